@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door; meson does the work.
+#
+#   make                the program and its helpers, in build/
+#   make install        PREFIX=/usr/local, DESTDIR= for packagers
+#   make bench          ratios against the bare kernel; fails where a target is missed
+#   make lint           arrows, headers, style, clang-format, clang-tidy, cppcheck
+#   make format         lays the code out
+#   make conformance    other people's clients against a private daemon
+#   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
+#   make clang          build/clang: the second compiler
+#   make clean
+#
+# ./demo and ./check install what they need; `make` only says what is missing.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+PYTHON = /usr/bin/python3
+MESON_FLAGS ?=
+JOBS ?= $(shell nproc)
+
+bindir = $(PREFIX)/bin
+libexecdir = $(PREFIX)/libexec/nacre
+unitdir = $(PREFIX)/lib/systemd/system
+mandir = $(PREFIX)/share/man/man1
+sources = $(shell find src libexec tests bench -name '*.[ch]' 2>/dev/null)
+
+.PHONY: all
+all: $(BUILD)/build.ninja
+	@tools/layers
+	ninja -C $(BUILD)
+	@tools/headers --if-changed $(BUILD)
+
+$(BUILD)/build.ninja:
+	@tools/install --check build
+	meson setup $(MESON_FLAGS) $(BUILD)
+
+.PHONY: sanitizer
+sanitizer: $(BUILD)/asan/build.ninja
+	@tools/layers
+	ninja -C $(BUILD)/asan
+
+$(BUILD)/asan/build.ninja:
+	@tools/install --check build test
+	CC=clang meson setup -Dstatic=false -Dfaults=true -Db_sanitize=address,undefined -Db_lundef=false \
+		--buildtype=debugoptimized $(BUILD)/asan
+
+.PHONY: clang
+clang: $(BUILD)/clang/build.ninja
+	ninja -C $(BUILD)/clang
+
+$(BUILD)/clang/build.ninja:
+	@tools/install --check build test
+	CC=clang meson setup $(BUILD)/clang
+
+.PHONY: install
+install: all
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir) $(DESTDIR)$(unitdir) $(DESTDIR)$(mandir) \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 0755 $(BUILD)/nacre $(DESTDIR)$(bindir)/nacre
+	find $(BUILD)/libexec/nacre -maxdepth 1 -type f -perm -u+x -exec install -m 0755 {} $(DESTDIR)$(libexecdir)/ ';'
+	sed 's,@bindir@,$(bindir),' dist/nacre.service.in >$(DESTDIR)$(unitdir)/nacre.service
+	chmod 0644 $(DESTDIR)$(unitdir)/nacre.service
+	test -e $(DESTDIR)/etc/nacre/config.yaml || install -D -m 0644 dist/config.yaml $(DESTDIR)/etc/nacre/config.yaml
+	$(BUILD)/nacre man >$(DESTDIR)$(mandir)/nacre.1
+	$(BUILD)/nacre completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/nacre
+	$(BUILD)/nacre completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_nacre
+	$(BUILD)/nacre completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/nacre.fish
+
+.PHONY: bench
+bench: all
+	$(PYTHON) bench/run
+
+.PHONY: lint
+lint: all clang
+	@tools/install --check lint
+	tools/layers
+	tools/headers $(BUILD)/clang
+	tools/style
+	clang-format --dry-run -Werror $(sources)
+	cppcheck --quiet --enable=warning,performance,portability --inline-suppr --suppressions-list=tools/cppcheck.allow \
+		--error-exitcode=1 --std=c11 -D__linux__ -I src -j $(JOBS) src libexec
+	tools/tidy $(BUILD)/clang
+
+.PHONY: format
+format:
+	@command -v clang-format >/dev/null || { echo "clang-format is missing; install it with: tools/install lint"; exit 1; }
+	clang-format -i $(sources)
+
+.PHONY: conformance
+conformance: all
+	tests/conformance/run $(BUILD)
+
+.PHONY: clean
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+#undef error_set
+#undef error_refuse
+#undef error_wrap
+
+static const int error_kind_errno[] = {
+	[ERROR_FAULT] = -EIO,          [ERROR_INVALID] = -EINVAL,
+	[ERROR_PRECONDITION] = -EBUSY, [ERROR_NOT_FOUND] = -ENOENT,
+	[ERROR_EXISTS] = -EEXIST,      [ERROR_UNAVAILABLE] = -EAGAIN,
+	[ERROR_EXHAUSTED] = -ENOBUFS,  [ERROR_UNSUPPORTED] = -EOPNOTSUPP,
+	[ERROR_DENIED] = -EACCES,      [ERROR_CANCELLED] = -ECANCELED,
+	[ERROR_DEADLINE] = -ETIMEDOUT, [ERROR_ABORTED] = -ESTALE,
+};
+
+_Static_assert(ARRAY_SIZE(error_kind_errno) == ERROR_KIND_COUNT, "one errno for each kind");
+
+static _printf_(2, 0) void error_vtext(struct error *err, const char *fmt, va_list ap)
+{
+	bool utf8;
+
+	if (vsnprintf(err->text, sizeof(err->text), fmt, ap) < 0)
+		err->text[0] = '\0';
+	/* What is quoted came from elsewhere; what is said goes into logs, terminals and messages.
+	 */
+	utf8 = str_is_utf8(err->text, strlen(err->text));
+	for (char *p = err->text; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f || (!utf8 && (unsigned char)*p >= 0x80))
+			*p = '?';
+}
+
+int error_set(struct error *err, int r, const char *fmt, ...)
+{
+	const char *what = strerror(-r);
+	size_t n, n_most = sizeof(err->text) - 3 - strlen(what);
+	va_list ap;
+
+	if (!err)
+		return r;
+
+	err->kind = ERROR_FAULT;
+	err->code = r;
+	va_start(ap, fmt);
+	error_vtext(err, fmt, ap);
+	va_end(ap);
+
+	/* A long text is cut where it stands, so that the reason is still said. */
+	n = MIN(strlen(err->text), n_most);
+	(void)snprintf(err->text + n, sizeof(err->text) - n, "%s%s", n ? ": " : "", what);
+	return r;
+}
+
+int error_refuse(struct error *err, enum error_kind kind, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!err)
+		return error_kind_errno[kind];
+
+	err->kind = kind;
+	err->code = error_kind_errno[kind];
+	va_start(ap, fmt);
+	error_vtext(err, fmt, ap);
+	va_end(ap);
+	return err->code;
+}
+
+int error_wrap(struct error *err, int r, const char *fmt, ...)
+{
+	char was[ERROR_TEXT_MAX];
+	size_t n;
+	va_list ap;
+
+	if (!err)
+		return r;
+
+	(void)snprintf(was, sizeof(was), "%s", error_text(err));
+	va_start(ap, fmt);
+	error_vtext(err, fmt, ap);
+	va_end(ap);
+
+	n = strlen(err->text);
+	(void)snprintf(err->text + n, sizeof(err->text) - n, ": %s", was);
+	return err->code < 0 ? err->code : r;
+}
+
+int error_copy(struct error *to, const struct error *from)
+{
+	if (to && from)
+		*to = *from;
+	return from ? from->code : 0;
+}
+
+const char *error_text(const struct error *err)
+{
+	if (err && err->text[0])
+		return err->text;
+	return strerror(err ? -err->code : EIO);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/failpoint.h"
+
+#include "base/failpoint_names.h"
+#include "base/macros.h"
+
+void failpoint_list(FILE *to)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(failpoint_names); i++)
+		(void)fprintf(to, "%-20s %s\n", failpoint_names[i].name, failpoint_names[i].about);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/rootfd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/sysio.h"
+
+#define ROOTFD_TRIES 64
+#define ROOTFD_DEPTH 8 /* levels of a tree that are open at once while it is removed */
+#define ROOTFD_COMPONENT 256
+
+static int rootfd_openat2(int dir_fd, const char *path, struct open_how *how)
+{
+	how->flags |= O_CLOEXEC;
+	for (int i = 0; i < ROOTFD_TRIES; i++) {
+		long fd = syscall(SYS_openat2, dir_fd, path, how, sizeof(*how));
+
+		if (fd >= 0)
+			return (int)fd;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+	}
+	return -EAGAIN;
+}
+
+int rootfd_open(int root_fd, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {
+		.flags = (unsigned)flags,
+		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+
+	return rootfd_openat2(root_fd, path, &how);
+}
+
+/* Opens what the O_PATH descriptor stands for; -ENOENT where there is no /proc to do it with. */
+static int rootfd_open_again(int path_fd, int flags)
+{
+	char name[64];
+	int fd, r;
+
+	r = str_printf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
+	if (r < 0)
+		return r;
+	fd = open(name, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int rootfd_open_regular(int root_fd, const char *path)
+{
+	static const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	_cleanup_fd_ int probe = rootfd_open(root_fd, path, O_PATH, 0);
+	_cleanup_fd_ int fd = -1;
+	struct stat seen, st;
+
+	/*
+	 * Look before opening: the open of a FIFO or of a device is an act already. Then open what
+	 * was looked at, and not what may stand there meanwhile; by name only where /proc is
+	 * missing.
+	 */
+	if (probe < 0)
+		return probe;
+	if (fstat(probe, &seen) < 0)
+		return -errno;
+	if (!S_ISREG(seen.st_mode))
+		return -EINVAL;
+	fd = rootfd_open_again(probe, flags);
+	if (fd == -ENOENT)
+		fd = rootfd_open(root_fd, path, flags, 0);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_dev != seen.st_dev || st.st_ino != seen.st_ino)
+		return -EINVAL;
+	return TAKE_FD(fd);
+}
+
+int rootfd_read(int root_fd, const char *path, size_t max, struct buf *b)
+{
+	_cleanup_fd_ int fd = rootfd_open_regular(root_fd, path);
+
+	if (fd < 0)
+		return fd;
+	return fd_read_all(fd, max, b);
+}
+
+/*
+ * Walks to the parent of the last component, making what is missing on the way. Each component is
+ * opened in the root again with its prefix, so that a link in the middle stays inside.
+ */
+static int rootfd_make(int root_fd, const char *path, int (*make)(int dir_fd, const char *name))
+{
+	char prefix[4096];
+	size_t len = strlen(path);
+
+	if (len >= sizeof(prefix))
+		return -ENAMETOOLONG;
+	for (size_t end = 0; end < len;) {
+		_cleanup_fd_ int parent_fd = -1;
+		_cleanup_fd_ int fd = -1;
+		char name[ROOTFD_COMPONENT];
+		size_t begin = end + strspn(path + end, "/");
+		bool last;
+		int r;
+
+		end = begin + strcspn(path + begin, "/");
+		if (end == begin)
+			break;
+		last = strspn(path + end, "/") == len - end;
+		if (end - begin >= sizeof(name))
+			return -ENAMETOOLONG;
+
+		memcpy(prefix, path, end);
+		prefix[end] = '\0';
+		fd = rootfd_open(root_fd, prefix, O_PATH, 0);
+		if (fd >= 0 && last)
+			return TAKE_FD(fd);
+		if (fd >= 0)
+			continue;
+		if (fd != -ENOENT)
+			return fd;
+
+		prefix[begin] = '\0';
+		parent_fd = rootfd_open(root_fd, begin ? prefix : "/", O_PATH | O_DIRECTORY, 0);
+		if (parent_fd < 0)
+			return parent_fd;
+		memcpy(name, path + begin, end - begin);
+		name[end - begin] = '\0';
+		if (str_eq(name, "..") || str_eq(name, "."))
+			return -EINVAL;
+		if (last)
+			r = make(parent_fd, name);
+		else
+			r = sysio_mkdirat(parent_fd, name, 0755) < 0 ? -errno : 0;
+		if (r < 0 && r != -EEXIST)
+			return r;
+		if (last)
+			return rootfd_open(parent_fd, name, O_PATH | O_NOFOLLOW, 0);
+	}
+	return rootfd_open(root_fd, path, O_PATH, 0);
+}
+
+static int rootfd_make_one_dir(int dir_fd, const char *name)
+{
+	return sysio_mkdirat(dir_fd, name, 0755) < 0 ? -errno : 0;
+}
+
+static int rootfd_make_one_file(int dir_fd, const char *name)
+{
+	return sysio_mknodat(dir_fd, name, S_IFREG | 0644, 0) < 0 ? -errno : 0;
+}
+
+int rootfd_make_dir(int root_fd, const char *path)
+{
+	_cleanup_fd_ int fd = rootfd_make(root_fd, path, rootfd_make_one_dir);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? TAKE_FD(fd) : -ENOTDIR;
+}
+
+int rootfd_make_file(int root_fd, const char *path)
+{
+	_cleanup_fd_ int fd = rootfd_make(root_fd, path, rootfd_make_one_file);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* A link that leads nowhere: there is no file, and none can be made. */
+	if (S_ISLNK(st.st_mode))
+		return -ELOOP;
+	return S_ISDIR(st.st_mode) ? -EISDIR : TAKE_FD(fd);
+}
+
+/*
+ * Removal. A tree may be deeper than a process may have descriptors or stack, so only ROOTFD_DEPTH
+ * levels are walked at once; a directory at the last of them is moved up into the top directory,
+ * whose entries are read again until a pass moves nothing. No step goes through "..", which
+ * somebody else could make lead out of the tree.
+ */
+struct rootfd_removal {
+	int top_fd;
+	unsigned n_names; /* drawn for directories that were moved up */
+	unsigned n_moved;
+};
+
+static int rootfd_move_up(struct rootfd_removal *rm, int dir_fd, const char *name)
+{
+	char to[32];
+	int r;
+
+	for (;;) {
+		r = str_printf(to, sizeof(to), ".removed-%u", rm->n_names++);
+		if (r < 0)
+			return r;
+		if (sysio_renameat(dir_fd, name, rm->top_fd, to) == 0)
+			break;
+		/* The tree has that name already (an empty directory would just be replaced). */
+		if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR)
+			return -errno;
+		if (rm->n_names == 0)
+			return -EEXIST;
+	}
+	rm->n_moved++;
+	return 0;
+}
+
+/* A directory of the same mount: also a bind mount of the same file system is not entered. */
+static int rootfd_open_dir(int dir_fd, const char *name)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+		.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS,
+	};
+
+	return rootfd_openat2(dir_fd, name, &how);
+}
+
+/* Removes what is no directory and returns 0, or opens the directory (*ret_fd is >= 0). */
+static int rootfd_remove_or_open(int dir_fd, const char *name, int *ret_fd)
+{
+	int fd, r;
+
+	*ret_fd = -1;
+	if (sysio_unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	r = -errno;
+	if (r != -EISDIR && r != -EPERM)
+		return r;
+	fd = rootfd_open_dir(dir_fd, name);
+	if (fd == -ENOENT)
+		return 0;
+	/* A file that may not be removed (immutable), rather than a directory. */
+	if (fd == -ENOTDIR || fd == -ELOOP)
+		return r;
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
+}
+
+static void rootfd_closedirp(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+
+static int rootfd_rmdir(int dir_fd, const char *name)
+{
+	return sysio_unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* Takes dir_fd over. */
+static int rootfd_empty(struct rootfd_removal *rm, int dir_fd, unsigned depth)
+{
+	_cleanup_(rootfd_closedirp) DIR *dir = fdopendir(dir_fd);
+	int r;
+
+	if (!dir) {
+		r = -errno;
+		(void)fd_close(dir_fd);
+		return r;
+	}
+	/* A copy of a descriptor goes on where the other one stopped reading. */
+	rewinddir(dir);
+	for (;;) {
+		_cleanup_fd_ int fd = -1;
+		const struct dirent *e;
+
+		errno = 0;
+		e = readdir(dir);
+		if (!e)
+			return -errno;
+		if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
+			continue;
+		r = rootfd_remove_or_open(dir_fd, e->d_name, &fd);
+		if (r == 0 && fd < 0)
+			continue;
+		if (r == 0 && depth == ROOTFD_DEPTH) {
+			r = rootfd_move_up(rm, dir_fd, e->d_name);
+		} else if (r == 0) {
+			r = rootfd_empty(rm, TAKE_FD(fd), depth + 1);
+			if (r == 0)
+				r = rootfd_rmdir(dir_fd, e->d_name);
+		}
+		if (r < 0)
+			return r;
+	}
+}
+
+int rootfd_remove_tree(int dir_fd, const char *name)
+{
+	struct rootfd_removal rm = { .top_fd = -1 };
+	_cleanup_fd_ int fd = -1;
+	const char *last = name_last(name);
+	int r;
+
+	if (!*last || str_eq(last, ".") || str_eq(last, ".."))
+		return -EINVAL;
+	r = rootfd_remove_or_open(dir_fd, name, &fd);
+	if (r < 0 || fd < 0)
+		return r;
+	rm.top_fd = fd;
+	do {
+		int copy = fd_copy(fd);
+
+		if (copy < 0)
+			return copy;
+		rm.n_moved = 0;
+		r = rootfd_empty(&rm, copy, 1);
+		if (r < 0)
+			return r;
+	} while (rm.n_moved);
+	return rootfd_rmdir(dir_fd, name);
+}

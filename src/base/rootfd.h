@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_BASE_ROOTFD_H
+#define NACRE_BASE_ROOTFD_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/*
+ * Rooted names: the one way to reach a file below a root that somebody else controls (an image, a
+ * container, an archive). A path is resolved by the kernel with openat2(RESOLVE_IN_ROOT |
+ * RESOLVE_NO_MAGICLINKS): links, also absolute ones, stay inside the root, and what comes back is a
+ * descriptor, never a path. On busy trees the kernel answers EAGAIN; that is tried again a bounded
+ * number of times (openat2(2)).
+ *
+ * All return a descriptor or 0, or a negative errno. None keeps root_fd.
+ */
+
+int rootfd_open(int root_fd, const char *path, int flags, mode_t mode);
+
+/* A regular file for reading; -EINVAL for anything else. Never blocks on a FIFO, never opens a
+ * device. */
+int rootfd_open_regular(int root_fd, const char *path);
+
+/* The content of a regular file of at most max bytes; -EFBIG past that. */
+int rootfd_read(int root_fd, const char *path, size_t max, struct buf *b);
+
+/* The directory, made with its parents (mode 0755) where it is missing: an O_PATH descriptor. */
+int rootfd_make_dir(int root_fd, const char *path);
+/* A file to mount upon (whatever is no directory), made as a regular one where it is missing: an
+ * O_PATH descriptor. -EISDIR for a directory, -ELOOP for a link that leads nowhere. */
+int rootfd_make_file(int root_fd, const char *path);
+
+/*
+ * Removes `name` (one component) in dir_fd with all that is below it. Goes by descriptor, follows
+ * no link, enters no other mount (-EXDEV), and needs the same few descriptors and little stack
+ * however deep the tree is. Where it fails, what is left may have been moved about within the tree.
+ * A name that is not there is success; "", "." and ".." are -EINVAL.
+ */
+int rootfd_remove_tree(int dir_fd, const char *name);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_BASE_SYSIO_RAW_H
+#define NACRE_BASE_SYSIO_RAW_H
+
+/* What both forms of sysio need to name the calls of the kernel. Nobody else includes this. */
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/sched.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_TESTS_UNIT_H
+#define NACRE_TESTS_UNIT_H
+
+/*
+ * A unit test program: functions of CHECK()s, listed in UNIT_MAIN(). It speaks TAP (one "ok N -
+ * name" or "not ok N - name" a test), which tests/run counts.
+ *
+ *   static void adds(void) { CHECK(1 + 1 == 2); }
+ *   UNIT_MAIN({ "adds", adds })
+ */
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct unit_test {
+	const char *name;
+	void (*run)(void);
+};
+
+static int unit_failures;
+static const char *unit_skipped __attribute__((unused));
+
+/* Ends a test that this host cannot run; it counts as skipped, with the reason. */
+#define SKIP(reason)                                                                               \
+	do {                                                                                       \
+		unit_skipped = (reason);                                                           \
+		return;                                                                            \
+	} while (0)
+
+#define CHECK(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			unit_failures++;                                                           \
+			printf("# %s:%d: %s\n", __FILE__, __LINE__, #cond);                        \
+		}                                                                                  \
+	} while (0)
+
+#define CHECK_STR(a, b)                                                                            \
+	do {                                                                                       \
+		const char *unit_a_ = (a), *unit_b_ = (b);                                         \
+		if (!unit_a_ || !unit_b_ || strcmp(unit_a_, unit_b_) != 0) {                       \
+			unit_failures++;                                                           \
+			printf("# %s:%d: \"%s\" is not \"%s\"\n", __FILE__, __LINE__,              \
+			       unit_a_ ? unit_a_ : "(null)", unit_b_ ? unit_b_ : "(null)");        \
+		}                                                                                  \
+	} while (0)
+
+#define CHECK_INT(a, b)                                                                            \
+	do {                                                                                       \
+		long long unit_a_ = (long long)(a), unit_b_ = (long long)(b);                      \
+		if (unit_a_ != unit_b_) {                                                          \
+			unit_failures++;                                                           \
+			printf("# %s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #a, unit_a_, \
+			       unit_b_);                                                           \
+		}                                                                                  \
+	} while (0)
+
+#define UNIT_MAIN(...)                                                                             \
+	int main(void)                                                                             \
+	{                                                                                          \
+		static const struct unit_test tests[] = { __VA_ARGS__ };                           \
+		size_t n = sizeof(tests) / sizeof(tests[0]);                                       \
+		bool failed = false;                                                               \
+                                                                                                   \
+		(void)setvbuf(stdout, NULL, _IOLBF, 0);                                            \
+		printf("1..%zu\n", n);                                                             \
+		for (size_t i = 0; i < n; i++) {                                                   \
+			unit_failures = 0;                                                         \
+			unit_skipped = NULL;                                                       \
+			tests[i].run();                                                            \
+			printf("%sok %zu - %s%s%s\n", unit_failures ? "not " : "", i + 1,          \
+			       tests[i].name, unit_skipped ? " # SKIP " : "",                      \
+			       unit_skipped ? unit_skipped : "");                                  \
+			failed = failed || unit_failures;                                          \
+		}                                                                                  \
+		return failed ? EXIT_FAILURE : EXIT_SUCCESS;                                       \
+	}
+
+#endif
