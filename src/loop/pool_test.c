@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/pool.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "unit.h"
+
+#define N_MANY 500
+
+struct job {
+	struct pool_work work;
+	unsigned at;
+	bool done;
+};
+
+static struct loop *pool_loop;
+static struct pool *pool;
+static struct job jobs[N_MANY];
+static atomic_uint n_run, n_wrong_order, n_unblocked, n_on_loop, n_begun;
+static unsigned n_done;
+static pthread_t loop_thread;
+
+static void pool_begin(unsigned n_max)
+{
+	atomic_store(&n_run, 0);
+	n_done = 0;
+	memset(jobs, 0, sizeof(jobs));
+	loop_thread = pthread_self();
+	CHECK(loop_new(&pool_loop) == 0);
+	CHECK(pool_new(&pool, pool_loop, n_max) == 0);
+}
+
+static void pool_end(void)
+{
+	pool = pool_free(pool);
+	pool_loop = loop_free(pool_loop);
+}
+
+/* The kernel's truth. */
+static unsigned threads_now(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	while (readdir(d))
+		n++;
+	(void)closedir(d);
+	return n - 2;
+}
+
+/* A thread that was joined may be seen for a moment longer. */
+static bool threads_are(unsigned n)
+{
+	for (int i = 0; i < 1000 && threads_now() != n; i++)
+		(void)usleep(1000);
+	return threads_now() == n;
+}
+
+static void *thread_nothing(void *arg)
+{
+	return arg;
+}
+
+/* The number of threads without ours; a sanitizer adds one of its own with the first. */
+static unsigned threads_before(void)
+{
+	unsigned before = threads_now();
+	pthread_t t;
+
+	CHECK(pthread_create(&t, NULL, thread_nothing, NULL) == 0);
+	(void)pthread_join(t, NULL);
+	for (int i = 0; i < 100 && threads_now() > before; i++)
+		(void)usleep(1000);
+	return threads_now();
+}
+
+static void job_run(struct pool_work *work)
+{
+	struct job *j = container_of(work, struct job, work);
+	sigset_t set;
+
+	if (atomic_fetch_add(&n_run, 1) != j->at)
+		atomic_fetch_add(&n_wrong_order, 1);
+	(void)pthread_sigmask(SIG_BLOCK, NULL, &set);
+	if (!sigismember(&set, SIGTERM) || !sigismember(&set, SIGUSR1))
+		atomic_fetch_add(&n_unblocked, 1);
+	if (pthread_equal(pthread_self(), loop_thread))
+		atomic_fetch_add(&n_on_loop, 1);
+}
+
+static void job_done(struct pool_work *work)
+{
+	struct job *j = container_of(work, struct job, work);
+
+	CHECK(!work->busy);
+	CHECK(pthread_equal(pthread_self(), loop_thread));
+	j->done = true;
+	n_done++;
+}
+
+static void job_submit(unsigned i, pool_work_fn run, pool_work_fn done)
+{
+	jobs[i].at = i;
+	jobs[i].work.run = run;
+	jobs[i].work.done = done;
+	pool_submit(pool, &jobs[i].work);
+}
+
+static void works_run_in_order(void)
+{
+	unsigned before = threads_before();
+
+	pool_begin(1);
+	CHECK(threads_are(before));
+	for (unsigned i = 0; i < N_MANY; i++)
+		job_submit(i, job_run, job_done);
+	CHECK(jobs[0].work.busy);
+	CHECK_INT(n_done, 0);
+	CHECK(threads_are(before + 1));
+	while (n_done < N_MANY)
+		loop_turn(pool_loop, true);
+	CHECK_INT(n_wrong_order, 0);
+	CHECK_INT(n_unblocked, 0);
+	CHECK_INT(n_on_loop, 0);
+	pool_end();
+	CHECK(threads_are(before));
+}
+
+static void many_threads_at_most(void)
+{
+	unsigned before = threads_before();
+
+	pool_begin(3);
+	for (unsigned i = 0; i < N_MANY; i++)
+		job_submit(i, job_run, job_done);
+	CHECK(threads_now() <= before + 3);
+	while (n_done < N_MANY)
+		loop_turn(pool_loop, true);
+	CHECK_INT(atomic_load(&n_run), N_MANY);
+	pool_end();
+}
+
+static void job_sleep(struct pool_work *work)
+{
+	atomic_fetch_add(&n_begun, 1);
+	(void)usleep(100000);
+	atomic_fetch_add(&n_run, 1);
+}
+
+static void free_waits_and_drops(void)
+{
+	pool_begin(1);
+	job_submit(0, job_sleep, job_done);
+	while (atomic_load(&n_begun) == 0)
+		(void)usleep(1000);
+	job_submit(1, job_sleep, job_done);
+	pool_end();
+	CHECK_INT(atomic_load(&n_run), 1);
+	CHECK(jobs[0].done);
+	CHECK(!jobs[1].done);
+	CHECK(!jobs[1].work.busy);
+}
+
+static void job_done_frees(struct pool_work *work)
+{
+	job_done(work);
+	pool = pool_free(pool);
+}
+
+static void freed_within_done(void)
+{
+	pool_begin(2);
+	job_submit(0, job_run, job_done_frees);
+	job_submit(1, job_run, job_done);
+	while (pool)
+		loop_turn(pool_loop, true);
+	loop_turn(pool_loop, false);
+	pool_end();
+}
+
+static void job_done_again(struct pool_work *work)
+{
+	n_done++;
+	if (n_done < 5)
+		pool_submit(pool, work);
+}
+
+static void submitted_within_done(void)
+{
+	pool_begin(2);
+	job_submit(0, job_run, job_done_again);
+	while (n_done < 5)
+		loop_turn(pool_loop, true);
+	CHECK_INT(atomic_load(&n_run), 5);
+	pool_end();
+}
+
+static void time_over(struct loop_timer *t)
+{
+	loop_quit(t->loop, 0);
+}
+
+/* Ends after the idle seconds, and the pool makes a new one when it is needed. */
+static void idle_threads_end(void)
+{
+	unsigned before = threads_before();
+	struct loop_timer t;
+
+	pool_begin(2);
+	job_submit(0, job_run, job_done);
+	job_submit(1, job_run, job_done);
+	loop_timer_init(&t, pool_loop, time_over);
+	loop_timer_set(&t, NSEC_PER_SEC);
+	(void)loop_run(pool_loop);
+	CHECK(threads_now() > before);
+	loop_timer_set(&t, 5 * NSEC_PER_SEC);
+	(void)loop_run(pool_loop);
+	CHECK(threads_are(before));
+	job_submit(2, job_run, job_done);
+	while (n_done < 3)
+		loop_turn(pool_loop, true);
+	loop_timer_done(&t);
+	pool_end();
+}
+
+UNIT_MAIN({ "works run in order, off the loop, without signals", works_run_in_order },
+	  { "not more threads than allowed", many_threads_at_most },
+	  { "free waits for the work in hand", free_waits_and_drops },
+	  { "freed within done", freed_within_done },
+	  { "submitted within done", submitted_within_done },
+	  { "idle threads end", idle_threads_end })
