@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A packet is {magic, type, length of the whole, 0} of four bytes each, and then the members in the
+ * order of the table: numbers as eight bytes, digests as 72 with their NUL, texts as a length of
+ * four bytes and the text with its NUL. Numbers are in the order of this machine: both ends run on
+ * it, and the magic has a version in it.
+ */
+
+#include "wire/fetchmsg.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "wire/reference.h"
+
+#define FETCHMSG_MAGIC 0x6e636631U /* "ncf1" */
+#define FETCHMSG_FIELDS_MAX 6
+
+enum fetch_kind { FETCH_END, FETCH_U64, FETCH_U32, FETCH_DIGEST, FETCH_TEXT, FETCH_CLEAN };
+
+struct fetch_field {
+	enum fetch_kind kind;
+	size_t offset;
+	uint64_t max; /* value, or length of a text */
+};
+
+#define FIELD(member, k, m)                                                                        \
+	{                                                                                          \
+		k, offsetof(struct fetchmsg, member), m                                            \
+	}
+
+static bool fetch_word_fits(const struct fetchmsg *m)
+{
+	char full[REFERENCE_SIZE];
+
+	switch ((enum fetch_list)m->word.list) {
+	case FETCH_NAME:
+		return reference_normalise(full, m->word.text, NULL) == 0 &&
+		       str_eq(full, m->word.text) && !strchr(full, '@');
+	case FETCH_ENV:
+		return *m->word.text != '=' && strchr(m->word.text, '=');
+	case FETCH_ENTRYPOINT:
+	case FETCH_CMD:
+		return true;
+	case FETCH_LIST_COUNT:
+		break;
+	}
+	return false;
+}
+
+static bool fetch_error_fits(const struct fetchmsg *m)
+{
+	return m->error.code > 0 && *m->error.text;
+}
+
+static const struct {
+	const char *name;
+	struct fetch_field fields[FETCHMSG_FIELDS_MAX + 1];
+	bool (*fits)(const struct fetchmsg *m);
+} fetch_types[] = {
+	[FETCHMSG_READ] = { "read",
+			    { FIELD(read.max_bytes, FETCH_U64, FETCH_BYTES_MAX),
+			      FIELD(read.architecture, FETCH_CLEAN, 32) },
+			    NULL },
+	[FETCHMSG_UNPACK] = { "unpack",
+			      { FIELD(unpack.digest, FETCH_DIGEST, 0),
+				FIELD(unpack.diff_id, FETCH_DIGEST, 0),
+				FIELD(unpack.size, FETCH_U64, FETCH_BYTES_MAX),
+				FIELD(unpack.compression, FETCH_U32, FETCH_COMPRESSION_COUNT - 1),
+				FIELD(unpack.max_bytes, FETCH_U64, FETCH_BYTES_MAX),
+				FIELD(unpack.max_entries, FETCH_U64, FETCH_BYTES_MAX) },
+			      NULL },
+	[FETCHMSG_BLOB] = { "blob",
+			    { FIELD(blob.digest, FETCH_DIGEST, 0),
+			      FIELD(blob.size, FETCH_U64, FETCH_BYTES_MAX) },
+			    NULL },
+	[FETCHMSG_IMAGE] = { "image",
+			     { FIELD(image.id, FETCH_DIGEST, 0),
+			       FIELD(image.digest, FETCH_DIGEST, 0),
+			       FIELD(image.user, FETCH_CLEAN, 256),
+			       FIELD(image.working_dir, FETCH_CLEAN, 4095),
+			       FIELD(image.stop_signal, FETCH_CLEAN, 32) },
+			     NULL },
+	[FETCHMSG_WORD] = { "word",
+			    { FIELD(word.list, FETCH_U32, FETCH_LIST_COUNT - 1),
+			      FIELD(word.text, FETCH_TEXT, FETCH_WORD_MAX) },
+			    fetch_word_fits },
+	[FETCHMSG_LAYER] = { "layer",
+			     { FIELD(layer.digest, FETCH_DIGEST, 0),
+			       FIELD(layer.diff_id, FETCH_DIGEST, 0),
+			       FIELD(layer.size, FETCH_U64, FETCH_BYTES_MAX),
+			       FIELD(layer.compression, FETCH_U32, FETCH_COMPRESSION_COUNT - 1) },
+			     NULL },
+	[FETCHMSG_IMAGE_END] = { "image-end",
+				 { FIELD(image_end.n_words, FETCH_U32, FETCH_WORDS_MAX),
+				   FIELD(image_end.n_layers, FETCH_U32, FETCH_LAYERS_MAX) },
+				 NULL },
+	[FETCHMSG_DONE] = { "done", { FIELD(done.n_images, FETCH_U32, FETCH_IMAGES_MAX) }, NULL },
+	[FETCHMSG_UNPACKED] = { "unpacked",
+				{ FIELD(unpacked.n_bytes, FETCH_U64, FETCH_BYTES_MAX),
+				  FIELD(unpacked.n_entries, FETCH_U64, FETCH_BYTES_MAX),
+				  FIELD(unpacked.n_skipped, FETCH_U64, FETCH_BYTES_MAX) },
+				NULL },
+	[FETCHMSG_ERROR] = { "error",
+			     { FIELD(error.kind, FETCH_U32, ERROR_KIND_COUNT - 1),
+			       FIELD(error.code, FETCH_U32, 4095),
+			       FIELD(error.text, FETCH_CLEAN, ERROR_TEXT_MAX - 1) },
+			     fetch_error_fits },
+};
+static_assert(ARRAY_SIZE(fetch_types) == FETCHMSG_TYPE_COUNT, "a row for each type");
+
+struct fetch_header {
+	uint32_t magic, type, len, zero;
+};
+
+/* ---- encoding ---- */
+
+struct fetch_out {
+	uint8_t *packet;
+	size_t len;
+};
+
+static bool fetch_put(struct fetch_out *o, const void *data, size_t len)
+{
+	if (len > FETCHMSG_SIZE_MAX - o->len)
+		return false;
+	memcpy(o->packet + o->len, data, len);
+	o->len += len;
+	return true;
+}
+
+static bool fetch_put_number(struct fetch_out *o, uint64_t value, uint64_t max)
+{
+	return value <= max && fetch_put(o, &value, sizeof(value));
+}
+
+static bool fetch_text_fits(const char *text, size_t len, const struct fetch_field *f)
+{
+	return len <= f->max && str_is_utf8(text, len) &&
+	       (f->kind != FETCH_CLEAN || str_is_clean(text));
+}
+
+static bool fetch_put_text(struct fetch_out *o, const char *text, const struct fetch_field *f)
+{
+	size_t len = strlen(text);
+	uint32_t size = (uint32_t)len + 1;
+
+	return fetch_text_fits(text, len, f) && fetch_put(o, &size, sizeof(size)) &&
+	       fetch_put(o, text, size);
+}
+
+static bool fetch_put_field(struct fetch_out *o, const struct fetchmsg *m,
+			    const struct fetch_field *f)
+{
+	const void *member = (const char *)m + f->offset;
+
+	switch (f->kind) {
+	case FETCH_U64:
+		return fetch_put_number(o, *(const uint64_t *)member, f->max);
+	case FETCH_U32:
+		return fetch_put_number(o, *(const uint32_t *)member, f->max);
+	case FETCH_DIGEST:
+		return digest_is_valid(member) && fetch_put(o, member, DIGEST_SIZE);
+	case FETCH_TEXT:
+	case FETCH_CLEAN:
+		return fetch_put_text(o, *(const char *const *)member, f);
+	case FETCH_END:
+		break;
+	}
+	return false;
+}
+
+int fetchmsg_encode(const struct fetchmsg *m, uint8_t *packet, struct error *err)
+{
+	struct fetch_header h = { .magic = FETCHMSG_MAGIC, .type = m->type };
+	struct fetch_out o = { .packet = packet, .len = sizeof(h) };
+	const struct fetch_field *f = fetch_types[m->type].fields;
+
+	for (size_t i = 0; f[i].kind != FETCH_END; i++)
+		if (!fetch_put_field(&o, m, &f[i]))
+			return error_refuse(err, ERROR_INVALID,
+					    "member %zu of a message \"%s\" is out of bounds",
+					    i + 1, fetch_types[m->type].name);
+	if (fetch_types[m->type].fits && !fetch_types[m->type].fits(m))
+		return error_refuse(err, ERROR_INVALID, "a message \"%s\" does not hold together",
+				    fetch_types[m->type].name);
+	h.len = (uint32_t)o.len;
+	memcpy(packet, &h, sizeof(h));
+	return (int)o.len;
+}
+
+/* ---- decoding ---- */
+
+struct fetch_in {
+	const uint8_t *p, *end;
+};
+
+static bool fetch_get(struct fetch_in *in, void *to, size_t len)
+{
+	if ((size_t)(in->end - in->p) < len)
+		return false;
+	memcpy(to, in->p, len);
+	in->p += len;
+	return true;
+}
+
+static bool fetch_get_digest(struct fetch_in *in, char *to)
+{
+	return fetch_get(in, to, DIGEST_SIZE) && memchr(to, '\0', DIGEST_SIZE) == to + DIGEST_LEN &&
+	       digest_is_valid(to);
+}
+
+static bool fetch_get_text(struct fetch_in *in, const char **ret, const struct fetch_field *f)
+{
+	const char *text;
+	uint32_t size;
+
+	if (!fetch_get(in, &size, sizeof(size)) || size == 0 || (size_t)(in->end - in->p) < size)
+		return false;
+	text = (const char *)in->p;
+	in->p += size;
+	if (memchr(text, '\0', size) != text + size - 1 || !fetch_text_fits(text, size - 1, f))
+		return false;
+	*ret = text;
+	return true;
+}
+
+static bool fetch_get_number(struct fetch_in *in, uint64_t max, uint64_t *ret)
+{
+	return fetch_get(in, ret, sizeof(*ret)) && *ret <= max;
+}
+
+static bool fetch_get_field(struct fetch_in *in, struct fetchmsg *m, const struct fetch_field *f)
+{
+	void *member = (char *)m + f->offset;
+	uint64_t value;
+
+	switch (f->kind) {
+	case FETCH_U64:
+		return fetch_get_number(in, f->max, member);
+	case FETCH_U32:
+		if (!fetch_get_number(in, f->max, &value))
+			return false;
+		*(uint32_t *)member = (uint32_t)value;
+		return true;
+	case FETCH_DIGEST:
+		return fetch_get_digest(in, member);
+	case FETCH_TEXT:
+	case FETCH_CLEAN:
+		return fetch_get_text(in, member, f);
+	case FETCH_END:
+		break;
+	}
+	return false;
+}
+
+int fetchmsg_decode(struct fetchmsg *ret, const uint8_t *packet, size_t len, struct error *err)
+{
+	struct fetch_in in = { .p = packet, .end = packet + len };
+	struct fetchmsg m = { .type = 0 };
+	const struct fetch_field *f;
+	struct fetch_header h;
+
+	if (len > FETCHMSG_SIZE_MAX || !fetch_get(&in, &h, sizeof(h)) ||
+	    h.magic != FETCHMSG_MAGIC || h.len != len || h.zero != 0 ||
+	    h.type >= FETCHMSG_TYPE_COUNT)
+		return error_set(err, -EBADMSG, "the header of a message");
+	m.type = h.type;
+	f = fetch_types[m.type].fields;
+	for (size_t i = 0; f[i].kind != FETCH_END; i++)
+		if (!fetch_get_field(&in, &m, &f[i]))
+			return error_set(err, -EBADMSG, "member %zu of a message \"%s\"", i + 1,
+					 fetch_types[m.type].name);
+	if (in.p != in.end || (fetch_types[m.type].fits && !fetch_types[m.type].fits(&m)))
+		return error_set(err, -EBADMSG, "a message \"%s\"", fetch_types[m.type].name);
+	*ret = m;
+	return 0;
+}

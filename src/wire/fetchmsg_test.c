@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/fetchmsg.h"
+
+#include <errno.h>
+
+#include "base/str.h"
+#include "unit.h"
+
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define DIGEST "sha256:" HEX
+
+static uint8_t packet[FETCHMSG_SIZE_MAX];
+
+static const struct fetchmsg good[] = {
+	{ .type = FETCHMSG_READ, .read = { 5, "amd64" } },
+	{ .type = FETCHMSG_UNPACK, .unpack = { DIGEST, DIGEST, 1, FETCH_ZSTD, 2, 3 } },
+	{ .type = FETCHMSG_BLOB, .blob = { DIGEST, FETCH_BYTES_MAX } },
+	{ .type = FETCHMSG_IMAGE, .image = { DIGEST, DIGEST, "me", "/w", "" } },
+	{ .type = FETCHMSG_WORD, .word = { FETCH_NAME, "docker.io/library/x:1" } },
+	{ .type = FETCHMSG_WORD, .word = { FETCH_ENV, "A=\n\303\244" } },
+	{ .type = FETCHMSG_WORD, .word = { FETCH_CMD, "" } },
+	{ .type = FETCHMSG_LAYER, .layer = { DIGEST, DIGEST, 7, FETCH_GZIP } },
+	{ .type = FETCHMSG_IMAGE_END, .image_end = { 1, FETCH_LAYERS_MAX } },
+	{ .type = FETCHMSG_DONE, .done = { 1 } },
+	{ .type = FETCHMSG_UNPACKED, .unpacked = { 1, 2, 3 } },
+	{ .type = FETCHMSG_ERROR, .error = { ERROR_INVALID, EINVAL, "no" } },
+};
+
+static void goes_and_comes(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		struct error err = ERROR_INIT;
+		struct fetchmsg m;
+		int n = fetchmsg_encode(&good[i], packet, &err);
+
+		CHECK(n > 0);
+		CHECK_STR(err.text, "");
+		CHECK_INT(fetchmsg_decode(&m, packet, (size_t)n, &err), 0);
+		CHECK_INT(m.type, good[i].type);
+		if (m.type == FETCHMSG_WORD)
+			CHECK_STR(m.word.text, good[i].word.text);
+		if (m.type == FETCHMSG_UNPACK) {
+			CHECK_STR(m.unpack.diff_id, DIGEST);
+			CHECK_INT(m.unpack.max_entries, 3);
+			CHECK_INT(m.unpack.compression, FETCH_ZSTD);
+		}
+	}
+}
+
+static void refuses_to_send(void)
+{
+	static char long_word[FETCH_WORD_MAX + 2];
+	const struct fetchmsg bad[] = {
+		{ .type = FETCHMSG_READ, .read = { FETCH_BYTES_MAX + 1, "amd64" } },
+		{ .type = FETCHMSG_READ, .read = { 1, "amd\n64" } },
+		{ .type = FETCHMSG_BLOB, .blob = { "sha256:../../x", 1 } },
+		{ .type = FETCHMSG_WORD, .word = { FETCH_LIST_COUNT, "x" } },
+		{ .type = FETCHMSG_WORD, .word = { FETCH_NAME, "x" } },
+		{ .type = FETCHMSG_WORD, .word = { FETCH_NAME, "docker.io/library/x@" DIGEST } },
+		{ .type = FETCHMSG_WORD, .word = { FETCH_ENV, "novalue" } },
+		{ .type = FETCHMSG_WORD, .word = { FETCH_ENV, "=x" } },
+		{ .type = FETCHMSG_WORD, .word = { FETCH_CMD, "\377" } },
+		{ .type = FETCHMSG_WORD, .word = { FETCH_CMD, long_word } },
+		{ .type = FETCHMSG_LAYER, .layer = { DIGEST, DIGEST, 7, FETCH_COMPRESSION_COUNT } },
+		{ .type = FETCHMSG_DONE, .done = { FETCH_IMAGES_MAX + 1 } },
+		{ .type = FETCHMSG_ERROR, .error = { ERROR_KIND_COUNT, 1, "x" } },
+		{ .type = FETCHMSG_ERROR, .error = { ERROR_FAULT, 0, "x" } },
+		{ .type = FETCHMSG_ERROR, .error = { ERROR_FAULT, 1, "" } },
+	};
+
+	memset(long_word, 'x', sizeof(long_word) - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		int r = fetchmsg_encode(&bad[i], packet, NULL);
+
+		CHECK_INT(r, -EINVAL);
+		if (r >= 0)
+			printf("# case %zu\n", i);
+	}
+	long_word[FETCH_WORD_MAX] = '\0';
+	CHECK(fetchmsg_encode(&bad[9], packet, NULL) > 0);
+}
+
+/* Every length of every message but its own, and every value of every byte of it. */
+static void survives_other_bytes(void)
+{
+	static uint8_t other[1024];
+	unsigned n_accepted = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		int n = fetchmsg_encode(&good[i], packet, NULL);
+		struct fetchmsg m;
+
+		CHECK(n > 0 && (size_t)n + 8 < sizeof(other));
+		for (size_t len = 0; len < (size_t)n + 8; len++) {
+			memset(other, 0, sizeof(other));
+			memcpy(other, packet, MIN(len, (size_t)n));
+			if (len != (size_t)n)
+				CHECK_INT(fetchmsg_decode(&m, other, len, NULL), -EBADMSG);
+		}
+		for (size_t at = 0; at < (size_t)n; at++) {
+			memcpy(other, packet, (size_t)n);
+			for (int value = 0; value < 256; value++) {
+				other[at] = (uint8_t)value;
+				n_accepted += fetchmsg_decode(&m, other, (size_t)n, NULL) == 0;
+			}
+		}
+	}
+	CHECK(n_accepted > 0);
+}
+
+static void refuses_hidden_text(void)
+{
+	const struct fetchmsg word = { .type = FETCHMSG_WORD, .word = { FETCH_CMD, "abcd" } };
+	int n = fetchmsg_encode(&word, packet, NULL);
+	struct fetchmsg m;
+
+	CHECK(n > 5);
+	packet[n - 3] = '\0';
+	CHECK_INT(fetchmsg_decode(&m, packet, (size_t)n, NULL), -EBADMSG);
+	packet[n - 3] = 'c';
+	packet[n - 1] = 'e';
+	CHECK_INT(fetchmsg_decode(&m, packet, (size_t)n, NULL), -EBADMSG);
+}
+
+UNIT_MAIN({ "goes_and_comes", goes_and_comes }, { "refuses_to_send", refuses_to_send },
+	  { "survives_other_bytes", survives_other_bytes },
+	  { "refuses_hidden_text", refuses_hidden_text })
