@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/unix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/sysio.h"
+
+/* ---- sockets by directory and name ---- */
+
+/* bind(2) or connect(2). */
+typedef int (*unix_act_fn)(int fd, const struct sockaddr *addr, socklen_t len);
+
+static int unix_act(unix_act_fn act, int fd, const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int r;
+
+	r = str_copy(addr.sun_path, sizeof(addr.sun_path), path);
+	if (r < 0)
+		return r;
+	return act(fd, (const struct sockaddr *)(const void *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+}
+
+/* Whether path leads to dir_fd: no where /proc is missing or of another pid namespace. */
+static bool unix_path_leads(const char *path, int dir_fd)
+{
+	struct stat a, b;
+
+	return stat(path, &a) == 0 && fstat(dir_fd, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+/*
+ * The working directory belongs to the whole process, so this is for a keeper without a /proc,
+ * whose other threads use no relative paths.
+ */
+static int unix_act_inside(unix_act_fn act, int fd, int dir_fd, const char *name)
+{
+	_cleanup_fd_ int was_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (was_fd < 0 || fchdir(dir_fd) < 0)
+		return -errno;
+	r = unix_act(act, fd, name);
+	if (fchdir(was_fd) < 0 && r == 0)
+		r = -errno;
+	return r;
+}
+
+static int unix_act_at(unix_act_fn act, int fd, int dir_fd, const char *name)
+{
+	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	int r;
+
+	if (dir_fd == AT_FDCWD)
+		return unix_act(act, fd, name);
+	r = str_printf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
+	if (r < 0)
+		return r;
+	if (!unix_path_leads(path, dir_fd))
+		return unix_act_inside(act, fd, dir_fd, name);
+	r = str_printf(path, sizeof(path), "/proc/self/fd/%d/%s", dir_fd, name);
+	if (r < 0)
+		return r;
+	return unix_act(act, fd, path);
+}
+
+/* Takes an old socket away, and nothing else. */
+static int unix_clear(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	return sysio_unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int unix_listen(int dir_fd, const char *name, int type, struct error *err)
+{
+	_cleanup_fd_ int fd = sysio_socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int r;
+
+	if (fd < 0)
+		return error_set(err, -errno, "make a socket for %s", name);
+	/* bind() gives the name the mode of the socket itself, less the umask. */
+	if (fchmod(fd, 0600) < 0)
+		return error_set(err, -errno, "set the mode of the socket %s", name);
+	r = unix_clear(dir_fd, name);
+	if (r < 0)
+		return error_set(err, r, "replace the socket %s", name);
+	r = unix_act_at(bind, fd, dir_fd, name);
+	if (r < 0)
+		return error_set(err, r, "bind the socket %s", name);
+	if (listen(fd, SOMAXCONN) < 0)
+		return error_set(err, -errno, "listen on the socket %s", name);
+	return TAKE_FD(fd);
+}
+
+int unix_connect(int dir_fd, const char *name, int type, struct error *err)
+{
+	_cleanup_fd_ int fd = sysio_socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int r;
+
+	if (fd < 0)
+		return error_set(err, -errno, "make a socket for %s", name);
+	r = unix_act_at(connect, fd, dir_fd, name);
+	if (r < 0) {
+		(void)error_set(err, r, "connect to the socket %s", name);
+		if (err && (r == -ENOENT || r == -ECONNREFUSED || r == -EAGAIN))
+			err->kind = ERROR_UNAVAILABLE;
+		return r;
+	}
+	return TAKE_FD(fd);
+}
+
+/* ---- descriptors by token ---- */
+
+/* In the byte order of the machine, to which both ends belong. The target follows, without NUL. */
+struct fdchan_header {
+	uint32_t magic;
+	uint32_t target_len;
+	uint64_t token;
+};
+
+#define FDCHAN_MAGIC 0x6e616366U
+/* More than the one that is meant, so that a sender of several is found out. */
+#define FDCHAN_FDS 4
+
+union fdchan_control {
+	struct cmsghdr align;
+	char room[CMSG_SPACE(FDCHAN_FDS * sizeof(int))];
+};
+
+static bool fdchan_target_ok(const char *target)
+{
+	return str_empty(target) || name_is_path(target);
+}
+
+int fdchan_send(int sock_fd, uint64_t token, const char *target, int fd)
+{
+	struct fdchan_header header = { .magic = FDCHAN_MAGIC, .token = token };
+	struct iovec iov[2] = { { .iov_base = &header, .iov_len = sizeof(header) } };
+	char text[FDCHAN_TARGET_MAX];
+	union fdchan_control control = { .room = { 0 } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = ARRAY_SIZE(iov) };
+	struct cmsghdr *c;
+
+	if (!fdchan_target_ok(target) || str_copy(text, sizeof(text), target ? target : "") < 0)
+		return -EINVAL;
+	header.target_len = (uint32_t)strlen(text);
+	iov[1] = (struct iovec){ .iov_base = text, .iov_len = header.target_len };
+
+	msg.msg_control = control.room;
+	msg.msg_controllen = CMSG_SPACE(sizeof(int));
+	c = CMSG_FIRSTHDR(&msg);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+
+	while (sendmsg(sock_fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		if (errno == EINTR)
+			continue;
+		/* Too many descriptors are under way between sockets: as full as a full buffer. */
+		return errno == ETOOMANYREFS ? -EAGAIN : -errno;
+	}
+	return 0;
+}
+
+/* Takes the first descriptor of the message, closes all others. Returns how many came. */
+static unsigned fdchan_take_fds(struct msghdr *msg, int *ret)
+{
+	unsigned n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t n_here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n_here; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (n++ == 0)
+				*ret = fd;
+			else
+				(void)fd_close(fd);
+		}
+	}
+	return n;
+}
+
+static bool fdchan_parse(const struct fdchan_header *header, const char *target, size_t target_len,
+			 struct fdchan_packet *to)
+{
+	if (header->magic != FDCHAN_MAGIC || header->target_len != target_len ||
+	    target_len >= sizeof(to->target) || memchr(target, '\0', target_len))
+		return false;
+	to->token = header->token;
+	memcpy(to->target, target, target_len);
+	to->target[target_len] = '\0';
+	return fdchan_target_ok(to->target);
+}
+
+int fdchan_receive(int sock_fd, struct fdchan_packet *ret)
+{
+	struct fdchan_header header = { .magic = 0 };
+	char target[FDCHAN_TARGET_MAX];
+	struct iovec iov[2] = { { .iov_base = &header, .iov_len = sizeof(header) },
+				{ .iov_base = target, .iov_len = sizeof(target) } };
+	union fdchan_control control = { .room = { 0 } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = ARRAY_SIZE(iov) };
+	struct fdchan_packet packet = { .fd = -1 };
+	_cleanup_fd_ int fd = -1;
+	unsigned n_fds;
+	ssize_t n;
+
+	msg.msg_control = control.room;
+	msg.msg_controllen = sizeof(control.room);
+	do {
+		n = recvmsg(sock_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+
+	n_fds = fdchan_take_fds(&msg, &fd);
+	if (n == 0 && n_fds == 0 && !(msg.msg_flags & MSG_CTRUNC))
+		return -EPIPE;
+	if ((size_t)n < sizeof(header) || (msg.msg_flags & MSG_TRUNC))
+		return -EPROTO;
+	/* There was room for it, so the kernel could not put it into our table. */
+	if (n_fds == 0 && (msg.msg_flags & MSG_CTRUNC))
+		return -EMFILE;
+	if (n_fds != 1 || (msg.msg_flags & MSG_CTRUNC))
+		return -EPROTO;
+	if (!fdchan_parse(&header, target, (size_t)n - sizeof(header), &packet))
+		return -EPROTO;
+	packet.fd = TAKE_FD(fd);
+	*ret = packet;
+	return 1;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_IO_UNIX_H
+#define NACRE_IO_UNIX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/*
+ * Unix sockets by directory descriptor and name (through /proc/self/fd/N/NAME, so that no long path
+ * meets the 108 bytes of sun_path), never abstract. Types: SOCK_STREAM or SOCK_SEQPACKET.
+ */
+
+/* A listening socket NAME in dir_fd, mode 0600, non-blocking; an old socket of that name is
+ * replaced. dir_fd may be AT_FDCWD, then NAME is a path of at most 107 bytes. */
+int unix_listen(int dir_fd, const char *name, int type, struct error *err);
+/* A connected, non-blocking socket. -ECONNREFUSED and -ENOENT say that nobody listens. */
+int unix_connect(int dir_fd, const char *name, int type, struct error *err);
+
+/*
+ * The second socket beside a gRPC connection (architecture 9.2): each packet is a fixed header and
+ * one descriptor. `token` is drawn by the sender and named in a message of the gRPC stream
+ * afterwards; `target` is the instance below the receiver that the descriptor is for ("" for the
+ * receiver). A sender sends the descriptor first, so it is in the socket when the message is read.
+ */
+#define FDCHAN_TARGET_MAX 512
+
+struct fdchan_packet {
+	uint64_t token;
+	char target[FDCHAN_TARGET_MAX];
+	int fd;
+};
+
+/* Blocks at most briefly (the socket's buffer holds hundreds): 0, -EAGAIN where it is full, or
+ * another negative errno. Does not take fd over. */
+int fdchan_send(int sock_fd, uint64_t token, const char *target, int fd);
+/* 1 with a packet (its fd is the caller's), 0 where nothing waits, -EPIPE at the end of the
+ * connection, -EPROTO for anything that is not such a packet (nothing leaks), -EMFILE where the
+ * packet is lost because this process may hold no more descriptors. */
+int fdchan_receive(int sock_fd, struct fdchan_packet *ret);
+
+#endif
