@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_STORE_ROOT_H
+#define NACRE_STORE_ROOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/*
+ * root.db, in the root directory: the images of the node. Changes are queued on the loop thread and
+ * written on the pool, as many as wait in one transaction with synchronous=FULL; the caller hears
+ * of its own when it lies on the disk, or that it does not: each change is made whole or not at
+ * all, and they are made in the order of the calls. A file NAME-reserve keeps some room, so that
+ * removing an image (and opening the database) works on a full disk too. src/image hides this
+ * behind image/image.h.
+ */
+
+struct pool;
+struct root_store;
+
+/* An unpacked layer, known by what it lies on and by its own content. */
+struct root_layer {
+	int64_t number;
+	int64_t parent; /* number of the layer below, 0: none */
+	const char *diff_id;
+	uint64_t size;
+};
+
+struct root_image {
+	const char *id;
+	const char *digest;
+	uint64_t size;
+	uint64_t created;
+	const char *user;
+	const char *working_dir;
+	const char *stop_signal;
+	char *const *env; /* these lists may be NULL for empty */
+	char *const *entrypoint;
+	char *const *cmd;
+	char *const *names;
+	char *const *blobs;    /* digests of all that the content store holds for it */
+	const int64_t *layers; /* numbers, lowest first */
+	size_t n_layers;
+};
+
+/* err is NULL where the change lies on the disk. -ENOSPC says that the disk is full. */
+typedef void (*root_done_fn)(void *userdata, const struct error *err);
+
+/* Errors as run_store_open(). */
+int root_store_open(struct root_store **ret, struct pool *pool, int dir_fd, const char *name,
+		    struct error *err);
+/* To be called when the pool is gone: what waits is still written, nobody is told. */
+struct root_store *root_store_close(struct root_store *s);
+
+/*
+ * Inserts or replaces the image by id, with its lists; a name that another image had is its own
+ * from now on. `layers` are the layers it names (those that are recorded already are left as they
+ * are). All arguments are copied. An error comes at once (-ENOMEM) or by done, never both; done may
+ * be NULL.
+ */
+int root_store_put_image(struct root_store *s, const struct root_image *image,
+			 const struct root_layer *layers, size_t n_layers, root_done_fn done,
+			 void *userdata, struct error *err);
+/* Takes the records of layers along that no image names any more. */
+int root_store_drop_image(struct root_store *s, const char *id, root_done_fn done, void *userdata,
+			  struct error *err);
+
+/* For the start, before any change: in order of creation, of number. fn as run_store_each_*(). */
+int root_store_each_image(struct root_store *s,
+			  int (*fn)(void *data, const struct root_image *image), void *data,
+			  struct error *err);
+int root_store_each_layer(struct root_store *s,
+			  int (*fn)(void *data, const struct root_layer *layer), void *data,
+			  struct error *err);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sql.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+
+#define SQL_BUSY_MSEC 2000
+
+static const struct {
+	int rc;
+	int code;
+} sql_codes[] = {
+	{ SQLITE_FULL, -ENOSPC },    { SQLITE_IOERR, -EIO },      { SQLITE_NOMEM, -ENOMEM },
+	{ SQLITE_BUSY, -EBUSY },     { SQLITE_LOCKED, -EBUSY },   { SQLITE_CORRUPT, -EBADMSG },
+	{ SQLITE_NOTADB, -EBADMSG }, { SQLITE_READONLY, -EROFS }, { SQLITE_CANTOPEN, -EIO },
+	{ SQLITE_PERM, -EACCES },    { SQLITE_TOOBIG, -E2BIG },
+};
+
+static int sql_code(struct sqlite3 *db, int rc)
+{
+	int primary = rc & 0xff;
+
+	/* What the kernel said is more exact: a full disk also shows as a failed write. */
+	if (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) {
+		int cause = db ? sqlite3_system_errno(db) : 0;
+
+		if (cause == ENOSPC || cause == EDQUOT || cause == EROFS || cause == EACCES)
+			return -cause;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(sql_codes); i++)
+		if (sql_codes[i].rc == primary)
+			return sql_codes[i].code;
+	return -EINVAL;
+}
+
+int sql_fail(struct sqlite3 *db, int rc, struct error *err, const char *what)
+{
+	int code = sql_code(db, rc);
+
+	if (code == -EBADMSG)
+		return error_set(err, code, "%s: the database file is damaged (%s)", what,
+				 sqlite3_errstr(rc));
+	return error_set(err, code, "%s: %s", what, db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+}
+
+int sql_run(struct sqlite3 *db, const char *text, struct error *err)
+{
+	int rc = sqlite3_exec(db, text, NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? 0 : sql_fail(db, rc, err, "run a statement");
+}
+
+int sql_prepare(struct sqlite3 *db, struct sqlite3_stmt **ret, const char *text, struct error *err)
+{
+	int rc = sqlite3_prepare_v3(db, text, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
+
+	return rc == SQLITE_OK ? 0 : sql_fail(db, rc, err, "prepare a statement");
+}
+
+struct sqlite3_stmt *sql_finish(struct sqlite3_stmt *s)
+{
+	(void)sqlite3_finalize(s);
+	return NULL;
+}
+
+int sql_next_row(struct sqlite3 *db, struct sqlite3_stmt *s, struct error *err, const char *what)
+{
+	int rc = sqlite3_step(s);
+
+	if (rc == SQLITE_ROW)
+		return 1;
+	return rc == SQLITE_DONE ? 0 : sql_fail(db, rc, err, what);
+}
+
+int sql_finish_write(struct sqlite3 *db, struct sqlite3_stmt *s, struct error *err,
+		     const char *what)
+{
+	int r = sql_next_row(db, s, err, what);
+
+	while (r > 0)
+		r = sql_next_row(db, s, err, what);
+	(void)sqlite3_reset(s);
+	(void)sqlite3_clear_bindings(s);
+	return r;
+}
+
+/* The first integer that a statement yields. */
+static int sql_ask(struct sqlite3 *db, const char *text, int *ret, struct error *err)
+{
+	_cleanup_statement_ struct sqlite3_stmt *s = NULL;
+	int r;
+
+	r = sql_prepare(db, &s, text, err);
+	if (r < 0)
+		return r;
+	r = sql_next_row(db, s, err, text);
+	if (r < 0)
+		return r;
+	*ret = r ? sqlite3_column_int(s, 0) : 0;
+	return 0;
+}
+
+/* A file that was torn is found now, and not in the middle of a change. */
+static int sql_check(struct sqlite3 *db, struct error *err)
+{
+	_cleanup_statement_ struct sqlite3_stmt *s = NULL;
+	const char *verdict;
+	int r;
+
+	r = sql_prepare(db, &s, "PRAGMA quick_check(1)", err);
+	if (r < 0)
+		return r;
+	r = sql_next_row(db, s, err, "check the database");
+	if (r < 0)
+		return r;
+	verdict = r ? (const char *)sqlite3_column_text(s, 0) : NULL;
+	if (verdict && str_eq(verdict, "ok"))
+		return 0;
+	return error_set(err, -EBADMSG, "the database file is damaged (%s)",
+			 verdict ? verdict : "no verdict");
+}
+
+static int sql_migrate_step(struct sqlite3 *db, const char *text, int version, struct error *err)
+{
+	_cleanup_str_ char *all =
+		str_format("BEGIN IMMEDIATE; %s; PRAGMA user_version=%d; COMMIT", text, version);
+	int r;
+
+	if (!all)
+		return error_set(err, -ENOMEM, "migrate the database");
+	r = sql_run(db, all, err);
+	if (r < 0 && !sqlite3_get_autocommit(db))
+		(void)sql_run(db, "ROLLBACK", NULL);
+	return r;
+}
+
+static int sql_migrate(struct sqlite3 *db, const struct sql_schema *schema, struct error *err)
+{
+	int version = 0;
+	int r;
+
+	r = sql_ask(db, "PRAGMA user_version", &version, err);
+	if (r < 0)
+		return r;
+	if (version < 0 || version > schema->n_migrations)
+		return error_refuse(err, ERROR_UNSUPPORTED,
+				    "the database has schema version %d, this nacre knows up to %d",
+				    version, schema->n_migrations);
+	for (; version < schema->n_migrations; version++) {
+		r = sql_migrate_step(db, schema->migrations[version], version + 1, err);
+		if (r < 0)
+			return error_wrap(err, r, "bring the schema to version %d", version + 1);
+	}
+	return 0;
+}
+
+static int sql_setup(struct sqlite3 *db, const struct sql_schema *schema, struct error *err)
+{
+	int r;
+
+	(void)sqlite3_busy_timeout(db, SQL_BUSY_MSEC);
+	(void)sqlite3_extended_result_codes(db, 1);
+	r = sql_run(db, schema->pragmas, err);
+	if (r < 0)
+		return r;
+	r = sql_check(db, err);
+	if (r < 0)
+		return r;
+	return sql_migrate(db, schema, err);
+}
+
+int sql_open(struct sqlite3 **ret, int dir_fd, const char *name, const struct sql_schema *schema,
+	     struct error *err)
+{
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+	struct sqlite3 *db = NULL;
+	char path[320];
+	int rc, r;
+
+	r = str_printf(path, sizeof(path), "/proc/self/fd/%d/%s", dir_fd, name);
+	if (r < 0)
+		return error_set(err, r, "open %s", name);
+	rc = sqlite3_open_v2(path, &db, flags, NULL);
+	if (rc != SQLITE_OK) {
+		r = sql_fail(db, rc, err, name);
+		(void)sql_close(db);
+		return error_wrap(err, r, "open the database");
+	}
+	r = sql_setup(db, schema, err);
+	if (r < 0) {
+		(void)sql_close(db);
+		return error_wrap(err, r, "open the database %s", name);
+	}
+	*ret = db;
+	return 0;
+}
+
+struct sqlite3 *sql_close(struct sqlite3 *db)
+{
+	(void)sqlite3_close_v2(db);
+	return NULL;
+}
+
+/* ---- records ---- */
+
+/* Adds what `form` makes of each column from number `from` on, comma separated. */
+static int sql_list(struct buf *b, const struct sql_table *t, size_t from, const char *prefix)
+{
+	for (size_t i = from; i < t->n_columns; i++) {
+		const char *name = t->columns[i].name;
+		int r;
+
+		if (prefix)
+			r = buf_addf(b, "%s\"%s\"=%s.\"%s\"", i > from ? "," : "", name, prefix,
+				     name);
+		else
+			r = buf_addf(b, "%s\"%s\"", i > from ? "," : "", name);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int sql_put_text(struct buf *b, const struct sql_table *t)
+{
+	int r;
+
+	r = buf_addf(b, "INSERT INTO %s(", t->name);
+	if (r == 0)
+		r = sql_list(b, t, 0, NULL);
+	if (r == 0)
+		r = buf_add_str(b, ") VALUES(?");
+	for (size_t i = 1; i < t->n_columns && r == 0; i++)
+		r = buf_add_str(b, ",?");
+	if (r == 0)
+		r = buf_addf(b, ") ON CONFLICT(\"%s\") DO UPDATE SET ", t->columns[0].name);
+	if (r == 0)
+		r = sql_list(b, t, 1, "excluded");
+	return r == 0 ? buf_add(b, "", 1) : r;
+}
+
+int sql_prepare_put(struct sqlite3 *db, struct sqlite3_stmt **ret, const struct sql_table *t,
+		    struct error *err)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	int r;
+
+	r = sql_put_text(&b, t);
+	if (r < 0)
+		return error_set(err, r, "write a statement for %s", t->name);
+	return sql_prepare(db, ret, (const char *)buf_data(&b), err);
+}
+
+int sql_prepare_select(struct sqlite3 *db, struct sqlite3_stmt **ret, const struct sql_table *t,
+		       const char *tail, struct error *err)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	int r;
+
+	r = buf_add_str(&b, "SELECT ");
+	if (r == 0)
+		r = sql_list(&b, t, 0, NULL);
+	if (r == 0)
+		r = buf_addf(&b, " FROM %s %s", t->name, tail);
+	if (r == 0)
+		r = buf_add(&b, "", 1);
+	if (r < 0)
+		return error_set(err, r, "write a statement for %s", t->name);
+	return sql_prepare(db, ret, (const char *)buf_data(&b), err);
+}
+
+int sql_bind_text(struct sqlite3 *db, struct sqlite3_stmt *s, int at, const char *text,
+		  struct error *err)
+{
+	int rc = sqlite3_bind_text(s, at, text ? text : "", -1, SQLITE_STATIC);
+
+	return rc == SQLITE_OK ? 0 : sql_fail(db, rc, err, "bind a value");
+}
+
+int sql_bind_int(struct sqlite3 *db, struct sqlite3_stmt *s, int at, int64_t value,
+		 struct error *err)
+{
+	int rc = sqlite3_bind_int64(s, at, value);
+
+	return rc == SQLITE_OK ? 0 : sql_fail(db, rc, err, "bind a value");
+}
+
+static int64_t sql_member_int(enum sql_kind kind, const char *member)
+{
+	switch (kind) {
+	case SQL_I64:
+		return *(const int64_t *)(const void *)member;
+	case SQL_U64:
+		return (int64_t) * (const uint64_t *)(const void *)member;
+	case SQL_INT:
+		return *(const int *)(const void *)member;
+	case SQL_UNSIGNED:
+		return *(const unsigned *)(const void *)member;
+	case SQL_BOOL:
+		return *(const bool *)(const void *)member;
+	case SQL_TEXT:
+	case SQL_KIND_COUNT:
+		break;
+	}
+	assert(false);
+	return 0;
+}
+
+static void sql_set_member(enum sql_kind kind, char *member, int64_t value)
+{
+	switch (kind) {
+	case SQL_I64:
+		*(int64_t *)(void *)member = value;
+		return;
+	case SQL_U64:
+		*(uint64_t *)(void *)member = (uint64_t)value;
+		return;
+	case SQL_INT:
+		*(int *)(void *)member = (int)value;
+		return;
+	case SQL_UNSIGNED:
+		*(unsigned *)(void *)member = (unsigned)value;
+		return;
+	case SQL_BOOL:
+		*(bool *)(void *)member = value != 0;
+		return;
+	case SQL_TEXT:
+	case SQL_KIND_COUNT:
+		break;
+	}
+	assert(false);
+}
+
+int sql_bind_record(struct sqlite3 *db, struct sqlite3_stmt *s, const struct sql_table *t,
+		    const void *record, struct error *err)
+{
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const struct sql_column *c = &t->columns[i];
+		const char *member = (const char *)record + c->offset;
+		int r;
+
+		if (c->kind == SQL_TEXT)
+			r = sql_bind_text(db, s, (int)i + 1,
+					  *(const char *const *)(const void *)member, err);
+		else
+			r = sql_bind_int(db, s, (int)i + 1, sql_member_int(c->kind, member), err);
+		if (r < 0)
+			return error_wrap(err, r, "%s.%s", t->name, c->name);
+	}
+	return 0;
+}
+
+void sql_read_record(struct sqlite3_stmt *s, const struct sql_table *t, void *record)
+{
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const struct sql_column *c = &t->columns[i];
+		char *member = (char *)record + c->offset;
+
+		if (c->kind == SQL_TEXT) {
+			const char *text = (const char *)sqlite3_column_text(s, (int)i);
+
+			*(const char **)(void *)member = text ? text : "";
+		} else {
+			sql_set_member(c->kind, member, sqlite3_column_int64(s, (int)i));
+		}
+	}
+}

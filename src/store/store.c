@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * run.db. One connection, used by the loop thread alone; every statement is prepared once. The
+ * write ahead log with synchronous=OFF makes a put one write() into the page cache: the file
+ * survives SIGKILL, and after a power cut it is gone with its tmpfs.
+ */
+
+#include "store/store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sqlite3.h>
+
+#include "base/failpoint.h"
+#include "base/str.h"
+#include "store/sql.h"
+
+static const struct sql_column instance_columns[] = {
+	SQL_COLUMN(run_instance, id, SQL_TEXT),
+	SQL_COLUMN(run_instance, path, SQL_TEXT),
+	SQL_COLUMN(run_instance, kind, SQL_TEXT),
+	SQL_COLUMN(run_instance, state, SQL_INT),
+	SQL_COLUMN(run_instance, state_word, SQL_TEXT),
+	SQL_COLUMN(run_instance, pid, SQL_I64),
+	SQL_COLUMN(run_instance, start_time, SQL_U64),
+	SQL_COLUMN(run_instance, cgroup, SQL_TEXT),
+	SQL_COLUMN(run_instance, host_network, SQL_BOOL),
+	SQL_COLUMN(run_instance, owner, SQL_TEXT),
+	SQL_COLUMN(run_instance, reason, SQL_TEXT),
+	SQL_COLUMN(run_instance, created_at, SQL_U64),
+};
+
+static const struct sql_column workload_columns[] = {
+	SQL_COLUMN(run_workload, id, SQL_TEXT),
+	SQL_COLUMN(run_workload, path, SQL_TEXT),
+	SQL_COLUMN(run_workload, kind, SQL_TEXT),
+	SQL_COLUMN(run_workload, instance, SQL_TEXT),
+	SQL_COLUMN(run_workload, state, SQL_INT),
+	SQL_COLUMN(run_workload, state_word, SQL_TEXT),
+	SQL_COLUMN(run_workload, network, SQL_TEXT),
+	SQL_COLUMN(run_workload, auto_remove, SQL_BOOL),
+	SQL_COLUMN(run_workload, reason, SQL_TEXT),
+	SQL_COLUMN(run_workload, created_at, SQL_U64),
+};
+
+static const struct sql_column container_columns[] = {
+	SQL_COLUMN(run_container, id, SQL_TEXT),
+	SQL_COLUMN(run_container, workload, SQL_TEXT),
+	SQL_COLUMN(run_container, position, SQL_UNSIGNED),
+	SQL_COLUMN(run_container, name, SQL_TEXT),
+	SQL_COLUMN(run_container, image, SQL_TEXT),
+	SQL_COLUMN(run_container, image_name, SQL_TEXT),
+	SQL_COLUMN(run_container, command, SQL_TEXT),
+	SQL_COLUMN(run_container, user, SQL_TEXT),
+	SQL_COLUMN(run_container, stdin_open, SQL_BOOL),
+	SQL_COLUMN(run_container, state, SQL_INT),
+	SQL_COLUMN(run_container, state_word, SQL_TEXT),
+	SQL_COLUMN(run_container, pid, SQL_I64),
+	SQL_COLUMN(run_container, exit_code, SQL_INT),
+	SQL_COLUMN(run_container, signal, SQL_INT),
+	SQL_COLUMN(run_container, reason, SQL_TEXT),
+	SQL_COLUMN(run_container, started_at, SQL_U64),
+	SQL_COLUMN(run_container, finished_at, SQL_U64),
+};
+
+enum run_kind { RUN_INSTANCE, RUN_WORKLOAD, RUN_CONTAINER, RUN_KIND_COUNT };
+
+static const struct {
+	struct sql_table table;
+	const char *each;
+	const char *drop; /* containers go with their workload, by a trigger */
+} run_kinds[] = {
+	[RUN_INSTANCE] = { { "instance", instance_columns, ARRAY_SIZE(instance_columns) },
+			   "ORDER BY created_at, rowid",
+			   "DELETE FROM instance WHERE id=?" },
+	[RUN_WORKLOAD] = { { "workload", workload_columns, ARRAY_SIZE(workload_columns) },
+			   "ORDER BY created_at, rowid",
+			   "DELETE FROM workload WHERE id=?" },
+	[RUN_CONTAINER] = { { "container", container_columns, ARRAY_SIZE(container_columns) },
+			    "WHERE workload=? ORDER BY position, rowid",
+			    "DELETE FROM container WHERE id=?" },
+};
+static_assert(ARRAY_SIZE(run_kinds) == RUN_KIND_COUNT, "a row for each kind");
+
+static const char *const run_migrations[] = {
+	"CREATE TABLE instance("
+	" id TEXT PRIMARY KEY, path TEXT NOT NULL, kind TEXT NOT NULL, state INTEGER NOT NULL,"
+	" state_word TEXT NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL,"
+	" cgroup TEXT NOT NULL, host_network INTEGER NOT NULL, owner TEXT NOT NULL,"
+	" reason TEXT NOT NULL, created_at INTEGER NOT NULL);"
+	"CREATE TABLE workload("
+	" id TEXT PRIMARY KEY, path TEXT NOT NULL, kind TEXT NOT NULL, instance TEXT NOT NULL,"
+	" state INTEGER NOT NULL, state_word TEXT NOT NULL, network TEXT NOT NULL,"
+	" auto_remove INTEGER NOT NULL, reason TEXT NOT NULL, created_at INTEGER NOT NULL);"
+	"CREATE TABLE container("
+	" id TEXT PRIMARY KEY, workload TEXT NOT NULL, position INTEGER NOT NULL,"
+	" name TEXT NOT NULL, image TEXT NOT NULL, image_name TEXT NOT NULL,"
+	" command TEXT NOT NULL, user TEXT NOT NULL, stdin_open INTEGER NOT NULL,"
+	" state INTEGER NOT NULL, state_word TEXT NOT NULL, pid INTEGER NOT NULL,"
+	" exit_code INTEGER NOT NULL, signal INTEGER NOT NULL, reason TEXT NOT NULL,"
+	" started_at INTEGER NOT NULL, finished_at INTEGER NOT NULL);"
+	"CREATE INDEX container_of_workload ON container(workload);"
+	"CREATE TRIGGER workload_gone AFTER DELETE ON workload"
+	" BEGIN DELETE FROM container WHERE workload=OLD.id; END",
+};
+
+static const struct sql_schema run_schema = {
+	.pragmas = "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;"
+		   "PRAGMA cache_size=-256; PRAGMA wal_autocheckpoint=256",
+	.migrations = run_migrations,
+	.n_migrations = ARRAY_SIZE(run_migrations),
+};
+
+struct run_store {
+	struct sqlite3 *db;
+	struct sqlite3_stmt *put[RUN_KIND_COUNT];
+	struct sqlite3_stmt *drop[RUN_KIND_COUNT];
+	struct sqlite3_stmt *each[RUN_KIND_COUNT];
+	bool open;          /* between begin and commit */
+	struct error fault; /* of the open transaction: its commit undoes it */
+};
+
+static int run_store_prepare(struct run_store *s, struct error *err)
+{
+	for (size_t i = 0; i < RUN_KIND_COUNT; i++) {
+		const struct sql_table *t = &run_kinds[i].table;
+		int r;
+
+		r = sql_prepare_put(s->db, &s->put[i], t, err);
+		if (r == 0)
+			r = sql_prepare_select(s->db, &s->each[i], t, run_kinds[i].each, err);
+		if (r == 0)
+			r = sql_prepare(s->db, &s->drop[i], run_kinds[i].drop, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int run_store_open(struct run_store **ret, int dir_fd, const char *name, struct error *err)
+{
+	struct run_store *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return error_set(err, -ENOMEM, "open the database %s", name);
+	r = sql_open(&s->db, dir_fd, name, &run_schema, err);
+	if (r == 0)
+		r = run_store_prepare(s, err);
+	if (r < 0) {
+		(void)run_store_close(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+struct run_store *run_store_close(struct run_store *s)
+{
+	if (!s)
+		return NULL;
+	for (size_t i = 0; i < RUN_KIND_COUNT; i++) {
+		(void)sql_finish(s->put[i]);
+		(void)sql_finish(s->drop[i]);
+		(void)sql_finish(s->each[i]);
+	}
+	(void)sql_close(s->db);
+	free(s);
+	return NULL;
+}
+
+int run_store_begin(struct run_store *s, struct error *err)
+{
+	int r;
+
+	assert(!s->open);
+	r = sql_run(s->db, "BEGIN IMMEDIATE", err);
+	if (r < 0)
+		return error_wrap(err, r, "run.db");
+	s->open = true;
+	s->fault = (struct error)ERROR_INIT;
+	return 0;
+}
+
+int run_store_commit(struct run_store *s, struct error *err)
+{
+	struct error fault = s->fault;
+	int r = fault.code;
+
+	assert(s->open);
+	s->open = false;
+	if (r == 0)
+		r = FAILPOINT("store.write") < 0 ? error_set(&fault, -EIO, "commit") : 0;
+	if (r == 0)
+		r = sql_run(s->db, "COMMIT", &fault);
+	if (r == 0)
+		return 0;
+	/* SQLite has undone it by itself where the disk failed. */
+	if (!sqlite3_get_autocommit(s->db))
+		(void)sql_run(s->db, "ROLLBACK", NULL);
+	(void)error_copy(err, &fault);
+	return error_wrap(err, r, "run.db");
+}
+
+/* Ends a bound write; what goes wrong inside a transaction is kept for its commit. */
+static int run_store_write(struct run_store *s, struct sqlite3_stmt *statement, const char *what,
+			   struct error *err)
+{
+	struct error fault = ERROR_INIT;
+	int r;
+
+	r = FAILPOINT("store.write");
+	if (r < 0)
+		(void)error_set(&fault, r, "%s", what);
+	else
+		r = sql_finish_write(s->db, statement, &fault, what);
+	if (r == 0)
+		return 0;
+	(void)sqlite3_reset(statement);
+	if (s->open && !s->fault.code)
+		s->fault = fault;
+	(void)error_copy(err, &fault);
+	return error_wrap(err, r, "run.db");
+}
+
+static int run_store_put(struct run_store *s, enum run_kind kind, const void *record,
+			 struct error *err)
+{
+	const struct sql_table *t = &run_kinds[kind].table;
+	int r;
+
+	r = sql_bind_record(s->db, s->put[kind], t, record, err);
+	if (r < 0)
+		return r;
+	return run_store_write(s, s->put[kind], t->name, err);
+}
+
+static int run_store_drop(struct run_store *s, enum run_kind kind, const char *id,
+			  struct error *err)
+{
+	int r;
+
+	r = sql_bind_text(s->db, s->drop[kind], 1, id, err);
+	if (r < 0)
+		return r;
+	return run_store_write(s, s->drop[kind], run_kinds[kind].table.name, err);
+}
+
+int run_store_put_instance(struct run_store *s, const struct run_instance *r, struct error *err)
+{
+	return run_store_put(s, RUN_INSTANCE, r, err);
+}
+
+int run_store_put_workload(struct run_store *s, const struct run_workload *r, struct error *err)
+{
+	return run_store_put(s, RUN_WORKLOAD, r, err);
+}
+
+int run_store_put_container(struct run_store *s, const struct run_container *r, struct error *err)
+{
+	return run_store_put(s, RUN_CONTAINER, r, err);
+}
+
+int run_store_drop_instance(struct run_store *s, const char *id, struct error *err)
+{
+	return run_store_drop(s, RUN_INSTANCE, id, err);
+}
+
+int run_store_drop_workload(struct run_store *s, const char *id, struct error *err)
+{
+	return run_store_drop(s, RUN_WORKLOAD, id, err);
+}
+
+/* A record of any kind, and the function of the kind that takes it. */
+union run_record {
+	struct run_instance instance;
+	struct run_workload workload;
+	struct run_container container;
+};
+
+union run_each_fn {
+	int (*instance)(void *data, const struct run_instance *r);
+	int (*workload)(void *data, const struct run_workload *r);
+	int (*container)(void *data, const struct run_container *r);
+};
+
+static int run_store_call(enum run_kind kind, union run_each_fn fn, void *data,
+			  const union run_record *record)
+{
+	if (kind == RUN_INSTANCE)
+		return fn.instance(data, &record->instance);
+	if (kind == RUN_WORKLOAD)
+		return fn.workload(data, &record->workload);
+	return fn.container(data, &record->container);
+}
+
+static int run_store_each(struct run_store *s, enum run_kind kind, union run_each_fn fn, void *data,
+			  struct error *err)
+{
+	struct sqlite3_stmt *statement = s->each[kind];
+	const struct sql_table *t = &run_kinds[kind].table;
+	int r;
+
+	for (;;) {
+		union run_record record;
+
+		r = sql_next_row(s->db, statement, err, t->name);
+		if (r <= 0)
+			break;
+		sql_read_record(statement, t, &record);
+		r = run_store_call(kind, fn, data, &record);
+		if (r < 0)
+			break;
+	}
+	(void)sqlite3_reset(statement);
+	return r;
+}
+
+int run_store_each_instance(struct run_store *s,
+			    int (*fn)(void *data, const struct run_instance *r), void *data,
+			    struct error *err)
+{
+	return run_store_each(s, RUN_INSTANCE, (union run_each_fn){ .instance = fn }, data, err);
+}
+
+int run_store_each_workload(struct run_store *s,
+			    int (*fn)(void *data, const struct run_workload *r), void *data,
+			    struct error *err)
+{
+	return run_store_each(s, RUN_WORKLOAD, (union run_each_fn){ .workload = fn }, data, err);
+}
+
+int run_store_each_container(struct run_store *s, const char *workload,
+			     int (*fn)(void *data, const struct run_container *r), void *data,
+			     struct error *err)
+{
+	int r;
+
+	r = sql_bind_text(s->db, s->each[RUN_CONTAINER], 1, workload, err);
+	if (r < 0)
+		return r;
+	return run_store_each(s, RUN_CONTAINER, (union run_each_fn){ .container = fn }, data, err);
+}

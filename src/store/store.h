@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_STORE_STORE_H
+#define NACRE_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/parse.h"
+
+/*
+ * What the node remembers, in two SQLite files (architecture 9.1): only this area writes them. This
+ * header is run.db, store/root.h is root.db.
+ *
+ * run.db, in the run directory: what means nothing after a reboot. Written by the loop thread as
+ * things change, never synced; it survives the daemon, not the machine. root.db, in the root
+ * directory: images. synchronous=FULL, written on the pool in groups; a write is told to its caller
+ * when it lies on the disk. Both can be read with `sqlite3` while the daemon runs.
+ *
+ * The records are plain: no domain type is known here. Strings of a record that is handed out live
+ * until the callback returns. Every function returns 0 or a negative errno with err set (-ENOSPC
+ * and -EIO are kept apart from other faults).
+ */
+
+struct run_store;
+
+struct run_instance {
+	const char *id;
+	const char *path; /* name path, "a/b/c" */
+	const char *kind;
+	int state; /* the number of its enum, with its word beside it in the file */
+	const char *state_word;
+	int64_t pid;         /* as the daemon sees it, 0 where it does not */
+	uint64_t start_time; /* of that pid, clock ticks */
+	const char *cgroup;  /* path below the v2 root */
+	bool host_network;
+	const char *owner; /* id of the workload that it was made for, or "" */
+	const char *reason;
+	uint64_t created_at;
+};
+
+struct run_workload {
+	const char *id;
+	const char *path;
+	const char *kind;
+	const char *instance; /* id of the instance that it lives in (the node has one too); "":
+				 none yet */
+	int state;
+	const char *state_word;
+	const char *network;
+	bool auto_remove;
+	const char *reason;
+	uint64_t created_at;
+};
+
+struct run_container {
+	const char *id;
+	const char *workload; /* id */
+	unsigned position;
+	const char *name;
+	const char *image;      /* id, or "" */
+	const char *image_name; /* as the user said it */
+	const char *command;    /* for people: the words joined by blanks */
+	const char *user;
+	bool stdin_open;
+	int state;
+	const char *state_word;
+	int64_t pid;
+	int exit_code;
+	int signal;
+	const char *reason;
+	uint64_t started_at, finished_at;
+};
+
+int run_store_open(struct run_store **ret, int dir_fd, const char *name, struct error *err);
+struct run_store *run_store_close(struct run_store *s);
+
+/* Insert or replace by id; several puts between begin and commit are one transaction. Where one of
+ * them failed, the commit undoes all of them and gives that error again. */
+int run_store_begin(struct run_store *s, struct error *err);
+int run_store_commit(struct run_store *s, struct error *err);
+int run_store_put_instance(struct run_store *s, const struct run_instance *r, struct error *err);
+int run_store_put_workload(struct run_store *s, const struct run_workload *r, struct error *err);
+int run_store_put_container(struct run_store *s, const struct run_container *r, struct error *err);
+int run_store_drop_instance(struct run_store *s, const char *id, struct error *err);
+/* Takes the workload's containers along. */
+int run_store_drop_workload(struct run_store *s, const char *id, struct error *err);
+
+/* In order of creation (containers: by position). fn returns 0 to go on, or a negative errno that
+ * ends the walk. */
+int run_store_each_instance(struct run_store *s,
+			    int (*fn)(void *data, const struct run_instance *r), void *data,
+			    struct error *err);
+int run_store_each_workload(struct run_store *s,
+			    int (*fn)(void *data, const struct run_workload *r), void *data,
+			    struct error *err);
+int run_store_each_container(struct run_store *s, const char *workload,
+			     int (*fn)(void *data, const struct run_container *r), void *data,
+			     struct error *err);
+
+#endif

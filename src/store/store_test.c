@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "unit.h"
+
+struct scratch {
+	char path[64];
+	int fd;
+};
+
+static void scratch_init(struct scratch *s)
+{
+	(void)str_copy(s->path, sizeof(s->path), "/tmp/nacre-store-XXXXXX");
+	if (!mkdtemp(s->path))
+		abort();
+	s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->fd < 0)
+		abort();
+}
+
+static void scratch_done(struct scratch *s)
+{
+	s->fd = fd_close(s->fd);
+	CHECK_INT(rootfd_remove_tree(AT_FDCWD, s->path), 0);
+}
+
+static struct run_workload workload(const char *id, uint64_t created)
+{
+	return (struct run_workload){ .id = id,
+				      .path = id,
+				      .kind = "pod",
+				      .instance = "",
+				      .state = 2,
+				      .state_word = "running",
+				      .network = "pod",
+				      .auto_remove = true,
+				      .reason = "",
+				      .created_at = created };
+}
+
+static struct run_container container(const char *id, const char *owner, unsigned position)
+{
+	return (struct run_container){ .id = id,
+				       .workload = owner,
+				       .position = position,
+				       .name = "main",
+				       .image = "sha256:00",
+				       .image_name = "busybox",
+				       .command = "sh -c 'it''s'",
+				       .user = "",
+				       .state = 1,
+				       .state_word = "created",
+				       .pid = 4711,
+				       .exit_code = -1,
+				       .signal = 9,
+				       .reason = "\303\244",
+				       .started_at = 1ULL << 60,
+				       .finished_at = 5 };
+}
+
+static int count_workload(void *data, const struct run_workload *r)
+{
+	char *seen = data;
+
+	(void)snprintf(seen + strlen(seen), 64 - strlen(seen), "%s%s", r->id,
+		       r->auto_remove ? "+" : "-");
+	return 0;
+}
+
+static int count_container(void *data, const struct run_container *r)
+{
+	char *seen = data;
+
+	(void)snprintf(seen + strlen(seen), 64 - strlen(seen), "%s", r->id);
+	CHECK_STR(r->command, "sh -c 'it''s'");
+	CHECK_INT(r->exit_code, -1);
+	CHECK_INT(r->started_at, 1LL << 60);
+	CHECK_STR(r->reason, "\303\244");
+	CHECK_INT(r->pid, 4711);
+	return 0;
+}
+
+static int stop_at_once(void *data, const struct run_workload *r)
+{
+	return -ECANCELED;
+}
+
+static int see_instance(void *data, const struct run_instance *r)
+{
+	bool *seen = data;
+
+	*seen = true;
+	CHECK_STR(r->path, "a/b");
+	CHECK(r->host_network);
+	CHECK_INT(r->start_time, 77);
+	return 0;
+}
+
+static void keeps_records(void)
+{
+	struct run_workload second = workload("w2", 20), first = workload("w1", 10);
+	struct run_container c1 = container("c1", "w1", 1), c0 = container("c0", "w1", 0);
+	struct run_instance in = { .id = "i",
+				   .path = "a/b",
+				   .kind = "cell",
+				   .host_network = true,
+				   .start_time = 77,
+				   .state_word = "up" };
+	char workloads[64] = "", containers[64] = "";
+	struct run_store *s = NULL;
+	struct error err = ERROR_INIT;
+	struct scratch d;
+	bool seen = false;
+
+	scratch_init(&d);
+	CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), 0);
+	CHECK_INT(run_store_begin(s, &err), 0);
+	CHECK_INT(run_store_put_workload(s, &second, &err), 0);
+	CHECK_INT(run_store_put_workload(s, &first, &err), 0);
+	CHECK_INT(run_store_put_container(s, &c1, &err), 0);
+	CHECK_INT(run_store_put_container(s, &c0, &err), 0);
+	CHECK_INT(run_store_commit(s, &err), 0);
+	CHECK_INT(run_store_put_instance(s, &in, &err), 0);
+	second.auto_remove = false;
+	CHECK_INT(run_store_put_workload(s, &second, &err), 0);
+	s = run_store_close(s);
+
+	CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), 0);
+	CHECK_INT(run_store_each_workload(s, count_workload, workloads, &err), 0);
+	CHECK_STR(workloads, "w1+w2-");
+	CHECK_INT(run_store_each_container(s, "w1", count_container, containers, &err), 0);
+	CHECK_STR(containers, "c0c1");
+	CHECK_INT(run_store_each_instance(s, see_instance, &seen, &err), 0);
+	CHECK(seen);
+	CHECK_INT(run_store_each_workload(s, stop_at_once, NULL, &err), -ECANCELED);
+	CHECK_INT(run_store_drop_workload(s, "w1", &err), 0);
+	CHECK_INT(run_store_drop_workload(s, "never", &err), 0);
+	containers[0] = '\0';
+	CHECK_INT(run_store_each_container(s, "w1", count_container, containers, &err), 0);
+	CHECK_STR(containers, "");
+	CHECK_INT(run_store_drop_instance(s, "i", &err), 0);
+	s = run_store_close(s);
+	scratch_done(&d);
+}
+
+static void write_at(int dir_fd, const char *name, off_t at, const char *text)
+{
+	_cleanup_fd_ int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	CHECK_INT(pwrite(fd, text, strlen(text), at), (ssize_t)strlen(text));
+}
+
+static void reports_damage(void)
+{
+	struct run_store *s = NULL;
+	struct error err = ERROR_INIT;
+	struct scratch d;
+
+	scratch_init(&d);
+	write_at(d.fd, "run.db", 0, "this is no database, but some text that somebody left here");
+	CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), -EBADMSG);
+	CHECK(strstr(err.text, "run.db") != NULL);
+	CHECK(strstr(err.text, "damaged") != NULL);
+	CHECK_INT(unlinkat(d.fd, "run.db", 0), 0);
+
+	err = (struct error)ERROR_INIT;
+	CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), 0);
+	s = run_store_close(s);
+	{
+		_cleanup_fd_ int fd = openat(d.fd, "run.db", O_RDWR | O_CLOEXEC);
+		struct stat st;
+
+		CHECK_INT(fstat(fd, &st), 0);
+		CHECK(st.st_size > 8192);
+		CHECK_INT(ftruncate(fd, st.st_size - 5000), 0);
+	}
+	CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), -EBADMSG);
+	scratch_done(&d);
+}
+
+static void refuses_newer_schema(void)
+{
+	struct run_store *s = NULL;
+	struct error err = ERROR_INIT;
+	struct scratch d;
+	sqlite3 *db = NULL;
+	char path[96];
+
+	scratch_init(&d);
+	CHECK(str_printf(path, sizeof(path), "%s/run.db", d.path) > 0);
+	CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+	CHECK_INT(sqlite3_exec(db, "PRAGMA user_version=99", NULL, NULL, NULL), SQLITE_OK);
+	CHECK_INT(sqlite3_close(db), SQLITE_OK);
+	CHECK(run_store_open(&s, d.fd, "run.db", &err) < 0);
+	CHECK_INT(err.kind, ERROR_UNSUPPORTED);
+	CHECK(strstr(err.text, "99") != NULL);
+	scratch_done(&d);
+}
+
+static void says_who_is_busy(void)
+{
+	struct run_workload w = workload("w", 1);
+	struct run_store *s = NULL;
+	struct error err = ERROR_INIT;
+	struct scratch d;
+	sqlite3 *db = NULL;
+	char path[96];
+
+	scratch_init(&d);
+	CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), 0);
+	CHECK(str_printf(path, sizeof(path), "%s/run.db", d.path) > 0);
+	CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+	CHECK_INT(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	CHECK_INT(run_store_put_workload(s, &w, &err), -EBUSY);
+	CHECK_INT(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	CHECK_INT(run_store_put_workload(s, &w, &err), 0);
+	CHECK_INT(sqlite3_close(db), SQLITE_OK);
+	s = run_store_close(s);
+	scratch_done(&d);
+}
+
+UNIT_MAIN({ "keeps_records", keeps_records }, { "reports_damage", reports_damage },
+	  { "refuses_newer_schema", refuses_newer_schema },
+	  { "says_who_is_busy", says_who_is_busy })
