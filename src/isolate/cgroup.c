@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+
+#define CGROUP_MOUNTINFO_MAX (16 << 20)
+#define CGROUP_FILE_MAX (1 << 20)
+#define CGROUP_DEPTH_MAX 64
+#define CGROUP_KILL_ROUNDS 16
+
+/* Undoes the kernel's \ooo for blank, tab, newline and backslash, in place. */
+static void cgroup_unescape(char *s)
+{
+	char *to = s;
+
+	while (*s) {
+		if (s[0] == '\\' && s[1] && s[2] && s[3]) {
+			*to++ = (char)((unsigned)(s[1] - '0') << 6 | (unsigned)(s[2] - '0') << 3 |
+				       (unsigned)(s[3] - '0'));
+			s += 4;
+		} else {
+			*to++ = *s++;
+		}
+	}
+	*to = '\0';
+}
+
+/* Cuts the word at *line off: NUL behind it, *line behind that. NULL at the end. */
+static char *cgroup_word(char **line)
+{
+	char *word = *line;
+
+	if (!*word)
+		return NULL;
+	*line += strcspn(word, " ");
+	if (**line)
+		*(*line)++ = '\0';
+	return word;
+}
+
+/*
+ * A line of mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG...] - FS SOURCE OPTIONS". The
+ * mount point if it is the whole v2 hierarchy, else NULL. Changes the line.
+ */
+static char *cgroup_mount_point(char *line)
+{
+	char *rest = line;
+	char *root = NULL, *point = NULL;
+	const char *word;
+
+	for (int i = 0; i < 5; i++) {
+		word = cgroup_word(&rest);
+		if (!word)
+			return NULL;
+		if (i == 3)
+			root = line + (word - line);
+		if (i == 4)
+			point = line + (word - line);
+	}
+	do
+		word = cgroup_word(&rest);
+	while (word && !str_eq(word, "-"));
+	word = word ? cgroup_word(&rest) : NULL;
+	if (!word || !str_eq(word, "cgroup2") || !str_eq(root, "/"))
+		return NULL;
+	cgroup_unescape(point);
+	return point;
+}
+
+static int cgroup_open_mount(const char *path)
+{
+	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	struct statfs fs;
+
+	/* Something else may be mounted over it. */
+	if (fd < 0 || fstatfs(fd, &fs) < 0)
+		return -errno;
+	return fs.f_type == CGROUP2_SUPER_MAGIC ? TAKE_FD(fd) : -ENOENT;
+}
+
+/* A text file as a string of its own; NULL with errno's number in *ret. */
+static char *cgroup_read(int dir_fd, const char *name, size_t max, int *ret)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	char *text;
+
+	*ret = fd_read_file(dir_fd, name, max, &b);
+	if (*ret < 0)
+		return NULL;
+	text = buf_take_str(&b);
+	if (!text)
+		*ret = -ENOMEM;
+	return text;
+}
+
+int cgroup_open_root(struct error *err)
+{
+	_cleanup_str_ char *text = NULL;
+	char *save = NULL;
+	int r;
+
+	text = cgroup_read(AT_FDCWD, "/proc/self/mountinfo", CGROUP_MOUNTINFO_MAX, &r);
+	if (!text)
+		return error_set(err, r, "read /proc/self/mountinfo");
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		const char *point = cgroup_mount_point(line);
+		int fd = point ? cgroup_open_mount(point) : -1;
+
+		if (fd >= 0)
+			return fd;
+	}
+	return error_refuse(err, ERROR_PRECONDITION, "no cgroup v2 hierarchy is mounted");
+}
+
+int cgroup_own_path(char *ret, size_t size, struct error *err)
+{
+	_cleanup_str_ char *text = NULL;
+	char *save = NULL;
+	int r;
+
+	text = cgroup_read(AT_FDCWD, "/proc/self/cgroup", CGROUP_FILE_MAX, &r);
+	if (!text)
+		return error_set(err, r, "read /proc/self/cgroup");
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (!str_has_prefix(line, "0::/"))
+			continue;
+		line += strlen("0::/");
+		if (str_eq(line, "..") || str_has_prefix(line, "../"))
+			return error_refuse(err, ERROR_PRECONDITION,
+					    "this process is outside of its cgroup namespace");
+		r = str_copy(ret, size, line);
+		return r < 0 ? error_set(err, r, "path of the own cgroup") : 0;
+	}
+	return error_refuse(err, ERROR_PRECONDITION, "this process is in no cgroup of version 2");
+}
+
+static bool cgroup_name_is_good(const char *name)
+{
+	return *name && strlen(name) <= NAME_MAX && !strchr(name, '/') && !strchr(name, '\n') &&
+	       !str_eq(name, ".") && !str_eq(name, "..");
+}
+
+static int cgroup_open(int parent_fd, const char *name)
+{
+	int fd = sysio_openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int cgroup_make(int parent_fd, const char *name, struct error *err)
+{
+	int fd;
+
+	if (!cgroup_name_is_good(name))
+		return error_refuse(err, ERROR_INVALID, "\"%s\" cannot be the name of a cgroup",
+				    name);
+	if (sysio_mkdirat(parent_fd, name, 0755) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "make the cgroup %s", name);
+	fd = cgroup_open(parent_fd, name);
+	return fd < 0 ? error_set(err, fd, "open the cgroup %s", name) : fd;
+}
+
+/* Calls visit() for each group right below dir_fd. Stops at a negative result. */
+static int cgroup_each_child(int dir_fd, unsigned depth,
+			     int (*visit)(int dir_fd, const char *name, unsigned depth))
+{
+	_cleanup_fd_ int fd = cgroup_open(dir_fd, ".");
+	DIR *dir;
+	int r = 0;
+
+	if (depth > CGROUP_DEPTH_MAX)
+		return -ELOOP;
+	if (fd < 0)
+		return fd;
+	dir = fdopendir(fd);
+	if (!dir)
+		return -errno;
+	fd = -1;
+	while (r >= 0) {
+		const struct dirent *e = readdir(dir);
+
+		if (!e)
+			break;
+		if (e->d_type == DT_DIR && cgroup_name_is_good(e->d_name))
+			r = visit(dir_fd, e->d_name, depth + 1);
+	}
+	(void)closedir(dir);
+	return r < 0 ? r : 0;
+}
+
+/* Kills what cgroup.procs lists; the number of processes, or a negative errno. */
+static int cgroup_kill_listed(int dir_fd)
+{
+	_cleanup_str_ char *text = NULL;
+	char *save = NULL;
+	int n = 0;
+	int r;
+
+	text = cgroup_read(dir_fd, "cgroup.procs", CGROUP_FILE_MAX, &r);
+	if (!text)
+		return r;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		pid_t pid = (pid_t)strtol(line, NULL, 10);
+		_cleanup_fd_ int pidfd = pid > 0 ? pidfd_of(pid) : -1;
+
+		n++;
+		if (pidfd >= 0)
+			(void)pidfd_kill(pidfd, SIGKILL);
+	}
+	return n;
+}
+
+/* A group may fork while it is read, so it is read until it is empty. */
+static int cgroup_kill_here(int dir_fd)
+{
+	int n = 1;
+
+	for (int i = 0; i < CGROUP_KILL_ROUNDS && n > 0; i++)
+		n = cgroup_kill_listed(dir_fd);
+	return n < 0 ? n : 0;
+}
+
+static int cgroup_kill_child(int parent_fd, const char *name, unsigned depth)
+{
+	_cleanup_fd_ int fd = cgroup_open(parent_fd, name);
+	int r;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = cgroup_kill_here(fd);
+	return r < 0 ? r : cgroup_each_child(fd, depth, cgroup_kill_child);
+}
+
+int cgroup_kill(int dir_fd)
+{
+	int r = fd_write_file(dir_fd, "cgroup.kill", "1");
+
+	if (r != -ENOENT)
+		return r;
+	/* Before 5.14. */
+	r = cgroup_kill_here(dir_fd);
+	return r < 0 ? r : cgroup_each_child(dir_fd, 0, cgroup_kill_child);
+}
+
+int cgroup_populated(int dir_fd)
+{
+	_cleanup_str_ char *text = NULL;
+	int r;
+
+	text = cgroup_read(dir_fd, "cgroup.events", CGROUP_FILE_MAX, &r);
+	if (!text)
+		return r;
+	return strstr(text, "populated 1") != NULL;
+}
+
+static int cgroup_remove_child(int parent_fd, const char *name, unsigned depth)
+{
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	/* Most groups have none below them. */
+	if (sysio_unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EBUSY)
+		return -errno;
+	fd = cgroup_open(parent_fd, name);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = cgroup_each_child(fd, depth, cgroup_remove_child);
+	if (r < 0)
+		return r;
+	return sysio_unlinkat(parent_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int cgroup_remove(int parent_fd, const char *name)
+{
+	if (!cgroup_name_is_good(name))
+		return -EINVAL;
+	return cgroup_remove_child(parent_fd, name, 0);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/dev.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/sysio.h"
+
+#define DEV_MEMORY_MAJOR 1
+#define DEV_NULL_MINOR 3
+
+static const struct {
+	const char *name;
+	unsigned major, minor;
+	bool of_container; /* and not of a keeper */
+} dev_nodes[] = {
+	{ "null", DEV_MEMORY_MAJOR, DEV_NULL_MINOR, false },
+	{ "zero", DEV_MEMORY_MAJOR, 5, false },
+	{ "full", DEV_MEMORY_MAJOR, 7, false },
+	{ "random", DEV_MEMORY_MAJOR, 8, false },
+	{ "urandom", DEV_MEMORY_MAJOR, 9, false },
+	{ "tty", 5, 0, true },
+};
+
+static const struct {
+	const char *name, *target;
+} dev_links[] = {
+	{ "fd", "/proc/self/fd" },       { "stdin", "/proc/self/fd/0" },
+	{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
+	{ "ptmx", "pts/ptmx" },
+};
+
+static const struct {
+	const char *name;
+	bool of_container;
+} dev_dirs[] = {
+	{ "shm", false },
+	{ "pts", true },
+	{ "mqueue", true },
+};
+
+int dev_fill(int dir_fd, bool container, struct error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(dev_nodes); i++)
+		if ((container || !dev_nodes[i].of_container) &&
+		    sysio_mknodat(dir_fd, dev_nodes[i].name, S_IFCHR | 0666,
+				  makedev(dev_nodes[i].major, dev_nodes[i].minor)) < 0)
+			return error_set(err, -errno, "make the device %s", dev_nodes[i].name);
+	for (size_t i = 0; i < ARRAY_SIZE(dev_dirs); i++)
+		if ((container || !dev_dirs[i].of_container) &&
+		    sysio_mkdirat(dir_fd, dev_dirs[i].name, 0755) < 0)
+			return error_set(err, -errno, "make the directory %s", dev_dirs[i].name);
+	for (size_t i = 0; container && i < ARRAY_SIZE(dev_links); i++)
+		if (sysio_symlinkat(dev_links[i].target, dir_fd, dev_links[i].name) < 0)
+			return error_set(err, -errno, "make the link %s", dev_links[i].name);
+	return 0;
+}
+
+bool dev_is_null(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
+	       st.st_rdev == makedev(DEV_MEMORY_MAJOR, DEV_NULL_MINOR);
+}
+
+int dev_open_null(int dir_fd, struct error *err)
+{
+	_cleanup_fd_ int fd = sysio_openat(dir_fd, "null", O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return error_set(err, -errno, "open /dev/null");
+	if (!dev_is_null(fd))
+		return error_set(err, -ENODEV, "/dev/null");
+	return TAKE_FD(fd);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_ISOLATE_DEV_H
+#define NACRE_ISOLATE_DEV_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* The devices of a container or keeper; private to this area. */
+
+/*
+ * Makes the device nodes in an empty directory: null, zero, full, random, urandom; for a container
+ * also tty, the links (fd, stdin, stdout, stderr, ptmx) and the directories pts and mqueue; and shm
+ * for both. The umask must be 0.
+ */
+int dev_fill(int dir_fd, bool container, struct error *err);
+/* dir_fd/null as an O_PATH descriptor, after a look that it is the device 1:3. */
+int dev_open_null(int dir_fd, struct error *err);
+/* Whether the descriptor is the device 1:3. */
+bool dev_is_null(int fd);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Runs while building: reads seccomp.rules and writes the container's seccomp filter as C (to be
+ * included by seccomp.c only), so that the core needs no libseccomp. The library is asked for
+ * nothing but the numbers of the builder's own architecture.
+ *
+ * The filter is a binary search over the ranges of numbers that end alike, with the endings as its
+ * leaves. One filter serves all sets of capabilities: where an ending depends on capabilities, the
+ * table of patches names the instruction, the capabilities that change it (any of them), and what
+ * it becomes.
+ */
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
+
+#define GEN_NUMBERS 1024
+#define GEN_INSNS 2048
+#define GEN_PATCHES 512
+
+enum gen_ending {
+	GEN_UNKNOWN,
+	GEN_ALLOW,
+	GEN_DENY,
+	GEN_ABSENT,
+	GEN_CLONE,
+	GEN_PERSONALITY,
+	GEN_SOCKET,
+};
+
+struct gen_rule {
+	enum gen_ending ending;
+	uint64_t caps; /* any of them makes it GEN_ALLOW */
+	bool given;
+};
+
+struct gen_patch {
+	unsigned at;
+	uint64_t caps;
+};
+
+static struct gen_rule gen_rules[GEN_NUMBERS];
+static struct sock_filter gen_insns[GEN_INSNS];
+static unsigned gen_n_insns;
+static struct gen_patch gen_patches[GEN_PATCHES];
+static unsigned gen_n_patches;
+
+static const struct {
+	const char *name;
+	unsigned number;
+} gen_caps[] = {
+	{ "CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH },
+	{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN },
+	{ "CAP_SYS_BOOT", CAP_SYS_BOOT },
+	{ "CAP_SYS_CHROOT", CAP_SYS_CHROOT },
+	{ "CAP_SYS_MODULE", CAP_SYS_MODULE },
+	{ "CAP_SYS_NICE", CAP_SYS_NICE },
+	{ "CAP_SYS_PACCT", CAP_SYS_PACCT },
+	{ "CAP_SYS_PTRACE", CAP_SYS_PTRACE },
+	{ "CAP_SYS_RAWIO", CAP_SYS_RAWIO },
+	{ "CAP_SYS_TIME", CAP_SYS_TIME },
+	{ "CAP_SYS_TTY_CONFIG", CAP_SYS_TTY_CONFIG },
+	{ "CAP_SYSLOG", CAP_SYSLOG },
+	{ "CAP_BPF", CAP_BPF },
+	{ "CAP_PERFMON", CAP_PERFMON },
+};
+
+static const struct {
+	const char *name;
+	enum gen_ending ending;
+} gen_checks[] = {
+	{ "clone", GEN_CLONE },
+	{ "personality", GEN_PERSONALITY },
+	{ "socket", GEN_SOCKET },
+};
+
+__attribute__((format(printf, 1, 2), noreturn)) static void gen_die(const char *fmt, ...)
+{
+	va_list ap;
+
+	(void)fputs("seccomp_gen: ", stderr);
+	va_start(ap, fmt);
+	(void)vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	(void)fputc('\n', stderr);
+	exit(EXIT_FAILURE);
+}
+
+static uint64_t gen_cap_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(gen_caps) / sizeof(gen_caps[0]); i++)
+		if (strcmp(gen_caps[i].name, name) == 0)
+			return (uint64_t)1 << gen_caps[i].number;
+	gen_die("no capability %s", name);
+}
+
+static uint64_t gen_caps_parse(char *list)
+{
+	uint64_t caps = 0;
+	char *save = NULL;
+
+	for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save))
+		caps |= gen_cap_find(word);
+	return caps;
+}
+
+static enum gen_ending gen_check_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(gen_checks) / sizeof(gen_checks[0]); i++)
+		if (strcmp(gen_checks[i].name, name) == 0)
+			return gen_checks[i].ending;
+	gen_die("no check for %s", name);
+}
+
+/* The number, or a negative one where this architecture has no such call. */
+static int gen_number(char *name)
+{
+	char *at = strchr(name, '@');
+	int number;
+
+	if (at)
+		*at = '\0';
+	number = seccomp_syscall_resolve_name(name);
+	if (number == __NR_SCMP_ERROR && at)
+		number = (int)strtol(at + 1, NULL, 10);
+	else if (number == __NR_SCMP_ERROR)
+		gen_die("no system call %s", name);
+	if (number >= GEN_NUMBERS)
+		gen_die("the number of %s is too high", name);
+	return number;
+}
+
+static void gen_rule_add(char *name, enum gen_ending ending, uint64_t caps)
+{
+	int number = gen_number(name);
+
+	if (number < 0)
+		return;
+	if (gen_rules[number].given)
+		gen_die("%s stands twice", name);
+	gen_rules[number] = (struct gen_rule){ .ending = ending, .caps = caps, .given = true };
+}
+
+static void gen_line(char *line)
+{
+	char *save = NULL;
+	const char *verb = strtok_r(line, " \t\n", &save);
+	enum gen_ending ending = GEN_DENY;
+	uint64_t caps = 0;
+	char *word;
+
+	if (!verb || verb[0] == '#')
+		return;
+	word = strtok_r(NULL, " \t\n", &save);
+	if (!word)
+		gen_die("nothing behind %s", verb);
+	if (strcmp(verb, "check") == 0) {
+		char *cap = strtok_r(NULL, " \t\n", &save);
+
+		gen_rule_add(word, gen_check_find(word), cap ? gen_caps_parse(cap) : 0);
+		return;
+	}
+	if (strcmp(verb, "cap") == 0 || strcmp(verb, "absent") == 0) {
+		ending = verb[0] == 'c' ? GEN_DENY : GEN_ABSENT;
+		caps = gen_caps_parse(word);
+		word = strtok_r(NULL, " \t\n", &save);
+	} else if (strcmp(verb, "allow") == 0) {
+		ending = GEN_ALLOW;
+	} else if (strcmp(verb, "deny") != 0) {
+		gen_die("what is %s?", verb);
+	}
+	for (; word; word = strtok_r(NULL, " \t\n", &save))
+		gen_rule_add(word, ending, caps);
+}
+
+static void gen_emit(uint16_t code, uint8_t jt, uint8_t jf, uint32_t k)
+{
+	if (gen_n_insns == GEN_INSNS)
+		gen_die("too many instructions");
+	gen_insns[gen_n_insns++] = (struct sock_filter){ code, jt, jf, k };
+}
+
+static void gen_return(uint32_t action)
+{
+	gen_emit(BPF_RET | BPF_K, 0, 0, action);
+}
+
+static void gen_refuse(int number)
+{
+	gen_return(SECCOMP_RET_ERRNO | (uint32_t)number);
+}
+
+/* The kernel looks at the low half only of each argument that is checked here. */
+static void gen_load_low(unsigned arg)
+{
+	gen_emit(BPF_LD | BPF_W | BPF_ABS, 0, 0,
+		 (uint32_t)(offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t)));
+}
+
+static void gen_clone(void)
+{
+	/* All CLONE_NEW* but CLONE_NEWTIME, which clone() has no room for. */
+	const uint32_t namespaces = 0x7E020000;
+
+	gen_load_low(0);
+	gen_emit(BPF_JMP | BPF_JSET | BPF_K, 0, 1, namespaces);
+	gen_refuse(EPERM);
+	gen_return(SECCOMP_RET_ALLOW);
+}
+
+static void gen_socket(void)
+{
+	gen_load_low(0);
+	gen_emit(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, AF_ALG);
+	gen_emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, AF_VSOCK);
+	gen_refuse(EPERM);
+	gen_return(SECCOMP_RET_ALLOW);
+}
+
+static void gen_personality(void)
+{
+	static const uint32_t good[] = { PER_LINUX, PER_LINUX32, UNAME26, UNAME26 | PER_LINUX32,
+					 UINT32_MAX };
+	unsigned n = sizeof(good) / sizeof(good[0]);
+
+	gen_load_low(0);
+	for (unsigned i = 0; i < n; i++)
+		gen_emit(BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(n - i), 0, good[i]);
+	gen_refuse(EPERM);
+	gen_return(SECCOMP_RET_ALLOW);
+}
+
+static void gen_leaf(const struct gen_rule *rule)
+{
+	if (rule->caps) {
+		if (gen_n_patches == GEN_PATCHES)
+			gen_die("too many patches");
+		gen_patches[gen_n_patches++] =
+			(struct gen_patch){ .at = gen_n_insns, .caps = rule->caps };
+	}
+	switch (rule->ending) {
+	case GEN_ALLOW:
+		gen_return(SECCOMP_RET_ALLOW);
+		break;
+	case GEN_DENY:
+		gen_refuse(EPERM);
+		break;
+	case GEN_UNKNOWN:
+	case GEN_ABSENT:
+		gen_refuse(ENOSYS);
+		break;
+	case GEN_CLONE:
+		gen_clone();
+		break;
+	case GEN_PERSONALITY:
+		gen_personality();
+		break;
+	case GEN_SOCKET:
+		gen_socket();
+		break;
+	}
+}
+
+/* Where each range begins; the last one has no end. */
+static unsigned gen_starts[GEN_NUMBERS + 1];
+
+static bool gen_same(const struct gen_rule *a, const struct gen_rule *b)
+{
+	return a->ending == b->ending && a->caps == b->caps;
+}
+
+/* Opens a gap of one instruction at `at`: all that was emitted from there on moves. Jumps are
+ * relative and none crosses the gap. */
+static void gen_insert_hop(unsigned at, uint32_t distance)
+{
+	gen_emit(0, 0, 0, 0);
+	for (unsigned i = gen_n_insns - 1; i > at; i--)
+		gen_insns[i] = gen_insns[i - 1];
+	gen_insns[at] = (struct sock_filter){ BPF_JMP | BPF_JA, 0, 0, distance };
+	for (unsigned i = 0; i < gen_n_patches; i++)
+		if (gen_patches[i].at >= at)
+			gen_patches[i].at++;
+}
+
+/* The ranges [first, last) of gen_starts. The number is in the accumulator. */
+static void gen_tree(unsigned first, unsigned last)
+{
+	unsigned middle = first + (last - first) / 2;
+	unsigned jump, distance;
+
+	if (last - first == 1) {
+		gen_leaf(&gen_rules[gen_starts[first]]);
+		return;
+	}
+	jump = gen_n_insns;
+	gen_emit(BPF_JMP | BPF_JGE | BPF_K, 0, 0, gen_starts[middle]);
+	gen_tree(first, middle);
+	distance = gen_n_insns - jump - 1;
+	if (distance <= UINT8_MAX) {
+		gen_insns[jump].jt = (uint8_t)distance;
+	} else {
+		/* A conditional jump reaches 255 instructions, a plain one reaches everything. */
+		gen_insert_hop(jump + 1, distance);
+		gen_insns[jump].jf = 1;
+	}
+	gen_tree(middle, last);
+}
+
+static void gen_filter(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < GEN_NUMBERS; i++)
+		if (i == 0 || !gen_same(&gen_rules[i - 1], &gen_rules[i]))
+			gen_starts[n++] = i;
+
+	/* x32 numbers are above all ranges and thereby unknown. */
+	gen_emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
+	gen_emit(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, seccomp_arch_native());
+	gen_refuse(ENOSYS);
+	gen_emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+	gen_tree(0, n);
+}
+
+static void gen_write(FILE *to)
+{
+	(void)fprintf(to, "/* Made by seccomp_gen.c of seccomp.rules. */\n"
+			  "static const struct sock_filter seccomp_filter[] = {\n");
+	for (unsigned i = 0; i < gen_n_insns; i++)
+		(void)fprintf(to, "\t{ 0x%02x, %u, %u, 0x%08x },\n", gen_insns[i].code,
+			      gen_insns[i].jt, gen_insns[i].jf, gen_insns[i].k);
+	(void)fprintf(to, "};\n\nstatic const struct seccomp_patch seccomp_patches[] = {\n");
+	for (unsigned i = 0; i < gen_n_patches; i++)
+		(void)fprintf(to, "\t{ %u, 0x%llxULL },\n", gen_patches[i].at,
+			      (unsigned long long)gen_patches[i].caps);
+	(void)fprintf(to, "};\n");
+}
+
+int main(int argc, char **argv)
+{
+	char line[1024];
+	FILE *from, *to;
+
+	if (argc != 3)
+		gen_die("usage: seccomp_gen RULES OUTPUT");
+	from = fopen(argv[1], "re");
+	if (!from)
+		gen_die("%s: %s", argv[1], strerror(errno));
+	while (fgets(line, sizeof(line), from))
+		gen_line(line);
+	(void)fclose(from);
+
+	gen_filter();
+	to = fopen(argv[2], "we");
+	if (!to)
+		gen_die("%s: %s", argv[2], strerror(errno));
+	gen_write(to);
+	if (fclose(to) != 0)
+		gen_die("%s: %s", argv[2], strerror(errno));
+	return EXIT_SUCCESS;
+}

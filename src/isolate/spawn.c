@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "isolate/dev.h"
+#include "isolate/mount.h"
+#include "isolate/steps.h"
+
+/*
+ * The spawner prepares everything that needs its own view (its /dev/null, its mounts, its /proc),
+ * clones, and is done: it waits for nothing. The child is a copy of the memory (no CLONE_VM), so it
+ * works on the same plan without a lock. It reports over a pipe that the exec closes.
+ */
+
+static const struct {
+	const char *name; /* below /proc/PID/ns */
+	uint64_t flag;    /* for the clone; 0: not made by it (steps_ns.c) */
+} spawn_ns[ISOLATE_NS_COUNT] = {
+	[ISOLATE_NS_PID] = { "ns/pid", CLONE_NEWPID },
+	[ISOLATE_NS_MOUNT] = { "ns/mnt", CLONE_NEWNS },
+	[ISOLATE_NS_NET] = { "ns/net", CLONE_NEWNET },
+	[ISOLATE_NS_IPC] = { "ns/ipc", CLONE_NEWIPC },
+	[ISOLATE_NS_UTS] = { "ns/uts", CLONE_NEWUTS },
+	[ISOLATE_NS_CGROUP] = { "ns/cgroup", 0 },
+};
+
+/* Of this process, for its whole life: a mount of /proc that no other process can reach, and the
+ * pid namespace that its children are born in unless told otherwise. Made by the first spawn. */
+static int spawn_proc_fd = -1;
+static int spawn_pid_ns_fd = -1;
+
+static int spawn_init(struct error *err)
+{
+	if (spawn_proc_fd < 0)
+		spawn_proc_fd =
+			mount_new("proc", NULL,
+				  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, err);
+	if (spawn_proc_fd < 0)
+		return error_wrap(err, spawn_proc_fd, "make a private /proc");
+	if (spawn_pid_ns_fd < 0)
+		spawn_pid_ns_fd = sysio_openat(spawn_proc_fd, "thread-self/ns/pid_for_children",
+					       O_RDONLY | O_CLOEXEC, 0);
+	if (spawn_pid_ns_fd < 0)
+		return error_set(err, -errno, "open the own pid namespace");
+	return 0;
+}
+
+/* What spawn_prepare() opens; the child gets it as a part of its steps. */
+struct spawn {
+	struct isolate_steps steps;
+	int read_fd; /* the spawner's end of the report pipe */
+};
+
+static void spawn_done(struct spawn *sp)
+{
+	(void)fd_close(sp->read_fd);
+	(void)fd_close(sp->steps.report_fd);
+	(void)fd_close(sp->steps.parent_pidfd);
+	(void)fd_close(sp->steps.null_fd);
+	(void)fd_close(sp->steps.shm_fd);
+}
+
+static int spawn_open_null(struct isolate_steps *s, struct error *err)
+{
+	const struct isolate_plan *p = s->plan;
+
+	if (p->stdio[0] >= 0 && p->stdio[1] >= 0 && p->stdio[2] >= 0)
+		return 0;
+	s->null_fd = sysio_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY, 0);
+	if (s->null_fd < 0)
+		return error_set(err, -errno, "open /dev/null");
+	return dev_is_null(s->null_fd) ? 0 : error_set(err, -ENODEV, "/dev/null");
+}
+
+static int spawn_prepare(struct spawn *sp, struct error *err)
+{
+	struct isolate_steps *s = &sp->steps;
+	const struct isolate_plan *p = s->plan;
+	int fds[2];
+	int r;
+
+	r = spawn_open_null(s, err);
+	if (r < 0)
+		return r;
+	if (p->shm_fd >= 0) {
+		/* Here and not in the child: a mount can be copied only in the namespace that it is
+		 * in. */
+		s->shm_fd = mount_copy(p->shm_fd, "", err);
+		if (s->shm_fd < 0)
+			return error_wrap(err, s->shm_fd, "shm_fd");
+	}
+	if (p->death_signal) {
+		s->parent_pidfd = pidfd_of(getpid());
+		if (s->parent_pidfd < 0)
+			return error_set(err, s->parent_pidfd, "open the own pidfd");
+	}
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return error_set(err, -errno, "make the pipe for the report");
+	sp->read_fd = fds[0];
+	s->report_fd = fds[1];
+
+	s->proc_fd = spawn_proc_fd;
+	s->root_fd = p->root_fd;
+	s->exec_fd = p->exec_fd;
+	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++)
+		s->stdio[i] = p->stdio[i] >= 0 ? p->stdio[i] : s->null_fd;
+	for (size_t i = 0; i < p->n_keep_fds; i++)
+		s->keep_fds[i] = p->keep_fds[i];
+	return 0;
+}
+
+static bool spawn_joins(const struct isolate_plan *p)
+{
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+		if (p->ns[i] == ISOLATE_JOIN)
+			return true;
+	return false;
+}
+
+static pid_t spawn_clone3(struct isolate_steps *s, int *ret_pidfd)
+{
+	const struct isolate_plan *p = s->plan;
+	struct clone_args args = {
+		.flags = CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid;
+
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+		if (p->ns[i] == ISOLATE_NEW)
+			args.flags |= spawn_ns[i].flag;
+	if (p->cgroup_fd >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)p->cgroup_fd;
+	}
+	pid = sysio_clone3(&args);
+	if (pid == 0)
+		isolate_steps_run(s);
+	return pid < 0 ? -errno : pid;
+}
+
+/*
+ * The pid namespace of children belongs to the thread (its nsproxy), so other threads of this
+ * process do not notice. It must be the old one again before anything else can clone in this
+ * thread: a process born in the wrong namespace, in a container's, would be its prey.
+ */
+static pid_t spawn_clone_in_pid_ns(struct isolate_steps *s, int *ret_pidfd)
+{
+	const struct isolate_plan *p = s->plan;
+	pid_t pid;
+
+	if (p->ns[ISOLATE_NS_PID] != ISOLATE_JOIN)
+		return spawn_clone3(s, ret_pidfd);
+	if (setns(p->ns_fd[ISOLATE_NS_PID], CLONE_NEWPID) < 0)
+		return -errno;
+	pid = spawn_clone3(s, ret_pidfd);
+	if (setns(spawn_pid_ns_fd, CLONE_NEWPID) < 0)
+		abort();
+	return pid;
+}
+
+/*
+ * All signals are blocked around the clone: a handler of the spawner must not run in the child.
+ * Where the child enters what others live in, it is not dumpable from birth on, so that they cannot
+ * trace it (security.md A02); the exec sets that back, and here it is set back at once.
+ */
+static pid_t spawn_clone(struct isolate_steps *s, int *ret_pidfd)
+{
+	uint64_t all = UINT64_MAX, before = 0;
+	bool hide = spawn_joins(s->plan) && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+	pid_t pid;
+
+	/* The raw call, since libc keeps two signals to itself. */
+	if (syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all)) < 0)
+		return -errno;
+	if (hide)
+		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	pid = spawn_clone_in_pid_ns(s, ret_pidfd);
+	if (hide)
+		(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	return pid;
+}
+
+/* Ends and reaps a child that nobody will hear of. */
+static void spawn_undo(int pidfd)
+{
+	siginfo_t info;
+	int r;
+
+	(void)pidfd_kill(pidfd, SIGKILL);
+	do
+		r = waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED);
+	while (r < 0 && errno == EINTR);
+	(void)fd_close(pidfd);
+}
+
+int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, struct error *err)
+{
+	_cleanup_(spawn_done) struct spawn sp = {
+		.steps = { .plan = plan,
+			   .report_fd = -1,
+			   .parent_pidfd = -1,
+			   .null_fd = -1,
+			   .shm_fd = -1 },
+		.read_fd = -1,
+	};
+	int pidfd = -1;
+	pid_t pid;
+	int r;
+
+	r = isolate_plan_check(plan, err);
+	if (r < 0)
+		return r;
+	r = spawn_init(err);
+	if (r < 0)
+		return r;
+	r = spawn_prepare(&sp, err);
+	if (r < 0)
+		return r;
+
+	r = FAILPOINT("spawn.clone");
+	pid = r < 0 ? r : spawn_clone(&sp.steps, &pidfd);
+	if (pid < 0)
+		return error_set(err, pid, "clone a process for %s", plan->argv[0]);
+	r = FAILPOINT("spawn.prepared");
+	if (r < 0) {
+		spawn_undo(pidfd);
+		return error_set(err, r, "let the process for %s begin", plan->argv[0]);
+	}
+	*ret = (struct isolate_child){ .pid = pid,
+				       .pidfd = pidfd,
+				       .report_fd = TAKE_FD(sp.read_fd) };
+	return 0;
+}
+
+void isolate_child_done(struct isolate_child *c)
+{
+	c->pidfd = fd_close(c->pidfd);
+	c->report_fd = fd_close(c->report_fd);
+}
+
+int isolate_child_report(struct isolate_child *c, int *ret_exit, struct error *err)
+{
+	struct isolate_report report;
+	ssize_t n;
+
+	do
+		n = sysio_read(c->report_fd, &report, sizeof(report));
+	while (n < 0 && errno == EINTR);
+	if (n == 0)
+		return 0;
+
+	*ret_exit = ISOLATE_EXIT_FAILED;
+	if (n < 0)
+		return error_set(err, -errno, "read the report of process %d", (int)c->pid);
+	/* A child writes it in one piece, and a pipe keeps pieces of that size together. */
+	if (n != sizeof(report) || report.error.code >= 0)
+		return error_set(err, -EBADMSG, "read the report of process %d", (int)c->pid);
+	report.error.text[ERROR_TEXT_MAX - 1] = '\0';
+	*ret_exit = report.exit_hint;
+	return error_copy(err, &report.error);
+}
+
+int isolate_ns_open(int proc_fd, pid_t pid, enum isolate_ns kind)
+{
+	char name[48];
+	int fd;
+	int r;
+
+	r = str_printf(name, sizeof(name), "%d/%s", (int)pid, spawn_ns[kind].name);
+	if (r < 0)
+		return r;
+	fd = sysio_openat(proc_fd, name, O_RDONLY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}

@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/mount.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "isolate/cgroup.h"
+#include "unit.h"
+
+/*
+ * Spawns real processes. The whole test runs in mount, net, ipc and uts namespaces of its own, so
+ * that nothing of it is left. The image is the host's own busybox, copied into a tmpfs.
+ */
+
+#define TEST_OUTPUT_MAX (1 << 20)
+
+static bool test_is_root;
+static int test_cgroup_fd = -1; /* a group of the test, or -1 where there is no v2 hierarchy */
+static char test_cgroup_name[32];
+
+#define NEED_ROOT()                                                                                \
+	do {                                                                                       \
+		if (!test_is_root)                                                                 \
+			SKIP("needs root and a static busybox");                                   \
+	} while (0)
+
+struct test_run {
+	struct buf out;
+	int status;    /* of waitid: the exit code, or 128 + signal */
+	int exit_hint; /* of the report */
+	int r;
+	struct error err;
+};
+
+static void test_run_done(struct test_run *t)
+{
+	buf_done(&t->out);
+}
+
+static void test_reap(const struct isolate_child *c, struct test_run *t)
+{
+	siginfo_t info = { 0 };
+
+	CHECK(waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED) == 0);
+	t->status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+}
+
+/* Runs the plan to its end, with stdout in a pipe. */
+static void test_run(struct isolate_plan *plan, struct test_run *t)
+{
+	_cleanup_(isolate_child_done) struct isolate_child c = ISOLATE_CHILD_INIT;
+	int fds[2];
+
+	*t = (struct test_run){ .out = BUF_INIT };
+	CHECK(pipe2(fds, O_CLOEXEC) == 0);
+	plan->stdio[1] = fds[1];
+	t->r = isolate_spawn(plan, &c, &t->err);
+	(void)close(fds[1]);
+	if (t->r == 0) {
+		CHECK(fd_read_all(fds[0], TEST_OUTPUT_MAX, &t->out) == 0);
+		t->r = isolate_child_report(&c, &t->exit_hint, &t->err);
+		test_reap(&c, t);
+	}
+	if (t->r < 0)
+		printf("# %s\n", error_text(&t->err));
+	CHECK(buf_add(&t->out, "", 1) == 0);
+	(void)close(fds[0]);
+}
+
+static const char *test_text(const struct test_run *t)
+{
+	return (const char *)buf_data(&t->out);
+}
+
+static bool test_has(const struct test_run *t, const char *text)
+{
+	bool has = strstr(test_text(t), text) != NULL;
+
+	if (!has)
+		printf("# \"%s\" is not in:\n# %s\n", text, test_text(t));
+	return has;
+}
+
+static char *const test_env[] = { (char[]){ "PATH=/bin:/usr/bin" }, NULL };
+
+static void test_plan(struct isolate_plan *plan, char *const *argv)
+{
+	isolate_plan_init(plan);
+	plan->argv = argv;
+	plan->env = test_env;
+	plan->stdio[2] = STDERR_FILENO;
+}
+
+#define ARGV(...) ((char *[]){ __VA_ARGS__, NULL })
+#define SH(script) ARGV((char[]){ "sh" }, (char[]){ "-c" }, (char[]){ script })
+
+/* An image: busybox under the names that the scripts use, on a detached tmpfs. */
+static int test_image(void)
+{
+	static const char *const names[] = { "sh",       "cat",    "id",    "ls",       "stat",
+					     "mount",    "test",   "touch", "mkdir",    "sleep",
+					     "true",     "echo",   "grep",  "readlink", "ip",
+					     "hostname", "printf", "sed",   "wc",       "head",
+					     "tr" };
+	_cleanup_fd_ int fs = sysio_fsopen("tmpfs", FSOPEN_CLOEXEC);
+	_cleanup_fd_ int from = open("/bin/busybox", O_RDONLY | O_CLOEXEC);
+	_cleanup_fd_ int to = -1;
+	int fd;
+
+	CHECK(sysio_fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0755", 0) == 0);
+	CHECK(sysio_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0);
+	fd = sysio_fsmount(fs, FSMOUNT_CLOEXEC, 0);
+	CHECK(fd >= 0 && from >= 0);
+	CHECK(mkdirat(fd, "bin", 0755) == 0 && mkdirat(fd, "etc", 0755) == 0 &&
+	      mkdirat(fd, "tmp", 01777) == 0);
+	to = openat(fd, "bin/busybox", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	while (copy_file_range(from, NULL, to, NULL, 1 << 20, 0) > 0)
+		;
+	if (lseek(to, 0, SEEK_CUR) == 0) {
+		_cleanup_(buf_done) struct buf b = BUF_INIT;
+
+		CHECK(fd_read_all(from, 8 << 20, &b) == 0);
+		CHECK(fd_write_full(to, buf_data(&b), b.len) == 0);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char name[64];
+
+		CHECK(str_printf(name, sizeof(name), "bin/%s", names[i]) > 0);
+		CHECK(symlinkat("busybox", fd, name) == 0);
+	}
+	return fd;
+}
+
+/* A container in the test's group. The image is consumed. */
+static void test_container(struct isolate_plan *plan, char *const *argv, int image_fd)
+{
+	test_plan(plan, argv);
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+		plan->ns[i] = ISOLATE_NEW;
+	plan->bring_up_loopback = true;
+	plan->hostname = "box";
+	plan->cgroup_fd = test_cgroup_fd;
+	plan->root = ISOLATE_ROOT_CONTAINER;
+	plan->root_fd = image_fd;
+	plan->caps = isolate_caps_default;
+	plan->no_new_privs = true;
+	plan->seccomp = isolate_seccomp_default(plan->caps);
+	plan->default_rlimits = true;
+	plan->new_session = true;
+}
+
+static void plain_process(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	test_plan(&plan, SH("echo $$; readlink /proc/self/fd/0; pwd; exit 7"));
+	test_run(&plan, &t);
+	CHECK_INT(t.r, 0);
+	CHECK_INT(t.status, 7);
+	CHECK(test_has(&t, "/dev/null\n/\n"));
+}
+
+static void reports_failures(void)
+{
+	static const struct {
+		const char *program;
+		int exit_hint;
+	} cases[] = {
+		{ "/nowhere/program", 127 }, { "no-such-program", 127 },
+		{ "/etc/passwd", 126 },      { "/", 126 },
+		{ "/etc/passwd/x", 127 },
+	};
+
+	NEED_ROOT();
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(test_run_done) struct test_run t;
+		struct isolate_plan plan;
+
+		test_plan(&plan, ARGV((char *)(uintptr_t)cases[i].program));
+		test_run(&plan, &t);
+		CHECK(t.r < 0);
+		CHECK_INT(t.exit_hint, cases[i].exit_hint);
+		CHECK_INT(t.status, cases[i].exit_hint);
+		CHECK(strstr(t.err.text, cases[i].program) != NULL);
+	}
+}
+
+static void reports_the_step(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	test_plan(&plan, SH("true"));
+	plan.cwd = "/no/such/directory";
+	test_run(&plan, &t);
+	CHECK_INT(t.r, -ENOENT);
+	CHECK_INT(t.exit_hint, 125);
+	CHECK_STR(t.err.text,
+		  "enter the working directory: /no/such/directory: No such file or directory");
+}
+
+/* Descriptors without O_CLOEXEC, in a bad order, and one of the standard streams at a wrong place.
+ */
+static void passes_descriptors(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	struct isolate_plan plan;
+	int a = open("/proc/version", O_RDONLY), b = open("/proc/uptime", O_RDONLY);
+	int leak = open("/proc/stat", O_RDONLY);
+
+	NEED_ROOT();
+	/* ls has one more for the directory that it reads. */
+	test_plan(&plan, ARGV((char[]){ "ls" }, (char[]){ "-l" }, (char[]){ "/proc/self/fd" }));
+	plan.keep_fds[0] = b;
+	plan.keep_fds[1] = a;
+	plan.keep_fds[2] = b;
+	plan.n_keep_fds = 3;
+	plan.stdio[0] = a;
+	test_run(&plan, &t);
+	CHECK_INT(t.r, 0);
+	CHECK(test_has(&t, " 0 -> /proc/version\n"));
+	CHECK(test_has(&t, " 3 -> /proc/uptime\n") && test_has(&t, " 4 -> /proc/version\n") &&
+	      test_has(&t, " 5 -> /proc/uptime\n"));
+	CHECK(!strstr(test_text(&t), "/proc/stat") && !strstr(test_text(&t), " 7 -> "));
+	(void)close(a);
+	(void)close(b);
+	(void)close(leak);
+}
+
+static void resets_signals(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	struct isolate_plan plan;
+	sigset_t set, old;
+
+	NEED_ROOT();
+	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigprocmask(SIG_BLOCK, &set, &old);
+	test_plan(&plan, ARGV((char[]){ "cat" }, (char[]){ "/proc/self/status" }));
+	test_run(&plan, &t);
+	CHECK(test_has(&t, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"));
+	(void)sigprocmask(SIG_SETMASK, NULL, &set);
+	CHECK(sigismember(&set, SIGTERM) == 1 && sigismember(&set, SIGINT) == 0);
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+}
+
+static void container_sees_itself_only(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	test_container(
+		&plan,
+		SH("echo pid $$; hostname; ls /; cat /proc/self/cgroup; grep Cap /proc/self/status;"
+		   "grep -E 'NoNewPrivs|Seccomp:' /proc/self/status; ip addr show lo | grep UP;"
+		   "ls /proc | grep -c '^[0-9]'"),
+		image);
+	test_run(&plan, &t);
+	CHECK_INT(t.r, 0);
+	CHECK_INT(t.status, 0);
+	CHECK(test_has(&t, "pid 1\nbox\nbin\ndev\netc\nproc\nsys\ntmp\n"));
+	if (test_cgroup_fd >= 0)
+		CHECK(test_has(&t, "0::/\n"));
+	CHECK(test_has(&t, "CapInh:\t0000000000000000\nCapPrm:\t00000000000005fb\n"
+			   "CapEff:\t00000000000005fb\nCapBnd:\t00000000000005fb\n"
+			   "CapAmb:\t0000000000000000\n"));
+	CHECK(test_has(&t, "NoNewPrivs:\t1\nSeccomp:\t2\n"));
+	CHECK(test_has(&t, "LOOPBACK,UP"));
+}
+
+static void container_dev(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	test_container(&plan,
+		       SH("cd /dev; ls; stat -c '%n %A %t:%T' null zero full random urandom tty; "
+			  "readlink fd; readlink ptmx;"
+			  "echo x > null && echo y > shm/y && cat shm/y; stat -c %a shm pts/ptmx;"
+			  "grep -E ' /dev' /proc/self/mountinfo | sed 's/.* \\(.dev[^ ]*\\) \\([^ "
+			  "]*\\) .*- \\([^ ]*\\).*/\\1 \\2 \\3/'"),
+		       image);
+	test_run(&plan, &t);
+	CHECK_INT(t.status, 0);
+	CHECK(test_has(
+		&t, "fd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\n"
+		    "urandom\nzero\n"));
+	CHECK(test_has(&t, "null crw-rw-rw- 1:3\nzero crw-rw-rw- 1:5\nfull crw-rw-rw- 1:7\n"
+			   "random crw-rw-rw- 1:8\nurandom crw-rw-rw- 1:9\ntty crw-rw-rw- 5:0\n"));
+	CHECK(test_has(&t, "/proc/self/fd\npts/ptmx\ny\n1777\n666\n"));
+	CHECK(test_has(&t, "/dev rw,nosuid,noexec,relatime tmpfs\n"));
+	CHECK(test_has(&t, "/dev/pts rw,nosuid,noexec,relatime devpts\n"));
+	CHECK(test_has(&t, "/dev/shm rw,nosuid,nodev,noexec,relatime tmpfs\n"));
+	CHECK(test_has(&t, "/dev/mqueue rw,nosuid,nodev,noexec,relatime mqueue\n"));
+}
+
+static void container_masks(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	test_container(
+		&plan,
+		SH("wc -c < /proc/interrupts; ls /sys/firmware | wc -l; stat -c %t:%T /proc/keys;"
+		   "for f in /proc/sysrq-trigger /proc/sys/kernel/core_pattern "
+		   "/sys/kernel/rcu_expedited"
+		   " /sys/fs/cgroup/cgroup.procs; do (echo -n > $f) 2>/dev/null && echo writable "
+		   "$f;"
+		   "done; mkdir /sys/fs/cgroup/x 2>/dev/null && echo made; touch /ok && echo "
+		   "root-writable;"
+		   "grep -cE 'shared|master' /proc/self/mountinfo"),
+		image);
+	test_run(&plan, &t);
+	CHECK_STR(test_text(&t), "0\n0\n1:3\nroot-writable\n0\n");
+}
+
+static void container_read_only(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	test_container(&plan,
+		       SH("pwd; touch /x /w/d/x /sys/x 2>/dev/null; ls / /w/d; echo > /dev/null;"
+			  "touch /dev/x /dev/shm/x && ls /dev/x /dev/shm;"
+			  "grep -c '^[^ ]* [^ ]* [^ ]* [^ ]* / ro,' /proc/self/mountinfo"),
+		       image);
+	plan.root_read_only = true;
+	plan.cwd = "/w/d";
+	test_run(&plan, &t);
+	CHECK_STR(test_text(&t), "/w/d\n/:\nbin\ndev\netc\nproc\nsys\ntmp\nw\n\n/w/d:\n"
+				 "/dev/x\n\n/dev/shm:\nx\n1\n");
+}
+
+static void container_user(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	test_container(&plan,
+		       SH("id -u; id -g; id -G; grep Cap /proc/self/status | tr -d '\\n'; echo;"
+			  "stat -c %u:%g . ; echo again > /dev/stdout; touch /x 2>/dev/null || "
+			  "echo denied"),
+		       image);
+	plan.uid = 1000;
+	plan.gid = 1001;
+	plan.groups[0] = 5;
+	plan.groups[1] = 1001;
+	plan.n_groups = 2;
+	plan.cwd = "/home/me";
+	test_run(&plan, &t);
+	CHECK_STR(test_text(&t),
+		  "1000\n1001\n1001 5\nCapInh:\t0000000000000000CapPrm:\t0000000000000000"
+		  "CapEff:\t0000000000000000CapBnd:\t00000000000005fbCapAmb:\t0000000000000000\n"
+		  "1000:1001\nagain\ndenied\n");
+}
+
+static void container_limits(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = -1;
+	struct isolate_plan plan;
+	struct rlimit nofile;
+	char want[64];
+
+	NEED_ROOT();
+	CHECK(getrlimit(RLIMIT_NOFILE, &nofile) == 0);
+	image = test_image();
+	test_container(&plan, SH("ulimit -n; ulimit -c; cat /proc/self/oom_score_adj"), image);
+	plan.oom_score_adj = 345;
+	test_run(&plan, &t);
+	(void)str_printf(want, sizeof(want), "%lld\n0\n345\n",
+			 (long long)MIN(nofile.rlim_max, (rlim_t)1024));
+	CHECK_STR(test_text(&t), want);
+}
+
+/* What an image may put in the place of the three directories (security.md A05, A20). */
+static void hostile_images(void)
+{
+	static const char *const names[] = { "proc", "dev", "sys" };
+
+	NEED_ROOT();
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_(test_run_done) struct test_run t;
+		_cleanup_fd_ int image = test_image();
+		char want[64];
+		struct isolate_plan plan;
+
+		CHECK(symlinkat(i == 0 ? "/tmp" : "etc", image, names[i]) == 0);
+		test_container(&plan, SH("echo ran"), image);
+		test_run(&plan, &t);
+		(void)str_printf(want, sizeof(want), "/%s of the image is not a directory",
+				 names[i]);
+		CHECK(t.r < 0 && t.err.kind == ERROR_PRECONDITION && strstr(t.err.text, want));
+		CHECK_INT(t.exit_hint, 125);
+		CHECK_STR(test_text(&t), "");
+	}
+}
+
+/* A working directory behind a link, and one through a descriptor (CVE-2024-21626). */
+static void hostile_cwd(void)
+{
+	_cleanup_(test_run_done) struct test_run t, u;
+	_cleanup_fd_ int image = -1, second = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	CHECK(symlinkat("/../../../etc", image, "w") == 0);
+	test_container(&plan, SH("pwd -P; ls -d /etc/new"), image);
+	plan.cwd = "/w/new";
+	test_run(&plan, &t);
+	CHECK_STR(test_text(&t), "/etc/new\n/etc/new\n");
+	CHECK(access("/etc/new", F_OK) < 0);
+
+	second = test_image();
+	test_container(&plan, SH("pwd"), second);
+	plan.cwd = "/proc/self/cwd";
+	test_run(&plan, &u);
+	CHECK_INT(u.r, -ELOOP);
+	CHECK_INT(u.exit_hint, 125);
+}
+
+static void shared_shm(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = -1, shm = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	CHECK(mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777") == 0);
+	shm = open("/dev/shm", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	image = test_image();
+	test_container(&plan,
+		       SH("echo hello > /dev/shm/x; grep -c ' /dev/shm rw,nosuid,nodev,noexec' "
+			  "/proc/self/mountinfo"),
+		       image);
+	plan.shm_fd = shm;
+	test_run(&plan, &t);
+	CHECK_STR(test_text(&t), "1\n");
+	CHECK(access("/dev/shm/x", F_OK) == 0);
+	CHECK(umount2("/dev/shm", MNT_DETACH) == 0);
+}
+
+static void test_keeper(struct isolate_plan *plan, char *const *argv, int exe_fd)
+{
+	test_plan(plan, argv);
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+		plan->ns[i] = ISOLATE_NEW;
+	plan->root = ISOLATE_ROOT_KEEPER;
+	plan->exec_fd = exe_fd;
+}
+
+static void keeper_root(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int exe = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	exe = open("/bin/busybox", O_RDONLY | O_CLOEXEC);
+	test_keeper(
+		&plan,
+		SH("echo $$; echo /dev/*; : > /run/x && echo ok; : > /dev/null && echo null; pwd;"
+		   "echo /*; while read -r a b c d e f g; do echo $e ${f%%,*}; done "
+		   "< /proc/self/mountinfo"),
+		exe);
+	test_run(&plan, &t);
+	CHECK_INT(t.r, 0);
+	CHECK(str_has_prefix(test_text(&t), "1\n/dev/full /dev/null /dev/random /dev/shm "
+					    "/dev/urandom /dev/zero\nok\nnull\n/\n"));
+	if (TEST_KEEPER_ALONE)
+		CHECK(str_has_suffix(test_text(&t), "\n/\n/dev /proc /run\n"
+						    "/ rw\n/proc rw\n/dev/shm rw\n"));
+	else
+		CHECK(test_has(&t, "\n/dev /lib ") && test_has(&t, "/proc /run /usr\n") &&
+		      test_has(&t, "\n/usr ro\n"));
+}
+
+static void keeper_loads_libraries(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int exe = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	exe = open("/usr/bin/env", O_RDONLY | O_CLOEXEC);
+	test_keeper(&plan, ARGV((char[]){ "env" }), exe);
+	test_run(&plan, &t);
+	CHECK_INT(t.status, TEST_KEEPER_ALONE ? 127 : 0);
+	CHECK_INT(t.exit_hint, t.status);
+	CHECK_STR(test_text(&t), TEST_KEEPER_ALONE ? "" : "PATH=/bin:/usr/bin\n");
+}
+
+/* A second process in the namespaces of a first one, as exec does it. */
+static void joins_a_container(void)
+{
+	_cleanup_(isolate_child_done) struct isolate_child first = ISOLATE_CHILD_INIT;
+	_cleanup_(test_run_done) struct test_run t = { .out = BUF_INIT };
+	_cleanup_fd_ int image = -1, proc_fd = -1;
+	struct isolate_plan plan, join;
+	struct stat before, after;
+	struct error err = ERROR_INIT;
+	int hint = 0;
+
+	NEED_ROOT();
+	CHECK(stat("/proc/thread-self/ns/pid_for_children", &before) == 0);
+	image = test_image();
+	test_container(&plan, SH("touch /tmp/mark; sleep 100; true"), image);
+	CHECK(isolate_spawn(&plan, &first, &err) == 0);
+	CHECK(isolate_child_report(&first, &hint, &err) == 0);
+	(void)usleep(100000);
+
+	proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	test_plan(&join,
+		  SH("ls /tmp; hostname; set -- /proc/[0-9]*; echo $#; cat /proc/1/comm; id -u;"
+		     "grep CapEff /proc/self/status; cat /proc/self/cgroup"));
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++) {
+		join.ns[i] = ISOLATE_JOIN;
+		join.ns_fd[i] = isolate_ns_open(proc_fd, first.pid, (enum isolate_ns)i);
+		CHECK(join.ns_fd[i] >= 0);
+	}
+	join.cgroup_fd = test_cgroup_fd;
+	join.caps = isolate_caps_default;
+	join.no_new_privs = true;
+	join.seccomp = isolate_seccomp_default(join.caps);
+	test_run(&join, &t);
+	CHECK_INT(t.r, 0);
+	CHECK(test_has(&t, "mark\nbox\n3\nsh\n0\nCapEff:\t00000000000005fb\n"));
+	if (test_cgroup_fd >= 0)
+		CHECK(test_has(&t, "0::/\n"));
+	CHECK(stat("/proc/thread-self/ns/pid_for_children", &after) == 0);
+	CHECK(before.st_ino == after.st_ino);
+
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+		(void)close(join.ns_fd[i]);
+	CHECK(pidfd_kill(first.pidfd, SIGKILL) == 0);
+	test_reap(&first, &t);
+	CHECK_INT(t.status, 128 + SIGKILL);
+}
+
+/* The spawner's own mounts and descriptors are as before after a hundred failures and successes. */
+static void leaves_nothing(void)
+{
+	_cleanup_(buf_done) struct buf before = BUF_INIT, after = BUF_INIT;
+	int fd_before = -1, fd_after;
+
+	NEED_ROOT();
+	for (int i = 0; i < 12; i++) {
+		_cleanup_(test_run_done) struct test_run t;
+		_cleanup_fd_ int image = -1;
+		struct isolate_plan plan;
+
+		if (i == 2) {
+			fd_before = open("/dev/null", O_RDONLY | O_CLOEXEC);
+			CHECK(fd_read_file(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &before) ==
+			      0);
+			(void)close(fd_before);
+		}
+		image = test_image();
+		test_container(&plan, i & 1 ? SH("true") : ARGV((char[]){ "missing" }), image);
+		test_run(&plan, &t);
+	}
+	CHECK(fd_read_file(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &after) == 0);
+	fd_after = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CHECK_INT(fd_after, fd_before);
+	(void)close(fd_after);
+	CHECK(before.len == after.len &&
+	      memcmp(buf_data(&before), buf_data(&after), after.len) == 0);
+}
+
+/* Whether a child of a spawner that ends at once ends too, and its end of the pipe with it. */
+static bool ends_with_spawner(int death_signal)
+{
+	struct isolate_plan plan;
+	struct pollfd p;
+	bool ended;
+	int fds[2];
+	pid_t spawner;
+	int status;
+
+	CHECK(pipe2(fds, O_CLOEXEC) == 0);
+	test_plan(&plan, ARGV((char[]){ "sleep" }, (char[]){ "1" }));
+	plan.stdio[1] = fds[1];
+	plan.death_signal = death_signal;
+	plan.uid = 1000;
+	plan.gid = 1000;
+	spawner = fork();
+	if (spawner == 0) {
+		struct isolate_child c = ISOLATE_CHILD_INIT;
+		int hint, r = isolate_spawn(&plan, &c, NULL);
+
+		_exit(r == 0 && isolate_child_report(&c, &hint, NULL) == 0 ? 0 : 1);
+	}
+	(void)close(fds[1]);
+	CHECK(waitpid(spawner, &status, 0) == spawner && status == 0);
+	p = (struct pollfd){ .fd = fds[0], .events = POLLIN };
+	ended = poll(&p, 1, 500) == 1;
+	(void)close(fds[0]);
+	return ended;
+}
+
+static void dies_with_the_spawner(void)
+{
+	NEED_ROOT();
+	CHECK(ends_with_spawner(SIGKILL));
+	CHECK(!ends_with_spawner(0));
+}
+
+/* Must be the first: the rest relies on it. */
+static void own_namespaces(void)
+{
+	int root;
+
+	test_is_root = geteuid() == 0 && access("/bin/busybox", X_OK) == 0 &&
+		       unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) == 0 &&
+		       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+	NEED_ROOT();
+	root = cgroup_open_root(NULL);
+	if (root < 0)
+		return;
+	(void)str_printf(test_cgroup_name, sizeof(test_cgroup_name), "nacre-unit-%d",
+			 (int)getpid());
+	test_cgroup_fd = cgroup_make(root, test_cgroup_name, NULL);
+	CHECK(test_cgroup_fd >= 0);
+	(void)close(root);
+}
+
+/* Must be the last. */
+static void removes_the_cgroup(void)
+{
+	int root;
+
+	if (test_cgroup_fd < 0)
+		SKIP("no v2 hierarchy");
+	CHECK(cgroup_kill(test_cgroup_fd) == 0);
+	for (int i = 0; i < 100 && cgroup_populated(test_cgroup_fd) == 1; i++)
+		(void)usleep(10000);
+	CHECK_INT(cgroup_populated(test_cgroup_fd), 0);
+	root = cgroup_open_root(NULL);
+	CHECK_INT(cgroup_remove(root, test_cgroup_name), 0);
+	CHECK_INT(cgroup_remove(root, test_cgroup_name), 0);
+	(void)close(root);
+	test_cgroup_fd = fd_close(test_cgroup_fd);
+}
+
+UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
+	  { "runs a plain process", plain_process }, { "says 126 and 127", reports_failures },
+	  { "names the step that failed", reports_the_step },
+	  { "passes the named descriptors and no other", passes_descriptors },
+	  { "resets signals and keeps the spawner's mask", resets_signals },
+	  { "a container sees itself only", container_sees_itself_only },
+	  { "the devices of a container", container_dev },
+	  { "masked and read-only paths", container_masks },
+	  { "a read-only root", container_read_only },
+	  { "a user without capabilities", container_user },
+	  { "limits and the OOM score", container_limits },
+	  { "an image with a link for /proc, /dev or /sys is refused", hostile_images },
+	  { "a working directory stays inside", hostile_cwd }, { "/dev/shm of a cell", shared_shm },
+	  { "the root of a keeper", keeper_root },
+	  { "only a test's keeper finds libraries", keeper_loads_libraries },
+	  { "a process joins a container", joins_a_container },
+	  { "a death signal", dies_with_the_spawner },
+	  { "the spawner is as before", leaves_nothing },
+	  { "removes its cgroup", removes_the_cgroup })

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_ISOLATE_STEP_H
+#define NACRE_ISOLATE_STEP_H
+
+#include "base/error.h"
+#include "isolate/plan.h"
+
+/*
+ * What the steps of a new process share; private to this area. The spawner fills it before the
+ * clone, and the child, which has its own copy of the memory, works with it.
+ *
+ * A step runs in a child that may have been cloned from a process with threads: locks may be held
+ * for ever, and libc believes that the threads are still there. So a step must not allocate, must
+ * not use stdio streams, and sets credentials by the raw call (libc's would wait for the other
+ * threads).
+ */
+struct isolate_steps {
+	const struct isolate_plan *plan;
+
+	/* From the spawner; -1 where the plan does not need it. */
+	int report_fd;
+	int proc_fd;      /* a private mount of /proc, of the spawner's pid namespace */
+	int parent_pidfd; /* of the spawner, for the death signal */
+	int null_fd;      /* /dev/null, verified */
+	int shm_fd;       /* detached mount for /dev/shm */
+
+	/* Of the plan; "place the descriptors" moves them. */
+	int exec_fd;
+	int stdio[3];
+	int keep_fds[ISOLATE_KEEP_FDS_MAX];
+
+	/* Made by the child: the root as a mount in its own namespace. */
+	int root_fd;
+	int exit_hint; /* what a shell would say if the present step failed */
+};
+
+/* What goes home over report_fd where a step has failed; small enough to be written at once. */
+struct isolate_report {
+	int exit_hint;
+	struct error error;
+};
+
+#define ISOLATE_EXIT_FAILED 125
+#define ISOLATE_EXIT_NOT_EXECUTABLE 126
+#define ISOLATE_EXIT_NOT_FOUND 127
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/steps_fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/magic.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+
+#define STEPS_FDS_MAX (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 6)
+
+/* A sorted set of descriptors. */
+struct steps_fds {
+	int fds[STEPS_FDS_MAX];
+	size_t n;
+};
+
+static void steps_fds_add(struct steps_fds *set, int fd)
+{
+	size_t at = set->n;
+
+	if (fd < 0)
+		return;
+	while (at && set->fds[at - 1] >= fd)
+		at--;
+	if (at < set->n && set->fds[at] == fd)
+		return;
+	for (size_t i = set->n; i > at; i--)
+		set->fds[i] = set->fds[i - 1];
+	set->fds[at] = fd;
+	set->n++;
+}
+
+static int steps_close_range(unsigned first, unsigned last, unsigned flags)
+{
+	return syscall(SYS_close_range, first, last, flags) < 0 ? -errno : 0;
+}
+
+/*
+ * Should: leave open what the later steps and the program need, and nothing else, before the
+ * process comes into the sight of a container (security.md A02). Must not: trust O_CLOEXEC;
+ * descriptors of the spawner may lack it.
+ */
+int isolate_step_close(struct isolate_steps *s, struct error *err)
+{
+	struct steps_fds set = { .n = 0 };
+	unsigned first = 0;
+	int r;
+
+	steps_fds_add(&set, s->report_fd);
+	steps_fds_add(&set, s->parent_pidfd);
+	steps_fds_add(&set, s->shm_fd);
+	steps_fds_add(&set, s->root_fd);
+	steps_fds_add(&set, s->exec_fd);
+	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++)
+		steps_fds_add(&set, s->stdio[i]);
+	for (size_t i = 0; i < s->plan->n_keep_fds; i++)
+		steps_fds_add(&set, s->keep_fds[i]);
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+		steps_fds_add(&set, s->plan->ns_fd[i]);
+
+	for (size_t i = 0; i < set.n; i++) {
+		unsigned fd = (unsigned)set.fds[i];
+
+		r = fd > first ? steps_close_range(first, fd - 1, 0) : 0;
+		if (r < 0)
+			return error_set(err, r, "close_range");
+		first = fd + 1;
+	}
+	r = steps_close_range(first, ~0U, 0);
+	return r < 0 ? error_set(err, r, "close_range") : 0;
+}
+
+/*
+ * Should: let a user other than root open /dev/stdout again: the pipes belong to the spawner.
+ * Must not: change the owner of anything that has a name (a terminal, a file, a named pipe).
+ */
+int isolate_step_stdio_owner(struct isolate_steps *s, struct error *err)
+{
+	struct statfs fs;
+
+	if (s->plan->uid == 0 || s->plan->root != ISOLATE_ROOT_CONTAINER)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++) {
+		if (fstatfs(s->stdio[i], &fs) < 0)
+			return error_set(err, -errno, "look at stream %zu", i);
+		if (fs.f_type != PIPEFS_MAGIC)
+			continue;
+		if (fchown(s->stdio[i], s->plan->uid, (gid_t)-1) < 0)
+			return error_set(err, -errno, "change the owner of stream %zu", i);
+	}
+	return 0;
+}
+
+/* Moves *fd out of the way of the numbers below limit. */
+static int steps_fd_lift(int *fd, int limit)
+{
+	int copy;
+
+	if (*fd < 0 || *fd >= limit)
+		return 0;
+	copy = fcntl(*fd, F_DUPFD_CLOEXEC, limit);
+	if (copy < 0)
+		return -errno;
+	*fd = copy;
+	return 0;
+}
+
+static int steps_lift(struct isolate_steps *s, int limit)
+{
+	int r = steps_fd_lift(&s->report_fd, limit);
+
+	if (r == 0)
+		r = steps_fd_lift(&s->exec_fd, limit);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(s->stdio); i++)
+		r = steps_fd_lift(&s->stdio[i], limit);
+	for (size_t i = 0; r == 0 && i < s->plan->n_keep_fds; i++)
+		r = steps_fd_lift(&s->keep_fds[i], limit);
+	return r;
+}
+
+/*
+ * Should: put the program's descriptors at 0, 1, 2 and from 3 on, and mark every other to be closed
+ * by the exec. Must not: overwrite one that is still to be placed; so those in the way are lifted
+ * first.
+ */
+int isolate_step_place(struct isolate_steps *s, struct error *err)
+{
+	int limit = 3 + (int)s->plan->n_keep_fds;
+	int r = steps_lift(s, limit);
+
+	if (r < 0)
+		return error_set(err, r, "copy a descriptor");
+	for (int i = 0; i < limit; i++)
+		if (dup3(i < 3 ? s->stdio[i] : s->keep_fds[i - 3], i, 0) < 0)
+			return error_set(err, -errno, "descriptor %d", i);
+	r = steps_close_range((unsigned)limit, ~0U, CLOSE_RANGE_CLOEXEC);
+	return r < 0 ? error_set(err, r, "close_range") : 0;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/steps_root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <stdbool.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/rootfd.h"
+#include "base/sysio.h"
+#include "isolate/dev.h"
+#include "isolate/keeper_root.h"
+#include "isolate/mask.h"
+#include "isolate/mount.h"
+
+/*
+ * How a root is made. The tree that the clone has copied is made private; the new root is mounted
+ * on "/", where it covers the old one; everything is mounted below it by descriptor; pivot_root()
+ * exchanges the two, and the old one is detached.
+ *
+ * An image is hostile. It gets a say in three names only, /proc, /dev and /sys: each is opened in
+ * the root without following a link and must be a directory (it is made where it is missing). All
+ * other targets lie in file systems that this process has made a moment ago, and are reached from
+ * their own descriptors.
+ */
+
+#define ROOT_NO_SUID_DEV_EXEC (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+/* The same for mount_below(). */
+#define ROOT_MS_NO_SUID_DEV_EXEC ((unsigned long)(MS_NOSUID | MS_NODEV | MS_NOEXEC))
+
+static const char root_shm_options[] = "mode=1777,size=64m";
+
+/* A directory of the image, for mounting upon. */
+static int root_target(int root_fd, const char *name, struct error *err)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW;
+	int fd = rootfd_open(root_fd, name, flags, 0);
+
+	if (fd == -ENOENT) {
+		if (sysio_mkdirat(root_fd, name, 0755) < 0)
+			return error_set(err, -errno, "make /%s", name);
+		fd = rootfd_open(root_fd, name, flags, 0);
+	}
+	if (fd == -ENOTDIR || fd == -ELOOP)
+		return error_refuse(err, ERROR_PRECONDITION, "/%s of the image is not a directory",
+				    name);
+	return fd < 0 ? error_set(err, fd, "open /%s", name) : fd;
+}
+
+/* Mounts a new file system on a directory of the image; the mount. */
+static int root_mount(int root_fd, const char *name, const char *fs, unsigned attrs,
+		      struct error *err)
+{
+	_cleanup_fd_ int target = root_target(root_fd, name, err);
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (target < 0)
+		return target;
+	fd = mount_new(fs, NULL, attrs, err);
+	if (fd < 0)
+		return fd;
+	r = mount_attach(fd, target, "", err);
+	return r < 0 ? error_wrap(err, r, "/%s", name) : TAKE_FD(fd);
+}
+
+static int root_shm(const struct isolate_steps *s, int dev_fd, struct error *err)
+{
+	int r;
+
+	if (s->shm_fd < 0)
+		return mount_below(dev_fd, "shm", "tmpfs", ROOT_MS_NO_SUID_DEV_EXEC,
+				   root_shm_options, err);
+	r = mount_restrict(s->shm_fd, ROOT_NO_SUID_DEV_EXEC, err);
+	return r < 0 ? r : mount_attach(s->shm_fd, dev_fd, "shm", err);
+}
+
+/* /dev with all that belongs in it; the mount. */
+static int root_dev(const struct isolate_steps *s, struct error *err)
+{
+	static const struct mount_option dev_options[] = {
+		{ "mode", "0755" }, { "size", "64k" }, { "nr_inodes", "1024" }, { NULL, NULL }
+	};
+	_cleanup_fd_ int target = root_target(s->root_fd, "dev", err);
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (target < 0)
+		return target;
+	fd = mount_new("tmpfs", dev_options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+	if (fd < 0)
+		return fd;
+	r = dev_fill(fd, true, err);
+	if (r >= 0)
+		r = mount_attach(fd, target, "", err);
+	if (r >= 0)
+		r = mount_below(fd, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
+				"mode=0620,ptmxmode=0666,gid=5", err);
+	if (r >= 0)
+		r = root_shm(s, fd, err);
+	if (r >= 0)
+		r = mount_below(fd, "mqueue", "mqueue", ROOT_MS_NO_SUID_DEV_EXEC, NULL, err);
+	/* A kernel may be built without POSIX message queues: then there are none to be had. */
+	if (r == -ENODEV)
+		r = 0;
+	return r < 0 ? error_wrap(err, r, "/dev") : TAKE_FD(fd);
+}
+
+/* /sys with the process's own cgroups in it; the mount. */
+static int root_sys(const struct isolate_steps *s, struct error *err)
+{
+	_cleanup_fd_ int fd = root_mount(s->root_fd, "sys", "sysfs",
+					 MOUNT_ATTR_RDONLY | ROOT_NO_SUID_DEV_EXEC, err);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	/* In the spawner's cgroup namespace the mount would show its groups, so there is none. */
+	if (s->plan->ns[ISOLATE_NS_CGROUP] == ISOLATE_KEEP)
+		return TAKE_FD(fd);
+	r = mount_below(fd, "fs/cgroup", "cgroup2", MS_RDONLY | ROOT_MS_NO_SUID_DEV_EXEC, NULL,
+			err);
+	return r < 0 ? error_wrap(err, r, "/sys") : TAKE_FD(fd);
+}
+
+static int root_container(struct isolate_steps *s, struct error *err)
+{
+	_cleanup_fd_ int proc_fd = -1;
+	_cleanup_fd_ int dev_fd = -1;
+	_cleanup_fd_ int sys_fd = -1;
+	_cleanup_fd_ int null_fd = -1;
+	int r;
+
+	r = mount_attach(s->root_fd, AT_FDCWD, "/", err);
+	if (r < 0)
+		return r;
+	proc_fd = root_mount(s->root_fd, "proc", "proc", ROOT_NO_SUID_DEV_EXEC, err);
+	if (proc_fd < 0)
+		return proc_fd;
+	dev_fd = root_dev(s, err);
+	if (dev_fd < 0)
+		return dev_fd;
+	sys_fd = root_sys(s, err);
+	if (sys_fd < 0)
+		return sys_fd;
+	null_fd = dev_open_null(dev_fd, err);
+	if (null_fd < 0)
+		return null_fd;
+	return mask_apply(proc_fd, sys_fd, null_fd, err);
+}
+
+static const struct {
+	const char *name;
+	mode_t mode;
+} root_keeper_dirs[] = { { "proc", 0755 }, { "dev", 0755 }, { "run", 0700 } };
+
+static int root_keeper(struct isolate_steps *s, struct error *err)
+{
+	static const struct mount_option options[] = {
+		{ "mode", "0755" }, { "size", "16m" }, { "nr_inodes", "4096" }, { NULL, NULL }
+	};
+	int r = 0;
+
+	/* Not "nodev": the devices are nodes of this tmpfs. */
+	s->root_fd = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+	if (s->root_fd < 0)
+		return s->root_fd;
+	for (size_t i = 0; i < ARRAY_SIZE(root_keeper_dirs); i++)
+		if (sysio_mkdirat(s->root_fd, root_keeper_dirs[i].name, root_keeper_dirs[i].mode) <
+		    0)
+			return error_set(err, -errno, "make /%s", root_keeper_dirs[i].name);
+	r = mount_attach(s->root_fd, AT_FDCWD, "/", err);
+	if (r >= 0)
+		r = mount_below(s->root_fd, "proc", "proc", ROOT_MS_NO_SUID_DEV_EXEC, NULL, err);
+	if (r >= 0) {
+		_cleanup_fd_ int dev_fd = root_target(s->root_fd, "dev", err);
+
+		r = dev_fd < 0 ? dev_fd : dev_fill(dev_fd, false, err);
+	}
+	if (r >= 0)
+		r = mount_below(s->root_fd, "dev/shm", "tmpfs", ROOT_MS_NO_SUID_DEV_EXEC,
+				root_shm_options, err);
+	return r < 0 ? r : keeper_root_fill(s->root_fd, err);
+}
+
+static int root_pivot(int root_fd, struct error *err)
+{
+	/* With both names being the new root, the old one comes to lie on top of it, and "." is
+	 * then the way to take it off again (pivot_root(2)). */
+	if (fchdir(root_fd) < 0)
+		return error_set(err, -errno, "enter the new root");
+	if (syscall(SYS_pivot_root, ".", ".") < 0)
+		return error_set(err, -errno, "pivot_root");
+	if (umount2(".", MNT_DETACH) < 0)
+		return error_set(err, -errno, "detach the old root");
+	return 0;
+}
+
+/*
+ * Should: leave the process in a tree that holds the plan's root and what this house mounts there,
+ * and nothing of the spawner's tree. Must not: send a mount to any other namespace (all is made
+ * private first); reach a target through a name that an image controls, other than the three of the
+ * theory above.
+ */
+int isolate_step_root(struct isolate_steps *s, struct error *err)
+{
+	int r;
+
+	if (s->plan->ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW)
+		return 0;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return error_set(err, -errno, "make the mounts private");
+	if (s->plan->root == ISOLATE_ROOT_KEEP)
+		return 0;
+
+	(void)umask(0);
+	r = s->plan->root == ISOLATE_ROOT_CONTAINER ? root_container(s, err) : root_keeper(s, err);
+	return r < 0 ? r : root_pivot(s->root_fd, err);
+}
+
+/*
+ * Should: make the mount of the root read-only, and it alone: /dev, /dev/shm and /proc stay as they
+ * are, as everyone expects who sets readOnlyRootFilesystem.
+ * Must not: come before the working directory was made.
+ */
+int isolate_step_read_only(struct isolate_steps *s, struct error *err)
+{
+	if (!s->plan->root_read_only)
+		return 0;
+	return mount_restrict(s->root_fd, MOUNT_ATTR_RDONLY, err);
+}
