@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/call.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/str.h"
+#include "rpc/frame.h"
+
+static const enum call_state call_edges[CALL_STATE_COUNT][CALL_EVENT_COUNT] = {
+	[CALL_NEW] = {
+		[CALL_EVENT_OPENED] = CALL_OPEN,
+		[CALL_EVENT_LOST] = CALL_ENDED,
+		[CALL_EVENT_END] = CALL_ENDED,
+	},
+	[CALL_OPEN] = {
+		[CALL_EVENT_ANSWERED] = CALL_ANSWERING,
+		[CALL_EVENT_LOST] = CALL_GONE,
+		[CALL_EVENT_END] = CALL_ENDED,
+	},
+	[CALL_ANSWERING] = {
+		[CALL_EVENT_LOST] = CALL_GONE,
+		[CALL_EVENT_END] = CALL_ENDED,
+	},
+	[CALL_GONE] = {
+		[CALL_EVENT_END] = CALL_ENDED,
+	},
+};
+
+static const struct {
+	const char *name;
+	size_t offset;
+} call_fields[] = {
+	{ ":method", offsetof(struct call_head, method) },
+	{ ":path", offsetof(struct call_head, path) },
+	{ "content-type", offsetof(struct call_head, content_type) },
+	{ "grpc-timeout", offsetof(struct call_head, timeout) },
+	{ "grpc-encoding", offsetof(struct call_head, encoding) },
+	{ RPC_TARGET_HEADER, offsetof(struct call_head, target) },
+};
+
+static void call_leave(struct rpc_call *c)
+{
+	struct arena arena;
+
+	c->busy--;
+	if (c->busy || c->state != CALL_ENDED)
+		return;
+	/* The call itself lies in its arena. */
+	arena = c->arena;
+	arena_done(&arena);
+}
+
+static void call_enter(struct rpc_call *c, enum call_event event)
+{
+	struct call_host *h = c->host;
+
+	c->state = call_edges[c->state][event];
+	assert(c->state != CALL_NO_STATE);
+	if (c->state != CALL_GONE && c->state != CALL_ENDED)
+		return;
+	exchange_release(&c->x);
+	if (c->timed)
+		loop_timer_done(&c->timer);
+	c->timed = false;
+	if (c->state == CALL_GONE) {
+		c->input->lost(c);
+		return;
+	}
+	c->host = NULL;
+	list_remove(&c->member);
+	if (h) {
+		h->n_calls--;
+		h->ended(h);
+	}
+}
+
+/* ---- answers ---- */
+
+#define CALL_HEAD_FIELDS 3
+
+static void call_answer_head(struct http_field *fields, const char *http_status)
+{
+	fields[0] = (struct http_field){ ":status", http_status };
+	fields[1] = (struct http_field){ "content-type", "application/grpc" };
+	fields[2] = (struct http_field){ "grpc-accept-encoding", "identity" };
+}
+
+static int call_answer(struct rpc_call *c)
+{
+	struct http_field fields[CALL_HEAD_FIELDS];
+	int r;
+
+	if (c->state != CALL_OPEN)
+		return 0;
+	call_answer_head(fields, "200");
+	r = http_stream_respond(c->x.http, fields, ARRAY_SIZE(fields), false);
+	if (r < 0)
+		return r;
+	call_enter(c, CALL_EVENT_ANSWERED);
+	return 0;
+}
+
+/* The status, as trailers or, where nothing was sent, as the whole answer. */
+static void call_say(struct rpc_call *c, const char *http_status, enum rpc_code code,
+		     const char *message)
+{
+	struct http_field fields[CALL_HEAD_FIELDS + 2];
+	char number[12], text[3 * ERROR_TEXT_MAX + 1];
+	size_t n = CALL_HEAD_FIELDS;
+	int r;
+
+	if (!c->x.http)
+		return;
+	call_answer_head(fields, http_status);
+	(void)snprintf(number, sizeof(number), "%d", (int)code);
+	fields[n++] = (struct http_field){ "grpc-status", number };
+	if (!str_empty(message)) {
+		frame_message_encode(text, sizeof(text), message);
+		fields[n++] = (struct http_field){ "grpc-message", text };
+	}
+	if (c->state == CALL_ANSWERING)
+		r = exchange_finish(&c->x, fields + CALL_HEAD_FIELDS, n - CALL_HEAD_FIELDS);
+	else
+		r = http_stream_respond(c->x.http, fields, n, true);
+	if (r < 0)
+		exchange_reset(&c->x, HTTP_INTERNAL_ERROR);
+}
+
+int call_send(struct rpc_call *c, const void *data, size_t len)
+{
+	int r;
+
+	if (!call_is_live(c))
+		return 0;
+	r = exchange_send(&c->x, data, len);
+	return r < 0 ? r : call_answer(c);
+}
+
+int call_send_message(struct rpc_call *c, const ProtobufCMessage *message)
+{
+	int r;
+
+	if (!call_is_live(c))
+		return 0;
+	r = exchange_send_message(&c->x, message);
+	return r < 0 ? r : call_answer(c);
+}
+
+static void call_end_http(struct rpc_call *c, const char *http_status, enum rpc_code code,
+			  const char *message)
+{
+	c->busy++;
+	/* An empty stream that ends well has a head like any other. */
+	if (code == RPC_OK && c->state == CALL_OPEN && call_answer(c) < 0)
+		exchange_reset(&c->x, HTTP_INTERNAL_ERROR);
+	call_say(c, http_status, code, message);
+	call_enter(c, CALL_EVENT_END);
+	call_leave(c);
+}
+
+void call_end(struct rpc_call *c, enum rpc_code code, const char *message)
+{
+	call_end_http(c, "200", code, message);
+}
+
+void call_fail(struct rpc_call *c, const struct error *err)
+{
+	enum rpc_code code = rpc_code_of(err);
+
+	if (code == RPC_OK)
+		call_end(c, RPC_INTERNAL, "failed without saying why");
+	else
+		call_end(c, code, error_text(err));
+}
+
+void call_fail_send(struct rpc_call *c, int r)
+{
+	struct error err = ERROR_INIT;
+
+	if (r == -EMSGSIZE)
+		(void)error_refuse(&err, ERROR_EXHAUSTED,
+				   "the answer is a message of more than %u bytes",
+				   RPC_MESSAGE_MAX);
+	else
+		(void)error_set(&err, r, "queue the answer");
+	call_fail(c, &err);
+}
+
+/* ---- requests ---- */
+
+static void call_field(struct exchange *x, const char *name, const char *value)
+{
+	struct rpc_call *c = container_of(x, struct rpc_call, x);
+	char **to;
+
+	for (size_t i = 0; i < ARRAY_SIZE(call_fields); i++) {
+		if (!str_eq(name, call_fields[i].name))
+			continue;
+		to = (char **)(void *)((char *)&c->head + call_fields[i].offset);
+		if (!*to)
+			*to = arena_strdup(&c->arena, value);
+		if (!*to)
+			c->x.overrun = true;
+		return;
+	}
+}
+
+static void call_timeout(struct loop_timer *t)
+{
+	struct rpc_call *c = container_of(t, struct rpc_call, timer);
+
+	c->busy++;
+	/* A message that was cut in the middle is no message: then nothing but a reset is right. */
+	if (c->x.http && http_stream_queued(c->x.http) > 0)
+		exchange_reset(&c->x, HTTP_CANCEL);
+	else
+		call_say(c, "200", RPC_DEADLINE_EXCEEDED, "the deadline of the call has passed");
+	call_enter(c, CALL_EVENT_LOST);
+	call_leave(c);
+}
+
+static int call_start_timer(struct rpc_call *c)
+{
+	nsec_t now = clock_mono();
+	nsec_t timeout;
+
+	if (!c->head.timeout)
+		return 0;
+	if (frame_timeout_parse(c->head.timeout, &timeout) < 0)
+		return -EINVAL;
+	if (timeout >= NSEC_NEVER - now)
+		return 0;
+	c->deadline = now + timeout;
+	c->timed = true;
+	loop_timer_init(&c->timer, c->host->loop, call_timeout);
+	loop_timer_set(&c->timer, timeout);
+	return 0;
+}
+
+static void call_open(struct rpc_call *c)
+{
+	const struct call_head *head = &c->head;
+
+	if (c->x.oversized)
+		return call_end(c, RPC_RESOURCE_EXHAUSTED,
+				"the metadata takes more than 65536 bytes");
+	if (c->x.overrun)
+		return call_end(c, RPC_RESOURCE_EXHAUSTED, "out of memory");
+	if (!head->method || !str_eq(head->method, "POST"))
+		return call_end_http(c, "405", RPC_UNIMPLEMENTED, "gRPC is POST only");
+	if (!head->content_type || !frame_content_type(head->content_type))
+		return call_end_http(c, "415", RPC_INVALID_ARGUMENT,
+				     "content-type is not application/grpc");
+	if (head->encoding && !str_eq(head->encoding, "identity"))
+		return call_end(c, RPC_UNIMPLEMENTED, "grpc-encoding: only identity is understood");
+	if (call_start_timer(c) < 0)
+		return call_end(c, RPC_INVALID_ARGUMENT,
+				"grpc-timeout: not at most 8 digits and one of H M S m u n");
+	c->host->open(c->host, c);
+	if (c->state != CALL_NEW)
+		return;
+	call_enter(c, CALL_EVENT_OPENED);
+	if (c->input->open)
+		c->input->open(c);
+}
+
+static void call_read(struct rpc_call *c)
+{
+	struct error err = ERROR_INIT;
+	const uint8_t *data;
+	size_t len;
+	int r;
+
+	for (;;) {
+		r = exchange_next(&c->x, &data, &len, &err);
+		if (r < 0)
+			return call_fail(c, &err);
+		if (r == 0)
+			break;
+		c->input->message(c, data, len);
+		if (!call_is_live(c))
+			return;
+		exchange_drop(&c->x, len);
+	}
+	exchange_give_back(&c->x);
+	if (!c->x.ended || c->x.paused || c->input_done)
+		return;
+	c->input_done = true;
+	if (exchange_has_rest(&c->x))
+		return call_end(c, RPC_INTERNAL, "the request ends in the middle of a message");
+	c->input->end(c);
+}
+
+static void call_ready(struct exchange *x)
+{
+	struct rpc_call *c = container_of(x, struct rpc_call, x);
+
+	c->busy++;
+	if (x->closed) {
+		call_enter(c, CALL_EVENT_LOST);
+		call_leave(c);
+		return;
+	}
+	if (c->state == CALL_NEW && x->headers)
+		call_open(c);
+	if (call_is_live(c))
+		call_read(c);
+	if (call_is_live(c) && x->drained) {
+		x->drained = false;
+		if (c->on_writable)
+			c->on_writable(c, c->writable_data);
+	}
+	call_leave(c);
+}
+
+int call_new(struct call_host *h, struct conn *conn, struct http_stream *s,
+	     const struct rpc_peer *peer)
+{
+	struct arena arena = ARENA_INIT_LIMIT(CALL_ARENA_MAX);
+	struct rpc_call *c = arena_alloc(&arena, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct rpc_call){
+		.host = h,
+		.state = CALL_NEW,
+		.arena = arena,
+		.peer = *peer,
+		.deadline = NSEC_NEVER,
+	};
+	exchange_init(&c->x, conn, call_field, call_ready);
+	c->x.http = s;
+	c->x.budget = &h->budget;
+	list_init(&c->member);
+	list_add_tail(&h->calls, &c->member);
+	h->n_calls++;
+	http_stream_attach(s, c);
+	return 0;
+}
+
+void call_abandon(struct rpc_call *c)
+{
+	c->busy++;
+	list_remove(&c->member);
+	c->host->n_calls--;
+	if (c->state == CALL_GONE)
+		exchange_release(&c->x);
+	c->host = NULL;
+	if (c->state != CALL_GONE && c->state != CALL_ENDED)
+		call_enter(c, CALL_EVENT_LOST);
+	call_leave(c);
+}

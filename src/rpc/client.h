@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RPC_CLIENT_H
+#define NACRE_RPC_CLIENT_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "rpc/status.h"
+
+/*
+ * gRPC over HTTP/2, the calling side: one connection, many calls.
+ */
+
+struct loop;
+struct rpc_client;
+struct rpc_stream;
+
+/* Takes fd (a connected, non-blocking stream) over. */
+int rpc_client_new(struct rpc_client **ret, struct loop *l, int fd);
+/* Ends every call with UNAVAILABLE (their on_end is called), closes. */
+struct rpc_client *rpc_client_free(struct rpc_client *c);
+/* fn is called once, when the connection is lost (after the ends of its calls), not by
+ * rpc_client_free(). The client is then only good for rpc_client_free(), which fn may call. */
+void rpc_client_on_close(struct rpc_client *c, void (*fn)(struct rpc_client *c, void *data),
+			 void *data);
+bool rpc_client_connected(const struct rpc_client *c);
+
+struct rpc_stream_ops {
+	/* One message, undecoded; the bytes are the callee's until it returns. */
+	void (*on_message)(struct rpc_stream *s, const uint8_t *data, size_t len, void *userdata);
+	/* The end, exactly once unless the stream was cancelled: err->code is 0 for OK. The stream
+	 * is gone afterwards. code is the status as it came. */
+	void (*on_end)(struct rpc_stream *s, enum rpc_code code, const struct error *err,
+		       void *userdata);
+	/* May be NULL: rpc_stream_writable() is true again. */
+	void (*on_writable)(struct rpc_stream *s, void *userdata);
+};
+
+struct rpc_request {
+	const char *method;              /* "/pkg.Service/Method" */
+	const char *target;              /* RPC_TARGET_HEADER; NULL or "": the peer itself */
+	const ProtobufCMessage *message; /* or NULL, then data */
+	const uint8_t *data;
+	size_t len;
+	nsec_t timeout; /* NSEC_NEVER: none. Also sent as grpc-timeout */
+	/* Messages follow by rpc_stream_send(), until rpc_stream_close_send(). `message` may be
+	 * NULL and len 0 then: the first one follows too. */
+	bool more;
+};
+
+/* Never calls an op before it has returned; a connection that is lost already is reported by
+ * on_end. 0, -ENOMEM, -EMSGSIZE (more than RPC_MESSAGE_MAX), or -EPIPE from within
+ * rpc_client_free(). */
+int rpc_client_call(struct rpc_client *c, const struct rpc_request *request,
+		    const struct rpc_stream_ops *ops, void *userdata, struct rpc_stream **ret);
+/* The client's RST_STREAM; no op is called any more, the stream is gone. */
+void rpc_stream_cancel(struct rpc_stream *s);
+/* Back-pressure: no on_message while paused; what was received waits, and the window closes. */
+void rpc_stream_pause(struct rpc_stream *s, bool paused);
+
+/* For a request with `more`. Queued in full; a sender looks at rpc_stream_writable() first and else
+ * waits for on_writable. 0, -ENOMEM or -EMSGSIZE. */
+int rpc_stream_send(struct rpc_stream *s, const void *data, size_t len) _must_check_;
+bool rpc_stream_writable(const struct rpc_stream *s);
+void rpc_stream_close_send(struct rpc_stream *s);
+
+/* Decodes a message after the wire walker has looked at it; allocator may be NULL. NULL with err
+ * set (ERROR_INVALID) where it is not one. Free with protobuf_c_message_free_unpacked(). */
+ProtobufCMessage *rpc_decode(const ProtobufCMessageDescriptor *type, const uint8_t *data,
+			     size_t len, ProtobufCAllocator *allocator, struct error *err);
+
+#endif

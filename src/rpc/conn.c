@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/conn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "loop/loop.h"
+
+#define CONN_READ_SIZE 15000 /* on the stack */
+#define CONN_READS_MAX 32    /* in one turn of the loop, so that no connection starves the others */
+#define CONN_WRITE_SIZE (64U * 1024)
+#define CONN_WRITES_MAX 16
+
+struct conn {
+	struct loop *loop;
+	int fd;
+	struct loop_fd source;
+	struct loop_defer work;
+	struct http_session *http; /* NULL: lost */
+	struct buf out;            /* taken from the session, not yet in the socket */
+	struct list items;
+	void (*lost)(struct conn *c, void *owner);
+	void *owner;
+	unsigned busy; /* frames of ours that still need the struct */
+	bool freed;
+	bool told; /* lost() was called */
+};
+
+/* The socket is gone; the session's streams hear of it. */
+static void conn_break(struct conn *c)
+{
+	if (!c->http)
+		return;
+	loop_fd_done(&c->source);
+	c->fd = fd_close(c->fd);
+	buf_done(&c->out);
+	c->http = http_session_free(c->http);
+}
+
+static void conn_delete(struct conn *c)
+{
+	struct conn_item *i;
+
+	loop_defer_done(&c->work);
+	for (;;) {
+		i = list_first(&c->items, struct conn_item, member);
+		if (!i)
+			break;
+		list_remove(&i->member);
+	}
+	free(c);
+}
+
+static void conn_run_items(struct conn *c)
+{
+	struct conn_item *i;
+
+	while (!c->freed) {
+		i = list_first(&c->items, struct conn_item, member);
+		if (!i)
+			return;
+		list_remove(&i->member);
+		i->fn(i);
+	}
+}
+
+/* 1: all is written that there was; 0: the socket is full; or a negative errno. */
+static int conn_write_some(struct conn *c)
+{
+	ssize_t n;
+	int r;
+
+	if (c->out.len == 0) {
+		r = http_session_pull(c->http, &c->out, CONN_WRITE_SIZE);
+		if (r < 0)
+			return r;
+	}
+	if (c->out.len == 0)
+		return 1;
+	n = send(c->fd, buf_data(&c->out), c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	buf_consume(&c->out, (size_t)n);
+	return c->out.len == 0 && !http_session_wants_write(c->http);
+}
+
+/* Tells and writes in turns: what is told may give more to write, what is written makes room. */
+static void conn_run(struct conn *c)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < CONN_WRITES_MAX; i++) {
+		conn_run_items(c);
+		if (c->freed || !c->http)
+			break;
+		r = conn_write_some(c);
+		if (r < 0)
+			conn_break(c);
+		else if (c->out.len > 0 || (r == 1 && list_empty(&c->items)))
+			break;
+	}
+	conn_run_items(c);
+	if (c->freed || !c->http)
+		return;
+	if (!http_session_alive(c->http) && c->out.len == 0) {
+		conn_break(c);
+		conn_run_items(c);
+		return;
+	}
+	loop_fd_set(&c->source,
+		    LOOP_READ | (c->out.len || http_session_wants_write(c->http) ? LOOP_WRITE : 0));
+}
+
+static void conn_settle(struct conn *c)
+{
+	assert(c->busy == 0);
+	c->busy++;
+	conn_run(c);
+	if (!c->freed && !c->http && !c->told) {
+		c->told = true;
+		if (c->lost)
+			c->lost(c, c->owner);
+	}
+	c->busy--;
+	if (c->freed)
+		conn_delete(c);
+	else if (!list_empty(&c->items))
+		conn_touch(c);
+}
+
+static void conn_work(struct loop_defer *d)
+{
+	conn_settle(container_of(d, struct conn, work));
+}
+
+/* 1: there may be more; 0: not now; or a negative errno. */
+static int conn_read_some(struct conn *c)
+{
+	uint8_t data[CONN_READ_SIZE];
+	ssize_t n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT);
+	int r;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	r = http_session_receive(c->http, data, (size_t)n);
+	return r < 0 ? r : n == sizeof(data);
+}
+
+static void conn_event(struct loop_fd *source, unsigned events)
+{
+	struct conn *c = container_of(source, struct conn, source);
+	int r = events & LOOP_READ ? 1 : 0;
+
+	c->busy++;
+	for (unsigned i = 0; i < CONN_READS_MAX && r > 0; i++)
+		r = conn_read_some(c);
+	if (r < 0)
+		conn_break(c);
+	c->busy--;
+	conn_settle(c);
+}
+
+int conn_new(struct conn **ret, struct loop *l, int fd, enum http_side side,
+	     const struct http_ops *ops, void (*lost)(struct conn *c, void *owner), void *owner)
+{
+	_cleanup_fd_ int owned = fd;
+	struct conn *c = malloc(sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct conn){ .loop = l, .fd = -1, .out = BUF_INIT, .lost = lost, .owner = owner };
+	list_init(&c->items);
+	r = http_session_new(&c->http, side, ops, c);
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	c->fd = TAKE_FD(owned);
+	loop_fd_init(&c->source, l, c->fd, LOOP_READ, conn_event);
+	loop_defer_init(&c->work, l, conn_work);
+	conn_touch(c);
+	*ret = c;
+	return 0;
+}
+
+struct conn *conn_free(struct conn *c)
+{
+	if (!c || c->freed)
+		return NULL;
+	c->freed = true;
+	c->lost = NULL;
+	conn_break(c);
+	if (c->busy == 0)
+		conn_delete(c);
+	return NULL;
+}
+
+void *conn_owner(const struct conn *c)
+{
+	return c->owner;
+}
+
+struct loop *conn_loop(const struct conn *c)
+{
+	return c->loop;
+}
+
+struct http_session *conn_http(const struct conn *c)
+{
+	return c->http;
+}
+
+void conn_touch(struct conn *c)
+{
+	if (c->busy == 0 && !c->freed)
+		loop_defer_schedule(&c->work);
+}
+
+void conn_item_init(struct conn_item *i, void (*fn)(struct conn_item *i))
+{
+	i->fn = fn;
+	list_init(&i->member);
+}
+
+void conn_item_ready(struct conn *c, struct conn_item *i)
+{
+	if (list_empty(&i->member))
+		list_add_tail(&c->items, &i->member);
+	conn_touch(c);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/forward.h"
+
+#include "base/error.h"
+#include "rpc/call.h"
+#include "rpc/client.h"
+
+static struct rpc_stream *forward_stream(const struct rpc_call *c)
+{
+	return c->input_data;
+}
+
+/* ---- from the client ---- */
+
+static void forward_from_client(struct rpc_call *c, const uint8_t *data, size_t len)
+{
+	struct rpc_stream *s = forward_stream(c);
+	int r = rpc_stream_send(s, data, len);
+
+	if (r < 0) {
+		c->input_data = NULL;
+		rpc_stream_cancel(s);
+		call_fail_send(c, r);
+		return;
+	}
+	if (!rpc_stream_writable(s))
+		exchange_pause(&c->x, true);
+}
+
+static void forward_client_end(struct rpc_call *c)
+{
+	rpc_stream_close_send(forward_stream(c));
+}
+
+static void forward_lost(struct rpc_call *c)
+{
+	struct rpc_stream *s = forward_stream(c);
+
+	c->input_data = NULL;
+	if (s)
+		rpc_stream_cancel(s);
+	call_end(c, RPC_CANCELLED, NULL);
+}
+
+static const struct call_input forward_input = {
+	.message = forward_from_client,
+	.end = forward_client_end,
+	.lost = forward_lost,
+};
+
+static void forward_client_writable(struct rpc_call *c, void *data)
+{
+	struct rpc_stream *s = forward_stream(c);
+
+	if (s)
+		rpc_stream_pause(s, false);
+}
+
+/* ---- from the server behind us ---- */
+
+static void forward_from_server(struct rpc_stream *s, const uint8_t *data, size_t len,
+				void *userdata)
+{
+	struct rpc_call *c = userdata;
+	int r = call_send(c, data, len);
+
+	if (r < 0) {
+		c->input_data = NULL;
+		rpc_stream_cancel(s);
+		call_fail_send(c, r);
+		return;
+	}
+	if (!exchange_writable(&c->x))
+		rpc_stream_pause(s, true);
+}
+
+static void forward_server_end(struct rpc_stream *s, enum rpc_code code, const struct error *err,
+			       void *userdata)
+{
+	struct rpc_call *c = userdata;
+
+	c->input_data = NULL;
+	call_end(c, code, code == RPC_OK ? NULL : error_text(err));
+}
+
+static void forward_server_writable(struct rpc_stream *s, void *userdata)
+{
+	struct rpc_call *c = userdata;
+
+	exchange_pause(&c->x, false);
+}
+
+static const struct rpc_stream_ops forward_ops = {
+	.on_message = forward_from_server,
+	.on_end = forward_server_end,
+	.on_writable = forward_server_writable,
+};
+
+static void forward_start(struct rpc_call *c, struct rpc_client *client,
+			  const struct rpc_request *request)
+{
+	struct error err = ERROR_INIT;
+	struct rpc_stream *s;
+	int r = rpc_client_call(client, request, &forward_ops, c, &s);
+
+	if (r < 0) {
+		(void)error_set(&err, r, "pass the call on");
+		call_fail(c, &err);
+		return;
+	}
+	c->on_cancel = NULL;
+	c->on_writable = forward_client_writable;
+	c->input = &forward_input;
+	c->input_data = s;
+}
+
+static nsec_t forward_timeout(const struct rpc_call *c)
+{
+	nsec_t now = clock_mono();
+
+	if (c->deadline == NSEC_NEVER)
+		return NSEC_NEVER;
+	return c->deadline > now ? c->deadline - now : 0;
+}
+
+void forward_open(struct rpc_call *c, struct rpc_client *client, const char *method,
+		  const char *target)
+{
+	struct rpc_request request = {
+		.method = method,
+		.target = target,
+		.timeout = forward_timeout(c),
+		.more = true,
+	};
+
+	forward_start(c, client, &request);
+}
+
+void forward_message(struct rpc_call *c, struct rpc_client *client, const char *method,
+		     const char *target, const ProtobufCMessage *message)
+{
+	struct rpc_request request = {
+		.method = method,
+		.target = target,
+		.message = message,
+		.timeout = forward_timeout(c),
+	};
+
+	if (call_is_live(c))
+		forward_start(c, client, &request);
+	else
+		call_end(c, RPC_CANCELLED, NULL);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RPC_FORWARD_H
+#define NACRE_RPC_FORWARD_H
+
+#include <protobuf-c/protobuf-c.h>
+
+/*
+ * A call whose answer another server gives: every message is passed on as it came, in both
+ * directions, each hop with its own windows. A side that does not read stops the reading from the
+ * other one.
+ */
+
+struct rpc_call;
+struct rpc_client;
+
+/* Instead of an input, in call_host.open: the client's messages go on too. target: what is left of
+ * the path, or "". Ends the call where the stream cannot be opened. */
+void forward_open(struct rpc_call *c, struct rpc_client *client, const char *method,
+		  const char *target);
+/* The same once the call has a handler, with one message of ours. */
+void forward_message(struct rpc_call *c, struct rpc_client *client, const char *method,
+		     const char *target, const ProtobufCMessage *message);
+
+#endif

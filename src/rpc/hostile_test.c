@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "http/session.h"
+#include "rpc/exchange.h"
+#include "rpc/fixture_test.h"
+#include "unit.h"
+
+/* A server, and a peer that says what no client of ours would say. */
+
+static struct {
+	int fd;
+	struct http_session *http;
+	struct http_stream *stream;
+	char status[8], grpc_status[8], grpc_encoding[16];
+	unsigned n_ended, n_closed;
+	uint32_t code;
+} peer;
+
+static struct echo_address address;
+
+static void peer_field(struct http_stream *s, const char *name, const char *value)
+{
+	if (str_eq(name, ":status"))
+		(void)str_copy(peer.status, sizeof(peer.status), value);
+	if (str_eq(name, "grpc-status"))
+		(void)str_copy(peer.grpc_status, sizeof(peer.grpc_status), value);
+	if (str_eq(name, "grpc-accept-encoding"))
+		(void)str_copy(peer.grpc_encoding, sizeof(peer.grpc_encoding), value);
+}
+
+static void peer_headers(struct http_stream *s)
+{
+}
+
+static void peer_data(struct http_stream *s, const uint8_t *data, size_t len)
+{
+	http_stream_consumed(s, len);
+}
+
+static void peer_ended(struct http_stream *s)
+{
+	peer.n_ended++;
+}
+
+static void peer_closed(struct http_stream *s, uint32_t code)
+{
+	peer.n_closed++;
+	peer.code = code;
+	peer.stream = NULL;
+}
+
+static const struct http_ops peer_ops = {
+	.field = peer_field,
+	.headers = peer_headers,
+	.data = peer_data,
+	.end = peer_ended,
+	.close = peer_closed,
+	.drain = peer_headers,
+};
+
+static void server_begin(void)
+{
+	struct rpc_server_config config = { 0 };
+	int fd;
+
+	CHECK_INT(loop_new(&loop), 0);
+	config.loop = loop;
+	nodes[0] = (struct node){ .echo = { .loop = loop } };
+	n_nodes = 1;
+	CHECK_INT(rpc_server_new(&nodes[0].server, &config), 0);
+	CHECK_INT(rpc_server_add(nodes[0].server, &echo_service, &nodes[0].echo), 0);
+	fd = echo_listen(&address);
+	CHECK(fd >= 0);
+	CHECK_INT(rpc_server_listen(nodes[0].server, fd), 0);
+}
+
+static void peer_begin(void)
+{
+	memset(&peer, 0, sizeof(peer));
+	peer.fd = echo_connect(&address);
+	CHECK(peer.fd >= 0);
+	CHECK_INT(http_session_new(&peer.http, HTTP_CLIENT, &peer_ops, &peer), 0);
+}
+
+static void peer_end(void)
+{
+	peer.http = http_session_free(peer.http);
+	peer.fd = fd_close(peer.fd);
+}
+
+/* Lets both sides talk until nothing moves. */
+static void peer_talk(void)
+{
+	struct buf out = BUF_INIT;
+	uint8_t in[4096];
+	ssize_t n;
+
+	for (unsigned quiet = 0; quiet < 5; quiet++) {
+		CHECK_INT(http_session_pull(peer.http, &out, 65536), 0);
+		n = out.len ? write(peer.fd, buf_data(&out), out.len) : 0;
+		if (n > 0) {
+			buf_consume(&out, (size_t)n);
+			quiet = 0;
+		}
+		loop_turn(loop, false);
+		n = read(peer.fd, in, sizeof(in));
+		if (n > 0) {
+			CHECK_INT(http_session_receive(peer.http, in, (size_t)n), 0);
+			quiet = 0;
+		}
+	}
+	buf_done(&out);
+}
+
+/* One call by its head and body; what came back stands in peer. */
+static void peer_call(const struct http_field *fields, size_t n, const void *body, size_t len,
+		      bool ends)
+{
+	uint8_t *to;
+
+	CHECK_INT(http_session_request(peer.http, fields, n, &peer, &peer.stream), 0);
+	if (len > 0) {
+		CHECK_INT(http_stream_reserve(peer.stream, len, &to), 0);
+		memcpy(to, body, len);
+		http_stream_commit(peer.stream, len);
+	}
+	if (ends)
+		CHECK_INT(http_stream_finish(peer.stream, NULL, 0), 0);
+	peer_talk();
+}
+
+#define ECHO "/nacre.test.v1.Test/Echo"
+#define GRPC "application/grpc"
+
+static void heads(void)
+{
+	static const struct {
+		const char *method, *path, *type, *name, *value;
+		const char *status, *grpc_status;
+	} table[] = {
+		{ "POST", ECHO, GRPC, "te", "trailers", "200", "0" },
+		{ "POST", ECHO, GRPC "+proto", "x-mine", "x", "200", "0" },
+		{ "POST", ECHO, GRPC, "grpc-encoding", "identity", "200", "0" },
+		{ "POST", ECHO, GRPC, "grpc-encoding", "gzip", "200", "12" },
+		{ "POST", ECHO, GRPC, "grpc-timeout", "5S", "200", "0" },
+		{ "POST", ECHO, GRPC, "grpc-timeout", "123456789n", "200", "3" },
+		{ "POST", ECHO, GRPC, "grpc-timeout", "5", "200", "3" },
+		{ "POST", ECHO, GRPC, "nacre-target", "a", "200", "5" },
+		{ "POST", ECHO, GRPC, "nacre-target", "a//b", "200", "3" },
+		{ "POST", ECHO, GRPC, "nacre-target", "", "200", "0" },
+		{ "GET", ECHO, GRPC, "te", "trailers", "405", "12" },
+		{ "POST", ECHO, "application/json", "te", "trailers", "415", "3" },
+		{ "POST", ECHO, "application/grpc-web", "te", "trailers", "415", "3" },
+		{ "POST", "/", GRPC, "te", "trailers", "200", "12" },
+		{ "POST", "/" ECHO, GRPC, "te", "trailers", "200", "12" },
+		{ "POST", ECHO "/", GRPC, "te", "trailers", "200", "12" },
+		{ "POST", ECHO "?a=b", GRPC, "te", "trailers", "200", "12" },
+		{ "POST", "/nacre.test.v1.test/echo", GRPC, "te", "trailers", "200", "12" },
+		{ "POST", "/nacre.test.v1.Test/../v1.Test/Echo", GRPC, "te", "trailers", "200",
+		  "12" },
+		/* Without descriptors in the configuration there is no reflection. */
+		{ "POST", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", GRPC, "te",
+		  "trailers", "200", "12" },
+	};
+	static const uint8_t empty[FRAME_PREFIX];
+
+	server_begin();
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct http_field fields[] = {
+			{ ":method", table[i].method },    { ":scheme", "http" },
+			{ ":path", table[i].path },        { ":authority", "x" },
+			{ "content-type", table[i].type }, { table[i].name, table[i].value },
+		};
+
+		peer_begin();
+		peer_call(fields, ARRAY_SIZE(fields), empty, sizeof(empty), true);
+		CHECK_STR(peer.status, table[i].status);
+		CHECK_STR(peer.grpc_status, table[i].grpc_status);
+		CHECK_STR(peer.grpc_encoding, "identity");
+		CHECK_INT(peer.n_ended, 1);
+		peer_end();
+	}
+	end();
+}
+
+static void bodies(void)
+{
+	static const struct {
+		const char *body;
+		size_t len;
+		const char *grpc_status;
+		bool open; /* the client does not end its side */
+	} table[] = {
+#define CASE(s, status) { s, sizeof(s) - 1, status, false }
+		CASE("\0\0\0\0\0", "0"),
+		CASE("\0\0\0\0\4\x12\2hi", "0"),
+		CASE("", "12"),
+		CASE("\0\0\0\0\0\0\0\0\0\0", "12"),
+		CASE("\1\0\0\0\0", "13"),
+		CASE("\2\0\0\0\0", "13"),
+		CASE("\0\1\0\0\1", "8"),
+		CASE("\0\xff\xff\xff\xff", "8"),
+		CASE("\0", "13"),
+		CASE("\0\0\0\0", "13"),
+		CASE("\0\0\0\0\1", "13"),
+		CASE("\0\0\0\0\0\0", "13"),
+		CASE("\0\0\0\0\3\x12\2h", "3"),
+		CASE("\0\0\0\0\4\x12\2h\0", "3"),
+#undef CASE
+		/* Refused before the client has ended: it is told at once. */
+		{ "\0\xff\xff\xff\xff", 5, "8", true },
+		{ "\0\0\0\0\1\xff", 6, "3", true },
+	};
+	static const struct http_field fields[] = {
+		{ ":method", "POST" }, { ":scheme", "http" },    { ":path", ECHO },
+		{ ":authority", "x" }, { "content-type", GRPC },
+	};
+
+	server_begin();
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		peer_begin();
+		peer_call(fields, ARRAY_SIZE(fields), table[i].body, table[i].len, !table[i].open);
+		CHECK_STR(peer.status, "200");
+		CHECK_STR(peer.grpc_status, table[i].grpc_status);
+		CHECK_INT(peer.n_ended, 1);
+		CHECK_INT(peer.n_closed, 1);
+		CHECK_INT(peer.code, HTTP_NO_ERROR);
+		peer_end();
+	}
+	end();
+}
+
+/* A client that sends its deadline and does not watch it: the server does. */
+static void the_server_watches_deadlines(void)
+{
+	static const struct http_field fields[] = {
+		{ ":method", "POST" },
+		{ ":scheme", "http" },
+		{ ":path", "/nacre.test.v1.Test/Wait" },
+		{ ":authority", "x" },
+		{ "content-type", GRPC },
+		{ "grpc-timeout", "30m" },
+	};
+	static const char hundred_seconds[] = "\0\0\0\0\4\x08\xa0\x8d\x06";
+	nsec_t start = clock_mono();
+
+	server_begin();
+	peer_begin();
+	peer_call(fields, ARRAY_SIZE(fields), hundred_seconds, 9, true);
+	CHECK_INT(peer.n_ended, 0);
+	while (nodes[0].echo.n_cancelled == 0 && clock_mono() < start + NSEC_PER_SEC)
+		loop_turn(loop, false);
+	CHECK(clock_mono() >= start + 30 * NSEC_PER_MSEC);
+	CHECK_INT(nodes[0].echo.n_cancelled, 1);
+	peer_talk();
+	CHECK_STR(peer.grpc_status, "4");
+	CHECK_INT(peer.n_closed, 1);
+	peer_end();
+	end();
+}
+
+static void noise_ends_a_connection_only(void)
+{
+	static const char *const noise[] = {
+		"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x05",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nxxxxxxxxxxxxxxxxxxx"
+	};
+	struct rpc_client *good;
+	struct seen seen = { .n_ends = 0 };
+	char byte;
+	ssize_t n;
+	int fd;
+
+	server_begin();
+	for (size_t i = 0; i < ARRAY_SIZE(noise); i++) {
+		fd = echo_connect(&address);
+		CHECK(fd >= 0);
+		CHECK_INT(write(fd, noise[i], strlen(noise[i])), strlen(noise[i]));
+		turns(5);
+		do
+			n = read(fd, &byte, 1);
+		while (n > 0);
+		CHECK(n == 0 || errno == ECONNRESET);
+		fd_close(fd);
+	}
+	CHECK_INT(rpc_client_new(&good, loop, echo_connect(&address)), 0);
+	nodes[0].client = good;
+	wait_for(&seen, NULL, 1, NSEC_NEVER);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_OK);
+	end();
+}
+
+static bool admit_nobody(void *userdata, const struct rpc_peer *p)
+{
+	CHECK_INT(p->uid, geteuid());
+	CHECK_INT(p->pid, getpid());
+	return false;
+}
+
+static void who_is_not_admitted_is_sent_away(void)
+{
+	struct rpc_server_config config = { .admit = admit_nobody };
+	char byte;
+	int fd;
+
+	CHECK_INT(loop_new(&loop), 0);
+	config.loop = loop;
+	CHECK_INT(rpc_server_new(&nodes[0].server, &config), 0);
+	CHECK_INT(rpc_server_listen(nodes[0].server, echo_listen(&address)), 0);
+	fd = echo_connect(&address);
+	turns(5);
+	CHECK_INT(read(fd, &byte, 1), 0);
+	fd_close(fd);
+	end();
+}
+
+/* Without a descriptor to spare the server waits, and does not spin meanwhile. */
+static void out_of_descriptors(void)
+{
+	struct rlimit was, tight;
+	struct seen seen = { .n_ends = 0 };
+	nsec_t until;
+	unsigned n = 0;
+	int fd;
+
+	server_begin();
+	fd = echo_connect(&address);
+	CHECK(fd >= 0);
+	CHECK_INT(rpc_client_new(&nodes[0].client, loop, fd), 0);
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &was), 0);
+	tight = (struct rlimit){ .rlim_cur = (rlim_t)fd + 1, .rlim_max = was.rlim_max };
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	wait_for(&seen, NULL, 1, 5 * NSEC_PER_SEC);
+	until = clock_mono() + 350 * NSEC_PER_MSEC;
+	while (clock_mono() < until) {
+		loop_turn(loop, true);
+		n++;
+	}
+	CHECK(n < 20);
+	CHECK_INT(seen.n_ends, 0);
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &was), 0);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_OK);
+	end();
+}
+
+#define CROWD (RPC_CALLS_MAX / HTTP_STREAMS_MAX + 1)
+
+static struct seen crowd[CROWD * HTTP_STREAMS_MAX];
+
+static void calls_have_a_limit(void)
+{
+	struct rpc_client *clients[CROWD];
+	size_t refused = 0;
+
+	server_begin();
+	memset(crowd, 0, sizeof(crowd));
+	for (size_t i = 0; i < CROWD; i++) {
+		CHECK_INT(rpc_client_new(&clients[i], loop, echo_connect(&address)), 0);
+		nodes[0].client = clients[i];
+		turns(5); /* until the server's settings have come */
+		for (size_t k = 0; k < HTTP_STREAMS_MAX; k++)
+			wait_for(&crowd[i * HTTP_STREAMS_MAX + k], NULL, 100000, NSEC_NEVER);
+		turns(20);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(crowd); i++)
+		if (crowd[i].n_ends > 0 && crowd[i].code == RPC_UNAVAILABLE)
+			refused++;
+	CHECK_INT(refused, CROWD * HTTP_STREAMS_MAX - RPC_CALLS_MAX);
+	nodes[0].client = NULL;
+	for (size_t i = 0; i < CROWD; i++)
+		clients[i] = rpc_client_free(clients[i]);
+	turns(20);
+	CHECK_INT(nodes[0].echo.n_cancelled, RPC_CALLS_MAX);
+	end();
+}
+
+static void a_budget_is_shared(void)
+{
+	struct exchange_budget budget = { .limit = 100 };
+	struct exchange a, b;
+
+	exchange_init(&a, NULL, NULL, NULL);
+	exchange_init(&b, NULL, NULL, NULL);
+	a.budget = b.budget = &budget;
+	CHECK(exchange_charge(&a, 60));
+	CHECK(exchange_charge(&b, 40));
+	CHECK(!exchange_charge(&b, 1));
+	exchange_release(&a);
+	exchange_release(&a);
+	CHECK_INT(budget.used, 40);
+	CHECK(exchange_charge(&b, 60));
+	exchange_release(&b);
+	CHECK_INT(budget.used, 0);
+}
+
+UNIT_MAIN({ "heads", heads }, { "bodies", bodies },
+	  { "the server watches deadlines", the_server_watches_deadlines },
+	  { "noise ends a connection only", noise_ends_a_connection_only },
+	  { "who is not admitted is sent away", who_is_not_admitted_is_sent_away },
+	  { "out of descriptors", out_of_descriptors },
+	  { "calls have a limit", calls_have_a_limit },
+	  { "a budget is shared", a_budget_is_shared })

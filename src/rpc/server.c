@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rpc/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "loop/loop.h"
+#include "rpc/call.h"
+#include "rpc/conn.h"
+#include "rpc/forward.h"
+#include "rpc/health.h"
+#include "rpc/listener.h"
+#include "rpc/own_descriptors.h"
+#include "rpc/reflect.h"
+#include "rpc/walk.h"
+
+struct server_method {
+	struct list member;
+	char *path; /* "/package.Service/Method" */
+	const struct call_input *input;
+	const void *method;
+	void *userdata;
+};
+
+struct server_service {
+	struct list member;
+	const char *name;
+};
+
+struct server_connection {
+	struct list member;
+	struct rpc_server *server;
+	struct conn *conn;
+	struct rpc_peer peer;
+};
+
+struct rpc_server {
+	struct rpc_server_config config;
+	struct call_host host;
+	struct health health;
+	struct reflect reflect;
+	struct list services;
+	struct list methods;
+	struct map methods_by_path;
+	struct listener *listeners[RPC_LISTENERS_MAX];
+	size_t n_listeners;
+	struct list connections;
+	size_t n_connections;
+	struct loop_timer grace;
+	struct loop_defer emptied;
+	void (*drained)(void *userdata); /* NULL: not draining, or told */
+	void *drained_data;
+};
+
+/* ---- the input of a handler: exactly one message ---- */
+
+static void *handler_alloc(void *data, size_t size)
+{
+	return arena_alloc(data, size);
+}
+
+static void handler_free(void *data, void *p)
+{
+}
+
+static void handler_message(struct rpc_call *c, const uint8_t *data, size_t len)
+{
+	const struct rpc_method *m = c->method;
+	ProtobufCAllocator allocator = { .alloc = handler_alloc,
+					 .free = handler_free,
+					 .allocator_data = &c->arena };
+	struct error err = ERROR_INIT;
+
+	if (c->input_data)
+		return call_end(c, RPC_UNIMPLEMENTED, "one message was expected, two came");
+	c->input_data = walk_decode(m->input, data, len, &allocator, &err);
+	if (!c->input_data)
+		return call_fail(c, &err);
+	if (!exchange_charge(&c->x, c->arena.used))
+		call_end(c, RPC_RESOURCE_EXHAUSTED, "too much memory is held by requests in hand");
+}
+
+static void handler_end(struct rpc_call *c)
+{
+	const struct rpc_method *m = c->method;
+
+	if (!c->input_data)
+		return call_end(c, RPC_UNIMPLEMENTED, "one message was expected, none came");
+	m->handle(c, c->input_data, c->userdata);
+}
+
+static void handler_lost(struct rpc_call *c)
+{
+	void (*fn)(struct rpc_call * c, void *data) = c->on_cancel;
+
+	if (!c->input_done)
+		return call_end(c, RPC_CANCELLED, NULL);
+	c->on_cancel = NULL;
+	if (fn)
+		fn(c, c->cancel_data);
+}
+
+static const struct call_input handler_input = {
+	.message = handler_message,
+	.end = handler_end,
+	.lost = handler_lost,
+};
+
+/* ---- methods ---- */
+
+static int server_add_method(struct rpc_server *s, const char *service, const char *name,
+			     const struct server_method *as)
+{
+	struct server_method *m = malloc(sizeof(*m));
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	*m = *as;
+	list_init(&m->member);
+	m->path = str_format("/%s/%s", service, name);
+	r = m->path ? map_add(&s->methods_by_path, m->path, m) : -ENOMEM;
+	if (r < 0) {
+		free(m->path);
+		free(m);
+		return r;
+	}
+	list_add_tail(&s->methods, &m->member);
+	return 0;
+}
+
+static int server_add_service(struct rpc_server *s, const char *name)
+{
+	struct server_service *v = malloc(sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	v->name = name;
+	list_init(&v->member);
+	list_add_tail(&s->services, &v->member);
+	return 0;
+}
+
+int rpc_server_add(struct rpc_server *s, const struct rpc_service *service, void *userdata)
+{
+	struct server_method m = { .input = &handler_input, .userdata = userdata };
+	int r;
+
+	for (size_t i = 0; i < service->n_methods; i++) {
+		m.method = &service->methods[i];
+		r = server_add_method(s, service->name, service->methods[i].name, &m);
+		if (r < 0)
+			return r;
+	}
+	return server_add_service(s, service->name);
+}
+
+static int server_add_own(struct rpc_server *s)
+{
+	const struct {
+		const char *service;
+		const char *name;
+		struct server_method as;
+	} own[] = {
+		{ HEALTH_SERVICE, "Check", { .input = &health_check, .userdata = &s->health } },
+		{ HEALTH_SERVICE, "Watch", { .input = &health_watch, .userdata = &s->health } },
+		{ REFLECT_SERVICE,
+		  "ServerReflectionInfo",
+		  { .input = &reflect_info, .userdata = &s->reflect } },
+		{ REFLECT_SERVICE_ALPHA,
+		  "ServerReflectionInfo",
+		  { .input = &reflect_info, .userdata = &s->reflect } },
+	};
+	static const char *const services[] = { HEALTH_SERVICE, REFLECT_SERVICE,
+						REFLECT_SERVICE_ALPHA };
+	bool reflects = s->config.descriptors != NULL;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(own); i++)
+		if (reflects || own[i].as.input != &reflect_info)
+			r = server_add_method(s, own[i].service, own[i].name, &own[i].as);
+	for (size_t i = 0; r == 0 && i < (reflects ? ARRAY_SIZE(services) : 1); i++)
+		r = server_add_service(s, services[i]);
+	return r;
+}
+
+static const char *server_service_name(struct reflect *reflect, size_t i)
+{
+	const struct rpc_server *s = container_of(reflect, struct rpc_server, reflect);
+	struct server_service *v;
+
+	list_for_each (v, &s->services, struct server_service, member)
+		if (i-- == 0)
+			return v->name;
+	return NULL;
+}
+
+static bool server_knows_service(struct health *health, const char *service)
+{
+	const struct rpc_server *s = container_of(health, struct rpc_server, health);
+	struct server_service *v;
+
+	list_for_each (v, &s->services, struct server_service, member)
+		if (str_eq(v->name, service))
+			return true;
+	return *service == '\0';
+}
+
+static void server_open_below(struct rpc_server *s, struct rpc_call *c)
+{
+	struct error err = ERROR_INIT;
+	struct rpc_client *client;
+	const char *rest;
+
+	if (!name_is_path(c->head.target))
+		return call_end(c, RPC_INVALID_ARGUMENT,
+				RPC_TARGET_HEADER ": not a path of at most 8 names");
+	if (!s->config.route)
+		return call_end(c, RPC_NOT_FOUND,
+				RPC_TARGET_HEADER ": there are no instances here");
+	if (s->config.route(s->config.userdata, c->head.target, &client, &rest, &err) < 0)
+		return call_fail(c, &err);
+	forward_open(c, client, c->head.path, rest);
+}
+
+static void server_open_call(struct call_host *h, struct rpc_call *c)
+{
+	struct rpc_server *s = container_of(h, struct rpc_server, host);
+	const struct server_method *m;
+	struct error err = ERROR_INIT;
+
+	if (!str_empty(c->head.target))
+		return server_open_below(s, c);
+	m = c->head.path ? map_get(&s->methods_by_path, c->head.path) : NULL;
+	if (!m) {
+		(void)error_refuse(&err, ERROR_UNSUPPORTED, "there is no method %.200s here",
+				   c->head.path ?: "");
+		return call_fail(c, &err);
+	}
+	c->input = m->input;
+	c->method = m->method;
+	c->userdata = m->userdata;
+}
+
+/* ---- the end of everything ---- */
+
+static void server_tell_drained(struct rpc_server *s)
+{
+	void (*fn)(void *userdata) = s->drained;
+
+	s->drained = NULL;
+	loop_timer_stop(&s->grace);
+	if (fn)
+		fn(s->drained_data);
+}
+
+static void server_grace_over(struct loop_timer *t)
+{
+	server_tell_drained(container_of(t, struct rpc_server, grace));
+}
+
+static void server_emptied(struct loop_defer *d)
+{
+	struct rpc_server *s = container_of(d, struct rpc_server, emptied);
+
+	/* A connection stays until what its last call said is written. */
+	if (s->host.n_calls == 0 && s->n_connections == 0)
+		server_tell_drained(s);
+}
+
+static void server_call_ended(struct call_host *h)
+{
+	struct rpc_server *s = container_of(h, struct rpc_server, host);
+
+	if (s->drained)
+		loop_defer_schedule(&s->emptied);
+}
+
+static void server_stop_listening(struct rpc_server *s)
+{
+	while (s->n_listeners > 0)
+		listener_free(s->listeners[--s->n_listeners]);
+}
+
+void rpc_server_drain(struct rpc_server *s, nsec_t grace, void (*drained)(void *userdata),
+		      void *userdata)
+{
+	struct server_connection *sc;
+
+	s->drained = drained;
+	s->drained_data = userdata;
+	server_stop_listening(s);
+	health_drain(&s->health);
+	list_for_each (sc, &s->connections, struct server_connection, member) {
+		if (!conn_http(sc->conn))
+			continue;
+		http_session_goaway(conn_http(sc->conn));
+		conn_touch(sc->conn);
+	}
+	loop_timer_set(&s->grace, grace);
+	loop_defer_schedule(&s->emptied);
+}
+
+/* ---- connections ---- */
+
+static void server_pause_listening(struct rpc_server *s)
+{
+	for (size_t i = 0; i < s->n_listeners; i++)
+		listener_pause(s->listeners[i], s->n_connections >= RPC_CONNECTIONS_MAX);
+}
+
+static void server_connection_free(struct server_connection *sc)
+{
+	struct rpc_server *s = sc->server;
+
+	conn_free(sc->conn);
+	list_remove(&sc->member);
+	free(sc);
+	s->n_connections--;
+	server_pause_listening(s);
+	if (s->drained)
+		loop_defer_schedule(&s->emptied);
+}
+
+static void server_connection_lost(struct conn *conn, void *owner)
+{
+	server_connection_free(owner);
+}
+
+static int server_begin(struct http_session *h, struct http_stream *stream)
+{
+	struct conn *conn = http_session_userdata(h);
+	struct server_connection *sc = conn_owner(conn);
+
+	if (sc->server->host.n_calls >= RPC_CALLS_MAX)
+		return -EBUSY;
+	return call_new(&sc->server->host, conn, stream, &sc->peer);
+}
+
+static const struct http_ops server_http_ops = {
+	.begin = server_begin,
+	.field = exchange_on_field,
+	.headers = exchange_on_headers,
+	.data = exchange_on_data,
+	.end = exchange_on_end,
+	.close = exchange_on_close,
+	.drain = exchange_on_drain,
+};
+
+static bool server_admits(const struct rpc_server *s, const struct rpc_peer *peer)
+{
+	if (s->config.admit)
+		return s->config.admit(s->config.userdata, peer);
+	return peer->uid == geteuid();
+}
+
+static void server_accepted(struct listener *l, int fd, const struct rpc_peer *peer, void *owner)
+{
+	_cleanup_fd_ int owned = fd;
+	struct rpc_server *s = owner;
+	struct server_connection *sc;
+
+	if (!server_admits(s, peer))
+		return;
+	sc = malloc(sizeof(*sc));
+	if (!sc)
+		return;
+	*sc = (struct server_connection){ .server = s, .peer = *peer };
+	list_init(&sc->member);
+	if (conn_new(&sc->conn, s->config.loop, TAKE_FD(owned), HTTP_SERVER, &server_http_ops,
+		     server_connection_lost, sc) < 0) {
+		free(sc);
+		return;
+	}
+	list_add_tail(&s->connections, &sc->member);
+	s->n_connections++;
+	server_pause_listening(s);
+}
+
+int rpc_server_listen(struct rpc_server *s, int listen_fd)
+{
+	_cleanup_fd_ int owned = listen_fd;
+	int r;
+
+	if (s->n_listeners == ARRAY_SIZE(s->listeners))
+		return -ENOSPC;
+	r = listener_new(&s->listeners[s->n_listeners], s->config.loop, TAKE_FD(owned),
+			 server_accepted, s);
+	if (r < 0)
+		return r;
+	s->n_listeners++;
+	return 0;
+}
+
+/* ---- servers ---- */
+
+static void server_freep(struct rpc_server **s)
+{
+	*s = rpc_server_free(*s);
+}
+
+int rpc_server_new(struct rpc_server **ret, const struct rpc_server_config *config)
+{
+	_cleanup_(server_freep) struct rpc_server *s = malloc(sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	*s = (struct rpc_server){
+		.config = *config,
+		.host = {
+			.loop = config->loop,
+			.budget = { .limit = RPC_REQUESTS_MAX },
+			.open = server_open_call,
+			.ended = server_call_ended,
+		},
+		.reflect = {
+			.sets = {
+				{ config->descriptors, config->descriptors_len },
+				{ own_descriptors, own_descriptors_len },
+			},
+			.service = server_service_name,
+		},
+		.methods_by_path = MAP_INIT,
+	};
+	list_init(&s->host.calls);
+	list_init(&s->services);
+	list_init(&s->methods);
+	list_init(&s->connections);
+	health_init(&s->health, server_knows_service);
+	loop_timer_init(&s->grace, config->loop, server_grace_over);
+	loop_defer_init(&s->emptied, config->loop, server_emptied);
+	r = server_add_own(s);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+static void server_free_tables(struct rpc_server *s)
+{
+	struct server_method *m;
+	struct server_service *v;
+
+	list_for_each (m, &s->methods, struct server_method, member) {
+		list_remove(&m->member);
+		free(m->path);
+		free(m);
+	}
+	list_for_each (v, &s->services, struct server_service, member) {
+		list_remove(&v->member);
+		free(v);
+	}
+	map_done(&s->methods_by_path);
+}
+
+struct rpc_server *rpc_server_free(struct rpc_server *s)
+{
+	struct server_connection *sc;
+	struct rpc_call *c;
+
+	if (!s)
+		return NULL;
+	s->drained = NULL;
+	server_stop_listening(s);
+	for (;;) {
+		c = list_first(&s->host.calls, struct rpc_call, member);
+		if (!c)
+			break;
+		call_abandon(c);
+	}
+	for (;;) {
+		sc = list_first(&s->connections, struct server_connection, member);
+		if (!sc)
+			break;
+		server_connection_free(sc);
+	}
+	loop_timer_done(&s->grace);
+	loop_defer_done(&s->emptied);
+	server_free_tables(s);
+	free(s);
+	return NULL;
+}
+
+/* ---- calls ---- */
+
+struct arena *rpc_call_arena(struct rpc_call *c)
+{
+	return &c->arena;
+}
+
+const struct rpc_peer *rpc_call_peer(const struct rpc_call *c)
+{
+	return &c->peer;
+}
+
+nsec_t rpc_call_deadline(const struct rpc_call *c)
+{
+	return c->deadline;
+}
+
+bool rpc_call_cancelled(const struct rpc_call *c)
+{
+	return c->state == CALL_GONE;
+}
+
+void rpc_call_on_cancel(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data), void *data)
+{
+	c->on_cancel = fn;
+	c->cancel_data = data;
+}
+
+void rpc_call_reply(struct rpc_call *c, const ProtobufCMessage *message)
+{
+	int r = call_send_message(c, message);
+
+	if (r < 0)
+		call_fail_send(c, r);
+	else
+		call_end(c, RPC_OK, NULL);
+}
+
+void rpc_call_fail(struct rpc_call *c, const struct error *err)
+{
+	call_fail(c, err);
+}
+
+int rpc_call_send(struct rpc_call *c, const ProtobufCMessage *message)
+{
+	return call_send_message(c, message);
+}
+
+int rpc_call_send_bytes(struct rpc_call *c, const void *data, size_t len)
+{
+	return call_send(c, data, len);
+}
+
+bool rpc_call_writable(const struct rpc_call *c)
+{
+	return call_is_live(c) && exchange_writable(&c->x);
+}
+
+void rpc_call_on_writable(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data),
+			  void *data)
+{
+	c->on_writable = fn;
+	c->writable_data = data;
+}
+
+void rpc_call_finish(struct rpc_call *c)
+{
+	call_end(c, RPC_OK, NULL);
+}
+
+void rpc_call_forward(struct rpc_call *c, struct rpc_client *client, const char *method,
+		      const char *target, const ProtobufCMessage *message)
+{
+	forward_message(c, client, method, target, message);
+}

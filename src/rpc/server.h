@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RPC_SERVER_H
+#define NACRE_RPC_SERVER_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "rpc/frame.h"
+#include "rpc/peer.h"
+
+/*
+ * gRPC over HTTP/2, the serving side. The server owns its connections, a connection its calls. A
+ * handler is called with a request that was checked (wire walker) and decoded in the call's arena,
+ * and later ends the call with exactly one rpc_call_reply() or rpc_call_fail() (or, for a stream,
+ * rpc_call_finish()). Until then the call is valid, also after the client went away; `on_cancel`
+ * tells of that, of a deadline that has passed and of a lost connection, after which nothing that
+ * is sent arrives but the handler still has to end the call.
+ */
+
+struct loop;
+struct rpc_server;
+struct rpc_call;
+struct rpc_client;
+
+/* Beside RPC_MESSAGE_MAX (rpc/frame.h): what a server holds at most for its clients. */
+#define RPC_CONNECTIONS_MAX 1000 /* more wait in the backlog */
+#define RPC_LISTENERS_MAX 4
+#define RPC_CALLS_MAX 10000                   /* not ended; more are refused (UNAVAILABLE) */
+#define RPC_REQUESTS_MAX (256U * 1024 * 1024) /* bytes of requests: RESOURCE_EXHAUSTED */
+
+struct rpc_method {
+	const char *name;
+	const ProtobufCMessageDescriptor *input;
+	const ProtobufCMessageDescriptor *output;
+	bool server_streaming;
+	void (*handle)(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
+};
+
+struct rpc_service {
+	const char *name; /* "aurae.runtime.v0.RuntimeService" */
+	const struct rpc_method *methods;
+	size_t n_methods;
+};
+
+struct rpc_server_config {
+	struct loop *loop;
+	/*
+	 * Finds the connection for a call with RPC_TARGET_HEADER: the first name of `target` is the
+	 * child, *ret_rest what is left (a pointer into target). NULL: every target is refused. The
+	 * call is then passed on message by message, undecoded, with back-pressure in both
+	 * directions.
+	 */
+	int (*route)(void *userdata, const char *target, struct rpc_client **ret_client,
+		     const char **ret_rest, struct error *err);
+	void *userdata;
+	/* Decides on a connection by its peer; NULL lets only the effective uid of this process in.
+	 */
+	bool (*admit)(void *userdata, const struct rpc_peer *peer);
+	/* Serialised google.protobuf.FileDescriptorSet for server reflection; NULL: no reflection.
+	 */
+	const uint8_t *descriptors;
+	size_t descriptors_len;
+};
+
+/* What config points to must live as long as the server. 0 or -ENOMEM. */
+int rpc_server_new(struct rpc_server **ret, const struct rpc_server_config *config);
+/* Ends every call (on_cancel) and connection at once. */
+struct rpc_server *rpc_server_free(struct rpc_server *s);
+
+/* The tables must live as long as the server; userdata goes to the handlers. Reflection and
+ * grpc.health.v1 are there without being added; health is SERVING for "" and each added service. 0,
+ * -ENOMEM, or -EEXIST where a method is there already. */
+int rpc_server_add(struct rpc_server *s, const struct rpc_service *service, void *userdata);
+/* Takes listen_fd (a listening unix stream socket, non-blocking) over; at most RPC_LISTENERS_MAX of
+ * them (-ENOSPC). */
+int rpc_server_listen(struct rpc_server *s, int listen_fd);
+/* Stops accepting, answers health with NOT_SERVING, sends GOAWAY, lets calls end; `drained` is
+ * called once no call is left or `grace` has passed. */
+void rpc_server_drain(struct rpc_server *s, nsec_t grace, void (*drained)(void *userdata),
+		      void *userdata);
+
+/* ---- calls ---- */
+
+/* Memory that ends with the call. */
+struct arena *rpc_call_arena(struct rpc_call *c);
+const struct rpc_peer *rpc_call_peer(const struct rpc_call *c);
+/* Monotonic time when the client stops waiting; NSEC_NEVER where it set none. */
+nsec_t rpc_call_deadline(const struct rpc_call *c);
+bool rpc_call_cancelled(const struct rpc_call *c);
+/* fn is called at most once, never from within the handler; NULL takes it back. Not called for a
+ * call that rpc_call_cancelled() already tells of. */
+void rpc_call_on_cancel(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data), void *data);
+
+/* A unary answer: the message and OK. Ends the call. */
+void rpc_call_reply(struct rpc_call *c, const ProtobufCMessage *message);
+/* Ends the call with the status of err (never OK: an err without a code is INTERNAL). */
+void rpc_call_fail(struct rpc_call *c, const struct error *err);
+
+/*
+ * One message of a stream. Queued in full; a sender looks at rpc_call_writable() before it makes
+ * the next one and otherwise waits for on_writable. 0; or -ENOMEM, or -EMSGSIZE for more than
+ * RPC_MESSAGE_MAX (then end the call).
+ */
+int rpc_call_send(struct rpc_call *c, const ProtobufCMessage *message) _must_check_;
+/* The same for bytes that are a serialised message already. */
+int rpc_call_send_bytes(struct rpc_call *c, const void *data, size_t len) _must_check_;
+/* Also false once the call is cancelled. */
+bool rpc_call_writable(const struct rpc_call *c);
+void rpc_call_on_writable(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data),
+			  void *data);
+/* Ends a stream with OK. */
+void rpc_call_finish(struct rpc_call *c);
+
+/*
+ * Ends the call with whatever another server answers: opens `method` ("/pkg.Service/Method") at
+ * client for `target`, sends the message, and passes everything on, with back-pressure,
+ * cancellation and the deadline.
+ */
+void rpc_call_forward(struct rpc_call *c, struct rpc_client *client, const char *method,
+		      const char *target, const ProtobufCMessage *message);
+
+#endif
