@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_IMAGE_HELPER_H
+#define NACRE_IMAGE_HELPER_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "isolate/spawn.h"
+#include "loop/loop.h"
+#include "wire/fetchmsg.h"
+
+/*
+ * One run of nacre-fetch: spawned with one request, in namespaces of its own, with two descriptors;
+ * its answers come as checked messages, its end comes last and once. A value; it must not move
+ * meanwhile.
+ */
+
+struct helper;
+
+struct helper_ops {
+	/* A message that is no ERROR. A negative errno (with err) kills the helper and ends the
+	 * run. */
+	int (*on_message)(struct helper *h, const struct fetchmsg *m, struct error *err);
+	/* The process is gone. err: what it said, or how it died; NULL where it ended well. */
+	void (*on_end)(struct helper *h, const struct error *err);
+};
+
+struct helper {
+	const struct helper_ops *ops;
+	struct isolate_child child;
+	int sock_fd;
+	struct loop_fd sock;
+	struct loop_fd report;
+	struct loop_child watch;
+	bool running;
+	bool reported; /* report_fd was read */
+	struct error err;
+};
+
+struct helper_config {
+	struct loop *loop;
+	const char *path;    /* of nacre-fetch */
+	const char *command; /* "read" or "unpack" */
+	uint64_t caps;       /* what it needs until it has closed its sandbox */
+	int from_fd;
+	int to_fd;
+	const struct fetchmsg *request;
+};
+
+/* The descriptors of the config are still the caller's afterwards. */
+int helper_start(struct helper *h, const struct helper_config *config, const struct helper_ops *ops,
+		 struct error *err);
+/* on_end follows. Does nothing where none runs. */
+void helper_kill(struct helper *h);
+/* Kills it without a word. */
+void helper_done(struct helper *h);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_IMAGE_IMPORT_H
+#define NACRE_IMAGE_IMPORT_H
+
+struct image_store;
+
+/* Frees all imports of the store, at its end, without a word to anybody. */
+void import_free_all(struct image_store *s);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_IMAGE_MODEL_H
+#define NACRE_IMAGE_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "image/image.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "wire/digest.h"
+
+/*
+ * What this area keeps in memory: images with their names, and the content that they share,
+ * counted. A layer or blob is held by each image that is made of it and by each import that uses
+ * it; with the last hold its files go. Private to src/image.
+ */
+
+struct image_import;
+struct root_image;
+
+/* An unpacked layer: what it lies on and what it holds make it what it is. */
+struct layer {
+	int64_t number;
+	int64_t parent; /* 0: none */
+	char diff_id[DIGEST_SIZE];
+	uint64_t size;
+	unsigned n_holds;
+	char key[DIGEST_SIZE + 24];
+};
+
+struct blob {
+	char digest[DIGEST_SIZE];
+	unsigned n_holds;
+};
+
+struct image_record {
+	struct image image;
+	char **blobs; /* digests */
+};
+
+struct image_store {
+	struct image_store_config config;
+	char *fetch_path; /* the configuration's is the caller's */
+	int blobs_fd, layers_fd, containers_fd, staging_fd;
+	struct list images;
+	struct list leaving; /* records that are being removed */
+	struct map layers;   /* by key */
+	struct map blobs;    /* by digest */
+	int64_t last_layer;  /* number */
+	struct list imports;
+	unsigned n_imports;
+	struct list trash;     /* what is being deleted */
+	uint64_t n_trash;      /* for names */
+	struct map containers; /* struct image_container by id: made or adopted */
+	bool old_overlay;      /* a kernel before 6.5, without lowerdir+ */
+};
+
+/* ---- records ---- */
+
+/* A copy of the record in the database, not in the store's list yet. Holds nothing. NULL without
+ * memory. */
+struct image_record *image_record_new(const struct root_image *image);
+struct image_record *image_record_free(struct image_record *r);
+static inline struct image_record *image_record_of(struct image *image)
+{
+	return container_of(image, struct image_record, image);
+}
+/* A view for the database; lives as long as the record stays as it is. */
+void image_record_view(const struct image_record *r, struct root_image *ret);
+
+struct image *image_store_by_id(const struct image_store *s, const char *id);
+/* The image that has this full name. */
+struct image *image_store_by_name(const struct image_store *s, const char *name);
+bool image_has_name(const struct image *image, const char *name);
+/* Gives it the name and takes it from any other image. -ENOMEM: nothing changed. */
+int image_store_give_name(struct image_store *s, struct image *image, const char *name);
+void image_drop_name(struct image *image, const char *name);
+
+/* ---- content ---- */
+
+struct layer *layer_find(const struct image_store *s, int64_t parent, const char *diff_id);
+struct layer *layer_by_number(const struct image_store *s, int64_t number);
+/* Without a hold. NULL without memory, or where the store has it already. */
+struct layer *layer_add(struct image_store *s, int64_t number, int64_t parent, const char *diff_id,
+			uint64_t size);
+void layer_hold(struct layer *l);
+/* Holds the blob, made known where it was not. -ENOMEM. */
+int blob_hold(struct image_store *s, const char *digest);
+
+/* Holds all that the record is made of. -ENOENT where a layer is not there (nothing is held then).
+ */
+int image_record_hold(struct image_store *s, const struct image_record *r);
+
+/*
+ * Lets go. What nobody holds leaves the model and its files are taken into the trash. `removal`
+ * (may be NULL) is told when they are gone.
+ */
+struct trash_watch {
+	unsigned n_pending;
+	void (*gone)(struct trash_watch *w);
+};
+void layer_release(struct image_store *s, struct layer *l, struct trash_watch *watch);
+void blob_release(struct image_store *s, const char *digest, struct trash_watch *watch);
+void image_record_release(struct image_store *s, const struct image_record *r,
+			  struct trash_watch *watch);
+
+/* ---- trash ---- */
+
+/* Moves dir_fd/name out of sight at once, and deletes it on the pool. Best effort: what stays is
+ * found at the next start. */
+void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash_watch *watch);
+void trash_done(struct image_store *s);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/recording.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/str.h"
+#include "image/incoming.h"
+#include "image/model.h"
+#include "store/root.h"
+#include "wire/reference.h"
+
+struct recording_image {
+	struct recording *recording;
+	char id[DIGEST_SIZE];
+	char **names; /* all that the image shall have */
+	/* A new one, that holds its content; NULL where the image was there, which only gets the
+	 * names. */
+	struct image_record *record;
+};
+
+static void recording_image_free(struct recording_image *r)
+{
+	if (r->record) {
+		image_record_release(r->recording->store, r->record, NULL);
+		(void)image_record_free(r->record);
+	}
+	strv_free(r->names);
+	free(r);
+}
+
+/* What the database has just been told becomes true in memory. */
+static void recording_apply(struct recording_image *r)
+{
+	struct image_store *s = r->recording->store;
+	struct image *image = image_store_by_id(s, r->id);
+	bool raced = image && r->record;
+	struct root_image view;
+
+	/* Removed since it was queued: the import says so at its end. */
+	if (!image && !r->record)
+		return;
+	if (!image) {
+		image = &TAKE_PTR(r->record)->image;
+		list_add_tail(&s->images, &image->link);
+	}
+	for (size_t i = 0; r->names[i]; i++)
+		(void)image_store_give_name(s, image, r->names[i]);
+	if (raced) {
+		/* Another import of the same image was first: its record is the one that stays. */
+		image_record_view(image_record_of(image), &view);
+		(void)root_store_put_image(s->config.store, &view, NULL, 0, NULL, NULL, NULL);
+	}
+}
+
+static void recording_image_done(void *userdata, const struct error *err)
+{
+	struct recording_image *r = userdata;
+	struct recording *i = r->recording;
+	bool fresh = r->record != NULL;
+
+	if (!err)
+		recording_apply(r);
+	else if (!i->err.code)
+		i->err = *err;
+	/* Whoever cancels wants it gone, also when that came too late. */
+	if (!err && i->cancelled && fresh && !r->record)
+		(void)image_store_remove(i->store, r->id, NULL, NULL, NULL);
+	recording_image_free(r);
+	if (--i->n_pending == 0)
+		i->done(i);
+}
+
+/* The names that the image shall have: those it has, and the new ones. */
+static int recording_names(struct recording *i, const struct incoming_image *in, char ***ret)
+{
+	const struct image *known = image_store_by_id(i->store, in->id);
+	_cleanup_strv_ char **names = strv_copy(known ? known->names : NULL);
+	char name[REFERENCE_SIZE];
+	char *one[] = { name, NULL };
+	char *const *more = *i->name ? one : in->words[FETCH_NAME];
+
+	if (!names || str_copy(name, sizeof(name), i->name) < 0)
+		return -ENOMEM;
+	for (; more && *more; more++) {
+		bool there = false;
+
+		for (size_t k = 0; names[k]; k++)
+			there = there || str_eq(names[k], *more);
+		if (!there && strv_add(&names, *more) < 0)
+			return -ENOMEM;
+	}
+	*ret = TAKE_PTR(names);
+	return 0;
+}
+
+static int recording_blobs(const struct incoming_image *in, char ***ret)
+{
+	_cleanup_strv_ char **blobs = NULL;
+	struct incoming_layer *l;
+
+	if (strv_add(&blobs, in->id) < 0 || strv_add(&blobs, in->digest) < 0)
+		return -ENOMEM;
+	list_for_each (l, &in->layers, struct incoming_layer, link) {
+		bool there = false;
+
+		for (size_t k = 0; blobs[k]; k++)
+			there = there || str_eq(blobs[k], l->digest);
+		if (!there && strv_add(&blobs, l->digest) < 0)
+			return -ENOMEM;
+	}
+	*ret = TAKE_PTR(blobs);
+	return 0;
+}
+
+static struct image_record *recording_record(struct recording *i, const struct incoming_image *in,
+					     char *const *names)
+{
+	_cleanup_strv_ char **blobs = NULL;
+	int64_t numbers[FETCH_LAYERS_MAX];
+	struct incoming_layer *l;
+	size_t n = 0;
+
+	if (recording_blobs(in, &blobs) < 0)
+		return NULL;
+	list_for_each (l, &in->layers, struct incoming_layer, link) {
+		numbers[n++] = l->layer->number;
+	}
+	return image_record_new(&(struct root_image){
+		.id = in->id,
+		.digest = in->digest,
+		.size = incoming_size(i->incoming, in),
+		.created = clock_real(),
+		.user = in->user,
+		.working_dir = in->working_dir,
+		.stop_signal = in->stop_signal,
+		.env = in->words[FETCH_ENV],
+		.entrypoint = in->words[FETCH_ENTRYPOINT],
+		.cmd = in->words[FETCH_CMD],
+		.names = names,
+		.blobs = blobs,
+		.layers = numbers,
+		.n_layers = n,
+	});
+}
+
+static int recording_put(struct recording_image *r, const struct incoming_image *in,
+			 struct error *err)
+{
+	struct image_store *s = r->recording->store;
+	struct image *known = image_store_by_id(s, in->id);
+	struct root_layer layers[FETCH_LAYERS_MAX];
+	struct incoming_layer *l;
+	struct root_image view;
+	size_t n = 0;
+
+	list_for_each (l, &in->layers, struct incoming_layer, link) {
+		layers[n++] = (struct root_layer){ .number = l->layer->number,
+						   .parent = l->layer->parent,
+						   .diff_id = l->layer->diff_id,
+						   .size = l->layer->size };
+	}
+	image_record_view(r->record ? r->record : image_record_of(known), &view);
+	view.names = r->names;
+	return root_store_put_image(s->config.store, &view, layers, n, recording_image_done, r,
+				    err);
+}
+
+static int recording_image_new(struct recording *i, const struct incoming_image *in,
+			       struct recording_image **ret)
+{
+	struct recording_image *r = calloc(1, sizeof(*r));
+	struct image_record *record;
+
+	if (!r)
+		return -ENOMEM;
+	r->recording = i;
+	(void)str_copy(r->id, sizeof(r->id), in->id);
+	if (recording_names(i, in, &r->names) < 0) {
+		recording_image_free(r);
+		return -ENOMEM;
+	}
+	*ret = r;
+	if (image_store_by_id(i->store, in->id))
+		return 0;
+	record = recording_record(i, in, r->names);
+	if (record && image_record_hold(i->store, record) == 0) {
+		r->record = record;
+		return 0;
+	}
+	(void)image_record_free(record);
+	recording_image_free(r);
+	return -ENOMEM;
+}
+
+static int recording_one(struct recording *i, const struct incoming_image *in, struct error *err)
+{
+	struct recording_image *record = NULL;
+	int r;
+
+	r = FAILPOINT("import.record");
+	if (r == 0)
+		r = recording_image_new(i, in, &record);
+	if (r < 0)
+		return error_set(err, r, "record image %s", in->id);
+	r = recording_put(record, in, err);
+	if (r < 0) {
+		recording_image_free(record);
+		return r;
+	}
+	i->n_pending++;
+	return 0;
+}
+
+bool recording_start(struct recording *r)
+{
+	const struct incoming_image *in;
+
+	list_for_each (in, &r->incoming->images, struct incoming_image, link) {
+		if (recording_one(r, in, &r->err) < 0)
+			break;
+	}
+	return r->n_pending > 0;
+}

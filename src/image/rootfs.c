@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Root file systems of containers: an overlay with a fresh upper directory, as a detached mount.
+ * All its directories are named relative to layers/ ("12", "../containers/ID/upper"), since a value
+ * that fsconfig() takes has at most 255 bytes; so the working directory of this process stands
+ * there for the length of the call (nothing else in this process uses a relative path).
+ *
+ * From 6.5 on each layer is a value of its own (lowerdir+). Before, all of them are one value,
+ * which holds about 60 of them.
+ */
+
+#include "image/rootfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/mount.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "image/model.h"
+
+#define ROOTFS_VALUE_MAX 255
+#define ROOTFS_RETRY_FIRST (100 * NSEC_PER_MSEC)
+#define ROOTFS_RETRY_LAST (60 * NSEC_PER_SEC)
+
+/* A container that has, or had, directories. */
+struct image_container {
+	struct image_store *store;
+	char id[64];
+	bool leaving;
+	struct pool_work work;
+	struct loop_timer retry;
+	nsec_t delay;
+	int result;
+};
+
+/* ---- what is known ---- */
+
+static bool rootfs_id_fits(const char *id)
+{
+	return *id && *id != '.' && !strchr(id, '/') && str_is_clean(id) &&
+	       strlen(id) < sizeof(((struct image_container *)NULL)->id);
+}
+
+static void container_free(struct image_container *c)
+{
+	loop_timer_done(&c->retry);
+	(void)map_remove(&c->store->containers, c->id);
+	free(c);
+}
+
+static void container_run(struct pool_work *work)
+{
+	struct image_container *c = container_of(work, struct image_container, work);
+
+	c->result = rootfd_remove_tree(c->store->containers_fd, c->id);
+}
+
+static void container_removed(struct pool_work *work)
+{
+	struct image_container *c = container_of(work, struct image_container, work);
+
+	if (c->result == 0) {
+		container_free(c);
+		return;
+	}
+	log_debug("cannot remove the files of a container yet", LOG_STR("container", c->id),
+		  LOG_INT("errno", -c->result));
+	loop_timer_set(&c->retry, c->delay);
+	c->delay = MIN(c->delay * 2, ROOTFS_RETRY_LAST);
+}
+
+static void container_retry(struct loop_timer *timer)
+{
+	struct image_container *c = container_of(timer, struct image_container, retry);
+
+	pool_submit(c->store->config.pool, &c->work);
+}
+
+static int container_know(struct image_store *s, const char *id, struct image_container **ret)
+{
+	struct image_container *c = map_get(&s->containers, id);
+
+	if (!c) {
+		c = calloc(1, sizeof(*c));
+		if (!c)
+			return -ENOMEM;
+		*c = (struct image_container){
+			.store = s,
+			.work = { .run = container_run, .done = container_removed },
+			.delay = ROOTFS_RETRY_FIRST,
+		};
+		loop_timer_init(&c->retry, s->config.loop, container_retry);
+		if (str_copy(c->id, sizeof(c->id), id) < 0 ||
+		    map_add(&s->containers, c->id, c) < 0) {
+			loop_timer_done(&c->retry);
+			free(c);
+			return -ENOMEM;
+		}
+	}
+	*ret = c;
+	return 0;
+}
+
+static void container_leave(struct image_container *c)
+{
+	if (c->leaving)
+		return;
+	c->leaving = true;
+	pool_submit(c->store->config.pool, &c->work);
+}
+
+void rootfs_free_all(struct image_store *s)
+{
+	size_t pos = 0;
+
+	for (;;) {
+		struct image_container *c = map_next(&s->containers, &pos);
+
+		if (!c)
+			break;
+		container_free(c);
+	}
+	map_done(&s->containers);
+}
+
+/* ---- directories ---- */
+
+/* The root of the merged tree looks as the highest layer's does. */
+static int rootfs_make_upper(struct image_store *s, const struct image *image, int dir_fd,
+			     struct error *err)
+{
+	int64_t top = image->n_layers ? image->layers[image->n_layers - 1] : 0;
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+	char name[24];
+
+	(void)str_printf(name, sizeof(name), "%" PRId64, top);
+	if (fstatat(s->layers_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return error_set(err, -errno, "look at layer %s", name);
+	if (sysio_mkdirat(dir_fd, "upper", 0755) < 0 || sysio_mkdirat(dir_fd, "work", 0700) < 0)
+		return error_set(err, -errno, "make its directories");
+	fd = sysio_openat(dir_fd, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return error_set(err, -errno, "open its directory");
+	if (fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 07777) < 0)
+		return error_set(err, -errno, "set the mode of its root");
+	return 0;
+}
+
+static int rootfs_make_dirs(struct image_store *s, const struct image *image, const char *id,
+			    struct error *err)
+{
+	_cleanup_fd_ int dir_fd = -1;
+
+	if (sysio_mkdirat(s->containers_fd, id, 0700) < 0)
+		return error_set(err, -errno, "make its directory");
+	dir_fd = sysio_openat(s->containers_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+			      0);
+	if (dir_fd < 0)
+		return error_set(err, -errno, "open its directory");
+	return rootfs_make_upper(s, image, dir_fd, err);
+}
+
+/* ---- the mount ---- */
+
+static int rootfs_set(int fs_fd, const char *key, const char *value, struct error *err)
+{
+	unsigned command = value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
+
+	if (sysio_fsconfig(fs_fd, command, key, value, 0) < 0)
+		return error_set(err, -errno, "set the overlay's %s", key);
+	return 0;
+}
+
+static int rootfs_set_layers_new(int fs_fd, const struct image *image, struct error *err)
+{
+	int r;
+
+	if (!image->n_layers)
+		return rootfs_set(fs_fd, "lowerdir+", "0", err);
+	for (size_t i = image->n_layers; i > 0; i--) {
+		char name[24];
+
+		(void)str_printf(name, sizeof(name), "%" PRId64, image->layers[i - 1]);
+		r = rootfs_set(fs_fd, "lowerdir+", name, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int rootfs_set_layers_old(int fs_fd, const struct image *image, struct error *err)
+{
+	char value[ROOTFS_VALUE_MAX + 1] = "0";
+	size_t len = 0;
+
+	for (size_t i = image->n_layers; i > 0; i--) {
+		int n = str_printf(value + len, sizeof(value) - len, "%s%" PRId64, len ? ":" : "",
+				   image->layers[i - 1]);
+
+		if (n < 0)
+			return error_refuse(err, ERROR_UNSUPPORTED,
+					    "the kernel cannot join %zu layers (Linux 6.5 can)",
+					    image->n_layers);
+		len += (size_t)n;
+	}
+	return rootfs_set(fs_fd, "lowerdir", value, err);
+}
+
+static int rootfs_set_upper(int fs_fd, const char *id, const char *key, const char *dir,
+			    struct error *err)
+{
+	char value[ROOTFS_VALUE_MAX + 1];
+
+	(void)str_printf(value, sizeof(value), "../containers/%s/%s", id, dir);
+	return rootfs_set(fs_fd, key, value, err);
+}
+
+static int rootfs_mount_form(bool old, const struct image *image, const char *id, struct error *err)
+{
+	_cleanup_fd_ int fs_fd = sysio_fsopen("overlay", FSOPEN_CLOEXEC);
+	int fd, r;
+
+	if (fs_fd < 0)
+		return error_set(err, -errno, "open the overlay file system");
+	r = rootfs_set(fs_fd, "source", "nacre", err);
+	if (r == 0)
+		r = (old ? rootfs_set_layers_old : rootfs_set_layers_new)(fs_fd, image, err);
+	if (r == 0)
+		r = rootfs_set_upper(fs_fd, id, "upperdir", "upper", err);
+	if (r == 0)
+		r = rootfs_set_upper(fs_fd, id, "workdir", "work", err);
+	/* What the layers say to the overlay is in user.overlay.*; nobody needs a container's
+	 * changes after a crash of the machine. */
+	if (r == 0)
+		r = rootfs_set(fs_fd, "userxattr", NULL, err);
+	if (r == 0)
+		r = rootfs_set(fs_fd, "volatile", NULL, err);
+	if (r < 0)
+		return r;
+	if (sysio_fsconfig(fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return error_set(err, -errno, "make the overlay");
+	fd = sysio_fsmount(fs_fd, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
+	return fd < 0 ? error_set(err, -errno, "mount the overlay") : fd;
+}
+
+static int rootfs_mount(struct image_store *s, const struct image *image, const char *id,
+			struct error *err)
+{
+	_cleanup_fd_ int cwd_fd = sysio_openat(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	struct error fault = ERROR_INIT;
+	int fd;
+
+	if (cwd_fd < 0)
+		return error_set(err, -errno, "open the working directory");
+	if (fchdir(s->layers_fd) < 0)
+		return error_set(err, -errno, "go to the layers");
+	fd = rootfs_mount_form(s->old_overlay, image, id, &fault);
+	if (fd == -EINVAL && !s->old_overlay) {
+		fault = (struct error)ERROR_INIT;
+		fd = rootfs_mount_form(true, image, id, &fault);
+		s->old_overlay = fd >= 0;
+	}
+	if (fchdir(cwd_fd) < 0)
+		log_debug("cannot go back to the working directory", LOG_INT("errno", errno));
+	return fd < 0 ? error_copy(err, &fault) : fd;
+}
+
+int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
+		      struct error *err)
+{
+	struct image_container *c;
+	int r;
+
+	if (!rootfs_id_fits(container_id))
+		return error_refuse(err, ERROR_INVALID, "\"%.64s\" is no id of a container",
+				    container_id);
+	if (map_get(&s->containers, container_id))
+		return error_refuse(err, ERROR_EXISTS, "container %s has a root file system",
+				    container_id);
+	r = container_know(s, container_id, &c);
+	if (r < 0)
+		return error_set(err, r, "root file system of container %s", container_id);
+	r = FAILPOINT("container.rootfs");
+	if (r < 0)
+		(void)error_set(err, r, "make it");
+	else
+		r = rootfs_make_dirs(s, image, container_id, err);
+	if (r == 0)
+		r = rootfs_mount(s, image, container_id, err);
+	if (r < 0) {
+		container_leave(c);
+		return error_wrap(err, r, "root file system of container %s", container_id);
+	}
+	image->n_users++;
+	return r;
+}
+
+void image_rootfs_remove(struct image_store *s, struct image *image, const char *container_id)
+{
+	struct image_container *c;
+
+	if (!rootfs_id_fits(container_id) || container_know(s, container_id, &c) < 0)
+		return;
+	if (c->leaving)
+		return;
+	if (image && image->n_users > 0)
+		image->n_users--;
+	container_leave(c);
+}
+
+void image_rootfs_adopt(struct image_store *s, struct image *image, const char *container_id)
+{
+	struct image_container *c;
+
+	if (!rootfs_id_fits(container_id) || container_know(s, container_id, &c) < 0)
+		return;
+	if (image)
+		image->n_users++;
+}
+
+void image_rootfs_sweep(struct image_store *s)
+{
+	int fd = sysio_openat(s->containers_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!dir) {
+		(void)fd_close(fd);
+		return;
+	}
+	for (;;) {
+		const struct dirent *e = readdir(dir);
+		struct image_container *c;
+
+		if (!e)
+			break;
+		if (str_eq(e->d_name, ".") || str_eq(e->d_name, "..") ||
+		    map_get(&s->containers, e->d_name))
+			continue;
+		if (!rootfs_id_fits(e->d_name))
+			trash_add(s, s->containers_fd, e->d_name, NULL);
+		else if (container_know(s, e->d_name, &c) == 0)
+			container_leave(c);
+	}
+	(void)closedir(dir);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_IMAGE_ROOTFS_H
+#define NACRE_IMAGE_ROOTFS_H
+
+struct image_store;
+
+/* Frees what is kept about containers, at the store's end. */
+void rootfs_free_all(struct image_store *s);
+
+#endif

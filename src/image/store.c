@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The store of images: opening with recovery, finding, removing. The database says what exists. A
+ * directory of a layer or a blob that no record names is left from an import that did not get so
+ * far, or from a removal that did: it goes at the start. A record whose layer is missing is left
+ * from a removal on a full disk (see removal_dropped_last()): it goes too.
+ */
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "image/import.h"
+#include "image/model.h"
+#include "image/rootfs.h"
+#include "store/root.h"
+#include "wire/reference.h"
+
+#define STORE_PREFIX_MIN 6
+
+/* ---- opening ---- */
+
+static int store_open_dir(int parent_fd, const char *name, mode_t mode, struct error *err)
+{
+	int fd;
+
+	if (sysio_mkdirat(parent_fd, name, mode) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "make the directory %s", name);
+	fd = sysio_openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	return fd < 0 ? error_set(err, -errno, "open the directory %s", name) : fd;
+}
+
+static int store_open_dirs(struct image_store *s, struct error *err)
+{
+	_cleanup_fd_ int blobs_fd = store_open_dir(s->config.root_fd, "blobs", 0700, err);
+
+	if (blobs_fd < 0)
+		return blobs_fd;
+	s->blobs_fd = store_open_dir(blobs_fd, "sha256", 0700, err);
+	if (s->blobs_fd < 0)
+		return s->blobs_fd;
+	s->layers_fd = store_open_dir(s->config.root_fd, "layers", 0700, err);
+	if (s->layers_fd < 0)
+		return s->layers_fd;
+	s->containers_fd = store_open_dir(s->config.root_fd, "containers", 0700, err);
+	if (s->containers_fd < 0)
+		return s->containers_fd;
+	s->staging_fd = store_open_dir(s->config.root_fd, "staging", 0700, err);
+	return MIN(s->staging_fd, 0);
+}
+
+static void store_close_dir(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+
+/* Calls fn with each name in a directory; fn may move the entry away. */
+static int store_each_name(int dir_fd, void (*fn)(struct image_store *s, const char *name),
+			   struct image_store *s, struct error *err)
+{
+	_cleanup_fd_ int fd = sysio_openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	_cleanup_(store_close_dir) DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!dir)
+		return error_set(err, -errno, "read a directory");
+	fd = -1;
+	for (;;) {
+		const struct dirent *e = readdir(dir);
+
+		if (!e)
+			return 0;
+		if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
+			fn(s, e->d_name);
+	}
+}
+
+static void store_check_staged(struct image_store *s, const char *name)
+{
+	trash_add(s, s->staging_fd, name, NULL);
+}
+
+static void store_check_blob(struct image_store *s, const char *name)
+{
+	char digest[DIGEST_SIZE];
+
+	if (str_printf(digest, sizeof(digest), "sha256:%s", name) < 0 ||
+	    !map_get(&s->blobs, digest))
+		trash_add(s, s->blobs_fd, name, NULL);
+}
+
+static void store_check_layer(struct image_store *s, const char *name)
+{
+	uint64_t number;
+
+	if (parse_u64(name, 0, INT64_MAX, &number) < 0 ||
+	    (number != 0 && !layer_by_number(s, (int64_t)number)))
+		trash_add(s, s->layers_fd, name, NULL);
+}
+
+static int store_load_layer(void *data, const struct root_layer *layer)
+{
+	struct image_store *s = data;
+	struct stat st;
+	char name[24];
+
+	(void)str_printf(name, sizeof(name), "%" PRId64, layer->number);
+	if (layer->number <= 0 || !digest_is_valid(layer->diff_id) ||
+	    fstatat(s->layers_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	return layer_add(s, layer->number, layer->parent, layer->diff_id, layer->size) ? 0
+										       : -ENOMEM;
+}
+
+static int store_load_image(void *data, const struct root_image *image)
+{
+	struct image_store *s = data;
+	struct image_record *r = image_record_new(image);
+	int code;
+
+	if (!r)
+		return -ENOMEM;
+	code = image_record_hold(s, r);
+	if (code == 0) {
+		list_add_tail(&s->images, &r->image.link);
+		return 0;
+	}
+	(void)image_record_free(r);
+	if (code != -ENOENT)
+		return code;
+	log_debug("an image has lost a layer and is dropped", LOG_STR("image", image->id));
+	return root_store_drop_image(s->config.store, image->id, NULL, NULL, NULL);
+}
+
+/* Layers whose image is gone, though the record of the layer is not. */
+static void store_drop_unheld(struct image_store *s)
+{
+	size_t pos = 0;
+
+	for (;;) {
+		struct layer *l = map_next(&s->layers, &pos);
+
+		if (!l)
+			return;
+		if (l->n_holds > 0)
+			continue;
+		(void)map_remove(&s->layers, l->key);
+		free(l);
+	}
+}
+
+static int store_load(struct image_store *s, struct error *err)
+{
+	int r;
+
+	r = root_store_each_layer(s->config.store, store_load_layer, s, err);
+	if (r == 0)
+		r = root_store_each_image(s->config.store, store_load_image, s, err);
+	if (r < 0)
+		return error_wrap(err, r, "read the images");
+	store_drop_unheld(s);
+	r = store_each_name(s->staging_fd, store_check_staged, s, err);
+	if (r == 0)
+		r = store_each_name(s->blobs_fd, store_check_blob, s, err);
+	if (r == 0)
+		r = store_each_name(s->layers_fd, store_check_layer, s, err);
+	if (r < 0)
+		return r;
+	/* What an image without layers lies on. */
+	if (sysio_mkdirat(s->layers_fd, "0", 0755) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "make an empty layer");
+	return 0;
+}
+
+int image_store_new(struct image_store **ret, const struct image_store_config *config,
+		    struct error *err)
+{
+	struct image_store *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return error_set(err, -ENOMEM, "open the store of images");
+	*s = (struct image_store){ .config = *config,
+				   .blobs_fd = -1,
+				   .layers_fd = -1,
+				   .containers_fd = -1,
+				   .staging_fd = -1,
+				   .layers = MAP_INIT,
+				   .blobs = MAP_INIT,
+				   .containers = MAP_INIT };
+	list_init(&s->images);
+	list_init(&s->leaving);
+	list_init(&s->imports);
+	list_init(&s->trash);
+	s->fetch_path = strdup(config->fetch_path);
+	r = s->fetch_path ? store_open_dirs(s, err) : error_set(err, -ENOMEM, "copy a path");
+	if (r == 0)
+		r = store_load(s, err);
+	if (r < 0) {
+		(void)image_store_free(s);
+		return error_wrap(err, r, "open the store of images");
+	}
+	*ret = s;
+	return 0;
+}
+
+static void store_free_images(struct list *images)
+{
+	while (!list_empty(images))
+		(void)image_record_free(image_record_of(list_first(images, struct image, link)));
+}
+
+static void store_free_map(struct map *m)
+{
+	size_t pos = 0;
+	void *value;
+
+	for (value = map_next(m, &pos); value; value = map_next(m, &pos))
+		free(value);
+	map_done(m);
+}
+
+struct image_store *image_store_free(struct image_store *s)
+{
+	if (!s)
+		return NULL;
+	import_free_all(s);
+	rootfs_free_all(s);
+	trash_done(s);
+	store_free_images(&s->images);
+	store_free_images(&s->leaving);
+	store_free_map(&s->layers);
+	store_free_map(&s->blobs);
+	free(s->fetch_path);
+	(void)fd_close(s->blobs_fd);
+	(void)fd_close(s->layers_fd);
+	(void)fd_close(s->containers_fd);
+	(void)fd_close(s->staging_fd);
+	free(s);
+	return NULL;
+}
+
+/* ---- finding ---- */
+
+const struct list *image_store_list(const struct image_store *s)
+{
+	return &s->images;
+}
+
+static int store_not_found(const char *reference, struct error *err)
+{
+	return error_refuse(err, ERROR_NOT_FOUND, "there is no image \"%.300s\"", reference);
+}
+
+static struct image *store_find_digest(const struct image_store *s, const char *digest)
+{
+	struct image *i;
+
+	list_for_each (i, &s->images, struct image, link) {
+		if (str_eq(i->id, digest) || str_eq(i->digest, digest))
+			return i;
+	}
+	return NULL;
+}
+
+/* The image whose id begins with these digits: 1 and *ret, 0 where there is none, or ERROR_INVALID.
+ */
+static int store_find_prefix(const struct image_store *s, const char *digits, struct image **ret,
+			     struct error *err)
+{
+	size_t len = strlen(digits);
+	struct image *found = NULL;
+	struct image *i;
+
+	if (len < STORE_PREFIX_MIN || len > DIGEST_HEX_LEN ||
+	    strspn(digits, "0123456789abcdef") != len)
+		return 0;
+	list_for_each (i, &s->images, struct image, link) {
+		if (!str_has_prefix(digest_hex(i->id), digits))
+			continue;
+		if (found)
+			return error_refuse(err, ERROR_INVALID,
+					    "\"%s\" is the beginning of more than one image id",
+					    digits);
+		found = i;
+	}
+	*ret = found;
+	return found != NULL;
+}
+
+/* *ret_name: the full name, where the reference was one of the image's. */
+static struct image *store_find(struct image_store *s, const char *reference,
+				char ret_name[REFERENCE_SIZE], struct error *err)
+{
+	struct image *image = NULL;
+	struct reference ref;
+	int r;
+
+	*ret_name = '\0';
+	if (digest_is_valid(reference))
+		image = store_find_digest(s, reference);
+	else if (reference_parse(&ref, reference, err) == 0) {
+		reference_format(&ref, ret_name);
+		image = *ref.digest ? store_find_digest(s, ref.digest)
+				    : image_store_by_name(s, ret_name);
+		if (*ref.digest)
+			*ret_name = '\0';
+	} else if (!digest_is_hex(reference)) {
+		return NULL;
+	}
+	if (image)
+		return image;
+	if (err)
+		*err = (struct error)ERROR_INIT;
+	*ret_name = '\0';
+	r = store_find_prefix(s, reference, &image, err);
+	if (r == 0)
+		(void)store_not_found(reference, err);
+	return image;
+}
+
+struct image *image_store_find(struct image_store *s, const char *reference, struct error *err)
+{
+	char name[REFERENCE_SIZE];
+
+	return store_find(s, reference, name, err);
+}
+
+/* ---- removing ---- */
+
+struct removal {
+	struct trash_watch watch;
+	struct image_store *store;
+	struct image_record *record; /* that leaves; NULL where only a name goes */
+	char id[DIGEST_SIZE];
+	char name[REFERENCE_SIZE]; /* that goes, or "" */
+	bool released;             /* the content went before its record */
+	struct error err;
+	void (*done)(void *userdata, const struct error *err);
+	void *userdata;
+};
+
+static void removal_end(struct removal *m)
+{
+	if (m->done)
+		m->done(m->userdata, m->err.code ? &m->err : NULL);
+	free(m);
+}
+
+static void removal_gone(struct trash_watch *w)
+{
+	removal_end(container_of(w, struct removal, watch));
+}
+
+/* Takes the record's content away, and ends when it is gone. */
+static void removal_release(struct removal *m)
+{
+	struct image_record *r = TAKE_PTR(m->record);
+
+	/* One of its own, so that the watch does not end in the middle. */
+	m->watch.n_pending++;
+	if (!m->released)
+		image_record_release(m->store, r, &m->watch);
+	(void)image_record_free(r);
+	if (--m->watch.n_pending == 0)
+		removal_end(m);
+}
+
+static void removal_undo(struct removal *m)
+{
+	struct image_record *r = TAKE_PTR(m->record);
+	struct image *image = r ? &r->image : image_store_by_id(m->store, m->id);
+
+	if (r) {
+		list_remove(&r->image.link);
+		list_add_tail(&m->store->images, &r->image.link);
+	}
+	/* Another image may have taken the name meanwhile. */
+	if (image && *m->name && !image_store_by_name(m->store, m->name))
+		(void)image_store_give_name(m->store, image, m->name);
+	removal_end(m);
+}
+
+/*
+ * On a full disk the record cannot be dropped, since that writes too. Then the content goes first,
+ * which makes room, and the record is tried again; should that fail still, the next start finds an
+ * image without layers and drops it.
+ */
+static void removal_dropped_last(void *userdata, const struct error *err)
+{
+	struct removal *m = userdata;
+
+	if (err) {
+		(void)error_copy(&m->err, err);
+		(void)error_wrap(&m->err, err->code,
+				 "the image's files are gone, but not its record");
+	}
+	removal_release(m);
+}
+
+static void removal_made_room(struct trash_watch *w)
+{
+	struct removal *m = container_of(w, struct removal, watch);
+	struct error err = ERROR_INIT;
+
+	m->watch.gone = removal_gone;
+	if (root_store_drop_image(m->store->config.store, m->id, removal_dropped_last, m, &err) < 0)
+		removal_dropped_last(m, &err);
+}
+
+static void removal_make_room(struct removal *m)
+{
+	m->released = true;
+	m->watch.gone = removal_made_room;
+	m->watch.n_pending++;
+	image_record_release(m->store, m->record, &m->watch);
+	if (--m->watch.n_pending == 0)
+		removal_made_room(&m->watch);
+}
+
+static void removal_dropped(void *userdata, const struct error *err)
+{
+	struct removal *m = userdata;
+
+	if (!err) {
+		removal_release(m);
+	} else if (err->code == -ENOSPC) {
+		removal_make_room(m);
+	} else {
+		(void)error_copy(&m->err, err);
+		removal_undo(m);
+	}
+}
+
+static void removal_unnamed(void *userdata, const struct error *err)
+{
+	struct removal *m = userdata;
+
+	if (!err) {
+		removal_end(m);
+		return;
+	}
+	(void)error_copy(&m->err, err);
+	removal_undo(m);
+}
+
+static int removal_start_name(struct removal *m, struct image *image, struct error *err)
+{
+	struct root_image view;
+	int r;
+
+	image_drop_name(image, m->name);
+	image_record_view(image_record_of(image), &view);
+	r = root_store_put_image(m->store->config.store, &view, NULL, 0, removal_unnamed, m, err);
+	if (r < 0)
+		(void)image_store_give_name(m->store, image, m->name);
+	return r;
+}
+
+static int removal_start_image(struct removal *m, struct image *image, struct error *err)
+{
+	int r;
+
+	r = root_store_drop_image(m->store->config.store, image->id, removal_dropped, m, err);
+	if (r < 0)
+		return r;
+	m->record = image_record_of(image);
+	list_remove(&image->link);
+	list_add_tail(&m->store->leaving, &image->link);
+	return 0;
+}
+
+int image_store_remove(struct image_store *s, const char *reference,
+		       void (*done)(void *userdata, const struct error *err), void *userdata,
+		       struct error *err)
+{
+	char name[REFERENCE_SIZE];
+	struct image *image = store_find(s, reference, name, err);
+	struct removal *m;
+	bool whole;
+	int r;
+
+	if (!image)
+		return err ? err->code : -ENOENT;
+	whole = !*name || strv_len(image->names) <= 1;
+	if (whole && image->n_users > 0)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "image \"%.200s\" is in use by %u container%s", reference,
+				    image->n_users, image->n_users == 1 ? "" : "s");
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return error_set(err, -ENOMEM, "remove image \"%.200s\"", reference);
+	*m = (struct removal){ .watch = { .gone = removal_gone },
+			       .store = s,
+			       .err = ERROR_INIT,
+			       .done = done,
+			       .userdata = userdata };
+	(void)str_copy(m->id, sizeof(m->id), image->id);
+	(void)str_copy(m->name, sizeof(m->name), whole ? "" : name);
+	r = whole ? removal_start_image(m, image, err) : removal_start_name(m, image, err);
+	if (r < 0)
+		free(m);
+	return r;
+}

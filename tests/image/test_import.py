@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import, list, find, remove, root file systems and recovery, through src/image without the daemon."""
+import hashlib
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from driver import DRIVER, FETCH, ROOT, StoreTest, mkimage, small_file  # noqa: E402
+
+
+def has_faults():
+    """Whether this build has failpoints."""
+    with open(DRIVER, "rb") as file:
+        return b"NACRE_FAILPOINT" in file.read()
+
+
+class ImportTest(StoreTest):
+
+    def busybox(self, out, *args):
+        path = self.path(out)
+        done = subprocess.run([os.path.join(ROOT, "tests/mkimage"), "--out", path, "--busybox", *args],
+                              capture_output=True, text=True, check=True)
+        return path, done.stdout.strip()
+
+    def test_both_formats_in_every_wrapping(self):
+        cases = [("dir", "oci"), ("o.tar", "oci"), ("o.tar.gz", "oci"), ("d.tar", "docker"), ("d.tar.gz", "docker")]
+        for n, (out, form) in enumerate(cases):
+            with self.subTest(out=out, form=form):
+                path, ident = self.busybox(out, "--format", form, "--name", "test/%d" % n, "--layers", "3", "--cmd", "sh")
+                self.assertEqual(self.driver("import", path).stdout.strip(), ident)
+        lines = self.images()
+        # The same configuration is the same image, whatever it came in; the first record stays.
+        self.assertEqual(len(lines), 1, lines)
+        self.assertEqual(lines[0][1:6], ["docker.io/test/%d:latest" % n for n in range(5)])
+        self.assertEqual(len(self.leftovers()), 3 + 5, self.leftovers())
+        for n in range(5):
+            self.driver("rm", "test/%d" % n)
+        self.assert_empty()
+
+    def test_name_moves_and_last_name_takes_the_image(self):
+        first, _ = self.make("a.tar", [[small_file("a")]], image_name="x:1")
+        second, _ = self.make("b.tar", [[small_file("b")]], image_name="x:1")
+        self.driver("import", first)
+        self.driver("import", first, "y/z:2")
+        self.driver("import", second)
+        lines = self.images()
+        self.assertEqual(lines[0][1:-2], ["docker.io/y/z:2"])
+        self.assertEqual(lines[1][1:-2], ["docker.io/library/x:1"])
+        self.driver("rm", "x:1")
+        self.assertEqual(len(self.images()), 1)
+        self.driver("import", first, "third")
+        self.driver("rm", "y/z:2")
+        self.assertEqual(self.images()[0][1:-2], ["docker.io/library/third:latest"])
+        self.driver("rm", self.images()[0][0][7:15])
+        self.assert_empty()
+        self.refused("not-found", "there is no image", "rm", "x:1")
+
+    def test_find(self):
+        path, ident = self.make("a.tar", [[small_file("a")]], image_name="quay.io/a/b:1")
+        self.driver("import", path)
+        for words in ("x", "quay.io/a/b", ident[:-1] + "0"):
+            self.refused("not-found", "there is no image", "rm", words)
+        self.refused("invalid", "no component", "rm", "Quay")
+        self.refused("invalid", "digest", "rm", "quay.io/a/b:1@sha256:00")
+        self.driver("rm", "quay.io/a/b:1")
+        self.assert_empty()
+
+    def test_shares_layers(self):
+        base = mkimage.Layer(mkimage.build_tar([small_file("base")]))
+        one, _ = self.make("a.tar", [base, [small_file("one")]], image_name="one")
+        two, _ = self.make("b.tar", [base, [small_file("two")]], image_name="two")
+        swapped, _ = self.make("c.tar", [[small_file("one")], base], image_name="swapped")
+        for path in (one, two, swapped):
+            self.driver("import", path)
+        layers = [line[2:-1] for line in self.images()]
+        self.assertEqual(layers, [["1", "2"], ["1", "3"], ["4", "5"]])
+        self.driver("rm", "one")
+        self.assertEqual(sorted(os.listdir(self.root + "/layers")), ["0", "1", "3", "4", "5"])
+        self.driver("rm", "two")
+        self.driver("rm", "swapped")
+        self.assert_empty()
+
+    def test_two_at_once(self):
+        one, ident = self.make("a.tar", [[small_file("f%d" % n)] for n in range(4)], image_name="one")
+        for _ in range(8):
+            done = self.driver("both", one, one)
+            self.assertEqual(done.stdout.split(), [ident, ident])
+            self.assertEqual(self.images()[0][2:-1], ["1", "2", "3", "4"])
+            self.assertEqual(os.listdir(self.root + "/staging"), [])
+            self.driver("rm", "one")
+            self.assert_empty()
+
+    def test_cancel_leaves_nothing_or_all(self):
+        path, _ = self.make("a.tar", [[small_file("f%d" % n, os.urandom(200000))] for n in range(4)], image_name="one")
+        for ms in (0, 3, 10, 30, 60):
+            with self.subTest(ms=ms):
+                self.driver("cancel", path, str(ms))
+                if self.images():
+                    self.driver("rm", "one")
+                self.assert_empty()
+
+    def test_rootfs_is_the_merged_tree(self):
+        lower = mkimage.build_tar([
+            ("etc", b"5", 0o755, b"", ""), small_file("etc/keep"), small_file("etc/gone"), small_file("opaque/old"),
+            small_file("bin/tool", b"#!/bin/sh\n", 0o4755), small_file("replaced/x"), ("lib", b"2", 0o777, b"", "usr/lib"),
+            small_file("usr/lib/libc")])
+        upper = mkimage.build_tar([
+            small_file("etc/.wh.gone", b""), small_file("opaque/new"), small_file("opaque/.wh..wh..opq", b""),
+            small_file("replaced", b"now a file\n"), ("root", b"5", 0o700, b"", "")])
+        path, _ = self.make("a.tar", [mkimage.Layer(lower), mkimage.Layer(upper)], image_name="one")
+        self.driver("import", path)
+        with self.mounted("one", "0011223344556677") as top:
+            self.assertEqual(sorted(os.listdir(top)), ["bin", "etc", "lib", "opaque", "replaced", "root", "usr"])
+            self.assertEqual(os.listdir(top + "/etc"), ["keep"])
+            self.assertEqual(os.listdir(top + "/opaque"), ["new"])
+            self.assertTrue(os.path.isfile(top + "/replaced"))
+            self.assertEqual(stat.S_IMODE(os.stat(top + "/bin/tool").st_mode), 0o4755)
+            self.assertEqual(os.listdir(top + "/lib"), ["libc"])
+            with open(top + "/etc/keep", "a", encoding="utf-8") as file:
+                file.write("more\n")
+            os.unlink(top + "/bin/tool")
+        self.assertEqual(sorted(os.listdir(self.root + "/containers/0011223344556677/upper")), ["bin", "etc"])
+        with open(self.root + "/layers/1/etc/keep", encoding="utf-8") as file:
+            self.assertEqual(file.read(), "x\n")
+        self.driver("sweep")
+        self.assertEqual(os.listdir(self.root + "/containers"), [])
+
+    def test_rootfs_of_many_layers_and_of_none(self):
+        many, _ = self.make("a.tar", [[small_file("f%d" % n)] for n in range(128)], image_name="many")
+        none, _ = self.make("b.tar", [], image_name="none")
+        too_many, _ = self.make("c.tar", [[small_file("f%d" % n)] for n in range(129)], image_name="toomany")
+        self.driver("import", many)
+        self.driver("import", none)
+        with self.mounted("many", "a0") as top:
+            self.assertEqual(len(os.listdir(top)), 128)
+        with self.mounted("none", "a1") as top:
+            self.assertEqual(os.listdir(top), [])
+        self.refused("exhausted", "layers", "import", too_many)
+
+    def mounted(self, reference, ident):
+        test = self
+
+        class Mounted:
+            def __enter__(self):
+                self.process = subprocess.Popen([DRIVER, test.root, FETCH, "rootfs", reference, ident],
+                                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                test.assertEqual(self.process.stdout.readline(), "mounted\n")
+                return test.root + "/mnt"
+
+            def __exit__(self, *_):
+                subprocess.run(["umount", test.root + "/mnt"], check=True)
+                self.process.communicate()
+                test.assertEqual(self.process.returncode, 0)
+
+        return Mounted()
+
+    def test_names_that_are_refused(self):
+        path, _ = self.make("a.tar", [[small_file("a")]])
+        for name, words in (("UPPER", "no component"), ("a b", "no component"), ("x@sha256:" + "0" * 64, "cannot have a digest"),
+                            ("x:", "no tag"), ("../x", "no name of a registry")):
+            self.refused("invalid", words, "import", path, name)
+        self.assert_empty()
+
+    def test_paths_that_are_refused(self):
+        os.mkfifo(self.path("fifo"))
+        os.mkdir(self.path("empty"))
+        with open(self.path("nothing"), "wb"):
+            pass
+        with open(self.path("text"), "wb") as file:
+            file.write(b"this is no archive\n" * 100)
+        for path, kind, words in (("/nowhere", "not-found", "no file"), ("relative", "invalid", "absolute"),
+                                  (self.path("fifo"), "invalid", "neither"), ("/dev/null", "invalid", "neither"),
+                                  (self.path("empty"), "invalid", "neither an OCI"),
+                                  (self.path("nothing"), "invalid", "empty"), (self.path("text"), "invalid", "no tar")):
+            self.refused(kind, words, "import", path)
+        self.assert_empty()
+
+    def test_recovery_drops_what_no_record_names(self):
+        path, _ = self.make("a.tar", [[small_file("a")], [small_file("b")]], image_name="one")
+        self.driver("import", path)
+        os.makedirs(self.root + "/layers/77/deep/er")
+        os.makedirs(self.root + "/layers/junk")
+        os.makedirs(self.root + "/staging/0123/blobs")
+        for name in ("0" * 64, "junk"):
+            with open(self.root + "/blobs/sha256/" + name, "wb"):
+                pass
+        before = self.images()
+        self.assertEqual(len(before), 1)
+        self.driver("sweep")
+        self.assertEqual(len(self.leftovers()), 2 + 4, self.leftovers())
+        # A layer that is lost takes its image with it.
+        shutil.rmtree(self.root + "/layers/2")
+        self.assertEqual(self.images(), [])
+        self.driver("sweep")
+        self.assert_empty()
+
+    def test_damaged_blob_is_replaced(self):
+        path, _ = self.make("a.tar", [[small_file("a")]], image_name="one")
+        self.driver("import", path)
+        blobs = self.root + "/blobs/sha256/"
+        for name in os.listdir(blobs):
+            with open(blobs + name, "r+b") as file:
+                file.write(b"damage")
+        self.driver("import", path)
+        for name in os.listdir(blobs):
+            with open(blobs + name, "rb") as file:
+                self.assertEqual(hashlib.sha256(file.read()).hexdigest(), name)
+
+    def test_full_disk(self):
+        path, _ = self.make("a.tar", [[small_file("f", os.urandom(3 << 20))]], image_name="big")
+        little, _ = self.make("b.tar", [[small_file("g")]], image_name="little")
+        for size in ("1600k", "2500k", "4m", "5m", "6m"):
+            with self.subTest(size=size):
+                subprocess.run(["mount", "-t", "tmpfs", "-o", "size=" + size, "none", self.root], check=True)
+                try:
+                    done = self.driver("import", path, check=False)
+                    if done.returncode == 0:
+                        self.driver("rm", "big")
+                    else:
+                        self.assertRegex(done.stderr, "No space left on device")
+                    self.assert_empty()
+                    self.driver("import", little)
+                    self.fill()
+                    self.driver("rm", "little")
+                    self.assertEqual([n for n in self.leftovers() if not n.startswith("staging")], [])
+                finally:
+                    subprocess.run(["umount", self.root], check=True)
+
+    def fill(self):
+        """Until there is no byte left."""
+        file = os.open(self.root + "/fill", os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            while True:
+                os.write(file, b"\0" * 4096)
+        except OSError:
+            pass
+        finally:
+            os.close(file)
+
+    def test_failpoints(self):
+        if not has_faults():
+            self.skipTest("this build has no failpoints")
+        path, _ = self.make("a.tar", [[small_file("a")], [small_file("b")]], image_name="one")
+        for point in ("import.start", "import.blob", "import.layer", "import.record", "store.write"):
+            with self.subTest(point=point, action="error"):
+                self.refused("fault", "No space left", "import", path, env={"NACRE_FAILPOINT": point + "=error:28"})
+                self.assert_empty()
+            with self.subTest(point=point, action="crash"):
+                done = self.driver("import", path, env={"NACRE_FAILPOINT": point + "=crash"}, check=False)
+                self.assertEqual(done.returncode, -9)
+                self.driver("sweep")
+                self.assert_empty()
+        self.driver("import", path)
+        self.refused("fault", "No space left", "rootfs", "one", "a0", env={"NACRE_FAILPOINT": "container.rootfs=error:28"})
+
+    def test_faults_of_the_helper(self):
+        if not has_faults():
+            self.skipTest("this build has no faults")
+        path, _ = self.make("a.tar", [[small_file("d%d/f" % n) for n in range(3)]], image_name="one")
+        for call in ("openat", "write", "mkdirat", "renameat", "ftruncate"):
+            for k in (1, 2, 3):
+                with self.subTest(call=call, k=k):
+                    done = self.driver("import", path, env={"NACRE_FETCH_SYSIO": "%s:%d:ENOSPC" % (call, k)}, check=False)
+                    if done.returncode == 0:
+                        self.driver("rm", "one")
+                    else:
+                        self.assertRegex(done.stderr, "No space left on device")
+                    self.assert_empty()
+
+    def test_record_can_be_read(self):
+        path, ident = self.make("a.tar", [[small_file("a")]], image_name="one",
+                                settings={"Env": ["A=1", "B=x=y"], "Cmd": ["sh", "-c", "echo \u00e4"], "User": "me",
+                                          "WorkingDir": "/w", "StopSignal": "SIGINT"})
+        self.driver("import", path)
+        with sqlite3.connect(self.root + "/root.db") as db:
+            self.assertEqual(db.execute("SELECT id, user, working_dir, stop_signal FROM image").fetchall(),
+                             [(ident, "me", "/w", "SIGINT")])
+            words = db.execute("SELECT list, word FROM image_word WHERE list <> 'blob' ORDER BY list, position").fetchall()
+        self.assertEqual(words, [("cmd", "sh"), ("cmd", "-c"), ("cmd", "echo \u00e4"), ("env", "A=1"), ("env", "B=x=y")])
+
+    def test_other_tools(self):
+        """Layouts and archives as skopeo and umoci write them."""
+        if not shutil.which("skopeo"):
+            self.skipTest("skopeo is not installed")
+        path, _ = self.busybox("o", "--name", "made/here:1", "--layers", "2", "--cmd", "sh")
+        for target in ("oci:%s:latest" % self.path("s1"), "oci-archive:%s:quay.io/s/2:x" % self.path("s2.tar"),
+                       "docker-archive:%s:quay.io/s/3:x" % self.path("s3.tar")):
+            subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", "oci:" + path, target], check=True)
+            self.driver("import", target.split(":")[1])
+        names = " ".join(" ".join(line) for line in self.images())
+        self.assertIn("quay.io/s/2:x", names)
+        self.assertIn("quay.io/s/3:x", names)
+        if shutil.which("umoci"):
+            layout = self.path("u")
+            subprocess.run(["umoci", "init", "--layout", layout], check=True)
+            subprocess.run(["umoci", "new", "--image", layout + ":x"], check=True)
+            self.driver("import", layout)
+
+
+if __name__ == "__main__":
+    unittest.main()
