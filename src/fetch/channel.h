@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_FETCH_CHANNEL_H
+#define NACRE_FETCH_CHANNEL_H
+
+#include "base/error.h"
+#include "wire/fetchmsg.h"
+
+/* The helper's end of the socket to the core. */
+
+/* Waits for one message; its texts live until the next call. */
+int channel_receive(int sock_fd, struct fetchmsg *ret, struct error *err);
+int channel_send(int sock_fd, const struct fetchmsg *m, struct error *err);
+/* Sends the error as the last word; bytes that no text may hold become '?'. */
+void channel_send_error(int sock_fd, const struct error *what);
+
+#endif

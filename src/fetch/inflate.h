@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_FETCH_INFLATE_H
+#define NACRE_FETCH_INFLATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "wire/digest.h"
+#include "wire/fetchmsg.h"
+
+/*
+ * Reads a file that may be compressed, and hashes both what is read and what comes out. Its limits
+ * answer decompression bombs (security.md C13, C14): the bytes that come out, their ratio to those
+ * that went in, and the window of zstd.
+ */
+
+#define INFLATE_RATIO_MAX 200
+#define INFLATE_RATIO_FROM (UINT64_C(100) << 20)
+#define INFLATE_ZSTD_WINDOW_LOG 23
+
+struct inflate;
+
+/* Reads fd (kept by the caller) from where it stands. */
+int inflate_new(struct inflate **ret, int fd, enum fetch_compression compression, uint64_t max_out,
+		struct error *err);
+struct inflate *inflate_free(struct inflate *i);
+static inline void inflate_freep(struct inflate **i)
+{
+	*i = inflate_free(*i);
+}
+
+/* Bytes, or 0 at the end; ERROR_INVALID for data that is damaged or cut short, ERROR_EXHAUSTED at a
+ * limit. */
+ssize_t inflate_read(struct inflate *i, void *to, size_t size, struct error *err);
+
+/* After the end: the digests of the file and of what came out. */
+void inflate_digests(struct inflate *i, char ret_in[DIGEST_SIZE], char ret_out[DIGEST_SIZE]);
+uint64_t inflate_n_in(const struct inflate *i);
+uint64_t inflate_n_out(const struct inflate *i);
+
+/* What the first bytes of a file look like. */
+enum fetch_compression inflate_guess(const uint8_t *data, size_t len);
+
+#endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * An entry is made in three steps: its place is found (place.h), what stands there and may not stay
+ * is removed, and the new thing is made by the directory's descriptor and a single component, so
+ * that no link of the archive is ever followed in the last step. A file is created with O_EXCL:
+ * nothing that is there already is written to.
+ *
+ * The layer is unpacked alone, not upon the layers below it. A whiteout therefore says only "what
+ * lies below goes", in whatever order it stands to the entries of its own layer: a file that the
+ * layer also has wins, and a directory that it also has becomes opaque.
+ */
+
+#include "fetch/layer.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "fetch/attr.h"
+#include "fetch/place.h"
+
+#define WHITEOUT ".wh."
+#define WHITEOUT_OPAQUE ".wh..wh..opq"
+#define WHITEOUT_AUFS ".wh..wh."
+#define LAYER_ID_MAX 0xfffffffeLL
+
+struct layer_item {
+	struct archive *archive;
+	struct archive_entry *entry;
+	char path[PLACE_PATH_MAX + 1];
+	struct place place;
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
+	struct timespec times[2];
+};
+
+static void layer_item_done(struct layer_item *i)
+{
+	place_done(&i->place);
+}
+
+static int layer_fail(const struct layer_item *i, int r, const char *what, struct error *err)
+{
+	return place_fail(err, r, what, i->path);
+}
+
+static bool layer_is_whiteout(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
+}
+
+static int layer_make_opaque(const struct layer_item *i, int dir_fd, struct error *err)
+{
+	if (fsetxattr(dir_fd, "user.overlay.opaque", "y", 1, 0) < 0)
+		return error_set(err, -errno, "entry \"%.200s\": mark a directory as opaque",
+				 i->path);
+	return 0;
+}
+
+/* ---- what all kinds have ---- */
+
+static int layer_finish_fd(struct layer *l, const struct layer_item *i, int fd, struct error *err)
+{
+	int r;
+
+	/* chown() clears the set-id bits and capabilities, so it comes first. */
+	if (fchown(fd, i->uid, i->gid) < 0)
+		return layer_fail(i, -errno, "set the owner", err);
+	if (fchmod(fd, i->mode) < 0)
+		return layer_fail(i, -errno, "set the mode", err);
+	r = attr_apply(i->entry, fd, &l->n_skipped, err);
+	if (r < 0)
+		return error_wrap(err, r, "entry \"%.200s\"", i->path);
+	return 0;
+}
+
+static int layer_finish_name(const struct layer_item *i, struct error *err)
+{
+	const struct place *p = &i->place;
+
+	if (fchownat(p->dir_fd, p->name, i->uid, i->gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return layer_fail(i, -errno, "set the owner", err);
+	if (utimensat(p->dir_fd, p->name, i->times, AT_SYMLINK_NOFOLLOW) < 0)
+		return layer_fail(i, -errno, "set the time", err);
+	return 0;
+}
+
+/* ---- the kinds ---- */
+
+static int layer_add_data(struct layer *l, const struct layer_item *i, int fd, struct error *err)
+{
+	int64_t size = archive_entry_size(i->entry);
+
+	if (size < 0 || (uint64_t)size > l->max_bytes)
+		return error_refuse(err, ERROR_EXHAUSTED, "entry \"%.200s\": the file is too long",
+				    i->path);
+	for (;;) {
+		const void *data;
+		size_t len;
+		int64_t at;
+		int r;
+
+		r = archive_read_data_block(i->archive, &data, &len, &at);
+		if (r == ARCHIVE_EOF)
+			break;
+		if (r != ARCHIVE_OK)
+			return error_refuse(err, ERROR_INVALID, "entry \"%.200s\": %.200s", i->path,
+					    archive_error_string(i->archive));
+		l->n_bytes += len;
+		if (at < 0 || (uint64_t)at + len > l->max_bytes || l->n_bytes > l->max_bytes)
+			return error_refuse(err, ERROR_EXHAUSTED,
+					    "entry \"%.200s\": the layer is too big", i->path);
+		/* What lies between two blocks of a sparse file stays a hole. */
+		if (lseek(fd, at, SEEK_SET) < 0)
+			return layer_fail(i, -errno, "write", err);
+		r = fd_write_full(fd, data, len);
+		if (r < 0)
+			return layer_fail(i, r, "write", err);
+	}
+	if (sysio_ftruncate(fd, size) < 0)
+		return layer_fail(i, -errno, "write", err);
+	return 0;
+}
+
+static int layer_add_file(struct layer *l, const struct layer_item *i, struct error *err)
+{
+	_cleanup_fd_ int fd =
+		sysio_openat(i->place.dir_fd, i->place.name,
+			     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r;
+
+	if (fd < 0)
+		return layer_fail(i, -errno, "make the file", err);
+	r = layer_add_data(l, i, fd, err);
+	if (r == 0)
+		r = layer_finish_fd(l, i, fd, err);
+	if (r < 0)
+		return r;
+	if (futimens(fd, i->times) < 0)
+		return layer_fail(i, -errno, "set the time", err);
+	return 0;
+}
+
+static int layer_note_times(struct layer *l, const struct layer_item *i, struct error *err)
+{
+	int r;
+
+	r = buf_add(&l->times, i->times, sizeof(i->times));
+	if (r == 0)
+		r = buf_add(&l->times, i->path, strlen(i->path) + 1);
+	if (r == -ENOBUFS)
+		return error_refuse(err, ERROR_EXHAUSTED, "the layer has too many directories");
+	return r < 0 ? error_set(err, r, "remember a directory") : 0;
+}
+
+static int layer_add_dir(struct layer *l, const struct layer_item *i, bool opaque,
+			 struct error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (i->place.dir_fd < 0) {
+		fd = rootfd_open(l->root_fd, "/", O_RDONLY | O_DIRECTORY, 0);
+	} else {
+		if (sysio_mkdirat(i->place.dir_fd, i->place.name, 0700) < 0 && errno != EEXIST)
+			return layer_fail(i, -errno, "make the directory", err);
+		fd = sysio_openat(i->place.dir_fd, i->place.name,
+				  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+		fd = fd < 0 ? -errno : fd;
+	}
+	if (fd < 0)
+		return layer_fail(i, fd, "open the directory", err);
+	r = layer_finish_fd(l, i, fd, err);
+	if (r == 0 && opaque)
+		r = layer_make_opaque(i, fd, err);
+	return r == 0 ? layer_note_times(l, i, err) : r;
+}
+
+static int layer_add_symlink(const struct layer_item *i, struct error *err)
+{
+	const char *target = archive_entry_symlink(i->entry);
+
+	if (str_empty(target) || strlen(target) > PLACE_PATH_MAX)
+		return error_refuse(
+			err, ERROR_INVALID,
+			"entry \"%.200s\": a symbolic link needs a target of 1 to %d bytes",
+			i->path, PLACE_PATH_MAX);
+	if (sysio_symlinkat(target, i->place.dir_fd, i->place.name) < 0)
+		return layer_fail(i, -errno, "make the symbolic link", err);
+	return layer_finish_name(i, err);
+}
+
+static int layer_add_fifo(const struct layer_item *i, struct error *err)
+{
+	int r;
+
+	if (sysio_mknodat(i->place.dir_fd, i->place.name, S_IFIFO | 0600, 0) < 0)
+		return layer_fail(i, -errno, "make the FIFO", err);
+	r = layer_finish_name(i, err);
+	if (r < 0)
+		return r;
+	if (fchmodat(i->place.dir_fd, i->place.name, i->mode, 0) < 0)
+		return layer_fail(i, -errno, "set the mode", err);
+	return 0;
+}
+
+/* ---- what stands there already ---- */
+
+/*
+ * Removes what the new entry replaces; a directory stays for a directory. *ret_opaque: a whiteout
+ * stood there, so a directory in its place must hide what lies below.
+ */
+static int layer_clear(struct layer *l, const struct layer_item *i, bool for_dir, bool *ret_opaque,
+		       struct error *err)
+{
+	struct stat st;
+	int r;
+
+	*ret_opaque = false;
+	if (i->place.dir_fd < 0)
+		return for_dir ? 0 : layer_fail(i, -EISDIR, "take the place of the root", err);
+	if (fstatat(i->place.dir_fd, i->place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : layer_fail(i, -errno, "look at what is there", err);
+	if (for_dir && S_ISDIR(st.st_mode))
+		return 0;
+	*ret_opaque = layer_is_whiteout(&st);
+	r = rootfd_remove_tree(i->place.dir_fd, i->place.name);
+	return r < 0 ? layer_fail(i, r, "replace what is there", err) : 0;
+}
+
+static bool layer_same(const struct place *a, const struct place *b, struct stat *ret_a)
+{
+	struct stat st;
+
+	if (fstatat(a->dir_fd, a->name, ret_a, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fstatat(b->dir_fd, b->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	return st.st_dev == ret_a->st_dev && st.st_ino == ret_a->st_ino;
+}
+
+/* The link gets the target's owner and mode: what the entry says of them is the target's, or a
+ * trick. */
+static int layer_add_hardlink(struct layer *l, const struct layer_item *i, struct error *err)
+{
+	_cleanup_(place_done) struct place target = PLACE_INIT;
+	char path[PLACE_PATH_MAX + 1];
+	struct stat st = { .st_mode = 0 };
+	bool opaque;
+	int r;
+
+	r = place_normalise(path, archive_entry_hardlink(i->entry), err);
+	if (r == 0)
+		r = place_find(l->root_fd, path, false, &target, err);
+	if (r == -ENOENT)
+		return layer_fail(i, r, "find the target of the hard link", err);
+	if (r < 0)
+		return error_wrap(err, r, "entry \"%.200s\": the target of the hard link", i->path);
+	if (target.dir_fd < 0 || i->place.dir_fd < 0)
+		return layer_fail(i, -EISDIR, "make a hard link", err);
+	if (layer_same(&target, &i->place, &st))
+		return 0;
+	if (st.st_mode == 0)
+		return layer_fail(i, -ENOENT, "find the target of the hard link", err);
+	if (S_ISDIR(st.st_mode) || S_ISCHR(st.st_mode))
+		return layer_fail(i, -EPERM, "make a hard link to this kind of file", err);
+	r = layer_clear(l, i, false, &opaque, err);
+	if (r < 0)
+		return r;
+	/* Without AT_SYMLINK_FOLLOW a link to a symbolic link is a second name of the link itself.
+	 */
+	if (linkat(target.dir_fd, target.name, i->place.dir_fd, i->place.name, 0) < 0)
+		return layer_fail(i, -errno, "make the hard link", err);
+	return 0;
+}
+
+/* ---- whiteouts ---- */
+
+static int layer_whiteout_dir(const struct layer_item *i, struct layer *l, struct error *err)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (i->place.dir_fd < 0)
+		return 0;
+	fd = rootfd_open(i->place.dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return layer_fail(i, fd, "open its directory", err);
+	return layer_make_opaque(i, fd, err);
+}
+
+static int layer_whiteout_one(const struct layer_item *i, const char *name, struct error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+
+	if (!*name || str_eq(name, ".") || str_eq(name, "..") || str_has_prefix(name, WHITEOUT))
+		return error_refuse(err, ERROR_INVALID, "entry \"%.200s\": a whiteout of no name",
+				    i->path);
+	if (sysio_mknodat(i->place.dir_fd, name, S_IFCHR, makedev(0, 0)) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return layer_fail(i, -errno, "make the whiteout", err);
+	if (fstatat(i->place.dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return layer_fail(i, -errno, "make the whiteout", err);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	fd = sysio_openat(i->place.dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+			  0);
+	if (fd < 0)
+		return layer_fail(i, -errno, "open the directory", err);
+	return layer_make_opaque(i, fd, err);
+}
+
+/* Whether a component of the path begins with the prefix. */
+static bool layer_has_component(const char *path, const char *prefix)
+{
+	for (;;) {
+		const char *slash;
+
+		if (str_has_prefix(path, prefix))
+			return true;
+		slash = strchr(path, '/');
+		if (!slash)
+			return false;
+		path = slash + 1;
+	}
+}
+
+/* 1: the entry was a whiteout, or bookkeeping of aufs, and is dealt with. */
+static int layer_add_whiteout(struct layer *l, struct layer_item *i, struct error *err)
+{
+	const char *name = strrchr(i->path, '/');
+	int r;
+
+	name = name ? name + 1 : i->path;
+	if (!layer_has_component(i->path, WHITEOUT))
+		return 0;
+	if (layer_has_component(i->path, WHITEOUT_AUFS) && !str_eq(name, WHITEOUT_OPAQUE)) {
+		l->n_skipped++;
+		return 1;
+	}
+	if (!str_has_prefix(name, WHITEOUT))
+		return error_refuse(err, ERROR_INVALID,
+				    "entry \"%.200s\": a whiteout cannot be a directory", i->path);
+	r = place_find(l->root_fd, i->path, true, &i->place, err);
+	if (r < 0)
+		return r;
+	if (str_eq(name, WHITEOUT_OPAQUE))
+		r = layer_whiteout_dir(i, l, err);
+	else
+		r = layer_whiteout_one(i, name + strlen(WHITEOUT), err);
+	return r < 0 ? r : 1;
+}
+
+/* ---- one entry ---- */
+
+static int layer_read_item(struct layer_item *i, struct error *err)
+{
+	long mtime_nsec = archive_entry_mtime_nsec(i->entry);
+	int64_t uid = archive_entry_uid(i->entry), gid = archive_entry_gid(i->entry);
+	int r;
+
+	r = place_normalise(i->path, archive_entry_pathname(i->entry), err);
+	if (r < 0)
+		return r;
+	if (uid < 0 || uid > LAYER_ID_MAX || gid < 0 || gid > LAYER_ID_MAX)
+		return error_refuse(err, ERROR_INVALID,
+				    "entry \"%.200s\": the owner is out of range", i->path);
+	i->uid = (uid_t)uid;
+	i->gid = (gid_t)gid;
+	i->mode = archive_entry_perm(i->entry) & 07777;
+	i->times[1].tv_sec = archive_entry_mtime(i->entry);
+	i->times[1].tv_nsec = mtime_nsec >= 0 && mtime_nsec < 1000000000 ? mtime_nsec : 0;
+	i->times[0] = i->times[1];
+	return 0;
+}
+
+static int layer_add_kind(struct layer *l, const struct layer_item *i, mode_t type,
+			  struct error *err)
+{
+	bool opaque;
+	int r;
+
+	r = layer_clear(l, i, type == AE_IFDIR, &opaque, err);
+	if (r < 0)
+		return r;
+	if (type == AE_IFDIR)
+		return layer_add_dir(l, i, opaque, err);
+	if (type == AE_IFLNK)
+		return layer_add_symlink(i, err);
+	if (type == AE_IFIFO)
+		return layer_add_fifo(i, err);
+	return layer_add_file(l, i, err);
+}
+
+int layer_add(struct layer *l, struct archive *a, struct archive_entry *entry, struct error *err)
+{
+	_cleanup_(layer_item_done) struct layer_item i = { .archive = a,
+							   .entry = entry,
+							   .place = PLACE_INIT };
+	mode_t type = archive_entry_filetype(entry);
+	int r;
+
+	if (++l->n_entries > l->max_entries)
+		return error_refuse(err, ERROR_EXHAUSTED, "the layer has more than %llu entries",
+				    (unsigned long long)l->max_entries);
+	r = layer_read_item(&i, err);
+	if (r < 0)
+		return r;
+	r = layer_add_whiteout(l, &i, err);
+	if (r != 0)
+		return MIN(r, 0);
+	if (!archive_entry_hardlink(entry) && type != AE_IFREG && type != AE_IFDIR &&
+	    type != AE_IFLNK && type != AE_IFIFO) {
+		l->n_skipped++;
+		return 0;
+	}
+	r = place_find(l->root_fd, i.path, true, &i.place, err);
+	if (r < 0)
+		return r;
+	if (archive_entry_hardlink(entry))
+		return layer_add_hardlink(l, &i, err);
+	return layer_add_kind(l, &i, type, err);
+}
+
+int layer_finish(struct layer *l, struct error *err)
+{
+	const uint8_t *p = buf_data(&l->times);
+	const uint8_t *end = p + l->times.len;
+
+	while (p < end) {
+		_cleanup_(place_done) struct place place = PLACE_INIT;
+		const char *path = (const char *)p + 2 * sizeof(struct timespec);
+		_cleanup_fd_ int fd = -1;
+		struct timespec times[2];
+
+		memcpy(times, p, sizeof(times));
+		p += sizeof(times) + strlen(path) + 1;
+		/* It may have been replaced since by something that is no directory. */
+		if (place_find(l->root_fd, path, false, &place, NULL) < 0)
+			continue;
+		fd = sysio_openat(place.dir_fd < 0 ? l->root_fd : place.dir_fd,
+				  place.dir_fd < 0 ? "." : place.name,
+				  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+		if (fd >= 0 && futimens(fd, times) < 0)
+			return place_fail(err, -errno, "set the time", path);
+	}
+	return 0;
+}
+
+void layer_done(struct layer *l)
+{
+	buf_done(&l->times);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_FETCH_LAYER_H
+#define NACRE_FETCH_LAYER_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/*
+ * One layer of an image as a directory that an overlay (mounted with userxattr) can lie on: entries
+ * of the archive as files, `.wh.NAME` as a character device 0:0, `.wh..wh..opq` as the attribute
+ * user.overlay.opaque of its directory.
+ */
+
+struct archive;
+struct archive_entry;
+
+struct layer {
+	int root_fd; /* not owned */
+	uint64_t max_bytes;
+	uint64_t max_entries;
+	uint64_t n_bytes;
+	uint64_t n_entries;
+	uint64_t n_skipped;
+	struct buf times; /* of directories: set last, since what is made in them changes them */
+};
+
+/* Makes the entry that the archive stands at, with its data. */
+int layer_add(struct layer *l, struct archive *a, struct archive_entry *entry, struct error *err);
+/* After the last entry. */
+int layer_finish(struct layer *l, struct error *err);
+void layer_done(struct layer *l);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_FETCH_SANDBOX_H
+#define NACRE_FETCH_SANDBOX_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+/*
+ * The cage that the helper closes around itself before it looks at a byte of what strangers wrote.
+ * The core has put it into new mount, net, pid, ipc and uts namespaces already; here follow, in
+ * this order: an empty read-only root, limits, Landlock for the one directory that may be written,
+ * no capability but those named, and a seccomp filter.
+ */
+
+enum sandbox_job {
+	SANDBOX_READ,   /* parses documents, writes files: no capability beyond reading */
+	SANDBOX_UNPACK, /* makes files with owners, modes and links */
+	SANDBOX_JOB_COUNT
+};
+
+/* write_fd: the directory. max_file: bytes of the longest file that may be written. */
+int sandbox_enter(enum sandbox_job job, int write_fd, int read_fd, uint64_t max_file,
+		  struct error *err);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fetch/unpack.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "fetch/inflate.h"
+#include "fetch/layer.h"
+
+#define UNPACK_CHUNK (64 * 1024)
+#define UNPACK_TIMES_MAX (96 << 20) /* memory for the times of directories */
+
+struct unpack {
+	struct inflate *inflate;
+	uint8_t *chunk;
+	struct error fault; /* of the stream below libarchive, which cannot carry it */
+	struct layer layer;
+};
+
+static void unpack_done(struct unpack *u)
+{
+	u->inflate = inflate_free(u->inflate);
+	layer_done(&u->layer);
+	free(u->chunk);
+}
+
+static ssize_t unpack_feed(struct archive *a, void *userdata, const void **ret)
+{
+	struct unpack *u = userdata;
+	ssize_t n;
+
+	n = inflate_read(u->inflate, u->chunk, UNPACK_CHUNK, &u->fault);
+	if (n < 0) {
+		archive_set_error(a, EIO, "the data below");
+		return ARCHIVE_FATAL;
+	}
+	*ret = u->chunk;
+	return n;
+}
+
+static int unpack_archive_fail(struct unpack *u, struct archive *a, struct error *err)
+{
+	const char *text = archive_error_string(a);
+
+	if (u->fault.code)
+		return error_copy(err, &u->fault);
+	if (archive_errno(a) == ENOMEM)
+		return error_set(err, -ENOMEM, "read the layer");
+	return error_refuse(err, ERROR_INVALID,
+			    "the layer is no tar archive that can be read: %.200s",
+			    text ? text : "unknown format");
+}
+
+static int unpack_entries(struct unpack *u, struct archive *a, struct error *err)
+{
+	for (;;) {
+		struct archive_entry *entry;
+		int r;
+
+		r = archive_read_next_header(a, &entry);
+		if (r == ARCHIVE_EOF)
+			return 0;
+		/* A warning is a name or an attribute that did not fit the character set: read on.
+		 */
+		if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
+			return unpack_archive_fail(u, a, err);
+		r = layer_add(&u->layer, a, entry, err);
+		if (r < 0)
+			return u->fault.code ? error_copy(err, &u->fault) : r;
+	}
+}
+
+static void unpack_archive_free(struct archive **a)
+{
+	(void)archive_read_free(*a);
+}
+
+static int unpack_tar(struct unpack *u, struct error *err)
+{
+	_cleanup_(unpack_archive_free) struct archive *a = archive_read_new();
+
+	if (!a || archive_read_support_format_tar(a) != ARCHIVE_OK)
+		return error_set(err, -ENOMEM, "read the layer");
+	/* Without a single header there is no format to recognise: an empty layer is one of these.
+	 */
+	if (archive_read_support_format_empty(a) != ARCHIVE_OK)
+		return error_set(err, -ENOMEM, "read the layer");
+	if (archive_read_open(a, u, NULL, unpack_feed, NULL) != ARCHIVE_OK)
+		return unpack_archive_fail(u, a, err);
+	return unpack_entries(u, a, err);
+}
+
+/* What follows the end mark of the tar belongs to the digests too. */
+static int unpack_drain(struct unpack *u, struct error *err)
+{
+	ssize_t n;
+
+	do {
+		n = inflate_read(u->inflate, u->chunk, UNPACK_CHUNK, err);
+	} while (n > 0);
+	return (int)n;
+}
+
+static int unpack_verify(struct unpack *u, const struct fetchmsg *request, struct error *err)
+{
+	char blob[DIGEST_SIZE], tar[DIGEST_SIZE];
+
+	inflate_digests(u->inflate, blob, tar);
+	if (inflate_n_in(u->inflate) != request->unpack.size)
+		return error_refuse(err, ERROR_INVALID, "the blob has %llu bytes, not %llu",
+				    (unsigned long long)inflate_n_in(u->inflate),
+				    (unsigned long long)request->unpack.size);
+	if (!str_eq(blob, request->unpack.digest))
+		return error_refuse(err, ERROR_INVALID, "the blob has the digest %s, not %s", blob,
+				    request->unpack.digest);
+	if (!str_eq(tar, request->unpack.diff_id))
+		return error_refuse(err, ERROR_INVALID,
+				    "the layer has the diff id %s, the configuration says %s", tar,
+				    request->unpack.diff_id);
+	return 0;
+}
+
+int unpack_run(const struct fetchmsg *request, int blob_fd, int root_fd, struct fetchmsg *ret,
+	       struct error *err)
+{
+	_cleanup_(unpack_done) struct unpack u = {
+		.fault = ERROR_INIT,
+		.layer = { .root_fd = root_fd,
+			   .max_bytes = request->unpack.max_bytes,
+			   .max_entries = request->unpack.max_entries,
+			   .times = BUF_INIT_LIMIT(UNPACK_TIMES_MAX) },
+	};
+	int r;
+
+	u.chunk = malloc(UNPACK_CHUNK);
+	if (!u.chunk)
+		return error_set(err, -ENOMEM, "unpack the layer");
+	r = inflate_new(&u.inflate, blob_fd, request->unpack.compression, request->unpack.max_bytes,
+			err);
+	if (r == 0)
+		r = unpack_tar(&u, err);
+	if (r == 0)
+		r = unpack_drain(&u, err);
+	if (r == 0)
+		r = unpack_verify(&u, request, err);
+	if (r == 0)
+		r = layer_finish(&u.layer, err);
+	if (r < 0)
+		return r;
+	if (syncfs(root_fd) < 0)
+		return error_set(err, -errno, "sync the layer");
+	*ret = (struct fetchmsg){ .type = FETCHMSG_UNPACKED,
+				  .unpacked = { .n_bytes = inflate_n_out(u.inflate),
+						.n_entries = u.layer.n_entries,
+						.n_skipped = u.layer.n_skipped } };
+	return 0;
+}

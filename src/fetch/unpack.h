@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_FETCH_UNPACK_H
+#define NACRE_FETCH_UNPACK_H
+
+#include "base/error.h"
+#include "wire/fetchmsg.h"
+
+/*
+ * The unpacking of one layer: blob_fd is read from where it stands, the files are made below
+ * root_fd, both digests of the request are verified over all bytes before the answer, and the file
+ * system is synced. What was made stays after an error: the caller drops the directory.
+ */
+int unpack_run(const struct fetchmsg *request, int blob_fd, int root_fd, struct fetchmsg *ret,
+	       struct error *err);
+
+#endif
