@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CELL_CELL_H
+#define NACRE_CELL_CELL_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/list.h"
+#include "cell/spec.h"
+#include "isolate/plan.h"
+
+/*
+ * What the containers of a cell have in common: a directory of cgroups, the namespaces net, ipc and
+ * uts where they are the cell's own, and /dev/shm.
+ *
+ *   BARE      no namespaces of its own yet. The next container to start makes them.
+ *   MAKING    a container that makes them is on its way. Others wait: until its steps are through,
+ * the loopback device and the host name are not there, and if it fails, half a set is dropped. MADE
+ * held by descriptors, so they outlive the container that made them; further ones join. A cell that
+ * shares those of the instance begins here. REMOVING  nothing starts any more.
+ */
+enum cell_state { CELL_BARE, CELL_MAKING, CELL_MADE, CELL_REMOVING, CELL_STATE_COUNT };
+
+struct cell {
+	char name[64];
+	bool shares_instance;
+	bool host_network;
+	enum cell_state state;
+	struct list link;       /* the keeper's */
+	struct list containers; /* struct container.link */
+	struct list removals;   /* who waits for its end: the keeper's */
+	int layer_fd;           /* directory of the layer's cgroup; not owned */
+	int cgroup_fd;          /* its own below that */
+	int ns_fd[ISOLATE_NS_COUNT];
+	int shm_parent_fd; /* not owned */
+	int shm_fd;
+	bool shm_mounted; /* then shm_fd is owned */
+};
+
+/* Makes the directory; the descriptors stay the caller's and must live as long as the cell. */
+int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int shm_parent_fd,
+	     int shm_fd, struct error *err);
+/* Closes and unmounts; the directory of the cgroup stays (cell_remove_cgroup()). */
+struct cell *cell_free(struct cell *c);
+
+/* Whether the spec names the same kind of cell: ERROR_PRECONDITION. */
+int cell_check(const struct cell *c, const struct cell_spec *spec, struct error *err);
+
+/* Whether a walled container may be spawned now; false: wait until the cell's state changes. */
+static inline bool cell_open(const struct cell *c)
+{
+	return c->state == CELL_BARE || c->state == CELL_MADE;
+}
+
+/* The namespaces and /dev/shm of the next walled container. In state BARE it makes them: the cell
+ * is MAKING then, *ret_maker is true, and cell_hold() and cell_settle() follow. */
+int cell_plan(struct cell *c, struct isolate_plan *plan, bool *ret_maker, struct error *err);
+/* Takes hold of the namespaces of the process that makes them. -ESRCH: it has ended already. */
+int cell_hold(struct cell *c, int proc_fd, pid_t pid, struct error *err);
+/* The maker's program runs (or not): what it made is kept (or dropped). */
+void cell_settle(struct cell *c, bool running);
+/* How a process joins the cell of a running container. */
+void cell_plan_join(const struct cell *c, struct isolate_plan *plan);
+
+void cell_begin_removal(struct cell *c);
+/* SIGKILL to everything in it. */
+void cell_kill(struct cell *c);
+/* 0, or -EBUSY while something lives there. */
+int cell_remove_cgroup(struct cell *c);
+
+#endif

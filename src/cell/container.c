@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/container.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "cell/program.h"
+#include "isolate/cgroup.h"
+
+/* A cgroup can stay busy for an instant after its last process was reaped. */
+#define CONTAINER_RETRY_MIN NSEC_PER_MSEC
+#define CONTAINER_RETRY_MAX (500 * NSEC_PER_MSEC)
+/* Past this (some ten seconds) a process that cannot be killed is left to the removal of the cell.
+ */
+#define CONTAINER_RETRIES_MAX 30
+
+enum container_event {
+	CONTAINER_RUNS,
+	CONTAINER_CANNOT,
+	CONTAINER_ENDED,
+	CONTAINER_DRAINED,
+	CONTAINER_EVENT_COUNT
+};
+
+#define NEVER CONTAINER_STATE_COUNT
+
+static const enum container_state edges[][CONTAINER_EVENT_COUNT] = {
+	[CONTAINER_STARTING] = { CONTAINER_RUNNING, CONTAINER_FAILED, NEVER, NEVER },
+	[CONTAINER_RUNNING] = { NEVER, NEVER, CONTAINER_DRAINING, NEVER },
+	[CONTAINER_DRAINING] = { NEVER, NEVER, NEVER, CONTAINER_EXITED },
+	[CONTAINER_EXITED] = { NEVER, NEVER, NEVER, NEVER },
+	[CONTAINER_FAILED] = { NEVER, NEVER, NEVER, NEVER },
+};
+_Static_assert(ARRAY_SIZE(edges) == CONTAINER_STATE_COUNT, "each state has its edges");
+
+/* What is needed until the clone only. */
+struct container_start {
+	char **argv;
+	int rootfs_fd;
+	int log_fd;
+	bool stdin_open;
+};
+
+static struct container_start *start_free(struct container_start *s)
+{
+	if (!s)
+		return NULL;
+	strv_free(s->argv);
+	fd_close(s->rootfs_fd);
+	fd_close(s->log_fd);
+	free(s);
+	return NULL;
+}
+
+/* ---- states ---- */
+
+static void container_close_namespaces(struct container *c)
+{
+	for (size_t i = 0; i < CONTAINER_NS_COUNT; i++)
+		c->ns_fd[i] = fd_close(c->ns_fd[i]);
+}
+
+static void container_say(struct container *c, const char *reason)
+{
+	/* A reason that is cut still tells the most of it. */
+	(void)str_copy(c->status.reason, sizeof(c->status.reason), reason);
+}
+
+static void container_say_lost(struct container *c)
+{
+	struct error err = ERROR_INIT;
+
+	if (c->pump.lost == 0)
+		return;
+	(void)error_set(&err, c->pump.trouble,
+			"%llu bytes of its output are lost: cannot write its log",
+			(unsigned long long)c->pump.lost);
+	container_say(c, error_text(&err));
+}
+
+/* EXITED and FAILED hold nothing but what can be seen. */
+static void container_drop_record(struct container *c)
+{
+	c->start = start_free(c->start);
+	strv_free(TAKE_PTR(c->env));
+	free(TAKE_PTR(c->cwd));
+	free(TAKE_PTR(c->user));
+	c->cgroup_fd = fd_close(c->cgroup_fd);
+	loop_timer_done(&c->retry);
+	pump_done(&c->pump);
+}
+
+/* The only writer of the state. Its last act is the callback, after which c may be gone. */
+static void container_enter(struct container *c, enum container_event event)
+{
+	enum container_state to = edges[c->status.state][event];
+
+	assert(to != NEVER);
+	c->status.state = to;
+	if (to == CONTAINER_RUNNING) {
+		c->status.started_at = clock_real();
+		c->status.pid = c->child.pid;
+	} else {
+		c->status.pid = 0;
+		container_close_namespaces(c);
+		input_end(&c->input);
+	}
+	if (to == CONTAINER_EXITED || to == CONTAINER_FAILED) {
+		container_say_lost(c);
+		container_drop_record(c);
+	}
+	c->host->on_change(c->host->userdata, c);
+}
+
+/* ---- the end ---- */
+
+/* Whether nothing of it lives any more; arms a timer otherwise. */
+static bool container_drop_cgroup(struct container *c)
+{
+	int r;
+
+	if (c->cgroup_fd < 0)
+		return true;
+	r = cgroup_remove(c->cell->cgroup_fd, c->name);
+	if (r == -EBUSY && c->n_retries < CONTAINER_RETRIES_MAX) {
+		(void)cgroup_kill(c->cgroup_fd);
+		c->n_retries++;
+		c->retry_delay = c->retry_delay ? MIN(c->retry_delay * 2, CONTAINER_RETRY_MAX)
+						: CONTAINER_RETRY_MIN;
+		loop_timer_set(&c->retry, c->retry_delay);
+		return false;
+	}
+	if (r == -EBUSY && !c->failed)
+		container_say(c, "a process of it cannot be killed");
+	c->cgroup_fd = fd_close(c->cgroup_fd);
+	return true;
+}
+
+/* Goes on with the end as far as possible. c may be gone afterwards. */
+static void container_finish(struct container *c)
+{
+	if (!c->ended || container_is_over(c))
+		return;
+	if (!container_drop_cgroup(c))
+		return;
+	pump_last(&c->pump);
+	if (!pump_drained(&c->pump))
+		return;
+	container_enter(c, c->failed ? CONTAINER_CANNOT : CONTAINER_DRAINED);
+}
+
+static void container_pumped(struct pump *p)
+{
+	struct container *c = container_of(p, struct container, pump);
+	struct error err = ERROR_INIT;
+
+	if (p->trouble < 0 && !c->failed && p->lost == 0) {
+		(void)error_set(&err, p->trouble, "cannot write its log; its output waits");
+		container_say(c, error_text(&err));
+		c->noted = true;
+		c->host->on_change(c->host->userdata, c);
+	} else if (p->trouble == 0 && c->noted) {
+		container_say(c, "");
+		c->noted = false;
+		c->host->on_change(c->host->userdata, c);
+	}
+	container_finish(c);
+}
+
+static void container_fail(struct container *c, const struct error *err, int exit_code, int sig)
+{
+	c->failed = true;
+	c->status.exit_code = exit_code;
+	c->status.signal = sig;
+	c->status.finished_at = clock_real();
+	container_say(c, error_text(err));
+}
+
+/* Fails it where there is no process; the rest follows from the loop. */
+static void container_fail_unborn(struct container *c, const struct error *err, int exit_code,
+				  int sig)
+{
+	container_fail(c, err, exit_code, sig);
+	c->start = start_free(c->start);
+	c->ended = true;
+	loop_timer_set(&c->retry, 0);
+}
+
+static void container_record_exit(struct container *c, int code, int status)
+{
+	c->status.finished_at = clock_real();
+	switch (code) {
+	case CLD_EXITED:
+		c->status.exit_code = status;
+		return;
+	case CLD_KILLED:
+	case CLD_DUMPED:
+		c->status.exit_code = 128 + status;
+		c->status.signal = status;
+		return;
+	default:
+		c->status.exit_code = 255;
+		container_say(c, "its exit status was taken by somebody else");
+	}
+}
+
+/* ---- the start ---- */
+
+struct stdio {
+	int child[3];
+	int ours[3];
+};
+
+static void stdio_done(struct stdio *s)
+{
+	for (int i = 0; i < 3; i++) {
+		s->child[i] = fd_close(s->child[i]);
+		s->ours[i] = fd_close(s->ours[i]);
+	}
+}
+
+static int stdio_pipe(struct stdio *s, int fd, struct error *err)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set(err, -errno, "make a pipe for descriptor %d", fd);
+	s->child[fd] = ends[fd == 0 ? 0 : 1];
+	s->ours[fd] = ends[fd == 0 ? 1 : 0];
+	return 0;
+}
+
+static int stdio_open(struct stdio *s, const struct container_start *start, struct error *err)
+{
+	int r = 0;
+
+	if (start->stdin_open)
+		r = stdio_pipe(s, 0, err);
+	if (r == 0 && start->log_fd >= 0)
+		r = stdio_pipe(s, 1, err);
+	if (r == 0 && start->log_fd >= 0)
+		r = stdio_pipe(s, 2, err);
+	return r;
+}
+
+void container_plan_host(const struct container *c, struct isolate_plan *plan)
+{
+	if (c->host->host_mount_ns_fd < 0)
+		return;
+	plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_JOIN;
+	plan->ns_fd[ISOLATE_NS_MOUNT] = c->host->host_mount_ns_fd;
+}
+
+static void container_plan_walls(const struct container *c, struct isolate_plan *plan)
+{
+	if (c->kind == CONTAINER_PROCESS) {
+		container_plan_host(c, plan);
+		return;
+	}
+	plan->ns[ISOLATE_NS_PID] = ISOLATE_NEW;
+	plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;
+	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_NEW;
+	plan->root = ISOLATE_ROOT_CONTAINER;
+	plan->root_fd = c->start->rootfs_fd;
+}
+
+static int container_clone(struct container *c, struct stdio *stdio, struct error *err)
+{
+	struct isolate_plan plan;
+	int r;
+
+	isolate_plan_init(&plan);
+	program_plan(&plan, c->kind, c->user);
+	container_plan_walls(c, &plan);
+	plan.cgroup_fd = c->cgroup_fd;
+	plan.argv = c->start->argv;
+	plan.env = c->env;
+	plan.cwd = c->cwd;
+	r = stdio_open(stdio, c->start, err);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < 3; i++)
+		plan.stdio[i] = stdio->child[i];
+	if (c->kind == CONTAINER_IMAGE) {
+		r = cell_plan(c->cell, &plan, &c->maker, err);
+		if (r < 0)
+			return r;
+	}
+	return isolate_spawn(&plan, &c->child, err);
+}
+
+/* Its namespaces belong to the cell from now on, so that they outlive it. */
+static void container_lend_namespaces(struct container *c)
+{
+	struct error err = ERROR_INIT;
+	int r;
+
+	r = cell_hold(c->cell, c->host->proc_fd, c->child.pid, &err);
+	if (r == 0 || r == -ESRCH)
+		return;
+	/* The next container could not join this one: better none than two that think they share.
+	 */
+	container_fail(c, &err, 125, 0);
+	(void)pidfd_kill(c->child.pidfd, SIGKILL);
+}
+
+/* The maker of the cell's namespaces has come through its steps, or not: those who waited go on.
+ * Does nothing for others, and the second time. */
+static void container_settle_cell(struct container *c, bool running)
+{
+	struct container *other;
+
+	if (!c->maker)
+		return;
+	c->maker = false;
+	cell_settle(c->cell, running);
+	list_for_each (other, &c->cell->containers, struct container, link)
+		if (other->start && !other->ended)
+			loop_timer_set(&other->retry, 0);
+}
+
+/* Takes what the steps have to say; true where the program runs. */
+static bool container_take_report(struct container *c)
+{
+	struct error err = ERROR_INIT;
+	int exit_code = 0;
+	int r;
+
+	r = isolate_child_report(&c->child, &exit_code, &err);
+	loop_fd_done(&c->report);
+	c->child.report_fd = fd_close(c->child.report_fd);
+	if (r < 0 && !c->failed)
+		container_fail(c, &err, exit_code, 0);
+	/* A kill between two steps looks like an exec from here: no reason to trust what it made.
+	 */
+	container_settle_cell(c, !c->failed && !c->killed);
+	return !c->failed;
+}
+
+static void container_send_early(struct container *c)
+{
+	uint64_t signals = c->early_signals;
+
+	c->early_signals = 0;
+	for (int sig = 1; signals; sig++, signals >>= 1)
+		if (signals & 1)
+			(void)pidfd_kill(c->child.pidfd, sig);
+}
+
+static void container_reported(struct loop_fd *source, unsigned events)
+{
+	struct container *c = container_of(source, struct container, report);
+
+	if (!container_take_report(c)) {
+		(void)pidfd_kill(c->child.pidfd, SIGKILL);
+		return;
+	}
+	container_send_early(c);
+	container_enter(c, CONTAINER_RUNS);
+}
+
+static void container_reaped(struct loop_child *watch, int code, int status)
+{
+	struct container *c = container_of(watch, struct container, watch);
+
+	c->killed = c->killed || code != CLD_EXITED;
+	/* It may have run and ended within one turn of the loop. */
+	if (c->status.state == CONTAINER_STARTING && !c->failed && container_take_report(c))
+		container_enter(c, CONTAINER_RUNS);
+	container_settle_cell(c, false);
+	c->ended = true;
+	loop_fd_done(&c->report);
+	isolate_child_done(&c->child);
+	if (c->status.state == CONTAINER_RUNNING) {
+		container_record_exit(c, code, status);
+		container_enter(c, CONTAINER_ENDED);
+	}
+	container_finish(c);
+}
+
+static int container_take_stdio(struct container *c, struct stdio *stdio)
+{
+	int r = 0;
+
+	if (stdio->ours[0] >= 0)
+		r = input_start(&c->input, TAKE_FD(stdio->ours[0]));
+	if (r == 0)
+		r = pump_start(&c->pump, TAKE_FD(stdio->ours[1]), TAKE_FD(stdio->ours[2]),
+			       TAKE_FD(c->start->log_fd));
+	return r;
+}
+
+static void container_spawn(struct container *c)
+{
+	_cleanup_(stdio_done) struct stdio stdio = { .child = { -1, -1, -1 },
+						     .ours = { -1, -1, -1 } };
+	struct error err = ERROR_INIT;
+	int r;
+
+	r = container_clone(c, &stdio, &err);
+	if (r < 0) {
+		container_fail_unborn(c, &err, 125, 0);
+		container_settle_cell(c, false);
+		return;
+	}
+	loop_fd_init(&c->report, c->host->loop, c->child.report_fd, LOOP_READ, container_reported);
+	loop_child_init(&c->watch, c->host->loop, c->child.pidfd, container_reaped);
+	if (c->maker)
+		container_lend_namespaces(c);
+	r = container_take_stdio(c, &stdio);
+	c->start = start_free(c->start);
+	if (r < 0 && !c->failed) {
+		(void)error_set(&err, r, "set up its pipes");
+		container_fail(c, &err, 125, 0);
+		(void)pidfd_kill(c->child.pidfd, SIGKILL);
+	}
+}
+
+void container_launch(struct container *c)
+{
+	if (!c->ended && (c->kind == CONTAINER_PROCESS || cell_open(c->cell)))
+		container_spawn(c);
+}
+
+static void container_retry(struct loop_timer *timer)
+{
+	struct container *c = container_of(timer, struct container, retry);
+
+	if (c->start && !c->ended)
+		container_launch(c);
+	else
+		container_finish(c);
+}
+
+/* ---- life and death of the object ---- */
+
+static struct container_start *start_new(const struct container_spec *spec, int rootfs_fd,
+					 int log_fd)
+{
+	struct container_start *s = malloc(sizeof(*s));
+
+	if (s)
+		*s = (struct container_start){ .argv = strv_copy(spec->argv),
+					       .rootfs_fd = rootfs_fd,
+					       .log_fd = log_fd,
+					       .stdin_open = spec->stdin_open };
+	if (s)
+		return s;
+	fd_close(rootfs_fd);
+	fd_close(log_fd);
+	return NULL;
+}
+
+static int container_copy_spec(struct container *c, const struct container_spec *spec,
+			       const struct isolate_user *user)
+{
+	char hostname[HOST_NAME_MAX + 1] = "";
+	const char *host = NULL;
+
+	/* gethostname() need not end what it cuts, hence one byte less. */
+	if (spec->kind == CONTAINER_IMAGE && !c->cell->shares_instance)
+		host = c->cell->name;
+	else if (spec->kind == CONTAINER_IMAGE && gethostname(hostname, sizeof(hostname) - 1) == 0)
+		host = hostname;
+
+	c->home_added = !strv_env_get(spec->env, "HOME");
+	c->cwd = strdup(str_empty(spec->cwd) ? "/" : spec->cwd);
+	c->user = malloc(sizeof(*c->user));
+	if (!c->start->argv || !c->cwd || !c->user)
+		return -ENOMEM;
+	*c->user = *user;
+	return program_env(&c->env, spec->env, user->home, host);
+}
+
+struct container *container_free(struct container *c)
+{
+	if (!c)
+		return NULL;
+	assert(list_empty(&c->execs));
+	list_remove(&c->link);
+	loop_fd_done(&c->report);
+	loop_child_done(&c->watch);
+	isolate_child_done(&c->child);
+	container_close_namespaces(c);
+	input_done(&c->input);
+	container_drop_record(c);
+	free(c);
+	return NULL;
+}
+
+int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
+		  const struct container_spec *spec, const struct isolate_user *user, int rootfs_fd,
+		  int log_fd, struct error *err)
+{
+	struct container_start *start = start_new(spec, rootfs_fd, log_fd);
+	struct container *c = start ? malloc(sizeof(*c)) : NULL;
+	int r;
+
+	if (!c) {
+		start_free(start);
+		return error_set(err, -ENOMEM, "make container %s", spec->name);
+	}
+	*c = (struct container){ .cell = cell,
+				 .host = host,
+				 .kind = spec->kind,
+				 .start = start,
+				 .cgroup_fd = -1,
+				 .ns_fd = { -1, -1, -1 },
+				 .child = ISOLATE_CHILD_INIT };
+	list_init(&c->link);
+	list_init(&c->execs);
+	loop_timer_init(&c->retry, host->loop, container_retry);
+	pump_init(&c->pump, host->threads, container_pumped);
+	input_init(&c->input, host->loop);
+
+	r = str_copy(c->id, sizeof(c->id), spec->id);
+	if (r == 0)
+		r = str_copy(c->name, sizeof(c->name), spec->name);
+	if (r == 0)
+		r = container_copy_spec(c, spec, user);
+	if (r < 0) {
+		container_free(c);
+		return error_set(err, r, "make container %s", spec->name);
+	}
+	c->cgroup_fd = cgroup_make(cell->cgroup_fd, c->name, err);
+	if (c->cgroup_fd < 0) {
+		r = c->cgroup_fd;
+		container_free(c);
+		return r;
+	}
+	list_add_tail(&cell->containers, &c->link);
+	*ret = c;
+	return 0;
+}
+
+/* ---- what is asked of it ---- */
+
+static int container_signal_early(struct container *c, int sig)
+{
+	struct error err = ERROR_INIT;
+
+	if (c->failed)
+		return 0;
+	if (sig != SIGKILL) {
+		c->early_signals |= (uint64_t)1 << (sig - 1);
+		return 0;
+	}
+	(void)error_refuse(&err, ERROR_ABORTED, "killed before its program ran");
+	if (c->start) {
+		container_fail_unborn(c, &err, 128 + SIGKILL, SIGKILL);
+		return 0;
+	}
+	c->killed = true;
+	return pidfd_kill(c->child.pidfd, SIGKILL);
+}
+
+int container_signal(struct container *c, int sig, bool all, struct error *err)
+{
+	int r = 0;
+
+	if (sig < 1 || sig > 64)
+		return error_refuse(err, ERROR_INVALID, "signal: %d is none", sig);
+	if (all && sig != SIGKILL)
+		return error_refuse(err, ERROR_INVALID,
+				    "signal: only SIGKILL can go to all processes, not %d", sig);
+	if (c->ended)
+		return 0;
+	if (c->status.state == CONTAINER_STARTING)
+		r = container_signal_early(c, sig);
+	else if (all)
+		r = cgroup_kill(c->cgroup_fd);
+	else
+		r = pidfd_kill(c->child.pidfd, sig);
+	if (r < 0 && r != -ESRCH)
+		return error_set(err, r, "send signal %d to container %s", sig, c->name);
+	return 0;
+}
+
+void container_finish_off(struct container *c)
+{
+	if (container_is_over(c))
+		return;
+	pump_give_up(&c->pump);
+	(void)container_signal(c, SIGKILL, true, NULL);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CELL_CONTAINER_H
+#define NACRE_CELL_CONTAINER_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/list.h"
+#include "cell/cell.h"
+#include "cell/input.h"
+#include "cell/pump.h"
+#include "cell/spec.h"
+#include "isolate/spawn.h"
+#include "isolate/user.h"
+#include "loop/loop.h"
+
+/*
+ * One container: its process, its output, its end. The states are those of spec.h.
+ *
+ * An end comes in this order: the process is reaped; its cgroup is empty and removed, so nothing of
+ * it lives; what its pipes hold by then is the rest of its output, and when that is in the log the
+ * last state is entered.
+ */
+
+struct container;
+
+/* What a container needs of its keeper; the same for all, and it outlives them. */
+struct container_host {
+	struct loop *loop;
+	struct pump_threads *threads;
+	int proc_fd;
+	int host_mount_ns_fd;
+	/* The state or its reason has changed. In EXITED and FAILED the container may be freed
+	 * here. */
+	void (*on_change)(void *userdata, struct container *c);
+	void *userdata;
+};
+
+enum container_ns { CONTAINER_NS_PID, CONTAINER_NS_MOUNT, CONTAINER_NS_CGROUP, CONTAINER_NS_COUNT };
+
+struct container {
+	struct list link; /* in cell->containers */
+	struct cell *cell;
+	const struct container_host *host;
+	char id[ID_SIZE];
+	char name[64];
+	enum container_kind kind;
+	struct container_status status;
+
+	struct container_start *start; /* until it is spawned */
+	uint64_t early_signals;        /* that came before it ran; bit n - 1 for signal n */
+	bool maker;                    /* it makes the namespaces of its cell */
+	bool killed;                   /* before its program was known to run */
+	bool failed;                   /* its status says why */
+	bool ended;                    /* no process: reaped, or never spawned */
+	bool noted;                    /* the reason tells about the log */
+
+	char **env;
+	char *cwd;
+	struct isolate_user *user;
+	bool home_added;
+	int cgroup_fd;
+	int ns_fd[CONTAINER_NS_COUNT]; /* for execs, opened by the first one */
+
+	struct isolate_child child;
+	struct loop_fd report;
+	struct loop_child watch;
+	struct loop_timer retry;
+	nsec_t retry_delay;
+	int n_retries;
+	struct pump pump;
+	struct input input;
+
+	struct list execs; /* of the keeper's execs, those in this container */
+	size_t n_execs;
+	void *record; /* the keeper's */
+};
+
+/* Takes both descriptors over, also on failure. In state STARTING, in the list of its cell; nothing
+ * happens before container_launch(). spec was checked. */
+int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
+		  const struct container_spec *spec, const struct isolate_user *user, int rootfs_fd,
+		  int log_fd, struct error *err);
+/* Neither kills nor waits. */
+struct container *container_free(struct container *c);
+
+/* Spawns it, now or when its cell is ready. What fails comes back as state FAILED, never from here.
+ */
+void container_launch(struct container *c);
+
+static inline bool container_is_over(const struct container *c)
+{
+	return c->status.state == CONTAINER_EXITED || c->status.state == CONTAINER_FAILED;
+}
+
+/* keeper_signal(). Before the program runs, SIGKILL acts at once and others are kept for it. */
+int container_signal(struct container *c, int sig, bool all, struct error *err);
+/* SIGKILL to all of it, and a log that cannot be written is given up. */
+void container_finish_off(struct container *c);
+
+/* The namespaces of a plain process, for its first program and its execs. */
+void container_plan_host(const struct container *c, struct isolate_plan *plan);
+
+#endif

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/exec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "cell/container.h"
+#include "cell/program.h"
+#include "cell/session.h"
+#include "isolate/spawn.h"
+#include "loop/loop.h"
+
+#define EXEC_READ_MAX 65536
+#define EXEC_REASON_MAX 512
+
+enum exec_event { EXEC_REAPED, EXEC_DRAINED, EXEC_CANCEL, EXEC_EVENT_COUNT };
+
+#define NEVER EXEC_STATE_COUNT
+
+static const enum exec_state edges[][EXEC_EVENT_COUNT] = {
+	[EXEC_RUNNING] = { EXEC_DRAINING, NEVER, EXEC_CANCELLED },
+	[EXEC_DRAINING] = { NEVER, EXEC_OVER, EXEC_OVER },
+	[EXEC_CANCELLED] = { EXEC_OVER, NEVER, EXEC_CANCELLED },
+	[EXEC_OVER] = { NEVER, NEVER, EXEC_OVER },
+};
+_Static_assert(ARRAY_SIZE(edges) == EXEC_STATE_COUNT, "each state has its edges");
+
+static const enum isolate_ns exec_kinds[] = {
+	[CONTAINER_NS_PID] = ISOLATE_NS_PID,
+	[CONTAINER_NS_MOUNT] = ISOLATE_NS_MOUNT,
+	[CONTAINER_NS_CGROUP] = ISOLATE_NS_CGROUP,
+};
+_Static_assert(ARRAY_SIZE(exec_kinds) == CONTAINER_NS_COUNT, "each namespace has its kind");
+
+struct exec_stream {
+	struct keeper_exec *exec;
+	struct loop_fd source;
+	int fd;
+	size_t left; /* once cut: bytes that were in the pipe then */
+};
+
+struct keeper_exec {
+	struct list link;
+	struct container *container; /* NULL: gone */
+	struct loop *loop;
+	struct keeper_exec_ops ops;
+	void *userdata;
+	enum exec_state state;
+	struct isolate_child child;
+	pid_t session;
+	struct loop_child watch;
+	struct exec_stream streams[2];
+	struct loop_timer timer;
+	struct loop_defer gone;
+	bool paused;
+	bool timed_out;
+	bool cut;  /* who still holds its output open is not waited for */
+	bool last; /* exec_cut() has counted what is left */
+	int exit_code;
+	int sig;
+	char reason[EXEC_REASON_MAX];
+};
+
+static void stream_close(struct exec_stream *s)
+{
+	loop_fd_done(&s->source);
+	s->fd = fd_close(s->fd);
+}
+
+static void exec_close_streams(struct keeper_exec *x)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(x->streams); i++)
+		stream_close(&x->streams[i]);
+}
+
+static void exec_leave_container(struct keeper_exec *x)
+{
+	list_remove(&x->link);
+	if (x->container)
+		x->container->n_execs--;
+	x->container = NULL;
+}
+
+struct keeper_exec *exec_free(struct keeper_exec *x)
+{
+	if (!x)
+		return NULL;
+	exec_leave_container(x);
+	exec_close_streams(x);
+	loop_child_done(&x->watch);
+	loop_timer_done(&x->timer);
+	loop_defer_done(&x->gone);
+	isolate_child_done(&x->child);
+	free(x);
+	return NULL;
+}
+
+/* The only writer of the state. In OVER it is freed from the loop. */
+static void exec_enter(struct keeper_exec *x, enum exec_event event)
+{
+	enum exec_state to = edges[x->state][event];
+
+	assert(to != NEVER);
+	x->state = to;
+	if (to == EXEC_CANCELLED || to == EXEC_OVER) {
+		exec_close_streams(x);
+		loop_timer_stop(&x->timer);
+	}
+	if (to == EXEC_OVER)
+		loop_defer_schedule(&x->gone);
+}
+
+static void exec_gone(struct loop_defer *defer)
+{
+	exec_free(container_of(defer, struct keeper_exec, gone));
+}
+
+/* Its end, if everything is there. The last callback is the last act. */
+static void exec_finish(struct keeper_exec *x)
+{
+	if (x->state != EXEC_DRAINING || x->streams[0].fd >= 0 || x->streams[1].fd >= 0)
+		return;
+	exec_enter(x, EXEC_DRAINED);
+	x->ops.on_exit(x->userdata, x->exit_code, x->sig, x->reason);
+}
+
+/* Nobody who could write is left, or is waited for: what the pipes hold now is the rest. */
+static void exec_cut(struct keeper_exec *x)
+{
+	x->last = true;
+	for (size_t i = 0; i < ARRAY_SIZE(x->streams); i++) {
+		struct exec_stream *s = &x->streams[i];
+		int left = 0;
+
+		if (s->fd < 0)
+			continue;
+		if (ioctl(s->fd, FIONREAD, &left) == 0 && left > 0)
+			s->left = (size_t)left;
+		else
+			stream_close(s);
+	}
+}
+
+/* Hands one read on; the callback may cancel the exec. */
+static void stream_event(struct loop_fd *source, unsigned events)
+{
+	struct exec_stream *s = container_of(source, struct exec_stream, source);
+	struct keeper_exec *x = s->exec;
+	bool last = x->last;
+	size_t max = last ? MIN(s->left, (size_t)EXEC_READ_MAX) : EXEC_READ_MAX;
+	char *data = malloc(max);
+	ssize_t n;
+
+	/* Without memory the pipe keeps it; the next turn tries again. */
+	if (!data)
+		return;
+	n = sysio_read(s->fd, data, max);
+	if (n > 0)
+		s->left -= last ? (size_t)n : 0;
+	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN) || (last && s->left == 0))
+		stream_close(s);
+	if (n > 0)
+		x->ops.on_output(x->userdata, s == &x->streams[0] ? 1 : 2, data, (size_t)n);
+	free(data);
+	exec_finish(x);
+}
+
+static void exec_record_end(struct keeper_exec *x, int code, int status)
+{
+	struct error err = ERROR_INIT;
+	int exit_code = 0;
+	int r;
+
+	/* The child is gone, so this does not block. */
+	r = isolate_child_report(&x->child, &exit_code, &err);
+	if (r < 0) {
+		x->exit_code = exit_code;
+		(void)str_copy(x->reason, sizeof(x->reason), error_text(&err));
+	} else if (x->timed_out) {
+		x->exit_code = 128 + SIGKILL;
+		x->sig = SIGKILL;
+	} else if (code == CLD_EXITED) {
+		x->exit_code = status;
+	} else if (code == CLD_KILLED || code == CLD_DUMPED) {
+		x->exit_code = 128 + status;
+		x->sig = status;
+	} else {
+		x->exit_code = 255;
+		(void)str_copy(x->reason, sizeof(x->reason),
+			       "its exit status was taken by somebody else");
+	}
+}
+
+static void exec_reaped(struct loop_child *watch, int code, int status)
+{
+	struct keeper_exec *x = container_of(watch, struct keeper_exec, watch);
+
+	exec_record_end(x, code, status);
+	isolate_child_done(&x->child);
+	exec_enter(x, EXEC_REAPED);
+	if (x->state == EXEC_DRAINING && x->cut)
+		exec_cut(x);
+	exec_finish(x);
+}
+
+static void exec_kill(struct keeper_exec *x)
+{
+	if (x->container && !x->container->ended)
+		session_kill(x->container->host->proc_fd, x->container->cgroup_fd, x->session);
+	if (x->child.pidfd >= 0)
+		(void)pidfd_kill(x->child.pidfd, SIGKILL);
+}
+
+static void exec_timeout(struct loop_timer *timer)
+{
+	struct keeper_exec *x = container_of(timer, struct keeper_exec, timer);
+	bool running = x->state == EXEC_RUNNING;
+
+	/* Its container has ended: exec_end_all(). */
+	if (x->cut && !running) {
+		exec_cut(x);
+		exec_finish(x);
+		return;
+	}
+	x->timed_out = running;
+	(void)str_copy(
+		x->reason, sizeof(x->reason),
+		running ? "killed, since its time was over"
+			: "it ended, but its output was still held open when its time was over");
+	exec_kill(x);
+	x->cut = true;
+	if (!running)
+		exec_cut(x);
+	exec_finish(x);
+}
+
+void exec_pause(struct keeper_exec *x, bool paused)
+{
+	x->paused = paused;
+	for (size_t i = 0; i < ARRAY_SIZE(x->streams); i++)
+		if (x->streams[i].fd >= 0)
+			loop_fd_set(&x->streams[i].source, paused ? 0 : LOOP_READ);
+}
+
+void exec_cancel(struct keeper_exec *x)
+{
+	exec_kill(x);
+	exec_enter(x, EXEC_CANCEL);
+}
+
+/* ---- the start ---- */
+
+static int exec_find_user(struct container *c, const char *user, struct isolate_user *ret,
+			  struct error *err)
+{
+	_cleanup_fd_ int root_fd = -1;
+	char name[32];
+
+	if (str_empty(user)) {
+		*ret = *c->user;
+		return 0;
+	}
+	if (c->kind == CONTAINER_IMAGE) {
+		/* Our own child, not reaped yet: the number can be no other process. */
+		(void)str_printf(name, sizeof(name), "%d/root", (int)c->child.pid);
+		root_fd = sysio_openat(c->host->proc_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+		if (root_fd < 0)
+			return error_set(err, -errno, "open the root of container %s", c->name);
+	}
+	return program_user(c->kind, root_fd, user, ret, err);
+}
+
+static int exec_open_namespaces(struct container *c, struct error *err)
+{
+	for (size_t i = 0; i < CONTAINER_NS_COUNT; i++) {
+		if (c->ns_fd[i] >= 0)
+			continue;
+		c->ns_fd[i] = isolate_ns_open(c->host->proc_fd, c->child.pid, exec_kinds[i]);
+		if (c->ns_fd[i] == -ENOENT || c->ns_fd[i] == -ESRCH)
+			return error_refuse(err, ERROR_PRECONDITION, "container %s has ended",
+					    c->name);
+		if (c->ns_fd[i] < 0)
+			return error_set(err, c->ns_fd[i], "open a namespace of container %s",
+					 c->name);
+	}
+	return 0;
+}
+
+static int exec_plan(struct container *c, const struct isolate_user *user,
+		     struct isolate_plan *plan, struct error *err)
+{
+	int r;
+
+	assert(c->status.state == CONTAINER_RUNNING);
+	isolate_plan_init(plan);
+	program_plan(plan, c->kind, user);
+	plan->cgroup_fd = c->cgroup_fd;
+	if (c->kind == CONTAINER_PROCESS) {
+		container_plan_host(c, plan);
+		return 0;
+	}
+	r = exec_open_namespaces(c, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < CONTAINER_NS_COUNT; i++) {
+		plan->ns[exec_kinds[i]] = ISOLATE_JOIN;
+		plan->ns_fd[exec_kinds[i]] = c->ns_fd[i];
+	}
+	cell_plan_join(c->cell, plan);
+	return 0;
+}
+
+static int exec_env(char ***ret, const struct container *c, const struct keeper_exec_spec *spec,
+		    const struct isolate_user *user)
+{
+	_cleanup_str_ char *home = NULL;
+	_cleanup_strv_ char **env = NULL;
+	int r;
+
+	r = program_env_over(&env, c->env, spec->env);
+	if (r < 0)
+		return r;
+	/* A home that we have added is the one of the container's user, not of this one. */
+	if (c->home_added && !str_empty(spec->user) && !strv_env_get(spec->env, "HOME")) {
+		home = str_format("HOME=%s", user->home);
+		r = home ? strv_env_put(&env, home) : -ENOMEM;
+		if (r < 0)
+			return r;
+	}
+	*ret = TAKE_PTR(env);
+	return 0;
+}
+
+static int exec_spawn(struct keeper_exec *x, struct container *c,
+		      const struct keeper_exec_spec *spec, struct error *err)
+{
+	_cleanup_strv_ char **env = NULL;
+	_cleanup_fd_ int out_fd = -1, err_fd = -1;
+	struct isolate_user user;
+	struct isolate_plan plan;
+	int ends[2];
+	int r;
+
+	r = exec_find_user(c, spec->user, &user, err);
+	if (r < 0)
+		return r;
+	r = exec_plan(c, &user, &plan, err);
+	if (r < 0)
+		return r;
+	r = exec_env(&env, c, spec, &user);
+	if (r < 0)
+		return error_set(err, r, "make the environment of %s", spec->argv[0]);
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set(err, -errno, "make a pipe for the output of %s", spec->argv[0]);
+	x->streams[0].fd = ends[0];
+	out_fd = ends[1];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set(err, -errno, "make a pipe for the errors of %s", spec->argv[0]);
+	x->streams[1].fd = ends[0];
+	err_fd = ends[1];
+
+	plan.argv = spec->argv;
+	plan.env = env;
+	plan.cwd = str_empty(spec->cwd) ? c->cwd : spec->cwd;
+	plan.stdio[1] = out_fd;
+	plan.stdio[2] = err_fd;
+	r = isolate_spawn(&plan, &x->child, err);
+	if (r < 0)
+		return r;
+	/* A new session has the number of its first process. */
+	x->session = x->child.pid;
+	return 0;
+}
+
+static int exec_check(const struct container *c, const struct keeper_exec_spec *spec,
+		      struct error *err)
+{
+	if (c->status.state != CONTAINER_RUNNING)
+		return error_refuse(err, ERROR_PRECONDITION, "container %s does not run", c->name);
+	if (c->n_execs >= CONTAINER_EXECS_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED, "container %s has %d execs already",
+				    c->name, CONTAINER_EXECS_MAX);
+	return program_check(spec->argv, spec->env, spec->cwd, spec->user, err);
+}
+
+int exec_new(struct keeper_exec **ret, struct container *c, const struct keeper_exec_spec *spec,
+	     const struct keeper_exec_ops *ops, void *userdata, struct error *err)
+{
+	struct keeper_exec *x;
+	int r;
+
+	r = exec_check(c, spec, err);
+	if (r < 0)
+		return r;
+	x = malloc(sizeof(*x));
+	if (!x)
+		return error_set(err, -ENOMEM, "make an exec in container %s", c->name);
+	*x = (struct keeper_exec){ .loop = c->host->loop,
+				   .ops = *ops,
+				   .userdata = userdata,
+				   .state = EXEC_RUNNING,
+				   .child = ISOLATE_CHILD_INIT };
+	list_init(&x->link);
+	loop_timer_init(&x->timer, x->loop, exec_timeout);
+	loop_defer_init(&x->gone, x->loop, exec_gone);
+	for (size_t i = 0; i < ARRAY_SIZE(x->streams); i++)
+		x->streams[i] = (struct exec_stream){ .exec = x, .fd = -1 };
+	r = exec_spawn(x, c, spec, err);
+	if (r < 0) {
+		exec_free(x);
+		return r;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(x->streams); i++)
+		loop_fd_init(&x->streams[i].source, x->loop, x->streams[i].fd, LOOP_READ,
+			     stream_event);
+	loop_child_init(&x->watch, x->loop, x->child.pidfd, exec_reaped);
+	if (spec->timeout != NSEC_NEVER)
+		loop_timer_set(&x->timer, spec->timeout);
+	x->container = c;
+	c->n_execs++;
+	list_add_tail(&c->execs, &x->link);
+	*ret = x;
+	return 0;
+}
+
+/* ---- all of a list ---- */
+
+struct keeper_exec *exec_first(struct list *execs)
+{
+	return list_first(execs, struct keeper_exec, link);
+}
+
+void exec_end_all(struct list *execs)
+{
+	struct keeper_exec *x;
+
+	list_for_each (x, execs, struct keeper_exec, link) {
+		x->cut = true;
+		if (x->child.pidfd >= 0)
+			(void)pidfd_kill(x->child.pidfd, SIGKILL);
+		else if (x->state == EXEC_DRAINING)
+			loop_timer_set(&x->timer, 0);
+	}
+}
+
+void exec_detach_all(struct container *c, struct list *to)
+{
+	struct keeper_exec *x;
+
+	list_for_each (x, &c->execs, struct keeper_exec, link) {
+		exec_leave_container(x);
+		list_add_tail(to, &x->link);
+	}
+}
+
+bool exec_list_has_pid(struct list *execs, pid_t pid)
+{
+	struct keeper_exec *x;
+
+	list_for_each (x, execs, struct keeper_exec, link)
+		if (x->child.pidfd >= 0 && x->child.pid == pid)
+			return true;
+	return false;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CELL_KEEPER_H
+#define NACRE_CELL_KEEPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "cell/spec.h"
+
+/*
+ * The owner of the workloads of one layer: their parent, reaper, log writer, keeper of their exit
+ * statuses. Its state is in memory and lasts as long as the process. It knows nothing of gRPC, of
+ * images or of other layers.
+ *
+ * A cell comes to be with its first container and lasts until keeper_remove_cell(). Its directory
+ * in cgroup_fd is cell.NAME, that of a container below it NAME.
+ */
+
+struct loop;
+struct keeper;
+struct keeper_exec;
+
+/* What can be seen of a container; valid during a callback or until the loop turns. */
+struct container_view {
+	const char *id;
+	const char *cell;
+	const char *name;
+	struct container_status status;
+};
+
+struct keeper_config {
+	struct loop *loop;
+	int cgroup_fd; /* directory of the layer's cgroup */
+	int proc_fd;   /* a /proc of the keeper's own pid namespace */
+	/* Directory, in the keeper's mount namespace, below which cells of their own get a tmpfs
+	 * for /dev/shm each. */
+	int shm_parent_fd;
+	/* The layer's own /dev/shm for cells that share the instance; -1: there are none such. */
+	int shm_fd;
+	/* Mount namespace for CONTAINER_PROCESS; -1: the keeper's own. */
+	int host_mount_ns_fd;
+	/* Every change of a container's state, also of those that a call has just caused; `removed`
+	 * once it was forgotten. */
+	void (*on_container)(void *userdata, const struct container_view *view, bool removed);
+	/* Whether a child of this process belongs to somebody else who reaps it (nested keepers);
+	 * may be NULL: there are none. */
+	bool (*is_other_child)(void *userdata, pid_t pid);
+	void *userdata;
+};
+
+/* Limits; past one of them the answer is ERROR_EXHAUSTED. */
+#define KEEPER_CELLS_MAX 256
+#define KEEPER_CONTAINERS_MAX 1024
+
+int keeper_new(struct keeper **ret, const struct keeper_config *config);
+/* Kills everything at once (cgroup.kill), waits for no process; calls nothing back. Not from within
+ * a callback of the keeper. */
+struct keeper *keeper_free(struct keeper *k);
+
+/* Both descriptors are taken over, also on failure (-1 where there is none: a container without log
+ * writes to nowhere). `done` is called once, when the program runs or has failed (state FAILED);
+ * never before this has returned. ERROR_EXISTS: id, or name in its cell, is taken. ERROR_INVALID
+ * names the field. */
+typedef void (*keeper_started_fn)(void *userdata, const struct container_view *view);
+int keeper_start(struct keeper *k, const struct cell_spec *cell, const struct container_spec *spec,
+		 int rootfs_fd, int log_fd, keeper_started_fn done, void *userdata,
+		 struct error *err);
+
+/* ERROR_NOT_FOUND; success where it has ended. all: every process in the container's cgroup
+ * (cgroup.kill, SIGKILL only). */
+int keeper_signal(struct keeper *k, const char *id, int sig, bool all, struct error *err);
+/* Forgets a container that has ended: ERROR_PRECONDITION while it runs; unknown is success. */
+int keeper_remove(struct keeper *k, const char *id, struct error *err);
+/* Kills what runs in it, waits for the ends, forgets the containers, removes cgroups and
+ * namespaces; then done. Unknown is success. */
+void keeper_remove_cell(struct keeper *k, const char *name, void (*done)(void *userdata),
+			void *userdata);
+/* Calls fn for each container. */
+void keeper_each(struct keeper *k, void (*fn)(void *userdata, const struct container_view *view),
+		 void *userdata);
+/* Kills everything; done when all have ended and their logs are written, and the cells are removed
+ * as by keeper_remove_cell(). Nothing can be started any more. */
+void keeper_shutdown(struct keeper *k, void (*done)(void *userdata), void *userdata);
+
+/*
+ * Reaps children that nobody watches: orphans that came to this process as pid 1 of its namespace
+ * or as subreaper. To be called on the loop's thread at each SIGCHLD (and once after the handler is
+ * armed). It never takes a process that a container, an exec or is_other_child() owns; where the
+ * kernel shows such a one first, it comes back by a timer after its owner's turn.
+ */
+void keeper_reap_orphans(struct keeper *k);
+/* Whether the keeper itself watches this child. */
+bool keeper_owns_pid(struct keeper *k, pid_t pid);
+
+/* ---- exec (struct keeper_exec_spec and keeper_exec_ops: spec.h) ---- */
+
+/* The program joins all namespaces, the cgroup, the capabilities and the seccomp filter of its
+ * container. No callback before this has returned. ERROR_NOT_FOUND, ERROR_PRECONDITION where it
+ * does not run. A program that cannot be started ends with 127, 126 or 125 and the reason. */
+int keeper_exec(struct keeper *k, const struct keeper_exec_spec *spec,
+		const struct keeper_exec_ops *ops, void *userdata, struct keeper_exec **ret,
+		struct error *err);
+/* While paused no output is read, so the program blocks. */
+void keeper_exec_pause(struct keeper_exec *x, bool paused);
+/* Kills the program and what it started as far as it is in its session; no callback comes any more.
+ */
+void keeper_exec_cancel(struct keeper_exec *x);
+
+/* ---- standard input ---- */
+
+/* Copies data; done when it is in the pipe (err NULL), or cannot be any more. One at a time for a
+ * container (ERROR_PRECONDITION). close: end of file behind it. */
+int keeper_write_stdin(struct keeper *k, const char *id, const void *data, size_t len, bool close,
+		       void (*done)(void *userdata, const struct error *err), void *userdata,
+		       struct error *err);
+
+#endif

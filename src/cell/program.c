@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/program.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+
+#define PATH_DEFAULT "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* The kernel refuses -1 as an id, and our own rule for images stops at the same number. */
+#define ID_NUMBER_MAX 2147483647U
+
+static size_t strings_size(char *const *v)
+{
+	size_t size = 0;
+
+	for (; v && *v; v++)
+		size += strlen(*v) + 1 + sizeof(*v);
+	return size;
+}
+
+static int env_check(char *const *env, struct error *err)
+{
+	size_t n = 0;
+
+	for (; env && *env; env++) {
+		if (**env == '=' || !strchr(*env, '='))
+			return error_refuse(err, ERROR_INVALID, "env: entry %zu is not NAME=VALUE",
+					    n + 1);
+		n++;
+	}
+	if (n > SPEC_ENV_MAX)
+		return error_refuse(err, ERROR_INVALID, "env: %zu entries are more than %d", n,
+				    SPEC_ENV_MAX);
+	return 0;
+}
+
+int program_check(char *const *argv, char *const *env, const char *cwd, const char *user,
+		  struct error *err)
+{
+	size_t size;
+	int r;
+
+	if (!argv || str_empty(argv[0]))
+		return error_refuse(err, ERROR_INVALID, "argv: no program is given");
+	r = env_check(env, err);
+	if (r < 0)
+		return r;
+	size = strings_size(argv) + strings_size(env);
+	if (size > SPEC_BYTES_MAX)
+		return error_refuse(err, ERROR_INVALID,
+				    "argv: %zu bytes with env are more than %zu", size,
+				    SPEC_BYTES_MAX);
+	if (!str_empty(cwd) && cwd[0] != '/')
+		return error_refuse(err, ERROR_INVALID, "cwd: \"%.64s\" is not absolute", cwd);
+	if (cwd && strlen(cwd) > SPEC_PATH_MAX)
+		return error_refuse(err, ERROR_INVALID, "cwd: longer than %d bytes", SPEC_PATH_MAX);
+	if (user && strlen(user) > SPEC_USER_MAX)
+		return error_refuse(err, ERROR_INVALID, "user: longer than %d bytes",
+				    SPEC_USER_MAX);
+	return 0;
+}
+
+int program_check_container(const struct cell_spec *cell, const struct container_spec *spec,
+			    struct error *err)
+{
+	if (!cell->name || !name_is_label(cell->name))
+		return error_refuse(err, ERROR_INVALID, "cell: \"%.64s\" is not a label",
+				    cell->name ?: "");
+	if (cell->shares_instance && cell->host_network)
+		return error_refuse(err, ERROR_INVALID,
+				    "host_network: the cell shares the network of the instance");
+	if (!memchr(spec->id, '\0', sizeof(spec->id)) || !name_is_label(spec->id))
+		return error_refuse(err, ERROR_INVALID, "id: \"%.16s\" is not an identifier",
+				    spec->id);
+	if (!spec->name || !name_is_label(spec->name))
+		return error_refuse(err, ERROR_INVALID, "name: \"%.64s\" is not a label",
+				    spec->name ?: "");
+	if (spec->kind != CONTAINER_IMAGE && spec->kind != CONTAINER_PROCESS)
+		return error_refuse(err, ERROR_INVALID, "kind: %d is unknown", (int)spec->kind);
+	return program_check(spec->argv, spec->env, spec->cwd, spec->user, err);
+}
+
+static int user_numeric(const char *user, struct isolate_user *ret, struct error *err)
+{
+	const char *colon = strchr(user, ':');
+	uint64_t uid = 0, gid = 0;
+	char number[16];
+	int r = 0;
+
+	if (colon) {
+		r = parse_u64(colon + 1, 0, ID_NUMBER_MAX, &gid);
+		if (r == 0 && (size_t)(colon - user) >= sizeof(number))
+			r = -ERANGE;
+		if (r == 0)
+			(void)str_printf(number, sizeof(number), "%.*s", (int)(colon - user), user);
+	} else if (*user) {
+		r = str_copy(number, sizeof(number), user);
+	} else {
+		(void)str_copy(number, sizeof(number), "0");
+	}
+	if (r == 0)
+		r = parse_u64(number, 0, ID_NUMBER_MAX, &uid);
+	if (r < 0)
+		return error_refuse(err, ERROR_INVALID,
+				    "user: \"%.64s\" is not uid or uid:gid in numbers", user);
+
+	*ret = (struct isolate_user){ .uid = (uid_t)uid, .gid = (gid_t)gid };
+	return str_copy(ret->home, sizeof(ret->home), uid == 0 ? "/root" : "/");
+}
+
+int program_user(enum container_kind kind, int root_fd, const char *user, struct isolate_user *ret,
+		 struct error *err)
+{
+	int r;
+
+	if (kind == CONTAINER_PROCESS)
+		return user_numeric(user ?: "", ret, err);
+	r = isolate_user_find(root_fd, user ?: "", ret, err);
+	return r < 0 ? error_wrap(err, r, "user") : 0;
+}
+
+static int env_default(char ***env, const char *name, const char *value)
+{
+	_cleanup_str_ char *entry = NULL;
+
+	if (strv_env_get(*env, name))
+		return 0;
+	entry = str_format("%s=%s", name, value);
+	return entry ? strv_add(env, entry) : -ENOMEM;
+}
+
+int program_env(char ***ret, char *const *env, const char *home, const char *hostname)
+{
+	_cleanup_strv_ char **v = strv_copy(env);
+	int r = 0;
+
+	if (!v)
+		return -ENOMEM;
+	if (!strv_env_get(v, "PATH"))
+		r = strv_add(&v, PATH_DEFAULT);
+	if (r == 0)
+		r = env_default(&v, "HOME", str_empty(home) ? "/" : home);
+	if (r == 0 && hostname)
+		r = env_default(&v, "HOSTNAME", hostname);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(v);
+	return 0;
+}
+
+int program_env_over(char ***ret, char *const *env, char *const *over)
+{
+	_cleanup_strv_ char **v = strv_copy(env);
+	int r = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (; over && *over && r == 0; over++)
+		r = strv_env_put(&v, *over);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(v);
+	return 0;
+}
+
+void program_plan(struct isolate_plan *plan, enum container_kind kind,
+		  const struct isolate_user *user)
+{
+	plan->uid = user->uid;
+	plan->gid = user->gid;
+	plan->n_groups = user->n_groups;
+	memcpy(plan->groups, user->groups, sizeof(plan->groups));
+
+	plan->new_session = true;
+	plan->oom_score_adj = 0;
+	/* Whatever kills the keeper, its workloads end with it: a layer never outlives its owner.
+	 */
+	plan->death_signal = SIGKILL;
+
+	if (kind == CONTAINER_PROCESS) {
+		plan->caps = ISOLATE_CAPS_ALL;
+		return;
+	}
+	plan->caps = isolate_caps_default;
+	plan->no_new_privs = true;
+	plan->seccomp = isolate_seccomp_default(isolate_caps_default);
+	plan->default_rlimits = true;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Two buffers: the loop appends to `waiting` while the thread owns `writing`. When the thread comes
+ * back they change places. A short write goes on at the exact byte, so the file never has a line
+ * twice or a half line followed by another, whatever fails in between.
+ *
+ * A read becomes lines at once: complete ones are F, a rest without its line feed is P. So nothing
+ * is remembered about a stream between two reads.
+ */
+#include "cell/pump.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sysio.h"
+#include "wire/crilog.h"
+
+#define PUMP_THREADS_MAX 2
+#define PUMP_READ_MAX ((size_t)16384)
+/* A line feed alone becomes a line: the time, its stream, its tag, and itself. */
+#define PUMP_LINE_COST (CLOCK_TEXT_SIZE - 1 + sizeof(" stdout F \n") - 1)
+/* Less room than for this many bytes: wait for the thread. */
+#define PUMP_READ_MIN ((size_t)512)
+/* Reads of one stream before the loop gets its turn again. */
+#define PUMP_READS_MAX 4
+#define PUMP_RETRY_MIN (100 * NSEC_PER_MSEC)
+#define PUMP_RETRY_MAX (5 * NSEC_PER_SEC)
+
+void pump_threads_done(struct pump_threads *t)
+{
+	t->pool = pool_free(t->pool);
+}
+
+static bool pump_has_open_stream(const struct pump *p)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++)
+		if (p->streams[i].fd >= 0 || p->streams[i].chunk)
+			return true;
+	return false;
+}
+
+bool pump_drained(const struct pump *p)
+{
+	return !pump_has_open_stream(p) && !p->work.busy && p->writing.len == 0 &&
+	       p->waiting.len == 0;
+}
+
+static void stream_drop_chunk(struct pump_stream *s)
+{
+	free(TAKE_PTR(s->chunk));
+	s->chunk_len = 0;
+}
+
+static void stream_close(struct pump_stream *s)
+{
+	loop_fd_done(&s->source);
+	s->fd = fd_close(s->fd);
+}
+
+/* How many bytes may be read so that their encoded form fits whatever they are. */
+static size_t pump_room(const struct pump *p)
+{
+	size_t used = p->waiting.len + p->writing.len;
+	size_t n = used < PUMP_WAITING_MAX ? (PUMP_WAITING_MAX - used) / PUMP_LINE_COST : 0;
+
+	return n < PUMP_READ_MIN ? 0 : MIN(n, PUMP_READ_MAX);
+}
+
+static void pump_watch(struct pump *p)
+{
+	bool reading = pump_room(p) > 0 && !p->resting;
+
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++)
+		if (p->streams[i].fd >= 0)
+			loop_fd_set(&p->streams[i].source, reading ? LOOP_READ : 0);
+}
+
+static void pump_set_trouble(struct pump *p, int trouble)
+{
+	if (p->trouble == trouble)
+		return;
+	p->trouble = trouble;
+	loop_defer_schedule(&p->notify);
+}
+
+/* Stops writing and reading for a while; what waits stays. */
+static void pump_rest(struct pump *p, int trouble)
+{
+	p->resting = true;
+	p->delay = p->delay ? MIN(p->delay * 2, PUMP_RETRY_MAX) : PUMP_RETRY_MIN;
+	loop_timer_set(&p->retry, p->delay);
+	pump_set_trouble(p, trouble);
+}
+
+/* On the thread: touches `writing`, log_fd and the two results. */
+static void pump_run(struct pool_work *work)
+{
+	struct pump *p = container_of(work, struct pump, work);
+	const uint8_t *data = buf_data(&p->writing);
+
+	p->n_written = 0;
+	p->write_error = 0;
+	while (p->n_written < p->writing.len) {
+		ssize_t n =
+			sysio_write(p->log_fd, data + p->n_written, p->writing.len - p->n_written);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			p->write_error = n < 0 ? -errno : -EIO;
+			return;
+		}
+		p->n_written += (size_t)n;
+	}
+}
+
+static void pump_drop_all(struct pump *p)
+{
+	p->lost += p->waiting.len + p->writing.len;
+	buf_clear(&p->waiting);
+	buf_clear(&p->writing);
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
+		struct pump_stream *s = &p->streams[i];
+		int left = 0;
+
+		if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &left) == 0 && left > 0)
+			p->lost += (uint64_t)left;
+		p->lost += s->chunk_len;
+		stream_drop_chunk(s);
+		stream_close(s);
+	}
+	loop_timer_stop(&p->retry);
+	p->resting = false;
+}
+
+/* Gives the thread what waits, unless it has something, or a failed write rests. */
+static void pump_submit(struct pump *p)
+{
+	int r;
+
+	if (p->work.busy || p->resting)
+		return;
+	if (p->writing.len == 0) {
+		p->writing = p->waiting;
+		p->waiting = (struct buf)BUF_INIT;
+	}
+	if (p->writing.len == 0)
+		return;
+	if (!p->threads->pool) {
+		r = pool_new(&p->threads->pool, p->threads->loop, PUMP_THREADS_MAX);
+		if (r < 0) {
+			pump_rest(p, r);
+			return;
+		}
+	}
+	pool_submit(p->threads->pool, &p->work);
+}
+
+/* 0, or -ENOMEM: then nothing was added. */
+static int pump_encode(struct pump *p, const struct pump_stream *s)
+{
+	enum crilog_stream stream = s == &p->streams[0] ? CRILOG_STDOUT : CRILOG_STDERR;
+	size_t before = p->waiting.len;
+	int r;
+
+	r = crilog_encode(&p->waiting, s->chunk_time, stream, s->chunk, s->chunk_len);
+	if (r < 0)
+		p->waiting.len = before;
+	return r;
+}
+
+/* Whether more may come at once. */
+static bool stream_read(struct pump *p, struct pump_stream *s)
+{
+	size_t room = pump_room(p);
+	ssize_t n;
+
+	if (s->fd < 0 || p->resting || room == 0)
+		return false;
+	if (p->last)
+		room = MIN(room, s->left);
+	if (room == 0) {
+		stream_close(s);
+		return false;
+	}
+	s->chunk = malloc(room);
+	if (!s->chunk) {
+		pump_rest(p, -ENOMEM);
+		return false;
+	}
+	n = sysio_read(s->fd, s->chunk, room);
+	if (n > 0) {
+		s->chunk_len = (size_t)n;
+		s->chunk_time = clock_real();
+		s->left -= p->last ? (size_t)n : 0;
+		if (pump_encode(p, s) < 0) {
+			pump_rest(p, -ENOMEM);
+			return false;
+		}
+	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		stream_close(s);
+	}
+	stream_drop_chunk(s);
+	return n > 0 && (p->last || (size_t)n == room);
+}
+
+static void pump_pull(struct pump *p)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++)
+		for (int reads = 0; reads < PUMP_READS_MAX || p->last; reads++)
+			if (!stream_read(p, &p->streams[i]))
+				break;
+	pump_submit(p);
+	pump_watch(p);
+	if (pump_drained(p))
+		loop_defer_schedule(&p->notify);
+}
+
+static void stream_event(struct loop_fd *source, unsigned events)
+{
+	struct pump_stream *s = container_of(source, struct pump_stream, source);
+	struct pump *p = s->pump;
+
+	for (int reads = 0; reads < PUMP_READS_MAX; reads++)
+		if (!stream_read(p, s))
+			break;
+	pump_submit(p);
+	pump_watch(p);
+	if (pump_drained(p))
+		loop_defer_schedule(&p->notify);
+}
+
+static void pump_wrote(struct pool_work *work)
+{
+	struct pump *p = container_of(work, struct pump, work);
+
+	buf_consume(&p->writing, p->n_written);
+	if (p->write_error == 0) {
+		p->delay = 0;
+		pump_set_trouble(p, 0);
+	} else {
+		pump_rest(p, p->write_error);
+		if (p->giving_up)
+			pump_drop_all(p);
+	}
+	if (p->last)
+		pump_pull(p);
+	pump_submit(p);
+	pump_watch(p);
+	if (pump_drained(p))
+		loop_defer_schedule(&p->notify);
+}
+
+static void pump_retry(struct loop_timer *timer)
+{
+	struct pump *p = container_of(timer, struct pump, retry);
+
+	p->resting = false;
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
+		struct pump_stream *s = &p->streams[i];
+
+		if (!s->chunk)
+			continue;
+		if (pump_encode(p, s) < 0)
+			pump_rest(p, -ENOMEM);
+		else
+			stream_drop_chunk(s);
+	}
+	if (p->resting && p->giving_up)
+		pump_drop_all(p);
+	pump_pull(p);
+}
+
+static void pump_notify(struct loop_defer *defer)
+{
+	struct pump *p = container_of(defer, struct pump, notify);
+
+	p->fn(p);
+}
+
+void pump_init(struct pump *p, struct pump_threads *threads, pump_fn fn)
+{
+	*p = (struct pump){ .threads = threads, .fn = fn, .log_fd = -1 };
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
+		p->streams[i].pump = p;
+		p->streams[i].fd = -1;
+	}
+	p->work.run = pump_run;
+	p->work.done = pump_wrote;
+	loop_timer_init(&p->retry, threads->loop, pump_retry);
+	loop_defer_init(&p->notify, threads->loop, pump_notify);
+}
+
+int pump_start(struct pump *p, int out_fd, int err_fd, int log_fd)
+{
+	int fds[] = { out_fd, err_fd };
+	int r = 0;
+
+	p->log_fd = log_fd;
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		struct pump_stream *s = &p->streams[i];
+
+		s->fd = fds[i];
+		if (s->fd < 0)
+			continue;
+		/* A new pipe's reading end has no other flag that would get lost. */
+		if (fcntl(s->fd, F_SETFL, O_NONBLOCK) < 0)
+			r = -errno;
+		loop_fd_init(&s->source, p->threads->loop, s->fd, LOOP_READ, stream_event);
+	}
+	return r;
+}
+
+void pump_last(struct pump *p)
+{
+	if (p->last)
+		return;
+	p->last = true;
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
+		struct pump_stream *s = &p->streams[i];
+		int left = 0;
+
+		if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &left) == 0 && left > 0)
+			s->left = (size_t)left;
+	}
+	pump_pull(p);
+}
+
+void pump_give_up(struct pump *p)
+{
+	p->giving_up = true;
+	if (p->resting)
+		loop_timer_set(&p->retry, 0);
+}
+
+void pump_done(struct pump *p)
+{
+	loop_timer_done(&p->retry);
+	loop_defer_done(&p->notify);
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
+		stream_drop_chunk(&p->streams[i]);
+		stream_close(&p->streams[i]);
+	}
+	buf_done(&p->waiting);
+	buf_done(&p->writing);
+	p->log_fd = fd_close(p->log_fd);
+}

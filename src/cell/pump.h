@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CELL_PUMP_H
+#define NACRE_CELL_PUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+
+/*
+ * Carries the output of a container from its two pipes into its log file, as CRI lines. The loop
+ * reads and encodes, a thread writes. At most PUMP_WAITING_MAX encoded bytes wait; beyond that the
+ * pipes are not read, so the program blocks and nothing is lost. A log that cannot be written (disk
+ * full) is tried again until pump_give_up().
+ */
+
+#define PUMP_WAITING_MAX ((size_t)1 << 20)
+
+/* The threads of all pumps of a keeper: made when there is something to write. */
+struct pump_threads {
+	struct loop *loop;
+	struct pool *pool;
+};
+
+#define PUMP_THREADS_INIT(l)                                                                       \
+	{                                                                                          \
+		.loop = (l)                                                                        \
+	}
+/* Waits for the write in hand; the pumps must still be there. */
+void pump_threads_done(struct pump_threads *t);
+
+struct pump;
+/* The pump is drained, or its trouble has come or gone. Not from within a call of the pump's user.
+ */
+typedef void (*pump_fn)(struct pump *p);
+
+struct pump_stream {
+	struct loop_fd source;
+	struct pump *pump;
+	int fd;
+	uint8_t *chunk; /* read, but there was no memory to encode it */
+	size_t chunk_len;
+	nsec_t chunk_time;
+	size_t left; /* after pump_last(): bytes that were in the pipe then */
+};
+
+struct pump {
+	struct pump_threads *threads;
+	pump_fn fn;
+	struct pump_stream streams[2]; /* stdout, stderr */
+	int log_fd;
+	struct buf waiting; /* encoded lines */
+	struct buf writing; /* with the thread, while work.busy */
+	struct pool_work work;
+	size_t n_written; /* set by the thread */
+	int write_error;  /* set by the thread: negative errno */
+	struct loop_timer retry;
+	struct loop_defer notify;
+	nsec_t delay;
+	int trouble;  /* negative errno of the last write; 0: all is well */
+	bool resting; /* until `retry` */
+	bool last;
+	bool giving_up;
+	uint64_t lost; /* bytes of the log that were given up */
+};
+
+void pump_init(struct pump *p, struct pump_threads *threads, pump_fn fn);
+/* Takes the reading ends and the log file over. -1: none. */
+int pump_start(struct pump *p, int out_fd, int err_fd, int log_fd);
+/* The writers are gone: what is in the pipes now is the rest, whoever else may still hold them
+ * open. */
+void pump_last(struct pump *p);
+/* The next write that fails is the last: what waits is dropped and counted in `lost`. */
+void pump_give_up(struct pump *p);
+/* Both pipes are at their end, and all of it is in the log or given up. */
+bool pump_drained(const struct pump *p);
+/* Not while a thread writes: first pump_drained(), or pump_threads_done(). */
+void pump_done(struct pump *p);
+
+#endif

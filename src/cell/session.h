@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CELL_SESSION_H
+#define NACRE_CELL_SESSION_H
+
+#include <sys/types.h>
+
+/* SIGKILL to every process of a cgroup that belongs to the session. proc_fd: a /proc of the
+ * caller's own pid namespace, in which `session` counts. What forks meanwhile is looked for again,
+ * a bounded number of times. */
+void session_kill(int proc_fd, int cgroup_fd, pid_t session);
+
+#endif

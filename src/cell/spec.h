@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CELL_SPEC_H
+#define NACRE_CELL_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+
+/*
+ * What a keeper is asked to run, and what it says about it: the words that the node and its keepers
+ * share, whatever kind of wall stands between them.
+ */
+
+/* Where the processes of a cell find their network. */
+enum cell_network {
+	CELL_NETWORK_OWN,      /* a namespace of the cell, with a loopback device */
+	CELL_NETWORK_INSTANCE, /* that of the keeper: a pod's cell */
+};
+
+struct cell_spec {
+	const char *name; /* a label */
+	/* Shares net, ipc and uts namespaces and /dev/shm with the keeper; else they are the cell's
+	 * own. */
+	bool shares_instance;
+	bool host_network; /* the cell's own ipc and uts, but the keeper's net namespace */
+};
+
+enum container_kind {
+	CONTAINER_IMAGE,   /* walled off, on a root file system from an image */
+	CONTAINER_PROCESS, /* a plain process of the keeper's system (RunExecutable) */
+};
+
+struct container_spec {
+	char id[ID_SIZE];
+	const char *name; /* a label, unique in its cell */
+	enum container_kind kind;
+	char *const *argv; /* not empty */
+	char *const *env;  /* complete; PATH and HOME are added where they are missing */
+	const char *cwd;   /* absolute, or "" for "/" */
+	const char *user;  /* as isolate_user_find(); numeric only for CONTAINER_PROCESS */
+	bool stdin_open;   /* keep a pipe to stdin; else it reads /dev/null */
+	/* Descriptors as tokens of the channel beside the connection; 0: none. */
+	uint64_t rootfs_token; /* detached mount */
+	uint64_t log_token;    /* file to append CRI log lines to */
+};
+
+/*
+ * The life of a container in its keeper.
+ *
+ *   STARTING  cloned, its steps run. Ends in RUNNING or FAILED.
+ *   RUNNING   the program was executed. Signals, execs and stdin are possible.
+ *   DRAINING  the process has ended; its output is still being written to the log. No execs.
+ *   EXITED    ended, and every byte of its output is in the log. Holds only its record.
+ *   FAILED    it never ran: `reason` says why, exit_code what a shell would say.
+ *
+ * EXITED and FAILED last until the container is removed.
+ */
+enum container_state {
+	CONTAINER_STARTING,
+	CONTAINER_RUNNING,
+	CONTAINER_DRAINING,
+	CONTAINER_EXITED,
+	CONTAINER_FAILED,
+	CONTAINER_STATE_COUNT
+};
+
+#define CONTAINER_REASON_MAX 512
+
+struct container_status {
+	enum container_state state;
+	int64_t pid;                      /* in the keeper's pid namespace; 0 before and after */
+	int exit_code;                    /* of the program; 128 + n where signal n ended it */
+	int signal;                       /* that ended it, or 0 */
+	uint64_t started_at, finished_at; /* wall clock, nanoseconds; 0: not yet */
+	char reason[CONTAINER_REASON_MAX];
+};
+
+/* A program beside that of a running container (keeper_exec()). */
+struct keeper_exec_spec {
+	const char *id;    /* of the container */
+	char *const *argv; /* not empty */
+	char *const *env;  /* over the container's; may be NULL */
+	const char *cwd;   /* "" : the container's */
+	const char *user;  /* "" : the container's */
+	nsec_t timeout;    /* NSEC_NEVER: none */
+};
+
+struct keeper_exec_ops {
+	/* stream 1 or 2; at most 64 KiB a call. */
+	void (*on_output)(void *userdata, int stream, const void *data, size_t len);
+	/* Last: both streams are at their end and the process is reaped. The exec is gone
+	 * afterwards. */
+	void (*on_exit)(void *userdata, int exit_code, int sig, const char *reason);
+};
+
+/* Limits; past one of them the answer is ERROR_INVALID with the field. */
+#define SPEC_BYTES_MAX ((size_t)1 << 20) /* argv and env together, as execve(2) counts them */
+#define SPEC_ENV_MAX 2048                /* entries */
+#define SPEC_PATH_MAX 4095               /* cwd */
+#define SPEC_USER_MAX 255
+/* ERROR_EXHAUSTED. */
+#define CONTAINER_EXECS_MAX 64
+#define CONTAINER_STDIN_MAX ((size_t)1 << 20) /* bytes of one write */
+
+#endif
