@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "instance/end.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "instance/place.h"
+#include "instance/spawn.h"
+#include "isolate/cgroup.h"
+
+/*
+ * Theory of operation. The end of an instance of depth one is the end of its process (pidfd); of a
+ * deeper one, the word of the keeper above. What a peer tells is noted and handled by the
+ * instance's `defer`, so that no peer is freed from within its own callback. An instance that
+ * cannot be used is made to end first, and ends like any other then, so that no process is left
+ * that nobody reaps.
+ *
+ * When an instance has ended, its cgroup is killed and removed, which the kernel may refuse for an
+ * instant while the last process dies: that is tried again by the timer. The timer has one meaning
+ * at a time: it waits for hello (SPAWNING), for the end of a keeper whose connection was lost
+ * (READY), of one that was told to end (STOPPING) or is broken, or for the cgroup (`clean_delay`).
+ */
+
+#define INSTANCE_CLEAN_FIRST (1 * NSEC_PER_MSEC)
+#define INSTANCE_CLEAN_LAST (2 * NSEC_PER_SEC)
+
+/* ---- cleaning up ---- */
+
+static void instance_clean_try(struct instance *i, nsec_t delay)
+{
+	char name[NAME_LABEL_MAX + 8];
+	int r = 0;
+
+	place_group_name(i, name);
+	/* It may not have been possible to open it before. */
+	if (i->cgroup_fd < 0 && i->cgroup[0] && instance_is_own(i))
+		(void)place_open_cgroup(i, NULL);
+	if (i->cgroup_fd >= 0)
+		(void)cgroup_kill(i->cgroup_fd);
+	if (instance_is_own(i))
+		r = cgroup_remove(i->all->config.cgroup_fd, name);
+	if (r == -EBUSY && delay <= INSTANCE_CLEAN_LAST) {
+		i->clean_delay = delay;
+		loop_timer_set(&i->timer, delay);
+		return;
+	}
+	if (r < 0)
+		log_warn("cannot remove the cgroup of an instance", LOG_STR("instance", i->path),
+			 LOG_STR("err", strerror(-r)));
+	i->cgroup_fd = fd_close(i->cgroup_fd);
+	i->clean_delay = 0;
+	place_remove_dir(i);
+	instance_event(i, INSTANCE_CLEAN);
+	if (i->unwanted)
+		instance_event(i, INSTANCE_REMOVE);
+	loop_defer_schedule(&i->defer);
+}
+
+void instance_clean(struct instance *i)
+{
+	instance_clean_try(i, INSTANCE_CLEAN_FIRST);
+}
+
+/* ---- the end ---- */
+
+static void instance_end_below(struct instance *i, const char *reason)
+{
+	bool stopped = i->state == INSTANCE_STOPPING;
+	char why[INSTANCE_REASON_MAX];
+	struct instance *below;
+
+	(void)str_printf(why, sizeof(why), "the instance %s around it ended: %s", i->path,
+			 stopped ? "it was stopped" : reason);
+	list_for_each (below, &i->all->list, struct instance, link) {
+		if (below->parent != i || below->ended)
+			continue;
+		/* It was to end together with what is around it. */
+		if (stopped)
+			instance_event(below, INSTANCE_STOP);
+		instance_ended(below, why);
+	}
+}
+
+void instance_ended(struct instance *i, const char *reason)
+{
+	if (i->ended)
+		return;
+	i->ended = true;
+	if (i->state != INSTANCE_STOPPING)
+		(void)str_copy(i->reason, sizeof(i->reason), reason);
+	instance_end_below(i, reason);
+	loop_timer_stop(&i->timer);
+	instance_close(i);
+	instance_event(i, INSTANCE_END);
+	instance_clean(i);
+}
+
+void instance_note_end(struct instance *i, const char *reason)
+{
+	if (i->ended || i->told_end)
+		return;
+	/* Of one that was broken, that is the cause. */
+	if (!i->broken)
+		(void)str_copy(i->last_error, sizeof(i->last_error), reason);
+	i->told_end = true;
+	loop_defer_schedule(&i->defer);
+}
+
+static void instance_kill(struct instance *i)
+{
+	if (i->cgroup_fd >= 0)
+		(void)cgroup_kill(i->cgroup_fd);
+	if (i->pidfd >= 0)
+		(void)pidfd_kill(i->pidfd, SIGKILL);
+}
+
+static void instance_on_end(void *userdata, const struct error *err)
+{
+	struct instance *i = userdata;
+
+	i->n_asked--;
+	loop_defer_schedule(&i->defer);
+	if (err && !i->ended)
+		log_warn("a nested instance does not end", LOG_STR("instance", i->path),
+			 LOG_ERR(err));
+	instance_note_end(i, "it was ended");
+}
+
+void instance_end_nested(struct instance *i)
+{
+	struct peer *above = i->parent ? i->parent->peer : NULL;
+
+	loop_timer_set(&i->timer, INSTANCE_STOP_GRACE);
+	if (!above) {
+		instance_note_end(i, "the instance around it ended");
+		return;
+	}
+	i->n_asked++;
+	above->ops->end(above, name_last(i->path), instance_on_end, i);
+}
+
+void instance_break(struct instance *i, const char *reason)
+{
+	if (i->ended || i->told_end || i->broken)
+		return;
+	if (instance_is_own(i) && i->pidfd < 0) {
+		instance_note_end(i, reason);
+		return;
+	}
+	(void)str_copy(i->last_error, sizeof(i->last_error), reason);
+	i->broken = true;
+	log_warn("a keeper cannot be used and is ended", LOG_STR("instance", i->path),
+		 LOG_STR("reason", i->last_error));
+	if (instance_is_own(i))
+		instance_kill(i);
+	else if (i->state != INSTANCE_STOPPING)
+		instance_end_nested(i);
+}
+
+/* ---- what the kernel and the loop tell ---- */
+
+/* A step before the program that failed; 0 where there is none, or it cannot be told. */
+static int instance_read_report(struct instance *i, struct error *err)
+{
+	struct isolate_child child = { .pid = i->pid, .pidfd = -1, .report_fd = i->report_fd };
+	int exit_code;
+
+	return i->report_fd < 0 ? 0 : isolate_child_report(&child, &exit_code, err);
+}
+
+static void instance_explain(struct instance *i, int code, int status, char *ret, size_t size)
+{
+	char words[INSTANCE_LAST_WORDS_MAX + 1] = "";
+	struct error err = ERROR_INIT;
+
+	if (i->dir_fd >= 0)
+		instance_last_words(i->dir_fd, words, sizeof(words));
+	if (i->broken)
+		(void)str_copy(ret, size, i->last_error);
+	else if (instance_read_report(i, &err) < 0)
+		(void)str_printf(ret, size, "its keeper could not start: %s", error_text(&err));
+	else if (code == CLD_KILLED || code == CLD_DUMPED)
+		(void)str_printf(ret, size, "its keeper was killed by signal %d%s%s", status,
+				 words[0] ? ": " : "", words);
+	else if (code == CLD_EXITED && status != 0)
+		(void)str_printf(ret, size, "its keeper exited with %d%s%s", status,
+				 words[0] ? ": " : "", words);
+	else
+		(void)str_printf(ret, size, "its keeper ended%s%s",
+				 words[0] ? ": " : " without a word (killed?)", words);
+}
+
+static void instance_on_child(struct loop_child *child, int code, int status)
+{
+	struct instance *i = container_of(child, struct instance, child);
+	char reason[INSTANCE_REASON_MAX];
+
+	instance_explain(i, code, status, reason, sizeof(reason));
+	log_info("a keeper has ended", LOG_STR("instance", i->path), LOG_INT("pid", i->pid),
+		 LOG_STR("reason", reason));
+	instance_ended(i, reason);
+}
+
+static void instance_on_defer(struct loop_defer *d)
+{
+	struct instance *i = container_of(d, struct instance, defer);
+
+	if (i->told_end && !i->ended)
+		instance_ended(i, i->last_error);
+	instance_tell(i);
+	if (i->state == INSTANCE_GONE && i->n_asked == 0)
+		(void)instance_free(i);
+}
+
+static void instance_on_timer(struct loop_timer *t)
+{
+	struct instance *i = container_of(t, struct instance, timer);
+	char reason[INSTANCE_REASON_MAX] = "its keeper did not answer";
+
+	if (i->clean_delay) {
+		instance_clean_try(i, i->clean_delay * 2);
+		return;
+	}
+	if (i->state != INSTANCE_STOPPING && !i->broken) {
+		if (i->last_error[0])
+			(void)str_copy(reason, sizeof(reason), i->last_error);
+		instance_break(i, reason);
+		return;
+	}
+	log_warn("a keeper does not end and is killed", LOG_STR("instance", i->path));
+	instance_kill(i);
+	/* Of one of our own the process tells. */
+	if (!instance_is_own(i) || i->pidfd < 0)
+		instance_note_end(i, "its keeper did not end and was killed");
+}
+
+void instance_init_sources(struct instance *i)
+{
+	loop_timer_init(&i->timer, i->all->config.loop, instance_on_timer);
+	loop_defer_init(&i->defer, i->all->config.loop, instance_on_defer);
+}
+
+void instance_watch_process(struct instance *i)
+{
+	loop_child_init(&i->child, i->all->config.loop, i->pidfd, instance_on_child);
+}

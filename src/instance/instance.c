@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "instance/instance.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "instance/end.h"
+#include "instance/link.h"
+#include "instance/place.h"
+#include "instance/spare.h"
+#include "instance/spawn.h"
+#include "isolate/cgroup.h"
+
+#define INSTANCE_HELLO_LIMIT (6 * NSEC_PER_SEC)
+/* The keeper above has limits of its own, and cleans up before it answers. */
+#define INSTANCE_NESTED_LIMIT (20 * NSEC_PER_SEC)
+
+const struct list *instances_list(const struct instances *all)
+{
+	return &all->list;
+}
+
+struct instance *instances_find(struct instances *all, const char *path)
+{
+	return map_get(&all->by_path, path);
+}
+
+struct instance *instances_find_id(struct instances *all, const char *id)
+{
+	return map_get(&all->by_id, id);
+}
+
+void instances_forget_waiter(struct instances *all, const void *userdata)
+{
+	struct instance *i;
+
+	list_for_each (i, &all->list, struct instance, link)
+		instance_forget_waiter(i, userdata);
+}
+
+/* ---- making ---- */
+
+static void instance_freep(struct instance **i)
+{
+	*i = instance_free(*i);
+}
+
+static int instance_new(struct instances *all, struct instance *parent, const char *id,
+			const char *path, struct instance **ret, struct error *err)
+{
+	_cleanup_(instance_freep) struct instance *i = calloc(1, sizeof(*i));
+	int r;
+
+	if (!i)
+		return error_set(err, -ENOMEM, "instance %s", path);
+	*i = (struct instance){
+		.all = all,
+		.parent = parent,
+		.dir_fd = -1,
+		.pidfd = -1,
+		.cgroup_fd = -1,
+		.report_fd = -1,
+	};
+	list_init(&i->link);
+	list_init(&i->waiters);
+	instance_init_sources(i);
+	(void)str_copy(i->path, sizeof(i->path), path);
+	(void)str_copy(i->id, sizeof(i->id), id);
+	i->created_at = clock_real();
+
+	r = map_add(&all->by_path, i->path, i);
+	if (r == 0)
+		r = map_add(&all->by_id, i->id, i);
+	if (r == -EEXIST)
+		return error_refuse(err, ERROR_EXISTS, "the name %s is taken", path);
+	if (r < 0)
+		return error_set(err, r, "instance %s", path);
+	list_add_tail(&all->list, &i->link);
+	*ret = TAKE_PTR(i);
+	return 0;
+}
+
+static int instance_connect_own(struct instance *i, struct error *err)
+{
+	_cleanup_fd_ int rpc_fd = -1;
+	_cleanup_fd_ int fd_fd = -1;
+	int r;
+
+	r = instance_connect(i->dir_fd, &rpc_fd, &fd_fd, err);
+	if (r < 0)
+		return r;
+	r = i->all->config.connect(i->all->config.userdata, TAKE_FD(rpc_fd), TAKE_FD(fd_fd),
+				   &i->peer);
+	if (r == 0 && i->unnamed)
+		r = i->peer->ops->name(i->peer, i->path);
+	if (r < 0)
+		return error_set(err, r, "connect to the keeper of %s", i->path);
+	instance_open_peer(i);
+	return 0;
+}
+
+/* A new keeper. */
+static int instance_spawn_new(struct instance *i, struct error *err)
+{
+	_cleanup_(isolate_child_done) struct isolate_child child = ISOLATE_CHILD_INIT;
+	struct instance_spawn spec = {
+		.title = instance_is_node(i) ? "node" : i->path,
+		.exe_fd = i->all->exe_fd,
+		.walled = !instance_is_node(i),
+		.host_network = i->host_network,
+	};
+	int r;
+
+	r = FAILPOINT("instance.create");
+	if (r < 0)
+		return error_set(err, r, "make instance %s", i->path);
+	r = place_make_dir(i, err);
+	if (r < 0)
+		return r;
+	r = place_open_cgroup(i, err);
+	if (r < 0)
+		return r;
+	/* An earlier keeper of the node that cannot be used may still live in there. */
+	if (instance_is_node(i))
+		(void)cgroup_kill(i->cgroup_fd);
+	spec.dir_fd = i->dir_fd;
+	spec.cgroup_fd = i->cgroup_fd;
+	r = instance_spawn(&spec, &child, err);
+	if (r < 0)
+		return r;
+
+	i->pid = child.pid;
+	i->pidfd = TAKE_FD(child.pidfd);
+	i->report_fd = TAKE_FD(child.report_fd);
+	(void)process_start_time(-1, i->pid, &i->start_time);
+	return 0;
+}
+
+/* The one that waits. */
+static void instance_use_spare(struct instance *i, struct spare_keeper *spare)
+{
+	i->pid = spare->pid;
+	i->start_time = spare->start_time;
+	i->pidfd = TAKE_FD(spare->pidfd);
+	i->report_fd = TAKE_FD(spare->report_fd);
+	i->dir_fd = TAKE_FD(spare->dir_fd);
+	i->cgroup_fd = TAKE_FD(spare->cgroup_fd);
+	i->unnamed = true;
+	spare->id[0] = '\0';
+}
+
+static int instance_spawn_own(struct instance *i, struct spare_keeper *spare, struct error *err)
+{
+	int r = 0;
+
+	if (spare && spare->id[0])
+		instance_use_spare(i, spare);
+	else
+		r = instance_spawn_new(i, err);
+	if (r < 0)
+		return r;
+	instance_watch_process(i);
+	r = FAILPOINT("instance.spawned");
+	if (r < 0)
+		return error_set(err, r, "record the keeper of %s", i->path);
+	r = i->all->config.save(i->all->config.userdata, i, err);
+	if (r < 0)
+		return r;
+	loop_timer_set(&i->timer, INSTANCE_HELLO_LIMIT);
+	return instance_connect_own(i, err);
+}
+
+/* The keeper above has made one; it is reached through that. */
+static int instance_connect_nested(struct instance *i, struct error *err)
+{
+	int r;
+
+	r = i->parent->peer->ops->child(i->parent->peer, name_last(i->path), &i->peer);
+	if (r < 0)
+		return error_set(err, r, "reach instance %s", i->path);
+	r = place_open_cgroup(i, err);
+	if (r < 0)
+		return r;
+	instance_open_peer(i);
+	return 0;
+}
+
+static void instance_on_nested(void *userdata, int64_t pid, const struct error *err)
+{
+	struct instance *i = userdata;
+	struct error own = ERROR_INIT;
+
+	(void)pid;
+	i->n_asked--;
+	loop_defer_schedule(&i->defer);
+	if (err)
+		instance_note_end(i, error_text(err));
+	/* What was told to end meanwhile needs no peer: the keeper above ends it. */
+	else if (i->state == INSTANCE_SPAWNING && !i->broken && !i->told_end &&
+		 instance_connect_nested(i, &own) < 0)
+		instance_break(i, error_text(&own));
+}
+
+static int instance_spawn_nested(struct instance *i, struct error *err)
+{
+	struct peer *above = i->parent->peer;
+
+	if (i->parent->state != INSTANCE_READY)
+		return error_refuse(err, ERROR_PRECONDITION, "the instance %s is %s",
+				    i->parent->path, instance_state_word(i->parent->state));
+	loop_timer_set(&i->timer, INSTANCE_NESTED_LIMIT);
+	i->n_asked++;
+	above->ops->spawn(above, name_last(i->path), i->host_network, instance_on_nested, i);
+	return 0;
+}
+
+static int instance_path(const struct instance *parent, const char *name, char *ret, size_t size,
+			 struct error *err)
+{
+	const char *above = parent ? parent->path : "";
+
+	if (name_depth(above) + 1 > NAME_DEPTH_MAX)
+		return error_refuse(err, ERROR_INVALID, "%s/%s would be deeper than %d instances",
+				    above, name, NAME_DEPTH_MAX);
+	return str_printf(ret, size, "%s%s%s", above, *above ? "/" : "", name) < 0
+		       ? error_refuse(err, ERROR_INVALID, "the path %s/%s is too long", above, name)
+		       : 0;
+}
+
+static int instance_begin(struct instance *i, const struct spare_keeper *spare, struct error *err)
+{
+	int r;
+
+	if (spare && spare->id[0])
+		r = str_printf(i->cgroup, sizeof(i->cgroup), "%s/" SPARE_GROUP_PREFIX "%s",
+			       i->all->config.cgroup, spare->id);
+	else
+		r = place_name_cgroup(i, err);
+	if (r < 0)
+		return r;
+	r = i->all->config.save(i->all->config.userdata, i, err);
+	if (r < 0)
+		return r;
+	i->all->config.on_state(i->all->config.userdata, i);
+	return 0;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): who it is for, and whom to tell */
+int instance_create(struct instances *all, struct instance *parent, const char *name,
+		    const char *owner, bool host_network, instance_done_fn done, void *userdata,
+		    struct instance **ret, struct error *err)
+{
+	struct spare_keeper spare = SPARE_KEEPER_INIT;
+	struct instance *i;
+	struct error own = ERROR_INIT;
+	char path[NAME_PATH_MAX + 1], id[ID_SIZE];
+	int r;
+
+	if (parent && instance_is_node(parent))
+		parent = NULL;
+	if (all->by_id.n >= INSTANCES_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED,
+				    "this node has %d instances already, its limit", INSTANCES_MAX);
+	r = instance_path(parent, name, path, sizeof(path), err);
+	if (r < 0)
+		return r;
+	if (!parent && !host_network && *owner && spare_take(all->spare, &spare))
+		(void)str_copy(id, sizeof(id), spare.id);
+	else
+		r = id_new(id);
+	if (r < 0)
+		return error_set(err, r, "draw an id");
+	r = instance_new(all, parent, id, path, &i, err);
+	if (r < 0) {
+		spare_return(all->spare, &spare);
+		return r;
+	}
+	(void)str_copy(i->owner, sizeof(i->owner), owner);
+	i->host_network = host_network;
+	r = instance_wait(i, false, done, userdata);
+	if (r == 0)
+		r = instance_begin(i, &spare, err);
+	else
+		(void)error_set(err, r, "instance %s", path);
+	if (r < 0) {
+		spare_return(all->spare, &spare);
+		all->config.forget(all->config.userdata, i);
+		(void)instance_free(i);
+		return r;
+	}
+
+	/* From here on a failure is the instance's: it is FAILED, and `done` says so. */
+	r = parent ? instance_spawn_nested(i, &own) : instance_spawn_own(i, &spare, &own);
+	if (r < 0 && parent)
+		instance_note_end(i, error_text(&own));
+	else if (r < 0)
+		instance_break(i, error_text(&own));
+	*ret = i;
+	return 0;
+}
+
+/* ---- stopping ---- */
+
+static void instance_on_shutdown(void *userdata, const struct error *err)
+{
+	struct instance *i = userdata;
+
+	/* It ends with its process; if it did not understand, the timer kills it. */
+	if (err)
+		log_warn("a keeper does not shut down", LOG_STR("instance", i->path), LOG_ERR(err));
+}
+
+void instance_stop(struct instance *i, instance_done_fn done, void *userdata)
+{
+	struct error err = ERROR_INIT;
+	int r;
+
+	r = instance_wait(i, true, done, userdata);
+	loop_defer_schedule(&i->defer);
+	if (!instance_has_ended(i) && i->state != INSTANCE_STOPPING) {
+		instance_event(i, INSTANCE_STOP);
+		if (!instance_is_own(i)) {
+			instance_end_nested(i);
+		} else if (i->peer && !i->broken) {
+			loop_timer_set(&i->timer, INSTANCE_STOP_GRACE);
+			i->peer->ops->shutdown(i->peer, instance_on_shutdown, i);
+		} else {
+			instance_break(i, "it was stopped");
+		}
+	}
+	if (r < 0) {
+		(void)error_set(&err, r, "wait for the end of instance %s", i->path);
+		done(userdata, i, &err);
+	}
+}
+
+void instance_remove(struct instance *i)
+{
+	assert(i->state == INSTANCE_FAILED);
+	i->unwanted = true;
+	if (i->clean_delay == 0)
+		instance_event(i, INSTANCE_REMOVE);
+}
+
+/* ---- an earlier life ---- */
+
+static struct instance *instance_parent_of(struct instances *all, const char *path)
+{
+	char above[NAME_PATH_MAX + 1];
+	char *slash;
+
+	(void)str_copy(above, sizeof(above), path);
+	slash = strrchr(above, '/');
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	return instances_find(all, above);
+}
+
+/* 1: the keeper of the record still lives, by pid and start time, and i->pidfd is open; 0: it does
+ * not; or a negative errno. */
+static int instance_find_keeper(struct instance *i, const struct instance_record *r)
+{
+	unsigned long long start = 0;
+	int ret;
+
+	ret = r->pid > 0 ? pidfd_of(r->pid) : -ESRCH;
+	if (ret >= 0) {
+		i->pidfd = ret;
+		ret = process_start_time(-1, r->pid, &start);
+	}
+	if (ret >= 0 && start == r->start_time) {
+		i->pid = r->pid;
+		i->start_time = start;
+		return 1;
+	}
+	i->pidfd = fd_close(i->pidfd);
+	return ret >= 0 || ret == -ESRCH || ret == -ENOENT ? 0 : ret;
+}
+
+/* ERROR_UNAVAILABLE: it has ended. */
+static int instance_adopt_own(struct instance *i, const struct instance_record *r,
+			      struct error *err)
+{
+	char words[INSTANCE_LAST_WORDS_MAX + 1] = "";
+	int ret;
+
+	ret = place_make_dir(i, err);
+	if (ret == 0)
+		ret = place_open_cgroup(i, err);
+	if (ret < 0)
+		return ret;
+	ret = instance_find_keeper(i, r);
+	if (ret < 0)
+		return error_set(err, ret, "look for process %d", (int)r->pid);
+	if (ret > 0) {
+		instance_watch_process(i);
+		ret = instance_connect_own(i, err);
+		/* A process that is dead but not reaped yet does not listen. */
+		if (ret == 0 || err->kind != ERROR_UNAVAILABLE)
+			return ret;
+	}
+	instance_last_words(i->dir_fd, words, sizeof(words));
+	return error_refuse(err, ERROR_UNAVAILABLE,
+			    "its keeper ended while the daemon was away%s%s", words[0] ? ": " : "",
+			    words);
+}
+
+static int instance_adopt_nested(struct instance *i, struct error *err)
+{
+	if (!i->parent || !i->parent->peer)
+		return error_refuse(err, ERROR_UNAVAILABLE, "the instance around it ended");
+	return instance_connect_nested(i, err);
+}
+
+/* One that ended in that life, or is not to live on in this one. */
+static void instance_adopt_end(struct instance *i, const struct error *err)
+{
+	log_info("an instance did not survive", LOG_STR("instance", i->path), LOG_ERR(err));
+	i->state = INSTANCE_READY;
+	instance_ended(i, error_text(err));
+}
+
+static void instance_adopt_failed(struct instance *i)
+{
+	struct error err = ERROR_INIT;
+
+	i->ended = true;
+	if (!instance_is_own(i))
+		return;
+	if (place_open_cgroup(i, &err) < 0)
+		log_warn("cannot clean up behind an instance", LOG_STR("instance", i->path),
+			 LOG_ERR(&err));
+	instance_clean(i);
+}
+
+int instance_adopt(struct instances *all, const struct instance_record *r, struct error *err)
+{
+	struct error own = ERROR_INIT;
+	struct instance *i;
+	int ret;
+
+	ret = instance_new(all, instance_parent_of(all, r->path), r->id, r->path, &i, err);
+	if (ret < 0)
+		return ret;
+	(void)str_copy(i->owner, sizeof(i->owner), r->owner);
+	(void)str_copy(i->reason, sizeof(i->reason), r->reason);
+	(void)str_copy(i->cgroup, sizeof(i->cgroup), r->cgroup);
+	i->host_network = r->host_network;
+	i->created_at = r->created_at;
+	i->state = (enum instance_state)r->state;
+	if (i->state == INSTANCE_FAILED) {
+		instance_adopt_failed(i);
+		return 0;
+	}
+
+	ret = instance_is_own(i) ? instance_adopt_own(i, r, &own) : instance_adopt_nested(i, &own);
+	if (ret == 0 && r->state == INSTANCE_READY)
+		return 0;
+	/* Nothing that lives is to end for want of, say, a descriptor: the next daemon tries again.
+	 */
+	if (ret < 0 && instance_is_own(i) && own.kind != ERROR_UNAVAILABLE) {
+		(void)instance_free(i);
+		(void)error_copy(err, &own);
+		return error_wrap(err, ret, "take up instance \"%s\"", r->path);
+	}
+	if (ret == 0)
+		(void)error_refuse(&own, ERROR_ABORTED, "the daemon was restarted while it was %s",
+				   instance_state_word((enum instance_state)r->state));
+	instance_adopt_end(i, &own);
+	return 0;
+}
+
+bool instances_synced(const struct instances *all)
+{
+	const struct instance *i;
+
+	list_for_each (i, &all->list, struct instance, link)
+		if (!i->synced && !i->ended)
+			return false;
+	return true;
+}
+
+/* ---- all of them ---- */
+
+int instances_new(struct instances **ret, const struct instances_config *config, struct error *err)
+{
+	struct instances *all = calloc(1, sizeof(*all));
+	int r = 0;
+
+	if (!all)
+		return error_set(err, -ENOMEM, "instances");
+	all->config = *config;
+	all->exe_fd = -1;
+	list_init(&all->list);
+	if (sysio_mkdirat(config->run_fd, "i", 0700) < 0 && errno != EEXIST)
+		r = error_set(err, -errno, "make the directory of keepers");
+	all->keepers_fd = openat(config->run_fd, "i", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r == 0 && all->keepers_fd < 0)
+		r = error_set(err, -errno, "open the directory of keepers");
+	if (r == 0) {
+		all->exe_fd = instance_open_exe(err);
+		r = all->exe_fd < 0 ? all->exe_fd : 0;
+	}
+	if (r < 0) {
+		(void)instances_free(all);
+		return r;
+	}
+	*ret = all;
+	return 0;
+}
+
+int instances_open_spare(struct instances *all)
+{
+	int r = all->spare ? 0 : spare_new(&all->spare, all);
+
+	if (r == 0)
+		spare_order(all->spare);
+	return r;
+}
+
+void instances_close_spare(struct instances *all)
+{
+	all->spare = spare_free(all->spare);
+}
+
+struct instances *instances_free(struct instances *all)
+{
+	struct instance *i;
+
+	if (!all)
+		return NULL;
+	instances_close_spare(all);
+	list_for_each (i, &all->list, struct instance, link)
+		instance_tell_end(i);
+	/* The deeper ones first: their peers live on the connections of the ones above. */
+	for (size_t depth = NAME_DEPTH_MAX + 1; depth-- > 0;)
+		list_for_each (i, &all->list, struct instance, link)
+			if (name_depth(i->path) == depth)
+				(void)instance_free(i);
+	map_done(&all->by_path);
+	map_done(&all->by_id);
+	all->keepers_fd = fd_close(all->keepers_fd);
+	all->exe_fd = fd_close(all->exe_fd);
+	free(all);
+	return NULL;
+}
+
+int instances_open_node(struct instances *all, struct error *err)
+{
+	struct instance *node = instances_find(all, "");
+	char id[ID_SIZE];
+	int r;
+
+	if (node && !node->ended)
+		return 0;
+	if (node)
+		instance_remove(node);
+	r = id_new(id);
+	if (r < 0)
+		return error_set(err, r, "draw an id");
+	r = instance_new(all, NULL, id, "", &node, err);
+	if (r < 0)
+		return r;
+	r = instance_begin(node, NULL, err);
+	if (r < 0)
+		return r;
+	return instance_spawn_own(node, NULL, err);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_INSTANCE_INSTANCE_H
+#define NACRE_INSTANCE_INSTANCE_H
+
+#include "instance/model.h"
+
+/*
+ * The life of instances: everything that changes one goes through here.
+ */
+
+/* From now on a keeper is made ahead of need (instance/spare.h). 0 or -ENOMEM. */
+int instances_open_spare(struct instances *all);
+/* No more: the one that waits is ended. */
+void instances_close_spare(struct instances *all);
+int instances_new(struct instances **ret, const struct instances_config *config, struct error *err);
+/* Closes connections; keepers go on. Who still waits is told with an error. */
+struct instances *instances_free(struct instances *all);
+
+const struct list *instances_list(const struct instances *all);
+/* By path; "" is the node's own keeper. NULL where there is none. */
+struct instance *instances_find(struct instances *all, const char *path);
+struct instance *instances_find_id(struct instances *all, const char *id);
+
+/* The keeper of the node, where none lives: makes one. The last one must be cleaned up
+ * (instance_stop() tells); its record is dropped. */
+int instances_open_node(struct instances *all, struct error *err);
+
+/*
+ * A new instance. done is called once, later: when it is READY (err NULL), when it has failed (it
+ * is FAILED then, recorded, and cleaned up), or when it was stopped before (GONE, ERROR_ABORTED).
+ * parent NULL: below the node. The path must be free (ERROR_EXISTS) and not too deep
+ * (ERROR_INVALID); ERROR_EXHAUSTED past INSTANCES_MAX.
+ */
+int instance_create(struct instances *all, struct instance *parent, const char *name,
+		    const char *owner, bool host_network, instance_done_fn done, void *userdata,
+		    struct instance **ret, struct error *err);
+
+/* Ends it with all that is in it, the instances below too; done (err NULL) when it is GONE or
+ * FAILED and cleaned up, later also where it is that already. Without memory for that it ends all
+ * the same, but done is called at once, with err. */
+void instance_stop(struct instance *i, instance_done_fn done, void *userdata);
+/* Drops the record of a FAILED instance: it is GONE, as soon as it is cleaned up. */
+void instance_remove(struct instance *i);
+/* Takes the waiters of this userdata back, of whatever instance. */
+void instances_forget_waiter(struct instances *all, const void *userdata);
+
+/* From a record of an earlier life of the daemon, parents first: connects again. A keeper that is
+ * no longer there makes it FAILED. An instance that was SPAWNING or STOPPING then is ended and
+ * becomes FAILED. What is left of one that was FAILED is cleaned up. An error is the machine's, and
+ * nothing was ended. */
+struct instance_record {
+	const char *id, *path, *owner, *reason, *cgroup;
+	int state;
+	bool host_network;
+	uint64_t created_at;
+	pid_t pid;
+	unsigned long long start_time;
+};
+int instance_adopt(struct instances *all, const struct instance_record *r, struct error *err);
+/* Whether every instance that was adopted has told what it had. */
+bool instances_synced(const struct instances *all);
+
+#endif

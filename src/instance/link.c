@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "instance/link.h"
+
+#include <stdio.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "instance/end.h"
+#include "instance/pids.h"
+
+static void instance_peer_container(void *userdata, const struct container_view *view)
+{
+	struct instance *i = userdata;
+
+	i->all->config.on_container(i->all->config.userdata, i, view);
+}
+
+static void instance_peer_child_end(void *userdata, const char *name, const char *reason)
+{
+	struct instance *i = userdata;
+	struct instance *below;
+	char path[NAME_PATH_MAX + NAME_LABEL_MAX + 2];
+
+	(void)snprintf(path, sizeof(path), "%s%s%s", i->path, i->path[0] ? "/" : "", name);
+	below = map_get(&i->all->by_path, path);
+	/* Of one that has not been made yet, that is the end of the last one of this name. */
+	if (below && !instance_is_own(below) && below->peer)
+		instance_note_end(below, reason);
+}
+
+static void instance_peer_synced(void *userdata)
+{
+	struct instance *i = userdata;
+
+	i->synced = true;
+	i->all->config.on_synced(i->all->config.userdata, i);
+}
+
+/* The keeper, or that above it, should say why in a moment; the timer sees to it. */
+static void instance_lost(struct instance *i, const char *why, const struct error *err)
+{
+	if (i->state == INSTANCE_STOPPING || i->broken || i->told_end)
+		return;
+	(void)snprintf(i->last_error, sizeof(i->last_error), "%s: %s", why, error_text(err));
+	loop_timer_set(&i->timer, INSTANCE_LOST_GRACE);
+}
+
+static void instance_peer_lost(void *userdata, const struct error *err)
+{
+	instance_lost(userdata, "the connection to its keeper was lost", err);
+}
+
+static const struct peer_events instance_peer_events = {
+	.on_container = instance_peer_container,
+	.on_child_end = instance_peer_child_end,
+	.on_synced = instance_peer_synced,
+	.on_lost = instance_peer_lost,
+};
+
+static void instance_on_hello(void *userdata, const struct error *err)
+{
+	struct instance *i = userdata;
+
+	if (err) {
+		instance_lost(i, "its keeper did not say hello", err);
+		return;
+	}
+	i->report_fd = fd_close(i->report_fd);
+	if (!instance_is_own(i) && !i->pid)
+		i->pid = instance_keeper_pid(i);
+	/* While it is told to end, the timer watches over that. */
+	if (i->state != INSTANCE_SPAWNING || i->broken)
+		return;
+	loop_timer_stop(&i->timer);
+	instance_event(i, INSTANCE_HELLO);
+}
+
+void instance_open_peer(struct instance *i)
+{
+	i->peer->ops->open(i->peer, &instance_peer_events, i, instance_on_hello);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_INSTANCE_MODEL_H
+#define NACRE_INSTANCE_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/parse.h"
+#include "instance/peer.h"
+#include "loop/loop.h"
+
+/*
+ * The nested instances of a node as its daemon sees them, at every depth, and the keeper of the
+ * node itself, which is the instance with the empty path. Kind cell only: the parent of an instance
+ * of depth one is this daemon, that of a deeper one is the keeper above it, which is asked through
+ * its peer.
+ *
+ * SPAWNING  recorded; its keeper is being made or has not said hello yet. Nothing can be run in it.
+ * READY     hello was said; `peer` works.
+ * STOPPING  told to end. The peer works until the keeper is gone.
+ * GONE      ended as it was told to, or its record was dropped; everything of it is cleaned up. Its
+ *           name is free again, and it is freed when the loop turns.
+ * FAILED    ended by itself, `reason` says why. Holds only its record, until instance_remove(), and
+ *           for an instant (`clean_delay`) what the kernel does not let go of yet.
+ */
+enum instance_state {
+	INSTANCE_SPAWNING,
+	INSTANCE_READY,
+	INSTANCE_STOPPING,
+	INSTANCE_GONE,
+	INSTANCE_FAILED,
+	INSTANCE_STATE_COUNT
+};
+
+#define INSTANCE_REASON_MAX 512
+
+struct instances;
+
+struct instance {
+	struct list link; /* in order of creation */
+	struct instances *all;
+	struct instance *parent; /* NULL: the node, or the parent is gone */
+	char id[ID_SIZE];
+	char path[NAME_PATH_MAX + 1];
+	char owner[ID_SIZE]; /* the workload that it was made for, or "" */
+	enum instance_state state;
+	char reason[INSTANCE_REASON_MAX];
+	bool host_network;
+	uint64_t created_at;
+	pid_t pid; /* of its keeper, as the daemon sees it; 0: unknown */
+	unsigned long long start_time;
+	bool synced; /* everything that its keeper had at the connection was told */
+	struct peer *peer;
+	char cgroup[1024]; /* path below the v2 root */
+
+	/* Private to this area. */
+	int dir_fd, pidfd, cgroup_fd;
+	int report_fd; /* of the steps of its own keeper's process, until it said hello */
+	struct loop_child child;
+	struct loop_timer timer;
+	struct loop_defer defer;
+	struct list waiters;
+	unsigned n_asked; /* calls that name it and the peer above has not answered */
+	char last_error[INSTANCE_REASON_MAX];
+	nsec_t clean_delay; /* > 0 while the cgroup is still being removed */
+	bool unnamed;       /* its keeper was made before it had a name */
+	bool ended;         /* its keeper is no more */
+	bool told_end;      /* it has ended, last_error says why */
+	bool broken;        /* it is being ended since it cannot be used, last_error says why */
+	bool unwanted;      /* to be GONE once it is cleaned up */
+};
+
+/* Of one node, those that are shown as pods included. */
+#define INSTANCES_MAX 8192
+
+typedef void (*instance_done_fn)(void *userdata, struct instance *i, const struct error *err);
+
+struct instances_config {
+	struct loop *loop;
+	int run_fd;         /* the run directory: sockets go below i/ID and node/ */
+	int cgroup_fd;      /* the node's base group */
+	const char *cgroup; /* its path below the v2 root */
+	/* Makes the peer for a connection (src/keeper). */
+	int (*connect)(void *userdata, int rpc_fd, int fd_fd, struct peer **ret);
+	/* Writes or drops the record; called before what it announces. */
+	int (*save)(void *userdata, const struct instance *i, struct error *err);
+	void (*forget)(void *userdata, const struct instance *i);
+	void (*on_state)(void *userdata, struct instance *i);
+	void (*on_container)(void *userdata, struct instance *i, const struct container_view *view);
+	void (*on_synced)(void *userdata, struct instance *i);
+	void *userdata;
+};
+
+/* All of them: private to this area. */
+struct instances {
+	struct instances_config config;
+	struct list list;
+	struct map by_path;
+	struct map by_id;
+	int keepers_fd;      /* run directory's "i" */
+	struct spare *spare; /* NULL: keepers are made when they are needed only */
+	int exe_fd;
+};
+
+const char *instance_state_word(enum instance_state state);
+
+/* The keeper of the node itself. */
+static inline bool instance_is_node(const struct instance *i)
+{
+	return i->path[0] == '\0';
+}
+
+/* Whether this daemon, not another keeper, is what made its keeper. Its parent may be gone. */
+static inline bool instance_is_own(const struct instance *i)
+{
+	return name_depth(i->path) <= 1;
+}
+
+static inline bool instance_has_ended(const struct instance *i)
+{
+	return i->state == INSTANCE_GONE || i->state == INSTANCE_FAILED;
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "instance/pids.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+
+/* The pid of a keeper that another keeper made: the only process of its leaf. */
+pid_t instance_keeper_pid(struct instance *i)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	char *text;
+	pid_t pid = 0;
+
+	if (i->cgroup_fd < 0 || fd_read_file(i->cgroup_fd, "keeper/cgroup.procs", 4096, &b) < 0)
+		return 0;
+	text = buf_take_str(&b);
+	if (text)
+		pid = (pid_t)strtol(text, NULL, 10);
+	free(text);
+	return pid;
+}
+
+/* Whether the process has the pid `inner` in the keeper's namespace and is pid 1 of one of its own
+ * below. */
+static bool instance_pid_matches(const char *pid, pid_t inner)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_str_ char *status = NULL;
+	char name[64], *line, *save = NULL;
+	long last = 0, above = 0;
+
+	if (str_printf(name, sizeof(name), "/proc/%s/status", pid) < 0 ||
+	    fd_read_file(AT_FDCWD, name, 16384, &b) < 0)
+		return false;
+	status = buf_take_str(&b);
+	line = status ? strstr(status, "\nNSpid:") : NULL;
+	if (!line)
+		return false;
+	line += 7;
+	line[strcspn(line, "\n")] = '\0';
+	for (char *word = strtok_r(line, "\t ", &save); word; word = strtok_r(NULL, "\t ", &save)) {
+		above = last;
+		last = strtol(word, NULL, 10);
+	}
+	return last == 1 && above == inner;
+}
+
+pid_t instance_container_pid(struct instance *i, const char *cell, const char *container,
+			     pid_t keeper_pid, bool own_pid_ns)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_str_ char *pids = NULL;
+	char name[2 * NAME_LABEL_MAX + 32], *save = NULL;
+
+	if (!own_pid_ns)
+		return keeper_pid;
+	if (i->cgroup_fd < 0 ||
+	    str_printf(name, sizeof(name), "cell.%s/%s/cgroup.procs", cell, container) < 0 ||
+	    fd_read_file(i->cgroup_fd, name, 1 << 20, &b) < 0)
+		return 0;
+	pids = buf_take_str(&b);
+	for (char *pid = pids ? strtok_r(pids, "\n", &save) : NULL; pid;
+	     pid = strtok_r(NULL, "\n", &save))
+		if (instance_pid_matches(pid, keeper_pid))
+			return (pid_t)strtol(pid, NULL, 10);
+	return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_INSTANCE_PIDS_H
+#define NACRE_INSTANCE_PIDS_H
+
+#include "instance/model.h"
+
+/*
+ * Pids as the daemon sees them. A keeper in a namespace of its own only knows its own numbers; the
+ * kernel lists ours in the cgroup (cgroup.procs is translated for whoever reads it).
+ */
+
+/* The pid of a keeper that another keeper made; 0 where it cannot be told. */
+pid_t instance_keeper_pid(struct instance *i);
+
+/* The pid, as the daemon sees it, of a container's first process; 0 where it cannot be told. */
+pid_t instance_container_pid(struct instance *i, const char *cell, const char *container,
+			     pid_t keeper_pid, bool own_pid_ns);
+
+#endif

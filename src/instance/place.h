@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_INSTANCE_PLACE_H
+#define NACRE_INSTANCE_PLACE_H
+
+#include "instance/model.h"
+
+/*
+ * What an instance has outside of memory: a directory for its keeper's sockets ("node", or "i/ID",
+ * below the run directory; only where this daemon made the keeper), and a cgroup ("node", or
+ * "inst.NAME" below that of its parent).
+ */
+
+/* The last component of its cgroup. */
+void place_group_name(const struct instance *i, char ret[NAME_LABEL_MAX + 8]);
+/* Fills in i->cgroup. */
+int place_name_cgroup(struct instance *i, struct error *err);
+/* Opens it as i->cgroup_fd; one of our own is made where it is missing. */
+int place_open_cgroup(struct instance *i, struct error *err);
+/* Makes and opens the directory as i->dir_fd. */
+int place_make_dir(struct instance *i, struct error *err);
+void place_remove_dir(struct instance *i);
+
+/* Takes away the directories and groups of keepers that nobody knows. */
+void instances_sweep(struct instances *all);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_INSTANCE_SPARE_H
+#define NACRE_INSTANCE_SPARE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/id.h"
+
+/*
+ * A keeper made ahead of need. Most of the time that the start of a pod takes goes into the clone
+ * of a keeper with its namespaces, so one waits, in a group and a directory of its own, for the pod
+ * that it will be named after. It holds nothing and has no record: a daemon that finds one of an
+ * earlier life takes it away (instances_sweep()).
+ */
+
+struct instances;
+struct spare;
+
+/* A keeper that was taken: its parts are the taker's. */
+struct spare_keeper {
+	char id[ID_SIZE]; /* "" : none */
+	pid_t pid;
+	unsigned long long start_time;
+	int pidfd, report_fd, dir_fd, cgroup_fd;
+};
+
+#define SPARE_KEEPER_INIT                                                                          \
+	{                                                                                          \
+		.pidfd = -1, .report_fd = -1, .dir_fd = -1, .cgroup_fd = -1                        \
+	}
+
+/* Its group below the base group: no instance can have that name, since '_' is in no label. */
+#define SPARE_GROUP_PREFIX "inst._"
+
+/* None waits before spare_order(). */
+int spare_new(struct spare **ret, struct instances *all);
+/* Ends the one that waits, and waits for that. */
+struct spare *spare_free(struct spare *s);
+
+/* Makes one in a moment, when the loop has had time for what is more urgent, where none waits yet.
+ */
+void spare_order(struct spare *s);
+/* False where none waits; another one is ordered in any case. s may be NULL. */
+bool spare_take(struct spare *s, struct spare_keeper *ret);
+/* It was not needed after all. Also for one that is empty. */
+void spare_return(struct spare *s, struct spare_keeper *k);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "instance/spawn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "instance/keeper_env.h"
+#include "io/unix.h"
+#include "isolate/cgroup.h"
+
+#define KEEPER_OOM_SCORE_ADJ (-998)
+
+int instance_open_exe(struct error *err)
+{
+	struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+	};
+	_cleanup_fd_ int fd = -1;
+
+	fd = sysio_open_tree(AT_FDCWD, "/proc/self/exe", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (fd < 0)
+		return error_set(err, -errno, "clone the mount of this program");
+	if (sysio_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)
+		return error_set(err, -errno, "make the mount of this program read-only");
+	return TAKE_FD(fd);
+}
+
+static void instance_plan(struct isolate_plan *plan, const struct instance_spawn *spec, int leaf_fd)
+{
+	isolate_plan_init(plan);
+	plan->cgroup_fd = leaf_fd;
+	plan->exec_fd = spec->exe_fd;
+	plan->oom_score_adj = KEEPER_OOM_SCORE_ADJ;
+	plan->death_signal = spec->death_signal;
+	plan->new_session = true;
+	plan->stdio[0] = -1;
+	plan->stdio[1] = -1;
+	plan->stdio[2] = STDERR_FILENO;
+	if (!spec->walled)
+		return;
+
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+		plan->ns[i] = ISOLATE_NEW;
+	/*
+	 * No cgroup namespace: its root would be the leaf, and where cgroup2 is mounted with
+	 * nsdelegate nobody clones into a group outside of the root of his namespace. To be born in
+	 * the layer's group and to move to the leaf is no way either: a move waits for an RCU grace
+	 * period, some 10 ms (cgroup_threadgroup_rwsem). The containers have namespaces of their
+	 * own.
+	 */
+	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_KEEP;
+	if (spec->host_network)
+		plan->ns[ISOLATE_NS_NET] = ISOLATE_KEEP;
+	plan->bring_up_loopback = !spec->host_network;
+	plan->hostname = name_last(spec->title);
+	plan->root = ISOLATE_ROOT_KEEPER;
+}
+
+/* As long as the longest name that an unnamed keeper may get. */
+#define SPAWN_ROOM "---------------------------------------------------------------"
+static_assert(sizeof(SPAWN_ROOM) == NAME_LABEL_MAX + 1, "room for a label");
+
+int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret, struct error *err)
+{
+	/* The arguments are longer than any title that the keeper will set in their place. */
+	const char *argv[] = { "nacre", "keeper", "--title", spec->title, NULL, NULL, NULL };
+	size_t n = 4;
+	_cleanup_fd_ int rpc_fd = -1, channel_fd = -1, end_fd = -1, leaf_fd = -1;
+	struct isolate_plan plan;
+
+	if (!spec->walled)
+		argv[n++] = "--node";
+	if (spec->unnamed) {
+		argv[n++] = "--room";
+		argv[n] = SPAWN_ROOM;
+	}
+	rpc_fd = unix_listen(spec->dir_fd, "rpc.sock", SOCK_STREAM, err);
+	if (rpc_fd < 0)
+		return rpc_fd;
+	channel_fd = unix_listen(spec->dir_fd, "fd.sock", SOCK_SEQPACKET, err);
+	if (channel_fd < 0)
+		return channel_fd;
+	end_fd = sysio_openat(spec->dir_fd, "end",
+			      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (end_fd < 0)
+		return error_set(err, -errno, "make the file for the last words of a keeper");
+	leaf_fd = cgroup_make(spec->cgroup_fd, "keeper", err);
+	if (leaf_fd < 0)
+		return leaf_fd;
+
+	instance_plan(&plan, spec, leaf_fd);
+	plan.argv = (char *const *)(uintptr_t)argv;
+	plan.env = keeper_env();
+	plan.keep_fds[INSTANCE_FD_RPC - 3] = rpc_fd;
+	plan.keep_fds[INSTANCE_FD_CHANNEL - 3] = channel_fd;
+	plan.keep_fds[INSTANCE_FD_CGROUP - 3] = spec->cgroup_fd;
+	plan.keep_fds[INSTANCE_FD_EXE - 3] = spec->exe_fd;
+	plan.keep_fds[INSTANCE_FD_END - 3] = end_fd;
+	plan.n_keep_fds = INSTANCE_FD_END_OF_LIST - 3;
+	return isolate_spawn(&plan, ret, err);
+}
+
+int instance_connect(int dir_fd, int *ret_rpc_fd, int *ret_fd_fd, struct error *err)
+{
+	_cleanup_fd_ int rpc_fd = -1, fd_fd = -1;
+
+	rpc_fd = unix_connect(dir_fd, "rpc.sock", SOCK_STREAM, err);
+	if (rpc_fd < 0)
+		return error_wrap(err, rpc_fd, "reach the keeper");
+	fd_fd = unix_connect(dir_fd, "fd.sock", SOCK_SEQPACKET, err);
+	if (fd_fd < 0)
+		return error_wrap(err, fd_fd, "reach the keeper");
+	*ret_rpc_fd = TAKE_FD(rpc_fd);
+	*ret_fd_fd = TAKE_FD(fd_fd);
+	return 0;
+}
+
+void instance_last_words(int dir_fd, char *ret, size_t size)
+{
+	char words[INSTANCE_LAST_WORDS_MAX + 1];
+	_cleanup_fd_ int fd = -1;
+	ssize_t n;
+
+	ret[0] = '\0';
+	fd = openat(dir_fd, "end", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	n = read(fd, words, INSTANCE_LAST_WORDS_MAX);
+	if (n <= 0)
+		return;
+	words[n] = '\0';
+	words[strcspn(words, "\n")] = '\0';
+	if (!str_is_clean(words) || !str_is_utf8(words, strlen(words)))
+		return;
+	(void)str_copy(ret, size, words);
+}
