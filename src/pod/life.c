@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/life.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+
+#include "base/failpoint.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "image/image.h"
+#include "pod/make.h"
+#include "pod/publish.h"
+#include "pod/record.h"
+#include "pod/stop_signal.h"
+#include "pod/waiter.h"
+#include "store/store.h"
+
+/*
+ * Theory of operation. A handler records what is wanted (run, stop, remove) and returns; what the
+ * keepers tell moves a workload on. Three things happen at its end, in this order: every container
+ * has ended (waiters are told here), its instance or cell is taken down, its record and files are
+ * removed. The second begins by itself, the third when it is asked for. An object is freed only
+ * when no answer of a keeper or an instance that names it is outstanding.
+ */
+
+/* A signal may get lost together with a connection, or for want of memory. */
+#define WORKLOAD_KILL_AGAIN (5 * NSEC_PER_SEC)
+#define WORKLOAD_TAKE_DOWN_AGAIN (1 * NSEC_PER_SEC)
+
+static const enum workload_state edges[WORKLOAD_STATE_COUNT][WORKLOAD_EVENT_COUNT] = {
+	[WORKLOAD_STARTING] = { WORKLOAD_RUNNING, WORKLOAD_STOPPING, WORKLOAD_FAILED,
+				WORKLOAD_FAILED, WORKLOAD_STARTING },
+	[WORKLOAD_RUNNING] = { WORKLOAD_RUNNING, WORKLOAD_STOPPING, WORKLOAD_EXITED,
+			       WORKLOAD_FAILED, WORKLOAD_RUNNING },
+	[WORKLOAD_STOPPING] = { WORKLOAD_STOPPING, WORKLOAD_STOPPING, WORKLOAD_EXITED,
+				WORKLOAD_FAILED, WORKLOAD_STOPPING },
+	[WORKLOAD_EXITED] = { WORKLOAD_EXITED, WORKLOAD_EXITED, WORKLOAD_EXITED, WORKLOAD_EXITED,
+			      WORKLOAD_REMOVING },
+	[WORKLOAD_FAILED] = { WORKLOAD_FAILED, WORKLOAD_FAILED, WORKLOAD_FAILED, WORKLOAD_FAILED,
+			      WORKLOAD_REMOVING },
+	[WORKLOAD_REMOVING] = { WORKLOAD_REMOVING, WORKLOAD_REMOVING, WORKLOAD_REMOVING,
+				WORKLOAD_REMOVING, WORKLOAD_REMOVING },
+};
+
+/* ---- small things ---- */
+
+static void workload_ignore(void *userdata, const struct error *err)
+{
+	(void)userdata;
+	(void)err;
+}
+
+struct peer *workload_peer(const struct workload *w)
+{
+	return w->instance && !w->instance->ended ? w->instance->peer : NULL;
+}
+
+static void pod_container_save(struct pod_container *c)
+{
+	unsigned position = (unsigned)(c - c->workload->containers);
+	struct error err = ERROR_INIT;
+
+	if (record_put_container(c->workload->all->config.store, c, position, &err) < 0)
+		log_error("cannot record a container", LOG_STR("container", c->id), LOG_ERR(&err));
+}
+
+static void workload_enter(struct workload *w, enum workload_state state)
+{
+	struct error err = ERROR_INIT;
+
+	w->state = state;
+	if (state != WORKLOAD_STOPPING)
+		loop_timer_stop(&w->timer);
+	if (record_put_workload(w->all->config.store, w, &err) < 0)
+		log_error("cannot record a workload", LOG_STR("workload", w->path), LOG_ERR(&err));
+	publish_workload(w->all->config.events, w, workload_state_word(state));
+	/* What follows from it is done after the current callback; so are its waiters told. */
+	loop_defer_schedule(&w->defer);
+}
+
+void workload_event(struct workload *w, enum workload_event event)
+{
+	enum workload_state next = edges[w->state][event];
+
+	if (next != w->state)
+		workload_enter(w, next);
+}
+
+static void workload_reason(struct workload *w, const char *reason)
+{
+	if (!w->reason[0])
+		(void)str_copy(w->reason, sizeof(w->reason), reason);
+}
+
+/* ---- taking down ---- */
+
+void workload_taken_down(struct workload *w)
+{
+	w->taking_down = false;
+	w->taken_down = true;
+	loop_defer_schedule(&w->defer);
+}
+
+static void workload_on_instance_gone(void *userdata, struct instance *i, const struct error *err)
+{
+	struct workload *w = userdata;
+
+	(void)i;
+	if (!err) {
+		workload_taken_down(w);
+		return;
+	}
+	w->taking_down = false;
+	loop_timer_set(&w->timer, WORKLOAD_TAKE_DOWN_AGAIN);
+}
+
+static void workload_on_cell_gone(void *userdata, const struct error *err)
+{
+	struct workload *w = userdata;
+
+	/* An instance that is stopped takes its cells along without a word. */
+	if (err && w->instance && w->instance->state == INSTANCE_READY)
+		log_warn("cannot take a cell down", LOG_STR("workload", w->path), LOG_ERR(err));
+	workload_taken_down(w);
+}
+
+/* Ends what is left of it in a keeper. Safe to repeat. */
+static void workload_take_down(struct workload *w)
+{
+	struct peer *peer = workload_peer(w);
+
+	if (w->taken_down || w->taking_down)
+		return;
+	w->taking_down = true;
+	if (w->kind == WORKLOAD_POD && w->instance)
+		instance_stop(w->instance, workload_on_instance_gone, w);
+	else if (w->kind != WORKLOAD_POD && peer)
+		peer->ops->remove_cell(peer, name_last(w->path), workload_on_cell_gone, w);
+	else
+		workload_taken_down(w);
+}
+
+/* ---- ending ---- */
+
+static int stop_signal_of(const struct pod_container *c)
+{
+	return stop_signal_parse(c->image ? c->image->config.stop_signal : "");
+}
+
+static void pod_container_end(struct pod_container *c)
+{
+	const struct workload *w = c->workload;
+	struct peer *peer = workload_peer(w);
+
+	if (peer && !c->starting && !pod_container_has_ended(c))
+		peer->ops->signal(peer, c->id, w->killed ? SIGKILL : stop_signal_of(c), w->killed,
+				  workload_ignore, NULL);
+}
+
+void workload_ask_to_end(struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		pod_container_end(&w->containers[i]);
+}
+
+void workload_kill(struct workload *w)
+{
+	w->killed = true;
+	workload_ask_to_end(w);
+	loop_timer_set(&w->timer, WORKLOAD_KILL_AGAIN);
+}
+
+static void pod_container_lose(struct pod_container *c, const char *reason)
+{
+	bool ran = c->status.started_at != 0;
+
+	c->starting = false;
+	c->rootfs_fd = fd_close(c->rootfs_fd);
+	c->log_fd = fd_close(c->log_fd);
+	if (pod_container_has_ended(c))
+		return;
+	c->status.state = ran ? CONTAINER_EXITED : CONTAINER_FAILED;
+	c->status.exit_code = ran ? 128 + SIGKILL : 125;
+	c->status.signal = ran ? SIGKILL : 0;
+	c->status.finished_at = clock_real();
+	c->status.pid = 0;
+	(void)str_copy(c->status.reason, sizeof(c->status.reason), reason);
+	pod_container_save(c);
+	publish_container(c->workload->all->config.events, c);
+}
+
+void workload_lose(struct workload *w, const char *reason)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		pod_container_lose(&w->containers[i], reason);
+	w->n_starting = 0;
+	workload_reason(w, reason);
+	workload_event(w, WORKLOAD_BROKEN);
+}
+
+/* ---- starting ---- */
+
+void pod_container_update(struct pod_container *c, const struct container_status *status)
+{
+	enum container_state was = c->status.state;
+	int64_t pid;
+
+	if (pod_container_has_ended(c) || status->state < was)
+		return;
+	pid = c->status.pid;
+	c->status = *status;
+	/* The record keeps the pid that it had. */
+	if (!c->status.pid)
+		c->status.pid = pid;
+	c->host_pid = 0;
+	if (status->state == was)
+		return;
+	pod_container_save(c);
+	if (status->state != CONTAINER_DRAINING)
+		publish_container(c->workload->all->config.events, c);
+}
+
+static void workload_on_started(void *userdata, const struct container_view *view,
+				const struct error *err)
+{
+	struct pod_container *c = userdata;
+	struct workload *w = c->workload;
+	struct container_status failed = { .state = CONTAINER_FAILED, .exit_code = 125 };
+
+	assert(c->starting && w->n_starting > 0);
+	c->starting = false;
+	w->n_starting--;
+	c->seen = true;
+	if (view) {
+		pod_container_update(c, &view->status);
+	} else {
+		failed.finished_at = clock_real();
+		(void)str_copy(failed.reason, sizeof(failed.reason), error_text(err));
+		pod_container_update(c, &failed);
+	}
+	if (FAILPOINT("container.started") < 0)
+		log_warn("failpoint container.started", LOG_STR("container", c->id));
+	if (w->killed || w->state == WORKLOAD_STOPPING)
+		pod_container_end(c);
+	loop_defer_schedule(&w->defer);
+}
+
+static void workload_start_container(struct workload *w, struct pod_container *c)
+{
+	struct peer *peer = workload_peer(w);
+	struct cell_spec cell = {
+		.name = name_last(w->path),
+		.shares_instance = w->kind == WORKLOAD_POD,
+		.host_network = w->kind == WORKLOAD_CELL && str_eq(w->network, "host"),
+	};
+	struct container_spec spec = {
+		.name = c->name,
+		.kind = w->kind == WORKLOAD_EXECUTABLE ? CONTAINER_PROCESS : CONTAINER_IMAGE,
+		.argv = c->argv,
+		.env = c->env,
+		.cwd = c->cwd,
+		.user = c->user,
+		.stdin_open = c->stdin_open,
+	};
+
+	(void)str_copy(spec.id, sizeof(spec.id), c->id);
+	c->starting = true;
+	w->n_starting++;
+	peer->ops->start(peer, &cell, &spec, TAKE_FD(c->rootfs_fd), TAKE_FD(c->log_fd),
+			 workload_on_started, c);
+	strv_free(TAKE_PTR(c->argv));
+	strv_free(TAKE_PTR(c->env));
+}
+
+static void workload_start(struct workload *w)
+{
+	struct error err = ERROR_INIT;
+	int r = FAILPOINT("container.start");
+
+	if (r < 0)
+		(void)error_set(&err, r, "start the containers of %s", w->path);
+	else if (!workload_peer(w))
+		r = error_refuse(&err, ERROR_UNAVAILABLE, "the instance of %s is gone", w->path);
+	if (r < 0) {
+		workload_lose(w, error_text(&err));
+		return;
+	}
+	w->asked = true;
+	for (size_t i = 0; i < w->n_containers; i++)
+		workload_start_container(w, &w->containers[i]);
+}
+
+void workload_on_instance_ready(void *userdata, struct instance *i, const struct error *err)
+{
+	struct workload *w = userdata;
+
+	(void)i;
+	w->awaits_keeper = false;
+	if (!err)
+		w->start_due = true;
+	else if (!workload_has_ended(w))
+		workload_lose(w, error_text(err));
+	loop_defer_schedule(&w->defer);
+}
+
+/* ---- removing ---- */
+
+void workload_unregister(struct workload *w)
+{
+	loop_timer_done(&w->timer);
+	loop_defer_done(&w->defer);
+	if (map_get(&w->all->by_path, w->path) == w)
+		(void)map_remove(&w->all->by_path, w->path);
+	if (map_get(&w->all->by_id, w->id) == w)
+		(void)map_remove(&w->all->by_id, w->id);
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (map_get(&w->all->containers, w->containers[i].id) == &w->containers[i])
+			(void)map_remove(&w->all->containers, w->containers[i].id);
+	waiter_forget(w, NULL);
+	list_remove(&w->link);
+	workload_unmake(w);
+}
+
+static void workload_drop_rootfs(struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++) {
+		struct pod_container *c = &w->containers[i];
+
+		if (!c->has_rootfs)
+			continue;
+		image_rootfs_remove(w->all->config.images, c->image, c->id);
+		c->has_rootfs = false;
+		c->image = NULL;
+	}
+}
+
+/* The last step, when nothing of it lives in a keeper any more and nobody there names it. Frees w.
+ */
+static void workload_finish_removal(struct workload *w)
+{
+	struct workloads *all = w->all;
+	struct error err = ERROR_INIT;
+
+	if (!w->taken_down || w->n_starting > 0 || w->awaits_keeper)
+		return;
+	if (w->kind == WORKLOAD_POD && w->instance && w->instance->state == INSTANCE_FAILED)
+		instance_remove(w->instance);
+	w->instance = NULL;
+	workload_drop_rootfs(w);
+	if (rootfd_remove_tree(all->config.logs_fd, w->id) < 0)
+		log_warn("cannot remove the logs of a workload", LOG_STR("workload", w->path));
+	if (run_store_drop_workload(all->config.store, w->id, &err) < 0)
+		log_error("cannot drop a record", LOG_STR("workload", w->path), LOG_ERR(&err));
+	publish_workload(all->config.events, w, "removed");
+	waiter_tell_removed(w);
+	workload_unregister(w);
+}
+
+/* ---- what the loop makes true ---- */
+
+static bool workload_all_ended(const struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (!pod_container_has_ended(&w->containers[i]))
+			return false;
+	return true;
+}
+
+static const struct pod_container *workload_failed_container(const struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (w->containers[i].status.state == CONTAINER_FAILED)
+			return &w->containers[i];
+	return NULL;
+}
+
+static void workload_check_started(struct workload *w)
+{
+	const struct pod_container *failed = workload_failed_container(w);
+	char reason[WORKLOAD_REASON_MAX];
+
+	if (w->state != WORKLOAD_STARTING || !w->asked || w->n_starting > 0 || w->killed)
+		return;
+	if (!failed) {
+		workload_event(w, WORKLOAD_UP);
+		return;
+	}
+	(void)str_printf(reason, sizeof(reason), "container %s: %.400s", failed->name,
+			 failed->status.reason);
+	workload_reason(w, reason);
+	workload_kill(w);
+}
+
+static void workload_check_ended(struct workload *w)
+{
+	if (workload_has_ended(w) || w->n_starting > 0 || !w->asked || !workload_all_ended(w))
+		return;
+	workload_event(w, WORKLOAD_ENDED);
+}
+
+static void workload_on_defer(struct loop_defer *d)
+{
+	struct workload *w = container_of(d, struct workload, defer);
+
+	if (w->start_due && w->state == WORKLOAD_STARTING)
+		workload_start(w);
+	w->start_due = false;
+	workload_check_started(w);
+	workload_check_ended(w);
+	waiter_tell_due(w);
+	if (!workload_has_ended(w))
+		return;
+	if (w->auto_remove)
+		workload_event(w, WORKLOAD_REMOVE);
+	workload_take_down(w);
+	if (w->state == WORKLOAD_REMOVING)
+		workload_finish_removal(w);
+}
+
+static void workload_on_timer(struct loop_timer *t)
+{
+	struct workload *w = container_of(t, struct workload, timer);
+
+	if (workload_has_ended(w))
+		loop_defer_schedule(&w->defer);
+	else
+		workload_kill(w);
+}
+
+int workload_register(struct workloads *all, struct workload *w, struct error *err)
+{
+	int r;
+
+	w->all = all;
+	loop_timer_init(&w->timer, all->config.loop, workload_on_timer);
+	loop_defer_init(&w->defer, all->config.loop, workload_on_defer);
+	r = map_add(&all->by_path, w->path, w);
+	if (r == -EEXIST)
+		return error_refuse(err, ERROR_EXISTS, "the name %s is taken by a %s", w->path,
+				    workload_kind_word(w->kind));
+	if (r == 0)
+		r = map_add(&all->by_id, w->id, w);
+	for (size_t i = 0; i < w->n_containers && r == 0; i++)
+		r = map_add(&all->containers, w->containers[i].id, &w->containers[i]);
+	if (r < 0)
+		return error_set(err, r, "workload %s", w->path);
+	list_add_tail(&all->list, &w->link);
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_LIFE_H
+#define NACRE_POD_LIFE_H
+
+#include "base/map.h"
+#include "pod/model.h"
+
+/*
+ * How a workload goes from state to state; private to this area. Everything here only records and
+ * asks; what follows is done by the workload's `defer`.
+ */
+
+struct peer;
+
+struct workloads {
+	struct workloads_config config;
+	struct list list;
+	struct map by_path;
+	struct map by_id;
+	struct map containers; /* by id */
+};
+
+enum workload_event {
+	WORKLOAD_UP,     /* every container was started */
+	WORKLOAD_STOP,   /* somebody wants it to end */
+	WORKLOAD_ENDED,  /* every container has ended */
+	WORKLOAD_BROKEN, /* could not start, or its keeper is gone */
+	WORKLOAD_REMOVE,
+	WORKLOAD_EVENT_COUNT
+};
+
+/* Makes it known and arms its sources. ERROR_EXISTS: the path is taken. What was done of it where
+ * it fails is undone by workload_unregister(). */
+int workload_register(struct workloads *all, struct workload *w, struct error *err);
+/* Frees it; waiters are not told. */
+void workload_unregister(struct workload *w);
+
+/* Its keeper, NULL where there is none to ask. */
+struct peer *workload_peer(const struct workload *w);
+/* The only writer of the state. */
+void workload_event(struct workload *w, enum workload_event event);
+/* Tells every container that has not ended to do so: with the signal that its image wants, or, for
+ * good, with SIGKILL. One whose start is not answered yet is told then. */
+void workload_ask_to_end(struct workload *w);
+void workload_kill(struct workload *w);
+/* Whatever has not ended yet never will, or is not waited for: its keeper is gone, or was not
+ * asked. */
+void workload_lose(struct workload *w, const char *reason);
+/* What its keeper says of a container. */
+void pod_container_update(struct pod_container *c, const struct container_status *status);
+/* For instance_create(). */
+void workload_on_instance_ready(void *userdata, struct instance *i, const struct error *err);
+/* It is taken down because its keeper is gone. */
+void workload_taken_down(struct workload *w);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/make.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "image/image.h"
+#include "pod/etc.h"
+
+static void pod_container_done(struct pod_container *c)
+{
+	if (c->image && c->has_rootfs == false)
+		c->image->n_users--;
+	c->rootfs_fd = fd_close(c->rootfs_fd);
+	c->log_fd = fd_close(c->log_fd);
+	strv_free(c->argv);
+	strv_free(c->env);
+	free(c->image_name);
+	free(c->image_id);
+	free(c->cwd);
+	free(c->user);
+	free(c->command);
+}
+
+void workload_unmake(struct workload *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < w->n_containers; i++)
+		pod_container_done(&w->containers[i]);
+	free(w->containers);
+	free(w);
+}
+
+static void workload_unmakep(struct workload **w)
+{
+	workload_unmake(*w);
+}
+
+struct workload *workload_alloc(size_t n_containers)
+{
+	struct workload *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->containers = calloc(n_containers, sizeof(*w->containers));
+	if (!w->containers && n_containers > 0) {
+		free(w);
+		return NULL;
+	}
+	w->n_containers = n_containers;
+	list_init(&w->link);
+	list_init(&w->waiters);
+	for (size_t i = 0; i < n_containers; i++) {
+		w->containers[i].workload = w;
+		w->containers[i].rootfs_fd = -1;
+		w->containers[i].log_fd = -1;
+	}
+	return w;
+}
+
+static int make_append(char ***to, char *const *words)
+{
+	int r = 0;
+
+	for (size_t i = 0; words && words[i] && r == 0; i++)
+		r = strv_add(to, words[i]);
+	return r;
+}
+
+/* Command and arguments: what the client gives takes the place of what the image says. */
+static int make_argv(struct pod_container *c, const struct pod_container_spec *spec)
+{
+	const struct image_config *config = c->image ? &c->image->config : NULL;
+	bool own_command = strv_len(spec->command) > 0;
+	bool own_args = strv_len(spec->args) > 0;
+	int r;
+
+	r = make_append(&c->argv, own_command ? spec->command : config ? config->entrypoint : NULL);
+	if (r == 0)
+		r = make_append(&c->argv, own_args      ? spec->args
+					  : own_command ? NULL
+					  : config      ? config->cmd
+							: NULL);
+	return r;
+}
+
+static int make_env(struct pod_container *c, const struct pod_container_spec *spec)
+{
+	char *const *env = c->image ? c->image->config.env : NULL;
+	int r = 0;
+
+	for (size_t i = 0; env && env[i] && r == 0; i++)
+		r = strv_env_put(&c->env, env[i]);
+	for (size_t i = 0; spec->env && spec->env[i] && r == 0; i++)
+		r = strv_env_put(&c->env, spec->env[i]);
+	return r;
+}
+
+static char *make_command_text(char *const *argv)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+
+	for (size_t i = 0; argv && argv[i] && b.len < 1024; i++)
+		if (buf_addf(&b, "%s%s", i ? " " : "", argv[i]) < 0)
+			return NULL;
+	return buf_take_str(&b);
+}
+
+static const char *make_first(const char *own, const char *image)
+{
+	return !str_empty(own) ? own : image ? image : "";
+}
+
+static int pod_container_fill(struct pod_container *c, const struct pod_container_spec *spec,
+			      const char *field, struct error *err)
+{
+	const struct image_config *config = c->image ? &c->image->config : NULL;
+	int r;
+
+	r = id_new(c->id);
+	if (r < 0)
+		return error_set(err, r, "draw an id");
+	(void)str_copy(c->name, sizeof(c->name), spec->name);
+	c->stdin_open = spec->stdin_open;
+	c->image_name = strdup(spec->image ? spec->image : "");
+	c->image_id = strdup(c->image ? c->image->id : "");
+	c->cwd = strdup(make_first(spec->working_dir, config ? config->working_dir : NULL));
+	c->user = strdup(make_first(spec->user, config ? config->user : NULL));
+	r = make_argv(c, spec);
+	if (r == 0)
+		r = make_env(c, spec);
+	c->command = make_command_text(c->argv);
+	if (r < 0 || !c->image_name || !c->image_id || !c->cwd || !c->user || !c->command)
+		return error_set(err, -ENOMEM, "container %s", spec->name);
+	if (strv_len(c->argv) == 0)
+		return error_refuse(err, ERROR_INVALID,
+				    "%scommand: required, since the image %s names no program",
+				    field, spec->image);
+	return 0;
+}
+
+static int make_container(struct workload *w, size_t n, const struct workload_spec *spec,
+			  struct image_store *images, struct error *err)
+{
+	const struct pod_container_spec *s = &spec->containers[n];
+	struct pod_container *c = &w->containers[n];
+	char field[32];
+
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(spec->containers[i].name, s->name))
+			return error_refuse(err, ERROR_INVALID,
+					    "containers[%zu].name: %s is taken by containers[%zu]",
+					    n, s->name, i);
+	if (s->image) {
+		c->image = image_store_find(images, s->image, err);
+		if (!c->image)
+			return error_wrap(err, -ENOENT, "containers[%zu].image", n);
+		c->image->n_users++;
+	}
+	(void)str_printf(field, sizeof(field), s->image ? "containers[%zu]." : "executable.", n);
+	return pod_container_fill(c, s, field, err);
+}
+
+/* "busybox-3f2a" for an image, "pod-3f2a" otherwise: what the workload is, and something to tell it
+ * apart. */
+static void make_name(const struct workload_spec *spec, const char *id,
+		      char ret[NAME_LABEL_MAX + 1])
+{
+	const char *image = spec->containers[0].image;
+	char stem[32];
+	size_t n = 0;
+
+	if (image && !str_has_prefix(image, "sha256:")) {
+		image = strrchr(image, '/') ? strrchr(image, '/') + 1 : image;
+		while (n < sizeof(stem) - 1 && image[n] &&
+		       strchr("abcdefghijklmnopqrstuvwxyz0123456789", image[n])) {
+			stem[n] = image[n];
+			n++;
+		}
+	}
+	stem[n] = '\0';
+	(void)str_printf(ret, NAME_LABEL_MAX + 1, "%s-%.8s",
+			 n ? stem : workload_kind_word(spec->kind), id);
+}
+
+int workload_make(const struct workload_spec *spec, struct image_store *images,
+		  struct workload **ret, struct error *err)
+{
+	_cleanup_(workload_unmakep) struct workload *w = NULL;
+	const char *above = spec->parent ? spec->parent->path : "";
+	char name[NAME_LABEL_MAX + 1];
+	int r;
+
+	if (spec->n_containers == 0)
+		return error_refuse(err, ERROR_INVALID, "containers: required");
+	if (spec->n_containers > WORKLOAD_CONTAINERS_MAX)
+		return error_refuse(err, ERROR_INVALID,
+				    "containers: %zu are more than the limit of %d",
+				    spec->n_containers, WORKLOAD_CONTAINERS_MAX);
+	w = workload_alloc(spec->n_containers);
+	if (!w)
+		return error_set(err, -ENOMEM, "workload");
+	r = id_new(w->id);
+	if (r < 0)
+		return error_set(err, r, "draw an id");
+	if (str_empty(spec->name))
+		make_name(spec, w->id, name);
+	else
+		(void)str_copy(name, sizeof(name), spec->name);
+	if (name_depth(above) + 1 > NAME_DEPTH_MAX ||
+	    str_printf(w->path, sizeof(w->path), "%s%s%s", above, *above ? "/" : "", name) < 0)
+		return error_refuse(err, ERROR_INVALID,
+				    "meta.name: %s/%s would be deeper than %d names", above, name,
+				    NAME_DEPTH_MAX);
+	w->kind = spec->kind;
+	w->network = spec->network;
+	w->auto_remove = spec->auto_remove;
+	w->instance = spec->kind == WORKLOAD_POD ? NULL : spec->parent;
+	w->created_at = clock_real();
+
+	for (size_t n = 0; n < spec->n_containers; n++) {
+		r = make_container(w, n, spec, images, err);
+		if (r < 0)
+			return r;
+	}
+	*ret = TAKE_PTR(w);
+	return 0;
+}
+
+/* The log file and the root file system of each container: made while its keeper comes up. */
+int workload_prepare(struct workload *w, struct image_store *images, int logs_fd, struct error *err)
+{
+	_cleanup_fd_ int dir_fd = -1;
+	int r;
+
+	if (sysio_mkdirat(logs_fd, w->id, 0700) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "make the log directory of %s", w->path);
+	dir_fd = sysio_openat(logs_fd, w->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir_fd < 0)
+		return error_set(err, -errno, "open the log directory of %s", w->path);
+
+	for (size_t i = 0; i < w->n_containers; i++) {
+		struct pod_container *c = &w->containers[i];
+		char name[NAME_LABEL_MAX + 8];
+
+		(void)str_printf(name, sizeof(name), "%s.log", c->name);
+		c->log_fd = sysio_openat(
+			dir_fd, name,
+			O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+		if (c->log_fd < 0)
+			return error_set(err, -errno, "make the log of %s/%s", w->path, c->name);
+		if (!c->image)
+			continue;
+		r = image_rootfs_make(images, c->image, c->id, err);
+		if (r < 0)
+			return r;
+		c->rootfs_fd = r;
+		c->has_rootfs = true;
+		c->image->n_users--; /* the root file system holds it now */
+		r = etc_fill(c->rootfs_fd, name_last(w->path), err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

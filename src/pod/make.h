@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_MAKE_H
+#define NACRE_POD_MAKE_H
+
+#include "pod/model.h"
+
+/*
+ * From what a client asked for to a workload: checks, looks the images up, and says what each
+ * container will execute (OCI image specification, "Conversion to OCI Runtime Configuration").
+ */
+
+struct image_store;
+
+struct pod_container_spec {
+	const char *name;
+	const char *image; /* reference; NULL for an executable */
+	char *const *command;
+	char *const *args;
+	char *const *env;
+	const char *working_dir;
+	const char *user;
+	bool stdin_open;
+};
+
+struct workload_spec {
+	enum workload_kind kind;
+	const char *name;
+	struct instance *parent; /* NULL: the node */
+	const char *network;     /* "pod", "none", "own", "host" */
+	bool auto_remove;
+	const struct pod_container_spec *containers;
+	size_t n_containers;
+};
+
+/* A workload that nobody knows yet, its images held. ERROR_INVALID names the field
+ * ("containers[1].image"). */
+int workload_make(const struct workload_spec *spec, struct image_store *images,
+		  struct workload **ret, struct error *err);
+/* The log file and the root file system of each container; what was made stays in w. */
+int workload_prepare(struct workload *w, struct image_store *images, int logs_fd,
+		     struct error *err);
+/* An empty one, to be filled from a record. NULL without memory. */
+struct workload *workload_alloc(size_t n_containers);
+/* Frees its memory and closes descriptors; leaves lists and maps to whoever added it to them. */
+void workload_unmake(struct workload *w);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/model.h"
+
+#include <assert.h>
+
+#include "base/str.h"
+#include "instance/pids.h"
+
+static const char *const workload_states[] = {
+	[WORKLOAD_STARTING] = "starting", [WORKLOAD_RUNNING] = "running",
+	[WORKLOAD_STOPPING] = "stopping", [WORKLOAD_EXITED] = "exited",
+	[WORKLOAD_FAILED] = "failed",     [WORKLOAD_REMOVING] = "removing",
+};
+static_assert(ARRAY_SIZE(workload_states) == WORKLOAD_STATE_COUNT, "one word for each state");
+
+static const char *const workload_kinds[] = {
+	[WORKLOAD_POD] = "pod",
+	[WORKLOAD_CELL] = "cell",
+	[WORKLOAD_EXECUTABLE] = "executable",
+};
+static_assert(ARRAY_SIZE(workload_kinds) == WORKLOAD_KIND_COUNT, "one word for each kind");
+
+/* A container that drains runs for its users: its output is not complete yet. */
+static const char *const container_states[] = {
+	[CONTAINER_STARTING] = "starting", [CONTAINER_RUNNING] = "running",
+	[CONTAINER_DRAINING] = "running",  [CONTAINER_EXITED] = "exited",
+	[CONTAINER_FAILED] = "failed",
+};
+static_assert(ARRAY_SIZE(container_states) == CONTAINER_STATE_COUNT, "one word for each state");
+
+const char *workload_state_word(enum workload_state state)
+{
+	return workload_states[state];
+}
+
+const char *workload_kind_word(enum workload_kind kind)
+{
+	return workload_kinds[kind];
+}
+
+const char *pod_container_state_word(const struct pod_container *c)
+{
+	return container_states[c->status.state];
+}
+
+int workload_exit_code(const struct workload *w)
+{
+	/* One that could not be started is why the others were stopped. */
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (w->containers[i].status.state == CONTAINER_FAILED)
+			return w->containers[i].status.exit_code;
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (w->containers[i].status.exit_code != 0)
+			return w->containers[i].status.exit_code;
+	return 0;
+}
+
+struct pod_container *workload_container(struct workload *w, const char *name, struct error *err)
+{
+	if (str_empty(name) && w->n_containers == 1)
+		return &w->containers[0];
+	if (str_empty(name)) {
+		(void)error_refuse(err, ERROR_INVALID, "container: required, %s has %zu of them",
+				   w->path, w->n_containers);
+		return NULL;
+	}
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (str_eq(w->containers[i].name, name))
+			return &w->containers[i];
+	(void)error_refuse(err, ERROR_NOT_FOUND, "container: %s has no container %s", w->path,
+			   name);
+	return NULL;
+}
+
+pid_t pod_container_pid(struct pod_container *c)
+{
+	struct workload *w = c->workload;
+
+	if (c->status.state != CONTAINER_RUNNING || !w->instance)
+		return 0;
+	if (!c->host_pid)
+		c->host_pid = instance_container_pid(w->instance, name_last(w->path), c->name,
+						     (pid_t)c->status.pid,
+						     w->kind != WORKLOAD_EXECUTABLE);
+	return c->host_pid;
+}

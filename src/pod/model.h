@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_MODEL_H
+#define NACRE_POD_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "base/parse.h"
+#include "cell/spec.h"
+#include "instance/instance.h"
+#include "loop/loop.h"
+
+/*
+ * What a user runs: a pod (containers in an instance spawned for them), a cell (containers in an
+ * instance that is there, or on the node) or an executable (one plain process of the node). Its
+ * containers live in a keeper, which goes on while the daemon is away; what is here is the node's
+ * record of them.
+ *
+ * STARTING  recorded; its instance, root file systems and processes are being made.
+ * RUNNING   every container was started, at least one still runs.
+ * STOPPING  told to stop; some containers have not ended yet.
+ * EXITED    every container has ended. Its instance or cell is taken down in the background.
+ * FAILED    it did not start, or its keeper ended: `reason`. Taken down likewise.
+ * REMOVING  being removed; freed at the end of that.
+ */
+enum workload_state {
+	WORKLOAD_STARTING,
+	WORKLOAD_RUNNING,
+	WORKLOAD_STOPPING,
+	WORKLOAD_EXITED,
+	WORKLOAD_FAILED,
+	WORKLOAD_REMOVING,
+	WORKLOAD_STATE_COUNT
+};
+
+enum workload_kind { WORKLOAD_POD, WORKLOAD_CELL, WORKLOAD_EXECUTABLE, WORKLOAD_KIND_COUNT };
+
+#define WORKLOAD_CONTAINERS_MAX 64
+#define WORKLOADS_MAX 4096
+#define WORKLOAD_REASON_MAX 512
+
+struct workloads;
+struct image;
+struct image_store;
+struct run_store;
+struct events;
+
+struct workloads_config {
+	struct loop *loop;
+	struct instances *instances;
+	struct image_store *images;
+	struct run_store *store;
+	struct events *events;
+	int logs_fd; /* directory of log files: ID/NAME.log */
+};
+
+/* A container as the node knows it. */
+struct pod_container {
+	struct workload *workload;
+	char id[ID_SIZE];
+	char name[NAME_LABEL_MAX + 1];
+	char *image_name; /* as the user said it; "" for an executable */
+	char *image_id;
+	struct image *image; /* held, or NULL */
+	char **argv;         /* until it was started */
+	char **env;
+	char *cwd;
+	char *user;
+	char *command; /* for people */
+	bool stdin_open;
+	struct container_status status;
+	pid_t host_pid; /* as the daemon sees it, once asked for */
+	bool has_rootfs;
+	bool seen;             /* its keeper has spoken of it in this life of the daemon */
+	bool starting;         /* its keeper was asked to start it and has not answered */
+	int rootfs_fd, log_fd; /* until they were handed to the keeper */
+};
+
+struct workload {
+	struct list link; /* in order of creation */
+	struct workloads *all;
+	char id[ID_SIZE];
+	char path[NAME_PATH_MAX + 1];
+	enum workload_kind kind;
+	enum workload_state state;
+	char reason[WORKLOAD_REASON_MAX];
+	const char *network; /* a word of the API */
+	bool auto_remove;
+	uint64_t created_at;
+	struct instance *instance; /* NULL once it is gone */
+	struct pod_container *containers;
+	size_t n_containers;
+
+	/* Private to this area. */
+	size_t n_starting;  /* containers that are `starting` */
+	bool start_due;     /* to be started when the loop turns */
+	bool asked;         /* the keeper was asked to start its containers */
+	bool killed;        /* whatever has not ended is killed */
+	bool awaits_keeper; /* instance_create() has not called back */
+	bool taken_down;    /* nothing of it lives in a keeper any more */
+	bool taking_down;
+	bool adopted;
+	struct loop_timer timer;
+	struct loop_defer defer;
+	struct list waiters;
+};
+
+static inline bool workload_has_ended(const struct workload *w)
+{
+	return w->state >= WORKLOAD_EXITED;
+}
+
+static inline bool pod_container_has_ended(const struct pod_container *c)
+{
+	return c->status.state >= CONTAINER_EXITED;
+}
+
+const char *workload_state_word(enum workload_state state);
+const char *workload_kind_word(enum workload_kind kind);
+const char *pod_container_state_word(const struct pod_container *c);
+/* The exit code of its first container that could not be started, or else of the first that did not
+ * end with 0. */
+int workload_exit_code(const struct workload *w);
+
+/* By name; "" is the only one. NULL with err. */
+struct pod_container *workload_container(struct workload *w, const char *name, struct error *err);
+/* The pid of its first process as the daemon sees it; 0 where none runs. */
+pid_t pod_container_pid(struct pod_container *c);
+
+/* err NULL for success. w is NULL where it was removed meanwhile. */
+typedef void (*workload_fn)(void *userdata, struct workload *w, const struct error *err);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "pod/make.h"
+#include "store/store.h"
+
+int record_put_workload(struct run_store *s, const struct workload *w, struct error *err)
+{
+	struct run_workload r = {
+		.id = w->id,
+		.path = w->path,
+		.kind = workload_kind_word(w->kind),
+		.instance = w->instance ? w->instance->id : "",
+		.state = (int)w->state,
+		.state_word = workload_state_word(w->state),
+		.network = w->network,
+		.auto_remove = w->auto_remove,
+		.reason = w->reason,
+		.created_at = w->created_at,
+	};
+
+	return run_store_put_workload(s, &r, err);
+}
+
+int record_put_container(struct run_store *s, const struct pod_container *c, unsigned position,
+			 struct error *err)
+{
+	struct run_container r = {
+		.id = c->id,
+		.workload = c->workload->id,
+		.position = position,
+		.name = c->name,
+		.image = c->image_id,
+		.image_name = c->image_name,
+		.command = c->command,
+		.user = c->user,
+		.stdin_open = c->stdin_open,
+		.state = (int)c->status.state,
+		.state_word = pod_container_state_word(c),
+		.pid = c->status.pid,
+		.exit_code = c->status.exit_code,
+		.signal = c->status.signal,
+		.reason = c->status.reason,
+		.started_at = c->status.started_at,
+		.finished_at = c->status.finished_at,
+	};
+
+	return run_store_put_container(s, &r, err);
+}
+
+int record_put_all(struct run_store *s, const struct workload *w, struct error *err)
+{
+	int r;
+
+	r = run_store_begin(s, err);
+	if (r < 0)
+		return r;
+	r = record_put_workload(s, w, err);
+	for (unsigned i = 0; i < w->n_containers && r == 0; i++)
+		r = record_put_container(s, &w->containers[i], i, err);
+	if (r < 0) {
+		(void)run_store_commit(s, NULL);
+		(void)run_store_drop_workload(s, w->id, NULL);
+		return r;
+	}
+	return run_store_commit(s, err);
+}
+
+/* ---- reading ---- */
+
+struct record_walk {
+	struct run_store *store;
+	struct workload *w;
+	size_t n;
+	int (*fn)(void *userdata, struct workload *w, const char *instance_id);
+	void *userdata;
+	struct error *err;
+};
+
+/* The words of the API live for ever; those of a record do not. */
+static const char *record_network(const char *word)
+{
+	static const char *const words[] = { "pod", "none", "own", "host" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (str_eq(words[i], word))
+			return words[i];
+	return "own";
+}
+
+static enum workload_kind record_kind(const char *word)
+{
+	for (int k = 0; k < WORKLOAD_KIND_COUNT; k++)
+		if (str_eq(workload_kind_word((enum workload_kind)k), word))
+			return (enum workload_kind)k;
+	return WORKLOAD_POD;
+}
+
+static int record_count(void *data, const struct run_container *r)
+{
+	struct record_walk *walk = data;
+
+	(void)r;
+	walk->n++;
+	return 0;
+}
+
+static int record_fill(void *data, const struct run_container *r)
+{
+	struct record_walk *walk = data;
+	struct pod_container *c;
+
+	if (r->state < 0 || r->state >= CONTAINER_STATE_COUNT || walk->n >= walk->w->n_containers)
+		return error_set(walk->err, -EBADMSG, "the record of container %s", r->id);
+	c = &walk->w->containers[walk->n++];
+	(void)str_copy(c->id, sizeof(c->id), r->id);
+	(void)str_copy(c->name, sizeof(c->name), r->name);
+	c->image_name = strdup(r->image_name);
+	c->image_id = strdup(r->image);
+	c->command = strdup(r->command);
+	c->user = strdup(r->user);
+	c->stdin_open = r->stdin_open;
+	c->status = (struct container_status){
+		.state = (enum container_state)r->state,
+		.pid = r->pid,
+		.exit_code = r->exit_code,
+		.signal = r->signal,
+		.started_at = r->started_at,
+		.finished_at = r->finished_at,
+	};
+	(void)str_copy(c->status.reason, sizeof(c->status.reason), r->reason);
+	if (!c->image_name || !c->image_id || !c->command || !c->user)
+		return error_set(walk->err, -ENOMEM, "container %s", r->id);
+	return 0;
+}
+
+static int record_read(void *data, const struct run_workload *r)
+{
+	struct record_walk *walk = data;
+	struct workload *w;
+	int ret;
+
+	if (r->state < 0 || r->state >= WORKLOAD_STATE_COUNT)
+		return error_set(walk->err, -EBADMSG, "the record of workload %s", r->id);
+	walk->n = 0;
+	ret = run_store_each_container(walk->store, r->id, record_count, walk, walk->err);
+	if (ret < 0)
+		return ret;
+	w = workload_alloc(walk->n);
+	if (!w)
+		return error_set(walk->err, -ENOMEM, "workload %s", r->id);
+	(void)str_copy(w->id, sizeof(w->id), r->id);
+	(void)str_copy(w->path, sizeof(w->path), r->path);
+	(void)str_copy(w->reason, sizeof(w->reason), r->reason);
+	w->kind = record_kind(r->kind);
+	w->network = record_network(r->network);
+	w->state = (enum workload_state)r->state;
+	w->auto_remove = r->auto_remove;
+	w->created_at = r->created_at;
+	walk->w = w;
+	walk->n = 0;
+	ret = run_store_each_container(walk->store, r->id, record_fill, walk, walk->err);
+	if (ret < 0) {
+		workload_unmake(w);
+		return ret;
+	}
+	return walk->fn(walk->userdata, w, r->instance);
+}
+
+int record_each(struct run_store *s,
+		int (*fn)(void *userdata, struct workload *w, const char *instance_id),
+		void *userdata, struct error *err)
+{
+	struct record_walk walk = { .store = s, .fn = fn, .userdata = userdata, .err = err };
+
+	return run_store_each_workload(s, record_read, &walk, err);
+}

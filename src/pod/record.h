@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_RECORD_H
+#define NACRE_POD_RECORD_H
+
+#include "pod/model.h"
+
+/*
+ * Workloads as rows of the run database.
+ */
+
+struct run_store;
+
+int record_put_workload(struct run_store *s, const struct workload *w, struct error *err);
+int record_put_container(struct run_store *s, const struct pod_container *c, unsigned position,
+			 struct error *err);
+/* The workload and all its containers in one transaction. */
+int record_put_all(struct run_store *s, const struct workload *w, struct error *err);
+
+/* Calls fn with each recorded workload, its containers filled in; fn owns it. instance_id: where it
+ * lived. */
+int record_each(struct run_store *s,
+		int (*fn)(void *userdata, struct workload *w, const char *instance_id),
+		void *userdata, struct error *err);
+
+#endif

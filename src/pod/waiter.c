@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/waiter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct waiter {
+	struct list link;
+	enum waiter_kind kind;
+	struct pod_container *container;
+	workload_fn done;
+	void *userdata;
+};
+
+int waiter_add(struct workload *w, enum waiter_kind kind, struct pod_container *container,
+	       workload_fn done, void *userdata)
+{
+	struct waiter *waiter;
+
+	if (!done)
+		return 0;
+	waiter = calloc(1, sizeof(*waiter));
+	if (!waiter)
+		return -ENOMEM;
+	list_init(&waiter->link);
+	waiter->kind = kind;
+	waiter->container = container;
+	waiter->done = done;
+	waiter->userdata = userdata;
+	list_add_tail(&w->waiters, &waiter->link);
+	return 0;
+}
+
+static bool waiter_is_due(const struct workload *w, const struct waiter *waiter)
+{
+	switch (waiter->kind) {
+	case WAITER_STARTED:
+		return w->state != WORKLOAD_STARTING && w->state != WORKLOAD_STOPPING;
+	case WAITER_ENDED:
+		return waiter->container ? pod_container_has_ended(waiter->container)
+					 : workload_has_ended(w);
+	case WAITER_REMOVED:
+		return false;
+	}
+	return false;
+}
+
+static struct waiter *waiter_first_due(const struct workload *w)
+{
+	struct waiter *waiter;
+
+	list_for_each (waiter, &w->waiters, struct waiter, link)
+		if (waiter_is_due(w, waiter))
+			return waiter;
+	return NULL;
+}
+
+/* From the front each time: a waiter that is told may take others back. */
+void waiter_tell_due(struct workload *w)
+{
+	struct waiter *waiter;
+
+	for (;;) {
+		waiter = waiter_first_due(w);
+		if (!waiter)
+			return;
+		list_remove(&waiter->link);
+		waiter->done(waiter->userdata, w, NULL);
+		free(waiter);
+	}
+}
+
+/* One that is told may take others back, or add some. */
+static void waiter_tell_all(struct workload *w, struct workload *told, const struct error *err)
+{
+	for (;;) {
+		struct waiter *waiter = list_first(&w->waiters, struct waiter, link);
+
+		if (!waiter)
+			return;
+		list_remove(&waiter->link);
+		waiter->done(waiter->userdata, told, err);
+		free(waiter);
+	}
+}
+
+void waiter_tell_removed(struct workload *w)
+{
+	waiter_tell_all(w, NULL, NULL);
+}
+
+void waiter_tell_end(struct workload *w)
+{
+	struct error err = ERROR_INIT;
+
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "the daemon ends");
+	waiter_tell_all(w, w, &err);
+}
+
+void waiter_forget(struct workload *w, const void *userdata)
+{
+	struct waiter *waiter;
+
+	list_for_each (waiter, &w->waiters, struct waiter, link) {
+		if (userdata && waiter->userdata != userdata)
+			continue;
+		list_remove(&waiter->link);
+		free(waiter);
+	}
+}

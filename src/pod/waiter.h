@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_WAITER_H
+#define NACRE_POD_WAITER_H
+
+#include "pod/model.h"
+
+/*
+ * Who waits for what of a workload. A waiter is told once, and never from within waiter_add().
+ */
+enum waiter_kind {
+	WAITER_STARTED, /* it runs, or never will */
+	WAITER_ENDED,   /* it, or the one container, has ended */
+	WAITER_REMOVED, /* nothing of it is left */
+};
+
+/* 0 or -ENOMEM. done NULL: nobody waits. */
+int waiter_add(struct workload *w, enum waiter_kind kind, struct pod_container *container,
+	       workload_fn done, void *userdata);
+/* Tells those whose time has come. */
+void waiter_tell_due(struct workload *w);
+/* Tells all of them: nothing of it is left but its memory, which is freed behind this. */
+void waiter_tell_removed(struct workload *w);
+/* Tells all of them that the daemon ends. */
+void waiter_tell_end(struct workload *w);
+/* Takes the waiters of this userdata back; NULL: all. */
+void waiter_forget(struct workload *w, const void *userdata);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/workload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "pod/life.h"
+#include "pod/publish.h"
+#include "pod/record.h"
+#include "pod/waiter.h"
+
+/* ---- running ---- */
+
+static int workload_check_parent(struct workloads *all, const struct workload_spec *spec,
+				 struct error *err)
+{
+	const struct instance *in =
+		spec->parent ? spec->parent : instances_find(all->config.instances, "");
+
+	if (all->by_id.n >= WORKLOADS_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED,
+				    "this node has %d workloads already, its limit", WORKLOADS_MAX);
+	if (!in || in->state != INSTANCE_READY)
+		return error_refuse(err, in && in->path[0] ? ERROR_PRECONDITION : ERROR_UNAVAILABLE,
+				    "the instance %s is %s",
+				    in && in->path[0] ? in->path : "of the node",
+				    in ? instance_state_word(in->state) : "gone");
+	return 0;
+}
+
+/* The name must not be that of an instance, nor that of the cell that the pod around it has. */
+static int workload_check_name(const struct workload *w, const struct instance *parent,
+			       struct error *err)
+{
+	if (instances_find(w->all->config.instances, w->path))
+		return error_refuse(err, ERROR_EXISTS, "the name %s is taken by an instance",
+				    w->path);
+	if (w->kind != WORKLOAD_POD && parent && parent->owner[0] &&
+	    str_eq(name_last(w->path), name_last(parent->path)))
+		return error_refuse(err, ERROR_EXISTS, "the name %s is taken by the pod %s itself",
+				    w->path, parent->path);
+	return 0;
+}
+
+/* Its keeper: the instance that is there, or one that is made for it. */
+static int workload_find_keeper(struct workload *w, const struct workload_spec *spec,
+				struct error *err)
+{
+	struct instances *instances = w->all->config.instances;
+	int r;
+
+	if (w->kind != WORKLOAD_POD) {
+		w->start_due = true;
+		return 0;
+	}
+	r = instance_create(instances, spec->parent, name_last(w->path), w->id,
+			    str_eq(w->network, "host"), workload_on_instance_ready, w, &w->instance,
+			    err);
+	w->awaits_keeper = r == 0;
+	return r;
+}
+
+static int workload_begin(struct workload *w, const struct workload_spec *spec, workload_fn done,
+			  void *userdata, struct error *err)
+{
+	int r;
+
+	r = workload_check_name(w, spec->parent, err);
+	if (r < 0)
+		return r;
+	r = waiter_add(w, WAITER_STARTED, NULL, done, userdata);
+	if (r < 0)
+		return error_set(err, r, "workload %s", w->path);
+	r = FAILPOINT("workload.create");
+	if (r < 0)
+		return error_set(err, r, "record workload %s", w->path);
+	return record_put_all(w->all->config.store, w, err);
+}
+
+int workload_run(struct workloads *all, const struct workload_spec *spec, workload_fn done,
+		 void *userdata, struct workload **ret, struct error *err)
+{
+	struct error own = ERROR_INIT;
+	struct workload *w = NULL;
+	int r;
+
+	r = workload_check_parent(all, spec, err);
+	if (r < 0)
+		return r;
+	r = workload_make(spec, all->config.images, &w, err);
+	if (r < 0)
+		return r;
+	if (w->kind != WORKLOAD_POD && !w->instance)
+		w->instance = instances_find(all->config.instances, "");
+	r = workload_register(all, w, err);
+	if (r == 0)
+		r = workload_begin(w, spec, done, userdata, err);
+	if (r < 0) {
+		workload_unregister(w);
+		return r;
+	}
+	publish_workload(all->config.events, w, workload_state_word(w->state));
+
+	/* From here on it exists; a failure is its state. */
+	r = workload_find_keeper(w, spec, &own);
+	if (r == 0)
+		r = workload_prepare(w, all->config.images, all->config.logs_fd, &own);
+	if (r == 0)
+		r = record_put_workload(all->config.store, w, &own);
+	if (r < 0)
+		workload_lose(w, error_text(&own));
+	loop_defer_schedule(&w->defer);
+	*ret = w;
+	return 0;
+}
+
+/* ---- ending ---- */
+
+static void workload_no_memory(struct workload *w, const char *what, workload_fn done,
+			       void *userdata)
+{
+	struct error err = ERROR_INIT;
+
+	(void)error_set(&err, -ENOMEM, "%s %s", what, w->path);
+	done(userdata, w, &err);
+}
+
+void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *userdata)
+{
+	if (waiter_add(w, WAITER_ENDED, NULL, done, userdata) < 0) {
+		workload_no_memory(w, "stop", done, userdata);
+		return;
+	}
+	if (FAILPOINT("workload.stop") < 0)
+		log_warn("failpoint workload.stop", LOG_STR("workload", w->path));
+	loop_defer_schedule(&w->defer);
+	if (workload_has_ended(w))
+		return;
+	workload_event(w, WORKLOAD_STOP);
+	if (!w->asked) {
+		workload_lose(w, "it was stopped while it started");
+	} else if (grace == 0) {
+		workload_kill(w);
+	} else if (!w->killed) {
+		workload_ask_to_end(w);
+		loop_timer_set(&w->timer, grace);
+	}
+}
+
+void workload_wait(struct workload *w, struct pod_container *container, workload_fn done,
+		   void *userdata)
+{
+	if (waiter_add(w, WAITER_ENDED, container, done, userdata) < 0)
+		workload_no_memory(w, "wait for", done, userdata);
+	else
+		loop_defer_schedule(&w->defer);
+}
+
+void workload_forget_waiter(struct workload *w, void *userdata)
+{
+	waiter_forget(w, userdata);
+}
+
+int workload_remove(struct workload *w, bool force, workload_fn done, void *userdata,
+		    struct error *err)
+{
+	int r;
+
+	if (!workload_has_ended(w) && !force)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%s is %s: stop it first, or remove it with force", w->path,
+				    workload_state_word(w->state));
+	r = FAILPOINT("workload.remove");
+	if (r < 0)
+		return error_set(err, r, "remove %s", w->path);
+	r = waiter_add(w, WAITER_REMOVED, NULL, done, userdata);
+	if (r < 0)
+		return error_set(err, r, "remove %s", w->path);
+	w->auto_remove = true;
+	if (workload_has_ended(w))
+		loop_defer_schedule(&w->defer);
+	else
+		workload_stop(w, 0, NULL, NULL);
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+const struct list *workloads_list(const struct workloads *all)
+{
+	return &all->list;
+}
+
+struct workload *workloads_find(struct workloads *all, const char *target)
+{
+	struct workload *w = map_get(&all->by_path, target);
+
+	return w ? w : map_get(&all->by_id, target);
+}
+
+int workloads_new(struct workloads **ret, const struct workloads_config *config)
+{
+	struct workloads *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	all->config = *config;
+	list_init(&all->list);
+	*ret = all;
+	return 0;
+}
+
+struct workloads *workloads_free(struct workloads *all)
+{
+	struct workload *w;
+
+	if (!all)
+		return NULL;
+	list_for_each (w, &all->list, struct workload, link)
+		waiter_tell_end(w);
+	list_for_each (w, &all->list, struct workload, link) {
+		/* What it holds of images lives on with its containers. */
+		for (size_t i = 0; i < w->n_containers; i++)
+			w->containers[i].image = NULL;
+		instances_forget_waiter(all->config.instances, w);
+		workload_unregister(w);
+	}
+	map_done(&all->by_path);
+	map_done(&all->by_id);
+	map_done(&all->containers);
+	free(all);
+	return NULL;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_WORKLOAD_H
+#define NACRE_POD_WORKLOAD_H
+
+#include "pod/make.h"
+#include "pod/model.h"
+
+/*
+ * The life of workloads: everything that changes one goes through here.
+ */
+
+int workloads_new(struct workloads **ret, const struct workloads_config *config);
+/* What runs goes on. Who still waits is told with an error. Before instances_free(). */
+struct workloads *workloads_free(struct workloads *all);
+const struct list *workloads_list(const struct workloads *all);
+/* By id or path; NULL where there is none. */
+struct workload *workloads_find(struct workloads *all, const char *target);
+/*
+ * Runs it. done: every container runs, or one has failed to (w is FAILED, its containers say why),
+ * or the instance could not be made (FAILED as well). ERROR_EXISTS, ERROR_INVALID (naming the
+ * field), ERROR_NOT_FOUND (an image), ERROR_PRECONDITION (the parent is not ready): nothing was
+ * made.
+ */
+int workload_run(struct workloads *all, const struct workload_spec *spec, workload_fn done,
+		 void *userdata, struct workload **ret, struct error *err);
+
+/* Asks to end, kills after `grace`; done when every container has ended. Here and below, done is
+ * only called at once (with err) where there is no memory to wait. */
+void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *userdata);
+
+/* done when it has ended (container NULL), or that container has. */
+void workload_wait(struct workload *w, struct pod_container *container, workload_fn done,
+		   void *userdata);
+/* Takes waiters of this userdata back. */
+void workload_forget_waiter(struct workload *w, void *userdata);
+
+/* done when every trace in keepers and the store is gone (w is NULL then). ERROR_PRECONDITION while
+ * it runs, unless force. */
+int workload_remove(struct workload *w, bool force, workload_fn done, void *userdata,
+		    struct error *err);
+
+#endif
