@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/convert.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/parse.h"
+#include "base/str.h"
+
+#define SIGNAL_MAX 64
+#define EXEC_TIMEOUT_MAX_MS (UINT64_MAX / NSEC_PER_MSEC - 1)
+
+char *convert_str(const char *s)
+{
+	return (char *)(uintptr_t)(s ? s : "");
+}
+
+void convert_status(Nacre__Instance__V1__ContainerStatus *to, const struct container_view *view)
+{
+	nacre__instance__v1__container_status__init(to);
+	to->id = convert_str(view->id);
+	to->cell = convert_str(view->cell);
+	to->name = convert_str(view->name);
+	to->state = (uint32_t)view->status.state;
+	to->pid = view->status.pid;
+	to->exit_code = view->status.exit_code;
+	to->signal = view->status.signal;
+	to->started_at = view->status.started_at;
+	to->finished_at = view->status.finished_at;
+	to->reason = convert_str(view->status.reason);
+}
+
+int convert_view(struct container_view *to, const Nacre__Instance__V1__ContainerStatus *from)
+{
+	if (!from || from->state >= CONTAINER_STATE_COUNT)
+		return -EPROTO;
+	*to = (struct container_view){
+		.id = from->id,
+		.cell = from->cell,
+		.name = from->name,
+		.status = {
+			.state = (enum container_state)from->state,
+			.pid = from->pid,
+			.exit_code = from->exit_code,
+			.signal = from->signal,
+			.started_at = from->started_at,
+			.finished_at = from->finished_at,
+		},
+	};
+	(void)str_copy(to->status.reason, sizeof(to->status.reason), from->reason);
+	return 0;
+}
+
+void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct cell_spec *cell,
+			   const struct container_spec *spec)
+{
+	nacre__instance__v1__start_request__init(to);
+	to->cell = convert_str(cell->name);
+	to->shares_instance = cell->shares_instance;
+	to->host_network = cell->host_network;
+	to->id = convert_str(spec->id);
+	to->name = convert_str(spec->name);
+	to->kind = (uint32_t)spec->kind;
+	to->n_argv = strv_len(spec->argv);
+	to->argv = (char **)(uintptr_t)spec->argv;
+	to->n_env = strv_len(spec->env);
+	to->env = (char **)(uintptr_t)spec->env;
+	to->cwd = convert_str(spec->cwd);
+	to->user = convert_str(spec->user);
+	to->stdin_open = spec->stdin_open;
+	to->rootfs_token = spec->rootfs_token;
+	to->log_token = spec->log_token;
+}
+
+static int convert_list(char *const **to, char **from, size_t n, struct arena *arena,
+			struct error *err)
+{
+	char **list = arena_zalloc(arena, n + 1, sizeof(*list));
+
+	if (!list)
+		return error_set(err, -ENOMEM, "take the request up");
+	for (size_t i = 0; i < n; i++)
+		list[i] = from[i];
+	*to = list;
+	return 0;
+}
+
+static bool id_is_valid(const char *id)
+{
+	return strlen(id) == ID_LEN && strspn(id, "0123456789abcdef") == ID_LEN;
+}
+
+static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, struct error *err)
+{
+	if (!name_is_label(from->cell))
+		return error_refuse(err, ERROR_INVALID, "cell: not a name of an object");
+	if (!name_is_label(from->name))
+		return error_refuse(err, ERROR_INVALID, "name: not a name of an object");
+	if (!id_is_valid(from->id))
+		return error_refuse(err, ERROR_INVALID, "id: not %d hexadecimal digits", ID_LEN);
+	if (from->kind != CONTAINER_IMAGE && from->kind != CONTAINER_PROCESS)
+		return error_refuse(err, ERROR_INVALID, "kind: %u is none that this keeper knows",
+				    from->kind);
+	if (!from->n_argv || str_empty(from->argv[0]))
+		return error_refuse(err, ERROR_INVALID, "argv: empty");
+	if (!str_empty(from->cwd) && from->cwd[0] != '/')
+		return error_refuse(err, ERROR_INVALID, "cwd: not an absolute path");
+	if (from->kind == CONTAINER_IMAGE && !from->rootfs_token)
+		return error_refuse(err, ERROR_INVALID, "rootfs_token: an image needs one");
+	if (from->kind == CONTAINER_PROCESS && from->rootfs_token)
+		return error_refuse(err, ERROR_INVALID, "rootfs_token: a plain process has none");
+	return 0;
+}
+
+int convert_start(struct cell_spec *cell, struct container_spec *spec,
+		  const Nacre__Instance__V1__StartRequest *from, struct arena *arena,
+		  struct error *err)
+{
+	int r;
+
+	r = convert_start_check(from, err);
+	if (r < 0)
+		return r;
+	*cell = (struct cell_spec){
+		.name = from->cell,
+		.shares_instance = from->shares_instance,
+		.host_network = from->host_network,
+	};
+	*spec = (struct container_spec){
+		.name = from->name,
+		.kind = (enum container_kind)from->kind,
+		.cwd = from->cwd,
+		.user = from->user,
+		.stdin_open = from->stdin_open,
+		.rootfs_token = from->rootfs_token,
+		.log_token = from->log_token,
+	};
+	(void)str_copy(spec->id, sizeof(spec->id), from->id);
+	r = convert_list(&spec->argv, from->argv, from->n_argv, arena, err);
+	if (r < 0)
+		return r;
+	return convert_list(&spec->env, from->env, from->n_env, arena, err);
+}
+
+int convert_exec(struct keeper_exec_spec *to, const Nacre__Instance__V1__ExecRequest *from,
+		 struct arena *arena, struct error *err)
+{
+	int r;
+
+	if (!from->n_argv || str_empty(from->argv[0]))
+		return error_refuse(err, ERROR_INVALID, "argv: empty");
+	if (from->timeout_ms > EXEC_TIMEOUT_MAX_MS)
+		return error_refuse(err, ERROR_INVALID, "timeout_ms: too large");
+	*to = (struct keeper_exec_spec){
+		.id = from->id,
+		.cwd = from->cwd,
+		.user = from->user,
+		.timeout = from->timeout_ms ? from->timeout_ms * NSEC_PER_MSEC : NSEC_NEVER,
+	};
+	r = convert_list(&to->argv, from->argv, from->n_argv, arena, err);
+	if (r < 0)
+		return r;
+	return convert_list(&to->env, from->env, from->n_env, arena, err);
+}
+
+int convert_signal(const Nacre__Instance__V1__SignalRequest *from, int *ret, struct error *err)
+{
+	if (from->signal < 1 || from->signal > SIGNAL_MAX)
+		return error_refuse(err, ERROR_INVALID, "signal: %u is none", from->signal);
+	if (from->all && from->signal != SIGKILL)
+		return error_refuse(err, ERROR_INVALID, "all: only for signal %d", SIGKILL);
+	*ret = (int)from->signal;
+	return 0;
+}

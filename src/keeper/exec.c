@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/exec.h"
+
+#include <errno.h>
+
+#include "base/arena.h"
+#include "cell/keeper.h"
+#include "keeper/convert.h"
+#include "rpc/server.h"
+
+/* Lives in the arena of its call. */
+struct exec {
+	struct rpc_call *call;
+	struct keeper_exec *program; /* NULL once it has ended */
+	bool failed;                 /* a message could not be sent */
+};
+
+static void exec_on_writable(struct rpc_call *call, void *data)
+{
+	struct exec *x = data;
+
+	if (x->program)
+		keeper_exec_pause(x->program, false);
+}
+
+static void exec_send(struct exec *x, const Nacre__Instance__V1__ExecResponse *message)
+{
+	if (x->failed)
+		return;
+	if (rpc_call_send(x->call, &message->base) < 0) {
+		x->failed = true;
+		return;
+	}
+	if (x->program && !rpc_call_writable(x->call)) {
+		keeper_exec_pause(x->program, true);
+		rpc_call_on_writable(x->call, exec_on_writable, x);
+	}
+}
+
+static void exec_on_output(void *userdata, int stream, const void *data, size_t len)
+{
+	Nacre__Instance__V1__ExecResponse message;
+	ProtobufCBinaryData bytes = { .len = len, .data = (uint8_t *)(uintptr_t)data };
+
+	nacre__instance__v1__exec_response__init(&message);
+	if (stream == 1)
+		message.stdout = bytes;
+	else
+		message.stderr = bytes;
+	exec_send(userdata, &message);
+}
+
+/* Ends the call; x is gone afterwards. */
+static void exec_end(struct exec *x)
+{
+	struct error err = ERROR_INIT;
+
+	rpc_call_on_cancel(x->call, NULL, NULL);
+	rpc_call_on_writable(x->call, NULL, NULL);
+	if (x->failed) {
+		(void)error_set(&err, -ENOMEM, "pass the output of a program on");
+		rpc_call_fail(x->call, &err);
+		return;
+	}
+	rpc_call_finish(x->call);
+}
+
+static void exec_on_exit(void *userdata, int exit_code, int sig, const char *reason)
+{
+	Nacre__Instance__V1__ExecResponse message;
+	Nacre__Instance__V1__ExecExit end;
+	struct exec *x = userdata;
+
+	nacre__instance__v1__exec_response__init(&message);
+	nacre__instance__v1__exec_exit__init(&end);
+	x->program = NULL;
+	end.exit_code = exit_code;
+	end.signal = sig;
+	end.reason = convert_str(reason);
+	message.exit = &end;
+	exec_send(x, &message);
+	exec_end(x);
+}
+
+static const struct keeper_exec_ops exec_ops = {
+	.on_output = exec_on_output,
+	.on_exit = exec_on_exit,
+};
+
+static void exec_on_cancel(struct rpc_call *call, void *data)
+{
+	struct error err = ERROR_INIT;
+	struct exec *x = data;
+
+	if (x->program)
+		keeper_exec_cancel(x->program);
+	x->program = NULL;
+	rpc_call_on_writable(call, NULL, NULL);
+	(void)error_refuse(&err, ERROR_CANCELLED, "the program was killed: nobody waits for it");
+	rpc_call_fail(call, &err);
+}
+
+static int exec_begin(struct keeper *k, struct rpc_call *call,
+		      const Nacre__Instance__V1__ExecRequest *request, struct error *err)
+{
+	struct keeper_exec_spec spec;
+	struct exec *x;
+	int r;
+
+	r = convert_exec(&spec, request, rpc_call_arena(call), err);
+	if (r < 0)
+		return r;
+	x = arena_zalloc(rpc_call_arena(call), 1, sizeof(*x));
+	if (!x)
+		return error_set(err, -ENOMEM, "take the request up");
+	x->call = call;
+	r = keeper_exec(k, &spec, &exec_ops, x, &x->program, err);
+	if (r < 0)
+		return r;
+	rpc_call_on_cancel(call, exec_on_cancel, x);
+	return 0;
+}
+
+void exec_handle(struct keeper *k, struct rpc_call *call,
+		 const Nacre__Instance__V1__ExecRequest *request)
+{
+	struct error err = ERROR_INIT;
+
+	if (exec_begin(k, call, request, &err) < 0)
+		rpc_call_fail(call, &err);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_KEEPER_EXEC_H
+#define NACRE_KEEPER_EXEC_H
+
+#include "api/instance.pb-c.h"
+
+/* The call Exec: a program in a container, its output as a stream of messages that goes no faster
+ * than they are taken, and its end as the last. A call that is cancelled kills the program. */
+
+struct keeper;
+struct rpc_call;
+
+void exec_handle(struct keeper *k, struct rpc_call *call,
+		 const Nacre__Instance__V1__ExecRequest *request);
+
+#endif

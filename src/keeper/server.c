@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/children.h"
+#include "keeper/convert.h"
+#include "keeper/exec.h"
+#include "keeper/tokens.h"
+#include "keeper/watch.h"
+#include "loop/loop.h"
+#include "rpc/server.h"
+
+/*
+ * Theory of operation. A handler checks and converts, tells the keeper or the children, and leaves
+ * its call as the userdata of the completion, which answers. Calls with a target never come here:
+ * rpc passes them on to the connection that keeper_server_route() names. Descriptors come over a
+ * second socket, always before the message that names them, so both the handlers that take tokens
+ * and the routing first take in what waits there.
+ */
+
+#define SERVER_DRAIN_GRACE (1 * NSEC_PER_SEC)
+
+struct keeper_server {
+	struct keeper_server_config config;
+	struct keeper *keeper;
+	struct rpc_server *rpc;
+	struct tokens tokens;
+	struct children children;
+	struct watchers watchers;
+	bool shutting;
+	unsigned n_to_end; /* the keeper and the children, while shutting down */
+};
+
+/* ---- what happens on its own ---- */
+
+static void server_on_container(void *userdata, const struct container_view *view, bool removed)
+{
+	Nacre__Instance__V1__WatchResponse change;
+	Nacre__Instance__V1__ContainerStatus status;
+	struct keeper_server *s = userdata;
+
+	nacre__instance__v1__watch_response__init(&change);
+	/* Who asked for the removal knows of it. */
+	if (removed)
+		return;
+	convert_status(&status, view);
+	change.container = &status;
+	watchers_tell(&s->watchers, &change);
+}
+
+static void server_on_child_end(void *userdata, const char *name, const char *reason)
+{
+	Nacre__Instance__V1__WatchResponse change;
+	Nacre__Instance__V1__ChildStatus status;
+	struct keeper_server *s = userdata;
+
+	nacre__instance__v1__watch_response__init(&change);
+	nacre__instance__v1__child_status__init(&status);
+	status.name = convert_str(name);
+	status.reason = convert_str(reason);
+	change.child = &status;
+	watchers_tell(&s->watchers, &change);
+}
+
+static bool server_is_other_child(void *userdata, pid_t pid)
+{
+	struct keeper_server *s = userdata;
+
+	return children_own(&s->children, pid);
+}
+
+static void server_on_packet(void *userdata, const struct fdchan_packet *packet)
+{
+	struct keeper_server *s = userdata;
+
+	children_forward(&s->children, packet);
+}
+
+static int server_route(void *userdata, const char *target, struct rpc_client **ret_client,
+			const char **ret_rest, struct error *err)
+{
+	struct keeper_server *s = userdata;
+
+	tokens_drain(&s->tokens);
+	return children_route(&s->children, target, ret_client, ret_rest, err);
+}
+
+/* ---- answers ---- */
+
+/* The completion of a call whose answer is empty, with its type as the last word. */
+static void server_reply_empty(struct rpc_call *call, const ProtobufCMessageDescriptor *type)
+{
+	ProtobufCMessage empty = PROTOBUF_C_MESSAGE_INIT(type);
+
+	rpc_call_reply(call, &empty);
+}
+
+static int server_check_open(const struct keeper_server *s, struct error *err)
+{
+	if (s->shutting)
+		return error_refuse(err, ERROR_UNAVAILABLE, "this instance is shutting down");
+	return 0;
+}
+
+/* ---- the connection ---- */
+
+static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	static const char *const features[] = { "exec", "stdin", "spawn" };
+	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
+	Nacre__Instance__V1__HelloResponse response;
+	struct keeper_server *s = userdata;
+	struct error err = ERROR_INIT;
+
+	nacre__instance__v1__hello_response__init(&response);
+	/* What an earlier parent has left in the channel is found to be over now. */
+	tokens_drain(&s->tokens);
+	if (request->protocol != KEEPER_PROTOCOL) {
+		(void)error_refuse(
+			&err, ERROR_PRECONDITION,
+			"protocol: %u is not spoken by this keeper (version %s, protocol %u)",
+			request->protocol, NACRE_VERSION, KEEPER_PROTOCOL);
+		rpc_call_fail(call, &err);
+		return;
+	}
+	if (request->path[0] && !name_is_path(request->path)) {
+		(void)error_refuse(&err, ERROR_INVALID, "path: \"%.80s\" is not a path of names",
+				   request->path);
+		rpc_call_fail(call, &err);
+		return;
+	}
+	if (request->path[0] && s->config.on_named)
+		s->config.on_named(s->config.userdata, request->path);
+	response.protocol = KEEPER_PROTOCOL;
+	response.version = convert_str(NACRE_VERSION);
+	response.n_features = ARRAY_SIZE(features);
+	response.features = (char **)(uintptr_t)features;
+	response.pid = getpid();
+	rpc_call_reply(call, &response.base);
+}
+
+/* A snapshot may end early, where its watcher could not be told and is gone. */
+struct server_snapshot {
+	struct watchers *watchers;
+	struct watcher *to;
+	size_t n_watchers;
+};
+
+static void snapshot_tell(struct server_snapshot *snapshot,
+			  const Nacre__Instance__V1__WatchResponse *change)
+{
+	if (snapshot->watchers->n == snapshot->n_watchers)
+		watcher_tell(snapshot->to, change);
+}
+
+static void snapshot_container(void *userdata, const struct container_view *view)
+{
+	Nacre__Instance__V1__WatchResponse change;
+	Nacre__Instance__V1__ContainerStatus status;
+
+	nacre__instance__v1__watch_response__init(&change);
+	convert_status(&status, view);
+	change.container = &status;
+	snapshot_tell(userdata, &change);
+}
+
+static void snapshot_child(void *userdata, const char *name, int64_t pid, const char *reason)
+{
+	Nacre__Instance__V1__WatchResponse change;
+	Nacre__Instance__V1__ChildStatus status;
+
+	nacre__instance__v1__watch_response__init(&change);
+	nacre__instance__v1__child_status__init(&status);
+	status.name = convert_str(name);
+	status.alive = reason == NULL;
+	status.reason = convert_str(reason);
+	status.pid = pid;
+	change.child = &status;
+	snapshot_tell(userdata, &change);
+}
+
+static void server_watch(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	Nacre__Instance__V1__WatchResponse synced;
+	struct keeper_server *s = userdata;
+	struct server_snapshot snapshot = { .watchers = &s->watchers };
+
+	nacre__instance__v1__watch_response__init(&synced);
+	snapshot.to = watchers_add(&s->watchers, call);
+	if (!snapshot.to)
+		return;
+	snapshot.n_watchers = s->watchers.n;
+	keeper_each(s->keeper, snapshot_container, &snapshot);
+	children_each(&s->children, snapshot_child, &snapshot);
+	synced.synced = true;
+	snapshot_tell(&snapshot, &synced);
+}
+
+/* ---- containers ---- */
+
+static void server_started(void *userdata, const struct container_view *view)
+{
+	Nacre__Instance__V1__StartResponse response;
+	Nacre__Instance__V1__ContainerStatus status;
+
+	nacre__instance__v1__start_response__init(&response);
+	convert_status(&status, view);
+	response.container = &status;
+	rpc_call_reply(userdata, &response.base);
+}
+
+static int server_take_token(struct keeper_server *s, const char *field, uint64_t token,
+			     struct error *err)
+{
+	int fd;
+
+	if (!token)
+		return -1;
+	fd = tokens_take(&s->tokens, token);
+	if (fd < 0)
+		return error_refuse(err, ERROR_INVALID, "%s: no descriptor came for it", field);
+	return fd;
+}
+
+static int server_begin_start(struct keeper_server *s, struct rpc_call *call,
+			      const Nacre__Instance__V1__StartRequest *request, struct error *err)
+{
+	_cleanup_fd_ int rootfs_fd = -1, log_fd = -1;
+	struct container_spec spec;
+	struct cell_spec cell;
+	int r;
+
+	/* Taken first, so that those of a request that is refused are closed. */
+	rootfs_fd = server_take_token(s, "rootfs_token", request->rootfs_token, err);
+	log_fd = server_take_token(s, "log_token", request->log_token, err);
+	if (rootfs_fd < -1 || log_fd < -1)
+		return rootfs_fd < -1 ? rootfs_fd : log_fd;
+	r = server_check_open(s, err);
+	if (r < 0)
+		return r;
+	r = convert_start(&cell, &spec, request, rpc_call_arena(call), err);
+	if (r < 0)
+		return r;
+	return keeper_start(s->keeper, &cell, &spec, TAKE_FD(rootfs_fd), TAKE_FD(log_fd),
+			    server_started, call, err);
+}
+
+static void server_start(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	struct error err = ERROR_INIT;
+
+	if (server_begin_start(userdata, call, (const void *)message, &err) < 0)
+		rpc_call_fail(call, &err);
+}
+
+static void server_signal(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	const Nacre__Instance__V1__SignalRequest *request = (const void *)message;
+	struct keeper_server *s = userdata;
+	struct error err = ERROR_INIT;
+	int sig, r;
+
+	r = convert_signal(request, &sig, &err);
+	if (r == 0)
+		r = keeper_signal(s->keeper, request->id, sig, request->all, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+	else
+		server_reply_empty(call, &nacre__instance__v1__signal_response__descriptor);
+}
+
+static void server_remove(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	const Nacre__Instance__V1__RemoveRequest *request = (const void *)message;
+	struct keeper_server *s = userdata;
+	struct error err = ERROR_INIT;
+
+	if (keeper_remove(s->keeper, request->id, &err) < 0)
+		rpc_call_fail(call, &err);
+	else
+		server_reply_empty(call, &nacre__instance__v1__remove_response__descriptor);
+}
+
+static void server_cell_removed(void *userdata)
+{
+	server_reply_empty(userdata, &nacre__instance__v1__remove_cell_response__descriptor);
+}
+
+static void server_remove_cell(struct rpc_call *call, const ProtobufCMessage *message,
+			       void *userdata)
+{
+	const Nacre__Instance__V1__RemoveCellRequest *request = (const void *)message;
+	struct keeper_server *s = userdata;
+
+	keeper_remove_cell(s->keeper, request->cell, server_cell_removed, call);
+}
+
+static void server_exec(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	exec_handle(s->keeper, call, (const void *)message);
+}
+
+static void server_stdin_written(void *userdata, const struct error *err)
+{
+	if (err)
+		rpc_call_fail(userdata, err);
+	else
+		server_reply_empty(userdata,
+				   &nacre__instance__v1__write_stdin_response__descriptor);
+}
+
+static void server_write_stdin(struct rpc_call *call, const ProtobufCMessage *message,
+			       void *userdata)
+{
+	const Nacre__Instance__V1__WriteStdinRequest *request = (const void *)message;
+	struct keeper_server *s = userdata;
+	struct error err = ERROR_INIT;
+
+	if (keeper_write_stdin(s->keeper, request->id, request->data.data, request->data.len,
+			       request->close, server_stdin_written, call, &err) < 0)
+		rpc_call_fail(call, &err);
+}
+
+/* ---- nested instances ---- */
+
+static void server_spawned(void *userdata, int64_t pid, const struct error *err)
+{
+	Nacre__Instance__V1__SpawnResponse response;
+
+	nacre__instance__v1__spawn_response__init(&response);
+	if (err) {
+		rpc_call_fail(userdata, err);
+		return;
+	}
+	response.pid = pid;
+	rpc_call_reply(userdata, &response.base);
+}
+
+static void server_spawn(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	const Nacre__Instance__V1__SpawnRequest *request = (const void *)message;
+	struct keeper_server *s = userdata;
+	struct error err = ERROR_INIT;
+	int r;
+
+	r = server_check_open(s, &err);
+	if (r == 0)
+		r = children_spawn(&s->children, request->name, request->host_network,
+				   server_spawned, call, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}
+
+static void server_ended(void *userdata)
+{
+	server_reply_empty(userdata, &nacre__instance__v1__end_response__descriptor);
+}
+
+static void server_end(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	const Nacre__Instance__V1__EndRequest *request = (const void *)message;
+	struct keeper_server *s = userdata;
+	struct error err = ERROR_INIT;
+	int r;
+
+	r = children_end(&s->children, request->name, server_ended, call);
+	if (r < 0) {
+		(void)error_set(&err, r, "end instance %s", request->name);
+		rpc_call_fail(call, &err);
+	}
+}
+
+/* ---- the end of all ---- */
+
+static void server_drained(void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	s->config.on_shut(s->config.userdata);
+}
+
+static void server_one_ended(void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	if (--s->n_to_end)
+		return;
+	watchers_finish(&s->watchers);
+	rpc_server_drain(s->rpc, SERVER_DRAIN_GRACE, server_drained, s);
+}
+
+void keeper_server_shutdown(struct keeper_server *s)
+{
+	if (s->shutting)
+		return;
+	s->shutting = true;
+	s->n_to_end = 2;
+	children_shutdown(&s->children, server_one_ended);
+	keeper_shutdown(s->keeper, server_one_ended, s);
+}
+
+static void server_shutdown(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	server_reply_empty(call, &nacre__instance__v1__shutdown_response__descriptor);
+	keeper_server_shutdown(userdata);
+}
+
+/* ---- the service ---- */
+
+#define METHOD(n, lower, streaming, fn)                                                            \
+	{                                                                                          \
+		.name = (n), .input = &nacre__instance__v1__##lower##_request__descriptor,         \
+		.output = &nacre__instance__v1__##lower##_response__descriptor,                    \
+		.server_streaming = (streaming), .handle = (fn),                                   \
+	}
+
+static const struct rpc_method server_methods[] = {
+	METHOD("Hello", hello, false, server_hello),
+	METHOD("Watch", watch, true, server_watch),
+	METHOD("Start", start, false, server_start),
+	METHOD("Signal", signal, false, server_signal),
+	METHOD("Remove", remove, false, server_remove),
+	METHOD("RemoveCell", remove_cell, false, server_remove_cell),
+	METHOD("Exec", exec, true, server_exec),
+	METHOD("WriteStdin", write_stdin, false, server_write_stdin),
+	METHOD("Spawn", spawn, false, server_spawn),
+	METHOD("End", end, false, server_end),
+	METHOD("Shutdown", shutdown, false, server_shutdown),
+};
+
+static const struct rpc_service server_service = {
+	.name = "nacre.instance.v1.InstanceService",
+	.methods = server_methods,
+	.n_methods = ARRAY_SIZE(server_methods),
+};
+
+static int server_new_rpc(struct keeper_server *s, int rpc_listen_fd)
+{
+	_cleanup_fd_ int fd = rpc_listen_fd;
+	int r;
+
+	r = rpc_server_new(&s->rpc, &(struct rpc_server_config){
+					    .loop = s->config.loop,
+					    .route = server_route,
+					    .userdata = s,
+				    });
+	if (r < 0)
+		return r;
+	r = rpc_server_add(s->rpc, &server_service, s);
+	if (r < 0)
+		return r;
+	return rpc_server_listen(s->rpc, TAKE_FD(fd));
+}
+
+static void keeper_server_freep(struct keeper_server **s)
+{
+	*s = keeper_server_free(*s);
+}
+
+int keeper_server_new(struct keeper_server **ret, const struct keeper_server_config *config,
+		      struct error *err)
+{
+	_cleanup_fd_ int rpc_fd = config->rpc_listen_fd, channel_fd = config->channel_listen_fd;
+	_cleanup_(keeper_server_freep) struct keeper_server *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return error_set(err, -ENOMEM, "make the keeper");
+	s->config = *config;
+	watchers_init(&s->watchers);
+	children_init(&s->children, &(struct children_config){
+					    .child = {
+						    .loop = config->loop,
+						    .run_fd = config->run_fd,
+						    .cgroup_fd = config->keeper.cgroup_fd,
+						    .exe_fd = config->exe_fd,
+						    .path = config->path,
+					    },
+					    .on_end = server_on_child_end,
+					    .userdata = s,
+				    });
+	tokens_init(&s->tokens, config->loop, TAKE_FD(channel_fd), server_on_packet, s);
+	s->config.keeper.loop = config->loop;
+	s->config.keeper.on_container = server_on_container;
+	s->config.keeper.is_other_child = server_is_other_child;
+	s->config.keeper.userdata = s;
+	r = keeper_new(&s->keeper, &s->config.keeper);
+	if (r < 0)
+		return error_set(err, r, "make the keeper");
+	r = server_new_rpc(s, TAKE_FD(rpc_fd));
+	if (r < 0)
+		return error_set(err, r, "serve the keeper's socket");
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+struct keeper_server *keeper_server_free(struct keeper_server *s)
+{
+	if (!s)
+		return NULL;
+	/* The calls go first: completions of what is still under way would answer them. */
+	if (s->keeper)
+		s->keeper = keeper_free(s->keeper);
+	children_done(&s->children);
+	if (s->rpc)
+		s->rpc = rpc_server_free(s->rpc);
+	tokens_done(&s->tokens);
+	free(s);
+	return NULL;
+}
+
+struct keeper *keeper_server_keeper(struct keeper_server *s)
+{
+	return s->keeper;
+}

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Server and client in one loop, over real sockets, above a keeper that does what the test says:
+ * this file defines the functions of cell/keeper.h.
+ */
+
+#include "keeper/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/instance.pb-c.h"
+#include "base/fd.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "instance/spawn.h"
+#include "io/unix.h"
+#include "keeper/client.h"
+#include "keeper/convert.h"
+#include "keeper/watch.h"
+#include "loop/loop.h"
+#include "rpc/client.h"
+#include "unit.h"
+
+/* ---- the keeper ---- */
+
+struct keeper {
+	struct keeper_config config;
+};
+
+struct keeper_exec {
+	const struct keeper_exec_ops *ops;
+	void *userdata;
+	bool paused, cancelled;
+};
+
+static struct keeper k;
+static struct keeper_exec x;
+static bool exists;
+static struct container_view view = { .id = "0000000000000001",
+				      .cell = "cell",
+				      .name = "main",
+				      .status = { .state = CONTAINER_RUNNING, .pid = 5 } };
+static struct {
+	int rootfs_fd, log_fd, sig;
+	char argv1[16];
+	keeper_started_fn done;
+	void *userdata;
+} asked;
+
+int keeper_new(struct keeper **ret, const struct keeper_config *config)
+{
+	k.config = *config;
+	*ret = &k;
+	return 0;
+}
+
+struct keeper *keeper_free(struct keeper *keeper)
+{
+	return NULL;
+}
+
+int keeper_start(struct keeper *keeper, const struct cell_spec *cell,
+		 const struct container_spec *spec, int rootfs_fd, int log_fd,
+		 keeper_started_fn done, void *userdata, struct error *err)
+{
+	asked.rootfs_fd = rootfs_fd;
+	asked.log_fd = log_fd;
+	asked.done = done;
+	asked.userdata = userdata;
+	(void)str_copy(asked.argv1, sizeof(asked.argv1), spec->argv[1] ? spec->argv[1] : "");
+	return 0;
+}
+
+int keeper_signal(struct keeper *keeper, const char *id, int sig, bool all, struct error *err)
+{
+	if (!str_eq(id, view.id))
+		return error_refuse(err, ERROR_NOT_FOUND, "no container %s", id);
+	asked.sig = sig;
+	return 0;
+}
+
+int keeper_remove(struct keeper *keeper, const char *id, struct error *err)
+{
+	return error_refuse(err, ERROR_PRECONDITION, "container %s runs", id);
+}
+
+void keeper_remove_cell(struct keeper *keeper, const char *cell, void (*done)(void *userdata),
+			void *userdata)
+{
+	done(userdata);
+}
+
+void keeper_each(struct keeper *keeper,
+		 void (*fn)(void *userdata, const struct container_view *view), void *userdata)
+{
+	if (exists)
+		fn(userdata, &view);
+}
+
+void keeper_shutdown(struct keeper *keeper, void (*done)(void *userdata), void *userdata)
+{
+	done(userdata);
+}
+
+void keeper_reap_orphans(struct keeper *keeper)
+{
+}
+
+int keeper_exec(struct keeper *keeper, const struct keeper_exec_spec *spec,
+		const struct keeper_exec_ops *ops, void *userdata, struct keeper_exec **ret,
+		struct error *err)
+{
+	x = (struct keeper_exec){ .ops = ops, .userdata = userdata };
+	*ret = &x;
+	return 0;
+}
+
+void keeper_exec_pause(struct keeper_exec *exec, bool paused)
+{
+	exec->paused = paused;
+}
+
+void keeper_exec_cancel(struct keeper_exec *exec)
+{
+	exec->cancelled = true;
+}
+
+int keeper_write_stdin(struct keeper *keeper, const char *id, const void *data, size_t len,
+		       bool close, void (*done)(void *userdata, const struct error *err),
+		       void *userdata, struct error *err)
+{
+	return error_refuse(err, ERROR_PRECONDITION, "no stdin");
+}
+
+/* ---- the world ---- */
+
+static struct loop *l;
+static struct loop_timer patience;
+static bool tired, shut;
+static char dir[64];
+static int dir_fd;
+static struct keeper_server *server;
+static struct peer *peer;
+
+static struct {
+	int n_done, n_lost, n_views, n_synced;
+	struct error err;
+	struct container_view last;
+} told;
+
+static void on_tired(struct loop_timer *t)
+{
+	tired = true;
+}
+
+#define WAIT_FOR(cond)                                                                             \
+	do {                                                                                       \
+		tired = false;                                                                     \
+		loop_timer_set(&patience, 5 * NSEC_PER_SEC);                                       \
+		while (!(cond) && !tired)                                                          \
+			loop_turn(l, true);                                                        \
+		loop_timer_stop(&patience);                                                        \
+		CHECK(cond);                                                                       \
+	} while (0)
+
+static void on_shut(void *userdata)
+{
+	shut = true;
+}
+
+static void on_container(void *userdata, const struct container_view *v)
+{
+	told.n_views++;
+	told.last = *v;
+}
+
+static void on_child_end(void *userdata, const char *name, const char *reason)
+{
+}
+
+static void on_synced(void *userdata)
+{
+	told.n_synced++;
+}
+
+static void on_lost(void *userdata, const struct error *err)
+{
+	told.n_lost++;
+	told.err = *err;
+}
+
+static const struct peer_events events = { on_container, on_child_end, on_synced, on_lost };
+
+static void on_done(void *userdata, const struct error *err)
+{
+	told.n_done++;
+	told.err = err ? *err : (struct error)ERROR_INIT;
+}
+
+static void on_started(void *userdata, const struct container_view *v, const struct error *err)
+{
+	if (v)
+		told.last = *v;
+	on_done(userdata, err);
+}
+
+static void begin(void)
+{
+	struct error err = ERROR_INIT;
+	int rpc_fd, fd_fd;
+
+	memset(&told, 0, sizeof(told));
+	memset(&asked, 0, sizeof(asked));
+	exists = false;
+	shut = false;
+	(void)str_copy(dir, sizeof(dir), "/tmp/keeper-server-test-XXXXXX");
+	CHECK(mkdtemp(dir) != NULL);
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(loop_new(&l) == 0);
+	loop_timer_init(&patience, l, on_tired);
+	CHECK_INT(keeper_server_new(&server,
+				    &(struct keeper_server_config){
+					    .loop = l,
+					    .keeper = { .cgroup_fd = -1 },
+					    .rpc_listen_fd = unix_listen(dir_fd, "rpc.sock",
+									 SOCK_STREAM, &err),
+					    .channel_listen_fd = unix_listen(dir_fd, "fd.sock",
+									     SOCK_SEQPACKET, &err),
+					    .run_fd = dir_fd,
+					    .exe_fd = -1,
+					    .path = "",
+					    .on_shut = on_shut,
+				    },
+				    &err),
+		  0);
+	CHECK_INT(instance_connect(dir_fd, &rpc_fd, &fd_fd, &err), 0);
+	CHECK_INT(keeper_client_new(&peer, l, rpc_fd, fd_fd), 0);
+}
+
+static void begin_open(void)
+{
+	begin();
+	peer->ops->open(peer, &events, NULL, on_done);
+	WAIT_FOR(told.n_done == 1 && told.n_synced == 1);
+	CHECK_INT(told.err.code, 0);
+}
+
+static void end(void)
+{
+	peer = peer ? peer->ops->free(peer) : NULL;
+	server = keeper_server_free(server);
+	loop_timer_done(&patience);
+	l = loop_free(l);
+	dir_fd = fd_close(dir_fd);
+	CHECK_INT(rootfd_remove_tree(AT_FDCWD, dir), 0);
+}
+
+/* ---- raw streams ---- */
+
+struct raw {
+	struct rpc_stream *stream;
+	int n_messages, n_ends;
+	enum rpc_code code;
+	char text[ERROR_TEXT_MAX];
+};
+
+static void raw_on_message(struct rpc_stream *s, const uint8_t *data, size_t len, void *userdata)
+{
+	struct raw *raw = userdata;
+
+	raw->n_messages++;
+}
+
+static void raw_on_end(struct rpc_stream *s, enum rpc_code code, const struct error *err,
+		       void *userdata)
+{
+	struct raw *raw = userdata;
+
+	raw->n_ends++;
+	raw->code = code;
+	(void)str_copy(raw->text, sizeof(raw->text), err ? err->text : "");
+}
+
+static const struct rpc_stream_ops raw_ops = { raw_on_message, raw_on_end };
+
+static void raw_call(struct raw *raw, const char *method, const ProtobufCMessage *message)
+{
+	*raw = (struct raw){ .stream = NULL };
+	CHECK_INT(rpc_client_call(keeper_client_rpc(peer),
+				  &(struct rpc_request){ .method = method,
+							 .message = message,
+							 .timeout = NSEC_NEVER },
+				  &raw_ops, raw, &raw->stream),
+		  0);
+}
+
+/* ---- tests ---- */
+
+static void another_protocol_is_refused(void)
+{
+	Nacre__Instance__V1__HelloRequest request;
+	struct raw raw;
+
+	begin();
+	nacre__instance__v1__hello_request__init(&request);
+	request.protocol = 2;
+	raw_call(&raw, KEEPER_METHOD("Hello"), &request.base);
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_FAILED_PRECONDITION);
+	CHECK(strstr(raw.text, "protocol: 2") != NULL);
+	end();
+}
+
+static void a_watcher_gets_all(void)
+{
+	begin();
+	exists = true;
+	peer->ops->open(peer, &events, NULL, on_done);
+	WAIT_FOR(told.n_synced == 1);
+	CHECK_INT(told.n_views, 1);
+	CHECK_INT(told.last.status.pid, 5);
+	view.status.pid = 6;
+	k.config.on_container(k.config.userdata, &view, false);
+	k.config.on_container(k.config.userdata, &view, true);
+	WAIT_FOR(told.n_views == 2);
+	CHECK_INT(told.last.status.pid, 6);
+	CHECK_INT(told.n_lost, 0);
+	end();
+}
+
+static void a_slow_watcher_is_ended(void)
+{
+	static char reason[] =
+		"a text that takes room in every message until nothing fits any more";
+	Nacre__Instance__V1__WatchRequest request;
+	struct raw raw;
+
+	begin_open();
+	(void)str_copy(view.status.reason, sizeof(view.status.reason), reason);
+	nacre__instance__v1__watch_request__init(&request);
+	raw_call(&raw, KEEPER_METHOD("Watch"), &request.base);
+	WAIT_FOR(raw.n_messages == 1);
+	rpc_stream_pause(raw.stream, true);
+	/* The peer takes each; the other takes none. */
+	for (int i = 0; i < 50000 && !raw.n_ends; i++) {
+		k.config.on_container(k.config.userdata, &view, false);
+		if (i % 16 == 0)
+			loop_turn(l, false);
+		if (i == 40000)
+			rpc_stream_pause(raw.stream, false);
+	}
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_RESOURCE_EXHAUSTED);
+	CHECK(strstr(raw.text, "watch:") != NULL);
+	CHECK_INT(told.n_lost, 0);
+	end();
+}
+
+static void descriptors_arrive_with_a_start(void)
+{
+	char *argv[] = { (char[]){ "/bin/true" }, (char[]){ "x" }, NULL };
+	struct container_spec spec = {
+		.id = "0000000000000001", .name = "main", .argv = argv, .cwd = "", .user = ""
+	};
+	struct cell_spec cell = { .name = "cell" };
+	struct stat sent, got;
+	int log_fd;
+
+	begin_open();
+	log_fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	CHECK(fstat(log_fd, &sent) == 0);
+	peer->ops->start(peer, &cell, &spec, fd_copy(dir_fd), log_fd, on_started, NULL);
+	WAIT_FOR(asked.done);
+	CHECK_STR(asked.argv1, "x");
+	CHECK(fstat(asked.log_fd, &got) == 0 && got.st_ino == sent.st_ino);
+	CHECK(fstat(asked.rootfs_fd, &got) == 0 && S_ISDIR(got.st_mode));
+	CHECK_INT(told.n_done, 1);
+	view.status.pid = 77;
+	asked.done(asked.userdata, &view);
+	WAIT_FOR(told.n_done == 2);
+	CHECK_INT(told.err.code, 0);
+	CHECK_INT(told.last.status.pid, 77);
+	(void)fd_close(asked.log_fd);
+	(void)fd_close(asked.rootfs_fd);
+	end();
+}
+
+static void an_unknown_token_is_refused(void)
+{
+	char *argv[] = { (char[]){ "/bin/true" } };
+	Nacre__Instance__V1__StartRequest request;
+	struct raw raw;
+
+	begin_open();
+	nacre__instance__v1__start_request__init(&request);
+	request.id = convert_str("0000000000000001");
+	request.cell = convert_str("cell");
+	request.name = convert_str("main");
+	request.argv = argv;
+	request.n_argv = 1;
+	request.rootfs_token = 99;
+	raw_call(&raw, KEEPER_METHOD("Start"), &request.base);
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_INVALID_ARGUMENT);
+	CHECK(strstr(raw.text, "rootfs_token") != NULL);
+	end();
+}
+
+static void an_exec_goes_no_faster_than_it_is_taken(void)
+{
+	static char data[32768];
+	char *argv[] = { (char[]){ "/bin/yes" } };
+	Nacre__Instance__V1__ExecRequest request;
+	struct raw raw;
+	int n = 0;
+
+	begin_open();
+	nacre__instance__v1__exec_request__init(&request);
+	request.argv = argv;
+	request.n_argv = 1;
+	raw_call(&raw, KEEPER_METHOD("Exec"), &request.base);
+	x.ops = NULL;
+	WAIT_FOR(x.ops);
+	rpc_stream_pause(raw.stream, true);
+	for (; n < 2000 && !x.paused; n++) {
+		x.ops->on_output(x.userdata, 1, data, sizeof(data));
+		loop_turn(l, false);
+	}
+	CHECK(x.paused);
+	rpc_stream_pause(raw.stream, false);
+	WAIT_FOR(!x.paused);
+	x.ops->on_exit(x.userdata, 3, 0, "");
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_OK);
+	CHECK_INT(raw.n_messages, n + 1);
+	CHECK(!x.cancelled);
+
+	raw_call(&raw, KEEPER_METHOD("Exec"), &request.base);
+	x.ops = NULL;
+	WAIT_FOR(x.ops);
+	rpc_stream_cancel(raw.stream);
+	WAIT_FOR(x.cancelled);
+	end();
+}
+
+static void errors_keep_their_kind(void)
+{
+	begin_open();
+	peer->ops->signal(peer, "0000000000000002", SIGTERM, false, on_done, NULL);
+	WAIT_FOR(told.n_done == 2);
+	CHECK_INT(told.err.kind, ERROR_NOT_FOUND);
+	peer->ops->signal(peer, view.id, SIGTERM, false, on_done, NULL);
+	WAIT_FOR(told.n_done == 3);
+	CHECK(told.err.code == 0 && asked.sig == SIGTERM);
+	peer->ops->remove(peer, view.id, on_done, NULL);
+	WAIT_FOR(told.n_done == 4);
+	CHECK_INT(told.err.kind, ERROR_PRECONDITION);
+	peer->ops->remove_cell(peer, "cell", on_done, NULL);
+	WAIT_FOR(told.n_done == 5);
+	CHECK_INT(told.err.code, 0);
+	peer->ops->end(peer, "nobody", on_done, NULL);
+	WAIT_FOR(told.n_done == 6);
+	CHECK_INT(told.err.code, 0);
+	end();
+}
+
+static void on_done_free(void *userdata, const struct error *err)
+{
+	on_done(userdata, err);
+	peer = peer->ops->free(peer);
+}
+
+static void a_callback_may_free_the_peer(void)
+{
+	begin_open();
+	peer->ops->signal(peer, view.id, SIGTERM, false, on_done_free, NULL);
+	peer->ops->signal(peer, view.id, SIGTERM, false, on_done, NULL);
+	WAIT_FOR(!peer);
+	for (int i = 0; i < 5; i++)
+		loop_turn(l, false);
+	CHECK_INT(told.n_done, 2);
+	CHECK_INT(told.n_lost, 0);
+	end();
+}
+
+static void a_loss_is_told_once(void)
+{
+	struct peer *below;
+
+	begin_open();
+	CHECK_INT(peer->ops->child(peer, "b", &below), 0);
+	CHECK_STR(keeper_client_target(below), "b");
+	below->ops->signal(below, view.id, SIGTERM, false, on_done, NULL);
+	WAIT_FOR(told.n_done == 2);
+	CHECK_INT(told.err.kind, ERROR_NOT_FOUND);
+	below = below->ops->free(below);
+
+	server = keeper_server_free(server);
+	WAIT_FOR(told.n_lost == 1);
+	peer->ops->signal(peer, view.id, SIGTERM, false, on_done, NULL);
+	CHECK_INT(told.n_done, 2);
+	WAIT_FOR(told.n_done == 3);
+	CHECK_INT(told.err.kind, ERROR_UNAVAILABLE);
+	CHECK_INT(told.n_lost, 1);
+	end();
+}
+
+static void shutdown_is_answered_first(void)
+{
+	begin_open();
+	peer->ops->shutdown(peer, on_done, NULL);
+	WAIT_FOR(told.n_done == 2 && shut && told.n_lost == 1);
+	end();
+}
+
+UNIT_MAIN({ "another protocol is refused", another_protocol_is_refused },
+	  { "a watcher gets all", a_watcher_gets_all },
+	  { "a slow watcher is ended", a_slow_watcher_is_ended },
+	  { "descriptors arrive with a start", descriptors_arrive_with_a_start },
+	  { "an unknown token is refused", an_unknown_token_is_refused },
+	  { "an exec goes no faster than it is taken", an_exec_goes_no_faster_than_it_is_taken },
+	  { "errors keep their kind", errors_keep_their_kind },
+	  { "a callback may free the peer", a_callback_may_free_the_peer },
+	  { "a loss is told once", a_loss_is_told_once },
+	  { "shutdown is answered first", shutdown_is_answered_first })

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/tokens.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "io/unix.h"
+
+struct token_connection {
+	struct list link;
+	struct loop_fd source;
+	struct tokens *tokens;
+	int fd;
+};
+
+struct token {
+	struct list link;
+	const struct token_connection *from;
+	uint64_t number;
+	int fd;
+};
+
+static void token_free(struct tokens *t, struct token *held)
+{
+	list_remove(&held->link);
+	t->n_held--;
+	(void)fd_close(held->fd);
+	free(held);
+}
+
+static void token_connection_free(struct token_connection *c)
+{
+	struct tokens *t = c->tokens;
+	struct token *held;
+
+	list_for_each (held, &t->held, struct token, link)
+		if (held->from == c)
+			token_free(t, held);
+	loop_fd_done(&c->source);
+	list_remove(&c->link);
+	t->n_connections--;
+	(void)fd_close(c->fd);
+	free(c);
+}
+
+/* Takes the packet's descriptor over. */
+static void tokens_hold(struct tokens *t, const struct token_connection *from,
+			const struct fdchan_packet *packet)
+{
+	struct token *held = malloc(sizeof(*held));
+
+	if (!held) {
+		(void)fd_close(packet->fd);
+		return;
+	}
+	if (t->n_held == TOKENS_HELD_MAX) {
+		log_debug("a descriptor that nobody claimed is closed");
+		token_free(t, list_entry(t->held.next, struct token, link));
+	}
+	*held = (struct token){ .from = from, .number = packet->token, .fd = packet->fd };
+	list_init(&held->link);
+	list_add_tail(&t->held, &held->link);
+	t->n_held++;
+}
+
+static void token_connection_drain(struct token_connection *c)
+{
+	struct tokens *t = c->tokens;
+	struct fdchan_packet packet;
+	int r;
+
+	for (;;) {
+		r = fdchan_receive(c->fd, &packet);
+		if (r <= 0)
+			break;
+		if (!packet.target[0]) {
+			tokens_hold(t, c, &packet);
+			continue;
+		}
+		t->forward(t->userdata, &packet);
+		(void)fd_close(packet.fd);
+	}
+	/* While descriptors are short the packet is lost, and the message that names it is refused.
+	 */
+	if (r < 0 && r != -EMFILE)
+		token_connection_free(c);
+}
+
+static void token_connection_on_readable(struct loop_fd *source, unsigned events)
+{
+	token_connection_drain(container_of(source, struct token_connection, source));
+}
+
+static int token_peer_check(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	return peer.uid == 0 ? 0 : -EACCES;
+}
+
+/* Takes fd over. */
+static void tokens_add_connection(struct tokens *t, int fd)
+{
+	struct token_connection *c;
+
+	if (t->n_connections == TOKENS_CONNECTIONS_MAX || token_peer_check(fd) < 0) {
+		log_debug("a connection for descriptors is refused");
+		(void)fd_close(fd);
+		return;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		(void)fd_close(fd);
+		return;
+	}
+	c->tokens = t;
+	c->fd = fd;
+	list_init(&c->link);
+	list_add_tail(&t->connections, &c->link);
+	t->n_connections++;
+	loop_fd_init(&c->source, t->loop, fd, LOOP_READ, token_connection_on_readable);
+}
+
+static void tokens_accept(struct tokens *t)
+{
+	for (;;) {
+		int fd = accept4(t->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+			continue;
+		if (fd < 0)
+			return;
+		tokens_add_connection(t, fd);
+	}
+}
+
+void tokens_init(struct tokens *t, struct loop *l, int listen_fd,
+		 void (*forward)(void *userdata, const struct fdchan_packet *packet),
+		 void *userdata)
+{
+	*t = (struct tokens){
+		.loop = l,
+		.listen_fd = listen_fd,
+		.forward = forward,
+		.userdata = userdata,
+	};
+	list_init(&t->connections);
+	list_init(&t->held);
+}
+
+void tokens_done(struct tokens *t)
+{
+	struct token_connection *c;
+
+	if (!t->loop)
+		return;
+	t->listen_fd = fd_close(t->listen_fd);
+	list_for_each (c, &t->connections, struct token_connection, link)
+		token_connection_free(c);
+	t->loop = NULL;
+}
+
+void tokens_drain(struct tokens *t)
+{
+	struct token_connection *c;
+
+	tokens_accept(t);
+	list_for_each (c, &t->connections, struct token_connection, link)
+		token_connection_drain(c);
+}
+
+int tokens_take(struct tokens *t, uint64_t token)
+{
+	struct token *held;
+
+	tokens_drain(t);
+	list_for_each (held, &t->held, struct token, link) {
+		int fd;
+
+		if (held->number != token)
+			continue;
+		fd = TAKE_FD(held->fd);
+		token_free(t, held);
+		return fd;
+	}
+	return -ENOENT;
+}
