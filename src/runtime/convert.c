@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/convert.h"
+
+#include "base/str.h"
+#include "pod/workload.h"
+
+/* protobuf-c's strings are not const, but serialising only reads them. */
+static char *convert_str(const char *s)
+{
+	return (char *)(uintptr_t)(s ? s : "");
+}
+
+static Nacre__V1__Container *convert_container(struct arena *a, struct pod_container *c)
+{
+	Nacre__V1__Container *m = arena_alloc(a, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	nacre__v1__container__init(m);
+	m->id = c->id;
+	m->name = c->name;
+	m->image = convert_str(c->image_name);
+	m->image_id = convert_str(c->image_id);
+	m->state = convert_str(pod_container_state_word(c));
+	m->pid = pod_container_pid(c);
+	m->exit_code = c->status.exit_code;
+	m->signal = c->status.signal;
+	m->reason = c->status.reason;
+	m->started_at = c->status.started_at;
+	m->finished_at = c->status.finished_at;
+	m->command = convert_str(c->command);
+	m->user = convert_str(c->user);
+	return m;
+}
+
+static int convert_containers(struct arena *a, struct workload *w, Nacre__V1__Workload *m)
+{
+	m->containers = arena_zalloc(a, w->n_containers, sizeof(*m->containers));
+	if (!m->containers)
+		return -1;
+	for (size_t i = 0; i < w->n_containers; i++) {
+		m->containers[i] = convert_container(a, &w->containers[i]);
+		if (!m->containers[i])
+			return -1;
+	}
+	m->n_containers = w->n_containers;
+	return 0;
+}
+
+Nacre__V1__Workload *convert_workload(struct arena *a, struct workload *w)
+{
+	Nacre__V1__Workload *m = arena_alloc(a, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	nacre__v1__workload__init(m);
+	m->id = w->id;
+	m->name = w->path;
+	m->kind = convert_str(workload_kind_word(w->kind));
+	m->state = convert_str(workload_state_word(w->state));
+	m->reason = w->reason;
+	m->created_at = w->created_at;
+	m->network = convert_str(w->network);
+	m->exit_code = workload_has_ended(w) ? workload_exit_code(w) : 0;
+	m->auto_remove = w->auto_remove;
+	if (w->instance) {
+		m->instance = w->instance->path;
+		m->cgroup = w->instance->cgroup;
+		m->pid = w->kind == WORKLOAD_POD ? w->instance->pid : 0;
+	}
+	return convert_containers(a, w, m) < 0 ? NULL : m;
+}
+
+Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i)
+{
+	Nacre__V1__Workload *m = arena_alloc(a, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	nacre__v1__workload__init(m);
+	m->id = i->id;
+	m->name = i->path;
+	m->kind = convert_str("instance");
+	m->state = convert_str(instance_state_word(i->state));
+	m->reason = i->reason;
+	m->created_at = i->created_at;
+	m->network = convert_str(i->host_network ? "host" : "own");
+	m->instance = convert_str(i->parent ? i->parent->path : "");
+	m->pid = i->pid;
+	m->cgroup = i->cgroup;
+	return m;
+}
+
+Nacre__V1__Image *convert_image(struct arena *a, const struct image *image)
+{
+	Nacre__V1__Image *m = arena_alloc(a, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	nacre__v1__image__init(m);
+	m->id = convert_str(image->id);
+	m->digest = convert_str(image->digest);
+	m->names = image->names;
+	m->n_names = strv_len(image->names);
+	m->size = image->size;
+	m->created_at = image->created;
+	m->layers = (uint32_t)image->n_layers;
+	return m;
+}
+
+static Aurae__Runtime__V0__ContainerStatus *convert_status(struct arena *a, struct pod_container *c)
+{
+	Aurae__Runtime__V0__ContainerStatus *m = arena_alloc(a, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	aurae__runtime__v0__container_status__init(m);
+	m->id = c->id;
+	m->name = c->name;
+	m->image = convert_str(c->image_name);
+	m->state = convert_str(pod_container_state_word(c));
+	m->pid = pod_container_pid(c);
+	m->exit_code = c->status.exit_code;
+	m->signal = c->status.signal;
+	m->reason = c->status.reason;
+	m->started_at = c->status.started_at;
+	m->finished_at = c->status.finished_at;
+	return m;
+}
+
+Aurae__Runtime__V0__ContainerStatus **convert_statuses(struct arena *a, struct workload *w)
+{
+	Aurae__Runtime__V0__ContainerStatus **all = arena_zalloc(a, w->n_containers, sizeof(*all));
+
+	for (size_t i = 0; all && i < w->n_containers; i++) {
+		all[i] = convert_status(a, &w->containers[i]);
+		if (!all[i])
+			return NULL;
+	}
+	return all;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RUNTIME_CONVERT_H
+#define NACRE_RUNTIME_CONVERT_H
+
+#include "api/nacre.pb-c.h"
+#include "api/runtime.pb-c.h"
+#include "base/arena.h"
+#include "image/image.h"
+#include "pod/model.h"
+
+/*
+ * The only place where a message of the API meets an object of the domain. What is made lives in
+ * the arena (strings may point into the object: the message is serialised before the loop turns).
+ * NULL without memory.
+ */
+
+Nacre__V1__Workload *convert_workload(struct arena *a, struct workload *w);
+/* A plain instance: one that was not spawned for a pod. */
+Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i);
+Nacre__V1__Image *convert_image(struct arena *a, const struct image *image);
+/* n_containers statuses of the runtime core. */
+Aurae__Runtime__V0__ContainerStatus **convert_statuses(struct arena *a, struct workload *w);
+
+#endif

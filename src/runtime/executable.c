@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/executable.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "api/instance.pb-c.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "keeper/client.h"
+#include "pod/log_reader.h"
+#include "pod/workload.h"
+#include "rpc/client.h"
+#include "runtime/check.h"
+#include "runtime/words.h"
+
+/*
+ * Theory of operation. The process is a workload like any other. When it has ended, its output is
+ * read back from its log; then its record is removed, and only then the call is answered, so that
+ * its name is free for whoever has the answer.
+ */
+
+/* What one stream may give back, and what a process may be fed. */
+#define EXECUTABLE_OUTPUT_MAX ((size_t)4 * 1024 * 1024)
+#define EXECUTABLE_STDIN_MAX ((size_t)4 * 1024 * 1024)
+
+/* Lives from the request until the answer was sent; so does `call`. */
+struct executable_call {
+	struct rpc_call *call;
+	struct runtime_service *service;
+	const Aurae__Runtime__V0__RunExecutableRequest *request; /* in the call's arena */
+	char id[ID_SIZE];
+	char path[NAME_PATH_MAX + 1];
+	struct loop_timer timeout;
+	const struct rpc_stream_ops *feed_ops;
+	struct rpc_stream *feed; /* while a piece of its input is on its way */
+	size_t fed;              /* bytes of the input that were taken */
+	struct log_reader *reader;
+	struct container_status status; /* once it has ended */
+	struct error err;               /* code 0: the answer is its status */
+	struct buf out[2];
+	bool truncated[2];
+	bool timed_out;
+	bool cancelled;
+};
+
+static void executable_free(struct executable_call *x)
+{
+	loop_timer_done(&x->timeout);
+	if (x->feed)
+		rpc_stream_cancel(x->feed);
+	x->reader = log_reader_free(x->reader);
+	buf_done(&x->out[0]);
+	buf_done(&x->out[1]);
+	free(x);
+}
+
+/* ---- the answer ---- */
+
+static ProtobufCBinaryData executable_bytes(const struct buf *b)
+{
+	return (ProtobufCBinaryData){ .len = b->len, .data = b->len ? b->base + b->head : NULL };
+}
+
+static void executable_reply(struct executable_call *x)
+{
+	Aurae__Runtime__V0__RunExecutableResponse m =
+		AURAE__RUNTIME__V0__RUN_EXECUTABLE_RESPONSE__INIT;
+
+	m.id = x->id;
+	m.name = x->path;
+	m.pid = x->status.pid;
+	m.exit_code = x->status.exit_code;
+	m.signal = x->status.signal;
+	m.stdout = executable_bytes(&x->out[0]);
+	m.stderr = executable_bytes(&x->out[1]);
+	m.stdout_truncated = x->truncated[0];
+	m.stderr_truncated = x->truncated[1];
+	m.started_at = x->status.started_at;
+	m.finished_at = x->status.finished_at;
+	m.reason = x->timed_out ? (char *)(uintptr_t) "it was killed: its timeout has passed"
+				: x->status.reason;
+	rpc_call_reply(x->call, &m.base);
+}
+
+static void executable_answer(struct executable_call *x)
+{
+	rpc_call_on_cancel(x->call, NULL, NULL);
+	if (x->err.code)
+		rpc_call_fail(x->call, &x->err);
+	else
+		executable_reply(x);
+	executable_free(x);
+}
+
+static void executable_on_removed(void *userdata, struct workload *w, const struct error *err)
+{
+	(void)w;
+	(void)err;
+	executable_answer(userdata);
+}
+
+/* What is to be answered is known: takes the record away, unless it shall be kept, and answers. */
+static void executable_finish(struct executable_call *x)
+{
+	struct workload *w = workloads_find(x->service->workloads, x->id);
+	struct error err = ERROR_INIT;
+
+	loop_timer_stop(&x->timeout);
+	if (!w || x->service->closing || (x->request->keep && !x->cancelled)) {
+		executable_answer(x);
+		return;
+	}
+	if (workload_remove(w, true, executable_on_removed, x, &err) == 0)
+		return;
+	log_warn("cannot remove an executable", LOG_STR("workload", w->path), LOG_ERR(&err));
+	executable_answer(x);
+}
+
+/* ---- its output ---- */
+
+static void executable_on_data(void *userdata, int stream, uint64_t time, const void *data,
+			       size_t len)
+{
+	struct executable_call *x = userdata;
+	struct buf *b = &x->out[stream == 2];
+	size_t room = EXECUTABLE_OUTPUT_MAX - b->len;
+
+	(void)time;
+	if (len > room)
+		x->truncated[stream == 2] = true;
+	if (buf_add(b, data, MIN(len, room)) < 0)
+		x->truncated[stream == 2] = true;
+}
+
+static void executable_on_log_end(void *userdata, const struct error *err)
+{
+	struct executable_call *x = userdata;
+
+	if (err)
+		x->err = *err;
+	executable_finish(x);
+}
+
+static const struct log_reader_ops executable_log_ops = {
+	.on_data = executable_on_data,
+	.on_end = executable_on_log_end,
+};
+
+/* 0 where its output is being read, or a negative errno; -ENOENT: it has none, since it never was.
+ */
+static int executable_read_log(struct executable_call *x)
+{
+	char name[ID_SIZE + 16];
+	int fd;
+
+	(void)str_printf(name, sizeof(name), "%s/main.log", x->id);
+	fd = sysio_openat(x->service->logs_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	return log_reader_new(&x->reader, x->service->loop, x->service->pool, fd, false,
+			      &executable_log_ops, x);
+}
+
+static void executable_on_end(void *userdata, struct workload *w, const struct error *err)
+{
+	struct executable_call *x = userdata;
+	int r = 0;
+
+	if (x->err.code) {
+		executable_finish(x);
+		return;
+	}
+	if (err) {
+		x->err = *err;
+	} else if (!w) {
+		(void)error_refuse(&x->err, ERROR_ABORTED,
+				   "the executable was removed while it ran");
+	} else if (x->cancelled) {
+		(void)error_refuse(&x->err, ERROR_CANCELLED,
+				   "the call was cancelled, the process was killed");
+	} else {
+		x->status = w->containers[0].status;
+		r = executable_read_log(x);
+		if (r == 0)
+			return;
+		if (r != -ENOENT)
+			(void)error_set(&x->err, r, "read the output of %s", w->path);
+	}
+	executable_finish(x);
+}
+
+/* ---- its life ---- */
+
+static void executable_kill(struct executable_call *x)
+{
+	struct workload *w = workloads_find(x->service->workloads, x->id);
+
+	if (w && !workload_has_ended(w))
+		workload_stop(w, 0, NULL, NULL);
+}
+
+static void executable_on_timeout(struct loop_timer *t)
+{
+	struct executable_call *x = container_of(t, struct executable_call, timeout);
+
+	x->timed_out = true;
+	executable_kill(x);
+}
+
+static void executable_on_cancel(struct rpc_call *call, void *data)
+{
+	struct executable_call *x = data;
+
+	(void)call;
+	/* The daemon's end is not the client's; workloads_free() tells of it. */
+	if (x->service->closing)
+		return;
+	x->cancelled = true;
+	executable_kill(x);
+}
+
+/* ---- its input ---- */
+
+/* The next piece, if there is more and the process can still take it. */
+static void executable_feed(struct executable_call *x)
+{
+	Nacre__Instance__V1__WriteStdinRequest m = NACRE__INSTANCE__V1__WRITE_STDIN_REQUEST__INIT;
+	const ProtobufCBinaryData *input = &x->request->executable->stdin;
+	struct rpc_request request = {
+		.method = "/nacre.instance.v1.InstanceService/WriteStdin",
+		.message = &m.base,
+		.timeout = NSEC_NEVER,
+	};
+	struct workload *w = workloads_find(x->service->workloads, x->id);
+	struct peer *peer = w && w->instance ? w->instance->peer : NULL;
+	int r;
+
+	if (x->fed == input->len || !peer || workload_has_ended(w))
+		return;
+	m.id = w->containers[0].id;
+	m.data.data = input->data + x->fed;
+	m.data.len = MIN(input->len - x->fed, CONTAINER_STDIN_MAX);
+	x->fed += m.data.len;
+	m.close = x->fed == input->len;
+	request.target = keeper_client_target(peer);
+	r = rpc_client_call(keeper_client_rpc(peer), &request, x->feed_ops, x, &x->feed);
+	if (r == 0)
+		return;
+	/* It would wait for the rest for ever. */
+	(void)error_set(&x->err, r, "feed the executable");
+	executable_kill(x);
+}
+
+static void executable_fed_message(struct rpc_stream *s, const uint8_t *data, size_t len,
+				   void *userdata)
+{
+	(void)s;
+	(void)data;
+	(void)len;
+	(void)userdata;
+}
+
+static void executable_fed(struct rpc_stream *s, enum rpc_code code, const struct error *err,
+			   void *userdata)
+{
+	struct executable_call *x = userdata;
+
+	(void)s;
+	x->feed = NULL;
+	/* A process that does not read its input is no fault. */
+	if (code == RPC_OK)
+		executable_feed(x);
+	else
+		log_debug("an executable did not take its input", LOG_ERR(err));
+}
+
+static const struct rpc_stream_ops executable_feed_ops = {
+	.on_message = executable_fed_message,
+	.on_end = executable_fed,
+};
+
+static void executable_on_started(void *userdata, struct workload *w, const struct error *err)
+{
+	struct executable_call *x = userdata;
+
+	if (!w || err) {
+		executable_on_end(x, w, err);
+		return;
+	}
+	if (w->state == WORKLOAD_RUNNING)
+		executable_feed(x);
+	workload_wait(w, NULL, executable_on_end, x);
+}
+
+/* ---- the request ---- */
+
+static int executable_check(const Aurae__Runtime__V0__RunExecutableRequest *q, struct error *err)
+{
+	const Aurae__Runtime__V0__Executable *e = q->executable;
+	uint32_t id;
+	int r;
+
+	if (!e)
+		return error_refuse(err, ERROR_INVALID, "executable: required");
+	if (str_empty(e->command))
+		return error_refuse(err, ERROR_INVALID, "executable.command: required");
+	r = check_name("meta.name", q->meta ? q->meta->name : "", err);
+	if (r == 0)
+		r = check_unset("cell", !str_empty(q->cell), err);
+	if (r == 0)
+		r = check_args("executable.args", e->args, e->n_args, err);
+	if (r == 0)
+		r = check_env("executable.env", e->env, e->n_env, err);
+	if (r == 0)
+		r = check_dir("executable.cwd", e->cwd, err);
+	if (r == 0)
+		r = check_user("executable.user", e->user, err);
+	if (r < 0)
+		return r;
+	if (!str_empty(e->user)) {
+		char user[32], *group;
+
+		if (str_copy(user, sizeof(user), e->user) < 0)
+			user[0] = '\0';
+		group = strchr(user, ':');
+		if (group)
+			*group++ = '\0';
+		if (parse_u32(user, &id) < 0 || id > INT32_MAX ||
+		    (group && (parse_u32(group, &id) < 0 || id > INT32_MAX)))
+			return error_refuse(
+				err, ERROR_INVALID,
+				"executable.user: \"%.80s\" is not uid or uid:gid in numbers up "
+				"to 2147483647",
+				e->user);
+	}
+	if (e->stdin.len > EXECUTABLE_STDIN_MAX)
+		return error_refuse(err, ERROR_INVALID, "executable.stdin: more than %zu bytes",
+				    EXECUTABLE_STDIN_MAX);
+	return 0;
+}
+
+/* The program and its arguments: `command` is split only where there are no args. */
+static int executable_words(const Aurae__Runtime__V0__Executable *e, char ***ret, struct error *err)
+{
+	_cleanup_strv_ char **words = NULL;
+	int r = 0;
+
+	if (e->n_args == 0) {
+		r = words_split(e->command, &words, err);
+		if (r < 0)
+			return error_wrap(err, r, "executable.command");
+		if (strv_len(words) == 0)
+			return error_refuse(err, ERROR_INVALID, "executable.command: required");
+	} else {
+		r = strv_add(&words, e->command);
+		for (size_t i = 0; i < e->n_args && r == 0; i++)
+			r = strv_add(&words, e->args[i]);
+		if (r < 0)
+			return error_set(err, r, "executable");
+	}
+	*ret = TAKE_PTR(words);
+	return 0;
+}
+
+static int executable_start(struct executable_call *x, struct error *err)
+{
+	const Aurae__Runtime__V0__Executable *e = x->request->executable;
+	_cleanup_strv_ char **words = NULL;
+	_cleanup_strv_ char **env = NULL;
+	struct pod_container_spec c = {
+		.name = "main",
+		.working_dir = e->cwd,
+		.user = e->user,
+		.stdin_open = e->stdin.len > 0,
+	};
+	struct workload_spec spec = {
+		.kind = WORKLOAD_EXECUTABLE,
+		.name = x->request->meta ? x->request->meta->name : "",
+		.network = "host",
+		.containers = &c,
+		.n_containers = 1,
+	};
+	struct workload *w;
+	int r;
+
+	r = executable_words(e, &words, err);
+	for (size_t i = 0; i < e->n_env && r == 0; i++) {
+		r = strv_env_put(&env, e->env[i]);
+		if (r < 0)
+			(void)error_set(err, r, "executable.env");
+	}
+	c.command = words;
+	c.env = env;
+	if (r == 0)
+		r = workload_run(x->service->workloads, &spec, executable_on_started, x, &w, err);
+	if (r < 0)
+		return r;
+	(void)str_copy(x->id, sizeof(x->id), w->id);
+	(void)str_copy(x->path, sizeof(x->path), w->path);
+	return 0;
+}
+
+void executable_run(struct rpc_call *call, const Aurae__Runtime__V0__RunExecutableRequest *request,
+		    struct runtime_service *service)
+{
+	struct executable_call *x = NULL;
+	struct error err = ERROR_INIT;
+	int r;
+
+	r = executable_check(request, &err);
+	if (r == 0) {
+		x = calloc(1, sizeof(*x));
+		if (!x)
+			r = error_set(&err, -ENOMEM, "run an executable");
+	}
+	if (r < 0) {
+		rpc_call_fail(call, &err);
+		return;
+	}
+	x->call = call;
+	x->service = service;
+	x->request = request;
+	x->feed_ops = &executable_feed_ops;
+	loop_timer_init(&x->timeout, service->loop, executable_on_timeout);
+	r = executable_start(x, &err);
+	if (r < 0) {
+		rpc_call_fail(call, &err);
+		executable_free(x);
+		return;
+	}
+	rpc_call_on_cancel(call, executable_on_cancel, x);
+	/* One that is longer than any clock runs is none. */
+	if (request->executable->timeout_ms &&
+	    request->executable->timeout_ms <= INT64_MAX / NSEC_PER_MSEC)
+		loop_timer_set(&x->timeout, request->executable->timeout_ms * NSEC_PER_MSEC);
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * RunExecutable above a workload, a log and a keeper that do what the test says: this file defines
+ * what it calls of pod/, keeper/ and rpc/.
+ */
+
+#include "runtime/executable.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/instance.pb-c.h"
+#include "base/fd.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "keeper/client.h"
+#include "pod/log_reader.h"
+#include "pod/workload.h"
+#include "rpc/client.h"
+#include "unit.h"
+
+#define MIB ((size_t)1024 * 1024)
+
+struct log_reader {
+	const struct log_reader_ops *ops;
+	void *userdata;
+};
+
+static struct {
+	struct loop *loop;
+	struct runtime_service service;
+	char path[64];
+	/* The workload. */
+	struct workload w;
+	struct pod_container c;
+	struct instance instance;
+	struct peer peer;
+	bool known, removing;
+	workload_fn started, ended, removed;
+	void *userdata;
+	unsigned n_kills;
+	struct log_reader reader;
+	unsigned n_readers;
+	/* The keeper. */
+	unsigned n_pieces;
+	size_t fed, piece_max;
+	bool closed;
+	const struct rpc_stream_ops *feed;
+	void *feed_data;
+	unsigned n_cancelled_feeds;
+	/* The call. */
+	void (*on_cancel)(struct rpc_call *c, void *data);
+	void *cancel_data;
+	unsigned n_replies;
+	enum error_kind failed;
+	char said[ERROR_TEXT_MAX];
+	size_t out[2];
+	bool truncated[2];
+	int exit_code;
+} t;
+
+/* ---- rpc ---- */
+
+void rpc_call_reply(struct rpc_call *c, const ProtobufCMessage *message)
+{
+	const Aurae__Runtime__V0__RunExecutableResponse *m = (const void *)message;
+
+	t.n_replies++;
+	t.out[0] = m->stdout.len;
+	t.out[1] = m->stderr.len;
+	t.truncated[0] = m->stdout_truncated;
+	t.truncated[1] = m->stderr_truncated;
+	t.exit_code = m->exit_code;
+	(void)str_copy(t.said, sizeof(t.said), m->reason);
+	CHECK_STR(m->name, "exe");
+}
+
+void rpc_call_fail(struct rpc_call *c, const struct error *err)
+{
+	t.n_replies++;
+	t.failed = err->kind;
+	(void)str_copy(t.said, sizeof(t.said), err->text);
+}
+
+void rpc_call_on_cancel(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data), void *data)
+{
+	t.on_cancel = fn;
+	t.cancel_data = data;
+}
+
+int rpc_client_call(struct rpc_client *c, const struct rpc_request *request,
+		    const struct rpc_stream_ops *ops, void *userdata, struct rpc_stream **ret)
+{
+	const Nacre__Instance__V1__WriteStdinRequest *m = (const void *)request->message;
+
+	t.n_pieces++;
+	t.fed += m->data.len;
+	t.piece_max = MAX(t.piece_max, m->data.len);
+	t.closed = m->close;
+	t.feed = ops;
+	t.feed_data = userdata;
+	*ret = (struct rpc_stream *)&t;
+	return 0;
+}
+
+void rpc_stream_cancel(struct rpc_stream *s)
+{
+	t.n_cancelled_feeds++;
+}
+
+struct rpc_client *keeper_client_rpc(struct peer *p)
+{
+	return NULL;
+}
+
+const char *keeper_client_target(struct peer *p)
+{
+	return "";
+}
+
+/* ---- pod ---- */
+
+struct workload *workloads_find(struct workloads *all, const char *target)
+{
+	return t.known && str_eq(target, t.w.id) ? &t.w : NULL;
+}
+
+int workload_run(struct workloads *all, const struct workload_spec *spec, workload_fn done,
+		 void *userdata, struct workload **ret, struct error *err)
+{
+	t.known = true;
+	t.started = done;
+	t.userdata = userdata;
+	*ret = &t.w;
+	return 0;
+}
+
+void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *userdata)
+{
+	CHECK_INT(grace, 0);
+	t.n_kills++;
+}
+
+void workload_wait(struct workload *w, struct pod_container *container, workload_fn done,
+		   void *userdata)
+{
+	t.ended = done;
+}
+
+int workload_remove(struct workload *w, bool force, workload_fn done, void *userdata,
+		    struct error *err)
+{
+	t.removing = true;
+	t.removed = done;
+	return 0;
+}
+
+int log_reader_new(struct log_reader **ret, struct loop *l, struct pool *pool, int fd, bool follow,
+		   const struct log_reader_ops *ops, void *userdata)
+{
+	(void)fd_close(fd);
+	t.reader = (struct log_reader){ .ops = ops, .userdata = userdata };
+	t.n_readers++;
+	*ret = &t.reader;
+	return 0;
+}
+
+struct log_reader *log_reader_free(struct log_reader *r)
+{
+	t.n_readers -= r != NULL;
+	return NULL;
+}
+
+/* ---- the course of a test ---- */
+
+static Aurae__Runtime__V0__Executable executable;
+static Aurae__Runtime__V0__RunExecutableRequest request;
+static char command[] = "true";
+
+static void begin(size_t input)
+{
+	memset(&t, 0, sizeof(t));
+	t.failed = ERROR_KIND_COUNT;
+	CHECK_INT(loop_new(&t.loop), 0);
+	(void)str_copy(t.path, sizeof(t.path), "/tmp/nacre-executable-XXXXXX");
+	if (!mkdtemp(t.path))
+		abort();
+	t.service.loop = t.loop;
+	t.service.logs_fd = open(t.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)str_copy(t.w.id, sizeof(t.w.id), "0123456789abcdef");
+	(void)str_copy(t.w.path, sizeof(t.w.path), "exe");
+	t.w.kind = WORKLOAD_EXECUTABLE;
+	t.w.state = WORKLOAD_STARTING;
+	t.w.containers = &t.c;
+	t.w.n_containers = 1;
+	t.w.instance = &t.instance;
+	t.instance.peer = &t.peer;
+	CHECK_INT(mkdirat(t.service.logs_fd, t.w.id, 0700), 0);
+
+	aurae__runtime__v0__executable__init(&executable);
+	aurae__runtime__v0__run_executable_request__init(&request);
+	executable.command = command;
+	executable.stdin.len = input;
+	executable.stdin.data = input ? calloc(1, input) : NULL;
+	request.executable = &executable;
+	executable_run(NULL, &request, &t.service);
+	t.w.state = WORKLOAD_RUNNING;
+	t.started(t.userdata, &t.w, NULL);
+}
+
+static void log_exists(void)
+{
+	char name[64];
+
+	(void)str_printf(name, sizeof(name), "%s/main.log", t.w.id);
+	(void)fd_close(openat(t.service.logs_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+static void end(int exit_code)
+{
+	t.w.state = WORKLOAD_EXITED;
+	t.c.status.state = CONTAINER_EXITED;
+	t.c.status.exit_code = exit_code;
+	t.ended(t.userdata, &t.w, NULL);
+}
+
+static void finish(void)
+{
+	CHECK_INT(t.n_replies, 1);
+	CHECK_INT(t.n_readers, 0);
+	CHECK(t.on_cancel == NULL);
+	free(executable.stdin.data);
+	(void)fd_close(t.service.logs_fd);
+	CHECK_INT(rootfd_remove_tree(AT_FDCWD, t.path), 0);
+	t.loop = loop_free(t.loop);
+}
+
+/* ---- tests ---- */
+
+/* Whoever has the answer may use the name again. */
+static void answers_when_its_record_is_gone(void)
+{
+	begin(0);
+	log_exists();
+	end(3);
+	CHECK_INT(t.n_readers, 1);
+	t.reader.ops->on_data(t.reader.userdata, 1, 0, "out", 3);
+	t.reader.ops->on_end(t.reader.userdata, NULL);
+	CHECK_INT(t.n_replies, 0);
+	CHECK(t.removing);
+	t.known = false;
+	t.removed(t.userdata, NULL, NULL);
+	CHECK_INT(t.exit_code, 3);
+	CHECK_INT(t.out[0], 3);
+	CHECK(!t.truncated[0]);
+	finish();
+}
+
+static void gives_back_the_first_4_mib_of_each_stream(void)
+{
+	char *piece = calloc(1, MIB);
+
+	begin(0);
+	log_exists();
+	end(0);
+	for (int i = 0; i < 4; i++)
+		t.reader.ops->on_data(t.reader.userdata, 1, 0, piece, MIB);
+	for (int i = 0; i < 5; i++)
+		t.reader.ops->on_data(t.reader.userdata, 2, 0, piece, MIB - 1);
+	t.reader.ops->on_end(t.reader.userdata, NULL);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK_INT(t.out[0], 4 * MIB);
+	CHECK(!t.truncated[0]);
+	CHECK_INT(t.out[1], 4 * MIB);
+	CHECK(t.truncated[1]);
+	finish();
+	free(piece);
+}
+
+static void feeds_in_pieces_that_a_keeper_takes(void)
+{
+	begin(2 * MIB + 5);
+	CHECK_INT(t.n_pieces, 1);
+	CHECK(!t.closed);
+	t.feed->on_end(NULL, RPC_OK, NULL, t.feed_data);
+	t.feed->on_end(NULL, RPC_OK, NULL, t.feed_data);
+	CHECK_INT(t.n_pieces, 3);
+	CHECK(t.closed);
+	t.feed->on_end(NULL, RPC_OK, NULL, t.feed_data);
+	CHECK_INT(t.n_pieces, 3);
+	CHECK_INT(t.fed, 2 * MIB + 5);
+	CHECK_INT(t.piece_max, CONTAINER_STDIN_MAX);
+	end(0);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK_INT(t.n_cancelled_feeds, 0);
+	finish();
+}
+
+static void ends_while_it_is_fed(void)
+{
+	begin(2 * MIB);
+	request.keep = true;
+	end(0);
+	CHECK(!t.removing);
+	CHECK_INT(t.n_cancelled_feeds, 1);
+	finish();
+}
+
+/* Without a log it never was: the reason is what there is to tell. */
+static void tells_why_it_never_was(void)
+{
+	begin(0);
+	(void)str_copy(t.c.status.reason, sizeof(t.c.status.reason), "no such program");
+	end(127);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK_INT(t.exit_code, 127);
+	CHECK_STR(t.said, "no such program");
+	finish();
+}
+
+static void a_client_that_goes_away_kills_it(void)
+{
+	begin(0);
+	request.keep = true;
+	t.on_cancel(NULL, t.cancel_data);
+	CHECK_INT(t.n_kills, 1);
+	end(137);
+	CHECK(t.removing);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK_INT(t.failed, ERROR_CANCELLED);
+	finish();
+}
+
+static void the_end_of_the_daemon_does_not(void)
+{
+	struct error err = ERROR_INIT;
+
+	begin(0);
+	t.service.closing = true;
+	t.on_cancel(NULL, t.cancel_data);
+	CHECK_INT(t.n_kills, 0);
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "the daemon ends");
+	t.ended(t.userdata, &t.w, &err);
+	CHECK(!t.removing);
+	CHECK_INT(t.failed, ERROR_UNAVAILABLE);
+	finish();
+}
+
+UNIT_MAIN({ "answers_when_its_record_is_gone", answers_when_its_record_is_gone },
+	  { "gives_back_the_first_4_mib_of_each_stream",
+	    gives_back_the_first_4_mib_of_each_stream },
+	  { "feeds_in_pieces_that_a_keeper_takes", feeds_in_pieces_that_a_keeper_takes },
+	  { "ends_while_it_is_fed", ends_while_it_is_fed },
+	  { "tells_why_it_never_was", tells_why_it_never_was },
+	  { "a_client_that_goes_away_kills_it", a_client_that_goes_away_kills_it },
+	  { "the_end_of_the_daemon_does_not", the_end_of_the_daemon_does_not })

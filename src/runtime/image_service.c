@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "base/str.h"
+#include "pod/events.h"
+#include "runtime/convert.h"
+#include "runtime/services.h"
+#include "wire/reference.h"
+
+/* ---- Import ---- */
+
+struct image_call {
+	struct rpc_call *call;
+	struct image_service *service;
+	struct image_import *import; /* until it is done */
+};
+
+static void image_call_progress(void *userdata, const char *text)
+{
+	struct image_call *c = userdata;
+	Nacre__V1__ImportResponse m = NACRE__V1__IMPORT_RESPONSE__INIT;
+
+	/* Progress that a slow reader has no room for is not worth waiting for. */
+	if (!rpc_call_writable(c->call))
+		return;
+	m.progress = (char *)(uintptr_t)text;
+	if (rpc_call_send(c->call, &m.base) < 0)
+		return;
+}
+
+static void image_call_done(void *userdata, struct image *image, const struct error *err)
+{
+	struct image_call *c = userdata;
+	Nacre__V1__ImportResponse m = NACRE__V1__IMPORT_RESPONSE__INIT;
+	struct event e = { .object = "image", .kind = "image", .state = "imported", .reason = "" };
+	struct error own = ERROR_INIT;
+	int r = -ENOMEM;
+
+	c->import = NULL;
+	rpc_call_on_cancel(c->call, NULL, NULL);
+	if (!image) {
+		rpc_call_fail(c->call, err);
+		return;
+	}
+	e.id = image->id;
+	e.name = image->names && image->names[0] ? image->names[0] : "";
+	events_publish(c->service->events, &e);
+	m.image = convert_image(rpc_call_arena(c->call), image);
+	if (m.image)
+		r = rpc_call_send(c->call, &m.base);
+	if (r < 0) {
+		(void)error_set(&own, r, "answer");
+		rpc_call_fail(c->call, &own);
+		return;
+	}
+	rpc_call_finish(c->call);
+}
+
+static void image_call_cancelled(struct rpc_call *call, void *data)
+{
+	struct image_call *c = data;
+	struct error err = ERROR_INIT;
+
+	image_import_cancel(TAKE_PTR(c->import));
+	(void)error_refuse(&err, ERROR_CANCELLED, "the import was cancelled");
+	rpc_call_fail(call, &err);
+}
+
+static const struct image_import_ops image_call_ops = {
+	.on_progress = image_call_progress,
+	.on_done = image_call_done,
+};
+
+static int import_check_name(const char *name, struct error *err)
+{
+	char full[REFERENCE_SIZE];
+	int r;
+
+	if (str_empty(name))
+		return 0;
+	r = reference_normalise(full, name, err);
+	return r < 0 ? error_wrap(err, r, "name") : 0;
+}
+
+static void import(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__ImportRequest *q = (const Nacre__V1__ImportRequest *)(const void *)request;
+	struct image_call *c = arena_zalloc(rpc_call_arena(call), 1, sizeof(*c));
+	struct image_service *s = userdata;
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (!c)
+		r = error_set(&err, -ENOMEM, "import");
+	else if (str_empty(q->path))
+		r = error_refuse(&err, ERROR_INVALID, "path: required");
+	else if (q->path[0] != '/')
+		r = error_refuse(&err, ERROR_INVALID, "path: \"%.80s\" is not an absolute path",
+				 q->path);
+	else
+		r = import_check_name(q->name, &err);
+	if (r == 0) {
+		c->call = call;
+		c->service = s;
+		r = image_import_start(s->images, q->path, q->name, &image_call_ops, c, &c->import,
+				       &err);
+		if (r < 0)
+			(void)error_wrap(&err, r, "path");
+	}
+	if (r < 0) {
+		rpc_call_fail(call, &err);
+		return;
+	}
+	rpc_call_on_cancel(call, image_call_cancelled, c);
+}
+
+/* ---- List, Remove ---- */
+
+static void list(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	struct image_service *s = userdata;
+	struct arena *a = rpc_call_arena(call);
+	Nacre__V1__ListImagesResponse m = NACRE__V1__LIST_IMAGES_RESPONSE__INIT;
+	struct error err = ERROR_INIT;
+	const struct image *image;
+	size_t n = 0;
+
+	(void)request;
+	list_for_each (image, image_store_list(s->images), struct image, link)
+		n++;
+	m.images = arena_zalloc(a, n + 1, sizeof(*m.images));
+	list_for_each (image, image_store_list(s->images), struct image, link) {
+		Nacre__V1__Image *i = m.images ? convert_image(a, image) : NULL;
+
+		if (!i) {
+			(void)error_set(&err, -ENOMEM, "list images");
+			rpc_call_fail(call, &err);
+			return;
+		}
+		m.images[m.n_images++] = i;
+	}
+	rpc_call_reply(call, &m.base);
+}
+
+static void image_removed(void *userdata, const struct error *err)
+{
+	struct rpc_call *call = userdata;
+	Nacre__V1__RemoveImageResponse m = NACRE__V1__REMOVE_IMAGE_RESPONSE__INIT;
+
+	if (err && err->code)
+		rpc_call_fail(call, err);
+	else
+		rpc_call_reply(call, &m.base);
+}
+
+static void remove_image(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__RemoveImageRequest *q =
+		(const Nacre__V1__RemoveImageRequest *)(const void *)request;
+	struct image_service *s = userdata;
+	struct event e = {
+		.object = "image", .id = "", .kind = "image", .state = "removed", .reason = ""
+	};
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (str_empty(q->image))
+		r = error_refuse(&err, ERROR_INVALID, "image: required");
+	else
+		r = image_store_remove(s->images, q->image, image_removed, call, &err);
+	if (r < 0) {
+		if (!str_has_prefix(err.text, "image: "))
+			(void)error_wrap(&err, r, "image");
+		rpc_call_fail(call, &err);
+		return;
+	}
+	e.name = q->image;
+	events_publish(s->events, &e);
+}
+
+static const struct rpc_method image_methods[] = {
+	{ "Import", &nacre__v1__import_request__descriptor, &nacre__v1__import_response__descriptor,
+	  true, import },
+	{ "List", &nacre__v1__list_images_request__descriptor,
+	  &nacre__v1__list_images_response__descriptor, false, list },
+	{ "Remove", &nacre__v1__remove_image_request__descriptor,
+	  &nacre__v1__remove_image_response__descriptor, false, remove_image },
+};
+
+const struct rpc_service image_service = {
+	.name = "nacre.v1.ImageService",
+	.methods = image_methods,
+	.n_methods = ARRAY_SIZE(image_methods),
+};

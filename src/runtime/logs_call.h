@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RUNTIME_LOGS_CALL_H
+#define NACRE_RUNTIME_LOGS_CALL_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct pod_container;
+struct rpc_call;
+struct workload_service;
+
+/* Answers a Logs call from the container's log file. */
+int logs_call_start(struct rpc_call *call, struct workload_service *service,
+		    struct pod_container *container, bool follow, struct error *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
+#include "api/nacre.pb-c.h"
+#include "runtime/services.h"
+
+static void info(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const struct node_service *s = userdata;
+	Nacre__V1__InfoResponse m = NACRE__V1__INFO_RESPONSE__INIT;
+
+	(void)request;
+	m.version = (char *)(uintptr_t)NACRE_VERSION;
+	m.root = (char *)(uintptr_t)s->root;
+	m.run = (char *)(uintptr_t)s->run;
+	m.cgroup = (char *)(uintptr_t)s->cgroup;
+	m.pid = getpid();
+	m.started_at = s->started_at;
+	m.lacks = (char **)(uintptr_t)s->lacks;
+	m.n_lacks = s->n_lacks;
+	rpc_call_reply(call, &m.base);
+}
+
+static const struct rpc_method node_methods[] = {
+	{ "Info", &nacre__v1__info_request__descriptor, &nacre__v1__info_response__descriptor,
+	  false, info },
+};
+
+const struct rpc_service node_service = {
+	.name = "nacre.v1.NodeService",
+	.methods = node_methods,
+	.n_methods = ARRAY_SIZE(node_methods),
+};

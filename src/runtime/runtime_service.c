@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "base/str.h"
+#include "pod/workload.h"
+#include "runtime/check.h"
+#include "runtime/convert.h"
+#include "runtime/executable.h"
+#include "runtime/services.h"
+
+/* ---- from request to specification ---- */
+
+static const char *const pod_networks[] = { "pod", "none", "host" };
+static const char *const cell_networks[] = { "own", "host" };
+static const char *const kinds[] = { "auto", "cell" };
+
+static const char kind_reason[] = "this release has no other kind: microVMs are not built in yet, "
+				  "so auto is an isolated cell";
+
+static char **runtime_strv(struct arena *a, char **v, size_t n)
+{
+	char **copy = arena_zalloc(a, n + 1, sizeof(*copy));
+
+	for (size_t i = 0; copy && i < n; i++)
+		copy[i] = v[i];
+	return copy;
+}
+
+static int runtime_check_container(const Aurae__Runtime__V0__Container *c, size_t i, size_t n,
+				   struct error *err)
+{
+	char field[64];
+	int r = 0;
+
+#define FIELD(name) (str_printf(field, sizeof(field), "containers[%zu]." name, i) < 0 ? "" : field)
+	if (str_empty(c->name) && n > 1)
+		return error_refuse(err, ERROR_INVALID, "%s: required, since there are several",
+				    FIELD("name"));
+	if (str_empty(c->image))
+		return error_refuse(err, ERROR_INVALID, "%s: required", FIELD("image"));
+	r = check_name(FIELD("name"), c->name, err);
+	if (r == 0 && c->n_command)
+		r = check_words(FIELD("command"), c->command, c->n_command, err);
+	if (r == 0 && c->n_args)
+		r = check_args(FIELD("args"), c->args, c->n_args, err);
+	if (r == 0)
+		r = check_env(FIELD("env"), c->env, c->n_env, err);
+	if (r == 0)
+		r = check_dir(FIELD("working_dir"), c->working_dir, err);
+	if (r == 0)
+		r = check_user(FIELD("user"), c->user, err);
+	if (r == 0)
+		r = check_unset(FIELD("mounts"), c->n_mounts > 0, err);
+	if (r == 0)
+		r = check_unset(FIELD("resources"), c->resources != NULL, err);
+#undef FIELD
+	return r;
+}
+
+static int runtime_containers(struct arena *a, Aurae__Runtime__V0__Container **from, size_t n,
+			      struct workload_spec *spec, struct error *err)
+{
+	struct pod_container_spec *to;
+
+	if (n == 0)
+		return error_refuse(err, ERROR_INVALID, "containers: required");
+	if (n > WORKLOAD_CONTAINERS_MAX)
+		return error_refuse(err, ERROR_INVALID,
+				    "containers: %zu are more than the limit of %d", n,
+				    WORKLOAD_CONTAINERS_MAX);
+	to = arena_zalloc(a, n, sizeof(*to));
+	for (size_t i = 0; i < n && to; i++) {
+		int r = runtime_check_container(from[i], i, n, err);
+
+		if (r < 0)
+			return r;
+		to[i] = (struct pod_container_spec){
+			.name = str_empty(from[i]->name) ? "main" : from[i]->name,
+			.image = from[i]->image,
+			.command = runtime_strv(a, from[i]->command, from[i]->n_command),
+			.args = runtime_strv(a, from[i]->args, from[i]->n_args),
+			.env = runtime_strv(a, from[i]->env, from[i]->n_env),
+			.working_dir = from[i]->working_dir,
+			.user = from[i]->user,
+			.stdin_open = from[i]->stdin,
+		};
+		if (!to[i].command || !to[i].args || !to[i].env)
+			to = NULL;
+	}
+	if (!to)
+		return error_set(err, -ENOMEM, "containers");
+	spec->containers = to;
+	spec->n_containers = n;
+	return 0;
+}
+
+static int runtime_parent(struct runtime_service *s, const char *field, const char *path,
+			  struct instance **ret, struct error *err)
+{
+	int r = check_path(field, path, err);
+
+	if (r < 0)
+		return r;
+	*ret = NULL;
+	if (str_empty(path))
+		return 0;
+	*ret = instances_find(s->instances, path);
+	return *ret ? 0
+		    : error_refuse(err, ERROR_NOT_FOUND, "%s: there is no instance %s", field,
+				   path);
+}
+
+static int runtime_kind(const char *kind, struct error *err)
+{
+	const char *chosen;
+	struct error own = ERROR_INIT;
+
+	if (check_word("kind", kind, kinds, ARRAY_SIZE(kinds), &chosen, &own) == 0)
+		return 0;
+	if (str_eq(kind, "vm") || str_eq(kind, "ec2") || str_eq(kind, "gce") ||
+	    str_eq(kind, "vsphere"))
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "kind: this release has no provider \"%s\", only \"cell\"",
+				    kind);
+	return error_copy(err, &own);
+}
+
+static const char *meta_name(const Aurae__Runtime__V0__Meta *meta)
+{
+	return meta ? meta->name : "";
+}
+
+/* ---- RunCell, RunPod ---- */
+
+/*
+ * Where no container says why it failed the instance did: that is an error of the call. Otherwise
+ * the answer's statuses tell.
+ */
+static bool runtime_failed(struct rpc_call *call, struct workload *w, const struct error *err)
+{
+	struct error own = ERROR_INIT;
+
+	if (w && !err && w->state != WORKLOAD_FAILED)
+		return false;
+	for (size_t i = 0; w && !err && i < w->n_containers; i++)
+		if (w->containers[i].status.state == CONTAINER_FAILED &&
+		    !str_eq(w->containers[i].status.reason, w->reason))
+			return false;
+	if (err)
+		(void)error_copy(&own, err);
+	else
+		(void)error_refuse(&own, w ? ERROR_UNAVAILABLE : ERROR_ABORTED, "%s",
+				   w ? w->reason : "it was removed while it started");
+	rpc_call_fail(call, &own);
+	return true;
+}
+
+static void run_cell_done(void *userdata, struct workload *w, const struct error *err)
+{
+	struct rpc_call *call = userdata;
+	Aurae__Runtime__V0__RunCellResponse m = AURAE__RUNTIME__V0__RUN_CELL_RESPONSE__INIT;
+	struct error own = ERROR_INIT;
+
+	if (runtime_failed(call, w, err))
+		return;
+	m.id = w->id;
+	m.name = w->path;
+	m.containers = convert_statuses(rpc_call_arena(call), w);
+	m.n_containers = w->n_containers;
+	if (m.containers) {
+		rpc_call_reply(call, &m.base);
+		return;
+	}
+	(void)error_set(&own, -ENOMEM, "answer");
+	rpc_call_fail(call, &own);
+}
+
+static void run_cell(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Aurae__Runtime__V0__RunCellRequest *q =
+		(const Aurae__Runtime__V0__RunCellRequest *)(const void *)request;
+	struct runtime_service *s = userdata;
+	struct workload_spec spec = { .kind = WORKLOAD_CELL, .name = meta_name(q->meta) };
+	struct error err = ERROR_INIT;
+	struct workload *w;
+	int r;
+
+	r = check_name("meta.name", spec.name, &err);
+	if (r == 0)
+		r = check_word("network", q->network, cell_networks, ARRAY_SIZE(cell_networks),
+			       &spec.network, &err);
+	if (r == 0)
+		r = runtime_parent(s, "instance", q->instance, &spec.parent, &err);
+	if (r == 0)
+		r = runtime_containers(rpc_call_arena(call), q->containers, q->n_containers, &spec,
+				       &err);
+	if (r == 0)
+		r = workload_run(s->workloads, &spec, run_cell_done, call, &w, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}
+
+static void run_pod_done(void *userdata, struct workload *w, const struct error *err)
+{
+	struct rpc_call *call = userdata;
+	Aurae__Runtime__V0__RunPodResponse m = AURAE__RUNTIME__V0__RUN_POD_RESPONSE__INIT;
+	struct error own = ERROR_INIT;
+
+	if (runtime_failed(call, w, err))
+		return;
+	m.id = w->id;
+	m.name = w->path;
+	m.kind = (char *)(uintptr_t) "cell";
+	m.kind_reason = (char *)(uintptr_t)kind_reason;
+	m.containers = convert_statuses(rpc_call_arena(call), w);
+	m.n_containers = w->n_containers;
+	if (m.containers) {
+		rpc_call_reply(call, &m.base);
+		return;
+	}
+	(void)error_set(&own, -ENOMEM, "answer");
+	rpc_call_fail(call, &own);
+}
+
+static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Aurae__Runtime__V0__RunPodRequest *q =
+		(const Aurae__Runtime__V0__RunPodRequest *)(const void *)request;
+	struct runtime_service *s = userdata;
+	struct workload_spec spec = {
+		.kind = WORKLOAD_POD,
+		.name = meta_name(q->meta),
+		.auto_remove = q->auto_remove,
+	};
+	struct error err = ERROR_INIT;
+	struct workload *w;
+	int r;
+
+	r = check_name("meta.name", spec.name, &err);
+	if (r == 0)
+		r = runtime_kind(q->kind, &err);
+	if (r == 0)
+		r = check_word("network", q->network, pod_networks, ARRAY_SIZE(pod_networks),
+			       &spec.network, &err);
+	if (r == 0)
+		r = check_unset("ports", q->n_ports > 0, &err);
+	if (r == 0)
+		r = runtime_parent(s, "parent", q->parent, &spec.parent, &err);
+	if (r == 0)
+		r = runtime_containers(rpc_call_arena(call), q->containers, q->n_containers, &spec,
+				       &err);
+	if (r == 0)
+		r = workload_run(s->workloads, &spec, run_pod_done, call, &w, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}
+
+/* ---- Spawn ---- */
+
+static void spawn_removed(struct instance *i)
+{
+	/* A spawn that failed leaves no record: the answer is all there is to know. */
+	if (i->state == INSTANCE_FAILED)
+		instance_remove(i);
+}
+
+static void spawn_done(void *userdata, struct instance *i, const struct error *err)
+{
+	struct rpc_call *call = userdata;
+	Aurae__Runtime__V0__SpawnResponse m = AURAE__RUNTIME__V0__SPAWN_RESPONSE__INIT;
+
+	if (err) {
+		rpc_call_fail(call, err);
+		spawn_removed(i);
+		return;
+	}
+	m.id = i->id;
+	m.name = i->path;
+	m.kind = (char *)(uintptr_t) "cell";
+	m.kind_reason = (char *)(uintptr_t)kind_reason;
+	m.pid = i->pid;
+	rpc_call_reply(call, &m.base);
+}
+
+static int spawn_check(struct runtime_service *s, const Aurae__Runtime__V0__SpawnRequest *q,
+		       struct instance **parent, const char **network, struct error *err)
+{
+	int r;
+
+	r = check_name("meta.name", meta_name(q->meta), err);
+	if (r == 0)
+		r = runtime_kind(q->kind, err);
+	if (r == 0)
+		r = check_word("network", q->network, cell_networks, ARRAY_SIZE(cell_networks),
+			       network, err);
+	if (r == 0)
+		r = check_unset("image", !str_empty(q->image), err);
+	if (r == 0)
+		r = check_unset("resources", q->resources != NULL, err);
+	if (r == 0)
+		r = check_unset("devices", q->n_devices > 0, err);
+	if (r == 0)
+		r = runtime_parent(s, "parent", q->parent, parent, err);
+	if (r == 0 && name_depth(q->parent) >= NAME_DEPTH_MAX)
+		r = error_refuse(err, ERROR_INVALID,
+				 "parent: %s is %d instances deep, nothing can be deeper",
+				 q->parent, NAME_DEPTH_MAX);
+	return r;
+}
+
+static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Aurae__Runtime__V0__SpawnRequest *q =
+		(const Aurae__Runtime__V0__SpawnRequest *)(const void *)request;
+	struct runtime_service *s = userdata;
+	struct instance *parent = NULL, *i;
+	char name[NAME_LABEL_MAX + 1], path[NAME_PATH_MAX + 1], id[ID_SIZE];
+	struct error err = ERROR_INIT;
+	const char *network;
+	int r;
+
+	r = spawn_check(s, q, &parent, &network, &err);
+	if (r == 0 && str_empty(meta_name(q->meta))) {
+		r = id_new(id);
+		if (r < 0)
+			(void)error_set(&err, r, "draw a name");
+		else
+			(void)str_printf(name, sizeof(name), "instance-%.8s", id);
+	} else if (r == 0) {
+		(void)str_copy(name, sizeof(name), meta_name(q->meta));
+	}
+	if (r == 0 && parent && parent->state != INSTANCE_READY)
+		r = error_refuse(&err, ERROR_PRECONDITION, "parent: the instance %s is %s",
+				 parent->path, instance_state_word(parent->state));
+	if (r == 0 &&
+	    str_printf(path, sizeof(path), "%s%s%s", parent ? parent->path : "", parent ? "/" : "",
+		       name) > 0 &&
+	    workloads_find(s->workloads, path))
+		r = error_refuse(&err, ERROR_EXISTS, "the name %s is taken by a workload", path);
+	if (r == 0)
+		r = instance_create(s->instances, parent, name, "", str_eq(network, "host"),
+				    spawn_done, call, &i, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}
+
+static void run_executable(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Aurae__Runtime__V0__RunExecutableRequest *q =
+		(const Aurae__Runtime__V0__RunExecutableRequest *)(const void *)request;
+
+	executable_run(call, q, userdata);
+}
+
+static const struct rpc_method runtime_methods[] = {
+	{ "RunExecutable", &aurae__runtime__v0__run_executable_request__descriptor,
+	  &aurae__runtime__v0__run_executable_response__descriptor, false, run_executable },
+	{ "RunCell", &aurae__runtime__v0__run_cell_request__descriptor,
+	  &aurae__runtime__v0__run_cell_response__descriptor, false, run_cell },
+	{ "Spawn", &aurae__runtime__v0__spawn_request__descriptor,
+	  &aurae__runtime__v0__spawn_response__descriptor, false, spawn },
+	{ "RunPod", &aurae__runtime__v0__run_pod_request__descriptor,
+	  &aurae__runtime__v0__run_pod_response__descriptor, false, run_pod },
+};
+
+const struct rpc_service runtime_service = {
+	.name = "aurae.runtime.v0.RuntimeService",
+	.methods = runtime_methods,
+	.n_methods = ARRAY_SIZE(runtime_methods),
+};

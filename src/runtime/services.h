@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RUNTIME_SERVICES_H
+#define NACRE_RUNTIME_SERVICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpc/server.h"
+
+/*
+ * The services of a node's socket. Each is a table of methods, and takes just what it needs as
+ * userdata.
+ */
+
+struct events;
+struct image_store;
+struct instances;
+struct loop;
+struct pool;
+struct workloads;
+
+/* aurae.runtime.v0.RuntimeService; userdata: struct runtime_service. */
+extern const struct rpc_service runtime_service;
+struct runtime_service {
+	struct loop *loop;
+	struct pool *pool;
+	struct workloads *workloads;
+	struct instances *instances;
+	int logs_fd;
+	bool closing; /* the daemon ends: what its clients run goes on */
+};
+
+/* nacre.v1.WorkloadService; userdata: struct workload_service. */
+extern const struct rpc_service workload_service;
+struct workload_service {
+	struct loop *loop;
+	struct pool *pool;
+	struct workloads *workloads;
+	struct instances *instances;
+	struct events *events;
+	int logs_fd;
+};
+
+/* nacre.v1.ImageService; userdata: struct image_service. */
+extern const struct rpc_service image_service;
+struct image_service {
+	struct image_store *images;
+	struct events *events;
+};
+
+/* nacre.v1.NodeService; userdata: struct node_service. */
+extern const struct rpc_service node_service;
+struct node_service {
+	const char *root, *run, *cgroup;
+	uint64_t started_at;
+	const char *const *lacks; /* n_lacks sentences */
+	size_t n_lacks;
+};
+
+#endif

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/instance.pb-c.h"
+#include "base/str.h"
+#include "keeper/client.h"
+#include "pod/workload.h"
+#include "runtime/check.h"
+#include "runtime/convert.h"
+#include "runtime/events_call.h"
+#include "runtime/logs_call.h"
+#include "runtime/services.h"
+
+#define GRACE_MAX_MS ((uint64_t)3600 * 1000)
+
+/* What a target names: exactly one of the two. */
+struct target {
+	struct workload *workload;
+	struct instance *instance;
+};
+
+static int target_find(struct workload_service *s, const char *name, struct target *ret,
+		       struct error *err)
+{
+	if (str_empty(name))
+		return error_refuse(err, ERROR_INVALID, "target: required");
+	*ret = (struct target){ .workload = workloads_find(s->workloads, name) };
+	if (ret->workload)
+		return 0;
+	ret->instance = instances_find(s->instances, name);
+	if (!ret->instance)
+		ret->instance = instances_find_id(s->instances, name);
+	if (ret->instance && ret->instance->path[0])
+		return 0;
+	return error_refuse(err, ERROR_NOT_FOUND,
+			    "target: there is no workload or instance \"%.80s\"", name);
+}
+
+static int target_container(struct workload_service *s, const char *name, const char *container,
+			    struct pod_container **ret, struct error *err)
+{
+	struct target t;
+	int r;
+
+	r = target_find(s, name, &t, err);
+	if (r < 0)
+		return r;
+	if (!t.workload)
+		return error_refuse(err, ERROR_INVALID,
+				    "target: %s is an instance, it has no containers of "
+				    "its own",
+				    t.instance->path);
+	*ret = workload_container(t.workload, container, err);
+	return *ret ? 0 : err->code;
+}
+
+static void answer_memory(struct rpc_call *call)
+{
+	struct error err = ERROR_INIT;
+
+	(void)error_set(&err, -ENOMEM, "answer");
+	rpc_call_fail(call, &err);
+}
+
+/* ---- List, Inspect ---- */
+
+/* An instance that was spawned for a pod is shown as that pod. */
+static bool instance_is_shown(const struct instance *i)
+{
+	return i->path[0] && !i->owner[0];
+}
+
+static void list(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__ListRequest *q = (const Nacre__V1__ListRequest *)(const void *)request;
+	struct workload_service *s = userdata;
+	struct arena *a = rpc_call_arena(call);
+	Nacre__V1__ListResponse m = NACRE__V1__LIST_RESPONSE__INIT;
+	struct instance *i;
+	struct workload *w;
+	size_t n = 0;
+
+	list_for_each (i, instances_list(s->instances), struct instance, link)
+		n++;
+	list_for_each (w, workloads_list(s->workloads), struct workload, link)
+		n++;
+	m.workloads = arena_zalloc(a, n + 1, sizeof(*m.workloads));
+	if (!m.workloads) {
+		answer_memory(call);
+		return;
+	}
+	list_for_each (i, instances_list(s->instances), struct instance, link)
+		if (instance_is_shown(i) && i->state != INSTANCE_GONE &&
+		    (q->all || !instance_has_ended(i)))
+			m.workloads[m.n_workloads++] = convert_instance(a, i);
+	list_for_each (w, workloads_list(s->workloads), struct workload, link)
+		if (q->all || !workload_has_ended(w))
+			m.workloads[m.n_workloads++] = convert_workload(a, w);
+	for (size_t k = 0; k < m.n_workloads; k++) {
+		if (m.workloads[k])
+			continue;
+		answer_memory(call);
+		return;
+	}
+	rpc_call_reply(call, &m.base);
+}
+
+static void inspect(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__InspectRequest *q =
+		(const Nacre__V1__InspectRequest *)(const void *)request;
+	Nacre__V1__InspectResponse m = NACRE__V1__INSPECT_RESPONSE__INIT;
+	struct arena *a = rpc_call_arena(call);
+	struct error err = ERROR_INIT;
+	struct target t;
+
+	if (target_find(userdata, q->target, &t, &err) < 0) {
+		rpc_call_fail(call, &err);
+		return;
+	}
+	m.workload = t.workload ? convert_workload(a, t.workload) : convert_instance(a, t.instance);
+	if (m.workload)
+		rpc_call_reply(call, &m.base);
+	else
+		answer_memory(call);
+}
+
+/* ---- Stop ---- */
+
+static void stop_answer(struct rpc_call *call, Nacre__V1__Workload *w)
+{
+	Nacre__V1__StopResponse m = NACRE__V1__STOP_RESPONSE__INIT;
+
+	m.workload = w;
+	if (w)
+		rpc_call_reply(call, &m.base);
+	else
+		answer_memory(call);
+}
+
+static void stop_workload_done(void *userdata, struct workload *w, const struct error *err)
+{
+	struct rpc_call *call = userdata;
+	Nacre__V1__StopResponse m = NACRE__V1__STOP_RESPONSE__INIT;
+
+	if (err)
+		rpc_call_fail(call, err);
+	else if (!w)
+		rpc_call_reply(call, &m.base); /* stopped, and removed by somebody else */
+	else
+		stop_answer(call, convert_workload(rpc_call_arena(call), w));
+}
+
+static void stop_instance_done(void *userdata, struct instance *i, const struct error *err)
+{
+	struct rpc_call *call = userdata;
+
+	if (err)
+		rpc_call_fail(call, err);
+	else
+		stop_answer(call, convert_instance(rpc_call_arena(call), i));
+}
+
+static void stop(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__StopRequest *q = (const Nacre__V1__StopRequest *)(const void *)request;
+	struct error err = ERROR_INIT;
+	struct target t;
+	int r;
+
+	r = target_find(userdata, q->target, &t, &err);
+	if (r == 0 && q->grace_ms > GRACE_MAX_MS)
+		r = error_refuse(&err, ERROR_INVALID, "grace_ms: %llu is more than an hour (%llu)",
+				 (unsigned long long)q->grace_ms, (unsigned long long)GRACE_MAX_MS);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+	else if (t.workload)
+		workload_stop(t.workload, q->grace_ms * NSEC_PER_MSEC, stop_workload_done, call);
+	else
+		instance_stop(t.instance, stop_instance_done, call);
+}
+
+/* ---- Remove ---- */
+
+static void remove_answer(struct rpc_call *call)
+{
+	Nacre__V1__RemoveResponse m = NACRE__V1__REMOVE_RESPONSE__INIT;
+
+	rpc_call_reply(call, &m.base);
+}
+
+static void remove_workload_done(void *userdata, struct workload *w, const struct error *err)
+{
+	(void)w;
+	if (err)
+		rpc_call_fail(userdata, err);
+	else
+		remove_answer(userdata);
+}
+
+/* An instance goes with all that is in it; in the call's arena. */
+struct removal {
+	struct rpc_call *call;
+	size_t n_left;
+	struct error err; /* the first */
+};
+
+static void removal_part_done(struct removal *r, const struct error *err)
+{
+	if (err && !r->err.code)
+		r->err = *err;
+	if (--r->n_left)
+		return;
+	if (r->err.code)
+		rpc_call_fail(r->call, &r->err);
+	else
+		remove_answer(r->call);
+}
+
+static void removal_workload_done(void *userdata, struct workload *w, const struct error *err)
+{
+	(void)w;
+	removal_part_done(userdata, err);
+}
+
+static void removal_instance_done(void *userdata, struct instance *i, const struct error *err)
+{
+	if (!err && i->state == INSTANCE_FAILED)
+		instance_remove(i);
+	removal_part_done(userdata, err);
+}
+
+static bool removal_covers(const struct instance *i, const char *path)
+{
+	size_t n = strlen(i->path);
+
+	return strncmp(path, i->path, n) == 0 && path[n] == '/';
+}
+
+static int removal_check(struct workload_service *s, const struct instance *i, struct error *err)
+{
+	const struct instance *below;
+	const struct workload *w;
+
+	if (!instance_has_ended(i))
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%s is %s: stop it first, or remove it with force", i->path,
+				    instance_state_word(i->state));
+	list_for_each (below, instances_list(s->instances), struct instance, link)
+		if (below->state != INSTANCE_GONE && removal_covers(i, below->path))
+			return error_refuse(err, ERROR_PRECONDITION,
+					    "%s is around %s: remove that first, or use force",
+					    i->path, below->path);
+	list_for_each (w, workloads_list(s->workloads), struct workload, link)
+		if (removal_covers(i, w->path))
+			return error_refuse(err, ERROR_PRECONDITION,
+					    "%s is around %s: remove that first, or use force",
+					    i->path, w->path);
+	return 0;
+}
+
+static void removal_start(struct removal *r, struct workload_service *s, struct instance *i)
+{
+	struct error err = ERROR_INIT;
+	struct instance *below;
+	struct workload *w;
+
+	/* One for this function: a part may be done at once. */
+	r->n_left = 1;
+	list_for_each (w, workloads_list(s->workloads), struct workload, link) {
+		if (!removal_covers(i, w->path))
+			continue;
+		r->n_left++;
+		if (workload_remove(w, true, removal_workload_done, r, &err) < 0)
+			removal_part_done(r, &err);
+	}
+	list_for_each (below, instances_list(s->instances), struct instance, link) {
+		/* That of a pod goes with the pod. */
+		if (below != i && (below->owner[0] || !removal_covers(i, below->path)))
+			continue;
+		r->n_left++;
+		instance_stop(below, removal_instance_done, r);
+	}
+	removal_part_done(r, NULL);
+}
+
+static int remove_instance(struct workload_service *s, struct rpc_call *call, struct instance *i,
+			   bool force, struct error *err)
+{
+	struct removal *removal = arena_zalloc(rpc_call_arena(call), 1, sizeof(*removal));
+	int r;
+
+	if (!removal)
+		return error_set(err, -ENOMEM, "remove %s", i->path);
+	if (i->owner[0])
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%s is the instance of a pod: remove the pod", i->path);
+	r = force ? 0 : removal_check(s, i, err);
+	if (r < 0)
+		return r;
+	removal->call = call;
+	removal_start(removal, s, i);
+	return 0;
+}
+
+static void remove_target(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__RemoveRequest *q = (const Nacre__V1__RemoveRequest *)(const void *)request;
+	struct error err = ERROR_INIT;
+	struct target t;
+	int r;
+
+	r = target_find(userdata, q->target, &t, &err);
+	if (r == 0)
+		r = t.workload ? workload_remove(t.workload, q->force, remove_workload_done, call,
+						 &err)
+			       : remove_instance(userdata, call, t.instance, q->force, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}
+
+/* ---- Wait ---- */
+
+struct wait_call {
+	struct rpc_call *call;
+	struct workload_service *service;
+	char id[ID_SIZE];
+	char container[NAME_LABEL_MAX + 1];
+};
+
+static void wait_done(void *userdata, struct workload *w, const struct error *err)
+{
+	struct wait_call *c = userdata;
+	Nacre__V1__WaitResponse m = NACRE__V1__WAIT_RESPONSE__INIT;
+	struct error own = ERROR_INIT;
+	struct pod_container *container = NULL;
+
+	rpc_call_on_cancel(c->call, NULL, NULL);
+	if (!w)
+		(void)error_refuse(&own, ERROR_ABORTED, "it was removed before its end was told");
+	if (w && c->container[0])
+		container = workload_container(w, c->container, &own);
+	if (err || own.code) {
+		rpc_call_fail(c->call, err ? err : &own);
+		return;
+	}
+	m.exit_code = container ? container->status.exit_code : workload_exit_code(w);
+	m.workload = convert_workload(rpc_call_arena(c->call), w);
+	if (m.workload)
+		rpc_call_reply(c->call, &m.base);
+	else
+		answer_memory(c->call);
+}
+
+static void wait_cancelled(struct rpc_call *call, void *data)
+{
+	struct wait_call *c = data;
+	struct workload *w = workloads_find(c->service->workloads, c->id);
+	struct error err = ERROR_INIT;
+
+	if (w)
+		workload_forget_waiter(w, c);
+	(void)error_refuse(&err, ERROR_CANCELLED, "the call was cancelled");
+	rpc_call_fail(call, &err);
+}
+
+static void wait(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__WaitRequest *q = (const Nacre__V1__WaitRequest *)(const void *)request;
+	struct wait_call *c = arena_zalloc(rpc_call_arena(call), 1, sizeof(*c));
+	struct pod_container *container = NULL;
+	struct error err = ERROR_INIT;
+	struct target t;
+	int r;
+
+	r = target_find(userdata, q->target, &t, &err);
+	if (r == 0 && !t.workload)
+		r = error_refuse(&err, ERROR_INVALID,
+				 "target: %s is an instance, which lives until it is "
+				 "stopped",
+				 t.instance->path);
+	if (r == 0 && !str_empty(q->container)) {
+		container = workload_container(t.workload, q->container, &err);
+		r = container ? 0 : err.code;
+	}
+	if (r == 0 && !c)
+		r = error_set(&err, -ENOMEM, "wait");
+	if (r < 0) {
+		rpc_call_fail(call, &err);
+		return;
+	}
+	c->call = call;
+	c->service = userdata;
+	(void)str_copy(c->id, sizeof(c->id), t.workload->id);
+	if (container)
+		(void)str_copy(c->container, sizeof(c->container), container->name);
+	rpc_call_on_cancel(call, wait_cancelled, c);
+	workload_wait(t.workload, container, wait_done, c);
+}
+
+/* ---- Logs, Exec, WriteStdin, Events ---- */
+
+static void logs(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__LogsRequest *q = (const Nacre__V1__LogsRequest *)(const void *)request;
+	struct workload_service *s = userdata;
+	struct error err = ERROR_INIT;
+	struct pod_container *c;
+	int r;
+
+	r = target_container(s, q->target, q->container, &c, &err);
+	if (r == 0)
+		r = logs_call_start(call, s, c, q->follow, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}
+
+/* The keeper that a running container lives in. */
+static int running_peer(struct pod_container *c, struct peer **ret, struct error *err)
+{
+	const struct workload *w = c->workload;
+
+	if (c->status.state != CONTAINER_RUNNING)
+		return error_refuse(err, ERROR_PRECONDITION, "%s/%s is %s, not running", w->path,
+				    c->name, pod_container_state_word(c));
+	*ret = w->instance ? w->instance->peer : NULL;
+	if (!*ret)
+		return error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s is gone", w->path);
+	return 0;
+}
+
+static int exec_check(const Nacre__V1__ExecRequest *q, struct error *err)
+{
+	int r = check_words("command", q->command, q->n_command, err);
+
+	if (r == 0)
+		r = check_env("env", q->env, q->n_env, err);
+	if (r == 0)
+		r = check_dir("working_dir", q->working_dir, err);
+	if (r == 0)
+		r = check_user("user", q->user, err);
+	return r;
+}
+
+static void exec(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__ExecRequest *q = (const Nacre__V1__ExecRequest *)(const void *)request;
+	Nacre__Instance__V1__ExecRequest m = NACRE__INSTANCE__V1__EXEC_REQUEST__INIT;
+	struct error err = ERROR_INIT;
+	struct pod_container *c;
+	struct peer *peer = NULL;
+	int r;
+
+	r = target_container(userdata, q->target, q->container, &c, &err);
+	if (r == 0)
+		r = exec_check(q, &err);
+	if (r == 0 && c->workload->kind == WORKLOAD_EXECUTABLE)
+		r = error_refuse(&err, ERROR_INVALID,
+				 "target: %s is an executable, there is no container "
+				 "to run in",
+				 c->workload->path);
+	if (r == 0)
+		r = running_peer(c, &peer, &err);
+	if (r < 0) {
+		rpc_call_fail(call, &err);
+		return;
+	}
+	m.id = c->id;
+	m.argv = q->command;
+	m.n_argv = q->n_command;
+	m.env = q->env;
+	m.n_env = q->n_env;
+	m.cwd = q->working_dir;
+	m.user = q->user;
+	m.timeout_ms = q->timeout_ms;
+	rpc_call_forward(call, keeper_client_rpc(peer), "/nacre.instance.v1.InstanceService/Exec",
+			 keeper_client_target(peer), &m.base);
+}
+
+static void write_stdin(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__WriteStdinRequest *q =
+		(const Nacre__V1__WriteStdinRequest *)(const void *)request;
+	Nacre__Instance__V1__WriteStdinRequest m = NACRE__INSTANCE__V1__WRITE_STDIN_REQUEST__INIT;
+	struct error err = ERROR_INIT;
+	struct pod_container *c;
+	struct peer *peer = NULL;
+	int r;
+
+	r = target_container(userdata, q->target, q->container, &c, &err);
+	if (r == 0 && !c->stdin_open)
+		r = error_refuse(&err, ERROR_PRECONDITION, "%s/%s was not started with stdin",
+				 c->workload->path, c->name);
+	if (r == 0)
+		r = running_peer(c, &peer, &err);
+	if (r < 0) {
+		rpc_call_fail(call, &err);
+		return;
+	}
+	m.id = c->id;
+	m.data = q->data;
+	m.close = q->close;
+	rpc_call_forward(call, keeper_client_rpc(peer),
+			 "/nacre.instance.v1.InstanceService/WriteStdin",
+			 keeper_client_target(peer), &m.base);
+}
+
+static void events(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__EventsRequest *q = (const Nacre__V1__EventsRequest *)(const void *)request;
+	struct workload_service *s = userdata;
+	struct error err = ERROR_INIT;
+	struct target t;
+	int r = 0;
+
+	if (!str_empty(q->target))
+		r = target_find(s, q->target, &t, &err);
+	if (r == 0)
+		r = events_call_start(call, s->events,
+				      str_empty(q->target) ? ""
+				      : t.workload         ? t.workload->path
+							   : t.instance->path,
+				      &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}
+
+#define METHOD(name, type, stream, fn)                                                             \
+	{                                                                                          \
+		name, &nacre__v1__##type##_request__descriptor,                                    \
+			&nacre__v1__##type##_response__descriptor, stream, fn                      \
+	}
+
+static const struct rpc_method workload_methods[] = {
+	METHOD("List", list, false, list),
+	METHOD("Inspect", inspect, false, inspect),
+	METHOD("Stop", stop, false, stop),
+	METHOD("Remove", remove, false, remove_target),
+	METHOD("Wait", wait, false, wait),
+	METHOD("Logs", logs, true, logs),
+	METHOD("Exec", exec, true, exec),
+	METHOD("WriteStdin", write_stdin, false, write_stdin),
+	METHOD("Events", events, true, events),
+};
+
+const struct rpc_service workload_service = {
+	.name = "nacre.v1.WorkloadService",
+	.methods = workload_methods,
+	.n_methods = ARRAY_SIZE(workload_methods),
+};
