@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/args.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/alloc.h"
+
+/* Longer words are not worth a hint. */
+#define DISTANCE_MAX 32
+
+size_t text_distance(const char *a, const char *b)
+{
+	size_t row[DISTANCE_MAX + 1], n_a = strlen(a), n_b = strlen(b);
+
+	if (n_a > DISTANCE_MAX || n_b > DISTANCE_MAX)
+		return DISTANCE_MAX;
+	for (size_t j = 0; j <= n_b; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= n_a; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= n_b; j++) {
+			size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+			size_t moved = MIN(row[j], row[j - 1]) + 1;
+
+			diagonal = row[j];
+			row[j] = MIN(changed, moved);
+		}
+	}
+	return row[n_b];
+}
+
+static const struct arg_option *args_nearest(const struct args *a, const char *name)
+{
+	const struct arg_option *best = NULL;
+	size_t best_distance = 3;
+
+	for (size_t t = 0; t < ARRAY_SIZE(a->tables); t++) {
+		for (const struct arg_option *o = a->tables[t]; o && o->name; o++) {
+			size_t distance = text_distance(name, o->name);
+
+			if (distance < best_distance && distance < strlen(o->name)) {
+				best = o;
+				best_distance = distance;
+			}
+		}
+	}
+	return best;
+}
+
+static const struct arg_option *args_find(const struct args *a, const char *name, size_t len,
+					  char letter)
+{
+	for (size_t t = 0; t < ARRAY_SIZE(a->tables); t++) {
+		for (const struct arg_option *o = a->tables[t]; o && o->name; o++) {
+			if (name && strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+				return o;
+			if (!name && letter && o->letter == letter)
+				return o;
+		}
+	}
+	return NULL;
+}
+
+/* The value becomes one of the strings that callers get: readability-non-const-parameter is wrong.
+ */
+static void args_add(struct args *a, const struct arg_option *option, char *value)
+{
+	a->given = xrealloc(a->given, a->n_given + 1, sizeof(*a->given));
+	a->given[a->n_given++] = (struct arg_given){ .option = option, .value = value };
+}
+
+static int args_unknown(const struct args *a, const char *name, size_t len, struct error *err)
+{
+	_cleanup_str_ char *word = xformat("%.*s", (int)len, name);
+	const struct arg_option *near = args_nearest(a, word);
+
+	if (near)
+		return error_refuse(err, ERROR_INVALID, "unknown option --%s (did you mean --%s?)",
+				    word, near->name);
+	return error_refuse(err, ERROR_INVALID, "unknown option --%s", word);
+}
+
+/* "--name", "--name=VALUE" or "--name VALUE"; returns how many words more than one it took. */
+static int args_parse_long(struct args *a, char *word, char *next, struct error *err)
+{
+	char *name = word + 2, *value = strchr(name, '=');
+	size_t len = value ? (size_t)(value - name) : strlen(name);
+	const struct arg_option *o = args_find(a, name, len, 0);
+
+	if (!o)
+		return args_unknown(a, name, len, err);
+	if (!o->value) {
+		if (value)
+			return error_refuse(err, ERROR_INVALID, "option --%s takes no value",
+					    o->name);
+		args_add(a, o, NULL);
+		return 0;
+	}
+	if (value) {
+		args_add(a, o, value + 1);
+		return 0;
+	}
+	if (!next)
+		return error_refuse(err, ERROR_INVALID, "option --%s needs a value (%s)", o->name,
+				    o->value);
+	args_add(a, o, next);
+	return 1;
+}
+
+/* "-abc", "-nVALUE" or "-n VALUE"; returns as args_parse_long() does. */
+static int args_parse_short(struct args *a, char *word, char *next, struct error *err)
+{
+	for (char *at = word + 1; *at; at++) {
+		const struct arg_option *o = args_find(a, NULL, 0, *at);
+
+		if (!o)
+			return error_refuse(err, ERROR_INVALID, "unknown option -%c", *at);
+		if (!o->value) {
+			args_add(a, o, NULL);
+			continue;
+		}
+		if (at[1]) {
+			args_add(a, o, at + 1);
+			return 0;
+		}
+		if (!next)
+			return error_refuse(err, ERROR_INVALID, "option -%c needs a value (%s)",
+					    *at, o->value);
+		args_add(a, o, next);
+		return 1;
+	}
+	return 0;
+}
+
+int args_parse(struct args *a, const struct arg_option *own, const struct arg_option *common,
+	       size_t n_verbatim, int argc, char **argv, struct error *err)
+{
+	bool ended = false;
+
+	*a = (struct args){ .tables = { own, common } };
+	a->operands = xrealloc(NULL, (size_t)argc + 1, sizeof(*a->operands));
+	for (int i = 0; i < argc; i++) {
+		char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
+		int r;
+
+		if (a->n_operands >= n_verbatim)
+			ended = true;
+		if (ended || word[0] != '-' || !word[1]) {
+			a->operands[a->n_operands++] = word;
+			continue;
+		}
+		if (str_eq(word, "--")) {
+			ended = true;
+			continue;
+		}
+		r = word[1] == '-' ? args_parse_long(a, word, next, err)
+				   : args_parse_short(a, word, next, err);
+		if (r < 0)
+			return r;
+		i += r;
+	}
+	a->operands[a->n_operands] = NULL;
+	return 0;
+}
+
+void args_done(struct args *a)
+{
+	free(a->given);
+	free(a->operands);
+	*a = (struct args)ARGS_INIT;
+}
+
+char *args_next(const struct args *a, const char *name, size_t *pos)
+{
+	assert(args_find(a, name, strlen(name), 0));
+	while (*pos < a->n_given) {
+		const struct arg_given *g = &a->given[(*pos)++];
+
+		if (str_eq(g->option->name, name))
+			return g->value;
+	}
+	return NULL;
+}
+
+bool args_flag(const struct args *a, const char *name)
+{
+	assert(args_find(a, name, strlen(name), 0));
+	for (size_t i = 0; i < a->n_given; i++) {
+		if (str_eq(a->given[i].option->name, name))
+			return true;
+	}
+	return false;
+}
+
+char *args_value(const struct args *a, const char *name)
+{
+	char *last = NULL, *value;
+	size_t pos = 0;
+
+	for (;;) {
+		value = args_next(a, name, &pos);
+		if (!value)
+			return last;
+		last = value;
+	}
+}

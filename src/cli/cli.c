@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/output.h"
+
+#define _cleanup_args_ _cleanup_(args_done)
+
+/* Options in front of the command are the same as behind it; those behind it win. */
+static int cli_settle(struct cli *cli, const struct args *before, const struct args *after,
+		      struct error *err)
+{
+	const struct args *const sources[] = { before, after };
+	const char *form = NULL;
+
+	cli->socket = getenv("NACRE_SOCKET");
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		const char *path = args_value(sources[i], "socket");
+		const char *wanted = args_value(sources[i], "output");
+
+		cli->socket = path ? path : cli->socket;
+		form = wanted ? wanted : form;
+	}
+	if (str_empty(cli->socket))
+		cli->socket = CLI_SOCKET_DEFAULT;
+	if (form && !str_eq(form, "json") && !str_eq(form, "table"))
+		return error_refuse(err, ERROR_INVALID,
+				    "--output is \"json\" or \"table\", not \"%s\"", form);
+	cli->json = form && str_eq(form, "json");
+	cli->color = output_has_color(STDOUT_FILENO);
+	return 0;
+}
+
+static int cli_run(const struct command *c, const struct args *before, int argc, char **argv)
+{
+	size_t n_verbatim = c->n_verbatim ? c->n_verbatim : ARGS_VERBATIM_NEVER;
+	_cleanup_args_ struct args args = ARGS_INIT;
+	struct error err = ERROR_INIT;
+	struct cli cli = { .socket = NULL };
+	int r;
+
+	r = args_parse(&args, c->options, command_options, n_verbatim, argc, argv, &err);
+	if (r < 0)
+		return cli_complain("%s: %s; see `nacre help %s`", c->name, error_text(&err),
+				    c->name);
+	if (args_flag(&args, "help")) {
+		help_command(c, stdout);
+		return 0;
+	}
+	r = cli_settle(&cli, before, &args, &err);
+	if (r < 0)
+		return cli_fail(&err);
+	if (args.n_operands < c->n_min || args.n_operands > c->n_max)
+		return cli_complain("%s: too %s arguments; usage: nacre %s%s%s%s", c->name,
+				    args.n_operands < c->n_min ? "few" : "many", c->name,
+				    c->options ? " [OPTION…]" : "", *c->operands ? " " : "",
+				    c->operands);
+	return c->run(&cli, &args);
+}
+
+static int cli_run_extra(const struct command *c, const struct args *before, int argc, char **argv,
+			 const struct cli_extra *extras, size_t n_extras)
+{
+	for (int i = 1; i < argc; i++) {
+		if (str_eq(argv[i], "--help") || str_eq(argv[i], "-h")) {
+			help_command(c, stdout);
+			return 0;
+		}
+	}
+	if (before->n_given > 0)
+		return cli_complain("options of `nacre %s` stand behind its name", c->name);
+	for (size_t i = 0; i < n_extras; i++) {
+		if (str_eq(extras[i].name, c->name))
+			return extras[i].run(argc, argv);
+	}
+	return cli_complain("this program cannot do `nacre %s`", c->name);
+}
+
+static int cli_dispatch(int argc, char **argv, const struct cli_extra *extras, size_t n_extras)
+{
+	_cleanup_args_ struct args before = ARGS_INIT;
+	struct error err = ERROR_INIT;
+	const struct command *c;
+	char **words;
+	size_t n, n_name;
+
+	/* What everybody tries is the command of that name. */
+	if (argc > 1 && str_eq(argv[1], "--version"))
+		argv[1] += 2;
+	if (args_parse(&before, command_options, NULL, 1, argc - 1, argv + 1, &err) < 0)
+		return cli_complain("%s; see `nacre help`", error_text(&err));
+	words = before.operands;
+	n = before.n_operands;
+	if (args_flag(&before, "help")) {
+		help_overview(stdout);
+		return 0;
+	}
+	if (n == 0) {
+		help_overview(stderr);
+		return CLI_FAILED;
+	}
+	c = command_find(words, n, &n_name);
+	if (!c) {
+		(void)command_unknown(words, n, &err);
+		return cli_fail(&err);
+	}
+	if (!c->run)
+		return cli_run_extra(c, &before, (int)n, words, extras, n_extras);
+	return cli_run(c, &before, (int)(n - n_name), words + n_name);
+}
+
+int cli_main(int argc, char **argv, const struct cli_extra *extras, size_t n_extras)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	/* A reader that has gone is seen as EPIPE. */
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+	return output_finish(cli_dispatch(argc, argv, extras, n_extras));
+}

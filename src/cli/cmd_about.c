@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "api/nacre.pb-c.h"
+#include "base/str.h"
+#include "cli/alloc.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/completion.h"
+#include "cli/handlers.h"
+#include "cli/help.h"
+#include "cli/json.h"
+#include "cli/man.h"
+#include "cli/table.h"
+#include "cli/text.h"
+
+/* `nacre version` does not wait longer for the daemon. */
+#define VERSION_TIMEOUT (2 * NSEC_PER_SEC)
+
+static Nacre__V1__InfoResponse *about_ask(const struct cli *cli, nsec_t timeout, struct error *err)
+{
+	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
+
+	return client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
+			       &nacre__v1__info_response__descriptor, timeout, err);
+}
+
+int cmd_version(const struct cli *cli, const struct args *args)
+{
+	struct error err = ERROR_INIT;
+	_cleanup_message_ Nacre__V1__InfoResponse *info = about_ask(cli, VERSION_TIMEOUT, &err);
+	struct json j = JSON_INIT(stdout);
+
+	if (cli->json) {
+		json_object(&j, NULL);
+		json_string(&j, "client", NACRE_VERSION);
+		json_string(&j, "server", info ? info->version : NULL);
+		json_end(&j);
+		return 0;
+	}
+	(void)printf("nacre %s\n", NACRE_VERSION);
+	if (info)
+		(void)printf("daemon %s\n", info->version);
+	return 0;
+}
+
+static void info_json(const Nacre__V1__InfoResponse *info)
+{
+	struct json j = JSON_INIT(stdout);
+
+	json_object(&j, NULL);
+	json_string(&j, "version", info->version);
+	json_string(&j, "root", info->root);
+	json_string(&j, "run", info->run);
+	json_string(&j, "cgroup", info->cgroup);
+	json_integer(&j, "pid", info->pid);
+	json_time(&j, "started_at", info->started_at);
+	json_array(&j, "lacks");
+	for (size_t i = 0; i < info->n_lacks; i++)
+		json_string(&j, NULL, info->lacks[i]);
+	json_end(&j);
+	json_end(&j);
+}
+
+static void info_row(struct table *t, const char *name, const char *value)
+{
+	table_add_color(t, TABLE_BOLD, name);
+	table_add(t, value);
+}
+
+static void info_table(const struct cli *cli, const Nacre__V1__InfoResponse *info)
+{
+	_cleanup_str_ char *pid = xformat("%" PRId64, info->pid);
+	_cleanup_str_ char *cgroup = xformat("/%s", info->cgroup + (info->cgroup[0] == '/'));
+	struct table t = TABLE_INIT(2);
+	char started[TEXT_SIZE];
+
+	text_ago(started, clock_real(), info->started_at);
+	info_row(&t, "version", info->version);
+	info_row(&t, "pid", pid);
+	info_row(&t, "started", started);
+	info_row(&t, "root", info->root);
+	info_row(&t, "run", info->run);
+	info_row(&t, "cgroup", cgroup);
+	for (size_t i = 0; i < info->n_lacks; i++)
+		info_row(&t, "lacks", info->lacks[i]);
+	table_write(&t, stdout, cli->color);
+	table_done(&t);
+}
+
+int cmd_info(const struct cli *cli, const struct args *args)
+{
+	struct error err = ERROR_INIT;
+	_cleanup_message_ Nacre__V1__InfoResponse *info = about_ask(cli, 0, &err);
+
+	if (!info)
+		return cli_fail(&err);
+	if (cli->json)
+		info_json(info);
+	else
+		info_table(cli, info);
+	return 0;
+}
+
+int cmd_help(const struct cli *cli, const struct args *args)
+{
+	struct error err = ERROR_INIT;
+	const struct command *c;
+	size_t n_words;
+
+	if (args->n_operands == 0) {
+		help_overview(stdout);
+		return 0;
+	}
+	c = command_find(args->operands, args->n_operands, &n_words);
+	if (!c) {
+		(void)command_unknown(args->operands, args->n_operands, &err);
+		return cli_fail(&err);
+	}
+	help_command(c, stdout);
+	return 0;
+}
+
+int cmd_completion(const struct cli *cli, const struct args *args)
+{
+	if (completion_write(args->operands[0], stdout) < 0)
+		return cli_complain(
+			"completion: there is none for \"%s\", only for bash, zsh and fish",
+			args->operands[0]);
+	return 0;
+}
+
+int cmd_man(const struct cli *cli, const struct args *args)
+{
+	man_write(stdout);
+	return 0;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/mount.h>
+#include <linux/sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "api/nacre.pb-c.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/parse.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "cli/alloc.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/handlers.h"
+#include "cli/json.h"
+#include "cli/table.h"
+#include "isolate/cgroup.h"
+
+/*
+ * Looks at the host, changes nothing. Each check asks the kernel in the way in which the daemon
+ * uses it, as far as that leaves no trace.
+ */
+
+#define DOCTOR_FILE_MAX (64U << 10)
+#define DOCTOR_TIMEOUT (2 * NSEC_PER_SEC)
+
+#define _cleanup_buf_ _cleanup_(buf_done)
+
+struct check {
+	const char *name;
+	bool essential;
+	/* Whether it is there; *ret_detail (the caller's) says what was seen. */
+	bool (*look)(const struct cli *cli, char **ret_detail);
+	const char *consequence;
+	const char *cure;
+};
+
+/* A small file of the kernel as text without its last line feed; NULL where it cannot be read. */
+static char *doctor_read(int dir_fd, const char *name)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT;
+	char *text;
+
+	if (fd_read_file(dir_fd, name, DOCTOR_FILE_MAX, &b) < 0 || buf_add(&b, "", 1) < 0)
+		return NULL;
+	text = buf_take_str(&b);
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+static bool kernel(const struct cli *cli, char **ret_detail)
+{
+	struct utsname name;
+	unsigned long major, minor = 0;
+	char *rest;
+
+	if (uname(&name) < 0)
+		return false;
+	*ret_detail = xformat("%s", name.release);
+	major = strtoul(name.release, &rest, 10);
+	if (*rest == '.')
+		minor = strtoul(rest + 1, NULL, 10);
+	return major > 6 || (major == 6 && minor >= 1);
+}
+
+static bool cgroup(const struct cli *cli, char **ret_detail)
+{
+	_cleanup_fd_ int root_fd = -1;
+	struct error err = ERROR_INIT;
+	_cleanup_str_ char *self = NULL;
+	char path[512];
+	ssize_t n;
+
+	root_fd = cgroup_open_root(&err);
+	if (root_fd < 0) {
+		*ret_detail = xstrdup(error_text(&err));
+		return false;
+	}
+	self = xformat("/proc/self/fd/%d", root_fd);
+	n = readlink(self, path, sizeof(path));
+	*ret_detail = xformat("at %.*s", n > 0 ? (int)n : 1, n > 0 ? path : "?");
+	return true;
+}
+
+static bool doctor_has_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = list; *at; at += strspn(at, " ")) {
+		size_t n = strcspn(at, " ");
+
+		if (n == len && memcmp(at, word, len) == 0)
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+static bool controllers(const struct cli *cli, char **ret_detail)
+{
+	static const char *const wanted[] = { "cpu", "memory", "pids", "io" };
+	_cleanup_fd_ int root_fd = cgroup_open_root(NULL);
+	_cleanup_str_ char *there = root_fd < 0 ? NULL : doctor_read(root_fd, "cgroup.controllers");
+	char missing[64] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		if (!doctor_has_word(there ? there : "", wanted[i]))
+			len += (size_t)snprintf(missing + len, sizeof(missing) - len, " %s",
+						wanted[i]);
+	}
+	*ret_detail = len ? xformat("missing:%s", missing) : xstrdup(there);
+	return len == 0;
+}
+
+/* The flag is looked at before the descriptor: with a wrong one no process is made, and EBADF says
+ * that the kernel knows the flag (5.7). */
+static bool clone_into_cgroup(const struct cli *cli, char **ret_detail)
+{
+	struct clone_args args = { .flags = CLONE_INTO_CGROUP, .cgroup = INT32_MAX };
+	pid_t pid = sysio_clone3(&args);
+
+	if (pid == 0)
+		_exit(0);
+	*ret_detail = xstrdup(errno == EBADF ? "known" : strerror(errno));
+	return pid < 0 && errno == EBADF;
+}
+
+static bool overlay(const struct cli *cli, char **ret_detail)
+{
+	_cleanup_fd_ int fd = sysio_fsopen("overlay", FSOPEN_CLOEXEC);
+
+	*ret_detail = xstrdup(fd >= 0 ? "known" : strerror(errno));
+	return fd >= 0;
+}
+
+static bool openat2_(const struct cli *cli, char **ret_detail)
+{
+	_cleanup_fd_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_fd_ int fd = rootfd_open(root_fd, "proc", O_PATH | O_DIRECTORY, 0);
+	int r = fd;
+
+	*ret_detail = xstrdup(r >= 0 ? "works" : strerror(-r));
+	return r >= 0;
+}
+
+static bool namespaces(const struct cli *cli, char **ret_detail)
+{
+	static const char *const names[] = { "pid", "mnt", "net", "ipc", "uts", "cgroup" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_str_ char *path = xformat("/proc/self/ns/%s", names[i]);
+
+		if (access(path, F_OK) < 0) {
+			*ret_detail = xformat("%s: %s", path, strerror(errno));
+			return false;
+		}
+	}
+	*ret_detail = xstrdup("pid mnt net ipc uts cgroup");
+	return true;
+}
+
+static bool user_namespaces(const struct cli *cli, char **ret_detail)
+{
+	_cleanup_str_ char *most = doctor_read(AT_FDCWD, "/proc/sys/user/max_user_namespaces");
+	uint64_t n = 0;
+
+	if (!most || parse_u64(most, 0, UINT64_MAX, &n) < 0) {
+		*ret_detail = xstrdup("the kernel has none");
+		return false;
+	}
+	*ret_detail = xformat("at most %s", most);
+	return n > 0;
+}
+
+static bool seccomp(const struct cli *cli, char **ret_detail)
+{
+	_cleanup_str_ char *actions =
+		doctor_read(AT_FDCWD, "/proc/sys/kernel/seccomp/actions_avail");
+
+	*ret_detail = xstrdup(actions ? actions : strerror(errno));
+	return actions && doctor_has_word(actions, "errno");
+}
+
+/* Whether this process has a capability, by the mask of /proc/self/status. */
+static bool doctor_has_capability(unsigned capability)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT;
+	_cleanup_str_ char *status = NULL;
+	const char *line;
+
+	if (fd_read_file(AT_FDCWD, "/proc/self/status", DOCTOR_FILE_MAX, &b) < 0)
+		return false;
+	status = buf_take_str(&b);
+	line = status ? strstr(status, "\nCapEff:") : NULL;
+	return line && (strtoull(line + strlen("\nCapEff:"), NULL, 16) >> capability & 1);
+}
+
+static bool privilege(const struct cli *cli, char **ret_detail)
+{
+	bool is_admin = doctor_has_capability(CAP_SYS_ADMIN);
+
+	*ret_detail = xformat("uid %u, %s CAP_SYS_ADMIN", geteuid(), is_admin ? "with" : "without");
+	return geteuid() == 0 && is_admin;
+}
+
+static bool sys_resource(const struct cli *cli, char **ret_detail)
+{
+	bool is_there = doctor_has_capability(CAP_SYS_RESOURCE);
+
+	*ret_detail = xstrdup(is_there ? "held" : "not held");
+	return is_there;
+}
+
+static bool kvm(const struct cli *cli, char **ret_detail)
+{
+	_cleanup_fd_ int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+
+	*ret_detail = fd >= 0 ? xstrdup("opens") : xformat("/dev/kvm: %s", strerror(errno));
+	return fd >= 0;
+}
+
+static bool daemon_(const struct cli *cli, char **ret_detail)
+{
+	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__InfoResponse *info = NULL;
+	struct error err = ERROR_INIT;
+
+	info = client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
+			       &nacre__v1__info_response__descriptor, DOCTOR_TIMEOUT, &err);
+	*ret_detail =
+		info ? xformat("%s at %s", info->version, cli->socket) : xstrdup(error_text(&err));
+	return info;
+}
+
+static const struct check checks[] = {
+	{ "kernel", true, kernel, "calls that nacre is built on may lack",
+	  "run Linux 6.1 or newer" },
+	{ "privilege", true, privilege, "the daemon can make neither namespaces nor mounts",
+	  "run nacre as root of the host, or of a container that is privileged" },
+	{ "cgroup v2", true, cgroup, "no workload can be started",
+	  "mount -t cgroup2 cgroup2 /sys/fs/cgroup (systemd: systemd.unified_cgroup_hierarchy=1)" },
+	{ "controllers", false, controllers, "a limit that needs a missing controller is refused",
+	  "take it from cgroup v1 (boot with cgroup_no_v1=all), or write +NAME into "
+	  "cgroup.subtree_control of the group above" },
+	{ "CLONE_INTO_CGROUP", true, clone_into_cgroup, "no workload can be started",
+	  "run Linux 6.1 or newer; allow clone3 where a seccomp filter denies it" },
+	{ "namespaces", true, namespaces, "workloads cannot be kept apart",
+	  "run a kernel with CONFIG_NAMESPACES and all of its kinds" },
+	{ "overlayfs", true, overlay, "no image can be run",
+	  "modprobe overlay, or run a kernel with CONFIG_OVERLAY_FS" },
+	{ "openat2", true, openat2_, "names in an image cannot be resolved safely",
+	  "run Linux 6.1 or newer; allow openat2 where a seccomp filter denies it" },
+	{ "seccomp", true, seccomp, "containers cannot have their filter",
+	  "run a kernel with CONFIG_SECCOMP_FILTER" },
+	{ "user namespaces", false, user_namespaces, "root in a container stays root of the host",
+	  "sysctl user.max_user_namespaces=10000" },
+	{ "CAP_SYS_RESOURCE", false, sys_resource,
+	  "limits cannot be raised above those that nacre itself has",
+	  "give it to nacre where something has taken it away" },
+	{ "KVM", false, kvm, "instances are cells, never virtual machines with hardware's help",
+	  "turn virtualization on in the firmware, or nesting on in the host of this machine" },
+	{ "daemon", false, daemon_, "no command but doctor, help and version works",
+	  "nacre daemon, or systemctl start nacre" },
+};
+
+static const char *doctor_verdict(const struct check *c, bool there)
+{
+	return there ? "ok" : c->essential ? "MISSING" : "lacks";
+}
+
+static void doctor_json(struct json *j, const struct check *c, bool there, const char *detail)
+{
+	json_object(j, NULL);
+	json_string(j, "check", c->name);
+	json_bool(j, "ok", there);
+	json_bool(j, "essential", c->essential);
+	json_word(j, "detail", detail);
+	json_string(j, "consequence", there ? NULL : c->consequence);
+	json_string(j, "cure", there ? NULL : c->cure);
+	json_end(j);
+}
+
+static void doctor_rows(struct table *t, const struct check *c, bool there, const char *detail)
+{
+	enum table_color color = there ? TABLE_GREEN : c->essential ? TABLE_RED : TABLE_YELLOW;
+
+	table_add_color(t, color, doctor_verdict(c, there));
+	table_add(t, c->name);
+	table_add(t, detail ? detail : "");
+	if (there)
+		return;
+	for (size_t i = 0; i < 2; i++) {
+		_cleanup_str_ char *line =
+			i == 0 ? xformat("so: %s", c->consequence) : xformat("cure: %s", c->cure);
+
+		table_add(t, "");
+		table_add(t, "");
+		table_add(t, line);
+	}
+}
+
+int cmd_doctor(const struct cli *cli, const struct args *args)
+{
+	struct table t = TABLE_INIT(3);
+	struct json j = JSON_INIT(stdout);
+	unsigned n_missing = 0;
+
+	if (cli->json)
+		json_array(&j, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
+		_cleanup_str_ char *detail = NULL;
+		bool there = checks[i].look(cli, &detail);
+
+		n_missing += !there && checks[i].essential;
+		if (cli->json)
+			doctor_json(&j, &checks[i], there, detail);
+		else
+			doctor_rows(&t, &checks[i], there, detail);
+	}
+	if (cli->json)
+		json_end(&j);
+	table_write(&t, stdout, cli->color);
+	table_done(&t);
+	if (n_missing == 0)
+		return 0;
+	return cli_complain("doctor: %u essential thing%s missing: nacre cannot run workloads here",
+			    n_missing, n_missing == 1 ? " is" : "s are");
+}

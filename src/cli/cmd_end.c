@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/handlers.h"
+#include "cli/spec.h"
+#include "cli/view.h"
+
+#define STOP_GRACE_MS 10000
+
+int cmd_wait(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__WaitRequest request = NACRE__V1__WAIT_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__WaitResponse *answer = NULL;
+	struct json j = JSON_INIT(stdout);
+	struct error err = ERROR_INIT;
+
+	request.target = args->operands[0];
+	spec_set(&request.container, args_value(args, "container"));
+	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Wait", &request.base,
+				 &nacre__v1__wait_response__descriptor, 0, &err);
+	if (!answer)
+		return cli_fail(&err);
+	if (!cli->json) {
+		(void)printf("%" PRId32 "\n", answer->exit_code);
+		return 0;
+	}
+	json_object(&j, NULL);
+	json_integer(&j, "exit_code", answer->exit_code);
+	if (answer->workload)
+		view_workload(&j, "workload", answer->workload);
+	json_end(&j);
+	return 0;
+}
+
+int cmd_stop(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__StopRequest request = NACRE__V1__STOP_REQUEST__INIT;
+	_cleanup_client_ struct client *client = NULL;
+	struct error err = ERROR_INIT;
+	int status = 0;
+
+	if (spec_milliseconds(args, "time", STOP_GRACE_MS, &request.grace_ms, &err) < 0)
+		return cli_fail(&err);
+	client = client_open(cli->socket, &err);
+	if (!client)
+		return cli_fail(&err);
+	for (size_t i = 0; i < args->n_operands; i++) {
+		_cleanup_message_ Nacre__V1__StopResponse *answer = NULL;
+
+		request.target = args->operands[i];
+		answer = client_ask(client, "/nacre.v1.WorkloadService/Stop", &request.base,
+				    &nacre__v1__stop_response__descriptor, &err);
+		if (!answer)
+			status = cli_fail(&err);
+	}
+	return status;
+}
+
+int cmd_rm(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__RemoveRequest request = NACRE__V1__REMOVE_REQUEST__INIT;
+	_cleanup_client_ struct client *client = NULL;
+	struct error err = ERROR_INIT;
+	int status = 0;
+
+	client = client_open(cli->socket, &err);
+	if (!client)
+		return cli_fail(&err);
+	request.force = args_flag(args, "force");
+	for (size_t i = 0; i < args->n_operands; i++) {
+		_cleanup_message_ Nacre__V1__RemoveResponse *answer = NULL;
+
+		request.target = args->operands[i];
+		answer = client_ask(client, "/nacre.v1.WorkloadService/Remove", &request.base,
+				    &nacre__v1__remove_response__descriptor, &err);
+		if (!answer)
+			status = cli_fail(&err);
+	}
+	return status;
+}

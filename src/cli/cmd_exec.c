@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "api/nacre.pb-c.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/handlers.h"
+#include "cli/output.h"
+#include "cli/spec.h"
+
+/* As the API's limit for an executable. */
+#define EXECUTE_STDIN_MAX (4U << 20)
+
+#define _cleanup_env_ _cleanup_(spec_env_done)
+#define _cleanup_buf_ _cleanup_(buf_done)
+
+struct exec {
+	struct client_call call;
+	int status; /* -1: the end has not been told */
+};
+
+static void exec_message(struct client_call *call, const ProtobufCMessage *message)
+{
+	struct exec *e = container_of(call, struct exec, call);
+	const Nacre__V1__ExecResponse *m = (const Nacre__V1__ExecResponse *)message;
+
+	if (output_write(STDOUT_FILENO, m->stdout.data, m->stdout.len) < 0 ||
+	    output_write(STDERR_FILENO, m->stderr.data, m->stderr.len) < 0) {
+		/* Nobody reads: done, which kills the program. */
+		e->status = 0;
+		call->done = true;
+		return;
+	}
+	if (!m->exit)
+		return;
+	e->status = m->exit->exit_code;
+	if (*m->exit->reason)
+		(void)cli_complain("%s", m->exit->reason);
+}
+
+static int exec_run(struct client *client, const Nacre__V1__ExecRequest *request)
+{
+	struct exec e = {
+		.call = { .type = &nacre__v1__exec_response__descriptor,
+			  .on_message = exec_message },
+		.status = -1,
+	};
+	struct error err = ERROR_INIT;
+
+	client_call_start(client, &e.call, "/nacre.v1.WorkloadService/Exec", &request->base);
+	(void)client_call_wait(client, &e.call);
+	err = e.call.err;
+	client_call_done(&e.call);
+	if (err.code)
+		return cli_fail(&err);
+	if (e.status < 0)
+		return cli_complain("the daemon did not tell how the program ended");
+	return e.status;
+}
+
+int cmd_exec(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__ExecRequest request = NACRE__V1__EXEC_REQUEST__INIT;
+	_cleanup_env_ struct spec_env env = { .list = NULL };
+	_cleanup_client_ struct client *client = NULL;
+	struct error err = ERROR_INIT;
+
+	if (spec_env_init(&env, args, &err) < 0 ||
+	    spec_milliseconds(args, "timeout", 0, &request.timeout_ms, &err) < 0)
+		return cli_fail(&err);
+	client = client_open(cli->socket, &err);
+	if (!client)
+		return cli_fail(&err);
+	request.target = args->operands[0];
+	request.command = args->operands + 1;
+	request.n_command = args->n_operands - 1;
+	request.env = env.list;
+	request.n_env = env.n;
+	spec_set(&request.container, args_value(args, "container"));
+	spec_set(&request.user, args_value(args, "user"));
+	spec_set(&request.working_dir, args_value(args, "cwd"));
+	return exec_run(client, &request);
+}
+
+static int execute_report(const Aurae__Runtime__V0__RunExecutableResponse *answer)
+{
+	/* A reader that has gone is none of our business any more: the program has ended. */
+	(void)output_write(STDOUT_FILENO, answer->stdout.data, answer->stdout.len);
+	(void)output_write(STDERR_FILENO, answer->stderr.data, answer->stderr.len);
+	if (answer->stdout_truncated)
+		(void)cli_complain("it wrote more to standard output than the first %zu bytes",
+				   answer->stdout.len);
+	if (answer->stderr_truncated)
+		(void)cli_complain("it wrote more to standard error than the first %zu bytes",
+				   answer->stderr.len);
+	if (*answer->reason)
+		(void)cli_complain("%s", answer->reason);
+	return answer->exit_code;
+}
+
+int cmd_execute(const struct cli *cli, const struct args *args)
+{
+	Aurae__Runtime__V0__RunExecutableRequest request =
+		AURAE__RUNTIME__V0__RUN_EXECUTABLE_REQUEST__INIT;
+	Aurae__Runtime__V0__Executable executable = AURAE__RUNTIME__V0__EXECUTABLE__INIT;
+	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_message_ Aurae__Runtime__V0__RunExecutableResponse *answer = NULL;
+	_cleanup_env_ struct spec_env env = { .list = NULL };
+	_cleanup_buf_ struct buf input = BUF_INIT;
+	struct error err = ERROR_INIT;
+	int r = 0;
+
+	if (spec_env_init(&env, args, &err) < 0 ||
+	    spec_milliseconds(args, "timeout", 0, &executable.timeout_ms, &err) < 0)
+		return cli_fail(&err);
+	if (args_flag(args, "interactive"))
+		r = fd_read_all(STDIN_FILENO, EXECUTE_STDIN_MAX, &input);
+	if (r < 0) {
+		(void)error_set(&err, r, "read standard input (at most %u bytes)",
+				EXECUTE_STDIN_MAX);
+		return cli_fail(&err);
+	}
+	request.meta = &meta;
+	request.executable = &executable;
+	request.keep = args_flag(args, "keep");
+	executable.command = args->operands[0];
+	executable.args = args->operands + 1;
+	executable.n_args = args->n_operands - 1;
+	executable.env = env.list;
+	executable.n_env = env.n;
+	executable.stdin.data = input.base + input.head;
+	executable.stdin.len = input.len;
+	spec_set(&meta.name, args_value(args, "name"));
+	spec_set(&executable.user, args_value(args, "user"));
+	spec_set(&executable.cwd, args_value(args, "cwd"));
+	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/RunExecutable",
+				 &request.base,
+				 &aurae__runtime__v0__run_executable_response__descriptor, 0, &err);
+	return answer ? execute_report(answer) : cli_fail(&err);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "base/str.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/handlers.h"
+#include "cli/text.h"
+#include "cli/view.h"
+
+static void ps_json(const Nacre__V1__ListResponse *list)
+{
+	struct json j = JSON_INIT(stdout);
+
+	json_array(&j, NULL);
+	for (size_t i = 0; i < list->n_workloads; i++)
+		view_workload(&j, NULL, list->workloads[i]);
+	json_end(&j);
+}
+
+static void ps_row(struct table *t, const Nacre__V1__Workload *w, nsec_t now)
+{
+	_cleanup_str_ char *state = view_state(w->kind, w->state, w->exit_code);
+	_cleanup_str_ char *images = view_images(w);
+	char created[TEXT_SIZE];
+
+	text_ago(created, now, w->created_at);
+	table_add(t, w->id);
+	table_add(t, w->name);
+	table_add(t, w->kind);
+	table_add_color(t, view_state_color(w->state), state);
+	table_add(t, created);
+	table_add(t, images);
+}
+
+static void ps_table(const struct cli *cli, const Nacre__V1__ListResponse *list)
+{
+	static const char *const heads[] = { "ID", "NAME", "KIND", "STATE", "CREATED", "IMAGE" };
+	struct table t = TABLE_INIT(ARRAY_SIZE(heads));
+	nsec_t now = clock_real();
+
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		table_add_color(&t, TABLE_BOLD, heads[i]);
+	for (size_t i = 0; i < list->n_workloads; i++)
+		ps_row(&t, list->workloads[i], now);
+	table_write(&t, stdout, cli->color);
+	table_done(&t);
+}
+
+int cmd_ps(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__ListRequest request = NACRE__V1__LIST_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__ListResponse *list = NULL;
+	struct error err = ERROR_INIT;
+
+	request.all = args_flag(args, "all");
+	list = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/List", &request.base,
+			       &nacre__v1__list_response__descriptor, 0, &err);
+	if (!list)
+		return cli_fail(&err);
+	if (args_flag(args, "quiet")) {
+		for (size_t i = 0; i < list->n_workloads; i++)
+			(void)puts(list->workloads[i]->id);
+	} else if (cli->json) {
+		ps_json(list);
+	} else {
+		ps_table(cli, list);
+	}
+	return 0;
+}
+
+int cmd_inspect(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__InspectRequest request = NACRE__V1__INSPECT_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__InspectResponse *answer = NULL;
+	struct json j = JSON_INIT(stdout);
+	struct error err = ERROR_INIT;
+
+	request.target = args->operands[0];
+	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Inspect", &request.base,
+				 &nacre__v1__inspect_response__descriptor, 0, &err);
+	if (!answer)
+		return cli_fail(&err);
+	if (!answer->workload)
+		return cli_complain("the daemon's answer has no workload");
+	view_workload(&j, NULL, answer->workload);
+	return 0;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/alloc.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/handlers.h"
+#include "cli/spec.h"
+#include "cli/view.h"
+
+/* The containers of `nacre pod`, taken from the words in place. */
+struct pod_containers {
+	Aurae__Runtime__V0__Container *messages;
+	Aurae__Runtime__V0__Container **list;
+	size_t n;
+};
+
+static void pod_containers_done(struct pod_containers *p)
+{
+	free(p->messages);
+	free(p->list);
+}
+#define _cleanup_pod_containers_ _cleanup_(pod_containers_done)
+
+static int pod_containers_add(struct pod_containers *p, char **words, size_t n, struct error *err)
+{
+	char *equals = n > 0 ? strchr(words[0], '=') : NULL;
+	Aurae__Runtime__V0__Container *c;
+
+	if (!equals || equals == words[0] || !equals[1])
+		return error_refuse(err, ERROR_INVALID,
+				    "a container of a pod is NAME=IMAGE [WORD…], not \"%s\"",
+				    n > 0 ? words[0] : "");
+	*equals = '\0';
+	c = &p->messages[p->n];
+	aurae__runtime__v0__container__init(c);
+	c->name = words[0];
+	c->image = equals + 1;
+	c->args = words + 1;
+	c->n_args = n - 1;
+	p->list[p->n++] = c;
+	return 0;
+}
+
+static int pod_containers_init(struct pod_containers *p, char **words, size_t n, struct error *err)
+{
+	size_t first = 0;
+	int r;
+
+	/* Each takes one word at least, so n are enough. */
+	p->messages = xrealloc(NULL, n, sizeof(*p->messages));
+	p->list = xrealloc(NULL, n, sizeof(*p->list));
+	for (size_t i = 0; i <= n; i++) {
+		if (i < n && !str_eq(words[i], "--"))
+			continue;
+		r = pod_containers_add(p, words + first, i - first, err);
+		if (r < 0)
+			return r;
+		first = i + 1;
+	}
+	return 0;
+}
+
+int cmd_pod(const struct cli *cli, const struct args *args)
+{
+	_cleanup_pod_containers_ struct pod_containers containers = { .n = 0 };
+	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
+	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *answer = NULL;
+	struct error err = ERROR_INIT;
+
+	if (pod_containers_init(&containers, args->operands, args->n_operands, &err) < 0)
+		return cli_fail(&err);
+	request.meta = &meta;
+	request.containers = containers.list;
+	request.n_containers = containers.n;
+	request.auto_remove = args_flag(args, "rm");
+	spec_set(&meta.name, args_value(args, "name"));
+	spec_set(&request.parent, args_value(args, "in"));
+	spec_set(&request.network, args_value(args, "network"));
+	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/RunPod",
+				 &request.base, &aurae__runtime__v0__run_pod_response__descriptor,
+				 0, &err);
+	if (!answer)
+		return cli_fail(&err);
+	if (cli->json)
+		view_started(answer->id, answer->name, answer->kind, answer->kind_reason);
+	else
+		(void)puts(answer->id);
+	return spec_report(answer->containers, answer->n_containers);
+}
+
+int cmd_cell(const struct cli *cli, const struct args *args)
+{
+	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
+	Aurae__Runtime__V0__RunCellRequest request = AURAE__RUNTIME__V0__RUN_CELL_REQUEST__INIT;
+	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_message_ Aurae__Runtime__V0__RunCellResponse *answer = NULL;
+	struct error err = ERROR_INIT;
+
+	if (spec_container_init(&spec, args, &err) < 0)
+		return cli_fail(&err);
+	request.meta = &meta;
+	request.containers = spec.list;
+	request.n_containers = 1;
+	spec_set(&meta.name, args_value(args, "name"));
+	spec_set(&request.instance, args_value(args, "in"));
+	spec_set(&request.network, args_value(args, "network"));
+	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/RunCell",
+				 &request.base, &aurae__runtime__v0__run_cell_response__descriptor,
+				 0, &err);
+	if (!answer)
+		return cli_fail(&err);
+	if (cli->json)
+		view_started(answer->id, answer->name, "cell", NULL);
+	else
+		(void)puts(answer->name);
+	return spec_report(answer->containers, answer->n_containers);
+}
+
+int cmd_spawn(const struct cli *cli, const struct args *args)
+{
+	Aurae__Runtime__V0__SpawnRequest request = AURAE__RUNTIME__V0__SPAWN_REQUEST__INIT;
+	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_message_ Aurae__Runtime__V0__SpawnResponse *answer = NULL;
+	struct error err = ERROR_INIT;
+
+	request.meta = &meta;
+	spec_set(&meta.name, args_value(args, "name"));
+	spec_set(&request.parent, args_value(args, "in"));
+	spec_set(&request.kind, args_value(args, "kind"));
+	spec_set(&request.network, args_value(args, "network"));
+	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/Spawn",
+				 &request.base, &aurae__runtime__v0__spawn_response__descriptor, 0,
+				 &err);
+	if (!answer)
+		return cli_fail(&err);
+	if (cli->json) {
+		view_started(answer->id, answer->name, answer->kind, answer->kind_reason);
+		return 0;
+	}
+	(void)puts(answer->name);
+	/* Why it is of this kind is for a person only. */
+	if (isatty(STDERR_FILENO) && !str_empty(answer->kind_reason))
+		(void)cli_complain("kind %s: %s", answer->kind, answer->kind_reason);
+	return 0;
+}

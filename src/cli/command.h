@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_COMMAND_H
+#define NACRE_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "cli/args.h"
+
+/* What a command is, and what it is told. The table of all commands is in commands.c. */
+
+#define CLI_FAILED 125
+#define CLI_SOCKET_DEFAULT "/run/nacre/nacre.sock"
+#define CLI_OPERANDS_ANY ((size_t)-1)
+
+/* What holds for the whole run. */
+struct cli {
+	const char *socket;
+	bool json;
+	bool color; /* of standard output */
+};
+
+struct command {
+	const char *name;     /* one word, or two ("image ls") */
+	const char *operands; /* as its usage shows them */
+	const char *summary;  /* one line, no full stop */
+	/* Paragraphs of at most 88 columns, parted by empty lines; lines that begin with four
+	 * blanks are examples. */
+	const char *help;
+	const struct arg_option *options; /* or NULL */
+	size_t n_min, n_max;              /* operands */
+	size_t n_verbatim; /* after so many operands nothing is an option; 0: all may be */
+	/* Returns the exit status; NULL: done elsewhere (struct cli_extra). */
+	int (*run)(const struct cli *cli, const struct args *args);
+};
+
+extern const struct command commands[];
+extern const size_t n_commands;
+/* Options that every command takes. */
+extern const struct arg_option command_options[];
+
+/* The command that the n words begin with, and how many words its name has; or NULL. */
+const struct command *command_find(char *const *words, size_t n, size_t *ret_words);
+/* A sentence for words that name no command. */
+int command_unknown(char *const *words, size_t n, struct error *err);
+
+/* "nacre: TEXT" on standard error. Returns CLI_FAILED. */
+int cli_complain(const char *fmt, ...) _printf_(1, 2);
+int cli_fail(const struct error *err);
+
+#endif

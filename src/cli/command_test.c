@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+
+#include "unit.h"
+
+#include "base/str.h"
+#include "cli/alloc.h"
+#include "cli/completion.h"
+#include "cli/help.h"
+#include "cli/man.h"
+#include "cli/text.h"
+
+static void check_options(const struct command *c)
+{
+	for (const struct arg_option *o = c->options; o && o->name; o++) {
+		CHECK(*o->name && !str_empty(o->help));
+		CHECK(!o->value || *o->value);
+		for (const struct arg_option *p = c->options; p < o; p++) {
+			CHECK(!str_eq(p->name, o->name));
+			CHECK(!o->letter || p->letter != o->letter);
+		}
+		/* The daemon takes its own apart. */
+		for (const struct arg_option *p = command_options; c->run && p->name; p++) {
+			CHECK(!str_eq(p->name, o->name));
+			CHECK(!o->letter || p->letter != o->letter);
+		}
+	}
+}
+
+static void check_help(const char *help)
+{
+	while (*help) {
+		size_t len = strcspn(help, "\n");
+		_cleanup_str_ char *line = xformat("%.*s", (int)len, help);
+
+		CHECK(text_width(line) <= 88);
+		CHECK(!strchr(line, '\t'));
+		help += len + (help[len] == '\n');
+	}
+}
+
+static void table_is_whole(void)
+{
+	for (size_t i = 0; i < n_commands; i++) {
+		const struct command *c = &commands[i];
+
+		CHECK(!str_empty(c->name) && c->operands && !str_empty(c->help));
+		CHECK(!str_empty(c->summary) && !str_has_suffix(c->summary, "."));
+		CHECK(c->n_min <= c->n_max);
+		CHECK(c->run || str_eq(c->name, "daemon"));
+		CHECK((c->n_max == 0) == (*c->operands == '\0'));
+		for (size_t k = 0; k < i; k++)
+			CHECK(!str_eq(commands[k].name, c->name));
+		check_options(c);
+		check_help(c->help);
+	}
+}
+
+static void finds(void)
+{
+	char image[] = "image", ls[] = "ls", ps[] = "ps", im[] = "im";
+	char *two[] = { image, ls }, *one[] = { ps, ls }, *half[] = { image }, *part[] = { im, ls };
+	const struct command *c;
+	size_t n = 0;
+
+	c = command_find(two, 2, &n);
+	CHECK(c && str_eq(c->name, "image ls"));
+	CHECK_INT(n, 2);
+	c = command_find(one, 2, &n);
+	CHECK(c && str_eq(c->name, "ps"));
+	CHECK_INT(n, 1);
+	CHECK(!command_find(half, 1, &n));
+	CHECK(!command_find(part, 2, &n));
+	CHECK(!command_find(part, 0, &n));
+}
+
+static void hints(void)
+{
+	static const struct {
+		const char *words[2];
+		const char *text;
+	} cases[] = {
+		{ { "image" }, "`image` is followed by one of: import, ls, rm" },
+		{ { "image", "list" }, "unknown command `image list` (there are: import, ls, rm)" },
+		{ { "stp" }, "unknown command `stp` (did you mean `stop`?)" },
+		{ { "zzz" }, "unknown command `zzz` (see `nacre help`)" },
+		{ { "" }, "unknown command `` (see `nacre help`)" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *words[2] = { NULL };
+		struct error err = ERROR_INIT;
+		size_t n = 0;
+
+		while (n < 2 && cases[i].words[n]) {
+			words[n] = xstrdup(cases[i].words[n]);
+			n++;
+		}
+		CHECK(command_unknown(words, n, &err) < 0);
+		CHECK_STR(error_text(&err), cases[i].text);
+		free(words[0]);
+		free(words[1]);
+	}
+}
+
+/* What a writer writes. The caller frees it. */
+static char *written(void (*write)(FILE *to, const char *arg), const char *arg)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *to = open_memstream(&text, &len);
+
+	if (!to)
+		abort();
+	write(to, arg);
+	(void)fclose(to);
+	return text;
+}
+
+static void overview(FILE *to, const char *arg)
+{
+	help_overview(to);
+}
+
+static void man(FILE *to, const char *arg)
+{
+	man_write(to);
+}
+
+static void completion(FILE *to, const char *arg)
+{
+	CHECK_INT(completion_write(arg, to), 0);
+}
+
+static void forms_have_every_command(void)
+{
+	static const char *const shells[] = { "bash", "zsh", "fish" };
+	_cleanup_str_ char *overview_text = written(overview, NULL);
+	_cleanup_str_ char *man_text = written(man, NULL);
+
+	for (size_t i = 0; i < n_commands; i++) {
+		_cleanup_str_ char *head = xformat(".SS \"nacre %s", commands[i].name);
+
+		CHECK(strstr(overview_text, commands[i].name));
+		CHECK(strstr(overview_text, commands[i].summary));
+		CHECK(strstr(man_text, head));
+	}
+	for (size_t s = 0; s < sizeof(shells) / sizeof(shells[0]); s++) {
+		_cleanup_str_ char *text = written(completion, shells[s]);
+
+		for (size_t i = 0; i < n_commands; i++) {
+			const struct arg_option *o = commands[i].options;
+
+			const char *blank = strchr(commands[i].name, ' ');
+
+			CHECK(strstr(text, blank ? blank + 1 : commands[i].name));
+			for (; o && o->name; o++)
+				CHECK(strstr(text, o->name));
+		}
+	}
+	CHECK(completion_write("csh", stdout) < 0);
+}
+
+/* No line of text begins with a control character of roff by accident. */
+static void man_has_known_requests(void)
+{
+	static const char *const known[] = { ".TH ", ".SH ", ".SS ", ".TP", ".PP",
+					     ".RS ", ".RE",  ".nf",  ".fi", ".B " };
+	_cleanup_str_ char *text = written(man, NULL);
+	char *rest = text;
+
+	for (;;) {
+		const char *line = strsep(&rest, "\n");
+		bool is_known = false;
+
+		if (!line)
+			return;
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+			is_known = is_known || str_has_prefix(line, known[i]);
+		CHECK(*line != '\'');
+		CHECK(*line != '.' || is_known);
+	}
+}
+
+UNIT_MAIN({ "table_is_whole", table_is_whole }, { "finds", finds }, { "hints", hints },
+	  { "forms_have_every_command", forms_have_every_command },
+	  { "man_has_known_requests", man_has_known_requests })

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+#include "cli/handlers.h"
+
+/*
+ * The one table of commands. It is the manual too: `nacre help`, nacre(1) and the completions are
+ * written from it.
+ */
+
+#define OPTION_ENV                                                                                 \
+	{                                                                                          \
+		"env", 'e', "NAME=VALUE", "set a variable; NAME alone takes it from here"          \
+	}
+#define OPTION_CWD                                                                                 \
+	{                                                                                          \
+		"cwd", 'w', "DIR", "start in this directory"                                       \
+	}
+#define OPTION_NAME                                                                                \
+	{                                                                                          \
+		"name", 'n', "NAME", "its name: a-z, 0-9 and '-'; else one is made up"             \
+	}
+#define OPTION_IN                                                                                  \
+	{                                                                                          \
+		"in", 0, "PATH", "make it inside this instance, such as a/b/c"                     \
+	}
+#define OPTION_CONTAINER                                                                           \
+	{                                                                                          \
+		"container", 'c', "NAME", "the container, where there are several"                 \
+	}
+#define OPTION_END                                                                                 \
+	{                                                                                          \
+		NULL, 0, NULL, NULL                                                                \
+	}
+
+const struct arg_option command_options[] = {
+	{ "socket", 0, "PATH",
+	  "the daemon's socket, else $NACRE_SOCKET, else " CLI_SOCKET_DEFAULT },
+	{ "output", 'o', "FORM", "table (for people) or json (for programs)" },
+	{ "help", 'h', NULL, "teach the command" },
+	OPTION_END,
+};
+
+static const struct arg_option options_import[] = {
+	{ "name", 'n', "NAME", "the name to give it, else those that the archive carries" },
+	OPTION_END,
+};
+
+static const struct arg_option options_run[] = {
+	{ "detach", 'd', NULL, "print the pod's id and leave it running" },
+	{ "rm", 0, NULL, "remove the pod once it has ended" },
+	{ "interactive", 'i', NULL, "pass standard input on" },
+	OPTION_NAME,
+	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
+	OPTION_ENV,
+	OPTION_CWD,
+	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint" },
+	{ "network", 0, "MODE", "pod (its own), none (loopback alone) or host" },
+	OPTION_IN,
+	OPTION_END,
+};
+
+static const struct arg_option options_pod[] = {
+	OPTION_NAME,
+	OPTION_IN,
+	{ "network", 0, "MODE", "pod (its own), none (loopback alone) or host" },
+	{ "rm", 0, NULL, "remove the pod once all its containers have ended" },
+	OPTION_END,
+};
+
+static const struct arg_option options_cell[] = {
+	OPTION_NAME,
+	OPTION_IN,
+	{ "network", 0, "MODE", "own or host (that of its node or instance)" },
+	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
+	OPTION_ENV,
+	OPTION_CWD,
+	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint" },
+	OPTION_END,
+};
+
+static const struct arg_option options_spawn[] = {
+	OPTION_NAME,
+	OPTION_IN,
+	{ "kind", 0, "KIND", "auto or cell" },
+	{ "network", 0, "MODE", "own or host" },
+	OPTION_END,
+};
+
+static const struct arg_option options_execute[] = {
+	OPTION_NAME,
+	{ "user", 'u', "UID[:GID]", "in numbers, else the node's own" },
+	{ "env", 'e', "NAME=VALUE", "set a variable; without any there are PATH and HOME" },
+	OPTION_CWD,
+	{ "interactive", 'i', NULL,
+	  "read standard input to its end first (at most 4 MiB), pass it" },
+	{ "timeout", 0, "TIME", "kill it after so long: 10, 500ms, 5m" },
+	{ "keep", 0, NULL, "keep its record and its log until `nacre rm`" },
+	OPTION_END,
+};
+
+static const struct arg_option options_exec[] = {
+	OPTION_CONTAINER,
+	{ "user", 'u', "USER", "else the container's" },
+	{ "env", 'e', "NAME=VALUE", "set a variable, over the container's" },
+	OPTION_CWD,
+	{ "timeout", 0, "TIME", "kill it after so long: 10, 500ms, 5m" },
+	OPTION_END,
+};
+
+static const struct arg_option options_ps[] = {
+	{ "all", 'a', NULL, "also what has ended" },
+	{ "quiet", 'q', NULL, "ids alone" },
+	OPTION_END,
+};
+
+static const struct arg_option options_logs[] = {
+	{ "follow", 'f', NULL, "go on until the container has ended" },
+	{ "timestamps", 't', NULL, "put the time in front of each piece" },
+	OPTION_CONTAINER,
+	OPTION_END,
+};
+
+static const struct arg_option options_wait[] = {
+	OPTION_CONTAINER,
+	OPTION_END,
+};
+
+static const struct arg_option options_stop[] = {
+	{ "time", 't', "TIME", "between asking and killing: 10 (seconds, the default), 500ms, 5m" },
+	OPTION_END,
+};
+
+static const struct arg_option options_rm[] = {
+	{ "force", 'f', NULL, "kill it first where it runs" },
+	OPTION_END,
+};
+
+static const struct arg_option options_daemon[] = {
+	{ "config", 0, "FILE", "configuration, else /etc/nacre/config.yaml" },
+	{ "root", 0, "DIR", "what outlives a reboot (images), else /var/lib/nacre" },
+	{ "run", 0, "DIR", "what does not (state, sockets), else /run/nacre" },
+	{ "socket", 0, "PATH", "where to serve, else " CLI_SOCKET_DEFAULT },
+	OPTION_END,
+};
+
+const struct command commands[] = {
+	{
+		.name = "run",
+		.operands = "IMAGE [COMMAND…]",
+		.summary = "run an image as a pod, in an instance of its own",
+		.help = "Starts a pod with one container, \"main\", and stays with it: its output "
+			"comes out here,\n"
+			"and its exit status becomes that of nacre. SIGINT and SIGTERM ask the pod "
+			"to stop;\n"
+			"a second one kills it. Once COMMAND is given, it takes the place of the "
+			"image's\n"
+			"command, behind the image's entrypoint.\n"
+			"\n"
+			"The record of the pod and its log stay until `nacre rm`, unless --rm is "
+			"given.\n"
+			"\n"
+			"    nacre run --rm busybox echo hello\n"
+			"    nacre run -d --name web --env PORT=8080 busybox httpd -f -p 8080\n"
+			"    echo 1+1 | nacre run --rm -i busybox bc",
+		.options = options_run,
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.n_verbatim = 1,
+		.run = cmd_run,
+	},
+	{
+		.name = "pod",
+		.operands = "CONTAINER=IMAGE [WORD…] [-- CONTAINER=IMAGE [WORD…]]…",
+		.summary = "run several containers as one pod",
+		.help = "Starts a pod whose containers share localhost and IPC, prints its id and "
+			"leaves it\n"
+			"running. Each container is a name, an image and, if it is to differ from "
+			"the\n"
+			"image's, its command; \"--\" stands between two containers.\n"
+			"\n"
+			"    nacre pod --name shop web=busybox httpd -f -p 80 -- probe=busybox "
+			"sleep 1000\n"
+			"    nacre exec shop --container probe wget -qO- http://localhost/",
+		.options = options_pod,
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.n_verbatim = 1,
+		.run = cmd_pod,
+	},
+	{
+		.name = "cell",
+		.operands = "IMAGE [COMMAND…]",
+		.summary = "run an image in a cell of the node or of an instance",
+		.help = "A cell has a cgroup and network, IPC and UTS namespaces of its own, and "
+			"no instance\n"
+			"around it: one wall less than a pod. Prints its name and leaves it "
+			"running.\n"
+			"\n"
+			"    nacre cell --name clock busybox sh -c 'while date; do sleep 1; done'\n"
+			"    nacre cell --in a/b --name deep busybox sleep 1000",
+		.options = options_cell,
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.n_verbatim = 1,
+		.run = cmd_cell,
+	},
+	{
+		.name = "spawn",
+		.operands = "",
+		.summary = "make a nested instance: nacre again, inside a wall of its own",
+		.help = "Prints the name of the instance, which lives until it is stopped or its "
+			"parent ends.\n"
+			"Cells, pods and further instances can be made inside it with --in.\n"
+			"\n"
+			"    nacre spawn --name a\n"
+			"    nacre spawn --in a --name b\n"
+			"    nacre tree",
+		.options = options_spawn,
+		.run = cmd_spawn,
+	},
+	{
+		.name = "execute",
+		.operands = "COMMAND [ARG…]",
+		.summary = "run a program of this system, as a shell would, and wait for it",
+		.help = "The program runs under the node's keeper with the node's own files. What "
+			"it wrote\n"
+			"comes out when it has ended (the first 4 MiB of each stream), and its "
+			"exit status\n"
+			"becomes that of nacre. COMMAND without any ARG is taken apart at its "
+			"blanks; quotes\n"
+			"and backslashes work as in a unit of systemd.\n"
+			"\n"
+			"    nacre execute uname -a\n"
+			"    nacre execute --timeout 5 'sh -c \"sleep 1; echo done\"'",
+		.options = options_execute,
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.n_verbatim = 1,
+		.run = cmd_execute,
+	},
+	{
+		.name = "exec",
+		.operands = "TARGET COMMAND…",
+		.summary = "run a program in a running container",
+		.help = "Its output comes out as it is written, and its exit status becomes that "
+			"of nacre.\n"
+			"Ending nacre kills the program.\n"
+			"\n"
+			"    nacre exec web ps\n"
+			"    nacre exec shop --container probe --user nobody id",
+		.options = options_exec,
+		.n_min = 2,
+		.n_max = CLI_OPERANDS_ANY,
+		.n_verbatim = 2,
+		.run = cmd_exec,
+	},
+	{
+		.name = "ps",
+		.operands = "",
+		.summary = "list what runs",
+		.help = "Pods, cells, executables and instances, in the order in which they were "
+			"made.\n"
+			"\n"
+			"    nacre ps -a\n"
+			"    nacre ps -a -o json | jq '.[] | select(.exit_code != 0) | .name'",
+		.options = options_ps,
+		.run = cmd_ps,
+	},
+	{
+		.name = "tree",
+		.operands = "",
+		.summary = "draw what runs as a tree of instances",
+		.help = "Instances, pods, cells and their containers by path, with kind, state and "
+			"process.",
+		.run = cmd_tree,
+	},
+	{
+		.name = "inspect",
+		.operands = "TARGET",
+		.summary = "tell all about one workload, as JSON",
+		.help = "TARGET is an id or a path of names (\"web\", \"a/b/c\"), here and "
+			"wherever a command\n"
+			"takes a TARGET.",
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_inspect,
+	},
+	{
+		.name = "logs",
+		.operands = "TARGET",
+		.summary = "print what a container wrote",
+		.help = "From its beginning, byte by byte as it was written: standard output to "
+			"standard\n"
+			"output, standard error to standard error.\n"
+			"\n"
+			"    nacre logs -f web\n"
+			"    nacre logs shop --container probe",
+		.options = options_logs,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_logs,
+	},
+	{
+		.name = "events",
+		.operands = "[TARGET]",
+		.summary = "print changes of state as they happen",
+		.help = "From now on until nacre is interrupted. With -o json, one object a line.",
+		.n_max = 1,
+		.run = cmd_events,
+	},
+	{
+		.name = "wait",
+		.operands = "TARGET",
+		.summary = "wait until a workload has ended, print its exit code",
+		.help = "128 + n where signal n ended it. The exit status of `nacre wait` itself "
+			"is 0.",
+		.options = options_wait,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_wait,
+	},
+	{
+		.name = "stop",
+		.operands = "TARGET…",
+		.summary = "ask workloads to end, kill what is left",
+		.help = "Every container gets SIGTERM, or the stop signal of its image, and "
+			"SIGKILL after the\n"
+			"time. An instance is stopped with all that is in it. What has ended "
+			"already is left\n"
+			"as it is.",
+		.options = options_stop,
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_stop,
+	},
+	{
+		.name = "rm",
+		.operands = "TARGET…",
+		.summary = "remove workloads that have ended, with every trace",
+		.help = "Record, log and files go.\n"
+			"\n"
+			"    nacre rm -f $(nacre ps -aq)",
+		.options = options_rm,
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_rm,
+	},
+	{
+		.name = "image import",
+		.operands = "FILE",
+		.summary = "take an image into the node's store",
+		.help = "FILE is an OCI layout (a tar, or a directory) or the tar of `docker "
+			"save`, read by the\n"
+			"daemon. Prints the names of the image.\n"
+			"\n"
+			"    docker save busybox -o busybox.tar\n"
+			"    nacre image import busybox.tar",
+		.options = options_import,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_image_import,
+	},
+	{
+		.name = "image ls",
+		.operands = "",
+		.summary = "list the images of the node",
+		.help = "One line for each name; an image that lost its names shows \"-\".",
+		.run = cmd_image_ls,
+	},
+	{
+		.name = "image rm",
+		.operands = "IMAGE…",
+		.summary = "remove images by name, digest or id",
+		.help = "An image that a workload still uses is not removed.",
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_image_rm,
+	},
+	{
+		.name = "daemon",
+		.operands = "",
+		.summary = "be the node: serve the API and own the workloads",
+		.help = "Usually started as a service (systemd: Type=notify, KillMode=process). It "
+			"can be\n"
+			"stopped, upgraded and started again while every workload goes on.",
+		.options = options_daemon,
+	},
+	{
+		.name = "doctor",
+		.operands = "",
+		.summary = "look whether this host has what nacre needs",
+		.help = "Each thing that lacks comes with what follows from it and what to do "
+			"about it. The\n"
+			"exit status is 0 unless something essential lacks. Changes nothing.",
+		.run = cmd_doctor,
+	},
+	{
+		.name = "info",
+		.operands = "",
+		.summary = "tell about the daemon",
+		.help = "Its version, directories, cgroup and process, and what its host lacks.",
+		.run = cmd_info,
+	},
+	{
+		.name = "version",
+		.operands = "",
+		.summary = "print the version of this program and of the daemon",
+		.help = "The daemon's only where it can be reached.",
+		.run = cmd_version,
+	},
+	{
+		.name = "help",
+		.operands = "[COMMAND]",
+		.summary = "list the commands, or teach one",
+		.help = "    nacre help run",
+		.n_max = 2,
+		.run = cmd_help,
+	},
+	{
+		.name = "completion",
+		.operands = "bash|zsh|fish",
+		.summary = "print what makes a shell complete the commands",
+		.help = "    source <(nacre completion bash)\n"
+			"    nacre completion fish > ~/.config/fish/completions/nacre.fish",
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_completion,
+	},
+	{
+		.name = "man",
+		.operands = "",
+		.summary = "print the manual page nacre(1)",
+		.help = "    nacre man | man -l -",
+		.run = cmd_man,
+	},
+};
+const size_t n_commands = sizeof(commands) / sizeof(commands[0]);

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_COMPLETION_H
+#define NACRE_CLI_COMPLETION_H
+
+#include <stdio.h>
+
+/* A script for a shell ("bash", "zsh", "fish") that completes commands and options, from the table
+ * of commands. -EINVAL for another shell. */
+int completion_write(const char *shell, FILE *to);
+
+#endif

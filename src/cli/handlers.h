@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_HANDLERS_H
+#define NACRE_CLI_HANDLERS_H
+
+/* What the table of commands points to; each file is named after its commands. */
+
+struct args;
+struct cli;
+
+/* cmd_run.c */
+int cmd_run(const struct cli *cli, const struct args *args);
+/* cmd_start.c */
+int cmd_pod(const struct cli *cli, const struct args *args);
+int cmd_cell(const struct cli *cli, const struct args *args);
+int cmd_spawn(const struct cli *cli, const struct args *args);
+/* cmd_exec.c */
+int cmd_exec(const struct cli *cli, const struct args *args);
+int cmd_execute(const struct cli *cli, const struct args *args);
+/* cmd_list.c */
+int cmd_ps(const struct cli *cli, const struct args *args);
+int cmd_inspect(const struct cli *cli, const struct args *args);
+/* cmd_tree.c */
+int cmd_tree(const struct cli *cli, const struct args *args);
+/* cmd_logs.c */
+int cmd_logs(const struct cli *cli, const struct args *args);
+int cmd_events(const struct cli *cli, const struct args *args);
+/* cmd_end.c */
+int cmd_wait(const struct cli *cli, const struct args *args);
+int cmd_stop(const struct cli *cli, const struct args *args);
+int cmd_rm(const struct cli *cli, const struct args *args);
+/* cmd_image.c */
+int cmd_image_import(const struct cli *cli, const struct args *args);
+int cmd_image_ls(const struct cli *cli, const struct args *args);
+int cmd_image_rm(const struct cli *cli, const struct args *args);
+/* cmd_doctor.c */
+int cmd_doctor(const struct cli *cli, const struct args *args);
+/* cmd_about.c */
+int cmd_version(const struct cli *cli, const struct args *args);
+int cmd_info(const struct cli *cli, const struct args *args);
+int cmd_help(const struct cli *cli, const struct args *args);
+int cmd_completion(const struct cli *cli, const struct args *args);
+int cmd_man(const struct cli *cli, const struct args *args);
+
+#endif

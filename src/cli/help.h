@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_HELP_H
+#define NACRE_CLI_HELP_H
+
+#include <stdio.h>
+
+/* What `nacre help` says, from the table of commands. */
+
+struct command;
+
+void help_overview(FILE *to);
+void help_command(const struct command *c, FILE *to);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_MAN_H
+#define NACRE_CLI_MAN_H
+
+#include <stdio.h>
+
+/* nacre(1) in roff, from the table of commands. */
+void man_write(FILE *to);
+
+#endif

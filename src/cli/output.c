@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "base/str.h"
+#include "cli/command.h"
+
+bool output_has_color(int fd)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fd) && str_empty(getenv("NO_COLOR")) && term && !str_eq(term, "dumb");
+}
+
+bool output_has_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (!str_empty(value))
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
+int output_write(int fd, const void *data, size_t len)
+{
+	const char *at = data;
+
+	while (len > 0) {
+		ssize_t n = write(fd, at, len);
+		struct pollfd wait = { .fd = fd, .events = POLLOUT };
+
+		if (n >= 0) {
+			at += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			(void)poll(&wait, 1, -1);
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+int output_finish(int status)
+{
+	int r = fflush(stdout) != 0 ? errno : 0;
+
+	/* A stream that failed earlier has dropped what it had; its errno is gone with it. */
+	if (!r && ferror(stdout))
+		r = EPIPE;
+	if (!r || r == EPIPE)
+		return status;
+	return cli_complain("cannot write the output: %s", strerror(r));
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_OUTPUT_H
+#define NACRE_CLI_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The standard streams as a client of them sees them. */
+
+/* A terminal, and its user has not asked for none (NO_COLOR, TERM=dumb). */
+bool output_has_color(int fd);
+/* The locale says UTF-8: lines may be drawn. */
+bool output_has_utf8(void);
+/* Writes all of it, waiting where fd is non-blocking. 0 or a negative errno; -EPIPE: nobody reads.
+ */
+int output_write(int fd, const void *data, size_t len);
+/* What was buffered for standard output, at the end of a command. Returns the exit status:
+ * `status`, or CLI_FAILED with a complaint where it could not be written. A reader that has gone is
+ * no failure. */
+int output_finish(int status);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/spec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/alloc.h"
+#include "cli/command.h"
+
+int spec_env_init(struct spec_env *e, const struct args *a, struct error *err)
+{
+	size_t pos = 0;
+
+	*e = (struct spec_env){ .list = NULL };
+	for (;;) {
+		const char *word = args_next(a, "env", &pos), *value;
+
+		if (!word)
+			return 0;
+		if (!*word || *word == '=')
+			return error_refuse(err, ERROR_INVALID,
+					    "--env is NAME=VALUE or NAME, not \"%s\"", word);
+		value = strchr(word, '=') ? "" : getenv(word);
+		if (!value)
+			return error_refuse(err, ERROR_INVALID,
+					    "--env %s: there is no such variable here", word);
+		e->list = xrealloc(e->list, e->n + 2, sizeof(*e->list));
+		e->list[e->n++] = strchr(word, '=') ? xstrdup(word) : xformat("%s=%s", word, value);
+		e->list[e->n] = NULL;
+	}
+}
+
+void spec_env_done(struct spec_env *e)
+{
+	strv_free(e->list);
+	*e = (struct spec_env){ .list = NULL };
+}
+
+void spec_set(char **field, char *value)
+{
+	if (value)
+		*field = value;
+}
+
+int spec_container_init(struct spec_container *s, const struct args *a, struct error *err)
+{
+	static char main_name[] = "main";
+	Aurae__Runtime__V0__Container *c = &s->message;
+	int r;
+
+	aurae__runtime__v0__container__init(c);
+	s->list[0] = c;
+	s->entrypoint[0] = args_value(a, "entrypoint");
+	r = spec_env_init(&s->env, a, err);
+	if (r < 0)
+		return r;
+	c->name = main_name;
+	c->image = a->operands[0];
+	c->command = s->entrypoint;
+	c->n_command = s->entrypoint[0] ? 1 : 0;
+	c->args = a->operands + 1;
+	c->n_args = a->n_operands - 1;
+	c->env = s->env.list;
+	c->n_env = s->env.n;
+	spec_set(&c->working_dir, args_value(a, "cwd"));
+	spec_set(&c->user, args_value(a, "user"));
+	return 0;
+}
+
+void spec_container_done(struct spec_container *s)
+{
+	spec_env_done(&s->env);
+}
+
+int spec_milliseconds(const struct args *a, const char *name, uint64_t otherwise, uint64_t *ret,
+		      struct error *err)
+{
+	const char *text = args_value(a, name);
+	nsec_t time;
+
+	*ret = otherwise;
+	if (!text)
+		return 0;
+	if (parse_duration(text, &time) < 0)
+		return error_refuse(err, ERROR_INVALID,
+				    "--%s is a time such as 10, 500ms or 5m, not \"%s\"", name,
+				    text);
+	*ret = time / NSEC_PER_MSEC;
+	return 0;
+}
+
+int spec_report(Aurae__Runtime__V0__ContainerStatus *const *containers, size_t n)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const Aurae__Runtime__V0__ContainerStatus *c = containers[i];
+
+		if (!str_eq(c->state, "failed"))
+			continue;
+		if (n > 1)
+			(void)cli_complain("container %s: %s", c->name, c->reason);
+		else
+			(void)cli_complain("%s", *c->reason ? c->reason : "it did not start");
+		if (!status)
+			status = c->exit_code ? c->exit_code : CLI_FAILED;
+	}
+	return status;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_SPEC_H
+#define NACRE_CLI_SPEC_H
+
+#include "api/runtime.pb-c.h"
+#include "cli/args.h"
+
+/* From the command line to the messages of the runtime core, and back from a status to an exit
+ * status. */
+
+/* A list of NAME=VALUE for a message. */
+struct spec_env {
+	char **list; /* ends with NULL */
+	size_t n;
+};
+
+/* What --env asks for; NAME alone takes the value that it has here. ERROR_INVALID for another form.
+ */
+int spec_env_init(struct spec_env *e, const struct args *a, struct error *err);
+void spec_env_done(struct spec_env *e);
+
+/* The only container of a workload, by --user, --env, --cwd, --entrypoint, IMAGE and COMMAND. */
+struct spec_container {
+	Aurae__Runtime__V0__Container message;
+	Aurae__Runtime__V0__Container *list[1]; /* for a request */
+	char *entrypoint[1];
+	struct spec_env env;
+};
+
+int spec_container_init(struct spec_container *s, const struct args *a, struct error *err);
+void spec_container_done(struct spec_container *s);
+
+/* Sets a field where there is a value. */
+void spec_set(char **field, char *value);
+/* The value of a --timeout or --time in milliseconds, `otherwise` where it was not given. */
+int spec_milliseconds(const struct args *a, const char *name, uint64_t otherwise, uint64_t *ret,
+		      struct error *err);
+
+/* Complains about each container that could not be started. The exit status for the first of them,
+ * 0 where there is none. */
+int spec_report(Aurae__Runtime__V0__ContainerStatus *const *containers, size_t n);
+
+#endif

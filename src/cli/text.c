@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/text.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+
+#include "base/str.h"
+
+void text_ago(char ret[TEXT_SIZE], nsec_t now, nsec_t then)
+{
+	static const struct {
+		uint64_t seconds;
+		const char *name;
+	} units[] = {
+		{ 31536000, "year" }, { 2592000, "month" }, { 604800, "week" }, { 86400, "day" },
+		{ 3600, "hour" },     { 60, "minute" },     { 1, "second" },
+	};
+	uint64_t seconds = then < now ? (now - then) / NSEC_PER_SEC : 0;
+
+	if (!then) {
+		(void)str_copy(ret, TEXT_SIZE, "-");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		uint64_t n = seconds / units[i].seconds;
+
+		if (!n)
+			continue;
+		(void)str_printf(ret, TEXT_SIZE, "%" PRIu64 " %s%s ago", n, units[i].name,
+				 n == 1 ? "" : "s");
+		return;
+	}
+	(void)str_copy(ret, TEXT_SIZE, "just now");
+}
+
+void text_bytes(char ret[TEXT_SIZE], uint64_t n)
+{
+	static const char *const units[] = { "kB", "MB", "GB", "TB", "PB", "EB" };
+	uint64_t tenths = n / 100;
+	size_t unit = 0;
+
+	if (n < 1000) {
+		(void)str_printf(ret, TEXT_SIZE, "%" PRIu64 " B", n);
+		return;
+	}
+	while (tenths >= 10000 && unit + 1 < ARRAY_SIZE(units)) {
+		tenths /= 1000;
+		unit++;
+	}
+	(void)str_printf(ret, TEXT_SIZE, "%" PRIu64 ".%" PRIu64 " %s", tenths / 10, tenths % 10,
+			 units[unit]);
+}
+
+void text_short_id(char ret[TEXT_SIZE], const char *id)
+{
+	const char *colon = strchr(id, ':');
+
+	(void)str_printf(ret, TEXT_SIZE, "%.12s", colon ? colon + 1 : id);
+}
+
+size_t text_width(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+void text_clean(char *s)
+{
+	for (; *s; s++) {
+		/* The C1 controls (U+0080 to U+009F) are two bytes in UTF-8, the first 0xc2. */
+		bool c1 = (unsigned char)s[0] == 0xc2 && (unsigned char)s[1] >= 0x80 &&
+			  (unsigned char)s[1] < 0xa0;
+
+		if (c1) {
+			*s++ = '?';
+			*s = '?';
+		} else if ((unsigned char)*s < 0x20 || *s == 0x7f) {
+			*s = '?';
+		}
+	}
+}

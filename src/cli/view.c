@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/view.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/macros.h"
+#include "base/str.h"
+#include "cli/alloc.h"
+
+static const struct {
+	const char *state;
+	enum table_color color;
+	bool ended;
+} states[] = {
+	{ "running", TABLE_GREEN, false },   { "ready", TABLE_GREEN, false },
+	{ "created", TABLE_YELLOW, false },  { "starting", TABLE_YELLOW, false },
+	{ "spawning", TABLE_YELLOW, false }, { "stopping", TABLE_YELLOW, false },
+	{ "removing", TABLE_YELLOW, false }, { "exited", TABLE_DIM, true },
+	{ "failed", TABLE_RED, true },
+};
+
+bool view_has_ended(const char *state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+		if (str_eq(states[i].state, state))
+			return states[i].ended;
+	}
+	return false;
+}
+
+enum table_color view_state_color(const char *state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+		if (str_eq(states[i].state, state))
+			return states[i].color;
+	}
+	return TABLE_PLAIN;
+}
+
+char *view_state(const char *kind, const char *state, int32_t exit_code)
+{
+	/* An instance has no exit code. */
+	if (!view_has_ended(state) || str_eq(kind, "instance"))
+		return xstrdup(state);
+	return xformat("%s (%" PRId32 ")", state, exit_code);
+}
+
+char *view_images(const Nacre__V1__Workload *w)
+{
+	char *all = xstrdup("");
+
+	for (size_t i = 0; i < w->n_containers; i++) {
+		const char *image = w->containers[i]->image;
+		char *longer = xformat("%s%s%s", all, *all && *image ? "," : "", image);
+
+		free(all);
+		all = longer;
+	}
+	return all;
+}
+
+char *view_pid(int64_t pid)
+{
+	return pid > 0 ? xformat("%" PRId64, pid) : xstrdup("");
+}
+
+void view_started(const char *id, const char *name, const char *kind, const char *kind_reason)
+{
+	struct json j = JSON_INIT(stdout);
+
+	json_object(&j, NULL);
+	json_string(&j, "id", id);
+	json_string(&j, "name", name);
+	json_string(&j, "kind", kind);
+	json_word(&j, "kind_reason", kind_reason);
+	json_end(&j);
+}
+
+static void view_pid_json(struct json *j, int64_t pid)
+{
+	if (pid > 0)
+		json_integer(j, "pid", pid);
+	else
+		json_null(j, "pid");
+}
+
+static void view_exit_code(struct json *j, const char *state, int32_t exit_code)
+{
+	if (view_has_ended(state))
+		json_integer(j, "exit_code", exit_code);
+	else
+		json_null(j, "exit_code");
+}
+
+static void view_container(struct json *j, const Nacre__V1__Container *c)
+{
+	json_object(j, NULL);
+	json_string(j, "id", c->id);
+	json_string(j, "name", c->name);
+	json_word(j, "image", c->image);
+	json_word(j, "image_id", c->image_id);
+	json_string(j, "state", c->state);
+	view_exit_code(j, c->state, c->exit_code);
+	json_integer(j, "signal", c->signal);
+	json_word(j, "reason", c->reason);
+	view_pid_json(j, c->pid);
+	json_time(j, "started_at", c->started_at);
+	json_time(j, "finished_at", c->finished_at);
+	json_word(j, "command", c->command);
+	json_word(j, "user", c->user);
+	json_end(j);
+}
+
+void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w)
+{
+	_cleanup_str_ char *images = view_images(w);
+
+	json_object(j, key);
+	json_string(j, "id", w->id);
+	json_string(j, "name", w->name);
+	json_string(j, "kind", w->kind);
+	json_string(j, "state", w->state);
+	json_word(j, "image", images);
+	view_exit_code(j, w->state, w->exit_code);
+	json_word(j, "reason", w->reason);
+	json_time(j, "created_at", w->created_at);
+	json_string(j, "instance", w->instance);
+	json_word(j, "network", w->network);
+	view_pid_json(j, w->pid);
+	json_word(j, "cgroup", w->cgroup);
+	json_bool(j, "auto_remove", w->auto_remove);
+	json_array(j, "containers");
+	for (size_t i = 0; i < w->n_containers; i++)
+		view_container(j, w->containers[i]);
+	json_end(j);
+	json_end(j);
+}
+
+void view_image(struct json *j, const char *key, const Nacre__V1__Image *image)
+{
+	json_object(j, key);
+	json_string(j, "id", image->id);
+	json_string(j, "digest", image->digest);
+	json_array(j, "names");
+	for (size_t i = 0; i < image->n_names; i++)
+		json_string(j, NULL, image->names[i]);
+	json_end(j);
+	json_unsigned(j, "size", image->size);
+	json_unsigned(j, "layers", image->layers);
+	json_time(j, "created_at", image->created_at);
+	json_end(j);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_VIEW_H
+#define NACRE_CLI_VIEW_H
+
+#include <stdbool.h>
+
+#include "api/nacre.pb-c.h"
+#include "cli/json.h"
+#include "cli/table.h"
+
+/* The daemon's objects as JSON and as words. The names in the JSON are a promise. */
+
+/* Whether it has ended, so that its exit code counts. */
+bool view_has_ended(const char *state);
+enum table_color view_state_color(const char *state);
+
+/* "exited (3)", "running". The caller frees it. */
+char *view_state(const char *kind, const char *state, int32_t exit_code);
+/* The images of its containers, parted by commas. The caller frees it. */
+char *view_images(const Nacre__V1__Workload *w);
+/* "" where there is none. The caller frees it. */
+char *view_pid(int64_t pid);
+
+/* What was started, on standard output. */
+void view_started(const char *id, const char *name, const char *kind, const char *kind_reason);
+void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w);
+void view_image(struct json *j, const char *key, const Nacre__V1__Image *image);
+
+#endif
