@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/parse.h"
+#include "base/str.h"
+
+#define CONFIG_FILE_MAX ((size_t)1024 * 1024)
+#define CONFIG_KEY_MAX 128
+#define CONFIG_DEPTH_MAX 4
+
+/* ---- the keys ---- */
+
+static int set_log_level(struct config *c, const char *value)
+{
+	int level = log_level_parse(value);
+
+	if (level < 0)
+		return -EINVAL;
+	c->log_level = (enum log_level)level;
+	return 0;
+}
+
+static int set_log_form(struct config *c, const char *value)
+{
+	if (!str_eq(value, "text") && !str_eq(value, "json"))
+		return -EINVAL;
+	c->log_form = str_eq(value, "json") ? LOG_FORM_JSON : LOG_FORM_TEXT;
+	return 0;
+}
+
+static int set_drain(struct config *c, const char *value)
+{
+	return parse_duration(value, &c->drain);
+}
+
+static int set_absolute(char *to, size_t size, const char *value)
+{
+	if (value[0] != '/' || strstr(value, "/../"))
+		return -EINVAL;
+	return str_copy(to, size, value);
+}
+
+static int set_cgroup(struct config *c, const char *value)
+{
+	return value[1] ? set_absolute(c->cgroup, sizeof(c->cgroup), value) : -EINVAL;
+}
+
+static int set_libexec(struct config *c, const char *value)
+{
+	return set_absolute(c->libexec, sizeof(c->libexec), value);
+}
+
+static int set_spare(struct config *c, const char *value)
+{
+	bool yes = str_eq(value, "yes") || str_eq(value, "true");
+
+	if (!yes && !str_eq(value, "no") && !str_eq(value, "false"))
+		return -EINVAL;
+	c->spare = yes;
+	return 0;
+}
+
+static const struct {
+	const char *key;
+	int (*set)(struct config *c, const char *value);
+	const char *expected;
+} config_keys[] = {
+	{ "log.level", set_log_level, "debug, info, warn or error" },
+	{ "log.form", set_log_form, "text or json" },
+	{ "drain", set_drain, "a duration such as 10s" },
+	{ "cgroup", set_cgroup, "an absolute path below the root of the cgroup hierarchy" },
+	{ "libexec", set_libexec, "an absolute path" },
+	{ "spare", set_spare, "yes or no" },
+};
+
+void config_init(struct config *c)
+{
+	*c = (struct config){
+		.log_level = LOG_INFO,
+		.log_form = LOG_FORM_TEXT,
+		.drain = 10 * NSEC_PER_SEC,
+		.spare = true,
+	};
+}
+
+/* ---- the file ---- */
+
+struct config_reader {
+	struct config *config;
+	const char *path;
+	char key[CONFIG_KEY_MAX];         /* of the value that comes next */
+	size_t parents[CONFIG_DEPTH_MAX]; /* length of key at each level of nesting */
+	size_t depth;
+	bool has_key;
+	bool seen[ARRAY_SIZE(config_keys)];
+};
+
+static bool config_is_section(const char *key)
+{
+	size_t n = strlen(key);
+
+	for (size_t i = 0; i < ARRAY_SIZE(config_keys); i++)
+		if (strncmp(config_keys[i].key, key, n) == 0 && config_keys[i].key[n] == '.')
+			return true;
+	return false;
+}
+
+static int config_find(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(config_keys); i++)
+		if (str_eq(config_keys[i].key, key))
+			return (int)i;
+	return -1;
+}
+
+static int config_bad(const struct config_reader *rd, const yaml_event_t *e, struct error *err,
+		      const char *what)
+{
+	return error_refuse(err, ERROR_INVALID, "%s:%zu: %s: %s", rd->path, e->start_mark.line + 1,
+			    rd->key, what);
+}
+
+static int config_on_key(struct config_reader *rd, const yaml_event_t *e, struct error *err)
+{
+	size_t at = rd->depth > 1 ? rd->parents[rd->depth - 1] : 0;
+	const char *name = (const char *)e->data.scalar.value;
+
+	if (str_printf(rd->key + at, sizeof(rd->key) - at, "%s%s", at ? "." : "", name) < 0)
+		return config_bad(rd, e, err, "the key is too long");
+	rd->has_key = true;
+	if (config_find(rd->key) < 0 && !config_is_section(rd->key))
+		return config_bad(rd, e, err, "there is no such key");
+	return 0;
+}
+
+static int config_on_value(struct config_reader *rd, const yaml_event_t *e, struct error *err)
+{
+	int i = config_find(rd->key);
+	char what[128];
+
+	rd->has_key = false;
+	if (i < 0)
+		return config_bad(rd, e, err, "this is a section, not a value");
+	if (rd->seen[i])
+		return config_bad(rd, e, err, "the key is there twice");
+	rd->seen[i] = true;
+	if (config_keys[i].set(rd->config, (const char *)e->data.scalar.value) == 0)
+		return 0;
+	(void)str_printf(what, sizeof(what), "\"%.40s\" is not %s",
+			 (const char *)e->data.scalar.value, config_keys[i].expected);
+	return config_bad(rd, e, err, what);
+}
+
+static int config_on_mapping(struct config_reader *rd, const yaml_event_t *e, struct error *err)
+{
+	if (rd->depth > 0 && !config_is_section(rd->key))
+		return config_bad(rd, e, err, "this takes a value, not a section");
+	if (rd->depth >= CONFIG_DEPTH_MAX)
+		return config_bad(rd, e, err, "nested too deep");
+	rd->parents[rd->depth++] = strlen(rd->key);
+	rd->has_key = false;
+	return 0;
+}
+
+static int config_event(struct config_reader *rd, const yaml_event_t *e, struct error *err)
+{
+	switch (e->type) {
+	case YAML_SCALAR_EVENT:
+		/* An empty file is an empty scalar in some versions of the library. */
+		if (rd->depth == 0 && !e->data.scalar.value[0])
+			return 0;
+		if (rd->depth == 0)
+			return error_refuse(err, ERROR_INVALID, "%s:%zu: expected keys and values",
+					    rd->path, e->start_mark.line + 1);
+		return rd->has_key ? config_on_value(rd, e, err) : config_on_key(rd, e, err);
+	case YAML_MAPPING_START_EVENT:
+		return config_on_mapping(rd, e, err);
+	case YAML_MAPPING_END_EVENT:
+		rd->depth--;
+		rd->key[rd->depth ? rd->parents[rd->depth] : 0] = '\0';
+		rd->has_key = false;
+		return 0;
+	case YAML_SEQUENCE_START_EVENT:
+	case YAML_ALIAS_EVENT:
+		return config_bad(rd, e, err, "lists and aliases have no place here");
+	case YAML_NO_EVENT:
+	case YAML_STREAM_START_EVENT:
+	case YAML_STREAM_END_EVENT:
+	case YAML_DOCUMENT_START_EVENT:
+	case YAML_DOCUMENT_END_EVENT:
+	case YAML_SEQUENCE_END_EVENT:
+		return 0;
+	}
+	return 0;
+}
+
+static int config_parse(struct config *c, const char *path, const struct buf *text,
+			struct error *err)
+{
+	struct config_reader rd = { .config = c, .path = path };
+	yaml_parser_t parser;
+	bool done = false;
+	int r = 0;
+
+	if (!yaml_parser_initialize(&parser))
+		return error_set(err, -ENOMEM, "read %s", path);
+	yaml_parser_set_input_string(&parser, text->len ? buf_data(text) : (const uint8_t *)"",
+				     text->len);
+	while (r == 0 && !done) {
+		yaml_event_t e;
+
+		if (!yaml_parser_parse(&parser, &e)) {
+			r = error_refuse(err, ERROR_INVALID, "%s:%zu: %s", path,
+					 parser.problem_mark.line + 1,
+					 parser.problem ? parser.problem : "not YAML");
+			break;
+		}
+		r = config_event(&rd, &e, err);
+		done = e.type == YAML_STREAM_END_EVENT;
+		yaml_event_delete(&e);
+	}
+	yaml_parser_delete(&parser);
+	return r;
+}
+
+int config_load(struct config *c, const char *path, bool missing_ok, struct error *err)
+{
+	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	int r;
+
+	r = fd_read_file(AT_FDCWD, path, CONFIG_FILE_MAX, &text);
+	if (r == -ENOENT && missing_ok)
+		return 0;
+	if (r < 0)
+		return error_set(err, r, "read the configuration %s", path);
+	return config_parse(c, path, &text, err);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "unit.h"
+
+static int load(const char *text, struct config *c, struct error *err)
+{
+	char path[] = "/tmp/nacre-config-test-XXXXXX";
+	_cleanup_fd_ int fd = mkstemp(path);
+	int r;
+
+	CHECK(fd >= 0);
+	CHECK_INT(fd_write_full(fd, text, strlen(text)), 0);
+	config_init(c);
+	*err = (struct error)ERROR_INIT;
+	r = config_load(c, path, false, err);
+	(void)unlink(path);
+	return r;
+}
+
+static void reads_every_key(void)
+{
+	struct error err;
+	struct config c;
+
+	CHECK_INT(load("log:\n  level: debug\n  form: json\ndrain: 250ms\ncgroup: /a/b\nlibexec: "
+		       "/x\nspare: no\n",
+		       &c, &err),
+		  0);
+	CHECK_INT(c.log_level, LOG_DEBUG);
+	CHECK_INT(c.log_form, LOG_FORM_JSON);
+	CHECK_INT(c.drain, 250 * NSEC_PER_MSEC);
+	CHECK_STR(c.cgroup, "/a/b");
+	CHECK_STR(c.libexec, "/x");
+	CHECK(!c.spare);
+}
+
+static void takes_an_empty_file(void)
+{
+	struct error err;
+	struct config c;
+
+	CHECK_INT(load("", &c, &err), 0);
+	CHECK_INT(load("# nothing\n", &c, &err), 0);
+	CHECK_INT(c.log_level, LOG_INFO);
+}
+
+static void names_line_and_key(void)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{ "drain: 1s\nbogus: 1\n", ":2: bogus: there is no such key" },
+		{ "log:\n  level: info\n  colour: red\n", ":3: log.colour: there is no such key" },
+		{ "log:\n  level: loud\n",
+		  ":2: log.level: \"loud\" is not debug, info, warn or error" },
+		{ "drain: soon\n", ":1: drain: \"soon\" is not a duration such as 10s" },
+		{ "drain: 1s\ndrain: 2s\n", ":2: drain: the key is there twice" },
+		{ "log: info\n", ":1: log: this is a section, not a value" },
+		{ "drain:\n  x: 1\n", ":2: drain: this takes a value, not a section" },
+		{ "cgroup: relative\n", ":1: cgroup: \"relative\" is not an absolute path" },
+		{ "- a\n", ":1: : lists and aliases have no place here" },
+		{ "just words\n", ":1: expected keys and values" },
+		{ "log: {level: info\n", ":2: " },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct error err;
+		struct config c;
+
+		CHECK(load(rows[i].text, &c, &err) < 0);
+		CHECK_INT(err.kind, ERROR_INVALID);
+		if (!strstr(err.text, rows[i].says))
+			CHECK_STR(err.text, rows[i].says);
+	}
+}
+
+static void a_missing_file_is_an_error_when_it_was_named(void)
+{
+	struct error err = ERROR_INIT;
+	struct config c;
+
+	config_init(&c);
+	CHECK_INT(config_load(&c, "/nonexistent/config.yaml", true, &err), 0);
+	CHECK_INT(config_load(&c, "/nonexistent/config.yaml", false, &err), -ENOENT);
+	CHECK(strstr(err.text, "/nonexistent/config.yaml"));
+}
+
+UNIT_MAIN({ "reads every key", reads_every_key }, { "takes an empty file", takes_an_empty_file },
+	  { "names line and key", names_line_and_key },
+	  { "a missing file is an error when it was named",
+	    a_missing_file_is_an_error_when_it_was_named })

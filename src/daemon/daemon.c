@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/descriptors.h"
+#include "base/failpoint.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/title.h"
+#include "daemon/config.h"
+#include "daemon/notify.h"
+#include "daemon/place.h"
+#include "image/image.h"
+#include "instance/instance.h"
+#include "instance/place.h"
+#include "io/unix.h"
+#include "keeper/client.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "pod/events.h"
+#include "pod/follow.h"
+#include "pod/workload.h"
+#include "rpc/server.h"
+#include "runtime/services.h"
+#include "store/root.h"
+#include "store/store.h"
+
+/*
+ * The wiring of a node, in the order of daemon_open(): place, stores, images, instances, workloads,
+ * services. What was there in an earlier life is taken up before anything is served.
+ */
+
+#define DAEMON_THREADS 4
+/* Keepers that were there before must have told what they have by then. */
+#define DAEMON_READY_LIMIT (10 * NSEC_PER_SEC)
+#define DAEMON_EXIT_FAILED 1
+#define DAEMON_EXIT_USAGE 2
+
+struct options {
+	const char *config, *root, *run, *socket;
+	bool config_given;
+};
+
+struct daemon {
+	struct options options;
+	struct config config;
+	struct place place;
+	struct loop *loop;
+	struct pool *pool;
+	struct run_store *run_store;
+	struct root_store *root_store;
+	struct image_store *images;
+	struct events events;
+	struct instances *instances;
+	struct workloads *workloads;
+	struct rpc_server *server;
+	struct loop_signal signals;
+	struct loop_timer ready_limit;
+	struct loop_defer check;
+	struct runtime_service runtime;
+	struct workload_service workload;
+	struct image_service image;
+	struct node_service node;
+	bool serving;
+	bool draining;
+	int result;     /* exit status */
+	bool replacing; /* the last keeper of the node is being cleaned up behind */
+	bool trying;    /* a keeper of the node was made, and has not been ready yet */
+};
+
+/* ---- what the instances need and tell ---- */
+
+static int daemon_connect(void *userdata, int rpc_fd, int fd_fd, struct peer **ret)
+{
+	struct daemon *d = userdata;
+
+	return keeper_client_new(ret, d->loop, rpc_fd, fd_fd);
+}
+
+static int daemon_save_instance(void *userdata, const struct instance *i, struct error *err)
+{
+	struct daemon *d = userdata;
+	struct run_instance r = {
+		.id = i->id,
+		.path = i->path,
+		.kind = "cell",
+		.state = (int)i->state,
+		.state_word = instance_state_word(i->state),
+		.pid = i->pid,
+		.start_time = i->start_time,
+		.cgroup = i->cgroup,
+		.host_network = i->host_network,
+		.owner = i->owner,
+		.reason = i->reason,
+		.created_at = i->created_at,
+	};
+
+	return run_store_put_instance(d->run_store, &r, err);
+}
+
+static void daemon_forget_instance(void *userdata, const struct instance *i)
+{
+	struct daemon *d = userdata;
+	struct error err = ERROR_INIT;
+
+	if (run_store_drop_instance(d->run_store, i->id, &err) < 0)
+		log_error("cannot drop the record of an instance", LOG_STR("instance", i->path),
+			  LOG_ERR(&err));
+}
+
+static void daemon_on_instance(void *userdata, struct instance *i)
+{
+	struct daemon *d = userdata;
+	struct event e = {
+		.object = "instance",
+		.id = i->id,
+		.name = i->path,
+		.kind = "instance",
+		.state = instance_state_word(i->state),
+		.reason = i->reason,
+	};
+
+	/* An instance that was spawned for a pod is shown as that pod. */
+	if (!instance_is_node(i) && !i->owner[0])
+		events_publish(&d->events, &e);
+	if (instance_is_node(i) && i->state == INSTANCE_READY)
+		d->trying = false;
+	if (d->workloads)
+		workloads_on_instance(d->workloads, i);
+	loop_defer_schedule(&d->check);
+}
+
+static void daemon_on_container(void *userdata, struct instance *i,
+				const struct container_view *view)
+{
+	struct daemon *d = userdata;
+
+	workloads_on_container(d->workloads, i, view);
+}
+
+static void daemon_on_synced(void *userdata, struct instance *i)
+{
+	struct daemon *d = userdata;
+
+	workloads_on_synced(d->workloads, i);
+	loop_defer_schedule(&d->check);
+}
+
+/* ---- opening ---- */
+
+struct adoption {
+	struct daemon *daemon;
+	struct error *err;
+};
+
+static int daemon_adopt_instance(void *data, const struct run_instance *r)
+{
+	struct adoption *a = data;
+	struct instance_record record = {
+		.id = r->id,
+		.path = r->path,
+		.owner = r->owner,
+		.reason = r->reason,
+		.cgroup = r->cgroup,
+		.state = r->state,
+		.host_network = r->host_network,
+		.created_at = r->created_at,
+		.pid = (pid_t)r->pid,
+		.start_time = r->start_time,
+	};
+
+	if (r->state < 0 || r->state >= INSTANCE_STATE_COUNT)
+		return error_set(a->err, -EBADMSG, "the record of instance \"%s\"", r->path);
+	return instance_adopt(a->daemon->instances, &record, a->err);
+}
+
+static int daemon_open_instances(struct daemon *d, struct error *err)
+{
+	struct instances_config config = {
+		.loop = d->loop,
+		.run_fd = d->place.run_fd,
+		.cgroup_fd = d->place.cgroup_fd,
+		.cgroup = d->place.cgroup,
+		.connect = daemon_connect,
+		.save = daemon_save_instance,
+		.forget = daemon_forget_instance,
+		.on_state = daemon_on_instance,
+		.on_container = daemon_on_container,
+		.on_synced = daemon_on_synced,
+		.userdata = d,
+	};
+	struct adoption adoption = { .daemon = d, .err = err };
+	int r;
+
+	r = instances_new(&d->instances, &config, err);
+	if (r < 0)
+		return r;
+	/* The node's keeper is looked for by daemon_on_check(). */
+	return run_store_each_instance(d->run_store, daemon_adopt_instance, &adoption, err);
+}
+
+static int daemon_open_workloads(struct daemon *d, struct error *err)
+{
+	struct workloads_config config = {
+		.loop = d->loop,
+		.instances = d->instances,
+		.images = d->images,
+		.store = d->run_store,
+		.events = &d->events,
+		.logs_fd = d->place.logs_fd,
+	};
+	int r;
+
+	r = workloads_new(&d->workloads, &config);
+	if (r < 0)
+		return error_set(err, r, "workloads");
+	return workloads_adopt(d->workloads, err);
+}
+
+/* The helper's path: configured, beside this program in a build tree, or where it was installed. */
+static void daemon_find_fetch(struct daemon *d, char *ret, size_t size)
+{
+	static const char *const beside[] = { "libexec/nacre", "../libexec/nacre" };
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	if (d->config.libexec[0]) {
+		(void)str_printf(ret, size, "%s/nacre-fetch", d->config.libexec);
+		return;
+	}
+	exe[n > 0 ? n : 0] = '\0';
+	slash = strrchr(exe, '/');
+	if (slash)
+		*slash = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(beside) && slash; i++)
+		if (str_printf(ret, size, "%s/%s/nacre-fetch", exe, beside[i]) > 0 &&
+		    access(ret, X_OK) == 0)
+			return;
+	(void)str_copy(ret, size, NACRE_LIBEXECDIR "/nacre-fetch");
+}
+
+static int daemon_open_images(struct daemon *d, struct error *err)
+{
+	char fetch[PATH_MAX];
+	struct image_store_config config = {
+		.loop = d->loop,
+		.pool = d->pool,
+		.root_fd = d->place.root_fd,
+		.fetch_path = fetch,
+	};
+	int r;
+
+	r = root_store_open(&d->root_store, d->pool, d->place.root_fd, "root.db", err);
+	if (r < 0)
+		return r;
+	config.store = d->root_store;
+	daemon_find_fetch(d, fetch, sizeof(fetch));
+	return image_store_new(&d->images, &config, err);
+}
+
+static int daemon_add_services(struct daemon *d)
+{
+	int r;
+
+	d->runtime = (struct runtime_service){ .loop = d->loop,
+					       .pool = d->pool,
+					       .workloads = d->workloads,
+					       .instances = d->instances,
+					       .logs_fd = d->place.logs_fd };
+	d->workload = (struct workload_service){ .loop = d->loop,
+						 .pool = d->pool,
+						 .workloads = d->workloads,
+						 .instances = d->instances,
+						 .events = &d->events,
+						 .logs_fd = d->place.logs_fd };
+	d->image = (struct image_service){ .images = d->images, .events = &d->events };
+	d->node = (struct node_service){ .root = d->options.root,
+					 .run = d->options.run,
+					 .cgroup = d->place.cgroup,
+					 .started_at = clock_real() };
+	r = rpc_server_add(d->server, &runtime_service, &d->runtime);
+	if (r == 0)
+		r = rpc_server_add(d->server, &workload_service, &d->workload);
+	if (r == 0)
+		r = rpc_server_add(d->server, &image_service, &d->image);
+	if (r == 0)
+		r = rpc_server_add(d->server, &node_service, &d->node);
+	return r;
+}
+
+static int daemon_serve(struct daemon *d, struct error *err)
+{
+	struct rpc_server_config config = {
+		.loop = d->loop,
+		.descriptors = api_descriptors,
+		.descriptors_len = api_descriptors_len,
+	};
+	int fd, r;
+
+	r = rpc_server_new(&d->server, &config);
+	if (r == 0)
+		r = daemon_add_services(d);
+	if (r < 0)
+		return error_set(err, r, "make the server");
+	fd = unix_listen(AT_FDCWD, d->options.socket, SOCK_STREAM, err);
+	if (fd < 0)
+		return fd;
+	r = rpc_server_listen(d->server, fd);
+	if (r < 0)
+		return error_set(err, r, "listen on %s", d->options.socket);
+	return 0;
+}
+
+/* ---- from ready to the end ---- */
+
+static void daemon_on_node_gone(void *userdata, struct instance *i, const struct error *err)
+{
+	struct daemon *d = userdata;
+
+	(void)i;
+	(void)err;
+	place_remove_cgroup(&d->place);
+	loop_quit(d->loop, d->result);
+}
+
+/* Every call has ended. Keepers go on where there is something to keep; a node that has nothing
+ * leaves no process. */
+static void daemon_drained(void *userdata)
+{
+	struct daemon *d = userdata;
+	struct instance *node = instances_find(d->instances, "");
+	const struct instance *i;
+	size_t n = 0;
+
+	instances_close_spare(d->instances);
+	list_for_each (i, instances_list(d->instances), struct instance, link)
+		n += i != node;
+	if (n > 0 || !node || node->ended || !list_empty(workloads_list(d->workloads))) {
+		loop_quit(d->loop, d->result);
+		return;
+	}
+	instance_stop(node, daemon_on_node_gone, d);
+}
+
+static void daemon_on_signal(struct loop_signal *source, int sig, pid_t sender)
+{
+	struct daemon *d = container_of(source, struct daemon, signals);
+
+	if (sig == SIGHUP)
+		return;
+	log_info("told to end; what runs goes on", LOG_INT("signal", sig),
+		 LOG_INT("sender", sender));
+	notify_send("STOPPING=1");
+	if (!d->serving || d->draining) {
+		loop_quit(d->loop, 0);
+		return;
+	}
+	d->draining = true;
+	rpc_server_drain(d->server, d->config.drain, daemon_drained, d);
+}
+
+static void daemon_become_ready(struct daemon *d)
+{
+	struct error err = ERROR_INIT;
+
+	loop_timer_stop(&d->ready_limit);
+	workloads_resume(d->workloads);
+	instances_sweep(d->instances);
+	image_rootfs_sweep(d->images);
+	if (daemon_serve(d, &err) < 0) {
+		log_error("cannot serve", LOG_ERR(&err));
+		d->result = DAEMON_EXIT_FAILED;
+		d->draining = true;
+		daemon_drained(d);
+		return;
+	}
+	if (d->config.spare && instances_open_spare(d->instances) < 0)
+		log_warn("no keeper is made ahead of need: out of memory");
+	d->serving = true;
+	log_info("ready", LOG_STR("version", NACRE_VERSION), LOG_STR("socket", d->options.socket),
+		 LOG_STR("root", d->options.root), LOG_STR("run", d->options.run),
+		 LOG_STR("cgroup", d->place.cgroup));
+	notify_send("READY=1");
+}
+
+static void daemon_make_node(struct daemon *d)
+{
+	struct error err = ERROR_INIT;
+
+	d->trying = true;
+	if (instances_open_node(d->instances, &err) == 0)
+		return;
+	log_error("cannot make a keeper for the node", LOG_ERR(&err));
+	loop_quit(d->loop, DAEMON_EXIT_FAILED);
+}
+
+static void daemon_on_node_clean(void *userdata, struct instance *i, const struct error *err)
+{
+	struct daemon *d = userdata;
+
+	d->replacing = false;
+	/* Without memory to wait for it: again when the loop turns. */
+	if (err)
+		loop_defer_schedule(&d->check);
+	else if (!d->draining)
+		daemon_make_node(d);
+}
+
+/* A node without a keeper gets one, once nothing is left of the last one; one whose keepers end
+ * before they are ready does not. */
+static void daemon_replace_node(struct daemon *d, struct instance *last)
+{
+	if (!last) {
+		daemon_make_node(d);
+		return;
+	}
+	if (d->replacing)
+		return;
+	log_warn("the keeper of the node has ended", LOG_STR("reason", last->reason));
+	if (d->trying) {
+		log_error("no keeper of the node comes to be ready");
+		loop_quit(d->loop, DAEMON_EXIT_FAILED);
+		return;
+	}
+	d->replacing = true;
+	instance_stop(last, daemon_on_node_clean, d);
+}
+
+/* Looks whether the node still has a keeper, and whether it can serve. */
+static void daemon_on_check(struct loop_defer *defer)
+{
+	struct daemon *d = container_of(defer, struct daemon, check);
+	struct instance *node = instances_find(d->instances, "");
+
+	if (d->draining)
+		return;
+	if (!node || node->ended)
+		daemon_replace_node(d, node);
+	else if (!d->serving && node->state == INSTANCE_READY && instances_synced(d->instances))
+		daemon_become_ready(d);
+}
+
+static void daemon_on_ready_limit(struct loop_timer *t)
+{
+	struct daemon *d = container_of(t, struct daemon, ready_limit);
+
+	log_error("some keepers have not told what they have in time; serving all the same");
+	if (!d->serving)
+		daemon_become_ready(d);
+}
+
+static int daemon_open_loop(struct daemon *d, struct error *err)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	int r;
+
+	r = loop_new(&d->loop);
+	if (r < 0)
+		return error_set(err, r, "make the event loop");
+	r = pool_new(&d->pool, d->loop, DAEMON_THREADS);
+	if (r < 0)
+		return error_set(err, r, "make the thread pool");
+	r = loop_signal_init(&d->signals, d->loop, signals, ARRAY_SIZE(signals), daemon_on_signal);
+	if (r < 0)
+		return error_set(err, r, "take signals");
+	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
+		return error_set(err, -errno, "ignore SIGPIPE");
+	loop_timer_init(&d->ready_limit, d->loop, daemon_on_ready_limit);
+	loop_timer_set(&d->ready_limit, DAEMON_READY_LIMIT);
+	loop_defer_init(&d->check, d->loop, daemon_on_check);
+	return 0;
+}
+
+/* A socket that somebody answers at is not ours to replace. */
+static int daemon_check_socket(const struct daemon *d, struct error *err)
+{
+	_cleanup_fd_ int fd = unix_connect(AT_FDCWD, d->options.socket, SOCK_STREAM, NULL);
+
+	return fd < 0 ? 0
+		      : error_refuse(err, ERROR_PRECONDITION, "another daemon serves at %s",
+				     d->options.socket);
+}
+
+static int daemon_open(struct daemon *d, struct error *err)
+{
+	int r;
+
+	r = daemon_check_socket(d, err);
+	if (r < 0)
+		return r;
+	r = place_open(&d->place, d->options.root, d->options.run, d->config.cgroup, err);
+	if (r < 0)
+		return r;
+	r = daemon_open_loop(d, err);
+	if (r < 0)
+		return r;
+	events_init(&d->events);
+	r = run_store_open(&d->run_store, d->place.run_fd, "run.db", err);
+	if (r < 0)
+		return r;
+	r = daemon_open_images(d, err);
+	if (r < 0)
+		return r;
+	r = daemon_open_instances(d, err);
+	if (r < 0)
+		return r;
+	r = daemon_open_workloads(d, err);
+	if (r < 0)
+		return r;
+	loop_defer_schedule(&d->check);
+	return 0;
+}
+
+/* From the top down: nothing is told to what is gone already. */
+static void daemon_close(struct daemon *d)
+{
+	d->runtime.closing = true;
+	d->server = rpc_server_free(d->server);
+	if (d->serving)
+		(void)unlink(d->options.socket);
+	if (d->loop) {
+		loop_signal_done(&d->signals);
+		loop_timer_done(&d->ready_limit);
+	}
+	d->workloads = workloads_free(d->workloads);
+	d->instances = instances_free(d->instances);
+	loop_defer_done(&d->check);
+	/* No thread may still work for what is freed next. */
+	d->pool = pool_free(d->pool);
+	d->images = image_store_free(d->images);
+	d->root_store = root_store_close(d->root_store);
+	d->run_store = run_store_close(d->run_store);
+	d->loop = loop_free(d->loop);
+	place_done(&d->place);
+}
+
+/* ---- the command ---- */
+
+static int daemon_usage(const char *problem, const char *word)
+{
+	if (problem)
+		(void)fprintf(stderr, "nacre daemon: %s%s\n", problem, word ? word : "");
+	(void)fprintf(
+		problem ? stderr : stdout,
+		"Usage: nacre daemon [--config FILE] [--root DIR] [--run DIR] [--socket PATH]\n"
+		"\n"
+		"Serves this node until it gets SIGTERM; workloads go on without it, and the next\n"
+		"daemon takes them up again.\n"
+		"\n"
+		"  --config FILE   the configuration (default: /etc/nacre/config.yaml, if it is "
+		"there)\n"
+		"  --root DIR      images and logs (default: /var/lib/nacre)\n"
+		"  --run DIR       what lasts until a reboot (default: /run/nacre)\n"
+		"  --socket PATH   where to serve (default: RUN/nacre.sock)\n"
+		"  --list-failpoints  the places where a test build can be made to fail\n");
+	return problem ? DAEMON_EXIT_USAGE : 0;
+}
+
+/* -1 to go on, else the exit status. */
+static int daemon_options(struct options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ "root", required_argument, NULL, 'r' },
+		{ "run", required_argument, NULL, 'u' },
+		{ "socket", required_argument, NULL, 's' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "list-failpoints", no_argument, NULL, 'f' },
+		{ NULL, 0, NULL, 0 },
+	};
+
+	optind = 1;
+	for (;;) {
+		switch (getopt_long(argc, argv, "+h", longs, NULL)) {
+		case -1:
+			return optind < argc ? daemon_usage("unexpected word: ", argv[optind]) : -1;
+		case 'c':
+			o->config = optarg;
+			o->config_given = true;
+			break;
+		case 'r':
+			o->root = optarg;
+			break;
+		case 'u':
+			o->run = optarg;
+			break;
+		case 's':
+			o->socket = optarg;
+			break;
+		case 'h':
+			return daemon_usage(NULL, NULL);
+		case 'f':
+			failpoint_list(stdout);
+			return 0;
+		default:
+			return daemon_usage("see the options", NULL);
+		}
+	}
+}
+
+/* Each pod takes a handful of descriptors: all that the host allows. */
+static void daemon_raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+}
+
+int daemon_main(int argc, char **argv)
+{
+	struct daemon d = {
+		.options = { .config = "/etc/nacre/config.yaml",
+			     .root = "/var/lib/nacre",
+			     .run = "/run/nacre" },
+		.place = { .root_fd = -1,
+			   .run_fd = -1,
+			   .lock_fd = -1,
+			   .logs_fd = -1,
+			   .cgroup_fd = -1 },
+	};
+	struct error err = ERROR_INIT;
+	char socket[PATH_MAX];
+	int r;
+
+	r = daemon_options(&d.options, argc, argv);
+	if (r >= 0)
+		return r;
+	if (!d.options.socket) {
+		(void)str_printf(socket, sizeof(socket), "%s/nacre.sock", d.options.run);
+		d.options.socket = socket;
+	}
+	config_init(&d.config);
+	r = config_load(&d.config, d.options.config, !d.options.config_given, &err);
+	if (r == 0) {
+		log_configure(STDERR_FILENO, d.config.log_level, d.config.log_form);
+		daemon_raise_limits();
+		(void)umask(022);
+		r = daemon_open(&d, &err);
+	}
+	if (r < 0) {
+		(void)fprintf(stderr, "nacre daemon: %s\n", error_text(&err));
+		daemon_close(&d);
+		return DAEMON_EXIT_FAILED;
+	}
+	r = loop_run(d.loop);
+	daemon_close(&d);
+	return r;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/macros.h"
+#include "base/str.h"
+#include "base/title.h"
+#include "cli/cli.h"
+#include "daemon/daemon.h"
+#include "init/keeper_main.h"
+
+/*
+ * One program: the node's daemon, the keeper of a layer (also as its pid 1), and the command line.
+ */
+int main(int argc, char **argv)
+{
+	static const struct cli_extra extras[] = { { "daemon", daemon_main } };
+
+	title_init(argc, argv);
+	if (argc > 1 && str_eq(argv[1], "keeper"))
+		return keeper_main(argc - 1, argv + 1);
+	return cli_main(argc, argv, extras, ARRAY_SIZE(extras));
+}

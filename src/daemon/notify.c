@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/notify.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+
+void notify_send(const char *state)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	const char *path = getenv("NOTIFY_SOCKET");
+	_cleanup_fd_ int fd = -1;
+
+	if (str_empty(path) || (path[0] != '/' && path[0] != '@') ||
+	    str_copy(to.sun_path, sizeof(to.sun_path), path) < 0)
+		return;
+	if (path[0] == '@')
+		to.sun_path[0] = '\0';
+	fd = sysio_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path))) < 0)
+		return;
+}

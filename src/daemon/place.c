@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "isolate/cgroup.h"
+
+#define PLACE_RUN_DEFAULT "/run/nacre"
+
+/* Makes a directory with its parents and opens it; it is ours alone (0700) whatever it was. */
+static int place_open_dir(const char *path, struct error *err)
+{
+	char part[PATH_MAX];
+	_cleanup_fd_ int fd = -1;
+
+	if (str_copy(part, sizeof(part), path) < 0)
+		return error_refuse(err, ERROR_INVALID, "%.80s…: the path is too long", path);
+	for (char *p = part + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		if (sysio_mkdirat(AT_FDCWD, part, 0755) < 0 && errno != EEXIST)
+			return error_set(err, -errno, "make the directory %s", part);
+		*p = '/';
+	}
+	if (sysio_mkdirat(AT_FDCWD, part, 0700) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "make the directory %s", path);
+	fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return error_set(err, -errno, "open the directory %s", path);
+	if (fchmod(fd, 0700) < 0)
+		return error_set(err, -errno, "close the directory %s to others", path);
+	return TAKE_FD(fd);
+}
+
+static int place_lock(struct place *p, const char *run, struct error *err)
+{
+	p->lock_fd =
+		sysio_openat(p->run_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (p->lock_fd < 0)
+		return error_set(err, -errno, "open %s/lock", run);
+	if (flock(p->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno == EWOULDBLOCK)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "another daemon uses the run directory %s", run);
+	return error_set(err, -errno, "lock %s/lock", run);
+}
+
+/* What lies in a run directory means nothing after a reboot, also where it is not on a tmpfs. */
+static int place_forget_last_boot(struct place *p, struct error *err)
+{
+	_cleanup_(buf_done) struct buf now = BUF_INIT;
+	_cleanup_(buf_done) struct buf then = BUF_INIT;
+	_cleanup_fd_ int fd = -1;
+	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm", "i", "node" };
+	int r;
+
+	r = fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 128, &now);
+	if (r < 0)
+		return error_set(err, r, "read the id of this boot");
+	r = fd_read_file(p->run_fd, "boot", 128, &then);
+	/* What cannot be read is not what was never written: what lives must not be forgotten. */
+	if (r < 0 && r != -ENOENT)
+		return error_set(err, r, "read the file boot");
+	if (r == 0 && then.len == now.len && memcmp(buf_data(&then), buf_data(&now), now.len) == 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		r = rootfd_remove_tree(p->run_fd, names[i]);
+		if (r < 0)
+			return error_set(err, r, "remove %s of an earlier boot", names[i]);
+	}
+	fd = sysio_openat(p->run_fd, "boot", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+			  0600);
+	if (fd < 0)
+		return error_set(err, -errno, "open the file boot");
+	r = fd_write_full(fd, buf_data(&now), now.len);
+	return r < 0 ? error_set(err, r, "write the file boot") : 0;
+}
+
+/* FNV-1a: tells the run directories of several daemons apart in the names of their groups. */
+static uint32_t place_hash(const char *s)
+{
+	uint32_t h = 2166136261U;
+
+	for (; *s; s++)
+		h = (h ^ (uint8_t)*s) * 16777619U;
+	return h;
+}
+
+static int place_choose_cgroup(struct place *p, const char *run, const char *wanted,
+			       struct error *err)
+{
+	char own[400], real[PATH_MAX];
+	int r;
+
+	if (*wanted) {
+		(void)str_copy(p->cgroup, sizeof(p->cgroup), wanted);
+		return 0;
+	}
+	r = cgroup_own_path(own, sizeof(own), err);
+	if (r < 0)
+		return r;
+	if (!realpath(run, real))
+		return error_set(err, -errno, "resolve %s", run);
+	r = str_printf(p->cgroup, sizeof(p->cgroup), "%s%s/nacre", *own ? "/" : "", own);
+	if (r >= 0 && !str_eq(real, PLACE_RUN_DEFAULT))
+		r = str_printf(p->cgroup, sizeof(p->cgroup), "%s%s/nacre-%08x", *own ? "/" : "",
+			       own, place_hash(real));
+	return r < 0 ? error_set(err, r, "name the base cgroup") : 0;
+}
+
+static int place_open_cgroup(struct place *p, struct error *err)
+{
+	_cleanup_fd_ int fd = cgroup_open_root(err);
+	char part[256];
+
+	if (fd < 0)
+		return fd;
+	for (const char *s = p->cgroup; *s;) {
+		size_t n;
+		int next;
+
+		s += strspn(s, "/");
+		n = strcspn(s, "/");
+		if (n == 0)
+			break;
+		if (n >= sizeof(part))
+			return error_refuse(err, ERROR_INVALID, "cgroup: a name in %s is too long",
+					    p->cgroup);
+		memcpy(part, s, n);
+		part[n] = '\0';
+		next = cgroup_make(fd, part, err);
+		if (next < 0)
+			return next;
+		(void)fd_close(fd);
+		fd = next;
+		s += n;
+	}
+	p->cgroup_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int place_open(struct place *p, const char *root, const char *run, const char *wanted_cgroup,
+	       struct error *err)
+{
+	int r;
+
+	*p = (struct place){
+		.root_fd = -1, .run_fd = -1, .lock_fd = -1, .logs_fd = -1, .cgroup_fd = -1
+	};
+	p->run_fd = place_open_dir(run, err);
+	if (p->run_fd < 0)
+		return p->run_fd;
+	r = place_lock(p, run, err);
+	if (r < 0)
+		return r;
+	r = place_forget_last_boot(p, err);
+	if (r < 0)
+		return r;
+	p->root_fd = place_open_dir(root, err);
+	if (p->root_fd < 0)
+		return p->root_fd;
+	if (sysio_mkdirat(p->root_fd, "logs", 0750) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "make %s/logs", root);
+	p->logs_fd = sysio_openat(p->root_fd, "logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (p->logs_fd < 0)
+		return error_set(err, -errno, "open %s/logs", root);
+	r = place_choose_cgroup(p, run, wanted_cgroup, err);
+	if (r < 0)
+		return r;
+	return place_open_cgroup(p, err);
+}
+
+void place_remove_cgroup(struct place *p)
+{
+	struct error err = ERROR_INIT;
+	_cleanup_fd_ int root = cgroup_open_root(&err);
+
+	p->cgroup_fd = fd_close(p->cgroup_fd);
+	if (root >= 0 && sysio_unlinkat(root, p->cgroup + 1, AT_REMOVEDIR) < 0)
+		log_debug("the base cgroup stays", LOG_STR("cgroup", p->cgroup));
+}
+
+void place_done(struct place *p)
+{
+	p->root_fd = fd_close(p->root_fd);
+	p->run_fd = fd_close(p->run_fd);
+	p->lock_fd = fd_close(p->lock_fd);
+	p->logs_fd = fd_close(p->logs_fd);
+	p->cgroup_fd = fd_close(p->cgroup_fd);
+}

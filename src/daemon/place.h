@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_DAEMON_PLACE_H
+#define NACRE_DAEMON_PLACE_H
+
+#include "base/error.h"
+
+/*
+ * Where a node keeps things: its root and run directories and its base cgroup, made where they are
+ * missing and open from the start of the daemon to its end.
+ */
+struct place {
+	int root_fd;
+	int run_fd;
+	int lock_fd;
+	int logs_fd;
+	int cgroup_fd;
+	char cgroup[600]; /* path below the root of the v2 hierarchy */
+};
+
+/* ERROR_PRECONDITION where another daemon has the run directory. wanted_cgroup: "" to find one. */
+int place_open(struct place *p, const char *root, const char *run, const char *wanted_cgroup,
+	       struct error *err);
+void place_done(struct place *p);
+/* Removes the base cgroup where nothing lives in it. */
+void place_remove_cgroup(struct place *p);
+
+#endif
