@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Times calls of a running daemon over its socket, from the request to the answer:
+ *
+ *   client SOCKET start IMAGE N   RunPod with one container that sleeps; removed again outside of
+ * the timing client SOCKET exec POD N      Exec of /bin/true until its exit code is told
+ *
+ * Prints one JSON object with times in microseconds, as bare does.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/nacre.pb-c.h"
+#include "api/runtime.pb-c.h"
+#include "cli/client.h"
+
+#define ROUNDS_MAX 10000
+
+static double times[ROUNDS_MAX];
+
+static int times_compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static int times_print(const char *mode, size_t n)
+{
+	qsort(times, n, sizeof(times[0]), times_compare);
+	return printf("{\"mode\":\"%s\",\"n\":%zu,\"min_us\":%.1f,\"median_us\":%.1f,\"p90_us\":%."
+		      "1f}\n",
+		      mode, n, times[0], times[n / 2], times[n * 9 / 10]) < 0;
+}
+
+static int fail(const char *what, const struct error *err)
+{
+	(void)fprintf(stderr, "client: %s: %s\n", what, error_text(err));
+	return EXIT_FAILURE;
+}
+
+static int start_one(struct client *c, char *image, size_t i, struct error *err)
+{
+	Aurae__Runtime__V0__RunPodRequest q = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
+	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	Aurae__Runtime__V0__Container container = AURAE__RUNTIME__V0__CONTAINER__INIT;
+	Aurae__Runtime__V0__Container *containers[] = { &container };
+	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *m = NULL;
+	_cleanup_message_ Nacre__V1__RemoveResponse *removed = NULL;
+	Nacre__V1__RemoveRequest remove = NACRE__V1__REMOVE_REQUEST__INIT;
+	char name[32], program[] = "/bin/sleep", seconds[] = "1000";
+	char *command[] = { program, seconds };
+	nsec_t begin;
+
+	(void)snprintf(name, sizeof(name), "bench-%zu", i);
+	meta.name = name;
+	container.image = image;
+	container.command = command;
+	container.n_command = ARRAY_SIZE(command);
+	q.meta = &meta;
+	q.containers = containers;
+	q.n_containers = 1;
+
+	begin = clock_mono();
+	m = client_ask(c, "/aurae.runtime.v0.RuntimeService/RunPod", &q.base,
+		       &aurae__runtime__v0__run_pod_response__descriptor, err);
+	times[i] = (double)(clock_mono() - begin) / 1000;
+	if (!m)
+		return err->code;
+	if (strcmp(m->containers[0]->state, "running") != 0)
+		return error_refuse(err, ERROR_FAULT, "the container is %s: %s",
+				    m->containers[0]->state, m->containers[0]->reason);
+	remove.target = name;
+	remove.force = true;
+	removed = client_ask(c, "/nacre.v1.WorkloadService/Remove", &remove.base,
+			     &nacre__v1__remove_response__descriptor, err);
+	return removed ? 0 : err->code;
+}
+
+static int exec_one(struct client *c, char *pod, size_t i, struct error *err)
+{
+	Nacre__V1__ExecRequest q = NACRE__V1__EXEC_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__ExecResponse *m = NULL;
+	char program[] = "/bin/true";
+	char *command[] = { program };
+	nsec_t begin = clock_mono();
+
+	q.target = pod;
+	q.command = command;
+	q.n_command = 1;
+	m = client_ask(c, "/nacre.v1.WorkloadService/Exec", &q.base,
+		       &nacre__v1__exec_response__descriptor, err);
+	times[i] = (double)(clock_mono() - begin) / 1000;
+	if (!m)
+		return err->code;
+	return m->exit && m->exit->exit_code == 0
+		       ? 0
+		       : error_refuse(err, ERROR_FAULT, "true did not end well");
+}
+
+int main(int argc, char **argv)
+{
+	struct error err = ERROR_INIT;
+	_cleanup_client_ struct client *c = NULL;
+	size_t n;
+	bool start;
+
+	if (argc != 5) {
+		(void)fprintf(stderr,
+			      "Usage: client SOCKET start IMAGE N | client SOCKET exec POD N\n");
+		return EXIT_FAILURE;
+	}
+	start = strcmp(argv[2], "start") == 0;
+	n = strtoul(argv[4], NULL, 10);
+	if (n == 0 || n > ROUNDS_MAX)
+		return EXIT_FAILURE;
+	c = client_open(argv[1], &err);
+	if (!c)
+		return fail(argv[1], &err);
+	for (size_t i = 0; i < n; i++)
+		if ((start ? start_one(c, argv[3], i, &err) : exec_one(c, argv[3], i, &err)) < 0)
+			return fail(argv[2], &err);
+	return times_print(argv[2], n);
+}
