@@ -1,0 +1,561 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons and keepers are killed at the worst moment; workloads go on, and whatever is half done is finished or undone."""
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+import grpc
+
+import elf
+import host
+import images
+import nacre_test
+import steps
+from nacre_test import nacre_pb2, runtime_pb2
+from steps import container
+
+Code = grpc.StatusCode
+
+
+def has_faults():
+    """Whether the build can be made to fail (-Dfaults=true)."""
+    return elf.holds(nacre_test.BINARY, b"NACRE_FAILPOINT")
+
+
+class SurvivalTest(steps.StepsTest):
+    """What is left behind is measured from a daemon that took over from another: it holds other descriptors than the first."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.node.restart()
+        cls.node.info.Info(nacre_pb2.InfoRequest())
+        cls.before = cls.node.baseline()
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.node.alive:
+            cls.node.restart()
+            cls.node.info.Info(nacre_pb2.InfoRequest())
+        super().tearDownClass()
+
+    def assertNoTraces(self, before, **_):
+        """Also across the life of a daemon: what it looks up once and keeps, and the number of a keeper, are left out."""
+        def plain(lines):
+            return {re.sub(r"^process \d+", "process", l) for l in lines if not re.match(r"descriptor (/|pid:\[\]) x", l)}
+
+        end = time.monotonic() + 5 * nacre_test.SLOWNESS
+        while plain(before) != plain(self.node.snapshot()) and time.monotonic() < end:
+            time.sleep(0.05)
+        now = self.node.snapshot()
+        titles = {p: host.read(f"/proc/{p}/cmdline") for p in self.node.keepers()}
+        self.assertEqual([], sorted(plain(before) ^ plain(now)), titles)
+        processes = [sum(l.startswith("process ") for l in lines) for lines in (before, now)]
+        self.assertEqual(processes[0], processes[1], titles)
+
+
+def identity(pid):
+    return pid, host.start_time(pid)
+
+
+def containers_of(workload):
+    return [c for c in workload.containers if c.pid]
+
+
+class Numbered(SurvivalTest):
+    """Workloads that count in lines, while their daemon comes and goes."""
+
+    IMAGES = ("busybox", "probe")
+    PODS = 20
+
+    def counter(self, name):
+        return container(image="probe", args=["lines", name, "1000000000", "10"])
+
+    def begin(self):
+        """20 pods, a cell and an executable: {name: identity}."""
+        calls = [self.node.runtime.RunPod.future(runtime_pb2.RunPodRequest(
+            meta=runtime_pb2.Meta(name=f"pod-{n}"), containers=[self.counter(f"pod-{n}")])) for n in range(self.PODS)]
+        self.cell("cell", self.counter("cell"))
+        # A call that nobody holds would be cancelled.
+        self.executable = self.node.runtime.RunExecutable.future(runtime_pb2.RunExecutableRequest(
+            meta=runtime_pb2.Meta(name="executable"), keep=True, executable=runtime_pb2.Executable(
+                command=nacre_test.PROBE, args=["lines", "executable", "1000000000", "10"])))
+        for c in calls:
+            self.assertEqual("running", c.result().containers[0].state)
+        shown = nacre_test.until(lambda: self.running(self.PODS + 2), what="all of them")
+        return {name: identity(w.containers[0].pid) for name, w in shown.items()}
+
+    def running(self, n):
+        shown = {name: w for name, w in self.all().items() if w.state == "running" and w.containers and w.containers[0].pid}
+        return shown if len(shown) >= n else None
+
+    def count(self, name):
+        """How far the log goes; every number must be there once, in order."""
+        lines = self.logs(name).split(b"\n")
+        # The last one may be cut where its writer was killed.
+        numbers = lines[:-1]
+        want = [f"{name} {n}".encode() for n in range(1, len(numbers) + 1)]
+        if numbers != want:
+            at = next(i for i, (a, b) in enumerate(zip(numbers, want)) if a != b)
+            self.fail(f"{name}: line {at + 1} is {numbers[at - 1:at + 3]}")
+        return len(numbers)
+
+    def check_same(self, before, counts):
+        now = {name: identity(w.containers[0].pid) for name, w in self.all().items() if w.state == "running"}
+        self.assertEqual(before, {n: i for n, i in now.items() if n in before})
+        time.sleep(0.2)
+        more = {name: self.count(name) for name in before}
+        for name, n in more.items():
+            self.assertGreater(n, counts[name], name)
+        return more
+
+    def test_killed_and_started_again(self):
+        nothing = self.node.baseline()
+        before = self.begin()
+        self.pod("ends", container("sh", "-c", "sleep 1.5; exit 7"))
+        self.pod("killed")
+        counts = {name: self.count(name) for name in before}
+        for round_ in range(3):
+            killed = identity(self.inspect("killed").containers[0].pid) if round_ == 0 else None
+            self.node.kill()
+            if killed:
+                os.kill(killed[0], signal.SIGKILL)
+                time.sleep(1.7)
+            self.node.start()
+            counts = self.check_same(before, counts)
+        ends, dead = self.wait("ends"), self.wait("killed")
+        self.assertEqual((7, "exited", 0), (ends.exit_code, ends.workload.state, ends.workload.containers[0].signal))
+        self.assertEqual((137, "exited", 9), (dead.exit_code, dead.workload.state, dead.workload.containers[0].signal))
+        self.assertEqual((b"still\n", b"", 0), self.exec_in_busybox("still"))
+        # Every one of them is stopped by the daemon that did not start it; not a line was lost until then.
+        for name in before:
+            self.assertEqual(137, self.stop(name).exit_code)
+            self.assertGreaterEqual(self.count(name), counts[name])
+        self.node.clear()
+        self.node.info.Info(nacre_pb2.InfoRequest())
+        self.assertNoTraces(nothing)
+
+    def exec_in_busybox(self, word):
+        self.pod("new")
+        return self.exec("new", "echo", word)
+
+    def test_told_to_end(self):
+        before = self.begin()
+        counts = {name: self.count(name) for name in before}
+        self.assertEqual(0, self.node.stop())
+        for pid, start in before.values():
+            self.assertEqual(start, host.start_time(pid))
+        time.sleep(0.3)
+        self.node.start()
+        self.check_same(before, counts)
+
+    def test_follow_goes_on_after_a_restart(self):
+        self.pod("f", self.counter("f"))
+        self.node.restart()
+        logs = self.node.workloads.Logs(nacre_pb2.LogsRequest(target="f", follow=True))
+        text = b""
+        while text.count(b"\n") < 100:
+            text += next(logs).data
+        logs.cancel()
+        self.assertEqual([f"f {n}".encode() for n in range(1, 101)], text.split(b"\n")[:100])
+
+
+class Restart(SurvivalTest):
+    def test_wait_stdin_exec_and_network_after_a_restart(self):
+        self.pod("a", container("cat", name="cat", stdin=True),
+                 container("sh", "-c", "while :; do echo hi | nc -l -p 80; done", name="web"))
+        self.node.restart()
+        self.node.workloads.WriteStdin(nacre_pb2.WriteStdinRequest(target="a", container="cat", data=b"through\n"))
+        nacre_test.until(lambda: self.logs("a", "cat") == b"through\n", what="the line")
+        nacre_test.until(lambda: self.exec("a", "sh", "-c", "nc -w 2 127.0.0.1 80 </dev/null", container="web")[0] == b"hi\n",
+                         what="the answer over localhost")
+        self.node.workloads.WriteStdin(nacre_pb2.WriteStdinRequest(target="a", container="cat", close=True))
+        self.assertEqual(0, self.wait("a", "cat").exit_code)
+
+    def test_instances_at_depth_three(self):
+        pids = [self.spawn(p).pid for p in ("a", "a/b", "a/b/c")]
+        done = self.cell("a/b/c/deep")
+        self.node.restart()
+        shown = self.all()
+        self.assertEqual(pids, [shown[p].pid for p in ("a", "a/b", "a/b/c")])
+        self.assertEqual(done.containers[0].pid, shown["a/b/c/deep"].containers[0].pid)
+        self.assertEqual((b"there\n", b"", 0), self.exec("a/b/c/deep", "echo", "there"))
+        self.assertEqual(137, self.stop("a/b/c/deep").exit_code)
+        self.spawn("a/b/c/d")
+        self.stop("a")
+        self.assertEqual(set(), {"a", "a/b", "a/b/c", "a/b/c/d"} & set(self.all()))
+
+    def test_what_was_waited_for_is_auto_removed(self):
+        before = self.node.baseline()
+        self.pod("auto", container("sleep", "0.5"), auto_remove=True)
+        self.node.kill()
+        time.sleep(0.8)
+        self.node.start()
+        nacre_test.until(lambda: not self.all(), what="its removal")
+        self.assertNoTraces(before)
+
+    def test_everything_is_still_there(self):
+        self.pod("ended", container("sh", "-c", "echo out; exit 5"))
+        self.wait("ended")
+        self.pod("failed", container("/no/such"))
+        # What was made for it goes in the background.
+        nacre_test.until(lambda: not any(w.instance for w in self.all().values()), what="the end of their instances")
+        before = self.all()
+        self.node.restart()
+        after = self.all()
+        self.assertEqual(list(before), list(after))
+        for name, w in before.items():
+            w.pid = after[name].pid
+            self.assertEqual(w, after[name])
+        self.assertEqual(b"out\n", self.logs("ended"))
+        image, = self.node.images.List(nacre_pb2.ListImagesRequest()).images
+        self.assertEqual(["docker.io/library/busybox:latest"], list(image.names))
+        self.assertFails(Code.ALREADY_EXISTS, lambda: self.pod("ended"), "ended")
+
+    def test_calls_are_drained(self):
+        self.pod("p")
+        waiting = self.node.workloads.Exec(nacre_pb2.ExecRequest(target="p", command=["sh", "-c", "sleep 1; echo end"]))
+        time.sleep(0.2)
+        self.node.send_signal(signal.SIGTERM)
+        self.assertEqual(b"end\n", b"".join(a.stdout for a in waiting))
+        self.assertEqual(0, self.node.wait())
+        self.node.start()
+        self.assertEqual("running", self.inspect("p").state)
+
+    def test_ready_is_quick(self):
+        for n in range(10):
+            self.pod(f"p{n}")
+        self.node.kill()
+        began = time.monotonic()
+        self.node.start()
+        self.assertLess(time.monotonic() - began, 2 * nacre_test.SLOWNESS)
+
+
+class Keepers(SurvivalTest):
+    def test_keeper_of_a_pod_is_killed(self):
+        before = self.node.baseline()
+        done = self.pod("p", container("sleep", "100000", name="a"), container("sleep", "100000", name="b"))
+        self.pod("other")
+        top, keeper = self.cgroup_dir("p"), self.inspect("p").pid
+        waiting = self.node.workloads.Wait.future(nacre_pb2.WaitRequest(target="p"))
+        with nacre_test.Events(self.node) as events:
+            os.kill(keeper, signal.SIGKILL)
+            self.assertIn("signal 9", events.wait("p", "failed", object="workload").reason)
+        shown = waiting.result(timeout=10).workload
+        self.assertEqual("failed", shown.state)
+        self.assertIn("keeper", shown.reason)
+        self.assertIn("signal 9", shown.reason)
+        for c in done.containers:
+            self.assertIsNone(host.process(c.pid))
+        for c in shown.containers:
+            self.assertIn(c.state, ("exited", "failed"))
+            self.assertNotEqual(0, c.exit_code)
+        nacre_test.until(lambda: not os.path.exists(top), what="the end of its cgroup")
+        self.assertEqual("running", self.inspect("other").state)
+        self.assertFails(Code.FAILED_PRECONDITION, lambda: self.exec("p", "true", container="a"))
+        self.remove("p")
+        self.remove("other", force=True)
+        self.assertNoTraces(before)
+
+    def test_killed_while_the_daemon_is_away(self):
+        before = self.node.baseline()
+        self.pod("p")
+        keeper = self.inspect("p").pid
+        self.node.kill()
+        os.kill(keeper, signal.SIGKILL)
+        self.node.start()
+        shown = self.inspect("p")
+        self.assertEqual("failed", shown.state)
+        self.assertIn("keeper", shown.reason)
+        self.remove("p")
+        self.assertNoTraces(before)
+
+    def test_stopped_keeper_blocks_nobody_else(self):
+        self.pod("stuck")
+        self.pod("free")
+        keeper = self.inspect("stuck").pid
+        os.kill(keeper, signal.SIGSTOP)
+        try:
+            stuck = self.node.workloads.Exec(nacre_pb2.ExecRequest(target="stuck", command=["true"]), timeout=1)
+            self.assertEqual((b"free\n", b"", 0), self.exec("free", "echo", "free"))
+            self.pod("new")
+            with self.assertRaises(grpc.RpcError) as caught:
+                list(stuck)
+            self.assertEqual(Code.DEADLINE_EXCEEDED, caught.exception.code())
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+        self.assertEqual((b"again\n", b"", 0), self.exec("stuck", "echo", "again"))
+
+
+class NodeKeeper(steps.StepsTest):
+    """The keeper of the node is killed; each test has a node of its own for that."""
+
+    def setUp(self):
+        # In place of the node that the others share.
+        self.node = nacre_test.Node()
+        self.addCleanup(self.node.destroy)
+        images.ensure(self.node, "busybox")
+
+    def node_keeper(self):
+        found = [p for p in self.node.keepers() if host.read(f"/proc/{p}/cmdline").startswith("nacre: keeper node")]
+        self.assertLess(len(found), 2)
+        return found[0] if found else None
+
+    def works(self):
+        try:
+            return self.node.runtime.RunExecutable(runtime_pb2.RunExecutableRequest(
+                executable=runtime_pb2.Executable(command="true"))).exit_code == 0
+        except grpc.RpcError as e:
+            self.assertEqual(Code.UNAVAILABLE, e.code(), e.details())
+            return False
+
+    def test_its_workloads_end_and_others_go_on(self):
+        self.cell("cell")
+        pod = self.pod("pod")
+        running = self.node.runtime.RunExecutable.future(runtime_pb2.RunExecutableRequest(
+            meta=runtime_pb2.Meta(name="exe"), keep=True, executable=runtime_pb2.Executable(command="sleep 100000")))
+        nacre_test.until(lambda: "exe" in self.all() and self.inspect("exe").state == "running", what="the executable")
+        ours = [self.inspect(n).containers[0].pid for n in ("cell", "exe")]
+        keeper = self.node_keeper()
+        os.kill(keeper, signal.SIGKILL)
+        for name in ("cell", "exe"):
+            nacre_test.until(lambda n=name: self.inspect(n).state == "failed", what=f"the end of {name}")
+            self.assertIn("signal 9", self.inspect(name).reason)
+        nacre_test.until(running.done, what="the answer about the executable")
+        self.assertEqual([None, None], [host.process(p) for p in ours])
+        nacre_test.until(lambda: self.node_keeper() not in (None, keeper), what="another keeper")
+        nacre_test.until(self.works, what="a working node")
+        self.assertEqual(pod.containers[0].pid, self.inspect("pod").containers[0].pid)
+        self.assertEqual((b"on\n", b"", 0), self.exec("pod", "echo", "on"))
+
+    def test_the_next_daemon_takes_up_the_new_one(self):
+        os.kill(self.node_keeper(), signal.SIGKILL)
+        nacre_test.until(self.works, what="a working node")
+        cell, keeper = self.cell("cell"), self.node_keeper()
+        self.node.restart()
+        self.assertEqual(keeper, self.node_keeper())
+        self.assertEqual(cell.containers[0].pid, self.inspect("cell").containers[0].pid)
+        self.assertEqual((b"on\n", b"", 0), self.exec("cell", "echo", "on"))
+        self.assertNotIn(" error ", self.node.log())
+
+    def test_killed_while_the_daemon_is_away(self):
+        self.cell("cell")
+        pod, keeper = self.pod("pod"), self.node_keeper()
+        self.node.kill()
+        os.kill(keeper, signal.SIGKILL)
+        self.node.start()
+        self.assertEqual("failed", self.inspect("cell").state)
+        self.assertEqual((b"on\n", b"", 0), self.exec("pod", "echo", "on"))
+        self.assertEqual(pod.containers[0].pid, self.inspect("pod").containers[0].pid)
+        self.assertTrue(self.works())
+
+
+def failpoints():
+    if not has_faults():
+        return []
+    listed = subprocess.run([nacre_test.BINARY, "daemon", "--list-failpoints"], check=True, capture_output=True, text=True)
+    return [line.split()[0] for line in listed.stdout.splitlines()]
+
+
+def for_each(values):
+    """Makes a method into as many tests as there are values."""
+    def make(method):
+        method.values = values
+        return method
+
+    return make
+
+
+def spread(cls):
+    """Class decorator: puts the tests of for_each() in place of their methods."""
+    for name, method in list(vars(cls).items()):
+        for value in getattr(method, "values", ()):
+            word = "".join(c if c.isalnum() else "_" for c in value)
+            setattr(cls, f"test_{name}_{word}", lambda self, m=method, v=value: m(self, v))
+    return cls
+
+
+class FaultTest(SurvivalTest):
+    """One node for all; the faults come with the environment of a daemon that takes over from another."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not has_faults():
+            raise unittest.SkipTest("this build has no test hooks")
+        super().setUpClass()
+        cls.archive = images.make(os.path.join(cls.node.dir, "second.tar"), "--busybox", "--cmd", "true", "--label", "n=2",
+                                  "--layers", "3")
+
+    def setUp(self):
+        super().setUp()
+        if not self.node.alive:
+            self.node.start()
+        self.node.info.Info(nacre_pb2.InfoRequest())
+        self.start = self.node.baseline()
+
+    def restart_with(self, seconds=10.0, **env):
+        """True where the daemon came up; it may die of the fault at once."""
+        self.node.kill()
+        try:
+            self.node.start(seconds, env=env)
+            return True
+        except AssertionError:
+            return False
+
+    def restart_plainly(self):
+        if self.node.alive:
+            self.node.kill()
+        self.node.start()
+
+    def attempt(self, call, *args, **kwargs):
+        """The call's answer; None where it failed. A failure must be told in a sentence."""
+        try:
+            return call(*args, **kwargs)
+        except grpc.RpcError as e:
+            if self.node.alive and not self.dying(e):
+                self.assertNotIn(e.code(), (Code.UNKNOWN, Code.UNIMPLEMENTED), e.details())
+                self.assertRegex(e.details(), r"^\S+.* .*\S+")
+            return None
+
+    def dying(self, error):
+        """The connection may end a moment before the process does."""
+        if error.code() != Code.UNAVAILABLE:
+            return False
+        time.sleep(0.1)
+        return not self.node.alive
+
+    def flow(self):
+        """A bit of everything."""
+        self.attempt(self.node.import_image, self.archive, "second")
+        self.attempt(self.pod, "pod", container("sh", "-c", "echo in; sleep 100000"))
+        self.attempt(self.exec, "pod", "true")
+        self.attempt(self.cell, "cell")
+        self.attempt(self.spawn, "inst")
+        self.attempt(self.cell, "inst/cell")
+        self.attempt(self.node.runtime.RunExecutable, runtime_pb2.RunExecutableRequest(
+            executable=runtime_pb2.Executable(command="true")))
+        self.attempt(self.stop, "cell", 100)
+        self.attempt(self.remove, "cell")
+        self.attempt(self.remove, "pod", force=True)
+        self.attempt(self.remove, "inst", force=True)
+
+    def check_whole(self):
+        """Every object is whole or gone, what was interrupted succeeds when it is repeated, and nothing is left behind."""
+        self.restart_plainly()
+        settled = ("running", "exited", "failed", "ready")
+        nacre_test.until(lambda: all(w.state in settled for w in self.all().values()), what="settled states")
+        for name, w in self.all().items():
+            if w.kind in ("pod", "cell") and w.state == "running":
+                self.assertEqual((b"whole\n", b"", 0), self.exec(name, "echo", "whole"), name)
+            if w.kind == "instance" and w.state == "ready":
+                self.cell(f"{name}/whole")
+        self.node.clear()
+        self.assertEqual({}, self.all())
+        self.node.import_image(self.archive, "second")
+        self.pod("pod")
+        self.assertEqual((b"again\n", b"", 0), self.exec("pod", "echo", "again"))
+        self.cell("cell")
+        self.spawn("inst")
+        self.cell("inst/cell")
+        self.node.clear()
+        self.node.images.Remove(nacre_pb2.RemoveImageRequest(image="second"))
+        self.restart_plainly()
+        self.node.info.Info(nacre_pb2.InfoRequest())
+        self.assertNoTraces(self.start)
+
+
+@spread
+class Crashes(FaultTest):
+    @for_each(failpoints())
+    def crash_at(self, name):
+        if self.restart_with(NACRE_FAILPOINT=f"{name}=crash"):
+            self.flow()
+        nacre_test.until(lambda: not self.node.alive, 5, f"the crash at {name}")
+        self.assertEqual(-signal.SIGKILL, self.node.process.returncode)
+        self.check_whole()
+
+    @for_each(failpoints())
+    def error_at(self, name):
+        if self.restart_with(NACRE_FAILPOINT=f"{name}=error:28"):
+            self.flow()
+            self.assertTrue(self.node.alive, self.node.log()[-2000:])
+        else:
+            self.assertIn("nacre daemon: ", self.node.log())
+        self.check_whole()
+
+
+@spread
+class Calls(FaultTest):
+    """The k-th call of a kind fails."""
+
+    @for_each([f"{call}:{k}:{error}" for call, error, ks in (
+        ("clone3", "EAGAIN", (1, 2)), ("mkdirat", "ENOSPC", (1, 2, 4)), ("openat", "EMFILE", (5, 10, 20)),
+        ("fsopen", "ENOMEM", (1, 2)), ("fsconfig", "EPERM", (1, 3)), ("fsmount", "ENOSPC", (1,)),
+        ("move_mount", "EPERM", (1,)), ("open_tree", "ENOSPC", (1,)),
+        ("mount_setattr", "EPERM", (1,)), ("socket", "EMFILE", (1, 2)), ("write", "EIO", (1, 3, 6)), ("read", "EIO", (2, 5)),
+        ("renameat", "ENOSPC", (1,)), ("fsync", "EIO", (1,)), ("unlinkat", "EIO", (1, 2))) for k in ks])
+    def fails(self, plan):
+        if self.restart_with(NACRE_SYSIO=plan):
+            self.flow()
+            self.assertTrue(self.node.alive, self.node.log()[-2000:])
+        else:
+            self.assertEqual(1, self.node.process.returncode)
+            self.assertRegex(self.node.log().splitlines()[-1], r"\S+ \S+")
+        self.check_whole()
+
+    @for_each(["openat:EMFILE", "read:EIO", "socket:EMFILE", "mkdirat:ENOSPC", "write:EIO", "fsync:EIO", "clone3:EAGAIN"])
+    def start_that_loses_nothing(self, plan):
+        """Whatever fails while a daemon starts: what lives is there for the next one."""
+        call, error = plan.split(":")
+        pids = [self.pod("pod").containers[0].pid, self.cell("cell").containers[0].pid]
+        for k in range(1, 14):
+            self.restart_with(0.5, NACRE_SYSIO=f"{call}:{k}:{error}")
+        self.restart_plainly()
+        self.assertEqual(["cell", "pod"], sorted(self.all()))
+        self.assertEqual(pids, [self.inspect(n).containers[0].pid for n in ("pod", "cell")])
+        for name in ("pod", "cell"):
+            self.assertEqual((b"there\n", b"", 0), self.exec(name, "echo", "there"))
+        self.check_whole()
+
+    @for_each(["mkdirat:1:ENOSPC:sticky", "clone3:1:EAGAIN:sticky", "fsopen:1:ENOMEM:sticky", "fsync:1:EIO:sticky",
+               "renameat:1:EROFS:sticky"])
+    def stop_and_remove_work_with(self, plan):
+        pids = [self.pod("pod").containers[0].pid, self.cell("cell").containers[0].pid]
+        if not self.restart_with(NACRE_SYSIO=plan):
+            self.assertEqual(1, self.node.process.returncode)
+            self.restart_plainly()
+        self.assertEqual(["exited", "exited"], [self.stop(n).state for n in ("pod", "cell")])
+        self.assertEqual([None, None], [host.process(p) for p in pids])
+        self.remove("pod")
+        self.remove("cell")
+        self.assertEqual({}, self.all())
+        self.check_whole()
+
+
+class FullDisk(steps.StepsTest):
+    def test_full_disk_is_told(self):
+        """Not by a hook: the root directory is a small file system that is really full."""
+        top = os.path.join(self.node.dir, "small")
+        archive = images.make(os.path.join(self.node.dir, "second.tar"), "--busybox", "--cmd", "true", "--label", "n=2")
+        os.mkdir(top)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", top], check=True)
+        self.addCleanup(os.rmdir, top)
+        self.addCleanup(subprocess.run, ["umount", "-l", top], check=True)
+        with nacre_test.Node(start=False) as small:
+            small.root = os.path.join(top, "root")
+            small.start()
+            small.import_image(images.path("busybox"), "busybox")
+            with open(os.path.join(top, "filler"), "wb") as f, self.assertRaises(OSError):
+                while True:
+                    f.write(bytes(1 << 16))
+                    f.flush()
+            with self.assertRaises(grpc.RpcError) as caught:
+                small.import_image(archive, "second")
+            self.assertIn(caught.exception.code(), (Code.RESOURCE_EXHAUSTED, Code.FAILED_PRECONDITION, Code.INTERNAL),
+                          caught.exception.details())
+            self.assertIn("No space left", caught.exception.details())
+            os.unlink(os.path.join(top, "filler"))
+            small.import_image(archive, "second")

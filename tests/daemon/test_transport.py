@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every call stands on: the socket, gRPC itself, health and reflection."""
+import errno
+import os
+import signal
+import socket
+import stat
+import threading
+import time
+
+import grpc
+from google.protobuf import descriptor_pb2
+
+import host
+import nacre_test
+import wire
+from nacre_test import nacre_pb2, runtime_pb2
+
+SERVICES = {"aurae.runtime.v0.RuntimeService", "nacre.v1.WorkloadService", "nacre.v1.ImageService", "nacre.v1.NodeService",
+            "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
+LIST, INFO = "/nacre.v1.WorkloadService/List", "/nacre.v1.NodeService/Info"
+HEALTH = "/grpc.health.v1.Health/"
+SERVING, NOT_SERVING = 1, 2
+Code = grpc.StatusCode
+
+
+def channel(node, **options):
+    return grpc.insecure_channel("unix:" + node.socket, options=[
+        ("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0),
+        ("grpc.max_send_message_length", 64 << 20), *options.items()])
+
+
+def health(where, service="", **kwargs):
+    values = wire.get(wire.call(where, HEALTH + "Check", wire.field(1, service), **kwargs), 1)
+    return values[0] if values else 0
+
+
+class Files(nacre_test.NodeTest):
+    IMAGES = ()
+
+    def mode(self, path):
+        return stat.S_IMODE(os.stat(path).st_mode)
+
+    def test_modes(self):
+        self.assertTrue(stat.S_ISSOCK(os.stat(self.node.socket).st_mode))
+        self.assertEqual(0o600, self.mode(self.node.socket))
+        self.assertEqual((0o700, 0o700), (self.mode(self.node.root), self.mode(self.node.run)))
+
+    def connect_as(self, uid):
+        """What a process of another user gets: an errno of connect(), or what the socket says within a second."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            try:
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.settimeout(3)
+                    s.connect(self.node.socket)
+                    s.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9))
+                    os.write(writer, b"closed" if s.recv(1) == b"" else b"answered")
+            except OSError as e:
+                os.write(writer, errno.errorcode.get(e.errno, str(e)).encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as f:
+            said = f.read()
+        os.waitpid(child, 0)
+        return said
+
+    def test_another_user_is_refused(self):
+        os.chmod(self.node.dir, 0o755)
+        self.addCleanup(os.chmod, self.node.dir, 0o700)
+        self.assertEqual("EACCES", self.connect_as(65534))
+        # Even where somebody has opened the way to it, the kernel's word about the peer decides.
+        os.chmod(self.node.socket, 0o666)
+        self.addCleanup(os.chmod, self.node.socket, 0o600)
+        self.assertIn(self.connect_as(65534), ("closed", "EPIPE", "ECONNRESET"))
+        self.assertEqual("answered", self.connect_as(0))
+
+    def test_socket_in_use_is_not_taken_over(self):
+        with nacre_test.Node(start=False) as other:
+            other.socket = self.node.socket
+            other.launch()
+            self.assertNotEqual(0, other.wait(10))
+            self.assertIn(self.node.socket, other.log())
+            other.socket = os.path.join(other.dir, "sock")
+        self.assertEqual(self.node.pid, self.node.info.Info(nacre_pb2.InfoRequest()).pid)
+
+    def test_directories_in_use_are_not_shared(self):
+        with nacre_test.Node(start=False) as other:
+            other.root, other.run = self.node.root, self.node.run
+            other.launch()
+            self.assertNotEqual(0, other.wait(10))
+            self.assertIn("nacre daemon: ", other.log())
+        self.assertEqual(self.node.pid, self.node.info.Info(nacre_pb2.InfoRequest()).pid)
+
+
+class Calls(nacre_test.NodeTest):
+    IMAGES = ()
+
+    def assertAlive(self):
+        self.assertEqual(self.node.pid, self.node.info.Info(nacre_pb2.InfoRequest(), timeout=10).pid)
+
+    def test_info(self):
+        info = self.node.info.Info(nacre_pb2.InfoRequest())
+        self.assertEqual((self.node.pid, self.node.root, self.node.run), (info.pid, info.root, info.run))
+        self.assertTrue(info.version and info.cgroup)
+        self.assertLess(abs(time.time_ns() - info.started_at), 600e9)
+
+    def test_what_is_not_there_is_unimplemented(self):
+        for method in ("/aurae.runtime.v0.RuntimeService/RunVirtualMachine", "/nacre.v1.WorkloadService/Nothing",
+                       "/no.such.Service/Call", "/nacre.instance.v1.InstanceService/Hello"):
+            self.assertFails(Code.UNIMPLEMENTED, lambda m=method: wire.call(self.node.channel, m, b""))
+
+    def test_compressed_requests_are_refused_in_words(self):
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.node.workloads.Inspect(nacre_pb2.InspectRequest(target="x" * 200), compression=grpc.Compression.Gzip)
+        self.assertEqual(Code.UNIMPLEMENTED, caught.exception.code())
+        self.assertIn("encoding", caught.exception.details())
+
+    def test_too_large_a_request(self):
+        with channel(self.node) as c:
+            self.assertFails(Code.RESOURCE_EXHAUSTED, lambda: wire.call(c, LIST, wire.field(15, b"x" * (17 << 20))))
+            # The connection goes on, and so does one below the limit.
+            wire.call(c, LIST, wire.field(15, b"x" * (15 << 20)))
+
+    def test_a_thousand_at_once(self):
+        call = self.node.channel.unary_unary(INFO)
+        answers = [f.result(timeout=60) for f in [call.future(b"") for _ in range(1000)]]
+        self.assertEqual({self.node.pid}, {wire.get(a, 5)[0] for a in answers})
+
+    def test_a_thousand_wait_for_one(self):
+        self.assertAlive()
+        before = self.node.baseline()
+        running = self.node.runtime.RunExecutable.future(runtime_pb2.RunExecutableRequest(
+            meta=runtime_pb2.Meta(name="one"), executable=runtime_pb2.Executable(command="sleep 1000"), keep=True))
+        nacre_test.until(lambda: self.node.workloads.List(nacre_pb2.ListRequest()).workloads, what="the executable")
+        # A connection has room for a hundred streams at a time; the client keeps what is more.
+        channels = [channel(self.node) for _ in range(20)]
+        request = wire.field(1, "one")
+        waiting = [c.unary_unary("/nacre.v1.WorkloadService/Wait").future(request) for c in channels for _ in range(50)]
+        time.sleep(0.3)
+        for f in waiting[::2]:
+            f.cancel()
+        self.node.workloads.Stop(nacre_pb2.StopRequest(target="one"))
+        self.assertEqual({137}, {wire.get(f.result(timeout=30), 1)[0] for f in waiting[1::2]})
+        self.assertEqual(137, running.result().exit_code)
+        self.node.workloads.Remove(nacre_pb2.RemoveRequest(target="one"))
+        for c in channels:
+            c.close()
+        self.assertNoTraces(before)
+
+    def test_64_connections(self):
+        self.assertAlive()
+        before = self.node.baseline()
+        channels = [channel(self.node) for _ in range(64)]
+        futures = [c.unary_unary(INFO).future(b"") for c in channels for _ in range(4)]
+        self.assertEqual({self.node.pid}, {wire.get(f.result(timeout=30), 5)[0] for f in futures})
+        self.assertEqual(64, sum(self.node.fds().values()) - self.descriptors(before))
+        for c in channels:
+            c.close()
+        self.assertNoTraces(before)
+
+    def descriptors(self, snapshot):
+        return sum(int(l.rpartition(" x")[2]) for l in snapshot if l.startswith("descriptor "))
+
+    def test_deadline(self):
+        began = time.monotonic()
+        with self.assertRaises(grpc.RpcError) as caught:
+            list(self.node.workloads.Events(nacre_pb2.EventsRequest(), timeout=0.3))
+        self.assertEqual(Code.DEADLINE_EXCEEDED, caught.exception.code())
+        self.assertLess(time.monotonic() - began, 3)
+
+    def test_cancelled_streams(self):
+        self.assertAlive()
+        before = self.node.baseline()
+        for _ in range(50):
+            events = self.node.workloads.Events(nacre_pb2.EventsRequest())
+            events.cancel()
+            with self.assertRaises(grpc.RpcError) as caught:
+                next(events)
+            self.assertEqual(Code.CANCELLED, caught.exception.code())
+        self.assertAlive()
+        self.assertNoTraces(before)
+
+    def test_connections_that_make_no_sense(self):
+        self.assertAlive()
+        before = self.node.baseline()
+        preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        for words in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0" * 1000, preface, preface + b"\xff" * 1000,
+                      preface + b"\x00\x00\x08\x07" + bytes(13), os.urandom(5000)):
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(5)
+                s.connect(self.node.socket)
+                try:
+                    s.sendall(words)
+                    s.shutdown(socket.SHUT_WR)
+                    while s.recv(65536):
+                        pass
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+        self.assertAlive()
+        self.assertNoTraces(before)
+
+    def test_client_that_does_not_read_events(self):
+        self.assertAlive()
+        stream = self.node.channel.unary_stream("/nacre.v1.WorkloadService/Events")(b"")
+        for _ in range(20):
+            self.node.runtime.RunExecutable(runtime_pb2.RunExecutableRequest(
+                executable=runtime_pb2.Executable(command="true")))
+        self.assertAlive()
+        stream.cancel()
+
+
+class Health(nacre_test.NodeTest):
+    IMAGES = ()
+
+    def test_check(self):
+        self.assertEqual(SERVING, health(self.node.channel))
+        for service in SERVICES - {"grpc.health.v1.Health"}:
+            if not service.startswith("grpc."):
+                self.assertEqual(SERVING, health(self.node.channel, service))
+        self.assertFails(Code.NOT_FOUND, lambda: health(self.node.channel, "no.such.Service"))
+
+    def test_watch_tells_the_end(self):
+        with nacre_test.Node() as node:
+            watch = wire.stream(node.channel, HEALTH + "Watch", b"")
+            self.assertEqual([SERVING], wire.get(next(watch), 1))
+            unknown = wire.stream(node.channel, HEALTH + "Watch", wire.field(1, "no.such.Service"))
+            self.assertEqual([3], wire.get(next(unknown), 1))
+            unknown.cancel()
+            node.send_signal(signal.SIGTERM)
+            self.assertEqual([NOT_SERVING], wire.get(next(watch), 1))
+            self.assertEqual(0, node.wait(10))
+
+    def test_drain_lets_calls_end(self):
+        with nacre_test.Node() as node:
+            call = node.runtime.RunExecutable.future(runtime_pb2.RunExecutableRequest(
+                executable=runtime_pb2.Executable(command="sh", args=["-c", "sleep 1; echo late"])))
+            nacre_test.until(lambda: node.workloads.List(nacre_pb2.ListRequest()).workloads, what="the executable")
+            node.send_signal(signal.SIGTERM)
+            self.assertEqual(b"late\n", call.result().stdout)
+            self.assertEqual(0, node.wait(10))
+            self.assertFalse(os.path.exists(node.socket))
+
+
+class Reflection(nacre_test.NodeTest):
+    IMAGES = ()
+
+    def ask(self, request, version="v1"):
+        """The one answer to the one request, as bytes."""
+        method = f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
+        answers = list(wire.both(self.node.channel, method, [request], timeout=10))
+        self.assertEqual(1, len(answers))
+        return answers[0]
+
+    def files(self, request):
+        found = [descriptor_pb2.FileDescriptorProto.FromString(f) for f in wire.get(self.ask(request), 4, 1)]
+        return {f.name: f for f in found}
+
+    def test_services(self):
+        for version in ("v1", "v1alpha"):
+            names = wire.get(self.ask(wire.field(7, ""), version), 6, 1, 1)
+            self.assertEqual(SERVICES, {n.decode() for n in names})
+
+    def test_file_by_symbol(self):
+        def names(file):
+            return ({m.name: {f.name: f.number for f in m.field} for m in file.message_type},
+                    {s.name: {m.name: (m.input_type, m.output_type, m.server_streaming) for m in s.method} for s in file.service})
+
+        own = descriptor_pb2.FileDescriptorProto()
+        runtime_pb2.DESCRIPTOR.CopyToProto(own)
+        for symbol in ("aurae.runtime.v0.RuntimeService", "aurae.runtime.v0.RuntimeService.RunPod", "aurae.runtime.v0.Container",
+                       "aurae.runtime.v0.Container.image"):
+            files = self.files(wire.field(4, symbol))
+            self.assertEqual([names(own)], [names(f) for f in files.values() if f.package == "aurae.runtime.v0"], symbol)
+
+    def test_file_by_name(self):
+        name = next(iter(self.files(wire.field(4, "nacre.v1.ImageService"))))
+        self.assertEqual([name], list(self.files(wire.field(3, name))))
+
+    def test_health_and_reflection_describe_themselves(self):
+        for symbol in ("grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"):
+            packages = {f.package for f in self.files(wire.field(4, symbol)).values()}
+            self.assertIn(symbol.rpartition(".")[0], packages)
+
+    def test_unknown_symbol_is_an_answer(self):
+        self.assertEqual([5], wire.get(self.ask(wire.field(4, "no.such.Symbol")), 7, 1))
+        self.assertEqual([5], wire.get(self.ask(wire.field(3, "no/such.proto")), 7, 1))
+
+    def test_several_questions_on_one_stream(self):
+        questions, gate = [wire.field(7, ""), wire.field(4, "nacre.v1.Image"), wire.field(4, "none")], threading.Event()
+
+        def one_by_one():
+            for q in questions:
+                yield q
+            gate.wait(10)
+
+        answers = wire.both(self.node.channel, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", one_by_one())
+        kinds = [{n for n, _ in wire.parse(next(answers))} - {1, 2} for _ in questions]
+        gate.set()
+        self.assertEqual([{6}, {4}, {7}], kinds)
+        self.assertEqual([], list(answers))
+
+
+class Ready(nacre_test.NodeTest):
+    """sd_notify: what systemd is told."""
+
+    IMAGES = ()
+
+    def test_idle_daemon_sleeps(self):
+        def ticks():
+            fields = host.read(f"/proc/{self.node.pid}/stat").rpartition(")")[2].split()
+            return int(fields[11]) + int(fields[12])
+
+        self.node.info.Info(nacre_pb2.InfoRequest())
+        before = ticks()
+        time.sleep(1)
+        self.assertLessEqual(ticks() - before, 2)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run can leave behind on a Linux host, read from the kernel: mounts, cgroups, links, processes."""
+import os
+import re
+import signal
+import socket
+import time
+
+
+def read(path, default=""):
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as f:
+            return f.read()
+    except OSError:
+        return default
+
+
+def cgroup_root():
+    """Where the cgroup v2 hierarchy is mounted, or None."""
+    for line in read("/proc/self/mountinfo").splitlines():
+        left, _, right = line.partition(" - ")
+        if right.startswith("cgroup2 "):
+            return left.split()[4]
+    return None
+
+
+def own_cgroup():
+    """The directory of this process's cgroup v2, or None."""
+    root = cgroup_root()
+    for line in read("/proc/self/cgroup").splitlines():
+        if root and line.startswith("0::"):
+            return os.path.normpath(root + line[3:])
+    return None
+
+
+def join_cgroup(path):
+    with open(os.path.join(path, "cgroup.procs"), "w", encoding="ascii") as f:
+        f.write("0")
+
+
+def mounts(pid="self"):
+    """Mount points with type and source; the numbers that differ at every look are left out."""
+    found = set()
+    for line in read(f"/proc/{pid}/mountinfo").splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split()
+        found.add(" ".join([fields[4], fields[3]] + right.split()[:2]))
+    return found
+
+
+def cgroups(top):
+    """Directories below `top`, as paths from it."""
+    found = set()
+    if top:
+        for folder, names, _ in os.walk(top):
+            found.update(os.path.relpath(os.path.join(folder, n), top) for n in names)
+    return found
+
+
+def cgroup_pids(top):
+    pids = set()
+    for folder in [top] + [os.path.join(top, c) for c in cgroups(top)]:
+        # A process of an outer pid namespace reads as 0, which kill() would take for "all of my group".
+        pids.update(int(p) for p in read(os.path.join(folder, "cgroup.procs")).split() if int(p) > 1)
+    return pids
+
+
+def links():
+    return {name for _, name in socket.if_nameindex()}
+
+
+def process(pid):
+    """"PID name" of a process that is not a zombie, or None."""
+    stat = read(f"/proc/{pid}/stat")
+    found = re.match(r"\d+ \((.*)\) (\S)", stat, re.S)
+    if not found or found.group(2) in "ZX":
+        return None
+    return f"{pid} {found.group(1)}"
+
+
+def start_time(pid):
+    """In clock ticks since boot: with the pid it names a process for good."""
+    stat = read(f"/proc/{pid}/stat")
+    return int(stat.rpartition(")")[2].split()[19]) if stat else None
+
+
+def processes_of(binary):
+    """Processes that run the very file `binary`, or a copy whose name begins with nacre and says so in its command line."""
+    try:
+        want = os.stat(binary)
+    except OSError:
+        return set()
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            exe = os.stat(f"/proc/{pid}/exe")
+        except OSError:
+            continue
+        if (exe.st_dev, exe.st_ino) == (want.st_dev, want.st_ino):
+            found.add(process(pid) or "")
+    return found - {""}
+
+
+def end_cgroup(top, seconds=5.0):
+    """Kills everything in a cgroup and below it, and removes it. True where nothing was left of it."""
+    end = time.monotonic() + seconds
+    while os.path.isdir(top):
+        for pid in cgroup_pids(top):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for name in sorted(cgroups(top), key=len, reverse=True) + [""]:
+            try:
+                os.rmdir(os.path.join(top, name) if name else top)
+            except OSError:
+                pass
+        if time.monotonic() > end:
+            return False
+        if os.path.isdir(top):
+            time.sleep(0.02)
+    return True
