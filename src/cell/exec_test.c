@@ -127,6 +127,8 @@ static void runs_inside(void)
 
 	bed_open(b);
 	n = sleeper();
+	/* What it says of itself has to be in its log first. */
+	BED_UNTIL(b, strstr(bed_log_text(b, n, 1), "cgroup:["));
 	exec_wait(&r, n, "for k in pid mnt net ipc uts cgroup; do readlink /proc/self/ns/$k; done",
 		  (struct keeper_exec_spec){ .env = NULL });
 	CHECK_INT(r.exit_code, 0);
