@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/notify.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/sysio.h"
 
@@ -22,9 +24,13 @@ void notify_send(const char *state)
 	if (path[0] == '@')
 		to.sun_path[0] = '\0';
 	fd = sysio_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	if (fd < 0) {
+		log_warn("cannot tell the service manager", LOG_STR("state", state),
+			 LOG_STR("err", strerror(errno)));
 		return;
+	}
 	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
 		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path))) < 0)
-		return;
+		log_warn("cannot tell the service manager", LOG_STR("state", state),
+			 LOG_STR("err", strerror(errno)));
 }

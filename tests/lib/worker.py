@@ -6,6 +6,7 @@ Each test may take --timeout seconds; past that it fails with the stacks of all 
 A line "# begin NAME" goes before each test, so that the runner can name one that hangs for good.
 """
 import argparse
+import atexit
 import faulthandler
 import fnmatch
 import importlib.util
@@ -128,6 +129,7 @@ def main():
     result = TapResult(options.timeout, [t.id() for t in tests])
     unittest.TestSuite(tests).run(result)
     # gRPC's threads must not keep a finished module alive.
+    atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(0 if result.wasSuccessful() else 1)
 
