@@ -9,6 +9,8 @@
 #include "base/fd.h"
 #include "loop/loop.h"
 
+/* How long a client may take to hang up after the last word. */
+#define CONN_LINGER (1 * NSEC_PER_SEC)
 #define CONN_READ_SIZE 15000 /* on the stack */
 #define CONN_READS_MAX 32    /* in one turn of the loop, so that no connection starves the others */
 #define CONN_WRITE_SIZE (64U * 1024)
@@ -27,6 +29,12 @@ struct conn {
 	unsigned busy; /* frames of ours that still need the struct */
 	bool freed;
 	bool told; /* lost() was called */
+	/* All is said and our side is shut; what the client still writes is read until it hangs up.
+	 * A socket that is closed at once answers its writes with an error, and it throws away what
+	 * it has not read yet. */
+	bool server;
+	bool lingering;
+	struct loop_timer linger;
 };
 
 /* The socket is gone; the session's streams hear of it. */
@@ -35,6 +43,7 @@ static void conn_break(struct conn *c)
 	if (!c->http)
 		return;
 	loop_fd_done(&c->source);
+	loop_timer_done(&c->linger);
 	c->fd = fd_close(c->fd);
 	buf_done(&c->out);
 	c->http = http_session_free(c->http);
@@ -92,6 +101,10 @@ static void conn_run(struct conn *c)
 {
 	int r = 0;
 
+	if (c->lingering) {
+		conn_run_items(c);
+		return;
+	}
 	for (unsigned i = 0; i < CONN_WRITES_MAX; i++) {
 		conn_run_items(c);
 		if (c->freed || !c->http)
@@ -106,7 +119,13 @@ static void conn_run(struct conn *c)
 	if (c->freed || !c->http)
 		return;
 	if (!http_session_alive(c->http) && c->out.len == 0) {
-		conn_break(c);
+		if (c->server && shutdown(c->fd, SHUT_WR) == 0) {
+			c->lingering = true;
+			loop_timer_set(&c->linger, CONN_LINGER);
+			loop_fd_set(&c->source, LOOP_READ);
+		} else {
+			conn_break(c);
+		}
 		conn_run_items(c);
 		return;
 	}
@@ -147,6 +166,8 @@ static int conn_read_some(struct conn *c)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -EPIPE;
+	if (c->lingering)
+		return n == sizeof(data);
 	r = http_session_receive(c->http, data, (size_t)n);
 	return r < 0 ? r : n == sizeof(data);
 }
@@ -162,6 +183,14 @@ static void conn_event(struct loop_fd *source, unsigned events)
 	if (r < 0)
 		conn_break(c);
 	c->busy--;
+	conn_settle(c);
+}
+
+static void conn_linger_over(struct loop_timer *t)
+{
+	struct conn *c = container_of(t, struct conn, linger);
+
+	conn_break(c);
 	conn_settle(c);
 }
 
@@ -184,6 +213,8 @@ int conn_new(struct conn **ret, struct loop *l, int fd, enum http_side side,
 	c->fd = TAKE_FD(owned);
 	loop_fd_init(&c->source, l, c->fd, LOOP_READ, conn_event);
 	loop_defer_init(&c->work, l, conn_work);
+	loop_timer_init(&c->linger, l, conn_linger_over);
+	c->server = side == HTTP_SERVER;
 	conn_touch(c);
 	*ret = c;
 	return 0;
