@@ -11,49 +11,9 @@
 #include "runtime/events_call.h"
 #include "runtime/logs_call.h"
 #include "runtime/services.h"
+#include "runtime/target.h"
 
 #define GRACE_MAX_MS ((uint64_t)3600 * 1000)
-
-/* What a target names: exactly one of the two. */
-struct target {
-	struct workload *workload;
-	struct instance *instance;
-};
-
-static int target_find(struct workload_service *s, const char *name, struct target *ret,
-		       struct error *err)
-{
-	if (str_empty(name))
-		return error_refuse(err, ERROR_INVALID, "target: required");
-	*ret = (struct target){ .workload = workloads_find(s->workloads, name) };
-	if (ret->workload)
-		return 0;
-	ret->instance = instances_find(s->instances, name);
-	if (!ret->instance)
-		ret->instance = instances_find_id(s->instances, name);
-	if (ret->instance && ret->instance->path[0])
-		return 0;
-	return error_refuse(err, ERROR_NOT_FOUND,
-			    "target: there is no workload or instance \"%.80s\"", name);
-}
-
-static int target_container(struct workload_service *s, const char *name, const char *container,
-			    struct pod_container **ret, struct error *err)
-{
-	struct target t;
-	int r;
-
-	r = target_find(s, name, &t, err);
-	if (r < 0)
-		return r;
-	if (!t.workload)
-		return error_refuse(err, ERROR_INVALID,
-				    "target: %s is an instance, it has no containers of "
-				    "its own",
-				    t.instance->path);
-	*ret = workload_container(t.workload, container, err);
-	return *ret ? 0 : err->code;
-}
 
 static void answer_memory(struct rpc_call *call)
 {

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/target.h"
+
+#include "base/str.h"
+#include "pod/workload.h"
+#include "runtime/services.h"
+
+int target_find(const struct workload_service *s, const char *name, struct target *ret,
+		struct error *err)
+{
+	if (str_empty(name))
+		return error_refuse(err, ERROR_INVALID, "target: required");
+	*ret = (struct target){ .workload = workloads_find(s->workloads, name) };
+	if (ret->workload)
+		return 0;
+	ret->instance = instances_find(s->instances, name);
+	if (!ret->instance)
+		ret->instance = instances_find_id(s->instances, name);
+	if (ret->instance && ret->instance->path[0])
+		return 0;
+	return error_refuse(err, ERROR_NOT_FOUND,
+			    "target: there is no workload or instance \"%.80s\"", name);
+}
+
+int target_container(const struct workload_service *s, const char *name, const char *container,
+		     struct pod_container **ret, struct error *err)
+{
+	struct target t;
+	int r;
+
+	r = target_find(s, name, &t, err);
+	if (r < 0)
+		return r;
+	if (!t.workload)
+		return error_refuse(err, ERROR_INVALID,
+				    "target: %s is an instance, it has no containers of "
+				    "its own",
+				    t.instance->path);
+	*ret = workload_container(t.workload, container, err);
+	return *ret ? 0 : err->code;
+}
