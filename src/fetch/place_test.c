@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/rootfd.h"
 #include "base/str.h"
+#include "scratch.h"
 #include "unit.h"
 
 static void normalises(void)
@@ -97,7 +97,7 @@ static void stays_inside(void)
 	place_done(&p);
 	CHECK_INT(place_find(fd, "", true, &p, &err), 0);
 	CHECK_INT(p.dir_fd, -1);
-	CHECK_INT(rootfd_remove_tree(AT_FDCWD, path), 0);
+	CHECK_INT(scratch_remove(path), 0);
 }
 
 UNIT_MAIN({ "normalises", normalises }, { "stays_inside", stays_inside })

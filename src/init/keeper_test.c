@@ -19,7 +19,6 @@
 #include "api/instance.pb-c.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
 #include "base/title.h"
@@ -28,6 +27,7 @@
 #include "keeper/client.h"
 #include "loop/loop.h"
 #include "rpc/client.h"
+#include "scratch.h"
 #include "unit.h"
 
 #define PATIENCE (10 * NSEC_PER_SEC)
@@ -131,7 +131,7 @@ static void world_close(void)
 	w.dir_fd = fd_close(w.dir_fd);
 	CHECK_INT(cgroup_remove(root_fd, w.base), 0);
 	(void)fd_close(root_fd);
-	CHECK_INT(rootfd_remove_tree(AT_FDCWD, w.dir), 0);
+	CHECK_INT(scratch_remove(w.dir), 0);
 	loop_timer_done(&w.patience);
 	w.loop = loop_free(w.loop);
 }

@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/rootfd.h"
 #include "base/str.h"
 #include "instance/instance.h"
 #include "instance/spawn.h"
 #include "isolate/cgroup.h"
+#include "scratch.h"
 
 /*
  * What tests of this floor stand on: instances whose keepers are processes that sleep, whose
@@ -499,7 +499,7 @@ static inline void fake_end_all(void)
 	fake.loop = loop_free(fake.loop);
 	fake.cgroup_fd = fd_close(fake.cgroup_fd);
 	fake.dir_fd = fd_close(fake.dir_fd);
-	fake_need(rootfd_remove_tree(AT_FDCWD, fake.path) == 0, "files are left");
+	fake_need(scratch_remove(fake.path) == 0, "files are left");
 }
 
 static inline void fake_turns(void)

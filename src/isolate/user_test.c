@@ -7,8 +7,8 @@
 
 #include "base/fd.h"
 #include "base/macros.h"
-#include "base/rootfd.h"
 #include "base/str.h"
+#include "scratch.h"
 #include "unit.h"
 
 static char test_dir[] = "/tmp/nacre-user-XXXXXX";
@@ -23,7 +23,7 @@ static int make_root(void)
 static void remove_root(int root)
 {
 	(void)close(root);
-	CHECK(rootfd_remove_tree(AT_FDCWD, test_dir) == 0);
+	CHECK(scratch_remove(test_dir) == 0);
 }
 
 static void put(int root, const char *name, const char *text)

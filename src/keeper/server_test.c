@@ -16,7 +16,6 @@
 
 #include "api/instance.pb-c.h"
 #include "base/fd.h"
-#include "base/rootfd.h"
 #include "base/str.h"
 #include "instance/spawn.h"
 #include "io/unix.h"
@@ -25,6 +24,7 @@
 #include "keeper/watch.h"
 #include "loop/loop.h"
 #include "rpc/client.h"
+#include "scratch.h"
 #include "unit.h"
 
 /* ---- the keeper ---- */
@@ -258,7 +258,7 @@ static void end(void)
 	loop_timer_done(&patience);
 	l = loop_free(l);
 	dir_fd = fd_close(dir_fd);
-	CHECK_INT(rootfd_remove_tree(AT_FDCWD, dir), 0);
+	CHECK_INT(scratch_remove(dir), 0);
 }
 
 /* ---- raw streams ---- */

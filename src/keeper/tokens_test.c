@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/rootfd.h"
 #include "base/str.h"
 #include "io/unix.h"
+#include "scratch.h"
 #include "unit.h"
 
 static struct loop *l;
@@ -39,7 +39,7 @@ static void end(void)
 	tokens_done(&t);
 	l = loop_free(l);
 	dir_fd = fd_close(dir_fd);
-	CHECK_INT(rootfd_remove_tree(AT_FDCWD, dir), 0);
+	CHECK_INT(scratch_remove(dir), 0);
 }
 
 static int channel(void)

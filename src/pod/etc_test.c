@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/rootfd.h"
 #include "base/str.h"
+#include "scratch.h"
 #include "unit.h"
 
 static char *bed_path;
@@ -25,7 +26,7 @@ static int bed_open(void)
 
 static void bed_close(int fd)
 {
-	CHECK_INT(rootfd_remove_tree(AT_FDCWD, bed_path), 0);
+	CHECK_INT(scratch_remove(bed_path), 0);
 	(void)fd_close(fd);
 }
 

@@ -14,12 +14,12 @@
 
 #include "api/instance.pb-c.h"
 #include "base/fd.h"
-#include "base/rootfd.h"
 #include "base/str.h"
 #include "keeper/client.h"
 #include "pod/log_reader.h"
 #include "pod/workload.h"
 #include "rpc/client.h"
+#include "scratch.h"
 #include "unit.h"
 
 #define MIB ((size_t)1024 * 1024)
@@ -234,7 +234,7 @@ static void finish(void)
 	CHECK(t.on_cancel == NULL);
 	free(executable.stdin.data);
 	(void)fd_close(t.service.logs_fd);
-	CHECK_INT(rootfd_remove_tree(AT_FDCWD, t.path), 0);
+	CHECK_INT(scratch_remove(t.path), 0);
 	t.loop = loop_free(t.loop);
 }
 

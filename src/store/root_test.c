@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/rootfd.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
+#include "scratch.h"
 #include "unit.h"
 
 struct stage {
@@ -55,7 +55,7 @@ static void stage_done(struct stage *s)
 {
 	stage_close(s);
 	s->fd = fd_close(s->fd);
-	CHECK_INT(rootfd_remove_tree(AT_FDCWD, s->path), 0);
+	CHECK_INT(scratch_remove(s->path), 0);
 }
 
 static void on_done(void *userdata, const struct error *err)

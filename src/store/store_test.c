@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/rootfd.h"
 #include "base/str.h"
+#include "scratch.h"
 #include "unit.h"
 
 struct scratch {
@@ -30,7 +30,7 @@ static void scratch_init(struct scratch *s)
 static void scratch_done(struct scratch *s)
 {
 	s->fd = fd_close(s->fd);
-	CHECK_INT(rootfd_remove_tree(AT_FDCWD, s->path), 0);
+	CHECK_INT(scratch_remove(s->path), 0);
 }
 
 static struct run_workload workload(const char *id, uint64_t created)
