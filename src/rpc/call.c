@@ -188,6 +188,14 @@ void call_fail_send(struct rpc_call *c, int r)
 	call_fail(c, &err);
 }
 
+void call_refuse(struct rpc_call *c, enum rpc_code code, const char *message)
+{
+	c->busy++;
+	call_say(c, "200", code, message);
+	call_enter(c, CALL_EVENT_LOST);
+	call_leave(c);
+}
+
 /* ---- requests ---- */
 
 static void call_field(struct exchange *x, const char *name, const char *value)
@@ -215,9 +223,7 @@ static void call_timeout(struct loop_timer *t)
 	/* A message that was cut in the middle is no message: then nothing but a reset is right. */
 	if (c->x.http && http_stream_queued(c->x.http) > 0)
 		exchange_reset(&c->x, HTTP_CANCEL);
-	else
-		call_say(c, "200", RPC_DEADLINE_EXCEEDED, "the deadline of the call has passed");
-	call_enter(c, CALL_EVENT_LOST);
+	call_refuse(c, RPC_DEADLINE_EXCEEDED, "the deadline of the call has passed");
 	call_leave(c);
 }
 
@@ -276,7 +282,7 @@ static void call_read(struct rpc_call *c)
 	for (;;) {
 		r = exchange_next(&c->x, &data, &len, &err);
 		if (r < 0)
-			return call_fail(c, &err);
+			return call_refuse(c, rpc_code_of(&err), error_text(&err));
 		if (r == 0)
 			break;
 		c->input->message(c, data, len);
@@ -289,7 +295,7 @@ static void call_read(struct rpc_call *c)
 		return;
 	c->input_done = true;
 	if (exchange_has_rest(&c->x))
-		return call_end(c, RPC_INTERNAL, "the request ends in the middle of a message");
+		return call_refuse(c, RPC_INTERNAL, "the request ends in the middle of a message");
 	c->input->end(c);
 }
 

@@ -94,6 +94,11 @@ struct rpc_call {
 	void *userdata;
 	void *input_data;
 	bool input_done; /* input->end() was called */
+	bool handed;     /* the handler was called: the call is its to end */
+	bool paused;     /* by the handler */
+	bool passed_on;  /* to another server: the messages too */
+	void (*on_message)(struct rpc_call *c, const ProtobufCMessage *message, void *data);
+	void *message_data;
 	void (*on_cancel)(struct rpc_call *c, void *data);
 	void *cancel_data;
 	void (*on_writable)(struct rpc_call *c, void *data);
@@ -118,5 +123,7 @@ int call_send_message(struct rpc_call *c, const ProtobufCMessage *message) _must
 void call_end(struct rpc_call *c, enum rpc_code code, const char *message);
 void call_fail(struct rpc_call *c, const struct error *err);
 void call_fail_send(struct rpc_call *c, int r);
+/* The client hears no more than this; whoever has the call is told as of a lost client. */
+void call_refuse(struct rpc_call *c, enum rpc_code code, const char *message);
 
 #endif

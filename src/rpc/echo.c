@@ -18,6 +18,102 @@ static void echo_echo(struct rpc_call *call, const ProtobufCMessage *request, vo
 	rpc_call_reply(call, &out.base);
 }
 
+/* ---- Gather ---- */
+
+struct echo_gather {
+	struct echo *echo;
+	Nacre__Test__V1__GatherResponse sum;
+};
+
+static void echo_gather_cancel(struct rpc_call *call, void *data)
+{
+	struct echo_gather *g = data;
+
+	g->echo->n_cancelled++;
+	rpc_call_finish(call);
+}
+
+static void echo_gather_more(struct rpc_call *call, const ProtobufCMessage *message, void *data)
+{
+	const Nacre__Test__V1__EchoRequest *in = (const void *)message;
+	struct echo_gather *g = data;
+
+	if (!in) {
+		rpc_call_reply(call, &g->sum.base);
+		return;
+	}
+	g->sum.messages++;
+	g->sum.bytes += in->data.len;
+}
+
+static void echo_gather(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	struct echo_gather *g = arena_zalloc(rpc_call_arena(call), 1, sizeof(*g));
+	struct error err = ERROR_INIT;
+
+	if (!g) {
+		(void)error_set(&err, -ENOMEM, "gather");
+		rpc_call_fail(call, &err);
+		return;
+	}
+	g->echo = userdata;
+	nacre__test__v1__gather_response__init(&g->sum);
+	echo_gather_more(call, request, g);
+	if (!request)
+		return;
+	rpc_call_on_cancel(call, echo_gather_cancel, g);
+	rpc_call_on_message(call, echo_gather_more, g);
+}
+
+/* ---- Talk ---- */
+
+static void echo_talk_more(struct rpc_call *call, const ProtobufCMessage *message, void *data)
+{
+	const Nacre__Test__V1__EchoRequest *in = (const void *)message;
+	Nacre__Test__V1__EchoResponse out = NACRE__TEST__V1__ECHO_RESPONSE__INIT;
+	struct error err = ERROR_INIT;
+	struct echo *echo = data;
+	int r;
+
+	if (!in) {
+		rpc_call_finish(call);
+		return;
+	}
+	out.data = in->data;
+	out.text = in->text;
+	echo->n_sent++;
+	r = rpc_call_send(call, &out.base);
+	if (r < 0) {
+		(void)error_set(&err, r, "send");
+		rpc_call_fail(call, &err);
+		return;
+	}
+	rpc_call_pause(call, !rpc_call_writable(call));
+}
+
+static void echo_talk_writable(struct rpc_call *call, void *data)
+{
+	rpc_call_pause(call, false);
+}
+
+static void echo_talk_cancel(struct rpc_call *call, void *data)
+{
+	struct echo *echo = data;
+
+	echo->n_cancelled++;
+	rpc_call_finish(call);
+}
+
+static void echo_talk(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	if (request) {
+		rpc_call_on_cancel(call, echo_talk_cancel, userdata);
+		rpc_call_on_writable(call, echo_talk_writable, userdata);
+		rpc_call_on_message(call, echo_talk_more, userdata);
+	}
+	echo_talk_more(call, request, userdata);
+}
+
 /* ---- Count ---- */
 
 struct echo_count {
@@ -137,6 +233,17 @@ static const struct rpc_method echo_methods[] = {
 	  .input = &nacre__test__v1__echo_request__descriptor,
 	  .output = &nacre__test__v1__echo_response__descriptor,
 	  .handle = echo_echo },
+	{ .name = "Gather",
+	  .input = &nacre__test__v1__echo_request__descriptor,
+	  .output = &nacre__test__v1__gather_response__descriptor,
+	  .client_streaming = true,
+	  .handle = echo_gather },
+	{ .name = "Talk",
+	  .input = &nacre__test__v1__echo_request__descriptor,
+	  .output = &nacre__test__v1__echo_response__descriptor,
+	  .client_streaming = true,
+	  .server_streaming = true,
+	  .handle = echo_talk },
 	{ .name = "Count",
 	  .input = &nacre__test__v1__count_request__descriptor,
 	  .output = &nacre__test__v1__count_response__descriptor,

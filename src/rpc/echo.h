@@ -13,7 +13,7 @@ struct loop;
 struct echo {
 	struct loop *loop;
 	size_t n_cancelled;
-	size_t n_sent; /* answers of Count that were queued */
+	size_t n_sent; /* answers of Count and Talk that were queued */
 };
 
 extern const struct rpc_service echo_service;

@@ -112,6 +112,11 @@ static void forward_start(struct rpc_call *c, struct rpc_client *client,
 	c->on_writable = forward_client_writable;
 	c->input = &forward_input;
 	c->input_data = s;
+	c->passed_on = true;
+	/* Half-closed without a message. */
+	if (c->input_done && request->more)
+		rpc_stream_close_send(s);
+	exchange_pause(&c->x, !c->input_done && !rpc_stream_writable(s));
 }
 
 static nsec_t forward_timeout(const struct rpc_call *c)
@@ -144,6 +149,7 @@ void forward_message(struct rpc_call *c, struct rpc_client *client, const char *
 		.target = target,
 		.message = message,
 		.timeout = forward_timeout(c),
+		.more = !c->input_done || !message,
 	};
 
 	if (call_is_live(c))

@@ -17,7 +17,8 @@ struct rpc_client;
  * the path, or "". Ends the call where the stream cannot be opened. */
 void forward_open(struct rpc_call *c, struct rpc_client *client, const char *method,
 		  const char *target);
-/* The same once the call has a handler, with one message of ours. */
+/* The same once the call has a handler, with one message of ours (NULL: none) in front of those
+ * that the client may still send. */
 void forward_message(struct rpc_call *c, struct rpc_client *client, const char *method,
 		     const char *target, const ProtobufCMessage *message);
 

@@ -14,11 +14,11 @@
 #include "rpc/call.h"
 #include "rpc/conn.h"
 #include "rpc/forward.h"
+#include "rpc/handler.h"
 #include "rpc/health.h"
 #include "rpc/listener.h"
 #include "rpc/own_descriptors.h"
 #include "rpc/reflect.h"
-#include "rpc/walk.h"
 
 struct server_method {
 	struct list member;
@@ -58,60 +58,6 @@ struct rpc_server {
 	void *drained_data;
 };
 
-/* ---- the input of a handler: exactly one message ---- */
-
-static void *handler_alloc(void *data, size_t size)
-{
-	return arena_alloc(data, size);
-}
-
-static void handler_free(void *data, void *p)
-{
-}
-
-static void handler_message(struct rpc_call *c, const uint8_t *data, size_t len)
-{
-	const struct rpc_method *m = c->method;
-	ProtobufCAllocator allocator = { .alloc = handler_alloc,
-					 .free = handler_free,
-					 .allocator_data = &c->arena };
-	struct error err = ERROR_INIT;
-
-	if (c->input_data)
-		return call_end(c, RPC_UNIMPLEMENTED, "one message was expected, two came");
-	c->input_data = walk_decode(m->input, data, len, &allocator, &err);
-	if (!c->input_data)
-		return call_fail(c, &err);
-	if (!exchange_charge(&c->x, c->arena.used))
-		call_end(c, RPC_RESOURCE_EXHAUSTED, "too much memory is held by requests in hand");
-}
-
-static void handler_end(struct rpc_call *c)
-{
-	const struct rpc_method *m = c->method;
-
-	if (!c->input_data)
-		return call_end(c, RPC_UNIMPLEMENTED, "one message was expected, none came");
-	m->handle(c, c->input_data, c->userdata);
-}
-
-static void handler_lost(struct rpc_call *c)
-{
-	void (*fn)(struct rpc_call * c, void *data) = c->on_cancel;
-
-	if (!c->input_done)
-		return call_end(c, RPC_CANCELLED, NULL);
-	c->on_cancel = NULL;
-	if (fn)
-		fn(c, c->cancel_data);
-}
-
-static const struct call_input handler_input = {
-	.message = handler_message,
-	.end = handler_end,
-	.lost = handler_lost,
-};
-
 /* ---- methods ---- */
 
 static int server_add_method(struct rpc_server *s, const char *service, const char *name,
@@ -149,11 +95,12 @@ static int server_add_service(struct rpc_server *s, const char *name)
 
 int rpc_server_add(struct rpc_server *s, const struct rpc_service *service, void *userdata)
 {
-	struct server_method m = { .input = &handler_input, .userdata = userdata };
+	struct server_method m = { .userdata = userdata };
 	int r;
 
 	for (size_t i = 0; i < service->n_methods; i++) {
 		m.method = &service->methods[i];
+		m.input = handler_input(&service->methods[i]);
 		r = server_add_method(s, service->name, service->methods[i].name, &m);
 		if (r < 0)
 			return r;
@@ -514,6 +461,19 @@ void rpc_call_on_cancel(struct rpc_call *c, void (*fn)(struct rpc_call *c, void 
 {
 	c->on_cancel = fn;
 	c->cancel_data = data;
+}
+
+void rpc_call_on_message(struct rpc_call *c,
+			 void (*fn)(struct rpc_call *c, const ProtobufCMessage *message,
+				    void *data),
+			 void *data)
+{
+	handler_on_message(c, fn, data);
+}
+
+void rpc_call_pause(struct rpc_call *c, bool paused)
+{
+	handler_pause(c, paused);
 }
 
 void rpc_call_reply(struct rpc_call *c, const ProtobufCMessage *message)

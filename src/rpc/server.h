@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "rpc/frame.h"
+#include "rpc/method.h"
 #include "rpc/peer.h"
 
 /*
@@ -32,20 +33,6 @@ struct rpc_client;
 #define RPC_LISTENERS_MAX 4
 #define RPC_CALLS_MAX 10000                   /* not ended; more are refused (UNAVAILABLE) */
 #define RPC_REQUESTS_MAX (256U * 1024 * 1024) /* bytes of requests: RESOURCE_EXHAUSTED */
-
-struct rpc_method {
-	const char *name;
-	const ProtobufCMessageDescriptor *input;
-	const ProtobufCMessageDescriptor *output;
-	bool server_streaming;
-	void (*handle)(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
-};
-
-struct rpc_service {
-	const char *name; /* "aurae.runtime.v0.RuntimeService" */
-	const struct rpc_method *methods;
-	size_t n_methods;
-};
 
 struct rpc_server_config {
 	struct loop *loop;
@@ -96,6 +83,21 @@ bool rpc_call_cancelled(const struct rpc_call *c);
  * call that rpc_call_cancelled() already tells of. */
 void rpc_call_on_cancel(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data), void *data);
 
+/*
+ * For a method with client_streaming: every message after the first one, checked and decoded, which
+ * is freed when fn returns; then NULL, once, when the client has half-closed (not where the handler
+ * was called with NULL, which said so). What came before fn was set waits, with the window closed;
+ * fn is never called from within this function or the handler. A message that is refused ends the
+ * call for the client with the reason, and for the handler as a cancellation.
+ */
+void rpc_call_on_message(struct rpc_call *c,
+			 void (*fn)(struct rpc_call *c, const ProtobufCMessage *message,
+				    void *data),
+			 void *data);
+/* No message while paused: what has come waits, at most HTTP_WINDOW bytes and what is left of one
+ * message, and the client's window closes. */
+void rpc_call_pause(struct rpc_call *c, bool paused);
+
 /* A unary answer: the message and OK. Ends the call. */
 void rpc_call_reply(struct rpc_call *c, const ProtobufCMessage *message);
 /* Ends the call with the status of err (never OK: an err without a code is INTERNAL). */
@@ -119,7 +121,9 @@ void rpc_call_finish(struct rpc_call *c);
 /*
  * Ends the call with whatever another server answers: opens `method` ("/pkg.Service/Method") at
  * client for `target`, sends the message, and passes everything on, with back-pressure,
- * cancellation and the deadline.
+ * cancellation and the deadline. Of a client-streaming call the messages that follow go too, as
+ * they came, and the half-close; a pause ends. Before that a handler that has not set on_message,
+ * or has paused, loses none of them. `message` may be NULL where the handler got NULL.
  */
 void rpc_call_forward(struct rpc_call *c, struct rpc_client *client, const char *method,
 		      const char *target, const ProtobufCMessage *message);
