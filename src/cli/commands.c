@@ -395,6 +395,16 @@ const struct command commands[] = {
 		.run = cmd_doctor,
 	},
 	{
+		.name = "check",
+		.operands = "",
+		.summary = "compare what the node has recorded with what is there",
+		.help = "Records against keepers, cgroups, mounts, directories, logs and images. "
+			"Prints\n"
+			"nothing and exits with 0 where all is whole; otherwise a line for each\n"
+			"difference, and the exit status is 1. Changes nothing.",
+		.run = cmd_check,
+	},
+	{
 		.name = "info",
 		.operands = "",
 		.summary = "tell about the daemon",

@@ -34,6 +34,8 @@ int cmd_image_ls(const struct cli *cli, const struct args *args);
 int cmd_image_rm(const struct cli *cli, const struct args *args);
 /* cmd_doctor.c */
 int cmd_doctor(const struct cli *cli, const struct args *args);
+/* cmd_check.c */
+int cmd_check(const struct cli *cli, const struct args *args);
 /* cmd_about.c */
 int cmd_version(const struct cli *cli, const struct args *args);
 int cmd_info(const struct cli *cli, const struct args *args);

@@ -33,6 +33,7 @@
 #include "pod/follow.h"
 #include "pod/workload.h"
 #include "rpc/server.h"
+#include "runtime/check_call.h"
 #include "runtime/services.h"
 #include "store/root.h"
 #include "store/store.h"
@@ -287,7 +288,16 @@ static int daemon_add_services(struct daemon *d)
 						 .events = &d->events,
 						 .logs_fd = d->place.logs_fd };
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
-	d->node = (struct node_service){ .root = d->options.root,
+	d->node = (struct node_service){ .loop = d->loop,
+					 .pool = d->pool,
+					 .workloads = d->workloads,
+					 .instances = d->instances,
+					 .images = d->images,
+					 .root_fd = d->place.root_fd,
+					 .run_fd = d->place.run_fd,
+					 .cgroup_fd = d->place.cgroup_fd,
+					 .checks = LIST_INIT(d->node.checks),
+					 .root = d->options.root,
 					 .run = d->options.run,
 					 .cgroup = d->place.cgroup,
 					 .started_at = clock_real() };
@@ -541,6 +551,7 @@ static void daemon_close(struct daemon *d)
 	loop_defer_done(&d->check);
 	/* No thread may still work for what is freed next. */
 	d->pool = pool_free(d->pool);
+	check_calls_free(&d->node);
 	d->images = image_store_free(d->images);
 	d->root_store = root_store_close(d->root_store);
 	d->run_store = run_store_close(d->run_store);
@@ -643,6 +654,7 @@ int daemon_main(int argc, char **argv)
 	r = daemon_options(&d.options, argc, argv);
 	if (r >= 0)
 		return r;
+	list_init(&d.node.checks);
 	if (!d.options.socket) {
 		(void)str_printf(socket, sizeof(socket), "%s/nacre.sock", d.options.run);
 		d.options.socket = socket;

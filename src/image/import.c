@@ -34,6 +34,7 @@
 #include "base/id.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "base/tally.h"
 #include "image/cage.h"
 #include "image/helper.h"
 #include "image/incoming.h"
@@ -636,4 +637,12 @@ void import_free_all(struct image_store *s)
 {
 	while (!list_empty(&s->imports))
 		import_free(list_first(&s->imports, struct image_import, link));
+}
+
+void import_tally(const struct image_store *s, struct tally *t)
+{
+	const struct image_import *i;
+
+	list_for_each (i, &s->imports, struct image_import, link)
+		tally_may(t, "staging", i->id);
 }

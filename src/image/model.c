@@ -9,6 +9,7 @@
 #include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "base/tally.h"
 #include "store/root.h"
 
 /* ---- records ---- */
@@ -341,4 +342,12 @@ void trash_done(struct image_store *s)
 		list_remove(&t->link);
 		free(t);
 	}
+}
+
+void trash_tally(const struct image_store *s, struct tally *t)
+{
+	const struct trash *entry;
+
+	list_for_each (entry, &s->trash, struct trash, link)
+		tally_may(t, "staging", entry->name);
 }

@@ -21,6 +21,7 @@
 
 struct image_import;
 struct root_image;
+struct tally;
 
 /* An unpacked layer: what it lies on and what it holds make it what it is. */
 struct layer {
@@ -114,5 +115,7 @@ void image_record_release(struct image_store *s, const struct image_record *r,
  * found at the next start. */
 void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash_watch *watch);
 void trash_done(struct image_store *s);
+/* Names what is being deleted, in staging. */
+void trash_tally(const struct image_store *s, struct tally *t);
 
 #endif

@@ -28,6 +28,7 @@
 #include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "base/tally.h"
 #include "image/model.h"
 
 #define ROOTFS_VALUE_MAX 255
@@ -133,6 +134,16 @@ void rootfs_free_all(struct image_store *s)
 		container_free(c);
 	}
 	map_done(&s->containers);
+}
+
+void rootfs_tally(const struct image_store *s, struct tally *t)
+{
+	const struct image_container *c;
+	size_t pos = 0;
+
+	for (c = map_next(&s->containers, &pos); c; c = map_next(&s->containers, &pos))
+		if (c->leaving)
+			tally_may(t, "rootfs", c->id);
 }
 
 /* ---- directories ---- */

@@ -180,6 +180,11 @@ bool spare_take(struct spare *s, struct spare_keeper *ret)
 	return true;
 }
 
+const char *spare_id(const struct spare *s)
+{
+	return s && s->keeper.id[0] ? s->keeper.id : NULL;
+}
+
 void spare_return(struct spare *s, struct spare_keeper *k)
 {
 	if (!k->id[0])

@@ -44,6 +44,8 @@ struct spare *spare_free(struct spare *s);
 void spare_order(struct spare *s);
 /* False where none waits; another one is ordered in any case. s may be NULL. */
 bool spare_take(struct spare *s, struct spare_keeper *ret);
+/* Of the one that waits; NULL where none does. s may be NULL. */
+const char *spare_id(const struct spare *s);
 /* It was not needed after all. Also for one that is empty. */
 void spare_return(struct spare *s, struct spare_keeper *k);
 

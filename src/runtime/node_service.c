@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "api/nacre.pb-c.h"
+#include "runtime/check_call.h"
 #include "runtime/services.h"
 
 static void info(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
@@ -21,9 +22,17 @@ static void info(struct rpc_call *call, const ProtobufCMessage *request, void *u
 	rpc_call_reply(call, &m.base);
 }
 
+static void check(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	(void)request;
+	check_call_start(call, userdata);
+}
+
 static const struct rpc_method node_methods[] = {
 	{ "Info", &nacre__v1__info_request__descriptor, &nacre__v1__info_response__descriptor,
 	  false, info },
+	{ "Check", &nacre__v1__check_request__descriptor, &nacre__v1__check_response__descriptor,
+	  false, check },
 };
 
 const struct rpc_service node_service = {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "rpc/server.h"
 
 /*
@@ -51,6 +52,13 @@ struct image_service {
 /* nacre.v1.NodeService; userdata: struct node_service. */
 extern const struct rpc_service node_service;
 struct node_service {
+	struct loop *loop;
+	struct pool *pool;
+	struct workloads *workloads;
+	struct instances *instances;
+	struct image_store *images;
+	int root_fd, run_fd, cgroup_fd;
+	struct list checks; /* that run (runtime/check_call.h) */
 	const char *root, *run, *cgroup;
 	uint64_t started_at;
 	const char *const *lacks; /* n_lacks sentences */

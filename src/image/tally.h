@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_IMAGE_TALLY_H
+#define NACRE_IMAGE_TALLY_H
+
+struct image_store;
+struct tally;
+
+/*
+ * Names what the images have in the root directory, for the check of a node: "blob" and "layer" (by
+ * name), "staging" (entries there), "rootfs" (the ids of containers whose directories are on their
+ * way out; the others are their containers').
+ */
+void image_store_tally(struct image_store *s, struct tally *t);
+
+#endif

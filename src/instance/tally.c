@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "instance/tally.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "base/tally.h"
+#include "instance/spare.h"
+
+#define TALLY_PATH_MAX 1200
+
+const char *instance_group(const struct instance *i)
+{
+	const char *below = i->cgroup + MIN(strlen(i->cgroup), strlen(i->all->config.cgroup));
+
+	return below + strspn(below, "/");
+}
+
+static void tally_path(struct tally *t, const char *kind, const struct instance *i,
+		       const char *above, const char *name)
+{
+	char path[TALLY_PATH_MAX];
+
+	(void)str_printf(path, sizeof(path), "%s%s%s", above, *name ? "/" : "", name);
+	if (i)
+		tally_must(t, kind, path, i->id, i->path);
+	else
+		tally_may(t, kind, path);
+}
+
+/* live: the instance, where it must have them; NULL where it may. */
+static void tally_dir(struct tally *t, const struct instance *live, const char *dir)
+{
+	tally_path(t, "directory", live, dir, "");
+	tally_path(t, "socket", live, dir, "rpc.sock");
+	tally_path(t, "socket", live, dir, "fd.sock");
+}
+
+static void tally_groups(struct tally *t, const struct instance *live, const char *group)
+{
+	tally_path(t, "cgroup", live, group, "");
+	tally_path(t, "cgroup", live, group, "keeper");
+	tally_path(t, "processes", NULL, group, "");
+	tally_path(t, "processes", live, group, "keeper");
+}
+
+static void instance_tally(const struct instance *i, struct tally *t)
+{
+	const struct instance *live = i->state == INSTANCE_READY && !i->ended ? i : NULL;
+	char dir[ID_SIZE + 8];
+
+	/* Of what has ended and was cleaned up nothing is to be left. */
+	if (i->state == INSTANCE_GONE || (instance_has_ended(i) && i->clean_delay == 0))
+		return;
+	tally_groups(t, live, instance_group(i));
+	if (!instance_is_own(i))
+		return;
+	(void)str_printf(dir, sizeof(dir), instance_is_node(i) ? "node" : "i/%s", i->id);
+	tally_dir(t, live, dir);
+}
+
+void instances_tally(const struct instances *all, struct tally *t)
+{
+	const char *spare = spare_id(all->spare);
+	char path[ID_SIZE + 16];
+	const struct instance *i;
+
+	list_for_each (i, &all->list, struct instance, link)
+		instance_tally(i, t);
+	if (!spare)
+		return;
+	(void)str_printf(path, sizeof(path), "i/%s", spare);
+	tally_dir(t, NULL, path);
+	(void)str_printf(path, sizeof(path), SPARE_GROUP_PREFIX "%s", spare);
+	tally_groups(t, NULL, path);
+}
