@@ -61,6 +61,25 @@ static int cell_cgroup_name(char *buf, size_t size, const char *name)
 	return str_printf(buf, size, "cell.%s", name);
 }
 
+int cell_alloc(struct cell **ret, int layer_fd, int shm_parent_fd, int shm_fd)
+{
+	struct cell *c = malloc(sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct cell){ .layer_fd = layer_fd,
+			    .cgroup_fd = -1,
+			    .shm_parent_fd = shm_parent_fd,
+			    .shm_fd = shm_fd };
+	list_init(&c->link);
+	list_init(&c->containers);
+	list_init(&c->removals);
+	for (size_t i = 0; i < ISOLATE_NS_COUNT; i++)
+		c->ns_fd[i] = -1;
+	*ret = c;
+	return 0;
+}
+
 int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int shm_parent_fd,
 	     int shm_fd, struct error *err)
 {
@@ -68,21 +87,12 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int 
 	struct cell *c;
 	int r;
 
-	c = malloc(sizeof(*c));
-	if (!c)
-		return error_set(err, -ENOMEM, "make cell %s", spec->name);
-	*c = (struct cell){ .shares_instance = spec->shares_instance,
-			    .host_network = spec->host_network,
-			    .state = spec->shares_instance ? CELL_MADE : CELL_BARE,
-			    .layer_fd = layer_fd,
-			    .cgroup_fd = -1,
-			    .shm_parent_fd = shm_parent_fd,
-			    .shm_fd = spec->shares_instance ? shm_fd : -1 };
-	list_init(&c->link);
-	list_init(&c->containers);
-	list_init(&c->removals);
-	for (size_t i = 0; i < ISOLATE_NS_COUNT; i++)
-		c->ns_fd[i] = -1;
+	r = cell_alloc(&c, layer_fd, shm_parent_fd, spec->shares_instance ? shm_fd : -1);
+	if (r < 0)
+		return error_set(err, r, "make cell %s", spec->name);
+	c->shares_instance = spec->shares_instance;
+	c->host_network = spec->host_network;
+	c->state = spec->shares_instance ? CELL_MADE : CELL_BARE;
 
 	r = str_copy(c->name, sizeof(c->name), spec->name);
 	if (r == 0)

@@ -41,6 +41,10 @@ struct cell {
 /* Makes the directory; the descriptors stay the caller's and must live as long as the cell. */
 int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int shm_parent_fd,
 	     int shm_fd, struct error *err);
+/* One that another program is to fill (cell/handover.h): without descriptors, in state BARE.
+ * -ENOMEM.
+ */
+int cell_alloc(struct cell **ret, int layer_fd, int shm_parent_fd, int shm_fd);
 /* Closes and unmounts; the directory of the cgroup stays (cell_remove_cgroup()). */
 struct cell *cell_free(struct cell *c);
 

@@ -498,22 +498,14 @@ struct container *container_free(struct container *c)
 	return NULL;
 }
 
-int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
-		  const struct container_spec *spec, const struct isolate_user *user, int rootfs_fd,
-		  int log_fd, struct error *err)
+int container_alloc(struct container **ret, const struct container_host *host, struct cell *cell)
 {
-	struct container_start *start = start_new(spec, rootfs_fd, log_fd);
-	struct container *c = start ? malloc(sizeof(*c)) : NULL;
-	int r;
+	struct container *c = malloc(sizeof(*c));
 
-	if (!c) {
-		start_free(start);
-		return error_set(err, -ENOMEM, "make container %s", spec->name);
-	}
+	if (!c)
+		return -ENOMEM;
 	*c = (struct container){ .cell = cell,
 				 .host = host,
-				 .kind = spec->kind,
-				 .start = start,
 				 .cgroup_fd = -1,
 				 .ns_fd = { -1, -1, -1 },
 				 .child = ISOLATE_CHILD_INIT };
@@ -522,6 +514,45 @@ int container_new(struct container **ret, const struct container_host *host, str
 	loop_timer_init(&c->retry, host->loop, container_retry);
 	pump_init(&c->pump, host->threads, container_pumped);
 	input_init(&c->input, host->loop);
+	*ret = c;
+	return 0;
+}
+
+const char *container_busy(const struct container *c)
+{
+	if (c->status.state == CONTAINER_STARTING)
+		return "a container is starting";
+	if (!list_empty(&c->execs))
+		return "an exec is open";
+	return pump_busy(&c->pump);
+}
+
+void container_resume(struct container *c)
+{
+	if (container_is_over(c))
+		return;
+	if (c->child.pidfd >= 0)
+		loop_child_init(&c->watch, c->host->loop, c->child.pidfd, container_reaped);
+	input_resume(&c->input);
+	pump_resume(&c->pump);
+	if (c->ended)
+		loop_timer_set(&c->retry, 0);
+}
+
+int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
+		  const struct container_spec *spec, const struct isolate_user *user, int rootfs_fd,
+		  int log_fd, struct error *err)
+{
+	struct container_start *start = start_new(spec, rootfs_fd, log_fd);
+	struct container *c;
+	int r;
+
+	if (!start || container_alloc(&c, host, cell) < 0) {
+		start_free(start);
+		return error_set(err, -ENOMEM, "make container %s", spec->name);
+	}
+	c->kind = spec->kind;
+	c->start = start;
 
 	r = str_copy(c->id, sizeof(c->id), spec->id);
 	if (r == 0)

@@ -81,6 +81,13 @@ struct container {
 int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
 		  const struct container_spec *spec, const struct isolate_user *user, int rootfs_fd,
 		  int log_fd, struct error *err);
+/* One that another program is to fill (cell/handover.h), in no list. -ENOMEM. */
+int container_alloc(struct container **ret, const struct container_host *host, struct cell *cell);
+/* Why it cannot be handed over now, or NULL. */
+const char *container_busy(const struct container *c);
+/* Takes up what was filled: listens to the process and its pipes, goes on with an end that was
+ * begun. */
+void container_resume(struct container *c);
 /* Neither kills nor waits. */
 struct container *container_free(struct container *c);
 

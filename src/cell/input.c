@@ -97,6 +97,23 @@ int input_write(struct input *in, const void *data, size_t len, bool close, inpu
 	return 0;
 }
 
+static void input_unwaited(void *userdata, const struct error *err)
+{
+	(void)userdata;
+	(void)err;
+}
+
+void input_resume(struct input *in)
+{
+	if (in->fd < 0)
+		return;
+	loop_fd_init(&in->source, in->loop, in->fd, 0, input_event);
+	if (in->data.len == 0 && !in->closing)
+		return;
+	in->done = input_unwaited;
+	loop_fd_set(&in->source, LOOP_WRITE);
+}
+
 void input_end(struct input *in)
 {
 	if (in->done)

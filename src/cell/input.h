@@ -32,6 +32,8 @@ int input_start(struct input *in, int fd);
 /* keeper_write_stdin(). SIGPIPE must be ignored by the process. */
 int input_write(struct input *in, const void *data, size_t len, bool close, input_done_fn done,
 		void *userdata, struct error *err);
+/* Goes on with what another program has left in its members; nobody waits for the write. */
+void input_resume(struct input *in);
 /* The reader has ended: a write in hand fails now (its completion is called). */
 void input_end(struct input *in);
 /* Closes, calls nothing back. */

@@ -94,6 +94,23 @@ void keeper_reap_orphans(struct keeper *k);
 /* Whether the keeper itself watches this child. */
 bool keeper_owns_pid(struct keeper *k, pid_t pid);
 
+/* ---- the next program of the process (architecture 9.4) ---- */
+
+struct handover_reader;
+struct handover_writer;
+
+/* While held no log is written, so that soon nothing is under way; programs go on until their pipes
+ * are full. To be let go again, unless the process is gone. */
+void keeper_hold(struct keeper *k, bool held);
+/* Why the state cannot be handed over now (something is half done: it comes to an end by itself),
+ * or NULL. */
+const char *keeper_busy(struct keeper *k);
+/* The cells with their containers: while held and not busy. 0, -ENOMEM or -ENOBUFS. */
+int keeper_write_state(struct keeper *k, struct handover_writer *w);
+/* Into a new keeper; and takes it up, unless that is a trial: then nothing is kept. An error leaves
+ * a keeper that is good for keeper_free() only. */
+int keeper_read_state(struct keeper *k, struct handover_reader *r, struct error *err);
+
 /* ---- exec (struct keeper_exec_spec and keeper_exec_ops: spec.h) ---- */
 
 /* The program joins all namespaces, the cgroup, the capabilities and the seccomp filter of its

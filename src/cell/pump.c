@@ -38,6 +38,21 @@ void pump_threads_done(struct pump_threads *t)
 	t->pool = pool_free(t->pool);
 }
 
+void pump_threads_hold(struct pump_threads *t, bool held)
+{
+	t->held = held;
+}
+
+const char *pump_busy(const struct pump *p)
+{
+	if (p->work.busy)
+		return "a log is being written";
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++)
+		if (p->streams[i].chunk)
+			return "there was no memory for some output";
+	return NULL;
+}
+
 static bool pump_has_open_stream(const struct pump *p)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++)
@@ -145,7 +160,7 @@ static void pump_submit(struct pump *p)
 {
 	int r;
 
-	if (p->work.busy || p->resting)
+	if (p->work.busy || p->resting || p->threads->held)
 		return;
 	if (p->writing.len == 0) {
 		p->writing = p->waiting;
@@ -316,6 +331,18 @@ int pump_start(struct pump *p, int out_fd, int err_fd, int log_fd)
 		loop_fd_init(&s->source, p->threads->loop, s->fd, LOOP_READ, stream_event);
 	}
 	return r;
+}
+
+void pump_resume(struct pump *p)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
+		struct pump_stream *s = &p->streams[i];
+
+		if (s->fd >= 0 && !s->source.loop)
+			loop_fd_init(&s->source, p->threads->loop, s->fd, LOOP_READ, stream_event);
+	}
+	if (!pump_drained(p) && !p->work.busy)
+		loop_timer_set(&p->retry, 0);
 }
 
 void pump_last(struct pump *p)

@@ -23,12 +23,15 @@
 struct pump_threads {
 	struct loop *loop;
 	struct pool *pool;
+	bool held; /* pump_threads_hold() */
 };
 
 #define PUMP_THREADS_INIT(l)                                                                       \
 	{                                                                                          \
 		.loop = (l)                                                                        \
 	}
+/* While held no write begins; what was read waits. Afterwards each pump needs pump_resume(). */
+void pump_threads_hold(struct pump_threads *t, bool held);
 /* Waits for the write in hand; the pumps must still be there. */
 void pump_threads_done(struct pump_threads *t);
 
@@ -77,6 +80,10 @@ void pump_last(struct pump *p);
 void pump_give_up(struct pump *p);
 /* Both pipes are at their end, and all of it is in the log or given up. */
 bool pump_drained(const struct pump *p);
+/* Why it cannot be handed over now (cell/handover.h), or NULL. */
+const char *pump_busy(const struct pump *p);
+/* Goes on with what another program, or a hold, has left in its members. */
+void pump_resume(struct pump *p);
 /* Not while a thread writes: first pump_drained(), or pump_threads_done(). */
 void pump_done(struct pump *p);
 

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/handover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+
+/* Records within records. */
+enum {
+	CELL_TAG_CONTAINER = HANDOVER_NESTED,
+	CONTAINER_TAG_USER = HANDOVER_NESTED,
+};
+
+/* ---- what is handed over, and what is not ---- */
+
+static const struct handover_field user_fields[] = {
+	HANDOVER(1, HANDOVER_UINT, struct isolate_user, uid),
+	HANDOVER(2, HANDOVER_UINT, struct isolate_user, gid),
+	HANDOVER(3, HANDOVER_BYTES, struct isolate_user, groups),
+	HANDOVER(4, HANDOVER_UINT, struct isolate_user, n_groups, .max = ISOLATE_GROUPS_MAX),
+	HANDOVER(5, HANDOVER_TEXT, struct isolate_user, home),
+};
+
+static const struct handover_field container_fields[] = {
+	HANDOVER(1, HANDOVER_TEXT, struct container, id),
+	HANDOVER(2, HANDOVER_TEXT, struct container, name),
+	HANDOVER(3, HANDOVER_UINT, struct container, kind, .max = CONTAINER_PROCESS),
+	HANDOVER(4, HANDOVER_UINT, struct container, status.state,
+		 .max = CONTAINER_STATE_COUNT - 1),
+	HANDOVER(5, HANDOVER_INT, struct container, status.pid),
+	HANDOVER(6, HANDOVER_INT, struct container, status.exit_code),
+	HANDOVER(7, HANDOVER_INT, struct container, status.signal),
+	HANDOVER(8, HANDOVER_UINT, struct container, status.started_at),
+	HANDOVER(9, HANDOVER_UINT, struct container, status.finished_at),
+	HANDOVER(10, HANDOVER_TEXT, struct container, status.reason),
+	HANDOVER_BOOL(11, struct container, killed),
+	HANDOVER_BOOL(12, struct container, failed),
+	HANDOVER_BOOL(13, struct container, ended),
+	HANDOVER_BOOL(14, struct container, noted),
+	HANDOVER(15, HANDOVER_STRV, struct container, env),
+	HANDOVER(16, HANDOVER_STR, struct container, cwd),
+	HANDOVER_BOOL(17, struct container, home_added),
+	HANDOVER(18, HANDOVER_FD, struct container, cgroup_fd),
+	HANDOVER(19, HANDOVER_INT, struct container, child.pid),
+	HANDOVER(20, HANDOVER_FD, struct container, child.pidfd),
+	HANDOVER(21, HANDOVER_INT, struct container, n_retries),
+	HANDOVER(30, HANDOVER_FD, struct container, pump.streams[0].fd),
+	HANDOVER(31, HANDOVER_UINT, struct container, pump.streams[0].left),
+	HANDOVER(32, HANDOVER_FD, struct container, pump.streams[1].fd),
+	HANDOVER(33, HANDOVER_UINT, struct container, pump.streams[1].left),
+	HANDOVER(34, HANDOVER_FD, struct container, pump.log_fd),
+	HANDOVER(35, HANDOVER_BUF, struct container, pump.waiting),
+	HANDOVER(36, HANDOVER_BUF, struct container, pump.writing),
+	HANDOVER(37, HANDOVER_INT, struct container, pump.trouble),
+	HANDOVER_BOOL(38, struct container, pump.last),
+	HANDOVER_BOOL(39, struct container, pump.giving_up),
+	HANDOVER(40, HANDOVER_UINT, struct container, pump.lost),
+	HANDOVER(60, HANDOVER_FD, struct container, input.fd),
+	HANDOVER(61, HANDOVER_BUF, struct container, input.data),
+	HANDOVER_BOOL(62, struct container, input.closing),
+};
+HANDOVER_LEFT(struct container, link, "of its cell");
+HANDOVER_LEFT(struct container, cell, "the record stands in that of its cell");
+HANDOVER_LEFT(struct container, host, "the keeper's");
+HANDOVER_LEFT(struct container, start, "gone once it is spawned");
+HANDOVER_LEFT(struct container, early_signals, "sent once it runs");
+HANDOVER_LEFT(struct container, maker, "over once it runs");
+HANDOVER_LEFT(struct container, user, "a record of its own");
+HANDOVER_LEFT(struct container, ns_fd, "the next exec opens them again");
+HANDOVER_LEFT(struct container, child.report_fd, "closed once it runs");
+HANDOVER_LEFT(struct container, report, "closed once it runs");
+HANDOVER_LEFT(struct container, watch, "container_resume()");
+HANDOVER_LEFT(struct container, retry, "container_resume()");
+HANDOVER_LEFT(struct container, retry_delay, "begins anew");
+HANDOVER_LEFT(struct container, execs, "there are none");
+HANDOVER_LEFT(struct container, n_execs, "there are none");
+HANDOVER_LEFT(struct container, record, "the keeper's; whoever asked for the start was told");
+HANDOVER_LEFT(struct container, pump.threads, "the keeper's");
+HANDOVER_LEFT(struct container, pump.fn, "of this program");
+HANDOVER_LEFT(struct container, pump.work, "no thread writes");
+HANDOVER_LEFT(struct container, pump.n_written, "no thread writes");
+HANDOVER_LEFT(struct container, pump.write_error, "no thread writes");
+HANDOVER_LEFT(struct container, pump.retry, "pump_resume()");
+HANDOVER_LEFT(struct container, pump.notify, "pump_resume()");
+HANDOVER_LEFT(struct container, pump.delay, "begins anew");
+HANDOVER_LEFT(struct container, pump.resting, "the next program tries at once");
+HANDOVER_LEFT(struct container, pump.streams[0].source, "pump_resume()");
+HANDOVER_LEFT(struct container, pump.streams[0].pump, "of this program");
+HANDOVER_LEFT(struct container, pump.streams[0].chunk, "pump_busy() while there is one");
+HANDOVER_LEFT(struct container, pump.streams[0].chunk_len, "of the chunk");
+HANDOVER_LEFT(struct container, pump.streams[0].chunk_time, "of the chunk");
+HANDOVER_LEFT(struct container, input.loop, "of this program");
+HANDOVER_LEFT(struct container, input.source, "input_resume()");
+HANDOVER_LEFT(struct container, input.done, "nobody waits, or the keeper were busy");
+HANDOVER_LEFT(struct container, input.userdata, "of `done`");
+
+static const struct handover_field cell_fields[] = {
+	HANDOVER(1, HANDOVER_TEXT, struct cell, name),
+	HANDOVER_BOOL(2, struct cell, shares_instance),
+	HANDOVER_BOOL(3, struct cell, host_network),
+	HANDOVER(4, HANDOVER_UINT, struct cell, state, .max = CELL_STATE_COUNT - 1),
+	HANDOVER(5, HANDOVER_FD, struct cell, cgroup_fd),
+	HANDOVER(6, HANDOVER_FD, struct cell, ns_fd[ISOLATE_NS_NET]),
+	HANDOVER(7, HANDOVER_FD, struct cell, ns_fd[ISOLATE_NS_IPC]),
+	HANDOVER(8, HANDOVER_FD, struct cell, ns_fd[ISOLATE_NS_UTS]),
+	HANDOVER(9, HANDOVER_FD, struct cell, shm_fd),
+	HANDOVER_BOOL(10, struct cell, shm_mounted),
+};
+HANDOVER_LEFT(struct cell, link, "of the keeper");
+HANDOVER_LEFT(struct cell, containers, "records of their own");
+HANDOVER_LEFT(struct cell, removals, "nobody waits, or the keeper were busy");
+HANDOVER_LEFT(struct cell, layer_fd, "the keeper's");
+HANDOVER_LEFT(struct cell, shm_parent_fd, "the keeper's");
+
+/* ---- writing ---- */
+
+static int write_container(struct handover_writer *w, const struct container *c)
+{
+	size_t at, user_at;
+	int r;
+
+	r = handover_begin(w, CELL_TAG_CONTAINER, &at);
+	if (r == 0)
+		r = handover_write(w, container_fields, ARRAY_SIZE(container_fields), c);
+	if (r == 0 && c->user) {
+		r = handover_begin(w, CONTAINER_TAG_USER, &user_at);
+		if (r == 0)
+			r = handover_write(w, user_fields, ARRAY_SIZE(user_fields), c->user);
+		if (r == 0)
+			handover_end(w, user_at);
+	}
+	if (r == 0)
+		handover_end(w, at);
+	return r;
+}
+
+int handover_write_cell(struct handover_writer *w, const struct cell *cell)
+{
+	struct cell shown = *cell;
+	struct container *c;
+	int r;
+
+	/* Else it is the keeper's. */
+	if (!cell->shm_mounted)
+		shown.shm_fd = -1;
+	r = handover_write(w, cell_fields, ARRAY_SIZE(cell_fields), &shown);
+	if (r < 0)
+		return r;
+	list_for_each (c, &cell->containers, struct container, link) {
+		r = write_container(w, c);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+	const struct container_host *host;
+	struct cell *cell;
+	struct container *container;
+};
+
+static int read_user(void *userdata, uint32_t tag, struct handover_reader *r, struct error *err)
+{
+	struct reading *reading = userdata;
+	struct container *c = reading->container;
+
+	if (tag != CONTAINER_TAG_USER || c->user)
+		return -ENOENT;
+	c->user = calloc(1, sizeof(*c->user));
+	if (!c->user)
+		return error_set(err, -ENOMEM, "state: the user of container %s", c->name);
+	return handover_read(r, "a user", user_fields, ARRAY_SIZE(user_fields), c->user, NULL, NULL,
+			     err);
+}
+
+/* What the code takes for granted in these states. */
+static int check_container(const struct container *c, const struct handover_reader *r,
+			   struct error *err)
+{
+	enum container_state state = c->status.state;
+	bool lives = state == CONTAINER_RUNNING;
+	bool ok = c->id[0] && c->name[0] && state != CONTAINER_STARTING;
+
+	if (!container_is_over(c))
+		ok = ok && c->user && c->env && c->cwd && c->ended != lives;
+	if (lives && !r->trial)
+		ok = ok && c->child.pidfd >= 0 && c->child.pid > 0 && c->cgroup_fd >= 0;
+	return ok ? 0
+		  : error_refuse(err, ERROR_INVALID, "state: container \"%s\" is not whole",
+				 c->name);
+}
+
+static int read_container(void *userdata, uint32_t tag, struct handover_reader *r,
+			  struct error *err)
+{
+	struct reading *reading = userdata;
+	struct container *c;
+	int ret;
+
+	if (tag != CELL_TAG_CONTAINER)
+		return -ENOENT;
+	ret = container_alloc(&c, reading->host, reading->cell);
+	if (ret < 0)
+		return error_set(err, ret, "state: make a container");
+	list_add_tail(&reading->cell->containers, &c->link);
+	reading->container = c;
+	ret = handover_read(r, "a container", container_fields, ARRAY_SIZE(container_fields), c,
+			    read_user, reading, err);
+	return ret < 0 ? ret : check_container(c, r, err);
+}
+
+static int check_cell(const struct cell *cell, const struct handover_reader *r, struct error *err)
+{
+	bool ok = cell->name[0] && cell_open(cell);
+
+	if (!r->trial)
+		ok = ok && cell->cgroup_fd >= 0 && (!cell->shm_mounted || cell->shm_fd >= 0);
+	return ok ? 0
+		  : error_refuse(err, ERROR_INVALID, "state: cell \"%s\" is not whole", cell->name);
+}
+
+int handover_read_cell(struct handover_reader *r, const struct container_host *host, int layer_fd,
+		       int shm_parent_fd, int shm_fd, struct cell **ret, struct error *err)
+{
+	struct reading reading = { .host = host };
+	struct cell *cell;
+	int n;
+
+	n = cell_alloc(&cell, layer_fd, shm_parent_fd, -1);
+	if (n < 0)
+		return error_set(err, n, "state: make a cell");
+	reading.cell = cell;
+	n = handover_read(r, "a cell", cell_fields, ARRAY_SIZE(cell_fields), cell, read_container,
+			  &reading, err);
+	if (n == 0)
+		n = check_cell(cell, r, err);
+	if (n < 0) {
+		handover_drop_cell(cell);
+		return n;
+	}
+	if (cell->shares_instance)
+		cell->shm_fd = shm_fd;
+	*ret = cell;
+	return 0;
+}
+
+void handover_drop_cell(struct cell *cell)
+{
+	struct container *c;
+
+	list_for_each (c, &cell->containers, struct container, link)
+		container_free(c);
+	if (cell->shm_mounted)
+		cell->shm_fd = fd_close(cell->shm_fd);
+	cell->shm_mounted = false;
+	cell_free(cell);
+}
