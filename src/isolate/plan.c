@@ -23,6 +23,7 @@ void isolate_plan_init(struct isolate_plan *plan)
 	*plan = (struct isolate_plan){
 		.cgroup_fd = -1,
 		.root_fd = -1,
+		.pts_fd = -1,
 		.shm_fd = -1,
 		.exec_fd = -1,
 		.caps = ISOLATE_CAPS_ALL,
@@ -81,6 +82,16 @@ static bool plan_read_only_is_wrong(const struct isolate_plan *p)
 static bool plan_shm_is_wrong(const struct isolate_plan *p)
 {
 	return p->shm_fd >= 0 && p->root != ISOLATE_ROOT_CONTAINER;
+}
+
+static bool plan_pts_is_wrong(const struct isolate_plan *p)
+{
+	return p->pts_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || !p->terminal);
+}
+
+static bool plan_terminal_is_wrong(const struct isolate_plan *p)
+{
+	return p->terminal && (!p->new_session || p->stdio[0] < 0);
 }
 
 static bool plan_argv_is_wrong(const struct isolate_plan *p)
@@ -157,6 +168,8 @@ static const struct {
 	{ "root_fd", plan_root_fd_is_wrong, "for the root of a container, and only there" },
 	{ "root_read_only", plan_read_only_is_wrong, "only for a root of its own" },
 	{ "shm_fd", plan_shm_is_wrong, "only for the root of a container" },
+	{ "pts_fd", plan_pts_is_wrong, "only for the root of a container with a terminal" },
+	{ "terminal", plan_terminal_is_wrong, "needs a session of its own and stdio[0]" },
 	{ "argv", plan_argv_is_wrong, "the name of a program is missing" },
 	{ "env", plan_env_is_wrong, "missing" },
 	{ "cwd", plan_cwd_is_wrong, "not an absolute path of at most 4095 bytes" },

@@ -71,6 +71,8 @@ struct isolate_plan {
 	int root_fd;         /* detached mount for ISOLATE_ROOT_CONTAINER */
 	bool root_read_only; /* the mount of the root alone: /dev, /dev/shm, /proc stay as they are
 			      */
+	/* A detached mount of devpts for /dev/pts of a container (isolate/pty.h); -1: a new one. */
+	int pts_fd;
 	int shm_fd; /* a directory to bind on /dev/shm (shared by a cell); -1: a tmpfs of its own */
 
 	/* The program. exec_fd >= 0 is executed itself (execveat, AT_EMPTY_PATH); else argv[0] is
@@ -97,6 +99,9 @@ struct isolate_plan {
 			       */
 	int death_signal;     /* PR_SET_PDEATHSIG, 0: none */
 	bool new_session;
+	/* stdio[0] is a terminal and becomes the controlling one of the new session; where it comes
+	 * from pts_fd, number 0 in there, it is /dev/console too. */
+	bool terminal;
 
 	int stdio[3]; /* descriptors for 0, 1, 2; -1: /dev/null */
 	/* Further descriptors that the program gets, from 3 on, in this order. All others are

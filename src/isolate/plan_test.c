@@ -76,6 +76,8 @@ BREAKS(root_pid, p->ns[ISOLATE_NS_PID] = ISOLATE_KEEP)
 BREAKS(root_fd, p->root_fd = -1)
 BREAKS(root_fd_unused, p->root = ISOLATE_ROOT_KEEPER)
 BREAKS(read_only, p->root = ISOLATE_ROOT_KEEP; p->root_fd = -1; p->root_read_only = true)
+BREAKS(pts, p->root = ISOLATE_ROOT_CONTAINER; p->root_fd = 3; p->pts_fd = 3)
+BREAKS(terminal, p->terminal = true; p->new_session = true)
 BREAKS(shm, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->shm_fd = 3)
 BREAKS(argv, p->argv = p->env)
 BREAKS(argv_null, p->argv = NULL)
@@ -110,6 +112,8 @@ static const struct {
 	{ "root_fd", break_root_fd },
 	{ "root_fd", break_root_fd_unused },
 	{ "root_read_only", break_read_only },
+	{ "pts_fd", break_pts },
+	{ "terminal", break_terminal },
 	{ "shm_fd", break_shm },
 	{ "argv", break_argv },
 	{ "argv", break_argv_null },

@@ -11,7 +11,7 @@
 
 #include "base/macros.h"
 
-#define STEPS_FDS_MAX (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 6)
+#define STEPS_FDS_MAX (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 7)
 
 /* A sorted set of descriptors. */
 struct steps_fds {
@@ -54,6 +54,7 @@ int isolate_step_close(struct isolate_steps *s, struct error *err)
 	steps_fds_add(&set, s->report_fd);
 	steps_fds_add(&set, s->parent_pidfd);
 	steps_fds_add(&set, s->shm_fd);
+	steps_fds_add(&set, s->plan->pts_fd);
 	steps_fds_add(&set, s->root_fd);
 	steps_fds_add(&set, s->exec_fd);
 	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++)

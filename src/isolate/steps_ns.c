@@ -161,13 +161,15 @@ int isolate_step_cgroup_ns(struct isolate_steps *s, struct error *err)
 }
 
 /*
- * Should: leave the spawner's session and terminal.
- * Must not: acquire another terminal.
+ * Should: leave the spawner's session and terminal, and take the plan's terminal as the controlling
+ * one. Must not: acquire any other, nor take it away from another session (argument 0).
  */
 int isolate_step_session(struct isolate_steps *s, struct error *err)
 {
 	if (s->plan->new_session && setsid() < 0)
 		return error_set(err, -errno, "setsid");
+	if (s->plan->terminal && ioctl(s->stdio[0], TIOCSCTTY, 0) < 0)
+		return error_set(err, -errno, "make the terminal the controlling one");
 	return 0;
 }
 

@@ -18,6 +18,7 @@
 #include "isolate/keeper_root.h"
 #include "isolate/mask.h"
 #include "isolate/mount.h"
+#include "isolate/pty.h"
 
 /*
  * How a root is made. The tree that the clone has copied is made private; the new root is mounted
@@ -81,6 +82,27 @@ static int root_shm(const struct isolate_steps *s, int dev_fd, struct error *err
 	return r < 0 ? r : mount_attach(s->shm_fd, dev_fd, "shm", err);
 }
 
+static int root_pts(const struct isolate_steps *s, int dev_fd, struct error *err)
+{
+	_cleanup_fd_ int console_fd = -1;
+	int fd = s->plan->pts_fd;
+	int r;
+
+	if (fd < 0)
+		return mount_below(dev_fd, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
+				   PTY_MOUNT_OPTIONS, err);
+	r = mount_attach(fd, dev_fd, "pts", err);
+	if (r < 0)
+		return r;
+	/* From the place that it has now: what is detached cannot be copied. */
+	console_fd = mount_copy(dev_fd, "pts/0", err);
+	if (console_fd < 0)
+		return error_wrap(err, console_fd, "console");
+	if (sysio_mknodat(dev_fd, "console", S_IFREG | 0600, 0) < 0)
+		return error_set(err, -errno, "make the file console");
+	return mount_attach(console_fd, dev_fd, "console", err);
+}
+
 /* /dev with all that belongs in it; the mount. */
 static int root_dev(const struct isolate_steps *s, struct error *err)
 {
@@ -100,8 +122,7 @@ static int root_dev(const struct isolate_steps *s, struct error *err)
 	if (r >= 0)
 		r = mount_attach(fd, target, "", err);
 	if (r >= 0)
-		r = mount_below(fd, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
-				"mode=0620,ptmxmode=0666,gid=5", err);
+		r = root_pts(s, fd, err);
 	if (r >= 0)
 		r = root_shm(s, fd, err);
 	if (r >= 0)
