@@ -46,7 +46,7 @@ static bool bed_fill_root(int root_fd)
 					       "echo", "kill",  "ls",    "readlink", "hostname",
 					       "nc",   "pwd",   "env",   "grep",     "head",
 					       "yes",  "touch", "test",  "seq",      "setsid",
-					       "tr",   "wc",    "dd" };
+					       "tr",   "wc",    "dd",    "stty",     "tty" };
 	static const char passwd[] = "root:x:0:0:r:/root:/bin/sh\n"
 				     "app:x:1000:1000:a:/home/app:/bin/sh\n";
 	static const char group[] = "root:x:0:\napp:x:1000:\nmore:x:2000:app\n";
@@ -192,7 +192,10 @@ int bed_start(struct bed *b, const struct bed_start *s, struct error *err)
 				       .env = s->env,
 				       .cwd = s->cwd ?: "",
 				       .user = s->user ?: "",
-				       .stdin_open = s->stdin_open };
+				       .stdin_open = s->stdin_open,
+				       .tty = s->tty,
+				       .terminal = s->terminal,
+				       .hold_output = s->hold_output };
 	char log_name[32], name[32];
 	int rootfs_fd = -1, log_fd = s->log_fd > 0 ? s->log_fd : -1;
 	int n = b->n_ids++;

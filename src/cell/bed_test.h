@@ -43,7 +43,8 @@ struct bed_start {
 	const char *cell, *name, *script, *user, *cwd;
 	char *const *argv; /* instead of script */
 	char *const *env;
-	bool shares, host_network, process, stdin_open, no_log;
+	bool shares, host_network, process, stdin_open, no_log, tty, hold_output;
+	struct terminal_size terminal;
 	int log_fd; /* 0: a new file */
 };
 

@@ -49,6 +49,9 @@ struct container_start {
 	int rootfs_fd;
 	int log_fd;
 	bool stdin_open;
+	bool tty;
+	struct terminal_size terminal;
+	bool hold_output;
 };
 
 static struct container_start *start_free(struct container_start *s)
@@ -98,6 +101,7 @@ static void container_drop_record(struct container *c)
 	c->cgroup_fd = fd_close(c->cgroup_fd);
 	loop_timer_done(&c->retry);
 	pump_done(&c->pump);
+	terminal_done(&c->terminal);
 }
 
 /* The only writer of the state. Its last act is the callback, after which c may be gone. */
@@ -118,6 +122,7 @@ static void container_enter(struct container *c, enum container_event event)
 	if (to == CONTAINER_EXITED || to == CONTAINER_FAILED) {
 		container_say_lost(c);
 		container_drop_record(c);
+		attach_point_close(&c->attach, &c->status);
 	}
 	c->host->on_change(c->host->userdata, c);
 }
@@ -156,6 +161,8 @@ static void container_finish(struct container *c)
 	pump_last(&c->pump);
 	if (!pump_drained(&c->pump))
 		return;
+	if (!attach_point_settle(&c->attach) && !c->failed)
+		return;
 	container_enter(c, c->failed ? CONTAINER_CANNOT : CONTAINER_DRAINED);
 }
 
@@ -175,6 +182,11 @@ static void container_pumped(struct pump *p)
 		c->host->on_change(c->host->userdata, c);
 	}
 	container_finish(c);
+}
+
+static void container_settled(struct attach_point *p)
+{
+	container_finish(container_of(p, struct container, attach));
 }
 
 static void container_fail(struct container *c, const struct error *err, int exit_code, int sig)
@@ -219,7 +231,13 @@ static void container_record_exit(struct container *c, int code, int status)
 struct stdio {
 	int child[3];
 	int ours[3];
+	struct terminal terminal;
 };
+
+#define STDIO_INIT                                                                                 \
+	{                                                                                          \
+		.child = { -1, -1, -1 }, .ours = { -1, -1, -1 }, .terminal = TERMINAL_INIT         \
+	}
 
 static void stdio_done(struct stdio *s)
 {
@@ -227,6 +245,7 @@ static void stdio_done(struct stdio *s)
 		s->child[i] = fd_close(s->child[i]);
 		s->ours[i] = fd_close(s->ours[i]);
 	}
+	terminal_done(&s->terminal);
 }
 
 static int stdio_pipe(struct stdio *s, int fd, struct error *err)
@@ -240,10 +259,26 @@ static int stdio_pipe(struct stdio *s, int fd, struct error *err)
 	return 0;
 }
 
-static int stdio_open(struct stdio *s, const struct container_start *start, struct error *err)
+static int stdio_open_terminal(struct stdio *s, const struct container *c, struct error *err)
 {
+	const struct container_start *start = c->start;
+	int r = terminal_open_new(&s->terminal, &start->terminal, c->user->uid, err);
+
+	/* Each of the two closes its own. */
+	for (int fd = start->stdin_open ? 0 : 1; r >= 0 && fd < 2; fd++) {
+		r = terminal_dup(&s->terminal, err);
+		s->ours[fd] = r;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int stdio_open(struct stdio *s, const struct container *c, struct error *err)
+{
+	const struct container_start *start = c->start;
 	int r = 0;
 
+	if (start->tty)
+		return stdio_open_terminal(s, c, err);
 	if (start->stdin_open)
 		r = stdio_pipe(s, 0, err);
 	if (r == 0 && start->log_fd >= 0)
@@ -286,11 +321,13 @@ static int container_clone(struct container *c, struct stdio *stdio, struct erro
 	plan.argv = c->start->argv;
 	plan.env = c->env;
 	plan.cwd = c->cwd;
-	r = stdio_open(stdio, c->start, err);
+	r = stdio_open(stdio, c, err);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < 3; i++)
-		plan.stdio[i] = stdio->child[i];
+		plan.stdio[i] = c->start->tty ? stdio->terminal.pty.slave_fd : stdio->child[i];
+	plan.terminal = c->start->tty;
+	plan.pts_fd = stdio->terminal.pty.mount_fd;
 	if (c->kind == CONTAINER_IMAGE) {
 		r = cell_plan(c->cell, &plan, &c->maker, err);
 		if (r < 0)
@@ -379,6 +416,7 @@ static void container_reaped(struct loop_child *watch, int code, int status)
 		container_enter(c, CONTAINER_RUNS);
 	container_settle_cell(c, false);
 	c->ended = true;
+	terminal_let_go(&c->terminal);
 	loop_fd_done(&c->report);
 	isolate_child_done(&c->child);
 	if (c->status.state == CONTAINER_RUNNING) {
@@ -390,10 +428,20 @@ static void container_reaped(struct loop_child *watch, int code, int status)
 
 static int container_take_stdio(struct container *c, struct stdio *stdio)
 {
+	bool tty = c->start->tty;
 	int r = 0;
 
+	/* The child has its own descriptor of the mount. */
+	stdio->terminal.pty.mount_fd = fd_close(stdio->terminal.pty.mount_fd);
+	c->terminal = stdio->terminal;
+	stdio->terminal = (struct terminal)TERMINAL_INIT;
+	attach_point_start(&c->attach, c->start->hold_output);
 	if (stdio->ours[0] >= 0)
-		r = input_start(&c->input, TAKE_FD(stdio->ours[0]));
+		r = tty ? input_start_terminal(&c->input, TAKE_FD(stdio->ours[0]))
+			: input_start(&c->input, TAKE_FD(stdio->ours[0]));
+	if (r == 0 && tty)
+		return pump_start_terminal(&c->pump, TAKE_FD(stdio->ours[1]),
+					   TAKE_FD(c->start->log_fd));
 	if (r == 0)
 		r = pump_start(&c->pump, TAKE_FD(stdio->ours[1]), TAKE_FD(stdio->ours[2]),
 			       TAKE_FD(c->start->log_fd));
@@ -402,8 +450,7 @@ static int container_take_stdio(struct container *c, struct stdio *stdio)
 
 static void container_spawn(struct container *c)
 {
-	_cleanup_(stdio_done) struct stdio stdio = { .child = { -1, -1, -1 },
-						     .ours = { -1, -1, -1 } };
+	_cleanup_(stdio_done) struct stdio stdio = STDIO_INIT;
 	struct error err = ERROR_INIT;
 	int r;
 
@@ -453,7 +500,10 @@ static struct container_start *start_new(const struct container_spec *spec, int 
 		*s = (struct container_start){ .argv = strv_copy(spec->argv),
 					       .rootfs_fd = rootfs_fd,
 					       .log_fd = log_fd,
-					       .stdin_open = spec->stdin_open };
+					       .stdin_open = spec->stdin_open,
+					       .tty = spec->tty,
+					       .terminal = spec->terminal,
+					       .hold_output = spec->hold_output };
 	if (s)
 		return s;
 	fd_close(rootfs_fd);
@@ -466,6 +516,7 @@ static int container_copy_spec(struct container *c, const struct container_spec 
 {
 	char hostname[HOST_NAME_MAX + 1] = "";
 	const char *host = NULL;
+	int r;
 
 	/* gethostname() need not end what it cuts, hence one byte less. */
 	if (spec->kind == CONTAINER_IMAGE && !c->cell->shares_instance)
@@ -479,7 +530,8 @@ static int container_copy_spec(struct container *c, const struct container_spec 
 	if (!c->start->argv || !c->cwd || !c->user)
 		return -ENOMEM;
 	*c->user = *user;
-	return program_env(&c->env, spec->env, user->home, host);
+	r = program_env(&c->env, spec->env, user->home, host);
+	return r == 0 && spec->tty ? program_env_terminal(&c->env) : r;
 }
 
 struct container *container_free(struct container *c)
@@ -492,6 +544,7 @@ struct container *container_free(struct container *c)
 	loop_child_done(&c->watch);
 	isolate_child_done(&c->child);
 	container_close_namespaces(c);
+	attach_point_done(&c->attach, false);
 	input_done(&c->input);
 	container_drop_record(c);
 	free(c);
@@ -508,12 +561,14 @@ int container_alloc(struct container **ret, const struct container_host *host, s
 				 .host = host,
 				 .cgroup_fd = -1,
 				 .ns_fd = { -1, -1, -1 },
+				 .terminal = TERMINAL_INIT,
 				 .child = ISOLATE_CHILD_INIT };
 	list_init(&c->link);
 	list_init(&c->execs);
 	loop_timer_init(&c->retry, host->loop, container_retry);
 	pump_init(&c->pump, host->threads, container_pumped);
 	input_init(&c->input, host->loop);
+	attach_point_init(&c->attach, host->loop, &c->pump, container_settled);
 	*ret = c;
 	return 0;
 }
@@ -524,13 +579,18 @@ const char *container_busy(const struct container *c)
 		return "a container is starting";
 	if (!list_empty(&c->execs))
 		return "an exec is open";
+	if (attach_point_busy(&c->attach))
+		return "a client is attached, or awaited";
 	return pump_busy(&c->pump);
 }
 
 void container_resume(struct container *c)
 {
-	if (container_is_over(c))
+	attach_point_resume(&c->attach);
+	if (container_is_over(c)) {
+		attach_point_close(&c->attach, &c->status);
 		return;
+	}
 	if (c->child.pidfd >= 0)
 		loop_child_init(&c->watch, c->host->loop, c->child.pidfd, container_reaped);
 	input_resume(&c->input);
@@ -553,6 +613,8 @@ int container_new(struct container **ret, const struct container_host *host, str
 	}
 	c->kind = spec->kind;
 	c->start = start;
+	c->stdin_open = spec->stdin_open;
+	c->tty = spec->tty;
 
 	r = str_copy(c->id, sizeof(c->id), spec->id);
 	if (r == 0)
@@ -622,5 +684,6 @@ void container_finish_off(struct container *c)
 	if (container_is_over(c))
 		return;
 	pump_give_up(&c->pump);
+	attach_point_abandon(&c->attach);
 	(void)container_signal(c, SIGKILL, true, NULL);
 }

@@ -6,10 +6,12 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "cell/attach.h"
 #include "cell/cell.h"
 #include "cell/input.h"
 #include "cell/pump.h"
 #include "cell/spec.h"
+#include "cell/terminal.h"
 #include "isolate/spawn.h"
 #include "isolate/user.h"
 #include "loop/loop.h"
@@ -18,8 +20,8 @@
  * One container: its process, its output, its end. The states are those of spec.h.
  *
  * An end comes in this order: the process is reaped; its cgroup is empty and removed, so nothing of
- * it lives; what its pipes hold by then is the rest of its output, and when that is in the log the
- * last state is entered.
+ * it lives; what its pipes hold by then is the rest of its output, and when that is in the log, and
+ * who is attached has taken it, the last state is entered.
  */
 
 struct container;
@@ -49,6 +51,7 @@ struct container {
 
 	struct container_start *start; /* until it is spawned */
 	uint64_t early_signals;        /* that came before it ran; bit n - 1 for signal n */
+	bool stdin_open, tty;          /* as it was asked for */
 	bool maker;                    /* it makes the namespaces of its cell */
 	bool killed;                   /* before its program was known to run */
 	bool failed;                   /* its status says why */
@@ -70,6 +73,8 @@ struct container {
 	int n_retries;
 	struct pump pump;
 	struct input input;
+	struct terminal terminal;
+	struct attach_point attach;
 
 	struct list execs; /* of the keeper's execs, those in this container */
 	size_t n_execs;

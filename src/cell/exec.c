@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -14,13 +15,17 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cell/container.h"
+#include "cell/input.h"
 #include "cell/program.h"
 #include "cell/session.h"
+#include "cell/terminal.h"
 #include "isolate/spawn.h"
 #include "loop/loop.h"
 
 #define EXEC_READ_MAX 65536
 #define EXEC_REASON_MAX 512
+/* More than the kernel keeps between the two ends of a terminal. */
+#define EXEC_TERMINAL_REST ((size_t)128 << 10)
 
 enum exec_event { EXEC_REAPED, EXEC_DRAINED, EXEC_CANCEL, EXEC_EVENT_COUNT };
 
@@ -59,6 +64,9 @@ struct keeper_exec {
 	pid_t session;
 	struct loop_child watch;
 	struct exec_stream streams[2];
+	struct input input;
+	struct terminal terminal;
+	bool is_tty;
 	struct loop_timer timer;
 	struct loop_defer gone;
 	bool paused;
@@ -96,6 +104,8 @@ struct keeper_exec *exec_free(struct keeper_exec *x)
 		return NULL;
 	exec_leave_container(x);
 	exec_close_streams(x);
+	input_done(&x->input);
+	terminal_done(&x->terminal);
 	loop_child_done(&x->watch);
 	loop_timer_done(&x->timer);
 	loop_defer_done(&x->gone);
@@ -113,6 +123,8 @@ static void exec_enter(struct keeper_exec *x, enum exec_event event)
 	x->state = to;
 	if (to == EXEC_CANCELLED || to == EXEC_OVER) {
 		exec_close_streams(x);
+		input_done(&x->input);
+		terminal_done(&x->terminal);
 		loop_timer_stop(&x->timer);
 	}
 	if (to == EXEC_OVER)
@@ -143,11 +155,28 @@ static void exec_cut(struct keeper_exec *x)
 
 		if (s->fd < 0)
 			continue;
+		if (x->is_tty) {
+			struct pollfd look = { .fd = s->fd, .events = POLLIN };
+
+			/* What a terminal holds cannot be asked, but whether it holds anything. */
+			s->left = EXEC_TERMINAL_REST;
+			if (poll(&look, 1, 0) <= 0)
+				stream_close(s);
+			continue;
+		}
 		if (ioctl(s->fd, FIONREAD, &left) == 0 && left > 0)
 			s->left = (size_t)left;
 		else
 			stream_close(s);
 	}
+}
+
+/* Whether a read that failed was the last one. */
+static bool stream_is_over(const struct exec_stream *s, int error)
+{
+	if (error == EAGAIN)
+		return s->exec->is_tty && s->exec->last;
+	return error != EINTR;
 }
 
 /* Hands one read on; the callback may cancel the exec. */
@@ -166,7 +195,7 @@ static void stream_event(struct loop_fd *source, unsigned events)
 	n = sysio_read(s->fd, data, max);
 	if (n > 0)
 		s->left -= last ? (size_t)n : 0;
-	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN) || (last && s->left == 0))
+	if (n == 0 || (n < 0 && stream_is_over(s, errno)) || (last && s->left == 0))
 		stream_close(s);
 	if (n > 0)
 		x->ops.on_output(x->userdata, s == &x->streams[0] ? 1 : 2, data, (size_t)n);
@@ -207,6 +236,12 @@ static void exec_reaped(struct loop_child *watch, int code, int status)
 	exec_record_end(x, code, status);
 	isolate_child_done(&x->child);
 	exec_enter(x, EXEC_REAPED);
+	if (x->state == EXEC_DRAINING) {
+		input_end(&x->input);
+		terminal_let_go(&x->terminal);
+		/* A terminal ends with the program that it was made for. */
+		x->cut = x->cut || x->is_tty;
+	}
 	if (x->state == EXEC_DRAINING && x->cut)
 		exec_cut(x);
 	exec_finish(x);
@@ -255,6 +290,33 @@ void exec_cancel(struct keeper_exec *x)
 {
 	exec_kill(x);
 	exec_enter(x, EXEC_CANCEL);
+}
+
+/* ---- what its caller sends ---- */
+
+int exec_write(struct keeper_exec *x, const void *data, size_t len, bool close,
+	       void (*done)(void *userdata, const struct error *err), struct error *err)
+{
+	return input_write(&x->input, data, len, close, done, x->userdata, err);
+}
+
+int exec_resize(struct keeper_exec *x, const struct terminal_size *size, struct error *err)
+{
+	if (!x->is_tty)
+		return error_refuse(err, ERROR_INVALID, "input.terminal: the program has none");
+	/* Behind its end nobody is left to care. */
+	return terminal_is_open(&x->terminal) ? terminal_resize(&x->terminal, size, err) : 0;
+}
+
+int exec_signal(struct keeper_exec *x, int sig, struct error *err)
+{
+	int r = 0;
+
+	if (sig < 1 || sig > 64)
+		return error_refuse(err, ERROR_INVALID, "input.signal: %d is none", sig);
+	if (x->child.pidfd >= 0)
+		r = pidfd_kill(x->child.pidfd, sig);
+	return r < 0 && r != -ESRCH ? error_set(err, r, "send signal %d to a program", sig) : 0;
 }
 
 /* ---- the start ---- */
@@ -340,14 +402,72 @@ static int exec_env(char ***ret, const struct container *c, const struct keeper_
 	return 0;
 }
 
+/* The program's ends. */
+struct exec_stdio {
+	int fds[3];
+};
+
+static void exec_stdio_done(struct exec_stdio *s)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(s->fds); i++)
+		s->fds[i] = fd_close(s->fds[i]);
+}
+
+static int exec_open_pipe(int *ours, int *child, bool input, struct error *err)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set(err, -errno, "make a pipe");
+	*ours = ends[input ? 1 : 0];
+	*child = ends[input ? 0 : 1];
+	return 0;
+}
+
+static int exec_open_terminal(struct keeper_exec *x, struct container *c,
+			      const struct keeper_exec_spec *spec, uid_t uid, struct error *err)
+{
+	int r, fd;
+
+	r = terminal_open_of(&x->terminal, c->host->proc_fd, c->child.pid, &spec->terminal, uid,
+			     err);
+	if (r < 0)
+		return r;
+	fd = terminal_dup(&x->terminal, err);
+	x->streams[0].fd = fd;
+	if (fd < 0 || !spec->stdin_open)
+		return fd < 0 ? fd : 0;
+	fd = terminal_dup(&x->terminal, err);
+	return fd < 0 ? fd : input_start_terminal(&x->input, fd);
+}
+
+static int exec_open_stdio(struct keeper_exec *x, struct container *c,
+			   const struct keeper_exec_spec *spec, const struct isolate_user *user,
+			   struct exec_stdio *stdio, struct error *err)
+{
+	int r = 0, fd = -1;
+
+	x->is_tty = spec->tty;
+	if (spec->tty)
+		return exec_open_terminal(x, c, spec, user->uid, err);
+	if (spec->stdin_open)
+		r = exec_open_pipe(&fd, &stdio->fds[0], true, err);
+	if (r == 0 && fd >= 0)
+		r = input_start(&x->input, fd);
+	if (r == 0)
+		r = exec_open_pipe(&x->streams[0].fd, &stdio->fds[1], false, err);
+	if (r == 0)
+		r = exec_open_pipe(&x->streams[1].fd, &stdio->fds[2], false, err);
+	return r;
+}
+
 static int exec_spawn(struct keeper_exec *x, struct container *c,
 		      const struct keeper_exec_spec *spec, struct error *err)
 {
+	_cleanup_(exec_stdio_done) struct exec_stdio stdio = { .fds = { -1, -1, -1 } };
 	_cleanup_strv_ char **env = NULL;
-	_cleanup_fd_ int out_fd = -1, err_fd = -1;
 	struct isolate_user user;
 	struct isolate_plan plan;
-	int ends[2];
 	int r;
 
 	r = exec_find_user(c, spec->user, &user, err);
@@ -357,23 +477,20 @@ static int exec_spawn(struct keeper_exec *x, struct container *c,
 	if (r < 0)
 		return r;
 	r = exec_env(&env, c, spec, &user);
+	if (r == 0 && spec->tty)
+		r = program_env_terminal(&env);
 	if (r < 0)
 		return error_set(err, r, "make the environment of %s", spec->argv[0]);
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_set(err, -errno, "make a pipe for the output of %s", spec->argv[0]);
-	x->streams[0].fd = ends[0];
-	out_fd = ends[1];
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_set(err, -errno, "make a pipe for the errors of %s", spec->argv[0]);
-	x->streams[1].fd = ends[0];
-	err_fd = ends[1];
-
+	r = exec_open_stdio(x, c, spec, &user, &stdio, err);
+	if (r < 0)
+		return r;
 	plan.argv = spec->argv;
 	plan.env = env;
 	plan.cwd = str_empty(spec->cwd) ? c->cwd : spec->cwd;
-	plan.stdio[1] = out_fd;
-	plan.stdio[2] = err_fd;
+	for (size_t i = 0; i < ARRAY_SIZE(stdio.fds); i++)
+		plan.stdio[i] = spec->tty ? x->terminal.pty.slave_fd : stdio.fds[i];
+	plan.terminal = spec->tty;
 	r = isolate_spawn(&plan, &x->child, err);
 	if (r < 0)
 		return r;
@@ -409,7 +526,9 @@ int exec_new(struct keeper_exec **ret, struct container *c, const struct keeper_
 				   .ops = *ops,
 				   .userdata = userdata,
 				   .state = EXEC_RUNNING,
+				   .terminal = TERMINAL_INIT,
 				   .child = ISOLATE_CHILD_INIT };
+	input_init(&x->input, x->loop);
 	list_init(&x->link);
 	loop_timer_init(&x->timer, x->loop, exec_timeout);
 	loop_defer_init(&x->gone, x->loop, exec_gone);
@@ -420,7 +539,7 @@ int exec_new(struct keeper_exec **ret, struct container *c, const struct keeper_
 		exec_free(x);
 		return r;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(x->streams); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(x->streams) && x->streams[i].fd >= 0; i++)
 		loop_fd_init(&x->streams[i].source, x->loop, x->streams[i].fd, LOOP_READ,
 			     stream_event);
 	loop_child_init(&x->watch, x->loop, x->child.pidfd, exec_reaped);

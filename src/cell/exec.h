@@ -33,6 +33,11 @@ struct keeper_exec *exec_free(struct keeper_exec *x);
 
 void exec_pause(struct keeper_exec *x, bool paused);
 void exec_cancel(struct keeper_exec *x);
+/* keeper_exec_write(), keeper_exec_resize(), keeper_exec_signal(). */
+int exec_write(struct keeper_exec *x, const void *data, size_t len, bool close,
+	       void (*done)(void *userdata, const struct error *err), struct error *err);
+int exec_resize(struct keeper_exec *x, const struct terminal_size *size, struct error *err);
+int exec_signal(struct keeper_exec *x, int sig, struct error *err);
 
 /* The first exec of a list (of a container's, or of those that exec_detach() made), or NULL. */
 struct keeper_exec *exec_first(struct list *execs);

@@ -311,6 +311,110 @@ static void many(void)
 	bed_close(b);
 }
 
+static int n_written;
+static struct error write_err;
+
+static void on_written(void *userdata, const struct error *err)
+{
+	n_written++;
+	if (err)
+		write_err = *err;
+}
+
+static void type(struct result *r, const char *words, bool close)
+{
+	int n = n_written;
+
+	CHECK_INT(keeper_exec_write(r->exec, words, strlen(words), close, on_written, NULL), 0);
+	BED_UNTIL(b, n_written > n);
+}
+
+static void takes_input(void)
+{
+	struct result r = { .exec = NULL };
+	static char big[400000];
+	int n;
+
+	memset(big, 'x', sizeof(big));
+	bed_open(b);
+	n = sleeper();
+	CHECK_INT(exec(&r, n, "cat; echo end", (struct keeper_exec_spec){ .stdin_open = true }), 0);
+	type(&r, "one ", false);
+	type(&r, "two ", true);
+	CHECK(keeper_exec_write(r.exec, "x", 1, false, on_written, NULL) < 0);
+	BED_UNTIL(b, r.n_exits);
+	CHECK_STR(text(&r, 1), "one two end\n");
+
+	/* What the pipe does not take waits, until the program has ended. */
+	write_err = (struct error)ERROR_INIT;
+	CHECK_INT(exec(&r, n, "read x; exit 5", (struct keeper_exec_spec){ .stdin_open = true }),
+		  0);
+	CHECK_INT(keeper_exec_write(r.exec, big, sizeof(big), false, on_written, NULL), 0);
+	for (int i = 0; i < 20; i++)
+		bed_turn(b);
+	CHECK_INT(write_err.code, 0);
+	CHECK_INT(keeper_exec_signal(r.exec, SIGTERM, NULL), 0);
+	BED_UNTIL(b, r.n_exits);
+	CHECK_INT(r.exit_code, 128 + SIGTERM);
+	CHECK_INT(write_err.kind, ERROR_PRECONDITION);
+
+	/* Without it there is none. */
+	CHECK_INT(exec(&r, n, "cat; sleep 100", (struct keeper_exec_spec){ .env = NULL }), 0);
+	CHECK(keeper_exec_write(r.exec, "x", 1, false, on_written, NULL) < 0);
+	CHECK(keeper_exec_resize(r.exec, &(struct terminal_size){ 1, 1 }, NULL) < 0);
+	CHECK(keeper_exec_signal(r.exec, 65, NULL) < 0);
+	keeper_exec_cancel(r.exec);
+	result_reset(&r);
+	remove_cell();
+	bed_close(b);
+}
+
+static void has_a_terminal(void)
+{
+	struct keeper_exec_spec spec = {
+		.stdin_open = true, .tty = true, .user = "app", .terminal = { 100, 30 }
+	};
+	struct result r = { .exec = NULL };
+	int n;
+
+	bed_open(b);
+	n = sleeper();
+	/* Its size is right for the first who looks; errors come out of the same end. */
+	CHECK_INT(exec(&r, n,
+		       "stty size; tty; echo err >&2; read x; stty size; echo $x >/dev/tty; "
+		       "sleep 1000 & exit 9",
+		       spec),
+		  0);
+	BED_UNTIL(b, strstr(text(&r, 1), "err"));
+	CHECK_STR(text(&r, 1), "30 100\r\n/dev/pts/0\r\nerr\r\n");
+	CHECK_INT(keeper_exec_resize(r.exec, &(struct terminal_size){ 40, 20 }, NULL), 0);
+	type(&r, "word\n", false);
+	/* What it leaves running does not keep it: the terminal is hung up. */
+	BED_UNTIL(b, r.n_exits);
+	CHECK_INT(r.exit_code, 9);
+	CHECK_STR(text(&r, 1), "30 100\r\n/dev/pts/0\r\nerr\r\nword\r\n20 40\r\nword\r\n");
+	CHECK_INT(r.streams[1].len, 0);
+
+	/* The interrupt character reaches the program as a signal. */
+	CHECK_INT(exec(&r, n, "trap 'echo int; exit 4' INT; echo up; while :; do sleep 0.05; done",
+		       spec),
+		  0);
+	BED_UNTIL(b, strstr(text(&r, 1), "up"));
+	type(&r, "\003", false);
+	BED_UNTIL(b, r.n_exits);
+	CHECK_INT(r.exit_code, 4);
+	CHECK(strstr(text(&r, 1), "int\r\n"));
+
+	/* More than the terminal holds. */
+	CHECK_INT(exec(&r, n, "exec seq 20000", spec), 0);
+	BED_UNTIL(b, r.n_exits);
+	CHECK_INT(r.streams[0].len, 108894 + 20000);
+	result_reset(&r);
+	remove_cell();
+	bed_close(b);
+}
+
 BED_MAIN({ "an exec runs inside", runs_inside }, { "an exec is refused", is_refused },
 	 { "an exec times out", times_out }, { "an exec is cancelled", is_cancelled },
-	 { "an exec is paused", is_paused }, { "many execs, ended by their container", many })
+	 { "an exec is paused", is_paused }, { "many execs, ended by their container", many },
+	 { "takes_input", takes_input }, { "has_a_terminal", has_a_terminal })

@@ -60,6 +60,16 @@ static const struct handover_field container_fields[] = {
 	HANDOVER(60, HANDOVER_FD, struct container, input.fd),
 	HANDOVER(61, HANDOVER_BUF, struct container, input.data),
 	HANDOVER_BOOL(62, struct container, input.closing),
+	HANDOVER_BOOL(63, struct container, input.is_tty),
+	HANDOVER_BOOL(64, struct container, input.inside_line),
+	HANDOVER_BOOL(70, struct container, stdin_open),
+	HANDOVER_BOOL(71, struct container, tty),
+	HANDOVER(72, HANDOVER_FD, struct container, terminal.pty.master_fd),
+	HANDOVER(73, HANDOVER_FD, struct container, terminal.pty.slave_fd),
+	HANDOVER_BOOL(74, struct container, pump.streams[0].is_tty),
+	HANDOVER_BOOL(75, struct container, attach.ended),
+	HANDOVER_BOOL(76, struct container, attach.abandoned),
+	HANDOVER(77, HANDOVER_UINT, struct container, attach.ring.added),
 };
 HANDOVER_LEFT(struct container, link, "of its cell");
 HANDOVER_LEFT(struct container, cell, "the record stands in that of its cell");
@@ -95,6 +105,26 @@ HANDOVER_LEFT(struct container, input.loop, "of this program");
 HANDOVER_LEFT(struct container, input.source, "input_resume()");
 HANDOVER_LEFT(struct container, input.done, "nobody waits, or the keeper were busy");
 HANDOVER_LEFT(struct container, input.userdata, "of `done`");
+HANDOVER_LEFT(struct container, input.waiters, "each is attached, and the keeper were busy");
+HANDOVER_LEFT(struct container, pump.held, "nobody is attached");
+HANDOVER_LEFT(struct container, pump.tee, "attach_point_init()");
+HANDOVER_LEFT(struct container, pump.tee_userdata, "attach_point_init()");
+HANDOVER_LEFT(struct container, terminal.pty.mount_fd, "closed once it is spawned");
+HANDOVER_LEFT(struct container, attach.loop, "of this program");
+HANDOVER_LEFT(struct container, attach.pump, "of this program");
+HANDOVER_LEFT(struct container, attach.attached, "nobody is, or the keeper were busy");
+HANDOVER_LEFT(struct container, attach.n_attached, "nobody is, or the keeper were busy");
+HANDOVER_LEFT(struct container, attach.timer, "nobody is awaited, or the keeper were busy");
+HANDOVER_LEFT(struct container, attach.awaited, "nobody is awaited, or the keeper were busy");
+HANDOVER_LEFT(struct container, attach.settled, "container_resume()");
+HANDOVER_LEFT(struct container, attach.over, "container_resume()");
+HANDOVER_LEFT(struct container, attach.on_settled, "attach_point_init()");
+HANDOVER_LEFT(struct container, attach.ring.base,
+	      "the log has it; a replay tells how much is gone");
+HANDOVER_LEFT(struct container, attach.ring.size, "the ring begins anew");
+HANDOVER_LEFT(struct container, attach.ring.head, "the ring begins anew");
+HANDOVER_LEFT(struct container, attach.ring.tail, "the ring begins anew");
+HANDOVER_LEFT(struct container, attach.ring.dropped, "container_resume()");
 
 static const struct handover_field cell_fields[] = {
 	HANDOVER(1, HANDOVER_TEXT, struct cell, name),

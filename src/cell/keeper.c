@@ -84,6 +84,7 @@ static void keeper_forget(struct keeper *k, struct container *c)
 	map_remove(&k->containers, c->id);
 	list_remove(&c->link);
 	exec_detach_all(c, &k->execs);
+	attach_point_done(&c->attach, true);
 	record->forgotten = true;
 	if (k->config.on_container)
 		k->config.on_container(k->config.userdata, &view, true);
@@ -492,6 +493,83 @@ void keeper_exec_pause(struct keeper_exec *x, bool paused)
 void keeper_exec_cancel(struct keeper_exec *x)
 {
 	exec_cancel(x);
+}
+
+int keeper_exec_write(struct keeper_exec *x, const void *data, size_t len, bool close,
+		      void (*done)(void *userdata, const struct error *err), struct error *err)
+{
+	return exec_write(x, data, len, close, done, err);
+}
+
+int keeper_exec_resize(struct keeper_exec *x, const struct terminal_size *size, struct error *err)
+{
+	return exec_resize(x, size, err);
+}
+
+int keeper_exec_signal(struct keeper_exec *x, int sig, struct error *err)
+{
+	return exec_signal(x, sig, err);
+}
+
+/* ---- attach ---- */
+
+static struct container *keeper_attached_to(const struct keeper_attach *a)
+{
+	return container_of(attach_point_of(a), struct container, attach);
+}
+
+int keeper_attach(struct keeper *k, const struct keeper_attach_spec *spec,
+		  const struct keeper_attach_ops *ops, void *userdata, struct keeper_attach **ret,
+		  struct error *err)
+{
+	struct container *c;
+	int r;
+
+	r = keeper_find(k, spec->id, &c, err);
+	if (r < 0)
+		return r;
+	if (c->status.state == CONTAINER_STARTING || c->status.state == CONTAINER_FAILED)
+		return error_refuse(err, ERROR_PRECONDITION, "container %s does not run", c->name);
+	/* One that has ended takes no input, and says so by its end. */
+	if (spec->stdin_open && c->status.state == CONTAINER_RUNNING && !c->stdin_open)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "stdin: container %s was started without", c->name);
+	if (terminal_is_open(&c->terminal) && (spec->terminal.width || spec->terminal.height))
+		(void)terminal_resize(&c->terminal, &spec->terminal, NULL);
+	return attach_new(ret, &c->attach, spec->stdin_open ? &c->input : NULL, spec->replay, ops,
+			  userdata, err);
+}
+
+void keeper_attach_pause(struct keeper_attach *a, bool paused)
+{
+	attach_pause(a, paused);
+}
+
+int keeper_attach_write(struct keeper_attach *a, const void *data, size_t len, bool close,
+			void (*done)(void *userdata, const struct error *err), struct error *err)
+{
+	return attach_write(a, data, len, close, done, err);
+}
+
+int keeper_attach_resize(struct keeper_attach *a, const struct terminal_size *size,
+			 struct error *err)
+{
+	struct container *c = keeper_attached_to(a);
+
+	if (!c->tty)
+		return error_refuse(err, ERROR_INVALID, "input.terminal: container %s has none",
+				    c->name);
+	return terminal_is_open(&c->terminal) ? terminal_resize(&c->terminal, size, err) : 0;
+}
+
+int keeper_attach_signal(struct keeper_attach *a, int sig, struct error *err)
+{
+	return container_signal(keeper_attached_to(a), sig, false, err);
+}
+
+void keeper_attach_leave(struct keeper_attach *a)
+{
+	attach_free(a);
 }
 
 int keeper_write_stdin(struct keeper *k, const char *id, const void *data, size_t len, bool close,

@@ -20,6 +20,7 @@
 
 struct loop;
 struct keeper;
+struct keeper_attach;
 struct keeper_exec;
 
 /* What can be seen of a container; valid during a callback or until the loop turns. */
@@ -121,9 +122,39 @@ int keeper_exec(struct keeper *k, const struct keeper_exec_spec *spec,
 		struct error *err);
 /* While paused no output is read, so the program blocks. */
 void keeper_exec_pause(struct keeper_exec *x, bool paused);
+/* To its standard input, as keeper_write_stdin(), where the spec had it open; `done` gets the
+ * userdata of the exec, and does not come once that has ended or was cancelled. */
+int keeper_exec_write(struct keeper_exec *x, const void *data, size_t len, bool close,
+		      void (*done)(void *userdata, const struct error *err), struct error *err);
+/* ERROR_INVALID where it has no terminal. */
+int keeper_exec_resize(struct keeper_exec *x, const struct terminal_size *size, struct error *err);
+int keeper_exec_signal(struct keeper_exec *x, int sig, struct error *err);
 /* Kills the program and what it started as far as it is in its session; no callback comes any more.
  */
 void keeper_exec_cancel(struct keeper_exec *x);
+
+/* ---- attach (struct keeper_attach_spec and keeper_attach_ops: spec.h) ---- */
+
+/*
+ * To the first program of a container: its output from now on (or with what the ring still has),
+ * its input, its end. Also to one that has ended, for its replay. Who attaches is not overtaken:
+ * rather the output waits for him, for ATTACH_PATIENCE at most. No callback before this has
+ * returned. ERROR_NOT_FOUND; ERROR_PRECONDITION where it has not begun to run, or has no open
+ * stdin.
+ */
+int keeper_attach(struct keeper *k, const struct keeper_attach_spec *spec,
+		  const struct keeper_attach_ops *ops, void *userdata, struct keeper_attach **ret,
+		  struct error *err);
+/* While paused no output is told. */
+void keeper_attach_pause(struct keeper_attach *a, bool paused);
+/* As keeper_exec_write(), but waits behind the writes of others. */
+int keeper_attach_write(struct keeper_attach *a, const void *data, size_t len, bool close,
+			void (*done)(void *userdata, const struct error *err), struct error *err);
+int keeper_attach_resize(struct keeper_attach *a, const struct terminal_size *size,
+			 struct error *err);
+int keeper_attach_signal(struct keeper_attach *a, int sig, struct error *err);
+/* The container does not notice. No callback comes any more. */
+void keeper_attach_leave(struct keeper_attach *a);
 
 /* ---- standard input ---- */
 

@@ -80,6 +80,8 @@ int program_check_container(const struct cell_spec *cell, const struct container
 				    spec->name ?: "");
 	if (spec->kind != CONTAINER_IMAGE && spec->kind != CONTAINER_PROCESS)
 		return error_refuse(err, ERROR_INVALID, "kind: %d is unknown", (int)spec->kind);
+	if (spec->tty && spec->kind != CONTAINER_IMAGE)
+		return error_refuse(err, ERROR_INVALID, "tty: only for a container of an image");
 	return program_check(spec->argv, spec->env, spec->cwd, spec->user, err);
 }
 
@@ -149,6 +151,11 @@ int program_env(char ***ret, char *const *env, const char *home, const char *hos
 		return r;
 	*ret = TAKE_PTR(v);
 	return 0;
+}
+
+int program_env_terminal(char ***env)
+{
+	return env_default(env, "TERM", "xterm");
 }
 
 int program_env_over(char ***ret, char *const *env, char *const *over)

@@ -28,6 +28,8 @@ int program_user(enum container_kind kind, int root_fd, const char *user, struct
 
 /* A copy of env with what is missing of PATH, HOME, and (where hostname is not NULL) HOSTNAME. */
 int program_env(char ***ret, char *const *env, const char *home, const char *hostname);
+/* A TERM where it is missing, for a program with a terminal. */
+int program_env_terminal(char ***env);
 /* A copy of env with the entries of `over` put in their places. */
 int program_env_over(char ***ret, char *const *env, char *const *over);
 

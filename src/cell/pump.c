@@ -23,9 +23,10 @@
 #include "wire/crilog.h"
 
 #define PUMP_THREADS_MAX 2
-#define PUMP_READ_MAX ((size_t)16384)
 /* A line feed alone becomes a line: the time, its stream, its tag, and itself. */
 #define PUMP_LINE_COST (CLOCK_TEXT_SIZE - 1 + sizeof(" stdout F \n") - 1)
+/* More than the kernel keeps between the two ends of a terminal. */
+#define PUMP_TERMINAL_REST ((size_t)128 << 10)
 /* Less room than for this many bytes: wait for the thread. */
 #define PUMP_READ_MIN ((size_t)512)
 /* Reads of one stream before the loop gets its turn again. */
@@ -90,7 +91,7 @@ static size_t pump_room(const struct pump *p)
 
 static void pump_watch(struct pump *p)
 {
-	bool reading = pump_room(p) > 0 && !p->resting;
+	bool reading = pump_room(p) > 0 && !p->resting && !p->held;
 
 	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++)
 		if (p->streams[i].fd >= 0)
@@ -185,10 +186,20 @@ static int pump_encode(struct pump *p, const struct pump_stream *s)
 	size_t before = p->waiting.len;
 	int r;
 
+	if (p->log_fd < 0)
+		return 0;
 	r = crilog_encode(&p->waiting, s->chunk_time, stream, s->chunk, s->chunk_len);
 	if (r < 0)
 		p->waiting.len = before;
 	return r;
+}
+
+/* Whether a read that failed was the last one: that of a terminal fails once its other end is
+ * closed, and has nothing more for us where only strangers still hold that. */
+static bool stream_is_over(const struct pump_stream *s, int error)
+{
+	return (error != EAGAIN && error != EINTR) ||
+	       (error == EAGAIN && s->is_tty && s->pump->last);
 }
 
 /* Whether more may come at once. */
@@ -197,7 +208,7 @@ static bool stream_read(struct pump *p, struct pump_stream *s)
 	size_t room = pump_room(p);
 	ssize_t n;
 
-	if (s->fd < 0 || p->resting || room == 0)
+	if (s->fd < 0 || p->resting || p->held || room == 0)
 		return false;
 	if (p->last)
 		room = MIN(room, s->left);
@@ -215,11 +226,13 @@ static bool stream_read(struct pump *p, struct pump_stream *s)
 		s->chunk_len = (size_t)n;
 		s->chunk_time = clock_real();
 		s->left -= p->last ? (size_t)n : 0;
+		if (p->tee)
+			p->tee(p->tee_userdata, s == &p->streams[0] ? 1 : 2, s->chunk, (size_t)n);
 		if (pump_encode(p, s) < 0) {
 			pump_rest(p, -ENOMEM);
 			return false;
 		}
-	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+	} else if (n == 0 || stream_is_over(s, errno)) {
 		stream_close(s);
 	}
 	stream_drop_chunk(s);
@@ -345,6 +358,36 @@ void pump_resume(struct pump *p)
 		loop_timer_set(&p->retry, 0);
 }
 
+int pump_start_terminal(struct pump *p, int master_fd, int log_fd)
+{
+	p->streams[0].is_tty = true;
+	return pump_start(p, master_fd, -1, log_fd);
+}
+
+void pump_tee(struct pump *p, pump_tee_fn fn, void *userdata)
+{
+	p->tee = fn;
+	p->tee_userdata = userdata;
+}
+
+static bool pump_is_started(const struct pump *p)
+{
+	return p->log_fd >= 0 || pump_has_open_stream(p);
+}
+
+void pump_hold(struct pump *p, bool held)
+{
+	if (p->held == held)
+		return;
+	p->held = held;
+	if (!pump_is_started(p))
+		return;
+	pump_watch(p);
+	/* What is left at the end is not waited for: it has to be fetched. */
+	if (!held && p->last)
+		loop_timer_set(&p->retry, 0);
+}
+
 void pump_last(struct pump *p)
 {
 	if (p->last)
@@ -354,7 +397,9 @@ void pump_last(struct pump *p)
 		struct pump_stream *s = &p->streams[i];
 		int left = 0;
 
-		if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &left) == 0 && left > 0)
+		if (s->is_tty)
+			s->left = PUMP_TERMINAL_REST;
+		else if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &left) == 0 && left > 0)
 			s->left = (size_t)left;
 	}
 	pump_pull(p);

@@ -18,6 +18,7 @@
  */
 
 #define PUMP_WAITING_MAX ((size_t)1 << 20)
+#define PUMP_READ_MAX ((size_t)16384) /* at a time */
 
 /* The threads of all pumps of a keeper: made when there is something to write. */
 struct pump_threads {
@@ -39,11 +40,15 @@ struct pump;
 /* The pump is drained, or its trouble has come or gone. Not from within a call of the pump's user.
  */
 typedef void (*pump_fn)(struct pump *p);
+/* Sees a piece of output (stream 1 or 2, at most PUMP_READ_MAX bytes) before it goes to the log.
+ * May call pump_hold() and nothing else. */
+typedef void (*pump_tee_fn)(void *userdata, int stream, const void *data, size_t len);
 
 struct pump_stream {
 	struct loop_fd source;
 	struct pump *pump;
 	int fd;
+	bool is_tty;    /* a terminal's master: how much it holds cannot be asked */
 	uint8_t *chunk; /* read, but there was no memory to encode it */
 	size_t chunk_len;
 	nsec_t chunk_time;
@@ -67,12 +72,20 @@ struct pump {
 	bool resting; /* until `retry` */
 	bool last;
 	bool giving_up;
+	bool held;
+	pump_tee_fn tee;
+	void *tee_userdata;
 	uint64_t lost; /* bytes of the log that were given up */
 };
 
 void pump_init(struct pump *p, struct pump_threads *threads, pump_fn fn);
-/* Takes the reading ends and the log file over. -1: none. */
+/* Takes the reading ends and the log file over. -1: none; without a log only the tee sees it. */
 int pump_start(struct pump *p, int out_fd, int err_fd, int log_fd);
+/* The same for the master of a terminal, whose output is stdout. */
+int pump_start_terminal(struct pump *p, int master_fd, int log_fd);
+void pump_tee(struct pump *p, pump_tee_fn fn, void *userdata);
+/* While it is held nothing is read, so the program blocks. */
+void pump_hold(struct pump *p, bool held);
 /* The writers are gone: what is in the pipes now is the rest, whoever else may still hold them
  * open. */
 void pump_last(struct pump *p);

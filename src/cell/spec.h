@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/id.h"
 
 /*
@@ -28,6 +29,11 @@ struct cell_spec {
 	bool host_network; /* the cell's own ipc and uts, but the keeper's net namespace */
 };
 
+/* Of a terminal, in characters; 0: unknown. */
+struct terminal_size {
+	uint16_t width, height;
+};
+
 enum container_kind {
 	CONTAINER_IMAGE,   /* walled off, on a root file system from an image */
 	CONTAINER_PROCESS, /* a plain process of the keeper's system (RunExecutable) */
@@ -42,6 +48,14 @@ struct container_spec {
 	const char *cwd;   /* absolute, or "" for "/" */
 	const char *user;  /* as isolate_user_find(); numeric only for CONTAINER_PROCESS */
 	bool stdin_open;   /* keep a pipe to stdin; else it reads /dev/null */
+	/* A terminal as stdin, stdout and stderr; stdin_open then says whether it can be typed to.
+	 * Only for CONTAINER_IMAGE. */
+	bool tty;
+	struct terminal_size terminal;
+	/* What it writes before the first keeper_attach() is kept: it blocks rather than have the
+	 * ring overflow, and its end is not told. Ends with that, or ATTACH_PATIENCE after the
+	 * start. */
+	bool hold_output;
 	/* Descriptors as tokens of the channel beside the connection; 0: none. */
 	uint64_t rootfs_token; /* detached mount */
 	uint64_t log_token;    /* file to append CRI log lines to */
@@ -86,6 +100,9 @@ struct keeper_exec_spec {
 	const char *cwd;   /* "" : the container's */
 	const char *user;  /* "" : the container's */
 	nsec_t timeout;    /* NSEC_NEVER: none */
+	bool stdin_open;   /* a pipe to stdin; else it reads /dev/null */
+	bool tty;          /* a terminal of the container's as all three; its output is stream 1 */
+	struct terminal_size terminal;
 };
 
 struct keeper_exec_ops {
@@ -96,6 +113,27 @@ struct keeper_exec_ops {
 	void (*on_exit)(void *userdata, int exit_code, int sig, const char *reason);
 };
 
+struct keeper_attach_spec {
+	const char *id;
+	bool stdin_open; /* keeper_attach_write() will be called */
+	bool replay;     /* first what the ring still has */
+	struct terminal_size terminal;
+};
+
+struct keeper_attach_ops {
+	/* stream 1 or 2; at most 16 KiB a call. */
+	void (*on_output)(void *userdata, int stream, const void *data, size_t len);
+	/* So many bytes are missing here. */
+	void (*on_skipped)(void *userdata, uint64_t n);
+	/* Last, one of the two: it has ended, and all of its output was told; or it is told no
+	 * more. */
+	void (*on_exit)(void *userdata, const struct container_status *status);
+	void (*on_error)(void *userdata, const struct error *err);
+};
+
+/* How long who takes nothing may hold a container's output, or its end, back. */
+#define ATTACH_PATIENCE (10 * NSEC_PER_SEC)
+
 /* Limits; past one of them the answer is ERROR_INVALID with the field. */
 #define SPEC_BYTES_MAX ((size_t)1 << 20) /* argv and env together, as execve(2) counts them */
 #define SPEC_ENV_MAX 2048                /* entries */
@@ -104,5 +142,6 @@ struct keeper_exec_ops {
 /* ERROR_EXHAUSTED. */
 #define CONTAINER_EXECS_MAX 64
 #define CONTAINER_STDIN_MAX ((size_t)1 << 20) /* bytes of one write */
+#define CONTAINER_ATTACH_MAX 64
 
 #endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/ring.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "unit.h"
+
+/* All of a stream that is in the ring. */
+static void collect(const struct ring *r, int stream, struct buf *to)
+{
+	for (uint64_t place = r->head; place < r->tail; place = ring_next(r, place)) {
+		size_t skip = 0, end = (size_t)(ring_next(r, place) - place) - RING_HEAD;
+
+		while (skip < end) {
+			const uint8_t *data;
+			int s;
+			size_t n = ring_get(r, place, skip, &s, &data);
+
+			CHECK(n > 0);
+			if (s == stream)
+				CHECK_INT(buf_add(to, data, n), 0);
+			skip += n;
+		}
+	}
+}
+
+static void keeps_streams_apart(void)
+{
+	_cleanup_(ring_done) struct ring r = RING_INIT;
+	_cleanup_(buf_done) struct buf out = BUF_INIT, err = BUF_INIT;
+
+	ring_add(&r, 1, "one ", 4);
+	ring_add(&r, 2, "two", 3);
+	ring_add(&r, 1, "three", 5);
+	CHECK_INT(r.size, 1024);
+	collect(&r, 1, &out);
+	collect(&r, 2, &err);
+	CHECK_INT(buf_add(&out, "", 1), 0);
+	CHECK_INT(buf_add(&err, "", 1), 0);
+	CHECK_STR((const char *)buf_data(&out), "one three");
+	CHECK_STR((const char *)buf_data(&err), "two");
+}
+
+static void nothing_is_at_the_end(void)
+{
+	_cleanup_(ring_done) struct ring r = RING_INIT;
+	const uint8_t *data;
+	int stream;
+
+	CHECK_INT(ring_get(&r, 0, 0, &stream, &data), 0);
+	ring_add(&r, 1, "x", 1);
+	CHECK_INT(ring_get(&r, r.tail, 0, &stream, &data), 0);
+}
+
+/* Pieces of many lengths, so that heads and bytes wrap at every place. */
+static void holds_the_last_64_kib(void)
+{
+	_cleanup_(ring_done) struct ring r = RING_INIT;
+	_cleanup_(buf_done) struct buf out = BUF_INIT;
+	static uint8_t piece[RING_PIECE_MAX];
+	uint64_t n = 0;
+
+	for (size_t len = 1; n < 4 * RING_MAX; len = (len * 7 + 3) % RING_PIECE_MAX + 1) {
+		for (size_t i = 0; i < len; i++)
+			piece[i] = (uint8_t)((n + i) % 251);
+		ring_add(&r, 1, piece, len);
+		n += len;
+		CHECK(r.size <= RING_MAX);
+		CHECK(r.tail - r.head <= RING_MAX);
+	}
+	collect(&r, 1, &out);
+	CHECK_INT(r.dropped + out.len, n);
+	CHECK(out.len >= RING_MAX - 2 * RING_PIECE_MAX);
+	for (size_t i = 0; i < out.len; i++)
+		if (buf_data(&out)[i] != (r.dropped + i) % 251) {
+			CHECK_INT(buf_data(&out)[i], (r.dropped + i) % 251);
+			break;
+		}
+}
+
+static void one_byte_at_a_time(void)
+{
+	_cleanup_(ring_done) struct ring r = RING_INIT;
+	_cleanup_(buf_done) struct buf out = BUF_INIT;
+
+	for (size_t i = 0; i < 3 * RING_MAX; i++)
+		ring_add(&r, (int)(i & 1) + 1, &(uint8_t){ (uint8_t)i }, 1);
+	collect(&r, 1, &out);
+	CHECK(out.len > 0);
+	CHECK_INT(r.size, RING_MAX);
+}
+
+UNIT_MAIN({ "keeps_streams_apart", keeps_streams_apart },
+	  { "nothing_is_at_the_end", nothing_is_at_the_end },
+	  { "holds_the_last_64_kib", holds_the_last_64_kib },
+	  { "one_byte_at_a_time", one_byte_at_a_time })
