@@ -11,6 +11,8 @@
 #undef error_set
 #undef error_refuse
 #undef error_wrap
+#undef error_field
+#undef error_wrap_field
 
 static const int error_kind_errno[] = {
 	[ERROR_FAULT] = -EIO,          [ERROR_INVALID] = -EINVAL,
@@ -19,22 +21,26 @@ static const int error_kind_errno[] = {
 	[ERROR_EXHAUSTED] = -ENOBUFS,  [ERROR_UNSUPPORTED] = -EOPNOTSUPP,
 	[ERROR_DENIED] = -EACCES,      [ERROR_CANCELLED] = -ECANCELED,
 	[ERROR_DEADLINE] = -ETIMEDOUT, [ERROR_ABORTED] = -ESTALE,
+	[ERROR_RANGE] = -ERANGE,
 };
 
 _Static_assert(ARRAY_SIZE(error_kind_errno) == ERROR_KIND_COUNT, "one errno for each kind");
 
-static _printf_(2, 0) void error_vtext(struct error *err, const char *fmt, va_list ap)
+/* What is quoted came from elsewhere; what is said goes into logs, terminals and messages. */
+static void error_clean(struct error *err)
 {
-	bool utf8;
+	bool utf8 = str_is_utf8(err->text, strlen(err->text));
 
-	if (vsnprintf(err->text, sizeof(err->text), fmt, ap) < 0)
-		err->text[0] = '\0';
-	/* What is quoted came from elsewhere; what is said goes into logs, terminals and messages.
-	 */
-	utf8 = str_is_utf8(err->text, strlen(err->text));
 	for (char *p = err->text; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f || (!utf8 && (unsigned char)*p >= 0x80))
 			*p = '?';
+}
+
+static _printf_(2, 0) void error_vtext(struct error *err, const char *fmt, va_list ap)
+{
+	if (vsnprintf(err->text, sizeof(err->text), fmt, ap) < 0)
+		err->text[0] = '\0';
+	error_clean(err);
 }
 
 int error_set(struct error *err, int r, const char *fmt, ...)
@@ -48,6 +54,7 @@ int error_set(struct error *err, int r, const char *fmt, ...)
 
 	err->kind = ERROR_FAULT;
 	err->code = r;
+	err->field[0] = '\0';
 	va_start(ap, fmt);
 	error_vtext(err, fmt, ap);
 	va_end(ap);
@@ -67,6 +74,7 @@ int error_refuse(struct error *err, enum error_kind kind, const char *fmt, ...)
 
 	err->kind = kind;
 	err->code = error_kind_errno[kind];
+	err->field[0] = '\0';
 	va_start(ap, fmt);
 	error_vtext(err, fmt, ap);
 	va_end(ap);
@@ -89,7 +97,31 @@ int error_wrap(struct error *err, int r, const char *fmt, ...)
 
 	n = strlen(err->text);
 	(void)snprintf(err->text + n, sizeof(err->text) - n, ": %s", was);
+	error_clean(err);
 	return err->code < 0 ? err->code : r;
+}
+
+int error_wrap_field(struct error *err, int r, const char *field)
+{
+	r = error_wrap(err, r, "%s", field);
+	if (err)
+		(void)str_copy(err->field, sizeof(err->field), field);
+	return r;
+}
+
+int error_field(struct error *err, enum error_kind kind, const char *field, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!err)
+		return error_kind_errno[kind];
+
+	err->kind = kind;
+	err->code = error_kind_errno[kind];
+	va_start(ap, fmt);
+	error_vtext(err, fmt, ap);
+	va_end(ap);
+	return error_wrap_field(err, err->code, field);
 }
 
 int error_copy(struct error *to, const struct error *from)

@@ -16,6 +16,7 @@
  */
 
 #define ERROR_TEXT_MAX 512
+#define ERROR_FIELD_MAX 64
 
 /*
  * What a caller can do about it. The kind, not the errno, becomes the gRPC status: an ENOENT of a
@@ -35,6 +36,7 @@ enum error_kind {
 	ERROR_CANCELLED,
 	ERROR_DEADLINE,
 	ERROR_ABORTED, /* overtaken by something else, such as a removal */
+	ERROR_RANGE,   /* right in itself, but past what there is (any more) */
 	ERROR_KIND_COUNT
 };
 
@@ -42,11 +44,13 @@ struct error {
 	enum error_kind kind;
 	int code; /* a negative errno, 0 while nothing happened */
 	char text[ERROR_TEXT_MAX];
+	char field[ERROR_FIELD_MAX]; /* of the request that is to blame, "containers[1].image"; or
+					"" */
 };
 
 #define ERROR_INIT                                                                                 \
 	{                                                                                          \
-		.kind = ERROR_FAULT, .code = 0, .text = ""                                         \
+		.kind = ERROR_FAULT, .code = 0, .text = "", .field = ""                            \
 	}
 
 /* Control bytes, and bytes that are no UTF-8, become '?' in every text. */
@@ -63,8 +67,18 @@ int error_set(struct error *err, int r, const char *fmt, ...) _printf_(3, 4);
  */
 int error_refuse(struct error *err, enum error_kind kind, const char *fmt, ...) _printf_(3, 4);
 
-/* Puts "TEXT: " in front of what is there. Returns err->code, or r where err is NULL. */
+/* The same where one field of a request is to blame: `field` names it, and the text is "FIELD:
+ * TEXT".
+ */
+int error_field(struct error *err, enum error_kind kind, const char *field, const char *fmt, ...)
+	_printf_(4, 5);
+
+/* Puts "TEXT: " in front of what is there; the field stays. Returns err->code, or r where err is
+ * NULL. */
 int error_wrap(struct error *err, int r, const char *fmt, ...) _printf_(3, 4);
+
+/* Puts "FIELD: " in front of what is there: that field is to blame. Returns as error_wrap(). */
+int error_wrap_field(struct error *err, int r, const char *field);
 
 /* Copies the error `from` (may be NULL) into `to`; returns its code. */
 int error_copy(struct error *to, const struct error *from);
@@ -77,6 +91,8 @@ const char *error_text(const struct error *err);
 #define error_set(err, r, ...) ((void)(error_set)((err), (r), __VA_ARGS__), (r))
 #define error_refuse(err, kind, ...) ((void)(error_refuse)((err), (kind), __VA_ARGS__), -1)
 #define error_wrap(err, r, ...) ((void)(error_wrap)((err), (r), __VA_ARGS__), (r))
+#define error_field(err, kind, ...) ((void)(error_field)((err), (kind), __VA_ARGS__), -1)
+#define error_wrap_field(err, r, field) ((void)(error_wrap_field)((err), (r), (field)), (r))
 #endif
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/str.h"
 #include "unit.h"
 
 static void set_says_what_and_why(void)
@@ -30,7 +31,7 @@ static void refuse_has_a_code_for_each_kind(void)
 		CHECK_INT(err.kind, kind);
 		CHECK_INT(error_refuse(NULL, (enum error_kind)kind, "x"), r);
 	}
-	CHECK_STR(err.text, "no 11");
+	CHECK_STR(err.text, "no 12");
 	CHECK_INT(error_refuse(&err, ERROR_NOT_FOUND, "x"), -ENOENT);
 }
 
@@ -66,6 +67,44 @@ static void long_texts_are_cut(void)
 	CHECK_INT(strlen(err.text), ERROR_TEXT_MAX - 1);
 }
 
+static void a_field_is_named(void)
+{
+	struct error err = ERROR_INIT, copy = ERROR_INIT;
+
+	CHECK_INT(error_field(&err, ERROR_INVALID, "containers[1].image", "%s", "required"),
+		  -EINVAL);
+	CHECK_STR(err.text, "containers[1].image: required");
+	CHECK_STR(err.field, "containers[1].image");
+	(void)error_wrap(&err, 0, "run web");
+	CHECK_STR(err.field, "containers[1].image");
+	(void)error_copy(&copy, &err);
+	CHECK_STR(copy.field, "containers[1].image");
+	(void)error_refuse(&err, ERROR_NOT_FOUND, "no image");
+	CHECK_STR(err.field, "");
+	CHECK_INT(error_wrap_field(&err, -EIO, "image"), -ENOENT);
+	CHECK_STR(err.text, "image: no image");
+	CHECK_STR(err.field, "image");
+	CHECK_INT(err.kind, ERROR_NOT_FOUND);
+	(void)error_set(&err, -EIO, "read");
+	CHECK_STR(err.field, "");
+	CHECK_INT(error_field(NULL, ERROR_EXISTS, "name", "taken"), -EEXIST);
+	CHECK_INT(error_wrap_field(NULL, -EIO, "x"), -EIO);
+}
+
+/* What is cut in the middle of a character is not passed on as it is. */
+static void a_cut_text_stays_utf8(void)
+{
+	char text[ERROR_TEXT_MAX + 1];
+	struct error err = ERROR_INIT;
+
+	for (size_t i = 0; i + 2 < sizeof(text); i += 2)
+		memcpy(text + i, "\xc3\xa4", 3);
+	(void)error_refuse(&err, ERROR_INVALID, "%s", text);
+	CHECK(str_is_utf8(err.text, strlen(err.text)));
+	(void)error_wrap(&err, 0, "%s", "x");
+	CHECK(str_is_utf8(err.text, strlen(err.text)));
+}
+
 static void copies(void)
 {
 	struct error a = ERROR_INIT, b = ERROR_INIT;
@@ -82,4 +121,5 @@ static void copies(void)
 UNIT_MAIN({ "set says what and why", set_says_what_and_why },
 	  { "refuse has a code for each kind", refuse_has_a_code_for_each_kind },
 	  { "wrap puts in front", wrap_puts_in_front },
-	  { "long texts are cut", long_texts_are_cut }, { "copies", copies })
+	  { "long texts are cut", long_texts_are_cut }, { "a field is named", a_field_is_named },
+	  { "a cut text stays UTF-8", a_cut_text_stays_utf8 }, { "copies", copies })

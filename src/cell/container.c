@@ -662,10 +662,10 @@ int container_signal(struct container *c, int sig, bool all, struct error *err)
 	int r = 0;
 
 	if (sig < 1 || sig > 64)
-		return error_refuse(err, ERROR_INVALID, "signal: %d is none", sig);
+		return error_field(err, ERROR_INVALID, "signal", "%d is none", sig);
 	if (all && sig != SIGKILL)
-		return error_refuse(err, ERROR_INVALID,
-				    "signal: only SIGKILL can go to all processes, not %d", sig);
+		return error_field(err, ERROR_INVALID, "signal",
+				   "only SIGKILL can go to all processes, not %d", sig);
 	if (c->ended)
 		return 0;
 	if (c->status.state == CONTAINER_STARTING)

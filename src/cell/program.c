@@ -27,13 +27,13 @@ static int env_check(char *const *env, struct error *err)
 
 	for (; env && *env; env++) {
 		if (**env == '=' || !strchr(*env, '='))
-			return error_refuse(err, ERROR_INVALID, "env: entry %zu is not NAME=VALUE",
-					    n + 1);
+			return error_field(err, ERROR_INVALID, "env", "entry %zu is not NAME=VALUE",
+					   n + 1);
 		n++;
 	}
 	if (n > SPEC_ENV_MAX)
-		return error_refuse(err, ERROR_INVALID, "env: %zu entries are more than %d", n,
-				    SPEC_ENV_MAX);
+		return error_field(err, ERROR_INVALID, "env", "%zu entries are more than %d", n,
+				   SPEC_ENV_MAX);
 	return 0;
 }
 
@@ -44,22 +44,22 @@ int program_check(char *const *argv, char *const *env, const char *cwd, const ch
 	int r;
 
 	if (!argv || str_empty(argv[0]))
-		return error_refuse(err, ERROR_INVALID, "argv: no program is given");
+		return error_field(err, ERROR_INVALID, "argv", "no program is given");
 	r = env_check(env, err);
 	if (r < 0)
 		return r;
 	size = strings_size(argv) + strings_size(env);
 	if (size > SPEC_BYTES_MAX)
-		return error_refuse(err, ERROR_INVALID,
-				    "argv: %zu bytes with env are more than %zu", size,
-				    SPEC_BYTES_MAX);
+		return error_field(err, ERROR_INVALID, "argv",
+				   "%zu bytes with env are more than %zu", size, SPEC_BYTES_MAX);
 	if (!str_empty(cwd) && cwd[0] != '/')
-		return error_refuse(err, ERROR_INVALID, "cwd: \"%.64s\" is not absolute", cwd);
+		return error_field(err, ERROR_INVALID, "cwd", "\"%.64s\" is not absolute", cwd);
 	if (cwd && strlen(cwd) > SPEC_PATH_MAX)
-		return error_refuse(err, ERROR_INVALID, "cwd: longer than %d bytes", SPEC_PATH_MAX);
+		return error_field(err, ERROR_INVALID, "cwd", "longer than %d bytes",
+				   SPEC_PATH_MAX);
 	if (user && strlen(user) > SPEC_USER_MAX)
-		return error_refuse(err, ERROR_INVALID, "user: longer than %d bytes",
-				    SPEC_USER_MAX);
+		return error_field(err, ERROR_INVALID, "user", "longer than %d bytes",
+				   SPEC_USER_MAX);
 	return 0;
 }
 
@@ -67,21 +67,22 @@ int program_check_container(const struct cell_spec *cell, const struct container
 			    struct error *err)
 {
 	if (!cell->name || !name_is_label(cell->name))
-		return error_refuse(err, ERROR_INVALID, "cell: \"%.64s\" is not a label",
-				    cell->name ?: "");
+		return error_field(err, ERROR_INVALID, "cell", "\"%.64s\" is not a label",
+				   cell->name ?: "");
 	if (cell->shares_instance && cell->host_network)
-		return error_refuse(err, ERROR_INVALID,
-				    "host_network: the cell shares the network of the instance");
+		return error_field(err, ERROR_INVALID, "host_network",
+				   "the cell shares the network of the instance");
 	if (!memchr(spec->id, '\0', sizeof(spec->id)) || !name_is_label(spec->id))
-		return error_refuse(err, ERROR_INVALID, "id: \"%.16s\" is not an identifier",
-				    spec->id);
+		return error_field(err, ERROR_INVALID, "id", "\"%.16s\" is not an identifier",
+				   spec->id);
 	if (!spec->name || !name_is_label(spec->name))
-		return error_refuse(err, ERROR_INVALID, "name: \"%.64s\" is not a label",
-				    spec->name ?: "");
+		return error_field(err, ERROR_INVALID, "name", "\"%.64s\" is not a label",
+				   spec->name ?: "");
 	if (spec->kind != CONTAINER_IMAGE && spec->kind != CONTAINER_PROCESS)
-		return error_refuse(err, ERROR_INVALID, "kind: %d is unknown", (int)spec->kind);
+		return error_field(err, ERROR_INVALID, "kind", "%d is unknown", (int)spec->kind);
 	if (spec->tty && spec->kind != CONTAINER_IMAGE)
-		return error_refuse(err, ERROR_INVALID, "tty: only for a container of an image");
+		return error_field(err, ERROR_INVALID, "tty",
+				   "only for a container of an image");
 	return program_check(spec->argv, spec->env, spec->cwd, spec->user, err);
 }
 
@@ -106,8 +107,8 @@ static int user_numeric(const char *user, struct isolate_user *ret, struct error
 	if (r == 0)
 		r = parse_u64(number, 0, ID_NUMBER_MAX, &uid);
 	if (r < 0)
-		return error_refuse(err, ERROR_INVALID,
-				    "user: \"%.64s\" is not uid or uid:gid in numbers", user);
+		return error_field(err, ERROR_INVALID, "user",
+				   "\"%.64s\" is not uid or uid:gid in numbers", user);
 
 	*ret = (struct isolate_user){ .uid = (uid_t)uid, .gid = (gid_t)gid };
 	return str_copy(ret->home, sizeof(ret->home), uid == 0 ? "/root" : "/");

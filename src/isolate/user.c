@@ -58,11 +58,10 @@ static int user_check(const char *what, const char *s, struct error *err)
 	uint32_t id;
 
 	if (user_is_number(s) && user_number(s, &id) < 0)
-		return error_refuse(err, ERROR_INVALID, "user: %s %s is out of range", what, s);
+		return error_field(err, ERROR_INVALID, "user", "%s %s is out of range", what, s);
 	if (!user_is_number(s) && !user_is_name(s))
-		return error_refuse(err, ERROR_INVALID,
-				    "user: \"%s\" is neither a number nor the name of a %s", s,
-				    what);
+		return error_field(err, ERROR_INVALID, "user",
+				   "\"%s\" is neither a number nor the name of a %s", s, what);
 	return 0;
 }
 
@@ -73,7 +72,7 @@ static int user_split(const char *user, struct user_words *ret, struct error *er
 
 	r = str_copy(ret->text, sizeof(ret->text), user);
 	if (r < 0)
-		return error_refuse(err, ERROR_INVALID, "user: too long");
+		return error_field(err, ERROR_INVALID, "user", "too long");
 	ret->user = ret->text;
 	ret->group = NULL;
 	colon = strchr(ret->text, ':');
@@ -96,9 +95,8 @@ static char *user_read(int root_fd, const char *path, int *ret, struct error *er
 	if (r == -ENOENT || r == -ENOTDIR)
 		return NULL;
 	if (r == -EINVAL || r == -EFBIG || r == -ELOOP || r == -EXDEV) {
-		*ret = error_refuse(err, ERROR_PRECONDITION,
-				    "user: %s of the image is no regular file of at most 4 MiB",
-				    path);
+		*ret = error_field(err, ERROR_PRECONDITION, "user",
+				   "%s of the image is no regular file of at most 4 MiB", path);
 		return NULL;
 	}
 	if (r < 0) {
@@ -159,9 +157,9 @@ static int user_find_passwd(char *text, const char *user, struct user_entry *ret
 		if (by_number ? !uid_good || uid != want : !str_eq(fields[0], user))
 			continue;
 		if (!uid_good || !gid_good)
-			return error_refuse(
-				err, ERROR_PRECONDITION,
-				"user: /etc/passwd of the image has no proper ids for %s", user);
+			return error_field(err, ERROR_PRECONDITION, "user",
+					   "/etc/passwd of the image has no proper ids for %s",
+					   user);
 		if (str_copy(ret->name, sizeof(ret->name), fields[0]) < 0)
 			ret->name[0] = '\0';
 		ret->uid = uid;
@@ -192,8 +190,8 @@ static int user_group_add(struct isolate_user *u, gid_t gid, struct error *err)
 		if (u->groups[i] == gid)
 			return 0;
 	if (u->n_groups == ISOLATE_GROUPS_MAX)
-		return error_refuse(err, ERROR_PRECONDITION, "user: in more than %d groups",
-				    ISOLATE_GROUPS_MAX);
+		return error_field(err, ERROR_PRECONDITION, "user", "in more than %d groups",
+				   ISOLATE_GROUPS_MAX);
 	u->groups[u->n_groups++] = gid;
 	return 0;
 }
@@ -259,8 +257,8 @@ static int user_fill_groups(int root_fd, const struct user_words *w, const char 
 			return r;
 	}
 	if (by_name && !found)
-		return error_refuse(err, ERROR_PRECONDITION, "user: no group %s in the image",
-				    w->group);
+		return error_field(err, ERROR_PRECONDITION, "user", "no group %s in the image",
+				   w->group);
 	return user_put_primary(u, err);
 }
 
@@ -282,8 +280,8 @@ int isolate_user_find(int root_fd, const char *user, struct isolate_user *ret, s
 	if (r < 0)
 		return r;
 	if (r == 0 && !user_is_number(w.user))
-		return error_refuse(err, ERROR_PRECONDITION, "user: no user %s in the image",
-				    w.user);
+		return error_field(err, ERROR_PRECONDITION, "user", "no user %s in the image",
+				   w.user);
 	if (r == 0 && user_number(w.user, &entry.uid) < 0)
 		return -EINVAL;
 

@@ -95,22 +95,22 @@ static bool id_is_valid(const char *id)
 static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, struct error *err)
 {
 	if (!name_is_label(from->cell))
-		return error_refuse(err, ERROR_INVALID, "cell: not a name of an object");
+		return error_field(err, ERROR_INVALID, "cell", "not a name of an object");
 	if (!name_is_label(from->name))
-		return error_refuse(err, ERROR_INVALID, "name: not a name of an object");
+		return error_field(err, ERROR_INVALID, "name", "not a name of an object");
 	if (!id_is_valid(from->id))
-		return error_refuse(err, ERROR_INVALID, "id: not %d hexadecimal digits", ID_LEN);
+		return error_field(err, ERROR_INVALID, "id", "not %d hexadecimal digits", ID_LEN);
 	if (from->kind != CONTAINER_IMAGE && from->kind != CONTAINER_PROCESS)
-		return error_refuse(err, ERROR_INVALID, "kind: %u is none that this keeper knows",
-				    from->kind);
+		return error_field(err, ERROR_INVALID, "kind", "%u is none that this keeper knows",
+				   from->kind);
 	if (!from->n_argv || str_empty(from->argv[0]))
-		return error_refuse(err, ERROR_INVALID, "argv: empty");
+		return error_field(err, ERROR_INVALID, "argv", "empty");
 	if (!str_empty(from->cwd) && from->cwd[0] != '/')
-		return error_refuse(err, ERROR_INVALID, "cwd: not an absolute path");
+		return error_field(err, ERROR_INVALID, "cwd", "not an absolute path");
 	if (from->kind == CONTAINER_IMAGE && !from->rootfs_token)
-		return error_refuse(err, ERROR_INVALID, "rootfs_token: an image needs one");
+		return error_field(err, ERROR_INVALID, "rootfs_token", "an image needs one");
 	if (from->kind == CONTAINER_PROCESS && from->rootfs_token)
-		return error_refuse(err, ERROR_INVALID, "rootfs_token: a plain process has none");
+		return error_field(err, ERROR_INVALID, "rootfs_token", "a plain process has none");
 	return 0;
 }
 
@@ -150,9 +150,9 @@ int convert_exec(struct keeper_exec_spec *to, const Nacre__Instance__V1__ExecReq
 	int r;
 
 	if (!from->n_argv || str_empty(from->argv[0]))
-		return error_refuse(err, ERROR_INVALID, "argv: empty");
+		return error_field(err, ERROR_INVALID, "argv", "empty");
 	if (from->timeout_ms > EXEC_TIMEOUT_MAX_MS)
-		return error_refuse(err, ERROR_INVALID, "timeout_ms: too large");
+		return error_field(err, ERROR_INVALID, "timeout_ms", "too large");
 	*to = (struct keeper_exec_spec){
 		.id = from->id,
 		.cwd = from->cwd,
@@ -168,9 +168,9 @@ int convert_exec(struct keeper_exec_spec *to, const Nacre__Instance__V1__ExecReq
 int convert_signal(const Nacre__Instance__V1__SignalRequest *from, int *ret, struct error *err)
 {
 	if (from->signal < 1 || from->signal > SIGNAL_MAX)
-		return error_refuse(err, ERROR_INVALID, "signal: %u is none", from->signal);
+		return error_field(err, ERROR_INVALID, "signal", "%u is none", from->signal);
 	if (from->all && from->signal != SIGKILL)
-		return error_refuse(err, ERROR_INVALID, "all: only for signal %d", SIGKILL);
+		return error_field(err, ERROR_INVALID, "all", "only for signal %d", SIGKILL);
 	*ret = (int)from->signal;
 	return 0;
 }

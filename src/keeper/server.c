@@ -122,16 +122,15 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 	/* What an earlier parent has left in the channel is found to be over now. */
 	tokens_drain(&s->tokens);
 	if (request->protocol != KEEPER_PROTOCOL) {
-		(void)error_refuse(
-			&err, ERROR_PRECONDITION,
-			"protocol: %u is not spoken by this keeper (version %s, protocol %u)",
-			request->protocol, NACRE_VERSION, KEEPER_PROTOCOL);
+		(void)error_field(&err, ERROR_PRECONDITION, "protocol",
+				  "%u is not spoken by this keeper (version %s, protocol %u)",
+				  request->protocol, NACRE_VERSION, KEEPER_PROTOCOL);
 		rpc_call_fail(call, &err);
 		return;
 	}
 	if (request->path[0] && !name_is_path(request->path)) {
-		(void)error_refuse(&err, ERROR_INVALID, "path: \"%.80s\" is not a path of names",
-				   request->path);
+		(void)error_field(&err, ERROR_INVALID, "path", "\"%.80s\" is not a path of names",
+				  request->path);
 		rpc_call_fail(call, &err);
 		return;
 	}
@@ -224,7 +223,7 @@ static int server_take_token(struct keeper_server *s, const char *field, uint64_
 		return -1;
 	fd = tokens_take(&s->tokens, token);
 	if (fd < 0)
-		return error_refuse(err, ERROR_INVALID, "%s: no descriptor came for it", field);
+		return error_field(err, ERROR_INVALID, field, "no descriptor came for it");
 	return fd;
 }
 

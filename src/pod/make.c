@@ -140,9 +140,8 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	if (r < 0 || !c->image_name || !c->image_id || !c->cwd || !c->user || !c->command)
 		return error_set(err, -ENOMEM, "container %s", spec->name);
 	if (strv_len(c->argv) == 0)
-		return error_refuse(err, ERROR_INVALID,
-				    "%scommand: required, since the image %s names no program",
-				    field, spec->image);
+		return error_field(err, ERROR_INVALID, field,
+				   "required, since the image %s names no program", spec->image);
 	return 0;
 }
 
@@ -151,20 +150,23 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 {
 	const struct pod_container_spec *s = &spec->containers[n];
 	struct pod_container *c = &w->containers[n];
-	char field[32];
+	char field[ERROR_FIELD_MAX];
 
+	(void)str_printf(field, sizeof(field), "containers[%zu].name", n);
 	for (size_t i = 0; i < n; i++)
 		if (str_eq(spec->containers[i].name, s->name))
-			return error_refuse(err, ERROR_INVALID,
-					    "containers[%zu].name: %s is taken by containers[%zu]",
-					    n, s->name, i);
+			return error_field(err, ERROR_INVALID, field,
+					   "%s is taken by containers[%zu]", s->name, i);
 	if (s->image) {
 		c->image = image_store_find(images, s->image, err);
-		if (!c->image)
-			return error_wrap(err, -ENOENT, "containers[%zu].image", n);
+		if (!c->image) {
+			(void)str_printf(field, sizeof(field), "containers[%zu].image", n);
+			return error_wrap_field(err, -ENOENT, field);
+		}
 		c->image->n_users++;
 	}
-	(void)str_printf(field, sizeof(field), s->image ? "containers[%zu]." : "executable.", n);
+	(void)str_printf(field, sizeof(field),
+			 s->image ? "containers[%zu].command" : "executable.command", n);
 	return pod_container_fill(c, s, field, err);
 }
 
@@ -199,11 +201,11 @@ int workload_make(const struct workload_spec *spec, struct image_store *images,
 	int r;
 
 	if (spec->n_containers == 0)
-		return error_refuse(err, ERROR_INVALID, "containers: required");
+		return error_field(err, ERROR_INVALID, "containers", "required");
 	if (spec->n_containers > WORKLOAD_CONTAINERS_MAX)
-		return error_refuse(err, ERROR_INVALID,
-				    "containers: %zu are more than the limit of %d",
-				    spec->n_containers, WORKLOAD_CONTAINERS_MAX);
+		return error_field(err, ERROR_INVALID, "containers",
+				   "%zu are more than the limit of %d", spec->n_containers,
+				   WORKLOAD_CONTAINERS_MAX);
 	w = workload_alloc(spec->n_containers);
 	if (!w)
 		return error_set(err, -ENOMEM, "workload");
@@ -216,9 +218,9 @@ int workload_make(const struct workload_spec *spec, struct image_store *images,
 		(void)str_copy(name, sizeof(name), spec->name);
 	if (name_depth(above) + 1 > NAME_DEPTH_MAX ||
 	    str_printf(w->path, sizeof(w->path), "%s%s%s", above, *above ? "/" : "", name) < 0)
-		return error_refuse(err, ERROR_INVALID,
-				    "meta.name: %s/%s would be deeper than %d names", above, name,
-				    NAME_DEPTH_MAX);
+		return error_field(err, ERROR_INVALID, "meta.name",
+				   "%s/%s would be deeper than %d names", above, name,
+				   NAME_DEPTH_MAX);
 	w->kind = spec->kind;
 	w->network = spec->network;
 	w->auto_remove = spec->auto_remove;

@@ -60,15 +60,15 @@ struct pod_container *workload_container(struct workload *w, const char *name, s
 	if (str_empty(name) && w->n_containers == 1)
 		return &w->containers[0];
 	if (str_empty(name)) {
-		(void)error_refuse(err, ERROR_INVALID, "container: required, %s has %zu of them",
-				   w->path, w->n_containers);
+		(void)error_field(err, ERROR_INVALID, "container", "required, %s has %zu of them",
+				  w->path, w->n_containers);
 		return NULL;
 	}
 	for (size_t i = 0; i < w->n_containers; i++)
 		if (str_eq(w->containers[i].name, name))
 			return &w->containers[i];
-	(void)error_refuse(err, ERROR_NOT_FOUND, "container: %s has no container %s", w->path,
-			   name);
+	(void)error_field(err, ERROR_NOT_FOUND, "container", "%s has no container %s", w->path,
+			  name);
 	return NULL;
 }
 

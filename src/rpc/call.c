@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "rpc/frame.h"
+#include "rpc/status_detail.h"
 
 static const enum call_state call_edges[CALL_STATE_COUNT][CALL_EVENT_COUNT] = {
 	[CALL_NEW] = {
@@ -104,10 +105,10 @@ static int call_answer(struct rpc_call *c)
 
 /* The status, as trailers or, where nothing was sent, as the whole answer. */
 static void call_say(struct rpc_call *c, const char *http_status, enum rpc_code code,
-		     const char *message)
+		     const struct error *err)
 {
-	struct http_field fields[CALL_HEAD_FIELDS + 2];
-	char number[12], text[3 * ERROR_TEXT_MAX + 1];
+	struct http_field fields[CALL_HEAD_FIELDS + 3];
+	char number[12], text[3 * ERROR_TEXT_MAX + 1], detail[STATUS_DETAIL_SIZE];
 	size_t n = CALL_HEAD_FIELDS;
 	int r;
 
@@ -116,9 +117,12 @@ static void call_say(struct rpc_call *c, const char *http_status, enum rpc_code 
 	call_answer_head(fields, http_status);
 	(void)snprintf(number, sizeof(number), "%d", (int)code);
 	fields[n++] = (struct http_field){ "grpc-status", number };
-	if (!str_empty(message)) {
-		frame_message_encode(text, sizeof(text), message);
+	if (code != RPC_OK) {
+		frame_message_encode(text, sizeof(text), error_text(err));
 		fields[n++] = (struct http_field){ "grpc-message", text };
+		/* Without memory the status stands alone. */
+		if (status_detail_encode(detail, sizeof(detail), code, err) == 0)
+			fields[n++] = (struct http_field){ STATUS_DETAIL_FIELD, detail };
 	}
 	if (c->state == CALL_ANSWERING)
 		r = exchange_finish(&c->x, fields + CALL_HEAD_FIELDS, n - CALL_HEAD_FIELDS);
@@ -148,21 +152,35 @@ int call_send_message(struct rpc_call *c, const ProtobufCMessage *message)
 	return r < 0 ? r : call_answer(c);
 }
 
-static void call_end_http(struct rpc_call *c, const char *http_status, enum rpc_code code,
-			  const char *message)
+static void call_end_with(struct rpc_call *c, const char *http_status, enum rpc_code code,
+			  const struct error *err)
 {
 	c->busy++;
 	/* An empty stream that ends well has a head like any other. */
 	if (code == RPC_OK && c->state == CALL_OPEN && call_answer(c) < 0)
 		exchange_reset(&c->x, HTTP_INTERNAL_ERROR);
-	call_say(c, http_status, code, message);
+	call_say(c, http_status, code, err);
 	call_enter(c, CALL_EVENT_END);
 	call_leave(c);
+}
+
+static void call_end_http(struct rpc_call *c, const char *http_status, enum rpc_code code,
+			  const char *message)
+{
+	struct error err = ERROR_INIT;
+
+	(void)rpc_error_of(&err, code, message);
+	call_end_with(c, http_status, code, &err);
 }
 
 void call_end(struct rpc_call *c, enum rpc_code code, const char *message)
 {
 	call_end_http(c, "200", code, message);
+}
+
+void call_end_error(struct rpc_call *c, enum rpc_code code, const struct error *err)
+{
+	call_end_with(c, "200", code, err);
 }
 
 void call_fail(struct rpc_call *c, const struct error *err)
@@ -172,7 +190,7 @@ void call_fail(struct rpc_call *c, const struct error *err)
 	if (code == RPC_OK)
 		call_end(c, RPC_INTERNAL, "failed without saying why");
 	else
-		call_end(c, code, error_text(err));
+		call_end_error(c, code, err);
 }
 
 void call_fail_send(struct rpc_call *c, int r)
@@ -188,12 +206,20 @@ void call_fail_send(struct rpc_call *c, int r)
 	call_fail(c, &err);
 }
 
-void call_refuse(struct rpc_call *c, enum rpc_code code, const char *message)
+void call_refuse_error(struct rpc_call *c, const struct error *err)
 {
 	c->busy++;
-	call_say(c, "200", code, message);
+	call_say(c, "200", rpc_code_of(err), err);
 	call_enter(c, CALL_EVENT_LOST);
 	call_leave(c);
+}
+
+void call_refuse(struct rpc_call *c, enum rpc_code code, const char *message)
+{
+	struct error err = ERROR_INIT;
+
+	(void)rpc_error_of(&err, code, message);
+	call_refuse_error(c, &err);
 }
 
 /* ---- requests ---- */
@@ -282,7 +308,7 @@ static void call_read(struct rpc_call *c)
 	for (;;) {
 		r = exchange_next(&c->x, &data, &len, &err);
 		if (r < 0)
-			return call_refuse(c, rpc_code_of(&err), error_text(&err));
+			return call_refuse_error(c, &err);
 		if (r == 0)
 			break;
 		c->input->message(c, data, len);

@@ -121,9 +121,12 @@ int call_send(struct rpc_call *c, const void *data, size_t len) _must_check_;
 int call_send_message(struct rpc_call *c, const ProtobufCMessage *message) _must_check_;
 /* Each ends the call, which must not be used afterwards except in a frame below a call_input. */
 void call_end(struct rpc_call *c, enum rpc_code code, const char *message);
+/* With the details of err, and a code that need not be the one that err stands for. */
+void call_end_error(struct rpc_call *c, enum rpc_code code, const struct error *err);
 void call_fail(struct rpc_call *c, const struct error *err);
 void call_fail_send(struct rpc_call *c, int r);
 /* The client hears no more than this; whoever has the call is told as of a lost client. */
 void call_refuse(struct rpc_call *c, enum rpc_code code, const char *message);
+void call_refuse_error(struct rpc_call *c, const struct error *err);
 
 #endif

@@ -12,6 +12,7 @@
 #include "loop/loop.h"
 #include "rpc/exchange.h"
 #include "rpc/frame.h"
+#include "rpc/status_detail.h"
 #include "rpc/walk.h"
 
 /*
@@ -46,6 +47,7 @@ struct rpc_stream {
 	enum rpc_code code;
 	bool has_code;
 	char *message;
+	char *detail; /* of the status, as it came */
 };
 
 static void stream_leave(struct rpc_stream *s)
@@ -81,6 +83,8 @@ static void stream_end(struct rpc_stream *s, enum rpc_code code, const char *mes
 		return;
 	s->busy++;
 	(void)rpc_error_of(&err, code, message);
+	if (code != RPC_OK && s->detail)
+		status_detail_decode(&err, s->detail);
 	stream_close(s);
 	s->ops->on_end(s, code, &err, s->userdata);
 	stream_leave(s);
@@ -125,14 +129,19 @@ static void stream_field_message(struct rpc_stream *s, const char *value)
 		s->message = arena_strdup(&s->arena, text);
 }
 
+static void stream_field_detail(struct rpc_stream *s, const char *value)
+{
+	if (!s->detail)
+		s->detail = arena_strdup(&s->arena, value);
+}
+
 static const struct {
 	const char *name;
 	void (*take)(struct rpc_stream *s, const char *value);
 } stream_fields[] = {
-	{ ":status", stream_field_status },
-	{ "content-type", stream_field_type },
-	{ "grpc-status", stream_field_code },
-	{ "grpc-message", stream_field_message },
+	{ ":status", stream_field_status },           { "content-type", stream_field_type },
+	{ "grpc-status", stream_field_code },         { "grpc-message", stream_field_message },
+	{ STATUS_DETAIL_FIELD, stream_field_detail },
 };
 
 static void stream_field(struct exchange *x, const char *name, const char *value)

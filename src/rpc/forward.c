@@ -80,7 +80,7 @@ static void forward_server_end(struct rpc_stream *s, enum rpc_code code, const s
 	struct rpc_call *c = userdata;
 
 	c->input_data = NULL;
-	call_end(c, code, code == RPC_OK ? NULL : error_text(err));
+	call_end_error(c, code, err);
 }
 
 static void forward_server_writable(struct rpc_stream *s, void *userdata)

@@ -85,7 +85,7 @@ static void handler_next_message(struct rpc_call *c, const uint8_t *data, size_t
 	ProtobufCMessage *message = walk_decode(m->input, data, len, NULL, &err);
 
 	if (!message)
-		return call_refuse(c, rpc_code_of(&err), error_text(&err));
+		return call_refuse_error(c, &err);
 	c->on_message(c, message, c->message_data);
 	protobuf_c_message_free_unpacked(message, NULL);
 }

@@ -24,6 +24,7 @@ static void each_kind_has_its_code(void)
 		{ ERROR_CANCELLED, RPC_CANCELLED, "CANCELLED" },
 		{ ERROR_DEADLINE, RPC_DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED" },
 		{ ERROR_ABORTED, RPC_ABORTED, "ABORTED" },
+		{ ERROR_RANGE, RPC_OUT_OF_RANGE, "OUT_OF_RANGE" },
 	};
 	struct error err, back;
 

@@ -62,7 +62,7 @@ static int walk_refuse(const struct walk *w, enum error_kind kind, const char *w
 	walk_name(w, name, sizeof(name));
 	if (!name[0])
 		return error_refuse(w->total->err, kind, "%s", why);
-	return error_refuse(w->total->err, kind, "%s: %s", name, why);
+	return error_field(w->total->err, kind, name, "%s", why);
 }
 
 static int walk_count(const struct walk *w)

@@ -305,9 +305,9 @@ static int executable_check(const Aurae__Runtime__V0__RunExecutableRequest *q, s
 	int r;
 
 	if (!e)
-		return error_refuse(err, ERROR_INVALID, "executable: required");
+		return error_field(err, ERROR_INVALID, "executable", "required");
 	if (str_empty(e->command))
-		return error_refuse(err, ERROR_INVALID, "executable.command: required");
+		return error_field(err, ERROR_INVALID, "executable.command", "required");
 	r = check_name("meta.name", q->meta ? q->meta->name : "", err);
 	if (r == 0)
 		r = check_unset("cell", !str_empty(q->cell), err);
@@ -331,15 +331,14 @@ static int executable_check(const Aurae__Runtime__V0__RunExecutableRequest *q, s
 			*group++ = '\0';
 		if (parse_u32(user, &id) < 0 || id > INT32_MAX ||
 		    (group && (parse_u32(group, &id) < 0 || id > INT32_MAX)))
-			return error_refuse(
-				err, ERROR_INVALID,
-				"executable.user: \"%.80s\" is not uid or uid:gid in numbers up "
-				"to 2147483647",
-				e->user);
+			return error_field(err, ERROR_INVALID, "executable.user",
+					   "\"%.80s\" is not uid or uid:gid in numbers up "
+					   "to 2147483647",
+					   e->user);
 	}
 	if (e->stdin.len > EXECUTABLE_STDIN_MAX)
-		return error_refuse(err, ERROR_INVALID, "executable.stdin: more than %zu bytes",
-				    EXECUTABLE_STDIN_MAX);
+		return error_field(err, ERROR_INVALID, "executable.stdin", "more than %zu bytes",
+				   EXECUTABLE_STDIN_MAX);
 	return 0;
 }
 
@@ -352,9 +351,9 @@ static int executable_words(const Aurae__Runtime__V0__Executable *e, char ***ret
 	if (e->n_args == 0) {
 		r = words_split(e->command, &words, err);
 		if (r < 0)
-			return error_wrap(err, r, "executable.command");
+			return error_wrap_field(err, r, "executable.command");
 		if (strv_len(words) == 0)
-			return error_refuse(err, ERROR_INVALID, "executable.command: required");
+			return error_field(err, ERROR_INVALID, "executable.command", "required");
 	} else {
 		r = strv_add(&words, e->command);
 		for (size_t i = 0; i < e->n_args && r == 0; i++)

@@ -79,7 +79,7 @@ static int import_check_name(const char *name, struct error *err)
 	if (str_empty(name))
 		return 0;
 	r = reference_normalise(full, name, err);
-	return r < 0 ? error_wrap(err, r, "name") : 0;
+	return r < 0 ? error_wrap_field(err, r, "name") : 0;
 }
 
 static void import(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
@@ -93,10 +93,10 @@ static void import(struct rpc_call *call, const ProtobufCMessage *request, void 
 	if (!c)
 		r = error_set(&err, -ENOMEM, "import");
 	else if (str_empty(q->path))
-		r = error_refuse(&err, ERROR_INVALID, "path: required");
+		r = error_field(&err, ERROR_INVALID, "path", "required");
 	else if (q->path[0] != '/')
-		r = error_refuse(&err, ERROR_INVALID, "path: \"%.80s\" is not an absolute path",
-				 q->path);
+		r = error_field(&err, ERROR_INVALID, "path", "\"%.80s\" is not an absolute path",
+				q->path);
 	else
 		r = import_check_name(q->name, &err);
 	if (r == 0) {
@@ -105,7 +105,7 @@ static void import(struct rpc_call *call, const ProtobufCMessage *request, void 
 		r = image_import_start(s->images, q->path, q->name, &image_call_ops, c, &c->import,
 				       &err);
 		if (r < 0)
-			(void)error_wrap(&err, r, "path");
+			(void)error_wrap_field(&err, r, "path");
 	}
 	if (r < 0) {
 		rpc_call_fail(call, &err);
@@ -165,12 +165,12 @@ static void remove_image(struct rpc_call *call, const ProtobufCMessage *request,
 	int r;
 
 	if (str_empty(q->image))
-		r = error_refuse(&err, ERROR_INVALID, "image: required");
+		r = error_field(&err, ERROR_INVALID, "image", "required");
 	else
 		r = image_store_remove(s->images, q->image, image_removed, call, &err);
 	if (r < 0) {
-		if (!str_has_prefix(err.text, "image: "))
-			(void)error_wrap(&err, r, "image");
+		if (!err.field[0])
+			(void)error_wrap_field(&err, r, "image");
 		rpc_call_fail(call, &err);
 		return;
 	}

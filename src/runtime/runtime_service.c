@@ -34,10 +34,10 @@ static int runtime_check_container(const Aurae__Runtime__V0__Container *c, size_
 
 #define FIELD(name) (str_printf(field, sizeof(field), "containers[%zu]." name, i) < 0 ? "" : field)
 	if (str_empty(c->name) && n > 1)
-		return error_refuse(err, ERROR_INVALID, "%s: required, since there are several",
-				    FIELD("name"));
+		return error_field(err, ERROR_INVALID, FIELD("name"),
+				   "required, since there are several");
 	if (str_empty(c->image))
-		return error_refuse(err, ERROR_INVALID, "%s: required", FIELD("image"));
+		return error_field(err, ERROR_INVALID, FIELD("image"), "required");
 	r = check_name(FIELD("name"), c->name, err);
 	if (r == 0 && c->n_command)
 		r = check_words(FIELD("command"), c->command, c->n_command, err);
@@ -63,11 +63,10 @@ static int runtime_containers(struct arena *a, Aurae__Runtime__V0__Container **f
 	struct pod_container_spec *to;
 
 	if (n == 0)
-		return error_refuse(err, ERROR_INVALID, "containers: required");
+		return error_field(err, ERROR_INVALID, "containers", "required");
 	if (n > WORKLOAD_CONTAINERS_MAX)
-		return error_refuse(err, ERROR_INVALID,
-				    "containers: %zu are more than the limit of %d", n,
-				    WORKLOAD_CONTAINERS_MAX);
+		return error_field(err, ERROR_INVALID, "containers",
+				   "%zu are more than the limit of %d", n, WORKLOAD_CONTAINERS_MAX);
 	to = arena_zalloc(a, n, sizeof(*to));
 	for (size_t i = 0; i < n && to; i++) {
 		int r = runtime_check_container(from[i], i, n, err);
@@ -105,9 +104,7 @@ static int runtime_parent(struct runtime_service *s, const char *field, const ch
 	if (str_empty(path))
 		return 0;
 	*ret = instances_find(s->instances, path);
-	return *ret ? 0
-		    : error_refuse(err, ERROR_NOT_FOUND, "%s: there is no instance %s", field,
-				   path);
+	return *ret ? 0 : error_field(err, ERROR_NOT_FOUND, field, "there is no instance %s", path);
 }
 
 static int runtime_kind(const char *kind, struct error *err)
@@ -119,9 +116,8 @@ static int runtime_kind(const char *kind, struct error *err)
 		return 0;
 	if (str_eq(kind, "vm") || str_eq(kind, "ec2") || str_eq(kind, "gce") ||
 	    str_eq(kind, "vsphere"))
-		return error_refuse(err, ERROR_PRECONDITION,
-				    "kind: this release has no provider \"%s\", only \"cell\"",
-				    kind);
+		return error_field(err, ERROR_PRECONDITION, "kind",
+				   "this release has no provider \"%s\", only \"cell\"", kind);
 	return error_copy(err, &own);
 }
 
@@ -302,9 +298,9 @@ static int spawn_check(struct runtime_service *s, const Aurae__Runtime__V0__Spaw
 	if (r == 0)
 		r = runtime_parent(s, "parent", q->parent, parent, err);
 	if (r == 0 && name_depth(q->parent) >= NAME_DEPTH_MAX)
-		r = error_refuse(err, ERROR_INVALID,
-				 "parent: %s is %d instances deep, nothing can be deeper",
-				 q->parent, NAME_DEPTH_MAX);
+		r = error_field(err, ERROR_INVALID, "parent",
+				"%s is %d instances deep, nothing can be deeper", q->parent,
+				NAME_DEPTH_MAX);
 	return r;
 }
 
@@ -330,8 +326,8 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 		(void)str_copy(name, sizeof(name), meta_name(q->meta));
 	}
 	if (r == 0 && parent && parent->state != INSTANCE_READY)
-		r = error_refuse(&err, ERROR_PRECONDITION, "parent: the instance %s is %s",
-				 parent->path, instance_state_word(parent->state));
+		r = error_field(&err, ERROR_PRECONDITION, "parent", "the instance %s is %s",
+				parent->path, instance_state_word(parent->state));
 	if (r == 0 &&
 	    str_printf(path, sizeof(path), "%s%s%s", parent ? parent->path : "", parent ? "/" : "",
 		       name) > 0 &&

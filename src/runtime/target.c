@@ -9,7 +9,7 @@ int target_find(const struct workload_service *s, const char *name, struct targe
 		struct error *err)
 {
 	if (str_empty(name))
-		return error_refuse(err, ERROR_INVALID, "target: required");
+		return error_field(err, ERROR_INVALID, "target", "required");
 	*ret = (struct target){ .workload = workloads_find(s->workloads, name) };
 	if (ret->workload)
 		return 0;
@@ -18,8 +18,8 @@ int target_find(const struct workload_service *s, const char *name, struct targe
 		ret->instance = instances_find_id(s->instances, name);
 	if (ret->instance && ret->instance->path[0])
 		return 0;
-	return error_refuse(err, ERROR_NOT_FOUND,
-			    "target: there is no workload or instance \"%.80s\"", name);
+	return error_field(err, ERROR_NOT_FOUND, "target",
+			   "there is no workload or instance \"%.80s\"", name);
 }
 
 int target_container(const struct workload_service *s, const char *name, const char *container,
@@ -32,10 +32,10 @@ int target_container(const struct workload_service *s, const char *name, const c
 	if (r < 0)
 		return r;
 	if (!t.workload)
-		return error_refuse(err, ERROR_INVALID,
-				    "target: %s is an instance, it has no containers of "
-				    "its own",
-				    t.instance->path);
+		return error_field(err, ERROR_INVALID, "target",
+				   "%s is an instance, it has no containers of "
+				   "its own",
+				   t.instance->path);
 	*ret = workload_container(t.workload, container, err);
 	return *ret ? 0 : err->code;
 }

@@ -131,8 +131,8 @@ static void stop(struct rpc_call *call, const ProtobufCMessage *request, void *u
 
 	r = target_find(userdata, q->target, &t, &err);
 	if (r == 0 && q->grace_ms > GRACE_MAX_MS)
-		r = error_refuse(&err, ERROR_INVALID, "grace_ms: %llu is more than an hour (%llu)",
-				 (unsigned long long)q->grace_ms, (unsigned long long)GRACE_MAX_MS);
+		r = error_field(&err, ERROR_INVALID, "grace_ms", "%llu is more than an hour (%llu)",
+				(unsigned long long)q->grace_ms, (unsigned long long)GRACE_MAX_MS);
 	if (r < 0)
 		rpc_call_fail(call, &err);
 	else if (t.workload)
@@ -336,10 +336,10 @@ static void wait(struct rpc_call *call, const ProtobufCMessage *request, void *u
 
 	r = target_find(userdata, q->target, &t, &err);
 	if (r == 0 && !t.workload)
-		r = error_refuse(&err, ERROR_INVALID,
-				 "target: %s is an instance, which lives until it is "
-				 "stopped",
-				 t.instance->path);
+		r = error_field(&err, ERROR_INVALID, "target",
+				"%s is an instance, which lives until it is "
+				"stopped",
+				t.instance->path);
 	if (r == 0 && !str_empty(q->container)) {
 		container = workload_container(t.workload, q->container, &err);
 		r = container ? 0 : err.code;
@@ -416,10 +416,10 @@ static void exec(struct rpc_call *call, const ProtobufCMessage *request, void *u
 	if (r == 0)
 		r = exec_check(q, &err);
 	if (r == 0 && c->workload->kind == WORKLOAD_EXECUTABLE)
-		r = error_refuse(&err, ERROR_INVALID,
-				 "target: %s is an executable, there is no container "
-				 "to run in",
-				 c->workload->path);
+		r = error_field(&err, ERROR_INVALID, "target",
+				"%s is an executable, there is no container "
+				"to run in",
+				c->workload->path);
 	if (r == 0)
 		r = running_peer(c, &peer, &err);
 	if (r < 0) {
