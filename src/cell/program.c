@@ -81,8 +81,7 @@ int program_check_container(const struct cell_spec *cell, const struct container
 	if (spec->kind != CONTAINER_IMAGE && spec->kind != CONTAINER_PROCESS)
 		return error_field(err, ERROR_INVALID, "kind", "%d is unknown", (int)spec->kind);
 	if (spec->tty && spec->kind != CONTAINER_IMAGE)
-		return error_field(err, ERROR_INVALID, "tty",
-				   "only for a container of an image");
+		return error_field(err, ERROR_INVALID, "tty", "only for a container of an image");
 	return program_check(spec->argv, spec->env, spec->cwd, spec->user, err);
 }
 
@@ -106,6 +105,8 @@ static int user_numeric(const char *user, struct isolate_user *ret, struct error
 	}
 	if (r == 0)
 		r = parse_u64(number, 0, ID_NUMBER_MAX, &uid);
+	if (r == 0 && !colon)
+		gid = uid;
 	if (r < 0)
 		return error_field(err, ERROR_INVALID, "user",
 				   "\"%.64s\" is not uid or uid:gid in numbers", user);

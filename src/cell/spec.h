@@ -46,7 +46,8 @@ struct container_spec {
 	char *const *argv; /* not empty */
 	char *const *env;  /* complete; PATH and HOME are added where they are missing */
 	const char *cwd;   /* absolute, or "" for "/" */
-	const char *user;  /* as isolate_user_find(); numeric only for CONTAINER_PROCESS */
+	const char *user;  /* as isolate_user_find(); CONTAINER_PROCESS: "uid" (the gid
+			      is the same number) or "uid:gid", numeric only */
 	bool stdin_open;   /* keep a pipe to stdin; else it reads /dev/null */
 	/* A terminal as stdin, stdout and stderr; stdin_open then says whether it can be typed to.
 	 * Only for CONTAINER_IMAGE. */

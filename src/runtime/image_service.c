@@ -5,6 +5,7 @@
 #include "pod/events.h"
 #include "runtime/convert.h"
 #include "runtime/services.h"
+#include "wire/digest.h"
 #include "wire/reference.h"
 
 /* ---- Import ---- */
@@ -142,15 +143,33 @@ static void list(struct rpc_call *call, const ProtobufCMessage *request, void *u
 	rpc_call_reply(call, &m.base);
 }
 
+/* In the call's arena. */
+struct image_removal {
+	struct rpc_call *call;
+	struct image_service *service;
+	char id[DIGEST_SIZE];
+	const char *name; /* as the client said it */
+};
+
 static void image_removed(void *userdata, const struct error *err)
 {
-	struct rpc_call *call = userdata;
-	Nacre__V1__RemoveImageResponse m = NACRE__V1__REMOVE_IMAGE_RESPONSE__INIT;
+	struct image_removal *m = userdata;
+	Nacre__V1__RemoveImageResponse answer = NACRE__V1__REMOVE_IMAGE_RESPONSE__INIT;
+	struct event e = {
+		.object = "image",
+		.id = m->id,
+		.name = m->name,
+		.kind = "image",
+		.state = "removed",
+		.reason = "",
+	};
 
-	if (err && err->code)
-		rpc_call_fail(call, err);
-	else
-		rpc_call_reply(call, &m.base);
+	if (err && err->code) {
+		rpc_call_fail(m->call, err);
+		return;
+	}
+	events_publish(m->service->events, &e);
+	rpc_call_reply(m->call, &answer.base);
 }
 
 static void remove_image(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
@@ -158,24 +177,31 @@ static void remove_image(struct rpc_call *call, const ProtobufCMessage *request,
 	const Nacre__V1__RemoveImageRequest *q =
 		(const Nacre__V1__RemoveImageRequest *)(const void *)request;
 	struct image_service *s = userdata;
-	struct event e = {
-		.object = "image", .id = "", .kind = "image", .state = "removed", .reason = ""
-	};
+	struct image_removal *m = arena_zalloc(rpc_call_arena(call), 1, sizeof(*m));
+	const struct image *image = NULL;
 	struct error err = ERROR_INIT;
 	int r;
 
 	if (str_empty(q->image))
 		r = error_field(&err, ERROR_INVALID, "image", "required");
+	else if (!m)
+		r = error_set(&err, -ENOMEM, "remove an image");
 	else
-		r = image_store_remove(s->images, q->image, image_removed, call, &err);
+		image = image_store_find(s->images, q->image, &err);
+	if (image) {
+		m->call = call;
+		m->service = s;
+		m->name = q->image;
+		(void)str_copy(m->id, sizeof(m->id), image->id);
+		r = image_store_remove(s->images, q->image, image_removed, m, &err);
+	} else {
+		r = err.code;
+	}
 	if (r < 0) {
 		if (!err.field[0])
 			(void)error_wrap_field(&err, r, "image");
 		rpc_call_fail(call, &err);
-		return;
 	}
-	e.name = q->image;
-	events_publish(s->events, &e);
 }
 
 static const struct rpc_method image_methods[] = {

@@ -3,13 +3,18 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/str.h"
+#include "base/sysio.h"
 
 #define SQL_BUSY_MSEC 2000
+#define SQL_FILE_MODE 0600
 
 static const struct {
 	int rc;
@@ -174,10 +179,24 @@ static int sql_setup(struct sqlite3 *db, const struct sql_schema *schema, struct
 	return sql_migrate(db, schema, err);
 }
 
+/* SQLite would make it readable for all. Its companions (-wal, -shm) get the mode of the file. */
+static int sql_make_file(int dir_fd, const char *name, struct error *err)
+{
+	_cleanup_fd_ int fd = sysio_openat(dir_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+					   SQL_FILE_MODE);
+
+	if (fd < 0)
+		return error_set(err, -errno, "open the database %s", name);
+	/* One of an older release, or the umask. */
+	if (fchmod(fd, SQL_FILE_MODE) < 0)
+		return error_set(err, -errno, "change the mode of the database %s", name);
+	return 0;
+}
+
 int sql_open(struct sqlite3 **ret, int dir_fd, const char *name, const struct sql_schema *schema,
 	     struct error *err)
 {
-	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
 	struct sqlite3 *db = NULL;
 	char path[320];
 	int rc, r;
@@ -185,6 +204,9 @@ int sql_open(struct sqlite3 **ret, int dir_fd, const char *name, const struct sq
 	r = str_printf(path, sizeof(path), "/proc/self/fd/%d/%s", dir_fd, name);
 	if (r < 0)
 		return error_set(err, r, "open %s", name);
+	r = sql_make_file(dir_fd, name, err);
+	if (r < 0)
+		return r;
 	rc = sqlite3_open_v2(path, &db, flags, NULL);
 	if (rc != SQLITE_OK) {
 		r = sql_fail(db, rc, err, name);

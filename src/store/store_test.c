@@ -228,6 +228,33 @@ static void says_who_is_busy(void)
 	scratch_done(&d);
 }
 
-UNIT_MAIN({ "keeps_records", keeps_records }, { "reports_damage", reports_damage },
+/* Whatever the umask, from the first instant; also a file that an older release has made. */
+static void files_are_the_owners_alone(void)
+{
+	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm" };
+	mode_t mask = umask(0);
+	struct run_workload w = workload("a", 1);
+	struct run_store *s = NULL;
+	struct error err = ERROR_INIT;
+	struct scratch dir;
+	struct stat st;
+
+	scratch_init(&dir);
+	for (int again = 0; again < 2; again++) {
+		CHECK_INT(run_store_open(&s, dir.fd, "run.db", &err), 0);
+		CHECK_INT(run_store_put_workload(s, &w, &err), 0);
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+			CHECK_INT(fstatat(dir.fd, names[i], &st, 0), 0);
+			CHECK_INT(st.st_mode & 07777, 0600);
+		}
+		s = run_store_close(s);
+		CHECK_INT(fchmodat(dir.fd, "run.db", 0644, 0), 0);
+	}
+	(void)umask(mask);
+	scratch_done(&dir);
+}
+
+UNIT_MAIN({ "files are the owner's alone", files_are_the_owners_alone },
+	  { "keeps_records", keeps_records }, { "reports_damage", reports_damage },
 	  { "refuses_newer_schema", refuses_newer_schema },
 	  { "says_who_is_busy", says_who_is_busy })

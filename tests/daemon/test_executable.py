@@ -120,6 +120,7 @@ class Settings(ExecutableTest):
         lines = self.execute("cat", "/proc/self/status", user="1234").stdout.decode().splitlines()
         status = dict(l.split(":\t", 1) for l in lines)
         self.assertEqual(["1234"] * 4, status["Uid"].split())
+        self.assertEqual((["1234"] * 4, ["1234"]), (status["Gid"].split(), status["Groups"].split()))
         self.assertEqual(0, int(status["CapEff"], 16))
 
     def test_environment_is_path_and_home_only(self):

@@ -46,6 +46,13 @@ class Files(nacre_test.NodeTest):
         self.assertEqual(0o600, self.mode(self.node.socket))
         self.assertEqual((0o700, 0o700), (self.mode(self.node.root), self.mode(self.node.run)))
 
+    def test_databases_are_the_owners_alone(self):
+        self.node.runtime.Spawn(nacre_test.runtime_pb2.SpawnRequest(meta={"name": "written"}))
+        found = {os.path.relpath(os.path.join(top, name), self.node.dir): self.mode(os.path.join(top, name))
+                 for top in (self.node.root, self.node.run) for name in os.listdir(top) if ".db" in name}
+        self.assertLessEqual({"root/root.db", "run/run.db", "run/run.db-wal", "run/run.db-shm"}, set(found))
+        self.assertEqual({0o600}, set(found.values()), found)
+
     def connect_as(self, uid):
         """What a process of another user gets: an errno of connect(), or what the socket says within a second."""
         reader, writer = os.pipe()
