@@ -108,14 +108,10 @@ class StatusDetails(nacre_test.NodeTest):
         self.assertEqual([("target", "not valid UTF-8, or with a NUL in it")], seen["BadRequest"])
 
     def test_a_field_that_a_keeper_refuses_is_passed_on(self):
-        """The call is answered by the keeper of an instance, and its answer goes through the daemon."""
-        self.node.runtime.Spawn(runtime_pb2.SpawnRequest(meta={"name": "deep"}))
-        call = self.node.channel.unary_unary(
-            "/nacre.instance.v1.InstanceService/Spawn",
-            request_serializer=nacre_test.instance_pb2.SpawnRequest.SerializeToString)
-        seen = self.failure(lambda: call(nacre_test.instance_pb2.SpawnRequest(name="A B"),
-                                         metadata=[("nacre-target", "deep")]))
-        self.assertEqual(["name"], [f for f, _ in seen["BadRequest"]])
+        """The answer comes from the keeper, through the daemon."""
+        seen = self.failure(lambda: list(self.node.workloads.Exec(nacre_pb2.ExecRequest(
+            target=self.sleeper, command=["true"], timeout_ms=2**64 - 1))))
+        self.assertEqual([("timeout_ms", "too large")], seen["BadRequest"])
 
     @classmethod
     def setUpClass(cls):
