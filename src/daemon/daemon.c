@@ -286,7 +286,9 @@ static int daemon_add_services(struct daemon *d)
 						 .workloads = d->workloads,
 						 .instances = d->instances,
 						 .events = &d->events,
-						 .logs_fd = d->place.logs_fd };
+						 .logs_fd = d->place.logs_fd,
+						 .cgroup_fd = d->place.cgroup_fd,
+						 .cgroup = d->place.cgroup };
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
 	d->node = (struct node_service){ .loop = d->loop,
 					 .pool = d->pool,

@@ -40,6 +40,8 @@ struct workload_service {
 	struct instances *instances;
 	struct events *events;
 	int logs_fd;
+	int cgroup_fd;      /* the node's base group */
+	const char *cgroup; /* its path below the v2 root, with a '/' in front */
 };
 
 /* nacre.v1.ImageService; userdata: struct image_service. */

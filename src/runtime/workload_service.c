@@ -10,7 +10,9 @@
 #include "runtime/convert.h"
 #include "runtime/events_call.h"
 #include "runtime/logs_call.h"
+#include "runtime/processes_call.h"
 #include "runtime/services.h"
+#include "runtime/stats_call.h"
 #include "runtime/target.h"
 
 #define GRACE_MAX_MS ((uint64_t)3600 * 1000)
@@ -486,6 +488,27 @@ static void events(struct rpc_call *call, const ProtobufCMessage *request, void 
 		rpc_call_fail(call, &err);
 }
 
+/* ---- Stats, Processes ---- */
+
+static void stats(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__StatsRequest *q = (const Nacre__V1__StatsRequest *)(const void *)request;
+	struct error err = ERROR_INIT;
+
+	if (stats_call_start(call, userdata, q->targets, q->n_targets, &err) < 0)
+		rpc_call_fail(call, &err);
+}
+
+static void processes(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__ProcessesRequest *q =
+		(const Nacre__V1__ProcessesRequest *)(const void *)request;
+	struct error err = ERROR_INIT;
+
+	if (processes_call_start(call, userdata, q->target, q->container, &err) < 0)
+		rpc_call_fail(call, &err);
+}
+
 #define METHOD(name, type, stream, fn)                                                             \
 	{                                                                                          \
 		name, &nacre__v1__##type##_request__descriptor,                                    \
@@ -501,6 +524,8 @@ static const struct rpc_method workload_methods[] = {
 	METHOD("Logs", logs, true, logs),
 	METHOD("Exec", exec, true, exec),
 	METHOD("WriteStdin", write_stdin, false, write_stdin),
+	METHOD("Stats", stats, false, stats),
+	METHOD("Processes", processes, false, processes),
 	METHOD("Events", events, true, events),
 };
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/groups.h"
+
+#include <errno.h>
+
+#include "base/str.h"
+#include "pod/workload.h"
+#include "runtime/services.h"
+
+int group_of_instance(const struct workload_service *s, const struct instance *i,
+		      char ret[GROUP_PATH_MAX])
+{
+	size_t len = strlen(s->cgroup);
+
+	if (!i || strncmp(i->cgroup, s->cgroup, len) != 0 || i->cgroup[len] != '/')
+		return -ENOENT;
+	return str_copy(ret, GROUP_PATH_MAX, i->cgroup + len + 1);
+}
+
+static int group_below(const struct workload_service *s, const struct instance *i,
+		       char ret[GROUP_PATH_MAX], const char *cell, const char *container)
+{
+	char group[GROUP_PATH_MAX];
+	int r = group_of_instance(s, i, group);
+
+	if (r < 0)
+		return r;
+	r = str_printf(ret, GROUP_PATH_MAX, "%s/cell.%s%s%s", group, cell, *container ? "/" : "",
+		       container);
+	return r < 0 ? r : 0;
+}
+
+int group_of_workload(const struct workload_service *s, const struct workload *w,
+		      char ret[GROUP_PATH_MAX])
+{
+	if (w->kind == WORKLOAD_POD)
+		return group_of_instance(s, w->instance, ret);
+	return group_below(s, w->instance, ret, name_last(w->path), "");
+}
+
+int group_of_container(const struct workload_service *s, const struct pod_container *c,
+		       char ret[GROUP_PATH_MAX])
+{
+	return group_below(s, c->workload->instance, ret, name_last(c->workload->path), c->name);
+}
+
+int group_of_keeper(const struct workload_service *s, const struct instance *i,
+		    char ret[GROUP_PATH_MAX])
+{
+	char group[GROUP_PATH_MAX];
+	int r = group_of_instance(s, i, group);
+
+	if (r < 0)
+		return r;
+	r = str_printf(ret, GROUP_PATH_MAX, "%s/keeper", group);
+	return r < 0 ? r : 0;
+}

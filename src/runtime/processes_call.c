@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/processes_call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/nacre.pb-c.h"
+#include "base/str.h"
+#include "instance/instance.h"
+#include "pod/process.h"
+#include "pod/workload.h"
+#include "rpc/server.h"
+#include "runtime/groups.h"
+#include "runtime/pool_call.h"
+#include "runtime/services.h"
+#include "runtime/target.h"
+
+/* Only leaves are looked into: the groups of containers, and of keepers. */
+struct processes_leaf {
+	char *group;
+	char *workload, *container;
+};
+
+struct processes_found {
+	struct process process;
+	size_t leaf;
+};
+
+struct processes_call {
+	struct pool_call base;
+	struct arena arena;
+	int cgroup_fd;
+	const char *cgroup; /* lives as long as the daemon */
+	struct processes_leaf *leaves;
+	size_t n_leaves, leaves_size;
+	struct processes_found *found;
+	size_t n_found, found_size;
+	size_t at; /* the leaf that is looked into */
+	bool truncated;
+	int result;
+};
+
+/* Room for one more behind n; 0 or -ENOMEM. */
+static int processes_grow(void **array, size_t n, size_t *size, size_t item)
+{
+	size_t wanted = *size ? 2 * *size : 64;
+	void *grown;
+
+	if (n < *size)
+		return 0;
+	grown = reallocarray(*array, wanted, item);
+	if (!grown)
+		return -ENOMEM;
+	*array = grown;
+	*size = wanted;
+	return 0;
+}
+
+static int processes_add(struct processes_call *c, const char *group, const char *workload,
+			 const char *container)
+{
+	void *leaves = c->leaves;
+	struct processes_leaf *leaf;
+	int r = processes_grow(&leaves, c->n_leaves, &c->leaves_size, sizeof(*c->leaves));
+
+	c->leaves = leaves;
+	if (r < 0)
+		return r;
+	leaf = &c->leaves[c->n_leaves];
+	leaf->group = arena_strdup(&c->arena, group);
+	leaf->workload = arena_strdup(&c->arena, workload);
+	leaf->container = arena_strdup(&c->arena, container);
+	if (!leaf->group || !leaf->workload || !leaf->container)
+		return -ENOMEM;
+	c->n_leaves++;
+	return 0;
+}
+
+/* only: one container, or NULL for all of them and the keeper of a pod. */
+static int processes_add_workload(struct processes_call *c, struct workload_service *s,
+				  struct workload *w, const struct pod_container *only)
+{
+	char group[GROUP_PATH_MAX];
+	int r = 0;
+
+	if (!only && w->kind == WORKLOAD_POD && w->instance &&
+	    group_of_keeper(s, w->instance, group) == 0)
+		r = processes_add(c, group, w->path, "");
+	for (size_t i = 0; r == 0 && i < w->n_containers; i++) {
+		const struct pod_container *pc = &w->containers[i];
+
+		if (only && only != pc)
+			continue;
+		if (!pod_container_has_ended(pc) && group_of_container(s, pc, group) == 0)
+			r = processes_add(c, group, w->path, pc->name);
+	}
+	return r;
+}
+
+static bool processes_is_below(const char *path, const char *above)
+{
+	size_t len = strlen(above);
+
+	return len == 0 ||
+	       (strncmp(path, above, len) == 0 && (path[len] == '\0' || path[len] == '/'));
+}
+
+/* Everything at `above` and below it; "" for the whole node. */
+static int processes_add_below(struct processes_call *c, struct workload_service *s,
+			       const char *above)
+{
+	char group[GROUP_PATH_MAX];
+	struct instance *i;
+	struct workload *w;
+	int r = 0;
+
+	list_for_each (i, instances_list(s->instances), struct instance, link) {
+		/* The keeper of a pod is told with the pod. */
+		if (r < 0 || i->owner[0] || !processes_is_below(i->path, above) ||
+		    group_of_keeper(s, i, group) < 0)
+			continue;
+		r = processes_add(c, group, i->path, "");
+	}
+	list_for_each (w, workloads_list(s->workloads), struct workload, link)
+		if (r == 0 && processes_is_below(w->path, above))
+			r = processes_add_workload(c, s, w, NULL);
+	return r;
+}
+
+static int processes_take(void *userdata, const struct process *p)
+{
+	struct processes_call *c = userdata;
+	void *found = c->found;
+	int r;
+
+	if (c->n_found == PROCESSES_MAX) {
+		c->truncated = true;
+		return -ENOBUFS;
+	}
+	r = processes_grow(&found, c->n_found, &c->found_size, sizeof(*c->found));
+	c->found = found;
+	if (r < 0)
+		return r;
+	c->found[c->n_found++] = (struct processes_found){ .process = *p, .leaf = c->at };
+	return 0;
+}
+
+static void processes_run(struct pool_call *p)
+{
+	struct processes_call *c = container_of(p, struct processes_call, base);
+
+	for (c->at = 0; c->result == 0 && c->at < c->n_leaves; c->at++)
+		c->result = processes_each(c->cgroup_fd, c->cgroup, c->leaves[c->at].group,
+					   processes_take, c);
+	if (c->truncated)
+		c->result = 0;
+}
+
+static Nacre__V1__Process *processes_convert(struct arena *a, const struct processes_call *c,
+					     struct processes_found *f)
+{
+	Nacre__V1__Process *m = arena_alloc(a, sizeof(*m));
+	char *state = m ? arena_strndup(a, &f->process.state, 1) : NULL;
+
+	if (!state)
+		return NULL;
+	nacre__v1__process__init(m);
+	m->pid = f->process.pid;
+	m->inner_pid = f->process.inner_pid;
+	m->parent = f->process.parent;
+	m->workload = c->leaves[f->leaf].workload;
+	m->container = c->leaves[f->leaf].container;
+	m->uid = f->process.uid;
+	m->state = state;
+	m->cpu_us = f->process.cpu_us;
+	m->memory = f->process.memory;
+	m->command = f->process.command;
+	return m;
+}
+
+static void processes_reply(struct pool_call *p, struct rpc_call *call)
+{
+	const struct processes_call *c = container_of(p, struct processes_call, base);
+	Nacre__V1__ProcessesResponse m = NACRE__V1__PROCESSES_RESPONSE__INIT;
+	struct arena *a = rpc_call_arena(call);
+	struct error err = ERROR_INIT;
+	int r = c->result;
+
+	m.truncated = c->truncated;
+	m.processes = arena_zalloc(a, c->n_found + 1, sizeof(*m.processes));
+	if (!m.processes)
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < c->n_found; i++) {
+		m.processes[i] = processes_convert(a, c, &c->found[i]);
+		if (!m.processes[i])
+			r = -ENOMEM;
+	}
+	m.n_processes = c->n_found;
+	if (r < 0) {
+		(void)error_set(&err, r, "look at processes");
+		rpc_call_fail(call, &err);
+		return;
+	}
+	rpc_call_reply(call, &m.base);
+}
+
+static void processes_free(struct pool_call *p)
+{
+	struct processes_call *c = container_of(p, struct processes_call, base);
+
+	arena_done(&c->arena);
+	free(c->leaves);
+	free(c->found);
+	free(c);
+}
+
+static int processes_find(struct processes_call *c, struct workload_service *s, const char *target,
+			  const char *container, struct error *err)
+{
+	const struct pod_container *only = NULL;
+	struct target t = { .workload = NULL };
+	int r;
+
+	if (str_empty(target) && !str_empty(container))
+		return error_refuse(err, ERROR_INVALID, "container: only with a target");
+	if (!str_empty(target)) {
+		r = target_find(s, target, &t, err);
+		if (r < 0)
+			return r;
+	}
+	if (t.instance && !str_empty(container))
+		return error_refuse(err, ERROR_INVALID,
+				    "container: %s is an instance, it has no containers of its own",
+				    t.instance->path);
+	if (t.workload && !str_empty(container)) {
+		only = workload_container(t.workload, container, err);
+		if (!only)
+			return err->code;
+	}
+	r = t.workload ? processes_add_workload(c, s, t.workload, only)
+		       : processes_add_below(c, s, t.instance ? t.instance->path : "");
+	return r < 0 ? error_set(err, r, "look at processes") : 0;
+}
+
+int processes_call_start(struct rpc_call *call, struct workload_service *s, const char *target,
+			 const char *container, struct error *err)
+{
+	static const struct pool_call_ops ops = { processes_run, processes_reply, processes_free };
+	struct processes_call *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return error_set(err, -ENOMEM, "look at processes");
+	c->cgroup_fd = s->cgroup_fd;
+	c->cgroup = s->cgroup;
+	r = processes_find(c, s, target, container, err);
+	if (r < 0) {
+		processes_free(&c->base);
+		return r;
+	}
+	pool_call_start(&c->base, &ops, s->pool, call);
+	return 0;
+}
