@@ -14,25 +14,27 @@
 
 size_t text_distance(const char *a, const char *b)
 {
-	size_t row[DISTANCE_MAX + 1], n_a = strlen(a), n_b = strlen(b);
+	size_t rows[3][DISTANCE_MAX + 1], n_a = strlen(a), n_b = strlen(b);
 
 	if (n_a > DISTANCE_MAX || n_b > DISTANCE_MAX)
 		return DISTANCE_MAX;
 	for (size_t j = 0; j <= n_b; j++)
-		row[j] = j;
+		rows[0][j] = j;
 	for (size_t i = 1; i <= n_a; i++) {
-		size_t diagonal = row[0];
+		size_t *row = rows[i % 3];
+		const size_t *above = rows[(i + 2) % 3], *higher = rows[(i + 1) % 3];
 
 		row[0] = i;
 		for (size_t j = 1; j <= n_b; j++) {
-			size_t changed = diagonal + (a[i - 1] != b[j - 1]);
-			size_t moved = MIN(row[j], row[j - 1]) + 1;
+			size_t changed = above[j - 1] + (a[i - 1] != b[j - 1]);
+			size_t moved = MIN(above[j], row[j - 1]) + 1;
 
-			diagonal = row[j];
 			row[j] = MIN(changed, moved);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = MIN(row[j], higher[j - 2] + 1);
 		}
 	}
-	return row[n_b];
+	return rows[n_a % 3][n_b];
 }
 
 static const struct arg_option *args_nearest(const struct args *a, const char *name)

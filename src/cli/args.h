@@ -57,7 +57,8 @@ char *args_value(const struct args *a, const char *name);
 /* Each value of an option in turn: start with *pos = 0, ends with NULL. */
 char *args_next(const struct args *a, const char *name, size_t *pos);
 
-/* How many letters must be put in, taken out or changed to make b of a; for hints. */
+/* How many letters must be put in, taken out or changed, or change places with their neighbour, to
+ * make b of a; for hints. */
 size_t text_distance(const char *a, const char *b);
 
 #endif

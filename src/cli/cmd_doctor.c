@@ -31,6 +31,8 @@
  */
 
 #define DOCTOR_FILE_MAX (64U << 10)
+/* Exit status where something essential lacks. */
+#define DOCTOR_MISSING 1
 #define DOCTOR_TIMEOUT (2 * NSEC_PER_SEC)
 
 #define _cleanup_buf_ _cleanup_(buf_done)
@@ -285,7 +287,8 @@ static void doctor_json(struct json *j, const struct check *c, bool there, const
 	json_string(j, "check", c->name);
 	json_bool(j, "ok", there);
 	json_bool(j, "essential", c->essential);
-	json_word(j, "detail", detail);
+	json_word(j, "detail", there ? detail : NULL);
+	json_word(j, "cause", there ? NULL : detail);
 	json_string(j, "consequence", there ? NULL : c->consequence);
 	json_string(j, "cure", there ? NULL : c->cure);
 	json_end(j);
@@ -312,7 +315,7 @@ static void doctor_rows(struct table *t, const struct check *c, bool there, cons
 
 int cmd_doctor(const struct cli *cli, const struct args *args)
 {
-	struct table t = TABLE_INIT(3);
+	struct table t = TABLE_INIT_WRAPS(3);
 	struct json j = JSON_INIT(stdout);
 	unsigned n_missing = 0;
 
@@ -334,6 +337,7 @@ int cmd_doctor(const struct cli *cli, const struct args *args)
 	table_done(&t);
 	if (n_missing == 0)
 		return 0;
-	return cli_complain("doctor: %u essential thing%s missing: nacre cannot run workloads here",
-			    n_missing, n_missing == 1 ? " is" : "s are");
+	(void)cli_complain("doctor: %u essential thing%s missing: nacre cannot run workloads here",
+			   n_missing, n_missing == 1 ? " is" : "s are");
+	return DOCTOR_MISSING;
 }

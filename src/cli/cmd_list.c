@@ -1,12 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/str.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/format.h"
 #include "cli/handlers.h"
 #include "cli/text.h"
 #include "cli/view.h"
+
+/* One line, by --format. */
+static int list_format(const char *format, const Nacre__V1__Workload *w, struct error *err)
+{
+	_cleanup_str_ char *text = NULL;
+	size_t len = 0;
+	FILE *memory = open_memstream(&text, &len);
+	struct json j = { .to = memory, .compact = true };
+
+	if (!memory)
+		abort();
+	view_workload(&j, NULL, w);
+	(void)fclose(memory);
+	return format_write(format, text, stdout, err);
+}
 
 static void ps_json(const Nacre__V1__ListResponse *list)
 {
@@ -36,7 +53,7 @@ static void ps_row(struct table *t, const Nacre__V1__Workload *w, nsec_t now)
 static void ps_table(const struct cli *cli, const Nacre__V1__ListResponse *list)
 {
 	static const char *const heads[] = { "ID", "NAME", "KIND", "STATE", "CREATED", "IMAGE" };
-	struct table t = TABLE_INIT(ARRAY_SIZE(heads));
+	struct table t = { .n_columns = ARRAY_SIZE(heads), .n_fixed = 1 };
 	nsec_t now = clock_real();
 
 	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
@@ -51,14 +68,22 @@ int cmd_ps(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__ListRequest request = NACRE__V1__LIST_REQUEST__INIT;
 	_cleanup_message_ Nacre__V1__ListResponse *list = NULL;
+	const char *format = args_value(args, "format");
 	struct error err = ERROR_INIT;
 
+	if (format && format_check(format, &err) < 0)
+		return cli_fail(&err);
 	request.all = args_flag(args, "all");
 	list = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/List", &request.base,
 			       &nacre__v1__list_response__descriptor, 0, &err);
 	if (!list)
 		return cli_fail(&err);
-	if (args_flag(args, "quiet")) {
+	if (format) {
+		for (size_t i = 0; i < list->n_workloads; i++) {
+			if (list_format(format, list->workloads[i], &err) < 0)
+				return cli_fail(&err);
+		}
+	} else if (args_flag(args, "quiet")) {
 		for (size_t i = 0; i < list->n_workloads; i++)
 			(void)puts(list->workloads[i]->id);
 	} else if (cli->json) {
@@ -73,9 +98,12 @@ int cmd_inspect(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__InspectRequest request = NACRE__V1__INSPECT_REQUEST__INIT;
 	_cleanup_message_ Nacre__V1__InspectResponse *answer = NULL;
+	const char *format = args_value(args, "format");
 	struct json j = JSON_INIT(stdout);
 	struct error err = ERROR_INIT;
 
+	if (format && format_check(format, &err) < 0)
+		return cli_fail(&err);
 	request.target = args->operands[0];
 	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Inspect", &request.base,
 				 &nacre__v1__inspect_response__descriptor, 0, &err);
@@ -83,6 +111,9 @@ int cmd_inspect(const struct cli *cli, const struct args *args)
 		return cli_fail(&err);
 	if (!answer->workload)
 		return cli_complain("the daemon's answer has no workload");
-	view_workload(&j, NULL, answer->workload);
-	return 0;
+	if (!format) {
+		view_workload(&j, NULL, answer->workload);
+		return 0;
+	}
+	return list_format(format, answer->workload, &err) < 0 ? cli_fail(&err) : 0;
 }

@@ -87,8 +87,8 @@ static void run_logs(struct client_call *call, const ProtobufCMessage *message)
 		return;
 	if (output_write(is_stderr ? STDERR_FILENO : STDOUT_FILENO, m->data.data, m->data.len) == 0)
 		return;
-	/* As a broken pipe would end a program in its place: at once. A grace would only let it fill
-	 * the log that nobody reads. */
+	/* As a broken pipe would end a program in its place: at once. A grace would only let it
+	 * fill the log that nobody reads. */
 	r->unread = true;
 	run_stop(r, 0);
 }

@@ -27,6 +27,10 @@
 	{                                                                                          \
 		"container", 'c', "NAME", "the container, where there are several"                 \
 	}
+#define OPTION_FORMAT                                                                              \
+	{                                                                                          \
+		"format", 'F', "TEXT", "a line of this form, such as '{name} {containers[0].pid}'" \
+	}
 #define OPTION_END                                                                                 \
 	{                                                                                          \
 		NULL, 0, NULL, NULL                                                                \
@@ -110,6 +114,23 @@ static const struct arg_option options_exec[] = {
 static const struct arg_option options_ps[] = {
 	{ "all", 'a', NULL, "also what has ended" },
 	{ "quiet", 'q', NULL, "ids alone" },
+	OPTION_FORMAT,
+	OPTION_END,
+};
+
+static const struct arg_option options_tree[] = {
+	{ "watch", 'w', NULL, "draw it again at each change, until Ctrl-C" },
+	{ "short", 's', NULL, "leave the processes out" },
+	OPTION_END,
+};
+
+static const struct arg_option options_stats[] = {
+	{ "watch", 'w', NULL, "again every 2 s, until Ctrl-C" },
+	OPTION_END,
+};
+
+static const struct arg_option options_inspect[] = {
+	OPTION_FORMAT,
 	OPTION_END,
 };
 
@@ -271,8 +292,42 @@ const struct command commands[] = {
 		.operands = "",
 		.summary = "draw what runs as a tree of instances",
 		.help = "Instances, pods, cells and their containers by path, with kind, state and "
-			"process.",
+			"process id,\n"
+			"and the processes of each container as the node sees them.\n"
+			"\n"
+			"    nacre tree --short\n"
+			"    nacre tree --watch",
+		.options = options_tree,
 		.run = cmd_tree,
+	},
+	{
+		.name = "top",
+		.operands = "[TARGET…]",
+		.summary = "watch who uses the CPU and the memory",
+		.help = "Workloads by what they use of one CPU just now, drawn again every 2 s "
+			"until "
+			"Ctrl-C.\n"
+			"Where standard output is no terminal it looks twice, one second apart, "
+			"and "
+			"ends.\n"
+			"\"-\" is what the node does not count: cgroup v2 has no such controller "
+			"there.",
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_top,
+	},
+	{
+		.name = "stats",
+		.operands = "[TARGET…]",
+		.summary = "tell what workloads have used so far",
+		.help = "CPU time, memory, processes, and bytes read and written, from their "
+			"cgroups. An\n"
+			"instance or a pod counts with all that is in it.\n"
+			"\n"
+			"    nacre stats web\n"
+			"    nacre stats -o json | jq '.workloads[] | {name, cpu: .cpu.total_us}'",
+		.options = options_stats,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_stats,
 	},
 	{
 		.name = "inspect",
@@ -280,7 +335,21 @@ const struct command commands[] = {
 		.summary = "tell all about one workload, as JSON",
 		.help = "TARGET is an id or a path of names (\"web\", \"a/b/c\"), here and "
 			"wherever a command\n"
-			"takes a TARGET.",
+			"takes a TARGET.\n"
+			"\n"
+			"With --format one line comes out: TEXT, in which {PATH} stands for a "
+			"value "
+			"of that JSON.\n"
+			"A PATH is names parted by '.'; [0] behind a name is the first of an "
+			"array, "
+			"[*] all of it\n"
+			"with commas between them. {{ and }} are braces, \\n, \\t and \\\\ what "
+			"they "
+			"are in C.\n"
+			"\n"
+			"    nacre inspect --format '{containers[0].pid}' web\n"
+			"    nacre inspect --format '{name}\\t{containers[*].state}' shop",
+		.options = options_inspect,
 		.n_min = 1,
 		.n_max = 1,
 		.run = cmd_inspect,
@@ -389,9 +458,11 @@ const struct command commands[] = {
 		.name = "doctor",
 		.operands = "",
 		.summary = "look whether this host has what nacre needs",
-		.help = "Each thing that lacks comes with what follows from it and what to do "
-			"about it. The\n"
-			"exit status is 0 unless something essential lacks. Changes nothing.",
+		.help = "Each thing that lacks comes with its cause, with what follows from it, "
+			"and with what\n"
+			"to do about it. The exit status is 1 where something essential lacks, "
+			"else 0. Changes\n"
+			"nothing.",
 		.run = cmd_doctor,
 	},
 	{

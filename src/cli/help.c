@@ -22,7 +22,7 @@ static char *help_option(const struct arg_option *o)
 
 static void help_options(const struct arg_option *options, FILE *to)
 {
-	struct table t = TABLE_INIT(2);
+	struct table t = TABLE_INIT_WRAPS(2);
 
 	for (const struct arg_option *o = options; o->name; o++) {
 		_cleanup_str_ char *option = help_option(o);
@@ -37,7 +37,7 @@ static void help_options(const struct arg_option *options, FILE *to)
 
 void help_overview(FILE *to)
 {
-	struct table t = TABLE_INIT(2);
+	struct table t = TABLE_INIT_WRAPS(2);
 
 	(void)fprintf(to, "usage: %s\n\nOwns every workload of this node.\n\ncommands:\n", usage);
 	for (size_t i = 0; i < n_commands; i++) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/macros.h"
@@ -30,6 +31,25 @@ bool output_has_utf8(void)
 			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
 	}
 	return false;
+}
+
+static struct winsize output_size(int fd)
+{
+	struct winsize size = { .ws_col = 0 };
+
+	if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) < 0)
+		return (struct winsize){ .ws_col = 0 };
+	return size;
+}
+
+unsigned output_width(int fd)
+{
+	return output_size(fd).ws_col;
+}
+
+unsigned output_height(int fd)
+{
+	return output_size(fd).ws_row;
 }
 
 int output_write(int fd, const void *data, size_t len)

@@ -11,6 +11,9 @@
 bool output_has_color(int fd);
 /* The locale says UTF-8: lines may be drawn. */
 bool output_has_utf8(void);
+/* Columns and lines of a terminal; 0 where fd is none, or does not tell. */
+unsigned output_width(int fd);
+unsigned output_height(int fd);
 /* Writes all of it, waiting where fd is non-blocking. 0 or a negative errno; -EPIPE: nobody reads.
  */
 int output_write(int fd, const void *data, size_t len);

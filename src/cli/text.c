@@ -51,6 +51,23 @@ void text_bytes(char ret[TEXT_SIZE], uint64_t n)
 			 units[unit]);
 }
 
+void text_cpu(char ret[TEXT_SIZE], uint64_t us)
+{
+	uint64_t seconds = us / 1000000;
+
+	if (us < 1000000)
+		(void)str_printf(ret, TEXT_SIZE, "%" PRIu64 "ms", us / 1000);
+	else if (seconds < 60)
+		(void)str_printf(ret, TEXT_SIZE, "%" PRIu64 ".%02" PRIu64 "s", seconds,
+				 us / 10000 % 100);
+	else if (seconds < 3600)
+		(void)str_printf(ret, TEXT_SIZE, "%" PRIu64 "m%02" PRIu64 "s", seconds / 60,
+				 seconds % 60);
+	else
+		(void)str_printf(ret, TEXT_SIZE, "%" PRIu64 "h%02" PRIu64 "m", seconds / 3600,
+				 seconds / 60 % 60);
+}
+
 void text_short_id(char ret[TEXT_SIZE], const char *id)
 {
 	const char *colon = strchr(id, ':');
@@ -65,6 +82,17 @@ size_t text_width(const char *s)
 	for (; *s; s++)
 		n += ((unsigned char)*s & 0xc0) != 0x80;
 	return n;
+}
+
+size_t text_prefix(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	for (; s[i]; i++) {
+		if (((unsigned char)s[i] & 0xc0) != 0x80 && n-- == 0)
+			break;
+	}
+	return i;
 }
 
 void text_clean(char *s)

@@ -137,6 +137,38 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	json_end(j);
 }
 
+const char *view_process_state(const char *letter)
+{
+	static const struct {
+		char letter;
+		const char *word;
+	} words[] = {
+		{ 'R', "runs" },   { 'S', "sleeps" }, { 'D', "blocked" }, { 'T', "stopped" },
+		{ 't', "traced" }, { 'Z', "ended" },  { 'I', "idle" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (words[i].letter == letter[0])
+			return words[i].word;
+	}
+	return letter;
+}
+
+void view_process(struct json *j, const Nacre__V1__Process *p)
+{
+	json_object(j, NULL);
+	json_integer(j, "pid", p->pid);
+	json_integer(j, "inner_pid", p->inner_pid);
+	json_integer(j, "parent", p->parent);
+	json_word(j, "container", p->container);
+	json_unsigned(j, "uid", p->uid);
+	json_string(j, "state", p->state);
+	json_unsigned(j, "cpu_us", p->cpu_us);
+	json_unsigned(j, "memory", p->memory);
+	json_string(j, "command", p->command);
+	json_end(j);
+}
+
 void view_image(struct json *j, const char *key, const Nacre__V1__Image *image)
 {
 	json_object(j, key);

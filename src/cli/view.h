@@ -24,6 +24,9 @@ char *view_pid(int64_t pid);
 /* What was started, on standard output. */
 void view_started(const char *id, const char *name, const char *kind, const char *kind_reason);
 void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w);
+void view_process(struct json *j, const Nacre__V1__Process *p);
+/* A word for the letter of the kernel. */
+const char *view_process_state(const char *letter);
 void view_image(struct json *j, const char *key, const Nacre__V1__Image *image);
 
 #endif

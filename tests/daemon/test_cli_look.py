@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person sees of what runs: tree, ps, top, stats, inspect --format; compared with the kernel."""
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+
+from grpc import StatusCode
+
+import host
+import nacre_test
+import nacre_pb2 as pb
+
+
+class Terminal:
+    """nacre on a terminal of its own, so many columns wide."""
+
+    def __init__(self, node, *words, columns=80, lines=24, env=None):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.process = subprocess.Popen([nacre_test.BINARY, "--socket", node.socket, *words], stdin=slave, stdout=slave,
+                                        stderr=slave, start_new_session=True,
+                                        env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", **(env or {})})
+        os.close(slave)
+        os.set_blocking(self.master, False)
+        self.text = ""
+
+    def read(self):
+        try:
+            while True:
+                data = os.read(self.master, 65536)
+                if not data:
+                    break
+                self.text += data.decode(errors="replace")
+        except (BlockingIOError, OSError):
+            pass
+        return self.text
+
+    def wait_for(self, pattern):
+        nacre_test.until(lambda: re.search(pattern, self.read(), re.S), seconds=20, what=pattern)
+
+    def end(self, number=None):
+        if number:
+            self.process.send_signal(number)
+        nacre_test.until(lambda: self.read() is not None and self.process.poll() is not None, seconds=20, what="its end")
+        self.read()
+        os.close(self.master)
+        return self.process.returncode
+
+
+def plain(text):
+    return re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "")
+
+
+class LookTest(nacre_test.NodeTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.busybox()
+
+    def tearDown(self):
+        self.node.clear()
+        super().tearDown()
+
+    def out(self, *words, **kwargs):
+        return self.node.cli(*words, **kwargs).stdout
+
+    def deep(self):
+        """An instance, one in it, a cell in there with two processes; and a pod of two containers."""
+        self.out("spawn", "--name", "a")
+        self.out("spawn", "--in", "a", "--name", "b")
+        self.out("cell", "--in", "a/b", "--name", "deep", "busybox", "sh", "-c", "sleep 1111 & exec sleep 2222")
+        self.out("pod", "--name", "shop", "web=busybox", "sleep", "3333", "--", "db=busybox", "sleep", "4444")
+
+    def group_of(self, name, container=None):
+        """Directory of the cgroup of a cell (and its container)."""
+        w = self.node.json("inspect", name)
+        return os.path.join(host.cgroup_root(), w["cgroup"].lstrip("/"), *([] if w["kind"] in ("pod", "instance") else
+                            ["cell." + name.rpartition("/")[2]]), *([container] if container else []))
+
+
+class Tree(LookTest):
+    def test_recursion_is_drawn(self):
+        self.deep()
+        nacre_test.until(lambda: "sleep 1111" in self.out("tree"), what="the second process")
+        drawn = [re.sub(r"\s+\d+$", "", line) for line in self.out("tree", env={"LC_ALL": "C.UTF-8"}).splitlines()]
+        columns = [re.split(r"\s{2,}(?=[a-z])", line) for line in drawn]
+        self.assertEqual([
+            ["node"],
+            ["├─ a", "instance", "ready"],
+            ["│  └─ b", "instance", "ready"],
+            ["│     └─ deep", "cell", "running"],
+            ["│        └─ main", "container", "running"],
+            ["│           └─ sleep 2222", "process", "sleeps"],
+            ["│              └─ sleep 1111", "process", "sleeps"],
+            ["└─ shop", "pod", "running"],
+            ["   ├─ web", "container", "running"],
+            ["   │  └─ sleep 3333", "process", "sleeps"],
+            ["   └─ db", "container", "running"],
+            ["      └─ sleep 4444", "process", "sleeps"]], columns)
+        self.assertNotIn("sleep", self.out("tree", "--short"))
+        self.assertIn("`- shop", self.out("tree", "--short", env={"LC_ALL": "C"}))
+
+    def test_processes_are_the_kernels(self):
+        self.deep()
+        nacre_test.until(lambda: "sleep 1111" in self.out("tree"), what="the second process")
+        tree = {e["workload"]["name"]: e for e in self.node.json("tree")}
+        deep = tree["a"]["children"][0]["children"][0]
+        group = self.group_of("a/b/deep", "main")
+        self.assertEqual(set(host.cgroup_pids(group)), {p["pid"] for p in deep["processes"]})
+        for p in deep["processes"]:
+            with open(f"/proc/{p['pid']}/cmdline", encoding="ascii") as cmdline:
+                self.assertEqual(cmdline.read().replace("\0", " ").strip(), p["command"])
+            with open(f"/proc/{p['pid']}/status", encoding="ascii") as text:
+                status = dict(line.split(":\t", 1) for line in text.read().splitlines() if ":\t" in line)
+            self.assertEqual(status["NSpid"].split()[-1], str(p["inner_pid"]))
+            self.assertEqual((int(status["PPid"]), int(status["Uid"].split()[1])), (p["parent"], p["uid"]))
+
+    def test_watch_draws_at_events(self):
+        terminal = Terminal(self.node, "tree", "--watch", "--short")
+        terminal.wait_for("node")
+        self.out("cell", "--name", "seen", "busybox", "sleep", "1000")
+        terminal.wait_for("seen.*running")
+        self.node.cli("stop", "-t", "0", "seen")
+        terminal.wait_for(r"seen.*\033\[Hnode(?:(?!seen).)*\033\[J")
+        self.assertEqual(0, terminal.end(signal.SIGINT))
+        # The screen and the cursor are given back.
+        self.assertTrue(terminal.text.endswith("\033[?25h\033[?1049l"), terminal.text[-40:])
+
+    def test_watch_does_not_poll(self):
+        client = self.node.spawn_cli("tree", "--watch", "-s", "-o", "json")
+        first = client.stdout.readline()
+        self.assertEqual(b"[]\n", first)
+        self.out("cell", "--name", "seen", "busybox", "sleep", "1000")
+        nacre_test.until(lambda: b"running" in client.stdout.readline(), what="the cell")
+        client.send_signal(signal.SIGTERM)
+        client.communicate(timeout=20)
+        self.assertEqual(0, client.returncode)
+
+
+class Stats(LookTest):
+    def test_cpu_is_the_kernels(self):
+        self.out("cell", "--name", "busy", "busybox", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exec sleep 1000")
+        nacre_test.until(lambda: "sleep 1000" in self.out("tree"), what="the end of its work")
+        stats = self.node.json("stats", "busy")["workloads"]
+        self.assertEqual(["busy"], [w["name"] for w in stats])
+        with open(os.path.join(self.group_of("busy"), "cpu.stat"), encoding="ascii") as text:
+            truth = dict(line.split() for line in text)
+        self.assertGreater(stats[0]["cpu"]["total_us"], 1000)
+        # It sleeps: nothing is added any more, but the kernel rounds user and system each time that it is asked.
+        self.assertAlmostEqual(int(truth["usage_usec"]), stats[0]["cpu"]["total_us"], delta=20000)
+        self.assertEqual(["main"], [c["name"] for c in stats[0]["containers"]])
+        for key, name in (("memory", "memory.current"), ("pids", "pids.current"), ("io", "io.stat")):
+            self.assertEqual(os.path.exists(os.path.join(self.group_of("busy"), name)), key in stats[0], key)
+
+    def test_table(self):
+        self.deep()
+        lines = self.out("stats").splitlines()
+        self.assertEqual(["NAME", "KIND", "TIME", "MEMORY", "LIMIT", "PIDS", "READ", "WRITTEN"], lines[0].split())
+        self.assertEqual(["a", "a/b", "a/b/deep", "shop", "web", "db"], [line.split()[0] for line in lines[1:]])
+        self.assertEqual(2, len(self.out("stats", "a/b").splitlines()))
+        self.assertIn("no-such", self.node.cli("stats", "no-such", check=False).stderr)
+
+    def test_what_has_ended_has_none(self):
+        self.out("cell", "--name", "short", "busybox", "true")
+        self.out("wait", "short")
+        self.assertEqual([], self.node.json("stats")["workloads"])
+        self.assertEqual([], self.node.json("stats", "short")["workloads"])
+
+    def test_too_many_targets(self):
+        self.assertFails(StatusCode.INVALID_ARGUMENT, lambda: self.node.workloads.Stats(pb.StatsRequest(targets=["x"] * 4097)), "targets")
+
+    def test_processes_of_one_container(self):
+        self.deep()
+        answer = self.node.workloads.Processes(pb.ProcessesRequest(target="shop", container="db"))
+        self.assertEqual(["sleep 4444"], [p.command for p in answer.processes])
+        answer = self.node.workloads.Processes(pb.ProcessesRequest(target="a"))
+        self.assertEqual({("a", ""), ("a/b", ""), ("a/b/deep", "main")}, {(p.workload, p.container) for p in answer.processes})
+        self.assertFails(StatusCode.INVALID_ARGUMENT, lambda: self.node.workloads.Processes(pb.ProcessesRequest(container="db")), "container")
+        self.assertFails(StatusCode.NOT_FOUND, lambda: self.node.workloads.Processes(pb.ProcessesRequest(target="shop", container="x")))
+
+    def test_command_that_is_no_text(self):
+        self.out("cell", "--name", "odd", "busybox", "sh", "-c", 'exec sleep 1000 "$(printf "\\377\\033[1m")" 2>/dev/null || exec sleep 1000')
+        nacre_test.until(lambda: "sleep" in self.out("tree"), what="the process")
+        self.assertNotIn("\033", self.out("tree"))
+
+
+class Top(LookTest):
+    def test_once_without_a_terminal(self):
+        self.out("cell", "--name", "busy", "busybox", "sh", "-c", "while :; do :; done")
+        self.out("cell", "--name", "idle", "busybox", "sleep", "1000")
+        lines = self.out("top").splitlines()
+        self.assertEqual(["NAME", "KIND", "CPU", "TIME"], lines[0].split()[:4])
+        rows = [line.split() for line in lines[1:]]
+        self.assertEqual(["busy", "idle"], [row[0] for row in rows])
+        self.assertRegex(rows[0][2], r"\d+\.\d%")
+        self.assertEqual("0.0%", rows[1][2])
+
+    def test_live(self):
+        self.out("cell", "--name", "idle", "busybox", "sleep", "1000")
+        terminal = Terminal(self.node, "top")
+        terminal.wait_for(r"idle.*\033\[J.*idle.*0\.0%")
+        self.assertEqual(0, terminal.end(signal.SIGTERM))
+        self.assertTrue(terminal.text.endswith("\033[?25h\033[?1049l"))
+
+
+class Form(LookTest):
+    def test_format(self):
+        self.out("pod", "--name", "shop", "web=busybox", "sleep", "1000", "--", "db=busybox", "sleep", "1000")
+        shop = self.node.json("inspect", "shop")
+        pids = [c["pid"] for c in shop["containers"]]
+        self.assertEqual(f"shop {pids[0]} {pids[0]},{pids[1]}\n",
+                         self.out("inspect", "--format", "{name} {containers[0].pid} {containers[*].pid}", "shop"))
+        self.assertEqual("shop\trunning\n", self.out("ps", "--format", "{name}\\t{state}"))
+        done = self.node.cli("inspect", "--format", "{name} {nam}", "shop", check=False)
+        self.assertEqual((125, "", "nacre: --format: position 9: nam: there is no such name\n"),
+                         (done.returncode, done.stdout, done.stderr))
+
+    def test_rows_fit_the_terminal(self):
+        self.out("cell", "--name", "a-name-that-is-rather-long-for-a-terminal", "busybox", "sleep", "1000")
+        for columns in (60, 80, 200):
+            for words in (["ps"], ["tree"], ["stats"], ["doctor"], ["image", "ls"]):
+                terminal = Terminal(self.node, *words, columns=columns)
+                terminal.end()
+                self.assertLessEqual(max(len(line) for line in plain(terminal.text).splitlines()), columns, words)
+        self.assertIn("a-name-that-is-rather-long-for-a-terminal", self.out("ps"))
+
+    def test_colors_on_a_terminal_only(self):
+        self.out("cell", "--name", "green", "busybox", "sleep", "1000")
+        self.assertNotIn("\033", self.out("ps"))
+        for env, expected in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+            terminal = Terminal(self.node, "ps", env=env)
+            terminal.end()
+            self.assertEqual(expected, "\033[32mrunning\033[0m" in terminal.text, env)
