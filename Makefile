@@ -8,6 +8,7 @@
 #   make format         lays the code out
 #   make conformance    other people's clients against a private daemon
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
+#   make failmalloc     unit tests with each allocation failing in turn, in build/asan
 #   make clang          build/clang: the second compiler
 #   make clean
 #
@@ -45,6 +46,10 @@ $(BUILD)/asan/build.ninja:
 	@tools/install --check build test
 	CC=clang meson setup -Dstatic=false -Dfaults=true -Db_sanitize=address,undefined -Db_lundef=false \
 		--buildtype=debugoptimized $(BUILD)/asan
+
+.PHONY: failmalloc
+failmalloc: sanitizer
+	tests/run -v -j $(JOBS) --failmalloc $(BUILD)/asan
 
 .PHONY: clang
 clang: $(BUILD)/clang/build.ninja

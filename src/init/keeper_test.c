@@ -113,8 +113,10 @@ static void world_open(bool walled, const char *title)
 						     .cgroup_fd = w.cgroup_fd,
 						     .exe_fd = w.exe_fd,
 						     .walled = walled },
-			   &w.process, &err) < 0)
+			   &w.process, &err) < 0) {
 		say("spawn", &err);
+		abort();
+	}
 	loop_child_init(&w.watch, w.loop, w.process.pidfd, on_exit_);
 }
 
@@ -695,12 +697,16 @@ static int run_tests(void)
 
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("1..%zu\n", ARRAY_SIZE(tests));
+	if (failmalloc_begin)
+		failmalloc_begin();
 	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
 		unit_failures = 0;
 		tests[i].run();
 		printf("%sok %zu - %s\n", unit_failures ? "not " : "", i + 1, tests[i].name);
 		failed = failed || unit_failures;
 	}
+	if (failmalloc_end)
+		failmalloc_end();
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -32,7 +32,7 @@ static void bed_close(int fd)
 
 static char *hosts(int fd)
 {
-	struct buf b = BUF_INIT;
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
 
 	return rootfd_read(fd, "etc/hosts", 4096, &b) < 0 ? NULL : buf_take_str(&b);
 }

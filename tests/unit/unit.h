@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failmalloc.h"
+
 struct unit_test {
 	const char *name;
 	void (*run)(void);
@@ -30,11 +32,18 @@ static const char *unit_skipped __attribute__((unused));
 		return;                                                                            \
 	} while (0)
 
+static inline void unit_failed(void)
+{
+	unit_failures++;
+	if (failmalloc_check_failed)
+		failmalloc_check_failed();
+}
+
 #define CHECK(cond)                                                                                \
 	do {                                                                                       \
 		if (!(cond)) {                                                                     \
-			unit_failures++;                                                           \
 			printf("# %s:%d: %s\n", __FILE__, __LINE__, #cond);                        \
+			unit_failed();                                                             \
 		}                                                                                  \
 	} while (0)
 
@@ -42,9 +51,9 @@ static const char *unit_skipped __attribute__((unused));
 	do {                                                                                       \
 		const char *unit_a_ = (a), *unit_b_ = (b);                                         \
 		if (!unit_a_ || !unit_b_ || strcmp(unit_a_, unit_b_) != 0) {                       \
-			unit_failures++;                                                           \
 			printf("# %s:%d: \"%s\" is not \"%s\"\n", __FILE__, __LINE__,              \
 			       unit_a_ ? unit_a_ : "(null)", unit_b_ ? unit_b_ : "(null)");        \
+			unit_failed();                                                             \
 		}                                                                                  \
 	} while (0)
 
@@ -52,9 +61,9 @@ static const char *unit_skipped __attribute__((unused));
 	do {                                                                                       \
 		long long unit_a_ = (long long)(a), unit_b_ = (long long)(b);                      \
 		if (unit_a_ != unit_b_) {                                                          \
-			unit_failures++;                                                           \
 			printf("# %s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #a, unit_a_, \
 			       unit_b_);                                                           \
+			unit_failed();                                                             \
 		}                                                                                  \
 	} while (0)
 
@@ -67,6 +76,8 @@ static const char *unit_skipped __attribute__((unused));
                                                                                                    \
 		(void)setvbuf(stdout, NULL, _IOLBF, 0);                                            \
 		printf("1..%zu\n", n);                                                             \
+		if (failmalloc_begin)                                                              \
+			failmalloc_begin();                                                        \
 		for (size_t i = 0; i < n; i++) {                                                   \
 			unit_failures = 0;                                                         \
 			unit_skipped = NULL;                                                       \
@@ -76,6 +87,8 @@ static const char *unit_skipped __attribute__((unused));
 			       unit_skipped ? unit_skipped : "");                                  \
 			failed = failed || unit_failures;                                          \
 		}                                                                                  \
+		if (failmalloc_end)                                                                \
+			failmalloc_end();                                                          \
 		return failed ? EXIT_FAILURE : EXIT_SUCCESS;                                       \
 	}
 

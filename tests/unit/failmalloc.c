@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "failmalloc.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* AddressSanitizer's own, which stand behind weak names. */
+void *__interceptor_malloc(size_t size);
+void *__interceptor_calloc(size_t n, size_t size);
+void *__interceptor_realloc(void *p, size_t size);
+char *__interceptor_strdup(const char *s);
+int __lsan_do_recoverable_leak_check(void);
+
+struct range {
+	uintptr_t begin, end;
+};
+
+/* Shared with the children of the process: the failure is the family's. */
+struct family {
+	atomic_bool armed, failed;
+	atomic_ulong count;
+};
+
+/* The call stacks seen, by their hashes, in the order in which they came. */
+#define STACK_DEPTH 16
+#define STACK_SLOTS (1U << 18)
+
+struct stacks {
+	uint64_t slots[STACK_SLOTS];
+	unsigned long first[STACK_SLOTS / 2];
+	uintptr_t by[STACK_SLOTS / 2]; /* the innermost place in the program */
+	size_t n;
+};
+
+static struct family *family;
+static struct stacks *stacks;
+static pid_t main_thread;
+static unsigned long fail_at;
+static struct range program, spared;
+
+static bool range_holds(const struct range *r, uintptr_t address)
+{
+	return address >= r->begin && address < r->end;
+}
+
+static int on_object(struct dl_phdr_info *info, size_t size, void *userdata)
+{
+	struct range r = { .begin = UINTPTR_MAX };
+	unsigned *n = userdata;
+
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+
+		if (h->p_type != PT_LOAD)
+			continue;
+		if (info->dlpi_addr + h->p_vaddr < r.begin)
+			r.begin = info->dlpi_addr + h->p_vaddr;
+		if (info->dlpi_addr + h->p_vaddr + h->p_memsz > r.end)
+			r.end = info->dlpi_addr + h->p_vaddr + h->p_memsz;
+	}
+	/* The program itself comes first. */
+	if ((*n)++ == 0)
+		program = r;
+	else if (strstr(info->dlpi_name, "/libev.so"))
+		spared = r;
+	return 0;
+}
+
+static void *failmalloc_map(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		_exit(1);
+	return p;
+}
+
+void failmalloc_begin(void)
+{
+	const char *text = getenv("NACRE_FAILMALLOC");
+	void *frames[STACK_DEPTH];
+	unsigned n = 0;
+
+	if (!text)
+		return;
+	fail_at = strtoul(text, NULL, 10);
+	if (strcmp(text, "stacks") == 0) {
+		main_thread = gettid();
+		stacks = failmalloc_map(sizeof(*stacks));
+	}
+	/* Its first call loads a library. */
+	(void)backtrace(frames, STACK_DEPTH);
+	(void)unsetenv("NACRE_FAILMALLOC");
+	(void)dl_iterate_phdr(on_object, &n);
+	family = failmalloc_map(sizeof(*family));
+	atomic_store(&family->armed, true);
+}
+
+void failmalloc_end(void)
+{
+	if (!family)
+		return;
+	atomic_store(&family->armed, false);
+	printf("# allocations: %lu\n", atomic_load(&family->count));
+	for (size_t i = 0; stacks && i < stacks->n; i++)
+		printf("# stack %lu %#lx\n", stacks->first[i],
+		       (unsigned long)(stacks->by[i] - program.begin));
+}
+
+static bool failmalloc_failed(void)
+{
+	return family && atomic_load(&family->failed);
+}
+
+static void failmalloc_leave(void)
+{
+	bool leaked;
+
+	atomic_store(&family->armed, false);
+	(void)fflush(stdout);
+	leaked = __lsan_do_recoverable_leak_check() != 0;
+	_exit(leaked ? FAILMALLOC_LEAKED : FAILMALLOC_UNMET);
+}
+
+void failmalloc_check_failed(void)
+{
+	if (failmalloc_failed())
+		failmalloc_leave();
+}
+
+/* Notes where an allocation came from; of the process itself, not of its children or threads. */
+static void failmalloc_note(unsigned long number, const void *caller)
+{
+	void *frames[STACK_DEPTH];
+	int n = backtrace(frames, STACK_DEPTH);
+	uint64_t hash = 1;
+	size_t at;
+	int i;
+
+	for (i = 0; i < n; i++)
+		hash = (hash ^ (uintptr_t)frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+	hash |= 1;
+	for (at = (hash >> 40) % STACK_SLOTS; stacks->slots[at]; at = (at + 1) % STACK_SLOTS)
+		if (stacks->slots[at] == hash)
+			return;
+	if (stacks->n == STACK_SLOTS / 2)
+		return;
+	i = 0;
+	stacks->slots[at] = hash;
+	stacks->first[stacks->n] = number;
+	while (i < n && frames[i] != caller)
+		i++;
+	while (i < n && !range_holds(&program, (uintptr_t)frames[i]))
+		i++;
+	stacks->by[stacks->n++] = i < n ? (uintptr_t)frames[i] - 1 : program.begin;
+}
+
+/* "# failing" and the places in the program, the innermost first. */
+static void failmalloc_tell(void)
+{
+	void *frames[STACK_DEPTH];
+	int n = backtrace(frames, STACK_DEPTH);
+
+	(void)dprintf(STDOUT_FILENO, "\n# failing");
+	for (int i = 0; i < n; i++)
+		if (range_holds(&program, (uintptr_t)frames[i]))
+			(void)dprintf(STDOUT_FILENO, " %#lx",
+				      (unsigned long)((uintptr_t)frames[i] - 1 - program.begin));
+	(void)dprintf(STDOUT_FILENO, "\n");
+}
+
+static bool failmalloc_now(const void *caller)
+{
+	unsigned long number;
+
+	if (!family || !atomic_load(&family->armed) || range_holds(&spared, (uintptr_t)caller))
+		return false;
+	number = atomic_fetch_add(&family->count, 1) + 1;
+	if (stacks && gettid() == main_thread)
+		failmalloc_note(number, caller);
+	if (number != fail_at)
+		return false;
+	atomic_store(&family->failed, true);
+	failmalloc_tell();
+	errno = ENOMEM;
+	return true;
+}
+
+EXPORTED void *malloc(size_t size)
+{
+	return failmalloc_now(__builtin_return_address(0)) ? NULL : __interceptor_malloc(size);
+}
+
+EXPORTED void *calloc(size_t n, size_t size)
+{
+	return failmalloc_now(__builtin_return_address(0)) ? NULL : __interceptor_calloc(n, size);
+}
+
+EXPORTED void *realloc(void *p, size_t size)
+{
+	/* Without bytes it frees. */
+	if (size > 0 && failmalloc_now(__builtin_return_address(0)))
+		return NULL;
+	return __interceptor_realloc(p, size);
+}
+
+EXPORTED char *strdup(const char *s)
+{
+	return failmalloc_now(__builtin_return_address(0)) ? NULL : __interceptor_strdup(s);
+}
+
+/* libc's assert() does not come by here. */
+EXPORTED void abort(void)
+{
+	void (*real)(void) = NULL;
+
+	if (failmalloc_failed() && range_holds(&program, (uintptr_t)__builtin_return_address(0)))
+		failmalloc_leave();
+	*(void **)&real = dlsym(RTLD_NEXT, "abort");
+	real();
+	_exit(1);
+}

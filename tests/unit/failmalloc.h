@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_TESTS_FAILMALLOC_H
+#define NACRE_TESTS_FAILMALLOC_H
+
+/*
+ * A unit test program with NACRE_FAILMALLOC=n in its environment runs with the n-th allocation
+ * after the start of main() failing, whoever asks: this program or a library (not libev, which
+ * ends the process by design). "stacks" fails none, and tells of each different call stack that
+ * asks for memory the first n. tests/lib/failmalloc.py goes through those that are not a test's
+ * own.
+ *
+ * A check that fails after that is no wonder. It ends the program with FAILMALLOC_UNMET, or with
+ * FAILMALLOC_LEAKED where something has been lost by then: what the test itself still holds is
+ * reachable at that point. The same goes for abort() out of a test's fixture; a failed assert() is
+ * a failure as ever.
+ *
+ * Part of the builds with sanitizers only; elsewhere the functions are not there (weak).
+ */
+
+#define FAILMALLOC_UNMET 77
+#define FAILMALLOC_LEAKED 78
+
+/* Reads the environment. Processes that are started later know nothing of it. */
+void failmalloc_begin(void) __attribute__((weak));
+void failmalloc_check_failed(void) __attribute__((weak));
+/* "# allocations: N", and for each stack a "# stack n WHERE": the address in the program. */
+void failmalloc_end(void) __attribute__((weak));
+
+#endif
