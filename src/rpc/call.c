@@ -38,6 +38,7 @@ static const struct {
 	{ "content-type", offsetof(struct call_head, content_type) },
 	{ "grpc-timeout", offsetof(struct call_head, timeout) },
 	{ "grpc-encoding", offsetof(struct call_head, encoding) },
+	{ "grpc-accept-encoding", offsetof(struct call_head, accepts) },
 	{ RPC_TARGET_HEADER, offsetof(struct call_head, target) },
 };
 
@@ -79,24 +80,28 @@ static void call_enter(struct rpc_call *c, enum call_event event)
 
 /* ---- answers ---- */
 
-#define CALL_HEAD_FIELDS 3
+#define CALL_HEAD_FIELDS 4
 
-static void call_answer_head(struct http_field *fields, const char *http_status)
+static size_t call_answer_head(const struct rpc_call *c, struct http_field *fields,
+			       const char *http_status)
 {
 	fields[0] = (struct http_field){ ":status", http_status };
 	fields[1] = (struct http_field){ "content-type", "application/grpc" };
-	fields[2] = (struct http_field){ "grpc-accept-encoding", "identity" };
+	fields[2] = (struct http_field){ "grpc-accept-encoding", FRAME_ENCODINGS };
+	fields[3] = (struct http_field){ "grpc-encoding", FRAME_GZIP };
+	return c->x.gzip_out ? CALL_HEAD_FIELDS : CALL_HEAD_FIELDS - 1;
 }
 
 static int call_answer(struct rpc_call *c)
 {
 	struct http_field fields[CALL_HEAD_FIELDS];
+	size_t n;
 	int r;
 
 	if (c->state != CALL_OPEN)
 		return 0;
-	call_answer_head(fields, "200");
-	r = http_stream_respond(c->x.http, fields, ARRAY_SIZE(fields), false);
+	n = call_answer_head(c, fields, "200");
+	r = http_stream_respond(c->x.http, fields, n, false);
 	if (r < 0)
 		return r;
 	call_enter(c, CALL_EVENT_ANSWERED);
@@ -109,12 +114,13 @@ static void call_say(struct rpc_call *c, const char *http_status, enum rpc_code 
 {
 	struct http_field fields[CALL_HEAD_FIELDS + 3];
 	char number[12], text[3 * ERROR_TEXT_MAX + 1], detail[STATUS_DETAIL_SIZE];
-	size_t n = CALL_HEAD_FIELDS;
+	size_t head, n;
 	int r;
 
 	if (!c->x.http)
 		return;
-	call_answer_head(fields, http_status);
+	head = call_answer_head(c, fields, http_status);
+	n = head;
 	(void)snprintf(number, sizeof(number), "%d", (int)code);
 	fields[n++] = (struct http_field){ "grpc-status", number };
 	if (code != RPC_OK) {
@@ -125,7 +131,7 @@ static void call_say(struct rpc_call *c, const char *http_status, enum rpc_code 
 			fields[n++] = (struct http_field){ STATUS_DETAIL_FIELD, detail };
 	}
 	if (c->state == CALL_ANSWERING)
-		r = exchange_finish(&c->x, fields + CALL_HEAD_FIELDS, n - CALL_HEAD_FIELDS);
+		r = exchange_finish(&c->x, fields + head, n - head);
 	else
 		r = http_stream_respond(c->x.http, fields, n, true);
 	if (r < 0)
@@ -271,6 +277,21 @@ static int call_start_timer(struct rpc_call *c)
 	return 0;
 }
 
+/* An answer is compressed where the request was, unless its client said that it cannot read that.
+ */
+static bool call_take_encoding(struct rpc_call *c)
+{
+	const struct call_head *head = &c->head;
+
+	if (!head->encoding || str_eq(head->encoding, FRAME_IDENTITY))
+		return true;
+	if (!str_eq(head->encoding, FRAME_GZIP))
+		return false;
+	c->x.gzip_in = true;
+	c->x.gzip_out = !head->accepts || frame_list_has(head->accepts, FRAME_GZIP);
+	return true;
+}
+
 static void call_open(struct rpc_call *c)
 {
 	const struct call_head *head = &c->head;
@@ -285,8 +306,9 @@ static void call_open(struct rpc_call *c)
 	if (!head->content_type || !frame_content_type(head->content_type))
 		return call_end_http(c, "415", RPC_INVALID_ARGUMENT,
 				     "content-type is not application/grpc");
-	if (head->encoding && !str_eq(head->encoding, "identity"))
-		return call_end(c, RPC_UNIMPLEMENTED, "grpc-encoding: only identity is understood");
+	if (!call_take_encoding(c))
+		return call_end(c, RPC_UNIMPLEMENTED,
+				"grpc-encoding: only identity and gzip are understood");
 	if (call_start_timer(c) < 0)
 		return call_end(c, RPC_INVALID_ARGUMENT,
 				"grpc-timeout: not at most 8 digits and one of H M S m u n");
@@ -314,7 +336,7 @@ static void call_read(struct rpc_call *c)
 		c->input->message(c, data, len);
 		if (!call_is_live(c))
 			return;
-		exchange_drop(&c->x, len);
+		exchange_drop(&c->x);
 	}
 	exchange_give_back(&c->x);
 	if (!c->x.ended || c->x.paused || c->input_done)

@@ -74,6 +74,7 @@ struct call_head {
 	char *content_type;
 	char *timeout;
 	char *encoding;
+	char *accepts;
 	char *target;
 };
 

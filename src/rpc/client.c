@@ -111,6 +111,11 @@ static void stream_field_type(struct rpc_stream *s, const char *value)
 	s->is_grpc = frame_content_type(value);
 }
 
+static void stream_field_encoding(struct rpc_stream *s, const char *value)
+{
+	s->x.gzip_in = str_eq(value, FRAME_GZIP);
+}
+
 static void stream_field_code(struct rpc_stream *s, const char *value)
 {
 	uint64_t n = 0;
@@ -139,9 +144,9 @@ static const struct {
 	const char *name;
 	void (*take)(struct rpc_stream *s, const char *value);
 } stream_fields[] = {
-	{ ":status", stream_field_status },           { "content-type", stream_field_type },
-	{ "grpc-status", stream_field_code },         { "grpc-message", stream_field_message },
-	{ STATUS_DETAIL_FIELD, stream_field_detail },
+	{ ":status", stream_field_status },         { "content-type", stream_field_type },
+	{ "grpc-encoding", stream_field_encoding }, { "grpc-status", stream_field_code },
+	{ "grpc-message", stream_field_message },   { STATUS_DETAIL_FIELD, stream_field_detail },
 };
 
 static void stream_field(struct exchange *x, const char *name, const char *value)
@@ -223,7 +228,7 @@ static void stream_read(struct rpc_stream *s)
 		s->ops->on_message(s, data, len, s->userdata);
 		if (s->state == STREAM_ENDED)
 			return;
-		exchange_drop(&s->x, len);
+		exchange_drop(&s->x);
 	}
 	exchange_give_back(&s->x);
 	if ((s->x.ended || s->x.closed) && !s->x.paused)
@@ -256,9 +261,10 @@ static int stream_request(struct rpc_stream *s, const struct rpc_request *reques
 		{ ":authority", "localhost" },
 		{ "te", "trailers" },
 		{ "content-type", "application/grpc" },
+		{ "grpc-accept-encoding", FRAME_ENCODINGS },
 		{ "user-agent", "nacre/" NACRE_VERSION },
 	};
-	size_t n = 7;
+	size_t n = 8;
 
 	if (request->timeout != NSEC_NEVER) {
 		frame_timeout_format(timeout, request->timeout);

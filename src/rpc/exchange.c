@@ -2,9 +2,11 @@
 #include "rpc/exchange.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rpc/frame.h"
+#include "rpc/gzip.h"
 
 static void exchange_news(struct exchange *x)
 {
@@ -93,6 +95,7 @@ void exchange_release(struct exchange *x)
 	x->conn = NULL;
 	list_remove(&x->item.member);
 	buf_done(&x->rx);
+	buf_done(&x->plain);
 	if (x->budget)
 		x->budget->used -= x->charged;
 	x->budget = NULL;
@@ -120,6 +123,26 @@ static void exchange_discharge(struct exchange *x, size_t n)
 	x->charged -= n;
 }
 
+static int exchange_inflate(struct exchange *x, const uint8_t **data, size_t *len,
+			    struct error *err)
+{
+	int r;
+
+	buf_done(&x->plain);
+	r = gzip_inflate(&x->plain, *data, *len, RPC_MESSAGE_MAX);
+	if (r == -EMSGSIZE)
+		return error_refuse(err, ERROR_EXHAUSTED,
+				    "a compressed message stands for more than %u bytes",
+				    RPC_MESSAGE_MAX);
+	if (r == -EBADMSG)
+		return error_refuse(err, ERROR_FAULT, "what came is not compressed with gzip");
+	if (r < 0)
+		return error_set(err, r, "inflate a message");
+	*data = buf_data(&x->plain);
+	*len = x->plain.len;
+	return 1;
+}
+
 int exchange_next(struct exchange *x, const uint8_t **ret, size_t *ret_len, struct error *err)
 {
 	bool compressed, valid;
@@ -133,7 +156,7 @@ int exchange_next(struct exchange *x, const uint8_t **ret, size_t *ret_len, stru
 	valid = frame_prefix_read(buf_data(&x->rx), &len, &compressed);
 	if (!valid)
 		return error_refuse(err, ERROR_FAULT, "what came is not framed as gRPC");
-	if (compressed)
+	if (compressed && !x->gzip_in)
 		return error_refuse(err, ERROR_FAULT,
 				    "a message is marked as compressed, without a grpc-encoding");
 	if (len > RPC_MESSAGE_MAX)
@@ -143,13 +166,15 @@ int exchange_next(struct exchange *x, const uint8_t **ret, size_t *ret_len, stru
 		return 0;
 	*ret = buf_data(&x->rx) + FRAME_PREFIX;
 	*ret_len = len;
-	return 1;
+	x->framed = FRAME_PREFIX + len;
+	return compressed ? exchange_inflate(x, ret, ret_len, err) : 1;
 }
 
-void exchange_drop(struct exchange *x, size_t len)
+void exchange_drop(struct exchange *x)
 {
-	buf_consume(&x->rx, FRAME_PREFIX + len);
-	exchange_discharge(x, FRAME_PREFIX + len);
+	buf_done(&x->plain);
+	buf_consume(&x->rx, x->framed);
+	exchange_discharge(x, x->framed);
 }
 
 bool exchange_has_rest(const struct exchange *x)
@@ -180,7 +205,8 @@ void exchange_again(struct exchange *x)
 	exchange_news(x);
 }
 
-static int exchange_reserve(struct exchange *x, size_t len, uint8_t **ret)
+/* Queues a frame whose message is written by the caller. */
+static int exchange_reserve(struct exchange *x, size_t len, bool compressed, uint8_t **ret)
 {
 	int r;
 
@@ -189,7 +215,7 @@ static int exchange_reserve(struct exchange *x, size_t len, uint8_t **ret)
 	r = http_stream_reserve(x->http, FRAME_PREFIX + len, ret);
 	if (r < 0)
 		return -ENOMEM;
-	frame_prefix_write(*ret, len);
+	frame_prefix_write(*ret, len, compressed);
 	return 0;
 }
 
@@ -199,20 +225,47 @@ static void exchange_commit(struct exchange *x, size_t len)
 	conn_touch(x->conn);
 }
 
-int exchange_send(struct exchange *x, const void *data, size_t len)
+static int exchange_send_frame(struct exchange *x, const void *data, size_t len, bool compressed)
 {
 	uint8_t *to;
-	int r;
+	int r = exchange_reserve(x, len, compressed, &to);
 
-	if (!x->http)
-		return 0;
-	r = exchange_reserve(x, len, &to);
 	if (r < 0)
 		return r;
 	if (len)
 		memcpy(to + FRAME_PREFIX, data, len);
 	exchange_commit(x, len);
 	return 0;
+}
+
+int exchange_send(struct exchange *x, const void *data, size_t len)
+{
+	struct buf small = BUF_INIT;
+	int r;
+
+	if (!x->http)
+		return 0;
+	if (!x->gzip_out || len < GZIP_WORTH || len > RPC_MESSAGE_MAX)
+		return exchange_send_frame(x, data, len, false);
+	r = gzip_deflate(&small, data, len);
+	if (r < 0)
+		r = exchange_send_frame(x, data, len, false);
+	else
+		r = exchange_send_frame(x, buf_data(&small), small.len, true);
+	buf_done(&small);
+	return r;
+}
+
+static int exchange_send_packed(struct exchange *x, const ProtobufCMessage *message, size_t len)
+{
+	uint8_t *packed = malloc(len);
+	int r;
+
+	if (!packed)
+		return -ENOMEM;
+	r = exchange_send(x, packed, protobuf_c_message_pack(message, packed));
+	free(packed);
+	return r;
 }
 
 int exchange_send_message(struct exchange *x, const ProtobufCMessage *message)
@@ -224,7 +277,9 @@ int exchange_send_message(struct exchange *x, const ProtobufCMessage *message)
 	if (!x->http)
 		return 0;
 	len = protobuf_c_message_get_packed_size(message);
-	r = exchange_reserve(x, len, &to);
+	if (x->gzip_out && len >= GZIP_WORTH && len <= RPC_MESSAGE_MAX)
+		return exchange_send_packed(x, message, len);
+	r = exchange_reserve(x, len, false, &to);
 	if (r < 0)
 		return r;
 	(void)protobuf_c_message_pack(message, to + FRAME_PREFIX);

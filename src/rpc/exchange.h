@@ -31,7 +31,11 @@ struct exchange {
 	struct exchange_budget *budget; /* NULL: none */
 	size_t charged;                 /* to the budget */
 	struct buf rx;
-	size_t held; /* received bytes whose window was not given back */
+	struct buf plain; /* the message in hand, where it came compressed */
+	size_t framed;    /* bytes of rx that the message in hand takes */
+	bool gzip_in;     /* the peer said that messages may be compressed... */
+	bool gzip_out;    /* ...and that it understands those that are */
+	size_t held;      /* received bytes whose window was not given back */
 	bool paused;
 	bool headers;   /* a header block has come since the owner cleared this */
 	bool ended;     /* the peer sends no more */
@@ -61,10 +65,11 @@ void exchange_release(struct exchange *x);
 
 /*
  * The next whole message: 1 with its bytes, which stay until exchange_drop(); 0 where none is
- * complete or the exchange is paused; or a refusal (too long, compressed, out of budget).
+ * complete or the exchange is paused; or a refusal (too long, also once it is inflated; badly
+ * compressed; out of budget).
  */
 int exchange_next(struct exchange *x, const uint8_t **ret, size_t *ret_len, struct error *err);
-void exchange_drop(struct exchange *x, size_t len);
+void exchange_drop(struct exchange *x);
 /* Something is left of a message that did not come whole. */
 bool exchange_has_rest(const struct exchange *x);
 /* Gives the window back for what has come, unless paused. */

@@ -22,9 +22,9 @@ static const struct frame_unit {
 	{ 'H', 3600 * NSEC_PER_SEC },
 };
 
-void frame_prefix_write(uint8_t to[FRAME_PREFIX], size_t len)
+void frame_prefix_write(uint8_t to[FRAME_PREFIX], size_t len, bool compressed)
 {
-	to[0] = 0;
+	to[0] = compressed;
 	for (unsigned i = 0; i < 4; i++)
 		to[1 + i] = (uint8_t)(len >> (24 - 8 * i));
 }
@@ -47,6 +47,20 @@ bool frame_content_type(const char *value)
 			return true;
 	}
 	return false;
+}
+
+bool frame_list_has(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (;;) {
+		list += strspn(list, ", ");
+		if (!*list)
+			return false;
+		if (strcspn(list, ", ") == n && strncmp(list, name, n) == 0)
+			return true;
+		list += strcspn(list, ", ");
+	}
 }
 
 int frame_timeout_parse(const char *value, nsec_t *ret)

@@ -21,11 +21,18 @@
 /* One byte that says whether the message is compressed, then its length, big-endian. */
 #define FRAME_PREFIX 5
 
-void frame_prefix_write(uint8_t to[FRAME_PREFIX], size_t len);
+void frame_prefix_write(uint8_t to[FRAME_PREFIX], size_t len, bool compressed);
 bool frame_prefix_read(const uint8_t from[FRAME_PREFIX], size_t *ret_len, bool *ret_compressed);
 
 /* "application/grpc", also with "+proto" and parameters; no other message format. */
 bool frame_content_type(const char *value);
+
+/* The names of compressions: "identity" and "gzip". */
+#define FRAME_ENCODINGS "identity,gzip"
+#define FRAME_GZIP "gzip"
+#define FRAME_IDENTITY "identity"
+/* A list like FRAME_ENCODINGS, with or without spaces, names this one. */
+bool frame_list_has(const char *list, const char *name);
 
 /* "100m" and so on: at most eight digits and a unit (H M S m u n). 0 or -EINVAL; what is too long
  * for nsec_t is NSEC_NEVER. */

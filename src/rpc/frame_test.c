@@ -103,18 +103,28 @@ static void prefixes(void)
 	bool compressed = true;
 	size_t len = 0;
 
-	frame_prefix_write(bytes, 0x01020304);
+	frame_prefix_write(bytes, 0x01020304, false);
 	CHECK(frame_prefix_read(bytes, &len, &compressed));
 	CHECK_INT(len, 0x01020304);
 	CHECK(!compressed);
-	bytes[0] = 1;
+	frame_prefix_write(bytes, 5, true);
 	CHECK(frame_prefix_read(bytes, &len, &compressed));
 	CHECK(compressed);
 	bytes[0] = 2;
 	CHECK(!frame_prefix_read(bytes, &len, &compressed));
 }
 
+static void lists(void)
+{
+	CHECK(frame_list_has("gzip", "gzip"));
+	CHECK(frame_list_has(FRAME_ENCODINGS, "gzip"));
+	CHECK(frame_list_has(" identity ,, gzip ", "gzip"));
+	CHECK(!frame_list_has("", "gzip"));
+	CHECK(!frame_list_has(" , ", "gzip"));
+	CHECK(!frame_list_has("xgzip,gzipx,gzi", "gzip"));
+}
+
 UNIT_MAIN({ "timeouts are parsed exactly", timeouts_are_parsed_exactly },
 	  { "timeouts are never sent shorter", timeouts_are_never_sent_shorter },
 	  { "messages survive the percent form", messages_survive_the_percent_form },
-	  { "content types", content_types }, { "prefixes", prefixes })
+	  { "content types", content_types }, { "prefixes", prefixes }, { "lists", lists })

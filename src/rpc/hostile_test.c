@@ -7,6 +7,8 @@
 #include "base/fd.h"
 #include "http/session.h"
 #include "rpc/exchange.h"
+#include "rpc/frame.h"
+#include "rpc/gzip.h"
 #include "rpc/fixture_test.h"
 #include "unit.h"
 
@@ -18,6 +20,8 @@ static struct {
 	struct http_stream *stream;
 	char status[8], grpc_status[8], grpc_encoding[16];
 	unsigned n_ended, n_closed;
+	struct buf body; /* while `keeps` */
+	bool keeps;
 	uint32_t code;
 } peer;
 
@@ -39,6 +43,8 @@ static void peer_headers(struct http_stream *s)
 
 static void peer_data(struct http_stream *s, const uint8_t *data, size_t len)
 {
+	if (peer.keeps)
+		CHECK_INT(buf_add(&peer.body, data, len), 0);
 	http_stream_consumed(s, len);
 }
 
@@ -146,7 +152,9 @@ static void heads(void)
 		{ "POST", ECHO, GRPC, "te", "trailers", "200", "0" },
 		{ "POST", ECHO, GRPC "+proto", "x-mine", "x", "200", "0" },
 		{ "POST", ECHO, GRPC, "grpc-encoding", "identity", "200", "0" },
-		{ "POST", ECHO, GRPC, "grpc-encoding", "gzip", "200", "12" },
+		{ "POST", ECHO, GRPC, "grpc-encoding", "gzip", "200", "0" },
+		{ "POST", ECHO, GRPC, "grpc-encoding", "deflate", "200", "12" },
+		{ "POST", ECHO, GRPC, "grpc-encoding", "gzip,identity", "200", "12" },
 		{ "POST", ECHO, GRPC, "grpc-timeout", "5S", "200", "0" },
 		{ "POST", ECHO, GRPC, "grpc-timeout", "123456789n", "200", "3" },
 		{ "POST", ECHO, GRPC, "grpc-timeout", "5", "200", "3" },
@@ -181,7 +189,7 @@ static void heads(void)
 		peer_call(fields, ARRAY_SIZE(fields), empty, sizeof(empty), true);
 		CHECK_STR(peer.status, table[i].status);
 		CHECK_STR(peer.grpc_status, table[i].grpc_status);
-		CHECK_STR(peer.grpc_encoding, "identity");
+		CHECK_STR(peer.grpc_encoding, "identity,gzip");
 		CHECK_INT(peer.n_ended, 1);
 		peer_end();
 	}
@@ -231,6 +239,124 @@ static void bodies(void)
 		CHECK_INT(peer.n_closed, 1);
 		CHECK_INT(peer.code, HTTP_NO_ERROR);
 		peer_end();
+	}
+	end();
+}
+
+/* ---- compression ---- */
+
+/* A frame with the gzip of an EchoRequest whose `data` is `size` bytes of zero. */
+static void gzip_body(struct buf *ret, size_t size)
+{
+	struct buf small = BUF_INIT;
+	uint8_t *plain = calloc(1, size + 5), prefix[FRAME_PREFIX];
+
+	must(plain != NULL);
+	plain[0] = 0x0a;
+	for (unsigned i = 0; i < 4; i++)
+		plain[1 + i] = (uint8_t)((size >> (7 * i) & 0x7f) | (i < 3 ? 0x80 : 0));
+	must(gzip_deflate(&small, plain, size + 5) == 0);
+	frame_prefix_write(prefix, small.len, true);
+	must(buf_add(ret, prefix, sizeof(prefix)) == 0);
+	must(buf_add(ret, buf_data(&small), small.len) == 0);
+	buf_done(&small);
+	free(plain);
+}
+
+static void gzip_call(const struct buf *body, const char *accepts)
+{
+	struct http_field fields[] = {
+		{ ":method", "POST" },
+		{ ":scheme", "http" },
+		{ ":path", ECHO },
+		{ ":authority", "x" },
+		{ "content-type", GRPC },
+		{ "grpc-encoding", "gzip" },
+		{ "grpc-accept-encoding", accepts },
+	};
+
+	peer_call(fields, accepts ? 7 : 6, buf_data(body), body->len, true);
+}
+
+static void compressed_bodies(void)
+{
+	enum { WHOLE, CUT, CHANGED, PLAIN };
+	static const struct {
+		size_t size;
+		unsigned how;
+		const char *grpc_status;
+	} table[] = {
+		{ 1000, WHOLE, "0" },
+		{ RPC_MESSAGE_MAX - 5, WHOLE, "0" },
+		{ RPC_MESSAGE_MAX - 4, WHOLE, "8" },
+		{ (size_t)4 * RPC_MESSAGE_MAX, WHOLE, "8" },
+		{ 1000, CUT, "13" },
+		{ 1000, CHANGED, "13" },
+		/* What is not marked is not compressed. */
+		{ 1000, PLAIN, "3" },
+	};
+
+	server_begin();
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct buf body = BUF_INIT;
+
+		gzip_body(&body, table[i].size);
+		if (table[i].how == CUT)
+			frame_prefix_write(body.base, (body.len -= 9) - FRAME_PREFIX, true);
+		if (table[i].how == CHANGED)
+			body.base[body.len - 7] ^= 1;
+		if (table[i].how == PLAIN)
+			body.base[0] = 0;
+		peer_begin();
+		gzip_call(&body, NULL);
+		CHECK_STR(peer.status, "200");
+		CHECK_STR(peer.grpc_status, table[i].grpc_status);
+		CHECK_INT(peer.n_closed, 1);
+		peer_end();
+		buf_done(&body);
+	}
+	end();
+}
+
+static void compressed_answers(void)
+{
+	static const struct {
+		size_t size;
+		const char *accepts;
+		bool compressed;
+	} table[] = {
+		{ 100000, NULL, true },
+		{ 100000, "identity, gzip", true },
+		{ 100000, "deflate,gzip", true },
+		{ 100000, "identity,deflate", false },
+		{ 100000, "", false },
+		{ GZIP_WORTH, "gzip", true },
+		{ GZIP_WORTH - 8, "gzip", false },
+	};
+
+	server_begin();
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct buf body = BUF_INIT, plain = BUF_INIT;
+		bool compressed = false;
+		size_t len;
+
+		gzip_body(&body, table[i].size);
+		peer_begin();
+		peer.keeps = true;
+		gzip_call(&body, table[i].accepts);
+		CHECK_STR(peer.grpc_status, "0");
+		CHECK(peer.body.len > FRAME_PREFIX);
+		CHECK(frame_prefix_read(buf_data(&peer.body), &len, &compressed));
+		CHECK_INT(len, peer.body.len - FRAME_PREFIX);
+		CHECK_INT(compressed, table[i].compressed);
+		buf_consume(&peer.body, FRAME_PREFIX);
+		if (compressed)
+			CHECK_INT(gzip_inflate(&plain, buf_data(&peer.body), len, 100100), 0);
+		CHECK(compressed ? plain.len >= table[i].size : len >= table[i].size);
+		buf_done(&plain);
+		buf_done(&peer.body);
+		peer_end();
+		buf_done(&body);
 	}
 	end();
 }
@@ -400,7 +526,8 @@ static void a_budget_is_shared(void)
 	CHECK_INT(budget.used, 0);
 }
 
-UNIT_MAIN({ "heads", heads }, { "bodies", bodies },
+UNIT_MAIN({ "heads", heads }, { "bodies", bodies }, { "compressed bodies", compressed_bodies },
+	  { "compressed answers", compressed_answers },
 	  { "the server watches deadlines", the_server_watches_deadlines },
 	  { "noise ends a connection only", noise_ends_a_connection_only },
 	  { "who is not admitted is sent away", who_is_not_admitted_is_sent_away },
