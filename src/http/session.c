@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "http/guard.h"
 
 /*
  * How it works. nghttp2 keeps the frames, HPACK, windows and the flood limits; a struct http_stream
@@ -27,6 +28,11 @@ struct http_session {
 	struct list streams;
 	struct list drained; /* streams whose drain op is due */
 	size_t queued;       /* bytes in the queues of all streams */
+	struct guard guard;
+	bool over;       /* the peer was told that it is */
+	uint8_t head[9]; /* of the frame that comes, n_head bytes of it so far */
+	size_t n_head;
+	size_t left; /* bytes until the next head */
 };
 
 struct http_stream {
@@ -104,6 +110,15 @@ static struct http_stream *http_find(nghttp2_session *ng, int32_t id)
 	return nghttp2_session_get_stream_user_data(ng, id);
 }
 
+/* The last word to a peer that broke the rules: nothing of its streams is sent any more. */
+static int http_session_blame(struct http_session *h, uint32_t code)
+{
+	if (h->over)
+		return 0;
+	h->over = true;
+	return nghttp2_session_terminate_session(h->ng, code);
+}
+
 static int http_on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *userdata)
 {
 	struct http_session *h = userdata;
@@ -152,6 +167,8 @@ static int http_on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *
 	struct http_session *h = userdata;
 	struct http_stream *s = http_find(ng, frame->hd.stream_id);
 
+	if (s && frame->hd.type == NGHTTP2_RST_STREAM)
+		s->ended = true;
 	if (!s || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
 		return 0;
 	if (s->data && frame->hd.type == NGHTTP2_HEADERS)
@@ -180,11 +197,27 @@ static int http_on_data(nghttp2_session *ng, uint8_t flags, int32_t id, const ui
 
 static int http_on_close(nghttp2_session *ng, int32_t id, uint32_t code, void *userdata)
 {
+	struct http_session *h = userdata;
 	struct http_stream *s = http_find(ng, id);
 
-	if (s)
-		http_stream_close(s, code);
+	if (!s)
+		return 0;
+	if (s->ended)
+		guard_closed(&h->guard, id);
+	http_stream_close(s, code);
 	return 0;
+}
+
+/* Resets that are no fault of the peer. */
+static bool http_is_blameless(uint32_t code)
+{
+	static const uint32_t codes[] = { NGHTTP2_NO_ERROR, NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM,
+					  NGHTTP2_INTERNAL_ERROR };
+
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		if (codes[i] == code)
+			return true;
+	return false;
 }
 
 /* An answer may end before its request has: the rest of that is not wanted (RFC 9113, 8.1). */
@@ -193,6 +226,13 @@ static int http_on_frame_sent(nghttp2_session *ng, const nghttp2_frame *frame, v
 	struct http_session *h = userdata;
 	struct http_stream *s;
 
+	if (frame->hd.type == NGHTTP2_RST_STREAM &&
+	    !http_is_blameless(frame->rst_stream.error_code) && !guard_take(&h->guard, GUARD_FAULT))
+		return http_session_blame(h, HTTP_ENHANCE_YOUR_CALM) == 0
+			       ? 0
+			       : NGHTTP2_ERR_CALLBACK_FAILURE;
+	if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA)
+		guard_sent(&h->guard);
 	if (h->side != HTTP_SERVER || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
 	    (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
 		return 0;
@@ -318,9 +358,16 @@ int http_session_new(struct http_session **ret, enum http_side side, const struc
 
 	if (!h)
 		return -ENOMEM;
-	*h = (struct http_session){ .side = side, .ops = ops, .userdata = userdata };
+	*h = (struct http_session){
+		.side = side,
+		.ops = ops,
+		.userdata = userdata,
+		/* The preface of a client is no frame. */
+		.left = side == HTTP_SERVER ? NGHTTP2_CLIENT_MAGIC_LEN : 0,
+	};
 	list_init(&h->streams);
 	list_init(&h->drained);
+	guard_init(&h->guard);
 	r = http_session_open(h);
 	if (r < 0)
 		return r;
@@ -361,11 +408,64 @@ static int http_errno(ssize_t r)
 	return r == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EPROTO;
 }
 
+/* Looks at the head of a frame before nghttp2 does, which drops some without a word to us. */
+static int http_session_check(struct http_session *h, size_t length)
+{
+	const uint8_t *head = h->head;
+	int32_t id = (int32_t)((uint32_t)(head[5] & 0x7f) << 24 | (uint32_t)head[6] << 16 |
+			       (uint32_t)head[7] << 8 | head[8]);
+	enum guard_kind kind = guard_kind_of(head[3], head[4], length);
+	uint32_t code = HTTP_NO_ERROR;
+
+	if (kind != GUARD_KIND_COUNT && !guard_take(&h->guard, kind))
+		return http_session_blame(h, HTTP_ENHANCE_YOUR_CALM);
+	if (h->side != HTTP_SERVER)
+		return 0;
+	if (head[3] == NGHTTP2_HEADERS)
+		code = guard_headers(&h->guard, id, http_find(h->ng, id) != NULL);
+	else if (head[3] == NGHTTP2_DATA && !http_find(h->ng, id))
+		code = guard_data(&h->guard, id);
+	return code == HTTP_NO_ERROR ? 0 : http_session_blame(h, code);
+}
+
+/* How many of the bytes go on to nghttp2 together: at most to the end of a frame, whose head was
+ * looked at. */
+static int http_session_scan(struct http_session *h, const uint8_t *data, size_t len, size_t *ret)
+{
+	size_t n = 0, more;
+	int r = 0;
+
+	if (h->left == 0) {
+		n = MIN(sizeof(h->head) - h->n_head, len);
+		memcpy(h->head + h->n_head, data, n);
+		h->n_head += n;
+	}
+	if (h->n_head == sizeof(h->head)) {
+		h->n_head = 0;
+		h->left = (size_t)h->head[0] << 16 | (size_t)h->head[1] << 8 | h->head[2];
+		r = http_session_check(h, h->left);
+	}
+	more = MIN(h->left, len - n);
+	h->left -= more;
+	*ret = n + more;
+	return r;
+}
+
 int http_session_receive(struct http_session *h, const uint8_t *data, size_t len)
 {
-	ssize_t n = nghttp2_session_mem_recv(h->ng, data, len);
+	size_t n;
+	ssize_t r;
 
-	return n < 0 ? http_errno(n) : 0;
+	while (len > 0 && !h->over) {
+		r = http_session_scan(h, data, len, &n);
+		if (r == 0 && !h->over)
+			r = nghttp2_session_mem_recv(h->ng, data, n);
+		if (r < 0)
+			return http_errno(r);
+		data += n;
+		len -= n;
+	}
+	return 0;
 }
 
 static void http_session_run_drained(struct http_session *h)
@@ -423,6 +523,12 @@ void http_session_goaway(struct http_session *h)
 	(void)nghttp2_submit_goaway(h->ng, NGHTTP2_FLAG_NONE,
 				    nghttp2_session_get_last_proc_stream_id(h->ng),
 				    NGHTTP2_NO_ERROR, NULL, 0);
+}
+
+void http_session_ping(struct http_session *h)
+{
+	/* Without memory for the frame the peer is asked in vain. */
+	(void)nghttp2_submit_ping(h->ng, NGHTTP2_FLAG_NONE, NULL);
 }
 
 int http_session_request(struct http_session *h, const struct http_field *fields, size_t n,

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/macros.h"
+#include "http/code.h"
 
 /*
  * One HTTP/2 connection (RFC 9113), either side, without any I/O: http_session_receive() takes what
@@ -24,7 +25,7 @@ struct http_stream;
 
 enum http_side { HTTP_SERVER, HTTP_CLIENT };
 
-/* What a peer can make us hold. */
+/* What a peer can make us hold; what it can make us do has its limits in http/guard.h. */
 #define HTTP_STREAMS_MAX 1000 /* open at once, that a client may have */
 #define HTTP_FIELDS_MAX                                                                            \
 	(64U * 1024)              /* bytes of the header fields of a stream, 32 more for each      \
@@ -41,16 +42,6 @@ enum http_side { HTTP_SERVER, HTTP_CLIENT };
 #define HTTP_QUEUE_MAX (128U * 1024 * 1024) /* of all streams of a connection */
 /* Header fields in one call. */
 #define HTTP_FIELDS_OUT_MAX 16
-
-/* Error codes (RFC 9113, section 7) that owners name. */
-enum http_code {
-	HTTP_NO_ERROR = 0x0,
-	HTTP_INTERNAL_ERROR = 0x2,
-	HTTP_REFUSED_STREAM = 0x7,
-	HTTP_CANCEL = 0x8,
-	HTTP_ENHANCE_YOUR_CALM = 0xb,
-	HTTP_INADEQUATE_SECURITY = 0xc,
-};
 
 struct http_field {
 	const char *name;
@@ -82,7 +73,8 @@ int http_session_new(struct http_session **ret, enum http_side side, const struc
 struct http_session *http_session_free(struct http_session *h);
 void *http_session_userdata(const struct http_session *h);
 
-/* 0; -EPROTO where the connection cannot go on (not HTTP/2, or a flood); -ENOMEM. */
+/* 0; -EPROTO where the connection cannot go on (not HTTP/2, or a flood that is told by nothing
+ * better); -ENOMEM. After a fault that is told (GOAWAY) what comes is dropped. */
 int http_session_receive(struct http_session *h, const uint8_t *data, size_t len) _must_check_;
 /* Appends what is to be sent to out, until it holds `max` bytes or a frame more. 0 or as above. */
 int http_session_pull(struct http_session *h, struct buf *out, size_t max) _must_check_;
@@ -93,6 +85,9 @@ bool http_session_alive(const struct http_session *h);
 bool http_session_accepts_requests(const struct http_session *h);
 /* Says GOAWAY: streams that are open go on, new ones are refused. */
 void http_session_goaway(struct http_session *h);
+
+/* Asks the peer whether it is there: it answers with a frame. */
+void http_session_ping(struct http_session *h);
 
 /* Clients: opens a stream. The strings are copied. 0, -ENOMEM or -EPIPE (no more requests). */
 int http_session_request(struct http_session *h, const struct http_field *fields, size_t n,

@@ -3,6 +3,9 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
+#include "http/guard.h"
+
 #include "unit.h"
 
 /* Two sessions whose bytes go straight to each other. */
@@ -367,71 +370,200 @@ static void not_http2(void)
 	server.http = http_session_free(server.http);
 }
 
-/* n times the frame, and what comes back until the session has enough. */
-static unsigned flood(const void *frame, size_t len, unsigned n)
+/* What was said last to a client that broke the rules: the code of a GOAWAY, -1 for none. */
+static int last_word(void)
 {
-	for (unsigned i = 0; i < n; i++)
-		if (feed(frame, len) < 0 || !http_session_alive(server.http))
+	struct buf out = BUF_INIT;
+	int code = -1;
+
+	CHECK_INT(http_session_pull(server.http, &out, (size_t)1024 * 1024), 0);
+	while (out.len >= 9) {
+		const uint8_t *p = buf_data(&out);
+		size_t len = (size_t)p[0] << 16 | (size_t)p[1] << 8 | p[2];
+
+		CHECK(out.len >= 9 + len);
+		if (p[3] == 7)
+			code = p[9 + 7];
+		buf_consume(&out, 9 + len);
+	}
+	buf_done(&out);
+	return code;
+}
+
+/* n times the frame, and what comes back until the session has enough. */
+static unsigned flood(const void *frame, size_t len, unsigned n, int *ret_code)
+{
+	*ret_code = -1;
+	for (unsigned i = 0; i < n; i++) {
+		if (feed(frame, len) < 0)
 			return i;
+		*ret_code = last_word();
+		if (!http_session_alive(server.http))
+			return i;
+	}
 	return n;
 }
 
+/* HEADERS of stream 1: POST, http, "/", authority "x", from HPACK's table. */
+#define HEADERS_1 "\0\0\6\1\4\0\0\0\1\x83\x86\x84\1\1x"
+
 static void floods_end_the_connection(void)
 {
+#define FRAME(s) s, sizeof(s) - 1
+	static const struct {
+		const char *frame;
+		size_t len;
+		unsigned burst, rate;
+	} table[] = {
+		{ FRAME("\0\0\0\4\0\0\0\0\0"), HTTP_SETTINGS_BURST - 1, HTTP_SETTINGS_RATE },
+		{ FRAME("\0\0\10\6\0\0\0\0\0abcdefgh"), HTTP_PINGS_BURST, HTTP_PINGS_RATE },
+		{ FRAME("\0\0\10\6\1\0\0\0\0abcdefgh"), HTTP_OTHERS_BURST, HTTP_OTHERS_RATE },
+		{ FRAME("\0\0\0\0\0\0\0\0\1"), HTTP_EMPTY_BURST, HTTP_EMPTY_RATE },
+		{ FRAME("\0\0\3\0\10\0\0\0\1\2\0\0"), HTTP_EMPTY_BURST, HTTP_EMPTY_RATE },
+		{ FRAME("\0\0\4\10\0\0\0\0\0\0\0\0\1"), HTTP_UPDATES_BURST, HTTP_UPDATES_RATE },
+		{ FRAME("\0\0\4\10\0\0\0\0\1\0\0\0\1"), HTTP_UPDATES_BURST, HTTP_UPDATES_RATE },
+		{ FRAME("\0\0\5\2\0\0\0\0\3\0\0\0\0\1"), HTTP_OTHERS_BURST, HTTP_OTHERS_RATE },
+		{ FRAME("\0\0\0\x63\0\0\0\0\0"), HTTP_OTHERS_BURST, HTTP_OTHERS_RATE },
+	};
+#undef FRAME
+	nsec_t start;
+	unsigned n, more;
+	int code;
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		start = clock_mono();
+		raw_begin();
+		CHECK_INT(feed(HEADERS_1, sizeof(HEADERS_1) - 1), 0);
+		CHECK_INT(last_word(), -1);
+		n = flood(table[i].frame, table[i].len, 10 * table[i].burst, &code);
+		/* However slow this runs: the burst, and what the rate has allowed meanwhile. */
+		more = (unsigned)((clock_mono() - start) * table[i].rate / NSEC_PER_SEC) + 1;
+		CHECK(n >= table[i].burst && n <= table[i].burst + more);
+		CHECK_INT(code, HTTP_ENHANCE_YOUR_CALM);
+		/* Nothing is heard any more. */
+		CHECK_INT(feed("noise, noise, noise", 19), 0);
+		server.http = http_session_free(server.http);
+	}
+}
+
+/* Acknowledgements that the peer does not take are bounded by themselves. */
+static void answers_wait_up_to_a_limit(void)
+{
 	static const uint8_t ping[17] = { 0, 0, 8, 6 };
-	static const uint8_t settings[9] = { 0, 0, 0, 4 };
+	unsigned n;
 
 	raw_begin();
-	CHECK(flood(ping, sizeof(ping), 5000) <= HTTP_ACKS_MAX + 1);
-	server.http = http_session_free(server.http);
-	raw_begin();
-	CHECK(flood(settings, sizeof(settings), 5000) <= HTTP_ACKS_MAX + 1);
+	for (n = 0; n < 5000; n++)
+		if (feed(ping, sizeof(ping)) < 0)
+			break;
+	CHECK(n <= HTTP_ACKS_MAX + 1 || last_word() == HTTP_ENHANCE_YOUR_CALM);
 	server.http = http_session_free(server.http);
 }
 
-/* A request and its RST_STREAM, again and again: cheap for the peer, dear for us. */
-static unsigned rapid_reset(unsigned n)
+/* A request, and what follows it on the same stream, again and again. */
+static unsigned rapidly(const char *head, size_t head_len, const char *then, size_t then_len,
+			unsigned n)
 {
-	/* HEADERS with END_HEADERS: POST, http, "/", and no authority, from HPACK's table. */
-	uint8_t frames[] = { 0, 0, 3, 1, 4, 0, 0, 0, 0, 0x83, 0x86, 0x84, 0,
-			     0, 4, 3, 0, 0, 0, 0, 0, 0, 0,    0,    8 };
-	struct buf out = BUF_INIT;
+	char frames[64];
 	unsigned i;
 
+	memcpy(frames, head, head_len);
+	memcpy(frames + head_len, then, then_len);
 	for (i = 0; i < n; i++) {
 		uint32_t id = 2 * i + 1;
 
 		for (unsigned k = 0; k < 4; k++)
-			frames[5 + k] = frames[17 + k] = (uint8_t)(id >> (24 - 8 * k));
-		if (feed(frames, sizeof(frames)) < 0)
+			frames[5 + k] = frames[head_len + 5 + k] = (char)(id >> (24 - 8 * k));
+		if (feed(frames, head_len + then_len) < 0)
 			break;
-		CHECK_INT(http_session_pull(server.http, &out, 65536), 0);
-		buf_clear(&out);
+		(void)last_word();
 		if (!http_session_alive(server.http))
 			break;
 	}
 	return i;
 }
 
+/* Cheap for the peer, dear for us. */
 static void resets_have_a_rate(void)
 {
-	unsigned n;
+	nsec_t start = clock_mono();
+	unsigned n, more;
 
 	raw_begin();
-	n = rapid_reset(20000);
-	CHECK(n >= HTTP_RESETS_BURST - 1 && n < 10000);
+	n = rapidly(HEADERS_1, sizeof(HEADERS_1) - 1, "\0\0\4\3\0\0\0\0\0\0\0\0\10", 13, 20000);
+	more = (unsigned)((clock_mono() - start) * HTTP_RESETS_RATE / NSEC_PER_SEC);
+	CHECK(n >= HTTP_RESETS_BURST - 1 && n <= HTTP_RESETS_BURST + more + HTTP_RESETS_RATE);
 	CHECK(server.n_begun == server.n_closed);
 	server.http = http_session_free(server.http);
+}
+
+/* The same, but it is we who must reset: a window of more than 2^31 - 1. */
+static void faults_have_a_rate(void)
+{
+	nsec_t start = clock_mono();
+	unsigned n, more;
+
+	raw_begin();
+	n = rapidly(HEADERS_1, sizeof(HEADERS_1) - 1, "\0\0\4\10\0\0\0\0\0\x7f\xff\xff\xff", 13,
+		    5000);
+	more = (unsigned)((clock_mono() - start) * HTTP_FAULTS_RATE / NSEC_PER_SEC) + 1;
+	CHECK(n >= HTTP_FAULTS_BURST && n <= HTTP_FAULTS_BURST + more);
+	server.http = http_session_free(server.http);
+}
+
+/* Ids go up, and what is closed stays closed. */
+static void streams_do_not_come_back(void)
+{
+#define FRAME(s) s, sizeof(s) - 1
+#define REQUEST(id, flags) "\0\0\6\1" flags "\0\0\0" id "\x83\x86\x84\1\1x"
+#define RESET(id) "\0\0\4\3\0\0\0\0" id "\0\0\0\10"
+#define DATA(id, flags) "\0\0\1\0" flags "\0\0\0" id "x"
+	static const struct {
+		const char *frames;
+		size_t len;
+		int code;
+	} table[] = {
+		{ FRAME(REQUEST("\1", "\4") DATA("\1", "\0") DATA("\1", "\1")), -1 },
+		{ FRAME(REQUEST("\2", "\4")), HTTP_PROTOCOL_ERROR },
+		{ FRAME(REQUEST("\0", "\4")), HTTP_PROTOCOL_ERROR },
+		{ FRAME(REQUEST("\5", "\4") REQUEST("\3", "\4")), HTTP_PROTOCOL_ERROR },
+		{ FRAME(REQUEST("\5", "\4") RESET("\5") REQUEST("\5", "\4")), HTTP_STREAM_CLOSED },
+		{ FRAME(REQUEST("\5", "\4") RESET("\5") DATA("\5", "\0")), HTTP_STREAM_CLOSED },
+		{ FRAME(REQUEST("\5", "\5") DATA("\5", "\0")), HTTP_STREAM_CLOSED },
+		{ FRAME(REQUEST("\5", "\5") REQUEST("\5", "\5")), HTTP_STREAM_CLOSED },
+		{ FRAME(DATA("\1", "\0")), HTTP_PROTOCOL_ERROR },
+	};
+#undef FRAME
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		raw_begin();
+		CHECK_INT(feed(table[i].frames, table[i].len), 0);
+		CHECK_INT(last_word(), table[i].code);
+		CHECK_INT(http_session_alive(server.http), table[i].code < 0);
+		server.http = http_session_free(server.http);
+	}
+	/* What was on its way when we reset the stream is no fault. */
+	raw_begin();
+	CHECK_INT(feed(REQUEST("\1", "\4"), 15), 0);
+	http_stream_reset(server.stream, HTTP_CANCEL);
+	CHECK_INT(last_word(), -1);
+	CHECK_INT(feed(DATA("\1", "\1"), 10), 0);
+	CHECK_INT(last_word(), -1);
+	server.http = http_session_free(server.http);
+#undef REQUEST
+#undef RESET
+#undef DATA
 }
 
 static void continuations_have_a_limit(void)
 {
 	static const uint8_t headers[] = { 0, 0, 1, 1, 0, 0, 0, 0, 1, 0x83 };
 	static const uint8_t more[] = { 0, 0, 1, 9, 0, 0, 0, 0, 1, 0x86 };
+	int code;
 
 	raw_begin();
 	CHECK_INT(feed(headers, sizeof(headers)), 0);
-	CHECK(flood(more, sizeof(more), 1000) <= HTTP_CONTINUATIONS_MAX + 1);
+	CHECK(flood(more, sizeof(more), 1000, &code) <= HTTP_CONTINUATIONS_MAX + 1);
 	server.http = http_session_free(server.http);
 }
 
@@ -489,5 +621,8 @@ UNIT_MAIN({ "there and back", there_and_back },
 	  { "header fields have a limit", header_fields_have_a_limit },
 	  { "streams have a limit", streams_have_a_limit }, { "not HTTP/2", not_http2 },
 	  { "floods end the connection", floods_end_the_connection },
+	  { "answers wait up to a limit", answers_wait_up_to_a_limit },
 	  { "resets have a rate", resets_have_a_rate },
+	  { "faults have a rate", faults_have_a_rate },
+	  { "streams do not come back", streams_do_not_come_back },
 	  { "continuations have a limit", continuations_have_a_limit })

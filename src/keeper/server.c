@@ -450,6 +450,8 @@ static int server_new_rpc(struct keeper_server *s, int rpc_listen_fd)
 					    .loop = s->config.loop,
 					    .route = server_route,
 					    .userdata = s,
+					    /* Its parent may be stopped for as long as it likes. */
+					    .ping_after = NSEC_NEVER,
 				    });
 	if (r < 0)
 		return r;

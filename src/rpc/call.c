@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "rpc/frame.h"
@@ -41,6 +42,19 @@ static const struct {
 	{ "grpc-accept-encoding", offsetof(struct call_head, accepts) },
 	{ RPC_TARGET_HEADER, offsetof(struct call_head, target) },
 };
+
+/* What is told to who does not speak gRPC: a status of HTTP, a sentence to read, and, since some do
+ * after all, the status of gRPC. */
+struct call_no_grpc {
+	const char *http_status;
+	enum rpc_code code;
+	const char *text;
+};
+
+static const struct call_no_grpc call_bad_method = { "405", RPC_UNIMPLEMENTED,
+						     "gRPC is POST only" };
+static const struct call_no_grpc call_bad_type = { "415", RPC_INVALID_ARGUMENT,
+						   "content-type is not application/grpc" };
 
 static void call_leave(struct rpc_call *c)
 {
@@ -82,10 +96,9 @@ static void call_enter(struct rpc_call *c, enum call_event event)
 
 #define CALL_HEAD_FIELDS 4
 
-static size_t call_answer_head(const struct rpc_call *c, struct http_field *fields,
-			       const char *http_status)
+static size_t call_answer_head(const struct rpc_call *c, struct http_field *fields)
 {
-	fields[0] = (struct http_field){ ":status", http_status };
+	fields[0] = (struct http_field){ ":status", "200" };
 	fields[1] = (struct http_field){ "content-type", "application/grpc" };
 	fields[2] = (struct http_field){ "grpc-accept-encoding", FRAME_ENCODINGS };
 	fields[3] = (struct http_field){ "grpc-encoding", FRAME_GZIP };
@@ -100,7 +113,7 @@ static int call_answer(struct rpc_call *c)
 
 	if (c->state != CALL_OPEN)
 		return 0;
-	n = call_answer_head(c, fields, "200");
+	n = call_answer_head(c, fields);
 	r = http_stream_respond(c->x.http, fields, n, false);
 	if (r < 0)
 		return r;
@@ -109,8 +122,7 @@ static int call_answer(struct rpc_call *c)
 }
 
 /* The status, as trailers or, where nothing was sent, as the whole answer. */
-static void call_say(struct rpc_call *c, const char *http_status, enum rpc_code code,
-		     const struct error *err)
+static void call_say(struct rpc_call *c, enum rpc_code code, const struct error *err)
 {
 	struct http_field fields[CALL_HEAD_FIELDS + 3];
 	char number[12], text[3 * ERROR_TEXT_MAX + 1], detail[STATUS_DETAIL_SIZE];
@@ -119,7 +131,7 @@ static void call_say(struct rpc_call *c, const char *http_status, enum rpc_code 
 
 	if (!c->x.http)
 		return;
-	head = call_answer_head(c, fields, http_status);
+	head = call_answer_head(c, fields);
 	n = head;
 	(void)snprintf(number, sizeof(number), "%d", (int)code);
 	fields[n++] = (struct http_field){ "grpc-status", number };
@@ -158,35 +170,23 @@ int call_send_message(struct rpc_call *c, const ProtobufCMessage *message)
 	return r < 0 ? r : call_answer(c);
 }
 
-static void call_end_with(struct rpc_call *c, const char *http_status, enum rpc_code code,
-			  const struct error *err)
+void call_end_error(struct rpc_call *c, enum rpc_code code, const struct error *err)
 {
 	c->busy++;
 	/* An empty stream that ends well has a head like any other. */
 	if (code == RPC_OK && c->state == CALL_OPEN && call_answer(c) < 0)
 		exchange_reset(&c->x, HTTP_INTERNAL_ERROR);
-	call_say(c, http_status, code, err);
+	call_say(c, code, err);
 	call_enter(c, CALL_EVENT_END);
 	call_leave(c);
 }
 
-static void call_end_http(struct rpc_call *c, const char *http_status, enum rpc_code code,
-			  const char *message)
+void call_end(struct rpc_call *c, enum rpc_code code, const char *message)
 {
 	struct error err = ERROR_INIT;
 
 	(void)rpc_error_of(&err, code, message);
-	call_end_with(c, http_status, code, &err);
-}
-
-void call_end(struct rpc_call *c, enum rpc_code code, const char *message)
-{
-	call_end_http(c, "200", code, message);
-}
-
-void call_end_error(struct rpc_call *c, enum rpc_code code, const struct error *err)
-{
-	call_end_with(c, "200", code, err);
+	call_end_error(c, code, &err);
 }
 
 void call_fail(struct rpc_call *c, const struct error *err)
@@ -215,7 +215,7 @@ void call_fail_send(struct rpc_call *c, int r)
 void call_refuse_error(struct rpc_call *c, const struct error *err)
 {
 	c->busy++;
-	call_say(c, "200", rpc_code_of(err), err);
+	call_say(c, rpc_code_of(err), err);
 	call_enter(c, CALL_EVENT_LOST);
 	call_leave(c);
 }
@@ -239,7 +239,7 @@ static void call_field(struct exchange *x, const char *name, const char *value)
 		if (!str_eq(name, call_fields[i].name))
 			continue;
 		to = (char **)(void *)((char *)&c->head + call_fields[i].offset);
-		if (!*to)
+		if (!*to && exchange_charge(&c->x, strlen(value) + 1))
 			*to = arena_strdup(&c->arena, value);
 		if (!*to)
 			c->x.overrun = true;
@@ -292,6 +292,41 @@ static bool call_take_encoding(struct rpc_call *c)
 	return true;
 }
 
+static void call_no_grpc_lost(struct rpc_call *c)
+{
+	call_end(c, RPC_CANCELLED, NULL);
+}
+
+static void call_open_no_grpc(struct rpc_call *c, const struct call_no_grpc *what)
+{
+	static const struct call_input none = { .lost = call_no_grpc_lost };
+
+	c->no_grpc = what;
+	c->input = &none;
+	call_enter(c, CALL_EVENT_OPENED);
+}
+
+/* Answered at the end of the request, which is thrown away: other clients of HTTP than those of
+ * gRPC do not expect an answer before. */
+static void call_read_no_grpc(struct rpc_call *c)
+{
+	const struct http_field fields[] = { { ":status", c->no_grpc->http_status },
+					     { "content-type", "text/plain" } };
+	int r;
+
+	exchange_skip(&c->x);
+	exchange_give_back(&c->x);
+	if (!c->x.ended)
+		return;
+	r = http_stream_respond(c->x.http, fields, ARRAY_SIZE(fields), false);
+	if (r == 0)
+		r = exchange_send_text(&c->x, c->no_grpc->text);
+	call_enter(c, CALL_EVENT_ANSWERED);
+	if (r < 0)
+		exchange_reset(&c->x, HTTP_INTERNAL_ERROR);
+	call_end(c, c->no_grpc->code, c->no_grpc->text);
+}
+
 static void call_open(struct rpc_call *c)
 {
 	const struct call_head *head = &c->head;
@@ -302,10 +337,9 @@ static void call_open(struct rpc_call *c)
 	if (c->x.overrun)
 		return call_end(c, RPC_RESOURCE_EXHAUSTED, "out of memory");
 	if (!head->method || !str_eq(head->method, "POST"))
-		return call_end_http(c, "405", RPC_UNIMPLEMENTED, "gRPC is POST only");
+		return call_open_no_grpc(c, &call_bad_method);
 	if (!head->content_type || !frame_content_type(head->content_type))
-		return call_end_http(c, "415", RPC_INVALID_ARGUMENT,
-				     "content-type is not application/grpc");
+		return call_open_no_grpc(c, &call_bad_type);
 	if (!call_take_encoding(c))
 		return call_end(c, RPC_UNIMPLEMENTED,
 				"grpc-encoding: only identity and gzip are understood");
@@ -359,7 +393,9 @@ static void call_ready(struct exchange *x)
 	}
 	if (c->state == CALL_NEW && x->headers)
 		call_open(c);
-	if (call_is_live(c))
+	if (call_is_live(c) && c->no_grpc)
+		call_read_no_grpc(c);
+	else if (call_is_live(c))
 		call_read(c);
 	if (call_is_live(c) && x->drained) {
 		x->drained = false;

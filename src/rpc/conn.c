@@ -35,6 +35,10 @@ struct conn {
 	bool server;
 	bool lingering;
 	struct loop_timer linger;
+	struct loop_timer alive;
+	nsec_t ping_after, ping_wait;
+	bool heard; /* something has come since the timer was set */
+	bool asked; /* we wait for an answer */
 };
 
 /* The socket is gone; the session's streams hear of it. */
@@ -44,6 +48,7 @@ static void conn_break(struct conn *c)
 		return;
 	loop_fd_done(&c->source);
 	loop_timer_done(&c->linger);
+	loop_timer_done(&c->alive);
 	c->fd = fd_close(c->fd);
 	buf_done(&c->out);
 	c->http = http_session_free(c->http);
@@ -166,6 +171,7 @@ static int conn_read_some(struct conn *c)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -EPIPE;
+	c->heard = true;
 	if (c->lingering)
 		return n == sizeof(data);
 	r = http_session_receive(c->http, data, (size_t)n);
@@ -194,6 +200,32 @@ static void conn_linger_over(struct loop_timer *t)
 	conn_settle(c);
 }
 
+static void conn_alive_over(struct loop_timer *t)
+{
+	struct conn *c = container_of(t, struct conn, alive);
+
+	if (!c->heard && c->asked) {
+		conn_break(c);
+		conn_settle(c);
+		return;
+	}
+	c->asked = !c->heard;
+	c->heard = false;
+	loop_timer_set(&c->alive, c->asked ? c->ping_wait : c->ping_after);
+	if (!c->asked)
+		return;
+	http_session_ping(c->http);
+	conn_touch(c);
+}
+
+void conn_keep_alive(struct conn *c, nsec_t after, nsec_t wait)
+{
+	c->ping_after = after;
+	c->ping_wait = wait;
+	c->heard = false;
+	loop_timer_set(&c->alive, after);
+}
+
 int conn_new(struct conn **ret, struct loop *l, int fd, enum http_side side,
 	     const struct http_ops *ops, void (*lost)(struct conn *c, void *owner), void *owner)
 {
@@ -214,6 +246,7 @@ int conn_new(struct conn **ret, struct loop *l, int fd, enum http_side side,
 	loop_fd_init(&c->source, l, c->fd, LOOP_READ, conn_event);
 	loop_defer_init(&c->work, l, conn_work);
 	loop_timer_init(&c->linger, l, conn_linger_over);
+	loop_timer_init(&c->alive, l, conn_alive_over);
 	c->server = side == HTTP_SERVER;
 	conn_touch(c);
 	*ret = c;

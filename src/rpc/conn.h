@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "http/session.h"
 
@@ -34,6 +35,10 @@ int conn_new(struct conn **ret, struct loop *l, int fd, enum http_side side,
 /* Closes at once; every stream gets its close op within, and `lost` is not called. Items that are
  * still in line afterwards are dropped. */
 struct conn *conn_free(struct conn *c);
+
+/* Asks a peer that has said nothing for `after` whether it is there, and takes the connection for
+ * lost where nothing at all comes within `wait`. Without this call a silent peer may stay. */
+void conn_keep_alive(struct conn *c, nsec_t after, nsec_t wait);
 
 void *conn_owner(const struct conn *c);
 struct loop *conn_loop(const struct conn *c);

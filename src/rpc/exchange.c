@@ -177,6 +177,12 @@ void exchange_drop(struct exchange *x)
 	exchange_discharge(x, x->framed);
 }
 
+void exchange_skip(struct exchange *x)
+{
+	exchange_discharge(x, x->rx.len);
+	buf_done(&x->rx);
+}
+
 bool exchange_has_rest(const struct exchange *x)
 {
 	return x->rx.len > 0 || x->overrun;
@@ -284,6 +290,18 @@ int exchange_send_message(struct exchange *x, const ProtobufCMessage *message)
 		return r;
 	(void)protobuf_c_message_pack(message, to + FRAME_PREFIX);
 	exchange_commit(x, len);
+	return 0;
+}
+
+int exchange_send_text(struct exchange *x, const char *text)
+{
+	size_t len = strlen(text);
+	uint8_t *to;
+
+	if (http_stream_reserve(x->http, len, &to) < 0)
+		return -ENOMEM;
+	memcpy(to, text, len);
+	http_stream_commit(x->http, len);
 	return 0;
 }
 

@@ -70,6 +70,8 @@ void exchange_release(struct exchange *x);
  */
 int exchange_next(struct exchange *x, const uint8_t **ret, size_t *ret_len, struct error *err);
 void exchange_drop(struct exchange *x);
+/* Drops what has come. */
+void exchange_skip(struct exchange *x);
 /* Something is left of a message that did not come whole. */
 bool exchange_has_rest(const struct exchange *x);
 /* Gives the window back for what has come, unless paused. */
@@ -86,6 +88,8 @@ int exchange_send(struct exchange *x, const void *data, size_t len) _must_check_
 int exchange_send_message(struct exchange *x, const ProtobufCMessage *message) _must_check_;
 bool exchange_writable(const struct exchange *x);
 int exchange_finish(struct exchange *x, const struct http_field *trailers, size_t n) _must_check_;
+/* Queues bytes that are no message, for a client that does not speak gRPC. 0 or -ENOMEM. */
+int exchange_send_text(struct exchange *x, const char *text) _must_check_;
 /* Resets the stream and lets go of it. */
 void exchange_reset(struct exchange *x, uint32_t code);
 

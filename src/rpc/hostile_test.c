@@ -69,20 +69,29 @@ static const struct http_ops peer_ops = {
 	.drain = peer_headers,
 };
 
-static void server_begin(void)
+static void node_listen(struct node *n, struct rpc_server_config config)
 {
-	struct rpc_server_config config = { 0 };
 	int fd;
 
-	CHECK_INT(loop_new(&loop), 0);
 	config.loop = loop;
-	nodes[0] = (struct node){ .echo = { .loop = loop } };
-	n_nodes = 1;
-	CHECK_INT(rpc_server_new(&nodes[0].server, &config), 0);
-	CHECK_INT(rpc_server_add(nodes[0].server, &echo_service, &nodes[0].echo), 0);
+	*n = (struct node){ .echo = { .loop = loop } };
+	CHECK_INT(rpc_server_new(&n->server, &config), 0);
+	CHECK_INT(rpc_server_add(n->server, &echo_service, &n->echo), 0);
 	fd = echo_listen(&address);
 	CHECK(fd >= 0);
-	CHECK_INT(rpc_server_listen(nodes[0].server, fd), 0);
+	CHECK_INT(rpc_server_listen(n->server, fd), 0);
+}
+
+static void server_begin_as(struct rpc_server_config config)
+{
+	CHECK_INT(loop_new(&loop), 0);
+	n_nodes = 1;
+	node_listen(&nodes[0], config);
+}
+
+static void server_begin(void)
+{
+	server_begin_as((struct rpc_server_config){ 0 });
 }
 
 static void peer_begin(void)
@@ -123,13 +132,10 @@ static void peer_talk(void)
 	buf_done(&out);
 }
 
-/* One call by its head and body; what came back stands in peer. */
-static void peer_call(const struct http_field *fields, size_t n, const void *body, size_t len,
-		      bool ends)
+static void peer_send(const void *body, size_t len, bool ends)
 {
 	uint8_t *to;
 
-	CHECK_INT(http_session_request(peer.http, fields, n, &peer, &peer.stream), 0);
 	if (len > 0) {
 		CHECK_INT(http_stream_reserve(peer.stream, len, &to), 0);
 		memcpy(to, body, len);
@@ -138,6 +144,14 @@ static void peer_call(const struct http_field *fields, size_t n, const void *bod
 	if (ends)
 		CHECK_INT(http_stream_finish(peer.stream, NULL, 0), 0);
 	peer_talk();
+}
+
+/* One call by its head and body; what came back stands in peer. */
+static void peer_call(const struct http_field *fields, size_t n, const void *body, size_t len,
+		      bool ends)
+{
+	CHECK_INT(http_session_request(peer.http, fields, n, &peer, &peer.stream), 0);
+	peer_send(body, len, ends);
 }
 
 #define ECHO "/nacre.test.v1.Test/Echo"
@@ -189,7 +203,7 @@ static void heads(void)
 		peer_call(fields, ARRAY_SIZE(fields), empty, sizeof(empty), true);
 		CHECK_STR(peer.status, table[i].status);
 		CHECK_STR(peer.grpc_status, table[i].grpc_status);
-		CHECK_STR(peer.grpc_encoding, "identity,gzip");
+		CHECK_STR(peer.grpc_encoding, str_eq(peer.status, "200") ? "identity,gzip" : "");
 		CHECK_INT(peer.n_ended, 1);
 		peer_end();
 	}
@@ -422,6 +436,133 @@ static void noise_ends_a_connection_only(void)
 	end();
 }
 
+static void someone_else_is_served(void)
+{
+	struct seen seen = { .n_ends = 0 };
+
+	CHECK_INT(rpc_client_new(&nodes[0].client, loop, echo_connect(&address)), 0);
+	wait_for(&seen, NULL, 1, NSEC_NEVER);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_OK);
+}
+
+/* Whether the server closes before long. */
+static bool hears_the_end(int fd)
+{
+	nsec_t until = clock_mono() + 20 * NSEC_PER_SEC;
+	char bytes[4096];
+	ssize_t n;
+
+	while (clock_mono() < until) {
+		loop_turn(loop, false);
+		n = read(fd, bytes, sizeof(bytes));
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			return true;
+	}
+	return false;
+}
+
+#define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
+
+/* What is a flood is the matter of http/session_test.c. */
+static void a_flood_ends_its_connection_only(void)
+{
+	static const uint8_t ping[17] = { 0, 0, 8, 6 };
+	int fd;
+
+	server_begin();
+	fd = echo_connect(&address);
+	CHECK_INT(write(fd, PREFACE, sizeof(PREFACE) - 1), sizeof(PREFACE) - 1);
+	for (unsigned i = 0; i < 2000; i++)
+		if (write(fd, ping, sizeof(ping)) < 0)
+			break;
+	CHECK(hears_the_end(fd));
+	fd_close(fd);
+	someone_else_is_served();
+	end();
+}
+
+static void who_does_not_answer_is_dropped(void)
+{
+	struct rpc_server_config config = { .ping_after = 10 * NSEC_PER_MSEC,
+					    .ping_wait = NSEC_PER_SEC };
+	struct seen seen = { .n_ends = 0 };
+	int silent, mute;
+
+	server_begin_as(config);
+	CHECK_INT(rpc_client_new(&nodes[0].client, loop, echo_connect(&address)), 0);
+	wait_for(&seen, NULL, 100000, NSEC_NEVER);
+	mute = echo_connect(&address);
+	CHECK_INT(write(mute, PREFACE, sizeof(PREFACE) - 1), sizeof(PREFACE) - 1);
+	silent = echo_connect(&address);
+	CHECK(hears_the_end(silent));
+	CHECK(hears_the_end(mute));
+	/* A client of ours has answered, again and again, and its call goes on. */
+	CHECK_INT(seen.n_ends, 0);
+	CHECK(rpc_client_connected(nodes[0].client));
+	CHECK_INT(nodes[0].echo.n_cancelled, 0);
+	fd_close(silent);
+	fd_close(mute);
+	nodes[0].client = rpc_client_free(nodes[0].client);
+	end();
+}
+
+/* ---- frames that are none, on their way to another server ---- */
+
+static int route_down(void *userdata, const char *target, struct rpc_client **ret_client,
+		      const char **ret_rest, struct error *err)
+{
+	*ret_client = nodes[1].client;
+	*ret_rest = "";
+	return 0;
+}
+
+static void a_call_passed_on_ends_in_both_places(void)
+{
+	static const struct {
+		const char *body;
+		size_t len;
+		const char *grpc_status;
+		bool ends;
+	} table[] = {
+#define ONE "\0\0\0\0\4\x12\2hi"
+#define CASE(s, status, ends) { ONE s, sizeof(ONE s) - 1, status, ends }
+		CASE("\1\0\0\0\0", "13", false),
+		CASE("\2\0\0\0\0", "13", false),
+		CASE("\0\xff\xff\xff\xff", "8", false),
+		CASE("\0\0", "13", true),
+#undef CASE
+#undef ONE
+	};
+	static const struct http_field fields[] = {
+		{ ":method", "POST" },
+		{ ":scheme", "http" },
+		{ ":path", "/nacre.test.v1.Test/Talk" },
+		{ ":authority", "x" },
+		{ "content-type", GRPC },
+		{ "nacre-target", "a" },
+	};
+
+	CHECK_INT(loop_new(&loop), 0);
+	n_nodes = 2;
+	node_listen(&nodes[1], (struct rpc_server_config){ 0 });
+	CHECK_INT(rpc_client_new(&nodes[1].client, loop, echo_connect(&address)), 0);
+	node_listen(&nodes[0], (struct rpc_server_config){ .route = route_down });
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		peer_begin();
+		/* One message is answered, so that the handler below has the call. */
+		peer_call(fields, ARRAY_SIZE(fields), table[i].body, 9, false);
+		CHECK_STR(peer.status, "200");
+		peer_send(table[i].body + 9, table[i].len - 9, table[i].ends);
+		CHECK_STR(peer.grpc_status, table[i].grpc_status);
+		CHECK_INT(peer.n_closed, 1);
+		turns(20);
+		CHECK_INT(nodes[1].echo.n_cancelled, i + 1);
+		peer_end();
+	}
+	end();
+}
+
 static bool admit_nobody(void *userdata, const struct rpc_peer *p)
 {
 	CHECK_INT(p->uid, geteuid());
@@ -530,6 +671,9 @@ UNIT_MAIN({ "heads", heads }, { "bodies", bodies }, { "compressed bodies", compr
 	  { "compressed answers", compressed_answers },
 	  { "the server watches deadlines", the_server_watches_deadlines },
 	  { "noise ends a connection only", noise_ends_a_connection_only },
+	  { "a flood ends its connection only", a_flood_ends_its_connection_only },
+	  { "who does not answer is dropped", who_does_not_answer_is_dropped },
+	  { "a call passed on ends in both places", a_call_passed_on_ends_in_both_places },
 	  { "who is not admitted is sent away", who_is_not_admitted_is_sent_away },
 	  { "out of descriptors", out_of_descriptors },
 	  { "calls have a limit", calls_have_a_limit },

@@ -325,6 +325,9 @@ static void server_accepted(struct listener *l, int fd, const struct rpc_peer *p
 		free(sc);
 		return;
 	}
+	if (s->config.ping_after != NSEC_NEVER)
+		conn_keep_alive(sc->conn, s->config.ping_after ?: RPC_PING_AFTER,
+				s->config.ping_wait ?: RPC_PING_WAIT);
 	list_add_tail(&s->connections, &sc->member);
 	s->n_connections++;
 	server_pause_listening(s);

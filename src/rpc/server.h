@@ -31,6 +31,10 @@ struct rpc_client;
 /* Beside RPC_MESSAGE_MAX (rpc/frame.h): what a server holds at most for its clients. */
 #define RPC_CONNECTIONS_MAX 1000 /* more wait in the backlog */
 #define RPC_LISTENERS_MAX 4
+/* A client that has said nothing for so long is asked whether it is there, and its connection is
+ * closed where nothing comes. One that is stopped (SIGSTOP) cannot answer. */
+#define RPC_PING_AFTER (7200 * NSEC_PER_SEC)
+#define RPC_PING_WAIT (20 * NSEC_PER_SEC)
 #define RPC_CALLS_MAX 10000                   /* not ended; more are refused (UNAVAILABLE) */
 #define RPC_REQUESTS_MAX (256U * 1024 * 1024) /* bytes of requests: RESOURCE_EXHAUSTED */
 
@@ -48,6 +52,8 @@ struct rpc_server_config {
 	/* Decides on a connection by its peer; NULL lets only the effective uid of this process in.
 	 */
 	bool (*admit)(void *userdata, const struct rpc_peer *peer);
+	/* 0: RPC_PING_AFTER and RPC_PING_WAIT. NSEC_NEVER: silent clients may stay. */
+	nsec_t ping_after, ping_wait;
 	/* Serialised google.protobuf.FileDescriptorSet for server reflection; NULL: no reflection.
 	 */
 	const uint8_t *descriptors;
