@@ -2,11 +2,15 @@
 """What every call stands on: the socket, gRPC itself, health and reflection."""
 import errno
 import os
+import shutil
 import signal
 import socket
 import stat
+import subprocess
+import tempfile
 import threading
 import time
+import unittest
 
 import grpc
 from google.protobuf import descriptor_pb2
@@ -122,11 +126,17 @@ class Calls(nacre_test.NodeTest):
                        "/no.such.Service/Call", "/nacre.instance.v1.InstanceService/Hello"):
             self.assertFails(Code.UNIMPLEMENTED, lambda m=method: wire.call(self.node.channel, m, b""))
 
-    def test_compressed_requests_are_refused_in_words(self):
+    def test_unknown_compression_is_refused_in_words(self):
         with self.assertRaises(grpc.RpcError) as caught:
-            self.node.workloads.Inspect(nacre_pb2.InspectRequest(target="x" * 200), compression=grpc.Compression.Gzip)
+            self.node.workloads.Inspect(nacre_pb2.InspectRequest(target="x" * 200), compression=grpc.Compression.Deflate)
         self.assertEqual(Code.UNIMPLEMENTED, caught.exception.code())
         self.assertIn("encoding", caught.exception.details())
+
+    def test_compressed_request(self):
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.node.workloads.Inspect(nacre_pb2.InspectRequest(target="x" * 200), compression=grpc.Compression.Gzip)
+        self.assertEqual(Code.NOT_FOUND, caught.exception.code())
+        self.assertIn("x" * 50, caught.exception.details())
 
     def test_too_large_a_request(self):
         with channel(self.node) as c:
@@ -220,6 +230,124 @@ class Calls(nacre_test.NodeTest):
                 executable=runtime_pb2.Executable(command="true")))
         self.assertAlive()
         stream.cancel()
+
+
+class Forms(unittest.TestCase):
+    """The four forms of call, by a client that is not ours, against the server of src/rpc/rpc_test.proto."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix="nt-")
+        cls.addClassCleanup(shutil.rmtree, cls.dir)
+        cls.socket = os.path.join(cls.dir, "sock")
+        cls.server = subprocess.Popen([os.path.join(nacre_test.BUILD, "src", "rpc", "echo-server"), cls.socket])
+        nacre_test.until(lambda: os.path.exists(cls.socket), what="the socket of echo-server")
+        cls.channel = channel(cls)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.channel.close()
+        cls.server.terminate()
+        if cls.server.wait(20 * nacre_test.SLOWNESS) != 0:
+            raise AssertionError(f"echo-server ended with {cls.server.returncode}")
+
+    def method(self, form, name):
+        return getattr(self.channel, form)("/nacre.test.v1.Test/" + name)
+
+    def every_form(self, **kwargs):
+        """(what a form should answer, what it does) for each."""
+        kwargs.setdefault("timeout", 60)
+        pieces = [wire.field(1, bytes([65 + i]) * 1000) for i in range(10)]
+        yield pieces[0], self.method("unary_unary", "Echo")(pieces[0], **kwargs)
+        counted = list(self.method("unary_stream", "Count")(wire.field(1, 5) + wire.field(2, 1000), **kwargs))
+        yield [[i] if i else [] for i in range(5)], [wire.get(c, 1) for c in counted]
+        gathered = self.method("stream_unary", "Gather")(iter(pieces), **kwargs)
+        yield ([10], [10000]), (wire.get(gathered, 1), wire.get(gathered, 2))
+        yield pieces, list(self.method("stream_stream", "Talk")(iter(pieces), **kwargs))
+
+    def test_each(self):
+        for want, have in self.every_form():
+            self.assertEqual(want, have)
+
+    def test_each_compressed(self):
+        for compression in (grpc.Compression.Gzip, grpc.Compression.NoCompression):
+            for want, have in self.every_form(compression=compression):
+                self.assertEqual(want, have)
+
+    def test_each_with_metadata(self):
+        metadata = (("x-mine", "value"), ("x-mine", "again"), ("x-bytes-bin", bytes(range(256))), ("x-long", "y" * 8000))
+        for want, have in self.every_form(metadata=metadata):
+            self.assertEqual(want, have)
+
+    def test_metadata_has_a_limit(self):
+        echo = self.method("unary_unary", "Echo")
+        for n, fine in ((7, True), (9, False)):
+            def call(n=n):
+                return echo(b"", metadata=[(f"x-{i}", "y" * 8000) for i in range(n)], timeout=60)
+
+            if fine:
+                self.assertEqual(b"", call())
+                continue
+            with self.assertRaises(grpc.RpcError) as caught:
+                call()
+            self.assertEqual(Code.RESOURCE_EXHAUSTED, caught.exception.code())
+
+    def test_message_limit(self):
+        limit = 16 << 20
+        with channel(self, **{"grpc.max_receive_message_length": 64 << 20}) as c:
+            for method, form in (("Echo", "unary_unary"), ("Talk", "stream_stream"), ("Gather", "stream_unary")):
+                def call(size, method=method, form=form, c=c):
+                    head = wire.field(1, b"x" * (size - 5))
+                    self.assertEqual(size, len(head))
+                    request = iter([head]) if form.startswith("stream") else head
+                    answer = getattr(c, form)("/nacre.test.v1.Test/" + method)(request, timeout=100)
+                    return list(answer)[0] if form.endswith("stream") else answer
+
+                answer = call(limit)
+                self.assertEqual(limit if method != "Gather" else [limit - 5],
+                                 len(answer) if method != "Gather" else wire.get(answer, 2))
+                with self.assertRaises(grpc.RpcError) as caught:
+                    call(limit + 1)
+                self.assertEqual(Code.RESOURCE_EXHAUSTED, caught.exception.code(), method)
+
+    def test_a_bomb(self):
+        # 64 MiB of one letter are 64 KiB of gzip.
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.method("unary_unary", "Echo")(wire.field(1, b"x" * (63 << 20)), compression=grpc.Compression.Gzip, timeout=100)
+        self.assertEqual(Code.RESOURCE_EXHAUSTED, caught.exception.code())
+
+    def test_turns(self):
+        """Each side speaks after the other has: nothing waits for more."""
+        turn = threading.Semaphore(1)
+
+        def questions():
+            for i in range(100):
+                turn.acquire()
+                yield wire.field(1, b"%d" % i)
+
+        for i, answer in enumerate(self.method("stream_stream", "Talk")(questions(), timeout=100)):
+            self.assertEqual([b"%d" % i], wire.get(answer, 1))
+            turn.release()
+        self.assertEqual(99, i)
+
+    def test_deadline_and_cancel(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+
+        def never():
+            yield wire.field(1, b"x")
+            gate.wait(100)
+
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.method("stream_unary", "Gather")(never(), timeout=0.3)
+        self.assertEqual(Code.DEADLINE_EXCEEDED, caught.exception.code())
+        talk = self.method("stream_stream", "Talk")(never())
+        next(talk)
+        talk.cancel()
+        with self.assertRaises(grpc.RpcError) as caught:
+            next(talk)
+        self.assertEqual(Code.CANCELLED, caught.exception.code())
+        self.test_each()
 
 
 class Health(nacre_test.NodeTest):
