@@ -126,17 +126,27 @@ static void client_call_end(struct rpc_stream *s, enum rpc_code code, const stru
 		call->on_end(call);
 }
 
+static void client_call_drained(struct rpc_stream *s, void *userdata)
+{
+	struct client_call *call = userdata;
+
+	if (!call->done && call->on_writable)
+		call->on_writable(call);
+}
+
 void client_call_start(struct client *c, struct client_call *call, const char *method,
 		       const ProtobufCMessage *request)
 {
 	static const struct rpc_stream_ops ops = {
 		.on_message = client_call_message,
 		.on_end = client_call_end,
+		.on_writable = client_call_drained,
 	};
 	struct rpc_request r = {
 		.method = method,
 		.message = request,
 		.timeout = call->timeout ? call->timeout : NSEC_NEVER,
+		.more = call->more,
 	};
 	int code;
 
@@ -148,6 +158,36 @@ void client_call_start(struct client *c, struct client_call *call, const char *m
 		(void)error_set(&call->err, code, "call %s", method);
 		call->done = true;
 	}
+}
+
+void client_call_send(struct client_call *call, const ProtobufCMessage *message)
+{
+	size_t len = protobuf_c_message_get_packed_size(message);
+	uint8_t *data;
+	int r;
+
+	if (!call->stream || !call->more || call->done)
+		return;
+	data = xrealloc(NULL, len + 1, 1);
+	(void)protobuf_c_message_pack(message, data);
+	r = rpc_stream_send(call->stream, data, len);
+	free(data);
+	if (r < 0) {
+		(void)error_set(&call->err, r, "send to the daemon");
+		call->done = true;
+	}
+}
+
+bool client_call_writable(const struct client_call *call)
+{
+	return call->stream && rpc_stream_writable(call->stream);
+}
+
+void client_call_close_send(struct client_call *call)
+{
+	if (call->stream && call->more)
+		rpc_stream_close_send(call->stream);
+	call->more = false;
 }
 
 int client_call_wait(struct client *c, struct client_call *call)

@@ -55,7 +55,11 @@ struct client_call {
 	const ProtobufCMessageDescriptor *type;
 	void (*on_message)(struct client_call *call, const ProtobufCMessage *message);
 	void (*on_end)(struct client_call *call); /* or NULL */
-	nsec_t timeout;                           /* 0: none */
+	/* Messages follow the first; on_writable, where that is wanted, says that
+	 * client_call_writable() is true again. */
+	bool more;
+	void (*on_writable)(struct client_call *call);
+	nsec_t timeout; /* 0: none */
 	bool done;
 	struct error err;
 	ProtobufCMessage *answer;
@@ -65,6 +69,11 @@ struct client_call {
 /* Where it cannot be started it is done, and err says why; on_end is not called then. */
 void client_call_start(struct client *c, struct client_call *call, const char *method,
 		       const ProtobufCMessage *request);
+/* For a call with `more`. One that has ended takes nothing and complains of nothing; without memory
+ * the call ends. */
+void client_call_send(struct client_call *call, const ProtobufCMessage *message);
+bool client_call_writable(const struct client_call *call);
+void client_call_close_send(struct client_call *call);
 /* Turns the loop until the call is done; returns its error's code. */
 int client_call_wait(struct client *c, struct client_call *call);
 /* Cancels what has not ended, frees the answer. */

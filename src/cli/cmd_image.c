@@ -3,35 +3,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/str.h"
 #include "cli/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
-#include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/spec.h"
 #include "cli/text.h"
 #include "cli/view.h"
 
 struct import {
 	struct client_call call;
-	bool in_place; /* standard error is a terminal: the line is written over */
-	bool begun;
+	struct progress progress;
 	bool json;
 	bool imported;
 };
-
-static void import_progress(struct import *i, const char *text)
-{
-	_cleanup_str_ char *line = xstrdup(text);
-
-	text_clean(line);
-	(void)fprintf(stderr, i->in_place ? "\r\033[K%s" : "%s\n", line);
-	(void)fflush(stderr);
-	i->begun = true;
-}
 
 static void import_message(struct client_call *call, const ProtobufCMessage *message)
 {
@@ -40,12 +28,10 @@ static void import_message(struct client_call *call, const ProtobufCMessage *mes
 	struct json j = JSON_INIT(stdout);
 
 	if (*m->progress)
-		import_progress(i, m->progress);
+		progress_tell(&i->progress, "%s", m->progress);
 	if (!m->image)
 		return;
-	if (i->in_place && i->begun)
-		(void)fputs("\r\033[K", stderr);
-	i->begun = false;
+	progress_done(&i->progress);
 	i->imported = true;
 	if (i->json) {
 		view_image(&j, NULL, m->image);
@@ -65,8 +51,7 @@ static int import_run(struct client *client, struct import *i, const ProtobufCMe
 	(void)client_call_wait(client, &i->call);
 	err = i->call.err;
 	client_call_done(&i->call);
-	if (i->in_place && i->begun)
-		(void)fputc('\n', stderr);
+	progress_done(&i->progress);
 	if (err.code)
 		return cli_fail(&err);
 	return i->imported ? 0 : cli_complain("the daemon did not tell which image this is");
@@ -78,7 +63,6 @@ int cmd_image_import(const struct cli *cli, const struct args *args)
 	struct import import = {
 		.call = { .type = &nacre__v1__import_response__descriptor,
 			  .on_message = import_message },
-		.in_place = isatty(STDERR_FILENO),
 		.json = cli->json,
 	};
 	_cleanup_client_ struct client *client = NULL;
@@ -94,6 +78,7 @@ int cmd_image_import(const struct cli *cli, const struct args *args)
 	client = client_open(cli->socket, &err);
 	if (!client)
 		return cli_fail(&err);
+	progress_init(&import.progress);
 	request.path = path;
 	spec_set(&request.name, args_value(args, "name"));
 	return import_run(client, &import, &request.base);

@@ -129,6 +129,11 @@ static const struct arg_option options_stats[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_cp[] = {
+	{ "archive", 'a', NULL, "keep owners, and set-user-ID bits" },
+	OPTION_END,
+};
+
 static const struct arg_option options_inspect[] = {
 	OPTION_FORMAT,
 	OPTION_END,
@@ -299,6 +304,27 @@ const struct command commands[] = {
 			"    nacre tree --watch",
 		.options = options_tree,
 		.run = cmd_tree,
+	},
+	{
+		.name = "cp",
+		.operands = "FROM TO",
+		.summary = "copy files out of a running container, or into it",
+		.help = "One of the two is TARGET:PATH or TARGET:CONTAINER:PATH, with an absolute "
+			"PATH. Files,\n"
+			"directories with all that is in them, and links are copied, with modes "
+			"and times of\n"
+			"files. Where TO is a directory they are put into it, else they become TO. "
+			"Owners are\n"
+			"kept with --archive only. What cannot be copied (FIFOs, sockets, devices, "
+			"files of the\n"
+			"kernel) is told on standard error, and the exit status is 1 then.\n"
+			"\n"
+			"    nacre cp web:/etc/passwd .\n"
+			"    nacre cp site shop:web:/www",
+		.options = options_cp,
+		.n_min = 2,
+		.n_max = 2,
+		.run = cmd_cp,
 	},
 	{
 		.name = "top",

@@ -19,6 +19,8 @@ int cmd_execute(const struct cli *cli, const struct args *args);
 /* cmd_list.c */
 int cmd_ps(const struct cli *cli, const struct args *args);
 int cmd_inspect(const struct cli *cli, const struct args *args);
+/* cmd_copy.c */
+int cmd_cp(const struct cli *cli, const struct args *args);
 /* cmd_stats.c */
 int cmd_stats(const struct cli *cli, const struct args *args);
 int cmd_top(const struct cli *cli, const struct args *args);

@@ -54,6 +54,19 @@ int process_open(pid_t pid, const char *group)
 	return process_is_in(fd, group) ? TAKE_FD(fd) : -ESRCH;
 }
 
+/* The descriptor names this one process, dead or alive: of another one that gets its pid nothing is
+ * opened by it. */
+int process_open_root(pid_t pid, const char *group)
+{
+	_cleanup_fd_ int proc_fd = process_open(pid, group);
+	int fd;
+
+	if (proc_fd < 0)
+		return proc_fd;
+	fd = sysio_openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
 /* The name stands in parentheses and may hold any byte, also ')'. Then: state, ppid, ..., utime and
  * stime (14 and 15), ..., rss in pages (24). */
 static int process_read_stat(int proc_fd, struct process *p)

@@ -35,5 +35,7 @@ int processes_each(int cgroup_fd, const char *cgroup_path, const char *path,
 /* A descriptor of /proc/PID, and with it the promise that the process lives in the group (or below
  * it) whose whole path is given; -ESRCH where it does not. */
 int process_open(pid_t pid, const char *group);
+/* O_PATH descriptor of the root directory of such a process. */
+int process_open_root(pid_t pid, const char *group);
 
 #endif

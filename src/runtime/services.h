@@ -42,6 +42,7 @@ struct workload_service {
 	int logs_fd;
 	int cgroup_fd;      /* the node's base group */
 	const char *cgroup; /* its path below the v2 root, with a '/' in front */
+	unsigned n_copies;  /* under way */
 };
 
 /* nacre.v1.ImageService; userdata: struct image_service. */

@@ -8,6 +8,7 @@
 #include "pod/workload.h"
 #include "runtime/check.h"
 #include "runtime/convert.h"
+#include "runtime/copy_call.h"
 #include "runtime/events_call.h"
 #include "runtime/logs_call.h"
 #include "runtime/processes_call.h"
@@ -509,6 +510,39 @@ static void processes(struct rpc_call *call, const ProtobufCMessage *request, vo
 		rpc_call_fail(call, &err);
 }
 
+/* ---- CopyFrom, CopyTo ---- */
+
+static void copy_from(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__CopyFromRequest *q =
+		(const Nacre__V1__CopyFromRequest *)(const void *)request;
+	struct error err = ERROR_INIT;
+	struct pod_container *c;
+	int r;
+
+	r = target_container(userdata, q->target, q->container, &c, &err);
+	if (r == 0)
+		r = copy_from_start(call, userdata, c, q->path, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}
+
+static void copy_to(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	static const Nacre__V1__CopyToRequest none = NACRE__V1__COPY_TO_REQUEST__INIT;
+	const Nacre__V1__CopyToRequest *q =
+		request ? (const Nacre__V1__CopyToRequest *)(const void *)request : &none;
+	struct error err = ERROR_INIT;
+	struct pod_container *c;
+	int r;
+
+	r = target_container(userdata, q->target, q->container, &c, &err);
+	if (r == 0)
+		r = copy_to_start(call, userdata, c, q, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}
+
 #define METHOD(name, type, stream, fn)                                                             \
 	{                                                                                          \
 		name, &nacre__v1__##type##_request__descriptor,                                    \
@@ -526,6 +560,12 @@ static const struct rpc_method workload_methods[] = {
 	METHOD("WriteStdin", write_stdin, false, write_stdin),
 	METHOD("Stats", stats, false, stats),
 	METHOD("Processes", processes, false, processes),
+	METHOD("CopyFrom", copy_from, true, copy_from),
+	{ .name = "CopyTo",
+	  .input = &nacre__v1__copy_to_request__descriptor,
+	  .output = &nacre__v1__copy_to_response__descriptor,
+	  .handle = copy_to,
+	  .client_streaming = true },
 	METHOD("Events", events, true, events),
 };
 

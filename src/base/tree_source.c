@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+
+/*
+ * A walk in depth with one open directory for each level. Every name is opened as O_PATH first and
+ * looked at, and then that very descriptor is opened again (by /proc/self/fd): what stands under
+ * the name by then does not matter.
+ */
+
+struct tree_source {
+	DIR *dirs[TREE_DEPTH_MAX];
+	size_t n_dirs;
+	size_t ends[TREE_DEPTH_MAX]; /* length of `path` at each of them */
+	char path[TREE_PATH_MAX];    /* of the entry that was told of last */
+	char target[TREE_PATH_MAX];
+	int start_fd;  /* of the root of the tree until it was told of */
+	int file_fd;   /* of the file that was told of last */
+	uint64_t left; /* of that one */
+};
+
+bool tree_is_kernels(int fd)
+{
+	/* mqueue has no name in linux/magic.h. */
+	static const unsigned long kernels[] = {
+		PROC_SUPER_MAGIC,   SYSFS_MAGIC,    CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
+		DEVPTS_SUPER_MAGIC, DEBUGFS_MAGIC,  TRACEFS_MAGIC,      SECURITYFS_MAGIC,
+		BPF_FS_MAGIC,       PSTOREFS_MAGIC, EFIVARFS_MAGIC,     SELINUX_MAGIC,
+		BINFMTFS_MAGIC,     NSFS_MAGIC,     0x19800202,
+	};
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++) {
+		if ((unsigned long)fs.f_type == kernels[i])
+			return true;
+	}
+	return false;
+}
+
+static int tree_source_again(int path_fd, int flags)
+{
+	char name[64];
+	int fd;
+
+	(void)str_printf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
+	fd = sysio_openat(AT_FDCWD, name, flags | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The last name of a path without the '/' behind it; its length in *ret_len. */
+static const char *tree_last(const char *path, size_t *ret_len)
+{
+	size_t len = strlen(path), begin;
+
+	while (len > 0 && path[len - 1] == '/')
+		len--;
+	begin = len;
+	while (begin > 0 && path[begin - 1] != '/')
+		begin--;
+	*ret_len = len - begin;
+	return path + begin;
+}
+
+static int tree_source_set_name(struct tree_source *s, const char *path, const char *name,
+				struct error *err)
+{
+	size_t len;
+	const char *last = tree_last(path, &len);
+
+	if (len == 0 || (len == 1 && last[0] == '.'))
+		return str_copy(s->path, sizeof(s->path), name);
+	if (len == 2 && memcmp(last, "..", 2) == 0)
+		return error_refuse(err, ERROR_INVALID, "path: \"%.200s\" ends with \"..\"", path);
+	return str_printf(s->path, sizeof(s->path), "%.*s", (int)len, last) < 0
+		       ? error_refuse(err, ERROR_INVALID, "path: its last name is too long")
+		       : 0;
+}
+
+int tree_source_open(struct tree_source **ret, int root_fd, const char *path, const char *name,
+		     struct error *err)
+{
+	_cleanup_(tree_source_freep) struct tree_source *s = calloc(1, sizeof(*s));
+	bool follow = str_has_suffix(path, "/") || str_has_suffix(path, "/.");
+	int r;
+
+	if (!s)
+		return error_set(err, -ENOMEM, "read a tree");
+	s->start_fd = s->file_fd = -1;
+	r = tree_source_set_name(s, path, name, err);
+	if (r < 0)
+		return r;
+	s->start_fd = rootfd_open(root_fd, path, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
+	if (s->start_fd == -ENOENT || s->start_fd == -ENOTDIR)
+		return error_refuse(err, ERROR_NOT_FOUND, "path: there is no %.200s", path);
+	if (s->start_fd < 0)
+		return error_set(err, s->start_fd, "path: open %.200s", path);
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+struct tree_source *tree_source_free(struct tree_source *s)
+{
+	if (!s)
+		return NULL;
+	while (s->n_dirs > 0)
+		(void)closedir(s->dirs[--s->n_dirs]);
+	(void)fd_close(s->start_fd);
+	(void)fd_close(s->file_fd);
+	free(s);
+	return NULL;
+}
+
+static int tree_source_enter(struct tree_source *s, int path_fd, struct error *err)
+{
+	int fd;
+
+	if (s->n_dirs == TREE_DEPTH_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED,
+				    "path: %.300s is deeper than %d directories", s->path,
+				    TREE_DEPTH_MAX);
+	fd = tree_source_again(path_fd, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return error_set(err, fd, "open %.300s", s->path);
+	s->dirs[s->n_dirs] = fdopendir(fd);
+	if (!s->dirs[s->n_dirs]) {
+		(void)fd_close(fd);
+		return error_set(err, -ENOMEM, "read %.300s", s->path);
+	}
+	s->ends[s->n_dirs++] = strlen(s->path);
+	return 0;
+}
+
+static int tree_source_begin_file(struct tree_source *s, int path_fd, uint64_t size,
+				  struct error *err)
+{
+	int fd = tree_source_again(path_fd, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return error_set(err, fd, "open %.300s", s->path);
+	s->file_fd = fd;
+	s->left = size;
+	return 0;
+}
+
+/* An empty path of a descriptor is the link itself (2.6.39). */
+static int tree_source_link(struct tree_source *s, int path_fd, struct error *err)
+{
+	ssize_t n = readlinkat(path_fd, "", s->target, sizeof(s->target) - 1);
+
+	if (n < 0)
+		return error_set(err, -errno, "read the link %.300s", s->path);
+	s->target[n] = '\0';
+	return 0;
+}
+
+/* Tells of what the O_PATH descriptor stands for, s->path being its name. */
+static int tree_source_tell(struct tree_source *s, int path_fd, struct tree_entry *ret,
+			    struct error *err)
+{
+	struct stat st;
+	int r = 0;
+
+	if (fstat(path_fd, &st) < 0)
+		return error_set(err, -errno, "look at %.300s", s->path);
+	*ret = (struct tree_entry){
+		.type = TREE_OTHER,
+		.path = s->path,
+		.mode = st.st_mode & 07777,
+		.uid = st.st_uid,
+		.gid = st.st_gid,
+		.mtime = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
+	};
+	if (tree_is_kernels(path_fd)) {
+		ret->reason = "it is on a file system of the kernel";
+	} else if (S_ISREG(st.st_mode)) {
+		ret->type = TREE_FILE;
+		ret->size = (uint64_t)st.st_size;
+		r = tree_source_begin_file(s, path_fd, ret->size, err);
+	} else if (S_ISDIR(st.st_mode)) {
+		ret->type = TREE_DIRECTORY;
+		r = tree_source_enter(s, path_fd, err);
+	} else if (S_ISLNK(st.st_mode)) {
+		ret->type = TREE_LINK;
+		ret->target = s->target;
+		r = tree_source_link(s, path_fd, err);
+	} else {
+		ret->reason = S_ISFIFO(st.st_mode)   ? "it is a FIFO"
+			      : S_ISSOCK(st.st_mode) ? "it is a socket"
+						     : "it is a device";
+	}
+	return r < 0 ? r : 1;
+}
+
+/* The next name of the innermost directory, behind its path; 0 where it has no more. */
+static int tree_source_name(struct tree_source *s, const char **ret, struct error *err)
+{
+	DIR *dir = s->dirs[s->n_dirs - 1];
+	size_t end = s->ends[s->n_dirs - 1];
+	const struct dirent *e;
+
+	do {
+		errno = 0;
+		e = readdir(dir);
+	} while (e && (str_eq(e->d_name, ".") || str_eq(e->d_name, "..")));
+	s->path[end] = '\0';
+	if (!e)
+		return errno ? error_set(err, -errno, "read %.300s", s->path) : 0;
+	if (str_printf(s->path + end, sizeof(s->path) - end, "/%s", e->d_name) < 0) {
+		s->path[end] = '\0';
+		return error_refuse(err, ERROR_EXHAUSTED,
+				    "path: a name in %.300s is longer than %d bytes in all",
+				    s->path, TREE_PATH_MAX);
+	}
+	*ret = s->path + end + 1;
+	return 1;
+}
+
+int tree_source_next(struct tree_source *s, struct tree_entry *ret, struct error *err)
+{
+	s->file_fd = fd_close(s->file_fd);
+	if (s->start_fd >= 0) {
+		_cleanup_fd_ int fd = TAKE_FD(s->start_fd);
+
+		return tree_source_tell(s, fd, ret, err);
+	}
+	while (s->n_dirs > 0) {
+		_cleanup_fd_ int fd = -1;
+		const char *name;
+		int r;
+
+		r = tree_source_name(s, &name, err);
+		if (r < 0)
+			return r;
+		if (r == 0) {
+			(void)closedir(s->dirs[--s->n_dirs]);
+			continue;
+		}
+		fd = rootfd_open(dirfd(s->dirs[s->n_dirs - 1]), name, O_PATH | O_NOFOLLOW, 0);
+		if (fd == -ENOENT)
+			continue;
+		if (fd < 0)
+			return error_set(err, fd, "open %.300s", s->path);
+		return tree_source_tell(s, fd, ret, err);
+	}
+	return 0;
+}
+
+ssize_t tree_source_read(struct tree_source *s, void *data, size_t size, struct error *err)
+{
+	ssize_t n;
+
+	if (s->file_fd < 0 || s->left == 0)
+		return 0;
+	do
+		n = sysio_read(s->file_fd, data, MIN(size, s->left));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return error_set(err, -errno, "read %.300s", s->path);
+	s->left = n == 0 ? 0 : s->left - (size_t)n;
+	return n;
+}
