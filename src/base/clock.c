@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static nsec_t (*clock_source)(int clock_id);
@@ -74,4 +77,112 @@ void clock_format(char buf[CLOCK_TEXT_SIZE], nsec_t real)
 	clock_digits(buf + 14, rest / 60 % 60, 2);
 	clock_digits(buf + 17, rest % 60, 2);
 	clock_digits(buf + 20, (unsigned)(real % NSEC_PER_SEC), 9);
+}
+
+struct clock_cursor {
+	const char *p, *end;
+};
+
+static bool clock_take(struct clock_cursor *c, char wanted)
+{
+	if (c->p == c->end || *c->p != wanted)
+		return false;
+	c->p++;
+	return true;
+}
+
+/* A number of exactly n digits. */
+static bool clock_number(struct clock_cursor *c, int n, unsigned max, unsigned *ret)
+{
+	unsigned value = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (c->p == c->end || *c->p < '0' || *c->p > '9')
+			return false;
+		value = value * 10 + (unsigned)(*c->p++ - '0');
+	}
+	*ret = value;
+	return value <= max;
+}
+
+/* Days since 1970-01-01 of a date of the Gregorian calendar, from March on so that leap days are
+ * last. */
+static int64_t clock_days(unsigned year, unsigned month, unsigned day)
+{
+	int64_t y = (int64_t)year - (month <= 2);
+	int64_t era = y / 400;
+	int64_t year_of_era = y - era * 400;
+	int64_t day_of_year =
+		(153 * (int64_t)(month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+
+	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 +
+	       day_of_year - 719468;
+}
+
+static bool clock_fraction(struct clock_cursor *c, unsigned *ret)
+{
+	unsigned value = 0;
+	int n = 0;
+
+	for (; c->p < c->end && *c->p >= '0' && *c->p <= '9' && n < 9; n++)
+		value = value * 10 + (unsigned)(*c->p++ - '0');
+	if (n == 0)
+		return false;
+	for (; n < 9; n++)
+		value *= 10;
+	*ret = value;
+	return true;
+}
+
+/* "Z" or "+02:00": the seconds to take off. */
+static bool clock_zone(struct clock_cursor *c, int64_t *ret)
+{
+	unsigned hour, minute;
+	bool east;
+
+	*ret = 0;
+	if (clock_take(c, 'Z'))
+		return true;
+	east = clock_take(c, '+');
+	if (!east && !clock_take(c, '-'))
+		return false;
+	if (!clock_number(c, 2, 23, &hour) || !clock_take(c, ':') ||
+	    !clock_number(c, 2, 59, &minute))
+		return false;
+	*ret = (int64_t)(hour * 3600 + minute * 60) * (east ? 1 : -1);
+	return true;
+}
+
+static bool clock_text(struct clock_cursor *c, nsec_t *ret)
+{
+	unsigned year, month, day, hour, minute, second, fraction = 0;
+	int64_t zone, seconds;
+
+	if (!clock_number(c, 4, 2553, &year) || !clock_take(c, '-') ||
+	    !clock_number(c, 2, 12, &month) || !clock_take(c, '-') ||
+	    !clock_number(c, 2, 31, &day) || !clock_take(c, 'T') ||
+	    !clock_number(c, 2, 23, &hour) || !clock_take(c, ':') ||
+	    !clock_number(c, 2, 59, &minute) || !clock_take(c, ':') ||
+	    !clock_number(c, 2, 60, &second))
+		return false;
+	if (clock_take(c, '.') && !clock_fraction(c, &fraction))
+		return false;
+	if (!clock_zone(c, &zone) || month == 0 || day == 0)
+		return false;
+	seconds = clock_days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - zone;
+	if (seconds < 0)
+		return false;
+	*ret = (nsec_t)seconds * NSEC_PER_SEC + fraction;
+	return true;
+}
+
+int clock_parse(const char *s, size_t len, nsec_t *ret)
+{
+	struct clock_cursor c = { .p = s, .end = s + len };
+	nsec_t time;
+
+	if (!clock_text(&c, &time) || c.p != c.end)
+		return -EINVAL;
+	*ret = time;
+	return 0;
 }

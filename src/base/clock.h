@@ -29,5 +29,8 @@ void clock_set_source(nsec_t (*source)(int clock_id));
 /* RFC 3339 with nanoseconds, UTC ("2026-01-31T10:00:00.000000000Z"): 30 bytes and a NUL. */
 #define CLOCK_TEXT_SIZE 31
 void clock_format(char buf[CLOCK_TEXT_SIZE], nsec_t real);
+/* RFC 3339, all len bytes: with or without a fraction, "Z" or an offset. From 1970 to 2553. -EINVAL
+ * for anything else. */
+int clock_parse(const char *s, size_t len, nsec_t *ret);
 
 #endif

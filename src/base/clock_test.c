@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 
+#include <errno.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/macros.h"
@@ -64,4 +66,39 @@ static void reads(void)
 	CHECK(clock_mono() >= mono);
 }
 
-UNIT_MAIN({ "formats", formats }, { "agrees with libc", agrees_with_libc }, { "reads", reads })
+static void parses(void)
+{
+	static const struct {
+		const char *text;
+		nsec_t time;
+	} good[] = {
+		{ "1970-01-01T00:00:00Z", 0 },
+		{ "2026-01-31T10:00:00.000000005Z", 1769853600 * NSEC_PER_SEC + 5 },
+		{ "2026-01-31T12:00:00.5+02:00", 1769853600 * NSEC_PER_SEC + NSEC_PER_SEC / 2 },
+		{ "2026-01-31T08:30:00-01:30", 1769853600 * NSEC_PER_SEC },
+		{ "2024-02-29T00:00:00Z", 1709164800 * NSEC_PER_SEC },
+	};
+	static const char *const bad[] = {
+		"",
+		"2026-01-31",
+		"2026-01-31T10:00:00",
+		"2026-13-31T10:00:00Z",
+		"2026-00-31T10:00:00Z",
+		"2026-01-31T10:00:00.Z",
+		"2026-01-31T10:00:00Z ",
+		"1969-12-31T23:59:59Z",
+		"9999-01-01T00:00:00Z",
+		"2026-01-31 10:00:00Z",
+	};
+	nsec_t time = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		CHECK_INT(clock_parse(good[i].text, strlen(good[i].text), &time), 0);
+		CHECK_INT(time, good[i].time);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		CHECK_INT(clock_parse(bad[i], strlen(bad[i]), &time), -EINVAL);
+}
+
+UNIT_MAIN({ "formats", formats }, { "parses", parses }, { "agrees with libc", agrees_with_libc },
+	  { "reads", reads })

@@ -36,15 +36,15 @@ int parse_u32(const char *s, uint32_t *ret)
 	return 0;
 }
 
-int parse_duration(const char *s, nsec_t *ret)
+struct parse_unit {
+	const char *suffix;
+	uint64_t unit;
+};
+
+/* Digits and one of the units. */
+static int parse_quantity(const char *s, const struct parse_unit *units, size_t n_units,
+			  uint64_t *ret)
 {
-	static const struct {
-		const char *suffix;
-		nsec_t unit;
-	} units[] = {
-		{ "", NSEC_PER_SEC },       { "s", NSEC_PER_SEC },        { "ms", NSEC_PER_MSEC },
-		{ "m", 60 * NSEC_PER_SEC }, { "h", 3600 * NSEC_PER_SEC },
-	};
 	size_t n = strspn(s, "0123456789");
 	char digits[24];
 	uint64_t value, total;
@@ -59,7 +59,7 @@ int parse_duration(const char *s, nsec_t *ret)
 	r = parse_u64(digits, 0, UINT64_MAX, &value);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+	for (size_t i = 0; i < n_units; i++) {
 		if (strcmp(s + n, units[i].suffix) != 0)
 			continue;
 		if (__builtin_mul_overflow(value, units[i].unit, &total))
@@ -68,6 +68,28 @@ int parse_duration(const char *s, nsec_t *ret)
 		return 0;
 	}
 	return -EINVAL;
+}
+
+int parse_duration(const char *s, nsec_t *ret)
+{
+	static const struct parse_unit units[] = {
+		{ "", NSEC_PER_SEC },       { "s", NSEC_PER_SEC },        { "ms", NSEC_PER_MSEC },
+		{ "m", 60 * NSEC_PER_SEC }, { "h", 3600 * NSEC_PER_SEC },
+	};
+
+	return parse_quantity(s, units, ARRAY_SIZE(units), ret);
+}
+
+int parse_size(const char *s, uint64_t *ret)
+{
+	static const struct parse_unit units[] = {
+		{ "", 1 },
+		{ "KiB", (uint64_t)1 << 10 },
+		{ "MiB", (uint64_t)1 << 20 },
+		{ "GiB", (uint64_t)1 << 30 },
+	};
+
+	return parse_quantity(s, units, ARRAY_SIZE(units), ret);
 }
 
 static bool name_label_len_ok(const char *s, size_t n)

@@ -17,6 +17,8 @@ int parse_u32(const char *s, uint32_t *ret);
 
 /* "10", "10s", "250ms", "5m", "2h"; a bare number counts seconds. */
 int parse_duration(const char *s, nsec_t *ret);
+/* "4096", "64KiB", "16MiB", "1GiB": bytes. */
+int parse_size(const char *s, uint64_t *ret);
 
 /*
  * A name of an object: 1 to 63 of [a-z0-9-], neither first nor last a '-' (RFC 1123 label): safe as

@@ -105,5 +105,23 @@ static void paths(void)
 	CHECK_STR(name_last(""), "");
 }
 
-UNIT_MAIN({ "numbers", numbers }, { "durations", durations }, { "labels", labels },
-	  { "paths", paths })
+static void sizes(void)
+{
+	uint64_t v = 0;
+
+	CHECK_INT(parse_size("4096", &v), 0);
+	CHECK_INT(v, 4096);
+	CHECK_INT(parse_size("64KiB", &v), 0);
+	CHECK_INT(v, 65536);
+	CHECK_INT(parse_size("3GiB", &v), 0);
+	CHECK_INT(v, (uint64_t)3 << 30);
+	CHECK_INT(parse_size("17179869184GiB", &v), -ERANGE);
+	CHECK_INT(parse_size("1MB", &v), -EINVAL);
+	CHECK_INT(parse_size("1 MiB", &v), -EINVAL);
+	CHECK_INT(parse_size("MiB", &v), -EINVAL);
+	CHECK_INT(parse_size("", &v), -EINVAL);
+	CHECK_INT(parse_size("-1", &v), -EINVAL);
+}
+
+UNIT_MAIN({ "numbers", numbers }, { "durations", durations }, { "sizes", sizes },
+	  { "labels", labels }, { "paths", paths })

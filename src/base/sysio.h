@@ -19,6 +19,7 @@
 
 int sysio_openat(int dir_fd, const char *name, int flags, mode_t mode);
 ssize_t sysio_read(int fd, void *data, size_t len);
+ssize_t sysio_pread(int fd, void *data, size_t len, off_t at);
 ssize_t sysio_write(int fd, const void *data, size_t len);
 int sysio_fsync(int fd);
 int sysio_ftruncate(int fd, off_t len);

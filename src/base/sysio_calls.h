@@ -18,6 +18,12 @@ ssize_t sysio_read(int fd, void *data, size_t len)
 	return read(fd, data, len);
 }
 
+ssize_t sysio_pread(int fd, void *data, size_t len, off_t at)
+{
+	SYSIO_BEFORE("pread", -1);
+	return pread(fd, data, len, at);
+}
+
 ssize_t sysio_write(int fd, const void *data, size_t len)
 {
 	SYSIO_BEFORE("write", -1);
