@@ -229,6 +229,14 @@ static void keeps_the_end_for_the_first(void)
 	bed_close(b);
 }
 
+static size_t logged(int n)
+{
+	_cleanup_(buf_done) struct buf log = BUF_INIT;
+
+	bed_log(b, n, 1, &log);
+	return log.len;
+}
+
 static void removal_waits_for_nobody(void)
 {
 	struct seat s = { .pause = true };
@@ -238,7 +246,8 @@ static void removal_waits_for_nobody(void)
 	n = bed_start(b, &(struct bed_start){ .script = "seq 50000; sleep 100" }, NULL);
 	bed_wait_running(b, n);
 	CHECK_INT(seat_take(&s, n, true, false), 0);
-	BED_UNTIL(b, s.streams[0].len > 0);
+	/* It has more to come than it has taken. */
+	BED_UNTIL(b, s.streams[0].len > 0 && logged(n) > s.streams[0].len);
 	keeper_remove_cell(b->keeper, "c", NULL, NULL);
 	BED_UNTIL(b, b->removed[n]);
 	CHECK(b->removed[n]);

@@ -45,7 +45,9 @@ struct bed_start {
 	char *const *env;
 	bool shares, host_network, process, stdin_open, no_log, tty, hold_output;
 	struct terminal_size terminal;
-	int log_fd; /* 0: a new file */
+	int log_fd;            /* 0: a new file */
+	int log_dir_fd;        /* 0: none */
+	struct log_policy log; /* block_for 0: for ever */
 };
 
 /* The number of the id, or a negative errno. */

@@ -46,8 +46,8 @@ _Static_assert(ARRAY_SIZE(edges) == CONTAINER_STATE_COUNT, "each state has its e
 /* What is needed until the clone only. */
 struct container_start {
 	char **argv;
-	int rootfs_fd;
-	int log_fd;
+	struct container_fds fds;
+	struct log_policy log;
 	bool stdin_open;
 	bool tty;
 	struct terminal_size terminal;
@@ -59,8 +59,7 @@ static struct container_start *start_free(struct container_start *s)
 	if (!s)
 		return NULL;
 	strv_free(s->argv);
-	fd_close(s->rootfs_fd);
-	fd_close(s->log_fd);
+	container_fds_close(&s->fds);
 	free(s);
 	return NULL;
 }
@@ -85,7 +84,8 @@ static void container_say_lost(struct container *c)
 
 	if (c->pump.lost == 0)
 		return;
-	(void)error_set(&err, c->pump.trouble,
+	c->status.log_lost = c->pump.lost;
+	(void)error_set(&err, c->pump.trouble ?: -EIO,
 			"%llu bytes of its output are lost: cannot write its log",
 			(unsigned long long)c->pump.lost);
 	container_say(c, error_text(&err));
@@ -169,18 +169,23 @@ static void container_finish(struct container *c)
 static void container_pumped(struct pump *p)
 {
 	struct container *c = container_of(p, struct container, pump);
+	bool changed = c->status.log_lost != p->lost;
 	struct error err = ERROR_INIT;
 
-	if (p->trouble < 0 && !c->failed && p->lost == 0) {
-		(void)error_set(&err, p->trouble, "cannot write its log; its output waits");
+	c->status.log_lost = p->lost;
+	if (p->trouble < 0 && !c->failed && !pump_drained(p)) {
+		(void)error_set(&err, p->trouble, "cannot write its log; its output %s",
+				p->dropping ? "is dropped" : "waits");
 		container_say(c, error_text(&err));
 		c->noted = true;
-		c->host->on_change(c->host->userdata, c);
+		changed = true;
 	} else if (p->trouble == 0 && c->noted) {
 		container_say(c, "");
 		c->noted = false;
-		c->host->on_change(c->host->userdata, c);
+		changed = true;
 	}
+	if (changed)
+		c->host->on_change(c->host->userdata, c);
 	container_finish(c);
 }
 
@@ -281,9 +286,9 @@ static int stdio_open(struct stdio *s, const struct container *c, struct error *
 		return stdio_open_terminal(s, c, err);
 	if (start->stdin_open)
 		r = stdio_pipe(s, 0, err);
-	if (r == 0 && start->log_fd >= 0)
+	if (r == 0 && start->fds.log >= 0)
 		r = stdio_pipe(s, 1, err);
-	if (r == 0 && start->log_fd >= 0)
+	if (r == 0 && start->fds.log >= 0)
 		r = stdio_pipe(s, 2, err);
 	return r;
 }
@@ -306,7 +311,7 @@ static void container_plan_walls(const struct container *c, struct isolate_plan 
 	plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;
 	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_NEW;
 	plan->root = ISOLATE_ROOT_CONTAINER;
-	plan->root_fd = c->start->rootfs_fd;
+	plan->root_fd = c->start->fds.rootfs;
 }
 
 static int container_clone(struct container *c, struct stdio *stdio, struct error *err)
@@ -440,11 +445,11 @@ static int container_take_stdio(struct container *c, struct stdio *stdio)
 		r = tty ? input_start_terminal(&c->input, TAKE_FD(stdio->ours[0]))
 			: input_start(&c->input, TAKE_FD(stdio->ours[0]));
 	if (r == 0 && tty)
-		return pump_start_terminal(&c->pump, TAKE_FD(stdio->ours[1]),
-					   TAKE_FD(c->start->log_fd));
+		return pump_start_terminal(&c->pump, TAKE_FD(stdio->ours[1]), &c->start->fds,
+					   c->name, &c->start->log);
 	if (r == 0)
 		r = pump_start(&c->pump, TAKE_FD(stdio->ours[1]), TAKE_FD(stdio->ours[2]),
-			       TAKE_FD(c->start->log_fd));
+			       &c->start->fds, c->name, &c->start->log);
 	return r;
 }
 
@@ -491,24 +496,23 @@ static void container_retry(struct loop_timer *timer)
 
 /* ---- life and death of the object ---- */
 
-static struct container_start *start_new(const struct container_spec *spec, int rootfs_fd,
-					 int log_fd)
+static struct container_start *start_new(const struct container_spec *spec,
+					 struct container_fds *fds)
 {
 	struct container_start *s = malloc(sizeof(*s));
 
-	if (s)
-		*s = (struct container_start){ .argv = strv_copy(spec->argv),
-					       .rootfs_fd = rootfs_fd,
-					       .log_fd = log_fd,
-					       .stdin_open = spec->stdin_open,
-					       .tty = spec->tty,
-					       .terminal = spec->terminal,
-					       .hold_output = spec->hold_output };
-	if (s)
-		return s;
-	fd_close(rootfs_fd);
-	fd_close(log_fd);
-	return NULL;
+	if (!s) {
+		container_fds_close(fds);
+		return NULL;
+	}
+	*s = (struct container_start){ .argv = strv_copy(spec->argv),
+				       .fds = container_fds_take(fds),
+				       .log = spec->log,
+				       .stdin_open = spec->stdin_open,
+				       .tty = spec->tty,
+				       .terminal = spec->terminal,
+				       .hold_output = spec->hold_output };
+	return s;
 }
 
 static int container_copy_spec(struct container *c, const struct container_spec *spec,
@@ -600,10 +604,10 @@ void container_resume(struct container *c)
 }
 
 int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
-		  const struct container_spec *spec, const struct isolate_user *user, int rootfs_fd,
-		  int log_fd, struct error *err)
+		  const struct container_spec *spec, const struct isolate_user *user,
+		  struct container_fds *fds, struct error *err)
 {
-	struct container_start *start = start_new(spec, rootfs_fd, log_fd);
+	struct container_start *start = start_new(spec, fds);
 	struct container *c;
 	int r;
 

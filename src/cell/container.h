@@ -81,11 +81,11 @@ struct container {
 	void *record; /* the keeper's */
 };
 
-/* Takes both descriptors over, also on failure. In state STARTING, in the list of its cell; nothing
+/* Takes the descriptors over, also on failure. In state STARTING, in the list of its cell; nothing
  * happens before container_launch(). spec was checked. */
 int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
-		  const struct container_spec *spec, const struct isolate_user *user, int rootfs_fd,
-		  int log_fd, struct error *err);
+		  const struct container_spec *spec, const struct isolate_user *user,
+		  struct container_fds *fds, struct error *err);
 /* One that another program is to fill (cell/handover.h), in no list. -ENOMEM. */
 int container_alloc(struct container **ret, const struct container_host *host, struct cell *cell);
 /* Why it cannot be handed over now, or NULL. */

@@ -50,13 +50,29 @@ static const struct handover_field container_fields[] = {
 	HANDOVER(31, HANDOVER_UINT, struct container, pump.streams[0].left),
 	HANDOVER(32, HANDOVER_FD, struct container, pump.streams[1].fd),
 	HANDOVER(33, HANDOVER_UINT, struct container, pump.streams[1].left),
-	HANDOVER(34, HANDOVER_FD, struct container, pump.log_fd),
+	HANDOVER(34, HANDOVER_FD, struct container, pump.log.fd),
 	HANDOVER(35, HANDOVER_BUF, struct container, pump.waiting),
 	HANDOVER(36, HANDOVER_BUF, struct container, pump.writing),
 	HANDOVER(37, HANDOVER_INT, struct container, pump.trouble),
 	HANDOVER_BOOL(38, struct container, pump.last),
 	HANDOVER_BOOL(39, struct container, pump.giving_up),
 	HANDOVER(40, HANDOVER_UINT, struct container, pump.lost),
+	HANDOVER(41, HANDOVER_FD, struct container, pump.log.dir_fd),
+	HANDOVER(42, HANDOVER_TEXT, struct container, pump.log.name),
+	HANDOVER(43, HANDOVER_UINT, struct container, pump.log.max_bytes),
+	HANDOVER(44, HANDOVER_UINT, struct container, pump.log.max_files, .max = LOG_FILES_MAX),
+	HANDOVER(45, HANDOVER_UINT, struct container, pump.log.size),
+	HANDOVER(46, HANDOVER_UINT, struct container, pump.log.number),
+	HANDOVER_BOOL(47, struct container, pump.log.torn),
+	HANDOVER_BOOL(48, struct container, pump.policy.drop),
+	HANDOVER(49, HANDOVER_UINT, struct container, pump.policy.block_for),
+	HANDOVER(50, HANDOVER_UINT, struct container, pump.n_read),
+	HANDOVER(51, HANDOVER_UINT, struct container, pump.writing_end),
+	HANDOVER_BOOL(52, struct container, pump.dropping),
+	HANDOVER(53, HANDOVER_UINT, struct container, pump.block_until),
+	HANDOVER(54, HANDOVER_UINT, struct container, pump.unmarked),
+	HANDOVER(55, HANDOVER_UINT, struct container, pump.marked),
+	HANDOVER(56, HANDOVER_UINT, struct container, status.log_lost),
 	HANDOVER(60, HANDOVER_FD, struct container, input.fd),
 	HANDOVER(61, HANDOVER_BUF, struct container, input.data),
 	HANDOVER_BOOL(62, struct container, input.closing),
@@ -96,6 +112,10 @@ HANDOVER_LEFT(struct container, pump.retry, "pump_resume()");
 HANDOVER_LEFT(struct container, pump.notify, "pump_resume()");
 HANDOVER_LEFT(struct container, pump.delay, "begins anew");
 HANDOVER_LEFT(struct container, pump.resting, "the next program tries at once");
+HANDOVER_LEFT(struct container, pump.policy.max_bytes, "pump.log has it");
+HANDOVER_LEFT(struct container, pump.policy.max_files, "pump.log has it");
+HANDOVER_LEFT(struct container, pump.log.moving, "a change of names begins anew");
+HANDOVER_LEFT(struct container, pump.log.hole, "a change of names begins anew");
 HANDOVER_LEFT(struct container, pump.streams[0].source, "pump_resume()");
 HANDOVER_LEFT(struct container, pump.streams[0].pump, "of this program");
 HANDOVER_LEFT(struct container, pump.streams[0].chunk, "pump_busy() while there is one");

@@ -407,27 +407,27 @@ static int keeper_record(struct keeper *k, struct container *c, keeper_started_f
 }
 
 int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
-		 const struct container_spec *spec, int rootfs_fd, int log_fd,
+		 const struct container_spec *spec, struct container_fds *fds,
 		 keeper_started_fn done, void *userdata, struct error *err)
 {
-	_cleanup_fd_ int root = rootfs_fd, log = log_fd;
+	_cleanup_(container_fds_close) struct container_fds own = container_fds_take(fds);
 	struct isolate_user user;
 	struct container *c = NULL;
 	struct cell *cell;
 	bool is_new;
 	int r;
 
-	r = keeper_check_start(k, cell_spec, spec, root, err);
+	r = keeper_check_start(k, cell_spec, spec, own.rootfs, err);
 	if (r < 0)
 		return r;
-	r = program_user(spec->kind, root, spec->user, &user, err);
+	r = program_user(spec->kind, own.rootfs, spec->user, &user, err);
 	if (r < 0)
 		return r;
 	is_new = !map_get(&k->cells, cell_spec->name);
 	r = keeper_find_cell(k, cell_spec, &cell, err);
 	if (r < 0)
 		return r;
-	r = container_new(&c, &k->host, cell, spec, &user, TAKE_FD(root), TAKE_FD(log), err);
+	r = container_new(&c, &k->host, cell, spec, &user, &own, err);
 	if (r < 0) {
 		keeper_drop_empty_cell(k, cell, is_new);
 		return r;

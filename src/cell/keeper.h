@@ -60,13 +60,13 @@ int keeper_new(struct keeper **ret, const struct keeper_config *config);
  * a callback of the keeper. */
 struct keeper *keeper_free(struct keeper *k);
 
-/* Both descriptors are taken over, also on failure (-1 where there is none: a container without log
+/* The descriptors are taken over, also on failure (-1 where there is none: a container without log
  * writes to nowhere). `done` is called once, when the program runs or has failed (state FAILED);
  * never before this has returned. ERROR_EXISTS: id, or name in its cell, is taken. ERROR_INVALID
  * names the field. */
 typedef void (*keeper_started_fn)(void *userdata, const struct container_view *view);
 int keeper_start(struct keeper *k, const struct cell_spec *cell, const struct container_spec *spec,
-		 int rootfs_fd, int log_fd, keeper_started_fn done, void *userdata,
+		 struct container_fds *fds, keeper_started_fn done, void *userdata,
 		 struct error *err);
 
 /* ERROR_NOT_FOUND; success where it has ended. all: every process in the container's cgroup

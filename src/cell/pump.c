@@ -7,6 +7,10 @@
  *
  * A read becomes lines at once: complete ones are F, a rest without its line feed is P. So nothing
  * is remembered about a stream between two reads.
+ *
+ * Dropping empties both buffers but for the rest of a line that is half in the file, so that what
+ * follows stands on a line of its own. The next try is then that rest and a mark: `lost` counts for
+ * the state of the container, `unmarked` what the next mark has to tell.
  */
 #include "cell/pump.h"
 
@@ -23,8 +27,6 @@
 #include "wire/crilog.h"
 
 #define PUMP_THREADS_MAX 2
-/* A line feed alone becomes a line: the time, its stream, its tag, and itself. */
-#define PUMP_LINE_COST (CLOCK_TEXT_SIZE - 1 + sizeof(" stdout F \n") - 1)
 /* More than the kernel keeps between the two ends of a terminal. */
 #define PUMP_TERMINAL_REST ((size_t)128 << 10)
 /* Less room than for this many bytes: wait for the thread. */
@@ -65,7 +67,7 @@ static bool pump_has_open_stream(const struct pump *p)
 bool pump_drained(const struct pump *p)
 {
 	return !pump_has_open_stream(p) && !p->work.busy && p->writing.len == 0 &&
-	       p->waiting.len == 0;
+	       p->waiting.len == 0 && p->unmarked == 0;
 }
 
 static void stream_drop_chunk(struct pump_stream *s)
@@ -84,14 +86,20 @@ static void stream_close(struct pump_stream *s)
 static size_t pump_room(const struct pump *p)
 {
 	size_t used = p->waiting.len + p->writing.len;
-	size_t n = used < PUMP_WAITING_MAX ? (PUMP_WAITING_MAX - used) / PUMP_LINE_COST : 0;
+	size_t n = used < PUMP_WAITING_MAX ? (PUMP_WAITING_MAX - used) / CRILOG_LINE_COST : 0;
 
 	return n < PUMP_READ_MIN ? 0 : MIN(n, PUMP_READ_MAX);
 }
 
+/* What is dropped needs no disk, though it does need memory. */
+static bool pump_may_read(const struct pump *p)
+{
+	return !p->held && (!p->resting || (p->dropping && p->trouble != -ENOMEM));
+}
+
 static void pump_watch(struct pump *p)
 {
-	bool reading = pump_room(p) > 0 && !p->resting && !p->held;
+	bool reading = pump_room(p) > 0 && pump_may_read(p);
 
 	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++)
 		if (p->streams[i].fd >= 0)
@@ -115,45 +123,106 @@ static void pump_rest(struct pump *p, int trouble)
 	pump_set_trouble(p, trouble);
 }
 
-/* On the thread: touches `writing`, log_fd and the two results. */
+/* On the thread: touches `writing`, the log and the two results. */
 static void pump_run(struct pool_work *work)
 {
 	struct pump *p = container_of(work, struct pump, work);
-	const uint8_t *data = buf_data(&p->writing);
 
-	p->n_written = 0;
-	p->write_error = 0;
-	while (p->n_written < p->writing.len) {
-		ssize_t n =
-			sysio_write(p->log_fd, data + p->n_written, p->writing.len - p->n_written);
+	p->write_error = log_file_write(&p->log, buf_data(&p->writing), p->writing.len,
+					p->writing_end, &p->n_written);
+}
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			p->write_error = n < 0 ? -errno : -EIO;
-			return;
-		}
-		p->n_written += (size_t)n;
+/* ---- what cannot be written ---- */
+
+static void pump_lose(struct pump *p, uint64_t n)
+{
+	p->unmarked += n;
+	p->lost += n;
+}
+
+/* The length of what belongs to a line that is half in the file. */
+static size_t pump_torn(const struct pump *p)
+{
+	const uint8_t *data = buf_data(&p->writing), *feed;
+
+	if (!p->log.torn || p->writing.len == 0)
+		return 0;
+	feed = memchr(data, '\n', p->writing.len);
+	return feed ? (size_t)(feed - data) + 1 : p->writing.len;
+}
+
+/* From now on nothing waits. */
+static void pump_drop(struct pump *p)
+{
+	size_t torn = pump_torn(p);
+
+	p->dropping = true;
+	if (p->writing.len > torn) {
+		if (p->marked)
+			p->unmarked += p->marked;
+		else
+			pump_lose(p, crilog_count(buf_data(&p->writing) + torn,
+						  p->writing.len - torn));
+		p->marked = 0;
+		p->writing.len = torn;
 	}
+	if (torn == 0)
+		buf_clear(&p->writing);
+	pump_lose(p, crilog_count(buf_data(&p->waiting), p->waiting.len));
+	buf_clear(&p->waiting);
+	loop_defer_schedule(&p->notify);
 }
 
 static void pump_drop_all(struct pump *p)
 {
-	p->lost += p->waiting.len + p->writing.len;
-	buf_clear(&p->waiting);
+	pump_drop(p);
 	buf_clear(&p->writing);
 	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
 		struct pump_stream *s = &p->streams[i];
 		int left = 0;
 
 		if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &left) == 0 && left > 0)
-			p->lost += (uint64_t)left;
-		p->lost += s->chunk_len;
+			pump_lose(p, (uint64_t)left);
+		pump_lose(p, s->chunk_len);
 		stream_drop_chunk(s);
 		stream_close(s);
 	}
 	loop_timer_stop(&p->retry);
 	p->resting = false;
+	p->unmarked = 0;
+}
+
+static void pump_cannot_write(struct pump *p, int code)
+{
+	nsec_t limit = p->policy.drop ? 0 : p->policy.block_for;
+	nsec_t now = clock_mono();
+
+	if (p->block_until == 0 || (limit < now && now - limit > p->block_until))
+		p->block_until = limit < NSEC_NEVER - now ? now + limit : NSEC_NEVER;
+	if (now >= p->block_until)
+		pump_drop(p);
+	pump_rest(p, code);
+	if (!p->dropping && p->delay > p->block_until - now)
+		loop_timer_set(&p->retry, p->block_until - now);
+	/* Nobody waits for a mark in a log that cannot be written. */
+	if (p->giving_up || (p->dropping && p->last))
+		pump_drop_all(p);
+}
+
+/* Before anything else comes the mark of what is missing. */
+static int pump_add_mark(struct pump *p)
+{
+	char mark[CRILOG_MARK_MAX];
+	int r;
+
+	r = buf_add(&p->writing, mark, crilog_mark_lost(mark, clock_real(), p->unmarked));
+	if (r < 0)
+		return r;
+	p->marked = p->unmarked;
+	p->unmarked = 0;
+	/* What waits has come after it. */
+	p->writing_end = p->n_read - crilog_count(buf_data(&p->waiting), p->waiting.len);
+	return 0;
 }
 
 /* Gives the thread what waits, unless it has something, or a failed write rests. */
@@ -163,8 +232,13 @@ static void pump_submit(struct pump *p)
 
 	if (p->work.busy || p->resting || p->threads->held)
 		return;
+	if (p->unmarked && !p->marked && pump_add_mark(p) < 0) {
+		pump_rest(p, -ENOMEM);
+		return;
+	}
 	if (p->writing.len == 0) {
 		p->writing = p->waiting;
+		p->writing_end = p->n_read;
 		p->waiting = (struct buf)BUF_INIT;
 	}
 	if (p->writing.len == 0)
@@ -183,14 +257,16 @@ static void pump_submit(struct pump *p)
 static int pump_encode(struct pump *p, const struct pump_stream *s)
 {
 	enum crilog_stream stream = s == &p->streams[0] ? CRILOG_STDOUT : CRILOG_STDERR;
-	size_t before = p->waiting.len;
-	int r;
+	int r = 0;
 
-	if (p->log_fd < 0)
+	if (p->log.fd < 0)
 		return 0;
-	r = crilog_encode(&p->waiting, s->chunk_time, stream, s->chunk, s->chunk_len);
-	if (r < 0)
-		p->waiting.len = before;
+	if (p->dropping)
+		pump_lose(p, s->chunk_len);
+	else
+		r = crilog_encode(&p->waiting, s->chunk_time, stream, s->chunk, s->chunk_len);
+	if (r == 0)
+		p->n_read += s->chunk_len;
 	return r;
 }
 
@@ -208,7 +284,7 @@ static bool stream_read(struct pump *p, struct pump_stream *s)
 	size_t room = pump_room(p);
 	ssize_t n;
 
-	if (s->fd < 0 || p->resting || p->held || room == 0)
+	if (s->fd < 0 || !pump_may_read(p) || room == 0)
 		return false;
 	if (p->last)
 		room = MIN(room, s->left);
@@ -272,11 +348,11 @@ static void pump_wrote(struct pool_work *work)
 	buf_consume(&p->writing, p->n_written);
 	if (p->write_error == 0) {
 		p->delay = 0;
+		p->dropping = false;
+		p->marked = 0;
 		pump_set_trouble(p, 0);
 	} else {
-		pump_rest(p, p->write_error);
-		if (p->giving_up)
-			pump_drop_all(p);
+		pump_cannot_write(p, p->write_error);
 	}
 	if (p->last)
 		pump_pull(p);
@@ -315,7 +391,9 @@ static void pump_notify(struct loop_defer *defer)
 
 void pump_init(struct pump *p, struct pump_threads *threads, pump_fn fn)
 {
-	*p = (struct pump){ .threads = threads, .fn = fn, .log_fd = -1 };
+	*p = (struct pump){ .threads = threads, .fn = fn, .log = LOG_FILE_NONE };
+	/* Until it is told, and where a program that knew no policy hands it over. */
+	p->policy.block_for = NSEC_NEVER;
 	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
 		p->streams[i].pump = p;
 		p->streams[i].fd = -1;
@@ -326,16 +404,18 @@ void pump_init(struct pump *p, struct pump_threads *threads, pump_fn fn)
 	loop_defer_init(&p->notify, threads->loop, pump_notify);
 }
 
-int pump_start(struct pump *p, int out_fd, int err_fd, int log_fd)
+int pump_start(struct pump *p, int out_fd, int err_fd, struct container_fds *fds, const char *name,
+	       const struct log_policy *policy)
 {
-	int fds[] = { out_fd, err_fd };
+	int pipes[] = { out_fd, err_fd };
 	int r = 0;
 
-	p->log_fd = log_fd;
-	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+	p->policy = *policy;
+	log_file_init(&p->log, TAKE_FD(fds->log), TAKE_FD(fds->log_dir), name, policy);
+	for (size_t i = 0; i < ARRAY_SIZE(pipes); i++) {
 		struct pump_stream *s = &p->streams[i];
 
-		s->fd = fds[i];
+		s->fd = pipes[i];
 		if (s->fd < 0)
 			continue;
 		/* A new pipe's reading end has no other flag that would get lost. */
@@ -358,10 +438,11 @@ void pump_resume(struct pump *p)
 		loop_timer_set(&p->retry, 0);
 }
 
-int pump_start_terminal(struct pump *p, int master_fd, int log_fd)
+int pump_start_terminal(struct pump *p, int master_fd, struct container_fds *fds, const char *name,
+			const struct log_policy *policy)
 {
 	p->streams[0].is_tty = true;
-	return pump_start(p, master_fd, -1, log_fd);
+	return pump_start(p, master_fd, -1, fds, name, policy);
 }
 
 void pump_tee(struct pump *p, pump_tee_fn fn, void *userdata)
@@ -372,7 +453,7 @@ void pump_tee(struct pump *p, pump_tee_fn fn, void *userdata)
 
 static bool pump_is_started(const struct pump *p)
 {
-	return p->log_fd >= 0 || pump_has_open_stream(p);
+	return p->log.fd >= 0 || pump_has_open_stream(p);
 }
 
 void pump_hold(struct pump *p, bool held)
@@ -402,6 +483,8 @@ void pump_last(struct pump *p)
 		else if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &left) == 0 && left > 0)
 			s->left = (size_t)left;
 	}
+	if (p->dropping && p->resting)
+		loop_timer_set(&p->retry, 0);
 	pump_pull(p);
 }
 
@@ -422,5 +505,5 @@ void pump_done(struct pump *p)
 	}
 	buf_done(&p->waiting);
 	buf_done(&p->writing);
-	p->log_fd = fd_close(p->log_fd);
+	log_file_done(&p->log);
 }

@@ -7,14 +7,20 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "cell/log_file.h"
+#include "cell/spec.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 
 /*
  * Carries the output of a container from its two pipes into its log file, as CRI lines. The loop
  * reads and encodes, a thread writes. At most PUMP_WAITING_MAX encoded bytes wait; beyond that the
- * pipes are not read, so the program blocks and nothing is lost. A log that cannot be written (disk
- * full) is tried again until pump_give_up().
+ * pipes are not read, so the program blocks and nothing is lost.
+ *
+ * A log that cannot be written (disk full) is tried again. How long the program may be held up by
+ * that is the policy's (struct log_policy); from then on what it writes is dropped and counted, and
+ * once the log can be written again a mark in it says how much is missing. A second failure soon
+ * after the first is given no new time.
  */
 
 #define PUMP_WAITING_MAX ((size_t)1 << 20)
@@ -37,8 +43,8 @@ void pump_threads_hold(struct pump_threads *t, bool held);
 void pump_threads_done(struct pump_threads *t);
 
 struct pump;
-/* The pump is drained, or its trouble has come or gone. Not from within a call of the pump's user.
- */
+/* The pump is drained, its trouble has come or gone, or more was lost. Not from within a call of
+ * the pump's user. */
 typedef void (*pump_fn)(struct pump *p);
 /* Sees a piece of output (stream 1 or 2, at most PUMP_READ_MAX bytes) before it goes to the log.
  * May call pump_hold() and nothing else. */
@@ -59,9 +65,12 @@ struct pump {
 	struct pump_threads *threads;
 	pump_fn fn;
 	struct pump_stream streams[2]; /* stdout, stderr */
-	int log_fd;
-	struct buf waiting; /* encoded lines */
-	struct buf writing; /* with the thread, while work.busy */
+	struct log_file log;           /* with the thread, while work.busy */
+	struct log_policy policy;
+	struct buf waiting;   /* encoded lines */
+	struct buf writing;   /* with the thread, while work.busy */
+	uint64_t n_read;      /* of the container's bytes: encoded, or dropped */
+	uint64_t writing_end; /* n_read behind `writing` */
 	struct pool_work work;
 	size_t n_written; /* set by the thread */
 	int write_error;  /* set by the thread: negative errno */
@@ -75,14 +84,21 @@ struct pump {
 	bool held;
 	pump_tee_fn tee;
 	void *tee_userdata;
-	uint64_t lost; /* bytes of the log that were given up */
+	bool dropping;      /* what is read is lost, until a write succeeds */
+	nsec_t block_until; /* of the failure at hand, or the last one; 0: none yet */
+	uint64_t unmarked;  /* lost bytes that no mark tells yet */
+	uint64_t marked;    /* that the mark in `writing` tells */
+	uint64_t lost;      /* bytes of output that are not in the log */
 };
 
 void pump_init(struct pump *p, struct pump_threads *threads, pump_fn fn);
-/* Takes the reading ends and the log file over. -1: none; without a log only the tee sees it. */
-int pump_start(struct pump *p, int out_fd, int err_fd, int log_fd);
+/* Takes the reading ends over, and the two descriptors of the log. -1: none; without a log only the
+ * tee sees it. */
+int pump_start(struct pump *p, int out_fd, int err_fd, struct container_fds *fds, const char *name,
+	       const struct log_policy *policy);
 /* The same for the master of a terminal, whose output is stdout. */
-int pump_start_terminal(struct pump *p, int master_fd, int log_fd);
+int pump_start_terminal(struct pump *p, int master_fd, struct container_fds *fds, const char *name,
+			const struct log_policy *policy);
 void pump_tee(struct pump *p, pump_tee_fn fn, void *userdata);
 /* While it is held nothing is read, so the program blocks. */
 void pump_hold(struct pump *p, bool held);
@@ -91,7 +107,7 @@ void pump_hold(struct pump *p, bool held);
 void pump_last(struct pump *p);
 /* The next write that fails is the last: what waits is dropped and counted in `lost`. */
 void pump_give_up(struct pump *p);
-/* Both pipes are at their end, and all of it is in the log or given up. */
+/* Both pipes are at their end, and all of it is in the log or lost. */
 bool pump_drained(const struct pump *p);
 /* Why it cannot be handed over now (cell/handover.h), or NULL. */
 const char *pump_busy(const struct pump *p);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/id.h"
 
 /*
@@ -34,6 +35,48 @@ struct terminal_size {
 	uint16_t width, height;
 };
 
+/* How much of a container's output is kept, and what happens where it cannot be written. */
+struct log_policy {
+	uint64_t max_bytes; /* of a file, then a new one begins; 0: one file without an end */
+	uint32_t max_files; /* the one that is written among them */
+	bool drop;          /* drop output at once, else the container waits */
+	/* So long a log that cannot be written may hold the container up before its output is
+	 * dropped; NSEC_NEVER: as long as it takes. Not with `drop`. */
+	nsec_t block_for;
+};
+
+#define LOG_BYTES_MIN ((uint64_t)64 * 1024)
+#define LOG_BYTES_MAX ((uint64_t)1 << 40)
+#define LOG_FILES_MAX 1000
+#define LOG_BLOCK_MAX (24 * 3600 * NSEC_PER_SEC) /* but for NSEC_NEVER */
+
+/* The descriptors of a container: -1 for none. Whoever takes them over leaves -1. */
+struct container_fds {
+	int rootfs;  /* detached mount */
+	int log;     /* NAME.log, to append CRI log lines to */
+	int log_dir; /* detached mount of the directory that it is in; without it nothing rotates */
+};
+
+#define CONTAINER_FDS_NONE                                                                         \
+	{                                                                                          \
+		.rootfs = -1, .log = -1, .log_dir = -1                                             \
+	}
+
+static inline void container_fds_close(struct container_fds *fds)
+{
+	fds->rootfs = fd_close(fds->rootfs);
+	fds->log = fd_close(fds->log);
+	fds->log_dir = fd_close(fds->log_dir);
+}
+
+static inline struct container_fds container_fds_take(struct container_fds *fds)
+{
+	struct container_fds taken = *fds;
+
+	*fds = (struct container_fds)CONTAINER_FDS_NONE;
+	return taken;
+}
+
 enum container_kind {
 	CONTAINER_IMAGE,   /* walled off, on a root file system from an image */
 	CONTAINER_PROCESS, /* a plain process of the keeper's system (RunExecutable) */
@@ -58,8 +101,8 @@ struct container_spec {
 	 * start. */
 	bool hold_output;
 	/* Descriptors as tokens of the channel beside the connection; 0: none. */
-	uint64_t rootfs_token; /* detached mount */
-	uint64_t log_token;    /* file to append CRI log lines to */
+	uint64_t rootfs_token, log_token, log_dir_token; /* see struct container_fds */
+	struct log_policy log;
 };
 
 /*
@@ -68,7 +111,8 @@ struct container_spec {
  *   STARTING  cloned, its steps run. Ends in RUNNING or FAILED.
  *   RUNNING   the program was executed. Signals, execs and stdin are possible.
  *   DRAINING  the process has ended; its output is still being written to the log. No execs.
- *   EXITED    ended, and every byte of its output is in the log. Holds only its record.
+ *   EXITED    ended, and every byte of its output is in the log, or counted in log_lost. Holds
+ *             only its record.
  *   FAILED    it never ran: `reason` says why, exit_code what a shell would say.
  *
  * EXITED and FAILED last until the container is removed.
@@ -90,6 +134,7 @@ struct container_status {
 	int exit_code;                    /* of the program; 128 + n where signal n ended it */
 	int signal;                       /* that ended it, or 0 */
 	uint64_t started_at, finished_at; /* wall clock, nanoseconds; 0: not yet */
+	uint64_t log_lost;                /* bytes of output that are not in the log (log_policy) */
 	char reason[CONTAINER_REASON_MAX];
 };
 

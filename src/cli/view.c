@@ -104,6 +104,7 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 	view_exit_code(j, c->state, c->exit_code);
 	json_integer(j, "signal", c->signal);
 	json_word(j, "reason", c->reason);
+	json_unsigned(j, "log_lost", c->log_lost);
 	view_pid_json(j, c->pid);
 	json_time(j, "started_at", c->started_at);
 	json_time(j, "finished_at", c->finished_at);

@@ -35,6 +35,43 @@ static int set_log_form(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_log_max_size(struct config *c, const char *value)
+{
+	uint64_t size;
+
+	if (parse_size(value, &size) < 0 || size < LOG_BYTES_MIN || size > LOG_BYTES_MAX)
+		return -EINVAL;
+	c->container_log.max_bytes = size;
+	return 0;
+}
+
+static int set_log_max_files(struct config *c, const char *value)
+{
+	uint64_t n;
+
+	if (parse_u64(value, 1, LOG_FILES_MAX, &n) < 0)
+		return -EINVAL;
+	c->container_log.max_files = (uint32_t)n;
+	return 0;
+}
+
+static int set_log_when_full(struct config *c, const char *value)
+{
+	c->container_log.drop = str_eq(value, "drop");
+	return c->container_log.drop || str_eq(value, "block") ? 0 : -EINVAL;
+}
+
+static int set_log_block_for(struct config *c, const char *value)
+{
+	nsec_t limit = NSEC_NEVER;
+
+	if (!str_eq(value, "forever") &&
+	    (parse_duration(value, &limit) < 0 || limit == 0 || limit > LOG_BLOCK_MAX))
+		return -EINVAL;
+	c->container_log.block_for = limit;
+	return 0;
+}
+
 static int set_drain(struct config *c, const char *value)
 {
 	return parse_duration(value, &c->drain);
@@ -74,6 +111,10 @@ static const struct {
 } config_keys[] = {
 	{ "log.level", set_log_level, "debug, info, warn or error" },
 	{ "log.form", set_log_form, "text or json" },
+	{ "log.max_size", set_log_max_size, "64KiB to 1024GiB" },
+	{ "log.max_files", set_log_max_files, "1 to 1000" },
+	{ "log.when_full", set_log_when_full, "block or drop" },
+	{ "log.block_for", set_log_block_for, "a duration up to 24h, or forever" },
 	{ "drain", set_drain, "a duration such as 10s" },
 	{ "cgroup", set_cgroup, "an absolute path below the root of the cgroup hierarchy" },
 	{ "libexec", set_libexec, "an absolute path" },
@@ -85,6 +126,9 @@ void config_init(struct config *c)
 	*c = (struct config){
 		.log_level = LOG_INFO,
 		.log_form = LOG_FORM_TEXT,
+		.container_log = { .max_bytes = (uint64_t)16 << 20,
+				   .max_files = 4,
+				   .block_for = 30 * NSEC_PER_SEC },
 		.drain = 10 * NSEC_PER_SEC,
 		.spare = true,
 	};

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "cell/spec.h"
 
 /*
  * The configuration of a node: a YAML file of these keys, all optional. Anything else in it is an
@@ -15,14 +16,18 @@
  *   log:
  *     level: info        # debug, info, warn, error
  *     form: text         # text, json
- *   drain: 10s           # how long calls may go on after SIGTERM
- *   cgroup: /nacre       # where workloads live below the root of the v2 hierarchy; default: below
- * the daemon's own group libexec: DIR         # where nacre-fetch is
+ *     max_size: 16MiB    # of a container's log file; then a new one is begun
+ *     max_files: 4       # of a container; the oldest goes
+ *     when_full: block   # where a log cannot be written the container waits; drop: its output is
+ * lost block_for: 30s     # so long at most, then it is lost too; or: forever drain: 10s # how long
+ * calls may go on after SIGTERM cgroup: /nacre       # where workloads live below the root of the
+ * v2 hierarchy; default: below the daemon's own group libexec: DIR         # where nacre-fetch is
  *   spare: yes     # whether a keeper is made ahead of need, for the next pod
  */
 struct config {
 	enum log_level log_level;
 	enum log_form log_form;
+	struct log_policy container_log;
 	nsec_t drain;
 	char cgroup[512]; /* "" : found out */
 	char libexec[512];

@@ -42,6 +42,37 @@ static void reads_every_key(void)
 	CHECK(!c.spare);
 }
 
+static void reads_the_policy_of_logs(void)
+{
+	struct error err;
+	struct config c;
+
+	CHECK_INT(load("", &c, &err), 0);
+	CHECK_INT(c.container_log.max_bytes, 16 << 20);
+	CHECK_INT(c.container_log.max_files, 4);
+	CHECK(!c.container_log.drop);
+	CHECK_INT(c.container_log.block_for, 30 * NSEC_PER_SEC);
+	CHECK_INT(load("log:\n  max_size: 64KiB\n  max_files: 1\n  when_full: drop\n"
+		       "  block_for: 1ms\n",
+		       &c, &err),
+		  0);
+	CHECK_INT(c.container_log.max_bytes, 65536);
+	CHECK_INT(c.container_log.max_files, 1);
+	CHECK(c.container_log.drop);
+	CHECK_INT(c.container_log.block_for, NSEC_PER_MSEC);
+	CHECK_INT(load("log:\n  max_size: 1024GiB\n  max_files: 1000\n  block_for: forever\n", &c,
+		       &err),
+		  0);
+	CHECK_INT(c.container_log.block_for, NSEC_NEVER);
+	CHECK_INT(load("log:\n  max_size: 65535\n", &c, &err), -EINVAL);
+	CHECK_INT(load("log:\n  max_size: 1025GiB\n", &c, &err), -EINVAL);
+	CHECK_INT(load("log:\n  max_files: 0\n", &c, &err), -EINVAL);
+	CHECK_INT(load("log:\n  max_files: 1001\n", &c, &err), -EINVAL);
+	CHECK_INT(load("log:\n  when_full: wait\n", &c, &err), -EINVAL);
+	CHECK_INT(load("log:\n  block_for: 0\n", &c, &err), -EINVAL);
+	CHECK_INT(load("log:\n  block_for: 25h\n", &c, &err), -EINVAL);
+}
+
 static void takes_an_empty_file(void)
 {
 	struct error err;
@@ -93,7 +124,9 @@ static void a_missing_file_is_an_error_when_it_was_named(void)
 	CHECK(strstr(err.text, "/nonexistent/config.yaml"));
 }
 
-UNIT_MAIN({ "reads every key", reads_every_key }, { "takes an empty file", takes_an_empty_file },
+UNIT_MAIN({ "reads every key", reads_every_key },
+	  { "reads the policy of logs", reads_the_policy_of_logs },
+	  { "takes an empty file", takes_an_empty_file },
 	  { "names line and key", names_line_and_key },
 	  { "a missing file is an error when it was named",
 	    a_missing_file_is_an_error_when_it_was_named })

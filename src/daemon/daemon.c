@@ -31,6 +31,7 @@
 #include "loop/pool.h"
 #include "pod/events.h"
 #include "pod/follow.h"
+#include "pod/log_reader.h"
 #include "pod/workload.h"
 #include "rpc/server.h"
 #include "runtime/check_call.h"
@@ -65,6 +66,7 @@ struct daemon {
 	struct image_store *images;
 	struct events events;
 	struct instances *instances;
+	struct log_readers *logs;
 	struct workloads *workloads;
 	struct rpc_server *server;
 	struct loop_signal signals;
@@ -221,10 +223,13 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.store = d->run_store,
 		.events = &d->events,
 		.logs_fd = d->place.logs_fd,
+		.log = d->config.container_log,
 	};
 	int r;
 
-	r = workloads_new(&d->workloads, &config);
+	r = log_readers_new(&d->logs, d->loop, d->pool, d->place.logs_fd);
+	if (r == 0)
+		r = workloads_new(&d->workloads, &config);
 	if (r < 0)
 		return error_set(err, r, "workloads");
 	return workloads_adopt(d->workloads, err);
@@ -280,13 +285,13 @@ static int daemon_add_services(struct daemon *d)
 					       .pool = d->pool,
 					       .workloads = d->workloads,
 					       .instances = d->instances,
-					       .logs_fd = d->place.logs_fd };
+					       .logs = d->logs };
 	d->workload = (struct workload_service){ .loop = d->loop,
 						 .pool = d->pool,
 						 .workloads = d->workloads,
 						 .instances = d->instances,
 						 .events = &d->events,
-						 .logs_fd = d->place.logs_fd,
+						 .logs = d->logs,
 						 .cgroup_fd = d->place.cgroup_fd,
 						 .cgroup = d->place.cgroup };
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
@@ -554,6 +559,7 @@ static void daemon_close(struct daemon *d)
 	/* No thread may still work for what is freed next. */
 	d->pool = pool_free(d->pool);
 	check_calls_free(&d->node);
+	d->logs = log_readers_free(d->logs);
 	d->images = image_store_free(d->images);
 	d->root_store = root_store_close(d->root_store);
 	d->run_store = run_store_close(d->run_store);

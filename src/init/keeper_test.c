@@ -265,6 +265,12 @@ static void copy_file(int dir_fd, const char *name, const char *from)
 }
 
 /* A detached tmpfs with busybox in it. */
+#define FDS(rootfs_fd, log_fd)                                                                     \
+	&(struct container_fds)                                                                    \
+	{                                                                                          \
+		.rootfs = (rootfs_fd), .log = (log_fd), .log_dir = -1                              \
+	}
+
 static int make_rootfs(void)
 {
 	static const char *const names[] = { "sh", "sleep", "cat", "echo", "yes", "id" };
@@ -318,7 +324,7 @@ static void start_shell(struct told *t, const char *id, const char *script, int 
 	struct cell_spec cell = { .name = "cell", .shares_instance = true };
 
 	(void)str_copy(spec.id, sizeof(spec.id), id);
-	DONE_OK(t, t->peer->ops->start(t->peer, &cell, &spec, make_rootfs(), fd_copy(log_fd),
+	DONE_OK(t, t->peer->ops->start(t->peer, &cell, &spec, FDS(make_rootfs(), fd_copy(log_fd)),
 				       on_started, t));
 	CHECK_INT(t->last.status.state, CONTAINER_RUNNING);
 	if (t->last.status.state != CONTAINER_RUNNING)
@@ -590,7 +596,8 @@ static void starts_many_at_once(void)
 		(void)snprintf(name, sizeof(name), "n%d", i);
 		(void)snprintf(spec.id, sizeof(spec.id), "%016x", i);
 		spec.name = name;
-		t.peer->ops->start(t.peer, &cell, &spec, make_rootfs(), make_log(), on_started, &t);
+		t.peer->ops->start(t.peer, &cell, &spec, FDS(make_rootfs(), make_log()), on_started,
+				   &t);
 	}
 	WAIT_FOR(t.n_done == 61);
 	CHECK_INT(t.n_states[CONTAINER_RUNNING], 60);
@@ -636,7 +643,7 @@ static void reaps_orphans(void)
 
 	world_open(false, "node");
 	told_connect(&t);
-	DONE_OK(&t, t.peer->ops->start(t.peer, &cell, &spec, -1, make_log(), on_started, &t));
+	DONE_OK(&t, t.peer->ops->start(t.peer, &cell, &spec, FDS(-1, make_log()), on_started, &t));
 	WAIT_FOR(t.n_states[CONTAINER_EXITED] > 0);
 	CHECK_INT(t.last.status.exit_code, 0);
 	for (int i = 0; i < 100 && has_children(w.process.pid); i++)
@@ -665,7 +672,8 @@ static void serves_the_node(void)
 	world_open(false, "node");
 	told_connect(&t);
 	log_fd = make_log();
-	DONE_OK(&t, t.peer->ops->start(t.peer, &cell, &spec, -1, fd_copy(log_fd), on_started, &t));
+	DONE_OK(&t,
+		t.peer->ops->start(t.peer, &cell, &spec, FDS(-1, fd_copy(log_fd)), on_started, &t));
 	WAIT_FOR(t.n_states[CONTAINER_EXITED] > 0);
 	CHECK(readlink("/proc/self/ns/mnt", mine, sizeof(mine) - 1) > 0);
 	CHECK(log_has(log_fd, mine));

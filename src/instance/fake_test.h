@@ -46,7 +46,7 @@ struct fake_call {
 	char name[64]; /* id, cell or instance */
 	int sig;
 	bool all;
-	int fds[2];
+	struct container_fds fds;
 	peer_done_fn done;
 	peer_started_fn started;
 	void (*spawned)(void *userdata, int64_t pid, const struct error *err);
@@ -226,8 +226,7 @@ static inline struct fake_call *fake_record(struct peer *p, enum fake_op op, con
 	struct fake_call *c = __real_calloc(1, sizeof(*c));
 
 	c->op = op;
-	c->fds[0] = -1;
-	c->fds[1] = -1;
+	c->fds = (struct container_fds)CONTAINER_FDS_NONE;
 	list_init(&c->link);
 	(void)str_copy(c->name, sizeof(c->name), name);
 	list_add_tail(&fake_of(p)->calls, &c->link);
@@ -252,13 +251,12 @@ static inline void fake_open(struct peer *p, const struct peer_events *events, v
 }
 
 static inline void fake_start(struct peer *p, const struct cell_spec *cell,
-			      const struct container_spec *spec, int rootfs_fd, int log_fd,
+			      const struct container_spec *spec, struct container_fds *fds,
 			      peer_started_fn done, void *userdata)
 {
 	struct fake_call *c = fake_record(p, FAKE_START, spec->id);
 
-	c->fds[0] = rootfs_fd;
-	c->fds[1] = log_fd;
+	c->fds = container_fds_take(fds);
 	c->started = done;
 	c->userdata = userdata;
 }
@@ -310,8 +308,7 @@ static inline int fake_child(struct peer *p, const char *name, struct peer **ret
 static inline void fake_call_free(struct fake_call *c)
 {
 	list_remove(&c->link);
-	c->fds[0] = fd_close(c->fds[0]);
-	c->fds[1] = fd_close(c->fds[1]);
+	container_fds_close(&c->fds);
 	free(c);
 }
 

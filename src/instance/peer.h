@@ -44,7 +44,7 @@ struct peer_ops {
 		     peer_done_fn done);
 	/* Descriptors are taken over; tokens in spec are ignored and drawn here. */
 	void (*start)(struct peer *p, const struct cell_spec *cell,
-		      const struct container_spec *spec, int rootfs_fd, int log_fd,
+		      const struct container_spec *spec, struct container_fds *fds,
 		      peer_started_fn done, void *userdata);
 	void (*signal)(struct peer *p, const char *id, int sig, bool all, peer_done_fn done,
 		       void *userdata);

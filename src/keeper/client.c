@@ -28,8 +28,9 @@
  */
 
 #define HELLO_TIMEOUT (5 * NSEC_PER_SEC)
-/* Two descriptors each, and room for what another connection may have left. */
-#define STARTS_MAX (TOKENS_HELD_MAX / 2 - 8)
+#define START_FDS 3
+/* Room for what another connection may have left. */
+#define STARTS_MAX (TOKENS_HELD_MAX / START_FDS - 8)
 
 struct connection {
 	struct loop *loop;
@@ -52,6 +53,7 @@ struct keeper_client {
 	void *events_userdata;
 	char *path; /* to say in hello, or NULL */
 	bool opened;
+	bool rotates; /* the keeper, its containers' logs */
 };
 
 struct client_call;
@@ -72,8 +74,8 @@ struct client_call {
 	/* Start only. */
 	struct list waiting; /* of the connection */
 	bool counted;
-	uint64_t tokens[2];
-	int fds[2];
+	uint64_t tokens[START_FDS];
+	int fds[START_FDS];
 	uint8_t *data;
 	size_t len;
 };
@@ -262,8 +264,8 @@ static struct client_call *client_call_new(struct keeper_client *client, client_
 	call->client = client;
 	call->finish = finish;
 	call->userdata = userdata;
-	call->fds[0] = -1;
-	call->fds[1] = -1;
+	for (size_t i = 0; i < START_FDS; i++)
+		call->fds[i] = -1;
 	list_init(&call->link);
 	list_init(&call->waiting);
 	list_add_tail(&client->calls, &call->link);
@@ -383,6 +385,7 @@ static int client_watch(struct keeper_client *client)
 static void client_finish_hello(struct client_call *call, const ProtobufCMessage *response,
 				const struct error *err)
 {
+	const Nacre__Instance__V1__HelloResponse *answer = (const void *)response;
 	struct keeper_client *client = call->client;
 	struct error failed = ERROR_INIT;
 	int r;
@@ -391,6 +394,9 @@ static void client_finish_hello(struct client_call *call, const ProtobufCMessage
 		call->done(call->userdata, err);
 		return;
 	}
+	for (size_t i = 0; i < answer->n_features; i++)
+		if (str_eq(answer->features[i], "log-rotation"))
+			client->rotates = true;
 	r = client_watch(client);
 	if (r < 0) {
 		(void)error_set(&failed, r, "watch the keeper");
@@ -466,6 +472,7 @@ static int client_call_prepare_start(struct client_call *call, const struct cell
 	}
 	request.rootfs_token = call->tokens[0];
 	request.log_token = call->tokens[1];
+	request.log_dir_token = call->tokens[2];
 	call->len = nacre__instance__v1__start_request__get_packed_size(&request);
 	call->data = malloc(call->len + 1);
 	if (!call->data)
@@ -475,9 +482,9 @@ static int client_call_prepare_start(struct client_call *call, const struct cell
 }
 
 static void start(struct peer *p, const struct cell_spec *cell, const struct container_spec *spec,
-		  int rootfs_fd, int log_fd, peer_started_fn done, void *userdata)
+		  struct container_fds *fds, peer_started_fn done, void *userdata)
 {
-	_cleanup_fd_ int rootfs = rootfs_fd, log = log_fd;
+	_cleanup_(container_fds_close) struct container_fds own = container_fds_take(fds);
 	struct keeper_client *client = client_of(p);
 	struct client_call *call = client_call_new(client, client_finish_start, userdata);
 	struct error err = ERROR_INIT;
@@ -489,8 +496,11 @@ static void start(struct peer *p, const struct cell_spec *cell, const struct con
 		return;
 	}
 	call->started = done;
-	call->fds[0] = TAKE_FD(rootfs);
-	call->fds[1] = TAKE_FD(log);
+	call->fds[0] = TAKE_FD(own.rootfs);
+	call->fds[1] = TAKE_FD(own.log);
+	/* One that does not ask for it would keep it for ever. */
+	if (client->rotates)
+		call->fds[2] = TAKE_FD(own.log_dir);
 	r = client_call_prepare_start(call, cell, spec);
 	if (r < 0) {
 		(void)error_set(&err, r, "ask the keeper to start %s", spec->name);

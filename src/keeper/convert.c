@@ -30,6 +30,7 @@ void convert_status(Nacre__Instance__V1__ContainerStatus *to, const struct conta
 	to->started_at = view->status.started_at;
 	to->finished_at = view->status.finished_at;
 	to->reason = convert_str(view->status.reason);
+	to->log_lost = view->status.log_lost;
 }
 
 int convert_view(struct container_view *to, const Nacre__Instance__V1__ContainerStatus *from)
@@ -47,6 +48,7 @@ int convert_view(struct container_view *to, const Nacre__Instance__V1__Container
 			.signal = from->signal,
 			.started_at = from->started_at,
 			.finished_at = from->finished_at,
+			.log_lost = from->log_lost,
 		},
 	};
 	(void)str_copy(to->status.reason, sizeof(to->status.reason), from->reason);
@@ -72,6 +74,12 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->stdin_open = spec->stdin_open;
 	to->rootfs_token = spec->rootfs_token;
 	to->log_token = spec->log_token;
+	to->log_dir_token = spec->log_dir_token;
+	to->log_max_bytes = spec->log.max_bytes;
+	to->log_max_files = spec->log.max_files;
+	to->log_when_full = spec->log.drop;
+	if (!spec->log.drop && spec->log.block_for != NSEC_NEVER)
+		to->log_block_ms = MAX(spec->log.block_for / NSEC_PER_MSEC, (nsec_t)1);
 }
 
 static int convert_list(char *const **to, char **from, size_t n, struct arena *arena,
@@ -90,6 +98,22 @@ static int convert_list(char *const **to, char **from, size_t n, struct arena *a
 static bool id_is_valid(const char *id)
 {
 	return strlen(id) == ID_LEN && strspn(id, "0123456789abcdef") == ID_LEN;
+}
+
+static int convert_start_check_log(const Nacre__Instance__V1__StartRequest *from, struct error *err)
+{
+	if (from->log_max_bytes && from->log_max_bytes < LOG_BYTES_MIN)
+		return error_field(err, ERROR_INVALID, "log_max_bytes", "less than %llu",
+				   (unsigned long long)LOG_BYTES_MIN);
+	if (from->log_max_bytes && (from->log_max_files < 1 || from->log_max_files > LOG_FILES_MAX))
+		return error_field(err, ERROR_INVALID, "log_max_files", "not 1 to %d",
+				   LOG_FILES_MAX);
+	if (from->log_when_full > 1)
+		return error_field(err, ERROR_INVALID, "log_when_full", "%u is none",
+				   from->log_when_full);
+	if (from->log_block_ms > LOG_BLOCK_MAX / NSEC_PER_MSEC)
+		return error_field(err, ERROR_INVALID, "log_block_ms", "too large");
+	return 0;
 }
 
 static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, struct error *err)
@@ -111,7 +135,7 @@ static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, st
 		return error_field(err, ERROR_INVALID, "rootfs_token", "an image needs one");
 	if (from->kind == CONTAINER_PROCESS && from->rootfs_token)
 		return error_field(err, ERROR_INVALID, "rootfs_token", "a plain process has none");
-	return 0;
+	return convert_start_check_log(from, err);
 }
 
 int convert_start(struct cell_spec *cell, struct container_spec *spec,
@@ -136,6 +160,12 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		.stdin_open = from->stdin_open,
 		.rootfs_token = from->rootfs_token,
 		.log_token = from->log_token,
+		.log_dir_token = from->log_dir_token,
+		.log = { .max_bytes = from->log_max_bytes,
+			 .max_files = from->log_max_files,
+			 .drop = from->log_when_full == 1,
+			 .block_for = from->log_block_ms ? from->log_block_ms * NSEC_PER_MSEC
+							 : NSEC_NEVER },
 	};
 	(void)str_copy(spec->id, sizeof(spec->id), from->id);
 	r = convert_list(&spec->argv, from->argv, from->n_argv, arena, err);

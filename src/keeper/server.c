@@ -112,7 +112,7 @@ static int server_check_open(const struct keeper_server *s, struct error *err)
 
 static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
-	static const char *const features[] = { "exec", "stdin", "spawn" };
+	static const char *const features[] = { "exec", "stdin", "spawn", "log-rotation" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -230,24 +230,25 @@ static int server_take_token(struct keeper_server *s, const char *field, uint64_
 static int server_begin_start(struct keeper_server *s, struct rpc_call *call,
 			      const Nacre__Instance__V1__StartRequest *request, struct error *err)
 {
-	_cleanup_fd_ int rootfs_fd = -1, log_fd = -1;
+	_cleanup_(container_fds_close) struct container_fds fds = CONTAINER_FDS_NONE;
 	struct container_spec spec;
 	struct cell_spec cell;
 	int r;
 
 	/* Taken first, so that those of a request that is refused are closed. */
-	rootfs_fd = server_take_token(s, "rootfs_token", request->rootfs_token, err);
-	log_fd = server_take_token(s, "log_token", request->log_token, err);
-	if (rootfs_fd < -1 || log_fd < -1)
-		return rootfs_fd < -1 ? rootfs_fd : log_fd;
-	r = server_check_open(s, err);
+	fds.rootfs = server_take_token(s, "rootfs_token", request->rootfs_token, err);
+	fds.log = server_take_token(s, "log_token", request->log_token, err);
+	fds.log_dir = server_take_token(s, "log_dir_token", request->log_dir_token, err);
+	r = MIN(fds.rootfs, fds.log);
+	r = MIN(r, fds.log_dir);
+	if (r >= -1)
+		r = server_check_open(s, err);
 	if (r < 0)
 		return r;
 	r = convert_start(&cell, &spec, request, rpc_call_arena(call), err);
 	if (r < 0)
 		return r;
-	return keeper_start(s->keeper, &cell, &spec, TAKE_FD(rootfs_fd), TAKE_FD(log_fd),
-			    server_started, call, err);
+	return keeper_start(s->keeper, &cell, &spec, &fds, server_started, call, err);
 }
 
 static void server_start(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)

@@ -47,7 +47,9 @@ static struct container_view view = { .id = "0000000000000001",
 				      .name = "main",
 				      .status = { .state = CONTAINER_RUNNING, .pid = 5 } };
 static struct {
-	int rootfs_fd, log_fd, sig;
+	struct container_fds fds;
+	struct log_policy log;
+	int sig;
 	char argv1[16];
 	keeper_started_fn done;
 	void *userdata;
@@ -66,11 +68,11 @@ struct keeper *keeper_free(struct keeper *keeper)
 }
 
 int keeper_start(struct keeper *keeper, const struct cell_spec *cell,
-		 const struct container_spec *spec, int rootfs_fd, int log_fd,
+		 const struct container_spec *spec, struct container_fds *fds,
 		 keeper_started_fn done, void *userdata, struct error *err)
 {
-	asked.rootfs_fd = rootfs_fd;
-	asked.log_fd = log_fd;
+	asked.fds = container_fds_take(fds);
+	asked.log = spec->log;
 	asked.done = done;
 	asked.userdata = userdata;
 	(void)str_copy(asked.argv1, sizeof(asked.argv1), spec->argv[1] ? spec->argv[1] : "");
@@ -366,28 +368,40 @@ static void descriptors_arrive_with_a_start(void)
 {
 	char *argv[] = { (char[]){ "/bin/true" }, (char[]){ "x" }, NULL };
 	struct container_spec spec = {
-		.id = "0000000000000001", .name = "main", .argv = argv, .cwd = "", .user = ""
+		.id = "0000000000000001",
+		.name = "main",
+		.argv = argv,
+		.cwd = "",
+		.user = "",
+		.log = { .max_bytes = LOG_BYTES_MIN, .max_files = 3, .block_for = NSEC_PER_SEC },
 	};
 	struct cell_spec cell = { .name = "cell" };
+	struct container_fds fds;
 	struct stat sent, got;
-	int log_fd;
 
 	begin_open();
-	log_fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-	CHECK(fstat(log_fd, &sent) == 0);
-	peer->ops->start(peer, &cell, &spec, fd_copy(dir_fd), log_fd, on_started, NULL);
+	fds = (struct container_fds){ .rootfs = fd_copy(dir_fd),
+				      .log = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600),
+				      .log_dir = fd_copy(dir_fd) };
+	CHECK(fstat(fds.log, &sent) == 0);
+	peer->ops->start(peer, &cell, &spec, &fds, on_started, NULL);
+	CHECK(fds.rootfs == -1 && fds.log == -1 && fds.log_dir == -1);
 	WAIT_FOR(asked.done);
 	CHECK_STR(asked.argv1, "x");
-	CHECK(fstat(asked.log_fd, &got) == 0 && got.st_ino == sent.st_ino);
-	CHECK(fstat(asked.rootfs_fd, &got) == 0 && S_ISDIR(got.st_mode));
+	CHECK(fstat(asked.fds.log, &got) == 0 && got.st_ino == sent.st_ino);
+	CHECK(fstat(asked.fds.rootfs, &got) == 0 && S_ISDIR(got.st_mode));
+	CHECK(fstat(asked.fds.log_dir, &got) == 0 && S_ISDIR(got.st_mode));
+	CHECK_INT(asked.log.max_bytes, LOG_BYTES_MIN);
+	CHECK_INT(asked.log.max_files, 3);
+	CHECK(!asked.log.drop);
+	CHECK_INT(asked.log.block_for, NSEC_PER_SEC);
 	CHECK_INT(told.n_done, 1);
 	view.status.pid = 77;
 	asked.done(asked.userdata, &view);
 	WAIT_FOR(told.n_done == 2);
 	CHECK_INT(told.err.code, 0);
 	CHECK_INT(told.last.status.pid, 77);
-	(void)fd_close(asked.log_fd);
-	(void)fd_close(asked.rootfs_fd);
+	container_fds_close(&asked.fds);
 	end();
 }
 

@@ -18,7 +18,7 @@
  * connection that has ended is closed.
  */
 
-#define TOKENS_HELD_MAX 64
+#define TOKENS_HELD_MAX 96
 #define TOKENS_CONNECTIONS_MAX 8
 
 struct fdchan_packet;

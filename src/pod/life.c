@@ -178,8 +178,7 @@ static void pod_container_lose(struct pod_container *c, const char *reason)
 	bool ran = c->status.started_at != 0;
 
 	c->starting = false;
-	c->rootfs_fd = fd_close(c->rootfs_fd);
-	c->log_fd = fd_close(c->log_fd);
+	container_fds_close(&c->fds);
 	if (pod_container_has_ended(c))
 		return;
 	c->status.state = ran ? CONTAINER_EXITED : CONTAINER_FAILED;
@@ -264,13 +263,13 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 		.cwd = c->cwd,
 		.user = c->user,
 		.stdin_open = c->stdin_open,
+		.log = w->all->config.log,
 	};
 
 	(void)str_copy(spec.id, sizeof(spec.id), c->id);
 	c->starting = true;
 	w->n_starting++;
-	peer->ops->start(peer, &cell, &spec, TAKE_FD(c->rootfs_fd), TAKE_FD(c->log_fd),
-			 workload_on_started, c);
+	peer->ops->start(peer, &cell, &spec, &c->fds, workload_on_started, c);
 	strv_free(TAKE_PTR(c->argv));
 	strv_free(TAKE_PTR(c->env));
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 
 #include "base/fd.h"
 #include "base/str.h"
@@ -17,8 +18,7 @@ static void pod_container_done(struct pod_container *c)
 {
 	if (c->image && c->has_rootfs == false)
 		c->image->n_users--;
-	c->rootfs_fd = fd_close(c->rootfs_fd);
-	c->log_fd = fd_close(c->log_fd);
+	container_fds_close(&c->fds);
 	strv_free(c->argv);
 	strv_free(c->env);
 	free(c->image_name);
@@ -59,8 +59,7 @@ struct workload *workload_alloc(size_t n_containers)
 	list_init(&w->waiters);
 	for (size_t i = 0; i < n_containers; i++) {
 		w->containers[i].workload = w;
-		w->containers[i].rootfs_fd = -1;
-		w->containers[i].log_fd = -1;
+		w->containers[i].fds = (struct container_fds)CONTAINER_FDS_NONE;
 	}
 	return w;
 }
@@ -244,7 +243,8 @@ int workload_prepare(struct workload *w, struct image_store *images, int logs_fd
 
 	if (sysio_mkdirat(logs_fd, w->id, 0700) < 0 && errno != EEXIST)
 		return error_set(err, -errno, "make the log directory of %s", w->path);
-	dir_fd = sysio_openat(logs_fd, w->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	/* A mount of its own, so that the keeper it goes to has no way up from there. */
+	dir_fd = sysio_open_tree(logs_fd, w->id, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (dir_fd < 0)
 		return error_set(err, -errno, "open the log directory of %s", w->path);
 
@@ -253,20 +253,23 @@ int workload_prepare(struct workload *w, struct image_store *images, int logs_fd
 		char name[NAME_LABEL_MAX + 8];
 
 		(void)str_printf(name, sizeof(name), "%s.log", c->name);
-		c->log_fd = sysio_openat(
+		c->fds.log = sysio_openat(
 			dir_fd, name,
 			O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
-		if (c->log_fd < 0)
+		if (c->fds.log < 0)
 			return error_set(err, -errno, "make the log of %s/%s", w->path, c->name);
+		c->fds.log_dir = fd_copy(dir_fd);
+		if (c->fds.log_dir < 0)
+			return error_set(err, c->fds.log_dir, "the log directory of %s", w->path);
 		if (!c->image)
 			continue;
 		r = image_rootfs_make(images, c->image, c->id, err);
 		if (r < 0)
 			return r;
-		c->rootfs_fd = r;
+		c->fds.rootfs = r;
 		c->has_rootfs = true;
 		c->image->n_users--; /* the root file system holds it now */
-		r = etc_fill(c->rootfs_fd, name_last(w->path), err);
+		r = etc_fill(c->fds.rootfs, name_last(w->path), err);
 		if (r < 0)
 			return r;
 	}

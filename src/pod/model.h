@@ -57,6 +57,7 @@ struct workloads_config {
 	struct run_store *store;
 	struct events *events;
 	int logs_fd; /* directory of log files: ID/NAME.log */
+	struct log_policy log;
 };
 
 /* A container as the node knows it. */
@@ -76,9 +77,9 @@ struct pod_container {
 	struct container_status status;
 	pid_t host_pid; /* as the daemon sees it, once asked for */
 	bool has_rootfs;
-	bool seen;             /* its keeper has spoken of it in this life of the daemon */
-	bool starting;         /* its keeper was asked to start it and has not answered */
-	int rootfs_fd, log_fd; /* until they were handed to the keeper */
+	bool seen;                /* its keeper has spoken of it in this life of the daemon */
+	bool starting;            /* its keeper was asked to start it and has not answered */
+	struct container_fds fds; /* until they were handed to the keeper */
 };
 
 struct workload {

@@ -26,6 +26,7 @@ static Nacre__V1__Container *convert_container(struct arena *a, struct pod_conta
 	m->exit_code = c->status.exit_code;
 	m->signal = c->status.signal;
 	m->reason = c->status.reason;
+	m->log_lost = c->status.log_lost;
 	m->started_at = c->status.started_at;
 	m->finished_at = c->status.finished_at;
 	m->command = convert_str(c->command);

@@ -2,14 +2,11 @@
 #include "runtime/executable.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 
 #include "api/instance.pb-c.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "base/sysio.h"
 #include "keeper/client.h"
 #include "pod/log_reader.h"
 #include "pod/workload.h"
@@ -140,28 +137,33 @@ static void executable_on_log_end(void *userdata, const struct error *err)
 {
 	struct executable_call *x = userdata;
 
-	if (err)
+	/* One that never was has no log. */
+	if (err && err->code != -ENOENT)
 		x->err = *err;
 	executable_finish(x);
 }
 
+static void executable_on_skipped(void *userdata, uint64_t n)
+{
+	struct executable_call *x = userdata;
+
+	/* Of which stream the bytes were is not known any more. */
+	(void)n;
+	x->truncated[0] = true;
+	x->truncated[1] = true;
+}
+
 static const struct log_reader_ops executable_log_ops = {
 	.on_data = executable_on_data,
+	.on_skipped = executable_on_skipped,
 	.on_end = executable_on_log_end,
 };
 
-/* 0 where its output is being read, or a negative errno; -ENOENT: it has none, since it never was.
- */
 static int executable_read_log(struct executable_call *x)
 {
-	char name[ID_SIZE + 16];
-	int fd;
+	static const struct log_wish all = { .follow = false };
 
-	(void)str_printf(name, sizeof(name), "%s/main.log", x->id);
-	fd = sysio_openat(x->service->logs_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	return log_reader_new(&x->reader, x->service->loop, x->service->pool, fd, false,
+	return log_reader_new(&x->reader, x->service->logs, x->id, "main", &all,
 			      &executable_log_ops, x);
 }
 
@@ -187,8 +189,7 @@ static void executable_on_end(void *userdata, struct workload *w, const struct e
 		r = executable_read_log(x);
 		if (r == 0)
 			return;
-		if (r != -ENOENT)
-			(void)error_set(&x->err, r, "read the output of %s", w->path);
+		(void)error_set(&x->err, r, "read the output of %s", w->path);
 	}
 	executable_finish(x);
 }

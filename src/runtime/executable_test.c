@@ -8,12 +8,8 @@
 #include "runtime/executable.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "api/instance.pb-c.h"
-#include "base/fd.h"
 #include "base/str.h"
 #include "keeper/client.h"
 #include "pod/log_reader.h"
@@ -32,7 +28,6 @@ struct log_reader {
 static struct {
 	struct loop *loop;
 	struct runtime_service service;
-	char path[64];
 	/* The workload. */
 	struct workload w;
 	struct pod_container c;
@@ -44,6 +39,7 @@ static struct {
 	unsigned n_kills;
 	struct log_reader reader;
 	unsigned n_readers;
+	bool has_log;
 	/* The keeper. */
 	unsigned n_pieces;
 	size_t fed, piece_max;
@@ -158,10 +154,12 @@ int workload_remove(struct workload *w, bool force, workload_fn done, void *user
 	return 0;
 }
 
-int log_reader_new(struct log_reader **ret, struct loop *l, struct pool *pool, int fd, bool follow,
-		   const struct log_reader_ops *ops, void *userdata)
+int log_reader_new(struct log_reader **ret, struct log_readers *all, const char *id,
+		   const char *name, const struct log_wish *wish, const struct log_reader_ops *ops,
+		   void *userdata)
 {
-	(void)fd_close(fd);
+	CHECK_STR(name, "main");
+	CHECK(!wish->follow);
 	t.reader = (struct log_reader){ .ops = ops, .userdata = userdata };
 	t.n_readers++;
 	*ret = &t.reader;
@@ -185,11 +183,7 @@ static void begin(size_t input)
 	memset(&t, 0, sizeof(t));
 	t.failed = ERROR_KIND_COUNT;
 	CHECK_INT(loop_new(&t.loop), 0);
-	(void)str_copy(t.path, sizeof(t.path), "/tmp/nacre-executable-XXXXXX");
-	if (!mkdtemp(t.path))
-		abort();
 	t.service.loop = t.loop;
-	t.service.logs_fd = open(t.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	(void)str_copy(t.w.id, sizeof(t.w.id), "0123456789abcdef");
 	(void)str_copy(t.w.path, sizeof(t.w.path), "exe");
 	t.w.kind = WORKLOAD_EXECUTABLE;
@@ -198,7 +192,6 @@ static void begin(size_t input)
 	t.w.n_containers = 1;
 	t.w.instance = &t.instance;
 	t.instance.peer = &t.peer;
-	CHECK_INT(mkdirat(t.service.logs_fd, t.w.id, 0700), 0);
 
 	aurae__runtime__v0__executable__init(&executable);
 	aurae__runtime__v0__run_executable_request__init(&request);
@@ -213,18 +206,21 @@ static void begin(size_t input)
 
 static void log_exists(void)
 {
-	char name[64];
-
-	(void)str_printf(name, sizeof(name), "%s/main.log", t.w.id);
-	(void)fd_close(openat(t.service.logs_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	t.has_log = true;
 }
 
 static void end(int exit_code)
 {
+	struct error err = ERROR_INIT;
+
 	t.w.state = WORKLOAD_EXITED;
 	t.c.status.state = CONTAINER_EXITED;
 	t.c.status.exit_code = exit_code;
 	t.ended(t.userdata, &t.w, NULL);
+	if (t.n_readers == 0 || t.has_log)
+		return;
+	(void)error_set(&err, -ENOENT, "read a log");
+	t.reader.ops->on_end(t.reader.userdata, &err);
 }
 
 static void finish(void)
@@ -233,8 +229,6 @@ static void finish(void)
 	CHECK_INT(t.n_readers, 0);
 	CHECK(t.on_cancel == NULL);
 	free(executable.stdin.data);
-	(void)fd_close(t.service.logs_fd);
-	CHECK_INT(scratch_remove(t.path), 0);
 	t.loop = loop_free(t.loop);
 }
 
@@ -309,6 +303,20 @@ static void ends_while_it_is_fed(void)
 	finish();
 }
 
+/* Output of which nobody knows the stream any more. */
+static void tells_what_is_missing(void)
+{
+	begin(0);
+	log_exists();
+	end(0);
+	t.reader.ops->on_skipped(t.reader.userdata, 5);
+	t.reader.ops->on_data(t.reader.userdata, 1, 0, "out", 3);
+	t.reader.ops->on_end(t.reader.userdata, NULL);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK(t.truncated[0] && t.truncated[1]);
+	finish();
+}
+
 /* Without a log it never was: the reason is what there is to tell. */
 static void tells_why_it_never_was(void)
 {
@@ -354,6 +362,7 @@ UNIT_MAIN({ "answers_when_its_record_is_gone", answers_when_its_record_is_gone }
 	    gives_back_the_first_4_mib_of_each_stream },
 	  { "feeds_in_pieces_that_a_keeper_takes", feeds_in_pieces_that_a_keeper_takes },
 	  { "ends_while_it_is_fed", ends_while_it_is_fed },
+	  { "tells_what_is_missing", tells_what_is_missing },
 	  { "tells_why_it_never_was", tells_why_it_never_was },
 	  { "a_client_that_goes_away_kills_it", a_client_that_goes_away_kills_it },
 	  { "the_end_of_the_daemon_does_not", the_end_of_the_daemon_does_not })

@@ -2,13 +2,9 @@
 #include "runtime/logs_call.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 
-#include "api/nacre.pb-c.h"
-#include "base/fd.h"
 #include "base/str.h"
-#include "base/sysio.h"
 #include "pod/log_reader.h"
 #include "pod/workload.h"
 #include "runtime/services.h"
@@ -18,7 +14,8 @@ struct logs_call {
 	struct workload_service *service;
 	struct log_reader *reader;
 	char workload[ID_SIZE];
-	bool waits; /* is a waiter of the workload */
+	char name[NAME_PATH_MAX + NAME_LABEL_MAX + 2]; /* for people */
+	bool waits;                                    /* is a waiter of the workload */
 };
 
 static void logs_call_free(struct logs_call *c)
@@ -58,19 +55,12 @@ static void logs_call_writable(struct rpc_call *call, void *data)
 	log_reader_pause(c->reader, false);
 }
 
-static void logs_call_data(void *userdata, int stream, uint64_t time, const void *data, size_t len)
+static void logs_call_send(struct logs_call *c, const Nacre__V1__LogsResponse *m)
 {
-	struct logs_call *c = userdata;
-	Nacre__V1__LogsResponse m = NACRE__V1__LOGS_RESPONSE__INIT;
 	struct error err = ERROR_INIT;
 	int r;
 
-	m.stream = stream == 2 ? NACRE__V1__LOGS_RESPONSE__STREAM__STREAM_STDERR
-			       : NACRE__V1__LOGS_RESPONSE__STREAM__STREAM_STDOUT;
-	m.time = time;
-	m.data.data = (uint8_t *)(uintptr_t)data;
-	m.data.len = len;
-	r = rpc_call_send(c->call, &m.base);
+	r = rpc_call_send(c->call, &m->base);
 	if (r < 0) {
 		(void)error_set(&err, r, "send a log");
 		logs_call_fail(c, &err);
@@ -79,13 +69,42 @@ static void logs_call_data(void *userdata, int stream, uint64_t time, const void
 	}
 }
 
+static void logs_call_data(void *userdata, int stream, uint64_t time, const void *data, size_t len)
+{
+	Nacre__V1__LogsResponse m = NACRE__V1__LOGS_RESPONSE__INIT;
+
+	m.stream = stream == 2 ? NACRE__V1__LOGS_RESPONSE__STREAM__STREAM_STDERR
+			       : NACRE__V1__LOGS_RESPONSE__STREAM__STREAM_STDOUT;
+	m.time = time;
+	m.data.data = (uint8_t *)(uintptr_t)data;
+	m.data.len = len;
+	logs_call_send(userdata, &m);
+}
+
+static void logs_call_skipped(void *userdata, uint64_t n)
+{
+	Nacre__V1__LogsResponse m = NACRE__V1__LOGS_RESPONSE__INIT;
+
+	m.skipped = n;
+	logs_call_send(userdata, &m);
+}
+
+static int logs_call_missing(const struct logs_call *c, struct error *err)
+{
+	return error_refuse(err, ERROR_NOT_FOUND, "%s has no log: it never started", c->name);
+}
+
 static void logs_call_end(void *userdata, const struct error *err)
 {
 	struct logs_call *c = userdata;
 	struct rpc_call *call = c->call;
+	struct error own = ERROR_INIT;
 
 	if (err) {
-		logs_call_fail(c, err);
+		own = *err;
+		(void)(err->code == -ENOENT ? logs_call_missing(c, &own)
+					    : error_wrap(&own, err->code, "%s", c->name));
+		logs_call_fail(c, &own);
 		return;
 	}
 	logs_call_free(c);
@@ -94,6 +113,7 @@ static void logs_call_end(void *userdata, const struct error *err)
 
 static const struct log_reader_ops logs_call_ops = {
 	.on_data = logs_call_data,
+	.on_skipped = logs_call_skipped,
 	.on_end = logs_call_end,
 };
 
@@ -109,35 +129,36 @@ static void logs_call_ended(void *userdata, struct workload *w, const struct err
 }
 
 int logs_call_start(struct rpc_call *call, struct workload_service *service,
-		    struct pod_container *container, bool follow, struct error *err)
+		    const Nacre__V1__LogsRequest *request, struct pod_container *container,
+		    struct error *err)
 {
+	struct workload *w = container->workload;
+	struct log_wish wish = { .follow = request->follow,
+				 .since = request->since,
+				 .has_tail = request->tail != NULL,
+				 .tail = request->tail ? request->tail->lines : 0 };
 	struct logs_call *c = calloc(1, sizeof(*c));
-	char name[ID_SIZE + NAME_LABEL_MAX + 8];
-	int fd, r;
+	int r;
 
 	if (!c)
 		return error_set(err, -ENOMEM, "read a log");
 	c->call = call;
 	c->service = service;
-	(void)str_copy(c->workload, sizeof(c->workload), container->workload->id);
-	(void)str_printf(name, sizeof(name), "%s/%s.log", container->workload->id, container->name);
-	fd = sysio_openat(service->logs_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-	r = fd < 0 ? -errno
-		   : log_reader_new(&c->reader, service->loop, service->pool, fd, follow,
-				    &logs_call_ops, c);
+	(void)str_copy(c->workload, sizeof(c->workload), w->id);
+	(void)str_printf(c->name, sizeof(c->name), "%s/%s", w->path, container->name);
+	r = log_reader_new(&c->reader, service->logs, w->id, container->name, &wish, &logs_call_ops,
+			   c);
 	if (r < 0) {
+		(void)(r == -ENOENT ? logs_call_missing(c, err)
+				    : error_set(err, r, "open the log of %s", c->name));
 		free(c);
-		return r == -ENOENT ? error_refuse(err, ERROR_NOT_FOUND,
-						   "%s/%s has no log: it never started",
-						   container->workload->path, container->name)
-				    : error_set(err, r, "open the log of %s/%s",
-						container->workload->path, container->name);
+		return err->code;
 	}
 	rpc_call_on_cancel(call, logs_call_cancelled, c);
 	rpc_call_on_writable(call, logs_call_writable, c);
-	if (follow) {
+	if (wish.follow) {
 		c->waits = true;
-		workload_wait(container->workload, container, logs_call_ended, c);
+		workload_wait(w, container, logs_call_ended, c);
 	}
 	return 0;
 }

@@ -16,6 +16,7 @@
 struct events;
 struct image_store;
 struct instances;
+struct log_readers;
 struct loop;
 struct pool;
 struct workloads;
@@ -27,7 +28,7 @@ struct runtime_service {
 	struct pool *pool;
 	struct workloads *workloads;
 	struct instances *instances;
-	int logs_fd;
+	struct log_readers *logs;
 	bool closing; /* the daemon ends: what its clients run goes on */
 };
 
@@ -39,7 +40,7 @@ struct workload_service {
 	struct workloads *workloads;
 	struct instances *instances;
 	struct events *events;
-	int logs_fd;
+	struct log_readers *logs;
 	int cgroup_fd;      /* the node's base group */
 	const char *cgroup; /* its path below the v2 root, with a '/' in front */
 	unsigned n_copies;  /* under way */

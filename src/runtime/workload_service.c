@@ -374,7 +374,7 @@ static void logs(struct rpc_call *call, const ProtobufCMessage *request, void *u
 
 	r = target_container(s, q->target, q->container, &c, &err);
 	if (r == 0)
-		r = logs_call_start(call, s, c, q->follow, &err);
+		r = logs_call_start(call, s, q, c, &err);
 	if (r < 0)
 		rpc_call_fail(call, &err);
 }

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/log_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+
+#define FILE_NAME_MAX (NAME_LABEL_MAX + 24)
+
+void log_file_init(struct log_file *f, int fd, int dir_fd, const char *name,
+		   const struct log_policy *policy)
+{
+	struct stat st;
+
+	*f = (struct log_file){
+		.fd = fd,
+		.dir_fd = dir_fd,
+		.max_bytes = dir_fd >= 0 && policy->max_files > 0 ? policy->max_bytes : 0,
+		.max_files = policy->max_files,
+	};
+	(void)str_printf(f->name, sizeof(f->name), "%s.log", name);
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		f->size = (uint64_t)st.st_size;
+}
+
+void log_file_done(struct log_file *f)
+{
+	f->fd = fd_close(f->fd);
+	f->dir_fd = fd_close(f->dir_fd);
+}
+
+/* ---- a new file ---- */
+
+/* The n-th oldest: 0 is the one that is written. */
+static void log_file_name(const struct log_file *f, uint32_t n, char to[FILE_NAME_MAX])
+{
+	if (n == 0)
+		(void)str_copy(to, FILE_NAME_MAX, f->name);
+	else
+		(void)str_printf(to, FILE_NAME_MAX, "%s.%u", f->name, n);
+}
+
+static int log_file_create(const struct log_file *f, const char *name)
+{
+	int flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = sysio_openat(f->dir_fd, name, flags, 0640);
+
+	if (fd < 0 && errno == EEXIST && sysio_unlinkat(f->dir_fd, name, 0) == 0)
+		fd = sysio_openat(f->dir_fd, name, flags, 0640);
+	return fd < 0 ? -errno : fd;
+}
+
+/* From the oldest on, so that no name is taken twice; again, it goes on where it failed. */
+static int log_file_shift(struct log_file *f)
+{
+	char from[FILE_NAME_MAX], to[FILE_NAME_MAX];
+
+	if (!f->moving)
+		f->hole = (uint32_t)MIN(f->number + 1, (uint64_t)f->max_files - 1);
+	f->moving = true;
+	for (; f->hole > 0; f->hole--) {
+		log_file_name(f, f->hole - 1, from);
+		log_file_name(f, f->hole, to);
+		if (sysio_renameat(f->dir_fd, from, f->dir_fd, to) < 0 && errno != ENOENT)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Until the last step this file goes on to be the one that is written. */
+static int log_file_begin_next(struct log_file *f, uint64_t at)
+{
+	char fresh[FILE_NAME_MAX], head[CRILOG_MARK_MAX];
+	_cleanup_fd_ int fd = -1;
+	size_t n;
+	int r;
+
+	(void)str_printf(fresh, sizeof(fresh), "%s.new", f->name);
+	fd = log_file_create(f, fresh);
+	if (fd < 0)
+		return fd;
+	n = crilog_mark_file(head, clock_real(), f->number + 1, at);
+	r = fd_write_full(fd, head, n);
+	if (r == 0)
+		r = log_file_shift(f);
+	if (r == 0 && sysio_renameat(f->dir_fd, fresh, f->dir_fd, f->name) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)sysio_unlinkat(f->dir_fd, fresh, 0);
+		return r;
+	}
+	(void)fd_close(f->fd);
+	f->fd = TAKE_FD(fd);
+	f->moving = false;
+	f->number++;
+	f->size = n;
+	return 0;
+}
+
+/* ---- writing ---- */
+
+static size_t through_line(const uint8_t *data, size_t len)
+{
+	const uint8_t *feed = memchr(data, '\n', len);
+
+	return feed ? (size_t)(feed - data) + 1 : len;
+}
+
+/* How much of the data belongs into this file; 0: none of it. */
+static size_t log_file_room(const struct log_file *f, const uint8_t *data, size_t len)
+{
+	const uint8_t *feed;
+
+	if (f->max_bytes == 0 || f->size + len <= f->max_bytes)
+		return len;
+	if (f->torn)
+		return through_line(data, len);
+	feed = f->size < f->max_bytes ? memrchr(data, '\n', f->max_bytes - f->size) : NULL;
+	if (feed)
+		return (size_t)(feed - data) + 1;
+	/* A file has one line at least. */
+	return f->size <= CRILOG_MARK_MAX ? through_line(data, len) : 0;
+}
+
+static int log_file_put(struct log_file *f, const void *data, size_t len, size_t *ret_n)
+{
+	ssize_t n;
+
+	do
+		n = sysio_write(f->fd, data, len);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? -errno : -EIO;
+	f->size += (uint64_t)n;
+	*ret_n = (size_t)n;
+	return 0;
+}
+
+int log_file_write(struct log_file *f, const uint8_t *data, size_t len, uint64_t end, size_t *ret_n)
+{
+	int r = 0;
+
+	*ret_n = 0;
+	while (*ret_n < len && r == 0) {
+		const uint8_t *rest = data + *ret_n;
+		size_t room = log_file_room(f, rest, len - *ret_n), n = 0;
+
+		if (room == 0) {
+			r = log_file_begin_next(f, end - crilog_count(rest, len - *ret_n));
+			continue;
+		}
+		r = log_file_put(f, rest, room, &n);
+		if (n > 0)
+			f->torn = rest[n - 1] != '\n';
+		*ret_n += n;
+	}
+	return r;
+}
