@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/handlers.h"
+#include "cli/listing.h"
 #include "cli/text.h"
 #include "cli/view.h"
 
@@ -68,14 +69,15 @@ int cmd_ps(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__ListRequest request = NACRE__V1__LIST_REQUEST__INIT;
 	_cleanup_message_ Nacre__V1__ListResponse *list = NULL;
+	_cleanup_client_ struct client *client = NULL;
 	const char *format = args_value(args, "format");
 	struct error err = ERROR_INIT;
 
 	if (format && format_check(format, &err) < 0)
 		return cli_fail(&err);
 	request.all = args_flag(args, "all");
-	list = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/List", &request.base,
-			       &nacre__v1__list_response__descriptor, 0, &err);
+	client = client_open(cli->socket, &err);
+	list = client ? listing_ask(client, &request, &err) : NULL;
 	if (!list)
 		return cli_fail(&err);
 	if (format) {

@@ -122,7 +122,7 @@ int cmd_events(const struct cli *cli, const struct args *args)
 	if (!client)
 		return cli_fail(&err);
 	spec_set(&request.target, args->operands[0]);
-	client_call_start(client, &events.call, "/nacre.v1.WorkloadService/Events", &request.base);
+	client_call_start(client, &events.call, "/nacre.v1.EventService/Events", &request.base);
 	(void)client_call_wait(client, &events.call);
 	client_call_done(&events.call);
 	return events.call.err.code ? cli_fail(&events.call.err) : 0;

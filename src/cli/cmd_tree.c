@@ -9,6 +9,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/listing.h"
 #include "cli/output.h"
 #include "cli/screen.h"
 #include "cli/view.h"
@@ -236,8 +237,7 @@ static int tree_ask(struct tree *t, struct error *err)
 	Nacre__V1__ProcessesRequest processes = NACRE__V1__PROCESSES_REQUEST__INIT;
 
 	tree_forget(t);
-	t->list = client_ask(t->client, "/nacre.v1.WorkloadService/List", &list.base,
-			     &nacre__v1__list_response__descriptor, err);
+	t->list = listing_ask(t->client, &list, err);
 	if (!t->list)
 		return err->code;
 	t->sorted = t->list->workloads;
@@ -298,7 +298,7 @@ static int tree_watch_run(struct tree *t, struct tree_watch *w, struct error *er
 {
 	Nacre__V1__EventsRequest request = NACRE__V1__EVENTS_REQUEST__INIT;
 
-	client_call_start(t->client, &w->call, "/nacre.v1.WorkloadService/Events", &request.base);
+	client_call_start(t->client, &w->call, "/nacre.v1.EventService/Events", &request.base);
 	for (w->due = true; !w->call.done && !w->screen.ended;) {
 		if (!w->due && !w->screen.resized) {
 			loop_turn(client_loop(t->client), true);

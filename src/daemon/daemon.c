@@ -131,7 +131,7 @@ static void daemon_on_instance(void *userdata, struct instance *i)
 		.id = i->id,
 		.name = i->path,
 		.kind = "instance",
-		.state = instance_state_word(i->state),
+		.state = i->state == INSTANCE_GONE ? "removed" : instance_state_word(i->state),
 		.reason = i->reason,
 	};
 
@@ -311,6 +311,8 @@ static int daemon_add_services(struct daemon *d)
 	r = rpc_server_add(d->server, &runtime_service, &d->runtime);
 	if (r == 0)
 		r = rpc_server_add(d->server, &workload_service, &d->workload);
+	if (r == 0)
+		r = rpc_server_add(d->server, &event_service, &d->workload);
 	if (r == 0)
 		r = rpc_server_add(d->server, &image_service, &d->image);
 	if (r == 0)
@@ -525,7 +527,9 @@ static int daemon_open(struct daemon *d, struct error *err)
 	r = daemon_open_loop(d, err);
 	if (r < 0)
 		return r;
-	events_init(&d->events);
+	r = events_init(&d->events);
+	if (r < 0)
+		return error_set(err, r, "draw the id of this life");
 	r = run_store_open(&d->run_store, d->place.run_fd, "run.db", err);
 	if (r < 0)
 		return r;
@@ -565,6 +569,7 @@ static void daemon_close(struct daemon *d)
 	d->run_store = run_store_close(d->run_store);
 	d->loop = loop_free(d->loop);
 	place_done(&d->place);
+	events_done(&d->events);
 }
 
 /* ---- the command ---- */

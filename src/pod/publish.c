@@ -26,6 +26,7 @@ void publish_container(struct events *events, const struct pod_container *c)
 		.object = "container",
 		.id = c->id,
 		.name = name,
+		.workload = c->workload->id,
 		.kind = workload_kind_word(c->workload->kind),
 		.state = pod_container_state_word(c),
 		.reason = c->status.reason,

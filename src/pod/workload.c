@@ -201,6 +201,11 @@ struct workload *workloads_find(struct workloads *all, const char *target)
 	return w ? w : map_get(&all->by_id, target);
 }
 
+struct workload *workloads_find_id(const struct workloads *all, const char *id)
+{
+	return map_get(&all->by_id, id);
+}
+
 int workloads_new(struct workloads **ret, const struct workloads_config *config)
 {
 	struct workloads *all = calloc(1, sizeof(*all));

@@ -192,7 +192,7 @@ static void begin(void)
 
 	fake_begin();
 	logs_fd = cgroup_make(fake.dir_fd, "logs", &err);
-	events_init(&events);
+	CHECK_INT(events_init(&events), 0);
 	listener.fn = on_event;
 	events_add(&events, &listener);
 	open_daemon();
@@ -207,6 +207,7 @@ static void finish(void)
 {
 	close_daemon();
 	events_remove(&listener);
+	events_done(&events);
 	logs_fd = fd_close(logs_fd);
 	fake_end_all();
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/convert.h"
 
+#include <assert.h>
+#include <string.h>
+
 #include "base/str.h"
 #include "pod/workload.h"
+#include "runtime/target.h"
 
 /* protobuf-c's strings are not const, but serialising only reads them. */
 static char *convert_str(const char *s)
@@ -48,7 +52,9 @@ static int convert_containers(struct arena *a, struct workload *w, Nacre__V1__Wo
 	return 0;
 }
 
-Nacre__V1__Workload *convert_workload(struct arena *a, struct workload *w)
+#define CONVERT_CONTAINERS 9 /* the number of Workload.containers */
+
+static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, uint32_t fields)
 {
 	Nacre__V1__Workload *m = arena_alloc(a, sizeof(*m));
 
@@ -69,7 +75,14 @@ Nacre__V1__Workload *convert_workload(struct arena *a, struct workload *w)
 		m->cgroup = w->instance->cgroup;
 		m->pid = w->kind == WORKLOAD_POD ? w->instance->pid : 0;
 	}
-	return convert_containers(a, w, m) < 0 ? NULL : m;
+	if (fields >> CONVERT_CONTAINERS & 1 && convert_containers(a, w, m) < 0)
+		return NULL;
+	return m;
+}
+
+Nacre__V1__Workload *convert_workload(struct arena *a, struct workload *w)
+{
+	return convert_some(a, w, CONVERT_ALL);
 }
 
 Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i)
@@ -89,6 +102,75 @@ Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i)
 	m->instance = convert_str(i->parent ? i->parent->path : "");
 	m->pid = i->pid;
 	m->cgroup = i->cgroup;
+	return m;
+}
+
+/* ---- masks of fields ---- */
+
+int convert_fields(char *const *names, size_t n, uint32_t *ret, struct error *err)
+{
+	const ProtobufCMessageDescriptor *type = &nacre__v1__workload__descriptor;
+	const ProtobufCFieldDescriptor *field;
+	char entry[ERROR_FIELD_MAX];
+
+	*ret = n ? 0 : CONVERT_ALL;
+	for (size_t i = 0; i < n; i++) {
+		field = protobuf_c_message_descriptor_get_field_by_name(type, names[i]);
+		if (!field) {
+			(void)str_printf(entry, sizeof(entry), "fields[%zu]", i);
+			return error_field(err, ERROR_INVALID, entry,
+					   "\"%.80s\" is not a field of Workload", names[i]);
+		}
+		assert(field->id < 32);
+		*ret |= 1U << field->id;
+	}
+	return 0;
+}
+
+static size_t convert_size(const ProtobufCFieldDescriptor *field)
+{
+	static const size_t sizes[] = {
+		[PROTOBUF_C_TYPE_BOOL] = sizeof(protobuf_c_boolean),
+		[PROTOBUF_C_TYPE_INT32] = sizeof(int32_t),
+		[PROTOBUF_C_TYPE_UINT32] = sizeof(uint32_t),
+		[PROTOBUF_C_TYPE_INT64] = sizeof(int64_t),
+		[PROTOBUF_C_TYPE_UINT64] = sizeof(uint64_t),
+		[PROTOBUF_C_TYPE_STRING] = sizeof(char *),
+		[PROTOBUF_C_TYPE_BYTES] = sizeof(ProtobufCBinaryData),
+		[PROTOBUF_C_TYPE_MESSAGE] = sizeof(ProtobufCMessage *),
+	};
+
+	assert(field->type < ARRAY_SIZE(sizes) && sizes[field->type]);
+	return sizes[field->type];
+}
+
+/* Sets the fields that are not asked for back to what a new message has. */
+static void convert_clear(Nacre__V1__Workload *m, uint32_t fields)
+{
+	static const Nacre__V1__Workload fresh = NACRE__V1__WORKLOAD__INIT;
+	const ProtobufCMessageDescriptor *type = &nacre__v1__workload__descriptor;
+
+	for (unsigned i = 0; i < type->n_fields; i++) {
+		const ProtobufCFieldDescriptor *field = &type->fields[i];
+		size_t at = field->offset, size = convert_size(field);
+
+		if (fields >> field->id & 1)
+			continue;
+		if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+			at = field->quantifier_offset;
+			size = sizeof(size_t);
+		}
+		memcpy((char *)m + at, (const char *)&fresh + at, size);
+	}
+}
+
+Nacre__V1__Workload *convert_target(struct arena *a, const struct target *t, uint32_t fields)
+{
+	Nacre__V1__Workload *m = t->workload ? convert_some(a, t->workload, fields)
+					     : convert_instance(a, t->instance);
+
+	if (m && fields != CONVERT_ALL)
+		convert_clear(m, fields);
 	return m;
 }
 

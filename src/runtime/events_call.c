@@ -2,65 +2,36 @@
 #include "runtime/events_call.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/nacre.pb-c.h"
-#include "base/buf.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "pod/events.h"
-#include "rpc/server.h"
+#include "pod/workload.h"
+#include "runtime/check.h"
+#include "runtime/feed.h"
+#include "runtime/services.h"
+#include "runtime/target.h"
+
+static const char *const events_objects[] = { "workload", "container", "instance", "image" };
 
 struct events_call {
-	struct event_listener listener;
-	struct rpc_call *call;
-	char below[NAME_PATH_MAX + 1];
-	/* Serialised events, each behind its length, for a client that does not read just now. */
-	struct buf waiting;
+	struct feed feed;
+	char target[NAME_PATH_MAX + 1]; /* path; "": all */
+	unsigned objects;               /* a set of words, one bit each; 0: all */
 };
-
-static void events_call_end(struct events_call *c, const struct error *err)
-{
-	events_remove(&c->listener);
-	rpc_call_on_cancel(c->call, NULL, NULL);
-	rpc_call_on_writable(c->call, NULL, NULL);
-	rpc_call_fail(c->call, err);
-	buf_done(&c->waiting);
-	free(c);
-}
-
-static void events_call_cancelled(struct rpc_call *call, void *data)
-{
-	struct error err = ERROR_INIT;
-
-	(void)call;
-	(void)error_refuse(&err, ERROR_CANCELLED, "the call was cancelled");
-	events_call_end(data, &err);
-}
-
-static void events_call_writable(struct rpc_call *call, void *data)
-{
-	struct events_call *c = data;
-	struct error err = ERROR_INIT;
-	uint32_t len;
-
-	while (c->waiting.len && rpc_call_writable(call)) {
-		memcpy(&len, buf_data(&c->waiting), sizeof(len));
-		if (rpc_call_send_bytes(call, buf_data(&c->waiting) + sizeof(len), len) < 0) {
-			(void)error_set(&err, -ENOMEM, "send an event");
-			events_call_end(c, &err);
-			return;
-		}
-		buf_consume(&c->waiting, sizeof(len) + len);
-	}
-}
 
 static bool events_call_wants(const struct events_call *c, const struct event *e)
 {
-	size_t n = strlen(c->below);
+	size_t n = strlen(c->target);
 
-	return n == 0 || (strncmp(e->name, c->below, n) == 0 && (!e->name[n] || e->name[n] == '/'));
+	if (n > 0 && (strncmp(e->name, c->target, n) != 0 || (e->name[n] && e->name[n] != '/')))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(events_objects); i++)
+		if (c->objects >> i & 1 && str_eq(events_objects[i], e->object))
+			return true;
+	return c->objects == 0;
 }
 
 static char *events_str(const char *s)
@@ -68,16 +39,15 @@ static char *events_str(const char *s)
 	return (char *)(uintptr_t)(s ? s : "");
 }
 
-static void events_call_event(struct event_listener *l, const struct event *e)
+static int events_call_event(struct feed *f, const struct event *e, struct error *err)
 {
-	struct events_call *c = container_of(l, struct events_call, listener);
 	Nacre__V1__EventsResponse m = NACRE__V1__EVENTS_RESPONSE__INIT;
-	struct error err = ERROR_INIT;
-	uint8_t *to;
-	uint32_t len;
+	char token[EVENTS_TOKEN_SIZE];
+	int r;
 
-	if (!events_call_wants(c, e))
-		return;
+	if (!events_call_wants(container_of(f, struct events_call, feed), e))
+		return 0;
+	events_token(f->events, e->sequence, token);
 	m.sequence = e->sequence;
 	m.time = e->time;
 	m.object = events_str(e->object);
@@ -87,33 +57,70 @@ static void events_call_event(struct event_listener *l, const struct event *e)
 	m.state = events_str(e->state);
 	m.reason = events_str(e->reason);
 	m.exit_code = e->exit_code;
-	len = (uint32_t)nacre__v1__events_response__get_packed_size(&m);
-	if (buf_reserve(&c->waiting, sizeof(len) + len, &to) < 0) {
-		(void)error_refuse(&err, ERROR_EXHAUSTED,
-				   "more than %zu bytes of events wait for this client to read",
-				   EVENTS_WAITING_MAX);
-		events_call_end(c, &err);
-		return;
-	}
-	memcpy(to, &len, sizeof(len));
-	(void)nacre__v1__events_response__pack(&m, to + sizeof(len));
-	buf_added(&c->waiting, sizeof(len) + len);
-	events_call_writable(c->call, c);
+	m.resume_token = token;
+	r = rpc_call_send(f->call, &m.base);
+	return r < 0 ? error_set(err, r, "send an event") : 0;
 }
 
-int events_call_start(struct rpc_call *call, struct events *events, const char *below,
-		      struct error *err)
+static void events_call_free(struct feed *f)
 {
-	struct events_call *c = calloc(1, sizeof(*c));
+	free(container_of(f, struct events_call, feed));
+}
 
-	if (!c)
-		return error_set(err, -ENOMEM, "watch events");
-	c->call = call;
-	c->waiting = (struct buf)BUF_INIT_LIMIT(EVENTS_WAITING_MAX);
-	c->listener.fn = events_call_event;
-	(void)str_copy(c->below, sizeof(c->below), below);
-	events_add(events, &c->listener);
-	rpc_call_on_cancel(call, events_call_cancelled, c);
-	rpc_call_on_writable(call, events_call_writable, c);
-	return 0;
+static const struct feed_ops events_call_ops = {
+	.event = events_call_event,
+	.free = events_call_free,
+};
+
+static int events_call_fill(struct events_call *c, const struct workload_service *s,
+			    const Nacre__V1__EventsRequest *q, struct error *err)
+{
+	char entry[ERROR_FIELD_MAX];
+	const char *word;
+	struct target t;
+	int r = 0;
+
+	if (!str_empty(q->target)) {
+		r = target_find(s, q->target, &t, err);
+		if (r == 0)
+			(void)str_copy(c->target, sizeof(c->target),
+				       t.workload ? t.workload->path : t.instance->path);
+	}
+	for (size_t i = 0; i < q->n_objects && r == 0; i++) {
+		(void)str_printf(entry, sizeof(entry), "objects[%zu]", i);
+		if (str_empty(q->objects[i]))
+			return error_field(err, ERROR_INVALID, entry, "empty");
+		r = check_word(entry, q->objects[i], events_objects, ARRAY_SIZE(events_objects),
+			       &word, err);
+		for (size_t k = 0; k < ARRAY_SIZE(events_objects) && r == 0; k++)
+			if (events_objects[k] == word)
+				c->objects |= 1U << k;
+	}
+	c->feed.next = s->events->sequence + 1;
+	if (r == 0 && !str_empty(q->resume_token))
+		r = events_resume(s->events, q->resume_token, &c->feed.next, err);
+	return r;
+}
+
+void events_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const struct workload_service *s = userdata;
+	struct events_call *c = calloc(1, sizeof(*c));
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (c)
+		r = events_call_fill(c, s, (const Nacre__V1__EventsRequest *)(const void *)request,
+				     &err);
+	else
+		r = error_set(&err, -ENOMEM, "tell events");
+	if (r < 0) {
+		free(c);
+		rpc_call_fail(call, &err);
+		return;
+	}
+	c->feed.call = call;
+	c->feed.events = s->events;
+	c->feed.ops = &events_call_ops;
+	feed_start(&c->feed);
 }

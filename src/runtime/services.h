@@ -46,6 +46,9 @@ struct workload_service {
 	unsigned n_copies;  /* under way */
 };
 
+/* nacre.v1.EventService; userdata: struct workload_service. */
+extern const struct rpc_service event_service;
+
 /* nacre.v1.ImageService; userdata: struct image_service. */
 extern const struct rpc_service image_service;
 struct image_service {

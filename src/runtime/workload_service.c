@@ -9,7 +9,7 @@
 #include "runtime/check.h"
 #include "runtime/convert.h"
 #include "runtime/copy_call.h"
-#include "runtime/events_call.h"
+#include "runtime/list_call.h"
 #include "runtime/logs_call.h"
 #include "runtime/processes_call.h"
 #include "runtime/services.h"
@@ -26,48 +26,7 @@ static void answer_memory(struct rpc_call *call)
 	rpc_call_fail(call, &err);
 }
 
-/* ---- List, Inspect ---- */
-
-/* An instance that was spawned for a pod is shown as that pod. */
-static bool instance_is_shown(const struct instance *i)
-{
-	return i->path[0] && !i->owner[0];
-}
-
-static void list(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
-{
-	const Nacre__V1__ListRequest *q = (const Nacre__V1__ListRequest *)(const void *)request;
-	struct workload_service *s = userdata;
-	struct arena *a = rpc_call_arena(call);
-	Nacre__V1__ListResponse m = NACRE__V1__LIST_RESPONSE__INIT;
-	struct instance *i;
-	struct workload *w;
-	size_t n = 0;
-
-	list_for_each (i, instances_list(s->instances), struct instance, link)
-		n++;
-	list_for_each (w, workloads_list(s->workloads), struct workload, link)
-		n++;
-	m.workloads = arena_zalloc(a, n + 1, sizeof(*m.workloads));
-	if (!m.workloads) {
-		answer_memory(call);
-		return;
-	}
-	list_for_each (i, instances_list(s->instances), struct instance, link)
-		if (instance_is_shown(i) && i->state != INSTANCE_GONE &&
-		    (q->all || !instance_has_ended(i)))
-			m.workloads[m.n_workloads++] = convert_instance(a, i);
-	list_for_each (w, workloads_list(s->workloads), struct workload, link)
-		if (q->all || !workload_has_ended(w))
-			m.workloads[m.n_workloads++] = convert_workload(a, w);
-	for (size_t k = 0; k < m.n_workloads; k++) {
-		if (m.workloads[k])
-			continue;
-		answer_memory(call);
-		return;
-	}
-	rpc_call_reply(call, &m.base);
-}
+/* ---- Inspect ---- */
 
 static void inspect(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
@@ -362,7 +321,7 @@ static void wait(struct rpc_call *call, const ProtobufCMessage *request, void *u
 	workload_wait(t.workload, container, wait_done, c);
 }
 
-/* ---- Logs, Exec, WriteStdin, Events ---- */
+/* ---- Logs, Exec, WriteStdin ---- */
 
 static void logs(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
@@ -469,26 +428,6 @@ static void write_stdin(struct rpc_call *call, const ProtobufCMessage *request, 
 			 keeper_client_target(peer), &m.base);
 }
 
-static void events(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
-{
-	const Nacre__V1__EventsRequest *q = (const Nacre__V1__EventsRequest *)(const void *)request;
-	struct workload_service *s = userdata;
-	struct error err = ERROR_INIT;
-	struct target t;
-	int r = 0;
-
-	if (!str_empty(q->target))
-		r = target_find(s, q->target, &t, &err);
-	if (r == 0)
-		r = events_call_start(call, s->events,
-				      str_empty(q->target) ? ""
-				      : t.workload         ? t.workload->path
-							   : t.instance->path,
-				      &err);
-	if (r < 0)
-		rpc_call_fail(call, &err);
-}
-
 /* ---- Stats, Processes ---- */
 
 static void stats(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
@@ -550,7 +489,7 @@ static void copy_to(struct rpc_call *call, const ProtobufCMessage *request, void
 	}
 
 static const struct rpc_method workload_methods[] = {
-	METHOD("List", list, false, list),
+	METHOD("List", list, false, list_call),
 	METHOD("Inspect", inspect, false, inspect),
 	METHOD("Stop", stop, false, stop),
 	METHOD("Remove", remove, false, remove_target),
@@ -566,7 +505,6 @@ static const struct rpc_method workload_methods[] = {
 	  .output = &nacre__v1__copy_to_response__descriptor,
 	  .handle = copy_to,
 	  .client_streaming = true },
-	METHOD("Events", events, true, events),
 };
 
 const struct rpc_service workload_service = {

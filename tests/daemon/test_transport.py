@@ -20,8 +20,8 @@ import nacre_test
 import wire
 from nacre_test import nacre_pb2, runtime_pb2
 
-SERVICES = {"aurae.runtime.v0.RuntimeService", "nacre.v1.WorkloadService", "nacre.v1.ImageService", "nacre.v1.NodeService",
-            "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
+SERVICES = {"aurae.runtime.v0.RuntimeService", "nacre.v1.WorkloadService", "nacre.v1.EventService", "nacre.v1.ImageService",
+            "nacre.v1.NodeService", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
 LIST, INFO = "/nacre.v1.WorkloadService/List", "/nacre.v1.NodeService/Info"
 HEALTH = "/grpc.health.v1.Health/"
 SERVING, NOT_SERVING = 1, 2
@@ -187,7 +187,7 @@ class Calls(nacre_test.NodeTest):
     def test_deadline(self):
         began = time.monotonic()
         with self.assertRaises(grpc.RpcError) as caught:
-            list(self.node.workloads.Events(nacre_pb2.EventsRequest(), timeout=0.3))
+            list(self.node.events.Events(nacre_pb2.EventsRequest(), timeout=0.3))
         self.assertEqual(Code.DEADLINE_EXCEEDED, caught.exception.code())
         self.assertLess(time.monotonic() - began, 3)
 
@@ -195,7 +195,7 @@ class Calls(nacre_test.NodeTest):
         self.assertAlive()
         before = self.node.baseline()
         for _ in range(50):
-            events = self.node.workloads.Events(nacre_pb2.EventsRequest())
+            events = self.node.events.Events(nacre_pb2.EventsRequest())
             events.cancel()
             with self.assertRaises(grpc.RpcError) as caught:
                 next(events)
@@ -224,7 +224,7 @@ class Calls(nacre_test.NodeTest):
 
     def test_client_that_does_not_read_events(self):
         self.assertAlive()
-        stream = self.node.channel.unary_stream("/nacre.v1.WorkloadService/Events")(b"")
+        stream = self.node.channel.unary_stream("/nacre.v1.EventService/Events")(b"")
         for _ in range(20):
             self.node.runtime.RunExecutable(runtime_pb2.RunExecutableRequest(
                 executable=runtime_pb2.Executable(command="true")))

@@ -88,7 +88,7 @@ class Events:
 
     def __init__(self, node, target=""):
         self.seen = []
-        self.call = node.workloads.Events(nacre_pb2.EventsRequest(target=target))
+        self.call = node.events.Events(nacre_pb2.EventsRequest(target=target))
         # The answer to another call shows that this one has begun.
         node.info.Info(nacre_pb2.InfoRequest())
         self.thread = threading.Thread(target=self._collect, daemon=True)
@@ -304,6 +304,10 @@ class Node:
     @property
     def workloads(self):
         return pb["nacre_pb2_grpc"].WorkloadServiceStub(self.channel)
+
+    @property
+    def events(self):
+        return pb["nacre_pb2_grpc"].EventServiceStub(self.channel)
 
     @property
     def images(self):
