@@ -7,6 +7,7 @@
 #   make lint           arrows, headers, style, clang-format, clang-tidy, cppcheck
 #   make format         lays the code out
 #   make conformance    other people's clients against a private daemon
+#   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
 #   make clang          build/clang: the second compiler
@@ -50,6 +51,10 @@ $(BUILD)/asan/build.ninja:
 .PHONY: failmalloc
 failmalloc: sanitizer
 	tests/run -v -j $(JOBS) --failmalloc $(BUILD)/asan
+
+.PHONY: sweep
+sweep: sanitizer
+	NACRE_SWEEP=1 tests/run --whole --timeout 600 --module-timeout 14400 -j $(JOBS) -k test_killed -k test_faults $(BUILD)/asan
 
 .PHONY: clang
 clang: $(BUILD)/clang/build.ninja

@@ -2,29 +2,86 @@
 #ifndef NACRE_BASE_FAILPOINT_NAMES_H
 #define NACRE_BASE_FAILPOINT_NAMES_H
 
+#include <stdbool.h>
+
 /*
- * The one table of failpoints: name, and what the process is about to do there. Used by failpoint.c
- * and failpoint_off.c only.
+ * The one table of failpoints: name, who comes there ("any": the daemon, and keepers), whether it
+ * has a place behind the step too, and what the process is about to do. Used by failpoint.c and
+ * failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
  */
 static const struct {
 	const char *name;
+	const char *who;
+	bool both;
 	const char *about;
 } failpoint_names[] = {
-	{ "store.write", "write a change of state to a store" },
-	{ "spawn.clone", "clone the process of a container or keeper" },
-	{ "spawn.prepared", "let the cloned process begin its steps" },
-	{ "import.start", "start the helper that reads an image" },
-	{ "import.blob", "take a blob into the content store" },
-	{ "import.layer", "take an unpacked layer into the store" },
-	{ "import.record", "record the image" },
-	{ "instance.create", "make the directories and sockets of an instance" },
-	{ "instance.spawned", "record the keeper of an instance" },
-	{ "workload.create", "record a new workload" },
-	{ "container.rootfs", "make the root file system of a container" },
-	{ "container.start", "ask the keeper to start a container" },
-	{ "container.started", "record that a container runs" },
-	{ "workload.stop", "stop the containers of a workload" },
-	{ "workload.remove", "take away what a workload left" },
+	{ "store.write", "daemon", true, "write a change of state to a store" },
+	{ "store.commit", "daemon", true, "commit several changes of state" },
+
+	{ "spawn.sockets", "any", true, "make the sockets of a keeper" },
+	{ "spawn.clone", "any", true, "clone the process of a container or keeper" },
+	{ "spawn.prepared", "any", false, "let the cloned process begin its steps" },
+	{ "spawn.step", "child", false, "take a step between clone and exec" },
+
+	{ "import.start", "daemon", true, "start the helper that reads an image" },
+	{ "import.blob", "daemon", true, "take a blob into the content store" },
+	{ "import.sync", "daemon", true, "sync the directory of the layers" },
+	{ "import.layer", "daemon", true, "take an unpacked layer into the store" },
+	{ "import.record", "daemon", true, "record the image" },
+	{ "import.clean", "daemon", true, "take away what an import does not need any more" },
+	{ "image.remove", "daemon", true, "drop the record of an image" },
+	{ "image.trash", "daemon", true, "move a layer or blob out of sight" },
+
+	{ "instance.record", "daemon", true, "record a new instance" },
+	{ "instance.create", "daemon", true, "make the directories and sockets of an instance" },
+	{ "instance.spawned", "daemon", true, "record the keeper of an instance" },
+	{ "instance.connect", "daemon", true, "connect to the keeper of an instance" },
+	{ "instance.nested", "daemon", true, "ask a keeper for an instance below it" },
+	{ "instance.ready", "daemon", true, "take an instance as ready" },
+	{ "instance.stop", "daemon", true, "tell an instance to end" },
+	{ "instance.ended", "daemon", true, "take notice that an instance has ended" },
+	{ "instance.clean", "daemon", true, "remove the cgroup and directory of an instance" },
+	{ "instance.forget", "daemon", true, "drop the record of an instance" },
+
+	{ "workload.create", "daemon", true, "record a new workload" },
+	{ "workload.log", "daemon", true, "make the log of a container" },
+	{ "container.rootfs", "daemon", true, "make the root file system of a container" },
+	{ "container.start", "daemon", true, "ask the keeper to start a container" },
+	{ "container.started", "daemon", true, "record that a container runs" },
+	{ "container.ended", "daemon", true, "record that a container has ended" },
+	{ "workload.stop", "daemon", true, "stop the containers of a workload" },
+	{ "workload.kill", "daemon", true, "kill the containers of a workload" },
+	{ "workload.end", "daemon", true, "record that a workload has ended" },
+	{ "workload.down", "daemon", true, "take a workload down in its keeper" },
+	{ "workload.remove", "daemon", true, "take away what a workload left" },
+	{ "workload.files", "daemon", true, "remove the files of a workload" },
+	{ "workload.forget", "daemon", true, "drop the record of a workload" },
+	{ "rootfs.remove", "daemon", true, "remove the directories of a container" },
+
+	{ "boot.instance", "daemon", true, "take up an instance of an earlier daemon" },
+	{ "boot.workload", "daemon", true, "take up a workload of an earlier daemon" },
+	{ "boot.resume", "daemon", true, "finish or undo what an earlier daemon had begun" },
+	{ "boot.serve", "daemon", true, "serve" },
+
+	{ "keeper.hello", "keeper", true, "answer the hello of the parent" },
+	{ "keeper.start", "keeper", true, "start a container" },
+	{ "keeper.signal", "keeper", true, "pass a signal on" },
+	{ "keeper.remove", "keeper", true, "begin to remove a cell" },
+	{ "keeper.spawn", "keeper", true, "make an instance below" },
+	{ "keeper.spawned", "keeper", true, "take an instance below as ready" },
+	{ "keeper.end", "keeper", true, "end an instance below" },
+	{ "keeper.clean", "keeper", true, "remove the cgroup and directory of an instance below" },
+	{ "keeper.shutdown", "keeper", true, "end everything" },
+	{ "cell.make", "keeper", true, "make the cgroup of a cell" },
+	{ "cell.shm", "keeper", true, "mount the shared memory of a cell" },
+	{ "cell.remove", "keeper", true, "remove the cgroup of a cell" },
+	{ "container.make", "keeper", true, "make the cgroup of a container" },
+	{ "container.clone", "keeper", true, "clone the process of a container" },
+	{ "container.runs", "keeper", true, "take a container as running" },
+	{ "container.exit", "keeper", true, "take notice of the end of a container" },
+	{ "container.clean", "keeper", true, "remove the cgroup of a container" },
+	{ "exec.start", "keeper", true, "start a program in a container" },
+	{ "exec.exit", "keeper", true, "take notice of the end of a program in a container" },
 };
 
 #endif

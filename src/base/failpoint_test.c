@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "base/str.h"
 #include "unit.h"
 
 #define EXIT_SKIPPED 77
@@ -33,8 +34,48 @@ static void errors(void)
 	CHECK_INT(hit("container.start=error:1", "container.started"), 0);
 	CHECK_INT(hit("container.started=error:1,container.start=error:2", "container.start"),
 		  -ENOENT);
+	CHECK_INT(hit("*=error:5", "store.write"), -EIO);
+	CHECK_INT(hit("store.write+=error:5", "store.write"), 0);
 	CHECK_INT(hit("store.write=sleep:20", "store.write"), 0);
 	CHECK(clock_mono() - begin >= 20 * NSEC_PER_MSEC);
+}
+
+/* Each time that this process comes to a place counts, whatever the plan is. */
+static void times(void)
+{
+	CHECK_INT(hit("cell.make@2=error:5", "cell.make"), 0);
+	CHECK_INT(hit("cell.make@2=error:5", "cell.make"), -EIO);
+	CHECK_INT(hit("cell.make@2=error:5", "cell.make"), 0);
+	CHECK_INT(hit("cell.make@5=error:5,cell.make@4=error:1", "cell.make"), -EPERM);
+	CHECK_INT(hit("*@5=error:5", "cell.make"), -EIO);
+	/* The other side has a count of its own. */
+	CHECK(setenv("NACRE_FAILPOINT", "cell.make+@1=crash", 1) == 0);
+	CHECK_INT(failpoint_hit("cell.make"), 0);
+}
+
+/* What a process says on its standard error before it dies behind a step. */
+static void tells(void)
+{
+	char line[80] = "", want[80];
+	int ends[2], status;
+	pid_t pid;
+
+	CHECK(pipe(ends) == 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)dup3(ends[1], STDERR_FILENO, 0);
+		(void)setenv("NACRE_FAILPOINT", "cell.make+=crash", 1);
+		if (failpoint_hit("cell.make") == 0)
+			failpoint_hit_after("cell.make");
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	CHECK(read(ends[0], line, sizeof(line) - 1) > 0);
+	(void)str_printf(want, sizeof(want), "failpoint cell.make+ of %d\n", (int)pid);
+	CHECK_STR(line, want);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
 }
 
 static void deaths(void)
@@ -97,5 +138,5 @@ static void lists(void)
 	free(text);
 }
 
-UNIT_MAIN({ "errors", errors }, { "deaths", deaths }, { "the death of pid 1", deaths_of_pid_1 },
-	  { "lists", lists })
+UNIT_MAIN({ "errors", errors }, { "times", times }, { "tells", tells }, { "deaths", deaths },
+	  { "the death of pid 1", deaths_of_pid_1 }, { "lists", lists })

@@ -9,6 +9,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -101,12 +102,18 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int 
 		cell_free(c);
 		return error_set(err, r, "name of cell %s", spec->name);
 	}
+	r = FAILPOINT("cell.make");
+	if (r < 0) {
+		cell_free(c);
+		return error_set(err, r, "make the cgroup of cell %s", spec->name);
+	}
 	c->cgroup_fd = cgroup_make(layer_fd, name, err);
 	if (c->cgroup_fd < 0) {
 		r = c->cgroup_fd;
 		cell_free(c);
 		return r;
 	}
+	FAILPOINT_AFTER("cell.make");
 	*ret = c;
 	return 0;
 }
@@ -181,6 +188,9 @@ static int cell_mount_shm(struct cell *c, struct error *err)
 
 	if (c->shm_mounted || c->shares_instance)
 		return 0;
+	r = FAILPOINT("cell.shm");
+	if (r < 0)
+		return error_set(err, r, "mount /dev/shm of cell %s", c->name);
 	if (sysio_mkdirat(c->shm_parent_fd, c->name, 0700) < 0 && errno != EEXIST)
 		return error_set(err, -errno, "make the directory of /dev/shm of cell %s", c->name);
 	r = shm_mount(c->shm_parent_fd, c->name, &c->shm_fd, err);
@@ -189,6 +199,7 @@ static int cell_mount_shm(struct cell *c, struct error *err)
 		return r;
 	}
 	c->shm_mounted = true;
+	FAILPOINT_AFTER("cell.shm");
 	return 0;
 }
 
@@ -279,5 +290,9 @@ int cell_remove_cgroup(struct cell *c)
 	int r;
 
 	r = cell_cgroup_name(name, sizeof(name), c->name);
-	return r < 0 ? r : cgroup_remove(c->layer_fd, name);
+	FAILPOINT_BEFORE("cell.remove");
+	if (r >= 0)
+		r = cgroup_remove(c->layer_fd, name);
+	FAILPOINT_AFTER("cell.remove");
+	return r;
 }

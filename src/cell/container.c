@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -136,7 +137,9 @@ static bool container_drop_cgroup(struct container *c)
 
 	if (c->cgroup_fd < 0)
 		return true;
+	FAILPOINT_BEFORE("container.clean");
 	r = cgroup_remove(c->cell->cgroup_fd, c->name);
+	FAILPOINT_AFTER("container.clean");
 	if (r == -EBUSY && c->n_retries < CONTAINER_RETRIES_MAX) {
 		(void)cgroup_kill(c->cgroup_fd);
 		c->n_retries++;
@@ -338,7 +341,12 @@ static int container_clone(struct container *c, struct stdio *stdio, struct erro
 		if (r < 0)
 			return r;
 	}
-	return isolate_spawn(&plan, &c->child, err);
+	r = FAILPOINT("container.clone");
+	if (r < 0)
+		return error_set(err, r, "clone container %s", c->name);
+	r = isolate_spawn(&plan, &c->child, err);
+	FAILPOINT_AFTER("container.clone");
+	return r;
 }
 
 /* Its namespaces belong to the cell from now on, so that they outlive it. */
@@ -407,14 +415,17 @@ static void container_reported(struct loop_fd *source, unsigned events)
 		(void)pidfd_kill(c->child.pidfd, SIGKILL);
 		return;
 	}
+	FAILPOINT_BEFORE("container.runs");
 	container_send_early(c);
 	container_enter(c, CONTAINER_RUNS);
+	FAILPOINT_AFTER("container.runs");
 }
 
 static void container_reaped(struct loop_child *watch, int code, int status)
 {
 	struct container *c = container_of(watch, struct container, watch);
 
+	FAILPOINT_BEFORE("container.exit");
 	c->killed = c->killed || code != CLD_EXITED;
 	/* It may have run and ended within one turn of the loop. */
 	if (c->status.state == CONTAINER_STARTING && !c->failed && container_take_report(c))
@@ -428,6 +439,7 @@ static void container_reaped(struct loop_child *watch, int code, int status)
 		container_record_exit(c, code, status);
 		container_enter(c, CONTAINER_ENDED);
 	}
+	FAILPOINT_AFTER("container.exit");
 	container_finish(c);
 }
 
@@ -629,12 +641,18 @@ int container_new(struct container **ret, const struct container_host *host, str
 		container_free(c);
 		return error_set(err, r, "make container %s", spec->name);
 	}
+	r = FAILPOINT("container.make");
+	if (r < 0) {
+		container_free(c);
+		return error_set(err, r, "make the cgroup of container %s", spec->name);
+	}
 	c->cgroup_fd = cgroup_make(cell->cgroup_fd, c->name, err);
 	if (c->cgroup_fd < 0) {
 		r = c->cgroup_fd;
 		container_free(c);
 		return r;
 	}
+	FAILPOINT_AFTER("container.make");
 	list_add_tail(&cell->containers, &c->link);
 	*ret = c;
 	return 0;

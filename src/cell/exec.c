@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -233,9 +234,11 @@ static void exec_reaped(struct loop_child *watch, int code, int status)
 {
 	struct keeper_exec *x = container_of(watch, struct keeper_exec, watch);
 
+	FAILPOINT_BEFORE("exec.exit");
 	exec_record_end(x, code, status);
 	isolate_child_done(&x->child);
 	exec_enter(x, EXEC_REAPED);
+	FAILPOINT_AFTER("exec.exit");
 	if (x->state == EXEC_DRAINING) {
 		input_end(&x->input);
 		terminal_let_go(&x->terminal);
@@ -491,9 +494,13 @@ static int exec_spawn(struct keeper_exec *x, struct container *c,
 	for (size_t i = 0; i < ARRAY_SIZE(stdio.fds); i++)
 		plan.stdio[i] = spec->tty ? x->terminal.pty.slave_fd : stdio.fds[i];
 	plan.terminal = spec->tty;
+	r = FAILPOINT("exec.start");
+	if (r < 0)
+		return error_set(err, r, "start %s", spec->argv[0]);
 	r = isolate_spawn(&plan, &x->child, err);
 	if (r < 0)
 		return r;
+	FAILPOINT_AFTER("exec.start");
 	/* A new session has the number of its first process. */
 	x->session = x->child.pid;
 	return 0;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/handover.h"
 #include "base/list.h"
@@ -241,8 +242,10 @@ void keeper_remove_cell(struct keeper *k, const char *name, void (*done)(void *u
 {
 	struct cell *cell = map_get(&k->cells, name);
 
+	FAILPOINT_BEFORE("keeper.remove");
 	if (cell)
 		keeper_begin_removal(k, cell);
+	FAILPOINT_AFTER("keeper.remove");
 	loop_defer_schedule(&k->sweep);
 	/* Without memory for the answer it comes too early, which is better than never. */
 	if (removal_add(cell ? &cell->removals : &k->removals, done, userdata) < 0 && done)
@@ -254,9 +257,11 @@ void keeper_shutdown(struct keeper *k, void (*done)(void *userdata), void *userd
 	struct cell *cell;
 	size_t pos = 0;
 
+	FAILPOINT_BEFORE("keeper.shutdown");
 	k->stopping = true;
 	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos))
 		keeper_begin_removal(k, cell);
+	FAILPOINT_AFTER("keeper.shutdown");
 	loop_defer_schedule(&k->sweep);
 	if (removal_add(&k->shutdowns, done, userdata) < 0 && done)
 		done(userdata);
@@ -423,6 +428,9 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 	r = program_user(spec->kind, own.rootfs, spec->user, &user, err);
 	if (r < 0)
 		return r;
+	r = FAILPOINT("keeper.start");
+	if (r < 0)
+		return error_set(err, r, "start container %s", spec->name);
 	is_new = !map_get(&k->cells, cell_spec->name);
 	r = keeper_find_cell(k, cell_spec, &cell, err);
 	if (r < 0)
@@ -441,6 +449,7 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 	}
 	keeper_changed(k, c);
 	container_launch(c);
+	FAILPOINT_AFTER("keeper.start");
 	return 0;
 }
 
@@ -458,7 +467,14 @@ int keeper_signal(struct keeper *k, const char *id, int sig, bool all, struct er
 	int r;
 
 	r = keeper_find(k, id, &c, err);
-	return r < 0 ? r : container_signal(c, sig, all, err);
+	if (r < 0)
+		return r;
+	r = FAILPOINT("keeper.signal");
+	if (r < 0)
+		return error_set(err, r, "send signal %d to container %s", sig, c->name);
+	r = container_signal(c, sig, all, err);
+	FAILPOINT_AFTER("keeper.signal");
+	return r;
 }
 
 void keeper_each(struct keeper *k, void (*fn)(void *userdata, const struct container_view *view),

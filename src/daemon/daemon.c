@@ -399,6 +399,7 @@ static void daemon_become_ready(struct daemon *d)
 	workloads_resume(d->workloads);
 	instances_sweep(d->instances);
 	image_rootfs_sweep(d->images);
+	FAILPOINT_BEFORE("boot.serve");
 	if (daemon_serve(d, &err) < 0) {
 		log_error("cannot serve", LOG_ERR(&err));
 		d->result = DAEMON_EXIT_FAILED;
@@ -409,6 +410,7 @@ static void daemon_become_ready(struct daemon *d)
 	if (d->config.spare && instances_open_spare(d->instances) < 0)
 		log_warn("no keeper is made ahead of need: out of memory");
 	d->serving = true;
+	FAILPOINT_AFTER("boot.serve");
 	log_info("ready", LOG_STR("version", NACRE_VERSION), LOG_STR("socket", d->options.socket),
 		 LOG_STR("root", d->options.root), LOG_STR("run", d->options.run),
 		 LOG_STR("cgroup", d->place.cgroup));

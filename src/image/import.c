@@ -178,8 +178,10 @@ static void import_undo(struct image_import *i, const struct error *err)
 	import_enter(i, IMPORT_UNDOING);
 	i->watch.gone = import_end;
 	i->watch.n_pending++;
+	FAILPOINT_BEFORE("import.clean");
 	import_release(i);
 	trash_add(i->store, i->store->staging_fd, i->id, &i->watch);
+	FAILPOINT_AFTER("import.clean");
 	if (--i->watch.n_pending == 0)
 		import_end(&i->watch);
 }
@@ -220,8 +222,11 @@ static void import_settle_run(struct pool_work *work)
 {
 	struct image_import *i = container_of(work, struct image_import, work);
 
-	if (sysio_fsync(i->store->layers_fd) < 0)
-		(void)error_set(&i->err, -errno, "sync the directory of the layers");
+	int r = FAILPOINT("import.sync");
+
+	if (r < 0 || sysio_fsync(i->store->layers_fd) < 0)
+		(void)error_set(&i->err, r < 0 ? r : -errno, "sync the directory of the layers");
+	FAILPOINT_AFTER("import.sync");
 }
 
 static void import_settled(struct pool_work *work)
@@ -275,6 +280,7 @@ static int import_take_layer(struct image_import *i, struct error *err)
 		return error_set(err, -ENOMEM, "take a layer");
 	}
 	import_use_layer(i, l, "unpacked");
+	FAILPOINT_AFTER("import.layer");
 	return 0;
 }
 
@@ -415,6 +421,7 @@ static int import_store_blob(struct image_import *i, int staged_fd, const struct
 	 * now. */
 	if (sysio_renameat(staged_fd, hex, i->store->blobs_fd, hex) < 0)
 		return error_set(err, -errno, "move blob %s to its place", b->digest);
+	FAILPOINT_AFTER("import.blob");
 	return 0;
 }
 
@@ -533,15 +540,17 @@ static int import_start_reading(struct image_import *i, int source_fd, struct er
 	cage_fd = cage_open(i->dir_fd, "blobs", 0, err);
 	if (cage_fd < 0)
 		return cage_fd;
-	return helper_start(&i->helper,
-			    &(struct helper_config){ .loop = i->store->config.loop,
-						     .path = i->store->fetch_path,
-						     .command = "read",
-						     .caps = IMPORT_CAPS_READ,
-						     .from_fd = source_fd,
-						     .to_fd = cage_fd,
-						     .request = &request },
-			    &import_read_ops, err);
+	r = helper_start(&i->helper,
+			 &(struct helper_config){ .loop = i->store->config.loop,
+						  .path = i->store->fetch_path,
+						  .command = "read",
+						  .caps = IMPORT_CAPS_READ,
+						  .from_fd = source_fd,
+						  .to_fd = cage_fd,
+						  .request = &request },
+			 &import_read_ops, err);
+	FAILPOINT_AFTER("import.start");
+	return r;
 }
 
 static int import_make_staging(struct image_import *i, struct error *err)

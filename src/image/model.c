@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/rootfd.h"
 #include "base/str.h"
@@ -323,11 +324,13 @@ void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash
 			     .store = s,
 			     .watch = watch };
 	list_init(&t->link);
+	FAILPOINT_BEFORE("image.trash");
 	(void)str_printf(t->name, sizeof(t->name), "gone-%" PRIu64, ++s->n_trash);
 	if (sysio_renameat(dir_fd, name, s->staging_fd, t->name) < 0) {
 		free(t);
 		return;
 	}
+	FAILPOINT_AFTER("image.trash");
 	if (watch)
 		watch->n_pending++;
 	list_add_tail(&s->trash, &t->link);

@@ -211,6 +211,7 @@ static int recording_one(struct recording *i, const struct incoming_image *in, s
 		return r;
 	}
 	i->n_pending++;
+	FAILPOINT_AFTER("import.record");
 	return 0;
 }
 

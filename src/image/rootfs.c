@@ -65,7 +65,10 @@ static void container_run(struct pool_work *work)
 {
 	struct image_container *c = container_of(work, struct image_container, work);
 
-	c->result = rootfd_remove_tree(c->store->containers_fd, c->id);
+	c->result = FAILPOINT("rootfs.remove");
+	if (c->result == 0)
+		c->result = rootfd_remove_tree(c->store->containers_fd, c->id);
+	FAILPOINT_AFTER("rootfs.remove");
 }
 
 static void container_removed(struct pool_work *work)
@@ -316,6 +319,7 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 		return error_wrap(err, r, "root file system of container %s", container_id);
 	}
 	image->n_users++;
+	FAILPOINT_AFTER("container.rootfs");
 	return r;
 }
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -432,6 +433,7 @@ static void removal_dropped(void *userdata, const struct error *err)
 {
 	struct removal *m = userdata;
 
+	FAILPOINT_AFTER("image.remove");
 	if (!err) {
 		removal_release(m);
 	} else if (err->code == -ENOSPC) {
@@ -471,6 +473,9 @@ static int removal_start_image(struct removal *m, struct image *image, struct er
 {
 	int r;
 
+	r = FAILPOINT("image.remove");
+	if (r < 0)
+		return error_set(err, r, "remove an image");
 	r = root_store_drop_image(m->store->config.store, image->id, removal_dropped, m, err);
 	if (r < 0)
 		return r;

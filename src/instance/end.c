@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -36,6 +37,7 @@ static void instance_clean_try(struct instance *i, nsec_t delay)
 	char name[NAME_LABEL_MAX + 8];
 	int r = 0;
 
+	FAILPOINT_BEFORE("instance.clean");
 	place_group_name(i, name);
 	/* It may not have been possible to open it before. */
 	if (i->cgroup_fd < 0 && i->cgroup[0] && instance_is_own(i))
@@ -55,6 +57,7 @@ static void instance_clean_try(struct instance *i, nsec_t delay)
 	i->cgroup_fd = fd_close(i->cgroup_fd);
 	i->clean_delay = 0;
 	place_remove_dir(i);
+	FAILPOINT_AFTER("instance.clean");
 	instance_event(i, INSTANCE_CLEAN);
 	if (i->unwanted)
 		instance_event(i, INSTANCE_REMOVE);
@@ -90,6 +93,7 @@ void instance_ended(struct instance *i, const char *reason)
 {
 	if (i->ended)
 		return;
+	FAILPOINT_BEFORE("instance.ended");
 	i->ended = true;
 	if (i->state != INSTANCE_STOPPING)
 		(void)str_copy(i->reason, sizeof(i->reason), reason);
@@ -97,6 +101,7 @@ void instance_ended(struct instance *i, const char *reason)
 	loop_timer_stop(&i->timer);
 	instance_close(i);
 	instance_event(i, INSTANCE_END);
+	FAILPOINT_AFTER("instance.ended");
 	instance_clean(i);
 }
 

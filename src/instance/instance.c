@@ -95,6 +95,9 @@ static int instance_connect_own(struct instance *i, struct error *err)
 	_cleanup_fd_ int fd_fd = -1;
 	int r;
 
+	r = FAILPOINT("instance.connect");
+	if (r < 0)
+		return error_set(err, r, "connect to the keeper of %s", i->path);
 	r = instance_connect(i->dir_fd, &rpc_fd, &fd_fd, err);
 	if (r < 0)
 		return r;
@@ -105,6 +108,7 @@ static int instance_connect_own(struct instance *i, struct error *err)
 	if (r < 0)
 		return error_set(err, r, "connect to the keeper of %s", i->path);
 	instance_open_peer(i);
+	FAILPOINT_AFTER("instance.connect");
 	return 0;
 }
 
@@ -142,6 +146,7 @@ static int instance_spawn_new(struct instance *i, struct error *err)
 	i->pidfd = TAKE_FD(child.pidfd);
 	i->report_fd = TAKE_FD(child.report_fd);
 	(void)process_start_time(-1, i->pid, &i->start_time);
+	FAILPOINT_AFTER("instance.create");
 	return 0;
 }
 
@@ -175,6 +180,7 @@ static int instance_spawn_own(struct instance *i, struct spare_keeper *spare, st
 	r = i->all->config.save(i->all->config.userdata, i, err);
 	if (r < 0)
 		return r;
+	FAILPOINT_AFTER("instance.spawned");
 	loop_timer_set(&i->timer, INSTANCE_HELLO_LIMIT);
 	return instance_connect_own(i, err);
 }
@@ -213,13 +219,18 @@ static void instance_on_nested(void *userdata, int64_t pid, const struct error *
 static int instance_spawn_nested(struct instance *i, struct error *err)
 {
 	struct peer *above = i->parent->peer;
+	int r;
 
 	if (i->parent->state != INSTANCE_READY)
 		return error_refuse(err, ERROR_PRECONDITION, "the instance %s is %s",
 				    i->parent->path, instance_state_word(i->parent->state));
+	r = FAILPOINT("instance.nested");
+	if (r < 0)
+		return error_set(err, r, "make instance %s", i->path);
 	loop_timer_set(&i->timer, INSTANCE_NESTED_LIMIT);
 	i->n_asked++;
 	above->ops->spawn(above, name_last(i->path), i->host_network, instance_on_nested, i);
+	FAILPOINT_AFTER("instance.nested");
 	return 0;
 }
 
@@ -247,9 +258,13 @@ static int instance_begin(struct instance *i, const struct spare_keeper *spare, 
 		r = place_name_cgroup(i, err);
 	if (r < 0)
 		return r;
+	r = FAILPOINT("instance.record");
+	if (r < 0)
+		return error_set(err, r, "record instance %s", i->path);
 	r = i->all->config.save(i->all->config.userdata, i, err);
 	if (r < 0)
 		return r;
+	FAILPOINT_AFTER("instance.record");
 	i->all->config.on_state(i->all->config.userdata, i);
 	return 0;
 }
@@ -327,6 +342,7 @@ void instance_stop(struct instance *i, instance_done_fn done, void *userdata)
 	r = instance_wait(i, true, done, userdata);
 	loop_defer_schedule(&i->defer);
 	if (!instance_has_ended(i) && i->state != INSTANCE_STOPPING) {
+		FAILPOINT_BEFORE("instance.stop");
 		instance_event(i, INSTANCE_STOP);
 		if (!instance_is_own(i)) {
 			instance_end_nested(i);
@@ -336,6 +352,7 @@ void instance_stop(struct instance *i, instance_done_fn done, void *userdata)
 		} else {
 			instance_break(i, "it was stopped");
 		}
+		FAILPOINT_AFTER("instance.stop");
 	}
 	if (r < 0) {
 		(void)error_set(&err, r, "wait for the end of instance %s", i->path);
@@ -449,6 +466,7 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 	struct instance *i;
 	int ret;
 
+	FAILPOINT_BEFORE("boot.instance");
 	ret = instance_new(all, instance_parent_of(all, r->path), r->id, r->path, &i, err);
 	if (ret < 0)
 		return ret;
@@ -464,6 +482,7 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 	}
 
 	ret = instance_is_own(i) ? instance_adopt_own(i, r, &own) : instance_adopt_nested(i, &own);
+	FAILPOINT_AFTER("boot.instance");
 	if (ret == 0 && r->state == INSTANCE_READY)
 		return 0;
 	/* Nothing that lives is to end for want of, say, a descriptor: the next daemon tries again.

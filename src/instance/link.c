@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "instance/end.h"
@@ -72,7 +73,9 @@ static void instance_on_hello(void *userdata, const struct error *err)
 	if (i->state != INSTANCE_SPAWNING || i->broken)
 		return;
 	loop_timer_stop(&i->timer);
+	FAILPOINT_BEFORE("instance.ready");
 	instance_event(i, INSTANCE_HELLO);
+	FAILPOINT_AFTER("instance.ready");
 }
 
 void instance_open_peer(struct instance *i)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -78,6 +79,7 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 	size_t n = 4;
 	_cleanup_fd_ int rpc_fd = -1, channel_fd = -1, end_fd = -1, leaf_fd = -1;
 	struct isolate_plan plan;
+	int r;
 
 	if (!spec->walled)
 		argv[n++] = "--node";
@@ -85,6 +87,9 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 		argv[n++] = "--room";
 		argv[n] = SPAWN_ROOM;
 	}
+	r = FAILPOINT("spawn.sockets");
+	if (r < 0)
+		return error_set(err, r, "make the sockets of a keeper");
 	rpc_fd = unix_listen(spec->dir_fd, "rpc.sock", SOCK_STREAM, err);
 	if (rpc_fd < 0)
 		return rpc_fd;
@@ -99,6 +104,7 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 	if (leaf_fd < 0)
 		return leaf_fd;
 
+	FAILPOINT_AFTER("spawn.sockets");
 	instance_plan(&plan, spec, leaf_fd);
 	plan.argv = (char *const *)(uintptr_t)argv;
 	plan.env = keeper_env();

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -207,7 +208,9 @@ static void instance_enter(struct instance *i, enum instance_state state)
 	}
 	if (state == INSTANCE_GONE) {
 		instance_unmap(i);
+		FAILPOINT_BEFORE("instance.forget");
 		i->all->config.forget(i->all->config.userdata, i);
+		FAILPOINT_AFTER("instance.forget");
 	} else if (i->all->config.save(i->all->config.userdata, i, &err) < 0) {
 		log_error("cannot record an instance", LOG_STR("instance", i->path), LOG_ERR(&err));
 	}

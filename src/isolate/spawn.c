@@ -241,6 +241,7 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
 	pid = r < 0 ? r : spawn_clone(&sp.steps, &pidfd);
 	if (pid < 0)
 		return error_set(err, pid, "clone a process for %s", plan->argv[0]);
+	FAILPOINT_AFTER("spawn.clone");
 	r = FAILPOINT("spawn.prepared");
 	if (r < 0) {
 		spawn_undo(pidfd);

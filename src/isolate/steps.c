@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "isolate/steps_exec.h"
 #include "isolate/steps_fd.h"
 #include "isolate/steps_ns.h"
@@ -65,8 +66,12 @@ _noreturn_ void isolate_steps_run(struct isolate_steps *s)
 
 	s->exit_hint = ISOLATE_EXIT_FAILED;
 	for (size_t i = 0; i < ARRAY_SIZE(steps_table); i++) {
-		int r = steps_table[i].run(s, &err);
+		int r = FAILPOINT("spawn.step");
 
+		if (r < 0)
+			(void)error_set(&err, r, "step %zu", i);
+		else
+			r = steps_table[i].run(s, &err);
 		if (r < 0) {
 			(void)error_wrap(&err, r, "%s", steps_table[i].name);
 			break;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/rootfd.h"
@@ -165,6 +166,7 @@ static void child_clean(struct child *c)
 	char group[NAME_LABEL_MAX + 8];
 	int r;
 
+	FAILPOINT_BEFORE("keeper.clean");
 	child_group_name(c, group);
 	if (c->cgroup_fd >= 0)
 		(void)cgroup_kill(c->cgroup_fd);
@@ -181,6 +183,7 @@ static void child_clean(struct child *c)
 	if (r < 0)
 		log_warn("cannot remove the directory of an instance", LOG_STR("instance", c->name),
 			 LOG_STR("err", strerror(-r)));
+	FAILPOINT_AFTER("keeper.clean");
 	child_event(c, CHILD_CLEAN);
 	child_settle(c);
 }
@@ -285,9 +288,11 @@ static void child_on_hello(struct unary *u, const ProtobufCMessage *response,
 		child_fail(c, err, err->kind == ERROR_UNAVAILABLE ? CHILD_LOST_GRACE : 0);
 		return;
 	}
+	FAILPOINT_BEFORE("keeper.spawned");
 	spawned = TAKE_PTR(c->spawned);
 	loop_fd_done(&c->report);
 	child_event(c, CHILD_HELLO);
+	FAILPOINT_AFTER("keeper.spawned");
 	spawned(c->spawned_userdata, c->process.pid, NULL);
 }
 
@@ -329,6 +334,7 @@ void child_end(struct child *c)
 	c->unwanted = true;
 	if (c->state >= CHILD_ENDING)
 		return;
+	FAILPOINT_BEFORE("keeper.end");
 	child_event(c, CHILD_END);
 	unary_done(&c->unary);
 	if (!orderly) {
@@ -344,6 +350,7 @@ void child_end(struct child *c)
 			    .timeout = CHILD_END_GRACE,
 		    },
 		    child_on_shutdown);
+	FAILPOINT_AFTER("keeper.end");
 }
 
 static void child_reconnect(struct child *c)
@@ -454,6 +461,9 @@ int child_new(struct child **ret, const struct child_config *config, const char 
 	struct child *c;
 	int r;
 
+	r = FAILPOINT("keeper.spawn");
+	if (r < 0)
+		return error_set(err, r, "make instance %s", name);
 	r = child_alloc(&new, config, name, err);
 	if (r < 0)
 		return r;
@@ -474,6 +484,7 @@ int child_new(struct child **ret, const struct child_config *config, const char 
 		child_fail(c, &failed, 0);
 	else
 		child_say_hello(c);
+	FAILPOINT_AFTER("keeper.spawn");
 	*ret = c;
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -141,7 +142,9 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 	response.n_features = ARRAY_SIZE(features);
 	response.features = (char **)(uintptr_t)features;
 	response.pid = getpid();
+	FAILPOINT_BEFORE("keeper.hello");
 	rpc_call_reply(call, &response.base);
+	FAILPOINT_AFTER("keeper.hello");
 }
 
 /* A snapshot may end early, where its watcher could not be told and is gone. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/rootfd.h"
@@ -166,6 +167,7 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 	struct error err = ERROR_INIT;
 	int r;
 
+	FAILPOINT_BEFORE("boot.workload");
 	w->instance = workloads_find_instance(all, w, instance_id);
 	w->adopted = true;
 	r = workload_register(all, w, &err);
@@ -184,6 +186,7 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 		image_rootfs_adopt(all->config.images, c->image, c->id);
 		c->has_rootfs = true;
 	}
+	FAILPOINT_AFTER("boot.workload");
 	return 0;
 }
 
@@ -247,7 +250,9 @@ void workloads_resume(struct workloads *all)
 {
 	struct workload *w;
 
+	FAILPOINT_BEFORE("boot.resume");
 	list_for_each (w, &all->list, struct workload, link)
 		workload_resume(w);
 	workloads_drop_orphans(all);
+	FAILPOINT_AFTER("boot.resume");
 }

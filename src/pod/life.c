@@ -28,6 +28,8 @@
 
 /* A signal may get lost together with a connection, or for want of memory. */
 #define WORKLOAD_KILL_AGAIN (5 * NSEC_PER_SEC)
+/* So often; then what is around its containers is ended. */
+#define WORKLOAD_KILLS_MAX 2
 #define WORKLOAD_TAKE_DOWN_AGAIN (1 * NSEC_PER_SEC)
 
 static const enum workload_state edges[WORKLOAD_STATE_COUNT][WORKLOAD_EVENT_COUNT] = {
@@ -101,6 +103,7 @@ void workload_taken_down(struct workload *w)
 {
 	w->taking_down = false;
 	w->taken_down = true;
+	FAILPOINT_AFTER("workload.down");
 	loop_defer_schedule(&w->defer);
 }
 
@@ -134,6 +137,7 @@ static void workload_take_down(struct workload *w)
 
 	if (w->taken_down || w->taking_down)
 		return;
+	FAILPOINT_BEFORE("workload.down");
 	w->taking_down = true;
 	if (w->kind == WORKLOAD_POD && w->instance)
 		instance_stop(w->instance, workload_on_instance_gone, w);
@@ -166,10 +170,28 @@ void workload_ask_to_end(struct workload *w)
 		pod_container_end(&w->containers[i]);
 }
 
+/* Its containers do not end by the signals that they were sent. */
+static void workload_end_around(struct workload *w)
+{
+	struct peer *peer = workload_peer(w);
+
+	log_warn("a workload does not end, and its keeper is to end it",
+		 LOG_STR("workload", w->path));
+	if (w->kind == WORKLOAD_POD && w->instance)
+		instance_stop(w->instance, NULL, NULL);
+	else if (w->kind != WORKLOAD_POD && peer)
+		peer->ops->remove_cell(peer, name_last(w->path), workload_ignore, NULL);
+}
+
 void workload_kill(struct workload *w)
 {
 	w->killed = true;
-	workload_ask_to_end(w);
+	FAILPOINT_BEFORE("workload.kill");
+	if (w->n_kills++ < WORKLOAD_KILLS_MAX)
+		workload_ask_to_end(w);
+	else
+		workload_end_around(w);
+	FAILPOINT_AFTER("workload.kill");
 	loop_timer_set(&w->timer, WORKLOAD_KILL_AGAIN);
 }
 
@@ -217,7 +239,11 @@ void pod_container_update(struct pod_container *c, const struct container_status
 	c->host_pid = 0;
 	if (status->state == was)
 		return;
+	if (pod_container_has_ended(c))
+		FAILPOINT_BEFORE("container.ended");
 	pod_container_save(c);
+	if (pod_container_has_ended(c))
+		FAILPOINT_AFTER("container.ended");
 	if (status->state != CONTAINER_DRAINING)
 		publish_container(c->workload->all->config.events, c);
 }
@@ -233,6 +259,7 @@ static void workload_on_started(void *userdata, const struct container_view *vie
 	c->starting = false;
 	w->n_starting--;
 	c->seen = true;
+	FAILPOINT_BEFORE("container.started");
 	if (view) {
 		pod_container_update(c, &view->status);
 	} else {
@@ -240,8 +267,7 @@ static void workload_on_started(void *userdata, const struct container_view *vie
 		(void)str_copy(failed.reason, sizeof(failed.reason), error_text(err));
 		pod_container_update(c, &failed);
 	}
-	if (FAILPOINT("container.started") < 0)
-		log_warn("failpoint container.started", LOG_STR("container", c->id));
+	FAILPOINT_AFTER("container.started");
 	if (w->killed || w->state == WORKLOAD_STOPPING)
 		pod_container_end(c);
 	loop_defer_schedule(&w->defer);
@@ -290,6 +316,7 @@ static void workload_start(struct workload *w)
 	w->asked = true;
 	for (size_t i = 0; i < w->n_containers; i++)
 		workload_start_container(w, &w->containers[i]);
+	FAILPOINT_AFTER("container.start");
 }
 
 void workload_on_instance_ready(void *userdata, struct instance *i, const struct error *err)
@@ -348,11 +375,15 @@ static void workload_finish_removal(struct workload *w)
 	if (w->kind == WORKLOAD_POD && w->instance && w->instance->state == INSTANCE_FAILED)
 		instance_remove(w->instance);
 	w->instance = NULL;
+	FAILPOINT_BEFORE("workload.files");
 	workload_drop_rootfs(w);
 	if (rootfd_remove_tree(all->config.logs_fd, w->id) < 0)
 		log_warn("cannot remove the logs of a workload", LOG_STR("workload", w->path));
+	FAILPOINT_AFTER("workload.files");
+	FAILPOINT_BEFORE("workload.forget");
 	if (run_store_drop_workload(all->config.store, w->id, &err) < 0)
 		log_error("cannot drop a record", LOG_STR("workload", w->path), LOG_ERR(&err));
+	FAILPOINT_AFTER("workload.forget");
 	publish_workload(all->config.events, w, "removed");
 	waiter_tell_removed(w);
 	workload_unregister(w);
@@ -397,7 +428,9 @@ static void workload_check_ended(struct workload *w)
 {
 	if (workload_has_ended(w) || w->n_starting > 0 || !w->asked || !workload_all_ended(w))
 		return;
+	FAILPOINT_BEFORE("workload.end");
 	workload_event(w, WORKLOAD_ENDED);
+	FAILPOINT_AFTER("workload.end");
 }
 
 static void workload_on_defer(struct loop_defer *d)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -253,6 +254,9 @@ int workload_prepare(struct workload *w, struct image_store *images, int logs_fd
 		char name[NAME_LABEL_MAX + 8];
 
 		(void)str_printf(name, sizeof(name), "%s.log", c->name);
+		r = FAILPOINT("workload.log");
+		if (r < 0)
+			return error_set(err, r, "make the log of %s/%s", w->path, c->name);
 		c->fds.log = sysio_openat(
 			dir_fd, name,
 			O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
@@ -261,6 +265,7 @@ int workload_prepare(struct workload *w, struct image_store *images, int logs_fd
 		c->fds.log_dir = fd_copy(dir_fd);
 		if (c->fds.log_dir < 0)
 			return error_set(err, c->fds.log_dir, "the log directory of %s", w->path);
+		FAILPOINT_AFTER("workload.log");
 		if (!c->image)
 			continue;
 		r = image_rootfs_make(images, c->image, c->id, err);

@@ -101,6 +101,7 @@ struct workload {
 	size_t n_starting;  /* containers that are `starting` */
 	bool start_due;     /* to be started when the loop turns */
 	bool asked;         /* the keeper was asked to start its containers */
+	unsigned n_kills;   /* how often its containers were killed */
 	bool killed;        /* whatever has not ended is killed */
 	bool awaits_keeper; /* instance_create() has not called back */
 	bool taken_down;    /* nothing of it lives in a keeper any more */

@@ -77,7 +77,10 @@ static int workload_begin(struct workload *w, const struct workload_spec *spec, 
 	r = FAILPOINT("workload.create");
 	if (r < 0)
 		return error_set(err, r, "record workload %s", w->path);
-	return record_put_all(w->all->config.store, w, err);
+	r = record_put_all(w->all->config.store, w, err);
+	if (r == 0)
+		FAILPOINT_AFTER("workload.create");
+	return r;
 }
 
 int workload_run(struct workloads *all, const struct workload_spec *spec, workload_fn done,
@@ -148,6 +151,7 @@ void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *use
 		workload_ask_to_end(w);
 		loop_timer_set(&w->timer, grace);
 	}
+	FAILPOINT_AFTER("workload.stop");
 }
 
 void workload_wait(struct workload *w, struct pod_container *container, workload_fn done,
@@ -184,6 +188,7 @@ int workload_remove(struct workload *w, bool force, workload_fn done, void *user
 		loop_defer_schedule(&w->defer);
 	else
 		workload_stop(w, 0, NULL, NULL);
+	FAILPOINT_AFTER("workload.remove");
 	return 0;
 }
 

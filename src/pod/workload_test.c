@@ -239,6 +239,11 @@ static void kills_again_where_a_signal_was_lost(void)
 	fake_answer(node(), FAKE_SIGNAL, ERROR_UNAVAILABLE);
 	FAKE_UNTIL(fake_asked(node(), FAKE_SIGNAL) != NULL);
 	CHECK_INT(w->state, WORKLOAD_STOPPING);
+	/* And what does not end by that is ended by what is around it. */
+	fake_answer(node(), FAKE_SIGNAL, ERROR_UNAVAILABLE);
+	FAKE_UNTIL(fake_asked(node(), FAKE_REMOVE_CELL) != NULL);
+	CHECK(!fake_asked(node(), FAKE_SIGNAL));
+	CHECK_INT(w->state, WORKLOAD_STOPPING);
 	finish();
 }
 

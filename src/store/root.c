@@ -276,7 +276,11 @@ static int root_apply(struct root_store *s, const struct root_change *c, struct 
 		r = root_do(s, ROOT_DROP_IMAGE, err);
 	if (r == 0 && c->image)
 		r = root_apply_put(s, c, err);
-	return r == 0 ? root_do(s, ROOT_DROP_LAYERS, err) : r;
+	if (r == 0)
+		r = root_do(s, ROOT_DROP_LAYERS, err);
+	if (r == 0)
+		FAILPOINT_AFTER("store.write");
+	return r;
 }
 
 /* One change between savepoints. -ECANCELED where SQLite has undone the whole transaction. */
@@ -308,7 +312,13 @@ static int root_apply_batch(struct root_store *s, struct error *err)
 		if (r < 0)
 			return error_copy(err, &c->err);
 	}
-	return root_do(s, ROOT_COMMIT, err);
+	r = FAILPOINT("store.commit");
+	if (r < 0)
+		return error_set(err, r, "root.db");
+	r = root_do(s, ROOT_COMMIT, err);
+	if (r == 0)
+		FAILPOINT_AFTER("store.commit");
+	return r;
 }
 
 /* What failed in the batch, as the first of its errors that is ENOSPC, else any. */

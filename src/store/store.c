@@ -191,11 +191,13 @@ int run_store_commit(struct run_store *s, struct error *err)
 	assert(s->open);
 	s->open = false;
 	if (r == 0)
-		r = FAILPOINT("store.write") < 0 ? error_set(&fault, -EIO, "commit") : 0;
+		r = FAILPOINT("store.commit") < 0 ? error_set(&fault, -EIO, "commit") : 0;
 	if (r == 0)
 		r = sql_run(s->db, "COMMIT", &fault);
-	if (r == 0)
+	if (r == 0) {
+		FAILPOINT_AFTER("store.commit");
 		return 0;
+	}
 	/* SQLite has undone it by itself where the disk failed. */
 	if (!sqlite3_get_autocommit(s->db))
 		(void)sql_run(s->db, "ROLLBACK", NULL);
@@ -215,8 +217,10 @@ static int run_store_write(struct run_store *s, struct sqlite3_stmt *statement, 
 		(void)error_set(&fault, r, "%s", what);
 	else
 		r = sql_finish_write(s->db, statement, &fault, what);
-	if (r == 0)
+	if (r == 0) {
+		FAILPOINT_AFTER("store.write");
 		return 0;
+	}
 	(void)sqlite3_reset(statement);
 	if (s->open && !s->fault.code)
 		s->fault = fault;

@@ -7,5 +7,7 @@
 void failpoint_list(FILE *to)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(failpoint_names); i++)
-		(void)fprintf(to, "%-20s %s\n", failpoint_names[i].name, failpoint_names[i].about);
+		(void)fprintf(to, "%-20s %-7s %-7s %s\n", failpoint_names[i].name,
+			      failpoint_names[i].who, failpoint_names[i].both ? "both" : "before",
+			      failpoint_names[i].about);
 }
