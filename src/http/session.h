@@ -37,8 +37,8 @@ enum http_side { HTTP_SERVER, HTTP_CLIENT };
 #define HTTP_RESETS_BURST 2000             /* RST_STREAM frames at once... */
 #define HTTP_RESETS_RATE 200               /* ...and each second after those */
 /* What our own side may queue. */
-#define HTTP_QUEUE_HIGH (128U * 1024)       /* a stream is not writable from here on... */
-#define HTTP_QUEUE_LOW (32U * 1024)         /* ...until no more than this is left */
+#define HTTP_QUEUE_HIGH (32U * 1024)        /* a stream is not writable from here on... */
+#define HTTP_QUEUE_LOW (8U * 1024)          /* ...until no more than this is left */
 #define HTTP_QUEUE_MAX (128U * 1024 * 1024) /* of all streams of a connection */
 /* Header fields in one call. */
 #define HTTP_FIELDS_OUT_MAX 16

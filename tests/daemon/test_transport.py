@@ -34,6 +34,42 @@ def channel(node, **options):
         ("grpc.max_send_message_length", 64 << 20), *options.items()])
 
 
+# What a reader that stops may cost the server, beside the message that it is sent: its queue, and what each side of the
+# socket holds. A reader of a log has the reader's own buffers beside that.
+STOPPED_READERS = 1000
+STOPPED_READER_MAX = 128 << 10
+STOPPED_LOG_READER_MAX = 512 << 10
+
+
+def resident(pid):
+    """Bytes."""
+    return next(int(line.split()[1]) for line in host.read(f"/proc/{pid}/status").splitlines()
+                if line.startswith("VmRSS:")) << 10
+
+
+def settled(pid):
+    """Resident bytes, once they do not change any more."""
+    seen = []
+
+    def still():
+        seen.append(resident(pid))
+        time.sleep(0.2)
+        return len(seen) > 10 and max(seen[-10:]) - min(seen[-10:]) < 1 << 20
+
+    nacre_test.until(still, 60, "an end of the growth")
+    return seen[-1]
+
+
+def stop_reading(node, method, request, pid):
+    """What each of STOPPED_READERS calls costs that take one message and no more; and the calls, to be cancelled."""
+    before = resident(pid)
+    channels = [channel(node) for _ in range(10)]
+    calls = [c.unary_stream(method)(request) for c in channels for _ in range(STOPPED_READERS // 10)]
+    for call in calls:
+        next(call)
+    return (settled(pid) - before) / STOPPED_READERS, channels
+
+
 def health(where, service="", **kwargs):
     values = wire.get(wire.call(where, HEALTH + "Check", wire.field(1, service), **kwargs), 1)
     return values[0] if values else 0
@@ -232,6 +268,22 @@ class Calls(nacre_test.NodeTest):
         stream.cancel()
 
 
+class Readers(nacre_test.NodeTest):
+    IMAGES = ()
+
+    def test_readers_of_a_log_that_stop(self):
+        self.node.runtime.RunExecutable(runtime_pb2.RunExecutableRequest(
+            meta=runtime_pb2.Meta(name="much"), keep=True, executable=runtime_pb2.Executable(
+                command="sh", args=["-c", "head -c 4000000 /dev/zero | tr '\\0' x | fold -w 1000"])))
+        each, channels = stop_reading(self.node, "/nacre.v1.WorkloadService/Logs", wire.field(1, "much"), self.node.pid)
+        if not nacre_test.SANITIZED:
+            self.assertLess(each, STOPPED_LOG_READER_MAX)
+        self.node.info.Info(nacre_pb2.InfoRequest(), timeout=60)
+        for c in channels:
+            c.close()
+        self.node.workloads.Remove(nacre_pb2.RemoveRequest(target="much"))
+
+
 class Forms(unittest.TestCase):
     """The four forms of call, by a client that is not ours, against the server of src/rpc/rpc_test.proto."""
 
@@ -329,6 +381,15 @@ class Forms(unittest.TestCase):
             self.assertEqual([b"%d" % i], wire.get(answer, 1))
             turn.release()
         self.assertEqual(99, i)
+
+    def test_readers_that_stop(self):
+        each, channels = stop_reading(self, "/nacre.test.v1.Test/Count", wire.field(1, 1 << 30) + wire.field(2, 1000),
+                                      self.server.pid)
+        if not nacre_test.SANITIZED:
+            self.assertLess(each, STOPPED_READER_MAX)
+        self.test_each()
+        for c in channels:
+            c.close()
 
     def test_deadline_and_cancel(self):
         gate = threading.Event()
