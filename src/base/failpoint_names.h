@@ -5,7 +5,8 @@
 #include <stdbool.h>
 
 /*
- * The one table of failpoints: name, who comes there ("any": the daemon, and keepers), whether it
+ * The one table of failpoints: name, who comes there ("any": the daemon, and keepers;
+ * "upgrade": only where a daemon meets keepers of another build), whether it
  * has a place behind the step too, and what the process is about to do. Used by failpoint.c and
  * failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
  */
@@ -82,6 +83,12 @@ static const struct {
 	{ "container.clean", "keeper", true, "remove the cgroup of a container" },
 	{ "exec.start", "keeper", true, "start a program in a container" },
 	{ "exec.exit", "keeper", true, "take notice of the end of a program in a container" },
+
+	{ "upgrade.protocol", "upgrade", false,
+	  "say hello: an error makes it a protocol of nobody" },
+	{ "upgrade.write", "upgrade", false, "write the state of a keeper for its next program" },
+	{ "upgrade.exec", "upgrade", false, "execute the next program of a keeper" },
+	{ "upgrade.resume", "upgrade", false, "go on as the next program of a keeper" },
 };
 
 #endif

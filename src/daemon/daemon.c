@@ -161,6 +161,23 @@ static void daemon_on_synced(void *userdata, struct instance *i)
 	loop_defer_schedule(&d->check);
 }
 
+static void daemon_on_note(void *userdata, struct instance *i)
+{
+	struct daemon *d = userdata;
+	struct event e = {
+		.object = "instance",
+		.id = i->id,
+		.name = i->path,
+		.kind = "instance",
+		.state = instance_state_word(i->state),
+		.reason = i->note,
+	};
+
+	if (i->note[0])
+		events_publish(&d->events, &e);
+	loop_defer_schedule(&d->check);
+}
+
 /* ---- opening ---- */
 
 struct adoption {
@@ -202,6 +219,7 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 		.on_state = daemon_on_instance,
 		.on_container = daemon_on_container,
 		.on_synced = daemon_on_synced,
+		.on_note = daemon_on_note,
 		.userdata = d,
 	};
 	struct adoption adoption = { .daemon = d, .err = err };

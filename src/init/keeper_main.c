@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "base/title.h"
 #include "init/node_mounts.h"
+#include "init/reexec.h"
 #include "instance/spawn.h"
 #include "keeper/server.h"
 #include "loop/loop.h"
@@ -27,6 +28,10 @@
  * everything that it needs of the file system below /run, /proc and /dev/shm. Inside a wall these
  * are the private root that it was born with; the keeper of the node makes itself a mount namespace
  * first. After that both are the same: a keeper_server in a loop, until Shutdown or SIGTERM.
+ *
+ * A program that takes the place of another one in this process (init/reexec.h) finds the same
+ * descriptors, and one more with the state. Signals stay blocked over the exec, so what came
+ * meanwhile waits; an end of a child shows in its pidfd.
  *
  * As pid 1 it lives next to strangers: the kernel drops their signals only where no one listens for
  * them, so those with a sender inside the namespace are dropped here (architecture 9.5).
@@ -39,6 +44,7 @@ struct keeper_process {
 	struct keeper_server *server;
 	struct loop_signal signals;
 	bool signals_armed;
+	struct reexec reexec;
 	int run_fd, shm_parent_fd, shm_fd, proc_fd, host_mount_ns_fd;
 	char words[INSTANCE_LAST_WORDS_MAX];
 };
@@ -46,7 +52,13 @@ struct keeper_process {
 static int keeper_process_parse(struct keeper_process *k, int argc, char **argv, struct error *err)
 {
 	for (int i = 1; i < argc; i++) {
-		if (str_eq(argv[i], "--node"))
+		int r = reexec_parse(&k->reexec, argv[i], argv[i + 1], err);
+
+		if (r < 0)
+			return r;
+		if (r > 0)
+			i++;
+		else if (str_eq(argv[i], "--node"))
 			k->node = true;
 		else if (str_eq(argv[i], "--room"))
 			i++; /* only there so that a longer title fits in its place */
@@ -109,7 +121,9 @@ static int keeper_open_places(struct keeper_process *k, struct error *err)
 {
 	int r = 0;
 
-	if (k->node)
+	k->host_mount_ns_fd = TAKE_FD(k->reexec.host_mount_ns_fd);
+	/* Made by the program before this one where there was one. */
+	if (k->node && k->reexec.state_fd < 0)
 		r = node_mounts_make(&k->host_mount_ns_fd, err);
 	if (r < 0)
 		return r;
@@ -164,6 +178,21 @@ static void keeper_on_signal(struct loop_signal *source, int sig, pid_t sender)
 	keeper_server_shutdown(k->server);
 }
 
+static int keeper_execute(void *userdata, int exe_fd, int state_fd, const struct handover_writer *w,
+			  struct error *err)
+{
+	struct keeper_process *k = userdata;
+
+	return reexec_execute(k->path, k->node, k->host_mount_ns_fd, exe_fd, state_fd, w, err);
+}
+
+static int keeper_resume(struct keeper_process *k, struct error *err)
+{
+	_cleanup_fd_ int fd = TAKE_FD(k->reexec.state_fd);
+
+	return fd < 0 ? 0 : keeper_server_resume(k->server, fd, err);
+}
+
 static int keeper_serve(struct keeper_process *k, struct error *err)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGCHLD };
@@ -189,9 +218,12 @@ static int keeper_serve(struct keeper_process *k, struct error *err)
 				      .path = k->node ? "" : k->path,
 				      .on_shut = keeper_on_shut,
 				      .on_named = keeper_on_named,
+				      .execute = keeper_execute,
 				      .userdata = k,
 			      },
 			      err);
+	if (r == 0)
+		r = keeper_resume(k, err);
 	if (r < 0)
 		return r;
 	r = loop_signal_init(&k->signals, k->loop, signals, ARRAY_SIZE(signals), keeper_on_signal);
@@ -244,6 +276,7 @@ int keeper_main(int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
 	struct keeper_process k = {
+		.reexec = REEXEC_INIT,
 		.run_fd = -1,
 		.shm_parent_fd = -1,
 		.shm_fd = -1,
@@ -253,6 +286,8 @@ int keeper_main(int argc, char **argv)
 	};
 	int r;
 
+	if (argc == 2 && str_eq(argv[1], "--try"))
+		return reexec_try();
 	r = keeper_process_run(&k, argc, argv, &err);
 	if (r < 0) {
 		log_error("a keeper cannot go on", LOG_STR("keeper", k.path), LOG_ERR(&err));

@@ -145,6 +145,12 @@ void instance_end_nested(struct instance *i)
 		instance_note_end(i, "the instance around it ended");
 		return;
 	}
+	/* The keeper above sees its child die. */
+	if (i->parent->mute) {
+		instance_kill(i);
+		instance_note_end(i, "it was killed");
+		return;
+	}
 	i->n_asked++;
 	above->ops->end(above, name_last(i->path), instance_on_end, i);
 }

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/build_id.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "instance/instance.h"
@@ -37,6 +38,7 @@ enum fake_op {
 	FAKE_SPAWN,
 	FAKE_END,
 	FAKE_SHUTDOWN,
+	FAKE_UPGRADE,
 	FAKE_OP_COUNT
 };
 
@@ -59,6 +61,7 @@ struct fake_peer {
 	struct list calls;
 	const struct peer_events *events;
 	void *userdata;
+	struct peer_hello hello; /* of this build, unless a test says otherwise */
 };
 
 struct fake_keeper {
@@ -83,7 +86,7 @@ static struct {
 	char words[64];
 	/* What the callbacks saw. */
 	char states[512];
-	unsigned n_saved, n_forgotten, n_synced;
+	unsigned n_saved, n_forgotten, n_synced, n_noted;
 	char forgotten[ID_SIZE];
 } fake = { .peers = LIST_INIT(fake.peers), .dir_fd = -1, .cgroup_fd = -1 };
 
@@ -303,6 +306,18 @@ static inline void fake_shutdown(struct peer *p, peer_done_fn done, void *userda
 	fake_ask(p, FAKE_SHUTDOWN, "", done, userdata);
 }
 
+static inline const struct peer_hello *fake_hello(struct peer *p)
+{
+	return &fake_of(p)->hello;
+}
+
+static inline int fake_upgrade(struct peer *p, const struct peer_upgrade *how, peer_done_fn done,
+			       void *userdata, struct error *err)
+{
+	fake_ask(p, FAKE_UPGRADE, how->build, done, userdata);
+	return 0;
+}
+
 static inline int fake_child(struct peer *p, const char *name, struct peer **ret);
 
 static inline void fake_call_free(struct fake_call *c)
@@ -333,6 +348,8 @@ static const struct peer_ops fake_ops = {
 	.spawn = fake_spawn,
 	.end = fake_end,
 	.shutdown = fake_shutdown,
+	.hello = fake_hello,
+	.upgrade = fake_upgrade,
 	.child = fake_child,
 	.free = fake_free,
 };
@@ -342,6 +359,8 @@ static inline struct peer *fake_peer_new(void)
 	struct fake_peer *f = __real_calloc(1, sizeof(*f));
 
 	f->peer.ops = &fake_ops;
+	(void)str_copy(f->hello.build, sizeof(f->hello.build), build_id());
+	f->hello.can_upgrade = true;
 	list_init(&f->link);
 	list_init(&f->calls);
 	list_add_tail(&fake.peers, &f->link);
@@ -445,6 +464,11 @@ static inline void fake_on_synced(void *userdata, struct instance *i)
 	fake.n_synced++;
 }
 
+static inline void fake_on_note(void *userdata, struct instance *i)
+{
+	fake.n_noted++;
+}
+
 static inline struct instances_config fake_config(void)
 {
 	return (struct instances_config){
@@ -458,6 +482,7 @@ static inline struct instances_config fake_config(void)
 		.on_state = fake_on_state,
 		.on_container = fake_on_container,
 		.on_synced = fake_on_synced,
+		.on_note = fake_on_note,
 	};
 }
 
@@ -476,6 +501,7 @@ static inline void fake_begin(void)
 	fake.n_saved = 0;
 	fake.n_forgotten = 0;
 	fake.n_synced = 0;
+	fake.n_noted = 0;
 	fake.n_busy = 0;
 	fake.connect_error = 0;
 	fake.words[0] = '\0';

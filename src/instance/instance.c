@@ -18,6 +18,7 @@
 #include "instance/place.h"
 #include "instance/spare.h"
 #include "instance/spawn.h"
+#include "instance/upgrade.h"
 #include "isolate/cgroup.h"
 
 #define INSTANCE_HELLO_LIMIT (6 * NSEC_PER_SEC)
@@ -346,7 +347,7 @@ void instance_stop(struct instance *i, instance_done_fn done, void *userdata)
 		instance_event(i, INSTANCE_STOP);
 		if (!instance_is_own(i)) {
 			instance_end_nested(i);
-		} else if (i->peer && !i->broken) {
+		} else if (i->peer && !i->broken && !i->mute) {
 			loop_timer_set(&i->timer, INSTANCE_STOP_GRACE);
 			i->peer->ops->shutdown(i->peer, instance_on_shutdown, i);
 		} else {
@@ -366,6 +367,17 @@ void instance_remove(struct instance *i)
 	i->unwanted = true;
 	if (i->clean_delay == 0)
 		instance_event(i, INSTANCE_REMOVE);
+}
+
+int instance_kill_cell(struct instance *i, const char *cell)
+{
+	char name[NAME_LABEL_MAX + sizeof("cell./cgroup.kill")];
+
+	if (i->cgroup_fd < 0)
+		return -ENOENT;
+	if (str_printf(name, sizeof(name), "cell.%s/cgroup.kill", cell) < 0)
+		return -ENAMETOOLONG;
+	return fd_write_file(i->cgroup_fd, name, "1");
 }
 
 /* ---- an earlier life ---- */
@@ -499,12 +511,12 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 	return 0;
 }
 
-bool instances_synced(const struct instances *all)
+bool instances_synced(struct instances *all)
 {
-	const struct instance *i;
+	struct instance *i;
 
 	list_for_each (i, &all->list, struct instance, link)
-		if (!i->synced && !i->ended)
+		if (!i->ended && (!i->synced || upgrade_pending(i)))
 			return false;
 	return true;
 }
@@ -521,6 +533,7 @@ int instances_new(struct instances **ret, const struct instances_config *config,
 	all->config = *config;
 	all->exe_fd = -1;
 	list_init(&all->list);
+	upgrades_init(all);
 	if (sysio_mkdirat(config->run_fd, "i", 0700) < 0 && errno != EEXIST)
 		r = error_set(err, -errno, "make the directory of keepers");
 	all->keepers_fd = openat(config->run_fd, "i", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -559,6 +572,7 @@ struct instances *instances_free(struct instances *all)
 	if (!all)
 		return NULL;
 	instances_close_spare(all);
+	upgrades_done(all);
 	list_for_each (i, &all->list, struct instance, link)
 		instance_tell_end(i);
 	/* The deeper ones first: their peers live on the connections of the ones above. */

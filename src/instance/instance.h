@@ -39,6 +39,8 @@ int instance_create(struct instances *all, struct instance *parent, const char *
  * FAILED and cleaned up, later also where it is that already. Without memory for that it ends all
  * the same, but done is called at once, with err. */
 void instance_stop(struct instance *i, instance_done_fn done, void *userdata);
+/* SIGKILL to everything in a cell, past its keeper: for one that is mute. 0 or a negative errno. */
+int instance_kill_cell(struct instance *i, const char *cell);
 /* Drops the record of a FAILED instance: it is GONE, as soon as it is cleaned up. */
 void instance_remove(struct instance *i);
 /* Takes the waiters of this userdata back, of whatever instance. */
@@ -57,7 +59,8 @@ struct instance_record {
 	unsigned long long start_time;
 };
 int instance_adopt(struct instances *all, const struct instance_record *r, struct error *err);
-/* Whether every instance that was adopted has told what it had. */
-bool instances_synced(const struct instances *all);
+/* Whether every instance that was adopted has told what it had, and its keeper was asked to go on
+ * as this build where it was another one. */
+bool instances_synced(struct instances *all);
 
 #endif

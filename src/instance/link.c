@@ -5,9 +5,11 @@
 
 #include "base/failpoint.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "instance/end.h"
 #include "instance/pids.h"
+#include "instance/upgrade.h"
 
 static void instance_peer_container(void *userdata, const struct container_view *view)
 {
@@ -33,8 +35,12 @@ static void instance_peer_synced(void *userdata)
 {
 	struct instance *i = userdata;
 
+	/* The second time it is a new program of the same keeper. */
+	if (i->synced)
+		return;
 	i->synced = true;
 	i->all->config.on_synced(i->all->config.userdata, i);
+	upgrade_consider(i);
 }
 
 /* The keeper, or that above it, should say why in a moment; the timer sees to it. */
@@ -58,10 +64,25 @@ static const struct peer_events instance_peer_events = {
 	.on_lost = instance_peer_lost,
 };
 
+/* A keeper from before, whose workloads are none the worse for it. */
+static void instance_be_mute(struct instance *i, const struct error *err)
+{
+	log_error("a keeper cannot be spoken to; what runs there goes on",
+		  LOG_STR("instance", i->path), LOG_ERR(err));
+	(void)str_copy(i->note, sizeof(i->note), error_text(err));
+	i->mute = true;
+	i->synced = true;
+	i->all->config.on_note(i->all->config.userdata, i);
+}
+
 static void instance_on_hello(void *userdata, const struct error *err)
 {
 	struct instance *i = userdata;
 
+	if (err && err->kind == ERROR_PRECONDITION && i->state == INSTANCE_READY) {
+		instance_be_mute(i, err);
+		return;
+	}
 	if (err) {
 		instance_lost(i, "its keeper did not say hello", err);
 		return;

@@ -56,7 +56,12 @@ struct instance {
 	unsigned long long start_time;
 	bool synced; /* everything that its keeper had at the connection was told */
 	struct peer *peer;
-	char cgroup[1024]; /* path below the v2 root */
+	/* Its keeper and this daemon have no protocol in common: it can be listed, and stopped by
+	 * the kernel's means (its cgroup), and that is all; `note` says so. */
+	bool mute;
+	char note[INSTANCE_REASON_MAX]; /* why its keeper is another build than this daemon, or ""
+					 */
+	char cgroup[1024];              /* path below the v2 root */
 
 	/* Private to this area. */
 	int dir_fd, pidfd, cgroup_fd;
@@ -73,6 +78,9 @@ struct instance {
 	bool told_end;      /* it has ended, last_error says why */
 	bool broken;        /* it is being ended since it cannot be used, last_error says why */
 	bool unwanted;      /* to be GONE once it is cleaned up */
+	bool upgrading;     /* its keeper was asked to go on as this build */
+	bool upgrade_over;  /* it is not asked again */
+	nsec_t upgrade_at, upgrade_delay; /* when it is asked again */
 };
 
 /* Of one node, those that are shown as pods included. */
@@ -93,6 +101,9 @@ struct instances_config {
 	void (*on_state)(void *userdata, struct instance *i);
 	void (*on_container)(void *userdata, struct instance *i, const struct container_view *view);
 	void (*on_synced)(void *userdata, struct instance *i);
+	/* `note` has changed, or its keeper has been asked to go on as this build. Also the only
+	 * sign of one that is mute, instead of on_synced. */
+	void (*on_note)(void *userdata, struct instance *i);
 	void *userdata;
 };
 
@@ -105,6 +116,8 @@ struct instances {
 	int keepers_fd;      /* run directory's "i" */
 	struct spare *spare; /* NULL: keepers are made when they are needed only */
 	int exe_fd;
+	struct loop_timer upgrade_timer;
+	unsigned n_upgrading;
 };
 
 const char *instance_state_word(enum instance_state state);

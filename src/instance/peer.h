@@ -35,6 +35,22 @@ struct peer_events {
 	void (*on_lost)(void *userdata, const struct error *err);
 };
 
+/* What hello told. */
+struct peer_hello {
+	char build[65]; /* base/build_id.h; "" : unknown */
+	char version[32];
+	bool can_upgrade;
+};
+
+/* The program that a keeper is to go on as. */
+struct peer_upgrade {
+	int exe_fd; /* instance_open_exe(); not taken over */
+	const char *build;
+	/* Connects to its two sockets again; only for a peer of one's own keeper. */
+	int (*connect)(void *userdata, int *ret_rpc_fd, int *ret_fd_fd, struct error *err);
+	void *userdata;
+};
+
 struct peer_ops {
 	/* Before open(): the path to say in hello, for a keeper that was made before it had one. 0
 	 * or -ENOMEM. */
@@ -56,6 +72,17 @@ struct peer_ops {
 		      void *userdata);
 	void (*end)(struct peer *p, const char *name, peer_done_fn done, void *userdata);
 	void (*shutdown)(struct peer *p, peer_done_fn done, void *userdata);
+	/* Of the last hello that was answered. Where hello is refused for its protocol
+	 * (ERROR_PRECONDITION), nothing reaches the keeper: every call is answered with that. */
+	const struct peer_hello *(*hello)(struct peer *p);
+	/*
+	 * The keeper goes on as another program, in place: done (err NULL) when that has said
+	 * hello. The peer, and those below it, live on; their calls wait meanwhile, and what there
+	 * is is told again. An err says why the keeper goes on as it was. ERROR_ABORTED, also at
+	 * once (then done is not called): something is under way, to be asked again.
+	 */
+	int (*upgrade)(struct peer *p, const struct peer_upgrade *how, peer_done_fn done,
+		       void *userdata, struct error *err);
 	/* A peer for the instance `name` below this one, over the same connection. */
 	int (*child)(struct peer *p, const char *name, struct peer **ret);
 	struct peer *(*free)(struct peer *p);

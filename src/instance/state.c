@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "instance/upgrade.h"
 
 /* Where an event leads; an event that a state does not know leaves it as it is. One that was told
  * to stop is GONE when it is clean, one that ended by itself FAILED at once. */
@@ -66,6 +67,7 @@ void instance_close(struct instance *i)
 	loop_child_done(&i->child);
 	i->pidfd = fd_close(i->pidfd);
 	i->report_fd = fd_close(i->report_fd);
+	upgrade_forget(i);
 	if (!i->peer)
 		return;
 	i->peer = i->peer->ops->free(i->peer);

@@ -26,6 +26,8 @@
 #define CHILD_END_GRACE (5 * NSEC_PER_SEC)
 /* A keeper that closed its connection is most likely dying: its end will say why. */
 #define CHILD_LOST_GRACE (200 * NSEC_PER_MSEC)
+/* One whose connection has lasted longer than the grace goes on as another program, or dies. */
+#define CHILD_REOPEN_DELAY NSEC_PER_MSEC
 #define CHILD_CLEAN_PAUSE (5 * NSEC_PER_MSEC)
 #define CHILD_CLEAN_TRIES 600
 
@@ -247,7 +249,9 @@ static void child_on_closed(struct rpc_client *client, void *data)
 
 	child_disconnect(c);
 	if (c->state == CHILD_RUNNING)
-		loop_timer_set(&c->timer, CHILD_LOST_GRACE);
+		loop_timer_set(&c->timer, clock_mono() - c->connected_at > CHILD_LOST_GRACE
+						  ? CHILD_REOPEN_DELAY
+						  : CHILD_LOST_GRACE);
 }
 
 static int child_connect(struct child *c, struct error *err)
@@ -262,6 +266,8 @@ static int child_connect(struct child *c, struct error *err)
 	if (r < 0)
 		return error_set(err, r, "connect to the keeper of %s", c->name);
 	c->channel_fd = TAKE_FD(channel_fd);
+	c->connected_at = clock_mono();
+	c->lost = false;
 	rpc_client_on_close(c->rpc, child_on_closed, c);
 	return 0;
 }
@@ -357,7 +363,12 @@ static void child_reconnect(struct child *c)
 {
 	struct error err = ERROR_INIT;
 
-	if (child_connect(c, &err) < 0) {
+	if (child_connect(c, &err) == 0)
+		return;
+	if (!c->lost) {
+		c->lost = true;
+		loop_timer_set(&c->timer, CHILD_LOST_GRACE);
+	} else {
 		/* It lives but cannot be reached: as good as dead, and it must not linger. */
 		log_warn("cannot reach a nested keeper", LOG_STR("instance", c->name),
 			 LOG_ERR(&err));
@@ -379,8 +390,8 @@ static void child_on_timer(struct loop_timer *t)
 
 /* ---- birth ---- */
 
-static int child_alloc(struct child **ret, const struct child_config *config, const char *name,
-		       struct error *err)
+int child_alloc(struct child **ret, const struct child_config *config, const char *name,
+		struct error *err)
 {
 	_cleanup_(child_freep) struct child *c = calloc(1, sizeof(*c));
 
@@ -487,6 +498,26 @@ int child_new(struct child **ret, const struct child_config *config, const char 
 	FAILPOINT_AFTER("keeper.spawn");
 	*ret = c;
 	return 0;
+}
+
+void child_resume(struct child *c)
+{
+	struct error err = ERROR_INIT;
+
+	if (c->state != CHILD_RUNNING)
+		return;
+	loop_child_init(&c->watch, c->config->loop, c->process.pidfd, child_on_exit);
+	/* It may have ended meanwhile: then its process says so before the timer does. */
+	if (child_connect(c, &err) < 0)
+		loop_timer_set(&c->timer, CHILD_LOST_GRACE);
+}
+
+const char *child_busy(const struct child *c)
+{
+	if (c->state != CHILD_RUNNING && c->state != CHILD_ENDED)
+		return "an instance is starting or ending";
+	return unary_active(&c->unary) || !list_empty(&c->waiters) ? "an instance is waited for"
+								   : NULL;
 }
 
 int child_wait(struct child *c, void (*done)(void *userdata), void *userdata)

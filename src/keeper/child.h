@@ -70,6 +70,8 @@ struct child {
 	struct loop_child watch;
 	struct loop_fd report;
 	struct loop_timer timer;
+	nsec_t connected_at;
+	bool lost; /* it could not be reached a moment ago */
 	unsigned n_cleans;
 	struct unary unary;       /* Hello, later Shutdown */
 	child_spawned_fn spawned; /* NULL once it was told */
@@ -82,6 +84,13 @@ struct child {
  * everything of it is cleaned up again; not where this fails. ERROR_EXHAUSTED: too deep. */
 int child_new(struct child **ret, const struct child_config *config, const char *name,
 	      bool host_network, child_spawned_fn done, void *userdata, struct error *err);
+/* One that is to be filled (keeper/child_state.h): without a process, in no list. */
+int child_alloc(struct child **ret, const struct child_config *config, const char *name,
+		struct error *err);
+/* Takes up what was filled: watches the process and connects to it again. */
+void child_resume(struct child *c);
+/* Why it cannot be handed over now, or NULL. */
+const char *child_busy(const struct child *c);
 /* Neither kills nor cleans up nor tells. */
 struct child *child_free(struct child *c);
 

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/handover.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "io/unix.h"
+#include "keeper/child_state.h"
 
 static struct child *children_find(struct children *all, const char *name, size_t len)
 {
@@ -208,4 +210,61 @@ bool children_own(struct children *all, pid_t pid)
 		if (c->process.pidfd >= 0 && c->process.pid == pid)
 			return true;
 	return false;
+}
+
+/* ---- the next program ---- */
+
+enum { CHILDREN_TAG_CHILD = HANDOVER_NESTED };
+
+const char *children_busy(struct children *all)
+{
+	struct child *c;
+
+	list_for_each (c, &all->list, struct child, link)
+		if (child_busy(c))
+			return child_busy(c);
+	return NULL;
+}
+
+int children_write_state(struct children *all, struct handover_writer *w)
+{
+	struct child *c;
+	size_t at;
+
+	list_for_each (c, &all->list, struct child, link) {
+		int r = handover_begin(w, CHILDREN_TAG_CHILD, &at);
+
+		if (r == 0)
+			r = child_write_state(w, c);
+		if (r < 0)
+			return r;
+		handover_end(w, at);
+	}
+	return 0;
+}
+
+static int children_read_child(void *userdata, uint32_t tag, struct handover_reader *r,
+			       struct error *err)
+{
+	struct children *all = userdata;
+	struct child *c;
+	int ret;
+
+	if (tag != CHILDREN_TAG_CHILD)
+		return -ENOENT;
+	ret = child_read_state(r, &all->config.child, &c, err);
+	if (ret < 0)
+		return ret;
+	if (r->trial) {
+		(void)child_free(c);
+		return 0;
+	}
+	list_add_tail(&all->list, &c->link);
+	child_resume(c);
+	return 0;
+}
+
+int children_read_state(struct children *all, struct handover_reader *r, struct error *err)
+{
+	return handover_read(r, "the instances", NULL, 0, all, children_read_child, all, err);
 }

@@ -59,6 +59,16 @@ void children_each(struct children *all,
 		   void (*fn)(void *userdata, const char *name, int64_t pid, const char *reason),
 		   void *userdata);
 
+struct handover_reader;
+struct handover_writer;
+
+/* Why they cannot be handed over to the next program now, or NULL. */
+const char *children_busy(struct children *all);
+/* While they are not busy: 0, -ENOMEM or -ENOBUFS. */
+int children_write_state(struct children *all, struct handover_writer *w);
+/* Into children that have none; takes them up, unless that is a trial. */
+int children_read_state(struct children *all, struct handover_reader *r, struct error *err);
+
 /* Whether a process is the keeper of one of them and is still to be reaped here. */
 bool children_own(struct children *all, pid_t pid);
 

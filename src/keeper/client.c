@@ -11,50 +11,27 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "io/unix.h"
+#include "keeper/client_reopen.h"
+#include "keeper/client_watch.h"
 #include "keeper/convert.h"
+#include "keeper/passing.h"
 #include "keeper/tokens.h"
 #include "keeper/unary.h"
 #include "loop/loop.h"
 #include "rpc/client.h"
 
 /*
- * Theory of operation. A connection is shared by the peer of a direct child and by the peers for
- * what is below that, which differ in their target only; it lasts as long as the last of them. The
- * loss of the connection is seen as the end of the Watch stream.
+ * Theory of operation. The loss of a connection is seen as the end of the Watch stream. Calls wait
+ * here while their keeper goes on as another program (client_reopen.h).
  *
  * A Start that carries descriptors sends them over the second socket first. So that the keeper
  * never has to drop one (keeper/tokens.h), no more than STARTS_MAX such calls are under way on a
  * connection; the others wait here, in order.
  */
 
-#define HELLO_TIMEOUT (5 * NSEC_PER_SEC)
 #define START_FDS 3
 /* Room for what another connection may have left. */
 #define STARTS_MAX (TOKENS_HELD_MAX / START_FDS - 8)
-
-struct connection {
-	struct loop *loop;
-	struct rpc_client *rpc;
-	int channel_fd;
-	unsigned n_refs;
-	unsigned n_starts;      /* under way */
-	struct list starts;     /* that wait */
-	unsigned n_inside;      /* callbacks of ours that run */
-	struct loop_defer free; /* nobody frees the rpc_client from within its callback */
-};
-
-struct keeper_client {
-	struct peer peer;
-	struct connection *connection;
-	char target[NAME_PATH_MAX + 1];
-	struct list calls;
-	struct rpc_stream *watch;
-	const struct peer_events *events;
-	void *events_userdata;
-	char *path; /* to say in hello, or NULL */
-	bool opened;
-	bool rotates; /* the keeper, its containers' logs */
-};
 
 struct client_call;
 typedef void (*client_finish_fn)(struct client_call *call, const ProtobufCMessage *response,
@@ -71,13 +48,16 @@ struct client_call {
 		void (*spawned)(void *userdata, int64_t pid, const struct error *err);
 	};
 	void *userdata;
+	struct list waiting; /* of the connection: those that were not sent yet */
+	bool is_start, counted;
+	const char *method;
+	const ProtobufCMessageDescriptor *output;
+	nsec_t timeout;
+	uint8_t *data; /* the request of one that waits */
+	size_t len;
 	/* Start only. */
-	struct list waiting; /* of the connection */
-	bool counted;
 	uint64_t tokens[START_FDS];
 	int fds[START_FDS];
-	uint8_t *data;
-	size_t len;
 };
 
 static struct keeper_client *client_of(struct peer *p)
@@ -89,6 +69,7 @@ static struct keeper_client *client_of(struct peer *p)
 
 static void connection_free(struct connection *c)
 {
+	reopen_done(c);
 	if (c->rpc)
 		c->rpc = rpc_client_free(c->rpc);
 	loop_defer_done(&c->free);
@@ -111,26 +92,17 @@ static void connection_unref(struct connection *c)
 		connection_free(c);
 }
 
-/* Around everything that calls back: the connection lasts until the callback of rpc has returned.
- */
-static struct connection *connection_enter(struct keeper_client *client)
-{
-	client->connection->n_inside++;
-	return client->connection;
-}
-
-static void connection_leave(struct connection *c)
-{
-	c->n_inside--;
-}
-
 /* ---- calls ---- */
 
 /* Takes the call out of all lists. */
 static void client_call_unlink(struct client_call *call)
 {
-	if (call->counted)
-		call->client->connection->n_starts--;
+	struct connection *c = call->client->connection;
+
+	if (call->counted) {
+		c->n_calls--;
+		c->n_starts -= call->is_start;
+	}
 	call->counted = false;
 	list_remove(&call->link);
 	list_remove(&call->waiting);
@@ -171,7 +143,9 @@ static void client_call_begin_start(struct client_call *call, unary_fn fn)
 	struct error err = ERROR_INIT;
 	int r;
 
+	c->n_calls++;
 	c->n_starts++;
+	call->is_start = true;
 	call->counted = true;
 	r = client_call_send_fds(call);
 	if (r < 0) {
@@ -195,7 +169,7 @@ static void client_call_begin_start(struct client_call *call, unary_fn fn)
 
 static void connection_pump(struct connection *c, unary_fn fn)
 {
-	while (c->n_starts < STARTS_MAX && !list_empty(&c->starts)) {
+	while (!c->reopen.active && c->n_starts < STARTS_MAX && !list_empty(&c->starts)) {
 		struct client_call *call = list_first(&c->starts, struct client_call, waiting);
 
 		list_remove(&call->waiting);
@@ -209,7 +183,7 @@ static void client_call_on_answer(struct unary *u, const ProtobufCMessage *respo
 				  const struct error *err)
 {
 	struct client_call *call = container_of(u, struct client_call, unary);
-	struct connection *c = connection_enter(call->client);
+	struct connection *c = connection_enter(call->client->connection);
 
 	/* Out of all lists before it tells: whom it tells may free the peer. */
 	client_call_unlink(call);
@@ -272,21 +246,80 @@ static struct client_call *client_call_new(struct keeper_client *client, client_
 	return call;
 }
 
+static void client_call_send(struct client_call *call, const ProtobufCMessage *message)
+{
+	struct connection *c = call->client->connection;
+
+	c->n_calls++;
+	call->counted = true;
+	unary_start(&call->unary, c->loop, c->rpc,
+		    &(struct unary_request){
+			    .method = call->method,
+			    .target = call->client->target,
+			    .message = message,
+			    .data = call->data,
+			    .len = call->len,
+			    .output = call->output,
+			    .timeout = call->timeout,
+		    },
+		    client_call_on_answer);
+}
+
+/* Keeps the request until `reopen` is over. */
+static int client_call_hold(struct client_call *call, const ProtobufCMessage *message)
+{
+	call->len = protobuf_c_message_get_packed_size(message);
+	call->data = malloc(call->len + 1);
+	if (!call->data)
+		return -ENOMEM;
+	(void)protobuf_c_message_pack(message, call->data);
+	list_add_tail(&call->client->connection->held, &call->waiting);
+	return 0;
+}
+
+static void client_call_refuse(struct client_call *call, const struct error *err)
+{
+	unary_fail(&call->unary, call->client->connection->loop, err, client_call_on_answer);
+}
+
 static void client_call_start(struct client_call *call, const char *method,
 			      const ProtobufCMessage *message,
 			      const ProtobufCMessageDescriptor *output, nsec_t timeout)
 {
-	struct connection *c = call->client->connection;
+	struct keeper_client *client = call->client;
+	struct error err = ERROR_INIT;
+	int r;
 
-	unary_start(&call->unary, c->loop, c->rpc,
-		    &(struct unary_request){
-			    .method = method,
-			    .target = call->client->target,
-			    .message = message,
-			    .output = output,
-			    .timeout = timeout,
-		    },
-		    client_call_on_answer);
+	call->method = method;
+	call->output = output;
+	call->timeout = timeout;
+	if (client->refusal.code) {
+		client_call_refuse(call, &client->refusal);
+	} else if (!client->connection->reopen.active) {
+		client_call_send(call, message);
+	} else {
+		r = client_call_hold(call, message);
+		if (r < 0) {
+			(void)error_set(&err, r, "call the keeper");
+			client_call_refuse(call, &err);
+		}
+	}
+}
+
+/* The keeper has said hello again, or never will: what waits is sent. */
+static void connection_go_on(struct connection *c)
+{
+	while (!c->reopen.active && !list_empty(&c->held)) {
+		struct client_call *call = list_first(&c->held, struct client_call, waiting);
+
+		list_remove(&call->waiting);
+		if (call->client->refusal.code)
+			client_call_refuse(call, &call->client->refusal);
+		else
+			client_call_send(call, NULL);
+	}
+	connection_pump(c, client_call_on_answer);
+	passing_go_on(c);
 }
 
 /* Without memory for the call there is no later either: the one completion that comes at once. */
@@ -313,90 +346,20 @@ static void client_ask(struct keeper_client *client, const char *method,
 	client_call_start(call, method, message, output, NSEC_NEVER);
 }
 
-/* ---- watching ---- */
-
-static void client_tell(struct keeper_client *client,
-			const Nacre__Instance__V1__WatchResponse *change)
-{
-	const struct peer_events *events = client->events;
-	void *userdata = client->events_userdata;
-	struct container_view view;
-
-	/* A message says one thing: after an event the peer may be gone. */
-	if (change->synced)
-		events->on_synced(userdata);
-	else if (change->child && !change->child->alive)
-		events->on_child_end(userdata, change->child->name, change->child->reason);
-	else if (convert_view(&view, change->container) == 0)
-		events->on_container(userdata, &view);
-}
-
-static void client_on_change(struct rpc_stream *stream, const uint8_t *data, size_t len,
-			     void *userdata)
-{
-	struct keeper_client *client = userdata;
-	struct connection *c = connection_enter(client);
-	ProtobufCMessage *message;
-
-	message =
-		rpc_decode(&nacre__instance__v1__watch_response__descriptor, data, len, NULL, NULL);
-	if (message) {
-		client_tell(client, (const void *)message);
-		protobuf_c_message_free_unpacked(message, NULL);
-	}
-	connection_leave(c);
-}
-
-static void client_on_watch_end(struct rpc_stream *stream, enum rpc_code code,
-				const struct error *err, void *userdata)
-{
-	struct keeper_client *client = userdata;
-	struct connection *c = connection_enter(client);
-	struct error ended = ERROR_INIT;
-
-	client->watch = NULL;
-	(void)error_refuse(&ended, ERROR_UNAVAILABLE, "the keeper has ended its watch");
-	/* Before hello was answered, that answer tells. */
-	if (client->opened)
-		client->events->on_lost(client->events_userdata, err && err->code ? err : &ended);
-	connection_leave(c);
-}
-
-static const struct rpc_stream_ops client_watch_ops = {
-	.on_message = client_on_change,
-	.on_end = client_on_watch_end,
-};
-
-static int client_watch(struct keeper_client *client)
-{
-	Nacre__Instance__V1__WatchRequest request;
-	struct rpc_request call = {
-		.method = KEEPER_METHOD("Watch"),
-		.target = client->target,
-		.message = &request.base,
-		.timeout = NSEC_NEVER,
-	};
-
-	nacre__instance__v1__watch_request__init(&request);
-	return rpc_client_call(client->connection->rpc, &call, &client_watch_ops, client,
-			       &client->watch);
-}
+/* ---- hello ---- */
 
 static void client_finish_hello(struct client_call *call, const ProtobufCMessage *response,
 				const struct error *err)
 {
-	const Nacre__Instance__V1__HelloResponse *answer = (const void *)response;
 	struct keeper_client *client = call->client;
 	struct error failed = ERROR_INIT;
 	int r;
 
-	if (err) {
-		call->done(call->userdata, err);
+	r = client_take_hello(client, response, err, &failed);
+	if (r < 0) {
+		call->done(call->userdata, &failed);
 		return;
 	}
-	for (size_t i = 0; i < answer->n_features; i++)
-		if (str_eq(answer->features[i], "log-rotation"))
-			client->rotates = true;
 	r = client_watch(client);
 	if (r < 0) {
 		(void)error_set(&failed, r, "watch the keeper");
@@ -429,7 +392,7 @@ static void open_(struct peer *p, const struct peer_events *events, void *userda
 	struct client_call *call = client_call_new(client, client_finish_hello, userdata);
 	struct error err;
 
-	nacre__instance__v1__hello_request__init(&request);
+	client_make_hello(client, &request);
 	if (!call) {
 		client_no_memory(&err);
 		done(userdata, &err);
@@ -438,10 +401,6 @@ static void open_(struct peer *p, const struct peer_events *events, void *userda
 	client->events = events;
 	client->events_userdata = userdata;
 	call->done = done;
-	request.protocol = KEEPER_PROTOCOL;
-	request.version = convert_str(NACRE_VERSION);
-	if (client->path)
-		request.path = client->path;
 	client_call_start(call, KEEPER_METHOD("Hello"), &request.base,
 			  &nacre__instance__v1__hello_response__descriptor, HELLO_TIMEOUT);
 }
@@ -501,10 +460,14 @@ static void start(struct peer *p, const struct cell_spec *cell, const struct con
 	/* One that does not ask for it would keep it for ever. */
 	if (client->rotates)
 		call->fds[2] = TAKE_FD(own.log_dir);
+	if (client->refusal.code) {
+		client_call_refuse(call, &client->refusal);
+		return;
+	}
 	r = client_call_prepare_start(call, cell, spec);
 	if (r < 0) {
 		(void)error_set(&err, r, "ask the keeper to start %s", spec->name);
-		unary_fail(&call->unary, client->connection->loop, &err, client_call_on_answer);
+		client_call_refuse(call, &err);
 		return;
 	}
 	list_add_tail(&client->connection->starts, &call->waiting);
@@ -584,6 +547,17 @@ static void shutdown_(struct peer *p, peer_done_fn done, void *userdata)
 		   &nacre__instance__v1__shutdown_response__descriptor, done, userdata);
 }
 
+static const struct peer_hello *hello(struct peer *p)
+{
+	return &client_of(p)->hello;
+}
+
+static int upgrade(struct peer *p, const struct peer_upgrade *how, peer_done_fn done,
+		   void *userdata, struct error *err)
+{
+	return reopen_begin(client_of(p), how, done, userdata, err);
+}
+
 static struct peer *free_(struct peer *p)
 {
 	struct keeper_client *client;
@@ -598,6 +572,9 @@ static struct peer *free_(struct peer *p)
 		client_call_free(call);
 	if (client->watch)
 		rpc_stream_cancel(client->watch);
+	passing_forget(client);
+	reopen_forget(client);
+	list_remove(&client->link);
 	free(client->path);
 	free(client);
 	connection_pump(c, client_call_on_answer);
@@ -616,6 +593,8 @@ static int client_new(struct keeper_client **ret, struct connection *c, const st
 	client->peer.ops = ops;
 	client->connection = c;
 	c->n_refs++;
+	list_init(&client->link);
+	list_add_tail(&c->clients, &client->link);
 	list_init(&client->calls);
 	*ret = client;
 	return 0;
@@ -648,6 +627,8 @@ static const struct peer_ops client_ops = {
 	.spawn = spawn,
 	.end = end,
 	.shutdown = shutdown_,
+	.hello = hello,
+	.upgrade = upgrade,
 	.child = child,
 	.free = free_,
 };
@@ -664,7 +645,12 @@ int keeper_client_new(struct peer **ret, struct loop *l, int rpc_fd, int fd_fd)
 		return -ENOMEM;
 	c->loop = l;
 	c->channel_fd = TAKE_FD(channel);
+	list_init(&c->clients);
 	list_init(&c->starts);
+	list_init(&c->held);
+	list_init(&c->passing);
+	c->go_on = connection_go_on;
+	reopen_init(c);
 	loop_defer_init(&c->free, l, connection_on_free);
 	r = rpc_client_new(&c->rpc, l, TAKE_FD(rpc));
 	if (r < 0) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/build_id.h"
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -13,6 +14,7 @@
 #include "keeper/convert.h"
 #include "keeper/exec.h"
 #include "keeper/tokens.h"
+#include "keeper/upgrade.h"
 #include "keeper/watch.h"
 #include "loop/loop.h"
 #include "rpc/server.h"
@@ -34,6 +36,7 @@ struct keeper_server {
 	struct tokens tokens;
 	struct children children;
 	struct watchers watchers;
+	struct upgrade upgrade;
 	bool shutting;
 	unsigned n_to_end; /* the keeper and the children, while shutting down */
 };
@@ -73,7 +76,7 @@ static bool server_is_other_child(void *userdata, pid_t pid)
 {
 	struct keeper_server *s = userdata;
 
-	return children_own(&s->children, pid);
+	return children_own(&s->children, pid) || upgrade_owns(&s->upgrade, pid);
 }
 
 static void server_on_packet(void *userdata, const struct fdchan_packet *packet)
@@ -113,7 +116,8 @@ static int server_check_open(const struct keeper_server *s, struct error *err)
 
 static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
-	static const char *const features[] = { "exec", "stdin", "spawn", "log-rotation" };
+	static const char *const features[] = { "exec", "stdin", "spawn", "log-rotation",
+						"upgrade" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -142,6 +146,7 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 	response.n_features = ARRAY_SIZE(features);
 	response.features = (char **)(uintptr_t)features;
 	response.pid = getpid();
+	response.build = convert_str(build_id());
 	FAILPOINT_BEFORE("keeper.hello");
 	rpc_call_reply(call, &response.base);
 	FAILPOINT_AFTER("keeper.hello");
@@ -381,6 +386,42 @@ static void server_end(struct rpc_call *call, const ProtobufCMessage *message, v
 	}
 }
 
+/* ---- the next program ---- */
+
+static void server_upgrade(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	const Nacre__Instance__V1__UpgradeRequest *request = (const void *)message;
+	struct keeper_server *s = userdata;
+	struct error err = ERROR_INIT;
+	_cleanup_fd_ int exe_fd = -1;
+	int r = 0;
+
+	exe_fd = server_take_token(s, "exe_token", request->exe_token, &err);
+	if (exe_fd < 0)
+		r = exe_fd < -1 ? exe_fd : error_refuse(&err, ERROR_INVALID, "exe_token: required");
+	if (r == 0 && !s->config.execute)
+		r = error_refuse(&err, ERROR_UNSUPPORTED, "this keeper stays the program it is");
+	if (r == 0)
+		r = server_check_open(s, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+	else
+		upgrade_begin(&s->upgrade, call, TAKE_FD(exe_fd));
+}
+
+int keeper_server_resume(struct keeper_server *s, int state_fd, struct error *err)
+{
+	return upgrade_resume(s->keeper, &s->children, state_fd, err);
+}
+
+static int server_execute(void *userdata, int exe_fd, int state_fd, const struct handover_writer *w,
+			  struct error *err)
+{
+	struct keeper_server *s = userdata;
+
+	return s->config.execute(s->config.userdata, exe_fd, state_fd, w, err);
+}
+
 /* ---- the end of all ---- */
 
 static void server_drained(void *userdata)
@@ -405,6 +446,7 @@ void keeper_server_shutdown(struct keeper_server *s)
 	if (s->shutting)
 		return;
 	s->shutting = true;
+	upgrade_done(&s->upgrade);
 	s->n_to_end = 2;
 	children_shutdown(&s->children, server_one_ended);
 	keeper_shutdown(s->keeper, server_one_ended, s);
@@ -436,6 +478,7 @@ static const struct rpc_method server_methods[] = {
 	METHOD("WriteStdin", write_stdin, false, server_write_stdin),
 	METHOD("Spawn", spawn, false, server_spawn),
 	METHOD("End", end, false, server_end),
+	METHOD("Upgrade", upgrade, false, server_upgrade),
 	METHOD("Shutdown", shutdown, false, server_shutdown),
 };
 
@@ -503,6 +546,12 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 	r = server_new_rpc(s, TAKE_FD(rpc_fd));
 	if (r < 0)
 		return error_set(err, r, "serve the keeper's socket");
+	upgrade_init(&s->upgrade, &(struct upgrade_config){ .loop = config->loop,
+							    .keeper = s->keeper,
+							    .children = &s->children,
+							    .rpc = s->rpc,
+							    .execute = server_execute,
+							    .userdata = s });
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -511,6 +560,7 @@ struct keeper_server *keeper_server_free(struct keeper_server *s)
 {
 	if (!s)
 		return NULL;
+	upgrade_done(&s->upgrade);
 	/* The calls go first: completions of what is still under way would answer them. */
 	if (s->keeper)
 		s->keeper = keeper_free(s->keeper);

@@ -10,6 +10,7 @@
  * nested in it. Everything that a keeper process does between its start and its end.
  */
 
+struct handover_writer;
 struct keeper_server;
 struct loop;
 
@@ -24,6 +25,9 @@ struct keeper_server_config {
 	const char *path;      /* "pod/web", "a/b"; "" for the keeper of the node */
 	/* Hello brought another path: `path` is to say that from now on. */
 	void (*on_named)(void *userdata, const char *path);
+	/* keeper/upgrade.h; NULL: Upgrade is refused. */
+	int (*execute)(void *userdata, int exe_fd, int state_fd, const struct handover_writer *w,
+		       struct error *err);
 	/* After keeper_server_shutdown() or the call Shutdown: all has ended. It may free the
 	 * server later, not from within. */
 	void (*on_shut)(void *userdata);
@@ -32,6 +36,9 @@ struct keeper_server_config {
 
 int keeper_server_new(struct keeper_server **ret, const struct keeper_server_config *config,
 		      struct error *err);
+/* Takes up what another program of this process has left (keeper/upgrade.h), before the loop runs.
+ * After an error only keeper_server_free() is left. */
+int keeper_server_resume(struct keeper_server *s, int state_fd, struct error *err);
 /* Kills everything, waits for nothing. */
 struct keeper_server *keeper_server_free(struct keeper_server *s);
 

@@ -31,6 +31,8 @@
 
 struct keeper {
 	struct keeper_config config;
+	bool held;
+	const char *busy;
 };
 
 struct keeper_exec {
@@ -112,6 +114,26 @@ void keeper_shutdown(struct keeper *keeper, void (*done)(void *userdata), void *
 
 void keeper_reap_orphans(struct keeper *keeper)
 {
+}
+
+void keeper_hold(struct keeper *keeper, bool held)
+{
+	k.held = held;
+}
+
+const char *keeper_busy(struct keeper *keeper)
+{
+	return k.busy;
+}
+
+int keeper_write_state(struct keeper *keeper, struct handover_writer *w)
+{
+	return 0;
+}
+
+int keeper_read_state(struct keeper *keeper, struct handover_reader *r, struct error *err)
+{
+	return 0;
 }
 
 int keeper_exec(struct keeper *keeper, const struct keeper_exec_spec *spec,

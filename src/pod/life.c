@@ -183,18 +183,6 @@ static void workload_end_around(struct workload *w)
 		peer->ops->remove_cell(peer, name_last(w->path), workload_ignore, NULL);
 }
 
-void workload_kill(struct workload *w)
-{
-	w->killed = true;
-	FAILPOINT_BEFORE("workload.kill");
-	if (w->n_kills++ < WORKLOAD_KILLS_MAX)
-		workload_ask_to_end(w);
-	else
-		workload_end_around(w);
-	FAILPOINT_AFTER("workload.kill");
-	loop_timer_set(&w->timer, WORKLOAD_KILL_AGAIN);
-}
-
 static void pod_container_lose(struct pod_container *c, const char *reason)
 {
 	bool ran = c->status.started_at != 0;
@@ -220,6 +208,34 @@ void workload_lose(struct workload *w, const char *reason)
 	w->n_starting = 0;
 	workload_reason(w, reason);
 	workload_event(w, WORKLOAD_BROKEN);
+}
+
+static void workload_lose_to_mute(struct workload *w)
+{
+	if (w->kind == WORKLOAD_POD) {
+		instance_stop(w->instance, NULL, NULL);
+		return;
+	}
+	if (instance_kill_cell(w->instance, name_last(w->path)) < 0)
+		log_warn("cannot kill a cell", LOG_STR("workload", w->path));
+	workload_lose(w, "it was killed past its keeper, which cannot be spoken to");
+}
+
+void workload_kill(struct workload *w)
+{
+	w->killed = true;
+	/* The end of its containers would never be told. */
+	if (w->instance && !w->instance->ended && w->instance->mute) {
+		workload_lose_to_mute(w);
+		return;
+	}
+	FAILPOINT_BEFORE("workload.kill");
+	if (w->n_kills++ < WORKLOAD_KILLS_MAX)
+		workload_ask_to_end(w);
+	else
+		workload_end_around(w);
+	FAILPOINT_AFTER("workload.kill");
+	loop_timer_set(&w->timer, WORKLOAD_KILL_AGAIN);
 }
 
 /* ---- starting ---- */

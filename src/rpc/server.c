@@ -235,6 +235,17 @@ static void server_stop_listening(struct rpc_server *s)
 		listener_free(s->listeners[--s->n_listeners]);
 }
 
+void rpc_server_each_call(struct rpc_server *s,
+			  void (*fn)(void *userdata, const struct rpc_call *c, const char *method),
+			  void *userdata)
+{
+	struct rpc_call *c;
+
+	list_for_each (c, &s->host.calls, struct rpc_call, member)
+		if (!rpc_call_cancelled(c))
+			fn(userdata, c, c->head.path ?: "");
+}
+
 void rpc_server_drain(struct rpc_server *s, nsec_t grace, void (*drained)(void *userdata),
 		      void *userdata)
 {

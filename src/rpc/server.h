@@ -77,6 +77,12 @@ int rpc_server_listen(struct rpc_server *s, int listen_fd);
 void rpc_server_drain(struct rpc_server *s, nsec_t grace, void (*drained)(void *userdata),
 		      void *userdata);
 
+/* Calls that have not ended and whose client is still there, passed on ones too; method as in the
+ * request. fn must not end any. */
+void rpc_server_each_call(struct rpc_server *s,
+			  void (*fn)(void *userdata, const struct rpc_call *c, const char *method),
+			  void *userdata);
+
 /* ---- calls ---- */
 
 /* Memory that ends with the call. */

@@ -73,6 +73,7 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 	if (w->instance) {
 		m->instance = w->instance->path;
 		m->cgroup = w->instance->cgroup;
+		m->keeper_note = w->instance->note;
 		m->pid = w->kind == WORKLOAD_POD ? w->instance->pid : 0;
 	}
 	if (fields >> CONVERT_CONTAINERS & 1 && convert_containers(a, w, m) < 0)
@@ -102,6 +103,7 @@ Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i)
 	m->instance = convert_str(i->parent ? i->parent->path : "");
 	m->pid = i->pid;
 	m->cgroup = i->cgroup;
+	m->keeper_note = i->note;
 	return m;
 }
 

@@ -4,7 +4,7 @@
 
 #include "api/instance.pb-c.h"
 #include "base/str.h"
-#include "keeper/client.h"
+#include "keeper/passing.h"
 #include "pod/workload.h"
 #include "runtime/check.h"
 #include "runtime/convert.h"
@@ -396,8 +396,7 @@ static void exec(struct rpc_call *call, const ProtobufCMessage *request, void *u
 	m.cwd = q->working_dir;
 	m.user = q->user;
 	m.timeout_ms = q->timeout_ms;
-	rpc_call_forward(call, keeper_client_rpc(peer), "/nacre.instance.v1.InstanceService/Exec",
-			 keeper_client_target(peer), &m.base);
+	passing_begin(peer, call, "/nacre.instance.v1.InstanceService/Exec", &m.base);
 }
 
 static void write_stdin(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
@@ -423,9 +422,7 @@ static void write_stdin(struct rpc_call *call, const ProtobufCMessage *request, 
 	m.id = c->id;
 	m.data = q->data;
 	m.close = q->close;
-	rpc_call_forward(call, keeper_client_rpc(peer),
-			 "/nacre.instance.v1.InstanceService/WriteStdin",
-			 keeper_client_target(peer), &m.base);
+	passing_begin(peer, call, "/nacre.instance.v1.InstanceService/WriteStdin", &m.base);
 }
 
 /* ---- Stats, Processes ---- */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_KEEPER_CLIENT_MODEL_H
+#define NACRE_KEEPER_CLIENT_MODEL_H
+
+#include "base/list.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "instance/peer.h"
+#include "keeper/unary.h"
+#include "loop/loop.h"
+
+/*
+ * What the units behind keeper/client.h have in common.
+ *
+ * A connection is shared by the peer of a direct child and by the peers for what is below that,
+ * which differ in their target only; it lasts as long as the last of them.
+ */
+
+struct keeper_client;
+struct rpc_client;
+struct rpc_stream;
+
+/* A keeper on this connection goes on as another program (client_reopen.h). */
+struct reopen {
+	bool active;
+	char target[NAME_PATH_MAX +
+		    1];              /* whom it is about: peers at and below that say hello anew */
+	struct keeper_client *asked; /* NULL: it is gone */
+	struct peer_upgrade how;
+	peer_done_fn done;
+	void *userdata;
+	struct unary unary;          /* Upgrade, then one Hello after the other */
+	struct keeper_client *hello; /* whose hello that is */
+	struct loop_timer timer;
+	nsec_t delay, deadline;
+	bool connected;
+	struct error err; /* the last answer */
+};
+
+struct connection {
+	struct loop *loop;
+	struct rpc_client *rpc; /* that of a lost connection stays until there is another one */
+	int channel_fd;
+	unsigned n_refs;
+	struct list clients;    /* the one of the direct child first */
+	unsigned n_calls;       /* under way, but hello and watches */
+	unsigned n_starts;      /* of these */
+	struct list starts;     /* that wait */
+	struct list held;       /* other calls that wait for the end of `reopen` */
+	struct list passing;    /* and those that are passed on (passing.h) */
+	unsigned n_inside;      /* callbacks of ours that run */
+	struct loop_defer free; /* nobody frees the rpc_client from within its callback */
+	struct reopen reopen;
+	void (*go_on)(struct connection *c); /* starts what waits */
+};
+
+struct keeper_client {
+	struct peer peer;
+	struct list link; /* of the connection */
+	struct connection *connection;
+	char target[NAME_PATH_MAX + 1];
+	struct list calls;
+	struct rpc_stream *watch;
+	const struct peer_events *events;
+	void *events_userdata;
+	char *path; /* to say in hello, or NULL */
+	bool opened;
+	bool rotates; /* the keeper, its containers' logs */
+	bool stale;   /* says hello and watches again, as a part of `reopen` */
+	struct peer_hello hello;
+	struct error refusal; /* with a code: nothing may be asked of the keeper */
+};
+
+/* Around everything that calls back: the connection lasts until the callback of rpc has returned.
+ */
+static inline struct connection *connection_enter(struct connection *c)
+{
+	c->n_inside++;
+	return c;
+}
+
+static inline void connection_leave(struct connection *c)
+{
+	c->n_inside--;
+}
+
+/* Whether the end of its watch belongs to `reopen`; it is stale then. */
+static inline bool reopen_takes(struct keeper_client *client)
+{
+	const struct reopen *ro = &client->connection->reopen;
+	size_t len = strlen(ro->target);
+
+	if (!ro->active || !str_has_prefix(client->target, ro->target) ||
+	    (len && client->target[len] && client->target[len] != '/'))
+		return false;
+	client->stale = true;
+	return true;
+}
+
+#endif
