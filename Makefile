@@ -10,6 +10,7 @@
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
+#   make fuzz           every fuzz target (or TARGETS=...) for FUZZ_SECONDS=60, in build/libfuzzer
 #   make clang          build/clang: the second compiler
 #   make clean
 #
@@ -26,7 +27,7 @@ bindir = $(PREFIX)/bin
 libexecdir = $(PREFIX)/libexec/nacre
 unitdir = $(PREFIX)/lib/systemd/system
 mandir = $(PREFIX)/share/man/man1
-sources = $(shell find src libexec tests bench -name '*.[ch]' 2>/dev/null)
+sources = $(shell find src libexec tests bench fuzz -name '*.[ch]' 2>/dev/null)
 
 .PHONY: all
 all: $(BUILD)/build.ninja
@@ -55,6 +56,16 @@ failmalloc: sanitizer
 .PHONY: sweep
 sweep: sanitizer
 	NACRE_SWEEP=1 tests/run --whole --timeout 600 --module-timeout 14400 -j $(JOBS) -k test_killed -k test_faults $(BUILD)/asan
+
+.PHONY: fuzz
+fuzz: $(BUILD)/libfuzzer/build.ninja
+	ninja -C $(BUILD)/libfuzzer $(patsubst fuzz/%.c,fuzz/fuzz-%,$(filter-out fuzz/replay.c,$(wildcard fuzz/*.c)))
+	fuzz/run $(BUILD)/libfuzzer $(TARGETS)
+
+$(BUILD)/libfuzzer/build.ninja:
+	@tools/install --check build test
+	CC=clang meson setup -Dfuzz=true -Dstatic=false -Dfaults=true -Db_sanitize=address,undefined -Db_lundef=false \
+		--buildtype=debugoptimized $(BUILD)/libfuzzer
 
 .PHONY: clang
 clang: $(BUILD)/clang/build.ninja

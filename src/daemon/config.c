@@ -79,14 +79,14 @@ static int set_drain(struct config *c, const char *value)
 
 static int set_absolute(char *to, size_t size, const char *value)
 {
-	if (value[0] != '/' || strstr(value, "/../"))
+	if (value[0] != '/' || strstr(value, "/../") || str_has_suffix(value, "/.."))
 		return -EINVAL;
 	return str_copy(to, size, value);
 }
 
 static int set_cgroup(struct config *c, const char *value)
 {
-	return value[1] ? set_absolute(c->cgroup, sizeof(c->cgroup), value) : -EINVAL;
+	return value[0] && value[1] ? set_absolute(c->cgroup, sizeof(c->cgroup), value) : -EINVAL;
 }
 
 static int set_libexec(struct config *c, const char *value)
@@ -194,6 +194,8 @@ static int config_on_value(struct config_reader *rd, const yaml_event_t *e, stru
 		return config_bad(rd, e, err, "this is a section, not a value");
 	if (rd->seen[i])
 		return config_bad(rd, e, err, "the key is there twice");
+	if (e->data.scalar.length != strlen((const char *)e->data.scalar.value))
+		return config_bad(rd, e, err, "the value holds a NUL");
 	rd->seen[i] = true;
 	if (config_keys[i].set(rd->config, (const char *)e->data.scalar.value) == 0)
 		return 0;

@@ -88,6 +88,10 @@ static void names_line_and_key(void)
 	static const struct {
 		const char *text, *says;
 	} rows[] = {
+		{ "cgroup: ''\n", "cgroup: \"\" is not an absolute path" },
+		{ "cgroup: !/a\nspare: no\n", "cgroup: \"\" is not an absolute path" },
+		{ "libexec: /a/..\n", "libexec: \"/a/..\" is not an absolute path" },
+		{ "libexec: \"/a\\0b\"\n", "libexec: the value holds a NUL" },
 		{ "drain: 1s\nbogus: 1\n", ":2: bogus: there is no such key" },
 		{ "log:\n  level: info\n  colour: red\n", ":3: log.colour: there is no such key" },
 		{ "log:\n  level: loud\n",

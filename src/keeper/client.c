@@ -203,7 +203,13 @@ static void client_finish_spawn(struct client_call *call, const ProtobufCMessage
 				const struct error *err)
 {
 	const Nacre__Instance__V1__SpawnResponse *answer = (const void *)response;
+	struct error wrong = ERROR_INIT;
 
+	if (!err && answer->pid <= 0) {
+		(void)error_set(&wrong, -EPROTO, "pid: the keeper says %lld",
+				(long long)answer->pid);
+		err = &wrong;
+	}
 	call->spawned(call->userdata, err ? 0 : answer->pid, err);
 }
 

@@ -59,7 +59,7 @@ def run(command, n, timeout):
     """Status (None: it hung) and output."""
     with tempfile.TemporaryFile() as to:
         process = subprocess.Popen(command, env={**os.environ, "NACRE_FAILMALLOC": str(n)}, stdin=subprocess.DEVNULL,
-                                   stdout=to, stderr=subprocess.STDOUT, start_new_session=True)
+                                   stdout=to, stderr=subprocess.STDOUT, cwd="/tmp", start_new_session=True)
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
