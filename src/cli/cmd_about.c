@@ -7,7 +7,6 @@
 #include "cli/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
-#include "cli/completion.h"
 #include "cli/handlers.h"
 #include "cli/help.h"
 #include "cli/json.h"
@@ -119,15 +118,6 @@ int cmd_help(const struct cli *cli, const struct args *args)
 		return cli_fail(&err);
 	}
 	help_command(c, stdout);
-	return 0;
-}
-
-int cmd_completion(const struct cli *cli, const struct args *args)
-{
-	if (completion_write(args->operands[0], stdout) < 0)
-		return cli_complain(
-			"completion: there is none for \"%s\", only for bash, zsh and fish",
-			args->operands[0]);
 	return 0;
 }
 

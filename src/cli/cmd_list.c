@@ -3,11 +3,13 @@
 #include <stdlib.h>
 
 #include "base/str.h"
+#include "cli/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/handlers.h"
 #include "cli/listing.h"
+#include "cli/spec.h"
 #include "cli/text.h"
 #include "cli/view.h"
 
@@ -65,19 +67,34 @@ static void ps_table(const struct cli *cli, const Nacre__V1__ListResponse *list)
 	table_done(&t);
 }
 
-int cmd_ps(const struct cli *cli, const struct args *args)
+static Nacre__V1__ListResponse *ps_ask(const struct cli *cli, const struct args *args,
+				       struct error *err)
 {
 	Nacre__V1__ListRequest request = NACRE__V1__LIST_REQUEST__INIT;
+	_cleanup_client_ struct client *client = client_open(cli->socket, err);
+	Nacre__V1__ListResponse *list;
+
+	if (!client)
+		return NULL;
+	request.all = args_flag(args, "all");
+	request.kinds = spec_values(args, "kind", &request.n_kinds);
+	request.states = spec_values(args, "state", &request.n_states);
+	spec_set(&request.below, args->operands[0]);
+	list = listing_ask(client, &request, err);
+	free(request.kinds);
+	free(request.states);
+	return list;
+}
+
+int cmd_ps(const struct cli *cli, const struct args *args)
+{
 	_cleanup_message_ Nacre__V1__ListResponse *list = NULL;
-	_cleanup_client_ struct client *client = NULL;
 	const char *format = args_value(args, "format");
 	struct error err = ERROR_INIT;
 
 	if (format && format_check(format, &err) < 0)
 		return cli_fail(&err);
-	request.all = args_flag(args, "all");
-	client = client_open(cli->socket, &err);
-	list = client ? listing_ask(client, &request, &err) : NULL;
+	list = ps_ask(cli, args, &err);
 	if (!list)
 		return cli_fail(&err);
 	if (format) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "api/nacre.pb-c.h"
@@ -78,6 +79,7 @@ static void events_json(const Nacre__V1__EventsResponse *e)
 	json_string(&j, "state", e->state);
 	json_word(&j, "reason", e->reason);
 	json_integer(&j, "exit_code", e->exit_code);
+	json_string(&j, "resume_token", e->resume_token);
 	json_end(&j);
 }
 
@@ -122,8 +124,11 @@ int cmd_events(const struct cli *cli, const struct args *args)
 	if (!client)
 		return cli_fail(&err);
 	spec_set(&request.target, args->operands[0]);
+	spec_set(&request.resume_token, args_value(args, "since-token"));
+	request.objects = spec_values(args, "object", &request.n_objects);
 	client_call_start(client, &events.call, "/nacre.v1.EventService/Events", &request.base);
 	(void)client_call_wait(client, &events.call);
 	client_call_done(&events.call);
+	free(request.objects);
 	return events.call.err.code ? cli_fail(&events.call.err) : 0;
 }

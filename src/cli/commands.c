@@ -114,6 +114,8 @@ static const struct arg_option options_exec[] = {
 static const struct arg_option options_ps[] = {
 	{ "all", 'a', NULL, "also what has ended" },
 	{ "quiet", 'q', NULL, "ids alone" },
+	{ "kind", 'k', "KIND", "only pod, cell, executable or instance; may be given again" },
+	{ "state", 's', "STATE", "only in this state, also one of the ended; may be given again" },
 	OPTION_FORMAT,
 	OPTION_END,
 };
@@ -139,6 +141,13 @@ static const struct arg_option options_inspect[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_events[] = {
+	{ "since-token", 0, "TOKEN", "begin behind the event that had this token (see -o json)" },
+	{ "object", 0, "OBJECT",
+	  "only workload, container, instance or image; may be given again" },
+	OPTION_END,
+};
+
 static const struct arg_option options_logs[] = {
 	{ "follow", 'f', NULL, "go on until the container has ended" },
 	{ "timestamps", 't', NULL, "put the time in front of each piece" },
@@ -158,6 +167,12 @@ static const struct arg_option options_stop[] = {
 
 static const struct arg_option options_rm[] = {
 	{ "force", 'f', NULL, "kill it first where it runs" },
+	OPTION_END,
+};
+
+static const struct arg_option options_completion[] = {
+	{ "names", 0, "WHAT",
+	  "workloads, places (for cp), images or commands: a name in each line" },
 	OPTION_END,
 };
 
@@ -282,14 +297,17 @@ const struct command commands[] = {
 	},
 	{
 		.name = "ps",
-		.operands = "",
+		.operands = "[PATH]",
 		.summary = "list what runs",
 		.help = "Pods, cells, executables and instances, in the order in which they were "
-			"made.\n"
+			"made; with\n"
+			"PATH only those inside of that instance, at any depth.\n"
 			"\n"
 			"    nacre ps -a\n"
+			"    nacre ps --kind pod --state failed --format '{name}: {reason}'\n"
 			"    nacre ps -a -o json | jq '.[] | select(.exit_code != 0) | .name'",
 		.options = options_ps,
+		.n_max = 1,
 		.run = cmd_ps,
 	},
 	{
@@ -399,7 +417,16 @@ const struct command commands[] = {
 		.name = "events",
 		.operands = "[TARGET]",
 		.summary = "print changes of state as they happen",
-		.help = "From now on until nacre is interrupted. With -o json, one object a line.",
+		.help = "From now on until nacre is interrupted, or the daemon ends; with TARGET "
+			"only "
+			"those of\n"
+			"it and of what is below it. With -o json, one object a line, whose "
+			"resume_token goes on\n"
+			"behind it: the daemon keeps the last 4096 events.\n"
+			"\n"
+			"    nacre events --object workload a\n"
+			"    nacre events -o json --since-token TOKEN",
+		.options = options_events,
 		.n_max = 1,
 		.run = cmd_events,
 	},
@@ -527,9 +554,14 @@ const struct command commands[] = {
 		.name = "completion",
 		.operands = "bash|zsh|fish",
 		.summary = "print what makes a shell complete the commands",
-		.help = "    source <(nacre completion bash)\n"
+		.help = "It completes commands, options, and names of workloads and images, which "
+			"it asks the\n"
+			"daemon for by --names.\n"
+			"\n"
+			"    source <(nacre completion bash)\n"
+			"    nacre completion zsh > ~/.zfunc/_nacre\n"
 			"    nacre completion fish > ~/.config/fish/completions/nacre.fish",
-		.n_min = 1,
+		.options = options_completion,
 		.n_max = 1,
 		.run = cmd_completion,
 	},

@@ -19,6 +19,8 @@ int cmd_execute(const struct cli *cli, const struct args *args);
 /* cmd_list.c */
 int cmd_ps(const struct cli *cli, const struct args *args);
 int cmd_inspect(const struct cli *cli, const struct args *args);
+/* cmd_completion.c */
+int cmd_completion(const struct cli *cli, const struct args *args);
 /* cmd_copy.c */
 int cmd_cp(const struct cli *cli, const struct args *args);
 /* cmd_stats.c */
@@ -45,7 +47,6 @@ int cmd_check(const struct cli *cli, const struct args *args);
 int cmd_version(const struct cli *cli, const struct args *args);
 int cmd_info(const struct cli *cli, const struct args *args);
 int cmd_help(const struct cli *cli, const struct args *args);
-int cmd_completion(const struct cli *cli, const struct args *args);
 int cmd_man(const struct cli *cli, const struct args *args);
 
 #endif

@@ -75,6 +75,23 @@ void spec_container_done(struct spec_container *s)
 	spec_env_done(&s->env);
 }
 
+char **spec_values(const struct args *args, const char *name, size_t *ret_n)
+{
+	char **list = NULL;
+	size_t pos = 0, n = 0;
+
+	for (;;) {
+		char *value = args_next(args, name, &pos);
+
+		if (!value)
+			break;
+		list = xrealloc(list, n + 1, sizeof(*list));
+		list[n++] = value;
+	}
+	*ret_n = n;
+	return list;
+}
+
 int spec_milliseconds(const struct args *a, const char *name, uint64_t otherwise, uint64_t *ret,
 		      struct error *err)
 {

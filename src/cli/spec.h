@@ -32,6 +32,8 @@ void spec_container_done(struct spec_container *s);
 
 /* Sets a field where there is a value. */
 void spec_set(char **field, char *value);
+/* All values of an option for a repeated field of a message: the caller frees the list alone. */
+char **spec_values(const struct args *a, const char *name, size_t *ret_n);
 /* The value of a --timeout or --time in milliseconds, `otherwise` where it was not given. */
 int spec_milliseconds(const struct args *a, const char *name, uint64_t otherwise, uint64_t *ret,
 		      struct error *err);

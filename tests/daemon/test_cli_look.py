@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person sees of what runs: tree, ps, top, stats, inspect --format; compared with the kernel."""
 import fcntl
+import json
 import os
 import pty
 import re
@@ -237,3 +238,70 @@ class Form(LookTest):
             terminal = Terminal(self.node, "ps", env=env)
             terminal.end()
             self.assertEqual(expected, "\033[32mrunning\033[0m" in terminal.text, env)
+
+
+class Names(LookTest):
+    def complete(self, line):
+        """What bash offers behind the line."""
+        words = line.split(" ")
+        script = """source <("$1" completion bash); shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }
+                    _nacre; printf '%s\\n' "${COMPREPLY[@]}" """
+        done = subprocess.run(["bash", "-c", script, "bash", nacre_test.BINARY, *words], capture_output=True, text=True, check=True,
+                              timeout=30 * nacre_test.SLOWNESS, env={**os.environ, "NACRE_SOCKET": self.node.socket,
+                                                                     "PATH": nacre_test.BUILD + ":" + os.environ["PATH"]})
+        self.assertEqual("", done.stderr)
+        return done.stdout.split()
+
+    def test_bash(self):
+        self.deep()
+        self.assertEqual(["execute", "exec"], self.complete("nacre exec"))
+        self.assertEqual(["a", "a/b", "a/b/deep", "shop"], sorted(self.complete("nacre exec ")))
+        self.assertEqual(["a", "a/b", "a/b/deep"], sorted(self.complete("nacre exec --container deep a")))
+        # Behind the target stands somebody else's command.
+        self.assertEqual([], self.complete("nacre exec shop a"))
+        self.assertEqual(["shop"], self.complete("nacre stop a/b s"))
+        self.assertEqual(["shop:/"], self.complete("nacre cp s"))
+        self.assertEqual(["--kind"], self.complete("nacre ps --k"))
+        self.assertEqual(["import", "ls", "rm"], self.complete("nacre image "))
+        self.assertIn("docker.io/library/busybox:latest", self.complete("nacre run -d --name x "))
+        self.assertEqual(["shop"], self.complete(f"nacre --socket {self.node.socket} inspect s"))
+
+    def test_names(self):
+        self.deep()
+        self.assertEqual({"a", "a/b", "a/b/deep", "shop"}, set(self.out("completion", "--names", "workloads").split()))
+        self.assertIn("nacre: completion: ", self.node.cli("completion", check=False).stderr)
+        self.assertIn("--names", self.node.cli("completion", "--names", "x", check=False).stderr)
+
+
+class Lists(LookTest):
+    def test_filters(self):
+        self.deep()
+        self.node.cli("run", "busybox", "false", check=False)
+        names = lambda *words: {w["name"] for w in self.node.json("ps", *words)}
+        self.assertEqual({"a/b", "a/b/deep"}, names("a"))
+        self.assertEqual({"a", "a/b", "shop"}, names("--kind", "pod", "-k", "instance"))
+        self.assertEqual(1, len(names("--state", "exited")))
+        self.assertEqual(set(), names("--state", "failed"))
+        self.assertIn("kinds", self.node.cli("ps", "--kind", "x", check=False).stderr)
+
+    def test_events_from_a_token(self):
+        client = self.node.spawn_cli("events", "-o", "json", "--object", "workload")
+        os.set_blocking(client.stdout.fileno(), False)
+        text = b""
+
+        def heard():
+            nonlocal text
+            self.node.cli("run", "--rm", "busybox", "true")
+            text += client.stdout.read() or b""
+            return text.count(b"removed") >= 2
+
+        nacre_test.until(heard, seconds=20, what="events")
+        client.send_signal(signal.SIGTERM)
+        client.communicate(timeout=20)
+        events = [json.loads(line) for line in text.splitlines() if line.endswith(b"}")]
+        self.assertEqual({"workload"}, {e["object"] for e in events})
+        client = self.node.spawn_cli("events", "-o", "json", "--object", "workload", "--since-token", events[0]["resume_token"])
+        self.assertEqual(events[1], json.loads(client.stdout.readline()))
+        client.send_signal(signal.SIGTERM)
+        client.communicate(timeout=20)
+        self.assertIn("resume_token", self.node.cli("events", "--since-token", "x", check=False).stderr)
