@@ -118,10 +118,10 @@ def bench_waiting(table, daemon, pss):
     before = pss(daemon.process.pid)
     channels = [grpc.insecure_channel("unix:" + daemon.socket, options=[("grpc.use_local_subchannel_pool", 1)])
                 for _ in range(WATCHERS // WATCHERS_EACH)]
-    streams = [c.unary_stream("/nacre.v1.WorkloadService/Events")(b"") for c in channels for _ in range(WATCHERS_EACH)]
+    streams = [c.unary_stream("/nacre.v1.EventService/Watch")(b"") for c in channels for _ in range(WATCHERS_EACH)]
     for c in channels:
         c.unary_unary("/nacre.v1.NodeService/Info")(b"")
-    table.row(f"each of {WATCHERS} watchers of events: PSS of the daemon", (pss(daemon.process.pid) - before) / WATCHERS, " KiB")
+    table.row(f"each of {WATCHERS} watchers: PSS of the daemon", (pss(daemon.process.pid) - before) / WATCHERS, " KiB")
     for s in streams:
         s.cancel()
     for c in channels:

@@ -54,6 +54,24 @@ static void the_table(void)
 		     "a\x0a\x01"
 		     "b",
 		     NULL),
+		/* Values of an enum that nobody knows, also negative ones. */
+		CASE("\x80\x01\x01", NULL),
+		CASE("\x80\x01\x63", NULL),
+		CASE("\x80\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", NULL),
+		CASE("\x8a\x01\x03\x00\x63\x01", NULL),
+		CASE("\x8a\x01\x01\x80", "colours: a packed list with a broken number"),
+		CASE("\x82\x01\x01x", "colour: not of the type that the field has"),
+		/* Zeros behind a number's end: more bytes than it needs, but not too many. */
+		CASE("\x18\x81\x80\x80\x80\x80\x80\x80\x80\x80\x00", NULL),
+		CASE("\x8a\x80\x80\x00\x02hi", NULL), /* and in a tag: text */
+		CASE("\x18\x81\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00",
+		     "not a protobuf message, or cut short"),
+		/* Each member of a oneof in turn. */
+		CASE("\x6a\x01"
+		     "a\x72\x00\x6a\x01"
+		     "b",
+		     NULL),
+		CASE("\x72\x00\x72\x00", "other: occurs twice"),
 		CASE("\x03", "not a protobuf message, or cut short"),     /* field 0 */
 		CASE("\x0b\x0c", "not a protobuf message, or cut short"), /* a group */
 		CASE("\x0e", "not a protobuf message, or cut short"),     /* wire type 6 */

@@ -268,6 +268,69 @@ class Calls(nacre_test.NodeTest):
         stream.cancel()
 
 
+class Gone(nacre_test.NodeTest):
+    """Clients that go away in the middle of what they asked for: runtime.proto says what becomes of it."""
+
+    def requests(self, name):
+        runtime, meta = self.node.runtime, runtime_pb2.Meta(name=name)
+        box = runtime_pb2.Container(name="c", image=self.busybox(), command=["sleep", "1000"])
+        return (lambda **kw: runtime.RunPod.future(runtime_pb2.RunPodRequest(meta=meta, containers=[box]), **kw),
+                lambda **kw: runtime.RunCell.future(runtime_pb2.RunCellRequest(meta=meta, containers=[box]), **kw),
+                lambda **kw: runtime.Spawn.future(runtime_pb2.SpawnRequest(meta=meta), **kw))
+
+    def listed(self):
+        return {w.name: w.state for w in self.node.workloads.List(nacre_pb2.ListRequest(all=True)).workloads}
+
+    def finished(self, name):
+        """The state of what goes on without its client, once that is not one that passes; None where it never began."""
+        # The answer to another call of the same connection: what came before it was heard.
+        self.node.info.Info(nacre_pb2.InfoRequest())
+
+        def find():
+            state = self.listed().get(name)
+            return (state,) if state in ("running", "ready", None) else None
+
+        return nacre_test.until(find, 30, f"an end of the making of {name}")[0]
+
+    def remove(self, name):
+        self.node.workloads.Remove(nacre_pb2.RemoveRequest(target=name, force=True))
+        nacre_test.until(lambda: name not in self.listed(), what=f"the end of {name}")
+
+    def test_what_has_begun_is_finished(self):
+        self.node.info.Info(nacre_pb2.InfoRequest())
+        before = self.node.baseline()
+        for kind in range(3):
+            name = f"gone-{kind}"
+            with nacre_test.Events(self.node) as events:
+                call = self.requests(name)[kind]()
+                nacre_test.until(lambda n=name, e=events: any(x.name == n for x in list(e.seen)), what=f"an event of {name}")
+                call.cancel()
+                self.assertIn(self.finished(name), ("running", "ready"))
+                self.remove(name)
+        self.assertNoTraces(before)
+
+    def test_deadlines_of_every_length(self):
+        self.node.info.Info(nacre_pb2.InfoRequest())
+        before = self.node.baseline()
+        for i in range(24):
+            name = f"late-{i}"
+            call = self.requests(name)[i % 3](timeout=0.0005 * 1.3 ** i)
+            self.assertIn(call.code(), (Code.OK, Code.DEADLINE_EXCEEDED))
+            # Where the deadline has passed before the call was sent, or had come, there is nothing.
+            if self.finished(name):
+                self.remove(name)
+        self.assertNoTraces(before)
+
+    def test_an_executable_is_killed(self):
+        before = self.node.baseline()
+        call = self.node.runtime.RunExecutable.future(runtime_pb2.RunExecutableRequest(
+            meta=runtime_pb2.Meta(name="left"), keep=True, executable=runtime_pb2.Executable(command="sleep 1000")))
+        nacre_test.until(lambda: self.listed().get("left") == "running", what="the executable")
+        call.cancel()
+        nacre_test.until(lambda: "left" not in self.listed(), what="its end")
+        self.assertNoTraces(before)
+
+
 class Readers(nacre_test.NodeTest):
     IMAGES = ()
 
