@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "image/helper_env.h"
 
 #define HELPER_MESSAGES_PER_TURN 64
 
@@ -143,19 +144,6 @@ static int helper_send(int fd, const struct fetchmsg *request, struct error *err
 	return 0;
 }
 
-/* The environment of the helper is empty but for the faults that a test wants in it. */
-static int helper_env(char ***ret)
-{
-	const char *faults = getenv("NACRE_FETCH_SYSIO");
-	_cleanup_strv_ char **env = strv_copy(NULL);
-	_cleanup_str_ char *text = faults ? str_format("NACRE_SYSIO=%s", faults) : NULL;
-
-	if (!env || (faults && (!text || strv_add(&env, text) < 0)))
-		return -ENOMEM;
-	*ret = TAKE_PTR(env);
-	return 0;
-}
-
 /*
  * Should: give the helper new namespaces of every kind but the user's and the cgroup's, three
  * descriptors, and no more privilege than its first steps need. Must not: hand down anything else.
@@ -169,7 +157,8 @@ static int helper_spawn(struct helper *h, const struct helper_config *config, in
 	_cleanup_strv_ char **env = NULL;
 	struct isolate_plan plan;
 
-	if (!path || !command || helper_env(&env) < 0)
+	env = helper_env();
+	if (!path || !command || !env)
 		return error_set(err, -ENOMEM, "start nacre-fetch");
 	argv[0] = path;
 	argv[1] = command;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/rootfd.h"
@@ -281,9 +282,14 @@ struct trash {
 	struct pool_work work;
 	struct image_store *store;
 	struct trash_watch *watch;
+	struct loop_timer retry;
+	nsec_t delay;
 	char name[40]; /* in staging */
 	int result;
 };
+
+#define TRASH_RETRY_FIRST (100 * NSEC_PER_MSEC)
+#define TRASH_RETRY_LAST (60 * NSEC_PER_SEC)
 
 static void trash_run(struct pool_work *work)
 {
@@ -292,12 +298,16 @@ static void trash_run(struct pool_work *work)
 	t->result = rootfd_remove_tree(t->store->staging_fd, t->name);
 }
 
-static void trash_finish(struct trash *t)
+static void trash_free(struct trash *t)
 {
-	struct trash_watch *watch = t->watch;
-
 	list_remove(&t->link);
+	loop_timer_done(&t->retry);
 	free(t);
+}
+
+/* Whoever waits is not held up by what cannot be deleted yet: it is out of sight. */
+static void trash_tell(struct trash_watch *watch)
+{
 	if (!watch)
 		return;
 	assert(watch->n_pending > 0);
@@ -309,9 +319,23 @@ static void trash_work_done(struct pool_work *work)
 {
 	struct trash *t = container_of(work, struct trash, work);
 
-	if (t->result < 0)
+	struct trash_watch *watch = TAKE_PTR(t->watch);
+
+	if (t->result == 0) {
+		trash_free(t);
+	} else {
 		log_debug("cannot delete", LOG_STR("name", t->name), LOG_INT("errno", -t->result));
-	trash_finish(t);
+		loop_timer_set(&t->retry, t->delay);
+		t->delay = MIN(t->delay * 2, TRASH_RETRY_LAST);
+	}
+	trash_tell(watch);
+}
+
+static void trash_retry(struct loop_timer *timer)
+{
+	struct trash *t = container_of(timer, struct trash, retry);
+
+	pool_submit(t->store->config.pool, &t->work);
 }
 
 void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash_watch *watch)
@@ -322,12 +346,14 @@ void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash
 		return;
 	*t = (struct trash){ .work = { .run = trash_run, .done = trash_work_done },
 			     .store = s,
-			     .watch = watch };
+			     .watch = watch,
+			     .delay = TRASH_RETRY_FIRST };
 	list_init(&t->link);
+	loop_timer_init(&t->retry, s->config.loop, trash_retry);
 	FAILPOINT_BEFORE("image.trash");
 	(void)str_printf(t->name, sizeof(t->name), "gone-%" PRIu64, ++s->n_trash);
 	if (sysio_renameat(dir_fd, name, s->staging_fd, t->name) < 0) {
-		free(t);
+		trash_free(t);
 		return;
 	}
 	FAILPOINT_AFTER("image.trash");
@@ -340,10 +366,7 @@ void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash
 void trash_done(struct image_store *s)
 {
 	while (!list_empty(&s->trash)) {
-		struct trash *t = list_first(&s->trash, struct trash, link);
-
-		list_remove(&t->link);
-		free(t);
+		trash_free(list_first(&s->trash, struct trash, link));
 	}
 }
 

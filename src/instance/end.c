@@ -35,7 +35,7 @@
 static void instance_clean_try(struct instance *i, nsec_t delay)
 {
 	char name[NAME_LABEL_MAX + 8];
-	int r = 0;
+	int r = 0, dir_r = 0;
 
 	FAILPOINT_BEFORE("instance.clean");
 	place_group_name(i, name);
@@ -46,7 +46,9 @@ static void instance_clean_try(struct instance *i, nsec_t delay)
 		(void)cgroup_kill(i->cgroup_fd);
 	if (instance_is_own(i))
 		r = cgroup_remove(i->all->config.cgroup_fd, name);
-	if (r == -EBUSY && delay <= INSTANCE_CLEAN_LAST) {
+	if (r != -EBUSY)
+		dir_r = place_remove_dir(i);
+	if ((r == -EBUSY || dir_r < 0) && delay <= INSTANCE_CLEAN_LAST) {
 		i->clean_delay = delay;
 		loop_timer_set(&i->timer, delay);
 		return;
@@ -55,8 +57,10 @@ static void instance_clean_try(struct instance *i, nsec_t delay)
 		log_warn("cannot remove the cgroup of an instance", LOG_STR("instance", i->path),
 			 LOG_STR("err", strerror(-r)));
 	i->cgroup_fd = fd_close(i->cgroup_fd);
+	if (dir_r < 0)
+		log_warn("cannot remove the directory of a keeper", LOG_STR("instance", i->path),
+			 LOG_STR("err", strerror(-dir_r)));
 	i->clean_delay = 0;
-	place_remove_dir(i);
 	FAILPOINT_AFTER("instance.clean");
 	instance_event(i, INSTANCE_CLEAN);
 	if (i->unwanted)

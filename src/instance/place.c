@@ -24,18 +24,13 @@ void place_group_name(const struct instance *i, char ret[NAME_LABEL_MAX + 8])
 		(void)str_printf(ret, NAME_LABEL_MAX + 8, "inst.%s", name_last(i->path));
 }
 
-void place_remove_dir(struct instance *i)
+int place_remove_dir(struct instance *i)
 {
-	int r;
-
 	if (!instance_is_own(i))
-		return;
+		return 0;
 	i->dir_fd = fd_close(i->dir_fd);
-	r = instance_is_node(i) ? rootfd_remove_tree(i->all->config.run_fd, "node")
-				: rootfd_remove_tree(i->all->keepers_fd, i->id);
-	if (r < 0)
-		log_warn("cannot remove the directory of a keeper", LOG_STR("instance", i->path),
-			 LOG_STR("err", strerror(-r)));
+	return instance_is_node(i) ? rootfd_remove_tree(i->all->config.run_fd, "node")
+				   : rootfd_remove_tree(i->all->keepers_fd, i->id);
 }
 
 int place_name_cgroup(struct instance *i, struct error *err)

@@ -18,7 +18,8 @@ int place_name_cgroup(struct instance *i, struct error *err);
 int place_open_cgroup(struct instance *i, struct error *err);
 /* Makes and opens the directory as i->dir_fd. */
 int place_make_dir(struct instance *i, struct error *err);
-void place_remove_dir(struct instance *i);
+/* 0 where none is left; it can be tried again. */
+int place_remove_dir(struct instance *i);
 
 /* Takes away the directories and groups of keepers that nobody knows. */
 void instances_sweep(struct instances *all);

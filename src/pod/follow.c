@@ -5,9 +5,7 @@
 #include <signal.h>
 
 #include "base/failpoint.h"
-#include "base/fd.h"
 #include "base/log.h"
-#include "base/rootfd.h"
 #include "base/str.h"
 #include "image/image.h"
 #include "pod/life.h"
@@ -233,17 +231,12 @@ static void workloads_on_orphan_gone(void *userdata, struct instance *i, const s
 /* What was made for a workload of which there is no record. */
 static void workloads_drop_orphans(struct workloads *all)
 {
-	_cleanup_strv_ char **logs = NULL;
 	struct instance *i;
 
 	list_for_each (i, instances_list(all->config.instances), struct instance, link)
 		if (i->owner[0] && i->state != INSTANCE_GONE && !map_get(&all->by_id, i->owner))
 			instance_stop(i, workloads_on_orphan_gone, NULL);
-	if (fd_list_dir(all->config.logs_fd, &logs) < 0)
-		return;
-	for (size_t n = 0; logs && logs[n]; n++)
-		if (!map_get(&all->by_id, logs[n]))
-			(void)rootfd_remove_tree(all->config.logs_fd, logs[n]);
+	workloads_sweep_logs(all);
 }
 
 void workloads_resume(struct workloads *all)

@@ -30,6 +30,8 @@
 #define WORKLOAD_KILL_AGAIN (5 * NSEC_PER_SEC)
 /* So often; then what is around its containers is ended. */
 #define WORKLOAD_KILLS_MAX 2
+#define WORKLOADS_SWEEP_FIRST (100 * NSEC_PER_MSEC)
+#define WORKLOADS_SWEEP_LAST (60 * NSEC_PER_SEC)
 #define WORKLOAD_TAKE_DOWN_AGAIN (1 * NSEC_PER_SEC)
 
 static const enum workload_state edges[WORKLOAD_STATE_COUNT][WORKLOAD_EVENT_COUNT] = {
@@ -379,6 +381,34 @@ static void workload_drop_rootfs(struct workload *w)
 	}
 }
 
+void workloads_sweep_logs(struct workloads *all)
+{
+	_cleanup_strv_ char **logs = NULL;
+	int r = fd_list_dir(all->config.logs_fd, &logs);
+
+	for (size_t n = 0; logs && logs[n]; n++)
+		if (!map_get(&all->by_id, logs[n]) &&
+		    rootfd_remove_tree(all->config.logs_fd, logs[n]) < 0)
+			r = -EBUSY;
+	if (r == 0) {
+		all->sweep_delay = WORKLOADS_SWEEP_FIRST;
+		return;
+	}
+	loop_timer_set(&all->sweep, all->sweep_delay);
+	all->sweep_delay = MIN(all->sweep_delay * 2, WORKLOADS_SWEEP_LAST);
+}
+
+static void workloads_on_sweep(struct loop_timer *t)
+{
+	workloads_sweep_logs(container_of(t, struct workloads, sweep));
+}
+
+void workloads_init_sweep(struct workloads *all)
+{
+	loop_timer_init(&all->sweep, all->config.loop, workloads_on_sweep);
+	all->sweep_delay = WORKLOADS_SWEEP_FIRST;
+}
+
 /* The last step, when nothing of it lives in a keeper any more and nobody there names it. Frees w.
  */
 static void workload_finish_removal(struct workload *w)
@@ -393,8 +423,10 @@ static void workload_finish_removal(struct workload *w)
 	w->instance = NULL;
 	FAILPOINT_BEFORE("workload.files");
 	workload_drop_rootfs(w);
-	if (rootfd_remove_tree(all->config.logs_fd, w->id) < 0)
-		log_warn("cannot remove the logs of a workload", LOG_STR("workload", w->path));
+	if (rootfd_remove_tree(all->config.logs_fd, w->id) < 0) {
+		log_warn("cannot remove the logs of a workload yet", LOG_STR("workload", w->path));
+		loop_timer_set(&all->sweep, WORKLOADS_SWEEP_FIRST);
+	}
 	FAILPOINT_AFTER("workload.files");
 	FAILPOINT_BEFORE("workload.forget");
 	if (run_store_drop_workload(all->config.store, w->id, &err) < 0)

@@ -18,6 +18,9 @@ struct workloads {
 	struct map by_path;
 	struct map by_id;
 	struct map containers; /* by id */
+	/* Of log directories that could not be removed at once. */
+	struct loop_timer sweep;
+	nsec_t sweep_delay;
 };
 
 enum workload_event {
@@ -50,6 +53,9 @@ void workload_lose(struct workload *w, const char *reason);
 void pod_container_update(struct pod_container *c, const struct container_status *status);
 /* For instance_create(). */
 void workload_on_instance_ready(void *userdata, struct instance *i, const struct error *err);
+/* Removes log directories that belong to no workload, and tries again later where that fails. */
+void workloads_sweep_logs(struct workloads *all);
+void workloads_init_sweep(struct workloads *all);
 /* It is taken down because its keeper is gone. */
 void workload_taken_down(struct workload *w);
 

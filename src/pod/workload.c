@@ -219,6 +219,7 @@ int workloads_new(struct workloads **ret, const struct workloads_config *config)
 		return -ENOMEM;
 	all->config = *config;
 	list_init(&all->list);
+	workloads_init_sweep(all);
 	*ret = all;
 	return 0;
 }
@@ -238,6 +239,7 @@ struct workloads *workloads_free(struct workloads *all)
 		instances_forget_waiter(all->config.instances, w);
 		workload_unregister(w);
 	}
+	loop_timer_done(&all->sweep);
 	map_done(&all->by_path);
 	map_done(&all->by_id);
 	map_done(&all->containers);

@@ -83,7 +83,8 @@ class File(HardenedTest):
         listed = subprocess.run([nacre_test.BINARY, "daemon", "--list-failpoints"], check=True, capture_output=True, text=True)
         self.assertGreater(len(listed.stdout.splitlines()), 10)
         self.assertNotIn("failpoint_hit", self.symbols)
-        self.assertFalse(elf.holds(nacre_test.BINARY, b"NACRE_FAILPOINT"))
+        for name in (b"NACRE_FAILPOINT", b"NACRE_SYSIO", b"NACRE_FETCH_SYSIO"):
+            self.assertFalse(elf.holds(nacre_test.BINARY, name), name)
 
 
 @unittest.skipIf(nacre_test.SANITIZED, "built with sanitizers")
