@@ -47,12 +47,14 @@
 #define DAEMON_THREADS 4
 /* Keepers that were there before must have told what they have by then. */
 #define DAEMON_READY_LIMIT (10 * NSEC_PER_SEC)
+/* Beyond the time that a daemon gives to its calls. */
+#define DAEMON_REPLACE_PATIENCE (30 * NSEC_PER_SEC)
 #define DAEMON_EXIT_FAILED 1
 #define DAEMON_EXIT_USAGE 2
 
 struct options {
 	const char *config, *root, *run, *socket;
-	bool config_given;
+	bool config_given, replace;
 };
 
 struct daemon {
@@ -538,10 +540,15 @@ static int daemon_open(struct daemon *d, struct error *err)
 {
 	int r;
 
-	r = daemon_check_socket(d, err);
+	/* The one that is to be replaced serves there until it has ended. */
+	r = d->options.replace ? 0 : daemon_check_socket(d, err);
 	if (r < 0)
 		return r;
-	r = place_open(&d->place, d->options.root, d->options.run, d->config.cgroup, err);
+	r = place_open(&d->place, d->options.root, d->options.run, d->config.cgroup,
+		       d->options.replace ? d->config.drain + DAEMON_REPLACE_PATIENCE : 0, err);
+	if (r < 0)
+		return r;
+	r = d->options.replace ? daemon_check_socket(d, err) : 0;
 	if (r < 0)
 		return r;
 	r = daemon_open_loop(d, err);
@@ -601,6 +608,7 @@ static int daemon_usage(const char *problem, const char *word)
 	(void)fprintf(
 		problem ? stderr : stdout,
 		"Usage: nacre daemon [--config FILE] [--root DIR] [--run DIR] [--socket PATH]\n"
+		"                    [--replace]\n"
 		"\n"
 		"Serves this node until it gets SIGTERM; workloads go on without it, and the next\n"
 		"daemon takes them up again.\n"
@@ -610,6 +618,9 @@ static int daemon_usage(const char *problem, const char *word)
 		"  --root DIR      images and logs (default: /var/lib/nacre)\n"
 		"  --run DIR       what lasts until a reboot (default: /run/nacre)\n"
 		"  --socket PATH   where to serve (default: RUN/nacre.sock)\n"
+		"  --replace       asks the daemon that serves here to end, lets it finish its "
+		"calls, and\n"
+		"                  takes over; keepers of another build go on as this one\n"
 		"  --list-failpoints  the places where a test build can be made to fail\n");
 	return problem ? DAEMON_EXIT_USAGE : 0;
 }
@@ -622,6 +633,7 @@ static int daemon_options(struct options *o, int argc, char **argv)
 		{ "root", required_argument, NULL, 'r' },
 		{ "run", required_argument, NULL, 'u' },
 		{ "socket", required_argument, NULL, 's' },
+		{ "replace", no_argument, NULL, 'R' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "list-failpoints", no_argument, NULL, 'f' },
 		{ NULL, 0, NULL, 0 },
@@ -644,6 +656,9 @@ static int daemon_options(struct options *o, int argc, char **argv)
 			break;
 		case 's':
 			o->socket = optarg;
+			break;
+		case 'R':
+			o->replace = true;
 			break;
 		case 'h':
 			return daemon_usage(NULL, NULL);

@@ -16,9 +16,11 @@
 #include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "daemon/replace.h"
 #include "isolate/cgroup.h"
 
 #define PLACE_RUN_DEFAULT "/run/nacre"
+#define PLACE_REPLACES_MAX 8
 
 /* Makes a directory with its parents and opens it; it is ours alone (0700) whatever it was. */
 static int place_open_dir(const char *path, struct error *err)
@@ -46,7 +48,26 @@ static int place_open_dir(const char *path, struct error *err)
 	return TAKE_FD(fd);
 }
 
-static int place_lock(struct place *p, const char *run, struct error *err)
+/* Whoever has the lock is asked to end; a second one may be quicker than we are, so that is tried
+ * a few times. */
+static int place_take_lock(struct place *p, nsec_t replace, struct error *err)
+{
+	int r;
+
+	for (int i = 0; i < PLACE_REPLACES_MAX; i++) {
+		r = replace_owner(p->lock_fd, replace, err);
+		if (r < 0 && !(err && err->kind == ERROR_NOT_FOUND))
+			return r;
+		if (flock(p->lock_fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return error_set(err, -errno, "lock the run directory");
+	}
+	return error_refuse(err, ERROR_PRECONDITION,
+			    "the run directory is held by somebody who cannot be replaced");
+}
+
+static int place_lock(struct place *p, const char *run, nsec_t replace, struct error *err)
 {
 	p->lock_fd =
 		sysio_openat(p->run_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -54,9 +75,14 @@ static int place_lock(struct place *p, const char *run, struct error *err)
 		return error_set(err, -errno, "open %s/lock", run);
 	if (flock(p->lock_fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
+	if (errno == EWOULDBLOCK && replace)
+		return place_take_lock(p, replace, err);
 	if (errno == EWOULDBLOCK)
-		return error_refuse(err, ERROR_PRECONDITION,
-				    "another daemon uses the run directory %s", run);
+		return error_refuse(
+			err, ERROR_PRECONDITION,
+			"another daemon uses the run directory %s (--replace takes over "
+			"from it)",
+			run);
 	return error_set(err, -errno, "lock %s/lock", run);
 }
 
@@ -155,7 +181,7 @@ static int place_open_cgroup(struct place *p, struct error *err)
 }
 
 int place_open(struct place *p, const char *root, const char *run, const char *wanted_cgroup,
-	       struct error *err)
+	       nsec_t replace, struct error *err)
 {
 	int r;
 
@@ -165,7 +191,7 @@ int place_open(struct place *p, const char *root, const char *run, const char *w
 	p->run_fd = place_open_dir(run, err);
 	if (p->run_fd < 0)
 		return p->run_fd;
-	r = place_lock(p, run, err);
+	r = place_lock(p, run, replace, err);
 	if (r < 0)
 		return r;
 	r = place_forget_last_boot(p, err);

@@ -2,6 +2,7 @@
 #ifndef NACRE_DAEMON_PLACE_H
 #define NACRE_DAEMON_PLACE_H
 
+#include "base/clock.h"
 #include "base/error.h"
 
 /*
@@ -17,9 +18,10 @@ struct place {
 	char cgroup[600]; /* path below the root of the v2 hierarchy */
 };
 
-/* ERROR_PRECONDITION where another daemon has the run directory. wanted_cgroup: "" to find one. */
+/* ERROR_PRECONDITION where another daemon has the run directory; where `replace` is not 0, that one
+ * is asked to end, and waited for so long at most. wanted_cgroup: "" to find one. */
 int place_open(struct place *p, const char *root, const char *run, const char *wanted_cgroup,
-	       struct error *err);
+	       nsec_t replace, struct error *err);
 void place_done(struct place *p);
 /* Removes the base cgroup where nothing lives in it. */
 void place_remove_cgroup(struct place *p);

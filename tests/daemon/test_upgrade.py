@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import threading
 import unittest
 
@@ -259,6 +260,34 @@ class Ends(UpgradeTest):
         shown = self.inspect("p")
         self.assertEqual([("exited", 3), ("running", 0)], [(c.state, c.exit_code) for c in shown.containers])
         self.assertEqual(3, self.stop("p").exit_code)
+
+
+class Replace(UpgradeTest):
+    def test_replace_takes_over(self):
+        node = self.begin()
+        self.pod("p", self.counter("p"))
+        before, keepers = self.identities(), node.all_keepers()
+        old = node.process
+        # A call that the old one still answers, and a daemon that may not take over.
+        waiting = node.workloads.Wait.future(nacre_pb2.WaitRequest(target="p"))
+        refused = subprocess.run(node.command(), capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual(1, refused.returncode)
+        self.assertIn("another daemon", refused.stderr)
+        node.binary = node.other
+        node.launch("--replace")
+        node.wait_ready(60)
+        self.assertEqual(0, old.wait(60))
+        self.assertIn(waiting.code(), (Code.UNAVAILABLE, Code.CANCELLED))
+        node.until_upgraded(keepers)
+        self.assertEqual(before, self.identities())
+        self.check_counting(["p"])
+
+    def test_replace_of_nobody(self):
+        node = self.begin()
+        node.kill()
+        node.launch("--replace")
+        node.wait_ready(60)
+        self.assertEqual({}, self.all())
 
 
 class Keeper:
