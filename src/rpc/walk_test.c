@@ -9,79 +9,82 @@
 
 #define SAMPLE (&nacre__test__v1__sample__descriptor)
 
+static const struct {
+	const char *bytes;
+	size_t len;
+	const char *refusal; /* NULL: fine */
+} table[] = {
+#define CASE(s, why)                                                                               \
+	{                                                                                          \
+		s, sizeof(s) - 1, why                                                              \
+	}
+	CASE("", NULL),
+	CASE("\x0a\x02hi", NULL),
+	CASE("\x0a\x02h", "not a protobuf message, or cut short"),
+	CASE("\x0a\x02h\0", "text: not valid UTF-8, or with a NUL in it"),
+	CASE("\x0a\x01\xff", "text: not valid UTF-8, or with a NUL in it"),
+	CASE("\x0a\x02\xc0\x80", "text: not valid UTF-8, or with a NUL in it"),
+	CASE("\x0a\x03\xed\xa0\x80", "text: not valid UTF-8, or with a NUL in it"),
+	CASE("\x12\x02\0\xff", NULL),                               /* bytes may be anything */
+	CASE("\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", NULL), /* -1 */
+	CASE("\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
+	     "not a protobuf message, or cut short"),
+	CASE("\x18\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+	     "not a protobuf message, or cut short"),
+	CASE("\x18\x80", "not a protobuf message, or cut short"),
+	CASE("\x1a\x01\x01", "small: not of the type that the field has"),
+	CASE("\x08\x01", "text: not of the type that the field has"),
+	CASE("\x50\x01", "inner: not of the type that the field has"),
+	CASE("\x2d\1\2\3\4", NULL),
+	CASE("\x2d\1\2\3", "not a protobuf message, or cut short"),
+	CASE("\x31\1\2\3\4\5\6\7\x08", NULL),
+	CASE("\x3a\x03\x01\x80\x01", NULL),
+	CASE("\x38\x01", NULL), /* a packed list may come unpacked */
+	CASE("\x3a\x01\x80", "packed: a packed list with a broken number"),
+	CASE("\x42\x08\0\0\0\0\0\0\0\0", NULL),
+	CASE("\x42\x07\0\0\0\0\0\0\0", "doubles: a packed list that is cut short"),
+	CASE("\x52\x03\x0a\x01\xff", "inner.text: not valid UTF-8, or with a NUL in it"),
+	CASE("\x5a\x05\x52\x03\x4a\x01\0",
+	     "many.inner.names: not valid UTF-8, or with a NUL in it"),
+	CASE("\x62\x06\x0a\x01k\x12\x01v", NULL),
+	CASE("\x62\x06\x0a\x01k\x12\x01\x80", "labels.value: not valid UTF-8, or with a NUL in it"),
+	CASE("\x52\x00\x52\x00", "inner: occurs twice"),
+	CASE("\x5a\x00\x5a\x00", NULL),
+	CASE("\x0a\x01"
+	     "a\x0a\x01"
+	     "b",
+	     NULL),
+	/* Values of an enum that nobody knows, also negative ones. */
+	CASE("\x80\x01\x01", NULL),
+	CASE("\x80\x01\x63", NULL),
+	CASE("\x80\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", NULL),
+	CASE("\x8a\x01\x03\x00\x63\x01", NULL),
+	CASE("\x8a\x01\x01\x80", "colours: a packed list with a broken number"),
+	CASE("\x82\x01\x01x", "colour: not of the type that the field has"),
+	/* Zeros behind a number's end: more bytes than it needs, but not too many. */
+	CASE("\x18\x81\x80\x80\x80\x80\x80\x80\x80\x80\x00", NULL),
+	CASE("\x8a\x80\x80\x00\x02hi", NULL), /* and in a tag: text */
+	CASE("\x18\x81\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00",
+	     "not a protobuf message, or cut short"),
+	/* Each member of a oneof in turn. */
+	CASE("\x6a\x01"
+	     "a\x72\x00\x6a\x01"
+	     "b",
+	     NULL),
+	CASE("\x72\x00\x72\x00", "other: occurs twice"),
+	CASE("\x03", "not a protobuf message, or cut short"),     /* field 0 */
+	CASE("\x0b\x0c", "not a protobuf message, or cut short"), /* a group */
+	CASE("\x0e", "not a protobuf message, or cut short"),     /* wire type 6 */
+	CASE("\xfa\x01\x02\0\xff", NULL),                         /* unknown field 31 */
+	CASE("\xfa\x01\x03\0\xff", "not a protobuf message, or cut short"),
+	CASE("\x0a\xff\xff\xff\xff\x0f", "not a protobuf message, or cut short"),
+	CASE("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+	     "not a protobuf message, or cut short"),
+#undef CASE
+};
+
 static void the_table(void)
 {
-	static const struct {
-		const char *bytes;
-		size_t len;
-		const char *refusal; /* NULL: fine */
-	} table[] = {
-#define CASE(s, why) { s, sizeof(s) - 1, why }
-		CASE("", NULL),
-		CASE("\x0a\x02hi", NULL),
-		CASE("\x0a\x02h", "not a protobuf message, or cut short"),
-		CASE("\x0a\x02h\0", "text: not valid UTF-8, or with a NUL in it"),
-		CASE("\x0a\x01\xff", "text: not valid UTF-8, or with a NUL in it"),
-		CASE("\x0a\x02\xc0\x80", "text: not valid UTF-8, or with a NUL in it"),
-		CASE("\x0a\x03\xed\xa0\x80", "text: not valid UTF-8, or with a NUL in it"),
-		CASE("\x12\x02\0\xff", NULL), /* bytes may be anything */
-		CASE("\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", NULL), /* -1 */
-		CASE("\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
-		     "not a protobuf message, or cut short"),
-		CASE("\x18\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
-		     "not a protobuf message, or cut short"),
-		CASE("\x18\x80", "not a protobuf message, or cut short"),
-		CASE("\x1a\x01\x01", "small: not of the type that the field has"),
-		CASE("\x08\x01", "text: not of the type that the field has"),
-		CASE("\x50\x01", "inner: not of the type that the field has"),
-		CASE("\x2d\1\2\3\4", NULL),
-		CASE("\x2d\1\2\3", "not a protobuf message, or cut short"),
-		CASE("\x31\1\2\3\4\5\6\7\x08", NULL),
-		CASE("\x3a\x03\x01\x80\x01", NULL),
-		CASE("\x38\x01", NULL), /* a packed list may come unpacked */
-		CASE("\x3a\x01\x80", "packed: a packed list with a broken number"),
-		CASE("\x42\x08\0\0\0\0\0\0\0\0", NULL),
-		CASE("\x42\x07\0\0\0\0\0\0\0", "doubles: a packed list that is cut short"),
-		CASE("\x52\x03\x0a\x01\xff", "inner.text: not valid UTF-8, or with a NUL in it"),
-		CASE("\x5a\x05\x52\x03\x4a\x01\0",
-		     "many.inner.names: not valid UTF-8, or with a NUL in it"),
-		CASE("\x62\x06\x0a\x01k\x12\x01v", NULL),
-		CASE("\x62\x06\x0a\x01k\x12\x01\x80",
-		     "labels.value: not valid UTF-8, or with a NUL in it"),
-		CASE("\x52\x00\x52\x00", "inner: occurs twice"),
-		CASE("\x5a\x00\x5a\x00", NULL),
-		CASE("\x0a\x01"
-		     "a\x0a\x01"
-		     "b",
-		     NULL),
-		/* Values of an enum that nobody knows, also negative ones. */
-		CASE("\x80\x01\x01", NULL),
-		CASE("\x80\x01\x63", NULL),
-		CASE("\x80\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", NULL),
-		CASE("\x8a\x01\x03\x00\x63\x01", NULL),
-		CASE("\x8a\x01\x01\x80", "colours: a packed list with a broken number"),
-		CASE("\x82\x01\x01x", "colour: not of the type that the field has"),
-		/* Zeros behind a number's end: more bytes than it needs, but not too many. */
-		CASE("\x18\x81\x80\x80\x80\x80\x80\x80\x80\x80\x00", NULL),
-		CASE("\x8a\x80\x80\x00\x02hi", NULL), /* and in a tag: text */
-		CASE("\x18\x81\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00",
-		     "not a protobuf message, or cut short"),
-		/* Each member of a oneof in turn. */
-		CASE("\x6a\x01"
-		     "a\x72\x00\x6a\x01"
-		     "b",
-		     NULL),
-		CASE("\x72\x00\x72\x00", "other: occurs twice"),
-		CASE("\x03", "not a protobuf message, or cut short"),     /* field 0 */
-		CASE("\x0b\x0c", "not a protobuf message, or cut short"), /* a group */
-		CASE("\x0e", "not a protobuf message, or cut short"),     /* wire type 6 */
-		CASE("\xfa\x01\x02\0\xff", NULL),                         /* unknown field 31 */
-		CASE("\xfa\x01\x03\0\xff", "not a protobuf message, or cut short"),
-		CASE("\x0a\xff\xff\xff\xff\x0f", "not a protobuf message, or cut short"),
-		CASE("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
-		     "not a protobuf message, or cut short"),
-#undef CASE
-	};
 	ProtobufCMessage *message;
 	struct error err;
 
