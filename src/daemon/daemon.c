@@ -110,6 +110,7 @@ static int daemon_save_instance(void *userdata, const struct instance *i, struct
 		.owner = i->owner,
 		.reason = i->reason,
 		.created_at = i->created_at,
+		.request = i->request,
 	};
 
 	return run_store_put_instance(d->run_store, &r, err);
@@ -199,6 +200,7 @@ static int daemon_adopt_instance(void *data, const struct run_instance *r)
 		.state = r->state,
 		.host_network = r->host_network,
 		.created_at = r->created_at,
+		.request = r->request,
 		.pid = (pid_t)r->pid,
 		.start_time = r->start_time,
 	};
@@ -306,6 +308,7 @@ static int daemon_add_services(struct daemon *d)
 					       .workloads = d->workloads,
 					       .instances = d->instances,
 					       .logs = d->logs };
+	list_init(&d->runtime.executables);
 	d->workload = (struct workload_service){ .loop = d->loop,
 						 .pool = d->pool,
 						 .workloads = d->workloads,

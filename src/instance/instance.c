@@ -272,8 +272,8 @@ static int instance_begin(struct instance *i, const struct spare_keeper *spare, 
 
 /* NOLINTNEXTLINE(readability-function-size): who it is for, and whom to tell */
 int instance_create(struct instances *all, struct instance *parent, const char *name,
-		    const char *owner, bool host_network, instance_done_fn done, void *userdata,
-		    struct instance **ret, struct error *err)
+		    const char *owner, const char *request, bool host_network,
+		    instance_done_fn done, void *userdata, struct instance **ret, struct error *err)
 {
 	struct spare_keeper spare = SPARE_KEEPER_INIT;
 	struct instance *i;
@@ -301,6 +301,7 @@ int instance_create(struct instances *all, struct instance *parent, const char *
 		return r;
 	}
 	(void)str_copy(i->owner, sizeof(i->owner), owner);
+	(void)str_copy(i->request, sizeof(i->request), request);
 	i->host_network = host_network;
 	r = instance_wait(i, false, done, userdata);
 	if (r == 0)
@@ -322,6 +323,19 @@ int instance_create(struct instances *all, struct instance *parent, const char *
 		instance_break(i, error_text(&own));
 	*ret = i;
 	return 0;
+}
+
+void instance_wait_ready(struct instance *i, instance_done_fn done, void *userdata)
+{
+	struct error err = ERROR_INIT;
+	int r = instance_wait(i, false, done, userdata);
+
+	if (r < 0) {
+		(void)error_set(&err, r, "wait for %s", i->path);
+		done(userdata, i, &err);
+		return;
+	}
+	loop_defer_schedule(&i->defer);
 }
 
 /* ---- stopping ---- */
@@ -378,6 +392,11 @@ int instance_kill_cell(struct instance *i, const char *cell)
 	if (str_printf(name, sizeof(name), "cell.%s/cgroup.kill", cell) < 0)
 		return -ENAMETOOLONG;
 	return fd_write_file(i->cgroup_fd, name, "1");
+}
+
+bool instance_is_leaving(const struct instance *i)
+{
+	return i->state == INSTANCE_FAILED && i->unwanted;
 }
 
 /* ---- an earlier life ---- */
@@ -484,6 +503,7 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 		return ret;
 	(void)str_copy(i->owner, sizeof(i->owner), r->owner);
 	(void)str_copy(i->reason, sizeof(i->reason), r->reason);
+	(void)str_copy(i->request, sizeof(i->request), r->request ? r->request : "");
 	(void)str_copy(i->cgroup, sizeof(i->cgroup), r->cgroup);
 	i->host_network = r->host_network;
 	i->created_at = r->created_at;
@@ -508,6 +528,8 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 		(void)error_refuse(&own, ERROR_ABORTED, "the daemon was restarted while it was %s",
 				   instance_state_word((enum instance_state)r->state));
 	instance_adopt_end(i, &own);
+	if (i->request[0] && r->state == INSTANCE_SPAWNING && i->state == INSTANCE_FAILED)
+		instance_remove(i);
 	return 0;
 }
 

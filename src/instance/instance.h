@@ -28,12 +28,15 @@ int instances_open_node(struct instances *all, struct error *err);
 /*
  * A new instance. done is called once, later: when it is READY (err NULL), when it has failed (it
  * is FAILED then, recorded, and cleaned up), or when it was stopped before (GONE, ERROR_ABORTED).
- * parent NULL: below the node. The path must be free (ERROR_EXISTS) and not too deep
- * (ERROR_INVALID); ERROR_EXHAUSTED past INSTANCES_MAX.
+ * parent NULL: below the node. request: base/request.h. The path must be free (ERROR_EXISTS) and
+ * not too deep (ERROR_INVALID); ERROR_EXHAUSTED past INSTANCES_MAX.
  */
 int instance_create(struct instances *all, struct instance *parent, const char *name,
-		    const char *owner, bool host_network, instance_done_fn done, void *userdata,
-		    struct instance **ret, struct error *err);
+		    const char *owner, const char *request, bool host_network,
+		    instance_done_fn done, void *userdata, struct instance **ret,
+		    struct error *err);
+/* done as that of instance_create(), for one that is there: at once with err without memory. */
+void instance_wait_ready(struct instance *i, instance_done_fn done, void *userdata);
 
 /* Ends it with all that is in it, the instances below too; done (err NULL) when it is GONE or
  * FAILED and cleaned up, later also where it is that already. Without memory for that it ends all
@@ -43,15 +46,17 @@ void instance_stop(struct instance *i, instance_done_fn done, void *userdata);
 int instance_kill_cell(struct instance *i, const char *cell);
 /* Drops the record of a FAILED instance: it is GONE, as soon as it is cleaned up. */
 void instance_remove(struct instance *i);
+/* It is FAILED, and that was called. */
+bool instance_is_leaving(const struct instance *i);
 /* Takes the waiters of this userdata back, of whatever instance. */
 void instances_forget_waiter(struct instances *all, const void *userdata);
 
 /* From a record of an earlier life of the daemon, parents first: connects again. A keeper that is
  * no longer there makes it FAILED. An instance that was SPAWNING or STOPPING then is ended and
- * becomes FAILED. What is left of one that was FAILED is cleaned up. An error is the machine's, and
- * nothing was ended. */
+ * becomes FAILED; where it was SPAWNING for a request that can be made again, GONE. What is left of
+ * one that was FAILED is cleaned up. An error is the machine's, and nothing was ended. */
 struct instance_record {
-	const char *id, *path, *owner, *reason, *cgroup;
+	const char *id, *path, *owner, *reason, *cgroup, *request;
 	int state;
 	bool host_network;
 	uint64_t created_at;

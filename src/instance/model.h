@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/parse.h"
+#include "base/request.h"
 #include "instance/peer.h"
 #include "loop/loop.h"
 
@@ -50,6 +51,7 @@ struct instance {
 	char owner[ID_SIZE]; /* the workload that it was made for, or "" */
 	enum instance_state state;
 	char reason[INSTANCE_REASON_MAX];
+	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	bool host_network;
 	uint64_t created_at;
 	pid_t pid; /* of its keeper, as the daemon sees it; 0: unknown */

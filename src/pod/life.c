@@ -205,6 +205,9 @@ static void pod_container_lose(struct pod_container *c, const char *reason)
 
 void workload_lose(struct workload *w, const char *reason)
 {
+	/* What a restart undoes is gone, for whoever makes the call again by its id. */
+	if (w->adopted && w->state == WORKLOAD_STARTING && w->request[0])
+		w->auto_remove = true;
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_lose(&w->containers[i], reason);
 	w->n_starting = 0;
@@ -352,10 +355,9 @@ void workload_on_instance_ready(void *userdata, struct instance *i, const struct
 
 /* ---- removing ---- */
 
-void workload_unregister(struct workload *w)
+/* Nobody finds it any more; its names are free. */
+static void workload_hide(struct workload *w)
 {
-	loop_timer_done(&w->timer);
-	loop_defer_done(&w->defer);
 	if (map_get(&w->all->by_path, w->path) == w)
 		(void)map_remove(&w->all->by_path, w->path);
 	if (map_get(&w->all->by_id, w->id) == w)
@@ -363,8 +365,15 @@ void workload_unregister(struct workload *w)
 	for (size_t i = 0; i < w->n_containers; i++)
 		if (map_get(&w->all->containers, w->containers[i].id) == &w->containers[i])
 			(void)map_remove(&w->all->containers, w->containers[i].id);
-	waiter_forget(w, NULL);
 	list_remove(&w->link);
+}
+
+void workload_unregister(struct workload *w)
+{
+	loop_timer_done(&w->timer);
+	loop_defer_done(&w->defer);
+	workload_hide(w);
+	waiter_forget(w, NULL);
 	workload_unmake(w);
 }
 
@@ -433,6 +442,8 @@ static void workload_finish_removal(struct workload *w)
 		log_error("cannot drop a record", LOG_STR("workload", w->path), LOG_ERR(&err));
 	FAILPOINT_AFTER("workload.forget");
 	publish_workload(all->config.events, w, "removed");
+	/* One that is told may make another of the same name at once. */
+	workload_hide(w);
 	waiter_tell_removed(w);
 	workload_unregister(w);
 }

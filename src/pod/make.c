@@ -224,6 +224,7 @@ int workload_make(const struct workload_spec *spec, struct image_store *images,
 	w->kind = spec->kind;
 	w->network = spec->network;
 	w->auto_remove = spec->auto_remove;
+	(void)str_copy(w->request, sizeof(w->request), spec->request ? spec->request : "");
 	w->instance = spec->kind == WORKLOAD_POD ? NULL : spec->parent;
 	w->created_at = clock_real();
 

@@ -28,6 +28,7 @@ struct workload_spec {
 	struct instance *parent; /* NULL: the node */
 	const char *network;     /* "pod", "none", "own", "host" */
 	bool auto_remove;
+	const char *request; /* base/request.h; NULL: none */
 	const struct pod_container_spec *containers;
 	size_t n_containers;
 };

@@ -11,6 +11,7 @@
 #include "base/id.h"
 #include "base/list.h"
 #include "base/parse.h"
+#include "base/request.h"
 #include "cell/spec.h"
 #include "instance/instance.h"
 #include "loop/loop.h"
@@ -90,7 +91,8 @@ struct workload {
 	enum workload_kind kind;
 	enum workload_state state;
 	char reason[WORKLOAD_REASON_MAX];
-	const char *network; /* a word of the API */
+	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
+	const char *network;            /* a word of the API */
 	bool auto_remove;
 	uint64_t created_at;
 	struct instance *instance; /* NULL once it is gone */

@@ -22,6 +22,7 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.auto_remove = w->auto_remove,
 		.reason = w->reason,
 		.created_at = w->created_at,
+		.request = w->request,
 	};
 
 	return run_store_put_workload(s, &r, err);
@@ -162,6 +163,7 @@ static int record_read(void *data, const struct run_workload *r)
 	w->state = (enum workload_state)r->state;
 	w->auto_remove = r->auto_remove;
 	w->created_at = r->created_at;
+	(void)str_copy(w->request, sizeof(w->request), r->request);
 	walk->w = w;
 	walk->n = 0;
 	ret = run_store_each_container(walk->store, r->id, record_fill, walk, walk->err);

@@ -56,7 +56,7 @@ static int workload_find_keeper(struct workload *w, const struct workload_spec *
 		w->start_due = true;
 		return 0;
 	}
-	r = instance_create(instances, spec->parent, name_last(w->path), w->id,
+	r = instance_create(instances, spec->parent, name_last(w->path), w->id, "",
 			    str_eq(w->network, "host"), workload_on_instance_ready, w, &w->instance,
 			    err);
 	w->awaits_keeper = r == 0;
@@ -161,6 +161,19 @@ void workload_wait(struct workload *w, struct pod_container *container, workload
 		workload_no_memory(w, "wait for", done, userdata);
 	else
 		loop_defer_schedule(&w->defer);
+}
+
+void workload_wait_started(struct workload *w, workload_fn done, void *userdata)
+{
+	if (waiter_add(w, WAITER_STARTED, NULL, done, userdata) < 0)
+		workload_no_memory(w, "wait for", done, userdata);
+	else
+		loop_defer_schedule(&w->defer);
+}
+
+bool workload_is_leaving(const struct workload *w)
+{
+	return w->state == WORKLOAD_REMOVING || (w->auto_remove && workload_has_ended(w));
 }
 
 void workload_forget_waiter(struct workload *w, void *userdata)

@@ -32,6 +32,10 @@ void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *use
 /* done when it has ended (container NULL), or that container has. */
 void workload_wait(struct workload *w, struct pod_container *container, workload_fn done,
 		   void *userdata);
+/* done when every container runs, one has failed to, or it has ended, as that of workload_run(). */
+void workload_wait_started(struct workload *w, workload_fn done, void *userdata);
+/* It has ended and is removed without anybody asking again. */
+bool workload_is_leaving(const struct workload *w);
 /* Takes waiters of this userdata back. */
 void workload_forget_waiter(struct workload *w, void *userdata);
 

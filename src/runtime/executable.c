@@ -12,6 +12,7 @@
 #include "pod/workload.h"
 #include "rpc/client.h"
 #include "runtime/check.h"
+#include "runtime/request.h"
 #include "runtime/words.h"
 
 /*
@@ -26,6 +27,7 @@
 
 /* Lives from the request until the answer was sent; so does `call`. */
 struct executable_call {
+	struct list link; /* of the service's */
 	struct rpc_call *call;
 	struct runtime_service *service;
 	const Aurae__Runtime__V0__RunExecutableRequest *request; /* in the call's arena */
@@ -42,10 +44,15 @@ struct executable_call {
 	bool truncated[2];
 	bool timed_out;
 	bool cancelled;
+	bool left;   /* cancelled, while others wait for the same process */
+	bool repeat; /* the process was there: another call has started it */
 };
+
+static const char executable_timeout_reason[] = "it was killed: its timeout has passed";
 
 static void executable_free(struct executable_call *x)
 {
+	list_remove(&x->link);
 	loop_timer_done(&x->timeout);
 	if (x->feed)
 		rpc_stream_cancel(x->feed);
@@ -78,8 +85,7 @@ static void executable_reply(struct executable_call *x)
 	m.stderr_truncated = x->truncated[1];
 	m.started_at = x->status.started_at;
 	m.finished_at = x->status.finished_at;
-	m.reason = x->timed_out ? (char *)(uintptr_t) "it was killed: its timeout has passed"
-				: x->status.reason;
+	m.reason = x->timed_out ? (char *)(uintptr_t)executable_timeout_reason : x->status.reason;
 	rpc_call_reply(x->call, &m.base);
 }
 
@@ -100,6 +106,12 @@ static void executable_on_removed(void *userdata, struct workload *w, const stru
 	executable_answer(userdata);
 }
 
+/* A repeated call is answered from its record. */
+static bool executable_is_kept(const struct executable_call *x)
+{
+	return x->request->keep || !str_empty(x->request->request_id);
+}
+
 /* What is to be answered is known: takes the record away, unless it shall be kept, and answers. */
 static void executable_finish(struct executable_call *x)
 {
@@ -107,7 +119,7 @@ static void executable_finish(struct executable_call *x)
 	struct error err = ERROR_INIT;
 
 	loop_timer_stop(&x->timeout);
-	if (!w || x->service->closing || (x->request->keep && !x->cancelled)) {
+	if (!w || x->service->closing || x->left || (executable_is_kept(x) && !x->cancelled)) {
 		executable_answer(x);
 		return;
 	}
@@ -186,6 +198,7 @@ static void executable_on_end(void *userdata, struct workload *w, const struct e
 				   "the call was cancelled, the process was killed");
 	} else {
 		x->status = w->containers[0].status;
+		x->timed_out |= str_eq(w->reason, executable_timeout_reason);
 		r = executable_read_log(x);
 		if (r == 0)
 			return;
@@ -207,9 +220,24 @@ static void executable_kill(struct executable_call *x)
 static void executable_on_timeout(struct loop_timer *t)
 {
 	struct executable_call *x = container_of(t, struct executable_call, timeout);
+	struct workload *w = workloads_find(x->service->workloads, x->id);
 
 	x->timed_out = true;
+	/* Whoever else asks is told too. */
+	if (w && !workload_has_ended(w) && !w->reason[0])
+		(void)str_copy(w->reason, sizeof(w->reason), executable_timeout_reason);
 	executable_kill(x);
+}
+
+/* Another call that waits for the same process. */
+static bool executable_is_shared(const struct executable_call *x)
+{
+	struct executable_call *other;
+
+	list_for_each (other, &x->service->executables, struct executable_call, link)
+		if (other != x && !other->cancelled && str_eq(other->id, x->id))
+			return true;
+	return false;
 }
 
 static void executable_on_cancel(struct rpc_call *call, void *data)
@@ -221,7 +249,9 @@ static void executable_on_cancel(struct rpc_call *call, void *data)
 	if (x->service->closing)
 		return;
 	x->cancelled = true;
-	executable_kill(x);
+	x->left = executable_is_shared(x);
+	if (!x->left)
+		executable_kill(x);
 }
 
 /* ---- its input ---- */
@@ -292,7 +322,7 @@ static void executable_on_started(void *userdata, struct workload *w, const stru
 		executable_on_end(x, w, err);
 		return;
 	}
-	if (w->state == WORKLOAD_RUNNING)
+	if (w->state == WORKLOAD_RUNNING && !x->repeat)
 		executable_feed(x);
 	workload_wait(w, NULL, executable_on_end, x);
 }
@@ -366,7 +396,7 @@ static int executable_words(const Aurae__Runtime__V0__Executable *e, char ***ret
 	return 0;
 }
 
-static int executable_start(struct executable_call *x, struct error *err)
+static int executable_start(struct executable_call *x, const char *key, struct error *err)
 {
 	const Aurae__Runtime__V0__Executable *e = x->request->executable;
 	_cleanup_strv_ char **words = NULL;
@@ -381,6 +411,7 @@ static int executable_start(struct executable_call *x, struct error *err)
 		.kind = WORKLOAD_EXECUTABLE,
 		.name = x->request->meta ? x->request->meta->name : "",
 		.network = "host",
+		.request = key,
 		.containers = &c,
 		.n_containers = 1,
 	};
@@ -404,14 +435,67 @@ static int executable_start(struct executable_call *x, struct error *err)
 	return 0;
 }
 
+static void executable_on_way_free(void *userdata, struct workload *w, const struct error *err)
+{
+	struct executable_call *x = userdata;
+	struct runtime_service *service = x->service;
+	struct rpc_call *call = x->call;
+	const Aurae__Runtime__V0__RunExecutableRequest *request = x->request;
+	struct error own = ERROR_INIT;
+
+	(void)w;
+	if (err)
+		own = *err;
+	else if (x->cancelled)
+		(void)error_refuse(&own, ERROR_CANCELLED, "the call was cancelled");
+	rpc_call_on_cancel(call, NULL, NULL);
+	executable_free(x);
+	if (own.code)
+		rpc_call_fail(call, &own);
+	else
+		executable_run(call, request, service);
+}
+
+/* The process of this request is there, or was. */
+static int executable_repeat(struct executable_call *x, struct workload *w, struct error *err)
+{
+	bool shared;
+
+	(void)str_copy(x->id, sizeof(x->id), w->id);
+	(void)str_copy(x->path, sizeof(x->path), w->path);
+	if (workload_is_leaving(w))
+		return workload_remove(w, true, executable_on_way_free, x, err);
+	x->repeat = true;
+	shared = executable_is_shared(x);
+	if (x->request->executable->stdin.len > 0 && !shared && !workload_has_ended(w)) {
+		/* How much of it was taken died with the daemon that fed it. */
+		(void)error_field(&x->err, ERROR_ABORTED, "executable.stdin",
+				  "the daemon was restarted while the process was fed, so it was "
+				  "killed");
+		x->cancelled = true;
+		workload_wait(w, NULL, executable_on_end, x);
+		executable_kill(x);
+		return 0;
+	}
+	workload_wait_started(w, executable_on_started, x);
+	return 0;
+}
+
 void executable_run(struct rpc_call *call, const Aurae__Runtime__V0__RunExecutableRequest *request,
 		    struct runtime_service *service)
 {
 	struct executable_call *x = NULL;
+	char key[REQUEST_KEY_SIZE];
+	struct target found;
 	struct error err = ERROR_INIT;
-	int r;
+	int r, repeat = 0;
 
 	r = executable_check(request, &err);
+	if (r == 0)
+		repeat = request_find(service, &request->base, request->request_id, key, &found,
+				      &err);
+	if (r == 0 && repeat < 0)
+		r = repeat;
 	if (r == 0) {
 		x = calloc(1, sizeof(*x));
 		if (!x)
@@ -425,8 +509,10 @@ void executable_run(struct rpc_call *call, const Aurae__Runtime__V0__RunExecutab
 	x->service = service;
 	x->request = request;
 	x->feed_ops = &executable_feed_ops;
+	list_init(&x->link);
+	list_add_tail(&service->executables, &x->link);
 	loop_timer_init(&x->timeout, service->loop, executable_on_timeout);
-	r = executable_start(x, &err);
+	r = repeat ? executable_repeat(x, found.workload, &err) : executable_start(x, key, &err);
 	if (r < 0) {
 		rpc_call_fail(call, &err);
 		executable_free(x);

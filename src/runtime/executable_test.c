@@ -14,6 +14,7 @@
 #include "keeper/client.h"
 #include "pod/log_reader.h"
 #include "pod/workload.h"
+#include "runtime/request.h"
 #include "rpc/client.h"
 #include "scratch.h"
 #include "unit.h"
@@ -146,6 +147,23 @@ void workload_wait(struct workload *w, struct pod_container *container, workload
 	t.ended = done;
 }
 
+void workload_wait_started(struct workload *w, workload_fn done, void *userdata)
+{
+	t.started = done;
+}
+
+bool workload_is_leaving(const struct workload *w)
+{
+	return false;
+}
+
+int request_find(const struct runtime_service *s, const ProtobufCMessage *request, const char *id,
+		 char ret_key[REQUEST_KEY_SIZE], struct target *ret, struct error *err)
+{
+	ret_key[0] = '\0';
+	return 0;
+}
+
 int workload_remove(struct workload *w, bool force, workload_fn done, void *userdata,
 		    struct error *err)
 {
@@ -184,6 +202,7 @@ static void begin(size_t input)
 	t.failed = ERROR_KIND_COUNT;
 	CHECK_INT(loop_new(&t.loop), 0);
 	t.service.loop = t.loop;
+	list_init(&t.service.executables);
 	(void)str_copy(t.w.id, sizeof(t.w.id), "0123456789abcdef");
 	(void)str_copy(t.w.path, sizeof(t.w.path), "exe");
 	t.w.kind = WORKLOAD_EXECUTABLE;

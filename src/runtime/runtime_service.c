@@ -6,6 +6,7 @@
 #include "runtime/check.h"
 #include "runtime/convert.h"
 #include "runtime/executable.h"
+#include "runtime/request.h"
 #include "runtime/services.h"
 
 /* ---- from request to specification ---- */
@@ -151,48 +152,163 @@ static bool runtime_failed(struct rpc_call *call, struct workload *w, const stru
 	return true;
 }
 
+/* What RunCell and RunPod differ in. */
+struct run_method {
+	enum workload_kind kind;
+	const char *parent_field;
+	const char *const *networks;
+	size_t n_networks;
+	workload_fn done;
+	void (*handle)(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
+};
+
+/* What their requests have in common. */
+struct run_request {
+	const ProtobufCMessage *message;
+	const char *id, *name, *parent, *network;
+	bool auto_remove;
+	Aurae__Runtime__V0__Container **containers;
+	size_t n_containers;
+};
+
+/* The statuses for an answer; NULL where the call has been failed instead. */
+static Aurae__Runtime__V0__ContainerStatus **run_statuses(struct rpc_call *call, struct workload *w,
+							  const struct error *err)
+{
+	Aurae__Runtime__V0__ContainerStatus **statuses;
+	struct error own = ERROR_INIT;
+
+	if (runtime_failed(call, w, err))
+		return NULL;
+	statuses = convert_statuses(rpc_call_arena(call), w);
+	if (statuses)
+		return statuses;
+	(void)error_set(&own, -ENOMEM, "answer");
+	rpc_call_fail(call, &own);
+	return NULL;
+}
+
+/* A call that is made once more as soon as what is in its way is gone; in its arena. */
+struct run_again {
+	struct rpc_call *call;
+	const ProtobufCMessage *message;
+	struct runtime_service *service;
+	void (*handle)(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
+};
+
+static struct run_again *run_again_new(
+	struct rpc_call *call, const ProtobufCMessage *message, struct runtime_service *s,
+	void (*handle)(struct rpc_call *call, const ProtobufCMessage *request, void *userdata),
+	struct error *err)
+{
+	struct run_again *again = arena_zalloc(rpc_call_arena(call), 1, sizeof(*again));
+
+	if (again)
+		*again = (struct run_again){ call, message, s, handle };
+	else
+		(void)error_set(err, -ENOMEM, "wait for a removal");
+	return again;
+}
+
+static void run_again_now(struct run_again *again, const struct error *err)
+{
+	struct error own = ERROR_INIT;
+
+	if (!err && rpc_call_cancelled(again->call)) {
+		(void)error_refuse(&own, ERROR_CANCELLED, "the call was cancelled");
+		err = &own;
+	}
+	if (err)
+		rpc_call_fail(again->call, err);
+	else
+		again->handle(again->call, again->message, again->service);
+}
+
+static void run_again_removed(void *userdata, struct workload *w, const struct error *err)
+{
+	(void)w;
+	run_again_now(userdata, err);
+}
+
+/* The object of this request is there: answers for it, or makes it anew where it is on its way
+ * out. */
+static int run_repeat(struct rpc_call *call, struct runtime_service *s,
+		      const struct run_method *method, const struct run_request *q,
+		      struct workload *w, struct error *err)
+{
+	struct run_again *again;
+
+	if (!workload_is_leaving(w)) {
+		workload_wait_started(w, method->done, call);
+		return 0;
+	}
+	again = run_again_new(call, q->message, s, method->handle, err);
+	return again ? workload_remove(w, true, run_again_removed, again, err) : -ENOMEM;
+}
+
+static int run(struct rpc_call *call, struct runtime_service *s, const struct run_method *method,
+	       const struct run_request *q, struct error *err)
+{
+	char key[REQUEST_KEY_SIZE];
+	struct workload_spec spec = {
+		.kind = method->kind,
+		.name = q->name,
+		.auto_remove = q->auto_remove,
+		.request = key,
+	};
+	struct target found;
+	struct workload *w;
+	int r;
+
+	r = check_name("meta.name", spec.name, err);
+	if (r == 0)
+		r = check_word("network", q->network, method->networks, method->n_networks,
+			       &spec.network, err);
+	if (r == 0)
+		r = request_find(s, q->message, q->id, key, &found, err);
+	if (r > 0)
+		return run_repeat(call, s, method, q, found.workload, err);
+	if (r == 0)
+		r = runtime_parent(s, method->parent_field, q->parent, &spec.parent, err);
+	if (r == 0)
+		r = runtime_containers(rpc_call_arena(call), q->containers, q->n_containers, &spec,
+				       err);
+	return r < 0 ? r : workload_run(s->workloads, &spec, method->done, call, &w, err);
+}
+
 static void run_cell_done(void *userdata, struct workload *w, const struct error *err)
 {
 	struct rpc_call *call = userdata;
 	Aurae__Runtime__V0__RunCellResponse m = AURAE__RUNTIME__V0__RUN_CELL_RESPONSE__INIT;
-	struct error own = ERROR_INIT;
 
-	if (runtime_failed(call, w, err))
+	m.containers = run_statuses(call, w, err);
+	if (!m.containers)
 		return;
+	m.n_containers = w->n_containers;
 	m.id = w->id;
 	m.name = w->path;
-	m.containers = convert_statuses(rpc_call_arena(call), w);
-	m.n_containers = w->n_containers;
-	if (m.containers) {
-		rpc_call_reply(call, &m.base);
-		return;
-	}
-	(void)error_set(&own, -ENOMEM, "answer");
-	rpc_call_fail(call, &own);
+	rpc_call_reply(call, &m.base);
 }
 
 static void run_cell(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
+	static const struct run_method method = { WORKLOAD_CELL, "instance",
+						  cell_networks, ARRAY_SIZE(cell_networks),
+						  run_cell_done, run_cell };
 	const Aurae__Runtime__V0__RunCellRequest *q =
 		(const Aurae__Runtime__V0__RunCellRequest *)(const void *)request;
-	struct runtime_service *s = userdata;
-	struct workload_spec spec = { .kind = WORKLOAD_CELL, .name = meta_name(q->meta) };
+	struct run_request common = {
+		.message = request,
+		.id = q->request_id,
+		.name = meta_name(q->meta),
+		.parent = q->instance,
+		.network = q->network,
+		.containers = q->containers,
+		.n_containers = q->n_containers,
+	};
 	struct error err = ERROR_INIT;
-	struct workload *w;
-	int r;
 
-	r = check_name("meta.name", spec.name, &err);
-	if (r == 0)
-		r = check_word("network", q->network, cell_networks, ARRAY_SIZE(cell_networks),
-			       &spec.network, &err);
-	if (r == 0)
-		r = runtime_parent(s, "instance", q->instance, &spec.parent, &err);
-	if (r == 0)
-		r = runtime_containers(rpc_call_arena(call), q->containers, q->n_containers, &spec,
-				       &err);
-	if (r == 0)
-		r = workload_run(s->workloads, &spec, run_cell_done, call, &w, &err);
-	if (r < 0)
+	if (run(call, userdata, &method, &common, &err) < 0)
 		rpc_call_fail(call, &err);
 }
 
@@ -200,53 +316,43 @@ static void run_pod_done(void *userdata, struct workload *w, const struct error 
 {
 	struct rpc_call *call = userdata;
 	Aurae__Runtime__V0__RunPodResponse m = AURAE__RUNTIME__V0__RUN_POD_RESPONSE__INIT;
-	struct error own = ERROR_INIT;
 
-	if (runtime_failed(call, w, err))
+	m.containers = run_statuses(call, w, err);
+	if (!m.containers)
 		return;
+	m.n_containers = w->n_containers;
 	m.id = w->id;
 	m.name = w->path;
 	m.kind = (char *)(uintptr_t) "cell";
 	m.kind_reason = (char *)(uintptr_t)kind_reason;
-	m.containers = convert_statuses(rpc_call_arena(call), w);
-	m.n_containers = w->n_containers;
-	if (m.containers) {
-		rpc_call_reply(call, &m.base);
-		return;
-	}
-	(void)error_set(&own, -ENOMEM, "answer");
-	rpc_call_fail(call, &own);
+	rpc_call_reply(call, &m.base);
 }
 
 static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
+	static const struct run_method method = { WORKLOAD_POD, "parent",
+						  pod_networks, ARRAY_SIZE(pod_networks),
+						  run_pod_done, run_pod };
 	const Aurae__Runtime__V0__RunPodRequest *q =
 		(const Aurae__Runtime__V0__RunPodRequest *)(const void *)request;
-	struct runtime_service *s = userdata;
-	struct workload_spec spec = {
-		.kind = WORKLOAD_POD,
+	struct run_request common = {
+		.message = request,
+		.id = q->request_id,
 		.name = meta_name(q->meta),
+		.parent = q->parent,
+		.network = q->network,
 		.auto_remove = q->auto_remove,
+		.containers = q->containers,
+		.n_containers = q->n_containers,
 	};
 	struct error err = ERROR_INIT;
-	struct workload *w;
 	int r;
 
-	r = check_name("meta.name", spec.name, &err);
-	if (r == 0)
-		r = runtime_kind(q->kind, &err);
-	if (r == 0)
-		r = check_word("network", q->network, pod_networks, ARRAY_SIZE(pod_networks),
-			       &spec.network, &err);
+	r = runtime_kind(q->kind, &err);
 	if (r == 0)
 		r = check_unset("ports", q->n_ports > 0, &err);
 	if (r == 0)
-		r = runtime_parent(s, "parent", q->parent, &spec.parent, &err);
-	if (r == 0)
-		r = runtime_containers(rpc_call_arena(call), q->containers, q->n_containers, &spec,
-				       &err);
-	if (r == 0)
-		r = workload_run(s->workloads, &spec, run_pod_done, call, &w, &err);
+		r = run(call, userdata, &method, &common, &err);
 	if (r < 0)
 		rpc_call_fail(call, &err);
 }
@@ -260,22 +366,62 @@ static void spawn_removed(struct instance *i)
 		instance_remove(i);
 }
 
-static void spawn_done(void *userdata, struct instance *i, const struct error *err)
+static void spawn_answer(struct rpc_call *call, struct instance *i)
 {
-	struct rpc_call *call = userdata;
 	Aurae__Runtime__V0__SpawnResponse m = AURAE__RUNTIME__V0__SPAWN_RESPONSE__INIT;
 
-	if (err) {
-		rpc_call_fail(call, err);
-		spawn_removed(i);
-		return;
-	}
 	m.id = i->id;
 	m.name = i->path;
 	m.kind = (char *)(uintptr_t) "cell";
 	m.kind_reason = (char *)(uintptr_t)kind_reason;
 	m.pid = i->pid;
 	rpc_call_reply(call, &m.base);
+}
+
+static void spawn_done(void *userdata, struct instance *i, const struct error *err)
+{
+	if (err) {
+		rpc_call_fail(userdata, err);
+		spawn_removed(i);
+		return;
+	}
+	spawn_answer(userdata, i);
+}
+
+/* The same for a call that was made again: a record of a failure stays for whoever looks. */
+static void spawn_done_again(void *userdata, struct instance *i, const struct error *err)
+{
+	struct rpc_call *call = userdata;
+
+	if (err)
+		rpc_call_fail(call, err);
+	else
+		spawn_answer(call, i);
+}
+
+static void spawn_again_gone(void *userdata, struct instance *i, const struct error *err)
+{
+	(void)i;
+	run_again_now(userdata, err);
+}
+
+static int spawn_repeat(struct rpc_call *call, const ProtobufCMessage *request,
+			struct runtime_service *s, struct instance *i,
+			void (*handle)(struct rpc_call *call, const ProtobufCMessage *request,
+				       void *userdata),
+			struct error *err)
+{
+	struct run_again *again;
+
+	if (!instance_is_leaving(i)) {
+		instance_wait_ready(i, spawn_done_again, call);
+		return 0;
+	}
+	again = run_again_new(call, request, s, handle, err);
+	if (!again)
+		return -ENOMEM;
+	instance_stop(i, spawn_again_gone, again);
+	return 0;
 }
 
 static int spawn_check(struct runtime_service *s, const Aurae__Runtime__V0__SpawnRequest *q,
@@ -311,11 +457,20 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	struct runtime_service *s = userdata;
 	struct instance *parent = NULL, *i;
 	char name[NAME_LABEL_MAX + 1], path[NAME_PATH_MAX + 1], id[ID_SIZE];
+	char key[REQUEST_KEY_SIZE];
+	struct target found;
 	struct error err = ERROR_INIT;
 	const char *network;
 	int r;
 
-	r = spawn_check(s, q, &parent, &network, &err);
+	r = request_find(s, request, q->request_id, key, &found, &err);
+	if (r > 0) {
+		if (spawn_repeat(call, request, s, found.instance, spawn, &err) < 0)
+			rpc_call_fail(call, &err);
+		return;
+	}
+	if (r == 0)
+		r = spawn_check(s, q, &parent, &network, &err);
 	if (r == 0 && str_empty(meta_name(q->meta))) {
 		r = id_new(id);
 		if (r < 0)
@@ -334,7 +489,7 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	    workloads_find(s->workloads, path))
 		r = error_refuse(&err, ERROR_EXISTS, "the name %s is taken by a workload", path);
 	if (r == 0)
-		r = instance_create(s->instances, parent, name, "", str_eq(network, "host"),
+		r = instance_create(s->instances, parent, name, "", key, str_eq(network, "host"),
 				    spawn_done, call, &i, &err);
 	if (r < 0)
 		rpc_call_fail(call, &err);

@@ -29,7 +29,8 @@ struct runtime_service {
 	struct workloads *workloads;
 	struct instances *instances;
 	struct log_readers *logs;
-	bool closing; /* the daemon ends: what its clients run goes on */
+	struct list executables; /* calls that wait for one (runtime/executable.c) */
+	bool closing;            /* the daemon ends: what its clients run goes on */
 };
 
 /* nacre.v1.WorkloadService; userdata: struct workload_service. */

@@ -29,6 +29,7 @@ static const struct sql_column instance_columns[] = {
 	SQL_COLUMN(run_instance, owner, SQL_TEXT),
 	SQL_COLUMN(run_instance, reason, SQL_TEXT),
 	SQL_COLUMN(run_instance, created_at, SQL_U64),
+	SQL_COLUMN(run_instance, request, SQL_TEXT),
 };
 
 static const struct sql_column workload_columns[] = {
@@ -42,6 +43,7 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, auto_remove, SQL_BOOL),
 	SQL_COLUMN(run_workload, reason, SQL_TEXT),
 	SQL_COLUMN(run_workload, created_at, SQL_U64),
+	SQL_COLUMN(run_workload, request, SQL_TEXT),
 };
 
 static const struct sql_column container_columns[] = {
@@ -103,6 +105,8 @@ static const char *const run_migrations[] = {
 	"CREATE INDEX container_of_workload ON container(workload);"
 	"CREATE TRIGGER workload_gone AFTER DELETE ON workload"
 	" BEGIN DELETE FROM container WHERE workload=OLD.id; END",
+	"ALTER TABLE instance ADD COLUMN request TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE workload ADD COLUMN request TEXT NOT NULL DEFAULT ''",
 };
 
 static const struct sql_schema run_schema = {

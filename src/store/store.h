@@ -39,6 +39,7 @@ struct run_instance {
 	const char *owner; /* id of the workload that it was made for, or "" */
 	const char *reason;
 	uint64_t created_at;
+	const char *request; /* base/request.h */
 };
 
 struct run_workload {
@@ -53,6 +54,7 @@ struct run_workload {
 	bool auto_remove;
 	const char *reason;
 	uint64_t created_at;
+	const char *request; /* base/request.h */
 };
 
 struct run_container {
