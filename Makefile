@@ -6,6 +6,7 @@
 #   make bench          ratios against the bare kernel; fails where a target is missed
 #   make lint           arrows, headers, style, clang-format, clang-tidy, cppcheck
 #   make format         lays the code out
+#   make api            renews doc/api.txt, what server reflection tells of the API
 #   make conformance    other people's clients against a private daemon
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
@@ -109,6 +110,10 @@ lint: all clang
 format:
 	@command -v clang-format >/dev/null || { echo "clang-format is missing; install it with: tools/install lint"; exit 1; }
 	clang-format -i $(sources)
+
+.PHONY: api
+api: all
+	$(PYTHON) tools/apidump $(BUILD)
 
 .PHONY: conformance
 conformance: all
