@@ -12,6 +12,7 @@
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
 #   make fuzz           every fuzz target (or TARGETS=...) for FUZZ_SECONDS=60, in build/libfuzzer
+#   make coverage       the branches that the tests take, by area, in build/coverage
 #   make clang          build/clang: the second compiler
 #   make clean
 #
@@ -67,6 +68,17 @@ $(BUILD)/libfuzzer/build.ninja:
 	@tools/install --check build test
 	CC=clang meson setup -Dfuzz=true -Dstatic=false -Dfaults=true -Db_sanitize=address,undefined -Db_lundef=false \
 		--buildtype=debugoptimized $(BUILD)/libfuzzer
+
+.PHONY: coverage
+coverage: $(BUILD)/coverage/build.ninja
+	ninja -C $(BUILD)/coverage
+	rm -rf $(BUILD)/coverage/raw && mkdir $(BUILD)/coverage/raw
+	tests/run -j $(JOBS) $(BUILD)/coverage || echo "some tests have failed: the numbers are lower than they could be"
+	tools/coverage $(BUILD)/coverage
+
+$(BUILD)/coverage/build.ninja:
+	@tools/install --check build test coverage
+	CC=clang meson setup -Dcoverage=true -Dstatic=false -Dfaults=true --buildtype=debugoptimized $(BUILD)/coverage
 
 .PHONY: clang
 clang: $(BUILD)/clang/build.ninja
