@@ -688,6 +688,9 @@ int container_signal(struct container *c, int sig, bool all, struct error *err)
 	if (all && sig != SIGKILL)
 		return error_field(err, ERROR_INVALID, "signal",
 				   "only SIGKILL can go to all processes, not %d", sig);
+	/* Whoever kills it does not wait for a disk that is full. */
+	if (all && !container_is_over(c))
+		pump_give_up(&c->pump);
 	if (c->ended)
 		return 0;
 	if (c->status.state == CONTAINER_STARTING)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "api/nacre.pb-c.h"
+#include "base/buf.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "cli/alloc.h"
 #include "cli/client.h"
@@ -17,29 +20,76 @@
 struct logs {
 	struct client_call call;
 	bool timestamps;
+	bool inside[2]; /* a line whose beginning is printed, of each stream */
 };
+
+/* The time stands in front of each line, not of each piece. */
+static int logs_stamp(struct logs *l, const Nacre__V1__LogsResponse *m, int stream, struct buf *to)
+{
+	const uint8_t *p = m->data.data, *end = p + m->data.len;
+	char time[CLOCK_TEXT_SIZE + 1];
+	int r = 0;
+
+	clock_format(time, m->time);
+	time[CLOCK_TEXT_SIZE - 1] = ' ';
+	while (p < end && r == 0) {
+		const uint8_t *feed = memchr(p, '\n', (size_t)(end - p));
+		size_t n = feed ? (size_t)(feed - p) + 1 : (size_t)(end - p);
+
+		if (!l->inside[stream])
+			r = buf_add(to, time, CLOCK_TEXT_SIZE);
+		if (r == 0)
+			r = buf_add(to, p, n);
+		l->inside[stream] = !feed;
+		p += n;
+	}
+	return r;
+}
 
 static void logs_message(struct client_call *call, const ProtobufCMessage *message)
 {
-	const struct logs *l = container_of(call, struct logs, call);
+	struct logs *l = container_of(call, struct logs, call);
 	const Nacre__V1__LogsResponse *m = (const Nacre__V1__LogsResponse *)message;
-	bool is_stderr = m->stream == NACRE__V1__LOGS_RESPONSE__STREAM__STREAM_STDERR;
-	int fd = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
-	char time[CLOCK_TEXT_SIZE + 1];
+	int stream = m->stream == NACRE__V1__LOGS_RESPONSE__STREAM__STREAM_STDERR;
+	_cleanup_(buf_done) struct buf stamped = BUF_INIT;
+	int fd = stream ? STDERR_FILENO : STDOUT_FILENO;
+	int r = 0;
 
-	if (l->timestamps) {
-		clock_format(time, m->time);
-		time[CLOCK_TEXT_SIZE - 1] = ' ';
-		if (output_write(fd, time, CLOCK_TEXT_SIZE) < 0)
-			call->done = true;
-	}
-	if (output_write(fd, m->data.data, m->data.len) < 0)
+	if (m->skipped)
+		(void)cli_complain("%llu bytes that it wrote here are not kept",
+				   (unsigned long long)m->skipped);
+	if (l->timestamps)
+		r = logs_stamp(l, m, stream, &stamped);
+	if (r == 0 && l->timestamps)
+		r = output_write(fd, buf_data(&stamped), stamped.len);
+	else if (r == 0)
+		r = output_write(fd, m->data.data, m->data.len);
+	if (r < 0)
 		call->done = true;
+}
+
+/* "10m": so long ago; else a time of RFC 3339. */
+static int logs_since(const char *text, uint64_t *ret, struct error *err)
+{
+	nsec_t ago, now = clock_real();
+
+	if (!text)
+		return 0;
+	if (parse_duration(text, &ago) == 0)
+		*ret = ago < now ? now - ago : 1;
+	else if (clock_parse(text, strlen(text), ret) < 0)
+		return error_refuse(err, ERROR_INVALID,
+				    "--since: \"%.64s\" is neither a duration such as 10m nor a "
+				    "time such as 2026-01-31T10:00:00Z",
+				    text);
+	return 0;
 }
 
 int cmd_logs(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__LogsRequest request = NACRE__V1__LOGS_REQUEST__INIT;
+	Nacre__V1__LogsTail tail = NACRE__V1__LOGS_TAIL__INIT;
+	const char *lines = args_value(args, "tail");
 	struct logs logs = {
 		.call = { .type = &nacre__v1__logs_response__descriptor,
 			  .on_message = logs_message },
@@ -48,11 +98,19 @@ int cmd_logs(const struct cli *cli, const struct args *args)
 	_cleanup_client_ struct client *client = NULL;
 	struct error err = ERROR_INIT;
 
+	if (logs_since(args_value(args, "since"), &request.since, &err) < 0)
+		return cli_fail(&err);
+	if (lines && parse_u64(lines, 0, UINT64_MAX, &tail.lines) < 0) {
+		(void)error_refuse(&err, ERROR_INVALID, "--tail: \"%.64s\" is no number of lines",
+				   lines);
+		return cli_fail(&err);
+	}
 	client = client_open(cli->socket, &err);
 	if (!client)
 		return cli_fail(&err);
 	request.target = args->operands[0];
 	request.follow = args_flag(args, "follow");
+	request.tail = lines ? &tail : NULL;
 	spec_set(&request.container, args_value(args, "container"));
 	client_call_start(client, &logs.call, "/nacre.v1.WorkloadService/Logs", &request.base);
 	(void)client_call_wait(client, &logs.call);

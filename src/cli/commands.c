@@ -150,7 +150,9 @@ static const struct arg_option options_events[] = {
 
 static const struct arg_option options_logs[] = {
 	{ "follow", 'f', NULL, "go on until the container has ended" },
-	{ "timestamps", 't', NULL, "put the time in front of each piece" },
+	{ "timestamps", 't', NULL, "put the time in front of each line" },
+	{ "since", 0, "TIME", "only lines from then on: 10m (ago), 2026-01-31T10:00:00Z" },
+	{ "tail", 'n', "N", "only the last N lines of what is there" },
 	OPTION_CONTAINER,
 	OPTION_END,
 };
@@ -404,9 +406,12 @@ const struct command commands[] = {
 		.summary = "print what a container wrote",
 		.help = "From its beginning, byte by byte as it was written: standard output to "
 			"standard\n"
-			"output, standard error to standard error.\n"
+			"output, standard error to standard error. What is not kept any more, or "
+			"was\n"
+			"never written because the disk was full, is told on standard error.\n"
 			"\n"
 			"    nacre logs -f web\n"
+			"    nacre logs --since 10m --tail 100 web\n"
 			"    nacre logs shop --container probe",
 		.options = options_logs,
 		.n_min = 1,
