@@ -34,6 +34,7 @@ struct cell_spec {
 struct terminal_size {
 	uint16_t width, height;
 };
+#define TERMINAL_SIDE_MAX UINT16_MAX
 
 /* How much of a container's output is kept, and what happens where it cannot be written. */
 struct log_policy {

@@ -80,6 +80,10 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->log_when_full = spec->log.drop;
 	if (!spec->log.drop && spec->log.block_for != NSEC_NEVER)
 		to->log_block_ms = MAX(spec->log.block_for / NSEC_PER_MSEC, (nsec_t)1);
+	to->tty = spec->tty;
+	to->width = spec->terminal.width;
+	to->height = spec->terminal.height;
+	to->hold_output = spec->hold_output;
 }
 
 static int convert_list(char *const **to, char **from, size_t n, struct arena *arena,
@@ -114,6 +118,22 @@ static int convert_start_check_log(const Nacre__Instance__V1__StartRequest *from
 	if (from->log_block_ms > LOG_BLOCK_MAX / NSEC_PER_MSEC)
 		return error_field(err, ERROR_INVALID, "log_block_ms", "too large");
 	return 0;
+}
+
+static int convert_sides(struct terminal_size *to, uint32_t width, uint32_t height,
+			 struct error *err)
+{
+	if (width > TERMINAL_SIDE_MAX || height > TERMINAL_SIDE_MAX)
+		return error_refuse(err, ERROR_INVALID, "terminal: %u by %u is more than %d a side",
+				    width, height, TERMINAL_SIDE_MAX);
+	*to = (struct terminal_size){ .width = (uint16_t)width, .height = (uint16_t)height };
+	return 0;
+}
+
+int convert_size(struct terminal_size *to, const Nacre__Instance__V1__TerminalSize *from,
+		 struct error *err)
+{
+	return convert_sides(to, from ? from->width : 0, from ? from->height : 0, err);
 }
 
 static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, struct error *err)
@@ -158,6 +178,8 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		.cwd = from->cwd,
 		.user = from->user,
 		.stdin_open = from->stdin_open,
+		.tty = from->tty,
+		.hold_output = from->hold_output,
 		.rootfs_token = from->rootfs_token,
 		.log_token = from->log_token,
 		.log_dir_token = from->log_dir_token,
@@ -168,6 +190,9 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 							 : NSEC_NEVER },
 	};
 	(void)str_copy(spec->id, sizeof(spec->id), from->id);
+	r = convert_sides(&spec->terminal, from->width, from->height, err);
+	if (r < 0)
+		return r;
 	r = convert_list(&spec->argv, from->argv, from->n_argv, arena, err);
 	if (r < 0)
 		return r;
@@ -188,11 +213,27 @@ int convert_exec(struct keeper_exec_spec *to, const Nacre__Instance__V1__ExecReq
 		.cwd = from->cwd,
 		.user = from->user,
 		.timeout = from->timeout_ms ? from->timeout_ms * NSEC_PER_MSEC : NSEC_NEVER,
+		.stdin_open = from->stdin,
+		.tty = from->tty,
 	};
+	r = convert_size(&to->terminal, from->terminal, err);
+	if (r < 0)
+		return r;
 	r = convert_list(&to->argv, from->argv, from->n_argv, arena, err);
 	if (r < 0)
 		return r;
 	return convert_list(&to->env, from->env, from->n_env, arena, err);
+}
+
+int convert_attach(struct keeper_attach_spec *to, const Nacre__Instance__V1__AttachRequest *from,
+		   struct error *err)
+{
+	*to = (struct keeper_attach_spec){
+		.id = from->id,
+		.stdin_open = from->stdin,
+		.replay = from->replay,
+	};
+	return convert_size(&to->terminal, from->terminal, err);
 }
 
 int convert_signal(const Nacre__Instance__V1__SignalRequest *from, int *ret, struct error *err)

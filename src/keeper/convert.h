@@ -35,6 +35,11 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		  struct error *err);
 int convert_exec(struct keeper_exec_spec *to, const Nacre__Instance__V1__ExecRequest *from,
 		 struct arena *arena, struct error *err);
+int convert_attach(struct keeper_attach_spec *to, const Nacre__Instance__V1__AttachRequest *from,
+		   struct error *err);
+/* NULL is 0 by 0. ERROR_INVALID names the field. */
+int convert_size(struct terminal_size *to, const Nacre__Instance__V1__TerminalSize *from,
+		 struct error *err);
 /* SIGNAL of the request as a number: 1 to 64. */
 int convert_signal(const Nacre__Instance__V1__SignalRequest *from, int *ret, struct error *err);
 

@@ -6,10 +6,12 @@
 #include "base/arena.h"
 #include "cell/keeper.h"
 #include "keeper/convert.h"
+#include "keeper/typing.h"
 #include "rpc/server.h"
 
 /* Lives in the arena of its call. */
 struct exec {
+	struct typing typing;
 	struct rpc_call *call;
 	struct keeper_exec *program; /* NULL once it has ended */
 	bool failed;                 /* a message could not be sent */
@@ -57,6 +59,7 @@ static void exec_end(struct exec *x)
 
 	rpc_call_on_cancel(x->call, NULL, NULL);
 	rpc_call_on_writable(x->call, NULL, NULL);
+	typing_stop(&x->typing);
 	if (x->failed) {
 		(void)error_set(&err, -ENOMEM, "pass the output of a program on");
 		rpc_call_fail(x->call, &err);
@@ -95,10 +98,64 @@ static void exec_on_cancel(struct rpc_call *call, void *data)
 	if (x->program)
 		keeper_exec_cancel(x->program);
 	x->program = NULL;
+	typing_stop(&x->typing);
 	rpc_call_on_writable(call, NULL, NULL);
 	(void)error_refuse(&err, ERROR_CANCELLED, "the program was killed: nobody waits for it");
 	rpc_call_fail(call, &err);
 }
+
+/* ---- what is typed ---- */
+
+static struct exec *exec_of(struct typing *t)
+{
+	return container_of(t, struct exec, typing);
+}
+
+static void exec_written(void *userdata, const struct error *err)
+{
+	struct exec *x = userdata;
+
+	typing_written(&x->typing, err);
+}
+
+static int write_(struct typing *t, const void *data, size_t len, bool close, struct error *err)
+{
+	return keeper_exec_write(exec_of(t)->program, data, len, close, exec_written, err);
+}
+
+static int resize(struct typing *t, const struct terminal_size *size, struct error *err)
+{
+	return keeper_exec_resize(exec_of(t)->program, size, err);
+}
+
+static int signal_(struct typing *t, int sig, struct error *err)
+{
+	return keeper_exec_signal(exec_of(t)->program, sig, err);
+}
+
+static void refuse(struct typing *t, const struct error *err)
+{
+	struct exec *x = exec_of(t);
+
+	keeper_exec_cancel(TAKE_PTR(x->program));
+	typing_stop(t);
+	rpc_call_on_cancel(x->call, NULL, NULL);
+	rpc_call_on_writable(x->call, NULL, NULL);
+	rpc_call_fail(x->call, err);
+}
+
+static const Nacre__Instance__V1__StreamInput *input(const ProtobufCMessage *message)
+{
+	return ((const Nacre__Instance__V1__ExecRequest *)(const void *)message)->input;
+}
+
+static const struct typing_ops exec_typing_ops = {
+	.write = write_,
+	.resize = resize,
+	.signal = signal_,
+	.refuse = refuse,
+	.input = input,
+};
 
 static int exec_begin(struct keeper *k, struct rpc_call *call,
 		      const Nacre__Instance__V1__ExecRequest *request, struct error *err)
@@ -107,6 +164,10 @@ static int exec_begin(struct keeper *k, struct rpc_call *call,
 	struct exec *x;
 	int r;
 
+	if (!request)
+		return error_refuse(err, ERROR_INVALID, "the first message is missing");
+	if (request->input)
+		return error_refuse(err, ERROR_INVALID, "input: not in the first message");
 	r = convert_exec(&spec, request, rpc_call_arena(call), err);
 	if (r < 0)
 		return r;
@@ -118,6 +179,7 @@ static int exec_begin(struct keeper *k, struct rpc_call *call,
 	if (r < 0)
 		return r;
 	rpc_call_on_cancel(call, exec_on_cancel, x);
+	typing_start(&x->typing, call, &exec_typing_ops, spec.stdin_open);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "keeper/attach.h"
 #include "keeper/children.h"
 #include "keeper/convert.h"
 #include "keeper/exec.h"
@@ -116,8 +117,8 @@ static int server_check_open(const struct keeper_server *s, struct error *err)
 
 static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
-	static const char *const features[] = { "exec", "stdin", "spawn", "log-rotation",
-						"upgrade" };
+	static const char *const features[] = { "exec",    "stdin",  "spawn", "log-rotation",
+						"upgrade", "attach", "tty",   "stream-exec" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -316,6 +317,13 @@ static void server_exec(struct rpc_call *call, const ProtobufCMessage *message, 
 	exec_handle(s->keeper, call, (const void *)message);
 }
 
+static void server_attach(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	attach_handle(s->keeper, call, (const void *)message);
+}
+
 static void server_stdin_written(void *userdata, const struct error *err)
 {
 	if (err)
@@ -467,6 +475,13 @@ static void server_shutdown(struct rpc_call *call, const ProtobufCMessage *messa
 		.server_streaming = (streaming), .handle = (fn),                                   \
 	}
 
+#define BIDI(n, lower, fn)                                                                         \
+	{                                                                                          \
+		.name = (n), .input = &nacre__instance__v1__##lower##_request__descriptor,         \
+		.output = &nacre__instance__v1__##lower##_response__descriptor,                    \
+		.server_streaming = true, .client_streaming = true, .handle = (fn),                \
+	}
+
 static const struct rpc_method server_methods[] = {
 	METHOD("Hello", hello, false, server_hello),
 	METHOD("Watch", watch, true, server_watch),
@@ -474,7 +489,8 @@ static const struct rpc_method server_methods[] = {
 	METHOD("Signal", signal, false, server_signal),
 	METHOD("Remove", remove, false, server_remove),
 	METHOD("RemoveCell", remove_cell, false, server_remove_cell),
-	METHOD("Exec", exec, true, server_exec),
+	BIDI("Exec", exec, server_exec),
+	BIDI("Attach", attach, server_attach),
 	METHOD("WriteStdin", write_stdin, false, server_write_stdin),
 	METHOD("Spawn", spawn, false, server_spawn),
 	METHOD("End", end, false, server_end),
@@ -561,12 +577,12 @@ struct keeper_server *keeper_server_free(struct keeper_server *s)
 	if (!s)
 		return NULL;
 	upgrade_done(&s->upgrade);
-	/* The calls go first: completions of what is still under way would answer them. */
+	/* The calls go first: those that are cancelled let go of what they hold in the keeper. */
+	if (s->rpc)
+		s->rpc = rpc_server_free(s->rpc);
 	if (s->keeper)
 		s->keeper = keeper_free(s->keeper);
 	children_done(&s->children);
-	if (s->rpc)
-		s->rpc = rpc_server_free(s->rpc);
 	tokens_done(&s->tokens);
 	free(s);
 	return NULL;

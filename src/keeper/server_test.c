@@ -39,10 +39,24 @@ struct keeper_exec {
 	const struct keeper_exec_ops *ops;
 	void *userdata;
 	bool paused, cancelled;
+	/* What was typed; `done` of the write in hand. */
+	char typed[64];
+	bool closed;
+	void (*done)(void *userdata, const struct error *err);
+	struct terminal_size size;
+	int sig;
+};
+
+struct keeper_attach {
+	const struct keeper_attach_ops *ops;
+	void *userdata;
+	struct keeper_attach_spec spec;
+	bool left;
 };
 
 static struct keeper k;
 static struct keeper_exec x;
+static struct keeper_attach seat;
 static bool exists;
 static struct container_view view = { .id = "0000000000000001",
 				      .cell = "cell",
@@ -153,6 +167,68 @@ void keeper_exec_pause(struct keeper_exec *exec, bool paused)
 void keeper_exec_cancel(struct keeper_exec *exec)
 {
 	exec->cancelled = true;
+}
+
+int keeper_exec_write(struct keeper_exec *exec, const void *data, size_t len, bool close,
+		      void (*done)(void *userdata, const struct error *err), struct error *err)
+{
+	size_t at = strlen(exec->typed);
+
+	CHECK(!exec->done);
+	(void)str_printf(exec->typed + at, sizeof(exec->typed) - at, "%.*s", (int)len,
+			 len ? (const char *)data : "");
+	exec->closed = close;
+	exec->done = done;
+	return 0;
+}
+
+int keeper_exec_resize(struct keeper_exec *exec, const struct terminal_size *size,
+		       struct error *err)
+{
+	exec->size = *size;
+	return 0;
+}
+
+int keeper_exec_signal(struct keeper_exec *exec, int sig, struct error *err)
+{
+	exec->sig = sig;
+	return 0;
+}
+
+int keeper_attach(struct keeper *keeper, const struct keeper_attach_spec *spec,
+		  const struct keeper_attach_ops *ops, void *userdata, struct keeper_attach **ret,
+		  struct error *err)
+{
+	seat = (struct keeper_attach){ .ops = ops, .userdata = userdata, .spec = *spec };
+	*ret = &seat;
+	return 0;
+}
+
+void keeper_attach_pause(struct keeper_attach *a, bool paused)
+{
+}
+
+int keeper_attach_write(struct keeper_attach *a, const void *data, size_t len, bool close,
+			void (*done)(void *userdata, const struct error *err), struct error *err)
+{
+	return error_refuse(err, ERROR_PRECONDITION, "closed");
+}
+
+int keeper_attach_resize(struct keeper_attach *a, const struct terminal_size *size,
+			 struct error *err)
+{
+	return error_refuse(err, ERROR_INVALID, "input.terminal: none");
+}
+
+int keeper_attach_signal(struct keeper_attach *a, int sig, struct error *err)
+{
+	asked.sig = sig;
+	return 0;
+}
+
+void keeper_attach_leave(struct keeper_attach *a)
+{
+	a->left = true;
 }
 
 int keeper_write_stdin(struct keeper *keeper, const char *id, const void *data, size_t len,
@@ -485,6 +561,185 @@ static void an_exec_goes_no_faster_than_it_is_taken(void)
 	end();
 }
 
+static void raw_open(struct raw *raw, const char *method, const ProtobufCMessage *message)
+{
+	*raw = (struct raw){ .stream = NULL };
+	CHECK_INT(rpc_client_call(keeper_client_rpc(peer),
+				  &(struct rpc_request){ .method = method,
+							 .message = message,
+							 .more = true,
+							 .timeout = NSEC_NEVER },
+				  &raw_ops, raw, &raw->stream),
+		  0);
+}
+
+static void raw_send(struct raw *raw, const ProtobufCMessage *message)
+{
+	uint8_t data[256];
+	size_t len = protobuf_c_message_pack(message, data);
+
+	CHECK_INT(rpc_stream_send(raw->stream, data, len), 0);
+}
+
+static void exec_open(struct raw *raw)
+{
+	char *argv[] = { (char[]){ "/bin/cat" } };
+	Nacre__Instance__V1__ExecRequest request;
+
+	nacre__instance__v1__exec_request__init(&request);
+	request.argv = argv;
+	request.n_argv = 1;
+	request.stdin = true;
+	x.ops = NULL;
+	raw_open(raw, KEEPER_METHOD("Exec"), &request.base);
+	WAIT_FOR(x.ops);
+}
+
+static void exec_type(struct raw *raw, const char *text, unsigned width, unsigned sig)
+{
+	Nacre__Instance__V1__StreamInput input;
+	Nacre__Instance__V1__TerminalSize size;
+	Nacre__Instance__V1__ExecRequest request;
+
+	nacre__instance__v1__exec_request__init(&request);
+	nacre__instance__v1__stream_input__init(&input);
+	nacre__instance__v1__terminal_size__init(&size);
+	request.input = &input;
+	input.data.data = (uint8_t *)(uintptr_t)text;
+	input.data.len = strlen(text);
+	input.signal = sig;
+	size.width = width;
+	input.terminal = width ? &size : NULL;
+	raw_send(raw, &request.base);
+}
+
+static void exec_take(const struct error *err)
+{
+	void (*done)(void *userdata, const struct error *err) = TAKE_PTR(x.done);
+
+	done(x.userdata, err);
+}
+
+static void what_is_typed_goes_in_order(void)
+{
+	struct error closed = ERROR_INIT;
+	struct raw raw;
+
+	begin_open();
+	exec_open(&raw);
+	exec_type(&raw, "one ", 0, 0);
+	exec_type(&raw, "two", 99, SIGUSR2);
+	rpc_stream_close_send(raw.stream);
+	WAIT_FOR(x.done);
+	for (int i = 0; i < 20; i++)
+		loop_turn(l, false);
+	/* The second waits until the first was taken. */
+	CHECK_STR(x.typed, "one ");
+	CHECK_INT(x.size.width, 0);
+	exec_take(NULL);
+	WAIT_FOR(x.done);
+	CHECK_STR(x.typed, "one two");
+	CHECK_INT(x.size.width, 99);
+	CHECK_INT(x.sig, SIGUSR2);
+	CHECK(!x.closed);
+	exec_take(NULL);
+	WAIT_FOR(x.closed);
+	exec_take(NULL);
+	x.ops->on_exit(x.userdata, 0, 0, "");
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_OK);
+
+	/* A program that reads no more is not the client's fault. */
+	exec_open(&raw);
+	exec_type(&raw, "one", 0, 0);
+	WAIT_FOR(x.done);
+	(void)error_refuse(&closed, ERROR_PRECONDITION, "closed");
+	exec_take(&closed);
+	exec_type(&raw, "two", 5, 0);
+	WAIT_FOR(x.size.width == 5);
+	CHECK_STR(x.typed, "one");
+	x.ops->on_exit(x.userdata, 7, 0, "");
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_OK);
+	end();
+}
+
+static void what_makes_no_sense_ends_the_call(void)
+{
+	Nacre__Instance__V1__AttachRequest attach;
+	Nacre__Instance__V1__ExecRequest request;
+	struct raw raw;
+
+	begin_open();
+	nacre__instance__v1__exec_request__init(&request);
+	nacre__instance__v1__attach_request__init(&attach);
+	raw_open(&raw, KEEPER_METHOD("Exec"), NULL);
+	rpc_stream_close_send(raw.stream);
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_INVALID_ARGUMENT);
+
+	exec_open(&raw);
+	raw_send(&raw, &request.base);
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_INVALID_ARGUMENT);
+	CHECK(strstr(raw.text, "input:"));
+	CHECK(x.cancelled);
+
+	exec_open(&raw);
+	exec_type(&raw, "", 0, 65);
+	WAIT_FOR(raw.n_ends);
+	CHECK(strstr(raw.text, "input.signal:"));
+
+	exec_open(&raw);
+	exec_type(&raw, "", 70000, 0);
+	WAIT_FOR(raw.n_ends);
+	CHECK(strstr(raw.text, "terminal:"));
+
+	seat.ops = NULL;
+	raw_open(&raw, KEEPER_METHOD("Attach"), &attach.base);
+	WAIT_FOR(seat.ops);
+	exec_type(&raw, "not asked for", 0, 0);
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_INVALID_ARGUMENT);
+	CHECK(seat.left);
+	end();
+}
+
+static void an_attach_ends_as_it_should(void)
+{
+	Nacre__Instance__V1__AttachRequest attach;
+	struct error err = ERROR_INIT;
+	struct raw raw;
+
+	begin_open();
+	nacre__instance__v1__attach_request__init(&attach);
+	seat.ops = NULL;
+	raw_open(&raw, KEEPER_METHOD("Attach"), &attach.base);
+	WAIT_FOR(seat.ops);
+	rpc_stream_cancel(raw.stream);
+	WAIT_FOR(seat.left);
+
+	seat.ops = NULL;
+	raw_open(&raw, KEEPER_METHOD("Attach"), &attach.base);
+	WAIT_FOR(seat.ops);
+	seat.ops->on_output(seat.userdata, 1, "x", 1);
+	seat.ops->on_skipped(seat.userdata, 5);
+	seat.ops->on_exit(seat.userdata, &view.status);
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_OK);
+	CHECK_INT(raw.n_messages, 3);
+	CHECK(!seat.left);
+
+	seat.ops = NULL;
+	raw_open(&raw, KEEPER_METHOD("Attach"), &attach.base);
+	WAIT_FOR(seat.ops);
+	(void)error_refuse(&err, ERROR_EXHAUSTED, "too slow");
+	seat.ops->on_error(seat.userdata, &err);
+	WAIT_FOR(raw.n_ends);
+	CHECK_INT(raw.code, RPC_RESOURCE_EXHAUSTED);
+	end();
+}
+
 static void errors_keep_their_kind(void)
 {
 	begin_open();
@@ -561,6 +816,9 @@ UNIT_MAIN({ "another protocol is refused", another_protocol_is_refused },
 	  { "descriptors arrive with a start", descriptors_arrive_with_a_start },
 	  { "an unknown token is refused", an_unknown_token_is_refused },
 	  { "an exec goes no faster than it is taken", an_exec_goes_no_faster_than_it_is_taken },
+	  { "what is typed goes in order", what_is_typed_goes_in_order },
+	  { "what makes no sense ends the call", what_makes_no_sense_ends_the_call },
+	  { "an attach ends as it should", an_attach_ends_as_it_should },
 	  { "errors keep their kind", errors_keep_their_kind },
 	  { "a callback may free the peer", a_callback_may_free_the_peer },
 	  { "a loss is told once", a_loss_is_told_once },
