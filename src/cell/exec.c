@@ -25,6 +25,10 @@
 
 #define EXEC_READ_MAX 65536
 #define EXEC_REASON_MAX 512
+/* The exit code of a program whose output is not all there. */
+#define EXEC_LOST 125
+/* Past so many the output cannot be read. */
+#define EXEC_READ_ERRORS_MAX 16
 /* More than the kernel keeps between the two ends of a terminal. */
 #define EXEC_TERMINAL_REST ((size_t)128 << 10)
 
@@ -68,6 +72,8 @@ struct keeper_exec {
 	struct input input;
 	struct terminal terminal;
 	bool is_tty;
+	int read_error; /* the last one that is not the end of a stream */
+	int n_read_errors;
 	struct loop_timer timer;
 	struct loop_defer gone;
 	bool paused;
@@ -137,12 +143,25 @@ static void exec_gone(struct loop_defer *defer)
 	exec_free(container_of(defer, struct keeper_exec, gone));
 }
 
+/* Output that is missing must not look like none. */
+static void exec_say_lost(struct keeper_exec *x)
+{
+	struct error err = ERROR_INIT;
+
+	if (x->n_read_errors < EXEC_READ_ERRORS_MAX)
+		return;
+	(void)error_set(&err, x->read_error, "read its output");
+	x->exit_code = EXEC_LOST;
+	(void)str_copy(x->reason, sizeof(x->reason), error_text(&err));
+}
+
 /* Its end, if everything is there. The last callback is the last act. */
 static void exec_finish(struct keeper_exec *x)
 {
 	if (x->state != EXEC_DRAINING || x->streams[0].fd >= 0 || x->streams[1].fd >= 0)
 		return;
 	exec_enter(x, EXEC_DRAINED);
+	exec_say_lost(x);
 	x->ops.on_exit(x->userdata, x->exit_code, x->sig, x->reason);
 }
 
@@ -172,12 +191,20 @@ static void exec_cut(struct keeper_exec *x)
 	}
 }
 
-/* Whether a read that failed was the last one. */
-static bool stream_is_over(const struct exec_stream *s, int error)
+/* Whether a read that failed was the last one: that of a terminal fails once its other end is
+ * closed. */
+static bool stream_is_over(struct exec_stream *s, int error)
 {
+	struct keeper_exec *x = s->exec;
+
 	if (error == EAGAIN)
-		return s->exec->is_tty && s->exec->last;
-	return error != EINTR;
+		return x->is_tty && x->last;
+	if (error == EINTR)
+		return false;
+	if (error == EIO && x->is_tty)
+		return true;
+	x->read_error = -error;
+	return ++x->n_read_errors >= EXEC_READ_ERRORS_MAX;
 }
 
 /* Hands one read on; the callback may cancel the exec. */

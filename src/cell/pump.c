@@ -271,11 +271,11 @@ static int pump_encode(struct pump *p, const struct pump_stream *s)
 }
 
 /* Whether a read that failed was the last one: that of a terminal fails once its other end is
- * closed, and has nothing more for us where only strangers still hold that. */
+ * closed, and has nothing more for us where only strangers still hold that. Any other failure
+ * passes. */
 static bool stream_is_over(const struct pump_stream *s, int error)
 {
-	return (error != EAGAIN && error != EINTR) ||
-	       (error == EAGAIN && s->is_tty && s->pump->last);
+	return s->is_tty && (error == EIO || (error == EAGAIN && s->pump->last));
 }
 
 /* Whether more may come at once. */
@@ -310,6 +310,8 @@ static bool stream_read(struct pump *p, struct pump_stream *s)
 		}
 	} else if (n == 0 || stream_is_over(s, errno)) {
 		stream_close(s);
+	} else if (errno != EAGAIN && errno != EINTR) {
+		pump_rest(p, -errno);
 	}
 	stream_drop_chunk(s);
 	return n > 0 && (p->last || (size_t)n == room);
@@ -367,6 +369,8 @@ static void pump_retry(struct loop_timer *timer)
 	struct pump *p = container_of(timer, struct pump, retry);
 
 	p->resting = false;
+	if (p->waiting.len + p->writing.len == 0)
+		pump_set_trouble(p, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
 		struct pump_stream *s = &p->streams[i];
 

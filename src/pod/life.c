@@ -311,6 +311,9 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 		.user = c->user,
 		.stdin_open = c->stdin_open,
 		.log = w->all->config.log,
+		.tty = c->tty,
+		.terminal = c->terminal,
+		.hold_output = c->hold_output,
 	};
 
 	(void)str_copy(spec.id, sizeof(spec.id), c->id);

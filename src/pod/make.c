@@ -129,6 +129,9 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 		return error_set(err, r, "draw an id");
 	(void)str_copy(c->name, sizeof(c->name), spec->name);
 	c->stdin_open = spec->stdin_open;
+	c->tty = spec->tty;
+	c->terminal = spec->terminal;
+	c->hold_output = spec->hold_output;
 	c->image_name = strdup(spec->image ? spec->image : "");
 	c->image_id = strdup(c->image ? c->image->id : "");
 	c->cwd = strdup(make_first(spec->working_dir, config ? config->working_dir : NULL));

@@ -20,6 +20,9 @@ struct pod_container_spec {
 	const char *working_dir;
 	const char *user;
 	bool stdin_open;
+	bool tty;
+	struct terminal_size terminal;
+	bool hold_output;
 };
 
 struct workload_spec {

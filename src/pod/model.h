@@ -74,7 +74,9 @@ struct pod_container {
 	char *cwd;
 	char *user;
 	char *command; /* for people */
-	bool stdin_open;
+	bool stdin_open, tty;
+	struct terminal_size terminal; /* until it was started */
+	bool hold_output;
 	struct container_status status;
 	pid_t host_pid; /* as the daemon sees it, once asked for */
 	bool has_rootfs;

@@ -41,6 +41,7 @@ int record_put_container(struct run_store *s, const struct pod_container *c, uns
 		.command = c->command,
 		.user = c->user,
 		.stdin_open = c->stdin_open,
+		.tty = c->tty,
 		.state = (int)c->status.state,
 		.state_word = pod_container_state_word(c),
 		.pid = c->status.pid,
@@ -126,6 +127,7 @@ static int record_fill(void *data, const struct run_container *r)
 	c->command = strdup(r->command);
 	c->user = strdup(r->user);
 	c->stdin_open = r->stdin_open;
+	c->tty = r->tty;
 	c->status = (struct container_status){
 		.state = (enum container_state)r->state,
 		.pid = r->pid,

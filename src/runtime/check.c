@@ -105,6 +105,14 @@ int check_user(const char *field, const char *user, struct error *err)
 	return 0;
 }
 
+int check_size(const char *field, uint32_t width, uint32_t height, struct error *err)
+{
+	if (width <= UINT16_MAX && height <= UINT16_MAX)
+		return 0;
+	return error_field(err, ERROR_INVALID, field, "%u by %u is more than %u a side", width,
+			   height, UINT16_MAX);
+}
+
 int check_unset(const char *field, int set, struct error *err)
 {
 	if (!set)

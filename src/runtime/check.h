@@ -3,6 +3,7 @@
 #define NACRE_RUNTIME_CHECK_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -25,6 +26,8 @@ int check_words(const char *field, char *const *words, size_t n, struct error *e
 int check_args(const char *field, char *const *words, size_t n, struct error *err);
 /* Empty, or "user", "uid", "user:group", "uid:gid": the form only. */
 int check_user(const char *field, const char *user, struct error *err);
+/* A terminal of at most 65535 by 65535. */
+int check_size(const char *field, uint32_t width, uint32_t height, struct error *err);
 /* ERROR_UNSUPPORTED "FIELD: not honoured yet" where set. */
 int check_unset(const char *field, int set, struct error *err);
 /* One of `words`; "" stands for the first. *ret is the word of the table. */

@@ -35,6 +35,8 @@ static Nacre__V1__Container *convert_container(struct arena *a, struct pod_conta
 	m->finished_at = c->status.finished_at;
 	m->command = convert_str(c->command);
 	m->user = convert_str(c->user);
+	m->tty = c->tty;
+	m->stdin = c->stdin_open;
 	return m;
 }
 

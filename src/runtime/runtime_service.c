@@ -50,12 +50,20 @@ static int runtime_check_container(const Aurae__Runtime__V0__Container *c, size_
 		r = check_dir(FIELD("working_dir"), c->working_dir, err);
 	if (r == 0)
 		r = check_user(FIELD("user"), c->user, err);
+	if (r == 0 && c->terminal)
+		r = check_size(FIELD("terminal"), c->terminal->width, c->terminal->height, err);
 	if (r == 0)
 		r = check_unset(FIELD("mounts"), c->n_mounts > 0, err);
 	if (r == 0)
 		r = check_unset(FIELD("resources"), c->resources != NULL, err);
 #undef FIELD
 	return r;
+}
+
+static struct terminal_size runtime_size(const Aurae__Runtime__V0__TerminalSize *size)
+{
+	return size ? (struct terminal_size){ (uint16_t)size->width, (uint16_t)size->height }
+		    : (struct terminal_size){ 0, 0 };
 }
 
 static int runtime_containers(struct arena *a, Aurae__Runtime__V0__Container **from, size_t n,
@@ -83,6 +91,9 @@ static int runtime_containers(struct arena *a, Aurae__Runtime__V0__Container **f
 			.working_dir = from[i]->working_dir,
 			.user = from[i]->user,
 			.stdin_open = from[i]->stdin,
+			.tty = from[i]->tty,
+			.terminal = runtime_size(from[i]->terminal),
+			.hold_output = from[i]->hold_output,
 		};
 		if (!to[i].command || !to[i].args || !to[i].env)
 			to = NULL;

@@ -2,13 +2,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "api/instance.pb-c.h"
+#include "api/nacre.pb-c.h"
 #include "base/str.h"
-#include "keeper/passing.h"
 #include "pod/workload.h"
 #include "runtime/check.h"
 #include "runtime/convert.h"
 #include "runtime/copy_call.h"
+#include "runtime/exec_call.h"
 #include "runtime/list_call.h"
 #include "runtime/logs_call.h"
 #include "runtime/processes_call.h"
@@ -321,7 +321,7 @@ static void wait(struct rpc_call *call, const ProtobufCMessage *request, void *u
 	workload_wait(t.workload, container, wait_done, c);
 }
 
-/* ---- Logs, Exec, WriteStdin ---- */
+/* ---- Logs ---- */
 
 static void logs(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
@@ -336,93 +336,6 @@ static void logs(struct rpc_call *call, const ProtobufCMessage *request, void *u
 		r = logs_call_start(call, s, q, c, &err);
 	if (r < 0)
 		rpc_call_fail(call, &err);
-}
-
-/* The keeper that a running container lives in. */
-static int running_peer(struct pod_container *c, struct peer **ret, struct error *err)
-{
-	const struct workload *w = c->workload;
-
-	if (c->status.state != CONTAINER_RUNNING)
-		return error_refuse(err, ERROR_PRECONDITION, "%s/%s is %s, not running", w->path,
-				    c->name, pod_container_state_word(c));
-	*ret = w->instance ? w->instance->peer : NULL;
-	if (!*ret)
-		return error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s is gone", w->path);
-	return 0;
-}
-
-static int exec_check(const Nacre__V1__ExecRequest *q, struct error *err)
-{
-	int r = check_words("command", q->command, q->n_command, err);
-
-	if (r == 0)
-		r = check_env("env", q->env, q->n_env, err);
-	if (r == 0)
-		r = check_dir("working_dir", q->working_dir, err);
-	if (r == 0)
-		r = check_user("user", q->user, err);
-	return r;
-}
-
-static void exec(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
-{
-	const Nacre__V1__ExecRequest *q = (const Nacre__V1__ExecRequest *)(const void *)request;
-	Nacre__Instance__V1__ExecRequest m = NACRE__INSTANCE__V1__EXEC_REQUEST__INIT;
-	struct error err = ERROR_INIT;
-	struct pod_container *c;
-	struct peer *peer = NULL;
-	int r;
-
-	r = target_container(userdata, q->target, q->container, &c, &err);
-	if (r == 0)
-		r = exec_check(q, &err);
-	if (r == 0 && c->workload->kind == WORKLOAD_EXECUTABLE)
-		r = error_field(&err, ERROR_INVALID, "target",
-				"%s is an executable, there is no container "
-				"to run in",
-				c->workload->path);
-	if (r == 0)
-		r = running_peer(c, &peer, &err);
-	if (r < 0) {
-		rpc_call_fail(call, &err);
-		return;
-	}
-	m.id = c->id;
-	m.argv = q->command;
-	m.n_argv = q->n_command;
-	m.env = q->env;
-	m.n_env = q->n_env;
-	m.cwd = q->working_dir;
-	m.user = q->user;
-	m.timeout_ms = q->timeout_ms;
-	passing_begin(peer, call, "/nacre.instance.v1.InstanceService/Exec", &m.base);
-}
-
-static void write_stdin(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
-{
-	const Nacre__V1__WriteStdinRequest *q =
-		(const Nacre__V1__WriteStdinRequest *)(const void *)request;
-	Nacre__Instance__V1__WriteStdinRequest m = NACRE__INSTANCE__V1__WRITE_STDIN_REQUEST__INIT;
-	struct error err = ERROR_INIT;
-	struct pod_container *c;
-	struct peer *peer = NULL;
-	int r;
-
-	r = target_container(userdata, q->target, q->container, &c, &err);
-	if (r == 0 && !c->stdin_open)
-		r = error_refuse(&err, ERROR_PRECONDITION, "%s/%s was not started with stdin",
-				 c->workload->path, c->name);
-	if (r == 0)
-		r = running_peer(c, &peer, &err);
-	if (r < 0) {
-		rpc_call_fail(call, &err);
-		return;
-	}
-	m.id = c->id;
-	m.data = q->data;
-	m.close = q->close;
-	passing_begin(peer, call, "/nacre.instance.v1.InstanceService/WriteStdin", &m.base);
 }
 
 /* ---- Stats, Processes ---- */
@@ -485,6 +398,13 @@ static void copy_to(struct rpc_call *call, const ProtobufCMessage *request, void
 			&nacre__v1__##type##_response__descriptor, stream, fn                      \
 	}
 
+#define BIDI(n, type, fn)                                                                          \
+	{                                                                                          \
+		.name = (n), .input = &nacre__v1__##type##_request__descriptor,                    \
+		.output = &nacre__v1__##type##_response__descriptor, .server_streaming = true,     \
+		.client_streaming = true, .handle = (fn),                                          \
+	}
+
 static const struct rpc_method workload_methods[] = {
 	METHOD("List", list, false, list_call),
 	METHOD("Inspect", inspect, false, inspect),
@@ -492,8 +412,10 @@ static const struct rpc_method workload_methods[] = {
 	METHOD("Remove", remove, false, remove_target),
 	METHOD("Wait", wait, false, wait),
 	METHOD("Logs", logs, true, logs),
-	METHOD("Exec", exec, true, exec),
-	METHOD("WriteStdin", write_stdin, false, write_stdin),
+	BIDI("Exec", exec, exec_call_exec),
+	BIDI("Attach", attach, exec_call_attach),
+	METHOD("Signal", signal, false, exec_call_signal),
+	METHOD("WriteStdin", write_stdin, false, exec_call_write_stdin),
 	METHOD("Stats", stats, false, stats),
 	METHOD("Processes", processes, false, processes),
 	METHOD("CopyFrom", copy_from, true, copy_from),

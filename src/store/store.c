@@ -56,6 +56,7 @@ static const struct sql_column container_columns[] = {
 	SQL_COLUMN(run_container, command, SQL_TEXT),
 	SQL_COLUMN(run_container, user, SQL_TEXT),
 	SQL_COLUMN(run_container, stdin_open, SQL_BOOL),
+	SQL_COLUMN(run_container, tty, SQL_BOOL),
 	SQL_COLUMN(run_container, state, SQL_INT),
 	SQL_COLUMN(run_container, state_word, SQL_TEXT),
 	SQL_COLUMN(run_container, pid, SQL_I64),
@@ -107,6 +108,7 @@ static const char *const run_migrations[] = {
 	" BEGIN DELETE FROM container WHERE workload=OLD.id; END",
 	"ALTER TABLE instance ADD COLUMN request TEXT NOT NULL DEFAULT '';"
 	"ALTER TABLE workload ADD COLUMN request TEXT NOT NULL DEFAULT ''",
+	"ALTER TABLE container ADD COLUMN tty INTEGER NOT NULL DEFAULT 0",
 };
 
 static const struct sql_schema run_schema = {

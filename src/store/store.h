@@ -66,7 +66,7 @@ struct run_container {
 	const char *image_name; /* as the user said it */
 	const char *command;    /* for people: the words joined by blanks */
 	const char *user;
-	bool stdin_open;
+	bool stdin_open, tty;
 	int state;
 	const char *state_word;
 	int64_t pid;

@@ -158,7 +158,7 @@ class Table(nacre_test.NodeTest):
             lambda t: w.Inspect(nacre_pb2.InspectRequest(target=t)), lambda t: w.Stop(nacre_pb2.StopRequest(target=t)),
             lambda t: w.Remove(nacre_pb2.RemoveRequest(target=t, force=True)), lambda t: w.Wait(nacre_pb2.WaitRequest(target=t)),
             lambda t: list(w.Logs(nacre_pb2.LogsRequest(target=t))),
-            lambda t: list(w.Exec(nacre_pb2.ExecRequest(target=t, command=["true"]))),
+            lambda t: list(self.node.exec(nacre_pb2.ExecRequest(target=t, command=["true"]))),
             lambda t: w.WriteStdin(nacre_pb2.WriteStdinRequest(target=t, data=b"x")),
         ]
         table = [(BAD, "target", ""), (NONE, "target", "nobody"), (NONE, "target", "a/b/c"), (NONE, "target", "../../etc"),
@@ -197,7 +197,7 @@ class Table(nacre_test.NodeTest):
 
         def call(request):
             request.target = "target"
-            list(self.node.workloads.Exec(request))
+            list(self.node.exec(request))
 
         self.check(EXECS, call)
 

@@ -243,7 +243,7 @@ class Life(ExecutableTest):
     def test_exec_into_it_is_refused(self):
         future, _ = self.begin(1012, name="plain")
         self.assertFails(grpc.StatusCode.INVALID_ARGUMENT,
-                         lambda: list(self.node.workloads.Exec(nacre_pb2.ExecRequest(target="plain", command=["true"]))),
+                         lambda: list(self.node.exec(nacre_pb2.ExecRequest(target="plain", command=["true"]))),
                          "target", "executable")
         future.cancel()
         nacre_test.until(lambda: not self.sleepers(1012), what="the end of the process")

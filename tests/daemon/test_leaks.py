@@ -64,7 +64,7 @@ class Leaks(steps.StepsTest):
         keeper = self.inspect("p").pid
         fds = len(os.listdir(f"/proc/{keeper}/fd"))
         for _ in range(10):
-            calls = [self.node.workloads.Exec(nacre_pb2.ExecRequest(target="p", command=["true"])) for _ in range(20)]
+            calls = [self.node.exec(nacre_pb2.ExecRequest(target="p", command=["true"])) for _ in range(20)]
             self.assertEqual({0}, {list(c)[-1].exit.exit_code for c in calls})
             self.logs("p")
         self.assertNoTraces(before)

@@ -274,7 +274,7 @@ class Ending(PodTest):
         wait = self.node.workloads.Wait.future(nacre_pb2.WaitRequest(target="r"))
         logs = self.node.workloads.Logs(nacre_pb2.LogsRequest(target="r", follow=True))
         self.assertEqual(b"ready\n", next(logs).data)
-        shell = self.node.workloads.Exec(nacre_pb2.ExecRequest(target="r", command=["sleep", "100001"]))
+        shell = self.node.exec(nacre_pb2.ExecRequest(target="r", command=["sleep", "100001"]))
         time.sleep(0.1)
         self.remove("r", force=True)
         self.assertIn(wait.code(), (Code.OK, Code.ABORTED))
@@ -373,7 +373,7 @@ class Exec(PodTest):
         self.assertEqual("".join(f"{n}\n" for n in range(1, 100001)).encode(), err)
 
     def test_output_comes_as_it_is_written(self):
-        answers = self.node.workloads.Exec(nacre_pb2.ExecRequest(target="x", command=["sh", "-c", "echo a; sleep 1; echo b"]))
+        answers = self.node.exec(nacre_pb2.ExecRequest(target="x", command=["sh", "-c", "echo a; sleep 1; echo b"]))
         began = time.monotonic()
         self.assertEqual(b"a\n", next(answers).stdout)
         self.assertLess(time.monotonic() - began, 0.8)
@@ -423,7 +423,7 @@ class Exec(PodTest):
         return {p for p in host.cgroup_pids(self.cgroup_dir("x")) if host.read(f"/proc/{p}/cmdline") == f"sleep\0{seconds}\0"}
 
     def test_cancel_kills(self):
-        call = self.node.workloads.Exec(nacre_pb2.ExecRequest(target="x", command=["sh", "-c", "sleep 3004 & sleep 3004"]))
+        call = self.node.exec(nacre_pb2.ExecRequest(target="x", command=["sh", "-c", "sleep 3004 & sleep 3004"]))
         nacre_test.until(lambda: len(self.sleepers(3004)) == 2, what="both")
         call.cancel()
         nacre_test.until(lambda: not self.sleepers(3004), what="the end of both")
@@ -431,7 +431,7 @@ class Exec(PodTest):
 
     def test_deadline_kills(self):
         with self.assertRaises(grpc.RpcError) as caught:
-            list(self.node.workloads.Exec(nacre_pb2.ExecRequest(target="x", command=["sleep", "3005"]), timeout=0.4))
+            list(self.node.exec(nacre_pb2.ExecRequest(target="x", command=["sleep", "3005"]), timeout=0.4))
         self.assertEqual(Code.DEADLINE_EXCEEDED, caught.exception.code())
         nacre_test.until(lambda: not self.sleepers(3005), what="its end")
 
@@ -440,21 +440,21 @@ class Exec(PodTest):
         self.assertFails(Code.FAILED_PRECONDITION, lambda: self.exec("x", "true"), "x", "exited")
 
     def test_ends_with_its_container(self):
-        call = self.node.workloads.Exec(nacre_pb2.ExecRequest(target="x", command=["sleep", "3006"]))
+        call = self.node.exec(nacre_pb2.ExecRequest(target="x", command=["sleep", "3006"]))
         nacre_test.until(lambda: self.sleepers(3006), what="the exec")
         self.stop("x")
         last = list(call)[-1].exit
         self.assertEqual((137, 9), (last.exit_code, last.signal))
 
     def test_many_at_once(self):
-        calls = [self.node.workloads.Exec(nacre_pb2.ExecRequest(target="x", command=["sh", "-c", f"echo {n}; exit {n}"]))
+        calls = [self.node.exec(nacre_pb2.ExecRequest(target="x", command=["sh", "-c", f"echo {n}; exit {n}"]))
                  for n in range(40)]
         for n, call in enumerate(calls):
             answers = list(call)
             self.assertEqual((f"{n}\n".encode(), n), (b"".join(a.stdout for a in answers), answers[-1].exit.exit_code))
 
     def test_the_client_that_does_not_read(self):
-        call = self.node.workloads.Exec(nacre_pb2.ExecRequest(target="x", command=["sh", "-c", "yes | head -c 50000000"]))
+        call = self.node.exec(nacre_pb2.ExecRequest(target="x", command=["sh", "-c", "yes | head -c 50000000"]))
         time.sleep(0.3)
         self.assertEqual("beside\n", self.sh("x", "echo beside"))
         self.assertEqual(50000000, sum(len(a.stdout) for a in call))

@@ -109,7 +109,7 @@ class StatusDetails(nacre_test.NodeTest):
 
     def test_a_field_that_a_keeper_refuses_is_passed_on(self):
         """The answer comes from the keeper, through the daemon."""
-        seen = self.failure(lambda: list(self.node.workloads.Exec(nacre_pb2.ExecRequest(
+        seen = self.failure(lambda: list(self.node.exec(nacre_pb2.ExecRequest(
             target=self.sleeper, command=["true"], timeout_ms=2**64 - 1))))
         self.assertEqual([("timeout_ms", "too large")], seen["BadRequest"])
 

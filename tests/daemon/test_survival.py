@@ -177,7 +177,7 @@ class Restart(SurvivalTest):
 
     def test_calls_are_drained(self):
         self.pod("p")
-        waiting = self.node.workloads.Exec(nacre_pb2.ExecRequest(target="p", command=["sh", "-c", "sleep 1; echo end"]))
+        waiting = self.node.exec(nacre_pb2.ExecRequest(target="p", command=["sh", "-c", "sleep 1; echo end"]))
         time.sleep(0.2)
         self.node.send_signal(signal.SIGTERM)
         self.assertEqual(b"end\n", b"".join(a.stdout for a in waiting))
@@ -239,7 +239,7 @@ class Keepers(SurvivalTest):
         keeper = self.inspect("stuck").pid
         os.kill(keeper, signal.SIGSTOP)
         try:
-            stuck = self.node.workloads.Exec(nacre_pb2.ExecRequest(target="stuck", command=["true"]), timeout=1)
+            stuck = self.node.exec(nacre_pb2.ExecRequest(target="stuck", command=["true"]), timeout=1)
             self.assertEqual((b"free\n", b"", 0), self.exec("free", "echo", "free"))
             self.pod("new")
             with self.assertRaises(grpc.RpcError) as caught:

@@ -317,6 +317,10 @@ class Node:
     def info(self):
         return pb["nacre_pb2_grpc"].NodeServiceStub(self.channel)
 
+    def exec(self, request, *inputs, **kwargs):
+        """Exec with everything that is sent known before; then the call is half-closed."""
+        return self.workloads.Exec(iter([request, *inputs]), **kwargs)
+
     # -- the command line --
 
     def cli(self, *args, check=True, seconds=60, stdin=None, env=None):

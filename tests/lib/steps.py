@@ -57,11 +57,13 @@ class StepsTest(nacre_test.NodeTest):
         return {w.name: w for w in self.node.workloads.List(nacre_pb2.ListRequest(all=True)).workloads}
 
     def exec_all(self, target, *command, **fields):
-        return list(self.node.workloads.Exec(nacre_pb2.ExecRequest(target=target, command=command, **fields), timeout=60))
+        return list(self.node.exec(nacre_pb2.ExecRequest(target=target, command=command, **fields), timeout=60))
 
     def exec(self, target, *command, **fields):
         """(stdout, stderr, exit code)"""
         answers = self.exec_all(target, *command, **fields)
+        # What is missing must not be taken for 0.
+        self.assertTrue(answers and answers[-1].HasField("exit"), answers[-1:])
         return b"".join(a.stdout for a in answers), b"".join(a.stderr for a in answers), answers[-1].exit.exit_code
 
     def sh(self, target, script, **fields):
