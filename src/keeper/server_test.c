@@ -690,11 +690,6 @@ static void what_makes_no_sense_ends_the_call(void)
 	WAIT_FOR(raw.n_ends);
 	CHECK(strstr(raw.text, "input.signal:"));
 
-	exec_open(&raw);
-	exec_type(&raw, "", 70000, 0);
-	WAIT_FOR(raw.n_ends);
-	CHECK(strstr(raw.text, "terminal:"));
-
 	seat.ops = NULL;
 	raw_open(&raw, KEEPER_METHOD("Attach"), &attach.base);
 	WAIT_FOR(seat.ops);
@@ -702,41 +697,6 @@ static void what_makes_no_sense_ends_the_call(void)
 	WAIT_FOR(raw.n_ends);
 	CHECK_INT(raw.code, RPC_INVALID_ARGUMENT);
 	CHECK(seat.left);
-	end();
-}
-
-static void an_attach_ends_as_it_should(void)
-{
-	Nacre__Instance__V1__AttachRequest attach;
-	struct error err = ERROR_INIT;
-	struct raw raw;
-
-	begin_open();
-	nacre__instance__v1__attach_request__init(&attach);
-	seat.ops = NULL;
-	raw_open(&raw, KEEPER_METHOD("Attach"), &attach.base);
-	WAIT_FOR(seat.ops);
-	rpc_stream_cancel(raw.stream);
-	WAIT_FOR(seat.left);
-
-	seat.ops = NULL;
-	raw_open(&raw, KEEPER_METHOD("Attach"), &attach.base);
-	WAIT_FOR(seat.ops);
-	seat.ops->on_output(seat.userdata, 1, "x", 1);
-	seat.ops->on_skipped(seat.userdata, 5);
-	seat.ops->on_exit(seat.userdata, &view.status);
-	WAIT_FOR(raw.n_ends);
-	CHECK_INT(raw.code, RPC_OK);
-	CHECK_INT(raw.n_messages, 3);
-	CHECK(!seat.left);
-
-	seat.ops = NULL;
-	raw_open(&raw, KEEPER_METHOD("Attach"), &attach.base);
-	WAIT_FOR(seat.ops);
-	(void)error_refuse(&err, ERROR_EXHAUSTED, "too slow");
-	seat.ops->on_error(seat.userdata, &err);
-	WAIT_FOR(raw.n_ends);
-	CHECK_INT(raw.code, RPC_RESOURCE_EXHAUSTED);
 	end();
 }
 
@@ -818,7 +778,6 @@ UNIT_MAIN({ "another protocol is refused", another_protocol_is_refused },
 	  { "an exec goes no faster than it is taken", an_exec_goes_no_faster_than_it_is_taken },
 	  { "what is typed goes in order", what_is_typed_goes_in_order },
 	  { "what makes no sense ends the call", what_makes_no_sense_ends_the_call },
-	  { "an attach ends as it should", an_attach_ends_as_it_should },
 	  { "errors keep their kind", errors_keep_their_kind },
 	  { "a callback may free the peer", a_callback_may_free_the_peer },
 	  { "a loss is told once", a_loss_is_told_once },
