@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/handlers.h"
 #include "cli/output.h"
+#include "cli/session.h"
 #include "cli/spec.h"
 
 /* As the API's limit for an executable. */
@@ -18,48 +19,46 @@
 #define _cleanup_env_ _cleanup_(spec_env_done)
 #define _cleanup_buf_ _cleanup_(buf_done)
 
-struct exec {
-	struct client_call call;
-	int status; /* -1: the end has not been told */
-};
-
-static void exec_message(struct client_call *call, const ProtobufCMessage *message)
+static int exec_report(const struct session *s)
 {
-	struct exec *e = container_of(call, struct exec, call);
-	const Nacre__V1__ExecResponse *m = (const Nacre__V1__ExecResponse *)message;
-
-	if (output_write(STDOUT_FILENO, m->stdout.data, m->stdout.len) < 0 ||
-	    output_write(STDERR_FILENO, m->stderr.data, m->stderr.len) < 0) {
-		/* Nobody reads: done, which kills the program. */
-		e->status = 0;
-		call->done = true;
-		return;
+	switch (s->end) {
+	case SESSION_EXITED:
+		if (*s->reason)
+			(void)cli_complain("%s", s->reason);
+		return s->status;
+	case SESSION_LEFT:
+		return s->status;
+	case SESSION_DETACHED:
+		(void)cli_complain("left; the program was killed");
+		return 0;
+	case SESSION_UNREAD:
+	case SESSION_BEHIND:
+		return 0;
+	case SESSION_FAILED:
+		break;
 	}
-	if (!m->exit)
-		return;
-	e->status = m->exit->exit_code;
-	if (*m->exit->reason)
-		(void)cli_complain("%s", m->exit->reason);
+	return cli_fail(&s->err);
 }
 
-static int exec_run(struct client *client, const Nacre__V1__ExecRequest *request)
+/* The words of the request are those of the command line. */
+static int exec_request(Nacre__V1__ExecRequest *request, const struct args *args,
+			struct spec_env *env, struct error *err)
 {
-	struct exec e = {
-		.call = { .type = &nacre__v1__exec_response__descriptor,
-			  .on_message = exec_message },
-		.status = -1,
-	};
-	struct error err = ERROR_INIT;
+	int r = spec_env_init(env, args, err);
 
-	client_call_start(client, &e.call, "/nacre.v1.WorkloadService/Exec", &request->base);
-	(void)client_call_wait(client, &e.call);
-	err = e.call.err;
-	client_call_done(&e.call);
-	if (err.code)
-		return cli_fail(&err);
-	if (e.status < 0)
-		return cli_complain("the daemon did not tell how the program ended");
-	return e.status;
+	if (r == 0)
+		r = spec_milliseconds(args, "timeout", 0, &request->timeout_ms, err);
+	request->target = args->operands[0];
+	request->command = args->operands + 1;
+	request->n_command = args->n_operands - 1;
+	request->env = env->list;
+	request->n_env = env->n;
+	request->stdin = args_flag(args, "interactive");
+	request->tty = args_flag(args, "tty");
+	spec_set(&request->container, args_value(args, "container"));
+	spec_set(&request->user, args_value(args, "user"));
+	spec_set(&request->working_dir, args_value(args, "cwd"));
+	return r;
 }
 
 int cmd_exec(const struct cli *cli, const struct args *args)
@@ -67,23 +66,26 @@ int cmd_exec(const struct cli *cli, const struct args *args)
 	Nacre__V1__ExecRequest request = NACRE__V1__EXEC_REQUEST__INIT;
 	_cleanup_env_ struct spec_env env = { .list = NULL };
 	_cleanup_client_ struct client *client = NULL;
+	_cleanup_(session_done) struct session session = { .exec = true };
+	Nacre__V1__TerminalSize size;
 	struct error err = ERROR_INIT;
 
-	if (spec_env_init(&env, args, &err) < 0 ||
-	    spec_milliseconds(args, "timeout", 0, &request.timeout_ms, &err) < 0)
+	if (exec_request(&request, args, &env, &err) < 0 ||
+	    session_check_tty(request.tty, request.stdin, &err) < 0 ||
+	    spec_detach(&session.keys, args, request.tty, &err) < 0)
 		return cli_fail(&err);
 	client = client_open(cli->socket, &err);
 	if (!client)
 		return cli_fail(&err);
-	request.target = args->operands[0];
-	request.command = args->operands + 1;
-	request.n_command = args->n_operands - 1;
-	request.env = env.list;
-	request.n_env = env.n;
-	spec_set(&request.container, args_value(args, "container"));
-	spec_set(&request.user, args_value(args, "user"));
-	spec_set(&request.working_dir, args_value(args, "cwd"));
-	return exec_run(client, &request);
+	session.client = client;
+	session.stdin = request.stdin;
+	session.tty = request.tty;
+	if (request.tty)
+		request.terminal = session_size(&size);
+	if (session_init(&session, &err) < 0)
+		return cli_fail(&err);
+	session_run(&session, &request.base);
+	return exec_report(&session);
 }
 
 static int execute_report(const Aurae__Runtime__V0__RunExecutableResponse *answer)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,41 +6,42 @@
 
 #include "api/nacre.pb-c.h"
 #include "base/str.h"
-#include "cli/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
 #include "cli/output.h"
+#include "cli/session.h"
 #include "cli/spec.h"
 #include "cli/view.h"
 #include "loop/loop.h"
 
 /*
- * A run in the foreground is a handful of calls over one connection. RunPod comes first; then Logs
- * is followed while standard input is forwarded, one WriteStdin at a time, and signals become Stop.
- * Once the output has ended, Wait tells the exit status, and Remove clears away.
+ * A run in the foreground is a handful of calls over one connection. RunPod comes first, with
+ * hold_output, then Attach with what was written by then, so that nothing is missed between the two
+ * and no file is read; signals become Stop. Once that has ended, Wait tells the exit status, and
+ * Remove clears away. Where Attach puts us off, because whoever reads our output took nothing of it
+ * for too long, the rest comes from Logs.
  *
  * The daemon's auto_remove is only for a detached run: here the record must outlive the container
  * until its output and its exit code have been read.
  */
 
 #define RUN_GRACE_MS 10000
-#define RUN_STDIN_CHUNK 65536
 
 struct run {
 	struct client *client;
 	char *target; /* NULL until the pod has been started */
+	char *name;
+	struct session session;
 	struct client_call start;
 	struct client_call logs;
-	struct client_call input;
 	struct client_call stop;
-	struct loop_fd stdin_source;
-	struct loop_signal signals;
+	struct client_call pass;
+	uint64_t skip[2]; /* bytes of stdout and stderr that Attach has brought */
 	int n_signals;
 	int abandoned; /* the signal that ended our own patience, or 0 */
-	bool interactive;
-	bool unread; /* nobody reads the output any more */
-	uint8_t *chunk;
+	bool left;     /* the pod goes on without us */
+	bool unread;   /* nobody reads the output any more */
 };
 
 static void run_stop(struct run *r, uint64_t grace_ms)
@@ -61,20 +61,54 @@ static void run_stop_end(struct client_call *call)
 		(void)cli_fail(&call->err);
 }
 
-/* The first asks, the second kills, the third leaves. */
-static void run_signal(struct loop_signal *source, int sig, pid_t sender)
+static bool run_leave(struct run *r, int sig)
 {
-	struct run *r = container_of(source, struct run, signals);
+	r->abandoned = sig;
+	r->start.done = true;
+	r->logs.done = true;
+	return true;
+}
 
-	r->n_signals++;
-	if (r->n_signals > 2 || (r->n_signals > 1 && !r->target)) {
-		r->abandoned = sig;
-		r->start.done = true;
-		r->logs.done = true;
-		return;
+static void run_pass_signal(struct run *r, int sig)
+{
+	Nacre__V1__SignalRequest request = NACRE__V1__SIGNAL_REQUEST__INIT;
+
+	client_call_done(&r->pass);
+	request.target = r->target;
+	request.signal = (uint32_t)sig;
+	client_call_start(r->client, &r->pass, "/nacre.v1.WorkloadService/Signal", &request.base);
+}
+
+/* SIGINT and SIGTERM: the first asks, the second kills, the third leaves. */
+static bool run_signal(struct session *session, int sig)
+{
+	struct run *r = container_of(session, struct run, session);
+
+	if (sig != SIGINT && sig != SIGTERM) {
+		/* Our terminal has gone, or somebody wants us to go: the pod has its own. */
+		if (session->tty && (sig == SIGHUP || sig == SIGQUIT))
+			return run_leave(r, sig);
+		if (r->target)
+			run_pass_signal(r, sig);
+		return false;
 	}
+	r->n_signals++;
+	if (r->n_signals > 2 || (r->n_signals > 1 && !r->target))
+		return run_leave(r, sig);
 	if (r->target)
 		run_stop(r, r->n_signals == 1 ? RUN_GRACE_MS : 0);
+	return false;
+}
+
+/* As a broken pipe would end a program in its place: at once. A grace would only let it fill the
+ * log that nobody reads. */
+static bool run_unread(struct session *session)
+{
+	struct run *r = container_of(session, struct run, session);
+
+	r->unread = true;
+	run_stop(r, 0);
+	return false;
 }
 
 static void run_logs(struct client_call *call, const ProtobufCMessage *message)
@@ -82,58 +116,24 @@ static void run_logs(struct client_call *call, const ProtobufCMessage *message)
 	struct run *r = container_of(call, struct run, logs);
 	const Nacre__V1__LogsResponse *m = (const Nacre__V1__LogsResponse *)message;
 	bool is_stderr = m->stream == NACRE__V1__LOGS_RESPONSE__STREAM__STREAM_STDERR;
+	size_t known = (size_t)MIN(r->skip[is_stderr], (uint64_t)m->data.len);
 
+	r->skip[is_stderr] -= known;
 	if (r->unread)
 		return;
-	if (output_write(is_stderr ? STDERR_FILENO : STDOUT_FILENO, m->data.data, m->data.len) == 0)
-		return;
-	/* As a broken pipe would end a program in its place: at once. A grace would only let it
-	 * fill the log that nobody reads. */
-	r->unread = true;
-	run_stop(r, 0);
-}
-
-static void run_input(struct loop_fd *source, unsigned events)
-{
-	struct run *r = container_of(source, struct run, stdin_source);
-	Nacre__V1__WriteStdinRequest request = NACRE__V1__WRITE_STDIN_REQUEST__INIT;
-	ssize_t n = read(STDIN_FILENO, r->chunk, RUN_STDIN_CHUNK);
-
-	/* An error ends the input as its end does, except where there is only nothing yet. */
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	loop_fd_set(source, 0);
-	request.target = r->target;
-	request.data.data = r->chunk;
-	request.data.len = n > 0 ? (size_t)n : 0;
-	request.close = n <= 0;
-	if (n <= 0)
-		loop_fd_done(source);
-	client_call_start(r->client, &r->input, "/nacre.v1.WorkloadService/WriteStdin",
-			  &request.base);
-}
-
-/* A container that has closed its input or ended takes no more; that is no failure of the run. */
-static void run_input_end(struct client_call *call)
-{
-	struct run *r = container_of(call, struct run, input);
-
-	if (call->err.code)
-		loop_fd_done(&r->stdin_source);
-	else if (r->stdin_source.loop)
-		loop_fd_set(&r->stdin_source, LOOP_READ);
+	if (output_write(is_stderr ? STDERR_FILENO : STDOUT_FILENO, m->data.data + known,
+			 m->data.len - known) < 0)
+		(void)run_unread(&r->session);
 }
 
 static void run_done(struct run *r)
 {
-	loop_fd_done(&r->stdin_source);
-	loop_signal_done(&r->signals);
 	client_call_done(&r->start);
 	client_call_done(&r->logs);
-	client_call_done(&r->input);
 	client_call_done(&r->stop);
+	client_call_done(&r->pass);
+	session_done(&r->session);
 	r->client = client_free(r->client);
-	free(r->chunk);
 }
 
 /* The exit status; the container has ended, or is about to. */
@@ -170,27 +170,69 @@ static int run_remove(struct run *r, int status)
 	return status ? status : CLI_FAILED;
 }
 
-static int run_follow(struct run *r)
+/* The connection, or the keeper behind it, has gone: the pod need not have. */
+static int run_fail(struct run *r, const struct error *err)
+{
+	r->left = err->kind == ERROR_UNAVAILABLE;
+	if (!r->left)
+		return cli_fail(err);
+	return cli_complain("%s; %s goes on without us", error_text(err), r->name);
+}
+
+/* What Attach could not bring, from the log. */
+static int run_read_log(struct run *r)
 {
 	Nacre__V1__LogsRequest request = NACRE__V1__LOGS_REQUEST__INIT;
 
+	r->skip[0] = r->session.received[0];
+	r->skip[1] = r->session.received[1];
 	request.target = r->target;
 	request.follow = true;
-	if (r->n_signals > 0)
-		run_stop(r, RUN_GRACE_MS);
-	if (r->interactive) {
-		r->chunk = xrealloc(NULL, RUN_STDIN_CHUNK, 1);
-		loop_fd_init(&r->stdin_source, client_loop(r->client), STDIN_FILENO, LOOP_READ,
-			     run_input);
-	}
 	client_call_start(r->client, &r->logs, "/nacre.v1.WorkloadService/Logs", &request.base);
 	(void)client_call_wait(r->client, &r->logs);
-	loop_fd_done(&r->stdin_source);
 	if (r->abandoned)
 		return 128 + r->abandoned;
-	if (r->logs.err.code)
-		return cli_fail(&r->logs.err);
-	return run_result(r);
+	return r->logs.err.code ? run_fail(r, &r->logs.err) : run_result(r);
+}
+
+static int run_report(struct run *r)
+{
+	const struct session *s = &r->session;
+
+	switch (s->end) {
+	case SESSION_EXITED:
+		return run_result(r);
+	case SESSION_LEFT:
+		r->left = true;
+		return s->status;
+	case SESSION_DETACHED:
+		r->left = true;
+		(void)cli_complain("left %s, which goes on; `nacre attach %s` comes back", r->name,
+				   r->name);
+		return 0;
+	case SESSION_UNREAD:
+	case SESSION_BEHIND:
+		return run_read_log(r);
+	case SESSION_FAILED:
+		break;
+	}
+	return s->tty ? run_fail(r, &s->err) : run_read_log(r);
+}
+
+static int run_follow(struct run *r)
+{
+	Nacre__V1__AttachRequest request = NACRE__V1__ATTACH_REQUEST__INIT;
+	Nacre__V1__TerminalSize size;
+
+	request.target = r->target;
+	request.replay = true;
+	request.stdin = r->session.stdin;
+	if (r->session.tty)
+		request.terminal = session_size(&size);
+	if (r->n_signals > 0)
+		run_stop(r, RUN_GRACE_MS);
+	session_run(&r->session, &request.base);
+	return run_report(r);
 }
 
 static int run_pod(struct run *r, const struct cli *cli, const struct args *args,
@@ -210,6 +252,7 @@ static int run_pod(struct run *r, const struct cli *cli, const struct args *args
 	if (!answer)
 		return cli_complain("the daemon's answer is empty");
 	r->target = answer->id;
+	r->name = answer->name;
 	status = spec_report(answer->containers, answer->n_containers);
 	if (args_flag(args, "detach")) {
 		if (cli->json)
@@ -220,22 +263,43 @@ static int run_pod(struct run *r, const struct cli *cli, const struct args *args
 	}
 	if (!status)
 		status = run_follow(r);
-	return args_flag(args, "rm") && !r->abandoned ? run_remove(r, status) : status;
+	return args_flag(args, "rm") && !r->left ? run_remove(r, status) : status;
 }
 
-static int run_open(struct run *r, const struct cli *cli, bool detach, struct error *err)
+/* The connection, and where we stay with the pod what a terminal needs. */
+static int run_open(struct run *r, const struct cli *cli, const struct args *args,
+		    struct error *err)
 {
-	static const int signals[] = { SIGINT, SIGTERM };
+	bool detach = args_flag(args, "detach");
 	int code;
 
+	r->session.stdin = args_flag(args, "interactive");
+	r->session.tty = args_flag(args, "tty");
+	r->session.on_signal = run_signal;
+	r->session.on_unread = run_unread;
+	r->session.fall_back = !r->session.tty;
+	code = spec_detach(&r->session.keys, args, r->session.tty, err);
+	if (code == 0 && !detach)
+		code = session_check_tty(r->session.tty, r->session.stdin, err);
+	if (code < 0)
+		return code;
 	r->client = client_open(cli->socket, err);
 	if (!r->client)
 		return err->code;
-	if (detach)
-		return 0;
-	code = loop_signal_init(&r->signals, client_loop(r->client), signals, ARRAY_SIZE(signals),
-				run_signal);
-	return code < 0 ? error_set(err, code, "listen to signals") : 0;
+	r->session.client = r->client;
+	return detach ? 0 : session_init(&r->session, err);
+}
+
+static Aurae__Runtime__V0__TerminalSize *run_size(Aurae__Runtime__V0__TerminalSize *to)
+{
+	Nacre__V1__TerminalSize size;
+
+	aurae__runtime__v0__terminal_size__init(to);
+	if (!session_size(&size))
+		return NULL;
+	to->width = size.width;
+	to->height = size.height;
+	return to;
 }
 
 int cmd_run(const struct cli *cli, const struct args *args)
@@ -243,19 +307,22 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	_cleanup_(run_done) struct run run = {
 		.start = { .type = &aurae__runtime__v0__run_pod_response__descriptor },
 		.logs = { .type = &nacre__v1__logs_response__descriptor, .on_message = run_logs },
-		.input = { .type = &nacre__v1__write_stdin_response__descriptor,
-			   .on_end = run_input_end },
 		.stop = { .type = &nacre__v1__stop_response__descriptor, .on_end = run_stop_end },
+		.pass = { .type = &nacre__v1__signal_response__descriptor },
 	};
 	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	Aurae__Runtime__V0__TerminalSize size;
 	bool detach = args_flag(args, "detach");
 	struct error err = ERROR_INIT;
 
 	if (spec_container_init(&spec, args, &err) < 0)
 		return cli_fail(&err);
 	spec.message.stdin = args_flag(args, "interactive");
+	spec.message.tty = args_flag(args, "tty");
+	spec.message.terminal = spec.message.tty ? run_size(&size) : NULL;
+	spec.message.hold_output = !detach;
 	request.meta = &meta;
 	request.containers = spec.list;
 	request.n_containers = 1;
@@ -263,8 +330,7 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.network, args_value(args, "network"));
-	run.interactive = args_flag(args, "interactive");
-	if (run_open(&run, cli, detach, &err) < 0)
+	if (run_open(&run, cli, args, &err) < 0)
 		return cli_fail(&err);
 	return run_pod(&run, cli, args, &request);
 }

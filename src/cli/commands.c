@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/tty.h"
 
 /*
  * The one table of commands. It is the manual too: `nacre help`, nacre(1) and the completions are
@@ -22,6 +23,10 @@
 #define OPTION_IN                                                                                  \
 	{                                                                                          \
 		"in", 0, "PATH", "make it inside this instance, such as a/b/c"                     \
+	}
+#define OPTION_DETACH_KEYS                                                                         \
+	{                                                                                          \
+		"detach-keys", 0, "KEYS", "that leave a terminal, else " DETACH_KEYS_DEFAULT       \
 	}
 #define OPTION_CONTAINER                                                                           \
 	{                                                                                          \
@@ -53,6 +58,8 @@ static const struct arg_option options_run[] = {
 	{ "detach", 'd', NULL, "print the pod's id and leave it running" },
 	{ "rm", 0, NULL, "remove the pod once it has ended" },
 	{ "interactive", 'i', NULL, "pass standard input on" },
+	{ "tty", 't', NULL, "give it a terminal; with -i it is this one" },
+	OPTION_DETACH_KEYS,
 	OPTION_NAME,
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
 	OPTION_ENV,
@@ -102,7 +109,18 @@ static const struct arg_option options_execute[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_attach[] = {
+	OPTION_CONTAINER,
+	{ "no-stdin", 0, NULL, "only watch" },
+	{ "replay", 'r', NULL, "first what it wrote before, up to the last 64 KiB" },
+	OPTION_DETACH_KEYS,
+	OPTION_END,
+};
+
 static const struct arg_option options_exec[] = {
+	{ "interactive", 'i', NULL, "pass standard input on" },
+	{ "tty", 't', NULL, "give it a terminal; with -i it is this one" },
+	OPTION_DETACH_KEYS,
 	OPTION_CONTAINER,
 	{ "user", 'u', "USER", "else the container's" },
 	{ "env", 'e', "NAME=VALUE", "set a variable, over the container's" },
@@ -195,7 +213,11 @@ const struct command commands[] = {
 			"comes out here,\n"
 			"and its exit status becomes that of nacre. SIGINT and SIGTERM ask the pod "
 			"to stop;\n"
-			"a second one kills it. Once COMMAND is given, it takes the place of the "
+			"a second one kills it, a third leaves. SIGHUP, SIGQUIT, SIGUSR1 and "
+			"SIGUSR2 "
+			"go to the\n"
+			"program. With -it this terminal is the program's: ctrl-p ctrl-q leaves it "
+			"running. Once COMMAND is given, it takes the place of the "
 			"image's\n"
 			"command, behind the image's entrypoint.\n"
 			"\n"
@@ -204,7 +226,8 @@ const struct command commands[] = {
 			"\n"
 			"    nacre run --rm busybox echo hello\n"
 			"    nacre run -d --name web --env PORT=8080 busybox httpd -f -p 8080\n"
-			"    echo 1+1 | nacre run --rm -i busybox bc",
+			"    echo 1+1 | nacre run --rm -i busybox bc\n"
+			"    nacre run --rm -it busybox sh",
 		.options = options_run,
 		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,
@@ -287,15 +310,39 @@ const struct command commands[] = {
 		.summary = "run a program in a running container",
 		.help = "Its output comes out as it is written, and its exit status becomes that "
 			"of nacre.\n"
-			"Ending nacre kills the program.\n"
+			"Ending nacre kills the program. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 "
+			"and SIGUSR2\n"
+			"go to the program; the third SIGINT ends nacre.\n"
 			"\n"
 			"    nacre exec web ps\n"
+			"    nacre exec -it web sh\n"
+			"    nacre exec -i web sh -c 'cat > /file' < file\n"
 			"    nacre exec shop --container probe --user nobody id",
 		.options = options_exec,
 		.n_min = 2,
 		.n_max = CLI_OPERANDS_ANY,
 		.n_verbatim = 2,
 		.run = cmd_exec,
+	},
+	{
+		.name = "attach",
+		.operands = "TARGET",
+		.summary = "join the program of a running container",
+		.help = "Its output comes out here from now on, what is typed goes to it where it "
+			"was started\n"
+			"with -i, and its exit status becomes that of nacre. Leaving does not "
+			"touch "
+			"it: with a\n"
+			"terminal by ctrl-p ctrl-q, else by the third SIGINT; signals go to the "
+			"program. Who does\n"
+			"not read for ten seconds while it writes is put off.\n"
+			"\n"
+			"    nacre run -dit --name shell busybox sh\n"
+			"    nacre attach shell",
+		.options = options_attach,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_attach,
 	},
 	{
 		.name = "ps",

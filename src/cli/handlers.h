@@ -13,6 +13,8 @@ int cmd_run(const struct cli *cli, const struct args *args);
 int cmd_pod(const struct cli *cli, const struct args *args);
 int cmd_cell(const struct cli *cli, const struct args *args);
 int cmd_spawn(const struct cli *cli, const struct args *args);
+/* cmd_attach.c */
+int cmd_attach(const struct cli *cli, const struct args *args);
 /* cmd_exec.c */
 int cmd_exec(const struct cli *cli, const struct args *args);
 int cmd_execute(const struct cli *cli, const struct args *args);

@@ -109,6 +109,16 @@ int spec_milliseconds(const struct args *a, const char *name, uint64_t otherwise
 	return 0;
 }
 
+int spec_detach(struct detach *d, const struct args *a, bool tty, struct error *err)
+{
+	const char *keys = args_value(a, "detach-keys");
+	int r = detach_parse(d, keys ? keys : DETACH_KEYS_DEFAULT, err);
+
+	if (!tty)
+		d->n = 0;
+	return r;
+}
+
 int spec_report(Aurae__Runtime__V0__ContainerStatus *const *containers, size_t n)
 {
 	int status = 0;

@@ -4,6 +4,7 @@
 
 #include "api/runtime.pb-c.h"
 #include "cli/args.h"
+#include "cli/tty.h"
 
 /* From the command line to the messages of the runtime core, and back from a status to an exit
  * status. */
@@ -37,6 +38,9 @@ char **spec_values(const struct args *a, const char *name, size_t *ret_n);
 /* The value of a --timeout or --time in milliseconds, `otherwise` where it was not given. */
 int spec_milliseconds(const struct args *a, const char *name, uint64_t otherwise, uint64_t *ret,
 		      struct error *err);
+
+/* The value of --detach-keys; none without a terminal. */
+int spec_detach(struct detach *d, const struct args *a, bool tty, struct error *err);
 
 /* Complains about each container that could not be started. The exit status for the first of them,
  * 0 where there is none. */
