@@ -107,7 +107,11 @@ struct loop_signal {
 	loop_signal_fn fn;
 };
 
-/* The signals of `set` come to fn. sender: ssi_pid, 0 for one from outside our pid namespace. */
+/* A sender that the kernel does not vouch for. */
+#define LOOP_SENDER_UNKNOWN ((pid_t)-1)
+
+/* The signals of `set` come to fn. sender: who sent it, 0 for one from outside our pid namespace,
+ * or LOOP_SENDER_UNKNOWN. */
 int loop_signal_init(struct loop_signal *s, struct loop *l, const int *signals, size_t n,
 		     loop_signal_fn fn);
 void loop_signal_done(struct loop_signal *s);

@@ -382,12 +382,17 @@ static void signal_comes_with_sender(void)
 	CHECK_INT(seen.n, 2);
 	CHECK_INT(seen.order[0] + seen.order[1], SIGUSR1 + SIGUSR2);
 	CHECK_INT(seen.sender, getpid());
+	/* sigqueue(3) goes through rt_sigqueueinfo(2), where the sender fills the record in. */
+	CHECK(sigqueue(getpid(), SIGUSR1, (union sigval){ .sival_int = 0 }) == 0);
+	turns(2);
+	CHECK_INT(seen.n, 3);
+	CHECK_INT(seen.sender, LOOP_SENDER_UNKNOWN);
 	loop_signal_done(&s);
 	loop_signal_done(&s);
 	/* Still blocked, so this does not end the test. */
 	CHECK(kill(getpid(), SIGUSR1) == 0);
 	turns(1);
-	CHECK_INT(seen.n, 2);
+	CHECK_INT(seen.n, 3);
 	loop_end();
 }
 
