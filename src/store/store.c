@@ -106,8 +106,8 @@ static const char *const run_migrations[] = {
 	"CREATE INDEX container_of_workload ON container(workload);"
 	"CREATE TRIGGER workload_gone AFTER DELETE ON workload"
 	" BEGIN DELETE FROM container WHERE workload=OLD.id; END",
-	"ALTER TABLE instance ADD COLUMN request TEXT NOT NULL DEFAULT '';"
-	"ALTER TABLE workload ADD COLUMN request TEXT NOT NULL DEFAULT ''",
+	("ALTER TABLE instance ADD COLUMN request TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE workload ADD COLUMN request TEXT NOT NULL DEFAULT ''"),
 	"ALTER TABLE container ADD COLUMN tty INTEGER NOT NULL DEFAULT 0",
 };
 
