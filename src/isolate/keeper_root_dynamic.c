@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/mount.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +47,36 @@ static int keeper_root_link(int from_fd, int root_fd, const char *name, struct e
 }
 
 /*
+ * The folder in which a build with the option `coverage` counts, at its own name, and writable; in
+ * any other build KEEPER_ROOT_COUNTERS is empty. A spawner that does not see it itself has none to
+ * give.
+ */
+static int keeper_root_counters(int from_fd, int root_fd, struct error *err)
+{
+	static const char path[] = KEEPER_ROOT_COUNTERS;
+	_cleanup_fd_ int fd = -EBADF;
+	struct stat st;
+	int r;
+
+	if (!*path || fstatat(from_fd, path, &st, 0) < 0)
+		return 0;
+	fd = mount_copy(from_fd, path, err);
+	if (fd < 0)
+		return fd;
+	r = mount_restrict(fd, MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+	for (size_t i = 1; r >= 0 && i < sizeof(path); i++) {
+		char part[sizeof(path)] = "";
+
+		if (path[i] && path[i] != '/')
+			continue;
+		memcpy(part, path, i);
+		if (sysio_mkdirat(root_fd, part, 0755) < 0 && errno != EEXIST)
+			r = error_set(err, -errno, "make /%s", part);
+	}
+	return r < 0 ? r : mount_attach(fd, root_fd, path, err);
+}
+
+/*
  * Should: let a dynamic program be executed in the root. Must not: be a part of the product, whose
  * keepers have nothing of the host's tree in sight.
  */
@@ -67,5 +98,5 @@ int keeper_root_fill(int root_fd, struct error *err)
 		else
 			r = keeper_root_bind(from_fd, root_fd, name, err);
 	}
-	return r;
+	return r < 0 ? r : keeper_root_counters(from_fd, root_fd, err);
 }

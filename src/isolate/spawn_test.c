@@ -510,7 +510,7 @@ static void keeper_root(void)
 		CHECK(str_has_suffix(test_text(&t), "\n/\n/dev /proc /run\n"
 						    "/ rw\n/proc rw\n/dev/shm rw\n"));
 	else
-		CHECK(test_has(&t, "\n/dev /lib ") && test_has(&t, "/proc /run /usr\n") &&
+		CHECK(test_has(&t, "\n/dev /lib ") && test_has(&t, "/proc /run /usr") &&
 		      test_has(&t, "\n/usr ro\n"));
 }
 

@@ -84,7 +84,7 @@ class Check(CheckTest):
         try:
             db.execute("UPDATE workload SET state_word='exited' WHERE id=?", (pod.id,))
             db.execute("INSERT INTO workload SELECT 'stray', 'stray', kind, instance, state, state_word, network, auto_remove,"
-                       " reason, created_at FROM workload")
+                       " reason, created_at, request FROM workload")
             db.commit()
             self.assertEqual({("workload", "p", "the record says exited, and it is running"),
                               ("record", "workload stray", "it is there, and no record knows it")}, self.findings())

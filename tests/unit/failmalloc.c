@@ -16,12 +16,17 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* AddressSanitizer's own, which stand behind weak names. */
-void *__interceptor_malloc(size_t size);
-void *__interceptor_calloc(size_t n, size_t size);
-void *__interceptor_realloc(void *p, size_t size);
-char *__interceptor_strdup(const char *s);
-int __lsan_do_recoverable_leak_check(void);
+/* AddressSanitizer's own, which stand behind weak names; a build that only counts has none. */
+#define FROM_SANITIZER __attribute__((weak))
+FROM_SANITIZER void *__interceptor_malloc(size_t size);
+FROM_SANITIZER void *__interceptor_calloc(size_t n, size_t size);
+FROM_SANITIZER void *__interceptor_realloc(void *p, size_t size);
+FROM_SANITIZER char *__interceptor_strdup(const char *s);
+FROM_SANITIZER int __lsan_do_recoverable_leak_check(void);
+/* glibc's own. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
 
 struct range {
 	uintptr_t begin, end;
@@ -130,7 +135,7 @@ static void failmalloc_leave(void)
 
 	atomic_store(&family->armed, false);
 	(void)fflush(stdout);
-	leaked = __lsan_do_recoverable_leak_check() != 0;
+	leaked = __lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check() != 0;
 	_exit(leaked ? FAILMALLOC_LEAKED : FAILMALLOC_UNMET);
 }
 
@@ -200,12 +205,16 @@ static bool failmalloc_now(const void *caller)
 
 EXPORTED void *malloc(size_t size)
 {
-	return failmalloc_now(__builtin_return_address(0)) ? NULL : __interceptor_malloc(size);
+	if (failmalloc_now(__builtin_return_address(0)))
+		return NULL;
+	return __interceptor_malloc ? __interceptor_malloc(size) : __libc_malloc(size);
 }
 
 EXPORTED void *calloc(size_t n, size_t size)
 {
-	return failmalloc_now(__builtin_return_address(0)) ? NULL : __interceptor_calloc(n, size);
+	if (failmalloc_now(__builtin_return_address(0)))
+		return NULL;
+	return __interceptor_calloc ? __interceptor_calloc(n, size) : __libc_calloc(n, size);
 }
 
 EXPORTED void *realloc(void *p, size_t size)
@@ -213,12 +222,20 @@ EXPORTED void *realloc(void *p, size_t size)
 	/* Without bytes it frees. */
 	if (size > 0 && failmalloc_now(__builtin_return_address(0)))
 		return NULL;
-	return __interceptor_realloc(p, size);
+	return __interceptor_realloc ? __interceptor_realloc(p, size) : __libc_realloc(p, size);
 }
 
 EXPORTED char *strdup(const char *s)
 {
-	return failmalloc_now(__builtin_return_address(0)) ? NULL : __interceptor_strdup(s);
+	size_t n = strlen(s) + 1;
+	char *copy;
+
+	if (failmalloc_now(__builtin_return_address(0)))
+		return NULL;
+	if (__interceptor_strdup)
+		return __interceptor_strdup(s);
+	copy = __libc_malloc(n);
+	return copy ? memcpy(copy, s, n) : NULL;
 }
 
 /* libc's assert() does not come by here. */

@@ -14,7 +14,8 @@
  * reachable at that point. The same goes for abort() out of a test's fixture; a failed assert() is
  * a failure as ever.
  *
- * Part of the builds with sanitizers only; elsewhere the functions are not there (weak).
+ * Part of the builds with sanitizers, and of those that count branches; elsewhere the functions are
+ * not there (weak).
  */
 
 #define FAILMALLOC_UNMET 77
