@@ -4,10 +4,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -284,7 +286,10 @@ struct trash {
 	struct trash_watch *watch;
 	struct loop_timer retry;
 	nsec_t delay;
-	char name[40]; /* in staging */
+	const char *kind; /* what it still lies among, as `from`; NULL: in staging, as `name` */
+	int from_fd;
+	char from[NAME_MAX + 1];
+	char name[40];
 	int result;
 };
 
@@ -315,6 +320,12 @@ static void trash_tell(struct trash_watch *watch)
 		watch->gone(watch);
 }
 
+static void trash_later(struct trash *t)
+{
+	loop_timer_set(&t->retry, t->delay);
+	t->delay = MIN(t->delay * 2, TRASH_RETRY_LAST);
+}
+
 static void trash_work_done(struct pool_work *work)
 {
 	struct trash *t = container_of(work, struct trash, work);
@@ -325,41 +336,100 @@ static void trash_work_done(struct pool_work *work)
 		trash_free(t);
 	} else {
 		log_debug("cannot delete", LOG_STR("name", t->name), LOG_INT("errno", -t->result));
-		loop_timer_set(&t->retry, t->delay);
-		t->delay = MIN(t->delay * 2, TRASH_RETRY_LAST);
+		trash_later(t);
 	}
 	trash_tell(watch);
+}
+
+/* Of a directory that lives as long as the store; NULL for any other. */
+static const char *trash_kind(const struct image_store *s, int dir_fd)
+{
+	const struct {
+		int fd;
+		const char *kind;
+	} kinds[] = { { s->staging_fd, "staging" },
+		      { s->blobs_fd, "blob" },
+		      { s->layers_fd, "layer" },
+		      { s->containers_fd, "rootfs" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kinds[i].fd == dir_fd)
+			return kinds[i].kind;
+	return NULL;
+}
+
+/* Whether an import has made it anew meanwhile. All other names are drawn, and never come again. */
+static bool trash_is_wanted(const struct trash *t)
+{
+	char digest[DIGEST_SIZE];
+	uint64_t number;
+
+	if (str_eq(t->kind, "blob"))
+		return str_printf(digest, sizeof(digest), "sha256:%s", t->from) >= 0 &&
+		       map_get(&t->store->blobs, digest);
+	if (str_eq(t->kind, "layer"))
+		return parse_u64(t->from, 0, INT64_MAX, &number) == 0 &&
+		       layer_by_number(t->store, (int64_t)number);
+	return false;
+}
+
+/* Under another name each time: one of an earlier life may be there still. */
+static int trash_move(struct trash *t)
+{
+	(void)str_printf(t->name, sizeof(t->name), "gone-%" PRIu64, ++t->store->n_trash);
+	if (sysio_renameat(t->from_fd, t->from, t->store->staging_fd, t->name) < 0)
+		return -errno;
+	t->kind = NULL;
+	return 0;
 }
 
 static void trash_retry(struct loop_timer *timer)
 {
 	struct trash *t = container_of(timer, struct trash, retry);
+	int r = 0;
 
-	pool_submit(t->store->config.pool, &t->work);
+	if (t->kind)
+		r = trash_is_wanted(t) ? -ENOENT : trash_move(t);
+	if (r == 0)
+		pool_submit(t->store->config.pool, &t->work);
+	else if (r == -ENOENT)
+		trash_free(t);
+	else
+		trash_later(t);
 }
 
 void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash_watch *watch)
 {
 	struct trash *t = calloc(1, sizeof(*t));
+	int r;
 
 	if (!t)
 		return;
 	*t = (struct trash){ .work = { .run = trash_run, .done = trash_work_done },
 			     .store = s,
-			     .watch = watch,
+			     .kind = trash_kind(s, dir_fd),
+			     .from_fd = dir_fd,
 			     .delay = TRASH_RETRY_FIRST };
 	list_init(&t->link);
 	loop_timer_init(&t->retry, s->config.loop, trash_retry);
 	FAILPOINT_BEFORE("image.trash");
-	(void)str_printf(t->name, sizeof(t->name), "gone-%" PRIu64, ++s->n_trash);
-	if (sysio_renameat(dir_fd, name, s->staging_fd, t->name) < 0) {
+	(void)str_copy(t->from, sizeof(t->from), name);
+	r = trash_move(t);
+	if (r == -ENOENT || (r < 0 && !t->kind)) {
 		trash_free(t);
 		return;
 	}
+	list_add_tail(&s->trash, &t->link);
+	if (r < 0) {
+		log_debug("cannot move into the trash", LOG_STR("name", name),
+			  LOG_INT("errno", -r));
+		trash_later(t);
+		return;
+	}
 	FAILPOINT_AFTER("image.trash");
+	t->watch = watch;
 	if (watch)
 		watch->n_pending++;
-	list_add_tail(&s->trash, &t->link);
 	pool_submit(s->config.pool, &t->work);
 }
 
@@ -375,5 +445,5 @@ void trash_tally(const struct image_store *s, struct tally *t)
 	const struct trash *entry;
 
 	list_for_each (entry, &s->trash, struct trash, link)
-		tally_may(t, "staging", entry->name);
+		tally_may(t, entry->kind ?: "staging", entry->kind ? entry->from : entry->name);
 }

@@ -111,11 +111,15 @@ void image_record_release(struct image_store *s, const struct image_record *r,
 
 /* ---- trash ---- */
 
-/* Moves dir_fd/name out of sight at once, and deletes it on the pool. Best effort: what stays is
- * found at the next start. */
+/*
+ * Moves dir_fd/name out of sight at once, and deletes it on the pool; `watch` (may be NULL) is told
+ * then. What cannot be moved or deleted is tried again and again, and nobody waits for that; what
+ * lies neither in staging nor among blobs, layers or root file systems goes with what it lies in.
+ * Without memory it stays until the next start.
+ */
 void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash_watch *watch);
 void trash_done(struct image_store *s);
-/* Names what is being deleted, in staging. */
+/* Names what is being deleted, or is still to be moved. */
 void trash_tally(const struct image_store *s, struct tally *t);
 
 #endif

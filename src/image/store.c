@@ -104,9 +104,13 @@ static void store_check_layer(struct image_store *s, const char *name)
 {
 	uint64_t number;
 
-	if (parse_u64(name, 0, INT64_MAX, &number) < 0 ||
-	    (number != 0 && !layer_by_number(s, (int64_t)number)))
-		trash_add(s, s->layers_fd, name, NULL);
+	if (parse_u64(name, 0, INT64_MAX / 2, &number) < 0)
+		number = 0;
+	else if (number == 0 || layer_by_number(s, (int64_t)number))
+		return;
+	/* The next layer stays clear of what cannot be moved away yet. */
+	s->last_layer = MAX(s->last_layer, (int64_t)number);
+	trash_add(s, s->layers_fd, name, NULL);
 }
 
 static int store_load_layer(void *data, const struct root_layer *layer)
