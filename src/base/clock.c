@@ -7,26 +7,28 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock_shift.h"
+
 static nsec_t (*clock_source)(int clock_id);
 
 static nsec_t clock_read(clockid_t id)
 {
 	struct timespec ts;
 
-	if (clock_source)
-		return clock_source(id);
 	(void)clock_gettime(id, &ts);
 	return (nsec_t)ts.tv_sec * NSEC_PER_SEC + (nsec_t)ts.tv_nsec;
 }
 
 nsec_t clock_mono(void)
 {
-	return clock_read(CLOCK_MONOTONIC);
+	return clock_source ? clock_source(CLOCK_MONOTONIC) : clock_read(CLOCK_MONOTONIC);
 }
 
 nsec_t clock_real(void)
 {
-	return clock_read(CLOCK_REALTIME);
+	if (clock_source)
+		return clock_source(CLOCK_REALTIME);
+	return clock_read(CLOCK_REALTIME) + (nsec_t)clock_shift(clock_read(CLOCK_MONOTONIC));
 }
 
 void clock_set_source(nsec_t (*source)(int clock_id))
