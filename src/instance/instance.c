@@ -394,6 +394,11 @@ int instance_kill_cell(struct instance *i, const char *cell)
 	return fd_write_file(i->cgroup_fd, name, "1");
 }
 
+bool instance_is_lost(const struct instance *i)
+{
+	return i->lost;
+}
+
 bool instance_is_leaving(const struct instance *i)
 {
 	return i->state == INSTANCE_FAILED && i->unwanted;

@@ -46,6 +46,7 @@ static void instance_peer_synced(void *userdata)
 /* The keeper, or that above it, should say why in a moment; the timer sees to it. */
 static void instance_lost(struct instance *i, const char *why, const struct error *err)
 {
+	i->lost = true;
 	if (i->state == INSTANCE_STOPPING || i->broken || i->told_end)
 		return;
 	(void)snprintf(i->last_error, sizeof(i->last_error), "%s: %s", why, error_text(err));

@@ -30,6 +30,8 @@
 #define WORKLOAD_KILL_AGAIN (5 * NSEC_PER_SEC)
 /* So often; then what is around its containers is ended. */
 #define WORKLOAD_KILLS_MAX 2
+/* The loss of a connection ends its calls, and is told to the instance: in no certain order. */
+#define WORKLOAD_ANSWER_DELAY (100 * NSEC_PER_MSEC)
 #define WORKLOADS_SWEEP_FIRST (100 * NSEC_PER_MSEC)
 #define WORKLOADS_SWEEP_LAST (60 * NSEC_PER_SEC)
 #define WORKLOAD_TAKE_DOWN_AGAIN (1 * NSEC_PER_SEC)
@@ -190,6 +192,7 @@ static void pod_container_lose(struct pod_container *c, const char *reason)
 	bool ran = c->status.started_at != 0;
 
 	c->starting = false;
+	c->unanswered = false;
 	container_fds_close(&c->fds);
 	if (pod_container_has_ended(c))
 		return;
@@ -269,15 +272,16 @@ void pod_container_update(struct pod_container *c, const struct container_status
 		publish_container(c->workload->all->config.events, c);
 }
 
-static void workload_on_started(void *userdata, const struct container_view *view,
-				const struct error *err)
+/* The answer to its start: a status, or view NULL and why there is none. */
+static void pod_container_started(struct pod_container *c, const struct container_view *view,
+				  const char *reason)
 {
-	struct pod_container *c = userdata;
 	struct workload *w = c->workload;
 	struct container_status failed = { .state = CONTAINER_FAILED, .exit_code = 125 };
 
 	assert(c->starting && w->n_starting > 0);
 	c->starting = false;
+	c->unanswered = false;
 	w->n_starting--;
 	c->seen = true;
 	FAILPOINT_BEFORE("container.started");
@@ -285,13 +289,45 @@ static void workload_on_started(void *userdata, const struct container_view *vie
 		pod_container_update(c, &view->status);
 	} else {
 		failed.finished_at = clock_real();
-		(void)str_copy(failed.reason, sizeof(failed.reason), error_text(err));
+		(void)str_copy(failed.reason, sizeof(failed.reason), reason);
 		pod_container_update(c, &failed);
 	}
 	FAILPOINT_AFTER("container.started");
 	if (w->killed || w->state == WORKLOAD_STOPPING)
 		pod_container_end(c);
 	loop_defer_schedule(&w->defer);
+}
+
+/* Where the keeper has ended, workload_lose() says how; this is for when it has not. */
+static void workload_on_answer(struct loop_timer *t)
+{
+	struct workload *w = container_of(t, struct workload, answer);
+	char reason[sizeof(w->containers->status.reason)];
+
+	if (w->instance && instance_is_lost(w->instance) && !instance_has_ended(w->instance))
+		return;
+	for (size_t i = 0; i < w->n_containers; i++) {
+		struct pod_container *c = &w->containers[i];
+
+		if (!c->unanswered)
+			continue;
+		(void)str_copy(reason, sizeof(reason), c->status.reason);
+		pod_container_started(c, NULL, reason);
+	}
+}
+
+static void workload_on_started(void *userdata, const struct container_view *view,
+				const struct error *err)
+{
+	struct pod_container *c = userdata;
+
+	if (view || err->kind != ERROR_UNAVAILABLE) {
+		pod_container_started(c, view, err ? error_text(err) : "");
+		return;
+	}
+	c->unanswered = true;
+	(void)str_copy(c->status.reason, sizeof(c->status.reason), error_text(err));
+	loop_timer_set(&c->workload->answer, WORKLOAD_ANSWER_DELAY);
 }
 
 static void workload_start_container(struct workload *w, struct pod_container *c)
@@ -374,6 +410,7 @@ static void workload_hide(struct workload *w)
 void workload_unregister(struct workload *w)
 {
 	loop_timer_done(&w->timer);
+	loop_timer_done(&w->answer);
 	loop_defer_done(&w->defer);
 	workload_hide(w);
 	waiter_forget(w, NULL);
@@ -530,6 +567,7 @@ int workload_register(struct workloads *all, struct workload *w, struct error *e
 
 	w->all = all;
 	loop_timer_init(&w->timer, all->config.loop, workload_on_timer);
+	loop_timer_init(&w->answer, all->config.loop, workload_on_answer);
 	loop_defer_init(&w->defer, all->config.loop, workload_on_defer);
 	r = map_add(&all->by_path, w->path, w);
 	if (r == -EEXIST)

@@ -82,6 +82,7 @@ struct pod_container {
 	bool has_rootfs;
 	bool seen;                /* its keeper has spoken of it in this life of the daemon */
 	bool starting;            /* its keeper was asked to start it and has not answered */
+	bool unanswered;          /* and will not: status.reason is how the call ended */
 	struct container_fds fds; /* until they were handed to the keeper */
 };
 
@@ -112,6 +113,7 @@ struct workload {
 	bool taking_down;
 	bool adopted;
 	struct loop_timer timer;
+	struct loop_timer answer; /* while a container is `unanswered` */
 	struct loop_defer defer;
 	struct list waiters;
 };

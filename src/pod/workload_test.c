@@ -146,6 +146,69 @@ static void an_instance_that_fails_is_told_once(void)
 	finish();
 }
 
+static void lose_answer(const struct workload *w, size_t n)
+{
+	struct fake_call *c = fake_asked(node(), FAKE_START), call;
+	struct error err = ERROR_INIT;
+
+	CHECK(c != NULL);
+	if (!c)
+		return;
+	CHECK_STR(c->name, w->containers[n].id);
+	call = *c;
+	fake_call_free(c);
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "the connection was lost");
+	call.started(call.userdata, NULL, &err);
+	fake_turns();
+}
+
+/* Its calls end first, then the loss is told, and then the kernel says what has happened. */
+static void a_keeper_that_dies_while_it_starts_is_named(void)
+{
+	struct told started = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct workload *w;
+	struct fake_peer *f;
+
+	begin();
+	w = run_well(WORKLOAD_CELL, "web", 1, &started);
+	fake_turns();
+	lose_answer(w, 0);
+	f = fake_of(node()->peer);
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "the connection was lost");
+	f->events->on_lost(f->userdata, &err);
+	CHECK(instance_is_lost(node()));
+	fake_turns();
+	CHECK_INT(started.n, 0);
+	fake_kill_keeper(0);
+	FAKE_UNTIL(started.n == 1);
+	CHECK_INT(started.state, WORKLOAD_FAILED);
+	CHECK_STR(started.reason, "its keeper was killed by signal 9");
+	CHECK_STR(w->containers[0].status.reason, "its keeper was killed by signal 9");
+	finish();
+}
+
+/* The call failed, and nothing else. */
+static void a_start_without_an_answer_fails(void)
+{
+	struct told started = { .n = 0 };
+	struct workload *w;
+
+	begin();
+	w = run_well(WORKLOAD_CELL, "web", 2, &started);
+	fake_turns();
+	lose_answer(w, 0);
+	start_answered(w, 1, CONTAINER_RUNNING);
+	CHECK_INT(started.n, 0);
+	FAKE_UNTIL(fake_asked(node(), FAKE_SIGNAL) != NULL);
+	CHECK_STR(fake_asked(node(), FAKE_SIGNAL)->name, w->containers[1].id);
+	tell(w, 1, CONTAINER_EXITED);
+	CHECK_INT(started.n, 1);
+	CHECK_INT(started.state, WORKLOAD_FAILED);
+	CHECK_STR(started.reason, "container one: the connection was lost");
+	finish();
+}
+
 /* Its instance is gone before whoever made it has heard of that. */
 static void its_instance_is_stopped_by_somebody_else(void)
 {
@@ -448,6 +511,9 @@ UNIT_MAIN({ "a_cell_runs_and_ends", a_cell_runs_and_ends },
 	  { "a_container_that_fails_takes_the_others_along",
 	    a_container_that_fails_takes_the_others_along },
 	  { "an_instance_that_fails_is_told_once", an_instance_that_fails_is_told_once },
+	  { "a_keeper_that_dies_while_it_starts_is_named",
+	    a_keeper_that_dies_while_it_starts_is_named },
+	  { "a_start_without_an_answer_fails", a_start_without_an_answer_fails },
 	  { "its_instance_is_stopped_by_somebody_else", its_instance_is_stopped_by_somebody_else },
 	  { "is_stopped_while_its_instance_is_made", is_stopped_while_its_instance_is_made },
 	  { "is_removed_while_its_start_is_not_answered",
