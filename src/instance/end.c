@@ -99,6 +99,10 @@ void instance_ended(struct instance *i, const char *reason)
 		return;
 	FAILPOINT_BEFORE("instance.ended");
 	i->ended = true;
+	/* The keeper of the node is no pid 1: what it had lives on until it is killed by its group.
+	 * Nobody is told of an end that has not even begun. */
+	if (i->cgroup_fd >= 0)
+		(void)cgroup_kill(i->cgroup_fd);
 	if (i->state != INSTANCE_STOPPING)
 		(void)str_copy(i->reason, sizeof(i->reason), reason);
 	instance_end_below(i, reason);
