@@ -33,7 +33,7 @@ class Calls(faults.FaultTest):
     def fails(self, plan):
         if self.restart_with(NACRE_SYSIO=plan, NACRE_KEEPER_SYSIO=""):
             self.flow()
-            self.assertTrue(self.node.alive, self.node.log()[-2000:])
+            self.assertAlive()
             self.clear_all()
             self.check_descriptors()
         else:
@@ -54,7 +54,7 @@ class Calls(faults.FaultTest):
     def fails_in_keepers(self, plan):
         self.assertTrue(self.restart_with(NACRE_SYSIO="", NACRE_KEEPER_SYSIO=plan))
         self.flow()
-        self.assertTrue(self.node.alive, self.node.log()[-2000:])
+        self.assertAlive()
         self.clear_all()
         self.check_whole()
 
@@ -95,7 +95,7 @@ class Sticky(faults.FaultTest):
     def keepers_end_with(self, plan):
         self.assertTrue(self.restart_with(NACRE_SYSIO="", NACRE_KEEPER_SYSIO=plan))
         self.flow()
-        self.assertTrue(self.node.alive, self.node.log()[-2000:])
+        self.assertAlive()
         self.clear_all()
         self.check_whole()
 

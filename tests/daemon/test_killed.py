@@ -34,7 +34,7 @@ class Daemon(faults.FaultTest):
     def error_at(self, name):
         if self.restart_with(NACRE_FAILPOINT=f"{name}=error:28", NACRE_KEEPER_FAILPOINT=""):
             self.flow()
-            self.assertTrue(self.node.alive, self.node.log()[-2000:])
+            self.assertAlive()
         else:
             self.assertIn("nacre daemon: ", self.node.log())
         self.check_whole()

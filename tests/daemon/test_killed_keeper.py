@@ -11,7 +11,7 @@ class Keeper(faults.FaultTest):
         """Keepers that are made from now on fail; the daemon, and the keeper of the node, do not."""
         self.assertTrue(self.restart_with(NACRE_FAILPOINT="", NACRE_KEEPER_FAILPOINT=plan))
         self.flow()
-        self.assertTrue(self.node.alive, self.node.log()[-2000:])
+        self.assertAlive()
         self.check_settled()
         self.clear_all()
 
@@ -43,7 +43,7 @@ class Child(faults.FaultTest):
         plan = f"spawn.step@{k}=crash"
         if self.restart_with(NACRE_FAILPOINT=plan):
             self.flow()
-            self.assertTrue(self.node.alive, self.node.log()[-2000:])
+            self.assertAlive()
             self.check_settled()
         self.assertRegex(said(), r"(?m)^failpoint spawn.step of \d+$")
         self.check_whole()
@@ -52,6 +52,6 @@ class Child(faults.FaultTest):
     def error_at_step(self, k):
         self.assertTrue(self.restart_with(NACRE_FAILPOINT=f"spawn.step@{k}=error:12"))
         self.flow()
-        self.assertTrue(self.node.alive, self.node.log()[-2000:])
+        self.assertAlive()
         self.check_settled()
         self.check_whole()
