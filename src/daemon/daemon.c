@@ -529,14 +529,13 @@ static int daemon_open_loop(struct daemon *d, struct error *err)
 	return 0;
 }
 
-/* A socket that somebody answers at is not ours to replace. */
+/* A socket that a daemon with another run directory serves at is not ours to replace. */
 static int daemon_check_socket(const struct daemon *d, struct error *err)
 {
-	_cleanup_fd_ int fd = unix_connect(AT_FDCWD, d->options.socket, SOCK_STREAM, NULL);
-
-	return fd < 0 ? 0
-		      : error_refuse(err, ERROR_PRECONDITION, "another daemon serves at %s",
-				     d->options.socket);
+	if (!unix_is_served(AT_FDCWD, d->options.socket, SOCK_STREAM))
+		return 0;
+	return error_refuse(err, ERROR_PRECONDITION, "another daemon serves at %s",
+			    d->options.socket);
 }
 
 static int daemon_open(struct daemon *d, struct error *err)

@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,6 +47,17 @@ static int place_open_dir(const char *path, struct error *err)
 	return TAKE_FD(fd);
 }
 
+/* A lock of the process: it ends with it. One of flock(2) would be held also by a child of it that
+ * has not come to its exec yet. Nothing else in here may open this file: each close() unlocks. */
+static int place_try_lock(const struct place *p)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (fcntl(p->lock_fd, F_SETLK, &lock) == 0)
+		return 0;
+	return errno == EACCES ? -EAGAIN : -errno;
+}
+
 /* Whoever has the lock is asked to end; a second one may be quicker than we are, so that is tried
  * a few times. */
 static int place_take_lock(struct place *p, nsec_t replace, struct error *err)
@@ -58,10 +68,11 @@ static int place_take_lock(struct place *p, nsec_t replace, struct error *err)
 		r = replace_owner(p->lock_fd, replace, err);
 		if (r < 0 && !(err && err->kind == ERROR_NOT_FOUND))
 			return r;
-		if (flock(p->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		r = place_try_lock(p);
+		if (r == 0)
 			return 0;
-		if (errno != EWOULDBLOCK)
-			return error_set(err, -errno, "lock the run directory");
+		if (r != -EAGAIN)
+			return error_set(err, r, "lock the run directory");
 	}
 	return error_refuse(err, ERROR_PRECONDITION,
 			    "the run directory is held by somebody who cannot be replaced");
@@ -69,21 +80,24 @@ static int place_take_lock(struct place *p, nsec_t replace, struct error *err)
 
 static int place_lock(struct place *p, const char *run, nsec_t replace, struct error *err)
 {
+	int r;
+
 	p->lock_fd =
 		sysio_openat(p->run_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (p->lock_fd < 0)
 		return error_set(err, -errno, "open %s/lock", run);
-	if (flock(p->lock_fd, LOCK_EX | LOCK_NB) == 0)
+	r = place_try_lock(p);
+	if (r == 0)
 		return 0;
-	if (errno == EWOULDBLOCK && replace)
+	if (r == -EAGAIN && replace)
 		return place_take_lock(p, replace, err);
-	if (errno == EWOULDBLOCK)
+	if (r == -EAGAIN)
 		return error_refuse(
 			err, ERROR_PRECONDITION,
 			"another daemon uses the run directory %s (--replace takes over "
 			"from it)",
 			run);
-	return error_set(err, -errno, "lock %s/lock", run);
+	return error_set(err, r, "lock %s/lock", run);
 }
 
 /* What lies in a run directory means nothing after a reboot, also where it is not on a tmpfs. */

@@ -3,51 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/str.h"
 
-#define LOCKS_MAX ((size_t)4 << 20)
-
-/* The process that holds the lock, as /proc/locks has it; 0: nobody that we can see. */
+/* The process that holds the lock; 0: nobody that we can see. */
 static pid_t lock_holder(int fd, struct error *err)
 {
-	_cleanup_(buf_done) struct buf b = BUF_INIT;
-	_cleanup_str_ char *text = NULL;
-	char *save = NULL;
-	struct stat st;
-	int r;
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-	if (fstat(fd, &st) < 0)
+	if (fcntl(fd, F_GETLK, &lock) < 0)
 		return error_set(err, -errno, "look at the lock");
-	r = fd_read_file(AT_FDCWD, "/proc/locks", LOCKS_MAX, &b);
-	if (r < 0)
-		return error_set(err, r, "read /proc/locks");
-	text = buf_take_str(&b);
-	if (!text)
-		return error_set(err, -ENOMEM, "read /proc/locks");
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		unsigned major, minor;
-		uint64_t inode;
-		int pid;
-
-		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%" SCNu64, &pid, &major, &minor,
-			   &inode) == 4 &&
-		    pid > 0 && inode == st.st_ino && major == major(st.st_dev) &&
-		    minor == minor(st.st_dev))
-			return pid;
-	}
-	return 0;
+	return lock.l_type == F_UNLCK || lock.l_pid < 0 ? 0 : lock.l_pid;
 }
 
 /* By what it holds it is known again, so the number in between can be nobody else's. */

@@ -6,8 +6,8 @@
 #include "base/error.h"
 
 /*
- * `nacre daemon --replace`: asks the daemon that holds a lock (flock) to drain and end, and waits
- * until it has. Before anything is served, so it may block.
+ * `nacre daemon --replace`: asks the daemon that holds a lock (of fcntl(2)) to drain and end, and
+ * waits until it has. Before anything is served, so it may block.
  *
  * Should: find the process by what the kernel says about the lock.
  * Must not: signal any other, such as one that has got its number meanwhile.

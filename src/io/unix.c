@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -124,6 +125,31 @@ int unix_connect(int dir_fd, const char *name, int type, struct error *err)
 		return r;
 	}
 	return TAKE_FD(fd);
+}
+
+/* A pidfd is readable once its process has ended, also before that is reaped. */
+static bool unix_pid_lives(pid_t pid)
+{
+	_cleanup_fd_ int pidfd = pidfd_of(pid);
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	return pidfd >= 0 ? poll(&p, 1, 0) == 0 : pidfd != -ESRCH;
+}
+
+bool unix_is_served(int dir_fd, const char *name, int type)
+{
+	_cleanup_fd_ int fd = sysio_socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+	int r;
+
+	r = fd < 0 ? -EBADF : unix_act_at(connect, fd, dir_fd, name);
+	if (r < 0)
+		return r == -EAGAIN;
+	/* The kernel keeps the credentials of the time of listen(2). */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || cred.pid <= 0)
+		return true;
+	return unix_pid_lives(cred.pid);
 }
 
 /* ---- descriptors by token ---- */

@@ -2,6 +2,7 @@
 #ifndef NACRE_IO_UNIX_H
 #define NACRE_IO_UNIX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,10 @@
 int unix_listen(int dir_fd, const char *name, int type, struct error *err);
 /* A connected, non-blocking socket. -ECONNREFUSED and -ENOENT say that nobody listens. */
 int unix_connect(int dir_fd, const char *name, int type, struct error *err);
+/* Whether a living process listens there: who called listen(), not who has got the socket from it.
+ * A process that was killed may have a child between clone and exec, which holds a copy. One that
+ * we cannot see (it is of another pid namespace), or whose queue is full, counts as living. */
+bool unix_is_served(int dir_fd, const char *name, int type);
 
 /*
  * The second socket beside a gRPC connection (architecture 9.2): each packet is a fixed header and

@@ -118,6 +118,62 @@ static void refuses(void)
 	dir_end();
 }
 
+/* A process listens at "s", and another one that it has made holds that socket too; 'x' in pipe
+ * when both do. The first one ends by `end`, the second one by the end of its own pipe. */
+static pid_t listen_twice(int ready_fd, const int end[2], const int hold[2])
+{
+	pid_t pid = fork();
+	char byte;
+
+	if (pid != 0)
+		return pid;
+	if (unix_listen(dir_fd, "s", SOCK_STREAM, NULL) < 0)
+		_exit(1);
+	(void)close(end[1]);
+	(void)close(hold[1]);
+	pid = fork();
+	if (pid == 0) {
+		(void)!read(hold[0], &byte, 1);
+		_exit(0);
+	}
+	(void)!write(ready_fd, "x", 1);
+	(void)!read(end[0], &byte, 1);
+	_exit(0);
+}
+
+static void knows_who_listens_from_who_holds_the_socket(void)
+{
+	int ready[2], end[2], hold[2];
+	siginfo_t info;
+	pid_t pid;
+	char byte;
+	int fd;
+
+	dir_begin();
+	CHECK(!unix_is_served(dir_fd, "s", SOCK_STREAM));
+	CHECK(pipe2(ready, O_CLOEXEC) == 0 && pipe2(end, O_CLOEXEC) == 0);
+	CHECK(pipe2(hold, O_CLOEXEC) == 0);
+	pid = listen_twice(ready[1], end, hold);
+	CHECK(pid > 0);
+	CHECK(read(ready[0], &byte, 1) == 1);
+	CHECK(unix_is_served(dir_fd, "s", SOCK_STREAM));
+	(void)close(end[1]);
+	/* Ended, not reaped; then reaped. */
+	CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+	fd = unix_connect(dir_fd, "s", SOCK_STREAM, NULL);
+	CHECK(fd >= 0);
+	(void)fd_close(fd);
+	CHECK(!unix_is_served(dir_fd, "s", SOCK_STREAM));
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	CHECK(!unix_is_served(dir_fd, "s", SOCK_STREAM));
+	(void)close(hold[1]);
+	(void)close(hold[0]);
+	(void)close(end[0]);
+	(void)close(ready[0]);
+	(void)close(ready[1]);
+	dir_end();
+}
+
 /* Deep below, where no absolute path fits into a socket address. */
 static void long_paths_do_not_matter(void)
 {
@@ -347,8 +403,10 @@ static void fdchan_table_is_full(void)
 	pair_end();
 }
 
-UNIT_MAIN({ "listens and connects", listens_and_connects }, { "refuses", refuses },
-	  { "long paths do not matter", long_paths_do_not_matter },
+UNIT_MAIN({ "listens and connects", listens_and_connects },
+	  { "knows_who_listens_from_who_holds_the_socket",
+	    knows_who_listens_from_who_holds_the_socket },
+	  { "refuses", refuses }, { "long paths do not matter", long_paths_do_not_matter },
 	  { "works without /proc", works_without_proc }, { "fdchan passes", fdchan_passes },
 	  { "fdchan fills up", fdchan_fills_up }, { "fdchan refuses to send", fdchan_send_refuses },
 	  { "fdchan refuses others", fdchan_refuses_others },

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that are made again: by name, by request id, at the same moment, and after the daemon was killed."""
 import concurrent.futures
+import ctypes
 import os
+import socket
+import subprocess
 import unittest
 
 import grpc
@@ -120,20 +123,27 @@ class Repeat(nacre_test.NodeTest):
 class Killed(unittest.TestCase):
     """SIGKILL of the daemon, with the calls under way or answered."""
 
-    @staticmethod
-    def restart(node):
-        """A process that was just cloned holds the killed daemon's socket for an instant: then it is tried again."""
-        def starts():
+    def test_a_child_holds_its_descriptors(self):
+        """As one does from the clone to its exec: the killed daemon's socket and lock are no living one's."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        with nacre_test.Node() as node:
+            pidfd, copies = os.pidfd_open(node.pid), []
             try:
+                for name in os.listdir(f"/proc/{node.pid}/fd"):
+                    fd = libc.syscall(438, pidfd, int(name), 0)  # pidfd_getfd
+                    if fd >= 0:
+                        copies.append(fd)
+                self.assertIn(os.path.join(node.dir, "run/lock"), [os.readlink(f"/proc/self/fd/{fd}") for fd in copies])
+                second = subprocess.run(node.command(), capture_output=True, text=True, check=False, timeout=60)
+                self.assertIn("another daemon serves at ", second.stderr)
+                node.kill()
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(node.socket)
                 node.start()
-                return True
-            except AssertionError as e:
-                if "another daemon serves" not in str(e).rpartition("info ready")[2]:
-                    raise
-                return False
-
-        node.kill()
-        nacre_test.until(starts, what="the start")
+                node.info.Info(nacre_pb2.InfoRequest())
+            finally:
+                for fd in [pidfd, *copies]:
+                    os.close(fd)
 
     def test_answered_before(self):
         with nacre_test.Node() as node:
@@ -144,7 +154,7 @@ class Killed(unittest.TestCase):
                         ("Spawn", runtime_pb2.SpawnRequest(request_id="s")),
                         ("RunExecutable", runtime_pb2.RunExecutableRequest(request_id="x", executable={"command": "echo once"}))]
             before = [getattr(node.runtime, name)(request) for name, request in requests]
-            self.restart(node)
+            node.restart()
             after = [getattr(node.runtime, name)(request) for name, request in requests]
             self.assertEqual(before, after)
             self.assertEqual(4, len(node.workloads.List(nacre_pb2.ListRequest(all=True)).workloads))
@@ -160,7 +170,7 @@ class Killed(unittest.TestCase):
                 "command": "sh", "args": ["-c", f"echo begun >>{marks}; while ! test -e {marks}.end; do sleep 0.05; done; echo end"]})
             first = node.runtime.RunExecutable.future(request)
             nacre_test.until(lambda: os.path.exists(marks), what="the process")
-            self.restart(node)
+            node.restart()
             self.assertEqual(Code.UNAVAILABLE, first.exception().code())
             again = node.runtime.RunExecutable.future(request)
             node.info.Info(nacre_pb2.InfoRequest())
@@ -178,7 +188,7 @@ class Killed(unittest.TestCase):
             first = node.runtime.RunExecutable.future(request)
             nacre_test.until(lambda: [w for w in node.workloads.List(nacre_pb2.ListRequest()).workloads
                                       if w.state == "running"], what="the process")
-            self.restart(node)
+            node.restart()
             self.assertEqual(Code.UNAVAILABLE, first.exception().code())
             with self.assertRaises(grpc.RpcError) as caught:
                 node.runtime.RunExecutable(request)
@@ -200,7 +210,7 @@ class Killed(unittest.TestCase):
                 if n % 2:
                     calls[0].done()
                     node.info.Info(nacre_pb2.InfoRequest())
-                self.restart(node)
+                node.restart()
                 for call in calls:
                     call.exception()
                 again = [getattr(node.runtime, name)(request) for name, request in requests]
