@@ -20,6 +20,10 @@
  * what it holds is bounded by its own window.
  */
 
+#define HTTP_FRAME_HEAD 9
+/* The most that nghttp2 puts into one DATA frame. */
+#define HTTP_FRAME_DATA 16384
+
 struct http_session {
 	nghttp2_session *ng;
 	enum http_side side;
@@ -28,9 +32,11 @@ struct http_session {
 	struct list streams;
 	struct list drained; /* streams whose drain op is due */
 	size_t queued;       /* bytes in the queues of all streams */
+	struct buf *out;     /* where http_session_pull() puts what is sent... */
+	size_t out_max;      /* ...until it holds so much; only while that runs */
 	struct guard guard;
-	bool over;       /* the peer was told that it is */
-	uint8_t head[9]; /* of the frame that comes, n_head bytes of it so far */
+	bool over;                     /* the peer was told that it is */
+	uint8_t head[HTTP_FRAME_HEAD]; /* of the frame that comes, n_head bytes of it so far */
 	size_t n_head;
 	size_t left; /* bytes until the next head */
 };
@@ -259,6 +265,7 @@ static int http_submit_trailers(struct http_stream *s)
 				      http_fields_convert(nv, fields, n));
 }
 
+/* Says how much of the queue goes into the next frame; http_send_data() takes it from there. */
 static ssize_t http_read_queue(nghttp2_session *ng, int32_t id, uint8_t *to, size_t len,
 			       uint32_t *flags, nghttp2_data_source *source, void *userdata)
 {
@@ -269,17 +276,8 @@ static ssize_t http_read_queue(nghttp2_session *ng, int32_t id, uint8_t *to, siz
 		s->deferred = true;
 		return NGHTTP2_ERR_DEFERRED;
 	}
-	if (n) {
-		memcpy(to, buf_data(&s->queue), n);
-		buf_consume(&s->queue, n);
-		s->session->queued -= n;
-	}
-	if (s->full && s->queue.len <= HTTP_QUEUE_LOW) {
-		s->full = false;
-		if (s->data && list_empty(&s->drained))
-			list_add_tail(&s->session->drained, &s->drained);
-	}
-	if (s->finished && s->queue.len == 0) {
+	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+	if (s->finished && s->queue.len == n) {
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
 		if (s->n_trailers) {
 			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -288,6 +286,40 @@ static ssize_t http_read_queue(nghttp2_session *ng, int32_t id, uint8_t *to, siz
 		}
 	}
 	return (ssize_t)n;
+}
+
+static void http_stream_taken(struct http_stream *s, size_t n)
+{
+	buf_consume(&s->queue, n);
+	s->session->queued -= n;
+	if (!s->full || s->queue.len > HTTP_QUEUE_LOW)
+		return;
+	s->full = false;
+	if (s->data && list_empty(&s->drained))
+		list_add_tail(&s->session->drained, &s->drained);
+}
+
+/* Follows http_read_queue() at once, so the queue still holds what that has seen. We never pad. */
+static int http_send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t *head,
+			  size_t len, nghttp2_data_source *source, void *userdata)
+{
+	struct http_session *h = userdata;
+	struct http_stream *s = source->ptr;
+	size_t n = MAX(len, MIN(s->queue.len, h->out_max - h->out->len));
+	uint8_t *to;
+
+	/* For the frames that follow too: bytes that are moved from one block into a larger one
+	 * again and again cost more than all else that is done to them. */
+	n += (n / HTTP_FRAME_DATA + 1) * HTTP_FRAME_HEAD;
+	if (buf_reserve(h->out, n, &to) < 0)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	memcpy(to, head, HTTP_FRAME_HEAD);
+	if (len) {
+		memcpy(to + HTTP_FRAME_HEAD, buf_data(&s->queue), len);
+		http_stream_taken(s, len);
+	}
+	buf_added(h->out, HTTP_FRAME_HEAD + len);
+	return h->out->len < h->out_max ? 0 : NGHTTP2_ERR_PAUSE;
 }
 
 /* ---- sessions ---- */
@@ -321,6 +353,7 @@ static int http_session_open(struct http_session *h)
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, http_on_data);
 	nghttp2_session_callbacks_set_on_stream_close_callback(c, http_on_close);
 	nghttp2_session_callbacks_set_on_frame_send_callback(c, http_on_frame_sent);
+	nghttp2_session_callbacks_set_send_data_callback(c, http_send_data);
 	if (h->side == HTTP_SERVER)
 		return nghttp2_session_server_new2(&h->ng, c, h, o) == 0 ? 0 : -ENOMEM;
 	return nghttp2_session_client_new2(&h->ng, c, h, o) == 0 ? 0 : -ENOMEM;
@@ -488,6 +521,8 @@ int http_session_pull(struct http_session *h, struct buf *out, size_t max)
 	ssize_t n;
 	int r;
 
+	h->out = out;
+	h->out_max = max;
 	while (out->len < max) {
 		n = nghttp2_session_mem_send(h->ng, &data);
 		if (n < 0)

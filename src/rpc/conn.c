@@ -11,8 +11,8 @@
 
 /* How long a client may take to hang up after the last word. */
 #define CONN_LINGER (1 * NSEC_PER_SEC)
-#define CONN_READ_SIZE 15000 /* on the stack */
-#define CONN_READS_MAX 32    /* in one turn of the loop, so that no connection starves the others */
+#define CONN_READ_SIZE (64U * 1024)
+#define CONN_READS_MAX 32 /* in one turn of the loop, so that no connection starves the others */
 #define CONN_WRITE_SIZE (64U * 1024)
 #define CONN_WRITES_MAX 16
 
@@ -163,7 +163,9 @@ static void conn_work(struct loop_defer *d)
 /* 1: there may be more; 0: not now; or a negative errno. */
 static int conn_read_some(struct conn *c)
 {
-	uint8_t data[CONN_READ_SIZE];
+	/* Too large for a stack, and for each connection to have: one thread reads them all, one
+	 * after the other. */
+	static uint8_t data[CONN_READ_SIZE];
 	ssize_t n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT);
 	int r;
 

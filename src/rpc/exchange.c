@@ -39,11 +39,28 @@ void exchange_on_headers(struct http_stream *s)
 	exchange_news(x);
 }
 
+/* As much room as the message that begins here will want, so that it is not moved while it grows;
+ * but not for more than its first part: that somebody announces much costs us nothing yet. */
+static int exchange_add(struct exchange *x, const uint8_t *data, size_t len)
+{
+	bool compressed;
+	uint8_t *to;
+	size_t n;
+
+	if (x->rx.len == 0 && len >= FRAME_PREFIX) {
+		(void)frame_prefix_read(data, &n, &compressed);
+		n = MAX(len, MIN(FRAME_PREFIX + n, (size_t)HTTP_WINDOW));
+		if (buf_reserve(&x->rx, n, &to) < 0)
+			return -ENOMEM;
+	}
+	return buf_add(&x->rx, data, len);
+}
+
 void exchange_on_data(struct http_stream *s, const uint8_t *data, size_t len)
 {
 	struct exchange *x = http_stream_data(s);
 
-	if (!x->overrun && (!exchange_charge(x, len) || buf_add(&x->rx, data, len) < 0))
+	if (!x->overrun && (!exchange_charge(x, len) || exchange_add(x, data, len) < 0))
 		x->overrun = true;
 	x->held += len;
 	exchange_news(x);
