@@ -19,6 +19,7 @@
 #include "rpc/listener.h"
 #include "rpc/own_descriptors.h"
 #include "rpc/reflect.h"
+#include "rpc/trim.h"
 
 struct server_method {
 	struct list member;
@@ -54,6 +55,7 @@ struct rpc_server {
 	size_t n_connections;
 	struct loop_timer grace;
 	struct loop_defer emptied;
+	struct trim trim;
 	void (*drained)(void *userdata); /* NULL: not draining, or told */
 	void *drained_data;
 };
@@ -225,6 +227,7 @@ static void server_call_ended(struct call_host *h)
 {
 	struct rpc_server *s = container_of(h, struct rpc_server, host);
 
+	trim_ended(&s->trim);
 	if (s->drained)
 		loop_defer_schedule(&s->emptied);
 }
@@ -282,6 +285,7 @@ static void server_connection_free(struct server_connection *sc)
 	free(sc);
 	s->n_connections--;
 	server_pause_listening(s);
+	trim_ended(&s->trim);
 	if (s->drained)
 		loop_defer_schedule(&s->emptied);
 }
@@ -397,6 +401,7 @@ int rpc_server_new(struct rpc_server **ret, const struct rpc_server_config *conf
 	health_init(&s->health, server_knows_service);
 	loop_timer_init(&s->grace, config->loop, server_grace_over);
 	loop_defer_init(&s->emptied, config->loop, server_emptied);
+	trim_init(&s->trim, config->loop);
 	r = server_add_own(s);
 	if (r < 0)
 		return r;
@@ -444,6 +449,7 @@ struct rpc_server *rpc_server_free(struct rpc_server *s)
 	}
 	loop_timer_done(&s->grace);
 	loop_defer_done(&s->emptied);
+	trim_done(&s->trim);
 	server_free_tables(s);
 	free(s);
 	return NULL;
