@@ -261,6 +261,11 @@ static int exchange_send_frame(struct exchange *x, const void *data, size_t len,
 	return 0;
 }
 
+static bool exchange_compresses(const struct exchange *x, size_t len)
+{
+	return x->gzip_out && len >= GZIP_WORTH && len <= GZIP_MAX;
+}
+
 int exchange_send(struct exchange *x, const void *data, size_t len)
 {
 	struct buf small = BUF_INIT;
@@ -268,7 +273,7 @@ int exchange_send(struct exchange *x, const void *data, size_t len)
 
 	if (!x->http)
 		return 0;
-	if (!x->gzip_out || len < GZIP_WORTH || len > RPC_MESSAGE_MAX)
+	if (!exchange_compresses(x, len))
 		return exchange_send_frame(x, data, len, false);
 	r = gzip_deflate(&small, data, len);
 	if (r < 0)
@@ -300,7 +305,7 @@ int exchange_send_message(struct exchange *x, const ProtobufCMessage *message)
 	if (!x->http)
 		return 0;
 	len = protobuf_c_message_get_packed_size(message);
-	if (x->gzip_out && len >= GZIP_WORTH && len <= RPC_MESSAGE_MAX)
+	if (exchange_compresses(x, len))
 		return exchange_send_packed(x, message, len);
 	r = exchange_reserve(x, len, false, &to);
 	if (r < 0)

@@ -346,6 +346,8 @@ static void compressed_answers(void)
 		{ 100000, "", false },
 		{ GZIP_WORTH, "gzip", true },
 		{ GZIP_WORTH - 8, "gzip", false },
+		{ GZIP_MAX - 8, "gzip", true },
+		{ GZIP_MAX, "gzip", false },
 	};
 
 	server_begin();
@@ -365,7 +367,7 @@ static void compressed_answers(void)
 		CHECK_INT(compressed, table[i].compressed);
 		buf_consume(&peer.body, FRAME_PREFIX);
 		if (compressed)
-			CHECK_INT(gzip_inflate(&plain, buf_data(&peer.body), len, 100100), 0);
+			CHECK_INT(gzip_inflate(&plain, buf_data(&peer.body), len, GZIP_MAX), 0);
 		CHECK(compressed ? plain.len >= table[i].size : len >= table[i].size);
 		buf_done(&plain);
 		buf_done(&peer.body);
