@@ -3,8 +3,9 @@
 /*
  * Times calls of a running daemon over its socket, from the request to the answer:
  *
- *   client SOCKET start IMAGE N   RunPod with one container that sleeps; removed again outside of
- * the timing client SOCKET exec POD N      Exec of /bin/true until its exit code is told
+ *   client SOCKET start IMAGE N   RunPod with one container that sleeps; it is removed again
+ * outside of the timing client SOCKET exec POD N      Exec of /bin/true until its exit code is told
+ *   client SOCKET info - N        Info: nothing but the way there and back
  *
  * Prints one JSON object with times in microseconds, as bare does.
  */
@@ -101,19 +102,47 @@ static int exec_one(struct client *c, char *pod, size_t i, struct error *err)
 		       : error_refuse(err, ERROR_FAULT, "true did not end well");
 }
 
+static int info_one(struct client *c, char *nothing, size_t i, struct error *err)
+{
+	Nacre__V1__InfoRequest q = NACRE__V1__INFO_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__InfoResponse *m = NULL;
+	nsec_t begin = clock_mono();
+
+	m = client_ask(c, "/nacre.v1.NodeService/Info", &q.base,
+		       &nacre__v1__info_response__descriptor, err);
+	times[i] = (double)(clock_mono() - begin) / 1000;
+	return m ? 0 : err->code;
+}
+
+static const struct mode {
+	const char *name;
+	int (*one)(struct client *c, char *what, size_t i, struct error *err);
+} modes[] = {
+	{ "start", start_one },
+	{ "exec", exec_one },
+	{ "info", info_one },
+};
+
+static const struct mode *mode_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (strcmp(modes[i].name, name) == 0)
+			return &modes[i];
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
+	const struct mode *mode = argc == 5 ? mode_find(argv[2]) : NULL;
 	struct error err = ERROR_INIT;
 	_cleanup_client_ struct client *c = NULL;
 	size_t n;
-	bool start;
 
-	if (argc != 5) {
-		(void)fprintf(stderr,
-			      "Usage: client SOCKET start IMAGE N | client SOCKET exec POD N\n");
+	if (!mode) {
+		(void)fprintf(stderr, "Usage: client SOCKET start IMAGE N | client SOCKET exec POD "
+				      "N | client SOCKET info - N\n");
 		return EXIT_FAILURE;
 	}
-	start = strcmp(argv[2], "start") == 0;
 	n = strtoul(argv[4], NULL, 10);
 	if (n == 0 || n > ROUNDS_MAX)
 		return EXIT_FAILURE;
@@ -121,7 +150,7 @@ int main(int argc, char **argv)
 	if (!c)
 		return fail(argv[1], &err);
 	for (size_t i = 0; i < n; i++)
-		if ((start ? start_one(c, argv[3], i, &err) : exec_one(c, argv[3], i, &err)) < 0)
+		if (mode->one(c, argv[3], i, &err) < 0)
 			return fail(argv[2], &err);
 	return times_print(argv[2], n);
 }
