@@ -28,7 +28,9 @@
  * and the routing first take in what waits there.
  */
 
-#define SERVER_DRAIN_GRACE (1 * NSEC_PER_SEC)
+/* For the readers of what the last containers wrote. Within the time that a parent waits for the
+ * end of a keeper (INSTANCE_STOP_GRACE, CHILD_END_GRACE). */
+#define SERVER_DRAIN_GRACE (4 * NSEC_PER_SEC)
 
 struct keeper_server {
 	struct keeper_server_config config;

@@ -165,7 +165,7 @@ class Table(nacre_test.NodeTest):
                  (NONE, "target", "0" * 16), (NONE, "target", "x" * 100000)]
         for call in calls:
             self.check(table, call)
-        self.check(table[1:], lambda t: list(w.Events(nacre_pb2.EventsRequest(target=t))))
+        self.check(table[1:], lambda t: list(self.node.events.Events(nacre_pb2.EventsRequest(target=t))))
 
     def test_what_does_not_fit_its_target(self):
         w = self.node.workloads

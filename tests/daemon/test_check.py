@@ -83,8 +83,9 @@ class Check(CheckTest):
         db = sqlite3.connect(os.path.join(self.node.run, "run.db"), timeout=10)
         try:
             db.execute("UPDATE workload SET state_word='exited' WHERE id=?", (pod.id,))
-            db.execute("INSERT INTO workload SELECT 'stray', 'stray', kind, instance, state, state_word, network, auto_remove,"
-                       " reason, created_at, request FROM workload")
+            columns = [row[1] for row in db.execute("PRAGMA table_info(workload)")]
+            db.execute("INSERT INTO workload SELECT " + ", ".join("'stray'" if c in ("id", "path") else c for c in columns)
+                       + " FROM workload")
             db.commit()
             self.assertEqual({("workload", "p", "the record says exited, and it is running"),
                               ("record", "workload stray", "it is there, and no record knows it")}, self.findings())
