@@ -347,7 +347,7 @@ void attach_point_close(struct attach_point *p, const struct container_status *s
 
 void attach_point_resume(struct attach_point *p)
 {
-	p->ring.dropped = p->ring.added;
+	p->ring.dropped = p->ring.added - ring_held(&p->ring);
 }
 
 void attach_point_done(struct attach_point *p, bool tell)

@@ -51,7 +51,7 @@ static inline bool attach_point_busy(const struct attach_point *p)
 {
 	return p->awaited || p->n_attached > 0;
 }
-/* Another program has left its members; what the ring had is gone. */
+/* Another program has left its members, and maybe what is in the ring. */
 void attach_point_resume(struct attach_point *p);
 /* With `tell`, those who are left hear that it was removed; else nobody hears anything. */
 void attach_point_done(struct attach_point *p, bool tell);

@@ -11,6 +11,14 @@
 enum {
 	CELL_TAG_CONTAINER = HANDOVER_NESTED,
 	CONTAINER_TAG_USER = HANDOVER_NESTED,
+	CONTAINER_TAG_RING,
+};
+
+/* Past this the last output of containers stays behind: a replay then tells how much is gone. */
+#define HANDOVER_RINGS_MAX (HANDOVER_MAX / 2)
+
+struct kept_output {
+	struct buf pieces;
 };
 
 /* ---- what is handed over, and what is not ---- */
@@ -21,6 +29,10 @@ static const struct handover_field user_fields[] = {
 	HANDOVER(3, HANDOVER_BYTES, struct isolate_user, groups),
 	HANDOVER(4, HANDOVER_UINT, struct isolate_user, n_groups, .max = ISOLATE_GROUPS_MAX),
 	HANDOVER(5, HANDOVER_TEXT, struct isolate_user, home),
+};
+
+static const struct handover_field output_fields[] = {
+	HANDOVER(1, HANDOVER_BUF, struct kept_output, pieces),
 };
 
 static const struct handover_field container_fields[] = {
@@ -139,11 +151,10 @@ HANDOVER_LEFT(struct container, attach.awaited, "nobody is awaited, or the keepe
 HANDOVER_LEFT(struct container, attach.settled, "container_resume()");
 HANDOVER_LEFT(struct container, attach.over, "container_resume()");
 HANDOVER_LEFT(struct container, attach.on_settled, "attach_point_init()");
-HANDOVER_LEFT(struct container, attach.ring.base,
-	      "the log has it; a replay tells how much is gone");
-HANDOVER_LEFT(struct container, attach.ring.size, "the ring begins anew");
-HANDOVER_LEFT(struct container, attach.ring.head, "the ring begins anew");
-HANDOVER_LEFT(struct container, attach.ring.tail, "the ring begins anew");
+HANDOVER_LEFT(struct container, attach.ring.base, "a record of its own");
+HANDOVER_LEFT(struct container, attach.ring.size, "ring_load()");
+HANDOVER_LEFT(struct container, attach.ring.head, "places begin anew");
+HANDOVER_LEFT(struct container, attach.ring.tail, "places begin anew");
 HANDOVER_LEFT(struct container, attach.ring.dropped, "container_resume()");
 
 static const struct handover_field cell_fields[] = {
@@ -166,6 +177,25 @@ HANDOVER_LEFT(struct cell, shm_parent_fd, "the keeper's");
 
 /* ---- writing ---- */
 
+static int write_ring(struct handover_writer *w, const struct ring *ring)
+{
+	struct kept_output kept = { .pieces = BUF_INIT };
+	size_t at;
+	int r;
+
+	if (ring->tail == ring->head || w->data.len > HANDOVER_RINGS_MAX)
+		return 0;
+	r = ring_save(ring, &kept.pieces);
+	if (r == 0)
+		r = handover_begin(w, CONTAINER_TAG_RING, &at);
+	if (r == 0)
+		r = handover_write(w, output_fields, ARRAY_SIZE(output_fields), &kept);
+	if (r == 0)
+		handover_end(w, at);
+	buf_done(&kept.pieces);
+	return r;
+}
+
 static int write_container(struct handover_writer *w, const struct container *c)
 {
 	size_t at, user_at;
@@ -181,6 +211,8 @@ static int write_container(struct handover_writer *w, const struct container *c)
 		if (r == 0)
 			handover_end(w, user_at);
 	}
+	if (r == 0)
+		r = write_ring(w, &c->attach.ring);
 	if (r == 0)
 		handover_end(w, at);
 	return r;
@@ -214,18 +246,46 @@ struct reading {
 	struct container *container;
 };
 
-static int read_user(void *userdata, uint32_t tag, struct handover_reader *r, struct error *err)
+static int read_ring(struct container *c, struct handover_reader *r, struct error *err)
 {
-	struct reading *reading = userdata;
-	struct container *c = reading->container;
+	struct kept_output kept = { .pieces = BUF_INIT };
+	int ret;
 
-	if (tag != CONTAINER_TAG_USER || c->user)
-		return -ENOENT;
+	ret = handover_read(r, "output", output_fields, ARRAY_SIZE(output_fields), &kept, NULL,
+			    NULL, err);
+	if (ret == 0) {
+		ret = ring_load(&c->attach.ring, &kept.pieces);
+		if (ret == -EBADMSG)
+			ret = error_refuse(err, ERROR_INVALID,
+					   "state: the last output of container \"%s\" is none",
+					   c->name);
+		else if (ret < 0)
+			ret = error_set(err, ret, "state: the last output of container %s",
+					c->name);
+	}
+	buf_done(&kept.pieces);
+	return ret;
+}
+
+static int read_user(struct container *c, struct handover_reader *r, struct error *err)
+{
 	c->user = calloc(1, sizeof(*c->user));
 	if (!c->user)
 		return error_set(err, -ENOMEM, "state: the user of container %s", c->name);
 	return handover_read(r, "a user", user_fields, ARRAY_SIZE(user_fields), c->user, NULL, NULL,
 			     err);
+}
+
+static int read_part(void *userdata, uint32_t tag, struct handover_reader *r, struct error *err)
+{
+	const struct reading *reading = userdata;
+	struct container *c = reading->container;
+
+	if (tag == CONTAINER_TAG_USER && !c->user)
+		return read_user(c, r, err);
+	if (tag == CONTAINER_TAG_RING && c->attach.ring.tail == 0)
+		return read_ring(c, r, err);
+	return -ENOENT;
 }
 
 /* What the code takes for granted in these states. */
@@ -236,6 +296,7 @@ static int check_container(const struct container *c, const struct handover_read
 	bool lives = state == CONTAINER_RUNNING;
 	bool ok = c->id[0] && c->name[0] && state != CONTAINER_STARTING;
 
+	ok = ok && ring_held(&c->attach.ring) <= c->attach.ring.added;
 	if (!container_is_over(c))
 		ok = ok && c->user && c->env && c->cwd && c->ended != lives;
 	if (lives && !r->trial)
@@ -260,7 +321,7 @@ static int read_container(void *userdata, uint32_t tag, struct handover_reader *
 	list_add_tail(&reading->cell->containers, &c->link);
 	reading->container = c;
 	ret = handover_read(r, "a container", container_fields, ARRAY_SIZE(container_fields), c,
-			    read_user, reading, err);
+			    read_part, reading, err);
 	return ret < 0 ? ret : check_container(c, r, err);
 }
 

@@ -2,9 +2,9 @@
 #include "cell/ring.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
-#include "base/macros.h"
 #include "base/str.h"
 
 #define RING_SIZE_FIRST ((size_t)1024)
@@ -106,4 +106,54 @@ size_t ring_get(const struct ring *r, uint64_t place, size_t skip, int *ret_stre
 uint64_t ring_next(const struct ring *r, uint64_t place)
 {
 	return place + RING_HEAD + ring_piece_len(r, place);
+}
+
+int ring_save(const struct ring *r, struct buf *to)
+{
+	size_t len = (size_t)(r->tail - r->head), at, first;
+	int ret;
+
+	if (len == 0)
+		return 0;
+	at = (size_t)(r->head & (r->size - 1));
+	first = MIN(len, r->size - at);
+	ret = buf_add(to, r->base + at, first);
+	return ret == 0 && len > first ? buf_add(to, r->base, len - first) : ret;
+}
+
+static bool ring_can_load(const struct buf *from)
+{
+	const uint8_t *data = buf_data(from);
+	size_t at = 0;
+
+	while (from->len - at >= RING_HEAD) {
+		size_t len = (size_t)data[at + 1] | (size_t)data[at + 2] << 8;
+
+		if (data[at] < 1 || data[at] > 2 || len == 0 || len > RING_PIECE_MAX ||
+		    len > from->len - at - RING_HEAD)
+			return false;
+		at += RING_HEAD + len;
+	}
+	return at == from->len && at <= RING_MAX;
+}
+
+int ring_load(struct ring *r, const struct buf *from)
+{
+	assert(r->tail == 0);
+	if (!ring_can_load(from))
+		return -EBADMSG;
+	ring_grow(r, from->len);
+	if (r->size < from->len)
+		return -ENOMEM;
+	ring_put(r, buf_data(from), from->len);
+	return 0;
+}
+
+uint64_t ring_held(const struct ring *r)
+{
+	uint64_t n = 0;
+
+	for (uint64_t place = r->head; place < r->tail; place = ring_next(r, place))
+		n += ring_piece_len(r, place);
+	return n;
 }

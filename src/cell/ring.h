@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+#include "base/macros.h"
+
 /*
  * The last output of a container, as pieces of its two streams, each behind a head of its own. It
  * grows with what comes, up to RING_MAX bytes with the heads; then the oldest pieces go. A place in
@@ -40,5 +43,13 @@ size_t ring_get(const struct ring *r, uint64_t place, size_t skip, int *ret_stre
 		const uint8_t **ret_data);
 /* The place of the piece behind that one. */
 uint64_t ring_next(const struct ring *r, uint64_t place);
+
+/* All pieces, for another program. 0, -ENOMEM or -ENOBUFS. */
+int ring_save(const struct ring *r, struct buf *to) _must_check_;
+/* Such pieces into an empty ring; `added` and `dropped` stay as they are. -EBADMSG for what is
+ * none, -ENOMEM; the ring stays empty then. */
+int ring_load(struct ring *r, const struct buf *from) _must_check_;
+/* The bytes of output that are in it. */
+uint64_t ring_held(const struct ring *r);
 
 #endif

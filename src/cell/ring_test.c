@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cell/ring.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -92,7 +93,63 @@ static void one_byte_at_a_time(void)
 	CHECK_INT(r.size, RING_MAX);
 }
 
-UNIT_MAIN({ "keeps_streams_apart", keeps_streams_apart },
+/* A ring that has wrapped goes into another one, and on from there. */
+static void saved_and_loaded(void)
+{
+	_cleanup_(ring_done) struct ring r = RING_INIT, next = RING_INIT, none = RING_INIT;
+	_cleanup_(buf_done) struct buf saved = BUF_INIT, before = BUF_INIT, after = BUF_INIT;
+	static uint8_t piece[5000];
+
+	CHECK_INT(ring_save(&r, &saved), 0);
+	CHECK_INT(saved.len, 0);
+	for (int i = 0; i < 40; i++) {
+		for (size_t at = 0; at < sizeof(piece); at++)
+			piece[at] = (uint8_t)((size_t)i + at);
+		ring_add(&r, i % 2 + 1, piece, sizeof(piece));
+	}
+	CHECK_INT(ring_save(&r, &saved), 0);
+	CHECK_INT(ring_load(&next, &saved), 0);
+	CHECK_INT(ring_held(&next), r.added - r.dropped);
+	next.added = r.added;
+	next.dropped = r.dropped;
+	for (int round = 0; round < 2; round++) {
+		buf_clear(&before);
+		buf_clear(&after);
+		for (int stream = 1; stream <= 2; stream++) {
+			collect(&r, stream, &before);
+			collect(&next, stream, &after);
+		}
+		CHECK(before.len > 0);
+		CHECK_INT(before.len, after.len);
+		CHECK(memcmp(buf_data(&before), buf_data(&after), after.len) == 0);
+		for (int i = 0; i < 30; i++) {
+			ring_add(&r, 1, piece, 777);
+			ring_add(&next, 1, piece, 777);
+		}
+	}
+	CHECK_INT(next.dropped, r.dropped);
+
+	/* What is no such ring. */
+	saved.len--;
+	CHECK_INT(ring_load(&none, &saved), -EBADMSG);
+	CHECK_INT(none.tail, 0);
+	buf_clear(&saved);
+	CHECK_INT(buf_add(&saved, "\3\1\0x", 4), 0);
+	CHECK_INT(ring_load(&none, &saved), -EBADMSG);
+	buf_clear(&saved);
+	CHECK_INT(buf_add(&saved, "\1\0\0", 3), 0);
+	CHECK_INT(ring_load(&none, &saved), -EBADMSG);
+	buf_clear(&saved);
+	for (size_t i = 0; i <= RING_MAX / (RING_PIECE_MAX / 2 + RING_HEAD); i++) {
+		static uint8_t whole[RING_HEAD + RING_PIECE_MAX / 2] = { 1, 0,
+									 RING_PIECE_MAX / 512 };
+
+		CHECK_INT(buf_add(&saved, whole, sizeof(whole)), 0);
+	}
+	CHECK_INT(ring_load(&none, &saved), -EBADMSG);
+}
+
+UNIT_MAIN({ "saved_and_loaded", saved_and_loaded }, { "keeps_streams_apart", keeps_streams_apart },
 	  { "nothing_is_at_the_end", nothing_is_at_the_end },
 	  { "holds_the_last_64_kib", holds_the_last_64_kib },
 	  { "one_byte_at_a_time", one_byte_at_a_time })

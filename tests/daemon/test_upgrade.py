@@ -52,9 +52,9 @@ def inode(path):
 class UpgradeNode(nacre_test.Node):
     """A node whose daemon can be started from one of two builds."""
 
-    def __init__(self, env=None):
+    def __init__(self, env=None, config="", start=True):
         self.binary = nacre_test.BINARY
-        super().__init__(config=f"libexec: {os.path.join(nacre_test.BUILD, 'libexec', 'nacre')}\n", env=env)
+        super().__init__(f"libexec: {os.path.join(nacre_test.BUILD, 'libexec', 'nacre')}\n" + config, env=env, start=start)
         self.other = other_build(self.dir)
 
     def command(self):
@@ -96,9 +96,13 @@ class UpgradeTest(steps.StepsTest):
     def tearDownClass(cls):
         pass
 
-    def begin(self, env=None):
-        self.node = UpgradeNode(env=env)
+    def begin(self, prepare=None, **kwargs):
+        """prepare(node): before its daemon is started."""
+        self.node = UpgradeNode(start=False, **kwargs)
         self.addCleanup(self.end)
+        if prepare:
+            prepare(self.node)
+        self.node.start()
         for name in self.IMAGES:
             images.ensure(self.node, name)
         return self.node
