@@ -533,7 +533,8 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 		(void)error_refuse(&own, ERROR_ABORTED, "the daemon was restarted while it was %s",
 				   instance_state_word((enum instance_state)r->state));
 	instance_adopt_end(i, &own);
-	if (i->request[0] && r->state == INSTANCE_SPAWNING && i->state == INSTANCE_FAILED)
+	/* Whoever asked for it asks again. That of a workload goes with the workload. */
+	if (!i->owner[0] && r->state == INSTANCE_SPAWNING && i->state == INSTANCE_FAILED)
 		instance_remove(i);
 	return 0;
 }

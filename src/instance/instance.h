@@ -55,9 +55,10 @@ bool instance_is_lost(const struct instance *i);
 void instances_forget_waiter(struct instances *all, const void *userdata);
 
 /* From a record of an earlier life of the daemon, parents first: connects again. A keeper that is
- * no longer there makes it FAILED. An instance that was SPAWNING or STOPPING then is ended and
- * becomes FAILED; where it was SPAWNING for a request that can be made again, GONE. What is left of
- * one that was FAILED is cleaned up. An error is the machine's, and nothing was ended. */
+ * no longer there makes it FAILED. An instance that was SPAWNING or STOPPING then is ended: it
+ * becomes GONE where it was SPAWNING and no workload owns it, so that its name is free for the same
+ * call, else FAILED. What is left of one that was FAILED is cleaned up. An error is the machine's,
+ * and nothing was ended. */
 struct instance_record {
 	const char *id, *path, *owner, *reason, *cgroup, *request;
 	int state;

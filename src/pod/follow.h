@@ -17,8 +17,9 @@ void workloads_on_synced(struct workloads *all, struct instance *i);
 
 /* After a restart, behind instance_adopt(): reads the records. workloads_resume() then, when the
  * keepers have told what they have, goes on with what was half done and removes what has no record:
- * a workload that was STARTING is RUNNING if every container came to run, else it is undone
- * (FAILED). */
+ * a workload that was STARTING is RUNNING if every container came to run, else it is undone:
+ * FAILED for as long as something of it lives, then removed, so that its name is free for the same
+ * call. */
 int workloads_adopt(struct workloads *all, struct error *err);
 void workloads_resume(struct workloads *all);
 

@@ -208,9 +208,12 @@ static void pod_container_lose(struct pod_container *c, const char *reason)
 
 void workload_lose(struct workload *w, const char *reason)
 {
-	/* What a restart undoes is gone, for whoever makes the call again by its id. */
-	if (w->adopted && w->state == WORKLOAD_STARTING && w->request[0])
+	/* What a restart undoes is gone, for whoever makes the call again. */
+	if (w->adopted && w->state == WORKLOAD_STARTING) {
+		log_info("what had not started when the daemon ended is undone",
+			 LOG_STR("workload", w->path), LOG_STR("reason", reason));
 		w->auto_remove = true;
+	}
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_lose(&w->containers[i], reason);
 	w->n_starting = 0;

@@ -70,7 +70,7 @@ static void what_runs_goes_on(void)
 
 static void a_start_that_was_cut_is_finished_or_undone(void)
 {
-	struct workload *whole, *half, *pod;
+	struct workload *whole, *half;
 
 	begin();
 	(void)run_well(WORKLOAD_CELL, "whole", 2, NULL);
@@ -80,18 +80,25 @@ static void a_start_that_was_cut_is_finished_or_undone(void)
 	restart();
 	whole = workloads_find(all, "whole");
 	half = workloads_find(all, "half");
-	pod = workloads_find(all, "p");
 	tell(whole, 0, CONTAINER_RUNNING);
 	tell(whole, 1, CONTAINER_EXITED);
 	tell(half, 0, CONTAINER_RUNNING);
 	CHECK_INT(whole->state, WORKLOAD_STARTING);
 	resume();
 	CHECK_INT(whole->state, WORKLOAD_RUNNING);
-	CHECK_INT(half->state, WORKLOAD_FAILED);
+	/* It has its name until nothing of it is left in the keeper. */
+	CHECK_INT(half->state, WORKLOAD_REMOVING);
 	CHECK_STR(half->reason, "the daemon was restarted while it started");
 	CHECK_STR(fake_asked(node(), FAKE_REMOVE_CELL)->name, "half");
-	CHECK_INT(pod->state, WORKLOAD_FAILED);
-	CHECK_STR(pod->reason, "the daemon was restarted while it was spawning");
+	CHECK(workloads_find(all, "half") == half);
+	fake_yes(node(), FAKE_REMOVE_CELL);
+	fake_turns();
+	CHECK(workloads_find(all, "half") == NULL);
+	CHECK(strstr(seen, "half=failed ") != NULL);
+	CHECK(strstr(seen, "half=removed ") != NULL);
+	CHECK(strstr(seen, "p=removed ") != NULL);
+	CHECK(workloads_find(all, "p") == NULL);
+	CHECK(instances_find(fake.all, "p") == NULL);
 	CHECK_INT(node()->state, INSTANCE_READY);
 	finish();
 }

@@ -481,12 +481,23 @@ static int executable_repeat(struct executable_call *x, struct workload *w, stru
 	return 0;
 }
 
+/* What has the name and is on its way out. */
+static struct workload *executable_in_the_way(const struct runtime_service *s,
+					      const Aurae__Runtime__V0__RunExecutableRequest *q)
+{
+	const char *name = q->meta ? q->meta->name : "";
+	struct workload *w = str_empty(name) ? NULL : workloads_find(s->workloads, name);
+
+	return w && workload_is_leaving(w) ? w : NULL;
+}
+
 void executable_run(struct rpc_call *call, const Aurae__Runtime__V0__RunExecutableRequest *request,
 		    struct runtime_service *service)
 {
 	struct executable_call *x = NULL;
 	char key[REQUEST_KEY_SIZE];
 	struct target found;
+	struct workload *w;
 	struct error err = ERROR_INIT;
 	int r, repeat = 0;
 
@@ -512,7 +523,8 @@ void executable_run(struct rpc_call *call, const Aurae__Runtime__V0__RunExecutab
 	list_init(&x->link);
 	list_add_tail(&service->executables, &x->link);
 	loop_timer_init(&x->timeout, service->loop, executable_on_timeout);
-	r = repeat ? executable_repeat(x, found.workload, &err) : executable_start(x, key, &err);
+	w = repeat ? found.workload : executable_in_the_way(service, request);
+	r = w ? executable_repeat(x, w, &err) : executable_start(x, key, &err);
 	if (r < 0) {
 		rpc_call_fail(call, &err);
 		executable_free(x);

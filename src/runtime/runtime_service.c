@@ -241,6 +241,46 @@ static void run_again_removed(void *userdata, struct workload *w, const struct e
 	run_again_now(userdata, err);
 }
 
+static void run_again_gone(void *userdata, struct instance *i, const struct error *err)
+{
+	(void)i;
+	run_again_now(userdata, err);
+}
+
+/* One that is FAILED for the last moment, or of a pod that is not there any more. */
+static bool run_is_leaving(const struct runtime_service *s, const struct instance *i)
+{
+	return i->owner[0] ? !workloads_find_id(s->workloads, i->owner) : instance_is_leaving(i);
+}
+
+/* 1: what has the name is on its way out, and the call is made again when it is gone. */
+static int run_clear_way(const struct run_again *call, const char *parent, const char *name,
+			 struct error *err)
+{
+	char path[NAME_PATH_MAX + 1];
+	struct run_again *again;
+	struct workload *w;
+	struct instance *i;
+	int r;
+
+	if (str_empty(name) || str_printf(path, sizeof(path), "%s%s%s", parent,
+					  str_empty(parent) ? "" : "/", name) < 0)
+		return 0;
+	w = workloads_find(call->service->workloads, path);
+	i = instances_find(call->service->instances, path);
+	if (w ? !workload_is_leaving(w) : !i || !run_is_leaving(call->service, i))
+		return 0;
+	again = run_again_new(call->call, call->message, call->service, call->handle, err);
+	if (!again)
+		return -ENOMEM;
+	if (w) {
+		r = workload_remove(w, true, run_again_removed, again, err);
+		return r < 0 ? r : 1;
+	}
+	instance_stop(i, run_again_gone, again);
+	return 1;
+}
+
 /* The object of this request is there: answers for it, or makes it anew where it is on its way
  * out. */
 static int run_repeat(struct rpc_call *call, struct runtime_service *s,
@@ -267,6 +307,7 @@ static int run(struct rpc_call *call, struct runtime_service *s, const struct ru
 		.auto_remove = q->auto_remove,
 		.request = key,
 	};
+	const struct run_again again = { call, q->message, s, method->handle };
 	struct target found;
 	struct workload *w;
 	int r;
@@ -284,7 +325,11 @@ static int run(struct rpc_call *call, struct runtime_service *s, const struct ru
 	if (r == 0)
 		r = runtime_containers(rpc_call_arena(call), q->containers, q->n_containers, &spec,
 				       err);
-	return r < 0 ? r : workload_run(s->workloads, &spec, method->done, call, &w, err);
+	if (r == 0)
+		r = run_clear_way(&again, q->parent, spec.name, err);
+	if (r != 0)
+		return MIN(r, 0);
+	return workload_run(s->workloads, &spec, method->done, call, &w, err);
 }
 
 static void run_cell_done(void *userdata, struct workload *w, const struct error *err)
@@ -410,12 +455,6 @@ static void spawn_done_again(void *userdata, struct instance *i, const struct er
 		spawn_answer(call, i);
 }
 
-static void spawn_again_gone(void *userdata, struct instance *i, const struct error *err)
-{
-	(void)i;
-	run_again_now(userdata, err);
-}
-
 static int spawn_repeat(struct rpc_call *call, const ProtobufCMessage *request,
 			struct runtime_service *s, struct instance *i,
 			void (*handle)(struct rpc_call *call, const ProtobufCMessage *request,
@@ -431,7 +470,7 @@ static int spawn_repeat(struct rpc_call *call, const ProtobufCMessage *request,
 	again = run_again_new(call, request, s, handle, err);
 	if (!again)
 		return -ENOMEM;
-	instance_stop(i, spawn_again_gone, again);
+	instance_stop(i, run_again_gone, again);
 	return 0;
 }
 
@@ -466,6 +505,7 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	const Aurae__Runtime__V0__SpawnRequest *q =
 		(const Aurae__Runtime__V0__SpawnRequest *)(const void *)request;
 	struct runtime_service *s = userdata;
+	const struct run_again again = { call, request, s, spawn };
 	struct instance *parent = NULL, *i;
 	char name[NAME_LABEL_MAX + 1], path[NAME_PATH_MAX + 1], id[ID_SIZE];
 	char key[REQUEST_KEY_SIZE];
@@ -482,6 +522,10 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	}
 	if (r == 0)
 		r = spawn_check(s, q, &parent, &network, &err);
+	if (r == 0)
+		r = run_clear_way(&again, q->parent, meta_name(q->meta), &err);
+	if (r > 0)
+		return;
 	if (r == 0 && str_empty(meta_name(q->meta))) {
 		r = id_new(id);
 		if (r < 0)
