@@ -137,7 +137,7 @@ class FaultTest(SurvivalTest):
             self.node.start()
         self.node.info.Info(nacre_pb2.InfoRequest())
         self.start = self.node.baseline()
-        self.interrupted = []
+        self.interrupted, self.cut_short = [], None
 
     def check(self):
         """The fault may wait for the check itself, which says so then; it comes once."""
@@ -212,6 +212,7 @@ class FaultTest(SurvivalTest):
 
     def flow(self):
         """All of them, whatever fails. A failure must be told in a sentence; it is noted in `interrupted`."""
+        self.cut_short = None
         for kind, what, call in self.steps():
             try:
                 call()
