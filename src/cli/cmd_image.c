@@ -9,6 +9,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/listing.h"
 #include "cli/progress.h"
 #include "cli/spec.h"
 #include "cli/text.h"
@@ -123,11 +124,12 @@ int cmd_image_ls(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__ListImagesRequest request = NACRE__V1__LIST_IMAGES_REQUEST__INIT;
 	_cleanup_message_ Nacre__V1__ListImagesResponse *list = NULL;
+	_cleanup_client_ struct client *client = NULL;
 	struct json j = JSON_INIT(stdout);
 	struct error err = ERROR_INIT;
 
-	list = client_ask_once(cli->socket, "/nacre.v1.ImageService/List", &request.base,
-			       &nacre__v1__list_images_response__descriptor, 0, &err);
+	client = client_open(cli->socket, &err);
+	list = client ? listing_ask_images(client, &request, &err) : NULL;
 	if (!list)
 		return cli_fail(&err);
 	if (!cli->json) {

@@ -45,3 +45,41 @@ Nacre__V1__ListResponse *listing_ask(struct client *client, Nacre__V1__ListReque
 		request->page_token = all->next_page_token;
 	}
 }
+
+static void listing_add_images(Nacre__V1__ListImagesResponse *all,
+			       Nacre__V1__ListImagesResponse *page)
+{
+	char *token = all->next_page_token;
+
+	all->images = xrealloc(all->images, all->n_images + page->n_images, sizeof(*all->images));
+	memcpy(all->images + all->n_images, page->images, page->n_images * sizeof(*page->images));
+	all->n_images += page->n_images;
+	page->n_images = 0;
+	all->next_page_token = page->next_page_token;
+	page->next_page_token = token;
+}
+
+Nacre__V1__ListImagesResponse *listing_ask_images(struct client *client,
+						  Nacre__V1__ListImagesRequest *request,
+						  struct error *err)
+{
+	_cleanup_message_ Nacre__V1__ListImagesResponse *all = NULL;
+
+	for (;;) {
+		_cleanup_message_ Nacre__V1__ListImagesResponse *page = NULL;
+
+		page = client_ask(client, "/nacre.v1.ImageService/List", &request->base,
+				  &nacre__v1__list_images_response__descriptor, err);
+		if (!page)
+			return NULL;
+		if (!all)
+			all = TAKE_PTR(page);
+		else if (page->n_images > 0)
+			listing_add_images(all, page);
+		else
+			return TAKE_PTR(all);
+		if (str_empty(all->next_page_token))
+			return TAKE_PTR(all);
+		request->page_token = all->next_page_token;
+	}
+}

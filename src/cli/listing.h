@@ -11,5 +11,9 @@ struct client;
  * used up. */
 Nacre__V1__ListResponse *listing_ask(struct client *client, Nacre__V1__ListRequest *request,
 				     struct error *err);
+/* ImageService.List likewise. */
+Nacre__V1__ListImagesResponse *listing_ask_images(struct client *client,
+						  Nacre__V1__ListImagesRequest *request,
+						  struct error *err);
 
 #endif

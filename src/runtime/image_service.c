@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "pod/events.h"
 #include "runtime/convert.h"
+#include "runtime/images_call.h"
 #include "runtime/services.h"
 #include "wire/digest.h"
 #include "wire/reference.h"
@@ -117,32 +118,6 @@ static void import(struct rpc_call *call, const ProtobufCMessage *request, void 
 
 /* ---- List, Remove ---- */
 
-static void list(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
-{
-	struct image_service *s = userdata;
-	struct arena *a = rpc_call_arena(call);
-	Nacre__V1__ListImagesResponse m = NACRE__V1__LIST_IMAGES_RESPONSE__INIT;
-	struct error err = ERROR_INIT;
-	const struct image *image;
-	size_t n = 0;
-
-	(void)request;
-	list_for_each (image, image_store_list(s->images), struct image, link)
-		n++;
-	m.images = arena_zalloc(a, n + 1, sizeof(*m.images));
-	list_for_each (image, image_store_list(s->images), struct image, link) {
-		Nacre__V1__Image *i = m.images ? convert_image(a, image) : NULL;
-
-		if (!i) {
-			(void)error_set(&err, -ENOMEM, "list images");
-			rpc_call_fail(call, &err);
-			return;
-		}
-		m.images[m.n_images++] = i;
-	}
-	rpc_call_reply(call, &m.base);
-}
-
 /* In the call's arena. */
 struct image_removal {
 	struct rpc_call *call;
@@ -208,7 +183,7 @@ static const struct rpc_method image_methods[] = {
 	{ "Import", &nacre__v1__import_request__descriptor, &nacre__v1__import_response__descriptor,
 	  true, import },
 	{ "List", &nacre__v1__list_images_request__descriptor,
-	  &nacre__v1__list_images_response__descriptor, false, list },
+	  &nacre__v1__list_images_response__descriptor, false, images_call },
 	{ "Remove", &nacre__v1__remove_image_request__descriptor,
 	  &nacre__v1__remove_image_response__descriptor, false, remove_image },
 };

@@ -10,6 +10,7 @@ import unittest
 
 import grpc
 
+import images
 import nacre_test
 from nacre_test import nacre_pb2, runtime_pb2
 
@@ -175,6 +176,44 @@ class Pages(ListTest):
         # Which fields, and how many at a time, is not part of it.
         page = self.ask(all=True, page_token=token, page_size=1, fields=["name"])
         self.assertEqual(["n3"], [w.name for w in page.workloads])
+
+
+class Images(nacre_test.NodeTest):
+    def ask(self, **fields):
+        return self.node.images.List(nacre_pb2.ListImagesRequest(**fields))
+
+    def test_pages_and_names(self):
+        names = [f"docker.io/library/one-{n}:latest" for n in range(3)] + ["docker.io/team/two:1", "quay.io/team/one-4:1"]
+        for n, name in enumerate(names):
+            path = images.make(os.path.join(self.node.dir, f"list-{n}.tar"), "--busybox", "--cmd", "true", "--label", f"n={n}")
+            self.node.import_image(path, name)
+        all_ = self.ask()
+        self.assertEqual("", all_.next_page_token)
+        self.assertEqual(names, [i.names[0] for i in all_.images][-5:])
+        paged, token = [], ""
+        while True:
+            page = self.ask(page_size=2, page_token=token)
+            self.assertLessEqual(len(page.images), 2)
+            paged += page.images
+            token = page.next_page_token
+            if not token:
+                break
+        self.assertEqual(list(all_.images), paged)
+        for prefix, found in (("one-", names[:3]), ("docker.io/library/one-1", names[1:2]), ("library/one", names[:3]),
+                              ("team/", names[3:4]), ("quay.io/", names[4:]), ("none", []), ("x" * 455, [])):
+            self.assertEqual(found, [i.names[0] for i in self.ask(name_prefix=prefix).images], prefix)
+        token = self.ask(name_prefix="one-", page_size=1).next_page_token
+        # What the token names goes; another prefix is another question; other limits.
+        self.node.images.Remove(nacre_pb2.RemoveImageRequest(image=names[0]), timeout=60)
+        self.assertEqual(names[1:3], [i.names[0] for i in self.ask(name_prefix="one-", page_token=token).images])
+        self.assertFails(INVALID, lambda: self.ask(page_token=token), "page_token: ")
+        self.assertFails(INVALID, lambda: self.ask(page_size=10001), "page_size: ")
+        self.assertFails(INVALID, lambda: self.ask(name_prefix="x" * 10000), "name_prefix: ")
+        self.ask(page_size=10000)
+        listed = self.node.json("image", "ls")
+        for name in names[1:]:
+            self.addCleanup(self.node.images.Remove, nacre_pb2.RemoveImageRequest(image=name), timeout=60)
+        self.assertEqual([i.id for i in self.ask().images], [i["id"] for i in listed])
 
 
 class NothingHoldsThemUp(ListTest):
