@@ -258,6 +258,35 @@ class ImportTest(StoreTest):
         self.driver("import", path)
         self.refused("fault", "No space left", "rootfs", "one", "a0", env={"NACRE_FAILPOINT": "container.rootfs=error:28"})
 
+    def test_calls_of_the_kernel_fail(self):
+        """One at a time, while importing, making a root file system and removing: an error in words, and nothing left of it."""
+        if not has_faults():
+            self.skipTest("this build has no faults")
+        path, _ = self.make("a.tar", [[small_file("a")], [small_file("b")]], image_name="one")
+
+        def tries(k, *args):
+            done = self.driver(*args, env={"NACRE_SYSIO": "*:%d:EIO" % k}, check=False)
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+            if done.returncode:
+                self.assertRegex(done.stderr.strip().splitlines()[-1], "^[a-z-]+: .*Input/output error")
+            return done.returncode == 0
+
+        for k in range(1, 100, 4):
+            with self.subTest(k=k):
+                if tries(k, "import", path):
+                    self.driver("rm", "one")
+                self.driver("sweep")
+                self.assert_empty()
+                self.driver("import", path)
+                if tries(k, "rootfs", "one", "a0"):
+                    subprocess.run(["umount", "-q", self.root + "/mnt"], check=False)
+                self.driver("sweep")
+                self.assertEqual(os.listdir(self.root + "/containers"), [])
+                if not tries(k, "rm", "one"):
+                    self.driver("rm", "one", check=False)
+                self.driver("sweep")
+                self.assert_empty()
+
     def test_faults_of_the_helper(self):
         if not has_faults():
             self.skipTest("this build has no faults")
