@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/rootfd.h"
 #include "base/str.h"
@@ -22,13 +23,29 @@
 #define SPARE_DELAY (4 * NSEC_PER_MSEC)
 /* After one could not be made, or died. */
 #define SPARE_RETRY (5 * NSEC_PER_SEC)
+/* Between two looks whether the group of one that has ended can be removed: from, to. */
+#define SPARE_CLEAN_FIRST (1 * NSEC_PER_MSEC)
+#define SPARE_CLEAN_LAST (2 * NSEC_PER_SEC)
+/* At the end of the daemon that is waited for, this long. */
 #define SPARE_CLEAN_TRIES 200
+#define SPARE_CLEAN_USEC 100
 
 struct spare {
 	struct instances *all;
 	struct spare_keeper keeper;
 	struct loop_child child;
 	struct loop_timer timer;
+	struct list rests;
+};
+
+/* What is left of one that is not needed, or has ended. */
+struct spare_rest {
+	struct list link;
+	struct spare *spare;
+	struct spare_keeper keeper;
+	struct loop_child child;
+	struct loop_timer timer;
+	nsec_t delay;
 };
 
 static void spare_group(const struct spare_keeper *k, char ret[ID_SIZE + 16])
@@ -36,35 +53,109 @@ static void spare_group(const struct spare_keeper *k, char ret[ID_SIZE + 16])
 	(void)str_printf(ret, ID_SIZE + 16, SPARE_GROUP_PREFIX "%s", k->id);
 }
 
-/* Takes away what the keeper had; it has ended, or is killed here. */
-static void spare_clean(struct spare *s)
+static void spare_close(struct spare_keeper *k)
 {
-	struct spare_keeper *k = &s->keeper;
+	(void)fd_close(k->pidfd);
+	(void)fd_close(k->report_fd);
+	(void)fd_close(k->dir_fd);
+	(void)fd_close(k->cgroup_fd);
+	*k = (struct spare_keeper)SPARE_KEEPER_INIT;
+}
+
+/* -EBUSY while a process of it is still dying. */
+static int spare_remove_group(const struct spare *s, const struct spare_keeper *k)
+{
 	char group[ID_SIZE + 16];
+
+	spare_group(k, group);
+	return cgroup_remove(s->all->config.cgroup_fd, group);
+}
+
+static void spare_remove_dir(const struct spare *s, const struct spare_keeper *k)
+{
+	if (rootfd_remove_tree(s->all->keepers_fd, k->id) < 0)
+		log_warn("cannot remove the directory of a spare keeper", LOG_STR("id", k->id));
+}
+
+/* Waits for all of it: for the end of the daemon, and where there is no memory to come back. */
+static void spare_clean_now(const struct spare *s, struct spare_keeper *k)
+{
 	siginfo_t info;
 
-	loop_child_done(&s->child);
 	if (k->pidfd >= 0) {
 		(void)pidfd_kill(k->pidfd, SIGKILL);
 		/* It holds nothing that could keep it: this is a matter of a millisecond. */
 		(void)waitid(P_PIDFD, (id_t)k->pidfd, &info, WEXITED);
 	}
 	if (k->id[0]) {
-		spare_group(k, group);
-		for (int i = 0; i < SPARE_CLEAN_TRIES; i++) {
-			if (cgroup_remove(s->all->config.cgroup_fd, group) != -EBUSY)
-				break;
-			(void)usleep(100);
-		}
-		if (rootfd_remove_tree(s->all->keepers_fd, k->id) < 0)
-			log_warn("cannot remove the directory of a spare keeper",
-				 LOG_STR("id", k->id));
+		for (int i = 0; i < SPARE_CLEAN_TRIES && spare_remove_group(s, k) == -EBUSY; i++)
+			(void)usleep(SPARE_CLEAN_USEC);
+		spare_remove_dir(s, k);
 	}
-	(void)fd_close(k->pidfd);
-	(void)fd_close(k->report_fd);
-	(void)fd_close(k->dir_fd);
-	(void)fd_close(k->cgroup_fd);
-	*k = (struct spare_keeper)SPARE_KEEPER_INIT;
+	spare_close(k);
+}
+
+static void spare_rest_free(struct spare_rest *rest)
+{
+	list_remove(&rest->link);
+	loop_child_done(&rest->child);
+	loop_timer_done(&rest->timer);
+	spare_close(&rest->keeper);
+	free(rest);
+}
+
+static void spare_rest_try(struct spare_rest *rest)
+{
+	if (spare_remove_group(rest->spare, &rest->keeper) == -EBUSY &&
+	    rest->delay <= SPARE_CLEAN_LAST) {
+		loop_timer_set(&rest->timer, rest->delay);
+		rest->delay *= 2;
+		return;
+	}
+	spare_remove_dir(rest->spare, &rest->keeper);
+	spare_rest_free(rest);
+}
+
+static void spare_rest_on_timer(struct loop_timer *t)
+{
+	spare_rest_try(container_of(t, struct spare_rest, timer));
+}
+
+static void spare_rest_on_child(struct loop_child *child, int code, int status)
+{
+	struct spare_rest *rest = container_of(child, struct spare_rest, child);
+
+	(void)code;
+	(void)status;
+	/* It is reaped already. */
+	rest->keeper.pidfd = fd_close(rest->keeper.pidfd);
+	spare_rest_try(rest);
+}
+
+/* Takes away what the keeper had, when it has ended; it is killed here where it lives. */
+static void spare_clean(struct spare *s)
+{
+	struct spare_rest *rest;
+
+	loop_child_done(&s->child);
+	if (!s->keeper.id[0])
+		return;
+	rest = calloc(1, sizeof(*rest));
+	if (!rest) {
+		spare_clean_now(s, &s->keeper);
+		return;
+	}
+	*rest = (struct spare_rest){ .spare = s, .keeper = s->keeper, .delay = SPARE_CLEAN_FIRST };
+	s->keeper = (struct spare_keeper)SPARE_KEEPER_INIT;
+	list_init(&rest->link);
+	list_add_tail(&s->rests, &rest->link);
+	loop_timer_init(&rest->timer, s->all->config.loop, spare_rest_on_timer);
+	if (rest->keeper.pidfd < 0) {
+		spare_rest_try(rest);
+		return;
+	}
+	(void)pidfd_kill(rest->keeper.pidfd, SIGKILL);
+	loop_child_init(&rest->child, s->all->config.loop, rest->keeper.pidfd, spare_rest_on_child);
 }
 
 static void spare_on_child(struct loop_child *child, int code, int status)
@@ -146,6 +237,7 @@ int spare_new(struct spare **ret, struct instances *all)
 		return -ENOMEM;
 	s->all = all;
 	s->keeper = (struct spare_keeper)SPARE_KEEPER_INIT;
+	list_init(&s->rests);
 	loop_timer_init(&s->timer, all->config.loop, spare_on_timer);
 	*ret = s;
 	return 0;
@@ -155,7 +247,15 @@ struct spare *spare_free(struct spare *s)
 {
 	if (!s)
 		return NULL;
-	spare_clean(s);
+	loop_child_done(&s->child);
+	spare_clean_now(s, &s->keeper);
+	while (!list_empty(&s->rests)) {
+		struct spare_rest *rest = list_first(&s->rests, struct spare_rest, link);
+
+		loop_child_done(&rest->child);
+		spare_clean_now(s, &rest->keeper);
+		spare_rest_free(rest);
+	}
 	loop_timer_done(&s->timer);
 	free(s);
 	return NULL;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The keeper that is made ahead of need, and waits for the next pod."""
 import os
+import re
 import signal
 import unittest
 
@@ -48,6 +49,9 @@ class Spare(unittest.TestCase):
     def test_one_that_dies_takes_nothing_along(self):
         os.kill(self.waiting(), signal.SIGKILL)
         until(lambda: "a spare keeper has ended" in self.node.log(), what="a word about it")
+        gone, = re.findall(r"a spare keeper has ended id=(\S+)", self.node.log())
+        until(lambda: not os.path.exists(os.path.join(self.node.run, "i", gone)), what="the end of its directory")
+        self.assertFalse(os.path.exists(os.path.join(self.node.cgroup(), f"inst._{gone}")))
         self.assertEqual("hello\n", self.node.cli("run", "--rm", "busybox", "echo", "hello").stdout)
 
     def test_host_network_does_not_take_it(self):
