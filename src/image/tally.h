@@ -2,14 +2,17 @@
 #ifndef NACRE_IMAGE_TALLY_H
 #define NACRE_IMAGE_TALLY_H
 
+struct error;
 struct image_store;
 struct tally;
 
 /*
  * Names what the images have in the root directory, for the check of a node: "blob" and "layer" (by
  * name), "staging" (entries there), "rootfs" (the ids of containers whose directories are on their
- * way out; the others are their containers').
+ * way out; the others are their containers'). And "record": what root.db has of images and
+ * layers, as "KIND ID"; 0 where that could not be asked, because something is being written just
+ * now, else 1. An error is the store's.
  */
-void image_store_tally(struct image_store *s, struct tally *t);
+int image_store_tally(struct image_store *s, struct tally *t, struct error *err);
 
 #endif

@@ -19,7 +19,11 @@
  * Theory of operation. A round looks at the kernel on a thread of the pool, and then, in the loop,
  * at the records: between the two an object may come or go. So a round that finds nothing is the
  * answer, and one that finds something is followed by another: what every one of them found is
- * wrong.
+ * wrong. A round that meets a write of root.db cannot read that, and is no answer by itself.
+ *
+ * Keepers are not asked: each tells every change of its containers when it happens (Watch), and
+ * that of a container that nobody knows is ended there and then. So what the daemon has in memory
+ * is their list, and the cgroups are the kernel's word on the same.
  */
 
 #define CHECK_ROUNDS 8
@@ -35,6 +39,7 @@ struct check_call {
 	struct map found; /* keys of the rounds before, in `memory` */
 	struct arena memory;
 	unsigned round;
+	bool root_read; /* in this round */
 	struct error err;
 };
 
@@ -138,7 +143,7 @@ static bool check_judge(struct check_call *c, struct error *err)
 	c->memory = answer.memory;
 	if (err->code)
 		return false;
-	over = answer.message.n_findings == 0 || c->round == CHECK_ROUNDS;
+	over = (answer.message.n_findings == 0 && c->root_read) || c->round == CHECK_ROUNDS;
 	if (over) {
 		rpc_call_on_cancel(c->call, NULL, NULL);
 		rpc_call_reply(TAKE_PTR(c->call), &answer.message.base);
@@ -174,8 +179,9 @@ static void check_done(struct pool_work *work)
 	c->round++;
 	if (!err.code) {
 		instances_tally(s->instances, &c->tally);
-		image_store_tally(s->images, &c->tally);
-		(void)workloads_tally(s->workloads, &c->tally, &err);
+		c->root_read = image_store_tally(s->images, &c->tally, &err) > 0;
+		if (!err.code)
+			(void)workloads_tally(s->workloads, &c->tally, &err);
 	}
 	if (!err.code && !check_judge(c, &err) && !err.code) {
 		tally_done(&c->tally);

@@ -710,6 +710,11 @@ int root_store_each_image(struct root_store *s,
 	return r;
 }
 
+bool root_store_is_idle(const struct root_store *s)
+{
+	return !s->work.busy && list_empty(&s->batch) && list_empty(&s->waiting);
+}
+
 int root_store_each_layer(struct root_store *s,
 			  int (*fn)(void *data, const struct root_layer *layer), void *data,
 			  struct error *err)

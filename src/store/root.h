@@ -2,6 +2,7 @@
 #ifndef NACRE_STORE_ROOT_H
 #define NACRE_STORE_ROOT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -66,7 +67,9 @@ int root_store_put_image(struct root_store *s, const struct root_image *image,
 int root_store_drop_image(struct root_store *s, const char *id, root_done_fn done, void *userdata,
 			  struct error *err);
 
-/* For the start, before any change: in order of creation, of number. fn as run_store_each_*(). */
+/* Nothing waits to be written, or is being written: what is read is all that was told. */
+bool root_store_is_idle(const struct root_store *s);
+/* Only while it is idle: in order of creation, of number. fn as run_store_each_*(). */
 int root_store_each_image(struct root_store *s,
 			  int (*fn)(void *data, const struct root_image *image), void *data,
 			  struct error *err);

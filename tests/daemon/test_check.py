@@ -96,6 +96,27 @@ class Check(CheckTest):
             db.close()
         self.assertWhole()
 
+    def test_image_records_that_say_otherwise(self):
+        image, = self.node.images.List(nacre_pb2.ListImagesRequest()).images
+        name, unknown = image.names[0], "it is there, and no record knows it"
+        db = sqlite3.connect(os.path.join(self.node.root, "root.db"), timeout=10)
+        try:
+            db.execute("UPDATE image_name SET word='other' WHERE word=?", (name,))
+            db.execute("INSERT INTO layer VALUES(777, 0, 'x', 1)")
+            db.commit()
+            self.assertEqual({("image", name, "its record has other names"), ("record", "layer 777", unknown)}, self.findings())
+            db.execute("UPDATE image_name SET word=? WHERE word='other'", (name,))
+            db.execute("DELETE FROM layer WHERE number=777")
+            # One that memory has, and the store has not.
+            db.execute("UPDATE image SET id='stray' WHERE id=?", (image.id,))
+            db.commit()
+            self.assertEqual({("record", "image stray"), ("record", name)}, {f[:2] for f in self.findings()})
+            db.execute("UPDATE image SET id=? WHERE id='stray'", (image.id,))
+            db.commit()
+        finally:
+            db.close()
+        self.assertWhole()
+
     def test_mounts_are_seen(self):
         """A mount inside of the node's directories, in the daemon's own mount namespace."""
         self.pod("p")
