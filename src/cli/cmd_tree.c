@@ -41,7 +41,7 @@ struct tree {
 	Nacre__V1__Workload **sorted;
 	size_t n;
 	const struct tree_marks *marks;
-	struct table *table;
+	struct table table; /* what tree_show() draws */
 };
 
 /* '/' sorts before everything else in a name, so that what is below stands right behind. */
@@ -81,17 +81,16 @@ struct tree_line {
 	int64_t pid;
 };
 
-static void tree_row(const struct tree *t, const char *prefix, bool is_last,
-		     const struct tree_line *line)
+static void tree_row(struct tree *t, const char *prefix, bool is_last, const struct tree_line *line)
 {
 	const char *mark = is_last ? t->marks->last : t->marks->branch;
 	_cleanup_str_ char *label = xformat("%s%s%s", prefix, mark, line->name);
 	_cleanup_str_ char *pid = view_pid(line->pid);
 
-	table_add(t->table, label);
-	table_add_color(t->table, TABLE_DIM, line->kind);
-	table_add_color(t->table, line->color, line->state);
-	table_add(t->table, pid);
+	table_add(&t->table, label);
+	table_add_color(&t->table, TABLE_DIM, line->kind);
+	table_add_color(&t->table, line->color, line->state);
+	table_add(&t->table, pid);
 }
 
 /* ---- processes ---- */
@@ -133,7 +132,7 @@ static const Nacre__V1__Process *tree_process_next(const struct tree *t, size_t 
 	return NULL;
 }
 
-static void tree_processes(const struct tree *t, const char *prefix, const char *workload,
+static void tree_processes(struct tree *t, const char *prefix, const char *workload,
 			   const char *container, int64_t parent, unsigned depth)
 {
 	size_t pos = 0;
@@ -156,7 +155,7 @@ static void tree_processes(const struct tree *t, const char *prefix, const char 
 
 /* ---- workloads ---- */
 
-static void tree_container(const struct tree *t, const char *prefix, bool is_last,
+static void tree_container(struct tree *t, const char *prefix, bool is_last,
 			   const Nacre__V1__Workload *w, const Nacre__V1__Container *c)
 {
 	_cleanup_str_ char *state = view_state("container", c->state, c->exit_code);
@@ -171,8 +170,7 @@ static void tree_container(const struct tree *t, const char *prefix, bool is_las
 
 /* Entries [from, to) that stand below `above`, with their own below them; the depth of paths bounds
  * the recursion. */
-static void tree_draw(const struct tree *t, size_t from, size_t to, const char *above,
-		      const char *prefix)
+static void tree_draw(struct tree *t, size_t from, size_t to, const char *above, const char *prefix)
 {
 	size_t next;
 
@@ -253,18 +251,17 @@ static int tree_ask(struct tree *t, struct error *err)
 
 static void tree_show(struct tree *t, FILE *to, unsigned width, bool compact)
 {
-	struct table table = TABLE_INIT(4);
 	struct json j = { .to = to, .compact = compact };
 
 	if (t->cli->json) {
 		tree_json(&j, t, 0, t->n);
 		return;
 	}
-	t->table = &table;
+	t->table = (struct table)TABLE_INIT(4);
 	(void)fputs("node\n", to);
 	tree_draw(t, 0, t->n, "", "");
-	table_write_fit(&table, to, t->cli->color, width);
-	table_done(&table);
+	table_write_fit(&t->table, to, t->cli->color, width);
+	table_done(&t->table);
 }
 
 /* Something has changed: after a moment the tree is drawn again, however much it was. */
