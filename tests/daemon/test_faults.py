@@ -14,10 +14,10 @@ import steps
 Code = grpc.StatusCode
 # Each kind of call of base/sysio.h, with what it fails with, how often the flow makes it, and how many of those ./check tries.
 CALLS = (
-    ("clone3", "EAGAIN", 12, 4), ("mkdirat", "ENOSPC", 60, 8), ("openat", "EMFILE", 500, 16), ("fsopen", "ENOMEM", 8, 3),
-    ("fsconfig", "EPERM", 60, 5), ("fsmount", "ENOSPC", 8, 3), ("move_mount", "EPERM", 1, 1), ("open_tree", "ENOSPC", 1, 1),
-    ("mount_setattr", "EPERM", 1, 1), ("socket", "EMFILE", 24, 5), ("write", "EIO", 120, 10), ("read", "EIO", 300, 12),
-    ("renameat", "ENOSPC", 10, 4), ("fsync", "EIO", 7, 4), ("unlinkat", "EIO", 80, 6), ("*", "ENOMEM", 900, 16))
+    ("clone3", "EAGAIN", 12, 3), ("mkdirat", "ENOSPC", 60, 4), ("openat", "EMFILE", 500, 8), ("fsopen", "ENOMEM", 8, 2),
+    ("fsconfig", "EPERM", 60, 3), ("fsmount", "ENOSPC", 8, 2), ("move_mount", "EPERM", 1, 1), ("open_tree", "ENOSPC", 1, 1),
+    ("mount_setattr", "EPERM", 1, 1), ("socket", "EMFILE", 24, 3), ("write", "EIO", 120, 5), ("read", "EIO", 300, 6),
+    ("renameat", "ENOSPC", 10, 3), ("fsync", "EIO", 7, 2), ("unlinkat", "EIO", 80, 3), ("*", "ENOMEM", 900, 8))
 PLANS = [f"{call}:{k}:{error}" for call, error, n, tried in CALLS for k in faults.some(range(1, n + 1), tried)]
 
 
