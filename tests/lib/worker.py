@@ -126,6 +126,9 @@ def main():
         tests = [t for t in tests if any(fnmatch.fnmatch(t.id(), f"*{k}*") for k in options.k)]
     print(f"1..{len(tests)}", flush=True)
     signal.signal(signal.SIGALRM, on_alarm)
+    # A shell without job control starts its background jobs with these ignored, and so would be what the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     result = TapResult(options.timeout, [t.id() for t in tests])
     unittest.TestSuite(tests).run(result)
     # gRPC's threads must not keep a finished module alive.
