@@ -108,6 +108,27 @@ bool upgrade_pending(struct instance *i)
 	return i->upgrading || (i->upgrade_at == 0 && upgrade_wanted(i));
 }
 
+static const struct instance *upgrade_top(const struct instance *i)
+{
+	while (!instance_is_own(i) && i->parent)
+		i = i->parent;
+	return i;
+}
+
+/* Those below one top share its connection, on which one is asked at a time. That is nobody's
+ * failure, so it must not count as one: who is next begins when that one is done. */
+static bool upgrade_must_queue(const struct instance *i)
+{
+	const struct instance *other;
+
+	if (i->all->n_upgrading == 0)
+		return false;
+	list_for_each (other, &i->all->list, struct instance, link)
+		if (other->upgrading && upgrade_top(other) == upgrade_top(i))
+			return true;
+	return false;
+}
+
 static void upgrade_on_timer(struct loop_timer *t)
 {
 	struct instances *all = container_of(t, struct instances, upgrade_timer);
@@ -119,6 +140,8 @@ static void upgrade_on_timer(struct loop_timer *t)
 			continue;
 		/* The one above first: it looks when that is done. */
 		if (i->parent && (i->parent->upgrading || upgrade_wanted(i->parent)))
+			continue;
+		if (upgrade_must_queue(i))
 			continue;
 		if (i->upgrade_at <= now && all->n_upgrading < UPGRADES_MAX)
 			upgrade_begin(i);
