@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <link.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -105,6 +106,8 @@ void failmalloc_begin(void)
 		main_thread = gettid();
 		stacks = failmalloc_map(sizeof(*stacks));
 	}
+	/* As each of our programs does: a peer that failed may have gone. */
+	(void)signal(SIGPIPE, SIG_IGN);
 	/* Its first call loads a library. */
 	(void)backtrace(frames, STACK_DEPTH);
 	(void)unsetenv("NACRE_FAILMALLOC");
