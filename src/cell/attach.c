@@ -7,8 +7,6 @@
 #include "base/macros.h"
 #include "cell/pump.h"
 
-_Static_assert(PUMP_READ_MAX <= RING_PIECE_MAX, "what the pump reads is one piece");
-
 /* Who is further behind than this could be overtaken by the next piece. */
 #define ATTACH_BEHIND_MAX (RING_MAX - PUMP_READ_MAX - RING_HEAD)
 

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "cell/log_file.h"
+#include "cell/ring.h"
 #include "cell/spec.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
@@ -24,7 +25,7 @@
  */
 
 #define PUMP_WAITING_MAX ((size_t)1 << 20)
-#define PUMP_READ_MAX ((size_t)16384) /* at a time */
+#define PUMP_READ_MAX RING_PIECE_MAX /* at a time: one piece for those who are attached */
 
 /* The threads of all pumps of a keeper: made when there is something to write. */
 struct pump_threads {

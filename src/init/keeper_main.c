@@ -56,12 +56,11 @@ static int keeper_process_parse(struct keeper_process *k, int argc, char **argv,
 
 		if (r < 0)
 			return r;
-		if (r > 0)
+		/* --room is only there so that a longer title fits in its place. */
+		if (r > 0 || str_eq(argv[i], "--room"))
 			i++;
 		else if (str_eq(argv[i], "--node"))
 			k->node = true;
-		else if (str_eq(argv[i], "--room"))
-			i++; /* only there so that a longer title fits in its place */
 		else if (!str_eq(argv[i], "--title") || ++i == argc)
 			return error_refuse(err, ERROR_INVALID, "keeper: wrong argument %s",
 					    argv[i - 1]);

@@ -22,19 +22,19 @@ static void look_close_dir(DIR **dir)
 		(void)closedir(*dir);
 }
 
-static int look_open_dir(int dir_fd, const char *name, DIR **ret)
+/* NULL with a negative errno. */
+static DIR *look_open_dir(int dir_fd, const char *name, int *ret)
 {
 	int fd = sysio_openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	int r;
+	DIR *dir = NULL;
 
-	if (fd < 0)
-		return -errno;
-	*ret = fdopendir(fd);
-	if (*ret)
-		return 0;
-	r = -errno;
+	if (fd >= 0)
+		dir = fdopendir(fd);
+	if (dir)
+		return dir;
+	*ret = -errno;
 	(void)fd_close(fd);
-	return r;
+	return NULL;
 }
 
 /* ---- cgroups ---- */
@@ -57,8 +57,8 @@ static int look_groups(struct tally *t, int parent_fd, const char *name, const c
 	_cleanup_(look_close_dir) DIR *dir = NULL;
 	int r;
 
-	r = look_open_dir(parent_fd, name, &dir);
-	if (r < 0)
+	dir = look_open_dir(parent_fd, name, &r);
+	if (!dir)
 		return r == -ENOENT || r == -ENODEV ? 0 : r;
 	if (*path) {
 		tally_seen(t, "cgroup", path);
@@ -90,8 +90,8 @@ static int look_names(struct tally *t, const char *kind, int dir_fd, const char 
 	_cleanup_(look_close_dir) DIR *dir = NULL;
 	int r;
 
-	r = look_open_dir(dir_fd, name, &dir);
-	if (r < 0)
+	dir = look_open_dir(dir_fd, name, &r);
+	if (!dir)
 		return r == -ENOENT ? 0 : r;
 	for (;;) {
 		const struct dirent *e = readdir(dir);
@@ -132,8 +132,8 @@ static int look_keepers(struct tally *t, int run_fd)
 		tally_seen(t, "directory", "node");
 		look_sockets(t, run_fd, "node");
 	}
-	r = look_open_dir(run_fd, "i", &dir);
-	if (r < 0)
+	dir = look_open_dir(run_fd, "i", &r);
+	if (!dir)
 		return r == -ENOENT ? 0 : r;
 	for (;;) {
 		const struct dirent *e = readdir(dir);
