@@ -137,6 +137,13 @@ static void bed_until_end(void)
 		loop_turn(b.loop, true);
 }
 
+static void bed_until_data(void)
+{
+	while (b.n_data == 0 && !b.ended)
+		loop_turn(b.loop, true);
+	CHECK(b.n_data > 0);
+}
+
 static bool bed_has(int stream, const void *data, size_t len)
 {
 	return b.out[stream].len == len &&
@@ -266,8 +273,7 @@ static void counts_what_was_rotated_away(void)
 		bed_write("second\n");
 		bed_read(&(struct log_wish){ .follow = true, .has_tail = from_tail, .tail = 1 });
 		b.pause_on_data = true;
-		while (b.n_data == 0)
-			loop_turn(b.loop, true);
+		bed_until_data();
 		for (int i = 0; i < 40; i++)
 			bed_write_to(CRILOG_STDOUT, line, sizeof(line));
 		b.pause_on_data = false;
@@ -420,8 +426,7 @@ static void ends_where_the_log_ended(void)
 	bed_write("one\n");
 	bed_read(&(struct log_wish){ .follow = false });
 	b.pause_on_data = true;
-	while (b.n_data == 0)
-		loop_turn(b.loop, true);
+	bed_until_data();
 	for (int i = 0; i < 3000; i++)
 		bed_write("more and more and more and more\n");
 	b.pause_on_data = false;
