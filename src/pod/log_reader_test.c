@@ -197,10 +197,10 @@ static void follows_until_it_is_finished(void)
 	bed_open(0, 0);
 	bed_read(&(struct log_wish){ .follow = true });
 	bed_write("one\n");
-	while (b.out[0].len < 4)
+	while (b.out[0].len < 4 && !b.ended)
 		loop_turn(b.loop, true);
 	bed_write("two\n");
-	while (b.out[0].len < 8)
+	while (b.out[0].len < 8 && !b.ended)
 		loop_turn(b.loop, true);
 	CHECK(!b.ended);
 	bed_write("three\n");
@@ -216,7 +216,7 @@ static void waits_for_the_end_of_a_line(void)
 	bed_open(0, 0);
 	bed_read(&(struct log_wish){ .follow = true });
 	bed_write("one\n");
-	while (b.out[0].len < 4)
+	while (b.out[0].len < 4 && !b.ended)
 		loop_turn(b.loop, true);
 	bed_raw("1970-01-01T00:01:00Z stdout F tw", 32);
 	for (int i = 0; i < 50; i++) {
@@ -225,7 +225,7 @@ static void waits_for_the_end_of_a_line(void)
 	}
 	CHECK(bed_has(0, "one\n", 4));
 	bed_raw("o\n", 2);
-	while (b.out[0].len < 8)
+	while (b.out[0].len < 8 && !b.ended)
 		loop_turn(b.loop, true);
 	CHECK(bed_has(0, "one\ntwo\n", 8));
 	bed_close();
@@ -243,7 +243,7 @@ static void follows_over_rotation(void)
 		(void)str_printf(line, sizeof(line), "%0900d\n", i);
 		bed_write(line);
 		want += strlen(line);
-		while (b.out[0].len < want)
+		while (b.out[0].len < want && !b.ended)
 			loop_turn(b.loop, true);
 	}
 	CHECK(b.file.number > 6);
@@ -449,7 +449,7 @@ static void gives_nothing_more_while_paused(void)
 	bed_read(&(struct log_wish){ .follow = false });
 	/* One call of on_data() at a time, whatever the piece holds, and nothing twice. */
 	for (unsigned i = 1; i <= 1000; i++) {
-		while (b.n_data < i)
+		while (b.n_data < i && !b.ended)
 			loop_turn(b.loop, true);
 		CHECK_INT(b.n_data, i);
 		log_reader_pause(b.reader, false);
@@ -531,11 +531,11 @@ static void shares_one_inotify(void)
 		CHECK_INT(log_reader_new(&readers[i], b.all, WORKLOAD, "main",
 					 &(struct log_wish){ .follow = true }, &ops, NULL),
 			  0);
-	while (b.n_data < ARRAY_SIZE(readers))
+	while (b.n_data < ARRAY_SIZE(readers) && !b.ended)
 		loop_turn(b.loop, true);
 	CHECK(count_fds() <= (int)(n_before + ARRAY_SIZE(readers) + 1));
 	bed_write("two\n");
-	while (b.n_data < 2 * ARRAY_SIZE(readers))
+	while (b.n_data < 2 * ARRAY_SIZE(readers) && !b.ended)
 		loop_turn(b.loop, true);
 	CHECK_INT(b.out[0].len, 8 * ARRAY_SIZE(readers));
 	for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
