@@ -2,7 +2,7 @@
 
 /* The command line: words, one a line, up to where a command would run. */
 
-#include "cli/args.h"
+#include "base/args.h"
 #include "cli/command.h"
 #include "cli/spec.h"
 #include "fuzz.h"

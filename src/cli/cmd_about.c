@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/handlers.h"
 #include "cli/help.h"
-#include "cli/json.h"
+#include "base/json.h"
 #include "cli/man.h"
 #include "cli/table.h"
 #include "cli/text.h"

@@ -6,7 +6,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
-#include "cli/json.h"
+#include "base/json.h"
 #include "cli/table.h"
 
 /* The exit status where something was found; that of a failure is CLI_FAILED too. */

@@ -15,7 +15,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
-#include "cli/json.h"
+#include "base/json.h"
 #include "cli/progress.h"
 #include "cli/text.h"
 #include "loop/loop.h"

@@ -21,7 +21,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
-#include "cli/json.h"
+#include "base/json.h"
 #include "cli/table.h"
 #include "isolate/cgroup.h"
 

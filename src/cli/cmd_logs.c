@@ -12,7 +12,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
-#include "cli/json.h"
+#include "base/json.h"
 #include "cli/output.h"
 #include "cli/spec.h"
 #include "cli/text.h"

@@ -10,7 +10,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
-#include "cli/json.h"
+#include "base/json.h"
 #include "cli/screen.h"
 #include "cli/table.h"
 #include "cli/text.h"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "cli/args.h"
+#include "base/args.h"
 
 /* What a command is, and what it is told. The table of all commands is in commands.c. */
 

@@ -3,7 +3,7 @@
 #define NACRE_CLI_SPEC_H
 
 #include "api/runtime.pb-c.h"
-#include "cli/args.h"
+#include "base/args.h"
 #include "cli/tty.h"
 
 /* From the command line to the messages of the runtime core, and back from a status to an exit

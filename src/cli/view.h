@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "api/nacre.pb-c.h"
-#include "cli/json.h"
+#include "base/json.h"
 #include "cli/table.h"
 
 /* The daemon's objects as JSON and as words. The names in the JSON are a promise. */

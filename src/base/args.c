@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/args.h"
+#include "base/args.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "cli/alloc.h"
-
 /* Longer words are not worth a hint. */
 #define DISTANCE_MAX 32
 
@@ -71,21 +69,28 @@ static const struct arg_option *args_find(const struct args *a, const char *name
 
 /* The value becomes one of the strings that callers get: readability-non-const-parameter is wrong.
  */
-static void args_add(struct args *a, const struct arg_option *option, char *value)
+static int args_add(struct args *a, const struct arg_option *option, char *value, struct error *err)
 {
-	a->given = xrealloc(a->given, a->n_given + 1, sizeof(*a->given));
+	struct arg_given *given = reallocarray(a->given, a->n_given + 1, sizeof(*given));
+
+	if (!given)
+		return error_set(err, -ENOMEM, "read the arguments");
+	a->given = given;
 	a->given[a->n_given++] = (struct arg_given){ .option = option, .value = value };
+	return 0;
 }
 
 static int args_unknown(const struct args *a, const char *name, size_t len, struct error *err)
 {
-	_cleanup_str_ char *word = xformat("%.*s", (int)len, name);
-	const struct arg_option *near = args_nearest(a, word);
+	const struct arg_option *near = NULL;
+	char word[DISTANCE_MAX + 2];
 
+	(void)str_printf(word, sizeof(word), "%.*s", (int)len, name);
+	near = args_nearest(a, word);
 	if (near)
 		return error_refuse(err, ERROR_INVALID, "unknown option --%s (did you mean --%s?)",
 				    word, near->name);
-	return error_refuse(err, ERROR_INVALID, "unknown option --%s", word);
+	return error_refuse(err, ERROR_INVALID, "unknown option --%.*s", (int)len, name);
 }
 
 /* "--name", "--name=VALUE" or "--name VALUE"; returns how many words more than one it took. */
@@ -101,18 +106,14 @@ static int args_parse_long(struct args *a, char *word, char *next, struct error 
 		if (value)
 			return error_refuse(err, ERROR_INVALID, "option --%s takes no value",
 					    o->name);
-		args_add(a, o, NULL);
-		return 0;
+		return args_add(a, o, NULL, err);
 	}
-	if (value) {
-		args_add(a, o, value + 1);
-		return 0;
-	}
+	if (value)
+		return args_add(a, o, value + 1, err);
 	if (!next)
 		return error_refuse(err, ERROR_INVALID, "option --%s needs a value (%s)", o->name,
 				    o->value);
-	args_add(a, o, next);
-	return 1;
+	return args_add(a, o, next, err) < 0 ? -ENOMEM : 1;
 }
 
 /* "-abc", "-nVALUE" or "-n VALUE"; returns as args_parse_long() does. */
@@ -124,18 +125,16 @@ static int args_parse_short(struct args *a, char *word, char *next, struct error
 		if (!o)
 			return error_refuse(err, ERROR_INVALID, "unknown option -%c", *at);
 		if (!o->value) {
-			args_add(a, o, NULL);
+			if (args_add(a, o, NULL, err) < 0)
+				return -ENOMEM;
 			continue;
 		}
-		if (at[1]) {
-			args_add(a, o, at + 1);
-			return 0;
-		}
+		if (at[1])
+			return args_add(a, o, at + 1, err);
 		if (!next)
 			return error_refuse(err, ERROR_INVALID, "option -%c needs a value (%s)",
 					    *at, o->value);
-		args_add(a, o, next);
-		return 1;
+		return args_add(a, o, next, err) < 0 ? -ENOMEM : 1;
 	}
 	return 0;
 }
@@ -146,7 +145,9 @@ int args_parse(struct args *a, const struct arg_option *own, const struct arg_op
 	bool ended = false;
 
 	*a = (struct args){ .tables = { own, common } };
-	a->operands = xrealloc(NULL, (size_t)argc + 1, sizeof(*a->operands));
+	a->operands = calloc((size_t)argc + 1, sizeof(*a->operands));
+	if (!a->operands)
+		return error_set(err, -ENOMEM, "read the arguments");
 	for (int i = 0; i < argc; i++) {
 		char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
 		int r;

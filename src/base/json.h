@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NACRE_CLI_JSON_H
-#define NACRE_CLI_JSON_H
+#ifndef NACRE_BASE_JSON_H
+#define NACRE_BASE_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>

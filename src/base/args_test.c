@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/args.h"
+#include "base/args.h"
 
 #include "unit.h"
 
 #include "base/macros.h"
 #include "base/str.h"
-#include "cli/alloc.h"
 
 static const struct arg_option own[] = {
 	{ "name", 'n', "NAME", "" }, { "rm", 0, NULL, "" },     { "detach", 'd', NULL, "" },
@@ -59,7 +58,7 @@ static const struct args_case cases[] = {
 
 static char *args_show(const struct args *a)
 {
-	char *text = xstrdup("");
+	char *text = strdup("");
 
 	for (size_t i = 0; i < a->n_given + a->n_operands; i++) {
 		const struct arg_given *g = &a->given[i];
@@ -67,10 +66,10 @@ static char *args_show(const struct args *a)
 		char *longer;
 
 		if (i >= a->n_given)
-			longer = xformat("%s%s[%s]", text, blank, a->operands[i - a->n_given]);
+			longer = str_format("%s%s[%s]", text, blank, a->operands[i - a->n_given]);
 		else
-			longer = xformat("%s%s%s%s%s", text, blank, g->option->name,
-					 g->value ? "=" : "", g->value ? g->value : "");
+			longer = str_format("%s%s%s%s%s", text, blank, g->option->name,
+					    g->value ? "=" : "", g->value ? g->value : "");
 		free(text);
 		text = longer;
 	}
@@ -81,7 +80,7 @@ static void takes_words_apart(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		size_t n_verbatim = cases[i].n_verbatim ? cases[i].n_verbatim : ARGS_VERBATIM_NEVER;
-		_cleanup_str_ char *words = xstrdup(cases[i].words);
+		_cleanup_str_ char *words = strdup(cases[i].words);
 		_cleanup_str_ char *shown = NULL;
 		struct error err = ERROR_INIT;
 		struct args a = ARGS_INIT;
@@ -97,7 +96,7 @@ static void takes_words_apart(void)
 				argv[argc++] = word;
 		}
 		r = args_parse(&a, own, common, n_verbatim, argc, argv, &err);
-		shown = r < 0 ? xstrdup(error_text(&err)) : args_show(&a);
+		shown = r < 0 ? strdup(error_text(&err)) : args_show(&a);
 		CHECK_STR(shown, cases[i].result);
 		CHECK(r == 0 || err.kind == ERROR_INVALID);
 		args_done(&a);

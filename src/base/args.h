@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NACRE_CLI_ARGS_H
-#define NACRE_CLI_ARGS_H
+#ifndef NACRE_BASE_ARGS_H
+#define NACRE_BASE_ARGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ struct args {
 /*
  * Takes argc words apart (without the command's own name). own and common are tables, common may be
  * NULL. After n_verbatim operands every word is an operand. ERROR_INVALID, with the option's name
- * and a near one's where there is one. args_done() in any case.
+ * and a near one's where there is one; -ENOMEM. args_done() in any case.
  */
 int args_parse(struct args *a, const struct arg_option *own, const struct arg_option *common,
 	       size_t n_verbatim, int argc, char **argv, struct error *err);
