@@ -26,7 +26,7 @@ static size_t json_sequence(const char *s)
 	return 0;
 }
 
-static void json_put(struct json *j, const char *s)
+static void json_put_text(struct json *j, const char *s)
 {
 	static const char *const shorts[0x20] = {
 		['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f", ['\r'] = "\\r",
@@ -60,7 +60,7 @@ static void json_begin(struct json *j, const char *key)
 	if (j->depth > 0)
 		json_newline(j);
 	if (key) {
-		json_put(j, key);
+		json_put_text(j, key);
 		(void)fputs(j->compact ? ":" : ": ", j->to);
 	}
 	j->filled = true;
@@ -83,17 +83,17 @@ static void json_open(struct json *j, const char *key, char opener, char closer)
 	j->filled = false;
 }
 
-void json_object(struct json *j, const char *key)
+void json_put_object(struct json *j, const char *key)
 {
 	json_open(j, key, '{', '}');
 }
 
-void json_array(struct json *j, const char *key)
+void json_put_array(struct json *j, const char *key)
 {
 	json_open(j, key, '[', ']');
 }
 
-void json_end(struct json *j)
+void json_put_end(struct json *j)
 {
 	assert(j->depth > 0);
 	j->depth--;
@@ -104,30 +104,30 @@ void json_end(struct json *j)
 	json_finish(j);
 }
 
-void json_string(struct json *j, const char *key, const char *value)
+void json_put_string(struct json *j, const char *key, const char *value)
 {
 	if (!value) {
-		json_null(j, key);
+		json_put_null(j, key);
 		return;
 	}
 	json_begin(j, key);
-	json_put(j, value);
+	json_put_text(j, value);
 	json_finish(j);
 }
 
-void json_word(struct json *j, const char *key, const char *value)
+void json_put_word(struct json *j, const char *key, const char *value)
 {
-	json_string(j, key, str_empty(value) ? NULL : value);
+	json_put_string(j, key, str_empty(value) ? NULL : value);
 }
 
-void json_integer(struct json *j, const char *key, int64_t value)
+void json_put_integer(struct json *j, const char *key, int64_t value)
 {
 	json_begin(j, key);
 	(void)fprintf(j->to, "%" PRId64, value);
 	json_finish(j);
 }
 
-void json_unsigned(struct json *j, const char *key, uint64_t value)
+void json_put_unsigned(struct json *j, const char *key, uint64_t value)
 {
 	json_begin(j, key);
 	(void)fprintf(j->to, "%" PRIu64, value);
@@ -141,24 +141,24 @@ static void json_literal(struct json *j, const char *key, const char *text)
 	json_finish(j);
 }
 
-void json_bool(struct json *j, const char *key, bool value)
+void json_put_bool(struct json *j, const char *key, bool value)
 {
 	json_literal(j, key, value ? "true" : "false");
 }
 
-void json_null(struct json *j, const char *key)
+void json_put_null(struct json *j, const char *key)
 {
 	json_literal(j, key, "null");
 }
 
-void json_time(struct json *j, const char *key, nsec_t real)
+void json_put_time(struct json *j, const char *key, nsec_t real)
 {
 	char text[CLOCK_TEXT_SIZE];
 
 	if (!real) {
-		json_null(j, key);
+		json_put_null(j, key);
 		return;
 	}
 	clock_format(text, real);
-	json_string(j, key, text);
+	json_put_string(j, key, text);
 }

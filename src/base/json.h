@@ -11,7 +11,7 @@
 /*
  * Writes JSON (RFC 8259) as it is told: the caller keeps to the grammar (a key inside an object,
  * NULL inside an array and at the top). Bytes that are no UTF-8 become U+FFFD. Errors are those of
- * the stream.
+ * the stream. (The names keep clear of jansson's, which the helpers are linked with.)
  */
 
 #define JSON_DEPTH_MAX 64
@@ -30,20 +30,20 @@ struct json {
 		.to = (file)                                                                       \
 	}
 
-void json_object(struct json *j, const char *key);
-void json_array(struct json *j, const char *key);
+void json_put_object(struct json *j, const char *key);
+void json_put_array(struct json *j, const char *key);
 /* Ends the innermost object or array. */
-void json_end(struct json *j);
+void json_put_end(struct json *j);
 
 /* NULL is null. */
-void json_string(struct json *j, const char *key, const char *value);
-/* As json_string(), and "" is null too. */
-void json_word(struct json *j, const char *key, const char *value);
-void json_integer(struct json *j, const char *key, int64_t value);
-void json_unsigned(struct json *j, const char *key, uint64_t value);
-void json_bool(struct json *j, const char *key, bool value);
-void json_null(struct json *j, const char *key);
+void json_put_string(struct json *j, const char *key, const char *value);
+/* As json_put_string(), and "" is null too. */
+void json_put_word(struct json *j, const char *key, const char *value);
+void json_put_integer(struct json *j, const char *key, int64_t value);
+void json_put_unsigned(struct json *j, const char *key, uint64_t value);
+void json_put_bool(struct json *j, const char *key, bool value);
+void json_put_null(struct json *j, const char *key);
 /* RFC 3339; null for 0. */
-void json_time(struct json *j, const char *key, nsec_t real);
+void json_put_time(struct json *j, const char *key, nsec_t real);
 
 #endif

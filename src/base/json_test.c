@@ -32,18 +32,18 @@ static void indents(void)
 	struct capture c;
 	struct json j = JSON_INIT(capture_open(&c));
 
-	json_object(&j, NULL);
-	json_string(&j, "a", "b");
-	json_array(&j, "list");
-	json_integer(&j, NULL, -1);
-	json_unsigned(&j, NULL, UINT64_MAX);
-	json_bool(&j, NULL, true);
-	json_end(&j);
-	json_array(&j, "empty");
-	json_end(&j);
-	json_object(&j, "nothing");
-	json_end(&j);
-	json_end(&j);
+	json_put_object(&j, NULL);
+	json_put_string(&j, "a", "b");
+	json_put_array(&j, "list");
+	json_put_integer(&j, NULL, -1);
+	json_put_unsigned(&j, NULL, UINT64_MAX);
+	json_put_bool(&j, NULL, true);
+	json_put_end(&j);
+	json_put_array(&j, "empty");
+	json_put_end(&j);
+	json_put_object(&j, "nothing");
+	json_put_end(&j);
+	json_put_end(&j);
 	capture_check(&c, "{\n  \"a\": \"b\",\n  \"list\": [\n    -1,\n    18446744073709551615,\n"
 			  "    true\n  ],\n  \"empty\": [],\n  \"nothing\": {}\n}\n");
 }
@@ -53,13 +53,13 @@ static void stays_on_a_line(void)
 	struct capture c;
 	struct json j = { .to = capture_open(&c), .compact = true };
 
-	json_object(&j, NULL);
-	json_null(&j, "n");
-	json_word(&j, "w", "");
-	json_string(&j, "s", "");
-	json_end(&j);
-	json_array(&j, NULL);
-	json_end(&j);
+	json_put_object(&j, NULL);
+	json_put_null(&j, "n");
+	json_put_word(&j, "w", "");
+	json_put_string(&j, "s", "");
+	json_put_end(&j);
+	json_put_array(&j, NULL);
+	json_put_end(&j);
 	capture_check(&c, "{\"n\":null,\"w\":null,\"s\":\"\"}\n[]\n");
 }
 
@@ -84,7 +84,7 @@ static void escapes(void)
 		struct json j = JSON_INIT(capture_open(&c));
 		char expected[128];
 
-		json_string(&j, NULL, cases[i].text);
+		json_put_string(&j, NULL, cases[i].text);
 		(void)snprintf(expected, sizeof(expected), "%s\n", cases[i].json);
 		capture_check(&c, expected);
 	}
@@ -95,10 +95,10 @@ static void tells_time(void)
 	struct capture c;
 	struct json j = { .to = capture_open(&c), .compact = true };
 
-	json_array(&j, NULL);
-	json_time(&j, NULL, 0);
-	json_time(&j, NULL, 1769853600 * NSEC_PER_SEC + 5);
-	json_end(&j);
+	json_put_array(&j, NULL);
+	json_put_time(&j, NULL, 0);
+	json_put_time(&j, NULL, 1769853600 * NSEC_PER_SEC + 5);
+	json_put_end(&j);
 	capture_check(&c, "[null,\"2026-01-31T10:00:00.000000005Z\"]\n");
 }
 

@@ -32,10 +32,10 @@ int cmd_version(const struct cli *cli, const struct args *args)
 	struct json j = JSON_INIT(stdout);
 
 	if (cli->json) {
-		json_object(&j, NULL);
-		json_string(&j, "client", NACRE_VERSION);
-		json_string(&j, "server", info ? info->version : NULL);
-		json_end(&j);
+		json_put_object(&j, NULL);
+		json_put_string(&j, "client", NACRE_VERSION);
+		json_put_string(&j, "server", info ? info->version : NULL);
+		json_put_end(&j);
 		return 0;
 	}
 	(void)printf("nacre %s\n", NACRE_VERSION);
@@ -48,18 +48,18 @@ static void info_json(const Nacre__V1__InfoResponse *info)
 {
 	struct json j = JSON_INIT(stdout);
 
-	json_object(&j, NULL);
-	json_string(&j, "version", info->version);
-	json_string(&j, "root", info->root);
-	json_string(&j, "run", info->run);
-	json_string(&j, "cgroup", info->cgroup);
-	json_integer(&j, "pid", info->pid);
-	json_time(&j, "started_at", info->started_at);
-	json_array(&j, "lacks");
+	json_put_object(&j, NULL);
+	json_put_string(&j, "version", info->version);
+	json_put_string(&j, "root", info->root);
+	json_put_string(&j, "run", info->run);
+	json_put_string(&j, "cgroup", info->cgroup);
+	json_put_integer(&j, "pid", info->pid);
+	json_put_time(&j, "started_at", info->started_at);
+	json_put_array(&j, "lacks");
 	for (size_t i = 0; i < info->n_lacks; i++)
-		json_string(&j, NULL, info->lacks[i]);
-	json_end(&j);
-	json_end(&j);
+		json_put_string(&j, NULL, info->lacks[i]);
+	json_put_end(&j);
+	json_put_end(&j);
 }
 
 static void info_row(struct table *t, const char *name, const char *value)

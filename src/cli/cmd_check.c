@@ -16,18 +16,18 @@ static void check_json(const Nacre__V1__CheckResponse *answer)
 {
 	struct json j = JSON_INIT(stdout);
 
-	json_array(&j, NULL);
+	json_put_array(&j, NULL);
 	for (size_t i = 0; i < answer->n_findings; i++) {
 		const Nacre__V1__Finding *f = answer->findings[i];
 
-		json_object(&j, NULL);
-		json_string(&j, "object", f->object);
-		json_word(&j, "id", f->id);
-		json_string(&j, "name", f->name);
-		json_string(&j, "what", f->what);
-		json_end(&j);
+		json_put_object(&j, NULL);
+		json_put_string(&j, "object", f->object);
+		json_put_word(&j, "id", f->id);
+		json_put_string(&j, "name", f->name);
+		json_put_string(&j, "what", f->what);
+		json_put_end(&j);
 	}
-	json_end(&j);
+	json_put_end(&j);
 }
 
 static void check_table(const struct cli *cli, const Nacre__V1__CheckResponse *answer)

@@ -298,11 +298,11 @@ static int copy_report(const struct cli *cli, const struct copy *c)
 	struct json j = JSON_INIT(stdout);
 
 	if (cli->json) {
-		json_object(&j, NULL);
-		json_unsigned(&j, "entries", c->n_entries);
-		json_unsigned(&j, "bytes", c->n_bytes);
-		json_unsigned(&j, "left_out", c->n_left_out);
-		json_end(&j);
+		json_put_object(&j, NULL);
+		json_put_unsigned(&j, "entries", c->n_entries);
+		json_put_unsigned(&j, "bytes", c->n_bytes);
+		json_put_unsigned(&j, "left_out", c->n_left_out);
+		json_put_end(&j);
 	}
 	return c->n_left_out ? COPY_PARTIAL : 0;
 }

@@ -283,15 +283,15 @@ static const char *doctor_verdict(const struct check *c, bool there)
 
 static void doctor_json(struct json *j, const struct check *c, bool there, const char *detail)
 {
-	json_object(j, NULL);
-	json_string(j, "check", c->name);
-	json_bool(j, "ok", there);
-	json_bool(j, "essential", c->essential);
-	json_word(j, "detail", there ? detail : NULL);
-	json_word(j, "cause", there ? NULL : detail);
-	json_string(j, "consequence", there ? NULL : c->consequence);
-	json_string(j, "cure", there ? NULL : c->cure);
-	json_end(j);
+	json_put_object(j, NULL);
+	json_put_string(j, "check", c->name);
+	json_put_bool(j, "ok", there);
+	json_put_bool(j, "essential", c->essential);
+	json_put_word(j, "detail", there ? detail : NULL);
+	json_put_word(j, "cause", there ? NULL : detail);
+	json_put_string(j, "consequence", there ? NULL : c->consequence);
+	json_put_string(j, "cure", there ? NULL : c->cure);
+	json_put_end(j);
 }
 
 static void doctor_rows(struct table *t, const struct check *c, bool there, const char *detail)
@@ -320,7 +320,7 @@ int cmd_doctor(const struct cli *cli, const struct args *args)
 	unsigned n_missing = 0;
 
 	if (cli->json)
-		json_array(&j, NULL);
+		json_put_array(&j, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
 		_cleanup_str_ char *detail = NULL;
 		bool there = checks[i].look(cli, &detail);
@@ -332,7 +332,7 @@ int cmd_doctor(const struct cli *cli, const struct args *args)
 			doctor_rows(&t, &checks[i], there, detail);
 	}
 	if (cli->json)
-		json_end(&j);
+		json_put_end(&j);
 	table_write(&t, stdout, cli->color);
 	table_done(&t);
 	if (n_missing == 0)

@@ -27,11 +27,11 @@ int cmd_wait(const struct cli *cli, const struct args *args)
 		(void)printf("%" PRId32 "\n", answer->exit_code);
 		return 0;
 	}
-	json_object(&j, NULL);
-	json_integer(&j, "exit_code", answer->exit_code);
+	json_put_object(&j, NULL);
+	json_put_integer(&j, "exit_code", answer->exit_code);
 	if (answer->workload)
 		view_workload(&j, "workload", answer->workload);
-	json_end(&j);
+	json_put_end(&j);
 	return 0;
 }
 

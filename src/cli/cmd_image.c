@@ -136,10 +136,10 @@ int cmd_image_ls(const struct cli *cli, const struct args *args)
 		images_table(cli, list);
 		return 0;
 	}
-	json_array(&j, NULL);
+	json_put_array(&j, NULL);
 	for (size_t i = 0; i < list->n_images; i++)
 		view_image(&j, NULL, list->images[i]);
-	json_end(&j);
+	json_put_end(&j);
 	return 0;
 }
 

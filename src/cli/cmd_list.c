@@ -32,10 +32,10 @@ static void ps_json(const Nacre__V1__ListResponse *list)
 {
 	struct json j = JSON_INIT(stdout);
 
-	json_array(&j, NULL);
+	json_put_array(&j, NULL);
 	for (size_t i = 0; i < list->n_workloads; i++)
 		view_workload(&j, NULL, list->workloads[i]);
-	json_end(&j);
+	json_put_end(&j);
 }
 
 static void ps_row(struct table *t, const Nacre__V1__Workload *w, nsec_t now)

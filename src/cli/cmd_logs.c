@@ -127,18 +127,18 @@ static void events_json(const Nacre__V1__EventsResponse *e)
 {
 	struct json j = { .to = stdout, .compact = true };
 
-	json_object(&j, NULL);
-	json_unsigned(&j, "sequence", e->sequence);
-	json_time(&j, "time", e->time);
-	json_string(&j, "object", e->object);
-	json_string(&j, "id", e->id);
-	json_string(&j, "name", e->name);
-	json_word(&j, "kind", e->kind);
-	json_string(&j, "state", e->state);
-	json_word(&j, "reason", e->reason);
-	json_integer(&j, "exit_code", e->exit_code);
-	json_string(&j, "resume_token", e->resume_token);
-	json_end(&j);
+	json_put_object(&j, NULL);
+	json_put_unsigned(&j, "sequence", e->sequence);
+	json_put_time(&j, "time", e->time);
+	json_put_string(&j, "object", e->object);
+	json_put_string(&j, "id", e->id);
+	json_put_string(&j, "name", e->name);
+	json_put_word(&j, "kind", e->kind);
+	json_put_string(&j, "state", e->state);
+	json_put_word(&j, "reason", e->reason);
+	json_put_integer(&j, "exit_code", e->exit_code);
+	json_put_string(&j, "resume_token", e->resume_token);
+	json_put_end(&j);
 }
 
 static void events_line(const Nacre__V1__EventsResponse *e)

@@ -58,35 +58,35 @@ static int stats_ask(struct stats *s, struct error *err)
 
 static void stats_json_usage(struct json *j, const Nacre__V1__Usage *u)
 {
-	json_object(j, "cpu");
-	json_unsigned(j, "total_us", u->cpu->total_us);
-	json_unsigned(j, "user_us", u->cpu->user_us);
-	json_unsigned(j, "system_us", u->cpu->system_us);
-	json_unsigned(j, "throttled_us", u->cpu->throttled_us);
-	json_end(j);
+	json_put_object(j, "cpu");
+	json_put_unsigned(j, "total_us", u->cpu->total_us);
+	json_put_unsigned(j, "user_us", u->cpu->user_us);
+	json_put_unsigned(j, "system_us", u->cpu->system_us);
+	json_put_unsigned(j, "throttled_us", u->cpu->throttled_us);
+	json_put_end(j);
 	if (u->memory) {
-		json_object(j, "memory");
-		json_unsigned(j, "current", u->memory->current);
-		json_unsigned(j, "peak", u->memory->peak);
-		json_unsigned(j, "limit", u->memory->limit);
-		json_unsigned(j, "file", u->memory->file);
-		json_unsigned(j, "anon", u->memory->anon);
-		json_unsigned(j, "oom_kills", u->memory->oom_kills);
-		json_end(j);
+		json_put_object(j, "memory");
+		json_put_unsigned(j, "current", u->memory->current);
+		json_put_unsigned(j, "peak", u->memory->peak);
+		json_put_unsigned(j, "limit", u->memory->limit);
+		json_put_unsigned(j, "file", u->memory->file);
+		json_put_unsigned(j, "anon", u->memory->anon);
+		json_put_unsigned(j, "oom_kills", u->memory->oom_kills);
+		json_put_end(j);
 	}
 	if (u->pids) {
-		json_object(j, "pids");
-		json_unsigned(j, "current", u->pids->current);
-		json_unsigned(j, "limit", u->pids->limit);
-		json_end(j);
+		json_put_object(j, "pids");
+		json_put_unsigned(j, "current", u->pids->current);
+		json_put_unsigned(j, "limit", u->pids->limit);
+		json_put_end(j);
 	}
 	if (u->io) {
-		json_object(j, "io");
-		json_unsigned(j, "read_bytes", u->io->read_bytes);
-		json_unsigned(j, "written_bytes", u->io->written_bytes);
-		json_unsigned(j, "reads", u->io->reads);
-		json_unsigned(j, "writes", u->io->writes);
-		json_end(j);
+		json_put_object(j, "io");
+		json_put_unsigned(j, "read_bytes", u->io->read_bytes);
+		json_put_unsigned(j, "written_bytes", u->io->written_bytes);
+		json_put_unsigned(j, "reads", u->io->reads);
+		json_put_unsigned(j, "writes", u->io->writes);
+		json_put_end(j);
 	}
 }
 
@@ -94,33 +94,33 @@ static void stats_json(const struct stats *s, FILE *to, bool compact)
 {
 	struct json j = { .to = to, .compact = compact };
 
-	json_object(&j, NULL);
-	json_time(&j, "time", s->now->time);
-	json_array(&j, "workloads");
+	json_put_object(&j, NULL);
+	json_put_time(&j, "time", s->now->time);
+	json_put_array(&j, "workloads");
 	for (size_t i = 0; i < s->now->n_workloads; i++) {
 		const Nacre__V1__WorkloadStats *w = s->now->workloads[i];
 
 		if (!w->usage || !w->usage->cpu)
 			continue;
-		json_object(&j, NULL);
-		json_string(&j, "id", w->id);
-		json_string(&j, "name", w->name);
-		json_string(&j, "kind", w->kind);
+		json_put_object(&j, NULL);
+		json_put_string(&j, "id", w->id);
+		json_put_string(&j, "name", w->name);
+		json_put_string(&j, "kind", w->kind);
 		stats_json_usage(&j, w->usage);
-		json_array(&j, "containers");
+		json_put_array(&j, "containers");
 		for (size_t k = 0; k < w->n_containers; k++) {
-			json_object(&j, NULL);
-			json_string(&j, "id", w->containers[k]->id);
-			json_string(&j, "name", w->containers[k]->name);
+			json_put_object(&j, NULL);
+			json_put_string(&j, "id", w->containers[k]->id);
+			json_put_string(&j, "name", w->containers[k]->name);
 			if (w->containers[k]->usage && w->containers[k]->usage->cpu)
 				stats_json_usage(&j, w->containers[k]->usage);
-			json_end(&j);
+			json_put_end(&j);
 		}
-		json_end(&j);
-		json_end(&j);
+		json_put_end(&j);
+		json_put_end(&j);
 	}
-	json_end(&j);
-	json_end(&j);
+	json_put_end(&j);
+	json_put_end(&j);
 }
 
 /* ---- as a table ---- */

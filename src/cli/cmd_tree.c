@@ -195,28 +195,28 @@ static void tree_draw(struct tree *t, size_t from, size_t to, const char *above,
 
 static void tree_json_processes(struct json *j, const struct tree *t, const char *workload)
 {
-	json_array(j, "processes");
+	json_put_array(j, "processes");
 	for (size_t i = 0; t->processes && i < t->processes->n_processes; i++) {
 		if (str_eq(t->processes->processes[i]->workload, workload))
 			view_process(j, t->processes->processes[i]);
 	}
-	json_end(j);
+	json_put_end(j);
 }
 
 static void tree_json(struct json *j, const struct tree *t, size_t from, size_t to)
 {
 	size_t next;
 
-	json_array(j, from == 0 && to == t->n && j->depth == 0 ? NULL : "children");
+	json_put_array(j, from == 0 && to == t->n && j->depth == 0 ? NULL : "children");
 	for (size_t i = from; i < to; i = next) {
 		next = tree_skip(t, i);
-		json_object(j, NULL);
+		json_put_object(j, NULL);
 		view_workload(j, "workload", t->sorted[i]);
 		tree_json_processes(j, t, t->sorted[i]->name);
 		tree_json(j, t, i + 1, next);
-		json_end(j);
+		json_put_end(j);
 	}
-	json_end(j);
+	json_put_end(j);
 }
 
 /* ---- the command ---- */

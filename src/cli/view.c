@@ -69,73 +69,73 @@ void view_started(const char *id, const char *name, const char *kind, const char
 {
 	struct json j = JSON_INIT(stdout);
 
-	json_object(&j, NULL);
-	json_string(&j, "id", id);
-	json_string(&j, "name", name);
-	json_string(&j, "kind", kind);
-	json_word(&j, "kind_reason", kind_reason);
-	json_end(&j);
+	json_put_object(&j, NULL);
+	json_put_string(&j, "id", id);
+	json_put_string(&j, "name", name);
+	json_put_string(&j, "kind", kind);
+	json_put_word(&j, "kind_reason", kind_reason);
+	json_put_end(&j);
 }
 
 static void view_pid_json(struct json *j, int64_t pid)
 {
 	if (pid > 0)
-		json_integer(j, "pid", pid);
+		json_put_integer(j, "pid", pid);
 	else
-		json_null(j, "pid");
+		json_put_null(j, "pid");
 }
 
 static void view_exit_code(struct json *j, const char *state, int32_t exit_code)
 {
 	if (view_has_ended(state))
-		json_integer(j, "exit_code", exit_code);
+		json_put_integer(j, "exit_code", exit_code);
 	else
-		json_null(j, "exit_code");
+		json_put_null(j, "exit_code");
 }
 
 static void view_container(struct json *j, const Nacre__V1__Container *c)
 {
-	json_object(j, NULL);
-	json_string(j, "id", c->id);
-	json_string(j, "name", c->name);
-	json_word(j, "image", c->image);
-	json_word(j, "image_id", c->image_id);
-	json_string(j, "state", c->state);
+	json_put_object(j, NULL);
+	json_put_string(j, "id", c->id);
+	json_put_string(j, "name", c->name);
+	json_put_word(j, "image", c->image);
+	json_put_word(j, "image_id", c->image_id);
+	json_put_string(j, "state", c->state);
 	view_exit_code(j, c->state, c->exit_code);
-	json_integer(j, "signal", c->signal);
-	json_word(j, "reason", c->reason);
-	json_unsigned(j, "log_lost", c->log_lost);
+	json_put_integer(j, "signal", c->signal);
+	json_put_word(j, "reason", c->reason);
+	json_put_unsigned(j, "log_lost", c->log_lost);
 	view_pid_json(j, c->pid);
-	json_time(j, "started_at", c->started_at);
-	json_time(j, "finished_at", c->finished_at);
-	json_word(j, "command", c->command);
-	json_word(j, "user", c->user);
-	json_end(j);
+	json_put_time(j, "started_at", c->started_at);
+	json_put_time(j, "finished_at", c->finished_at);
+	json_put_word(j, "command", c->command);
+	json_put_word(j, "user", c->user);
+	json_put_end(j);
 }
 
 void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w)
 {
 	_cleanup_str_ char *images = view_images(w);
 
-	json_object(j, key);
-	json_string(j, "id", w->id);
-	json_string(j, "name", w->name);
-	json_string(j, "kind", w->kind);
-	json_string(j, "state", w->state);
-	json_word(j, "image", images);
+	json_put_object(j, key);
+	json_put_string(j, "id", w->id);
+	json_put_string(j, "name", w->name);
+	json_put_string(j, "kind", w->kind);
+	json_put_string(j, "state", w->state);
+	json_put_word(j, "image", images);
 	view_exit_code(j, w->state, w->exit_code);
-	json_word(j, "reason", w->reason);
-	json_time(j, "created_at", w->created_at);
-	json_string(j, "instance", w->instance);
-	json_word(j, "network", w->network);
+	json_put_word(j, "reason", w->reason);
+	json_put_time(j, "created_at", w->created_at);
+	json_put_string(j, "instance", w->instance);
+	json_put_word(j, "network", w->network);
 	view_pid_json(j, w->pid);
-	json_word(j, "cgroup", w->cgroup);
-	json_bool(j, "auto_remove", w->auto_remove);
-	json_array(j, "containers");
+	json_put_word(j, "cgroup", w->cgroup);
+	json_put_bool(j, "auto_remove", w->auto_remove);
+	json_put_array(j, "containers");
 	for (size_t i = 0; i < w->n_containers; i++)
 		view_container(j, w->containers[i]);
-	json_end(j);
-	json_end(j);
+	json_put_end(j);
+	json_put_end(j);
 }
 
 const char *view_process_state(const char *letter)
@@ -157,30 +157,30 @@ const char *view_process_state(const char *letter)
 
 void view_process(struct json *j, const Nacre__V1__Process *p)
 {
-	json_object(j, NULL);
-	json_integer(j, "pid", p->pid);
-	json_integer(j, "inner_pid", p->inner_pid);
-	json_integer(j, "parent", p->parent);
-	json_word(j, "container", p->container);
-	json_unsigned(j, "uid", p->uid);
-	json_string(j, "state", p->state);
-	json_unsigned(j, "cpu_us", p->cpu_us);
-	json_unsigned(j, "memory", p->memory);
-	json_string(j, "command", p->command);
-	json_end(j);
+	json_put_object(j, NULL);
+	json_put_integer(j, "pid", p->pid);
+	json_put_integer(j, "inner_pid", p->inner_pid);
+	json_put_integer(j, "parent", p->parent);
+	json_put_word(j, "container", p->container);
+	json_put_unsigned(j, "uid", p->uid);
+	json_put_string(j, "state", p->state);
+	json_put_unsigned(j, "cpu_us", p->cpu_us);
+	json_put_unsigned(j, "memory", p->memory);
+	json_put_string(j, "command", p->command);
+	json_put_end(j);
 }
 
 void view_image(struct json *j, const char *key, const Nacre__V1__Image *image)
 {
-	json_object(j, key);
-	json_string(j, "id", image->id);
-	json_string(j, "digest", image->digest);
-	json_array(j, "names");
+	json_put_object(j, key);
+	json_put_string(j, "id", image->id);
+	json_put_string(j, "digest", image->digest);
+	json_put_array(j, "names");
 	for (size_t i = 0; i < image->n_names; i++)
-		json_string(j, NULL, image->names[i]);
-	json_end(j);
-	json_unsigned(j, "size", image->size);
-	json_unsigned(j, "layers", image->layers);
-	json_time(j, "created_at", image->created_at);
-	json_end(j);
+		json_put_string(j, NULL, image->names[i]);
+	json_put_end(j);
+	json_put_unsigned(j, "size", image->size);
+	json_put_unsigned(j, "layers", image->layers);
+	json_put_time(j, "created_at", image->created_at);
+	json_put_end(j);
 }
