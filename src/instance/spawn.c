@@ -52,7 +52,8 @@ static void instance_plan(struct isolate_plan *plan, const struct instance_spawn
 		return;
 
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
-		plan->ns[i] = ISOLATE_NEW;
+		plan->ns[i] =
+			i == ISOLATE_NS_USER || i == ISOLATE_NS_TIME ? ISOLATE_KEEP : ISOLATE_NEW;
 	/*
 	 * No cgroup namespace: its root would be the leaf, and where cgroup2 is mounted with
 	 * nsdelegate nobody clones into a group outside of the root of his namespace. To be born in

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolate/plan.h"
 
-#include <limits.h>
 #include <linux/capability.h>
-#include <string.h>
-
-#include "base/macros.h"
-#include "base/str.h"
 
 #define PLAN_CAP(number) ((uint64_t)1 << (number))
-#define PLAN_HOSTNAME_MAX 64 /* of the kernel */
-#define PLAN_SIGNAL_MAX 64
-#define PLAN_ID_MAX INT32_MAX
 
 const uint64_t isolate_caps_default =
 	PLAN_CAP(CAP_CHOWN) | PLAN_CAP(CAP_DAC_OVERRIDE) | PLAN_CAP(CAP_FSETID) |
@@ -28,165 +20,11 @@ void isolate_plan_init(struct isolate_plan *plan)
 		.exec_fd = -1,
 		.caps = ISOLATE_CAPS_ALL,
 		.stdio = { -1, -1, -1 },
+		.umask = -1,
+		.io_priority = -1,
+		.personality = ISOLATE_PERSONALITY_KEEP,
+		.at_fd = -1,
 	};
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
 		plan->ns_fd[i] = -1;
-}
-
-static bool plan_ns_is_wrong(const struct isolate_plan *p)
-{
-	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
-		if (p->ns[i] > ISOLATE_JOIN)
-			return true;
-	return false;
-}
-
-static bool plan_ns_fd_is_wrong(const struct isolate_plan *p)
-{
-	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
-		if ((p->ns[i] == ISOLATE_JOIN) != (p->ns_fd[i] >= 0))
-			return true;
-	return false;
-}
-
-static bool plan_loopback_is_wrong(const struct isolate_plan *p)
-{
-	return p->bring_up_loopback && p->ns[ISOLATE_NS_NET] != ISOLATE_NEW;
-}
-
-static bool plan_hostname_is_wrong(const struct isolate_plan *p)
-{
-	return p->hostname &&
-	       (p->ns[ISOLATE_NS_UTS] != ISOLATE_NEW || !*p->hostname ||
-		strlen(p->hostname) > PLAN_HOSTNAME_MAX || !str_is_clean(p->hostname));
-}
-
-static bool plan_root_is_wrong(const struct isolate_plan *p)
-{
-	if (p->root > ISOLATE_ROOT_KEEPER)
-		return true;
-	return p->root != ISOLATE_ROOT_KEEP &&
-	       (p->ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW || p->ns[ISOLATE_NS_PID] != ISOLATE_NEW);
-}
-
-static bool plan_root_fd_is_wrong(const struct isolate_plan *p)
-{
-	return (p->root == ISOLATE_ROOT_CONTAINER) != (p->root_fd >= 0);
-}
-
-static bool plan_read_only_is_wrong(const struct isolate_plan *p)
-{
-	return p->root_read_only && p->root == ISOLATE_ROOT_KEEP;
-}
-
-static bool plan_shm_is_wrong(const struct isolate_plan *p)
-{
-	return p->shm_fd >= 0 && p->root != ISOLATE_ROOT_CONTAINER;
-}
-
-static bool plan_pts_is_wrong(const struct isolate_plan *p)
-{
-	return p->pts_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || !p->terminal);
-}
-
-static bool plan_terminal_is_wrong(const struct isolate_plan *p)
-{
-	return p->terminal && (!p->new_session || p->stdio[0] < 0);
-}
-
-static bool plan_argv_is_wrong(const struct isolate_plan *p)
-{
-	return !p->argv || !p->argv[0] || (p->exec_fd < 0 && !*p->argv[0]);
-}
-
-static bool plan_env_is_wrong(const struct isolate_plan *p)
-{
-	return !p->env;
-}
-
-static bool plan_cwd_is_wrong(const struct isolate_plan *p)
-{
-	return !str_empty(p->cwd) && (p->cwd[0] != '/' || strlen(p->cwd) >= PATH_MAX);
-}
-
-static bool plan_uid_is_wrong(const struct isolate_plan *p)
-{
-	return p->uid > PLAN_ID_MAX;
-}
-
-static bool plan_gid_is_wrong(const struct isolate_plan *p)
-{
-	return p->gid > PLAN_ID_MAX;
-}
-
-static bool plan_groups_are_wrong(const struct isolate_plan *p)
-{
-	if (p->n_groups > ISOLATE_GROUPS_MAX)
-		return true;
-	for (size_t i = 0; i < p->n_groups; i++)
-		if (p->groups[i] > PLAN_ID_MAX)
-			return true;
-	return false;
-}
-
-static bool plan_seccomp_is_wrong(const struct isolate_plan *p)
-{
-	return p->seccomp && (p->seccomp->len == 0 || !p->seccomp->filter);
-}
-
-static bool plan_oom_is_wrong(const struct isolate_plan *p)
-{
-	return p->oom_score_adj < -1000 || p->oom_score_adj > 1000;
-}
-
-static bool plan_death_signal_is_wrong(const struct isolate_plan *p)
-{
-	return p->death_signal < 0 || p->death_signal > PLAN_SIGNAL_MAX;
-}
-
-static bool plan_keep_fds_are_wrong(const struct isolate_plan *p)
-{
-	if (p->n_keep_fds > ISOLATE_KEEP_FDS_MAX)
-		return true;
-	for (size_t i = 0; i < p->n_keep_fds; i++)
-		if (p->keep_fds[i] < 0)
-			return true;
-	return false;
-}
-
-static const struct {
-	const char *member;
-	bool (*is_wrong)(const struct isolate_plan *p);
-	const char *rule;
-} plan_rules[] = {
-	{ "ns", plan_ns_is_wrong, "no such mode" },
-	{ "ns_fd", plan_ns_fd_is_wrong, "a joined namespace has a descriptor, another has none" },
-	{ "bring_up_loopback", plan_loopback_is_wrong, "only in a new net namespace" },
-	{ "hostname", plan_hostname_is_wrong,
-	  "only in a new uts namespace, 1 to 64 bytes without control characters" },
-	{ "root", plan_root_is_wrong, "a root of its own needs new mount and pid namespaces" },
-	{ "root_fd", plan_root_fd_is_wrong, "for the root of a container, and only there" },
-	{ "root_read_only", plan_read_only_is_wrong, "only for a root of its own" },
-	{ "shm_fd", plan_shm_is_wrong, "only for the root of a container" },
-	{ "pts_fd", plan_pts_is_wrong, "only for the root of a container with a terminal" },
-	{ "terminal", plan_terminal_is_wrong, "needs a session of its own and stdio[0]" },
-	{ "argv", plan_argv_is_wrong, "the name of a program is missing" },
-	{ "env", plan_env_is_wrong, "missing" },
-	{ "cwd", plan_cwd_is_wrong, "not an absolute path of at most 4095 bytes" },
-	{ "uid", plan_uid_is_wrong, "above 2147483647" },
-	{ "gid", plan_gid_is_wrong, "above 2147483647" },
-	{ "groups", plan_groups_are_wrong, "more than 64, or one above 2147483647" },
-	{ "seccomp", plan_seccomp_is_wrong, "an empty filter" },
-	{ "oom_score_adj", plan_oom_is_wrong, "not from -1000 to 1000" },
-	{ "death_signal", plan_death_signal_is_wrong, "not a signal" },
-	{ "keep_fds", plan_keep_fds_are_wrong, "more than 8, or one that is no descriptor" },
-};
-
-int isolate_plan_check(const struct isolate_plan *plan, struct error *err)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(plan_rules); i++)
-		if (plan_rules[i].is_wrong(plan))
-			return error_refuse(err, ERROR_INVALID, "%s: %s", plan_rules[i].member,
-					    plan_rules[i].rule);
-	return 0;
 }

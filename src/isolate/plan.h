@@ -23,6 +23,10 @@ enum isolate_ns {
 	ISOLATE_NS_IPC,
 	ISOLATE_NS_UTS,
 	ISOLATE_NS_CGROUP,
+	/* A new one is made by the clone and owns all others that are new. A joined one is entered
+	 * first; what is new beside it belongs to it. */
+	ISOLATE_NS_USER,
+	ISOLATE_NS_TIME,
 	ISOLATE_NS_COUNT
 };
 
@@ -48,32 +52,202 @@ enum isolate_root {
 	 * reachable.
 	 */
 	ISOLATE_ROOT_KEEPER,
+	/*
+	 * root_fd, a detached mount (an overlay, or a copy of a directory's mount), with just what
+	 * the lists say: mounts, devices, masked_paths, readonly_paths; and, unless a mount of the
+	 * list binds something on /dev, the links in /dev (fd, stdin, stdout, stderr, ptmx) where
+	 * nothing has these names. Needs a new mount namespace. Works in a user namespace.
+	 */
+	ISOLATE_ROOT_TREE,
 };
 
 #define ISOLATE_GROUPS_MAX 64
 #define ISOLATE_KEEP_FDS_MAX 8
+#define ISOLATE_ID_MAPS_MAX 340 /* of the kernel */
+#define ISOLATE_SYSCTLS_MAX 256
+#define ISOLATE_MOUNTS_MAX 1024
+#define ISOLATE_DEVICES_MAX 1024
+#define ISOLATE_PATHS_MAX 1024 /* masked ones, and read-only ones */
+#define ISOLATE_RLIMITS_MAX 16
+#define ISOLATE_LABEL_MAX 1024
+#define ISOLATE_MOUNT_OPTIONS_MAX 4095 /* of the kernel: a page */
+
+/* A range of ids of a user namespace. */
+struct isolate_id_map {
+	uint32_t inside, outside, count;
+};
+
+/* What a clock of a new time namespace is ahead of the host's; nsec goes upward, also where sec is
+ * negative. */
+struct isolate_time_offset {
+	int64_t sec;
+	uint32_t nsec;
+	bool set;
+};
+
+/*
+ * name: with slashes, or with dots (a slash then stands for a dot in a name), of a namespace that
+ * the plan makes or joins: kernel.{msgmax,msgmnb,msgmni,sem,shmall,shmmax,shmmni,shm_rmid_forced}
+ * and fs.mqueue.* of ipc, net.* of net, kernel.{hostname,domainname} of uts, user.* of user.
+ */
+struct isolate_sysctl {
+	const char *name;
+	const char *value;
+};
+
+/*
+ * A mount in the tree. The target is resolved in the root: links of the image are followed inside
+ * it, what is missing is made (a file where the source is one). It may not be on a procfs, except
+ * for the files that the field puts there (/proc/cpuinfo, meminfo, ...), and on /proc itself goes
+ * only a procfs. The mount must be found at its target afterwards.
+ */
+struct isolate_mount {
+	const char *target; /* absolute, not "/" */
+	/*
+	 * Of a bind: a directory or file that the spawner has opened (O_PATH is enough) in its own
+	 * mount namespace; or, with `detached`, a detached mount, which is used up. -1: a new file
+	 * system.
+	 */
+	int source_fd;
+	bool detached;
+	bool recursive; /* with what is mounted below the source */
+
+	/* Of a new file system. "cgroup" means "cgroup2", and needs a cgroup namespace. */
+	const char *fs;
+	const char *source;  /* NULL: "none" */
+	const char *options; /* of the file system, "size=64k,mode=755"; NULL: none */
+	bool copy_up;        /* a tmpfs begins with what the target had; at most 64 levels */
+
+	/* MOUNT_ATTR_*, of this mount; and of it with all below it. One of the atime kind in _set
+	 * needs MOUNT_ATTR__ATIME in _clear. */
+	uint64_t attr_set, attr_clear;
+	uint64_t attr_set_below, attr_clear_below;
+	/* MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, and MS_REC; 0: MS_PRIVATE | MS_REC. */
+	unsigned long propagation;
+	int idmap_fd; /* of a bind: a user namespace (isolate/idmap.h); -1: none */
+	bool idmap_below;
+};
+
+/* A mount with neutral values: .target is missing. */
+#define ISOLATE_MOUNT_INIT                                                                         \
+	{                                                                                          \
+		.source_fd = -1, .idmap_fd = -1                                                    \
+	}
+
+/*
+ * A device, FIFO or ('u': unbuffered) character device to be made at an absolute path of the root;
+ * one that is there already stays if it is the same. fd: the host's node, opened by the spawner
+ * (O_PATH): it is bound there, as needed in a user namespace, where nothing can be made; mode, uid
+ * and gid are then the host's.
+ */
+struct isolate_device {
+	const char *path;
+	char type; /* 'c', 'u', 'b', 'p' */
+	unsigned major, minor;
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
+	int fd; /* -1: mknod */
+};
+
+/* A bit for each capability number. */
+struct isolate_cap_sets {
+	uint64_t bounding, effective, permitted, inheritable, ambient;
+};
+
+struct isolate_rlimit {
+	int resource;        /* RLIMIT_* */
+	uint64_t soft, hard; /* RLIM64_INFINITY: none */
+};
+
+struct isolate_sched {
+	unsigned policy; /* SCHED_* */
+	int nice;
+	unsigned priority;
+	uint64_t flags;                     /* SCHED_FLAG_* */
+	uint64_t runtime, deadline, period; /* in nanoseconds, of SCHED_DEADLINE */
+};
+
+struct isolate_mempolicy {
+	int mode;       /* MPOL_* */
+	unsigned flags; /* MPOL_F_* */
+	uint64_t nodes[16];
+};
+
+struct isolate_cpus {
+	uint64_t bits[16];
+};
+
+/* Where a plan's `at` is called. */
+enum isolate_point {
+	/* In all namespaces, with ids mapped; the root is still the spawner's. */
+	ISOLATE_POINT_NAMESPACES,
+	/* All is mounted below the new root, which is mounted on "/"; not yet pivoted. Only with
+	 * ISOLATE_ROOT_TREE. */
+	ISOLATE_POINT_MOUNTED,
+	/* All but no_new_privs, the filter (that of a plan without no_new_privs is set) and the
+	 * program is done; credentials and descriptors are the program's. All signals are blocked.
+	 */
+	ISOLATE_POINT_READY,
+};
+
+#define ISOLATE_PERSONALITY_KEEP 0xffffffffUL
+/* The one byte that comes with the listener of seccomp_notify over at_fd. */
+#define ISOLATE_AT_SECCOMP 'S'
 
 /* CAP_CHOWN DAC_OVERRIDE FSETID FOWNER SETGID SETUID SETPCAP NET_BIND_SERVICE KILL: the nine of a
  * container (security.md 4.1). A bit for each capability number. */
 extern const uint64_t isolate_caps_default;
 #define ISOLATE_CAPS_ALL UINT64_MAX
 
+/* What a plan's `at` gets. */
+struct isolate_at {
+	enum isolate_point point;
+	int fd;     /* the plan's at_fd, wherever it is by now */
+	void *data; /* the plan's at_data */
+};
+
 struct isolate_plan {
 	enum isolate_ns_mode ns[ISOLATE_NS_COUNT];
 	int ns_fd[ISOLATE_NS_COUNT]; /* for ISOLATE_JOIN; -1 otherwise. Any nsfs descriptor */
 	bool bring_up_loopback;      /* in a new net namespace */
 	const char *hostname;        /* in a new uts namespace; NULL: as it is */
+	const char *domainname;      /* the same */
+
+	/*
+	 * Of a new user namespace: written by the spawner right after the clone, read back, before
+	 * the child does anything. Without deny_setgroups the spawner needs CAP_SETGID. All ids of
+	 * the plan are those inside.
+	 */
+	const struct isolate_id_map *uid_map, *gid_map;
+	size_t n_uid_map, n_gid_map;
+	bool deny_setgroups;
+	struct isolate_time_offset monotonic, boottime; /* of a new time namespace */
+	/* Written in the new namespaces through a private /proc, and read back. */
+	const struct isolate_sysctl *sysctls;
+	size_t n_sysctls;
 
 	int cgroup_fd; /* directory of the cgroup to be born in (CLONE_INTO_CGROUP); -1: the
 			  spawner's */
 
 	enum isolate_root root;
-	int root_fd;         /* detached mount for ISOLATE_ROOT_CONTAINER */
+	int root_fd;         /* detached mount for ISOLATE_ROOT_CONTAINER and _TREE; used up */
 	bool root_read_only; /* the mount of the root alone: /dev, /dev/shm, /proc stay as they are
 			      */
-	/* A detached mount of devpts for /dev/pts of a container (isolate/pty.h); -1: a new one. */
+	/* A detached mount of devpts for /dev/pts of a container (isolate/pty.h), and in a tree the
+	 * mount of the first devpts of the list; -1: a new one. */
 	int pts_fd;
 	int shm_fd; /* a directory to bind on /dev/shm (shared by a cell); -1: a tmpfs of its own */
+
+	/* Of ISOLATE_ROOT_TREE. Mounts go on in this order, devices behind them. */
+	const struct isolate_mount *mounts;
+	size_t n_mounts;
+	const struct isolate_device *devices;
+	size_t n_devices;
+	char *const *masked_paths, *const *readonly_paths; /* NULL: none */
+	/* As in struct isolate_mount, for the mount of root_fd. */
+	unsigned long root_propagation;
+	bool no_pivot; /* chroot() instead: weaker, for a host whose root is a ramfs */
 
 	/* The program. exec_fd >= 0 is executed itself (execveat, AT_EMPTY_PATH); else argv[0] is
 	 * looked up in PATH of env as execvp() does, within the new root, with the new credentials.
@@ -91,13 +265,31 @@ struct isolate_plan {
 	size_t n_groups;
 	uint64_t caps; /* bounding, permitted, effective; for uid != 0 only the bounding set is kept
 			*/
+	const struct isolate_cap_sets *cap_sets; /* instead of caps, for any user; NULL: caps */
+	/* Ids and capabilities stay the spawner's; uid, gid, groups and caps do not count. */
+	bool keep_credentials;
 	bool no_new_privs;
 	const struct sock_fprog
-		*seccomp;     /* NULL: none; isolate_seccomp_default() is the container's */
-	int oom_score_adj;    /* clamped where the kernel refuses to lower it */
+		*seccomp;       /* NULL: none; isolate_seccomp_default() is the container's */
+	unsigned seccomp_flags; /* SECCOMP_FILTER_FLAG_* */
+	bool seccomp_notify;    /* the filter's listener goes home over at_fd with SCM_RIGHTS */
+	/* Labels of the program; ERROR_PRECONDITION where the kernel has no such module. */
+	const char *apparmor, *selinux;
+	const char *selinux_mount; /* of new file systems that can have one */
+	int oom_score_adj;         /* clamped where the kernel refuses to lower it */
+	bool keep_oom_score;
 	bool default_rlimits; /* NOFILE 1024/1048576, CORE 0, the rest as the kernel's init has it
 			       */
-	int death_signal;     /* PR_SET_PDEATHSIG, 0: none */
+	/* Over the default ones; one that cannot be had is an error. */
+	const struct isolate_rlimit *rlimits;
+	size_t n_rlimits;
+	int umask; /* -1: 0022 */
+	const struct isolate_sched *sched;
+	int io_priority; /* class << 13 | level; -1: as it is */
+	const struct isolate_mempolicy *mempolicy;
+	const struct isolate_cpus *cpus;
+	unsigned long personality; /* or ISOLATE_PERSONALITY_KEEP */
+	int death_signal;          /* PR_SET_PDEATHSIG, 0: none */
 	bool new_session;
 	/* stdio[0] is a terminal and becomes the controlling one of the new session; where it comes
 	 * from pts_fd, number 0 in there, it is /dev/console too. */
@@ -108,6 +300,17 @@ struct isolate_plan {
 	 * closed. */
 	int keep_fds[ISOLATE_KEEP_FDS_MAX];
 	size_t n_keep_fds;
+
+	/*
+	 * Called in the child, on its way. May allocate and block if the spawner is
+	 * single-threaded, and may call isolate_spawn() for a program in the same namespaces (at
+	 * ISOLATE_POINT_READY: with keep_credentials and keep_oom_score). An error ends the child
+	 * as that of a step. at_fd is the child's to use in there, at this number in
+	 * struct isolate_at, and is closed by the exec. NULL and -1: none.
+	 */
+	int (*at)(const struct isolate_at *at, struct error *err);
+	void *at_data;
+	int at_fd;
 };
 
 /* All namespaces kept, no descriptor, full privilege: what a caller starts from. */

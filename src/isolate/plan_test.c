@@ -15,7 +15,7 @@ static void make_container(struct isolate_plan *p)
 	isolate_plan_init(p);
 	p->argv = argv;
 	p->env = argv + 1;
-	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+	for (int i = 0; i <= ISOLATE_NS_CGROUP; i++)
 		p->ns[i] = ISOLATE_NEW;
 	p->root = ISOLATE_ROOT_CONTAINER;
 	p->root_fd = 9;
@@ -49,7 +49,7 @@ static void good_plans(void)
 	make_container(&p);
 	p.root = ISOLATE_ROOT_KEEP;
 	p.root_fd = -1;
-	for (int i = 0; i < ISOLATE_NS_COUNT; i++) {
+	for (int i = 0; i <= ISOLATE_NS_CGROUP; i++) {
 		p.ns[i] = ISOLATE_JOIN;
 		p.ns_fd[i] = 20 + i;
 	}

@@ -39,6 +39,8 @@ static const struct {
 	[ISOLATE_NS_IPC] = { "ns/ipc", CLONE_NEWIPC },
 	[ISOLATE_NS_UTS] = { "ns/uts", CLONE_NEWUTS },
 	[ISOLATE_NS_CGROUP] = { "ns/cgroup", 0 },
+	[ISOLATE_NS_USER] = { "ns/user", CLONE_NEWUSER },
+	[ISOLATE_NS_TIME] = { "ns/time", 0 },
 };
 
 /* Of this process, for its whole life: a mount of /proc that no other process can reach, and the

@@ -152,7 +152,7 @@ static int test_image(void)
 static void test_container(struct isolate_plan *plan, char *const *argv, int image_fd)
 {
 	test_plan(plan, argv);
-	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+	for (int i = 0; i <= ISOLATE_NS_CGROUP; i++)
 		plan->ns[i] = ISOLATE_NEW;
 	plan->bring_up_loopback = true;
 	plan->hostname = "box";
@@ -482,7 +482,7 @@ static void shared_shm(void)
 static void test_keeper(struct isolate_plan *plan, char *const *argv, int exe_fd)
 {
 	test_plan(plan, argv);
-	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+	for (int i = 0; i <= ISOLATE_NS_CGROUP; i++)
 		plan->ns[i] = ISOLATE_NEW;
 	plan->root = ISOLATE_ROOT_KEEPER;
 	plan->exec_fd = exe_fd;
@@ -552,7 +552,7 @@ static void joins_a_container(void)
 	test_plan(&join,
 		  SH("ls /tmp; hostname; set -- /proc/[0-9]*; echo $#; cat /proc/1/comm; id -u;"
 		     "grep CapEff /proc/self/status; cat /proc/self/cgroup"));
-	for (int i = 0; i < ISOLATE_NS_COUNT; i++) {
+	for (int i = 0; i <= ISOLATE_NS_CGROUP; i++) {
 		join.ns[i] = ISOLATE_JOIN;
 		join.ns_fd[i] = isolate_ns_open(proc_fd, first.pid, (enum isolate_ns)i);
 		CHECK(join.ns_fd[i] >= 0);
@@ -569,7 +569,7 @@ static void joins_a_container(void)
 	CHECK(stat("/proc/thread-self/ns/pid_for_children", &after) == 0);
 	CHECK(before.st_ino == after.st_ino);
 
-	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+	for (int i = 0; i <= ISOLATE_NS_CGROUP; i++)
 		(void)close(join.ns_fd[i]);
 	CHECK(pidfd_kill(first.pidfd, SIGKILL) == 0);
 	test_reap(&first, &t);
