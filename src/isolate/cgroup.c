@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolate/cgroup.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +16,13 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/macros.h"
 #include "base/str.h"
 #include "base/sysio.h"
 
 #define CGROUP_MOUNTINFO_MAX (16 << 20)
 #define CGROUP_FILE_MAX (1 << 20)
+#define CGROUP_PROCS_MAX (16 << 20)
 #define CGROUP_DEPTH_MAX 64
 #define CGROUP_KILL_ROUNDS 16
 
@@ -177,7 +180,9 @@ int cgroup_make(int parent_fd, const char *name, struct error *err)
 
 /* Calls visit() for each group right below dir_fd. Stops at a negative result. */
 static int cgroup_each_child(int dir_fd, unsigned depth,
-			     int (*visit)(int dir_fd, const char *name, unsigned depth))
+			     int (*visit)(int dir_fd, const char *name, unsigned depth,
+					  void *userdata),
+			     void *userdata)
 {
 	_cleanup_fd_ int fd = cgroup_open(dir_fd, ".");
 	DIR *dir;
@@ -197,13 +202,23 @@ static int cgroup_each_child(int dir_fd, unsigned depth,
 		if (!e)
 			break;
 		if (e->d_type == DT_DIR && cgroup_name_is_good(e->d_name))
-			r = visit(dir_fd, e->d_name, depth + 1);
+			r = visit(dir_fd, e->d_name, depth + 1, userdata);
 	}
 	(void)closedir(dir);
 	return r < 0 ? r : 0;
 }
 
-/* Kills what cgroup.procs lists; the number of processes, or a negative errno. */
+/* What cgroup.procs lists; of a threaded group, which has none, what cgroup.threads does. */
+static char *cgroup_read_procs(int dir_fd, int *ret)
+{
+	char *text = cgroup_read(dir_fd, "cgroup.procs", CGROUP_PROCS_MAX, ret);
+
+	if (!text && *ret == -EOPNOTSUPP)
+		text = cgroup_read(dir_fd, "cgroup.threads", CGROUP_PROCS_MAX, ret);
+	return text;
+}
+
+/* Kills what is listed; the number of processes, or a negative errno. */
 static int cgroup_kill_listed(int dir_fd)
 {
 	_cleanup_str_ char *text = NULL;
@@ -211,7 +226,7 @@ static int cgroup_kill_listed(int dir_fd)
 	int n = 0;
 	int r;
 
-	text = cgroup_read(dir_fd, "cgroup.procs", CGROUP_FILE_MAX, &r);
+	text = cgroup_read_procs(dir_fd, &r);
 	if (!text)
 		return r;
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
@@ -235,7 +250,8 @@ static int cgroup_kill_here(int dir_fd)
 	return n < 0 ? n : 0;
 }
 
-static int cgroup_kill_child(int parent_fd, const char *name, unsigned depth)
+static int cgroup_kill_child(int parent_fd, const char *name, unsigned depth,
+			     void *userdata _unused_)
 {
 	_cleanup_fd_ int fd = cgroup_open(parent_fd, name);
 	int r;
@@ -243,18 +259,18 @@ static int cgroup_kill_child(int parent_fd, const char *name, unsigned depth)
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
 	r = cgroup_kill_here(fd);
-	return r < 0 ? r : cgroup_each_child(fd, depth, cgroup_kill_child);
+	return r < 0 ? r : cgroup_each_child(fd, depth, cgroup_kill_child, NULL);
 }
 
 int cgroup_kill(int dir_fd)
 {
 	int r = fd_write_file(dir_fd, "cgroup.kill", "1");
 
-	if (r != -ENOENT)
+	if (r != -ENOENT && r != -EOPNOTSUPP)
 		return r;
-	/* Before 5.14. */
+	/* Before 5.14, or the group is threaded. */
 	r = cgroup_kill_here(dir_fd);
-	return r < 0 ? r : cgroup_each_child(dir_fd, 0, cgroup_kill_child);
+	return r < 0 ? r : cgroup_each_child(dir_fd, 0, cgroup_kill_child, NULL);
 }
 
 int cgroup_populated(int dir_fd)
@@ -268,7 +284,8 @@ int cgroup_populated(int dir_fd)
 	return strstr(text, "populated 1") != NULL;
 }
 
-static int cgroup_remove_child(int parent_fd, const char *name, unsigned depth)
+static int cgroup_remove_child(int parent_fd, const char *name, unsigned depth,
+			       void *userdata _unused_)
 {
 	_cleanup_fd_ int fd = -1;
 	int r;
@@ -281,7 +298,7 @@ static int cgroup_remove_child(int parent_fd, const char *name, unsigned depth)
 	fd = cgroup_open(parent_fd, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	r = cgroup_each_child(fd, depth, cgroup_remove_child);
+	r = cgroup_each_child(fd, depth, cgroup_remove_child, NULL);
 	if (r < 0)
 		return r;
 	return sysio_unlinkat(parent_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
@@ -291,5 +308,193 @@ int cgroup_remove(int parent_fd, const char *name)
 {
 	if (!cgroup_name_is_good(name))
 		return -EINVAL;
-	return cgroup_remove_child(parent_fd, name, 0);
+	return cgroup_remove_child(parent_fd, name, 0, NULL);
+}
+
+struct cgroup_pid_list {
+	pid_t *pids;
+	size_t n, size;
+	bool below;
+};
+
+static int cgroup_pid_list_add(struct cgroup_pid_list *l, pid_t pid)
+{
+	if (l->n == CGROUP_PIDS_MAX)
+		return -E2BIG;
+	if (l->n == l->size) {
+		size_t size = l->size ? 2 * l->size : 64;
+		pid_t *more = reallocarray(l->pids, size, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		l->pids = more;
+		l->size = size;
+	}
+	l->pids[l->n++] = pid;
+	return 0;
+}
+
+static int cgroup_list_child(int parent_fd, const char *name, unsigned depth, void *userdata)
+{
+	_cleanup_fd_ int fd = cgroup_open(parent_fd, name);
+	_cleanup_str_ char *text = NULL;
+	struct cgroup_pid_list *l = userdata;
+	char *save = NULL;
+	int r = fd;
+
+	if (fd >= 0)
+		text = cgroup_read_procs(fd, &r);
+	if (!text)
+		return r == -ENOENT || r == -ENODEV ? 0 : r;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		pid_t pid = (pid_t)strtol(line, NULL, 10);
+
+		/* 0: a process that our pid namespace does not have. */
+		r = pid > 0 ? cgroup_pid_list_add(l, pid) : 0;
+		if (r < 0)
+			return r;
+	}
+	return l->below ? cgroup_each_child(fd, depth, cgroup_list_child, l) : 0;
+}
+
+int cgroup_pids(int dir_fd, bool below, pid_t **ret, size_t *n, struct error *err)
+{
+	struct cgroup_pid_list l = { .below = below };
+	int r = cgroup_list_child(dir_fd, ".", 0, &l);
+
+	if (r < 0) {
+		free(l.pids);
+		if (r == -E2BIG)
+			return error_refuse(err, ERROR_EXHAUSTED,
+					    "more than %d processes in a cgroup", CGROUP_PIDS_MAX);
+		return error_set(err, r, "read the processes of a cgroup");
+	}
+	*ret = l.pids;
+	*n = l.n;
+	return 0;
+}
+
+static const char *const cgroup_controller_names[] = {
+	[CGROUP_CPUSET] = "cpuset", [CGROUP_CPU] = "cpu",         [CGROUP_IO] = "io",
+	[CGROUP_MEMORY] = "memory", [CGROUP_HUGETLB] = "hugetlb", [CGROUP_PIDS] = "pids",
+	[CGROUP_RDMA] = "rdma",     [CGROUP_MISC] = "misc",
+};
+static_assert(ARRAY_SIZE(cgroup_controller_names) == CGROUP_CONTROLLER_COUNT, "a name for each");
+
+const char *cgroup_controller_name(enum cgroup_controller c)
+{
+	return cgroup_controller_names[c];
+}
+
+int cgroup_controller_of(const char *name)
+{
+	size_t len = strcspn(name, ".");
+
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
+		if (strlen(cgroup_controller_names[i]) == len &&
+		    strncmp(name, cgroup_controller_names[i], len) == 0)
+			return (int)i;
+	return -ENOENT;
+}
+
+/* The bits of the controllers that a file lists. */
+static unsigned cgroup_read_controllers(int dir_fd, const char *file)
+{
+	_cleanup_str_ char *text = NULL;
+	unsigned bits = 0;
+	char *save = NULL;
+	int r;
+
+	text = cgroup_read(dir_fd, file, CGROUP_FILE_MAX, &r);
+	if (!text)
+		return 0;
+	for (char *word = strtok_r(text, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
+		r = cgroup_controller_of(word);
+		if (r >= 0)
+			bits |= 1u << r;
+	}
+	return bits;
+}
+
+unsigned cgroup_controllers(int dir_fd)
+{
+	return cgroup_read_controllers(dir_fd, "cgroup.controllers");
+}
+
+/* A line of /proc/self/cgroup for each hierarchy of version 1: "4:cpu,cpuacct:/path". */
+static bool cgroup_is_of_version_1(const char *controller)
+{
+	_cleanup_str_ char *text = NULL;
+	char *save = NULL;
+	int r;
+
+	text = cgroup_read(AT_FDCWD, "/proc/self/cgroup", CGROUP_FILE_MAX, &r);
+	if (!text)
+		return false;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *names = strchr(line, ':');
+		char *rest = names ? names + 1 : line;
+		char *inner = NULL;
+
+		rest[strcspn(rest, ":")] = '\0';
+		for (char *name = strtok_r(rest, ",", &inner); name;
+		     name = strtok_r(NULL, ",", &inner))
+			if (str_eq(name, controller))
+				return true;
+	}
+	return false;
+}
+
+int cgroup_refuse_controller(int dir_fd, enum cgroup_controller c, struct error *err)
+{
+	const char *name = cgroup_controller_names[c];
+	/* The one that has another name there. */
+	const char *old = c == CGROUP_IO ? "blkio" : name;
+
+	if (cgroup_controllers(dir_fd) & 1u << c)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "this kernel's cgroup controller %s does not have that", name);
+	if (cgroup_is_of_version_1(old))
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "this host has the cgroup controller %s in version 1 (boot "
+				    "with cgroup_no_v1=%s or =all)",
+				    name, old);
+	return error_refuse(err, ERROR_PRECONDITION,
+			    "the cgroup controller %s is not there: this kernel lacks it, or no "
+			    "group above hands it on",
+			    name);
+}
+
+/* Writes "+NAME" for each of the bits in one go. */
+static int cgroup_write_subtree(int dir_fd, unsigned controllers)
+{
+	char text[CGROUP_CONTROLLER_COUNT * 16];
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
+		if (controllers & 1u << i)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "+%s ",
+						cgroup_controller_names[i]);
+	return len ? fd_write_file(dir_fd, "cgroup.subtree_control", text) : 0;
+}
+
+int cgroup_enable(int dir_fd, unsigned controllers, struct error *err)
+{
+	unsigned missing = controllers & ~cgroup_read_controllers(dir_fd, "cgroup.subtree_control");
+	unsigned absent = missing & ~cgroup_controllers(dir_fd);
+	int r;
+
+	if (absent)
+		return cgroup_refuse_controller(dir_fd,
+						(enum cgroup_controller)__builtin_ctz(absent), err);
+	r = cgroup_write_subtree(dir_fd, missing);
+	if (r == -EBUSY)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the cgroup holds processes itself, so that it cannot hand "
+				    "controllers on to groups below it");
+	if (r == -EOPNOTSUPP)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "a threaded cgroup hands on cpu, cpuset and pids alone");
+	return r < 0 ? error_set(err, r, "enable the controllers of a cgroup") : 0;
 }

@@ -9,7 +9,9 @@
 #include "base/error.h"
 
 /*
- * Directories of the cgroup v2 hierarchy, by descriptor: they work in any mount namespace.
+ * Directories of the cgroup v2 hierarchy, by descriptor: they work in any mount namespace. Beside
+ * this: cgroup_path.h (paths of groups), cgroup_watch.h (events, freezing), limits.h, devices.h and
+ * usage.h.
  */
 
 /* Finds the mounted v2 hierarchy (alone or beside v1) by /proc/self/mountinfo: a descriptor of its
@@ -27,5 +29,44 @@ int cgroup_populated(int dir_fd);
 /* Removes name below parent_fd with everything below it. -EBUSY while a process lives there; a name
  * that is not there is success. */
 int cgroup_remove(int parent_fd, const char *name);
+
+/* ---- processes ---- */
+
+#define CGROUP_PIDS_MAX (1 << 20)
+
+/* The processes of the group (below: and of the groups below it), as this process's pid namespace
+ * numbers them; those that it does not see are left out. The caller frees *ret, NULL where there
+ * are none. ERROR_EXHAUSTED past CGROUP_PIDS_MAX. */
+int cgroup_pids(int dir_fd, bool below, pid_t **ret, size_t *n, struct error *err);
+
+/* ---- controllers ---- */
+
+enum cgroup_controller {
+	CGROUP_CPUSET,
+	CGROUP_CPU,
+	CGROUP_IO,
+	CGROUP_MEMORY,
+	CGROUP_HUGETLB,
+	CGROUP_PIDS,
+	CGROUP_RDMA,
+	CGROUP_MISC,
+	CGROUP_CONTROLLER_COUNT
+};
+
+#define CGROUP_CONTROLLERS_ALL ((1u << CGROUP_CONTROLLER_COUNT) - 1)
+
+/* "cpu", "memory", ...: the name in the kernel's files. */
+const char *cgroup_controller_name(enum cgroup_controller c);
+/* The controller that a name or the name of a file ("memory.max") begins with, or -ENOENT. */
+int cgroup_controller_of(const char *name);
+/* A bit for each controller that the group has (cgroup.controllers); 0 where that cannot be read.
+ */
+unsigned cgroup_controllers(int dir_fd);
+/* ERROR_PRECONDITION with the reason why the group does not have the controller: a hybrid host
+ * keeps it in version 1, the kernel lacks it, or a group above did not hand it on. */
+int cgroup_refuse_controller(int dir_fd, enum cgroup_controller c, struct error *err);
+/* Hands controllers on to the groups below dir_fd (cgroup.subtree_control). What is on already
+ * stays. ERROR_PRECONDITION where the group does not have one, or holds processes itself. */
+int cgroup_enable(int dir_fd, unsigned controllers, struct error *err);
 
 #endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/devices.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/str.h"
+
+/*
+ * The program holds in r5 which kinds of access no rule has answered yet, and looks at the rules
+ * from the last to the first. A rule that forbids any of them ends it with 0; one that allows takes
+ * its kinds away, and with none left the answer is 1. Behind the first rule the answer is 0.
+ */
+
+#define DEVICES_NAME "nacre_devices" /* BPF_OBJ_NAME_LEN holds 15 bytes */
+#define DEVICES_FRAME_INSNS 8
+#define DEVICES_RULE_INSNS 7
+#define DEVICES_ATTACHED_MAX 64 /* BPF_CGROUP_MAX_PROGS */
+#define DEVICES_ATTACH_ROUNDS 8
+
+#define RULE(t, maj, min)                                                                          \
+	{                                                                                          \
+		.allow = true, .type = (t), .major = (maj), .minor = (min), .access = DEVICE_ALL   \
+	}
+
+const struct device_rule device_rules_default[] = {
+	RULE('c', 1, 3),            /* null */
+	RULE('c', 1, 5),            /* zero */
+	RULE('c', 1, 7),            /* full */
+	RULE('c', 1, 8),            /* random */
+	RULE('c', 1, 9),            /* urandom */
+	RULE('c', 5, 0),            /* tty */
+	RULE('c', 5, 1),            /* console */
+	RULE('c', 5, 2),            /* ptmx */
+	RULE('c', 136, DEVICE_ANY), /* pts */
+};
+const size_t device_rules_default_count = ARRAY_SIZE(device_rules_default);
+
+struct devices_code {
+	struct bpf_insn *insns;
+	size_t n;
+};
+
+static void devices_code_done(struct devices_code *c)
+{
+	free(c->insns);
+}
+
+static bool device_number_is_good(int64_t n)
+{
+	return n == DEVICE_ANY || (n >= 0 && n <= DEVICE_NUMBER_MAX);
+}
+
+int devices_check(const struct device_rule *rules, size_t n, struct error *err)
+{
+	if (n > DEVICE_RULES_MAX)
+		return error_refuse(err, ERROR_INVALID, "more than %d rules for devices",
+				    DEVICE_RULES_MAX);
+	for (size_t i = 0; i < n; i++) {
+		const struct device_rule *r = &rules[i];
+
+		if (r->type != 'a' && r->type != 'b' && r->type != 'c')
+			return error_refuse(err, ERROR_INVALID,
+					    "[%zu]: a device's type is a, b or c", i);
+		if (!device_number_is_good(r->major) || !device_number_is_good(r->minor))
+			return error_refuse(err, ERROR_INVALID, "[%zu]: not the number of a device",
+					    i);
+		if (!r->access || r->access & ~DEVICE_ALL)
+			return error_refuse(err, ERROR_INVALID,
+					    "[%zu]: access to a device is made of r, w and m", i);
+		if (r->type == 'a' && (r->major != DEVICE_ANY || r->minor != DEVICE_ANY))
+			return error_refuse(err, ERROR_INVALID,
+					    "[%zu]: devices of type a have no numbers", i);
+	}
+	return 0;
+}
+
+static void devices_add(struct devices_code *c, uint8_t code, unsigned dst, unsigned src,
+			int16_t off, int32_t imm)
+{
+	c->insns[c->n++] = (struct bpf_insn){
+		.code = code, .dst_reg = dst & 15u, .src_reg = src & 15u, .off = off, .imm = imm
+	};
+}
+
+/* A jump over the rest of this rule, whose target devices_rule() fills in. */
+static void devices_skip_unless(struct devices_code *c, uint8_t reg, int64_t value)
+{
+	devices_add(c, BPF_JMP32 | BPF_JNE | BPF_K, reg, 0, 0, (int32_t)(uint32_t)value);
+}
+
+static int32_t devices_access(unsigned access)
+{
+	return (access & DEVICE_READ ? BPF_DEVCG_ACC_READ : 0) |
+	       (access & DEVICE_WRITE ? BPF_DEVCG_ACC_WRITE : 0) |
+	       (access & DEVICE_MKNOD ? BPF_DEVCG_ACC_MKNOD : 0);
+}
+
+/* r2: type, r3: major, r4: minor, r5: access that is open. */
+static void devices_rule(struct devices_code *c, const struct device_rule *rule)
+{
+	size_t skips[3];
+	size_t n_skips = 0;
+
+	if (rule->type != 'a') {
+		skips[n_skips++] = c->n;
+		devices_skip_unless(c, BPF_REG_2,
+				    rule->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR);
+	}
+	if (rule->major != DEVICE_ANY) {
+		skips[n_skips++] = c->n;
+		devices_skip_unless(c, BPF_REG_3, rule->major);
+	}
+	if (rule->minor != DEVICE_ANY) {
+		skips[n_skips++] = c->n;
+		devices_skip_unless(c, BPF_REG_4, rule->minor);
+	}
+	if (rule->allow) {
+		devices_add(c, BPF_ALU | BPF_AND | BPF_K, BPF_REG_5, 0, 0,
+			    ~devices_access(rule->access));
+		devices_add(c, BPF_JMP32 | BPF_JNE | BPF_K, BPF_REG_5, 0, 2, 0);
+	} else {
+		devices_add(c, BPF_JMP32 | BPF_JSET | BPF_K, BPF_REG_5, 0, 1,
+			    devices_access(rule->access));
+		devices_add(c, BPF_JMP | BPF_JA, 0, 0, 2, 0);
+	}
+	devices_add(c, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, rule->allow ? 1 : 0);
+	devices_add(c, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+	for (size_t i = 0; i < n_skips; i++)
+		c->insns[skips[i]].off = (int16_t)(c->n - skips[i] - 1);
+}
+
+static int devices_compile(struct devices_code *c, const struct device_rule *rules, size_t n)
+{
+	*c = (struct devices_code){ .insns = calloc(DEVICES_FRAME_INSNS + n * DEVICES_RULE_INSNS,
+						    sizeof(*c->insns)) };
+	if (!c->insns)
+		return -ENOMEM;
+	/* The lower half of access_type is the type of device, the upper one the access. */
+	devices_add(c, BPF_LDX | BPF_W | BPF_MEM, BPF_REG_2, BPF_REG_1,
+		    offsetof(struct bpf_cgroup_dev_ctx, access_type), 0);
+	devices_add(c, BPF_ALU | BPF_MOV | BPF_X, BPF_REG_5, BPF_REG_2, 0, 0);
+	devices_add(c, BPF_ALU | BPF_AND | BPF_K, BPF_REG_2, 0, 0, 0xffff);
+	devices_add(c, BPF_ALU | BPF_RSH | BPF_K, BPF_REG_5, 0, 0, 16);
+	devices_add(c, BPF_LDX | BPF_W | BPF_MEM, BPF_REG_3, BPF_REG_1,
+		    offsetof(struct bpf_cgroup_dev_ctx, major), 0);
+	devices_add(c, BPF_LDX | BPF_W | BPF_MEM, BPF_REG_4, BPF_REG_1,
+		    offsetof(struct bpf_cgroup_dev_ctx, minor), 0);
+	for (size_t i = n; i > 0; i--)
+		devices_rule(c, &rules[i - 1]);
+	devices_add(c, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0);
+	devices_add(c, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+	return 0;
+}
+
+static int devices_bpf(enum bpf_cmd cmd, union bpf_attr *attr)
+{
+	long r = syscall(SYS_bpf, cmd, attr, sizeof(*attr));
+
+	return r < 0 ? -errno : (int)r;
+}
+
+static int devices_refused(struct error *err, int r, const char *what)
+{
+	if (r == -EPERM || r == -ENOSYS)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%s: this host does not let us (it needs CAP_SYS_ADMIN and "
+				    "CONFIG_CGROUP_BPF)",
+				    what);
+	return error_set(err, r, "%s", what);
+}
+
+int devices_load(const struct device_rule *rules, size_t n, struct error *err)
+{
+	_cleanup_(devices_code_done) struct devices_code code = { .insns = NULL };
+	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_CGROUP_DEVICE };
+	int r = devices_check(rules, n, err);
+
+	if (r < 0)
+		return r;
+	r = devices_compile(&code, rules, n);
+	if (r < 0)
+		return error_set(err, r, "rules for devices");
+	attr.insns = (uintptr_t)code.insns;
+	attr.insn_cnt = (uint32_t)code.n;
+	attr.license = (uintptr_t) "Apache-2.0";
+	(void)str_copy(attr.prog_name, sizeof(attr.prog_name), DEVICES_NAME);
+	/* EAGAIN: a signal came while the kernel checked the program. */
+	do
+		r = devices_bpf(BPF_PROG_LOAD, &attr);
+	while (r == -EAGAIN);
+	return r < 0 ? devices_refused(err, r, "load the rules for devices") : r;
+}
+
+/* A descriptor of the program with this number if it is one of ours, else -ENOENT. */
+static int devices_open_ours(uint32_t id)
+{
+	union bpf_attr attr = { .prog_id = id };
+	struct bpf_prog_info info = { .type = 0 };
+	_cleanup_fd_ int fd = devices_bpf(BPF_PROG_GET_FD_BY_ID, &attr);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	attr = (union bpf_attr){ .info = { .bpf_fd = (uint32_t)fd,
+					   .info_len = sizeof(info),
+					   .info = (uintptr_t)&info } };
+	r = devices_bpf(BPF_OBJ_GET_INFO_BY_FD, &attr);
+	if (r < 0)
+		return r;
+	return strncmp(info.name, DEVICES_NAME, sizeof(info.name)) == 0 ? TAKE_FD(fd) : -ENOENT;
+}
+
+/* Our program on this group itself, or -ENOENT. */
+static int devices_find(int cgroup_fd)
+{
+	uint32_t ids[DEVICES_ATTACHED_MAX];
+	union bpf_attr attr = { .query = { .target_fd = (uint32_t)cgroup_fd,
+					   .attach_type = BPF_CGROUP_DEVICE,
+					   .prog_ids = (uintptr_t)ids,
+					   .prog_cnt = ARRAY_SIZE(ids) } };
+	int r = devices_bpf(BPF_PROG_QUERY, &attr);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < attr.query.prog_cnt; i++) {
+		r = devices_open_ours(ids[i]);
+		if (r != -ENOENT)
+			return r;
+	}
+	return -ENOENT;
+}
+
+static int devices_attach_once(int cgroup_fd, int program_fd)
+{
+	_cleanup_fd_ int old = devices_find(cgroup_fd);
+	union bpf_attr attr = { .target_fd = (uint32_t)cgroup_fd,
+				.attach_bpf_fd = (uint32_t)program_fd,
+				.attach_type = BPF_CGROUP_DEVICE,
+				.attach_flags = BPF_F_ALLOW_MULTI };
+
+	if (old < 0 && old != -ENOENT)
+		return old;
+	if (old >= 0) {
+		attr.attach_flags |= BPF_F_REPLACE;
+		attr.replace_bpf_fd = (uint32_t)old;
+	}
+	return devices_bpf(BPF_PROG_ATTACH, &attr);
+}
+
+int devices_attach(int cgroup_fd, int program_fd, struct error *err)
+{
+	int r = -ENOENT;
+
+	/* ENOENT: somebody else replaced the one that was found. */
+	for (int i = 0; i < DEVICES_ATTACH_ROUNDS && r == -ENOENT; i++)
+		r = devices_attach_once(cgroup_fd, program_fd);
+	return r < 0 ? devices_refused(err, r, "put the rules for devices on the cgroup") : 0;
+}
+
+int devices_apply(int cgroup_fd, const struct device_rule *rules, size_t n, struct error *err)
+{
+	_cleanup_fd_ int fd = devices_load(rules, n, err);
+
+	return fd < 0 ? fd : devices_attach(cgroup_fd, fd, err);
+}
