@@ -8,6 +8,7 @@
 #   make format         lays the code out
 #   make api            renews doc/api.txt, what server reflection tells of the API
 #   make conformance    other people's clients against a private daemon
+#   make guest          what needs cgroup v2 alone, in a virtual machine with Debian's kernel (part of ./check)
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
@@ -132,6 +133,12 @@ api: all
 .PHONY: conformance
 conformance: all
 	tests/conformance/run $(BUILD)
+
+.PHONY: guest
+guest: all
+	@tools/install --check build guest
+	tools/guest-kernel $(BUILD)
+	tests/run -v --guest $(BUILD)
 
 .PHONY: clean
 clean:

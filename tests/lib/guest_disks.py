@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest's disks, as sparse files: its root with the programs under test, swap, and one without anything on it."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+ROOT_BYTES = 1 << 30
+SWAP_BYTES = 128 << 20
+RAW_BYTES = 64 << 20
+LOADER = "/lib64/ld-linux-x86-64.so.2"
+
+
+class Tree:
+    """A directory that becomes the root disk."""
+
+    def __init__(self, top):
+        self.top = top
+        for name in ("bin", "dev", "proc", "sys", "tmp", "run", "root", "etc", "tests", "var/lib", "sys/fs/cgroup"):
+            os.makedirs(os.path.join(top, name), exist_ok=True)
+        for name in ("sbin", "usr/bin", "usr/sbin"):
+            os.makedirs(os.path.dirname(os.path.join(top, name)), exist_ok=True)
+            os.symlink("/bin", os.path.join(top, name))
+        self.write("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n")
+        self.write("etc/group", "root:x:0:\n")
+
+    def write(self, name, text):
+        path = os.path.join(self.top, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def put(self, source, name):
+        path = os.path.join(self.top, name.lstrip("/"))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        shutil.copy(source, path)
+
+    def put_program(self, source, name):
+        """A dynamic program with all that its loader needs."""
+        self.put(source, name)
+        said = subprocess.run(["ldd", source], check=True, capture_output=True, text=True)
+        for path in re.findall(r"(/\S+) \(0x", said.stdout):
+            self.put(path, path)
+
+    def link(self, target, name):
+        os.symlink(target, os.path.join(self.top, name))
+
+
+def fill(tree, build, names):
+    """The programs under test and the test programs; `names` are those of the latter."""
+    tree.put(os.path.join(build, "nacre"), "bin/nacre")
+    for helper in glob.glob(os.path.join(build, "libexec", "nacre", "nacre-*")):
+        if os.path.isfile(helper):
+            tree.put_program(helper, f"libexec/nacre/{os.path.basename(helper)}")
+    tree.put("/bin/busybox", "bin/busybox")
+    for applet in ("sh", "true", "sleep", "cat", "dd", "mount", "ls", "mkdir", "echo"):
+        tree.link("busybox", f"bin/{applet}")
+    for name in names:
+        tree.put(os.path.join(build, "tests", "guest", f"guest-{name}"), f"tests/{name}")
+
+
+def sparse(path, size):
+    with open(path, "wb") as f:
+        f.truncate(size)
+    return path
+
+
+def quietly(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise OSError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+
+
+def make(place, tree):
+    """{serial: path} of the disks, made in the directory `place`."""
+    disks = {"root": sparse(os.path.join(place, "root.img"), ROOT_BYTES), "swap": sparse(os.path.join(place, "swap.img"), SWAP_BYTES),
+             "raw": sparse(os.path.join(place, "raw.img"), RAW_BYTES)}
+    # What a crash would leave on it is nobody's business: the guest lives once.
+    quietly("/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree.top, disks["root"])
+    os.chmod(disks["swap"], 0o600)
+    quietly("/sbin/mkswap", "-q", disks["swap"])
+    return disks
