@@ -10,6 +10,7 @@
 #   make conformance    other people's clients against a private daemon
 #   make guest          what needs cgroup v2 alone, in a virtual machine with Debian's kernel (part of ./check)
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
+#   make mutants        shows that no weakened wall (tests/mutants/*.patch, or NAMES=...) passes the tests
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
 #   make fuzz           every fuzz target (or TARGETS=...) for FUZZ_SECONDS=60, in build/libfuzzer
@@ -55,6 +56,11 @@ $(BUILD)/asan/build.ninja:
 .PHONY: failmalloc
 failmalloc: sanitizer
 	tests/run -v -j $(JOBS) --failmalloc $(BUILD)/asan
+
+.PHONY: mutants
+mutants:
+	@tools/install --check build test
+	tests/mutants/run $(NAMES)
 
 .PHONY: sweep
 sweep: sanitizer
