@@ -135,6 +135,7 @@ void workloads_on_synced(struct workloads *all, struct instance *i)
 				continue;
 			lost.started_at = c->status.started_at;
 			lost.finished_at = clock_real();
+			lost.log_lost = c->status.log_lost;
 			lost.state = lost.started_at ? CONTAINER_EXITED : CONTAINER_FAILED;
 			pod_container_update(c, &lost);
 		}

@@ -50,6 +50,7 @@ int record_put_container(struct run_store *s, const struct pod_container *c, uns
 		.reason = c->status.reason,
 		.started_at = c->status.started_at,
 		.finished_at = c->status.finished_at,
+		.log_lost = c->status.log_lost,
 	};
 
 	return run_store_put_container(s, &r, err);
@@ -135,6 +136,7 @@ static int record_fill(void *data, const struct run_container *r)
 		.signal = r->signal,
 		.started_at = r->started_at,
 		.finished_at = r->finished_at,
+		.log_lost = r->log_lost,
 	};
 	(void)str_copy(c->status.reason, sizeof(c->status.reason), r->reason);
 	if (!c->image_name || !c->image_id || !c->command || !c->user)

@@ -65,6 +65,7 @@ static const struct sql_column container_columns[] = {
 	SQL_COLUMN(run_container, reason, SQL_TEXT),
 	SQL_COLUMN(run_container, started_at, SQL_U64),
 	SQL_COLUMN(run_container, finished_at, SQL_U64),
+	SQL_COLUMN(run_container, log_lost, SQL_U64),
 };
 
 enum run_kind { RUN_INSTANCE, RUN_WORKLOAD, RUN_CONTAINER, RUN_KIND_COUNT };
@@ -109,6 +110,7 @@ static const char *const run_migrations[] = {
 	("ALTER TABLE instance ADD COLUMN request TEXT NOT NULL DEFAULT '';"
 	 "ALTER TABLE workload ADD COLUMN request TEXT NOT NULL DEFAULT ''"),
 	"ALTER TABLE container ADD COLUMN tty INTEGER NOT NULL DEFAULT 0",
+	"ALTER TABLE container ADD COLUMN log_lost INTEGER NOT NULL DEFAULT 0",
 };
 
 static const struct sql_schema run_schema = {

@@ -74,6 +74,7 @@ struct run_container {
 	int signal;
 	const char *reason;
 	uint64_t started_at, finished_at;
+	uint64_t log_lost; /* bytes of its output that are not in its log */
 };
 
 int run_store_open(struct run_store **ret, int dir_fd, const char *name, struct error *err);

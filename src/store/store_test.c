@@ -64,7 +64,8 @@ static struct run_container container(const char *id, const char *owner, unsigne
 				       .signal = 9,
 				       .reason = "\303\244",
 				       .started_at = 1ULL << 60,
-				       .finished_at = 5 };
+				       .finished_at = 5,
+				       .log_lost = 1ULL << 40 };
 }
 
 static int count_workload(void *data, const struct run_workload *r)
@@ -86,6 +87,7 @@ static int count_container(void *data, const struct run_container *r)
 	CHECK_INT(r->started_at, 1LL << 60);
 	CHECK_STR(r->reason, "\303\244");
 	CHECK_INT(r->pid, 4711);
+	CHECK_INT(r->log_lost, 1LL << 40);
 	return 0;
 }
 

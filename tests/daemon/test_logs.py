@@ -263,6 +263,18 @@ class BlocksForAWhile(Full):
         self.assertEqual(size, kept + lost)
         self.assertEqual(lost, self.node.json("inspect", "p")["containers"][0]["log_lost"])
 
+    def test_the_loss_is_known_after_a_restart(self):
+        """Of one whose keeper has gone, so that nobody but the store knows it."""
+        self.begin(f"seq {self.N}")
+        self.node.workloads.Wait(nacre_pb2.WaitRequest(target="p"), timeout=100)
+        lost = self.status().log_lost
+        self.assertGreater(lost, 0)
+        # That of the node stays.
+        nacre_test.until(lambda: len(self.node.keepers()) == 1, 60, "the end of its keeper")
+        self.node.restart()
+        self.assertEqual(lost, self.status().log_lost)
+        self.assertIn(f"{lost} bytes of its output are lost", self.status().reason)
+
     def test_marks_where_it_goes_on(self):
         self.begin(f"seq {self.N}; read x; echo after")
         nacre_test.until(lambda: self.status().log_lost > 0 and "is dropped" in self.status().reason, what="the loss")
