@@ -655,6 +655,7 @@ int keeper_client_new(struct peer **ret, struct loop *l, int rpc_fd, int fd_fd)
 	list_init(&c->starts);
 	list_init(&c->held);
 	list_init(&c->passing);
+	list_init(&c->turns);
 	c->go_on = connection_go_on;
 	reopen_init(c);
 	loop_defer_init(&c->free, l, connection_on_free);

@@ -48,6 +48,7 @@ struct connection {
 	struct list starts;     /* that wait */
 	struct list held;       /* other calls that wait for the end of `reopen` */
 	struct list passing;    /* and those that are passed on (passing.h) */
+	struct list turns;      /* and whoever calls by himself (passing.h) */
 	unsigned n_inside;      /* callbacks of ours that run */
 	struct loop_defer free; /* nobody frees the rpc_client from within its callback */
 	struct reopen reopen;

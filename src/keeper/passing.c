@@ -85,6 +85,41 @@ void passing_begin(struct peer *p, struct rpc_call *call, const char *method,
 	}
 }
 
+void passing_turn_init(struct passing_turn *t, void (*fn)(struct passing_turn *t))
+{
+	list_init(&t->link);
+	t->fn = fn;
+}
+
+int passing_queue(struct peer *p, struct passing_turn *t, struct error *err)
+{
+	struct keeper_client *client = container_of(p, struct keeper_client, peer);
+
+	if (client->refusal.code)
+		return error_copy(err, &client->refusal);
+	if (!client->connection->reopen.active)
+		return 1;
+	list_remove(&t->link);
+	list_add_tail(&client->connection->turns, &t->link);
+	t->client = client;
+	return 0;
+}
+
+void passing_turn_done(struct passing_turn *t)
+{
+	list_remove(&t->link);
+}
+
+static void passing_give_turns(struct connection *c)
+{
+	while (!c->reopen.active && !list_empty(&c->turns)) {
+		struct passing_turn *t = list_first(&c->turns, struct passing_turn, link);
+
+		list_remove(&t->link);
+		t->fn(t);
+	}
+}
+
 void passing_go_on(struct connection *c)
 {
 	while (!c->reopen.active && !list_empty(&c->passing)) {
@@ -101,12 +136,17 @@ void passing_go_on(struct connection *c)
 		passing_send(p->client, p->call, p->method, message);
 		protobuf_c_message_free_unpacked(message, NULL);
 	}
+	passing_give_turns(c);
 }
 
 void passing_forget(struct keeper_client *client)
 {
+	struct passing_turn *t;
 	struct passing *p;
 
+	list_for_each (t, &client->connection->turns, struct passing_turn, link)
+		if (t->client == client)
+			list_remove(&t->link);
 	list_for_each (p, &client->connection->passing, struct passing, link)
 		if (p->client == client)
 			passing_end(p, ERROR_UNAVAILABLE, "its keeper has ended");

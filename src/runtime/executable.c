@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/client.h"
+#include "keeper/passing.h"
 #include "pod/log_reader.h"
 #include "pod/workload.h"
 #include "rpc/client.h"
@@ -35,8 +36,9 @@ struct executable_call {
 	char path[NAME_PATH_MAX + 1];
 	struct loop_timer timeout;
 	const struct rpc_stream_ops *feed_ops;
-	struct rpc_stream *feed; /* while a piece of its input is on its way */
-	size_t fed;              /* bytes of the input that were taken */
+	struct passing_turn turn; /* while its keeper cannot take the next piece yet */
+	struct rpc_stream *feed;  /* while a piece of its input is on its way */
+	size_t fed;               /* bytes of the input that were taken */
 	struct log_reader *reader;
 	struct container_status status; /* once it has ended */
 	struct error err;               /* code 0: the answer is its status */
@@ -54,6 +56,7 @@ static void executable_free(struct executable_call *x)
 {
 	list_remove(&x->link);
 	loop_timer_done(&x->timeout);
+	passing_turn_done(&x->turn);
 	if (x->feed)
 		rpc_stream_cancel(x->feed);
 	x->reader = log_reader_free(x->reader);
@@ -184,10 +187,12 @@ static void executable_on_end(void *userdata, struct workload *w, const struct e
 	struct executable_call *x = userdata;
 	int r = 0;
 
-	if (x->err.code) {
+	/* How its keeper ended says more than that it could not be fed. */
+	if (x->err.code && (x->cancelled || !w || w->state != WORKLOAD_FAILED)) {
 		executable_finish(x);
 		return;
 	}
+	x->err = (struct error)ERROR_INIT;
 	if (err) {
 		x->err = *err;
 	} else if (!w) {
@@ -256,6 +261,18 @@ static void executable_on_cancel(struct rpc_call *call, void *data)
 
 /* ---- its input ---- */
 
+/* It would wait for the rest for ever, or go on with a part of it. */
+static void executable_starve(struct executable_call *x, const struct error *err)
+{
+	const struct workload *w = workloads_find(x->service->workloads, x->id);
+
+	if (!w || workload_has_ended(w))
+		return;
+	x->err = *err;
+	(void)error_wrap(&x->err, err->code, "feed the executable");
+	executable_kill(x);
+}
+
 /* The next piece, if there is more and the process can still take it. */
 static void executable_feed(struct executable_call *x)
 {
@@ -268,9 +285,15 @@ static void executable_feed(struct executable_call *x)
 	};
 	struct workload *w = workloads_find(x->service->workloads, x->id);
 	struct peer *peer = w && w->instance ? w->instance->peer : NULL;
+	struct error err = ERROR_INIT;
 	int r;
 
 	if (x->fed == input->len || !peer || workload_has_ended(w))
+		return;
+	r = passing_queue(peer, &x->turn, &err);
+	if (r < 0)
+		executable_starve(x, &err);
+	if (r <= 0)
 		return;
 	m.id = w->containers[0].id;
 	m.data.data = input->data + x->fed;
@@ -279,11 +302,15 @@ static void executable_feed(struct executable_call *x)
 	m.close = x->fed == input->len;
 	request.target = keeper_client_target(peer);
 	r = rpc_client_call(keeper_client_rpc(peer), &request, x->feed_ops, x, &x->feed);
-	if (r == 0)
-		return;
-	/* It would wait for the rest for ever. */
-	(void)error_set(&x->err, r, "feed the executable");
-	executable_kill(x);
+	if (r < 0) {
+		(void)error_set(&err, r, "call its keeper");
+		executable_starve(x, &err);
+	}
+}
+
+static void executable_on_turn(struct passing_turn *t)
+{
+	executable_feed(container_of(t, struct executable_call, turn));
 }
 
 static void executable_fed_message(struct rpc_stream *s, const uint8_t *data, size_t len,
@@ -302,11 +329,13 @@ static void executable_fed(struct rpc_stream *s, enum rpc_code code, const struc
 
 	(void)s;
 	x->feed = NULL;
-	/* A process that does not read its input is no fault. */
 	if (code == RPC_OK)
 		executable_feed(x);
-	else
+	/* A process that does not read its input, or has ended, is no fault. */
+	else if (err->kind == ERROR_PRECONDITION || err->kind == ERROR_NOT_FOUND)
 		log_debug("an executable did not take its input", LOG_ERR(err));
+	else
+		executable_starve(x, err);
 }
 
 static const struct rpc_stream_ops executable_feed_ops = {
@@ -520,6 +549,7 @@ void executable_run(struct rpc_call *call, const Aurae__Runtime__V0__RunExecutab
 	x->service = service;
 	x->request = request;
 	x->feed_ops = &executable_feed_ops;
+	passing_turn_init(&x->turn, executable_on_turn);
 	list_init(&x->link);
 	list_add_tail(&service->executables, &x->link);
 	loop_timer_init(&x->timeout, service->loop, executable_on_timeout);

@@ -12,6 +12,7 @@
 #include "api/instance.pb-c.h"
 #include "base/str.h"
 #include "keeper/client.h"
+#include "keeper/passing.h"
 #include "pod/log_reader.h"
 #include "pod/workload.h"
 #include "runtime/request.h"
@@ -48,6 +49,8 @@ static struct {
 	const struct rpc_stream_ops *feed;
 	void *feed_data;
 	unsigned n_cancelled_feeds;
+	int asked; /* what passing_queue() says */
+	struct passing_turn *turn;
 	/* The call. */
 	void (*on_cancel)(struct rpc_call *c, void *data);
 	void *cancel_data;
@@ -116,6 +119,25 @@ struct rpc_client *keeper_client_rpc(struct peer *p)
 const char *keeper_client_target(struct peer *p)
 {
 	return "";
+}
+
+void passing_turn_init(struct passing_turn *turn, void (*fn)(struct passing_turn *t))
+{
+	turn->fn = fn;
+}
+
+int passing_queue(struct peer *p, struct passing_turn *turn, struct error *err)
+{
+	if (t.asked < 0)
+		return error_refuse(err, ERROR_PRECONDITION, "this keeper is too old");
+	t.turn = t.asked ? NULL : turn;
+	return t.asked;
+}
+
+void passing_turn_done(struct passing_turn *turn)
+{
+	if (t.turn == turn)
+		t.turn = NULL;
 }
 
 /* ---- pod ---- */
@@ -200,6 +222,7 @@ static void begin(size_t input)
 {
 	memset(&t, 0, sizeof(t));
 	t.failed = ERROR_KIND_COUNT;
+	t.asked = 1;
 	CHECK_INT(loop_new(&t.loop), 0);
 	t.service.loop = t.loop;
 	list_init(&t.service.executables);
@@ -322,6 +345,96 @@ static void ends_while_it_is_fed(void)
 	finish();
 }
 
+/* The keeper goes on as another program between two pieces. */
+static void the_next_piece_waits_for_its_keeper(void)
+{
+	begin(2 * MIB);
+	t.asked = 0;
+	t.feed->on_end(NULL, RPC_OK, NULL, t.feed_data);
+	CHECK_INT(t.n_pieces, 1);
+	t.asked = 1;
+	t.turn->fn(t.turn);
+	CHECK_INT(t.n_pieces, 2);
+	CHECK(t.closed);
+	t.feed->on_end(NULL, RPC_OK, NULL, t.feed_data);
+	end(0);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK_INT(t.exit_code, 0);
+	finish();
+}
+
+static void ends_while_its_turn_has_not_come(void)
+{
+	begin(2 * MIB);
+	t.asked = 0;
+	t.feed->on_end(NULL, RPC_OK, NULL, t.feed_data);
+	CHECK(t.turn != NULL);
+	end(0);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK(t.turn == NULL);
+	finish();
+}
+
+/* A process that is given a part of its input must not take that for the whole. */
+static void is_killed_when_it_cannot_be_fed(void)
+{
+	struct error lost = ERROR_INIT;
+
+	begin(2 * MIB);
+	(void)error_refuse(&lost, ERROR_UNAVAILABLE, "the connection is lost");
+	t.feed->on_end(NULL, RPC_UNAVAILABLE, &lost, t.feed_data);
+	CHECK_INT(t.n_kills, 1);
+	end(137);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK_INT(t.failed, ERROR_UNAVAILABLE);
+	CHECK_STR(t.said, "feed the executable: the connection is lost");
+	finish();
+
+	begin(2 * MIB);
+	t.asked = -1;
+	t.feed->on_end(NULL, RPC_OK, NULL, t.feed_data);
+	CHECK_INT(t.n_kills, 1);
+	end(137);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK_INT(t.failed, ERROR_PRECONDITION);
+	finish();
+}
+
+static void need_not_read_its_input(void)
+{
+	struct error closed = ERROR_INIT;
+
+	begin(2 * MIB);
+	(void)error_refuse(&closed, ERROR_PRECONDITION, "it has closed its standard input");
+	t.feed->on_end(NULL, RPC_FAILED_PRECONDITION, &closed, t.feed_data);
+	CHECK_INT(t.n_kills, 0);
+	end(0);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK_INT(t.failed, ERROR_KIND_COUNT);
+	finish();
+}
+
+/* How its keeper has ended is told by its status, not by what could not be fed. */
+static void tells_how_its_keeper_ended(void)
+{
+	struct error lost = ERROR_INIT;
+
+	begin(2 * MIB);
+	(void)error_refuse(&lost, ERROR_UNAVAILABLE, "the connection is lost");
+	t.feed->on_end(NULL, RPC_UNAVAILABLE, &lost, t.feed_data);
+	t.w.state = WORKLOAD_FAILED;
+	t.c.status.state = CONTAINER_EXITED;
+	t.c.status.exit_code = 137;
+	(void)str_copy(t.c.status.reason, sizeof(t.c.status.reason), "its keeper was killed");
+	t.ended(t.userdata, &t.w, NULL);
+	(void)error_set(&lost, -ENOENT, "read a log");
+	t.reader.ops->on_end(t.reader.userdata, &lost);
+	t.removed(t.userdata, NULL, NULL);
+	CHECK_INT(t.failed, ERROR_KIND_COUNT);
+	CHECK_STR(t.said, "its keeper was killed");
+	finish();
+}
+
 /* Output of which nobody knows the stream any more. */
 static void tells_what_is_missing(void)
 {
@@ -381,6 +494,11 @@ UNIT_MAIN({ "answers_when_its_record_is_gone", answers_when_its_record_is_gone }
 	    gives_back_the_first_4_mib_of_each_stream },
 	  { "feeds_in_pieces_that_a_keeper_takes", feeds_in_pieces_that_a_keeper_takes },
 	  { "ends_while_it_is_fed", ends_while_it_is_fed },
+	  { "the_next_piece_waits_for_its_keeper", the_next_piece_waits_for_its_keeper },
+	  { "ends_while_its_turn_has_not_come", ends_while_its_turn_has_not_come },
+	  { "is_killed_when_it_cannot_be_fed", is_killed_when_it_cannot_be_fed },
+	  { "need_not_read_its_input", need_not_read_its_input },
+	  { "tells_how_its_keeper_ended", tells_how_its_keeper_ended },
 	  { "tells_what_is_missing", tells_what_is_missing },
 	  { "tells_why_it_never_was", tells_why_it_never_was },
 	  { "a_client_that_goes_away_kills_it", a_client_that_goes_away_kills_it },

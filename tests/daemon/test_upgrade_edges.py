@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keepers that are asked to go on as another build at a bad moment, and one whose next program cannot take its state up."""
+import threading
 import unittest
 
 import grpc
@@ -119,6 +120,35 @@ class Moments(UpgradeTest):
         node.until_upgraded(keepers)
         self.assertEqual(before, self.identities())
         self.check_counting(names)
+        self.sound()
+
+    def test_while_executables_are_fed(self):
+        """What they are fed in several pieces comes whole, also when the keeper is exchanged between two of them."""
+        node = self.begin(env={"NACRE_KEEPER_FAILPOINT": "upgrade.resume=sleep:100"})
+        data = bytes(range(256)) * 16384
+        over = threading.Event()
+        answers = []
+
+        def feed():
+            while not over.is_set():
+                e = runtime_pb2.Executable(command="cat", stdin=data)
+                call = node.runtime.RunExecutable.future(runtime_pb2.RunExecutableRequest(executable=e), timeout=100)
+                answers.append(call.exception() or call.result())
+
+        for n in range(3):
+            over.clear()
+            keepers = node.all_keepers()
+            self.replace(binary=(node.other, nacre_test.BINARY)[n % 2])
+            feeder = threading.Thread(target=feed, daemon=True)
+            feeder.start()
+            node.until_upgraded(keepers)
+            over.set()
+            feeder.join(120)
+            self.assertFalse(feeder.is_alive())
+        self.assertTrue(answers)
+        for a in answers:
+            self.assertIsInstance(a, runtime_pb2.RunExecutableResponse)
+            self.assertEqual((0, "", True), (a.exit_code, a.reason, a.stdout == data))
         self.sound()
 
     def test_replaced_under_open_streams(self):
