@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "api/nacre.pb-c.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "cli/alloc.h"
 #include "cli/client.h"
@@ -10,91 +12,124 @@
 #include "cli/handlers.h"
 #include "cli/text.h"
 
-/* A shell that waits for names does not wait longer. */
+/* A shell that waits for names does not wait longer, over all pages, and nobody chooses from more.
+ */
 #define NAMES_TIMEOUT (2 * NSEC_PER_SEC)
-#define NAMES_MAX 10000
+#define NAMES_MAX 20000
 
-static void names_put(const char *name, const char *suffix)
+/* One list of names, page after page. */
+struct names {
+	const char *socket, *suffix;
+	nsec_t deadline;
+	size_t n;
+	char *token; /* of the next page; NULL: the first */
+};
+
+static void names_put(struct names *to, const char *name)
 {
-	_cleanup_str_ char *line = xformat("%s%s", name, suffix);
+	_cleanup_str_ char *line = xformat("%s%s", name, to->suffix);
 
 	text_clean(line);
-	(void)puts(line);
+	if (to->n++ < NAMES_MAX)
+		(void)puts(line);
 }
 
-/* As many as one answer holds: nobody chooses from more. */
-static int names_of_workloads(const struct cli *cli, const char *suffix, struct error *err)
+/* The response, or NULL with err. */
+static void *names_ask(struct names *to, const char *method, const ProtobufCMessage *request,
+		       const ProtobufCMessageDescriptor *type, struct error *err)
+{
+	nsec_t now = clock_mono();
+
+	return client_ask_once(to->socket, method, request, type,
+			       to->deadline > now ? to->deadline - now : 1, err);
+}
+
+/* Whether there is a next page, and it is to be asked for. */
+static bool names_go_on(struct names *to, const char *token)
+{
+	free(to->token);
+	to->token = str_empty(token) ? NULL : xstrdup(token);
+	return to->token && to->n < NAMES_MAX;
+}
+
+static int names_of_workloads(struct names *to, struct error *err)
 {
 	static char field[] = "name";
 	char *fields[] = { field };
 	Nacre__V1__ListRequest request = NACRE__V1__LIST_REQUEST__INIT;
-	_cleanup_message_ Nacre__V1__ListResponse *list = NULL;
+	bool more = true;
 
 	request.all = true;
-	request.page_size = NAMES_MAX;
 	request.fields = fields;
 	request.n_fields = ARRAY_SIZE(fields);
-	list = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/List", &request.base,
-			       &nacre__v1__list_response__descriptor, NAMES_TIMEOUT, err);
-	if (!list)
-		return err->code;
-	for (size_t i = 0; i < list->n_workloads; i++)
-		names_put(list->workloads[i]->name, suffix);
-	return 0;
-}
+	while (more) {
+		_cleanup_message_ Nacre__V1__ListResponse *list = NULL;
 
-static int workloads(const struct cli *cli, struct error *err)
-{
-	return names_of_workloads(cli, "", err);
-}
-
-static int places(const struct cli *cli, struct error *err)
-{
-	return names_of_workloads(cli, ":/", err);
-}
-
-static int images(const struct cli *cli, struct error *err)
-{
-	Nacre__V1__ListImagesRequest request = NACRE__V1__LIST_IMAGES_REQUEST__INIT;
-	_cleanup_message_ Nacre__V1__ListImagesResponse *list = NULL;
-
-	list = client_ask_once(cli->socket, "/nacre.v1.ImageService/List", &request.base,
-			       &nacre__v1__list_images_response__descriptor, NAMES_TIMEOUT, err);
-	if (!list)
-		return err->code;
-	for (size_t i = 0; i < list->n_images; i++) {
-		for (size_t k = 0; k < list->images[i]->n_names; k++)
-			names_put(list->images[i]->names[k], "");
+		request.page_token = to->token ?: request.page_token;
+		list = names_ask(to, "/nacre.v1.WorkloadService/List", &request.base,
+				 &nacre__v1__list_response__descriptor, err);
+		if (!list)
+			return err->code;
+		for (size_t i = 0; i < list->n_workloads; i++)
+			names_put(to, list->workloads[i]->name);
+		more = names_go_on(to, list->next_page_token);
 	}
 	return 0;
 }
 
-static int all_commands(const struct cli *cli, struct error *err)
+static int names_of_images(struct names *to, struct error *err)
 {
-	(void)cli;
+	Nacre__V1__ListImagesRequest request = NACRE__V1__LIST_IMAGES_REQUEST__INIT;
+	bool more = true;
+
+	while (more) {
+		_cleanup_message_ Nacre__V1__ListImagesResponse *list = NULL;
+
+		request.page_token = to->token ?: request.page_token;
+		list = names_ask(to, "/nacre.v1.ImageService/List", &request.base,
+				 &nacre__v1__list_images_response__descriptor, err);
+		if (!list)
+			return err->code;
+		for (size_t i = 0; i < list->n_images; i++) {
+			for (size_t k = 0; k < list->images[i]->n_names; k++)
+				names_put(to, list->images[i]->names[k]);
+		}
+		more = names_go_on(to, list->next_page_token);
+	}
+	return 0;
+}
+
+static int names_of_commands(struct names *to, struct error *err)
+{
 	(void)err;
 	for (size_t i = 0; i < n_commands; i++)
-		(void)puts(commands[i].name);
+		names_put(to, commands[i].name);
 	return 0;
 }
 
 static const struct {
-	const char *what;
-	int (*put)(const struct cli *cli, struct error *err);
+	const char *what, *suffix;
+	int (*put)(struct names *to, struct error *err);
 } names[] = {
-	{ "workloads", workloads },
-	{ "places", places },
-	{ "images", images },
-	{ "commands", all_commands },
+	{ "workloads", "", names_of_workloads },
+	{ "places", ":/", names_of_workloads },
+	{ "images", "", names_of_images },
+	{ "commands", "", names_of_commands },
 };
 
 static int completion_names_put(const struct cli *cli, const char *what)
 {
+	struct names to = { .socket = cli->socket, .deadline = clock_mono() + NAMES_TIMEOUT };
 	struct error err = ERROR_INIT;
+	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (str_eq(names[i].what, what))
-			return names[i].put(cli, &err) < 0 ? cli_fail(&err) : 0;
+		if (!str_eq(names[i].what, what))
+			continue;
+		to.suffix = names[i].suffix;
+		r = names[i].put(&to, &err);
+		free(to.token);
+		return r < 0 ? cli_fail(&err) : 0;
 	}
 	return cli_complain(
 		"completion: --names is workloads, places, images or commands, not \"%s\"", what);

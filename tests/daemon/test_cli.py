@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line as a user types it."""
+import concurrent.futures
 import json
 import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
+
+import grpc
 
 import host
 import images
 import nacre_test
+from nacre_test import nacre_pb2
 
 FAILED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 ID = r"[0-9a-f]{16}"
@@ -366,6 +371,39 @@ class Complaints(unittest.TestCase):
         self.assertEqual((0, ""), (checked.returncode, checked.stderr))
         self.assertTrue(all(self.nacre("completion", s).stdout for s in ("zsh", "fish")))
         self.assertIn(".TH", self.nacre("man").stdout)
+
+    def test_names_of_all_pages(self):
+        """What a shell chooses from comes in as many pages as it takes, and not in more than anybody chooses from."""
+        pages = 4
+
+        def images_page(request, _context):
+            n = int(request.page_token or 0)
+            return nacre_pb2.ListImagesResponse(images=[nacre_pb2.Image(names=[f"i{n}a", f"i{n}b"])],
+                                                next_page_token=str(n + 1) if n + 1 < pages else "")
+
+        def workloads_page(request, _context):
+            n = int(request.page_token or 0)
+            return nacre_pb2.ListResponse(workloads=[nacre_pb2.Workload(name=f"w{n * 3000 + k}") for k in range(3000)],
+                                          next_page_token=str(n + 1))
+
+        server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+        for service, answer, request, response in (
+                ("ImageService", images_page, nacre_pb2.ListImagesRequest, nacre_pb2.ListImagesResponse),
+                ("WorkloadService", workloads_page, nacre_pb2.ListRequest, nacre_pb2.ListResponse)):
+            handler = grpc.unary_unary_rpc_method_handler(answer, request.FromString, response.SerializeToString)
+            server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(f"nacre.v1.{service}", {"List": handler})])
+        with tempfile.TemporaryDirectory() as folder:
+            server.add_insecure_port(f"unix:{folder}/s")
+            server.start()
+            try:
+                asked = ["--socket", f"{folder}/s", "completion", "--names"]
+                self.assertEqual([f"i{n}{c}" for n in range(pages) for c in "ab"], self.nacre(*asked, "images").stdout.split())
+                # This list has no end; on a slow machine the time is up before it is long.
+                told = self.nacre(*asked, "workloads").stdout.split()
+                self.assertEqual([f"w{n}" for n in range(len(told))], told)
+                self.assertLessEqual(len(told), 20000)
+            finally:
+                server.stop(None).wait()
 
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w", encoding="ascii") as full:
