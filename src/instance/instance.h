@@ -48,8 +48,8 @@ int instance_kill_cell(struct instance *i, const char *cell);
 void instance_remove(struct instance *i);
 /* It is FAILED, and that was called. */
 bool instance_is_leaving(const struct instance *i);
-/* The connection to its keeper is lost. It will have ended soon, by itself or by force, and then
- * its reason says how. */
+/* The connection to its keeper is lost. Soon it is there again, or the instance has ended, by
+ * itself or by force, and then its reason says how. */
 bool instance_is_lost(const struct instance *i);
 /* Takes the waiters of this userdata back, of whatever instance. */
 void instances_forget_waiter(struct instances *all, const void *userdata);

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "instance/end.h"
 #include "instance/pids.h"
+#include "instance/spawn.h"
 #include "instance/upgrade.h"
 
 static void instance_peer_container(void *userdata, const struct container_view *view)
@@ -53,19 +54,7 @@ static void instance_lost(struct instance *i, const char *why, const struct erro
 	loop_timer_set(&i->timer, INSTANCE_LOST_GRACE);
 }
 
-static void instance_peer_lost(void *userdata, const struct error *err)
-{
-	instance_lost(userdata, "the connection to its keeper was lost", err);
-}
-
-static const struct peer_events instance_peer_events = {
-	.on_container = instance_peer_container,
-	.on_child_end = instance_peer_child_end,
-	.on_synced = instance_peer_synced,
-	.on_lost = instance_peer_lost,
-};
-
-/* A keeper from before, whose workloads are none the worse for it. */
+/* A keeper from before, or that somebody else has exchanged: its workloads are none the worse. */
 static void instance_be_mute(struct instance *i, const struct error *err)
 {
 	log_error("a keeper cannot be spoken to; what runs there goes on",
@@ -75,6 +64,55 @@ static void instance_be_mute(struct instance *i, const struct error *err)
 	i->synced = true;
 	i->all->config.on_note(i->all->config.userdata, i);
 }
+
+static void instance_peer_lost(void *userdata, const struct error *err)
+{
+	struct instance *i = userdata;
+
+	if (err->kind == ERROR_PRECONDITION && i->state == INSTANCE_READY) {
+		i->lost = false;
+		instance_be_mute(i, err);
+		return;
+	}
+	instance_lost(i, "the connection to its keeper was lost", err);
+}
+
+static void instance_peer_gap(void *userdata, const struct error *err)
+{
+	struct instance *i = userdata;
+
+	i->lost = true;
+	if (i->state == INSTANCE_READY)
+		log_info("the connection to a keeper is lost and is made again",
+			 LOG_STR("instance", i->path), LOG_ERR(err));
+}
+
+static void instance_peer_back(void *userdata)
+{
+	struct instance *i = userdata;
+
+	i->lost = false;
+	log_info("a keeper is connected again", LOG_STR("instance", i->path),
+		 LOG_STR("build", i->peer->ops->hello(i->peer)->build));
+	upgrade_consider(i);
+}
+
+static int instance_peer_connect(void *userdata, int *ret_rpc_fd, int *ret_fd_fd, struct error *err)
+{
+	struct instance *i = userdata;
+
+	return instance_connect(i->dir_fd, ret_rpc_fd, ret_fd_fd, err);
+}
+
+static const struct peer_events instance_peer_events = {
+	.on_container = instance_peer_container,
+	.on_child_end = instance_peer_child_end,
+	.on_synced = instance_peer_synced,
+	.on_lost = instance_peer_lost,
+	.on_gap = instance_peer_gap,
+	.on_back = instance_peer_back,
+	.connect = instance_peer_connect,
+};
 
 static void instance_on_hello(void *userdata, const struct error *err)
 {

@@ -76,7 +76,7 @@ struct instance {
 	char last_error[INSTANCE_REASON_MAX];
 	nsec_t clean_delay; /* > 0 while the cgroup is still being removed */
 	bool unnamed;       /* its keeper was made before it had a name */
-	bool lost;          /* the connection to its keeper is; it ends in a moment */
+	bool lost;          /* the connection to its keeper is */
 	bool ended;         /* its keeper is no more */
 	bool told_end;      /* it has ended, last_error says why */
 	bool broken;        /* it is being ended since it cannot be used, last_error says why */

@@ -33,6 +33,15 @@ struct peer_events {
 	void (*on_synced)(void *userdata);
 	/* The connection (or the watch) is lost; the last event. */
 	void (*on_lost)(void *userdata, const struct error *err);
+	/* May be NULL. Of a peer that was open: it is lost, and opened again within a bound. What
+	 * was asked fails, what is asked waits. Followed by on_back (then what there is is told
+	 * again), or on_lost (ERROR_PRECONDITION: the keeper is another program now, without a
+	 * common protocol). */
+	void (*on_gap)(void *userdata, const struct error *err);
+	void (*on_back)(void *userdata);
+	/* Connects to both sockets again; only for a peer of one's own keeper, where it may be NULL
+	 * for one that is not to be opened again. */
+	int (*connect)(void *userdata, int *ret_rpc_fd, int *ret_fd_fd, struct error *err);
 };
 
 /* What hello told. */
@@ -46,9 +55,6 @@ struct peer_hello {
 struct peer_upgrade {
 	int exe_fd; /* instance_open_exe(); not taken over */
 	const char *build;
-	/* Connects to its two sockets again; only for a peer of one's own keeper. */
-	int (*connect)(void *userdata, int *ret_rpc_fd, int *ret_fd_fd, struct error *err);
-	void *userdata;
 };
 
 struct peer_ops {

@@ -4,7 +4,6 @@
 #include "base/build_id.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "instance/spawn.h"
 
 #define UPGRADE_DELAY_MIN (50 * NSEC_PER_MSEC)
 #define UPGRADE_DELAY_MAX (10 * NSEC_PER_SEC)
@@ -45,13 +44,6 @@ static bool upgrade_wanted(struct instance *i)
 	return true;
 }
 
-static int upgrade_connect(void *userdata, int *ret_rpc_fd, int *ret_fd_fd, struct error *err)
-{
-	struct instance *i = userdata;
-
-	return instance_connect(i->dir_fd, ret_rpc_fd, ret_fd_fd, err);
-}
-
 static void upgrade_later(struct instance *i)
 {
 	i->upgrade_delay =
@@ -90,8 +82,6 @@ static void upgrade_begin(struct instance *i)
 	const struct peer_upgrade how = {
 		.exe_fd = i->all->exe_fd,
 		.build = build_id(),
-		.connect = upgrade_connect,
-		.userdata = i,
 	};
 	struct error err = ERROR_INIT;
 

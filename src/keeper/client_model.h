@@ -20,9 +20,11 @@ struct keeper_client;
 struct rpc_client;
 struct rpc_stream;
 
-/* A keeper on this connection goes on as another program (client_reopen.h). */
+/* A keeper on this connection goes on as another program, or the connection was lost
+ * (client_reopen.h). */
 struct reopen {
 	bool active;
+	bool all; /* whoever loses his watch says hello anew, wherever he is */
 	char target[NAME_PATH_MAX +
 		    1];              /* whom it is about: peers at and below that say hello anew */
 	struct keeper_client *asked; /* NULL: it is gone */
@@ -35,6 +37,8 @@ struct reopen {
 	nsec_t delay, deadline;
 	bool connected;
 	struct error err; /* the last answer */
+	nsec_t lost_at;   /* when something was lost that nobody had asked for */
+	unsigned n_lost;  /* how often within REOPEN_CALM of the time before */
 };
 
 struct connection {
@@ -53,6 +57,8 @@ struct connection {
 	struct loop_defer free; /* nobody frees the rpc_client from within its callback */
 	struct reopen reopen;
 	void (*go_on)(struct connection *c); /* starts what waits */
+	/* The client's watch has ended. */
+	void (*lost)(struct keeper_client *client, const struct error *err);
 };
 
 struct keeper_client {
@@ -68,6 +74,7 @@ struct keeper_client {
 	bool opened;
 	bool rotates; /* the keeper, its containers' logs */
 	bool stale;   /* says hello and watches again, as a part of `reopen` */
+	bool told;    /* of the gap */
 	struct peer_hello hello;
 	struct error refusal; /* with a code: nothing may be asked of the keeper */
 };
@@ -83,19 +90,6 @@ static inline struct connection *connection_enter(struct connection *c)
 static inline void connection_leave(struct connection *c)
 {
 	c->n_inside--;
-}
-
-/* Whether the end of its watch belongs to `reopen`; it is stale then. */
-static inline bool reopen_takes(struct keeper_client *client)
-{
-	const struct reopen *ro = &client->connection->reopen;
-	size_t len = strlen(ro->target);
-
-	if (!ro->active || !str_has_prefix(client->target, ro->target) ||
-	    (len && client->target[len] && client->target[len] != '/'))
-		return false;
-	client->stale = true;
-	return true;
 }
 
 #endif

@@ -20,12 +20,22 @@
  * stands, and the keeper above it connects again; until it has, hello is UNAVAILABLE and is tried
  * again. Both end the watches of the peers at and below the target, which are marked as stale and
  * opened one after the other, from the top down.
+ *
+ * A watch may also end when nobody here has asked for it: another daemon has exchanged the keeper,
+ * or the connection broke. Its workloads are none the worse for that, so everything is opened again
+ * in the same way; what was under way has failed, and those who had lost their watch are told. A
+ * keeper that has ended is known by its process before the bound is reached.
  */
 
 #define REOPEN_UPGRADE_TIMEOUT (60 * NSEC_PER_SEC)
 /* A keeper that reads a long state on a busy machine takes its time; its process tells if it dies.
  */
 #define REOPEN_LIMIT (60 * NSEC_PER_SEC)
+/* For what nobody has asked for, which is no more than a connection. */
+#define REOPEN_LOST_LIMIT (20 * NSEC_PER_SEC)
+/* A keeper that drops each connection anew is lost when this many follow upon another. */
+#define REOPEN_LOST_MAX 5
+#define REOPEN_CALM (10 * NSEC_PER_SEC)
 #define REOPEN_DELAY_MIN (5 * NSEC_PER_MSEC)
 #define REOPEN_DELAY_MAX (200 * NSEC_PER_MSEC)
 
@@ -36,6 +46,7 @@ static void reopen_finish(struct connection *c, const struct error *err)
 	struct error other = ERROR_INIT;
 
 	ro->active = false;
+	ro->all = false;
 	loop_timer_stop(&ro->timer);
 	c->go_on(c);
 	if (!asked)
@@ -62,8 +73,19 @@ static struct keeper_client *reopen_first_stale(struct connection *c)
 static void reopen_lose(struct keeper_client *client, const struct error *err)
 {
 	client->stale = false;
+	client->told = false;
 	if (client->opened)
 		client->events->on_lost(client->events_userdata, err);
+}
+
+static void reopen_back(struct keeper_client *client)
+{
+	bool told = client->told;
+
+	client->stale = false;
+	client->told = false;
+	if (told && client->events->on_back)
+		client->events->on_back(client->events_userdata);
 }
 
 static void reopen_again(struct connection *c, nsec_t delay)
@@ -85,16 +107,26 @@ static bool reopen_is_direct(const struct reopen *ro)
 	return !ro->target[0];
 }
 
+/* Who knows the sockets, or NULL. */
+static struct keeper_client *reopen_direct(const struct connection *c)
+{
+	struct keeper_client *client = list_first(&c->clients, struct keeper_client, link);
+
+	return client && !client->target[0] && client->opened && client->events->connect ? client
+											 : NULL;
+}
+
 static int reopen_connect(struct connection *c)
 {
+	struct keeper_client *direct = reopen_direct(c);
 	struct reopen *ro = &c->reopen;
 	_cleanup_fd_ int rpc_fd = -1, channel_fd = -1;
 	struct rpc_client *rpc;
 	int r;
 
-	if (!ro->asked)
+	if (!direct)
 		return error_refuse(&ro->err, ERROR_UNAVAILABLE, "nobody knows its sockets");
-	r = ro->how.connect(ro->how.userdata, &rpc_fd, &channel_fd, &ro->err);
+	r = direct->events->connect(direct->events_userdata, &rpc_fd, &channel_fd, &ro->err);
 	if (r < 0)
 		return r;
 	r = rpc_client_new(&rpc, c->loop, TAKE_FD(rpc_fd));
@@ -121,19 +153,20 @@ static void reopen_on_hello(struct unary *u, const ProtobufCMessage *response,
 	r = client_take_hello(client, response, answer, &err);
 	if (r < 0 && (err.kind == ERROR_UNAVAILABLE || err.kind == ERROR_DEADLINE)) {
 		ro->err = err;
-		ro->connected = !reopen_is_direct(ro) || rpc_client_connected(c->rpc);
+		ro->connected = rpc_client_connected(c->rpc);
 		reopen_wait(c);
 		connection_leave(c);
 		return;
 	}
 	if (r == 0) {
-		client->stale = false;
 		r = client_watch(client);
 		if (r < 0)
 			(void)error_set(&err, r, "watch the keeper");
 	}
 	if (r < 0)
 		reopen_lose(client, &err);
+	else
+		reopen_back(client);
 	reopen_again(c, 0);
 	connection_leave(c);
 }
@@ -171,6 +204,8 @@ static void reopen_on_timer(struct loop_timer *t)
 	struct keeper_client *client = reopen_first_stale(c);
 
 	connection_enter(c);
+	if (!c->reopen.asked && !c->reopen.connected)
+		c->reopen.connected = rpc_client_connected(c->rpc);
 	if (!client)
 		reopen_finish(c, NULL);
 	else if (clock_mono() > c->reopen.deadline)
@@ -182,6 +217,66 @@ static void reopen_on_timer(struct loop_timer *t)
 	connection_leave(c);
 }
 
+/* ---- what is lost ---- */
+
+/* Whether the end of its watch was asked for. */
+static bool reopen_takes(const struct keeper_client *client)
+{
+	const struct reopen *ro = &client->connection->reopen;
+	size_t len = strlen(ro->target);
+
+	return ro->active && (ro->asked || !ro->all) &&
+	       str_has_prefix(client->target, ro->target) &&
+	       (!len || !client->target[len] || client->target[len] == '/');
+}
+
+static bool reopen_is_calm(struct reopen *ro)
+{
+	nsec_t now = clock_mono();
+
+	if (now - ro->lost_at > REOPEN_CALM)
+		ro->n_lost = 0;
+	ro->lost_at = now;
+	return ++ro->n_lost <= REOPEN_LOST_MAX;
+}
+
+/* Whether it is opened again, now that nobody has asked for its loss. */
+static bool reopen_again_for(const struct keeper_client *client, const struct error *err)
+{
+	struct connection *c = client->connection;
+	struct reopen *ro = &c->reopen;
+
+	if (ro->active) {
+		ro->all = true;
+		return true;
+	}
+	if (!reopen_direct(c) || !reopen_is_calm(ro))
+		return false;
+	ro->active = true;
+	ro->all = true;
+	ro->connected = false;
+	ro->target[0] = '\0';
+	ro->err = *err;
+	ro->deadline = clock_mono() + REOPEN_LOST_LIMIT;
+	reopen_wait(c);
+	return true;
+}
+
+static void reopen_on_lost(struct keeper_client *client, const struct error *err)
+{
+	bool asked = reopen_takes(client);
+
+	/* Before hello was answered, that answer tells. */
+	if (!client->opened)
+		return;
+	client->stale = asked || reopen_again_for(client, err);
+	client->told = client->stale && !asked;
+	if (!client->stale)
+		client->events->on_lost(client->events_userdata, err);
+	else if (client->told && client->events->on_gap)
+		client->events->on_gap(client->events_userdata, err);
+}
+
 /* ---- asking ---- */
 
 static void reopen_start(struct connection *c)
@@ -190,7 +285,10 @@ static void reopen_start(struct connection *c)
 	struct keeper_client *client;
 
 	list_for_each (client, &c->clients, struct keeper_client, link) {
-		if (!client->opened || !reopen_takes(client) || !client->watch)
+		if (!client->opened || !reopen_takes(client))
+			continue;
+		client->stale = true;
+		if (!client->watch)
 			continue;
 		rpc_stream_cancel(client->watch);
 		client->watch = NULL;
@@ -279,6 +377,7 @@ int reopen_begin(struct keeper_client *client, const struct peer_upgrade *how, p
 void reopen_init(struct connection *c)
 {
 	loop_timer_init(&c->reopen.timer, c->loop, reopen_on_timer);
+	c->lost = reopen_on_lost;
 }
 
 void reopen_done(struct connection *c)

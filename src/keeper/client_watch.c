@@ -98,14 +98,10 @@ static void client_on_watch_end(struct rpc_stream *stream, enum rpc_code code,
 	struct error ended = ERROR_INIT;
 
 	client->watch = NULL;
-	if (reopen_takes(client)) {
-		connection_leave(c);
-		return;
-	}
 	(void)error_refuse(&ended, ERROR_UNAVAILABLE, "the keeper has ended its watch");
-	/* Before hello was answered, that answer tells. */
-	if (client->opened)
-		client->events->on_lost(client->events_userdata, err && err->code ? err : &ended);
+	if (!err || !err->code)
+		err = &ended;
+	c->lost(client, err);
 	connection_leave(c);
 }
 

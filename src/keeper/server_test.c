@@ -295,7 +295,10 @@ static void on_lost(void *userdata, const struct error *err)
 	told.err = *err;
 }
 
-static const struct peer_events events = { on_container, on_child_end, on_synced, on_lost };
+static const struct peer_events events = { .on_container = on_container,
+					   .on_child_end = on_child_end,
+					   .on_synced = on_synced,
+					   .on_lost = on_lost };
 
 static void on_done(void *userdata, const struct error *err)
 {

@@ -307,8 +307,10 @@ static void workload_on_answer(struct loop_timer *t)
 	struct workload *w = container_of(t, struct workload, answer);
 	char reason[sizeof(w->containers->status.reason)];
 
-	if (w->instance && instance_is_lost(w->instance) && !instance_has_ended(w->instance))
+	if (w->instance && instance_is_lost(w->instance) && !instance_has_ended(w->instance)) {
+		loop_timer_set(&w->answer, WORKLOAD_ANSWER_DELAY);
 		return;
+	}
 	for (size_t i = 0; i < w->n_containers; i++) {
 		struct pod_container *c = &w->containers[i];
 

@@ -343,6 +343,44 @@ class Refusals(UpgradeTest):
         self.assertEqual(before, self.identities())
         self.check_counting(["p"])
 
+    def test_one_that_somebody_else_exchanges(self):
+        """The daemon connects again, as after a restart, and has the keeper come back to its own build."""
+        node = self.begin()
+        self.pod("p", self.counter("p"))
+        self.spawn("a")
+        self.cell("a/c", self.counter("c"))
+        self.cell("d", self.counter("d"))
+        before, keepers = self.identities(), node.all_keepers()
+        folders = [os.path.join(node.run, "i", i) for i in os.listdir(os.path.join(node.run, "i"))]
+        for folder in folders + [os.path.join(node.run, "node")]:
+            keeper = Keeper(folder)
+            self.assertEqual(Code.UNAVAILABLE, keeper.upgrade(node.other).code())
+            keeper.close()
+        nacre_test.until(lambda: node.log().count("a keeper is connected again") >= 3, 30, "new connections")
+        node.until_upgraded(keepers)
+        self.assertEqual(before, self.identities())
+        self.check_counting(["p", "a/c", "d"])
+        self.assertEqual({"ready", "running"}, {w.state for w in self.all().values()})
+        self.assertEqual(b"y 1\n", self.exec("p", "/probe", "lines", "y", "1", "0")[0])
+        self.assertEqual(137, self.stop("p").exit_code)
+
+    @unittest.skipUnless(elf.holds(nacre_test.BINARY, b"NACRE_FAILPOINT"), "needs a build with -Dfaults=true")
+    def test_one_that_somebody_else_makes_too_new(self):
+        """Without a common protocol it is left alone, as after a restart: listed, and stopped by its cgroup."""
+        # The keeper of the node and that of the pod say hello; the third is the one after the exchange.
+        node = self.begin(env={"NACRE_FAILPOINT": "upgrade.protocol@3=error:71"})
+        self.pod("p", self.counter("p"))
+        before = self.identities()
+        keeper = Keeper(node.keeper_dir())
+        self.addCleanup(keeper.close)
+        self.assertEqual(Code.UNAVAILABLE, keeper.upgrade(node.other).code())
+        nacre_test.until(lambda: "too far apart" in self.inspect("p").keeper_note, 30, "the note")
+        self.assertEqual("running", self.inspect("p").state)
+        self.assertEqual(before, self.identities())
+        self.check_counting(["p"])
+        self.remove("p", force=True)
+        self.assertEqual({}, self.all())
+
     def test_an_open_exec_puts_it_off(self):
         node = self.begin()
         shown = self.pod("p", container("sleep", "100000"))
