@@ -173,6 +173,8 @@ static int http_on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *
 	struct http_session *h = userdata;
 	struct http_stream *s = http_find(ng, frame->hd.stream_id);
 
+	if (frame->hd.type == NGHTTP2_GOAWAY && h->ops->goaway)
+		h->ops->goaway(h);
 	if (s && frame->hd.type == NGHTTP2_RST_STREAM)
 		s->ended = true;
 	if (!s || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
@@ -540,6 +542,11 @@ int http_session_pull(struct http_session *h, struct buf *out, size_t max)
 bool http_session_wants_write(const struct http_session *h)
 {
 	return nghttp2_session_want_write(h->ng) != 0;
+}
+
+size_t http_session_queued(const struct http_session *h)
+{
+	return h->queued;
 }
 
 bool http_session_alive(const struct http_session *h)

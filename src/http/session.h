@@ -64,6 +64,8 @@ struct http_ops {
 	void (*close)(struct http_stream *s, uint32_t code);
 	/* It was not writable and is again. */
 	void (*drain)(struct http_stream *s);
+	/* Clients only, may be NULL: the peer has said GOAWAY. */
+	void (*goaway)(struct http_session *h);
 };
 
 /* 0 or -ENOMEM. */
@@ -79,6 +81,8 @@ int http_session_receive(struct http_session *h, const uint8_t *data, size_t len
 /* Appends what is to be sent to out, until it holds `max` bytes or a frame more. 0 or as above. */
 int http_session_pull(struct http_session *h, struct buf *out, size_t max) _must_check_;
 bool http_session_wants_write(const struct http_session *h);
+/* Bytes that wait in the queues of all streams, also for a window. */
+size_t http_session_queued(const struct http_session *h);
 /* False once nothing more will be read or written: time to close the connection. */
 bool http_session_alive(const struct http_session *h);
 /* Clients: false once the peer has said GOAWAY or stream ids are used up. */

@@ -13,7 +13,9 @@
  * A keeper as its parent sees it, whatever kind of wall and how many hops stand between: what floor
  * 5 asks, answered by src/keeper over gRPC. All calls are asynchronous; a completion never comes
  * before the call has returned, and comes exactly once, with err NULL for success, also when the
- * connection is lost (ERROR_UNAVAILABLE). peer->ops->free() ends what is open without calling back.
+ * connection is lost (ERROR_UNAVAILABLE). peer->ops->free() ends what is open without calling back;
+ * a call that was passed on undecoded (keeper/passing.h) is none of the peer's, and goes on to its
+ * end.
  */
 
 struct peer;

@@ -58,7 +58,7 @@ static void child_disconnect(struct child *c)
 {
 	unary_done(&c->unary);
 	if (c->rpc)
-		c->rpc = rpc_client_free(c->rpc);
+		c->rpc = rpc_client_retire(c->rpc);
 	c->channel_fd = fd_close(c->channel_fd);
 }
 

@@ -21,7 +21,11 @@
 #include "rpc/client.h"
 
 /*
- * Theory of operation. The loss of a connection is seen as the end of the Watch stream. Calls wait
+ * Theory of operation. A connection that nobody needs any more is retired, not closed: calls that
+ * were passed on (passing.h) belong to who made them, and what their keeper had said before its end
+ * is still on its way (rpc_client_retire()).
+ *
+ * The loss of a connection is seen as the end of the Watch stream. Calls wait
  * here while their keeper goes on as another program (client_reopen.h).
  *
  * A Start that carries descriptors sends them over the second socket first. So that the keeper
@@ -71,7 +75,7 @@ static void connection_free(struct connection *c)
 {
 	reopen_done(c);
 	if (c->rpc)
-		c->rpc = rpc_client_free(c->rpc);
+		c->rpc = rpc_client_retire(c->rpc);
 	loop_defer_done(&c->free);
 	c->channel_fd = fd_close(c->channel_fd);
 	free(c);

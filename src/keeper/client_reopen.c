@@ -132,7 +132,7 @@ static int reopen_connect(struct connection *c)
 	r = rpc_client_new(&rpc, c->loop, TAKE_FD(rpc_fd));
 	if (r < 0)
 		return error_set(&ro->err, r, "connect to the keeper");
-	(void)rpc_client_free(c->rpc);
+	(void)rpc_client_retire(c->rpc);
 	c->rpc = rpc;
 	(void)fd_close(c->channel_fd);
 	c->channel_fd = TAKE_FD(channel_fd);

@@ -18,7 +18,8 @@ struct rpc_call;
 
 /* Ends the call with what the keeper answers (rpc_call_forward()). While the keeper goes on as
  * another program, the call waits for that; the message is copied then. Where nothing may be asked
- * of the keeper, the call fails with the reason. */
+ * of the keeper, the call fails with the reason. Once it was passed on it outlives the peer: all
+ * that the keeper has said before its end arrives, at the pace of who reads it. */
 void passing_begin(struct peer *p, struct rpc_call *call, const char *method,
 		   const ProtobufCMessage *message);
 

@@ -28,8 +28,9 @@
  * and the routing first take in what waits there.
  */
 
-/* For the readers of what the last containers wrote. Within the time that a parent waits for the
- * end of a keeper (INSTANCE_STOP_GRACE, CHILD_END_GRACE). */
+/* For a parent to take what the last containers wrote, which it does at once whatever the pace of
+ * those who read it (RPC_REST_MAX). Within the time that it waits for the end of a keeper
+ * (INSTANCE_STOP_GRACE, CHILD_END_GRACE). */
 #define SERVER_DRAIN_GRACE (4 * NSEC_PER_SEC)
 
 struct keeper_server {

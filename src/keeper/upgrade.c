@@ -115,6 +115,9 @@ static const char *upgrade_busy(const struct upgrade *u)
 		look.busy = children_busy(u->config.children);
 	if (!look.busy)
 		rpc_server_each_call(u->config.rpc, look_at_call, &look);
+	/* What a call has said until its end may still wait for a reader. */
+	if (!look.busy && !rpc_server_is_written(u->config.rpc))
+		look.busy = "an answer is still being read";
 	return look.busy;
 }
 

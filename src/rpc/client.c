@@ -28,6 +28,10 @@ struct rpc_client {
 	void (*on_close)(struct rpc_client *c, void *data);
 	void *close_data;
 	bool closing;
+	bool retired; /* frees itself once it has no stream */
+	bool leaving; /* the server ends: RPC_REST_MAX */
+	bool looking; /* a function of ours still needs the struct */
+	struct loop_timer look;
 };
 
 struct rpc_stream {
@@ -41,7 +45,10 @@ struct rpc_stream {
 	void *userdata;
 	struct loop_timer timer;
 	bool timed;
-	bool sent; /* our end of the stream is closed */
+	nsec_t since;   /* of a retired client: the last that was seen to be taken was seen then */
+	size_t waiting; /* that much waited then */
+	bool moved;     /* a message was told since */
+	bool sent;      /* our end of the stream is closed */
 	bool is_grpc;
 	unsigned http_status;
 	enum rpc_code code;
@@ -61,6 +68,20 @@ static void stream_leave(struct rpc_stream *s)
 	arena_done(&arena);
 }
 
+static void client_delete(struct rpc_client *c)
+{
+	loop_timer_done(&c->look);
+	c->conn = conn_free(c->conn);
+	free(c);
+}
+
+/* The last stream of a retired client takes it along. */
+static void client_leave(struct rpc_client *c)
+{
+	if (c->retired && !c->closing && !c->looking && list_empty(&c->streams))
+		client_delete(c);
+}
+
 static void stream_close(struct rpc_stream *s)
 {
 	s->state = STREAM_ENDED;
@@ -73,6 +94,7 @@ static void stream_close(struct rpc_stream *s)
 		loop_timer_done(&s->timer);
 	s->timed = false;
 	list_remove(&s->member);
+	client_leave(s->client);
 }
 
 static void stream_end(struct rpc_stream *s, enum rpc_code code, const char *message)
@@ -209,6 +231,17 @@ static void stream_conclude(struct rpc_stream *s)
 		   "the server's answer has no grpc-status");
 }
 
+/* What the paused streams hold. */
+static size_t client_rest(const struct rpc_client *c)
+{
+	const struct rpc_stream *s;
+	size_t n = 0;
+
+	list_for_each (s, (struct list *)(uintptr_t)&c->streams, struct rpc_stream, member)
+		n += s->x.paused ? s->x.rx.len : 0;
+	return n;
+}
+
 static void stream_read(struct rpc_stream *s)
 {
 	struct error err = ERROR_INIT;
@@ -225,11 +258,13 @@ static void stream_read(struct rpc_stream *s)
 		if (!s->is_grpc)
 			return stream_end(s, stream_code_of_http(s->http_status),
 					  "the server's answer is not gRPC");
+		s->moved = true;
 		s->ops->on_message(s, data, len, s->userdata);
 		if (s->state == STREAM_ENDED)
 			return;
 		exchange_drop(&s->x);
 	}
+	s->x.flushed = s->client->leaving && s->x.paused && client_rest(s->client) < RPC_REST_MAX;
 	exchange_give_back(&s->x);
 	if ((s->x.ended || s->x.closed) && !s->x.paused)
 		stream_conclude(s);
@@ -307,7 +342,7 @@ int rpc_client_call(struct rpc_client *c, const struct rpc_request *request,
 	struct rpc_stream *s;
 	int r;
 
-	if (c->closing)
+	if (c->closing || c->retired)
 		return -EPIPE;
 	s = arena_alloc(&arena, sizeof(*s));
 	if (!s)
@@ -368,6 +403,20 @@ void rpc_stream_close_send(struct rpc_stream *s)
 
 /* ---- clients ---- */
 
+static void client_flush(struct rpc_client *c)
+{
+	struct rpc_stream *s;
+
+	c->leaving = true;
+	list_for_each (s, &c->streams, struct rpc_stream, member)
+		exchange_again(&s->x);
+}
+
+static void client_goaway(struct http_session *http)
+{
+	client_flush(conn_owner(http_session_userdata(http)));
+}
+
 static const struct http_ops client_http_ops = {
 	.field = exchange_on_field,
 	.headers = exchange_on_headers,
@@ -375,6 +424,7 @@ static const struct http_ops client_http_ops = {
 	.end = exchange_on_end,
 	.close = exchange_on_close,
 	.drain = exchange_on_drain,
+	.goaway = client_goaway,
 };
 
 static void client_lost(struct conn *conn, void *owner)
@@ -384,6 +434,80 @@ static void client_lost(struct conn *conn, void *owner)
 	if (c->on_close)
 		c->on_close(c, c->close_data);
 }
+
+/* ---- without an owner ---- */
+
+#define CLIENT_LOOK (1 * NSEC_PER_SEC)
+
+/* Whether its patience is over. */
+static bool stream_is_stuck(struct rpc_stream *s, nsec_t now)
+{
+	size_t waiting = s->ops->waiting ? s->ops->waiting(s, s->userdata) : 0;
+	bool moved = s->moved || waiting < s->waiting;
+
+	s->waiting = waiting;
+	s->moved = false;
+	if (moved)
+		s->since = now;
+	return now - s->since > RPC_REST_PATIENCE;
+}
+
+static struct rpc_stream *client_first_stuck(struct rpc_client *c, nsec_t now)
+{
+	struct rpc_stream *s;
+
+	list_for_each (s, &c->streams, struct rpc_stream, member)
+		if (stream_is_stuck(s, now))
+			return s;
+	return NULL;
+}
+
+static void stream_put_off(struct rpc_stream *s)
+{
+	char text[ERROR_TEXT_MAX];
+
+	if (!s->x.paused)
+		return stream_end(s, RPC_UNAVAILABLE, "the server has ended without an answer");
+	(void)str_printf(text, sizeof(text), "nothing of the answer was taken for %u seconds",
+			 (unsigned)(RPC_REST_PATIENCE / NSEC_PER_SEC));
+	stream_end(s, RPC_RESOURCE_EXHAUSTED, text);
+}
+
+static void client_on_look(struct loop_timer *t)
+{
+	struct rpc_client *c = container_of(t, struct rpc_client, look);
+	nsec_t now = clock_mono();
+	struct rpc_stream *s;
+
+	loop_timer_set(&c->look, CLIENT_LOOK);
+	c->looking = true;
+	for (s = client_first_stuck(c, now); s; s = client_first_stuck(c, now))
+		stream_put_off(s);
+	c->looking = false;
+	client_leave(c);
+}
+
+struct rpc_client *rpc_client_retire(struct rpc_client *c)
+{
+	nsec_t now = clock_mono();
+	struct rpc_stream *s;
+
+	if (!c || c->closing || c->retired)
+		return NULL;
+	if (list_empty(&c->streams))
+		return rpc_client_free(c);
+	c->on_close = NULL;
+	c->retired = true;
+	list_for_each (s, &c->streams, struct rpc_stream, member) {
+		s->since = now;
+		s->moved = false;
+	}
+	client_flush(c);
+	loop_timer_set(&c->look, CLIENT_LOOK);
+	return NULL;
+}
+
+/* ---- with one ---- */
 
 int rpc_client_new(struct rpc_client **ret, struct loop *l, int fd)
 {
@@ -396,8 +520,10 @@ int rpc_client_new(struct rpc_client **ret, struct loop *l, int fd)
 	}
 	*c = (struct rpc_client){ .loop = l };
 	list_init(&c->streams);
+	loop_timer_init(&c->look, l, client_on_look);
 	r = conn_new(&c->conn, l, fd, HTTP_CLIENT, &client_http_ops, client_lost, c);
 	if (r < 0) {
+		loop_timer_done(&c->look);
 		free(c);
 		return r;
 	}
@@ -418,8 +544,7 @@ struct rpc_client *rpc_client_free(struct rpc_client *c)
 			break;
 		stream_end(s, RPC_UNAVAILABLE, "the connection was closed");
 	}
-	c->conn = conn_free(c->conn);
-	free(c);
+	client_delete(c);
 	return NULL;
 }
 

@@ -13,7 +13,17 @@
 
 /*
  * gRPC over HTTP/2, the calling side: one connection, many calls.
+ *
+ * A server that says goodbye (GOAWAY) has only to get rid of what it still holds: then the windows
+ * of paused streams are given back too, up to RPC_REST_MAX, so that it can end at once and what it
+ * has said waits here for whoever takes it slowly.
  */
+
+/* What the paused streams of a connection hold at most of a server that ends. Past that it waits
+ * for their readers as ever. */
+#define RPC_REST_MAX (16U * 1024 * 1024)
+/* Of a client that is retired, a stream ends where nothing of it was taken for so long. */
+#define RPC_REST_PATIENCE (10 * NSEC_PER_SEC)
 
 struct loop;
 struct rpc_client;
@@ -23,6 +33,14 @@ struct rpc_stream;
 int rpc_client_new(struct rpc_client **ret, struct loop *l, int fd);
 /* Ends every call with UNAVAILABLE (their on_end is called), closes. */
 struct rpc_client *rpc_client_free(struct rpc_client *c);
+/*
+ * For the owner the same, but calls that are still there outlive him: they go on to their end, or
+ * to that of the connection, and are told all that the server has said before. Then the client
+ * frees itself. on_close is not called. A call that takes nothing for RPC_REST_PATIENCE ends with
+ * RESOURCE_EXHAUSTED, one that is told nothing for that long with UNAVAILABLE. There must be no
+ * call left when the loop ends.
+ */
+struct rpc_client *rpc_client_retire(struct rpc_client *c);
 /* fn is called once, when the connection is lost (after the ends of its calls), not by
  * rpc_client_free(). The client is then only good for rpc_client_free(), which fn may call. */
 void rpc_client_on_close(struct rpc_client *c, void (*fn)(struct rpc_client *c, void *data),
@@ -38,6 +56,9 @@ struct rpc_stream_ops {
 		       void *userdata);
 	/* May be NULL: rpc_stream_writable() is true again. */
 	void (*on_writable)(struct rpc_stream *s, void *userdata);
+	/* May be NULL: how much of what on_message was told still waits to be taken behind it. What
+	 * becomes less is taken (RPC_REST_PATIENCE). */
+	size_t (*waiting)(struct rpc_stream *s, void *userdata);
 };
 
 struct rpc_request {

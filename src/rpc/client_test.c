@@ -181,4 +181,33 @@ static void an_answer_may_be_compressed(void)
 	}
 }
 
-UNIT_MAIN({ "an answer may be compressed", an_answer_may_be_compressed })
+/* The client has something to write when the server has said all and is gone. */
+static void what_was_said_before_the_end_is_read(void)
+{
+	struct rpc_request request = { .method = "/nacre.test.v1.Test/Talk",
+				       .timeout = NSEC_NEVER,
+				       .more = true };
+	static const struct http_field trailers[] = { { ":status", "200" },
+						      { "content-type", "application/grpc" },
+						      { "grpc-status", "9" },
+						      { "grpc-message", "the last word" } };
+	struct seen seen = { .n_ends = 0 };
+	struct buf out = BUF_INIT;
+
+	far_begin();
+	must(rpc_client_call(nodes[0].client, &request, &ops, &seen, &seen.stream) == 0);
+	far_talk();
+	must(http_stream_respond(far.stream, trailers, ARRAY_SIZE(trailers), true) == 0);
+	must(http_session_pull(far.http, &out, 65536) == 0);
+	must(write(far.fd, buf_data(&out), out.len) == (ssize_t)out.len);
+	buf_done(&out);
+	far.fd = fd_close(far.fd);
+	CHECK_INT(rpc_stream_send(seen.stream, "", 0), 0);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_FAILED_PRECONDITION);
+	CHECK_STR(seen.err.text, "the last word");
+	far_end();
+}
+
+UNIT_MAIN({ "an answer may be compressed", an_answer_may_be_compressed },
+	  { "what was said before the end is read", what_was_said_before_the_end_is_read })

@@ -81,7 +81,8 @@ static void conn_run_items(struct conn *c)
 	}
 }
 
-/* 1: all is written that there was; 0: the socket is full; or a negative errno. */
+/* 1: all is written that there was; 0: the socket is full; -EPIPE: it takes nothing; or what the
+ * session has failed with. */
 static int conn_write_some(struct conn *c)
 {
 	ssize_t n;
@@ -96,9 +97,40 @@ static int conn_write_some(struct conn *c)
 		return 1;
 	n = send(c->fd, buf_data(&c->out), c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
 	buf_consume(&c->out, (size_t)n);
 	return c->out.len == 0 && !http_session_wants_write(c->http);
+}
+
+/* 1: there may be more; 0: not now; or a negative errno. */
+static int conn_read_some(struct conn *c)
+{
+	/* Too large for a stack, and for each connection to have: one thread reads them all, one
+	 * after the other. */
+	static uint8_t data[CONN_READ_SIZE];
+	ssize_t n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT);
+	int r;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	c->heard = true;
+	if (c->lingering)
+		return n == sizeof(data);
+	r = http_session_receive(c->http, data, (size_t)n);
+	return r < 0 ? r : n == sizeof(data);
+}
+
+/* The peer has closed, and takes nothing more; but what it had said before that is still in the
+ * socket, and waits to be read like what is read before an end of file. */
+static void conn_break_unwritable(struct conn *c)
+{
+	int r = c->server ? 0 : 1;
+
+	for (unsigned i = 0; i < CONN_READS_MAX && r > 0; i++)
+		r = conn_read_some(c);
+	conn_break(c);
 }
 
 /* Tells and writes in turns: what is told may give more to write, what is written makes room. */
@@ -115,7 +147,9 @@ static void conn_run(struct conn *c)
 		if (c->freed || !c->http)
 			break;
 		r = conn_write_some(c);
-		if (r < 0)
+		if (r == -EPIPE)
+			conn_break_unwritable(c);
+		else if (r < 0)
 			conn_break(c);
 		else if (c->out.len > 0 || (r == 1 && list_empty(&c->items)))
 			break;
@@ -158,26 +192,6 @@ static void conn_settle(struct conn *c)
 static void conn_work(struct loop_defer *d)
 {
 	conn_settle(container_of(d, struct conn, work));
-}
-
-/* 1: there may be more; 0: not now; or a negative errno. */
-static int conn_read_some(struct conn *c)
-{
-	/* Too large for a stack, and for each connection to have: one thread reads them all, one
-	 * after the other. */
-	static uint8_t data[CONN_READ_SIZE];
-	ssize_t n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT);
-	int r;
-
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (n == 0)
-		return -EPIPE;
-	c->heard = true;
-	if (c->lingering)
-		return n == sizeof(data);
-	r = http_session_receive(c->http, data, (size_t)n);
-	return r < 0 ? r : n == sizeof(data);
 }
 
 static void conn_event(struct loop_fd *source, unsigned events)
@@ -280,6 +294,12 @@ struct loop *conn_loop(const struct conn *c)
 struct http_session *conn_http(const struct conn *c)
 {
 	return c->http;
+}
+
+bool conn_is_written(const struct conn *c)
+{
+	return !c->http || (c->out.len == 0 && http_session_queued(c->http) == 0 &&
+			    !http_session_wants_write(c->http));
 }
 
 void conn_touch(struct conn *c)

@@ -44,6 +44,8 @@ void *conn_owner(const struct conn *c);
 struct loop *conn_loop(const struct conn *c);
 /* NULL once the connection is lost. */
 struct http_session *conn_http(const struct conn *c);
+/* Whether all that was said is in the socket, also where a window kept it back. */
+bool conn_is_written(const struct conn *c);
 /* There is something to write, or to tell: soon. */
 void conn_touch(struct conn *c);
 

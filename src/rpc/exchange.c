@@ -207,7 +207,7 @@ bool exchange_has_rest(const struct exchange *x)
 
 void exchange_give_back(struct exchange *x)
 {
-	if (!x->http || x->paused || x->held == 0)
+	if (!x->http || (x->paused && !x->flushed) || x->held == 0)
 		return;
 	http_stream_consumed(x->http, x->held);
 	x->held = 0;

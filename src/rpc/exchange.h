@@ -37,11 +37,12 @@ struct exchange {
 	bool gzip_out;    /* ...and that it understands those that are */
 	size_t held;      /* received bytes whose window was not given back */
 	bool paused;
-	bool headers;   /* a header block has come since the owner cleared this */
-	bool ended;     /* the peer sends no more */
-	bool closed;    /* the stream is gone, for close_code */
-	bool drained;   /* is writable again, until the owner clears this */
-	bool overrun;   /* the budget or the memory was not enough: bytes are lost */
+	bool flushed; /* the window is given back although it is paused: what comes is held here */
+	bool headers; /* a header block has come since the owner cleared this */
+	bool ended;   /* the peer sends no more */
+	bool closed;  /* the stream is gone, for close_code */
+	bool drained; /* is writable again, until the owner clears this */
+	bool overrun; /* the budget or the memory was not enough: bytes are lost */
 	bool oversized; /* too many header fields came */
 	uint32_t close_code;
 	void (*field)(struct exchange *x, const char *name, const char *value);
@@ -74,7 +75,7 @@ void exchange_drop(struct exchange *x);
 void exchange_skip(struct exchange *x);
 /* Something is left of a message that did not come whole. */
 bool exchange_has_rest(const struct exchange *x);
-/* Gives the window back for what has come, unless paused. */
+/* Gives the window back for what has come, unless paused (and not flushed). */
 void exchange_give_back(struct exchange *x);
 /* Takes n bytes from the budget until the exchange is released. */
 bool exchange_charge(struct exchange *x, size_t n);

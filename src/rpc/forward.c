@@ -90,10 +90,18 @@ static void forward_server_writable(struct rpc_stream *s, void *userdata)
 	exchange_pause(&c->x, false);
 }
 
+static size_t forward_waiting(struct rpc_stream *s, void *userdata)
+{
+	const struct rpc_call *c = userdata;
+
+	return c->x.http ? http_stream_queued(c->x.http) : 0;
+}
+
 static const struct rpc_stream_ops forward_ops = {
 	.on_message = forward_from_server,
 	.on_end = forward_server_end,
 	.on_writable = forward_server_writable,
+	.waiting = forward_waiting,
 };
 
 static void forward_start(struct rpc_call *c, struct rpc_client *client,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/forward.h"
 
+#include <errno.h>
+
+#include "http/session.h"
 #include "rpc/fixture_test.h"
 #include "unit.h"
 
@@ -216,10 +219,132 @@ static void a_handler_forwards(void)
 	end();
 }
 
+/* ---- the end of the server behind us ---- */
+
+static unsigned n_drained;
+
+static void on_drained(void *userdata)
+{
+	n_drained++;
+}
+
+/* A call passed on to nodes[1], whose reader stops after some messages. */
+static void begin_paused(struct seen *seen, uint32_t n)
+{
+	begin(2);
+	*seen = (struct seen){ .pause_after = 10 };
+	count(seen, "a", n, 1000, NSEC_NEVER);
+	turns(300);
+	CHECK_INT(seen->n_messages, 10);
+}
+
+/* The server of nodes[1] lets its calls end and is gone, and nobody needs its client any more. */
+static void drain_and_retire(void)
+{
+	n_drained = 0;
+	rpc_server_drain(nodes[1].server, 60 * NSEC_PER_SEC, on_drained, NULL);
+	for (unsigned i = 0; i < 5000 && !n_drained; i++)
+		turns(1);
+	nodes[1].server = rpc_server_free(nodes[1].server);
+	nodes[1].client = rpc_client_retire(nodes[1].client);
+}
+
+static void a_server_that_ends_does_not_wait_for_a_slow_reader(void)
+{
+	struct seen seen;
+
+	begin_paused(&seen, 2000);
+	CHECK(nodes[1].echo.n_sent < 2000);
+	drain_and_retire();
+	CHECK_INT(n_drained, 1);
+	CHECK_INT(nodes[1].echo.n_sent, 2000);
+	CHECK_INT(nodes[1].echo.n_cancelled, 0);
+	CHECK_INT(seen.n_messages, 10);
+	turns(100);
+	rpc_stream_pause(seen.stream, false);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_OK);
+	CHECK_INT(seen.n_messages, 2000);
+	CHECK_INT(seen.n_wrong, 0);
+	end();
+}
+
+static void the_rest_of_a_server_is_bounded(void)
+{
+	unsigned most = (RPC_REST_MAX + 1024 * 1024) / 1000, n = 3 * most;
+	struct seen seen;
+
+	begin_paused(&seen, n);
+	rpc_server_drain(nodes[1].server, 60 * NSEC_PER_SEC, on_drained, NULL);
+	for (unsigned i = 0; i < 2000; i++)
+		turns(1);
+	CHECK(nodes[1].echo.n_sent > RPC_REST_MAX / 1100);
+	CHECK(nodes[1].echo.n_sent < most);
+	/* Past that the reader sets the pace as ever. */
+	rpc_stream_pause(seen.stream, false);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_OK);
+	CHECK_INT(seen.n_messages, n);
+	CHECK_INT(seen.n_wrong, 0);
+	end();
+}
+
+static void a_server_that_dies_has_said_what_it_has(void)
+{
+	struct seen seen;
+
+	begin_paused(&seen, 2000);
+	nodes[1].server = rpc_server_free(nodes[1].server);
+	nodes[1].client = rpc_client_retire(nodes[1].client);
+	turns(100);
+	CHECK_INT(seen.n_ends, 0);
+	rpc_stream_pause(seen.stream, false);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_UNAVAILABLE);
+	CHECK_STR(seen.err.text, "the connection was lost");
+	/* A window of it had come. */
+	CHECK(seen.n_messages > HTTP_WINDOW / 1100);
+	CHECK_INT(seen.n_wrong, 0);
+	end();
+
+	/* And who has left is not waited for. */
+	begin_paused(&seen, 2000);
+	drain_and_retire();
+	rpc_stream_cancel(seen.stream);
+	turns(100);
+	end();
+}
+
+static void a_retired_client_takes_no_calls(void)
+{
+	Nacre__Test__V1__WaitRequest request = NACRE__TEST__V1__WAIT_REQUEST__INIT;
+	struct rpc_request again = { .method = "/nacre.test.v1.Test/Wait",
+				     .message = &request.base,
+				     .timeout = NSEC_NEVER };
+	struct rpc_client *client;
+	struct rpc_stream *stream;
+	struct seen seen;
+
+	begin_paused(&seen, 2000);
+	client = nodes[1].client;
+	nodes[1].client = rpc_client_retire(client);
+	CHECK_INT(rpc_client_call(client, &again, &ops, &seen, &stream), -EPIPE);
+	rpc_stream_pause(seen.stream, false);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_OK);
+	CHECK_INT(seen.n_messages, 2000);
+	end();
+}
+
 UNIT_MAIN({ "calls go down the chain", calls_go_down_the_chain },
 	  { "targets are paths", targets_are_paths },
 	  { "a slow reader stops the chain", a_slow_reader_stops_the_chain },
 	  { "cancel and deadline go down the chain", cancel_and_deadline_go_down_the_chain },
 	  { "messages of the client go down too", messages_of_the_client_go_down_too },
 	  { "the deadline is passed on", the_deadline_is_passed_on },
-	  { "a handler forwards", a_handler_forwards })
+	  { "a handler forwards", a_handler_forwards },
+	  { "a server that ends does not wait for a slow reader",
+	    a_server_that_ends_does_not_wait_for_a_slow_reader },
+	  { "the rest of a server is bounded", the_rest_of_a_server_is_bounded },
+	  { "a server that dies has said what it has", a_server_that_dies_has_said_what_it_has },
+	  { "a retired client takes no calls", a_retired_client_takes_no_calls })

@@ -249,6 +249,17 @@ void rpc_server_each_call(struct rpc_server *s,
 			fn(userdata, c, c->head.path ?: "");
 }
 
+bool rpc_server_is_written(const struct rpc_server *s)
+{
+	const struct server_connection *sc;
+
+	list_for_each (sc, (struct list *)(uintptr_t)&s->connections, struct server_connection,
+		       member)
+		if (!conn_is_written(sc->conn))
+			return false;
+	return true;
+}
+
 void rpc_server_drain(struct rpc_server *s, nsec_t grace, void (*drained)(void *userdata),
 		      void *userdata)
 {

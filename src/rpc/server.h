@@ -83,6 +83,9 @@ void rpc_server_each_call(struct rpc_server *s,
 			  void (*fn)(void *userdata, const struct rpc_call *c, const char *method),
 			  void *userdata);
 
+/* Whether everything that was said in calls, those that have ended too, has left this process. */
+bool rpc_server_is_written(const struct rpc_server *s);
+
 /* ---- calls ---- */
 
 /* Memory that ends with the call. */

@@ -108,11 +108,14 @@ class Attach(steps.StepsTest):
         nacre_test.until(lambda: self.attach("p").end()[2] in (GONE, grpc.StatusCode.UNAVAILABLE), what="the end of its keeper")
 
     def test_many(self):
-        self.pod("p", container("sh", "-c", "read x; seq 30000", stdin=True))
-        talks = [self.attach("p", stdin=True) for _ in range(20)]
+        self.pod("p", container("sh", "-c", "echo ready; read x; seq 30000", stdin=True))
+        nacre_test.until(lambda: b"ready" in self.logs("p"), what="its first words")
+        talks = [self.attach("p", stdin=True, replay=True) for _ in range(20)]
+        for t in talks:
+            t.until(b"ready\n")
         talks[3].send(data=b"go\n")
         for t in talks:
-            self.assertEqual((NUMBERS, b"", 0), t.end())
+            self.assertEqual((b"ready\n" + NUMBERS, b"", 0), t.end())
 
     def test_terminal_in_the_log(self):
         self.pod("p", container("sh", "-c", "echo out; echo err >&2", tty=True))
