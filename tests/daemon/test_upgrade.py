@@ -67,8 +67,11 @@ class UpgradeNode(nacre_test.Node):
             return False
 
     def all_keepers(self):
-        """{pid: start time} of whatever build."""
-        pids = host.cgroup_pids(self.cgroup()) - {self.process.pid}
+        """{pid: start time} of whatever build. Not their children, which may show the same program: a clone before its exec,
+        and the next program that a keeper tries before it goes on as that."""
+        top = self.cgroup()
+        groups = [os.path.join(top, c) for c in host.cgroups(top) if os.path.basename(c) == "keeper"]
+        pids = {p for g in groups for p in host.cgroup_pids(g) if host.leads_its_group(p)}
         return {p: host.start_time(p) for p in pids if self.runs(p, nacre_test.BINARY) or self.runs(p, self.other)}
 
     def until_upgraded(self, keepers, binary=None):

@@ -65,6 +65,13 @@ def cgroup_pids(top):
     return pids
 
 
+def leads_its_group(pid):
+    """Whether a process did not come from another one in its cgroup: a child before its exec looks like its parent."""
+    group = read(f"/proc/{pid}/cgroup")
+    parent = re.search(r"^PPid:\s*(\d+)", read(f"/proc/{pid}/status"), re.M)
+    return bool(group and parent) and read(f"/proc/{parent.group(1)}/cgroup") != group
+
+
 def links():
     return {name for _, name in socket.if_nameindex()}
 
