@@ -19,8 +19,8 @@
  */
 
 #define DEVICES_NAME "nacre_devices" /* BPF_OBJ_NAME_LEN holds 15 bytes */
-#define DEVICES_FRAME_INSNS 8
-#define DEVICES_RULE_INSNS 7
+#define DEVICES_FRAME_INSNS 9
+#define DEVICES_RULE_INSNS 13
 #define DEVICES_ATTACHED_MAX 64 /* BPF_CGROUP_MAX_PROGS */
 #define DEVICES_ATTACH_ROUNDS 8
 
@@ -89,10 +89,15 @@ static void devices_add(struct devices_code *c, uint8_t code, unsigned dst, unsi
 	};
 }
 
-/* A jump over the rest of this rule, whose target devices_rule() fills in. */
-static void devices_skip_unless(struct devices_code *c, uint8_t reg, int64_t value)
+/* A jump over the rest of this rule unless the number is `value`; devices_rule() fills in where to.
+ * By way of r6, since the kernel's check of a program follows each value that it knows of a
+ * register through all that comes behind: long lists would be too much for it. */
+static size_t devices_skip_unless(struct devices_code *c, unsigned reg, int64_t value)
 {
-	devices_add(c, BPF_JMP32 | BPF_JNE | BPF_K, reg, 0, 0, (int32_t)(uint32_t)value);
+	devices_add(c, BPF_ALU | BPF_MOV | BPF_K, BPF_REG_6, 0, 0, (int32_t)(uint32_t)value);
+	devices_add(c, BPF_ALU | BPF_XOR | BPF_X, BPF_REG_6, reg, 0, 0);
+	devices_add(c, BPF_JMP32 | BPF_JNE | BPF_K, BPF_REG_6, 0, 0, 0);
+	return c->n - 1;
 }
 
 static int32_t devices_access(unsigned access)
@@ -108,19 +113,13 @@ static void devices_rule(struct devices_code *c, const struct device_rule *rule)
 	size_t skips[3];
 	size_t n_skips = 0;
 
-	if (rule->type != 'a') {
-		skips[n_skips++] = c->n;
-		devices_skip_unless(c, BPF_REG_2,
-				    rule->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR);
-	}
-	if (rule->major != DEVICE_ANY) {
-		skips[n_skips++] = c->n;
-		devices_skip_unless(c, BPF_REG_3, rule->major);
-	}
-	if (rule->minor != DEVICE_ANY) {
-		skips[n_skips++] = c->n;
-		devices_skip_unless(c, BPF_REG_4, rule->minor);
-	}
+	if (rule->type != 'a')
+		skips[n_skips++] = devices_skip_unless(
+			c, BPF_REG_2, rule->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR);
+	if (rule->major != DEVICE_ANY)
+		skips[n_skips++] = devices_skip_unless(c, BPF_REG_3, rule->major);
+	if (rule->minor != DEVICE_ANY)
+		skips[n_skips++] = devices_skip_unless(c, BPF_REG_4, rule->minor);
 	if (rule->allow) {
 		devices_add(c, BPF_ALU | BPF_AND | BPF_K, BPF_REG_5, 0, 0,
 			    ~devices_access(rule->access));
@@ -148,6 +147,7 @@ static int devices_compile(struct devices_code *c, const struct device_rule *rul
 	devices_add(c, BPF_ALU | BPF_MOV | BPF_X, BPF_REG_5, BPF_REG_2, 0, 0);
 	devices_add(c, BPF_ALU | BPF_AND | BPF_K, BPF_REG_2, 0, 0, 0xffff);
 	devices_add(c, BPF_ALU | BPF_RSH | BPF_K, BPF_REG_5, 0, 0, 16);
+	devices_add(c, BPF_ALU | BPF_AND | BPF_K, BPF_REG_5, 0, 0, devices_access(DEVICE_ALL));
 	devices_add(c, BPF_LDX | BPF_W | BPF_MEM, BPF_REG_3, BPF_REG_1,
 		    offsetof(struct bpf_cgroup_dev_ctx, major), 0);
 	devices_add(c, BPF_LDX | BPF_W | BPF_MEM, BPF_REG_4, BPF_REG_1,
