@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "instance/instance.h"
-#include "pod/usage.h"
+#include "isolate/usage.h"
 #include "pod/workload.h"
 #include "rpc/server.h"
 #include "runtime/groups.h"

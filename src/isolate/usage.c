@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/usage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "isolate/flat.h"
+
+#define USAGE_FILE_MAX ((size_t)256 * 1024)
+
+/* A file of the group as text; NULL where there is none (the controller is off) or it cannot be
+ * read. */
+static char *usage_text(int group_fd, const char *name)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+
+	if (fd_read_file(group_fd, name, USAGE_FILE_MAX, &b) < 0)
+		return NULL;
+	return buf_take_str(&b);
+}
+
+/* A file that holds one number; "max" and a missing file are 0. */
+static uint64_t usage_number(int group_fd, const char *name)
+{
+	_cleanup_str_ char *text = usage_text(group_fd, name);
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static void usage_read_cpu(const char *text, struct usage *u)
+{
+	u->cpu_total_us = flat_value(text, "usage_usec");
+	u->cpu_user_us = flat_value(text, "user_usec");
+	u->cpu_system_us = flat_value(text, "system_usec");
+	u->cpu_throttled_us = flat_value(text, "throttled_usec");
+	u->cpu_periods = flat_value(text, "nr_periods");
+	u->cpu_periods_throttled = flat_value(text, "nr_throttled");
+}
+
+static void usage_read_swap(int group_fd, struct usage *u)
+{
+	_cleanup_str_ char *current = usage_text(group_fd, "memory.swap.current");
+
+	if (!current)
+		return;
+	u->has_swap = true;
+	u->swap_current = strtoull(current, NULL, 10);
+	u->swap_limit = usage_number(group_fd, "memory.swap.max");
+}
+
+static void usage_read_memory(int group_fd, struct usage *u)
+{
+	_cleanup_str_ char *current = usage_text(group_fd, "memory.current");
+	_cleanup_str_ char *stat = NULL;
+	_cleanup_str_ char *events = NULL;
+
+	if (!current)
+		return;
+	stat = usage_text(group_fd, "memory.stat");
+	events = usage_text(group_fd, "memory.events");
+	u->has_memory = true;
+	u->memory_current = strtoull(current, NULL, 10);
+	u->memory_peak = usage_number(group_fd, "memory.peak");
+	u->memory_limit = usage_number(group_fd, "memory.max");
+	if (stat) {
+		u->memory_file = flat_value(stat, "file");
+		u->memory_anon = flat_value(stat, "anon");
+		u->memory_kernel = flat_value(stat, "kernel");
+		u->memory_inactive_file = flat_value(stat, "inactive_file");
+	}
+	if (events) {
+		u->oom_kills = flat_value(events, "oom_kill");
+		u->memory_max_hits = flat_value(events, "max");
+	}
+	usage_read_swap(group_fd, u);
+}
+
+static void usage_read_pids(int group_fd, struct usage *u)
+{
+	_cleanup_str_ char *current = usage_text(group_fd, "pids.current");
+
+	if (!current)
+		return;
+	u->has_pids = true;
+	u->pids_current = strtoull(current, NULL, 10);
+	u->pids_limit = usage_number(group_fd, "pids.max");
+}
+
+static void usage_read_io(int group_fd, struct usage *u)
+{
+	_cleanup_str_ char *stat = usage_text(group_fd, "io.stat");
+
+	if (!stat)
+		return;
+	u->has_io = true;
+	u->read_bytes = flat_nested_sum(stat, "rbytes");
+	u->written_bytes = flat_nested_sum(stat, "wbytes");
+	u->reads = flat_nested_sum(stat, "rios");
+	u->writes = flat_nested_sum(stat, "wios");
+}
+
+/* Every group has cpu.stat: it tells whether there is one at all. */
+static int usage_open(int cgroup_fd, const char *path, int *ret_fd, char **ret_cpu)
+{
+	_cleanup_fd_ int group_fd =
+		sysio_openat(cgroup_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	int r;
+
+	if (group_fd < 0)
+		return -errno;
+	r = fd_read_file(group_fd, "cpu.stat", USAGE_FILE_MAX, &b);
+	if (r == -ENODEV)
+		return -ENOENT; /* removed since it was opened */
+	if (r < 0)
+		return r;
+	*ret_cpu = buf_take_str(&b);
+	if (!*ret_cpu)
+		return -ENOMEM;
+	*ret_fd = TAKE_FD(group_fd);
+	return 0;
+}
+
+int usage_read(int cgroup_fd, const char *path, struct usage *ret)
+{
+	_cleanup_fd_ int group_fd = -1;
+	_cleanup_str_ char *cpu = NULL;
+	int r = usage_open(cgroup_fd, path, &group_fd, &cpu);
+
+	if (r < 0)
+		return r;
+	*ret = (struct usage){ .has_memory = false };
+	usage_read_cpu(cpu, ret);
+	usage_read_memory(group_fd, ret);
+	usage_read_pids(group_fd, ret);
+	usage_read_io(group_fd, ret);
+	return 0;
+}
+
+static void usage_read_devices(int group_fd, struct usage_details *u)
+{
+	_cleanup_str_ char *text = usage_text(group_fd, "io.stat");
+	char *save = NULL;
+
+	if (!text)
+		return;
+	for (char *line = strtok_r(text, "\n", &save); line && u->n_devices < USAGE_DEVICES_MAX;
+	     line = strtok_r(NULL, "\n", &save)) {
+		struct usage_device *d = &u->devices[u->n_devices];
+
+		/* A device that never had any traffic is a bare name. */
+		if (sscanf(line, "%u:%u ", &d->major, &d->minor) != 2 || !strchr(line, '='))
+			continue;
+		d->read_bytes = flat_nested_sum(line, "rbytes");
+		d->written_bytes = flat_nested_sum(line, "wbytes");
+		d->reads = flat_nested_sum(line, "rios");
+		d->writes = flat_nested_sum(line, "wios");
+		d->discarded_bytes = flat_nested_sum(line, "dbytes");
+		d->discards = flat_nested_sum(line, "dios");
+		u->n_devices++;
+	}
+}
+
+/* name: of a file; true if that is hugetlb.SIZE.current, of which *h then is. */
+static bool usage_hugetlb_of(int group_fd, const char *name, struct usage_hugetlb *h)
+{
+	_cleanup_str_ char *events = NULL;
+	char file[64];
+	size_t len;
+
+	if (!str_has_prefix(name, "hugetlb.") || !str_has_suffix(name, "B.current"))
+		return false;
+	name += strlen("hugetlb.");
+	len = strcspn(name, ".");
+	if (len >= sizeof(h->size))
+		return false;
+	*h = (struct usage_hugetlb){ .current = 0 };
+	memcpy(h->size, name, len);
+	(void)str_printf(file, sizeof(file), "hugetlb.%s.current", h->size);
+	h->current = usage_number(group_fd, file);
+	(void)str_printf(file, sizeof(file), "hugetlb.%s.max", h->size);
+	h->limit = usage_number(group_fd, file);
+	(void)str_printf(file, sizeof(file), "hugetlb.%s.events", h->size);
+	events = usage_text(group_fd, file);
+	h->failures = events ? flat_value(events, "max") : 0;
+	return true;
+}
+
+static int usage_read_hugetlb(int group_fd, struct usage_details *u)
+{
+	_cleanup_strv_ char **names = NULL;
+	_cleanup_fd_ int fd = sysio_openat(group_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int r = fd < 0 ? -errno : fd_list_dir(fd, &names);
+
+	if (r < 0)
+		return r == -ENODEV ? -ENOENT : r;
+	for (char **name = names; *name && u->n_hugetlb < USAGE_HUGETLB_MAX; name++)
+		u->n_hugetlb += usage_hugetlb_of(group_fd, *name, &u->hugetlb[u->n_hugetlb]);
+	return 0;
+}
+
+/* "avg10=0.12" and so on, in hundredths; the kernel writes two digits behind the point. */
+static uint32_t usage_hundredths(const char *line, const char *key)
+{
+	const char *at = strstr(line, key);
+	unsigned whole, part;
+
+	if (!at || sscanf(at + strlen(key), "=%u.%2u", &whole, &part) != 2)
+		return 0;
+	return whole * 100 + part;
+}
+
+static void usage_read_stall(const char *text, const char *kind, struct usage_stall *s)
+{
+	const char *start = strstr(text, kind);
+	_cleanup_str_ char *line = start ? strndup(start, strcspn(start, "\n")) : NULL;
+
+	if (!line)
+		return;
+	s->avg10 = usage_hundredths(line, "avg10");
+	s->avg60 = usage_hundredths(line, "avg60");
+	s->avg300 = usage_hundredths(line, "avg300");
+	s->total_us = flat_nested_sum(line, "total");
+}
+
+static void usage_read_pressure(int group_fd, const char *file, struct usage_pressure *p)
+{
+	/* EOPNOTSUPP where the kernel was told to do without (psi=0). */
+	_cleanup_str_ char *text = usage_text(group_fd, file);
+
+	if (!text)
+		return;
+	p->there = true;
+	usage_read_stall(text, "some ", &p->some);
+	usage_read_stall(text, "full ", &p->full);
+}
+
+int usage_read_details(int cgroup_fd, const char *path, struct usage_details *ret)
+{
+	_cleanup_fd_ int group_fd = -1;
+	_cleanup_str_ char *cpu = NULL;
+	int r = usage_open(cgroup_fd, path, &group_fd, &cpu);
+
+	if (r < 0)
+		return r;
+	*ret = (struct usage_details){ .n_devices = 0 };
+	usage_read_devices(group_fd, ret);
+	usage_read_pressure(group_fd, "cpu.pressure", &ret->cpu);
+	usage_read_pressure(group_fd, "memory.pressure", &ret->memory);
+	usage_read_pressure(group_fd, "io.pressure", &ret->io);
+	return usage_read_hugetlb(group_fd, ret);
+}
