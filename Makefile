@@ -4,7 +4,7 @@
 #   make                the program and its helpers, in build/
 #   make install        PREFIX=/usr/local, DESTDIR= for packagers
 #   make bench          ratios against the bare kernel; fails where a target is missed
-#   make lint           arrows, headers, style, clang-format, clang-tidy, cppcheck
+#   make lint           arrows, headers, style, comments of the API, clang-format, clang-tidy, cppcheck
 #   make format         lays the code out
 #   make api            renews doc/api.txt, what server reflection tells of the API
 #   make conformance    other people's clients against a private daemon
@@ -122,6 +122,7 @@ lint: all clang
 	tools/layers
 	tools/headers $(BUILD)/clang
 	tools/style
+	tools/apidoc
 	clang-format --dry-run -Werror $(sources)
 	cppcheck --quiet --enable=warning,performance,portability --inline-suppr --suppressions-list=tools/cppcheck.allow \
 		--error-exitcode=1 --std=c11 -D__linux__ -I src -j $(JOBS) src libexec
