@@ -11,6 +11,7 @@
 #   make guest          what needs cgroup v2 alone, in a virtual machine with Debian's kernel (part of ./check)
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
 #   make mutants        shows that no weakened wall (tests/mutants/*.patch, or NAMES=...) passes the tests
+#   make races          what a workload does at the same moment, 20,000 times each
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
 #   make fuzz           every fuzz target (or TARGETS=...) for FUZZ_SECONDS=60, in build/libfuzzer
@@ -56,6 +57,10 @@ $(BUILD)/asan/build.ninja:
 .PHONY: failmalloc
 failmalloc: sanitizer
 	tests/run -v -j $(JOBS) --failmalloc $(BUILD)/asan
+
+.PHONY: races
+races: all
+	NACRE_RACES=20000 tests/run --whole --timeout 3600 --module-timeout 14400 -k test_walls_races $(BUILD)
 
 .PHONY: mutants
 mutants:

@@ -156,6 +156,26 @@ static int copy_call_open_root(struct copy_call *c)
 
 /* ---- CopyFrom ---- */
 
+/* What the workload has done to its files meanwhile is no fault of ours. */
+static void copy_call_judge(struct error *err)
+{
+	static const struct {
+		int code;
+		enum error_kind kind;
+	} table[] = {
+		{ -EISDIR, ERROR_PRECONDITION },    { -ENOTDIR, ERROR_PRECONDITION },
+		{ -ENOENT, ERROR_PRECONDITION },    { -EEXIST, ERROR_PRECONDITION },
+		{ -ENOTEMPTY, ERROR_PRECONDITION }, { -ELOOP, ERROR_PRECONDITION },
+		{ -EXDEV, ERROR_PRECONDITION },     { -EROFS, ERROR_PRECONDITION },
+		{ -EACCES, ERROR_PRECONDITION },    { -EPERM, ERROR_PRECONDITION },
+		{ -ENOSPC, ERROR_EXHAUSTED },       { -EDQUOT, ERROR_EXHAUSTED },
+	};
+
+	for (size_t i = 0; err->kind == ERROR_FAULT && i < ARRAY_SIZE(table); i++)
+		if (table[i].code == err->code)
+			err->kind = table[i].kind;
+}
+
 static int copy_from_add(struct copy_call *c, const Nacre__V1__CopyFromResponse *m)
 {
 	uint32_t len = (uint32_t)nacre__v1__copy_from_response__get_packed_size(m);
@@ -248,6 +268,7 @@ static void copy_from_run(struct pool_work *work)
 	while (r >= 0 && !c->ended && c->bytes.len < COPY_STEP)
 		r = c->in_file ? copy_from_data(c, piece) : copy_from_entry(c);
 	free(piece);
+	copy_call_judge(&c->err);
 }
 
 /* 0 or a negative errno. */
@@ -341,6 +362,7 @@ static void copy_to_run(struct pool_work *work)
 		r = tree_sink_write(c->sink, buf_data(&c->bytes), c->bytes.len, &c->err);
 	if (r == 0 && c->ended)
 		(void)tree_sink_finish(c->sink, &c->err);
+	copy_call_judge(&c->err);
 }
 
 /* A copy of bytes that are a path. */

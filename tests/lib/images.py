@@ -3,6 +3,7 @@
 
 busybox   Debian's busybox with all its applets; runs `sh`
 probe     the program tests/probe alone as /probe; user 1000:1000, an environment variable and a working directory of its own
+attack    busybox and the program tests/probe/attack.c as /attack
 """
 import importlib.machinery
 import importlib.util
@@ -13,11 +14,12 @@ import nacre_test
 
 RECIPES = {
     "busybox": ["--busybox", "--cmd", "sh"],
+    "attack": ["--busybox", "--file", nacre_test.ATTACK + ":/attack:0755"],
     "probe": ["--file", nacre_test.PROBE + ":/probe:0755", "--dir", "/data:0777", "--dir", "/tmp:1777", "--entrypoint", "/probe",
               "--user", "1000:1000", "--env", "PROBE=image", "--workdir", "/data"],
 }
 # The file whose change makes an image stale.
-CONTENT = {"busybox": "/bin/busybox", "probe": nacre_test.PROBE}
+CONTENT = {"busybox": "/bin/busybox", "probe": nacre_test.PROBE, "attack": nacre_test.ATTACK}
 
 
 def path(name):

@@ -37,6 +37,7 @@ ROOT = api.ROOT
 BUILD = os.path.normpath(os.path.join(ROOT, os.environ.get("NACRE_BUILD", "build")))
 BINARY = os.path.join(BUILD, "nacre")
 PROBE = os.path.join(BUILD, "tests", "probe", "probe")
+ATTACK = os.path.join(BUILD, "tests", "probe", "attack")
 MKIMAGE = os.path.join(ROOT, "tests", "mkimage")
 SANITIZED = "asan" in os.path.basename(BUILD) or "san" in os.environ.get("NACRE_BUILD_KIND", "")
 # A sanitized build is slower than what a limit of time was thought for.
