@@ -28,6 +28,8 @@
 #include <sys/personality.h>
 #include <sys/socket.h>
 
+#include "isolate/seccomp_code.h"
+
 #define GEN_NUMBERS 1024
 #define GEN_INSNS 2048
 #define GEN_PATCHES 512
@@ -49,13 +51,13 @@ struct gen_rule {
 };
 
 struct gen_patch {
-	unsigned at;
+	unsigned label;
 	uint64_t caps;
 };
 
 static struct gen_rule gen_rules[GEN_NUMBERS];
 static struct sock_filter gen_insns[GEN_INSNS];
-static unsigned gen_n_insns;
+static struct seccomp_code gen_code = SECCOMP_CODE_INIT(gen_insns, GEN_INSNS);
 static struct gen_patch gen_patches[GEN_PATCHES];
 static unsigned gen_n_patches;
 
@@ -187,165 +189,122 @@ static void gen_line(char *line)
 		gen_rule_add(word, ending, caps);
 }
 
-static void gen_emit(uint16_t code, uint8_t jt, uint8_t jf, uint32_t k)
+static unsigned gen_refuse(int number)
 {
-	if (gen_n_insns == GEN_INSNS)
-		gen_die("too many instructions");
-	gen_insns[gen_n_insns++] = (struct sock_filter){ code, jt, jf, k };
+	return seccomp_code_return(&gen_code, SECCOMP_RET_ERRNO | (uint32_t)number);
 }
 
-static void gen_return(uint32_t action)
+static unsigned gen_permit(void)
 {
-	gen_emit(BPF_RET | BPF_K, 0, 0, action);
-}
-
-static void gen_refuse(int number)
-{
-	gen_return(SECCOMP_RET_ERRNO | (uint32_t)number);
+	return seccomp_code_return(&gen_code, SECCOMP_RET_ALLOW);
 }
 
 /* The kernel looks at the low half only of each argument that is checked here. */
-static void gen_load_low(unsigned arg)
+static unsigned gen_load_low(unsigned arg)
 {
-	gen_emit(BPF_LD | BPF_W | BPF_ABS, 0, 0,
-		 (uint32_t)(offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t)));
+	return seccomp_code_load(&gen_code, (unsigned)(offsetof(struct seccomp_data, args) +
+						       arg * sizeof(uint64_t)));
 }
 
-static void gen_clone(void)
+static unsigned gen_clone(void)
 {
 	/* All CLONE_NEW* but CLONE_NEWTIME, which clone() has no room for. */
 	const uint32_t namespaces = 0x7E020000;
+	unsigned yes = gen_permit(), no = gen_refuse(EPERM);
 
-	gen_load_low(0);
-	gen_emit(BPF_JMP | BPF_JSET | BPF_K, 0, 1, namespaces);
-	gen_refuse(EPERM);
-	gen_return(SECCOMP_RET_ALLOW);
+	(void)seccomp_code_branch(&gen_code, BPF_JSET, namespaces, no, yes);
+	return gen_load_low(0);
 }
 
-static void gen_socket(void)
+static unsigned gen_socket(void)
 {
-	gen_load_low(0);
-	gen_emit(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, AF_ALG);
-	gen_emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, AF_VSOCK);
-	gen_refuse(EPERM);
-	gen_return(SECCOMP_RET_ALLOW);
+	unsigned yes = gen_permit(), no = gen_refuse(EPERM), next;
+
+	next = seccomp_code_branch(&gen_code, BPF_JEQ, AF_VSOCK, no, yes);
+	(void)seccomp_code_branch(&gen_code, BPF_JEQ, AF_ALG, no, next);
+	return gen_load_low(0);
 }
 
-static void gen_personality(void)
+static unsigned gen_personality(void)
 {
 	static const uint32_t good[] = { PER_LINUX, PER_LINUX32, UNAME26, UNAME26 | PER_LINUX32,
 					 UINT32_MAX };
-	unsigned n = sizeof(good) / sizeof(good[0]);
+	unsigned yes = gen_permit(), next = gen_refuse(EPERM);
 
-	gen_load_low(0);
-	for (unsigned i = 0; i < n; i++)
-		gen_emit(BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(n - i), 0, good[i]);
-	gen_refuse(EPERM);
-	gen_return(SECCOMP_RET_ALLOW);
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		next = seccomp_code_branch(&gen_code, BPF_JEQ, good[i], yes, next);
+	return gen_load_low(0);
 }
 
-static void gen_leaf(const struct gen_rule *rule)
+static unsigned gen_unknown(void)
 {
+	return gen_refuse(ENOSYS);
+}
+
+static unsigned gen_deny(void)
+{
+	return gen_refuse(EPERM);
+}
+
+static unsigned (*const gen_endings[])(void) = {
+	[GEN_UNKNOWN] = gen_unknown, [GEN_ALLOW] = gen_permit, [GEN_DENY] = gen_deny,
+	[GEN_ABSENT] = gen_unknown,  [GEN_CLONE] = gen_clone,  [GEN_PERSONALITY] = gen_personality,
+	[GEN_SOCKET] = gen_socket,
+};
+
+/* Where each range begins; the last one has no end. */
+static uint32_t gen_starts[GEN_NUMBERS];
+
+static unsigned gen_leaf(void *userdata, unsigned range)
+{
+	const struct gen_rule *rule = &gen_rules[gen_starts[range]];
+	unsigned label = gen_endings[rule->ending]();
+
+	(void)userdata;
 	if (rule->caps) {
 		if (gen_n_patches == GEN_PATCHES)
 			gen_die("too many patches");
 		gen_patches[gen_n_patches++] =
-			(struct gen_patch){ .at = gen_n_insns, .caps = rule->caps };
+			(struct gen_patch){ .label = label, .caps = rule->caps };
 	}
-	switch (rule->ending) {
-	case GEN_ALLOW:
-		gen_return(SECCOMP_RET_ALLOW);
-		break;
-	case GEN_DENY:
-		gen_refuse(EPERM);
-		break;
-	case GEN_UNKNOWN:
-	case GEN_ABSENT:
-		gen_refuse(ENOSYS);
-		break;
-	case GEN_CLONE:
-		gen_clone();
-		break;
-	case GEN_PERSONALITY:
-		gen_personality();
-		break;
-	case GEN_SOCKET:
-		gen_socket();
-		break;
-	}
+	return label;
 }
-
-/* Where each range begins; the last one has no end. */
-static unsigned gen_starts[GEN_NUMBERS + 1];
 
 static bool gen_same(const struct gen_rule *a, const struct gen_rule *b)
 {
 	return a->ending == b->ending && a->caps == b->caps;
 }
 
-/* Opens a gap of one instruction at `at`: all that was emitted from there on moves. Jumps are
- * relative and none crosses the gap. */
-static void gen_insert_hop(unsigned at, uint32_t distance)
-{
-	gen_emit(0, 0, 0, 0);
-	for (unsigned i = gen_n_insns - 1; i > at; i--)
-		gen_insns[i] = gen_insns[i - 1];
-	gen_insns[at] = (struct sock_filter){ BPF_JMP | BPF_JA, 0, 0, distance };
-	for (unsigned i = 0; i < gen_n_patches; i++)
-		if (gen_patches[i].at >= at)
-			gen_patches[i].at++;
-}
-
-/* The ranges [first, last) of gen_starts. The number is in the accumulator. */
-static void gen_tree(unsigned first, unsigned last)
-{
-	unsigned middle = first + (last - first) / 2;
-	unsigned jump, distance;
-
-	if (last - first == 1) {
-		gen_leaf(&gen_rules[gen_starts[first]]);
-		return;
-	}
-	jump = gen_n_insns;
-	gen_emit(BPF_JMP | BPF_JGE | BPF_K, 0, 0, gen_starts[middle]);
-	gen_tree(first, middle);
-	distance = gen_n_insns - jump - 1;
-	if (distance <= UINT8_MAX) {
-		gen_insns[jump].jt = (uint8_t)distance;
-	} else {
-		/* A conditional jump reaches 255 instructions, a plain one reaches everything. */
-		gen_insert_hop(jump + 1, distance);
-		gen_insns[jump].jf = 1;
-	}
-	gen_tree(middle, last);
-}
-
 static void gen_filter(void)
 {
-	unsigned n = 0;
+	unsigned n = 0, other, native;
 
 	for (unsigned i = 0; i < GEN_NUMBERS; i++)
 		if (i == 0 || !gen_same(&gen_rules[i - 1], &gen_rules[i]))
 			gen_starts[n++] = i;
 
 	/* x32 numbers are above all ranges and thereby unknown. */
-	gen_emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
-	gen_emit(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, seccomp_arch_native());
-	gen_refuse(ENOSYS);
-	gen_emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
-	gen_tree(0, n);
+	(void)seccomp_code_search(&gen_code, gen_starts, n, gen_leaf, NULL);
+	native = seccomp_code_load(&gen_code, offsetof(struct seccomp_data, nr));
+	other = gen_refuse(ENOSYS);
+	(void)seccomp_code_branch(&gen_code, BPF_JEQ, seccomp_arch_native(), native, other);
+	(void)seccomp_code_load(&gen_code, offsetof(struct seccomp_data, arch));
+	if (gen_code.full)
+		gen_die("too many instructions");
 }
 
 static void gen_write(FILE *to)
 {
+	const struct sock_filter *start = seccomp_code_start(&gen_code);
+
 	(void)fprintf(to, "/* Made by seccomp_gen.c of seccomp.rules. */\n"
 			  "static const struct sock_filter seccomp_filter[] = {\n");
-	for (unsigned i = 0; i < gen_n_insns; i++)
-		(void)fprintf(to, "\t{ 0x%02x, %u, %u, 0x%08x },\n", gen_insns[i].code,
-			      gen_insns[i].jt, gen_insns[i].jf, gen_insns[i].k);
+	for (unsigned i = 0; i < gen_code.n; i++)
+		(void)fprintf(to, "\t{ 0x%02x, %u, %u, 0x%08x },\n", start[i].code, start[i].jt,
+			      start[i].jf, start[i].k);
 	(void)fprintf(to, "};\n\nstatic const struct seccomp_patch seccomp_patches[] = {\n");
 	for (unsigned i = 0; i < gen_n_patches; i++)
-		(void)fprintf(to, "\t{ %u, 0x%llxULL },\n", gen_patches[i].at,
+		(void)fprintf(to, "\t{ %u, 0x%llxULL },\n", gen_code.n - gen_patches[i].label,
 			      (unsigned long long)gen_patches[i].caps);
 	(void)fprintf(to, "};\n");
 }

@@ -11,44 +11,11 @@
 #include <sys/syscall.h>
 
 #include "base/macros.h"
+#include "isolate/bpf_test.h"
 #include "isolate/plan.h"
 #include "unit.h"
 
 #define CAP(n) ((uint64_t)1 << (n))
-
-/* The classic machine as far as our filters use it. UINT32_MAX - 1 where the kernel would refuse
- * the program. */
-static uint32_t evaluate(const struct sock_fprog *prog, const struct seccomp_data *data)
-{
-	uint32_t a = 0;
-
-	for (unsigned pc = 0; pc < prog->len; pc++) {
-		const struct sock_filter *f = &prog->filter[pc];
-
-		switch (f->code) {
-		case BPF_LD | BPF_W | BPF_ABS:
-			memcpy(&a, (const char *)data + f->k, sizeof(a));
-			break;
-		case BPF_JMP | BPF_JA:
-			pc += f->k;
-			break;
-		case BPF_JMP | BPF_JEQ | BPF_K:
-			pc += a == f->k ? f->jt : f->jf;
-			break;
-		case BPF_JMP | BPF_JGE | BPF_K:
-			pc += a >= f->k ? f->jt : f->jf;
-			break;
-		case BPF_JMP | BPF_JSET | BPF_K:
-			pc += a & f->k ? f->jt : f->jf;
-			break;
-		case BPF_RET | BPF_K:
-			return f->k;
-		default:
-			return UINT32_MAX - 1;
-		}
-	}
-	return UINT32_MAX - 1;
-}
 
 static uint32_t arch(void)
 {
@@ -59,7 +26,7 @@ static uint32_t arch(void)
 static int asked(uint64_t caps, uint32_t number, uint64_t arg)
 {
 	struct seccomp_data data = { .nr = (int)number, .arch = arch(), .args = { arg } };
-	uint32_t r = evaluate(isolate_seccomp_default(caps), &data);
+	uint32_t r = bpf_test_run(isolate_seccomp_default(caps), &data);
 
 	if (r == SECCOMP_RET_ALLOW)
 		return 0;
@@ -187,8 +154,9 @@ static void other_abis(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(archs); i++) {
 		data.arch = archs[i];
-		CHECK(evaluate(isolate_seccomp_default(0), &data) == (SECCOMP_RET_ERRNO | ENOSYS));
-		CHECK(evaluate(isolate_seccomp_default(ISOLATE_CAPS_ALL), &data) ==
+		CHECK(bpf_test_run(isolate_seccomp_default(0), &data) ==
+		      (SECCOMP_RET_ERRNO | ENOSYS));
+		CHECK(bpf_test_run(isolate_seccomp_default(ISOLATE_CAPS_ALL), &data) ==
 		      (SECCOMP_RET_ERRNO | ENOSYS));
 	}
 }
