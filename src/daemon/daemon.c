@@ -25,6 +25,7 @@
 #include "image/image.h"
 #include "instance/instance.h"
 #include "instance/place.h"
+#include "isolate/confine.h"
 #include "io/unix.h"
 #include "keeper/client.h"
 #include "loop/loop.h"
@@ -81,6 +82,7 @@ struct daemon {
 	bool serving;
 	bool draining;
 	int result;     /* exit status */
+	bool confined;  /* what is started from here on is so as well */
 	bool replacing; /* the last keeper of the node is being cleaned up behind */
 	bool trying;    /* a keeper of the node was made, and has not been ready yet */
 };
@@ -414,11 +416,23 @@ static void daemon_on_signal(struct loop_signal *source, int sig, pid_t sender)
 	rpc_server_drain(d->server, d->config.drain, daemon_drained, d);
 }
 
+/* Now, since the keeper of the node is there and must not inherit it, and nobody is served yet. */
+static void daemon_confine(struct daemon *d)
+{
+	struct error err = ERROR_INIT;
+
+	if (confine_daemon(&err) < 0)
+		log_warn("the daemon keeps more privilege than it needs", LOG_ERR(&err));
+	pool_renew(d->pool);
+	d->confined = true;
+}
+
 static void daemon_become_ready(struct daemon *d)
 {
 	struct error err = ERROR_INIT;
 
 	loop_timer_stop(&d->ready_limit);
+	daemon_confine(d);
 	workloads_resume(d->workloads);
 	instances_sweep(d->instances);
 	image_rootfs_sweep(d->images);
@@ -445,6 +459,9 @@ static void daemon_make_node(struct daemon *d)
 	struct error err = ERROR_INIT;
 
 	d->trying = true;
+	if (d->confined)
+		log_warn("executables have no more privilege than this daemon, until it starts "
+			 "again with no keeper of the node");
 	if (instances_open_node(d->instances, &err) == 0)
 		return;
 	log_error("cannot make a keeper for the node", LOG_ERR(&err));
@@ -713,6 +730,7 @@ int daemon_main(int argc, char **argv)
 	r = config_load(&d.config, d.options.config, !d.options.config_given, &err);
 	if (r == 0) {
 		log_configure(STDERR_FILENO, d.config.log_level, d.config.log_form);
+		confine_memory();
 		daemon_raise_limits();
 		(void)umask(022);
 		r = daemon_open(&d, &err);

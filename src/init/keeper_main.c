@@ -20,6 +20,7 @@
 #include "init/node_mounts.h"
 #include "init/reexec.h"
 #include "instance/spawn.h"
+#include "isolate/confine.h"
 #include "keeper/server.h"
 #include "loop/loop.h"
 
@@ -146,8 +147,7 @@ static void keeper_protect(const struct keeper_process *k)
 {
 	/* A daemon that has ended took the reader of stderr along. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-	if (prctl(PR_SET_DUMPABLE, 0) < 0)
-		log_debug("cannot make the keeper undumpable", LOG_STR("err", strerror(errno)));
+	confine_memory();
 	if (k->node && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		log_debug("cannot reap orphans", LOG_STR("err", strerror(errno)));
 	if (chdir("/") < 0)
@@ -253,6 +253,9 @@ static int keeper_process_run(struct keeper_process *k, int argc, char **argv, s
 	keeper_show_title(k);
 	keeper_protect(k);
 	r = keeper_open_places(k, err);
+	if (r < 0)
+		return r;
+	r = confine_keeper(k->node, err);
 	if (r < 0)
 		return r;
 	return keeper_serve(k, err);

@@ -2,8 +2,9 @@
 
 /*
  * Runs while building: reads seccomp.rules and writes the container's seccomp filter as C (to be
- * included by seccomp.c only), so that the core needs no libseccomp. The library is asked for
- * nothing but the numbers of the builder's own architecture.
+ * included by seccomp.c only), so that the core needs no libseccomp; and once more with
+ * confine.rules over it, for confine.c. The library is asked for nothing but the numbers of the
+ * builder's own architecture.
  *
  * The filter is a binary search over the ranges of numbers that end alike, with the endings as its
  * leaves. One filter serves all sets of capabilities: where an ending depends on capabilities, the
@@ -293,41 +294,55 @@ static void gen_filter(void)
 		gen_die("too many instructions");
 }
 
-static void gen_write(FILE *to)
+static void gen_write(FILE *to, const char *name)
 {
 	const struct sock_filter *start = seccomp_code_start(&gen_code);
 
-	(void)fprintf(to, "/* Made by seccomp_gen.c of seccomp.rules. */\n"
-			  "static const struct sock_filter seccomp_filter[] = {\n");
+	(void)fprintf(to,
+		      "/* Made by seccomp_gen.c. */\n"
+		      "static const struct sock_filter %s_filter[] = {\n",
+		      name);
 	for (unsigned i = 0; i < gen_code.n; i++)
 		(void)fprintf(to, "\t{ 0x%02x, %u, %u, 0x%08x },\n", start[i].code, start[i].jt,
 			      start[i].jf, start[i].k);
-	(void)fprintf(to, "};\n\nstatic const struct seccomp_patch seccomp_patches[] = {\n");
+	(void)fprintf(to, "};\n");
+	if (gen_n_patches == 0)
+		return;
+	(void)fprintf(to, "\nstatic const struct seccomp_patch %s_patches[] = {\n", name);
 	for (unsigned i = 0; i < gen_n_patches; i++)
 		(void)fprintf(to, "\t{ %u, 0x%llxULL },\n", gen_code.n - gen_patches[i].label,
 			      (unsigned long long)gen_patches[i].caps);
 	(void)fprintf(to, "};\n");
 }
 
-int main(int argc, char **argv)
+/* A name stands once in a file; a later file has the last word. */
+static void gen_read(const char *path)
 {
 	char line[1024];
-	FILE *from, *to;
+	FILE *from = fopen(path, "re");
 
-	if (argc != 3)
-		gen_die("usage: seccomp_gen RULES OUTPUT");
-	from = fopen(argv[1], "re");
 	if (!from)
-		gen_die("%s: %s", argv[1], strerror(errno));
+		gen_die("%s: %s", path, strerror(errno));
+	for (unsigned i = 0; i < GEN_NUMBERS; i++)
+		gen_rules[i].given = false;
 	while (fgets(line, sizeof(line), from))
 		gen_line(line);
 	(void)fclose(from);
+}
 
+int main(int argc, char **argv)
+{
+	FILE *to;
+
+	if (argc < 4)
+		gen_die("usage: seccomp_gen NAME OUTPUT RULES...");
+	for (int i = 3; i < argc; i++)
+		gen_read(argv[i]);
 	gen_filter();
 	to = fopen(argv[2], "we");
 	if (!to)
 		gen_die("%s: %s", argv[2], strerror(errno));
-	gen_write(to);
+	gen_write(to, argv[1]);
 	if (fclose(to) != 0)
 		gen_die("%s: %s", argv[2], strerror(errno));
 	return EXIT_SUCCESS;

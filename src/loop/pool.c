@@ -32,6 +32,7 @@ struct pool_slot {
 	struct pool *pool;
 	pthread_t thread; /* to be joined unless FREE */
 	enum pool_slot_state state;
+	bool renewed; /* takes no further work */
 };
 
 struct pool_queue {
@@ -88,8 +89,8 @@ static void pool_wake(struct pool *p)
 	assert(n == (ssize_t)sizeof(one) || errno == EAGAIN);
 }
 
-/* The next work; NULL where the thread is to end: told to, or idle for too long. */
-static struct pool_work *pool_take(struct pool *p)
+/* The next work; NULL where the thread is to end: told to, or idle for too long, or renewed. */
+static struct pool_work *pool_take(struct pool *p, const struct pool_slot *slot)
 {
 	struct timespec until;
 	struct pool_work *work;
@@ -98,9 +99,11 @@ static struct pool_work *pool_take(struct pool *p)
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += POOL_IDLE_SEC;
 	p->n_idle++;
-	while (!p->queued.first && !p->stopping && r == 0)
+	while (!p->queued.first && !p->stopping && !slot->renewed && r == 0)
 		r = pthread_cond_timedwait(&p->work, &p->lock, &until);
 	p->n_idle--;
+	if (slot->renewed)
+		return NULL;
 	work = pool_queue_pop(&p->queued);
 	if (work)
 		p->n_queued--;
@@ -114,7 +117,7 @@ static void *pool_thread(void *arg)
 
 	(void)pthread_mutex_lock(&p->lock);
 	for (;;) {
-		struct pool_work *work = pool_take(p);
+		struct pool_work *work = pool_take(p, slot);
 
 		if (!work)
 			break;
@@ -176,6 +179,7 @@ static void pool_grow(struct pool *p)
 	if (slot->state == POOL_SLOT_ENDED)
 		pool_join(slot);
 	slot->state = POOL_SLOT_RUNNING;
+	slot->renewed = false;
 	p->n_threads++;
 	r = pool_slot_start(slot);
 	if (r == 0)
@@ -207,6 +211,8 @@ static void pool_event(struct loop_fd *fd, unsigned events)
 	for (unsigned i = 0; i < p->n_max; i++)
 		if (p->slots[i].state == POOL_SLOT_ENDED)
 			pool_join(&p->slots[i]);
+	/* One that was renewed leaves what it would have taken. */
+	pool_grow(p);
 	work = pool_queue_pop(&p->finished);
 	if (!p->finished.first) {
 		ssize_t n = read(p->wake_fd, &count, sizeof(count));
@@ -219,6 +225,15 @@ static void pool_event(struct loop_fd *fd, unsigned events)
 		return;
 	work->busy = false;
 	work->done(work);
+}
+
+void pool_renew(struct pool *p)
+{
+	(void)pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < p->n_max; i++)
+		p->slots[i].renewed = p->slots[i].state == POOL_SLOT_RUNNING;
+	(void)pthread_cond_broadcast(&p->work);
+	(void)pthread_mutex_unlock(&p->lock);
 }
 
 static int pool_lock_init(struct pool *p)

@@ -38,4 +38,8 @@ static inline void pool_freep(struct pool **p)
  */
 void pool_submit(struct pool *p, struct pool_work *work);
 
+/* The threads that are there now end with the work in hand, and others go on. What a process gives
+ * up (capabilities) it gives up for the calling thread and those that this one makes afterwards. */
+void pool_renew(struct pool *p);
+
 #endif

@@ -229,9 +229,54 @@ static void idle_threads_end(void)
 	pool_end();
 }
 
+static pid_t renewed_tids[2];
+static atomic_uint n_old_thread;
+
+static void note_thread(struct pool_work *work)
+{
+	struct job *j = container_of(work, struct job, work);
+
+	if (j->at < 2)
+		renewed_tids[j->at] = gettid();
+	else if (gettid() == renewed_tids[0] || gettid() == renewed_tids[1])
+		atomic_fetch_add(&n_old_thread, 1);
+	atomic_fetch_add(&n_run, 1);
+}
+
+static void count_done(struct pool_work *work)
+{
+	container_of(work, struct job, work)->done = true;
+	n_done++;
+}
+
+static void submit_noting(unsigned at)
+{
+	jobs[at] = (struct job){ .work = { .run = note_thread, .done = count_done }, .at = at };
+	pool_submit(pool, &jobs[at].work);
+}
+
+/* With a queue behind it: what a thread that ends does not take is taken by another. */
+static void renewed_threads_end(void)
+{
+	pool_begin(2);
+	submit_noting(0);
+	submit_noting(1);
+	while (n_done < 2)
+		loop_turn(pool_loop, true);
+	pool_renew(pool);
+	for (unsigned i = 2; i < 50; i++)
+		submit_noting(i);
+	while (n_done < 50)
+		loop_turn(pool_loop, true);
+	CHECK_INT(atomic_load(&n_run), 50);
+	CHECK_INT(atomic_load(&n_old_thread), 0);
+	pool_renew(pool);
+	pool_end();
+}
+
 UNIT_MAIN({ "works run in order, off the loop, without signals", works_run_in_order },
 	  { "not more threads than allowed", many_threads_at_most },
 	  { "free waits for the work in hand", free_waits_and_drops },
 	  { "freed within done", freed_within_done },
 	  { "submitted within done", submitted_within_done },
-	  { "idle threads end", idle_threads_end })
+	  { "renewed threads end", renewed_threads_end }, { "idle threads end", idle_threads_end })

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the daemon and its keepers have given up, by the word of the kernel, and what they can hand on."""
+import os
+import signal
+import unittest
+
+import host
+import nacre_test
+import steps
+from nacre_test import runtime_pb2, until
+from steps import container
+
+# As in isolate/confine.c.
+KEPT = sum(1 << n for n in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 15, 18, 19, 21, 23, 24, 27, 29, 31))
+SETS = ("CapBnd", "CapPrm", "CapEff", "CapInh", "CapAmb")
+
+
+def status(pid, tid=None):
+    path = f"/proc/{pid}/status" if tid is None else f"/proc/{pid}/task/{tid}/status"
+    return dict(l.split(":\t", 1) for l in host.read(path).splitlines() if ":\t" in l)
+
+
+def sets(of):
+    return {k: int(of[k], 16) for k in SETS}
+
+
+def title(pid):
+    return host.read(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
+
+
+def node_keeper(node, other_than=0):
+    """Once it has become what it is: it runs our program before it has dropped anything."""
+    def find():
+        found = (p for p in node.keepers() if title(p) == "nacre: keeper node" and p != other_than)
+        return next((p for p in found if int(status(p)["CapEff"], 16) & ~KEPT == 0), 0)
+    return until(find, what="the keeper of the node")
+
+
+class Confined(steps.StepsTest):
+    def setUp(self):
+        super().setUp()
+        self.own = sets(status("self"))
+
+    def assertConfined(self, of, bounding):
+        few = self.own["CapPrm"] & KEPT
+        self.assertEqual({"CapBnd": self.own["CapBnd"] & (KEPT if bounding else -1),
+                          "CapPrm": few if bounding else self.own["CapPrm"], "CapEff": few, "CapInh": 0, "CapAmb": 0}, sets(of))
+        self.assertEqual("0", of["NoNewPrivs"].strip())
+
+    def test_the_daemon(self):
+        pid = self.node.pid
+        self.assertConfined(status(pid), True)
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            seen = status(pid, tid)
+            # One that has ended meanwhile says nothing; LeakSanitizer's own is older than main().
+            if seen and not nacre_test.SANITIZED:
+                self.assertConfined(seen, True)
+            self.assertEqual("2", seen.get("Seccomp", "2").strip())
+
+    def test_the_keeper_of_an_instance(self):
+        running, = self.pod("p").containers
+        seen = status(self.inspect("p").pid)
+        self.assertConfined(seen, True)
+        self.assertEqual("2", seen["Seccomp"].strip())
+        # The container has its own filter on top.
+        of = status(running.pid)
+        self.assertEqual(int(seen["Seccomp_filters"]) + 1, int(of["Seccomp_filters"]))
+
+    def execute(self, command, *args):
+        done = self.node.runtime.RunExecutable(runtime_pb2.RunExecutableRequest(
+            executable=runtime_pb2.Executable(command=command, args=args)), timeout=30 * nacre_test.SLOWNESS)
+        self.assertEqual(0, done.exit_code, done)
+        return done.stdout.decode()
+
+    def test_the_keeper_of_the_node_hands_everything_on(self):
+        seen = status(node_keeper(self.node))
+        self.assertConfined(seen, False)
+        self.assertEqual(status("self")["Seccomp"], seen["Seccomp"])
+        of = dict(l.split(":\t", 1) for l in self.execute("cat", "/proc/self/status").splitlines() if ":\t" in l)
+        self.assertEqual([self.own["CapBnd"], self.own["CapBnd"] & self.own["CapPrm"]], [sets(of)["CapBnd"], sets(of)["CapEff"]])
+        self.assertEqual((0, 0), (sets(of)["CapInh"], sets(of)["CapAmb"]))
+
+
+class Later(unittest.TestCase):
+    def test_a_later_keeper_of_the_node_has_less_and_that_is_told(self):
+        node = nacre_test.Node()
+        self.addCleanup(node.destroy)
+        before = node_keeper(node)
+        os.kill(before, signal.SIGKILL)
+        seen = status(node_keeper(node, other_than=before))
+        self.assertEqual((sets(status("self"))["CapBnd"] & KEPT, "2"), (sets(seen)["CapBnd"], seen["Seccomp"].strip()))
+        self.assertIn("executables have no more privilege than this daemon", node.log())
+
+
+if __name__ == "__main__":
+    unittest.main()
