@@ -385,29 +385,45 @@ static char *limits_undo_of(const char *file, const char *old, const char *text)
 	return strdup(*old ? old : "\n");
 }
 
-/* The kernel takes each list, and uses what it has of it. */
-static int limits_check_effect(int dir_fd, const struct limits_write *w, struct error *err)
+static bool limits_is_list(const char *file)
+{
+	return str_eq(file, "cpuset.cpus") || str_eq(file, "cpuset.mems");
+}
+
+/* The numbers that are in effect, for the caller to free; NULL with errno's number in *ret. */
+static char *limits_effective(int dir_fd, const char *list, int *ret)
 {
 	char file[LIMITS_FILE_SIZE + 16];
-	_cleanup_str_ char *text = NULL;
+	char *text;
+
+	(void)str_printf(file, sizeof(file), "%s.effective", list);
+	text = limits_read(dir_fd, file, ret);
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+/* The kernel takes a list, and uses what there is of it; but numbers that the machine cannot have
+ * are ERANGE (refused: it did so). */
+static int limits_check_list(int dir_fd, const struct limits_write *w, bool refused,
+			     struct error *err)
+{
+	_cleanup_str_ char *here = NULL;
 	int r;
 
-	if (!str_eq(w->file, "cpuset.cpus") && !str_eq(w->file, "cpuset.mems"))
-		return 0;
-	(void)str_printf(file, sizeof(file), "%s.effective", w->file);
-	text = limits_read(dir_fd, file, &r);
-	if (!text)
-		return error_set(err, r, "read %s", file);
-	text[strcspn(text, "\n")] = '\0';
-	if (flat_list_within(w->text, text))
+	here = limits_effective(dir_fd, w->file, &r);
+	if (!here)
+		return error_set(err, r, "%s: read what is in effect", w->file);
+	if (!refused && flat_list_within(w->text, here))
 		return 0;
 	return error_field(err, ERROR_PRECONDITION, w->file, "of %s only %s are here", w->text,
-			   *text ? text : "none");
+			   *here ? here : "none");
 }
 
 static int limits_write_one(int dir_fd, struct limits_write *w, struct error *err)
 {
 	_cleanup_str_ char *old = NULL;
+	bool list = limits_is_list(w->file);
 	int r;
 
 	old = limits_read(dir_fd, w->file, &r);
@@ -418,8 +434,10 @@ static int limits_write_one(int dir_fd, struct limits_write *w, struct error *er
 		return error_set(err, -ENOMEM, "%s", w->file);
 	r = fd_write_file(dir_fd, w->file, w->text);
 	if (r >= 0)
-		return limits_check_effect(dir_fd, w, err);
+		return list ? limits_check_list(dir_fd, w, false, err) : 0;
 	free(TAKE_PTR(w->undo));
+	if (list && r == -ERANGE)
+		return limits_check_list(dir_fd, w, true, err);
 	return error_wrap_field(err, error_set(err, r, "write \"%.128s\"", w->text), w->file);
 }
 
