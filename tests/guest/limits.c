@@ -1,192 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * What isolate/limits.h promises, measured: a group is made, limited, and programs in it are held
- * to that by the kernel. Nothing here depends on how fast the guest is; what is measured are ratios
- * and counters of the kernel, and waiting ends with what is waited for.
- */
+/* What isolate/limits.h promises, measured; memory has a program of its own. */
 
 #include "isolate/limits.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/macros.h"
-#include "base/str.h"
-#include "isolate/cgroup.h"
-#include "isolate/cgroup_path.h"
-#include "isolate/cgroup_watch.h"
-#include "isolate/usage.h"
-#include "unit.h"
-
-#define MIB ((uint64_t)1 << 20)
-#define WAIT_MS 300000
-
-static int root_fd = -1;
-static char base[200]; /* the group that this program was given */
-
-/* ---- groups and what runs in them ---- */
-
-/* This program leaves the group that it was given: one that holds processes hands nothing on. */
-static void moves_aside(void)
-{
-	_cleanup_fd_ int self = -1;
-
-	root_fd = cgroup_open_root(NULL);
-	CHECK_INT(cgroup_own_path(base, sizeof(base), NULL), 0);
-	self = cgroup_make(root_fd, base, NULL);
-	self = cgroup_make(self, "self", NULL);
-	CHECK_INT(fd_write_file(self, "cgroup.procs", "0"), 0);
-}
-
-/* A group "NAME" with every controller; its limits are applied. */
-static int limited(const char *name, const struct isolate_limits *limits)
-{
-	struct error err = ERROR_INIT;
-	char path[300];
-	int fd;
-
-	(void)str_printf(path, sizeof(path), "%s/%s", base, name);
-	fd = cgroup_make_path(root_fd, path, limits_controllers(limits), CGROUP_CONTROLLERS_ALL,
-			      &err);
-	if (fd >= 0)
-		(void)limits_apply(fd, limits, &err);
-	CHECK_STR(err.text, "");
-	return fd;
-}
-
-static void remove_group(int fd, const char *name)
-{
-	char path[300];
-
-	(void)str_printf(path, sizeof(path), "%s/%s", base, name);
-	CHECK_INT(cgroup_kill(fd), 0);
-	CHECK_INT(cgroup_wait(fd, "cgroup.events", "populated", 0, WAIT_MS), 0);
-	(void)fd_close(fd);
-	CHECK_INT(cgroup_remove_path(root_fd, path), 0);
-}
-
-static pid_t start(int group_fd, int (*fn)(void))
-{
-	pid_t pid;
-
-	(void)fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-		_exit(fd_write_file(group_fd, "cgroup.procs", "0") < 0 ? 99 : fn());
-	return pid;
-}
-
-/* How it ended: its status, or 128 and the signal. */
-static int ended(pid_t pid)
-{
-	int status = 0;
-
-	if (waitpid(pid, &status, 0) != pid)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static int run(int group_fd, int (*fn)(void))
-{
-	return ended(start(group_fd, fn));
-}
-
-static struct usage used(int group_fd)
-{
-	struct usage u = { .cpu_total_us = 0 };
-
-	CHECK_INT(usage_read(group_fd, ".", &u), 0);
-	return u;
-}
-
-static const struct usage_details *details(int group_fd)
-{
-	static struct usage_details d;
-
-	CHECK_INT(usage_read_details(group_fd, ".", &d), 0);
-	return &d;
-}
-
-static uint64_t event(int group_fd, const char *file, const char *key)
-{
-	struct cgroup_watch w = CGROUP_WATCH_INIT;
-	uint64_t value = UINT64_MAX;
-
-	CHECK_INT(cgroup_watch_open(&w, group_fd, file, NULL), 0);
-	CHECK_INT(cgroup_watch_read(&w, key, &value), 0);
-	cgroup_watch_close(&w);
-	return value;
-}
-
-static bool holds(int group_fd, const char *file, const char *text)
-{
-	_cleanup_(buf_done) struct buf b = BUF_INIT;
-	_cleanup_str_ char *now = NULL;
-
-	if (fd_read_file(group_fd, file, 65536, &b) < 0)
-		return false;
-	now = buf_take_str(&b);
-	if (!now || strcmp(now, text) != 0)
-		printf("# %s is %s", file, now ? now : "?\n");
-	return now && strcmp(now, text) == 0;
-}
-
-static void breathe(void)
-{
-	(void)usleep(10000);
-}
-
-static int spin(void)
-{
-	volatile bool on = true;
-
-	while (on)
-		;
-	return 0;
-}
-
-static int wait_for_end(void)
-{
-	while (pause() < 0)
-		;
-	return 0;
-}
-
-/* Writes to this many MiB of memory, over and over if `rounds` says so. */
-static int touch(size_t mib, int rounds)
-{
-	char *p = mmap(NULL, mib * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		return 1;
-	for (int k = 0; k < rounds; k++)
-		for (size_t i = 0; i < mib * MIB; i += 4096)
-			p[i] = (char)(i / 4096 + (size_t)k + 1);
-	return 0;
-}
-
-static int touch_48(void)
-{
-	return touch(48, 1);
-}
-
-static int touch_4(void)
-{
-	return touch(4, 1);
-}
+#include "groups.h"
 
 /* ---- every file ---- */
 
@@ -367,125 +191,6 @@ static void cpuset(void)
 	CHECK_INT(run(fd, only_processor_1), 0);
 	CHECK(holds(fd, "cpuset.cpus.effective", "1\n"));
 	remove_group(fd, "cpuset");
-}
-
-/* ---- memory ---- */
-
-static void out_of_memory(void)
-{
-	struct isolate_limits l = { .memory_max = LIMIT(16 * MIB),
-				    .memory_swap_max = LIMIT(0),
-				    .memory_oom_group = LIMIT(1) };
-	int fd = limited("oom", &l);
-	struct cgroup_watch w = CGROUP_WATCH_INIT;
-	struct pollfd p = { .events = POLLIN };
-	uint64_t kills = 7;
-	pid_t other;
-
-	CHECK_INT(run(fd, touch_4), 0);
-	CHECK_INT(cgroup_watch_open(&w, fd, "memory.events", NULL), 0);
-	CHECK_INT(cgroup_watch_read(&w, "oom_kill", &kills), 0);
-	CHECK_INT(kills, 0);
-	other = start(fd, wait_for_end);
-	CHECK_INT(run(fd, touch_48), 128 + SIGKILL);
-	/* The whole group goes. */
-	CHECK_INT(ended(other), 128 + SIGKILL);
-	p.fd = w.poll_fd;
-	while (kills == 0) {
-		CHECK(poll(&p, 1, WAIT_MS) == 1);
-		CHECK_INT(cgroup_watch_read(&w, "oom_kill", &kills), 0);
-	}
-	cgroup_watch_close(&w);
-	CHECK(used(fd).oom_kills >= 1);
-	CHECK(used(fd).memory_max_hits >= 1);
-	CHECK_INT(used(fd).memory_limit, 16 * MIB);
-	remove_group(fd, "oom");
-}
-
-/* Who counts on the number has it by the time that he learns of the end. */
-static void told_before_the_end(void)
-{
-	struct isolate_limits l = { .memory_max = LIMIT(8 * MIB),
-				    .memory_swap_max = LIMIT(0),
-				    .memory_oom_group = LIMIT(1) };
-
-	for (int i = 0; i < 10; i++) {
-		int fd = limited("told", &l);
-
-		CHECK_INT(run(fd, touch_48), 128 + SIGKILL);
-		CHECK(event(fd, "memory.events", "oom_kill") >= 1);
-		remove_group(fd, "told");
-	}
-}
-
-static void swap(void)
-{
-	struct isolate_limits l = { .memory_max = LIMIT(16 * MIB),
-				    .memory_swap_max = LIMIT(LIMIT_MAX) };
-	int fd = limited("swap", &l);
-
-	CHECK_INT(run(fd, touch_48), 0);
-	CHECK(event(fd, "memory.events", "max") > 0);
-	CHECK_INT(event(fd, "memory.events", "oom_kill"), 0);
-	l.memory_swap_max = LIMIT(8 * MIB);
-	CHECK_INT(limits_apply(fd, &l, NULL), 0);
-	CHECK(used(fd).has_swap);
-	CHECK_INT(used(fd).swap_limit, 8 * MIB);
-	CHECK_INT(run(fd, touch_48), 128 + SIGKILL);
-	CHECK(event(fd, "memory.swap.events", "fail") > 0);
-	remove_group(fd, "swap");
-}
-
-static int touch_and_stay(void)
-{
-	(void)touch(24, 1);
-	return wait_for_end();
-}
-
-static void swapped_memory_is_counted(void)
-{
-	struct isolate_limits l = { .memory_max = LIMIT(8 * MIB) };
-	int fd = limited("swapped", &l);
-
-	(void)start(fd, touch_and_stay);
-	while (used(fd).swap_current < 12 * MIB)
-		breathe();
-	CHECK(used(fd).memory_current <= 8 * MIB);
-	CHECK(used(fd).memory_anon > 0);
-	remove_group(fd, "swapped");
-}
-
-static void memory_high(void)
-{
-	struct isolate_limits l = { .memory_high = LIMIT(16 * MIB) };
-	int fd = limited("high", &l);
-
-	CHECK_INT(run(fd, touch_48), 0);
-	CHECK(event(fd, "memory.events", "high") > 0);
-	CHECK_INT(event(fd, "memory.events", "oom_kill"), 0);
-	remove_group(fd, "high");
-}
-
-static void lowered_below_use(void)
-{
-	struct isolate_limits l = { .memory_max = LIMIT(64 * MIB) };
-	int fd = limited("lower", &l);
-	struct error err = ERROR_INIT;
-
-	(void)start(fd, touch_and_stay);
-	while (used(fd).memory_current < 24 * MIB)
-		breathe();
-	l = (struct isolate_limits){ .memory_max = LIMIT(4 * MIB), .memory_check = true };
-	CHECK(limits_apply(fd, &l, &err) < 0);
-	CHECK_INT(err.kind, ERROR_PRECONDITION);
-	CHECK(str_has_prefix(err.text, "memory.max: the group uses "));
-	CHECK(holds(fd, "memory.max", "67108864\n"));
-	/* Without the question it goes to swap. */
-	l.memory_check = false;
-	CHECK_INT(limits_apply(fd, &l, NULL), 0);
-	CHECK_INT(cgroup_populated(fd), 1);
-	CHECK(used(fd).memory_current <= 4 * MIB);
-	remove_group(fd, "lower");
 }
 
 /* ---- io ---- */
@@ -688,15 +393,9 @@ static void freezes(void)
 	remove_group(fd, "freeze");
 }
 
-static int touch_for_ever(void)
-{
-	return touch(32, 1000000);
-}
-
-static void pressure(void)
+static void pressure_of_the_processor(void)
 {
 	struct isolate_limits cpu = { .cpuset_cpus = "0" };
-	struct isolate_limits memory = { .memory_high = LIMIT(8 * MIB) };
 	int fd = limited("busy", &cpu);
 
 	(void)start(fd, spin);
@@ -705,14 +404,6 @@ static void pressure(void)
 		breathe();
 	CHECK(details(fd)->cpu.there);
 	remove_group(fd, "busy");
-
-	fd = limited("thrash", &memory);
-	(void)start(fd, touch_for_ever);
-	while (details(fd)->memory.there && (details(fd)->memory.some.total_us < 10000 ||
-					     details(fd)->memory.full.total_us == 0))
-		breathe();
-	CHECK(details(fd)->memory.there);
-	remove_group(fd, "thrash");
 }
 
 /* ---- delegation, threads ---- */
@@ -789,24 +480,9 @@ static void threads(void)
 	remove_group(fd, "threads");
 }
 
-/* To the root, which holds whom it likes. */
-static void leaves(void)
-{
-	char path[300];
-
-	(void)str_printf(path, sizeof(path), "%s/self", base);
-	CHECK_INT(fd_write_file(root_fd, "cgroup.procs", "0"), 0);
-	CHECK_INT(cgroup_remove_path(root_fd, path), 0);
-	root_fd = fd_close(root_fd);
-}
-
 UNIT_MAIN({ "moves aside", moves_aside }, { "every file holds what was said", reads_back },
 	  { "a refused update leaves all as before", takes_back }, { "cpu.max", cpu_quota },
-	  { "cpu.weight", cpu_weight }, { "cpuset", cpuset },
-	  { "memory.max: out of memory is told, and the whole group ends", out_of_memory },
-	  { "out of memory is counted before the end is seen", told_before_the_end },
-	  { "memory.swap.max", swap }, { "swapped memory is counted", swapped_memory_is_counted },
-	  { "memory.high", memory_high }, { "memory.max lowered below use", lowered_below_use },
-	  { "io.max", io_max }, { "io.weight", io_weight }, { "pids.max", pids },
-	  { "huge pages", huge_pages }, { "freezing", freezes }, { "pressure", pressure },
+	  { "cpu.weight", cpu_weight }, { "cpuset", cpuset }, { "io.max", io_max },
+	  { "io.weight", io_weight }, { "pids.max", pids }, { "huge pages", huge_pages },
+	  { "freezing", freezes }, { "pressure of the processor", pressure_of_the_processor },
 	  { "controllers are handed on", delegation }, { "threads", threads }, { "leaves", leaves })
