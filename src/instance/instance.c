@@ -483,6 +483,24 @@ static void instance_adopt_end(struct instance *i, const struct error *err)
 	instance_ended(i, error_text(err));
 }
 
+/* Whether its keeper was asked for in that life, and only the one above knows what became of it:
+ * that may not even have read the request yet. */
+static bool instance_is_half_made(const struct instance *i, const struct instance_record *r)
+{
+	return r->state == INSTANCE_SPAWNING && !instance_is_own(i) && !i->owner[0] && i->parent &&
+	       i->parent->peer;
+}
+
+/* The keeper above answers behind what it was asked before; then nothing of it is left, and whoever
+ * asked for it asks again. */
+static void instance_adopt_half_made(struct instance *i)
+{
+	(void)place_open_cgroup(i, NULL);
+	i->state = INSTANCE_READY;
+	i->unwanted = true;
+	instance_break(i, "the daemon was restarted while it was spawning");
+}
+
 static void instance_adopt_failed(struct instance *i)
 {
 	struct error err = ERROR_INIT;
@@ -518,6 +536,11 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 		return 0;
 	}
 
+	if (instance_is_half_made(i, r)) {
+		instance_adopt_half_made(i);
+		FAILPOINT_AFTER("boot.instance");
+		return 0;
+	}
 	ret = instance_is_own(i) ? instance_adopt_own(i, r, &own) : instance_adopt_nested(i, &own);
 	FAILPOINT_AFTER("boot.instance");
 	if (ret == 0 && r->state == INSTANCE_READY)

@@ -553,6 +553,32 @@ static void ends_what_was_half_done(void)
 	}
 }
 
+/* The keeper above may come to make it only now: it is asked to end it, and nobody takes the name
+ * before that has answered. */
+static void asks_for_the_end_of_a_nested_one_that_was_half_made(void)
+{
+	struct error err = ERROR_INIT;
+	struct instance_record r = { .id = "00000000000000bb",
+				     .path = "a/b",
+				     .owner = "",
+				     .reason = "",
+				     .cgroup = "base/inst.a/inst.b",
+				     .state = INSTANCE_SPAWNING };
+	struct instance *a;
+
+	begin();
+	a = ready("a");
+	CHECK_INT(instance_adopt(fake.all, &r, &err), 0);
+	FAKE_UNTIL(fake_asked(a, FAKE_END) != NULL);
+	CHECK_STR(fake_asked(a, FAKE_END)->name, "b");
+	CHECK(instances_find(fake.all, "a/b") != NULL);
+	CHECK(!instances_synced(fake.all));
+	fake_yes(a, FAKE_END);
+	FAKE_UNTIL(instances_find(fake.all, "a/b") == NULL);
+	CHECK_INT(a->state, INSTANCE_READY);
+	fake_end_all();
+}
+
 static void knows_one_that_died_meanwhile(void)
 {
 	struct instance *i;
@@ -676,6 +702,8 @@ UNIT_MAIN({ "is_ready_when_it_said_hello", is_ready_when_it_said_hello },
 	    gives_up_on_a_spawn_that_is_never_answered },
 	  { "takes_a_living_one_up_again", takes_a_living_one_up_again },
 	  { "ends_what_was_half_done", ends_what_was_half_done },
+	  { "asks_for_the_end_of_a_nested_one_that_was_half_made",
+	    asks_for_the_end_of_a_nested_one_that_was_half_made },
 	  { "knows_one_that_died_meanwhile", knows_one_that_died_meanwhile },
 	  { "cleans_up_behind_a_failed_one", cleans_up_behind_a_failed_one },
 	  { "one_without_its_parent_touches_nobody", one_without_its_parent_touches_nobody },
