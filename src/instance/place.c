@@ -68,7 +68,7 @@ int place_make_dir(struct instance *i, struct error *err)
 
 	if (sysio_mkdirat(at, name, 0700) < 0 && errno != EEXIST)
 		return error_set(err, -errno, "make the directory of instance %s", i->path);
-	i->dir_fd = sysio_openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	i->dir_fd = sysio_openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	return i->dir_fd < 0 ? error_set(err, -errno, "open the directory of instance %s", i->path)
 			     : 0;
 }

@@ -181,7 +181,8 @@ static int spare_make_places(struct spare *s, struct error *err)
 		return error_set(err, r, "draw an id");
 	if (sysio_mkdirat(s->all->keepers_fd, k->id, 0700) < 0)
 		return error_set(err, -errno, "make the directory of a spare keeper");
-	k->dir_fd = sysio_openat(s->all->keepers_fd, k->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	k->dir_fd = sysio_openat(s->all->keepers_fd, k->id,
+				 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (k->dir_fd < 0)
 		return error_set(err, -errno, "open the directory of a spare keeper");
 	spare_group(k, group);
