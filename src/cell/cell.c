@@ -107,7 +107,7 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int 
 		cell_free(c);
 		return error_set(err, r, "make the cgroup of cell %s", spec->name);
 	}
-	c->cgroup_fd = cgroup_make(layer_fd, name, err);
+	c->cgroup_fd = cgroup_make_inner(layer_fd, name, err);
 	if (c->cgroup_fd < 0) {
 		r = c->cgroup_fd;
 		cell_free(c);

@@ -17,6 +17,7 @@
 #include "base/sysio.h"
 #include "daemon/replace.h"
 #include "isolate/cgroup.h"
+#include "isolate/cgroup_path.h"
 
 #define PLACE_RUN_DEFAULT "/run/nacre"
 #define PLACE_REPLACES_MAX 8
@@ -163,34 +164,21 @@ static int place_choose_cgroup(struct place *p, const char *run, const char *wan
 	return r < 0 ? error_set(err, r, "name the base cgroup") : 0;
 }
 
+/* The base group and those above it hand on to workloads what these are counted and limited by. A
+ * group that holds processes cannot: of the daemon's own one nothing comes down then. */
 static int place_open_cgroup(struct place *p, struct error *err)
 {
-	_cleanup_fd_ int fd = cgroup_open_root(err);
-	char part[256];
+	_cleanup_fd_ int root = cgroup_open_root(err);
+	unsigned have;
 
-	if (fd < 0)
-		return fd;
-	for (const char *s = p->cgroup; *s;) {
-		size_t n;
-		int next;
-
-		s += strspn(s, "/");
-		n = strcspn(s, "/");
-		if (n == 0)
-			break;
-		if (n >= sizeof(part))
-			return error_refuse(err, ERROR_INVALID, "cgroup: a name in %s is too long",
-					    p->cgroup);
-		memcpy(part, s, n);
-		part[n] = '\0';
-		next = cgroup_make(fd, part, err);
-		if (next < 0)
-			return next;
-		(void)fd_close(fd);
-		fd = next;
-		s += n;
-	}
-	p->cgroup_fd = TAKE_FD(fd);
+	if (root < 0)
+		return root;
+	p->cgroup_fd = cgroup_make_path(root, p->cgroup + 1, 0, CGROUP_CONTROLLERS_WORKLOAD, err);
+	if (p->cgroup_fd < 0)
+		return error_wrap(err, p->cgroup_fd, "cgroup: %s", p->cgroup);
+	have = cgroup_controllers(p->cgroup_fd) & CGROUP_CONTROLLERS_WORKLOAD;
+	if (have)
+		(void)cgroup_enable(p->cgroup_fd, have, NULL);
 	return 0;
 }
 

@@ -130,6 +130,11 @@ int cgroup_make(int parent_fd, const char *name, struct error *err)
 	return fd < 0 ? error_set(err, -errno, "open %s", name) : fd;
 }
 
+int cgroup_make_inner(int parent_fd, const char *name, struct error *err)
+{
+	return cgroup_make(parent_fd, name, err);
+}
+
 int cgroup_kill(int dir_fd)
 {
 	struct stat st;

@@ -53,7 +53,7 @@ int place_open_cgroup(struct instance *i, struct error *err)
 
 	if (instance_is_own(i)) {
 		place_group_name(i, name);
-		i->cgroup_fd = cgroup_make(i->all->config.cgroup_fd, name, err);
+		i->cgroup_fd = cgroup_make_inner(i->all->config.cgroup_fd, name, err);
 		return i->cgroup_fd < 0 ? i->cgroup_fd : 0;
 	}
 	i->cgroup_fd = sysio_openat(i->all->config.cgroup_fd, below + 1,

@@ -186,7 +186,7 @@ static int spare_make_places(struct spare *s, struct error *err)
 	if (k->dir_fd < 0)
 		return error_set(err, -errno, "open the directory of a spare keeper");
 	spare_group(k, group);
-	k->cgroup_fd = cgroup_make(s->all->config.cgroup_fd, group, err);
+	k->cgroup_fd = cgroup_make_inner(s->all->config.cgroup_fd, group, err);
 	return k->cgroup_fd < 0 ? k->cgroup_fd : 0;
 }
 

@@ -498,3 +498,13 @@ int cgroup_enable(int dir_fd, unsigned controllers, struct error *err)
 				    "a threaded cgroup hands on cpu, cpuset and pids alone");
 	return r < 0 ? error_set(err, r, "enable the controllers of a cgroup") : 0;
 }
+
+int cgroup_make_inner(int parent_fd, const char *name, struct error *err)
+{
+	int fd = cgroup_make(parent_fd, name, err);
+	unsigned have = fd >= 0 ? cgroup_controllers(fd) & CGROUP_CONTROLLERS_WORKLOAD : 0;
+
+	if (have)
+		(void)cgroup_enable(fd, have, NULL);
+	return fd;
+}

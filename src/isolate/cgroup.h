@@ -54,6 +54,10 @@ enum cgroup_controller {
 };
 
 #define CGROUP_CONTROLLERS_ALL ((1u << CGROUP_CONTROLLER_COUNT) - 1)
+/* What every workload is counted and limited by. */
+#define CGROUP_CONTROLLERS_WORKLOAD                                                                \
+	(1u << CGROUP_CPUSET | 1u << CGROUP_CPU | 1u << CGROUP_IO | 1u << CGROUP_MEMORY |          \
+	 1u << CGROUP_PIDS)
 
 /* "cpu", "memory", ...: the name in the kernel's files. */
 const char *cgroup_controller_name(enum cgroup_controller c);
@@ -68,5 +72,8 @@ int cgroup_refuse_controller(int dir_fd, enum cgroup_controller c, struct error 
 /* Hands controllers on to the groups below dir_fd (cgroup.subtree_control). What is on already
  * stays. ERROR_PRECONDITION where the group does not have one, or holds processes itself. */
 int cgroup_enable(int dir_fd, unsigned controllers, struct error *err);
+/* cgroup_make() for a group that only holds groups: what workloads are counted and limited by is
+ * handed on to those, as far as it is there. */
+int cgroup_make_inner(int parent_fd, const char *name, struct error *err);
 
 #endif

@@ -422,7 +422,7 @@ static int child_make_places(struct child *c, const struct child_config *config,
 				 O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0);
 	if (c->dir_fd < 0)
 		return error_set(err, -errno, "open the directory of instance %s", c->name);
-	c->cgroup_fd = cgroup_make(config->cgroup_fd, group, err);
+	c->cgroup_fd = cgroup_make_inner(config->cgroup_fd, group, err);
 	return c->cgroup_fd < 0 ? c->cgroup_fd : 0;
 }
 

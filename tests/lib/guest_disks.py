@@ -9,7 +9,7 @@ import subprocess
 ROOT_BYTES = 1 << 30
 SWAP_BYTES = 128 << 20
 RAW_BYTES = 64 << 20
-LOADER = "/lib64/ld-linux-x86-64.so.2"
+MKIMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "mkimage")
 
 
 class Tree:
@@ -47,19 +47,6 @@ class Tree:
         os.symlink(target, os.path.join(self.top, name))
 
 
-def fill(tree, build, names):
-    """The programs under test and the test programs; `names` are those of the latter."""
-    tree.put(os.path.join(build, "nacre"), "bin/nacre")
-    for helper in glob.glob(os.path.join(build, "libexec", "nacre", "nacre-*")):
-        if os.path.isfile(helper):
-            tree.put_program(helper, f"libexec/nacre/{os.path.basename(helper)}")
-    tree.put("/bin/busybox", "bin/busybox")
-    for applet in ("sh", "true", "sleep", "cat", "dd", "mount", "ls", "mkdir", "echo"):
-        tree.link("busybox", f"bin/{applet}")
-    for name in names:
-        tree.put(os.path.join(build, "tests", "guest", f"guest-{name}"), f"tests/{name}")
-
-
 def sparse(path, size):
     with open(path, "wb") as f:
         f.truncate(size)
@@ -70,6 +57,22 @@ def quietly(*command):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise OSError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+
+
+def fill(tree, build, names):
+    """The programs under test and the test programs; `names` are those of the latter."""
+    tree.put(os.path.join(build, "nacre"), "bin/nacre")
+    for helper in glob.glob(os.path.join(build, "libexec", "nacre", "nacre-*")):
+        if os.path.isfile(helper):
+            tree.put_program(helper, f"libexec/nacre/{os.path.basename(helper)}")
+    tree.put("/bin/busybox", "bin/busybox")
+    image = os.path.join(tree.top, "images", "busybox.tar")
+    os.mkdir(os.path.dirname(image))
+    quietly(MKIMAGE, "--out", image, "--format", "oci", "--name", "busybox", "--busybox")
+    for applet in ("sh", "true", "sleep", "cat", "dd", "mount", "ls", "mkdir", "rmdir", "echo", "test"):
+        tree.link("busybox", f"bin/{applet}")
+    for name in names:
+        tree.put(os.path.join(build, "tests", "guest", f"guest-{name}"), f"tests/{name}")
 
 
 def make(place, tree):

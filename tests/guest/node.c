@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The node as a whole where every controller of cgroup v2 is there: what it hands on to workloads,
+ * what it tells of them, and what it says when the kernel ends one for want of memory.
+ */
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "guest.h"
+#include "unit.h"
+
+#define NODE_CONFIG "/run/config.yaml"
+#define NODE_GROUP "/sys/fs/cgroup/node/base"
+#define NODE_LIMIT (48 << 20)
+
+static pid_t node_pid = -1;
+
+#define NACRE(...) GUEST_RUN("nacre", __VA_ARGS__)
+
+#define CHECK_NACRE(...)                                                                           \
+	do {                                                                                       \
+		int node_status_ = NACRE(__VA_ARGS__);                                             \
+		if (node_status_ != 0)                                                             \
+			guest_show();                                                              \
+		CHECK_INT(node_status_, 0);                                                        \
+	} while (0)
+
+/* Asks with `nacre stats` until the number is as it should be, and returns it as it is then. */
+static long long stats_until(const char *name, const char *what, long long least)
+{
+	time_t end = guest_now() + GUEST_PATIENCE_S;
+	long long n;
+
+	do {
+		(void)NACRE("stats", "-o", "json", name);
+		n = guest_number(guest_output, what);
+		if (n >= least)
+			return n;
+		guest_pause();
+	} while (guest_now() < end);
+	guest_show();
+	return n;
+}
+
+static void starts(void)
+{
+	int log_fd = open("/run/daemon.log", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	int config_fd = open(NODE_CONFIG, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	time_t end = guest_now() + GUEST_PATIENCE_S;
+
+	/* Not below this process's own group, which cannot hand on what it has. */
+	CHECK(config_fd >= 0 && dprintf(config_fd, "cgroup: /node/base\nspare: no\n") > 0);
+	(void)close(config_fd);
+	/* Where this program is must be free of processes: it leaves for a leaf. */
+	CHECK(mkdir("/sys/fs/cgroup/node/test", 0755) == 0);
+	CHECK(guest_write("/sys/fs/cgroup/node/test/cgroup.procs", "0"));
+	node_pid = guest_start(
+		log_fd, (const char *const[]){ "nacre", "daemon", "--config", NODE_CONFIG, NULL });
+	(void)close(log_fd);
+	while (NACRE("info") != 0 && guest_now() < end)
+		guest_pause();
+	CHECK_NACRE("info");
+	CHECK_NACRE("image", "import", "/images/busybox.tar");
+}
+
+static void hands_controllers_on(void)
+{
+	static const char *const names[] = { "cpuset", "cpu", "io", "memory", "pids" };
+	const char *have = guest_read(NODE_GROUP "/cgroup.subtree_control");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		CHECK(strstr(have, names[i]) != NULL);
+}
+
+static void runs_a_pod(void)
+{
+	CHECK_NACRE("run", "--rm", "busybox", "echo", "hello");
+	CHECK(strstr(guest_output, "hello") != NULL);
+}
+
+static void counts_all(void)
+{
+	CHECK_NACRE("run", "-d", "--name", "busy", "busybox", "sh", "-c",
+		    "dd if=/dev/zero of=/data bs=64k count=64 conv=fsync; sleep 1000");
+	CHECK(stats_until("busy", "containers/io/written_bytes", 4 << 20) >= 4 << 20);
+	/* The pod with its keeper, and the container alone. */
+	CHECK(guest_number(guest_output, "memory/current") > 1 << 20);
+	CHECK(guest_number(guest_output, "pids/current") >= 2);
+	CHECK(guest_number(guest_output, "containers/memory/current") > 1 << 20);
+	CHECK_INT(guest_number(guest_output, "containers/pids/current"), 1);
+	CHECK_INT(guest_number(guest_output, "containers/memory/limit"), 0);
+	CHECK_NACRE("rm", "-f", "busy");
+}
+
+/* The group that the container "main" of a pod is in, by its first process. */
+static bool container_group(const char *name, char *ret, size_t size)
+{
+	char path[64];
+	const char *group;
+
+	if (NACRE("inspect", name) != 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%lld/cgroup",
+		       guest_number(guest_output, "containers/pid"));
+	group = strchr(guest_read(path), '/');
+	if (!group)
+		return false;
+	(void)snprintf(ret, size, "/sys/fs/cgroup%.*s", (int)strcspn(group, "\n"), group);
+	return true;
+}
+
+static void tells_of_want_of_memory(void)
+{
+	char group[4096], path[4160], limit[32];
+
+	CHECK_NACRE("run", "-d", "--name", "hog", "busybox", "sh", "-c",
+		    "while [ ! -e /go ]; do sleep 0.1; done; tail /dev/zero; echo $?; sleep 1000");
+	CHECK(container_group("hog", group, sizeof(group)));
+	(void)snprintf(path, sizeof(path), "%s/memory.max", group);
+	(void)snprintf(limit, sizeof(limit), "%d", NODE_LIMIT);
+	CHECK(guest_write(path, limit));
+	(void)snprintf(path, sizeof(path), "%s/memory.swap.max", group);
+	CHECK(guest_write(path, "0"));
+	CHECK_INT(stats_until("hog", "containers/memory/limit", NODE_LIMIT), NODE_LIMIT);
+	CHECK_NACRE("exec", "hog", "touch", "/go");
+	CHECK(stats_until("hog", "containers/memory/oom_kills", 1) >= 1);
+	CHECK(guest_number(guest_output, "containers/memory/peak") <= NODE_LIMIT);
+	CHECK_NACRE("rm", "-f", "hog");
+}
+
+static void nests(void)
+{
+	CHECK_NACRE("spawn", "--name", "deep");
+	CHECK_NACRE("run", "-d", "--in", "deep", "--name", "inner", "busybox", "sleep", "1000");
+	CHECK(stats_until("deep/inner", "containers/memory/current", 1) > 0);
+	CHECK(guest_number(guest_output, "containers/pids/current") == 1);
+	CHECK_NACRE("rm", "-f", "deep");
+}
+
+static void is_consistent(void)
+{
+	CHECK_NACRE("check");
+}
+
+static void ends(void)
+{
+	time_t end = guest_now() + GUEST_PATIENCE_S;
+	bool empty = false;
+
+	CHECK(node_pid > 0 && kill(node_pid, SIGTERM) == 0);
+	CHECK_INT(guest_wait(node_pid), 0);
+	/* The keeper of the node, if there is one, outlives the daemon. */
+	(void)guest_write(NODE_GROUP "/cgroup.kill", "1");
+	while (!empty && guest_now() < end) {
+		empty = access(NODE_GROUP, F_OK) < 0 ||
+			strstr(guest_read(NODE_GROUP "/cgroup.events"), "populated 0") != NULL;
+		guest_pause();
+	}
+	CHECK(empty);
+	CHECK_INT(GUEST_RUN("sh", "-c",
+			    "rmdir " NODE_GROUP "/*/* " NODE_GROUP "/* " NODE_GROUP
+			    "; test ! -e " NODE_GROUP),
+		  0);
+	CHECK(guest_write("/sys/fs/cgroup/node/cgroup.subtree_control",
+			  "-cpuset -cpu -io -memory -pids"));
+	CHECK(guest_write("/sys/fs/cgroup/node/cgroup.procs", "0"));
+	CHECK(rmdir("/sys/fs/cgroup/node/test") == 0);
+}
+
+UNIT_MAIN({ "the daemon starts and imports an image", starts },
+	  { "controllers are handed on to workloads", hands_controllers_on },
+	  { "a pod runs", runs_a_pod }, { "memory, processes and I/O are counted", counts_all },
+	  { "a limit and its OOM kill are told", tells_of_want_of_memory },
+	  { "controllers reach a pod in a nested instance", nests },
+	  { "the record is what is there", is_consistent },
+	  { "the daemon ends, and nothing is left", ends })
