@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "fuzz.h"
-#include "http/session.h"
+#include "http/pull_test.h"
 #include "loop/loop.h"
 #include "rpc/echo.h"
 #include "rpc/server.h"
@@ -64,7 +64,7 @@ static void talk(struct loop *loop)
 	ssize_t n;
 
 	for (unsigned i = 0; i < 4; i++) {
-		if (http_session_pull(peer.http, &out, 65536) < 0)
+		if (pull_into(peer.http, &out, 65536) < 0)
 			break;
 		n = out.len ? write(peer.fd, buf_data(&out), out.len) : 0;
 		if (n > 0)

@@ -66,6 +66,8 @@ struct client *client_open(const char *socket, struct error *err)
 		return NULL;
 	}
 	r = rpc_client_new(&c->rpc, c->loop, fd);
+	if (r == 0)
+		r = rpc_client_widen(c->rpc);
 	if (r < 0) {
 		(void)error_set(err, r, "begin HTTP/2 with the daemon");
 		return NULL;

@@ -21,8 +21,6 @@
  */
 
 #define HTTP_FRAME_HEAD 9
-/* The most that nghttp2 puts into one DATA frame. */
-#define HTTP_FRAME_DATA 16384
 
 struct http_session {
 	nghttp2_session *ng;
@@ -31,9 +29,13 @@ struct http_session {
 	void *userdata;
 	struct list streams;
 	struct list drained; /* streams whose drain op is due */
+	struct list taken;   /* streams of whose queues something is in `out` */
 	size_t queued;       /* bytes in the queues of all streams */
-	struct buf *out;     /* where http_session_pull() puts what is sent... */
-	size_t out_max;      /* ...until it holds so much; only while that runs */
+	/* From http_session_pull() to http_session_pulled(): where what is sent is put, until it
+	 * holds out_max. */
+	struct http_out *out;
+	size_t out_max;
+	bool out_lost; /* something that was to be sent is not there: no memory */
 	struct guard guard;
 	bool over;                     /* the peer was told that it is */
 	uint8_t head[HTTP_FRAME_HEAD]; /* of the frame that comes, n_head bytes of it so far */
@@ -45,9 +47,11 @@ struct http_stream {
 	struct http_session *session;
 	struct list member;
 	struct list drained;
+	struct list taker;
 	int32_t id;
 	void *data; /* NULL: detached */
 	struct buf queue;
+	size_t taken;   /* bytes at the front of the queue that are in session->out */
 	char *trailers; /* name NUL value NUL ..., n_trailers of them */
 	size_t n_trailers;
 	size_t fields_size;
@@ -66,6 +70,7 @@ static struct http_stream *http_stream_new(struct http_session *h)
 		return NULL;
 	*s = (struct http_stream){ .session = h, .queue = BUF_INIT };
 	list_init(&s->drained);
+	list_init(&s->taker);
 	list_init(&s->member);
 	list_add_tail(&h->streams, &s->member);
 	return s;
@@ -73,6 +78,11 @@ static struct http_stream *http_stream_new(struct http_session *h)
 
 static void http_stream_drop_queue(struct http_stream *s)
 {
+	/* What was taken is sent all the same. */
+	if (s->taken && s->session->out && http_out_own(s->session->out) < 0)
+		s->session->out_lost = true;
+	s->taken = 0;
+	list_remove(&s->taker);
 	s->session->queued -= s->queue.len;
 	buf_clear(&s->queue);
 }
@@ -272,14 +282,14 @@ static ssize_t http_read_queue(nghttp2_session *ng, int32_t id, uint8_t *to, siz
 			       uint32_t *flags, nghttp2_data_source *source, void *userdata)
 {
 	struct http_stream *s = source->ptr;
-	size_t n = MIN(len, s->queue.len);
+	size_t n = MIN(len, s->queue.len - s->taken);
 
 	if (n == 0 && !s->finished) {
 		s->deferred = true;
 		return NGHTTP2_ERR_DEFERRED;
 	}
 	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-	if (s->finished && s->queue.len == n) {
+	if (s->finished && s->queue.len - s->taken == n) {
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
 		if (s->n_trailers) {
 			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -290,37 +300,20 @@ static ssize_t http_read_queue(nghttp2_session *ng, int32_t id, uint8_t *to, siz
 	return (ssize_t)n;
 }
 
-static void http_stream_taken(struct http_stream *s, size_t n)
-{
-	buf_consume(&s->queue, n);
-	s->session->queued -= n;
-	if (!s->full || s->queue.len > HTTP_QUEUE_LOW)
-		return;
-	s->full = false;
-	if (s->data && list_empty(&s->drained))
-		list_add_tail(&s->session->drained, &s->drained);
-}
-
 /* Follows http_read_queue() at once, so the queue still holds what that has seen. We never pad. */
 static int http_send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t *head,
 			  size_t len, nghttp2_data_source *source, void *userdata)
 {
 	struct http_session *h = userdata;
 	struct http_stream *s = source->ptr;
-	size_t n = MAX(len, MIN(s->queue.len, h->out_max - h->out->len));
-	uint8_t *to;
 
-	/* For the frames that follow too: bytes that are moved from one block into a larger one
-	 * again and again cost more than all else that is done to them. */
-	n += (n / HTTP_FRAME_DATA + 1) * HTTP_FRAME_HEAD;
-	if (buf_reserve(h->out, n, &to) < 0)
+	if (http_out_add(h->out, head, HTTP_FRAME_HEAD) < 0)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
-	memcpy(to, head, HTTP_FRAME_HEAD);
-	if (len) {
-		memcpy(to + HTTP_FRAME_HEAD, buf_data(&s->queue), len);
-		http_stream_taken(s, len);
-	}
-	buf_added(h->out, HTTP_FRAME_HEAD + len);
+	if (len && http_out_lend(h->out, buf_data(&s->queue) + s->taken, len) < 0)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	if (len && list_empty(&s->taker))
+		list_add_tail(&h->taken, &s->taker);
+	s->taken += len;
 	return h->out->len < h->out_max ? 0 : NGHTTP2_ERR_PAUSE;
 }
 
@@ -402,6 +395,7 @@ int http_session_new(struct http_session **ret, enum http_side side, const struc
 	};
 	list_init(&h->streams);
 	list_init(&h->drained);
+	list_init(&h->taken);
 	guard_init(&h->guard);
 	r = http_session_open(h);
 	if (r < 0)
@@ -419,6 +413,7 @@ struct http_session *http_session_free(struct http_session *h)
 
 	if (!h)
 		return NULL;
+	h->out = NULL;
 	for (;;) {
 		s = list_first(&h->streams, struct http_stream, member);
 		if (!s)
@@ -431,6 +426,14 @@ struct http_session *http_session_free(struct http_session *h)
 	nghttp2_session_del(h->ng);
 	free(h);
 	return NULL;
+}
+
+int http_session_widen(struct http_session *h)
+{
+	static const nghttp2_settings_entry wide = { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
+						     HTTP_WINDOW_WIDE };
+
+	return nghttp2_submit_settings(h->ng, NGHTTP2_FLAG_NONE, &wide, 1) == 0 ? 0 : -ENOMEM;
 }
 
 void *http_session_userdata(const struct http_session *h)
@@ -517,12 +520,13 @@ static void http_session_run_drained(struct http_session *h)
 	}
 }
 
-int http_session_pull(struct http_session *h, struct buf *out, size_t max)
+int http_session_pull(struct http_session *h, struct http_out *out, size_t max)
 {
 	const uint8_t *data;
 	ssize_t n;
 	int r;
 
+	assert(!h->out);
 	h->out = out;
 	h->out_max = max;
 	while (out->len < max) {
@@ -531,12 +535,40 @@ int http_session_pull(struct http_session *h, struct buf *out, size_t max)
 			return http_errno(n);
 		if (n == 0)
 			break;
-		r = buf_add(out, data, (size_t)n);
+		r = http_out_add(out, data, (size_t)n);
 		if (r < 0)
 			return r;
 	}
+	return h->out_lost ? -ENOMEM : 0;
+}
+
+static void http_stream_sent(struct http_stream *s)
+{
+	struct http_session *h = s->session;
+
+	buf_consume(&s->queue, s->taken);
+	h->queued -= s->taken;
+	s->taken = 0;
+	if (!s->full || s->queue.len > HTTP_QUEUE_LOW)
+		return;
+	s->full = false;
+	if (s->data && list_empty(&s->drained))
+		list_add_tail(&h->drained, &s->drained);
+}
+
+void http_session_pulled(struct http_session *h)
+{
+	struct http_stream *s;
+
+	h->out = NULL;
+	for (;;) {
+		s = list_first(&h->taken, struct http_stream, taker);
+		if (!s)
+			break;
+		list_remove(&s->taker);
+		http_stream_sent(s);
+	}
 	http_session_run_drained(h);
-	return 0;
 }
 
 bool http_session_wants_write(const struct http_session *h)
@@ -652,6 +684,9 @@ int http_stream_reserve(struct http_stream *s, size_t n, uint8_t **ret)
 	assert(!s->finished);
 	if (n > HTTP_QUEUE_MAX || s->session->queued > HTTP_QUEUE_MAX - n)
 		return -ENOBUFS;
+	/* The queue may move. */
+	if (s->taken && http_out_own(s->session->out) < 0)
+		return -ENOMEM;
 	return buf_reserve(&s->queue, n, ret);
 }
 

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/macros.h"
 #include "http/code.h"
+#include "http/out.h"
 
 /*
  * One HTTP/2 connection (RFC 9113), either side, without any I/O: http_session_receive() takes what
@@ -16,8 +17,8 @@
  * a queue of bytes to send; what is received is acknowledged (its window given back) only when the
  * owner says so, so a slow reader on one side slows the writer on the other.
  *
- * Ops run inside http_session_receive(), http_session_pull() or http_session_free(). They may call
- * any http_stream function, but not these three.
+ * Ops run inside http_session_receive(), http_session_pull(), http_session_pulled() or
+ * http_session_free(). They may call any http_stream function, but not these four.
  */
 
 struct http_session;
@@ -28,10 +29,11 @@ enum http_side { HTTP_SERVER, HTTP_CLIENT };
 /* What a peer can make us hold; what it can make us do has its limits in http/guard.h. */
 #define HTTP_STREAMS_MAX 1000 /* open at once, that a client may have */
 #define HTTP_FIELDS_MAX                                                                            \
-	(64U * 1024)              /* bytes of the header fields of a stream, 32 more for each      \
-				   */
-#define HTTP_CONTINUATIONS_MAX 8  /* frames of one header block */
-#define HTTP_WINDOW (128U * 1024) /* received bytes of a stream that were not given back */
+	(64U * 1024)                   /* bytes of the header fields of a stream, 32 more for each \
+					*/
+#define HTTP_CONTINUATIONS_MAX 8       /* frames of one header block */
+#define HTTP_WINDOW (128U * 1024)      /* received bytes of a stream that were not given back */
+#define HTTP_WINDOW_WIDE (512U * 1024) /* the same after http_session_widen() */
 #define HTTP_SESSION_WINDOW (1024U * 1024) /* bytes on their way in a connection */
 #define HTTP_ACKS_MAX 1000                 /* answers to PING and SETTINGS that wait to be sent */
 #define HTTP_RESETS_BURST 2000             /* RST_STREAM frames at once... */
@@ -73,13 +75,20 @@ int http_session_new(struct http_session **ret, enum http_side side, const struc
 		     void *userdata);
 /* Closes every stream first. */
 struct http_session *http_session_free(struct http_session *h);
+/* For a side that reads all that comes at once, and so holds nothing: the peer may send further
+ * ahead, and does not wait for each word that its bytes have arrived. 0 or -ENOMEM. */
+int http_session_widen(struct http_session *h) _must_check_;
 void *http_session_userdata(const struct http_session *h);
 
 /* 0; -EPROTO where the connection cannot go on (not HTTP/2, or a flood that is told by nothing
  * better); -ENOMEM. After a fault that is told (GOAWAY) what comes is dropped. */
 int http_session_receive(struct http_session *h, const uint8_t *data, size_t len) _must_check_;
-/* Appends what is to be sent to out, until it holds `max` bytes or a frame more. 0 or as above. */
-int http_session_pull(struct http_session *h, struct buf *out, size_t max) _must_check_;
+/* Puts what is to be sent into out, until it holds `max` bytes or a frame more; 0 or as above. Part
+ * of it is lent, and stays until http_session_pulled(), which follows before anything else is asked
+ * of the session or its streams. After a failure only http_session_free() may follow; out must not
+ * be read then. */
+int http_session_pull(struct http_session *h, struct http_out *out, size_t max) _must_check_;
+void http_session_pulled(struct http_session *h);
 bool http_session_wants_write(const struct http_session *h);
 /* Bytes that wait in the queues of all streams, also for a window. */
 size_t http_session_queued(const struct http_session *h);

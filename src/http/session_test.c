@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "http/guard.h"
+#include "http/pull_test.h"
 
 #include "unit.h"
 
@@ -97,7 +98,7 @@ static int pump_one(struct side *from, struct side *to, bool *moved)
 	int r;
 
 	*moved = false;
-	CHECK_INT(http_session_pull(from->http, &b, 65536), 0);
+	CHECK_INT(pull_into(from->http, &b, 65536), 0);
 	if (b.len == 0)
 		return 0;
 	*moved = true;
@@ -178,7 +179,7 @@ static void there_and_back(void)
 	CHECK_INT(http_stream_respond(server.stream, answer, 1, false), 0);
 	CHECK_INT(http_stream_finish(server.stream, trailers, 2), 0);
 	/* Head, data and trailers come in one run of bytes. */
-	CHECK_INT(http_session_pull(server.http, &b, 65536), 0);
+	CHECK_INT(pull_into(server.http, &b, 65536), 0);
 	CHECK_INT(http_session_receive(client.http, buf_data(&b), b.len), 0);
 	buf_done(&b);
 	CHECK_STR(client.status, "200");
@@ -376,7 +377,7 @@ static int last_word(void)
 	struct buf out = BUF_INIT;
 	int code = -1;
 
-	CHECK_INT(http_session_pull(server.http, &out, (size_t)1024 * 1024), 0);
+	CHECK_INT(pull_into(server.http, &out, (size_t)1024 * 1024), 0);
 	while (out.len >= 9) {
 		const uint8_t *p = buf_data(&out);
 		size_t len = (size_t)p[0] << 16 | (size_t)p[1] << 8 | p[2];
@@ -609,6 +610,50 @@ static void header_fields_have_a_limit(void)
 	server.http = http_session_free(server.http);
 }
 
+static void a_wide_window_lets_more_ahead(void)
+{
+	begin();
+	CHECK_INT(http_session_widen(client.http), 0);
+	client.consumes = false;
+	open_stream();
+	CHECK_INT(http_stream_finish(client.stream, NULL, 0), 0);
+	CHECK_INT(pump(), 0);
+	CHECK_INT(http_stream_respond(server.stream, answer, 1, false), 0);
+	queue(server.stream, HTTP_WINDOW_WIDE + 1000);
+	CHECK_INT(pump(), 0);
+	CHECK_INT(client.n_data, HTTP_WINDOW_WIDE);
+	end();
+}
+
+/* Each byte of a large answer arrives, though its stream is gone before the socket has them, and
+ * though its queue grows while some of it is lent. */
+static void a_stream_ends_while_its_bytes_are_lent(void)
+{
+	struct http_out out = HTTP_OUT_INIT;
+	struct buf b = BUF_INIT;
+
+	begin();
+	open_stream();
+	CHECK_INT(http_stream_finish(client.stream, NULL, 0), 0);
+	CHECK_INT(pump(), 0);
+	CHECK_INT(http_stream_respond(server.stream, answer, 1, false), 0);
+	queue(server.stream, 40000);
+	CHECK_INT(http_session_pull(server.http, &out, 30000), 0);
+	queue(server.stream, 100);
+	CHECK_INT(http_out_rest(&out, 0, &b), 0);
+	http_out_done(&out);
+	http_session_pulled(server.http);
+	CHECK_INT(http_stream_queued(server.stream), 40100 - 32768);
+	CHECK_INT(http_stream_finish(server.stream, NULL, 0), 0);
+	CHECK_INT(pull_into(server.http, &b, 65536), 0);
+	CHECK_INT(server.n_closed, 1);
+	CHECK_INT(http_session_receive(client.http, buf_data(&b), b.len), 0);
+	buf_done(&b);
+	CHECK_INT(client.n_data, 40100);
+	CHECK_INT(client.n_ended, 1);
+	end();
+}
+
 UNIT_MAIN({ "there and back", there_and_back },
 	  { "a reader that waits stops the writer", a_reader_that_waits_stops_the_writer },
 	  { "giving back opens the window", giving_back_opens_the_window },
@@ -618,6 +663,8 @@ UNIT_MAIN({ "there and back", there_and_back },
 	  { "goodbye lets streams end", goodbye_lets_streams_end },
 	  { "detached streams are silent", detached_streams_are_silent },
 	  { "a lost session closes its streams", a_lost_session_closes_its_streams },
+	  { "a stream ends while its bytes are lent", a_stream_ends_while_its_bytes_are_lent },
+	  { "a wide window lets more ahead", a_wide_window_lets_more_ahead },
 	  { "header fields have a limit", header_fields_have_a_limit },
 	  { "streams have a limit", streams_have_a_limit }, { "not HTTP/2", not_http2 },
 	  { "floods end the connection", floods_end_the_connection },

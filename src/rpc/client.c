@@ -531,6 +531,11 @@ int rpc_client_new(struct rpc_client **ret, struct loop *l, int fd)
 	return 0;
 }
 
+int rpc_client_widen(struct rpc_client *c)
+{
+	return conn_http(c->conn) ? http_session_widen(conn_http(c->conn)) : 0;
+}
+
 struct rpc_client *rpc_client_free(struct rpc_client *c)
 {
 	struct rpc_stream *s;

@@ -31,6 +31,10 @@ struct rpc_stream;
 
 /* Takes fd (a connected, non-blocking stream) over. */
 int rpc_client_new(struct rpc_client **ret, struct loop *l, int fd);
+/* For a program that takes each message as soon as it is there and holds none back: servers may
+ * send further ahead, which a stream of many bytes needs to be fast. Before the first call. 0 or
+ * -ENOMEM. */
+int rpc_client_widen(struct rpc_client *c) _must_check_;
 /* Ends every call with UNAVAILABLE (their on_end is called), closes. */
 struct rpc_client *rpc_client_free(struct rpc_client *c);
 /*

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "http/session.h"
+#include "http/pull_test.h"
 #include "rpc/fixture_test.h"
 #include "rpc/frame.h"
 #include "rpc/gzip.h"
@@ -93,7 +93,7 @@ static void far_talk(void)
 	ssize_t n;
 
 	for (unsigned quiet = 0; quiet < 5; quiet++) {
-		must(http_session_pull(far.http, &out, 65536) == 0);
+		must(pull_into(far.http, &out, 65536) == 0);
 		n = out.len ? write(far.fd, buf_data(&out), out.len) : 0;
 		if (n > 0) {
 			buf_consume(&out, (size_t)n);
@@ -198,7 +198,7 @@ static void what_was_said_before_the_end_is_read(void)
 	must(rpc_client_call(nodes[0].client, &request, &ops, &seen, &seen.stream) == 0);
 	far_talk();
 	must(http_stream_respond(far.stream, trailers, ARRAY_SIZE(trailers), true) == 0);
-	must(http_session_pull(far.http, &out, 65536) == 0);
+	must(pull_into(far.http, &out, 65536) == 0);
 	must(write(far.fd, buf_data(&out), out.len) == (ssize_t)out.len);
 	buf_done(&out);
 	far.fd = fd_close(far.fd);

@@ -11,7 +11,9 @@
 
 /* How long a client may take to hang up after the last word. */
 #define CONN_LINGER (1 * NSEC_PER_SEC)
-#define CONN_READ_SIZE (64U * 1024)
+/* What gives half of a stream's window back, with room for the heads of its frames: the other half
+ * is on its way meanwhile. */
+#define CONN_READ_SIZE (HTTP_WINDOW / 2 + 4096)
 #define CONN_READS_MAX 32 /* in one turn of the loop, so that no connection starves the others */
 #define CONN_WRITE_SIZE (64U * 1024)
 #define CONN_WRITES_MAX 16
@@ -81,24 +83,61 @@ static void conn_run_items(struct conn *c)
 	}
 }
 
-/* 1: all is written that there was; 0: the socket is full; -EPIPE: it takes nothing; or what the
- * session has failed with. */
-static int conn_write_some(struct conn *c)
+/* How many of the bytes the socket has taken, or -EPIPE: it takes nothing. */
+static ssize_t conn_send(struct conn *c, struct iovec *parts, size_t n_parts)
 {
-	ssize_t n;
-	int r;
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = n_parts };
+	ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-	if (c->out.len == 0) {
-		r = http_session_pull(c->http, &c->out, CONN_WRITE_SIZE);
-		if (r < 0)
-			return r;
-	}
-	if (c->out.len == 0)
-		return 1;
-	n = send(c->fd, buf_data(&c->out), c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
+	return n;
+}
+
+/* What the session has to say goes from where it lies into the socket; only what that does not take
+ * is kept. */
+static int conn_write_fresh(struct conn *c, struct http_out *out)
+{
+	struct iovec parts[HTTP_OUT_PARTS];
+	ssize_t n = 0;
+	int r = http_session_pull(c->http, out, CONN_WRITE_SIZE);
+
+	if (r < 0)
+		return r;
+	if (out->len > 0)
+		n = conn_send(c, parts, http_out_iov(out, parts));
+	r = n < 0 ? (int)n : http_out_rest(out, (size_t)n, &c->out);
+	/* Also where nothing was taken: the session may still have to read. */
+	http_session_pulled(c->http);
+	return r;
+}
+
+static int conn_write_rest(struct conn *c)
+{
+	/* What is sent is not changed; the type only lacks the const. */
+	struct iovec all = { (void *)(uintptr_t)buf_data(&c->out), c->out.len };
+	ssize_t n = conn_send(c, &all, 1);
+
+	if (n < 0)
+		return (int)n;
 	buf_consume(&c->out, (size_t)n);
+	return 0;
+}
+
+/* 1: all is written that there was; 0: there is more, or the socket is full; -EPIPE: it takes
+ * nothing; or what the session has failed with. */
+static int conn_write_some(struct conn *c)
+{
+	struct http_out out = HTTP_OUT_INIT;
+	int r;
+
+	if (c->out.len > 0)
+		r = conn_write_rest(c);
+	else
+		r = conn_write_fresh(c, &out);
+	http_out_done(&out);
+	if (r < 0)
+		return r;
 	return c->out.len == 0 && !http_session_wants_write(c->http);
 }
 
@@ -200,8 +239,14 @@ static void conn_event(struct loop_fd *source, unsigned events)
 	int r = events & LOOP_READ ? 1 : 0;
 
 	c->busy++;
-	for (unsigned i = 0; i < CONN_READS_MAX && r > 0; i++)
+	for (unsigned i = 0; i < CONN_READS_MAX && r > 0; i++) {
 		r = conn_read_some(c);
+		/* Who sends as fast as this shall not stand still while more is read. */
+		if (r > 0)
+			conn_run(c);
+		if (c->freed || !c->http)
+			break;
+	}
 	if (r < 0)
 		conn_break(c);
 	c->busy--;

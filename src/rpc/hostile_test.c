@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "http/session.h"
+#include "http/pull_test.h"
 #include "rpc/exchange.h"
 #include "rpc/frame.h"
 #include "rpc/gzip.h"
@@ -116,7 +116,7 @@ static void peer_talk(void)
 	ssize_t n;
 
 	for (unsigned quiet = 0; quiet < 5; quiet++) {
-		CHECK_INT(http_session_pull(peer.http, &out, 65536), 0);
+		CHECK_INT(pull_into(peer.http, &out, 65536), 0);
 		n = out.len ? write(peer.fd, buf_data(&out), out.len) : 0;
 		if (n > 0) {
 			buf_consume(&out, (size_t)n);
