@@ -154,8 +154,6 @@ static int instance_spawn_new(struct instance *i, struct error *err)
 /* The one that waits. */
 static void instance_use_spare(struct instance *i, struct spare_keeper *spare)
 {
-	i->pid = spare->pid;
-	i->start_time = spare->start_time;
 	i->pidfd = TAKE_FD(spare->pidfd);
 	i->report_fd = TAKE_FD(spare->report_fd);
 	i->dir_fd = TAKE_FD(spare->dir_fd);
@@ -166,9 +164,10 @@ static void instance_use_spare(struct instance *i, struct spare_keeper *spare)
 
 static int instance_spawn_own(struct instance *i, struct spare_keeper *spare, struct error *err)
 {
+	bool recorded = spare && spare->id[0];
 	int r = 0;
 
-	if (spare && spare->id[0])
+	if (recorded)
 		instance_use_spare(i, spare);
 	else
 		r = instance_spawn_new(i, err);
@@ -178,7 +177,8 @@ static int instance_spawn_own(struct instance *i, struct spare_keeper *spare, st
 	r = FAILPOINT("instance.spawned");
 	if (r < 0)
 		return error_set(err, r, "record the keeper of %s", i->path);
-	r = i->all->config.save(i->all->config.userdata, i, err);
+	if (!recorded)
+		r = i->all->config.save(i->all->config.userdata, i, err);
 	if (r < 0)
 		return r;
 	FAILPOINT_AFTER("instance.spawned");
@@ -248,13 +248,21 @@ static int instance_path(const struct instance *parent, const char *name, char *
 		       : 0;
 }
 
+/* A keeper that lives already is recorded with it. */
+static int instance_name_spare(struct instance *i, const struct spare_keeper *spare)
+{
+	i->pid = spare->pid;
+	i->start_time = spare->start_time;
+	return str_printf(i->cgroup, sizeof(i->cgroup), "%s/" SPARE_GROUP_PREFIX "%s",
+			  i->all->config.cgroup, spare->id);
+}
+
 static int instance_begin(struct instance *i, const struct spare_keeper *spare, struct error *err)
 {
 	int r;
 
 	if (spare && spare->id[0])
-		r = str_printf(i->cgroup, sizeof(i->cgroup), "%s/" SPARE_GROUP_PREFIX "%s",
-			       i->all->config.cgroup, spare->id);
+		r = instance_name_spare(i, spare);
 	else
 		r = place_name_cgroup(i, err);
 	if (r < 0)
@@ -609,6 +617,11 @@ int instances_open_spare(struct instances *all)
 	if (r == 0)
 		spare_order(all->spare);
 	return r;
+}
+
+void instances_rest(struct instances *all)
+{
+	spare_hurry(all->spare);
 }
 
 void instances_close_spare(struct instances *all)

@@ -10,6 +10,8 @@
 
 /* From now on a keeper is made ahead of need (instance/spare.h). 0 or -ENOMEM. */
 int instances_open_spare(struct instances *all);
+/* A start is over and was answered: a good time for that. */
+void instances_rest(struct instances *all);
 /* No more: the one that waits is ended. */
 void instances_close_spare(struct instances *all);
 int instances_new(struct instances **ret, const struct instances_config *config, struct error *err);

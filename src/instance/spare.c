@@ -19,8 +19,8 @@
 #include "isolate/cgroup.h"
 #include "loop/loop.h"
 
-/* After a pod has taken one: its own start comes first. */
-#define SPARE_DELAY (4 * NSEC_PER_MSEC)
+/* After a pod has taken one, whose own start comes first: where nobody says that it is over. */
+#define SPARE_DELAY (100 * NSEC_PER_MSEC)
 /* After one could not be made, or died. */
 #define SPARE_RETRY (5 * NSEC_PER_SEC)
 /* Between two looks whether the group of one that has ended can be removed: from, to. */
@@ -35,6 +35,7 @@ struct spare {
 	struct spare_keeper keeper;
 	struct loop_child child;
 	struct loop_timer timer;
+	bool ordered; /* the timer runs for SPARE_DELAY */
 	struct list rests;
 };
 
@@ -223,6 +224,7 @@ static void spare_on_timer(struct loop_timer *t)
 	struct spare *s = container_of(t, struct spare, timer);
 	struct error err = ERROR_INIT;
 
+	s->ordered = false;
 	if (s->keeper.id[0] || spare_make(s, &err) == 0)
 		return;
 	log_warn("cannot make a spare keeper", LOG_ERR(&err));
@@ -264,8 +266,16 @@ struct spare *spare_free(struct spare *s)
 
 void spare_order(struct spare *s)
 {
-	if (s && !s->keeper.id[0])
-		loop_timer_set(&s->timer, SPARE_DELAY);
+	if (!s || s->keeper.id[0])
+		return;
+	s->ordered = true;
+	loop_timer_set(&s->timer, SPARE_DELAY);
+}
+
+void spare_hurry(struct spare *s)
+{
+	if (s && s->ordered)
+		loop_timer_set(&s->timer, 0);
 }
 
 bool spare_take(struct spare *s, struct spare_keeper *ret)

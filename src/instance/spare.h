@@ -39,9 +39,11 @@ int spare_new(struct spare **ret, struct instances *all);
 /* Ends the one that waits, and waits for that. */
 struct spare *spare_free(struct spare *s);
 
-/* Makes one in a moment, when the loop has had time for what is more urgent, where none waits yet.
- */
+/* Makes one in a while, where none waits yet; s may be NULL. It costs the loop, and the machine, as
+ * much as a start does, so not while one is under way: spare_hurry() says that none is, and has an
+ * ordered one made when the loop has told what there is to tell. */
 void spare_order(struct spare *s);
+void spare_hurry(struct spare *s);
 /* False where none waits; another one is ordered in any case. s may be NULL. */
 bool spare_take(struct spare *s, struct spare_keeper *ret);
 /* Of the one that waits; NULL where none does. s may be NULL. */

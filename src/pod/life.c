@@ -520,6 +520,7 @@ static void workload_check_started(struct workload *w)
 		return;
 	if (!failed) {
 		workload_event(w, WORKLOAD_UP);
+		instances_rest(w->all->config.instances);
 		return;
 	}
 	(void)str_printf(reason, sizeof(reason), "container %s: %.400s", failed->name,
@@ -537,10 +538,29 @@ static void workload_check_ended(struct workload *w)
 	FAILPOINT_AFTER("workload.end");
 }
 
+/* The files of its containers, while its keeper answers to hello. */
+static void workload_make_files(struct workload *w)
+{
+	const struct workloads_config *config = &w->all->config;
+	struct error err = ERROR_INIT;
+	int r;
+
+	w->prepare_due = false;
+	if (w->state != WORKLOAD_STARTING)
+		return;
+	r = workload_prepare(w, config->images, config->logs_fd, &err);
+	if (r == 0)
+		r = record_put_workload(config->store, w, &err);
+	if (r < 0)
+		workload_lose(w, error_text(&err));
+}
+
 static void workload_on_defer(struct loop_defer *d)
 {
 	struct workload *w = container_of(d, struct workload, defer);
 
+	if (w->prepare_due)
+		workload_make_files(w);
 	if (w->start_due && w->state == WORKLOAD_STARTING)
 		workload_start(w);
 	w->start_due = false;

@@ -104,6 +104,7 @@ struct workload {
 
 	/* Private to this area. */
 	size_t n_starting;  /* containers that are `starting` */
+	bool prepare_due;   /* its files are to be made when the loop turns */
 	bool start_due;     /* to be started when the loop turns */
 	bool asked;         /* the keeper was asked to start its containers */
 	unsigned n_kills;   /* how often its containers were killed */

@@ -109,12 +109,9 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 
 	/* From here on it exists; a failure is its state. */
 	r = workload_find_keeper(w, spec, &own);
-	if (r == 0)
-		r = workload_prepare(w, all->config.images, all->config.logs_fd, &own);
-	if (r == 0)
-		r = record_put_workload(all->config.store, w, &own);
 	if (r < 0)
 		workload_lose(w, error_text(&own));
+	w->prepare_due = r == 0;
 	loop_defer_schedule(&w->defer);
 	*ret = w;
 	return 0;
