@@ -3,9 +3,12 @@
 /*
  * Times calls of a running daemon over its socket, from the request to the answer:
  *
- *   client SOCKET start IMAGE N   RunPod with one container that sleeps; it is removed again
- * outside of the timing client SOCKET exec POD N      Exec of /bin/true until its exit code is told
+ *   client SOCKET start IMAGE N   RunPod with one container that sleeps
+ *   client SOCKET cell IMAGE N    RunCell with one, in the instance INSTANCE that runs already
+ *   client SOCKET exec POD N      Exec of /bin/true until its exit code is told
  *   client SOCKET info - N        Info: nothing but the way there and back
+ *
+ * What was started is removed again, outside of the timing.
  *
  * Prints one JSON object with times in microseconds, as bare does.
  */
@@ -19,6 +22,8 @@
 #include "cli/client.h"
 
 #define ROUNDS_MAX 10000
+/* Made by bench/run. */
+#define INSTANCE "bench-instance"
 
 static double times[ROUNDS_MAX];
 
@@ -43,42 +48,95 @@ static int fail(const char *what, const struct error *err)
 	return EXIT_FAILURE;
 }
 
+static int remove_it(struct client *c, char *name, struct error *err)
+{
+	Nacre__V1__RemoveRequest q = NACRE__V1__REMOVE_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__RemoveResponse *m = NULL;
+
+	q.target = name;
+	q.force = true;
+	m = client_ask(c, "/nacre.v1.WorkloadService/Remove", &q.base,
+		       &nacre__v1__remove_response__descriptor, err);
+	return m ? 0 : err->code;
+}
+
+static int must_run(const Aurae__Runtime__V0__ContainerStatus *status, struct error *err)
+{
+	if (strcmp(status->state, "running") == 0)
+		return 0;
+	return error_refuse(err, ERROR_FAULT, "the container is %s: %s", status->state,
+			    status->reason);
+}
+
+/* A container that sleeps. */
+struct sleeper {
+	char program[12], seconds[8];
+	char *command[2];
+	Aurae__Runtime__V0__Container container, *containers[1];
+};
+
+static void sleeper_init(struct sleeper *s, char *image)
+{
+	*s = (struct sleeper){ .program = "/bin/sleep", .seconds = "1000" };
+	s->command[0] = s->program;
+	s->command[1] = s->seconds;
+	aurae__runtime__v0__container__init(&s->container);
+	s->container.image = image;
+	s->container.command = s->command;
+	s->container.n_command = ARRAY_SIZE(s->command);
+	s->containers[0] = &s->container;
+}
+
 static int start_one(struct client *c, char *image, size_t i, struct error *err)
 {
 	Aurae__Runtime__V0__RunPodRequest q = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
-	Aurae__Runtime__V0__Container container = AURAE__RUNTIME__V0__CONTAINER__INIT;
-	Aurae__Runtime__V0__Container *containers[] = { &container };
 	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *m = NULL;
-	_cleanup_message_ Nacre__V1__RemoveResponse *removed = NULL;
-	Nacre__V1__RemoveRequest remove = NACRE__V1__REMOVE_REQUEST__INIT;
-	char name[32], program[] = "/bin/sleep", seconds[] = "1000";
-	char *command[] = { program, seconds };
+	struct sleeper sleeper;
+	char name[32];
 	nsec_t begin;
 
 	(void)snprintf(name, sizeof(name), "bench-%zu", i);
+	sleeper_init(&sleeper, image);
 	meta.name = name;
-	container.image = image;
-	container.command = command;
-	container.n_command = ARRAY_SIZE(command);
 	q.meta = &meta;
-	q.containers = containers;
+	q.containers = sleeper.containers;
 	q.n_containers = 1;
 
 	begin = clock_mono();
 	m = client_ask(c, "/aurae.runtime.v0.RuntimeService/RunPod", &q.base,
 		       &aurae__runtime__v0__run_pod_response__descriptor, err);
 	times[i] = (double)(clock_mono() - begin) / 1000;
-	if (!m)
+	if (!m || must_run(m->containers[0], err) < 0)
 		return err->code;
-	if (strcmp(m->containers[0]->state, "running") != 0)
-		return error_refuse(err, ERROR_FAULT, "the container is %s: %s",
-				    m->containers[0]->state, m->containers[0]->reason);
-	remove.target = name;
-	remove.force = true;
-	removed = client_ask(c, "/nacre.v1.WorkloadService/Remove", &remove.base,
-			     &nacre__v1__remove_response__descriptor, err);
-	return removed ? 0 : err->code;
+	return remove_it(c, name, err);
+}
+
+static int cell_one(struct client *c, char *image, size_t i, struct error *err)
+{
+	Aurae__Runtime__V0__RunCellRequest q = AURAE__RUNTIME__V0__RUN_CELL_REQUEST__INIT;
+	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_message_ Aurae__Runtime__V0__RunCellResponse *m = NULL;
+	struct sleeper sleeper;
+	char name[32], instance[] = INSTANCE, path[sizeof(instance) + sizeof(name)];
+	nsec_t begin;
+
+	(void)snprintf(name, sizeof(name), "cell-%zu", i);
+	(void)snprintf(path, sizeof(path), "%s/%s", instance, name);
+	sleeper_init(&sleeper, image);
+	meta.name = name;
+	q.meta = &meta;
+	q.instance = instance;
+	q.containers = sleeper.containers;
+	q.n_containers = 1;
+
+	begin = clock_mono();
+	m = client_ask(c, "/aurae.runtime.v0.RuntimeService/RunCell", &q.base,
+		       &aurae__runtime__v0__run_cell_response__descriptor, err);
+	times[i] = (double)(clock_mono() - begin) / 1000;
+	if (!m || must_run(m->containers[0], err) < 0)
+		return err->code;
+	return remove_it(c, path, err);
 }
 
 static int exec_one(struct client *c, char *pod, size_t i, struct error *err)
@@ -119,6 +177,7 @@ static const struct mode {
 	int (*one)(struct client *c, char *what, size_t i, struct error *err);
 } modes[] = {
 	{ "start", start_one },
+	{ "cell", cell_one },
 	{ "exec", exec_one },
 	{ "info", info_one },
 };
@@ -139,8 +198,8 @@ int main(int argc, char **argv)
 	size_t n;
 
 	if (!mode) {
-		(void)fprintf(stderr, "Usage: client SOCKET start IMAGE N | client SOCKET exec POD "
-				      "N | client SOCKET info - N\n");
+		(void)fprintf(stderr, "Usage: client SOCKET start|cell IMAGE N | client SOCKET "
+				      "exec POD N | client SOCKET info - N\n");
 		return EXIT_FAILURE;
 	}
 	n = strtoul(argv[4], NULL, 10);
