@@ -83,6 +83,7 @@ static struct {
 	unsigned n_busy; /* tries in which a cgroup cannot be removed yet */
 	int fail_calloc; /* > 0: the n-th from now fails */
 	int connect_error;
+	unsigned n_refusals; /* calls of upgrade() that are refused at once */
 	char words[64];
 	/* What the callbacks saw. */
 	char states[512];
@@ -319,6 +320,10 @@ static inline const struct peer_hello *fake_hello(struct peer *p)
 static inline int fake_upgrade(struct peer *p, const struct peer_upgrade *how, peer_done_fn done,
 			       void *userdata, struct error *err)
 {
+	if (fake.n_refusals > 0) {
+		fake.n_refusals--;
+		return error_refuse(err, ERROR_ABORTED, "the fake is busy");
+	}
 	fake_ask(p, FAKE_UPGRADE, how->build, done, userdata);
 	return 0;
 }
@@ -509,6 +514,7 @@ static inline void fake_begin(void)
 	fake.n_noted = 0;
 	fake.n_busy = 0;
 	fake.connect_error = 0;
+	fake.n_refusals = 0;
 	fake.words[0] = '\0';
 }
 
