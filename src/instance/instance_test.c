@@ -123,13 +123,16 @@ static void tells_why_a_keeper_died_before_hello(void)
 {
 	struct told told = { .n = 0 };
 	struct instance *i;
+	siginfo_t si;
 
 	begin();
 	i = create(NULL, "a", &told);
 	(void)str_copy(fake.words, sizeof(fake.words), "cannot mount /proc");
-	/* The connection breaks first; the process is to say why. */
-	fake_answer(i, FAKE_OPEN, ERROR_UNAVAILABLE);
+	/* The connection breaks first; the process is to say why. It is dead by then, for on a busy
+	 * machine it would take longer than the daemon's patience here. */
 	fake_kill_keeper(0);
+	CHECK_INT(waitid(P_PIDFD, (id_t)fake.keepers[0].pidfd, &si, WEXITED | WNOWAIT), 0);
+	fake_answer(i, FAKE_OPEN, ERROR_UNAVAILABLE);
 	FAKE_UNTIL(told.n == 1);
 	CHECK_STR(told.text, "instance a: its keeper was killed by signal 9: cannot mount /proc");
 	fake_end_all();
