@@ -44,6 +44,16 @@ int rootfd_open(int root_fd, const char *path, int flags, mode_t mode)
 	return rootfd_openat2(root_fd, path, &how);
 }
 
+int rootfd_open_beneath(int root_fd, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (unsigned)flags,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS,
+	};
+
+	return rootfd_openat2(root_fd, path, &how);
+}
+
 /* Opens what the O_PATH descriptor stands for; -ENOENT where there is no /proc to do it with. */
 static int rootfd_open_again(int path_fd, int flags)
 {

@@ -20,6 +20,10 @@
 
 int rootfd_open(int root_fd, const char *path, int flags, mode_t mode);
 
+/* A name of a tree that the kernel makes (a private /proc): neither above root_fd nor in another
+ * mount, and through no link of the magic kind. */
+int rootfd_open_beneath(int root_fd, const char *path, int flags);
+
 /* A regular file for reading; -EINVAL for anything else. Never blocks on a FIFO, never opens a
  * device. */
 int rootfd_open_regular(int root_fd, const char *path);

@@ -60,6 +60,15 @@ int dev_fill(int dir_fd, bool container, struct error *err)
 	return 0;
 }
 
+int dev_link(int dir_fd, struct error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(dev_links); i++)
+		if (sysio_symlinkat(dev_links[i].target, dir_fd, dev_links[i].name) < 0 &&
+		    errno != EEXIST)
+			return error_set(err, -errno, "make the link %s", dev_links[i].name);
+	return 0;
+}
+
 bool dev_is_null(int fd)
 {
 	struct stat st;

@@ -14,6 +14,8 @@
  * for both. The umask must be 0.
  */
 int dev_fill(int dir_fd, bool container, struct error *err);
+/* Makes the links of a container in a /dev where nothing has their names. */
+int dev_link(int dir_fd, struct error *err);
 /* dir_fd/null as an O_PATH descriptor, after a look that it is the device 1:3. */
 int dev_open_null(int dir_fd, struct error *err);
 /* Whether the descriptor is the device 1:3. */

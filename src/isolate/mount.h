@@ -2,7 +2,11 @@
 #ifndef NACRE_ISOLATE_MOUNT_H
 #define NACRE_ISOLATE_MOUNT_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
+
+struct mount_attr;
 
 /*
  * Mounts by descriptor, private to this area: made detached, then put on a target that is a
@@ -24,6 +28,18 @@ int mount_new(const char *fs, const struct mount_option *options, unsigned attrs
 int mount_copy(int dir_fd, const char *name, struct error *err);
 /* Sets attributes on this mount alone. */
 int mount_restrict(int mount_fd, unsigned attrs, struct error *err);
+/* The same with what is mounted below. */
+int mount_copy_tree(int dir_fd, const char *name, struct error *err);
+/* What mount_setattr() takes; below: with all mounts below this one. Nothing to be done is 0. */
+int mount_change(int mount_fd, const struct mount_attr *attr, bool below, struct error *err);
+/*
+ * A new instance of a file system with what a mount(8) would be told. source: NULL for none;
+ * options: "size=1m,mode=755", or NULL; context: a label of SELinux, or NULL.
+ */
+int mount_new_from(const char *fs, const char *source, const char *options, const char *context,
+		   unsigned attrs, struct error *err);
+/* Whether two descriptors lie in the same mount: 1 or 0. */
+int mount_is_same(int a_fd, int b_fd, struct error *err);
 int mount_attach(int mount_fd, int dir_fd, const char *name, struct error *err);
 
 /* A new instance of a file system on dir_fd/name. Leaves dir_fd as the working directory. flags:

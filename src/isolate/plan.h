@@ -54,9 +54,10 @@ enum isolate_root {
 	ISOLATE_ROOT_KEEPER,
 	/*
 	 * root_fd, a detached mount (an overlay, or a copy of a directory's mount), with just what
-	 * the lists say: mounts, devices, masked_paths, readonly_paths; and, unless a mount of the
-	 * list binds something on /dev, the links in /dev (fd, stdin, stdout, stderr, ptmx) where
-	 * nothing has these names. Needs a new mount namespace. Works in a user namespace.
+	 * the lists say: mounts, devices, masked_paths, readonly_paths; and, where the list puts a
+	 * new file system on /dev, the links in there (fd, stdin, stdout, stderr, ptmx) unless
+	 * their names are taken, and with pts_fd /dev/console. Needs a new mount namespace. Works
+	 * in a user namespace.
 	 */
 	ISOLATE_ROOT_TREE,
 };
@@ -118,8 +119,8 @@ struct isolate_mount {
 	const char *options; /* of the file system, "size=64k,mode=755"; NULL: none */
 	bool copy_up;        /* a tmpfs begins with what the target had; at most 64 levels */
 
-	/* MOUNT_ATTR_*, of this mount; and of it with all below it. One of the atime kind in _set
-	 * needs MOUNT_ATTR__ATIME in _clear. */
+	/* MOUNT_ATTR_*, of this mount; and of it with all below it. MOUNT_ATTR__ATIME in _clear
+	 * alone means MOUNT_ATTR_RELATIME, which is 0. */
 	uint64_t attr_set, attr_clear;
 	uint64_t attr_set_below, attr_clear_below;
 	/* MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, and MS_REC; 0: MS_PRIVATE | MS_REC. */

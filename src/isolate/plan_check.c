@@ -142,18 +142,6 @@ static bool plan_keep_fds_are_wrong(const struct isolate_plan *p)
 	return false;
 }
 
-/* Members that isolate_spawn() does not carry out yet: a plan that names one must not run without.
- */
-static bool plan_is_ahead(const struct isolate_plan *p)
-{
-	return p->ns[ISOLATE_NS_USER] != ISOLATE_KEEP || p->ns[ISOLATE_NS_TIME] != ISOLATE_KEEP ||
-	       p->domainname || p->n_sysctls || p->root == ISOLATE_ROOT_TREE || p->cap_sets ||
-	       p->keep_credentials || p->seccomp_flags || p->seccomp_notify || p->apparmor ||
-	       p->selinux || p->keep_oom_score || p->n_rlimits || p->umask != -1 || p->sched ||
-	       p->io_priority != -1 || p->mempolicy || p->cpus ||
-	       p->personality != ISOLATE_PERSONALITY_KEEP || p->at || p->at_fd >= 0;
-}
-
 static const struct plan_rule plan_rules[] = {
 	{ "ns", plan_ns_is_wrong, "no such mode" },
 	{ "ns_fd", plan_ns_fd_is_wrong, "a joined namespace has a descriptor, another has none" },
@@ -180,7 +168,6 @@ static const struct plan_rule plan_rules[] = {
 	{ "oom_score_adj", plan_oom_is_wrong, "not from -1000 to 1000" },
 	{ "death_signal", plan_death_signal_is_wrong, "not a signal" },
 	{ "keep_fds", plan_keep_fds_are_wrong, "more than 8, or one that is no descriptor" },
-	{ "plan", plan_is_ahead, "names what is not honoured yet" },
 	{ NULL, NULL, NULL },
 };
 

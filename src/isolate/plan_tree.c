@@ -40,7 +40,7 @@ static bool plan_attrs_are_wrong(uint64_t set, uint64_t clear)
 	if ((set | clear) & ~(uint64_t)PLAN_ATTRS)
 		return true;
 	/* All of the atime bits or none, as the kernel wants it. */
-	return (atime && atime != MOUNT_ATTR__ATIME) || (set & MOUNT_ATTR__ATIME & ~clear);
+	return atime && atime != MOUNT_ATTR__ATIME;
 }
 
 static bool plan_bind_is_wrong(const struct isolate_mount *m)

@@ -21,6 +21,7 @@
 #include "base/sysio.h"
 #include "isolate/dev.h"
 #include "isolate/mount.h"
+#include "isolate/spawn_parts.h"
 #include "isolate/steps.h"
 
 /*
@@ -44,12 +45,34 @@ static const struct {
 };
 
 /* Of this process, for its whole life: a mount of /proc that no other process can reach, and the
- * pid namespace that its children are born in unless told otherwise. Made by the first spawn. */
+ * pid namespace that its children are born in unless told otherwise. Made by the first spawn that
+ * needs them. */
 static int spawn_proc_fd = -1;
 static int spawn_pid_ns_fd = -1;
+/* A child that spawns in its turn, on its way to its program, keeps nothing: its descriptors are
+ * still to be put in their places. */
+static bool spawn_is_child;
 
-static int spawn_init(struct error *err)
+/* Whether the steps need the spawner's /proc when its descriptors are closed. */
+static bool spawn_keeps_proc(const struct isolate_plan *p)
 {
+	return p->n_sysctls || p->apparmor || p->selinux || p->selinux_mount ||
+	       p->ns[ISOLATE_NS_TIME] == ISOLATE_NEW;
+}
+
+static void spawn_forget(void)
+{
+	if (!spawn_is_child)
+		return;
+	spawn_proc_fd = fd_close(spawn_proc_fd);
+	spawn_pid_ns_fd = fd_close(spawn_pid_ns_fd);
+}
+
+static int spawn_init(const struct isolate_plan *p, struct error *err)
+{
+	if (p->keep_oom_score && p->ns[ISOLATE_NS_PID] != ISOLATE_JOIN &&
+	    p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP && !spawn_keeps_proc(p))
+		return 0;
 	if (spawn_proc_fd < 0)
 		spawn_proc_fd =
 			mount_new("proc", NULL,
@@ -77,6 +100,10 @@ static void spawn_done(struct spawn *sp)
 	(void)fd_close(sp->steps.parent_pidfd);
 	(void)fd_close(sp->steps.null_fd);
 	(void)fd_close(sp->steps.shm_fd);
+	(void)fd_close(sp->steps.sync_fd);
+	(void)fd_close(sp->steps.sync_write_fd);
+	spawn_tree_done(&sp->steps);
+	spawn_forget();
 }
 
 static int spawn_open_null(struct isolate_steps *s, struct error *err)
@@ -119,13 +146,19 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 	s->report_fd = fds[1];
 
 	s->proc_fd = spawn_proc_fd;
+	s->keeps_proc = spawn_keeps_proc(p);
 	s->root_fd = p->root_fd;
 	s->exec_fd = p->exec_fd;
+	s->at_fd = p->at_fd;
 	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++)
 		s->stdio[i] = p->stdio[i] >= 0 ? p->stdio[i] : s->null_fd;
 	for (size_t i = 0; i < p->n_keep_fds; i++)
 		s->keep_fds[i] = p->keep_fds[i];
-	return 0;
+
+	r = spawn_sysctls_check(p, spawn_proc_fd, err);
+	if (r == 0)
+		r = spawn_user_prepare(s, err);
+	return r < 0 ? r : spawn_tree_prepare(s, err);
 }
 
 static bool spawn_joins(const struct isolate_plan *p)
@@ -136,6 +169,15 @@ static bool spawn_joins(const struct isolate_plan *p)
 	return false;
 }
 
+static _noreturn_ void spawn_child(struct isolate_steps *s)
+{
+	/* The steps have them in s; the numbers are not for another spawn. */
+	spawn_proc_fd = -1;
+	spawn_pid_ns_fd = -1;
+	spawn_is_child = true;
+	isolate_steps_run(s);
+}
+
 static pid_t spawn_clone3(struct isolate_steps *s, int *ret_pidfd)
 {
 	const struct isolate_plan *p = s->plan;
@@ -144,18 +186,22 @@ static pid_t spawn_clone3(struct isolate_steps *s, int *ret_pidfd)
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 		.exit_signal = SIGCHLD,
 	};
+	uint64_t spaces = 0;
 	pid_t pid;
 
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
 		if (p->ns[i] == ISOLATE_NEW)
-			args.flags |= spawn_ns[i].flag;
+			spaces |= spawn_ns[i].flag;
+	args.flags |= spaces;
 	if (p->cgroup_fd >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)p->cgroup_fd;
 	}
+	if (spaces && p->ns[ISOLATE_NS_USER] == ISOLATE_JOIN)
+		return spawn_beside(s, args.flags & ~(uint64_t)CLONE_PIDFD, spawn_child, ret_pidfd);
 	pid = sysio_clone3(&args);
 	if (pid == 0)
-		isolate_steps_run(s);
+		spawn_child(s);
 	return pid < 0 ? -errno : pid;
 }
 
@@ -222,7 +268,10 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
 			   .report_fd = -1,
 			   .parent_pidfd = -1,
 			   .null_fd = -1,
-			   .shm_fd = -1 },
+			   .shm_fd = -1,
+			   .sync_fd = -1,
+			   .sync_write_fd = -1,
+			   .null_mount_fd = -1 },
 		.read_fd = -1,
 	};
 	int pidfd = -1;
@@ -232,7 +281,7 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
 	r = isolate_plan_check(plan, err);
 	if (r < 0)
 		return r;
-	r = spawn_init(err);
+	r = spawn_init(plan, err);
 	if (r < 0)
 		return r;
 	r = spawn_prepare(&sp, err);
@@ -245,9 +294,13 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
 		return error_set(err, pid, "clone a process for %s", plan->argv[0]);
 	FAILPOINT_AFTER("spawn.clone");
 	r = FAILPOINT("spawn.prepared");
+	if (r < 0)
+		(void)error_set(err, r, "let the process for %s begin", plan->argv[0]);
+	else
+		r = spawn_user_map(&sp.steps, pid, err);
 	if (r < 0) {
 		spawn_undo(pidfd);
-		return error_set(err, r, "let the process for %s begin", plan->argv[0]);
+		return r;
 	}
 	*ret = (struct isolate_child){ .pid = pid,
 				       .pidfd = pidfd,

@@ -23,9 +23,22 @@ struct isolate_steps {
 	int parent_pidfd; /* of the spawner, for the death signal */
 	int null_fd;      /* /dev/null, verified */
 	int shm_fd;       /* detached mount for /dev/shm */
+	/* A byte comes when the ids of a new user namespace are mapped; and its other end, which is
+	 * the spawner's. */
+	int sync_fd, sync_write_fd;
+	bool keeps_proc;  /* proc_fd is needed behind "close the spawner's descriptors" */
+	bool user_joined; /* the process was born in the user namespace that the plan joins */
+	/* Of a tree: detached mounts of the plan's mounts, and of its devices; each -1 where there
+	 * is nothing to be bound. NULL for any other root. */
+	int *mount_fds, *device_fds;
+	size_t pts_index;  /* which of them is the plan's pts_fd, if that is there */
+	int null_mount_fd; /* a detached mount of the host's /dev/null, to hide files with */
+	/* Room for all descriptors that stay open; NULL where the steps' own is enough. */
+	int *fds_room;
 
 	/* Of the plan; "place the descriptors" moves them. */
 	int exec_fd;
+	int at_fd;
 	int stdio[3];
 	int keep_fds[ISOLATE_KEEP_FDS_MAX];
 
@@ -39,6 +52,9 @@ struct isolate_report {
 	int exit_hint;
 	struct error error;
 };
+
+/* The most descriptors that stay open, without those of a tree. */
+#define ISOLATE_STEPS_FDS (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 10)
 
 #define ISOLATE_EXIT_FAILED 125
 #define ISOLATE_EXIT_NOT_EXECUTABLE 126

@@ -6,15 +6,22 @@
 #include "base/failpoint.h"
 #include "isolate/steps_exec.h"
 #include "isolate/steps_fd.h"
+#include "isolate/steps_label.h"
 #include "isolate/steps_ns.h"
+#include "isolate/steps_point.h"
 #include "isolate/steps_privilege.h"
 #include "isolate/steps_root.h"
+#include "isolate/steps_share.h"
+#include "isolate/steps_user.h"
 
 /*
  * The order is the contract:
  *
  * - what is written to /proc comes first, since the descriptor of the spawner's /proc is closed
- * with all others before anything of a container is entered;
+ * with all others before anything of a container is entered; only a plan with sysctls, clocks or
+ * labels keeps it until the program, in a process that cannot be traced from where it is;
+ * - the user namespace is the first: what is made afterwards is made with its ids and belongs to
+ * it; clocks are set before the ids change, and hard limits raised before it is entered;
  * - a namespace is entered before what is mounted in its view (sysfs shows the net namespace of who
  *   mounts it, mqueue the ipc namespace, cgroup2 the cgroup namespace);
  * - everything that needs privilege comes before it is dropped; a filter without no_new_privs needs
@@ -26,25 +33,36 @@ static const struct {
 	int (*run)(struct isolate_steps *s, struct error *err);
 } steps_table[] = {
 	{ "reset the signals", isolate_step_signals },
+	{ "wait for the ids", isolate_step_ids },
 	{ "set the OOM score", isolate_step_oom },
 	{ "close the spawner's descriptors", isolate_step_close },
+	{ "raise the limits", isolate_step_rlimits_raise },
 	{ "join the namespaces", isolate_step_join },
+	{ "make the time namespace", isolate_step_time },
+	{ "enter the user namespace", isolate_step_inside },
 	{ "make the cgroup namespace", isolate_step_cgroup_ns },
 	{ "start the session", isolate_step_session },
 	{ "start the session keyring", isolate_step_keyring },
 	{ "set the hostname", isolate_step_hostname },
 	{ "bring up the loopback device", isolate_step_loopback },
+	{ "set the sysctls", isolate_step_sysctls },
+	{ "look for the security modules", isolate_step_modules },
+	{ "act in the namespaces", isolate_step_namespaces },
 	{ "make the root file system", isolate_step_root },
 	{ "enter the working directory", isolate_step_cwd },
 	{ "make the root file system read-only", isolate_step_read_only },
+	{ "set the share of the machine", isolate_step_share },
 	{ "set the limits", isolate_step_rlimits },
 	{ "hand over the standard streams", isolate_step_stdio_owner },
+	{ "set the labels", isolate_step_labels },
+	{ "set the personality", isolate_step_personality },
 	{ "drop the bounding set", isolate_step_bounding },
 	{ "set the early filter", isolate_step_seccomp_early },
 	{ "set the user", isolate_step_user },
 	{ "drop the capabilities", isolate_step_caps },
 	{ "set the death signal", isolate_step_death_signal },
 	{ "place the descriptors", isolate_step_place },
+	{ "act before the program", isolate_step_ready },
 	{ "set no_new_privs", isolate_step_no_new_privs },
 	{ "unblock the signals", isolate_step_unblock },
 	{ "set the filter", isolate_step_seccomp },

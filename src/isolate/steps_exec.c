@@ -22,7 +22,8 @@ static int steps_cwd_open(struct isolate_steps *s, int root_fd, const char *cwd)
 {
 	int fd = rootfd_open(root_fd, cwd, O_PATH | O_DIRECTORY, 0);
 
-	if (fd != -ENOENT || s->plan->root != ISOLATE_ROOT_CONTAINER)
+	if (fd != -ENOENT ||
+	    (s->plan->root != ISOLATE_ROOT_CONTAINER && s->plan->root != ISOLATE_ROOT_TREE))
 		return fd;
 	fd = rootfd_make_dir(root_fd, cwd);
 	if (fd < 0)

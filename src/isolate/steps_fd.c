@@ -11,11 +11,9 @@
 
 #include "base/macros.h"
 
-#define STEPS_FDS_MAX (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 7)
-
 /* A sorted set of descriptors. */
 struct steps_fds {
-	int fds[STEPS_FDS_MAX];
+	int *fds;
 	size_t n;
 };
 
@@ -47,22 +45,34 @@ static int steps_close_range(unsigned first, unsigned last, unsigned flags)
  */
 int isolate_step_close(struct isolate_steps *s, struct error *err)
 {
-	struct steps_fds set = { .n = 0 };
+	const struct isolate_plan *p = s->plan;
+	int room[ISOLATE_STEPS_FDS];
+	struct steps_fds set = { .fds = s->fds_room ?: room };
 	unsigned first = 0;
 	int r;
 
 	steps_fds_add(&set, s->report_fd);
 	steps_fds_add(&set, s->parent_pidfd);
 	steps_fds_add(&set, s->shm_fd);
-	steps_fds_add(&set, s->plan->pts_fd);
+	steps_fds_add(&set, p->pts_fd);
 	steps_fds_add(&set, s->root_fd);
 	steps_fds_add(&set, s->exec_fd);
+	steps_fds_add(&set, s->at_fd);
+	if (s->keeps_proc)
+		steps_fds_add(&set, s->proc_fd);
+	if (s->mount_fds) {
+		steps_fds_add(&set, s->null_mount_fd);
+		for (size_t i = 0; i < p->n_mounts; i++)
+			steps_fds_add(&set, s->mount_fds[i]);
+		for (size_t i = 0; i < p->n_devices; i++)
+			steps_fds_add(&set, s->device_fds[i]);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++)
 		steps_fds_add(&set, s->stdio[i]);
-	for (size_t i = 0; i < s->plan->n_keep_fds; i++)
+	for (size_t i = 0; i < p->n_keep_fds; i++)
 		steps_fds_add(&set, s->keep_fds[i]);
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
-		steps_fds_add(&set, s->plan->ns_fd[i]);
+		steps_fds_add(&set, p->ns_fd[i]);
 
 	for (size_t i = 0; i < set.n; i++) {
 		unsigned fd = (unsigned)set.fds[i];
@@ -77,14 +87,17 @@ int isolate_step_close(struct isolate_steps *s, struct error *err)
 }
 
 /*
- * Should: let a user other than root open /dev/stdout again: the pipes belong to the spawner.
- * Must not: change the owner of anything that has a name (a terminal, a file, a named pipe).
+ * Should: let a user other than root open /dev/stdout again: the pipes belong to the spawner, who
+ * hands them over itself where there is a user namespace. Must not: change the owner of anything
+ * that has a name (a terminal, a file, a named pipe).
  */
 int isolate_step_stdio_owner(struct isolate_steps *s, struct error *err)
 {
 	struct statfs fs;
 
-	if (s->plan->uid == 0 || s->plan->root != ISOLATE_ROOT_CONTAINER)
+	if (s->plan->root != ISOLATE_ROOT_CONTAINER && s->plan->root != ISOLATE_ROOT_TREE)
+		return 0;
+	if (s->plan->uid == 0 || s->plan->ns[ISOLATE_NS_USER] != ISOLATE_KEEP)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++) {
 		if (fstatfs(s->stdio[i], &fs) < 0)
@@ -117,6 +130,8 @@ static int steps_lift(struct isolate_steps *s, int limit)
 
 	if (r == 0)
 		r = steps_fd_lift(&s->exec_fd, limit);
+	if (r == 0)
+		r = steps_fd_lift(&s->at_fd, limit);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(s->stdio); i++)
 		r = steps_fd_lift(&s->stdio[i], limit);
 	for (size_t i = 0; r == 0 && i < s->plan->n_keep_fds; i++)

@@ -2,27 +2,23 @@
 #include "isolate/steps_ns.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/keyctl.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/macros.h"
-#include "base/rootfd.h"
 #include "base/sysio.h"
+#include "isolate/oom.h"
 
 /* What rt_sigaction() takes, with all members that we leave at 0 behind the handler. */
 struct steps_sigaction {
@@ -62,72 +58,31 @@ int isolate_step_unblock(struct isolate_steps *s, struct error *err)
 	return 0;
 }
 
-static int steps_oom_read(int fd, int *ret)
-{
-	char text[16];
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-
-	if (n < 0)
-		return -errno;
-	text[n] = '\0';
-	*ret = (int)strtol(text, NULL, 10);
-	return 0;
-}
-
-static int steps_oom_write(int fd, int value)
-{
-	char text[16];
-	int len = snprintf(text, sizeof(text), "%d", value);
-
-	return pwrite(fd, text, (size_t)len, 0) < 0 ? -errno : 0;
-}
-
 /*
- * Should: set the score and see it taken; where the kernel refuses to lower it (without
- * CAP_SYS_RESOURCE), come as low as 0 or stay.
- * Must not: write to any /proc that a container could have mounted something in (security.md A19):
- * it is the spawner's private mount, in which "self" is this process under the spawner's number.
+ * Should: set the score and see it taken. Must not: do so in a new user namespace, where nothing
+ * may be lowered: there the spawner has done it.
  */
 int isolate_step_oom(struct isolate_steps *s, struct error *err)
 {
-	_cleanup_fd_ int fd = rootfd_open(s->proc_fd, "self/oom_score_adj", O_RDWR, 0);
-	int want = s->plan->oom_score_adj, now = 0;
-	int r;
-
-	if (fd < 0)
-		return error_set(err, fd, "open oom_score_adj");
-	r = steps_oom_read(fd, &now);
-	if (r < 0)
-		return error_set(err, r, "read oom_score_adj");
-	if (now == want)
+	if (s->plan->keep_oom_score || s->plan->ns[ISOLATE_NS_USER] == ISOLATE_NEW)
 		return 0;
-
-	r = steps_oom_write(fd, want);
-	if (r == -EACCES && now > 0 && want < 0) {
-		want = 0;
-		r = steps_oom_write(fd, want);
-	}
-	if (r == -EACCES)
-		return 0;
-	if (r < 0)
-		return error_set(err, r, "write oom_score_adj");
-	r = steps_oom_read(fd, &now);
-	if (r < 0 || now != want)
-		return error_set(err, r < 0 ? r : -EIO, "read oom_score_adj back");
-	return 0;
+	return oom_score_set(s->proc_fd, "self", s->plan->oom_score_adj, err);
 }
 
-/* In this order: the mount namespace is the last, since it changes root and working directory. The
+/* In this order: the user namespace is the first, since it gives the right to enter the others; the
+ * mount namespace is the last, since it changes root and working directory. The
  * pid namespace is not there, since a process is born in it. */
 static const struct {
 	enum isolate_ns kind;
 	int flag;
 	const char *name;
 } steps_joins[] = {
+	{ ISOLATE_NS_USER, CLONE_NEWUSER, "user" },
 	{ ISOLATE_NS_NET, CLONE_NEWNET, "net" },
 	{ ISOLATE_NS_IPC, CLONE_NEWIPC, "ipc" },
 	{ ISOLATE_NS_UTS, CLONE_NEWUTS, "uts" },
 	{ ISOLATE_NS_CGROUP, CLONE_NEWCGROUP, "cgroup" },
+	{ ISOLATE_NS_TIME, CLONE_NEWTIME, "time" },
 	{ ISOLATE_NS_MOUNT, CLONE_NEWNS, "mount" },
 };
 
@@ -141,6 +96,8 @@ int isolate_step_join(struct isolate_steps *s, struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(steps_joins); i++) {
 		enum isolate_ns kind = steps_joins[i].kind;
 
+		if (kind == ISOLATE_NS_USER && s->user_joined)
+			continue;
 		if (s->plan->ns[kind] == ISOLATE_JOIN &&
 		    setns(s->plan->ns_fd[kind], steps_joins[i].flag) < 0)
 			return error_set(err, -errno, "%s", steps_joins[i].name);
@@ -196,6 +153,9 @@ int isolate_step_hostname(struct isolate_steps *s, struct error *err)
 
 	if (name && sethostname(name, strlen(name)) < 0)
 		return error_set(err, -errno, "sethostname");
+	name = s->plan->domainname;
+	if (name && setdomainname(name, strlen(name)) < 0)
+		return error_set(err, -errno, "setdomainname");
 	return 0;
 }
 
@@ -216,62 +176,6 @@ int isolate_step_loopback(struct isolate_steps *s, struct error *err)
 		return error_set(err, -errno, "socket");
 	if (ioctl(fd, SIOCSIFFLAGS, &ifr) < 0)
 		return error_set(err, -errno, "set the flags of lo");
-	return 0;
-}
-
-/* NPROC and SIGPENDING are not there: the kernel's own value depends on the size of the machine,
- * and what the spawner has is that value. */
-static const struct {
-	int resource;
-	struct rlimit64 limit;
-} steps_rlimits[] = {
-	{ RLIMIT_NOFILE, { 1024, 1048576 } },
-	{ RLIMIT_CORE, { 0, 0 } },
-	{ RLIMIT_CPU, { RLIM64_INFINITY, RLIM64_INFINITY } },
-	{ RLIMIT_FSIZE, { RLIM64_INFINITY, RLIM64_INFINITY } },
-	{ RLIMIT_DATA, { RLIM64_INFINITY, RLIM64_INFINITY } },
-	{ RLIMIT_STACK, { 8 << 20, RLIM64_INFINITY } },
-	{ RLIMIT_RSS, { RLIM64_INFINITY, RLIM64_INFINITY } },
-	{ RLIMIT_MEMLOCK, { 8 << 20, 8 << 20 } },
-	{ RLIMIT_AS, { RLIM64_INFINITY, RLIM64_INFINITY } },
-	{ RLIMIT_LOCKS, { RLIM64_INFINITY, RLIM64_INFINITY } },
-	{ RLIMIT_MSGQUEUE, { 819200, 819200 } },
-	{ RLIMIT_NICE, { 0, 0 } },
-	{ RLIMIT_RTPRIO, { 0, 0 } },
-	{ RLIMIT_RTTIME, { RLIM64_INFINITY, RLIM64_INFINITY } },
-};
-
-static int steps_rlimit_set(int resource, struct rlimit64 limit)
-{
-	struct rlimit64 now;
-
-	if (setrlimit64((__rlimit_resource_t)resource, &limit) == 0)
-		return 0;
-	if (errno != EPERM)
-		return -errno;
-	/* Without CAP_SYS_RESOURCE a hard limit is not raised: come as near as the kernel allows.
-	 */
-	if (getrlimit64((__rlimit_resource_t)resource, &now) < 0)
-		return -errno;
-	limit.rlim_max = MIN(limit.rlim_max, now.rlim_max);
-	limit.rlim_cur = MIN(limit.rlim_cur, limit.rlim_max);
-	return setrlimit64((__rlimit_resource_t)resource, &limit) < 0 ? -errno : 0;
-}
-
-/*
- * Should: set every limit, so that none of the spawner's is inherited by accident.
- * Must not: fail for want of the privilege to raise one.
- */
-int isolate_step_rlimits(struct isolate_steps *s, struct error *err)
-{
-	if (!s->plan->default_rlimits)
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(steps_rlimits); i++) {
-		int r = steps_rlimit_set(steps_rlimits[i].resource, steps_rlimits[i].limit);
-
-		if (r < 0)
-			return error_set(err, r, "limit %d", steps_rlimits[i].resource);
-	}
 	return 0;
 }
 

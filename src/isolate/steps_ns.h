@@ -4,7 +4,7 @@
 
 #include "isolate/step.h"
 
-/* Steps into namespaces, sessions and limits; each says in steps_ns.c what it should and must not
+/* Steps into namespaces and sessions; each says in steps_ns.c what it should and must not
  * do. */
 int isolate_step_signals(struct isolate_steps *s, struct error *err);
 int isolate_step_unblock(struct isolate_steps *s, struct error *err);
@@ -15,7 +15,6 @@ int isolate_step_session(struct isolate_steps *s, struct error *err);
 int isolate_step_keyring(struct isolate_steps *s, struct error *err);
 int isolate_step_hostname(struct isolate_steps *s, struct error *err);
 int isolate_step_loopback(struct isolate_steps *s, struct error *err);
-int isolate_step_rlimits(struct isolate_steps *s, struct error *err);
 int isolate_step_death_signal(struct isolate_steps *s, struct error *err);
 
 #endif

@@ -19,6 +19,8 @@
 #include "isolate/mask.h"
 #include "isolate/mount.h"
 #include "isolate/pty.h"
+#include "isolate/steps_point.h"
+#include "isolate/tree.h"
 
 /*
  * How a root is made. The tree that the clone has copied is made private; the new root is mounted
@@ -210,6 +212,41 @@ static int root_keeper(struct isolate_steps *s, struct error *err)
 	return r < 0 ? r : keeper_root_fill(s->root_fd, err);
 }
 
+static int root_tree(struct isolate_steps *s, struct error *err)
+{
+	int r = mount_attach(s->root_fd, AT_FDCWD, "/", err);
+
+	if (r == 0)
+		r = tree_make(s, err);
+	if (r < 0)
+		return r;
+	(void)umask(0022);
+	return isolate_steps_mounted(s, err);
+}
+
+/* The old root stays in the namespace, below the new one; so at least its view of the kernel goes.
+ */
+static int root_chroot(int root_fd, struct error *err)
+{
+	static const char *const names[] = { "/proc", "/sys" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (umount2(names[i], MNT_DETACH | UMOUNT_NOFOLLOW) == 0 || errno == ENOENT)
+			continue;
+		/* Locked together with its parent, in a user namespace; or no mount at all. */
+		if (errno != EINVAL && errno != EPERM)
+			return error_set(err, -errno, "take %s away", names[i]);
+		if (sysio_mount("none", names[i], "tmpfs", MS_RDONLY | ROOT_MS_NO_SUID_DEV_EXEC,
+				"size=0,nr_inodes=1") < 0)
+			return error_set(err, -errno, "cover %s", names[i]);
+	}
+	if (fchdir(root_fd) < 0)
+		return error_set(err, -errno, "enter the new root");
+	if (chroot(".") < 0)
+		return error_set(err, -errno, "chroot");
+	return chdir("/") < 0 ? error_set(err, -errno, "enter the new root") : 0;
+}
+
 static int root_pivot(int root_fd, struct error *err)
 {
 	/* With both names being the new root, the old one comes to lie on top of it, and "." is
@@ -222,6 +259,21 @@ static int root_pivot(int root_fd, struct error *err)
 		return error_set(err, -errno, "detach the old root");
 	return 0;
 }
+
+/* What cannot be pivoted to was private until now. */
+static int root_propagate(const struct isolate_steps *s, struct error *err)
+{
+	unsigned long flags = s->plan->root_propagation;
+	struct mount_attr attr = { .propagation = flags & (MS_SHARED | MS_UNBINDABLE) };
+
+	return mount_change(s->root_fd, &attr, flags & MS_REC, err);
+}
+
+static int (*const root_kinds[])(struct isolate_steps *s, struct error *err) = {
+	[ISOLATE_ROOT_CONTAINER] = root_container,
+	[ISOLATE_ROOT_KEEPER] = root_keeper,
+	[ISOLATE_ROOT_TREE] = root_tree,
+};
 
 /*
  * Should: leave the process in a tree that holds the plan's root and what this house mounts there,
@@ -241,8 +293,11 @@ int isolate_step_root(struct isolate_steps *s, struct error *err)
 		return 0;
 
 	(void)umask(0);
-	r = s->plan->root == ISOLATE_ROOT_CONTAINER ? root_container(s, err) : root_keeper(s, err);
-	return r < 0 ? r : root_pivot(s->root_fd, err);
+	r = root_kinds[s->plan->root](s, err);
+	if (r < 0)
+		return r;
+	r = s->plan->no_pivot ? root_chroot(s->root_fd, err) : root_pivot(s->root_fd, err);
+	return r < 0 ? r : root_propagate(s, err);
 }
 
 /*

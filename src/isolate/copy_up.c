@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/copy_up.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+
+/* By descriptor alone, one component at a time, never following a link. */
+
+#define COPY_UP_CHUNK (1 << 20)
+
+static int copy_up_meta(int fd, const struct stat *st)
+{
+	const struct timespec times[2] = { st->st_atim, st->st_mtim };
+
+	if (fchown(fd, st->st_uid, st->st_gid) < 0 || fchmod(fd, st->st_mode & 07777) < 0 ||
+	    futimens(fd, times) < 0)
+		return -errno;
+	return 0;
+}
+
+static int copy_up_data(int from_fd, int to_fd)
+{
+	char block[4096];
+	ssize_t n;
+
+	for (;;) {
+		n = copy_file_range(from_fd, NULL, to_fd, NULL, COPY_UP_CHUNK, 0);
+		if (n <= 0)
+			break;
+	}
+	/* It does not go from one kind of file system to another, and says 0 for some (of the
+	 * kernel's own making): the rest by hand. */
+	for (;;) {
+		int r;
+
+		n = sysio_read(from_fd, block, sizeof(block));
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		r = fd_write_full(to_fd, block, (size_t)n);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int copy_up_file(int from_dir, int to_dir, const char *name, const struct stat *st)
+{
+	_cleanup_fd_ int from_fd = sysio_openat(
+		from_dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	_cleanup_fd_ int to_fd = -1;
+	struct stat seen;
+	int r;
+
+	if (from_fd < 0 || fstat(from_fd, &seen) < 0)
+		return -errno;
+	if (!S_ISREG(seen.st_mode))
+		return -ESTALE;
+	to_fd = sysio_openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			     0600);
+	if (to_fd < 0)
+		return -errno;
+	r = copy_up_data(from_fd, to_fd);
+	return r < 0 ? r : copy_up_meta(to_fd, st);
+}
+
+static int copy_up_link(int from_dir, int to_dir, const char *name, const struct stat *st)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(from_dir, name, target, sizeof(target));
+
+	if (n < 0 || n == sizeof(target))
+		return n < 0 ? -errno : -ENAMETOOLONG;
+	target[n] = '\0';
+	if (sysio_symlinkat(target, to_dir, name) < 0 ||
+	    fchownat(to_dir, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
+}
+
+static int copy_up_node(int to_dir, const char *name, const struct stat *st)
+{
+	if (sysio_mknodat(to_dir, name, st->st_mode, st->st_rdev) < 0 ||
+	    fchownat(to_dir, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
+}
+
+/* A stack of open pairs instead of a call in a call. */
+struct copy_up_level {
+	int from_fd, to_fd;
+	struct stat st;
+};
+
+struct copy_up {
+	struct copy_up_level levels[COPY_UP_DEPTH_MAX];
+	size_t depth;
+};
+
+static void copy_up_done(struct copy_up *c)
+{
+	while (c->depth) {
+		c->depth--;
+		(void)fd_close(c->levels[c->depth].from_fd);
+		(void)fd_close(c->levels[c->depth].to_fd);
+	}
+}
+
+static int copy_up_push(struct copy_up *c, int from_dir, int to_dir, const char *name)
+{
+	struct copy_up_level *l = &c->levels[c->depth];
+
+	if (c->depth == COPY_UP_DEPTH_MAX)
+		return -ELOOP;
+	l->from_fd =
+		sysio_openat(from_dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (l->from_fd < 0)
+		return -errno;
+	l->to_fd = sysio_openat(to_dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (l->to_fd < 0 || fstat(l->from_fd, &l->st) < 0) {
+		int r = -errno;
+
+		(void)fd_close(l->from_fd);
+		(void)fd_close(l->to_fd);
+		return r;
+	}
+	c->depth++;
+	return 0;
+}
+
+static int copy_up_one(struct copy_up *c, const char *name)
+{
+	int from_dir = c->levels[c->depth - 1].from_fd, to_dir = c->levels[c->depth - 1].to_fd;
+	struct stat st;
+
+	if (fstatat(from_dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode))
+		return copy_up_file(from_dir, to_dir, name, &st);
+	if (S_ISLNK(st.st_mode))
+		return copy_up_link(from_dir, to_dir, name, &st);
+	if (!S_ISDIR(st.st_mode))
+		return S_ISSOCK(st.st_mode) ? 0 : copy_up_node(to_dir, name, &st);
+	if (sysio_mkdirat(to_dir, name, 0700) < 0)
+		return -errno;
+	return copy_up_push(c, from_dir, to_dir, name);
+}
+
+static bool copy_up_is_dot(const char *name)
+{
+	return str_eq(name, ".") || str_eq(name, "..");
+}
+
+/*
+ * One entry at a time, so that a directory can be left in the middle for one below it: the position
+ * is set behind the entry that was taken.
+ */
+static int copy_up_step(struct copy_up *c)
+{
+	struct copy_up_level *l = &c->levels[c->depth - 1];
+	_Alignas(struct dirent64) char block[1024];
+	struct dirent64 *entry = (struct dirent64 *)(void *)block;
+	long n = syscall(SYS_getdents64, l->from_fd, block, sizeof(block));
+	int r;
+
+	if (n < 0)
+		return -errno;
+	if (n == 0) {
+		r = copy_up_meta(l->to_fd, &l->st);
+		(void)fd_close(l->from_fd);
+		(void)fd_close(l->to_fd);
+		c->depth--;
+		return r;
+	}
+	if (lseek(l->from_fd, entry->d_off, SEEK_SET) < 0)
+		return -errno;
+	return copy_up_is_dot(entry->d_name) ? 0 : copy_up_one(c, entry->d_name);
+}
+
+int copy_up(int root_fd, const char *path, int tmpfs_fd, struct error *err)
+{
+	_cleanup_(copy_up_done) struct copy_up c = { .depth = 0 };
+	_cleanup_fd_ int dir_fd = rootfd_open(root_fd, path, O_PATH | O_DIRECTORY, 0);
+	int r;
+
+	if (dir_fd == -ENOENT)
+		return 0;
+	if (dir_fd < 0)
+		return error_set(err, dir_fd, "open what is to be copied");
+	r = copy_up_push(&c, dir_fd, tmpfs_fd, ".");
+	while (r == 0 && c.depth)
+		r = copy_up_step(&c);
+	return r < 0 ? error_set(err, r, "copy what the directory holds") : 0;
+}

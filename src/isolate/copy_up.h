@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_ISOLATE_COPY_UP_H
+#define NACRE_ISOLATE_COPY_UP_H
+
+#include "base/error.h"
+
+/*
+ * Fills a new, detached tmpfs with what a directory of the root holds: files, directories, links,
+ * devices and FIFOs with mode, owner and times; the tmpfs itself gets those of the directory. Hard
+ * links become files of their own, extended attributes are left behind, other mounts are entered.
+ * A directory that is not there leaves the tmpfs empty. Nothing allocates. Private to this area.
+ */
+int copy_up(int root_fd, const char *path, int tmpfs_fd, struct error *err);
+
+#define COPY_UP_DEPTH_MAX 64
+
+#endif

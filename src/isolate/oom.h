@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_ISOLATE_OOM_H
+#define NACRE_ISOLATE_OOM_H
+
+#include "base/error.h"
+
+/*
+ * Sets the OOM score of a task ("self", or a number in this /proc) and sees it taken; where the
+ * kernel refuses to lower it (without CAP_SYS_RESOURCE), comes as low as 0 or leaves it. Private to
+ * this area. proc_fd: a private mount, and no /proc that a container could have mounted something
+ * in (security.md A19).
+ */
+int oom_score_set(int proc_fd, const char *task, int want, struct error *err);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/spawn_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "isolate/maps.h"
+#include "isolate/oom.h"
+#include "isolate/rlimits.h"
+#include "isolate/sysctl.h"
+
+static bool spawn_same_file(int a_fd, int b_fd)
+{
+	struct stat a, b;
+
+	return fstat(a_fd, &a) == 0 && fstat(b_fd, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+int spawn_sysctls_check(const struct isolate_plan *plan, int proc_fd, struct error *err)
+{
+	static const char *const own[ISOLATE_NS_COUNT] = { [ISOLATE_NS_NET] = "self/ns/net",
+							   [ISOLATE_NS_IPC] = "self/ns/ipc",
+							   [ISOLATE_NS_UTS] = "self/ns/uts",
+							   [ISOLATE_NS_USER] = "self/ns/user" };
+
+	for (size_t i = 0; i < plan->n_sysctls; i++) {
+		const char *name = plan->sysctls[i].name;
+		_cleanup_fd_ int fd = -1;
+		char path[SYSCTL_NAME_MAX + 1];
+		enum isolate_ns kind;
+
+		if (sysctl_path(path, sizeof(path), name) < 0)
+			return error_refuse(err, ERROR_INVALID, "sysctls: %s", name);
+		kind = sysctl_kind(path);
+		if (plan->ns[kind] != ISOLATE_JOIN)
+			continue;
+		fd = sysio_openat(proc_fd, own[kind], O_RDONLY | O_CLOEXEC, 0);
+		if (fd < 0)
+			return error_set(err, -errno, "sysctls: open the own namespace");
+		if (spawn_same_file(fd, plan->ns_fd[kind]))
+			return error_refuse(err, ERROR_INVALID,
+					    "sysctls: %s is not of the container alone", name);
+	}
+	return 0;
+}
+
+int spawn_user_prepare(struct isolate_steps *s, struct error *err)
+{
+	const struct isolate_plan *p = s->plan;
+	int fds[2];
+
+	if (p->ns[ISOLATE_NS_USER] != ISOLATE_NEW)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(p->stdio); i++) {
+		struct statfs fs;
+
+		/* What has a name (a terminal, a file, a named pipe) keeps its owner. */
+		if (p->stdio[i] < 0 || fstatfs(p->stdio[i], &fs) < 0 || fs.f_type != PIPEFS_MAGIC)
+			continue;
+		if (fchown(p->stdio[i], maps_outside(p->uid_map, p->n_uid_map, p->uid), (gid_t)-1) <
+			    0 &&
+		    errno != EPERM)
+			return error_set(err, -errno, "change the owner of stream %zu", i);
+	}
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return error_set(err, -errno, "make the pipe for the ids");
+	s->sync_fd = fds[0];
+	s->sync_write_fd = fds[1];
+	return 0;
+}
+
+int spawn_user_map(const struct isolate_steps *s, pid_t pid, struct error *err)
+{
+	const struct isolate_plan *p = s->plan;
+	struct maps maps = { .uid = p->uid_map,
+			     .gid = p->gid_map,
+			     .n_uid = p->n_uid_map,
+			     .n_gid = p->n_gid_map,
+			     .deny_setgroups = p->deny_setgroups };
+	char task[16];
+	int r;
+
+	if (p->ns[ISOLATE_NS_USER] != ISOLATE_NEW)
+		return 0;
+	r = maps_write(s->proc_fd, pid, &maps, err);
+	if (r == 0)
+		r = rlimits_raise(pid, p, err);
+	if (r == 0 && !p->keep_oom_score) {
+		r = str_printf(task, sizeof(task), "%d", (int)pid);
+		r = r < 0 ? r : oom_score_set(s->proc_fd, task, p->oom_score_adj, err);
+	}
+	if (r < 0)
+		return r;
+	/* A child that is gone already says so by its exit status. */
+	if (sysio_write(s->sync_write_fd, "", 1) != 1 && errno != EPIPE)
+		return error_set(err, -errno, "let the child go on");
+	return 0;
+}
+
+/* What the helper says over a pipe. */
+struct spawn_beside_result {
+	pid_t pid; /* or a negative errno */
+	int pidfd;
+};
+
+static _noreturn_ void spawn_beside_helper(struct isolate_steps *s, uint64_t flags,
+					   void (*run)(struct isolate_steps *s), int write_fd)
+{
+	struct spawn_beside_result result = { .pid = -1, .pidfd = -1 };
+	struct clone_args args = {
+		.flags = flags | CLONE_PIDFD | CLONE_PARENT,
+		.pidfd = (uint64_t)(uintptr_t)&result.pidfd,
+	};
+	ssize_t n;
+
+	if (setns(s->plan->ns_fd[ISOLATE_NS_USER], CLONE_NEWUSER) < 0) {
+		result.pid = -errno;
+	} else {
+		pid_t pid = sysio_clone3(&args);
+
+		if (pid == 0) {
+			s->user_joined = true;
+			run(s);
+		}
+		result.pid = pid < 0 ? -errno : pid;
+	}
+	n = write(write_fd, &result, sizeof(result));
+	_exit(n == sizeof(result) ? 0 : 1);
+}
+
+/* The number of a process as this one sees it; the helper may have been in another pid namespace.
+ */
+static pid_t spawn_pid_of(int proc_fd, int pidfd)
+{
+	char name[48], text[512];
+	_cleanup_fd_ int fd = -1;
+	const char *at;
+	ssize_t n;
+
+	if (str_printf(name, sizeof(name), "self/fdinfo/%d", pidfd) < 0)
+		return -ENAMETOOLONG;
+	fd = rootfd_open_beneath(proc_fd, name, O_RDONLY);
+	n = fd < 0 ? fd : sysio_read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return fd < 0 ? fd : -errno;
+	text[n] = '\0';
+	at = strstr(text, "\nPid:");
+	return at ? (pid_t)strtol(at + strlen("\nPid:"), NULL, 10) : -ESRCH;
+}
+
+pid_t spawn_beside(struct isolate_steps *s, uint64_t flags, void (*run)(struct isolate_steps *s),
+		   int *ret_pidfd)
+{
+	struct spawn_beside_result result = { .pid = -ESRCH, .pidfd = -1 };
+	int helper_pidfd = -1;
+	struct clone_args args = {
+		.flags = CLONE_PIDFD | CLONE_FILES | (flags & CLONE_INTO_CGROUP),
+		.pidfd = (uint64_t)(uintptr_t)&helper_pidfd,
+		.exit_signal = SIGCHLD,
+		.cgroup = s->plan->cgroup_fd >= 0 ? (uint64_t)s->plan->cgroup_fd : 0,
+	};
+	siginfo_t info;
+	pid_t pid;
+	int fds[2];
+	int r;
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	pid = sysio_clone3(&args);
+	if (pid == 0)
+		spawn_beside_helper(s, flags & ~(uint64_t)CLONE_INTO_CGROUP, run, fds[1]);
+	if (pid > 0) {
+		/* It waits for nothing but the kernel. */
+		do
+			r = waitid(P_PIDFD, (id_t)helper_pidfd, &info, WEXITED);
+		while (r < 0 && errno == EINTR);
+		(void)fd_close(helper_pidfd);
+		if (sysio_read(fds[0], &result, sizeof(result)) != sizeof(result))
+			result.pid = -ESRCH;
+	} else {
+		result.pid = -errno;
+	}
+	(void)fd_close(fds[0]);
+	(void)fd_close(fds[1]);
+	if (result.pid < 0)
+		return result.pid;
+	*ret_pidfd = result.pidfd;
+	return spawn_pid_of(s->proc_fd, result.pidfd);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "isolate/copy_up.h"
+#include "isolate/dev.h"
+#include "isolate/mount.h"
+#include "isolate/tree_target.h"
+
+/*
+ * Mounts first, in the order of the list; then devices and links in what is mounted by now; then
+ * what is made read-only, and what is hidden, which lies on top of all. A tmpfs that shall be
+ * read-only becomes so in the end, since other things may have to be made in it.
+ */
+
+/* The file systems that SELinux labels by itself take no label. */
+static bool tree_takes_context(const char *fs)
+{
+	return !str_eq(fs, "proc") && !str_eq(fs, "sysfs") && !str_has_prefix(fs, "cgroup");
+}
+
+static bool tree_is_late(const struct isolate_mount *m)
+{
+	return m->source_fd < 0 && str_eq(m->fs, "tmpfs") &&
+	       (m->attr_set | m->attr_set_below) & MOUNT_ATTR_RDONLY;
+}
+
+static int tree_new(const struct isolate_steps *s, const struct isolate_mount *m, struct error *err)
+{
+	const char *fs = str_eq(m->fs, "cgroup") ? "cgroup2" : m->fs;
+	const char *context = tree_takes_context(fs) ? s->plan->selinux_mount : NULL;
+	struct mount_attr attr = { .propagation = m->propagation & ~(unsigned long)MS_REC };
+	uint64_t attrs = m->attr_set | m->attr_set_below;
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (tree_is_late(m))
+		attrs &= ~(uint64_t)MOUNT_ATTR_RDONLY;
+	fd = mount_new_from(fs, m->source, m->options, context, (unsigned)attrs, err);
+	if (fd < 0)
+		return fd;
+	r = mount_change(fd, &attr, false, err);
+	if (r == 0 && m->copy_up)
+		r = copy_up(s->root_fd, m->target, fd, err);
+	return r < 0 ? r : TAKE_FD(fd);
+}
+
+static int tree_mounts(struct isolate_steps *s, struct error *err)
+{
+	for (size_t i = 0; i < s->plan->n_mounts; i++) {
+		const struct isolate_mount *m = &s->plan->mounts[i];
+		int r = s->mount_fds[i];
+
+		if (r < 0)
+			r = tree_new(s, m, err);
+		if (r < 0)
+			return error_wrap(err, r, "%s", m->target);
+		s->mount_fds[i] = r;
+		r = tree_attach(s->root_fd, r, m->target, err);
+		if (r < 0)
+			return r;
+		if (!tree_is_late(m) && (s->plan->pts_fd < 0 || i != s->pts_index))
+			s->mount_fds[i] = fd_close(s->mount_fds[i]);
+	}
+	return 0;
+}
+
+static int tree_late(struct isolate_steps *s, struct error *err)
+{
+	for (size_t i = 0; i < s->plan->n_mounts; i++) {
+		int r = 0;
+
+		if (tree_is_late(&s->plan->mounts[i]))
+			r = mount_restrict(s->mount_fds[i], MOUNT_ATTR_RDONLY, err);
+		if (r < 0)
+			return error_wrap(err, r, "%s", s->plan->mounts[i].target);
+		s->mount_fds[i] = fd_close(s->mount_fds[i]);
+	}
+	return 0;
+}
+
+static mode_t tree_device_type(const struct isolate_device *d)
+{
+	if (d->type == 'p')
+		return S_IFIFO;
+	return d->type == 'b' ? S_IFBLK : S_IFCHR;
+}
+
+static int tree_node(int dir_fd, const char *name, const struct isolate_device *d,
+		     struct error *err)
+{
+	mode_t type = tree_device_type(d);
+	dev_t number = type == S_IFIFO ? 0 : makedev(d->major, d->minor);
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+
+	if (sysio_mknodat(dir_fd, name, type | d->mode, number) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "%s: make it", d->path);
+	fd = sysio_openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return error_set(err, -errno, "%s: look at it", d->path);
+	if ((st.st_mode & S_IFMT) != type || (type != S_IFIFO && st.st_rdev != number))
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%s: the root has something else there", d->path);
+	if ((st.st_uid != d->uid || st.st_gid != d->gid) &&
+	    fchownat(fd, "", d->uid, d->gid, AT_EMPTY_PATH) < 0)
+		return error_set(err, -errno, "%s: change its owner", d->path);
+	return 0;
+}
+
+static int tree_device(struct isolate_steps *s, size_t i, struct error *err)
+{
+	const struct isolate_device *d = &s->plan->devices[i];
+	const char *name = strrchr(d->path, '/') + 1;
+	_cleanup_fd_ int dir_fd = -1;
+	char dir[PATH_MAX];
+	size_t len = (size_t)(name - d->path);
+
+	if (s->device_fds[i] >= 0)
+		return tree_attach(s->root_fd, s->device_fds[i], d->path, err);
+	if (len >= sizeof(dir))
+		return error_set(err, -ENAMETOOLONG, "%s", d->path);
+	memcpy(dir, d->path, len);
+	dir[len] = '\0';
+	dir_fd = tree_dir(s->root_fd, dir, err);
+	return dir_fd < 0 ? dir_fd : tree_node(dir_fd, name, d, err);
+}
+
+/* What belongs into a /dev that the list has made anew. */
+static int tree_dev(struct isolate_steps *s, struct error *err)
+{
+	const struct isolate_plan *p = s->plan;
+	_cleanup_fd_ int dev_fd = -1, console_fd = -1;
+	bool is_new = false;
+	int r;
+
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (tree_path_is(p->mounts[i].target, "/dev"))
+			is_new = p->mounts[i].source_fd < 0;
+	if (!is_new)
+		return 0;
+	dev_fd = tree_dir(s->root_fd, "/dev", err);
+	if (dev_fd < 0)
+		return dev_fd;
+	r = dev_link(dev_fd, err);
+	if (r < 0 || p->pts_fd < 0)
+		return r;
+	/* From the place that it has now: what is detached cannot be copied. */
+	console_fd = mount_copy(s->mount_fds[s->pts_index], "0", err);
+	return console_fd < 0 ? error_wrap(err, console_fd, "/dev/console")
+			      : tree_attach(s->root_fd, console_fd, "/dev/console", err);
+}
+
+static int tree_devices(struct isolate_steps *s, struct error *err)
+{
+	for (size_t i = 0; i < s->plan->n_devices; i++) {
+		int r = tree_device(s, i, err);
+
+		if (r < 0)
+			return r;
+	}
+	return tree_dev(s, err);
+}
+
+static int tree_read_only(struct isolate_steps *s, struct error *err)
+{
+	static const struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+
+	for (char *const *path = s->plan->readonly_paths; path && *path; path++) {
+		_cleanup_fd_ int target_fd = rootfd_open(s->root_fd, *path, O_PATH, 0);
+		_cleanup_fd_ int fd = -1;
+		int r;
+
+		if (target_fd == -ENOENT)
+			continue;
+		if (target_fd < 0)
+			return error_set(err, target_fd, "%s: open it", *path);
+		fd = mount_copy_tree(target_fd, "", err);
+		r = fd < 0 ? fd : mount_change(fd, &attr, true, err);
+		if (r == 0)
+			r = mount_attach(fd, target_fd, "", err);
+		if (r < 0)
+			return error_wrap(err, r, "make %s read-only", *path);
+	}
+	return 0;
+}
+
+/* A mount that hides, of a kind that the first one made: what is attached can be copied. */
+static int tree_cover(int *first_fd, bool *ret_is_first, struct error *err)
+{
+	*ret_is_first = *first_fd < 0;
+	if (*first_fd >= 0)
+		return mount_copy(*first_fd, "", err);
+	*first_fd = mount_new_from(
+		"tmpfs", NULL, "mode=0555,size=4k,nr_inodes=2", NULL,
+		MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, err);
+	return *first_fd;
+}
+
+static int tree_mask(struct isolate_steps *s, const char *path, int *empty_fd, bool *null_is_used,
+		     struct error *err)
+{
+	_cleanup_fd_ int target_fd = rootfd_open(s->root_fd, path, O_PATH, 0);
+	_cleanup_fd_ int copy_fd = -1;
+	bool is_first = false;
+	struct stat st;
+	int fd;
+
+	/* The one excuse for a missing mask is that there is nothing to be hidden. */
+	if (target_fd == -ENOENT)
+		return 0;
+	if (target_fd < 0)
+		return error_set(err, target_fd, "open it");
+	if (fstat(target_fd, &st) < 0)
+		return error_set(err, -errno, "look at it");
+	if (S_ISDIR(st.st_mode)) {
+		fd = tree_cover(empty_fd, &is_first, err);
+	} else {
+		is_first = !*null_is_used;
+		*null_is_used = true;
+		fd = is_first ? s->null_mount_fd : mount_copy(s->null_mount_fd, "", err);
+		/* On the descriptor that is used, whatever has a name by now (A17). */
+		if (fd >= 0 && !dev_is_null(fd))
+			return error_set(err, -ENODEV, "what hides it is not /dev/null");
+	}
+	if (fd < 0)
+		return fd;
+	copy_fd = is_first ? -1 : fd;
+	return mount_attach(fd, target_fd, "", err);
+}
+
+static int tree_masks(struct isolate_steps *s, struct error *err)
+{
+	_cleanup_fd_ int empty_fd = -1;
+	bool null_is_used = false;
+
+	for (char *const *path = s->plan->masked_paths; path && *path; path++) {
+		int r = tree_mask(s, *path, &empty_fd, &null_is_used, err);
+
+		if (r < 0)
+			return error_wrap(err, r, "hide %s", *path);
+	}
+	return 0;
+}
+
+int tree_make(struct isolate_steps *s, struct error *err)
+{
+	int r = tree_mounts(s, err);
+
+	if (r == 0)
+		r = tree_devices(s, err);
+	if (r == 0)
+		r = tree_read_only(s, err);
+	if (r == 0)
+		r = tree_masks(s, err);
+	return r < 0 ? r : tree_late(s, err);
+}
