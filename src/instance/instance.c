@@ -491,22 +491,25 @@ static void instance_adopt_end(struct instance *i, const struct error *err)
 	instance_ended(i, error_text(err));
 }
 
-/* Whether its keeper was asked for in that life, and only the one above knows what became of it:
- * that may not even have read the request yet. */
-static bool instance_is_half_made(const struct instance *i, const struct instance_record *r)
+/* Whether its keeper was asked for, or told to end, in that life, and only the one above knows what
+ * became of it: that may not even have read the request yet. */
+static bool instance_is_half_done(const struct instance *i, const struct instance_record *r)
 {
-	return r->state == INSTANCE_SPAWNING && !instance_is_own(i) && !i->owner[0] && i->parent &&
-	       i->parent->peer;
+	return r->state != INSTANCE_READY && !instance_is_own(i) && i->parent && i->parent->peer;
 }
 
-/* The keeper above answers behind what it was asked before; then nothing of it is left, and whoever
- * asked for it asks again. */
-static void instance_adopt_half_made(struct instance *i)
+/* The keeper above answers behind what it was asked before; then nothing of it is left. */
+static void instance_adopt_half_done(struct instance *i, const struct instance_record *r)
 {
+	char reason[INSTANCE_REASON_MAX];
+
+	(void)str_printf(reason, sizeof(reason), "the daemon was restarted while it was %s",
+			 instance_state_word((enum instance_state)r->state));
 	(void)place_open_cgroup(i, NULL);
 	i->state = INSTANCE_READY;
-	i->unwanted = true;
-	instance_break(i, "the daemon was restarted while it was spawning");
+	/* Whoever asked for it asks again. That of a workload goes with the workload. */
+	i->unwanted = r->state == INSTANCE_SPAWNING && !i->owner[0];
+	instance_break(i, reason);
 }
 
 static void instance_adopt_failed(struct instance *i)
@@ -544,8 +547,8 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 		return 0;
 	}
 
-	if (instance_is_half_made(i, r)) {
-		instance_adopt_half_made(i);
+	if (instance_is_half_done(i, r)) {
+		instance_adopt_half_done(i, r);
 		FAILPOINT_AFTER("boot.instance");
 		return 0;
 	}

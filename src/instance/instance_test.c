@@ -558,28 +558,47 @@ static void ends_what_was_half_done(void)
 
 /* The keeper above may come to make it only now: it is asked to end it, and nobody takes the name
  * before that has answered. */
-static void asks_for_the_end_of_a_nested_one_that_was_half_made(void)
+static void asks_for_the_end_of_a_nested_one_that_was_half_done(void)
 {
-	struct error err = ERROR_INIT;
-	struct instance_record r = { .id = "00000000000000bb",
-				     .path = "a/b",
-				     .owner = "",
-				     .reason = "",
-				     .cgroup = "base/inst.a/inst.b",
-				     .state = INSTANCE_SPAWNING };
-	struct instance *a;
+	static const struct {
+		enum instance_state state;
+		const char *owner, *reason; /* reason NULL: it leaves no record */
+	} tries[] = {
+		{ INSTANCE_SPAWNING, "", NULL },
+		{ INSTANCE_SPAWNING, "1", "the daemon was restarted while it was spawning" },
+		{ INSTANCE_STOPPING, "", "the daemon was restarted while it was stopping" },
+		{ INSTANCE_STOPPING, "1", "the daemon was restarted while it was stopping" },
+	};
 
-	begin();
-	a = ready("a");
-	CHECK_INT(instance_adopt(fake.all, &r, &err), 0);
-	FAKE_UNTIL(fake_asked(a, FAKE_END) != NULL);
-	CHECK_STR(fake_asked(a, FAKE_END)->name, "b");
-	CHECK(instances_find(fake.all, "a/b") != NULL);
-	CHECK(!instances_synced(fake.all));
-	fake_yes(a, FAKE_END);
-	FAKE_UNTIL(instances_find(fake.all, "a/b") == NULL);
-	CHECK_INT(a->state, INSTANCE_READY);
-	fake_end_all();
+	for (size_t n = 0; n < ARRAY_SIZE(tries); n++) {
+		struct error err = ERROR_INIT;
+		struct instance_record r = { .id = "00000000000000bb",
+					     .path = "a/b",
+					     .owner = tries[n].owner,
+					     .reason = "",
+					     .cgroup = "base/inst.a/inst.b",
+					     .state = tries[n].state };
+		struct instance *a, *b;
+
+		begin();
+		a = ready("a");
+		CHECK_INT(instance_adopt(fake.all, &r, &err), 0);
+		FAKE_UNTIL(fake_asked(a, FAKE_END) != NULL);
+		CHECK_STR(fake_asked(a, FAKE_END)->name, "b");
+		b = instances_find(fake.all, "a/b");
+		CHECK(b && !b->ended);
+		CHECK(!instances_synced(fake.all));
+		fake_yes(a, FAKE_END);
+		FAKE_UNTIL(instances_find(fake.all, "a/b") == NULL || b->ended);
+		b = instances_find(fake.all, "a/b");
+		CHECK((b != NULL) == (tries[n].reason != NULL));
+		if (b) {
+			CHECK_INT(b->state, INSTANCE_FAILED);
+			CHECK_STR(b->reason, tries[n].reason);
+		}
+		CHECK_INT(a->state, INSTANCE_READY);
+		fake_end_all();
+	}
 }
 
 static void knows_one_that_died_meanwhile(void)
@@ -705,8 +724,8 @@ UNIT_MAIN({ "is_ready_when_it_said_hello", is_ready_when_it_said_hello },
 	    gives_up_on_a_spawn_that_is_never_answered },
 	  { "takes_a_living_one_up_again", takes_a_living_one_up_again },
 	  { "ends_what_was_half_done", ends_what_was_half_done },
-	  { "asks_for_the_end_of_a_nested_one_that_was_half_made",
-	    asks_for_the_end_of_a_nested_one_that_was_half_made },
+	  { "asks_for_the_end_of_a_nested_one_that_was_half_done",
+	    asks_for_the_end_of_a_nested_one_that_was_half_done },
 	  { "knows_one_that_died_meanwhile", knows_one_that_died_meanwhile },
 	  { "cleans_up_behind_a_failed_one", cleans_up_behind_a_failed_one },
 	  { "one_without_its_parent_touches_nobody", one_without_its_parent_touches_nobody },

@@ -250,6 +250,36 @@ class Keepers(SurvivalTest):
         self.assertEqual((b"again\n", b"", 0), self.exec("stuck", "echo", "again"))
 
 
+class HalfDone(SurvivalTest):
+    """What an earlier daemon had asked of a keeper that reads it only when that daemon is gone."""
+
+    def test_nested_ones_that_the_keeper_above_had_not_made(self):
+        """Nobody would know them: nothing is left of them, and their names are free."""
+        above = self.spawn("a")
+        before = self.node.keepers()
+        os.kill(above.pid, signal.SIGSTOP)
+        try:
+            calls = [self.node.runtime.RunPod.future(runtime_pb2.RunPodRequest(
+                         meta=runtime_pb2.Meta(name="p"), parent="a", containers=[container("sleep", "100000")])),
+                     self.node.runtime.Spawn.future(runtime_pb2.SpawnRequest(meta=runtime_pb2.Meta(name="s"), parent="a"))]
+            nacre_test.until(lambda: {"a/p", "a/s"} <= set(self.all()), 30, "their records")
+            self.node.kill()
+            said = len(self.node.log())
+            self.node.launch()
+            for name in ("a/p", "a/s"):
+                nacre_test.until(lambda n=name: n in self.node.log()[said:], 30, f"what becomes of {name}")
+        finally:
+            os.kill(above.pid, signal.SIGCONT)
+        self.node.wait_ready(30)
+        self.assertEqual([Code.UNAVAILABLE] * 2, [c.code() for c in calls])
+        self.assertEqual(["a"], list(self.all()))
+        self.assertEqual((above.pid, before), (self.inspect("a").pid, self.node.keepers()))
+        self.pod("a/p")
+        self.assertEqual((b"again\n", b"", 0), self.exec("a/p", "echo", "again"))
+        self.spawn("a/s")
+        self.assertWhole()
+
+
 class NodeKeeper(steps.StepsTest):
     """The keeper of the node is killed; each test has a node of its own for that."""
 
