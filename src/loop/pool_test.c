@@ -157,8 +157,11 @@ static void free_waits_and_drops(void)
 {
 	pool_begin(1);
 	job_submit(0, job_sleep, job_done);
-	while (atomic_load(&n_begun) == 0)
+	/* A thread that could not be made at once is made when the loop turns. */
+	while (atomic_load(&n_begun) == 0) {
+		loop_turn(pool_loop, false);
 		(void)usleep(1000);
+	}
 	job_submit(1, job_sleep, job_done);
 	pool_end();
 	CHECK_INT(atomic_load(&n_run), 1);
