@@ -24,6 +24,7 @@
 #include "base/json.h"
 #include "cli/table.h"
 #include "isolate/cgroup.h"
+#include "isolate/confine.h"
 
 /*
  * Looks at the host, changes nothing. Each check asks the kernel in the way in which the daemon
@@ -194,18 +195,31 @@ static bool seccomp(const struct cli *cli, char **ret_detail)
 	return actions && doctor_has_word(actions, "errno");
 }
 
-/* Whether this process has a capability, by the mask of /proc/self/status. */
-static bool doctor_has_capability(unsigned capability)
+/* The hexadecimal or decimal number of a line of /proc/PID/status; pid 0 is this process. */
+static bool doctor_status(int64_t pid, const char *key, int base, uint64_t *ret)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT;
 	_cleanup_str_ char *status = NULL;
+	_cleanup_str_ char *path =
+		pid ? xformat("/proc/%lld/status", (long long)pid) : xstrdup("/proc/self/status");
+	_cleanup_str_ char *start = xformat("\n%s:", key);
 	const char *line;
 
-	if (fd_read_file(AT_FDCWD, "/proc/self/status", DOCTOR_FILE_MAX, &b) < 0)
+	if (fd_read_file(AT_FDCWD, path, DOCTOR_FILE_MAX, &b) < 0 || buf_add(&b, "", 1) < 0)
 		return false;
 	status = buf_take_str(&b);
-	line = status ? strstr(status, "\nCapEff:") : NULL;
-	return line && (strtoull(line + strlen("\nCapEff:"), NULL, 16) >> capability & 1);
+	line = status ? strstr(status, start) : NULL;
+	if (!line)
+		return false;
+	*ret = strtoull(line + strlen(start), NULL, base);
+	return true;
+}
+
+static bool doctor_has_capability(unsigned capability)
+{
+	uint64_t set = 0;
+
+	return doctor_status(0, "CapEff", 16, &set) && (set >> capability & 1);
 }
 
 static bool privilege(const struct cli *cli, char **ret_detail)
@@ -245,6 +259,27 @@ static bool daemon_(const struct cli *cli, char **ret_detail)
 	return info;
 }
 
+/* What a daemon that runs has given up (isolate/confine.h), by the kernel's word. */
+static bool confinement(const struct cli *cli, char **ret_detail)
+{
+	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__InfoResponse *info = NULL;
+	struct error err = ERROR_INIT;
+	uint64_t mode = 0, caps = 0;
+
+	info = client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
+			       &nacre__v1__info_response__descriptor, DOCTOR_TIMEOUT, &err);
+	if (!info || !doctor_status(info->pid, "Seccomp", 10, &mode) ||
+	    !doctor_status(info->pid, "CapPrm", 16, &caps)) {
+		*ret_detail = xstrdup("no daemon to look at");
+		return false;
+	}
+	*ret_detail = xformat("%s seccomp filter, %d capabilities%s", mode == 2 ? "a" : "no",
+			      __builtin_popcountll(caps),
+			      caps & ~confine_caps ? ", some not needed" : "");
+	return mode == 2 && !(caps & ~confine_caps);
+}
+
 static const struct check checks[] = {
 	{ "kernel", true, kernel, "calls that nacre is built on may lack",
 	  "run Linux 6.1 or newer" },
@@ -272,6 +307,9 @@ static const struct check checks[] = {
 	  "give it to nacre where something has taken it away" },
 	{ "KVM", false, kvm, "instances are cells, never virtual machines with hardware's help",
 	  "turn virtualization on in the firmware, or nesting on in the host of this machine" },
+	{ "confinement", false, confinement,
+	  "the daemon and the instances below it can ask for more than they need",
+	  "start the daemon; where it runs, its log says what the kernel refused" },
 	{ "daemon", false, daemon_, "no command but doctor, help and version works",
 	  "nacre daemon, or systemctl start nacre" },
 };

@@ -584,9 +584,11 @@ static void send_fields(uint32_t id, unsigned n)
 		};
 
 		CHECK(buf_add(&b, head, sizeof(head)) == 0);
-		CHECK(buf_add(&b, i ? field : pseudo, i ? sizeof(field) : sizeof(pseudo)) == 0);
-		if (i == 0)
+		if (i == 0) {
+			CHECK(buf_add(&b, pseudo, sizeof(pseudo)) == 0);
 			continue;
+		}
+		CHECK(buf_add(&b, field, sizeof(field)) == 0);
 		CHECK(buf_reserve(&b, 12000, &to) == 0);
 		memset(to, 'v', 12000);
 		buf_added(&b, 12000);

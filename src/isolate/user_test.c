@@ -189,7 +189,7 @@ static void hostile_files(void)
 	CHECK(mkdirat(root, "etc", 0755) == 0);
 	for (int i = 0; i < 5; i++) {
 		err = (struct error)ERROR_INIT;
-		(void)unlinkat(root, "etc/passwd", i == 2 ? 0 : 0);
+		(void)unlinkat(root, "etc/passwd", 0);
 		if (i == 0)
 			CHECK(mkfifoat(root, "etc/passwd", 0644) == 0);
 		if (i == 1)

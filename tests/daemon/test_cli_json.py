@@ -84,6 +84,8 @@ class Output(nacre_test.NodeTest):
         missing = [f for f in found if not f["ok"] and f["essential"]]
         self.assertEqual(1 if missing else 0, done.returncode)
         for f in found:
+            if f["check"] == "confinement":
+                self.assertTrue(f["ok"], f)
             self.assertEqual((f["ok"],) * 3, (f["cause"] is None, f["consequence"] is None, f["cure"] is None), f)
 
     def lines(self, command, *words, n):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program as a file and as a process: alone, hardened, and attributable."""
 import errno
+import glob
 import os
 import re
 import subprocess
@@ -38,6 +39,14 @@ def symbols(path):
 
 
 class HardenedTest(unittest.TestCase):
+    def assertEveryObjectHas(self, folder, *words):
+        """Of our own objects: what a linked program says is the least of all, and Debian's libc says nothing."""
+        objects = glob.glob(os.path.join(nacre_test.BUILD, folder, "**", "lib*.a.p", "*.o"), recursive=True)
+        self.assertGreater(len(objects), 5)
+        notes = subprocess.run(["readelf", "-W", "-n", *objects], check=True, capture_output=True, text=True).stdout
+        seen = re.findall(r"x86 feature: (.*)", notes)
+        self.assertEqual([words] * len(objects), [tuple(s.split(", ")) for s in seen])
+
     def assertHardened(self, path):
         parts, dynamic = elf.segments(path), readelf("-d", path)
         self.assertIn("DYN", readelf("-h", path))
@@ -48,6 +57,9 @@ class HardenedTest(unittest.TestCase):
         self.assertEqual([0], [flags & elf.PF_X for kind, flags, _ in parts if kind == elf.PT_GNU_STACK])
         self.assertEqual([], [f for _, f, _ in parts if f & elf.PF_W and f & elf.PF_X])
         self.assertEqual(0, os.stat(path).st_mode & 0o6022)
+        self.assertIn("NT_GNU_BUILD_ID", readelf("-n", path))
+        # A page is code, or constants, or data: code stands apart from all that a file has beside it.
+        self.assertEqual({elf.PF_R | elf.PF_X}, {flags for kind, flags, _ in parts if kind == elf.PT_LOAD and flags & elf.PF_X})
 
 
 @unittest.skipIf(nacre_test.SANITIZED, "a sanitized build is dynamic")
@@ -64,6 +76,10 @@ class File(HardenedTest):
         self.assertHardened(nacre_test.BINARY)
         self.assertIn("__stack_chk_fail", self.symbols)
         self.assertGreater(len([s for s in self.symbols if re.fullmatch(r"__\w+_chk", s)]), 3)
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "notes of x86")
+    def test_marked_branches_and_shadow_stacks(self):
+        self.assertEveryObjectHas("src", "IBT", "SHSTK")
 
     def test_no_name_service(self):
         # Those of alone.c say no in a few instructions.
@@ -91,6 +107,9 @@ class File(HardenedTest):
 class Helper(HardenedTest):
     def test_hardened(self):
         self.assertHardened(FETCH)
+        wanted = readelf("--dyn-syms", FETCH)
+        self.assertIn("__stack_chk_fail", wanted)
+        self.assertGreater(len(set(re.findall(r"\b(__\w+_chk)\b", wanted)) - {"__stack_chk_fail"}), 0)
 
     def test_needs(self):
         needed = set(re.findall(r"\(NEEDED\).*\[(.*?)(?:\.so.*)?\]", readelf("-d", FETCH)))

@@ -4,7 +4,7 @@ import functools
 import struct
 
 PT_LOAD, PT_INTERP, PT_GNU_STACK, PT_GNU_RELRO = 1, 3, 0x6474e551, 0x6474e552
-PF_X, PF_W = 1, 2
+PF_X, PF_W, PF_R = 1, 2, 4
 
 
 @functools.lru_cache(None)
