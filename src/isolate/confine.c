@@ -68,12 +68,11 @@ static int confine_sets(bool permitted_too, struct error *err)
 		data[i].effective = data[i].permitted & keep;
 		if (permitted_too)
 			data[i].permitted &= keep;
+		/* The ambient set goes with it. */
 		data[i].inheritable = 0;
 	}
 	if (syscall(SYS_capset, &head, data) < 0)
 		return error_set(err, -errno, "drop the own capabilities");
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
-		return error_set(err, -errno, "clear the ambient capabilities");
 	return 0;
 }
 

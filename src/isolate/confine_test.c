@@ -51,6 +51,19 @@ static struct sets sets_now(void)
 			      d[0].inheritable | (uint64_t)d[1].inheritable << 32 };
 }
 
+/* As who started us may have left it. */
+static void inherit_one(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+
+	CHECK(syscall(SYS_capget, &head, d) == 0);
+	d[0].inheritable = (uint32_t)CAP(CAP_CHOWN);
+	CHECK(syscall(SYS_capset, &head, d) == 0);
+	CHECK(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_CHOWN, 0, 0) == 0);
+	CHECK_INT(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_CHOWN, 0, 0), 1);
+}
+
 static uint64_t bounding_now(void)
 {
 	uint64_t set = 0;
@@ -134,6 +147,7 @@ static void daemon_in_child(void)
 	struct sets had = sets_now(), now;
 	pthread_t thread;
 
+	inherit_one();
 	CHECK(pipe2(go, 0) == 0);
 	CHECK(pthread_create(&thread, NULL, thread_tries, NULL) == 0);
 	CHECK_INT(confine_daemon(&err), 0);
@@ -175,7 +189,9 @@ static void keeper_in_child(void)
 	CHECK_INT(sets_now().permitted, had.permitted);
 	CHECK_INT(sets_now().effective, had.permitted & confine_caps);
 
+	inherit_one();
 	CHECK_INT(confine_keeper(false, &err), 0);
+	CHECK_INT(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_CHOWN, 0, 0), 0);
 	CHECK_INT(confine_keeper(false, &err), 0);
 	CHECK_INT(bounding_now(), before & confine_caps);
 	CHECK_INT(sets_now().permitted, had.permitted & confine_caps);
