@@ -296,6 +296,34 @@ static void seccomp_notify_early(void)
 	seccomp_notify(false);
 }
 
+/* A filter of somebody who never heard of the calls that put descriptors in order. */
+static void seccomp_knows_little(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_dup3, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+	};
+	struct sock_fprog filter = { ARRAY_SIZE(code), code };
+	_cleanup_(isolate_child_done) struct isolate_child c = ISOLATE_CHILD_INIT;
+	struct test_run t = { .out = BUF_INIT };
+	struct error err = ERROR_INIT;
+	struct isolate_plan plan;
+	int hint;
+
+	NEED_ROOT();
+	test_plan(&plan, SH("exit 7"));
+	plan.seccomp = &filter;
+	plan.no_new_privs = false;
+	CHECK(isolate_spawn(&plan, &c, &err) == 0);
+	CHECK(isolate_child_report(&c, &hint, &err) == 0);
+	CHECK_STR(err.text, "");
+	test_reap(&c, &t);
+	CHECK_INT(t.status, 7);
+}
+
 /* What `at` saw, told over at_fd. */
 struct test_point {
 	enum isolate_point point;
@@ -408,6 +436,7 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
 	  { "labels are in force or refused", labels },
 	  { "the listener of a filter with no_new_privs", seccomp_notify_late },
 	  { "the listener of a filter without it", seccomp_notify_early },
+	  { "a filter without it that refuses what orders descriptors", seccomp_knows_little },
 	  { "the plan's owner acts in the child", points },
 	  { "the plan's owner stops the child", point_fails },
 	  { "removes its cgroup", removes_the_cgroup })

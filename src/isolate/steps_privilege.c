@@ -195,8 +195,8 @@ static int steps_filter(const struct isolate_steps *s, struct error *err)
 
 /*
  * Should: set the filter while CAP_SYS_ADMIN is still there, for a program that may gain privilege.
- * Must not: come before a step that the filter refuses. All that follow are among the allowed calls
- * of a container's filter.
+ * Must not: come before a step that the filter refuses. What follows changes credentials, as the
+ * program itself may want to; a filter that is older than a newer call does not know that.
  */
 int isolate_step_seccomp_early(struct isolate_steps *s, struct error *err)
 {
