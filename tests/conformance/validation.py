@@ -22,7 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 TOOLS = "github.com/opencontainers/runtime-tools"
 # Most of the time of a case is a poll once a second.
 AT_ONCE = 4
-CASE_SECONDS = 240
+CASE_SECONDS = 120
 CAP_SYS_RESOURCE = 24
 
 
