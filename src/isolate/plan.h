@@ -218,7 +218,8 @@ struct isolate_plan {
 	/*
 	 * Of a new user namespace: written by the spawner right after the clone, read back, before
 	 * the child does anything. Without deny_setgroups the spawner needs CAP_SETGID. All ids of
-	 * the plan are those inside.
+	 * the plan are those inside. Of a joined one: what it has, as far as the caller knows, so
+	 * that the program's user gets the pipes of its streams; deny_setgroups where it has that.
 	 */
 	const struct isolate_id_map *uid_map, *gid_map;
 	size_t n_uid_map, n_gid_map;

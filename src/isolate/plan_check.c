@@ -67,16 +67,6 @@ static bool plan_shm_is_wrong(const struct isolate_plan *p)
 	return p->shm_fd >= 0 && p->root != ISOLATE_ROOT_CONTAINER;
 }
 
-static bool plan_pts_is_wrong(const struct isolate_plan *p)
-{
-	bool has_place = p->root == ISOLATE_ROOT_CONTAINER;
-
-	for (size_t i = 0; p->root == ISOLATE_ROOT_TREE && p->mounts && i < p->n_mounts; i++)
-		has_place = has_place || (p->mounts[i].source_fd < 0 && p->mounts[i].fs &&
-					  str_eq(p->mounts[i].fs, "devpts"));
-	return p->pts_fd >= 0 && (!has_place || !p->terminal);
-}
-
 static bool plan_terminal_is_wrong(const struct isolate_plan *p)
 {
 	return p->terminal && (!p->new_session || p->stdio[0] < 0);
@@ -155,8 +145,6 @@ static const struct plan_rule plan_rules[] = {
 	  "for the root of a container or a tree, and only there" },
 	{ "root_read_only", plan_read_only_is_wrong, "only for a root of its own" },
 	{ "shm_fd", plan_shm_is_wrong, "only for the root of a container" },
-	{ "pts_fd", plan_pts_is_wrong,
-	  "only for a terminal, in a container or a tree with a devpts" },
 	{ "terminal", plan_terminal_is_wrong, "needs a session of its own and stdio[0]" },
 	{ "argv", plan_argv_is_wrong, "the name of a program is missing" },
 	{ "env", plan_env_is_wrong, "missing" },

@@ -16,11 +16,11 @@ static bool plan_domainname_is_wrong(const struct isolate_plan *p)
 		strlen(p->domainname) > PLAN_DOMAINNAME_MAX || !str_is_clean(p->domainname));
 }
 
-static bool plan_map_is_wrong(const struct isolate_id_map *map, size_t n, bool is_new)
+static bool plan_map_is_wrong(const struct isolate_id_map *map, size_t n, enum isolate_ns_mode mode)
 {
-	if (!is_new)
-		return n != 0;
-	if (n == 0 || n > ISOLATE_ID_MAPS_MAX || !map)
+	if (n == 0)
+		return mode == ISOLATE_NEW;
+	if (mode == ISOLATE_KEEP || n > ISOLATE_ID_MAPS_MAX || !map)
 		return true;
 	for (size_t i = 0; i < n; i++)
 		if (map[i].count == 0 || map[i].inside > UINT32_MAX - map[i].count ||
@@ -31,12 +31,12 @@ static bool plan_map_is_wrong(const struct isolate_id_map *map, size_t n, bool i
 
 static bool plan_uid_map_is_wrong(const struct isolate_plan *p)
 {
-	return plan_map_is_wrong(p->uid_map, p->n_uid_map, p->ns[ISOLATE_NS_USER] == ISOLATE_NEW);
+	return plan_map_is_wrong(p->uid_map, p->n_uid_map, p->ns[ISOLATE_NS_USER]);
 }
 
 static bool plan_gid_map_is_wrong(const struct isolate_plan *p)
 {
-	return plan_map_is_wrong(p->gid_map, p->n_gid_map, p->ns[ISOLATE_NS_USER] == ISOLATE_NEW);
+	return plan_map_is_wrong(p->gid_map, p->n_gid_map, p->ns[ISOLATE_NS_USER]);
 }
 
 static bool plan_maps_id(const struct isolate_id_map *map, size_t n, uint32_t id)
@@ -49,19 +49,19 @@ static bool plan_maps_id(const struct isolate_id_map *map, size_t n, uint32_t id
 
 static bool plan_uid_is_unmapped(const struct isolate_plan *p)
 {
-	return p->ns[ISOLATE_NS_USER] == ISOLATE_NEW && !p->keep_credentials &&
+	return p->n_uid_map && !p->keep_credentials &&
 	       !plan_maps_id(p->uid_map, p->n_uid_map, p->uid);
 }
 
 static bool plan_gid_is_unmapped(const struct isolate_plan *p)
 {
-	return p->ns[ISOLATE_NS_USER] == ISOLATE_NEW && !p->keep_credentials &&
+	return p->n_gid_map && !p->keep_credentials &&
 	       !plan_maps_id(p->gid_map, p->n_gid_map, p->gid);
 }
 
 static bool plan_deny_is_wrong(const struct isolate_plan *p)
 {
-	return p->deny_setgroups && (p->ns[ISOLATE_NS_USER] != ISOLATE_NEW || p->n_groups);
+	return p->deny_setgroups && (p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP || p->n_groups);
 }
 
 static bool plan_time_is_wrong(const struct isolate_plan *p)
@@ -106,13 +106,13 @@ const struct plan_rule plan_ns_rules[] = {
 	{ "domainname", plan_domainname_is_wrong,
 	  "only in a new uts namespace, at most 64 bytes without control characters" },
 	{ "uid_map", plan_uid_map_is_wrong,
-	  "1 to 340 ranges of a new user namespace, none empty or past the last id" },
+	  "1 to 340 ranges, in a user namespace, none empty or past the last id" },
 	{ "gid_map", plan_gid_map_is_wrong,
-	  "1 to 340 ranges of a new user namespace, none empty or past the last id" },
+	  "1 to 340 ranges, in a user namespace, none empty or past the last id" },
 	{ "uid", plan_uid_is_unmapped, "is not in uid_map" },
 	{ "gid", plan_gid_is_unmapped, "is not in gid_map" },
 	{ "deny_setgroups", plan_deny_is_wrong,
-	  "only in a new user namespace, without supplementary groups" },
+	  "only in a user namespace, without supplementary groups" },
 	{ "monotonic", plan_time_is_wrong,
 	  "offsets only in a new time namespace, with less than a second of nanoseconds" },
 	{ "sysctls", plan_sysctls_are_wrong,

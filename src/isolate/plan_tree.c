@@ -78,6 +78,16 @@ static bool plan_mounts_are_wrong(const struct isolate_plan *p)
 	return false;
 }
 
+static bool plan_pts_is_wrong(const struct isolate_plan *p)
+{
+	bool has_place = p->root == ISOLATE_ROOT_CONTAINER;
+
+	for (size_t i = 0; p->root == ISOLATE_ROOT_TREE && i < p->n_mounts; i++)
+		has_place = has_place || (p->mounts[i].source_fd < 0 && p->mounts[i].fs &&
+					  str_eq(p->mounts[i].fs, "devpts"));
+	return p->pts_fd >= 0 && (!has_place || !p->terminal);
+}
+
 static bool plan_devices_are_wrong(const struct isolate_plan *p)
 {
 	if (p->n_devices > ISOLATE_DEVICES_MAX || (p->n_devices && !p->devices))
@@ -129,6 +139,8 @@ const struct plan_rule plan_tree_rules[] = {
 	{ "mounts", plan_mounts_are_wrong,
 	  "at most 1024, each on an absolute path below /, either of a source or of a file system; "
 	  "cgroups only in a cgroup namespace" },
+	{ "pts_fd", plan_pts_is_wrong,
+	  "only for a terminal, in a container or a tree with a devpts" },
 	{ "devices", plan_devices_are_wrong,
 	  "at most 1024, each at an absolute path, of type c, u, b or p" },
 	{ "masked_paths", plan_masked_are_wrong, "at most 1024, absolute" },

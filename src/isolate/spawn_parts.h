@@ -20,8 +20,7 @@ void spawn_tree_done(struct isolate_steps *s);
  * /proc. */
 int spawn_sysctls_check(const struct isolate_plan *plan, int proc_fd, struct error *err);
 
-/* Before the clone: hands the pipes of the streams to the program's user of a new user namespace.
- */
+/* Before the clone: hands the pipes of the streams to the program's user of a user namespace. */
 int spawn_user_prepare(struct isolate_steps *s, struct error *err);
 /* Behind the clone: maps the ids, does what only the spawner's privilege can do, and lets the child
  * go on. */

@@ -60,24 +60,29 @@ int spawn_sysctls_check(const struct isolate_plan *plan, int proc_fd, struct err
 	return 0;
 }
 
-int spawn_user_prepare(struct isolate_steps *s, struct error *err)
+/* What has a name (a terminal, a file, a named pipe) keeps its owner. */
+static int spawn_user_streams(const struct isolate_plan *p, struct error *err)
 {
-	const struct isolate_plan *p = s->plan;
-	int fds[2];
+	uid_t uid = maps_outside(p->uid_map, p->n_uid_map, p->uid);
 
-	if (p->ns[ISOLATE_NS_USER] != ISOLATE_NEW)
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(p->stdio); i++) {
+	for (size_t i = 0; p->n_uid_map && i < ARRAY_SIZE(p->stdio); i++) {
 		struct statfs fs;
 
-		/* What has a name (a terminal, a file, a named pipe) keeps its owner. */
 		if (p->stdio[i] < 0 || fstatfs(p->stdio[i], &fs) < 0 || fs.f_type != PIPEFS_MAGIC)
 			continue;
-		if (fchown(p->stdio[i], maps_outside(p->uid_map, p->n_uid_map, p->uid), (gid_t)-1) <
-			    0 &&
-		    errno != EPERM)
+		if (fchown(p->stdio[i], uid, (gid_t)-1) < 0 && errno != EPERM)
 			return error_set(err, -errno, "change the owner of stream %zu", i);
 	}
+	return 0;
+}
+
+int spawn_user_prepare(struct isolate_steps *s, struct error *err)
+{
+	int fds[2];
+	int r = spawn_user_streams(s->plan, err);
+
+	if (r < 0 || s->plan->ns[ISOLATE_NS_USER] != ISOLATE_NEW)
+		return r;
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "make the pipe for the ids");
 	s->sync_fd = fds[0];

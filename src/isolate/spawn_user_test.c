@@ -135,7 +135,8 @@ static void joins(bool with_new)
 	CHECK(isolate_spawn(&plan, &first, &err) == 0);
 	CHECK(isolate_child_report(&first, &hint, &err) == 0);
 
-	test_plan(&join, SH("id -u; id -G; hostname; echo $$; readlink /proc/self/ns/user;"
+	test_plan(&join, SH("id -u; id -G; hostname; echo $$; echo again > /dev/stdout; readlink "
+			    "/proc/self/ns/user;"
 			    "cat /proc/self/oom_score_adj; grep CapEff /proc/self/status"));
 	for (int i = 0; i <= ISOLATE_NS_USER; i++) {
 		join.ns[i] = with_new && i != ISOLATE_NS_USER ? ISOLATE_NEW : ISOLATE_JOIN;
@@ -146,13 +147,15 @@ static void joins(bool with_new)
 		join.hostname = "second";
 	join.uid = 5;
 	join.gid = 6;
+	join.uid_map = test_map;
+	join.n_uid_map = 1;
 	join.oom_score_adj = 33;
 	join.cgroup_fd = test_cgroup_fd;
 	test_run(&join, &t);
 	CHECK_INT(t.r, 0);
 	CHECK_INT(t.status, 0);
-	CHECK(str_has_prefix(test_text(&t),
-			     with_new ? "5\n6\nsecond\n1\nuser:[" : "5\n6\nfirst\n2\nuser:["));
+	CHECK(str_has_prefix(test_text(&t), with_new ? "5\n6\nsecond\n1\nagain\nuser:["
+						     : "5\n6\nfirst\n2\nagain\nuser:["));
 	CHECK(test_has(&t, "]\n33\nCapEff:\t0000000000000000\n"));
 	{
 		char link[64] = "", name[64];
