@@ -141,6 +141,13 @@ static void json_literal(struct json *j, const char *key, const char *text)
 	json_finish(j);
 }
 
+void json_put_real(struct json *j, const char *key, uint64_t whole, unsigned hundredths)
+{
+	json_begin(j, key);
+	(void)fprintf(j->to, "%" PRIu64 ".%02u", whole, hundredths);
+	json_finish(j);
+}
+
 void json_put_bool(struct json *j, const char *key, bool value)
 {
 	json_literal(j, key, value ? "true" : "false");

@@ -41,6 +41,8 @@ void json_put_string(struct json *j, const char *key, const char *value);
 void json_put_word(struct json *j, const char *key, const char *value);
 void json_put_integer(struct json *j, const char *key, int64_t value);
 void json_put_unsigned(struct json *j, const char *key, uint64_t value);
+/* WHOLE.HUNDREDTHS */
+void json_put_real(struct json *j, const char *key, uint64_t whole, unsigned hundredths);
 void json_put_bool(struct json *j, const char *key, bool value);
 void json_put_null(struct json *j, const char *key);
 /* RFC 3339; null for 0. */

@@ -114,8 +114,10 @@ static const struct json_field mount_fields[] = {
 
 static const struct json_field hook_fields[] = {
 	FIELD(oci_hook, "path", path, JSON_TO_TEXT, .required = true),
-	FIELD(oci_hook, "args", args, JSON_TO_TEXTS, COUNT(oci_hook, n_args), .max = OCI_ARGS_MAX),
-	FIELD(oci_hook, "env", env, JSON_TO_TEXTS, COUNT(oci_hook, n_env), .max = OCI_ARGS_MAX),
+	FIELD(oci_hook, "args", args, JSON_TO_TEXTS, COUNT(oci_hook, n_args),
+	      .max = OCI_HOOK_ARGS_MAX),
+	FIELD(oci_hook, "env", env, JSON_TO_TEXTS, COUNT(oci_hook, n_env),
+	      .max = OCI_HOOK_ARGS_MAX),
 	FIELD(oci_hook, "timeout", timeout, JSON_TO_INT, .min = 1, .max = INT32_MAX),
 };
 

@@ -23,6 +23,7 @@
 #define OCI_DEVICES_MAX 4096
 #define OCI_GROUPS_MAX 65536
 #define OCI_HOOKS_MAX 256
+#define OCI_HOOK_ARGS_MAX 1024
 #define OCI_SYSCALLS_MAX 4096
 
 struct oci_id_map {

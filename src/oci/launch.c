@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oci/launch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "isolate/cgroup.h"
+#include "isolate/cgroup_path.h"
+#include "isolate/cgroup_watch.h"
+#include "isolate/spawn.h"
+#include "oci/convert.h"
+#include "oci/hooks.h"
+#include "oci/launch_child.h"
+#include "oci/launch_options.h"
+#include "oci/message.h"
+#include "oci/report.h"
+#include "oci/seccomp_agent.h"
+#include "oci/terminal.h"
+
+/*
+ * Theory of operation. The clone is done once everything that can be known before is known. The
+ * process then makes its own way (isolate), and stops only where somebody has to act meanwhile:
+ *
+ *   MOUNTED  where there are hooks of the runtime's namespaces: it says so and waits. The hooks of
+ *            the container's namespaces it runs itself afterwards.
+ *   READY    with `create`: it says so, and gets three descriptors to keep: the socket to wait for
+ *            `start` at, and both that `start` needs, the reading end of the pipe where it reports
+ *            a failure, and our end of the socket that it talks over (the listener of seccomp comes
+ *            there). Then `create` is done and ends.
+ *
+ * For `run` without hooks there is no stop at all: the state is written while the process works.
+ */
+
+#define GROUP_EMPTY_MS 10000
+
+void launched_done(struct launched *l)
+{
+	l->pidfd = fd_close(l->pidfd);
+	l->master_fd = fd_close(l->master_fd);
+}
+
+struct launch {
+	struct container *c;
+	const struct launch_options *o;
+	struct convert conv;
+	struct launch_child_plan child_plan;
+	struct isolate_child child;
+	struct isolate_pty pty;
+	int group_fd;
+	int socket_fd; /* our end */
+	bool hooked;   /* the container has got as far as its first hook */
+};
+
+static void launch_done(struct launch *l)
+{
+	convert_done(&l->conv);
+	isolate_child_done(&l->child);
+	isolate_pty_done(&l->pty);
+	l->group_fd = fd_close(l->group_fd);
+	l->socket_fd = fd_close(l->socket_fd);
+	l->child_plan.socket_fd = fd_close(l->child_plan.socket_fd);
+}
+
+/* ---- the cgroup ---- */
+
+static int group_path(const struct launch *l, char *ret, size_t size, struct error *err)
+{
+	const char *wanted = l->c->config->os->cgroups_path;
+	char own[CGROUP_PATH_SIZE];
+	int r;
+
+	r = cgroup_own_path(own, sizeof(own), err);
+	if (r < 0)
+		return r;
+	return cgroup_path_of_oci(ret, size, wanted ? wanted : "", l->o->systemd_cgroup, own,
+				  l->c->id, err);
+}
+
+static int group_fill(struct launch *l, const struct isolate_limits *limits, struct error *err)
+{
+	const struct device_rule *rules = NULL;
+	size_t n_rules = 0;
+	int r;
+
+	r = convert_device_rules(&rules, &n_rules, &l->c->arena, l->c->config->os->resources, err);
+	if (r == 0)
+		r = devices_apply(l->group_fd, rules, n_rules, err);
+	return r < 0 ? r : limits_apply(l->group_fd, limits, err);
+}
+
+static int launch_group(struct launch *l, struct error *err)
+{
+	_cleanup_fd_ int root = -1;
+	struct isolate_limits limits;
+	char path[CGROUP_PATH_SIZE];
+	int r;
+
+	r = convert_limits(&limits, &l->c->arena, l->c->config->os->resources, err);
+	if (r < 0)
+		return r;
+	root = cgroup_open_root(err);
+	if (root < 0)
+		return root;
+	r = group_path(l, path, sizeof(path), err);
+	if (r < 0)
+		return error_wrap(err, r, "linux.cgroupsPath");
+	l->group_fd = cgroup_open_path(root, path);
+	if (l->group_fd >= 0 && cgroup_populated(l->group_fd) != 0)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "linux.cgroupsPath: processes are in the cgroup %s already",
+				    path);
+	l->group_fd = fd_close(l->group_fd);
+	r = container_set_cgroup(l->c, path, err);
+	if (r < 0)
+		return r;
+	l->group_fd = cgroup_make_path(root, path, limits_controllers(&limits),
+				       CGROUP_CONTROLLERS_ALL, err);
+	if (l->group_fd < 0)
+		return error_wrap(err, l->group_fd, "make the cgroup %s", path);
+	l->conv.cgroup_fd = l->group_fd;
+	return group_fill(l, &limits, err);
+}
+
+/* ---- the plan ---- */
+
+static int launch_terminal(struct launch *l, struct error *err)
+{
+	const struct oci_process *p = l->c->config->process;
+	int r;
+
+	if (!p->terminal.value)
+		return l->o->console_socket
+			       ? error_refuse(err, ERROR_INVALID,
+					      "--console-socket: process.terminal is not set")
+			       : 0;
+	if ((l->o->wait || l->o->detached) && !l->o->console_socket)
+		return error_refuse(err, ERROR_INVALID, "process.terminal: needs --console-socket");
+	r = isolate_pty_new(&l->pty, err);
+	if (r < 0)
+		return r;
+	l->conv.plan.pts_fd = l->pty.mount_fd;
+	return launch_plan_terminal(&l->conv.plan, &l->pty, p, l->o, err);
+}
+
+static int launch_plan(struct launch *l, struct error *err)
+{
+	const struct oci_config *config = l->c->config;
+	struct convert *conv = &l->conv;
+	int r;
+
+	if (!config->process)
+		return error_field(err, ERROR_INVALID, "process", "is missing");
+	isolate_plan_init(&conv->plan);
+	conv->plan.cgroup_fd = l->group_fd;
+	conv->plan.no_pivot = l->o->no_pivot;
+	r = convert_namespaces(conv, err);
+	if (r == 0)
+		r = convert_process(conv, config->process, err);
+	if (r == 0)
+		r = convert_container(conv, err);
+	if (r == 0)
+		r = convert_seccomp(conv, err);
+	if (r == 0)
+		r = convert_tree(conv, l->c->rootfs, err);
+	if (r == 0)
+		r = launch_plan_fds(&conv->plan, l->o, &l->c->arena, err);
+	return r < 0 ? r : launch_terminal(l, err);
+}
+
+/* ---- talking ---- */
+
+static bool launch_has_hooks(const struct oci_config *config)
+{
+	return hooks_has(config, OCI_HOOK_PRESTART) || hooks_has(config, OCI_HOOK_CREATE_RUNTIME) ||
+	       hooks_has(config, OCI_HOOK_CREATE_CONTAINER);
+}
+
+static int launch_spawn(struct launch *l, struct error *err)
+{
+	struct isolate_plan *plan = &l->conv.plan;
+	int pair[2];
+
+	l->child_plan.container = l->c;
+	l->child_plan.plan = plan;
+	l->child_plan.stop_mounted = launch_has_hooks(l->c->config);
+	l->child_plan.stop_ready = l->o->wait;
+	if (l->child_plan.stop_mounted || l->o->wait || plan->seccomp_notify ||
+	    hooks_has(l->c->config, OCI_HOOK_START_CONTAINER)) {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+			return error_set(err, -errno, "make a pair of sockets");
+		l->socket_fd = pair[0];
+		l->child_plan.socket_fd = pair[1];
+		plan->at = launch_child_at;
+		plan->at_data = &l->child_plan;
+		plan->at_fd = pair[1];
+	}
+	return isolate_spawn(plan, &l->child, err);
+}
+
+/* What the process says next, or why it does not. */
+static int launch_hear(struct launch *l, char expected, struct error *err)
+{
+	int fds[MESSAGE_FDS_MAX], status = 0;
+	char byte = 0;
+	int r;
+
+	for (;;) {
+		r = message_receive(l->socket_fd, &byte, fds);
+		if (r > 0 && byte == ISOLATE_AT_SECCOMP) {
+			r = seccomp_agent_send(l->c, l->child.pid, fds[0], err);
+			message_close(fds);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		message_close(fds);
+		break;
+	}
+	if (r > 0 && byte == expected)
+		return 0;
+	r = isolate_child_report(&l->child, &status, err);
+	return r < 0 ? r : error_refuse(err, ERROR_FAULT, "the first process has ended early");
+}
+
+static int launch_hook_runtime(struct launch *l, struct error *err)
+{
+	_cleanup_str_ char *state = NULL;
+	int r;
+
+	r = launch_hear(l, LAUNCH_MOUNTED, err);
+	if (r < 0)
+		return r;
+	state = container_state_text(l->c, CONTAINER_CREATING, l->child.pid);
+	if (!state)
+		return error_set(err, -ENOMEM, "write the state");
+	l->hooked = true;
+	r = hooks_run(l->c->config, OCI_HOOK_PRESTART, state, false, err);
+	if (r == 0)
+		r = hooks_run(l->c->config, OCI_HOOK_CREATE_RUNTIME, state, false, err);
+	if (r < 0)
+		return r;
+	r = message_send(l->socket_fd, (const char[]){ LAUNCH_GO }, 1, NULL, 0);
+	return r < 0 ? error_set(err, r, "let the first process go on") : 0;
+}
+
+/* Hands over what the process waits with, so that this command can end. */
+static int launch_leave(struct launch *l, int listen_fd, struct error *err)
+{
+	const int fds[LAUNCH_WAIT_FDS] = { listen_fd, l->child.report_fd, l->socket_fd };
+	int r;
+
+	r = launch_hear(l, LAUNCH_READY, err);
+	if (r < 0)
+		return r;
+	r = message_send(l->socket_fd, (const char[]){ LAUNCH_WAIT }, 1, fds, LAUNCH_WAIT_FDS);
+	return r < 0 ? error_set(err, r, "let the first process wait") : 0;
+}
+
+/* With `run`: until the program is executed. */
+static int launch_through(struct launch *l, struct error *err)
+{
+	int status = 0;
+
+	if (l->conv.plan.seccomp_notify)
+		return seccomp_agent_watch(l->c, l->child.pid, l->socket_fd, &l->child, err);
+	return isolate_child_report(&l->child, &status, err);
+}
+
+static int launch_converse(struct launch *l, struct error *err)
+{
+	_cleanup_fd_ int listen_fd = -1;
+	int r;
+
+	if (l->o->wait) {
+		listen_fd = message_listen(l->c->dir_fd, CONTAINER_START_SOCKET, err);
+		if (listen_fd < 0)
+			return listen_fd;
+	}
+	r = container_set_process(l->c, l->child.pid, err);
+	if (r == 0 && l->child_plan.stop_mounted)
+		r = launch_hook_runtime(l, err);
+	if (r == 0)
+		r = l->o->wait ? launch_leave(l, listen_fd, err) : launch_through(l, err);
+	if (r == 0)
+		r = launch_write_pid_file(l->o->pid_file, l->child.pid, err);
+	return r < 0 ? r : launch_send_pidfd(l->o->pidfd_socket, l->child.pidfd, err);
+}
+
+/* The process is killed and reaped, whatever it was at. */
+static void launch_kill(struct launch *l)
+{
+	siginfo_t info;
+
+	if (l->child.pidfd < 0)
+		return;
+	(void)pidfd_kill(l->child.pidfd, SIGKILL);
+	while (waitid(P_PIDFD, (id_t)l->child.pidfd, &info, WEXITED) < 0 && errno == EINTR)
+		continue;
+}
+
+int launch_container(struct container *c, const struct launch_options *o, struct launched *ret,
+		     struct error *err)
+{
+	_cleanup_(launch_done) struct launch l = {
+		.c = c,
+		.o = o,
+		.conv = CONVERT_INIT(&c->arena, c->config, c->bundle),
+		.child_plan = { .socket_fd = -1 },
+		.child = ISOLATE_CHILD_INIT,
+		.pty = ISOLATE_PTY_INIT,
+		.group_fd = -1,
+		.socket_fd = -1,
+	};
+	struct error undo = ERROR_INIT;
+	int r;
+
+	r = launch_group(&l, err);
+	if (r == 0)
+		r = launch_plan(&l, err);
+	if (r == 0)
+		r = launch_spawn(&l, err);
+	if (r == 0)
+		r = launch_converse(&l, err);
+	if (r == 0) {
+		*ret = (struct launched){ .pid = l.child.pid,
+					  .pidfd = TAKE_FD(l.child.pidfd),
+					  .master_fd = TAKE_FD(l.pty.master_fd) };
+		return 0;
+	}
+	launch_kill(&l);
+	if (launch_undo(c, &undo) < 0)
+		report_warning("%s", error_text(&undo));
+	if (l.hooked) {
+		_cleanup_str_ char *state = container_state_text(c, CONTAINER_STOPPED, 0);
+
+		if (state)
+			hooks_run_all(c->config, OCI_HOOK_POSTSTOP, state);
+	}
+	return r;
+}
+
+int launch_undo(const struct container *c, struct error *err)
+{
+	_cleanup_fd_ int root = -1, group = -1;
+	int r;
+
+	if (!c->cgroup)
+		return 0;
+	root = cgroup_open_root(err);
+	if (root < 0)
+		return root;
+	group = cgroup_open_path(root, c->cgroup);
+	if (group == -ENOENT)
+		return 0;
+	if (group < 0)
+		return error_set(err, group, "open the cgroup %s", c->cgroup);
+	if (cgroup_populated(group) > 0) {
+		r = cgroup_kill(group);
+		if (r == 0)
+			r = cgroup_wait(group, "cgroup.events", "populated", 0, GROUP_EMPTY_MS);
+		if (r < 0 && r != -ENODEV)
+			return error_set(err, r, "end the processes of the cgroup %s", c->cgroup);
+	}
+	r = cgroup_remove_path(root, c->cgroup);
+	return r < 0 ? error_set(err, r, "remove the cgroup %s", c->cgroup) : 0;
+}
+
+/* ---- start ---- */
+
+int launch_start(struct container *c, struct error *err)
+{
+	_cleanup_(isolate_child_done) struct isolate_child child = ISOLATE_CHILD_INIT;
+	_cleanup_fd_ int fd = message_connect(c->dir_fd, CONTAINER_START_SOCKET, err);
+	_cleanup_fd_ int socket_fd = -1;
+	int fds[MESSAGE_FDS_MAX];
+	char byte = 0;
+	int r;
+
+	if (fd < 0)
+		return error_wrap(err, fd, "reach the first process");
+	r = message_receive(fd, &byte, fds);
+	if (r <= 0 || byte != LAUNCH_READY || fds[1] < 0) {
+		message_close(fds);
+		return error_refuse(err, ERROR_FAULT, "the first process does not answer");
+	}
+	child.pid = c->pid;
+	child.report_fd = fds[0];
+	socket_fd = fds[1];
+	if (sysio_unlinkat(c->dir_fd, CONTAINER_START_SOCKET, 0) < 0)
+		return error_set(err, -errno, "remove the socket of the first process");
+	r = message_send(fd, (const char[]){ LAUNCH_GO }, 1, NULL, 0);
+	if (r < 0)
+		return error_set(err, r, "let the first process go on");
+	return seccomp_agent_watch(c, c->pid, socket_fd, &child, err);
+}

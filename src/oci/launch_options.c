@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oci/launch_options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "oci/message.h"
+#include "oci/terminal.h"
+
+static int count_fds(const char *name, const char *text, unsigned *ret, struct error *err)
+{
+	uint64_t n = 0;
+
+	if (!text)
+		return 0;
+	if (parse_u64(text, 0, ISOLATE_KEEP_FDS_MAX, &n) < 0)
+		return error_refuse(err, ERROR_INVALID, "%s: \"%.40s\" is no number from 0 to %d",
+				    name, text, ISOLATE_KEEP_FDS_MAX);
+	*ret = (unsigned)n;
+	return 0;
+}
+
+int launch_count_fds(struct launch_options *o, const char *preserve, struct error *err)
+{
+	int r;
+
+	r = count_fds("LISTEN_FDS", getenv("LISTEN_FDS"), &o->n_listen_fds, err);
+	if (r == 0)
+		r = count_fds("--preserve-fds", preserve, &o->n_preserve_fds, err);
+	if (r < 0)
+		return r;
+	if (o->n_listen_fds + o->n_preserve_fds > ISOLATE_KEEP_FDS_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED, "more than %d descriptors to pass on",
+				    ISOLATE_KEEP_FDS_MAX);
+	for (unsigned i = 0; i < o->n_listen_fds + o->n_preserve_fds; i++)
+		if (fcntl((int)i + 3, F_GETFD) < 0)
+			return error_refuse(err, ERROR_INVALID,
+					    "--preserve-fds: descriptor %u is not open", i + 3);
+	return 0;
+}
+
+/* $LISTEN_FDS of the caller counts in the program, too. */
+static int plan_listen_env(struct isolate_plan *plan, struct arena *arena, unsigned n,
+			   struct error *err)
+{
+	size_t n_env = strv_len(plan->env);
+	const char **env = arena_zalloc(arena, n_env + 3, sizeof(*env));
+	char *count = arena_printf(arena, "LISTEN_FDS=%u", n);
+
+	if (!env || !count)
+		return error_set(err, -ENOMEM, "make the environment");
+	for (size_t i = 0; i < n_env; i++)
+		env[i] = plan->env[i];
+	env[n_env] = count;
+	env[n_env + 1] = "LISTEN_PID=1";
+	plan->env = (char *const *)(uintptr_t)env;
+	return 0;
+}
+
+int launch_plan_fds(struct isolate_plan *plan, const struct launch_options *o, struct arena *arena,
+		    struct error *err)
+{
+	for (int i = 0; i < 3; i++)
+		plan->stdio[i] = i;
+	plan->n_keep_fds = o->n_listen_fds + o->n_preserve_fds;
+	for (size_t i = 0; i < plan->n_keep_fds; i++)
+		plan->keep_fds[i] = (int)i + 3;
+	return o->n_listen_fds > 0 ? plan_listen_env(plan, arena, o->n_listen_fds, err) : 0;
+}
+
+int launch_plan_terminal(struct isolate_plan *plan, struct isolate_pty *pty,
+			 const struct oci_process *p, const struct launch_options *o,
+			 struct error *err)
+{
+	int r = terminal_set_size(pty, p->console_size, err);
+
+	for (int i = 0; i < 3; i++)
+		plan->stdio[i] = pty->slave_fd;
+	if (r == 0 && o->console_socket)
+		r = terminal_send(pty, o->console_socket, err);
+	return r;
+}
+
+int launch_write_pid_file(const char *path, pid_t pid, struct error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	char text[16];
+	int r;
+
+	if (!path)
+		return 0;
+	fd = sysio_openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	r = fd < 0 ? -errno : str_printf(text, sizeof(text), "%d", (int)pid);
+	if (r >= 0)
+		r = fd_write_full(fd, text, strlen(text));
+	return r < 0 ? error_set(err, r, "write the pid file %s", path) : 0;
+}
+
+int launch_send_pidfd(const char *path, int pidfd, struct error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (!path)
+		return 0;
+	fd = message_connect(-1, path, err);
+	if (fd < 0)
+		return error_wrap(err, fd, "--pidfd-socket");
+	r = message_send(fd, "pidfd", 5, &pidfd, 1);
+	return r < 0 ? error_set(err, r, "--pidfd-socket: send") : 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "oci/protect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sysio.h"
+
+/*
+ * A detached copy of the mount of the one file: the mount belongs to the descriptor and then to the
+ * process, so that it is gone when the process is.
+ */
+static int protect_mount(struct error *err)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+	_cleanup_fd_ int fd =
+		sysio_open_tree(AT_FDCWD, "/proc/self/exe", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (fd < 0)
+		return error_set(err, -errno, "copy the mount of this program");
+	if (sysio_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)
+		return error_set(err, -errno, "make the mount of this program read-only");
+	return TAKE_FD(fd);
+}
+
+int protect_program(char **argv, struct error *err)
+{
+	_cleanup_fd_ int own = sysio_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
+	_cleanup_fd_ int fd = -1;
+	struct statvfs vfs;
+
+	if (own < 0 || fstatvfs(own, &vfs) < 0)
+		return error_set(err, -errno, "look at this program");
+	if (vfs.f_flag & ST_RDONLY)
+		return 0;
+	fd = protect_mount(err);
+	if (fd < 0)
+		return fd;
+	(void)execveat(fd, "", argv, environ, AT_EMPTY_PATH);
+	return error_set(err, -errno, "execute this program again");
+}
