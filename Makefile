@@ -108,11 +108,13 @@ install: all
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	install -m 0755 $(BUILD)/nacre $(DESTDIR)$(bindir)/nacre
+	ln -sfn nacre $(DESTDIR)$(bindir)/nacre-oci
 	find $(BUILD)/libexec/nacre -maxdepth 1 -type f -perm -u+x -exec install -m 0755 {} $(DESTDIR)$(libexecdir)/ ';'
 	sed 's,@bindir@,$(bindir),' dist/nacre.service.in >$(DESTDIR)$(unitdir)/nacre.service
 	chmod 0644 $(DESTDIR)$(unitdir)/nacre.service
 	test -e $(DESTDIR)/etc/nacre/config.yaml || install -D -m 0644 dist/config.yaml $(DESTDIR)/etc/nacre/config.yaml
 	$(BUILD)/nacre man >$(DESTDIR)$(mandir)/nacre.1
+	$(BUILD)/nacre oci man >$(DESTDIR)$(mandir)/nacre-oci.1
 	$(BUILD)/nacre completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/nacre
 	$(BUILD)/nacre completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_nacre
 	$(BUILD)/nacre completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/nacre.fish

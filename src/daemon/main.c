@@ -5,14 +5,20 @@
 #include "cli/cli.h"
 #include "daemon/daemon.h"
 #include "init/keeper_main.h"
+#include "oci/main.h"
 
 /*
- * One program: the node's daemon, the keeper of a layer (also as its pid 1), and the command line.
+ * One program: the node's daemon, the keeper of a layer (also as its pid 1), the command line, and
+ * a runtime for OCI bundles, which is dispatched before anything else.
  */
 int main(int argc, char **argv)
 {
 	static const struct cli_extra extras[] = { { "daemon", daemon_main } };
 
+	if (oci_is_name(argv[0]))
+		return oci_main(argc - 1, argv + 1, argv);
+	if (argc > 1 && str_eq(argv[1], "oci"))
+		return oci_main(argc - 2, argv + 2, argv);
 	title_init(argc, argv);
 	if (argc > 1 && str_eq(argv[1], "keeper"))
 		return keeper_main(argc - 1, argv + 1);

@@ -12,6 +12,7 @@
 #include "oci/handlers.h"
 #include "oci/hooks.h"
 #include "oci/launch.h"
+#include "oci/launch_options.h"
 #include "oci/protect.h"
 #include "oci/report.h"
 #include "oci/terminal.h"

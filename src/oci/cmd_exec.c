@@ -11,6 +11,7 @@
 #include "oci/container.h"
 #include "oci/handlers.h"
 #include "oci/launch.h"
+#include "oci/launch_options.h"
 #include "oci/protect.h"
 #include "oci/terminal.h"
 

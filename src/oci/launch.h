@@ -13,15 +13,7 @@
  * container and the runtime have to say to each other meanwhile.
  */
 
-struct launch_options {
-	bool wait;     /* for `start`: the process stops short of executing the program */
-	bool detached; /* nobody stays: a terminal needs a console socket */
-	bool no_pivot, no_new_keyring, systemd_cgroup;
-	/* From 3 on, open in this process: what LISTEN_FDS says, and --preserve-fds. */
-	unsigned n_listen_fds, n_preserve_fds;
-	const char *console_socket; /* NULL: the caller gets the terminal */
-	const char *pid_file, *pidfd_socket;
-};
+struct launch_options;
 
 struct launched {
 	pid_t pid;
@@ -35,10 +27,6 @@ struct launched {
 	}
 
 void launched_done(struct launched *l);
-
-/* How many descriptors the environment and --preserve-fds (NULL: none) pass on, checked to be open:
- * call it before anything else is opened. */
-int launch_count_fds(struct launch_options *o, const char *preserve, struct error *err);
 
 /*
  * Makes the container of c, which has its directory and its bundle. Where it fails nothing of it is

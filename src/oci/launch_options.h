@@ -2,10 +2,28 @@
 #ifndef NACRE_OCI_LAUNCH_OPTIONS_H
 #define NACRE_OCI_LAUNCH_OPTIONS_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 #include "base/arena.h"
+#include "base/error.h"
 #include "isolate/plan.h"
 #include "isolate/pty.h"
-#include "oci/launch.h"
+#include "wire/oci_config.h"
+
+struct launch_options {
+	bool wait;     /* for `start`: the process stops short of executing the program */
+	bool detached; /* nobody stays: a terminal needs a console socket */
+	bool no_pivot, no_new_keyring, systemd_cgroup;
+	/* From 3 on, open in this process: what LISTEN_FDS says, and --preserve-fds. */
+	unsigned n_listen_fds, n_preserve_fds;
+	const char *console_socket; /* NULL: the caller gets the terminal */
+	const char *pid_file, *pidfd_socket;
+};
+
+/* How many descriptors the environment and --preserve-fds (NULL: none) pass on, checked to be open:
+ * call it before anything else is opened. */
+int launch_count_fds(struct launch_options *o, const char *preserve, struct error *err);
 
 /* What the options of `create`, `run` and `exec` mean for the plan of a process, and what is told
  * to the caller about it. Of the launch units only. */
