@@ -186,6 +186,7 @@ static int launch_spawn(struct launch *l, struct error *err)
 {
 	struct isolate_plan *plan = &l->conv.plan;
 	int pair[2];
+	int r;
 
 	l->child_plan.container = l->c;
 	l->child_plan.plan = plan;
@@ -201,7 +202,10 @@ static int launch_spawn(struct launch *l, struct error *err)
 		plan->at_data = &l->child_plan;
 		plan->at_fd = pair[1];
 	}
-	return isolate_spawn(plan, &l->child, err);
+	r = isolate_spawn(plan, &l->child, err);
+	/* Its end is closed with the process. */
+	l->child_plan.socket_fd = fd_close(l->child_plan.socket_fd);
+	return r;
 }
 
 /* What the process says next, or why it does not. */

@@ -133,6 +133,7 @@ int launch_exec(struct container *c, const struct oci_process *p, const struct l
 		conv.plan.at_fd = child_fd;
 	}
 	r = isolate_spawn(&conv.plan, &child, err);
+	child_fd = fd_close(child_fd);
 	if (r < 0)
 		return r;
 	*ret = (struct launched){ .pid = child.pid,
