@@ -2,13 +2,16 @@
 #include "oci/launch_child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "oci/hooks.h"
 #include "oci/message.h"
 
@@ -64,13 +67,26 @@ static int child_mounted(const struct isolate_at *at, const struct launch_child_
 
 /* ---- the program, before `create` says that all is well ---- */
 
+/* 0, or why it cannot be executed. */
+static int program_look(const char *path)
+{
+	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EACCES;
+	return access(path, X_OK) < 0 ? -errno : 0;
+}
+
 static bool program_is_there(const char *dir, size_t len, const char *name)
 {
 	char path[4096];
 
 	return str_printf(path, sizeof(path), "%.*s%s%s", (int)len, dir, len ? "/" : "", name) >
 		       0 &&
-	       access(path, X_OK) == 0;
+	       program_look(path) == 0;
 }
 
 /*
@@ -81,8 +97,12 @@ static int child_check_program(const struct isolate_plan *plan, struct error *er
 {
 	const char *name = plan->argv[0], *path = strv_env_get(plan->env, "PATH");
 
-	if (strchr(name, '/'))
-		return access(name, X_OK) == 0 ? 0 : error_set(err, -errno, "execute %s", name);
+	int r;
+
+	if (strchr(name, '/')) {
+		r = program_look(name);
+		return r < 0 ? error_set(err, r, "execute %s", name) : 0;
+	}
 	for (const char *at = path ? path : "/bin:/usr/bin"; at;) {
 		size_t len = strcspn(at, ":");
 

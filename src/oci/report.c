@@ -6,13 +6,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/sysio.h"
 
 #define REPORT_TEXT_MAX 2048
 
@@ -30,7 +30,8 @@ int report_open(const char *path, const char *format, bool debug, struct error *
 	report.debug = debug;
 	if (str_empty(path))
 		return 0;
-	report.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+	report.fd = sysio_openat(AT_FDCWD, path,
+				 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
 	return report.fd < 0 ? error_set(err, -errno, "open the log file %s", path) : 0;
 }
 
@@ -39,21 +40,11 @@ void report_close(void)
 	report.fd = fd_close(report.fd);
 }
 
-static void report_time(char *to, size_t size)
-{
-	struct timespec now;
-	struct tm tm;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	if (!gmtime_r(&now.tv_sec, &tm) || strftime(to, size, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
-		*to = '\0';
-}
-
 /* In one write, so that lines of several processes do not mix. */
 static void report_log(const char *level, const char *text)
 {
 	_cleanup_str_ char *line = NULL;
-	char now[32];
+	char now[CLOCK_TEXT_SIZE];
 	size_t len = 0;
 	FILE *to;
 
@@ -62,7 +53,7 @@ static void report_log(const char *level, const char *text)
 	to = open_memstream(&line, &len);
 	if (!to)
 		return;
-	report_time(now, sizeof(now));
+	clock_format(now, clock_real());
 	if (report.json) {
 		struct json j = { .to = to, .compact = true };
 
