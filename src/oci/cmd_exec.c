@@ -12,6 +12,7 @@
 #include "oci/handlers.h"
 #include "oci/launch.h"
 #include "oci/launch_options.h"
+#include "oci/given.h"
 #include "oci/protect.h"
 #include "oci/terminal.h"
 
@@ -23,7 +24,7 @@ static int exec_read(struct oci_process **ret, struct arena *arena, const char *
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	int r;
 
-	r = fd_read_file(AT_FDCWD, path, OCI_CONFIG_SIZE_MAX, &b);
+	r = given_read(path, OCI_CONFIG_SIZE_MAX, &b);
 	if (r < 0)
 		return error_set(err, r, "read %s", path);
 	r = oci_process_read(ret, arena, buf_data(&b), b.len, err);

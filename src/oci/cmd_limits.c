@@ -16,6 +16,7 @@
 #include "oci/container.h"
 #include "oci/convert.h"
 #include "oci/handlers.h"
+#include "oci/given.h"
 
 #define FREEZE_MS 10000
 
@@ -131,7 +132,7 @@ static int update_read(struct oci_resources **ret, struct arena *arena, const ch
 	int r;
 
 	r = str_eq(path, "-") ? fd_read_all(STDIN_FILENO, OCI_CONFIG_SIZE_MAX, &b)
-			      : fd_read_file(AT_FDCWD, path, OCI_CONFIG_SIZE_MAX, &b);
+			      : given_read(path, OCI_CONFIG_SIZE_MAX, &b);
 	if (r < 0)
 		return error_set(err, r, "--resources: read %s", path);
 	r = oci_resources_read(ret, arena, buf_data(&b), b.len, err);

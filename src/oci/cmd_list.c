@@ -13,6 +13,7 @@
 #include "isolate/cgroup.h"
 #include "oci/container.h"
 #include "oci/handlers.h"
+#include "oci/given.h"
 #include "oci/report.h"
 
 int oci_state(const struct oci *oci, const struct args *args, struct error *err)
@@ -97,8 +98,7 @@ static int list_compare(const void *a, const void *b)
 
 int oci_list(const struct oci *oci, const struct args *args, struct error *err)
 {
-	_cleanup_fd_ int fd =
-		sysio_openat(AT_FDCWD, oci->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	_cleanup_fd_ int fd = given_open(oci->root, O_RDONLY | O_DIRECTORY, 0);
 	struct json j = { .to = stdout, .compact = true };
 	bool json = false, quiet = args_flag(args, "quiet");
 	_cleanup_strv_ char **names = NULL;
@@ -107,8 +107,8 @@ int oci_list(const struct oci *oci, const struct args *args, struct error *err)
 	r = want_json(args, &json, err);
 	if (r < 0)
 		return r;
-	if (fd < 0 && errno != ENOENT)
-		return error_set(err, -errno, "open %s", oci->root);
+	if (fd < 0 && fd != -ENOENT)
+		return error_set(err, fd, "open %s", oci->root);
 	r = fd < 0 ? 0 : fd_list_dir(fd, &names);
 	if (r < 0)
 		return error_set(err, r, "list %s", oci->root);

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "oci/handlers.h"
+#include "oci/given.h"
 
 /* A container as ours are: the default capabilities, masked paths and mounts of the house. */
 
@@ -179,9 +180,9 @@ int oci_spec(const struct oci *oci, const struct args *args, struct error *err)
 	spec_document(&j, args_flag(args, "rootless"));
 	if (fclose(j.to) != 0)
 		return error_set(err, -ENOMEM, "write config.json");
-	fd = sysio_openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	fd = given_open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
 	if (fd < 0)
-		return error_set(err, -errno, "make %s", path);
+		return error_set(err, fd, "make %s", path);
 	r = fd_write_full(fd, text, len);
 	return r < 0 ? error_set(err, r, "write %s", path) : EXIT_SUCCESS;
 }

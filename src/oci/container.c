@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -23,6 +22,7 @@
 #include "isolate/cgroup.h"
 #include "isolate/cgroup_path.h"
 #include "isolate/cgroup_watch.h"
+#include "oci/given.h"
 
 #define STATE_SIZE_MAX ((size_t)64 << 10)
 #define CONFIG_NAME "config.json"
@@ -67,8 +67,8 @@ static int container_begin(struct container *c, const char *id, struct error *er
 	if (r < 0)
 		return r;
 	(void)str_copy(c->id, sizeof(c->id), id);
-	c->proc_fd = sysio_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	return c->proc_fd < 0 ? error_set(err, -errno, "open /proc") : 0;
+	c->proc_fd = given_open("/proc", O_PATH | O_DIRECTORY, 0);
+	return c->proc_fd < 0 ? error_set(err, c->proc_fd, "open /proc") : 0;
 }
 
 void container_done(struct container *c)
@@ -81,30 +81,6 @@ void container_done(struct container *c)
 
 /* ---- making ---- */
 
-/* The root directory, which only root may look into, with the directories above it. */
-static int root_make(const char *root, struct error *err)
-{
-	char path[PATH_MAX];
-	int fd = -1;
-
-	if (str_copy(path, sizeof(path), root) < 0)
-		return error_refuse(err, ERROR_INVALID, "--root: the path is too long");
-	for (char *p = path + 1; fd < 0; p++) {
-		char c = *p;
-
-		if (c && c != '/')
-			continue;
-		*p = '\0';
-		if (sysio_mkdirat(AT_FDCWD, path, c ? 0755 : 0700) < 0 && errno != EEXIST)
-			return error_set(err, -errno, "make %s", path);
-		*p = c;
-		if (!c)
-			break;
-	}
-	fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	return fd < 0 ? error_set(err, -errno, "open %s", path) : fd;
-}
-
 int container_make(struct container *c, const char *root, const char *id, struct error *err)
 {
 	int r;
@@ -112,11 +88,11 @@ int container_make(struct container *c, const char *root, const char *id, struct
 	r = container_begin(c, id, err);
 	if (r < 0)
 		return r;
-	c->root_fd = sysio_openat(AT_FDCWD, root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	c->root_fd = given_open(root, O_RDONLY | O_DIRECTORY, 0);
 	if (c->root_fd < 0)
-		c->root_fd = root_make(root, err);
+		c->root_fd = given_make_dir(root);
 	if (c->root_fd < 0)
-		return c->root_fd;
+		return error_set(err, c->root_fd, "--root: make %s", root);
 	if (sysio_mkdirat(c->root_fd, c->id, 0700) < 0)
 		return errno == EEXIST ? error_refuse(err, ERROR_EXISTS,
 						      "container with ID %s already exists", c->id)
@@ -162,11 +138,11 @@ static int container_set_places(struct container *c, const char *bundle, struct 
 int container_set_bundle(struct container *c, const char *bundle, struct error *err)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
-	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, bundle, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	_cleanup_fd_ int fd = given_open(bundle, O_PATH | O_DIRECTORY, 0);
 	int r;
 
 	if (fd < 0)
-		return error_set(err, -errno, "open the bundle %s", bundle);
+		return error_set(err, fd, "open the bundle %s", bundle);
 	r = fd_read_file(fd, CONFIG_NAME, OCI_CONFIG_SIZE_MAX, &b);
 	if (r < 0)
 		return error_set(err, r, "read %s/" CONFIG_NAME, bundle);
@@ -338,10 +314,10 @@ int container_open(struct container *c, const char *root, const char *id, struct
 	r = container_begin(c, id, err);
 	if (r < 0)
 		return r;
-	c->root_fd = sysio_openat(AT_FDCWD, root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	c->root_fd = given_open(root, O_RDONLY | O_DIRECTORY, 0);
 	if (c->root_fd < 0)
-		return errno == ENOENT ? container_none(id, err)
-				       : error_set(err, -errno, "open %s", root);
+		return c->root_fd == -ENOENT ? container_none(id, err)
+					     : error_set(err, c->root_fd, "open %s", root);
 	c->dir_fd =
 		sysio_openat(c->root_fd, c->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (c->dir_fd < 0)

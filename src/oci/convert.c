@@ -12,8 +12,8 @@
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/str.h"
-#include "base/sysio.h"
 #include "isolate/seccomp_profile.h"
+#include "oci/given.h"
 #include "oci/report.h"
 #include "oci/words.h"
 
@@ -76,11 +76,11 @@ static const struct {
 static int convert_join(struct convert *c, size_t n, const char *path, const char *field,
 			struct error *err)
 {
-	int fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+	int fd = given_open(path, O_RDONLY | O_NONBLOCK, 0);
 	int r;
 
 	if (fd < 0)
-		return error_set(err, -errno, "%s: open %s", field, path);
+		return error_set(err, fd, "%s: open %s", field, path);
 	r = convert_own(c, fd, err);
 	if (r < 0)
 		return r;

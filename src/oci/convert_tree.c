@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/str.h"
-#include "base/sysio.h"
+#include "oci/given.h"
 #include "oci/words.h"
 
 /* ---- mount options ---- */
@@ -169,9 +169,9 @@ static int mount_bind_source(struct convert *c, const struct oci_mount *m, struc
 		path = arena_printf(c->arena, "%s/%s", c->bundle, m->source);
 	if (!path)
 		return error_set(err, -ENOMEM, "name a mount");
-	fd = sysio_openat(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
+	fd = given_open(path, O_PATH, 0);
 	if (fd < 0)
-		return error_set(err, -errno, "%s: open the source %s", field, path);
+		return error_set(err, fd, "%s: open the source %s", field, path);
 	to->source_fd = fd;
 	return convert_own(c, fd, err);
 }
@@ -292,9 +292,9 @@ static int device_bind(struct convert *c, struct isolate_device *d, const char *
 	struct stat st;
 	int r;
 
-	d->fd = sysio_openat(AT_FDCWD, d->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	d->fd = given_open(d->path, O_PATH | O_NOFOLLOW, 0);
 	if (d->fd < 0)
-		return error_set(err, -errno, "%s: open the host's %s", field, d->path);
+		return error_set(err, d->fd, "%s: open the host's %s", field, d->path);
 	r = convert_own(c, d->fd, err);
 	if (r < 0)
 		return r;
@@ -390,9 +390,9 @@ static int convert_root(struct convert *c, const char *rootfs, struct error *err
 		if (r < 0)
 			return r;
 	}
-	fd = sysio_open_tree(AT_FDCWD, rootfs, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	fd = given_copy_tree(rootfs);
 	if (fd < 0)
-		return error_set(err, -errno, "root.path: open %s", rootfs);
+		return error_set(err, fd, "root.path: open %s", rootfs);
 	c->plan.root = ISOLATE_ROOT_TREE;
 	c->plan.root_fd = fd;
 	c->plan.root_read_only = config->root->readonly.value;

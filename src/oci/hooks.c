@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "base/sysio.h"
 #include "isolate/spawn.h"
+#include "oci/given.h"
 #include "oci/report.h"
 
 bool hooks_has(const struct oci_config *config, enum oci_hook_kind kind)
@@ -41,11 +41,11 @@ static int hook_input(const char *state, struct error *err)
  */
 static int hook_open(const struct oci_hook *h, int *ret, struct error *err)
 {
-	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, h->path, O_RDONLY | O_CLOEXEC | O_NOCTTY, 0);
+	_cleanup_fd_ int fd = given_open(h->path, O_RDONLY, 0);
 	char mark[2] = "";
 
 	if (fd < 0)
-		return error_set(err, -errno, "open");
+		return error_set(err, fd, "open");
 	if (pread(fd, mark, sizeof(mark), 0) == 2 && mark[0] == '#' && mark[1] == '!')
 		return 0;
 	*ret = TAKE_FD(fd);

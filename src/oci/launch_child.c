@@ -11,9 +11,9 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "base/sysio.h"
 #include "oci/hooks.h"
 #include "oci/message.h"
+#include "oci/given.h"
 
 static int child_tell(int fd, char byte, struct error *err)
 {
@@ -70,11 +70,11 @@ static int child_mounted(const struct isolate_at *at, const struct launch_child_
 /* 0, or why it cannot be executed. */
 static int program_look(const char *path)
 {
-	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
+	_cleanup_fd_ int fd = given_open(path, O_PATH, 0);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
+		return fd < 0 ? fd : -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EACCES;
 	return access(path, X_OK) < 0 ? -errno : 0;

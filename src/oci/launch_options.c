@@ -9,8 +9,8 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "base/sysio.h"
 #include "oci/message.h"
+#include "oci/given.h"
 #include "oci/terminal.h"
 
 static int count_fds(const char *name, const char *text, unsigned *ret, struct error *err)
@@ -95,8 +95,8 @@ int launch_write_pid_file(const char *path, pid_t pid, struct error *err)
 
 	if (!path)
 		return 0;
-	fd = sysio_openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	r = fd < 0 ? -errno : str_printf(text, sizeof(text), "%d", (int)pid);
+	fd = given_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	r = fd < 0 ? fd : str_printf(text, sizeof(text), "%d", (int)pid);
 	if (r >= 0)
 		r = fd_write_full(fd, text, strlen(text));
 	return r < 0 ? error_set(err, r, "write the pid file %s", path) : 0;

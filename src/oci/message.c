@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "oci/given.h"
 
 int message_send(int socket_fd, const void *data, size_t len, const int *fds, size_t n_fds)
 {
@@ -98,11 +99,10 @@ static int message_address(int dir_fd, const char *path, struct sockaddr_un *ret
 
 		if (!dir)
 			return -ENOMEM;
-		*ret_dir = sysio_openat(AT_FDCWD, *dir ? dir : "/",
-					O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+		*ret_dir = given_open(*dir ? dir : "/", O_PATH | O_DIRECTORY, 0);
 	}
 	if (*ret_dir < 0)
-		return -errno;
+		return *ret_dir;
 	r = str_printf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/%s", *ret_dir,
 		       slash + 1);
 	return r;

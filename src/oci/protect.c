@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/sysio.h"
+#include "oci/given.h"
 
 /*
  * A detached copy of the mount of the one file: the mount belongs to the descriptor and then to the
@@ -29,7 +30,7 @@ static int protect_mount(struct error *err)
 
 int protect_program(char **argv, struct error *err)
 {
-	_cleanup_fd_ int own = sysio_openat(AT_FDCWD, "/proc/self/exe", O_PATH | O_CLOEXEC, 0);
+	_cleanup_fd_ int own = given_open("/proc/self/exe", O_PATH, 0);
 	_cleanup_fd_ int fd = -1;
 	struct statvfs vfs;
 

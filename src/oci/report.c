@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/sysio.h"
+#include "oci/given.h"
 
 #define REPORT_TEXT_MAX 2048
 
@@ -30,9 +30,8 @@ int report_open(const char *path, const char *format, bool debug, struct error *
 	report.debug = debug;
 	if (str_empty(path))
 		return 0;
-	report.fd = sysio_openat(AT_FDCWD, path,
-				 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
-	return report.fd < 0 ? error_set(err, -errno, "open the log file %s", path) : 0;
+	report.fd = given_open(path, O_WRONLY | O_CREAT | O_APPEND, 0644);
+	return report.fd < 0 ? error_set(err, report.fd, "open the log file %s", path) : 0;
 }
 
 void report_close(void)
