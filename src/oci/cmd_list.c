@@ -112,7 +112,8 @@ int oci_list(const struct oci *oci, const struct args *args, struct error *err)
 	r = fd < 0 ? 0 : fd_list_dir(fd, &names);
 	if (r < 0)
 		return error_set(err, r, "list %s", oci->root);
-	qsort(names, strv_len(names), sizeof(*names), list_compare);
+	if (names)
+		qsort(names, strv_len(names), sizeof(*names), list_compare);
 	if (json && !quiet)
 		json_put_array(&j, NULL);
 	else if (!quiet)
