@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "cell/leaf.h"
 #include "cell/program.h"
 #include "isolate/cgroup.h"
 
@@ -86,6 +87,8 @@ static void container_say_lost(struct container *c)
 	if (c->pump.lost == 0)
 		return;
 	c->status.log_lost = c->pump.lost;
+	if (str_eq(c->status.reason, CONTAINER_OUT_OF_MEMORY))
+		return;
 	(void)error_set(&err, c->pump.trouble ?: -EIO,
 			"%llu bytes of its output are lost: cannot write its log",
 			(unsigned long long)c->pump.lost);
@@ -227,6 +230,8 @@ static void container_record_exit(struct container *c, int code, int status)
 	case CLD_DUMPED:
 		c->status.exit_code = 128 + status;
 		c->status.signal = status;
+		if (status == SIGKILL && leaf_is_out_of_memory(c->cgroup_fd))
+			container_say(c, CONTAINER_OUT_OF_MEMORY);
 		return;
 	default:
 		c->status.exit_code = 255;
@@ -646,7 +651,8 @@ int container_new(struct container **ret, const struct container_host *host, str
 		container_free(c);
 		return error_set(err, r, "make the cgroup of container %s", spec->name);
 	}
-	c->cgroup_fd = cgroup_make(cell->cgroup_fd, c->name, err);
+	c->cgroup_fd = leaf_make(cell->cgroup_fd, c->name, c->kind == CONTAINER_IMAGE,
+				 host->devices_fd, err);
 	if (c->cgroup_fd < 0) {
 		r = c->cgroup_fd;
 		container_free(c);

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/handover.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "cell/cell.h"
@@ -25,6 +26,7 @@
 #include "cell/handover.h"
 #include "cell/program.h"
 #include "isolate/cgroup.h"
+#include "isolate/devices.h"
 #include "loop/loop.h"
 
 #define KEEPER_RETRY_MIN NSEC_PER_MSEC
@@ -702,6 +704,18 @@ int keeper_read_state(struct keeper *k, struct handover_reader *r, struct error 
 
 /* ---- life and death of the object ---- */
 
+/* Once for all containers, and before anybody waits for one. */
+static int keeper_load_devices(void)
+{
+	struct error err = ERROR_INIT;
+	int fd = devices_load(device_rules_default, device_rules_default_count, &err);
+
+	if (fd < 0)
+		log_warn("containers are limited in devices by their capabilities alone",
+			 LOG_ERR(&err));
+	return fd < 0 ? -1 : fd;
+}
+
 int keeper_new(struct keeper **ret, const struct keeper_config *config)
 {
 	struct keeper *k = malloc(sizeof(*k));
@@ -713,6 +727,7 @@ int keeper_new(struct keeper **ret, const struct keeper_config *config)
 			      .host = { .loop = config->loop,
 					.proc_fd = config->proc_fd,
 					.host_mount_ns_fd = config->host_mount_ns_fd,
+					.devices_fd = keeper_load_devices(),
 					.on_change = keeper_changed } };
 	k->host.threads = &k->threads;
 	k->host.userdata = k;
@@ -766,6 +781,7 @@ struct keeper *keeper_free(struct keeper *k)
 	removals_drop(&k->shutdowns);
 	map_done(&k->cells);
 	map_done(&k->containers);
+	(void)fd_close(k->host.devices_fd);
 	free(k);
 	return NULL;
 }

@@ -128,6 +128,8 @@ enum container_state {
 };
 
 #define CONTAINER_REASON_MAX 512
+/* The reason of one that was killed so, beside signal 9; programs know its first word. */
+#define CONTAINER_OUT_OF_MEMORY "OOMKilled: the kernel killed it for want of memory"
 
 struct container_status {
 	enum container_state state;

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/leaf.h"
+
+#include <errno.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/str.h"
+#include "isolate/cgroup.h"
+#include "isolate/devices.h"
+#include "isolate/flat.h"
+
+#define LEAF_FILE_MAX 4096
+#define LEAF_TEXT(number) LEAF_TEXT_OF(number)
+#define LEAF_TEXT_OF(number) #number
+
+static const struct leaf_default {
+	const char *file, *text;
+} leaf_defaults[] = {
+	{ "pids.max", LEAF_TEXT(LEAF_PIDS_MAX) },
+	{ "memory.oom.group", "1" },
+};
+
+static int leaf_set_up(int fd, int devices_fd, struct error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(leaf_defaults); i++) {
+		const struct leaf_default *d = &leaf_defaults[i];
+		int r = fd_write_file(fd, d->file, d->text);
+
+		/* ENOENT: its controller is not there. */
+		if (r < 0 && r != -ENOENT)
+			return error_set(err, r, "write %s to %s", d->text, d->file);
+	}
+	return devices_fd >= 0 ? devices_attach(fd, devices_fd, err) : 0;
+}
+
+int leaf_make(int cell_fd, const char *name, bool walled, int devices_fd, struct error *err)
+{
+	_cleanup_fd_ int fd = cgroup_make(cell_fd, name, err);
+	int r;
+
+	if (fd < 0 || !walled)
+		return TAKE_FD(fd);
+	r = leaf_set_up(fd, devices_fd, err);
+	if (r < 0) {
+		(void)cgroup_remove(cell_fd, name);
+		return error_wrap(err, r, "the cgroup of container %s", name);
+	}
+	return TAKE_FD(fd);
+}
+
+bool leaf_is_out_of_memory(int leaf_fd)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_str_ char *text = NULL;
+
+	if (leaf_fd < 0 || fd_read_file(leaf_fd, "memory.events", LEAF_FILE_MAX, &b) < 0)
+		return false;
+	text = buf_take_str(&b);
+	return text && flat_value(text, "oom_kill") > 0;
+}

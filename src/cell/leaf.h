@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CELL_LEAF_H
+#define NACRE_CELL_LEAF_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* The cgroup of one container, and what it has from the start. */
+
+/* Processes and threads of a container, where the host limits them. */
+#define LEAF_PIDS_MAX 4096
+
+/* Makes (or finds) it and opens it. walled: with the limits that every container of an image has,
+ * as far as the host has their controllers: LEAF_PIDS_MAX, and all of its processes go when one is
+ * killed for want of memory. devices_fd: a program of devices_load(), or -1. A failure leaves no
+ * group. */
+int leaf_make(int cell_fd, const char *name, bool walled, int devices_fd, struct error *err);
+
+/* Whether the kernel has killed a process of it for want of memory. True as soon as the end of that
+ * process can be seen. */
+bool leaf_is_out_of_memory(int leaf_fd);
+
+#endif
