@@ -8,9 +8,9 @@
 #include "isolate/plan.h"
 
 /*
- * Carries out a plan: the only clone3() of the house. The child goes through a table of named steps
- * (steps.c says what each should and must not do) and executes the program, or reports the step
- * that failed. The caller's loop goes on meanwhile.
+ * Carries out a plan: each program of the house is cloned here. The child goes through a table of
+ * named steps (steps.c says what each should and must not do) and executes the program, or reports
+ * the step that failed. The caller's loop goes on meanwhile.
  *
  * A new process in a joined pid namespace (exec into a container) is born there directly: the
  * spawner sets its pid_for_children for the length of the clone, so nothing forks twice.
