@@ -183,6 +183,18 @@ static void joins_with_new(void)
 	joins(true);
 }
 
+/* Whether the process itself is in the namespace that its children get, before any exec. */
+static int test_is_in_time(const struct isolate_at *at, struct error *err)
+{
+	struct stat own, next;
+
+	(void)at;
+	if (stat("/proc/self/ns/time", &own) < 0 ||
+	    stat("/proc/self/ns/time_for_children", &next) < 0)
+		return error_set(err, -errno, "look at the time namespace");
+	return own.st_ino == next.st_ino ? 0 : error_refuse(err, ERROR_ABORTED, "not in it");
+}
+
 static void clocks(void)
 {
 	_cleanup_(test_run_done) struct test_run t, u;
@@ -192,6 +204,7 @@ static void clocks(void)
 	test_plan(&plan, SH("cat /proc/self/timens_offsets; cut -d. -f1 /proc/uptime;"
 			    "readlink /proc/self/ns/time /proc/self/ns/time_for_children"));
 	plan.ns[ISOLATE_NS_TIME] = ISOLATE_NEW;
+	plan.at = test_is_in_time;
 	plan.monotonic = (struct isolate_time_offset){ .sec = 86400, .nsec = 5, .set = true };
 	plan.boottime = (struct isolate_time_offset){ .sec = 1000000000, .set = true };
 	test_run(&plan, &t);
