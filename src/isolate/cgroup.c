@@ -411,7 +411,7 @@ static unsigned cgroup_read_controllers(int dir_fd, const char *file)
 	for (char *word = strtok_r(text, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
 		r = cgroup_controller_of(word);
 		if (r >= 0)
-			bits |= 1u << r;
+			bits |= 1U << r;
 	}
 	return bits;
 }
@@ -451,7 +451,7 @@ int cgroup_refuse_controller(int dir_fd, enum cgroup_controller c, struct error 
 	/* The one that has another name there. */
 	const char *old = c == CGROUP_IO ? "blkio" : name;
 
-	if (cgroup_controllers(dir_fd) & 1u << c)
+	if (cgroup_controllers(dir_fd) & 1U << c)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "this kernel's cgroup controller %s does not have that", name);
 	if (cgroup_is_of_version_1(old))
@@ -473,7 +473,7 @@ static int cgroup_write_subtree(int dir_fd, unsigned controllers)
 
 	text[0] = '\0';
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
-		if (controllers & 1u << i)
+		if (controllers & 1U << i)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "+%s ",
 						cgroup_controller_names[i]);
 	return len ? fd_write_file(dir_fd, "cgroup.subtree_control", text) : 0;

@@ -53,11 +53,11 @@ enum cgroup_controller {
 	CGROUP_CONTROLLER_COUNT
 };
 
-#define CGROUP_CONTROLLERS_ALL ((1u << CGROUP_CONTROLLER_COUNT) - 1)
+#define CGROUP_CONTROLLERS_ALL ((1U << CGROUP_CONTROLLER_COUNT) - 1)
 /* What every workload is counted and limited by. */
 #define CGROUP_CONTROLLERS_WORKLOAD                                                                \
-	(1u << CGROUP_CPUSET | 1u << CGROUP_CPU | 1u << CGROUP_IO | 1u << CGROUP_MEMORY |          \
-	 1u << CGROUP_PIDS)
+	(1U << CGROUP_CPUSET | 1U << CGROUP_CPU | 1U << CGROUP_IO | 1U << CGROUP_MEMORY |          \
+	 1U << CGROUP_PIDS)
 
 /* "cpu", "memory", ...: the name in the kernel's files. */
 const char *cgroup_controller_name(enum cgroup_controller c);

@@ -77,8 +77,8 @@ static void cgroup_hand_on(int dir_fd, unsigned controllers)
 	if (cgroup_enable(dir_fd, controllers, NULL) >= 0)
 		return;
 	for (unsigned i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
-		if (controllers & 1u << i)
-			(void)cgroup_enable(dir_fd, 1u << i, NULL);
+		if (controllers & 1U << i)
+			(void)cgroup_enable(dir_fd, 1U << i, NULL);
 }
 
 /* Makes names[i] below parent_fd; *made says whether it was missing. */

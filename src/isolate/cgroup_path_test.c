@@ -141,9 +141,9 @@ static void needs_controllers(void)
 	if (geteuid() != 0 || root_fd < 0)
 		SKIP("needs root and a v2 hierarchy");
 	for (unsigned c = 0; c < CGROUP_CONTROLLER_COUNT; c++) {
-		if (cgroup_controllers(root_fd) & 1u << c)
+		if (cgroup_controllers(root_fd) & 1U << c)
 			continue;
-		CHECK(cgroup_make_path(root_fd, "nacre-needs", 1u << c, 0, &err) < 0);
+		CHECK(cgroup_make_path(root_fd, "nacre-needs", 1U << c, 0, &err) < 0);
 		CHECK_INT(err.kind, ERROR_PRECONDITION);
 		CHECK(strstr(err.text, cgroup_controller_name(c)) != NULL);
 		CHECK(!is_there(root_fd, "nacre-needs"));

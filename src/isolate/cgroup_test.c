@@ -268,7 +268,7 @@ static void knows_controllers(void)
 	fd = cgroup_make(test_root_fd, test_name, NULL);
 	CHECK_INT(cgroup_remove(test_root_fd, test_name), 0);
 	CHECK_INT(cgroup_controllers(fd), 0);
-	CHECK(cgroup_enable(fd, 1u << CGROUP_MEMORY, &err) < 0);
+	CHECK(cgroup_enable(fd, 1U << CGROUP_MEMORY, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
 	CHECK_INT(cgroup_enable(fd, 0, &err), 0);
 }

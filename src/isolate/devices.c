@@ -85,7 +85,7 @@ static void devices_add(struct devices_code *c, uint8_t code, unsigned dst, unsi
 			int16_t off, int32_t imm)
 {
 	c->insns[c->n++] = (struct bpf_insn){
-		.code = code, .dst_reg = dst & 15u, .src_reg = src & 15u, .off = off, .imm = imm
+		.code = code, .dst_reg = dst & 15U, .src_reg = src & 15U, .off = off, .imm = imm
 	};
 }
 

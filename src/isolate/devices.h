@@ -18,10 +18,10 @@
  * programs of the groups above have their say as well.
  */
 
-#define DEVICE_READ 1u
-#define DEVICE_WRITE 2u
-#define DEVICE_MKNOD 4u
-#define DEVICE_ALL 7u
+#define DEVICE_READ 1U
+#define DEVICE_WRITE 2U
+#define DEVICE_MKNOD 4U
+#define DEVICE_ALL 7U
 
 #define DEVICE_ANY (-1) /* every major or minor number */
 #define DEVICE_NUMBER_MAX 0xffffffffLL

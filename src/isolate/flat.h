@@ -17,7 +17,7 @@ uint64_t flat_nested_sum(const char *text, const char *key);
 /* A number or "max" (UINT64_MAX), behind which a blank, a new line or nothing stands. */
 bool flat_number(const char *text, uint64_t *ret);
 /* Whether a list as "0-3,7" has a right form, with numbers below FLAT_LIST_MAX. */
-#define FLAT_LIST_MAX 8192u
+#define FLAT_LIST_MAX 8192U
 bool flat_list_is_good(const char *list);
 /* Whether each number of the list `part` is in the list `whole`; both have a right form. */
 bool flat_list_within(const char *part, const char *whole);

@@ -205,17 +205,17 @@ unsigned limits_controllers(const struct isolate_limits *limits)
 		const struct limit *l = limits_number_of(limits, n);
 
 		if (l->set && !(n->word && l->value == LIMIT_MAX))
-			bits |= 1u << cgroup_controller_of(n->file);
+			bits |= 1U << cgroup_controller_of(n->file);
 	}
-	bits |= limits->cpuset_cpus || limits->cpuset_mems ? 1u << CGROUP_CPUSET : 0;
-	bits |= limits->n_io ? 1u << CGROUP_IO : 0;
-	bits |= limits->n_hugetlb ? 1u << CGROUP_HUGETLB : 0;
-	bits |= limits->n_rdma ? 1u << CGROUP_RDMA : 0;
-	bits |= limits->n_misc ? 1u << CGROUP_MISC : 0;
+	bits |= limits->cpuset_cpus || limits->cpuset_mems ? 1U << CGROUP_CPUSET : 0;
+	bits |= limits->n_io ? 1U << CGROUP_IO : 0;
+	bits |= limits->n_hugetlb ? 1U << CGROUP_HUGETLB : 0;
+	bits |= limits->n_rdma ? 1U << CGROUP_RDMA : 0;
+	bits |= limits->n_misc ? 1U << CGROUP_MISC : 0;
 	for (size_t i = 0; i < limits->n_unified; i++) {
 		int c = cgroup_controller_of(limits->unified[i].file);
 
-		bits |= c >= 0 ? 1u << c : 0;
+		bits |= c >= 0 ? 1U << c : 0;
 	}
 	return bits;
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +144,19 @@ int usage_read(int cgroup_fd, const char *path, struct usage *ret)
 	return 0;
 }
 
+/* "MAJOR:MINOR " at the beginning of a line. */
+static bool usage_device_of(const char *line, struct usage_device *d)
+{
+	char *end;
+
+	d->major = (uint32_t)strtoul(line, &end, 10);
+	if (end == line || *end != ':')
+		return false;
+	line = end + 1;
+	d->minor = (uint32_t)strtoul(line, &end, 10);
+	return end != line && *end == ' ';
+}
+
 static void usage_read_devices(int group_fd, struct usage_details *u)
 {
 	_cleanup_str_ char *text = usage_text(group_fd, "io.stat");
@@ -157,7 +169,7 @@ static void usage_read_devices(int group_fd, struct usage_details *u)
 		struct usage_device *d = &u->devices[u->n_devices];
 
 		/* A device that never had any traffic is a bare name. */
-		if (sscanf(line, "%u:%u ", &d->major, &d->minor) != 2 || !strchr(line, '='))
+		if (!usage_device_of(line, d) || !strchr(line, '='))
 			continue;
 		d->read_bytes = flat_nested_sum(line, "rbytes");
 		d->written_bytes = flat_nested_sum(line, "wbytes");
@@ -207,15 +219,17 @@ static int usage_read_hugetlb(int group_fd, struct usage_details *u)
 	return 0;
 }
 
-/* "avg10=0.12" and so on, in hundredths; the kernel writes two digits behind the point. */
+/* "avg10=0.12" and so on, in hundredths: the kernel writes two digits behind the point. */
 static uint32_t usage_hundredths(const char *line, const char *key)
 {
 	const char *at = strstr(line, key);
-	unsigned whole, part;
+	unsigned long whole;
+	char *end;
 
-	if (!at || sscanf(at + strlen(key), "=%u.%2u", &whole, &part) != 2)
+	if (!at)
 		return 0;
-	return whole * 100 + part;
+	whole = strtoul(at + strlen(key) + 1, &end, 10);
+	return (uint32_t)(whole * 100 + (*end == '.' ? strtoul(end + 1, NULL, 10) : 0));
 }
 
 static void usage_read_stall(const char *text, const char *kind, struct usage_stall *s)

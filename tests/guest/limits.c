@@ -112,7 +112,7 @@ static void takes_back(void)
 	/* A processor that the machine has, and the group above does not. */
 	l = (struct isolate_limits){ .cpuset_cpus = "0" };
 	CHECK_INT(limits_apply(fd, &l, &err), 0);
-	below = cgroup_make_path(fd, "below", 1u << CGROUP_CPUSET, 0, &err);
+	below = cgroup_make_path(fd, "below", 1U << CGROUP_CPUSET, 0, &err);
 	l.cpuset_cpus = "0-1";
 	CHECK(limits_apply(below, &l, &err) < 0);
 	CHECK_STR(err.text, "cpuset.cpus: of 0-1 only 0 are here");
@@ -410,8 +410,8 @@ static void pressure_of_the_processor(void)
 
 static void delegation(void)
 {
-	unsigned all = 1u << CGROUP_CPU | 1u << CGROUP_MEMORY | 1u << CGROUP_PIDS |
-		       1u << CGROUP_IO | 1u << CGROUP_CPUSET | 1u << CGROUP_HUGETLB;
+	unsigned all = 1U << CGROUP_CPU | 1U << CGROUP_MEMORY | 1U << CGROUP_PIDS |
+		       1U << CGROUP_IO | 1U << CGROUP_CPUSET | 1U << CGROUP_HUGETLB;
 	struct isolate_limits none = { .memory_check = false };
 	int fd = limited("hand", &none);
 	_cleanup_fd_ int deep = cgroup_make_path(fd, "a/b/c", all, 0, NULL);
@@ -424,7 +424,7 @@ static void delegation(void)
 	busy = cgroup_make_path(fd, "busy", 0, 0, NULL);
 	(void)start(busy, wait_for_end);
 	CHECK_INT(cgroup_wait(busy, "cgroup.events", "populated", 1, WAIT_MS), 0);
-	CHECK(cgroup_make_path(fd, "busy/below", 1u << CGROUP_MEMORY, 0, &err) < 0);
+	CHECK(cgroup_make_path(fd, "busy/below", 1U << CGROUP_MEMORY, 0, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
 	CHECK_STR(err.text, "the cgroup holds processes itself, so that it cannot hand "
 			    "controllers on to groups below it");
@@ -433,7 +433,7 @@ static void delegation(void)
 	(void)fd_close(deep);
 	deep = cgroup_make_path(fd, "busy/below", 0, all, &err);
 	CHECK(deep >= 0);
-	CHECK_INT(cgroup_controllers(deep) & 1u << CGROUP_MEMORY, 0);
+	CHECK_INT(cgroup_controllers(deep) & 1U << CGROUP_MEMORY, 0);
 	CHECK(limits_apply(deep, &(struct isolate_limits){ .memory_max = LIMIT(4096) }, &err) < 0);
 	CHECK_STR(err.text, "memory.max: the cgroup controller memory is not there: this kernel "
 			    "lacks it, or no group above hands it on");
@@ -469,12 +469,12 @@ static void threads(void)
 	_cleanup_fd_ int seed = cgroup_make_path(fd, "seed", 0, 0, NULL);
 
 	CHECK_INT(fd_write_file(seed, "cgroup.type", "threaded"), 0);
-	threaded_fd = cgroup_make_path(fd, "one", 1u << CGROUP_CPU | 1u << CGROUP_CPUSET, 0, &err);
+	threaded_fd = cgroup_make_path(fd, "one", 1U << CGROUP_CPU | 1U << CGROUP_CPUSET, 0, &err);
 	CHECK(threaded_fd >= 0);
 	CHECK(holds(threaded_fd, "cgroup.type", "threaded\n"));
 	CHECK_INT(limits_apply(threaded_fd, &one, &err), 0);
 	CHECK_INT(run(fd, one_thread_elsewhere), 0);
-	CHECK(cgroup_make_path(fd, "one/below", 1u << CGROUP_MEMORY, 0, &err) < 0);
+	CHECK(cgroup_make_path(fd, "one/below", 1U << CGROUP_MEMORY, 0, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
 	threaded_fd = fd_close(threaded_fd);
 	remove_group(fd, "threads");
