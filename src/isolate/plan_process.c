@@ -90,11 +90,10 @@ static bool plan_sched_is_wrong(const struct isolate_plan *p)
 
 static bool plan_io_priority_is_wrong(const struct isolate_plan *p)
 {
-	int class = p->io_priority >> IOPRIO_CLASS_SHIFT;
-
 	if (p->io_priority == -1)
 		return false;
-	return p->io_priority < 0 || class > IOPRIO_CLASS_IDLE ||
+	return p->io_priority < 0 ||
+	       p->io_priority >= (IOPRIO_CLASS_IDLE + 1) << IOPRIO_CLASS_SHIFT ||
 	       (p->io_priority & IOPRIO_PRIO_MASK) >= IOPRIO_BE_NR;
 }
 

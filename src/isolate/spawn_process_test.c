@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -338,7 +339,17 @@ struct test_point {
 	enum isolate_point point;
 	uid_t uid;
 	int spawned; /* exit code of a program that it has run there */
+	int dumpable;
+	size_t n_fds;
 };
+
+static size_t test_count_fds(void)
+{
+	_cleanup_fd_ int fd = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_strv_ char **list = NULL;
+
+	return fd >= 0 && fd_list_dir(fd, &list) == 0 ? strv_len(list) : 0;
+}
 
 static int test_at(const struct isolate_at *at, struct error *err)
 {
@@ -361,6 +372,9 @@ static int test_at(const struct isolate_at *at, struct error *err)
 		return r;
 	if (waitid(P_PIDFD, (id_t)c.pidfd, &info, WEXITED) == 0)
 		seen.spawned = info.si_status;
+	isolate_child_done(&c);
+	seen.dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	seen.n_fds = test_count_fds();
 	if (write(at->fd, &seen, sizeof(seen)) != sizeof(seen) || read(at->fd, &go, 1) != 1)
 		return error_set(err, -EPIPE, "talk");
 	return go == 'n' ? error_refuse(err, ERROR_ABORTED, "told to stop") : 0;
@@ -402,6 +416,9 @@ static void points(void)
 	CHECK_INT(seen.point, ISOLATE_POINT_READY);
 	CHECK_INT(seen.uid, 1000);
 	CHECK_INT(seen.spawned, 42);
+	/* Ten of the program, at_fd, the report; and the two of the count. */
+	CHECK_INT(seen.n_fds, 10 + 2 + 2);
+	CHECK_INT(seen.dumpable, 0);
 	CHECK(write(pair[0], "y", 1) == 1);
 	CHECK_INT(isolate_child_report(&c, &hint, &err), 0);
 	test_reap(&c, &t);

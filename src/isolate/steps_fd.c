@@ -38,6 +38,20 @@ static int steps_close_range(unsigned first, unsigned last, unsigned flags)
 	return syscall(SYS_close_range, first, last, flags) < 0 ? -errno : 0;
 }
 
+/* Closes all from first on but the set. */
+static int steps_close_others(const struct steps_fds *set, unsigned first)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		unsigned fd = (unsigned)set->fds[i];
+		int r = fd > first ? steps_close_range(first, fd - 1, 0) : 0;
+
+		if (r < 0)
+			return r;
+		first = fd + 1;
+	}
+	return steps_close_range(first, ~0U, 0);
+}
+
 /*
  * Should: leave open what the later steps and the program need, and nothing else, before the
  * process comes into the sight of a container (security.md A02). Must not: trust O_CLOEXEC;
@@ -48,7 +62,6 @@ int isolate_step_close(struct isolate_steps *s, struct error *err)
 	const struct isolate_plan *p = s->plan;
 	int room[ISOLATE_STEPS_FDS];
 	struct steps_fds set = { .fds = s->fds_room ?: room };
-	unsigned first = 0;
 	int r;
 
 	steps_fds_add(&set, s->report_fd);
@@ -74,15 +87,7 @@ int isolate_step_close(struct isolate_steps *s, struct error *err)
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
 		steps_fds_add(&set, p->ns_fd[i]);
 
-	for (size_t i = 0; i < set.n; i++) {
-		unsigned fd = (unsigned)set.fds[i];
-
-		r = fd > first ? steps_close_range(first, fd - 1, 0) : 0;
-		if (r < 0)
-			return error_set(err, r, "close_range");
-		first = fd + 1;
-	}
-	r = steps_close_range(first, ~0U, 0);
+	r = steps_close_others(&set, 0);
 	return r < 0 ? error_set(err, r, "close_range") : 0;
 }
 
@@ -139,6 +144,21 @@ static int steps_lift(struct isolate_steps *s, int limit)
 	return r;
 }
 
+/* While a plan's owner holds the child back, what lives in its namespaces may look at it: nothing
+ * of the spawner's is to be found there, not even what the exec would close. */
+static int steps_close_early(const struct isolate_steps *s, int limit)
+{
+	int room[3];
+	struct steps_fds set = { .fds = room };
+
+	if (!s->plan->at)
+		return 0;
+	steps_fds_add(&set, s->report_fd);
+	steps_fds_add(&set, s->exec_fd);
+	steps_fds_add(&set, s->at_fd);
+	return steps_close_others(&set, (unsigned)limit);
+}
+
 /*
  * Should: put the program's descriptors at 0, 1, 2 and from 3 on, and mark every other to be closed
  * by the exec. Must not: overwrite one that is still to be placed; so those in the way are lifted
@@ -154,6 +174,8 @@ int isolate_step_place(struct isolate_steps *s, struct error *err)
 	for (int i = 0; i < limit; i++)
 		if (dup3(i < 3 ? s->stdio[i] : s->keep_fds[i - 3], i, 0) < 0)
 			return error_set(err, -errno, "descriptor %d", i);
-	r = steps_close_range((unsigned)limit, ~0U, CLOSE_RANGE_CLOEXEC);
+	r = steps_close_early(s, limit);
+	if (r == 0)
+		r = steps_close_range((unsigned)limit, ~0U, CLOSE_RANGE_CLOEXEC);
 	return r < 0 ? error_set(err, r, "close_range") : 0;
 }
