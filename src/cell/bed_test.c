@@ -151,7 +151,7 @@ void bed_close(struct bed *b)
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
 	bed_cgroup_name(name, sizeof(name));
-	for (int i = 0; i < 100 && cgroup_remove(top_fd, name) == -EBUSY; i++)
+	for (int i = 0; i < 2000 && cgroup_remove(top_fd, name) == -EBUSY; i++)
 		(void)usleep(10000);
 	b->loop = loop_free(b->loop);
 	fd_close(shm_parent_fd);

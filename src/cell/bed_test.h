@@ -56,7 +56,7 @@ const char *bed_id(int n);
 
 /* Turns the loop until the condition holds; false after ten seconds. */
 #define BED_UNTIL(b, cond)                                                                         \
-	for (nsec_t until_ = clock_mono() + 10 * NSEC_PER_SEC; !(cond) && clock_mono() < until_;)  \
+	for (nsec_t until_ = clock_mono() + 40 * NSEC_PER_SEC; !(cond) && clock_mono() < until_;)  \
 	bed_turn(b)
 void bed_turn(struct bed *b);
 /* Waits for EXITED or FAILED and returns the status. */

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "cell/bed_test.h"
@@ -29,6 +31,18 @@ static int start(const struct bed_start *s)
 static int run(const char *script)
 {
 	return start(&(struct bed_start){ .script = script });
+}
+
+/* Whether a process runs a program of this name, and has closed what its shell had. */
+static bool runs(int64_t pid, const char *name)
+{
+	_cleanup_(buf_done) struct buf comm = BUF_INIT;
+	char path[48], line[32];
+
+	(void)str_printf(path, sizeof(path), "/proc/%lld/comm", (long long)pid);
+	(void)str_printf(line, sizeof(line), "%s\n", name);
+	return fd_read_file(AT_FDCWD, path, 64, &comm) == 0 && buf_add(&comm, "", 1) == 0 &&
+	       str_eq((const char *)buf_data(&comm), line);
 }
 
 static void count_done(void *userdata)
@@ -83,10 +97,8 @@ static void exit_codes(void)
 	CHECK_INT(keeper_remove(b->keeper, bed_id(n), NULL), 0);
 	CHECK_INT(keeper_signal(b->keeper, bed_id(n), SIGTERM, false, NULL), -ENOENT);
 
-	n = run("trap 'exit 9' TERM; while :; do sleep 0.05; done");
-	/* At once: it is kept until the program runs, which may still be before the trap. */
-	bed_wait_running(b, n);
-	(void)usleep(100000);
+	n = run("trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done");
+	BED_UNTIL(b, str_eq(bed_log_text(b, n, 1), "ready\n"));
 	CHECK_INT(keeper_signal(b->keeper, bed_id(n), SIGTERM, false, NULL), 0);
 	CHECK_INT(bed_wait(b, n)->exit_code, 9);
 	remove_cell("c");
@@ -412,7 +424,7 @@ static void standard_input(void)
 	n = start(
 		&(struct bed_start){ .script = "exec sleep 1000 </dev/null", .stdin_open = true });
 	bed_wait_running(b, n);
-	(void)usleep(100000);
+	BED_UNTIL(b, runs(b->last[n].pid, "sleep"));
 	w.n = 0;
 	CHECK_INT(keeper_write_stdin(b->keeper, bed_id(n), "x", 1, false, wrote, &w, NULL), 0);
 	BED_UNTIL(b, w.n);
@@ -480,7 +492,7 @@ static void orphans(void)
 	pid = fork();
 	if (pid == 0)
 		_exit(5);
-	(void)usleep(100000);
+	CHECK_INT(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);
 	CHECK(!keeper_owns_pid(b->keeper, pid));
 	keeper_reap_orphans(b->keeper);
 	CHECK_INT(bed_wait(b, n)->exit_code, 137);

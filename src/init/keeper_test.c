@@ -30,7 +30,7 @@
 #include "scratch.h"
 #include "unit.h"
 
-#define PATIENCE (10 * NSEC_PER_SEC)
+#define PATIENCE (40 * NSEC_PER_SEC)
 #define BUSYBOX "/bin/busybox"
 
 /* ---- the world of a test ---- */
@@ -646,7 +646,7 @@ static void reaps_orphans(void)
 	DONE_OK(&t, t.peer->ops->start(t.peer, &cell, &spec, FDS(-1, make_log()), on_started, &t));
 	WAIT_FOR(t.n_states[CONTAINER_EXITED] > 0);
 	CHECK_INT(t.last.status.exit_code, 0);
-	for (int i = 0; i < 100 && has_children(w.process.pid); i++)
+	for (int i = 0; i < 2000 && has_children(w.process.pid); i++)
 		(void)usleep(10000);
 	CHECK(!has_children(w.process.pid));
 	shut_down(&t);

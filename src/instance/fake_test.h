@@ -545,7 +545,7 @@ static inline void fake_turns(void)
 /* Until the condition holds, but not for ever. */
 #define FAKE_UNTIL(condition)                                                                      \
 	do {                                                                                       \
-		for (int until_ = 0; until_ < 1000 && !(condition); until_++) {                    \
+		for (int until_ = 0; until_ < 20000 && !(condition); until_++) {                   \
 			loop_turn(fake.loop, false);                                               \
 			(void)usleep(1000);                                                        \
 		}                                                                                  \

@@ -191,7 +191,7 @@ static _unused_ void removes_the_cgroup(void)
 	if (test_cgroup_fd < 0)
 		SKIP("no v2 hierarchy");
 	CHECK(cgroup_kill(test_cgroup_fd) == 0);
-	for (int i = 0; i < 100 && cgroup_populated(test_cgroup_fd) == 1; i++)
+	for (int i = 0; i < 2000 && cgroup_populated(test_cgroup_fd) == 1; i++)
 		(void)usleep(10000);
 	CHECK_INT(cgroup_populated(test_cgroup_fd), 0);
 	root = cgroup_open_root(NULL);

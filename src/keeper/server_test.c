@@ -262,7 +262,7 @@ static void on_tired(struct loop_timer *t)
 #define WAIT_FOR(cond)                                                                             \
 	do {                                                                                       \
 		tired = false;                                                                     \
-		loop_timer_set(&patience, 5 * NSEC_PER_SEC);                                       \
+		loop_timer_set(&patience, 40 * NSEC_PER_SEC);                                      \
 		while (!(cond) && !tired)                                                          \
 			loop_turn(l, true);                                                        \
 		loop_timer_stop(&patience);                                                        \

