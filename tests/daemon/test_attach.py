@@ -57,7 +57,7 @@ class Attach(steps.StepsTest):
 
     def test_nobody_comes(self):
         self.pod("p", container("seq", "30000", hold_output=True))
-        nacre_test.until(lambda: self.inspect("p").state == "exited", 20, what="the end of the patience")
+        nacre_test.until(lambda: self.inspect("p").state == "exited", 60, what="the end of the patience")
         self.assertEqual(NUMBERS, self.logs("p"))
 
     def test_who_takes_nothing_is_put_off(self):

@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import tempfile
@@ -63,7 +64,7 @@ class Run(CliTest):
         client = self.node.spawn_cli("run", "--name", "killed", "busybox", "sleep", "100000")
         pid = nacre_test.until(lambda: self.pid_of("killed"), what="the pod")
         os.kill(pid, signal.SIGKILL)
-        client.communicate(timeout=20)
+        client.communicate(timeout=60)
         self.assertEqual(137, client.returncode)
 
     def pid_of(self, name):
@@ -77,7 +78,7 @@ class Run(CliTest):
             self.assertEqual(b"ready\n", client.stdout.readline())
             client.send_signal(number)
             self.assertEqual(b"told\n", client.stdout.readline())
-            client.communicate(timeout=20)
+            client.communicate(timeout=60)
             self.assertEqual(3, client.returncode)
 
     def test_second_signal_kills(self):
@@ -87,7 +88,7 @@ class Run(CliTest):
         client.send_signal(signal.SIGINT)
         nacre_test.until(lambda: self.listed()["deaf"]["state"] == "stopping", what="the stop")
         client.send_signal(signal.SIGINT)
-        client.communicate(timeout=5 * nacre_test.SLOWNESS)
+        client.communicate(timeout=60)
         self.assertEqual(137, client.returncode)
 
     def test_detached_prints_the_id_alone(self):
@@ -164,7 +165,7 @@ class Run(CliTest):
         client = self.node.spawn_cli("run", "--rm", "busybox", "yes")
         client.stdout.read(10)
         client.stdout.close()
-        self.assertNotEqual(None, client.wait(timeout=20))
+        self.assertNotEqual(None, client.wait(timeout=60))
         client.stderr.close()
         client.stdin.close()
         nacre_test.until(lambda: not self.listed(), what="the end of the pod")
@@ -248,11 +249,12 @@ class Others(CliTest):
         self.assertEqual((0, "6\n"), (done.returncode, done.stdout))
 
     def test_stop_and_rm(self):
-        self.start("a", "sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.05; done")
+        self.start("a", "sh", "-c", "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done")
         self.start("b")
-        time.sleep(0.2)
+        nacre_test.until(lambda: self.out("logs", "a") == "ready\n", what="its trap")
         self.assertIn("a", self.fails("rm", "a"))
-        self.node.cli("stop", "-t", "300ms", "a", "b")
+        # Long enough for the one; the other is deaf.
+        self.node.cli("stop", "-t", "3s", "a", "b")
         self.assertEqual({"a": 3, "b": 137}, {n: w["exit_code"] for n, w in self.listed().items()})
         self.node.cli("rm", "a", "b")
         self.start("c")
@@ -305,13 +307,19 @@ class Others(CliTest):
 
     def test_events(self):
         client = self.node.spawn_cli("-o", "json", "events")
-        time.sleep(0.3)
+
+        def tells():
+            """Events from before it has begun are not told."""
+            self.node.cli("run", "--rm", "busybox", "true")
+            return select.select([client.stdout], [], [], 0)[0]
+
+        nacre_test.until(tells, what="the first event")
         self.node.cli("run", "--rm", "--name", "e", "busybox", "true")
         seen = []
         while not seen or (seen[-1]["name"], seen[-1]["state"]) != ("e", "removed"):
             seen.append(json.loads(client.stdout.readline()))
         client.send_signal(signal.SIGINT)
-        client.communicate(timeout=10)
+        client.communicate(timeout=60)
         self.assertIn("running", [e["state"] for e in seen if e["name"] == "e"])
 
     def test_info_version_doctor(self):
@@ -415,7 +423,7 @@ class Complaints(unittest.TestCase):
 class Configuration(unittest.TestCase):
     def complaint(self, text, name="config.yaml"):
         with nacre_test.Node(config=text, start=False) as node:
-            done = subprocess.run(node.command(), capture_output=True, text=True, check=False, timeout=20)
+            done = subprocess.run(node.command(), capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual(1, done.returncode, done.stderr)
             self.assertFalse(os.path.exists(node.root), "it made something before it had read its configuration")
             self.assertRegex(done.stderr, r"\Anacre daemon: [^\n]+\n\Z")
@@ -439,7 +447,7 @@ class Configuration(unittest.TestCase):
     def test_missing_file(self):
         with nacre_test.Node(start=False) as node:
             node.config = os.path.join(node.dir, "missing.yaml")
-            done = subprocess.run(node.command(), capture_output=True, text=True, check=False, timeout=20)
+            done = subprocess.run(node.command(), capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual(1, done.returncode)
             self.assertIn("missing.yaml", done.stderr)
 
@@ -450,6 +458,6 @@ class Configuration(unittest.TestCase):
 
     def test_usage(self):
         for words in (["--no-such"], ["word"]):
-            done = subprocess.run([nacre_test.BINARY, "daemon", *words], capture_output=True, text=True, check=False, timeout=20)
+            done = subprocess.run([nacre_test.BINARY, "daemon", *words], capture_output=True, text=True, check=False, timeout=60)
             self.assertNotEqual(0, done.returncode)
             self.assertIn("nacre daemon", done.stderr)

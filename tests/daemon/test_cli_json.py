@@ -101,10 +101,10 @@ class Output(nacre_test.NodeTest):
             text += client.stdout.read() or b""
             return text.count(b"\n") >= n
 
-        nacre_test.until(heard, seconds=20, what="the lines")
+        nacre_test.until(heard, seconds=60, what="the lines")
         lines = text.splitlines()
         client.send_signal(signal.SIGTERM)
-        client.communicate(timeout=20)
+        client.communicate(timeout=60)
         for line in lines[:n]:
             schema.check(self.document, command, json.loads(line))
 

@@ -42,12 +42,12 @@ class Terminal:
         return self.text
 
     def wait_for(self, pattern):
-        nacre_test.until(lambda: re.search(pattern, self.read(), re.S), seconds=20, what=pattern)
+        nacre_test.until(lambda: re.search(pattern, self.read(), re.S), seconds=60, what=pattern)
 
     def end(self, number=None):
         if number:
             self.process.send_signal(number)
-        nacre_test.until(lambda: self.read() is not None and self.process.poll() is not None, seconds=20, what="its end")
+        nacre_test.until(lambda: self.read() is not None and self.process.poll() is not None, seconds=60, what="its end")
         self.read()
         os.close(self.master)
         return self.process.returncode
@@ -139,7 +139,7 @@ class Tree(LookTest):
         self.out("cell", "--name", "seen", "busybox", "sleep", "1000")
         nacre_test.until(lambda: b"running" in client.stdout.readline(), what="the cell")
         client.send_signal(signal.SIGTERM)
-        client.communicate(timeout=20)
+        client.communicate(timeout=60)
         self.assertEqual(0, client.returncode)
 
 
@@ -295,13 +295,13 @@ class Lists(LookTest):
             text += client.stdout.read() or b""
             return text.count(b"removed") >= 2
 
-        nacre_test.until(heard, seconds=20, what="events")
+        nacre_test.until(heard, seconds=60, what="events")
         client.send_signal(signal.SIGTERM)
-        client.communicate(timeout=20)
+        client.communicate(timeout=60)
         events = [json.loads(line) for line in text.splitlines() if line.endswith(b"}")]
         self.assertEqual({"workload"}, {e["object"] for e in events})
         client = self.node.spawn_cli("events", "-o", "json", "--object", "workload", "--since-token", events[0]["resume_token"])
         self.assertEqual(events[1], json.loads(client.stdout.readline()))
         client.send_signal(signal.SIGTERM)
-        client.communicate(timeout=20)
+        client.communicate(timeout=60)
         self.assertIn("resume_token", self.node.cli("events", "--since-token", "x", check=False).stderr)

@@ -25,7 +25,7 @@ class Daemon(faults.FaultTest):
             self.populate()
         if self.restart_with(NACRE_FAILPOINT=f"{place}=crash", NACRE_KEEPER_FAILPOINT=""):
             self.flow()
-        nacre_test.until(lambda: not self.node.alive, 5, f"the crash at {place}")
+        nacre_test.until(lambda: not self.node.alive, 60, f"the crash at {place}")
         self.assertEqual(-signal.SIGKILL, self.node.process.returncode)
         self.assertIn(f"failpoint {place} of {self.node.pid}\n", self.node.log())
         self.check_whole()
@@ -67,7 +67,7 @@ class Writes(faults.FaultTest):
             self.interrupted = []
             if self.restart_with(NACRE_FAILPOINT=f"store.write{side}@{k}=crash", NACRE_KEEPER_FAILPOINT=""):
                 self.flow()
-            nacre_test.until(lambda: not self.node.alive, 5, f"the crash at write {k} of {n}")
+            nacre_test.until(lambda: not self.node.alive, 60, f"the crash at write {k} of {n}")
             self.check_whole()
 
 

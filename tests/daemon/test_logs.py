@@ -280,7 +280,7 @@ class BlocksForAWhile(Full):
         nacre_test.until(lambda: self.status().log_lost > 0 and "is dropped" in self.status().reason, what="the loss")
         os.unlink(self.filler)
         subprocess.run(["mount", "-o", "remount,size=64m", self.logs_dir], check=True)
-        nacre_test.until(lambda: self.status().reason == "", seconds=20, what="the recovery")
+        nacre_test.until(lambda: self.status().reason == "", seconds=60, what="the recovery")
         self.node.workloads.WriteStdin(nacre_pb2.WriteStdinRequest(target="p", data=b"x\n"))
         self.node.workloads.Wait(nacre_pb2.WaitRequest(target="p"), timeout=100)
         want = b"".join(b"%d\n" % n for n in range(1, self.N + 1)) + b"after\n"

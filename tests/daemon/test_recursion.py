@@ -143,7 +143,7 @@ class Ends(RecursionTest):
                 event = events.wait(path, "failed")
                 self.assertIn("signal 9", event.reason)
             self.assertIn("signal 9", events.wait("a/b/c/deep", "failed", object="workload").reason)
-        self.assertEqual("failed", waiting.result(timeout=10).workload.state)
+        self.assertEqual("failed", waiting.result(timeout=60).workload.state)
         for pid in (b.pid, c.pid, deep.containers[0].pid):
             self.assertIsNone(host.process(pid))
         shown = self.all()

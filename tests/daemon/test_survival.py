@@ -66,10 +66,9 @@ class Numbered(SurvivalTest):
     def check_same(self, before, counts):
         now = {name: identity(w.containers[0].pid) for name, w in self.all().items() if w.state == "running"}
         self.assertEqual(before, {n: i for n, i in now.items() if n in before})
-        time.sleep(0.2)
-        more = {name: self.count(name) for name in before}
-        for name, n in more.items():
-            self.assertGreater(n, counts[name], name)
+        more = {}
+        for name in before:
+            nacre_test.until(lambda n=name: more.update({n: self.count(n)}) or more[n] > counts[n], what=f"more lines of {name}")
         return more
 
     def test_killed_and_started_again(self):
@@ -177,8 +176,8 @@ class Restart(SurvivalTest):
 
     def test_calls_are_drained(self):
         self.pod("p")
-        waiting = self.node.exec(nacre_pb2.ExecRequest(target="p", command=["sh", "-c", "sleep 1; echo end"]))
-        time.sleep(0.2)
+        waiting = self.node.exec(nacre_pb2.ExecRequest(target="p", command=["sh", "-c", "echo begun; sleep 1; echo end"]))
+        self.assertEqual(b"begun\n", next(waiting).stdout)
         self.node.send_signal(signal.SIGTERM)
         self.assertEqual(b"end\n", b"".join(a.stdout for a in waiting))
         self.assertEqual(0, self.node.wait())
@@ -191,7 +190,7 @@ class Restart(SurvivalTest):
         self.node.kill()
         began = time.monotonic()
         self.node.start()
-        self.assertLess(time.monotonic() - began, 2 * nacre_test.SLOWNESS)
+        self.assertLess(time.monotonic() - began, 20)
 
 
 class Keepers(SurvivalTest):
@@ -204,7 +203,7 @@ class Keepers(SurvivalTest):
         with nacre_test.Events(self.node) as events:
             os.kill(keeper, signal.SIGKILL)
             self.assertIn("signal 9", events.wait("p", "failed", object="workload").reason)
-        shown = waiting.result(timeout=10).workload
+        shown = waiting.result(timeout=60).workload
         self.assertEqual("failed", shown.state)
         self.assertIn("keeper", shown.reason)
         self.assertIn("signal 9", shown.reason)

@@ -238,7 +238,7 @@ class Calls(nacre_test.NodeTest):
         with self.assertRaises(grpc.RpcError) as caught:
             list(self.node.events.Events(nacre_pb2.EventsRequest(), timeout=0.3))
         self.assertEqual(Code.DEADLINE_EXCEEDED, caught.exception.code())
-        self.assertLess(time.monotonic() - began, 3)
+        self.assertLess(time.monotonic() - began, 20)
 
     def test_cancelled_streams(self):
         self.assertAlive()
@@ -587,6 +587,11 @@ class Ready(nacre_test.NodeTest):
             return int(fields[11]) + int(fields[12])
 
         self.node.info.Info(nacre_pb2.InfoRequest())
-        before = ticks()
-        time.sleep(1)
-        self.assertLessEqual(ticks() - before, 2)
+
+        def sleeps():
+            """Whether it did next to nothing for a second; what came before has its aftermath."""
+            before = ticks()
+            time.sleep(1)
+            return ticks() - before <= 2
+
+        nacre_test.until(sleeps, what="an idle second")

@@ -45,7 +45,7 @@ class Screen:
             self.seen += os.read(self.master, 65536)
         return self.seen
 
-    def until(self, pattern, seconds=20):
+    def until(self, pattern, seconds=60):
         """Reads until the pattern (bytes, or a compiled one) is there, and forgets what was up to its end."""
         end = time.monotonic() + seconds * nacre_test.SLOWNESS
         wanted = pattern if isinstance(pattern, re.Pattern) else re.compile(re.escape(pattern))

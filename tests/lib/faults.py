@@ -100,7 +100,7 @@ class SurvivalTest(steps.StepsTest):
         return collections.Counter(kept)
 
     def assertNoTraces(self, before, **_):
-        end = time.monotonic() + 5 * nacre_test.SLOWNESS
+        end = time.monotonic() + 15 * nacre_test.SLOWNESS
         while self.plain(before) != self.plain(self.node.snapshot()) and time.monotonic() < end:
             time.sleep(0.05)
         now, had = self.plain(self.node.snapshot()), self.plain(before)
@@ -150,7 +150,7 @@ class FaultTest(SurvivalTest):
 
     # -- daemons --
 
-    def restart_with(self, seconds=10.0, **env):
+    def restart_with(self, seconds=30.0, **env):
         """True where the daemon came up; it may die of the fault at once."""
         self.node.kill()
         try:
@@ -230,7 +230,9 @@ class FaultTest(SurvivalTest):
             return True
         if error.code() != Code.UNAVAILABLE or "keeper" in error.details():
             return False
-        time.sleep(0.1)
+        end = time.monotonic() + 5
+        while self.node.alive and time.monotonic() < end:
+            time.sleep(0.02)
         return not self.node.alive
 
     def repeat(self, kind, what):

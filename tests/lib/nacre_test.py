@@ -44,7 +44,6 @@ SANITIZED = "asan" in os.path.basename(BUILD) or "san" in os.environ.get("NACRE_
 SLOWNESS = 4 if SANITIZED else 1
 
 
-
 def enter_cgroup():
     """Outside of tests/run: a cgroup of our own, so that what is ours can be told from what is not. Ended at exit."""
     before = host.own_cgroup()
@@ -66,8 +65,8 @@ pb = api.load(BUILD)
 runtime_pb2, nacre_pb2, instance_pb2 = pb["runtime_pb2"], pb["nacre_pb2"], pb["instance_pb2"]
 
 
-def until(condition, seconds=10.0, what="it"):
-    """Waits until condition() is true, and returns what it returned."""
+def until(condition, seconds=30.0, what="it"):
+    """Waits until condition() is true, and returns what it returned. Only a hang reaches the limit."""
     end = time.monotonic() + seconds * SLOWNESS
     while True:
         result = condition()
@@ -102,7 +101,7 @@ class Events:
         except grpc.RpcError:
             pass
 
-    def wait(self, name, state, seconds=10.0, **fields):
+    def wait(self, name, state, seconds=30.0, **fields):
         """The first event of this name and state."""
         def find():
             return next((e for e in list(self.seen) if (e.name, e.state) == (name, state)
@@ -168,12 +167,12 @@ class Node:
             self.process = subprocess.Popen(self.command() + list(args), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=environment, cwd="/")
 
-    def start(self, seconds=10.0, **kwargs):
+    def start(self, seconds=30.0, **kwargs):
         """Starts it and waits until it says READY=1."""
         self.launch(**kwargs)
         self.wait_ready(seconds)
 
-    def wait_ready(self, seconds=10.0):
+    def wait_ready(self, seconds=30.0):
         self._notify.settimeout(0.1)
         end = time.monotonic() + seconds * SLOWNESS
         while time.monotonic() < end:
@@ -197,7 +196,7 @@ class Node:
     def send_signal(self, number):
         self.process.send_signal(number)
 
-    def wait(self, seconds=15.0):
+    def wait(self, seconds=30.0):
         """The exit status of the daemon; negative where a signal ended it."""
         try:
             return self.process.wait(timeout=seconds * SLOWNESS)
@@ -405,7 +404,7 @@ class Node:
         return found
 
 
-def traces(before, node, seconds=5.0, **kwargs):
+def traces(before, node, seconds=15.0, **kwargs):
     """What node.snapshot() has that `before` had not, or lacks, once things have settled."""
     end = time.monotonic() + seconds * SLOWNESS
     while True:
