@@ -129,7 +129,7 @@ def verdict(program, status, output):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, help="stop after so long")
-    parser.add_argument("--timeout", type=float, default=45, help="of one run")
+    parser.add_argument("--timeout", type=float, default=120, help="of one run")
     parser.add_argument("--at", type=int, action="append", help="only this allocation, with all output")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
