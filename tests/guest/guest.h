@@ -114,7 +114,8 @@ static inline void guest_show(void)
 	char *rest = guest_output, *line;
 
 	for (line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n"))
-		printf("# | %s\n", line);
+		if (*line)
+			printf("# | %s\n", line);
 }
 
 /* The number behind `"key":` that comes behind each word of `path` in turn; -1 where it is missing.

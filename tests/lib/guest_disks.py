@@ -9,6 +9,7 @@ import subprocess
 ROOT_BYTES = 1 << 30
 SWAP_BYTES = 128 << 20
 RAW_BYTES = 64 << 20
+APPLETS = ("sh", "true", "sleep", "cat", "dd", "mount", "ls", "mkdir", "rmdir", "echo", "test", "tail")
 MKIMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "mkimage")
 
 
@@ -65,12 +66,13 @@ def fill(tree, build, names):
     for helper in glob.glob(os.path.join(build, "libexec", "nacre", "nacre-*")):
         if os.path.isfile(helper):
             tree.put_program(helper, f"libexec/nacre/{os.path.basename(helper)}")
-    tree.put("/bin/busybox", "bin/busybox")
     image = os.path.join(tree.top, "images", "busybox.tar")
     os.mkdir(os.path.dirname(image))
     quietly(MKIMAGE, "--out", image, "--format", "oci", "--name", "busybox", "--busybox")
-    for applet in ("sh", "true", "sleep", "cat", "dd", "mount", "ls", "mkdir", "rmdir", "echo", "test"):
-        tree.link("busybox", f"bin/{applet}")
+    for top in ("", "images/rootfs/"):
+        tree.put("/bin/busybox", f"{top}bin/busybox")
+        for applet in APPLETS:
+            tree.link("busybox", f"{top}bin/{applet}")
     for name in names:
         tree.put(os.path.join(build, "tests", "guest", f"guest-{name}"), f"tests/{name}")
 
