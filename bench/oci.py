@@ -57,6 +57,8 @@ def make_bundle(nacre, lower, scratch):
     path = os.path.join(bundle, "config.json")
     with open(path, encoding="utf-8") as f:
         config = json.load(f)
+    # What Debian's crun knows of.
+    config["ociVersion"] = "1.0.2"
     config["root"] = {"path": lower, "readonly": True}
     config["process"].update({"terminal": False, "args": ["/bin/true"]})
     # Those who may not raise limits shall measure too.
