@@ -293,6 +293,7 @@ struct isolate_plan {
 	unsigned long personality; /* or ISOLATE_PERSONALITY_KEEP */
 	int death_signal;          /* PR_SET_PDEATHSIG, 0: none */
 	bool new_session;
+	bool keep_keyring; /* the session keyring stays the spawner's; else it is a new one */
 	/* stdio[0] is a terminal and becomes the controlling one of the new session; where it comes
 	 * from pts_fd, number 0 in there, it is /dev/console too. */
 	bool terminal;

@@ -106,8 +106,8 @@ static int convert_namespace(struct convert *c, const struct oci_namespace *ns, 
 	return error_field(err, ERROR_INVALID, field, "type \"%.40s\" is not known", ns->type);
 }
 
-static int convert_id_maps(struct convert *c, const struct oci_id_map *maps, size_t n,
-			   const struct isolate_id_map **ret, size_t *ret_n, struct error *err)
+int convert_id_maps(struct convert *c, const struct oci_id_map *maps, size_t n,
+		    const struct isolate_id_map **ret, size_t *ret_n, struct error *err)
 {
 	struct isolate_id_map *list = convert_alloc(c, n, sizeof(*list), err);
 

@@ -44,6 +44,8 @@ void convert_done(struct convert *c);
 /* Hands a descriptor over to the conversion; it is closed where that fails. */
 int convert_own(struct convert *c, int fd, struct error *err);
 
+int convert_id_maps(struct convert *c, const struct oci_id_map *maps, size_t n,
+		    const struct isolate_id_map **ret, size_t *ret_n, struct error *err);
 /* The namespaces, new or joined. A path that is none of the right type is refused. */
 int convert_namespaces(struct convert *c, struct error *err);
 /* The first process of the container, or one more (exec): everything that a process has. */
@@ -57,6 +59,8 @@ int convert_container(struct convert *c, struct error *err);
 /* linux.resources in the words of cgroup v2. What v2 cannot do is refused by name. */
 int convert_limits(struct isolate_limits *ret, struct arena *arena, const struct oci_resources *res,
 		   struct error *err);
+/* Takes out what a new group has anyway, and what therefore needs no controller. */
+void convert_limits_of_new(struct isolate_limits *limits);
 /* The rules for devices: those of the resources, then what every container gets. */
 int convert_device_rules(const struct device_rule **ret, size_t *ret_n, struct arena *arena,
 			 const struct oci_resources *res, struct error *err);

@@ -7,6 +7,9 @@
 #include "base/macros.h"
 #include "base/str.h"
 
+/* The kernel's, of a group that nobody has changed. */
+#define CPU_WEIGHT_DEFAULT 100
+
 /* What version 1 had and version 2 has not. */
 static int limits_gone(const char *field, struct error *err)
 {
@@ -195,10 +198,23 @@ int convert_limits(struct isolate_limits *ret, struct arena *arena, const struct
 		r = limits_lists(&to, arena, res, err);
 	if (r < 0)
 		return r;
+	/* Callers of before version 1.3 write 0 where they mean none. */
 	if (res->pids)
-		to.pids_max = limit_of(res->pids->limit);
+		to.pids_max = limit_unless_zero(res->pids->limit);
 	*ret = to;
 	return 0;
+}
+
+void convert_limits_of_new(struct isolate_limits *limits)
+{
+	if (limits->cpu_weight.value == CPU_WEIGHT_DEFAULT)
+		limits->cpu_weight.set = false;
+	if (limits->cpu_quota.value == LIMIT_MAX && !limits->cpu_burst.value)
+		limits->cpu_quota.set = limits->cpu_period.set = false;
+	if (limits->cpu_idle.value == 0)
+		limits->cpu_idle.set = false;
+	if (limits->cpu_burst.value == 0)
+		limits->cpu_burst.set = false;
 }
 
 /* ---- devices ---- */

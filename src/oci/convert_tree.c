@@ -14,6 +14,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "oci/given.h"
+#include "isolate/idmap.h"
 #include "oci/words.h"
 
 /* ---- mount options ---- */
@@ -211,14 +212,32 @@ static int mount_new_fs(struct convert *c, const struct oci_mount *m, struct iso
 	return 0;
 }
 
+/* The ranges of the mount, or those of the container's own user namespace. */
 static int convert_idmap(struct convert *c, const struct oci_mount *m, struct isolate_mount *to,
 			 const struct options *o, const char *field, struct error *err)
 {
-	(void)c;
-	(void)to;
+	const struct isolate_id_map *uids = c->plan.uid_map, *gids = c->plan.gid_map;
+	size_t n_uids = c->plan.n_uid_map, n_gids = c->plan.n_gid_map;
+	int r = 0;
+
 	if (!o->idmap && m->n_uid_maps == 0)
 		return 0;
-	return error_field(err, ERROR_UNSUPPORTED, field, "idmap is not supported");
+	if (to->source_fd < 0)
+		return error_field(err, ERROR_INVALID, field, "idmap is for binds");
+	if (m->n_uid_maps > 0) {
+		r = convert_id_maps(c, m->uid_maps, m->n_uid_maps, &uids, &n_uids, err);
+		if (r == 0)
+			r = convert_id_maps(c, m->gid_maps, m->n_gid_maps, &gids, &n_gids, err);
+	}
+	if (r < 0)
+		return r;
+	if (n_uids == 0 || n_gids == 0)
+		return error_field(err, ERROR_INVALID, field, "idmap without ranges of ids");
+	to->idmap_fd = isolate_idmap_new(uids, n_uids, gids, n_gids, err);
+	if (to->idmap_fd < 0)
+		return error_wrap(err, to->idmap_fd, "%s", field);
+	to->idmap_below = o->idmap_below;
+	return convert_own(c, to->idmap_fd, err);
 }
 
 static int convert_mount(struct convert *c, const struct oci_mount *m, struct isolate_mount *to,

@@ -105,6 +105,7 @@ static int launch_group(struct launch *l, struct error *err)
 	r = convert_limits(&limits, &l->c->arena, l->c->config->os->resources, err);
 	if (r < 0)
 		return r;
+	convert_limits_of_new(&limits);
 	root = cgroup_open_root(err);
 	if (root < 0)
 		return root;
@@ -160,6 +161,7 @@ static int launch_plan(struct launch *l, struct error *err)
 	isolate_plan_init(&conv->plan);
 	conv->plan.cgroup_fd = l->group_fd;
 	conv->plan.no_pivot = l->o->no_pivot;
+	conv->plan.keep_keyring = l->o->no_new_keyring;
 	r = convert_namespaces(conv, err);
 	if (r == 0)
 		r = convert_process(conv, config->process, err);
