@@ -49,6 +49,9 @@ static int create_bundle(const struct oci *oci, struct container *c, const struc
 	r = container_set_bundle(c, args_value(args, "bundle") ?: ".", err);
 	if (r < 0 || !create_is_watched(c->config))
 		return r;
+	r = protect_is_needed(err);
+	if (r <= 0)
+		return r;
 	/* The directory goes before this program does, and comes back with the next. */
 	r = container_forget(c, &forget);
 	return r < 0 ? error_copy(err, &forget) : protect_program(oci->argv, err);

@@ -235,6 +235,8 @@ int oci_exec(const struct oci *oci, const struct args *args, struct error *err)
 	if (r == 0)
 		r = exec_check(&c, args, err);
 	if (r == 0)
+		r = protect_is_needed(err);
+	if (r > 0)
 		r = protect_program(oci->argv, err);
 	if (r == 0)
 		r = exec_process(&p, &c, args, err);

@@ -299,18 +299,6 @@ static int launch_converse(struct launch *l, struct error *err)
 	return r < 0 ? r : launch_send_pidfd(l->o->pidfd_socket, l->child.pidfd, err);
 }
 
-/* The process is killed and reaped, whatever it was at. */
-static void launch_kill(struct launch *l)
-{
-	siginfo_t info;
-
-	if (l->child.pidfd < 0)
-		return;
-	(void)pidfd_kill(l->child.pidfd, SIGKILL);
-	while (waitid(P_PIDFD, (id_t)l->child.pidfd, &info, WEXITED) < 0 && errno == EINTR)
-		continue;
-}
-
 int launch_container(struct container *c, const struct launch_options *o, struct launched *ret,
 		     struct error *err)
 {
@@ -340,7 +328,7 @@ int launch_container(struct container *c, const struct launch_options *o, struct
 					  .master_fd = TAKE_FD(l.pty.master_fd) };
 		return 0;
 	}
-	launch_kill(&l);
+	launch_end(&l.child);
 	if (launch_undo(c, &undo) < 0)
 		report_warning("%s", error_text(&undo));
 	if (l.hooked) {

@@ -136,12 +136,18 @@ int launch_exec(struct container *c, const struct oci_process *p, const struct l
 	child_fd = fd_close(child_fd);
 	if (r < 0)
 		return r;
-	*ret = (struct launched){ .pid = child.pid,
-				  .pidfd = fd_copy(child.pidfd),
-				  .master_fd = TAKE_FD(pty.master_fd) };
 	r = socket_fd >= 0 ? seccomp_agent_watch(c, child.pid, socket_fd, &child, err)
 			   : isolate_child_report(&child, &status, err);
 	if (r == 0)
 		r = launch_write_pid_file(o->pid_file, child.pid, err);
-	return r < 0 ? r : launch_send_pidfd(o->pidfd_socket, child.pidfd, err);
+	if (r == 0)
+		r = launch_send_pidfd(o->pidfd_socket, child.pidfd, err);
+	if (r < 0) {
+		launch_end(&child);
+		return r;
+	}
+	*ret = (struct launched){ .pid = child.pid,
+				  .pidfd = TAKE_FD(child.pidfd),
+				  .master_fd = TAKE_FD(pty.master_fd) };
+	return 0;
 }

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/fd.h"
 #include "base/parse.h"
@@ -114,4 +116,15 @@ int launch_send_pidfd(const char *path, int pidfd, struct error *err)
 		return error_wrap(err, fd, "--pidfd-socket");
 	r = message_send(fd, "pidfd", 5, &pidfd, 1);
 	return r < 0 ? error_set(err, r, "--pidfd-socket: send") : 0;
+}
+
+void launch_end(const struct isolate_child *child)
+{
+	siginfo_t info;
+
+	if (child->pidfd < 0)
+		return;
+	(void)pidfd_kill(child->pidfd, SIGKILL);
+	while (waitid(P_PIDFD, (id_t)child->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+		continue;
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "isolate/plan.h"
 #include "isolate/pty.h"
+#include "isolate/spawn.h"
 #include "wire/oci_config.h"
 
 struct launch_options {
@@ -33,6 +34,8 @@ int launch_plan_fds(struct isolate_plan *plan, const struct launch_options *o, s
 int launch_plan_terminal(struct isolate_plan *plan, struct isolate_pty *pty,
 			 const struct oci_process *p, const struct launch_options *o,
 			 struct error *err);
+/* Kills and reaps a process that nobody will hear of, whatever it is at. */
+void launch_end(const struct isolate_child *child);
 int launch_write_pid_file(const char *path, pid_t pid, struct error *err);
 int launch_send_pidfd(const char *path, int pidfd, struct error *err);
 

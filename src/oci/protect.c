@@ -28,17 +28,20 @@ static int protect_mount(struct error *err)
 	return TAKE_FD(fd);
 }
 
-int protect_program(char **argv, struct error *err)
+int protect_is_needed(struct error *err)
 {
 	_cleanup_fd_ int own = given_open("/proc/self/exe", O_PATH, 0);
-	_cleanup_fd_ int fd = -1;
 	struct statvfs vfs;
 
 	if (own < 0 || fstatvfs(own, &vfs) < 0)
-		return error_set(err, -errno, "look at this program");
-	if (vfs.f_flag & ST_RDONLY)
-		return 0;
-	fd = protect_mount(err);
+		return error_set(err, own < 0 ? own : -errno, "look at this program");
+	return !(vfs.f_flag & ST_RDONLY);
+}
+
+int protect_program(char **argv, struct error *err)
+{
+	_cleanup_fd_ int fd = protect_mount(err);
+
 	if (fd < 0)
 		return fd;
 	(void)execveat(fd, "", argv, environ, AT_EMPTY_PATH);

@@ -5,11 +5,14 @@
 #include "base/error.h"
 
 /*
- * Executes this program again out of a read-only mount that nobody else has, unless it already is:
- * for processes of ours that those in a container can see, who could open /proc/PID/exe of them and
- * write to the runtime itself (security.md A01). Returns 0 where it is protected, else an error; it
- * does not return where it executes.
+ * Processes of ours that those in a container can see show them this program: who opens
+ * /proc/PID/exe of them could write to the runtime itself (security.md A01). So it executes itself
+ * again out of a read-only mount that nobody else has.
  */
+
+/* 1, or 0 where this process is protected already. */
+int protect_is_needed(struct error *err);
+/* Returns only where it fails. */
 int protect_program(char **argv, struct error *err);
 
 #endif
