@@ -147,6 +147,7 @@ api: all
 .PHONY: conformance
 conformance: all
 	tests/conformance/run $(BUILD)
+	tests/conformance/callers.py $(BUILD)
 
 .PHONY: guest
 guest: all
