@@ -19,7 +19,7 @@ int isolate_idmap_new(const struct isolate_id_map *uid_map, size_t n_uid_map,
 		      const struct isolate_id_map *gid_map, size_t n_gid_map, struct error *err);
 
 /* Maps a detached mount that nobody has seen yet; below: with all mounts below it.
- * ERROR_PRECONDITION where the file system cannot do it (overlay cannot: map its layers). */
+ * ERROR_PRECONDITION where the file system cannot do it (overlay: map its lower layers). */
 int isolate_idmap_apply(int mount_fd, int userns_fd, bool below, struct error *err);
 
 #endif

@@ -6,56 +6,10 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#include "isolate/idmap.h"
 #include "isolate/pty.h"
-#include "isolate/spawn_bed_test.h"
+#include "isolate/tree_bed_test.h"
 
 /* Trees of mounts, devices and paths, as the kernel shows them inside. */
-
-#define TEST_BASE 100000
-#define TEST_SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
-
-#define NEW(where, kind, what, attrs)                                                              \
-	{                                                                                          \
-		.target = (where), .fs = (kind), .options = (what), .attr_set = (attrs),           \
-		.source_fd = -1, .idmap_fd = -1                                                    \
-	}
-
-/* What the field's configurations name by default. */
-static const struct isolate_mount test_mounts[] = {
-	NEW("/proc", "proc", NULL, TEST_SAFE),
-	NEW("/dev", "tmpfs", "mode=755,size=65536k", MOUNT_ATTR_NOSUID | MOUNT_ATTR_STRICTATIME),
-	NEW("/dev/pts", "devpts", "newinstance,ptmxmode=0666,mode=0620,gid=5",
-	    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC),
-	NEW("/dev/shm", "tmpfs", "mode=1777,size=65536k", TEST_SAFE),
-	NEW("/dev/mqueue", "mqueue", NULL, TEST_SAFE),
-	NEW("/sys", "sysfs", NULL, TEST_SAFE | MOUNT_ATTR_RDONLY),
-	NEW("/sys/fs/cgroup", "cgroup", NULL, TEST_SAFE | MOUNT_ATTR_RDONLY),
-};
-
-static const struct isolate_device test_devices[] = {
-	{ "/dev/null", 'c', 1, 3, 0666, 0, 0, -1 },    { "/dev/zero", 'c', 1, 5, 0666, 0, 0, -1 },
-	{ "/dev/full", 'c', 1, 7, 0666, 0, 0, -1 },    { "/dev/random", 'c', 1, 8, 0666, 0, 0, -1 },
-	{ "/dev/urandom", 'c', 1, 9, 0666, 0, 0, -1 }, { "/dev/tty", 'c', 5, 0, 0666, 0, 0, -1 },
-};
-
-static void test_tree(struct isolate_plan *plan, char *const *argv, int image_fd)
-{
-	test_plan(plan, argv);
-	for (int i = 0; i <= ISOLATE_NS_CGROUP; i++)
-		plan->ns[i] = ISOLATE_NEW;
-	plan->root = ISOLATE_ROOT_TREE;
-	plan->root_fd = image_fd;
-	plan->mounts = test_mounts;
-	plan->n_mounts = ARRAY_SIZE(test_mounts);
-	plan->devices = test_devices;
-	plan->n_devices = ARRAY_SIZE(test_devices);
-	plan->cgroup_fd = test_cgroup_fd;
-}
-
-#define MOUNTS(options)                                                                            \
-	"while read -r a b c d where opts rest; do echo $where ${opts} ${rest#*- }; done "         \
-	"< /proc/self/mountinfo" options
 
 static void default_tree(void)
 {
@@ -85,25 +39,6 @@ static void default_tree(void)
 	CHECK(test_has(&t, "/sys ro,nosuid,nodev,noexec,relatime sysfs "));
 	CHECK(test_has(&t, "/sys/fs/cgroup ro,nosuid,nodev,noexec,relatime cgroup2 "));
 	CHECK(!strstr(test_text(&t), "shared:") && !strstr(test_text(&t), "master:"));
-}
-
-/* A directory with files, on a tmpfs at /tmp/nacre-bed, for binds. */
-static int test_source(void)
-{
-	CHECK(mount("none", "/mnt", "tmpfs", 0, "mode=755") == 0);
-	CHECK(mkdir("/mnt/dir", 0755) == 0 && mkdir("/mnt/dir/below", 0755) == 0);
-	CHECK(mknod("/mnt/file", S_IFREG | 0644, 0) == 0);
-	CHECK(symlink("file", "/mnt/dir/link") == 0);
-	CHECK(mknod("/mnt/dir/file", S_IFREG | 0644, 0) == 0);
-	CHECK(mount("none", "/mnt/dir/below", "tmpfs", 0, NULL) == 0);
-	CHECK(mknod("/mnt/dir/below/deep", S_IFREG | 0644, 0) == 0);
-	return open("/mnt/dir", O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
-static void test_source_done(int fd)
-{
-	(void)close(fd);
-	CHECK(umount2("/mnt", MNT_DETACH) == 0);
 }
 
 static void binds(void)
@@ -543,74 +478,6 @@ static void console(void)
 	CHECK_STR(test_text(&t), "/dev/pts/0\n88:0\n88:0\n1\n");
 }
 
-static const struct isolate_id_map test_map[] = { { 0, TEST_BASE, 65536 } };
-
-static void test_userns(struct isolate_plan *plan)
-{
-	plan->ns[ISOLATE_NS_USER] = ISOLATE_NEW;
-	plan->uid_map = test_map;
-	plan->n_uid_map = 1;
-	plan->gid_map = test_map;
-	plan->n_gid_map = 1;
-}
-
-/* A whole container in a user namespace: id-mapped image and volume, bound devices, masks. */
-static void in_a_user_namespace(void)
-{
-	char *const masked[] = { (char[]){ "/proc/interrupts" }, (char[]){ "/sys/firmware" },
-				 (char[]){ "/proc/keys" }, NULL };
-	char *const readonly[] = { (char[]){ "/proc/sys" }, NULL };
-	struct isolate_device list[ARRAY_SIZE(test_devices)];
-	struct isolate_mount mounts[ARRAY_SIZE(test_mounts) + 1];
-	_cleanup_(test_run_done) struct test_run t;
-	_cleanup_fd_ int image = -1, userns = -1;
-	struct error err = ERROR_INIT;
-	struct isolate_plan plan;
-	struct stat st;
-	int dir;
-
-	NEED_ROOT();
-	dir = test_source();
-	image = test_image();
-	userns = isolate_idmap_new(test_map, 1, test_map, 1, &err);
-	CHECK(userns >= 0);
-	CHECK_INT(isolate_idmap_apply(image, userns, false, &err), 0);
-	if (err.code < 0)
-		printf("# %s\n", err.text);
-	memcpy(list, test_devices, sizeof(list));
-	for (size_t i = 0; i < ARRAY_SIZE(list); i++)
-		list[i].fd = open(list[i].path, O_PATH | O_CLOEXEC);
-	memcpy(mounts, test_mounts, sizeof(test_mounts));
-	mounts[ARRAY_SIZE(test_mounts)] =
-		(struct isolate_mount){ .target = "/volume", .source_fd = dir, .idmap_fd = userns };
-	test_tree(&plan,
-		  SH("id -u; touch /new /volume/new && stat -c '%n %u:%g' /new /volume/new /bin;"
-		     "echo x > /dev/null && echo null; stat -c '%n %t:%T' /dev/zero "
-		     "/proc/interrupts; ls /sys/firmware | wc -l;"
-		     "(echo 1 > /proc/sys/net/ipv4/ip_forward) 2>/dev/null || echo ro;"
-		     "mount -t tmpfs none /tmp && echo mounts; echo out > /dev/stdout;" MOUNTS("")),
-		  image);
-	plan.mounts = mounts;
-	plan.n_mounts = ARRAY_SIZE(mounts);
-	plan.devices = list;
-	plan.masked_paths = masked;
-	plan.readonly_paths = readonly;
-	test_userns(&plan);
-	plan.ns[ISOLATE_NS_TIME] = ISOLATE_NEW;
-	test_run(&plan, &t);
-	CHECK_INT(t.r, 0);
-	CHECK(str_has_prefix(test_text(&t),
-			     "0\n/new 0:0\n/volume/new 0:0\n/bin 0:0\nnull\n/dev/zero 1:5\n"
-			     "/proc/interrupts 1:3\n0\nro\nmounts\nout\n"));
-	CHECK(test_has(&t, "/sys/fs/cgroup ro,nosuid,nodev,noexec,relatime cgroup2 "));
-	CHECK(test_has(&t, "/dev/mqueue rw,nosuid,nodev,noexec,relatime mqueue "));
-	/* On the disk the volume's new file belongs to root: the map is of the mount alone. */
-	CHECK(stat("/mnt/dir/new", &st) == 0 && st.st_uid == 0);
-	for (size_t i = 0; i < ARRAY_SIZE(list); i++)
-		(void)fd_close(list[i].fd);
-	test_source_done(dir);
-}
-
 static void without_pivot(void)
 {
 	_cleanup_(test_run_done) struct test_run t;
@@ -761,9 +628,8 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
 	  { "links of an image stay inside", hostile_links },
 	  { "targets that are exchanged stay inside", exchanged_targets }, { "devices", devices },
 	  { "devices that are something else", wrong_devices },
-	  { "a terminal and its console", console },
-	  { "a container in a user namespace", in_a_user_namespace },
-	  { "without pivot_root", without_pivot }, { "a read-only root", read_only_root },
+	  { "a terminal and its console", console }, { "without pivot_root", without_pivot },
+	  { "a read-only root", read_only_root },
 	  { "the plan's owner acts when all is mounted", acts_when_mounted },
 	  { "mounts that cannot be", wrong_mounts }, { "the spawner is as before", leaves_nothing },
 	  { "removes its cgroup", removes_the_cgroup })
