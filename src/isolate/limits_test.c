@@ -21,7 +21,7 @@ static struct {
 	int fd;
 	char log[8192];
 	size_t len;
-	int writes, refuse;
+	int writes, refuse, refuse_with;
 } fake;
 
 int __real_fd_write_file(int dir_fd, const char *name, const char *text);
@@ -42,7 +42,7 @@ int __wrap_fd_write_file(int dir_fd, const char *name, const char *text)
 		return __real_fd_write_file(dir_fd, name, text);
 	fake.writes++;
 	if (fake.writes == fake.refuse)
-		return -EINVAL;
+		return fake.refuse_with;
 	n = snprintf(fake.log + fake.len, sizeof(fake.log) - fake.len, "%s=%s%s", name, text,
 		     strcmp(text, "\n") ? "\n" : "");
 	CHECK(n > 0 && (size_t)n < sizeof(fake.log) - fake.len);
@@ -86,6 +86,7 @@ static void fake_open(void)
 	fake.len = 0;
 	fake.log[0] = '\0';
 	fake.writes = fake.refuse = 0;
+	fake.refuse_with = -EINVAL;
 	(void)str_copy(fake.path, sizeof(fake.path), "/tmp/nacre-limits-XXXXXX");
 	CHECK(mkdtemp(fake.path) != NULL);
 	fake.fd = open(fake.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -345,6 +346,12 @@ static void refuses_processors_that_are_not_there(void)
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
 	CHECK_STR(err.text, "cpuset.cpus: of 2-5 only 0-3 are here");
 	CHECK_STR(fake.log, "cpuset.cpus=2-5\ncpuset.cpus=\n");
+	/* Numbers that the machine cannot have at all are refused by the kernel. */
+	fake.refuse = fake.writes + 1;
+	fake.refuse_with = -ERANGE;
+	CHECK(limits_apply(fake.fd, &l, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK_STR(err.text, "cpuset.cpus: of 2-5 only 0-3 are here");
 	fake_close();
 }
 
