@@ -309,7 +309,35 @@ static int in_mount_namespace(void)
 	return unit_failures ? 1 : 0;
 }
 
-static void stops_at_mounts(void)
+/* What security.md A19 asks of every name in /proc that is written to. */
+static int beneath_and_no_other_mount(void)
+{
+	_cleanup_fd_ int at_fd = -1, plain_fd = -1;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return 77;
+	at_fd = openat(AT_FDCWD, dir_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (at_fd < 0 || fchdir(at_fd) < 0 || chdir("root") < 0)
+		return 1;
+	at_fd = fd_close(at_fd);
+	at_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CHECK(mkdir("over", 0755) == 0 && mkdir("plain", 0755) == 0);
+	CHECK(symlink("../out/secret", "up") == 0 && symlink("/etc/passwd", "away") == 0);
+	CHECK(mount("none", "over", "tmpfs", 0, NULL) == 0);
+	put(at_fd, "plain/file", "x");
+	put(at_fd, "over/file", "x");
+	plain_fd = rootfd_open_beneath(at_fd, "plain/file", O_RDONLY);
+	CHECK(plain_fd >= 0);
+	CHECK_INT(rootfd_open_beneath(at_fd, "over/file", O_RDONLY), -EXDEV);
+	CHECK_INT(rootfd_open_beneath(at_fd, "up", O_RDONLY), -EXDEV);
+	CHECK_INT(rootfd_open_beneath(at_fd, "../out/secret", O_RDONLY), -EXDEV);
+	CHECK_INT(rootfd_open_beneath(at_fd, "/plain/file", O_RDONLY), -EXDEV);
+	CHECK_INT(rootfd_open_beneath(at_fd, "away", O_RDONLY), -EXDEV);
+	CHECK(umount("over") == 0);
+	return unit_failures ? 1 : 0;
+}
+
+static void in_a_child(int (*fn)(void))
 {
 	int status = -1;
 	pid_t pid;
@@ -317,7 +345,7 @@ static void stops_at_mounts(void)
 	begin();
 	pid = fork();
 	if (pid == 0)
-		_exit(in_mount_namespace());
+		_exit(fn());
 	CHECK(waitpid(pid, &status, 0) == pid);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		printf("# skipped: no mount namespace to be had\n");
@@ -326,9 +354,20 @@ static void stops_at_mounts(void)
 	end();
 }
 
+static void stops_at_mounts(void)
+{
+	in_a_child(in_mount_namespace);
+}
+
+static void stays_beneath(void)
+{
+	in_a_child(beneath_and_no_other_mount);
+}
+
 UNIT_MAIN({ "links stay inside", links_stay_inside },
 	  { "magic links are refused", magic_links_are_refused },
 	  { "only regular files are opened", only_regular_files_are_opened },
 	  { "makes what is missing", makes_what_is_missing },
 	  { "makes inside only", makes_inside_only }, { "removes any kind", removes_any_kind },
-	  { "removes the deepest", removes_the_deepest }, { "stops at mounts", stops_at_mounts })
+	  { "removes the deepest", removes_the_deepest }, { "stops at mounts", stops_at_mounts },
+	  { "stays beneath, and in one mount", stays_beneath })
