@@ -179,7 +179,7 @@ class Exec(StreamTest):
     def test_a_cancelled_call_kills_the_session(self):
         t = self.talk("x", "sh", "-c", "sleep 4003 & echo up; sleep 4003; true", tty=True)
         t.until(b"up")
-        self.assertEqual(4, len(self.processes()))
+        nacre_test.until(lambda: len(self.processes()) == 4, what="the second sleep, which is forked behind the echo")
         t.cancel()
         nacre_test.until(lambda: len(self.processes()) == 1, what="the end of its session")
 
