@@ -21,15 +21,16 @@ class AttackTest(steps.StepsTest):
     IMAGES = ("busybox", "attack")
 
     def attacker(self, *command, name="evil", script="true"):
-        """A pod that runs a script, then the program attack."""
-        self.pod(name, container("sh", "-c", f"{script} && exec /attack {' '.join(command)}", image="attack"))
+        """A pod that has run a script, and runs the program attack."""
+        self.pod(name, container("sh", "-c", f"{script} && echo ready && exec /attack {' '.join(command)}", image="attack"))
+        nacre_test.until(lambda: self.logs(name).startswith(b"ready\n"), what="the attacker")
 
 
 class Looking(AttackTest):
     def test_an_exec_cannot_be_seen_before_it_is_a_workload(self):
         """Neither its memory, nor its descriptors, nor our program through it."""
         self.attacker("watch")
-        nacre_test.until(lambda: self.logs("evil").startswith(b"watching\n"), what="the watcher")
+        nacre_test.until(lambda: b"watching\n" in self.logs("evil"), what="the watcher")
         for n in range(RACES):
             self.assertEqual(0, self.exec("evil", "true")[2], n)
         # Some of them live long enough to be seen for sure.
