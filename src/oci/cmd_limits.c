@@ -83,25 +83,24 @@ static const struct update_option {
 	size_t offset;
 	size_t has;
 } update_options[] = {
-#define UPDATE(word, sign, part, member)                                                           \
+#define UPDATE(word, sign, member, part)                                                           \
 	{                                                                                          \
-		word, sign, offsetof(struct update, part.member),                                  \
-			offsetof(struct update, has_##part)                                        \
+		word, sign, offsetof(struct update, member), offsetof(struct update, part)         \
 	}
-	UPDATE("blkio-weight", false, block_io, weight),
-	UPDATE("cpu-period", false, cpu, period),
-	UPDATE("cpu-quota", true, cpu, quota),
-	UPDATE("cpu-burst", false, cpu, burst),
-	UPDATE("cpu-share", false, cpu, shares),
-	UPDATE("cpu-rt-period", false, cpu, realtime_period),
-	UPDATE("cpu-rt-runtime", true, cpu, realtime_runtime),
-	UPDATE("cpu-idle", true, cpu, idle),
-	UPDATE("memory", true, memory, limit),
-	UPDATE("memory-reservation", true, memory, reservation),
-	UPDATE("memory-swap", true, memory, swap),
-	UPDATE("kernel-memory", true, memory, kernel),
-	UPDATE("kernel-memory-tcp", true, memory, kernel_tcp),
-	UPDATE("pids-limit", true, pids, limit),
+	UPDATE("blkio-weight", false, block_io.weight, has_block_io),
+	UPDATE("cpu-period", false, cpu.period, has_cpu),
+	UPDATE("cpu-quota", true, cpu.quota, has_cpu),
+	UPDATE("cpu-burst", false, cpu.burst, has_cpu),
+	UPDATE("cpu-share", false, cpu.shares, has_cpu),
+	UPDATE("cpu-rt-period", false, cpu.realtime_period, has_cpu),
+	UPDATE("cpu-rt-runtime", true, cpu.realtime_runtime, has_cpu),
+	UPDATE("cpu-idle", true, cpu.idle, has_cpu),
+	UPDATE("memory", true, memory.limit, has_memory),
+	UPDATE("memory-reservation", true, memory.reservation, has_memory),
+	UPDATE("memory-swap", true, memory.swap, has_memory),
+	UPDATE("kernel-memory", true, memory.kernel, has_memory),
+	UPDATE("kernel-memory-tcp", true, memory.kernel_tcp, has_memory),
+	UPDATE("pids-limit", true, pids.limit, has_pids),
 #undef UPDATE
 };
 

@@ -25,7 +25,9 @@ static struct limit limit_of(struct json_int n)
 /* Numbers of which 0 means: not said. */
 static struct limit limit_unless_zero(struct json_int n)
 {
-	return n.value == 0 ? (struct limit){ .set = false } : limit_of(n);
+	if (n.value == 0)
+		n.set = false;
+	return limit_of(n);
 }
 
 static int limits_memory(struct isolate_limits *to, const struct oci_memory *m, struct error *err)

@@ -323,9 +323,9 @@ int launch_container(struct container *c, const struct launch_options *o, struct
 	if (r == 0)
 		r = launch_converse(&l, err);
 	if (r == 0) {
-		*ret = (struct launched){ .pid = l.child.pid,
-					  .pidfd = TAKE_FD(l.child.pidfd),
-					  .master_fd = TAKE_FD(l.pty.master_fd) };
+		ret->pid = l.child.pid;
+		ret->pidfd = TAKE_FD(l.child.pidfd);
+		ret->master_fd = TAKE_FD(l.pty.master_fd);
 		return 0;
 	}
 	launch_end(&l.child);

@@ -146,8 +146,8 @@ int launch_exec(struct container *c, const struct oci_process *p, const struct l
 		launch_end(&child);
 		return r;
 	}
-	*ret = (struct launched){ .pid = child.pid,
-				  .pidfd = TAKE_FD(child.pidfd),
-				  .master_fd = TAKE_FD(pty.master_fd) };
+	ret->pid = child.pid;
+	ret->pidfd = TAKE_FD(child.pidfd);
+	ret->master_fd = TAKE_FD(pty.master_fd);
 	return 0;
 }

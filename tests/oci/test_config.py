@@ -6,6 +6,7 @@ import re
 import stat
 import subprocess
 
+import host
 import oci_test
 
 
@@ -235,7 +236,7 @@ class Config(oci_test.OciTest):
 
     def test_groups_of_systemd(self):
         self.bundle("sleep", "1000")
-        self.config["linux"]["cgroupsPath"] = f"machine-{self.name}.slice:pre:{self.name}"
+        self.config["linux"]["cgroupsPath"] = f"t{os.getpid()}.slice:pre:{self.name}"
         self.save()
         subprocess.run([self.runtime, "--root", self.root, "--systemd-cgroup", "create", "--bundle", self.path, self.name],
                        check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -244,6 +245,11 @@ class Config(oci_test.OciTest):
             line = next(x for x in f.read().splitlines() if x.startswith("0::"))
         self.assertRegex(line, rf"pre-{re.escape(self.name)}\.scope$")
         self.delete()
+        # Slices stay, as those that systemd makes do; this one is nobody's any more.
+        slices = os.path.dirname(line[3:]).lstrip("/")
+        while slices:
+            os.rmdir(os.path.join(host.cgroup_root(), slices))
+            slices = os.path.dirname(slices)
 
 
 class About(oci_test.OciTest):
