@@ -308,11 +308,13 @@ static void waiting_ones_go_on(void)
 	for (int i = 0; i < 2; i++)
 		n[i] = start(&(struct bed_start){ .argv = nope });
 	for (int i = 2; i < 4; i++)
-		n[i] = run("readlink /proc/self/ns/net; nc -l -p 7001 & sleep 0.1; "
-			   "echo x | nc 127.0.0.1 7001");
+		n[i] = run("readlink /proc/self/ns/net; nc -l -p 7001 & "
+			   "until test -e /dev/shm/said; do "
+			   "echo x | nc 127.0.0.1 7001 && touch /dev/shm/said; sleep 0.02; done");
 	for (int i = 0; i < 4; i++)
 		CHECK_INT(bed_wait(b, n[i])->state, i < 2 ? CONTAINER_FAILED : CONTAINER_EXITED);
-	CHECK(b->last[n[2]].exit_code == 0 || b->last[n[3]].exit_code == 0);
+	CHECK_INT(b->last[n[2]].exit_code, 0);
+	CHECK_INT(b->last[n[3]].exit_code, 0);
 	CHECK(bed_log_text(b, n[2], 1)[0]);
 	CHECK_INT(b->n_started, 4);
 	remove_cell("c");

@@ -485,7 +485,7 @@ static void runs_a_container(void)
 	told_connect(&t);
 	log_fd = make_log();
 	start_shell(&t, "00000000000000aa",
-		    "echo hello; trap 'exit 7' TERM; while :; do sleep 0.1; done", log_fd);
+		    "trap 'exit 7' TERM; echo hello; while :; do sleep 0.1; done", log_fd);
 	WAIT_FOR(t.n_states[CONTAINER_RUNNING] > 0);
 	wait_for_log(log_fd, "hello");
 	check_exec(&t, "00000000000000aa");

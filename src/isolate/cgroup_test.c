@@ -74,7 +74,7 @@ static void lives_and_dies(void)
 	CHECK_INT(cgroup_populated(leaf), 1);
 	CHECK_INT(cgroup_kill(top), 0);
 	CHECK(waitpid(pid, NULL, 0) == pid);
-	for (int i = 0; i < 100 && cgroup_populated(top) == 1; i++)
+	for (int i = 0; i < 2000 && cgroup_populated(top) == 1; i++)
 		(void)usleep(10000);
 	CHECK_INT(cgroup_populated(top), 0);
 	CHECK_INT(cgroup_remove(test_root_fd, test_name), 0);

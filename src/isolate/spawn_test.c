@@ -373,6 +373,29 @@ static void keeper_loads_libraries(void)
 	CHECK_STR(test_text(&t), TEST_KEEPER_ALONE ? "" : "PATH=/bin:/usr/bin\n");
 }
 
+/* Whether one of the children of a process runs a program of this name. */
+static bool has_child(pid_t pid, const char *name)
+{
+	char path[64], text[256] = "", comm[32] = "";
+	FILE *f;
+	size_t n;
+
+	(void)str_printf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	f = fopen(path, "re");
+	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	if (f)
+		(void)fclose(f);
+	if (n == 0)
+		return false;
+	text[strcspn(text, " ")] = '\0';
+	(void)str_printf(path, sizeof(path), "/proc/%s/comm", text);
+	f = fopen(path, "re");
+	n = f ? fread(comm, 1, sizeof(comm) - 1, f) : 0;
+	if (f)
+		(void)fclose(f);
+	return n > 0 && str_has_prefix(comm, name);
+}
+
 /* A second process in the namespaces of a first one, as exec does it. */
 static void joins_a_container(void)
 {
@@ -390,7 +413,9 @@ static void joins_a_container(void)
 	test_container(&plan, SH("touch /tmp/mark; sleep 100; true"), image);
 	CHECK(isolate_spawn(&plan, &first, &err) == 0);
 	CHECK(isolate_child_report(&first, &hint, &err) == 0);
-	(void)usleep(100000);
+	/* It has made its mark. */
+	for (int i = 0; i < 2000 && !has_child(first.pid, "sleep"); i++)
+		(void)usleep(10000);
 
 	proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	test_plan(&join,
