@@ -4,7 +4,7 @@
 
 Each program is one case. They are built from Go's module proxy (what from exactly: oci/go.mod), in BUILD, and run where they
 can leave nothing: in pid, mount and cgroup namespaces, with cgroup v2 alone. A case passes if it ends well and says "not ok"
-nowhere. EXPECTED lists those that do not, and why; one that is listed there and passes is a failure too.
+nowhere. EXPECTED lists those that do not, and why; one that is listed there and passes is a failure too (but for LUCKY).
 """
 import argparse
 import concurrent.futures
@@ -69,6 +69,8 @@ EXPECTED = {
     "process_capabilities": (lacks_capabilities, "", "asks for every capability, and this host keeps some back"),
     "linux_rootfs_propagation": (lacks_capabilities, "", "asks for every capability, and this host keeps some back"),
 }
+# Those of them that pass where time wills it: the program may not have ended yet.
+LUCKY = {"pidfile"}
 # What our runtime does not do as it should, with what it says then. One that passes comes off this list.
 OWED = {
     "linux_devices": ("make it: Operation not permitted", "the group's device program refuses the nodes of linux.devices"),
@@ -154,7 +156,7 @@ def verdict(name, wrong, text):
         return 0, 0, 1, f"{name}: owed: {OWED[name][1]}"
     if wrong:
         return 0, 1, 0, f"FAIL {name}: {wrong}\n" + "".join(f"    {line}\n" for line in text.splitlines()[-60:])
-    if expected:
+    if expected and name not in LUCKY:
         return 0, 1, 0, f"FAIL {name}: passes, though it should not, because it {reason}"
     return 1, 0, 0, f"{name}: passed"
 
