@@ -143,4 +143,5 @@ class SlowEnd(steps.StepsTest):
         self.assertIsInstance(error, grpc.RpcError)
         self.assertEqual(grpc.StatusCode.RESOURCE_EXHAUSTED, error.code())
         self.assertIn("was taken for 10 seconds", error.details())
-        self.assertTrue(NUMBERS.startswith(out) and out != NUMBERS)
+        # All of it may have been on its way to the client by then, but for the exit status.
+        self.assertTrue(NUMBERS.startswith(out), f"{len(out)} of {len(NUMBERS)} bytes, and they are others")
