@@ -48,6 +48,7 @@
 #define DAEMON_THREADS 4
 /* Keepers that were there before must have told what they have by then. */
 #define DAEMON_READY_LIMIT (10 * NSEC_PER_SEC)
+#define DAEMON_TELL_AGAIN (1 * NSEC_PER_SEC)
 /* Beyond the time that a daemon gives to its calls. */
 #define DAEMON_REPLACE_PATIENCE (30 * NSEC_PER_SEC)
 #define DAEMON_EXIT_FAILED 1
@@ -74,6 +75,7 @@ struct daemon {
 	struct rpc_server *server;
 	struct loop_signal signals;
 	struct loop_timer ready_limit;
+	struct loop_timer tell_ready;
 	struct loop_defer check;
 	struct runtime_service runtime;
 	struct workload_service workload;
@@ -407,7 +409,7 @@ static void daemon_on_signal(struct loop_signal *source, int sig, pid_t sender)
 		return;
 	log_info("told to end; what runs goes on", LOG_INT("signal", sig),
 		 LOG_INT("sender", sender));
-	notify_send("STOPPING=1");
+	(void)notify_send("STOPPING=1");
 	if (!d->serving || d->draining) {
 		loop_quit(d->loop, 0);
 		return;
@@ -425,6 +427,15 @@ static void daemon_confine(struct daemon *d)
 		log_warn("the daemon keeps more privilege than it needs", LOG_ERR(&err));
 	pool_renew(d->pool);
 	d->confined = true;
+}
+
+/* The service manager would end a daemon that never says it. */
+static void daemon_on_tell_ready(struct loop_timer *t)
+{
+	struct daemon *d = container_of(t, struct daemon, tell_ready);
+
+	if (!d->draining && notify_send("READY=1") < 0)
+		loop_timer_set(&d->tell_ready, DAEMON_TELL_AGAIN);
 }
 
 static void daemon_become_ready(struct daemon *d)
@@ -451,7 +462,7 @@ static void daemon_become_ready(struct daemon *d)
 	log_info("ready", LOG_STR("version", NACRE_VERSION), LOG_STR("socket", d->options.socket),
 		 LOG_STR("root", d->options.root), LOG_STR("run", d->options.run),
 		 LOG_STR("cgroup", d->place.cgroup));
-	notify_send("READY=1");
+	daemon_on_tell_ready(&d->tell_ready);
 }
 
 static void daemon_make_node(struct daemon *d)
@@ -541,6 +552,7 @@ static int daemon_open_loop(struct daemon *d, struct error *err)
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
 		return error_set(err, -errno, "ignore SIGPIPE");
 	loop_timer_init(&d->ready_limit, d->loop, daemon_on_ready_limit);
+	loop_timer_init(&d->tell_ready, d->loop, daemon_on_tell_ready);
 	loop_timer_set(&d->ready_limit, DAEMON_READY_LIMIT);
 	loop_defer_init(&d->check, d->loop, daemon_on_check);
 	return 0;
@@ -602,6 +614,7 @@ static void daemon_close(struct daemon *d)
 	if (d->loop) {
 		loop_signal_done(&d->signals);
 		loop_timer_done(&d->ready_limit);
+		loop_timer_done(&d->tell_ready);
 	}
 	d->workloads = workloads_free(d->workloads);
 	d->instances = instances_free(d->instances);

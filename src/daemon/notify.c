@@ -12,7 +12,17 @@
 #include "base/str.h"
 #include "base/sysio.h"
 
-void notify_send(const char *state)
+static int notify_failed(const char *state, int code)
+{
+	log_warn("cannot tell the service manager", LOG_STR("state", state),
+		 LOG_STR("err", strerror(code)));
+	return code == ENOMEM || code == ENOBUFS || code == EMFILE || code == ENFILE ||
+			       code == EAGAIN
+		       ? -EAGAIN
+		       : 0;
+}
+
+int notify_send(const char *state)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -20,17 +30,14 @@ void notify_send(const char *state)
 
 	if (str_empty(path) || (path[0] != '/' && path[0] != '@') ||
 	    str_copy(to.sun_path, sizeof(to.sun_path), path) < 0)
-		return;
+		return 0;
 	if (path[0] == '@')
 		to.sun_path[0] = '\0';
 	fd = sysio_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0) {
-		log_warn("cannot tell the service manager", LOG_STR("state", state),
-			 LOG_STR("err", strerror(errno)));
-		return;
-	}
+	if (fd < 0)
+		return notify_failed(state, errno);
 	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
 		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path))) < 0)
-		log_warn("cannot tell the service manager", LOG_STR("state", state),
-			 LOG_STR("err", strerror(errno)));
+		return notify_failed(state, errno);
+	return 0;
 }
