@@ -43,10 +43,15 @@ class ExecutableTest(nacre_test.NodeTest):
         return {p for p in host.cgroup_pids(host.own_cgroup()) if host.read(f"/proc/{p}/cmdline") == wanted}
 
     def begin(self, seconds, **fields):
-        """Starts `sleep SECONDS` without waiting for its end: the future, and its pid once it runs."""
+        """Starts `sleep SECONDS` without waiting for its end: the future, and its pid once it runs.
+
+        The kernel shows the process before the keeper has told the daemon of it: both must know the pid.
+        """
         future = self.node.runtime.RunExecutable.future(request("sleep", str(seconds), **fields))
-        pids = nacre_test.until(lambda: self.sleepers(seconds), what="the sleep")
-        return future, pids.pop()
+        pid = nacre_test.until(lambda: self.sleepers(seconds), what="the sleep").pop()
+        nacre_test.until(lambda: pid in [c.pid for w in self.node.workloads.List(nacre_pb2.ListRequest()).workloads
+                                         for c in w.containers], what="its pid in the list")
+        return future, pid
 
     def names(self):
         return [w.name for w in self.node.workloads.List(nacre_pb2.ListRequest(all=True)).workloads]
