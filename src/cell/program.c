@@ -118,12 +118,9 @@ static int user_numeric(const char *user, struct isolate_user *ret, struct error
 int program_user(enum container_kind kind, int root_fd, const char *user, struct isolate_user *ret,
 		 struct error *err)
 {
-	int r;
-
 	if (kind == CONTAINER_PROCESS)
 		return user_numeric(user ?: "", ret, err);
-	r = isolate_user_find(root_fd, user ?: "", ret, err);
-	return r < 0 ? error_wrap(err, r, "user") : 0;
+	return isolate_user_find(root_fd, user ?: "", ret, err);
 }
 
 static int env_default(char ***env, const char *name, const char *value)
