@@ -371,7 +371,7 @@ class Users(steps.StepsTest):
                 try:
                     status, = self.pod("u", container(image="users", user=user)).containers
                     self.assertEqual(("failed", 125, 0), (status.state, status.exit_code, status.pid))
-                    self.assertRegex(status.reason, "^user: (?!user)")
+                    self.assertRegex(status.reason, "^user: (?!user:)")
                     self.assertEqual(b"", self.logs("u"))
                     self.remove("u")
                 except grpc.RpcError as e:
