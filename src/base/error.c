@@ -31,9 +31,10 @@ static void error_clean(struct error *err)
 {
 	bool utf8 = str_is_utf8(err->text, strlen(err->text));
 
-	for (char *p = err->text; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f || (!utf8 && (unsigned char)*p >= 0x80))
+	for (char *p = err->text; !utf8 && *p; p++)
+		if ((unsigned char)*p >= 0x80)
 			*p = '?';
+	str_clean(err->text);
 }
 
 static _printf_(2, 0) void error_vtext(struct error *err, const char *fmt, va_list ap)

@@ -53,7 +53,7 @@ struct error {
 		.kind = ERROR_FAULT, .code = 0, .text = "", .field = ""                            \
 	}
 
-/* Control bytes, and bytes that are no UTF-8, become '?' in every text. */
+/* Control characters, and bytes that are no UTF-8, become '?' in every text. */
 
 /*
  * A failure of a call on the machine: writes "TEXT: strerror(r)". Returns r, which is a negative

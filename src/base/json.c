@@ -43,8 +43,8 @@ static void json_put_text(struct json *j, const char *s)
 			(void)fprintf(j->to, "\\%c", c);
 		else if (c < 0x20 && shorts[c])
 			(void)fputs(shorts[c], j->to);
-		else if (c < 0x20 || c == 0x7f)
-			(void)fprintf(j->to, "\\u%04x", c);
+		else if (str_control_len(s))
+			(void)fprintf(j->to, "\\u%04x", n == 2 ? (unsigned char)s[1] : c);
 		else
 			(void)fwrite(s, 1, n, j->to);
 		s += n ? n : 1;

@@ -72,6 +72,9 @@ static void escapes(void)
 		{ "\"\\/", "\"\\\"\\\\/\"" },
 		{ "\b\t\n\f\r", "\"\\b\\t\\n\\f\\r\"" },
 		{ "\x01\x1f\x7f", "\"\\u0001\\u001f\\u007f\"" },
+		{ "\xc2\x9b"
+		  "31m\xc2\xa0",
+		  "\"\\u009b31m\xc2\xa0\"" },
 		{ "nacré – 貝 🐚", "\"nacré – 貝 🐚\"" },
 		{ "a\xff\xfez", "\"a\xef\xbf\xbd\xef\xbf\xbdz\"" },
 		{ "cut\xe2\x82", "\"cut\xef\xbf\xbd\xef\xbf\xbd\"" },

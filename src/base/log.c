@@ -88,8 +88,11 @@ static bool log_quote_char(struct log_line *l, const char *s, size_t n, bool utf
 
 	if (c == '"' || c == '\\')
 		(void)str_printf(escape, sizeof(escape), "\\%c", c);
-	else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !utf8))
+	else if (c >= 0x80 && !utf8)
 		(void)str_printf(escape, sizeof(escape), "\\u%04x", c);
+	else if (str_control_len(s))
+		(void)str_printf(escape, sizeof(escape), "\\u%04x",
+				 n == 2 ? (unsigned char)s[1] : c);
 	else
 		escape[0] = '\0';
 
@@ -126,7 +129,7 @@ static bool log_needs_quotes(const char *s)
 	if (!str_is_utf8(s, strlen(s)))
 		return true;
 	for (; *s; s++)
-		if ((unsigned char)*s <= 0x20 || *s == '"' || *s == '=' || *s == '\\' || *s == 0x7f)
+		if (*s == ' ' || *s == '"' || *s == '=' || *s == '\\' || str_control_len(s))
 			return true;
 	return false;
 }

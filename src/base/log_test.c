@@ -58,6 +58,9 @@ static void text(void)
 	CHECK_STR(written(), STAMP " error x a=\"\" b=\"q\\\"\\\\\" c=\"k=v\"\n");
 	log_error("x", LOG_STR("a", "two\nlines\x1b[0m\x7f"), LOG_STR("b", "\xc3\xa4"));
 	CHECK_STR(written(), STAMP " error x a=\"two\\u000alines\\u001b[0m\\u007f\" b=\xc3\xa4\n");
+	log_error("x", LOG_STR("a", "\xc2\x9b"
+				    "31m"));
+	CHECK_STR(written(), STAMP " error x a=\"\\u009b31m\"\n");
 	log_error("x", LOG_STR("a", "\xff\xc3"));
 	CHECK_STR(written(), STAMP " error x a=\"\\u00ff\\u00c3\"\n");
 	end();

@@ -107,6 +107,26 @@ bool str_is_clean(const char *s)
 	return true;
 }
 
+size_t str_control_len(const char *s)
+{
+	unsigned char c = (unsigned char)s[0], next;
+
+	if (c != 0xc2)
+		return (c > 0 && c < 0x20) || c == 0x7f;
+	next = (unsigned char)s[1];
+	return next >= 0x80 && next < 0xa0 ? 2 : 0;
+}
+
+void str_clean(char *s)
+{
+	while (*s) {
+		size_t n = str_control_len(s);
+
+		memset(s, '?', n);
+		s += n ? n : 1;
+	}
+}
+
 size_t strv_len(char *const *v)
 {
 	size_t n = 0;

@@ -50,6 +50,15 @@ bool str_is_utf8(const void *data, size_t len);
 /* No byte below 0x20, no DEL. */
 bool str_is_clean(const char *s);
 
+/*
+ * The bytes of the control character at s: 1 below 0x20 and for DEL, 2 for U+0080 to U+009F, which
+ * terminals obey as they do an escape; 0 where there is none.
+ */
+size_t str_control_len(const char *s);
+
+/* What a terminal would obey becomes '?', byte by byte. */
+void str_clean(char *s);
+
 size_t strv_len(char *const *v);
 void strv_free(char **v);
 static inline void strv_freep(char ***v)

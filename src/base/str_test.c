@@ -145,6 +145,29 @@ static void environment(void)
 	CHECK(!strv_env_get(env, "B"));
 }
 
+static void cleans(void)
+{
+	static const struct {
+		const char *dirty, *clean;
+	} cases[] = {
+		{ "plain nacré 貝", "plain nacré 貝" },
+		{ "a\033[31mb", "a?[31mb" },
+		{ "a\nb\tc\x7f", "a?b?c?" },
+		{ "a\xc2\x9b"
+		  "31m",
+		  "a??31m" },
+		{ "\xc2", "\xc2" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[64];
+
+		(void)snprintf(text, sizeof(text), "%s", cases[i].dirty);
+		str_clean(text);
+		CHECK_STR(text, cases[i].clean);
+	}
+}
+
 UNIT_MAIN({ "copies what fits", copies_what_fits }, { "compares", compares }, { "utf8", utf8 },
 	  { "utf8, all code points", utf8_all }, { "formats", formats }, { "lists", lists },
-	  { "environment", environment })
+	  { "environment", environment }, { "cleans", cleans })

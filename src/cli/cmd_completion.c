@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "cli/completion.h"
 #include "cli/handlers.h"
-#include "cli/text.h"
 
 /* A shell that waits for names does not wait longer, over all pages, and nobody chooses from more.
  */
@@ -29,7 +28,7 @@ static void names_put(struct names *to, const char *name)
 {
 	_cleanup_str_ char *line = xformat("%s%s", name, to->suffix);
 
-	text_clean(line);
+	str_clean(line);
 	if (to->n++ < NAMES_MAX)
 		(void)puts(line);
 }

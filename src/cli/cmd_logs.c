@@ -15,7 +15,6 @@
 #include "base/json.h"
 #include "cli/output.h"
 #include "cli/spec.h"
-#include "cli/text.h"
 
 struct logs {
 	struct client_call call;
@@ -150,7 +149,7 @@ static void events_line(const Nacre__V1__EventsResponse *e)
 	clock_format(time, e->time);
 	line = xformat("%s %s %s %s%s%s", time, object, e->name, e->state, *e->reason ? ": " : "",
 		       e->reason);
-	text_clean(line);
+	str_clean(line);
 	(void)puts(line);
 }
 

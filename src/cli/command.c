@@ -86,7 +86,7 @@ int cli_complain(const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	text_clean(text);
+	str_clean(text);
 	(void)fflush(stdout);
 	(void)fprintf(stderr, "nacre: %s\n", text);
 	return CLI_FAILED;

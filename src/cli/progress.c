@@ -36,7 +36,7 @@ void progress_tell(struct progress *p, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	text_clean(line);
+	str_clean(line);
 	if (width > 1)
 		line[text_prefix(line, width - 1)] = '\0';
 	(void)fprintf(stderr, "\r%s\033[K", line);

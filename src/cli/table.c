@@ -27,7 +27,7 @@ void table_add_color(struct table *t, enum table_color color, const char *text)
 {
 	struct table_cell cell = { .text = xstrdup(text), .color = color };
 
-	text_clean(cell.text);
+	str_clean(cell.text);
 	t->cells = xrealloc(t->cells, t->n_cells + 1, sizeof(*t->cells));
 	t->cells[t->n_cells++] = cell;
 }

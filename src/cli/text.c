@@ -94,19 +94,3 @@ size_t text_prefix(const char *s, size_t n)
 	}
 	return i;
 }
-
-void text_clean(char *s)
-{
-	for (; *s; s++) {
-		/* The C1 controls (U+0080 to U+009F) are two bytes in UTF-8, the first 0xc2. */
-		bool c1 = (unsigned char)s[0] == 0xc2 && (unsigned char)s[1] >= 0x80 &&
-			  (unsigned char)s[1] < 0xa0;
-
-		if (c1) {
-			*s++ = '?';
-			*s = '?';
-		} else if ((unsigned char)*s < 0x20 || *s == 0x7f) {
-			*s = '?';
-		}
-	}
-}

@@ -24,7 +24,5 @@ void text_short_id(char ret[TEXT_SIZE], const char *id);
 size_t text_width(const char *s);
 /* How many bytes the first n columns of a UTF-8 text take. */
 size_t text_prefix(const char *s, size_t n);
-/* Puts '?' in the place of control bytes, so that no text from elsewhere commands the terminal. */
-void text_clean(char *s);
 
 #endif

@@ -73,29 +73,10 @@ static void shortens_ids(void)
 	CHECK_STR(text, "abc");
 }
 
-static void cleans(void)
+static void measures(void)
 {
-	static const struct {
-		const char *dirty, *clean;
-	} cases[] = {
-		{ "plain nacré 貝", "plain nacré 貝" },
-		{ "a\033[31mb", "a?[31mb" },
-		{ "a\nb\tc\x7f", "a?b?c?" },
-		{ "a\xc2\x9b"
-		  "31m",
-		  "a??31m" },
-		{ "\xc2", "\xc2" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		char text[64];
-
-		(void)snprintf(text, sizeof(text), "%s", cases[i].dirty);
-		text_clean(text);
-		CHECK_STR(text, cases[i].clean);
-	}
 	CHECK_INT(text_width("nacré 貝"), 7);
 }
 
 UNIT_MAIN({ "tells_how_long_ago", tells_how_long_ago }, { "counts_bytes", counts_bytes },
-	  { "shortens_ids", shortens_ids }, { "cleans", cleans })
+	  { "shortens_ids", shortens_ids }, { "measures", measures })
