@@ -138,6 +138,7 @@ int cmd_execute(const struct cli *cli, const struct args *args)
 	executable.stdin.len = input.len;
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&executable.user, args_value(args, "user"));
+	spec_set(&executable.comment, args_value(args, "comment"));
 	spec_set(&executable.cwd, args_value(args, "cwd"));
 	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/RunExecutable",
 				 &request.base,

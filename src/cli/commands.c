@@ -106,6 +106,7 @@ static const struct arg_option options_execute[] = {
 	  "read standard input to its end first (at most 4 MiB), pass it" },
 	{ "timeout", 0, "TIME", "kill it after so long: 10, 500ms, 5m" },
 	{ "keep", 0, NULL, "keep its record and its log until `nacre rm`" },
+	{ "comment", 0, "TEXT", "free text, which `nacre inspect` shows" },
 	OPTION_END,
 };
 

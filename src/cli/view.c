@@ -131,6 +131,8 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	view_pid_json(j, w->pid);
 	json_put_word(j, "cgroup", w->cgroup);
 	json_put_bool(j, "auto_remove", w->auto_remove);
+	json_put_word(j, "comment", w->comment);
+	json_put_word(j, "keeper_note", w->keeper_note);
 	json_put_array(j, "containers");
 	for (size_t i = 0; i < w->n_containers; i++)
 		view_container(j, w->containers[i]);

@@ -36,6 +36,7 @@ void workload_unmake(struct workload *w)
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_done(&w->containers[i]);
 	free(w->containers);
+	free(w->comment);
 	free(w);
 }
 
@@ -63,6 +64,14 @@ struct workload *workload_alloc(size_t n_containers)
 		w->containers[i].fds = (struct container_fds)CONTAINER_FDS_NONE;
 	}
 	return w;
+}
+
+int workload_set_comment(struct workload *w, const char *comment)
+{
+	if (str_empty(comment))
+		return 0;
+	w->comment = strdup(comment);
+	return w->comment ? 0 : -ENOMEM;
 }
 
 static int make_append(char ***to, char *const *words)
@@ -230,6 +239,8 @@ int workload_make(const struct workload_spec *spec, struct image_store *images,
 	(void)str_copy(w->request, sizeof(w->request), spec->request ? spec->request : "");
 	w->instance = spec->kind == WORKLOAD_POD ? NULL : spec->parent;
 	w->created_at = clock_real();
+	if (workload_set_comment(w, spec->comment) < 0)
+		return error_set(err, -ENOMEM, "workload");
 
 	for (size_t n = 0; n < spec->n_containers; n++) {
 		r = make_container(w, n, spec, images, err);

@@ -32,6 +32,7 @@ struct workload_spec {
 	const char *network;     /* "pod", "none", "own", "host" */
 	bool auto_remove;
 	const char *request; /* base/request.h; NULL: none */
+	const char *comment; /* for people; NULL: none */
 	const struct pod_container_spec *containers;
 	size_t n_containers;
 };
@@ -45,6 +46,8 @@ int workload_prepare(struct workload *w, struct image_store *images, int logs_fd
 		     struct error *err);
 /* An empty one, to be filled from a record. NULL without memory. */
 struct workload *workload_alloc(size_t n_containers);
+/* Once, a copy; NULL and "" are none. -ENOMEM. */
+int workload_set_comment(struct workload *w, const char *comment);
 /* Frees its memory and closes descriptors; leaves lists and maps to whoever added it to them. */
 void workload_unmake(struct workload *w);
 

@@ -96,6 +96,7 @@ struct workload {
 	char reason[WORKLOAD_REASON_MAX];
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	const char *network;            /* a word of the API */
+	char *comment;                  /* NULL: none */
 	bool auto_remove;
 	uint64_t created_at;
 	struct instance *instance; /* NULL once it is gone */

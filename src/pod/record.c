@@ -23,6 +23,7 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.reason = w->reason,
 		.created_at = w->created_at,
 		.request = w->request,
+		.comment = w->comment ? w->comment : "",
 	};
 
 	return run_store_put_workload(s, &r, err);
@@ -157,6 +158,10 @@ static int record_read(void *data, const struct run_workload *r)
 	if (ret < 0)
 		return ret;
 	w = workload_alloc(walk->n);
+	if (w && workload_set_comment(w, r->comment) < 0) {
+		workload_unmake(w);
+		w = NULL;
+	}
 	if (!w)
 		return error_set(walk->err, -ENOMEM, "workload %s", r->id);
 	(void)str_copy(w->id, sizeof(w->id), r->id);

@@ -64,6 +64,16 @@ int check_env(const char *field, char *const *env, size_t n, struct error *err)
 	return check_sizes(field, env, n, err);
 }
 
+int check_text(const char *field, const char *text, size_t n_max, struct error *err)
+{
+	size_t n = strlen(text);
+
+	if (n <= n_max)
+		return 0;
+	return error_field(err, ERROR_INVALID, field, "%zu bytes are more than the limit of %zu", n,
+			   n_max);
+}
+
 int check_dir(const char *field, const char *dir, struct error *err)
 {
 	if (str_empty(dir))

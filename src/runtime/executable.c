@@ -25,6 +25,8 @@
 /* What one stream may give back, and what a process may be fed. */
 #define EXECUTABLE_OUTPUT_MAX ((size_t)4 * 1024 * 1024)
 #define EXECUTABLE_STDIN_MAX ((size_t)4 * 1024 * 1024)
+#define EXECUTABLE_COMMAND_MAX ((size_t)1024 * 1024)
+#define EXECUTABLE_COMMENT_MAX ((size_t)4096)
 
 /* Lives from the request until the answer was sent; so does `call`. */
 struct executable_call {
@@ -368,7 +370,11 @@ static int executable_check(const Aurae__Runtime__V0__RunExecutableRequest *q, s
 		return error_field(err, ERROR_INVALID, "executable", "required");
 	if (str_empty(e->command))
 		return error_field(err, ERROR_INVALID, "executable.command", "required");
-	r = check_name("meta.name", q->meta ? q->meta->name : "", err);
+	r = check_text("executable.command", e->command, EXECUTABLE_COMMAND_MAX, err);
+	if (r == 0)
+		r = check_text("executable.comment", e->comment, EXECUTABLE_COMMENT_MAX, err);
+	if (r == 0)
+		r = check_name("meta.name", q->meta ? q->meta->name : "", err);
 	if (r == 0)
 		r = check_unset("cell", !str_empty(q->cell), err);
 	if (r == 0)
@@ -441,6 +447,7 @@ static int executable_start(struct executable_call *x, const char *key, struct e
 		.name = x->request->meta ? x->request->meta->name : "",
 		.network = "host",
 		.request = key,
+		.comment = e->comment,
 		.containers = &c,
 		.n_containers = 1,
 	};

@@ -44,6 +44,7 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, reason, SQL_TEXT),
 	SQL_COLUMN(run_workload, created_at, SQL_U64),
 	SQL_COLUMN(run_workload, request, SQL_TEXT),
+	SQL_COLUMN(run_workload, comment, SQL_TEXT),
 };
 
 static const struct sql_column container_columns[] = {
@@ -111,6 +112,7 @@ static const char *const run_migrations[] = {
 	 "ALTER TABLE workload ADD COLUMN request TEXT NOT NULL DEFAULT ''"),
 	"ALTER TABLE container ADD COLUMN tty INTEGER NOT NULL DEFAULT 0",
 	"ALTER TABLE container ADD COLUMN log_lost INTEGER NOT NULL DEFAULT 0",
+	"ALTER TABLE workload ADD COLUMN comment TEXT NOT NULL DEFAULT ''",
 };
 
 static const struct sql_schema run_schema = {

@@ -55,6 +55,7 @@ struct run_workload {
 	const char *reason;
 	uint64_t created_at;
 	const char *request; /* base/request.h */
+	const char *comment;
 };
 
 struct run_container {

@@ -3,6 +3,7 @@
 import concurrent.futures
 import os
 import time
+import unittest
 
 import grpc
 
@@ -264,3 +265,12 @@ class Life(ExecutableTest):
         self.assertEqual(50, len({d.pid for d in done}))
         self.assertLess(took, 90, "they did not run side by side")
         self.assertNoTraces(before)
+
+
+class Comment(unittest.TestCase):
+    def test_is_kept_with_its_record(self):
+        with nacre_test.Node() as node:
+            node.runtime.RunExecutable(request("true", name="noted", keep=True, comment="why ä"))
+            node.restart()
+            self.assertEqual("why ä", node.workloads.Inspect(nacre_pb2.InspectRequest(target="noted")).workload.comment)
+            self.assertEqual("why ä", node.json("inspect", "noted")["comment"])
