@@ -61,19 +61,19 @@ static int tree_sink_find(struct tree_sink *s, int root_fd, const char *path, st
 
 	if (fd == -ENOENT || fd == -ENOTDIR) {
 		if (tree_sink_split(path, dir, s->name) < 0)
-			return error_refuse(err, ERROR_NOT_FOUND,
-					    "path: there is no directory %.200s", path);
+			return error_field(err, ERROR_NOT_FOUND, "path",
+					   "there is no directory %.200s", path);
 		fd = rootfd_open(root_fd, dir, O_RDONLY | O_DIRECTORY, 0);
 		if (fd == -ENOENT || fd == -ENOTDIR)
-			return error_refuse(err, ERROR_NOT_FOUND,
-					    "path: there is no directory %.200s", dir);
+			return error_field(err, ERROR_NOT_FOUND, "path",
+					   "there is no directory %.200s", dir);
 	}
 	if (fd < 0)
 		return error_set(err, fd, "path: open %.200s", path);
 	s->top_fd = fd;
 	if (tree_is_kernels(fd))
-		return error_refuse(err, ERROR_PRECONDITION,
-				    "path: %.200s is on a file system of the kernel", path);
+		return error_field(err, ERROR_PRECONDITION, "path",
+				   "%.200s is on a file system of the kernel", path);
 	return 0;
 }
 
@@ -110,20 +110,18 @@ static int tree_sink_check_path(const char *path, struct error *err)
 	size_t len = strlen(path), depth = 0;
 
 	if (len == 0 || len >= TREE_PATH_MAX)
-		return error_refuse(err, ERROR_INVALID, "entry.path: 1 to %d bytes, not %zu",
-				    TREE_PATH_MAX - 1, len);
+		return error_field(err, ERROR_INVALID, "entry.path", "1 to %d bytes, not %zu",
+				   TREE_PATH_MAX - 1, len);
 	for (const char *at = path;; at++) {
 		size_t n = strcspn(at, "/");
 
 		if (n == 0 || n > NAME_MAX || (n == 1 && at[0] == '.') ||
 		    (n == 2 && at[0] == '.' && at[1] == '.'))
-			return error_refuse(
-				err, ERROR_INVALID,
-				"entry.path: \"%.200s\" is no relative path of plain names", path);
+			return error_field(err, ERROR_INVALID, "entry.path",
+					   "\"%.200s\" is no relative path of plain names", path);
 		if (++depth > TREE_DEPTH_MAX + 1)
-			return error_refuse(err, ERROR_INVALID,
-					    "entry.path: deeper than %d directories",
-					    TREE_DEPTH_MAX);
+			return error_field(err, ERROR_INVALID, "entry.path",
+					   "deeper than %d directories", TREE_DEPTH_MAX);
 		at += n;
 		if (!*at)
 			return 0;
@@ -138,7 +136,7 @@ static int tree_sink_place(const struct tree_sink *s, const char *path, char ret
 	int r;
 
 	r = str_printf(ret, TREE_PATH_MAX, "%s%s", s->name[0] ? s->name : "", path + first);
-	return r < 0 ? error_refuse(err, ERROR_INVALID, "entry.path: too long") : 0;
+	return r < 0 ? error_field(err, ERROR_INVALID, "entry.path", "too long") : 0;
 }
 
 /* Opens the directory `dir` (relative; "" for the top) name by name, and keeps it. */
@@ -218,8 +216,8 @@ static int tree_sink_link(struct tree_sink *s, const struct tree_entry *e, bool 
 	int r = tree_sink_name_temporary(s);
 
 	if (str_empty(e->target) || strlen(e->target) >= TREE_PATH_MAX)
-		return error_refuse(err, ERROR_INVALID, "entry.link_target: 1 to %d bytes",
-				    TREE_PATH_MAX - 1);
+		return error_field(err, ERROR_INVALID, "entry.link_target", "1 to %d bytes",
+				   TREE_PATH_MAX - 1);
 	if (r >= 0 && sysio_symlinkat(e->target, s->dir_fd, s->temporary) < 0)
 		r = -errno;
 	if (r < 0)
@@ -283,7 +281,7 @@ int tree_sink_entry(struct tree_sink *s, const struct tree_entry *e, bool owner,
 		return r;
 	r = tree_sink_split(path, dir, s->place);
 	if (r < 0)
-		return error_refuse(err, ERROR_INVALID, "entry.path: \"%.200s\"", path);
+		return error_field(err, ERROR_INVALID, "entry.path", "\"%.200s\"", path);
 	r = tree_sink_enter(s, dir + 1, err);
 	if (r < 0)
 		return r;
@@ -296,8 +294,8 @@ int tree_sink_entry(struct tree_sink *s, const struct tree_entry *e, bool owner,
 		return tree_sink_link(s, e, owner, err);
 	case TREE_OTHER:
 	default:
-		return error_refuse(err, ERROR_INVALID,
-				    "entry.type: neither a file nor a directory nor a link");
+		return error_field(err, ERROR_INVALID, "entry.type",
+				   "neither a file nor a directory nor a link");
 	}
 }
 
@@ -306,7 +304,7 @@ int tree_sink_write(struct tree_sink *s, const void *data, size_t len, struct er
 	int r;
 
 	if (s->file_fd < 0)
-		return error_refuse(err, ERROR_INVALID, "data: no file was begun");
+		return error_field(err, ERROR_INVALID, "data", "no file was begun");
 	r = fd_write_full(s->file_fd, data, len);
 	return r < 0 ? error_set(err, r, "write %.300s", s->place) : 0;
 }

@@ -87,9 +87,9 @@ static int tree_source_set_name(struct tree_source *s, const char *path, const c
 	if (len == 0 || (len == 1 && last[0] == '.'))
 		return str_copy(s->path, sizeof(s->path), name);
 	if (len == 2 && memcmp(last, "..", 2) == 0)
-		return error_refuse(err, ERROR_INVALID, "path: \"%.200s\" ends with \"..\"", path);
+		return error_field(err, ERROR_INVALID, "path", "\"%.200s\" ends with \"..\"", path);
 	return str_printf(s->path, sizeof(s->path), "%.*s", (int)len, last) < 0
-		       ? error_refuse(err, ERROR_INVALID, "path: its last name is too long")
+		       ? error_field(err, ERROR_INVALID, "path", "its last name is too long")
 		       : 0;
 }
 
@@ -108,7 +108,10 @@ int tree_source_open(struct tree_source **ret, int root_fd, const char *path, co
 		return r;
 	s->start_fd = rootfd_open(root_fd, path, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
 	if (s->start_fd == -ENOENT || s->start_fd == -ENOTDIR)
-		return error_refuse(err, ERROR_NOT_FOUND, "path: there is no %.200s", path);
+		return error_field(err, ERROR_NOT_FOUND, "path", "there is no %.200s", path);
+	if (s->start_fd == -ENAMETOOLONG)
+		return error_field(err, ERROR_INVALID, "path", "a name in %.200s is too long",
+				   path);
 	if (s->start_fd < 0)
 		return error_set(err, s->start_fd, "path: open %.200s", path);
 	*ret = TAKE_PTR(s);
@@ -132,9 +135,8 @@ static int tree_source_enter(struct tree_source *s, int path_fd, struct error *e
 	int fd;
 
 	if (s->n_dirs == TREE_DEPTH_MAX)
-		return error_refuse(err, ERROR_EXHAUSTED,
-				    "path: %.300s is deeper than %d directories", s->path,
-				    TREE_DEPTH_MAX);
+		return error_field(err, ERROR_EXHAUSTED, "path",
+				   "%.300s is deeper than %d directories", s->path, TREE_DEPTH_MAX);
 	fd = tree_source_again(path_fd, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return error_set(err, fd, "open %.300s", s->path);
@@ -224,9 +226,9 @@ static int tree_source_name(struct tree_source *s, const char **ret, struct erro
 		return errno ? error_set(err, -errno, "read %.300s", s->path) : 0;
 	if (str_printf(s->path + end, sizeof(s->path) - end, "/%s", e->d_name) < 0) {
 		s->path[end] = '\0';
-		return error_refuse(err, ERROR_EXHAUSTED,
-				    "path: a name in %.300s is longer than %d bytes in all",
-				    s->path, TREE_PATH_MAX);
+		return error_field(err, ERROR_EXHAUSTED, "path",
+				   "a name in %.300s is longer than %d bytes in all", s->path,
+				   TREE_PATH_MAX);
 	}
 	*ret = s->path + end + 1;
 	return 1;

@@ -213,12 +213,12 @@ int attach_write(struct keeper_attach *a, const void *data, size_t len, bool clo
 		 input_done_fn done, struct error *err)
 {
 	if (!a->input)
-		return error_refuse(err, ERROR_INVALID, "input: stdin was not asked for");
+		return error_field(err, ERROR_INVALID, "input", "stdin was not asked for");
 	if (!input_busy(a->input))
 		return input_write(a->input, data, len, close, done, a->userdata, err);
 	if (!list_empty(&a->writer.link) || len > CONTAINER_STDIN_MAX)
-		return error_refuse(err, ERROR_EXHAUSTED, "input.data: more than %zu bytes at once",
-				    CONTAINER_STDIN_MAX);
+		return error_field(err, ERROR_EXHAUSTED, "input.data",
+				   "more than %zu bytes at once", CONTAINER_STDIN_MAX);
 	if (buf_add(&a->data, data, len) < 0)
 		return error_set(err, -ENOMEM, "copy data for the standard input");
 	a->closing = close;

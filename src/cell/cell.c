@@ -150,13 +150,13 @@ int cell_check(const struct cell *c, const struct cell_spec *spec, struct error 
 	if (c->state == CELL_REMOVING)
 		return error_refuse(err, ERROR_ABORTED, "cell %s is being removed", c->name);
 	if (c->shares_instance != spec->shares_instance)
-		return error_refuse(err, ERROR_PRECONDITION,
-				    "shares_instance: cell %s %s the instance's namespaces",
-				    c->name, c->shares_instance ? "shares" : "does not share");
+		return error_field(err, ERROR_PRECONDITION, "shares_instance",
+				   "cell %s %s the instance's namespaces", c->name,
+				   c->shares_instance ? "shares" : "does not share");
 	if (c->host_network != spec->host_network)
-		return error_refuse(err, ERROR_PRECONDITION,
-				    "host_network: cell %s %s the network of its keeper", c->name,
-				    c->host_network ? "uses" : "does not use");
+		return error_field(err, ERROR_PRECONDITION, "host_network",
+				   "cell %s %s the network of its keeper", c->name,
+				   c->host_network ? "uses" : "does not use");
 	return 0;
 }
 

@@ -333,7 +333,7 @@ int exec_write(struct keeper_exec *x, const void *data, size_t len, bool close,
 int exec_resize(struct keeper_exec *x, const struct terminal_size *size, struct error *err)
 {
 	if (!x->is_tty)
-		return error_refuse(err, ERROR_INVALID, "input.terminal: the program has none");
+		return error_field(err, ERROR_INVALID, "input.terminal", "the program has none");
 	/* Behind its end nobody is left to care. */
 	return terminal_is_open(&x->terminal) ? terminal_resize(&x->terminal, size, err) : 0;
 }
@@ -343,7 +343,7 @@ int exec_signal(struct keeper_exec *x, int sig, struct error *err)
 	int r = 0;
 
 	if (sig < 1 || sig > 64)
-		return error_refuse(err, ERROR_INVALID, "input.signal: %d is none", sig);
+		return error_field(err, ERROR_INVALID, "input.signal", "%d is none", sig);
 	if (x->child.pidfd >= 0)
 		r = pidfd_kill(x->child.pidfd, sig);
 	return r < 0 && r != -ESRCH ? error_set(err, r, "send signal %d to a program", sig) : 0;

@@ -139,8 +139,8 @@ int input_write(struct input *in, const void *data, size_t len, bool close, inpu
 	if (in->fd < 0)
 		return error_refuse(err, ERROR_PRECONDITION, "the standard input is not open");
 	if (len > CONTAINER_STDIN_MAX)
-		return error_refuse(err, ERROR_EXHAUSTED, "data: %zu bytes are more than %zu", len,
-				    CONTAINER_STDIN_MAX);
+		return error_field(err, ERROR_EXHAUSTED, "data", "%zu bytes are more than %zu", len,
+				   CONTAINER_STDIN_MAX);
 	r = buf_add(&in->data, data, len);
 	if (len > 0)
 		in->inside_line = !strchr("\r\n", ((const char *)data)[len - 1]);

@@ -344,20 +344,20 @@ static int keeper_check_start(struct keeper *k, const struct cell_spec *cell_spe
 	if (r < 0)
 		return r;
 	if (spec->kind == CONTAINER_IMAGE && rootfs_fd < 0)
-		return error_refuse(err, ERROR_INVALID,
-				    "rootfs: a container from an image needs one");
+		return error_field(err, ERROR_INVALID, "rootfs",
+				   "a container from an image needs one");
 	if (k->stopping)
 		return error_refuse(err, ERROR_ABORTED, "the keeper is shutting down");
 	if (map_get(&k->containers, spec->id))
-		return error_refuse(err, ERROR_EXISTS, "id: container %s is there already",
-				    spec->id);
+		return error_field(err, ERROR_EXISTS, "id", "container %s is there already",
+				   spec->id);
 	cell = map_get(&k->cells, cell_spec->name);
 	r = cell ? cell_check(cell, cell_spec, err) : 0;
 	if (r < 0)
 		return r;
 	if (cell && cell_has_name(cell, spec->name))
-		return error_refuse(err, ERROR_EXISTS, "name: cell %s has a container %s already",
-				    cell->name, spec->name);
+		return error_field(err, ERROR_EXISTS, "name", "cell %s has a container %s already",
+				   cell->name, spec->name);
 	if (k->containers.n >= KEEPER_CONTAINERS_MAX)
 		return error_refuse(err, ERROR_EXHAUSTED, "there are %d containers already",
 				    KEEPER_CONTAINERS_MAX);
@@ -550,8 +550,8 @@ int keeper_attach(struct keeper *k, const struct keeper_attach_spec *spec,
 		return error_refuse(err, ERROR_PRECONDITION, "container %s does not run", c->name);
 	/* One that has ended takes no input, and says so by its end. */
 	if (spec->stdin_open && c->status.state == CONTAINER_RUNNING && !c->stdin_open)
-		return error_refuse(err, ERROR_PRECONDITION,
-				    "stdin: container %s was started without", c->name);
+		return error_field(err, ERROR_PRECONDITION, "stdin",
+				   "container %s was started without", c->name);
 	if (terminal_is_open(&c->terminal) && (spec->terminal.width || spec->terminal.height))
 		(void)terminal_resize(&c->terminal, &spec->terminal, NULL);
 	return attach_new(ret, &c->attach, spec->stdin_open ? &c->input : NULL, spec->replay, ops,
@@ -575,8 +575,8 @@ int keeper_attach_resize(struct keeper_attach *a, const struct terminal_size *si
 	struct container *c = keeper_attached_to(a);
 
 	if (!c->tty)
-		return error_refuse(err, ERROR_INVALID, "input.terminal: container %s has none",
-				    c->name);
+		return error_field(err, ERROR_INVALID, "input.terminal", "container %s has none",
+				   c->name);
 	return terminal_is_open(&c->terminal) ? terminal_resize(&c->terminal, size, err) : 0;
 }
 

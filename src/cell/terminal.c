@@ -23,7 +23,7 @@ int terminal_resize(const struct terminal *t, const struct terminal_size *size, 
 	struct winsize ws = { .ws_row = size->height, .ws_col = size->width };
 
 	if (!terminal_is_open(t))
-		return error_refuse(err, ERROR_PRECONDITION, "terminal: the program has none");
+		return error_field(err, ERROR_PRECONDITION, "terminal", "the program has none");
 	if (ioctl(t->pty.master_fd, TIOCSWINSZ, &ws) < 0)
 		return error_set(err, -errno, "set the size of the terminal");
 	return 0;

@@ -34,6 +34,19 @@ int cage_open_source(const char *path, struct error *err)
 	fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return error_refuse(err, ERROR_NOT_FOUND, "there is no file \"%.300s\"", path);
+	if (fd < 0 && errno == ENXIO)
+		return error_refuse(err, ERROR_INVALID,
+				    "\"%.300s\" is neither a file nor a directory", path);
+	if (fd < 0 && (errno == ENAMETOOLONG || errno == ELOOP)) {
+		(void)error_set(err, -errno, "\"%.300s\"", path);
+		err->kind = ERROR_INVALID;
+		return err->code;
+	}
+	if (fd < 0 && (errno == EACCES || errno == EPERM)) {
+		(void)error_set(err, -errno, "open \"%.300s\"", path);
+		err->kind = ERROR_PRECONDITION;
+		return err->code;
+	}
 	if (fd < 0)
 		return error_set(err, -errno, "open %.300s", path);
 	if (fstat(fd, &st) < 0)

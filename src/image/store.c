@@ -320,6 +320,8 @@ static struct image *store_find(struct image_store *s, const char *reference,
 				    : image_store_by_name(s, ret_name);
 		if (*ref.digest)
 			*ret_name = '\0';
+	} else if (str_has_prefix(reference, "sha256:")) {
+		reference += strlen("sha256:");
 	} else if (!digest_is_hex(reference)) {
 		return NULL;
 	}

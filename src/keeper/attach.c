@@ -185,7 +185,7 @@ static int attach_begin(struct keeper *k, struct rpc_call *call,
 	if (!request)
 		return error_refuse(err, ERROR_INVALID, "the first message is missing");
 	if (request->input)
-		return error_refuse(err, ERROR_INVALID, "input: not in the first message");
+		return error_field(err, ERROR_INVALID, "input", "not in the first message");
 	r = convert_attach(&spec, request, err);
 	if (r < 0)
 		return r;

@@ -2,6 +2,7 @@
 #include "keeper/convert.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdint.h>
 
@@ -124,8 +125,9 @@ static int convert_sides(struct terminal_size *to, uint32_t width, uint32_t heig
 			 struct error *err)
 {
 	if (width > TERMINAL_SIDE_MAX || height > TERMINAL_SIDE_MAX)
-		return error_refuse(err, ERROR_INVALID, "terminal: %u by %u is more than %d a side",
-				    width, height, TERMINAL_SIDE_MAX);
+		return error_field(err, ERROR_INVALID, "terminal",
+				   "%u by %u is more than %d a side", width, height,
+				   TERMINAL_SIDE_MAX);
 	*to = (struct terminal_size){ .width = (uint16_t)width, .height = (uint16_t)height };
 	return 0;
 }
@@ -207,7 +209,9 @@ int convert_exec(struct keeper_exec_spec *to, const Nacre__Instance__V1__ExecReq
 	if (!from->n_argv || str_empty(from->argv[0]))
 		return error_field(err, ERROR_INVALID, "argv", "empty");
 	if (from->timeout_ms > EXEC_TIMEOUT_MAX_MS)
-		return error_field(err, ERROR_INVALID, "timeout_ms", "too large");
+		return error_field(err, ERROR_INVALID, "timeout_ms",
+				   "%" PRIu64 " is more than the limit of %" PRIu64,
+				   from->timeout_ms, EXEC_TIMEOUT_MAX_MS);
 	*to = (struct keeper_exec_spec){
 		.id = from->id,
 		.cwd = from->cwd,

@@ -167,7 +167,7 @@ static int exec_begin(struct keeper *k, struct rpc_call *call,
 	if (!request)
 		return error_refuse(err, ERROR_INVALID, "the first message is missing");
 	if (request->input)
-		return error_refuse(err, ERROR_INVALID, "input: not in the first message");
+		return error_field(err, ERROR_INVALID, "input", "not in the first message");
 	r = convert_exec(&spec, request, rpc_call_arena(call), err);
 	if (r < 0)
 		return r;

@@ -409,7 +409,8 @@ static void server_upgrade(struct rpc_call *call, const ProtobufCMessage *messag
 
 	exe_fd = server_take_token(s, "exe_token", request->exe_token, &err);
 	if (exe_fd < 0)
-		r = exe_fd < -1 ? exe_fd : error_refuse(&err, ERROR_INVALID, "exe_token: required");
+		r = exe_fd < -1 ? exe_fd
+				: error_field(&err, ERROR_INVALID, "exe_token", "required");
 	if (r == 0 && !s->config.execute)
 		r = error_refuse(&err, ERROR_UNSUPPORTED, "this keeper stays the program it is");
 	if (r == 0)

@@ -33,14 +33,15 @@ static int typing_take(struct typing *t, const Nacre__Instance__V1__StreamInput 
 	int r = 0;
 
 	if (!input)
-		return error_refuse(err, ERROR_INVALID, "input: missing behind the first message");
+		return error_field(err, ERROR_INVALID, "input", "missing behind the first message");
 	if (!t->wanted && (input->data.len > 0 || input->close))
-		return error_refuse(err, ERROR_INVALID, "input.data: stdin was not asked for");
+		return error_field(err, ERROR_INVALID, "input.data", "stdin was not asked for");
 	if (input->data.len > CONTAINER_STDIN_MAX)
-		return error_refuse(err, ERROR_EXHAUSTED, "input.data: %zu bytes are more than %zu",
-				    input->data.len, CONTAINER_STDIN_MAX);
+		return error_field(err, ERROR_EXHAUSTED, "input.data",
+				   "%zu bytes are more than %zu", input->data.len,
+				   CONTAINER_STDIN_MAX);
 	if (input->signal > 64)
-		return error_refuse(err, ERROR_INVALID, "input.signal: %u is none", input->signal);
+		return error_field(err, ERROR_INVALID, "input.signal", "%u is none", input->signal);
 	if (input->terminal) {
 		r = convert_size(&size, input->terminal, err);
 		if (r == 0)

@@ -110,12 +110,12 @@ static int copy_call_new(struct copy_call **ret, struct rpc_call *call, struct w
 	int r;
 
 	if (str_empty(path) || path[0] != '/' || strlen(path) > COPY_PATH_MAX)
-		return error_refuse(err, ERROR_INVALID, "path: absolute, and of at most %u bytes",
-				    COPY_PATH_MAX);
+		return error_field(err, ERROR_INVALID, "path", "absolute, and of at most %u bytes",
+				   COPY_PATH_MAX);
 	if (pc->workload->kind == WORKLOAD_EXECUTABLE)
-		return error_refuse(err, ERROR_INVALID,
-				    "target: %s is an executable, it has the files of the node",
-				    pc->workload->path);
+		return error_field(err, ERROR_INVALID, "target",
+				   "%s is an executable, it has the files of the node",
+				   pc->workload->path);
 	if (pc->status.state != CONTAINER_RUNNING)
 		return error_refuse(err, ERROR_PRECONDITION, "%s/%s is %s, not running",
 				    pc->workload->path, pc->name, pod_container_state_word(pc));
@@ -372,8 +372,7 @@ static int copy_to_take_path(const char *field, const ProtobufCBinaryData *from,
 	char *copy;
 
 	if (from->len > COPY_PATH_MAX)
-		return error_refuse(err, ERROR_INVALID, "entry.%s: more than %u bytes", field,
-				    COPY_PATH_MAX);
+		return error_field(err, ERROR_INVALID, field, "more than %u bytes", COPY_PATH_MAX);
 	copy = calloc(1, from->len + 1);
 	if (!copy)
 		return error_set(err, -ENOMEM, "copy");
@@ -381,9 +380,8 @@ static int copy_to_take_path(const char *field, const ProtobufCBinaryData *from,
 		memcpy(copy, from->data, from->len);
 	free(*ret);
 	*ret = copy;
-	return strlen(copy) == from->len
-		       ? 0
-		       : error_refuse(err, ERROR_INVALID, "entry.%s: a NUL in it", field);
+	return strlen(copy) == from->len ? 0
+					 : error_field(err, ERROR_INVALID, field, "a NUL in it");
 }
 
 static int copy_to_take_entry(struct copy_call *c, const Nacre__V1__CopyEntry *e)
@@ -396,12 +394,18 @@ static int copy_to_take_entry(struct copy_call *c, const Nacre__V1__CopyEntry *e
 	};
 	int r;
 
-	r = copy_to_take_path("path", &e->path, &c->entry_path, &c->err);
+	r = copy_to_take_path("entry.path", &e->path, &c->entry_path, &c->err);
 	if (r == 0)
-		r = copy_to_take_path("link_target", &e->link_target, &c->entry_target, &c->err);
+		r = copy_to_take_path("entry.link_target", &e->link_target, &c->entry_target,
+				      &c->err);
 	if (r == 0 && e->mode > 07777)
-		r = error_refuse(&c->err, ERROR_INVALID, "entry.mode: %o is not at most 7777",
-				 e->mode);
+		r = error_field(&c->err, ERROR_INVALID, "entry.mode", "%o is not at most 7777",
+				e->mode);
+	/* To the kernel it means "leave it as it is". */
+	if (r == 0 && (e->uid == UINT32_MAX || e->gid == UINT32_MAX))
+		r = error_field(&c->err, ERROR_INVALID,
+				e->uid == UINT32_MAX ? "entry.uid" : "entry.gid", "%u is no id",
+				UINT32_MAX);
 	if (r < 0)
 		return r;
 	c->entry = (struct tree_entry){

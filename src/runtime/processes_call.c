@@ -222,16 +222,16 @@ static int processes_find(struct processes_call *c, struct workload_service *s, 
 	int r;
 
 	if (str_empty(target) && !str_empty(container))
-		return error_refuse(err, ERROR_INVALID, "container: only with a target");
+		return error_field(err, ERROR_INVALID, "container", "only with a target");
 	if (!str_empty(target)) {
 		r = target_find(s, target, &t, err);
 		if (r < 0)
 			return r;
 	}
 	if (t.instance && !str_empty(container))
-		return error_refuse(err, ERROR_INVALID,
-				    "container: %s is an instance, it has no containers of its own",
-				    t.instance->path);
+		return error_field(err, ERROR_INVALID, "container",
+				   "%s is an instance, it has no containers of its own",
+				   t.instance->path);
 	if (t.workload && !str_empty(container)) {
 		only = workload_container(t.workload, container, err);
 		if (!only)

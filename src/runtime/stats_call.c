@@ -113,11 +113,14 @@ static int stats_add_targets(struct stats_call *c, struct workload_service *s, c
 	int r = 0;
 
 	if (n > STATS_TARGETS_MAX)
-		return error_refuse(err, ERROR_INVALID, "targets: more than %d", STATS_TARGETS_MAX);
+		return error_field(err, ERROR_INVALID, "targets",
+				   "%zu are more than the limit of %d", n, STATS_TARGETS_MAX);
 	for (size_t k = 0; r == 0 && k < n; k++) {
+		char field[ERROR_FIELD_MAX];
 		struct target t;
 
-		r = target_find(s, targets[k], &t, err);
+		(void)str_printf(field, sizeof(field), "targets[%zu]", k);
+		r = target_find_field(s, field, targets[k], &t, err);
 		if (r < 0)
 			return r;
 		r = t.workload ? stats_add_workload(c, s, t.workload)

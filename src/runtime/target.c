@@ -5,11 +5,11 @@
 #include "pod/workload.h"
 #include "runtime/services.h"
 
-int target_find(const struct workload_service *s, const char *name, struct target *ret,
-		struct error *err)
+int target_find_field(const struct workload_service *s, const char *field, const char *name,
+		      struct target *ret, struct error *err)
 {
 	if (str_empty(name))
-		return error_field(err, ERROR_INVALID, "target", "required");
+		return error_field(err, ERROR_INVALID, field, "required");
 	*ret = (struct target){ .workload = workloads_find(s->workloads, name) };
 	if (ret->workload)
 		return 0;
@@ -18,8 +18,14 @@ int target_find(const struct workload_service *s, const char *name, struct targe
 		ret->instance = instances_find_id(s->instances, name);
 	if (ret->instance && ret->instance->path[0])
 		return 0;
-	return error_field(err, ERROR_NOT_FOUND, "target",
+	return error_field(err, ERROR_NOT_FOUND, field,
 			   "there is no workload or instance \"%.80s\"", name);
+}
+
+int target_find(const struct workload_service *s, const char *name, struct target *ret,
+		struct error *err)
+{
+	return target_find_field(s, "target", name, ret, err);
 }
 
 int target_container(const struct workload_service *s, const char *name, const char *container,

@@ -20,6 +20,9 @@ struct target {
 /* ERROR_INVALID for "", ERROR_NOT_FOUND. The node itself is no target. */
 int target_find(const struct workload_service *s, const char *name, struct target *ret,
 		struct error *err);
+/* The same where another field than `target` names it. */
+int target_find_field(const struct workload_service *s, const char *field, const char *name,
+		      struct target *ret, struct error *err);
 /* A container of a workload; container may be "" where there is only one. */
 int target_container(const struct workload_service *s, const char *name, const char *container,
 		     struct pod_container **ret, struct error *err);

@@ -178,6 +178,11 @@ int reference_parse(struct reference *ret, const char *text, struct error *err)
 		return error_refuse(err, ERROR_INVALID,
 				    "image reference \"%.80s\": 64 hexadecimal digits are no name",
 				    text);
+	if (str_eq(name, "sha256"))
+		return error_refuse(err, ERROR_INVALID,
+				    "image reference \"%.80s\": \"sha256\" begins a digest and is "
+				    "no name",
+				    text);
 	if (reference_parse_name(&ref, name, text, err) < 0)
 		return -EINVAL;
 	*ret = ref;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input: the exact status, and a text that begins with the name of the field."""
+import os
 import re
 
 import grpc
@@ -55,6 +56,8 @@ EXECUTABLES = [
     (BAD, "executable.env[0]", executable(env=["A B=x"])),
     (BAD, "executable.env[0]", executable(env=["A\n=x"])),
     (BAD, "executable.env", executable(env=["A=" + "x" * (2 * MIB)])),
+    (BAD, "executable.command", executable("x" * (MIB + 1))),
+    (BAD, "executable.comment", executable(comment="x" * 4097)),
     (BAD, "executable.cwd", executable(cwd="relative")),
     (BAD, "executable.cwd", executable(cwd="/" + "x" * 5000)),
     (BAD, "executable.stdin", executable(stdin=b"x" * (4 * MIB + 1))),
@@ -201,6 +204,12 @@ class Table(nacre_test.NodeTest):
 
         self.check(EXECS, call)
 
+    def loop(self):
+        path = os.path.join(self.node.dir, "loop")
+        if not os.path.islink(path):
+            os.symlink("loop", path)
+        return path
+
     def test_images(self):
         def imports(**fields):
             return lambda: list(self.node.images.Import(nacre_pb2.ImportRequest(**fields)))
@@ -208,10 +217,14 @@ class Table(nacre_test.NodeTest):
         archive = self.node.config
         table = [(BAD, "path", imports(path="")), (BAD, "path", imports(path="relative.tar")),
                  (NONE, "path", imports(path="/no/such/file.tar")), (BAD, "name", imports(path=archive, name="UPPER CASE")),
-                 (BAD, "name", imports(path=archive, name="a@sha256:00"))]
+                 (BAD, "name", imports(path=archive, name="a@sha256:00")),
+                 # It would be taken for an id ever after.
+                 (BAD, "name", imports(path=archive, name="sha256:" + "0" * 64)),
+                 (BAD, "path", imports(path="/dev/null")), (BAD, "path", imports(path=self.node.socket)),
+                 (BAD, "path", imports(path="/" + "x" * 300)), (BAD, "path", imports(path=self.loop()))]
         self.check(table, lambda call: call())
         removals = [(BAD, "image", ""), (NONE, "image", "no-such-image"), (BAD, "image", "UPPER"),
-                    (NONE, "image", "sha256:" + "0" * 64)]
+                    (NONE, "image", "sha256:" + "0" * 64), (NONE, "image", "sha256:" + "0" * 12)]
         self.check(removals, lambda i: self.node.images.Remove(nacre_pb2.RemoveImageRequest(image=i)))
 
 

@@ -111,7 +111,47 @@ class StatusDetails(nacre_test.NodeTest):
         """The answer comes from the keeper, through the daemon."""
         seen = self.failure(lambda: list(self.node.exec(nacre_pb2.ExecRequest(
             target=self.sleeper, command=["true"], timeout_ms=2**64 - 1))))
-        self.assertEqual([("timeout_ms", "too large")], seen["BadRequest"])
+        self.assertEqual("timeout_ms", seen["BadRequest"][0][0])
+        self.assertIn("is more than the limit of", seen["message"])
+
+    def test_streams_name_the_field_too(self):
+        """What is refused behind the first message, and what a thread of the daemon finds."""
+        w, n = self.node.workloads, nacre_pb2
+        first = n.ExecRequest(target=self.sleeper, command=["sleep", "1000"])
+        first_copy = n.CopyToRequest(target=self.sleeper, path="/tmp/x")
+
+        def typed(**fields):
+            return lambda: list(self.node.exec(first, n.ExecRequest(input=n.StreamInput(**fields))))
+
+        def copied(**fields):
+            return lambda: w.CopyTo(iter([first_copy, n.CopyToRequest(entry=n.CopyEntry(**{"type": 1, "path": b"x", **fields}))]))
+
+        def read(path):
+            return lambda: list(w.CopyFrom(n.CopyFromRequest(target=self.sleeper, path=path)))
+
+        cases = {
+            "input": lambda: list(self.node.exec(first, n.ExecRequest())), "input.data": typed(data=b"x"),
+            "input.signal": typed(signal=65), "input.terminal": typed(terminal=n.TerminalSize(width=1)),
+            "terminal": lambda: list(self.node.exec(n.ExecRequest(
+                target=self.sleeper, command=["true"], tty=True, terminal=n.TerminalSize(width=70000)))),
+            "entry.type": copied(type=0), "entry.path": copied(path=b"/x"), "entry.mode": copied(mode=0o10000),
+            "entry.uid": copied(uid=2**32 - 1), "entry.gid": copied(gid=2**32 - 1), "entry.link_target": copied(type=3),
+            "data": lambda: w.CopyTo(iter([first_copy, n.CopyToRequest(data=b"x")])),
+            "path": read("etc"), "container": lambda: w.Processes(n.ProcessesRequest(container="x")),
+            "targets": lambda: w.Stats(n.StatsRequest(targets=["x"] * 4097)),
+            "targets[1]": lambda: w.Stats(n.StatsRequest(targets=[self.sleeper, ""])),
+        }
+        for field, call in cases.items():
+            with self.subTest(field):
+                seen = self.failure(call)
+                self.assertEqual(grpc.StatusCode.INVALID_ARGUMENT.value[0], seen["code"])
+                self.assertEqual([field], [f for f, _ in seen["BadRequest"]])
+                self.assertEqual(f"{field}: {seen['BadRequest'][0][1]}", seen["message"])
+        for path, code in (("/none", "NOT_FOUND"), ("/" + "x" * 300, "INVALID")):
+            seen = self.failure(read(path))
+            self.assertEqual((code, {"field": "path"}), (seen["ErrorInfo"]["reason"], seen["ErrorInfo"]["metadata"]))
+        seen = self.failure(lambda: w.Stats(n.StatsRequest(targets=[self.sleeper, "none"])))
+        self.assertEqual(("NOT_FOUND", {"field": "targets[1]"}), (seen["ErrorInfo"]["reason"], seen["ErrorInfo"]["metadata"]))
 
     @classmethod
     def setUpClass(cls):
