@@ -56,10 +56,16 @@ enum isolate_root {
 	 * root_fd, a detached mount (an overlay, or a copy of a directory's mount), with just what
 	 * the lists say: mounts, devices, masked_paths, readonly_paths; and, where the list puts a
 	 * new file system on /dev, the links in there (fd, stdin, stdout, stderr, ptmx) unless
-	 * their names are taken, and with pts_fd /dev/console. Needs a new mount namespace. Works
-	 * in a user namespace.
+	 * their names are taken, and with pts_fd /dev/console. Works in a user namespace.
+	 * In a mount namespace that is kept or joined nothing of it shows: the tree belongs to the
+	 * processes whose root it is, and goes with the last one. It is made in a namespace that
+	 * nobody stays in. That takes privilege over the other one, so no new user namespace, and
+	 * nothing in it can be unbindable.
 	 */
 	ISOLATE_ROOT_TREE,
+	/* root_fd, a directory (O_PATH), in a mount namespace that is kept or joined: the root of
+	 * another process of a tree like that. */
+	ISOLATE_ROOT_OTHER,
 };
 
 #define ISOLATE_GROUPS_MAX 64
@@ -233,7 +239,8 @@ struct isolate_plan {
 			  spawner's */
 
 	enum isolate_root root;
-	int root_fd;         /* detached mount for ISOLATE_ROOT_CONTAINER and _TREE; used up */
+	int root_fd;         /* detached mount for ISOLATE_ROOT_CONTAINER and _TREE, which is used
+			      * up; directory for _OTHER */
 	bool root_read_only; /* the mount of the root alone: /dev, /dev/shm, /proc stay as they are
 			      */
 	/* A detached mount of devpts for /dev/pts of a container (isolate/pty.h), and in a tree the

@@ -43,23 +43,33 @@ static bool plan_hostname_is_wrong(const struct isolate_plan *p)
 
 static bool plan_root_is_wrong(const struct isolate_plan *p)
 {
-	if (p->root > ISOLATE_ROOT_TREE)
+	bool is_new = p->ns[ISOLATE_NS_MOUNT] == ISOLATE_NEW;
+
+	switch (p->root) {
+	case ISOLATE_ROOT_KEEP:
+		return false;
+	case ISOLATE_ROOT_TREE:
+		return !is_new && p->ns[ISOLATE_NS_USER] == ISOLATE_NEW;
+	case ISOLATE_ROOT_OTHER:
+		return is_new;
+	case ISOLATE_ROOT_CONTAINER:
+	case ISOLATE_ROOT_KEEPER:
+		return !is_new || p->ns[ISOLATE_NS_PID] != ISOLATE_NEW ||
+		       p->ns[ISOLATE_NS_USER] != ISOLATE_KEEP;
+	default:
 		return true;
-	if (p->root != ISOLATE_ROOT_KEEP && p->ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW)
-		return true;
-	return (p->root == ISOLATE_ROOT_CONTAINER || p->root == ISOLATE_ROOT_KEEPER) &&
-	       (p->ns[ISOLATE_NS_PID] != ISOLATE_NEW || p->ns[ISOLATE_NS_USER] != ISOLATE_KEEP);
+	}
 }
 
 static bool plan_root_fd_is_wrong(const struct isolate_plan *p)
 {
-	return (p->root == ISOLATE_ROOT_CONTAINER || p->root == ISOLATE_ROOT_TREE) !=
+	return (p->root == ISOLATE_ROOT_KEEP || p->root == ISOLATE_ROOT_KEEPER) ==
 	       (p->root_fd >= 0);
 }
 
 static bool plan_read_only_is_wrong(const struct isolate_plan *p)
 {
-	return p->root_read_only && p->root == ISOLATE_ROOT_KEEP;
+	return p->root_read_only && (p->root == ISOLATE_ROOT_KEEP || p->root == ISOLATE_ROOT_OTHER);
 }
 
 static bool plan_shm_is_wrong(const struct isolate_plan *p)
@@ -139,10 +149,11 @@ static const struct plan_rule plan_rules[] = {
 	{ "hostname", plan_hostname_is_wrong,
 	  "only in a new uts namespace, 1 to 64 bytes without control characters" },
 	{ "root", plan_root_is_wrong,
-	  "a root of its own needs a new mount namespace; that of a container or keeper a "
-	  "new pid namespace and no user namespace" },
+	  "that of a container or keeper needs new mount and pid namespaces and no user "
+	  "namespace; a tree with a new user namespace, a new mount namespace; that of another "
+	  "process, none" },
 	{ "root_fd", plan_root_fd_is_wrong,
-	  "for the root of a container or a tree, and only there" },
+	  "for the root of a container, a tree or another process, and only there" },
 	{ "root_read_only", plan_read_only_is_wrong, "only for a root of its own" },
 	{ "shm_fd", plan_shm_is_wrong, "only for the root of a container" },
 	{ "terminal", plan_terminal_is_wrong, "needs a session of its own and stdio[0]" },

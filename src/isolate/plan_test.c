@@ -2,6 +2,7 @@
 #include "isolate/plan.h"
 
 #include <limits.h>
+#include <sys/mount.h>
 
 #include "base/macros.h"
 #include "base/str.h"
@@ -102,6 +103,20 @@ static void good_trees(void)
 	CHECK_INT(isolate_plan_check(&p, NULL), 0);
 }
 
+static void good_roots_elsewhere(void)
+{
+	struct isolate_plan p;
+
+	make_tree(&p);
+	p.ns[ISOLATE_NS_USER] = ISOLATE_KEEP;
+	p.n_uid_map = p.n_gid_map = 0;
+	p.ns[ISOLATE_NS_MOUNT] = ISOLATE_KEEP;
+	CHECK_INT(isolate_plan_check(&p, NULL), 0);
+	p.root = ISOLATE_ROOT_OTHER;
+	p.n_mounts = p.n_devices = 0;
+	CHECK_INT(isolate_plan_check(&p, NULL), 0);
+}
+
 #define BREAKS(name, statement)                                                                    \
 	static void break_##name(struct isolate_plan *p)                                           \
 	{                                                                                          \
@@ -172,6 +187,10 @@ static char *many_paths[ISOLATE_PATHS_MAX + 2];
 
 BREAKS(tree_lists, p->root = ISOLATE_ROOT_KEEP; p->root_fd = -1)
 BREAKS(tree_mount_ns, p->ns[ISOLATE_NS_MOUNT] = ISOLATE_KEEP)
+BREAKS(tree_unbindable, MOUNT(m.fs = "tmpfs"; m.propagation = MS_UNBINDABLE);
+       p->ns[ISOLATE_NS_MOUNT] = ISOLATE_KEEP; p->ns[ISOLATE_NS_USER] = ISOLATE_KEEP;
+       p->n_uid_map = p->n_gid_map = 0)
+BREAKS(other_new, p->root = ISOLATE_ROOT_OTHER; p->n_mounts = p->n_devices = 0)
 BREAKS(container_userns, p->root = ISOLATE_ROOT_CONTAINER)
 BREAKS(mount_relative, MOUNT(m.fs = "tmpfs"; m.target = "a"))
 BREAKS(mount_root, MOUNT(m.fs = "tmpfs"; m.target = "//"))
@@ -232,6 +251,8 @@ static const struct {
 	{ "root", break_tree_lists },
 	{ "root", break_tree_mount_ns },
 	{ "root", break_container_userns },
+	{ "root", break_other_new },
+	{ "mounts", break_tree_unbindable },
 	{ "mounts", break_mount_relative },
 	{ "mounts", break_mount_root },
 	{ "mounts", break_mount_nothing },
@@ -357,5 +378,6 @@ static void wrong_trees(void)
 }
 
 UNIT_MAIN({ "accepts what makes sense", good_plans }, { "accepts trees", good_trees },
+	  { "roots in a namespace of others", good_roots_elsewhere },
 	  { "refuses what does not, by the name of the member", wrong_plans },
 	  { "refuses wrong trees and the rest, by the name of the member", wrong_trees })

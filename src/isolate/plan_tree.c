@@ -60,6 +60,12 @@ static bool plan_new_is_wrong(const struct isolate_plan *p, const struct isolate
 	       p->ns[ISOLATE_NS_CGROUP] == ISOLATE_KEEP;
 }
 
+/* A tree that leaves the namespace in which it was made is a copy of what was made there. */
+static bool plan_cannot_move(const struct isolate_plan *p, unsigned long propagation)
+{
+	return propagation & MS_UNBINDABLE && p->ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW;
+}
+
 static bool plan_mounts_are_wrong(const struct isolate_plan *p)
 {
 	if (p->n_mounts > ISOLATE_MOUNTS_MAX || (p->n_mounts && !p->mounts))
@@ -67,6 +73,8 @@ static bool plan_mounts_are_wrong(const struct isolate_plan *p)
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct isolate_mount *m = &p->mounts[i];
 
+		if (plan_cannot_move(p, m->propagation))
+			return true;
 		if (!plan_is_path(m->target) || plan_attrs_are_wrong(m->attr_set, m->attr_clear) ||
 		    plan_attrs_are_wrong(m->attr_set_below, m->attr_clear_below) ||
 		    plan_propagation_is_wrong(m->propagation) ||
@@ -138,7 +146,7 @@ const struct plan_rule plan_tree_rules[] = {
 	{ "root", plan_tree_is_wrong, "lists of mounts, devices and paths are for a tree" },
 	{ "mounts", plan_mounts_are_wrong,
 	  "at most 1024, each on an absolute path below /, either of a source or of a file system; "
-	  "cgroups only in a cgroup namespace" },
+	  "cgroups only in a cgroup namespace; unbindable only in a new mount namespace" },
 	{ "pts_fd", plan_pts_is_wrong,
 	  "only for a terminal, in a container or a tree with a devpts" },
 	{ "devices", plan_devices_are_wrong,

@@ -71,7 +71,8 @@ static void spawn_forget(void)
 static int spawn_init(const struct isolate_plan *p, struct error *err)
 {
 	if (p->keep_oom_score && p->ns[ISOLATE_NS_PID] != ISOLATE_JOIN &&
-	    p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP && !spawn_keeps_proc(p))
+	    p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP && !spawn_keeps_proc(p) &&
+	    !(p->root == ISOLATE_ROOT_TREE && p->ns[ISOLATE_NS_MOUNT] == ISOLATE_KEEP))
 		return 0;
 	if (spawn_proc_fd < 0)
 		spawn_proc_fd =
@@ -100,10 +101,24 @@ static void spawn_done(struct spawn *sp)
 	(void)fd_close(sp->steps.parent_pidfd);
 	(void)fd_close(sp->steps.null_fd);
 	(void)fd_close(sp->steps.shm_fd);
+	(void)fd_close(sp->steps.mount_ns_fd);
 	(void)fd_close(sp->steps.sync_fd);
 	(void)fd_close(sp->steps.sync_write_fd);
 	spawn_tree_done(&sp->steps);
 	spawn_forget();
+}
+
+int isolate_ns_open(int proc_fd, pid_t pid, enum isolate_ns kind)
+{
+	char name[48];
+	int fd;
+	int r;
+
+	r = str_printf(name, sizeof(name), "%d/%s", (int)pid, spawn_ns[kind].name);
+	if (r < 0)
+		return r;
+	fd = sysio_openat(proc_fd, name, O_RDONLY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
 }
 
 static int spawn_open_null(struct isolate_steps *s, struct error *err)
@@ -116,6 +131,19 @@ static int spawn_open_null(struct isolate_steps *s, struct error *err)
 	if (s->null_fd < 0)
 		return error_set(err, -errno, "open /dev/null");
 	return dev_is_null(s->null_fd) ? 0 : error_set(err, -ENODEV, "/dev/null");
+}
+
+static int spawn_open_mount_ns(struct isolate_steps *s, struct error *err)
+{
+	const struct isolate_plan *p = s->plan;
+
+	if (p->root != ISOLATE_ROOT_TREE || p->ns[ISOLATE_NS_MOUNT] == ISOLATE_NEW)
+		return 0;
+	if (p->ns[ISOLATE_NS_MOUNT] == ISOLATE_JOIN)
+		s->mount_ns_fd = fd_copy(p->ns_fd[ISOLATE_NS_MOUNT]);
+	else
+		s->mount_ns_fd = isolate_ns_open(spawn_proc_fd, getpid(), ISOLATE_NS_MOUNT);
+	return s->mount_ns_fd < 0 ? error_set(err, s->mount_ns_fd, "open the mount namespace") : 0;
 }
 
 static int spawn_prepare(struct spawn *sp, struct error *err)
@@ -155,7 +183,9 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 	for (size_t i = 0; i < p->n_keep_fds; i++)
 		s->keep_fds[i] = p->keep_fds[i];
 
-	r = spawn_sysctls_check(p, spawn_proc_fd, err);
+	r = spawn_open_mount_ns(s, err);
+	if (r == 0)
+		r = spawn_sysctls_check(p, spawn_proc_fd, err);
 	if (r == 0)
 		r = spawn_user_prepare(s, err);
 	return r < 0 ? r : spawn_tree_prepare(s, err);
@@ -192,6 +222,8 @@ static pid_t spawn_clone3(struct isolate_steps *s, int *ret_pidfd)
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
 		if (p->ns[i] == ISOLATE_NEW)
 			spaces |= spawn_ns[i].flag;
+	if (s->mount_ns_fd >= 0)
+		spaces |= CLONE_NEWNS;
 	args.flags |= spaces;
 	if (p->cgroup_fd >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
@@ -269,6 +301,7 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
 			   .parent_pidfd = -1,
 			   .null_fd = -1,
 			   .shm_fd = -1,
+			   .mount_ns_fd = -1,
 			   .sync_fd = -1,
 			   .sync_write_fd = -1,
 			   .null_mount_fd = -1 },
@@ -334,17 +367,4 @@ int isolate_child_report(struct isolate_child *c, int *ret_exit, struct error *e
 	report.error.text[ERROR_TEXT_MAX - 1] = '\0';
 	*ret_exit = report.exit_hint;
 	return error_copy(err, &report.error);
-}
-
-int isolate_ns_open(int proc_fd, pid_t pid, enum isolate_ns kind)
-{
-	char name[48];
-	int fd;
-	int r;
-
-	r = str_printf(name, sizeof(name), "%d/%s", (int)pid, spawn_ns[kind].name);
-	if (r < 0)
-		return r;
-	fd = sysio_openat(proc_fd, name, O_RDONLY | O_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
 }

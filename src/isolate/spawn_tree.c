@@ -27,7 +27,8 @@ static unsigned long spawn_tree_type(unsigned long propagation)
 {
 	unsigned long type = propagation & ~(unsigned long)MS_REC;
 
-	return type ?: MS_PRIVATE;
+	/* What is unbindable cannot be copied, and the child may have to: it makes it so. */
+	return type == 0 || type == MS_UNBINDABLE ? MS_PRIVATE : type;
 }
 
 /* The kernel wants the kinds of atime cleared that one of them is set over. */

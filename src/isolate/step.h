@@ -23,6 +23,7 @@ struct isolate_steps {
 	int parent_pidfd; /* of the spawner, for the death signal */
 	int null_fd;      /* /dev/null, verified */
 	int shm_fd;       /* detached mount for /dev/shm */
+	int mount_ns_fd;  /* where a tree goes that is not for the namespace it is made in */
 	/* A byte comes when the ids of a new user namespace are mapped; and its other end, which is
 	 * the spawner's. */
 	int sync_fd, sync_write_fd;
@@ -54,7 +55,7 @@ struct isolate_report {
 };
 
 /* The most descriptors that stay open, without those of a tree. */
-#define ISOLATE_STEPS_FDS (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 10)
+#define ISOLATE_STEPS_FDS (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 11)
 
 #define ISOLATE_EXIT_FAILED 125
 #define ISOLATE_EXIT_NOT_EXECUTABLE 126

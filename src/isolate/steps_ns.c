@@ -87,7 +87,8 @@ static const struct {
 };
 
 /*
- * Should: enter each namespace that the plan names; the kernel checks the kind of the descriptor.
+ * Should: enter each namespace that the plan names; the kernel checks the kind of the descriptor. A
+ * mount namespace that a tree goes to is entered with the tree.
  * Must not: be seen by what lives there as anything but a process that cannot be traced (the
  * spawner has cleared "dumpable" before the clone).
  */
@@ -97,6 +98,8 @@ int isolate_step_join(struct isolate_steps *s, struct error *err)
 		enum isolate_ns kind = steps_joins[i].kind;
 
 		if (kind == ISOLATE_NS_USER && s->user_joined)
+			continue;
+		if (kind == ISOLATE_NS_MOUNT && s->mount_ns_fd >= 0)
 			continue;
 		if (s->plan->ns[kind] == ISOLATE_JOIN &&
 		    setns(s->plan->ns_fd[kind], steps_joins[i].flag) < 0)

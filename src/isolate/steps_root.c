@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -269,6 +270,34 @@ static int root_propagate(const struct isolate_steps *s, struct error *err)
 	return mount_change(s->root_fd, &attr, flags & MS_REC, err);
 }
 
+/* The root of this process. Should: leave no way to what was "/" before, but for descriptors. */
+static int root_change(int root_fd, struct error *err)
+{
+	if (fchdir(root_fd) < 0)
+		return error_set(err, -errno, "enter the root");
+	if (chroot(".") < 0)
+		return error_set(err, -errno, "chroot");
+	return 0;
+}
+
+/*
+ * Into the namespace that the process shall be in, with a copy of the tree that is attached
+ * nowhere: it lives as long as a process has its root there, and nobody else comes across it. What
+ * was made goes with the namespace that is left.
+ */
+static int root_leave(struct isolate_steps *s, struct error *err)
+{
+	int fd = mount_copy_tree(s->root_fd, "", err);
+
+	if (fd < 0)
+		return fd;
+	(void)fd_close(s->root_fd);
+	s->root_fd = fd;
+	if (setns(s->mount_ns_fd, CLONE_NEWNS) < 0)
+		return error_set(err, -errno, "enter the mount namespace");
+	return root_change(fd, err);
+}
+
 static int (*const root_kinds[])(struct isolate_steps *s, struct error *err) = {
 	[ISOLATE_ROOT_CONTAINER] = root_container,
 	[ISOLATE_ROOT_KEEPER] = root_keeper,
@@ -285,7 +314,9 @@ int isolate_step_root(struct isolate_steps *s, struct error *err)
 {
 	int r;
 
-	if (s->plan->ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW)
+	if (s->plan->root == ISOLATE_ROOT_OTHER)
+		return root_change(s->root_fd, err);
+	if (s->plan->ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW && s->mount_ns_fd < 0)
 		return 0;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return error_set(err, -errno, "make the mounts private");
@@ -296,7 +327,10 @@ int isolate_step_root(struct isolate_steps *s, struct error *err)
 	r = root_kinds[s->plan->root](s, err);
 	if (r < 0)
 		return r;
-	r = s->plan->no_pivot ? root_chroot(s->root_fd, err) : root_pivot(s->root_fd, err);
+	if (s->mount_ns_fd >= 0)
+		r = root_leave(s, err);
+	else
+		r = s->plan->no_pivot ? root_chroot(s->root_fd, err) : root_pivot(s->root_fd, err);
 	return r < 0 ? r : root_propagate(s, err);
 }
 

@@ -19,6 +19,7 @@
 #include "isolate/copy_up.h"
 #include "isolate/dev.h"
 #include "isolate/mount.h"
+#include "isolate/tree_order.h"
 #include "isolate/tree_target.h"
 
 /*
@@ -43,7 +44,7 @@ static int tree_new(const struct isolate_steps *s, const struct isolate_mount *m
 {
 	const char *fs = str_eq(m->fs, "cgroup") ? "cgroup2" : m->fs;
 	const char *context = tree_takes_context(fs) ? s->plan->selinux_mount : NULL;
-	struct mount_attr attr = { .propagation = m->propagation & ~(unsigned long)MS_REC };
+	struct mount_attr attr = { .propagation = m->propagation & (MS_SHARED | MS_SLAVE) };
 	uint64_t attrs = m->attr_set | m->attr_set_below;
 	_cleanup_fd_ int fd = -1;
 	int r;
@@ -59,24 +60,63 @@ static int tree_new(const struct isolate_steps *s, const struct isolate_mount *m
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
-static int tree_mounts(struct isolate_steps *s, struct error *err)
+/* The mount of one entry, which may have been made by the spawner. */
+static int tree_mount(struct isolate_steps *s, size_t i, struct tree_order *order,
+		      bool *made_anything, struct error *err)
 {
+	bool has_terminal = s->plan->pts_fd >= 0 && i == s->pts_index;
+	int fd = s->mount_fds[i];
+
+	/* The terminal that is open in its devpts is named by that very mount. */
+	if (fd >= 0 && (!*made_anything || has_terminal))
+		return fd;
+	if (fd < 0) {
+		*made_anything = true;
+		return tree_new(s, &s->plan->mounts[i], err);
+	}
+	fd = tree_order_renew(order, s->mount_fds[i], err);
+	if (fd >= 0)
+		(void)fd_close(s->mount_fds[i]);
+	return fd;
+}
+
+/* What nobody may copy must be so only when nothing is to be copied any more. */
+static int tree_unbindable(int fd, const struct isolate_mount *m, struct error *err)
+{
+	struct mount_attr attr = { .propagation = m->propagation & MS_UNBINDABLE };
+
+	return mount_change(fd, &attr, m->propagation & MS_REC, err);
+}
+
+static int tree_mounts_make(struct isolate_steps *s, struct tree_order *order, struct error *err)
+{
+	bool made_anything = false;
+
 	for (size_t i = 0; i < s->plan->n_mounts; i++) {
 		const struct isolate_mount *m = &s->plan->mounts[i];
-		int r = s->mount_fds[i];
+		int r = tree_mount(s, i, order, &made_anything, err);
 
-		if (r < 0)
-			r = tree_new(s, m, err);
 		if (r < 0)
 			return error_wrap(err, r, "%s", m->target);
 		s->mount_fds[i] = r;
 		r = tree_attach(s->root_fd, r, m->target, err);
 		if (r < 0)
 			return r;
+		r = tree_unbindable(s->mount_fds[i], m, err);
+		if (r < 0)
+			return error_wrap(err, r, "%s", m->target);
 		if (!tree_is_late(m) && (s->plan->pts_fd < 0 || i != s->pts_index))
 			s->mount_fds[i] = fd_close(s->mount_fds[i]);
 	}
 	return 0;
+}
+
+static int tree_mounts(struct isolate_steps *s, struct error *err)
+{
+	_cleanup_(tree_order_done) struct tree_order order = TREE_ORDER_INIT;
+	int r = tree_mounts_make(s, &order, err);
+
+	return r < 0 ? r : tree_order_end(&order, err);
 }
 
 static int tree_late(struct isolate_steps *s, struct error *err)
