@@ -171,7 +171,7 @@ static int update_apply(struct container *c, int group, const struct oci_resourc
 
 	r = convert_limits(&limits, &c->arena, res, err);
 	if (r == 0 && res->n_devices > 0)
-		r = convert_device_rules(&rules, &n_rules, &c->arena, res, err);
+		r = convert_device_rules(&rules, &n_rules, &c->arena, c->config->os, res, err);
 	if (r == 0)
 		r = limits_apply(group, &limits, err);
 	if (r == 0 && res->n_devices > 0)

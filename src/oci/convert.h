@@ -61,9 +61,13 @@ int convert_limits(struct isolate_limits *ret, struct arena *arena, const struct
 		   struct error *err);
 /* Takes out what a new group has anyway, and what therefore needs no controller. */
 void convert_limits_of_new(struct isolate_limits *limits);
-/* The rules for devices: those of the resources, then what every container gets. */
+/* The rules for devices: those of the resources, then what every container gets, and that the nodes
+ * of linux.devices may be made. These must have been looked at (convert_devices_check()). */
 int convert_device_rules(const struct device_rule **ret, size_t *ret_n, struct arena *arena,
-			 const struct oci_resources *res, struct error *err);
+			 const struct oci_linux *os, const struct oci_resources *res,
+			 struct error *err);
+/* Whether each of linux.devices is one: a type that there is, with its numbers. */
+int convert_devices_check(const struct oci_linux *os, struct error *err);
 
 /* The names of all mount options, for `features`; ends with NULL. */
 const char *convert_mount_option(size_t i);

@@ -267,12 +267,31 @@ static int rules_add(struct device_rule *list, size_t *n, const struct oci_devic
 	return 0;
 }
 
+/* Making the nodes of linux.devices is asked for by naming them; reading and writing is not. */
+static void rules_of_nodes(struct device_rule *list, size_t *n, const struct oci_linux *os)
+{
+	for (size_t i = 0; i < os->n_devices; i++) {
+		const struct oci_device *d = &os->devices[i];
+
+		if (str_eq(d->type, "p"))
+			continue;
+		list[(*n)++] = (struct device_rule){
+			.allow = true,
+			.type = str_eq(d->type, "b") ? 'b' : 'c',
+			.major = d->major.value,
+			.minor = d->minor.value,
+			.access = DEVICE_MKNOD,
+		};
+	}
+}
+
 int convert_device_rules(const struct device_rule **ret, size_t *ret_n, struct arena *arena,
-			 const struct oci_resources *res, struct error *err)
+			 const struct oci_linux *os, const struct oci_resources *res,
+			 struct error *err)
 {
 	size_t n = 0, n_from = res ? res->n_devices : 0;
-	struct device_rule *list =
-		arena_zalloc(arena, 2 * n_from + device_rules_default_count, sizeof(*list));
+	struct device_rule *list = arena_zalloc(
+		arena, 2 * n_from + os->n_devices + device_rules_default_count, sizeof(*list));
 	char field[40];
 
 	if (!list)
@@ -285,6 +304,7 @@ int convert_device_rules(const struct device_rule **ret, size_t *ret_n, struct a
 		if (r < 0)
 			return r;
 	}
+	rules_of_nodes(list, &n, os);
 	for (size_t i = 0; i < device_rules_default_count; i++)
 		list[n++] = device_rules_default[i];
 	*ret = list;

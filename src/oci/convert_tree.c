@@ -325,19 +325,35 @@ static int device_bind(struct convert *c, struct isolate_device *d, const char *
 	return 0;
 }
 
-static int convert_device(const struct oci_device *from, struct isolate_device *to,
-			  const char *field, struct error *err)
+static bool device_has_number(const struct oci_device *d)
+{
+	return d->major.set && d->minor.set && d->major.value >= 0 && d->minor.value >= 0 &&
+	       d->major.value <= DEVICE_NUMBER_MAX && d->minor.value <= DEVICE_NUMBER_MAX;
+}
+
+int convert_devices_check(const struct oci_linux *os, struct error *err)
+{
+	char field[32];
+
+	for (size_t i = 0; i < os->n_devices; i++) {
+		const struct oci_device *d = &os->devices[i];
+
+		(void)str_printf(field, sizeof(field), "linux.devices[%zu]", i);
+		if (strlen(d->type) != 1 || !strchr("cbup", d->type[0]))
+			return error_field(err, ERROR_INVALID, field,
+					   "type \"%.20s\" is not c, b, u or p", d->type);
+		if (d->type[0] != 'p' && !device_has_number(d))
+			return error_field(err, ERROR_INVALID, field,
+					   "needs its major and minor number");
+	}
+	return 0;
+}
+
+static struct isolate_device convert_device(const struct oci_device *from)
 {
 	bool numbered = !str_eq(from->type, "p");
 
-	if (strlen(from->type) != 1 || !strchr("cbup", from->type[0]))
-		return error_field(err, ERROR_INVALID, field, "type \"%.20s\" is not c, b, u or p",
-				   from->type);
-	if (numbered && (!from->major.set || !from->minor.set || from->major.value < 0 ||
-			 from->minor.value < 0 || from->major.value > UINT32_MAX ||
-			 from->minor.value > UINT32_MAX))
-		return error_field(err, ERROR_INVALID, field, "needs its major and minor number");
-	*to = (struct isolate_device){
+	return (struct isolate_device){
 		.path = from->path,
 		.type = from->type[0],
 		.major = numbered ? (unsigned)from->major.value : 0,
@@ -347,7 +363,6 @@ static int convert_device(const struct oci_device *from, struct isolate_device *
 		.gid = (gid_t)from->gid.value,
 		.fd = -1,
 	};
-	return 0;
 }
 
 /* Adds one unless the path is there already. */
@@ -375,16 +390,16 @@ static int convert_devices(struct convert *c, struct error *err)
 	struct isolate_device *list = arena_zalloc(c->arena, max, sizeof(*list));
 	bool foreign = devices_are_foreign(c);
 	char field[32];
-	int r = 0;
+	int r;
 
 	if (!list)
 		return error_set(err, -ENOMEM, "convert the devices");
+	r = convert_devices_check(os, err);
 	for (size_t i = 0; r == 0 && i < os->n_devices; i++) {
-		struct isolate_device d;
+		struct isolate_device d = convert_device(&os->devices[i]);
 
 		(void)str_printf(field, sizeof(field), "linux.devices[%zu]", i);
-		r = convert_device(&os->devices[i], &d, field, err);
-		if (r == 0 && !(foreign && str_has_prefix(d.path, "/dev/")))
+		if (!(foreign && str_has_prefix(d.path, "/dev/")))
 			r = devices_add(c, list, &n, &d, field, err);
 	}
 	for (size_t i = 0; r == 0 && !foreign && i < ARRAY_SIZE(devices_default); i++)
@@ -424,9 +439,10 @@ int convert_tree(struct convert *c, const char *rootfs, struct error *err)
 	const struct oci_linux *os = c->config->os;
 	int r;
 
-	if (c->plan.ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW)
+	if (c->plan.ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW &&
+	    c->plan.ns[ISOLATE_NS_USER] == ISOLATE_NEW)
 		return error_field(err, ERROR_INVALID, "linux.namespaces",
-				   "a container needs a mount namespace of its own");
+				   "a user namespace needs a mount namespace beside it");
 	r = convert_root(c, rootfs, err);
 	if (r == 0)
 		r = convert_mounts(c, err);

@@ -85,11 +85,14 @@ static int group_path(const struct launch *l, char *ret, size_t size, struct err
 
 static int group_fill(struct launch *l, const struct isolate_limits *limits, struct error *err)
 {
+	const struct oci_linux *os = l->c->config->os;
 	const struct device_rule *rules = NULL;
 	size_t n_rules = 0;
 	int r;
 
-	r = convert_device_rules(&rules, &n_rules, &l->c->arena, l->c->config->os->resources, err);
+	r = convert_devices_check(os, err);
+	if (r == 0)
+		r = convert_device_rules(&rules, &n_rules, &l->c->arena, os, os->resources, err);
 	if (r == 0)
 		r = devices_apply(l->group_fd, rules, n_rules, err);
 	return r < 0 ? r : limits_apply(l->group_fd, limits, err);

@@ -143,6 +143,13 @@ class Config(oci_test.OciTest):
         out = self.sh("mknod /tmp/kmem c 1 2 2>&1; mknod /tmp/null c 1 3 && echo made")
         self.assertIn("Operation not permitted", out)
         self.assertIn("made", out)
+        # Naming a node allows to make it and no more; that of another number may not be made.
+        self.config["linux"]["devices"] = [{"path": "/dev/far", "type": "c", "major": 10, "minor": 666},
+                                           {"path": "/dev/disk", "type": "b", "major": 8, "minor": 666}]
+        out = self.sh("stat -c '%F %t:%T' /dev/far /dev/disk; cat /dev/far 2>&1; mknod /tmp/x c 10 667 2>&1; mknod /tmp/y c 10 666 && echo made")
+        self.assertEqual(out.splitlines(), ["character special file a:29a", "block special file 8:29a",
+                                            "cat: can't open '/dev/far': Operation not permitted",
+                                            "mknod: /tmp/x: Operation not permitted", "made"])
         self.config["linux"]["devices"] = [{"path": "/dev/x", "type": "q"}]
         self.refused("linux.devices[0]")
 
