@@ -121,6 +121,16 @@ int isolate_ns_open(int proc_fd, pid_t pid, enum isolate_ns kind)
 	return fd < 0 ? -errno : fd;
 }
 
+int isolate_root_open(int proc_fd, pid_t pid)
+{
+	char name[32];
+	int fd;
+
+	(void)str_printf(name, sizeof(name), "%d/root", (int)pid);
+	fd = sysio_openat(proc_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
 static int spawn_open_null(struct isolate_steps *s, struct error *err)
 {
 	const struct isolate_plan *p = s->plan;

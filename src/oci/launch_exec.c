@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/str.h"
-#include "base/sysio.h"
 #include "isolate/cgroup_path.h"
 #include "isolate/spawn.h"
 #include "oci/convert.h"
@@ -57,17 +55,15 @@ static int exec_join(struct convert *conv, const struct container *c, struct err
 /* A namespace that the container has not made has not its root either. */
 static int exec_root(struct convert *conv, const struct container *c, struct error *err)
 {
-	char name[32];
 	int fd;
 
 	for (size_t i = 0; i < c->config->os->n_namespaces; i++)
 		if (str_eq(c->config->os->namespaces[i].type, "mount") &&
 		    str_empty(c->config->os->namespaces[i].path))
 			return 0;
-	(void)str_printf(name, sizeof(name), "%d/root", (int)c->pid);
-	fd = sysio_openat(c->proc_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	fd = isolate_root_open(c->proc_fd, c->pid);
 	if (fd < 0)
-		return error_set(err, -errno, "open the root of process %d", (int)c->pid);
+		return error_set(err, fd, "open the root of process %d", (int)c->pid);
 	conv->plan.root = ISOLATE_ROOT_OTHER;
 	conv->plan.root_fd = fd;
 	return convert_own(conv, fd, err);
