@@ -672,6 +672,7 @@ static int daemon_options(struct options *o, int argc, char **argv)
 	};
 
 	optind = 1;
+	opterr = 0;
 	for (;;) {
 		switch (getopt_long(argc, argv, "+h", longs, NULL)) {
 		case -1:
@@ -698,7 +699,7 @@ static int daemon_options(struct options *o, int argc, char **argv)
 			failpoint_list(stdout);
 			return 0;
 		default:
-			return daemon_usage("see the options", NULL);
+			return daemon_usage("unknown, or without its value: ", argv[optind - 1]);
 		}
 	}
 }

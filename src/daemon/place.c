@@ -193,23 +193,25 @@ int place_open(struct place *p, const char *root, const char *run, const char *w
 	p->run_fd = place_open_dir(run, err);
 	if (p->run_fd < 0)
 		return p->run_fd;
+	p->root_fd = place_open_dir(root, err);
+	if (p->root_fd < 0)
+		return p->root_fd;
+	r = place_choose_cgroup(p, run, wanted_cgroup, err);
+	if (r < 0)
+		return r;
+	/* Last of what can fail for want of a right or a directory: who takes over from a daemon
+	 * must not end it for nothing. */
 	r = place_lock(p, run, replace, err);
 	if (r < 0)
 		return r;
 	r = place_forget_last_boot(p, err);
 	if (r < 0)
 		return r;
-	p->root_fd = place_open_dir(root, err);
-	if (p->root_fd < 0)
-		return p->root_fd;
 	if (sysio_mkdirat(p->root_fd, "logs", 0750) < 0 && errno != EEXIST)
 		return error_set(err, -errno, "make %s/logs", root);
 	p->logs_fd = sysio_openat(p->root_fd, "logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (p->logs_fd < 0)
 		return error_set(err, -errno, "open %s/logs", root);
-	r = place_choose_cgroup(p, run, wanted_cgroup, err);
-	if (r < 0)
-		return r;
 	return place_open_cgroup(p, err);
 }
 

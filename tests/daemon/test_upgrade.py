@@ -289,6 +289,16 @@ class Replace(UpgradeTest):
         self.assertEqual(before, self.identities())
         self.check_counting(["p"])
 
+    def test_replace_that_cannot_serve_ends_nobody(self):
+        node = nacre_test.Node()
+        self.addCleanup(node.destroy)
+        done = subprocess.run([*node.command(), "--replace", "--root", "/proc/none"], capture_output=True, text=True,
+                              timeout=60 * nacre_test.SLOWNESS, check=False)
+        self.assertEqual(1, done.returncode, done.stderr)
+        self.assertIn("/proc/none", done.stderr)
+        self.assertTrue(node.alive)
+        self.assertEqual(node.pid, node.info.Info(nacre_pb2.InfoRequest()).pid)
+
     def test_replace_of_nobody(self):
         node = self.begin()
         node.kill()
