@@ -23,8 +23,15 @@ static const Nacre__V1__Container *attach_find(const Nacre__V1__Workload *w, con
 	return NULL;
 }
 
+static const char *attach_reason(const Nacre__V1__Workload *w)
+{
+	return w && *w->reason ? w->reason : "it has ended";
+}
+
 static int attach_report(const struct session *s, const char *target)
 {
+	_cleanup_message_ Nacre__V1__WaitResponse *answer = NULL;
+
 	switch (s->end) {
 	case SESSION_EXITED:
 		if (*s->reason)
@@ -41,9 +48,13 @@ static int attach_report(const struct session *s, const char *target)
 	case SESSION_FAILED:
 		break;
 	}
-	if (s->err.kind == ERROR_UNAVAILABLE)
+	if (s->err.kind != ERROR_UNAVAILABLE)
+		return cli_fail(&s->err);
+	answer = session_after_loss(s->client, target);
+	if (!answer)
 		return cli_complain("%s; %s goes on without us", error_text(&s->err), target);
-	return cli_fail(&s->err);
+	(void)cli_complain("%s: %s", target, attach_reason(answer->workload));
+	return answer->exit_code;
 }
 
 static void attach_prepare(struct session *s, Nacre__V1__AttachRequest *request,

@@ -19,8 +19,10 @@
 #define _cleanup_env_ _cleanup_(spec_env_done)
 #define _cleanup_buf_ _cleanup_(buf_done)
 
-static int exec_report(const struct session *s)
+static int exec_report(const struct session *s, const char *target)
 {
+	_cleanup_message_ Nacre__V1__WaitResponse *answer = NULL;
+
 	switch (s->end) {
 	case SESSION_EXITED:
 		if (*s->reason)
@@ -37,6 +39,10 @@ static int exec_report(const struct session *s)
 	case SESSION_FAILED:
 		break;
 	}
+	if (s->err.kind == ERROR_UNAVAILABLE)
+		answer = session_after_loss(s->client, target);
+	if (answer && answer->workload && *answer->workload->reason)
+		return cli_complain("%s: %s", target, answer->workload->reason);
 	return cli_fail(&s->err);
 }
 
@@ -85,7 +91,7 @@ int cmd_exec(const struct cli *cli, const struct args *args)
 	if (session_init(&session, &err) < 0)
 		return cli_fail(&err);
 	session_run(&session, &request.base);
-	return exec_report(&session);
+	return exec_report(&session, request.target);
 }
 
 static int execute_report(const Aurae__Runtime__V0__RunExecutableResponse *answer)

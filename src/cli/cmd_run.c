@@ -136,6 +136,14 @@ static void run_done(struct run *r)
 	r->client = client_free(r->client);
 }
 
+static int run_tell(const Nacre__V1__WaitResponse *answer)
+{
+	/* Where the pod's end was not its container's doing there is a reason to tell. */
+	if (answer->workload && *answer->workload->reason)
+		(void)cli_complain("%s", answer->workload->reason);
+	return answer->exit_code;
+}
+
 /* The exit status; the container has ended, or is about to. */
 static int run_result(struct run *r)
 {
@@ -146,12 +154,7 @@ static int run_result(struct run *r)
 	request.target = r->target;
 	answer = client_ask(r->client, "/nacre.v1.WorkloadService/Wait", &request.base,
 			    &nacre__v1__wait_response__descriptor, &err);
-	if (!answer)
-		return cli_fail(&err);
-	/* Where the pod's end was not its container's doing there is a reason to tell. */
-	if (answer->workload && *answer->workload->reason)
-		(void)cli_complain("%s", answer->workload->reason);
-	return answer->exit_code;
+	return answer ? run_tell(answer) : cli_fail(&err);
 }
 
 static int run_remove(struct run *r, int status)
@@ -173,9 +176,14 @@ static int run_remove(struct run *r, int status)
 /* The connection, or the keeper behind it, has gone: the pod need not have. */
 static int run_fail(struct run *r, const struct error *err)
 {
-	r->left = err->kind == ERROR_UNAVAILABLE;
-	if (!r->left)
+	_cleanup_message_ Nacre__V1__WaitResponse *answer = NULL;
+
+	if (err->kind != ERROR_UNAVAILABLE)
 		return cli_fail(err);
+	answer = session_after_loss(r->client, r->target);
+	if (answer)
+		return run_tell(answer);
+	r->left = true;
 	return cli_complain("%s; %s goes on without us", error_text(err), r->name);
 }
 

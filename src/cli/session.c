@@ -14,6 +14,9 @@
 /* So many interrupts and we leave, whatever becomes of the program. */
 #define SESSION_INTERRUPTS 3
 
+/* So long the daemon may take to learn that a keeper has ended, where it lost the connection. */
+#define SESSION_LOSS_PATIENCE (2 * NSEC_PER_SEC)
+
 /* ---- what we send ---- */
 
 static void session_send(struct session *s, Nacre__V1__StreamInput *input)
@@ -262,4 +265,21 @@ void session_done(struct session *s)
 	tty_done(&s->terminal);
 	free(s->chunk);
 	s->chunk = NULL;
+}
+
+Nacre__V1__WaitResponse *session_after_loss(struct client *client, const char *target)
+{
+	Nacre__V1__WaitRequest request = NACRE__V1__WAIT_REQUEST__INIT;
+	struct client_call call = {
+		.type = &nacre__v1__wait_response__descriptor,
+		.timeout = SESSION_LOSS_PATIENCE,
+	};
+	ProtobufCMessage *answer = NULL;
+
+	request.target = (char *)(uintptr_t)target;
+	client_call_start(client, &call, "/nacre.v1.WorkloadService/Wait", &request.base);
+	if (client_call_wait(client, &call) == 0)
+		answer = TAKE_PTR(call.answer);
+	client_call_done(&call);
+	return (Nacre__V1__WaitResponse *)answer;
 }

@@ -66,6 +66,12 @@ int session_init(struct session *s, struct error *err);
  * its end. The terminal is as it was before then. */
 void session_run(struct session *s, const ProtobufCMessage *first);
 void session_done(struct session *s);
+/*
+ * After a call that ended with ERROR_UNAVAILABLE: whether the workload has ended with its keeper.
+ * The daemon, if there is one, is given a moment to learn it. The answer to Wait, which the caller
+ * frees, or NULL.
+ */
+Nacre__V1__WaitResponse *session_after_loss(struct client *client, const char *target);
 
 /* The size of our terminal for a first message; NULL where it is unknown. */
 Nacre__V1__TerminalSize *session_size(Nacre__V1__TerminalSize *size);

@@ -263,3 +263,23 @@ class Daemon(TtyTest):
                 s.type(b"exit 4\n")
                 self.assertEqual(4, s.end())
             self.assertEqual("", node.sanitizer_reports())
+
+    def test_keeper_killed_beneath(self):
+        """Then the pod does not go on, and it is said why."""
+        with nacre_test.Node() as node:
+            self.node = node
+            images.ensure(node, "busybox")
+            reason = b"its keeper was killed by signal 9"
+            for words, status in ((("run", "--rm", "-it", "--name", "r", "busybox", "sh"), 137),
+                                  (("attach", "a"), 137), (("exec", "-it", "e", "sh"), 125)):
+                name = words[-3] if words[0] == "run" else words[-1] if words[0] == "attach" else words[2]
+                if words[0] != "run":
+                    node.cli("run", "-dit", "--name", name, "busybox", "sh")
+                with self.subTest(words[0]), self.screen(*words) as s:
+                    s.type(b"\n")
+                    s.until(PROMPT)
+                    os.kill(node.workloads.Inspect(nacre_pb2.InspectRequest(target=name)).workload.pid, signal.SIGKILL)
+                    s.until(reason)
+                    self.assertEqual(status, s.end())
+            self.assertNotIn("r", [w.name for w in node.workloads.List(nacre_pb2.ListRequest(all=True)).workloads])
+            self.assertEqual("", node.sanitizer_reports())
