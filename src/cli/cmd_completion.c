@@ -106,14 +106,21 @@ static int names_of_commands(struct names *to, struct error *err)
 	return 0;
 }
 
+static int names_of_shells(struct names *to, struct error *err)
+{
+	(void)err;
+	for (size_t i = 0; completion_shell(i); i++)
+		names_put(to, completion_shell(i));
+	return 0;
+}
+
 static const struct {
 	const char *what, *suffix;
 	int (*put)(struct names *to, struct error *err);
 } names[] = {
-	{ "workloads", "", names_of_workloads },
-	{ "places", ":/", names_of_workloads },
-	{ "images", "", names_of_images },
-	{ "commands", "", names_of_commands },
+	{ "workloads", "", names_of_workloads }, { "places", ":/", names_of_workloads },
+	{ "images", "", names_of_images },       { "commands", "", names_of_commands },
+	{ "shells", "", names_of_shells },
 };
 
 static int completion_names_put(const struct cli *cli, const char *what)
@@ -131,7 +138,8 @@ static int completion_names_put(const struct cli *cli, const char *what)
 		return r < 0 ? cli_fail(&err) : 0;
 	}
 	return cli_complain(
-		"completion: --names is workloads, places, images or commands, not \"%s\"", what);
+		"completion: --names is workloads, places, images, commands or shells, not \"%s\"",
+		what);
 }
 
 int cmd_completion(const struct cli *cli, const struct args *args)

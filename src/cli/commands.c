@@ -193,7 +193,7 @@ static const struct arg_option options_rm[] = {
 
 static const struct arg_option options_completion[] = {
 	{ "names", 0, "WHAT",
-	  "workloads, places (for cp), images or commands: a name in each line" },
+	  "workloads, places (for cp), images, commands or shells: a name in each line" },
 	OPTION_END,
 };
 

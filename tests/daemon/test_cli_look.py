@@ -5,10 +5,12 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
 import termios
+import unittest
 
 from grpc import StatusCode
 
@@ -241,16 +243,21 @@ class Form(LookTest):
 
 
 class Names(LookTest):
-    def complete(self, line):
-        """What bash offers behind the line."""
-        words = line.split(" ")
-        script = """source <("$1" completion bash); shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }
-                    _nacre; printf '%s\\n' "${COMPREPLY[@]}" """
-        done = subprocess.run(["bash", "-c", script, "bash", nacre_test.BINARY, *words], capture_output=True, text=True, check=True,
-                              timeout=30 * nacre_test.SLOWNESS, env={**os.environ, "NACRE_SOCKET": self.node.socket,
-                                                                     "PATH": nacre_test.BUILD + ":" + os.environ["PATH"]})
+    def run_shell(self, shell, script, line):
+        done = subprocess.run([*shell, script, line], capture_output=True, text=True, check=True,
+                              timeout=60 * nacre_test.SLOWNESS,
+                              env={**os.environ, "NACRE_SOCKET": self.node.socket, "HOME": self.node.dir,
+                                   "PATH": nacre_test.BUILD + ":" + os.environ["PATH"]}, cwd=self.node.dir)
         self.assertEqual("", done.stderr)
-        return done.stdout.split()
+        return [l.split("\t")[0] for l in done.stdout.splitlines() if l]
+
+    def complete(self, line):
+        """What bash offers behind the line, as it is put in the place of the word behind the last colon."""
+        return self.run_shell(("bash", "-c"), """source <(nacre completion bash); COMP_LINE=$0; COMP_POINT=${#0}; compopt() { :; }
+                              _nacre; printf '%s\\n' "${COMPREPLY[@]}" """, line)
+
+    def complete_fish(self, line):
+        return self.run_shell(("fish", "-c"), "nacre completion fish | source; complete -C $argv[1]", line)
 
     def test_bash(self):
         self.deep()
@@ -265,6 +272,31 @@ class Names(LookTest):
         self.assertEqual(["import", "ls", "rm"], self.complete("nacre image "))
         self.assertIn("docker.io/library/busybox:latest", self.complete("nacre run -d --name x "))
         self.assertEqual(["shop"], self.complete(f"nacre --socket {self.node.socket} inspect s"))
+        self.assertEqual(["--socket"], self.complete("nacre --so"))
+        self.assertEqual(["--tail"], self.complete("nacre logs shop --ta"))
+        self.assertEqual(["fish"], self.complete("nacre completion f"))
+        self.assertEqual(["latest"], self.complete("nacre run docker.io/library/busybox:la"))
+
+    @unittest.skipUnless(shutil.which("fish"), "no fish here")
+    def test_fish(self):
+        self.deep()
+        self.assertEqual({"execute", "exec"}, set(self.complete_fish("nacre exec")))
+        names = {"a", "a/b", "a/b/deep", "shop"}
+        for line in ("exec ", "exec -it -c deep ", f"--socket {self.node.socket} exec ", "-o json inspect ", "stop shop "):
+            self.assertEqual(names, set(self.complete_fish("nacre " + line)), line)
+        # Behind the target stands somebody else's command, behind one that takes one there is nothing.
+        for line in ("exec shop a/b", "exec shop ls --co", "inspect shop a/", "image ls "):
+            self.assertEqual([], self.complete_fish("nacre " + line), line)
+        self.assertEqual({"import", "ls", "rm"}, set(self.complete_fish("nacre image ")))
+        self.assertIn("docker.io/library/busybox:latest", self.complete_fish("nacre image rm "))
+        self.assertIn("config.yaml", self.complete_fish("nacre image import con"))
+        self.assertIn("shop:/", self.complete_fish("nacre cp s"))
+        self.assertEqual(["--tail"], self.complete_fish("nacre logs shop --ta"))
+        self.assertEqual(["--socket"], self.complete_fish("nacre --so"))
+
+    @unittest.skipUnless(shutil.which("zsh"), "no zsh here")
+    def test_zsh_reads_it(self):
+        self.assertEqual([], self.run_shell(("zsh", "-f", "-c"), "compdef() { :; }; source <(nacre completion zsh)", ""))
 
     def test_names(self):
         self.deep()
