@@ -76,6 +76,17 @@ static struct http_stream *http_stream_new(struct http_session *h)
 	return s;
 }
 
+/*
+ * A frame that libnghttp2 has no memory to note would never be sent, and the peer would wait for
+ * its window, or go on with what nobody wants any more: then the session ends. (Other refusals are
+ * of streams that have ended meanwhile.)
+ */
+static void http_session_noted(struct http_session *h, int r)
+{
+	if (r == NGHTTP2_ERR_NOMEM)
+		h->out_lost = true;
+}
+
 static void http_stream_drop_queue(struct http_stream *s)
 {
 	/* What was taken is sent all the same. */
@@ -664,7 +675,7 @@ static void http_stream_wake(struct http_stream *s)
 		return;
 	s->deferred = false;
 	/* The only failures are those of a stream that is closing anyway. */
-	(void)nghttp2_session_resume_data(s->session->ng, s->id);
+	http_session_noted(s->session, nghttp2_session_resume_data(s->session->ng, s->id));
 }
 
 int http_stream_respond(struct http_stream *s, const struct http_field *fields, size_t n, bool end)
@@ -724,14 +735,15 @@ int http_stream_finish(struct http_stream *s, const struct http_field *trailers,
 void http_stream_reset(struct http_stream *s, uint32_t code)
 {
 	http_stream_drop_queue(s);
-	/* Without memory for the frame the stream stays until the connection goes. */
-	(void)nghttp2_submit_rst_stream(s->session->ng, NGHTTP2_FLAG_NONE, s->id, code);
+	http_session_noted(s->session, nghttp2_submit_rst_stream(s->session->ng, NGHTTP2_FLAG_NONE,
+								 s->id, code));
 }
 
 void http_stream_consumed(struct http_stream *s, size_t n)
 {
 	if (n && !s->ended)
-		(void)nghttp2_session_consume_stream(s->session->ng, s->id, n);
+		http_session_noted(s->session,
+				   nghttp2_session_consume_stream(s->session->ng, s->id, n));
 }
 
 size_t http_stream_queued(const struct http_stream *s)

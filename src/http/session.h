@@ -124,7 +124,8 @@ void http_stream_commit(struct http_stream *s, size_t n);
 /* The end of what we send, behind the queue; with trailers where n > 0. 0 or -ENOMEM. */
 int http_stream_finish(struct http_stream *s, const struct http_field *trailers,
 		       size_t n) _must_check_;
-/* RST_STREAM, and drops the queue. */
+/* RST_STREAM, and drops the queue. Where there is no memory for it, the session ends: the next
+ * http_session_pull() says so. */
 void http_stream_reset(struct http_stream *s, uint32_t code);
 /* n received bytes have been dealt with. */
 void http_stream_consumed(struct http_stream *s, size_t n);
