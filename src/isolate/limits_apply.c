@@ -119,6 +119,9 @@ static int limits_add_cpu_max(struct limits_plan *p, const struct isolate_limits
 		quota = limits_word(l->cpu_quota.value, word);
 	} else {
 		old = limits_read(p->dir_fd, "cpu.max", &r);
+		/* The write says what is wrong with a group that has no such file. */
+		if (r < 0 && r != -ENOENT)
+			return r;
 		if (old) {
 			old[strcspn(old, " \n")] = '\0';
 			quota = old;

@@ -15,21 +15,35 @@
 
 #define USAGE_FILE_MAX ((size_t)256 * 1024)
 
+struct usage_group {
+	int fd;
+	int r; /* what kept us from reading a file that is there: no memory, no descriptor */
+};
+
+static void usage_group_done(struct usage_group *g)
+{
+	g->fd = fd_close(g->fd);
+}
+
 /* A file of the group as text; NULL where there is none (the controller is off) or it cannot be
  * read. */
-static char *usage_text(int group_fd, const char *name)
+static char *usage_text(struct usage_group *g, const char *name)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	int r = fd_read_file(g->fd, name, USAGE_FILE_MAX, &b);
+	char *text = r < 0 ? NULL : buf_take_str(&b);
 
-	if (fd_read_file(group_fd, name, USAGE_FILE_MAX, &b) < 0)
-		return NULL;
-	return buf_take_str(&b);
+	if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
+		g->r = r;
+	else if (r >= 0 && !text)
+		g->r = -ENOMEM;
+	return text;
 }
 
 /* A file that holds one number; "max" and a missing file are 0. */
-static uint64_t usage_number(int group_fd, const char *name)
+static uint64_t usage_number(struct usage_group *g, const char *name)
 {
-	_cleanup_str_ char *text = usage_text(group_fd, name);
+	_cleanup_str_ char *text = usage_text(g, name);
 
 	return text ? strtoull(text, NULL, 10) : 0;
 }
@@ -44,31 +58,31 @@ static void usage_read_cpu(const char *text, struct usage *u)
 	u->cpu_periods_throttled = flat_value(text, "nr_throttled");
 }
 
-static void usage_read_swap(int group_fd, struct usage *u)
+static void usage_read_swap(struct usage_group *g, struct usage *u)
 {
-	_cleanup_str_ char *current = usage_text(group_fd, "memory.swap.current");
+	_cleanup_str_ char *current = usage_text(g, "memory.swap.current");
 
 	if (!current)
 		return;
 	u->has_swap = true;
 	u->swap_current = strtoull(current, NULL, 10);
-	u->swap_limit = usage_number(group_fd, "memory.swap.max");
+	u->swap_limit = usage_number(g, "memory.swap.max");
 }
 
-static void usage_read_memory(int group_fd, struct usage *u)
+static void usage_read_memory(struct usage_group *g, struct usage *u)
 {
-	_cleanup_str_ char *current = usage_text(group_fd, "memory.current");
+	_cleanup_str_ char *current = usage_text(g, "memory.current");
 	_cleanup_str_ char *stat = NULL;
 	_cleanup_str_ char *events = NULL;
 
 	if (!current)
 		return;
-	stat = usage_text(group_fd, "memory.stat");
-	events = usage_text(group_fd, "memory.events");
+	stat = usage_text(g, "memory.stat");
+	events = usage_text(g, "memory.events");
 	u->has_memory = true;
 	u->memory_current = strtoull(current, NULL, 10);
-	u->memory_peak = usage_number(group_fd, "memory.peak");
-	u->memory_limit = usage_number(group_fd, "memory.max");
+	u->memory_peak = usage_number(g, "memory.peak");
+	u->memory_limit = usage_number(g, "memory.max");
 	if (stat) {
 		u->memory_file = flat_value(stat, "file");
 		u->memory_anon = flat_value(stat, "anon");
@@ -79,23 +93,23 @@ static void usage_read_memory(int group_fd, struct usage *u)
 		u->oom_kills = flat_value(events, "oom_kill");
 		u->memory_max_hits = flat_value(events, "max");
 	}
-	usage_read_swap(group_fd, u);
+	usage_read_swap(g, u);
 }
 
-static void usage_read_pids(int group_fd, struct usage *u)
+static void usage_read_pids(struct usage_group *g, struct usage *u)
 {
-	_cleanup_str_ char *current = usage_text(group_fd, "pids.current");
+	_cleanup_str_ char *current = usage_text(g, "pids.current");
 
 	if (!current)
 		return;
 	u->has_pids = true;
 	u->pids_current = strtoull(current, NULL, 10);
-	u->pids_limit = usage_number(group_fd, "pids.max");
+	u->pids_limit = usage_number(g, "pids.max");
 }
 
-static void usage_read_io(int group_fd, struct usage *u)
+static void usage_read_io(struct usage_group *g, struct usage *u)
 {
-	_cleanup_str_ char *stat = usage_text(group_fd, "io.stat");
+	_cleanup_str_ char *stat = usage_text(g, "io.stat");
 
 	if (!stat)
 		return;
@@ -107,7 +121,7 @@ static void usage_read_io(int group_fd, struct usage *u)
 }
 
 /* Every group has cpu.stat: it tells whether there is one at all. */
-static int usage_open(int cgroup_fd, const char *path, int *ret_fd, char **ret_cpu)
+static int usage_open(int cgroup_fd, const char *path, struct usage_group *ret, char **ret_cpu)
 {
 	_cleanup_fd_ int group_fd =
 		sysio_openat(cgroup_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
@@ -124,24 +138,24 @@ static int usage_open(int cgroup_fd, const char *path, int *ret_fd, char **ret_c
 	*ret_cpu = buf_take_str(&b);
 	if (!*ret_cpu)
 		return -ENOMEM;
-	*ret_fd = TAKE_FD(group_fd);
+	*ret = (struct usage_group){ .fd = TAKE_FD(group_fd) };
 	return 0;
 }
 
 int usage_read(int cgroup_fd, const char *path, struct usage *ret)
 {
-	_cleanup_fd_ int group_fd = -1;
+	_cleanup_(usage_group_done) struct usage_group g = { .fd = -1 };
 	_cleanup_str_ char *cpu = NULL;
-	int r = usage_open(cgroup_fd, path, &group_fd, &cpu);
+	int r = usage_open(cgroup_fd, path, &g, &cpu);
 
 	if (r < 0)
 		return r;
 	*ret = (struct usage){ .has_memory = false };
 	usage_read_cpu(cpu, ret);
-	usage_read_memory(group_fd, ret);
-	usage_read_pids(group_fd, ret);
-	usage_read_io(group_fd, ret);
-	return 0;
+	usage_read_memory(&g, ret);
+	usage_read_pids(&g, ret);
+	usage_read_io(&g, ret);
+	return g.r;
 }
 
 /* "MAJOR:MINOR " at the beginning of a line. */
@@ -157,9 +171,9 @@ static bool usage_device_of(const char *line, struct usage_device *d)
 	return end != line && *end == ' ';
 }
 
-static void usage_read_devices(int group_fd, struct usage_details *u)
+static void usage_read_devices(struct usage_group *g, struct usage_details *u)
 {
-	_cleanup_str_ char *text = usage_text(group_fd, "io.stat");
+	_cleanup_str_ char *text = usage_text(g, "io.stat");
 	char *save = NULL;
 
 	if (!text)
@@ -182,7 +196,7 @@ static void usage_read_devices(int group_fd, struct usage_details *u)
 }
 
 /* name: of a file; true if that is hugetlb.SIZE.current, of which *h then is. */
-static bool usage_hugetlb_of(int group_fd, const char *name, struct usage_hugetlb *h)
+static bool usage_hugetlb_of(struct usage_group *g, const char *name, struct usage_hugetlb *h)
 {
 	_cleanup_str_ char *events = NULL;
 	char file[64];
@@ -197,25 +211,25 @@ static bool usage_hugetlb_of(int group_fd, const char *name, struct usage_hugetl
 	*h = (struct usage_hugetlb){ .current = 0 };
 	memcpy(h->size, name, len);
 	(void)str_printf(file, sizeof(file), "hugetlb.%s.current", h->size);
-	h->current = usage_number(group_fd, file);
+	h->current = usage_number(g, file);
 	(void)str_printf(file, sizeof(file), "hugetlb.%s.max", h->size);
-	h->limit = usage_number(group_fd, file);
+	h->limit = usage_number(g, file);
 	(void)str_printf(file, sizeof(file), "hugetlb.%s.events", h->size);
-	events = usage_text(group_fd, file);
+	events = usage_text(g, file);
 	h->failures = events ? flat_value(events, "max") : 0;
 	return true;
 }
 
-static int usage_read_hugetlb(int group_fd, struct usage_details *u)
+static int usage_read_hugetlb(struct usage_group *g, struct usage_details *u)
 {
 	_cleanup_strv_ char **names = NULL;
-	_cleanup_fd_ int fd = sysio_openat(group_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	_cleanup_fd_ int fd = sysio_openat(g->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	int r = fd < 0 ? -errno : fd_list_dir(fd, &names);
 
 	if (r < 0)
 		return r == -ENODEV ? -ENOENT : r;
 	for (char **name = names; *name && u->n_hugetlb < USAGE_HUGETLB_MAX; name++)
-		u->n_hugetlb += usage_hugetlb_of(group_fd, *name, &u->hugetlb[u->n_hugetlb]);
+		u->n_hugetlb += usage_hugetlb_of(g, *name, &u->hugetlb[u->n_hugetlb]);
 	return 0;
 }
 
@@ -232,11 +246,14 @@ static uint32_t usage_hundredths(const char *line, const char *key)
 	return (uint32_t)(whole * 100 + (*end == '.' ? strtoul(end + 1, NULL, 10) : 0));
 }
 
-static void usage_read_stall(const char *text, const char *kind, struct usage_stall *s)
+static void usage_read_stall(struct usage_group *g, const char *text, const char *kind,
+			     struct usage_stall *s)
 {
 	const char *start = strstr(text, kind);
 	_cleanup_str_ char *line = start ? strndup(start, strcspn(start, "\n")) : NULL;
 
+	if (start && !line)
+		g->r = -ENOMEM;
 	if (!line)
 		return;
 	s->avg10 = usage_hundredths(line, "avg10");
@@ -245,30 +262,31 @@ static void usage_read_stall(const char *text, const char *kind, struct usage_st
 	s->total_us = flat_nested_sum(line, "total");
 }
 
-static void usage_read_pressure(int group_fd, const char *file, struct usage_pressure *p)
+static void usage_read_pressure(struct usage_group *g, const char *file, struct usage_pressure *p)
 {
 	/* EOPNOTSUPP where the kernel was told to do without (psi=0). */
-	_cleanup_str_ char *text = usage_text(group_fd, file);
+	_cleanup_str_ char *text = usage_text(g, file);
 
 	if (!text)
 		return;
 	p->there = true;
-	usage_read_stall(text, "some ", &p->some);
-	usage_read_stall(text, "full ", &p->full);
+	usage_read_stall(g, text, "some ", &p->some);
+	usage_read_stall(g, text, "full ", &p->full);
 }
 
 int usage_read_details(int cgroup_fd, const char *path, struct usage_details *ret)
 {
-	_cleanup_fd_ int group_fd = -1;
+	_cleanup_(usage_group_done) struct usage_group g = { .fd = -1 };
 	_cleanup_str_ char *cpu = NULL;
-	int r = usage_open(cgroup_fd, path, &group_fd, &cpu);
+	int r = usage_open(cgroup_fd, path, &g, &cpu);
 
 	if (r < 0)
 		return r;
 	*ret = (struct usage_details){ .n_devices = 0 };
-	usage_read_devices(group_fd, ret);
-	usage_read_pressure(group_fd, "cpu.pressure", &ret->cpu);
-	usage_read_pressure(group_fd, "memory.pressure", &ret->memory);
-	usage_read_pressure(group_fd, "io.pressure", &ret->io);
-	return usage_read_hugetlb(group_fd, ret);
+	usage_read_devices(&g, ret);
+	usage_read_pressure(&g, "cpu.pressure", &ret->cpu);
+	usage_read_pressure(&g, "memory.pressure", &ret->memory);
+	usage_read_pressure(&g, "io.pressure", &ret->io);
+	r = usage_read_hugetlb(&g, ret);
+	return r < 0 ? r : g.r;
 }

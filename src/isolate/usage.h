@@ -24,7 +24,8 @@ struct usage {
 	uint64_t read_bytes, written_bytes, reads, writes;
 };
 
-/* Reads the group `path` (relative) below cgroup_fd. -ENOENT where it is gone. */
+/* Reads the group `path` (relative) below cgroup_fd. -ENOENT where it is gone; an error too where
+ * memory or a descriptor was missing for a part: what is not there is never told as 0. */
 int usage_read(int cgroup_fd, const char *path, struct usage *ret);
 
 /* Of one block device; those past USAGE_DEVICES_MAX are left out. */
