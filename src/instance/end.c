@@ -48,7 +48,7 @@ static void instance_clean_try(struct instance *i, nsec_t delay)
 		r = cgroup_remove(i->all->config.cgroup_fd, name);
 	if (r != -EBUSY)
 		dir_r = place_remove_dir(i);
-	if ((r == -EBUSY || dir_r < 0) && delay <= INSTANCE_CLEAN_LAST) {
+	if ((r < 0 || dir_r < 0) && delay <= INSTANCE_CLEAN_LAST) {
 		i->clean_delay = delay;
 		loop_timer_set(&i->timer, delay);
 		return;
