@@ -95,6 +95,9 @@ static int incoming_word(struct incoming *in, const struct fetchmsg *m, struct e
 
 	if (!i || ++i->n_words > FETCH_WORDS_MAX)
 		return incoming_wrong("a word outside of an image, or too many", err);
+	in->n_word_bytes += strlen(m->word.text) + 1;
+	if (in->n_word_bytes > INCOMING_MEMORY_MAX)
+		return incoming_wrong("more bytes of words than the memory for them", err);
 	return strv_add(&i->words[m->word.list], m->word.text) < 0 ? incoming_memory(err) : 0;
 }
 

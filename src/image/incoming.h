@@ -21,6 +21,7 @@
 
 struct layer;
 
+/* Of the arena, and of the words together, which do not lie in it. */
 #define INCOMING_MEMORY_MAX (64 << 20)
 
 struct incoming_blob {
@@ -59,6 +60,7 @@ struct incoming {
 	struct map by_digest; /* blobs */
 	size_t n_images;
 	size_t n_blobs;
+	size_t n_word_bytes; /* of all images */
 	bool done;
 };
 

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/str.h"
+#include "base/tally.h"
+#include "image/image.h"
+#include "image/tally.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "scratch.h"
+#include "store/root.h"
+#include "unit.h"
+
+#define HEX_63 "000000000000000000000000000000000000000000000000000000000000000"
+
+struct stage {
+	char path[64];
+	int fd;
+	struct loop *loop;
+	struct pool *pool;
+	struct root_store *root;
+	struct image_store *images;
+	unsigned n_done;
+	struct error err; /* what the last done() got */
+};
+
+static void stage_open(struct stage *s)
+{
+	struct image_store_config config = { .root_fd = s->fd, .fetch_path = "/nowhere" };
+	struct error err = ERROR_INIT;
+
+	CHECK_INT(loop_new(&s->loop), 0);
+	CHECK_INT(pool_new(&s->pool, s->loop, 1), 0);
+	CHECK_INT(root_store_open(&s->root, s->pool, s->fd, "root.db", &err), 0);
+	config.loop = s->loop;
+	config.pool = s->pool;
+	config.store = s->root;
+	CHECK_INT(image_store_new(&s->images, &config, &err), 0);
+	CHECK_STR(err.text, "");
+}
+
+static void stage_close(struct stage *s)
+{
+	s->pool = pool_free(s->pool);
+	s->images = image_store_free(s->images);
+	s->root = root_store_close(s->root);
+	s->loop = loop_free(s->loop);
+}
+
+static void stage_init(struct stage *s)
+{
+	*s = (struct stage){ .fd = -1, .err = ERROR_INIT };
+	(void)str_copy(s->path, sizeof(s->path), "/tmp/nacre-image-XXXXXX");
+	if (!mkdtemp(s->path))
+		abort();
+	s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	stage_open(s);
+}
+
+static void stage_again(struct stage *s)
+{
+	stage_close(s);
+	stage_open(s);
+}
+
+static void stage_done(struct stage *s)
+{
+	stage_close(s);
+	s->fd = fd_close(s->fd);
+	CHECK_INT(scratch_remove(s->path), 0);
+}
+
+static void on_done(void *userdata, const struct error *err)
+{
+	struct stage *s = userdata;
+
+	s->n_done++;
+	s->err = (struct error)ERROR_INIT;
+	if (err)
+		(void)error_copy(&s->err, err);
+}
+
+static void wait_done(struct stage *s, unsigned n)
+{
+	while (s->n_done < n)
+		loop_turn(s->loop, true);
+}
+
+static bool is_there(const struct stage *s, const char *name)
+{
+	struct stat st;
+
+	return fstatat(s->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void make(const struct stage *s, const char *name, bool dir)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (dir) {
+		CHECK_INT(mkdirat(s->fd, name, 0751), 0);
+		return;
+	}
+	fd = openat(s->fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(fd >= 0);
+}
+
+/* "sha256:" and 64 digits that begin with `first`. */
+static void digest(char ret[72], char first)
+{
+	(void)str_printf(ret, 72, "sha256:%c%s", first, HEX_63);
+}
+
+/* An image of one layer and one blob, as an import leaves it. */
+static void put(struct stage *s, char c, int64_t layer, char *const *names)
+{
+	char id[72], manifest[72], path[128];
+	char *blobs[] = { id, NULL };
+	struct root_layer l = { .number = layer, .diff_id = manifest };
+	struct root_image i = { .id = id,
+				.digest = manifest,
+				.names = names,
+				.blobs = blobs,
+				.layers = &layer,
+				.n_layers = 1 };
+	struct error err = ERROR_INIT;
+	unsigned n = s->n_done;
+
+	digest(id, c);
+	digest(manifest, (char)(c + 1));
+	(void)str_printf(path, sizeof(path), "layers/%" PRId64, layer);
+	make(s, path, true);
+	(void)str_printf(path, sizeof(path), "blobs/sha256/%s", id + strlen("sha256:"));
+	make(s, path, false);
+	CHECK_INT(root_store_put_image(s->root, &i, &l, 1, on_done, s, &err), 0);
+	wait_done(s, n + 1);
+	CHECK_STR(s->err.text, "");
+}
+
+static char busybox[] = "docker.io/library/busybox:latest", tools[] = "docker.io/x/tools:1";
+static char *const two_names[] = { busybox, tools, NULL };
+static char *const no_names[] = { NULL };
+
+static bool say_finding(void *userdata, const struct tally_finding *f)
+{
+	unsigned *n = userdata;
+
+	printf("# %s %s: %s\n", f->kind, f->name, f->what);
+	++*n;
+	return true;
+}
+
+/* What is named in memory, in the database and on the disk, is the same. */
+static void check_tally(struct stage *s, unsigned n_findings)
+{
+	static const char *const dirs[][2] = { { "layer", "layers/1" }, { "layer", "layers/2" } };
+	struct error err = ERROR_INIT;
+	struct tally t;
+	unsigned n = 0;
+
+	tally_init(&t);
+	CHECK_INT(image_store_tally(s->images, &t, &err), 1);
+	CHECK(!t.incomplete);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		if (is_there(s, dirs[i][1]))
+			tally_seen(&t, dirs[i][0], strchr(dirs[i][1], '/') + 1);
+	for (char c = '0'; c <= 'f'; c = (char)(c == '9' ? 'a' : c + 1)) {
+		char path[128], id[72];
+
+		digest(id, c);
+		(void)str_printf(path, sizeof(path), "blobs/sha256/%s", id + strlen("sha256:"));
+		if (is_there(s, path))
+			tally_seen(&t, "blob", id + strlen("sha256:"));
+	}
+	tally_each(&t, say_finding, &n);
+	tally_done(&t);
+	CHECK_INT(n, n_findings);
+}
+
+static void finds(void)
+{
+	static const struct {
+		const char *reference;
+		char first; /* digit of its id; 0: none */
+		enum error_kind kind;
+	} table[] = {
+		{ "busybox", 'a', 0 },
+		{ "docker.io/library/busybox:latest", 'a', 0 },
+		{ "x/tools:1", 'a', 0 },
+		{ "x/tools:2", 0, ERROR_NOT_FOUND },
+		{ "sha256:a" HEX_63, 'a', 0 },
+		{ "sha256:b" HEX_63, 'a', 0 },
+		{ "sha256:d" HEX_63, 'c', 0 },
+		{ "sha256:e" HEX_63, 0, ERROR_NOT_FOUND },
+		{ "busybox@sha256:b" HEX_63, 'a', 0 },
+		{ "busybox@sha256:e" HEX_63, 0, ERROR_NOT_FOUND },
+		{ "a00000", 'a', 0 },
+		{ "c" HEX_63, 'c', 0 },
+		{ "a0000", 0, ERROR_NOT_FOUND },
+		{ "c" HEX_63 "0", 0, ERROR_NOT_FOUND },
+		{ "UPPER", 0, ERROR_INVALID },
+		{ "", 0, ERROR_INVALID },
+	};
+	struct error err = ERROR_INIT;
+	struct stage s;
+
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	put(&s, 'c', 2, no_names);
+	stage_again(&s);
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		const struct image *image;
+
+		err = (struct error)ERROR_INIT;
+		image = image_store_find(s.images, table[i].reference, &err);
+		if (table[i].first == 0) {
+			CHECK(!image);
+			CHECK_INT(err.kind, table[i].kind);
+		} else {
+			CHECK(image != NULL);
+			CHECK_STR(err.text, "");
+			CHECK_INT(image->id[strlen("sha256:")], table[i].first);
+		}
+		/* Whoever does not ask why gets the same answer. */
+		CHECK(image_store_find(s.images, table[i].reference, NULL) == image);
+	}
+	check_tally(&s, 0);
+	stage_done(&s);
+}
+
+static void ambiguous(void)
+{
+	char near[72] = "sha256:a00000", name[] = "x/near:1";
+	char *names[] = { name, NULL };
+	struct root_image image = { .id = near, .digest = near, .names = names };
+	struct error err = ERROR_INIT;
+	struct stage s;
+
+	for (size_t i = strlen(near); i < strlen("sha256:" HEX_63) + 1; i++)
+		near[i] = '1';
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	CHECK_INT(root_store_put_image(s.root, &image, NULL, 0, on_done, &s, &err), 0);
+	wait_done(&s, 2);
+	stage_again(&s);
+	CHECK(!image_store_find(s.images, "a00000", &err));
+	CHECK_INT(err.kind, ERROR_INVALID);
+	CHECK_STR(err.text, "\"a00000\" is the beginning of more than one image id");
+	CHECK(image_store_find(s.images, "a000001", &err) != NULL);
+	/* It has no content: nothing of it lies on the disk. */
+	CHECK_INT(image_store_remove(s.images, "a000001", on_done, &s, &err), 0);
+	wait_done(&s, 3);
+	CHECK_STR(s.err.text, "");
+	CHECK(image_store_find(s.images, "a00000", NULL) != NULL);
+	stage_done(&s);
+}
+
+static void wait_gone(struct stage *s, const char *name)
+{
+	while (is_there(s, name))
+		loop_turn(s->loop, true);
+}
+
+/* What no record names goes at the start, and a record without its layer goes too. */
+static void opening_tidies(void)
+{
+	struct stage s;
+
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	put(&s, 'c', 2, no_names);
+	make(&s, "staging/half", true);
+	make(&s, "staging/half/file", false);
+	make(&s, "layers/7", true);
+	make(&s, "layers/junk", true);
+	make(&s, "blobs/sha256/e" HEX_63, false);
+	make(&s, "blobs/sha256/x", false);
+	CHECK_INT(unlinkat(s.fd, "layers/2", AT_REMOVEDIR), 0);
+	stage_again(&s);
+	wait_gone(&s, "staging/half");
+	CHECK(!is_there(&s, "layers/7") && !is_there(&s, "layers/junk"));
+	CHECK(!is_there(&s, "blobs/sha256/e" HEX_63) && !is_there(&s, "blobs/sha256/x"));
+	/* The blob of the image that lost its layer has no image any more. */
+	CHECK(!is_there(&s, "blobs/sha256/c" HEX_63));
+	CHECK(is_there(&s, "layers/1") && is_there(&s, "blobs/sha256/a" HEX_63));
+	CHECK(image_store_find(s.images, "busybox", NULL) != NULL);
+	CHECK(!image_store_find(s.images, "c00000", NULL));
+	stage_again(&s);
+	CHECK(!image_store_find(s.images, "c00000", NULL));
+	check_tally(&s, 0);
+	stage_done(&s);
+}
+
+static void removes(void)
+{
+	struct error err = ERROR_INIT;
+	struct image *image;
+	struct stage s;
+
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	stage_again(&s);
+	image = image_store_find(s.images, "busybox", &err);
+	CHECK(image != NULL);
+	CHECK_INT(image_store_remove(s.images, "nowhere", on_done, &s, &err), err.code);
+	CHECK_INT(err.kind, ERROR_NOT_FOUND);
+	CHECK(image_store_remove(s.images, "nowhere", on_done, &s, NULL) < 0);
+	/* A name of several may go while containers use the image, the image may not. */
+	image->n_users = 2;
+	CHECK_INT(image_store_remove(s.images, "x/tools:1", on_done, &s, &err), 0);
+	CHECK(!image_store_find(s.images, "x/tools:1", NULL));
+	wait_done(&s, 2);
+	CHECK_STR(s.err.text, "");
+	err = (struct error)ERROR_INIT;
+	CHECK(image_store_remove(s.images, "busybox", on_done, &s, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK_STR(err.text, "image \"busybox\" is in use by 2 containers");
+	image->n_users = 1;
+	CHECK(image_store_remove(s.images, "sha256:b" HEX_63, on_done, &s, &err) < 0);
+	CHECK_STR(err.text, "image \"sha256:b" HEX_63 "\" is in use by 1 container");
+	image->n_users = 0;
+	check_tally(&s, 0);
+	CHECK_INT(image_store_remove(s.images, "busybox", on_done, &s, &err), 0);
+	CHECK(!image_store_find(s.images, "a00000", NULL));
+	wait_done(&s, 3);
+	CHECK_STR(s.err.text, "");
+	CHECK(!is_there(&s, "layers/1") && !is_there(&s, "blobs/sha256/a" HEX_63));
+	CHECK(list_empty(image_store_list(s.images)));
+	check_tally(&s, 0);
+	stage_again(&s);
+	CHECK(list_empty(image_store_list(s.images)));
+	stage_done(&s);
+}
+
+/*
+ * No file may grow, as on a full disk. A name that cannot go stays. Of an image the content goes
+ * first where that is what makes room, and the record with it or at the next start.
+ */
+static void removes_on_a_full_disk(void)
+{
+	struct rlimit none = { 0, RLIM_INFINITY }, all = { RLIM_INFINITY, RLIM_INFINITY };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct error err = ERROR_INIT;
+	struct stage s;
+
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	stage_again(&s);
+	CHECK_INT(sigaction(SIGXFSZ, &ignore, NULL), 0);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &none), 0);
+	CHECK_INT(image_store_remove(s.images, "x/tools:1", on_done, &s, &err), 0);
+	wait_done(&s, 2);
+	CHECK(s.err.code < 0);
+	CHECK(image_store_find(s.images, "x/tools:1", NULL) != NULL);
+	CHECK_INT(image_store_remove(s.images, "a00000", on_done, &s, &err), 0);
+	wait_done(&s, 3);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &all), 0);
+	CHECK(s.err.code < 0);
+	/* Whole or gone, and the same after a start; what is there can be removed now. */
+	CHECK((image_store_find(s.images, "busybox", NULL) != NULL) == is_there(&s, "layers/1"));
+	stage_again(&s);
+	CHECK((image_store_find(s.images, "busybox", NULL) != NULL) == is_there(&s, "layers/1"));
+	if (image_store_find(s.images, "busybox", NULL)) {
+		CHECK_INT(image_store_remove(s.images, "a00000", on_done, &s, &err), 0);
+		wait_done(&s, 4);
+		CHECK_STR(s.err.text, "");
+	}
+	CHECK(!is_there(&s, "layers/1"));
+	stage_done(&s);
+}
+
+static void cannot_open(void)
+{
+	struct image_store_config config = { .fetch_path = "/nowhere" };
+	static const char *const dirs[] = { "blobs", "blobs/sha256", "layers", "containers",
+					    "staging" };
+	struct image_store *images = NULL;
+	struct stage s;
+
+	stage_init(&s);
+	config = (struct image_store_config){ .loop = s.loop,
+					      .pool = s.pool,
+					      .store = s.root,
+					      .root_fd = s.fd,
+					      .fetch_path = "/nowhere" };
+	s.images = image_store_free(s.images);
+	for (size_t i = ARRAY_SIZE(dirs); i > 0; i--) {
+		const char *name = strrchr(dirs[i - 1], '/');
+		struct error err = ERROR_INIT;
+		char text[128];
+
+		(void)unlinkat(s.fd, "layers/0", AT_REMOVEDIR);
+		CHECK_INT(unlinkat(s.fd, dirs[i - 1], AT_REMOVEDIR), 0);
+		make(&s, dirs[i - 1], false);
+		CHECK_INT(image_store_new(&images, &config, &err), -ENOTDIR);
+		CHECK(!images);
+		(void)str_printf(text, sizeof(text),
+				 "open the store of images: open the directory %s: Not a directory",
+				 name ? name + 1 : dirs[i - 1]);
+		CHECK_STR(error_text(&err), text);
+		CHECK_INT(unlinkat(s.fd, dirs[i - 1], 0), 0);
+		if (name)
+			continue;
+		make(&s, dirs[i - 1], true);
+		if (str_eq(dirs[i - 1], "layers"))
+			make(&s, "layers/0", true);
+	}
+	stage_done(&s);
+}
+
+static void roots_without_a_mount(void)
+{
+	static const char *const bad[] = { "", ".", "..", "a/b", "a\nb", HEX_63 "0" };
+	struct error err = ERROR_INIT;
+	struct image *image;
+	struct stage s;
+
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	stage_again(&s);
+	image = image_store_find(s.images, "busybox", NULL);
+	CHECK(image != NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		err = (struct error)ERROR_INIT;
+		CHECK(image_rootfs_make(s.images, image, bad[i], &err) < 0);
+		CHECK_INT(err.kind, ERROR_INVALID);
+		/* Nothing to adopt or remove either. */
+		image_rootfs_adopt(s.images, image, bad[i]);
+		image_rootfs_remove(s.images, image, bad[i]);
+		CHECK_INT(image->n_users, 0);
+	}
+	/* One of an earlier life: held, in nobody's way, and not made twice. */
+	make(&s, "containers/old", true);
+	image_rootfs_adopt(s.images, image, "old");
+	CHECK_INT(image->n_users, 1);
+	CHECK(image_rootfs_make(s.images, image, "old", &err) < 0);
+	CHECK_INT(err.kind, ERROR_EXISTS);
+	/* The layer has gone: the sentence says so, and no directory stays. */
+	CHECK_INT(unlinkat(s.fd, "layers/1", AT_REMOVEDIR), 0);
+	err = (struct error)ERROR_INIT;
+	CHECK_INT(image_rootfs_make(s.images, image, "new", &err), -ENOENT);
+	CHECK_STR(error_text(&err),
+		  "root file system of container new: look at layer 1: No such file or directory");
+	CHECK_INT(image->n_users, 1);
+	wait_gone(&s, "containers/new");
+	make(&s, "containers/stray", true);
+	make(&s, "containers/.hidden", true);
+	image_rootfs_sweep(s.images);
+	wait_gone(&s, "containers/stray");
+	CHECK(!is_there(&s, "containers/.hidden"));
+	CHECK(is_there(&s, "containers/old"));
+	image_rootfs_remove(s.images, image, "old");
+	image_rootfs_remove(s.images, image, "old");
+	CHECK_INT(image->n_users, 0);
+	wait_gone(&s, "containers/old");
+	stage_done(&s);
+}
+
+UNIT_MAIN({ "finds", finds }, { "an ambiguous beginning", ambiguous },
+	  { "opening tidies", opening_tidies }, { "removes", removes },
+	  { "removes on a full disk", removes_on_a_full_disk }, { "cannot be opened", cannot_open },
+	  { "roots without a mount", roots_without_a_mount })
