@@ -60,7 +60,7 @@ static char *args_show(const struct args *a)
 {
 	char *text = strdup("");
 
-	for (size_t i = 0; i < a->n_given + a->n_operands; i++) {
+	for (size_t i = 0; text && i < a->n_given + a->n_operands; i++) {
 		const struct arg_given *g = &a->given[i];
 		const char *blank = *text ? " " : "";
 		char *longer;

@@ -131,8 +131,10 @@ static void lists(void)
 	size_t n = 0;
 	FILE *to = open_memstream(&text, &n);
 
+	CHECK(to != NULL);
 	failpoint_list(to);
 	(void)fclose(to);
+	CHECK(text && n > 0);
 	CHECK(strncmp(text, "store.write ", 12) == 0);
 	CHECK(text[n - 1] == '\n');
 	free(text);

@@ -233,12 +233,16 @@ const struct container_status *bed_wait(struct bed *b, int n)
 {
 	const struct container_status *s = &b->last[n];
 
+	if (n < 0)
+		abort();
 	BED_UNTIL(b, s->state == CONTAINER_EXITED || s->state == CONTAINER_FAILED);
 	return s;
 }
 
 void bed_wait_running(struct bed *b, int n)
 {
+	if (n < 0)
+		abort();
 	BED_UNTIL(b, b->last[n].state != CONTAINER_STARTING);
 }
 

@@ -80,22 +80,12 @@ int bed_count_mounts(void);
 	int main(void)                                                                             \
 	{                                                                                          \
 		static const struct unit_test tests[] = { __VA_ARGS__ };                           \
-		bool failed = false;                                                               \
                                                                                                    \
-		(void)setvbuf(stdout, NULL, _IOLBF, 0);                                            \
 		if (!bed_prepare()) {                                                              \
 			printf("1..0 # SKIP needs root, cgroup v2 and a static busybox\n");        \
 			return EXIT_SUCCESS;                                                       \
 		}                                                                                  \
-		printf("1..%zu\n", ARRAY_SIZE(tests));                                             \
-		for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {                                   \
-			unit_failures = 0;                                                         \
-			tests[i].run();                                                            \
-			printf("%sok %zu - %s\n", unit_failures ? "not " : "", i + 1,              \
-			       tests[i].name);                                                     \
-			failed = failed || unit_failures;                                          \
-		}                                                                                  \
-		return failed ? EXIT_FAILURE : EXIT_SUCCESS;                                       \
+		return unit_run(tests, ARRAY_SIZE(tests));                                         \
 	}
 
 #endif

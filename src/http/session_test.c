@@ -176,6 +176,7 @@ static void there_and_back(void)
 	CHECK_INT(server.n_ended, 1);
 
 	queue(server.stream, 20);
+	CHECK(server.stream != NULL);
 	CHECK_INT(http_stream_respond(server.stream, answer, 1, false), 0);
 	CHECK_INT(http_stream_finish(server.stream, trailers, 2), 0);
 	/* Head, data and trailers come in one run of bytes. */
@@ -222,6 +223,7 @@ static void giving_back_opens_the_window(void)
 	queue(s, 3U * HTTP_WINDOW);
 	CHECK_INT(pump(), 0);
 	for (unsigned i = 2; i <= 3; i++) {
+		CHECK(server.stream != NULL);
 		http_stream_consumed(server.stream, HTTP_WINDOW);
 		CHECK_INT(pump(), 0);
 		CHECK_INT(server.n_data, i * HTTP_WINDOW);
@@ -240,6 +242,7 @@ static void the_queue_has_a_limit(void)
 	queue(client.stream, 1000);
 	CHECK_INT(http_stream_reserve(client.stream, HTTP_QUEUE_MAX, &to), -ENOBUFS);
 	CHECK_INT(http_stream_reserve(client.stream, HTTP_QUEUE_MAX + 1U, &to), -ENOBUFS);
+	CHECK(client.stream != NULL);
 	http_stream_reset(client.stream, HTTP_CANCEL);
 	CHECK_INT(http_stream_queued(client.stream), 0);
 	CHECK_INT(pump(), 0);
@@ -252,6 +255,7 @@ static void an_early_answer_ends_the_request(void)
 	begin();
 	open_stream();
 	CHECK_INT(pump(), 0);
+	CHECK(server.stream != NULL);
 	CHECK_INT(http_stream_respond(server.stream, answer, 1, true), 0);
 	CHECK_INT(pump(), 0);
 	CHECK_INT(client.n_closed, 1);
@@ -265,6 +269,7 @@ static void resets_arrive(void)
 	begin();
 	open_stream();
 	CHECK_INT(pump(), 0);
+	CHECK(client.stream != NULL);
 	http_stream_reset(client.stream, HTTP_CANCEL);
 	CHECK_INT(pump(), 0);
 	CHECK_INT(server.n_closed, 1);
@@ -299,6 +304,7 @@ static void goodbye_lets_streams_end(void)
 	CHECK(http_session_alive(server.http) && http_session_alive(client.http));
 	client.stream = s;
 	CHECK_INT(http_stream_finish(s, NULL, 0), 0);
+	CHECK(server.stream != NULL);
 	CHECK_INT(http_stream_respond(server.stream, answer, 1, true), 0);
 	CHECK_INT(pump(), 0);
 	CHECK_INT(client.n_closed, 1);
@@ -315,6 +321,7 @@ static void detached_streams_are_silent(void)
 	http_stream_detach(client.stream);
 	CHECK_INT(pump(), 0);
 	CHECK_INT(server.n_data, 10);
+	CHECK(server.stream != NULL);
 	http_stream_reset(server.stream, HTTP_CANCEL);
 	CHECK_INT(pump(), 0);
 	CHECK_INT(client.n_closed, 0);
@@ -341,6 +348,7 @@ static void streams_have_a_limit(void)
 	CHECK_INT(pump(), 0);
 	/* The rest waits at the client until others have ended. */
 	CHECK_INT(server.n_begun, HTTP_STREAMS_MAX);
+	CHECK(server.stream != NULL);
 	http_stream_reset(server.stream, HTTP_CANCEL);
 	CHECK_INT(pump(), 0);
 	CHECK_INT(server.n_begun, HTTP_STREAMS_MAX + 1);
@@ -546,6 +554,7 @@ static void streams_do_not_come_back(void)
 	/* What was on its way when we reset the stream is no fault. */
 	raw_begin();
 	CHECK_INT(feed(REQUEST("\1", "\4"), 15), 0);
+	CHECK(server.stream != NULL);
 	http_stream_reset(server.stream, HTTP_CANCEL);
 	CHECK_INT(last_word(), -1);
 	CHECK_INT(feed(DATA("\1", "\1"), 10), 0);
@@ -620,6 +629,7 @@ static void a_wide_window_lets_more_ahead(void)
 	open_stream();
 	CHECK_INT(http_stream_finish(client.stream, NULL, 0), 0);
 	CHECK_INT(pump(), 0);
+	CHECK(server.stream != NULL);
 	CHECK_INT(http_stream_respond(server.stream, answer, 1, false), 0);
 	queue(server.stream, HTTP_WINDOW_WIDE + 1000);
 	CHECK_INT(pump(), 0);
@@ -638,6 +648,7 @@ static void a_stream_ends_while_its_bytes_are_lent(void)
 	open_stream();
 	CHECK_INT(http_stream_finish(client.stream, NULL, 0), 0);
 	CHECK_INT(pump(), 0);
+	CHECK(server.stream != NULL);
 	CHECK_INT(http_stream_respond(server.stream, answer, 1, false), 0);
 	queue(server.stream, 40000);
 	CHECK_INT(http_session_pull(server.http, &out, 30000), 0);

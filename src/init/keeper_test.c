@@ -701,21 +701,8 @@ static int run_tests(void)
 		{ "serves the node", serves_the_node },
 		{ "reaps orphans", reaps_orphans },
 	};
-	bool failed = false;
 
-	(void)setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("1..%zu\n", ARRAY_SIZE(tests));
-	if (failmalloc_begin)
-		failmalloc_begin();
-	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
-		unit_failures = 0;
-		tests[i].run();
-		printf("%sok %zu - %s\n", unit_failures ? "not " : "", i + 1, tests[i].name);
-		failed = failed || unit_failures;
-	}
-	if (failmalloc_end)
-		failmalloc_end();
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return unit_run(tests, ARRAY_SIZE(tests));
 }
 
 int main(int argc, char **argv)

@@ -39,6 +39,8 @@ static unsigned fds_now(void)
 	DIR *d = opendir("/proc/self/fd");
 	unsigned n = 0;
 
+	if (!d)
+		abort();
 	while (readdir(d))
 		n++;
 	(void)closedir(d);

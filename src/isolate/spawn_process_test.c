@@ -450,7 +450,7 @@ static void point_fails(void)
 	(void)close(pair[1]);
 }
 
-UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
+UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "sets of capabilities", cap_sets },
 	  { "a capability that cannot be given", cap_that_is_missing },
 	  { "keeps the spawner's credentials", keeps_credentials },
@@ -465,4 +465,4 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
 	  { "a filter without it that refuses what orders descriptors", seccomp_knows_little },
 	  { "the plan's owner acts in the child", points },
 	  { "the plan's owner stops the child", point_fails },
-	  { "removes its cgroup", removes_the_cgroup })
+	  { "removes its cgroup", removes_the_cgroup, true })

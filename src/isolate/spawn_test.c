@@ -513,7 +513,7 @@ static void dies_with_the_spawner(void)
 	CHECK(!ends_with_spawner(0));
 }
 
-UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
+UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "runs a plain process", plain_process }, { "says 126 and 127", reports_failures },
 	  { "names the step that failed", reports_the_step },
 	  { "passes the named descriptors and no other", passes_descriptors },
@@ -531,4 +531,4 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
 	  { "a process joins a container", joins_a_container },
 	  { "a death signal", dies_with_the_spawner },
 	  { "the spawner is as before", leaves_nothing },
-	  { "removes its cgroup", removes_the_cgroup })
+	  { "removes its cgroup", removes_the_cgroup, true })

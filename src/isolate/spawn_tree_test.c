@@ -617,7 +617,7 @@ static void leaves_nothing(void)
 	test_source_done(dir);
 }
 
-UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
+UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "the tree that the field has by default", default_tree },
 	  { "binds with their attributes", binds }, { "propagation of binds", propagation },
 	  { "propagation of the root", root_propagation },
@@ -632,4 +632,4 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
 	  { "a read-only root", read_only_root },
 	  { "the plan's owner acts when all is mounted", acts_when_mounted },
 	  { "mounts that cannot be", wrong_mounts }, { "the spawner is as before", leaves_nothing },
-	  { "removes its cgroup", removes_the_cgroup })
+	  { "removes its cgroup", removes_the_cgroup, true })

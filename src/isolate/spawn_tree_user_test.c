@@ -115,7 +115,7 @@ static void overlay_with_mapped_layers(void)
 	CHECK(umount2("/mnt", MNT_DETACH) == 0);
 }
 
-UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
+UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "a container in a user namespace", in_a_user_namespace },
 	  { "an overlay of id-mapped layers", overlay_with_mapped_layers },
-	  { "removes its cgroup", removes_the_cgroup })
+	  { "removes its cgroup", removes_the_cgroup, true })

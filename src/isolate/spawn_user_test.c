@@ -333,7 +333,7 @@ static void sysctls_of_the_host(void)
 	(void)close(plan.ns_fd[ISOLATE_NS_NET]);
 }
 
-UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
+UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "a user namespace has the ids of the plan", maps_ids },
 	  { "ranges in an order that the kernel changes", many_ranges },
 	  { "ranges that overlap, and too many", refuses_maps },
@@ -344,4 +344,4 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
 	  { "clocks are ahead", clocks }, { "a time namespace is joined", clocks_join },
 	  { "sysctls of new namespaces", sysctls }, { "wrong sysctls", wrong_sysctls },
 	  { "no sysctls of the host", sysctls_of_the_host },
-	  { "removes its cgroup", removes_the_cgroup })
+	  { "removes its cgroup", removes_the_cgroup, true })

@@ -48,6 +48,8 @@ static unsigned threads_now(void)
 	DIR *d = opendir("/proc/self/task");
 	unsigned n = 0;
 
+	if (!d)
+		abort();
 	while (readdir(d))
 		n++;
 	(void)closedir(d);

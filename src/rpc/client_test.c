@@ -197,6 +197,7 @@ static void what_was_said_before_the_end_is_read(void)
 	far_begin();
 	must(rpc_client_call(nodes[0].client, &request, &ops, &seen, &seen.stream) == 0);
 	far_talk();
+	must(far.stream);
 	must(http_stream_respond(far.stream, trailers, ARRAY_SIZE(trailers), true) == 0);
 	must(pull_into(far.http, &out, 65536) == 0);
 	must(write(far.fd, buf_data(&out), out.len) == (ssize_t)out.len);

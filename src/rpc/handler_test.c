@@ -82,6 +82,7 @@ static void say(size_t size)
 	bytes[1] = (uint8_t)((size & 0x7f) | 0x80);
 	bytes[2] = (uint8_t)((size >> 7 & 0x7f) | 0x80);
 	bytes[3] = (uint8_t)(size >> 14 & 0x7f);
+	must(stream);
 	must(rpc_stream_send(stream, bytes, size + 4) == 0);
 }
 
@@ -199,18 +200,21 @@ static void cancel_reaches_a_streaming_handler(void)
 	open_stream(TALK, "a/b");
 	say(5);
 	until_messages(1);
+	must(stream);
 	rpc_stream_cancel(stream);
 	turns(50);
 	CHECK_INT(nodes[2].echo.n_cancelled, 1);
 	open_stream(GATHER, NULL);
 	say(5);
 	turns(20);
+	must(stream);
 	rpc_stream_cancel(stream);
 	turns(50);
 	CHECK_INT(nodes[0].echo.n_cancelled, 1);
 	/* And one that has said nothing yet. */
 	open_stream(GATHER, NULL);
 	turns(20);
+	must(stream);
 	rpc_stream_cancel(stream);
 	turns(50);
 	CHECK_INT(nodes[0].echo.n_cancelled, 1);

@@ -136,6 +136,7 @@ static void peer_send(const void *body, size_t len, bool ends)
 {
 	uint8_t *to;
 
+	CHECK(peer.stream != NULL);
 	if (len > 0) {
 		CHECK_INT(http_stream_reserve(peer.stream, len, &to), 0);
 		memcpy(to, body, len);

@@ -130,6 +130,7 @@ static void answers_of_reflection(void)
 	for (size_t m = 0; m < ARRAY_SIZE(methods); m++) {
 		s = ask(methods[m], table[0].request, table[0].len, true);
 		for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+			CHECK(s != NULL);
 			CHECK_INT(rpc_stream_send(s, table[i].request, table[i].len), 0);
 			turns(20);
 			CHECK_INT(got.n_messages, i + 2);
@@ -174,6 +175,7 @@ static void health_is_watched(void)
 
 	begin(1);
 	s = ask(watch, NULL, 0, false);
+	CHECK(s != NULL);
 	rpc_stream_cancel(s);
 	turns(10);
 	(void)ask(watch, "\x0a\x01x", 3, false);

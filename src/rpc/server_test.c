@@ -109,6 +109,7 @@ static void cancel_reaches_the_handler(void)
 	wait_for(&seen, NULL, 100000, NSEC_NEVER);
 	turns(10);
 	CHECK_INT(nodes[0].echo.n_cancelled, 0);
+	CHECK(seen.stream != NULL);
 	rpc_stream_cancel(seen.stream);
 	turns(10);
 	CHECK_INT(nodes[0].echo.n_cancelled, 1);

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a unit test program again and again, each time with another allocation failing: failmalloc.py [--seconds S] PROGRAM...
+"""Runs each test of a unit test program again and again, each time with another allocation failing:
+failmalloc.py [--seconds S] PROGRAM...
 
 Of the allocations that come from the same call stack the first fails. With --seconds a part of them, spread evenly, until
-the time is up. The program may miss its checks then (tests/unit/failmalloc.h); to crash, to leak or to hang is a failure.
+the time is up. The test may miss its checks then (tests/unit/failmalloc.h); to crash, to leak or to hang is a failure.
 A program without AddressSanitizer, one that counts branches, is run in the same way and not judged.
 Speaks TAP: one test.
 """
@@ -23,11 +24,14 @@ import elf  # noqa: E402
 import host  # noqa: E402
 
 UNMET, LEAKED = 77, 78
-# A frame of a sanitizer's report in a file of ours.
-FRAME = re.compile(r"^ *#\d+ 0x\w+ in .* \S*/((?:src|tests)/\S+?:\d+)", re.M)
 TEST_FILES = ("_test.c", "_test.h", "echo.c")
+# What a sanitizer or a failed assert() says, also in a child of the program.
+REPORT = re.compile(r"ERROR: \w+Sanitizer|: runtime error: |: Assertion `|Sanitizer:DEADLYSIGNAL")
+# The sanitizer needs memory for its threads, and looks into /proc, where a test may have taken the descriptors away.
+SANITIZER_FAILS = re.compile(r"LeakSanitizer has encountered a fatal error|Sanitizer: CHECK failed")
 FAILURES_SHOWN = 10
 PR_SET_CHILD_SUBREAPER = 36
+ADDR_NO_RANDOMIZE = 0x40000
 MS_NODEV = 4
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -58,9 +62,9 @@ def remove_groups(pid):
 
 
 def run(command, n, timeout):
-    """Status (None: it hung) and output."""
+    """What NACRE_FAILMALLOC=n makes of it: status (None: it hung) and output."""
     with tempfile.TemporaryFile() as to:
-        process = subprocess.Popen(command, env={**os.environ, "NACRE_FAILMALLOC": str(n)}, stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(command, env={**os.environ, "NACRE_FAILMALLOC": n}, stdin=subprocess.DEVNULL,
                                    stdout=to, stderr=subprocess.STDOUT, cwd="/tmp", start_new_session=True)
         try:
             status = process.wait(timeout)
@@ -85,10 +89,40 @@ def is_test(line):
     return line.split(":")[0].endswith(TEST_FILES)
 
 
-def places(program, output):
-    """The numbers of the allocations to fail: one for each call stack, without those that a test makes itself."""
-    found = re.findall(r"^# stack (\d+) (\w+)$", output, re.M)
-    return [int(n) for (n, _), line in zip(found, lines_of(program, [a for _, a in found])) if not is_test(line)]
+def verdict(status, output):
+    """What is wrong with a run, or None."""
+    if status is None:
+        return "hangs"
+    if SANITIZER_FAILS.search(output):
+        return None
+    if status == LEAKED:
+        return "leaks"
+    if REPORT.search(output):
+        return "breaks a rule of the sanitizer"
+    if status in (0, UNMET):
+        return None
+    return f"ends with status {status}" if status > 0 else f"dies of signal {-status}"
+
+
+def places(command, timeout):
+    """
+    (TEST:N of each allocation to fail, what is wrong without any): one for each call stack, in the first test that has it,
+    without those that a test makes itself.
+    """
+    seen, found, tests, test = set(), [], 1, 0
+    while test < tests:
+        test += 1
+        status, output = run(command, f"{test}:stacks", timeout)
+        wrong = verdict(status, output)
+        if status != 0:
+            lines = [line for line in output.splitlines() if not line.startswith("# stack ")]
+            return [], f"test {test} alone, with no allocation failing, {wrong or 'misses a check'}:\n" + "\n".join(lines[-60:])
+        tests = int(re.search(r"^1\.\.(\d+)", output, re.M).group(1))
+        stacks = re.findall(r"^# stack (\d+) (\w+) (\w+)$", output, re.M)
+        found += [(f"{test}:{n}", address) for n, address, which in stacks if which not in seen]
+        seen.update(which for _, _, which in stacks)
+    lines = lines_of(command[0], [address for _, address in found])
+    return [n for (n, _), line in zip(found, lines) if not is_test(line)], None
 
 
 def spread(items):
@@ -98,59 +132,31 @@ def spread(items):
     return [items[i] for i in order if i < len(items)]
 
 
-def tripped(program, output):
-    """
-    Whether the test itself ran into what it did not get: the innermost function of ours in a sanitizer's report is the
-    test's, or was called by the test (also through another) in a line other than the one in which the allocation failed.
-    """
-    frames = FRAME.findall(output.partition("previously allocated")[0].partition("freed by")[0])[:3]
-    called = next((f for f in frames if is_test(f)), None)
-    if not called or called == frames[0]:
-        return called is not None
-    failing = re.search(r"^# failing((?: \w+)+)$", output, re.M)
-    return ("null pointer" in output or "zero page" in output) and failing is not None \
-        and called not in lines_of(program, failing.group(1).split())
-
-
-def verdict(program, status, output):
-    """What is wrong with a run, or None."""
-    if status in (0, UNMET):
-        return None
-    if status is None:
-        return "hangs"
-    if status == LEAKED:
-        return "leaks"
-    # The sanitizer needs memory for its threads, and looks into /proc, where a test may have taken the descriptors away.
-    if re.search("LeakSanitizer has encountered a fatal error|AddressSanitizer: CHECK failed", output) or tripped(program, output):
-        return None
-    return f"ends with status {status}" if status > 0 else f"dies of signal {-status}"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--timeout", type=float, default=120, help="of one run")
-    parser.add_argument("--at", type=int, action="append", help="only this allocation, with all output")
+    parser.add_argument("--at", action="append", metavar="TEST:N", help="only this allocation of this test, with all output")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     began = time.monotonic()
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # The same stack then has the same addresses in each run.
+    libc.personality(ADDR_NO_RANDOMIZE)
     libc.mount(b"tmpfs", b"/tmp", b"tmpfs", MS_NODEV, b"mode=1777")
     print("1..1", flush=True)
-    status, output = run(options.command, "stacks", options.timeout)
-    if status != 0:
-        print("\n".join("# " + line for line in output.splitlines() if not line.startswith("# stack ")))
-        print(f"not ok 1 - with no allocation failing: {verdict(options.command[0], status, output)}")
+    stacks, wrong = (options.at, None) if options.at else places(options.command, options.timeout)
+    if wrong:
+        print("\n".join("# " + line for line in wrong.splitlines()) + "\nnot ok 1 - each test alone")
         return 1
-    stacks = places(options.command[0], output)
     judged = elf.holds(options.command[0], b"__asan_init")
     done, failures = 0, 0
-    for n in options.at or (spread(stacks) if options.seconds else stacks):
+    for n in spread(stacks) if options.seconds else stacks:
         if options.seconds and time.monotonic() > began + options.seconds:
             break
         status, output = run(options.command, n, options.timeout)
         done += 1
-        wrong = verdict(options.command[0], status, output) if judged else None
+        wrong = verdict(status, output) if judged else None
         if not wrong and not options.at:
             continue
         failures += 1 if wrong else 0

@@ -37,6 +37,7 @@ struct range {
 struct family {
 	atomic_bool armed, failed;
 	atomic_ulong count;
+	atomic_flag noting;
 };
 
 /* The call stacks seen, by their hashes, in the order in which they came. */
@@ -47,13 +48,13 @@ struct stacks {
 	uint64_t slots[STACK_SLOTS];
 	unsigned long first[STACK_SLOTS / 2];
 	uintptr_t by[STACK_SLOTS / 2]; /* the innermost place in the program */
+	uint64_t hash[STACK_SLOTS / 2];
 	size_t n;
 };
 
 static struct family *family;
 static struct stacks *stacks;
-static pid_t main_thread;
-static unsigned long fail_at;
+static unsigned long wanted_test, fail_at;
 static struct range program, spared;
 
 static bool range_holds(const struct range *r, uintptr_t address)
@@ -98,14 +99,15 @@ void failmalloc_begin(void)
 	const char *text = getenv("NACRE_FAILMALLOC");
 	void *frames[STACK_DEPTH];
 	unsigned n = 0;
+	char *end;
 
 	if (!text)
 		return;
-	fail_at = strtoul(text, NULL, 10);
-	if (strcmp(text, "stacks") == 0) {
-		main_thread = gettid();
+	wanted_test = strtoul(text, &end, 10);
+	end += *end == ':';
+	fail_at = strtoul(end, NULL, 10);
+	if (strcmp(end, "stacks") == 0)
 		stacks = failmalloc_map(sizeof(*stacks));
-	}
 	/* As each of our programs does: a peer that failed may have gone. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	/* Its first call loads a library. */
@@ -113,7 +115,14 @@ void failmalloc_begin(void)
 	(void)unsetenv("NACRE_FAILMALLOC");
 	(void)dl_iterate_phdr(on_object, &n);
 	family = failmalloc_map(sizeof(*family));
-	atomic_store(&family->armed, true);
+}
+
+bool failmalloc_leaves_out(size_t number)
+{
+	if (!family)
+		return false;
+	atomic_store(&family->armed, number == wanted_test);
+	return number != wanted_test;
 }
 
 void failmalloc_end(void)
@@ -123,8 +132,9 @@ void failmalloc_end(void)
 	atomic_store(&family->armed, false);
 	printf("# allocations: %lu\n", atomic_load(&family->count));
 	for (size_t i = 0; stacks && i < stacks->n; i++)
-		printf("# stack %lu %#lx\n", stacks->first[i],
-		       (unsigned long)(stacks->by[i] - program.begin));
+		printf("# stack %lu %#lx %#lx\n", stacks->first[i],
+		       (unsigned long)(stacks->by[i] - program.begin),
+		       (unsigned long)stacks->hash[i]);
 }
 
 static bool failmalloc_failed(void)
@@ -148,8 +158,7 @@ void failmalloc_check_failed(void)
 		failmalloc_leave();
 }
 
-/* Notes where an allocation came from; of the process itself, not of its children or threads. */
-static void failmalloc_note(unsigned long number, const void *caller)
+static void failmalloc_note_stack(unsigned long number, const void *caller)
 {
 	void *frames[STACK_DEPTH];
 	int n = backtrace(frames, STACK_DEPTH);
@@ -167,12 +176,25 @@ static void failmalloc_note(unsigned long number, const void *caller)
 		return;
 	i = 0;
 	stacks->slots[at] = hash;
+	stacks->hash[stacks->n] = hash;
 	stacks->first[stacks->n] = number;
 	while (i < n && frames[i] != caller)
 		i++;
 	while (i < n && !range_holds(&program, (uintptr_t)frames[i]))
 		i++;
 	stacks->by[stacks->n++] = i < n ? (uintptr_t)frames[i] - 1 : program.begin;
+}
+
+/*
+ * Notes where an allocation came from. Threads and children may come at the same moment, and a
+ * child may have been forked from the middle of it: who finds it occupied goes on without.
+ */
+static void failmalloc_note(unsigned long number, const void *caller)
+{
+	if (atomic_flag_test_and_set(&family->noting))
+		return;
+	failmalloc_note_stack(number, caller);
+	atomic_flag_clear(&family->noting);
 }
 
 /* "# failing" and the places in the program, the innermost first. */
@@ -196,7 +218,7 @@ static bool failmalloc_now(const void *caller)
 	if (!family || !atomic_load(&family->armed) || range_holds(&spared, (uintptr_t)caller))
 		return false;
 	number = atomic_fetch_add(&family->count, 1) + 1;
-	if (stacks && gettid() == main_thread)
+	if (stacks)
 		failmalloc_note(number, caller);
 	if (number != fail_at)
 		return false;
