@@ -30,7 +30,7 @@ QEMU = "qemu-system-x86_64"
 MEMORY = "768"
 PROCESSORS = "2"
 # Without a word from the guest, or from the way there.
-SILENCE = 150
+SILENCE = 600
 # A guest under KVM is up within a second or two, or never: where KVM is itself emulated, its kernel crawls and then dies.
 KVM_UP = 20
 CONSOLE_LINES = 60

@@ -85,6 +85,21 @@ def process(pid):
     return f"{pid} {found.group(1)}"
 
 
+def at_rest(pids):
+    """{(process, thread): how often it has been put on a processor}, where all that live sleep; else None."""
+    found = {}
+    for pid in pids:
+        for tid in os.listdir(f"/proc/{pid}/task") if os.path.isdir(f"/proc/{pid}/task") else ():
+            text = read(f"/proc/{pid}/task/{tid}/status")
+            state = re.search(r"^State:\s+(\S)", text, re.M)
+            if state and state.group(1) in "ZX":
+                continue
+            if not state or state.group(1) != "S":
+                return None
+            found[pid, tid] = re.findall(r"ctxt_switches:\s+(\d+)", text)
+    return found
+
+
 def start_time(pid):
     """In clock ticks since boot: with the pid it names a process for good."""
     stat = read(f"/proc/{pid}/stat")
@@ -108,7 +123,7 @@ def processes_of(binary):
     return found - {""}
 
 
-def end_cgroup(top, seconds=5.0):
+def end_cgroup(top, seconds=30.0):
     """Kills everything in a cgroup and below it, and removes it. True where nothing was left of it."""
     end = time.monotonic() + seconds
     while os.path.isdir(top):

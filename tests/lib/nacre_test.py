@@ -65,7 +65,7 @@ pb = api.load(BUILD)
 runtime_pb2, nacre_pb2, instance_pb2 = pb["runtime_pb2"], pb["nacre_pb2"], pb["instance_pb2"]
 
 
-def until(condition, seconds=30.0, what="it"):
+def until(condition, seconds=60.0, what="it"):
     """Waits until condition() is true, and returns what it returned. Only a hang reaches the limit."""
     end = time.monotonic() + seconds * SLOWNESS
     while True:
@@ -101,7 +101,7 @@ class Events:
         except grpc.RpcError:
             pass
 
-    def wait(self, name, state, seconds=30.0, **fields):
+    def wait(self, name, state, seconds=60.0, **fields):
         """The first event of this name and state."""
         def find():
             return next((e for e in list(self.seen) if (e.name, e.state) == (name, state)
@@ -167,12 +167,12 @@ class Node:
             self.process = subprocess.Popen(self.command() + list(args), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=environment, cwd="/")
 
-    def start(self, seconds=30.0, **kwargs):
+    def start(self, seconds=60.0, **kwargs):
         """Starts it and waits until it says READY=1."""
         self.launch(**kwargs)
         self.wait_ready(seconds)
 
-    def wait_ready(self, seconds=30.0):
+    def wait_ready(self, seconds=60.0):
         self._notify.settimeout(0.1)
         end = time.monotonic() + seconds * SLOWNESS
         while time.monotonic() < end:
@@ -196,7 +196,7 @@ class Node:
     def send_signal(self, number):
         self.process.send_signal(number)
 
-    def wait(self, seconds=30.0):
+    def wait(self, seconds=60.0):
         """The exit status of the daemon; negative where a signal ended it."""
         try:
             return self.process.wait(timeout=seconds * SLOWNESS)
@@ -379,13 +379,23 @@ class Node:
             seen |= {f"file {f}" for f in self.files()}
         return seen
 
+    def programs(self):
+        """Processes of the test's cgroup that run a program of ours, and their children before they run another."""
+        own = host.own_cgroup()
+        return {p for p in host.cgroup_pids(own) if host.read(f"/proc/{p}/comm").startswith("nacre")} if own else set()
+
     def baseline(self, **kwargs):
-        """A snapshot once nothing changes any more: what was removed a moment ago may still be on its way out."""
+        """A snapshot once nothing changes any more: what was removed a moment ago may still be on its way out.
+
+        That two looks show the same is not enough where a daemon or a keeper has not come to it yet: none of them may have
+        anything to do, or be at it, while the second look is taken.
+        """
         seen = []
 
         def same():
+            rest = host.at_rest(self.programs())
             seen.append(self.snapshot(**kwargs))
-            if len(seen) > 1 and seen[-1] == seen[-2]:
+            if len(seen) > 1 and seen[-1] == seen[-2] and rest is not None and rest == host.at_rest(self.programs()):
                 return True
             time.sleep(0.08)
             return False
@@ -404,7 +414,7 @@ class Node:
         return found
 
 
-def traces(before, node, seconds=15.0, **kwargs):
+def traces(before, node, seconds=60.0, **kwargs):
     """What node.snapshot() has that `before` had not, or lacks, once things have settled."""
     end = time.monotonic() + seconds * SLOWNESS
     while True:
@@ -431,7 +441,7 @@ class NodeTest(unittest.TestCase):
                 cls.image(name)
             # The connection of the tests is no leftover either.
             cls.node.info.Info(nacre_pb2.InfoRequest())
-            cls.before = cls.node.snapshot()
+            cls.before = cls.node.baseline()
         except BaseException:
             print(cls.node.log())
             cls.node.destroy()

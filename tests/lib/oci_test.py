@@ -33,7 +33,7 @@ CAPS = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_SETGID
         "CAP_NET_BIND_SERVICE", "CAP_KILL"]
 
 
-def until(condition, seconds=40.0, what="it"):
+def until(condition, seconds=60.0, what="it"):
     end = time.monotonic() + seconds * SLOWNESS
     while True:
         result = condition()
