@@ -53,11 +53,11 @@ class Attach(steps.StepsTest):
         """One that ends at once is still there for who asked to be waited for."""
         self.pod("p", container("sh", "-c", "echo hi; exit 4", hold_output=True))
         self.assertEqual((b"hi\n", b"", 4), self.attach("p", replay=True).end())
-        self.assertEqual(4, self.node.workloads.Wait(nacre_pb2.WaitRequest(target="p"), timeout=30).exit_code)
+        self.assertEqual(4, self.node.workloads.Wait(nacre_pb2.WaitRequest(target="p"), timeout=100).exit_code)
 
     def test_nobody_comes(self):
         self.pod("p", container("seq", "30000", hold_output=True))
-        nacre_test.until(lambda: self.inspect("p").state == "exited", 60, what="the end of the patience")
+        nacre_test.until(lambda: self.inspect("p").state == "exited", what="the end of the patience")
         self.assertEqual(NUMBERS, self.logs("p"))
 
     def test_who_takes_nothing_is_put_off(self):
@@ -65,7 +65,7 @@ class Attach(steps.StepsTest):
         call = self.node.workloads.Attach(iter([nacre_pb2.AttachRequest(target="p", replay=True)]))
         next(call)
         # Python's client goes on to take what its window has room for, then nothing.
-        nacre_test.until(lambda: b"done" in self.logs("p", stream=2), 40, what="the rest without the client")
+        nacre_test.until(lambda: b"done" in self.logs("p", stream=2), what="the rest without the client")
         with self.assertRaises(grpc.RpcError) as caught:
             for _ in call:
                 pass
@@ -104,7 +104,7 @@ class Attach(steps.StepsTest):
 
     def test_an_ended_one(self):
         self.pod("p", container("true"))
-        self.node.workloads.Wait(nacre_pb2.WaitRequest(target="p"), timeout=30)
+        self.node.workloads.Wait(nacre_pb2.WaitRequest(target="p"), timeout=100)
         nacre_test.until(lambda: self.attach("p").end()[2] in (GONE, grpc.StatusCode.UNAVAILABLE), what="the end of its keeper")
 
     def test_many(self):
@@ -119,7 +119,7 @@ class Attach(steps.StepsTest):
 
     def test_terminal_in_the_log(self):
         self.pod("p", container("sh", "-c", "echo out; echo err >&2", tty=True))
-        self.node.workloads.Wait(nacre_pb2.WaitRequest(target="p"), timeout=30)
+        self.node.workloads.Wait(nacre_pb2.WaitRequest(target="p"), timeout=100)
         self.assertEqual(b"out\r\nerr\r\n", self.logs("p", stream=1))
         self.assertTrue(self.inspect("p").containers[0].tty)
 
@@ -141,7 +141,7 @@ class CommandLine(steps.StepsTest):
             client.send_signal(signal.SIGINT)
             self.assertEqual(b"int\n", client.stdout.readline())
         client.send_signal(signal.SIGINT)
-        client.communicate(timeout=20 * nacre_test.SLOWNESS)
+        client.communicate(timeout=60 * nacre_test.SLOWNESS)
         self.assertEqual(130, client.returncode)
         self.assertEqual("running", self.inspect("p").state)
 
@@ -158,13 +158,13 @@ class CommandLine(steps.StepsTest):
         client = self.node.spawn_cli("exec", "p", "sh", "-c", "trap 'exit 8' TERM; echo up; while :; do sleep 0.05; done")
         self.assertEqual(b"up\n", client.stdout.readline())
         client.send_signal(signal.SIGTERM)
-        client.communicate(timeout=20 * nacre_test.SLOWNESS)
+        client.communicate(timeout=60 * nacre_test.SLOWNESS)
         self.assertEqual(8, client.returncode)
 
     def test_run_falls_back_to_the_log(self):
         """Who reads nothing of a run for longer than it is waited for still gets all of it."""
         client = self.node.spawn_cli("run", "--name", "slow", "busybox", "sh", "-c", "seq 300000; seq 30000 >&2")
-        nacre_test.until(lambda: self.all().get("slow") and self.all()["slow"].state == "exited", 40, what="its end")
+        nacre_test.until(lambda: self.all().get("slow") and self.all()["slow"].state == "exited", what="its end")
         out, err = client.communicate(timeout=60 * nacre_test.SLOWNESS)
         self.assertEqual("".join(f"{n}\n" for n in range(1, 300001)).encode(), out)
         self.assertEqual(NUMBERS, err)

@@ -282,10 +282,10 @@ class Wire(nacre_test.NodeTest):
     def test_two_messages_in_a_unary_call(self):
         call = self.node.channel.stream_unary(INSPECT)
         with self.assertRaises(grpc.RpcError) as caught:
-            call(iter([wire.field(1, "a"), wire.field(1, "b")]), timeout=10)
+            call(iter([wire.field(1, "a"), wire.field(1, "b")]), timeout=60)
         self.assertIn(caught.exception.code(), (BAD, LATER, NONE, Code.INTERNAL))
 
     def test_no_message_in_a_unary_call(self):
         with self.assertRaises(grpc.RpcError) as caught:
-            self.node.channel.stream_unary(INSPECT)(iter([]), timeout=10)
+            self.node.channel.stream_unary(INSPECT)(iter([]), timeout=60)
         self.assertIn(caught.exception.code(), (BAD, LATER, Code.INTERNAL))

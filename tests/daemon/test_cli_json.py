@@ -78,7 +78,12 @@ class Output(nacre_test.NodeTest):
         self.node.cli("image", "rm", "second")
 
     def test_doctor(self):
-        done = self.node.cli("-o", "json", "doctor", check=False)
+        def asked():
+            """It waits for an answer of the daemon no longer than a person would."""
+            done = self.node.cli("-o", "json", "doctor", check=False)
+            return "no daemon to look at" not in done.stdout and done
+
+        done = nacre_test.until(asked, what="a daemon that answers in time")
         found = json.loads(done.stdout)
         schema.check(self.document, "doctor", found)
         missing = [f for f in found if not f["ok"] and f["essential"]]

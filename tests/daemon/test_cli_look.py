@@ -89,9 +89,14 @@ class LookTest(nacre_test.NodeTest):
 class Tree(LookTest):
     def test_recursion_is_drawn(self):
         self.deep()
-        nacre_test.until(lambda: "sleep 1111" in self.out("tree"), what="the second process")
-        drawn = [re.sub(r"\s+\d+$", "", line) for line in self.out("tree", env={"LC_ALL": "C.UTF-8"}).splitlines()]
-        columns = [re.split(r"\s{2,}(?=[a-z])", line) for line in drawn]
+
+        def drawn():
+            """Once all four sleep: a process that has just begun runs, or waits for a disk."""
+            text = self.out("tree", env={"LC_ALL": "C.UTF-8"})
+            return len(re.findall(r"sleep \d+ +process +sleeps", text)) == 4 and text.splitlines()
+
+        lines = [re.sub(r"\s+\d+$", "", line) for line in nacre_test.until(drawn, what="four that sleep")]
+        columns = [re.split(r"\s{2,}(?=[a-z])", line) for line in lines]
         self.assertEqual([
             ["node"],
             ["├─ a", "instance", "ready"],
@@ -197,12 +202,18 @@ class Top(LookTest):
     def test_once_without_a_terminal(self):
         self.out("cell", "--name", "busy", "busybox", "sh", "-c", "while :; do :; done")
         self.out("cell", "--name", "idle", "busybox", "sleep", "1000")
-        lines = self.out("top").splitlines()
-        self.assertEqual(["NAME", "KIND", "CPU", "TIME"], lines[0].split()[:4])
-        rows = [line.split() for line in lines[1:]]
-        self.assertEqual(["busy", "idle"], [row[0] for row in rows])
-        self.assertRegex(rows[0][2], r"\d+\.\d%")
-        self.assertEqual("0.0%", rows[1][2])
+
+        def idle():
+            """That of the idle one, which has work to do only while it begins."""
+            lines = self.out("top").splitlines()
+            self.assertEqual(["NAME", "KIND", "CPU", "TIME"], lines[0].split()[:4])
+            rows = {line.split()[0]: line.split()[2] for line in lines[1:]}
+            self.assertEqual({"busy", "idle"}, set(rows))
+            for cpu in rows.values():
+                self.assertRegex(cpu, r"\d+\.\d%")
+            return rows["busy"] != "0.0%" and rows["idle"] == "0.0%" and list(rows) == ["busy", "idle"]
+
+        nacre_test.until(idle, what="one that works above one that does not")
 
     def test_live(self):
         self.out("cell", "--name", "idle", "busybox", "sleep", "1000")
@@ -256,43 +267,47 @@ class Names(LookTest):
         return self.run_shell(("bash", "-c"), """source <(nacre completion bash); COMP_LINE=$0; COMP_POINT=${#0}; compopt() { :; }
                               _nacre; printf '%s\\n' "${COMPREPLY[@]}" """, line)
 
+    def offers(self, wanted, offered):
+        """Names of workloads are offered only where the daemon answers in the time that a person waits."""
+        nacre_test.until(lambda: wanted == offered(), what=f"{wanted} as what is offered")
+
     def complete_fish(self, line):
         return self.run_shell(("fish", "-c"), "nacre completion fish | source; complete -C $argv[1]", line)
 
     def test_bash(self):
         self.deep()
-        self.assertEqual(["execute", "exec"], self.complete("nacre exec"))
-        self.assertEqual(["a", "a/b", "a/b/deep", "shop"], sorted(self.complete("nacre exec ")))
-        self.assertEqual(["a", "a/b", "a/b/deep"], sorted(self.complete("nacre exec --container deep a")))
+        self.offers(["execute", "exec"], lambda: self.complete("nacre exec"))
+        self.offers(["a", "a/b", "a/b/deep", "shop"], lambda: sorted(self.complete("nacre exec ")))
+        self.offers(["a", "a/b", "a/b/deep"], lambda: sorted(self.complete("nacre exec --container deep a")))
         # Behind the target stands somebody else's command.
-        self.assertEqual([], self.complete("nacre exec shop a"))
-        self.assertEqual(["shop"], self.complete("nacre stop a/b s"))
-        self.assertEqual(["shop:/"], self.complete("nacre cp s"))
-        self.assertEqual(["--kind"], self.complete("nacre ps --k"))
-        self.assertEqual(["import", "ls", "rm"], self.complete("nacre image "))
-        self.assertIn("docker.io/library/busybox:latest", self.complete("nacre run -d --name x "))
-        self.assertEqual(["shop"], self.complete(f"nacre --socket {self.node.socket} inspect s"))
-        self.assertEqual(["--socket"], self.complete("nacre --so"))
-        self.assertEqual(["--tail"], self.complete("nacre logs shop --ta"))
-        self.assertEqual(["fish"], self.complete("nacre completion f"))
-        self.assertEqual(["latest"], self.complete("nacre run docker.io/library/busybox:la"))
+        self.offers([], lambda: self.complete("nacre exec shop a"))
+        self.offers(["shop"], lambda: self.complete("nacre stop a/b s"))
+        self.offers(["shop:/"], lambda: self.complete("nacre cp s"))
+        self.offers(["--kind"], lambda: self.complete("nacre ps --k"))
+        self.offers(["import", "ls", "rm"], lambda: self.complete("nacre image "))
+        nacre_test.until(lambda: "docker.io/library/busybox:latest" in self.complete("nacre run -d --name x "), what="docker.io/library/busybox:latest")
+        self.offers(["shop"], lambda: self.complete(f"nacre --socket {self.node.socket} inspect s"))
+        self.offers(["--socket"], lambda: self.complete("nacre --so"))
+        self.offers(["--tail"], lambda: self.complete("nacre logs shop --ta"))
+        self.offers(["fish"], lambda: self.complete("nacre completion f"))
+        self.offers(["latest"], lambda: self.complete("nacre run docker.io/library/busybox:la"))
 
     @unittest.skipUnless(shutil.which("fish"), "no fish here")
     def test_fish(self):
         self.deep()
-        self.assertEqual({"execute", "exec"}, set(self.complete_fish("nacre exec")))
+        self.offers({"execute", "exec"}, lambda: set(self.complete_fish("nacre exec")))
         names = {"a", "a/b", "a/b/deep", "shop"}
         for line in ("exec ", "exec -it -c deep ", f"--socket {self.node.socket} exec ", "-o json inspect ", "stop shop "):
-            self.assertEqual(names, set(self.complete_fish("nacre " + line)), line)
+            self.offers(names, lambda: set(self.complete_fish("nacre " + line)))
         # Behind the target stands somebody else's command, behind one that takes one there is nothing.
         for line in ("exec shop a/b", "exec shop ls --co", "inspect shop a/", "image ls "):
             self.assertEqual(set(), {w for w in self.complete_fish("nacre " + line) if w in names or w[0] == "-"}, line)
-        self.assertEqual({"import", "ls", "rm"}, set(self.complete_fish("nacre image ")))
-        self.assertIn("docker.io/library/busybox:latest", self.complete_fish("nacre image rm "))
-        self.assertIn("config.yaml", self.complete_fish("nacre image import con"))
-        self.assertIn("shop:/", self.complete_fish("nacre cp s"))
-        self.assertEqual(["--tail"], self.complete_fish("nacre logs shop --ta"))
-        self.assertEqual(["--socket"], self.complete_fish("nacre --so"))
+        self.offers({"import", "ls", "rm"}, lambda: set(self.complete_fish("nacre image ")))
+        nacre_test.until(lambda: "docker.io/library/busybox:latest" in self.complete_fish("nacre image rm "), what="docker.io/library/busybox:latest")
+        nacre_test.until(lambda: "config.yaml" in self.complete_fish("nacre image import con"), what="config.yaml")
+        nacre_test.until(lambda: "shop:/" in self.complete_fish("nacre cp s"), what="shop:/")
+        self.offers(["--tail"], lambda: self.complete_fish("nacre logs shop --ta"))
+        self.offers(["--socket"], lambda: self.complete_fish("nacre --so"))
 
     @unittest.skipUnless(shutil.which("zsh"), "no zsh here")
     def test_zsh_reads_it(self):
@@ -300,7 +315,8 @@ class Names(LookTest):
 
     def test_names(self):
         self.deep()
-        self.assertEqual({"a", "a/b", "a/b/deep", "shop"}, set(self.out("completion", "--names", "workloads").split()))
+        nacre_test.until(lambda: {"a", "a/b", "a/b/deep", "shop"} == set(self.out("completion", "--names", "workloads").split()),
+                         what="all names")
         self.assertIn("nacre: completion: ", self.node.cli("completion", check=False).stderr)
         self.assertIn("--names", self.node.cli("completion", "--names", "x", check=False).stderr)
 

@@ -58,7 +58,7 @@ class Clock(faults.FaultTest):
             for i in range(8):
                 self.pod(f"p{i}", container("true"), auto_remove=True)
             for i in range(8):
-                events.wait(f"p{i}", "removed", 20)
+                events.wait(f"p{i}", "removed")
             seen = list(events.seen)
         numbers = [e.sequence for e in seen]
         self.assertEqual(sorted(set(numbers)), numbers)

@@ -68,7 +68,7 @@ class Confined(steps.StepsTest):
 
     def execute(self, command, *args):
         done = self.node.runtime.RunExecutable(runtime_pb2.RunExecutableRequest(
-            executable=runtime_pb2.Executable(command=command, args=args)), timeout=30 * nacre_test.SLOWNESS)
+            executable=runtime_pb2.Executable(command=command, args=args)), timeout=100 * nacre_test.SLOWNESS)
         self.assertEqual(0, done.exit_code, done)
         return done.stdout.decode()
 
@@ -89,7 +89,7 @@ class Later(unittest.TestCase):
         os.kill(before, signal.SIGKILL)
         seen = status(node_keeper(node, other_than=before))
         self.assertEqual((sets(status("self"))["CapBnd"] & KEPT, "2"), (sets(seen)["CapBnd"], seen["Seccomp"].strip()))
-        self.assertIn("executables have no more privilege than this daemon", node.log())
+        until(lambda: "executables have no more privilege than this daemon" in node.log(), what="a word about it")
 
 
 if __name__ == "__main__":

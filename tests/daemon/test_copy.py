@@ -89,7 +89,7 @@ class From(CopyTest):
 
     def test_what_never_ends(self):
         """A file that grows for ever is copied as it was; a directory deeper than the limit is refused."""
-        self.sh("(while :; do echo more; done) >/grows 2>/dev/null & sleep 0.1; cd /; for i in $(seq 80); do mkdir d; cd d; done")
+        self.sh("(while :; do echo more; done) >/grows 2>/dev/null & until [ -s /grows ]; do sleep 0.05; done; cd /; for i in $(seq 80); do mkdir d; cd d; done")
         entry, data = self.copy_from("/grows")[0]
         self.assertEqual(entry.size, len(data))
         self.assertFails(StatusCode.RESOURCE_EXHAUSTED, lambda: self.copy_from("/d"), "64")
@@ -186,6 +186,7 @@ class To(CopyTest):
     def test_container_that_ends_meanwhile(self):
         def messages():
             yield pb.CopyToRequest(target="box", path="/", entry=Entry(type=Entry.TYPE_FILE, path=b"half", mode=0o644), data=b"x")
+            nacre_test.until(lambda: self.sh("ls -A / | grep nacre- || true"), what="the file in hand")
             self.node.cli("rm", "-f", "box")
             yield pb.CopyToRequest(data=b"y")
 

@@ -113,7 +113,7 @@ class Resume(EventTest):
         reader.start()
         ids = {i.id for i in self.node.images.List(nacre_pb2.ListImagesRequest()).images if any("probe" in n for n in i.names)}
         self.node.images.Remove(nacre_pb2.RemoveImageRequest(image=name))
-        reader.join(20 * nacre_test.SLOWNESS)
+        reader.join(60 * nacre_test.SLOWNESS)
         # The attempt that failed has told nothing.
         event, listed = told[0]
         self.assertEqual(("removed", name), (event.state, event.name))

@@ -208,7 +208,8 @@ class Exec(StreamTest):
                                   stdin=subprocess.PIPE)
         os.set_blocking(client.stdin.fileno(), False)
         sent, quiet = 0, 0
-        while quiet < 20 and sent < 64 << 20:
+        # More than the pipe holds: so it has begun to read, and to listen to signals.
+        while (quiet < 20 or sent <= 65536) and sent < 64 << 20:
             try:
                 sent += os.write(client.stdin.fileno(), b"x" * 65536)
                 quiet = 0
@@ -218,7 +219,7 @@ class Exec(StreamTest):
         self.assertLess(sent, 32 << 20)
         # The program's end is not held up by what it did not read; nor is ours.
         client.send_signal(signal.SIGINT)
-        self.assertEqual(130, client.wait(20 * nacre_test.SLOWNESS))
+        self.assertEqual(130, client.wait(60 * nacre_test.SLOWNESS))
         client.stdin.close()
 
 
@@ -258,13 +259,14 @@ class Deep(StreamTest):
 
 class Signal(StreamTest):
     def test_signal(self):
-        self.run_pod("s", "sh", "-c", "trap 'exit 9' USR2; while :; do sleep 0.05; done")
+        self.run_pod("s", "sh", "-c", "trap 'exit 9' USR2; echo ready; while :; do sleep 0.05; done")
         request = nacre_pb2.SignalRequest(target="s", signal=signal.SIGUSR2)
         self.assertFails(BAD, lambda: self.node.workloads.Signal(nacre_pb2.SignalRequest(target="s", signal=65)), "signal")
         self.assertFails(BAD, lambda: self.node.workloads.Signal(nacre_pb2.SignalRequest(target="s")), "signal")
-        time.sleep(0.1)
+        # Before it has its trap the kernel drops the signal: it is the first process of its namespace.
+        nacre_test.until(lambda: self.logs("s") == b"ready\n", what="its trap")
         self.node.workloads.Signal(request)
-        self.assertEqual(9, self.node.workloads.Wait(nacre_pb2.WaitRequest(target="s"), timeout=30).exit_code)
+        self.assertEqual(9, self.node.workloads.Wait(nacre_pb2.WaitRequest(target="s"), timeout=100).exit_code)
         self.assertFails(GONE, lambda: self.node.workloads.Signal(request), "exited")
 
 

@@ -33,7 +33,7 @@ class ExecutableTest(nacre_test.NodeTest):
     IMAGES = ()
 
     def execute(self, command, *args, **fields):
-        return self.node.runtime.RunExecutable(request(command, *args, **fields), timeout=30 * nacre_test.SLOWNESS)
+        return self.node.runtime.RunExecutable(request(command, *args, **fields), timeout=100 * nacre_test.SLOWNESS)
 
     def sh(self, script, **fields):
         return self.execute("sh", "-c", script, **fields)

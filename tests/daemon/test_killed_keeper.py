@@ -3,6 +3,7 @@
 import re
 
 import faults
+import nacre_test
 
 
 @faults.spread
@@ -19,7 +20,7 @@ class Keeper(faults.FaultTest):
     def killed_at(self, place):
         said = self.log_from_here()
         self.fail_keepers(f"{place}=crash")
-        self.assertRegex(said(), rf"(?m)^failpoint {re.escape(place)} of \d+$")
+        nacre_test.until(lambda: re.search(rf"(?m)^failpoint {re.escape(place)} of \d+$", said()), what=f"the crash at {place}")
         self.check_whole()
 
     # A signal that got lost is sent again some seconds later, so that one does not fail each time.
@@ -45,7 +46,7 @@ class Child(faults.FaultTest):
             self.flow()
             self.assertAlive()
             self.check_settled()
-        self.assertRegex(said(), r"(?m)^failpoint spawn.step of \d+$")
+        nacre_test.until(lambda: re.search(r"(?m)^failpoint spawn.step of \d+$", said()), what="the crash")
         self.check_whole()
 
     @faults.for_each(["1", "12"])

@@ -38,7 +38,7 @@ class Sharing(PodTest):
                         container("sleep", "100000", name="client"))
         self.assertEqual(["running", "running"], [c.state for c in done.containers])
         self.listening("shop", "client", 8080)
-        self.assertEqual("hello from web\n", self.sh("shop", "nc -w 2 127.0.0.1 8080 </dev/null", container="client"))
+        self.assertEqual("hello from web\n", self.sh("shop", "nc -w 60 127.0.0.1 8080 </dev/null", container="client"))
 
     def test_probe_image_is_run_as_it_says(self):
         self.pod("p", container(image="probe", args=["exit", "42"]))
@@ -53,7 +53,7 @@ class Sharing(PodTest):
         # Each can take the port.
         self.pod("c", *web)
         self.listening("c", "client", 8080)
-        self.assertEqual("web\n", self.sh("c", "nc -w 2 127.0.0.1 8080 </dev/null", container="client"))
+        self.assertEqual("web\n", self.sh("c", "nc -w 60 127.0.0.1 8080 </dev/null", container="client"))
 
     def test_system_v_memory_is_shared_in_the_pod_alone(self):
         before = host.read("/proc/sysvipc/shm")
@@ -294,8 +294,9 @@ class Ending(PodTest):
         self.assertNoTraces(before)
 
     def test_children_end_with_the_container(self):
-        self.pod("c", container("sh", "-c", "setsid sleep 3001 & sleep 3002 & sleep 0.3"))
+        self.pod("c", container("sh", "-c", "setsid sleep 3001 & sleep 3002 & read x; true", stdin=True))
         top = self.cgroup_dir("c")
+        self.node.workloads.WriteStdin(nacre_pb2.WriteStdinRequest(target="c", data=b"\n"))
         self.assertEqual(0, self.wait("c").exit_code)
         left = [host.read(f"/proc/{p}/cmdline") for p in host.cgroup_pids(top)]
         self.assertEqual([], [l for l in left if l.startswith("sleep")])
@@ -313,11 +314,19 @@ class Output(PodTest):
         self.assertEqual(b"error without an end", self.logs("o", stream=STDERR))
 
     def test_follow(self):
-        self.pod("f", container("sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.2; done; echo end >&2"))
-        answers = list(self.node.workloads.Logs(nacre_pb2.LogsRequest(target="f", follow=True)))
+        self.pod("f", container("sh", "-c", "for i in 1 2 3; do echo $i; read x; done; echo end >&2", stdin=True))
+        logs = self.node.workloads.Logs(nacre_pb2.LogsRequest(target="f", follow=True))
+        answers, asked = [], []
+        for _ in range(3):
+            answers.append(next(logs))
+            asked.append(time.time_ns())
+            self.node.workloads.WriteStdin(nacre_pb2.WriteStdinRequest(target="f", data=b"\n"))
+        answers += logs
         self.assertEqual(b"1\n2\n3\nend\n", b"".join(a.data for a in answers))
         self.assertEqual(sorted(a.time for a in answers), [a.time for a in answers])
-        self.assertGreater(answers[-1].time - answers[0].time, 400e6)
+        # Each has the time at which it was written, which is after it was asked for.
+        self.assertEqual(4, len(answers))
+        self.assertTrue(all(a.time <= t <= b.time for a, t, b in zip(answers, asked, answers[1:])), (asked, answers))
         # The same for one who comes later.
         self.assertEqual(b"1\n2\n3\nend\n", self.logs("f"))
 

@@ -48,7 +48,7 @@ class Deep(RecursionTest):
     def test_an_image_at_depth_three(self):
         before = self.node.baseline()
         self.chain("a/b/c")
-        done = self.cell("a/b/c/deep", container("sh", "-c", "echo started; echo error >&2; trap 'echo told; exit 9' TERM;"
+        done = self.cell("a/b/c/deep", container("sh", "-c", "trap 'echo told; exit 9' TERM; echo started; echo error >&2;"
                                                  "while :; do sleep 0.1; done", env=["WHERE=deep"]))
         status = done.containers[0]
         self.assertEqual(("a/b/c/deep", "running", ""), (done.name, status.state, status.reason))
@@ -61,7 +61,7 @@ class Deep(RecursionTest):
                          self.exec("a/b/c/deep", "sh", "-c", "echo $WHERE; echo no >&2; exit 3"))
         self.assertEqual((b"1\n", b"", 0), self.exec("a/b/c/deep", "sh", "-c", "readlink /proc/1/exe >/dev/null; echo 1"))
         follow = self.node.workloads.Logs(nacre_pb2.LogsRequest(target="a/b/c/deep", follow=True))
-        stopped = self.node.workloads.Stop(nacre_pb2.StopRequest(target="a/b/c/deep", grace_ms=10000)).workload
+        stopped = self.node.workloads.Stop(nacre_pb2.StopRequest(target="a/b/c/deep", grace_ms=100000)).workload
         self.assertEqual(("exited", 9), (stopped.state, stopped.exit_code))
         self.assertTrue(b"".join(a.data for a in follow).endswith(b"told\n"))
         self.assertEqual(9, self.node.workloads.Wait(nacre_pb2.WaitRequest(target="a/b/c/deep")).exit_code)

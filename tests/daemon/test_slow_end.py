@@ -68,9 +68,9 @@ class SlowEnd(steps.StepsTest):
 
     def until_gone(self, target):
         """Until its keeper is no more."""
-        nacre_test.until(lambda: self.inspect(target).state == "exited", 40, "the end of the pod")
+        nacre_test.until(lambda: self.inspect(target).state == "exited", 60, "the end of the pod")
         group = os.path.join(self.node.cgroup(), *(f"inst.{n}" for n in target.split("/")))
-        nacre_test.until(lambda: not os.path.exists(group), 40, "the end of its keeper")
+        nacre_test.until(lambda: not os.path.exists(group), 60, "the end of its keeper")
 
     def still(self):
         """A client whose window does not grow, so that it cannot take everything by itself."""

@@ -51,7 +51,7 @@ class Spare(unittest.TestCase):
         until(lambda: "a spare keeper has ended" in self.node.log(), what="a word about it")
         gone, = re.findall(r"a spare keeper has ended id=(\S+)", self.node.log())
         until(lambda: not os.path.exists(os.path.join(self.node.run, "i", gone)), what="the end of its directory")
-        self.assertFalse(os.path.exists(os.path.join(self.node.cgroup(), f"inst._{gone}")))
+        until(lambda: not os.path.exists(os.path.join(self.node.cgroup(), f"inst._{gone}")), what="the end of its group")
         self.assertEqual("hello\n", self.node.cli("run", "--rm", "busybox", "echo", "hello").stdout)
 
     def test_host_network_does_not_take_it(self):

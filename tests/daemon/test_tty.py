@@ -59,7 +59,7 @@ class Screen:
 
     def end(self):
         """Its exit status; reads meanwhile, as a terminal does."""
-        end = time.monotonic() + 20 * nacre_test.SLOWNESS
+        end = time.monotonic() + 60 * nacre_test.SLOWNESS
         while self.child.poll() is None:
             self.take()
             if time.monotonic() > end:

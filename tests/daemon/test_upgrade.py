@@ -77,7 +77,7 @@ class UpgradeNode(nacre_test.Node):
     def until_upgraded(self, keepers, binary=None):
         """Until each of these runs the build; they are the same processes."""
         binary = binary or self.binary
-        nacre_test.until(lambda: all(self.runs(p, binary) for p in keepers), 30, "every keeper of the new build")
+        nacre_test.until(lambda: all(self.runs(p, binary) for p in keepers), 60, "every keeper of the new build")
         now = self.all_keepers()
         for pid, start in keepers.items():
             assert now.get(pid) == start, f"keeper {pid} is another process"
@@ -138,7 +138,7 @@ class UpgradeTest(steps.StepsTest):
 
     def replace(self, number=signal.SIGKILL, binary=None):
         self.node.send_signal(number)
-        self.node.wait(30)
+        self.node.wait()
         self.node.binary = binary or self.node.other
         self.node.start(60)
 
@@ -146,7 +146,7 @@ class UpgradeTest(steps.StepsTest):
         counts = {n: self.count(n) for n in names}
         # It goes on; how fast is the machine's affair.
         for name in names:
-            nacre_test.until(lambda n=name: self.count(n) > counts[n], 30, f"a further line of {name}")
+            nacre_test.until(lambda n=name: self.count(n) > counts[n], 60, f"a further line of {name}")
 
 
 class Pods(UpgradeTest):
@@ -162,14 +162,14 @@ class Pods(UpgradeTest):
         before, keepers = self.identities(), node.all_keepers()
         self.assertEqual(PODS + 1, len(keepers))
         followed, ran = self.follow(names[0]), self.run_exec(names[1])
-        nacre_test.until(lambda: followed.text and ran.text, 30, "open streams")
+        nacre_test.until(lambda: followed.text and ran.text, 60, "open streams")
 
         for number, binary in ((signal.SIGKILL, node.other), (signal.SIGKILL, nacre_test.BINARY)):
             self.replace(number, binary)
             node.until_upgraded(keepers)
             self.assertEqual(before, self.identities())
         for stream in (followed, ran):
-            stream.join(30)
+            stream.join(60)
             self.assertIn(stream.code, (Code.UNAVAILABLE, Code.CANCELLED))
         self.check_counting(names)
         self.assertEqual({""}, {w.keeper_note for w in self.all().values()})
@@ -240,7 +240,7 @@ class Depth(UpgradeTest):
         self.node.workloads.Stop(nacre_pb2.StopRequest(target="a/b"))
         self.assertEqual({"a", "a/x", "x"}, set(self.all()) - {n for n, w in self.all().items() if w.state == "failed"
                                                                 or n.startswith("a/b")})
-        nacre_test.until(lambda: len(node.all_keepers()) == 2, 30, "the end of the nested keepers")
+        nacre_test.until(lambda: len(node.all_keepers()) == 2, 60, "the end of the nested keepers")
 
 
 class Ends(UpgradeTest):
@@ -260,7 +260,7 @@ class Ends(UpgradeTest):
     def test_an_end_that_was_told_is_kept(self):
         node = self.begin()
         self.pod("p", container("sh", "-c", "exit 3", name="one"), container("sleep", "100000", name="two"))
-        nacre_test.until(lambda: self.inspect("p").containers[0].state == "exited", 30)
+        nacre_test.until(lambda: self.inspect("p").containers[0].state == "exited")
         keepers = node.all_keepers()
         self.replace()
         node.until_upgraded(keepers)
@@ -369,7 +369,7 @@ class Refusals(UpgradeTest):
             keeper = Keeper(folder)
             self.assertEqual(Code.UNAVAILABLE, keeper.upgrade(node.other).code())
             keeper.close()
-        nacre_test.until(lambda: node.log().count("a keeper is connected again") >= 3, 30, "new connections")
+        nacre_test.until(lambda: node.log().count("a keeper is connected again") >= 3, 60, "new connections")
         node.until_upgraded(keepers)
         self.assertEqual(before, self.identities())
         self.check_counting(["p", "a/c", "d"])
@@ -387,7 +387,7 @@ class Refusals(UpgradeTest):
         keeper = Keeper(node.keeper_dir())
         self.addCleanup(keeper.close)
         self.assertEqual(Code.UNAVAILABLE, keeper.upgrade(node.other).code())
-        nacre_test.until(lambda: "too far apart" in self.inspect("p").keeper_note, 30, "the note")
+        nacre_test.until(lambda: "too far apart" in self.inspect("p").keeper_note, 60, "the note")
         self.assertEqual("running", self.inspect("p").state)
         self.assertEqual(before, self.identities())
         self.check_counting(["p"])
@@ -424,7 +424,7 @@ class Refusals(UpgradeTest):
             self.pod("p", self.counter("p"))
             before, keepers = self.identities(), node.all_keepers()
             self.replace()
-            nacre_test.until(lambda: self.inspect("p").keeper_note, 30, "the note")
+            nacre_test.until(lambda: self.inspect("p").keeper_note, 60, "the note")
             self.assertIn("Input/output error", self.inspect("p").keeper_note)
             self.assertTrue(all(node.runs(p, nacre_test.BINARY) for p in keepers), point)
             self.assertEqual(before, self.identities())
@@ -460,7 +460,7 @@ class Refusals(UpgradeTest):
             self.assertEqual(("failed", 137), (gone.state, gone.exit_code))
             self.assertTrue(gone.reason)
         for pid, start in before.values():
-            nacre_test.until(lambda p=pid, s=start: host.start_time(p) != s, 30, "the end of what was stopped")
+            nacre_test.until(lambda p=pid, s=start: host.start_time(p) != s, 60, "the end of what was stopped")
         self.remove("p")
         self.remove("c")
         self.assertEqual({}, self.all())

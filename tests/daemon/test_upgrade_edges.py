@@ -32,12 +32,12 @@ class Resume(UpgradeTest):
         was = self.identities()
         self.replace()
         for name in names + ["a", "a/b"]:
-            nacre_test.until(lambda n=name: self.inspect(n).state == "failed", 30, f"the end of {name}")
+            nacre_test.until(lambda n=name: self.inspect(n).state == "failed", 60, f"the end of {name}")
         for name in names + ["a"]:
             self.assertIn("go on as a new program: Input/output error", self.inspect(name).reason, name)
         # Whoever reaps those that have lost their keeper is not ours.
         was = {pid for pid, _ in was.values()}
-        nacre_test.until(lambda: not was & host.cgroup_pids(node.cgroup()), 30, "the end of their processes")
+        nacre_test.until(lambda: not was & host.cgroup_pids(node.cgroup()), 60, "the end of their processes")
         # The node makes new ones, and they are of no build but its own.
         self.assertEqual("running", self.pod("q").containers[0].state)
         self.assertEqual("running", self.cell("d").containers[0].state)
@@ -45,7 +45,7 @@ class Resume(UpgradeTest):
         for name in ("p", "q", "a", "c", "d"):
             self.remove(name, force=True)
         self.assertEqual({}, self.all())
-        nacre_test.until(lambda: host.cgroup_pids(node.cgroup()) - {node.process.pid} == set(node.all_keepers()), 30, "nobody else")
+        nacre_test.until(lambda: host.cgroup_pids(node.cgroup()) - {node.process.pid} == set(node.all_keepers()), 60, "nobody else")
         self.assertEqual(1, len(node.all_keepers()))
         self.assertEqual([], [t for t in nacre_test.traces(before, node) if "descriptor" not in t and "process" not in t])
 
@@ -65,10 +65,10 @@ class Moments(UpgradeTest):
         before = self.identities()
         calls = {f"n{i}": node.runtime.Spawn.future(runtime_pb2.SpawnRequest(meta=runtime_pb2.Meta(name=f"n{i}"), parent="a"))
                  for i in range(8)}
-        nacre_test.until(lambda: len(node.all_keepers()) > 2, 30, "the first")
+        nacre_test.until(lambda: len(node.all_keepers()) > 2, 60, "the first")
         self.replace()
         # Those that were half made go away meanwhile.
-        nacre_test.until(lambda: all(node.runs(p, node.binary) for p in node.all_keepers()), 30, "keepers of the new build")
+        nacre_test.until(lambda: all(node.runs(p, node.binary) for p in node.all_keepers()), 60, "keepers of the new build")
         done = {n for n, c in calls.items() if c.exception() is None}
         for name in calls:
             path = f"a/{name}"
@@ -85,24 +85,36 @@ class Moments(UpgradeTest):
         self.check_counting(["a/x"])
         self.sound()
 
-    def test_while_it_stops(self):
-        node = self.begin()
-        names = ["p", "c"]
+    def stops(self, names, grace_ms):
+        """The keepers, before the exchange that their two stops outlive; None where the stops were over first."""
+        node = self.node
         args = container("sh", "-c", "trap 'echo told' TERM; echo here; while :; do sleep 0.1; done")
-        self.pod("p", args)
-        self.cell("c", args)
+        self.pod(names[0], args)
+        self.cell(names[1], args)
         for name in names:
-            nacre_test.until(lambda n=name: self.logs(n) == b"here\n", 30, "its trap")
-        calls = [node.workloads.Stop.future(nacre_pb2.StopRequest(target=n, grace_ms=4000)) for n in names]
+            nacre_test.until(lambda n=name: self.logs(n) == b"here\n", what="its trap")
+        calls = [node.workloads.Stop.future(nacre_pb2.StopRequest(target=n, grace_ms=grace_ms)) for n in names]
         for name in names:
-            nacre_test.until(lambda n=name: b"told" in self.logs(n), 30, "the signal")
+            nacre_test.until(lambda n=name: b"told" in self.logs(n), what="the signal")
         keepers = node.all_keepers()
         self.replace()
+        return keepers if all(c.exception() is not None for c in calls) else None
+
+    def test_while_it_stops(self):
+        node = self.begin()
+        # The grace must last until the daemon is killed, and is waited for: so no longer than this machine needs.
+        for grace_ms in (4000, 16000, 64000):
+            names = [f"p{grace_ms}", f"c{grace_ms}"]
+            keepers = self.stops(names, grace_ms)
+            if keepers:
+                break
+            node.binary = nacre_test.BINARY
+            node.restart()
+        self.assertTrue(keepers, "no stop outlived the exchange")
         # That of the pod may have ended with it before its turn came.
-        nacre_test.until(lambda: all(node.runs(p, node.binary) or host.start_time(p) != start for p, start in keepers.items()), 30,
+        nacre_test.until(lambda: all(node.runs(p, node.binary) or host.start_time(p) != start for p, start in keepers.items()), 60,
                          "keepers of the new build")
-        for name, call in zip(names, calls):
-            self.assertIsNotNone(call.exception())
+        for name in names:
             self.assertEqual(137, self.wait(name).exit_code)
             self.assertEqual("exited", self.inspect(name).state)
             self.assertEqual(b"here\ntold\n", self.logs(name)[:10])
@@ -118,7 +130,7 @@ class Moments(UpgradeTest):
         for n in range(4):
             self.replace(binary=(node.other, nacre_test.BINARY)[n % 2])
             wanted = n * len(keepers) // 4
-            nacre_test.until(lambda w=wanted: sum(node.runs(p, node.binary) for p in keepers) > w, 30, "some of them")
+            nacre_test.until(lambda w=wanted: sum(node.runs(p, node.binary) for p in keepers) > w, 60, "some of them")
         self.replace(binary=node.other)
         node.until_upgraded(keepers)
         self.assertEqual(before, self.identities())
@@ -174,7 +186,7 @@ class Moments(UpgradeTest):
         node.wait_ready(60)
         self.assertEqual(0, old.wait(60))
         for stream in streams:
-            stream.join(30)
+            stream.join(60)
             self.assertIn(stream.code, (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED))
         channel.close()
         node.until_upgraded(keepers)

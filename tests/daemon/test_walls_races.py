@@ -34,9 +34,8 @@ class Looking(AttackTest):
         for n in range(RACES):
             self.assertEqual(0, self.exec("evil", "true")[2], n)
         # Some of them live long enough to be seen for sure.
-        for _ in range(50):
-            self.exec("evil", "sleep", "0.01")
-        nacre_test.until(lambda: b"seen 50\n" in self.logs("evil"), what="processes that the watcher has seen")
+        nacre_test.until(lambda: self.exec("evil", "sleep", "0.01") and b"seen 50\n" in self.logs("evil"),
+                         what="processes that the watcher has seen")
         self.assertNotIn(b"got ", self.logs("evil"))
 
 

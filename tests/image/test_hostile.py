@@ -61,6 +61,10 @@ class HostileTest(StoreTest):
         os.symlink("file", self.canary + "/link")
         os.mkfifo(self.canary + "/fifo")
         os.mkdir(self.path("root-evil"))
+        # The machine's own may change meanwhile: where somebody installs a package, say.
+        subprocess.run(["cp", "-a", "/etc", self.path("etc")], check=True)
+        subprocess.run(["mount", "--bind", self.path("etc"), "/etc"], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", "/etc"], check=True)
         self.before = self.outside()
 
     def outside(self):
