@@ -195,7 +195,7 @@ static void times_out(void)
 	before = clock_mono();
 	/* A child of it holds the output open. */
 	exec_wait(&r, n, "echo begun; sleep 900 & sleep 900",
-		  (struct keeper_exec_spec){ .timeout = 2 * NSEC_PER_SEC });
+		  (struct keeper_exec_spec){ .timeout = 5 * NSEC_PER_SEC });
 	CHECK_INT(r.exit_code, 137);
 	CHECK(strstr(r.reason, "time"));
 	CHECK_STR(text(&r, 1), "begun\n");
@@ -203,7 +203,7 @@ static void times_out(void)
 
 	/* The program ends by itself, what it left in another session holds the output. */
 	exec_wait(&r, n, "setsid sleep 901 & exit 6",
-		  (struct keeper_exec_spec){ .timeout = 2 * NSEC_PER_SEC });
+		  (struct keeper_exec_spec){ .timeout = 5 * NSEC_PER_SEC });
 	CHECK_INT(r.exit_code, 6);
 	CHECK(strstr(r.reason, "output"));
 

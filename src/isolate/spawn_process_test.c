@@ -252,6 +252,25 @@ static int test_fd_receive(int from)
 }
 
 /* A filter that asks about sethostname(): the listener comes home, and answers. */
+/* Answers one call with an error; its number, or a negative errno. A signal to one of both sides,
+ * or a debugger that stops it, takes the question back, and it is asked again. */
+static int refuse_one(int listener_fd, int error)
+{
+	struct seccomp_notif_resp answer = { .error = -error };
+	struct seccomp_notif ask;
+
+	for (;;) {
+		ask = (struct seccomp_notif){ .id = 0 };
+		if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_RECV, &ask) == 0) {
+			answer.id = ask.id;
+			if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0)
+				return ask.data.nr;
+		}
+		if (errno != EINTR && errno != ENOENT)
+			return -errno;
+	}
+}
+
 static void seccomp_notify(bool no_new_privs)
 {
 	struct sock_filter code[] = {
@@ -262,8 +281,6 @@ static void seccomp_notify(bool no_new_privs)
 	};
 	struct sock_fprog filter = { ARRAY_SIZE(code), code };
 	_cleanup_(isolate_child_done) struct isolate_child c = ISOLATE_CHILD_INIT;
-	struct seccomp_notif_resp answer = { .error = -EPERM };
-	struct seccomp_notif ask = { .id = 0 };
 	struct test_run t = { .out = BUF_INIT };
 	struct error err = ERROR_INIT;
 	struct isolate_plan plan;
@@ -282,10 +299,7 @@ static void seccomp_notify(bool no_new_privs)
 	fd = test_fd_receive(pair[0]);
 	CHECK(fd >= 0);
 	CHECK(isolate_child_report(&c, &hint, &err) == 0);
-	CHECK(ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &ask) == 0);
-	CHECK_INT(ask.data.nr, SYS_sethostname);
-	answer.id = ask.id;
-	CHECK(ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0);
+	CHECK_INT(refuse_one(fd, EPERM), SYS_sethostname);
 	test_reap(&c, &t);
 	CHECK_INT(t.status, 9);
 	/* The program has neither the listener nor at_fd. */

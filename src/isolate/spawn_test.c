@@ -475,18 +475,21 @@ static void leaves_nothing(void)
 	      memcmp(buf_data(&before), buf_data(&after), after.len) == 0);
 }
 
-/* Whether a child of a spawner that ends at once ends too, and its end of the pipe with it. */
+/* Whether a child of a spawner that ends at once ends too, and its end of the pipe with it. It
+ * would end by itself when nobody can write to its input any more, which is so once this has
+ * looked. */
 static bool ends_with_spawner(int death_signal)
 {
 	struct isolate_plan plan;
 	struct pollfd p;
 	bool ended;
-	int fds[2];
+	int fds[2], in[2];
 	pid_t spawner;
 	int status;
 
-	CHECK(pipe2(fds, O_CLOEXEC) == 0);
-	test_plan(&plan, ARGV((char[]){ "sleep" }, (char[]){ "1" }));
+	CHECK(pipe2(fds, O_CLOEXEC) == 0 && pipe2(in, O_CLOEXEC) == 0);
+	test_plan(&plan, ARGV((char[]){ "cat" }));
+	plan.stdio[0] = in[0];
 	plan.stdio[1] = fds[1];
 	plan.death_signal = death_signal;
 	plan.uid = 1000;
@@ -499,9 +502,12 @@ static bool ends_with_spawner(int death_signal)
 		_exit(r == 0 && isolate_child_report(&c, &hint, NULL) == 0 ? 0 : 1);
 	}
 	(void)close(fds[1]);
+	(void)close(in[0]);
 	CHECK(waitpid(spawner, &status, 0) == spawner && status == 0);
 	p = (struct pollfd){ .fd = fds[0], .events = POLLIN };
-	ended = poll(&p, 1, 500) == 1;
+	ended = poll(&p, 1, death_signal ? 60000 : 500) == 1;
+	(void)close(in[1]);
+	CHECK(poll(&p, 1, 60000) == 1);
 	(void)close(fds[0]);
 	return ended;
 }

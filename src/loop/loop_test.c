@@ -200,7 +200,7 @@ static void timer_fires_once_and_not_early(void)
 	CHECK_INT(loop_run(seen.loop), 7);
 	took = clock_mono() - begin;
 	CHECK(took >= 19 * NSEC_PER_MSEC);
-	CHECK(took < 5 * NSEC_PER_SEC);
+	CHECK(took < 60 * NSEC_PER_SEC);
 	(void)usleep(1000);
 	turns(3);
 	CHECK_INT(seen.n, 1);

@@ -145,10 +145,10 @@ static _unused_ void call(struct seen *seen, const char *method, const char *tar
 	must(seen->n_ends == 0);
 }
 
-/* Turns until the end was seen, at most five seconds. */
+/* Turns until the end was seen, at most a minute. */
 static _unused_ void finish(struct seen *seen)
 {
-	nsec_t until = clock_mono() + 5 * NSEC_PER_SEC;
+	nsec_t until = clock_mono() + 60 * NSEC_PER_SEC;
 
 	while (seen->n_ends == 0 && clock_mono() < until)
 		loop_turn(loop, false);

@@ -81,6 +81,7 @@ static void a_slow_reader_stops_the_chain(void)
 static void cancel_and_deadline_go_down_the_chain(void)
 {
 	struct seen seen = { .n_ends = 0 };
+	nsec_t limit;
 
 	begin(3);
 	wait_for(&seen, "a/b", 100000, NSEC_NEVER);
@@ -88,11 +89,16 @@ static void cancel_and_deadline_go_down_the_chain(void)
 	rpc_stream_cancel(seen.stream);
 	turns(50);
 	CHECK_INT(nodes[2].echo.n_cancelled, 1);
-	seen = (struct seen){ .n_ends = 0 };
-	wait_for(&seen, "a/b", 100000, 50 * NSEC_PER_MSEC);
-	finish(&seen);
-	CHECK_INT(seen.code, RPC_DEADLINE_EXCEEDED);
-	turns(50);
+	/* Long enough to come down there; how long that takes is the machine's affair. */
+	for (limit = 50 * NSEC_PER_MSEC; limit < 20 * NSEC_PER_SEC; limit *= 4) {
+		seen = (struct seen){ .n_ends = 0 };
+		wait_for(&seen, "a/b", 100000, limit);
+		finish(&seen);
+		CHECK_INT(seen.code, RPC_DEADLINE_EXCEEDED);
+		turns(50);
+		if (nodes[2].echo.n_cancelled == 2)
+			break;
+	}
 	CHECK_INT(nodes[2].echo.n_cancelled, 2);
 	/* The middle goes away. */
 	seen = (struct seen){ .n_ends = 0 };
@@ -202,7 +208,7 @@ static void a_handler_forwards(void)
 	CHECK_INT(rpc_server_add(nodes[0].server, &service, NULL), 0);
 	request.count = 6000;
 	request.size = 1000;
-	call(&seen, "/nacre.test.v1.Passer/PassOn", NULL, &request.base, 5 * NSEC_PER_SEC);
+	call(&seen, "/nacre.test.v1.Passer/PassOn", NULL, &request.base, 60 * NSEC_PER_SEC);
 	turns(300);
 	CHECK_INT(seen.n_messages, 5);
 	CHECK(nodes[2].echo.n_sent < 4000);

@@ -88,7 +88,7 @@ static void say(size_t size)
 
 static void until_end(void)
 {
-	nsec_t until = clock_mono() + 20 * NSEC_PER_SEC;
+	nsec_t until = clock_mono() + 60 * NSEC_PER_SEC;
 
 	while (got.n_ends == 0 && clock_mono() < until)
 		loop_turn(loop, false);
@@ -97,7 +97,7 @@ static void until_end(void)
 
 static void until_messages(unsigned n)
 {
-	nsec_t until = clock_mono() + 20 * NSEC_PER_SEC;
+	nsec_t until = clock_mono() + 60 * NSEC_PER_SEC;
 
 	while (got.n_messages < n && clock_mono() < until)
 		loop_turn(loop, false);
