@@ -16,7 +16,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PROGRAMS = ("podman", "conmon", "containerd", "ctr", "busybox")
-SECONDS = 120
+SECONDS = 400
 CONTAINERD = """version = 2
 root = "/tmp/cd/root"
 state = "/tmp/cd/state"

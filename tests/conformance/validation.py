@@ -22,7 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 TOOLS = "github.com/opencontainers/runtime-tools"
 # Most of the time of a case is a poll once a second.
 AT_ONCE = 4
-CASE_SECONDS = 120
+CASE_SECONDS = 400
 CAP_SYS_RESOURCE = 24
 
 
@@ -73,8 +73,8 @@ EXPECTED = {
 LUCKY = {"pidfile"}
 # Cases that race against the container by what they do, and how often they may lose.
 RACES = {
-    "killsig": 5,  # signals a shell that has not come to its `trap` yet
-    "poststart": 5,  # wants the line of a program that is executed by then, and maybe no further, before that of the hook
+    "killsig": 20,  # signals a shell that has not come to its `trap` yet
+    "poststart": 20,  # wants the line of a program that is executed by then, and maybe no further, before that of the hook
 }
 
 

@@ -19,7 +19,7 @@
 /* Of one program; what is longer is cut. */
 #define GUEST_OUTPUT_MAX 65536
 /* Emulated, and on a busy host at that. */
-#define GUEST_PATIENCE_S 90
+#define GUEST_PATIENCE_S 300
 
 static char guest_output[GUEST_OUTPUT_MAX];
 

@@ -44,8 +44,8 @@
 
 #define INIT_PROGRAMS_MAX 64
 /* Devices come up on their own time; more than this, and the guest is broken. */
-#define INIT_DEVICE_WAIT_S 60
-#define INIT_LEFT_WAIT_S 30
+#define INIT_DEVICE_WAIT_S 300
+#define INIT_LEFT_WAIT_S 120
 
 static int init_port_fd = -1;
 
