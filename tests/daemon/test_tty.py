@@ -281,5 +281,6 @@ class Daemon(TtyTest):
                     os.kill(node.workloads.Inspect(nacre_pb2.InspectRequest(target=name)).workload.pid, signal.SIGKILL)
                     s.until(reason)
                     self.assertEqual(status, s.end())
-            self.assertNotIn("r", [w.name for w in node.workloads.List(nacre_pb2.ListRequest(all=True)).workloads])
+            nacre_test.until(lambda: "r" not in [w.name for w in node.workloads.List(nacre_pb2.ListRequest(all=True)).workloads],
+                             what="its removal")
             self.assertEqual("", node.sanitizer_reports())

@@ -154,7 +154,7 @@ class Pods(UpgradeTest):
         node = self.begin()
         names = [f"pod-{n}" for n in range(PODS)]
         calls = [node.runtime.RunPod.future(runtime_pb2.RunPodRequest(
-            meta=runtime_pb2.Meta(name=n), containers=[self.counter(n, 20)])) for n in names]
+            meta=runtime_pb2.Meta(name=n), containers=[self.counter(n, 200)])) for n in names]
         for c in calls:
             self.assertEqual("running", c.result(120).containers[0].state)
         self.cell("cell", self.counter("cell"))
