@@ -487,15 +487,22 @@ static int fill_uint(const struct filler *f, const struct json_field *field, voi
 	return 0;
 }
 
-/* How many there are, against the limit of the list. */
-static int list_count(const struct filler *f, const struct json_field *field, void *to,
-		      const struct json_value *v, const char *path)
+/* Room for all elements of an array or object, and one more, where the limit of the list allows
+ * them. *ret is zeroed. */
+static int list_begin(const struct filler *f, const struct json_field *field, void *to,
+		      const struct json_value *v, const char *path, size_t size, void **ret)
 {
 	size_t max = field->max ? (size_t)field->max : JSON_LIST_MAX;
+	bool object = field->want == JSON_TO_PAIRS || field->want == JSON_TO_MAP;
 
+	if (v->kind != (object ? JSON_OBJECT : JSON_ARRAY))
+		return filler_refuse(f, path, object ? "is no object" : "is no array");
 	if (v->n > max)
 		return error_field(f->err, ERROR_EXHAUSTED, path, "has more than %zu elements",
 				   max);
+	*ret = arena_zalloc(f->arena, v->n + 1, size);
+	if (!*ret)
+		return filler_no_memory(f);
 	*(size_t *)filler_at(to, field->count_offset) = v->n;
 	return 0;
 }
@@ -505,16 +512,13 @@ static int fill_texts(const struct filler *f, const struct json_field *field, vo
 {
 	const char **list;
 	size_t n = 0;
+	void *room;
 	int r;
 
-	if (v->kind != JSON_ARRAY)
-		return filler_refuse(f, path, "is no array");
-	r = list_count(f, field, to, v, path);
+	r = list_begin(f, field, to, v, path, sizeof(*list), &room);
 	if (r < 0)
 		return r;
-	list = arena_zalloc(f->arena, v->n + 1, sizeof(*list));
-	if (!list)
-		return filler_no_memory(f);
+	list = room;
 	for (const struct json_value *e = v->first; e; e = e->next) {
 		if (e->kind != JSON_STRING)
 			return error_field(f->err, ERROR_INVALID, path, "[%zu] is no string", n);
@@ -529,16 +533,13 @@ static int fill_numbers(const struct filler *f, const struct json_field *field, 
 {
 	uint64_t *list;
 	size_t n = 0;
+	void *room;
 	int r;
 
-	if (v->kind != JSON_ARRAY)
-		return filler_refuse(f, path, "is no array");
-	r = list_count(f, field, to, v, path);
+	r = list_begin(f, field, to, v, path, sizeof(*list), &room);
 	if (r < 0)
 		return r;
-	list = arena_zalloc(f->arena, v->n + 1, sizeof(*list));
-	if (!list)
-		return filler_no_memory(f);
+	list = room;
 	for (const struct json_value *e = v->first; e; e = e->next, n++) {
 		bool negative = false;
 
@@ -555,16 +556,13 @@ static int fill_pairs(const struct filler *f, const struct json_field *field, vo
 {
 	struct json_pair *list;
 	size_t n = 0;
+	void *room;
 	int r;
 
-	if (v->kind != JSON_OBJECT)
-		return filler_refuse(f, path, "is no object");
-	r = list_count(f, field, to, v, path);
+	r = list_begin(f, field, to, v, path, sizeof(*list), &room);
 	if (r < 0)
 		return r;
-	list = arena_zalloc(f->arena, v->n + 1, sizeof(*list));
-	if (!list)
-		return filler_no_memory(f);
+	list = room;
 	for (const struct json_value *e = v->first; e; e = e->next) {
 		if (e->kind != JSON_STRING)
 			return error_field(f->err, ERROR_INVALID, path, "\"%.60s\" is no string",
@@ -593,19 +591,16 @@ static int fill_list(const struct filler *f, const struct json_field *field, voi
 		     const struct json_value *v, const char *path)
 {
 	bool map = field->want == JSON_TO_MAP;
-	char *list, *one;
 	size_t n = 0;
+	void *room;
+	char *one;
 	int r;
 
-	if (v->kind != (map ? JSON_OBJECT : JSON_ARRAY))
-		return filler_refuse(f, path, map ? "is no object" : "is no array");
-	r = list_count(f, field, to, v, path);
+	r = list_begin(f, field, to, v, path, field->size, &room);
 	if (r < 0)
 		return r;
-	list = one = arena_zalloc(f->arena, v->n + 1, field->size);
-	if (!list)
-		return filler_no_memory(f);
-	*(void **)filler_at(to, field->offset) = list;
+	one = room;
+	*(void **)filler_at(to, field->offset) = room;
 	for (const struct json_value *e = v->first; e; e = e->next, n++, one += field->size) {
 		char inner[PATH_MAX_TEXT];
 
