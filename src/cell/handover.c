@@ -85,6 +85,7 @@ static const struct handover_field container_fields[] = {
 	HANDOVER(54, HANDOVER_UINT, struct container, pump.unmarked),
 	HANDOVER(55, HANDOVER_UINT, struct container, pump.marked),
 	HANDOVER(56, HANDOVER_UINT, struct container, status.log_lost),
+	HANDOVER(57, HANDOVER_UINT, struct container, pump.torn),
 	HANDOVER(60, HANDOVER_FD, struct container, input.fd),
 	HANDOVER(61, HANDOVER_BUF, struct container, input.data),
 	HANDOVER_BOOL(62, struct container, input.closing),

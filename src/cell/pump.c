@@ -176,6 +176,10 @@ static void pump_drop(struct pump *p)
 static void pump_drop_all(struct pump *p)
 {
 	pump_drop(p);
+	/* A half line stands for nothing. */
+	if (p->writing.len > 0)
+		pump_lose(p, p->torn);
+	p->torn = 0;
 	buf_clear(&p->writing);
 	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
 		struct pump_stream *s = &p->streams[i];
@@ -343,10 +347,30 @@ static void stream_event(struct loop_fd *source, unsigned events)
 		loop_defer_schedule(&p->notify);
 }
 
+/* Before what was written is forgotten: what the line stands for that ends in the middle. */
+static void pump_note_torn(struct pump *p)
+{
+	const uint8_t *data = buf_data(&p->writing), *feed, *line, *end;
+	struct crilog_record record;
+	size_t n = p->n_written;
+
+	if (n == 0)
+		return;
+	feed = memrchr(data, '\n', n);
+	if (p->log.torn && !feed && p->torn > 0)
+		return; /* a further piece of the same line */
+	p->torn = 0;
+	line = feed ? feed + 1 : data;
+	end = memchr(data + n, '\n', p->writing.len - n);
+	if (p->log.torn && end && crilog_parse(&record, line, (size_t)(end - line) + 1) == 0)
+		p->torn = record.len;
+}
+
 static void pump_wrote(struct pool_work *work)
 {
 	struct pump *p = container_of(work, struct pump, work);
 
+	pump_note_torn(p);
 	buf_consume(&p->writing, p->n_written);
 	if (p->write_error == 0) {
 		p->delay = 0;

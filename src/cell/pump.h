@@ -90,6 +90,7 @@ struct pump {
 	uint64_t unmarked;  /* lost bytes that no mark tells yet */
 	uint64_t marked;    /* that the mark in `writing` tells */
 	uint64_t lost;      /* bytes of output that are not in the log */
+	uint64_t torn;      /* that the line stands for of which a part is in the log */
 };
 
 void pump_init(struct pump *p, struct pump_threads *threads, pump_fn fn);

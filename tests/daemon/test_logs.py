@@ -272,6 +272,18 @@ class BlocksForAWhile(Full):
         self.assertEqual(size, kept + lost)
         self.assertEqual(lost, self.node.json("inspect", "p")["containers"][0]["log_lost"])
 
+    def test_a_line_that_is_half_on_the_disk_counts(self):
+        """The disk becomes full in the middle of one, and stays so."""
+        self.pod("p", container("sh", "-c", f"read x; seq {self.N}", stdin=True, name="a"))
+        self.fill()
+        os.truncate(self.filler, os.path.getsize(self.filler) - 5 * 4096)
+        self.node.workloads.WriteStdin(nacre_pb2.WriteStdinRequest(target="p", data=b"x\n"))
+        self.node.workloads.Wait(nacre_pb2.WaitRequest(target="p"), timeout=100)
+        want = b"".join(b"%d\n" % n for n in range(1, self.N + 1))
+        _, kept = self.account(want)
+        self.assertGreater(kept, 0)
+        self.assertEqual(len(want), kept + self.status().log_lost)
+
     def test_the_loss_is_known_after_a_restart(self):
         """Of one whose keeper has gone, so that nobody but the store knows it."""
         self.begin(f"seq {self.N}")
