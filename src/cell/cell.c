@@ -19,16 +19,16 @@
 #define CELL_SHM_SIZE "64m"
 #define CELL_SHM_MODE "1777"
 
-enum cell_event { CELL_MAKE, CELL_KEEP, CELL_DROP, CELL_REMOVE, CELL_EVENT_COUNT };
+enum cell_event { CELL_MAKE, CELL_KEEP, CELL_DROP, CELL_ADOPT, CELL_REMOVE, CELL_EVENT_COUNT };
 
 #define NEVER CELL_STATE_COUNT
 
 static const enum cell_state edges[][CELL_EVENT_COUNT] = {
-	[CELL_BARE] = { CELL_MAKING, NEVER, NEVER, CELL_REMOVING },
-	[CELL_MAKING] = { NEVER, CELL_MADE, CELL_BARE, CELL_REMOVING },
-	[CELL_MADE] = { NEVER, NEVER, NEVER, CELL_REMOVING },
+	[CELL_BARE] = { CELL_MAKING, NEVER, NEVER, CELL_MADE, CELL_REMOVING },
+	[CELL_MAKING] = { NEVER, CELL_MADE, CELL_BARE, NEVER, CELL_REMOVING },
+	[CELL_MADE] = { NEVER, NEVER, NEVER, NEVER, CELL_REMOVING },
 	/* The maker may still come to its end while the cell is being removed. */
-	[CELL_REMOVING] = { NEVER, CELL_REMOVING, CELL_REMOVING, CELL_REMOVING },
+	[CELL_REMOVING] = { NEVER, CELL_REMOVING, CELL_REMOVING, NEVER, CELL_REMOVING },
 };
 _Static_assert(ARRAY_SIZE(edges) == CELL_STATE_COUNT, "each state has its edges");
 
@@ -160,9 +160,11 @@ int cell_check(const struct cell *c, const struct cell_spec *spec, struct error 
 	return 0;
 }
 
-static int shm_mount(int parent_fd, const char *name, int *ret, struct error *err)
+/* A detached mount of a new file system for /dev/shm. */
+static int shm_new(const char *name, struct error *err)
 {
-	_cleanup_fd_ int fs_fd = -1, mount_fd = -1;
+	_cleanup_fd_ int fs_fd = -1;
+	int fd;
 
 	fs_fd = sysio_fsopen("tmpfs", FSOPEN_CLOEXEC);
 	if (fs_fd < 0)
@@ -171,19 +173,32 @@ static int shm_mount(int parent_fd, const char *name, int *ret, struct error *er
 	    sysio_fsconfig(fs_fd, FSCONFIG_SET_STRING, "mode", CELL_SHM_MODE, 0) < 0 ||
 	    sysio_fsconfig(fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return error_set(err, -errno, "configure the tmpfs for /dev/shm of cell %s", name);
-	mount_fd = sysio_fsmount(fs_fd, FSMOUNT_CLOEXEC,
-				 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-	if (mount_fd < 0)
-		return error_set(err, -errno, "mount the tmpfs for /dev/shm of cell %s", name);
-	/* Attached, since before Linux 6.15 a container cannot bind from a detached mount. */
-	if (sysio_move_mount(mount_fd, "", parent_fd, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return error_set(err, -errno, "attach /dev/shm of cell %s", name);
-	*ret = TAKE_FD(mount_fd);
+	fd = sysio_fsmount(fs_fd, FSMOUNT_CLOEXEC,
+			   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	return fd < 0 ? error_set(err, -errno, "mount the tmpfs for /dev/shm of cell %s", name)
+		      : fd;
+}
+
+/* Attached, since before Linux 6.15 a container cannot bind from a detached mount. */
+static int cell_attach_shm(struct cell *c, int *mount_fd, struct error *err)
+{
+	if (sysio_mkdirat(c->shm_parent_fd, c->name, 0700) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "make the directory of /dev/shm of cell %s", c->name);
+	if (sysio_move_mount(*mount_fd, "", c->shm_parent_fd, c->name, MOVE_MOUNT_F_EMPTY_PATH) <
+	    0) {
+		int r = error_set(err, -errno, "attach /dev/shm of cell %s", c->name);
+
+		(void)sysio_unlinkat(c->shm_parent_fd, c->name, AT_REMOVEDIR);
+		return r;
+	}
+	c->shm_fd = TAKE_FD(*mount_fd);
+	c->shm_mounted = true;
 	return 0;
 }
 
 static int cell_mount_shm(struct cell *c, struct error *err)
 {
+	_cleanup_fd_ int fd = -1;
 	int r;
 
 	if (c->shm_mounted || c->shares_instance)
@@ -191,15 +206,25 @@ static int cell_mount_shm(struct cell *c, struct error *err)
 	r = FAILPOINT("cell.shm");
 	if (r < 0)
 		return error_set(err, r, "mount /dev/shm of cell %s", c->name);
-	if (sysio_mkdirat(c->shm_parent_fd, c->name, 0700) < 0 && errno != EEXIST)
-		return error_set(err, -errno, "make the directory of /dev/shm of cell %s", c->name);
-	r = shm_mount(c->shm_parent_fd, c->name, &c->shm_fd, err);
-	if (r < 0) {
-		(void)sysio_unlinkat(c->shm_parent_fd, c->name, AT_REMOVEDIR);
-		return r;
-	}
-	c->shm_mounted = true;
+	fd = shm_new(c->name, err);
+	r = fd < 0 ? fd : cell_attach_shm(c, &fd, err);
 	FAILPOINT_AFTER("cell.shm");
+	return r;
+}
+
+int cell_adopt(struct cell *c, struct isolate_kit *kit, int proc_fd, struct error *err)
+{
+	int r;
+
+	assert(cell_wants_kit(c));
+	r = isolate_kit_set_hostname(kit, proc_fd, c->name, err);
+	if (r == 0)
+		r = cell_attach_shm(c, &kit->shm_fd, err);
+	if (r < 0)
+		return error_wrap(err, r, "make the namespaces of cell %s", c->name);
+	for (size_t i = 0; i < ISOLATE_NS_COUNT; i++)
+		c->ns_fd[i] = TAKE_FD(kit->ns_fd[i]);
+	cell_enter(c, CELL_ADOPT);
 	return 0;
 }
 

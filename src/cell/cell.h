@@ -8,13 +8,15 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "cell/spec.h"
+#include "isolate/kit.h"
 #include "isolate/plan.h"
 
 /*
  * What the containers of a cell have in common: a directory of cgroups, the namespaces net, ipc and
  * uts where they are the cell's own, and /dev/shm.
  *
- *   BARE      no namespaces of its own yet. The next container to start makes them.
+ *   BARE      no namespaces of its own yet. The next container to start makes them, or they are
+ * taken from a kit.
  *   MAKING    a container that makes them is on its way. Others wait: until its steps are through,
  * the loopback device and the host name are not there, and if it fails, half a set is dropped. MADE
  * held by descriptors, so they outlive the container that made them; further ones join. A cell that
@@ -60,6 +62,19 @@ static inline bool cell_open(const struct cell *c)
 /* The namespaces and /dev/shm of the next walled container. In state BARE it makes them: the cell
  * is MAKING then, *ret_maker is true, and cell_hold() and cell_settle() follow. */
 int cell_plan(struct cell *c, struct isolate_plan *plan, bool *ret_maker, struct error *err);
+/* Whether all namespaces that a kit has are its own. */
+static inline bool cell_is_apart(const struct cell *c)
+{
+	return !c->shares_instance && !c->host_network;
+}
+/* Whether it can take those of a kit now. */
+static inline bool cell_wants_kit(const struct cell *c)
+{
+	return c->state == CELL_BARE && cell_is_apart(c) && !c->shm_mounted;
+}
+/* Takes namespaces and /dev/shm from a kit instead, which keeps the rest: the cell is MADE. Fails
+ * without a trace: then it can make its own. */
+int cell_adopt(struct cell *c, struct isolate_kit *kit, int proc_fd, struct error *err);
 /* Takes hold of the namespaces of the process that makes them. -ESRCH: it has ended already. */
 int cell_hold(struct cell *c, int proc_fd, pid_t pid, struct error *err);
 /* The maker's program runs (or not): what it made is kept (or dropped). */

@@ -17,6 +17,7 @@
 #include "base/sysio.h"
 #include "cell/leaf.h"
 #include "cell/program.h"
+#include "cell/stock.h"
 #include "isolate/cgroup.h"
 
 /* A cgroup can stay busy for an instant after its last process was reaped. */
@@ -118,6 +119,8 @@ static void container_enter(struct container *c, enum container_event event)
 	if (to == CONTAINER_RUNNING) {
 		c->status.started_at = clock_real();
 		c->status.pid = c->child.pid;
+		if (c->kind == CONTAINER_IMAGE && cell_is_apart(c->cell))
+			stock_want(c->host->stock);
 	} else {
 		c->status.pid = 0;
 		container_close_namespaces(c);
@@ -322,8 +325,33 @@ static void container_plan_walls(const struct container *c, struct isolate_plan 
 	plan->root_fd = c->start->fds.rootfs;
 }
 
+/* What it shares with its cell; from the keeper's kit where that fits. */
+static int container_plan_cell(struct container *c, struct isolate_plan *plan,
+			       struct isolate_kit *kit, struct error *err)
+{
+	int r;
+
+	if (c->kind != CONTAINER_IMAGE)
+		return 0;
+	if (cell_wants_kit(c->cell) && stock_take(c->host->stock, kit) == 0 &&
+	    cell_adopt(c->cell, kit, c->host->proc_fd, NULL) < 0)
+		isolate_kit_done(kit);
+	r = cell_plan(c->cell, plan, &c->maker, err);
+	if (r < 0)
+		return r;
+	plan->sys_fd = kit->sys_fd;
+	plan->bare_ns_fd = kit->bare_ns_fd;
+	/* A terminal is of a devpts of its own. */
+	if (kit->dev_fd >= 0 && plan->pts_fd < 0) {
+		plan->dev_fd = kit->dev_fd;
+		plan->shm_fd = -1;
+	}
+	return 0;
+}
+
 static int container_clone(struct container *c, struct stdio *stdio, struct error *err)
 {
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
 	struct isolate_plan plan;
 	int r;
 
@@ -341,11 +369,9 @@ static int container_clone(struct container *c, struct stdio *stdio, struct erro
 		plan.stdio[i] = c->start->tty ? stdio->terminal.pty.slave_fd : stdio->child[i];
 	plan.terminal = c->start->tty;
 	plan.pts_fd = stdio->terminal.pty.mount_fd;
-	if (c->kind == CONTAINER_IMAGE) {
-		r = cell_plan(c->cell, &plan, &c->maker, err);
-		if (r < 0)
-			return r;
-	}
+	r = container_plan_cell(c, &plan, &kit, err);
+	if (r < 0)
+		return r;
 	r = FAILPOINT("container.clone");
 	if (r < 0)
 		return error_set(err, r, "clone container %s", c->name);

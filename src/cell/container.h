@@ -25,6 +25,7 @@
  */
 
 struct container;
+struct stock;
 
 /* What a container needs of its keeper; the same for all, and it outlives them. */
 struct container_host {
@@ -33,6 +34,7 @@ struct container_host {
 	int proc_fd;
 	int host_mount_ns_fd;
 	int devices_fd; /* program of devices for containers of images; -1: none */
+	struct stock *stock;
 	/* The state or its reason has changed. In EXITED and FAILED the container may be freed
 	 * here. */
 	void (*on_change)(void *userdata, struct container *c);

@@ -25,6 +25,7 @@
 #include "cell/exec.h"
 #include "cell/handover.h"
 #include "cell/program.h"
+#include "cell/stock.h"
 #include "isolate/cgroup.h"
 #include "isolate/devices.h"
 #include "loop/loop.h"
@@ -36,6 +37,7 @@ struct keeper {
 	struct keeper_config config;
 	struct container_host host;
 	struct pump_threads threads;
+	struct stock stock;
 	struct map cells;
 	struct map containers; /* by id */
 	struct list execs;     /* of containers that are forgotten */
@@ -615,6 +617,7 @@ void keeper_hold(struct keeper *k, bool held)
 	size_t pos = 0;
 
 	pump_threads_hold(&k->threads, held);
+	stock_hold(&k->stock, held);
 	for (c = map_next(&k->containers, &pos); c && !held; c = map_next(&k->containers, &pos))
 		if (!container_is_over(c))
 			pump_resume(&c->pump);
@@ -730,6 +733,8 @@ int keeper_new(struct keeper **ret, const struct keeper_config *config)
 					.devices_fd = keeper_load_devices(),
 					.on_change = keeper_changed } };
 	k->host.threads = &k->threads;
+	k->host.stock = &k->stock;
+	stock_init(&k->stock, config->loop, config->shm_parent_fd, config->proc_fd);
 	k->host.userdata = k;
 	list_init(&k->execs);
 	list_init(&k->removals);
@@ -771,6 +776,7 @@ struct keeper *keeper_free(struct keeper *k)
 	loop_defer_done(&k->sweep);
 	loop_timer_done(&k->retry);
 	loop_timer_done(&k->reap);
+	stock_done(&k->stock);
 	pump_threads_done(&k->threads);
 	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos)) {
 		map_remove(&k->cells, cell->name);

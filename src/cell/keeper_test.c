@@ -298,6 +298,79 @@ static void cell_uses_host_network(void)
 	bed_close(b);
 }
 
+/* How many network namespaces this process holds by descriptors; one of them. */
+static int held_networks(char name[64])
+{
+	char path[32], link[64];
+	int n = 0;
+
+	for (int fd = 3; fd < 256; fd++) {
+		ssize_t len;
+
+		(void)str_printf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		len = readlink(path, link, sizeof(link) - 1);
+		if (len <= 0)
+			continue;
+		link[len] = '\0';
+		if (!str_has_prefix(link, "net:["))
+			continue;
+		n++;
+		(void)str_copy(name, 64, link);
+	}
+	return n;
+}
+
+/* What the second cell needs was made behind the start of the first; nobody in there can tell. */
+static void next_cell_from_stock(void)
+{
+	static const char script[] = "readlink /proc/self/ns/net; hostname; ls /dev; id;"
+				     "echo x >/dev/shm/said; cat /proc/self/cgroup; cd /..; ls";
+	struct bed_start s = { .cell = "first", .script = script };
+	char before[64] = "", name[64] = "";
+	const char *text, *rest;
+	int n, again;
+
+	bed_open(b);
+	n = start(&s);
+	CHECK_INT(bed_wait(b, n)->exit_code, 0);
+	/* That of the first cell, and the one ahead. */
+	BED_UNTIL(b, held_networks(name) == 2);
+	CHECK_INT(held_networks(name), 2);
+	remove_cell("first");
+	CHECK_INT(held_networks(before), 1);
+	text = bed_log_text(b, n, 1);
+	rest = strchr(text, '\n');
+	CHECK(!str_has_prefix(text, before) && rest && str_has_prefix(rest, "\nfirst\n"));
+	CHECK(rest && strstr(rest, "\nmqueue\nnull\n") && strstr(rest, "\nproc\n"));
+	(void)str_copy(name, sizeof(name), before);
+
+	s.cell = "other";
+	again = start(&s);
+	CHECK_INT(bed_wait(b, again)->exit_code, 0);
+	text = bed_log_text(b, again, 1);
+	CHECK(str_has_prefix(text, name));
+	CHECK(str_has_prefix(text + strlen(name), "\nother\n"));
+	/* The same file system, and another container without a kit. */
+	s.script = "readlink /proc/self/ns/net; cat /dev/shm/said; hostname";
+	n = start(&s);
+	CHECK_INT(bed_wait(b, n)->exit_code, 0);
+	text = bed_log_text(b, n, 1);
+	CHECK(str_has_prefix(text, name));
+	CHECK_STR(text + strlen(name), "\nx\nother\n");
+	remove_cell("other");
+	keeper_hold(b->keeper, true);
+	CHECK_INT(held_networks(name), 0);
+	keeper_hold(b->keeper, false);
+	bed_close(b);
+}
+
+/* The next cell makes its own namespaces. */
+static void drop_stock(void)
+{
+	keeper_hold(b->keeper, true);
+	keeper_hold(b->keeper, false);
+}
+
 /* The first of a cell fails while others wait for what it makes: one of them makes it anew. */
 static void waiting_ones_go_on(void)
 {
@@ -319,6 +392,7 @@ static void waiting_ones_go_on(void)
 	CHECK_INT(b->n_started, 4);
 	remove_cell("c");
 
+	drop_stock();
 	/* Killed on its way: what it made may have no loopback device, so nobody joins it. */
 	n[0] = run("sleep 1000");
 	n[1] = run("nc -l -p 7001 & until echo x | nc 127.0.0.1 7001; do sleep 0.02; done");
@@ -327,6 +401,7 @@ static void waiting_ones_go_on(void)
 	CHECK_INT(bed_wait(b, n[1])->exit_code, 0);
 	remove_cell("c");
 
+	drop_stock();
 	/* A cell goes, and one of its containers is killed, before the first of them has made
 	 * anything. */
 	b->n_started = 0;
@@ -625,6 +700,7 @@ BED_MAIN({ "limits", limits }, { "exit codes and signals", exit_codes },
 	 { "containers of a cell share", cell_is_shared },
 	 { "a cell shares the instance", cell_shares_instance },
 	 { "a cell uses the host's network", cell_uses_host_network },
+	 { "the next cell from stock", next_cell_from_stock },
 	 { "those that wait go on", waiting_ones_go_on },
 	 { "an early signal is kept", early_signal }, { "credentials", credentials },
 	 { "standard input", standard_input }, { "plain processes", plain_process },

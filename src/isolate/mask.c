@@ -135,14 +135,15 @@ static int mask_make_read_only(int dir_fd, const char *name, struct error *err)
 int mask_apply(int proc_fd, int sys_fd, int null_fd, struct error *err)
 {
 	struct mask m = { .null_fd = null_fd };
-	int r;
+	int r = 0;
 
-	r = mask_list(&m, proc_fd, mask_proc, ARRAY_SIZE(mask_proc), err);
-	if (r >= 0)
+	if (proc_fd >= 0)
+		r = mask_list(&m, proc_fd, mask_proc, ARRAY_SIZE(mask_proc), err);
+	if (r >= 0 && sys_fd >= 0)
 		r = mask_list(&m, sys_fd, mask_sys, ARRAY_SIZE(mask_sys), err);
-	if (r >= 0)
+	if (r >= 0 && sys_fd >= 0)
 		r = mask_cpus(&m, sys_fd, err);
-	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(mask_read_only); i++) {
+	for (size_t i = 0; r >= 0 && proc_fd >= 0 && i < ARRAY_SIZE(mask_read_only); i++) {
 		r = mask_make_read_only(proc_fd, mask_read_only[i], err);
 		if (r < 0)
 			(void)error_wrap(err, r, "make /proc/%s read-only", mask_read_only[i]);

@@ -247,6 +247,12 @@ struct isolate_plan {
 	 * mount of the first devpts of the list; -1: a new one. */
 	int pts_fd;
 	int shm_fd; /* a directory to bind on /dev/shm (shared by a cell); -1: a tmpfs of its own */
+	/* What was made ahead of a container (isolate/kit.h), used up; -1: made by its process.
+	 * With dev_fd neither pts_fd nor shm_fd. */
+	int dev_fd, sys_fd;
+	/* The new mount namespace of a container: of a kit, with nothing in it, used up; -1: a copy
+	 * of the spawner's, from which its tree is taken. */
+	int bare_ns_fd;
 
 	/* Of ISOLATE_ROOT_TREE. Mounts go on in this order, devices behind them. */
 	const struct isolate_mount *mounts;

@@ -77,6 +77,22 @@ static bool plan_shm_is_wrong(const struct isolate_plan *p)
 	return p->shm_fd >= 0 && p->root != ISOLATE_ROOT_CONTAINER;
 }
 
+static bool plan_dev_is_wrong(const struct isolate_plan *p)
+{
+	return p->dev_fd >= 0 &&
+	       (p->root != ISOLATE_ROOT_CONTAINER || p->pts_fd >= 0 || p->shm_fd >= 0);
+}
+
+static bool plan_sys_is_wrong(const struct isolate_plan *p)
+{
+	return p->sys_fd >= 0 && p->root != ISOLATE_ROOT_CONTAINER;
+}
+
+static bool plan_bare_ns_is_wrong(const struct isolate_plan *p)
+{
+	return p->bare_ns_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot);
+}
+
 static bool plan_terminal_is_wrong(const struct isolate_plan *p)
 {
 	return p->terminal && (!p->new_session || p->stdio[0] < 0);
@@ -156,6 +172,10 @@ static const struct plan_rule plan_rules[] = {
 	  "for the root of a container, a tree or another process, and only there" },
 	{ "root_read_only", plan_read_only_is_wrong, "only for a root of its own" },
 	{ "shm_fd", plan_shm_is_wrong, "only for the root of a container" },
+	{ "dev_fd", plan_dev_is_wrong,
+	  "only for the root of a container, without pts_fd and shm_fd" },
+	{ "sys_fd", plan_sys_is_wrong, "only for the root of a container" },
+	{ "bare_ns_fd", plan_bare_ns_is_wrong, "only for the root of a container" },
 	{ "terminal", plan_terminal_is_wrong, "needs a session of its own and stdio[0]" },
 	{ "argv", plan_argv_is_wrong, "the name of a program is missing" },
 	{ "env", plan_env_is_wrong, "missing" },

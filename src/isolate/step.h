@@ -40,6 +40,7 @@ struct isolate_steps {
 	/* Of the plan; "place the descriptors" moves them. */
 	int exec_fd;
 	int at_fd;
+	int dev_fd, sys_fd; /* -1 once they are in their places */
 	int stdio[3];
 	int keep_fds[ISOLATE_KEEP_FDS_MAX];
 
@@ -55,7 +56,7 @@ struct isolate_report {
 };
 
 /* The most descriptors that stay open, without those of a tree. */
-#define ISOLATE_STEPS_FDS (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 11)
+#define ISOLATE_STEPS_FDS (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 14)
 
 #define ISOLATE_EXIT_FAILED 125
 #define ISOLATE_EXIT_NOT_EXECUTABLE 126

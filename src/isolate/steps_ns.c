@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <linux/keyctl.h>
-#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,9 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/macros.h"
-#include "base/sysio.h"
+#include "isolate/loopback.h"
 #include "isolate/oom.h"
 
 /* What rt_sigaction() takes, with all members that we leave at 0 behind the handler. */
@@ -105,6 +103,8 @@ int isolate_step_join(struct isolate_steps *s, struct error *err)
 		    setns(s->plan->ns_fd[kind], steps_joins[i].flag) < 0)
 			return error_set(err, -errno, "%s", steps_joins[i].name);
 	}
+	if (s->plan->bare_ns_fd >= 0 && setns(s->plan->bare_ns_fd, CLONE_NEWNS) < 0)
+		return error_set(err, -errno, "the mount namespace of a kit");
 	return 0;
 }
 
@@ -170,18 +170,7 @@ int isolate_step_hostname(struct isolate_steps *s, struct error *err)
  */
 int isolate_step_loopback(struct isolate_steps *s, struct error *err)
 {
-	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
-	_cleanup_fd_ int fd = -1;
-
-	if (!s->plan->bring_up_loopback)
-		return 0;
-	/* Any socket can be asked; this kind exists in every kernel. */
-	fd = sysio_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return error_set(err, -errno, "socket");
-	if (ioctl(fd, SIOCSIFFLAGS, &ifr) < 0)
-		return error_set(err, -errno, "set the flags of lo");
-	return 0;
+	return s->plan->bring_up_loopback ? loopback_up(err) : 0;
 }
 
 /*

@@ -19,7 +19,7 @@
 #include "isolate/keeper_root.h"
 #include "isolate/mask.h"
 #include "isolate/mount.h"
-#include "isolate/pty.h"
+#include "isolate/places.h"
 #include "isolate/steps_point.h"
 #include "isolate/tree.h"
 
@@ -57,100 +57,59 @@ static int root_target(int root_fd, const char *name, struct error *err)
 	return fd < 0 ? error_set(err, fd, "open /%s", name) : fd;
 }
 
-/* Mounts a new file system on a directory of the image; the mount. */
-static int root_mount(int root_fd, const char *name, const char *fs, unsigned attrs,
-		      struct error *err)
+/* /proc of the container; the mount. */
+static int root_proc(const struct isolate_steps *s, struct error *err)
 {
-	_cleanup_fd_ int target = root_target(root_fd, name, err);
-	_cleanup_fd_ int fd = -1;
+	_cleanup_fd_ int target = root_target(s->root_fd, "proc", err);
+	int fd;
+
+	if (target < 0)
+		return target;
+	fd = place_new(target, "proc", ROOT_NO_SUID_DEV_EXEC, err);
+	return fd < 0 ? error_wrap(err, fd, "/proc") : fd;
+}
+
+/* Mounts what was made ahead on a directory of the image; the mount. */
+static int root_put(const struct isolate_steps *s, int *made_fd, const char *name,
+		    struct error *err)
+{
+	_cleanup_fd_ int target = root_target(s->root_fd, name, err);
 	int r;
 
 	if (target < 0)
 		return target;
-	fd = mount_new(fs, NULL, attrs, err);
-	if (fd < 0)
-		return fd;
-	r = mount_attach(fd, target, "", err);
-	return r < 0 ? error_wrap(err, r, "/%s", name) : TAKE_FD(fd);
+	r = mount_attach(*made_fd, target, "", err);
+	return r < 0 ? error_wrap(err, r, "/%s", name) : TAKE_FD(*made_fd);
 }
 
-static int root_shm(const struct isolate_steps *s, int dev_fd, struct error *err)
+static int root_dev(struct isolate_steps *s, struct error *err)
 {
-	int r;
+	_cleanup_fd_ int target = -1;
 
-	if (s->shm_fd < 0)
-		return mount_below(dev_fd, "shm", "tmpfs", ROOT_MS_NO_SUID_DEV_EXEC,
-				   root_shm_options, err);
-	r = mount_restrict(s->shm_fd, ROOT_NO_SUID_DEV_EXEC, err);
-	return r < 0 ? r : mount_attach(s->shm_fd, dev_fd, "shm", err);
-}
-
-static int root_pts(const struct isolate_steps *s, int dev_fd, struct error *err)
-{
-	_cleanup_fd_ int console_fd = -1;
-	int fd = s->plan->pts_fd;
-	int r;
-
-	if (fd < 0)
-		return mount_below(dev_fd, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
-				   PTY_MOUNT_OPTIONS, err);
-	r = mount_attach(fd, dev_fd, "pts", err);
-	if (r < 0)
-		return r;
-	/* From the place that it has now: what is detached cannot be copied. */
-	console_fd = mount_copy(dev_fd, "pts/0", err);
-	if (console_fd < 0)
-		return error_wrap(err, console_fd, "console");
-	if (sysio_mknodat(dev_fd, "console", S_IFREG | 0600, 0) < 0)
-		return error_set(err, -errno, "make the file console");
-	return mount_attach(console_fd, dev_fd, "console", err);
-}
-
-/* /dev with all that belongs in it; the mount. */
-static int root_dev(const struct isolate_steps *s, struct error *err)
-{
-	static const struct mount_option dev_options[] = {
-		{ "mode", "0755" }, { "size", "64k" }, { "nr_inodes", "1024" }, { NULL, NULL }
-	};
-	_cleanup_fd_ int target = root_target(s->root_fd, "dev", err);
-	_cleanup_fd_ int fd = -1;
-	int r;
-
-	if (target < 0)
-		return target;
-	fd = mount_new("tmpfs", dev_options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
-	if (fd < 0)
-		return fd;
-	r = dev_fill(fd, true, err);
-	if (r >= 0)
-		r = mount_attach(fd, target, "", err);
-	if (r >= 0)
-		r = root_pts(s, fd, err);
-	if (r >= 0)
-		r = root_shm(s, fd, err);
-	if (r >= 0)
-		r = mount_below(fd, "mqueue", "mqueue", ROOT_MS_NO_SUID_DEV_EXEC, NULL, err);
-	/* A kernel may be built without POSIX message queues: then there are none to be had. */
-	if (r == -ENODEV)
-		r = 0;
-	return r < 0 ? error_wrap(err, r, "/dev") : TAKE_FD(fd);
+	if (s->dev_fd >= 0)
+		return root_put(s, &s->dev_fd, "dev", err);
+	target = root_target(s->root_fd, "dev", err);
+	return target < 0 ? target : place_dev(target, s->plan->pts_fd, s->shm_fd, err);
 }
 
 /* /sys with the process's own cgroups in it; the mount. */
-static int root_sys(const struct isolate_steps *s, struct error *err)
+static int root_sys(struct isolate_steps *s, struct error *err)
 {
-	_cleanup_fd_ int fd = root_mount(s->root_fd, "sys", "sysfs",
-					 MOUNT_ATTR_RDONLY | ROOT_NO_SUID_DEV_EXEC, err);
+	_cleanup_fd_ int target = -1;
+	_cleanup_fd_ int fd = -1;
 	int r;
 
+	if (s->sys_fd >= 0) {
+		fd = root_put(s, &s->sys_fd, "sys", err);
+	} else {
+		target = root_target(s->root_fd, "sys", err);
+		fd = target < 0 ? target : place_sys(target, err);
+	}
 	if (fd < 0)
 		return fd;
 	/* In the spawner's cgroup namespace the mount would show its groups, so there is none. */
-	if (s->plan->ns[ISOLATE_NS_CGROUP] == ISOLATE_KEEP)
-		return TAKE_FD(fd);
-	r = mount_below(fd, "fs/cgroup", "cgroup2", MS_RDONLY | ROOT_MS_NO_SUID_DEV_EXEC, NULL,
-			err);
-	return r < 0 ? error_wrap(err, r, "/sys") : TAKE_FD(fd);
+	r = s->plan->ns[ISOLATE_NS_CGROUP] == ISOLATE_KEEP ? 0 : place_cgroups(fd, err);
+	return r < 0 ? r : TAKE_FD(fd);
 }
 
 static int root_container(struct isolate_steps *s, struct error *err)
@@ -159,12 +118,13 @@ static int root_container(struct isolate_steps *s, struct error *err)
 	_cleanup_fd_ int dev_fd = -1;
 	_cleanup_fd_ int sys_fd = -1;
 	_cleanup_fd_ int null_fd = -1;
+	bool sys_is_masked = s->sys_fd >= 0;
 	int r;
 
 	r = mount_attach(s->root_fd, AT_FDCWD, "/", err);
 	if (r < 0)
 		return r;
-	proc_fd = root_mount(s->root_fd, "proc", "proc", ROOT_NO_SUID_DEV_EXEC, err);
+	proc_fd = root_proc(s, err);
 	if (proc_fd < 0)
 		return proc_fd;
 	dev_fd = root_dev(s, err);
@@ -176,7 +136,7 @@ static int root_container(struct isolate_steps *s, struct error *err)
 	null_fd = dev_open_null(dev_fd, err);
 	if (null_fd < 0)
 		return null_fd;
-	return mask_apply(proc_fd, sys_fd, null_fd, err);
+	return mask_apply(proc_fd, sys_is_masked ? -1 : sys_fd, null_fd, err);
 }
 
 static const struct {
@@ -298,6 +258,17 @@ static int root_leave(struct isolate_steps *s, struct error *err)
 	return root_change(fd, err);
 }
 
+static int root_enter(struct isolate_steps *s, struct error *err)
+{
+	/* Below the new root is nothing but the empty file system of a kit, which no name leads
+	 * to: where ".." or a namespace begins again, the kernel goes to what is on top. */
+	if (s->plan->bare_ns_fd >= 0)
+		return root_change(s->root_fd, err);
+	if (s->mount_ns_fd >= 0)
+		return root_leave(s, err);
+	return s->plan->no_pivot ? root_chroot(s->root_fd, err) : root_pivot(s->root_fd, err);
+}
+
 static int (*const root_kinds[])(struct isolate_steps *s, struct error *err) = {
 	[ISOLATE_ROOT_CONTAINER] = root_container,
 	[ISOLATE_ROOT_KEEPER] = root_keeper,
@@ -318,19 +289,16 @@ int isolate_step_root(struct isolate_steps *s, struct error *err)
 		return root_change(s->root_fd, err);
 	if (s->plan->ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW && s->mount_ns_fd < 0)
 		return 0;
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	/* That of a kit is. */
+	if (s->plan->bare_ns_fd < 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return error_set(err, -errno, "make the mounts private");
 	if (s->plan->root == ISOLATE_ROOT_KEEP)
 		return 0;
 
 	(void)umask(0);
 	r = root_kinds[s->plan->root](s, err);
-	if (r < 0)
-		return r;
-	if (s->mount_ns_fd >= 0)
-		r = root_leave(s, err);
-	else
-		r = s->plan->no_pivot ? root_chroot(s->root_fd, err) : root_pivot(s->root_fd, err);
+	if (r == 0)
+		r = root_enter(s, err);
 	return r < 0 ? r : root_propagate(s, err);
 }
 

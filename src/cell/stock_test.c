@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/stock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sysio.h"
+#include "unit.h"
+
+static bool can;
+static int place_fd = -1, proc_fd = -1;
+static struct loop *loop;
+static struct stock stock;
+
+#define NEED_RIGHTS()                                                                              \
+	do {                                                                                       \
+		if (!can)                                                                          \
+			SKIP("needs root");                                                        \
+	} while (0)
+
+static void prepares(void)
+{
+	_cleanup_fd_ int fd = -1;
+
+	can = geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+	      mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+	NEED_RIGHTS();
+	fd = sysio_fsopen("tmpfs", FSOPEN_CLOEXEC);
+	CHECK(sysio_fsconfig(fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0);
+	place_fd = sysio_fsmount(fd, FSMOUNT_CLOEXEC, 0);
+	CHECK(sysio_move_mount(place_fd, "", AT_FDCWD, "/mnt", MOVE_MOUNT_F_EMPTY_PATH) == 0);
+	proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CHECK(place_fd >= 0 && proc_fd >= 0);
+}
+
+static void begin(int at_fd)
+{
+	CHECK_INT(loop_new(&loop), 0);
+	stock_init(&stock, loop, at_fd, proc_fd);
+}
+
+static void end(void)
+{
+	stock_done(&stock);
+	loop_freep(&loop);
+}
+
+static void until(enum stock_state state)
+{
+	while (stock.state != state)
+		loop_turn(loop, true);
+}
+
+static void none_unless_wanted(void)
+{
+	struct isolate_kit kit = ISOLATE_KIT_NONE;
+
+	NEED_RIGHTS();
+	begin(place_fd);
+	CHECK_INT(stock.state, STOCK_NONE);
+	CHECK_INT(stock_take(&stock, &kit), -ENOENT);
+	loop_turn(loop, false);
+	CHECK_INT(stock.state, STOCK_NONE);
+	end();
+}
+
+static void wanted_made_and_taken(void)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+
+	NEED_RIGHTS();
+	begin(place_fd);
+	stock_want(&stock);
+	CHECK_INT(stock.state, STOCK_WANTED);
+	CHECK_INT(stock_take(&stock, &kit), -ENOENT);
+	until(STOCK_READY);
+	stock_want(&stock);
+	CHECK_INT(stock.state, STOCK_READY);
+	CHECK_INT(stock_take(&stock, &kit), 0);
+	CHECK(kit.dev_fd >= 0 && stock.kit.dev_fd < 0);
+	CHECK_INT(stock.state, STOCK_NONE);
+	CHECK_INT(stock_take(&stock, &kit), -ENOENT);
+	end();
+	CHECK(fcntl(kit.dev_fd, F_GETFD) == FD_CLOEXEC);
+}
+
+static void held(void)
+{
+	struct isolate_kit kit = ISOLATE_KIT_NONE;
+	int fd;
+
+	NEED_RIGHTS();
+	begin(place_fd);
+	stock_want(&stock);
+	stock_hold(&stock, true);
+	CHECK_INT(stock.state, STOCK_HELD);
+	stock_want(&stock);
+	CHECK_INT(stock.state, STOCK_HELD);
+	stock_hold(&stock, false);
+	CHECK_INT(stock.state, STOCK_NONE);
+	stock_want(&stock);
+	stock_hold(&stock, false);
+	until(STOCK_READY);
+	stock_hold(&stock, false);
+	CHECK_INT(stock.state, STOCK_READY);
+	fd = stock.kit.sys_fd;
+	stock_hold(&stock, true);
+	CHECK(fcntl(fd, F_GETFD) < 0 && errno == EBADF);
+	CHECK_INT(stock_take(&stock, &kit), -ENOENT);
+	end();
+}
+
+/* What cannot be made is not tried again before it is wanted again. */
+static void cannot_be_made(void)
+{
+	NEED_RIGHTS();
+	begin(proc_fd);
+	stock_want(&stock);
+	until(STOCK_NONE);
+	CHECK(stock.kit.dev_fd < 0 && stock.kit.bare_ns_fd < 0);
+	stock_want(&stock);
+	CHECK_INT(stock.state, STOCK_WANTED);
+	end();
+}
+
+UNIT_MAIN({ "prepares", prepares }, { "none unless it is wanted", none_unless_wanted },
+	  { "wanted, made and taken", wanted_made_and_taken }, { "held", held },
+	  { "cannot be made", cannot_be_made })

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "isolate/kit.h"
+
+#include "isolate/spawn_bed_test.h"
+
+static int place_fd = -1, proc_fd = -1;
+
+/* All that a program can ask about its walls, without what differs between any two containers. */
+#define LOOKS_AROUND                                                                               \
+	"sed 's/^[0-9]* [0-9]* [0-9]*:[0-9]* //' /proc/self/mountinfo | busybox sort;"             \
+	"for d in / /dev /dev/pts /dev/shm /dev/mqueue /proc/acpi /sys/firmware; do echo $d;"      \
+	" busybox stat -c '%n %F %a %u %g %t %T' $d $d/*; done 2>&1 | grep -v /proc/;"             \
+	"hostname; cat /proc/net/dev; ip addr; cat /proc/sysvipc/shm;"                             \
+	"for l in /dev/fd /dev/stdin /dev/ptmx; do readlink $l; done;"                             \
+	"for f in keys kcore timer_list; do echo $f; cat /proc/$f; done;"                          \
+	"for f in /dev/x /dev/shm/x /dev/mqueue/x /sys/x /proc/sys/x; do"                          \
+	" echo $f; echo y >$f; done 2>&1; cat /proc/self/status | grep -v -e Pid -e ctxt -e Vm "   \
+	"-e "                                                                                      \
+	"Rss"                                                                                      \
+	" -e Groups -e Speculation -e SigQ"
+
+static void open_places(void)
+{
+	int fd;
+
+	NEED_ROOT();
+	fd = sysio_fsopen("tmpfs", FSOPEN_CLOEXEC);
+	CHECK(sysio_fsconfig(fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0);
+	place_fd = sysio_fsmount(fd, FSMOUNT_CLOEXEC, 0);
+	CHECK(place_fd >= 0);
+	CHECK(sysio_move_mount(place_fd, "", AT_FDCWD, "/mnt", MOVE_MOUNT_F_EMPTY_PATH) == 0);
+	proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CHECK(proc_fd >= 0);
+	(void)close(fd);
+}
+
+/* Puts the kit into a plan that would make all that by itself. */
+static void use_kit(struct isolate_plan *plan, const struct isolate_kit *kit)
+{
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++) {
+		if (kit->ns_fd[i] < 0)
+			continue;
+		plan->ns[i] = ISOLATE_JOIN;
+		plan->ns_fd[i] = kit->ns_fd[i];
+	}
+	plan->bring_up_loopback = false;
+	plan->hostname = NULL;
+	plan->dev_fd = kit->dev_fd;
+	plan->sys_fd = kit->sys_fd;
+	plan->bare_ns_fd = kit->bare_ns_fd;
+}
+
+static void a_container_cannot_tell(void)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+	_cleanup_(test_run_done) struct test_run with, without;
+	_cleanup_fd_ int image = -1, other_image = -1;
+	struct error err = ERROR_INIT;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	other_image = test_image();
+	test_container(&plan, SH(LOOKS_AROUND), image);
+	plan.stdio[2] = -1;
+	test_run(&plan, &without);
+	CHECK_INT(without.r, 0);
+
+	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, &err), 0);
+	CHECK_STR(err.text, "");
+	CHECK_INT(isolate_kit_set_hostname(&kit, proc_fd, "box", &err), 0);
+	test_container(&plan, SH(LOOKS_AROUND), other_image);
+	plan.stdio[2] = -1;
+	use_kit(&plan, &kit);
+	test_run(&plan, &with);
+	CHECK_INT(with.r, 0);
+	CHECK(test_has(&with, "\nbox\n") && test_has(&with, "LOOPBACK,UP"));
+	CHECK(test_has(&with, "/dev/pts") && test_has(&with, "Seccomp:\t2"));
+	CHECK_STR(test_text(&with), test_text(&without));
+}
+
+/* The namespaces are new, and this process is where it was. */
+static void comes_back(void)
+{
+	static const char *const names[] = { "net", "ipc", "uts", "mnt", "pid" };
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+	struct stat before[ARRAY_SIZE(names)], st;
+	char host[64], now[64], path[64], cwd[64];
+	mode_t mask = umask(027);
+
+	NEED_ROOT();
+	CHECK(chdir("/tmp") == 0);
+	CHECK(gethostname(host, sizeof(host)) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		CHECK(str_printf(path, sizeof(path), "/proc/self/ns/%s", names[i]) > 0);
+		CHECK(stat(path, &before[i]) == 0);
+	}
+	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, NULL), 0);
+	CHECK_INT(isolate_kit_set_hostname(&kit, proc_fd, "another", NULL), 0);
+	CHECK(gethostname(now, sizeof(now)) == 0);
+	CHECK_STR(now, host);
+	CHECK(getcwd(cwd, sizeof(cwd)) != NULL);
+	CHECK_STR(cwd, "/tmp");
+	CHECK_INT(umask(mask), 027);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		CHECK(str_printf(path, sizeof(path), "/proc/self/ns/%s", names[i]) > 0);
+		CHECK(stat(path, &st) == 0);
+		CHECK(st.st_ino == before[i].st_ino);
+	}
+	CHECK(fstat(kit.ns_fd[ISOLATE_NS_NET], &st) == 0 && st.st_ino != before[0].st_ino);
+	CHECK(fstat(kit.ns_fd[ISOLATE_NS_IPC], &st) == 0 && st.st_ino != before[1].st_ino);
+	CHECK(fstat(kit.ns_fd[ISOLATE_NS_UTS], &st) == 0 && st.st_ino != before[2].st_ino);
+	/* Nothing is left in the place. */
+	CHECK(unlinkat(place_fd, ".kit", AT_REMOVEDIR) < 0 && errno == ENOENT);
+	CHECK(chdir("/") == 0);
+}
+
+static void fails_in_one_piece(void)
+{
+	struct isolate_kit kit = ISOLATE_KIT_NONE;
+	struct error err = ERROR_INIT;
+	struct stat before, st;
+
+	NEED_ROOT();
+	CHECK(stat("/proc/self/ns/net", &before) == 0);
+	CHECK(mkdirat(place_fd, ".kit", 0700) == 0);
+	/* No directory can be made in there. */
+	CHECK_INT(isolate_kit_make(&kit, proc_fd, proc_fd, &err), -ENOENT);
+	CHECK(strstr(err.text, ".kit") != NULL);
+	CHECK_INT(kit.ns_fd[ISOLATE_NS_NET], -1);
+	CHECK(stat("/proc/self/ns/net", &st) == 0 && st.st_ino == before.st_ino);
+	/* What a predecessor has left is no hindrance. */
+	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, &err), 0);
+	isolate_kit_done(&kit);
+	CHECK_INT(kit.dev_fd, -1);
+}
+
+/* Two kits have nothing in common. */
+static void each_is_new(void)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit a = ISOLATE_KIT_NONE, b = ISOLATE_KIT_NONE;
+	struct stat st_a, st_b;
+
+	NEED_ROOT();
+	CHECK_INT(isolate_kit_make(&a, place_fd, proc_fd, NULL), 0);
+	CHECK_INT(isolate_kit_make(&b, place_fd, proc_fd, NULL), 0);
+	CHECK(fstat(a.dev_fd, &st_a) == 0 && fstat(b.dev_fd, &st_b) == 0);
+	CHECK(st_a.st_dev != st_b.st_dev);
+	CHECK(fstat(a.shm_fd, &st_a) == 0 && fstat(b.shm_fd, &st_b) == 0);
+	CHECK(st_a.st_dev != st_b.st_dev);
+	CHECK(fstat(a.sys_fd, &st_a) == 0 && fstat(b.sys_fd, &st_b) == 0);
+	CHECK(st_a.st_dev != st_b.st_dev);
+}
+
+UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
+	  { "a directory to mount upon", open_places },
+	  { "a container cannot tell", a_container_cannot_tell },
+	  { "this process comes back", comes_back }, { "fails in one piece", fails_in_one_piece },
+	  { "each is new", each_is_new }, { "removes its cgroup", removes_the_cgroup })

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_ISOLATE_PLACES_H
+#define NACRE_ISOLATE_PLACES_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/*
+ * What a container finds in /dev and /sys, mounted on a directory; private to this area. Made by
+ * the container's own process, or ahead of it (isolate/kit.h): in the namespaces that they are to
+ * show, with umask 0. The working directory is another one afterwards.
+ */
+
+/* The mount, with devices, links, pts (pts_fd, a detached mount; -1: a new one), shm (a detached
+ * mount; -1: a new one) and mqueue. */
+int place_dev(int target_fd, int pts_fd, int shm_fd, struct error *err);
+/* The mount, read-only. */
+int place_sys(int target_fd, struct error *err);
+/* In that mount the groups of the caller's cgroup namespace. */
+int place_cgroups(int sys_fd, struct error *err);
+
+/* Mounts a new file system on a directory; the mount. */
+int place_new(int target_fd, const char *fs, unsigned attrs, struct error *err);
+
+#endif
