@@ -49,6 +49,10 @@ static const struct {
  * needs them. */
 static int spawn_proc_fd = -1;
 static int spawn_pid_ns_fd = -1;
+/* Of this thread, when it first looked: the capabilities that the kernel knows, and those of them
+ * in the bounding set. That can only become smaller, so a child in the same user namespace has no
+ * other to drop. */
+static _Thread_local uint64_t spawn_caps_known, spawn_caps_bounding;
 /* A child that spawns in its turn, on its way to its program, keeps nothing: its descriptors are
  * still to be put in their places. */
 static bool spawn_is_child;
@@ -66,6 +70,18 @@ static void spawn_forget(void)
 		return;
 	spawn_proc_fd = fd_close(spawn_proc_fd);
 	spawn_pid_ns_fd = fd_close(spawn_pid_ns_fd);
+}
+
+static void spawn_look_at_caps(void)
+{
+	for (unsigned cap = 0; cap < 64; cap++) {
+		int r = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+
+		if (r < 0)
+			return;
+		spawn_caps_known |= (uint64_t)1 << cap;
+		spawn_caps_bounding |= (uint64_t)(r > 0) << cap;
+	}
 }
 
 static int spawn_init(const struct isolate_plan *p, struct error *err)
@@ -183,6 +199,11 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 	sp->read_fd = fds[0];
 	s->report_fd = fds[1];
 
+	if (!spawn_caps_known)
+		spawn_look_at_caps();
+	/* One that is new to a user namespace has them all. */
+	s->bounding =
+		p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP ? spawn_caps_bounding : spawn_caps_known;
 	s->proc_fd = spawn_proc_fd;
 	s->keeps_proc = spawn_keeps_proc(p);
 	s->root_fd = p->root_fd;
@@ -219,6 +240,7 @@ static _noreturn_ void spawn_child(struct isolate_steps *s)
 	spawn_proc_fd = -1;
 	spawn_pid_ns_fd = -1;
 	spawn_is_child = true;
+	spawn_caps_known = spawn_caps_bounding = 0;
 	isolate_steps_run(s);
 }
 

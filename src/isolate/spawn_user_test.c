@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <linux/capability.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "isolate/spawn_bed_test.h"
@@ -39,6 +41,33 @@ static void maps_ids(void)
 	CHECK_STR(test_text(&t), "1000\n1001\n1001 7\n"
 				 "         0     100000      65536\n"
 				 "         0     100000      65536\nallow\n17\n1000\nagain\n");
+}
+
+/* A new user namespace gives its first process every capability, also what the spawner's bounding
+ * set lacks: that one is not to stay. */
+static void bounding_set_inside(void)
+{
+	_cleanup_(test_run_done) struct test_run t, u;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	CHECK(prctl(PR_CAPBSET_READ, CAP_SYS_TIME, 0, 0, 0) == 0);
+	test_userns(&plan, SH("grep -e CapBnd /proc/self/status"));
+	plan.caps = isolate_caps_default;
+	test_run(&plan, &t);
+	CHECK_STR(test_text(&t), "CapBnd:\t00000000000005fb\n");
+
+	test_plan(&plan, SH("grep -e CapBnd /proc/self/status"));
+	plan.caps = isolate_caps_default;
+	test_run(&plan, &u);
+	CHECK_STR(test_text(&u), "CapBnd:\t00000000000005fb\n");
+}
+
+/* Before the first spawn, which looks at it. */
+static void own_bounding_set(void)
+{
+	NEED_ROOT();
+	CHECK(prctl(PR_CAPBSET_DROP, CAP_SYS_TIME, 0, 0, 0) == 0);
 }
 
 static void many_ranges(void)
@@ -334,7 +363,9 @@ static void sysctls_of_the_host(void)
 }
 
 UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
+	  { "the spawner lacks a capability", own_bounding_set, true },
 	  { "a user namespace has the ids of the plan", maps_ids },
+	  { "a user namespace has the bounding set of the plan", bounding_set_inside },
 	  { "ranges in an order that the kernel changes", many_ranges },
 	  { "ranges that overlap, and too many", refuses_maps },
 	  { "without setgroups", denies_setgroups },

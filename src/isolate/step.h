@@ -27,8 +27,9 @@ struct isolate_steps {
 	/* A byte comes when the ids of a new user namespace are mapped; and its other end, which is
 	 * the spawner's. */
 	int sync_fd, sync_write_fd;
-	bool keeps_proc;  /* proc_fd is needed behind "close the spawner's descriptors" */
-	bool user_joined; /* the process was born in the user namespace that the plan joins */
+	uint64_t bounding; /* no other capability can be in the child's bounding set */
+	bool keeps_proc;   /* proc_fd is needed behind "close the spawner's descriptors" */
+	bool user_joined;  /* the process was born in the user namespace that the plan joins */
 	/* Of a tree: detached mounts of the plan's mounts, and of its devices; each -1 where there
 	 * is nothing to be bound. NULL for any other root. */
 	int *mount_fds, *device_fds;

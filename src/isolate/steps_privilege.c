@@ -26,15 +26,10 @@ int isolate_step_bounding(struct isolate_steps *s, struct error *err)
 
 	if (p->keep_credentials)
 		return 0;
-	for (unsigned cap = 0; cap < 64; cap++) {
-		if (keep & ((uint64_t)1 << cap))
-			continue;
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
-			if (errno == EINVAL)
-				break;
+	for (unsigned cap = 0; cap < 64; cap++)
+		if (s->bounding & ~keep & ((uint64_t)1 << cap) &&
+		    prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return error_set(err, -errno, "capability %u", cap);
-		}
-	}
 	if (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) != 0 && prctl(PR_SET_SECUREBITS, 0, 0, 0, 0) < 0)
 		return error_set(err, -errno, "securebits");
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
