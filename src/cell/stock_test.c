@@ -128,6 +128,6 @@ static void cannot_be_made(void)
 	end();
 }
 
-UNIT_MAIN({ "prepares", prepares }, { "none unless it is wanted", none_unless_wanted },
+UNIT_MAIN({ "prepares", prepares, true }, { "none unless it is wanted", none_unless_wanted },
 	  { "wanted, made and taken", wanted_made_and_taken }, { "held", held },
 	  { "cannot be made", cannot_be_made })

@@ -152,8 +152,8 @@ static void each_is_new(void)
 	CHECK(st_a.st_dev != st_b.st_dev);
 }
 
-UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
-	  { "a directory to mount upon", open_places },
+UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
+	  { "a directory to mount upon", open_places, true },
 	  { "a container cannot tell", a_container_cannot_tell },
 	  { "this process comes back", comes_back }, { "fails in one piece", fails_in_one_piece },
 	  { "each is new", each_is_new }, { "removes its cgroup", removes_the_cgroup })
