@@ -329,67 +329,6 @@ static void hostile_links(void)
 	}
 }
 
-/* Exchanges a directory of a volume with a link to "/" until it is ended. */
-static pid_t exchange_for_ever(const char *a, const char *b)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			(void)renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
-	}
-	return pid;
-}
-
-/* A component of a target that another process exchanges meanwhile (A07, A16): the mount is where
- * the plan says or the process does not run, and nothing is made outside of the root. */
-static void exchanged_targets(void)
-{
-	_cleanup_(buf_done) struct buf before = BUF_INIT, after = BUF_INIT;
-	struct isolate_mount mounts[3] = { test_mounts[0], ISOLATE_MOUNT_INIT, ISOLATE_MOUNT_INIT };
-	int dir, status, ran = 0;
-	pid_t racer;
-
-	NEED_ROOT();
-	dir = test_source();
-	CHECK(mkdir("/mnt/dir/sub", 0755) == 0 && mkdir("/mnt/dir/sub/dst", 0755) == 0);
-	CHECK(symlink("/", "/mnt/dir/evil") == 0);
-	CHECK(fd_read_file(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &before) == 0);
-	racer = exchange_for_ever("/mnt/dir/sub", "/mnt/dir/evil");
-	mounts[1].target = "/shared";
-	mounts[1].source_fd = dir;
-	mounts[2].target = "/shared/sub/dst";
-	mounts[2].source_fd = dir;
-	for (int i = 0; i < 60; i++) {
-		_cleanup_(test_run_done) struct test_run t;
-		_cleanup_fd_ int image = test_image();
-		struct isolate_plan plan;
-
-		test_tree(&plan,
-			  SH("while read -r a b c d e f; do echo $e; done < "
-			     "/proc/self/mountinfo"),
-			  image);
-		plan.mounts = mounts;
-		plan.n_mounts = ARRAY_SIZE(mounts);
-		plan.n_devices = 0;
-		test_run(&plan, &t);
-		/* All that runs has its four mounts, one of them in a directory of the volume,
-		 * whichever of its two names that has now, or in the root of the image. */
-		if (t.r < 0)
-			continue;
-		ran++;
-		CHECK(strstr(test_text(&t), "/dst\n") != NULL);
-	}
-	printf("# %d of 60 ran\n", ran);
-	CHECK(kill(racer, SIGKILL) == 0 && waitpid(racer, &status, 0) == racer);
-	CHECK(fd_read_file(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &after) == 0);
-	CHECK(before.len == after.len &&
-	      memcmp(buf_data(&before), buf_data(&after), after.len) == 0);
-	CHECK(access("/dst", F_OK) < 0);
-	test_source_done(dir);
-}
-
 static void devices(void)
 {
 	struct isolate_device list[] = {
@@ -625,8 +564,7 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "a tree too deep to be copied", too_deep_to_copy },
 	  { "masked and read-only paths", masks_and_read_only },
 	  { "nothing is mounted in a procfs", nothing_in_proc },
-	  { "links of an image stay inside", hostile_links },
-	  { "targets that are exchanged stay inside", exchanged_targets }, { "devices", devices },
+	  { "links of an image stay inside", hostile_links }, { "devices", devices },
 	  { "devices that are something else", wrong_devices },
 	  { "a terminal and its console", console }, { "without pivot_root", without_pivot },
 	  { "a read-only root", read_only_root },

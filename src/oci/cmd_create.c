@@ -99,7 +99,7 @@ static int start_hooks(const struct container *c, struct error *err)
 	if (!hooks_has(c->config, OCI_HOOK_POSTSTART))
 		return 0;
 	state = container_state_text(c, CONTAINER_RUNNING, c->pid);
-	r = state ? hooks_run(c->config, OCI_HOOK_POSTSTART, state, false, err)
+	r = state ? hooks_run(c->config, OCI_HOOK_POSTSTART, state, NULL, err)
 		  : error_set(err, -ENOMEM, "write the state");
 	if (r < 0) {
 		pidfd = container_pidfd(c);

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/nsfs.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -77,6 +79,7 @@ static int convert_join(struct convert *c, size_t n, const char *path, const cha
 			struct error *err)
 {
 	int fd = given_open(path, O_RDONLY | O_NONBLOCK, 0);
+	struct statfs fs;
 	int r;
 
 	if (fd < 0)
@@ -84,7 +87,9 @@ static int convert_join(struct convert *c, size_t n, const char *path, const cha
 	r = convert_own(c, fd, err);
 	if (r < 0)
 		return r;
-	if (ioctl(fd, NS_GET_NSTYPE) != namespaces[n].flag)
+	/* What is no file of a namespace may understand the number as something else. */
+	if (fstatfs(fd, &fs) < 0 || fs.f_type != NSFS_MAGIC ||
+	    ioctl(fd, NS_GET_NSTYPE) != namespaces[n].flag)
 		return error_field(err, ERROR_INVALID, field, "%s is no %s namespace", path,
 				   namespaces[n].type);
 	c->plan.ns[namespaces[n].kind] = ISOLATE_JOIN;

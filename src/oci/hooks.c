@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -89,8 +90,25 @@ static int hook_wait(const struct isolate_child *child, const struct oci_hook *h
 	return 0;
 }
 
-static int hook_spawn(const struct oci_hook *h, int input_fd, bool inside, int exec_fd,
-		      struct error *err)
+/* Without no_new_privs the filter is set by now, and inherited. The listener is the program's. */
+static void hook_confine(struct isolate_plan *plan, const struct isolate_plan *by)
+{
+	if (!by || !by->no_new_privs)
+		return;
+	plan->no_new_privs = true;
+	plan->seccomp = by->seccomp;
+	plan->seccomp_flags = by->seccomp_flags & ~(unsigned)SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+}
+
+/* What a hook runs with, beside its own entry. */
+struct hook_place {
+	int input_fd;
+	int exec_fd; /* or -1: by its path */
+	bool inside;
+	const struct isolate_plan *confined_by; /* or NULL */
+};
+
+static int hook_spawn(const struct oci_hook *h, const struct hook_place *place, struct error *err)
 {
 	char *const none[] = { NULL };
 	char *const path_only[] = { (char *)(uintptr_t)h->path, NULL };
@@ -102,18 +120,19 @@ static int hook_spawn(const struct oci_hook *h, int input_fd, bool inside, int e
 	for (size_t i = 0; i < h->n_args && i < OCI_HOOK_ARGS_MAX; i++)
 		args[i] = h->args[i];
 	args[h->n_args] = NULL;
-	if (h->n_args > 0 && exec_fd < 0)
+	if (h->n_args > 0 && place->exec_fd < 0)
 		args[0] = h->path;
 	isolate_plan_init(&plan);
-	plan.exec_fd = exec_fd;
+	plan.exec_fd = place->exec_fd;
 	plan.argv = h->n_args > 0 ? (char *const *)(uintptr_t)args : path_only;
 	plan.env = h->env ? (char *const *)(uintptr_t)h->env : none;
 	plan.cwd = "/";
 	plan.keep_credentials = true;
-	plan.keep_oom_score = inside;
-	plan.stdio[0] = input_fd;
+	plan.keep_oom_score = place->inside;
+	plan.stdio[0] = place->input_fd;
 	plan.stdio[1] = STDERR_FILENO;
 	plan.stdio[2] = STDERR_FILENO;
+	hook_confine(&plan, place->confined_by);
 	r = isolate_spawn(&plan, &child, err);
 	if (r < 0)
 		return r;
@@ -127,9 +146,11 @@ static int hook_spawn(const struct oci_hook *h, int input_fd, bool inside, int e
 	return r;
 }
 
-static int hook_run(const struct oci_hook *h, const char *state, bool inside, struct error *err)
+static int hook_run(const struct oci_hook *h, enum oci_hook_kind kind, const char *state,
+		    const struct isolate_plan *inside, struct error *err)
 {
 	_cleanup_fd_ int input_fd = hook_input(state, err), exec_fd = -1;
+	struct hook_place place = { .input_fd = input_fd, .inside = inside };
 	int r;
 
 	if (input_fd < 0)
@@ -137,7 +158,10 @@ static int hook_run(const struct oci_hook *h, const char *state, bool inside, st
 	r = hook_open(h, &exec_fd, err);
 	if (r < 0)
 		return r;
-	return hook_spawn(h, input_fd, inside, exec_fd, err);
+	place.exec_fd = exec_fd;
+	if (kind == OCI_HOOK_START_CONTAINER)
+		place.confined_by = inside;
+	return hook_spawn(h, &place, err);
 }
 
 static int hooks_wrap(enum oci_hook_kind kind, size_t i, const struct oci_hook *h,
@@ -147,12 +171,12 @@ static int hooks_wrap(enum oci_hook_kind kind, size_t i, const struct oci_hook *
 }
 
 int hooks_run(const struct oci_config *config, enum oci_hook_kind kind, const char *state,
-	      bool inside, struct error *err)
+	      const struct isolate_plan *inside, struct error *err)
 {
 	for (size_t i = 0; hooks_has(config, kind) && i < config->hooks->lists[kind].n; i++) {
 		const struct oci_hook *h = &config->hooks->lists[kind].hooks[i];
 
-		if (hook_run(h, state, inside, err) < 0)
+		if (hook_run(h, kind, state, inside, err) < 0)
 			return hooks_wrap(kind, i, h, err);
 	}
 	return 0;
@@ -164,7 +188,7 @@ void hooks_run_all(const struct oci_config *config, enum oci_hook_kind kind, con
 		const struct oci_hook *h = &config->hooks->lists[kind].hooks[i];
 		struct error err = ERROR_INIT;
 
-		if (hook_run(h, state, false, &err) < 0) {
+		if (hook_run(h, kind, state, NULL, &err) < 0) {
 			(void)hooks_wrap(kind, i, h, &err);
 			report_warning("%s", error_text(&err));
 		}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "isolate/plan.h"
 #include "wire/oci_config.h"
 
 /*
@@ -14,10 +15,13 @@
  * has as standard error for both streams. One that fails, or is still there after its timeout and
  * is killed, is an error, and ends the list.
  *
- * inside: in a container, with the credentials that this process has by now.
+ * inside: NULL in the runtime's namespaces; else the plan of the container's first process, which
+ * is the caller: a hook has the credentials that it has by now. One of startContainer, whose
+ * program is a file of the container's own root, also has the plan's no_new_privs and filter
+ * (security.md A25).
  */
 int hooks_run(const struct oci_config *config, enum oci_hook_kind kind, const char *state,
-	      bool inside, struct error *err);
+	      const struct isolate_plan *inside, struct error *err);
 
 /* The same for hooks whose failure changes nothing any more: each is told as a warning. */
 void hooks_run_all(const struct oci_config *config, enum oci_hook_kind kind, const char *state);

@@ -250,9 +250,9 @@ static int launch_hook_runtime(struct launch *l, struct error *err)
 	if (!state)
 		return error_set(err, -ENOMEM, "write the state");
 	l->hooked = true;
-	r = hooks_run(l->c->config, OCI_HOOK_PRESTART, state, false, err);
+	r = hooks_run(l->c->config, OCI_HOOK_PRESTART, state, NULL, err);
 	if (r == 0)
-		r = hooks_run(l->c->config, OCI_HOOK_CREATE_RUNTIME, state, false, err);
+		r = hooks_run(l->c->config, OCI_HOOK_CREATE_RUNTIME, state, NULL, err);
 	if (r < 0)
 		return r;
 	r = message_send(l->socket_fd, (const char[]){ LAUNCH_GO }, 1, NULL, 0);

@@ -45,7 +45,7 @@ static int child_hooks(const struct launch_child_plan *p, enum oci_hook_kind kin
 	state = container_state_text(p->container, status, getpid());
 	if (!state)
 		return error_set(err, -ENOMEM, "write the state");
-	return hooks_run(p->container->config, kind, state, true, err);
+	return hooks_run(p->container->config, kind, state, p->plan, err);
 }
 
 static int child_mounted(const struct isolate_at *at, const struct launch_child_plan *p,

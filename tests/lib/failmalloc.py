@@ -64,7 +64,7 @@ def remove_groups(pid):
 def run(command, n, timeout):
     """What NACRE_FAILMALLOC=n makes of it: status (None: it hung) and output."""
     with tempfile.TemporaryFile() as to:
-        process = subprocess.Popen(command, env={**os.environ, "NACRE_FAILMALLOC": n}, stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(command, env={**os.environ, "NACRE_FAILMALLOC": n, "NACRE_RACES": "5"}, stdin=subprocess.DEVNULL,
                                    stdout=to, stderr=subprocess.STDOUT, cwd="/tmp", start_new_session=True)
         try:
             status = process.wait(timeout)

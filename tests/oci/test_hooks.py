@@ -122,3 +122,33 @@ class Hooks(oci_test.OciTest):
         self.config["hooks"] = {"createRuntime": [{"path": "/nonexistent"}]}
         self.save()
         self.assertIn("hook createRuntime[0] (/nonexistent): open: No such file", self.create(status=1))
+
+    def test_a_hook_of_the_image_has_the_containers_filter(self):
+        """security.md A25: it is a program of the image, which nothing but the container's own walls may hold."""
+        self.bundle("true")
+        self.config["linux"]["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64"],
+                                           "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]}
+        path = os.path.join(self.rootfs, "tmp", "hook")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\ngrep -E '^(NoNewPrivs|Seccomp|CapBnd):' /proc/self/status >/tmp/seen\nmkdir /tmp/made 2>>/tmp/seen\ntrue\n")
+        os.chmod(path, 0o755)
+        self.config["hooks"] = {"startContainer": [{"path": "/tmp/hook", "env": ["PATH=/bin"]}]}
+        for no_new_privs in (True, False):
+            self.config["process"]["noNewPrivileges"] = no_new_privs
+            self.save()
+            self.run_it()
+            with open(os.path.join(self.rootfs, "tmp", "seen"), encoding="utf-8") as f:
+                seen = f.read().splitlines()
+            bounding = next(l for l in seen if l.startswith("CapBnd:"))
+            self.assertEqual([f"NoNewPrivs:\t{int(no_new_privs)}", "Seccomp:\t2"], [l for l in seen[:3] if l != bounding])
+            self.assertEqual(0, int(bounding.split()[1], 16) & 1 << 21, "CAP_SYS_ADMIN")
+            self.assertIn("No space left on device", seen[-1])
+            self.assertFalse(os.path.exists(os.path.join(self.rootfs, "tmp", "made")))
+
+    def test_a_path_that_is_no_namespace(self):
+        for path in ("/proc/self/mounts", "/dev/null", "/proc/self/ns/uts"):
+            self.bundle("true")
+            self.config["linux"]["namespaces"] = [n if n["type"] != "ipc" else {**n, "path": path}
+                                                  for n in self.config["linux"]["namespaces"]]
+            self.save()
+            self.assertIn(f"{path} is no ipc namespace", self.create(status=1))
