@@ -22,7 +22,7 @@
 		.allow = (a), .type = (t), .major = (maj), .minor = (min), .access = (acc)         \
 	}
 
-/* The kernel itself is asked: a process in a group opens and makes devices. */
+/* The kernel itself is asked: a process in a group opens and makes devices (security.md A14). */
 struct bed {
 	int root_fd, group_fd;
 	int dir_fd; /* a tmpfs that takes devices */

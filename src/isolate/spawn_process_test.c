@@ -211,7 +211,8 @@ static void share_that_is_refused(void)
 	CHECK(str_has_prefix(u.err.text, "set the share of the machine: cpus: "));
 }
 
-/* This kernel has neither module, or has one: a label is in force or the plan is refused. */
+/* This kernel has neither module, or has one: a label is in force or the plan is refused
+ * (security.md A05, A13; tests/guest/label.c has a kernel with both). */
 static void labels(void)
 {
 	_cleanup_(test_run_done) struct test_run t, u;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a container sees and may do: the probe's word from within against the kernel's from without.
 
-Rows of the reference "security": A01, A04, A10, A20, A22, A23, A32, A34, A35, A37, A38.
+Rows of the reference "security": A01, A04, A10, A11, A20, A22, A23, A32, A34, A35, A37, A38.
 """
 import collections
 import hashlib
