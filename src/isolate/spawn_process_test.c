@@ -212,7 +212,7 @@ static void share_that_is_refused(void)
 }
 
 /* This kernel has neither module, or has one: a label is in force or the plan is refused
- * (security.md A05, A13; tests/guest/label.c has a kernel with both). */
+ * (security.md A05, A13; tests/guest/apparmor.c and selinux.c have kernels with them). */
 static void labels(void)
 {
 	_cleanup_(test_run_done) struct test_run t, u;

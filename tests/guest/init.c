@@ -16,7 +16,8 @@
  *   @broken WHAT      the guest does not work: WHAT went wrong
  *
  * What programs find: /dev/guest/swap (in use), /dev/guest/raw (a disk without anything on it),
- * 2 MiB huge pages and hugetlbfs on /dev/hugepages, tmpfs on /tmp and /run, loopback up.
+ * 2 MiB huge pages and hugetlbfs on /dev/hugepages, tmpfs on /tmp and /run, loopback up, securityfs
+ * or selinuxfs where they belong, and policies for them below /labels.
  */
 
 #include <dirent.h>
@@ -261,6 +262,10 @@ static void init_set_up(void)
 	init_mount("devpts", "/dev/pts", "ptmxmode=666,mode=620,gid=5");
 	init_mount("mqueue", "/dev/mqueue", NULL);
 	init_mount("hugetlbfs", "/dev/hugepages", NULL);
+	init_mount("securityfs", "/sys/kernel/security", NULL);
+	/* Only where the kernel was started with it. */
+	if (access("/sys/fs/selinux", F_OK) == 0)
+		init_mount("selinuxfs", "/sys/fs/selinux", NULL);
 	if (swapon("/dev/guest/swap", 0) < 0)
 		init_broken("swapon");
 	init_loopback();

@@ -29,6 +29,8 @@ import guest_kernel  # noqa: E402
 QEMU = "qemu-system-x86_64"
 MEMORY = "768"
 PROCESSORS = "2"
+# Programs that need a kernel with other words than the rest; each such kernel is a machine of its own.
+WORDS = {"selinux": ("security=selinux",)}
 # Without a word from the guest, or from the way there.
 SILENCE = 600
 # A guest under KVM is up within a second or two, or never: where KVM is itself emulated, its kernel crawls and then dies.
@@ -88,9 +90,9 @@ class Report:
 
 
 class Guest:
-    def __init__(self, build, place, kernel, accelerator):
+    def __init__(self, build, place, kernel, accelerator, more=()):
         self.console = os.path.join(place, f"console-{accelerator}.log")
-        self.command = command(build, place, kernel, accelerator, self.console)
+        self.command = command(build, place, kernel, accelerator, self.console, more)
         self.process = None
         self.rest = b""
 
@@ -145,9 +147,9 @@ def tsc_rate(build):
     return done.stdout.strip()
 
 
-def command(build, place, kernel, accelerator, console):
+def command(build, place, kernel, accelerator, console, more=()):
     words = ["console=ttyS0", "reboot=t", "panic=-1", "oops=panic", "quiet", "cgroup_no_v1=all", "hugepages=16", "audit=0", "norandmaps",
-             "cryptomgr.notests", "no_timer_check", "mitigations=off"]
+             "cryptomgr.notests", "no_timer_check", "mitigations=off", *more]
     line = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-M", "microvm,acpi=on,rtc=on,x-option-roms=off",
             "-m", MEMORY, "-smp", PROCESSORS, "-global", "virtio-mmio.force-legacy=false", "-kernel", kernel.image,
             "-initrd", os.path.join(place, "initrd"), "-serial", f"file:{console}", "-chardev", "file,id=port,path=/dev/fd/1",
@@ -222,7 +224,9 @@ def programs(build, patterns):
     return [n for n in names if not patterns or any(fnmatch.fnmatch(n, f"*{p}*") for p in patterns)]
 
 
-def run(build, place, names, report):
+def run(build, place, names, more, report):
+    """One machine for all these programs, its kernel with `more` words."""
+    os.mkdir(place)
     kernel = guest_kernel.Kernel(os.path.join(build, "guest", "kernel"))
     tree = guest_disks.Tree(os.path.join(place, "tree"))
     guest_disks.fill(tree, build, names)
@@ -231,7 +235,7 @@ def run(build, place, names, report):
         f.write(kernel.first_root(os.path.join(build, "tests", "guest", "init")))
     accelerator = choose(build, place, kernel)
     began = time.monotonic()
-    with Guest(build, place, kernel, accelerator) as guest:
+    with Guest(build, place, kernel, accelerator, more) as guest:
         try:
             guest.come_up(SILENCE)
             print(f"# up after {time.monotonic() - began:.1f} s, {accelerator}", flush=True)
@@ -254,7 +258,10 @@ def main():
     report = Report()
     with tempfile.TemporaryDirectory(prefix="nacre-guest-") as place:
         try:
-            run(build, place, programs(build, options.k), report)
+            for more in sorted(set(WORDS.values())) + [()]:
+                names = [n for n in programs(build, options.k) if WORDS.get(n, ()) == more]
+                if names:
+                    run(build, os.path.join(place, "-".join(more) or "plain"), names, more, report)
         except (guest_kernel.Missing, OSError) as e:
             report.test(False, f"the guest could not be made: {e}")
     print(f"1..{report.n}", flush=True)
