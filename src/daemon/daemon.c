@@ -22,6 +22,7 @@
 #include "daemon/config.h"
 #include "daemon/notify.h"
 #include "daemon/place.h"
+#include "daemon/privilege.h"
 #include "image/image.h"
 #include "instance/instance.h"
 #include "instance/place.h"
@@ -85,6 +86,7 @@ struct daemon {
 	bool draining;
 	int result;     /* exit status */
 	bool confined;  /* what is started from here on is so as well */
+	bool renewed;   /* the keeper of the node was ended for one with more privilege */
 	bool replacing; /* the last keeper of the node is being cleaned up behind */
 	bool trying;    /* a keeper of the node was made, and has not been ready yet */
 };
@@ -334,7 +336,9 @@ static int daemon_add_services(struct daemon *d)
 					 .root = d->options.root,
 					 .run = d->options.run,
 					 .cgroup = d->place.cgroup,
-					 .started_at = clock_real() };
+					 .started_at = clock_real(),
+					 .lacks = d->node.lacks,
+					 .n_lacks = d->node.n_lacks };
 	r = rpc_server_add(d->server, &runtime_service, &d->runtime);
 	if (r == 0)
 		r = rpc_server_add(d->server, &workload_service, &d->workload);
@@ -465,14 +469,23 @@ static void daemon_become_ready(struct daemon *d)
 	daemon_on_tell_ready(&d->tell_ready);
 }
 
+/* A filter and a bounding set are handed down, so a keeper that a confined daemon has made has no
+ * more, and neither have its executables. */
+static void daemon_tell_less(struct daemon *d)
+{
+	d->node.lacks = privilege_lacks;
+	d->node.n_lacks = ARRAY_SIZE(privilege_lacks);
+	log_warn("executables have no more privilege than this daemon, until it starts again while "
+		 "none runs");
+}
+
 static void daemon_make_node(struct daemon *d)
 {
 	struct error err = ERROR_INIT;
 
 	d->trying = true;
 	if (d->confined)
-		log_warn("executables have no more privilege than this daemon, until it starts "
-			 "again with no keeper of the node");
+		daemon_tell_less(d);
 	if (instances_open_node(d->instances, &err) == 0)
 		return;
 	log_error("cannot make a keeper for the node", LOG_ERR(&err));
@@ -511,6 +524,29 @@ static void daemon_replace_node(struct daemon *d, struct instance *last)
 	instance_stop(last, daemon_on_node_clean, d);
 }
 
+/*
+ * Whether the keeper of the node, which an earlier daemon has made, is to be made again by this
+ * one, which is not confined yet: it has less than it should and nothing to keep. Once; what it has
+ * to keep is worth more.
+ */
+static bool daemon_renew_node(struct daemon *d, struct instance *node)
+{
+	const struct workload *w;
+
+	if (d->confined || d->renewed || !privilege_is_less(node->pid))
+		return false;
+	list_for_each (w, workloads_list(d->workloads), struct workload, link)
+		if (w->instance == node && !workload_has_ended(w)) {
+			daemon_tell_less(d);
+			return false;
+		}
+	log_info("the keeper of the node has less privilege than it should: it is made again");
+	d->renewed = true;
+	d->replacing = true;
+	instance_stop(node, daemon_on_node_clean, d);
+	return true;
+}
+
 /* Looks whether the node still has a keeper, and whether it can serve. */
 static void daemon_on_check(struct loop_defer *defer)
 {
@@ -521,7 +557,8 @@ static void daemon_on_check(struct loop_defer *defer)
 		return;
 	if (!node || node->ended)
 		daemon_replace_node(d, node);
-	else if (!d->serving && node->state == INSTANCE_READY && instances_synced(d->instances))
+	else if (!d->serving && node->state == INSTANCE_READY && instances_synced(d->instances) &&
+		 !daemon_renew_node(d, node))
 		daemon_become_ready(d);
 }
 

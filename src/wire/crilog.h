@@ -36,8 +36,6 @@ enum crilog_mark { CRILOG_NO_MARK, CRILOG_MARK_FILE, CRILOG_MARK_LOST };
 #define CRILOG_LINE_COST (CLOCK_TEXT_SIZE - 1 + sizeof(" stdout F \n") - 1)
 /* Of a mark. */
 #define CRILOG_MARK_MAX 128
-/* A longer line is none of ours. */
-#define CRILOG_LINE_MAX 65536
 
 /* Appends the lines for a chunk of output; a last piece without a line feed becomes a P line.
  * Where it fails (as buf_add()) nothing was added. */

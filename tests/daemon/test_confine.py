@@ -4,10 +4,13 @@ import os
 import signal
 import unittest
 
+import grpc
+
 import host
+import images
 import nacre_test
 import steps
-from nacre_test import runtime_pb2, until
+from nacre_test import nacre_pb2, runtime_pb2, until
 from steps import container
 
 # As in isolate/confine.c.
@@ -81,15 +84,64 @@ class Confined(steps.StepsTest):
         self.assertEqual((0, 0), (sets(of)["CapInh"], sets(of)["CapAmb"]))
 
 
+def execute(node, command, *args):
+    """Once the keeper of the node is ready."""
+    def run():
+        try:
+            return node.runtime.RunExecutable(runtime_pb2.RunExecutableRequest(
+                executable=runtime_pb2.Executable(command=command, args=args)), timeout=30 * nacre_test.SLOWNESS)
+        except grpc.RpcError as e:
+            if e.code() != grpc.StatusCode.UNAVAILABLE:
+                raise
+            return None
+    return until(run, what="an executable").stdout.decode()
+
+
+def of_an_executable(node):
+    """What it has, as (bounding set, seccomp)."""
+    of = dict(l.split(":\t", 1) for l in execute(node, "cat", "/proc/self/status").splitlines() if ":\t" in l)
+    return sets(of)["CapBnd"], of["Seccomp"].strip()
+
+
 class Later(unittest.TestCase):
-    def test_a_later_keeper_of_the_node_has_less_and_that_is_told(self):
-        node = nacre_test.Node()
-        self.addCleanup(node.destroy)
-        before = node_keeper(node)
+    """A keeper of the node that a confined daemon has made has what that has; a restart gives it back where nothing runs."""
+
+    def setUp(self):
+        self.node = nacre_test.Node()
+        self.addCleanup(self.node.destroy)
+        self.all = sets(status("self"))["CapBnd"], status("self")["Seccomp"].strip()
+        self.less = self.all[0] & KEPT, "2"
+
+    def lacks(self):
+        return list(self.node.info.Info(nacre_pb2.InfoRequest()).lacks)
+
+    def lose_keeper(self):
+        before = node_keeper(self.node)
         os.kill(before, signal.SIGKILL)
-        seen = status(node_keeper(node, other_than=before))
-        self.assertEqual((sets(status("self"))["CapBnd"] & KEPT, "2"), (sets(seen)["CapBnd"], seen["Seccomp"].strip()))
-        until(lambda: "executables have no more privilege than this daemon" in node.log(), what="a word about it")
+        return node_keeper(self.node, other_than=before)
+
+    def test_less_and_that_is_told_and_a_restart_mends_it(self):
+        self.assertEqual((self.all, []), (of_an_executable(self.node), self.lacks()))
+        seen = status(self.lose_keeper())
+        self.assertEqual(self.less, (sets(seen)["CapBnd"], seen["Seccomp"].strip()))
+        until(lambda: "executables have no more privilege than this daemon" in self.node.log(), what="a word about it")
+        self.assertEqual(self.less, of_an_executable(self.node))
+        lack, = self.lacks()
+        self.assertTrue(lack.startswith("privilege for executables: "), lack)
+        self.node.restart()
+        self.assertEqual((self.all, []), (of_an_executable(self.node), self.lacks()))
+
+    def test_what_runs_is_worth_more(self):
+        later = self.lose_keeper()
+        self.node.import_image(images.path("busybox"), "busybox")
+        self.node.runtime.RunCell(runtime_pb2.RunCellRequest(
+            meta=runtime_pb2.Meta(name="c"), containers=[container("sleep", "100000")]), timeout=30 * nacre_test.SLOWNESS)
+        self.node.restart()
+        self.assertEqual(later, node_keeper(self.node))
+        self.assertEqual((self.less, 1), (of_an_executable(self.node), len(self.lacks())))
+        self.node.clear()
+        self.node.restart()
+        self.assertEqual((self.all, []), (of_an_executable(self.node), self.lacks()))
 
 
 if __name__ == "__main__":
