@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <grp.h>
 #include <linux/capability.h>
 #include <linux/ioprio.h>
+#include <linux/keyctl.h>
 #include <linux/mempolicy.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -356,7 +358,14 @@ struct test_point {
 	int spawned; /* exit code of a program that it has run there */
 	int dumpable;
 	size_t n_fds;
+	long keyring; /* of its session */
+	int n_groups;
 };
+
+static long test_keyring(void)
+{
+	return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0);
+}
 
 static size_t test_count_fds(void)
 {
@@ -390,6 +399,8 @@ static int test_at(const struct isolate_at *at, struct error *err)
 	isolate_child_done(&c);
 	seen.dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
 	seen.n_fds = test_count_fds();
+	seen.keyring = test_keyring();
+	seen.n_groups = getgroups(0, NULL);
 	if (write(at->fd, &seen, sizeof(seen)) != sizeof(seen) || read(at->fd, &go, 1) != 1)
 		return error_set(err, -EPIPE, "talk");
 	return go == 'n' ? error_refuse(err, ERROR_ABORTED, "told to stop") : 0;
@@ -425,6 +436,11 @@ static void points(void)
 	CHECK(read(pair[0], &seen, sizeof(seen)) == sizeof(seen));
 	CHECK_INT(seen.point, ISOLATE_POINT_NAMESPACES);
 	CHECK_INT(seen.uid, 0);
+	/* Nothing of the spawner's but null, standard error, at_fd and the report; and the two of
+	 * the count. */
+	CHECK_INT(seen.n_fds, 4 + 2);
+	/* Where there are keyrings. */
+	CHECK(test_keyring() < 0 || seen.keyring != test_keyring());
 	CHECK_INT(seen.spawned, 42);
 	CHECK(write(pair[0], "y", 1) == 1);
 	CHECK(read(pair[0], &seen, sizeof(seen)) == sizeof(seen));
@@ -465,6 +481,61 @@ static void point_fails(void)
 	(void)close(pair[1]);
 }
 
+/* Those of the spawner would give it what belongs to other groups outside. */
+static void groups_of_userns(void)
+{
+	static const struct isolate_id_map map = { 0, 100000, 65536 };
+	_cleanup_(isolate_child_done) struct isolate_child c = ISOLATE_CHILD_INIT;
+	struct test_run t = { .out = BUF_INIT };
+	const gid_t others[] = { 7, 100007 };
+	struct error err = ERROR_INIT;
+	struct test_point seen;
+	struct isolate_plan plan;
+	int pair[2];
+
+	NEED_ROOT();
+	CHECK(setgroups(ARRAY_SIZE(others), others) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	test_plan(&plan, SH("true"));
+	plan.ns[ISOLATE_NS_USER] = ISOLATE_NEW;
+	plan.uid_map = plan.gid_map = &map;
+	plan.n_uid_map = plan.n_gid_map = 1;
+	plan.at = test_at;
+	plan.at_fd = pair[1];
+	CHECK(write(pair[0], "n", 1) == 1);
+	CHECK_INT(isolate_spawn(&plan, &c, &err), 0);
+	CHECK(read(pair[0], &seen, sizeof(seen)) == sizeof(seen));
+	CHECK_INT(seen.n_groups, 0);
+	test_reap(&c, &t);
+	CHECK(setgroups(0, NULL) == 0);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+}
+
+/* What the spawner has in its ambient set is not handed on, also where the plan's sets would let
+ * it. */
+static void ambient_of_spawner(void)
+{
+	static const uint64_t raw = CAP(CAP_NET_RAW);
+	static const struct isolate_cap_sets sets = { raw, raw, raw, raw, 0 };
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+	_cleanup_(test_run_done) struct test_run t;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	CHECK(syscall(SYS_capget, &head, data) == 0);
+	data[0].inheritable |= (uint32_t)raw;
+	CHECK(syscall(SYS_capset, &head, data) == 0);
+	CHECK(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_RAW, 0, 0) == 0);
+	test_plan(&plan, SH("grep CapAmb /proc/self/status"));
+	plan.cap_sets = &sets;
+	test_run(&plan, &t);
+	CHECK_STR(test_text(&t), "CapAmb:\t0000000000000000\n");
+	data[0].inheritable &= ~(uint32_t)raw;
+	CHECK(syscall(SYS_capset, &head, data) == 0);
+}
+
 UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "sets of capabilities", cap_sets },
 	  { "a capability that cannot be given", cap_that_is_missing },
@@ -480,4 +551,6 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "a filter without it that refuses what orders descriptors", seccomp_knows_little },
 	  { "the plan's owner acts in the child", points },
 	  { "the plan's owner stops the child", point_fails },
+	  { "the spawner's groups in a user namespace", groups_of_userns },
+	  { "the spawner's ambient set", ambient_of_spawner },
 	  { "removes its cgroup", removes_the_cgroup, true })

@@ -204,8 +204,8 @@ static void exchanged_proc(void)
 	test_source_done(dir);
 }
 
-UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces },
+UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "targets that are exchanged stay inside", exchanged_targets },
 	  { "what hides is the null device", exchanged_null },
 	  { "what is written to /proc is taken by the kernel", exchanged_proc },
-	  { "removes its cgroup", removes_the_cgroup })
+	  { "removes its cgroup", removes_the_cgroup, true })
