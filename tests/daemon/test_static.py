@@ -2,8 +2,10 @@
 """The program as a file and as a process: alone, hardened, and attributable."""
 import errno
 import glob
+import json
 import os
 import re
+import shlex
 import subprocess
 import unittest
 
@@ -12,10 +14,20 @@ import host
 import nacre_test
 from nacre_test import runtime_pb2
 
-FETCH = os.path.join(nacre_test.BUILD, "libexec", "nacre", "nacre-fetch")
-# What the helper may be linked with; whatever else appears was not thought about.
-FETCH_NEEDS = {"libarchive", "libjansson", "libcrypto", "libseccomp", "libz", "libzstd", "libc", "libdeflate", "ld-linux-x86-64",
-               "ld-linux-aarch64"}
+LIBEXEC = os.path.join(nacre_test.BUILD, "libexec", "nacre")
+# The helpers, and what they may be linked with; whatever else appears was not thought about.
+HELPERS = {"nacre-fetch": {"libarchive", "libjansson", "libcrypto", "libseccomp", "libz", "libzstd", "libc", "libdeflate",
+                           "ld-linux-x86-64", "ld-linux-aarch64"}}
+# What gcc 12 knows of the reference's section 4.5; the rest of it is newer, or clang's alone.
+FLAGS = """
+    -O2 -Wall -Wextra -Werror -Wformat=2 -Wconversion -Wimplicit-fallthrough -Wtrampolines -Wbidi-chars=any -Wshadow -Wlogical-op
+    -Wduplicated-cond -Wduplicated-branches -Wnull-dereference -Wrestrict -Warray-bounds=2 -Wstringop-overflow=4 -Wvla -Walloca
+    -Wcast-align=strict -Wcast-qual -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wundef -Wswitch-enum -Wdate-time
+    -Werror=format-security -Werror=implicit -Werror=incompatible-pointer-types -Werror=int-conversion -Werror=return-type
+    -Werror=shift-overflow=2 -Werror=overflow -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-clash-protection -fstack-protector-strong
+    -fno-delete-null-pointer-checks -fno-strict-overflow -fno-strict-aliasing -ftrivial-auto-var-init=zero -fvisibility=hidden
+    -fno-common
+""".split()
 # Of libc: name service and its resolver read configuration and load libraries from whatever root they find.
 NAME_SERVICE = re.compile(r"^_*(nss_|getaddrinfo$|getpw|getgr(nam|gid|ent)|gethostby|getservby|initgroups|res_.?query|"
                           r"libc_getspecific_nss|nsswitch)", re.I)
@@ -105,15 +117,38 @@ class File(HardenedTest):
 
 @unittest.skipIf(nacre_test.SANITIZED, "built with sanitizers")
 class Helper(HardenedTest):
+    def test_each_is_known(self):
+        self.assertEqual(set(HELPERS), {n for n in os.listdir(LIBEXEC) if os.path.isfile(os.path.join(LIBEXEC, n))
+                                        and os.access(os.path.join(LIBEXEC, n), os.X_OK)})
+
     def test_hardened(self):
-        self.assertHardened(FETCH)
-        wanted = readelf("--dyn-syms", FETCH)
-        self.assertIn("__stack_chk_fail", wanted)
-        self.assertGreater(len(set(re.findall(r"\b(__\w+_chk)\b", wanted)) - {"__stack_chk_fail"}), 0)
+        for name in HELPERS:
+            path = os.path.join(LIBEXEC, name)
+            self.assertHardened(path)
+            wanted = readelf("--dyn-syms", path)
+            self.assertIn("__stack_chk_fail", wanted)
+            self.assertGreater(len(set(re.findall(r"\b(__\w+_chk)\b", wanted)) - {"__stack_chk_fail"}), 0)
 
     def test_needs(self):
-        needed = set(re.findall(r"\(NEEDED\).*\[(.*?)(?:\.so.*)?\]", readelf("-d", FETCH)))
-        self.assertEqual(set(), needed - FETCH_NEEDS)
+        for name, needs in HELPERS.items():
+            needed = set(re.findall(r"\(NEEDED\).*\[(.*?)(?:\.so.*)?\]", readelf("-d", os.path.join(LIBEXEC, name))))
+            self.assertEqual(set(), needed - needs)
+
+
+@unittest.skipIf(nacre_test.SANITIZED, "built with sanitizers")
+class Compilation(unittest.TestCase):
+    def test_each_file_has_each_flag(self):
+        with open(os.path.join(nacre_test.BUILD, "compile_commands.json"), encoding="utf-8") as f:
+            commands = [c for c in json.load(f) if re.match(r"(\.\./)?(src|libexec)/(?!.*(_gen|_test)\.c$)", c["file"])
+                        and "_gen.p/" not in c["output"]]
+        if not all("-Wtrampolines" in c["command"] for c in commands):
+            self.skipTest("another compiler than gcc")
+        self.assertGreater(len(commands), 100)
+        for c in commands:
+            words = set(shlex.split(c["command"]))
+            self.assertEqual(set(), set(FLAGS) - words, c["file"])
+            self.assertTrue(words & {"-fPIE", "-fPIC"}, c["file"])
+            self.assertTrue(os.uname().machine != "x86_64" or "-fcf-protection=full" in words, c["file"])
 
 
 class Process(nacre_test.NodeTest):
