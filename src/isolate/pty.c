@@ -15,10 +15,11 @@
 #include "isolate/mount.h"
 
 /*
- * A container can neither mount nor unmount, so what is at its /dev/pts is what we have put there;
- * that it is a devpts is looked at nevertheless, before anything in it is opened. In a devpts there
- * are no other names than ptmx and numbers, none of them a link. The slave comes from the master
- * (TIOCGPTPEER) and not by its name.
+ * A container without privilege can neither mount nor unmount, so what is at its /dev/pts is what
+ * we have put there. One with privilege can: that it is a devpts is looked at before anything in it
+ * is opened, and nothing is opened that was mounted over its ptmx. In a devpts there are no other
+ * names than ptmx and numbers, none of them a link. The slave comes from the master (TIOCGPTPEER)
+ * and not by its name.
  */
 
 void isolate_pty_done(struct isolate_pty *p)
@@ -32,10 +33,10 @@ static int pty_open(struct isolate_pty *p, int pts_fd, struct error *err)
 {
 	int unlocked = 0;
 
-	p->master_fd = sysio_openat(pts_fd, "ptmx",
-				    O_RDWR | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+	p->master_fd =
+		rootfd_open_beneath(pts_fd, "ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
 	if (p->master_fd < 0)
-		return error_set(err, -errno, "make a terminal");
+		return error_set(err, p->master_fd, "make a terminal");
 	if (ioctl(p->master_fd, TIOCSPTLCK, &unlocked) < 0)
 		return error_set(err, -errno, "unlock a terminal");
 	p->slave_fd = ioctl(p->master_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);

@@ -108,6 +108,17 @@ static int exec_terminal(struct convert *conv, struct isolate_pty *pty, const st
 	return r < 0 ? r : launch_plan_terminal(&conv->plan, pty, p, o, err);
 }
 
+/* What was opened by the number of the first process is of that process and of no other, which may
+ * have the number since: where it lives now, it lived all the time. */
+static int exec_check(const struct container *c, struct error *err)
+{
+	_cleanup_fd_ int pidfd = container_pidfd(c);
+
+	if (pidfd >= 0)
+		return 0;
+	return error_refuse(err, ERROR_PRECONDITION, "container \"%s\" has ended", c->id);
+}
+
 static int exec_plan(struct convert *conv, struct isolate_pty *pty, const struct container *c,
 		     const struct oci_process *p, const struct launch_options *o, struct error *err)
 {
@@ -124,7 +135,9 @@ static int exec_plan(struct convert *conv, struct isolate_pty *pty, const struct
 		r = exec_affinity(conv, p, err);
 	if (r == 0)
 		r = launch_plan_fds(&conv->plan, o, conv->arena, err);
-	return r < 0 ? r : exec_terminal(conv, pty, c, p, o, err);
+	if (r == 0)
+		r = exec_terminal(conv, pty, c, p, o, err);
+	return r < 0 ? r : exec_check(c, err);
 }
 
 int launch_exec(struct container *c, const struct oci_process *p, const struct launch_options *o,

@@ -162,6 +162,21 @@ class Exec(oci_test.OciTest):
         self.assertIn("a terminal needs --console-socket", self.run_exec("-t", "-d", self.name, "tty", status=1).stderr)
         self.delete()
 
+    def test_a_terminal_that_something_was_mounted_over(self):
+        """Whoever has the privilege in there could have the runtime open anything of his as a terminal."""
+        self.bundle("sh", "-c", "mkfifo /tmp/fifo && mount -o bind /tmp/fifo /dev/pts/ptmx && touch /tmp/ready && sleep 1000")
+        for name in ("bounding", "effective", "permitted"):
+            self.config["process"]["capabilities"][name].append("CAP_SYS_ADMIN")
+        self.save()
+        self.create()
+        self.oci("start", self.name)
+        until(lambda: os.path.exists(os.path.join(self.rootfs, "tmp", "ready")), what="the mount")
+        console = ConsoleSocket(self.dir)
+        self.addCleanup(console.close)
+        self.assertIn("make a terminal: Invalid cross-device link",
+                      self.run_exec("-t", "-d", "--console-socket", console.path, self.name, "tty", status=1).stderr)
+        self.delete()
+
     def test_terminal_in_the_foreground(self):
         self.bundle("sh", "-c", "tty; read x; echo got $x; exit 3")
         self.config["process"]["terminal"] = True
