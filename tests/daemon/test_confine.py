@@ -133,6 +133,7 @@ class Later(unittest.TestCase):
 
     def test_what_runs_is_worth_more(self):
         later = self.lose_keeper()
+        self.assertEqual(self.less, of_an_executable(self.node))
         self.node.import_image(images.path("busybox"), "busybox")
         self.node.runtime.RunCell(runtime_pb2.RunCellRequest(
             meta=runtime_pb2.Meta(name="c"), containers=[container("sleep", "100000")]), timeout=30 * nacre_test.SLOWNESS)
