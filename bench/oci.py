@@ -70,6 +70,18 @@ def make_bundle(nacre, lower, scratch):
     return bundle
 
 
+def without_profile(bundle):
+    """A copy of the bundle without a seccomp profile, which each runtime compiles in its own way and at a price of its own."""
+    plain = bundle + "-plain"
+    os.makedirs(plain, exist_ok=True)
+    with open(os.path.join(bundle, "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    config["linux"].pop("seccomp", None)
+    with open(os.path.join(plain, "config.json"), "w", encoding="utf-8") as f:
+        json.dump(config, f)
+    return plain
+
+
 def hybrid():
     """Where v2 is mounted beside v1: crun refuses that, and uses v1 where it does not see it."""
     mounted = {}
@@ -91,9 +103,8 @@ def bench_bursts(table, runner):
     table.row("oci: the last bursts / the first ones", slope, "x", SLOPE, f"{statistics.median(times) / AT_ONCE:.0f} us each start")
 
 
-def bench_oci(table, build, lower, scratch, rounds):
+def bench_bundle(table, build, bundle, scratch, rounds, note="", bursts=False):
     nacre = [os.path.join(build, "nacre"), "oci"]
-    bundle = make_bundle(nacre, lower, scratch)
     others = [(name, hybrid() if name == "crun" else None) for name in ("crun", "runc") if shutil.which(name)]
     ours = Runner(build, nacre, bundle, scratch)
     theirs = {name: Runner(build, [name], bundle, scratch, hide) for name, hide in others}
@@ -102,10 +113,18 @@ def bench_oci(table, build, lower, scratch, rounds):
         for _ in range(rounds):
             for runner in runners:
                 runner.measure()
-        bench_bursts(table, ours)
+        if bursts:
+            bench_bursts(table, ours)
     median = statistics.median(ours.times)
     for name, runner in theirs.items():
         other = statistics.median(runner.times)
-        table.row(f"oci run of /bin/true / {name} run", median / other, "x", 0.5, f"{median:.0f} us against {other:.0f} us (medians)")
-        table.row(f"oci run: peak memory / {name}", ours.memory / runner.memory, "x", 1,
+        table.row(f"oci run of /bin/true{note} / {name} run", median / other, "x", 0.5,
+                  f"{median:.0f} us against {other:.0f} us (medians)")
+        table.row(f"oci run{note}: peak memory / {name}", ours.memory / runner.memory, "x", 1,
                   f"{ours.memory / 1024:.1f} MiB against {runner.memory / 1024:.1f} MiB")
+
+
+def bench_oci(table, build, lower, scratch, rounds):
+    bundle = make_bundle([os.path.join(build, "nacre"), "oci"], lower, scratch)
+    bench_bundle(table, build, bundle, scratch, rounds, bursts=True)
+    bench_bundle(table, build, without_profile(bundle), scratch, rounds, note=" without a profile")
