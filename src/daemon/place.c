@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@
 
 #define PLACE_RUN_DEFAULT "/run/nacre"
 #define PLACE_REPLACES_MAX 8
+/* In the run directory: the path of the base group. */
+#define PLACE_CGROUP "cgroup"
 
 /* Makes a directory with its parents and opens it; it is ours alone (0700) whatever it was. */
 static int place_open_dir(const char *path, struct error *err)
@@ -107,7 +110,8 @@ static int place_forget_last_boot(struct place *p, struct error *err)
 	_cleanup_(buf_done) struct buf now = BUF_INIT;
 	_cleanup_(buf_done) struct buf then = BUF_INIT;
 	_cleanup_fd_ int fd = -1;
-	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm", "i", "node" };
+	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm",
+					     "i",      "node",       PLACE_CGROUP };
 	int r;
 
 	r = fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 128, &now);
@@ -164,6 +168,51 @@ static int place_choose_cgroup(struct place *p, const char *run, const char *wan
 	return r < 0 ? error_set(err, r, "name the base cgroup") : 0;
 }
 
+/* Whether something of an earlier daemon may live there. */
+static bool place_has_groups(const char *cgroup)
+{
+	_cleanup_fd_ int root = cgroup_open_root(NULL);
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+
+	if (root < 0 || cgroup[0] != '/' || !cgroup[1])
+		return false;
+	fd = sysio_openat(root, cgroup + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink > 2;
+}
+
+/*
+ * What lives keeps its group, so a daemon that is started from elsewhere, or is told another one,
+ * goes on with the group of the one before, as long as there is anything in it.
+ */
+static int place_keep_cgroup(struct place *p, struct error *err)
+{
+	_cleanup_(buf_done) struct buf was = BUF_INIT;
+	_cleanup_fd_ int fd = -1;
+	char last[sizeof(p->cgroup)];
+	int r;
+
+	r = fd_read_file(p->run_fd, PLACE_CGROUP, sizeof(last) - 1, &was);
+	if (r < 0 && r != -ENOENT)
+		return error_set(err, r, "read the file " PLACE_CGROUP);
+	(void)str_printf(last, sizeof(last), "%.*s", (int)was.len,
+			 was.len ? (const char *)buf_data(&was) : "");
+	if (str_eq(last, p->cgroup))
+		return 0;
+	if (place_has_groups(last)) {
+		log_info("workloads live in another cgroup, which stays in use",
+			 LOG_STR("cgroup", last), LOG_STR("instead_of", p->cgroup));
+		(void)str_copy(p->cgroup, sizeof(p->cgroup), last);
+		return 0;
+	}
+	fd = sysio_openat(p->run_fd, PLACE_CGROUP ".new",
+			  O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : fd_write_full(fd, p->cgroup, strlen(p->cgroup));
+	if (r == 0 && sysio_renameat(p->run_fd, PLACE_CGROUP ".new", p->run_fd, PLACE_CGROUP) < 0)
+		r = -errno;
+	return r < 0 ? error_set(err, r, "write the file " PLACE_CGROUP) : 0;
+}
+
 /* The base group and those above it hand on to workloads what these are counted and limited by. A
  * group that holds processes cannot: of the daemon's own one nothing comes down then. */
 static int place_open_cgroup(struct place *p, struct error *err)
@@ -205,6 +254,8 @@ int place_open(struct place *p, const char *root, const char *run, const char *w
 	if (r < 0)
 		return r;
 	r = place_forget_last_boot(p, err);
+	if (r == 0)
+		r = place_keep_cgroup(p, err);
 	if (r < 0)
 		return r;
 	if (sysio_mkdirat(p->root_fd, "logs", 0750) < 0 && errno != EEXIST)

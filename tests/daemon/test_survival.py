@@ -147,6 +147,29 @@ class Restart(SurvivalTest):
         self.stop("a")
         self.assertEqual(set(), {"a", "a/b", "a/b/c", "a/b/c/d"} & set(self.all()))
 
+    def test_from_another_cgroup(self):
+        """As from another login: what lives has its group, also behind a wall within a wall, and is stopped by it."""
+        self.node.runtime.Spawn(runtime_pb2.SpawnRequest(meta={"name": "g"}))
+        self.node.runtime.Spawn(runtime_pb2.SpawnRequest(meta={"name": "h"}, parent="g"))
+        self.cell("g/h/far", container("sleep", "1000"))
+        before = {t: self.inspect(t).cgroup for t in ("g", "g/h", "g/h/far")}
+        self.assertTrue(all(before.values()))
+        self.node.kill()
+        own = host.own_cgroup()
+        other = os.path.join(own, "another")
+        os.mkdir(other)
+        host.join_cgroup(other)
+        try:
+            self.node.start()
+        finally:
+            host.join_cgroup(own)
+        self.assertEqual(before, {t: self.inspect(t).cgroup for t in before})
+        self.assertEqual("running", self.inspect("g/h/far").state)
+        self.assertEqual([], list(self.node.info.Check(nacre_pb2.CheckRequest()).findings))
+        self.node.workloads.Remove(nacre_pb2.RemoveRequest(target="g", force=True))
+        self.node.restart()
+        os.rmdir(other)
+
     def test_what_was_waited_for_is_auto_removed(self):
         before = self.node.baseline()
         self.pod("auto", container("sleep", "0.5"), auto_remove=True)
