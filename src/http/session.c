@@ -444,7 +444,11 @@ int http_session_widen(struct http_session *h)
 	static const nghttp2_settings_entry wide = { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
 						     HTTP_WINDOW_WIDE };
 
-	return nghttp2_submit_settings(h->ng, NGHTTP2_FLAG_NONE, &wide, 1) == 0 ? 0 : -ENOMEM;
+	if (nghttp2_submit_settings(h->ng, NGHTTP2_FLAG_NONE, &wide, 1) != 0 ||
+	    nghttp2_session_set_local_window_size(h->ng, NGHTTP2_FLAG_NONE, 0,
+						  (int32_t)HTTP_WINDOW_WIDE) != 0)
+		return -ENOMEM;
+	return 0;
 }
 
 void *http_session_userdata(const struct http_session *h)

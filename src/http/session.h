@@ -29,12 +29,12 @@ enum http_side { HTTP_SERVER, HTTP_CLIENT };
 /* What a peer can make us hold; what it can make us do has its limits in http/guard.h. */
 #define HTTP_STREAMS_MAX 1000 /* open at once, that a client may have */
 #define HTTP_FIELDS_MAX                                                                            \
-	(64U * 1024)                   /* bytes of the header fields of a stream, 32 more for each \
-					*/
-#define HTTP_CONTINUATIONS_MAX 8       /* frames of one header block */
-#define HTTP_WINDOW (128U * 1024)      /* received bytes of a stream that were not given back */
-#define HTTP_WINDOW_WIDE (512U * 1024) /* the same after http_session_widen() */
+	(64U * 1024)              /* bytes of the header fields of a stream, 32 more for each      \
+				   */
+#define HTTP_CONTINUATIONS_MAX 8  /* frames of one header block */
+#define HTTP_WINDOW (128U * 1024) /* received bytes of a stream that were not given back */
 #define HTTP_SESSION_WINDOW (1024U * 1024) /* bytes on their way in a connection */
+#define HTTP_WINDOW_WIDE (2048U * 1024)    /* both of them after http_session_widen() */
 #define HTTP_ACKS_MAX 1000                 /* answers to PING and SETTINGS that wait to be sent */
 #define HTTP_RESETS_BURST 2000             /* RST_STREAM frames at once... */
 #define HTTP_RESETS_RATE 200               /* ...and each second after those */

@@ -17,6 +17,8 @@
 #define CONN_READS_MAX 32 /* in one turn of the loop, so that no connection starves the others */
 #define CONN_WRITE_SIZE (64U * 1024)
 #define CONN_WRITES_MAX 16
+/* A socket that was full this often has a reader who keeps up: it gets more room. */
+#define CONN_FULL_MIN 4
 
 struct conn {
 	struct loop *loop;
@@ -39,15 +41,43 @@ struct conn {
 	struct loop_timer linger;
 	struct loop_timer alive;
 	nsec_t ping_after, ping_wait;
+	unsigned n_full; /* times that the socket did not take all */
+	bool roomy;
 	bool heard; /* something has come since the timer was set */
 	bool asked; /* we wait for an answer */
 };
+
+/* Of all connections of this process: those whose sockets were given more room. */
+static unsigned n_roomy;
+
+/*
+ * A socket holds some 200 KiB, which a reader takes in less time than it takes to wake the writer:
+ * then each waits for the other in turns. Room for all would be memory for a thousand readers who
+ * have stopped, so it is for a few, who have shown that they read.
+ */
+static void conn_make_roomy(struct conn *c)
+{
+	static const int want = CONN_ROOM;
+	int size = 0;
+	socklen_t len = sizeof(size);
+
+	if (c->roomy || ++c->n_full < CONN_FULL_MIN || n_roomy >= CONN_ROOMY_MAX)
+		return;
+	if (getsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &size, &len) < 0 || size >= want)
+		return;
+	if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want)) < 0)
+		return;
+	c->roomy = true;
+	n_roomy++;
+}
 
 /* The socket is gone; the session's streams hear of it. */
 static void conn_break(struct conn *c)
 {
 	if (!c->http)
 		return;
+	n_roomy -= c->roomy;
+	c->roomy = false;
 	loop_fd_done(&c->source);
 	loop_timer_done(&c->linger);
 	loop_timer_done(&c->alive);
@@ -106,6 +136,8 @@ static int conn_write_fresh(struct conn *c, struct http_out *out)
 		return r;
 	if (out->len > 0)
 		n = conn_send(c, parts, http_out_iov(out, parts));
+	if (n >= 0 && (size_t)n < out->len)
+		conn_make_roomy(c);
 	r = n < 0 ? (int)n : http_out_rest(out, (size_t)n, &c->out);
 	/* Also where nothing was taken: the session may still have to read. */
 	http_session_pulled(c->http);

@@ -19,6 +19,12 @@
  * together.
  */
 
+/* What the socket of a connection may hold, as the kernel counts, where its reader keeps up; the
+ * kernel makes twice as much of it, within net.core.wmem_max. */
+#define CONN_ROOM (512 * 1024)
+/* So many connections at once; the others have what the kernel gives to all. */
+#define CONN_ROOMY_MAX 32
+
 struct loop;
 struct conn;
 
