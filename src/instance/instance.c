@@ -99,11 +99,14 @@ static int instance_connect_own(struct instance *i, struct error *err)
 	r = FAILPOINT("instance.connect");
 	if (r < 0)
 		return error_set(err, r, "connect to the keeper of %s", i->path);
-	r = instance_connect(i->dir_fd, &rpc_fd, &fd_fd, err);
-	if (r < 0)
-		return r;
-	r = i->all->config.connect(i->all->config.userdata, TAKE_FD(rpc_fd), TAKE_FD(fd_fd),
-				   &i->peer);
+	/* One that was made ahead is connected. */
+	if (!i->peer) {
+		r = instance_connect(i->dir_fd, &rpc_fd, &fd_fd, err);
+		if (r < 0)
+			return r;
+		r = i->all->config.connect(i->all->config.userdata, TAKE_FD(rpc_fd), TAKE_FD(fd_fd),
+					   &i->peer);
+	}
 	if (r == 0 && i->unnamed)
 		r = i->peer->ops->name(i->peer, i->path);
 	if (r < 0)
@@ -158,6 +161,7 @@ static void instance_use_spare(struct instance *i, struct spare_keeper *spare)
 	i->report_fd = TAKE_FD(spare->report_fd);
 	i->dir_fd = TAKE_FD(spare->dir_fd);
 	i->cgroup_fd = TAKE_FD(spare->cgroup_fd);
+	i->peer = TAKE_PTR(spare->peer);
 	i->unnamed = true;
 	spare->id[0] = '\0';
 }
@@ -182,7 +186,9 @@ static int instance_spawn_own(struct instance *i, struct spare_keeper *spare, st
 	if (r < 0)
 		return r;
 	FAILPOINT_AFTER("instance.spawned");
-	loop_timer_set(&i->timer, INSTANCE_HELLO_LIMIT);
+	/* Of one that is READY already, the call itself has a limit. */
+	if (!recorded)
+		loop_timer_set(&i->timer, INSTANCE_HELLO_LIMIT);
 	return instance_connect_own(i, err);
 }
 
@@ -248,9 +254,11 @@ static int instance_path(const struct instance *parent, const char *name, char *
 		       : 0;
 }
 
-/* A keeper that lives already is recorded with it. */
+/* A keeper that lives already is recorded with it, and is READY: what is asked of it follows behind
+ * hello, and waits for no answer. */
 static int instance_name_spare(struct instance *i, const struct spare_keeper *spare)
 {
+	i->state = INSTANCE_READY;
 	i->pid = spare->pid;
 	i->start_time = spare->start_time;
 	return str_printf(i->cgroup, sizeof(i->cgroup), "%s/" SPARE_GROUP_PREFIX "%s",
@@ -275,6 +283,8 @@ static int instance_begin(struct instance *i, const struct spare_keeper *spare, 
 		return r;
 	FAILPOINT_AFTER("instance.record");
 	i->all->config.on_state(i->all->config.userdata, i);
+	/* Whom to tell that it is READY. */
+	loop_defer_schedule(&i->defer);
 	return 0;
 }
 

@@ -22,7 +22,8 @@
  * its peer.
  *
  * SPAWNING  recorded; its keeper is being made or has not said hello yet. Nothing can be run in it.
- * READY     hello was said; `peer` works.
+ * READY     hello was said; `peer` works. One whose keeper was made ahead (spare.h) begins so:
+ *           what is asked of it follows behind hello.
  * STOPPING  told to end. The peer works until the keeper is gone.
  * GONE      ended as it was told to, or its record was dropped; everything of it is cleaned up. Its
  *           name is free again, and it is freed when the loop turns.

@@ -60,8 +60,9 @@ struct peer_upgrade {
 };
 
 struct peer_ops {
-	/* Before open(): the path to say in hello, for a keeper that was made before it had one. 0
-	 * or -ENOMEM. */
+	/* Before open(): the path to say in hello, for a keeper that was made before it had one. It
+	 * is this program, so that its answer need not be waited for: what is asked at once follows
+	 * behind hello. 0 or -ENOMEM. */
 	int (*name)(struct peer *p, const char *path);
 	/* Says hello, then watches. done: hello was answered (pid as the keeper sees itself). */
 	void (*open)(struct peer *p, const struct peer_events *events, void *userdata,

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "instance/model.h"
+#include "instance/peer.h"
 #include "instance/spawn.h"
 #include "isolate/cgroup.h"
 #include "loop/loop.h"
@@ -56,6 +57,8 @@ static void spare_group(const struct spare_keeper *k, char ret[ID_SIZE + 16])
 
 static void spare_close(struct spare_keeper *k)
 {
+	if (k->peer)
+		k->peer = k->peer->ops->free(k->peer);
 	(void)fd_close(k->pidfd);
 	(void)fd_close(k->report_fd);
 	(void)fd_close(k->dir_fd);
@@ -191,6 +194,20 @@ static int spare_make_places(struct spare *s, struct error *err)
 	return k->cgroup_fd < 0 ? k->cgroup_fd : 0;
 }
 
+/* So that this is done, too, when it is needed. */
+static int spare_connect(struct spare *s, struct error *err)
+{
+	const struct instances_config *config = &s->all->config;
+	_cleanup_fd_ int rpc_fd = -1, fd_fd = -1;
+	int r;
+
+	r = instance_connect(s->keeper.dir_fd, &rpc_fd, &fd_fd, err);
+	if (r < 0)
+		return r;
+	r = config->connect(config->userdata, TAKE_FD(rpc_fd), TAKE_FD(fd_fd), &s->keeper.peer);
+	return r < 0 ? error_set(err, r, "connect to a spare keeper") : 0;
+}
+
 static int spare_make(struct spare *s, struct error *err)
 {
 	_cleanup_(isolate_child_done) struct isolate_child child = ISOLATE_CHILD_INIT;
@@ -216,7 +233,7 @@ static int spare_make(struct spare *s, struct error *err)
 	k->report_fd = TAKE_FD(child.report_fd);
 	(void)process_start_time(-1, k->pid, &k->start_time);
 	loop_child_init(&s->child, s->all->config.loop, k->pidfd, spare_on_child);
-	return 0;
+	return spare_connect(s, err);
 }
 
 static void spare_on_timer(struct loop_timer *t)

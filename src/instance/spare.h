@@ -16,11 +16,14 @@
  */
 
 struct instances;
+struct peer;
 struct spare;
 
-/* A keeper that was taken: its parts are the taker's. */
+/* A keeper that was taken: its parts are the taker's. It is this very program, so it understands
+ * what this daemon says, also before it has answered. */
 struct spare_keeper {
-	char id[ID_SIZE]; /* "" : none */
+	char id[ID_SIZE];  /* "" : none */
+	struct peer *peer; /* connected, not opened: nothing was said to it yet */
 	pid_t pid;
 	unsigned long long start_time;
 	int pidfd, report_fd, dir_fd, cgroup_fd;

@@ -135,10 +135,11 @@ int instance_wait(struct instance *i, bool until_ended, instance_done_fn done, v
 static struct instance_waiter *instance_first_due(const struct instance *i)
 {
 	bool over = instance_has_ended(i) && i->clean_delay == 0;
+	bool ready = i->state == INSTANCE_READY && !i->broken;
 	struct instance_waiter *w;
 
 	list_for_each (w, &i->waiters, struct instance_waiter, link)
-		if (over || (!w->until_ended && i->state == INSTANCE_READY))
+		if (over || (!w->until_ended && ready))
 			return w;
 	return NULL;
 }

@@ -391,6 +391,8 @@ static int name_(struct peer *p, const char *path)
 		return -ENOMEM;
 	free(client->path);
 	client->path = copy;
+	/* As it will say. */
+	client->rotates = true;
 	return 0;
 }
 

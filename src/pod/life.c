@@ -301,6 +301,32 @@ static void pod_container_started(struct pod_container *c, const struct containe
 	loop_defer_schedule(&w->defer);
 }
 
+static const struct pod_container *workload_failed_container(const struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (w->containers[i].status.state == CONTAINER_FAILED)
+			return &w->containers[i];
+	return NULL;
+}
+
+static void workload_check_started(struct workload *w)
+{
+	const struct pod_container *failed = workload_failed_container(w);
+	char reason[WORKLOAD_REASON_MAX];
+
+	if (w->state != WORKLOAD_STARTING || !w->asked || w->n_starting > 0 || w->killed)
+		return;
+	if (!failed) {
+		workload_event(w, WORKLOAD_UP);
+		instances_rest(w->all->config.instances);
+		return;
+	}
+	(void)str_printf(reason, sizeof(reason), "container %s: %.400s", failed->name,
+			 failed->status.reason);
+	workload_reason(w, reason);
+	workload_kill(w);
+}
+
 /* Where the keeper has ended, workload_lose() says how; this is for when it has not. */
 static void workload_on_answer(struct loop_timer *t)
 {
@@ -321,13 +347,28 @@ static void workload_on_answer(struct loop_timer *t)
 	}
 }
 
+/* With the last one the workload has started: that is one thing to write. */
+static void workload_take_answer(struct pod_container *c, const struct container_view *view,
+				 const char *reason)
+{
+	struct workload *w = c->workload;
+	struct run_store *store = w->all->config.store;
+	struct error err = ERROR_INIT;
+	bool together = run_store_begin(store, NULL) == 0;
+
+	pod_container_started(c, view, reason);
+	workload_check_started(w);
+	if (together && run_store_commit(store, &err) < 0)
+		log_error("cannot record a start", LOG_STR("workload", w->path), LOG_ERR(&err));
+}
+
 static void workload_on_started(void *userdata, const struct container_view *view,
 				const struct error *err)
 {
 	struct pod_container *c = userdata;
 
 	if (view || err->kind != ERROR_UNAVAILABLE) {
-		pod_container_started(c, view, err ? error_text(err) : "");
+		workload_take_answer(c, view, err ? error_text(err) : "");
 		return;
 	}
 	c->unanswered = true;
@@ -503,32 +544,6 @@ static bool workload_all_ended(const struct workload *w)
 	return true;
 }
 
-static const struct pod_container *workload_failed_container(const struct workload *w)
-{
-	for (size_t i = 0; i < w->n_containers; i++)
-		if (w->containers[i].status.state == CONTAINER_FAILED)
-			return &w->containers[i];
-	return NULL;
-}
-
-static void workload_check_started(struct workload *w)
-{
-	const struct pod_container *failed = workload_failed_container(w);
-	char reason[WORKLOAD_REASON_MAX];
-
-	if (w->state != WORKLOAD_STARTING || !w->asked || w->n_starting > 0 || w->killed)
-		return;
-	if (!failed) {
-		workload_event(w, WORKLOAD_UP);
-		instances_rest(w->all->config.instances);
-		return;
-	}
-	(void)str_printf(reason, sizeof(reason), "container %s: %.400s", failed->name,
-			 failed->status.reason);
-	workload_reason(w, reason);
-	workload_kill(w);
-}
-
 static void workload_check_ended(struct workload *w)
 {
 	if (workload_has_ended(w) || w->n_starting > 0 || !w->asked || !workload_all_ended(w))
@@ -548,9 +563,9 @@ static void workload_make_files(struct workload *w)
 	w->prepare_due = false;
 	if (w->state != WORKLOAD_STARTING)
 		return;
+	/* That its instance is its own is written when it has started; until then the instance's
+	 * record says whose it is. */
 	r = workload_prepare(w, config->images, config->logs_fd, &err);
-	if (r == 0)
-		r = record_put_workload(config->store, w, &err);
 	if (r < 0)
 		workload_lose(w, error_text(&err));
 }
