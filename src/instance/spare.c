@@ -22,6 +22,9 @@
 
 /* After a pod has taken one, whose own start comes first: where nobody says that it is over. */
 #define SPARE_DELAY (100 * NSEC_PER_MSEC)
+/* After the start was answered. Whoever waits for that is runnable then, and so is the container's
+ * program; a processor that makes a keeper would keep one of them waiting for as long. */
+#define SPARE_PAUSE (1 * NSEC_PER_MSEC)
 /* After one could not be made, or died. */
 #define SPARE_RETRY (5 * NSEC_PER_SEC)
 /* Between two looks whether the group of one that has ended can be removed: from, to. */
@@ -291,8 +294,10 @@ void spare_order(struct spare *s)
 
 void spare_hurry(struct spare *s)
 {
-	if (s && s->ordered)
-		loop_timer_set(&s->timer, 0);
+	if (!s || !s->ordered)
+		return;
+	s->ordered = false;
+	loop_timer_set(&s->timer, SPARE_PAUSE);
 }
 
 bool spare_take(struct spare *s, struct spare_keeper *ret)
