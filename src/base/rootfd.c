@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 #define ROOTFD_TRIES 64
 #define ROOTFD_DEPTH 8 /* levels of a tree that are open at once while it is removed */
 #define ROOTFD_COMPONENT 256
+#define ROOTFD_LINKS_MAX 40 /* on one path, as the kernel has it */
 
 static int rootfd_openat2(int dir_fd, const char *path, struct open_how *how)
 {
@@ -106,60 +108,104 @@ int rootfd_read(int root_fd, const char *path, size_t max, struct buf *b)
 	return fd_read_all(fd, max, b);
 }
 
+struct rootfd_making {
+	int root_fd;
+	int (*make)(int dir_fd, const char *name); /* the last component */
+	char path[PATH_MAX];
+	unsigned n_links; /* that led nowhere */
+};
+
 /*
- * Walks to the parent of the last component, making what is missing on the way. Each component is
- * opened in the root again with its prefix, so that a link in the middle stays inside.
+ * Puts what a link says in the place of the link, which is path[begin, end): the kernel resolves
+ * the new path in the root as it did the old one, and what is missing there can be made.
  */
-static int rootfd_make(int root_fd, const char *path, int (*make)(int dir_fd, const char *name))
+static int rootfd_replace_link(struct rootfd_making *m, int dir_fd, const char *name, size_t begin,
+			       size_t end)
 {
-	char prefix[4096];
-	size_t len = strlen(path);
+	char target[PATH_MAX], path[PATH_MAX];
+	ssize_t n = readlinkat(dir_fd, name, target, sizeof(target) - 1);
 
-	if (len >= sizeof(prefix))
+	if (n < 0)
+		return -errno;
+	target[n] = '\0';
+	if (++m->n_links > ROOTFD_LINKS_MAX)
+		return -ELOOP;
+	if (str_printf(path, sizeof(path), "%.*s%s%s", target[0] == '/' ? 0 : (int)begin, m->path,
+		       target, m->path + end) < 0)
 		return -ENAMETOOLONG;
-	for (size_t end = 0; end < len;) {
-		_cleanup_fd_ int parent_fd = -1;
-		_cleanup_fd_ int fd = -1;
-		char name[ROOTFD_COMPONENT];
-		size_t begin = end + strspn(path + end, "/");
-		bool last;
-		int r;
+	return str_copy(m->path, sizeof(m->path), path);
+}
 
-		end = begin + strcspn(path + begin, "/");
+/* Makes the component path[begin, end), the one before which is there. 0; or 1 where it was a link,
+ * so that the path is another one now. */
+static int rootfd_make_component(struct rootfd_making *m, size_t begin, size_t end)
+{
+	_cleanup_fd_ int parent_fd = -1;
+	bool last = !m->path[end + strspn(m->path + end, "/")];
+	char name[ROOTFD_COMPONENT];
+	char before = m->path[begin];
+	int r;
+
+	if (end - begin >= sizeof(name))
+		return -ENAMETOOLONG;
+	memcpy(name, m->path + begin, end - begin);
+	name[end - begin] = '\0';
+	if (str_eq(name, "..") || str_eq(name, "."))
+		return -EINVAL;
+	m->path[begin] = '\0';
+	parent_fd = rootfd_open(m->root_fd, begin ? m->path : "/", O_PATH | O_DIRECTORY, 0);
+	m->path[begin] = before;
+	if (parent_fd < 0)
+		return parent_fd;
+	if (last)
+		r = m->make(parent_fd, name);
+	else
+		r = sysio_mkdirat(parent_fd, name, 0755) < 0 ? -errno : 0;
+	if (r != -EEXIST)
+		return r;
+	r = rootfd_replace_link(m, parent_fd, name, begin, end);
+	/* EINVAL: no link; somebody else has just made it. */
+	return r == -EINVAL ? 0 : r < 0 ? r : 1;
+}
+
+/*
+ * Walks to the last component, making what is missing on the way. Each is opened in the root again
+ * with its prefix, so that a link in the middle stays inside; one that leads nowhere is followed by
+ * making what it names.
+ */
+static int rootfd_make_all(struct rootfd_making *m)
+{
+	for (size_t end = 0; m->path[end];) {
+		_cleanup_fd_ int fd = -1;
+		size_t begin = end + strspn(m->path + end, "/");
+		char behind;
+		int r = 0;
+
+		end = begin + strcspn(m->path + begin, "/");
 		if (end == begin)
 			break;
-		last = strspn(path + end, "/") == len - end;
-		if (end - begin >= sizeof(name))
-			return -ENAMETOOLONG;
-
-		memcpy(prefix, path, end);
-		prefix[end] = '\0';
-		fd = rootfd_open(root_fd, prefix, O_PATH, 0);
-		if (fd >= 0 && last)
-			return TAKE_FD(fd);
-		if (fd >= 0)
-			continue;
-		if (fd != -ENOENT)
-			return fd;
-
-		prefix[begin] = '\0';
-		parent_fd = rootfd_open(root_fd, begin ? prefix : "/", O_PATH | O_DIRECTORY, 0);
-		if (parent_fd < 0)
-			return parent_fd;
-		memcpy(name, path + begin, end - begin);
-		name[end - begin] = '\0';
-		if (str_eq(name, "..") || str_eq(name, "."))
-			return -EINVAL;
-		if (last)
-			r = make(parent_fd, name);
-		else
-			r = sysio_mkdirat(parent_fd, name, 0755) < 0 ? -errno : 0;
-		if (r < 0 && r != -EEXIST)
+		behind = m->path[end];
+		m->path[end] = '\0';
+		fd = rootfd_open(m->root_fd, m->path, O_PATH, 0);
+		m->path[end] = behind;
+		if (fd == -ENOENT)
+			r = rootfd_make_component(m, begin, end);
+		else if (fd < 0)
+			r = fd;
+		if (r < 0)
 			return r;
-		if (last)
-			return rootfd_open(parent_fd, name, O_PATH | O_NOFOLLOW, 0);
+		if (r > 0)
+			end = 0;
 	}
-	return rootfd_open(root_fd, path, O_PATH, 0);
+	return rootfd_open(m->root_fd, m->path, O_PATH, 0);
+}
+
+static int rootfd_make(int root_fd, const char *path, int (*make)(int dir_fd, const char *name))
+{
+	struct rootfd_making m = { .root_fd = root_fd, .make = make };
+	int r = str_copy(m.path, sizeof(m.path), path);
+
+	return r < 0 ? -ENAMETOOLONG : rootfd_make_all(&m);
 }
 
 static int rootfd_make_one_dir(int dir_fd, const char *name)
@@ -193,7 +239,7 @@ int rootfd_make_file(int root_fd, const char *path)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* A link that leads nowhere: there is no file, and none can be made. */
+	/* Somebody else has put a link there meanwhile. */
 	if (S_ISLNK(st.st_mode))
 		return -ELOOP;
 	return S_ISDIR(st.st_mode) ? -EISDIR : TAKE_FD(fd);

@@ -31,10 +31,11 @@ int rootfd_open_regular(int root_fd, const char *path);
 /* The content of a regular file of at most max bytes; -EFBIG past that. */
 int rootfd_read(int root_fd, const char *path, size_t max, struct buf *b);
 
-/* The directory, made with its parents (mode 0755) where it is missing: an O_PATH descriptor. */
+/* The directory, made with its parents (mode 0755) where it is missing: an O_PATH descriptor. What
+ * a link names and is not there is made in the root, too; -ELOOP past 40 such links. */
 int rootfd_make_dir(int root_fd, const char *path);
 /* A file to mount upon (whatever is no directory), made as a regular one where it is missing: an
- * O_PATH descriptor. -EISDIR for a directory, -ELOOP for a link that leads nowhere. */
+ * O_PATH descriptor. -EISDIR for a directory. */
 int rootfd_make_file(int root_fd, const char *path);
 
 /*

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
@@ -15,6 +16,10 @@
 
 #define CGROUP_TYPE_MAX 64
 #define CGROUP_SLICE_DEFAULT "system.slice"
+/* On the groups that were made on the way to another one. Where the kernel has no such attributes
+ * on cgroups (before 5.7) they stay. */
+#define CGROUP_MADE "user.nacre.made"
+#define CGROUP_PATH_TRIES 8
 
 /* A path in its parts; text is the copy that they point into. */
 struct cgroup_parts {
@@ -131,6 +136,8 @@ static int cgroup_make_parts(struct cgroup_made *made, int root_fd, const struct
 			return r;
 		cgroup_hand_on(fd, wanted & ~needed);
 		next = cgroup_make_part(fd, p->names[i], &is_new, err);
+		if (is_new && next >= 0 && i + 1 < p->n)
+			(void)fsetxattr(next, CGROUP_MADE, "y", 1, 0);
 		if (is_new) {
 			made->names[made->n] = p->names[i];
 			made->fds[made->n++] = TAKE_FD(fd);
@@ -142,6 +149,12 @@ static int cgroup_make_parts(struct cgroup_made *made, int root_fd, const struct
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
+/* A group on the way may be taken away, by who made it, as soon as nobody is in it. */
+static bool cgroup_is_gone(int r)
+{
+	return r == -ENOENT || r == -ENODEV;
+}
+
 int cgroup_make_path(int root_fd, const char *path, unsigned needed, unsigned wanted,
 		     struct error *err)
 {
@@ -151,8 +164,14 @@ int cgroup_make_path(int root_fd, const char *path, unsigned needed, unsigned wa
 
 	if (r < 0)
 		return r;
-	r = cgroup_make_parts(&made, root_fd, &p, needed, wanted, err);
-	cgroup_unmake(&made, r < 0);
+	for (int i = 0; i < CGROUP_PATH_TRIES; i++) {
+		if (i > 0 && err)
+			*err = (struct error)ERROR_INIT;
+		r = cgroup_make_parts(&made, root_fd, &p, needed, wanted, err);
+		cgroup_unmake(&made, r < 0);
+		if (!cgroup_is_gone(r))
+			break;
+	}
 	return r;
 }
 
@@ -174,18 +193,53 @@ int cgroup_open_path(int root_fd, const char *path)
 	return fd < 0 ? fd : TAKE_FD(fd);
 }
 
+/* Where a path ends, as a descriptor of the group above and its name; the path may be cut there. */
+static int cgroup_open_above(int root_fd, char *path, const char **ret_name)
+{
+	char *last = strrchr(path, '/');
+
+	*ret_name = last ? last + 1 : path;
+	if (!last)
+		return cgroup_open_part(root_fd, ".");
+	*last = '\0';
+	return cgroup_open_path(root_fd, path);
+}
+
+/* Takes away the groups of the path that cgroup_make_path() has made on its way and that nobody is
+ * in any more, the deepest first. */
+static void cgroup_remove_above(int root_fd, char *path)
+{
+	for (bool top = false; !top;) {
+		_cleanup_fd_ int fd = cgroup_open_path(root_fd, path);
+		_cleanup_fd_ int above = -1;
+		const char *name;
+		char mark;
+
+		if (fd < 0 || fgetxattr(fd, CGROUP_MADE, &mark, 1) != 1)
+			return;
+		top = !strchr(path, '/');
+		above = cgroup_open_above(root_fd, path, &name);
+		if (above < 0 || sysio_unlinkat(above, name, AT_REMOVEDIR) < 0)
+			return;
+	}
+}
+
 int cgroup_remove_path(int root_fd, const char *path)
 {
-	const char *last = strrchr(path, '/');
-	_cleanup_str_ char *parent = last ? strndup(path, (size_t)(last - path)) : strdup("");
+	_cleanup_str_ char *above = strdup(path);
 	_cleanup_fd_ int fd = -1;
+	const char *name;
+	int r;
 
-	if (!parent)
+	if (!above)
 		return -ENOMEM;
-	fd = cgroup_open_path(root_fd, parent);
+	fd = cgroup_open_above(root_fd, above, &name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	return cgroup_remove(fd, last ? last + 1 : path);
+	r = cgroup_remove(fd, name);
+	if (r == 0 && name != above)
+		cgroup_remove_above(root_fd, above);
+	return r;
 }
 
 /* "a-b-c.slice" stands in a-b.slice, that in a.slice; "-.slice" is the root. */

@@ -22,7 +22,8 @@ int cgroup_make_path(int root_fd, const char *path, unsigned needed, unsigned wa
 		     struct error *err);
 /* Opens what is there; -ENOENT. */
 int cgroup_open_path(int root_fd, const char *path);
-/* Removes the last group of the path with all below it, as cgroup_remove(). */
+/* Removes the last group of the path with all below it, as cgroup_remove(); and those above that
+ * cgroup_make_path() had to make, where nobody is in them any more. */
 int cgroup_remove_path(int root_fd, const char *path);
 
 /*

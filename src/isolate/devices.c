@@ -217,8 +217,7 @@ static int devices_open_ours(uint32_t id)
 	return strncmp(info.name, DEVICES_NAME, sizeof(info.name)) == 0 ? TAKE_FD(fd) : -ENOENT;
 }
 
-/* Our program on this group itself, or -ENOENT. */
-static int devices_find(int cgroup_fd)
+int devices_present(int cgroup_fd)
 {
 	uint32_t ids[DEVICES_ATTACHED_MAX];
 	union bpf_attr attr = { .query = { .target_fd = (uint32_t)cgroup_fd,
@@ -237,9 +236,18 @@ static int devices_find(int cgroup_fd)
 	return -ENOENT;
 }
 
+int devices_detach(int cgroup_fd, int program_fd)
+{
+	union bpf_attr attr = { .target_fd = (uint32_t)cgroup_fd,
+				.attach_bpf_fd = (uint32_t)program_fd,
+				.attach_type = BPF_CGROUP_DEVICE };
+
+	return devices_bpf(BPF_PROG_DETACH, &attr);
+}
+
 static int devices_attach_once(int cgroup_fd, int program_fd)
 {
-	_cleanup_fd_ int old = devices_find(cgroup_fd);
+	_cleanup_fd_ int old = devices_present(cgroup_fd);
 	union bpf_attr attr = { .target_fd = (uint32_t)cgroup_fd,
 				.attach_bpf_fd = (uint32_t)program_fd,
 				.attach_type = BPF_CGROUP_DEVICE,

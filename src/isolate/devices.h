@@ -50,6 +50,11 @@ int devices_load(const struct device_rule *rules, size_t n, struct error *err);
  * there before; programs of others stay. A failure leaves the group as it was. */
 int devices_attach(int cgroup_fd, int program_fd, struct error *err);
 
+/* The program of devices_attach() that is on the group, or -ENOENT. */
+int devices_present(int cgroup_fd);
+/* Takes it off again. 0 or a negative errno. */
+int devices_detach(int cgroup_fd, int program_fd);
+
 /* Both: what becomes of a group that was made, or whose rules change. */
 int devices_apply(int cgroup_fd, const struct device_rule *rules, size_t n, struct error *err);
 

@@ -82,24 +82,39 @@ static bool plan_sysctl_value_is_wrong(const char *value)
 	return false;
 }
 
-static bool plan_sysctls_are_wrong(const struct isolate_plan *p)
+static int plan_check_sysctl(const struct isolate_plan *p, const struct isolate_sysctl *s,
+			     struct error *err)
 {
 	char path[SYSCTL_NAME_MAX + 1];
+	enum isolate_ns kind;
+
+	if (!s->name || sysctl_path(path, sizeof(path), s->name) < 0)
+		return error_refuse(err, ERROR_INVALID, "sysctls: %.100s: is no name of a sysctl",
+				    s->name ?: "");
+	if (plan_sysctl_value_is_wrong(s->value))
+		return error_refuse(err, ERROR_INVALID,
+				    "sysctls: %s: the value is not one line of at most %d bytes",
+				    s->name, SYSCTL_VALUE_MAX);
+	kind = sysctl_kind(path);
+	if (kind == ISOLATE_NS_COUNT)
+		return error_refuse(err, ERROR_INVALID, "sysctls: %s: belongs to no namespace",
+				    s->name);
+	if (p->ns[kind] == ISOLATE_KEEP)
+		return error_refuse(err, ERROR_INVALID,
+				    "sysctls: %s: is of a namespace that is kept", s->name);
+	return 0;
+}
+
+int plan_check_sysctls(const struct isolate_plan *p, struct error *err)
+{
+	int r = 0;
 
 	if (p->n_sysctls > ISOLATE_SYSCTLS_MAX || (p->n_sysctls && !p->sysctls))
-		return true;
-	for (size_t i = 0; i < p->n_sysctls; i++) {
-		const struct isolate_sysctl *s = &p->sysctls[i];
-		enum isolate_ns kind;
-
-		if (!s->name || sysctl_path(path, sizeof(path), s->name) < 0 ||
-		    plan_sysctl_value_is_wrong(s->value))
-			return true;
-		kind = sysctl_kind(path);
-		if (kind == ISOLATE_NS_COUNT || p->ns[kind] == ISOLATE_KEEP)
-			return true;
-	}
-	return false;
+		return error_refuse(err, ERROR_INVALID, "sysctls: more than %d",
+				    ISOLATE_SYSCTLS_MAX);
+	for (size_t i = 0; r == 0 && i < p->n_sysctls; i++)
+		r = plan_check_sysctl(p, &p->sysctls[i], err);
+	return r;
 }
 
 const struct plan_rule plan_ns_rules[] = {
@@ -115,7 +130,5 @@ const struct plan_rule plan_ns_rules[] = {
 	  "only in a user namespace, without supplementary groups" },
 	{ "monotonic", plan_time_is_wrong,
 	  "offsets only in a new time namespace, with less than a second of nanoseconds" },
-	{ "sysctls", plan_sysctls_are_wrong,
-	  "at most 256, each of a namespace that is not kept, in one line" },
 	{ NULL, NULL, NULL },
 };

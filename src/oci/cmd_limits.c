@@ -161,22 +161,46 @@ static int update_options_read(struct update *u, struct oci_resources *res, cons
 	return 0;
 }
 
+/* The rules for devices first, since they can be had back as they were: limits_apply() leaves
+ * nothing behind where it fails. */
+static int update_both(int group, int program, const struct isolate_limits *limits,
+		       struct error *err)
+{
+	_cleanup_fd_ int before = devices_present(group);
+	int r;
+
+	if (before < 0 && before != -ENOENT)
+		return error_set(err, before, "look at the rules for devices");
+	r = devices_attach(group, program, err);
+	if (r < 0)
+		return r;
+	r = limits_apply(group, limits, err);
+	if (r < 0 && before >= 0)
+		(void)devices_attach(group, before, NULL);
+	else if (r < 0)
+		(void)devices_detach(group, program);
+	return r;
+}
+
 static int update_apply(struct container *c, int group, const struct oci_resources *res,
 			struct error *err)
 {
 	const struct device_rule *rules = NULL;
+	_cleanup_fd_ int program = -1;
 	struct isolate_limits limits;
 	size_t n_rules = 0;
 	int r;
 
 	r = convert_limits(&limits, &c->arena, res, err);
-	if (r == 0 && res->n_devices > 0)
-		r = convert_device_rules(&rules, &n_rules, &c->arena, c->config->os, res, err);
-	if (r == 0)
-		r = limits_apply(group, &limits, err);
-	if (r == 0 && res->n_devices > 0)
-		r = devices_apply(group, rules, n_rules, err);
-	return r;
+	if (r < 0)
+		return r;
+	if (res->n_devices == 0)
+		return limits_apply(group, &limits, err);
+	r = convert_device_rules(&rules, &n_rules, &c->arena, c->config->os, res, err);
+	if (r < 0)
+		return r;
+	program = devices_load(rules, n_rules, err);
+	return program < 0 ? program : update_both(group, program, &limits, err);
 }
 
 int oci_update(const struct oci *oci, const struct args *args, struct error *err)

@@ -15,7 +15,10 @@
 static char *agent_text(const struct container *c, pid_t pid)
 {
 	const struct oci_seccomp *s = c->config->os->seccomp;
-	_cleanup_str_ char *state = container_state_text(c, CONTAINER_CREATING, pid);
+	/* What is not the first process came to a container that runs. */
+	bool first = pid == c->pid;
+	_cleanup_str_ char *state =
+		container_state_text(c, first ? CONTAINER_CREATING : CONTAINER_RUNNING, c->pid);
 	char *text = NULL;
 	size_t len = 0;
 	struct json j = { .compact = true };
