@@ -112,7 +112,8 @@ struct rootfd_making {
 	int root_fd;
 	int (*make)(int dir_fd, const char *name); /* the last component */
 	char path[PATH_MAX];
-	unsigned n_links; /* that led nowhere */
+	bool through;     /* links that lead nowhere */
+	unsigned n_links; /* of them */
 };
 
 /*
@@ -163,6 +164,8 @@ static int rootfd_make_component(struct rootfd_making *m, size_t begin, size_t e
 		r = sysio_mkdirat(parent_fd, name, 0755) < 0 ? -errno : 0;
 	if (r != -EEXIST)
 		return r;
+	if (!m->through)
+		return 0;
 	r = rootfd_replace_link(m, parent_fd, name, begin, end);
 	/* EINVAL: no link; somebody else has just made it. */
 	return r == -EINVAL ? 0 : r < 0 ? r : 1;
@@ -200,12 +203,17 @@ static int rootfd_make_all(struct rootfd_making *m)
 	return rootfd_open(m->root_fd, m->path, O_PATH, 0);
 }
 
-static int rootfd_make(int root_fd, const char *path, int (*make)(int dir_fd, const char *name))
+static int rootfd_make(int root_fd, const char *path, bool through,
+		       int (*make)(int dir_fd, const char *name))
 {
-	struct rootfd_making m = { .root_fd = root_fd, .make = make };
+	struct rootfd_making m = { .root_fd = root_fd, .make = make, .through = through };
 	int r = str_copy(m.path, sizeof(m.path), path);
 
-	return r < 0 ? -ENAMETOOLONG : rootfd_make_all(&m);
+	if (r < 0)
+		return -ENAMETOOLONG;
+	r = rootfd_make_all(&m);
+	/* The last one is a link that leads nowhere: the caller sees what it is. */
+	return r == -ENOENT && !through ? rootfd_open(root_fd, path, O_PATH | O_NOFOLLOW, 0) : r;
 }
 
 static int rootfd_make_one_dir(int dir_fd, const char *name)
@@ -218,9 +226,9 @@ static int rootfd_make_one_file(int dir_fd, const char *name)
 	return sysio_mknodat(dir_fd, name, S_IFREG | 0644, 0) < 0 ? -errno : 0;
 }
 
-int rootfd_make_dir(int root_fd, const char *path)
+static int rootfd_make_checked_dir(int root_fd, const char *path, bool through)
 {
-	_cleanup_fd_ int fd = rootfd_make(root_fd, path, rootfd_make_one_dir);
+	_cleanup_fd_ int fd = rootfd_make(root_fd, path, through, rootfd_make_one_dir);
 	struct stat st;
 
 	if (fd < 0)
@@ -230,19 +238,39 @@ int rootfd_make_dir(int root_fd, const char *path)
 	return S_ISDIR(st.st_mode) ? TAKE_FD(fd) : -ENOTDIR;
 }
 
-int rootfd_make_file(int root_fd, const char *path)
+int rootfd_make_dir(int root_fd, const char *path)
 {
-	_cleanup_fd_ int fd = rootfd_make(root_fd, path, rootfd_make_one_file);
+	return rootfd_make_checked_dir(root_fd, path, false);
+}
+
+int rootfd_make_dir_through(int root_fd, const char *path)
+{
+	return rootfd_make_checked_dir(root_fd, path, true);
+}
+
+static int rootfd_make_checked_file(int root_fd, const char *path, bool through)
+{
+	_cleanup_fd_ int fd = rootfd_make(root_fd, path, through, rootfd_make_one_file);
 	struct stat st;
 
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* Somebody else has put a link there meanwhile. */
+	/* A link that leads nowhere: there is no file, and none can be made. */
 	if (S_ISLNK(st.st_mode))
 		return -ELOOP;
 	return S_ISDIR(st.st_mode) ? -EISDIR : TAKE_FD(fd);
+}
+
+int rootfd_make_file(int root_fd, const char *path)
+{
+	return rootfd_make_checked_file(root_fd, path, false);
+}
+
+int rootfd_make_file_through(int root_fd, const char *path)
+{
+	return rootfd_make_checked_file(root_fd, path, true);
 }
 
 /*

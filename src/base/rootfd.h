@@ -35,8 +35,12 @@ int rootfd_read(int root_fd, const char *path, size_t max, struct buf *b);
  * a link names and is not there is made in the root, too; -ELOOP past 40 such links. */
 int rootfd_make_dir(int root_fd, const char *path);
 /* A file to mount upon (whatever is no directory), made as a regular one where it is missing: an
- * O_PATH descriptor. -EISDIR for a directory. */
+ * O_PATH descriptor. -EISDIR for a directory, -ELOOP for a link that leads nowhere. */
 int rootfd_make_file(int root_fd, const char *path);
+/* The same, and what a link on the path names and is not there is made in the root, too; -ELOOP
+ * past 40 such links. */
+int rootfd_make_dir_through(int root_fd, const char *path);
+int rootfd_make_file_through(int root_fd, const char *path);
 
 /*
  * Removes `name` (one component) in dir_fd with all that is below it. Goes by descriptor, follows

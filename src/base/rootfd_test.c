@@ -176,14 +176,14 @@ static void makes_inside_only(void)
 	CHECK(fd >= 0);
 	(void)fd_close(fd);
 	CHECK(there(root_fd, "real/new"));
-	fd = rootfd_make_dir(root_fd, "escape/new");
-	CHECK(fd >= 0);
-	(void)fd_close(fd);
-	CHECK(there(root_fd, "out/new") && !there(dir_fd, "out/new"));
+	CHECK_INT(rootfd_make_dir(root_fd, "escape/new"), -ENOENT);
+	CHECK(!there(dir_fd, "out/new"));
 	fd = rootfd_make_dir(root_fd, "../up");
 	CHECK(fd >= 0);
 	(void)fd_close(fd);
 	CHECK(there(root_fd, "up") && !there(dir_fd, "up"));
+	CHECK_INT(rootfd_make_file(root_fd, "dangling"), -ELOOP);
+	CHECK_INT(rootfd_make_dir(root_fd, "dangling"), -ENOTDIR);
 
 	memset(name, 'n', sizeof(name));
 	name[256] = '\0';
@@ -208,19 +208,23 @@ static void makes_what_links_name(void)
 	CHECK(symlinkat("two", root_fd, "one") == 0);
 	CHECK(symlinkat("/x/./y", root_fd, "two") == 0);
 	CHECK(symlinkat("self", root_fd, "self") == 0);
+	CHECK(symlinkat("../../out", root_fd, "escape") == 0);
+	fd = rootfd_make_dir_through(root_fd, "escape/new");
+	CHECK(fd >= 0 && there(root_fd, "out/new") && !there(dir_fd, "out/new"));
+	(void)fd_close(fd);
 	CHECK(symlinkat("nowhere/../up", root_fd, "up") == 0);
-	fd = rootfd_make_file(root_fd, "a/file");
+	fd = rootfd_make_file_through(root_fd, "a/file");
 	CHECK(fd >= 0 && there(root_fd, "a/b/c"));
 	(void)fd_close(fd);
-	fd = rootfd_make_dir(root_fd, "/a/run/lock/");
+	fd = rootfd_make_dir_through(root_fd, "/a/run/lock/");
 	CHECK(fd >= 0 && there(root_fd, "run/lock"));
 	(void)fd_close(fd);
-	CHECK_INT(rootfd_make_dir(root_fd, "a/file"), -ENOTDIR);
-	fd = rootfd_make_dir(root_fd, "one/z");
+	CHECK_INT(rootfd_make_dir_through(root_fd, "a/file"), -ENOTDIR);
+	fd = rootfd_make_dir_through(root_fd, "one/z");
 	CHECK(fd >= 0 && there(root_fd, "x/y/z"));
 	(void)fd_close(fd);
-	CHECK_INT(rootfd_make_file(root_fd, "self"), -ELOOP);
-	CHECK_INT(rootfd_make_dir(root_fd, "up"), -ELOOP);
+	CHECK_INT(rootfd_make_file_through(root_fd, "self"), -ELOOP);
+	CHECK_INT(rootfd_make_dir_through(root_fd, "up"), -ELOOP);
 
 	/* At the limit, and past it: where the kernel cannot follow, neither do we. */
 	for (int i = 0; i < 41; i++) {
@@ -228,11 +232,11 @@ static void makes_what_links_name(void)
 		(void)str_printf(to, sizeof(to), "l%d", i + 1);
 		CHECK(symlinkat(to, root_fd, name) == 0);
 	}
-	fd = rootfd_make_dir(root_fd, "l1");
+	fd = rootfd_make_dir_through(root_fd, "l1");
 	CHECK(fd >= 0 && there(root_fd, "l41"));
 	(void)fd_close(fd);
 	CHECK(unlinkat(root_fd, "l41", AT_REMOVEDIR) == 0);
-	CHECK_INT(rootfd_make_dir(root_fd, "l0"), -ELOOP);
+	CHECK_INT(rootfd_make_dir_through(root_fd, "l0"), -ELOOP);
 	end();
 }
 

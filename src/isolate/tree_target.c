@@ -98,7 +98,7 @@ static int tree_failed(int r, const char *path, struct error *err)
 
 int tree_dir(int root_fd, const char *path, struct error *err)
 {
-	_cleanup_fd_ int fd = rootfd_make_dir(root_fd, path);
+	_cleanup_fd_ int fd = rootfd_make_dir_through(root_fd, path);
 
 	if (fd < 0)
 		return tree_failed(fd, path, err);
@@ -120,8 +120,8 @@ int tree_attach(int root_fd, int mount_fd, const char *path, struct error *err)
 
 	if (fstat(mount_fd, &st) < 0)
 		return error_set(err, -errno, "%s: look at what goes there", path);
-	target_fd = S_ISDIR(st.st_mode) ? rootfd_make_dir(root_fd, path)
-					: rootfd_make_file(root_fd, path);
+	target_fd = S_ISDIR(st.st_mode) ? rootfd_make_dir_through(root_fd, path)
+					: rootfd_make_file_through(root_fd, path);
 	if (target_fd < 0)
 		return tree_failed(target_fd, path, err);
 	r = tree_check_proc(target_fd, mount_fd, path, err);

@@ -252,11 +252,8 @@ class Config(oci_test.OciTest):
             line = next(x for x in f.read().splitlines() if x.startswith("0::"))
         self.assertRegex(line, rf"pre-{re.escape(self.name)}\.scope$")
         self.delete()
-        # Slices stay, as those that systemd makes do; this one is nobody's any more.
-        slices = os.path.dirname(line[3:]).lstrip("/")
-        while slices:
-            os.rmdir(os.path.join(host.cgroup_root(), slices))
-            slices = os.path.dirname(slices)
+        # The slices were made for it, and nobody else is in them.
+        self.assertFalse(os.path.exists(os.path.join(host.cgroup_root(), os.path.dirname(line[3:]).lstrip("/").split("/")[0])))
 
 
 class About(oci_test.OciTest):
