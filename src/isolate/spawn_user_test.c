@@ -315,16 +315,16 @@ static void wrong_sysctls(void)
 		  "set the sysctls: net.ipv4.ip_forward: the kernel does not take x" },
 		{ { "net.ipv4.ip_forward", "1\n0" },
 		  ERROR_INVALID,
-		  "sysctls: at most 256, each of a namespace that is not kept, in one line" },
+		  "sysctls: net.ipv4.ip_forward: the value is not one line of at most 4095 bytes" },
 		{ { "net/../kernel/core_pattern", "x" },
 		  ERROR_INVALID,
-		  "sysctls: at most 256, each of a namespace that is not kept, in one line" },
+		  "sysctls: net/../kernel/core_pattern: is no name of a sysctl" },
 		{ { "kernel.core_pattern", "x" },
 		  ERROR_INVALID,
-		  "sysctls: at most 256, each of a namespace that is not kept, in one line" },
+		  "sysctls: kernel.core_pattern: belongs to no namespace" },
 		{ { "kernel.msgmax", "100" },
 		  ERROR_INVALID,
-		  "sysctls: at most 256, each of a namespace that is not kept, in one line" },
+		  "sysctls: kernel.msgmax: is of a namespace that is kept" },
 	};
 
 	NEED_ROOT();
