@@ -462,6 +462,7 @@ static void point_fails(void)
 	_cleanup_(isolate_child_done) struct isolate_child c = ISOLATE_CHILD_INIT;
 	struct test_run t = { .out = BUF_INIT };
 	struct error err = ERROR_INIT;
+	struct test_point seen = { 0 };
 	struct isolate_plan plan;
 	int pair[2], hint = 0;
 
@@ -475,6 +476,11 @@ static void point_fails(void)
 	CHECK(isolate_child_report(&c, &hint, &err) < 0);
 	CHECK_INT(err.kind, ERROR_ABORTED);
 	CHECK_STR(err.text, "act before the program: told to stop");
+	/* The change of the user would have hidden it by itself; here there was none. */
+	for (int i = 0; i < 2; i++)
+		CHECK(read(pair[0], &seen, sizeof(seen)) == sizeof(seen));
+	CHECK_INT(seen.point, ISOLATE_POINT_READY);
+	CHECK_INT(seen.dumpable, 0);
 	test_reap(&c, &t);
 	CHECK_INT(t.status, 125);
 	(void)close(pair[0]);

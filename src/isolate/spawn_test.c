@@ -396,6 +396,29 @@ static bool has_child(pid_t pid, const char *name)
 	return n > 0 && str_has_prefix(comm, name);
 }
 
+/* Whether the root of the host comes to light in a mount namespace when its own is taken away. */
+static bool has_another_root(int ns_fd)
+{
+	struct stat host, found;
+	int status = 0;
+	pid_t pid;
+
+	CHECK(stat("/", &host) == 0);
+	pid = fork();
+	if (pid == 0) {
+		/* Each puts this process on top of all that lies on "/". */
+		if (setns(ns_fd, CLONE_NEWNS) < 0)
+			_exit(2);
+		if (umount2("/", MNT_DETACH) < 0)
+			_exit(0);
+		if (setns(ns_fd, CLONE_NEWNS) < 0 || stat("/", &found) < 0)
+			_exit(3);
+		_exit(host.st_dev == found.st_dev && host.st_ino == found.st_ino);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) < 2);
+	return WEXITSTATUS(status) == 1;
+}
+
 /* A second process in the namespaces of a first one, as exec does it. */
 static void joins_a_container(void)
 {
@@ -437,6 +460,7 @@ static void joins_a_container(void)
 		CHECK(test_has(&t, "0::/\n"));
 	CHECK(stat("/proc/thread-self/ns/pid_for_children", &after) == 0);
 	CHECK(before.st_ino == after.st_ino);
+	CHECK(!has_another_root(join.ns_fd[ISOLATE_NS_MOUNT]));
 
 	for (int i = 0; i <= ISOLATE_NS_CGROUP; i++)
 		(void)close(join.ns_fd[i]);

@@ -556,6 +556,25 @@ static void leaves_nothing(void)
 	test_source_done(dir);
 }
 
+/* Only what is not there need not be hidden. */
+static void mask_that_cannot_be(void)
+{
+	char *const masked[] = { (char[]){ "/nothing" }, (char[]){ "/loop" }, NULL };
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	CHECK(symlinkat("/loop", image, "loop") == 0);
+	test_tree(&plan, SH("echo ran"), image);
+	plan.masked_paths = masked;
+	test_run(&plan, &t);
+	CHECK_INT(t.r, -ELOOP);
+	CHECK(strstr(t.err.text, "hide /loop: ") != NULL);
+	CHECK_STR(test_text(&t), "");
+}
+
 UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "the tree that the field has by default", default_tree },
 	  { "binds with their attributes", binds }, { "propagation of binds", propagation },
@@ -563,6 +582,7 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "a tmpfs with what was there", copies_up },
 	  { "a tree too deep to be copied", too_deep_to_copy },
 	  { "masked and read-only paths", masks_and_read_only },
+	  { "a path that cannot be masked", mask_that_cannot_be },
 	  { "nothing is mounted in a procfs", nothing_in_proc },
 	  { "links of an image stay inside", hostile_links }, { "devices", devices },
 	  { "devices that are something else", wrong_devices },
