@@ -8,19 +8,18 @@
 /*
  * A keeper's kit (isolate/kit.h) for the next cell with namespaces of its own, so that its first
  * container need not wait for them. Made only where one such cell was started already, since most
- * keepers never see one; and while nothing else is to be done, since it holds the loop up for a
- * millisecond.
+ * keepers never see one; and behind an answer, since it holds the loop up for a millisecond.
  *
  *   NONE     there is none, and none will be made: nobody has wanted one, or the last one was not
  *            taken for STOCK_LIFE, or cannot be made.
- *   WANTED   made once the loop was left alone for STOCK_DELAY.
+ *   WANTED   made in the next turn of the loop: what was asked for is answered by then, and who
+ *            comes again at once need not find nothing.
  *   READY    made; let go of after STOCK_LIFE.
  *   HELD     there is none, and none is made whatever is wanted: the process is about to become
  *            another program, or was.
  */
 enum stock_state { STOCK_NONE, STOCK_WANTED, STOCK_READY, STOCK_HELD, STOCK_STATE_COUNT };
 
-#define STOCK_DELAY NSEC_PER_MSEC
 #define STOCK_LIFE (60 * NSEC_PER_SEC)
 
 struct stock {
