@@ -102,6 +102,13 @@ static void refuses(void)
 	fd = unix_listen(dir_fd, "gone", SOCK_STREAM, NULL);
 	(void)close(fd);
 	CHECK_INT(unix_connect(dir_fd, "gone", SOCK_STREAM, &err), -ECONNREFUSED);
+	CHECK_INT(unix_connect(dir_fd, "gone", SOCK_STREAM, NULL), -ECONNREFUSED);
+	/* One that listens for another kind of talk is not a daemon that is away. */
+	fd = unix_listen(dir_fd, "other", SOCK_SEQPACKET, NULL);
+	err = (struct error)ERROR_INIT;
+	CHECK_INT(unix_connect(dir_fd, "other", SOCK_STREAM, &err), -EPROTOTYPE);
+	CHECK_INT(err.kind, ERROR_FAULT);
+	(void)close(fd);
 
 	fd = openat(dir_fd, "file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	(void)close(fd);
@@ -389,6 +396,52 @@ static void fdchan_refuses_others(void)
 	pair_end();
 }
 
+static void fdchan_targets(void)
+{
+	unsigned char packet[2048] = { 0 };
+	struct fdchan_packet p = { .fd = -1 };
+	uint32_t len = FDCHAN_TARGET_MAX;
+	size_t n;
+
+	pair_begin();
+	n = raw_packet(packet, sizeof(packet));
+	packet[n - 1] = '\0';
+	raw_send(packet, n, 1);
+	CHECK_INT(fdchan_receive(sv[1], &p), -EPROTO);
+	/* As long as there is room for, which leaves none for the end of the text. */
+	memset(packet + n - strlen("ab"), 'a', FDCHAN_TARGET_MAX);
+	memcpy(packet + sizeof(uint32_t), &len, sizeof(len));
+	raw_send(packet, n - strlen("ab") + FDCHAN_TARGET_MAX, 1);
+	CHECK_INT(fdchan_receive(sv[1], &p), -EPROTO);
+	CHECK_INT(p.fd, -1);
+	pair_end();
+}
+
+/* Whoever goes without having read all that was sent to him is gone too. */
+static void fdchan_peer_goes(void)
+{
+	struct fdchan_packet p = { .fd = -1 };
+	int pipe_fds[2];
+
+	pair_begin();
+	/* No target is the empty one. */
+	CHECK_INT(fdchan_send(sv[1], 1, NULL, sv[1]), 0);
+	CHECK_INT(fdchan_receive(sv[0], &p), 1);
+	CHECK_STR(p.target, "");
+	(void)close(p.fd);
+	p.fd = -1;
+	CHECK_INT(fdchan_send(sv[1], 1, "", sv[1]), 0);
+	(void)close(sv[0]);
+	CHECK_INT(fdchan_receive(sv[1], &p), -EPIPE);
+	CHECK_INT(fdchan_receive(sv[1], &p), -EPIPE);
+	(void)close(sv[1]);
+	CHECK(pipe2(pipe_fds, O_CLOEXEC) == 0);
+	CHECK_INT(fdchan_receive(pipe_fds[0], &p), -ENOTSOCK);
+	CHECK_INT(fdchan_send(pipe_fds[1], 1, "", pipe_fds[0]), -ENOTSOCK);
+	(void)close(pipe_fds[0]);
+	(void)close(pipe_fds[1]);
+}
+
 static void fdchan_table_is_full(void)
 {
 	struct rlimit was, none;
@@ -412,4 +465,6 @@ UNIT_MAIN({ "listens and connects", listens_and_connects },
 	  { "works without /proc", works_without_proc }, { "fdchan passes", fdchan_passes },
 	  { "fdchan fills up", fdchan_fills_up }, { "fdchan refuses to send", fdchan_send_refuses },
 	  { "fdchan refuses others", fdchan_refuses_others },
+	  { "fdchan and its targets", fdchan_targets },
+	  { "fdchan whose peer goes", fdchan_peer_goes },
 	  { "fdchan with a full table", fdchan_table_is_full })
