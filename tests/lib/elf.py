@@ -24,3 +24,8 @@ def segments(path):
 def holds(path, word):
     """Whether what is loaded of a program has these bytes in it; debug information is not."""
     return any(word in data for kind, _, data in segments(path) if kind == PT_LOAD)
+
+
+def is_dynamic(path):
+    """Whether it needs an interpreter, and so libraries."""
+    return any(kind == PT_INTERP for kind, _, _ in segments(path))
