@@ -86,9 +86,8 @@ coverage: $(BUILD)/coverage/build.ninja
 	ninja -C $(BUILD)/coverage
 	rm -rf $(BUILD)/coverage/raw && mkdir -m 1777 $(BUILD)/coverage/raw
 	$(BUILD)/coverage/nacre version && chmod 0666 $(BUILD)/coverage/raw/*
-	tests/run -j $(JOBS) --except 'daemon/test_static.py' --failmalloc $(BUILD)/coverage=5 $(BUILD)/coverage \
-		|| echo "some tests have failed: the numbers are lower than they could be"
-	tools/coverage $(BUILD)/coverage
+	tests/run -v -j $(JOBS) --except 'daemon/test_static.py' --failmalloc $(BUILD)/coverage=5 $(BUILD)/coverage; \
+		tests=$$?; tools/coverage $(BUILD)/coverage && exit $$tests
 
 $(BUILD)/coverage/build.ninja:
 	@tools/install --check build test coverage
