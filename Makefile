@@ -69,7 +69,8 @@ mutants:
 
 .PHONY: sweep
 sweep: sanitizer
-	NACRE_SWEEP=1 tests/run --whole --timeout 600 --module-timeout 14400 -j $(JOBS) -k test_killed -k test_faults $(BUILD)/asan
+	NACRE_SWEEP=1 tests/run -v --whole --timeout 600 --module-timeout 14400 -j $(JOBS) -k test_killed -k test_faults \
+		--parts 'daemon/test_faults.py=40' --parts 'daemon/test_killed*.py=8' $(BUILD)/asan
 
 .PHONY: fuzz
 fuzz: $(BUILD)/libfuzzer/build.ninja

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one unittest module and speaks TAP: worker.py [-k PATTERN]... [--timeout SECONDS] FILE.
+"""Runs one unittest module and speaks TAP: worker.py [-k PATTERN]... [--timeout SECONDS] [--part I/N] FILE.
 
 Each test may take --timeout seconds; past that it fails with the stacks of all threads, and the ones after it still run.
 A line "# begin NAME" goes before each test, so that the runner can name one that hangs for good.
@@ -111,6 +111,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-k", action="append", default=[])
     parser.add_argument("--timeout", type=int, default=60)
+    parser.add_argument("--part", default="0/1", metavar="I/N", help="each N-th test, from I on")
     parser.add_argument("file")
     options = parser.parse_args()
 
@@ -124,6 +125,8 @@ def main():
     tests = list(flatten(unittest.defaultTestLoader.loadTestsFromModule(module)))
     if options.k:
         tests = [t for t in tests if any(fnmatch.fnmatch(t.id(), f"*{k}*") for k in options.k)]
+    first, step = (int(n) for n in options.part.split("/"))
+    tests = tests[first::step]
     print(f"1..{len(tests)}", flush=True)
     signal.signal(signal.SIGALRM, on_alarm)
     # A shell without job control starts its background jobs with these ignored, and so would be what the tests start.
