@@ -81,6 +81,16 @@ static const struct {
 	{ "cgroup.max.depth", "max" },
 };
 
+#define LARGER_THAN_ANY (1 << 20)
+
+/* A file of so many bytes that mean nothing. */
+static void put_large(const char *name, off_t size)
+{
+	_cleanup_fd_ int fd = openat(fake.fd, name, O_WRONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && ftruncate(fd, size) == 0);
+}
+
 static void fake_open(void)
 {
 	fake.len = 0;
@@ -226,6 +236,13 @@ static void writes_in_other_forms(void)
 	l = (struct isolate_limits){ .cpu_burst = LIMIT(9) };
 	CHECK_INT(limits_apply(fake.fd, &l, NULL), 0);
 	CHECK_STR(fake.log, "cpu.max.burst=9\n");
+	/* A quota that cannot be read is not taken for none. */
+	fake.len = 0;
+	fake.log[0] = '\0';
+	l = (struct isolate_limits){ .cpu_period = LIMIT(200000) };
+	put_large("cpu.max", LARGER_THAN_ANY);
+	CHECK_INT(limits_apply(fake.fd, &l, NULL), -EFBIG);
+	CHECK_STR(fake.log, "");
 	fake_close();
 }
 

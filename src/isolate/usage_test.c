@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/macros.h"
+#include "base/str.h"
 #include "isolate/cgroup.h"
 #include "unit.h"
 
@@ -160,17 +161,19 @@ static void gone(void)
 	_cleanup_fd_ int fd = -1;
 	struct usage_details d;
 	struct usage u;
+	char name[32];
 
 	if (geteuid() != 0 || root_fd < 0)
 		SKIP("needs root and a v2 hierarchy");
-	fd = cgroup_make(root_fd, "nacre-usage-test", NULL);
-	CHECK_INT(usage_read(root_fd, "nacre-usage-test", &u), 0);
+	(void)str_printf(name, sizeof(name), "nacre-usage-%d", (int)getpid());
+	fd = cgroup_make(root_fd, name, NULL);
+	CHECK_INT(usage_read(root_fd, name, &u), 0);
 	CHECK_INT(u.cpu_total_us, 0);
 	CHECK_INT(usage_read_details(fd, ".", &d), 0);
-	CHECK_INT(cgroup_remove(root_fd, "nacre-usage-test"), 0);
+	CHECK_INT(cgroup_remove(root_fd, name), 0);
 	CHECK_INT(usage_read(fd, ".", &u), -ENOENT);
 	CHECK_INT(usage_read_details(fd, ".", &d), -ENOENT);
-	CHECK_INT(usage_read(root_fd, "nacre-usage-test", &u), -ENOENT);
+	CHECK_INT(usage_read(root_fd, name, &u), -ENOENT);
 }
 
 UNIT_MAIN({ "group", group }, { "details", details }, { "a group that is gone", gone })
