@@ -278,7 +278,8 @@ static void hostile_images(void)
 	}
 }
 
-/* A working directory behind a link, and one through a descriptor (CVE-2024-21626). */
+/* A working directory behind a link (security.md A23), and one through a descriptor
+ * (CVE-2024-21626). */
 static void hostile_cwd(void)
 {
 	_cleanup_(test_run_done) struct test_run t, u;
