@@ -29,10 +29,10 @@ import guest_kernel  # noqa: E402
 QEMU = "qemu-system-x86_64"
 MEMORY = "768"
 PROCESSORS = "2"
+# Programs that need a kernel with other words than the rest; each such kernel is a machine of its own.
+WORDS = {"selinux": ("security=selinux",)}
 # Without a word from the guest, or from the way there.
-SILENCE = 150
-# The same where a program of the guest starts others that are big and dynamic.
-SILENCE_OF_CALLERS = 600
+SILENCE = 600
 # A guest under KVM is up within a second or two, or never: where KVM is itself emulated, its kernel crawls and then dies.
 KVM_UP = 20
 CONSOLE_LINES = 60
@@ -90,9 +90,9 @@ class Report:
 
 
 class Guest:
-    def __init__(self, build, place, kernel, accelerator):
+    def __init__(self, build, place, kernel, accelerator, more=()):
         self.console = os.path.join(place, f"console-{accelerator}.log")
-        self.command = command(build, place, kernel, accelerator, self.console)
+        self.command = command(build, place, kernel, accelerator, self.console, more)
         self.process = None
         self.rest = b""
 
@@ -147,9 +147,9 @@ def tsc_rate(build):
     return done.stdout.strip()
 
 
-def command(build, place, kernel, accelerator, console):
+def command(build, place, kernel, accelerator, console, more=()):
     words = ["console=ttyS0", "reboot=t", "panic=-1", "oops=panic", "quiet", "cgroup_no_v1=all", "hugepages=16", "audit=0", "norandmaps",
-             "cryptomgr.notests", "no_timer_check", "mitigations=off"]
+             "cryptomgr.notests", "no_timer_check", "mitigations=off", *more]
     line = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-M", "microvm,acpi=on,rtc=on,x-option-roms=off",
             "-m", MEMORY, "-smp", PROCESSORS, "-global", "virtio-mmio.force-legacy=false", "-kernel", kernel.image,
             "-initrd", os.path.join(place, "initrd"), "-serial", f"file:{console}", "-chardev", "file,id=port,path=/dev/fd/1",
@@ -197,11 +197,11 @@ def choose(build, place, kernel):
     return name
 
 
-def follow(guest, report, silence):
+def follow(guest, report):
     """Feeds the report with what the guest says; a sentence if that ended badly."""
-    for line in guest.lines(silence):
+    for line in guest.lines(SILENCE):
         if line is None:
-            return f"no word from the guest for {silence} s, {report.where()}"
+            return f"no word from the guest for {SILENCE} s, {report.where()}"
         word, _, rest = line.partition(" ")
         if word == "@begin":
             report.begin(rest)
@@ -224,22 +224,24 @@ def programs(build, patterns):
     return [n for n in names if not patterns or any(fnmatch.fnmatch(n, f"*{p}*") for p in patterns)]
 
 
-def run(build, place, names, report, callers=None):
+def run(build, place, names, more, report, callers=None):
+    """One machine for all these programs, its kernel with `more` words; or for the script `callers`."""
+    os.mkdir(place)
     kernel = guest_kernel.Kernel(os.path.join(build, "guest", "kernel"))
     tree = guest_disks.Tree(os.path.join(place, "tree"))
     guest_disks.fill(tree, build, names)
     if callers:
-        guest_disks.fill_callers(tree, build, callers)
+        guest_disks.fill_callers(tree, callers)
     guest_disks.make(place, tree)
     with open(os.path.join(place, "initrd"), "wb") as f:
         f.write(kernel.first_root(os.path.join(build, "tests", "guest", "init")))
     accelerator = choose(build, place, kernel)
     began = time.monotonic()
-    with Guest(build, place, kernel, accelerator) as guest:
+    with Guest(build, place, kernel, accelerator, more) as guest:
         try:
             guest.come_up(SILENCE)
             print(f"# up after {time.monotonic() - began:.1f} s, {accelerator}", flush=True)
-            wrong = follow(guest, report, SILENCE_OF_CALLERS if callers else SILENCE)
+            wrong = follow(guest, report)
         except NotUp as e:
             wrong = f"the guest does not come up: {e}"
         if wrong or report.failed:
@@ -259,7 +261,12 @@ def main():
     report = Report()
     with tempfile.TemporaryDirectory(prefix="nacre-guest-") as place:
         try:
-            run(build, place, [] if options.callers else programs(build, options.k), report, options.callers)
+            if options.callers:
+                run(build, os.path.join(place, "callers"), [], (), report, options.callers)
+            for more in [] if options.callers else sorted(set(WORDS.values())) + [()]:
+                names = [n for n in programs(build, options.k) if WORDS.get(n, ()) == more]
+                if names:
+                    run(build, os.path.join(place, "-".join(more) or "plain"), names, more, report)
         except (guest_kernel.Missing, OSError) as e:
             report.test(False, f"the guest could not be made: {e}")
     print(f"1..{report.n}", flush=True)

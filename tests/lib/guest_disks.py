@@ -10,6 +10,7 @@ ROOT_BYTES = 1 << 30
 SWAP_BYTES = 128 << 20
 RAW_BYTES = 64 << 20
 APPLETS = ("sh", "true", "sleep", "cat", "dd", "mount", "ls", "mkdir", "rmdir", "echo", "test", "tail")
+GUEST = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "guest")
 CALLERS = ("podman", "conmon", "containerd", "containerd-shim-runc-v2", "ctr")
 CALLER_APPLETS = ("sed", "seq", "find", "head", "grep", "wc", "kill", "ln", "[", "tar", "id")
 MKIMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "mkimage")
@@ -77,9 +78,19 @@ def fill(tree, build, names):
             tree.link("busybox", f"{top}bin/{applet}")
     for name in names:
         tree.put(os.path.join(build, "tests", "guest", f"guest-{name}"), f"tests/{name}")
+    if names:
+        fill_labels(tree)
 
 
-def fill_callers(tree, build, script):
+def fill_labels(tree):
+    labels = os.path.join(tree.top, "labels")
+    os.mkdir(labels)
+    # Debian's own list of what AppArmor can do, since this host's kernel may have none to be asked.
+    quietly("/usr/sbin/apparmor_parser", "-K", "-M", "/etc/apparmor.d/abi/3.0", "-o", f"{labels}/apparmor", f"{GUEST}/apparmor.profile")
+    quietly("/usr/bin/checkpolicy", "-U", "allow", "-c", "31", "-o", f"{labels}/selinux", f"{GUEST}/selinux.conf")
+
+
+def fill_callers(tree, script):
     """What calls nacre-oci from Debian's packages, and the script that lets it do so."""
     for name in CALLERS:
         tree.put_program(shutil.which(name), f"bin/{os.path.basename(name)}")
