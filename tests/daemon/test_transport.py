@@ -66,7 +66,8 @@ def leave(channels, pid, each):
     top = max(resident(pid), each * STOPPED_READERS)
     for c in channels:
         c.close()
-    if nacre_test.SANITIZED:
+    # A client that reads on far enough leaves the server nothing to keep: less than settled() can tell apart.
+    if nacre_test.SANITIZED or each * STOPPED_READERS < 2 << 20:
         return
     # More than free() alone gives back.
     enough = top - each * STOPPED_READERS / 2
