@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,7 +20,8 @@
 #define ROOTFD_TRIES 64
 #define ROOTFD_DEPTH 8 /* levels of a tree that are open at once while it is removed */
 #define ROOTFD_COMPONENT 256
-#define ROOTFD_LINKS_MAX 40 /* on one path, as the kernel has it */
+#define ROOTFD_LINKS_MAX 40    /* on one path, as the kernel has it */
+#define ROOTFD_LEVELS_MAX 4096 /* as many as a path of the kernel can name, and more */
 
 static int rootfd_openat2(int dir_fd, const char *path, struct open_how *how)
 {
@@ -54,6 +56,48 @@ int rootfd_open_beneath(int root_fd, const char *path, int flags)
 	};
 
 	return rootfd_openat2(root_fd, path, &how);
+}
+
+int rootfd_point(int dir_fd, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+
+	return rootfd_openat2(dir_fd, path, &how);
+}
+
+static bool rootfd_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+int rootfd_is_below(int dir_fd, int above_fd)
+{
+	_cleanup_fd_ int at_fd = -1;
+	struct stat above, st, last = { .st_ino = 0 };
+
+	if (fstat(above_fd, &above) < 0)
+		return -errno;
+	for (int i = 0; i < ROOTFD_LEVELS_MAX; i++) {
+		int fd;
+
+		if (fstat(at_fd >= 0 ? at_fd : dir_fd, &st) < 0)
+			return -errno;
+		if (rootfd_same(&st, &above))
+			return 1;
+		/* The root is its own parent. */
+		if (i > 0 && rootfd_same(&st, &last))
+			return 0;
+		last = st;
+		fd = rootfd_point(at_fd >= 0 ? at_fd : dir_fd, "..");
+		if (fd < 0)
+			return fd;
+		(void)fd_close(at_fd);
+		at_fd = fd;
+	}
+	return -ELOOP;
 }
 
 /* Opens what the O_PATH descriptor stands for; -ENOENT where there is no /proc to do it with. */

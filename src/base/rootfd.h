@@ -24,6 +24,13 @@ int rootfd_open(int root_fd, const char *path, int flags, mode_t mode);
  * mount, and through no link of the magic kind. */
 int rootfd_open_beneath(int root_fd, const char *path, int flags);
 
+/* A name of whatever tree, in which no part may be a link: -ELOOP. What stands there is not opened
+ * but pointed at (O_PATH). */
+int rootfd_point(int dir_fd, const char *path);
+/* Whether what dir_fd points at is the directory above_fd, or lies below it: 1 or 0. Goes up from
+ * directory to directory, also from one mount to the one that it is mounted on. */
+int rootfd_is_below(int dir_fd, int above_fd);
+
 /* A regular file for reading; -EINVAL for anything else. Never blocks on a FIFO, never opens a
  * device. */
 int rootfd_open_regular(int root_fd, const char *path);

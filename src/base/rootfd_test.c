@@ -409,6 +409,33 @@ static void stays_beneath(void)
 	in_a_child(beneath_and_no_other_mount);
 }
 
+static void points_through_no_link(void)
+{
+	_cleanup_fd_ int fd = -1, below_fd = -1, deep_fd = -1;
+
+	begin();
+	CHECK(mkdirat(root_fd, "a", 0755) == 0 && mkdirat(root_fd, "a/b", 0755) == 0);
+	CHECK(symlinkat("a", root_fd, "link") == 0 && symlinkat("b", root_fd, "a/end") == 0);
+	CHECK(mknodat(root_fd, "a/fifo", S_IFIFO | 0600, 0) == 0);
+	fd = rootfd_point(root_fd, "a");
+	below_fd = rootfd_point(root_fd, "a/b");
+	CHECK(fd >= 0 && below_fd >= 0);
+	CHECK_INT(rootfd_point(root_fd, "link/b"), -ELOOP);
+	CHECK_INT(rootfd_point(root_fd, "a/end"), -ELOOP);
+	CHECK_INT(rootfd_point(root_fd, "/proc/self/cwd"), -ELOOP);
+	CHECK_INT(rootfd_point(root_fd, "none"), -ENOENT);
+	/* Pointing at it is no act. */
+	deep_fd = rootfd_point(root_fd, "a/fifo");
+	CHECK(deep_fd >= 0);
+
+	CHECK_INT(rootfd_is_below(below_fd, fd), 1);
+	CHECK_INT(rootfd_is_below(fd, fd), 1);
+	CHECK_INT(rootfd_is_below(below_fd, root_fd), 1);
+	CHECK_INT(rootfd_is_below(fd, below_fd), 0);
+	CHECK_INT(rootfd_is_below(root_fd, fd), 0);
+	end();
+}
+
 UNIT_MAIN({ "links stay inside", links_stay_inside },
 	  { "magic links are refused", magic_links_are_refused },
 	  { "only regular files are opened", only_regular_files_are_opened },
@@ -417,4 +444,5 @@ UNIT_MAIN({ "links stay inside", links_stay_inside },
 	  { "makes what links name that lead nowhere", makes_what_links_name },
 	  { "removes any kind", removes_any_kind }, { "removes the deepest", removes_the_deepest },
 	  { "stops at mounts", stops_at_mounts },
-	  { "stays beneath, and in one mount", stays_beneath })
+	  { "stays beneath, and in one mount", stays_beneath },
+	  { "points through no link", points_through_no_link })

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cell/leaf.h"
+#include "cell/mounts.h"
 #include "cell/program.h"
 #include "cell/stock.h"
 #include "isolate/cgroup.h"
@@ -55,6 +56,9 @@ struct container_start {
 	bool tty;
 	struct terminal_size terminal;
 	bool hold_output;
+	struct container_mount *mounts; /* fds.n_mounts of them */
+	size_t n_mounts;
+	bool read_only_root;
 };
 
 static struct container_start *start_free(struct container_start *s)
@@ -62,6 +66,7 @@ static struct container_start *start_free(struct container_start *s)
 	if (!s)
 		return NULL;
 	strv_free(s->argv);
+	s->mounts = mounts_free(s->mounts, s->n_mounts);
 	container_fds_close(&s->fds);
 	free(s);
 	return NULL;
@@ -323,6 +328,7 @@ static void container_plan_walls(const struct container *c, struct isolate_plan 
 	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_NEW;
 	plan->root = ISOLATE_ROOT_CONTAINER;
 	plan->root_fd = c->start->fds.rootfs;
+	plan->root_read_only = c->start->read_only_root;
 }
 
 /* What it shares with its cell; from the keeper's kit where that fits. */
@@ -352,6 +358,7 @@ static int container_plan_cell(struct container *c, struct isolate_plan *plan,
 static int container_clone(struct container *c, struct stdio *stdio, struct error *err)
 {
 	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+	_cleanup_(mounts_unplanp) struct mounts_plan *mounts = NULL;
 	struct isolate_plan plan;
 	int r;
 
@@ -362,7 +369,9 @@ static int container_clone(struct container *c, struct stdio *stdio, struct erro
 	plan.argv = c->start->argv;
 	plan.env = c->env;
 	plan.cwd = c->cwd;
-	r = stdio_open(stdio, c, err);
+	r = mounts_plan(&mounts, &plan, c->start->mounts, &c->start->fds, err);
+	if (r == 0)
+		r = stdio_open(stdio, c, err);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < 3; i++)
@@ -554,7 +563,11 @@ static struct container_start *start_new(const struct container_spec *spec,
 				       .stdin_open = spec->stdin_open,
 				       .tty = spec->tty,
 				       .terminal = spec->terminal,
-				       .hold_output = spec->hold_output };
+				       .hold_output = spec->hold_output,
+				       .n_mounts = spec->n_mounts,
+				       .read_only_root = spec->read_only_root };
+	if (mounts_copy(&s->mounts, spec->mounts, spec->n_mounts) < 0)
+		return start_free(s);
 	return s;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "cell/mounts.h"
 
 #define PATH_DEFAULT "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -66,6 +67,8 @@ int program_check(char *const *argv, char *const *env, const char *cwd, const ch
 int program_check_container(const struct cell_spec *cell, const struct container_spec *spec,
 			    struct error *err)
 {
+	int r;
+
 	if (!cell->name || !name_is_label(cell->name))
 		return error_field(err, ERROR_INVALID, "cell", "\"%.64s\" is not a label",
 				   cell->name ?: "");
@@ -82,6 +85,12 @@ int program_check_container(const struct cell_spec *cell, const struct container
 		return error_field(err, ERROR_INVALID, "kind", "%d is unknown", (int)spec->kind);
 	if (spec->tty && spec->kind != CONTAINER_IMAGE)
 		return error_field(err, ERROR_INVALID, "tty", "only for a container of an image");
+	if ((spec->n_mounts > 0 || spec->read_only_root) && spec->kind != CONTAINER_IMAGE)
+		return error_field(err, ERROR_INVALID, "mounts",
+				   "only for a container of an image");
+	r = mounts_check(spec->mounts, spec->n_mounts, err);
+	if (r < 0)
+		return r;
 	return program_check(spec->argv, spec->env, spec->cwd, spec->user, err);
 }
 

@@ -51,11 +51,26 @@ struct log_policy {
 #define LOG_FILES_MAX 1000
 #define LOG_BLOCK_MAX (24 * 3600 * NSEC_PER_SEC) /* but for NSEC_NEVER */
 
+#define CONTAINER_MOUNTS_MAX 32
+
+/* A mount in a container's root. */
+struct container_mount {
+	const char *target; /* mounts_check_target() */
+	uint64_t token;     /* see container_fds.mounts */
+	/* Of a new tmpfs alone; anything else comes with its attributes. */
+	uint64_t size; /* bytes; 0: as the kernel has it */
+	unsigned mode; /* of its root; 0: 01777 */
+	bool no_exec;
+};
+
 /* The descriptors of a container: -1 for none. Whoever takes them over leaves -1. */
 struct container_fds {
 	int rootfs;  /* detached mount */
 	int log;     /* NAME.log, to append CRI log lines to */
 	int log_dir; /* detached mount of the directory that it is in; without it nothing rotates */
+	/* For each of container_spec.mounts a detached mount, or -1: a new tmpfs. */
+	int mounts[CONTAINER_MOUNTS_MAX];
+	size_t n_mounts;
 };
 
 #define CONTAINER_FDS_NONE                                                                         \
@@ -68,6 +83,9 @@ static inline void container_fds_close(struct container_fds *fds)
 	fds->rootfs = fd_close(fds->rootfs);
 	fds->log = fd_close(fds->log);
 	fds->log_dir = fd_close(fds->log_dir);
+	for (size_t i = 0; i < fds->n_mounts; i++)
+		(void)fd_close(fds->mounts[i]);
+	fds->n_mounts = 0;
 }
 
 static inline struct container_fds container_fds_take(struct container_fds *fds)
@@ -104,6 +122,10 @@ struct container_spec {
 	/* Descriptors as tokens of the channel beside the connection; 0: none. */
 	uint64_t rootfs_token, log_token, log_dir_token; /* see struct container_fds */
 	struct log_policy log;
+	/* Only for CONTAINER_IMAGE, like read_only_root. As many as container_fds has. */
+	const struct container_mount *mounts;
+	size_t n_mounts;
+	bool read_only_root;
 };
 
 /*

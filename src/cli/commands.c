@@ -36,6 +36,15 @@
 	{                                                                                          \
 		"format", 'F', "TEXT", "a line of this form, such as '{name} {containers[0].pid}'" \
 	}
+/* What its container may reach. */
+#define OPTIONS_WALLS                                                                              \
+	{ "volume", 'v', "SOURCE:TARGET[:ro,noexec]",                                              \
+	  "mount a directory or file of the node; may be given again" },                           \
+		{ "tmpfs", 0, "TARGET[:size=64m,mode=700,noexec]",                                 \
+		  "mount a new file system in memory; may be given again" },                       \
+	{                                                                                          \
+		"read-only", 0, NULL, "nothing of its root can be written to"                      \
+	}
 #define OPTION_END                                                                                 \
 	{                                                                                          \
 		NULL, 0, NULL, NULL                                                                \
@@ -66,6 +75,7 @@ static const struct arg_option options_run[] = {
 	OPTION_CWD,
 	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint" },
 	{ "network", 0, "MODE", "pod (its own), none (loopback alone) or host" },
+	OPTIONS_WALLS,
 	OPTION_IN,
 	OPTION_END,
 };
@@ -86,6 +96,7 @@ static const struct arg_option options_cell[] = {
 	OPTION_ENV,
 	OPTION_CWD,
 	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint" },
+	OPTIONS_WALLS,
 	OPTION_END,
 };
 
@@ -227,6 +238,8 @@ const struct command commands[] = {
 			"\n"
 			"    nacre run --rm busybox echo hello\n"
 			"    nacre run -d --name web --env PORT=8080 busybox httpd -f -p 8080\n"
+			"    nacre run --rm -v ./site:/www:ro --read-only --tmpfs /tmp busybox ls "
+			"/www\n"
 			"    echo 1+1 | nacre run --rm -i busybox bc\n"
 			"    nacre run --rm -it busybox sh",
 		.options = options_run,

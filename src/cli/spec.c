@@ -67,12 +67,13 @@ int spec_container_init(struct spec_container *s, const struct args *a, struct e
 	c->n_env = s->env.n;
 	spec_set(&c->working_dir, args_value(a, "cwd"));
 	spec_set(&c->user, args_value(a, "user"));
-	return 0;
+	return walls_take(&s->walls, c, a, err);
 }
 
 void spec_container_done(struct spec_container *s)
 {
 	spec_env_done(&s->env);
+	walls_done(&s->walls);
 }
 
 char **spec_values(const struct args *args, const char *name, size_t *ret_n)

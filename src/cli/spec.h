@@ -5,6 +5,7 @@
 #include "api/runtime.pb-c.h"
 #include "base/args.h"
 #include "cli/tty.h"
+#include "cli/walls.h"
 
 /* From the command line to the messages of the runtime core, and back from a status to an exit
  * status. */
@@ -20,12 +21,14 @@ struct spec_env {
 int spec_env_init(struct spec_env *e, const struct args *a, struct error *err);
 void spec_env_done(struct spec_env *e);
 
-/* The only container of a workload, by --user, --env, --cwd, --entrypoint, IMAGE and COMMAND. */
+/* The only container of a workload, by --user, --env, --cwd, --entrypoint, IMAGE and COMMAND, and
+ * cli/walls.h. */
 struct spec_container {
 	Aurae__Runtime__V0__Container message;
 	Aurae__Runtime__V0__Container *list[1]; /* for a request */
 	char *entrypoint[1];
 	struct spec_env env;
+	struct walls walls;
 };
 
 int spec_container_init(struct spec_container *s, const struct args *a, struct error *err);

@@ -93,6 +93,24 @@ static void view_exit_code(struct json *j, const char *state, int32_t exit_code)
 		json_put_null(j, "exit_code");
 }
 
+static void view_mount(struct json *j, const Aurae__Runtime__V0__Mount *m)
+{
+	json_put_object(j, NULL);
+	json_put_word(j, "source", m->source);
+	json_put_string(j, "target", m->target);
+	json_put_bool(j, "read_only", m->read_only);
+	json_put_bool(j, "no_exec", m->no_exec);
+	if (m->tmpfs) {
+		json_put_object(j, "tmpfs");
+		json_put_unsigned(j, "size", m->tmpfs->size);
+		json_put_unsigned(j, "mode", m->tmpfs->mode);
+		json_put_end(j);
+	} else {
+		json_put_null(j, "tmpfs");
+	}
+	json_put_end(j);
+}
+
 static void view_container(struct json *j, const Nacre__V1__Container *c)
 {
 	json_put_object(j, NULL);
@@ -110,6 +128,11 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 	json_put_time(j, "finished_at", c->finished_at);
 	json_put_word(j, "command", c->command);
 	json_put_word(j, "user", c->user);
+	json_put_array(j, "mounts");
+	for (size_t i = 0; i < c->n_mounts; i++)
+		view_mount(j, c->mounts[i]);
+	json_put_end(j);
+	json_put_bool(j, "read_only_root", c->read_only_root);
 	json_put_end(j);
 }
 

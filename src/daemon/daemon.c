@@ -251,6 +251,8 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.store = d->run_store,
 		.events = &d->events,
 		.logs_fd = d->place.logs_fd,
+		.root_fd = d->place.root_fd,
+		.run_fd = d->place.run_fd,
 		.log = d->config.container_log,
 	};
 	int r;

@@ -43,7 +43,8 @@ enum isolate_root {
 	/*
 	 * root_fd, a detached mount, with what a container gets: /proc, /dev (tmpfs with the
 	 * minimal devices, pts, shm, mqueue), /sys read-only, /sys/fs/cgroup read-only, masked and
-	 * read-only paths (security.md 4.3). Needs new mount and pid namespaces.
+	 * read-only paths (security.md 4.3); and then what the lists say: mounts, devices. Needs
+	 * new mount and pid namespaces.
 	 */
 	ISOLATE_ROOT_CONTAINER,
 	/*
@@ -254,7 +255,8 @@ struct isolate_plan {
 	 * of the spawner's, from which its tree is taken. */
 	int bare_ns_fd;
 
-	/* Of ISOLATE_ROOT_TREE. Mounts go on in this order, devices behind them. */
+	/* Mounts go on in this order, devices behind them; of ISOLATE_ROOT_CONTAINER and _TREE.
+	 * Paths: of a tree. */
 	const struct isolate_mount *mounts;
 	size_t n_mounts;
 	const struct isolate_device *devices;

@@ -137,13 +137,15 @@ static bool plan_root_propagation_is_wrong(const struct isolate_plan *p)
 
 static bool plan_tree_is_wrong(const struct isolate_plan *p)
 {
-	return p->root != ISOLATE_ROOT_TREE &&
-	       (p->n_mounts || p->n_devices || p->masked_paths || p->readonly_paths ||
-		p->root_propagation || p->no_pivot);
+	if (p->root == ISOLATE_ROOT_TREE)
+		return false;
+	return p->masked_paths || p->readonly_paths || p->root_propagation || p->no_pivot ||
+	       (p->root != ISOLATE_ROOT_CONTAINER && (p->n_mounts || p->n_devices));
 }
 
 const struct plan_rule plan_tree_rules[] = {
-	{ "root", plan_tree_is_wrong, "lists of mounts, devices and paths are for a tree" },
+	{ "root", plan_tree_is_wrong,
+	  "lists of mounts and devices are for a container or a tree, of paths for a tree" },
 	{ "mounts", plan_mounts_are_wrong,
 	  "at most 1024, each on an absolute path below /, either of a source or of a file system; "
 	  "cgroups only in a cgroup namespace; unbindable only in a new mount namespace" },

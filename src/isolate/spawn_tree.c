@@ -93,7 +93,7 @@ static int spawn_tree_pts(const struct isolate_plan *p, const struct isolate_mou
 static int spawn_tree_mounts(struct isolate_steps *s, struct error *err)
 {
 	const struct isolate_plan *p = s->plan;
-	bool has_pts = p->pts_fd < 0;
+	bool has_pts = p->pts_fd < 0 || p->root != ISOLATE_ROOT_TREE;
 
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const struct isolate_mount *m = &p->mounts[i];
@@ -176,8 +176,10 @@ int spawn_tree_prepare(struct isolate_steps *s, struct error *err)
 	size_t n = p->n_mounts + p->n_devices;
 	int r;
 
-	if (p->root != ISOLATE_ROOT_TREE)
+	if (p->root != ISOLATE_ROOT_TREE && n == 0)
 		return 0;
+	/* That of a container is its own affair. */
+	s->pts_index = p->n_mounts;
 	s->mount_fds = malloc((n + n + ISOLATE_STEPS_FDS + 1) * sizeof(int));
 	if (!s->mount_fds)
 		return error_set(err, -ENOMEM, "make the list of mounts");

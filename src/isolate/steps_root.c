@@ -31,7 +31,8 @@
  * An image is hostile. It gets a say in three names only, /proc, /dev and /sys: each is opened in
  * the root without following a link and must be a directory (it is made where it is missing). All
  * other targets lie in file systems that this process has made a moment ago, and are reached from
- * their own descriptors.
+ * their own descriptors. What the lists of the plan put into it comes last, as in a tree
+ * (isolate/tree_target.h).
  */
 
 #define ROOT_NO_SUID_DEV_EXEC (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
@@ -136,7 +137,8 @@ static int root_container(struct isolate_steps *s, struct error *err)
 	null_fd = dev_open_null(dev_fd, err);
 	if (null_fd < 0)
 		return null_fd;
-	return mask_apply(proc_fd, sys_is_masked ? -1 : sys_fd, null_fd, err);
+	r = mask_apply(proc_fd, sys_is_masked ? -1 : sys_fd, null_fd, err);
+	return r < 0 || !s->mount_fds ? r : tree_make(s, err);
 }
 
 static const struct {

@@ -191,7 +191,7 @@ static int tree_dev(struct isolate_steps *s, struct error *err)
 	for (size_t i = 0; i < p->n_mounts; i++)
 		if (tree_path_is(p->mounts[i].target, "/dev"))
 			is_new = p->mounts[i].source_fd < 0;
-	if (!is_new)
+	if (!is_new || p->root != ISOLATE_ROOT_TREE)
 		return 0;
 	dev_fd = tree_dir(s->root_fd, "/dev", err);
 	if (dev_fd < 0)

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/fd.h"
@@ -29,13 +30,14 @@
  * here while their keeper goes on as another program (client_reopen.h).
  *
  * A Start that carries descriptors sends them over the second socket first. So that the keeper
- * never has to drop one (keeper/tokens.h), no more than STARTS_MAX such calls are under way on a
- * connection; the others wait here, in order.
+ * never has to drop one (keeper/tokens.h), the calls that are under way on a connection carry no
+ * more than START_FDS_MAX together; the others wait here, in order.
  */
 
-#define START_FDS 3
+#define START_FDS 3 /* and behind them the mounts */
 /* Room for what another connection may have left. */
-#define STARTS_MAX (TOKENS_HELD_MAX / START_FDS - 8)
+#define START_FDS_MAX (TOKENS_HELD_MAX - 24)
+_Static_assert(START_FDS + CONTAINER_MOUNTS_MAX <= START_FDS_MAX, "one start at least fits");
 
 struct client_call;
 typedef void (*client_finish_fn)(struct client_call *call, const ProtobufCMessage *response,
@@ -60,8 +62,11 @@ struct client_call {
 	uint8_t *data; /* the request of one that waits */
 	size_t len;
 	/* Start only. */
+	size_t n_fds;
 	uint64_t tokens[START_FDS];
 	int fds[START_FDS];
+	uint64_t *mount_tokens;
+	struct container_fds mounts; /* its mounts alone */
 };
 
 static struct keeper_client *client_of(struct peer *p)
@@ -105,13 +110,16 @@ static void client_call_unlink(struct client_call *call)
 
 	if (call->counted) {
 		c->n_calls--;
-		c->n_starts -= call->is_start;
+		c->n_start_fds -= call->is_start ? call->n_fds : 0;
 	}
 	call->counted = false;
 	list_remove(&call->link);
 	list_remove(&call->waiting);
 	for (size_t i = 0; i < ARRAY_SIZE(call->fds); i++)
 		call->fds[i] = fd_close(call->fds[i]);
+	container_fds_close(&call->mounts);
+	free(call->mount_tokens);
+	call->mount_tokens = NULL;
 	free(call->data);
 	call->data = NULL;
 }
@@ -123,21 +131,30 @@ static void client_call_free(struct client_call *call)
 	free(call);
 }
 
-static int client_call_send_fds(const struct client_call *call)
+static int client_call_send_list(const struct client_call *call, const uint64_t *tokens,
+				 const int *fds, size_t n)
 {
 	struct keeper_client *client = call->client;
 
-	for (size_t i = 0; i < ARRAY_SIZE(call->fds); i++) {
+	for (size_t i = 0; i < n; i++) {
 		int r;
 
-		if (call->fds[i] < 0)
+		if (fds[i] < 0)
 			continue;
-		r = fdchan_send(client->connection->channel_fd, call->tokens[i], client->target,
-				call->fds[i]);
+		r = fdchan_send(client->connection->channel_fd, tokens[i], client->target, fds[i]);
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+static int client_call_send_fds(const struct client_call *call)
+{
+	int r = client_call_send_list(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
+
+	return r < 0 ? r
+		     : client_call_send_list(call, call->mount_tokens, call->mounts.mounts,
+					     call->mounts.n_mounts);
 }
 
 /* fn is given by the caller, so that what follows upon an answer can start the next one. */
@@ -148,7 +165,7 @@ static void client_call_begin_start(struct client_call *call, unary_fn fn)
 	int r;
 
 	c->n_calls++;
-	c->n_starts++;
+	c->n_start_fds += call->n_fds;
 	call->is_start = true;
 	call->counted = true;
 	r = client_call_send_fds(call);
@@ -173,13 +190,16 @@ static void client_call_begin_start(struct client_call *call, unary_fn fn)
 
 static void connection_pump(struct connection *c, unary_fn fn)
 {
-	while (!c->reopen.active && c->n_starts < STARTS_MAX && !list_empty(&c->starts)) {
+	while (!c->reopen.active && !list_empty(&c->starts)) {
 		struct client_call *call = list_first(&c->starts, struct client_call, waiting);
 
+		if (c->n_start_fds + call->n_fds > START_FDS_MAX)
+			return;
 		list_remove(&call->waiting);
 		client_call_begin_start(call, fn);
 		for (size_t i = 0; i < ARRAY_SIZE(call->fds); i++)
 			call->fds[i] = fd_close(call->fds[i]);
+		container_fds_close(&call->mounts);
 	}
 }
 
@@ -250,6 +270,7 @@ static struct client_call *client_call_new(struct keeper_client *client, client_
 	call->userdata = userdata;
 	for (size_t i = 0; i < START_FDS; i++)
 		call->fds[i] = -1;
+	call->mounts = (struct container_fds)CONTAINER_FDS_NONE;
 	list_init(&call->link);
 	list_init(&call->waiting);
 	list_add_tail(&client->calls, &call->link);
@@ -429,18 +450,72 @@ static int token_draw(uint64_t *ret)
 	return 0;
 }
 
+static int client_call_draw(struct client_call *call, uint64_t *tokens, const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r;
+
+		if (fds[i] < 0)
+			continue;
+		r = token_draw(&tokens[i]);
+		if (r < 0)
+			return r;
+		call->n_fds++;
+	}
+	return 0;
+}
+
+/* The mounts of a request; the memory is the caller's. */
+struct start_mounts {
+	Nacre__Instance__V1__Mount *messages, **list;
+};
+
+static void start_mounts_done(struct start_mounts *m)
+{
+	free(m->messages);
+	free(m->list);
+}
+
+static int client_call_add_mounts(struct client_call *call, struct start_mounts *m,
+				  Nacre__Instance__V1__StartRequest *request,
+				  const struct container_spec *spec)
+{
+	size_t n = call->mounts.n_mounts;
+	int r;
+
+	if (n == 0)
+		return 0;
+	m->messages = calloc(n, sizeof(*m->messages));
+	m->list = calloc(n, sizeof(*m->list));
+	call->mount_tokens = calloc(n, sizeof(*call->mount_tokens));
+	if (!m->messages || !m->list || !call->mount_tokens)
+		return -ENOMEM;
+	r = client_call_draw(call, call->mount_tokens, call->mounts.mounts, n);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		m->list[i] = &m->messages[i];
+		convert_mount(m->list[i], &spec->mounts[i]);
+		m->list[i]->token = call->mount_tokens[i];
+	}
+	request->mounts = m->list;
+	request->n_mounts = n;
+	return 0;
+}
+
 static int client_call_prepare_start(struct client_call *call, const struct cell_spec *cell,
 				     const struct container_spec *spec)
 {
+	_cleanup_(start_mounts_done) struct start_mounts mounts = { .messages = NULL };
 	Nacre__Instance__V1__StartRequest request;
+	int r;
 
 	convert_start_request(&request, cell, spec);
-	for (size_t i = 0; i < ARRAY_SIZE(call->fds); i++) {
-		int r = call->fds[i] < 0 ? 0 : token_draw(&call->tokens[i]);
-
-		if (r < 0)
-			return r;
-	}
+	r = client_call_draw(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
+	if (r == 0)
+		r = client_call_add_mounts(call, &mounts, &request, spec);
+	if (r < 0)
+		return r;
 	request.rootfs_token = call->tokens[0];
 	request.log_token = call->tokens[1];
 	request.log_dir_token = call->tokens[2];
@@ -472,8 +547,18 @@ static void start(struct peer *p, const struct cell_spec *cell, const struct con
 	/* One that does not ask for it would keep it for ever. */
 	if (client->rotates)
 		call->fds[2] = TAKE_FD(own.log_dir);
+	memcpy(call->mounts.mounts, own.mounts, sizeof(own.mounts));
+	call->mounts.n_mounts = own.n_mounts;
+	own.n_mounts = 0;
 	if (client->refusal.code) {
 		client_call_refuse(call, &client->refusal);
+		return;
+	}
+	if ((spec->n_mounts > 0 || spec->read_only_root) && !client->mounts) {
+		(void)error_refuse(&err, ERROR_PRECONDITION,
+				   "its keeper (version %s) knows nothing of mounts",
+				   client->hello.version);
+		client_call_refuse(call, &err);
 		return;
 	}
 	r = client_call_prepare_start(call, cell, spec);

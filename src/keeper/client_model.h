@@ -48,7 +48,7 @@ struct connection {
 	unsigned n_refs;
 	struct list clients;    /* the one of the direct child first */
 	unsigned n_calls;       /* under way, but hello and watches */
-	unsigned n_starts;      /* of these */
+	size_t n_start_fds;     /* descriptors that starts among them carry */
 	struct list starts;     /* that wait */
 	struct list held;       /* other calls that wait for the end of `reopen` */
 	struct list passing;    /* and those that are passed on (passing.h) */
@@ -73,6 +73,7 @@ struct keeper_client {
 	char *path; /* to say in hello, or NULL */
 	bool opened;
 	bool rotates; /* the keeper, its containers' logs */
+	bool mounts;  /* and knows of mounts and of a root that is read-only */
 	bool stale;   /* says hello and watches again, as a part of `reopen` */
 	bool told;    /* of the gap */
 	struct peer_hello hello;

@@ -23,11 +23,14 @@ static void client_keep_hello(struct keeper_client *client,
 {
 	client->hello.can_upgrade = false;
 	client->rotates = false;
+	client->mounts = false;
 	for (size_t i = 0; i < response->n_features; i++) {
 		if (str_eq(response->features[i], "upgrade"))
 			client->hello.can_upgrade = true;
 		if (str_eq(response->features[i], "log-rotation"))
 			client->rotates = true;
+		if (str_eq(response->features[i], "mounts"))
+			client->mounts = true;
 	}
 	/* What does not fit is not ours. */
 	if (str_copy(client->hello.build, sizeof(client->hello.build), response->build) < 0)

@@ -85,6 +85,16 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->width = spec->terminal.width;
 	to->height = spec->terminal.height;
 	to->hold_output = spec->hold_output;
+	to->read_only_root = spec->read_only_root;
+}
+
+void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount *from)
+{
+	nacre__instance__v1__mount__init(to);
+	to->target = convert_str(from->target);
+	to->size = from->size;
+	to->mode = from->mode;
+	to->no_exec = from->no_exec;
 }
 
 static int convert_list(char *const **to, char **from, size_t n, struct arena *arena,
@@ -160,6 +170,26 @@ static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, st
 	return convert_start_check_log(from, err);
 }
 
+static int convert_mounts(struct container_spec *to, const Nacre__Instance__V1__StartRequest *from,
+			  struct arena *arena, struct error *err)
+{
+	struct container_mount *mounts = arena_zalloc(arena, from->n_mounts + 1, sizeof(*mounts));
+
+	if (!mounts)
+		return error_set(err, -ENOMEM, "take the request up");
+	for (size_t i = 0; i < from->n_mounts; i++)
+		mounts[i] = (struct container_mount){
+			.target = from->mounts[i]->target,
+			.token = from->mounts[i]->token,
+			.size = from->mounts[i]->size,
+			.mode = from->mounts[i]->mode,
+			.no_exec = from->mounts[i]->no_exec,
+		};
+	to->mounts = mounts;
+	to->n_mounts = from->n_mounts;
+	return 0;
+}
+
 int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		  const Nacre__Instance__V1__StartRequest *from, struct arena *arena,
 		  struct error *err)
@@ -182,6 +212,7 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		.stdin_open = from->stdin_open,
 		.tty = from->tty,
 		.hold_output = from->hold_output,
+		.read_only_root = from->read_only_root,
 		.rootfs_token = from->rootfs_token,
 		.log_token = from->log_token,
 		.log_dir_token = from->log_dir_token,
@@ -195,7 +226,9 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 	r = convert_sides(&spec->terminal, from->width, from->height, err);
 	if (r < 0)
 		return r;
-	r = convert_list(&spec->argv, from->argv, from->n_argv, arena, err);
+	r = convert_mounts(spec, from, arena, err);
+	if (r == 0)
+		r = convert_list(&spec->argv, from->argv, from->n_argv, arena, err);
 	if (r < 0)
 		return r;
 	return convert_list(&spec->env, from->env, from->n_env, arena, err);

@@ -120,8 +120,9 @@ static int server_check_open(const struct keeper_server *s, struct error *err)
 
 static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
-	static const char *const features[] = { "exec",    "stdin",  "spawn", "log-rotation",
-						"upgrade", "attach", "tty",   "stream-exec" };
+	static const char *const features[] = { "exec",   "stdin",        "spawn",
+						"mounts", "log-rotation", "upgrade",
+						"attach", "tty",          "stream-exec" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -239,6 +240,25 @@ static int server_take_token(struct keeper_server *s, const char *field, uint64_
 	return fd;
 }
 
+/* All of them, also where one is missing: so each is closed. */
+static int server_take_mounts(struct keeper_server *s, struct container_fds *fds,
+			      const Nacre__Instance__V1__StartRequest *request, struct error *err)
+{
+	int r = 0;
+
+	if (request->n_mounts > CONTAINER_MOUNTS_MAX)
+		return error_field(err, ERROR_INVALID, "mounts",
+				   "%zu are more than the limit of %d", request->n_mounts,
+				   CONTAINER_MOUNTS_MAX);
+	for (size_t i = 0; i < request->n_mounts; i++) {
+		fds->mounts[i] = server_take_token(s, "mounts", request->mounts[i]->token, err);
+		fds->n_mounts = i + 1;
+		if (fds->mounts[i] < -1)
+			r = fds->mounts[i];
+	}
+	return r;
+}
+
 static int server_begin_start(struct keeper_server *s, struct rpc_call *call,
 			      const Nacre__Instance__V1__StartRequest *request, struct error *err)
 {
@@ -253,6 +273,7 @@ static int server_begin_start(struct keeper_server *s, struct rpc_call *call,
 	fds.log_dir = server_take_token(s, "log_dir_token", request->log_dir_token, err);
 	r = MIN(fds.rootfs, fds.log);
 	r = MIN(r, fds.log_dir);
+	r = MIN(r, server_take_mounts(s, &fds, request, err) - 1);
 	if (r >= -1)
 		r = server_check_open(s, err);
 	if (r < 0)

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/rootfd.h"
 #include "base/str.h"
+#include "cell/mounts.h"
 #include "image/image.h"
 #include "pod/make.h"
 #include "pod/publish.h"
@@ -396,6 +397,9 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 		.tty = c->tty,
 		.terminal = c->terminal,
 		.hold_output = c->hold_output,
+		.mounts = c->mounts,
+		.n_mounts = c->n_mounts,
+		.read_only_root = c->read_only_root,
 	};
 
 	(void)str_copy(spec.id, sizeof(spec.id), c->id);
@@ -404,6 +408,8 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 	peer->ops->start(peer, &cell, &spec, &c->fds, workload_on_started, c);
 	strv_free(TAKE_PTR(c->argv));
 	strv_free(TAKE_PTR(c->env));
+	c->mounts = mounts_free(c->mounts, c->n_mounts);
+	c->n_mounts = 0;
 }
 
 static void workload_start(struct workload *w)

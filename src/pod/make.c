@@ -12,14 +12,18 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "cell/mounts.h"
 #include "image/image.h"
 #include "pod/etc.h"
+#include "pod/volume.h"
 
 static void pod_container_done(struct pod_container *c)
 {
 	if (c->image && c->has_rootfs == false)
 		c->image->n_users--;
 	container_fds_close(&c->fds);
+	c->mounts = mounts_free(c->mounts, c->n_mounts);
+	free(c->settings);
 	strv_free(c->argv);
 	strv_free(c->env);
 	free(c->image_name);
@@ -141,6 +145,8 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	c->tty = spec->tty;
 	c->terminal = spec->terminal;
 	c->hold_output = spec->hold_output;
+	c->read_only_root = spec->read_only_root;
+	c->settings = strdup(spec->settings ? spec->settings : "");
 	c->image_name = strdup(spec->image ? spec->image : "");
 	c->image_id = strdup(c->image ? c->image->id : "");
 	c->cwd = strdup(make_first(spec->working_dir, config ? config->working_dir : NULL));
@@ -149,7 +155,8 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	if (r == 0)
 		r = make_env(c, spec);
 	c->command = make_command_text(c->argv);
-	if (r < 0 || !c->image_name || !c->image_id || !c->cwd || !c->user || !c->command)
+	if (r < 0 || !c->image_name || !c->image_id || !c->cwd || !c->user || !c->command ||
+	    !c->settings)
 		return error_set(err, -ENOMEM, "container %s", spec->name);
 	if (strv_len(c->argv) == 0)
 		return error_field(err, ERROR_INVALID, field,
@@ -157,12 +164,41 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	return 0;
 }
 
-static int make_container(struct workload *w, size_t n, const struct workload_spec *spec,
-			  struct image_store *images, struct error *err)
+static int make_mounts(struct pod_container *c, const struct pod_container_spec *spec,
+		       const struct volume_guard *guard, struct error *err)
 {
+	if (spec->n_mounts == 0)
+		return 0;
+	c->mounts = calloc(spec->n_mounts, sizeof(*c->mounts));
+	if (!c->mounts)
+		return error_set(err, -ENOMEM, "container %s", spec->name);
+	c->n_mounts = spec->n_mounts;
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const struct pod_mount_spec *m = &spec->mounts[i];
+		int fd = -1;
+
+		c->mounts[i] = m->mount;
+		c->mounts[i].target = strdup(m->mount.target);
+		if (!c->mounts[i].target)
+			return error_set(err, -ENOMEM, "container %s", spec->name);
+		if (m->source) {
+			fd = volume_open(guard, m->field, m->source, m->read_only, m->no_exec, err);
+			if (fd < 0)
+				return fd;
+		}
+		c->fds.mounts[c->fds.n_mounts++] = fd;
+	}
+	return 0;
+}
+
+static int make_container(struct workload *w, size_t n, const struct workload_spec *spec,
+			  const struct workloads_config *config, struct error *err)
+{
+	const struct volume_guard guard = { config->root_fd, config->run_fd };
 	const struct pod_container_spec *s = &spec->containers[n];
 	struct pod_container *c = &w->containers[n];
 	char field[ERROR_FIELD_MAX];
+	int r;
 
 	(void)str_printf(field, sizeof(field), "containers[%zu].name", n);
 	for (size_t i = 0; i < n; i++)
@@ -170,7 +206,7 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 			return error_field(err, ERROR_INVALID, field,
 					   "%s is taken by containers[%zu]", s->name, i);
 	if (s->image) {
-		c->image = image_store_find(images, s->image, err);
+		c->image = image_store_find(config->images, s->image, err);
 		if (!c->image) {
 			(void)str_printf(field, sizeof(field), "containers[%zu].image", n);
 			return error_wrap_field(err, -ENOENT, field);
@@ -179,7 +215,8 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 	}
 	(void)str_printf(field, sizeof(field),
 			 s->image ? "containers[%zu].command" : "executable.command", n);
-	return pod_container_fill(c, s, field, err);
+	r = pod_container_fill(c, s, field, err);
+	return r < 0 ? r : make_mounts(c, s, &guard, err);
 }
 
 /* "busybox-3f2a" for an image, "pod-3f2a" otherwise: what the workload is, and something to tell it
@@ -204,7 +241,7 @@ static void make_name(const struct workload_spec *spec, const char *id,
 			 n ? stem : workload_kind_word(spec->kind), id);
 }
 
-int workload_make(const struct workload_spec *spec, struct image_store *images,
+int workload_make(const struct workload_spec *spec, const struct workloads_config *config,
 		  struct workload **ret, struct error *err)
 {
 	_cleanup_(workload_unmakep) struct workload *w = NULL;
@@ -243,7 +280,7 @@ int workload_make(const struct workload_spec *spec, struct image_store *images,
 		return error_set(err, -ENOMEM, "workload");
 
 	for (size_t n = 0; n < spec->n_containers; n++) {
-		r = make_container(w, n, spec, images, err);
+		r = make_container(w, n, spec, config, err);
 		if (r < 0)
 			return r;
 	}

@@ -11,6 +11,14 @@
 
 struct image_store;
 
+/* A mount; `field` is its source's name in the request, for errors. */
+struct pod_mount_spec {
+	const char *field;
+	const char *source; /* a path of the node; NULL: a new tmpfs */
+	bool read_only, no_exec;
+	struct container_mount mount;
+};
+
 struct pod_container_spec {
 	const char *name;
 	const char *image; /* reference; NULL for an executable */
@@ -23,6 +31,10 @@ struct pod_container_spec {
 	bool tty;
 	struct terminal_size terminal;
 	bool hold_output;
+	const struct pod_mount_spec *mounts;
+	size_t n_mounts; /* at most CONTAINER_MOUNTS_MAX */
+	bool read_only_root;
+	const char *settings; /* see struct pod_container; NULL: none */
 };
 
 struct workload_spec {
@@ -37,9 +49,9 @@ struct workload_spec {
 	size_t n_containers;
 };
 
-/* A workload that nobody knows yet, its images held. ERROR_INVALID names the field
- * ("containers[1].image"). */
-int workload_make(const struct workload_spec *spec, struct image_store *images,
+/* A workload that nobody knows yet, its images held, what it mounts of the node opened.
+ * ERROR_INVALID names the field ("containers[1].image"). */
+int workload_make(const struct workload_spec *spec, const struct workloads_config *config,
 		  struct workload **ret, struct error *err);
 /* The log file and the root file system of each container; what was made stays in w. */
 int workload_prepare(struct workload *w, struct image_store *images, int logs_fd,

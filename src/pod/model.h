@@ -57,7 +57,8 @@ struct workloads_config {
 	struct image_store *images;
 	struct run_store *store;
 	struct events *events;
-	int logs_fd; /* directory of log files: ID/NAME.log */
+	int logs_fd;         /* directory of log files: ID/NAME.log */
+	int root_fd, run_fd; /* the node's own, of which no container gets anything */
 	struct log_policy log;
 };
 
@@ -77,6 +78,12 @@ struct pod_container {
 	bool stdin_open, tty;
 	struct terminal_size terminal; /* until it was started */
 	bool hold_output;
+	struct container_mount *mounts; /* fds.n_mounts of them, until it was started */
+	size_t n_mounts;
+	bool read_only_root;
+	/* What else it was asked to be, in the words of whoever asked (runtime/settings.h); "":
+	 * nothing that is not in the other members. */
+	char *settings;
 	struct container_status status;
 	pid_t host_pid; /* as the daemon sees it, once asked for */
 	bool has_rootfs;

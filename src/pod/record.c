@@ -43,6 +43,7 @@ int record_put_container(struct run_store *s, const struct pod_container *c, uns
 		.user = c->user,
 		.stdin_open = c->stdin_open,
 		.tty = c->tty,
+		.settings = c->settings,
 		.state = (int)c->status.state,
 		.state_word = pod_container_state_word(c),
 		.pid = c->status.pid,
@@ -128,6 +129,7 @@ static int record_fill(void *data, const struct run_container *r)
 	c->image_id = strdup(r->image);
 	c->command = strdup(r->command);
 	c->user = strdup(r->user);
+	c->settings = strdup(r->settings);
 	c->stdin_open = r->stdin_open;
 	c->tty = r->tty;
 	c->status = (struct container_status){
@@ -140,7 +142,7 @@ static int record_fill(void *data, const struct run_container *r)
 		.log_lost = r->log_lost,
 	};
 	(void)str_copy(c->status.reason, sizeof(c->status.reason), r->reason);
-	if (!c->image_name || !c->image_id || !c->command || !c->user)
+	if (!c->image_name || !c->image_id || !c->command || !c->user || !c->settings)
 		return error_set(walk->err, -ENOMEM, "container %s", r->id);
 	return 0;
 }

@@ -93,7 +93,7 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 	r = workload_check_parent(all, spec, err);
 	if (r < 0)
 		return r;
-	r = workload_make(spec, all->config.images, &w, err);
+	r = workload_make(spec, &all->config, &w, err);
 	if (r < 0)
 		return r;
 	if (w->kind != WORKLOAD_POD && !w->instance)

@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "pod/workload.h"
+#include "runtime/settings.h"
 #include "runtime/target.h"
 
 /* protobuf-c's strings are not const, but serialising only reads them. */
@@ -37,7 +38,7 @@ static Nacre__V1__Container *convert_container(struct arena *a, struct pod_conta
 	m->user = convert_str(c->user);
 	m->tty = c->tty;
 	m->stdin = c->stdin_open;
-	return m;
+	return settings_show(a, m, c->settings) < 0 ? NULL : m;
 }
 
 static int convert_containers(struct arena *a, struct workload *w, Nacre__V1__Workload *m)

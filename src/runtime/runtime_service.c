@@ -8,6 +8,7 @@
 #include "runtime/executable.h"
 #include "runtime/request.h"
 #include "runtime/services.h"
+#include "runtime/settings.h"
 
 /* ---- from request to specification ---- */
 
@@ -53,8 +54,6 @@ static int runtime_check_container(const Aurae__Runtime__V0__Container *c, size_
 	if (r == 0 && c->terminal)
 		r = check_size(FIELD("terminal"), c->terminal->width, c->terminal->height, err);
 	if (r == 0)
-		r = check_unset(FIELD("mounts"), c->n_mounts > 0, err);
-	if (r == 0)
 		r = check_unset(FIELD("resources"), c->resources != NULL, err);
 #undef FIELD
 	return r;
@@ -66,9 +65,35 @@ static struct terminal_size runtime_size(const Aurae__Runtime__V0__TerminalSize 
 		    : (struct terminal_size){ 0, 0 };
 }
 
-static int runtime_containers(struct arena *a, Aurae__Runtime__V0__Container **from, size_t n,
+/* What RunCell and RunPod run. */
+struct run_what {
+	Aurae__Runtime__V0__Container **containers;
+	size_t n_containers;
+	Aurae__Runtime__V0__Volume **volumes;
+	size_t n_volumes;
+};
+
+static int runtime_settings(struct arena *a, const struct run_what *what,
+			    struct pod_container_spec *to, struct error *err)
+{
+	size_t n_used = 0;
+	char field[64];
+	int r;
+
+	r = settings_check_volumes(what->volumes, what->n_volumes, err);
+	for (size_t i = 0; i < what->n_containers && r == 0; i++) {
+		(void)str_printf(field, sizeof(field), "containers[%zu]", i);
+		r = settings_take(a, &to[i], what->containers[i], field, what->volumes,
+				  what->n_volumes, &n_used, err);
+	}
+	return r;
+}
+
+static int runtime_containers(struct arena *a, const struct run_what *what,
 			      struct workload_spec *spec, struct error *err)
 {
+	Aurae__Runtime__V0__Container **from = what->containers;
+	size_t n = what->n_containers;
 	struct pod_container_spec *to;
 
 	if (n == 0)
@@ -102,7 +127,7 @@ static int runtime_containers(struct arena *a, Aurae__Runtime__V0__Container **f
 		return error_set(err, -ENOMEM, "containers");
 	spec->containers = to;
 	spec->n_containers = n;
-	return 0;
+	return runtime_settings(a, what, to, err);
 }
 
 static int runtime_parent(struct runtime_service *s, const char *field, const char *path,
@@ -178,8 +203,7 @@ struct run_request {
 	const ProtobufCMessage *message;
 	const char *id, *name, *parent, *network;
 	bool auto_remove;
-	Aurae__Runtime__V0__Container **containers;
-	size_t n_containers;
+	struct run_what what;
 };
 
 /* The statuses for an answer; NULL where the call has been failed instead. */
@@ -323,8 +347,7 @@ static int run(struct rpc_call *call, struct runtime_service *s, const struct ru
 	if (r == 0)
 		r = runtime_parent(s, method->parent_field, q->parent, &spec.parent, err);
 	if (r == 0)
-		r = runtime_containers(rpc_call_arena(call), q->containers, q->n_containers, &spec,
-				       err);
+		r = runtime_containers(rpc_call_arena(call), &q->what, &spec, err);
 	if (r == 0)
 		r = run_clear_way(&again, q->parent, spec.name, err);
 	if (r != 0)
@@ -359,8 +382,7 @@ static void run_cell(struct rpc_call *call, const ProtobufCMessage *request, voi
 		.name = meta_name(q->meta),
 		.parent = q->instance,
 		.network = q->network,
-		.containers = q->containers,
-		.n_containers = q->n_containers,
+		.what = { q->containers, q->n_containers, q->volumes, q->n_volumes },
 	};
 	struct error err = ERROR_INIT;
 
@@ -398,8 +420,7 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 		.parent = q->parent,
 		.network = q->network,
 		.auto_remove = q->auto_remove,
-		.containers = q->containers,
-		.n_containers = q->n_containers,
+		.what = { q->containers, q->n_containers, q->volumes, q->n_volumes },
 	};
 	struct error err = ERROR_INIT;
 	int r;

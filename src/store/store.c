@@ -67,6 +67,7 @@ static const struct sql_column container_columns[] = {
 	SQL_COLUMN(run_container, started_at, SQL_U64),
 	SQL_COLUMN(run_container, finished_at, SQL_U64),
 	SQL_COLUMN(run_container, log_lost, SQL_U64),
+	SQL_COLUMN(run_container, settings, SQL_TEXT),
 };
 
 enum run_kind { RUN_INSTANCE, RUN_WORKLOAD, RUN_CONTAINER, RUN_KIND_COUNT };
@@ -113,6 +114,7 @@ static const char *const run_migrations[] = {
 	"ALTER TABLE container ADD COLUMN tty INTEGER NOT NULL DEFAULT 0",
 	"ALTER TABLE container ADD COLUMN log_lost INTEGER NOT NULL DEFAULT 0",
 	"ALTER TABLE workload ADD COLUMN comment TEXT NOT NULL DEFAULT ''",
+	"ALTER TABLE container ADD COLUMN settings TEXT NOT NULL DEFAULT ''",
 };
 
 static const struct sql_schema run_schema = {

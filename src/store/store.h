@@ -68,6 +68,7 @@ struct run_container {
 	const char *command;    /* for people: the words joined by blanks */
 	const char *user;
 	bool stdin_open, tty;
+	const char *settings; /* what else it was asked to be; not read here */
 	int state;
 	const char *state_word;
 	int64_t pid;

@@ -47,7 +47,8 @@ class Output(nacre_test.NodeTest):
         return value
 
     def test_every_command(self):
-        self.check("run -d", "-d", "--name", "one", "busybox", "sleep", "1000")
+        self.check("run -d", "-d", "--name", "one", "-v", "/etc/hosts:/h:ro", "--tmpfs", "/t:size=1m", "--read-only", "busybox",
+                   "sleep", "1000")
         self.check("pod", "--name", "shop", "web=busybox", "sleep", "1000", "--", "db=busybox", "sh", "-c", "exit 3")
         self.check("spawn", "--name", "a")
         self.check("cell", "--in", "a", "--name", "deep", "busybox", "sleep", "1000")

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/mounts.h"
+
+#include <errno.h>
+#include <linux/mount.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/str.h"
+
+#define MOUNTS_MODE_DEFAULT 01777
+#define MOUNTS_OPTIONS_SIZE 64
+
+struct mounts_plan {
+	struct isolate_mount mounts[CONTAINER_MOUNTS_MAX];
+	char options[CONTAINER_MOUNTS_MAX][MOUNTS_OPTIONS_SIZE];
+};
+
+/* ---- names ---- */
+
+/* The length of the first name of *path, which then begins there; 0 at its end. */
+static size_t mounts_name(const char **path)
+{
+	*path += strspn(*path, "/");
+	return strcspn(*path, "/");
+}
+
+bool mounts_are_same(const char *a, const char *b)
+{
+	for (;;) {
+		size_t n = mounts_name(&a);
+
+		if (n != mounts_name(&b) || memcmp(a, b, n) != 0)
+			return false;
+		if (n == 0)
+			return true;
+		a += n;
+		b += n;
+	}
+}
+
+static bool mounts_is_below(const char *path, const char *name)
+{
+	size_t n = mounts_name(&path);
+
+	return n == strlen(name) && memcmp(path, name, n) == 0;
+}
+
+static bool mounts_has_dots(const char *path)
+{
+	size_t n;
+
+	for (; (n = mounts_name(&path)) > 0; path += n)
+		if (path[0] == '.' && (n == 1 || (n == 2 && path[1] == '.')))
+			return true;
+	return false;
+}
+
+int mounts_check_target(const char *field, const char *target, struct error *err)
+{
+	const char *rest = target;
+
+	if (str_empty(target) || target[0] != '/')
+		return error_field(err, ERROR_INVALID, field, "\"%.80s\" is not an absolute path",
+				   target ?: "");
+	if (strlen(target) > SPEC_PATH_MAX)
+		return error_field(err, ERROR_INVALID, field, "longer than %d bytes",
+				   SPEC_PATH_MAX);
+	if (mounts_has_dots(target))
+		return error_field(err, ERROR_INVALID, field, "\"%.80s\" has \".\" or \"..\" in it",
+				   target);
+	if (mounts_name(&rest) == 0)
+		return error_field(err, ERROR_INVALID, field, "nothing can be mounted on /");
+	if (mounts_is_below(target, "proc") || mounts_is_below(target, "sys"))
+		return error_field(err, ERROR_INVALID, field,
+				   "nothing can be mounted in /proc or /sys");
+	if (mounts_is_below(target, "dev") && !mounts_are_same(target, "/dev/shm"))
+		return error_field(err, ERROR_INVALID, field,
+				   "nothing can be mounted in /dev but /dev/shm");
+	return 0;
+}
+
+int mounts_check(const struct container_mount *mounts, size_t n, struct error *err)
+{
+	if (n > CONTAINER_MOUNTS_MAX)
+		return error_field(err, ERROR_INVALID, "mounts",
+				   "%zu are more than the limit of %d", n, CONTAINER_MOUNTS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		int r = mounts_check_target("mounts", mounts[i].target, err);
+
+		if (r < 0)
+			return r;
+		if (mounts[i].mode & ~07777U)
+			return error_field(err, ERROR_INVALID, "mounts",
+					   "mode %o is more than 7777", mounts[i].mode);
+	}
+	return 0;
+}
+
+/* ---- copies ---- */
+
+struct container_mount *mounts_free(struct container_mount *mounts, size_t n)
+{
+	for (size_t i = 0; mounts && i < n; i++)
+		free((char *)(uintptr_t)mounts[i].target);
+	free(mounts);
+	return NULL;
+}
+
+int mounts_copy(struct container_mount **ret, const struct container_mount *mounts, size_t n)
+{
+	struct container_mount *copy;
+
+	*ret = NULL;
+	if (n == 0)
+		return 0;
+	copy = calloc(n, sizeof(*copy));
+	for (size_t i = 0; copy && i < n; i++) {
+		copy[i] = mounts[i];
+		copy[i].target = strdup(mounts[i].target);
+		if (!copy[i].target)
+			copy = mounts_free(copy, n);
+	}
+	*ret = copy;
+	return copy ? 0 : -ENOMEM;
+}
+
+/* ---- the plan ---- */
+
+static void mounts_plan_tmpfs(struct isolate_mount *to, char options[MOUNTS_OPTIONS_SIZE],
+			      const struct container_mount *from)
+{
+	unsigned mode = from->mode ?: MOUNTS_MODE_DEFAULT;
+
+	if (from->size)
+		(void)str_printf(options, MOUNTS_OPTIONS_SIZE, "mode=%o,size=%llu", mode,
+				 (unsigned long long)from->size);
+	else
+		(void)str_printf(options, MOUNTS_OPTIONS_SIZE, "mode=%o", mode);
+	to->fs = "tmpfs";
+	to->options = options;
+	to->attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	if (from->no_exec)
+		to->attr_set |= MOUNT_ATTR_NOEXEC;
+}
+
+int mounts_plan(struct mounts_plan **ret, struct isolate_plan *plan,
+		const struct container_mount *mounts, const struct container_fds *fds,
+		struct error *err)
+{
+	struct mounts_plan *m;
+
+	if (fds->n_mounts == 0)
+		return 0;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return error_set(err, -ENOMEM, "plan the mounts");
+	for (size_t i = 0; i < fds->n_mounts; i++) {
+		struct isolate_mount *to = &m->mounts[i];
+
+		*to = (struct isolate_mount)ISOLATE_MOUNT_INIT;
+		to->target = mounts[i].target;
+		to->source_fd = fds->mounts[i];
+		to->detached = to->source_fd >= 0;
+		if (!to->detached)
+			mounts_plan_tmpfs(to, m->options[i], &mounts[i]);
+	}
+	plan->mounts = m->mounts;
+	plan->n_mounts = fds->n_mounts;
+	*ret = m;
+	return 0;
+}
+
+struct mounts_plan *mounts_unplan(struct mounts_plan *m)
+{
+	free(m);
+	return NULL;
+}

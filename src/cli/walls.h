@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_WALLS_H
+#define NACRE_CLI_WALLS_H
+
+#include "api/runtime.pb-c.h"
+#include "base/args.h"
+#include "base/error.h"
+
+/* What a container may reach: --volume, --tmpfs and --read-only, for its message. */
+
+struct walls {
+	Aurae__Runtime__V0__Mount *mounts, **list;
+	Aurae__Runtime__V0__Tmpfs *tmpfs;
+	char **words; /* what the messages point to */
+	size_t n, n_words;
+};
+
+#define WALLS_INIT                                                                                 \
+	{                                                                                          \
+		.mounts = NULL                                                                     \
+	}
+
+/* ERROR_INVALID names the option. The message points into w. */
+int walls_take(struct walls *w, Aurae__Runtime__V0__Container *to, const struct args *a,
+	       struct error *err);
+void walls_done(struct walls *w);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/volume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "isolate/bind.h"
+
+static int volume_failed(int r, const char *field, const char *path, struct error *err)
+{
+	switch (r) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return error_field(err, ERROR_NOT_FOUND, field, "there is no %.200s on the node",
+				   path);
+	case -ELOOP:
+		return error_field(err, ERROR_PRECONDITION, field,
+				   "a part of %.200s is a symbolic link: name what it points to",
+				   path);
+	default:
+		(void)error_set(err, r, "open %.200s", path);
+		return error_wrap_field(err, r, field);
+	}
+}
+
+/* The directory that `path` is in, and its last name. */
+static int volume_parent(const char *path, char name[NAME_MAX + 1])
+{
+	size_t end = strlen(path), begin;
+	char dir[PATH_MAX];
+
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	begin = end;
+	while (begin > 0 && path[begin - 1] != '/')
+		begin--;
+	if (end - begin > NAME_MAX || begin >= sizeof(dir))
+		return -ENAMETOOLONG;
+	memcpy(name, path + begin, end - begin);
+	name[end - begin] = '\0';
+	memcpy(dir, path, begin);
+	dir[begin] = '\0';
+	return rootfd_point(AT_FDCWD, dir);
+}
+
+/* Whether it is, holds or lies in a directory of ours. A file lies where its directory does. */
+static int volume_is_ours(int fd, int parent_fd, bool is_dir, int own_fd)
+{
+	int r;
+
+	if (own_fd < 0)
+		return 0;
+	r = rootfd_is_below(is_dir ? fd : parent_fd, own_fd);
+	return r == 0 && is_dir ? rootfd_is_below(own_fd, fd) : r;
+}
+
+static int volume_check(const struct volume_guard *guard, const char *field, const char *path,
+			int fd, int parent_fd, struct error *err)
+{
+	const int own[] = { guard->root_fd, guard->run_fd };
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return volume_failed(-errno, field, path, err);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return S_ISLNK(st.st_mode)
+			       ? volume_failed(-ELOOP, field, path, err)
+			       : error_field(err, ERROR_PRECONDITION, field,
+					     "%.200s is neither a directory nor a regular file",
+					     path);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		int r = volume_is_ours(fd, parent_fd, S_ISDIR(st.st_mode), own[i]);
+
+		if (r < 0)
+			return volume_failed(r, field, path, err);
+		if (r > 0)
+			return error_field(err, ERROR_INVALID, field,
+					   "%.200s is, holds or lies in a directory of the node's "
+					   "own, which is not given out",
+					   path);
+	}
+	return 0;
+}
+
+int volume_open(const struct volume_guard *guard, const char *field, const char *path,
+		bool read_only, bool no_exec, struct error *err)
+{
+	_cleanup_fd_ int parent_fd = -1, fd = -1;
+	char name[NAME_MAX + 1];
+	int r;
+
+	if (str_empty(path) || path[0] != '/')
+		return error_field(err, ERROR_INVALID, field, "\"%.80s\" is not an absolute path",
+				   path ?: "");
+	if (path[strspn(path, "/")] == '\0')
+		return error_field(err, ERROR_INVALID, field, "/ itself is not given out");
+	parent_fd = volume_parent(path, name);
+	if (parent_fd < 0)
+		return volume_failed(parent_fd, field, path, err);
+	fd = rootfd_point(parent_fd, name);
+	if (fd < 0)
+		return volume_failed(fd, field, path, err);
+	r = volume_check(guard, field, path, fd, parent_fd, err);
+	if (r < 0)
+		return r;
+	r = isolate_bind(fd, read_only, no_exec, err);
+	return r < 0 ? error_wrap_field(err, r, field) : r;
+}

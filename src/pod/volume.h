@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_VOLUME_H
+#define NACRE_POD_VOLUME_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* A directory or file of the node that goes into a container. */
+
+/* Directories that are not given out, nor what holds them: -1 for none. */
+struct volume_guard {
+	int root_fd, run_fd;
+};
+
+/*
+ * A detached mount of what `path` names in this process's own tree, for the container
+ * (isolate/bind.h). Resolved once, through no link at all: what is checked is what travels. The
+ * error names the field: ERROR_NOT_FOUND; ERROR_INVALID for a path that is not absolute and for
+ * what is not given out; ERROR_PRECONDITION for a link on the way, and for what is neither a
+ * directory nor a regular file.
+ */
+int volume_open(const struct volume_guard *guard, const char *field, const char *path,
+		bool read_only, bool no_exec, struct error *err);
+
+#endif

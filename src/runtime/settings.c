@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/settings.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "cell/mounts.h"
+#include "rpc/client.h"
+
+static const char settings_digits[] = "0123456789abcdef";
+
+/* ---- volumes ---- */
+
+int settings_check_volumes(Aurae__Runtime__V0__Volume *const *volumes, size_t n, struct error *err)
+{
+	char field[ERROR_FIELD_MAX];
+
+	if (n > SETTINGS_VOLUMES_MAX)
+		return error_field(err, ERROR_INVALID, "volumes",
+				   "%zu are more than the limit of %d", n, SETTINGS_VOLUMES_MAX);
+	for (size_t i = 0; i < n; i++) {
+		(void)str_printf(field, sizeof(field), "volumes[%zu].name", i);
+		if (!name_is_label(volumes[i]->name))
+			return error_field(err, ERROR_INVALID, field,
+					   "\"%.80s\" is not a name: 1 to %d of a-z, 0-9 and '-', "
+					   "neither first nor last a '-'",
+					   volumes[i]->name, NAME_LABEL_MAX);
+		for (size_t k = 0; k < i; k++)
+			if (str_eq(volumes[i]->name, volumes[k]->name))
+				return error_field(err, ERROR_INVALID, field,
+						   "%s is taken by volumes[%zu]", volumes[i]->name,
+						   k);
+		(void)str_printf(field, sizeof(field), "volumes[%zu].host_path", i);
+		if (volumes[i]->host_path[0] != '/')
+			return error_field(err, ERROR_INVALID, field,
+					   "\"%.80s\" is not an absolute path",
+					   volumes[i]->host_path);
+	}
+	return 0;
+}
+
+static const Aurae__Runtime__V0__Volume *volume_find(Aurae__Runtime__V0__Volume *const *volumes,
+						     size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(volumes[i]->name, name))
+			return volumes[i];
+	return NULL;
+}
+
+/* ---- mounts ---- */
+
+static int mount_check_tmpfs(const Aurae__Runtime__V0__Mount *m, const char *field,
+			     struct error *err)
+{
+	char name[ERROR_FIELD_MAX];
+
+	(void)str_printf(name, sizeof(name), "%s.tmpfs", field);
+	if (!str_empty(m->source))
+		return error_field(err, ERROR_INVALID, name, "not beside a source");
+	if (m->tmpfs->mode > 07777) {
+		(void)str_printf(name, sizeof(name), "%s.tmpfs.mode", field);
+		return error_field(err, ERROR_INVALID, name, "%o is more than 7777",
+				   m->tmpfs->mode);
+	}
+	(void)str_printf(name, sizeof(name), "%s.read_only", field);
+	if (m->read_only)
+		return error_field(err, ERROR_INVALID, name, "an empty tmpfs is of no use then");
+	return 0;
+}
+
+/* What the source says: a path, or the name of a volume. */
+static int mount_take_source(struct pod_mount_spec *to, const Aurae__Runtime__V0__Mount *m,
+			     Aurae__Runtime__V0__Volume *const *volumes, size_t n_volumes,
+			     struct error *err)
+{
+	const Aurae__Runtime__V0__Volume *volume;
+
+	if (str_empty(m->source))
+		return error_field(err, ERROR_INVALID, to->field, "required");
+	to->source = m->source;
+	to->read_only = m->read_only;
+	if (m->source[0] == '/')
+		return 0;
+	volume = volume_find(volumes, n_volumes, m->source);
+	if (!volume)
+		return error_field(err, ERROR_NOT_FOUND, to->field,
+				   "\"%.80s\" is neither an absolute path nor among the volumes",
+				   m->source);
+	to->source = volume->host_path;
+	to->read_only = m->read_only || volume->read_only;
+	return 0;
+}
+
+static int mount_take(struct arena *a, struct pod_mount_spec *to,
+		      const Aurae__Runtime__V0__Mount *m, const char *field,
+		      Aurae__Runtime__V0__Volume *const *volumes, size_t n_volumes,
+		      struct error *err)
+{
+	char name[ERROR_FIELD_MAX];
+	int r;
+
+	(void)str_printf(name, sizeof(name), "%s.target", field);
+	r = mounts_check_target(name, m->target, err);
+	if (r < 0)
+		return r;
+	(void)str_printf(name, sizeof(name), "%s.source", field);
+	*to = (struct pod_mount_spec){ .field = arena_strdup(a, name), .no_exec = m->no_exec };
+	if (!to->field)
+		return error_set(err, -ENOMEM, "mounts");
+	to->mount.target = m->target;
+	if (!m->tmpfs)
+		return mount_take_source(to, m, volumes, n_volumes, err);
+	to->mount.size = m->tmpfs->size;
+	to->mount.mode = m->tmpfs->mode;
+	to->mount.no_exec = m->no_exec;
+	return mount_check_tmpfs(m, field, err);
+}
+
+static int settings_take_mounts(struct arena *a, struct pod_container_spec *to,
+				const Aurae__Runtime__V0__Container *from, const char *field,
+				Aurae__Runtime__V0__Volume *const *volumes, size_t n_volumes,
+				struct error *err)
+{
+	struct pod_mount_spec *mounts = arena_zalloc(a, from->n_mounts, sizeof(*mounts));
+	char name[ERROR_FIELD_MAX];
+
+	if (!mounts)
+		return error_set(err, -ENOMEM, "mounts");
+	for (size_t i = 0; i < from->n_mounts; i++) {
+		int r;
+
+		(void)str_printf(name, sizeof(name), "%s.mounts[%zu]", field, i);
+		r = mount_take(a, &mounts[i], from->mounts[i], name, volumes, n_volumes, err);
+		if (r < 0)
+			return r;
+		for (size_t k = 0; k < i; k++) {
+			if (!mounts_are_same(mounts[i].mount.target, mounts[k].mount.target))
+				continue;
+			(void)str_printf(name, sizeof(name), "%s.mounts[%zu].target", field, i);
+			return error_field(err, ERROR_INVALID, name,
+					   "%.200s is taken by mounts[%zu]", mounts[i].mount.target,
+					   k);
+		}
+	}
+	to->mounts = mounts;
+	to->n_mounts = from->n_mounts;
+	return 0;
+}
+
+/* ---- the text of the record ---- */
+
+/* The mounts as they are shown: with the paths of volumes. */
+static int settings_mounts_shown(struct arena *a, Aurae__Runtime__V0__Container *to,
+				 const Aurae__Runtime__V0__Container *from,
+				 const struct pod_container_spec *spec)
+{
+	Aurae__Runtime__V0__Mount *mounts = arena_zalloc(a, from->n_mounts + 1, sizeof(*mounts));
+
+	to->mounts = arena_zalloc(a, from->n_mounts + 1, sizeof(*to->mounts));
+	if (!mounts || !to->mounts)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->n_mounts; i++) {
+		mounts[i] = *from->mounts[i];
+		if (spec->mounts[i].source)
+			mounts[i].source = (char *)(uintptr_t)spec->mounts[i].source;
+		mounts[i].read_only = spec->mounts[i].read_only;
+		to->mounts[i] = &mounts[i];
+	}
+	to->n_mounts = from->n_mounts;
+	return 0;
+}
+
+static int settings_keep(struct arena *a, struct pod_container_spec *to,
+			 const Aurae__Runtime__V0__Container *from)
+{
+	Aurae__Runtime__V0__Container shown = AURAE__RUNTIME__V0__CONTAINER__INIT;
+	uint8_t *bytes;
+	char *text;
+	size_t len;
+
+	if (settings_mounts_shown(a, &shown, from, to) < 0)
+		return -ENOMEM;
+	shown.read_only_root = from->read_only_root;
+	len = aurae__runtime__v0__container__get_packed_size(&shown);
+	bytes = arena_alloc(a, len + 1);
+	text = arena_alloc(a, 2 * len + 1);
+	if (!bytes || !text)
+		return -ENOMEM;
+	(void)aurae__runtime__v0__container__pack(&shown, bytes);
+	for (size_t i = 0; i < len; i++) {
+		text[2 * i] = settings_digits[bytes[i] >> 4];
+		text[2 * i + 1] = settings_digits[bytes[i] & 15];
+	}
+	text[2 * len] = '\0';
+	to->settings = text;
+	return 0;
+}
+
+int settings_take(struct arena *a, struct pod_container_spec *to,
+		  Aurae__Runtime__V0__Container *from, const char *field,
+		  Aurae__Runtime__V0__Volume *const *volumes, size_t n_volumes, size_t *n_used,
+		  struct error *err)
+{
+	char name[ERROR_FIELD_MAX];
+	int r = 0;
+
+	if (from->n_mounts == 0 && !from->read_only_root)
+		return 0;
+	(void)str_printf(name, sizeof(name), "%s.mounts", field);
+	*n_used += from->n_mounts;
+	if (from->n_mounts > CONTAINER_MOUNTS_MAX)
+		return error_field(err, ERROR_INVALID, name, "%zu are more than the limit of %d",
+				   from->n_mounts, CONTAINER_MOUNTS_MAX);
+	if (*n_used > SETTINGS_MOUNTS_MAX)
+		return error_field(
+			err, ERROR_INVALID, name,
+			"with those of the containers before it more than the limit of %d",
+			SETTINGS_MOUNTS_MAX);
+	if (from->n_mounts > 0)
+		r = settings_take_mounts(a, to, from, field, volumes, n_volumes, err);
+	if (r < 0)
+		return r;
+	to->read_only_root = from->read_only_root;
+	r = settings_keep(a, to, from);
+	return r < 0 ? error_set(err, r, "%s", field) : 0;
+}
+
+static int settings_digit(char c)
+{
+	const char *at = c ? strchr(settings_digits, c) : NULL;
+
+	return at ? (int)(at - settings_digits) : -1;
+}
+
+static void *settings_alloc(void *a, size_t n)
+{
+	return arena_alloc(a, n);
+}
+
+/* The arena goes as a whole. */
+static void settings_free(void *a, void *p)
+{
+}
+
+int settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings)
+{
+	const ProtobufCMessageDescriptor *type = &aurae__runtime__v0__container__descriptor;
+	ProtobufCAllocator allocator = { .alloc = settings_alloc,
+					 .free = settings_free,
+					 .allocator_data = a };
+	size_t len = settings ? strlen(settings) / 2 : 0;
+	Aurae__Runtime__V0__Container *kept;
+	uint8_t *bytes;
+
+	if (len == 0)
+		return 0;
+	bytes = arena_alloc(a, len);
+	if (!bytes)
+		return -ENOMEM;
+	for (size_t i = 0; i < len; i++) {
+		int high = settings_digit(settings[2 * i]);
+		int low = settings_digit(settings[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return 0;
+		bytes[i] = (uint8_t)(high << 4 | low);
+	}
+	kept = (Aurae__Runtime__V0__Container *)(void *)rpc_decode(type, bytes, len, &allocator,
+								   NULL);
+	/* A record that a later release wrote, perhaps: then there is nothing to show. */
+	if (!kept)
+		return 0;
+	to->mounts = kept->mounts;
+	to->n_mounts = kept->n_mounts;
+	to->read_only_root = kept->read_only_root;
+	return 0;
+}
