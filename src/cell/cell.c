@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "isolate/cgroup.h"
+#include "isolate/limits_words.h"
 #include "isolate/spawn.h"
 
 #define CELL_SHM_SIZE "64m"
@@ -114,6 +115,12 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int 
 		return r;
 	}
 	FAILPOINT_AFTER("cell.make");
+	r = limits_words_apply(c->cgroup_fd, spec->limits, err);
+	if (r < 0) {
+		(void)cell_remove_cgroup(c);
+		cell_free(c);
+		return error_wrap(err, r, "the cgroup of cell %s", spec->name);
+	}
 	*ret = c;
 	return 0;
 }

@@ -691,7 +691,7 @@ int container_new(struct container **ret, const struct container_host *host, str
 		return error_set(err, r, "make the cgroup of container %s", spec->name);
 	}
 	c->cgroup_fd = leaf_make(cell->cgroup_fd, c->name, c->kind == CONTAINER_IMAGE,
-				 host->devices_fd, err);
+				 host->devices_fd, spec->limits, err);
 	if (c->cgroup_fd < 0) {
 		r = c->cgroup_fd;
 		container_free(c);

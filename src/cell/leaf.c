@@ -10,6 +10,7 @@
 #include "isolate/cgroup.h"
 #include "isolate/devices.h"
 #include "isolate/flat.h"
+#include "isolate/limits_words.h"
 
 #define LEAF_FILE_MAX 4096
 #define LEAF_TEXT(number) LEAF_TEXT_OF(number)
@@ -35,14 +36,17 @@ static int leaf_set_up(int fd, int devices_fd, struct error *err)
 	return devices_fd >= 0 ? devices_attach(fd, devices_fd, err) : 0;
 }
 
-int leaf_make(int cell_fd, const char *name, bool walled, int devices_fd, struct error *err)
+int leaf_make(int cell_fd, const char *name, bool walled, int devices_fd, char *const *limits,
+	      struct error *err)
 {
 	_cleanup_fd_ int fd = cgroup_make(cell_fd, name, err);
 	int r;
 
-	if (fd < 0 || !walled)
-		return TAKE_FD(fd);
-	r = leaf_set_up(fd, devices_fd, err);
+	if (fd < 0)
+		return fd;
+	r = walled ? leaf_set_up(fd, devices_fd, err) : 0;
+	if (r >= 0)
+		r = limits_words_apply(fd, limits, err);
 	if (r < 0) {
 		(void)cgroup_remove(cell_fd, name);
 		return error_wrap(err, r, "the cgroup of container %s", name);

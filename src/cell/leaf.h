@@ -13,9 +13,11 @@
 
 /* Makes (or finds) it and opens it. walled: with the limits that every container of an image has,
  * as far as the host has their controllers: LEAF_PIDS_MAX, and all of its processes go when one is
- * killed for want of memory. devices_fd: a program of devices_load(), or -1. A failure leaves no
+ * killed for want of memory. devices_fd: a program of devices_load(), or -1. limits:
+ * isolate/limits_words.h, or NULL; what the host cannot enforce is refused. A failure leaves no
  * group. */
-int leaf_make(int cell_fd, const char *name, bool walled, int devices_fd, struct error *err);
+int leaf_make(int cell_fd, const char *name, bool walled, int devices_fd, char *const *limits,
+	      struct error *err);
 
 /* Whether the kernel has killed a process of it for want of memory. True as soon as the end of that
  * process can be seen. */

@@ -38,16 +38,16 @@ static void limits_walled_ones(void)
 
 	CHECK(mkdtemp(path) != NULL);
 	dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	fd = leaf_make(dir_fd, "c", true, -1, NULL);
+	fd = leaf_make(dir_fd, "c", true, -1, NULL, NULL);
 	CHECK(fd >= 0);
 	CHECK(faccessat(fd, "pids.max", F_OK, 0) < 0);
 	put(fd, "pids.max", "");
 	put(fd, "memory.oom.group", "");
-	again = leaf_make(dir_fd, "c", false, -1, NULL);
+	again = leaf_make(dir_fd, "c", false, -1, NULL, NULL);
 	CHECK(again >= 0);
 	CHECK(holds(fd, "pids.max", ""));
 	again = fd_close(again);
-	again = leaf_make(dir_fd, "c", true, -1, NULL);
+	again = leaf_make(dir_fd, "c", true, -1, NULL, NULL);
 	CHECK(again >= 0);
 	CHECK(holds(fd, "pids.max", "4096"));
 	CHECK(holds(fd, "memory.oom.group", "1"));
@@ -95,13 +95,13 @@ static void has_devices(void)
 	cell_fd = cgroup_make(root_fd, name, NULL);
 	program = devices_load(device_rules_default, device_rules_default_count, NULL);
 	CHECK(cell_fd >= 0 && program >= 0);
-	walled = leaf_make(cell_fd, "walled", true, program, NULL);
-	other = leaf_make(cell_fd, "other", false, program, NULL);
+	walled = leaf_make(cell_fd, "walled", true, program, NULL, NULL);
+	other = leaf_make(cell_fd, "other", false, program, NULL, NULL);
 	CHECK_INT(mknod_in(walled, path), EPERM);
 	CHECK_INT(mknod_in(other, path), 0);
 	CHECK(unlink(path) == 0);
 	/* What cannot be put on it is no group. */
-	CHECK(leaf_make(cell_fd, "none", true, cell_fd, NULL) < 0);
+	CHECK(leaf_make(cell_fd, "none", true, cell_fd, NULL, NULL) < 0);
 	CHECK(faccessat(cell_fd, "none", F_OK, 0) < 0);
 	CHECK_INT(cgroup_remove(root_fd, name), 0);
 }

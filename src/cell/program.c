@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cell/mounts.h"
+#include "isolate/limits_words.h"
 
 #define PATH_DEFAULT "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -89,6 +90,10 @@ int program_check_container(const struct cell_spec *cell, const struct container
 		return error_field(err, ERROR_INVALID, "mounts",
 				   "only for a container of an image");
 	r = mounts_check(spec->mounts, spec->n_mounts, err);
+	if (r == 0)
+		r = limits_words_check(spec->limits, err);
+	if (r == 0)
+		r = limits_words_check(cell->limits, err);
 	if (r < 0)
 		return r;
 	return program_check(spec->argv, spec->env, spec->cwd, spec->user, err);

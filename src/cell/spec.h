@@ -28,6 +28,8 @@ struct cell_spec {
 	 * own. */
 	bool shares_instance;
 	bool host_network; /* the cell's own ipc and uts, but the keeper's net namespace */
+	/* isolate/limits_words.h, of its group; with its first container. NULL: none. */
+	char *const *limits;
 };
 
 /* Of a terminal, in characters; 0: unknown. */
@@ -126,6 +128,7 @@ struct container_spec {
 	const struct container_mount *mounts;
 	size_t n_mounts;
 	bool read_only_root;
+	char *const *limits; /* isolate/limits_words.h; NULL: none */
 };
 
 /*

@@ -81,3 +81,20 @@ int cmd_rm(const struct cli *cli, const struct args *args)
 	}
 	return status;
 }
+
+int cmd_update(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__UpdateRequest request = NACRE__V1__UPDATE_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__UpdateResponse *answer = NULL;
+	Aurae__Runtime__V0__Resources resources;
+	struct error err = ERROR_INIT;
+
+	request.target = args->operands[0];
+	request.whole = args_flag(args, "whole");
+	spec_set(&request.container, args_value(args, "container"));
+	if (walls_limits(&request.resources, &resources, args, &err) < 0)
+		return cli_fail(&err);
+	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Update", &request.base,
+				 &nacre__v1__update_response__descriptor, 0, &err);
+	return answer ? 0 : cli_fail(&err);
+}

@@ -11,6 +11,7 @@
 #include "cli/handlers.h"
 #include "cli/spec.h"
 #include "cli/view.h"
+#include "cli/walls.h"
 
 /* The containers of `nacre pod`, taken from the words in place. */
 struct pod_containers {
@@ -69,6 +70,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 {
 	_cleanup_pod_containers_ struct pod_containers containers = { .n = 0 };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
+	Aurae__Runtime__V0__Resources resources;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *answer = NULL;
 	struct error err = ERROR_INIT;
@@ -79,6 +81,8 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	request.containers = containers.list;
 	request.n_containers = containers.n;
 	request.auto_remove = args_flag(args, "rm");
+	if (walls_limits(&request.resources, &resources, args, &err) < 0)
+		return cli_fail(&err);
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.network, args_value(args, "network"));
@@ -127,6 +131,7 @@ int cmd_spawn(const struct cli *cli, const struct args *args)
 	Aurae__Runtime__V0__SpawnRequest request = AURAE__RUNTIME__V0__SPAWN_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_message_ Aurae__Runtime__V0__SpawnResponse *answer = NULL;
+	Aurae__Runtime__V0__Resources resources;
 	struct error err = ERROR_INIT;
 
 	request.meta = &meta;
@@ -134,6 +139,8 @@ int cmd_spawn(const struct cli *cli, const struct args *args)
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.kind, args_value(args, "kind"));
 	spec_set(&request.network, args_value(args, "network"));
+	if (walls_limits(&request.resources, &resources, args, &err) < 0)
+		return cli_fail(&err);
 	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/Spawn",
 				 &request.base, &aurae__runtime__v0__spawn_response__descriptor, 0,
 				 &err);

@@ -45,6 +45,20 @@
 	{                                                                                          \
 		"read-only", 0, NULL, "nothing of its root can be written to"                      \
 	}
+/* What a group of processes may use. */
+#define OPTIONS_LIMITS                                                                             \
+	{ "memory", 'm', "SIZE", "at most so much memory: 64m, 1g, none" },                        \
+		{ "memory-low", 0, "SIZE", "leave it so much while others have some to spare" },   \
+		{ "memory-high", 0, "SIZE", "slow it down past so much" },                         \
+		{ "swap", 0, "SIZE", "at most so much swap beside it: 64m, 0, none" },             \
+		{ "cpus", 0, "N", "at most so many CPUs' time: 0.5, 2, none" },                    \
+		{ "cpu-weight", 0, "N",                                                            \
+		  "its share of short time, 1 to 10000, beside others' 100" },                     \
+		{ "cpuset-cpus", 0, "LIST", "run on these CPUs alone: 0-3,7" },                    \
+		{ "cpuset-mems", 0, "LIST", "use these nodes of memory alone" },                   \
+	{                                                                                          \
+		"pids-limit", 0, "N", "at most so many processes and threads, or none"             \
+	}
 #define OPTION_END                                                                                 \
 	{                                                                                          \
 		NULL, 0, NULL, NULL                                                                \
@@ -76,6 +90,7 @@ static const struct arg_option options_run[] = {
 	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint" },
 	{ "network", 0, "MODE", "pod (its own), none (loopback alone) or host" },
 	OPTIONS_WALLS,
+	OPTIONS_LIMITS,
 	OPTION_IN,
 	OPTION_END,
 };
@@ -85,6 +100,7 @@ static const struct arg_option options_pod[] = {
 	OPTION_IN,
 	{ "network", 0, "MODE", "pod (its own), none (loopback alone) or host" },
 	{ "rm", 0, NULL, "remove the pod once all its containers have ended" },
+	OPTIONS_LIMITS,
 	OPTION_END,
 };
 
@@ -97,6 +113,7 @@ static const struct arg_option options_cell[] = {
 	OPTION_CWD,
 	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint" },
 	OPTIONS_WALLS,
+	OPTIONS_LIMITS,
 	OPTION_END,
 };
 
@@ -105,6 +122,14 @@ static const struct arg_option options_spawn[] = {
 	OPTION_IN,
 	{ "kind", 0, "KIND", "auto or cell" },
 	{ "network", 0, "MODE", "own or host" },
+	OPTIONS_LIMITS,
+	OPTION_END,
+};
+
+static const struct arg_option options_update[] = {
+	OPTION_CONTAINER,
+	{ "whole", 0, NULL, "the pod, cell or instance itself, not its container" },
+	OPTIONS_LIMITS,
 	OPTION_END,
 };
 
@@ -520,6 +545,23 @@ const struct command commands[] = {
 		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_stop,
+	},
+	{
+		.name = "update",
+		.operands = "TARGET",
+		.summary = "change the limits of what runs",
+		.help = "Of its container, or with --whole of the pod, cell or instance itself: "
+			"what "
+			"no option\n"
+			"names stays as it is, \"none\" takes a limit away. All of them change, or "
+			"none.\n"
+			"\n"
+			"    nacre update web --memory 512m --cpus 1.5\n"
+			"    nacre update shop --whole --pids-limit 1000",
+		.options = options_update,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_update,
 	},
 	{
 		.name = "rm",

@@ -111,6 +111,38 @@ static void view_mount(struct json *j, const Aurae__Runtime__V0__Mount *m)
 	json_put_end(j);
 }
 
+/* What is not said is null; "max": explicitly no limit. */
+static void view_limit(struct json *j, const char *key, uint64_t value)
+{
+	if (value == 0)
+		json_put_null(j, key);
+	else if (value == UINT64_MAX)
+		json_put_string(j, key, "max");
+	else
+		json_put_unsigned(j, key, value);
+}
+
+static void view_resources(struct json *j, const Aurae__Runtime__V0__Resources *r)
+{
+	if (!r) {
+		json_put_null(j, "resources");
+		return;
+	}
+	json_put_object(j, "resources");
+	view_limit(j, "memory", r->memory);
+	view_limit(j, "memory_low", r->memory_low);
+	view_limit(j, "memory_high", r->memory_high);
+	view_limit(j, "memory_swap", r->memory_swap);
+	json_put_bool(j, "no_swap", r->no_swap);
+	view_limit(j, "cpu_quota", (uint64_t)r->cpu_quota);
+	view_limit(j, "cpu_period", r->cpu_period);
+	view_limit(j, "cpu_weight", r->cpu_weight);
+	json_put_word(j, "cpuset_cpus", r->cpuset_cpus);
+	json_put_word(j, "cpuset_mems", r->cpuset_mems);
+	view_limit(j, "pids", r->pids);
+	json_put_end(j);
+}
+
 static void view_container(struct json *j, const Nacre__V1__Container *c)
 {
 	json_put_object(j, NULL);
@@ -133,6 +165,7 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 		view_mount(j, c->mounts[i]);
 	json_put_end(j);
 	json_put_bool(j, "read_only_root", c->read_only_root);
+	view_resources(j, c->resources);
 	json_put_end(j);
 }
 
@@ -154,6 +187,7 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	view_pid_json(j, w->pid);
 	json_put_word(j, "cgroup", w->cgroup);
 	json_put_bool(j, "auto_remove", w->auto_remove);
+	view_resources(j, w->resources);
 	json_put_word(j, "comment", w->comment);
 	json_put_word(j, "keeper_note", w->keeper_note);
 	json_put_array(j, "containers");

@@ -6,13 +6,15 @@
 #include "base/args.h"
 #include "base/error.h"
 
-/* What a container may reach: --volume, --tmpfs and --read-only, for its message. */
+/* What a container may reach and use: --volume, --tmpfs, --read-only and limits, for its message.
+ */
 
 struct walls {
 	Aurae__Runtime__V0__Mount *mounts, **list;
 	Aurae__Runtime__V0__Tmpfs *tmpfs;
 	char **words; /* what the messages point to */
 	size_t n, n_words;
+	Aurae__Runtime__V0__Resources resources;
 };
 
 #define WALLS_INIT                                                                                 \
@@ -23,6 +25,9 @@ struct walls {
 /* ERROR_INVALID names the option. The message points into w. */
 int walls_take(struct walls *w, Aurae__Runtime__V0__Container *to, const struct args *a,
 	       struct error *err);
+/* Limits alone: --memory and the like. *ret is NULL where none is given, else it lies in *to. */
+int walls_limits(Aurae__Runtime__V0__Resources **ret, Aurae__Runtime__V0__Resources *to,
+		 const struct args *a, struct error *err);
 void walls_done(struct walls *w);
 
 #endif

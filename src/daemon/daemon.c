@@ -117,6 +117,7 @@ static int daemon_save_instance(void *userdata, const struct instance *i, struct
 		.reason = i->reason,
 		.created_at = i->created_at,
 		.request = i->request,
+		.settings = i->settings ? i->settings : "",
 	};
 
 	return run_store_put_instance(d->run_store, &r, err);
@@ -207,6 +208,7 @@ static int daemon_adopt_instance(void *data, const struct run_instance *r)
 		.host_network = r->host_network,
 		.created_at = r->created_at,
 		.request = r->request,
+		.settings = r->settings,
 		.pid = (pid_t)r->pid,
 		.start_time = r->start_time,
 	};
@@ -315,7 +317,8 @@ static int daemon_add_services(struct daemon *d)
 					       .pool = d->pool,
 					       .workloads = d->workloads,
 					       .instances = d->instances,
-					       .logs = d->logs };
+					       .logs = d->logs,
+					       .cgroup_fd = d->place.cgroup_fd };
 	list_init(&d->runtime.executables);
 	d->workload = (struct workload_service){ .loop = d->loop,
 						 .pool = d->pool,

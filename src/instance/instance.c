@@ -412,6 +412,17 @@ int instance_kill_cell(struct instance *i, const char *cell)
 	return fd_write_file(i->cgroup_fd, name, "1");
 }
 
+int instance_set_settings(struct instance *i, const char *settings, struct error *err)
+{
+	char *copy = strdup(settings);
+
+	if (!copy)
+		return error_set(err, -ENOMEM, "instance %s", i->path);
+	free(i->settings);
+	i->settings = copy;
+	return i->all->config.save(i->all->config.userdata, i, err);
+}
+
 bool instance_is_lost(const struct instance *i)
 {
 	return i->lost;
@@ -550,6 +561,7 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 	(void)str_copy(i->request, sizeof(i->request), r->request ? r->request : "");
 	(void)str_copy(i->cgroup, sizeof(i->cgroup), r->cgroup);
 	i->host_network = r->host_network;
+	i->settings = r->settings && *r->settings ? strdup(r->settings) : NULL;
 	i->created_at = r->created_at;
 	i->state = (enum instance_state)r->state;
 	if (i->state == INSTANCE_FAILED) {

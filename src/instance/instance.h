@@ -37,6 +37,8 @@ int instance_create(struct instances *all, struct instance *parent, const char *
 		    const char *owner, const char *request, bool host_network,
 		    instance_done_fn done, void *userdata, struct instance **ret,
 		    struct error *err);
+/* What it was asked to be (struct instance), kept with its record. */
+int instance_set_settings(struct instance *i, const char *settings, struct error *err);
 /* done as that of instance_create(), for one that is there: at once with err without memory. */
 void instance_wait_ready(struct instance *i, instance_done_fn done, void *userdata);
 
@@ -62,7 +64,7 @@ void instances_forget_waiter(struct instances *all, const void *userdata);
  * call, else FAILED. What is left of one that was FAILED is cleaned up. An error is the machine's,
  * and nothing was ended. */
 struct instance_record {
-	const char *id, *path, *owner, *reason, *cgroup, *request;
+	const char *id, *path, *owner, *reason, *cgroup, *request, *settings;
 	int state;
 	bool host_network;
 	uint64_t created_at;

@@ -54,6 +54,8 @@ struct instance {
 	char reason[INSTANCE_REASON_MAX];
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	bool host_network;
+	char *settings; /* what else it was asked to be, in the words of whoever asked; NULL:
+			   nothing */
 	uint64_t created_at;
 	pid_t pid; /* of its keeper, as the daemon sees it; 0: unknown */
 	unsigned long long start_time;

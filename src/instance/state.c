@@ -109,6 +109,7 @@ struct instance *instance_free(struct instance *i)
 			below->parent = NULL;
 	i->dir_fd = fd_close(i->dir_fd);
 	i->cgroup_fd = fd_close(i->cgroup_fd);
+	free(i->settings);
 	free(i);
 	return NULL;
 }

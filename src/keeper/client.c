@@ -527,6 +527,22 @@ static int client_call_prepare_start(struct client_call *call, const struct cell
 	return 0;
 }
 
+/* A keeper of another release would pass over what it does not know. */
+static int client_check_features(const struct keeper_client *client, const struct cell_spec *cell,
+				 const struct container_spec *spec, struct error *err)
+{
+	const char *what = NULL;
+
+	if ((spec->n_mounts > 0 || spec->read_only_root) && !client->mounts)
+		what = "mounts";
+	else if ((strv_len(spec->limits) > 0 || strv_len(cell->limits) > 0) && !client->limits)
+		what = "limits";
+	if (!what)
+		return 0;
+	return error_refuse(err, ERROR_PRECONDITION, "its keeper (version %s) knows nothing of %s",
+			    client->hello.version, what);
+}
+
 static void start(struct peer *p, const struct cell_spec *cell, const struct container_spec *spec,
 		  struct container_fds *fds, peer_started_fn done, void *userdata)
 {
@@ -554,10 +570,8 @@ static void start(struct peer *p, const struct cell_spec *cell, const struct con
 		client_call_refuse(call, &client->refusal);
 		return;
 	}
-	if ((spec->n_mounts > 0 || spec->read_only_root) && !client->mounts) {
-		(void)error_refuse(&err, ERROR_PRECONDITION,
-				   "its keeper (version %s) knows nothing of mounts",
-				   client->hello.version);
+	r = client_check_features(client, cell, spec, &err);
+	if (r < 0) {
 		client_call_refuse(call, &err);
 		return;
 	}

@@ -24,6 +24,7 @@ static void client_keep_hello(struct keeper_client *client,
 	client->hello.can_upgrade = false;
 	client->rotates = false;
 	client->mounts = false;
+	client->limits = false;
 	for (size_t i = 0; i < response->n_features; i++) {
 		if (str_eq(response->features[i], "upgrade"))
 			client->hello.can_upgrade = true;
@@ -31,6 +32,8 @@ static void client_keep_hello(struct keeper_client *client,
 			client->rotates = true;
 		if (str_eq(response->features[i], "mounts"))
 			client->mounts = true;
+		if (str_eq(response->features[i], "limits"))
+			client->limits = true;
 	}
 	/* What does not fit is not ours. */
 	if (str_copy(client->hello.build, sizeof(client->hello.build), response->build) < 0)

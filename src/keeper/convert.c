@@ -86,6 +86,10 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->height = spec->terminal.height;
 	to->hold_output = spec->hold_output;
 	to->read_only_root = spec->read_only_root;
+	to->n_limits = strv_len(spec->limits);
+	to->limits = (char **)(uintptr_t)spec->limits;
+	to->n_cell_limits = strv_len(cell->limits);
+	to->cell_limits = (char **)(uintptr_t)cell->limits;
 }
 
 void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount *from)
@@ -227,6 +231,10 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 	if (r < 0)
 		return r;
 	r = convert_mounts(spec, from, arena, err);
+	if (r == 0)
+		r = convert_list(&spec->limits, from->limits, from->n_limits, arena, err);
+	if (r == 0)
+		r = convert_list(&cell->limits, from->cell_limits, from->n_cell_limits, arena, err);
 	if (r == 0)
 		r = convert_list(&spec->argv, from->argv, from->n_argv, arena, err);
 	if (r < 0)

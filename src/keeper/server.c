@@ -120,9 +120,9 @@ static int server_check_open(const struct keeper_server *s, struct error *err)
 
 static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
-	static const char *const features[] = { "exec",   "stdin",        "spawn",
-						"mounts", "log-rotation", "upgrade",
-						"attach", "tty",          "stream-exec" };
+	static const char *const features[] = { "exec",   "stdin",        "spawn",   "mounts",
+						"limits", "log-rotation", "upgrade", "attach",
+						"tty",    "stream-exec" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cell/mounts.h"
 #include "image/image.h"
+#include "isolate/limits_words.h"
 #include "pod/make.h"
 #include "pod/publish.h"
 #include "pod/record.h"
@@ -384,6 +385,7 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 		.name = name_last(w->path),
 		.shares_instance = w->kind == WORKLOAD_POD,
 		.host_network = w->kind == WORKLOAD_CELL && str_eq(w->network, "host"),
+		.limits = w->kind == WORKLOAD_POD ? NULL : w->limits,
 	};
 	struct container_spec spec = {
 		.name = c->name,
@@ -400,6 +402,7 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 		.mounts = c->mounts,
 		.n_mounts = c->n_mounts,
 		.read_only_root = c->read_only_root,
+		.limits = c->limits,
 	};
 
 	(void)str_copy(spec.id, sizeof(spec.id), c->id);
@@ -410,6 +413,7 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 	strv_free(TAKE_PTR(c->env));
 	c->mounts = mounts_free(c->mounts, c->n_mounts);
 	c->n_mounts = 0;
+	strv_free(TAKE_PTR(c->limits));
 }
 
 static void workload_start(struct workload *w)
@@ -421,6 +425,9 @@ static void workload_start(struct workload *w)
 		(void)error_set(&err, r, "start the containers of %s", w->path);
 	else if (!workload_peer(w))
 		r = error_refuse(&err, ERROR_UNAVAILABLE, "the instance of %s is gone", w->path);
+	/* A pod's group is that of its instance; any other's is made by its keeper. */
+	else if (w->kind == WORKLOAD_POD)
+		r = limits_words_apply(w->instance->cgroup_fd, w->limits, &err);
 	if (r < 0) {
 		workload_lose(w, error_text(&err));
 		return;

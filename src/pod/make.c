@@ -24,6 +24,7 @@ static void pod_container_done(struct pod_container *c)
 	container_fds_close(&c->fds);
 	c->mounts = mounts_free(c->mounts, c->n_mounts);
 	free(c->settings);
+	strv_free(c->limits);
 	strv_free(c->argv);
 	strv_free(c->env);
 	free(c->image_name);
@@ -39,6 +40,8 @@ void workload_unmake(struct workload *w)
 		return;
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_done(&w->containers[i]);
+	strv_free(w->limits);
+	free(w->settings);
 	free(w->containers);
 	free(w->comment);
 	free(w);
@@ -147,6 +150,7 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	c->hold_output = spec->hold_output;
 	c->read_only_root = spec->read_only_root;
 	c->settings = strdup(spec->settings ? spec->settings : "");
+	c->limits = spec->limits ? strv_copy(spec->limits) : NULL;
 	c->image_name = strdup(spec->image ? spec->image : "");
 	c->image_id = strdup(c->image ? c->image->id : "");
 	c->cwd = strdup(make_first(spec->working_dir, config ? config->working_dir : NULL));
@@ -156,7 +160,7 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 		r = make_env(c, spec);
 	c->command = make_command_text(c->argv);
 	if (r < 0 || !c->image_name || !c->image_id || !c->cwd || !c->user || !c->command ||
-	    !c->settings)
+	    !c->settings || (spec->limits && !c->limits))
 		return error_set(err, -ENOMEM, "container %s", spec->name);
 	if (strv_len(c->argv) == 0)
 		return error_field(err, ERROR_INVALID, field,
@@ -276,6 +280,10 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 	(void)str_copy(w->request, sizeof(w->request), spec->request ? spec->request : "");
 	w->instance = spec->kind == WORKLOAD_POD ? NULL : spec->parent;
 	w->created_at = clock_real();
+	w->settings = strdup(spec->settings ? spec->settings : "");
+	w->limits = spec->limits ? strv_copy(spec->limits) : NULL;
+	if (!w->settings || (spec->limits && !w->limits))
+		return error_set(err, -ENOMEM, "workload");
 	if (workload_set_comment(w, spec->comment) < 0)
 		return error_set(err, -ENOMEM, "workload");
 

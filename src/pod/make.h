@@ -34,6 +34,7 @@ struct pod_container_spec {
 	const struct pod_mount_spec *mounts;
 	size_t n_mounts; /* at most CONTAINER_MOUNTS_MAX */
 	bool read_only_root;
+	char *const *limits;  /* isolate/limits_words.h; NULL: none */
 	const char *settings; /* see struct pod_container; NULL: none */
 };
 
@@ -47,6 +48,8 @@ struct workload_spec {
 	const char *comment; /* for people; NULL: none */
 	const struct pod_container_spec *containers;
 	size_t n_containers;
+	char *const *limits;  /* of its own group */
+	const char *settings; /* as those of a container */
 };
 
 /* A workload that nobody knows yet, its images held, what it mounts of the node opened.

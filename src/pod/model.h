@@ -81,6 +81,7 @@ struct pod_container {
 	struct container_mount *mounts; /* fds.n_mounts of them, until it was started */
 	size_t n_mounts;
 	bool read_only_root;
+	char **limits; /* isolate/limits_words.h, until it was started; NULL: none */
 	/* What else it was asked to be, in the words of whoever asked (runtime/settings.h); "":
 	 * nothing that is not in the other members. */
 	char *settings;
@@ -109,6 +110,8 @@ struct workload {
 	struct instance *instance; /* NULL once it is gone */
 	struct pod_container *containers;
 	size_t n_containers;
+	char **limits;  /* as those of a container, of its own group */
+	char *settings; /* likewise */
 
 	/* Private to this area. */
 	size_t n_starting;  /* containers that are `starting` */

@@ -24,6 +24,7 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.created_at = w->created_at,
 		.request = w->request,
 		.comment = w->comment ? w->comment : "",
+		.settings = w->settings,
 	};
 
 	return run_store_put_workload(s, &r, err);
@@ -175,6 +176,11 @@ static int record_read(void *data, const struct run_workload *r)
 	w->auto_remove = r->auto_remove;
 	w->created_at = r->created_at;
 	(void)str_copy(w->request, sizeof(w->request), r->request);
+	w->settings = strdup(r->settings);
+	if (!w->settings) {
+		workload_unmake(w);
+		return error_set(walk->err, -ENOMEM, "workload %s", r->id);
+	}
 	walk->w = w;
 	walk->n = 0;
 	ret = run_store_each_container(walk->store, r->id, record_fill, walk, walk->err);

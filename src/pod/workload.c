@@ -256,3 +256,17 @@ struct workloads *workloads_free(struct workloads *all)
 	free(all);
 	return NULL;
 }
+
+int workload_set_settings(struct workload *w, struct pod_container *c, const char *settings,
+			  struct error *err)
+{
+	struct run_store *store = w->all->config.store;
+	char *copy = strdup(settings), **at = c ? &c->settings : &w->settings;
+
+	if (!copy)
+		return error_set(err, -ENOMEM, "workload %s", w->path);
+	free(*at);
+	*at = copy;
+	return c ? record_put_container(store, c, (unsigned)(c - w->containers), err)
+		 : record_put_workload(store, w, err);
+}

@@ -39,6 +39,11 @@ bool workload_is_leaving(const struct workload *w);
 /* Takes waiters of this userdata back. */
 void workload_forget_waiter(struct workload *w, void *userdata);
 
+/* What it, or one of its containers, was asked to be (struct pod_container), kept with its record.
+ */
+int workload_set_settings(struct workload *w, struct pod_container *c, const char *settings,
+			  struct error *err);
+
 /* done when every trace in keepers and the store is gone (w is NULL then). ERROR_PRECONDITION while
  * it runs, unless force. */
 int workload_remove(struct workload *w, bool force, workload_fn done, void *userdata,

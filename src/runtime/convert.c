@@ -38,7 +38,8 @@ static Nacre__V1__Container *convert_container(struct arena *a, struct pod_conta
 	m->user = convert_str(c->user);
 	m->tty = c->tty;
 	m->stdin = c->stdin_open;
-	return settings_show(a, m, c->settings) < 0 ? NULL : m;
+	settings_show(a, m, c->settings);
+	return m;
 }
 
 static int convert_containers(struct arena *a, struct workload *w, Nacre__V1__Workload *m)
@@ -73,6 +74,7 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 	m->network = convert_str(w->network);
 	m->exit_code = workload_has_ended(w) ? workload_exit_code(w) : 0;
 	m->auto_remove = w->auto_remove;
+	m->resources = settings_resources(a, w->settings);
 	m->comment = w->comment ? w->comment : m->comment;
 	if (w->instance) {
 		m->instance = w->instance->path;
@@ -108,6 +110,7 @@ Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i)
 	m->pid = i->pid;
 	m->cgroup = i->cgroup;
 	m->keeper_note = i->note;
+	m->resources = settings_resources(a, i->settings);
 	return m;
 }
 

@@ -2,11 +2,13 @@
 #include <errno.h>
 
 #include "base/str.h"
+#include "isolate/limits_words.h"
 #include "pod/workload.h"
 #include "runtime/check.h"
 #include "runtime/convert.h"
 #include "runtime/executable.h"
 #include "runtime/request.h"
+#include "runtime/resources.h"
 #include "runtime/services.h"
 #include "runtime/settings.h"
 
@@ -53,8 +55,6 @@ static int runtime_check_container(const Aurae__Runtime__V0__Container *c, size_
 		r = check_user(FIELD("user"), c->user, err);
 	if (r == 0 && c->terminal)
 		r = check_size(FIELD("terminal"), c->terminal->width, c->terminal->height, err);
-	if (r == 0)
-		r = check_unset(FIELD("resources"), c->resources != NULL, err);
 #undef FIELD
 	return r;
 }
@@ -69,8 +69,7 @@ static struct terminal_size runtime_size(const Aurae__Runtime__V0__TerminalSize 
 struct run_what {
 	Aurae__Runtime__V0__Container **containers;
 	size_t n_containers;
-	Aurae__Runtime__V0__Volume **volumes;
-	size_t n_volumes;
+	struct settings_whole whole;
 };
 
 static int runtime_settings(struct arena *a, const struct run_what *what,
@@ -80,11 +79,11 @@ static int runtime_settings(struct arena *a, const struct run_what *what,
 	char field[64];
 	int r;
 
-	r = settings_check_volumes(what->volumes, what->n_volumes, err);
+	r = settings_check_volumes(what->whole.volumes, what->whole.n_volumes, err);
 	for (size_t i = 0; i < what->n_containers && r == 0; i++) {
 		(void)str_printf(field, sizeof(field), "containers[%zu]", i);
-		r = settings_take(a, &to[i], what->containers[i], field, what->volumes,
-				  what->n_volumes, &n_used, err);
+		r = settings_take(a, &to[i], what->containers[i], field, &what->whole, &n_used,
+				  err);
 	}
 	return r;
 }
@@ -95,6 +94,7 @@ static int runtime_containers(struct arena *a, const struct run_what *what,
 	Aurae__Runtime__V0__Container **from = what->containers;
 	size_t n = what->n_containers;
 	struct pod_container_spec *to;
+	int r;
 
 	if (n == 0)
 		return error_field(err, ERROR_INVALID, "containers", "required");
@@ -103,8 +103,7 @@ static int runtime_containers(struct arena *a, const struct run_what *what,
 				   "%zu are more than the limit of %d", n, WORKLOAD_CONTAINERS_MAX);
 	to = arena_zalloc(a, n, sizeof(*to));
 	for (size_t i = 0; i < n && to; i++) {
-		int r = runtime_check_container(from[i], i, n, err);
-
+		r = runtime_check_container(from[i], i, n, err);
 		if (r < 0)
 			return r;
 		to[i] = (struct pod_container_spec){
@@ -127,7 +126,8 @@ static int runtime_containers(struct arena *a, const struct run_what *what,
 		return error_set(err, -ENOMEM, "containers");
 	spec->containers = to;
 	spec->n_containers = n;
-	return runtime_settings(a, what, to, err);
+	r = runtime_settings(a, what, to, err);
+	return r < 0 ? r : settings_take_whole(a, spec, &what->whole, err);
 }
 
 static int runtime_parent(struct runtime_service *s, const char *field, const char *path,
@@ -382,7 +382,10 @@ static void run_cell(struct rpc_call *call, const ProtobufCMessage *request, voi
 		.name = meta_name(q->meta),
 		.parent = q->instance,
 		.network = q->network,
-		.what = { q->containers, q->n_containers, q->volumes, q->n_volumes },
+		.what = { q->containers,
+			  q->n_containers,
+			  { q->volumes, q->n_volumes, q->resources,
+			    ((const struct runtime_service *)userdata)->cgroup_fd } },
 	};
 	struct error err = ERROR_INIT;
 
@@ -420,7 +423,10 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 		.parent = q->parent,
 		.network = q->network,
 		.auto_remove = q->auto_remove,
-		.what = { q->containers, q->n_containers, q->volumes, q->n_volumes },
+		.what = { q->containers,
+			  q->n_containers,
+			  { q->volumes, q->n_volumes, q->resources,
+			    ((const struct runtime_service *)userdata)->cgroup_fd } },
 	};
 	struct error err = ERROR_INIT;
 	int r;
@@ -455,6 +461,34 @@ static void spawn_answer(struct rpc_call *call, struct instance *i)
 	rpc_call_reply(call, &m.base);
 }
 
+/* Its limits, as its record has them; again and again does no harm. */
+static int spawn_limit(struct rpc_call *call, struct instance *i, struct error *err)
+{
+	struct arena *a = rpc_call_arena(call);
+	char **words;
+	int r;
+
+	r = resources_words(a, settings_resources(a, i->settings), i->cgroup_fd, "resources",
+			    &words, err);
+	if (r < 0 || !words)
+		return r;
+	r = limits_words_apply(i->cgroup_fd, words, err);
+	return r < 0 ? error_wrap_field(err, r, "resources") : 0;
+}
+
+/* None is better than one without the limits that it should have. */
+static void spawn_ready(struct rpc_call *call, struct instance *i)
+{
+	struct error err = ERROR_INIT;
+
+	if (spawn_limit(call, i, &err) < 0) {
+		rpc_call_fail(call, &err);
+		instance_stop(i, NULL, NULL);
+		return;
+	}
+	spawn_answer(call, i);
+}
+
 static void spawn_done(void *userdata, struct instance *i, const struct error *err)
 {
 	if (err) {
@@ -462,7 +496,7 @@ static void spawn_done(void *userdata, struct instance *i, const struct error *e
 		spawn_removed(i);
 		return;
 	}
-	spawn_answer(userdata, i);
+	spawn_ready(userdata, i);
 }
 
 /* The same for a call that was made again: a record of a failure stays for whoever looks. */
@@ -473,7 +507,7 @@ static void spawn_done_again(void *userdata, struct instance *i, const struct er
 	if (err)
 		rpc_call_fail(call, err);
 	else
-		spawn_answer(call, i);
+		spawn_ready(call, i);
 }
 
 static int spawn_repeat(struct rpc_call *call, const ProtobufCMessage *request,
@@ -495,9 +529,11 @@ static int spawn_repeat(struct rpc_call *call, const ProtobufCMessage *request,
 	return 0;
 }
 
-static int spawn_check(struct runtime_service *s, const Aurae__Runtime__V0__SpawnRequest *q,
-		       struct instance **parent, const char **network, struct error *err)
+static int spawn_check(struct runtime_service *s, struct arena *a,
+		       const Aurae__Runtime__V0__SpawnRequest *q, struct instance **parent,
+		       const char **network, struct error *err)
 {
+	char **words;
 	int r;
 
 	r = check_name("meta.name", meta_name(q->meta), err);
@@ -509,9 +545,9 @@ static int spawn_check(struct runtime_service *s, const Aurae__Runtime__V0__Spaw
 	if (r == 0)
 		r = check_unset("image", !str_empty(q->image), err);
 	if (r == 0)
-		r = check_unset("resources", q->resources != NULL, err);
-	if (r == 0)
 		r = check_unset("devices", q->n_devices > 0, err);
+	if (r == 0)
+		r = resources_words(a, q->resources, s->cgroup_fd, "resources", &words, err);
 	if (r == 0)
 		r = runtime_parent(s, "parent", q->parent, parent, err);
 	if (r == 0 && name_depth(q->parent) >= NAME_DEPTH_MAX)
@@ -519,6 +555,20 @@ static int spawn_check(struct runtime_service *s, const Aurae__Runtime__V0__Spaw
 				"%s is %d instances deep, nothing can be deeper", q->parent,
 				NAME_DEPTH_MAX);
 	return r;
+}
+
+/* Where the group is there already, its limits hold before anything lives in it. What fails here is
+ * told when the instance is ready. */
+static void spawn_keep(struct rpc_call *call, const Aurae__Runtime__V0__SpawnRequest *q,
+		       struct instance *i)
+{
+	char *settings;
+
+	if (!q->resources)
+		return;
+	settings = settings_of_resources(rpc_call_arena(call), q->resources);
+	if (settings && instance_set_settings(i, settings, NULL) == 0 && i->cgroup_fd >= 0)
+		(void)spawn_limit(call, i, NULL);
 }
 
 static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
@@ -542,7 +592,7 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 		return;
 	}
 	if (r == 0)
-		r = spawn_check(s, q, &parent, &network, &err);
+		r = spawn_check(s, rpc_call_arena(call), q, &parent, &network, &err);
 	if (r == 0)
 		r = run_clear_way(&again, q->parent, meta_name(q->meta), &err);
 	if (r > 0)
@@ -567,7 +617,9 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	if (r == 0)
 		r = instance_create(s->instances, parent, name, "", key, str_eq(network, "host"),
 				    spawn_done, call, &i, &err);
-	if (r < 0)
+	if (r == 0)
+		spawn_keep(call, q, i);
+	else
 		rpc_call_fail(call, &err);
 }
 

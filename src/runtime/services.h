@@ -29,6 +29,7 @@ struct runtime_service {
 	struct workloads *workloads;
 	struct instances *instances;
 	struct log_readers *logs;
+	int cgroup_fd;           /* the node's base group */
 	struct list executables; /* calls that wait for one (runtime/executable.c) */
 	bool closing;            /* the daemon ends: what its clients run goes on */
 };

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "cell/mounts.h"
 #include "rpc/client.h"
+#include "runtime/resources.h"
 
 static const char settings_digits[] = "0123456789abcdef";
 
@@ -174,42 +175,49 @@ static int settings_mounts_shown(struct arena *a, Aurae__Runtime__V0__Container 
 	return 0;
 }
 
-static int settings_keep(struct arena *a, struct pod_container_spec *to,
-			 const Aurae__Runtime__V0__Container *from)
+static char *settings_pack(struct arena *a, const Aurae__Runtime__V0__Container *m)
 {
-	Aurae__Runtime__V0__Container shown = AURAE__RUNTIME__V0__CONTAINER__INIT;
-	uint8_t *bytes;
-	char *text;
-	size_t len;
+	size_t len = aurae__runtime__v0__container__get_packed_size(m);
+	uint8_t *bytes = arena_alloc(a, len + 1);
+	char *text = arena_alloc(a, 2 * len + 1);
 
-	if (settings_mounts_shown(a, &shown, from, to) < 0)
-		return -ENOMEM;
-	shown.read_only_root = from->read_only_root;
-	len = aurae__runtime__v0__container__get_packed_size(&shown);
-	bytes = arena_alloc(a, len + 1);
-	text = arena_alloc(a, 2 * len + 1);
 	if (!bytes || !text)
-		return -ENOMEM;
-	(void)aurae__runtime__v0__container__pack(&shown, bytes);
+		return NULL;
+	(void)aurae__runtime__v0__container__pack(m, bytes);
 	for (size_t i = 0; i < len; i++) {
 		text[2 * i] = settings_digits[bytes[i] >> 4];
 		text[2 * i + 1] = settings_digits[bytes[i] & 15];
 	}
 	text[2 * len] = '\0';
-	to->settings = text;
-	return 0;
+	return text;
 }
 
-int settings_take(struct arena *a, struct pod_container_spec *to,
-		  Aurae__Runtime__V0__Container *from, const char *field,
-		  Aurae__Runtime__V0__Volume *const *volumes, size_t n_volumes, size_t *n_used,
-		  struct error *err)
+char *settings_of_resources(struct arena *a, Aurae__Runtime__V0__Resources *resources)
+{
+	Aurae__Runtime__V0__Container shown = AURAE__RUNTIME__V0__CONTAINER__INIT;
+
+	shown.resources = resources;
+	return settings_pack(a, &shown);
+}
+
+static int settings_keep(struct arena *a, struct pod_container_spec *to,
+			 const Aurae__Runtime__V0__Container *from)
+{
+	Aurae__Runtime__V0__Container shown = AURAE__RUNTIME__V0__CONTAINER__INIT;
+
+	if (settings_mounts_shown(a, &shown, from, to) < 0)
+		return -ENOMEM;
+	shown.read_only_root = from->read_only_root;
+	shown.resources = from->resources;
+	to->settings = settings_pack(a, &shown);
+	return to->settings ? 0 : -ENOMEM;
+}
+
+static int settings_check_counts(const Aurae__Runtime__V0__Container *from, const char *field,
+				 size_t *n_used, struct error *err)
 {
 	char name[ERROR_FIELD_MAX];
-	int r = 0;
 
-	if (from->n_mounts == 0 && !from->read_only_root)
-		return 0;
 	(void)str_printf(name, sizeof(name), "%s.mounts", field);
 	*n_used += from->n_mounts;
 	if (from->n_mounts > CONTAINER_MOUNTS_MAX)
@@ -220,13 +228,45 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 			err, ERROR_INVALID, name,
 			"with those of the containers before it more than the limit of %d",
 			SETTINGS_MOUNTS_MAX);
-	if (from->n_mounts > 0)
-		r = settings_take_mounts(a, to, from, field, volumes, n_volumes, err);
+	return 0;
+}
+
+int settings_take(struct arena *a, struct pod_container_spec *to,
+		  const Aurae__Runtime__V0__Container *from, const char *field,
+		  const struct settings_whole *whole, size_t *n_used, struct error *err)
+{
+	char name[ERROR_FIELD_MAX];
+	char **words = NULL;
+	int r;
+
+	if (from->n_mounts == 0 && !from->read_only_root && !from->resources)
+		return 0;
+	r = settings_check_counts(from, field, n_used, err);
+	if (r == 0 && from->n_mounts > 0)
+		r = settings_take_mounts(a, to, from, field, whole->volumes, whole->n_volumes, err);
+	(void)str_printf(name, sizeof(name), "%s.resources", field);
+	if (r == 0)
+		r = resources_words(a, from->resources, whole->base_fd, name, &words, err);
 	if (r < 0)
 		return r;
+	to->limits = words;
 	to->read_only_root = from->read_only_root;
 	r = settings_keep(a, to, from);
 	return r < 0 ? error_set(err, r, "%s", field) : 0;
+}
+
+int settings_take_whole(struct arena *a, struct workload_spec *to,
+			const struct settings_whole *whole, struct error *err)
+{
+	char **words;
+	int r;
+
+	r = resources_words(a, whole->resources, whole->base_fd, "resources", &words, err);
+	if (r < 0 || !words)
+		return r;
+	to->limits = words;
+	to->settings = settings_of_resources(a, whole->resources);
+	return to->settings ? 0 : error_set(err, -ENOMEM, "resources");
 }
 
 static int settings_digit(char c)
@@ -246,36 +286,58 @@ static void settings_free(void *a, void *p)
 {
 }
 
-int settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings)
+/* NULL where there is nothing to show. */
+static Aurae__Runtime__V0__Container *settings_unpack(struct arena *a, const char *settings)
 {
 	const ProtobufCMessageDescriptor *type = &aurae__runtime__v0__container__descriptor;
 	ProtobufCAllocator allocator = { .alloc = settings_alloc,
 					 .free = settings_free,
 					 .allocator_data = a };
 	size_t len = settings ? strlen(settings) / 2 : 0;
-	Aurae__Runtime__V0__Container *kept;
-	uint8_t *bytes;
+	uint8_t *bytes = len > 0 ? arena_alloc(a, len) : NULL;
 
-	if (len == 0)
-		return 0;
-	bytes = arena_alloc(a, len);
-	if (!bytes)
-		return -ENOMEM;
-	for (size_t i = 0; i < len; i++) {
+	for (size_t i = 0; bytes && i < len; i++) {
 		int high = settings_digit(settings[2 * i]);
 		int low = settings_digit(settings[2 * i + 1]);
 
 		if (high < 0 || low < 0)
-			return 0;
+			return NULL;
 		bytes[i] = (uint8_t)(high << 4 | low);
 	}
-	kept = (Aurae__Runtime__V0__Container *)(void *)rpc_decode(type, bytes, len, &allocator,
-								   NULL);
-	/* A record that a later release wrote, perhaps: then there is nothing to show. */
+	/* What a later release wrote may be more than this one reads. */
+	return bytes ? (void *)rpc_decode(type, bytes, len, &allocator, NULL) : NULL;
+}
+
+void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings)
+{
+	Aurae__Runtime__V0__Container *kept = settings_unpack(a, settings);
+
 	if (!kept)
-		return 0;
+		return;
 	to->mounts = kept->mounts;
 	to->n_mounts = kept->n_mounts;
 	to->read_only_root = kept->read_only_root;
-	return 0;
+	to->resources = kept->resources;
+}
+
+Aurae__Runtime__V0__Resources *settings_resources(struct arena *a, const char *settings)
+{
+	Aurae__Runtime__V0__Container *kept = settings_unpack(a, settings);
+
+	return kept ? kept->resources : NULL;
+}
+
+char *settings_add(struct arena *a, const char *settings, const char *added)
+{
+	Aurae__Runtime__V0__Container none = AURAE__RUNTIME__V0__CONTAINER__INIT;
+	Aurae__Runtime__V0__Container *kept = settings_unpack(a, settings) ?: &none;
+	Aurae__Runtime__V0__Resources *with = settings_resources(a, added);
+
+	if (!with)
+		return NULL;
+	if (kept->resources)
+		resources_merge(kept->resources, with);
+	else
+		kept->resources = with;
+	return settings_pack(a, kept);
 }

@@ -8,9 +8,10 @@
 #include "pod/make.h"
 
 /*
- * What a container may do and reach beside what each does: its mounts and its root. From the
- * request to the specification, and to the text that the node keeps with the record and shows as it
- * was asked for. The text is the message of the API in hexadecimal digits; nobody else reads it.
+ * What a container may do and reach beside what each does: its mounts, its root, its limits. From
+ * the request to the specification, and to the text that the node keeps with the record and shows
+ * as it was asked for. The text is the message of the API in hexadecimal digits; nobody else reads
+ * it.
  */
 
 struct arena;
@@ -21,15 +22,32 @@ struct arena;
 /* The names and the forms of the volumes; "volumes[1].name" is to blame where one is wrong. */
 int settings_check_volumes(Aurae__Runtime__V0__Volume *const *volumes, size_t n, struct error *err);
 
-/* Fills in mounts, n_mounts, read_only_root and settings of `to`, all in the arena. field:
- * "containers[1]". n_used: mounts of the workload so far. ERROR_INVALID and ERROR_NOT_FOUND name
+/* What all containers of a workload have in common. */
+struct settings_whole {
+	Aurae__Runtime__V0__Volume *const *volumes;
+	size_t n_volumes;
+	Aurae__Runtime__V0__Resources *resources;
+	int base_fd; /* resources_words() */
+};
+
+/* Fills in the members of `to` that are about this, all in the arena. field: "containers[1]".
+ * n_used: mounts of the workload so far. ERROR_INVALID, ERROR_NOT_FOUND and ERROR_PRECONDITION name
  * the field. */
 int settings_take(struct arena *a, struct pod_container_spec *to,
-		  Aurae__Runtime__V0__Container *from, const char *field,
-		  Aurae__Runtime__V0__Volume *const *volumes, size_t n_volumes, size_t *n_used,
-		  struct error *err);
+		  const Aurae__Runtime__V0__Container *from, const char *field,
+		  const struct settings_whole *whole, size_t *n_used, struct error *err);
+/* The limits of the workload itself; "resources". */
+int settings_take_whole(struct arena *a, struct workload_spec *to,
+			const struct settings_whole *whole, struct error *err);
 
-/* Puts them into what is shown; -ENOMEM. */
-int settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings);
+/* The text for limits alone. NULL without memory. */
+char *settings_of_resources(struct arena *a, Aurae__Runtime__V0__Resources *resources);
+/* A text with the limits of `added` over what it says. NULL without memory. */
+char *settings_add(struct arena *a, const char *settings, const char *added);
+
+/* Puts what the text says into what is shown. */
+void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings);
+/* Its limits; NULL for none. */
+Aurae__Runtime__V0__Resources *settings_resources(struct arena *a, const char *settings);
 
 #endif

@@ -15,6 +15,7 @@
 #include "runtime/services.h"
 #include "runtime/stats_call.h"
 #include "runtime/target.h"
+#include "runtime/update_call.h"
 
 #define GRACE_MAX_MS ((uint64_t)3600 * 1000)
 
@@ -392,6 +393,15 @@ static void copy_to(struct rpc_call *call, const ProtobufCMessage *request, void
 		rpc_call_fail(call, &err);
 }
 
+static void update(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	struct error err = ERROR_INIT;
+
+	if (update_call_start(call, userdata,
+			      (const Nacre__V1__UpdateRequest *)(const void *)request, &err) < 0)
+		rpc_call_fail(call, &err);
+}
+
 #define METHOD(name, type, stream, fn)                                                             \
 	{                                                                                          \
 		name, &nacre__v1__##type##_request__descriptor,                                    \
@@ -416,6 +426,7 @@ static const struct rpc_method workload_methods[] = {
 	BIDI("Attach", attach, exec_call_attach),
 	METHOD("Signal", signal, false, exec_call_signal),
 	METHOD("WriteStdin", write_stdin, false, exec_call_write_stdin),
+	METHOD("Update", update, false, update),
 	METHOD("Stats", stats, false, stats),
 	METHOD("Processes", processes, false, processes),
 	METHOD("CopyFrom", copy_from, true, copy_from),

@@ -30,6 +30,7 @@ static const struct sql_column instance_columns[] = {
 	SQL_COLUMN(run_instance, reason, SQL_TEXT),
 	SQL_COLUMN(run_instance, created_at, SQL_U64),
 	SQL_COLUMN(run_instance, request, SQL_TEXT),
+	SQL_COLUMN(run_instance, settings, SQL_TEXT),
 };
 
 static const struct sql_column workload_columns[] = {
@@ -45,6 +46,7 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, created_at, SQL_U64),
 	SQL_COLUMN(run_workload, request, SQL_TEXT),
 	SQL_COLUMN(run_workload, comment, SQL_TEXT),
+	SQL_COLUMN(run_workload, settings, SQL_TEXT),
 };
 
 static const struct sql_column container_columns[] = {
@@ -115,6 +117,8 @@ static const char *const run_migrations[] = {
 	"ALTER TABLE container ADD COLUMN log_lost INTEGER NOT NULL DEFAULT 0",
 	"ALTER TABLE workload ADD COLUMN comment TEXT NOT NULL DEFAULT ''",
 	"ALTER TABLE container ADD COLUMN settings TEXT NOT NULL DEFAULT ''",
+	("ALTER TABLE instance ADD COLUMN settings TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE workload ADD COLUMN settings TEXT NOT NULL DEFAULT ''"),
 };
 
 static const struct sql_schema run_schema = {

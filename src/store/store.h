@@ -39,7 +39,8 @@ struct run_instance {
 	const char *owner; /* id of the workload that it was made for, or "" */
 	const char *reason;
 	uint64_t created_at;
-	const char *request; /* base/request.h */
+	const char *request;  /* base/request.h */
+	const char *settings; /* as those of a container */
 };
 
 struct run_workload {
@@ -56,6 +57,7 @@ struct run_workload {
 	uint64_t created_at;
 	const char *request; /* base/request.h */
 	const char *comment;
+	const char *settings; /* as those of a container */
 };
 
 struct run_container {

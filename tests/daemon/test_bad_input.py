@@ -83,8 +83,8 @@ CELLS = [
     (BAD, "containers[0].env[0]", cell(container(env=["A"]))),
     (BAD, "containers[0].working_dir", cell(container(working_dir="tmp"))),
     (BAD, "containers[0].mounts[0].target", cell(container(mounts=[runtime_pb2.Mount(source="/", target="/")]))),
-    (LATER, "containers[0].resources", cell(container(resources=runtime_pb2.Resources(memory=1)))),
-    (LATER, "containers[0].resources", cell(container(resources=runtime_pb2.Resources()))),
+    (BAD, "containers[0].resources.cpu_weight", cell(container(resources=runtime_pb2.Resources(cpu_weight=10001)))),
+    (BAD, "resources.cpu_period", cell(resources=runtime_pb2.Resources(cpu_period=5))),
     (BAD, "containers[1].mounts[0].target", cell(container(name="a"), container(name="b", mounts=[runtime_pb2.Mount()]))),
     (BAD, "containers[0].mounts[0].source", cell(container(mounts=[runtime_pb2.Mount(source="/", target="/x")]))),
     (NONE, "containers[0].mounts[0].source", cell(container(mounts=[runtime_pb2.Mount(source="/no/such", target="/x")]))),
@@ -107,13 +107,14 @@ PODS = [
     (BAD, "parent", pod(parent="a//b")),
     (BAD, "meta.name", pod(name="Web")),
     (BAD, "containers[0].mounts[0].source", pod(container(mounts=[runtime_pb2.Mount(target="/x")]))),
-    (LATER, "containers[0].resources", pod(container(resources=runtime_pb2.Resources(pids=1)))),
+    (BAD, "containers[0].resources.cpuset_cpus", pod(container(resources=runtime_pb2.Resources(cpuset_cpus="x")))),
+    (BAD, "resources.no_swap", pod(resources=runtime_pb2.Resources(memory_swap=1, no_swap=True))),
     (NONE, "containers[1].image", pod(container(name="a"), container(name="b", image="no-such-image"))),
 ]
 
 SPAWNS = [
     (LATER, "image", spawn(image="busybox")),
-    (LATER, "resources", spawn(resources=runtime_pb2.Resources(memory=1))),
+    (BAD, "resources.cpu_quota", spawn(resources=runtime_pb2.Resources(cpu_quota=999))),
     (LATER, "devices", spawn(devices=["/dev/kvm"])),
     (BAD, "kind", spawn(kind="CELL")),
     (STATE, "kind", spawn(kind="vm")),

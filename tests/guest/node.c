@@ -207,6 +207,107 @@ static void nests(void)
 	CHECK_NACRE("rm", "-f", "deep");
 }
 
+/* The directory of a container's group, or with cut names of it less: those that it is in. */
+static bool group_above(const char *name, int cut, char *ret, size_t size)
+{
+	if (!container_group(name, ret, size))
+		return false;
+	for (; cut > 0 && strrchr(ret, '/'); cut--)
+		*strrchr(ret, '/') = '\0';
+	return true;
+}
+
+static void limits_are_set(void)
+{
+	char group[4096];
+
+	CHECK_NACRE("run", "-d", "--name", "small", "-m", "64m", "--memory-low", "1m",
+		    "--memory-high", "60m", "--swap", "0", "--cpus", "0.5", "--cpu-weight", "50",
+		    "--cpuset-cpus", "0", "--cpuset-mems", "0", "--pids-limit", "100", "busybox",
+		    "sleep", "1000");
+	CHECK(container_group("small", group, sizeof(group)));
+	CHECK(holds(group, "memory.max", "67108864"));
+	CHECK(holds(group, "memory.low", "1048576"));
+	CHECK(holds(group, "memory.high", "62914560"));
+	CHECK(holds(group, "memory.swap.max", "0"));
+	CHECK(holds(group, "cpu.max", "50000 100000"));
+	CHECK(holds(group, "cpu.weight", "50"));
+	CHECK(holds(group, "cpuset.cpus", "0"));
+	CHECK(holds(group, "cpuset.mems", "0"));
+	CHECK(holds(group, "pids.max", "100"));
+	CHECK_INT(stats_until("small", "containers/memory/limit", 64 << 20), 64 << 20);
+}
+
+static void limits_are_updated(void)
+{
+	char group[4096];
+
+	CHECK_NACRE("update", "small", "-m", "32m", "--memory-high", "none", "--cpus", "none",
+		    "--pids-limit", "50");
+	CHECK(container_group("small", group, sizeof(group)));
+	CHECK(holds(group, "memory.max", "33554432"));
+	CHECK(holds(group, "memory.high", "max"));
+	CHECK(holds(group, "cpu.max", "max 100000"));
+	CHECK(holds(group, "pids.max", "50"));
+	CHECK(holds(group, "cpu.weight", "50"));
+	/* All or none: there is no such CPU. */
+	CHECK(NACRE("update", "small", "--pids-limit", "40", "--cpuset-cpus", "500") != 0);
+	CHECK(strstr(guest_output, "cpuset.cpus") != NULL);
+	CHECK(holds(group, "pids.max", "50"));
+	CHECK_NACRE("-o", "json", "inspect", "small");
+	CHECK_INT(guest_number(guest_output, "containers/resources/memory"), 32 << 20);
+	CHECK_INT(guest_number(guest_output, "containers/resources/pids"), 50);
+	CHECK_NACRE("rm", "-f", "small");
+}
+
+static void limits_hold_for_the_whole(void)
+{
+	char group[4096];
+
+	CHECK_NACRE("pod", "--name", "whole", "-m", "96m", "--pids-limit", "64", "a=busybox",
+		    "sleep", "1000");
+	CHECK(group_above("whole", 2, group, sizeof(group)));
+	CHECK(holds(group, "memory.max", "100663296"));
+	CHECK(holds(group, "pids.max", "64"));
+	CHECK_NACRE("update", "whole", "--whole", "--pids-limit", "70");
+	CHECK(holds(group, "pids.max", "70"));
+	CHECK_NACRE("rm", "-f", "whole");
+
+	CHECK_NACRE("spawn", "--name", "outer", "-m", "200m");
+	CHECK_NACRE("spawn", "--in", "outer", "--name", "inner", "--pids-limit", "60");
+	CHECK_NACRE("cell", "--in", "outer/inner", "--name", "c", "-m", "50m", "busybox", "sleep",
+		    "1000");
+	CHECK(group_above("outer/inner/c", 0, group, sizeof(group)));
+	CHECK(holds(group, "memory.max", "52428800"));
+	CHECK(group_above("outer/inner/c", 2, group, sizeof(group)));
+	CHECK(holds(group, "pids.max", "60"));
+	CHECK_NACRE("update", "outer", "-m", "220m");
+	CHECK_NACRE("rm", "-f", "outer");
+}
+
+static void memory_of_a_request_is_a_limit(void)
+{
+	CHECK_INT(NACRE("run", "--name", "eater", "-m", "32m", "--swap", "0", "busybox", "tail",
+			"/dev/zero"),
+		  137);
+	CHECK_NACRE("inspect", "eater");
+	CHECK(strstr(guest_output, "OOMKilled") != NULL);
+	CHECK_NACRE("rm", "-f", "eater");
+	/* What a tmpfs holds is memory of the container. */
+	CHECK_INT(NACRE("run", "--name", "filler", "-m", "32m", "--swap", "0", "--tmpfs", "/t",
+			"busybox", "dd", "if=/dev/zero", "of=/t/big", "bs=1024k", "count=100"),
+		  137);
+	CHECK_NACRE("rm", "-f", "filler");
+}
+
+static void processes_of_a_request_are_a_limit(void)
+{
+	/* A shell that cannot fork says so, and ends. */
+	CHECK(NACRE("run", "--rm", "--pids-limit", "5", "busybox", "sh", "-c",
+		    "for i in 1 2 3 4 5 6 7 8; do sleep 2 & done") != 0);
+	CHECK(strstr(guest_output, "fork") != NULL);
+}
+
 static void is_consistent(void)
 {
 	CHECK_NACRE("check");
@@ -244,5 +345,10 @@ UNIT_MAIN({ "the daemon starts and imports an image", starts },
 	  { "another kill is not told so", is_not_killed_for_memory },
 	  { "a container has its own devices alone", has_no_other_devices },
 	  { "controllers reach a pod in a nested instance", nests },
+	  { "limits of a request are set", limits_are_set },
+	  { "limits are changed while it runs", limits_are_updated },
+	  { "limits of pods, cells and instances", limits_hold_for_the_whole },
+	  { "memory that is asked for is a limit", memory_of_a_request_is_a_limit },
+	  { "processes that are asked for are a limit", processes_of_a_request_are_a_limit },
 	  { "the record is what is there", is_consistent },
 	  { "the daemon ends, and nothing is left", ends })

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RUNTIME_RESOURCES_H
+#define NACRE_RUNTIME_RESOURCES_H
+
+#include "api/runtime.pb-c.h"
+#include "base/error.h"
+
+/* Limits as the API has them, and as whoever has the group takes them (isolate/limits_words.h). */
+
+struct arena;
+
+/*
+ * The words, in the arena; NULL where nothing is limited. base_fd: the node's group, whose
+ * controllers are asked whether they are there. field: "containers[0].resources". ERROR_INVALID for
+ * what is wrong whatever the host, ERROR_PRECONDITION for what this host cannot enforce; both name
+ * the field.
+ */
+int resources_words(struct arena *a, const Aurae__Runtime__V0__Resources *from, int base_fd,
+		    const char *field, char ***ret, struct error *err);
+
+/* Puts what `with` says over what `to` says; the strings of `with` must live as long. */
+void resources_merge(Aurae__Runtime__V0__Resources *to, const Aurae__Runtime__V0__Resources *with);
+
+#endif

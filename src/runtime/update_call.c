@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/update_call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/fd.h"
+#include "base/rootfd.h"
+#include "base/str.h"
+#include "instance/instance.h"
+#include "isolate/limits_words.h"
+#include "pod/workload.h"
+#include "rpc/server.h"
+#include "runtime/groups.h"
+#include "runtime/pool_call.h"
+#include "runtime/resources.h"
+#include "runtime/services.h"
+#include "runtime/settings.h"
+#include "runtime/target.h"
+
+struct update_call {
+	struct pool_call base;
+	struct arena arena;
+	struct workload_service *service;
+	int cgroup_fd;
+	char group[GROUP_PATH_MAX];
+	char id[ID_SIZE];        /* of the workload or instance */
+	char container[ID_SIZE]; /* "": the whole */
+	char **words;
+	char *added; /* settings with what changes alone */
+	bool ran, kept;
+	struct error error;
+};
+
+static void update_run(struct pool_call *p)
+{
+	struct update_call *c = container_of(p, struct update_call, base);
+	_cleanup_fd_ int fd = rootfd_point(c->cgroup_fd, c->group);
+
+	if (fd == -ENOENT)
+		(void)error_refuse(&c->error, ERROR_PRECONDITION, "it has ended meanwhile");
+	else if (fd < 0)
+		(void)error_set(&c->error, fd, "open its cgroup");
+	else
+		(void)limits_words_apply(fd, c->words, &c->error);
+	c->ran = c->error.code == 0;
+}
+
+static struct pod_container *update_container(struct workload *w, const char *id)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (str_eq(w->containers[i].id, id))
+			return &w->containers[i];
+	return NULL;
+}
+
+/* The record has what the kernel has now; what is gone by then needs none. */
+static int update_keep(struct update_call *c, struct error *err)
+{
+	struct workload *w = workloads_find_id(c->service->workloads, c->id);
+	struct instance *i = w ? NULL : instances_find_id(c->service->instances, c->id);
+	struct pod_container *pc = w && c->container[0] ? update_container(w, c->container) : NULL;
+	const char *now = pc ? pc->settings : w ? w->settings : i ? i->settings : NULL;
+	char *next;
+
+	c->kept = true;
+	if ((!w && !i) || (c->container[0] && !pc))
+		return 0;
+	next = settings_add(&c->arena, now, c->added);
+	if (!next)
+		return error_set(err, -ENOMEM, "keep the limits");
+	return w ? workload_set_settings(w, pc, next, err) : instance_set_settings(i, next, err);
+}
+
+static void update_reply(struct pool_call *p, struct rpc_call *call)
+{
+	Nacre__V1__UpdateResponse m = NACRE__V1__UPDATE_RESPONSE__INIT;
+	struct update_call *c = container_of(p, struct update_call, base);
+
+	if (c->ran)
+		(void)update_keep(c, &c->error);
+	if (c->error.code)
+		rpc_call_fail(call, &c->error);
+	else
+		rpc_call_reply(call, &m.base);
+}
+
+static void update_free(struct pool_call *p)
+{
+	struct update_call *c = container_of(p, struct update_call, base);
+
+	/* Also where nobody waits for the answer any more. */
+	if (c->ran && !c->kept)
+		(void)update_keep(c, NULL);
+	arena_done(&c->arena);
+	free(c);
+}
+
+static int update_whole(struct update_call *c, const struct target *t, struct error *err)
+{
+	bool over = t->workload ? workload_has_ended(t->workload) : instance_has_ended(t->instance);
+	const char *path = t->workload ? t->workload->path : t->instance->path;
+
+	(void)str_copy(c->id, sizeof(c->id), t->workload ? t->workload->id : t->instance->id);
+	if (over || (t->workload ? group_of_workload(c->service, t->workload, c->group)
+				 : group_of_instance(c->service, t->instance, c->group)) < 0)
+		return error_field(err, ERROR_PRECONDITION, "target", "%s does not run", path);
+	return 0;
+}
+
+static int update_one(struct update_call *c, const Nacre__V1__UpdateRequest *q, struct error *err)
+{
+	struct pod_container *pc;
+	int r = target_container(c->service, q->target, q->container, &pc, err);
+
+	if (r < 0)
+		return r;
+	(void)str_copy(c->id, sizeof(c->id), pc->workload->id);
+	(void)str_copy(c->container, sizeof(c->container), pc->id);
+	if (pc->status.state != CONTAINER_RUNNING ||
+	    group_of_container(c->service, pc, c->group) < 0)
+		return error_field(err, ERROR_PRECONDITION, "target", "%s does not run", pc->name);
+	return 0;
+}
+
+static int update_prepare(struct update_call *c, const Nacre__V1__UpdateRequest *q,
+			  struct error *err)
+{
+	struct target t;
+	int r;
+
+	r = target_find(c->service, q->target, &t, err);
+	if (r < 0)
+		return r;
+	if (q->whole && !str_empty(q->container))
+		return error_field(err, ERROR_INVALID, "whole", "not with a container");
+	r = q->whole || t.instance ? update_whole(c, &t, err) : update_one(c, q, err);
+	if (r < 0)
+		return r;
+	r = resources_words(&c->arena, q->resources, c->cgroup_fd, "resources", &c->words, err);
+	if (r < 0)
+		return r;
+	if (!c->words)
+		return error_field(err, ERROR_INVALID, "resources", "required");
+	c->added = settings_of_resources(&c->arena, q->resources);
+	return c->added ? 0 : error_set(err, -ENOMEM, "resources");
+}
+
+int update_call_start(struct rpc_call *call, struct workload_service *s,
+		      const Nacre__V1__UpdateRequest *request, struct error *err)
+{
+	static const struct pool_call_ops ops = { update_run, update_reply, update_free };
+	struct update_call *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return error_set(err, -ENOMEM, "change limits");
+	c->service = s;
+	c->cgroup_fd = s->cgroup_fd;
+	r = update_prepare(c, request, err);
+	if (r < 0) {
+		update_free(&c->base);
+		return r;
+	}
+	pool_call_start(&c->base, &ops, s->pool, call);
+	return 0;
+}
