@@ -65,10 +65,12 @@ static int tree_mount(struct isolate_steps *s, size_t i, struct tree_order *orde
 		      bool *made_anything, struct error *err)
 {
 	bool has_terminal = s->plan->pts_fd >= 0 && i == s->pts_index;
+	/* Whose first mounts are younger than any copy: there is no order to be told. */
+	bool is_container = s->plan->root == ISOLATE_ROOT_CONTAINER;
 	int fd = s->mount_fds[i];
 
 	/* The terminal that is open in its devpts is named by that very mount. */
-	if (fd >= 0 && (!*made_anything || has_terminal))
+	if (fd >= 0 && (!*made_anything || has_terminal || is_container))
 		return fd;
 	if (fd < 0) {
 		*made_anything = true;
