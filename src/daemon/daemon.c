@@ -253,8 +253,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.store = d->run_store,
 		.events = &d->events,
 		.logs_fd = d->place.logs_fd,
-		.root_fd = d->place.root_fd,
-		.run_fd = d->place.run_fd,
+		.guard = { d->place.root_fd, d->place.run_fd },
 		.log = d->config.container_log,
 	};
 	int r;
@@ -391,8 +390,7 @@ static void daemon_on_node_gone(void *userdata, struct instance *i, const struct
 	loop_quit(d->loop, d->result);
 }
 
-/* Every call has ended. Keepers go on where there is something to keep; a node that has nothing
- * leaves no process. */
+/* Every call has ended. Keepers with something to keep go on; an empty node leaves no process. */
 static void daemon_drained(void *userdata)
 {
 	struct daemon *d = userdata;

@@ -198,7 +198,6 @@ static int make_mounts(struct pod_container *c, const struct pod_container_spec 
 static int make_container(struct workload *w, size_t n, const struct workload_spec *spec,
 			  const struct workloads_config *config, struct error *err)
 {
-	const struct volume_guard guard = { config->root_fd, config->run_fd };
 	const struct pod_container_spec *s = &spec->containers[n];
 	struct pod_container *c = &w->containers[n];
 	char field[ERROR_FIELD_MAX];
@@ -220,7 +219,7 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 	(void)str_printf(field, sizeof(field),
 			 s->image ? "containers[%zu].command" : "executable.command", n);
 	r = pod_container_fill(c, s, field, err);
-	return r < 0 ? r : make_mounts(c, s, &guard, err);
+	return r < 0 ? r : make_mounts(c, s, &config->guard, err);
 }
 
 /* "busybox-3f2a" for an image, "pod-3f2a" otherwise: what the workload is, and something to tell it

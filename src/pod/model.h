@@ -15,6 +15,7 @@
 #include "cell/spec.h"
 #include "instance/instance.h"
 #include "loop/loop.h"
+#include "pod/volume.h"
 
 /*
  * What a user runs: a pod (containers in an instance spawned for them), a cell (containers in an
@@ -57,8 +58,8 @@ struct workloads_config {
 	struct image_store *images;
 	struct run_store *store;
 	struct events *events;
-	int logs_fd;         /* directory of log files: ID/NAME.log */
-	int root_fd, run_fd; /* the node's own, of which no container gets anything */
+	int logs_fd;               /* directory of log files: ID/NAME.log */
+	struct volume_guard guard; /* the node's own, of which no container gets anything */
 	struct log_policy log;
 };
 
