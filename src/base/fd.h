@@ -44,6 +44,8 @@ int fd_list_dir(int dir_fd, char ***ret);
  * again. */
 int pidfd_of(pid_t pid);
 int pidfd_kill(int pidfd, int sig);
+/* Whether its process has ended, reaped or not. */
+bool pidfd_has_ended(int pidfd);
 /* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat): with the pid it
  * names a process for good. proc_fd: a descriptor of a /proc, or -1 for "/proc". */
 int process_start_time(int proc_fd, pid_t pid, unsigned long long *ret);

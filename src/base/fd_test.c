@@ -125,6 +125,7 @@ static void processes(void)
 	_cleanup_fd_ int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	unsigned long long a = 0, b = 0, later = 0;
 	_cleanup_fd_ int pidfd = -1;
+	siginfo_t info;
 	pid_t pid;
 	int status;
 
@@ -143,9 +144,13 @@ static void processes(void)
 	pidfd = pidfd_of(pid);
 	CHECK(pidfd >= 0);
 	CHECK_INT(fcntl(pidfd, F_GETFD), FD_CLOEXEC);
+	CHECK(!pidfd_has_ended(pidfd));
 	CHECK_INT(pidfd_kill(pidfd, SIGTERM), 0);
+	CHECK(waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOWAIT) == 0);
+	CHECK(pidfd_has_ended(pidfd));
 	CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
 	      WTERMSIG(status) == SIGTERM);
+	CHECK(pidfd_has_ended(pidfd));
 	CHECK_INT(pidfd_kill(pidfd, 0), -ESRCH);
 	CHECK_INT(pidfd_of(pid), -ESRCH);
 	CHECK_INT(process_start_time(-1, pid, &later), -ENOENT);

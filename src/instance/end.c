@@ -246,6 +246,9 @@ static void instance_on_timer(struct loop_timer *t)
 		return;
 	}
 	if (i->state != INSTANCE_STOPPING && !i->broken) {
+		/* The kernel's word is here, and will be heard in this turn or the next. */
+		if (instance_is_own(i) && i->pidfd >= 0 && pidfd_has_ended(i->pidfd))
+			return;
 		if (i->last_error[0])
 			(void)str_copy(reason, sizeof(reason), i->last_error);
 		instance_break(i, reason);

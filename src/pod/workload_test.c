@@ -181,6 +181,9 @@ static void a_keeper_that_dies_while_it_starts_is_named(void)
 	fake_turns();
 	CHECK_INT(started.n, 0);
 	fake_kill_keeper(0);
+	/* A daemon that stands still meanwhile finds both, the end and that it
+	 * has waited long enough for it. */
+	(void)usleep(1100000);
 	FAKE_UNTIL(started.n == 1);
 	CHECK_INT(started.state, WORKLOAD_FAILED);
 	CHECK_STR(started.reason, "its keeper was killed by signal 9");
