@@ -80,8 +80,9 @@ gone() {
 	[ -z "$(group_of "$1")" ]
 }
 
-echo 1..18
+echo 1..21
 ln -sf nacre $runtime
+mkdir -p /var/tmp
 : >/images/rootfs/count
 
 # The limits of a pod's parent are not the subject: the container's are.
@@ -95,6 +96,9 @@ check "and its program stands" stands
 check "podman says so" says paused pod inspect -f '{{.State.Status}}' a
 check "podman goes on" pod unpause a
 check "its program runs" counts
+check "podman updates" pod update --memory 48m --cpus 0.25 a
+check "to another limit of memory" has "$id" memory.max 50331648
+check "and to another share of the processors" has "$id" cpu.max "25000 100000"
 check "podman removes" pod rm -f -t 0 a
 
 mkdir -p /tmp/cd
