@@ -55,7 +55,8 @@ class Deep(RecursionTest):
         self.assertEqual("sh\0-c", host.read(f"/proc/{status.pid}/cmdline")[:5])
         self.assertEqual(4, pid_depth(status.pid))
         self.assertTrue(host.read(f"/proc/{status.pid}/cgroup").strip().endswith("/inst.a/inst.b/inst.c/cell.deep/main"))
-        nacre_test.until(lambda: b"error" in self.logs("a/b/c/deep"), what="its output")
+        # Two pipes: what was written last may be here first.
+        nacre_test.until(lambda: all(w in self.logs("a/b/c/deep") for w in (b"started\n", b"error\n")), what="its output")
         self.assertEqual(b"started\nerror\n", b"".join(sorted(self.logs("a/b/c/deep").splitlines(True), reverse=True)))
         self.assertEqual((b"deep\n", b"no\n", 3),
                          self.exec("a/b/c/deep", "sh", "-c", "echo $WHERE; echo no >&2; exit 3"))
