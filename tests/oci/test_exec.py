@@ -28,7 +28,10 @@ class ConsoleSocket:
         self.thread.start()
 
     def take(self):
-        connection, _ = self.listener.accept()
+        try:
+            connection, _ = self.listener.accept()
+        except OSError:
+            return
         fds = array.array("i")
         _, ancillary, _, _ = connection.recvmsg(64, socket.CMSG_LEN(4))
         for _, _, data in ancillary:
@@ -49,6 +52,9 @@ class ConsoleSocket:
         return text.decode().replace("\r\n", "\n")
 
     def close(self):
+        # A thread that still accepts would go on with whatever has the number of the descriptor next.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
         self.listener.close()
         if self.fd >= 0:
             os.close(self.fd)
