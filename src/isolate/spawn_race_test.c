@@ -41,8 +41,9 @@ static void race_end(pid_t pid, int ran)
 
 	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
 	printf("# %d of %d ran\n", ran, races());
-	/* A race that nobody can win shows nothing. */
-	CHECK(ran > 0);
+	/* A race that nobody can win shows nothing; a handful of tries, as where allocations fail,
+	 * may all be lost by chance. */
+	CHECK(ran > 0 || races() < RACES_DEFAULT);
 }
 
 static void mounts_of_the_host(struct buf *b)
