@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "http/pull_test.h"
 #include "loop/loop.h"
@@ -135,10 +136,13 @@ static void pair_read(struct pair *p)
 
 static void pair_read_all(struct pair *p)
 {
-	while (p->n_data < LOAD) {
+	nsec_t until = clock_mono() + 60 * NSEC_PER_SEC;
+
+	while (p->n_data < LOAD && clock_mono() < until) {
 		pair_read(p);
 		loop_turn(loop, false);
 	}
+	must(p->n_data == LOAD);
 }
 
 static void room_is_for_who_reads(void)
