@@ -242,6 +242,8 @@ static void begin_paused(struct seen *seen, uint32_t n)
 	count(seen, "a", n, 1000, NSEC_NEVER);
 	turns(300);
 	CHECK_INT(seen->n_messages, 10);
+	/* It is still there: who retires its client does not free it. */
+	CHECK_INT(nodes[1].echo.n_cancelled, 0);
 }
 
 /* The server of nodes[1] lets its calls end and is gone, and nobody needs its client any more. */

@@ -151,7 +151,7 @@ def spread(items):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, help="stop after so long")
-    parser.add_argument("--timeout", type=float, default=300, help="of one run: longer than a test waits in all")
+    parser.add_argument("--timeout", type=float, default=120, help="of one run: longer than a test waits in all")
     parser.add_argument("--at", action="append", metavar="TEST:N", help="only this allocation of this test, with all output")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
