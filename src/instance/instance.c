@@ -289,9 +289,21 @@ static int instance_begin(struct instance *i, const struct spare_keeper *spare, 
 }
 
 /* NOLINTNEXTLINE(readability-function-size): who it is for, and whom to tell */
-int instance_create(struct instances *all, struct instance *parent, const char *name,
-		    const char *owner, const char *request, bool host_network,
-		    instance_done_fn done, void *userdata, struct instance **ret, struct error *err)
+/* 0 or -ENOMEM. */
+static int instance_take(struct instance *i, const struct instance_spec *spec)
+{
+	(void)str_copy(i->owner, sizeof(i->owner), spec->owner ? spec->owner : "");
+	(void)str_copy(i->request, sizeof(i->request), spec->request ? spec->request : "");
+	i->host_network = spec->host_network;
+	if (str_empty(spec->settings))
+		return 0;
+	i->settings = strdup(spec->settings);
+	return i->settings ? 0 : -ENOMEM;
+}
+
+int instance_create(struct instances *all, struct instance *parent,
+		    const struct instance_spec *spec, instance_done_fn done, void *userdata,
+		    struct instance **ret, struct error *err)
 {
 	struct spare_keeper spare = SPARE_KEEPER_INIT;
 	struct instance *i;
@@ -304,10 +316,11 @@ int instance_create(struct instances *all, struct instance *parent, const char *
 	if (all->by_id.n >= INSTANCES_MAX)
 		return error_refuse(err, ERROR_EXHAUSTED,
 				    "this node has %d instances already, its limit", INSTANCES_MAX);
-	r = instance_path(parent, name, path, sizeof(path), err);
+	r = instance_path(parent, spec->name, path, sizeof(path), err);
 	if (r < 0)
 		return r;
-	if (!parent && !host_network && *owner && spare_take(all->spare, &spare))
+	if (!parent && !spec->host_network && !str_empty(spec->owner) &&
+	    spare_take(all->spare, &spare))
 		(void)str_copy(id, sizeof(id), spare.id);
 	else
 		r = id_new(id);
@@ -318,10 +331,9 @@ int instance_create(struct instances *all, struct instance *parent, const char *
 		spare_return(all->spare, &spare);
 		return r;
 	}
-	(void)str_copy(i->owner, sizeof(i->owner), owner);
-	(void)str_copy(i->request, sizeof(i->request), request);
-	i->host_network = host_network;
-	r = instance_wait(i, false, done, userdata);
+	r = instance_take(i, spec);
+	if (r == 0)
+		r = instance_wait(i, false, done, userdata);
 	if (r == 0)
 		r = instance_begin(i, &spare, err);
 	else
@@ -556,12 +568,16 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 	ret = instance_new(all, instance_parent_of(all, r->path), r->id, r->path, &i, err);
 	if (ret < 0)
 		return ret;
-	(void)str_copy(i->owner, sizeof(i->owner), r->owner);
+	ret = instance_take(i, &(struct instance_spec){ .owner = r->owner,
+							.request = r->request,
+							.settings = r->settings,
+							.host_network = r->host_network });
+	if (ret < 0) {
+		(void)instance_free(i);
+		return error_set(err, ret, "take up instance \"%s\"", r->path);
+	}
 	(void)str_copy(i->reason, sizeof(i->reason), r->reason);
-	(void)str_copy(i->request, sizeof(i->request), r->request ? r->request : "");
 	(void)str_copy(i->cgroup, sizeof(i->cgroup), r->cgroup);
-	i->host_network = r->host_network;
-	i->settings = r->settings && *r->settings ? strdup(r->settings) : NULL;
 	i->created_at = r->created_at;
 	i->state = (enum instance_state)r->state;
 	if (i->state == INSTANCE_FAILED) {

@@ -27,17 +27,25 @@ struct instance *instances_find_id(struct instances *all, const char *id);
  * (instance_stop() tells); its record is dropped. */
 int instances_open_node(struct instances *all, struct error *err);
 
+/* What is copied; NULL where there is none. */
+struct instance_spec {
+	const char *name;     /* below its parent */
+	const char *owner;    /* the workload that it is made for */
+	const char *request;  /* base/request.h */
+	const char *settings; /* what else it is asked to be, kept with its record */
+	bool host_network;
+};
+
 /*
  * A new instance. done is called once, later: when it is READY (err NULL), when it has failed (it
  * is FAILED then, recorded, and cleaned up), or when it was stopped before (GONE, ERROR_ABORTED).
- * parent NULL: below the node. request: base/request.h. The path must be free (ERROR_EXISTS) and
- * not too deep (ERROR_INVALID); ERROR_EXHAUSTED past INSTANCES_MAX.
+ * parent NULL: below the node. The path must be free (ERROR_EXISTS) and not too deep
+ * (ERROR_INVALID); ERROR_EXHAUSTED past INSTANCES_MAX.
  */
-int instance_create(struct instances *all, struct instance *parent, const char *name,
-		    const char *owner, const char *request, bool host_network,
-		    instance_done_fn done, void *userdata, struct instance **ret,
-		    struct error *err);
-/* What it was asked to be (struct instance), kept with its record. */
+int instance_create(struct instances *all, struct instance *parent,
+		    const struct instance_spec *spec, instance_done_fn done, void *userdata,
+		    struct instance **ret, struct error *err);
+/* In the place of those that it was made with. */
 int instance_set_settings(struct instance *i, const char *settings, struct error *err);
 /* done as that of instance_create(), for one that is there: at once with err without memory. */
 void instance_wait_ready(struct instance *i, instance_done_fn done, void *userdata);

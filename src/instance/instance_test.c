@@ -44,8 +44,8 @@ static struct instance *create(struct instance *parent, const char *name, struct
 	struct error err = ERROR_INIT;
 	struct instance *i = NULL;
 
-	CHECK_INT(instance_create(fake.all, parent, name, "", "", false, told ? told_by : NULL,
-				  told, &i, &err),
+	CHECK_INT(instance_create(fake.all, parent, &(struct instance_spec){ .name = name },
+				  told ? told_by : NULL, told, &i, &err),
 		  0);
 	CHECK_STR(err.text, "");
 	return i;
@@ -160,11 +160,13 @@ static void refuses_a_taken_path_and_too_many(void)
 
 	begin();
 	(void)ready("a");
-	CHECK(instance_create(fake.all, NULL, "a", "", "", false, NULL, NULL, &i, &err) < 0);
+	CHECK(instance_create(fake.all, NULL, &(struct instance_spec){ .name = "a" }, NULL, NULL,
+			      &i, &err) < 0);
 	CHECK_INT(err.kind, ERROR_EXISTS);
 	n = fake.all->by_id.n;
 	fake.all->by_id.n = INSTANCES_MAX;
-	CHECK(instance_create(fake.all, NULL, "b", "", "", false, NULL, NULL, &i, &err) < 0);
+	CHECK(instance_create(fake.all, NULL, &(struct instance_spec){ .name = "b" }, NULL, NULL,
+			      &i, &err) < 0);
 	CHECK_INT(err.kind, ERROR_EXHAUSTED);
 	fake.all->by_id.n = n;
 	fake_end_all();

@@ -21,7 +21,9 @@ static struct instance *create(struct instance *parent, const char *name)
 	struct error err = ERROR_INIT;
 	struct instance *i = NULL;
 
-	CHECK_INT(instance_create(fake.all, parent, name, "", "", false, NULL, NULL, &i, &err), 0);
+	CHECK_INT(instance_create(fake.all, parent, &(struct instance_spec){ .name = name }, NULL,
+				  NULL, &i, &err),
+		  0);
 	return i;
 }
 

@@ -49,16 +49,17 @@ static int workload_check_name(const struct workload *w, const struct instance *
 static int workload_find_keeper(struct workload *w, const struct workload_spec *spec,
 				struct error *err)
 {
-	struct instances *instances = w->all->config.instances;
 	int r;
 
 	if (w->kind != WORKLOAD_POD) {
 		w->start_due = true;
 		return 0;
 	}
-	r = instance_create(instances, spec->parent, name_last(w->path), w->id, "",
-			    str_eq(w->network, "host"), workload_on_instance_ready, w, &w->instance,
-			    err);
+	r = instance_create(w->all->config.instances, spec->parent,
+			    &(struct instance_spec){ .name = name_last(w->path),
+						     .owner = w->id,
+						     .host_network = str_eq(w->network, "host") },
+			    workload_on_instance_ready, w, &w->instance, err);
 	w->awaits_keeper = r == 0;
 	return r;
 }

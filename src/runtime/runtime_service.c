@@ -557,18 +557,24 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 	return r;
 }
 
-/* Where the group is there already, its limits hold before anything lives in it. What fails here is
- * told when the instance is ready. */
-static void spawn_keep(struct rpc_call *call, const Aurae__Runtime__V0__SpawnRequest *q,
-		       struct instance *i)
+static int spawn_create(struct rpc_call *call, const Aurae__Runtime__V0__SpawnRequest *q,
+			struct instances *all, struct instance *parent, struct instance_spec *spec,
+			struct error *err)
 {
-	char *settings;
+	struct instance *i;
+	int r;
 
-	if (!q->resources)
-		return;
-	settings = settings_of_resources(rpc_call_arena(call), q->resources);
-	if (settings && instance_set_settings(i, settings, NULL) == 0 && i->cgroup_fd >= 0)
+	if (q->resources) {
+		spec->settings = settings_of_resources(rpc_call_arena(call), q->resources);
+		if (!spec->settings)
+			return error_set(err, -ENOMEM, "resources");
+	}
+	r = instance_create(all, parent, spec, spawn_done, call, &i, err);
+	/* Where the group is there already, its limits hold before anything lives in it. What fails
+	 * here is told when the instance is ready. */
+	if (r == 0 && i->cgroup_fd >= 0)
 		(void)spawn_limit(call, i, NULL);
+	return r;
 }
 
 static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
@@ -577,7 +583,7 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 		(const Aurae__Runtime__V0__SpawnRequest *)(const void *)request;
 	struct runtime_service *s = userdata;
 	const struct run_again again = { call, request, s, spawn };
-	struct instance *parent = NULL, *i;
+	struct instance *parent = NULL;
 	char name[NAME_LABEL_MAX + 1], path[NAME_PATH_MAX + 1], id[ID_SIZE];
 	char key[REQUEST_KEY_SIZE];
 	struct target found;
@@ -615,11 +621,12 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	    workloads_find(s->workloads, path))
 		r = error_refuse(&err, ERROR_EXISTS, "the name %s is taken by a workload", path);
 	if (r == 0)
-		r = instance_create(s->instances, parent, name, "", key, str_eq(network, "host"),
-				    spawn_done, call, &i, &err);
-	if (r == 0)
-		spawn_keep(call, q, i);
-	else
+		r = spawn_create(call, q, s->instances, parent,
+				 &(struct instance_spec){ .name = name,
+							  .request = key,
+							  .host_network = str_eq(network, "host") },
+				 &err);
+	if (r < 0)
 		rpc_call_fail(call, &err);
 }
 
