@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "cell/keeper.h"
 #include "loop/loop.h"
+#include "unit.h"
 
 /*
  * Test bed of the keeper's tests: a keeper in namespaces of the test's own, a cgroup, and a root
@@ -54,9 +55,9 @@ struct bed_start {
 int bed_start(struct bed *b, const struct bed_start *s, struct error *err);
 const char *bed_id(int n);
 
-/* Turns the loop until the condition holds; false after ten seconds. */
+/* Turns the loop until the condition holds, or its patience (unit.h) is at its end. */
 #define BED_UNTIL(b, cond)                                                                         \
-	for (nsec_t until_ = clock_mono() + 40 * NSEC_PER_SEC; !(cond) && clock_mono() < until_;)  \
+	for (time_t since_ = unit_now(); !(cond) && unit_waits(since_);)                           \
 	bed_turn(b)
 void bed_turn(struct bed *b);
 /* Waits for EXITED or FAILED and returns the status. */

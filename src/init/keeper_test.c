@@ -30,7 +30,6 @@
 #include "scratch.h"
 #include "unit.h"
 
-#define PATIENCE (40 * NSEC_PER_SEC)
 #define BUSYBOX "/bin/busybox"
 
 /* ---- the world of a test ---- */
@@ -38,6 +37,7 @@
 struct world {
 	struct loop *loop;
 	struct loop_timer patience;
+	time_t since; /* it waits */
 	bool tired;
 	int base_cgroup_fd, cgroup_fd, exe_fd, dir_fd;
 	char base[64], dir[80];
@@ -64,13 +64,16 @@ static struct world w;
 
 static void on_tired(struct loop_timer *t)
 {
-	w.tired = true;
+	w.tired = !unit_waits(w.since);
+	if (!w.tired)
+		loop_timer_set(t, NSEC_PER_SEC);
 }
 
 #define WAIT_FOR(cond)                                                                             \
 	do {                                                                                       \
 		w.tired = false;                                                                   \
-		loop_timer_set(&w.patience, PATIENCE);                                             \
+		w.since = unit_now();                                                              \
+		loop_timer_set(&w.patience, NSEC_PER_SEC);                                         \
 		while (!(cond) && !w.tired)                                                        \
 			loop_turn(w.loop, true);                                                   \
 		loop_timer_stop(&w.patience);                                                      \
@@ -306,9 +309,9 @@ static bool log_has(int log_fd, const char *text)
 /* No source of the loop tells that a file has grown, so the loop must not block meanwhile. */
 static void wait_for_log(int log_fd, const char *text)
 {
-	nsec_t end = clock_mono() + PATIENCE;
+	time_t since = unit_now();
 
-	while (!log_has(log_fd, text) && clock_mono() < end) {
+	while (!log_has(log_fd, text) && unit_waits(since)) {
 		loop_turn(w.loop, false);
 		(void)usleep(1000);
 	}

@@ -30,6 +30,7 @@
 
 static struct loop *l;
 static struct loop_timer patience;
+static time_t waits_since;
 static bool tired;
 static char dir[64];
 static int dir_fd = -1, exe_fd = -1;
@@ -262,13 +263,16 @@ static const struct peer_events events = {
 
 static void on_tired(struct loop_timer *t)
 {
-	tired = true;
+	tired = !unit_waits(waits_since);
+	if (!tired)
+		loop_timer_set(t, NSEC_PER_SEC);
 }
 
 #define WAIT_FOR(cond)                                                                             \
 	do {                                                                                       \
 		tired = false;                                                                     \
-		loop_timer_set(&patience, 40 * NSEC_PER_SEC);                                      \
+		waits_since = unit_now();                                                          \
+		loop_timer_set(&patience, NSEC_PER_SEC);                                           \
 		while (!(cond) && !tired)                                                          \
 			loop_turn(l, true);                                                        \
 		loop_timer_stop(&patience);                                                        \

@@ -136,9 +136,9 @@ static void pair_read(struct pair *p)
 
 static void pair_read_all(struct pair *p)
 {
-	nsec_t until = clock_mono() + 60 * NSEC_PER_SEC;
+	time_t since = unit_now();
 
-	while (p->n_data < LOAD && clock_mono() < until) {
+	while (p->n_data < LOAD && unit_waits(since)) {
 		pair_read(p);
 		loop_turn(loop, false);
 	}

@@ -391,12 +391,13 @@ static void the_server_watches_deadlines(void)
 	};
 	static const char hundred_seconds[] = "\0\0\0\0\4\x08\xa0\x8d\x06";
 	nsec_t start = clock_mono();
+	time_t since = unit_now();
 
 	server_begin();
 	peer_begin();
 	peer_call(fields, ARRAY_SIZE(fields), hundred_seconds, 9, true);
 	CHECK(peer.n_ended == 0 || clock_mono() >= start + 30 * NSEC_PER_MSEC);
-	while (nodes[0].echo.n_cancelled == 0 && clock_mono() < start + 60 * NSEC_PER_SEC)
+	while (nodes[0].echo.n_cancelled == 0 && unit_waits(since))
 		loop_turn(loop, false);
 	CHECK(clock_mono() >= start + 30 * NSEC_PER_MSEC);
 	CHECK_INT(nodes[0].echo.n_cancelled, 1);
@@ -452,11 +453,11 @@ static void someone_else_is_served(void)
 /* Whether the server closes before long. */
 static bool hears_the_end(int fd)
 {
-	nsec_t until = clock_mono() + 60 * NSEC_PER_SEC;
+	time_t since = unit_now();
 	char bytes[4096];
 	ssize_t n;
 
-	while (clock_mono() < until) {
+	while (unit_waits(since)) {
 		loop_turn(loop, false);
 		n = read(fd, bytes, sizeof(bytes));
 		if (n == 0 || (n < 0 && errno != EAGAIN))

@@ -137,7 +137,7 @@ void failmalloc_end(void)
 		       (unsigned long)stacks->hash[i]);
 }
 
-static bool failmalloc_failed(void)
+bool failmalloc_has_failed(void)
 {
 	return family && atomic_load(&family->failed);
 }
@@ -154,7 +154,7 @@ static void failmalloc_leave(void)
 
 void failmalloc_check_failed(void)
 {
-	if (failmalloc_failed())
+	if (failmalloc_has_failed())
 		failmalloc_leave();
 }
 
@@ -268,7 +268,8 @@ EXPORTED void abort(void)
 {
 	void (*real)(void) = NULL;
 
-	if (failmalloc_failed() && range_holds(&program, (uintptr_t)__builtin_return_address(0)))
+	if (failmalloc_has_failed() &&
+	    range_holds(&program, (uintptr_t)__builtin_return_address(0)))
 		failmalloc_leave();
 	*(void **)&real = dlsym(RTLD_NEXT, "abort");
 	real();

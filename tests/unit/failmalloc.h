@@ -29,6 +29,8 @@ void failmalloc_begin(void) __attribute__((weak));
 /* Whether this is not the test to be run; the one that is begins to count here. */
 bool failmalloc_leaves_out(size_t number) __attribute__((weak));
 void failmalloc_check_failed(void) __attribute__((weak));
+/* Whether it was that one's turn already, in this process or another of its family. */
+bool failmalloc_has_failed(void) __attribute__((weak));
 /*
  * "# allocations: N", and for each stack a "# stack N WHERE WHICH": the address in the program, and
  * a number that is the same for the same stack in another run, as far as addresses are the same.

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "failmalloc.h"
 
@@ -38,6 +39,26 @@ static inline void unit_failed(void)
 	unit_failures++;
 	if (failmalloc_check_failed)
 		failmalloc_check_failed();
+}
+
+#define UNIT_PATIENCE 60     /* s, with what must come */
+#define UNIT_PATIENCE_VAIN 2 /* s, where an allocation has failed: then it may never come */
+
+/* Seconds of a clock that nobody sets. */
+static inline time_t unit_now(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+/* Whether a test that waits since then goes on to wait. */
+static inline bool unit_waits(time_t since)
+{
+	bool vain = failmalloc_has_failed && failmalloc_has_failed();
+
+	return unit_now() - since <= (vain ? UNIT_PATIENCE_VAIN : UNIT_PATIENCE);
 }
 
 #define CHECK(cond)                                                                                \
