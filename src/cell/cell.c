@@ -82,6 +82,19 @@ int cell_alloc(struct cell **ret, int layer_fd, int shm_parent_fd, int shm_fd)
 	return 0;
 }
 
+/* That its own limits are to blame, and not those of the container that it is made for. */
+static int cell_refused(const struct cell_spec *spec, int r, struct error *err)
+{
+	char field[ERROR_FIELD_MAX] = "";
+
+	if (err && err->field[0])
+		(void)str_printf(field, sizeof(field), CELL_LIMITS_FIELD "%.40s", err->field);
+	r = error_wrap(err, r, "the cgroup of cell %s", spec->name);
+	if (err)
+		(void)str_copy(err->field, sizeof(err->field), field);
+	return r;
+}
+
 int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int shm_parent_fd,
 	     int shm_fd, struct error *err)
 {
@@ -119,7 +132,7 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int 
 	if (r < 0) {
 		(void)cell_remove_cgroup(c);
 		cell_free(c);
-		return error_wrap(err, r, "the cgroup of cell %s", spec->name);
+		return cell_refused(spec, r, err);
 	}
 	*ret = c;
 	return 0;

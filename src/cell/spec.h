@@ -22,13 +22,16 @@ enum cell_network {
 	CELL_NETWORK_INSTANCE, /* that of the keeper: a pod's cell */
 };
 
+#define CELL_LIMITS_FIELD "cell_limits."
+
 struct cell_spec {
 	const char *name; /* a label */
 	/* Shares net, ipc and uts namespaces and /dev/shm with the keeper; else they are the cell's
 	 * own. */
 	bool shares_instance;
 	bool host_network; /* the cell's own ipc and uts, but the keeper's net namespace */
-	/* isolate/limits_words.h, of its group; with its first container. NULL: none. */
+	/* isolate/limits_words.h, of its group; with its first container. NULL: none. The field of
+	 * an error that is about them begins with CELL_LIMITS_FIELD. */
 	char *const *limits;
 };
 

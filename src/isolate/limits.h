@@ -105,9 +105,9 @@ unsigned limits_controllers(const struct isolate_limits *limits);
 
 /*
  * Writes them to the group's files. ERROR_INVALID as limits_check(); ERROR_PRECONDITION for what
- * this host cannot enforce, before anything is written; else the kernel's own refusal. After any
- * failure the files hold again what they did before. memory.max is the last of the group's own
- * files, since a lower one may kill.
+ * this host cannot enforce, before anything is written, and for what the kernel refuses; the field
+ * of both is the name of the file. After any failure the files hold again what they did before.
+ * memory.max is the last of the group's own files, since a lower one may kill.
  */
 int limits_apply(int cgroup_fd, const struct isolate_limits *limits, struct error *err);
 

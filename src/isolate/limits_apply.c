@@ -423,6 +423,18 @@ static int limits_check_list(int dir_fd, const struct limits_write *w, bool refu
 			   *here ? here : "none");
 }
 
+/* Whether the kernel says that it does not take this, here or at all; anything else is a fault. */
+static bool limits_is_refusal(int r)
+{
+	static const int refusals[] = { EINVAL, ERANGE, EBUSY, ENODEV, ENXIO,     ENOSPC,
+					EPERM,  EACCES, E2BIG, EEXIST, EOPNOTSUPP };
+
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
+		if (r == -refusals[i])
+			return true;
+	return false;
+}
+
 static int limits_write_one(int dir_fd, struct limits_write *w, struct error *err)
 {
 	_cleanup_str_ char *old = NULL;
@@ -441,6 +453,10 @@ static int limits_write_one(int dir_fd, struct limits_write *w, struct error *er
 	free(TAKE_PTR(w->undo));
 	if (list && r == -ERANGE)
 		return limits_check_list(dir_fd, w, true, err);
+	if (limits_is_refusal(r))
+		return error_field(err, ERROR_PRECONDITION, w->file,
+				   "the kernel does not take \"%.128s\": %s", w->text,
+				   strerror(-r));
 	return error_wrap_field(err, error_set(err, r, "write \"%.128s\"", w->text), w->file);
 }
 

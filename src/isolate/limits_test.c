@@ -256,14 +256,29 @@ static void takes_all_back(void)
 
 		fake_open();
 		fake.refuse = k;
-		CHECK_INT(limits_apply(fake.fd, &l, &err), -EINVAL);
-		CHECK(strstr(err.text, ": write \"") != NULL && err.field[0]);
+		CHECK_INT(limits_apply(fake.fd, &l, &err), -EBUSY);
+		CHECK_INT(err.kind, ERROR_PRECONDITION);
+		CHECK(strstr(err.text, ": the kernel does not take \"") != NULL && err.field[0]);
 		for (size_t i = 0; i < ARRAY_SIZE(files); i++)
 			if (strncmp(files[i].name, "io.", 3) && strncmp(files[i].name, "rdma", 4) &&
 			    strncmp(files[i].name, "misc", 4))
 				CHECK(file_is(files[i].name, files[i].text));
 		fake_close();
 	}
+}
+
+static void tells_a_fault_from_a_refusal(void)
+{
+	struct isolate_limits l = everything();
+	struct error err = ERROR_INIT;
+
+	fake_open();
+	fake.refuse = 1;
+	fake.refuse_with = -EIO;
+	CHECK_INT(limits_apply(fake.fd, &l, &err), -EIO);
+	CHECK_INT(err.kind, ERROR_FAULT);
+	CHECK(err.field[0] && strstr(err.text, ": write \"") != NULL);
+	fake_close();
 }
 
 /* Files with a line for each device or resource. */
@@ -275,8 +290,8 @@ static void takes_lines_back(void)
 
 	fake_open();
 	fake.refuse = 18; /* memory.oom.group */
-	CHECK_INT(limits_apply(fake.fd, &l, &err), -EINVAL);
-	CHECK_STR(err.text, "memory.oom.group: write \"1\": Invalid argument");
+	CHECK_INT(limits_apply(fake.fd, &l, &err), -EBUSY);
+	CHECK_STR(err.text, "memory.oom.group: the kernel does not take \"1\": Invalid argument");
 	CHECK_STR(err.field, "memory.oom.group");
 	undo = strstr(fake.log, "misc.max=res_a 5\n");
 	CHECK(undo != NULL);
@@ -542,6 +557,7 @@ UNIT_MAIN({ "every knob, byte by byte and in order", writes_everything },
 	  { "no limit, no write", writes_nothing },
 	  { "BFQ's weight, a period alone, a burst alone", writes_in_other_forms },
 	  { "whatever is refused, all is as before", takes_all_back },
+	  { "a fault is no refusal", tells_a_fault_from_a_refusal },
 	  { "also in files with many lines", takes_lines_back },
 	  { "a file that is missing is told of before anything is written",
 	    refuses_what_is_missing },

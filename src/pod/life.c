@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/failpoint.h"
 #include "base/fd.h"
@@ -12,6 +14,7 @@
 #include "base/str.h"
 #include "cell/mounts.h"
 #include "image/image.h"
+#include "isolate/cgroup.h"
 #include "isolate/limits_words.h"
 #include "pod/make.h"
 #include "pod/publish.h"
@@ -205,7 +208,7 @@ static void pod_container_lose(struct pod_container *c, const char *reason)
 	c->status.pid = 0;
 	(void)str_copy(c->status.reason, sizeof(c->status.reason), reason);
 	pod_container_save(c);
-	publish_container(c->workload->all->config.events, c);
+	publish_container(c->workload->all->config.events, c, pod_container_state_word(c));
 }
 
 void workload_lose(struct workload *w, const char *reason)
@@ -274,7 +277,7 @@ void pod_container_update(struct pod_container *c, const struct container_status
 	if (pod_container_has_ended(c))
 		FAILPOINT_AFTER("container.ended");
 	if (status->state != CONTAINER_DRAINING)
-		publish_container(c->workload->all->config.events, c);
+		publish_container(c->workload->all->config.events, c, pod_container_state_word(c));
 }
 
 /* The answer to its start: a status, or view NULL and why there is none. */
@@ -329,6 +332,35 @@ static void workload_check_started(struct workload *w)
 	workload_kill(w);
 }
 
+/*
+ * A limit that its group does not take, of a container or (c NULL) of the whole: the request cannot
+ * be met here. That is told as the failure of the call, with the field, when nothing is left; where
+ * there is no memory for it, as any other failure is told. Nothing for any other error.
+ */
+static void workload_refuse(struct workload *w, const struct pod_container *c,
+			    const struct error *err)
+{
+	bool of_whole = !c || str_has_prefix(err->field, CELL_LIMITS_FIELD);
+	const char *file = err->field;
+
+	if (err->kind != ERROR_PRECONDITION && err->kind != ERROR_INVALID)
+		return;
+	if (str_has_prefix(file, CELL_LIMITS_FIELD))
+		file += strlen(CELL_LIMITS_FIELD);
+	if (cgroup_controller_of(file) < 0)
+		return;
+	w->refused = w->refused ?: malloc(sizeof(*w->refused));
+	if (!w->refused)
+		return;
+	*w->refused = *err;
+	if (of_whole)
+		(void)str_copy(w->refused->field, ERROR_FIELD_MAX, file);
+	else
+		(void)str_printf(w->refused->field, ERROR_FIELD_MAX, "containers[%zu].%s",
+				 (size_t)(c - w->containers), file);
+	w->auto_remove = true;
+}
+
 /* Where the keeper has ended, workload_lose() says how; this is for when it has not. */
 static void workload_on_answer(struct loop_timer *t)
 {
@@ -369,6 +401,8 @@ static void workload_on_started(void *userdata, const struct container_view *vie
 {
 	struct pod_container *c = userdata;
 
+	if (!view)
+		workload_refuse(c->workload, c, err);
 	if (view || err->kind != ERROR_UNAVAILABLE) {
 		workload_take_answer(c, view, err ? error_text(err) : "");
 		return;
@@ -429,6 +463,7 @@ static void workload_start(struct workload *w)
 	else if (w->kind == WORKLOAD_POD)
 		r = limits_words_apply(w->instance->cgroup_fd, w->limits, &err);
 	if (r < 0) {
+		workload_refuse(w, NULL, &err);
 		workload_lose(w, error_text(&err));
 		return;
 	}

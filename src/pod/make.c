@@ -41,6 +41,7 @@ void workload_unmake(struct workload *w)
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_done(&w->containers[i]);
 	strv_free(w->limits);
+	free(w->refused);
 	free(w->settings);
 	free(w->containers);
 	free(w->comment);

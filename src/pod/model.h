@@ -115,14 +115,15 @@ struct workload {
 	char *settings; /* likewise */
 
 	/* Private to this area. */
-	size_t n_starting;  /* containers that are `starting` */
-	bool prepare_due;   /* its files are to be made when the loop turns */
-	bool start_due;     /* to be started when the loop turns */
-	bool asked;         /* the keeper was asked to start its containers */
-	unsigned n_kills;   /* how often its containers were killed */
-	bool killed;        /* whatever has not ended is killed */
-	bool awaits_keeper; /* instance_create() has not called back */
-	bool taken_down;    /* nothing of it lives in a keeper any more */
+	struct error *refused; /* why nothing like it can be here; NULL: no limit was refused */
+	size_t n_starting;     /* containers that are `starting` */
+	bool prepare_due;      /* its files are to be made when the loop turns */
+	bool start_due;        /* to be started when the loop turns */
+	bool asked;            /* the keeper was asked to start its containers */
+	unsigned n_kills;      /* how often its containers were killed */
+	bool killed;           /* whatever has not ended is killed */
+	bool awaits_keeper;    /* instance_create() has not called back */
+	bool taken_down;       /* nothing of it lives in a keeper any more */
 	bool taking_down;
 	bool adopted;
 	struct loop_timer timer;

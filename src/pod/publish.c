@@ -19,7 +19,7 @@ void publish_workload(struct events *events, const struct workload *w, const cha
 	events_publish(events, &e);
 }
 
-void publish_container(struct events *events, const struct pod_container *c)
+void publish_container(struct events *events, const struct pod_container *c, const char *state)
 {
 	char name[NAME_PATH_MAX + NAME_LABEL_MAX + 2];
 	struct event e = {
@@ -28,7 +28,7 @@ void publish_container(struct events *events, const struct pod_container *c)
 		.name = name,
 		.workload = c->workload->id,
 		.kind = workload_kind_word(c->workload->kind),
-		.state = pod_container_state_word(c),
+		.state = state,
 		.reason = c->status.reason,
 		.exit_code = c->status.exit_code,
 	};

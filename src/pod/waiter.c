@@ -35,7 +35,8 @@ static bool waiter_is_due(const struct workload *w, const struct waiter *waiter)
 {
 	switch (waiter->kind) {
 	case WAITER_STARTED:
-		return w->state != WORKLOAD_STARTING && w->state != WORKLOAD_STOPPING;
+		return !w->refused && w->state != WORKLOAD_STARTING &&
+		       w->state != WORKLOAD_STOPPING;
 	case WAITER_ENDED:
 		return waiter->container ? pod_container_has_ended(waiter->container)
 					 : workload_has_ended(w);
@@ -70,16 +71,19 @@ void waiter_tell_due(struct workload *w)
 	}
 }
 
-/* One that is told may take others back, or add some. */
+/* One that is told may take others back, or add some. err NULL: that nothing is left. */
 static void waiter_tell_all(struct workload *w, struct workload *told, const struct error *err)
 {
 	for (;;) {
 		struct waiter *waiter = list_first(&w->waiters, struct waiter, link);
+		const struct error *why = err;
 
 		if (!waiter)
 			return;
+		if (!why && waiter->kind == WAITER_STARTED)
+			why = w->refused;
 		list_remove(&waiter->link);
-		waiter->done(waiter->userdata, told, err);
+		waiter->done(waiter->userdata, told, why);
 		free(waiter);
 	}
 }

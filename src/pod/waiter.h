@@ -8,7 +8,7 @@
  * Who waits for what of a workload. A waiter is told once, and never from within waiter_add().
  */
 enum waiter_kind {
-	WAITER_STARTED, /* it runs, or never will */
+	WAITER_STARTED, /* it runs, or never will; one that was refused is gone by then */
 	WAITER_ENDED,   /* it, or the one container, has ended */
 	WAITER_REMOVED, /* nothing of it is left */
 };

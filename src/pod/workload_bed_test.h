@@ -14,6 +14,7 @@
 
 #include "image/image.h"
 #include "instance/fake_test.h"
+#include "isolate/cgroup.h"
 #include "isolate/limits_words.h"
 #include "pod/etc.h"
 #include "pod/events.h"
@@ -49,11 +50,18 @@ int image_rootfs_make(struct image_store *s, struct image *i, const char *contai
 	return eventfd(0, EFD_CLOEXEC);
 }
 
+static bool refuse_limits;
+
 int limits_words_apply(int cgroup_fd, char *const *words, struct error *err)
 {
 	(void)words;
 	CHECK(cgroup_fd >= 0);
-	return 0;
+	return refuse_limits ? error_field(err, ERROR_PRECONDITION, "cpu.max", "not here") : 0;
+}
+
+int cgroup_controller_of(const char *name)
+{
+	return str_has_prefix(name, "cpu.") ? CGROUP_CPU : -ENOENT;
 }
 
 int etc_fill(int root_fd, const char *hostname, struct error *err)
@@ -228,6 +236,7 @@ struct told {
 	enum workload_state state;
 	int code;
 	char reason[WORKLOAD_REASON_MAX];
+	char field[ERROR_FIELD_MAX];
 };
 
 static void told_by(void *userdata, struct workload *w, const struct error *err)
@@ -237,6 +246,7 @@ static void told_by(void *userdata, struct workload *w, const struct error *err)
 	t->n++;
 	t->removed = w == NULL;
 	t->code = err ? err->code : 0;
+	(void)str_copy(t->field, sizeof(t->field), err ? err->field : "");
 	if (w) {
 		t->state = w->state;
 		(void)str_copy(t->reason, sizeof(t->reason), w->reason);

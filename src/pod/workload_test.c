@@ -127,6 +127,73 @@ static void a_container_that_fails_takes_the_others_along(void)
 	finish();
 }
 
+/* The keeper says why there is no container. */
+static void start_refused(struct workload *w, const char *field)
+{
+	struct fake_call *c = fake_asked(w->instance, FAKE_START), call;
+	struct error err = ERROR_INIT;
+
+	CHECK(c != NULL);
+	if (!c)
+		return;
+	(void)error_field(&err, ERROR_PRECONDITION, field, "not here");
+	call = *c;
+	fake_call_free(c);
+	call.started(call.userdata, NULL, &err);
+	fake_turns();
+}
+
+static void a_limit_that_is_refused_leaves_nothing(void)
+{
+	static const struct {
+		const char *field, *told;
+	} fields[] = { { "cpu.max", "containers[1].cpu.max" },
+		       { CELL_LIMITS_FIELD "cpu.max", "cpu.max" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		struct told started = { .n = 0 };
+		struct workload *w;
+
+		begin();
+		w = run_well(WORKLOAD_CELL, "web", 2, &started);
+		fake_turns();
+		start_answered(w, 0, CONTAINER_RUNNING);
+		start_refused(w, fields[i].field);
+		tell(w, 0, CONTAINER_EXITED);
+		/* Told when it is gone, and not before. */
+		CHECK_INT(started.n, 0);
+		fake_yes(node(), FAKE_REMOVE_CELL);
+		fake_turns();
+		CHECK_INT(started.n, 1);
+		CHECK(started.removed);
+		CHECK_INT(started.code, -EBUSY);
+		CHECK_STR(started.field, fields[i].told);
+		fake_yes(node(), FAKE_SIGNAL);
+		check_nothing_left();
+		finish();
+	}
+}
+
+static void a_limit_of_the_pod_that_is_refused_leaves_nothing(void)
+{
+	struct told started = { .n = 0 };
+	struct workload *w;
+
+	begin();
+	w = run_well(WORKLOAD_POD, "p", 1, &started);
+	refuse_limits = true;
+	fake_yes(w->instance, FAKE_OPEN);
+	synced(w->instance);
+	refuse_limits = false;
+	CHECK_INT(started.n, 0);
+	fake_kill_keeper(1);
+	FAKE_UNTIL(started.n == 1);
+	CHECK(started.removed);
+	CHECK_STR(started.field, "cpu.max");
+	check_nothing_left();
+	finish();
+}
+
 static void an_instance_that_fails_is_told_once(void)
 {
 	struct told started = { .n = 0 };
@@ -513,6 +580,9 @@ UNIT_MAIN({ "a_cell_runs_and_ends", a_cell_runs_and_ends },
 	  { "removes_itself", removes_itself },
 	  { "a_container_that_fails_takes_the_others_along",
 	    a_container_that_fails_takes_the_others_along },
+	  { "a_limit_that_is_refused_leaves_nothing", a_limit_that_is_refused_leaves_nothing },
+	  { "a_limit_of_the_pod_that_is_refused_leaves_nothing",
+	    a_limit_of_the_pod_that_is_refused_leaves_nothing },
 	  { "an_instance_that_fails_is_told_once", an_instance_that_fails_is_told_once },
 	  { "a_keeper_that_dies_while_it_starts_is_named",
 	    a_keeper_that_dies_while_it_starts_is_named },

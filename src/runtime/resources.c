@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/macros.h"
@@ -169,6 +170,37 @@ int resources_words(struct arena *a, const Aurae__Runtime__V0__Resources *from, 
 	if (r == 0 && l.n > 0)
 		*ret = l.words;
 	return r;
+}
+
+/* The field that a file is written for; NULL: none. */
+static const char *resources_field_of(const char *file)
+{
+	static const char *const others[][2] = {
+		{ "cpuset_cpus", "cpuset.cpus" },
+		{ "cpuset_mems", "cpuset.mems" },
+		{ "cpu_quota", "cpu.max" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (str_eq(file, others[i][1]))
+			return others[i][0];
+	for (size_t i = 0; i < ARRAY_SIZE(resources_numbers); i++)
+		if (str_eq(file, resources_numbers[i].file))
+			return resources_numbers[i].field;
+	return NULL;
+}
+
+void resources_blame(struct error *err)
+{
+	const char *bracket = strchr(err->field, ']');
+	size_t n = bracket && bracket[1] == '.' ? (size_t)(bracket + 2 - err->field) : 0;
+	const char *name = resources_field_of(err->field + n);
+	char field[ERROR_FIELD_MAX];
+
+	if (!name)
+		return;
+	(void)str_printf(field, sizeof(field), "%.*sresources.%s", (int)n, err->field, name);
+	(void)error_wrap_field(err, err->code, field);
 }
 
 void resources_merge(Aurae__Runtime__V0__Resources *to, const Aurae__Runtime__V0__Resources *with)

@@ -18,6 +18,13 @@ struct arena;
 int resources_words(struct arena *a, const Aurae__Runtime__V0__Resources *from, int base_fd,
 		    const char *field, char ***ret, struct error *err);
 
+/*
+ * For an error whose field is a file of the kernel (isolate/limits.h), or "containers[0].FILE": the
+ * field of the API that this file is written for is to blame, "containers[0].resources.pids". Any
+ * other error stays as it is.
+ */
+void resources_blame(struct error *err);
+
 /* Puts what `with` says over what `to` says; the strings of `with` must live as long. */
 void resources_merge(Aurae__Runtime__V0__Resources *to, const Aurae__Runtime__V0__Resources *with);
 

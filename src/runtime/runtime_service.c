@@ -179,11 +179,13 @@ static bool runtime_failed(struct rpc_call *call, struct workload *w, const stru
 		if (w->containers[i].status.state == CONTAINER_FAILED &&
 		    !str_eq(w->containers[i].status.reason, w->reason))
 			return false;
-	if (err)
+	if (err) {
 		(void)error_copy(&own, err);
-	else
+		resources_blame(&own);
+	} else {
 		(void)error_refuse(&own, w ? ERROR_UNAVAILABLE : ERROR_ABORTED, "%s",
 				   w ? w->reason : "it was removed while it started");
+	}
 	rpc_call_fail(call, &own);
 	return true;
 }
@@ -473,20 +475,44 @@ static int spawn_limit(struct rpc_call *call, struct instance *i, struct error *
 	if (r < 0 || !words)
 		return r;
 	r = limits_words_apply(i->cgroup_fd, words, err);
-	return r < 0 ? error_wrap_field(err, r, "resources") : 0;
+	if (r < 0 && err)
+		resources_blame(err);
+	return r;
+}
+
+/* A spawn that was refused, until nothing is left of it; in the arena of its call. */
+struct spawn_refused {
+	struct rpc_call *call;
+	struct error err;
+};
+
+static void spawn_refused_gone(void *userdata, struct instance *i, const struct error *err)
+{
+	struct spawn_refused *refused = userdata;
+
+	(void)i;
+	(void)err;
+	rpc_call_fail(refused->call, &refused->err);
 }
 
 /* None is better than one without the limits that it should have. */
 static void spawn_ready(struct rpc_call *call, struct instance *i)
 {
+	struct spawn_refused *refused;
 	struct error err = ERROR_INIT;
 
-	if (spawn_limit(call, i, &err) < 0) {
-		rpc_call_fail(call, &err);
-		instance_stop(i, NULL, NULL);
+	if (spawn_limit(call, i, &err) == 0) {
+		spawn_answer(call, i);
 		return;
 	}
-	spawn_answer(call, i);
+	refused = arena_zalloc(rpc_call_arena(call), 1, sizeof(*refused));
+	if (refused) {
+		*refused = (struct spawn_refused){ call, err };
+		instance_stop(i, spawn_refused_gone, refused);
+		return;
+	}
+	rpc_call_fail(call, &err);
+	instance_stop(i, NULL, NULL);
 }
 
 static void spawn_done(void *userdata, struct instance *i, const struct error *err)

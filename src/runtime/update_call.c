@@ -10,6 +10,8 @@
 #include "base/str.h"
 #include "instance/instance.h"
 #include "isolate/limits_words.h"
+#include "pod/events.h"
+#include "pod/publish.h"
 #include "pod/workload.h"
 #include "rpc/server.h"
 #include "runtime/groups.h"
@@ -55,6 +57,22 @@ static struct pod_container *update_container(struct workload *w, const char *id
 	return NULL;
 }
 
+/* One that was made for a pod is shown as that pod. */
+static void update_publish_instance(struct events *events, const struct instance *i)
+{
+	struct event e = {
+		.object = "instance",
+		.id = i->id,
+		.name = i->path,
+		.kind = "instance",
+		.state = "updated",
+		.reason = i->reason,
+	};
+
+	if (!i->owner[0])
+		events_publish(events, &e);
+}
+
 /* The record has what the kernel has now; what is gone by then needs none. */
 static int update_keep(struct update_call *c, struct error *err)
 {
@@ -63,6 +81,7 @@ static int update_keep(struct update_call *c, struct error *err)
 	struct pod_container *pc = w && c->container[0] ? update_container(w, c->container) : NULL;
 	const char *now = pc ? pc->settings : w ? w->settings : i ? i->settings : NULL;
 	char *next;
+	int r;
 
 	c->kept = true;
 	if ((!w && !i) || (c->container[0] && !pc))
@@ -70,7 +89,15 @@ static int update_keep(struct update_call *c, struct error *err)
 	next = settings_add(&c->arena, now, c->added);
 	if (!next)
 		return error_set(err, -ENOMEM, "keep the limits");
-	return w ? workload_set_settings(w, pc, next, err) : instance_set_settings(i, next, err);
+	r = w ? workload_set_settings(w, pc, next, err) : instance_set_settings(i, next, err);
+	/* Also where it was not recorded: they hold. */
+	if (pc)
+		publish_container(c->service->events, pc, "updated");
+	else if (w)
+		publish_workload(c->service->events, w, "updated");
+	else
+		update_publish_instance(c->service->events, i);
+	return r;
 }
 
 static void update_reply(struct pool_call *p, struct rpc_call *call)
@@ -80,6 +107,8 @@ static void update_reply(struct pool_call *p, struct rpc_call *call)
 
 	if (c->ran)
 		(void)update_keep(c, &c->error);
+	else
+		resources_blame(&c->error);
 	if (c->error.code)
 		rpc_call_fail(call, &c->error);
 	else

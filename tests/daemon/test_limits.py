@@ -138,6 +138,31 @@ class Updated(LimitsTest):
             self.node.restart(signal.SIGKILL)
 
 
+class Watched(LimitsTest):
+    def test_a_change_is_told_with_the_new_limits(self):
+        if not self.has("pids.max"):
+            self.skipTest("this host has no controller pids in version 2")
+        self.pod("p")
+        self.spawn("i")
+        watch = self.node.events.Watch(nacre_pb2.WatchRequest())
+        for m in watch:
+            if m.synced:
+                break
+        self.update("p", pids=50)
+        self.update("p", whole=True, pids=60)
+        self.update("i", pids=70)
+        first, second, third = (next(watch) for _ in range(3))
+        watch.cancel()
+        self.assertEqual(50, first.workload.containers[0].resources.pids)
+        self.assertEqual((50, 60), (second.workload.containers[0].resources.pids, second.workload.resources.pids))
+        self.assertEqual(("i", 70), (third.workload.name, third.workload.resources.pids))
+        events = self.node.events.Events(nacre_pb2.EventsRequest(resume_token=first.resume_token))
+        told = [next(events) for _ in range(2)]
+        events.cancel()
+        self.assertEqual([("workload", "p", "updated"), ("instance", "i", "updated")], [(e.object, e.name, e.state) for e in told])
+        self.assertEqual([m.resume_token for m in (second, third)], [e.resume_token for e in told])
+
+
 class Cli(LimitsTest):
     FLAGS = (("--memory", "64m"), ("--memory-low", "1M"), ("--memory-high", "none"), ("--cpus", "0.5"), ("--cpu-weight", "50"),
              ("--cpuset-cpus", "0"), ("--cpuset-mems", "0"), ("--pids-limit", "100"), ("--swap", "0"), ("--swap", "64m"))

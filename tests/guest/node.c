@@ -238,6 +238,25 @@ static void limits_are_set(void)
 	CHECK_INT(stats_until("small", "containers/memory/limit", 64 << 20), 64 << 20);
 }
 
+/* Whoever listens is told of the change that `update` makes. */
+static void updates_are_told(void)
+{
+	int fd = open("/run/events.log", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	time_t end = guest_now() + GUEST_PATIENCE_S;
+	pid_t pid = guest_start(fd, (const char *const[]){ "nacre", "-o", "json", "events", NULL });
+	bool told = false;
+
+	/* It listens from some time on. */
+	while (!told && guest_now() < end) {
+		CHECK_NACRE("update", "small", "--cpu-weight", "50");
+		told = strstr(guest_read("/run/events.log"), "\"updated\"") != NULL;
+	}
+	CHECK(told);
+	CHECK(kill(pid, SIGTERM) == 0);
+	(void)guest_wait(pid);
+	(void)close(fd);
+}
+
 static void limits_are_updated(void)
 {
 	char group[4096];
@@ -258,6 +277,34 @@ static void limits_are_updated(void)
 	CHECK_INT(guest_number(guest_output, "containers/resources/memory"), 32 << 20);
 	CHECK_INT(guest_number(guest_output, "containers/resources/pids"), 50);
 	CHECK_NACRE("rm", "-f", "small");
+}
+
+/* More than the kernel takes; the API does not know that. */
+static void limits_are_refused(void)
+{
+	static const char *const asked[][12] = {
+		{ "nacre", "run", "--name", "no", "--pids-limit", "2147483647", "busybox", "true",
+		  NULL },
+		{ "nacre", "run", "--name", "no", "--cpuset-cpus", "500", "busybox", "true", NULL },
+		{ "nacre", "cell", "--name", "no", "--pids-limit", "2147483647", "busybox", "true",
+		  NULL },
+		{ "nacre", "pod", "--name", "no", "--pids-limit", "2147483647", "a=busybox", "true",
+		  NULL },
+		{ "nacre", "spawn", "--name", "no", "--pids-limit", "2147483647", NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		CHECK(guest_run(asked[i]) != 0);
+		CHECK(strstr(guest_output,
+			     i == 1 ? "resources.cpuset_cpus: " : "resources.pids: ") != NULL);
+		CHECK(NACRE("inspect", "no") != 0);
+		CHECK(strstr(guest_output, "there is no") != NULL);
+	}
+	CHECK_NACRE("run", "-d", "--name", "yes", "--pids-limit", "50", "busybox", "sleep", "1000");
+	CHECK(NACRE("update", "yes", "--pids-limit", "2147483647") != 0);
+	CHECK(strstr(guest_output, "resources.pids: ") != NULL);
+	CHECK_NACRE("rm", "-f", "yes");
+	CHECK_NACRE("check");
 }
 
 static void limits_hold_for_the_whole(void)
@@ -346,7 +393,9 @@ UNIT_MAIN({ "the daemon starts and imports an image", starts },
 	  { "a container has its own devices alone", has_no_other_devices },
 	  { "controllers reach a pod in a nested instance", nests },
 	  { "limits of a request are set", limits_are_set },
+	  { "a change of limits is told", updates_are_told },
 	  { "limits are changed while it runs", limits_are_updated },
+	  { "limits that the kernel refuses", limits_are_refused },
 	  { "limits of pods, cells and instances", limits_hold_for_the_whole },
 	  { "memory that is asked for is a limit", memory_of_a_request_is_a_limit },
 	  { "processes that are asked for are a limit", processes_of_a_request_are_a_limit },
