@@ -500,11 +500,15 @@ static void server_shutdown(struct rpc_call *call, const ProtobufCMessage *messa
 		.server_streaming = (streaming), .handle = (fn),                                   \
 	}
 
+/* `input`, of Exec and Attach alike. */
+#define INPUT_FIELD 12
+
 #define BIDI(n, lower, fn)                                                                         \
 	{                                                                                          \
 		.name = (n), .input = &nacre__instance__v1__##lower##_request__descriptor,         \
 		.output = &nacre__instance__v1__##lower##_response__descriptor,                    \
 		.server_streaming = true, .client_streaming = true, .handle = (fn),                \
+		.later_field = INPUT_FIELD,                                                        \
 	}
 
 static const struct rpc_method server_methods[] = {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "rpc/call.h"
 #include "rpc/client.h"
+#include "rpc/handler.h"
 
 static struct rpc_stream *forward_stream(const struct rpc_call *c)
 {
@@ -15,8 +16,16 @@ static struct rpc_stream *forward_stream(const struct rpc_call *c)
 static void forward_from_client(struct rpc_call *c, const uint8_t *data, size_t len)
 {
 	struct rpc_stream *s = forward_stream(c);
-	int r = rpc_stream_send(s, data, len);
+	struct error err = ERROR_INIT;
+	int r;
 
+	if (c->handed && handler_check_later(c->method, data, len, &err) < 0) {
+		c->input_data = NULL;
+		rpc_stream_cancel(s);
+		call_fail(c, &err);
+		return;
+	}
+	r = rpc_stream_send(s, data, len);
 	if (r < 0) {
 		c->input_data = NULL;
 		rpc_stream_cancel(s);

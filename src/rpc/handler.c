@@ -3,6 +3,7 @@
 
 #include "rpc/call.h"
 #include "rpc/method.h"
+#include "rpc/pb.h"
 #include "rpc/walk.h"
 
 static void *handler_alloc(void *data, size_t size)
@@ -71,6 +72,30 @@ static void handler_one_end(struct rpc_call *c)
 
 /* ---- a stream of messages ---- */
 
+/* Numbers and texts that say nothing are those of a field that is not set. */
+static bool handler_is_set(const struct pb_field *f)
+{
+	return f->wire == PB_BYTES ? f->len > 0 : f->value != 0;
+}
+
+int handler_check_later(const struct rpc_method *m, const uint8_t *data, size_t len,
+			struct error *err)
+{
+	struct pb_reader r = pb_reader(data, len);
+	const ProtobufCFieldDescriptor *field;
+	struct pb_field f;
+
+	while (m->later_field && pb_next(&r, &f) > 0) {
+		if (f.number == m->later_field || !handler_is_set(&f))
+			continue;
+		field = protobuf_c_message_descriptor_get_field(m->input, f.number);
+		if (field)
+			return error_field(err, ERROR_INVALID, field->name,
+					   "only in the first message");
+	}
+	return 0;
+}
+
 /* Who has the call may have passed it on meanwhile, then reading is no longer ours to stop. */
 static void handler_hold(struct rpc_call *c)
 {
@@ -82,8 +107,10 @@ static void handler_next_message(struct rpc_call *c, const uint8_t *data, size_t
 {
 	const struct rpc_method *m = c->method;
 	struct error err = ERROR_INIT;
-	ProtobufCMessage *message = walk_decode(m->input, data, len, NULL, &err);
+	ProtobufCMessage *message = NULL;
 
+	if (handler_check_later(m, data, len, &err) == 0)
+		message = walk_decode(m->input, data, len, NULL, &err);
 	if (!message)
 		return call_refuse_error(c, &err);
 	c->on_message(c, message, c->message_data);

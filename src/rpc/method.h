@@ -5,6 +5,7 @@
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * The tables by which a server knows what it serves. All four forms of gRPC are combinations of the
@@ -23,6 +24,9 @@ struct rpc_method {
 	void (*handle)(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
 	/* handle gets the first message; the others come by rpc_call_on_message(). */
 	bool client_streaming;
+	/* client_streaming: the number of the one field that messages behind the first may set; 0:
+	 * any. Others that the message has are refused, also where the call is passed on. */
+	uint32_t later_field;
 };
 
 struct rpc_service {

@@ -408,11 +408,14 @@ static void update(struct rpc_call *call, const ProtobufCMessage *request, void 
 			&nacre__v1__##type##_response__descriptor, stream, fn                      \
 	}
 
+/* `input`, of Exec and Attach alike. */
+#define INPUT_FIELD 12
+
 #define BIDI(n, type, fn)                                                                          \
 	{                                                                                          \
 		.name = (n), .input = &nacre__v1__##type##_request__descriptor,                    \
 		.output = &nacre__v1__##type##_response__descriptor, .server_streaming = true,     \
-		.client_streaming = true, .handle = (fn),                                          \
+		.client_streaming = true, .handle = (fn), .later_field = INPUT_FIELD,              \
 	}
 
 static const struct rpc_method workload_methods[] = {

@@ -54,8 +54,11 @@ class Talk:
         self.half_close()
 
     def send(self, **fields):
+        self.send_message(input=Input(**fields))
+
+    def send_message(self, **fields):
         with self.ready:
-            self.queue.append(self.method(input=Input(**fields)))
+            self.queue.append(self.method(**fields))
             self.ready.notify()
 
     def half_close(self):
@@ -167,6 +170,29 @@ class Exec(StreamTest):
         self.assertEqual(BAD, t.end()[2])
         self.assertFails(BAD, lambda: list(self.node.workloads.Exec(iter([]))), "target")
         nacre_test.until(lambda: len(self.processes()) == 1, what="the end of all that was refused")
+
+    def test_the_first_message_alone_says_what_runs(self):
+        for field, value in (("target", "x"), ("container", "main"), ("command", ["true"]), ("env", ["A=b"]), ("working_dir", "/"),
+                             ("user", "0"), ("timeout_ms", 1), ("stdin", True), ("tty", True), ("terminal", {"width": 1})):
+            t = self.talk("x", "sh", "-c", "echo up; sleep 1000")
+            t.until(b"up")
+            t.send(data=b"fine")
+            t.send_message(**{field: value, "input": Input(data=b"x")})
+            self.assertEqual(BAD, t.end()[2])
+            self.assertTrue(t.details.startswith(field + ": "), t.details)
+        nacre_test.until(lambda: len(self.processes()) == 1, what="the end of all that was refused")
+        self.run_pod("y", "sh", "-c", "cat; sleep 1000", stdin=True)
+        t = self.attach("y", stdin=True)
+        t.send(data=b"up")
+        t.until(b"up")
+        t.send_message(replay=True)
+        self.assertEqual(BAD, t.end()[2])
+        self.assertTrue(t.details.startswith("replay: "), t.details)
+        # What was attached to does not notice.
+        t = self.attach("y", stdin=True)
+        t.send(data=b"more")
+        t.until(b"more")
+        t.cancel()
 
     def processes(self):
         """Of the pod's container, by the kernel."""
