@@ -253,7 +253,6 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.store = d->run_store,
 		.events = &d->events,
 		.logs_fd = d->place.logs_fd,
-		.guard = { d->place.root_fd, d->place.run_fd },
 		.log = d->config.container_log,
 	};
 	int r;
@@ -310,6 +309,7 @@ static int daemon_open_images(struct daemon *d, struct error *err)
 
 static int daemon_add_services(struct daemon *d)
 {
+	const struct volume_guard guard = { d->place.root_fd, d->place.run_fd };
 	int r;
 
 	d->runtime = (struct runtime_service){ .loop = d->loop,
@@ -319,6 +319,9 @@ static int daemon_add_services(struct daemon *d)
 					       .logs = d->logs,
 					       .cgroup_fd = d->place.cgroup_fd };
 	list_init(&d->runtime.executables);
+	r = volumes_calls_init(&d->runtime.volumes, d->loop, &guard);
+	if (r < 0)
+		return r;
 	d->workload = (struct workload_service){ .loop = d->loop,
 						 .pool = d->pool,
 						 .workloads = d->workloads,
@@ -656,6 +659,7 @@ static void daemon_close(struct daemon *d)
 		loop_timer_done(&d->ready_limit);
 		loop_timer_done(&d->tell_ready);
 	}
+	volumes_calls_done(&d->runtime.volumes);
 	d->workloads = workloads_free(d->workloads);
 	d->instances = instances_free(d->instances);
 	loop_defer_done(&d->check);

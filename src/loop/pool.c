@@ -325,6 +325,26 @@ struct pool *pool_free(struct pool *p)
 	return NULL;
 }
 
+struct pool *pool_leave(struct pool *p)
+{
+	struct pool_work *work;
+	bool busy;
+
+	(void)pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	for (work = pool_queue_pop(&p->queued); work; work = pool_queue_pop(&p->queued))
+		work->busy = false;
+	p->n_queued = 0;
+	busy = p->n_threads > p->n_idle;
+	(void)pthread_cond_broadcast(&p->work);
+	(void)pthread_mutex_unlock(&p->lock);
+	if (!busy)
+		return pool_free(p);
+	loop_fd_done(&p->wake);
+	loop_timer_done(&p->retry);
+	return NULL;
+}
+
 void pool_submit(struct pool *p, struct pool_work *work)
 {
 	assert(!work->busy);

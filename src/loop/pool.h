@@ -29,6 +29,9 @@ int pool_new(struct pool **ret, struct loop *l, unsigned n_max);
 /* Waits for the work in hand and calls its done(), within which nothing more can be submitted; what
  * has not begun is dropped, its done() is not called. May be called from within a done(). */
 struct pool *pool_free(struct pool *p);
+/* The same where the work in hand may never end: it is not waited for. Its threads keep it and the
+ * pool until the process ends, its done() is not called. */
+struct pool *pool_leave(struct pool *p);
 static inline void pool_freep(struct pool **p)
 {
 	*p = pool_free(*p);

@@ -2,6 +2,7 @@
 #include "loop/pool.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -188,6 +189,46 @@ static void free_waits_and_drops(void)
 	CHECK_INT(atomic_load(&n_run), 1);
 }
 
+static int release_fds[2];
+
+static void job_hang(struct pool_work *work)
+{
+	char byte;
+
+	atomic_fetch_add(&n_begun, 1);
+	while (read(release_fds[0], &byte, 1) < 0)
+		;
+	atomic_fetch_add(&n_run, 1);
+}
+
+/* The thread that is in it ends with the process, or when the kernel gives it back. */
+static void leaves_what_does_not_end(void)
+{
+	unsigned before = threads_before();
+
+	CHECK(pipe2(release_fds, O_CLOEXEC) == 0);
+	for (unsigned n = 0; n < 2; n++) {
+		pool_begin(1);
+		atomic_store(&n_begun, 0);
+		job_submit(0, n == 0 ? job_hang : job_run, job_done);
+		while (n == 0 ? atomic_load(&n_begun) == 0 : n_done == 0)
+			loop_turn(pool_loop, false);
+		if (n == 0)
+			job_submit(1, job_run, job_done);
+		pool = pool_leave(pool);
+		pool_loop = loop_free(pool_loop);
+		CHECK(jobs[0].done == (n == 1) && !jobs[1].done);
+		CHECK(!jobs[1].work.busy);
+		if (n == 1)
+			continue;
+		CHECK(jobs[0].work.busy);
+		CHECK(write(release_fds[1], "", 1) == 1);
+		CHECK(threads_are(before));
+	}
+	(void)close(release_fds[0]);
+	(void)close(release_fds[1]);
+}
+
 static void job_done_frees(struct pool_work *work)
 {
 	job_done(work);
@@ -300,6 +341,7 @@ static void renewed_threads_end(void)
 UNIT_MAIN({ "works run in order, off the loop, without signals", works_run_in_order },
 	  { "not more threads than allowed", many_threads_at_most },
 	  { "free waits for the work in hand", free_waits_and_drops },
+	  { "what does not end is left", leaves_what_does_not_end },
 	  { "freed within done", freed_within_done },
 	  { "submitted within done", submitted_within_done },
 	  { "renewed threads end", renewed_threads_end }, { "idle threads end", idle_threads_end })

@@ -170,7 +170,7 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 }
 
 static int make_mounts(struct pod_container *c, const struct pod_container_spec *spec,
-		       const struct volume_guard *guard, struct error *err)
+		       struct error *err)
 {
 	if (spec->n_mounts == 0)
 		return 0;
@@ -187,9 +187,9 @@ static int make_mounts(struct pod_container *c, const struct pod_container_spec 
 		if (!c->mounts[i].target)
 			return error_set(err, -ENOMEM, "container %s", spec->name);
 		if (m->source) {
-			fd = volume_open(guard, m->field, m->source, m->read_only, m->no_exec, err);
+			fd = fd_copy(m->fd);
 			if (fd < 0)
-				return fd;
+				return error_set(err, fd, "%s", m->field);
 		}
 		c->fds.mounts[c->fds.n_mounts++] = fd;
 	}
@@ -220,7 +220,7 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 	(void)str_printf(field, sizeof(field),
 			 s->image ? "containers[%zu].command" : "executable.command", n);
 	r = pod_container_fill(c, s, field, err);
-	return r < 0 ? r : make_mounts(c, s, &config->guard, err);
+	return r < 0 ? r : make_mounts(c, s, err);
 }
 
 /* "busybox-3f2a" for an image, "pod-3f2a" otherwise: what the workload is, and something to tell it

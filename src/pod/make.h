@@ -15,6 +15,7 @@ struct image_store;
 struct pod_mount_spec {
 	const char *field;
 	const char *source; /* a path of the node; NULL: a new tmpfs */
+	int fd;             /* what volume_open() made of it; stays the caller's */
 	bool read_only, no_exec;
 	struct container_mount mount;
 };
@@ -52,8 +53,8 @@ struct workload_spec {
 	const char *settings; /* as those of a container */
 };
 
-/* A workload that nobody knows yet, its images held, what it mounts of the node opened.
- * ERROR_INVALID names the field ("containers[1].image"). */
+/* A workload that nobody knows yet, its images held. ERROR_INVALID names the field
+ * ("containers[1].image"). */
 int workload_make(const struct workload_spec *spec, const struct workloads_config *config,
 		  struct workload **ret, struct error *err);
 /* The log file and the root file system of each container; what was made stays in w. */

@@ -15,7 +15,6 @@
 #include "cell/spec.h"
 #include "instance/instance.h"
 #include "loop/loop.h"
-#include "pod/volume.h"
 
 /*
  * What a user runs: a pod (containers in an instance spawned for them), a cell (containers in an
@@ -58,8 +57,7 @@ struct workloads_config {
 	struct image_store *images;
 	struct run_store *store;
 	struct events *events;
-	int logs_fd;               /* directory of log files: ID/NAME.log */
-	struct volume_guard guard; /* the node's own, of which no container gets anything */
+	int logs_fd; /* directory of log files: ID/NAME.log */
 	struct log_policy log;
 };
 

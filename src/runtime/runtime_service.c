@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 
 #include "base/str.h"
@@ -11,6 +12,7 @@
 #include "runtime/resources.h"
 #include "runtime/services.h"
 #include "runtime/settings.h"
+#include "runtime/volumes_call.h"
 
 /* ---- from request to specification ---- */
 
@@ -323,38 +325,103 @@ static int run_repeat(struct rpc_call *call, struct runtime_service *s,
 	return again ? workload_remove(w, true, run_again_removed, again, err) : -ENOMEM;
 }
 
-static int run(struct rpc_call *call, struct runtime_service *s, const struct run_method *method,
-	       const struct run_request *q, struct error *err)
-{
+/* A request in hand; in the arena of its call. */
+struct run_hand {
+	struct rpc_call *call;
+	struct runtime_service *service;
+	const struct run_method *method;
+	struct run_request request;
+	struct workload_spec spec;
 	char key[REQUEST_KEY_SIZE];
-	struct workload_spec spec = {
+};
+
+/* 0: the specification is there. 1: the call is answered, or made again, by others. */
+static int run_check(struct run_hand *h, struct error *err)
+{
+	const struct run_method *method = h->method;
+	const struct run_request *q = &h->request;
+	const struct run_again again = { h->call, q->message, h->service, method->handle };
+	struct workload_spec *spec = &h->spec;
+	struct target found;
+	int r;
+
+	*spec = (struct workload_spec){
 		.kind = method->kind,
 		.name = q->name,
 		.auto_remove = q->auto_remove,
-		.request = key,
+		.request = h->key,
 	};
-	const struct run_again again = { call, q->message, s, method->handle };
-	struct target found;
-	struct workload *w;
-	int r;
-
-	r = check_name("meta.name", spec.name, err);
+	r = check_name("meta.name", spec->name, err);
 	if (r == 0)
 		r = check_word("network", q->network, method->networks, method->n_networks,
-			       &spec.network, err);
+			       &spec->network, err);
 	if (r == 0)
-		r = request_find(s, q->message, q->id, key, &found, err);
-	if (r > 0)
-		return run_repeat(call, s, method, q, found.workload, err);
+		r = request_find(h->service, q->message, q->id, h->key, &found, err);
+	if (r > 0) {
+		r = run_repeat(h->call, h->service, method, q, found.workload, err);
+		return r < 0 ? r : 1;
+	}
 	if (r == 0)
-		r = runtime_parent(s, method->parent_field, q->parent, &spec.parent, err);
+		r = runtime_parent(h->service, method->parent_field, q->parent, &spec->parent, err);
 	if (r == 0)
-		r = runtime_containers(rpc_call_arena(call), &q->what, &spec, err);
-	if (r == 0)
-		r = run_clear_way(&again, q->parent, spec.name, err);
+		r = runtime_containers(rpc_call_arena(h->call), &q->what, spec, err);
+	return r == 0 ? run_clear_way(&again, q->parent, spec->name, err) : r;
+}
+
+static int run_now(struct run_hand *h, struct error *err)
+{
+	struct workload *w;
+
+	return workload_run(h->service->workloads, &h->spec, h->method->done, h->call, &w, err);
+}
+
+static void run_take_volumes(struct workload_spec *spec, const struct volumes *opened)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < spec->n_containers; i++) {
+		const struct pod_container_spec *c = &spec->containers[i];
+		struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)c->mounts;
+
+		for (size_t k = 0; k < c->n_mounts; k++)
+			if (mounts[k].source)
+				mounts[k].fd = opened->fds[n++];
+	}
+	assert(n == opened->n);
+}
+
+/* What was right before its volumes were opened may have changed meanwhile. */
+static void run_opened(void *userdata, const struct volumes *opened)
+{
+	struct error err = ERROR_INIT;
+	struct run_hand *h = userdata;
+	int r = run_check(h, &err);
+
+	if (r == 0) {
+		run_take_volumes(&h->spec, opened);
+		r = run_now(h, &err);
+	}
+	if (r < 0)
+		rpc_call_fail(h->call, &err);
+}
+
+static int run(struct rpc_call *call, struct runtime_service *s, const struct run_method *method,
+	       const struct run_request *q, struct error *err)
+{
+	struct run_hand *h = arena_zalloc(rpc_call_arena(call), 1, sizeof(*h));
+	int r;
+
+	if (!h)
+		return error_set(err, -ENOMEM, "take the request up");
+	h->call = call;
+	h->service = s;
+	h->method = method;
+	h->request = *q;
+	r = run_check(h, err);
 	if (r != 0)
 		return MIN(r, 0);
-	return workload_run(s->workloads, &spec, method->done, call, &w, err);
+	r = volumes_call_start(&s->volumes, call, &h->spec, run_opened, h, err);
+	return r > 0 ? run_now(h, err) : r;
 }
 
 static void run_cell_done(void *userdata, struct workload *w, const struct error *err)

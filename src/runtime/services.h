@@ -7,6 +7,7 @@
 
 #include "base/list.h"
 #include "rpc/server.h"
+#include "runtime/volumes_call.h"
 
 /*
  * The services of a node's socket. Each is a table of methods, and takes just what it needs as
@@ -31,7 +32,8 @@ struct runtime_service {
 	struct log_readers *logs;
 	int cgroup_fd;           /* the node's base group */
 	struct list executables; /* calls that wait for one (runtime/executable.c) */
-	bool closing;            /* the daemon ends: what its clients run goes on */
+	struct volumes_calls volumes;
+	bool closing; /* the daemon ends: what its clients run goes on */
 };
 
 /* nacre.v1.WorkloadService; userdata: struct workload_service. */

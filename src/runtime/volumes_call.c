@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/volumes_call.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "loop/pool.h"
+#include "pod/make.h"
+#include "rpc/server.h"
+
+struct volumes_item {
+	char *path;
+	char field[ERROR_FIELD_MAX];
+	bool read_only, no_exec;
+};
+
+struct volumes_call {
+	struct pool_work work;
+	struct loop_timer timer;
+	struct list member;
+	struct volumes_calls *all;
+	struct volume_guard guard;
+	struct rpc_call *call; /* NULL: nobody waits any more */
+	void (*go_on)(void *userdata, const struct volumes *opened);
+	void *userdata;
+	struct volumes_item *items;
+	int *fds;
+	size_t n;
+	atomic_size_t at; /* the item that the thread has in hand */
+	struct error err;
+};
+
+/* On the thread. */
+static void volumes_run(struct pool_work *work)
+{
+	struct volumes_call *v = container_of(work, struct volumes_call, work);
+
+	for (size_t i = 0; i < v->n && v->err.code == 0; i++) {
+		const struct volumes_item *item = &v->items[i];
+
+		atomic_store(&v->at, i);
+		v->fds[i] = volume_open(&v->guard, item->field, item->path, item->read_only,
+					item->no_exec, &v->err);
+	}
+}
+
+static void volumes_free(struct volumes_call *v)
+{
+	list_remove(&v->member);
+	v->all->n--;
+	loop_timer_done(&v->timer);
+	for (size_t i = 0; i < v->n; i++) {
+		(void)fd_close(v->fds ? v->fds[i] : -1);
+		free(v->items ? v->items[i].path : NULL);
+	}
+	free(v->fds);
+	free(v->items);
+	free(v);
+}
+
+/* The call, which waits no more. */
+static struct rpc_call *volumes_take_call(struct volumes_call *v)
+{
+	struct rpc_call *call = TAKE_PTR(v->call);
+
+	loop_timer_stop(&v->timer);
+	if (call)
+		rpc_call_on_cancel(call, NULL, NULL);
+	return call;
+}
+
+static void volumes_done(struct pool_work *work)
+{
+	struct volumes_call *v = container_of(work, struct volumes_call, work);
+	const struct volumes opened = { v->fds, v->n };
+	struct rpc_call *call = volumes_take_call(v);
+
+	if (call && v->err.code)
+		rpc_call_fail(call, &v->err);
+	else if (call)
+		v->go_on(v->userdata, &opened);
+	volumes_free(v);
+}
+
+static void volumes_on_timer(struct loop_timer *t)
+{
+	struct volumes_call *v = container_of(t, struct volumes_call, timer);
+	const struct volumes_item *item = &v->items[atomic_load(&v->at)];
+	struct rpc_call *call = volumes_take_call(v);
+	struct error err = ERROR_INIT;
+
+	(void)error_field(&err, ERROR_UNAVAILABLE, item->field,
+			  "%.200s could not be opened within %d s", item->path,
+			  (int)(VOLUMES_PATIENCE / NSEC_PER_SEC));
+	rpc_call_fail(call, &err);
+}
+
+static void volumes_on_cancel(struct rpc_call *call, void *data)
+{
+	struct error err = ERROR_INIT;
+
+	(void)volumes_take_call(data);
+	(void)error_refuse(&err, ERROR_CANCELLED, "the call was cancelled");
+	rpc_call_fail(call, &err);
+}
+
+static size_t volumes_count(const struct workload_spec *spec)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < spec->n_containers; i++)
+		for (size_t k = 0; k < spec->containers[i].n_mounts; k++)
+			n += spec->containers[i].mounts[k].source != NULL;
+	return n;
+}
+
+static int volumes_copy(struct volumes_call *v, const struct workload_spec *spec, size_t n)
+{
+	v->items = calloc(n, sizeof(*v->items));
+	v->fds = calloc(n, sizeof(*v->fds));
+	if (!v->items || !v->fds)
+		return -ENOMEM;
+	for (size_t i = 0; i < spec->n_containers; i++) {
+		for (size_t k = 0; k < spec->containers[i].n_mounts; k++) {
+			const struct pod_mount_spec *m = &spec->containers[i].mounts[k];
+			struct volumes_item *item = &v->items[v->n];
+
+			if (!m->source)
+				continue;
+			v->fds[v->n++] = -1;
+			(void)str_copy(item->field, sizeof(item->field), m->field);
+			item->read_only = m->read_only;
+			item->no_exec = m->no_exec;
+			item->path = strdup(m->source);
+			if (!item->path)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
+		       const struct workload_spec *spec,
+		       void (*go_on)(void *userdata, const struct volumes *opened), void *userdata,
+		       struct error *err)
+{
+	size_t n = volumes_count(spec);
+	struct volumes_call *v;
+
+	if (n == 0)
+		return 1;
+	if (all->n >= VOLUMES_CALLS_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED,
+				    "%d calls wait for their volumes already, the limit",
+				    VOLUMES_CALLS_MAX);
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return error_set(err, -ENOMEM, "open volumes");
+	v->all = all;
+	v->guard = all->guard;
+	v->go_on = go_on;
+	v->userdata = userdata;
+	v->work = (struct pool_work){ .run = volumes_run, .done = volumes_done };
+	list_init(&v->member);
+	list_add_tail(&all->list, &v->member);
+	all->n++;
+	loop_timer_init(&v->timer, all->loop, volumes_on_timer);
+	if (volumes_copy(v, spec, n) < 0) {
+		volumes_free(v);
+		return error_set(err, -ENOMEM, "open volumes");
+	}
+	v->call = call;
+	rpc_call_on_cancel(call, volumes_on_cancel, v);
+	loop_timer_set(&v->timer, VOLUMES_PATIENCE);
+	pool_submit(all->pool, &v->work);
+	return 0;
+}
+
+int volumes_calls_init(struct volumes_calls *all, struct loop *l, const struct volume_guard *guard)
+{
+	*all = (struct volumes_calls){ .loop = l, .guard = *guard };
+	list_init(&all->list);
+	return pool_new(&all->pool, l, VOLUMES_THREADS);
+}
+
+void volumes_calls_done(struct volumes_calls *all)
+{
+	struct volumes_call *v;
+
+	if (!all->pool)
+		return;
+	all->pool = pool_leave(all->pool);
+	/* A thread that is not back has its own for as long as this process lives. */
+	list_for_each (v, &all->list, struct volumes_call, member) {
+		loop_timer_done(&v->timer);
+		if (!v->work.busy)
+			volumes_free(v);
+	}
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RUNTIME_VOLUMES_CALL_H
+#define NACRE_RUNTIME_VOLUMES_CALL_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/list.h"
+#include "loop/loop.h"
+#include "pod/volume.h"
+
+/*
+ * What a call mounts of the node, opened on a thread: its paths are the client's, and may lead to a
+ * file system that does not answer. The call waits for them so long; a thread that the kernel does
+ * not give back is left alone, and takes the place of one that could look others up. A value in the
+ * service.
+ */
+
+struct pool;
+struct rpc_call;
+struct workload_spec;
+
+#define VOLUMES_PATIENCE (10 * NSEC_PER_SEC)
+#define VOLUMES_THREADS 16
+/* Calls whose volumes are being opened, or are waited for no more. */
+#define VOLUMES_CALLS_MAX 64
+
+struct volumes_calls {
+	struct loop *loop;
+	struct pool *pool;
+	struct volume_guard guard;
+	struct list list;
+	size_t n;
+};
+
+int volumes_calls_init(struct volumes_calls *all, struct loop *l, const struct volume_guard *guard);
+/* Waits for no thread. */
+void volumes_calls_done(struct volumes_calls *all);
+
+/* Detached mounts in the order of the containers and their mounts, for the call's arena. */
+struct volumes {
+	const int *fds;
+	size_t n;
+};
+
+/*
+ * 0: opened, or on the way: go_on is called when they are there, with descriptors that it may copy;
+ * where that fails, takes too long, or the call is cancelled, the call has been ended instead. 1:
+ * there is nothing to open. ERROR_EXHAUSTED: too many calls wait.
+ */
+int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
+		       const struct workload_spec *spec,
+		       void (*go_on)(void *userdata, const struct volumes *opened), void *userdata,
+		       struct error *err);
+
+#endif
