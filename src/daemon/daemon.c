@@ -265,29 +265,6 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 	return workloads_adopt(d->workloads, err);
 }
 
-/* The helper's path: configured, beside this program in a build tree, or where it was installed. */
-static void daemon_find_fetch(struct daemon *d, char *ret, size_t size)
-{
-	static const char *const beside[] = { "libexec/nacre", "../libexec/nacre" };
-	char exe[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	char *slash;
-
-	if (d->config.libexec[0]) {
-		(void)str_printf(ret, size, "%s/nacre-fetch", d->config.libexec);
-		return;
-	}
-	exe[n > 0 ? n : 0] = '\0';
-	slash = strrchr(exe, '/');
-	if (slash)
-		*slash = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(beside) && slash; i++)
-		if (str_printf(ret, size, "%s/%s/nacre-fetch", exe, beside[i]) > 0 &&
-		    access(ret, X_OK) == 0)
-			return;
-	(void)str_copy(ret, size, NACRE_LIBEXECDIR "/nacre-fetch");
-}
-
 static int daemon_open_images(struct daemon *d, struct error *err)
 {
 	char fetch[PATH_MAX];
@@ -303,7 +280,7 @@ static int daemon_open_images(struct daemon *d, struct error *err)
 	if (r < 0)
 		return r;
 	config.store = d->root_store;
-	daemon_find_fetch(d, fetch, sizeof(fetch));
+	place_find_fetch(d->config.libexec, fetch, sizeof(fetch));
 	return image_store_new(&d->images, &config, err);
 }
 

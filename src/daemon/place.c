@@ -284,3 +284,25 @@ void place_done(struct place *p)
 	p->logs_fd = fd_close(p->logs_fd);
 	p->cgroup_fd = fd_close(p->cgroup_fd);
 }
+
+void place_find_fetch(const char *libexec, char *ret, size_t size)
+{
+	static const char *const beside[] = { "libexec/nacre", "../libexec/nacre" };
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	if (libexec[0]) {
+		(void)str_printf(ret, size, "%s/nacre-fetch", libexec);
+		return;
+	}
+	exe[n > 0 ? n : 0] = '\0';
+	slash = strrchr(exe, '/');
+	if (slash)
+		*slash = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(beside) && slash; i++)
+		if (str_printf(ret, size, "%s/%s/nacre-fetch", exe, beside[i]) > 0 &&
+		    access(ret, X_OK) == 0)
+			return;
+	(void)str_copy(ret, size, NACRE_LIBEXECDIR "/nacre-fetch");
+}

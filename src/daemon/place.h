@@ -2,6 +2,8 @@
 #ifndef NACRE_DAEMON_PLACE_H
 #define NACRE_DAEMON_PLACE_H
 
+#include <stddef.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 
@@ -25,5 +27,9 @@ int place_open(struct place *p, const char *root, const char *run, const char *w
 void place_done(struct place *p);
 /* Removes the base cgroup where nothing lives in it. */
 void place_remove_cgroup(struct place *p);
+
+/* The helper's path: below libexec where that is not "", beside this program in a build tree, or
+ * where it was installed. */
+void place_find_fetch(const char *libexec, char *ret, size_t size);
 
 #endif
