@@ -298,6 +298,63 @@ class Refused(MountsTest):
         self.assertIn("/etc", self.fails(self.pod, mount(self.file, "/etc")))
 
 
+def long_path(top, length):
+    """An absolute path of that length below top, of names of at most 200."""
+    left = length - len(top)
+    names = []
+    while left > 401:
+        names.append("x" * 200)
+        left -= 201
+    # At least two more characters each: a slash and a letter.
+    first = left // 2
+    return "/".join([top, *names, "y" * (first - 1), "z" * (left - first - 1)])
+
+
+class Lengths(MountsTest):
+    """A08: what is mounted, and where, is as long in all as lengths of 16 bits can say, or longer."""
+
+    EACH = 3000
+
+    def parts(self, total):
+        """Lengths of at most EACH whose sum is total."""
+        n = total // self.EACH + 1
+        return [total // n + (i < total % n) for i in range(n)]
+
+    def test_around_16_bits(self):
+        for total in (65534, 65535, 65536, 70000):
+            mounts = []
+            for i, n in enumerate(self.parts(total)):
+                source = long_path(f"{self.dir}/{total}-{i}", n)
+                os.makedirs(source)
+                with open(os.path.join(source, "word"), "w", encoding="ascii") as f:
+                    f.write(f"{i}\n")
+                mounts.append(mount(source, long_path(f"/{i}", n)))
+            self.assertEqual([total] * 2, [sum(len(getattr(m, k)) for m in mounts) for k in ("source", "target")])
+            for run in (self.pod, self.cell):
+                status, = run("long", sleeper(*mounts)).containers
+                self.assertEqual("running", status.state, status.reason)
+                seen = mounts_of(self.inspect("long").containers[0].pid)
+                self.assertEqual([], [m.target for m in mounts if m.target not in seen])
+                # Each of them where it belongs, and nothing but them.
+                self.assertEqual(len(mounts), sum(len(t) > 2000 for t in seen))
+                self.assertEqual("".join(f"{i}\n" for i in range(len(mounts))),
+                                 self.sh("long", "for i in $(seq 0 %d); do find /$i -name word -exec cat {} +; done" % (len(mounts) - 1)))
+                self.remove("long", force=True)
+            subprocess.run(f"rm -rf {self.dir}/{total}-*", shell=True, check=True)
+
+    def test_volumes_around_16_bits(self):
+        for total in (65534, 65535, 65536, 70000):
+            volumes = [volume(f"v{i}", long_path(f"{self.dir}/{total}-{i}", n)) for i, n in enumerate(self.parts(total))]
+            for v in volumes:
+                os.makedirs(v.host_path)
+            self.pod("long", sleeper(*[mount(v.name, f"/mnt/{v.name}") for v in volumes]), volumes=volumes)
+            shown = self.inspect("long").containers[0].mounts
+            self.assertEqual([(v.host_path, f"/mnt/{v.name}") for v in volumes], [(m.source, m.target) for m in shown])
+            self.assertEqual(len(volumes), sum(t.startswith("/mnt/") for t in mounts_of(self.inspect("long").containers[0].pid)))
+            self.remove("long", force=True)
+            subprocess.run(f"rm -rf {self.dir}/{total}-*", shell=True, check=True)
+
+
 class Links(MountsTest):
     """A05, A31: links where something is to be mounted, as an image has them; here they are in a mount before it."""
 
