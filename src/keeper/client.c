@@ -190,9 +190,11 @@ static void client_call_begin_start(struct client_call *call, unary_fn fn)
 
 static void connection_pump(struct connection *c, unary_fn fn)
 {
-	while (!c->reopen.active && !list_empty(&c->starts)) {
-		struct client_call *call = list_first(&c->starts, struct client_call, waiting);
+	struct client_call *call;
 
+	list_for_each (call, &c->starts, struct client_call, waiting) {
+		if (reopen_holds(call->client))
+			continue;
 		if (c->n_start_fds + call->n_fds > START_FDS_MAX)
 			return;
 		list_remove(&call->waiting);
@@ -326,7 +328,7 @@ static void client_call_start(struct client_call *call, const char *method,
 	call->timeout = timeout;
 	if (client->refusal.code) {
 		client_call_refuse(call, &client->refusal);
-	} else if (!client->connection->reopen.active) {
+	} else if (!reopen_holds(client)) {
 		client_call_send(call, message);
 	} else {
 		r = client_call_hold(call, message);
@@ -340,9 +342,11 @@ static void client_call_start(struct client_call *call, const char *method,
 /* The keeper has said hello again, or never will: what waits is sent. */
 static void connection_go_on(struct connection *c)
 {
-	while (!c->reopen.active && !list_empty(&c->held)) {
-		struct client_call *call = list_first(&c->held, struct client_call, waiting);
+	struct client_call *call;
 
+	list_for_each (call, &c->held, struct client_call, waiting) {
+		if (reopen_holds(call->client))
+			continue;
 		list_remove(&call->waiting);
 		if (call->client->refusal.code)
 			client_call_refuse(call, &call->client->refusal);

@@ -24,7 +24,8 @@ struct rpc_stream;
  * (client_reopen.h). */
 struct reopen {
 	bool active;
-	bool all; /* whoever loses his watch says hello anew, wherever he is */
+	bool asking; /* Upgrade is not answered: whom it is about waits */
+	bool all;    /* whoever loses his watch says hello anew, wherever he is */
 	char target[NAME_PATH_MAX +
 		    1];              /* whom it is about: peers at and below that say hello anew */
 	struct keeper_client *asked; /* NULL: it is gone */
@@ -33,6 +34,7 @@ struct reopen {
 	void *userdata;
 	struct unary unary;          /* Upgrade, then one Hello after the other */
 	struct keeper_client *hello; /* whose hello that is */
+	struct keeper_client *tried; /* that has not answered: others have their turn first */
 	struct loop_timer timer;
 	nsec_t delay, deadline;
 	bool connected;

@@ -19,7 +19,8 @@
  * Of a direct child the connection is lost, and a new one is made. Of a deeper one the connection
  * stands, and the keeper above it connects again; until it has, hello is UNAVAILABLE and is tried
  * again. Both end the watches of the peers at and below the target, which are marked as stale and
- * opened one after the other, from the top down.
+ * opened one after the other, from the top down; one that does not answer yet holds up nobody but
+ * those below it.
  *
  * A watch may also end when nobody here has asked for it: another daemon has exchanged the keeper,
  * or the connection broke. Its workloads are none the worse for that, so everything is opened again
@@ -39,6 +40,30 @@
 #define REOPEN_DELAY_MIN (5 * NSEC_PER_MSEC)
 #define REOPEN_DELAY_MAX (200 * NSEC_PER_MSEC)
 
+/* Whether a target is that other one, or below it. */
+static bool reopen_covers(const char *target, const char *other)
+{
+	size_t len = strlen(target);
+
+	return !len || (str_has_prefix(other, target) && (!other[len] || other[len] == '/'));
+}
+
+bool reopen_holds(const struct keeper_client *client)
+{
+	struct connection *c = client->connection;
+	const struct reopen *ro = &c->reopen;
+	const struct keeper_client *other;
+
+	if (!ro->active)
+		return false;
+	if (ro->asking ? reopen_covers(ro->target, client->target) : !ro->connected)
+		return true;
+	list_for_each (other, &c->clients, struct keeper_client, link)
+		if (other->stale && reopen_covers(other->target, client->target))
+			return true;
+	return false;
+}
+
 static void reopen_finish(struct connection *c, const struct error *err)
 {
 	struct reopen *ro = &c->reopen;
@@ -46,7 +71,9 @@ static void reopen_finish(struct connection *c, const struct error *err)
 	struct error other = ERROR_INIT;
 
 	ro->active = false;
+	ro->asking = false;
 	ro->all = false;
+	ro->tried = NULL;
 	loop_timer_stop(&ro->timer);
 	c->go_on(c);
 	if (!asked)
@@ -68,6 +95,21 @@ static struct keeper_client *reopen_first_stale(struct connection *c)
 		if (client->stale)
 			return client;
 	return NULL;
+}
+
+/* The next one behind the one that was tried last; first again behind the last. */
+static struct keeper_client *reopen_next_stale(struct connection *c)
+{
+	struct keeper_client *client;
+	bool behind = false;
+
+	list_for_each (client, &c->clients, struct keeper_client, link) {
+		if (behind && client->stale)
+			return client;
+		behind = behind || client == c->reopen.tried;
+	}
+	c->reopen.tried = NULL;
+	return reopen_first_stale(c);
 }
 
 static void reopen_lose(struct keeper_client *client, const struct error *err)
@@ -154,6 +196,7 @@ static void reopen_on_hello(struct unary *u, const ProtobufCMessage *response,
 	if (r < 0 && (err.kind == ERROR_UNAVAILABLE || err.kind == ERROR_DEADLINE)) {
 		ro->err = err;
 		ro->connected = rpc_client_connected(c->rpc);
+		ro->tried = client;
 		reopen_wait(c);
 		connection_leave(c);
 		return;
@@ -201,11 +244,13 @@ static void reopen_give_up(struct connection *c)
 static void reopen_on_timer(struct loop_timer *t)
 {
 	struct connection *c = container_of(t, struct connection, reopen.timer);
-	struct keeper_client *client = reopen_first_stale(c);
+	struct keeper_client *client;
 
 	connection_enter(c);
 	if (!c->reopen.asked && !c->reopen.connected)
 		c->reopen.connected = rpc_client_connected(c->rpc);
+	c->go_on(c);
+	client = reopen_next_stale(c);
 	if (!client)
 		reopen_finish(c, NULL);
 	else if (clock_mono() > c->reopen.deadline)
@@ -223,11 +268,8 @@ static void reopen_on_timer(struct loop_timer *t)
 static bool reopen_takes(const struct keeper_client *client)
 {
 	const struct reopen *ro = &client->connection->reopen;
-	size_t len = strlen(ro->target);
 
-	return ro->active && (ro->asked || !ro->all) &&
-	       str_has_prefix(client->target, ro->target) &&
-	       (!len || !client->target[len] || client->target[len] == '/');
+	return ro->active && (ro->asked || !ro->all) && reopen_covers(ro->target, client->target);
 }
 
 static bool reopen_is_calm(struct reopen *ro)
@@ -293,6 +335,7 @@ static void reopen_start(struct connection *c)
 		rpc_stream_cancel(client->watch);
 		client->watch = NULL;
 	}
+	ro->asking = false;
 	ro->connected = !reopen_is_direct(ro);
 	ro->deadline = clock_mono() + REOPEN_LIMIT;
 	ro->delay = 0;
@@ -352,6 +395,7 @@ int reopen_begin(struct keeper_client *client, const struct peer_upgrade *how, p
 	if (r < 0)
 		return r;
 	ro->active = true;
+	ro->asking = true;
 	ro->asked = client;
 	ro->how = *how;
 	ro->done = done;
@@ -393,6 +437,8 @@ void reopen_forget(struct keeper_client *client)
 
 	if (ro->asked == client)
 		ro->asked = NULL;
+	if (ro->tried == client)
+		ro->tried = NULL;
 	if (ro->hello != client)
 		return;
 	ro->hello = NULL;

@@ -168,10 +168,33 @@ static const struct rpc_service keeper_service = {
 	.n_methods = ARRAY_SIZE(keeper_methods),
 };
 
+/* Below it is, by every name, itself again: over a connection that can be lost. */
+static struct rpc_client *below;
+
+static int route(void *userdata, const char *target, struct rpc_client **ret_client,
+		 const char **ret_rest, struct error *err)
+{
+	if (!below)
+		return error_refuse(err, ERROR_UNAVAILABLE, "%s is not there", target);
+	*ret_client = below;
+	*ret_rest = target + strlen(target);
+	return 0;
+}
+
+static void below_begin(void)
+{
+	struct error err = ERROR_INIT;
+	int fd = unix_connect(dir_fd, "rpc.sock", SOCK_STREAM, &err);
+
+	CHECK_INT(rpc_client_new(&below, l, fd), 0);
+}
+
 static void keeper_begin(const char *build)
 {
 	k.build = build;
-	CHECK_INT(rpc_server_new(&k.server, &(struct rpc_server_config){ .loop = l }), 0);
+	CHECK_INT(
+		rpc_server_new(&k.server, &(struct rpc_server_config){ .loop = l, .route = route }),
+		0);
 	CHECK_INT(rpc_server_add(k.server, &keeper_service, NULL), 0);
 	CHECK_INT(rpc_server_listen(k.server, fd_copy(k.rpc_fd)), 0);
 }
@@ -565,6 +588,87 @@ static void a_lost_connection_is_made_again(void)
 	end();
 }
 
+static struct peer *open_below(const char *name)
+{
+	struct done opened = { .n = 0 };
+	struct peer *deep = NULL;
+
+	CHECK_INT(peer->ops->child(peer, name, &deep), 0);
+	deep->ops->open(deep, &events, &opened, on_done);
+	WAIT_FOR(opened.n == 1);
+	CHECK_INT(opened.err.code, 0);
+	return deep;
+}
+
+/* One that is away, and what is below it, are waited for; nobody else is. */
+static void only_who_asks_it_waits(void)
+{
+	struct done above = { .n = 0 }, waits = { .n = 0 }, opened = { .n = 0 };
+	struct peer *deep, *deeper;
+	struct rpc_client *lost;
+
+	begin();
+	below_begin();
+	deep = open_below("b");
+	WAIT_FOR(told.n_synced == 2);
+	lost = TAKE_PTR(below);
+	(void)rpc_client_free(lost);
+	WAIT_FOR(told.n_gaps == 1);
+	deep->ops->signal(deep, "0000000000000001", 15, false, on_done, &waits);
+	CHECK_INT(deep->ops->child(deep, "c", &deeper), 0);
+	deeper->ops->open(deeper, &events, &opened, on_done);
+	send_signal(&above);
+	WAIT_FOR(above.n == 1);
+	CHECK_INT(above.err.code, 0);
+	CHECK_INT(waits.n + opened.n, 0);
+	CHECK_INT(told.n_back, 0);
+	below_begin();
+	WAIT_FOR(told.n_back == 1 && waits.n == 1 && opened.n == 1);
+	CHECK_INT(waits.err.code, 0);
+	CHECK_INT(opened.err.code, 0);
+	CHECK_INT(told.n_lost, 0);
+	(void)deeper->ops->free(deeper);
+	(void)deep->ops->free(deep);
+	lost = TAKE_PTR(below);
+	(void)rpc_client_free(lost);
+	end();
+}
+
+/* While one is asked to go on as another program those beside it are asked other things. */
+static void others_are_asked_while_one_is_exchanged(void)
+{
+	struct done done = { .n = 0 }, beside = { .n = 0 }, waits = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct peer *deep, *other;
+	struct rpc_client *lost;
+
+	begin();
+	below_begin();
+	deep = open_below("b");
+	other = open_below("x");
+	WAIT_FOR(told.n_synced == 3);
+	CHECK_INT(deep->ops->upgrade(deep,
+				     &(struct peer_upgrade){ .exe_fd = exe_fd, .build = "new" },
+				     on_done, &done, &err),
+		  0);
+	WAIT_FOR(k.held[0] != NULL);
+	other->ops->signal(other, "0000000000000001", 15, false, on_done, &beside);
+	deep->ops->signal(deep, "0000000000000001", 15, false, on_done, &waits);
+	WAIT_FOR(beside.n == 1);
+	CHECK_INT(beside.err.code, 0);
+	CHECK_INT(waits.n + done.n, 0);
+	k.build = "new";
+	answer(ERROR_UNAVAILABLE, NULL);
+	WAIT_FOR(done.n == 1 && waits.n == 1);
+	CHECK_INT(done.err.code, 0);
+	CHECK_INT(waits.err.code, 0);
+	(void)other->ops->free(other);
+	(void)deep->ops->free(deep);
+	lost = TAKE_PTR(below);
+	(void)rpc_client_free(lost);
+	end();
+}
+
 /* A keeper that drops each connection anew is lost in the end. */
 static void is_not_made_again_for_ever(void)
 {
@@ -658,6 +762,8 @@ UNIT_MAIN({ "what_is_asked_meanwhile_waits", what_is_asked_meanwhile_waits },
 	  { "it_must_be_another_program", it_must_be_another_program },
 	  { "is_not_begun_while_calls_are_under_way", is_not_begun_while_calls_are_under_way },
 	  { "a_lost_connection_is_made_again", a_lost_connection_is_made_again },
+	  { "only_who_asks_it_waits", only_who_asks_it_waits },
+	  { "others_are_asked_while_one_is_exchanged", others_are_asked_while_one_is_exchanged },
 	  { "is_not_made_again_for_ever", is_not_made_again_for_ever },
 	  { "one_without_a_common_protocol_is_told", one_without_a_common_protocol_is_told },
 	  { "what_waits_ends_with_its_peer", what_waits_ends_with_its_peer },

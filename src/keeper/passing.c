@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "keeper/client_model.h"
+#include "keeper/client_reopen.h"
 #include "rpc/client.h"
 #include "rpc/server.h"
 
@@ -74,7 +75,7 @@ void passing_begin(struct peer *p, struct rpc_call *call, const char *method,
 	struct error err = ERROR_INIT;
 	int r;
 
-	if (!client->connection->reopen.active || rpc_call_cancelled(call)) {
+	if (!reopen_holds(client) || rpc_call_cancelled(call)) {
 		passing_send(client, call, method, message);
 		return;
 	}
@@ -97,7 +98,7 @@ int passing_queue(struct peer *p, struct passing_turn *t, struct error *err)
 
 	if (client->refusal.code)
 		return error_copy(err, &client->refusal);
-	if (!client->connection->reopen.active)
+	if (!reopen_holds(client))
 		return 1;
 	list_remove(&t->link);
 	list_add_tail(&client->connection->turns, &t->link);
@@ -110,11 +111,24 @@ void passing_turn_done(struct passing_turn *t)
 	list_remove(&t->link);
 }
 
+static struct passing_turn *passing_next_turn(struct connection *c)
+{
+	struct passing_turn *t;
+
+	list_for_each (t, &c->turns, struct passing_turn, link)
+		if (!reopen_holds(t->client))
+			return t;
+	return NULL;
+}
+
+/* From the front each time: one that has his turn may take others back. */
 static void passing_give_turns(struct connection *c)
 {
-	while (!c->reopen.active && !list_empty(&c->turns)) {
-		struct passing_turn *t = list_first(&c->turns, struct passing_turn, link);
+	for (;;) {
+		struct passing_turn *t = passing_next_turn(c);
 
+		if (!t)
+			return;
 		list_remove(&t->link);
 		t->fn(t);
 	}
@@ -122,11 +136,14 @@ static void passing_give_turns(struct connection *c)
 
 void passing_go_on(struct connection *c)
 {
-	while (!c->reopen.active && !list_empty(&c->passing)) {
-		struct passing *p = list_first(&c->passing, struct passing, link);
-		ProtobufCMessage *message =
-			protobuf_c_message_unpack(p->type, NULL, p->len, p->data);
+	struct passing *p;
 
+	list_for_each (p, &c->passing, struct passing, link) {
+		ProtobufCMessage *message;
+
+		if (reopen_holds(p->client))
+			continue;
+		message = protobuf_c_message_unpack(p->type, NULL, p->len, p->data);
 		if (!message) {
 			passing_end(p, ERROR_EXHAUSTED, "no memory to pass the call on");
 			continue;
