@@ -24,6 +24,11 @@ static int volume_failed(int r, const char *field, const char *path, struct erro
 		return error_field(err, ERROR_PRECONDITION, field,
 				   "a part of %.200s is a symbolic link: name what it points to",
 				   path);
+	case -ENAMETOOLONG:
+		return error_field(err, ERROR_INVALID, field,
+				   "%.200s is longer than a path, or has a name that is longer "
+				   "than a name, may be",
+				   path);
 	default:
 		(void)error_set(err, r, "open %.200s", path);
 		return error_wrap_field(err, r, field);

@@ -17,9 +17,9 @@ struct volume_guard {
  * Waits for as long as the file systems on the way do not answer: not for the loop. A detached
  * mount of what `path` names in this process's own tree, for the container
  * (isolate/bind.h). Resolved once, through no link at all: what is checked is what travels. The
- * error names the field: ERROR_NOT_FOUND; ERROR_INVALID for a path that is not absolute and for
- * what is not given out; ERROR_PRECONDITION for a link on the way, and for what is neither a
- * directory nor a regular file.
+ * error names the field: ERROR_NOT_FOUND; ERROR_INVALID for a path that is not absolute or too
+ * long, and for what is not given out; ERROR_PRECONDITION for a link on the way, and for what is
+ * neither a directory nor a regular file.
  */
 int volume_open(const struct volume_guard *guard, const char *field, const char *path,
 		bool read_only, bool no_exec, struct error *err);

@@ -231,7 +231,8 @@ class Refused(MountsTest):
         self.refused(NONE, field, mount("./x"))
         self.refused(NONE, field, mount(self.dir + "/missing"))
         self.refused(NONE, field, mount(self.file + "/below"))
-        self.refused(Code.INTERNAL, field, mount("/" + "x" * 300))
+        for path in ("/" + "x" * 256, "/" + "x" * 256 + "/y", "/x" * 2049):
+            self.refused(BAD, field, mount(path), words=["longer than"])
 
     def test_links_are_not_followed(self):
         link = os.path.join(self.dir, "link")
