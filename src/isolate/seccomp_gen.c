@@ -6,10 +6,12 @@
  * confine.rules over it, for confine.c. The library is asked for nothing but the numbers of the
  * builder's own architecture.
  *
- * The filter is a binary search over the ranges of numbers that end alike, with the endings as its
- * leaves. One filter serves all sets of capabilities: where an ending depends on capabilities, the
- * table of patches names the instruction, the capabilities that change it (any of them), and what
- * it becomes.
+ * The filter is a binary search over the ranges of numbers that end alike but for a few, with the
+ * endings as its leaves. Each ending stands once, and a single number that differs from both of its
+ * neighbours is one comparison: what the kernel needs to take a filter, at the start of each
+ * program, grows with its length. One filter serves all sets of capabilities: where an ending
+ * depends on capabilities, the table of patches names the instruction, the capabilities that change
+ * it (any of them), and what it becomes.
  */
 
 #include <errno.h>
@@ -34,6 +36,9 @@
 #define GEN_NUMBERS 1024
 #define GEN_INSNS 2048
 #define GEN_PATCHES 512
+#define GEN_LEAVES 64
+/* Numbers in a range that do not end as the others do: they are compared one behind the other. */
+#define GEN_EXCEPTIONS_MAX 4
 
 enum gen_ending {
 	GEN_UNKNOWN,
@@ -253,39 +258,77 @@ static unsigned (*const gen_endings[])(void) = {
 	[GEN_SOCKET] = gen_socket,
 };
 
-/* Where each range begins; the last one has no end. */
-static uint32_t gen_starts[GEN_NUMBERS];
-
-static unsigned gen_leaf(void *userdata, unsigned range)
-{
-	const struct gen_rule *rule = &gen_rules[gen_starts[range]];
-	unsigned label = gen_endings[rule->ending]();
-
-	(void)userdata;
-	if (rule->caps) {
-		if (gen_n_patches == GEN_PATCHES)
-			gen_die("too many patches");
-		gen_patches[gen_n_patches++] =
-			(struct gen_patch){ .label = label, .caps = rule->caps };
-	}
-	return label;
-}
-
 static bool gen_same(const struct gen_rule *a, const struct gen_rule *b)
 {
 	return a->ending == b->ending && a->caps == b->caps;
 }
 
+/* Where each range begins; the last one has no end. */
+static uint32_t gen_starts[GEN_NUMBERS];
+static unsigned gen_n_starts;
+
+static struct {
+	struct gen_rule rule;
+	unsigned label;
+} gen_leaves[GEN_LEAVES];
+static unsigned gen_n_leaves;
+
+static unsigned gen_leaf_of(const struct gen_rule *rule)
+{
+	unsigned label;
+
+	for (unsigned i = 0; i < gen_n_leaves; i++)
+		if (gen_same(&gen_leaves[i].rule, rule))
+			return gen_leaves[i].label;
+	if (gen_n_leaves == GEN_LEAVES || gen_n_patches == GEN_PATCHES)
+		gen_die("too many endings");
+	label = gen_endings[rule->ending]();
+	gen_leaves[gen_n_leaves].rule = *rule;
+	gen_leaves[gen_n_leaves++].label = label;
+	if (rule->caps)
+		gen_patches[gen_n_patches++] =
+			(struct gen_patch){ .label = label, .caps = rule->caps };
+	return label;
+}
+
+static unsigned gen_leaf(void *userdata, unsigned range)
+{
+	uint32_t first = gen_starts[range];
+	uint32_t end = range + 1 < gen_n_starts ? gen_starts[range + 1] : GEN_NUMBERS;
+	unsigned label = gen_leaf_of(&gen_rules[first]);
+
+	(void)userdata;
+	for (uint32_t i = end; i-- > first;)
+		if (!gen_same(&gen_rules[i], &gen_rules[first]))
+			label = seccomp_code_branch(&gen_code, BPF_JEQ, i,
+						    gen_leaf_of(&gen_rules[i]), label);
+	return label;
+}
+
+/* Where the range ends that begins at `first`. */
+static unsigned gen_range_end(unsigned first)
+{
+	unsigned exceptions = 0, i = first + 1;
+
+	for (; i < GEN_NUMBERS; i++) {
+		if (gen_same(&gen_rules[first], &gen_rules[i]))
+			continue;
+		if (i + 1 == GEN_NUMBERS || !gen_same(&gen_rules[first], &gen_rules[i + 1]) ||
+		    ++exceptions > GEN_EXCEPTIONS_MAX)
+			break;
+	}
+	return i;
+}
+
 static void gen_filter(void)
 {
-	unsigned n = 0, other, native;
+	unsigned other, native;
 
-	for (unsigned i = 0; i < GEN_NUMBERS; i++)
-		if (i == 0 || !gen_same(&gen_rules[i - 1], &gen_rules[i]))
-			gen_starts[n++] = i;
+	for (unsigned i = 0; i < GEN_NUMBERS; i = gen_range_end(i))
+		gen_starts[gen_n_starts++] = i;
 
 	/* x32 numbers are above all ranges and thereby unknown. */
-	(void)seccomp_code_search(&gen_code, gen_starts, n, gen_leaf, NULL);
+	(void)seccomp_code_search(&gen_code, gen_starts, gen_n_starts, gen_leaf, NULL);
 	native = seccomp_code_load(&gen_code, offsetof(struct seccomp_data, nr));
 	other = gen_refuse(ENOSYS);
 	(void)seccomp_code_branch(&gen_code, BPF_JEQ, seccomp_arch_native(), native, other);
