@@ -74,10 +74,11 @@ static struct container_start *start_free(struct container_start *s)
 
 /* ---- states ---- */
 
-static void container_close_namespaces(struct container *c)
+static void container_close_exec_fds(struct container *c)
 {
 	for (size_t i = 0; i < CONTAINER_NS_COUNT; i++)
 		c->ns_fd[i] = fd_close(c->ns_fd[i]);
+	c->null_fd = fd_close(c->null_fd);
 }
 
 static void container_say(struct container *c, const char *reason)
@@ -128,7 +129,7 @@ static void container_enter(struct container *c, enum container_event event)
 			stock_want(c->host->stock);
 	} else {
 		c->status.pid = 0;
-		container_close_namespaces(c);
+		container_close_exec_fds(c);
 		input_end(&c->input);
 	}
 	if (to == CONTAINER_EXITED || to == CONTAINER_FAILED) {
@@ -603,7 +604,7 @@ struct container *container_free(struct container *c)
 	loop_fd_done(&c->report);
 	loop_child_done(&c->watch);
 	isolate_child_done(&c->child);
-	container_close_namespaces(c);
+	container_close_exec_fds(c);
 	attach_point_done(&c->attach, false);
 	input_done(&c->input);
 	container_drop_record(c);
@@ -621,6 +622,7 @@ int container_alloc(struct container **ret, const struct container_host *host, s
 				 .host = host,
 				 .cgroup_fd = -1,
 				 .ns_fd = { -1, -1, -1 },
+				 .null_fd = -1,
 				 .terminal = TERMINAL_INIT,
 				 .child = ISOLATE_CHILD_INIT };
 	list_init(&c->link);

@@ -67,6 +67,7 @@ struct container {
 	bool home_added;
 	int cgroup_fd;
 	int ns_fd[CONTAINER_NS_COUNT]; /* for execs, opened by the first one */
+	int null_fd;                   /* likewise: what they read where nobody writes */
 
 	struct isolate_child child;
 	struct loop_fd report;

@@ -51,11 +51,18 @@ static const enum isolate_ns exec_kinds[] = {
 };
 _Static_assert(ARRAY_SIZE(exec_kinds) == CONTAINER_NS_COUNT, "each namespace has its kind");
 
+/*
+ * Theory of operation: a program that ends closes its pipes one by one before it can be reaped, and
+ * each end of a pipe would wake the keeper for itself. So the keeper holds the program's ends too,
+ * until it has reaped it: then one look tells whether anybody else has them, or anything is left to
+ * be read.
+ */
 struct exec_stream {
 	struct keeper_exec *exec;
 	struct loop_fd source;
 	int fd;
-	size_t left; /* once cut: bytes that were in the pipe then */
+	int child_fd; /* the program's end of the pipe, held until it is reaped */
+	size_t left;  /* once cut: bytes that were in the pipe then */
 };
 
 struct keeper_exec {
@@ -89,6 +96,7 @@ static void stream_close(struct exec_stream *s)
 {
 	loop_fd_done(&s->source);
 	s->fd = fd_close(s->fd);
+	s->child_fd = fd_close(s->child_fd);
 }
 
 static void exec_close_streams(struct keeper_exec *x)
@@ -231,6 +239,24 @@ static void stream_event(struct loop_fd *source, unsigned events)
 	exec_finish(x);
 }
 
+/* The program is reaped: closes its ends, and each stream that is at its end by that. */
+static void exec_close_ends(struct keeper_exec *x)
+{
+	struct pollfd look[ARRAY_SIZE(x->streams)];
+
+	if (x->is_tty)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(x->streams); i++) {
+		x->streams[i].child_fd = fd_close(x->streams[i].child_fd);
+		look[i] = (struct pollfd){ .fd = x->streams[i].fd, .events = POLLIN };
+	}
+	if (poll(look, ARRAY_SIZE(look), 0) <= 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(x->streams); i++)
+		if (look[i].revents == POLLHUP)
+			stream_close(&x->streams[i]);
+}
+
 static void exec_record_end(struct keeper_exec *x, int code, int status)
 {
 	struct error err = ERROR_INIT;
@@ -271,6 +297,7 @@ static void exec_reaped(struct loop_child *watch, int code, int status)
 		terminal_let_go(&x->terminal);
 		/* A terminal ends with the program that it was made for. */
 		x->cut = x->cut || x->is_tty;
+		exec_close_ends(x);
 	}
 	if (x->state == EXEC_DRAINING && x->cut)
 		exec_cut(x);
@@ -387,6 +414,15 @@ static int exec_open_namespaces(struct container *c, struct error *err)
 	return 0;
 }
 
+/* The container's own, so that its programs share no open file with anybody else's. */
+static int exec_open_null(struct container *c, struct error *err)
+{
+	if (c->null_fd < 0)
+		c->null_fd = isolate_null_open(err);
+	return c->null_fd < 0 ? error_wrap(err, c->null_fd, "open what container %s reads", c->name)
+			      : 0;
+}
+
 static int exec_plan(struct container *c, const struct isolate_user *user,
 		     struct isolate_plan *plan, struct error *err)
 {
@@ -432,7 +468,7 @@ static int exec_env(char ***ret, const struct container *c, const struct keeper_
 	return 0;
 }
 
-/* The program's ends. */
+/* The program's ends; where it has no input, -1 in the first. */
 struct exec_stdio {
 	int fds[3];
 };
@@ -513,6 +549,8 @@ static int exec_spawn(struct keeper_exec *x, struct container *c,
 		return error_set(err, r, "make the environment of %s", spec->argv[0]);
 
 	r = exec_open_stdio(x, c, spec, &user, &stdio, err);
+	if (r == 0 && !spec->tty && !spec->stdin_open)
+		r = exec_open_null(c, err);
 	if (r < 0)
 		return r;
 	plan.argv = spec->argv;
@@ -520,6 +558,8 @@ static int exec_spawn(struct keeper_exec *x, struct container *c,
 	plan.cwd = str_empty(spec->cwd) ? c->cwd : spec->cwd;
 	for (size_t i = 0; i < ARRAY_SIZE(stdio.fds); i++)
 		plan.stdio[i] = spec->tty ? x->terminal.pty.slave_fd : stdio.fds[i];
+	if (plan.stdio[0] < 0)
+		plan.stdio[0] = c->null_fd;
 	plan.terminal = spec->tty;
 	r = FAILPOINT("exec.start");
 	if (r < 0)
@@ -530,6 +570,8 @@ static int exec_spawn(struct keeper_exec *x, struct container *c,
 	FAILPOINT_AFTER("exec.start");
 	/* A new session has the number of its first process. */
 	x->session = x->child.pid;
+	for (size_t i = 0; i < ARRAY_SIZE(x->streams); i++)
+		x->streams[i].child_fd = TAKE_FD(stdio.fds[i + 1]);
 	return 0;
 }
 
@@ -567,7 +609,7 @@ int exec_new(struct keeper_exec **ret, struct container *c, const struct keeper_
 	loop_timer_init(&x->timer, x->loop, exec_timeout);
 	loop_defer_init(&x->gone, x->loop, exec_gone);
 	for (size_t i = 0; i < ARRAY_SIZE(x->streams); i++)
-		x->streams[i] = (struct exec_stream){ .exec = x, .fd = -1 };
+		x->streams[i] = (struct exec_stream){ .exec = x, .fd = -1, .child_fd = -1 };
 	r = exec_spawn(x, c, spec, err);
 	if (r < 0) {
 		exec_free(x);

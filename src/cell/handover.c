@@ -108,6 +108,7 @@ HANDOVER_LEFT(struct container, early_signals, "sent once it runs");
 HANDOVER_LEFT(struct container, maker, "over once it runs");
 HANDOVER_LEFT(struct container, user, "a record of its own");
 HANDOVER_LEFT(struct container, ns_fd, "the next exec opens them again");
+HANDOVER_LEFT(struct container, null_fd, "the next exec opens it again");
 HANDOVER_LEFT(struct container, child.report_fd, "closed once it runs");
 HANDOVER_LEFT(struct container, report, "closed once it runs");
 HANDOVER_LEFT(struct container, watch, "container_resume()");

@@ -30,6 +30,18 @@ static int oom_write(int fd, int value)
 	return len < 0 || pwrite(fd, text, (size_t)len, 0) < 0 ? -errno : 0;
 }
 
+int oom_score_open(int proc_fd)
+{
+	return rootfd_open_beneath(proc_fd, "self/oom_score_adj", O_RDONLY);
+}
+
+bool oom_score_is(int fd, int want)
+{
+	int now = 0;
+
+	return oom_read(fd, &now) == 0 && now == want;
+}
+
 int oom_score_set(int proc_fd, const char *task, int want, struct error *err)
 {
 	_cleanup_fd_ int fd = -1;

@@ -2,6 +2,8 @@
 #ifndef NACRE_ISOLATE_OOM_H
 #define NACRE_ISOLATE_OOM_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 /*
@@ -11,5 +13,10 @@
  * in (security.md A19).
  */
 int oom_score_set(int proc_fd, const char *task, int want, struct error *err);
+
+/* The own score, to be read again and again, or a negative errno. */
+int oom_score_open(int proc_fd);
+/* Whether it is that; false too where it cannot be read. */
+bool oom_score_is(int fd, int want);
 
 #endif

@@ -21,6 +21,7 @@
 #include "base/sysio.h"
 #include "isolate/dev.h"
 #include "isolate/mount.h"
+#include "isolate/oom.h"
 #include "isolate/spawn_parts.h"
 #include "isolate/steps.h"
 
@@ -49,6 +50,8 @@ static const struct {
  * needs them. */
 static int spawn_proc_fd = -1;
 static int spawn_pid_ns_fd = -1;
+/* Its own OOM score, which a child is born with. */
+static int spawn_oom_fd = -1;
 /* Of this thread, when it first looked: the capabilities that the kernel knows, and those of them
  * in the bounding set. That can only become smaller, so a child in the same user namespace has no
  * other to drop. */
@@ -70,6 +73,17 @@ static void spawn_forget(void)
 		return;
 	spawn_proc_fd = fd_close(spawn_proc_fd);
 	spawn_pid_ns_fd = fd_close(spawn_pid_ns_fd);
+	spawn_oom_fd = fd_close(spawn_oom_fd);
+}
+
+/* One read here is less than what the child would need to find out the same. */
+static bool spawn_has_oom_score(const struct isolate_plan *p)
+{
+	if (p->keep_oom_score)
+		return false;
+	if (spawn_oom_fd < 0)
+		spawn_oom_fd = oom_score_open(spawn_proc_fd);
+	return spawn_oom_fd >= 0 && oom_score_is(spawn_oom_fd, p->oom_score_adj);
 }
 
 static void spawn_look_at_caps(void)
@@ -147,16 +161,23 @@ int isolate_root_open(int proc_fd, pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+int isolate_null_open(struct error *err)
+{
+	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY, 0);
+
+	if (fd < 0)
+		return error_set(err, -errno, "open /dev/null");
+	return dev_is_null(fd) ? TAKE_FD(fd) : error_set(err, -ENODEV, "/dev/null");
+}
+
 static int spawn_open_null(struct isolate_steps *s, struct error *err)
 {
 	const struct isolate_plan *p = s->plan;
 
 	if (p->stdio[0] >= 0 && p->stdio[1] >= 0 && p->stdio[2] >= 0)
 		return 0;
-	s->null_fd = sysio_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY, 0);
-	if (s->null_fd < 0)
-		return error_set(err, -errno, "open /dev/null");
-	return dev_is_null(s->null_fd) ? 0 : error_set(err, -ENODEV, "/dev/null");
+	s->null_fd = isolate_null_open(err);
+	return s->null_fd < 0 ? s->null_fd : 0;
 }
 
 static int spawn_open_mount_ns(struct isolate_steps *s, struct error *err)
@@ -205,6 +226,7 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 	s->bounding =
 		p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP ? spawn_caps_bounding : spawn_caps_known;
 	s->proc_fd = spawn_proc_fd;
+	s->oom_is_set = spawn_has_oom_score(p);
 	s->keeps_proc = spawn_keeps_proc(p);
 	s->root_fd = p->root_fd;
 	s->exec_fd = p->exec_fd;
@@ -239,6 +261,7 @@ static _noreturn_ void spawn_child(struct isolate_steps *s)
 	/* The steps have them in s; the numbers are not for another spawn. */
 	spawn_proc_fd = -1;
 	spawn_pid_ns_fd = -1;
+	spawn_oom_fd = -1;
 	spawn_is_child = true;
 	spawn_caps_known = spawn_caps_bounding = 0;
 	isolate_steps_run(s);

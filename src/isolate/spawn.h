@@ -46,5 +46,7 @@ int isolate_child_report(struct isolate_child *c, int *ret_exit, struct error *e
 int isolate_ns_open(int proc_fd, pid_t pid, enum isolate_ns kind);
 /* The same of its root, for ISOLATE_ROOT_OTHER: a directory (O_PATH). */
 int isolate_root_open(int proc_fd, pid_t pid);
+/* The spawner's /dev/null, seen to be that: what a plan without a descriptor for a stream gives. */
+int isolate_null_open(struct error *err);
 
 #endif

@@ -28,6 +28,7 @@ struct isolate_steps {
 	 * the spawner's. */
 	int sync_fd, sync_write_fd;
 	uint64_t bounding; /* no other capability can be in the child's bounding set */
+	bool oom_is_set;   /* the spawner has the plan's score, and the child with it */
 	bool keeps_proc;   /* proc_fd is needed behind "close the spawner's descriptors" */
 	bool user_joined;  /* the process was born in the user namespace that the plan joins */
 	/* Of a tree: detached mounts of the plan's mounts, and of its devices; each -1 where there

@@ -57,12 +57,12 @@ int isolate_step_unblock(struct isolate_steps *s, struct error *err)
 }
 
 /*
- * Should: set the score and see it taken. Must not: do so in a new user namespace, where nothing
- * may be lowered: there the spawner has done it.
+ * Should: set the score and see it taken, where it is not the spawner's. Must not: do so in a new
+ * user namespace, where nothing may be lowered: there the spawner has done it.
  */
 int isolate_step_oom(struct isolate_steps *s, struct error *err)
 {
-	if (s->plan->keep_oom_score || s->plan->ns[ISOLATE_NS_USER] == ISOLATE_NEW)
+	if (s->plan->keep_oom_score || s->oom_is_set || s->plan->ns[ISOLATE_NS_USER] == ISOLATE_NEW)
 		return 0;
 	return oom_score_set(s->proc_fd, "self", s->plan->oom_score_adj, err);
 }
