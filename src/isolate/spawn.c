@@ -24,6 +24,7 @@
 #include "isolate/oom.h"
 #include "isolate/spawn_parts.h"
 #include "isolate/steps.h"
+#include "isolate/steps_ns.h"
 
 /*
  * The spawner prepares everything that needs its own view (its /dev/null, its mounts, its /proc),
@@ -56,6 +57,9 @@ static int spawn_oom_fd = -1;
  * in the bounding set. That can only become smaller, so a child in the same user namespace has no
  * other to drop. */
 static _Thread_local uint64_t spawn_caps_known, spawn_caps_bounding;
+/* At the same time: the signals that are ignored. What a program of ours ignores by its own will is
+ * SIGPIPE; all others are those that it was started with. */
+static _Thread_local uint64_t spawn_ignored;
 /* A child that spawns in its turn, on its way to its program, keeps nothing: its descriptors are
  * still to be put in their places. */
 static bool spawn_is_child;
@@ -220,8 +224,11 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 	sp->read_fd = fds[0];
 	s->report_fd = fds[1];
 
-	if (!spawn_caps_known)
+	if (!spawn_caps_known) {
 		spawn_look_at_caps();
+		spawn_ignored = isolate_signals_ignored() | (uint64_t)1 << (SIGPIPE - 1);
+	}
+	s->ignored = spawn_ignored;
 	/* One that is new to a user namespace has them all. */
 	s->bounding =
 		p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP ? spawn_caps_bounding : spawn_caps_known;

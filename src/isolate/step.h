@@ -27,6 +27,7 @@ struct isolate_steps {
 	/* A byte comes when the ids of a new user namespace are mapped; and its other end, which is
 	 * the spawner's. */
 	int sync_fd, sync_write_fd;
+	uint64_t ignored;  /* signals whose action may be "ignore": bit 0 is signal 1 */
 	uint64_t bounding; /* no other capability can be in the child's bounding set */
 	bool oom_is_set;   /* the spawner has the plan's score, and the child with it */
 	bool keeps_proc;   /* proc_fd is needed behind "close the spawner's descriptors" */

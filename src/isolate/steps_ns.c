@@ -26,19 +26,33 @@ struct steps_sigaction {
 	uint64_t mask;
 };
 
+uint64_t isolate_signals_ignored(void)
+{
+	uint64_t ignored = 0;
+
+	/* The raw call, since libc keeps two signals to itself. */
+	for (int sig = 1; sig < _NSIG; sig++) {
+		struct steps_sigaction now = { .handler = SIG_DFL };
+
+		if (syscall(SYS_rt_sigaction, sig, NULL, &now, sizeof(now.mask)) == 0 &&
+		    now.handler == SIG_IGN)
+			ignored |= (uint64_t)1 << (sig - 1);
+	}
+	return ignored;
+}
+
 /*
  * Should: give every signal its default action. CLONE_CLEAR_SIGHAND has done so for handlers; what
- * the spawner ignores (SIGPIPE) stays ignored without this, and across the exec. Must not: unblock
- * anything yet.
+ * the spawner ignores stays ignored without this, and across the exec. Must not: unblock anything
+ * yet.
  */
 int isolate_step_signals(struct isolate_steps *s, struct error *err)
 {
 	struct steps_sigaction action = { .handler = SIG_DFL };
 
-	/* The raw call, since libc keeps two signals to itself. EINVAL: SIGKILL and SIGSTOP. */
 	for (int sig = 1; sig < _NSIG; sig++)
-		if (syscall(SYS_rt_sigaction, sig, &action, NULL, sizeof(action.mask)) < 0 &&
-		    errno != EINVAL)
+		if (s->ignored & (uint64_t)1 << (sig - 1) &&
+		    syscall(SYS_rt_sigaction, sig, &action, NULL, sizeof(action.mask)) < 0)
 			return error_set(err, -errno, "signal %d", sig);
 	return 0;
 }
