@@ -10,10 +10,10 @@
 #include "isolate/plan.h"
 
 /*
- * The filter is made while building (seccomp_gen.c) and stands in the program as data, for a
- * container without any capability that unlocks a call. For another set of capabilities a copy is
- * made in which the instructions that the table of patches names are replaced by "allow". Copies
- * stay for ever, since plans point to them.
+ * The filters are made while building (seccomp_gen.c) and stand in the program as data: one for a
+ * container without any capability that unlocks a call; and one of which, for another set of
+ * capabilities, a copy is made in which the instructions that the table of patches names are
+ * replaced by "allow". Copies stay for ever, since plans point to them.
  */
 
 /* Any of caps turns the instruction at `at` into "allow". */
@@ -53,20 +53,23 @@ static void seccomp_copy_fill(struct seccomp_copy *c, uint64_t caps)
 
 const struct sock_fprog *isolate_seccomp_default(uint64_t caps)
 {
+	static const struct sock_fprog plain = {
+		.len = ARRAY_SIZE(seccomp_plain_filter),
+		.filter = (struct sock_filter *)(uintptr_t)seccomp_plain_filter,
+	};
 	uint64_t unlocking = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(seccomp_patches); i++)
 		unlocking |= seccomp_patches[i].caps;
 	caps &= unlocking;
 
-	/* The first copy is the one without any, so that the limit always has something to give. */
-	if (seccomp_n_copies == 0)
-		seccomp_copy_fill(&seccomp_copies[seccomp_n_copies++], 0);
+	if (caps == 0)
+		return &plain;
 	for (size_t i = 0; i < seccomp_n_copies; i++)
 		if (seccomp_copies[i].caps == caps)
 			return &seccomp_copies[i].prog;
 	if (seccomp_n_copies == SECCOMP_COPIES_MAX)
-		return &seccomp_copies[0].prog;
+		return &plain;
 	seccomp_copy_fill(&seccomp_copies[seccomp_n_copies], caps);
 	return &seccomp_copies[seccomp_n_copies++].prog;
 }
