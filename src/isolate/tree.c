@@ -9,6 +9,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -28,10 +29,25 @@
  * read-only becomes so in the end, since other things may have to be made in it.
  */
 
-/* The file systems that SELinux labels by itself take no label. */
+/* The file systems that SELinux labels by itself take no label. That of an ipc namespace is older
+ * than any mount of it: its label cannot be an option. */
 static bool tree_takes_context(const char *fs)
 {
-	return !str_eq(fs, "proc") && !str_eq(fs, "sysfs") && !str_has_prefix(fs, "cgroup");
+	return !str_eq(fs, "proc") && !str_eq(fs, "sysfs") && !str_eq(fs, "mqueue") &&
+	       !str_has_prefix(fs, "cgroup");
+}
+
+/* The label of the root of a file system, where the policy has labels for files of its kind. */
+static int tree_label(int mount_fd, const char *label, struct error *err)
+{
+	_cleanup_fd_ int fd = rootfd_open(mount_fd, "/", O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd < 0)
+		return error_set(err, fd, "open the file system");
+	if (fsetxattr(fd, "security.selinux", label, strlen(label) + 1, 0) < 0 &&
+	    errno != EOPNOTSUPP)
+		return error_set(err, -errno, "selinux_mount: %s", label);
+	return 0;
 }
 
 static bool tree_is_late(const struct isolate_mount *m)
@@ -55,6 +71,8 @@ static int tree_new(const struct isolate_steps *s, const struct isolate_mount *m
 	if (fd < 0)
 		return fd;
 	r = mount_change(fd, &attr, false, err);
+	if (r == 0 && s->plan->selinux_mount && str_eq(fs, "mqueue"))
+		r = tree_label(fd, s->plan->selinux_mount, err);
 	if (r == 0 && m->copy_up)
 		r = copy_up(s->root_fd, m->target, fd, err);
 	return r < 0 ? r : TAKE_FD(fd);

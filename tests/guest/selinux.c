@@ -11,6 +11,7 @@
 #define PROCESS(label) "\"selinuxLabel\":\"" label "\","
 #define MOUNT(label) "\"mountLabel\":\"" label "\","
 #define OBJECT "node_u:object_r:box_t"
+#define LABEL_MQUEUE "{\"destination\":\"/dev/mqueue\",\"type\":\"mqueue\"},"
 
 static void is_on(void)
 {
@@ -49,6 +50,9 @@ static void of_mounts(void)
 	CHECK_INT(label_oci("", MOUNT(OBJECT), LABEL_PROC, "cat /proc/self/mounts"), 0);
 	CHECK_SAYS("/tmp tmpfs rw,context=" OBJECT);
 	CHECK(!strstr(guest_output, "/proc proc rw,context="));
+	CHECK_INT(label_oci("", MOUNT(OBJECT), LABEL_PROC LABEL_MQUEUE, "cat /proc/self/mounts"),
+		  0);
+	CHECK_SAYS("/dev/mqueue mqueue rw");
 	CHECK_INT(label_oci("", "", LABEL_PROC, "cat /proc/self/mounts"), 0);
 	CHECK(!strstr(guest_output, "context="));
 }
