@@ -9,16 +9,18 @@ nothing is limited: --pids-limit -1. What they do with limits and with the freez
 which has version 2 alone: tests/guest/callers.sh.
 """
 import os
-import re
 import shutil
 import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True
+
+import in_guest  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PROGRAMS = ("podman", "conmon", "containerd", "ctr", "busybox")
-GUEST_PROGRAMS = ("qemu-system-x86_64", "mke2fs", "mkswap")
 SECONDS = 400
 CONTAINERD = """version = 2
 root = "/tmp/cd/root"
@@ -150,25 +152,6 @@ def inside(build, name, unified):
     return 0
 
 
-def in_guest(build):
-    """(passed, failed, skipped) of tests/guest/callers.sh"""
-    lacks = [p for p in GUEST_PROGRAMS if not shutil.which(p, path=os.environ["PATH"] + ":/sbin:/usr/sbin")]
-    if lacks or not os.path.exists(os.path.join(build, "tests", "guest", "init")):
-        print(f"callers in the guest: skipped, for want of {', '.join(lacks) or 'a static build'} (tools/install conformance)", flush=True)
-        return 0, 0, 1
-    if subprocess.run([os.path.join(ROOT, "tools", "guest-kernel"), build], check=False).returncode != 0:
-        print("FAIL callers in the guest: no kernel", flush=True)
-        return 0, 1, 0
-    done = subprocess.run([sys.executable, os.path.join(ROOT, "tests", "lib", "guest.py"), "--callers",
-                           os.path.join(ROOT, "tests", "guest", "callers.sh"), build], stdout=subprocess.PIPE, text=True, check=False)
-    passed = len(re.findall("^ok ", done.stdout, re.M))
-    failed = len(re.findall("^not ok ", done.stdout, re.M)) or int(done.returncode != 0)
-    if failed:
-        print(done.stdout, flush=True)
-    print(f"{'not ok' if failed else 'ok'} callers in the guest, with cgroup v2 alone", flush=True)
-    return passed, failed, 0
-
-
 def main():
     build = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build"))
     if len(sys.argv) > 2:
@@ -184,7 +167,7 @@ def main():
         done = subprocess.run(["unshare", "-pmnC", "--fork", "--kill-child", "--mount-proc", *words], check=False)
         print(f"{'ok' if done.returncode == 0 else 'not ok'} {case.__name__}, cgroups {words[-1]}", flush=True)
         failed += done.returncode != 0
-    there = in_guest(build)
+    there = in_guest.run(build, "callers", 1, "--callers", os.path.join(ROOT, "tests", "guest", "callers.sh"))
     print(f"{len(CASES) - failed + there[0]} passed, {failed + there[1]} failed, {there[2]} skipped")
     return 1 if failed or there[1] else 0
 

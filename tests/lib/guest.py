@@ -31,6 +31,9 @@ MEMORY = "768"
 PROCESSORS = "2"
 # Programs that need a kernel with other words than the rest; each such kernel is a machine of its own.
 WORDS = {"selinux": ("security=selinux",)}
+# The same for validation programs of OCI runtime-tools that want more of a host than most give (AppArmor is Debian's default).
+VALIDATION = {"linux_mount_label": WORDS["selinux"], "linux_process_apparmor_profile": (), "linux_rootfs_propagation": (),
+              "process_capabilities": ()}
 # Without a word from the guest, or from the way there.
 SILENCE = 600
 # A guest under KVM is up within a second or two, or never: where KVM is itself emulated, its kernel crawls and then dies.
@@ -224,14 +227,14 @@ def programs(build, patterns):
     return [n for n in names if not patterns or any(fnmatch.fnmatch(n, f"*{p}*") for p in patterns)]
 
 
-def run(build, place, names, more, report, callers=None):
-    """One machine for all these programs, its kernel with `more` words; or for the script `callers`."""
+def run(build, place, names, more, report, fill=None):
+    """One machine for all these programs, its kernel with `more` words; `fill` puts more on its disk."""
     os.mkdir(place)
     kernel = guest_kernel.Kernel(os.path.join(build, "guest", "kernel"))
     tree = guest_disks.Tree(os.path.join(place, "tree"))
     guest_disks.fill(tree, build, names)
-    if callers:
-        guest_disks.fill_callers(tree, callers)
+    if fill:
+        fill(tree)
     guest_disks.make(place, tree)
     with open(os.path.join(place, "initrd"), "wb") as f:
         f.write(kernel.first_root(os.path.join(build, "tests", "guest", "init")))
@@ -251,10 +254,20 @@ def run(build, place, names, more, report, callers=None):
         print(f"# ended after {time.monotonic() - began:.1f} s", flush=True)
 
 
+def validate(build, place, programs_place, report):
+    """A machine for each module that is in charge of labels."""
+    script = os.path.join(guest_disks.GUEST, "validation.sh")
+    for more in sorted(set(VALIDATION.values())):
+        cases = [n for n in sorted(VALIDATION) if VALIDATION[n] == more]
+        run(build, os.path.join(place, "-".join(more) or "plain"), [], more, report,
+            lambda tree, cases=cases: guest_disks.fill_validation(tree, programs_place, cases, script))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-k", action="append", default=[], metavar="PATTERN", help="programs whose name matches *PATTERN*")
     parser.add_argument("--callers", metavar="SCRIPT", help="this script alone, and what it needs of other people's programs")
+    parser.add_argument("--validation", metavar="PLACE", help="those programs of OCI runtime-tools, built there, that belong into the guest")
     parser.add_argument("build", metavar="BUILD")
     options = parser.parse_args()
     build = os.path.abspath(options.build)
@@ -262,8 +275,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="nacre-guest-") as place:
         try:
             if options.callers:
-                run(build, os.path.join(place, "callers"), [], (), report, options.callers)
-            for more in [] if options.callers else sorted(set(WORDS.values())) + [()]:
+                run(build, os.path.join(place, "callers"), [], (), report, lambda tree: guest_disks.fill_callers(tree, options.callers))
+            if options.validation:
+                validate(build, place, options.validation, report)
+            for more in [] if options.callers or options.validation else sorted(set(WORDS.values())) + [()]:
                 names = [n for n in programs(build, options.k) if WORDS.get(n, ()) == more]
                 if names:
                     run(build, os.path.join(place, "-".join(more) or "plain"), names, more, report)

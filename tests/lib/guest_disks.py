@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guest's disks, as sparse files: its root with the programs under test, swap, and one without anything on it."""
 import glob
+import gzip
 import os
 import re
 import shutil
@@ -88,6 +89,35 @@ def fill_labels(tree):
     # Debian's own list of what AppArmor can do, since this host's kernel may have none to be asked.
     quietly("/usr/sbin/apparmor_parser", "-K", "-M", "/etc/apparmor.d/abi/3.0", "-o", f"{labels}/apparmor", f"{GUEST}/apparmor.profile")
     quietly("/usr/bin/checkpolicy", "-U", "allow", "-c", "31", "-o", f"{labels}/selinux", f"{GUEST}/selinux.conf")
+
+
+def with_levels(policy):
+    """The same policy with levels, and with the label that OCI runtime-tools give to mounts."""
+    access = "class process { transition dyntransition }\n"
+    policy = policy.replace(access, access + "sensitivity s0;\ndominance { s0 }\ncategory c715;\ncategory c811;\n"
+                            "level s0:c715,c811;\nmlsconstrain process transition (l1 dom l2);\n")
+    policy = policy.replace("type box_t;", "type box_t;\ntype svirt_sandbox_file_t;")
+    policy = policy.replace("user node_u roles { node_r };", "".join(
+        f"user {user} roles {{ node_r }} level s0 range s0 - s0:c715,c811;\n" for user in ("node_u", "system_u")))
+    return re.sub(r"(node_u:\w+:node_t)(?=;?$)", r"\1:s0", policy, flags=re.M)
+
+
+def fill_validation(tree, place, cases, script):
+    """Validation programs that were built in `place`, what they need, and the script that runs them."""
+    top = os.path.join(tree.top, "validation")
+    for case in cases:
+        tree.put(os.path.join(place, "bin", case), f"validation/bin/{case}")
+    tree.put(os.path.join(place, "bin", "runtimetest"), "validation/runtimetest")
+    # They call tar without a word about compression, and busybox's wants one.
+    with gzip.open(os.path.join(place, "rootfs-amd64.tar.gz")) as source, open(f"{top}/rootfs-amd64.tar.gz", "wb") as f:
+        shutil.copyfileobj(source, f)
+    for applet in CALLER_APPLETS:
+        tree.link("busybox", f"bin/{applet}")
+    quietly("/usr/sbin/apparmor_parser", "-K", "-M", "/etc/apparmor.d/abi/3.0", "-o", f"{top}/apparmor", f"{GUEST}/validation.profile")
+    with open(f"{GUEST}/selinux.conf", encoding="utf-8") as f:
+        tree.write("validation/selinux.conf", with_levels(f.read()))
+    quietly("/usr/bin/checkpolicy", "-M", "-U", "allow", "-c", "31", "-o", f"{top}/selinux", f"{top}/selinux.conf")
+    tree.put(script, "tests/validation")
 
 
 def fill_callers(tree, script):
