@@ -83,7 +83,7 @@ static void on_tired(struct loop_timer *t)
 static void say(const char *what, const struct error *err)
 {
 	printf("# %s: %s\n", what, error_text(err));
-	unit_failures++;
+	unit_failed();
 }
 
 static void on_exit_(struct loop_child *c, int code, int status)
