@@ -30,7 +30,7 @@ _Static_assert(ARRAY_SIZE(edges) == STOCK_STATE_COUNT, "each state has its edges
 
 static const nsec_t stock_wait[] = {
 	[STOCK_NONE] = NSEC_NEVER,
-	[STOCK_WANTED] = 0,
+	[STOCK_WANTED] = STOCK_PAUSE,
 	[STOCK_READY] = STOCK_LIFE,
 	[STOCK_HELD] = NSEC_NEVER,
 };
