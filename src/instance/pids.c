@@ -2,11 +2,18 @@
 #include "instance/pids.h"
 
 #include <fcntl.h>
+#include <linux/ioctl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "base/fd.h"
+#include "base/macros.h"
 #include "base/str.h"
+
+/* Since 6.11; the headers may be older. */
+#define PIDS_NAMESPACE_OF_PIDFD _IO(0xff, 5)     /* PIDFD_GET_PID_NAMESPACE */
+#define PIDS_FROM_NAMESPACE _IOR(0xb7, 0x7, int) /* NS_GET_TGID_FROM_PIDNS */
 
 /* The pid of a keeper that another keeper made: the only process of its leaf. */
 pid_t instance_keeper_pid(struct instance *i)
@@ -22,6 +29,22 @@ pid_t instance_keeper_pid(struct instance *i)
 		pid = (pid_t)strtol(text, NULL, 10);
 	free(text);
 	return pid;
+}
+
+/* What the keeper's own pid `inner` is here, by the kernel's word; 0 where the kernel has none.
+ * Much cheaper than to look at each process of a group. */
+static pid_t instance_pid_ask(const struct instance *i, pid_t inner)
+{
+	_cleanup_fd_ int ns_fd = -1;
+	int pid;
+
+	if (i->pidfd < 0 || inner <= 0)
+		return 0;
+	ns_fd = ioctl(i->pidfd, PIDS_NAMESPACE_OF_PIDFD, 0);
+	if (ns_fd < 0)
+		return 0;
+	pid = ioctl(ns_fd, PIDS_FROM_NAMESPACE, inner);
+	return pid > 0 ? pid : 0;
 }
 
 /* Whether the process has the pid `inner` in the keeper's namespace and is pid 1 of one of its own
@@ -55,6 +78,7 @@ pid_t instance_container_pid(struct instance *i, const char *cell, const char *c
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	_cleanup_str_ char *pids = NULL;
 	char name[2 * NAME_LABEL_MAX + 32], *save = NULL;
+	pid_t known;
 
 	if (!own_pid_ns)
 		return keeper_pid;
@@ -63,9 +87,10 @@ pid_t instance_container_pid(struct instance *i, const char *cell, const char *c
 	    fd_read_file(i->cgroup_fd, name, 1 << 20, &b) < 0)
 		return 0;
 	pids = buf_take_str(&b);
+	known = instance_pid_ask(i, keeper_pid);
 	for (char *pid = pids ? strtok_r(pids, "\n", &save) : NULL; pid;
 	     pid = strtok_r(NULL, "\n", &save))
-		if (instance_pid_matches(pid, keeper_pid))
+		if (known ? strtol(pid, NULL, 10) == known : instance_pid_matches(pid, keeper_pid))
 			return (pid_t)strtol(pid, NULL, 10);
 	return 0;
 }
