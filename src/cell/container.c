@@ -59,6 +59,9 @@ struct container_start {
 	struct container_mount *mounts; /* fds.n_mounts of them */
 	size_t n_mounts;
 	bool read_only_root;
+	struct isolate_kit kit; /* that its cell was made with */
+	bool awaits;            /* the rest of fds */
+	char *user;             /* as it was asked for; with `awaits` */
 };
 
 static struct container_start *start_free(struct container_start *s)
@@ -68,6 +71,8 @@ static struct container_start *start_free(struct container_start *s)
 	strv_free(s->argv);
 	s->mounts = mounts_free(s->mounts, s->n_mounts);
 	container_fds_close(&s->fds);
+	free(s->user);
+	isolate_kit_done(&s->kit);
 	free(s);
 	return NULL;
 }
@@ -332,17 +337,25 @@ static void container_plan_walls(const struct container *c, struct isolate_plan 
 	plan->root_read_only = c->start->read_only_root;
 }
 
-/* What it shares with its cell; from the keeper's kit where that fits. */
-static int container_plan_cell(struct container *c, struct isolate_plan *plan,
-			       struct isolate_kit *kit, struct error *err)
+void container_adopt_kit(struct container *c)
 {
+	struct isolate_kit *kit = &c->start->kit;
+
+	if (c->kind == CONTAINER_IMAGE && cell_wants_kit(c->cell) &&
+	    stock_take(c->host->stock, kit) == 0 &&
+	    cell_adopt(c->cell, kit, c->host->proc_fd, NULL) < 0)
+		isolate_kit_done(kit);
+}
+
+/* What it shares with its cell; from the keeper's kit where that fits. */
+static int container_plan_cell(struct container *c, struct isolate_plan *plan, struct error *err)
+{
+	const struct isolate_kit *kit = &c->start->kit;
 	int r;
 
 	if (c->kind != CONTAINER_IMAGE)
 		return 0;
-	if (cell_wants_kit(c->cell) && stock_take(c->host->stock, kit) == 0 &&
-	    cell_adopt(c->cell, kit, c->host->proc_fd, NULL) < 0)
-		isolate_kit_done(kit);
+	container_adopt_kit(c);
 	r = cell_plan(c->cell, plan, &c->maker, err);
 	if (r < 0)
 		return r;
@@ -358,7 +371,6 @@ static int container_plan_cell(struct container *c, struct isolate_plan *plan,
 
 static int container_clone(struct container *c, struct stdio *stdio, struct error *err)
 {
-	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
 	_cleanup_(mounts_unplanp) struct mounts_plan *mounts = NULL;
 	struct isolate_plan plan;
 	int r;
@@ -379,7 +391,7 @@ static int container_clone(struct container *c, struct stdio *stdio, struct erro
 		plan.stdio[i] = c->start->tty ? stdio->terminal.pty.slave_fd : stdio->child[i];
 	plan.terminal = c->start->tty;
 	plan.pts_fd = stdio->terminal.pty.mount_fd;
-	r = container_plan_cell(c, &plan, &kit, err);
+	r = container_plan_cell(c, &plan, err);
 	if (r < 0)
 		return r;
 	r = FAILPOINT("container.clone");
@@ -531,8 +543,20 @@ static void container_spawn(struct container *c)
 	}
 }
 
+bool container_awaits(const struct container *c)
+{
+	return c->start && c->start->awaits && !c->ended;
+}
+
+void container_refuse(struct container *c, const struct error *err)
+{
+	container_fail_unborn(c, err, 125, 0);
+}
+
 void container_launch(struct container *c)
 {
+	if (container_awaits(c))
+		return;
 	if (!c->ended && (c->kind == CONTAINER_PROCESS || cell_open(c->cell)))
 		container_spawn(c);
 }
@@ -566,33 +590,86 @@ static struct container_start *start_new(const struct container_spec *spec,
 				       .terminal = spec->terminal,
 				       .hold_output = spec->hold_output,
 				       .n_mounts = spec->n_mounts,
-				       .read_only_root = spec->read_only_root };
+				       .read_only_root = spec->read_only_root,
+				       .kit = ISOLATE_KIT_NONE,
+				       .awaits = spec->late };
 	if (mounts_copy(&s->mounts, spec->mounts, spec->n_mounts) < 0)
 		return start_free(s);
-	return s;
+	s->user = spec->late ? strdup(spec->user ?: "") : NULL;
+	return spec->late && !s->user ? start_free(s) : s;
+}
+
+/* The user, and what the environment has of it. */
+static int container_set_user(struct container *c, char *const *spec_env,
+			      const struct isolate_user *user)
+{
+	char hostname[HOST_NAME_MAX + 1] = "";
+	const char *host = NULL;
+	char **env = NULL;
+	int r;
+
+	/* gethostname() need not end what it cuts, hence one byte less. */
+	if (c->kind == CONTAINER_IMAGE && !c->cell->shares_instance)
+		host = c->cell->name;
+	else if (c->kind == CONTAINER_IMAGE && gethostname(hostname, sizeof(hostname) - 1) == 0)
+		host = hostname;
+
+	c->user = malloc(sizeof(*c->user));
+	if (!c->user)
+		return -ENOMEM;
+	*c->user = *user;
+	r = program_env(&env, spec_env, user->home, host);
+	if (r < 0)
+		return r;
+	strv_free(c->env);
+	c->env = env;
+	return c->tty ? program_env_terminal(&c->env) : 0;
 }
 
 static int container_copy_spec(struct container *c, const struct container_spec *spec,
 			       const struct isolate_user *user)
 {
-	char hostname[HOST_NAME_MAX + 1] = "";
-	const char *host = NULL;
-	int r;
-
-	/* gethostname() need not end what it cuts, hence one byte less. */
-	if (spec->kind == CONTAINER_IMAGE && !c->cell->shares_instance)
-		host = c->cell->name;
-	else if (spec->kind == CONTAINER_IMAGE && gethostname(hostname, sizeof(hostname) - 1) == 0)
-		host = hostname;
-
 	c->home_added = !strv_env_get(spec->env, "HOME");
 	c->cwd = strdup(str_empty(spec->cwd) ? "/" : spec->cwd);
-	c->user = malloc(sizeof(*c->user));
-	if (!c->start->argv || !c->cwd || !c->user)
+	if (!c->start->argv || !c->cwd)
 		return -ENOMEM;
-	*c->user = *user;
-	r = program_env(&c->env, spec->env, user->home, host);
-	return r == 0 && spec->tty ? program_env_terminal(&c->env) : r;
+	if (user)
+		return container_set_user(c, spec->env, user);
+	c->env = strv_copy(spec->env);
+	return c->env ? 0 : -ENOMEM;
+}
+
+/* What its user is, by the root file system that it has now. */
+static int container_find_user(struct container *c, struct error *err)
+{
+	struct isolate_user user;
+	int r;
+
+	if (c->kind == CONTAINER_IMAGE && c->start->fds.rootfs < 0)
+		return error_field(err, ERROR_INVALID, "rootfs",
+				   "a container from an image needs one");
+	r = program_user(c->kind, c->start->fds.rootfs, c->start->user, &user, err);
+	if (r < 0)
+		return r;
+	r = container_set_user(c, c->env, &user);
+	return r < 0 ? error_set(err, r, "make container %s", c->name) : 0;
+}
+
+void container_supply(struct container *c, struct container_fds *fds)
+{
+	struct container_fds *to = &c->start->fds;
+	struct error err = ERROR_INIT;
+
+	assert(container_awaits(c));
+	c->start->awaits = false;
+	to->rootfs = TAKE_FD(fds->rootfs);
+	to->log = TAKE_FD(fds->log);
+	to->log_dir = TAKE_FD(fds->log_dir);
+	container_fds_close(fds);
+	if (container_find_user(c, &err) == 0)
+		container_launch(c);
+	else
+		container_refuse(c, &err);
 }
 
 struct container *container_free(struct container *c)

@@ -86,7 +86,7 @@ struct container {
 };
 
 /* Takes the descriptors over, also on failure. In state STARTING, in the list of its cell; nothing
- * happens before container_launch(). spec was checked. */
+ * happens before container_launch(). spec was checked. user: NULL with spec->late. */
 int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
 		  const struct container_spec *spec, const struct isolate_user *user,
 		  struct container_fds *fds, struct error *err);
@@ -103,6 +103,14 @@ struct container *container_free(struct container *c);
 /* Spawns it, now or when its cell is ready. What fails comes back as state FAILED, never from here.
  */
 void container_launch(struct container *c);
+
+/* Its cell is made with the keeper's kit, where that fits: what container_launch() does anyway. */
+void container_adopt_kit(struct container *c);
+/* Of one whose spec was `late`: whether it waits for the rest of its descriptors; that rest, which
+ * is taken over, and with which it is launched; and that it will not come, why. */
+bool container_awaits(const struct container *c);
+void container_supply(struct container *c, struct container_fds *fds);
+void container_refuse(struct container *c, const struct error *err);
 
 static inline bool container_is_over(const struct container *c)
 {

@@ -345,7 +345,7 @@ static int keeper_check_start(struct keeper *k, const struct cell_spec *cell_spe
 	r = program_check_container(cell_spec, spec, err);
 	if (r < 0)
 		return r;
-	if (spec->kind == CONTAINER_IMAGE && rootfs_fd < 0)
+	if (spec->kind == CONTAINER_IMAGE && rootfs_fd < 0 && !spec->late)
 		return error_field(err, ERROR_INVALID, "rootfs",
 				   "a container from an image needs one");
 	if (k->stopping)
@@ -429,7 +429,7 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 	r = keeper_check_start(k, cell_spec, spec, own.rootfs, err);
 	if (r < 0)
 		return r;
-	r = program_user(spec->kind, own.rootfs, spec->user, &user, err);
+	r = spec->late ? 0 : program_user(spec->kind, own.rootfs, spec->user, &user, err);
 	if (r < 0)
 		return r;
 	r = FAILPOINT("keeper.start");
@@ -439,7 +439,7 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 	r = keeper_find_cell(k, cell_spec, &cell, err);
 	if (r < 0)
 		return r;
-	r = container_new(&c, &k->host, cell, spec, &user, &own, err);
+	r = container_new(&c, &k->host, cell, spec, spec->late ? NULL : &user, &own, err);
 	if (r < 0) {
 		keeper_drop_empty_cell(k, cell, is_new);
 		return r;
@@ -452,9 +452,28 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 		return r;
 	}
 	keeper_changed(k, c);
+	if (spec->late)
+		container_adopt_kit(c);
 	container_launch(c);
 	FAILPOINT_AFTER("keeper.start");
 	return 0;
+}
+
+void keeper_supply(struct keeper *k, const char *id, struct container_fds *fds)
+{
+	_cleanup_(container_fds_close) struct container_fds own = container_fds_take(fds);
+	struct container *c = map_get(&k->containers, id);
+
+	if (c && container_awaits(c))
+		container_supply(c, &own);
+}
+
+void keeper_withdraw(struct keeper *k, const char *id, const struct error *err)
+{
+	struct container *c = map_get(&k->containers, id);
+
+	if (c && container_awaits(c))
+		container_refuse(c, err);
 }
 
 /* ---- the rest of what is asked ---- */

@@ -69,6 +69,14 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell, const struct co
 		 struct container_fds *fds, keeper_started_fn done, void *userdata,
 		 struct error *err);
 
+/*
+ * What a start with spec->late waits for: it goes on with these, which are taken over. Nothing
+ * happens where it does not wait any more. What is wrong with them comes as state FAILED.
+ */
+void keeper_supply(struct keeper *k, const char *id, struct container_fds *fds);
+/* They will not come: FAILED, err says why. */
+void keeper_withdraw(struct keeper *k, const char *id, const struct error *err);
+
 /* ERROR_NOT_FOUND; success where it has ended. all: every process in the container's cgroup
  * (cgroup.kill, SIGKILL only). */
 int keeper_signal(struct keeper *k, const char *id, int sig, bool all, struct error *err);

@@ -132,12 +132,13 @@ struct container_spec {
 	size_t n_mounts;
 	bool read_only_root;
 	char *const *limits; /* isolate/limits_words.h; NULL: none */
+	bool late; /* its descriptors, but those of its mounts, come later (keeper_supply()) */
 };
 
 /*
  * The life of a container in its keeper.
  *
- *   STARTING  cloned, its steps run. Ends in RUNNING or FAILED.
+ *   STARTING  its descriptors are awaited; or cloned, its steps run. Ends in RUNNING or FAILED.
  *   RUNNING   the program was executed. Signals, execs and stdin are possible.
  *   DRAINING  the process has ended; its output is still being written to the log. No execs.
  *   EXITED    ended, and every byte of its output is in the log, or counted in log_lost. Holds

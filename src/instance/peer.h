@@ -71,6 +71,12 @@ struct peer_ops {
 	void (*start)(struct peer *p, const struct cell_spec *cell,
 		      const struct container_spec *spec, struct container_fds *fds,
 		      peer_started_fn done, void *userdata);
+	/* Whether a start may be asked for before its descriptors are there (container_spec.late):
+	 * those of its mounts come with it, the others by give(), which takes them over. Or else
+	 * withdraw(): `done` is not called then. Neither does anything where it was answered. */
+	bool (*late)(struct peer *p);
+	void (*give)(struct peer *p, const char *id, struct container_fds *fds);
+	void (*withdraw)(struct peer *p, const char *id);
 	void (*signal)(struct peer *p, const char *id, int sig, bool all, peer_done_fn done,
 		       void *userdata);
 	void (*remove)(struct peer *p, const char *id, peer_done_fn done, void *userdata);

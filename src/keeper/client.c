@@ -29,7 +29,8 @@
  * The loss of a connection is seen as the end of the Watch stream. Calls wait
  * here while their keeper goes on as another program (client_reopen.h).
  *
- * A Start that carries descriptors sends them over the second socket first. So that the keeper
+ * A Start that carries descriptors sends them over the second socket first, but for those that are
+ * only being made while it is on its way (late.h). So that the keeper
  * never has to drop one (keeper/tokens.h), the calls that are under way on a connection carry no
  * more than START_FDS_MAX together; the others wait here, in order.
  */
@@ -62,6 +63,8 @@ struct client_call {
 	uint8_t *data; /* the request of one that waits */
 	size_t len;
 	/* Start only. */
+	bool late; /* fds are still to be given */
+	char id[ID_SIZE];
 	size_t n_fds;
 	uint64_t tokens[START_FDS];
 	int fds[START_FDS];
@@ -418,6 +421,9 @@ static int name_(struct peer *p, const char *path)
 	client->path = copy;
 	/* As it will say. */
 	client->rotates = true;
+	client->mounts = true;
+	client->limits = true;
+	client->late = true;
 	return 0;
 }
 
@@ -459,7 +465,7 @@ static int client_call_draw(struct client_call *call, uint64_t *tokens, const in
 	for (size_t i = 0; i < n; i++) {
 		int r;
 
-		if (fds[i] < 0)
+		if (fds && fds[i] < 0)
 			continue;
 		r = token_draw(&tokens[i]);
 		if (r < 0)
@@ -515,7 +521,10 @@ static int client_call_prepare_start(struct client_call *call, const struct cell
 	int r;
 
 	convert_start_request(&request, cell, spec);
-	r = client_call_draw(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
+	if (spec->late)
+		r = client_call_draw(call, call->tokens, NULL, START_FDS - !call->client->rotates);
+	else
+		r = client_call_draw(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
 	if (r == 0)
 		r = client_call_add_mounts(call, &mounts, &request, spec);
 	if (r < 0)
@@ -562,6 +571,8 @@ static void start(struct peer *p, const struct cell_spec *cell, const struct con
 		return;
 	}
 	call->started = done;
+	call->late = spec->late;
+	(void)str_copy(call->id, sizeof(call->id), spec->id);
 	call->fds[0] = TAKE_FD(own.rootfs);
 	call->fds[1] = TAKE_FD(own.log);
 	/* One that does not ask for it would keep it for ever. */
@@ -586,6 +597,62 @@ static void start(struct peer *p, const struct cell_spec *cell, const struct con
 		return;
 	}
 	list_add_tail(&client->connection->starts, &call->waiting);
+	connection_pump(client->connection, client_call_on_answer);
+}
+
+static bool late(struct peer *p)
+{
+	return client_of(p)->late;
+}
+
+static struct client_call *client_find_late(struct keeper_client *client, const char *id)
+{
+	struct client_call *call;
+
+	list_for_each (call, &client->calls, struct client_call, link)
+		if (call->late && str_eq(call->id, id))
+			return call;
+	return NULL;
+}
+
+static void give(struct peer *p, const char *id, struct container_fds *fds)
+{
+	_cleanup_(container_fds_close) struct container_fds own = container_fds_take(fds);
+	struct keeper_client *client = client_of(p);
+	struct client_call *call = client_find_late(client, id);
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (!call)
+		return;
+	call->late = false;
+	call->fds[0] = TAKE_FD(own.rootfs);
+	call->fds[1] = TAKE_FD(own.log);
+	if (client->rotates)
+		call->fds[2] = TAKE_FD(own.log_dir);
+	/* One that waits takes them along. */
+	if (!call->counted)
+		return;
+	r = client_call_send_list(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
+	for (size_t i = 0; i < ARRAY_SIZE(call->fds); i++)
+		call->fds[i] = fd_close(call->fds[i]);
+	if (r == 0)
+		return;
+	(void)error_set(&err, r, "pass descriptors to the keeper");
+	if (r == -EPIPE || r == -ECONNRESET || r == -EAGAIN)
+		err.kind = ERROR_UNAVAILABLE;
+	unary_done(&call->unary);
+	unary_fail(&call->unary, client->connection->loop, &err, client_call_on_answer);
+}
+
+static void withdraw(struct peer *p, const char *id)
+{
+	struct keeper_client *client = client_of(p);
+	struct client_call *call = client_find_late(client, id);
+
+	if (!call)
+		return;
+	client_call_free(call);
 	connection_pump(client->connection, client_call_on_answer);
 }
 
@@ -736,6 +803,9 @@ static const struct peer_ops client_ops = {
 	.name = name_,
 	.open = open_,
 	.start = start,
+	.late = late,
+	.give = give,
+	.withdraw = withdraw,
 	.signal = signal_,
 	.remove = remove_,
 	.remove_cell = remove_cell,

@@ -77,6 +77,7 @@ struct keeper_client {
 	bool rotates; /* the keeper, its containers' logs */
 	bool mounts;  /* and knows of mounts and of a root that is read-only */
 	bool limits;  /* and of limits */
+	bool late;    /* and starts what is to have its descriptors later */
 	bool stale;   /* says hello and watches again, as a part of `reopen` */
 	bool told;    /* of the gap */
 	struct peer_hello hello;

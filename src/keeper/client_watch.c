@@ -25,6 +25,7 @@ static void client_keep_hello(struct keeper_client *client,
 	client->rotates = false;
 	client->mounts = false;
 	client->limits = false;
+	client->late = false;
 	for (size_t i = 0; i < response->n_features; i++) {
 		if (str_eq(response->features[i], "upgrade"))
 			client->hello.can_upgrade = true;
@@ -34,6 +35,8 @@ static void client_keep_hello(struct keeper_client *client,
 			client->mounts = true;
 		if (str_eq(response->features[i], "limits"))
 			client->limits = true;
+		if (str_eq(response->features[i], "late-fds"))
+			client->late = true;
 	}
 	/* What does not fit is not ours. */
 	if (str_copy(client->hello.build, sizeof(client->hello.build), response->build) < 0)

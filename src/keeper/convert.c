@@ -86,6 +86,7 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->height = spec->terminal.height;
 	to->hold_output = spec->hold_output;
 	to->read_only_root = spec->read_only_root;
+	to->late_fds = spec->late;
 	to->n_limits = strv_len(spec->limits);
 	to->limits = (char **)(uintptr_t)spec->limits;
 	to->n_cell_limits = strv_len(cell->limits);
@@ -217,6 +218,7 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		.tty = from->tty,
 		.hold_output = from->hold_output,
 		.read_only_root = from->read_only_root,
+		.late = from->late_fds,
 		.rootfs_token = from->rootfs_token,
 		.log_token = from->log_token,
 		.log_dir_token = from->log_dir_token,

@@ -14,6 +14,7 @@
 #include "keeper/children.h"
 #include "keeper/convert.h"
 #include "keeper/exec.h"
+#include "keeper/late.h"
 #include "keeper/tokens.h"
 #include "keeper/upgrade.h"
 #include "keeper/watch.h"
@@ -24,8 +25,8 @@
  * Theory of operation. A handler checks and converts, tells the keeper or the children, and leaves
  * its call as the userdata of the completion, which answers. Calls with a target never come here:
  * rpc passes them on to the connection that keeper_server_route() names. Descriptors come over a
- * second socket, always before the message that names them, so both the handlers that take tokens
- * and the routing first take in what waits there.
+ * second socket, always before the message that names them (but see late.h), so both the handlers
+ * that take tokens and the routing first take in what waits there.
  */
 
 /* For a parent to take what the last containers wrote, which it does at once whatever the pace of
@@ -38,6 +39,7 @@ struct keeper_server {
 	struct keeper *keeper;
 	struct rpc_server *rpc;
 	struct tokens tokens;
+	struct lates lates;
 	struct children children;
 	struct watchers watchers;
 	struct upgrade upgrade;
@@ -99,6 +101,13 @@ static int server_route(void *userdata, const char *target, struct rpc_client **
 	return children_route(&s->children, target, ret_client, ret_rest, err);
 }
 
+static void server_on_token(void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	lates_look(&s->lates);
+}
+
 /* ---- answers ---- */
 
 /* The completion of a call whose answer is empty, with its type as the last word. */
@@ -122,7 +131,7 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 {
 	static const char *const features[] = { "exec",   "stdin",        "spawn",   "mounts",
 						"limits", "log-rotation", "upgrade", "attach",
-						"tty",    "stream-exec" };
+						"tty",    "stream-exec",  "late-fds" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -268,9 +277,11 @@ static int server_begin_start(struct keeper_server *s, struct rpc_call *call,
 	int r;
 
 	/* Taken first, so that those of a request that is refused are closed. */
-	fds.rootfs = server_take_token(s, "rootfs_token", request->rootfs_token, err);
-	fds.log = server_take_token(s, "log_token", request->log_token, err);
-	fds.log_dir = server_take_token(s, "log_dir_token", request->log_dir_token, err);
+	if (!request->late_fds) {
+		fds.rootfs = server_take_token(s, "rootfs_token", request->rootfs_token, err);
+		fds.log = server_take_token(s, "log_token", request->log_token, err);
+		fds.log_dir = server_take_token(s, "log_dir_token", request->log_dir_token, err);
+	}
 	r = MIN(fds.rootfs, fds.log);
 	r = MIN(r, fds.log_dir);
 	r = MIN(r, server_take_mounts(s, &fds, request, err) - 1);
@@ -281,15 +292,30 @@ static int server_begin_start(struct keeper_server *s, struct rpc_call *call,
 	r = convert_start(&cell, &spec, request, rpc_call_arena(call), err);
 	if (r < 0)
 		return r;
+	if (spec.late)
+		return lates_start(&s->lates, call, &cell, &spec, &fds, err);
 	return keeper_start(s->keeper, &cell, &spec, &fds, server_started, call, err);
+}
+
+/* What is on its way for a start that is refused is not kept. */
+static void server_refuse_tokens(struct keeper_server *s,
+				 const Nacre__Instance__V1__StartRequest *request)
+{
+	tokens_refuse(&s->tokens, request->rootfs_token);
+	tokens_refuse(&s->tokens, request->log_token);
+	tokens_refuse(&s->tokens, request->log_dir_token);
 }
 
 static void server_start(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
+	const Nacre__Instance__V1__StartRequest *request = (const void *)message;
 	struct error err = ERROR_INIT;
 
-	if (server_begin_start(userdata, call, (const void *)message, &err) < 0)
-		rpc_call_fail(call, &err);
+	if (server_begin_start(userdata, call, request, &err) == 0)
+		return;
+	if (request->late_fds)
+		server_refuse_tokens(userdata, request);
+	rpc_call_fail(call, &err);
 }
 
 static void server_signal(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
@@ -588,6 +614,8 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 	r = keeper_new(&s->keeper, &s->config.keeper);
 	if (r < 0)
 		return error_set(err, r, "make the keeper");
+	lates_init(&s->lates, config->loop, &s->tokens, s->keeper, server_started);
+	s->tokens.arrived = server_on_token;
 	r = server_new_rpc(s, TAKE_FD(rpc_fd));
 	if (r < 0)
 		return error_set(err, r, "serve the keeper's socket");
@@ -606,6 +634,9 @@ struct keeper_server *keeper_server_free(struct keeper_server *s)
 	if (!s)
 		return NULL;
 	upgrade_done(&s->upgrade);
+	if (s->lates.loop)
+		lates_done(&s->lates);
+	s->tokens.arrived = NULL;
 	/* The calls go first: those that are cancelled let go of what they hold in the keeper. */
 	if (s->rpc)
 		s->rpc = rpc_server_free(s->rpc);

@@ -69,6 +69,9 @@ static struct {
 	char argv1[16];
 	keeper_started_fn done;
 	void *userdata;
+	bool late;
+	unsigned n_supplied, n_withdrawn;
+	struct error withdrawn;
 } asked;
 
 int keeper_new(struct keeper **ret, const struct keeper_config *config)
@@ -89,10 +92,23 @@ int keeper_start(struct keeper *keeper, const struct cell_spec *cell,
 {
 	asked.fds = container_fds_take(fds);
 	asked.log = spec->log;
+	asked.late = spec->late;
 	asked.done = done;
 	asked.userdata = userdata;
 	(void)str_copy(asked.argv1, sizeof(asked.argv1), spec->argv[1] ? spec->argv[1] : "");
 	return 0;
+}
+
+void keeper_supply(struct keeper *keeper, const char *id, struct container_fds *fds)
+{
+	asked.fds = container_fds_take(fds);
+	asked.n_supplied++;
+}
+
+void keeper_withdraw(struct keeper *keeper, const char *id, const struct error *err)
+{
+	asked.withdrawn = *err;
+	asked.n_withdrawn++;
 }
 
 int keeper_signal(struct keeper *keeper, const char *id, int sig, bool all, struct error *err)
@@ -506,6 +522,90 @@ static void descriptors_arrive_with_a_start(void)
 	end();
 }
 
+static void ask_late(void)
+{
+	char *argv[] = { (char[]){ "/bin/true" }, (char[]){ "x" }, NULL };
+	struct container_spec spec = {
+		.id = "0000000000000001",
+		.name = "main",
+		.argv = argv,
+		.cwd = "",
+		.user = "",
+		.log = { .block_for = NSEC_PER_SEC },
+		.late = true,
+	};
+	struct cell_spec cell = { .name = "cell" };
+	struct container_fds none = CONTAINER_FDS_NONE;
+
+	begin_open();
+	CHECK(peer->ops->late(peer));
+	peer->ops->start(peer, &cell, &spec, &none, on_started, NULL);
+	WAIT_FOR(asked.done);
+	CHECK(asked.late);
+	CHECK_INT(asked.fds.rootfs, -1);
+	CHECK_INT(told.n_done, 1);
+}
+
+static void give_late(void)
+{
+	struct container_fds fds = { .rootfs = fd_copy(dir_fd),
+				     .log = fd_copy(dir_fd),
+				     .log_dir = fd_copy(dir_fd) };
+
+	peer->ops->give(peer, "0000000000000001", &fds);
+	CHECK(fds.rootfs == -1 && fds.log == -1 && fds.log_dir == -1);
+}
+
+static void answer_late(void)
+{
+	asked.done(asked.userdata, &view);
+	WAIT_FOR(told.n_done == 2);
+	CHECK_INT(told.err.code, 0);
+}
+
+static void descriptors_may_follow(void)
+{
+	ask_late();
+	give_late();
+	WAIT_FOR(asked.n_supplied);
+	CHECK(asked.fds.rootfs >= 0 && asked.fds.log >= 0 && asked.fds.log_dir >= 0);
+	CHECK_INT(asked.n_withdrawn, 0);
+	/* Only once; what comes for nobody is closed. */
+	give_late();
+	answer_late();
+	CHECK_INT(asked.n_supplied, 1);
+	give_late();
+	container_fds_close(&asked.fds);
+	end();
+}
+
+static void a_late_start_can_be_taken_back(void)
+{
+	ask_late();
+	peer->ops->withdraw(peer, "0000000000000001");
+	WAIT_FOR(asked.n_withdrawn);
+	CHECK_INT(asked.withdrawn.kind, ERROR_CANCELLED);
+	asked.done(asked.userdata, &view);
+	give_late();
+	peer->ops->withdraw(peer, "0000000000000001");
+	CHECK_INT(asked.n_supplied, 0);
+	CHECK_INT(told.n_done, 1);
+	end();
+}
+
+/* It was killed before they came: they are not kept. */
+static void descriptors_of_one_that_has_failed_are_closed(void)
+{
+	ask_late();
+	asked.done(asked.userdata, &view);
+	give_late();
+	WAIT_FOR(told.n_done == 2);
+	peer->ops->signal(peer, view.id, 9, false, on_done, NULL);
+	WAIT_FOR(asked.sig == 9);
+	CHECK_INT(asked.n_supplied, 0);
+	end();
+}
+
 static void an_unknown_token_is_refused(void)
 {
 	char *argv[] = { (char[]){ "/bin/true" } };
@@ -777,6 +877,10 @@ UNIT_MAIN({ "another protocol is refused", another_protocol_is_refused },
 	  { "a watcher gets all", a_watcher_gets_all },
 	  { "a slow watcher is ended", a_slow_watcher_is_ended },
 	  { "descriptors arrive with a start", descriptors_arrive_with_a_start },
+	  { "descriptors may follow", descriptors_may_follow },
+	  { "a late start can be taken back", a_late_start_can_be_taken_back },
+	  { "descriptors of one that has failed are closed",
+	    descriptors_of_one_that_has_failed_are_closed },
 	  { "an unknown token is refused", an_unknown_token_is_refused },
 	  { "an exec goes no faster than it is taken", an_exec_goes_no_faster_than_it_is_taken },
 	  { "what is typed goes in order", what_is_typed_goes_in_order },

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/macros.h"
 #include "io/unix.h"
 
 struct token_connection {
@@ -47,24 +48,51 @@ static void token_connection_free(struct token_connection *c)
 	free(c);
 }
 
+static void tokens_tell(struct tokens *t, bool lost)
+{
+	t->n_lost += lost;
+	if (t->arrived)
+		t->arrived(t->userdata);
+}
+
+/* Whether it was refused before it came, which is then forgotten. */
+static bool tokens_was_refused(struct tokens *t, uint64_t token)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(t->refused); i++) {
+		if (t->refused[i] != token)
+			continue;
+		t->refused[i] = 0;
+		return true;
+	}
+	return false;
+}
+
 /* Takes the packet's descriptor over. */
 static void tokens_hold(struct tokens *t, const struct token_connection *from,
 			const struct fdchan_packet *packet)
 {
-	struct token *held = malloc(sizeof(*held));
+	struct token *held;
 
+	if (tokens_was_refused(t, packet->token)) {
+		(void)fd_close(packet->fd);
+		return;
+	}
+	held = malloc(sizeof(*held));
 	if (!held) {
 		(void)fd_close(packet->fd);
+		tokens_tell(t, true);
 		return;
 	}
 	if (t->n_held == TOKENS_HELD_MAX) {
 		log_debug("a descriptor that nobody claimed is closed");
 		token_free(t, list_entry(t->held.next, struct token, link));
+		t->n_lost++;
 	}
 	*held = (struct token){ .from = from, .number = packet->token, .fd = packet->fd };
 	list_init(&held->link);
 	list_add_tail(&t->held, &held->link);
 	t->n_held++;
+	tokens_tell(t, false);
 }
 
 static void token_connection_drain(struct token_connection *c)
@@ -88,6 +116,8 @@ static void token_connection_drain(struct token_connection *c)
 	 */
 	if (r < 0 && r != -EMFILE)
 		token_connection_free(c);
+	if (r < 0)
+		tokens_tell(t, true);
 }
 
 static void token_connection_on_readable(struct loop_fd *source, unsigned events)
@@ -176,11 +206,35 @@ void tokens_drain(struct tokens *t)
 		token_connection_drain(c);
 }
 
+bool tokens_have(const struct tokens *t, uint64_t token)
+{
+	const struct token *held;
+
+	list_for_each (held, &t->held, struct token, link)
+		if (held->number == token)
+			return true;
+	return false;
+}
+
+void tokens_refuse(struct tokens *t, uint64_t token)
+{
+	int fd;
+
+	if (!token)
+		return;
+	fd = tokens_take(t, token);
+	if (fd >= 0)
+		(void)fd_close(fd);
+	else
+		t->refused[t->n_refused++ % ARRAY_SIZE(t->refused)] = token;
+}
+
 int tokens_take(struct tokens *t, uint64_t token)
 {
 	struct token *held;
 
-	tokens_drain(t);
+	if (!tokens_have(t, token))
+		tokens_drain(t);
 	list_for_each (held, &t->held, struct token, link) {
 		int fd;
 

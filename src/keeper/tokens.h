@@ -2,6 +2,7 @@
 #ifndef NACRE_KEEPER_TOKENS_H
 #define NACRE_KEEPER_TOKENS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,7 +33,13 @@ struct tokens {
 	size_t n_held;
 	/* A packet with a target; its fd stays the caller's. */
 	void (*forward)(void *userdata, const struct fdchan_packet *packet);
+	/* One was taken in, or lost; may be NULL. */
+	void (*arrived)(void *userdata);
 	void *userdata;
+	unsigned n_lost; /* so many did not come, or were let go unclaimed */
+	/* Those that nobody will claim, and that have not come: a ring. */
+	uint64_t refused[TOKENS_HELD_MAX];
+	size_t n_refused;
 };
 
 /* Takes listen_fd over. */
@@ -47,7 +54,14 @@ void tokens_done(struct tokens *t);
  */
 void tokens_drain(struct tokens *t);
 
-/* The descriptor of a token, now the caller's; -ENOENT where there is none. Drains first. */
+/* Whether the descriptor of a token has come. Does not drain. */
+bool tokens_have(const struct tokens *t, uint64_t token);
+/* Closes the descriptor of a token, now or, up to TOKENS_HELD_MAX of them, when it comes. 0: none.
+ */
+void tokens_refuse(struct tokens *t, uint64_t token);
+
+/* The descriptor of a token, now the caller's; -ENOENT where there is none. Drains where it
+ * has not come. */
 int tokens_take(struct tokens *t, uint64_t token);
 
 #endif

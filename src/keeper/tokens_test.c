@@ -109,6 +109,35 @@ static void unclaimed_ones_are_bounded(void)
 	end();
 }
 
+static void refused_ones_are_not_kept(void)
+{
+	int fd, before, after;
+
+	begin();
+	fd = channel();
+	before = send_pipe(fd, 5, "");
+	tokens_drain(&t);
+	CHECK(tokens_have(&t, 5));
+	tokens_refuse(&t, 5);
+	CHECK(is_closed(before));
+	tokens_refuse(&t, 6);
+	tokens_refuse(&t, 0);
+	after = send_pipe(fd, 6, "");
+	tokens_drain(&t);
+	CHECK(is_closed(after));
+	CHECK(!tokens_have(&t, 6));
+	CHECK_INT(t.n_held, 0);
+	/* Refused once is not refused for ever. */
+	(void)fd_close(after);
+	after = send_pipe(fd, 6, "");
+	tokens_drain(&t);
+	CHECK(tokens_have(&t, 6));
+	(void)fd_close(before);
+	(void)fd_close(after);
+	(void)fd_close(fd);
+	end();
+}
+
 static void targets_are_passed_on(void)
 {
 	int fd, pipe_fd;
@@ -144,5 +173,6 @@ static void connections_are_bounded(void)
 
 UNIT_MAIN({ "a token is taken once", a_token_is_taken_once },
 	  { "unclaimed ones are bounded", unclaimed_ones_are_bounded },
+	  { "refused ones are not kept", refused_ones_are_not_kept },
 	  { "targets are passed on", targets_are_passed_on },
 	  { "connections are bounded", connections_are_bounded })

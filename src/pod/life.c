@@ -437,10 +437,12 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 		.n_mounts = c->n_mounts,
 		.read_only_root = c->read_only_root,
 		.limits = c->limits,
+		.late = w->prepare_due,
 	};
 
 	(void)str_copy(spec.id, sizeof(spec.id), c->id);
 	c->starting = true;
+	c->late = spec.late;
 	w->n_starting++;
 	peer->ops->start(peer, &cell, &spec, &c->fds, workload_on_started, c);
 	strv_free(TAKE_PTR(c->argv));
@@ -601,7 +603,28 @@ static void workload_check_ended(struct workload *w)
 	FAILPOINT_AFTER("workload.end");
 }
 
-/* The files of its containers, while its keeper answers to hello. */
+/* Each start that waits for its descriptors gets them; or none does. */
+static void workload_settle_late(struct workload *w, bool give)
+{
+	struct peer *peer = workload_peer(w);
+
+	for (size_t i = 0; i < w->n_containers; i++) {
+		struct pod_container *c = &w->containers[i];
+
+		if (!c->late)
+			continue;
+		c->late = false;
+		if (!peer)
+			container_fds_close(&c->fds);
+		else if (give)
+			peer->ops->give(peer, c->id, &c->fds);
+		else
+			peer->ops->withdraw(peer, c->id);
+	}
+}
+
+/* The files of its containers, while its keeper answers to hello, or makes ready what needs none of
+ * them. */
 static void workload_make_files(struct workload *w)
 {
 	const struct workloads_config *config = &w->all->config;
@@ -609,19 +632,36 @@ static void workload_make_files(struct workload *w)
 	int r;
 
 	w->prepare_due = false;
-	if (w->state != WORKLOAD_STARTING)
+	/* One that was asked for is gone on with, whatever is wanted of it by now. */
+	if (w->asked ? workload_has_ended(w) : w->state != WORKLOAD_STARTING)
 		return;
 	/* That its instance is its own is written when it has started; until then the instance's
 	 * record says whose it is. */
 	r = workload_prepare(w, config->images, config->logs_fd, &err);
+	workload_settle_late(w, r == 0);
 	if (r < 0)
 		workload_lose(w, error_text(&err));
+}
+
+/* Whether its keeper can be asked before there are files. That has begun when the loop turns. */
+static bool workload_starts_early(const struct workload *w)
+{
+	struct peer *peer = workload_peer(w);
+
+	return w->prepare_due && w->start_due && w->state == WORKLOAD_STARTING &&
+	       w->kind != WORKLOAD_EXECUTABLE && peer && peer->ops->late && peer->ops->late(peer);
 }
 
 static void workload_on_defer(struct loop_defer *d)
 {
 	struct workload *w = container_of(d, struct workload, defer);
 
+	if (workload_starts_early(w)) {
+		w->start_due = false;
+		workload_start(w);
+		loop_defer_schedule(&w->defer);
+		return;
+	}
 	if (w->prepare_due)
 		workload_make_files(w);
 	if (w->start_due && w->state == WORKLOAD_STARTING)

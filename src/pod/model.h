@@ -90,6 +90,7 @@ struct pod_container {
 	bool seen;                /* its keeper has spoken of it in this life of the daemon */
 	bool starting;            /* its keeper was asked to start it and has not answered */
 	bool unanswered;          /* and will not: status.reason is how the call ended */
+	bool late;                /* and is still to get its descriptors */
 	struct container_fds fds; /* until they were handed to the keeper */
 };
 
