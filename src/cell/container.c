@@ -341,6 +341,8 @@ void container_adopt_kit(struct container *c)
 {
 	struct isolate_kit *kit = &c->start->kit;
 
+	if (c->kind == CONTAINER_IMAGE && c->cell->shares_instance)
+		(void)stock_take(c->host->pod_stock, kit);
 	if (c->kind == CONTAINER_IMAGE && cell_wants_kit(c->cell) &&
 	    stock_take(c->host->stock, kit) == 0 &&
 	    cell_adopt(c->cell, kit, c->host->proc_fd, NULL) < 0)

@@ -33,8 +33,8 @@ struct container_host {
 	struct pump_threads *threads;
 	int proc_fd;
 	int host_mount_ns_fd;
-	int devices_fd; /* program of devices for containers of images; -1: none */
-	struct stock *stock;
+	int devices_fd;                  /* program of devices for containers of images; -1: none */
+	struct stock *stock, *pod_stock; /* for a cell apart, and for one that shares */
 	/* The state or its reason has changed. In EXITED and FAILED the container may be freed
 	 * here. */
 	void (*on_change)(void *userdata, struct container *c);

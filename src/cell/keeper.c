@@ -28,6 +28,7 @@
 #include "cell/stock.h"
 #include "isolate/cgroup.h"
 #include "isolate/devices.h"
+#include "isolate/spawn.h"
 #include "loop/loop.h"
 
 #define KEEPER_RETRY_MIN NSEC_PER_MSEC
@@ -37,7 +38,7 @@ struct keeper {
 	struct keeper_config config;
 	struct container_host host;
 	struct pump_threads threads;
-	struct stock stock;
+	struct stock stock, pod_stock;
 	struct map cells;
 	struct map containers; /* by id */
 	struct list execs;     /* of containers that are forgotten */
@@ -637,6 +638,7 @@ void keeper_hold(struct keeper *k, bool held)
 
 	pump_threads_hold(&k->threads, held);
 	stock_hold(&k->stock, held);
+	stock_hold(&k->pod_stock, held);
 	for (c = map_next(&k->containers, &pos); c && !held; c = map_next(&k->containers, &pos))
 		if (!container_is_over(c))
 			pump_resume(&c->pump);
@@ -753,7 +755,14 @@ int keeper_new(struct keeper **ret, const struct keeper_config *config)
 					.on_change = keeper_changed } };
 	k->host.threads = &k->threads;
 	k->host.stock = &k->stock;
-	stock_init(&k->stock, config->loop, config->shm_parent_fd, config->proc_fd);
+	k->host.pod_stock = &k->pod_stock;
+	stock_init(&k->stock, config->loop, config->shm_parent_fd, config->proc_fd, -1);
+	stock_init(&k->pod_stock, config->loop, config->shm_parent_fd, config->proc_fd,
+		   config->shm_fd);
+	if (config->ahead && config->shm_fd >= 0) {
+		stock_want(&k->pod_stock);
+		isolate_spawn_begin();
+	}
 	k->host.userdata = k;
 	list_init(&k->execs);
 	list_init(&k->removals);
@@ -796,6 +805,7 @@ struct keeper *keeper_free(struct keeper *k)
 	loop_timer_done(&k->retry);
 	loop_timer_done(&k->reap);
 	stock_done(&k->stock);
+	stock_done(&k->pod_stock);
 	pump_threads_done(&k->threads);
 	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos)) {
 		map_remove(&k->cells, cell->name);

@@ -40,6 +40,9 @@ struct keeper_config {
 	int shm_parent_fd;
 	/* The layer's own /dev/shm for cells that share the instance; -1: there are none such. */
 	int shm_fd;
+	/* It was made ahead of need, for a pod: its first container will share the layer's
+	 * namespaces, and what it has is made at once. */
+	bool ahead;
 	/* Mount namespace for CONTAINER_PROCESS; -1: the keeper's own. */
 	int host_mount_ns_fd;
 	/* Every change of a container's state, also of those that a call has just caused; `removed`

@@ -36,6 +36,14 @@ static const nsec_t stock_wait[] = {
 };
 _Static_assert(ARRAY_SIZE(stock_wait) == STOCK_STATE_COUNT, "each state has its time");
 
+static const nsec_t stock_wait_shared[] = {
+	[STOCK_NONE] = NSEC_NEVER,
+	[STOCK_WANTED] = 0,
+	[STOCK_READY] = NSEC_NEVER,
+	[STOCK_HELD] = NSEC_NEVER,
+};
+_Static_assert(ARRAY_SIZE(stock_wait_shared) == STOCK_STATE_COUNT, "each state has its time");
+
 static void stock_enter(struct stock *s, enum stock_event event)
 {
 	enum stock_state to = edges[s->state][event];
@@ -44,7 +52,7 @@ static void stock_enter(struct stock *s, enum stock_event event)
 	s->state = to;
 	if (to != STOCK_READY)
 		isolate_kit_done(&s->kit);
-	loop_timer_set(&s->timer, stock_wait[to]);
+	loop_timer_set(&s->timer, s->shm_fd < 0 ? stock_wait[to] : stock_wait_shared[to]);
 }
 
 static void stock_make(struct stock *s)
@@ -52,15 +60,17 @@ static void stock_make(struct stock *s)
 	struct error err = ERROR_INIT;
 	int r = FAILPOINT("cell.stock");
 
-	if (r == 0)
+	if (r == 0 && s->shm_fd < 0)
 		r = isolate_kit_make(&s->kit, s->place_fd, s->proc_fd, &err);
+	else if (r == 0)
+		r = isolate_kit_make_shared(&s->kit, s->place_fd, s->proc_fd, s->shm_fd, &err);
 	FAILPOINT_AFTER("cell.stock");
 	if (r == 0) {
 		stock_enter(s, STOCK_MADE);
 		return;
 	}
-	/* The next cell makes its own, as the first one did. */
-	log_debug("cannot make namespaces ahead of need", LOG_ERR(&err));
+	/* Who comes makes its own. */
+	log_debug("cannot make ahead of need what a container has", LOG_ERR(&err));
 	stock_enter(s, STOCK_DROP);
 }
 
@@ -74,9 +84,11 @@ static void stock_on_time(struct loop_timer *timer)
 		stock_enter(s, STOCK_DROP);
 }
 
-void stock_init(struct stock *s, struct loop *loop, int place_fd, int proc_fd)
+void stock_init(struct stock *s, struct loop *loop, int place_fd, int proc_fd, int shm_fd)
 {
-	*s = (struct stock){ .kit = ISOLATE_KIT_NONE, .place_fd = place_fd, .proc_fd = proc_fd };
+	*s = (struct stock){
+		.kit = ISOLATE_KIT_NONE, .place_fd = place_fd, .proc_fd = proc_fd, .shm_fd = shm_fd
+	};
 	loop_timer_init(&s->timer, loop, stock_on_time);
 }
 

@@ -10,6 +10,9 @@
  * container need not wait for them. Made only where one such cell was started already, since most
  * keepers never see one; and behind an answer, since it holds the loop up for a millisecond.
  *
+ * Or, with shm_fd, for the first container of the pod whose keeper was made ahead of need: made
+ * at once, and kept for as long as the keeper waits.
+ *
  *   NONE     there is none, and none will be made: nobody has wanted one, or the last one was not
  *            taken for STOCK_LIFE, or cannot be made.
  *   WANTED   made after STOCK_PAUSE. Whoever waits for the answer is runnable then, and so is the
@@ -28,9 +31,10 @@ struct stock {
 	struct isolate_kit kit;
 	struct loop_timer timer;
 	int place_fd, proc_fd; /* not owned: of isolate_kit_make() */
+	int shm_fd;            /* likewise, of isolate_kit_make_shared(); -1: for a cell apart */
 };
 
-void stock_init(struct stock *s, struct loop *loop, int place_fd, int proc_fd);
+void stock_init(struct stock *s, struct loop *loop, int place_fd, int proc_fd, int shm_fd);
 void stock_done(struct stock *s);
 
 /* A cell of its own was started: another may come. */

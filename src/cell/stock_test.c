@@ -41,7 +41,7 @@ static void prepares(void)
 static void begin(int at_fd)
 {
 	CHECK_INT(loop_new(&loop), 0);
-	stock_init(&stock, loop, at_fd, proc_fd);
+	stock_init(&stock, loop, at_fd, proc_fd, -1);
 }
 
 static void end(void)
@@ -115,6 +115,23 @@ static void held(void)
 	end();
 }
 
+/* For a pod: at once, with the /dev/shm that is there, and for as long as nobody comes. */
+static void of_a_pod(void)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+
+	NEED_RIGHTS();
+	CHECK_INT(loop_new(&loop), 0);
+	stock_init(&stock, loop, place_fd, proc_fd, place_fd);
+	stock_want(&stock);
+	until(STOCK_READY);
+	CHECK_INT(stock_take(&stock, &kit), 0);
+	CHECK(kit.dev_fd >= 0 && kit.sys_fd >= 0 && kit.bare_ns_fd >= 0);
+	CHECK(kit.shm_fd < 0 && kit.ns_fd[ISOLATE_NS_NET] < 0);
+	CHECK_INT(stock.state, STOCK_NONE);
+	end();
+}
+
 /* What cannot be made is not tried again before it is wanted again. */
 static void cannot_be_made(void)
 {
@@ -130,4 +147,4 @@ static void cannot_be_made(void)
 
 UNIT_MAIN({ "prepares", prepares, true }, { "none unless it is wanted", none_unless_wanted },
 	  { "wanted, made and taken", wanted_made_and_taken }, { "held", held },
-	  { "cannot be made", cannot_be_made })
+	  { "of a pod", of_a_pod }, { "cannot be made", cannot_be_made })

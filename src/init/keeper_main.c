@@ -41,6 +41,7 @@
 struct keeper_process {
 	char path[NAME_PATH_MAX + 1]; /* as its title says */
 	bool node;
+	bool ahead; /* of a pod */
 	struct loop *loop;
 	struct keeper_server *server;
 	struct loop_signal signals;
@@ -57,7 +58,9 @@ static int keeper_process_parse(struct keeper_process *k, int argc, char **argv,
 
 		if (r < 0)
 			return r;
-		/* --room is only there so that a longer title fits in its place. */
+		/* --room is there so that a longer title fits in its place: the name of the pod
+		 * that it was made ahead for. */
+		k->ahead = k->ahead || str_eq(argv[i], "--room");
 		if (r > 0 || str_eq(argv[i], "--room"))
 			i++;
 		else if (str_eq(argv[i], "--node"))
@@ -208,6 +211,7 @@ static int keeper_serve(struct keeper_process *k, struct error *err)
 					      .proc_fd = k->proc_fd,
 					      .shm_parent_fd = k->shm_parent_fd,
 					      .shm_fd = k->shm_fd,
+					      .ahead = k->ahead && k->reexec.state_fd < 0,
 					      .host_mount_ns_fd = k->host_mount_ns_fd,
 				      },
 				      .rpc_listen_fd = INSTANCE_FD_RPC,

@@ -86,16 +86,20 @@ static int kit_dir(int top_fd, const char *name, struct error *err)
 	return fd < 0 ? error_set(err, -errno, "open the directory %s", name) : fd;
 }
 
-/* The file system of /dev/shm as a detached mount for the container, and once more for others. */
-static int kit_make_shm(struct isolate_kit *kit, int top_fd, struct error *err)
+/* The file system of /dev/shm as a detached mount for the container; a new one (shm_fd -1) once
+ * more for others. */
+static int kit_make_shm(struct isolate_kit *kit, int top_fd, int shm_fd, struct error *err)
 {
 	static const struct mount_option options[] = { { "mode", "1777" },
 						       { "size", "64m" },
 						       { NULL, NULL } };
-	_cleanup_fd_ int target = kit_dir(top_fd, "shm", err);
+	_cleanup_fd_ int target = -1;
 	_cleanup_fd_ int fd = -1;
 	int r;
 
+	if (shm_fd >= 0)
+		return mount_copy(shm_fd, "", err);
+	target = kit_dir(top_fd, "shm", err);
 	if (target < 0)
 		return target;
 	fd = mount_new("tmpfs", options, KIT_NO_SUID_DEV_EXEC, err);
@@ -108,9 +112,9 @@ static int kit_make_shm(struct isolate_kit *kit, int top_fd, struct error *err)
 	return kit->shm_fd < 0 ? kit->shm_fd : mount_copy(fd, "", err);
 }
 
-static int kit_make_dev(struct isolate_kit *kit, int top_fd, struct error *err)
+static int kit_make_dev(struct isolate_kit *kit, int top_fd, int given_shm_fd, struct error *err)
 {
-	_cleanup_fd_ int shm_fd = kit_make_shm(kit, top_fd, err);
+	_cleanup_fd_ int shm_fd = kit_make_shm(kit, top_fd, given_shm_fd, err);
 	_cleanup_fd_ int target = -1;
 	int fd;
 
@@ -151,9 +155,9 @@ static int kit_make_sys(struct isolate_kit *kit, int top_fd, int dev_fd, struct 
 	return kit->sys_fd < 0 ? kit->sys_fd : 0;
 }
 
-static int kit_fill(struct isolate_kit *kit, int top_fd, struct error *err)
+static int kit_fill(struct isolate_kit *kit, int top_fd, int shm_fd, struct error *err)
 {
-	_cleanup_fd_ int dev_fd = kit_make_dev(kit, top_fd, err);
+	_cleanup_fd_ int dev_fd = kit_make_dev(kit, top_fd, shm_fd, err);
 
 	return dev_fd < 0 ? dev_fd : kit_make_sys(kit, top_fd, dev_fd, err);
 }
@@ -168,7 +172,7 @@ static void kit_take_down(int place_fd)
 	(void)sysio_unlinkat(place_fd, KIT_PLACE, AT_REMOVEDIR);
 }
 
-static int kit_build(struct isolate_kit *kit, int place_fd, struct error *err)
+static int kit_build(struct isolate_kit *kit, int place_fd, int shm_fd, struct error *err)
 {
 	static const struct mount_option options[] = { { "mode", "0700" },
 						       { "nr_inodes", "16" },
@@ -183,7 +187,7 @@ static int kit_build(struct isolate_kit *kit, int place_fd, struct error *err)
 		return error_set(err, -errno, "make the directory " KIT_PLACE);
 	r = mount_attach(top_fd, place_fd, KIT_PLACE, err);
 	if (r == 0)
-		r = kit_fill(kit, top_fd, err);
+		r = kit_fill(kit, top_fd, shm_fd, err);
 	kit_take_down(place_fd);
 	return r;
 }
@@ -275,8 +279,9 @@ static int kit_make_mount_ns(struct isolate_kit *kit, int proc_fd, struct error 
 
 /* ---- all of it ---- */
 
-/* In the new namespaces. */
-static int kit_make_there(struct isolate_kit *kit, int place_fd, int proc_fd, struct error *err)
+/* In the namespaces that it is for. */
+static int kit_make_there(struct isolate_kit *kit, int place_fd, int proc_fd, int shm_fd,
+			  struct error *err)
 {
 	_cleanup_fd_ int cwd_fd = sysio_openat(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	mode_t mask;
@@ -284,17 +289,27 @@ static int kit_make_there(struct isolate_kit *kit, int place_fd, int proc_fd, st
 
 	if (cwd_fd < 0)
 		return error_set(err, -errno, "open the working directory");
-	r = kit_open_spaces(kit->ns_fd, proc_fd, err);
-	if (r == 0)
-		r = loopback_up(err);
-	if (r < 0)
-		return r;
 	mask = umask(0);
-	r = kit_build(kit, place_fd, err);
+	r = kit_build(kit, place_fd, shm_fd, err);
 	(void)umask(mask);
 	if (fchdir(cwd_fd) < 0 && r == 0)
 		r = error_set(err, -errno, "go back to the working directory");
 	return r < 0 ? r : kit_make_mount_ns(kit, proc_fd, err);
+}
+
+static int kit_make_apart(struct isolate_kit *kit, int place_fd, int proc_fd, struct error *err)
+{
+	int r = kit_open_spaces(kit->ns_fd, proc_fd, err);
+
+	if (r == 0)
+		r = loopback_up(err);
+	return r < 0 ? r : kit_make_there(kit, place_fd, proc_fd, -1, err);
+}
+
+static void kit_give(struct isolate_kit *ret, struct isolate_kit *kit)
+{
+	*ret = *kit;
+	*kit = (struct isolate_kit)ISOLATE_KIT_NONE;
 }
 
 int isolate_kit_make(struct isolate_kit *ret, int place_fd, int proc_fd, struct error *err)
@@ -308,12 +323,26 @@ int isolate_kit_make(struct isolate_kit *ret, int place_fd, int proc_fd, struct 
 		return r;
 	if (unshare(CLONE_FS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
 		return error_set(err, -errno, "make namespaces");
-	r = kit_make_there(&kit, place_fd, proc_fd, err);
+	r = kit_make_apart(&kit, place_fd, proc_fd, err);
 	kit_come_back(own.ns_fd);
 	if (r < 0)
 		return r;
-	*ret = kit;
-	kit = (struct isolate_kit)ISOLATE_KIT_NONE;
+	kit_give(ret, &kit);
+	return 0;
+}
+
+int isolate_kit_make_shared(struct isolate_kit *ret, int place_fd, int proc_fd, int shm_fd,
+			    struct error *err)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+	int r;
+
+	if (unshare(CLONE_FS) < 0)
+		return error_set(err, -errno, "have a working directory for itself");
+	r = kit_make_there(&kit, place_fd, proc_fd, shm_fd, err);
+	if (r < 0)
+		return r;
+	kit_give(ret, &kit);
 	return 0;
 }
 

@@ -36,6 +36,12 @@ struct isolate_kit {
  * working directory and umask for itself from then on.
  */
 int isolate_kit_make(struct isolate_kit *ret, int place_fd, int proc_fd, struct error *err);
+/*
+ * The same for the first container of a keeper's pod, which shares net, ipc and uts with the
+ * keeper: of a kit only dev_fd, with /dev/shm a second mount of shm_fd, sys_fd and bare_ns_fd.
+ */
+int isolate_kit_make_shared(struct isolate_kit *ret, int place_fd, int proc_fd, int shm_fd,
+			    struct error *err);
 /* Names the uts namespace of the kit. */
 int isolate_kit_set_hostname(const struct isolate_kit *kit, int proc_fd, const char *name,
 			     struct error *err);

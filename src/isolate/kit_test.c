@@ -79,6 +79,55 @@ static void a_container_cannot_tell(void)
 	CHECK_STR(test_text(&with), test_text(&without));
 }
 
+#define LOOKS_AROUND_POD                                                                           \
+	LOOKS_AROUND ";echo y >/dev/shm/seen; busybox rm -f /dev/mqueue/x /dev/shm/x"
+
+static void share_with_the_spawner(struct isolate_plan *plan, int shm_fd)
+{
+	static const enum isolate_ns shared[] = { ISOLATE_NS_NET, ISOLATE_NS_IPC, ISOLATE_NS_UTS };
+
+	for (size_t i = 0; i < ARRAY_SIZE(shared); i++)
+		plan->ns[shared[i]] = ISOLATE_KEEP;
+	plan->bring_up_loopback = false;
+	plan->hostname = NULL;
+	plan->shm_fd = shm_fd;
+	plan->stdio[2] = -1;
+}
+
+/* The same where the namespaces are those of the spawner, and /dev/shm is given. */
+static void one_of_a_pod_cannot_tell(void)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+	_cleanup_(test_run_done) struct test_run with, without;
+	_cleanup_fd_ int image = -1, other_image = -1, shm_fd = -1;
+	struct error err = ERROR_INIT;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	CHECK(mkdirat(place_fd, "shm", 01777) == 0 && fchmodat(place_fd, "shm", 01777, 0) == 0);
+	shm_fd = openat(place_fd, "shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(shm_fd >= 0);
+	image = test_image();
+	other_image = test_image();
+	test_container(&plan, SH(LOOKS_AROUND_POD), image);
+	share_with_the_spawner(&plan, shm_fd);
+	test_run(&plan, &without);
+	CHECK_INT(without.r, 0);
+	CHECK(unlinkat(shm_fd, "seen", 0) == 0);
+
+	CHECK_INT(isolate_kit_make_shared(&kit, place_fd, proc_fd, shm_fd, &err), 0);
+	CHECK_STR(err.text, "");
+	CHECK(kit.ns_fd[ISOLATE_NS_NET] < 0 && kit.shm_fd < 0);
+	test_container(&plan, SH(LOOKS_AROUND_POD), other_image);
+	share_with_the_spawner(&plan, -1);
+	use_kit(&plan, &kit);
+	test_run(&plan, &with);
+	CHECK_INT(with.r, 0);
+	CHECK_STR(test_text(&with), test_text(&without));
+	CHECK(unlinkat(shm_fd, "seen", 0) == 0);
+	CHECK(unlinkat(place_fd, ".kit", AT_REMOVEDIR) < 0 && errno == ENOENT);
+}
+
 /* The namespaces are new, and this process is where it was. */
 static void comes_back(void)
 {
@@ -155,5 +204,6 @@ static void each_is_new(void)
 UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "a directory to mount upon", open_places, true },
 	  { "a container cannot tell", a_container_cannot_tell },
+	  { "one of a pod cannot tell", one_of_a_pod_cannot_tell },
 	  { "this process comes back", comes_back }, { "fails in one piece", fails_in_one_piece },
 	  { "each is new", each_is_new }, { "removes its cgroup", removes_the_cgroup })

@@ -102,12 +102,8 @@ static void spawn_look_at_caps(void)
 	}
 }
 
-static int spawn_init(const struct isolate_plan *p, struct error *err)
+static int spawn_open_own(struct error *err)
 {
-	if (p->keep_oom_score && p->ns[ISOLATE_NS_PID] != ISOLATE_JOIN &&
-	    p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP && !spawn_keeps_proc(p) &&
-	    !(p->root == ISOLATE_ROOT_TREE && p->ns[ISOLATE_NS_MOUNT] == ISOLATE_KEEP))
-		return 0;
 	if (spawn_proc_fd < 0)
 		spawn_proc_fd =
 			mount_new("proc", NULL,
@@ -120,6 +116,22 @@ static int spawn_init(const struct isolate_plan *p, struct error *err)
 	if (spawn_pid_ns_fd < 0)
 		return error_set(err, -errno, "open the own pid namespace");
 	return 0;
+}
+
+static int spawn_init(const struct isolate_plan *p, struct error *err)
+{
+	if (p->keep_oom_score && p->ns[ISOLATE_NS_PID] != ISOLATE_JOIN &&
+	    p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP && !spawn_keeps_proc(p) &&
+	    !(p->root == ISOLATE_ROOT_TREE && p->ns[ISOLATE_NS_MOUNT] == ISOLATE_KEEP))
+		return 0;
+	return spawn_open_own(err);
+}
+
+void isolate_spawn_begin(void)
+{
+	(void)spawn_open_own(NULL);
+	if (!spawn_caps_known)
+		spawn_look_at_caps();
 }
 
 /* What spawn_prepare() opens; the child gets it as a part of its steps. */

@@ -27,6 +27,10 @@ struct isolate_child {
 		.pid = -1, .pidfd = -1, .report_fd = -1                                            \
 	}
 
+/* What the first spawn finds out and opens for this process, ahead of it. What fails is tried
+ * again there. */
+void isolate_spawn_begin(void);
+
 /* The child is the caller's to reap, also where a step of it fails. The first spawn of a process
  * opens two descriptors that it keeps: a private /proc, and its own pid namespace. */
 int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, struct error *err);
