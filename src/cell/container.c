@@ -19,6 +19,7 @@
 #include "cell/mounts.h"
 #include "cell/program.h"
 #include "cell/stock.h"
+#include "cell/users.h"
 #include "isolate/cgroup.h"
 
 /* A cgroup can stay busy for an instant after its last process was reaped. */
@@ -61,7 +62,7 @@ struct container_start {
 	bool read_only_root;
 	struct isolate_kit kit; /* that its cell was made with */
 	bool awaits;            /* the rest of fds */
-	char *user;             /* as it was asked for; with `awaits` */
+	char *user, *image;     /* as they were asked for; with `awaits` */
 };
 
 static struct container_start *start_free(struct container_start *s)
@@ -72,6 +73,7 @@ static struct container_start *start_free(struct container_start *s)
 	s->mounts = mounts_free(s->mounts, s->n_mounts);
 	container_fds_close(&s->fds);
 	free(s->user);
+	free(s->image);
 	isolate_kit_done(&s->kit);
 	free(s);
 	return NULL;
@@ -598,7 +600,8 @@ static struct container_start *start_new(const struct container_spec *spec,
 	if (mounts_copy(&s->mounts, spec->mounts, spec->n_mounts) < 0)
 		return start_free(s);
 	s->user = spec->late ? strdup(spec->user ?: "") : NULL;
-	return spec->late && !s->user ? start_free(s) : s;
+	s->image = spec->late ? strdup(spec->image ?: "") : NULL;
+	return spec->late && (!s->user || !s->image) ? start_free(s) : s;
 }
 
 /* The user, and what the environment has of it. */
@@ -650,7 +653,8 @@ static int container_find_user(struct container *c, struct error *err)
 	if (c->kind == CONTAINER_IMAGE && c->start->fds.rootfs < 0)
 		return error_field(err, ERROR_INVALID, "rootfs",
 				   "a container from an image needs one");
-	r = program_user(c->kind, c->start->fds.rootfs, c->start->user, &user, err);
+	r = users_find(c->host->users, c->kind, c->start->image, c->start->fds.rootfs,
+		       c->start->user, &user, err);
 	if (r < 0)
 		return r;
 	r = container_set_user(c, c->env, &user);

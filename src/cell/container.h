@@ -26,6 +26,7 @@
 
 struct container;
 struct stock;
+struct users;
 
 /* What a container needs of its keeper; the same for all, and it outlives them. */
 struct container_host {
@@ -33,7 +34,8 @@ struct container_host {
 	struct pump_threads *threads;
 	int proc_fd;
 	int host_mount_ns_fd;
-	int devices_fd;                  /* program of devices for containers of images; -1: none */
+	int devices_fd; /* program of devices for containers of images; -1: none */
+	struct users *users;
 	struct stock *stock, *pod_stock; /* for a cell apart, and for one that shares */
 	/* The state or its reason has changed. In EXITED and FAILED the container may be freed
 	 * here. */

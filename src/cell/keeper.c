@@ -26,6 +26,7 @@
 #include "cell/handover.h"
 #include "cell/program.h"
 #include "cell/stock.h"
+#include "cell/users.h"
 #include "isolate/cgroup.h"
 #include "isolate/devices.h"
 #include "isolate/spawn.h"
@@ -39,6 +40,7 @@ struct keeper {
 	struct container_host host;
 	struct pump_threads threads;
 	struct stock stock, pod_stock;
+	struct users users;
 	struct map cells;
 	struct map containers; /* by id */
 	struct list execs;     /* of containers that are forgotten */
@@ -430,7 +432,9 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 	r = keeper_check_start(k, cell_spec, spec, own.rootfs, err);
 	if (r < 0)
 		return r;
-	r = spec->late ? 0 : program_user(spec->kind, own.rootfs, spec->user, &user, err);
+	r = spec->late ? 0
+		       : users_find(&k->users, spec->kind, spec->image, own.rootfs, spec->user,
+				    &user, err);
 	if (r < 0)
 		return r;
 	r = FAILPOINT("keeper.start");
@@ -755,6 +759,7 @@ int keeper_new(struct keeper **ret, const struct keeper_config *config)
 					.on_change = keeper_changed } };
 	k->host.threads = &k->threads;
 	k->host.stock = &k->stock;
+	k->host.users = &k->users;
 	k->host.pod_stock = &k->pod_stock;
 	stock_init(&k->stock, config->loop, config->shm_parent_fd, config->proc_fd, -1);
 	stock_init(&k->pod_stock, config->loop, config->shm_parent_fd, config->proc_fd,

@@ -132,6 +132,9 @@ struct container_spec {
 	size_t n_mounts;
 	bool read_only_root;
 	char *const *limits; /* isolate/limits_words.h; NULL: none */
+	/* Digest of the image whose root file system it has, which nobody has written to; "" or
+	 * NULL: unknown. */
+	const char *image;
 	bool late; /* its descriptors, but those of its mounts, come later (keeper_supply()) */
 };
 
@@ -217,6 +220,7 @@ struct keeper_attach_ops {
 #define SPEC_ENV_MAX 2048                /* entries */
 #define SPEC_PATH_MAX 4095               /* cwd */
 #define SPEC_USER_MAX 255
+#define SPEC_IMAGE_MAX 127
 /* ERROR_EXHAUSTED. */
 #define CONTAINER_EXECS_MAX 64
 #define CONTAINER_STDIN_MAX ((size_t)1 << 20) /* bytes of one write */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/parse.h"
@@ -87,6 +88,7 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->hold_output = spec->hold_output;
 	to->read_only_root = spec->read_only_root;
 	to->late_fds = spec->late;
+	to->image = convert_str(spec->image);
 	to->n_limits = strv_len(spec->limits);
 	to->limits = (char **)(uintptr_t)spec->limits;
 	to->n_cell_limits = strv_len(cell->limits);
@@ -168,6 +170,9 @@ static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, st
 		return error_field(err, ERROR_INVALID, "argv", "empty");
 	if (!str_empty(from->cwd) && from->cwd[0] != '/')
 		return error_field(err, ERROR_INVALID, "cwd", "not an absolute path");
+	if (strlen(from->image) > SPEC_IMAGE_MAX)
+		return error_field(err, ERROR_INVALID, "image", "longer than %d bytes",
+				   SPEC_IMAGE_MAX);
 	if (from->kind == CONTAINER_IMAGE && !from->rootfs_token)
 		return error_field(err, ERROR_INVALID, "rootfs_token", "an image needs one");
 	if (from->kind == CONTAINER_PROCESS && from->rootfs_token)
@@ -219,6 +224,7 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		.hold_output = from->hold_output,
 		.read_only_root = from->read_only_root,
 		.late = from->late_fds,
+		.image = from->image,
 		.rootfs_token = from->rootfs_token,
 		.log_token = from->log_token,
 		.log_dir_token = from->log_dir_token,

@@ -437,6 +437,7 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 		.n_mounts = c->n_mounts,
 		.read_only_root = c->read_only_root,
 		.limits = c->limits,
+		.image = c->image_id,
 		.late = w->prepare_due,
 	};
 

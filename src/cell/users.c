@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/users.h"
+
+#include "base/str.h"
+#include "cell/program.h"
+
+static void users_keep(struct users *u, const char *image, const char *user,
+		       const struct isolate_user *found)
+{
+	/* What does not fit is not kept. */
+	if (str_copy(u->image, sizeof(u->image), image) < 0 ||
+	    str_copy(u->user, sizeof(u->user), user) < 0)
+		u->image[0] = '\0';
+	u->found = *found;
+}
+
+int users_find(struct users *u, enum container_kind kind, const char *image, int root_fd,
+	       const char *user, struct isolate_user *ret, struct error *err)
+{
+	int r;
+
+	if (!user)
+		user = "";
+	if (kind == CONTAINER_IMAGE && !str_empty(image) && str_eq(u->image, image) &&
+	    str_eq(u->user, user)) {
+		*ret = u->found;
+		return 0;
+	}
+	r = program_user(kind, root_fd, user, ret, err);
+	if (r == 0 && kind == CONTAINER_IMAGE && !str_empty(image))
+		users_keep(u, image, user, ret);
+	return r;
+}
