@@ -18,6 +18,7 @@
 #include "cell/leaf.h"
 #include "cell/mounts.h"
 #include "cell/program.h"
+#include "cell/start.h"
 #include "cell/stock.h"
 #include "cell/users.h"
 #include "isolate/cgroup.h"
@@ -47,37 +48,6 @@ static const enum container_state edges[][CONTAINER_EVENT_COUNT] = {
 	[CONTAINER_FAILED] = { NEVER, NEVER, NEVER, NEVER },
 };
 _Static_assert(ARRAY_SIZE(edges) == CONTAINER_STATE_COUNT, "each state has its edges");
-
-/* What is needed until the clone only. */
-struct container_start {
-	char **argv;
-	struct container_fds fds;
-	struct log_policy log;
-	bool stdin_open;
-	bool tty;
-	struct terminal_size terminal;
-	bool hold_output;
-	struct container_mount *mounts; /* fds.n_mounts of them */
-	size_t n_mounts;
-	bool read_only_root;
-	struct isolate_kit kit; /* that its cell was made with */
-	bool awaits;            /* the rest of fds */
-	char *user, *image;     /* as they were asked for; with `awaits` */
-};
-
-static struct container_start *start_free(struct container_start *s)
-{
-	if (!s)
-		return NULL;
-	strv_free(s->argv);
-	s->mounts = mounts_free(s->mounts, s->n_mounts);
-	container_fds_close(&s->fds);
-	free(s->user);
-	free(s->image);
-	isolate_kit_done(&s->kit);
-	free(s);
-	return NULL;
-}
 
 /* ---- states ---- */
 
@@ -576,33 +546,6 @@ static void container_retry(struct loop_timer *timer)
 }
 
 /* ---- life and death of the object ---- */
-
-static struct container_start *start_new(const struct container_spec *spec,
-					 struct container_fds *fds)
-{
-	struct container_start *s = malloc(sizeof(*s));
-
-	if (!s) {
-		container_fds_close(fds);
-		return NULL;
-	}
-	*s = (struct container_start){ .argv = strv_copy(spec->argv),
-				       .fds = container_fds_take(fds),
-				       .log = spec->log,
-				       .stdin_open = spec->stdin_open,
-				       .tty = spec->tty,
-				       .terminal = spec->terminal,
-				       .hold_output = spec->hold_output,
-				       .n_mounts = spec->n_mounts,
-				       .read_only_root = spec->read_only_root,
-				       .kit = ISOLATE_KIT_NONE,
-				       .awaits = spec->late };
-	if (mounts_copy(&s->mounts, spec->mounts, spec->n_mounts) < 0)
-		return start_free(s);
-	s->user = spec->late ? strdup(spec->user ?: "") : NULL;
-	s->image = spec->late ? strdup(spec->image ?: "") : NULL;
-	return spec->late && (!s->user || !s->image) ? start_free(s) : s;
-}
 
 /* The user, and what the environment has of it. */
 static int container_set_user(struct container *c, char *const *spec_env,

@@ -25,6 +25,7 @@
 #include "cell/exec.h"
 #include "cell/handover.h"
 #include "cell/program.h"
+#include "cell/removals.h"
 #include "cell/stock.h"
 #include "cell/users.h"
 #include "isolate/cgroup.h"
@@ -52,13 +53,6 @@ struct keeper {
 	struct loop_timer reap;
 	nsec_t reap_delay;
 	bool stopping;
-};
-
-/* Who waits for the end of something. */
-struct removal {
-	struct list link;
-	void (*done)(void *userdata);
-	void *userdata;
 };
 
 /* What the keeper knows of a container beyond its own state. */
@@ -126,51 +120,6 @@ static void keeper_changed(void *userdata, struct container *c)
 }
 
 /* ---- removal ---- */
-
-static int removal_add(struct list *to, void (*done)(void *userdata), void *userdata)
-{
-	struct removal *r = malloc(sizeof(*r));
-
-	if (!r)
-		return -ENOMEM;
-	*r = (struct removal){ .done = done, .userdata = userdata };
-	list_init(&r->link);
-	list_add_tail(to, &r->link);
-	return 0;
-}
-
-static void removals_move(struct list *from, struct list *to)
-{
-	struct removal *r;
-
-	list_for_each (r, from, struct removal, link) {
-		list_remove(&r->link);
-		list_add_tail(to, &r->link);
-	}
-}
-
-static void removals_answer(struct list *removals)
-{
-	struct removal *r;
-
-	for (r = list_first(removals, struct removal, link); r;
-	     r = list_first(removals, struct removal, link)) {
-		list_remove(&r->link);
-		if (r->done)
-			r->done(r->userdata);
-		free(r);
-	}
-}
-
-static void removals_drop(struct list *removals)
-{
-	struct removal *r;
-
-	list_for_each (r, removals, struct removal, link) {
-		list_remove(&r->link);
-		free(r);
-	}
-}
 
 static bool cell_is_over(const struct cell *cell)
 {

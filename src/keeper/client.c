@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "io/unix.h"
+#include "keeper/client_call.h"
 #include "keeper/client_reopen.h"
 #include "keeper/client_watch.h"
 #include "keeper/convert.h"
@@ -35,42 +36,9 @@
  * more than START_FDS_MAX together; the others wait here, in order.
  */
 
-#define START_FDS 3 /* and behind them the mounts */
 /* Room for what another connection may have left. */
 #define START_FDS_MAX (TOKENS_HELD_MAX - 24)
 _Static_assert(START_FDS + CONTAINER_MOUNTS_MAX <= START_FDS_MAX, "one start at least fits");
-
-struct client_call;
-typedef void (*client_finish_fn)(struct client_call *call, const ProtobufCMessage *response,
-				 const struct error *err);
-
-struct client_call {
-	struct unary unary;
-	struct list link; /* of the client */
-	struct keeper_client *client;
-	client_finish_fn finish;
-	union {
-		peer_done_fn done;
-		peer_started_fn started;
-		void (*spawned)(void *userdata, int64_t pid, const struct error *err);
-	};
-	void *userdata;
-	struct list waiting; /* of the connection: those that were not sent yet */
-	bool is_start, counted;
-	const char *method;
-	const ProtobufCMessageDescriptor *output;
-	nsec_t timeout;
-	uint8_t *data; /* the request of one that waits */
-	size_t len;
-	/* Start only. */
-	bool late; /* fds are still to be given */
-	char id[ID_SIZE];
-	size_t n_fds;
-	uint64_t tokens[START_FDS];
-	int fds[START_FDS];
-	uint64_t *mount_tokens;
-	struct container_fds mounts; /* its mounts alone */
-};
 
 static struct keeper_client *client_of(struct peer *p)
 {
@@ -446,114 +414,6 @@ static void open_(struct peer *p, const struct peer_events *events, void *userda
 	call->done = done;
 	client_call_start(call, KEEPER_METHOD("Hello"), &request.base,
 			  &nacre__instance__v1__hello_response__descriptor, HELLO_TIMEOUT);
-}
-
-/* A number that the keeper does not know yet; 0 means none. */
-static int token_draw(uint64_t *ret)
-{
-	do {
-		ssize_t n = getrandom(ret, sizeof(*ret), 0);
-
-		if (n != (ssize_t)sizeof(*ret))
-			return n < 0 ? -errno : -EIO;
-	} while (*ret == 0);
-	return 0;
-}
-
-static int client_call_draw(struct client_call *call, uint64_t *tokens, const int *fds, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		int r;
-
-		if (fds && fds[i] < 0)
-			continue;
-		r = token_draw(&tokens[i]);
-		if (r < 0)
-			return r;
-		call->n_fds++;
-	}
-	return 0;
-}
-
-/* The mounts of a request; the memory is the caller's. */
-struct start_mounts {
-	Nacre__Instance__V1__Mount *messages, **list;
-};
-
-static void start_mounts_done(struct start_mounts *m)
-{
-	free(m->messages);
-	free(m->list);
-}
-
-static int client_call_add_mounts(struct client_call *call, struct start_mounts *m,
-				  Nacre__Instance__V1__StartRequest *request,
-				  const struct container_spec *spec)
-{
-	size_t n = call->mounts.n_mounts;
-	int r;
-
-	if (n == 0)
-		return 0;
-	m->messages = calloc(n, sizeof(*m->messages));
-	m->list = calloc(n, sizeof(*m->list));
-	call->mount_tokens = calloc(n, sizeof(*call->mount_tokens));
-	if (!m->messages || !m->list || !call->mount_tokens)
-		return -ENOMEM;
-	r = client_call_draw(call, call->mount_tokens, call->mounts.mounts, n);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < n; i++) {
-		m->list[i] = &m->messages[i];
-		convert_mount(m->list[i], &spec->mounts[i]);
-		m->list[i]->token = call->mount_tokens[i];
-	}
-	request->mounts = m->list;
-	request->n_mounts = n;
-	return 0;
-}
-
-static int client_call_prepare_start(struct client_call *call, const struct cell_spec *cell,
-				     const struct container_spec *spec)
-{
-	_cleanup_(start_mounts_done) struct start_mounts mounts = { .messages = NULL };
-	Nacre__Instance__V1__StartRequest request;
-	int r;
-
-	convert_start_request(&request, cell, spec);
-	if (spec->late)
-		r = client_call_draw(call, call->tokens, NULL, START_FDS - !call->client->rotates);
-	else
-		r = client_call_draw(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
-	if (r == 0)
-		r = client_call_add_mounts(call, &mounts, &request, spec);
-	if (r < 0)
-		return r;
-	request.rootfs_token = call->tokens[0];
-	request.log_token = call->tokens[1];
-	request.log_dir_token = call->tokens[2];
-	call->len = nacre__instance__v1__start_request__get_packed_size(&request);
-	call->data = malloc(call->len + 1);
-	if (!call->data)
-		return -ENOMEM;
-	(void)nacre__instance__v1__start_request__pack(&request, call->data);
-	return 0;
-}
-
-/* A keeper of another release would pass over what it does not know. */
-static int client_check_features(const struct keeper_client *client, const struct cell_spec *cell,
-				 const struct container_spec *spec, struct error *err)
-{
-	const char *what = NULL;
-
-	if ((spec->n_mounts > 0 || spec->read_only_root) && !client->mounts)
-		what = "mounts";
-	else if ((strv_len(spec->limits) > 0 || strv_len(cell->limits) > 0) && !client->limits)
-		what = "limits";
-	if (!what)
-		return 0;
-	return error_refuse(err, ERROR_PRECONDITION, "its keeper (version %s) knows nothing of %s",
-			    client->hello.version, what);
 }
 
 static void start(struct peer *p, const struct cell_spec *cell, const struct container_spec *spec,

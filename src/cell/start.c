@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/start.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cell/mounts.h"
+
+struct container_start *start_free(struct container_start *s)
+{
+	if (!s)
+		return NULL;
+	strv_free(s->argv);
+	s->mounts = mounts_free(s->mounts, s->n_mounts);
+	container_fds_close(&s->fds);
+	free(s->user);
+	free(s->image);
+	isolate_kit_done(&s->kit);
+	free(s);
+	return NULL;
+}
+
+struct container_start *start_new(const struct container_spec *spec, struct container_fds *fds)
+{
+	struct container_start *s = malloc(sizeof(*s));
+
+	if (!s) {
+		container_fds_close(fds);
+		return NULL;
+	}
+	*s = (struct container_start){ .argv = strv_copy(spec->argv),
+				       .fds = container_fds_take(fds),
+				       .log = spec->log,
+				       .stdin_open = spec->stdin_open,
+				       .tty = spec->tty,
+				       .terminal = spec->terminal,
+				       .hold_output = spec->hold_output,
+				       .n_mounts = spec->n_mounts,
+				       .read_only_root = spec->read_only_root,
+				       .kit = ISOLATE_KIT_NONE,
+				       .awaits = spec->late };
+	if (mounts_copy(&s->mounts, spec->mounts, spec->n_mounts) < 0)
+		return start_free(s);
+	s->user = spec->late ? strdup(spec->user ?: "") : NULL;
+	s->image = spec->late ? strdup(spec->image ?: "") : NULL;
+	return spec->late && (!s->user || !s->image) ? start_free(s) : s;
+}

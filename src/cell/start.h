@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CELL_START_H
+#define NACRE_CELL_START_H
+
+#include "cell/spec.h"
+#include "isolate/kit.h"
+
+/* What is needed until the clone only. */
+struct container_start {
+	char **argv;
+	struct container_fds fds;
+	struct log_policy log;
+	bool stdin_open;
+	bool tty;
+	struct terminal_size terminal;
+	bool hold_output;
+	struct container_mount *mounts; /* fds.n_mounts of them */
+	size_t n_mounts;
+	bool read_only_root;
+	struct isolate_kit kit; /* that its cell was made with */
+	bool awaits;            /* the rest of fds */
+	char *user, *image;     /* as they were asked for; with `awaits` */
+};
+
+/* Takes the descriptors over, also on failure; NULL without memory. */
+struct container_start *start_new(const struct container_spec *spec, struct container_fds *fds);
+struct container_start *start_free(struct container_start *s);
+
+#endif

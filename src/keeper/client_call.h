@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_KEEPER_CLIENT_CALL_H
+#define NACRE_KEEPER_CLIENT_CALL_H
+
+#include "keeper/client_model.h"
+
+/* A call of a client, for the units behind keeper/client.h. */
+
+#define START_FDS 3 /* and behind them the mounts */
+
+struct client_call;
+typedef void (*client_finish_fn)(struct client_call *call, const ProtobufCMessage *response,
+				 const struct error *err);
+
+struct client_call {
+	struct unary unary;
+	struct list link; /* of the client */
+	struct keeper_client *client;
+	client_finish_fn finish;
+	union {
+		peer_done_fn done;
+		peer_started_fn started;
+		void (*spawned)(void *userdata, int64_t pid, const struct error *err);
+	};
+	void *userdata;
+	struct list waiting; /* of the connection: those that were not sent yet */
+	bool is_start, counted;
+	const char *method;
+	const ProtobufCMessageDescriptor *output;
+	nsec_t timeout;
+	uint8_t *data; /* the request of one that waits */
+	size_t len;
+	/* Start only. */
+	bool late; /* fds are still to be given */
+	char id[ID_SIZE];
+	size_t n_fds;
+	uint64_t tokens[START_FDS];
+	int fds[START_FDS];
+	uint64_t *mount_tokens;
+	struct container_fds mounts; /* its mounts alone */
+};
+
+/* The request of a start into call->data, with tokens for its descriptors: those of call->fds, or
+ * those that will be given where the spec is `late`. -ENOMEM, or that nothing random is to be had.
+ */
+int client_call_prepare_start(struct client_call *call, const struct cell_spec *cell,
+			      const struct container_spec *spec);
+/* A keeper of another release would pass over what it does not know. */
+int client_check_features(const struct keeper_client *client, const struct cell_spec *cell,
+			  const struct container_spec *spec, struct error *err);
+
+#endif
