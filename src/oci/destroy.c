@@ -7,8 +7,8 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "oci/group.h"
 #include "oci/hooks.h"
-#include "oci/launch.h"
 #include "oci/report.h"
 
 #define END_MS 10000
@@ -37,7 +37,7 @@ int container_destroy(struct container *c, struct error *err)
 	_cleanup_str_ char *state = container_state_text(c, CONTAINER_STOPPED, 0);
 	int r;
 
-	r = launch_undo(c, err);
+	r = group_remove(c, err);
 	if (r == 0)
 		r = destroy_process(c, err);
 	if (r == 0)

@@ -11,11 +11,9 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
-#include "isolate/cgroup.h"
-#include "isolate/cgroup_path.h"
-#include "isolate/cgroup_watch.h"
 #include "isolate/spawn.h"
 #include "oci/convert.h"
+#include "oci/group.h"
 #include "oci/hooks.h"
 #include "oci/launch_child.h"
 #include "oci/launch_options.h"
@@ -37,8 +35,6 @@
  *
  * For `run` without hooks there is no stop at all: the state is written while the process works.
  */
-
-#define GROUP_EMPTY_MS 10000
 
 void launched_done(struct launched *l)
 {
@@ -66,70 +62,6 @@ static void launch_done(struct launch *l)
 	l->group_fd = fd_close(l->group_fd);
 	l->socket_fd = fd_close(l->socket_fd);
 	l->child_plan.socket_fd = fd_close(l->child_plan.socket_fd);
-}
-
-/* ---- the cgroup ---- */
-
-static int group_path(const struct launch *l, char *ret, size_t size, struct error *err)
-{
-	const char *wanted = l->c->config->os->cgroups_path;
-	char own[CGROUP_PATH_SIZE];
-	int r;
-
-	r = cgroup_own_path(own, sizeof(own), err);
-	if (r < 0)
-		return r;
-	return cgroup_path_of_oci(ret, size, wanted ? wanted : "", l->o->systemd_cgroup, own,
-				  l->c->id, err);
-}
-
-static int group_fill(struct launch *l, const struct isolate_limits *limits, struct error *err)
-{
-	const struct oci_linux *os = l->c->config->os;
-	const struct device_rule *rules = NULL;
-	size_t n_rules = 0;
-	int r;
-
-	r = convert_devices_check(os, err);
-	if (r == 0)
-		r = convert_device_rules(&rules, &n_rules, &l->c->arena, os, os->resources, err);
-	if (r == 0)
-		r = devices_apply(l->group_fd, rules, n_rules, err);
-	return r < 0 ? r : limits_apply(l->group_fd, limits, err);
-}
-
-static int launch_group(struct launch *l, struct error *err)
-{
-	_cleanup_fd_ int root = -1;
-	struct isolate_limits limits;
-	char path[CGROUP_PATH_SIZE];
-	int r;
-
-	r = convert_limits(&limits, &l->c->arena, l->c->config->os->resources, err);
-	if (r < 0)
-		return r;
-	convert_limits_of_new(&limits);
-	root = cgroup_open_root(err);
-	if (root < 0)
-		return root;
-	r = group_path(l, path, sizeof(path), err);
-	if (r < 0)
-		return error_wrap(err, r, "linux.cgroupsPath");
-	l->group_fd = cgroup_open_path(root, path);
-	if (l->group_fd >= 0 && cgroup_populated(l->group_fd) != 0)
-		return error_refuse(err, ERROR_PRECONDITION,
-				    "linux.cgroupsPath: processes are in the cgroup %s already",
-				    path);
-	l->group_fd = fd_close(l->group_fd);
-	r = container_set_cgroup(l->c, path, err);
-	if (r < 0)
-		return r;
-	l->group_fd = cgroup_make_path(root, path, limits_controllers(&limits),
-				       CGROUP_CONTROLLERS_ALL, err);
-	if (l->group_fd < 0)
-		return error_wrap(err, l->group_fd, "make the cgroup %s", path);
-	l->conv.cgroup_fd = l->group_fd;
-	return group_fill(l, &limits, err);
 }
 
 /* ---- the plan ---- */
@@ -162,6 +94,7 @@ static int launch_plan(struct launch *l, struct error *err)
 	if (!config->process)
 		return error_field(err, ERROR_INVALID, "process", "is missing");
 	isolate_plan_init(&conv->plan);
+	conv->cgroup_fd = l->group_fd;
 	conv->plan.cgroup_fd = l->group_fd;
 	conv->plan.no_pivot = l->o->no_pivot;
 	conv->plan.keep_keyring = l->o->no_new_keyring;
@@ -318,9 +251,8 @@ int launch_container(struct container *c, const struct launch_options *o, struct
 	struct error undo = ERROR_INIT;
 	int r;
 
-	r = launch_group(&l, err);
-	if (r == 0)
-		r = launch_plan(&l, err);
+	l.group_fd = group_make(c, o->systemd_cgroup, err);
+	r = l.group_fd < 0 ? l.group_fd : launch_plan(&l, err);
 	if (r == 0)
 		r = launch_spawn(&l, err);
 	if (r == 0)
@@ -332,7 +264,7 @@ int launch_container(struct container *c, const struct launch_options *o, struct
 		return 0;
 	}
 	launch_end(&l.child);
-	if (launch_undo(c, &undo) < 0)
+	if (group_remove(c, &undo) < 0)
 		report_warning("%s", error_text(&undo));
 	if (l.hooked) {
 		_cleanup_str_ char *state = container_state_text(c, CONTAINER_STOPPED, 0);
@@ -341,32 +273,6 @@ int launch_container(struct container *c, const struct launch_options *o, struct
 			hooks_run_all(c->config, OCI_HOOK_POSTSTOP, state);
 	}
 	return r;
-}
-
-int launch_undo(const struct container *c, struct error *err)
-{
-	_cleanup_fd_ int root = -1, group = -1;
-	int r;
-
-	if (!c->cgroup)
-		return 0;
-	root = cgroup_open_root(err);
-	if (root < 0)
-		return root;
-	group = cgroup_open_path(root, c->cgroup);
-	if (group == -ENOENT)
-		return 0;
-	if (group < 0)
-		return error_set(err, group, "open the cgroup %s", c->cgroup);
-	if (cgroup_populated(group) > 0) {
-		r = cgroup_kill(group);
-		if (r == 0)
-			r = cgroup_wait(group, "cgroup.events", "populated", 0, GROUP_EMPTY_MS);
-		if (r < 0 && r != -ENODEV)
-			return error_set(err, r, "end the processes of the cgroup %s", c->cgroup);
-	}
-	r = cgroup_remove_path(root, c->cgroup);
-	return r < 0 ? error_set(err, r, "remove the cgroup %s", c->cgroup) : 0;
 }
 
 /* ---- start ---- */

@@ -42,7 +42,4 @@ int launch_start(struct container *c, struct error *err);
 int launch_exec(struct container *c, const struct oci_process *p, const struct launch_options *o,
 		const char *sub_cgroup, struct launched *ret, struct error *err);
 
-/* Ends all of the container's processes and removes its cgroup. */
-int launch_undo(const struct container *c, struct error *err);
-
 #endif
