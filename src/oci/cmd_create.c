@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/file.h>
 
 #include "base/fd.h"
 #include "base/str.h"
@@ -129,19 +128,6 @@ int oci_start(const struct oci *oci, const struct args *args, struct error *err)
 	return r < 0 ? r : EXIT_SUCCESS;
 }
 
-/* Until the program has ended; then the container goes. */
-static int run_stay(struct container *c, const struct launched *l, bool keep, struct error *err)
-{
-	struct error gone = ERROR_INIT;
-	int status;
-
-	(void)flock(c->dir_fd, LOCK_UN);
-	status = terminal_stay(l->pidfd, l->master_fd, err);
-	if (!keep && container_destroy(c, &gone) < 0)
-		report_warning("%s", error_text(&gone));
-	return status;
-}
-
 int oci_run(const struct oci *oci, const struct args *args, struct error *err)
 {
 	_cleanup_(container_done) struct container c = CONTAINER_INIT;
@@ -164,5 +150,5 @@ int oci_run(const struct oci *oci, const struct args *args, struct error *err)
 		(void)container_destroy(&c, NULL);
 		return r;
 	}
-	return detach ? EXIT_SUCCESS : run_stay(&c, &l, args_flag(args, "keep"), err);
+	return detach ? EXIT_SUCCESS : container_stay(&c, &l, args_flag(args, "keep"), err);
 }

@@ -5,6 +5,7 @@
 #include "base/macros.h"
 #include "isolate/seccomp_profile.h"
 #include "oci/convert.h"
+#include "oci/criu.h"
 #include "oci/handlers.h"
 #include "oci/words.h"
 #include "wire/oci_config.h"
@@ -72,6 +73,7 @@ static void features_linux(struct json *j)
 int oci_features(const struct oci *oci, const struct args *args, struct error *err)
 {
 	struct json j = JSON_INIT(stdout);
+	struct criu criu = CRIU_INIT;
 
 	(void)oci;
 	(void)args;
@@ -90,6 +92,11 @@ int oci_features(const struct oci *oci, const struct args *args, struct error *e
 	features_linux(&j);
 	json_put_object(&j, "annotations");
 	json_put_string(&j, "org.nacre.version", NACRE_VERSION);
+	/* The name under which callers look for it. */
+	json_put_string(&j, "org.opencontainers.runc.checkpoint.enabled",
+			criu_find(&criu) == 0 ? "true" : "false");
+	json_put_end(&j);
+	json_put_array(&j, "potentiallyUnsafeConfigAnnotations");
 	json_put_end(&j);
 	json_put_end(&j);
 	return EXIT_SUCCESS;

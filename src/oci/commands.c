@@ -124,6 +124,50 @@ static const struct arg_option options_update[] = {
 	OPTION_END,
 };
 
+#define OPTION_IMAGE_PATH                                                                          \
+	{                                                                                          \
+		"image-path", 0, "DIR", "where the image is, else checkpoint"                      \
+	}
+#define OPTIONS_CRIU                                                                               \
+	{ "work-path", 0, "DIR", "where criu works and writes its log, else --image-path" },       \
+		{ "tcp-established", 0, NULL, "with TCP connections that are open" },              \
+		{ "ext-unix-sk", 0, NULL, "with unix sockets whose other end is outside" },        \
+		{ "shell-job", 0, NULL, "with a terminal or session of the host's" },              \
+		{ "file-locks", 0, NULL, "with locks on files" },                                  \
+		{ "manage-cgroups-mode", 0, "WORD",                                                \
+		  "what criu does about groups: soft (the default), full, strict or ignore" },     \
+		{ "empty-ns", 0, "WORD", "network: leave the network namespace empty" },           \
+		{ "auto-dedup", 0, NULL, "take out of an image what a later one has" },            \
+	{                                                                                          \
+		"lazy-pages", 0, NULL, "refused: memory cannot be left behind"                     \
+	}
+
+static const struct arg_option options_checkpoint[] = {
+	OPTION_IMAGE_PATH,
+	OPTIONS_CRIU,
+	{ "parent-path", 0, "DIR",
+	  "an earlier image, from --image-path on: write what has changed" },
+	{ "leave-running", 0, NULL, "let the container go on" },
+	{ "pre-dump", 0, NULL, "write memory alone, and let the container go on" },
+	{ "page-server", 0, "ADDRESS", "refused: memory cannot be sent to another host" },
+	OPTION_END,
+};
+
+static const struct arg_option options_restore[] = {
+	OPTION_BUNDLE,
+	OPTION_IMAGE_PATH,
+	OPTIONS_CRIU,
+	{ "console-socket", 0, "PATH", "a unix socket that gets the master of the terminal" },
+	OPTION_PID_FILE,
+	{ "detach", 'd', NULL, "leave it running" },
+	{ "no-subreaper", 0, NULL, "accepted and ignored: orphans are the caller's anyway" },
+	{ "no-pivot", 0, NULL, "accepted and ignored: criu changes the root in its own way" },
+	{ "lsm-profile", 0, "TYPE:NAME",
+	  "another label than in the image, apparmor:NAME or selinux:NAME" },
+	{ "lsm-mount-context", 0, "LABEL", "another label of SELinux for mounts" },
+	OPTION_END,
+};
+
 static const struct arg_option options_events[] = {
 	{ "stats", 0, NULL, "the statistics once" },
 	{ "interval", 0, "TIME", "between two of them, else 5s" },
@@ -170,6 +214,14 @@ const struct oci_command oci_commands[] = {
 	  options_update, 1, 1, 0, oci_update },
 	{ "events", "ID", "statistics and OOM kills of a container, a line of JSON each", NULL,
 	  options_events, 1, 1, 0, oci_events },
+	{ "checkpoint", "ID", "write a running container down, and end it",
+	  "The program criu does it, and must be in PATH. A container that cannot be written down\n"
+	  "goes on; one that was ended is stopped, and is there until it is deleted.",
+	  options_checkpoint, 1, 1, 0, oci_checkpoint },
+	{ "restore", "ID", "make a container that was written down, and stay with it",
+	  "With --detach it is left running. Hooks of the kinds prestart and createRuntime run.\n"
+	  "A container that cannot be restored leaves nothing behind.",
+	  options_restore, 1, 1, 0, oci_restore },
 	{ "features", "", "what this runtime can do, as JSON", NULL, options_none, 0, 0, 0,
 	  oci_features },
 	{ "spec", "", "write a config.json to begin with", NULL, options_spec, 0, 0, 0, oci_spec },

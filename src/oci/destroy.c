@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 
 #include "base/fd.h"
 #include "base/str.h"
 #include "oci/group.h"
 #include "oci/hooks.h"
+#include "oci/launch.h"
 #include "oci/report.h"
+#include "oci/terminal.h"
 
 #define END_MS 10000
 
@@ -48,4 +51,16 @@ int container_destroy(struct container *c, struct error *err)
 		return 0;
 	hooks_run_all(c->config, OCI_HOOK_POSTSTOP, state);
 	return 0;
+}
+
+int container_stay(struct container *c, const struct launched *l, bool keep, struct error *err)
+{
+	struct error gone = ERROR_INIT;
+	int status;
+
+	(void)flock(c->dir_fd, LOCK_UN);
+	status = terminal_stay(l->pidfd, l->master_fd, err);
+	if (!keep && container_destroy(c, &gone) < 0)
+		report_warning("%s", error_text(&gone));
+	return status;
 }

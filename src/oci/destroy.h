@@ -2,8 +2,12 @@
 #ifndef NACRE_OCI_DESTROY_H
 #define NACRE_OCI_DESTROY_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "oci/container.h"
+
+struct launched;
 
 /*
  * Undoes what `create` did: kills what is left of the container's processes, removes its cgroup and
@@ -11,5 +15,12 @@
  * point and called again.
  */
 int container_destroy(struct container *c, struct error *err);
+
+/*
+ * Lets go of the lock and stays with the container's program, a child of this process, until it has
+ * ended (terminal.h), and then destroys the container unless it is to be kept. Its exit status. All
+ * signals must be blocked.
+ */
+int container_stay(struct container *c, const struct launched *l, bool keep, struct error *err);
 
 #endif

@@ -22,6 +22,8 @@ OCI_HANDLER(pause);
 OCI_HANDLER(resume);
 OCI_HANDLER(update);
 OCI_HANDLER(events);
+OCI_HANDLER(checkpoint);
+OCI_HANDLER(restore);
 OCI_HANDLER(features);
 OCI_HANDLER(spec);
 OCI_HANDLER(man);
