@@ -5,8 +5,8 @@
 Each caller runs, enters, pauses, stops and removes containers, and its own words and exit statuses are what is checked. All
 in pid, mount and cgroup namespaces of its own, with private /tmp and /run, and once with the cgroups of this host as they
 are, once with version 2 alone. Where no controller of version 2 is to be had (a hybrid host keeps them in version 1)
-nothing is limited: --pids-limit -1. What they do with limits and with the freezer is seen in the guest of `make guest`,
-which has version 2 alone: tests/guest/callers.sh.
+nothing is limited: --pids-limit -1. What they do with limits, with the freezer and with criu is seen in the guest of
+`make guest`, which has version 2 alone: tests/guest/callers.sh.
 """
 import os
 import shutil
@@ -167,7 +167,8 @@ def main():
         done = subprocess.run(["unshare", "-pmnC", "--fork", "--kill-child", "--mount-proc", *words], check=False)
         print(f"{'ok' if done.returncode == 0 else 'not ok'} {case.__name__}, cgroups {words[-1]}", flush=True)
         failed += done.returncode != 0
-    there = in_guest.run(build, "callers", 1, "--callers", os.path.join(ROOT, "tests", "guest", "callers.sh"))
+    there = in_guest.run(build, "callers", 1, "--callers", os.path.join(ROOT, "tests", "guest", "callers.sh"),
+                         programs=("criu", "ip", "iptables-save"))
     print(f"{len(CASES) - failed + there[0]} passed, {failed + there[1]} failed, {there[2]} skipped")
     return 1 if failed or there[1] else 0
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Debian's podman and containerd with nacre-oci where there is cgroup v2 alone: what they do with limits and with the freezer.
-# On a host that has both versions they would use v1 for that. Run by `make conformance` in the guest (callers.py).
+# Debian's podman and containerd with nacre-oci where there is cgroup v2 alone: what they do with limits and with the freezer
+# (on a host that has both versions they would use v1 for that), and with Debian's criu, which works with Debian's kernel. Run by `make conformance` in the guest (callers.py).
 
 groups=/sys/fs/cgroup
 n=0
@@ -56,6 +56,53 @@ stands() {
 	[ "$(wc -c </images/rootfs/count)" = "$before" ]
 }
 
+# A program that counts what it has written, in memory alone: as many lines as its last one says, also after it was made again.
+count=/images/rootfs/count2
+
+counts_on() {
+	before=$(wc -l <$count)
+	until_true sh -c "[ \$(wc -l <$count) -gt $((before + 3)) ]"
+	cp $count /tmp/count
+	echo "$(wc -l </tmp/count) lines, the last is $(tail -n 1 /tmp/count)"
+	[ "$(wc -l </tmp/count)" = "$(tail -n 1 /tmp/count)" ]
+}
+
+counts_no_more() {
+	before=$(wc -l <$count)
+	sleep 1
+	[ "$(wc -l <$count)" = "$before" ]
+}
+
+# With streams that are there again whenever it is restored.
+runs_alone() {
+	nacre-oci run -d --bundle /tmp/bundle n1 </dev/null >/dev/null 2>&1
+}
+
+# Where the first process of nacre-oci's own container is.
+in_group() {
+	pid=$(nacre-oci state n1 | sed -n 's/.*"pid": \([0-9]*\).*/\1/p')
+	grep -q "^$pid\$" "$(group_of n1)/cgroup.procs"
+}
+
+# The status of a restore that stays, of a program that ends with 9 when it is told to.
+gives_status() {
+	nacre-oci restore --image-path /tmp/image --work-path /tmp/work --bundle /tmp/bundle n1 </dev/null &
+	until_true says running nacre-oci state n1
+	nacre-oci kill n1 TERM
+	wait $!
+	status=$?
+	echo "the status is $status"
+	[ $status = 9 ]
+}
+
+# checkpoint and restore with what criu has to say about it, if it is bad
+criu() {
+	nacre-oci "$@" --image-path /tmp/image --work-path /tmp/work n1 </dev/null >/dev/null 2>/tmp/criu.out && return 0
+	cat /tmp/criu.out
+	grep -h Error /tmp/work/*.log
+	return 1
+}
+
 program='while :; do echo x >>/count; sleep 0.05; done'
 runtime=/bin/nacre-oci
 
@@ -80,7 +127,7 @@ gone() {
 	[ -z "$(group_of "$1")" ]
 }
 
-echo 1..21
+echo 1..44
 ln -sf nacre $runtime
 mkdir -p /var/tmp
 : >/images/rootfs/count
@@ -127,3 +174,42 @@ check "containerd removes" ctr task rm c1
 ctr c rm c1
 kill $daemon
 wait $daemon
+
+# criu, by hand and by podman.
+cat >/images/rootfs/counter <<'EOF'
+trap 'exit 9' TERM
+i=0
+while :; do i=$((i + 1)); echo $i >>/count2; sleep 0.05; done
+EOF
+: >$count
+mkdir /tmp/bundle
+nacre-oci spec --bundle /tmp/bundle
+sed -i 's#"terminal": true#"terminal": false#; s#"path": "rootfs"#"path": "/images/rootfs"#; s#"readonly": true#"readonly": false#
+	s#"sh"$#"sh", "/counter"#' /tmp/bundle/config.json
+check "nacre-oci runs" runs_alone
+check "its program counts" counts_on
+check "its memory is written ahead" criu checkpoint --pre-dump
+mv /tmp/image /tmp/ahead
+check "it is written down and goes on" criu checkpoint --leave-running
+check "its program counts on" counts_on
+rm -rf /tmp/image
+check "it is written down from there, and ends" criu checkpoint --parent-path ../ahead
+check "its program stands" counts_no_more
+check "it is stopped" says stopped nacre-oci state n1
+check "and deleted" nacre-oci delete n1
+check "it is restored" criu restore -d --bundle /tmp/bundle
+check "its program counts on" counts_on
+check "it is in its group" in_group
+check "it is entered" says "0::/$" nacre-oci exec n1 cat /proc/self/cgroup
+check "it is written down again" criu checkpoint
+check "and deleted again" nacre-oci delete n1
+check "restored in the foreground it gives its status" gives_status
+check "nothing is left of it" gone n1
+: >$count
+check "podman runs" pod run -d -t --name b --network none --rootfs /images/rootfs sh /counter
+check "podman checkpoints" pod container checkpoint b
+check "its program stands" counts_no_more
+check "podman restores" pod container restore b
+check "its program counts on" counts_on
+check "podman removes" pod rm -f -t 0 b
+until_true sh -c '! grep -qs "^conmon" /proc/[0-9]*/comm'

@@ -12,8 +12,12 @@ SWAP_BYTES = 128 << 20
 RAW_BYTES = 64 << 20
 APPLETS = ("sh", "true", "sleep", "cat", "dd", "mount", "ls", "mkdir", "rmdir", "echo", "test", "tail")
 GUEST = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "guest")
-CALLERS = ("podman", "conmon", "containerd", "containerd-shim-runc-v2", "ctr")
+CALLERS = ("podman", "conmon", "containerd", "containerd-shim-runc-v2", "ctr", "criu", "tar", "ip", "iptables-save", "iptables-restore",
+           "ip6tables-save", "ip6tables-restore")
+# Loaded by iptables where criu locks a network.
+XTABLES = ("libxt_mark.so", "libxt_standard.so")
 CALLER_APPLETS = ("sed", "seq", "find", "head", "grep", "wc", "kill", "ln", "[", "tar", "id")
+CRIU_APPLETS = ("rm", "cp", "mv", "gzip")
 MKIMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "mkimage")
 
 
@@ -124,7 +128,10 @@ def fill_callers(tree, script):
     """What calls nacre-oci from Debian's packages, and the script that lets it do so."""
     for name in CALLERS:
         tree.put_program(shutil.which(name), f"bin/{os.path.basename(name)}")
-    for applet in CALLER_APPLETS:
+    for name in XTABLES:
+        for path in glob.glob(f"/usr/lib/*/xtables/{name}"):
+            tree.put(path, path)
+    for applet in {*CALLER_APPLETS, *CRIU_APPLETS} - set(CALLERS):
         tree.link("busybox", f"bin/{applet}")
     tree.write("etc/containers/policy.json", '{"default": [{"type": "insecureAcceptAnything"}]}')
     tree.write("etc/containers/containers.conf", '[engine]\nconmon_path = ["/bin/conmon"]\n[network]\nnetwork_backend = "cni"\n')
