@@ -45,6 +45,7 @@ struct pool {
 	int wake_fd;
 	unsigned n_max;
 	bool has_lock;
+	struct pool *next_left; /* pool_leave() */
 
 	pthread_mutex_t lock; /* over all that follows */
 	pthread_cond_t work;
@@ -325,6 +326,9 @@ struct pool *pool_free(struct pool *p)
 	return NULL;
 }
 
+/* Their threads may still look at them, and have works in hand: kept, so not lost. */
+static struct pool *pools_left;
+
 struct pool *pool_leave(struct pool *p)
 {
 	struct pool_work *work;
@@ -342,6 +346,8 @@ struct pool *pool_leave(struct pool *p)
 		return pool_free(p);
 	loop_fd_done(&p->wake);
 	loop_timer_done(&p->retry);
+	p->next_left = pools_left;
+	pools_left = p;
 	return NULL;
 }
 
