@@ -52,7 +52,7 @@ EXPECTED = {
     "start": (always, "exit status|was not set", "wants no error where `process` is not set, where the specification wants one (runtime-tools pull request 813)"),
     "process_rlimits": (always, "RLIMIT_NOFILE", "looks from within a Go program, whose runtime has raised that limit by then (runtime-tools issue 806)"),
     "prestart": (always, "MUST be called after the `start` operation is called",
-                 "wants prestart hooks in `start`; the specification has had them in `create` since 2020 (runtime-spec pull requests 1008, 1169)"),
+                 "wants prestart hooks in `start`; the specification has had them in `create` since 2020 (runtime-spec pull requests 1008, 1275)"),
     "hooks_stdin": (always, "in the stdin of prestart hook",
                     "wants `created` there; `creating` is what the specification says by now (runtime-spec pull request 1008)"),
     "poststart_fail": (always, "hook poststart.0.",
