@@ -86,6 +86,12 @@ static void say(size_t size)
 	must(rpc_stream_send(stream, bytes, size + 4) == 0);
 }
 
+static void no_more(void)
+{
+	must(stream);
+	rpc_stream_close_send(stream);
+}
+
 static void until_end(void)
 {
 	time_t since = unit_now();
@@ -118,7 +124,7 @@ static void a_client_streams(void)
 				turns(5);
 		}
 		CHECK_INT(got.n_messages, 0);
-		rpc_stream_close_send(stream);
+		no_more();
 		until_end();
 		CHECK_INT(got.code, RPC_OK);
 		CHECK_INT(got.n_messages, 1);
@@ -135,13 +141,13 @@ static void a_stream_without_messages(void)
 		open_stream(GATHER, targets[i]);
 		turns(20);
 		CHECK_INT(got.n_ends, 0);
-		rpc_stream_close_send(stream);
+		no_more();
 		until_end();
 		CHECK_INT(got.code, RPC_OK);
 		CHECK_INT(got.n_messages, 1);
 		CHECK_INT(got.gathered, 0);
 		open_stream(TALK, targets[i]);
-		rpc_stream_close_send(stream);
+		no_more();
 		until_end();
 		CHECK_INT(got.code, RPC_OK);
 		CHECK_INT(got.n_messages, 0);
@@ -159,7 +165,7 @@ static void both_sides_talk(void)
 			until_messages(k);
 		}
 		CHECK_INT(got.n_ends, 0);
-		rpc_stream_close_send(stream);
+		no_more();
 		until_end();
 		CHECK_INT(got.code, RPC_OK);
 		CHECK_INT(got.n_messages, 20);
@@ -272,7 +278,7 @@ static void messages_wait_for_their_reader(void)
 	/* More than the windows and queues of both sides together. */
 	for (unsigned i = 0; i < 100; i++)
 		say(100000);
-	rpc_stream_close_send(stream);
+	no_more();
 	turns(300);
 	CHECK(slow.call != NULL);
 	CHECK_INT(got.n_writable, 0);
@@ -301,13 +307,13 @@ static void a_late_forward_loses_nothing(void)
 		for (unsigned i = 0; i < 100; i++)
 			say(100000);
 		if (closes_early)
-			rpc_stream_close_send(stream);
+			no_more();
 		turns(300);
 		CHECK(slow.call != NULL);
 		rpc_call_forward(slow.call, nodes[1].client, GATHER, "b", &first.base);
 		turns(300);
 		if (!closes_early)
-			rpc_stream_close_send(stream);
+			no_more();
 		until_end();
 		CHECK_INT(got.code, RPC_OK);
 		CHECK_INT(got.n_messages, 1);
@@ -318,7 +324,7 @@ static void a_late_forward_loses_nothing(void)
 static void a_forward_of_nothing(void)
 {
 	slow_begin();
-	rpc_stream_close_send(stream);
+	no_more();
 	turns(20);
 	CHECK(slow.call != NULL);
 	rpc_call_forward(slow.call, nodes[1].client, TALK, "b", NULL);
@@ -351,7 +357,7 @@ static void a_talk_stops_in_both_directions(void)
 	CHECK_INT(nodes[2].echo.n_sent, sent);
 	CHECK_INT(got.n_messages, 0);
 	rpc_stream_pause(stream, false);
-	rpc_stream_close_send(stream);
+	no_more();
 	until_end();
 	CHECK_INT(got.code, RPC_OK);
 	CHECK_INT(got.n_messages, n);
