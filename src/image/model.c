@@ -430,7 +430,10 @@ void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash
 	t->watch = watch;
 	if (watch)
 		watch->n_pending++;
-	pool_submit(s->config.pool, &t->work);
+	if (s->open)
+		pool_submit(s->config.pool, &t->work);
+	else
+		loop_timer_set(&t->retry, 0);
 }
 
 void trash_done(struct image_store *s)

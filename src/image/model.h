@@ -58,6 +58,7 @@ struct image_store {
 	uint64_t n_trash;      /* for names */
 	struct map containers; /* struct image_container by id: made or adopted */
 	bool old_overlay;      /* a kernel before 6.5, without lowerdir+ */
+	bool open;             /* until then no other thread knows of it: it may still be freed */
 };
 
 /* ---- records ---- */

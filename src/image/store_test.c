@@ -265,8 +265,13 @@ static void ambiguous(void)
 
 static void wait_gone(struct stage *s, const char *name)
 {
-	while (is_there(s, name))
-		loop_turn(s->loop, true);
+	time_t since = unit_now();
+
+	while (is_there(s, name) && unit_waits(since)) {
+		loop_turn(s->loop, false);
+		(void)usleep(1000);
+	}
+	CHECK(!is_there(s, name));
 }
 
 /* What no record names goes at the start, and a record without its layer goes too. */
