@@ -358,6 +358,8 @@ class Node:
                 target = os.readlink(os.path.join(folder, fd))
             except OSError:
                 continue
+            # Of a /proc that is mounted nowhere: the file of a process has its number in front.
+            target = re.sub(rf"^/{self.pid}/", "/self/", target)
             kinds[re.sub(r"(socket|pipe|net|mnt|pid|ipc|uts|cgroup):\[\d+\]", r"\1:[]", target)] += 1
         return kinds
 
