@@ -291,6 +291,7 @@ struct trash {
 	char from[NAME_MAX + 1];
 	char name[40];
 	int result;
+	bool held; /* until the store is open */
 };
 
 #define TRASH_RETRY_FIRST (100 * NSEC_PER_MSEC)
@@ -433,7 +434,20 @@ void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash
 	if (s->open)
 		pool_submit(s->config.pool, &t->work);
 	else
-		loop_timer_set(&t->retry, 0);
+		t->held = true;
+}
+
+void trash_begin(struct image_store *s)
+{
+	struct trash *t;
+
+	s->open = true;
+	list_for_each (t, &s->trash, struct trash, link) {
+		if (!t->held)
+			continue;
+		t->held = false;
+		pool_submit(s->config.pool, &t->work);
+	}
 }
 
 void trash_done(struct image_store *s)

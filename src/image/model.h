@@ -119,6 +119,8 @@ void image_record_release(struct image_store *s, const struct image_record *r,
  * Without memory it stays until the next start.
  */
 void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash_watch *watch);
+/* The store is open: what was added before is deleted from now on. */
+void trash_begin(struct image_store *s);
 void trash_done(struct image_store *s);
 /* Names what is being deleted, or is still to be moved. */
 void trash_tally(const struct image_store *s, struct tally *t);

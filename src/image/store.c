@@ -215,7 +215,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 		(void)image_store_free(s);
 		return error_wrap(err, r, "open the store of images");
 	}
-	s->open = true;
+	trash_begin(s);
 	*ret = s;
 	return 0;
 }
