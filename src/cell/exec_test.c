@@ -330,6 +330,8 @@ static void type(struct result *r, const char *words, bool close)
 {
 	int n = n_written;
 
+	/* One that has ended is gone with the next turn. */
+	CHECK_INT(r->n_exits, 0);
 	CHECK_INT(keeper_exec_write(r->exec, words, strlen(words), close, on_written, NULL), 0);
 	BED_UNTIL(b, n_written > n);
 }
