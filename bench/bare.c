@@ -5,6 +5,7 @@
  * starts a container can do without, and nothing else.
  *
  *   bare start --lower DIR --scratch DIR --cgroup DIR [--program PATH] [--n N] [--host-network]
+ *              [--rest MS]
  *
  * clone3 into a cgroup with new pid, mount, net, ipc, uts and cgroup namespaces, an overlay mount
  * of DIR, pivot_root, exec of PATH in it. Timed: from the clone to the exec.
@@ -13,6 +14,8 @@
  *
  * clone3 and setns into the namespaces of a process that was started in that way, exec of PATH.
  * Timed: from the clone to the end of the program.
+ *
+ * With --rest it waits for so long before each.
  *
  * Everything is mounted in a mount namespace of this process, the writable layers on a tmpfs over
  * --scratch, so nothing is left behind. The overlay has the options of our own (image/rootfs.c):
@@ -45,7 +48,8 @@
 struct bare {
 	const char *mode, *lower, *scratch, *cgroup, *program;
 	unsigned rounds;
-	uint64_t net; /* CLONE_NEWNET or 0 */
+	unsigned rest; /* ms */
+	uint64_t net;  /* CLONE_NEWNET or 0 */
 	int scratch_fd, cgroup_fd;
 	double times[BARE_ROUNDS_MAX];
 };
@@ -220,11 +224,22 @@ static void bare_remove_group(unsigned i)
 	}
 }
 
+static void bare_rest(void)
+{
+	const struct timespec rest = { .tv_sec = bare.rest / 1000,
+				       .tv_nsec = bare.rest % 1000 * 1000000L };
+
+	if (bare.rest)
+		(void)nanosleep(&rest, NULL);
+}
+
 static void bare_run_start(void)
 {
 	for (unsigned i = 0; i < bare.rounds; i++) {
-		int pidfd = bare_start(i, false, &bare.times[i]);
+		int pidfd;
 
+		bare_rest();
+		pidfd = bare_start(i, false, &bare.times[i]);
 		bare_wait(pidfd, true);
 		bare_remove_group(i);
 	}
@@ -266,8 +281,10 @@ static void bare_run_exec(void)
 	 * undone. */
 	if (setns(holder, CLONE_NEWPID) < 0)
 		bare_die("setns");
-	for (unsigned i = 0; i < bare.rounds; i++)
+	for (unsigned i = 0; i < bare.rounds; i++) {
+		bare_rest();
 		bare.times[i] = bare_join(holder);
+	}
 	bare_wait(holder, true);
 	bare_remove_group(0);
 }
@@ -295,6 +312,7 @@ static void bare_options(int argc, char **argv)
 		{ "cgroup", required_argument, NULL, 'c' },
 		{ "program", required_argument, NULL, 'p' },
 		{ "n", required_argument, NULL, 'n' },
+		{ "rest", required_argument, NULL, 'r' },
 		{ "host-network", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -312,6 +330,8 @@ static void bare_options(int argc, char **argv)
 			bare.program = optarg;
 		else if (c == 'n')
 			bare.rounds = (unsigned)strtoul(optarg, NULL, 10);
+		else if (c == 'r')
+			bare.rest = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'h')
 			bare.net = 0;
 		else
@@ -342,7 +362,7 @@ int main(int argc, char **argv)
 	if ((!starts && !execs) || !bare.lower || !bare.scratch || !bare.cgroup ||
 	    bare.rounds < 1 || bare.rounds > BARE_ROUNDS_MAX) {
 		(void)fputs("usage: bare start|exec --lower DIR --scratch DIR --cgroup DIR\n"
-			    "            [--program PATH] [--n N] [--host-network]\n",
+			    "            [--program PATH] [--n N] [--host-network] [--rest MS]\n",
 			    stderr);
 		return 2;
 	}
