@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/sysio.h"
+#include "loop/wait_test.h"
 #include "unit.h"
 
 static bool can;
@@ -52,8 +53,7 @@ static void end(void)
 
 static void until(enum stock_state state)
 {
-	while (stock.state != state)
-		loop_turn(loop, true);
+	LOOP_WAIT(loop, stock.state == state);
 }
 
 static void none_unless_wanted(void)

@@ -15,6 +15,7 @@
 #include "image/tally.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
+#include "loop/wait_test.h"
 #include "scratch.h"
 #include "store/root.h"
 #include "unit.h"
@@ -90,8 +91,7 @@ static void on_done(void *userdata, const struct error *err)
 
 static void wait_done(struct stage *s, unsigned n)
 {
-	while (s->n_done < n)
-		loop_turn(s->loop, true);
+	LOOP_WAIT(s->loop, s->n_done >= n);
 }
 
 static bool is_there(const struct stage *s, const char *name)
@@ -265,13 +265,7 @@ static void ambiguous(void)
 
 static void wait_gone(struct stage *s, const char *name)
 {
-	time_t since = unit_now();
-
-	while (is_there(s, name) && unit_waits(since)) {
-		loop_turn(s->loop, false);
-		(void)usleep(1000);
-	}
-	CHECK(!is_there(s, name));
+	LOOP_WAIT(s->loop, !is_there(s, name));
 }
 
 /* What no record names goes at the start, and a record without its layer goes too. */

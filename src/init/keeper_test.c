@@ -26,6 +26,7 @@
 #include "isolate/cgroup.h"
 #include "keeper/client.h"
 #include "loop/loop.h"
+#include "loop/wait_test.h"
 #include "rpc/client.h"
 #include "scratch.h"
 #include "unit.h"
@@ -36,9 +37,6 @@
 
 struct world {
 	struct loop *loop;
-	struct loop_timer patience;
-	time_t since; /* it waits */
-	bool tired;
 	int base_cgroup_fd, cgroup_fd, exe_fd, dir_fd;
 	char base[64], dir[80];
 	struct isolate_child process;
@@ -62,23 +60,7 @@ struct told {
 
 static struct world w;
 
-static void on_tired(struct loop_timer *t)
-{
-	w.tired = !unit_waits(w.since);
-	if (!w.tired)
-		loop_timer_set(t, NSEC_PER_SEC);
-}
-
-#define WAIT_FOR(cond)                                                                             \
-	do {                                                                                       \
-		w.tired = false;                                                                   \
-		w.since = unit_now();                                                              \
-		loop_timer_set(&w.patience, NSEC_PER_SEC);                                         \
-		while (!(cond) && !w.tired)                                                        \
-			loop_turn(w.loop, true);                                                   \
-		loop_timer_stop(&w.patience);                                                      \
-		CHECK(cond);                                                                       \
-	} while (0)
+#define WAIT_FOR(cond) LOOP_WAIT(w.loop, cond)
 
 static void say(const char *what, const struct error *err)
 {
@@ -100,7 +82,6 @@ static void world_open(bool walled, const char *title)
 
 	w = (struct world){ .dir_fd = -1 };
 	CHECK(loop_new(&w.loop) == 0);
-	loop_timer_init(&w.patience, w.loop, on_tired);
 	(void)snprintf(w.base, sizeof(w.base), "nacre-keeper-test-%d", getpid());
 	(void)snprintf(w.dir, sizeof(w.dir), "/tmp/%s", w.base);
 	w.base_cgroup_fd = cgroup_make(root_fd, w.base, &err);
@@ -137,7 +118,6 @@ static void world_close(void)
 	CHECK_INT(cgroup_remove(root_fd, w.base), 0);
 	(void)fd_close(root_fd);
 	CHECK_INT(scratch_remove(w.dir), 0);
-	loop_timer_done(&w.patience);
 	w.loop = loop_free(w.loop);
 }
 

@@ -21,6 +21,7 @@
 #include "keeper/convert.h"
 #include "keeper/passing.h"
 #include "loop/loop.h"
+#include "loop/wait_test.h"
 #include "rpc/client.h"
 #include "rpc/server.h"
 #include "scratch.h"
@@ -29,9 +30,6 @@
 #define HELD_MAX 8
 
 static struct loop *l;
-static struct loop_timer patience;
-static time_t waits_since;
-static bool tired;
 static char dir[64];
 static int dir_fd = -1, exe_fd = -1;
 
@@ -284,23 +282,7 @@ static const struct peer_events events = {
 
 /* ---- the world ---- */
 
-static void on_tired(struct loop_timer *t)
-{
-	tired = !unit_waits(waits_since);
-	if (!tired)
-		loop_timer_set(t, NSEC_PER_SEC);
-}
-
-#define WAIT_FOR(cond)                                                                             \
-	do {                                                                                       \
-		tired = false;                                                                     \
-		waits_since = unit_now();                                                          \
-		loop_timer_set(&patience, NSEC_PER_SEC);                                           \
-		while (!(cond) && !tired)                                                          \
-			loop_turn(l, true);                                                        \
-		loop_timer_stop(&patience);                                                        \
-		CHECK(cond);                                                                       \
-	} while (0)
+#define WAIT_FOR(cond) LOOP_WAIT(l, cond)
 
 /* What can be done without waiting. */
 static void turns(void)
@@ -323,7 +305,6 @@ static void begin(void)
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	exe_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	CHECK_INT(loop_new(&l), 0);
-	loop_timer_init(&patience, l, on_tired);
 	k.rpc_fd = unix_listen(dir_fd, "rpc.sock", SOCK_STREAM, &err);
 	k.channel_fd = unix_listen(dir_fd, "fd.sock", SOCK_SEQPACKET, &err);
 	keeper_begin("old");
@@ -342,7 +323,6 @@ static void end(void)
 	k.rpc_fd = fd_close(k.rpc_fd);
 	k.channel_fd = fd_close(k.channel_fd);
 	exe_fd = fd_close(exe_fd);
-	loop_timer_done(&patience);
 	l = loop_free(l);
 	dir_fd = fd_close(dir_fd);
 	CHECK_INT(scratch_remove(dir), 0);

@@ -24,6 +24,7 @@
 #include "keeper/fake_keeper_test.h"
 #include "keeper/watch.h"
 #include "loop/loop.h"
+#include "loop/wait_test.h"
 #include "rpc/client.h"
 #include "scratch.h"
 #include "unit.h"
@@ -31,8 +32,7 @@
 /* ---- the world ---- */
 
 static struct loop *l;
-static struct loop_timer patience;
-static bool tired, shut;
+static bool shut;
 static char dir[64];
 static int dir_fd;
 static struct keeper_server *server;
@@ -44,20 +44,7 @@ static struct {
 	struct container_view last;
 } told;
 
-static void on_tired(struct loop_timer *t)
-{
-	tired = true;
-}
-
-#define WAIT_FOR(cond)                                                                             \
-	do {                                                                                       \
-		tired = false;                                                                     \
-		loop_timer_set(&patience, 40 * NSEC_PER_SEC);                                      \
-		while (!(cond) && !tired)                                                          \
-			loop_turn(l, true);                                                        \
-		loop_timer_stop(&patience);                                                        \
-		CHECK(cond);                                                                       \
-	} while (0)
+#define WAIT_FOR(cond) LOOP_WAIT(l, cond)
 
 static void on_shut(void *userdata)
 {
@@ -116,7 +103,6 @@ static void begin(void)
 	CHECK(mkdtemp(dir) != NULL);
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK(loop_new(&l) == 0);
-	loop_timer_init(&patience, l, on_tired);
 	CHECK_INT(keeper_server_new(&server,
 				    &(struct keeper_server_config){
 					    .loop = l,
@@ -148,7 +134,6 @@ static void end(void)
 {
 	peer = peer ? peer->ops->free(peer) : NULL;
 	server = keeper_server_free(server);
-	loop_timer_done(&patience);
 	l = loop_free(l);
 	dir_fd = fd_close(dir_fd);
 	CHECK_INT(scratch_remove(dir), 0);

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
+#include "loop/wait_test.h"
 #include "scratch.h"
 #include "unit.h"
 
@@ -71,8 +72,7 @@ static void on_done(void *userdata, const struct error *err)
 
 static void wait_done(struct stage *s, unsigned n)
 {
-	while (s->n_done < n)
-		loop_turn(s->loop, true);
+	LOOP_WAIT(s->loop, s->n_done >= n);
 }
 
 static char env_a[] = "A=1", env_b[] = "B=\n", name_a[] = "x/y:1", name_b[] = "x/z:2";
