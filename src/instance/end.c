@@ -2,16 +2,14 @@
 #include "instance/end.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "instance/place.h"
-#include "instance/spawn.h"
+#include "instance/provider.h"
 #include "isolate/cgroup.h"
 
 /*
@@ -126,10 +124,10 @@ void instance_note_end(struct instance *i, const char *reason)
 
 static void instance_kill(struct instance *i)
 {
-	if (i->cgroup_fd >= 0)
+	if (instance_is_own(i))
+		i->provider->ops->kill(i);
+	else if (i->cgroup_fd >= 0)
 		(void)cgroup_kill(i->cgroup_fd);
-	if (i->pidfd >= 0)
-		(void)pidfd_kill(i->pidfd, SIGKILL);
 }
 
 static void instance_on_end(void *userdata, const struct error *err)
@@ -183,48 +181,6 @@ void instance_break(struct instance *i, const char *reason)
 
 /* ---- what the kernel and the loop tell ---- */
 
-/* A step before the program that failed; 0 where there is none, or it cannot be told. */
-static int instance_read_report(struct instance *i, struct error *err)
-{
-	struct isolate_child child = { .pid = i->pid, .pidfd = -1, .report_fd = i->report_fd };
-	int exit_code;
-
-	return i->report_fd < 0 ? 0 : isolate_child_report(&child, &exit_code, err);
-}
-
-static void instance_explain(struct instance *i, int code, int status, char *ret, size_t size)
-{
-	char words[INSTANCE_LAST_WORDS_MAX + 1] = "";
-	struct error err = ERROR_INIT;
-
-	if (i->dir_fd >= 0)
-		instance_last_words(i->dir_fd, words, sizeof(words));
-	if (i->broken)
-		(void)str_copy(ret, size, i->last_error);
-	else if (instance_read_report(i, &err) < 0)
-		(void)str_printf(ret, size, "its keeper could not start: %s", error_text(&err));
-	else if (code == CLD_KILLED || code == CLD_DUMPED)
-		(void)str_printf(ret, size, "its keeper was killed by signal %d%s%s", status,
-				 words[0] ? ": " : "", words);
-	else if (code == CLD_EXITED && status != 0)
-		(void)str_printf(ret, size, "its keeper exited with %d%s%s", status,
-				 words[0] ? ": " : "", words);
-	else
-		(void)str_printf(ret, size, "its keeper ended%s%s",
-				 words[0] ? ": " : " without a word (killed?)", words);
-}
-
-static void instance_on_child(struct loop_child *child, int code, int status)
-{
-	struct instance *i = container_of(child, struct instance, child);
-	char reason[INSTANCE_REASON_MAX];
-
-	instance_explain(i, code, status, reason, sizeof(reason));
-	log_info("a keeper has ended", LOG_STR("instance", i->path), LOG_INT("pid", i->pid),
-		 LOG_STR("reason", reason));
-	instance_ended(i, reason);
-}
-
 static void instance_on_defer(struct loop_defer *d)
 {
 	struct instance *i = container_of(d, struct instance, defer);
@@ -265,9 +221,4 @@ void instance_init_sources(struct instance *i)
 {
 	loop_timer_init(&i->timer, i->all->config.loop, instance_on_timer);
 	loop_defer_init(&i->defer, i->all->config.loop, instance_on_defer);
-}
-
-void instance_watch_process(struct instance *i)
-{
-	loop_child_init(&i->child, i->all->config.loop, i->pidfd, instance_on_child);
 }

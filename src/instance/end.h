@@ -12,9 +12,8 @@
 /* A keeper that closed its connection should end in a moment, and its end says why. */
 #define INSTANCE_LOST_GRACE (1 * NSEC_PER_SEC)
 
-/* Arms what belongs to an instance for its whole life, and the watch of its keeper's process. */
+/* Arms what belongs to an instance for its whole life. */
 void instance_init_sources(struct instance *i);
-void instance_watch_process(struct instance *i);
 
 /* It has ended, or there never was one: what follows is done when the loop turns. */
 void instance_note_end(struct instance *i, const char *reason);

@@ -16,12 +16,12 @@
 #include "instance/end.h"
 #include "instance/link.h"
 #include "instance/place.h"
+#include "instance/provider_cell.h"
 #include "instance/spare.h"
 #include "instance/spawn.h"
 #include "instance/upgrade.h"
 #include "isolate/cgroup.h"
 
-#define INSTANCE_HELLO_LIMIT (6 * NSEC_PER_SEC)
 /* The keeper above has limits of its own, and cleans up before it answers. */
 #define INSTANCE_NESTED_LIMIT (20 * NSEC_PER_SEC)
 
@@ -50,22 +50,18 @@ void instances_forget_waiter(struct instances *all, const void *userdata)
 
 /* ---- making ---- */
 
-static void instance_freep(struct instance **i)
+/* Nobody knows it yet, and it has no id. */
+static struct instance *instance_alloc(struct instances *all, struct instance *parent,
+				       const char *path)
 {
-	*i = instance_free(*i);
-}
-
-static int instance_new(struct instances *all, struct instance *parent, const char *id,
-			const char *path, struct instance **ret, struct error *err)
-{
-	_cleanup_(instance_freep) struct instance *i = calloc(1, sizeof(*i));
-	int r;
+	struct instance *i = calloc(1, sizeof(*i));
 
 	if (!i)
-		return error_set(err, -ENOMEM, "instance %s", path);
+		return NULL;
 	*i = (struct instance){
 		.all = all,
 		.parent = parent,
+		.provider = all->config.providers[INSTANCE_CELL],
 		.dir_fd = -1,
 		.pidfd = -1,
 		.cgroup_fd = -1,
@@ -75,120 +71,44 @@ static int instance_new(struct instances *all, struct instance *parent, const ch
 	list_init(&i->waiters);
 	instance_init_sources(i);
 	(void)str_copy(i->path, sizeof(i->path), path);
-	(void)str_copy(i->id, sizeof(i->id), id);
 	i->created_at = clock_real();
+	return i;
+}
 
-	r = map_add(&all->by_path, i->path, i);
+static int instance_add(struct instance *i, struct error *err)
+{
+	int r;
+
+	r = map_add(&i->all->by_path, i->path, i);
 	if (r == 0)
-		r = map_add(&all->by_id, i->id, i);
+		r = map_add(&i->all->by_id, i->id, i);
 	if (r == -EEXIST)
-		return error_refuse(err, ERROR_EXISTS, "the name %s is taken", path);
+		return error_refuse(err, ERROR_EXISTS, "the name %s is taken", i->path);
 	if (r < 0)
-		return error_set(err, r, "instance %s", path);
-	list_add_tail(&all->list, &i->link);
-	*ret = TAKE_PTR(i);
+		return error_set(err, r, "instance %s", i->path);
+	list_add_tail(&i->all->list, &i->link);
 	return 0;
 }
 
-static int instance_connect_own(struct instance *i, struct error *err)
+static int instance_spawn_own(struct instance *i, struct error *err)
 {
-	_cleanup_fd_ int rpc_fd = -1;
-	_cleanup_fd_ int fd_fd = -1;
+	const struct provider_ops *ops = i->provider->ops;
 	int r;
 
-	r = FAILPOINT("instance.connect");
-	if (r < 0)
-		return error_set(err, r, "connect to the keeper of %s", i->path);
-	/* One that was made ahead is connected. */
-	if (!i->peer) {
-		r = instance_connect(i->dir_fd, &rpc_fd, &fd_fd, err);
-		if (r < 0)
-			return r;
-		r = i->all->config.connect(i->all->config.userdata, TAKE_FD(rpc_fd), TAKE_FD(fd_fd),
-					   &i->peer);
-	}
-	if (r == 0 && i->unnamed)
-		r = i->peer->ops->name(i->peer, i->path);
-	if (r < 0)
-		return error_set(err, r, "connect to the keeper of %s", i->path);
-	instance_open_peer(i);
-	FAILPOINT_AFTER("instance.connect");
-	return 0;
-}
-
-/* A new keeper. */
-static int instance_spawn_new(struct instance *i, struct error *err)
-{
-	_cleanup_(isolate_child_done) struct isolate_child child = ISOLATE_CHILD_INIT;
-	struct instance_spawn spec = {
-		.title = instance_is_node(i) ? "node" : i->path,
-		.exe_fd = i->all->exe_fd,
-		.walled = !instance_is_node(i),
-		.host_network = i->host_network,
-	};
-	int r;
-
-	r = FAILPOINT("instance.create");
-	if (r < 0)
-		return error_set(err, r, "make instance %s", i->path);
-	r = place_make_dir(i, err);
+	r = ops->create(i, err);
 	if (r < 0)
 		return r;
-	r = place_open_cgroup(i, err);
-	if (r < 0)
-		return r;
-	/* An earlier keeper of the node that cannot be used may still live in there. */
-	if (instance_is_node(i))
-		(void)cgroup_kill(i->cgroup_fd);
-	spec.dir_fd = i->dir_fd;
-	spec.cgroup_fd = i->cgroup_fd;
-	r = instance_spawn(&spec, &child, err);
-	if (r < 0)
-		return r;
-
-	i->pid = child.pid;
-	i->pidfd = TAKE_FD(child.pidfd);
-	i->report_fd = TAKE_FD(child.report_fd);
-	(void)process_start_time(-1, i->pid, &i->start_time);
-	FAILPOINT_AFTER("instance.create");
-	return 0;
-}
-
-/* The one that waits. */
-static void instance_use_spare(struct instance *i, struct spare_keeper *spare)
-{
-	i->pidfd = TAKE_FD(spare->pidfd);
-	i->report_fd = TAKE_FD(spare->report_fd);
-	i->dir_fd = TAKE_FD(spare->dir_fd);
-	i->cgroup_fd = TAKE_FD(spare->cgroup_fd);
-	i->peer = TAKE_PTR(spare->peer);
-	i->unnamed = true;
-	spare->id[0] = '\0';
-}
-
-static int instance_spawn_own(struct instance *i, struct spare_keeper *spare, struct error *err)
-{
-	bool recorded = spare && spare->id[0];
-	int r = 0;
-
-	if (recorded)
-		instance_use_spare(i, spare);
-	else
-		r = instance_spawn_new(i, err);
-	if (r < 0)
-		return r;
-	instance_watch_process(i);
 	r = FAILPOINT("instance.spawned");
 	if (r < 0)
 		return error_set(err, r, "record the keeper of %s", i->path);
-	if (!recorded)
+	if (!i->ahead)
 		r = i->all->config.save(i->all->config.userdata, i, err);
 	if (r < 0)
 		return r;
 	FAILPOINT_AFTER("instance.spawned");
 	/* Of one that is READY already, the call itself has a limit. */
-	if (!recorded)
-		loop_timer_set(&i->timer, INSTANCE_HELLO_LIMIT);
+	if (!i->ahead)
+		loop_timer_set(&i->timer, ops->hello_limit);
 	return instance_connect_own(i, err);
 }
 
@@ -254,25 +174,11 @@ static int instance_path(const struct instance *parent, const char *name, char *
 		       : 0;
 }
 
-/* A keeper that lives already is recorded with it, and is READY: what is asked of it follows behind
- * hello, and waits for no answer. */
-static int instance_name_spare(struct instance *i, const struct spare_keeper *spare)
-{
-	i->state = INSTANCE_READY;
-	i->pid = spare->pid;
-	i->start_time = spare->start_time;
-	return str_printf(i->cgroup, sizeof(i->cgroup), "%s/" SPARE_GROUP_PREFIX "%s",
-			  i->all->config.cgroup, spare->id);
-}
-
-static int instance_begin(struct instance *i, const struct spare_keeper *spare, struct error *err)
+static int instance_begin(struct instance *i, struct error *err)
 {
 	int r;
 
-	if (spare && spare->id[0])
-		r = instance_name_spare(i, spare);
-	else
-		r = place_name_cgroup(i, err);
+	r = i->cgroup[0] ? 0 : place_name_cgroup(i, err);
 	if (r < 0)
 		return r;
 	r = FAILPOINT("instance.record");
@@ -301,14 +207,47 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 	return i->settings ? 0 : -ENOMEM;
 }
 
+/* It was never recorded, or is not to be. */
+static void instance_withdraw(struct instance *i)
+{
+	i->provider->ops->withdraw(i);
+	(void)instance_free(i);
+}
+
+/* Known by its path and its id, with all that it was asked to be. */
+static int instance_make(struct instances *all, struct instance *parent,
+			 const struct instance_spec *spec, struct instance **ret, struct error *err)
+{
+	char path[NAME_PATH_MAX + 1];
+	struct instance *i;
+	int r;
+
+	r = instance_path(parent, spec->name, path, sizeof(path), err);
+	if (r < 0)
+		return r;
+	i = instance_alloc(all, parent, path);
+	if (!i || instance_take(i, spec) < 0) {
+		(void)instance_free(i);
+		return error_set(err, -ENOMEM, "instance %s", path);
+	}
+	r = i->provider->ops->draw(i);
+	if (r < 0)
+		(void)error_set(err, r, "draw an id");
+	else
+		r = instance_add(i, err);
+	if (r < 0)
+		instance_withdraw(i);
+	else
+		*ret = i;
+	return r;
+}
+
 int instance_create(struct instances *all, struct instance *parent,
 		    const struct instance_spec *spec, instance_done_fn done, void *userdata,
 		    struct instance **ret, struct error *err)
 {
-	struct spare_keeper spare = SPARE_KEEPER_INIT;
-	struct instance *i;
+	struct instance *i = NULL;
 	struct error own = ERROR_INIT;
-	char path[NAME_PATH_MAX + 1], id[ID_SIZE];
 	int r;
 
 	if (parent && instance_is_node(parent))
@@ -316,37 +255,22 @@ int instance_create(struct instances *all, struct instance *parent,
 	if (all->by_id.n >= INSTANCES_MAX)
 		return error_refuse(err, ERROR_EXHAUSTED,
 				    "this node has %d instances already, its limit", INSTANCES_MAX);
-	r = instance_path(parent, spec->name, path, sizeof(path), err);
+	r = instance_make(all, parent, spec, &i, err);
 	if (r < 0)
 		return r;
-	if (!parent && !spec->host_network && !str_empty(spec->owner) &&
-	    spare_take(all->spare, &spare))
-		(void)str_copy(id, sizeof(id), spare.id);
-	else
-		r = id_new(id);
-	if (r < 0)
-		return error_set(err, r, "draw an id");
-	r = instance_new(all, parent, id, path, &i, err);
-	if (r < 0) {
-		spare_return(all->spare, &spare);
-		return r;
-	}
-	r = instance_take(i, spec);
+	r = instance_wait(i, false, done, userdata);
 	if (r == 0)
-		r = instance_wait(i, false, done, userdata);
-	if (r == 0)
-		r = instance_begin(i, &spare, err);
+		r = instance_begin(i, err);
 	else
-		(void)error_set(err, r, "instance %s", path);
+		(void)error_set(err, r, "instance %s", i->path);
 	if (r < 0) {
-		spare_return(all->spare, &spare);
 		all->config.forget(all->config.userdata, i);
-		(void)instance_free(i);
+		instance_withdraw(i);
 		return r;
 	}
 
 	/* From here on a failure is the instance's: it is FAILED, and `done` says so. */
-	r = parent ? instance_spawn_nested(i, &own) : instance_spawn_own(i, &spare, &own);
+	r = parent ? instance_spawn_nested(i, &own) : instance_spawn_own(i, &own);
 	if (r < 0 && parent)
 		instance_note_end(i, error_text(&own));
 	else if (r < 0)
@@ -392,7 +316,7 @@ void instance_stop(struct instance *i, instance_done_fn done, void *userdata)
 		if (!instance_is_own(i)) {
 			instance_end_nested(i);
 		} else if (i->peer && !i->broken && !i->mute) {
-			loop_timer_set(&i->timer, INSTANCE_STOP_GRACE);
+			loop_timer_set(&i->timer, i->provider->ops->stop_grace);
 			i->peer->ops->shutdown(i->peer, instance_on_shutdown, i);
 		} else {
 			instance_break(i, "it was stopped");
@@ -460,55 +384,6 @@ static struct instance *instance_parent_of(struct instances *all, const char *pa
 	return instances_find(all, above);
 }
 
-/* 1: the keeper of the record still lives, by pid and start time, and i->pidfd is open; 0: it does
- * not; or a negative errno. */
-static int instance_find_keeper(struct instance *i, const struct instance_record *r)
-{
-	unsigned long long start = 0;
-	int ret;
-
-	ret = r->pid > 0 ? pidfd_of(r->pid) : -ESRCH;
-	if (ret >= 0) {
-		i->pidfd = ret;
-		ret = process_start_time(-1, r->pid, &start);
-	}
-	if (ret >= 0 && start == r->start_time) {
-		i->pid = r->pid;
-		i->start_time = start;
-		return 1;
-	}
-	i->pidfd = fd_close(i->pidfd);
-	return ret >= 0 || ret == -ESRCH || ret == -ENOENT ? 0 : ret;
-}
-
-/* ERROR_UNAVAILABLE: it has ended. */
-static int instance_adopt_own(struct instance *i, const struct instance_record *r,
-			      struct error *err)
-{
-	char words[INSTANCE_LAST_WORDS_MAX + 1] = "";
-	int ret;
-
-	ret = place_make_dir(i, err);
-	if (ret == 0)
-		ret = place_open_cgroup(i, err);
-	if (ret < 0)
-		return ret;
-	ret = instance_find_keeper(i, r);
-	if (ret < 0)
-		return error_set(err, ret, "look for process %d", (int)r->pid);
-	if (ret > 0) {
-		instance_watch_process(i);
-		ret = instance_connect_own(i, err);
-		/* A process that is dead but not reaped yet does not listen. */
-		if (ret == 0 || err->kind != ERROR_UNAVAILABLE)
-			return ret;
-	}
-	instance_last_words(i->dir_fd, words, sizeof(words));
-	return error_refuse(err, ERROR_UNAVAILABLE,
-			    "its keeper ended while the daemon was away%s%s", words[0] ? ": " : "",
-			    words);
-}
-
 static int instance_adopt_nested(struct instance *i, struct error *err)
 {
 	if (!i->parent || !i->parent->peer)
@@ -565,16 +440,21 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 	int ret;
 
 	FAILPOINT_BEFORE("boot.instance");
-	ret = instance_new(all, instance_parent_of(all, r->path), r->id, r->path, &i, err);
-	if (ret < 0)
-		return ret;
+	i = instance_alloc(all, instance_parent_of(all, r->path), r->path);
+	if (!i)
+		return error_set(err, -ENOMEM, "take up instance \"%s\"", r->path);
+	(void)str_copy(i->id, sizeof(i->id), r->id);
 	ret = instance_take(i, &(struct instance_spec){ .owner = r->owner,
 							.request = r->request,
 							.settings = r->settings,
 							.host_network = r->host_network });
+	if (ret < 0)
+		(void)error_set(err, ret, "take up instance \"%s\"", r->path);
+	else
+		ret = instance_add(i, err);
 	if (ret < 0) {
 		(void)instance_free(i);
-		return error_set(err, ret, "take up instance \"%s\"", r->path);
+		return ret;
 	}
 	(void)str_copy(i->reason, sizeof(i->reason), r->reason);
 	(void)str_copy(i->cgroup, sizeof(i->cgroup), r->cgroup);
@@ -590,7 +470,8 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 		FAILPOINT_AFTER("boot.instance");
 		return 0;
 	}
-	ret = instance_is_own(i) ? instance_adopt_own(i, r, &own) : instance_adopt_nested(i, &own);
+	ret = instance_is_own(i) ? i->provider->ops->adopt(i, r->pid, r->start_time, &own)
+				 : instance_adopt_nested(i, &own);
 	FAILPOINT_AFTER("boot.instance");
 	if (ret == 0 && r->state == INSTANCE_READY)
 		return 0;
@@ -631,6 +512,7 @@ int instances_new(struct instances **ret, const struct instances_config *config,
 	if (!all)
 		return error_set(err, -ENOMEM, "instances");
 	all->config = *config;
+	all->config.providers[INSTANCE_CELL] = provider_cell();
 	all->exe_fd = -1;
 	list_init(&all->list);
 	upgrades_init(all);
@@ -696,21 +578,24 @@ struct instances *instances_free(struct instances *all)
 int instances_open_node(struct instances *all, struct error *err)
 {
 	struct instance *node = instances_find(all, "");
-	char id[ID_SIZE];
 	int r;
 
 	if (node && !node->ended)
 		return 0;
 	if (node)
 		instance_remove(node);
-	r = id_new(id);
+	node = instance_alloc(all, NULL, "");
+	if (!node)
+		return error_set(err, -ENOMEM, "the keeper of the node");
+	r = node->provider->ops->draw(node);
 	if (r < 0)
-		return error_set(err, r, "draw an id");
-	r = instance_new(all, NULL, id, "", &node, err);
-	if (r < 0)
+		(void)error_set(err, r, "draw an id");
+	else
+		r = instance_add(node, err);
+	if (r < 0) {
+		instance_withdraw(node);
 		return r;
-	r = instance_begin(node, NULL, err);
-	if (r < 0)
-		return r;
-	return instance_spawn_own(node, NULL, err);
+	}
+	r = instance_begin(node, err);
+	return r < 0 ? r : instance_spawn_own(node, err);
 }

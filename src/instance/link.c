@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "instance/end.h"
 #include "instance/pids.h"
-#include "instance/spawn.h"
+#include "instance/provider.h"
 #include "instance/upgrade.h"
 
 static void instance_peer_container(void *userdata, const struct container_view *view)
@@ -101,7 +101,7 @@ static int instance_peer_connect(void *userdata, int *ret_rpc_fd, int *ret_fd_fd
 {
 	struct instance *i = userdata;
 
-	return instance_connect(i->dir_fd, ret_rpc_fd, ret_fd_fd, err);
+	return i->provider->ops->connect(i, ret_rpc_fd, ret_fd_fd, err);
 }
 
 static const struct peer_events instance_peer_events = {
@@ -141,4 +141,30 @@ static void instance_on_hello(void *userdata, const struct error *err)
 void instance_open_peer(struct instance *i)
 {
 	i->peer->ops->open(i->peer, &instance_peer_events, i, instance_on_hello);
+}
+
+int instance_connect_own(struct instance *i, struct error *err)
+{
+	_cleanup_fd_ int rpc_fd = -1;
+	_cleanup_fd_ int fd_fd = -1;
+	int r;
+
+	r = FAILPOINT("instance.connect");
+	if (r < 0)
+		return error_set(err, r, "connect to the keeper of %s", i->path);
+	/* One that was made ahead is connected. */
+	if (!i->peer) {
+		r = i->provider->ops->connect(i, &rpc_fd, &fd_fd, err);
+		if (r < 0)
+			return r;
+		r = i->all->config.connect(i->all->config.userdata, TAKE_FD(rpc_fd), TAKE_FD(fd_fd),
+					   &i->peer);
+	}
+	if (r == 0 && i->ahead)
+		r = i->peer->ops->name(i->peer, i->path);
+	if (r < 0)
+		return error_set(err, r, "connect to the keeper of %s", i->path);
+	instance_open_peer(i);
+	FAILPOINT_AFTER("instance.connect");
+	return 0;
 }

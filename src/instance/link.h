@@ -10,5 +10,8 @@
 
 /* Says hello over i->peer, and listens from then on. */
 void instance_open_peer(struct instance *i);
+/* The same for one of this daemon's own, which is connected to first. ERROR_UNAVAILABLE where its
+ * keeper has ended. */
+int instance_connect_own(struct instance *i, struct error *err);
 
 #endif

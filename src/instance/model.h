@@ -39,14 +39,19 @@ enum instance_state {
 	INSTANCE_STATE_COUNT
 };
 
+/* What it is walled by (instance/provider.h). */
+enum instance_kind { INSTANCE_CELL, INSTANCE_VM, INSTANCE_KIND_COUNT };
+
 #define INSTANCE_REASON_MAX 512
 
 struct instances;
+struct provider;
 
 struct instance {
 	struct list link; /* in order of creation */
 	struct instances *all;
 	struct instance *parent; /* NULL: the node, or the parent is gone */
+	struct provider *provider;
 	char id[ID_SIZE];
 	char path[NAME_PATH_MAX + 1];
 	char owner[ID_SIZE]; /* the workload that it was made for, or "" */
@@ -68,7 +73,8 @@ struct instance {
 					 */
 	char cgroup[1024];              /* path below the v2 root */
 
-	/* Private to this area. */
+	/* Private to this area and to its provider. */
+	void *own; /* its provider's */
 	int dir_fd, pidfd, cgroup_fd;
 	int report_fd; /* of the steps of its own keeper's process, until it said hello */
 	struct loop_child child;
@@ -78,7 +84,7 @@ struct instance {
 	unsigned n_asked; /* calls that name it and the peer above has not answered */
 	char last_error[INSTANCE_REASON_MAX];
 	nsec_t clean_delay; /* > 0 while the cgroup is still being removed */
-	bool unnamed;       /* its keeper was made before it had a name */
+	bool ahead;         /* its keeper was made before it had a name */
 	bool lost;          /* the connection to its keeper is */
 	bool ended;         /* its keeper is no more */
 	bool told_end;      /* it has ended, last_error says why */
@@ -99,6 +105,8 @@ struct instances_config {
 	int run_fd;         /* the run directory: sockets go below i/ID and node/ */
 	int cgroup_fd;      /* the node's base group */
 	const char *cgroup; /* its path below the v2 root */
+	/* Of each kind; NULL: there is none. That of kind cell is filled in here. */
+	struct provider *providers[INSTANCE_KIND_COUNT];
 	/* Makes the peer for a connection (src/keeper). */
 	int (*connect)(void *userdata, int rpc_fd, int fd_fd, struct peer **ret);
 	/* Writes or drops the record; called before what it announces. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "instance/pids.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/ioctl.h>
 #include <stdlib.h>
@@ -14,6 +15,25 @@
 /* Since 6.11; the headers may be older. */
 #define PIDS_NAMESPACE_OF_PIDFD _IO(0xff, 5)     /* PIDFD_GET_PID_NAMESPACE */
 #define PIDS_FROM_NAMESPACE _IOR(0xb7, 0x7, int) /* NS_GET_TGID_FROM_PIDNS */
+
+int instance_find_process(struct instance *i, pid_t pid, unsigned long long start_time)
+{
+	unsigned long long start = 0;
+	int r;
+
+	r = pid > 0 ? pidfd_of(pid) : -ESRCH;
+	if (r >= 0) {
+		i->pidfd = r;
+		r = process_start_time(-1, pid, &start);
+	}
+	if (r >= 0 && start == start_time) {
+		i->pid = pid;
+		i->start_time = start;
+		return 1;
+	}
+	i->pidfd = fd_close(i->pidfd);
+	return r >= 0 || r == -ESRCH || r == -ENOENT ? 0 : r;
+}
 
 /* The pid of a keeper that another keeper made: the only process of its leaf. */
 pid_t instance_keeper_pid(struct instance *i)

@@ -9,6 +9,10 @@
  * kernel lists ours in the cgroup (cgroup.procs is translated for whoever reads it).
  */
 
+/* Opens i->pidfd, where the process of a record still lives, by its pid and start time: 1. 0: it
+ * does not; or a negative errno. */
+int instance_find_process(struct instance *i, pid_t pid, unsigned long long start_time);
+
 /* The pid of a keeper that another keeper made; 0 where it cannot be told. */
 pid_t instance_keeper_pid(struct instance *i);
 

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "instance/provider.h"
 #include "instance/upgrade.h"
 
 /* Where an event leads; an event that a state does not know leaves it as it is. One that was told
@@ -64,6 +65,8 @@ void instance_close(struct instance *i)
 {
 	struct instance *below;
 
+	if (i->provider->ops->close)
+		i->provider->ops->close(i);
 	loop_child_done(&i->child);
 	i->pidfd = fd_close(i->pidfd);
 	i->report_fd = fd_close(i->report_fd);

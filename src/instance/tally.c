@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "base/tally.h"
+#include "instance/provider.h"
 #include "instance/spare.h"
 
 #define TALLY_PATH_MAX 1200
@@ -29,19 +30,23 @@ static void tally_path(struct tally *t, const char *kind, const struct instance 
 }
 
 /* live: the instance, where it must have them; NULL where it may. */
-static void tally_dir(struct tally *t, const struct instance *live, const char *dir)
+static void tally_dir(struct tally *t, const struct instance *live, const struct provider *p,
+		      const char *dir)
 {
 	tally_path(t, "directory", live, dir, "");
-	tally_path(t, "socket", live, dir, "rpc.sock");
-	tally_path(t, "socket", live, dir, "fd.sock");
+	for (const char *const *name = p->ops->sockets; *name; name++)
+		tally_path(t, "socket", live, dir, *name);
 }
 
-static void tally_groups(struct tally *t, const struct instance *live, const char *group)
+static void tally_groups(struct tally *t, const struct instance *live, const struct provider *p,
+			 const char *group)
 {
 	tally_path(t, "cgroup", live, group, "");
-	tally_path(t, "cgroup", live, group, "keeper");
 	tally_path(t, "processes", NULL, group, "");
-	tally_path(t, "processes", live, group, "keeper");
+	for (const char *const *name = p->ops->leaves; *name; name++) {
+		tally_path(t, "cgroup", live, group, *name);
+		tally_path(t, "processes", live, group, *name);
+	}
 }
 
 static void instance_tally(const struct instance *i, struct tally *t)
@@ -52,15 +57,16 @@ static void instance_tally(const struct instance *i, struct tally *t)
 	/* Of what has ended and was cleaned up nothing is to be left. */
 	if (i->state == INSTANCE_GONE || (instance_has_ended(i) && i->clean_delay == 0))
 		return;
-	tally_groups(t, live, instance_group(i));
+	tally_groups(t, live, i->provider, instance_group(i));
 	if (!instance_is_own(i))
 		return;
 	(void)str_printf(dir, sizeof(dir), instance_is_node(i) ? "node" : "i/%s", i->id);
-	tally_dir(t, live, dir);
+	tally_dir(t, live, i->provider, dir);
 }
 
 void instances_tally(const struct instances *all, struct tally *t)
 {
+	const struct provider *cell = all->config.providers[INSTANCE_CELL];
 	const char *spare = spare_id(all->spare);
 	char path[ID_SIZE + 16];
 	const struct instance *i;
@@ -70,7 +76,7 @@ void instances_tally(const struct instances *all, struct tally *t)
 	if (!spare)
 		return;
 	(void)str_printf(path, sizeof(path), "i/%s", spare);
-	tally_dir(t, NULL, path);
+	tally_dir(t, NULL, cell, path);
 	(void)str_printf(path, sizeof(path), SPARE_GROUP_PREFIX "%s", spare);
-	tally_groups(t, NULL, path);
+	tally_groups(t, NULL, cell, path);
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_INSTANCE_PROVIDER_H
+#define NACRE_INSTANCE_PROVIDER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+/*
+ * A kind of wall, as one table of functions: everything that instances of different kinds differ
+ * in. It is asked for those that this daemon makes itself (instance_is_own()); a deeper one is made
+ * by the keeper above it.
+ *
+ * How a keeper is spoken to, the states, the record, who waits, the directory below the run
+ * directory and the group in the cgroup hierarchy are the same for all kinds.
+ */
+
+struct instance;
+struct provider;
+
+struct provider_ops {
+	/* What runs in it are processes of another kernel: they have neither pids nor groups here,
+	 * and no descriptor reaches them. */
+	bool remote;
+	nsec_t hello_limit; /* from create() to the answer to hello */
+	nsec_t stop_grace;  /* from the word that it shall end to kill() */
+	/* Of one that lives: the leaves of its group that have processes, and the sockets in its
+	 * directory. Each ends with NULL. */
+	const char *const *leaves;
+	const char *const *sockets;
+
+	/* Changes nothing. 0, or ERROR_PRECONDITION and why none can be made on this host. */
+	int (*plan)(struct provider *p, struct error *err);
+	/* Whether one is made where nobody asked for a kind; ret says why, or why not, in a
+	 * sentence. NULL: it is what there is where no other kind is preferred. */
+	bool (*is_preferred)(struct provider *p, char *ret, size_t size);
+
+	/* Its id (i->id), before anybody knows of it. Where one was made ahead of need it is that:
+	 * i->ahead, its state, its group and its process are set then. 0 or a negative errno. */
+	int (*draw)(struct instance *i);
+	/* It was drawn, and will not be: nothing of it is left. */
+	void (*withdraw)(struct instance *i);
+	/* Makes it, unless it was made ahead: directory, group and processes. From then on
+	 * i->pid is what the record is to find it again by, and i->pidfd, which is watched, is the
+	 * process that it ends with: instance_ended() then, with the reason. What follows later and
+	 * fails is told by instance_break(). */
+	int (*create)(struct instance *i, struct error *err);
+	/* Connects to its keeper. ret_fd_fd: the channel for descriptors; -1 where there is none.
+	 * ERROR_UNAVAILABLE where nobody listens. */
+	int (*connect)(struct instance *i, int *ret_rpc_fd, int *ret_fd_fd, struct error *err);
+	/* From the record of an earlier life, up to its open peer. ERROR_UNAVAILABLE: it has ended,
+	 * and err says how. */
+	int (*adopt)(struct instance *i, pid_t pid, unsigned long long start_time,
+		     struct error *err);
+	/* Now, and whatever it does: the end of i->pidfd follows. Not where that is closed. */
+	void (*kill)(struct instance *i);
+	/* It has ended, or the daemon does: closes what create() and adopt() keep in i->own. NULL:
+	 * nothing. */
+	void (*close)(struct instance *i);
+};
+
+struct provider {
+	const struct provider_ops *ops;
+};
+
+#endif
