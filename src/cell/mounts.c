@@ -8,6 +8,7 @@
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "cell/disk.h"
 
 #define MOUNTS_MODE_DEFAULT 01777
 #define MOUNTS_OPTIONS_SIZE 64
@@ -89,6 +90,8 @@ int mounts_check(const struct container_mount *mounts, size_t n, struct error *e
 	for (size_t i = 0; i < n; i++) {
 		int r = mounts_check_target("mounts", mounts[i].target, err);
 
+		if (r == 0)
+			r = disk_check_share(mounts[i].share, err);
 		if (r < 0)
 			return r;
 		if (mounts[i].mode & ~07777U)

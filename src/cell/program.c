@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "cell/disk.h"
 #include "cell/mounts.h"
 #include "isolate/limits_words.h"
 
@@ -90,6 +91,8 @@ int program_check_container(const struct cell_spec *cell, const struct container
 		return error_field(err, ERROR_INVALID, "mounts",
 				   "only for a container of an image");
 	r = mounts_check(spec->mounts, spec->n_mounts, err);
+	if (r == 0)
+		r = disk_check(spec, err);
 	if (r == 0)
 		r = limits_words_check(spec->limits, err);
 	if (r == 0)

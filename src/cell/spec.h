@@ -66,7 +66,34 @@ struct container_mount {
 	uint64_t size; /* bytes; 0: as the kernel has it */
 	unsigned mode; /* of its root; 0: 01777 */
 	bool no_exec;
+	/* Not a tmpfs but what the keeper's machine is given under this tag by virtiofs; NULL or
+	 * "": none. */
+	const char *share;
+	bool read_only; /* of a share */
 };
+
+/* A block device of the keeper's machine that a container has as its root, under a layer in memory.
+ */
+struct container_disk {
+	const char *serial;   /* that the machine says of it */
+	const char *fs;       /* what is on it: CONTAINER_DISK_FS */
+	uint64_t upper_bytes; /* of the layer; 0: half of the memory */
+};
+
+#define CONTAINER_DISK_FS "erofs"
+#define CONTAINER_SERIAL_MAX 20 /* of virtio */
+#define CONTAINER_SHARE_MAX 36  /* of virtio */
+
+/* A file of such a container where the disk has none, or an empty one. */
+struct container_file {
+	const char *path; /* absolute */
+	unsigned mode;
+	const void *data;
+	size_t len;
+};
+
+#define CONTAINER_FILES_MAX 32
+#define CONTAINER_FILE_MAX ((size_t)65536) /* bytes of one */
 
 /* The descriptors of a container: -1 for none. Whoever takes them over leaves -1. */
 struct container_fds {
@@ -135,6 +162,14 @@ struct container_spec {
 	/* Digest of the image whose root file system it has, which nobody has written to; "" or
 	 * NULL: unknown. */
 	const char *image;
+	/* In place of the descriptor of a root file system, for a keeper that no descriptor can be
+	 * passed to; NULL: none. */
+	const struct container_disk *root_disk;
+	const struct container_file *files; /* with root_disk */
+	size_t n_files;
+	/* The keeper keeps its output until it is taken (struct peer_log), in place of a log that
+	 * it writes. The container has not ended before that. */
+	bool keep_log;
 	bool late; /* its descriptors, but those of its mounts, come later (keeper_supply()) */
 };
 

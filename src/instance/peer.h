@@ -53,6 +53,22 @@ struct peer_hello {
 	bool can_upgrade;
 };
 
+/*
+ * The log that a keeper keeps of a container (container_spec.keep_log): lines of wire/crilog.h, at
+ * places that are bytes of output. There is one reader of a log, the last one.
+ */
+struct peer_log;
+
+struct peer_log_ops {
+	/* Whole lines, the first of which stands at `at`. */
+	void (*on_lines)(void *userdata, uint64_t at, const uint8_t *lines, size_t len);
+	/* Nothing will be written behind `at`. */
+	void (*on_eof)(void *userdata, uint64_t at);
+	/* Last, and the peer_log is gone: all of it was taken (err NULL), or the call was lost
+	 * (ERROR_UNAVAILABLE: it can be opened again), or was refused. */
+	void (*on_end)(void *userdata, const struct error *err);
+};
+
 /* The program that a keeper is to go on as. */
 struct peer_upgrade {
 	int exe_fd; /* instance_open_exe(); not taken over */
@@ -81,6 +97,18 @@ struct peer_ops {
 		       void *userdata);
 	void (*remove)(struct peer *p, const char *id, peer_done_fn done, void *userdata);
 	void (*remove_cell)(struct peer *p, const char *cell, peer_done_fn done, void *userdata);
+	/* Whether descriptors can be passed to it. Where they cannot, start() takes none
+	 * (ERROR_PRECONDITION): root file systems come from disks, logs are kept and taken. */
+	bool (*has_channel)(struct peer *p);
+	/* Reads a kept log from a place on; what is before it is let go of. No op is called before
+	 * this has returned. 0 or -ENOMEM. */
+	int (*log_open)(struct peer *p, const char *id, uint64_t from,
+			const struct peer_log_ops *ops, void *userdata, struct peer_log **ret);
+	/* Everything before that place is safe with the reader. 0, or -ENOMEM: to be closed. */
+	int (*log_take)(struct peer_log *log, uint64_t at);
+	void (*log_pause)(struct peer_log *log, bool paused);
+	/* No op is called any more. */
+	void (*log_close)(struct peer_log *log);
 	/* A nested instance below this one: done when it answers; then a peer for it works. */
 	void (*spawn)(struct peer *p, const char *name, bool host_network,
 		      void (*done)(void *userdata, int64_t pid, const struct error *err),

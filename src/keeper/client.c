@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "io/unix.h"
 #include "keeper/client_call.h"
+#include "keeper/client_log.h"
 #include "keeper/client_reopen.h"
 #include "keeper/client_watch.h"
 #include "keeper/convert.h"
@@ -392,6 +393,9 @@ static int name_(struct peer *p, const char *path)
 	client->mounts = true;
 	client->limits = true;
 	client->late = true;
+	client->disks = true;
+	client->logs = true;
+	client->shares = true;
 	return 0;
 }
 
@@ -445,7 +449,7 @@ static void start(struct peer *p, const struct cell_spec *cell, const struct con
 		client_call_refuse(call, &client->refusal);
 		return;
 	}
-	r = client_check_features(client, cell, spec, &err);
+	r = client_check_features(call, cell, spec, &err);
 	if (r < 0) {
 		client_call_refuse(call, &err);
 		return;
@@ -462,7 +466,18 @@ static void start(struct peer *p, const struct cell_spec *cell, const struct con
 
 static bool late(struct peer *p)
 {
-	return client_of(p)->late;
+	return client_of(p)->late && keeper_client_has_channel(client_of(p));
+}
+
+static bool has_channel(struct peer *p)
+{
+	return keeper_client_has_channel(client_of(p));
+}
+
+static int log_open(struct peer *p, const char *id, uint64_t from, const struct peer_log_ops *ops,
+		    void *userdata, struct peer_log **ret)
+{
+	return client_log_open(client_of(p), id, from, ops, userdata, ret);
 }
 
 static struct client_call *client_find_late(struct keeper_client *client, const char *id)
@@ -614,6 +629,7 @@ static struct peer *free_(struct peer *p)
 		client_call_free(call);
 	if (client->watch)
 		rpc_stream_cancel(client->watch);
+	client_log_forget(client);
 	passing_forget(client);
 	reopen_forget(client);
 	list_remove(&client->link);
@@ -638,6 +654,7 @@ static int client_new(struct keeper_client **ret, struct connection *c, const st
 	list_init(&client->link);
 	list_add_tail(&c->clients, &client->link);
 	list_init(&client->calls);
+	list_init(&client->logs_open);
 	*ret = client;
 	return 0;
 }
@@ -666,6 +683,11 @@ static const struct peer_ops client_ops = {
 	.late = late,
 	.give = give,
 	.withdraw = withdraw,
+	.has_channel = has_channel,
+	.log_open = log_open,
+	.log_take = client_log_take,
+	.log_pause = client_log_pause,
+	.log_close = client_log_close,
 	.signal = signal_,
 	.remove = remove_,
 	.remove_cell = remove_cell,

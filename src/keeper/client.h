@@ -11,7 +11,9 @@
 struct loop;
 struct rpc_client;
 
-/* Takes both descriptors over. The peer of a direct child: it owns the connection. */
+/* Takes both descriptors over. The peer of a direct child: it owns the connection. fd_fd -1: one
+ * that is reached over a stream of bytes alone (a keeper in a guest). To it, and to whatever is
+ * below it, no descriptor can be passed; the same holds for what its events' connect() gives. */
 int keeper_client_new(struct peer **ret, struct loop *l, int rpc_fd, int fd_fd);
 
 /* For passing calls on undecoded (exec, stdin): the connection, and the target to name. Both live

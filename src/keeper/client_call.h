@@ -45,8 +45,9 @@ struct client_call {
  */
 int client_call_prepare_start(struct client_call *call, const struct cell_spec *cell,
 			      const struct container_spec *spec);
-/* A keeper of another release would pass over what it does not know. */
-int client_check_features(const struct keeper_client *client, const struct cell_spec *cell,
+/* A keeper of another release would pass over what it does not know, and one that is reached
+ * without a channel gets no descriptors. */
+int client_check_features(const struct client_call *call, const struct cell_spec *cell,
 			  const struct container_spec *spec, struct error *err);
 
 #endif

@@ -46,7 +46,7 @@ struct reopen {
 struct connection {
 	struct loop *loop;
 	struct rpc_client *rpc; /* that of a lost connection stays until there is another one */
-	int channel_fd;
+	int channel_fd;         /* -1: no descriptors can be passed */
 	unsigned n_refs;
 	struct list clients;    /* the one of the direct child first */
 	unsigned n_calls;       /* under way, but hello and watches */
@@ -69,6 +69,7 @@ struct keeper_client {
 	struct connection *connection;
 	char target[NAME_PATH_MAX + 1];
 	struct list calls;
+	struct list logs_open; /* struct peer_log (client_log.h) */
 	struct rpc_stream *watch;
 	const struct peer_events *events;
 	void *events_userdata;
@@ -78,6 +79,9 @@ struct keeper_client {
 	bool mounts;  /* and knows of mounts and of a root that is read-only */
 	bool limits;  /* and of limits */
 	bool late;    /* and starts what is to have its descriptors later */
+	bool disks;   /* and mounts disks of its machine */
+	bool logs;    /* and keeps logs until they are taken */
+	bool shares;  /* and mounts what its machine is given by virtiofs */
 	bool stale;   /* says hello and watches again, as a part of `reopen` */
 	bool told;    /* of the gap */
 	struct peer_hello hello;
@@ -90,6 +94,11 @@ static inline struct connection *connection_enter(struct connection *c)
 {
 	c->n_inside++;
 	return c;
+}
+
+static inline bool keeper_client_has_channel(const struct keeper_client *client)
+{
+	return client->connection->channel_fd >= 0;
 }
 
 static inline void connection_leave(struct connection *c)

@@ -389,6 +389,9 @@ int reopen_begin(struct keeper_client *client, const struct peer_upgrade *how, p
 	uint64_t token;
 	int r;
 
+	if (!keeper_client_has_channel(client))
+		return error_refuse(err, ERROR_UNSUPPORTED,
+				    "it has a kernel of its own: no program can be passed to it");
 	if (ro->active || c->n_calls || !client->watch)
 		return error_refuse(err, ERROR_ABORTED, "calls to the keeper are under way");
 	r = reopen_send_exe(client, how->exe_fd, &token, err);

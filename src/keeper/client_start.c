@@ -74,10 +74,45 @@ static int client_call_add_mounts(struct client_call *call, struct start_mounts 
 	return 0;
 }
 
+/* What the keeper makes by itself; the memory is the caller's. */
+struct start_disk {
+	Nacre__Instance__V1__Disk disk;
+	Nacre__Instance__V1__File *messages, **list;
+};
+
+static void start_disk_done(struct start_disk *d)
+{
+	free(d->messages);
+	free(d->list);
+}
+
+static int client_call_add_disk(struct start_disk *d, Nacre__Instance__V1__StartRequest *request,
+				const struct container_spec *spec)
+{
+	if (!spec->root_disk)
+		return 0;
+	convert_disk(&d->disk, spec->root_disk);
+	request->root_disk = &d->disk;
+	if (spec->n_files == 0)
+		return 0;
+	d->messages = calloc(spec->n_files, sizeof(*d->messages));
+	d->list = calloc(spec->n_files, sizeof(*d->list));
+	if (!d->messages || !d->list)
+		return -ENOMEM;
+	for (size_t i = 0; i < spec->n_files; i++) {
+		d->list[i] = &d->messages[i];
+		convert_file(d->list[i], &spec->files[i]);
+	}
+	request->files = d->list;
+	request->n_files = spec->n_files;
+	return 0;
+}
+
 int client_call_prepare_start(struct client_call *call, const struct cell_spec *cell,
 			      const struct container_spec *spec)
 {
 	_cleanup_(start_mounts_done) struct start_mounts mounts = { .messages = NULL };
+	_cleanup_(start_disk_done) struct start_disk disk = { .messages = NULL };
 	Nacre__Instance__V1__StartRequest request;
 	int r;
 
@@ -88,6 +123,8 @@ int client_call_prepare_start(struct client_call *call, const struct cell_spec *
 		r = client_call_draw(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
 	if (r == 0)
 		r = client_call_add_mounts(call, &mounts, &request, spec);
+	if (r == 0)
+		r = client_call_add_disk(&disk, &request, spec);
 	if (r < 0)
 		return r;
 	request.rootfs_token = call->tokens[0];
@@ -101,17 +138,51 @@ int client_call_prepare_start(struct client_call *call, const struct cell_spec *
 	return 0;
 }
 
-int client_check_features(const struct keeper_client *client, const struct cell_spec *cell,
+static bool spec_has_share(const struct container_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (!str_empty(spec->mounts[i].share))
+			return true;
+	return false;
+}
+
+/* Of one that is reached by bytes alone. */
+static int client_check_channel(const struct client_call *call, const struct container_spec *spec,
+				struct error *err)
+{
+	const char *what = spec->late ? "descriptors that come later" : NULL;
+
+	for (size_t i = 0; i < call->mounts.n_mounts && !what; i++)
+		if (call->mounts.mounts[i] >= 0)
+			what = "a mount";
+	if (call->fds[0] >= 0)
+		what = "a root file system";
+	else if (call->fds[1] >= 0 || call->fds[2] >= 0)
+		what = "a log";
+	if (!what || keeper_client_has_channel(call->client))
+		return 0;
+	return error_refuse(err, ERROR_PRECONDITION,
+			    "its keeper has a kernel of its own: %s cannot be passed to it", what);
+}
+
+int client_check_features(const struct client_call *call, const struct cell_spec *cell,
 			  const struct container_spec *spec, struct error *err)
 {
+	const struct keeper_client *client = call->client;
 	const char *what = NULL;
 
 	if ((spec->n_mounts > 0 || spec->read_only_root) && !client->mounts)
 		what = "mounts";
 	else if ((strv_len(spec->limits) > 0 || strv_len(cell->limits) > 0) && !client->limits)
 		what = "limits";
+	else if (spec->root_disk && !client->disks)
+		what = "disks";
+	else if (spec->keep_log && !client->logs)
+		what = "logs that are kept";
+	else if (spec_has_share(spec) && !client->shares)
+		what = "shares";
 	if (!what)
-		return 0;
+		return client_check_channel(call, spec, err);
 	return error_refuse(err, ERROR_PRECONDITION, "its keeper (version %s) knows nothing of %s",
 			    client->hello.version, what);
 }

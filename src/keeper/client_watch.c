@@ -21,22 +21,25 @@ void client_make_hello(const struct keeper_client *client,
 static void client_keep_hello(struct keeper_client *client,
 			      const Nacre__Instance__V1__HelloResponse *response)
 {
-	client->hello.can_upgrade = false;
-	client->rotates = false;
-	client->mounts = false;
-	client->limits = false;
-	client->late = false;
-	for (size_t i = 0; i < response->n_features; i++) {
-		if (str_eq(response->features[i], "upgrade"))
-			client->hello.can_upgrade = true;
-		if (str_eq(response->features[i], "log-rotation"))
-			client->rotates = true;
-		if (str_eq(response->features[i], "mounts"))
-			client->mounts = true;
-		if (str_eq(response->features[i], "limits"))
-			client->limits = true;
-		if (str_eq(response->features[i], "late-fds"))
-			client->late = true;
+	const struct {
+		const char *name;
+		bool *flag;
+	} features[] = {
+		{ "upgrade", &client->hello.can_upgrade },
+		{ "log-rotation", &client->rotates },
+		{ "mounts", &client->mounts },
+		{ "limits", &client->limits },
+		{ "late-fds", &client->late },
+		{ "disks", &client->disks },
+		{ "logs", &client->logs },
+		{ "shares", &client->shares },
+	};
+
+	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {
+		*features[f].flag = false;
+		for (size_t i = 0; i < response->n_features; i++)
+			if (str_eq(response->features[i], features[f].name))
+				*features[f].flag = true;
 	}
 	/* What does not fit is not ours. */
 	if (str_copy(client->hello.build, sizeof(client->hello.build), response->build) < 0)

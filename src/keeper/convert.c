@@ -93,6 +93,24 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->limits = (char **)(uintptr_t)spec->limits;
 	to->n_cell_limits = strv_len(cell->limits);
 	to->cell_limits = (char **)(uintptr_t)cell->limits;
+	to->keep_log = spec->keep_log;
+}
+
+void convert_disk(Nacre__Instance__V1__Disk *to, const struct container_disk *from)
+{
+	nacre__instance__v1__disk__init(to);
+	to->serial = convert_str(from->serial);
+	to->fs = convert_str(from->fs);
+	to->upper_bytes = from->upper_bytes;
+}
+
+void convert_file(Nacre__Instance__V1__File *to, const struct container_file *from)
+{
+	nacre__instance__v1__file__init(to);
+	to->path = convert_str(from->path);
+	to->mode = from->mode;
+	to->data.data = (uint8_t *)(uintptr_t)from->data;
+	to->data.len = from->len;
 }
 
 void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount *from)
@@ -102,6 +120,8 @@ void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount 
 	to->size = from->size;
 	to->mode = from->mode;
 	to->no_exec = from->no_exec;
+	to->share = convert_str(from->share);
+	to->read_only = from->read_only;
 }
 
 static int convert_list(char *const **to, char **from, size_t n, struct arena *arena,
@@ -155,8 +175,40 @@ int convert_size(struct terminal_size *to, const Nacre__Instance__V1__TerminalSi
 	return convert_sides(to, from ? from->width : 0, from ? from->height : 0, err);
 }
 
+static bool convert_shares(const Nacre__Instance__V1__StartRequest *from)
+{
+	for (size_t i = 0; i < from->n_mounts; i++)
+		if (!str_empty(from->mounts[i]->share))
+			return true;
+	return false;
+}
+
+/* What goes with a disk or a share, and what does not; the values are cell/spec.h's to judge. */
+static int convert_start_check_disk(const Nacre__Instance__V1__StartRequest *from,
+				    struct error *err)
+{
+	if (from->root_disk && from->rootfs_token)
+		return error_field(err, ERROR_INVALID, "root_disk", "not with rootfs_token");
+	if (from->root_disk && from->kind != CONTAINER_IMAGE)
+		return error_field(err, ERROR_INVALID, "root_disk", "a plain process has none");
+	if (from->n_files > 0 && !from->root_disk)
+		return error_field(err, ERROR_INVALID, "files", "only with root_disk");
+	if (from->late_fds && (from->root_disk || convert_shares(from)))
+		return error_field(err, ERROR_INVALID, "late_fds",
+				   "not with what the keeper makes itself");
+	for (size_t i = 0; i < from->n_mounts; i++)
+		if (from->mounts[i]->token && !str_empty(from->mounts[i]->share))
+			return error_field(err, ERROR_INVALID, "mounts",
+					   "a share comes without a token");
+	if (from->keep_log && (from->log_token || from->log_dir_token))
+		return error_field(err, ERROR_INVALID, "keep_log", "not with a log's token");
+	return 0;
+}
+
 static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, struct error *err)
 {
+	int r;
+
 	if (!name_is_label(from->cell))
 		return error_field(err, ERROR_INVALID, "cell", "not a name of an object");
 	if (!name_is_label(from->name))
@@ -173,11 +225,12 @@ static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, st
 	if (strlen(from->image) > SPEC_IMAGE_MAX)
 		return error_field(err, ERROR_INVALID, "image", "longer than %d bytes",
 				   SPEC_IMAGE_MAX);
-	if (from->kind == CONTAINER_IMAGE && !from->rootfs_token)
+	if (from->kind == CONTAINER_IMAGE && !from->rootfs_token && !from->root_disk)
 		return error_field(err, ERROR_INVALID, "rootfs_token", "an image needs one");
 	if (from->kind == CONTAINER_PROCESS && from->rootfs_token)
 		return error_field(err, ERROR_INVALID, "rootfs_token", "a plain process has none");
-	return convert_start_check_log(from, err);
+	r = convert_start_check_disk(from, err);
+	return r < 0 ? r : convert_start_check_log(from, err);
 }
 
 static int convert_mounts(struct container_spec *to, const Nacre__Instance__V1__StartRequest *from,
@@ -194,10 +247,51 @@ static int convert_mounts(struct container_spec *to, const Nacre__Instance__V1__
 			.size = from->mounts[i]->size,
 			.mode = from->mounts[i]->mode,
 			.no_exec = from->mounts[i]->no_exec,
+			.share = from->mounts[i]->share,
+			.read_only = from->mounts[i]->read_only,
 		};
 	to->mounts = mounts;
 	to->n_mounts = from->n_mounts;
 	return 0;
+}
+
+static int convert_files(struct container_spec *to, const Nacre__Instance__V1__StartRequest *from,
+			 struct arena *arena, struct error *err)
+{
+	struct container_file *files = arena_zalloc(arena, from->n_files + 1, sizeof(*files));
+
+	if (!files)
+		return error_set(err, -ENOMEM, "take the request up");
+	for (size_t i = 0; i < from->n_files; i++)
+		files[i] = (struct container_file){
+			.path = from->files[i]->path,
+			.mode = from->files[i]->mode,
+			.data = from->files[i]->data.data,
+			.len = from->files[i]->data.len,
+		};
+	to->files = files;
+	to->n_files = from->n_files;
+	return 0;
+}
+
+/* What a keeper makes itself whom no descriptor can be passed to. */
+static int convert_disks(struct container_spec *to, const Nacre__Instance__V1__StartRequest *from,
+			 struct arena *arena, struct error *err)
+{
+	struct container_disk *disk;
+
+	if (!from->root_disk)
+		return 0;
+	disk = arena_zalloc(arena, 1, sizeof(*disk));
+	if (!disk)
+		return error_set(err, -ENOMEM, "take the request up");
+	*disk = (struct container_disk){
+		.serial = from->root_disk->serial,
+		.fs = from->root_disk->fs,
+		.upper_bytes = from->root_disk->upper_bytes,
+	};
+	to->root_disk = disk;
+	return convert_files(to, from, arena, err);
 }
 
 int convert_start(struct cell_spec *cell, struct container_spec *spec,
@@ -224,6 +318,7 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		.hold_output = from->hold_output,
 		.read_only_root = from->read_only_root,
 		.late = from->late_fds,
+		.keep_log = from->keep_log,
 		.image = from->image,
 		.rootfs_token = from->rootfs_token,
 		.log_token = from->log_token,
@@ -239,6 +334,8 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 	if (r < 0)
 		return r;
 	r = convert_mounts(spec, from, arena, err);
+	if (r == 0)
+		r = convert_disks(spec, from, arena, err);
 	if (r == 0)
 		r = convert_list(&spec->limits, from->limits, from->n_limits, arena, err);
 	if (r == 0)

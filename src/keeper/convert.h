@@ -29,8 +29,10 @@ int convert_view(struct container_view *to, const Nacre__Instance__V1__Container
 
 void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct cell_spec *cell,
 			   const struct container_spec *spec);
-/* Of that request, but for its token. */
+/* Parts of that request, which are put into it by who has the memory; a mount but for its token. */
 void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount *from);
+void convert_disk(Nacre__Instance__V1__Disk *to, const struct container_disk *from);
+void convert_file(Nacre__Instance__V1__File *to, const struct container_file *from);
 /* Lists are ended in the arena. ERROR_INVALID names the field. */
 int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		  const Nacre__Instance__V1__StartRequest *from, struct arena *arena,

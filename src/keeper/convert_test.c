@@ -103,6 +103,94 @@ static void spoil_process(Nacre__Instance__V1__StartRequest *r)
 	r->kind = CONTAINER_PROCESS;
 }
 
+/* ---- what the keeper makes itself ---- */
+
+static Nacre__Instance__V1__Disk disk;
+static Nacre__Instance__V1__File file, *files[] = { &file };
+static Nacre__Instance__V1__Mount mount, *mounts[] = { &mount };
+
+static void with_disk(Nacre__Instance__V1__StartRequest *r)
+{
+	static const struct container_disk from = { .serial = "slot1",
+						    .fs = CONTAINER_DISK_FS,
+						    .upper_bytes = 5 };
+	static const struct container_file hosts = {
+		.path = "/etc/hosts", .mode = 0644, .data = "x", .len = 1
+	};
+	static const struct container_mount share = { .target = "/v",
+						      .share = "vol",
+						      .read_only = true };
+
+	convert_disk(&disk, &from);
+	convert_file(&file, &hosts);
+	convert_mount(&mount, &share);
+	r->root_disk = &disk;
+	r->files = files;
+	r->n_files = 1;
+	r->mounts = mounts;
+	r->n_mounts = 1;
+	r->rootfs_token = 0;
+	r->log_token = 0;
+	r->keep_log = true;
+}
+
+static void disks_survive(void)
+{
+	_cleanup_(arena_done) struct arena arena = ARENA_INIT;
+	Nacre__Instance__V1__StartRequest request;
+	struct container_spec spec;
+	struct cell_spec cell;
+
+	start_request(&request);
+	with_disk(&request);
+	CHECK_INT(convert_start(&cell, &spec, &request, &arena, NULL), 0);
+	CHECK_STR(spec.root_disk->serial, "slot1");
+	CHECK_STR(spec.root_disk->fs, CONTAINER_DISK_FS);
+	CHECK(spec.root_disk->upper_bytes == 5 && spec.n_files == 1 && spec.keep_log);
+	CHECK_STR(spec.files[0].path, "/etc/hosts");
+	CHECK(spec.files[0].mode == 0644 && spec.files[0].len == 1);
+	CHECK(*(const char *)spec.files[0].data == 'x');
+	CHECK_STR(spec.mounts[0].share, "vol");
+	CHECK(spec.mounts[0].read_only);
+}
+
+static void spoil_disk(Nacre__Instance__V1__StartRequest *r)
+{
+	with_disk(r);
+	r->rootfs_token = 7;
+}
+
+static void spoil_disk_of_process(Nacre__Instance__V1__StartRequest *r)
+{
+	with_disk(r);
+	r->kind = CONTAINER_PROCESS;
+}
+
+static void spoil_files(Nacre__Instance__V1__StartRequest *r)
+{
+	with_disk(r);
+	r->root_disk = NULL;
+	r->rootfs_token = 7;
+}
+
+static void spoil_late(Nacre__Instance__V1__StartRequest *r)
+{
+	with_disk(r);
+	r->late_fds = true;
+}
+
+static void spoil_share(Nacre__Instance__V1__StartRequest *r)
+{
+	with_disk(r);
+	mount.token = 3;
+}
+
+static void spoil_kept_log(Nacre__Instance__V1__StartRequest *r)
+{
+	with_disk(r);
+	r->log_token = 7;
+}
+
 static void wrong_start_names_the_field(void)
 {
 	static const struct {
@@ -118,6 +206,12 @@ static void wrong_start_names_the_field(void)
 		{ "cwd:", spoil_cwd },
 		{ "rootfs_token:", spoil_rootfs },
 		{ "rootfs_token:", spoil_process },
+		{ "root_disk:", spoil_disk },
+		{ "root_disk:", spoil_disk_of_process },
+		{ "files:", spoil_files },
+		{ "late_fds:", spoil_late },
+		{ "mounts:", spoil_share },
+		{ "keep_log:", spoil_kept_log },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -209,6 +303,7 @@ static void exec_is_converted(void)
 }
 
 UNIT_MAIN({ "a start survives the wire", start_survives },
+	  { "a disk, files and shares survive it too", disks_survive },
 	  { "a wrong start names its field", wrong_start_names_the_field },
 	  { "a status survives the wire", status_survives },
 	  { "signals are checked", signals_are_checked },

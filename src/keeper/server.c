@@ -292,6 +292,9 @@ static int server_begin_start(struct keeper_server *s, struct rpc_call *call,
 	r = convert_start(&cell, &spec, request, rpc_call_arena(call), err);
 	if (r < 0)
 		return r;
+	if (spec.root_disk || spec.keep_log)
+		return error_field(err, ERROR_UNSUPPORTED,
+				   spec.root_disk ? "root_disk" : "keep_log", "not by this keeper");
 	if (spec.late)
 		return lates_start(&s->lates, call, &cell, &spec, &fds, err);
 	return keeper_start(s->keeper, &cell, &spec, &fds, server_started, call, err);

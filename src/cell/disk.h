@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CELL_DISK_H
+#define NACRE_CELL_DISK_H
+
+#include "base/error.h"
+#include "cell/spec.h"
+
+/* What a keeper makes of its machine's devices for a container (struct container_disk), as a
+ * request. */
+
+/* The disk and the files of a spec, where it has them: ERROR_INVALID names `root_disk` or `files`.
+ */
+int disk_check(const struct container_spec *spec, struct error *err);
+/* A tag of virtiofs. ERROR_INVALID names `mounts`. */
+int disk_check_share(const char *tag, struct error *err);
+
+#endif
