@@ -31,6 +31,14 @@ nsec_t clock_real(void)
 	return clock_read(CLOCK_REALTIME) + (nsec_t)clock_shift(clock_read(CLOCK_MONOTONIC));
 }
 
+int clock_set_real(nsec_t real)
+{
+	const struct timespec ts = { .tv_sec = (time_t)(real / NSEC_PER_SEC),
+				     .tv_nsec = (long)(real % NSEC_PER_SEC) };
+
+	return clock_settime(CLOCK_REALTIME, &ts) < 0 ? -errno : 0;
+}
+
 void clock_set_source(nsec_t (*source)(int clock_id))
 {
 	clock_source = source;

@@ -19,6 +19,8 @@ typedef uint64_t nsec_t;
 
 nsec_t clock_mono(void);
 nsec_t clock_real(void);
+/* Sets the wall clock of the machine: for pid 1 of one that has just begun. */
+int clock_set_real(nsec_t real);
 
 /*
  * Tests put their own source here; NULL is the kernel. The function is asked with CLOCK_MONOTONIC

@@ -4,11 +4,13 @@
 #include "base/title.h"
 #include "cli/cli.h"
 #include "daemon/daemon.h"
+#include "init/guest_main.h"
 #include "init/keeper_main.h"
 #include "oci/main.h"
 
 /*
- * One program: the node's daemon, the keeper of a layer (also as its pid 1), the command line, and
+ * One program: the node's daemon, the keeper of a layer (also as its pid 1), pid 1
+ * of a virtual machine, the command line, and
  * a runtime for OCI bundles, which is dispatched before anything else.
  */
 int main(int argc, char **argv)
@@ -20,6 +22,8 @@ int main(int argc, char **argv)
 	if (argc > 1 && str_eq(argv[1], "oci"))
 		return oci_main(argc - 2, argv + 2, argv);
 	title_init(argc, argv);
+	if (guest_is_init(argv[0]))
+		guest_main();
 	if (argc > 1 && str_eq(argv[1], "keeper"))
 		return keeper_main(argc - 1, argv + 1);
 	return cli_main(argc, argv, extras, ARRAY_SIZE(extras));

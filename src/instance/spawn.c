@@ -82,7 +82,7 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 	struct isolate_plan plan;
 	int r;
 
-	if (!spec->walled)
+	if (!spec->walled && !spec->in_guest)
 		argv[n++] = "--node";
 	if (spec->unnamed) {
 		argv[n++] = "--room";

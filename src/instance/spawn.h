@@ -36,6 +36,7 @@ struct instance_spawn {
 	int exe_fd;        /* the program: instance_open_exe() */
 	bool unnamed;      /* title is for now: hello brings another, of at most a label */
 	bool walled;       /* namespaces and a root of its own; false: the keeper of the node */
+	bool in_guest;     /* not walled, and not the node either: the walls are the machine's */
 	bool host_network; /* only with walled */
 	int death_signal;  /* 0, or SIGKILL where its parent is a keeper */
 };

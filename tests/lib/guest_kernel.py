@@ -27,8 +27,8 @@ class Kernel:
         for folder, _, names in os.walk(tree):
             self.files.update({plain(n[:-3]): os.path.join(folder, n) for n in names if n.endswith(".ko")})
 
-    def modules(self):
-        """[(name, bytes)] of MODULES and of what they need, in the order in which they can be loaded."""
+    def modules(self, wanted=MODULES):
+        """[(name, bytes)] of these modules and of what they need, in the order in which they can be loaded."""
         found = {}
 
         def take(name):
@@ -43,7 +43,7 @@ class Kernel:
                     take(plain(needed))
             found[name] = data
 
-        for name in MODULES:
+        for name in wanted:
             take(plain(name))
         return list(found.items())
 

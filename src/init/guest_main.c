@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/guest_main.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "base/title.h"
+#include "init/guest_modules.h"
+#include "init/guest_port.h"
+#include "init/guest_power.h"
+#include "init/guest_root.h"
+#include "init/guest_self.h"
+#include "init/guest_start.h"
+#include "instance/spawn.h"
+#include "loop/loop.h"
+
+/*
+ * Theory of operation. First everything that needs to know nothing: file systems, modules, the
+ * programs' files. Here a template is taken: the process waits for BOOT, and nothing random was
+ * drawn yet, nothing is secret. Then who this machine is, its network, the gate and the keeper, and
+ * READY.
+ *
+ * This process is neither the keeper nor the gate: the end of pid 1 is a panic that says nothing,
+ * while theirs can be told to the node with its cause before the machine goes. It does little, so
+ * that little can go wrong: from READY on it allocates nothing of its own.
+ *
+ * Every way out goes through guest_end(), once: the node hears a sentence where it was a fault, and
+ * the machine is switched off. Asked to end in order it asks the keeper to, and waits for that, for
+ * a while.
+ */
+
+#define GUEST_KEEPER_ENDS_WITHIN (20 * NSEC_PER_SEC)
+#define GUEST_PORT_AGAIN (NSEC_PER_SEC)
+#define GUEST_FILES_MAX 1048576
+
+struct guest {
+	struct loop *loop;
+	struct guest_port port;
+	struct guest_programs programs;
+	struct guest_groups groups;
+	int dir_fd; /* of the keeper's sockets */
+	struct isolate_child keeper, gate;
+	bool ending; /* asked to */
+	struct loop_signal signals;
+	struct loop_fd port_source, button_source;
+	struct loop_timer port_again, end_timer;
+};
+
+bool guest_is_init(const char *name)
+{
+	return getpid() == 1 && str_eq(name_last(name), "init");
+}
+
+/* fault: what the node is told; NULL for an end that was asked for. */
+static _noreturn_ void guest_end(struct guest *g, const struct error *fault)
+{
+	const struct bootmsg failed = { .type = BOOTMSG_FAILED,
+					.failed = { fault ? error_text(fault) : "" } };
+	struct error err = ERROR_INIT;
+
+	if (fault)
+		log_error("the guest cannot go on", LOG_ERR(fault));
+	if (fault && g->port.fd >= 0 && guest_port_say(&g->port, &failed, &err) < 0)
+		log_error("the node was not told", LOG_ERR(&err));
+	guest_power_off();
+}
+
+/* ---- while it serves ---- */
+
+static void guest_stop(struct guest *g)
+{
+	if (g->ending)
+		return;
+	g->ending = true;
+	log_info("the guest ends");
+	loop_timer_set(&g->end_timer, GUEST_KEEPER_ENDS_WITHIN);
+	(void)pidfd_kill(g->keeper.pidfd, SIGTERM);
+}
+
+static void guest_on_end_timer(struct loop_timer *timer)
+{
+	log_warn("the keeper does not end");
+	guest_end(container_of(timer, struct guest, end_timer), NULL);
+}
+
+/* How a child has ended, as a sentence about it. */
+static void guest_say_end(struct error *err, const char *who, const siginfo_t *si,
+			  const char *last_words)
+{
+	bool killed = si->si_code != CLD_EXITED;
+
+	(void)error_refuse(err, ERROR_UNAVAILABLE, "%s in the guest %s %d%s%s", who,
+			   killed ? "was ended by signal" : "has ended with status", si->si_status,
+			   *last_words ? ": " : "", last_words);
+}
+
+static void guest_on_keeper_end(struct guest *g, const siginfo_t *si)
+{
+	char words[INSTANCE_LAST_WORDS_MAX + 1];
+	struct error err = ERROR_INIT;
+
+	if (si->si_code == CLD_EXITED && si->si_status == EXIT_SUCCESS)
+		guest_end(g, NULL);
+	instance_last_words(g->dir_fd, words, sizeof(words));
+	guest_say_end(&err, "the keeper", si, words);
+	guest_end(g, &err);
+}
+
+static void guest_reap(struct guest *g)
+{
+	for (;;) {
+		struct error err = ERROR_INIT;
+		siginfo_t si = { .si_pid = 0 };
+
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
+			return;
+		if (si.si_pid == g->keeper.pid)
+			guest_on_keeper_end(g, &si);
+		if (si.si_pid == g->gate.pid && !g->ending) {
+			guest_say_end(&err, "the gate", &si, "");
+			guest_end(g, &err);
+		}
+	}
+}
+
+static void guest_on_signal(struct loop_signal *source, int sig, pid_t sender)
+{
+	struct guest *g = container_of(source, struct guest, signals);
+
+	if (sig == SIGCHLD)
+		guest_reap(g);
+	else
+		guest_stop(g);
+}
+
+static void guest_on_button(struct loop_fd *source, unsigned events)
+{
+	if (guest_power_button_read(source->fd) > 0)
+		guest_stop(container_of(source, struct guest, button_source));
+}
+
+/* What a node says behind BOOT. Where it says nonsense it is not listened to any more: that is no
+ * reason to end what runs. */
+static void guest_on_port(struct loop_fd *source, unsigned events)
+{
+	struct guest *g = container_of(source, struct guest, port_source);
+	struct error err = ERROR_INIT;
+	struct bootmsg m;
+	int n = guest_port_read(&g->port, &m, &err);
+
+	if (n == 0)
+		return;
+	if (n == -EPIPE) {
+		/* It is ready for as long as nobody is there. */
+		loop_fd_set(&g->port_source, 0);
+		loop_timer_set(&g->port_again, GUEST_PORT_AGAIN);
+		return;
+	}
+	if (n < 0) {
+		log_warn("the boot port is closed", LOG_ERR(&err));
+		loop_fd_set(&g->port_source, 0);
+		return;
+	}
+	buf_consume(&g->port.in, (size_t)n);
+	if (m.type == BOOTMSG_STOP)
+		guest_stop(g);
+}
+
+static void guest_on_port_again(struct loop_timer *timer)
+{
+	struct guest *g = container_of(timer, struct guest, port_again);
+
+	loop_fd_set(&g->port_source, LOOP_READ);
+}
+
+static int guest_arm(struct guest *g, struct error *err)
+{
+	static const int signals[] = { SIGCHLD, SIGTERM, SIGINT, SIGPWR, SIGUSR1, SIGUSR2 };
+	int button_fd, r;
+
+	r = loop_new(&g->loop);
+	if (r < 0)
+		return error_set(err, r, "make the loop of the guest");
+	r = loop_signal_init(&g->signals, g->loop, signals, ARRAY_SIZE(signals), guest_on_signal);
+	if (r < 0)
+		return error_set(err, r, "listen for signals");
+	loop_timer_init(&g->end_timer, g->loop, guest_on_end_timer);
+	loop_timer_init(&g->port_again, g->loop, guest_on_port_again);
+	loop_fd_init(&g->port_source, g->loop, g->port.fd, LOOP_READ, guest_on_port);
+	button_fd = guest_power_button_open();
+	if (button_fd >= 0)
+		loop_fd_init(&g->button_source, g->loop, button_fd, LOOP_READ, guest_on_button);
+	return 0;
+}
+
+/* ---- on the way there ---- */
+
+static int guest_make_dir(struct error *err)
+{
+	int fd;
+
+	if (mkdir("/run/nacre", 0700) < 0)
+		return error_set(err, -errno, "make /run/nacre");
+	fd = sysio_openat(AT_FDCWD, "/run/nacre", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return fd < 0 ? error_set(err, -errno, "open /run/nacre") : fd;
+}
+
+/* Each container takes a handful of descriptors. */
+static void guest_raise_limits(void)
+{
+	const struct rlimit files = { .rlim_cur = GUEST_FILES_MAX, .rlim_max = GUEST_FILES_MAX };
+
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+		log_warn("no more descriptors can be had", LOG_STR("err", strerror(errno)));
+}
+
+/* All that needs no word of the node. */
+static int guest_prepare(struct guest *g, struct error *err)
+{
+	int r;
+
+	r = guest_root_begin(err);
+	if (r < 0)
+		return r;
+	/* Control, alternate, delete on the console is a signal like any other. */
+	(void)reboot(RB_DISABLE_CAD);
+	r = guest_modules_load(err);
+	if (r < 0)
+		return r;
+	r = guest_port_open(&g->port, err);
+	if (r < 0)
+		return r;
+	r = guest_programs_open(&g->programs, err);
+	if (r < 0)
+		return r;
+	r = guest_root_enter(err);
+	if (r < 0)
+		return r;
+	guest_raise_limits();
+	g->dir_fd = guest_make_dir(err);
+	return g->dir_fd < 0 ? g->dir_fd : guest_groups_make(&g->groups, err);
+}
+
+static int guest_start(struct guest *g, const struct bootmsg_boot *boot,
+		       const struct bootmsg_blob *frame, struct error *err)
+{
+	int r;
+
+	r = guest_self_assume(boot, err);
+	if (r < 0)
+		return r;
+	r = guest_net_up(boot, err);
+	if (r < 0)
+		return r;
+	r = guest_start_keeper(&g->programs, &g->groups, boot->title, g->dir_fd, &g->keeper, err);
+	if (r < 0)
+		return r;
+	if (g->programs.gate_fd < 0) {
+		log_warn("this guest has no gate: nobody reaches its keeper");
+		return 0;
+	}
+	return guest_start_gate(&g->programs, &g->groups, boot, frame, g->dir_fd, &g->gate, err);
+}
+
+static int guest_hear(struct guest *g, struct error *err)
+{
+	struct bootmsg_blob frame;
+	struct bootmsg m;
+	int n, r;
+
+	n = guest_port_wait(&g->port, &m, err);
+	if (n < 0)
+		return n;
+	if (m.type == BOOTMSG_STOP)
+		guest_end(g, NULL);
+	if (m.type != BOOTMSG_BOOT)
+		return error_refuse(err, ERROR_INVALID,
+				    "the node does not begin with BOOT on the boot port");
+	frame = (struct bootmsg_blob){ .data = buf_data(&g->port.in), .len = (size_t)n };
+	r = guest_start(g, &m.boot, &frame, err);
+	/* It has a secret in it. */
+	explicit_bzero(g->port.in.base + g->port.in.head, (size_t)n);
+	buf_consume(&g->port.in, (size_t)n);
+	return r;
+}
+
+static int guest_say_ready(struct guest *g, struct error *err)
+{
+	struct utsname name;
+	const struct bootmsg ready = {
+		.type = BOOTMSG_READY,
+		.ready = { .version = NACRE_VERSION, .kernel = name.release },
+	};
+
+	if (uname(&name) < 0)
+		return error_set(err, -errno, "ask for the kernel's release");
+	return guest_port_say(&g->port, &ready, err);
+}
+
+static int guest_run(struct guest *g, struct error *err)
+{
+	int r;
+
+	r = guest_prepare(g, err);
+	if (r < 0)
+		return r;
+	/* Before there are children, so that the end of none is missed. */
+	r = guest_arm(g, err);
+	if (r < 0)
+		return r;
+	r = guest_hear(g, err);
+	if (r < 0)
+		return r;
+	r = guest_say_ready(g, err);
+	if (r < 0)
+		return r;
+	(void)loop_run(g->loop);
+	return error_refuse(err, ERROR_FAULT, "the loop of the guest has ended");
+}
+
+void guest_main(void)
+{
+	struct guest g = {
+		.port = GUEST_PORT_INIT,
+		.programs = { .exe_fd = -1, .gate_fd = -1 },
+		.groups = { .layer_fd = -1, .gate_fd = -1 },
+		.dir_fd = -1,
+		.keeper = ISOLATE_CHILD_INIT,
+		.gate = ISOLATE_CHILD_INIT,
+	};
+	struct error err = ERROR_INIT;
+
+	title_set("nacre: init");
+	(void)guest_run(&g, &err);
+	guest_end(&g, &err);
+}

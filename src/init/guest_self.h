@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_INIT_GUEST_SELF_H
+#define NACRE_INIT_GUEST_SELF_H
+
+#include "base/error.h"
+#include "wire/bootmsg.h"
+
+/*
+ * What makes this machine another one than every other that began with the same memory (a template
+ * is restored many times): to be done before anything secret is made. First random bytes, then
+ * clock, host name and machine id.
+ */
+int guest_self_assume(const struct bootmsg_boot *boot, struct error *err);
+
+/* Brings up lo, and the interface of the node's network, with its address and the way out. */
+int guest_net_up(const struct bootmsg_boot *boot, struct error *err);
+
+/* A listening TCP socket on the address of the guest. */
+int guest_net_listen(const struct bootmsg_boot *boot, uint16_t port, struct error *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_INIT_GUEST_START_H
+#define NACRE_INIT_GUEST_START_H
+
+#include "base/error.h"
+#include "init/guest_root.h"
+#include "isolate/spawn.h"
+#include "wire/bootmsg.h"
+
+/* The two programs that pid 1 of a guest starts. */
+
+/* What their files are: held before the root changes. gate_fd is -1 where this guest has none. */
+struct guest_programs {
+	int exe_fd;
+	int gate_fd;
+};
+
+int guest_programs_open(struct guest_programs *ret, struct error *err);
+
+/*
+ * The keeper of this layer, in the guest's own namespaces: the walls are those of the machine. dir
+ * (mode 0700) gets its sockets and its last words, as of every keeper (instance/spawn.h). Returns
+ * when it runs.
+ */
+int guest_start_keeper(const struct guest_programs *programs, const struct guest_groups *groups,
+		       const char *title, int dir_fd, struct isolate_child *ret, struct error *err);
+
+/* The gate (wire/guestgate.h); `frame` is BOOT as it came. Returns when it runs. */
+int guest_start_gate(const struct guest_programs *programs, const struct guest_groups *groups,
+		     const struct bootmsg_boot *boot, const struct bootmsg_blob *frame, int dir_fd,
+		     struct isolate_child *ret, struct error *err);
+
+#endif
