@@ -42,12 +42,13 @@ static void ps_row(struct table *t, const Nacre__V1__Workload *w, nsec_t now)
 {
 	_cleanup_str_ char *state = view_state(w->kind, w->state, w->exit_code);
 	_cleanup_str_ char *images = view_images(w);
+	_cleanup_str_ char *kind = view_kind(w);
 	char created[TEXT_SIZE];
 
 	text_ago(created, now, w->created_at);
 	table_add(t, w->id);
 	table_add(t, w->name);
-	table_add(t, w->kind);
+	table_add(t, kind);
 	table_add_color(t, view_state_color(w->state), state);
 	table_add(t, created);
 	table_add(t, images);

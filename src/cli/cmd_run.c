@@ -337,6 +337,7 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	request.auto_remove = detach && args_flag(args, "rm");
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.parent, args_value(args, "in"));
+	spec_set(&request.kind, args_value(args, "kind"));
 	spec_set(&request.network, args_value(args, "network"));
 	if (run_open(&run, cli, args, &err) < 0)
 		return cli_fail(&err);

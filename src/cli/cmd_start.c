@@ -85,6 +85,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 		return cli_fail(&err);
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.parent, args_value(args, "in"));
+	spec_set(&request.kind, args_value(args, "kind"));
 	spec_set(&request.network, args_value(args, "network"));
 	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/RunPod",
 				 &request.base, &aurae__runtime__v0__run_pod_response__descriptor,

@@ -177,7 +177,8 @@ static void tree_draw(struct tree *t, size_t from, size_t to, const char *above,
 	for (size_t i = from; i < to; i = next) {
 		const Nacre__V1__Workload *w = t->sorted[i];
 		_cleanup_str_ char *state = view_state(w->kind, w->state, w->exit_code);
-		const struct tree_line line = { w->name + strlen(above) + (*above ? 1 : 0), w->kind,
+		_cleanup_str_ char *kind = view_level(w);
+		const struct tree_line line = { w->name + strlen(above) + (*above ? 1 : 0), kind,
 						state, view_state_color(w->state), w->pid };
 		_cleanup_str_ char *inner = NULL;
 		bool is_last;

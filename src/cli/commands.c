@@ -24,6 +24,10 @@
 	{                                                                                          \
 		"in", 0, "PATH", "make it inside this instance, such as a/b/c"                     \
 	}
+#define OPTION_KIND                                                                                \
+	{                                                                                          \
+		"kind", 0, "KIND", "cell (namespaces), vm (a kernel of its own) or auto"           \
+	}
 #define OPTION_DETACH_KEYS                                                                         \
 	{                                                                                          \
 		"detach-keys", 0, "KEYS", "that leave a terminal, else " DETACH_KEYS_DEFAULT       \
@@ -92,12 +96,14 @@ static const struct arg_option options_run[] = {
 	OPTIONS_WALLS,
 	OPTIONS_LIMITS,
 	OPTION_IN,
+	OPTION_KIND,
 	OPTION_END,
 };
 
 static const struct arg_option options_pod[] = {
 	OPTION_NAME,
 	OPTION_IN,
+	OPTION_KIND,
 	{ "network", 0, "MODE", "pod (its own), none (loopback alone) or host" },
 	{ "rm", 0, NULL, "remove the pod once all its containers have ended" },
 	OPTIONS_LIMITS,
@@ -118,12 +124,8 @@ static const struct arg_option options_cell[] = {
 };
 
 static const struct arg_option options_spawn[] = {
-	OPTION_NAME,
-	OPTION_IN,
-	{ "kind", 0, "KIND", "auto or cell" },
-	{ "network", 0, "MODE", "own or host" },
-	OPTIONS_LIMITS,
-	OPTION_END,
+	OPTION_NAME,    OPTION_IN,  OPTION_KIND, { "network", 0, "MODE", "own or host" },
+	OPTIONS_LIMITS, OPTION_END,
 };
 
 static const struct arg_option options_update[] = {

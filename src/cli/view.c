@@ -65,6 +65,21 @@ char *view_pid(int64_t pid)
 	return pid > 0 ? xformat("%" PRId64, pid) : xstrdup("");
 }
 
+char *view_kind(const Nacre__V1__Workload *w)
+{
+	/* That it is walled by namespaces goes without saying. */
+	if (str_empty(w->instance_kind) || str_eq(w->instance_kind, "cell"))
+		return xstrdup(w->kind);
+	return xformat("%s %s", w->instance_kind, w->kind);
+}
+
+char *view_level(const Nacre__V1__Workload *w)
+{
+	_cleanup_str_ char *kind = view_kind(w);
+
+	return str_empty(w->kernel) ? xstrdup(kind) : xformat("%s (Linux %s)", kind, w->kernel);
+}
+
 void view_started(const char *id, const char *name, const char *kind, const char *kind_reason)
 {
 	struct json j = JSON_INIT(stdout);
@@ -185,6 +200,9 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	json_put_string(j, "instance", w->instance);
 	json_put_word(j, "network", w->network);
 	view_pid_json(j, w->pid);
+	json_put_word(j, "instance_kind", w->instance_kind);
+	json_put_word(j, "kind_reason", w->kind_reason);
+	json_put_word(j, "kernel", w->kernel);
 	json_put_word(j, "cgroup", w->cgroup);
 	json_put_bool(j, "auto_remove", w->auto_remove);
 	view_resources(j, w->resources);

@@ -104,6 +104,57 @@ static int set_spare(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_vm_memory(struct config *c, const char *value)
+{
+	uint64_t size;
+
+	if (parse_size(value, &size) < 0 || size < CONFIG_VM_MEMORY_MIN ||
+	    size > CONFIG_VM_MEMORY_MAX)
+		return -EINVAL;
+	c->vm.memory = size;
+	return 0;
+}
+
+static int set_vm_cpus(struct config *c, const char *value)
+{
+	uint64_t n;
+
+	if (parse_u64(value, 1, CONFIG_VM_CPUS_MAX, &n) < 0)
+		return -EINVAL;
+	c->vm.cpus = (unsigned)n;
+	return 0;
+}
+
+static int set_vm_guest(struct config *c, const char *value)
+{
+	return name_is_label(value) ? str_copy(c->vm.guest, sizeof(c->vm.guest), value) : -EINVAL;
+}
+
+static int set_vm_pods(struct config *c, const char *value)
+{
+	static const char *const words[] = {
+		[INSTANCE_CELL] = "cell",
+		[INSTANCE_VM] = "vm",
+		[INSTANCE_KIND_COUNT] = "auto",
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(words); k++) {
+		if (!str_eq(words[k], value))
+			continue;
+		c->vm.pods = (enum instance_kind)k;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* SPIFFE-ID, section 2.1. */
+static int set_trust_domain(struct config *c, const char *value)
+{
+	if (!value[0] || strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789.-_") != strlen(value))
+		return -EINVAL;
+	return str_copy(c->trust_domain, sizeof(c->trust_domain), value);
+}
+
 static const struct {
 	const char *key;
 	int (*set)(struct config *c, const char *value);
@@ -119,6 +170,11 @@ static const struct {
 	{ "cgroup", set_cgroup, "an absolute path below the root of the cgroup hierarchy" },
 	{ "libexec", set_libexec, "an absolute path" },
 	{ "spare", set_spare, "yes or no" },
+	{ "trust_domain", set_trust_domain, "1 to 255 of a-z, 0-9, '.', '-' and '_'" },
+	{ "vm.memory", set_vm_memory, "64MiB to 16TiB" },
+	{ "vm.cpus", set_vm_cpus, "1 to 255" },
+	{ "vm.guest", set_vm_guest, "a label, the name of a guest set" },
+	{ "vm.pods", set_vm_pods, "auto, cell or vm" },
 };
 
 void config_init(struct config *c)
@@ -131,6 +187,11 @@ void config_init(struct config *c)
 				   .block_for = 30 * NSEC_PER_SEC },
 		.drain = 10 * NSEC_PER_SEC,
 		.spare = true,
+		.trust_domain = "nacre.local",
+		.vm = { .memory = (uint64_t)256 << 20,
+			.cpus = 1,
+			.guest = "default",
+			.pods = INSTANCE_KIND_COUNT },
 	};
 }
 

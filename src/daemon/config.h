@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cell/spec.h"
+#include "instance/model.h"
 
 /*
  * The configuration of a node: a YAML file of these keys, all optional. Anything else in it is an
@@ -23,6 +24,12 @@
  * calls may go on after SIGTERM cgroup: /nacre       # where workloads live below the root of the
  * v2 hierarchy; default: below the daemon's own group libexec: DIR         # where nacre-fetch is
  *   spare: yes     # whether a keeper is made ahead of need, for the next pod
+ *   trust_domain: nacre.local  # of the identities (SPIFFE) that this node gives to instances
+ *   vm:
+ *     memory: 256MiB  # of a microVM that has no limit of its own
+ *     cpus: 1         # likewise
+ *     guest: default  # the guest set that it boots (nacre guest)
+ *     pods: auto      # of what kind a pod's instance is where nobody says: auto, cell, vm
  */
 struct config {
 	enum log_level log_level;
@@ -32,7 +39,18 @@ struct config {
 	char cgroup[512]; /* "" : found out */
 	char libexec[512];
 	bool spare;
+	char trust_domain[256];
+	struct {
+		uint64_t memory;
+		unsigned cpus;
+		char guest[NAME_LABEL_MAX + 1];
+		enum instance_kind pods; /* INSTANCE_KIND_COUNT: auto */
+	} vm;
 };
+
+#define CONFIG_VM_MEMORY_MIN ((uint64_t)64 << 20)
+#define CONFIG_VM_MEMORY_MAX ((uint64_t)16 << 40)
+#define CONFIG_VM_CPUS_MAX 255
 
 /* What holds without a file. */
 void config_init(struct config *c);

@@ -42,6 +42,39 @@ static void reads_every_key(void)
 	CHECK(!c.spare);
 }
 
+static void reads_how_microvms_are_made(void)
+{
+	static const char *const wrong[] = {
+		"vm:\n  memory: 63MiB\n",  "vm:\n  memory: 17TiB\n", "vm:\n  cpus: 0\n",
+		"vm:\n  cpus: 256\n",      "vm:\n  guest: ../x\n",   "vm:\n  guest: ''\n",
+		"vm:\n  pods: instance\n", "vm:\n  pods: ''\n",      "vm: yes\n",
+		"vm:\n  firmware: none\n", "trust_domain: ''\n",     "trust_domain: A.b\n",
+		"trust_domain: a/b\n",
+	};
+	struct error err;
+	struct config c;
+
+	CHECK_INT(load("", &c, &err), 0);
+	CHECK_INT(c.vm.memory, 256 << 20);
+	CHECK_INT(c.vm.cpus, 1);
+	CHECK_STR(c.vm.guest, "default");
+	CHECK_INT(c.vm.pods, INSTANCE_KIND_COUNT);
+	CHECK_STR(c.trust_domain, "nacre.local");
+	CHECK_INT(load("trust_domain: a-1.b_c\nvm:\n  memory: 64MiB\n  cpus: 255\n"
+		       "  guest: small\n  pods: vm\n",
+		       &c, &err),
+		  0);
+	CHECK_INT(c.vm.memory, 64 << 20);
+	CHECK_INT(c.vm.cpus, 255);
+	CHECK_STR(c.vm.guest, "small");
+	CHECK_INT(c.vm.pods, INSTANCE_VM);
+	CHECK_STR(c.trust_domain, "a-1.b_c");
+	CHECK_INT(load("vm:\n  pods: auto\n", &c, &err), 0);
+	CHECK_INT(c.vm.pods, INSTANCE_KIND_COUNT);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		CHECK(load(wrong[i], &c, &err) < 0);
+}
+
 static void reads_the_policy_of_logs(void)
 {
 	struct error err;
@@ -129,6 +162,7 @@ static void a_missing_file_is_an_error_when_it_was_named(void)
 }
 
 UNIT_MAIN({ "reads every key", reads_every_key },
+	  { "reads how microVMs are made", reads_how_microvms_are_made },
 	  { "reads the policy of logs", reads_the_policy_of_logs },
 	  { "takes an empty file", takes_an_empty_file },
 	  { "names line and key", names_line_and_key },

@@ -106,7 +106,9 @@ static int daemon_save_instance(void *userdata, const struct instance *i, struct
 	struct run_instance r = {
 		.id = i->id,
 		.path = i->path,
-		.kind = "cell",
+		.kind = instance_kind_word(i->choice.kind),
+		.kind_reason = i->choice.reason,
+		.kernel = i->kernel,
 		.state = (int)i->state,
 		.state_word = instance_state_word(i->state),
 		.pid = i->pid,
@@ -209,11 +211,15 @@ static int daemon_adopt_instance(void *data, const struct run_instance *r)
 		.created_at = r->created_at,
 		.request = r->request,
 		.settings = r->settings,
+		.kernel = r->kernel,
+		.choice.kind = instance_kind_of(r->kind),
 		.pid = (pid_t)r->pid,
 		.start_time = r->start_time,
 	};
 
-	if (r->state < 0 || r->state >= INSTANCE_STATE_COUNT)
+	if (r->state < 0 || r->state >= INSTANCE_STATE_COUNT ||
+	    record.choice.kind == INSTANCE_KIND_COUNT ||
+	    str_copy(record.choice.reason, sizeof(record.choice.reason), r->kind_reason) < 0)
 		return error_set(a->err, -EBADMSG, "the record of instance \"%s\"", r->path);
 	return instance_adopt(a->daemon->instances, &record, a->err);
 }
@@ -294,7 +300,8 @@ static int daemon_add_services(struct daemon *d)
 					       .workloads = d->workloads,
 					       .instances = d->instances,
 					       .logs = d->logs,
-					       .cgroup_fd = d->place.cgroup_fd };
+					       .cgroup_fd = d->place.cgroup_fd,
+					       .pod_kind = d->config.vm.pods };
 	list_init(&d->runtime.executables);
 	r = volumes_calls_init(&d->runtime.volumes, d->loop, &guard);
 	if (r < 0)

@@ -201,6 +201,9 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 	(void)str_copy(i->owner, sizeof(i->owner), spec->owner ? spec->owner : "");
 	(void)str_copy(i->request, sizeof(i->request), spec->request ? spec->request : "");
 	i->host_network = spec->host_network;
+	i->choice = spec->choice;
+	if (instance_is_own(i) && !instance_is_node(i))
+		i->provider = i->all->config.providers[i->choice.kind];
 	if (str_empty(spec->settings))
 		return 0;
 	i->settings = strdup(spec->settings);
@@ -439,6 +442,11 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 	struct instance *i;
 	int ret;
 
+	if (!all->config.providers[r->choice.kind])
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "instance \"%s\" is of kind \"%s\", which this build cannot "
+				    "take up",
+				    r->path, instance_kind_word(r->choice.kind));
 	FAILPOINT_BEFORE("boot.instance");
 	i = instance_alloc(all, instance_parent_of(all, r->path), r->path);
 	if (!i)
@@ -447,7 +455,8 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 	ret = instance_take(i, &(struct instance_spec){ .owner = r->owner,
 							.request = r->request,
 							.settings = r->settings,
-							.host_network = r->host_network });
+							.host_network = r->host_network,
+							.choice = r->choice });
 	if (ret < 0)
 		(void)error_set(err, ret, "take up instance \"%s\"", r->path);
 	else
@@ -458,6 +467,7 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 	}
 	(void)str_copy(i->reason, sizeof(i->reason), r->reason);
 	(void)str_copy(i->cgroup, sizeof(i->cgroup), r->cgroup);
+	(void)str_copy(i->kernel, sizeof(i->kernel), r->kernel ? r->kernel : "");
 	i->created_at = r->created_at;
 	i->state = (enum instance_state)r->state;
 	if (i->state == INSTANCE_FAILED) {

@@ -34,6 +34,7 @@ struct instance_spec {
 	const char *request;  /* base/request.h */
 	const char *settings; /* what else it is asked to be, kept with its record */
 	bool host_network;
+	struct instance_choice choice; /* instances_choose(), for this parent */
 };
 
 /*
@@ -72,7 +73,8 @@ void instances_forget_waiter(struct instances *all, const void *userdata);
  * call, else FAILED. What is left of one that was FAILED is cleaned up. An error is the machine's,
  * and nothing was ended. */
 struct instance_record {
-	const char *id, *path, *owner, *reason, *cgroup, *request, *settings;
+	const char *id, *path, *owner, *reason, *cgroup, *request, *settings, *kernel;
+	struct instance_choice choice;
 	int state;
 	bool host_network;
 	uint64_t created_at;

@@ -3,6 +3,9 @@
 
 #include <assert.h>
 
+#include "base/str.h"
+#include "instance/provider.h"
+
 static const char *const instance_words[] = {
 	[INSTANCE_SPAWNING] = "spawning", [INSTANCE_READY] = "ready",
 	[INSTANCE_STOPPING] = "stopping", [INSTANCE_GONE] = "removed",
@@ -14,4 +17,32 @@ static_assert(ARRAY_SIZE(instance_words) == INSTANCE_STATE_COUNT, "one word for 
 const char *instance_state_word(enum instance_state state)
 {
 	return instance_words[state];
+}
+
+static const char *const instance_kinds[] = {
+	[INSTANCE_CELL] = "cell",
+	[INSTANCE_VM] = "vm",
+};
+
+static_assert(ARRAY_SIZE(instance_kinds) == INSTANCE_KIND_COUNT, "one word for each kind");
+
+const char *instance_kind_word(enum instance_kind kind)
+{
+	return instance_kinds[kind];
+}
+
+enum instance_kind instance_kind_of(const char *word)
+{
+	enum instance_kind k = INSTANCE_CELL;
+
+	while (k < INSTANCE_KIND_COUNT && !str_eq(instance_kinds[k], word))
+		k++;
+	return k;
+}
+
+bool instance_is_remote(const struct instance *i)
+{
+	while (!instance_is_own(i) && i->parent)
+		i = i->parent;
+	return i->provider->ops->remote;
 }

@@ -17,9 +17,9 @@
 
 /*
  * The nested instances of a node as its daemon sees them, at every depth, and the keeper of the
- * node itself, which is the instance with the empty path. Kind cell only: the parent of an instance
- * of depth one is this daemon, that of a deeper one is the keeper above it, which is asked through
- * its peer.
+ * node itself, which is the instance with the empty path. The parent of an instance of depth one is
+ * this daemon, which makes it by the provider of its kind; that of a deeper one is the keeper above
+ * it, which is asked through its peer.
  *
  * SPAWNING  recorded; its keeper is being made or has not said hello yet. Nothing can be run in it.
  * READY     hello was said; `peer` works. One whose keeper was made ahead (spare.h) begins so:
@@ -42,7 +42,16 @@ enum instance_state {
 /* What it is walled by (instance/provider.h). */
 enum instance_kind { INSTANCE_CELL, INSTANCE_VM, INSTANCE_KIND_COUNT };
 
+#define INSTANCE_KIND_REASON_MAX 192
+
+/* What instances_choose() has chosen. */
+struct instance_choice {
+	enum instance_kind kind;
+	char reason[INSTANCE_KIND_REASON_MAX]; /* why, in a sentence */
+};
+
 #define INSTANCE_REASON_MAX 512
+#define INSTANCE_KERNEL_MAX 65
 
 struct instances;
 struct provider;
@@ -50,8 +59,10 @@ struct provider;
 struct instance {
 	struct list link; /* in order of creation */
 	struct instances *all;
-	struct instance *parent; /* NULL: the node, or the parent is gone */
-	struct provider *provider;
+	struct instance *parent;   /* NULL: the node, or the parent is gone */
+	struct provider *provider; /* of one that this daemon makes itself */
+	struct instance_choice choice;
+	char kernel[INSTANCE_KERNEL_MAX]; /* release of its own; "" : it has that of its parent */
 	char id[ID_SIZE];
 	char path[NAME_PATH_MAX + 1];
 	char owner[ID_SIZE]; /* the workload that it was made for, or "" */
@@ -135,6 +146,12 @@ struct instances {
 };
 
 const char *instance_state_word(enum instance_state state);
+const char *instance_kind_word(enum instance_kind kind);
+/* INSTANCE_KIND_COUNT: it is the word of none. */
+enum instance_kind instance_kind_of(const char *word);
+/* Another kernel's: its own, or that of an instance around it. No cgroup, pid or mount of what runs
+ * in it is there on this one. */
+bool instance_is_remote(const struct instance *i);
 
 /* The keeper of the node itself. */
 static inline bool instance_is_node(const struct instance *i)

@@ -100,6 +100,8 @@ pid_t instance_container_pid(struct instance *i, const char *cell, const char *c
 	char name[2 * NAME_LABEL_MAX + 32], *save = NULL;
 	pid_t known;
 
+	if (instance_is_remote(i))
+		return 0;
 	if (!own_pid_ns)
 		return keeper_pid;
 	if (i->cgroup_fd < 0 ||

@@ -38,6 +38,9 @@ int place_name_cgroup(struct instance *i, struct error *err)
 	char name[NAME_LABEL_MAX + 8];
 	const char *above = i->parent ? i->parent->cgroup : i->all->config.cgroup;
 
+	/* The groups of another kernel are its own matter. */
+	if (!instance_is_own(i) && instance_is_remote(i))
+		return 0;
 	place_group_name(i, name);
 	if (snprintf(i->cgroup, sizeof(i->cgroup), "%s/%s", above, name) >= (int)sizeof(i->cgroup))
 		return error_refuse(err, ERROR_INVALID,
@@ -48,7 +51,7 @@ int place_name_cgroup(struct instance *i, struct error *err)
 /* Opens the group of an instance: for one of our own it is made where it is missing. */
 int place_open_cgroup(struct instance *i, struct error *err)
 {
-	const char *below = i->cgroup + strlen(i->all->config.cgroup);
+	const char *below = i->cgroup + MIN(strlen(i->cgroup), strlen(i->all->config.cgroup) + 1);
 	char name[NAME_LABEL_MAX + 8];
 
 	if (instance_is_own(i)) {
@@ -56,7 +59,9 @@ int place_open_cgroup(struct instance *i, struct error *err)
 		i->cgroup_fd = cgroup_make_inner(i->all->config.cgroup_fd, name, err);
 		return i->cgroup_fd < 0 ? i->cgroup_fd : 0;
 	}
-	i->cgroup_fd = sysio_openat(i->all->config.cgroup_fd, below + 1,
+	if (!i->cgroup[0])
+		return 0;
+	i->cgroup_fd = sysio_openat(i->all->config.cgroup_fd, below,
 				    O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	return i->cgroup_fd < 0 ? error_set(err, -errno, "open the cgroup %s", i->cgroup) : 0;
 }

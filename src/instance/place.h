@@ -12,9 +12,9 @@
 
 /* The last component of its cgroup. */
 void place_group_name(const struct instance *i, char ret[NAME_LABEL_MAX + 8]);
-/* Fills in i->cgroup. */
+/* Fills in i->cgroup; it stays "" where that would be one of another kernel. */
 int place_name_cgroup(struct instance *i, struct error *err);
-/* Opens it as i->cgroup_fd; one of our own is made where it is missing. */
+/* Opens it, where it has one, as i->cgroup_fd; one of our own is made where it is missing. */
 int place_open_cgroup(struct instance *i, struct error *err);
 /* Makes and opens the directory as i->dir_fd. */
 int place_make_dir(struct instance *i, struct error *err);

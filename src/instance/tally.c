@@ -57,7 +57,8 @@ static void instance_tally(const struct instance *i, struct tally *t)
 	/* Of what has ended and was cleaned up nothing is to be left. */
 	if (i->state == INSTANCE_GONE || (instance_has_ended(i) && i->clean_delay == 0))
 		return;
-	tally_groups(t, live, i->provider, instance_group(i));
+	if (i->cgroup[0])
+		tally_groups(t, live, i->provider, instance_group(i));
 	if (!instance_is_own(i))
 		return;
 	(void)str_printf(dir, sizeof(dir), instance_is_node(i) ? "node" : "i/%s", i->id);

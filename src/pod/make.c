@@ -276,6 +276,7 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 				   NAME_DEPTH_MAX);
 	w->kind = spec->kind;
 	w->network = spec->network;
+	w->choice = spec->choice;
 	w->auto_remove = spec->auto_remove;
 	(void)str_copy(w->request, sizeof(w->request), spec->request ? spec->request : "");
 	w->instance = spec->kind == WORKLOAD_POD ? NULL : spec->parent;

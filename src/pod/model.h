@@ -104,6 +104,7 @@ struct workload {
 	char reason[WORKLOAD_REASON_MAX];
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	const char *network;            /* a word of the API */
+	struct instance_choice choice;  /* of the instance that is made for a pod */
 	char *comment;                  /* NULL: none */
 	bool auto_remove;
 	uint64_t created_at;

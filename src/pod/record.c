@@ -25,6 +25,8 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.request = w->request,
 		.comment = w->comment ? w->comment : "",
 		.settings = w->settings,
+		.instance_kind = w->kind == WORKLOAD_POD ? instance_kind_word(w->choice.kind) : "",
+		.kind_reason = w->choice.reason,
 	};
 
 	return run_store_put_workload(s, &r, err);
@@ -148,13 +150,24 @@ static int record_fill(void *data, const struct run_container *r)
 	return 0;
 }
 
+static int record_choice(const struct run_workload *r, struct instance_choice *ret)
+{
+	*ret = (struct instance_choice){ .kind = INSTANCE_CELL };
+	if (*r->instance_kind)
+		ret->kind = instance_kind_of(r->instance_kind);
+	if (ret->kind == INSTANCE_KIND_COUNT)
+		return -EBADMSG;
+	return str_copy(ret->reason, sizeof(ret->reason), r->kind_reason);
+}
+
 static int record_read(void *data, const struct run_workload *r)
 {
 	struct record_walk *walk = data;
+	struct instance_choice choice;
 	struct workload *w;
 	int ret;
 
-	if (r->state < 0 || r->state >= WORKLOAD_STATE_COUNT)
+	if (r->state < 0 || r->state >= WORKLOAD_STATE_COUNT || record_choice(r, &choice) < 0)
 		return error_set(walk->err, -EBADMSG, "the record of workload %s", r->id);
 	walk->n = 0;
 	ret = run_store_each_container(walk->store, r->id, record_count, walk, walk->err);
@@ -172,6 +185,7 @@ static int record_read(void *data, const struct run_workload *r)
 	(void)str_copy(w->reason, sizeof(w->reason), r->reason);
 	w->kind = record_kind(r->kind);
 	w->network = record_network(r->network);
+	w->choice = choice;
 	w->state = (enum workload_state)r->state;
 	w->auto_remove = r->auto_remove;
 	w->created_at = r->created_at;

@@ -58,7 +58,8 @@ static int workload_find_keeper(struct workload *w, const struct workload_spec *
 	r = instance_create(w->all->config.instances, spec->parent,
 			    &(struct instance_spec){ .name = name_last(w->path),
 						     .owner = w->id,
-						     .host_network = str_eq(w->network, "host") },
+						     .host_network = str_eq(w->network, "host"),
+						     .choice = w->choice },
 			    workload_on_instance_ready, w, &w->instance, err);
 	w->awaits_keeper = r == 0;
 	return r;

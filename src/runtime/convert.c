@@ -80,7 +80,12 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 		m->instance = w->instance->path;
 		m->cgroup = w->instance->cgroup;
 		m->keeper_note = w->instance->note;
+		m->kernel = w->kind == WORKLOAD_POD ? w->instance->kernel : m->kernel;
 		m->pid = w->kind == WORKLOAD_POD ? w->instance->pid : 0;
+	}
+	if (w->kind == WORKLOAD_POD) {
+		m->instance_kind = convert_str(instance_kind_word(w->choice.kind));
+		m->kind_reason = w->choice.reason;
 	}
 	if (fields >> CONVERT_CONTAINERS & 1 && convert_containers(a, w, m) < 0)
 		return NULL;
@@ -110,6 +115,9 @@ Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i)
 	m->pid = i->pid;
 	m->cgroup = i->cgroup;
 	m->keeper_note = i->note;
+	m->instance_kind = convert_str(instance_kind_word(i->choice.kind));
+	m->kind_reason = i->choice.reason;
+	m->kernel = i->kernel;
 	m->resources = settings_resources(a, i->settings);
 	return m;
 }

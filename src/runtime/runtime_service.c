@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/str.h"
+#include "instance/choose.h"
 #include "isolate/limits_words.h"
 #include "pod/workload.h"
 #include "runtime/check.h"
@@ -18,10 +19,7 @@
 
 static const char *const pod_networks[] = { "pod", "none", "host" };
 static const char *const cell_networks[] = { "own", "host" };
-static const char *const kinds[] = { "auto", "cell" };
-
-static const char kind_reason[] = "this release has no other kind: microVMs are not built in yet, "
-				  "so auto is an isolated cell";
+static const char *const kinds[] = { "auto", "cell", "vm" };
 
 static char **runtime_strv(struct arena *a, char **v, size_t n)
 {
@@ -146,18 +144,34 @@ static int runtime_parent(struct runtime_service *s, const char *field, const ch
 	return *ret ? 0 : error_field(err, ERROR_NOT_FOUND, field, "there is no instance %s", path);
 }
 
-static int runtime_kind(const char *kind, struct error *err)
+/* "": `otherwise`. */
+static int runtime_kind(const char *kind, enum instance_kind otherwise, enum instance_kind *ret,
+			struct error *err)
 {
-	const char *chosen;
+	struct error own = ERROR_INIT;
+	const char *word;
+
+	*ret = otherwise;
+	if (str_empty(kind))
+		return 0;
+	if (check_word("kind", kind, kinds, ARRAY_SIZE(kinds), &word, &own) == 0) {
+		*ret = instance_kind_of(word);
+		return 0;
+	}
+	if (str_eq(kind, "ec2") || str_eq(kind, "gce") || str_eq(kind, "vsphere"))
+		return error_field(err, ERROR_PRECONDITION, "kind",
+				   "this release has no provider \"%s\"", kind);
+	return error_copy(err, &own);
+}
+
+static int runtime_choose(struct runtime_service *s, const struct instance *parent,
+			  enum instance_kind wish, struct instance_choice *ret, struct error *err)
+{
 	struct error own = ERROR_INIT;
 
-	if (check_word("kind", kind, kinds, ARRAY_SIZE(kinds), &chosen, &own) == 0)
+	if (instances_choose(s->instances, parent, wish, ret, &own) == 0)
 		return 0;
-	if (str_eq(kind, "vm") || str_eq(kind, "ec2") || str_eq(kind, "gce") ||
-	    str_eq(kind, "vsphere"))
-		return error_field(err, ERROR_PRECONDITION, "kind",
-				   "this release has no provider \"%s\", only \"cell\"", kind);
-	return error_copy(err, &own);
+	return error_field(err, own.kind, "kind", "%s", error_text(&own));
 }
 
 static const char *meta_name(const Aurae__Runtime__V0__Meta *meta)
@@ -207,6 +221,7 @@ struct run_request {
 	const ProtobufCMessage *message;
 	const char *id, *name, *parent, *network;
 	bool auto_remove;
+	enum instance_kind wish; /* of a pod; INSTANCE_KIND_COUNT: none */
 	struct run_what what;
 };
 
@@ -363,6 +378,8 @@ static int run_check(struct run_hand *h, struct error *err)
 	}
 	if (r == 0)
 		r = runtime_parent(h->service, method->parent_field, q->parent, &spec->parent, err);
+	if (r == 0 && method->kind == WORKLOAD_POD)
+		r = runtime_choose(h->service, spec->parent, q->wish, &spec->choice, err);
 	if (r == 0)
 		r = runtime_containers(rpc_call_arena(h->call), &q->what, spec, err);
 	return r == 0 ? run_clear_way(&again, q->parent, spec->name, err) : r;
@@ -473,8 +490,8 @@ static void run_pod_done(void *userdata, struct workload *w, const struct error 
 	m.n_containers = w->n_containers;
 	m.id = w->id;
 	m.name = w->path;
-	m.kind = (char *)(uintptr_t) "cell";
-	m.kind_reason = (char *)(uintptr_t)kind_reason;
+	m.kind = (char *)(uintptr_t)instance_kind_word(w->choice.kind);
+	m.kind_reason = w->choice.reason;
 	rpc_call_reply(call, &m.base);
 }
 
@@ -500,7 +517,8 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 	struct error err = ERROR_INIT;
 	int r;
 
-	r = runtime_kind(q->kind, &err);
+	r = runtime_kind(q->kind, ((const struct runtime_service *)userdata)->pod_kind,
+			 &common.wish, &err);
 	if (r == 0)
 		r = check_unset("ports", q->n_ports > 0, &err);
 	if (r == 0)
@@ -524,8 +542,8 @@ static void spawn_answer(struct rpc_call *call, struct instance *i)
 
 	m.id = i->id;
 	m.name = i->path;
-	m.kind = (char *)(uintptr_t) "cell";
-	m.kind_reason = (char *)(uintptr_t)kind_reason;
+	m.kind = (char *)(uintptr_t)instance_kind_word(i->choice.kind);
+	m.kind_reason = i->choice.reason;
 	m.pid = i->pid;
 	rpc_call_reply(call, &m.base);
 }
@@ -622,19 +640,27 @@ static int spawn_repeat(struct rpc_call *call, const ProtobufCMessage *request,
 	return 0;
 }
 
+/* What a request for an instance says, checked. */
+struct spawn_plan {
+	struct instance *parent;
+	const char *network;
+	struct instance_choice choice;
+};
+
 static int spawn_check(struct runtime_service *s, struct arena *a,
-		       const Aurae__Runtime__V0__SpawnRequest *q, struct instance **parent,
-		       const char **network, struct error *err)
+		       const Aurae__Runtime__V0__SpawnRequest *q, struct spawn_plan *ret,
+		       struct error *err)
 {
+	enum instance_kind wish = INSTANCE_KIND_COUNT;
 	char **words;
 	int r;
 
 	r = check_name("meta.name", meta_name(q->meta), err);
 	if (r == 0)
-		r = runtime_kind(q->kind, err);
+		r = runtime_kind(q->kind, INSTANCE_KIND_COUNT, &wish, err);
 	if (r == 0)
 		r = check_word("network", q->network, cell_networks, ARRAY_SIZE(cell_networks),
-			       network, err);
+			       &ret->network, err);
 	if (r == 0)
 		r = check_unset("image", !str_empty(q->image), err);
 	if (r == 0)
@@ -642,12 +668,12 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 	if (r == 0)
 		r = resources_words(a, q->resources, s->cgroup_fd, "resources", &words, err);
 	if (r == 0)
-		r = runtime_parent(s, "parent", q->parent, parent, err);
+		r = runtime_parent(s, "parent", q->parent, &ret->parent, err);
 	if (r == 0 && name_depth(q->parent) >= NAME_DEPTH_MAX)
 		r = error_field(err, ERROR_INVALID, "parent",
 				"%s is %d instances deep, nothing can be deeper", q->parent,
 				NAME_DEPTH_MAX);
-	return r;
+	return r == 0 ? runtime_choose(s, ret->parent, wish, &ret->choice, err) : r;
 }
 
 static int spawn_create(struct rpc_call *call, const Aurae__Runtime__V0__SpawnRequest *q,
@@ -676,12 +702,11 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 		(const Aurae__Runtime__V0__SpawnRequest *)(const void *)request;
 	struct runtime_service *s = userdata;
 	const struct run_again again = { call, request, s, spawn };
-	struct instance *parent = NULL;
+	struct spawn_plan plan = { .parent = NULL };
 	char name[NAME_LABEL_MAX + 1], path[NAME_PATH_MAX + 1], id[ID_SIZE];
 	char key[REQUEST_KEY_SIZE];
 	struct target found;
 	struct error err = ERROR_INIT;
-	const char *network;
 	int r;
 
 	r = request_find(s, request, q->request_id, key, &found, &err);
@@ -691,7 +716,7 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 		return;
 	}
 	if (r == 0)
-		r = spawn_check(s, rpc_call_arena(call), q, &parent, &network, &err);
+		r = spawn_check(s, rpc_call_arena(call), q, &plan, &err);
 	if (r == 0)
 		r = run_clear_way(&again, q->parent, meta_name(q->meta), &err);
 	if (r > 0)
@@ -705,20 +730,22 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	} else if (r == 0) {
 		(void)str_copy(name, sizeof(name), meta_name(q->meta));
 	}
-	if (r == 0 && parent && parent->state != INSTANCE_READY)
+	if (r == 0 && plan.parent && plan.parent->state != INSTANCE_READY)
 		r = error_field(&err, ERROR_PRECONDITION, "parent", "the instance %s is %s",
-				parent->path, instance_state_word(parent->state));
+				plan.parent->path, instance_state_word(plan.parent->state));
 	if (r == 0 &&
-	    str_printf(path, sizeof(path), "%s%s%s", parent ? parent->path : "", parent ? "/" : "",
-		       name) > 0 &&
+	    str_printf(path, sizeof(path), "%s%s%s", plan.parent ? plan.parent->path : "",
+		       plan.parent ? "/" : "", name) > 0 &&
 	    workloads_find(s->workloads, path))
 		r = error_refuse(&err, ERROR_EXISTS, "the name %s is taken by a workload", path);
 	if (r == 0)
-		r = spawn_create(call, q, s->instances, parent,
-				 &(struct instance_spec){ .name = name,
-							  .request = key,
-							  .host_network = str_eq(network, "host") },
-				 &err);
+		r = spawn_create(
+			call, q, s->instances, plan.parent,
+			&(struct instance_spec){ .name = name,
+						 .request = key,
+						 .host_network = str_eq(plan.network, "host"),
+						 .choice = plan.choice },
+			&err);
 	if (r < 0)
 		rpc_call_fail(call, &err);
 }

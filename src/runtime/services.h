@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "instance/model.h"
 #include "rpc/server.h"
 #include "runtime/volumes_call.h"
 
@@ -30,8 +31,9 @@ struct runtime_service {
 	struct workloads *workloads;
 	struct instances *instances;
 	struct log_readers *logs;
-	int cgroup_fd;           /* the node's base group */
-	struct list executables; /* calls that wait for one (runtime/executable.c) */
+	int cgroup_fd;               /* the node's base group */
+	enum instance_kind pod_kind; /* of a pod without a wish; INSTANCE_KIND_COUNT: auto */
+	struct list executables;     /* calls that wait for one (runtime/executable.c) */
 	struct volumes_calls volumes;
 	bool closing; /* the daemon ends: what its clients run goes on */
 };

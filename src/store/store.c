@@ -31,6 +31,8 @@ static const struct sql_column instance_columns[] = {
 	SQL_COLUMN(run_instance, created_at, SQL_U64),
 	SQL_COLUMN(run_instance, request, SQL_TEXT),
 	SQL_COLUMN(run_instance, settings, SQL_TEXT),
+	SQL_COLUMN(run_instance, kind_reason, SQL_TEXT),
+	SQL_COLUMN(run_instance, kernel, SQL_TEXT),
 };
 
 static const struct sql_column workload_columns[] = {
@@ -47,6 +49,8 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, request, SQL_TEXT),
 	SQL_COLUMN(run_workload, comment, SQL_TEXT),
 	SQL_COLUMN(run_workload, settings, SQL_TEXT),
+	SQL_COLUMN(run_workload, instance_kind, SQL_TEXT),
+	SQL_COLUMN(run_workload, kind_reason, SQL_TEXT),
 };
 
 static const struct sql_column container_columns[] = {
@@ -119,6 +123,12 @@ static const char *const run_migrations[] = {
 	"ALTER TABLE container ADD COLUMN settings TEXT NOT NULL DEFAULT ''",
 	("ALTER TABLE instance ADD COLUMN settings TEXT NOT NULL DEFAULT '';"
 	 "ALTER TABLE workload ADD COLUMN settings TEXT NOT NULL DEFAULT ''"),
+	/* There were cells alone, and nobody had chosen. */
+	("ALTER TABLE instance ADD COLUMN kind_reason TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE instance ADD COLUMN kernel TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE workload ADD COLUMN instance_kind TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE workload ADD COLUMN kind_reason TEXT NOT NULL DEFAULT '';"
+	 "UPDATE workload SET instance_kind='cell' WHERE kind='pod'"),
 };
 
 static const struct sql_schema run_schema = {

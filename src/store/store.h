@@ -41,6 +41,8 @@ struct run_instance {
 	uint64_t created_at;
 	const char *request;  /* base/request.h */
 	const char *settings; /* as those of a container */
+	const char *kind_reason;
+	const char *kernel; /* release, where it is its own; or "" */
 };
 
 struct run_workload {
@@ -57,7 +59,9 @@ struct run_workload {
 	uint64_t created_at;
 	const char *request; /* base/request.h */
 	const char *comment;
-	const char *settings; /* as those of a container */
+	const char *settings;      /* as those of a container */
+	const char *instance_kind; /* of the instance that is made for it; "": none is */
+	const char *kind_reason;
 };
 
 struct run_container {

@@ -189,6 +189,62 @@ static void reports_damage(void)
 	scratch_done(&d);
 }
 
+static int see_pod(void *data, const struct run_workload *r)
+{
+	CHECK_STR(r->instance_kind, str_eq(r->id, "p") ? "cell" : "");
+	CHECK_STR(r->kind_reason, "");
+	++*(unsigned *)data;
+	return 0;
+}
+
+static int see_cell(void *data, const struct run_instance *r)
+{
+	CHECK_STR(r->kind, "cell");
+	CHECK_STR(r->kernel, "");
+	CHECK_STR(r->kind_reason, "");
+	++*(unsigned *)data;
+	return 0;
+}
+
+/* Records of a release that knew cells alone. */
+static void brings_records_of_cells_along(void)
+{
+	static const char undo[] = "ALTER TABLE instance DROP COLUMN kind_reason;"
+				   "ALTER TABLE instance DROP COLUMN kernel;"
+				   "ALTER TABLE workload DROP COLUMN instance_kind;"
+				   "ALTER TABLE workload DROP COLUMN kind_reason;"
+				   "PRAGMA user_version=7";
+	struct run_instance in = {
+		.id = "i", .path = "p", .kind = "cell", .state_word = "ready", .kernel = "6.1"
+	};
+	struct run_workload pod = workload("p", 1), cell = workload("c", 2);
+	struct run_store *s = NULL;
+	struct error err = ERROR_INIT;
+	struct scratch d;
+	sqlite3 *db = NULL;
+	unsigned seen = 0;
+	char path[96];
+
+	cell.kind = "cell";
+	scratch_init(&d);
+	CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), 0);
+	CHECK_INT(run_store_put_instance(s, &in, &err), 0);
+	CHECK_INT(run_store_put_workload(s, &pod, &err), 0);
+	CHECK_INT(run_store_put_workload(s, &cell, &err), 0);
+	s = run_store_close(s);
+	CHECK(str_printf(path, sizeof(path), "%s/run.db", d.path) > 0);
+	CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+	CHECK_INT(sqlite3_exec(db, undo, NULL, NULL, NULL), SQLITE_OK);
+	CHECK_INT(sqlite3_close(db), SQLITE_OK);
+
+	CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), 0);
+	CHECK_INT(run_store_each_instance(s, see_cell, &seen, &err), 0);
+	CHECK_INT(run_store_each_workload(s, see_pod, &seen, &err), 0);
+	CHECK_INT(seen, 3);
+	s = run_store_close(s);
+	scratch_done(&d);
+}
+
 static void refuses_newer_schema(void)
 {
 	struct run_store *s = NULL;
@@ -258,5 +314,6 @@ static void files_are_the_owners_alone(void)
 
 UNIT_MAIN({ "files are the owner's alone", files_are_the_owners_alone },
 	  { "keeps_records", keeps_records }, { "reports_damage", reports_damage },
+	  { "brings_records_of_cells_along", brings_records_of_cells_along },
 	  { "refuses_newer_schema", refuses_newer_schema },
 	  { "says_who_is_busy", says_who_is_busy })

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_INSTANCE_CHOOSE_H
+#define NACRE_INSTANCE_CHOOSE_H
+
+#include "instance/model.h"
+
+/*
+ * Of which kind a new instance is to be. Changes nothing.
+ *
+ * Without a wish (INSTANCE_KIND_COUNT) it is the kind that its provider says is preferred on this
+ * host, else a cell; the choice's reason says why. A wish is met or refused: ERROR_PRECONDITION,
+ * with the reason why none can be made. Below another instance there are cells alone so far: that
+ * one's keeper makes them.
+ */
+int instances_choose(const struct instances *all, const struct instance *parent,
+		     enum instance_kind wish, struct instance_choice *ret, struct error *err);
+
+#endif

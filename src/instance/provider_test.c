@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "instance/provider.h"
+
+#include "instance/choose.h"
+#include "instance/end.h"
+#include "instance/fake_test.h"
+#include "instance/link.h"
+#include "instance/pids.h"
+#include "instance/place.h"
+#include "unit.h"
+
+/*
+ * A second kind, given from above: its machine is a process that sleeps, its keeper a fake peer.
+ */
+
+static struct {
+	struct provider provider;
+	const char *refusal;
+	bool preferred;
+	int fail_create;
+	unsigned n_killed, n_closed;
+	void *closed;
+} kind;
+
+static int other_plan(struct provider *p, struct error *err)
+{
+	CHECK(p == &kind.provider);
+	return kind.refusal ? error_refuse(err, ERROR_PRECONDITION, "%s", kind.refusal) : 0;
+}
+
+static bool other_is_preferred(struct provider *p, char *ret, size_t size)
+{
+	(void)str_copy(ret, size, kind.preferred ? "a guest was booted" : "no guest was booted");
+	return kind.preferred;
+}
+
+static int other_draw(struct instance *i)
+{
+	return id_new(i->id);
+}
+
+static void other_withdraw(struct instance *i)
+{
+}
+
+static void other_on_child(struct loop_child *child, int code, int status)
+{
+	struct instance *i = container_of(child, struct instance, child);
+
+	instance_ended(i, "its machine has ended");
+}
+
+static int other_create(struct instance *i, struct error *err)
+{
+	int r = place_make_dir(i, err);
+
+	if (r == 0)
+		r = place_open_cgroup(i, err);
+	if (r < 0)
+		return r;
+	if (kind.fail_create)
+		return error_set(err, kind.fail_create, "start its machine");
+	i->pid = fake_process();
+	CHECK(i->pid > 0);
+	i->pidfd = fcntl(fake_keeper_add(i->cgroup_fd, i->pid), F_DUPFD_CLOEXEC, 3);
+	i->own = &kind;
+	loop_child_init(&i->child, i->all->config.loop, i->pidfd, other_on_child);
+	return 0;
+}
+
+static int other_connect(struct instance *i, int *ret_rpc_fd, int *ret_fd_fd, struct error *err)
+{
+	*ret_fd_fd = -1;
+	*ret_rpc_fd = eventfd(0, EFD_CLOEXEC);
+	return 0;
+}
+
+static int other_adopt(struct instance *i, pid_t pid, unsigned long long start_time,
+		       struct error *err)
+{
+	return error_refuse(err, ERROR_UNAVAILABLE, "its machine ended meanwhile");
+}
+
+static void other_kill(struct instance *i)
+{
+	kind.n_killed++;
+	(void)cgroup_kill(i->cgroup_fd);
+}
+
+static void other_close(struct instance *i)
+{
+	if (!i->own)
+		return;
+	kind.closed = i->own;
+	kind.n_closed++;
+	i->own = NULL;
+}
+
+static const char *const other_names[] = { "machine", NULL };
+
+static const struct provider_ops other_ops = {
+	.remote = true,
+	.hello_limit = 20 * NSEC_PER_SEC,
+	.stop_grace = 10 * NSEC_PER_SEC,
+	.leaves = other_names,
+	.sockets = other_names,
+	.plan = other_plan,
+	.is_preferred = other_is_preferred,
+	.draw = other_draw,
+	.withdraw = other_withdraw,
+	.create = other_create,
+	.connect = other_connect,
+	.adopt = other_adopt,
+	.kill = other_kill,
+	.close = other_close,
+};
+
+static void begin(bool with_other)
+{
+	struct instances_config config;
+	struct error err = ERROR_INIT;
+
+	fake_begin();
+	memset(&kind, 0, sizeof(kind));
+	kind.provider.ops = &other_ops;
+	config = fake_config();
+	if (with_other)
+		config.providers[INSTANCE_VM] = &kind.provider;
+	CHECK_INT(instances_new(&fake.all, &config, &err), 0);
+}
+
+struct told {
+	unsigned n;
+	char text[ERROR_TEXT_MAX];
+};
+
+static void told_by(void *userdata, struct instance *i, const struct error *err)
+{
+	struct told *t = userdata;
+
+	t->n++;
+	(void)str_copy(t->text, sizeof(t->text), err ? err->text : "");
+}
+
+static struct instance *create(struct instance *parent, const char *name, enum instance_kind k,
+			       struct told *told)
+{
+	const struct instance_spec spec = { .name = name, .choice = { .kind = k, .reason = "so" } };
+	struct error err = ERROR_INIT;
+	struct instance *i = NULL;
+
+	CHECK_INT(instance_create(fake.all, parent, &spec, told ? told_by : NULL, told, &i, &err),
+		  0);
+	return i;
+}
+
+static struct instance *ready(const char *name)
+{
+	struct instance *i = create(NULL, name, INSTANCE_VM, NULL);
+
+	fake_yes(i, FAKE_OPEN);
+	fake_turns();
+	CHECK_INT(i->state, INSTANCE_READY);
+	return i;
+}
+
+/* ---- the choice ---- */
+
+static void chosen(const struct instance *parent, enum instance_kind wish, enum instance_kind is,
+		   const char *why)
+{
+	struct instance_choice choice;
+	struct error err = ERROR_INIT;
+
+	CHECK_INT(instances_choose(fake.all, parent, wish, &choice, &err), 0);
+	CHECK_INT(choice.kind, is);
+	CHECK_STR(choice.reason, why);
+}
+
+static void refused(const struct instance *parent, enum instance_kind wish, const char *why)
+{
+	struct instance_choice choice;
+	struct error err = ERROR_INIT;
+
+	CHECK(instances_choose(fake.all, parent, wish, &choice, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK_STR(err.text, why);
+}
+
+static void chooses_what_there_is(void)
+{
+	begin(false);
+	chosen(NULL, INSTANCE_CELL, INSTANCE_CELL, "it was asked for by name");
+	chosen(NULL, INSTANCE_KIND_COUNT, INSTANCE_CELL,
+	       "this build has no microVMs, so auto is an isolated cell");
+	refused(NULL, INSTANCE_VM, "this build has no provider \"vm\", only \"cell\"");
+	fake_end_all();
+}
+
+static void chooses_what_is_preferred(void)
+{
+	struct instance *i;
+
+	begin(true);
+	chosen(NULL, INSTANCE_VM, INSTANCE_VM, "it was asked for by name");
+	chosen(NULL, INSTANCE_KIND_COUNT, INSTANCE_CELL,
+	       "no guest was booted, so auto is an isolated cell");
+	kind.preferred = true;
+	chosen(NULL, INSTANCE_KIND_COUNT, INSTANCE_VM, "a guest was booted");
+	chosen(NULL, INSTANCE_CELL, INSTANCE_CELL, "it was asked for by name");
+	kind.refusal = "there is no guest set";
+	refused(NULL, INSTANCE_VM, "there is no guest set");
+	kind.refusal = NULL;
+	i = ready("a");
+	chosen(i, INSTANCE_KIND_COUNT, INSTANCE_CELL,
+	       "below another instance only cells can be made so far, so auto is an isolated cell");
+	chosen(i, INSTANCE_CELL, INSTANCE_CELL, "it was asked for by name");
+	refused(i, INSTANCE_VM,
+		"below another instance only \"cell\" can be made so far, \"vm\" below the node "
+		"alone");
+	fake_end_all();
+}
+
+/* ---- its life ---- */
+
+static void lives_as_its_provider_makes_it(void)
+{
+	struct told told = { .n = 0 };
+	struct instance *i;
+
+	begin(true);
+	i = ready("a");
+	CHECK(i->provider == &kind.provider);
+	CHECK_STR(instance_kind_word(i->choice.kind), "vm");
+	CHECK(instance_is_remote(i));
+	CHECK(fake_exists("base/inst.a"));
+	CHECK_INT(instance_container_pid(i, "x", "main", 7, false), 0);
+	instance_stop(i, told_by, &told);
+	CHECK_INT(fake_count(i, FAKE_SHUTDOWN), 1);
+	CHECK_INT(kind.n_killed, 0);
+	/* It does not obey. */
+	FAKE_UNTIL(told.n == 1);
+	CHECK(kind.n_killed >= 1);
+	CHECK_INT(kind.n_closed, 1);
+	CHECK(kind.closed == &kind);
+	CHECK(!fake_exists("base/inst.a"));
+	CHECK_STR(fake.states, "a:spawning a:ready a:stopping a:removed ");
+	fake_end_all();
+}
+
+static void fails_as_its_machine_does(void)
+{
+	struct told told = { .n = 0 };
+	struct instance *i;
+
+	begin(true);
+	kind.fail_create = -ENOSPC;
+	(void)create(NULL, "a", INSTANCE_VM, &told);
+	FAKE_UNTIL(told.n == 1);
+	CHECK_STR(told.text, "instance a: start its machine: No space left on device");
+	CHECK(!fake_exists("base/inst.a"));
+	kind.fail_create = 0;
+	i = ready("b");
+	fake_kill_keeper(0);
+	FAKE_UNTIL(i->state == INSTANCE_FAILED);
+	CHECK_STR(i->reason, "its machine has ended");
+	CHECK_INT(kind.n_closed, 1);
+	fake_end_all();
+}
+
+/* What is not there on this kernel is neither looked for nor told. */
+static void one_below_has_nothing_here(void)
+{
+	struct instance *i, *below, *deeper;
+
+	begin(true);
+	i = ready("a");
+	below = create(i, "b", INSTANCE_CELL, NULL);
+	fake_yes(i, FAKE_SPAWN);
+	fake_yes(below, FAKE_OPEN);
+	fake_turns();
+	CHECK_INT(below->state, INSTANCE_READY);
+	CHECK(instance_is_remote(below));
+	CHECK_STR(below->cgroup, "");
+	CHECK_INT(below->cgroup_fd, -1);
+	CHECK_INT(below->pid, 0);
+	deeper = create(below, "c", INSTANCE_CELL, NULL);
+	fake_yes(below, FAKE_SPAWN);
+	fake_yes(deeper, FAKE_OPEN);
+	fake_turns();
+	CHECK_INT(deeper->state, INSTANCE_READY);
+	CHECK_STR(deeper->cgroup, "");
+	fake_kill_keeper(0);
+	FAKE_UNTIL(deeper->state == INSTANCE_FAILED);
+	CHECK(strstr(deeper->reason, "its machine has ended") != NULL);
+	fake_end_all();
+}
+
+/* ---- an earlier life ---- */
+
+static struct instance_record record(enum instance_kind k)
+{
+	return (struct instance_record){ .id = "00000000000000aa",
+					 .path = "a",
+					 .owner = "",
+					 .reason = "",
+					 .cgroup = "base/inst.a",
+					 .request = "",
+					 .settings = "",
+					 .kernel = "6.1.0",
+					 .choice = { .kind = k },
+					 .state = INSTANCE_READY };
+}
+
+static void is_taken_up_by_its_provider(void)
+{
+	struct instance_record r = record(INSTANCE_VM);
+	struct error err = ERROR_INIT;
+	struct instance *i;
+
+	begin(true);
+	CHECK_INT(instance_adopt(fake.all, &r, &err), 0);
+	i = instances_find(fake.all, "a");
+	CHECK(i != NULL);
+	CHECK_INT(i->state, INSTANCE_FAILED);
+	CHECK_STR(i->reason, "its machine ended meanwhile");
+	CHECK_STR(i->kernel, "6.1.0");
+	fake_end_all();
+
+	begin(false);
+	CHECK(instance_adopt(fake.all, &r, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK(strstr(err.text, "\"a\" is of kind \"vm\"") != NULL);
+	fake_end_all();
+}
+
+static void words_stand_for_kinds(void)
+{
+	CHECK_INT(instance_kind_of("cell"), INSTANCE_CELL);
+	CHECK_INT(instance_kind_of("vm"), INSTANCE_VM);
+	CHECK_INT(instance_kind_of("VM"), INSTANCE_KIND_COUNT);
+	CHECK_INT(instance_kind_of(""), INSTANCE_KIND_COUNT);
+}
+
+UNIT_MAIN({ "chooses_what_there_is", chooses_what_there_is },
+	  { "chooses_what_is_preferred", chooses_what_is_preferred },
+	  { "lives_as_its_provider_makes_it", lives_as_its_provider_makes_it },
+	  { "fails_as_its_machine_does", fails_as_its_machine_does },
+	  { "one_below_has_nothing_here", one_below_has_nothing_here },
+	  { "is_taken_up_by_its_provider", is_taken_up_by_its_provider },
+	  { "words_stand_for_kinds", words_stand_for_kinds })
