@@ -18,10 +18,10 @@
  * answered by ISSUED or DENIED with its request number. DENIED with number 0 is the answer to CA
  * and the last word.
  *
- * The daemon (or nacre's pid 1 of a guest) and a gate: the gate begins with STATE, and then tells
+ * The daemon and a gate: the gate begins with STATE, and then tells
  * again what it has told a daemon before and what it waits for. SETUP comes once; FRAME and CONSOLE
- * as often as wanted; NEED is answered by ISSUED or DENIED; END ends the gate. A gate in a guest
- * knows SETUP, STATE and END only: its certificates come over TLS.
+ * as often as wanted; NEED is answered by ISSUED or DENIED; END ends the gate. A gate in a guest is
+ * told by the frame BOOT, and nothing of this.
  *
  * On an enrolment connection: the guest says KEY, the node answers with LIFE, the guest KEPT, and
  * the connection ends. The token in LIFE is for the next enrolment, should the certificate expire
@@ -61,7 +61,7 @@ enum gatemsg_type {
 enum gate_state {
 	GATE_NEW,       /* waits for SETUP */
 	GATE_WAITING,   /* the node's: for its certificate and the guest's first frame, or for a
-			   certificate that is valid still; a guest's: listens for its parent */
+			   certificate that is valid still */
 	GATE_ENROLLING, /* a certificate of the guest is on its way */
 	GATE_UP,        /* serves streams */
 	GATE_FAILED,    /* cannot be: the text says why. The last but GATE_GONE */
@@ -105,7 +105,7 @@ struct gatemsg {
 		struct gatemsg_setup {
 			const char *own_id, *peer_id; /* of one trust domain */
 			uint8_t address[4];           /* of the guest */
-			uint32_t port;                /* of streams; enrolment is at the next one */
+			uint32_t port;                /* of the guest's gate */
 			uint8_t token[GATE_TOKEN_SIZE];
 			struct gate_bytes bundle;
 		} setup;

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "identity/ca.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "identity/openssl.h"
+#include "scratch.h"
+#include "unit.h"
+
+#define NOW UINT64_C(1800000000)
+#define NODE "spiffe://nacre.local/node/n1"
+#define GUEST NODE "/instance/0123456789abcdef"
+
+static char dir_path[] = "/tmp/identity-ca-XXXXXX";
+
+static int dir_begin(void)
+{
+	memcpy(dir_path + sizeof(dir_path) - 7, "XXXXXX", 6);
+	if (!mkdtemp(dir_path))
+		return -1;
+	return open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void dir_end(int fd)
+{
+	(void)close(fd);
+	CHECK_INT(scratch_remove(dir_path), 0);
+}
+
+static bool is_there(int dir_fd, const char *name)
+{
+	return faccessat(dir_fd, name, F_OK, 0) == 0;
+}
+
+static void begins(void)
+{
+	CHECK_INT(identity_begin(NULL), 0);
+}
+
+static void is_made_once(void)
+{
+	int dir_fd = dir_begin();
+	_cleanup_(ca_freep) struct ca *first = NULL, *again = NULL;
+	struct error err = ERROR_INIT;
+	struct stat st = { 0 };
+
+	CHECK_INT(ca_open(&first, dir_fd, "nacre.local", "n1", NOW, &err), 0);
+	CHECK_STR(err.text, "");
+	CHECK_INT(fstatat(dir_fd, "ca", &st, AT_SYMLINK_NOFOLLOW), 0);
+	CHECK_INT(st.st_mode, S_IFREG | 0600);
+	CHECK(!is_there(dir_fd, "ca.new"));
+	CHECK_INT(ca_open(&again, dir_fd, "nacre.local", "n1", NOW + 86400, &err), 0);
+	if (first && again) {
+		CHECK_INT(ca_root(first)->len, ca_root(again)->len);
+		CHECK(memcmp(ca_root(first)->der, ca_root(again)->der, ca_root(first)->len) == 0);
+	}
+	dir_end(dir_fd);
+}
+
+static void an_interrupted_start_is_forgotten(void)
+{
+	int dir_fd = dir_begin();
+	_cleanup_fd_ int fd = openat(dir_fd, "ca.new", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	_cleanup_(ca_freep) struct ca *ca = NULL;
+
+	CHECK(fd >= 0 && write(fd, "nacre-ca-1\nhalf", 15) == 15);
+	CHECK_INT(ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, NULL), 0);
+	CHECK(!is_there(dir_fd, "ca.new"));
+	CHECK(is_there(dir_fd, "ca"));
+	dir_end(dir_fd);
+}
+
+/* Changes the file in one way; it is refused with a sentence, and left alone. */
+static void refused_after(void (*change)(int fd), const char *domain, uint64_t now)
+{
+	int dir_fd = dir_begin();
+	_cleanup_(ca_freep) struct ca *ca = NULL, *again = NULL;
+	_cleanup_fd_ int fd = -1;
+	struct error err = ERROR_INIT;
+	struct stat before = { 0 }, after = { 0 };
+	int r = ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, NULL);
+
+	CHECK_INT(r, 0);
+	if (r == 0) {
+		fd = openat(dir_fd, "ca", O_RDWR | O_CLOEXEC);
+		if (change)
+			change(fd);
+		CHECK_INT(fstat(fd, &before), 0);
+		CHECK(ca_open(&again, dir_fd, domain, "n1", now, &err) < 0);
+		CHECK_INT(err.kind, ERROR_PRECONDITION);
+		CHECK(strstr(err.text, "certificate authority"));
+		CHECK_INT(fstatat(dir_fd, "ca", &after, 0), 0);
+		CHECK(before.st_ino == after.st_ino && before.st_size == after.st_size);
+	}
+	dir_end(dir_fd);
+}
+
+static void cut(int fd)
+{
+	CHECK_INT(ftruncate(fd, 60), 0);
+}
+
+static void empty(int fd)
+{
+	CHECK_INT(ftruncate(fd, 0), 0);
+}
+
+static void lengthen(int fd)
+{
+	CHECK_INT(ftruncate(fd, 8192), 0);
+}
+
+static void append(int fd)
+{
+	CHECK(lseek(fd, 0, SEEK_END) > 0 && write(fd, "x", 1) == 1);
+}
+
+static void other_key(int fd)
+{
+	CHECK(pwrite(fd, "another secret", 14, 12) == 14);
+}
+
+static void other_bit(int fd)
+{
+	struct stat st;
+	char c = 0;
+
+	CHECK(fstat(fd, &st) == 0 && pread(fd, &c, 1, st.st_size - 1) == 1);
+	c ^= 1;
+	CHECK(pwrite(fd, &c, 1, st.st_size - 1) == 1);
+}
+
+static void a_broken_file_is_refused(void)
+{
+	refused_after(cut, "nacre.local", NOW);
+	refused_after(empty, "nacre.local", NOW);
+	refused_after(lengthen, "nacre.local", NOW);
+	refused_after(append, "nacre.local", NOW);
+	refused_after(other_key, "nacre.local", NOW);
+	refused_after(other_bit, "nacre.local", NOW);
+}
+
+static void another_domain_is_refused(void)
+{
+	refused_after(NULL, "other.local", NOW);
+}
+
+static void an_expired_ca_is_refused(void)
+{
+	refused_after(NULL, "nacre.local", NOW + CERT_CA_SECONDS + 1);
+}
+
+static int try_issue(const struct ca *ca, const char *id, uint64_t from, uint64_t until)
+{
+	static const uint8_t key[KEY_SIZE] = { 9 };
+	const struct cert_request q = { key, id, from, until };
+	struct cert c;
+
+	return ca_issue(ca, &q, &c, NULL);
+}
+
+static void issues_for_its_own(void)
+{
+	int dir_fd = dir_begin();
+	_cleanup_(ca_freep) struct ca *ca = NULL;
+
+	CHECK_INT(ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, NULL), 0);
+	if (ca) {
+		CHECK_INT(try_issue(ca, NODE, NOW, NOW + 60), 0);
+		CHECK_INT(try_issue(ca, GUEST, NOW, NOW + 60), 0);
+		CHECK_INT(try_issue(ca, GUEST, NOW, NOW + CERT_LEAF_SECONDS_MAX), 0);
+		CHECK_INT(try_issue(ca, GUEST, NOW, NOW + CERT_LEAF_SECONDS_MAX + 1), -EINVAL);
+		CHECK_INT(try_issue(ca, GUEST, NOW, NOW), -EINVAL);
+		CHECK_INT(try_issue(ca, NODE "1", NOW, NOW + 60), -EACCES);
+		CHECK_INT(try_issue(ca, "spiffe://nacre.local/node/n2", NOW, NOW + 60), -EACCES);
+		CHECK_INT(try_issue(ca, "spiffe://other/node/n1", NOW, NOW + 60), -EACCES);
+		CHECK_INT(try_issue(ca, NODE "/../n2", NOW, NOW + 60), -EINVAL);
+		CHECK_INT(try_issue(ca, GUEST, NOW + CERT_CA_SECONDS, NOW + CERT_CA_SECONDS + 9),
+			  -EACCES);
+	}
+	dir_end(dir_fd);
+}
+
+static void says_what_it_was_asked(void)
+{
+	int dir_fd = dir_begin();
+	_cleanup_(ca_freep) struct ca *ca = NULL;
+	_cleanup_key_ struct key *key = NULL, *other = NULL;
+	uint8_t public[KEY_SIZE];
+	struct cert_request q = { public, GUEST, NOW, NOW + 60 };
+	struct cert a = { .len = 0 }, b = { .len = 0 };
+	uint64_t from = 0, until = 0;
+
+	CHECK_INT(ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, NULL), 0);
+	CHECK_INT(key_new(&key, NULL), 0);
+	CHECK_INT(key_new(&other, NULL), 0);
+	if (ca && key && other) {
+		CHECK_INT(key_public(key, public, NULL), 0);
+		CHECK_INT(ca_issue(ca, &q, &a, NULL), 0);
+		CHECK_INT(ca_issue(ca, &q, &b, NULL), 0);
+		/* The serial numbers differ, and with them the signatures. */
+		CHECK(a.len != b.len || memcmp(a.der, b.der, a.len) != 0);
+		CHECK_INT(cert_times(a.der, a.len, &from, &until, NULL), 0);
+		CHECK(from == NOW && until == NOW + 60);
+		CHECK_INT(cert_check_key(a.der, a.len, key, NULL), 0);
+		CHECK_INT(cert_check_key(a.der, a.len, other, NULL), -EINVAL);
+		CHECK_INT(cert_times(a.der, a.len - 1, &from, &until, NULL), -EINVAL);
+	}
+	dir_end(dir_fd);
+}
+
+UNIT_MAIN({ "begins", begins, true }, { "is_made_once", is_made_once },
+	  { "an_interrupted_start_is_forgotten", an_interrupted_start_is_forgotten },
+	  { "a_broken_file_is_refused", a_broken_file_is_refused },
+	  { "another_domain_is_refused", another_domain_is_refused },
+	  { "an_expired_ca_is_refused", an_expired_ca_is_refused },
+	  { "issues_for_its_own", issues_for_its_own },
+	  { "says_what_it_was_asked", says_what_it_was_asked })

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "identity/cert.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <openssl/rand.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "identity/openssl.h"
+#include "wire/spiffe.h"
+
+#define CERT_SERIAL_SIZE 16
+#define CERT_CA_NAME "nacre node CA"
+
+/* What is said in both kinds. */
+struct cert_kind {
+	const char *basic_constraints, *key_usage, *ext_key_usage;
+	bool is_ca;
+};
+
+static const struct cert_kind cert_leaf = {
+	.basic_constraints = "critical,CA:FALSE",
+	.key_usage = "critical,digitalSignature",
+	.ext_key_usage = "serverAuth,clientAuth",
+};
+
+static const struct cert_kind cert_root = {
+	.basic_constraints = "critical,CA:TRUE,pathlen:0",
+	.key_usage = "critical,keyCertSign,cRLSign",
+	.is_ca = true,
+};
+
+static int cert_set_serial(X509 *x, struct error *err)
+{
+	_cleanup_(BN_free_p) BIGNUM *n = NULL;
+	uint8_t bytes[CERT_SERIAL_SIZE];
+
+	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+		return openssl_error(err, -EIO, "draw a serial number");
+	/* Positive, and never 0. */
+	bytes[0] &= 0x7f;
+	bytes[CERT_SERIAL_SIZE - 1] |= 1;
+	n = BN_bin2bn(bytes, sizeof(bytes), NULL);
+	if (!n || !BN_to_ASN1_INTEGER(n, X509_get_serialNumber(x)))
+		return openssl_error(err, -ENOMEM, "set a serial number");
+	return 0;
+}
+
+static int cert_set_times(X509 *x, const struct cert_request *q, struct error *err)
+{
+	if (q->not_before >= q->not_after || q->not_after > INT64_MAX)
+		return error_refuse(err, ERROR_INVALID, "a certificate that ends before it begins");
+	if (!ASN1_TIME_set(X509_getm_notBefore(x), (time_t)q->not_before) ||
+	    !ASN1_TIME_set(X509_getm_notAfter(x), (time_t)q->not_after))
+		return openssl_error(err, -ENOMEM, "set the times of a certificate");
+	return 0;
+}
+
+static int cert_add_word(X509 *x, X509V3_CTX *ctx, int nid, const char *value, struct error *err)
+{
+	_cleanup_(X509_EXTENSION_free_p) X509_EXTENSION *ext = NULL;
+
+	ext = X509V3_EXT_conf_nid(NULL, ctx, nid, value);
+	if (!ext || X509_add_ext(x, ext, -1) != 1)
+		return openssl_error(err, -ENOMEM, "add an extension to a certificate");
+	return 0;
+}
+
+/* Not by the words of OpenSSL's configuration, in which an id could mean something else. */
+static int cert_add_name(X509 *x, const char *id, bool critical, struct error *err)
+{
+	_cleanup_(GENERAL_NAMES_free_p) GENERAL_NAMES *names = GENERAL_NAMES_new();
+	GENERAL_NAME *name = GENERAL_NAME_new();
+	ASN1_IA5STRING *text = ASN1_IA5STRING_new();
+
+	if (!text || !name || ASN1_STRING_set(text, id, (int)strlen(id)) != 1) {
+		ASN1_IA5STRING_free(text);
+		GENERAL_NAME_free(name);
+		return openssl_error(err, -ENOMEM, "name a certificate");
+	}
+	GENERAL_NAME_set0_value(name, GEN_URI, text);
+	if (!names || sk_GENERAL_NAME_push(names, name) <= 0) {
+		GENERAL_NAME_free(name);
+		return openssl_error(err, -ENOMEM, "name a certificate");
+	}
+	if (X509_add1_ext_i2d(x, NID_subject_alt_name, names, critical, X509V3_ADD_DEFAULT) != 1)
+		return openssl_error(err, -ENOMEM, "name a certificate");
+	return 0;
+}
+
+static int cert_add_extensions(X509 *x, X509 *issuer, const struct cert_kind *kind, const char *id,
+			       struct error *err)
+{
+	X509V3_CTX ctx;
+	int r;
+
+	X509V3_set_ctx(&ctx, issuer, x, NULL, NULL, 0);
+	r = cert_add_word(x, &ctx, NID_basic_constraints, kind->basic_constraints, err);
+	if (r == 0)
+		r = cert_add_word(x, &ctx, NID_key_usage, kind->key_usage, err);
+	if (r == 0 && kind->ext_key_usage)
+		r = cert_add_word(x, &ctx, NID_ext_key_usage, kind->ext_key_usage, err);
+	if (r == 0)
+		r = cert_add_word(x, &ctx, NID_subject_key_identifier, "hash", err);
+	if (r == 0)
+		r = cert_add_word(x, &ctx, NID_authority_key_identifier, "keyid:always", err);
+	/* RFC 5280: critical where there is no subject. */
+	return r == 0 ? cert_add_name(x, id, !kind->is_ca, err) : r;
+}
+
+static int cert_set_names(X509 *x, X509 *issuer, const struct cert_kind *kind, struct error *err)
+{
+	if (kind->is_ca &&
+	    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
+				       (const unsigned char *)CERT_CA_NAME, -1, -1, 0) != 1)
+		return openssl_error(err, -ENOMEM, "name a CA");
+	if (X509_set_issuer_name(x, X509_get_subject_name(issuer)) != 1)
+		return openssl_error(err, -ENOMEM, "name the issuer of a certificate");
+	return 0;
+}
+
+static int cert_write(struct cert *ret, X509 *x, struct error *err)
+{
+	unsigned char *p = ret->der;
+	int len = i2d_X509(x, NULL);
+
+	if (len <= 0 || (size_t)len > sizeof(ret->der))
+		return openssl_error(err, -EFBIG, "write a certificate");
+	ret->len = (size_t)i2d_X509(x, &p);
+	return 0;
+}
+
+/* issuer NULL: the certificate itself. */
+static int cert_make(struct cert *ret, const struct cert_kind *kind, EVP_PKEY *subject_key,
+		     X509 *issuer, const struct key *issuer_key, const struct cert_request *q,
+		     struct error *err)
+{
+	_cleanup_(X509_free_p) X509 *x = X509_new();
+	int r;
+
+	if (!x || X509_set_version(x, X509_VERSION_3) != 1 || X509_set_pubkey(x, subject_key) != 1)
+		return openssl_error(err, -ENOMEM, "make a certificate");
+	r = cert_set_serial(x, err);
+	if (r == 0)
+		r = cert_set_times(x, q, err);
+	if (r == 0)
+		r = cert_set_names(x, issuer ? issuer : x, kind, err);
+	if (r == 0)
+		r = cert_add_extensions(x, issuer ? issuer : x, kind, q->id, err);
+	if (r < 0)
+		return r;
+	if (X509_sign(x, key_openssl(issuer_key), NULL) <= 0)
+		return openssl_error(err, -EIO, "sign a certificate");
+	return cert_write(ret, x, err);
+}
+
+int cert_make_root(struct cert *ret, const struct key *key, const struct cert_request *request,
+		   struct error *err)
+{
+	struct spiffe s;
+	int r;
+
+	r = spiffe_parse(&s, request->id, strlen(request->id), err);
+	if (r < 0)
+		return r;
+	if (s.path_len > 0)
+		return error_refuse(err, ERROR_INVALID, "the id of a CA is that of its domain");
+	return cert_make(ret, &cert_root, key_openssl(key), NULL, key, request, err);
+}
+
+static int cert_parse(X509 **ret, const uint8_t *der, size_t len, struct error *err)
+{
+	const unsigned char *p = der;
+
+	if (len <= CERT_SIZE_MAX)
+		*ret = d2i_X509(NULL, &p, (long)len);
+	if (!*ret || p != der + len)
+		return error_refuse(err, ERROR_INVALID, "this is no certificate in DER");
+	return 0;
+}
+
+int cert_make_leaf(struct cert *ret, const struct key *ca_key, const struct cert *ca,
+		   const struct cert_request *request, struct error *err)
+{
+	_cleanup_(EVP_PKEY_free_p) EVP_PKEY *pkey = NULL;
+	_cleanup_(X509_free_p) X509 *issuer = NULL;
+	int r;
+
+	if (!spiffe_is_id(request->id))
+		return error_refuse(err, ERROR_INVALID, "\"%.300s\" is no SPIFFE id", request->id);
+	if (request->not_after > request->not_before + CERT_LEAF_SECONDS_MAX)
+		return error_refuse(err, ERROR_INVALID, "a certificate lives at most %d seconds",
+				    CERT_LEAF_SECONDS_MAX);
+	r = cert_parse(&issuer, ca->der, ca->len, err);
+	if (r < 0)
+		return r;
+	pkey = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, request->key, KEY_SIZE);
+	if (!pkey)
+		return openssl_error(err, -EINVAL, "read an Ed25519 key");
+	return cert_make(ret, &cert_leaf, pkey, issuer, ca_key, request, err);
+}
+
+static int cert_time(uint64_t *ret, const ASN1_TIME *at, struct error *err)
+{
+	_cleanup_(ASN1_TIME_free_p) ASN1_TIME *epoch = ASN1_TIME_set(NULL, 0);
+	int days = 0, seconds = 0;
+
+	if (!epoch || ASN1_TIME_diff(&days, &seconds, epoch, at) != 1 || days < 0 || seconds < 0)
+		return error_refuse(err, ERROR_INVALID, "a certificate with an impossible time");
+	*ret = (uint64_t)days * 86400 + (uint64_t)seconds;
+	return 0;
+}
+
+int cert_times(const uint8_t *der, size_t len, uint64_t *ret_not_before, uint64_t *ret_not_after,
+	       struct error *err)
+{
+	_cleanup_(X509_free_p) X509 *x = NULL;
+	uint64_t from, until;
+	int r;
+
+	r = cert_parse(&x, der, len, err);
+	if (r == 0)
+		r = cert_time(&from, X509_get0_notBefore(x), err);
+	if (r == 0)
+		r = cert_time(&until, X509_get0_notAfter(x), err);
+	if (r < 0)
+		return r;
+	*ret_not_before = from;
+	*ret_not_after = until;
+	return 0;
+}
+
+int cert_check_key(const uint8_t *der, size_t len, const struct key *key, struct error *err)
+{
+	_cleanup_(X509_free_p) X509 *x = NULL;
+	EVP_PKEY *pkey;
+	int r;
+
+	r = cert_parse(&x, der, len, err);
+	if (r < 0)
+		return r;
+	pkey = X509_get0_pubkey(x);
+	if (!pkey || EVP_PKEY_eq(pkey, key_openssl(key)) != 1)
+		return error_refuse(err, ERROR_INVALID, "a certificate for another key");
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_IDENTITY_OPENSSL_H
+#define NACRE_IDENTITY_OPENSSL_H
+
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+
+/* What the units of this area share of OpenSSL; private to it, and to its tests. */
+
+#define OPENSSL_CLEANUP(type, fn)                                                                  \
+	static inline void fn##_p(type **p)                                                        \
+	{                                                                                          \
+		fn(*p);                                                                            \
+	}
+OPENSSL_CLEANUP(X509, X509_free)
+OPENSSL_CLEANUP(X509_STORE, X509_STORE_free)
+OPENSSL_CLEANUP(X509_STORE_CTX, X509_STORE_CTX_free)
+OPENSSL_CLEANUP(X509_EXTENSION, X509_EXTENSION_free)
+OPENSSL_CLEANUP(EVP_PKEY, EVP_PKEY_free)
+OPENSSL_CLEANUP(SSL_SESSION, SSL_SESSION_free)
+OPENSSL_CLEANUP(GENERAL_NAMES, GENERAL_NAMES_free)
+OPENSSL_CLEANUP(BIGNUM, BN_free)
+OPENSSL_CLEANUP(ASN1_TIME, ASN1_TIME_free)
+
+/* Says what was tried and why OpenSSL could not, empties its list of errors, and returns r. */
+int openssl_error(struct error *err, int r, const char *what);
+
+struct key;
+EVP_PKEY *key_openssl(const struct key *k);
+
+/* Makes a store of the certificates in DER, one behind the other, and of nothing else. */
+int verify_store_new(X509_STORE **ret, const uint8_t *bundle, size_t len, struct error *err);
+/* Verifies the leaf of ctx, whose store is such a one; ERROR_DENIED with the reason. */
+int verify_run(X509_STORE_CTX *ctx, const char *id, struct error *err);
+
+/* Whether the only name that the certificate has besides its subject is this id, to the letter. */
+int verify_name(X509 *x, const char *id, struct error *err);
+
+struct tls;
+/* The connection as OpenSSL knows it, for tests that do with it what this house never does. */
+SSL *tls_openssl(const struct tls *t);
+
+#endif
