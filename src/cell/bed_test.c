@@ -196,6 +196,7 @@ int bed_start(struct bed *b, const struct bed_start *s, struct error *err)
 				       .tty = s->tty,
 				       .terminal = s->terminal,
 				       .hold_output = s->hold_output,
+				       .keep_log = s->keep_log,
 				       .log = s->log };
 	char log_name[32], name[32];
 	struct container_fds fds = { .rootfs = -1,
@@ -212,7 +213,7 @@ int bed_start(struct bed *b, const struct bed_start *s, struct error *err)
 	spec.name = s->name ?: name;
 	(void)str_copy(spec.id, sizeof(spec.id), bed_id(n));
 	bed_log_name(log_name, sizeof(log_name), n);
-	if (fds.log < 0 && !s->no_log)
+	if (fds.log < 0 && !s->no_log && !s->keep_log)
 		fds.log = openat(b->base_fd, log_name,
 				 O_CREAT | O_TRUNC | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
 	if (!s->process)

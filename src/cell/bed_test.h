@@ -44,7 +44,7 @@ struct bed_start {
 	const char *cell, *name, *script, *user, *cwd;
 	char *const *argv; /* instead of script */
 	char *const *env;
-	bool shares, host_network, process, stdin_open, no_log, tty, hold_output;
+	bool shares, host_network, process, stdin_open, no_log, tty, hold_output, keep_log;
 	struct terminal_size terminal;
 	int log_fd;            /* 0: a new file */
 	int log_dir_fd;        /* 0: none */

@@ -113,6 +113,7 @@ static void container_enter(struct container *c, enum container_event event)
 		container_say_lost(c);
 		container_drop_record(c);
 		attach_point_close(&c->attach, &c->status);
+		kept_end(&c->kept, NULL);
 	}
 	c->host->on_change(c->host->userdata, c);
 }
@@ -280,9 +281,9 @@ static int stdio_open(struct stdio *s, const struct container *c, struct error *
 		return stdio_open_terminal(s, c, err);
 	if (start->stdin_open)
 		r = stdio_pipe(s, 0, err);
-	if (r == 0 && start->fds.log >= 0)
+	if (r == 0 && (start->fds.log >= 0 || c->pump.keeps))
 		r = stdio_pipe(s, 1, err);
-	if (r == 0 && start->fds.log >= 0)
+	if (r == 0 && (start->fds.log >= 0 || c->pump.keeps))
 		r = stdio_pipe(s, 2, err);
 	return r;
 }
@@ -632,6 +633,8 @@ struct container *container_free(struct container *c)
 	isolate_child_done(&c->child);
 	container_close_exec_fds(c);
 	attach_point_done(&c->attach, false);
+	/* Nobody is told: its reader goes with it. */
+	kept_drop(&c->kept);
 	input_done(&c->input);
 	container_drop_record(c);
 	free(c);
@@ -655,6 +658,7 @@ int container_alloc(struct container **ret, const struct container_host *host, s
 	list_init(&c->execs);
 	loop_timer_init(&c->retry, host->loop, container_retry);
 	pump_init(&c->pump, host->threads, container_pumped);
+	kept_init(&c->kept, host->loop, &c->pump);
 	input_init(&c->input, host->loop);
 	attach_point_init(&c->attach, host->loop, &c->pump, container_settled);
 	*ret = c;
@@ -669,6 +673,8 @@ const char *container_busy(const struct container *c)
 		return "an exec is open";
 	if (attach_point_busy(&c->attach))
 		return "a client is attached, or awaited";
+	if (c->kept.reader)
+		return "a log is being read";
 	return pump_busy(&c->pump);
 }
 
@@ -703,6 +709,7 @@ int container_new(struct container **ret, const struct container_host *host, str
 	c->start = start;
 	c->stdin_open = spec->stdin_open;
 	c->tty = spec->tty;
+	c->pump.keeps = spec->keep_log;
 
 	r = str_copy(c->id, sizeof(c->id), spec->id);
 	if (r == 0)
@@ -762,7 +769,7 @@ int container_signal(struct container *c, int sig, bool all, struct error *err)
 		return error_field(err, ERROR_INVALID, "signal",
 				   "only SIGKILL can go to all processes, not %d", sig);
 	/* Whoever kills it does not wait for a disk that is full. */
-	if (all && !container_is_over(c))
+	if (all && !container_is_over(c) && !c->pump.keeps)
 		pump_give_up(&c->pump);
 	if (c->ended)
 		return 0;

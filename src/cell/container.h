@@ -9,6 +9,7 @@
 #include "cell/attach.h"
 #include "cell/cell.h"
 #include "cell/input.h"
+#include "cell/kept.h"
 #include "cell/pump.h"
 #include "cell/spec.h"
 #include "cell/terminal.h"
@@ -78,6 +79,7 @@ struct container {
 	nsec_t retry_delay;
 	int n_retries;
 	struct pump pump;
+	struct kept kept;
 	struct input input;
 	struct terminal terminal;
 	struct attach_point attach;

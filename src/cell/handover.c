@@ -86,6 +86,8 @@ static const struct handover_field container_fields[] = {
 	HANDOVER(55, HANDOVER_UINT, struct container, pump.marked),
 	HANDOVER(56, HANDOVER_UINT, struct container, status.log_lost),
 	HANDOVER(57, HANDOVER_UINT, struct container, pump.torn),
+	HANDOVER_BOOL(58, struct container, pump.keeps),
+	HANDOVER(59, HANDOVER_UINT, struct container, pump.kept_at),
 	HANDOVER(60, HANDOVER_FD, struct container, input.fd),
 	HANDOVER(61, HANDOVER_BUF, struct container, input.data),
 	HANDOVER_BOOL(62, struct container, input.closing),
@@ -140,6 +142,10 @@ HANDOVER_LEFT(struct container, input.source, "input_resume()");
 HANDOVER_LEFT(struct container, input.done, "nobody waits, or the keeper were busy");
 HANDOVER_LEFT(struct container, input.userdata, "of `done`");
 HANDOVER_LEFT(struct container, input.waiters, "each is attached, and the keeper were busy");
+HANDOVER_LEFT(struct container, pump.is_read, "nobody reads, or the keeper were busy");
+HANDOVER_LEFT(struct container, pump.grown, "kept_init()");
+HANDOVER_LEFT(struct container, pump.grown_data, "kept_init()");
+HANDOVER_LEFT(struct container, kept, "nobody reads, or the keeper were busy");
 HANDOVER_LEFT(struct container, pump.held, "nobody is attached");
 HANDOVER_LEFT(struct container, pump.tee, "attach_point_init()");
 HANDOVER_LEFT(struct container, pump.tee_userdata, "attach_point_init()");

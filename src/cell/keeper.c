@@ -87,6 +87,7 @@ static void keeper_forget(struct keeper *k, struct container *c)
 	list_remove(&c->link);
 	exec_detach_all(c, &k->execs);
 	attach_point_done(&c->attach, true);
+	kept_done(&c->kept);
 	record->forgotten = true;
 	if (k->config.on_container)
 		k->config.on_container(k->config.userdata, &view, true);
@@ -563,6 +564,19 @@ int keeper_attach_signal(struct keeper_attach *a, int sig, struct error *err)
 void keeper_attach_leave(struct keeper_attach *a)
 {
 	attach_free(a);
+}
+
+/* ---- a log that is kept ---- */
+
+int keeper_log_open(struct keeper *k, const char *id, uint64_t from,
+		    const struct keeper_log_ops *ops, void *userdata, struct keeper_log **ret,
+		    struct error *err)
+{
+	struct container *c;
+	int r;
+
+	r = keeper_find(k, id, &c, err);
+	return r < 0 ? r : kept_open(&c->kept, from, container_is_over(c), ops, userdata, ret, err);
 }
 
 int keeper_write_stdin(struct keeper *k, const char *id, const void *data, size_t len, bool close,

@@ -22,6 +22,7 @@ struct loop;
 struct keeper;
 struct keeper_attach;
 struct keeper_exec;
+struct keeper_log;
 
 /* What can be seen of a container; valid during a callback or until the loop turns. */
 struct container_view {
@@ -167,6 +168,18 @@ int keeper_attach_signal(struct keeper_attach *a, int sig, struct error *err);
 /* The container does not notice. No callback comes any more. */
 void keeper_attach_leave(struct keeper_attach *a);
 
+/* ---- a log that is kept (container_spec.keep_log, struct keeper_log_ops: spec.h) ---- */
+
+/*
+ * Its lines from the place `from` on, which lets go of those before; from where they begin, if that
+ * is later. An earlier reader is told ERROR_ABORTED, as is the last one when the container is
+ * removed. No callback before this has returned. ERROR_NOT_FOUND; ERROR_PRECONDITION where it is
+ * not kept; ERROR_INVALID where no line begins there. *ret is for kept_take() and its kin
+ * (cell/kept.h).
+ */
+int keeper_log_open(struct keeper *k, const char *id, uint64_t from,
+		    const struct keeper_log_ops *ops, void *userdata, struct keeper_log **ret,
+		    struct error *err);
 /* ---- standard input ---- */
 
 /* Copies data; done when it is in the pipe (err NULL), or cannot be any more. One at a time for a

@@ -11,6 +11,9 @@
  * Dropping empties both buffers but for the rest of a line that is half in the file, so that what
  * follows stands on a line of its own. The next try is then that rest and a mark: `lost` counts for
  * the state of the container, `unmarked` what the next mark has to tell.
+ *
+ * Of a log that is kept, `waiting` is all: nothing is given to a thread. It is full where nothing
+ * more may be read; what is in it stays, and what is dropped is what would have come behind it.
  */
 #include "cell/pump.h"
 
@@ -35,6 +38,8 @@
 #define PUMP_READS_MAX 4
 #define PUMP_RETRY_MIN (100 * NSEC_PER_MSEC)
 #define PUMP_RETRY_MAX (5 * NSEC_PER_SEC)
+/* What is kept when all is ended waits so long for who reads it. */
+#define PUMP_KEPT_GRACE (3 * NSEC_PER_SEC)
 
 void pump_threads_done(struct pump_threads *t)
 {
@@ -86,7 +91,11 @@ static void stream_close(struct pump_stream *s)
 static size_t pump_room(const struct pump *p)
 {
 	size_t used = p->waiting.len + p->writing.len;
-	size_t n = used < PUMP_WAITING_MAX ? (PUMP_WAITING_MAX - used) / CRILOG_LINE_COST : 0;
+	size_t n;
+
+	if (p->keeps && p->dropping)
+		return PUMP_READ_MAX;
+	n = used < PUMP_WAITING_MAX ? (PUMP_WAITING_MAX - used) / CRILOG_LINE_COST : 0;
 
 	return n < PUMP_READ_MIN ? 0 : MIN(n, PUMP_READ_MAX);
 }
@@ -97,21 +106,44 @@ static bool pump_may_read(const struct pump *p)
 	return !p->held && (!p->resting || (p->dropping && p->trouble != -ENOMEM));
 }
 
-static void pump_watch(struct pump *p)
-{
-	bool reading = pump_room(p) > 0 && pump_may_read(p);
-
-	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++)
-		if (p->streams[i].fd >= 0)
-			loop_fd_set(&p->streams[i].source, reading ? LOOP_READ : 0);
-}
-
 static void pump_set_trouble(struct pump *p, int trouble)
 {
 	if (p->trouble == trouble)
 		return;
 	p->trouble = trouble;
 	loop_defer_schedule(&p->notify);
+}
+
+/* What is kept fills all the room that there is: who reads it has the policy's time. */
+static void pump_watch_kept(struct pump *p)
+{
+	nsec_t limit = p->policy.drop ? 0 : p->policy.block_for;
+
+	if (!p->keeps || p->dropping || !pump_has_open_stream(p))
+		return;
+	if (pump_room(p) > 0) {
+		p->block_until = 0;
+	} else if (limit == 0) {
+		p->dropping = true;
+		pump_set_trouble(p, -ENOBUFS);
+	} else if (limit != NSEC_NEVER && !p->resting) {
+		nsec_t now = clock_mono();
+
+		p->block_until = p->block_until ?: now + limit;
+		loop_timer_set(&p->retry, p->block_until > now ? p->block_until - now : 0);
+	}
+}
+
+static void pump_watch(struct pump *p)
+{
+	bool reading;
+
+	pump_watch_kept(p);
+	reading = pump_room(p) > 0 && pump_may_read(p);
+
+	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++)
+		if (p->streams[i].fd >= 0)
+			loop_fd_set(&p->streams[i].source, reading ? LOOP_READ : 0);
 }
 
 /* Stops writing and reading for a while; what waits stays. */
@@ -173,9 +205,37 @@ static void pump_drop(struct pump *p)
 	loop_defer_schedule(&p->notify);
 }
 
+/* What marks tell was counted before. */
+static uint64_t pump_kept_bytes(const struct pump *p)
+{
+	const uint8_t *line = buf_data(&p->waiting), *end = line + p->waiting.len;
+	struct crilog_record record;
+	uint64_t n = 0;
+
+	while (line < end) {
+		const uint8_t *next = (const uint8_t *)memchr(line, '\n', (size_t)(end - line)) + 1;
+
+		if (crilog_parse(&record, line, (size_t)(next - line)) == 0)
+			n += record.len;
+		line = next;
+	}
+	return n;
+}
+
+static void pump_drop_kept(struct pump *p)
+{
+	p->kept_at += crilog_count(buf_data(&p->waiting), p->waiting.len) + p->unmarked;
+	p->lost += pump_kept_bytes(p);
+	buf_clear(&p->waiting);
+	pump_set_trouble(p, -ENOBUFS);
+}
+
 static void pump_drop_all(struct pump *p)
 {
-	pump_drop(p);
+	if (p->keeps)
+		pump_drop_kept(p);
+	else
+		pump_drop(p);
 	/* A half line stands for nothing. */
 	if (p->writing.len > 0)
 		pump_lose(p, p->torn);
@@ -194,6 +254,8 @@ static void pump_drop_all(struct pump *p)
 	loop_timer_stop(&p->retry);
 	p->resting = false;
 	p->unmarked = 0;
+	if (p->keeps)
+		p->grown(p);
 }
 
 static void pump_cannot_write(struct pump *p, int code)
@@ -229,11 +291,48 @@ static int pump_add_mark(struct pump *p)
 	return 0;
 }
 
+/* That there is room again. */
+static int pump_add_kept_mark(struct pump *p)
+{
+	char mark[CRILOG_MARK_MAX];
+	int r;
+
+	r = buf_add(&p->waiting, mark, crilog_mark_lost(mark, clock_real(), p->unmarked));
+	if (r < 0)
+		return r;
+	p->unmarked = 0;
+	return 0;
+}
+
+static bool pump_has_room_for_mark(const struct pump *p)
+{
+	return p->waiting.len + PUMP_READ_MIN * CRILOG_LINE_COST + CRILOG_MARK_MAX <=
+	       PUMP_WAITING_MAX;
+}
+
+static void pump_submit_kept(struct pump *p)
+{
+	if (p->dropping && pump_has_room_for_mark(p)) {
+		if (p->unmarked && pump_add_kept_mark(p) < 0) {
+			pump_rest(p, -ENOMEM);
+			return;
+		}
+		p->dropping = false;
+		p->block_until = 0;
+		pump_set_trouble(p, 0);
+	}
+	p->grown(p);
+}
+
 /* Gives the thread what waits, unless it has something, or a failed write rests. */
 static void pump_submit(struct pump *p)
 {
 	int r;
 
+	if (p->keeps) {
+		pump_submit_kept(p);
+		return;
+	}
 	if (p->work.busy || p->resting || p->threads->held)
 		return;
 	if (p->unmarked && !p->marked && pump_add_mark(p) < 0) {
@@ -263,7 +362,7 @@ static int pump_encode(struct pump *p, const struct pump_stream *s)
 	enum crilog_stream stream = s == &p->streams[0] ? CRILOG_STDOUT : CRILOG_STDERR;
 	int r = 0;
 
-	if (p->log.fd < 0)
+	if (p->log.fd < 0 && !p->keeps)
 		return 0;
 	if (p->dropping)
 		pump_lose(p, s->chunk_len);
@@ -393,8 +492,12 @@ static void pump_retry(struct loop_timer *timer)
 	struct pump *p = container_of(timer, struct pump, retry);
 
 	p->resting = false;
-	if (p->waiting.len + p->writing.len == 0)
+	if (p->keeps && p->block_until != 0 && p->block_until <= clock_mono()) {
+		p->dropping = true;
+		pump_set_trouble(p, -ENOBUFS);
+	} else if (p->waiting.len + p->writing.len == 0) {
 		pump_set_trouble(p, 0);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
 		struct pump_stream *s = &p->streams[i];
 
@@ -405,7 +508,7 @@ static void pump_retry(struct loop_timer *timer)
 		else
 			stream_drop_chunk(s);
 	}
-	if (p->resting && p->giving_up)
+	if ((p->resting || p->keeps) && p->giving_up)
 		pump_drop_all(p);
 	pump_pull(p);
 }
@@ -481,7 +584,7 @@ void pump_tee(struct pump *p, pump_tee_fn fn, void *userdata)
 
 static bool pump_is_started(const struct pump *p)
 {
-	return p->log.fd >= 0 || pump_has_open_stream(p);
+	return p->log.fd >= 0 || p->keeps || pump_has_open_stream(p);
 }
 
 void pump_hold(struct pump *p, bool held)
@@ -518,8 +621,33 @@ void pump_last(struct pump *p)
 
 void pump_give_up(struct pump *p)
 {
+	if (p->keeps && !p->giving_up)
+		loop_timer_set(&p->retry, p->is_read ? PUMP_KEPT_GRACE : 0);
 	p->giving_up = true;
-	if (p->resting)
+	if (p->resting && !p->keeps)
+		loop_timer_set(&p->retry, 0);
+}
+
+/* ---- a log that is kept ---- */
+
+const uint8_t *pump_kept(const struct pump *p, size_t from, size_t *ret_len, bool *ret_end)
+{
+	*ret_len = p->waiting.len - from;
+	*ret_end = !pump_has_open_stream(p) && p->unmarked == 0;
+	return *ret_len > 0 ? buf_data(&p->waiting) + from : NULL;
+}
+
+void pump_take(struct pump *p, size_t n)
+{
+	p->kept_at += crilog_count(buf_data(&p->waiting), n);
+	buf_consume(&p->waiting, n);
+	pump_pull(p);
+}
+
+void pump_set_read(struct pump *p, bool is_read)
+{
+	p->is_read = is_read;
+	if (p->keeps && p->giving_up && !is_read && !pump_drained(p))
 		loop_timer_set(&p->retry, 0);
 }
 

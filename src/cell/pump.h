@@ -22,6 +22,10 @@
  * that is the policy's (struct log_policy); from then on what it writes is dropped and counted, and
  * once the log can be written again a mark in it says how much is missing. A second failure soon
  * after the first is given no new time.
+ *
+ * A log that is kept (`keeps`, set before it is started) is no file: the lines stay in memory until
+ * somebody has taken them, PUMP_WAITING_MAX bytes of them at most. Whoever takes none holds the
+ * program up, as a disk that is full does.
  */
 
 #define PUMP_WAITING_MAX ((size_t)1 << 20)
@@ -91,6 +95,13 @@ struct pump {
 	uint64_t marked;    /* that the mark in `writing` tells */
 	uint64_t lost;      /* bytes of output that are not in the log */
 	uint64_t torn;      /* that the line stands for of which a part is in the log */
+	bool keeps;         /* `waiting` is the log */
+	uint64_t kept_at;   /* place of its first line: bytes of output before it */
+	bool is_read;       /* somebody takes them */
+	/* There is more to take, or it is at its end; set where it `keeps`. May call nothing of the
+	 * pump. */
+	pump_fn grown;
+	void *grown_data;
 };
 
 void pump_init(struct pump *p, struct pump_threads *threads, pump_fn fn);
@@ -111,6 +122,13 @@ void pump_last(struct pump *p);
 void pump_give_up(struct pump *p);
 /* Both pipes are at their end, and all of it is in the log or lost. */
 bool pump_drained(const struct pump *p);
+/* Of a log that is kept: the lines from the byte `from` of them on. *ret_end: nothing will follow.
+ */
+const uint8_t *pump_kept(const struct pump *p, size_t from, size_t *ret_len, bool *ret_end);
+/* The first n bytes of the lines are forgotten. */
+void pump_take(struct pump *p, size_t n);
+/* Whether there is somebody who will take them: else a pump that gives up waits for nobody. */
+void pump_set_read(struct pump *p, bool is_read);
 /* Why it cannot be handed over now (cell/handover.h), or NULL. */
 const char *pump_busy(const struct pump *p);
 /* Goes on with what another program, or a hold, has left in its members. */

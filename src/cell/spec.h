@@ -247,6 +247,18 @@ struct keeper_attach_ops {
 	void (*on_error)(void *userdata, const struct error *err);
 };
 
+/* The reader of a log that is kept (container_spec.keep_log). */
+struct keeper_log_ops {
+	/* Whole lines of wire/crilog.h, at most KEEPER_LOG_MAX bytes; at: the first one's place. */
+	void (*on_lines)(void *userdata, uint64_t at, const void *lines, size_t len);
+	/* Nothing follows behind that place. */
+	void (*on_eof)(void *userdata, uint64_t at);
+	/* Last: all was taken and the container has ended (err NULL), or why it is told no more. */
+	void (*on_end)(void *userdata, const struct error *err);
+};
+
+#define KEEPER_LOG_MAX ((size_t)65536)
+
 /* How long who takes nothing may hold a container's output, or its end, back. */
 #define ATTACH_PATIENCE (10 * NSEC_PER_SEC)
 

@@ -230,6 +230,13 @@ void keeper_attach_leave(struct keeper_attach *a)
 	a->left = true;
 }
 
+int keeper_log_open(struct keeper *keeper, const char *id, uint64_t from,
+		    const struct keeper_log_ops *ops, void *userdata, struct keeper_log **ret,
+		    struct error *err)
+{
+	return error_refuse(err, ERROR_PRECONDITION, "no log is kept");
+}
+
 int keeper_write_stdin(struct keeper *keeper, const char *id, const void *data, size_t len,
 		       bool close, void (*done)(void *userdata, const struct error *err),
 		       void *userdata, struct error *err)

@@ -15,6 +15,7 @@
 #include "keeper/convert.h"
 #include "keeper/exec.h"
 #include "keeper/late.h"
+#include "keeper/logs.h"
 #include "keeper/tokens.h"
 #include "keeper/upgrade.h"
 #include "keeper/watch.h"
@@ -129,9 +130,9 @@ static int server_check_open(const struct keeper_server *s, struct error *err)
 
 static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
-	static const char *const features[] = { "exec",   "stdin",        "spawn",   "mounts",
-						"limits", "log-rotation", "upgrade", "attach",
-						"tty",    "stream-exec",  "late-fds" };
+	static const char *const features[] = { "exec",   "stdin",        "spawn",    "mounts",
+						"limits", "log-rotation", "upgrade",  "attach",
+						"tty",    "stream-exec",  "late-fds", "logs" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -377,6 +378,13 @@ static void server_attach(struct rpc_call *call, const ProtobufCMessage *message
 	attach_handle(s->keeper, call, (const void *)message);
 }
 
+static void server_logs(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	logs_handle(s->keeper, call, (const void *)message);
+}
+
 static void server_stdin_written(void *userdata, const struct error *err)
 {
 	if (err)
@@ -531,13 +539,14 @@ static void server_shutdown(struct rpc_call *call, const ProtobufCMessage *messa
 
 /* `input`, of Exec and Attach alike. */
 #define INPUT_FIELD 12
+#define ACK_FIELD 3
 
-#define BIDI(n, lower, fn)                                                                         \
+#define BIDI(n, lower, later, fn)                                                                  \
 	{                                                                                          \
 		.name = (n), .input = &nacre__instance__v1__##lower##_request__descriptor,         \
 		.output = &nacre__instance__v1__##lower##_response__descriptor,                    \
 		.server_streaming = true, .client_streaming = true, .handle = (fn),                \
-		.later_field = INPUT_FIELD,                                                        \
+		.later_field = (later),                                                            \
 	}
 
 static const struct rpc_method server_methods[] = {
@@ -547,8 +556,9 @@ static const struct rpc_method server_methods[] = {
 	METHOD("Signal", signal, false, server_signal),
 	METHOD("Remove", remove, false, server_remove),
 	METHOD("RemoveCell", remove_cell, false, server_remove_cell),
-	BIDI("Exec", exec, server_exec),
-	BIDI("Attach", attach, server_attach),
+	BIDI("Exec", exec, INPUT_FIELD, server_exec),
+	BIDI("Attach", attach, INPUT_FIELD, server_attach),
+	BIDI("Logs", logs, ACK_FIELD, server_logs),
 	METHOD("WriteStdin", write_stdin, false, server_write_stdin),
 	METHOD("Spawn", spawn, false, server_spawn),
 	METHOD("End", end, false, server_end),
