@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_ISOLATE_DISK_H
+#define NACRE_ISOLATE_DISK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/*
+ * A block device as the root of a container, where no mount can be passed to whoever starts it: the
+ * device is found by the serial that its machine gives it, its EROFS lies under a tmpfs, and both
+ * live as long as the overlay that is made of them. All of this may block.
+ */
+
+#define DISK_NAME_MAX 31
+/* Of /sys/block that are looked at. */
+#define DISK_DEVICES_MAX 1024
+
+/* Where the devices are, not owned. */
+struct disk_places {
+	int sys_fd; /* of /sys/block */
+	int dev_fd; /* of /dev */
+	/* A directory on a mount of this process's own, where a name is used for a moment. */
+	int own_fd;
+};
+
+struct disk_file {
+	const char *path;
+	unsigned mode;
+	const void *data;
+	size_t len;
+};
+
+struct disk_root {
+	const char *name;     /* one component, that nothing has in own_fd */
+	uint64_t upper_bytes; /* of the tmpfs; 0: as the kernel has it */
+	const struct disk_file *files;
+	size_t n_files;
+};
+
+/* The device with this serial. -ENODEV where there is none (yet). */
+int disk_find(const struct disk_places *places, const char *serial, char ret[DISK_NAME_MAX + 1]);
+/* Whether nobody holds a device: 1 or 0; or an errno. */
+int disk_is_free(const struct disk_places *places, const char *device);
+/* A detached mount, writable. Each file is made where the disk has none, or an empty one; what is
+ * there otherwise stays. ERROR_PRECONDITION where there is no EROFS on the device. Nothing is left
+ * of what fails. */
+int disk_mount_root(const struct disk_places *places, const char *device,
+		    const struct disk_root *root, struct error *err);
+/* What the machine is given under this tag by virtiofs, as a detached mount without set-id and
+ * devices. ERROR_PRECONDITION where it is given none such. */
+int disk_mount_share(const char *tag, bool read_only, bool no_exec, struct error *err);
+
+#endif
