@@ -25,6 +25,9 @@
 #include "cli/table.h"
 #include "isolate/cgroup.h"
 #include "isolate/confine.h"
+#include "net/inside.h"
+#include "net/link.h"
+#include "net/tap.h"
 
 /*
  * Looks at the host, changes nothing. Each check asks the kernel in the way in which the daemon
@@ -246,6 +249,46 @@ static bool kvm(const struct cli *cli, char **ret_detail)
 	return fd >= 0;
 }
 
+/* In a network namespace of its own, which is gone afterwards. */
+static bool doctor_inside(inside_fn fn, char **ret_detail)
+{
+	struct error err = ERROR_INIT;
+	int r = inside_run(INSIDE_NEW, fn, NULL, &err);
+
+	*ret_detail = xstrdup(r < 0 ? error_text(&err) : "can be made");
+	return r >= 0;
+}
+
+static int doctor_make_tap(void *arg, struct error *err)
+{
+	int fd = tap_open("tap0", err);
+
+	(void)fd_close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static bool tap_devices(const struct cli *cli, char **ret_detail)
+{
+	return doctor_inside(doctor_make_tap, ret_detail);
+}
+
+static int doctor_make_bridge(void *arg, struct error *err)
+{
+	const struct link_veth veth = { .name = "veth0", .peer = "veth1", .peer_ns_fd = -1 };
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	int r;
+
+	r = netlink_open(&nl, err);
+	if (r == 0)
+		r = link_add_bridge(&nl, "bridge0", NULL, NULL, err);
+	return r < 0 ? r : link_add_veth(&nl, &veth, NULL, err);
+}
+
+static bool bridges(const struct cli *cli, char **ret_detail)
+{
+	return doctor_inside(doctor_make_bridge, ret_detail);
+}
+
 static bool daemon_(const struct cli *cli, char **ret_detail)
 {
 	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
@@ -307,6 +350,13 @@ static const struct check checks[] = {
 	  "give it to nacre where something has taken it away" },
 	{ "KVM", false, kvm, "instances are cells, never virtual machines with hardware's help",
 	  "turn virtualization on in the firmware, or nesting on in the host of this machine" },
+	{ "TAP devices", false, tap_devices,
+	  "no virtual machine can have a network, so none can start",
+	  "run as root; modprobe tun, or run a kernel with CONFIG_TUN; give /dev/net/tun to nacre "
+	  "where it stands in a container" },
+	{ "bridge and veth", false, bridges,
+	  "no virtual machine can start; no instance can have a network device of another one",
+	  "run as root; modprobe bridge veth, or run a kernel with CONFIG_BRIDGE and CONFIG_VETH" },
 	{ "confinement", false, confinement,
 	  "the daemon and the instances below it can ask for more than they need",
 	  "start the daemon; where it runs, its log says what the kernel refused" },

@@ -57,7 +57,9 @@ struct segment_plan segment_plan_usual(void);
  */
 int segment_make(struct segment *ret, const struct segment_plan *plan,
 		 struct error *err) _must_check_;
-/* Closes what it has; may be called twice, and on SEGMENT_NONE. */
+/* Closes what it has; may be called twice, and on SEGMENT_NONE. To close the last copy of tap_fd
+ * takes the device away, which the kernel does before it returns, in tens of milliseconds: that is
+ * not for a loop thread either. */
 void segment_done(struct segment *s);
 #define _cleanup_segment_ _cleanup_(segment_done)
 

@@ -13,7 +13,8 @@
  * it can take by itself, for which the descriptor is enough, without any privilege. Until it does,
  * the header has 10 bytes, and every frame is whole and has its checksum.
  *
- * The device lives as long as the descriptor: closing it, or dying, leaves nothing.
+ * The device lives as long as the descriptor: closing it, or dying, leaves nothing. To close the
+ * last copy takes tens of milliseconds.
  */
 
 /*

@@ -378,6 +378,24 @@ class Complaints(unittest.TestCase):
             self.assertIn(f"nacre {command}", told.stdout)
             self.assertEqual(told.stdout, self.nacre(*command.split(), "--help").stdout, command)
 
+    def test_doctor_asks_for_networks(self):
+        names = ("TAP devices", "bridge and veth")
+
+        def rows(prepare):
+            done = subprocess.run(["unshare", "-m", "sh", "-c", f"{prepare}; exec \"$0\" doctor -o json", nacre_test.BINARY],
+                                  capture_output=True, text=True, check=False, timeout=100 * nacre_test.SLOWNESS)
+            return [next(row for row in json.loads(done.stdout) if row["check"] == name) for name in names]
+        # Before and after a look, the links of this namespace are the same.
+        links = os.listdir("/sys/class/net")
+        self.assertEqual([(True, "can be made")] * 2, [(row["ok"], row["detail"]) for row in rows("true")])
+        tap, bridge = rows("mount -t tmpfs none /dev/net")
+        self.assertEqual((False, False, "open /dev/net/tun: No such file or directory"), (tap["ok"], tap["essential"], tap["cause"]))
+        self.assertIn("CONFIG_TUN", tap["cure"])
+        self.assertTrue(bridge["ok"])
+        tap, bridge = rows("mount -t tmpfs none /dev/net; : >/dev/net/tun")
+        self.assertEqual((False, "/dev/net/tun is something else: No such device"), (tap["ok"], tap["cause"]))
+        self.assertEqual(links, os.listdir("/sys/class/net"))
+
     def test_completion_and_manual(self):
         done = self.nacre("completion", "bash")
         checked = subprocess.run(["bash", "-n"], input=done.stdout, text=True, capture_output=True, check=False)
