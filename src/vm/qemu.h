@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_VM_QEMU_H
+#define NACRE_VM_QEMU_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "vm/driver.h"
+
+/*
+ * What QEMU is called with for a machine, and what it is told when a disk comes and goes: pure
+ * functions of a specification. It gets every file and socket by descriptor. The kernel, its first
+ * root and the firmware are the only ones that it opens by name, /proc/self/fd/N: it takes no
+ * descriptor for those.
+ */
+
+#define QEMU_PROGRAM "/usr/bin/qemu-system-x86_64"
+#define QEMU_FDS_MAX (5 + VM_DISKS_MAX + VM_NICS_MAX + VM_PORTS_MAX + VM_SHARES_MAX)
+
+/* What the driver adds to a specification. */
+struct qemu_place {
+	int qmp_fd;       /* a listening socket */
+	int firmware_fd;  /* of `microvm` */
+	unsigned tsc_khz; /* the host's (vm/tsc.h); only for an emulated processor */
+};
+
+struct qemu_call {
+	char **argv;
+	int fds[QEMU_FDS_MAX]; /* the caller's descriptors that become 3, 4, ... in QEMU */
+	size_t n_fds;
+};
+
+#define QEMU_CALL_INIT                                                                             \
+	{                                                                                          \
+		.argv = NULL                                                                       \
+	}
+
+/* The spec was checked (vm_spec_check()). ERROR_INVALID where the kernel's command line gets too
+ * long. */
+int qemu_call_make(struct qemu_call *ret, const struct vm_spec *spec,
+		   const struct qemu_place *place, struct error *err);
+void qemu_call_done(struct qemu_call *call);
+
+/* ---- disks: members of QEMU's JSON ---- */
+
+/*
+ * A disk is a file node "file<set>" on descriptor set `set`, with a qcow2 one over it,
+ * "image<set>", where it is one. The device's own node, "slot<n>", is opened again on top of
+ * either, or of the empty one, "none<n>". A set is numbered once in the life of a machine.
+ */
+void qemu_put_file(struct json *j, uint64_t set, const struct vm_disk *disk);
+void qemu_put_image(struct json *j, uint64_t set, const struct vm_disk *disk);
+/* The slot with the disk of that set in it, or with none (disk NULL). writable: the slot. */
+void qemu_put_slot(struct json *j, unsigned slot, uint64_t set, const struct vm_disk *disk,
+		   bool writable);
+
+#endif
