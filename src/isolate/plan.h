@@ -70,7 +70,7 @@ enum isolate_root {
 };
 
 #define ISOLATE_GROUPS_MAX 64
-#define ISOLATE_KEEP_FDS_MAX 8
+#define ISOLATE_KEEP_FDS_MAX 16
 #define ISOLATE_ID_MAPS_MAX 340 /* of the kernel */
 #define ISOLATE_SYSCTLS_MAX 256
 #define ISOLATE_MOUNTS_MAX 1024

@@ -188,14 +188,15 @@ struct vm_driver {
 	void (*kill)(struct vm *vm);
 
 	/*
-	 * Puts a disk into a slot, in the place of what is in there; the guest sees it at once. The
-	 * descriptor is copied. One change of a slot at a time: ERROR_ABORTED while another is
-	 * under way. done is not called where the call itself fails, and with an error where the
-	 * machine ends meanwhile.
+	 * Puts a disk into a slot, in the place of what is in there; the guest sees it at once. A
+	 * slot is for writable disks or for others. The descriptor is copied. One change of a slot
+	 * at a time: ERROR_ABORTED while another is under way. done is not called where the call
+	 * itself fails, and with an error where the machine ends meanwhile.
 	 */
 	int (*put_disk)(struct vm *vm, unsigned slot, const struct vm_disk *disk, vm_done_fn done,
 			void *data, struct error *err);
-	/* Empties a slot: reads of the guest give zeroes. An empty one is success. */
+	/* Empties a slot: reads of the guest give zeroes. An empty one is success. When it is done,
+	 * the VMM has let go of the file; so it has of what put_disk() has replaced. */
 	int (*remove_disk)(struct vm *vm, unsigned slot, vm_done_fn done, void *data,
 			   struct error *err);
 
