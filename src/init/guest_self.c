@@ -20,9 +20,9 @@
  * until then clones of a template go on giving the same bytes. */
 static int self_stir(const struct bootmsg_blob *entropy, struct error *err)
 {
-	struct {
+	union {
 		struct rand_pool_info info;
-		uint8_t room[BOOTMSG_ENTROPY_MAX];
+		uint8_t room[sizeof(struct rand_pool_info) + BOOTMSG_ENTROPY_MAX];
 	} pool = { .info = { .entropy_count = (int)entropy->len * 8,
 			     .buf_size = (int)entropy->len } };
 	_cleanup_fd_ int fd = -1;
@@ -31,7 +31,7 @@ static int self_stir(const struct bootmsg_blob *entropy, struct error *err)
 	fd = sysio_openat(AT_FDCWD, "/dev/random", O_RDWR | O_CLOEXEC, 0);
 	if (fd < 0)
 		return error_set(err, -errno, "open /dev/random");
-	memcpy(pool.room, entropy->data, entropy->len);
+	memcpy(pool.room + sizeof(pool.info), entropy->data, entropy->len);
 	if (ioctl(fd, RNDADDENTROPY, &pool) < 0 || ioctl(fd, RNDRESEEDCRNG) < 0)
 		r = error_set(err, -errno, "stir the random bytes of the node into the kernel's");
 	explicit_bzero(&pool, sizeof(pool));
