@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "net/address.h"
 #include "net/inside.h"
+#include "net/ipv6.h"
 #include "net/netlink.h"
 #include "net/tap.h"
 
@@ -85,7 +86,10 @@ static int segment_build(void *arg, struct error *err)
 	s.ns_fd = inside_of_socket(nl.fd, err);
 	if (s.ns_fd < 0)
 		return s.ns_fd;
-	r = segment_lo_up(&nl, err);
+	/* Nobody speaks it here, and the guest may be anybody. */
+	r = ipv6_off(err);
+	if (r == 0)
+		r = segment_lo_up(&nl, err);
 	if (r == 0)
 		r = segment_bridge(&nl, SEGMENT_BRIDGE, plan->node_mac, plan->mtu, &bridge, err);
 	if (r == 0)

@@ -3,6 +3,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <grp.h>
+#include <limits.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/if_tun.h>
@@ -13,7 +15,8 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "loop/loop.h"
 #include "net/address.h"
@@ -76,6 +79,36 @@ static void inside(void)
 
 /* ---- devices ---- */
 
+/* A process without any privilege: 0, or the number of what it could not do. */
+static int as_nobody(int fd)
+{
+	int status = -1;
+	pid_t pid;
+
+	(void)fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		const int size = sizeof(struct virtio_net_hdr_mrg_rxbuf), all = INT_MAX;
+		const unsigned long offloads = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
+		struct ifreq request = { .ifr_flags = 0 };
+
+		if (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
+		    setresuid(65534, 65534, 65534) < 0)
+			_exit(1);
+		if (ioctl(fd, TUNGETIFF, &request) < 0 || !(request.ifr_flags & IFF_VNET_HDR))
+			_exit(2);
+		if (ioctl(fd, TUNSETVNETHDRSZ, &size) < 0)
+			_exit(3);
+		if (ioctl(fd, TUNSETOFFLOAD, offloads) < 0 || ioctl(fd, TUNSETOFFLOAD, 0UL) < 0)
+			_exit(4);
+		if (ioctl(fd, TUNSETSNDBUF, &all) < 0)
+			_exit(5);
+		_exit(0);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 static void taps(void)
 {
 	struct error err = ERROR_INIT;
@@ -85,14 +118,12 @@ static void taps(void)
 
 	CHECK(fd >= 0);
 	CHECK_INT(bed_link_number("tap9", "tun_flags"), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR);
-	/* What a machine monitor does with the descriptor alone. */
+	/* What a machine monitor does with the descriptor alone, whoever it is. */
+	CHECK(ioctl(fd, TUNGETVNETHDRSZ, &size) == 0 && size == sizeof(struct virtio_net_hdr));
+	CHECK_INT(as_nobody(fd), 0);
 	CHECK(ioctl(fd, TUNGETIFF, &request) == 0);
 	CHECK_STR(request.ifr_name, "tap9");
 	CHECK(request.ifr_flags & IFF_VNET_HDR);
-	CHECK(ioctl(fd, TUNGETVNETHDRSZ, &size) == 0 && size == sizeof(struct virtio_net_hdr));
-	size = sizeof(struct virtio_net_hdr_mrg_rxbuf);
-	CHECK(ioctl(fd, TUNSETVNETHDRSZ, &size) == 0);
-	CHECK(ioctl(fd, TUNSETOFFLOAD, (unsigned long)(TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6)) == 0);
 	CHECK(fcntl(fd, F_GETFL) & O_NONBLOCK);
 
 	other = tap_open("tap9", &err);
@@ -201,6 +232,79 @@ static void frames_cross(void)
 	CHECK(n > 5 && memcmp(frame + n - 5, "hello", 5) == 0);
 }
 
+/* A router's advertisement of fd00:bad0::/64, from the guest to everybody, as it would come from a
+ * TAP device. */
+static size_t advertisement(uint8_t frame[256])
+{
+	static const uint8_t head[] = {
+		/* About it: nothing. To ff02::1, from the guest, IPv6. */
+		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x33, 0x33, 0, 0, 0, 1, 2, 'n', 'a', 'c', 'r', 2,
+		0x86, 0xdd,
+		/* 48 bytes of ICMP, hop limit 255, from fe80::2 to ff02::1. */
+		0x60, 0, 0, 0, 0, 48, 58, 255, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2,
+		0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1
+	};
+	static const uint8_t body[48] = {
+		/* An advertisement, a router for 1800 seconds, a prefix to make addresses of. */
+		134, 0,    0, 0, 64, 0,  7, 8, 0,  0,  0, 0, 0, 0, 0,    0, 3,    4,
+		64,  0xc0, 0, 0, 14, 16, 0, 0, 14, 16, 0, 0, 0, 0, 0xfd, 0, 0xba, 0xd0
+	};
+	uint32_t sum = 48 + 58;
+
+	memcpy(frame, head, sizeof(head));
+	memcpy(frame + sizeof(head), body, sizeof(body));
+	/* Its checksum is that of the addresses, too. */
+	for (size_t i = sizeof(head) - 32; i < sizeof(head) + sizeof(body); i += 2)
+		sum += (uint32_t)frame[i] << 8 | frame[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	frame[sizeof(head) + 2] = (uint8_t)(~sum >> 8);
+	frame[sizeof(head) + 3] = (uint8_t)~sum;
+	return sizeof(head) + sizeof(body);
+}
+
+static int has_no_ipv6(void *arg, struct error *err)
+{
+	/* Its own namespace shows that the frame is one that a kernel would believe. */
+	const char *believed = "fd00bad000000000";
+	bool *seen = arg;
+	const struct timespec pause = { .tv_nsec = 5000000 };
+
+	for (int i = 0; i < 100 && !*seen; i++) {
+		*seen = bed_proc_has("if_inet6", believed);
+		(void)nanosleep(&pause, NULL);
+	}
+	return bed_proc_has("if_inet6", "nacre0") || bed_proc_has("if_inet6", "tap");
+}
+
+static void no_router_is_believed(void)
+{
+	const struct link_change up = { .power = LINK_UP };
+	_cleanup_segment_ struct segment s = SEGMENT_NONE;
+	struct error err = ERROR_INIT;
+	struct link link = { 0 };
+	uint8_t frame[256];
+	size_t len = advertisement(frame);
+	bool seen = false;
+	int fd;
+
+	/* A TAP device that nobody protects believes it. */
+	fd = tap_open("tap8", &err);
+	CHECK_INT(link_find(&bed_nl, "tap8", &link, &err), 0);
+	CHECK_INT(link_set(&bed_nl, link.index, &up, &err), 0);
+	CHECK_INT(write(fd, frame, len), len);
+	(void)has_no_ipv6(&seen, &err);
+	CHECK(seen);
+	(void)fd_close(fd);
+
+	if (!made(&s))
+		return;
+	CHECK_INT(write(s.tap_fd, frame, len), len);
+	seen = false;
+	CHECK_INT(inside_run(s.ns_fd, has_no_ipv6, &seen, &err), 0);
+	CHECK(!seen);
+}
+
 /* ---- further devices ---- */
 
 /* Whether the kernel, which does it in its own time, has taken the link away. */
@@ -212,6 +316,29 @@ static bool goes(const char *link)
 	while (bed_has_link(link) && unit_now() - since < UNIT_PATIENCE)
 		(void)nanosleep(&pause, NULL);
 	return !bed_has_link(link);
+}
+
+/* Whether a frame of the guest's comes to the bridge, as the kernel counts there. */
+static bool reaches(int tap_fd, const char *bridge)
+{
+	const struct link_change up = { .power = LINK_UP };
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	/* To everybody, of a kind that is for trials. */
+	uint8_t frame[10 + 60] = { 0 };
+	time_t since = unit_now();
+	struct link link = { 0 };
+	long before;
+
+	memcpy(frame + 10, "\xff\xff\xff\xff\xff\xff\x02nacr\x09\x88\xb5", 14);
+	CHECK_INT(link_find(&bed_nl, bridge, &link, NULL), 0);
+	CHECK_INT(link_set(&bed_nl, link.index, &up, NULL), 0);
+	before = bed_link_number(bridge, "statistics/rx_packets");
+	do {
+		CHECK_INT(write(tap_fd, frame, sizeof(frame)), sizeof(frame));
+		(void)nanosleep(&pause, NULL);
+	} while (bed_link_number(bridge, "statistics/rx_packets") == before &&
+		 unit_now() - since < UNIT_PATIENCE);
+	return bed_link_number(bridge, "statistics/rx_packets") > before;
 }
 
 static void nothing_is_left(void)
@@ -229,6 +356,7 @@ static void nothing_is_left(void)
 		CHECK_INT(r, 0);
 		CHECK_INT(bed_link_number("guest1", "master/ifindex"), bridge);
 		CHECK_INT(bed_link_number("guest1", "mtu"), 1400);
+		CHECK(reaches(tap_fd, "pods0"));
 		/* The one end of the cable is here: it goes with the namespace of the other. */
 		(void)fd_close(tap_fd);
 		CHECK(bed_has_link("guest1"));
@@ -328,5 +456,6 @@ static void off_the_loop(void)
 
 UNIT_MAIN({ "own_namespace", own_namespace, true }, { "inside", inside }, { "taps", taps },
 	  { "a_segment", a_segment }, { "frames_cross", frames_cross },
+	  { "no_router_is_believed", no_router_is_believed },
 	  { "nothing_is_left", nothing_is_left },
 	  { "a_device_that_cannot_be", a_device_that_cannot_be }, { "off_the_loop", off_the_loop })
