@@ -69,6 +69,9 @@ void bed_log(struct bed *b, int n, int stream, struct buf *ret);
 /* The same, as a string in memory of the bed that lasts until the next call. */
 const char *bed_log_text(struct bed *b, int n, int stream);
 
+/* What lines of a log hold; how many bytes of output they stand for. */
+uint64_t bed_decode(const void *lines, size_t len, struct buf *ret);
+
 /* A tmpfs of 64 KiB on a directory of base_fd; for the life of the process. */
 int bed_small_tmpfs(struct bed *b, const char *name);
 /* Whether the named directory of the layer's cgroup exists. */

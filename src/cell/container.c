@@ -615,6 +615,10 @@ void container_supply(struct container *c, struct container_fds *fds)
 	to->rootfs = TAKE_FD(fds->rootfs);
 	to->log = TAKE_FD(fds->log);
 	to->log_dir = TAKE_FD(fds->log_dir);
+	/* Those that its keeper has made. */
+	for (size_t i = 0; i < to->n_mounts && i < fds->n_mounts; i++)
+		if (fds->mounts[i] >= 0)
+			to->mounts[i] = TAKE_FD(fds->mounts[i]);
 	container_fds_close(fds);
 	if (container_find_user(c, &err) == 0)
 		container_launch(c);

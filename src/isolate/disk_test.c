@@ -7,22 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/loop.h>
 #include <linux/mount.h>
 #include <sched.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/rootfd.h"
 #include "base/str.h"
-#include "base/sysio.h"
+#include "isolate/disk_bed_test.h"
 #include "scratch.h"
 #include "unit.h"
 
@@ -38,20 +34,6 @@ static void put(const char *path, const char *text)
 		openat(bed.dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
 	CHECK(fd >= 0 && fd_write_full(fd, text, strlen(text)) == 0);
-}
-
-static bool run(char *const *argv)
-{
-	posix_spawn_file_actions_t actions;
-	int status = -1;
-	pid_t pid;
-
-	(void)posix_spawn_file_actions_init(&actions);
-	(void)posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-	if (posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ) == 0)
-		(void)waitpid(pid, &status, 0);
-	(void)posix_spawn_file_actions_destroy(&actions);
-	return status == 0;
 }
 
 static void begin(void)
@@ -83,30 +65,14 @@ static void end(void)
 /* The tree on a loop device that is called `serial`; false where the machine has none of that. */
 static bool begin_disk(const char *serial, bool erofs)
 {
-	char image[96], tree[96], node[32], path[64];
-	char *argv[] = { (char[]){ "mkfs.erofs" }, (char[]){ "--quiet" }, image, tree, NULL };
-	_cleanup_fd_ int control_fd = open("/dev/loop-control", O_RDWR | O_CLOEXEC), image_fd = -1;
-	struct loop_config config = { .info.lo_flags = LO_FLAGS_READ_ONLY | LO_FLAGS_AUTOCLEAR };
-	int n;
+	char image[96], tree[96], path[64];
 
 	(void)str_printf(image, sizeof(image), "%s/image", bed.dir);
 	(void)str_printf(tree, sizeof(tree), "%s/tree", bed.dir);
 	put("image", "");
-	if (erofs ? !run(argv) : truncate(image, 1 << 20) < 0)
+	if (erofs ? !disk_bed_mkfs(image, tree) : truncate(image, 1 << 20) < 0)
 		return false;
-	for (int tries = 0; control_fd >= 0 && tries < 20; tries++) {
-		n = ioctl(control_fd, LOOP_CTL_GET_FREE);
-		(void)str_printf(bed.device, sizeof(bed.device), "loop%d", n);
-		(void)str_printf(node, sizeof(node), "/dev/loop%d", n);
-		bed.loop_fd = fd_close(bed.loop_fd);
-		bed.loop_fd = n >= 0 ? open(node, O_RDONLY | O_CLOEXEC) : -1;
-		(void)fd_close(image_fd);
-		image_fd = open(image, O_RDONLY | O_CLOEXEC);
-		config.fd = (uint32_t)image_fd;
-		if (bed.loop_fd >= 0 && ioctl(bed.loop_fd, LOOP_CONFIGURE, &config) == 0)
-			break;
-		bed.loop_fd = fd_close(bed.loop_fd);
-	}
+	bed.loop_fd = disk_bed_loop(image, bed.device);
 	if (bed.loop_fd < 0)
 		return false;
 	(void)str_printf(path, sizeof(path), "sys/%s", bed.device);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/build_id.h"
 #include "base/failpoint.h"
 #include "base/fd.h"
@@ -13,6 +14,7 @@
 #include "keeper/attach.h"
 #include "keeper/children.h"
 #include "keeper/convert.h"
+#include "keeper/disks.h"
 #include "keeper/exec.h"
 #include "keeper/late.h"
 #include "keeper/logs.h"
@@ -41,6 +43,7 @@ struct keeper_server {
 	struct rpc_server *rpc;
 	struct tokens tokens;
 	struct lates lates;
+	struct disks disks;
 	struct children children;
 	struct watchers watchers;
 	struct upgrade upgrade;
@@ -132,7 +135,8 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 {
 	static const char *const features[] = { "exec",   "stdin",        "spawn",    "mounts",
 						"limits", "log-rotation", "upgrade",  "attach",
-						"tty",    "stream-exec",  "late-fds", "logs" };
+						"tty",    "stream-exec",  "late-fds", "logs",
+						"disks",  "shares" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -293,9 +297,8 @@ static int server_begin_start(struct keeper_server *s, struct rpc_call *call,
 	r = convert_start(&cell, &spec, request, rpc_call_arena(call), err);
 	if (r < 0)
 		return r;
-	if (spec.root_disk || spec.keep_log)
-		return error_field(err, ERROR_UNSUPPORTED,
-				   spec.root_disk ? "root_disk" : "keep_log", "not by this keeper");
+	if (disks_wants(&spec))
+		return disks_start(&s->disks, call, &cell, &spec, &fds, err);
 	if (spec.late)
 		return lates_start(&s->lates, call, &cell, &spec, &fds, err);
 	return keeper_start(s->keeper, &cell, &spec, &fds, server_started, call, err);
@@ -338,6 +341,14 @@ static void server_signal(struct rpc_call *call, const ProtobufCMessage *message
 		server_reply_empty(call, &nacre__instance__v1__signal_response__descriptor);
 }
 
+static void server_removed(void *userdata, const struct error *err)
+{
+	if (err)
+		rpc_call_fail(userdata, err);
+	else
+		server_reply_empty(userdata, &nacre__instance__v1__remove_response__descriptor);
+}
+
 static void server_remove(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
 	const Nacre__Instance__V1__RemoveRequest *request = (const void *)message;
@@ -347,21 +358,47 @@ static void server_remove(struct rpc_call *call, const ProtobufCMessage *message
 	if (keeper_remove(s->keeper, request->id, &err) < 0)
 		rpc_call_fail(call, &err);
 	else
-		server_reply_empty(call, &nacre__instance__v1__remove_response__descriptor);
+		disks_release(&s->disks, request->id, NULL, server_removed, call);
+}
+
+/* A cell on its way out, in the arena of the call. */
+struct server_removal {
+	struct keeper_server *server;
+	struct rpc_call *call;
+	const char *cell;
+};
+
+static void server_cell_released(void *userdata, const struct error *err)
+{
+	if (err)
+		rpc_call_fail(userdata, err);
+	else
+		server_reply_empty(userdata,
+				   &nacre__instance__v1__remove_cell_response__descriptor);
 }
 
 static void server_cell_removed(void *userdata)
 {
-	server_reply_empty(userdata, &nacre__instance__v1__remove_cell_response__descriptor);
+	struct server_removal *m = userdata;
+
+	disks_release(&m->server->disks, NULL, m->cell, server_cell_released, m->call);
 }
 
 static void server_remove_cell(struct rpc_call *call, const ProtobufCMessage *message,
 			       void *userdata)
 {
 	const Nacre__Instance__V1__RemoveCellRequest *request = (const void *)message;
+	struct server_removal *m = arena_zalloc(rpc_call_arena(call), 1, sizeof(*m));
 	struct keeper_server *s = userdata;
+	struct error err = ERROR_INIT;
 
-	keeper_remove_cell(s->keeper, request->cell, server_cell_removed, call);
+	if (!m) {
+		(void)error_set(&err, -ENOMEM, "remove a cell");
+		rpc_call_fail(call, &err);
+		return;
+	}
+	*m = (struct server_removal){ .server = s, .call = call, .cell = request->cell };
+	keeper_remove_cell(s->keeper, request->cell, server_cell_removed, m);
 }
 
 static void server_exec(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
@@ -628,6 +665,8 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 	if (r < 0)
 		return error_set(err, r, "make the keeper");
 	lates_init(&s->lates, config->loop, &s->tokens, s->keeper, server_started);
+	disks_init(&s->disks, config->loop, s->keeper, config->keeper.shm_parent_fd, config->disks,
+		   server_started);
 	s->tokens.arrived = server_on_token;
 	r = server_new_rpc(s, TAKE_FD(rpc_fd));
 	if (r < 0)
@@ -653,6 +692,7 @@ struct keeper_server *keeper_server_free(struct keeper_server *s)
 	/* The calls go first: those that are cancelled let go of what they hold in the keeper. */
 	if (s->rpc)
 		s->rpc = rpc_server_free(s->rpc);
+	disks_done(&s->disks);
 	if (s->keeper)
 		s->keeper = keeper_free(s->keeper);
 	children_done(&s->children);

@@ -10,6 +10,7 @@
  * nested in it. Everything that a keeper process does between its start and its end.
  */
 
+struct disk_places;
 struct handover_writer;
 struct keeper_server;
 struct loop;
@@ -18,11 +19,12 @@ struct keeper_server_config {
 	struct loop *loop;
 	/* For the workloads; loop, userdata and the callbacks are filled in here. */
 	struct keeper_config keeper;
-	int rpc_listen_fd;     /* taken over, also on failure */
-	int channel_listen_fd; /* taken over, also on failure */
-	int run_fd;            /* where nested instances have their sockets */
-	int exe_fd;            /* the program, for their keepers */
-	const char *path;      /* "pod/web", "a/b"; "" for the keeper of the node */
+	int rpc_listen_fd;               /* taken over, also on failure */
+	int channel_listen_fd;           /* taken over, also on failure */
+	int run_fd;                      /* where nested instances have their sockets */
+	int exe_fd;                      /* the program, for their keepers */
+	const struct disk_places *disks; /* other than those of the machine; NULL: those */
+	const char *path;                /* "pod/web", "a/b"; "" for the keeper of the node */
 	/* Hello brought another path: `path` is to say that from now on. */
 	void (*on_named)(void *userdata, const char *path);
 	/* keeper/upgrade.h; NULL: Upgrade is refused. */
