@@ -28,6 +28,7 @@
 #include "net/inside.h"
 #include "net/link.h"
 #include "net/tap.h"
+#include "vm/probe_record.h"
 
 /*
  * Looks at the host, changes nothing. Each check asks the kernel in the way in which the daemon
@@ -241,12 +242,25 @@ static bool sys_resource(const struct cli *cli, char **ret_detail)
 	return is_there;
 }
 
+/* What a trial has shown, where the daemon has made one and it can be read. */
 static bool kvm(const struct cli *cli, char **ret_detail)
 {
-	_cleanup_fd_ int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__InfoResponse *info = NULL;
+	_cleanup_fd_ int root_fd = -1;
+	struct error err = ERROR_INIT;
+	struct probe_record record;
 
-	*ret_detail = fd >= 0 ? xstrdup("opens") : xformat("/dev/kvm: %s", strerror(errno));
-	return fd >= 0;
+	probe_look(&record);
+	if (record.verdict == PROBE_UNTRIED)
+		info = client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
+				       &nacre__v1__info_response__descriptor, DOCTOR_TIMEOUT, &err);
+	if (info)
+		root_fd = open(info->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd >= 0)
+		probe_read(&record, root_fd);
+	*ret_detail = xstrdup(record.text);
+	return record.verdict == PROBE_WORKS || record.verdict == PROBE_UNTRIED;
 }
 
 /* In a network namespace of its own, which is gone afterwards. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A machine without the daemon, for tests:
+ * A machine without the daemon, for tests, by a process that has given up what the daemon gives up
+ * (isolate/confine.h):
  *
  *   vm-driver DIR CGROUP start KERNEL INITRD UID SLOTS WRITABLE [TAP]   makes one
  *   vm-driver DIR CGROUP adopt                                         takes one up
+ *   vm-driver DIR CGROUP try KERNEL INITRD UID MARKER kvm|tcg          vm/probe.h: "VERDICT TEXT"
  *
  * DIR is its directory, CGROUP that of its leaf. TAP: in a TAP device of that name, made here. What
  * comes on stdin is done, a line each: "put SLOT raw|qcow2 ro|rw PATH", "remove SLOT", "stop",
@@ -28,7 +30,9 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "isolate/confine.h"
 #include "loop/loop.h"
+#include "vm/probe.h"
 #include "vm/qemu_driver.h"
 
 static struct loop *driver_loop;
@@ -243,6 +247,47 @@ static void driver_start(int dir_fd, int cgroup_fd, char **argv)
 	loop_fd_init(&driver_console, driver_loop, pair[0], LOOP_READ, driver_on_console);
 }
 
+static void driver_on_tried(struct probe *p, const struct probe_record *record, void *owner)
+{
+	struct probe_record known;
+	struct error err = ERROR_INIT;
+
+	printf("%d %s\n", (int)record->verdict, record->text);
+	if (probe_write(record, *(int *)owner, &err) < 0)
+		driver_fail(&err);
+	probe_read(&known, *(int *)owner);
+	printf("%d %s\n", (int)known.verdict, known.text);
+	loop_quit(driver_loop, 0);
+}
+
+static int driver_try(int dir_fd, int cgroup_fd, char **argv)
+{
+	struct probe_trial trial = { .driver = &vm_qemu, .marker = argv[3] };
+	struct error err = ERROR_INIT;
+	struct probe *p = NULL;
+	struct vm_spec spec;
+	int r;
+
+	vm_spec_init(&spec);
+	spec.memory_mib = 160;
+	spec.dir_fd = dir_fd;
+	spec.cgroup_fd = cgroup_fd;
+	spec.kernel_fd = driver_open(argv[0], O_RDONLY);
+	spec.initrd_fd = driver_open(argv[1], O_RDONLY);
+	spec.uid = (uid_t)strtoul(argv[2], NULL, 10);
+	spec.gid = spec.uid;
+	spec.accel = str_eq(argv[4], "kvm") ? VM_ACCEL_HARDWARE : VM_ACCEL_EMULATED;
+	trial.machine = &spec;
+	if (probe_start(&p, driver_loop, &trial, driver_on_tried, &dir_fd, &err) < 0)
+		driver_fail(&err);
+	(void)fd_close(spec.kernel_fd);
+	(void)fd_close(spec.initrd_fd);
+	r = loop_run(driver_loop);
+	(void)probe_free(p);
+	(void)loop_free(driver_loop);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
@@ -253,10 +298,12 @@ int main(int argc, char **argv)
 		return 2;
 	if (loop_new(&driver_loop) < 0)
 		return 1;
-	if (vm_qemu.check(&err) < 0)
+	if (confine_daemon(&err) < 0 || vm_qemu.check(&err) < 0)
 		driver_fail(&err);
 	dir_fd = driver_open(argv[1], O_RDONLY | O_DIRECTORY);
 	cgroup_fd = driver_open(argv[2], O_RDONLY | O_DIRECTORY);
+	if (str_eq(argv[3], "try"))
+		return argc == 9 ? driver_try(dir_fd, cgroup_fd, argv + 4) : 2;
 	if (str_eq(argv[3], "start"))
 		driver_start(dir_fd, cgroup_fd, argv + 4);
 	else if (vm_qemu.adopt(&driver_vm, driver_loop, dir_fd, cgroup_fd, &driver_events, NULL,

@@ -262,6 +262,20 @@ static void ends_with_a_liar(void)
 	}
 }
 
+/* The answer to another question than the one that waits. */
+static void ends_with_who_is_mistaken(void)
+{
+	_cleanup_(bed_done) struct bed b;
+
+	if (!bed_ready(&b))
+		return;
+	CHECK(qmp_ask(b.qmp, &ask_one, bed_on_answer, &b, NULL) == 0);
+	CHECK(qmp_ask(b.qmp, &ask_two, bed_on_answer, &b, NULL) == 0);
+	bed_says(&b, "{\"return\": {}, \"id\": 3}\n");
+	LOOP_WAIT(b.loop, b.ended);
+	CHECK_STR(b.end.text, "the machine's monitor sent an answer that nobody asked for");
+}
+
 static void bed_says_long(struct bed *b, size_t n, char last)
 {
 	char block[4096];
@@ -407,6 +421,7 @@ UNIT_MAIN({ "asks one after the other", asks_one_after_the_other },
 	  { "sends a descriptor along", sends_a_descriptor_along },
 	  { "fails what waits at the end", fails_what_waits_at_the_end },
 	  { "takes so many", takes_so_many }, { "ends with a liar", ends_with_a_liar },
+	  { "ends with who is mistaken", ends_with_who_is_mistaken },
 	  { "bounds a line", bounds_a_line },
 	  { "changes a slot by commands", changes_a_slot_by_commands },
 	  { "takes back what fails", takes_back_what_fails },

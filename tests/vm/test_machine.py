@@ -200,6 +200,7 @@ class Jail(MachineTest):
         self.assertEqual({"etc", "lib", "lib64", "proc", "usr"}, set(os.listdir(self.proc + "/root")))
         self.assertEqual({"bin", "lib", "lib64"}, set(os.listdir(self.proc + "/root/usr")))
         self.assertEqual(["qemu-system-x86_64"], os.listdir(self.proc + "/root/usr/bin"))
+        self.assertEqual({"1", "self", "thread-self"}, set(os.listdir(self.proc + "/root/proc")))
 
     def descriptors(self):
         firmware = r".*/(bios-microvm\.bin|qboot\.rom)"
@@ -357,3 +358,36 @@ class Survives(MachineTest):
         self.assertEnds(again, UNSEEN, "the machine's monitor ended while nobody saw it")
         gone = subprocess.run([DRIVER, self.place, self.group, "adopt"], capture_output=True, text=True, check=False)
         self.assertEqual("refused take up a machine: find the machine's monitor: No such process\n", gone.stdout)
+
+
+class Trial(MachineTest):
+    """Whether a guest comes up here at all (vm/probe.h)."""
+    WORKS, NO_DEVICE, NO_GUEST = 1, 2, 3
+
+    def tried(self, accelerator, marker="@up"):
+        """(verdict, text), and the same as it is remembered."""
+        done = subprocess.run([DRIVER, self.place, self.group, "try", self.kernel.image, self.initrd, str(USER), marker, accelerator],
+                              capture_output=True, text=True, check=True, timeout=PATIENCE)
+        self.assertEqual(set(), host.cgroup_pids(self.group))
+        seen, known = ((int(v), t) for v, _, t in (line.partition(" ") for line in done.stdout.splitlines()))
+        return seen, known
+
+    def test_sees_one_come_up(self):
+        (verdict, text), known = self.tried("tcg")
+        self.assertEqual(self.WORKS, verdict)
+        self.assertRegex(text, r"a guest came up within \d+ ms")
+        self.assertIn(known[0], (self.WORKS, self.NO_DEVICE))
+
+    def test_sees_none(self):
+        (verdict, text), _ = self.tried("tcg", "never said")
+        self.assertEqual((self.NO_GUEST, "KVM opens but no guest comes up: it said nothing for 20 s"), (verdict, text))
+
+    def test_of_this_host(self):
+        if not os.path.exists("/dev/kvm"):
+            self.skipTest("there is no /dev/kvm")
+        began = time.monotonic()
+        seen, known = self.tried("kvm")
+        print(f"# KVM here: {seen[1]}")
+        self.assertIn(seen[0], (self.WORKS, self.NO_GUEST))
+        self.assertEqual(seen, known)
+        self.assertLess(time.monotonic() - began, 60)
