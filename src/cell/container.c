@@ -20,6 +20,7 @@
 #include "cell/program.h"
 #include "cell/start.h"
 #include "cell/stock.h"
+#include "cell/streams.h"
 #include "cell/users.h"
 #include "isolate/cgroup.h"
 
@@ -228,66 +229,6 @@ static void container_record_exit(struct container *c, int code, int status)
 
 /* ---- the start ---- */
 
-struct stdio {
-	int child[3];
-	int ours[3];
-	struct terminal terminal;
-};
-
-#define STDIO_INIT                                                                                 \
-	{                                                                                          \
-		.child = { -1, -1, -1 }, .ours = { -1, -1, -1 }, .terminal = TERMINAL_INIT         \
-	}
-
-static void stdio_done(struct stdio *s)
-{
-	for (int i = 0; i < 3; i++) {
-		s->child[i] = fd_close(s->child[i]);
-		s->ours[i] = fd_close(s->ours[i]);
-	}
-	terminal_done(&s->terminal);
-}
-
-static int stdio_pipe(struct stdio *s, int fd, struct error *err)
-{
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_set(err, -errno, "make a pipe for descriptor %d", fd);
-	s->child[fd] = ends[fd == 0 ? 0 : 1];
-	s->ours[fd] = ends[fd == 0 ? 1 : 0];
-	return 0;
-}
-
-static int stdio_open_terminal(struct stdio *s, const struct container *c, struct error *err)
-{
-	const struct container_start *start = c->start;
-	int r = terminal_open_new(&s->terminal, &start->terminal, c->user->uid, err);
-
-	/* Each of the two closes its own. */
-	for (int fd = start->stdin_open ? 0 : 1; r >= 0 && fd < 2; fd++) {
-		r = terminal_dup(&s->terminal, err);
-		s->ours[fd] = r;
-	}
-	return r < 0 ? r : 0;
-}
-
-static int stdio_open(struct stdio *s, const struct container *c, struct error *err)
-{
-	const struct container_start *start = c->start;
-	int r = 0;
-
-	if (start->tty)
-		return stdio_open_terminal(s, c, err);
-	if (start->stdin_open)
-		r = stdio_pipe(s, 0, err);
-	if (r == 0 && (start->fds.log >= 0 || c->pump.keeps))
-		r = stdio_pipe(s, 1, err);
-	if (r == 0 && (start->fds.log >= 0 || c->pump.keeps))
-		r = stdio_pipe(s, 2, err);
-	return r;
-}
-
 void container_plan_host(const struct container *c, struct isolate_plan *plan)
 {
 	if (c->host->host_mount_ns_fd < 0)
@@ -344,7 +285,7 @@ static int container_plan_cell(struct container *c, struct isolate_plan *plan, s
 	return 0;
 }
 
-static int container_clone(struct container *c, struct stdio *stdio, struct error *err)
+static int container_clone(struct container *c, struct streams *stdio, struct error *err)
 {
 	_cleanup_(mounts_unplanp) struct mounts_plan *mounts = NULL;
 	struct isolate_plan plan;
@@ -359,7 +300,8 @@ static int container_clone(struct container *c, struct stdio *stdio, struct erro
 	plan.cwd = c->cwd;
 	r = mounts_plan(&mounts, &plan, c->start->mounts, &c->start->fds, err);
 	if (r == 0)
-		r = stdio_open(stdio, c, err);
+		r = streams_open(stdio, c->start, c->user->uid,
+				 c->start->fds.log >= 0 || c->pump.keeps, err);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < 3; i++)
@@ -471,7 +413,7 @@ static void container_reaped(struct loop_child *watch, int code, int status)
 	container_finish(c);
 }
 
-static int container_take_stdio(struct container *c, struct stdio *stdio)
+static int container_take_stdio(struct container *c, struct streams *stdio)
 {
 	bool tty = c->start->tty;
 	int r = 0;
@@ -495,7 +437,7 @@ static int container_take_stdio(struct container *c, struct stdio *stdio)
 
 static void container_spawn(struct container *c)
 {
-	_cleanup_(stdio_done) struct stdio stdio = STDIO_INIT;
+	_cleanup_(streams_done) struct streams stdio = STREAMS_INIT;
 	struct error err = ERROR_INIT;
 	int r;
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CELL_STREAMS_H
+#define NACRE_CELL_STREAMS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "cell/start.h"
+#include "cell/terminal.h"
+
+/* The two sides of a container's standard streams while it is being started: pipes, or a terminal.
+ * What is taken from it is set to -1 there. */
+struct streams {
+	int child[3]; /* -1 where there is none */
+	int ours[3];
+	struct terminal terminal;
+};
+
+#define STREAMS_INIT                                                                               \
+	{                                                                                          \
+		.child = { -1, -1, -1 }, .ours = { -1, -1, -1 }, .terminal = TERMINAL_INIT         \
+	}
+
+/* uid: whose the terminal becomes. logged: somebody reads what it writes. */
+int streams_open(struct streams *s, const struct container_start *start, uid_t uid, bool logged,
+		 struct error *err);
+/* Closes what it has. */
+void streams_done(struct streams *s);
+
+#endif
