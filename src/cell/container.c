@@ -84,6 +84,7 @@ static void container_say_lost(struct container *c)
 static void container_drop_record(struct container *c)
 {
 	c->start = start_free(c->start);
+	stock_leave(c->host->stock, &c->retry);
 	strv_free(TAKE_PTR(c->env));
 	free(TAKE_PTR(c->cwd));
 	free(TAKE_PTR(c->user));
@@ -470,11 +471,23 @@ void container_refuse(struct container *c, const struct error *err)
 	container_fail_unborn(c, err, 125, 0);
 }
 
+/* Once only, and not for long: what a kit has it can make itself. */
+static bool container_waits_for_kit(struct container *c)
+{
+	if (c->kind != CONTAINER_IMAGE || !cell_wants_kit(c->cell) || c->start->waited_for_kit)
+		return false;
+	c->start->waited_for_kit = stock_await(c->host->stock, &c->retry);
+	return c->start->waited_for_kit;
+}
+
 void container_launch(struct container *c)
 {
-	if (container_awaits(c))
+	if (container_awaits(c) || c->ended)
 		return;
-	if (!c->ended && (c->kind == CONTAINER_PROCESS || cell_open(c->cell)))
+	if (c->kind == CONTAINER_IMAGE && !cell_open(c->cell))
+		return;
+	stock_leave(c->host->stock, &c->retry);
+	if (!container_waits_for_kit(c))
 		container_spawn(c);
 }
 

@@ -298,12 +298,13 @@ static void cell_uses_host_network(void)
 	bed_close(b);
 }
 
-/* How many network namespaces this process holds by descriptors; one of them. */
+/* How many network namespaces this process holds by descriptors, but its own; one of them. */
 static int held_networks(char name[64])
 {
-	char path[32], link[64];
+	char path[32], link[64], own[64] = "";
 	int n = 0;
 
+	CHECK(readlink("/proc/self/ns/net", own, sizeof(own) - 1) > 0);
 	for (int fd = 3; fd < 256; fd++) {
 		ssize_t len;
 
@@ -312,7 +313,7 @@ static int held_networks(char name[64])
 		if (len <= 0)
 			continue;
 		link[len] = '\0';
-		if (!str_has_prefix(link, "net:["))
+		if (!str_has_prefix(link, "net:[") || str_eq(link, own))
 			continue;
 		n++;
 		(void)str_copy(name, 64, link);
@@ -361,6 +362,31 @@ static void next_cell_from_stock(void)
 	keeper_hold(b->keeper, true);
 	CHECK_INT(held_networks(name), 0);
 	keeper_hold(b->keeper, false);
+	bed_close(b);
+}
+
+/* What the next cell needs is being made when it comes. */
+static void next_cell_at_once(void)
+{
+	struct bed_start s = { .cell = "a", .script = "hostname; sleep 1000" };
+	char name[64] = "";
+	int n[4];
+
+	bed_open(b);
+	for (int i = 0; i < 4; i++) {
+		s.cell = (const char *const[]){ "a", "b", "c", "d" }[i];
+		n[i] = start(&s);
+		/* The last one is taken back while it waits. */
+		if (i < 3)
+			BED_UNTIL(b, b->last[n[i]].state == CONTAINER_RUNNING);
+	}
+	CHECK_INT(keeper_signal(b->keeper, bed_id(n[3]), SIGKILL, true, NULL), 0);
+	CHECK_INT(bed_wait(b, n[3])->exit_code, 137);
+	BED_UNTIL(b, held_networks(name) == 4);
+	BED_UNTIL(b, str_has_prefix(bed_log_text(b, n[2], 1), "c\n"));
+	for (int i = 0; i < 4; i++)
+		remove_cell((const char *const[]){ "a", "b", "c", "d" }[i]);
+	BED_UNTIL(b, held_networks(name) == 1);
 	bed_close(b);
 }
 
@@ -587,6 +613,7 @@ static void nothing_is_left(void)
 	/* Once, for what a process makes for its whole life. */
 	(void)bed_wait(b, run("echo"));
 	remove_cell("c");
+	drop_stock();
 	fds = bed_count_fds();
 	mounts = bed_count_mounts();
 	for (int i = 0; i < 6; i++)
@@ -605,6 +632,7 @@ static void nothing_is_left(void)
 		CHECK(b->removed[n[i]]);
 	CHECK_INT(b->n_started, 7);
 	CHECK(!bed_has_cgroup(b, "cell.odd") && !bed_has_cgroup(b, "cell.even"));
+	drop_stock();
 	CHECK_INT(bed_count_mounts(), mounts);
 	CHECK_INT(bed_count_fds(), fds);
 	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
@@ -701,6 +729,7 @@ BED_MAIN({ "limits", limits }, { "exit codes and signals", exit_codes },
 	 { "a cell shares the instance", cell_shares_instance },
 	 { "a cell uses the host's network", cell_uses_host_network },
 	 { "the next cell from stock", next_cell_from_stock },
+	 { "the next cell at once", next_cell_at_once },
 	 { "those that wait go on", waiting_ones_go_on },
 	 { "an early signal is kept", early_signal }, { "credentials", credentials },
 	 { "standard input", standard_input }, { "plain processes", plain_process },

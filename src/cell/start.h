@@ -18,8 +18,9 @@ struct container_start {
 	size_t n_mounts;
 	bool read_only_root;
 	struct isolate_kit kit; /* that its cell was made with */
-	bool awaits;            /* the rest of fds */
-	char *user, *image;     /* as they were asked for; with `awaits` */
+	bool waited_for_kit;
+	bool awaits;        /* the rest of fds */
+	char *user, *image; /* as they were asked for; with `awaits` */
 };
 
 /* Takes the descriptors over, also on failure; NULL without memory. */

@@ -3,8 +3,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "base/failpoint.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/macros.h"
 
@@ -30,7 +33,7 @@ _Static_assert(ARRAY_SIZE(edges) == STOCK_STATE_COUNT, "each state has its edges
 
 static const nsec_t stock_wait[] = {
 	[STOCK_NONE] = NSEC_NEVER,
-	[STOCK_WANTED] = STOCK_PAUSE,
+	[STOCK_WANTED] = NSEC_NEVER,
 	[STOCK_READY] = STOCK_LIFE,
 	[STOCK_HELD] = NSEC_NEVER,
 };
@@ -55,52 +58,148 @@ static void stock_enter(struct stock *s, enum stock_event event)
 	loop_timer_set(&s->timer, s->shm_fd < 0 ? stock_wait[to] : stock_wait_shared[to]);
 }
 
-static void stock_make(struct stock *s)
+static int stock_make(const struct stock *s, struct isolate_kit *ret, struct error *err)
 {
-	struct error err = ERROR_INIT;
 	int r = FAILPOINT("cell.stock");
 
-	if (r == 0 && s->shm_fd < 0)
-		r = isolate_kit_make(&s->kit, s->place_fd, s->proc_fd, &err);
-	else if (r == 0)
-		r = isolate_kit_make_shared(&s->kit, s->place_fd, s->proc_fd, s->shm_fd, &err);
+	if (r < 0)
+		(void)error_set(err, r, "make a kit");
+	else if (s->shm_fd < 0)
+		r = isolate_kit_make(ret, s->place_fd, s->proc_fd, err);
+	else
+		r = isolate_kit_make_shared(ret, s->place_fd, s->proc_fd, s->shm_fd, err);
 	FAILPOINT_AFTER("cell.stock");
-	if (r == 0) {
-		stock_enter(s, STOCK_MADE);
+	return r;
+}
+
+/* Takes over what was made, or r < 0: who comes makes its own. */
+static void stock_put(struct stock *s, struct isolate_kit *made, int r, const struct error *err)
+{
+	if (r < 0) {
+		log_debug("cannot make ahead of need what a container has", LOG_ERR(err));
+		stock_enter(s, STOCK_DROP);
 		return;
 	}
-	/* Who comes makes its own. */
-	log_debug("cannot make ahead of need what a container has", LOG_ERR(&err));
-	stock_enter(s, STOCK_DROP);
+	s->kit = *made;
+	*made = (struct isolate_kit)ISOLATE_KIT_NONE;
+	stock_enter(s, STOCK_MADE);
+}
+
+static void stock_wake(struct stock *s)
+{
+	if (s->waiter)
+		loop_timer_set(TAKE_PTR(s->waiter), 0);
+}
+
+/* On the thread. */
+static void stock_run(struct pool_work *work)
+{
+	struct stock *s = container_of(work, struct stock, work);
+
+	s->err = (struct error)ERROR_INIT;
+	s->r = stock_make(s, &s->made, &s->err);
+}
+
+static void stock_ran(struct pool_work *work)
+{
+	struct stock *s = container_of(work, struct stock, work);
+
+	if (s->state == STOCK_WANTED)
+		stock_put(s, &s->made, s->r, &s->err);
+	isolate_kit_done(&s->made);
+	stock_wake(s);
+}
+
+/* The pause is over. */
+static void stock_begin(struct stock *s)
+{
+	uint64_t n;
+
+	(void)!read(s->pause_fd, &n, sizeof(n));
+	if (s->state == STOCK_WANTED && !s->work.busy)
+		pool_submit(s->pool, &s->work);
+}
+
+static void stock_on_pause(struct loop_fd *source, unsigned events)
+{
+	stock_begin(container_of(source, struct stock, pause));
+}
+
+static int stock_open(struct stock *s)
+{
+	int r;
+
+	if (s->pool)
+		return 0;
+	s->pause_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->pause_fd < 0)
+		return -errno;
+	r = pool_new(&s->pool, s->loop, 1);
+	if (r < 0) {
+		s->pause_fd = fd_close(s->pause_fd);
+		return r;
+	}
+	loop_fd_init(&s->pause, s->loop, s->pause_fd, LOOP_READ, stock_on_pause);
+	return 0;
+}
+
+static void stock_close(struct stock *s)
+{
+	loop_fd_done(&s->pause);
+	s->pause_fd = fd_close(s->pause_fd);
+	s->pool = pool_free(s->pool);
+}
+
+/* A timer of the loop knows whole milliseconds only. */
+static void stock_pause(struct stock *s)
+{
+	static const struct itimerspec pause = { .it_value = { .tv_nsec = STOCK_PAUSE } };
+
+	if (stock_open(s) < 0 || timerfd_settime(s->pause_fd, 0, &pause, NULL) < 0)
+		stock_enter(s, STOCK_DROP);
 }
 
 static void stock_on_time(struct loop_timer *timer)
 {
 	struct stock *s = container_of(timer, struct stock, timer);
+	struct isolate_kit made = ISOLATE_KIT_NONE;
+	struct error err = ERROR_INIT;
+	int r;
 
-	if (s->state == STOCK_WANTED)
-		stock_make(s);
-	else
+	if (s->state != STOCK_WANTED) {
 		stock_enter(s, STOCK_DROP);
+		return;
+	}
+	r = stock_make(s, &made, &err);
+	stock_put(s, &made, r, &err);
 }
 
 void stock_init(struct stock *s, struct loop *loop, int place_fd, int proc_fd, int shm_fd)
 {
-	*s = (struct stock){
-		.kit = ISOLATE_KIT_NONE, .place_fd = place_fd, .proc_fd = proc_fd, .shm_fd = shm_fd
-	};
+	*s = (struct stock){ .kit = ISOLATE_KIT_NONE,
+			     .loop = loop,
+			     .place_fd = place_fd,
+			     .proc_fd = proc_fd,
+			     .shm_fd = shm_fd,
+			     .pause_fd = -1,
+			     .work = { .run = stock_run, .done = stock_ran },
+			     .made = ISOLATE_KIT_NONE };
 	loop_timer_init(&s->timer, loop, stock_on_time);
 }
 
 void stock_done(struct stock *s)
 {
+	stock_hold(s, true);
 	loop_timer_done(&s->timer);
-	isolate_kit_done(&s->kit);
 }
 
 void stock_want(struct stock *s)
 {
+	bool begins = s->state == STOCK_NONE && s->shm_fd < 0;
+
 	stock_enter(s, STOCK_WANT);
+	if (begins)
+		stock_pause(s);
 }
 
 int stock_take(struct stock *s, struct isolate_kit *ret)
@@ -113,7 +212,27 @@ int stock_take(struct stock *s, struct isolate_kit *ret)
 	return 0;
 }
 
+bool stock_await(struct stock *s, struct loop_timer *timer)
+{
+	if (s->state != STOCK_WANTED || s->waiter)
+		return false;
+	s->waiter = timer;
+	stock_begin(s);
+	loop_timer_set(timer, STOCK_PATIENCE);
+	return true;
+}
+
+void stock_leave(struct stock *s, const struct loop_timer *timer)
+{
+	if (s->waiter == timer)
+		s->waiter = NULL;
+}
+
 void stock_hold(struct stock *s, bool held)
 {
 	stock_enter(s, held ? STOCK_HOLD : STOCK_LET_GO);
+	if (!held)
+		return;
+	stock_close(s);
+	stock_wake(s);
 }

@@ -115,6 +115,73 @@ static void held(void)
 	end();
 }
 
+static struct loop_timer waiting;
+static unsigned n_fired;
+
+static void on_waiting(struct loop_timer *t)
+{
+	n_fired++;
+}
+
+/* One waits for what is being made, and is told when it is there, or that it will not come. */
+static void awaited(void)
+{
+	struct isolate_kit kit = ISOLATE_KIT_NONE;
+	struct loop_timer other;
+
+	NEED_RIGHTS();
+	begin(place_fd);
+	loop_timer_init(&waiting, loop, on_waiting);
+	loop_timer_init(&other, loop, on_waiting);
+	CHECK(!stock_await(&stock, &waiting));
+	stock_want(&stock);
+	CHECK(stock_await(&stock, &waiting));
+	CHECK(!stock_await(&stock, &other));
+	/* The thread says so, and not the time that has passed. */
+	loop_timer_stop(&waiting);
+	LOOP_WAIT(loop, n_fired == 1);
+	CHECK_INT(stock_take(&stock, &kit), 0);
+	isolate_kit_done(&kit);
+
+	stock_want(&stock);
+	CHECK(stock_await(&stock, &waiting));
+	stock_leave(&stock, &other);
+	CHECK(!stock_await(&stock, &other));
+	stock_leave(&stock, &waiting);
+	CHECK(stock_await(&stock, &other));
+	loop_timer_stop(&other);
+	stock_hold(&stock, true);
+	CHECK(!stock.pool && stock.kit.dev_fd < 0 && stock.made.dev_fd < 0);
+	LOOP_WAIT(loop, n_fired == 2);
+	loop_timer_done(&waiting);
+	loop_timer_done(&other);
+	end();
+}
+
+/* Whoever is in the loop meanwhile goes on. */
+static void made_aside(void)
+{
+	char own[64] = "", after[64] = "";
+
+	NEED_RIGHTS();
+	begin(place_fd);
+	CHECK(readlink("/proc/thread-self/ns/mnt", own, sizeof(own) - 1) > 0);
+	stock_want(&stock);
+	while (!stock.work.busy && stock.state == STOCK_WANTED)
+		loop_turn(loop, true);
+	stock_want(&stock);
+	CHECK_INT(stock.state, STOCK_WANTED);
+	until(STOCK_READY);
+	CHECK(readlink("/proc/thread-self/ns/mnt", after, sizeof(after) - 1) > 0);
+	CHECK_STR(after, own);
+	/* Another thread makes the next one. */
+	stock_hold(&stock, true);
+	stock_hold(&stock, false);
+	stock_want(&stock);
+	until(STOCK_READY);
+	end();
+}
+
 /* For a pod: at once, with the /dev/shm that is there, and for as long as nobody comes. */
 static void of_a_pod(void)
 {
@@ -147,4 +214,5 @@ static void cannot_be_made(void)
 
 UNIT_MAIN({ "prepares", prepares, true }, { "none unless it is wanted", none_unless_wanted },
 	  { "wanted, made and taken", wanted_made_and_taken }, { "held", held },
-	  { "of a pod", of_a_pod }, { "cannot be made", cannot_be_made })
+	  { "awaited", awaited }, { "made aside", made_aside }, { "of a pod", of_a_pod },
+	  { "cannot be made", cannot_be_made })
