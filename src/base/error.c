@@ -46,13 +46,15 @@ static _printf_(2, 0) void error_vtext(struct error *err, const char *fmt, va_li
 
 int error_set(struct error *err, int r, const char *fmt, ...)
 {
-	const char *what = strerror(-r);
-	size_t n, n_most = sizeof(err->text) - 3 - strlen(what);
+	const char *what;
+	size_t n, n_most;
 	va_list ap;
 
 	if (!err)
 		return r;
 
+	what = strerror(-r);
+	n_most = sizeof(err->text) - 3 - strlen(what);
 	err->kind = ERROR_FAULT;
 	err->code = r;
 	err->field[0] = '\0';

@@ -123,11 +123,12 @@ static int mask_cpus(struct mask *m, int sys_fd, struct error *err)
 
 static int mask_make_read_only(int dir_fd, const char *name, struct error *err)
 {
-	_cleanup_fd_ int fd = mount_copy(dir_fd, name, err);
+	/* Without words: what is not there is not worth them, in the middle of a start. */
+	_cleanup_fd_ int fd = mount_copy(dir_fd, name, NULL);
 	int r;
 
 	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
+		return fd == -ENOENT ? 0 : error_set(err, fd, "copy the mount of %s", name);
 	r = mount_restrict(fd, MOUNT_ATTR_RDONLY, err);
 	return r < 0 ? r : mount_attach(fd, dir_fd, name, err);
 }
