@@ -47,9 +47,9 @@ class Kernel:
             take(plain(name))
         return list(found.items())
 
-    def first_root(self, init):
-        """The bytes of an initramfs with the program `init` and the modules."""
-        modules = self.modules()
+    def first_root(self, init, wanted=MODULES):
+        """The bytes of an initramfs with the program `init` and these modules."""
+        modules = self.modules(wanted)
         paths = "".join(f"/modules/{name}.ko\n" for name, _ in modules)
         with open(init, "rb") as f:
             entries = [("init", stat.S_IFREG | 0o755, f.read()), ("modules", stat.S_IFDIR | 0o755, b""),
