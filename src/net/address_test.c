@@ -185,6 +185,9 @@ static void nonsense(void)
 	CHECK_INT(read_as(RTM_NEWROUTE, &r, sizeof(r), RTA_DST, 16, route_read, &route), -EBADMSG);
 	CHECK_INT(read_as(RTM_NEWROUTE, &r, sizeof(r), RTA_OIF, 3, route_read, &route), -EBADMSG);
 	CHECK_INT(read_as(RTM_NEWROUTE, &r, sizeof(r), RTA_TABLE, 4, route_read, &route), 0);
+	r.rtm_type = RTN_LOCAL;
+	CHECK_INT(read_as(RTM_NEWROUTE, &r, sizeof(r), RTA_DST, 4, route_read, &route), 0);
+	r.rtm_type = RTN_UNICAST;
 	r.rtm_dst_len = 33;
 	CHECK_INT(read_as(RTM_NEWROUTE, &r, sizeof(r), RTA_OIF, 4, route_read, &route), -EBADMSG);
 }

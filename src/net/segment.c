@@ -23,25 +23,6 @@ static int segment_lo_up(struct netlink *nl, struct error *err)
 	return r < 0 ? r : link_set(nl, lo.index, &up, err);
 }
 
-static int segment_bridge(struct netlink *nl, const char *name, const uint8_t *mac, uint32_t mtu,
-			  uint32_t *ret, struct error *err)
-{
-	const struct link_change up = { .power = LINK_UP, .mtu = mtu, .no_auto_ipv6 = true };
-	uint32_t index;
-	int r;
-
-	r = link_add_bridge(nl, name, mac, &index, err);
-	if (r < 0)
-		return r;
-	r = link_set(nl, index, &up, err);
-	if (r < 0) {
-		(void)link_delete(nl, index, NULL);
-		return error_wrap(err, r, "the bridge %s", name);
-	}
-	*ret = index;
-	return 0;
-}
-
 /* A device in the bridge: its descriptor. */
 static int segment_tap(struct netlink *nl, const char *name, uint32_t bridge, uint32_t mtu,
 		       struct error *err)
@@ -62,6 +43,43 @@ static int segment_tap(struct netlink *nl, const char *name, uint32_t bridge, ui
 	if (r < 0)
 		return error_wrap(err, r, "the TAP device %s", name);
 	return TAKE_FD(fd);
+}
+
+/*
+ * The bridge goes up behind its port. One that is up before has no carrier and no queue; when it
+ * gets a port that works, the kernel gives it one in its own time, and drops what is sent
+ * meanwhile.
+ */
+static int segment_fill_bridge(struct netlink *nl, uint32_t bridge, const char *tap, uint32_t mtu,
+			       struct error *err)
+{
+	const struct link_change up = { .power = LINK_UP, .mtu = mtu, .no_auto_ipv6 = true };
+	_cleanup_fd_ int tap_fd = segment_tap(nl, tap, bridge, mtu, err);
+	int r;
+
+	if (tap_fd < 0)
+		return tap_fd;
+	r = link_set(nl, bridge, &up, err);
+	return r < 0 ? error_wrap(err, r, "the bridge of %s", tap) : TAKE_FD(tap_fd);
+}
+
+/* A bridge with a device in it, both up: the descriptor of the device. What fails leaves nothing.
+ */
+static int segment_bridge(struct netlink *nl, const char *name, const uint8_t *mac, const char *tap,
+			  uint32_t mtu, uint32_t *ret, struct error *err)
+{
+	uint32_t index;
+	int fd, r;
+
+	r = link_add_bridge(nl, name, mac, &index, err);
+	if (r < 0)
+		return r;
+	fd = segment_fill_bridge(nl, index, tap, mtu, err);
+	if (fd < 0)
+		(void)link_delete(nl, index, NULL);
+	else
+		*ret = index;
+	return fd;
 }
 
 /* ---- a new one ---- */
@@ -90,18 +108,18 @@ static int segment_build(void *arg, struct error *err)
 	r = ipv6_off(err);
 	if (r == 0)
 		r = segment_lo_up(&nl, err);
-	if (r == 0)
-		r = segment_bridge(&nl, SEGMENT_BRIDGE, plan->node_mac, plan->mtu, &bridge, err);
-	if (r == 0)
-		r = address_add(&nl, bridge, &plan->node, err);
+	if (r < 0)
+		return r;
+	s.tap_fd = segment_bridge(&nl, SEGMENT_BRIDGE, plan->node_mac, SEGMENT_TAP, plan->mtu,
+				  &bridge, err);
+	if (s.tap_fd < 0)
+		return s.tap_fd;
+	r = address_add(&nl, bridge, &plan->node, err);
 	/* So nobody has to be asked for it, and nobody else can answer. */
 	if (r == 0 && prefix_size(&plan->guest) > 0)
 		r = neighbour_set(&nl, bridge, &plan->guest, plan->guest_mac, err);
 	if (r < 0)
 		return r;
-	s.tap_fd = segment_tap(&nl, SEGMENT_TAP, bridge, plan->mtu, err);
-	if (s.tap_fd < 0)
-		return s.tap_fd;
 	*b->ret = (struct segment){ TAKE_FD(s.ns_fd), TAKE_FD(s.tap_fd) };
 	return 0;
 }
@@ -153,13 +171,9 @@ static int segment_add_here(void *arg, struct error *err)
 	int r;
 
 	r = netlink_open(&nl, err);
-	if (r == 0)
-		r = segment_bridge(&nl, a->bridge, NULL, a->mtu, &bridge, err);
 	if (r < 0)
 		return r;
-	a->tap_fd = segment_tap(&nl, a->tap, bridge, a->mtu, err);
-	if (a->tap_fd < 0)
-		(void)link_delete(&nl, bridge, NULL);
+	a->tap_fd = segment_bridge(&nl, a->bridge, NULL, a->tap, a->mtu, &bridge, err);
 	return a->tap_fd < 0 ? a->tap_fd : 0;
 }
 
