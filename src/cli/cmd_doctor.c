@@ -303,6 +303,20 @@ static bool bridges(const struct cli *cli, char **ret_detail)
 	return doctor_inside(doctor_make_bridge, ret_detail);
 }
 
+static bool mkfs_erofs(const struct cli *cli, char **ret_detail)
+{
+	static const char *const places[] = { "/usr/bin/mkfs.erofs", "/usr/sbin/mkfs.erofs" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		if (access(places[i], X_OK) < 0)
+			continue;
+		*ret_detail = xstrdup(places[i]);
+		return true;
+	}
+	*ret_detail = xstrdup("it is not installed");
+	return false;
+}
+
 static bool daemon_(const struct cli *cli, char **ret_detail)
 {
 	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
@@ -371,6 +385,8 @@ static const struct check checks[] = {
 	{ "bridge and veth", false, bridges,
 	  "no virtual machine can start; no instance can have a network device of another one",
 	  "run as root; modprobe bridge veth, or run a kernel with CONFIG_BRIDGE and CONFIG_VETH" },
+	{ "mkfs.erofs", false, mkfs_erofs, "no image can be run in a virtual machine",
+	  "apt install erofs-utils" },
 	{ "confinement", false, confinement,
 	  "the daemon and the instances below it can ask for more than they need",
 	  "start the daemon; where it runs, its log says what the kernel refused" },

@@ -109,6 +109,16 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 /* Takes a container's directories away, on the pool; tries again later where they are busy. image
  * may be NULL (a container of an earlier life of the daemon whose image is gone). */
 void image_rootfs_remove(struct image_store *s, struct image *image, const char *container_id);
+/*
+ * The image as one read-only EROFS file, for who has a kernel of his own: made by Debian's
+ * mkfs.erofs when it is first asked for, kept as long as its layers. done is called once, and not
+ * before this has returned: with a descriptor (O_RDONLY), which is the callee's, or -1 and err:
+ * ERROR_PRECONDITION where mkfs.erofs is missing. The caller holds the image (n_users) until then.
+ */
+typedef void (*image_erofs_fn)(void *userdata, int fd, const struct error *err);
+int image_erofs_open(struct image_store *s, struct image *image, image_erofs_fn done,
+		     void *userdata, struct error *err);
+
 /* After a restart: holds the image for a container that lives on. Everything below containers/ that
  * no call of this kind named is removed by image_rootfs_sweep(). */
 void image_rootfs_adopt(struct image_store *s, struct image *image, const char *container_id);

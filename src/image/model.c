@@ -212,6 +212,7 @@ void layer_release(struct image_store *s, struct layer *l, struct trash_watch *w
 		return;
 	(void)str_printf(name, sizeof(name), "%" PRId64, l->number);
 	trash_add(s, s->layers_fd, name, watch);
+	trash_add(s, s->erofs_fd, name, watch);
 	(void)map_remove(&s->layers, l->key);
 	free(l);
 }
@@ -351,6 +352,7 @@ static const char *trash_kind(const struct image_store *s, int dir_fd)
 	} kinds[] = { { s->staging_fd, "staging" },
 		      { s->blobs_fd, "blob" },
 		      { s->layers_fd, "layer" },
+		      { s->erofs_fd, "erofs" },
 		      { s->containers_fd, "rootfs" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)

@@ -46,7 +46,7 @@ struct image_record {
 struct image_store {
 	struct image_store_config config;
 	char *fetch_path; /* the configuration's is the caller's */
-	int blobs_fd, layers_fd, containers_fd, staging_fd;
+	int blobs_fd, layers_fd, containers_fd, staging_fd, erofs_fd;
 	struct list images;
 	struct list leaving; /* records that are being removed */
 	struct map layers;   /* by key */
@@ -56,6 +56,8 @@ struct image_store {
 	unsigned n_imports;
 	struct list trash;     /* what is being deleted */
 	uint64_t n_trash;      /* for names */
+	struct list erofs;     /* that are being made (erofs.h) */
+	uint64_t n_erofs;      /* for names */
 	struct map containers; /* struct image_container by id: made or adopted */
 	bool old_overlay;      /* a kernel before 6.5, without lowerdir+ */
 	bool open;             /* until then no other thread knows of it: it may still be freed */

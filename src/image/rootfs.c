@@ -198,12 +198,12 @@ static int rootfs_set(int fs_fd, const char *key, const char *value, struct erro
 	return 0;
 }
 
-static int rootfs_set_layers_new(int fs_fd, const struct image *image, struct error *err)
+/* alone: there is no upper directory, which one layer is too few for. */
+static int rootfs_set_layers_new(int fs_fd, const struct image *image, bool alone,
+				 struct error *err)
 {
-	int r;
+	int r = 0;
 
-	if (!image->n_layers)
-		return rootfs_set(fs_fd, "lowerdir+", "0", err);
 	for (size_t i = image->n_layers; i > 0; i--) {
 		char name[24];
 
@@ -212,10 +212,13 @@ static int rootfs_set_layers_new(int fs_fd, const struct image *image, struct er
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	if (alone || !image->n_layers)
+		r = rootfs_set(fs_fd, "lowerdir+", "0", err);
+	return r;
 }
 
-static int rootfs_set_layers_old(int fs_fd, const struct image *image, struct error *err)
+static int rootfs_set_layers_old(int fs_fd, const struct image *image, bool alone,
+				 struct error *err)
 {
 	char value[ROOTFS_VALUE_MAX + 1] = "0";
 	size_t len = 0;
@@ -230,6 +233,10 @@ static int rootfs_set_layers_old(int fs_fd, const struct image *image, struct er
 					    image->n_layers);
 		len += (size_t)n;
 	}
+	if (alone && len > 0 && str_printf(value + len, sizeof(value) - len, ":0") < 0)
+		return error_refuse(err, ERROR_UNSUPPORTED,
+				    "the kernel cannot join %zu layers (Linux 6.5 can)",
+				    image->n_layers);
 	return rootfs_set(fs_fd, "lowerdir", value, err);
 }
 
@@ -242,8 +249,10 @@ static int rootfs_set_upper(int fs_fd, const char *id, const char *key, const ch
 	return rootfs_set(fs_fd, key, value, err);
 }
 
+/* id NULL: the layers alone, read-only. */
 static int rootfs_mount_form(bool old, const struct image *image, const char *id, struct error *err)
 {
+	unsigned attrs = MOUNT_ATTR_NODEV;
 	_cleanup_fd_ int fs_fd = sysio_fsopen("overlay", FSOPEN_CLOEXEC);
 	int fd, r;
 
@@ -251,22 +260,24 @@ static int rootfs_mount_form(bool old, const struct image *image, const char *id
 		return error_set(err, -errno, "open the overlay file system");
 	r = rootfs_set(fs_fd, "source", "nacre", err);
 	if (r == 0)
-		r = (old ? rootfs_set_layers_old : rootfs_set_layers_new)(fs_fd, image, err);
-	if (r == 0)
+		r = (old ? rootfs_set_layers_old : rootfs_set_layers_new)(fs_fd, image, !id, err);
+	if (r == 0 && id)
 		r = rootfs_set_upper(fs_fd, id, "upperdir", "upper", err);
-	if (r == 0)
+	if (r == 0 && id)
 		r = rootfs_set_upper(fs_fd, id, "workdir", "work", err);
 	/* What the layers say to the overlay is in user.overlay.*; nobody needs a container's
 	 * changes after a crash of the machine. */
 	if (r == 0)
 		r = rootfs_set(fs_fd, "userxattr", NULL, err);
-	if (r == 0)
+	if (r == 0 && id)
 		r = rootfs_set(fs_fd, "volatile", NULL, err);
 	if (r < 0)
 		return r;
 	if (sysio_fsconfig(fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return error_set(err, -errno, "make the overlay");
-	fd = sysio_fsmount(fs_fd, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
+	if (!id)
+		attrs |= MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+	fd = sysio_fsmount(fs_fd, FSMOUNT_CLOEXEC, attrs);
 	return fd < 0 ? error_set(err, -errno, "mount the overlay") : fd;
 }
 
@@ -290,6 +301,11 @@ static int rootfs_mount(struct image_store *s, const struct image *image, const 
 	if (fchdir(cwd_fd) < 0)
 		log_debug("cannot go back to the working directory", LOG_INT("errno", errno));
 	return fd < 0 ? error_copy(err, &fault) : fd;
+}
+
+int rootfs_mount_layers(struct image_store *s, const struct image *image, struct error *err)
+{
+	return rootfs_mount(s, image, NULL, err);
 }
 
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,

@@ -21,6 +21,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "image/erofs.h"
 #include "image/import.h"
 #include "image/model.h"
 #include "image/rootfs.h"
@@ -56,6 +57,9 @@ static int store_open_dirs(struct image_store *s, struct error *err)
 	s->containers_fd = store_open_dir(s->config.root_fd, "containers", 0700, err);
 	if (s->containers_fd < 0)
 		return s->containers_fd;
+	s->erofs_fd = store_open_dir(s->config.root_fd, "erofs", 0700, err);
+	if (s->erofs_fd < 0)
+		return s->erofs_fd;
 	s->staging_fd = store_open_dir(s->config.root_fd, "staging", 0700, err);
 	return MIN(s->staging_fd, 0);
 }
@@ -111,6 +115,16 @@ static void store_check_layer(struct image_store *s, const char *name)
 	/* The next layer stays clear of what cannot be moved away yet. */
 	s->last_layer = MAX(s->last_layer, (int64_t)number);
 	trash_add(s, s->layers_fd, name, NULL);
+}
+
+/* Files go with the layer that they are named after. */
+static void store_check_erofs(struct image_store *s, const char *name)
+{
+	uint64_t number;
+
+	if (parse_u64(name, 0, INT64_MAX / 2, &number) < 0 || !number ||
+	    !layer_by_number(s, (int64_t)number))
+		trash_add(s, s->erofs_fd, name, NULL);
 }
 
 static int store_load_layer(void *data, const struct root_layer *layer)
@@ -179,6 +193,8 @@ static int store_load(struct image_store *s, struct error *err)
 		r = store_each_name(s->blobs_fd, store_check_blob, s, err);
 	if (r == 0)
 		r = store_each_name(s->layers_fd, store_check_layer, s, err);
+	if (r == 0)
+		r = store_each_name(s->erofs_fd, store_check_erofs, s, err);
 	if (r < 0)
 		return r;
 	/* What an image without layers lies on. */
@@ -200,6 +216,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 				   .layers_fd = -1,
 				   .containers_fd = -1,
 				   .staging_fd = -1,
+				   .erofs_fd = -1,
 				   .layers = MAP_INIT,
 				   .blobs = MAP_INIT,
 				   .containers = MAP_INIT };
@@ -207,6 +224,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->leaving);
 	list_init(&s->imports);
 	list_init(&s->trash);
+	list_init(&s->erofs);
 	s->fetch_path = strdup(config->fetch_path);
 	r = s->fetch_path ? store_open_dirs(s, err) : error_set(err, -ENOMEM, "copy a path");
 	if (r == 0)
@@ -241,6 +259,7 @@ struct image_store *image_store_free(struct image_store *s)
 	if (!s)
 		return NULL;
 	import_free_all(s);
+	erofs_free_all(s);
 	rootfs_free_all(s);
 	trash_done(s);
 	store_free_images(&s->images);
@@ -252,6 +271,7 @@ struct image_store *image_store_free(struct image_store *s)
 	(void)fd_close(s->layers_fd);
 	(void)fd_close(s->containers_fd);
 	(void)fd_close(s->staging_fd);
+	(void)fd_close(s->erofs_fd);
 	free(s);
 	return NULL;
 }

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "base/tally.h"
+#include "image/erofs.h"
 #include "image/import.h"
 #include "image/model.h"
 #include "image/rootfs.h"
@@ -34,6 +35,7 @@ static void tally_content(const struct image_store *s, struct tally *t)
 	for (l = map_next(&s->layers, &pos); l; l = map_next(&s->layers, &pos)) {
 		(void)str_printf(name, sizeof(name), "%" PRId64, l->number);
 		tally_may(t, "layer", name);
+		tally_may(t, "erofs", name);
 	}
 	pos = 0;
 	for (b = map_next(&s->blobs, &pos); b; b = map_next(&s->blobs, &pos))
@@ -123,5 +125,6 @@ int image_store_tally(struct image_store *s, struct tally *t, struct error *err)
 	import_tally(s, t);
 	trash_tally(s, t);
 	rootfs_tally(s, t);
+	erofs_tally(s, t);
 	return tally_root(s, t, err);
 }

@@ -227,7 +227,7 @@ int look_take(const struct look *l, struct tally *t, struct error *err)
 		const char *kind, *name;
 	} dirs[] = {
 		{ "log", "logs" },     { "rootfs", "containers" }, { "blob", "blobs/sha256" },
-		{ "layer", "layers" }, { "staging", "staging" },
+		{ "layer", "layers" }, { "staging", "staging" },   { "erofs", "erofs" },
 	};
 	int r;
 
