@@ -118,7 +118,7 @@ class File(HardenedTest):
 @unittest.skipIf(nacre_test.SANITIZED, "built with sanitizers")
 class Helper(HardenedTest):
     def test_each_is_known(self):
-        self.assertEqual(set(HELPERS), {n for n in os.listdir(LIBEXEC) if os.path.isfile(os.path.join(LIBEXEC, n))
+        self.assertEqual({*HELPERS, "nacre-gate"}, {n for n in os.listdir(LIBEXEC) if os.path.isfile(os.path.join(LIBEXEC, n))
                                         and os.access(os.path.join(LIBEXEC, n), os.X_OK)})
 
     def test_hardened(self):
@@ -128,6 +128,18 @@ class Helper(HardenedTest):
             wanted = readelf("--dyn-syms", path)
             self.assertIn("__stack_chk_fail", wanted)
             self.assertGreater(len(set(re.findall(r"\b(__\w+_chk)\b", wanted)) - {"__stack_chk_fail"}), 0)
+
+    def test_the_gate_is_as_static_as_the_core(self):
+        """It is the gate in a guest too, where there is no library, and next to strangers."""
+        path = os.path.join(LIBEXEC, "nacre-gate")
+        self.assertHardened(path)
+        self.assertFalse(elf.is_dynamic(path))
+        linked = symbols(path)
+        for name in ("dlopen", "dlsym", "getaddrinfo"):
+            self.assertLess(linked.get(name, ("T", 0))[1], 64, name)
+        self.assertEqual({}, {s: size for s, (kind, size) in linked.items()
+                              # Of libssl, which writes a file of NSS, the library, where it is told to.
+                              if NAME_SERVICE.match(s) and kind in "tTwWi" and size > 64 and s != "nss_keylog_int"})
 
     def test_needs(self):
         for name, needs in HELPERS.items():

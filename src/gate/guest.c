@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Each connection shakes hands, and is then one of three by its protocol: a stream for the keeper,
+ * or a talk that brings the first certificate (token) or a newer one (mutual). A token that has
+ * brought one is spent: the next came with the certificate, and is for the case that this one
+ * expires before it is renewed.
+ */
+
+#include "gate/guest.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "gate/drop.h"
+#include "gate/papers.h"
+#include "gate/shake.h"
+#include "gate/stream.h"
+#include "gate/talk.h"
+#include "io/unix.h"
+#include "wire/guestgate.h"
+
+#define GUEST_KEEPER "rpc.sock"
+
+struct guest {
+	struct loop *loop;
+	struct loop_fd listener;
+	char parent_id[SPIFFE_SIZE];
+	uint8_t parent_address[4];
+	struct buf bundle;
+	struct papers papers;
+	struct tls_config *token; /* for the next enrolment */
+	struct list conns, streams;
+	unsigned n_conns;
+};
+
+/* A connection until it is a stream. */
+struct conn {
+	struct list siblings;
+	struct guest *guest;
+	struct shake shake;
+	struct talk talk;
+};
+
+/* ---- connections ---- */
+
+static void guest_update_listener(struct guest *g)
+{
+	loop_fd_set(&g->listener, g->n_conns < GUEST_CONNS_MAX ? LOOP_READ : 0);
+}
+
+static void conn_free(struct conn *c)
+{
+	list_remove(&c->siblings);
+	shake_done(&c->shake);
+	talk_done(&c->talk);
+	c->guest->n_conns--;
+	guest_update_listener(c->guest);
+	free(c);
+}
+
+static void on_stream_end(struct stream *s, const struct error *err)
+{
+	struct guest *g = s->owner;
+
+	(void)err;
+	(void)stream_free(s);
+	g->n_conns--;
+	guest_update_listener(g);
+}
+
+/* The connection becomes a stream to the keeper. */
+static void conn_pass_on(struct conn *c)
+{
+	struct guest *g = c->guest;
+	struct stream *s = NULL;
+	_cleanup_fd_ int fd = -1;
+	struct tls *tls = NULL;
+	int link_fd = -1;
+
+	fd = unix_connect(AT_FDCWD, GUEST_KEEPER, SOCK_STREAM, NULL);
+	if (fd >= 0)
+		shake_take(&c->shake, &link_fd, &tls);
+	if (fd >= 0 && stream_new(&s, g->loop, fd, link_fd, tls, false, on_stream_end, g) == 0) {
+		(void)TAKE_FD(fd);
+		list_add_tail(&g->streams, &s->siblings);
+		g->n_conns++;
+	} else {
+		tls = tls_free(tls);
+		link_fd = fd_close(link_fd);
+	}
+	conn_free(c);
+}
+
+/* ---- enrolment ---- */
+
+static int guest_take_life(struct guest *g, const struct gatemsg *m, struct error *err)
+{
+	const struct gate_bytes bundle = { buf_data(&g->bundle), g->bundle.len };
+	struct tls_config *token = NULL;
+	int r;
+
+	r = tls_config_new_token(&token, true, m->life.token, err);
+	if (r < 0)
+		return r;
+	r = papers_take(&g->papers, true, &m->life.chain, &bundle, g->parent_id, err);
+	if (r < 0) {
+		token = tls_config_free(token);
+		return r;
+	}
+	g->token = tls_config_free(g->token);
+	g->token = token;
+	return 0;
+}
+
+static int conn_message(struct talk *t, const struct gatemsg *m, struct error *err)
+{
+	static const struct gatemsg kept = { .type = GATEMSG_KEPT };
+	struct conn *c = container_of(t, struct conn, talk);
+	int r;
+
+	if (m->type != GATEMSG_LIFE || t->ending)
+		return error_set(err, -EPROTO, "a message of an enrolment");
+	r = guest_take_life(c->guest, m, err);
+	if (r == 0)
+		r = talk_send(t, &kept, err);
+	if (r == 0)
+		talk_finish(t);
+	return r;
+}
+
+static void conn_end(struct talk *t, const struct error *err)
+{
+	(void)err;
+	conn_free(container_of(t, struct conn, talk));
+}
+
+/* The connection becomes one in which a key is signed. */
+static void conn_talk(struct conn *c)
+{
+	static const struct talk_ops ops = { .on_message = conn_message, .on_end = conn_end };
+	struct gatemsg m = { .type = GATEMSG_KEY };
+	struct tls *tls;
+	int fd;
+
+	/* Of two at once the newer counts: the key of the other is forgotten. */
+	if (papers_begin(&c->guest->papers, m.key.key, NULL) < 0) {
+		conn_free(c);
+		return;
+	}
+	shake_take(&c->shake, &fd, &tls);
+	talk_init(&c->talk, c->guest->loop, fd, tls, &ops);
+	if (talk_send(&c->talk, &m, NULL) < 0)
+		conn_free(c);
+}
+
+static void conn_shaken(struct shake *s, const struct error *err)
+{
+	struct conn *c = container_of(s, struct conn, shake);
+
+	if (err)
+		conn_free(c);
+	else if (str_eq(tls_alpn(s->tls), TLS_ALPN_STREAM))
+		conn_pass_on(c);
+	else
+		conn_talk(c);
+}
+
+static int conn_new(struct guest *g, int fd)
+{
+	struct conn *c = malloc(sizeof(*c));
+	struct tls *tls = NULL;
+	int one = 1;
+
+	if (!c)
+		return -ENOMEM;
+	if (tls_new_server(&tls, g->papers.config, g->token, fd, NULL) < 0) {
+		free(c);
+		return -ENOMEM;
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	*c = (struct conn){ .guest = g, .talk = TALK_INIT };
+	list_init(&c->siblings);
+	list_add_tail(&g->conns, &c->siblings);
+	g->n_conns++;
+	guest_update_listener(g);
+	shake_init(&c->shake, g->loop, fd, tls, conn_shaken);
+	return 0;
+}
+
+static void guest_accept(struct loop_fd *source, unsigned events)
+{
+	struct guest *g = container_of(source, struct guest, listener);
+	struct sockaddr_in from = { .sin_family = AF_UNSPEC };
+	socklen_t len = sizeof(from);
+	int fd = accept4(GUESTGATE_FD_LISTEN, (struct sockaddr *)&from, &len,
+			 SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (fd < 0)
+		return;
+	/* Workloads of the guest could take all places with handshakes that they do not go on
+	 * with. */
+	if (from.sin_family != AF_INET ||
+	    memcmp(&from.sin_addr, g->parent_address, sizeof(g->parent_address)) != 0 ||
+	    conn_new(g, fd) < 0)
+		(void)fd_close(fd);
+}
+
+/* ---- the beginning ---- */
+
+static int guest_take_boot(struct guest *g, const struct bootmsg_boot *boot, struct error *err)
+{
+	int r = 0;
+
+	if (!spiffe_is_id(boot->own_id) || !spiffe_is_id(boot->parent_id))
+		return error_refuse(err, ERROR_INVALID, "BOOT has no SPIFFE ids");
+	memcpy(g->parent_address, boot->gateway, sizeof(g->parent_address));
+	(void)str_copy(g->parent_id, sizeof(g->parent_id), boot->parent_id);
+	for (size_t i = 0; r == 0 && i < boot->bundle.n; i++)
+		r = buf_add(&g->bundle, boot->bundle.item[i].data, boot->bundle.item[i].len);
+	if (r < 0)
+		return error_set(err, r, "keep the trust bundle");
+	return tls_config_new_token(&g->token, true, boot->token, err);
+}
+
+static void guest_frame_done(struct buf *b)
+{
+	/* The token was in it. */
+	if (b->base)
+		key_wipe(b->base, b->size);
+	buf_done(b);
+}
+
+static int guest_read_boot(struct guest *g, struct error *err)
+{
+	_cleanup_(guest_frame_done) struct buf frame = BUF_INIT;
+	struct bootmsg m;
+	int r;
+
+	r = fd_read_all(GUESTGATE_FD_BOOT, BOOTMSG_FRAME_MAX, &frame);
+	if (r < 0)
+		return error_set(err, r, "read BOOT");
+	(void)close(GUESTGATE_FD_BOOT);
+	r = bootmsg_next(&m, buf_data(&frame), frame.len, err);
+	if (r < 0)
+		return r;
+	if (r == 0 || m.type != BOOTMSG_BOOT)
+		return error_set(err, -EBADMSG, "the frame BOOT");
+	return guest_take_boot(g, &m.boot, err);
+}
+
+int guest_run(struct error *err)
+{
+	struct guest g = { .bundle = BUF_INIT, .papers = PAPERS_INIT };
+	int r;
+
+	list_init(&g.conns);
+	list_init(&g.streams);
+	r = guest_read_boot(&g, err);
+	if (r < 0)
+		return r;
+	/* Where the socket of the keeper is named from; nothing else is reached by a name. */
+	if (fchdir(GUESTGATE_FD_KEEPER) < 0)
+		return error_set(err, -errno, "enter the directory of the keeper");
+	r = fd_set_nonblock(GUESTGATE_FD_LISTEN, true);
+	if (r == 0)
+		r = loop_new(&g.loop);
+	if (r < 0)
+		return error_set(err, r, "make a loop");
+	r = drop_privilege(DROP_GUEST, 0, 0, err);
+	if (r < 0)
+		return r;
+	loop_fd_init(&g.listener, g.loop, GUESTGATE_FD_LISTEN, LOOP_READ, guest_accept);
+	return loop_run(g.loop);
+}

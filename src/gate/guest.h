@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_GATE_GUEST_H
+#define NACRE_GATE_GUEST_H
+
+#include "base/error.h"
+
+/*
+ * The gate within a guest: the only thing that the node reaches. It is started by pid 1 with the
+ * descriptors of wire/guestgate.h, makes its key, waits to be enrolled with the token of BOOT, and
+ * from then on passes on what the one parent says to the keeper. Its certificate is renewed by the
+ * parent, over a connection of the same two identities.
+ */
+
+/* Connections at a time, in whatever state. */
+#define GUEST_CONNS_MAX 128
+
+/* Runs until it fails. */
+int guest_run(struct error *err);
+
+#endif
