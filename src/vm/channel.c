@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vm/channel.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define CHANNEL_MESSAGES_PER_TURN 16
+#define CAP(name) (UINT64_C(1) << (name))
+
+/* A packet that waits. */
+struct channel_packet {
+	struct list siblings;
+	size_t len;
+	uint8_t data[];
+};
+
+static uint8_t channel_packet[GATEMSG_SIZE_MAX];
+
+static void channel_drop(struct channel *c, struct channel_packet *p)
+{
+	list_remove(&p->siblings);
+	c->n_queued--;
+	free(p);
+}
+
+void channel_done(struct channel *c)
+{
+	struct channel_packet *p;
+
+	if (c->fd < 0)
+		return;
+	loop_fd_done(&c->source);
+	c->fd = fd_close(c->fd);
+	list_for_each (p, &c->queue, struct channel_packet, siblings)
+		channel_drop(c, p);
+	if (c->gone)
+		*c->gone = true;
+}
+
+/* 0: sent; -EAGAIN. An end shows where the socket is read. */
+static int channel_push(const struct channel *c, const uint8_t *data, size_t len)
+{
+	ssize_t n = send(c->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	return n < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : 0;
+}
+
+static void channel_write(struct channel *c)
+{
+	struct channel_packet *p;
+
+	list_for_each (p, &c->queue, struct channel_packet, siblings) {
+		if (channel_push(c, p->data, p->len) < 0)
+			break;
+		channel_drop(c, p);
+	}
+	loop_fd_set(&c->source, LOOP_READ | (c->n_queued ? LOOP_WRITE : 0));
+}
+
+/* 1: a message was taken; 0: none is there; else it was the end. */
+static int channel_read(struct channel *c, struct error *err)
+{
+	struct gatemsg m;
+	ssize_t n = recv(c->fd, channel_packet, sizeof(channel_packet), MSG_DONTWAIT | MSG_TRUNC);
+	int r;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0)
+		return error_set(err, n < 0 ? -errno : -EPIPE, "nacre-gate");
+	if ((size_t)n > sizeof(channel_packet))
+		return error_set(err, -EBADMSG, "nacre-gate");
+	r = gatemsg_decode(&m, channel_packet, (size_t)n, err);
+	if (r < 0)
+		return error_wrap(err, r, "nacre-gate");
+	c->ops->on_message(c, &m);
+	return 1;
+}
+
+/* At most `most` messages. */
+static void channel_take(struct channel *c, unsigned most)
+{
+	struct error err = ERROR_INIT;
+	bool gone = false;
+	int r = 1;
+
+	c->gone = &gone;
+	for (unsigned i = 0; i < most && r > 0 && !gone; i++)
+		r = channel_read(c, &err);
+	if (gone)
+		return;
+	c->gone = NULL;
+	if (r >= 0)
+		return;
+	loop_fd_done(&c->source);
+	c->ops->on_end(c, &err);
+}
+
+static void channel_event(struct loop_fd *source, unsigned events)
+{
+	struct channel *c = container_of(source, struct channel, source);
+
+	if (events & LOOP_WRITE)
+		channel_write(c);
+	channel_take(c, CHANNEL_MESSAGES_PER_TURN);
+}
+
+void channel_drain(struct channel *c)
+{
+	if (c->fd >= 0)
+		channel_take(c, UINT_MAX);
+}
+
+void channel_init(struct channel *c, struct loop *loop, int fd, const struct channel_ops *ops)
+{
+	*c = (struct channel){ .ops = ops, .fd = fd };
+	list_init(&c->queue);
+	loop_fd_init(&c->source, loop, fd, LOOP_READ, channel_event);
+}
+
+int channel_send(struct channel *c, const struct gatemsg *m, struct error *err)
+{
+	static uint8_t packet[GATEMSG_SIZE_MAX];
+	struct channel_packet *p;
+	int len = gatemsg_encode(m, packet, err);
+
+	if (len < 0)
+		return len;
+	if (c->n_queued == 0 && channel_push(c, packet, (size_t)len) == 0)
+		return 0;
+	if (c->n_queued == CHANNEL_QUEUE_MAX)
+		return error_set(err, -ENOBUFS, "tell nacre-gate");
+	p = malloc(sizeof(*p) + (size_t)len);
+	if (!p)
+		return error_set(err, -ENOMEM, "tell nacre-gate");
+	*p = (struct channel_packet){ .len = (size_t)len };
+	memcpy(p->data, packet, (size_t)len);
+	list_init(&p->siblings);
+	list_add_tail(&c->queue, &p->siblings);
+	c->n_queued++;
+	loop_fd_set(&c->source, LOOP_READ | LOOP_WRITE);
+	return 0;
+}
+
+/*
+ * Should: leave the steps of gate/drop.c their capabilities, and hand down the listed descriptors.
+ * Must not: hand down anything else.
+ */
+int channel_spawn(const struct channel_spawn *spec, struct isolate_child *ret, struct error *err)
+{
+	static char *const env[] = { NULL };
+	struct isolate_plan plan;
+
+	isolate_plan_init(&plan);
+	if (spec->net_fd >= 0) {
+		plan.ns[ISOLATE_NS_NET] = ISOLATE_JOIN;
+		plan.ns_fd[ISOLATE_NS_NET] = spec->net_fd;
+	}
+	plan.cgroup_fd = spec->cgroup_fd;
+	plan.argv = spec->argv;
+	plan.env = env;
+	plan.caps = CAP(CAP_SYS_ADMIN) | CAP(CAP_SETUID) | CAP(CAP_SETGID) | CAP(CAP_SETPCAP);
+	plan.no_new_privs = true;
+	plan.new_session = true;
+	plan.stdio[2] = STDERR_FILENO;
+	for (size_t i = 0; i < spec->n_fds; i++)
+		plan.keep_fds[i] = spec->fds[i];
+	plan.n_keep_fds = spec->n_fds;
+	return isolate_spawn(&plan, ret, err);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vm/issuer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "vm/channel.h"
+
+/* Questions that wait for an answer. */
+#define ISSUER_QUESTIONS_MAX 1024
+/* What the clock of a peer may be behind. */
+#define ISSUER_BACKDATE_SECONDS 60
+
+struct question {
+	struct list siblings;
+	issuer_done_fn done;
+	void *userdata;
+	bool sent, wants_bundle;
+	uint32_t request;
+	uint8_t key[GATE_KEY_SIZE];
+	char id[SPIFFE_SIZE];
+	nsec_t life;
+};
+
+struct issuer {
+	struct loop *loop;
+	char *program, *domain, *node;
+	int dir_fd;
+	uid_t uid;
+	gid_t gid;
+	struct isolate_child child;
+	struct loop_child watch;
+	struct channel channel;
+	bool running, ready;
+	bool broken; /* whoever had asked was told */
+	uint8_t bundle[GATE_BUNDLE_MAX];
+	size_t bundle_len;
+	struct list questions;
+	unsigned n_questions;
+	uint32_t last_request;
+	struct loop_defer work;
+};
+
+/* ---- questions ---- */
+
+static void question_answer(struct issuer *i, struct question *q, const struct gate_bytes *bytes,
+			    const struct error *err)
+{
+	issuer_done_fn done = q->done;
+	void *userdata = q->userdata;
+
+	list_remove(&q->siblings);
+	i->n_questions--;
+	free(q);
+	done(userdata, bytes, err);
+}
+
+/* Whoever is answered may ask again, which is not answered here. */
+static void issuer_fail_all(struct issuer *i, const struct error *err)
+{
+	for (unsigned n = i->n_questions; n > 0 && i->n_questions > 0; n--)
+		question_answer(i, list_first(&i->questions, struct question, siblings), NULL, err);
+}
+
+static struct question *issuer_find(const struct issuer *i, uint32_t request)
+{
+	struct question *q;
+
+	list_for_each (q, &i->questions, struct question, siblings)
+		if (q->sent && q->request == request)
+			return q;
+	return NULL;
+}
+
+/* ---- the process ---- */
+
+static void issuer_release(struct issuer *i)
+{
+	channel_done(&i->channel);
+	loop_child_done(&i->watch);
+	isolate_child_done(&i->child);
+	i->running = i->ready = i->broken = false;
+}
+
+static void issuer_broken(struct issuer *i, const struct error *err)
+{
+	struct error why = ERROR_INIT;
+
+	(void)error_copy(&why, err);
+	(void)error_wrap(&why, why.code, "the certificate authority of this node");
+	/* It ends with its socket; the zombie is reaped by the watch, which stays until then. */
+	channel_done(&i->channel);
+	if (i->running)
+		(void)pidfd_kill(i->child.pidfd, SIGKILL);
+	i->ready = false;
+	i->broken = true;
+	issuer_fail_all(i, &why);
+}
+
+static void issuer_child_end(struct loop_child *watch, int code, int status)
+{
+	struct issuer *i = container_of(watch, struct issuer, watch);
+	struct error err = ERROR_INIT;
+	int exit_code;
+
+	/* What it had to say comes first. */
+	channel_drain(&i->channel);
+	if (!i->broken) {
+		if (isolate_child_report(&i->child, &exit_code, &err) == 0)
+			(void)error_refuse(&err, ERROR_FAULT, "it ended (%s %d)",
+					   code == CLD_EXITED ? "status" : "signal", status);
+		issuer_broken(i, &err);
+	}
+	issuer_release(i);
+	if (i->n_questions > 0)
+		loop_defer_schedule(&i->work);
+}
+
+static void issuer_take_denied(struct issuer *i, const struct gatemsg *m)
+{
+	struct question *q = issuer_find(i, m->denied.request);
+	struct error err = ERROR_INIT;
+
+	(void)error_refuse(&err, ERROR_PRECONDITION, "%.480s", m->denied.text);
+	if (m->denied.request == 0)
+		issuer_broken(i, &err);
+	else if (q)
+		question_answer(i, q, NULL, &err);
+}
+
+static void issuer_message(struct channel *c, const struct gatemsg *m)
+{
+	struct issuer *i = container_of(c, struct issuer, channel);
+	struct question *q;
+
+	if (m->type == GATEMSG_CA_READY && !i->ready) {
+		memcpy(i->bundle, m->ca_ready.bundle.data, m->ca_ready.bundle.len);
+		i->bundle_len = m->ca_ready.bundle.len;
+		i->ready = true;
+		loop_defer_schedule(&i->work);
+	} else if (m->type == GATEMSG_ISSUED) {
+		q = issuer_find(i, m->issued.request);
+		if (q)
+			question_answer(i, q, &m->issued.chain, NULL);
+	} else if (m->type == GATEMSG_DENIED) {
+		issuer_take_denied(i, m);
+	}
+}
+
+static void issuer_channel_end(struct channel *c, const struct error *err)
+{
+	struct issuer *i = container_of(c, struct issuer, channel);
+
+	/* How it ended says more, and comes at once. */
+	if (err->code == -EPIPE || err->code == -ECONNRESET)
+		channel_done(c);
+	else
+		issuer_broken(i, err);
+}
+
+static int issuer_spawn(struct issuer *i, int sock_fd, struct error *err)
+{
+	char uid[16], gid[16], role[] = "ca";
+	char *const argv[] = { i->program, role, uid, gid, NULL };
+	const int fds[] = { sock_fd, i->dir_fd };
+	const struct channel_spawn spec = {
+		.argv = argv, .net_fd = -1, .cgroup_fd = -1, .fds = fds, .n_fds = ARRAY_SIZE(fds)
+	};
+
+	(void)str_printf(uid, sizeof(uid), "%u", i->uid);
+	(void)str_printf(gid, sizeof(gid), "%u", i->gid);
+	return channel_spawn(&spec, &i->child, err);
+}
+
+static int issuer_start(struct issuer *i, struct error *err)
+{
+	static const struct channel_ops ops = { .on_message = issuer_message,
+						.on_end = issuer_channel_end };
+	const struct gatemsg begin = { .type = GATEMSG_CA,
+				       .ca = { .domain = i->domain, .node = i->node } };
+	_cleanup_fd_ int ours = -1, theirs = -1;
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return error_set(err, -errno, "make a socket for nacre-gate");
+	ours = pair[0];
+	theirs = pair[1];
+	r = fd_set_nonblock(ours, true);
+	if (r < 0)
+		return error_set(err, r, "make a socket for nacre-gate");
+	r = issuer_spawn(i, theirs, err);
+	if (r < 0)
+		return r;
+	i->running = true;
+	loop_child_init(&i->watch, i->loop, i->child.pidfd, issuer_child_end);
+	channel_init(&i->channel, i->loop, TAKE_FD(ours), &ops);
+	r = channel_send(&i->channel, &begin, err);
+	if (r < 0)
+		issuer_broken(i, err);
+	return 0;
+}
+
+static int issuer_ask(struct issuer *i, struct question *q, struct error *err)
+{
+	uint64_t now = clock_real() / NSEC_PER_SEC;
+	struct gatemsg m = { .type = GATEMSG_ISSUE };
+	int r;
+
+	if (++i->last_request == 0)
+		i->last_request = 1;
+	q->request = i->last_request;
+	m.issue.request = q->request;
+	m.issue.id = q->id;
+	m.issue.not_before = now - ISSUER_BACKDATE_SECONDS;
+	m.issue.not_after = now + q->life / NSEC_PER_SEC;
+	memcpy(m.issue.key, q->key, GATE_KEY_SIZE);
+	r = channel_send(&i->channel, &m, err);
+	q->sent = r == 0;
+	return r;
+}
+
+/* Sends what has not been sent. Returns the first that can be answered at once: by the bundle, or
+ * with err. */
+static struct question *issuer_next(struct issuer *i, struct error *err)
+{
+	struct question *q;
+
+	list_for_each (q, &i->questions, struct question, siblings)
+		if (q->wants_bundle || (!q->sent && issuer_ask(i, q, err) < 0))
+			return q;
+	return NULL;
+}
+
+/* Sends what has not been sent, and answers what is known. */
+static void issuer_work(struct loop_defer *d)
+{
+	struct issuer *i = container_of(d, struct issuer, work);
+	const struct gate_bytes bundle = { i->bundle, i->bundle_len };
+	struct error err = ERROR_INIT;
+	struct question *q;
+
+	if (list_empty(&i->questions))
+		return;
+	/* The end of the one before is still to come, and leads here. */
+	if (i->running && i->channel.fd < 0)
+		return;
+	if (!i->running && issuer_start(i, &err) < 0) {
+		issuer_fail_all(i, &err);
+		return;
+	}
+	if (!i->ready)
+		return;
+	q = issuer_next(i, &err);
+	if (!q)
+		return;
+	/* One at a time: whoever is answered may take back what is behind it. */
+	loop_defer_schedule(&i->work);
+	if (q->wants_bundle)
+		question_answer(i, q, &bundle, NULL);
+	else
+		question_answer(i, q, NULL, &err);
+}
+
+/* ---- the interface ---- */
+
+int issuer_new(struct issuer **ret, const struct issuer_config *config, struct error *err)
+{
+	struct issuer *i = calloc(1, sizeof(*i));
+
+	if (!i)
+		return error_set(err, -ENOMEM, "make an issuer");
+	i->loop = config->loop;
+	i->uid = config->uid;
+	i->gid = config->gid;
+	i->child = (struct isolate_child)ISOLATE_CHILD_INIT;
+	i->channel = (struct channel)CHANNEL_INIT;
+	list_init(&i->questions);
+	loop_defer_init(&i->work, i->loop, issuer_work);
+	i->program = strdup(config->program);
+	i->domain = strdup(config->domain);
+	i->node = strdup(config->node);
+	i->dir_fd = fd_copy(config->dir_fd);
+	if (!i->program || !i->domain || !i->node || i->dir_fd < 0) {
+		(void)issuer_free(i);
+		return error_set(err, -ENOMEM, "make an issuer");
+	}
+	*ret = i;
+	return 0;
+}
+
+struct issuer *issuer_free(struct issuer *i)
+{
+	struct question *q;
+
+	if (!i)
+		return NULL;
+	list_for_each (q, &i->questions, struct question, siblings)
+		free(q);
+	loop_defer_done(&i->work);
+	if (i->running) {
+		(void)pidfd_kill(i->child.pidfd, SIGKILL);
+		issuer_release(i);
+	}
+	free(i->program);
+	free(i->domain);
+	free(i->node);
+	i->dir_fd = fd_close(i->dir_fd);
+	free(i);
+	return NULL;
+}
+
+static int issuer_add(struct issuer *i, const struct question *from)
+{
+	struct question *q;
+
+	if (i->n_questions == ISSUER_QUESTIONS_MAX)
+		return -ENOBUFS;
+	q = malloc(sizeof(*q));
+	if (!q)
+		return -ENOMEM;
+	*q = *from;
+	list_init(&q->siblings);
+	list_add_tail(&i->questions, &q->siblings);
+	i->n_questions++;
+	loop_defer_schedule(&i->work);
+	return 0;
+}
+
+int issuer_bundle(struct issuer *i, issuer_done_fn done, void *userdata)
+{
+	const struct question q = { .done = done, .userdata = userdata, .wants_bundle = true };
+
+	return issuer_add(i, &q);
+}
+
+int issuer_sign(struct issuer *i, const uint8_t key[GATE_KEY_SIZE], const char *id, nsec_t life,
+		issuer_done_fn done, void *userdata)
+{
+	struct question q = { .done = done, .userdata = userdata, .life = life };
+	int r = str_copy(q.id, sizeof(q.id), id);
+
+	memcpy(q.key, key, GATE_KEY_SIZE);
+	return r < 0 ? r : issuer_add(i, &q);
+}
+
+void issuer_forget(struct issuer *i, const void *userdata)
+{
+	struct question *q;
+
+	list_for_each (q, &i->questions, struct question, siblings) {
+		if (q->userdata != userdata)
+			continue;
+		list_remove(&q->siblings);
+		i->n_questions--;
+		free(q);
+	}
+}
+
+int issuer_node_id(const struct issuer *i, char ret[SPIFFE_SIZE], struct error *err)
+{
+	return spiffe_format(ret, i->domain, i->node, NULL, err);
+}
+
+int issuer_instance_id(const struct issuer *i, const char *instance, char ret[SPIFFE_SIZE],
+		       struct error *err)
+{
+	return spiffe_format(ret, i->domain, i->node, instance, err);
+}

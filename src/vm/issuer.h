@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_VM_ISSUER_H
+#define NACRE_VM_ISSUER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "wire/gatemsg.h"
+
+/*
+ * The node's certificate authority as the daemon uses it: a process of nacre-gate that holds the
+ * key, started when it is first asked for something, and again where it has ended. It is asked one
+ * thing after the other; what it says is checked (wire/gatemsg.h), and no key passes through here.
+ */
+
+struct issuer;
+struct loop;
+
+struct issuer_config {
+	struct loop *loop;
+	const char *program; /* path of nacre-gate */
+	int dir_fd; /* the directory of the key, of this user and mode 0700; not taken over */
+	const char *domain; /* trust domain */
+	const char *node;   /* a segment of a SPIFFE id: this node's */
+	uid_t uid;          /* as whom it runs once it has read its key; not 0 */
+	gid_t gid;
+};
+
+/* bytes: a chain or a bundle in DER, valid during the call; NULL where err says why not. Comes
+ * exactly once for each question, never before that has returned. */
+typedef void (*issuer_done_fn)(void *userdata, const struct gate_bytes *bytes,
+			       const struct error *err);
+
+/* All is copied. Starts nothing yet. */
+int issuer_new(struct issuer **ret, const struct issuer_config *config, struct error *err);
+/* Ends the process. No question is answered any more. */
+struct issuer *issuer_free(struct issuer *i);
+
+/* Until all questions of userdata are answered it may not go; or it takes them back. */
+void issuer_forget(struct issuer *i, const void *userdata);
+/* What peers of this node trust. 0, or -ENOMEM. */
+int issuer_bundle(struct issuer *i, issuer_done_fn done, void *userdata);
+/* A certificate from now on for `life`, at most a day. id: this node's, or below. */
+int issuer_sign(struct issuer *i, const uint8_t key[GATE_KEY_SIZE], const char *id, nsec_t life,
+		issuer_done_fn done, void *userdata);
+
+/* The id of this node, and of an instance in it. */
+int issuer_node_id(const struct issuer *i, char ret[SPIFFE_SIZE], struct error *err);
+int issuer_instance_id(const struct issuer *i, const char *instance, char ret[SPIFFE_SIZE],
+		       struct error *err);
+
+#endif
