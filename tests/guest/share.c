@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -322,6 +324,40 @@ static int do_swap(char **w)
 	return say(" %u %u %u %u", n, torn, gone, values);
 }
 
+static _Noreturn void churn(const char *dir, unsigned long me, uint64_t end)
+{
+	char path[256], text[TEXT_MAX];
+	bool ok = true;
+
+	for (unsigned i = 0; now_us() < end && ok; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%lu.%u", dir, me, i);
+		ok = put(path, O_WRONLY | O_CREAT | O_EXCL, "x") == 0 &&
+		     get(AT_FDCWD, path, text) == 1 && unlink(path) == 0;
+	}
+	_exit(ok ? 0 : 1);
+}
+
+/* That many processes that make files, read and remove them, for that many seconds. */
+static int do_churn(char **w)
+{
+	unsigned long n = strtoul(w[2], NULL, 10);
+	uint64_t end = now_us() + strtoull(w[3], NULL, 10) * 1000000;
+	int status, bad = 0;
+
+	for (unsigned long i = 0; i < n; i++) {
+		pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
+		if (pid < 0)
+			return -1;
+		if (pid == 0)
+			churn(w[1], i, end);
+	}
+	for (unsigned long i = 0; i < n; i++)
+		bad += wait(&status) < 0 || status != 0;
+	errno = EIO;
+	return bad ? -1 : 0;
+}
+
 static int do_throughput(char **w)
 {
 	static char block[1 << 20];
@@ -402,37 +438,22 @@ static const struct {
 	int n_words;
 	int (*run)(char **w);
 } commands[] = {
-	{ "write", 3, do_write },
-	{ "read", 2, do_read },
-	{ "stat", 2, do_stat },
-	{ "ls", 2, do_ls },
-	{ "mkdir", 2, do_mkdir },
-	{ "unlink", 2, do_unlink },
-	{ "symlink", 3, do_symlink },
-	{ "readlink", 2, do_readlink },
-	{ "link", 3, do_link },
-	{ "rename", 3, do_rename },
-	{ "chmod", 3, do_chmod },
-	{ "chown", 4, do_chown },
-	{ "mknod", 3, do_mknod },
-	{ "setxattr", 4, do_setxattr },
-	{ "getxattr", 3, do_getxattr },
-	{ "umount", 2, do_umount },
-	{ "bind", 3, do_bind },
-	{ "uptime", 1, do_uptime },
-	{ "make_as", 3, do_make_as },
-	{ "open", 4, do_open },
-	{ "close", 2, do_close },
-	{ "pread", 2, do_pread },
-	{ "pwrite", 3, do_pwrite },
-	{ "flock", 2, do_flock },
-	{ "lock", 2, do_lock },
-	{ "map", 3, do_map },
-	{ "wait", 3, do_wait },
-	{ "swap", 3, do_swap },
-	{ "throughput", 4, do_throughput },
-	{ "latency", 4, do_latency },
-	{ "handles", 3, do_handles },
+	{ "write", 3, do_write },       { "read", 2, do_read },
+	{ "stat", 2, do_stat },         { "ls", 2, do_ls },
+	{ "mkdir", 2, do_mkdir },       { "unlink", 2, do_unlink },
+	{ "symlink", 3, do_symlink },   { "readlink", 2, do_readlink },
+	{ "link", 3, do_link },         { "rename", 3, do_rename },
+	{ "chmod", 3, do_chmod },       { "chown", 4, do_chown },
+	{ "mknod", 3, do_mknod },       { "setxattr", 4, do_setxattr },
+	{ "getxattr", 3, do_getxattr }, { "umount", 2, do_umount },
+	{ "bind", 3, do_bind },         { "uptime", 1, do_uptime },
+	{ "make_as", 3, do_make_as },   { "open", 4, do_open },
+	{ "close", 2, do_close },       { "pread", 2, do_pread },
+	{ "pwrite", 3, do_pwrite },     { "flock", 2, do_flock },
+	{ "lock", 2, do_lock },         { "map", 3, do_map },
+	{ "wait", 3, do_wait },         { "swap", 3, do_swap },
+	{ "churn", 4, do_churn },       { "throughput", 4, do_throughput },
+	{ "latency", 4, do_latency },   { "handles", 3, do_handles },
 };
 
 /* ---- a life ---- */
