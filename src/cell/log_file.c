@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -160,5 +161,82 @@ int log_file_write(struct log_file *f, const uint8_t *data, size_t len, uint64_t
 			f->torn = rest[n - 1] != '\n';
 		*ret_n += n;
 	}
+	return r;
+}
+
+/* ---- going on ---- */
+
+#define LOG_FILE_READ_SIZE ((size_t)65536)
+
+/* The file that is written; where a change of names was cut off, that is brought to its end. */
+static int log_file_reopen(const struct log_file *f)
+{
+	int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+	char fresh[FILE_NAME_MAX], before[FILE_NAME_MAX];
+	int fd = sysio_openat(f->dir_fd, f->name, flags, 0);
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd < 0 ? -errno : fd;
+	(void)str_printf(fresh, sizeof(fresh), "%s.new", f->name);
+	log_file_name(f, 1, before);
+	if (sysio_renameat(f->dir_fd, fresh, f->dir_fd, f->name) < 0 &&
+	    sysio_renameat(f->dir_fd, before, f->dir_fd, f->name) < 0)
+		flags |= O_CREAT;
+	fd = sysio_openat(f->dir_fd, f->name, flags, 0640);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Where the output stands behind the whole lines of the file, and which file it is. */
+static int log_file_measure(struct log_file *f, uint64_t *ret_at)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	struct crilog_record record;
+	uint64_t at = 0, end = 0;
+	uint8_t *to;
+	int r;
+
+	for (;;) {
+		const uint8_t *feed;
+		size_t whole;
+		ssize_t n;
+
+		r = buf_reserve(&b, LOG_FILE_READ_SIZE, &to);
+		if (r < 0)
+			return r;
+		n = sysio_pread(f->fd, to, LOG_FILE_READ_SIZE, (off_t)(end + b.len));
+		if (n <= 0) {
+			f->size = end;
+			*ret_at = at;
+			return n < 0 ? -errno : 0;
+		}
+		buf_added(&b, (size_t)n);
+		feed = memrchr(buf_data(&b), '\n', b.len);
+		if (!feed)
+			continue;
+		whole = (size_t)(feed - buf_data(&b)) + 1;
+		r = crilog_parse(&record, buf_data(&b), through_line(buf_data(&b), whole));
+		if (end == 0 && r == 0 && record.mark == CRILOG_MARK_FILE) {
+			f->number = record.file;
+			at = record.number;
+		}
+		at += crilog_count(buf_data(&b), whole);
+		end += whole;
+		buf_consume(&b, whole);
+	}
+}
+
+int log_file_resume(struct log_file *f, int dir_fd, const char *name,
+		    const struct log_policy *policy, uint64_t *ret_at)
+{
+	int r;
+
+	log_file_init(f, -1, dir_fd, name, policy);
+	f->fd = log_file_reopen(f);
+	r = f->fd < 0 ? f->fd : log_file_measure(f, ret_at);
+	/* A line that is not whole is told again by whoever has it. */
+	if (r == 0 && sysio_ftruncate(f->fd, (off_t)f->size) < 0)
+		r = -errno;
+	if (r < 0)
+		log_file_done(f);
 	return r;
 }

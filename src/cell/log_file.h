@@ -42,6 +42,11 @@ struct log_file {
 /* Takes both descriptors over; fd is NAME.log in dir_fd. */
 void log_file_init(struct log_file *f, int fd, int dir_fd, const char *name,
 		   const struct log_policy *policy);
+/* The same for a log that was written before, or for a new one: opens NAME.log in dir_fd, which is
+ * taken over, brings a change of names to its end, and cuts a line off that is not whole. *ret_at:
+ * where the output stands behind it. Reads the file. 0, or an errno: then nothing is open. */
+int log_file_resume(struct log_file *f, int dir_fd, const char *name,
+		    const struct log_policy *policy, uint64_t *ret_at);
 void log_file_done(struct log_file *f);
 
 /* Writes encoded lines, the first of which may be the rest of one that is torn. `end` is where the
