@@ -42,6 +42,11 @@ int cmd_rm(const struct cli *cli, const struct args *args);
 int cmd_image_import(const struct cli *cli, const struct args *args);
 int cmd_image_ls(const struct cli *cli, const struct args *args);
 int cmd_image_rm(const struct cli *cli, const struct args *args);
+/* cmd_guest.c */
+int cmd_guest_build(const struct cli *cli, const struct args *args);
+int cmd_guest_default(const struct cli *cli, const struct args *args);
+int cmd_guest_ls(const struct cli *cli, const struct args *args);
+int cmd_guest_rm(const struct cli *cli, const struct args *args);
 /* cmd_doctor.c */
 int cmd_doctor(const struct cli *cli, const struct args *args);
 /* cmd_check.c */

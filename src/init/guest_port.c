@@ -49,7 +49,7 @@ static int port_look(void)
 				O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (class_fd < 0 || fd_list_dir(class_fd, &entries) < 0)
 		return -ENOENT;
-	for (size_t i = 0; entries[i]; i++) {
+	for (size_t i = 0; entries && entries[i]; i++) {
 		if (!port_is_ours(class_fd, entries[i]) ||
 		    str_printf(path, sizeof(path), "/dev/%s", entries[i]) < 0)
 			continue;

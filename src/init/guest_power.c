@@ -47,7 +47,7 @@ int guest_power_button_open(void)
 		sysio_openat(AT_FDCWD, "/sys/class/input", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (class_fd < 0 || fd_list_dir(class_fd, &names) < 0)
 		return -ENOENT;
-	for (size_t i = 0; names[i]; i++)
+	for (size_t i = 0; names && names[i]; i++)
 		if (power_is_button(class_fd, names[i]) &&
 		    str_printf(path, sizeof(path), "/dev/input/%s", names[i]) > 0)
 			return sysio_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);

@@ -5,7 +5,7 @@
 #include "instance/state.h"
 
 /*
- * How an instance ends; private to this area and to providers.
+ * How an instance ends; private to this area.
  */
 
 #define INSTANCE_STOP_GRACE (5 * NSEC_PER_SEC)

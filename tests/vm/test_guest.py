@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """nacre as pid 1 of a machine: it is told who it is on the boot port, and its keeper serves behind a gate."""
 import contextlib
+import fcntl
+import json
 import os
-import stat
 import struct
 import subprocess
 import tempfile
@@ -15,9 +16,10 @@ import api
 import boot_port
 import guest_kernel
 import nacre_test
+import schema
 
-MODULES = ("virtio_mmio", "virtio_console", "virtio_net", "virtio_rng", "button", "evdev")
 KERNEL = os.path.join(nacre_test.BUILD, "guest", "kernel")
+STUB = os.path.join(nacre_test.BUILD, "tests", "guest", "gate-stub")
 PROTOCOL = 1
 
 
@@ -33,28 +35,23 @@ class GuestTest(unittest.TestCase):
             cls.kernel = guest_kernel.Kernel(KERNEL)
         except guest_kernel.Missing as e:
             raise unittest.SkipTest(str(e)) from e
-        cls.place = tempfile.TemporaryDirectory(prefix="nacre-guest-set-")
-        cls.addClassCleanup(cls.place.cleanup)
-        cls.initrd = os.path.join(cls.place.name, "initrd")
-        nacre, gate = os.path.join(cls.place.name, "nacre"), os.path.join(nacre_test.BUILD, "tests", "guest", "gate-stub")
-        subprocess.run(["strip", "-o", nacre, nacre_test.BINARY], check=True)
-        modules = cls.kernel.modules(MODULES)
-        directory, program = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o755
-        entries = [("dev", directory, b""), ("modules", directory, b""), ("libexec", directory, b""), ("libexec/nacre", directory, b""),
-                   ("init", program, cls.read(nacre)), ("libexec/nacre/nacre-gate", program, cls.read(gate)),
-                   ("modules/list", program, "".join(f"{name}.ko\n" for name, _ in modules).encode())]
-        entries += [(f"modules/{name}.ko", program, data) for name, data in modules]
-        with open(cls.initrd, "wb") as f:
-            f.write(b"".join(guest_kernel.cpio(*e) for e in entries) + guest_kernel.cpio("TRAILER!!!", 0, b""))
+        cls.root = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="nacre-root-"))
+        made = json.loads(cls.guest("build", "--from", KERNEL, "--gate", STUB).stdout)
+        schema.check(schema.load(), "guest build", made)
+        cls.set = os.path.join(cls.root, "guest", made["name"])
+        cls.described = made
 
-    @staticmethod
-    def read(path):
-        with open(path, "rb") as f:
-            return f.read()
+    @classmethod
+    def guest(cls, command, *words, check=True):
+        done = subprocess.run([nacre_test.BINARY, "-o", "json", "guest", command, "--root", cls.root, *words], capture_output=True,
+                              text=True, check=False)
+        if check and done.returncode != 0:
+            raise AssertionError(done.stderr)
+        return done
 
     @contextlib.contextmanager
     def machine(self, **more):
-        with boot_port.Machine(self.kernel.image, self.initrd, nacre_test.BUILD, **more) as machine:
+        with boot_port.Machine(os.path.join(self.set, "kernel"), os.path.join(self.set, "initrd"), nacre_test.BUILD, **more) as machine:
             try:
                 yield machine
             finally:
@@ -72,6 +69,49 @@ class GuestTest(unittest.TestCase):
         self.assertRegex(members[0][1].rstrip(b"\0").decode(), sentence)
         self.assertEqual(0, machine.wait())
 
+    def test_is_made_of_what_is_needed(self):
+        self.assertEqual((self.kernel.version, "vmlinux", "acpi", True),
+                         tuple(self.described[k] for k in ("kernel", "form", "devices", "default")))
+        self.assertLess(self.described["initrd_size"], 12 << 20)
+        with open(os.path.join(self.set, "kernel"), "rb") as f:
+            self.assertEqual(b"\x7fELF", f.read(4))
+        for file in ("kernel", "initrd", "set"):
+            self.assertEqual(0o644, os.stat(os.path.join(self.set, file)).st_mode & 0o7777)
+        again = self.guest("build", "--from", KERNEL, "--gate", STUB)
+        self.assertEqual(self.described, json.loads(again.stdout))
+        self.assertIn("there already", again.stderr)
+
+    def test_sets_are_listed_and_removed(self):
+        self.guest("build", "--from", KERNEL, "--gate", STUB, "--name", "other", "--keep-default")
+        listed = json.loads(self.guest("ls").stdout)
+        schema.check(schema.load(), "guest ls", listed)
+        self.assertEqual([(self.described["name"], True, False), ("other", False, False)],
+                         [(s["name"], s["default"], s["in_use"]) for s in listed])
+        with open(os.path.join(self.root, "guest", "other", "kernel"), "rb") as held:
+            fcntl.lockf(held, fcntl.LOCK_SH)
+            self.assertTrue(json.loads(self.guest("ls").stdout)[1]["in_use"])
+            refused = self.guest("rm", "other", check=False)
+            self.assertEqual((125, "nacre: the guest set other is in use by a virtual machine\n"), (refused.returncode, refused.stderr))
+        self.guest("default", "other")
+        self.guest("default", self.described["name"])
+        self.guest("rm", "other")
+        self.assertEqual({self.described["name"], "default"}, set(os.listdir(os.path.join(self.root, "guest"))))
+
+    def test_what_cannot_be_made_leaves_nothing(self):
+        before = os.listdir(os.path.join(self.root, "guest"))
+        image = self.kernel.image
+        for words, sentence in ((("--from", self.root), "no kernel in .*linux-image-cloud-amd64"),
+                                (("--kernel", image, "--modules", self.root, "--gate", STUB), "this kernel has no module virtio_mmio"),
+                                (("--kernel", STUB, "--gate", STUB), "CONFIG_PVH"),
+                                (("--from", KERNEL, "--gate", "/bin/cat"), "nacre-gate is not static"),
+                                (("--from", KERNEL, "--gate", image), "nacre-gate is not static"),
+                                (("--from", KERNEL, "--kernel", image), "exclude each other"),
+                                (("--modules", self.root), "--kernel, which is missing")):
+            done = self.guest("build", "--name", "bad", *words, check=False)
+            self.assertEqual((125, ""), (done.returncode, done.stdout), words)
+            self.assertRegex(done.stderr, sentence)
+            self.assertEqual(before, os.listdir(os.path.join(self.root, "guest")))
+
     def test_is_what_it_is_told_to_be(self):
         with self.machine() as machine:
             boot = boot_port.boot_members(clock=struct.pack("<Q", (1 << 31) * 10**9))
@@ -84,7 +124,7 @@ class GuestTest(unittest.TestCase):
             # The default route, and the network of the node.
             self.assertEqual({("00000000", "014AFEA9"), ("004AFEA9", "00000000")},
                              {tuple(line.split()[1:3]) for line in seen["routes"].split("|")[1:]})
-            self.assertTrue(seen["init"].startswith("nacre: init"), seen["init"])
+            self.assertTrue(seen["init"].startswith("nacre"), seen["init"])
             self.assertEqual("0::/gate", seen["cgroup"])
             self.assertEqual(seen["controllers"], seen["handed-on"])
             self.assertLessEqual({"cpu", "memory", "pids", "io", "cpuset"}, set(seen["controllers"].split()))
