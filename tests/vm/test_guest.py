@@ -136,6 +136,12 @@ class GuestTest(unittest.TestCase):
             again = machine.ask()
             self.assertNotEqual(seen["random"], again["random"])
 
+    def test_takes_another_address_of_hardware(self):
+        """As a copy of a template does, whose device has that of all its copies."""
+        with self.machine() as machine:
+            self.ready(machine, mac=bytes.fromhex("020000000001"))
+            self.assertEqual("web", machine.ask()["hostname"])
+
     def test_its_keeper_serves_and_ends_it(self):
         with self.machine() as machine:
             self.ready(machine)
@@ -177,7 +183,7 @@ class GuestTest(unittest.TestCase):
         for said, sentence in ((boot_port.boot(version=2), "spoken in version 2 there, in 1 here"),
                                (boot_port.boot(hostname=b"a.b\0"), "boot.hostname of a frame of the boot port"),
                                (b"\xff" * 64, "the length of a frame"),
-                               (boot_port.boot(mac=bytes.fromhex("020000000001")), "find the interface 02:00:00:00:00:01")):
+                               (boot_port.boot(gateway=bytes((10, 0, 0, 1))), "default route|[Gg]ateway")):
             with self.subTest(sentence):
                 with self.machine() as machine:
                     machine.say(said)
