@@ -9,6 +9,7 @@
 #   make api            renews doc/api.txt, what server reflection tells of the API
 #   make conformance    other people's clients against a private daemon
 #   make guest          what needs cgroup v2 alone, in a virtual machine with Debian's kernel (part of ./check)
+#   make guest-kernel   the small kernel for guests, from Debian's linux-source, in build/guest-kernel (ten minutes)
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
 #   make mutants        shows that no weakened wall (tests/mutants/*.patch, or NAMES=...) passes the tests
 #   make races          what a workload does at the same moment, 20,000 times each
@@ -154,6 +155,11 @@ guest: all
 	@tools/install --check build guest
 	tools/guest-kernel $(BUILD)
 	tests/run -v --guest $(BUILD)
+
+.PHONY: guest-kernel
+guest-kernel:
+	@tools/install --check build guest-kernel
+	JOBS=$(JOBS) tools/build-guest-kernel $(BUILD)
 
 .PHONY: clean
 clean:
