@@ -29,6 +29,7 @@
 #include "net/link.h"
 #include "net/tap.h"
 #include "vm/probe_record.h"
+#include "vm/qemu_driver.h"
 
 /*
  * Looks at the host, changes nothing. Each check asks the kernel in the way in which the daemon
@@ -263,6 +264,15 @@ static bool kvm(const struct cli *cli, char **ret_detail)
 	return record.verdict == PROBE_WORKS || record.verdict == PROBE_UNTRIED;
 }
 
+static bool qemu(const struct cli *cli, char **ret_detail)
+{
+	struct error err = ERROR_INIT;
+	bool is_there = vm_qemu.check(&err) == 0;
+
+	*ret_detail = xstrdup(is_there ? "installed" : error_text(&err));
+	return is_there;
+}
+
 /* In a network namespace of its own, which is gone afterwards. */
 static bool doctor_inside(inside_fn fn, char **ret_detail)
 {
@@ -378,6 +388,8 @@ static const struct check checks[] = {
 	  "give it to nacre where something has taken it away" },
 	{ "KVM", false, kvm, "instances are cells, never virtual machines with hardware's help",
 	  "turn virtualization on in the firmware, or nesting on in the host of this machine" },
+	{ "QEMU", false, qemu, "no instance can be a virtual machine",
+	  "apt-get install qemu-system-x86" },
 	{ "TAP devices", false, tap_devices,
 	  "no virtual machine can have a network, so none can start",
 	  "run as root; modprobe tun, or run a kernel with CONFIG_TUN; give /dev/net/tun to nacre "

@@ -8,6 +8,8 @@
  *   vm-driver DIR CGROUP adopt                                         takes one up
  *   vm-driver DIR CGROUP try KERNEL INITRD UID MARKER kvm|tcg          vm/probe.h: "VERDICT TEXT"
  *
+ *   vm-driver seed PATH NAME TEXT...   writes a disk with these files (vm/seed.h)
+ *
  * DIR is its directory, CGROUP that of its leaf. TAP: in a TAP device of that name, made here. What
  * comes on stdin is done, a line each: "put SLOT raw|qcow2 ro|rw PATH", "remove SLOT", "stop",
  * "kill", "type TEXT" (to the console); the end of stdin ends this program, and not the machine.
@@ -34,6 +36,7 @@
 #include "loop/loop.h"
 #include "vm/probe.h"
 #include "vm/qemu_driver.h"
+#include "vm/seed.h"
 
 static struct loop *driver_loop;
 static struct vm *driver_vm;
@@ -288,12 +291,33 @@ static int driver_try(int dir_fd, int cgroup_fd, char **argv)
 	return r;
 }
 
+static int driver_seed(const char *path, char **argv)
+{
+	struct seed_file files[SEED_FILES_MAX];
+	_cleanup_fd_ int fd = driver_open(path, O_WRONLY);
+	struct error err = ERROR_INIT;
+	uint8_t *image;
+	size_t n;
+	int r;
+
+	for (n = 0; n < SEED_FILES_MAX && argv[2 * n] && argv[2 * n + 1]; n++)
+		files[n] =
+			(struct seed_file){ argv[2 * n], argv[2 * n + 1], strlen(argv[2 * n + 1]) };
+	if (seed_make(&image, files, n, &err) < 0)
+		driver_fail(&err);
+	r = fd_write_full(fd, image, SEED_BYTES);
+	free(image);
+	return r < 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
 	int dir_fd, cgroup_fd, r;
 
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc > 2 && str_eq(argv[1], "seed"))
+		return driver_seed(argv[2], argv + 3);
 	if (argc < 4 || (str_eq(argv[3], "start") && argc < 9))
 		return 2;
 	if (loop_new(&driver_loop) < 0)

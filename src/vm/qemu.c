@@ -158,6 +158,7 @@ static void qemu_add_node(struct qemu_writer *w, qemu_node_fn put, unsigned set,
 	_cleanup_str_ char *text = NULL;
 	size_t len = 0;
 	struct json j = { .compact = true };
+	bool failed;
 
 	j.to = open_memstream(&text, &len);
 	if (!j.to) {
@@ -167,7 +168,8 @@ static void qemu_add_node(struct qemu_writer *w, qemu_node_fn put, unsigned set,
 	json_put_object(&j, NULL);
 	put(&j, set, disk);
 	json_put_end(&j);
-	if (fclose(j.to) != 0) {
+	failed = ferror(j.to);
+	if (fclose(j.to) != 0 || failed || !text) {
 		w->r = w->r ?: -ENOMEM;
 		return;
 	}

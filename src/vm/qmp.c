@@ -182,6 +182,7 @@ static char *qmp_text(const struct qmp_command *command, uint64_t id)
 	char *text = NULL;
 	size_t len = 0;
 	struct json j = { .compact = true };
+	bool failed;
 
 	j.to = open_memstream(&text, &len);
 	if (!j.to)
@@ -195,7 +196,8 @@ static char *qmp_text(const struct qmp_command *command, uint64_t id)
 		json_put_end(&j);
 	}
 	json_put_end(&j);
-	if (fclose(j.to) == 0)
+	failed = ferror(j.to);
+	if (fclose(j.to) == 0 && !failed)
 		return text;
 	free(text);
 	return NULL;

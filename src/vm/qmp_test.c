@@ -357,6 +357,7 @@ static void changes_a_slot_by_commands(void)
 	bed_answers(&b, 4, "blockdev-reopen", FINE);
 	LOOP_WAIT(b.loop, c.n || b.ended);
 	CHECK(c.n == 1 && (c.err.code == 0 || b.ended));
+	s.qmp = b.qmp;
 	CHECK(slots_change(&s, 0, NULL, change_on_done, &c, NULL) == 0 || b.ended);
 	bed_answers(&b, 5, "\"file\":\"none0\"", FINE);
 	bed_answers(&b, 6, "blockdev-del", FINE);

@@ -7,11 +7,14 @@
  *   slots        "@slot SERIAL NAME" for each disk
  *   read N       the first line of the disk with the serial "slotN"
  *   write N TEXT the other way round
+ *   files N      "@file NAME FIRST LINE" for each file of the FAT that is on it
  *   panic, reset, off, words
  */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +115,57 @@ static void slots_write(unsigned n, const char *text)
 	(void)close(fd);
 }
 
+/* "vdb" of slot n. */
+static bool slots_name(unsigned n, char name[8])
+{
+	char want[16], serial[32];
+
+	(void)snprintf(want, sizeof(want), "slot%u", n);
+	for (char c = 'a'; c <= 'z'; c++) {
+		slots_serial(c, serial);
+		(void)snprintf(name, 8, "vd%c", c);
+		if (strcmp(serial, want) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void slots_files(unsigned n)
+{
+	char name[8], path[64], line[256];
+	struct dirent *e;
+	DIR *dir;
+
+	if (!slots_name(n, name))
+		return;
+	(void)snprintf(path, sizeof(path), "/dev/%s", name);
+	(void)mkdir("/seed", 0755);
+	if (mount(path, "/seed", "vfat", MS_RDONLY, NULL) < 0) {
+		printf("@failed %s\n", strerror(errno));
+		return;
+	}
+	dir = opendir("/seed");
+	while (dir && (e = readdir(dir))) {
+		FILE *f;
+
+		if (e->d_name[0] == '.' ||
+		    snprintf(path, sizeof(path), "/seed/%.40s", e->d_name) < 0)
+			continue;
+		f = fopen(path, "re");
+		line[0] = '\0';
+		if (f && fgets(line, sizeof(line), f))
+			line[strcspn(line, "\n")] = '\0';
+		printf("@file %s %s %lld\n", e->d_name, line,
+		       f && fseek(f, 0, SEEK_END) == 0 ? (long long)ftell(f) : -1);
+		if (f)
+			(void)fclose(f);
+	}
+	if (dir)
+		(void)closedir(dir);
+	(void)umount("/seed");
+	printf("@listed\n");
+}
+
 static void slots_panic(void)
 {
 	FILE *f = fopen("/proc/sysrq-trigger", "we");
@@ -132,6 +186,8 @@ static void slots_do(char *line)
 		slots_read(n);
 	else if (sscanf(line, "write %u", &n) == 1)
 		slots_write(n, strrchr(line, ' ') + 1);
+	else if (sscanf(line, "files %u", &n) == 1)
+		slots_files(n);
 	else if (strcmp(line, "panic") == 0)
 		slots_panic();
 	else if (strcmp(line, "reset") == 0)

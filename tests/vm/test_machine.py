@@ -19,7 +19,7 @@ import nacre_test
 DRIVER = os.path.join(nacre_test.BUILD, "src", "vm", "vm-driver")
 INIT = os.path.join(nacre_test.ROOT, "build", "tests", "guest", "slots")
 KERNEL = os.path.join(nacre_test.ROOT, "build", "guest", "kernel")
-MODULES = ("virtio_mmio", "virtio_blk", "virtio_net", "virtio_rng", "pvpanic-mmio", "button")
+MODULES = ("virtio_mmio", "virtio_blk", "virtio_net", "virtio_rng", "pvpanic-mmio", "button", "vfat", "nls_cp437", "nls_ascii")
 USER = 64001
 PATIENCE = 120
 POWERED_OFF, RESET, PANIC, ASKED, NOT_STARTED, BROKEN, CRASHED, UNSEEN = range(8)
@@ -282,6 +282,22 @@ class Disks(MachineTest):
         machine.say(f"put 0 qcow2 ro {backed}")
         machine.expect("done 0")
         machine.type("read 0", "@read ")
+
+
+    def test_of_a_seed(self):
+        """The kernel reads what vm/seed.h writes."""
+        path, long = self.disk("seed", ""), "instance-id: a\n" + "x" * 70000
+        subprocess.run([DRIVER, "seed", path, "meta-data", long, "user-data", "#cloud-config\n", "network-config", "version: 2\n",
+                        "a-name-of-three-parts-no-less-than-it", ""], check=True)
+        machine = self.up(slots=1)
+        machine.say(f"put 0 raw ro {path}")
+        machine.expect("done 0")
+        machine.type("files 0", "@listed")
+        files = sorted(line.partition("@file ")[2] for line in machine.seen if "@file " in line)
+        self.assertEqual(["a-name-of-three-parts-no-less-than-it  0", f"meta-data instance-id: a {len(long)}",
+                          "network-config version: 2 11", "user-data #cloud-config 14"], files, machine.seen)
+        machine.say("kill")
+        self.assertEnds(machine, ASKED, "the machine was ended")
 
 
 class Ends(MachineTest):
