@@ -55,11 +55,22 @@ struct stacks {
 static struct family *family;
 static struct stacks *stacks;
 static unsigned long wanted_test, fail_at;
-static struct range program, spared;
+/* Libraries that do not live without memory: libev ends the process by design, and what OpenSSL 3.0
+ * makes once for all its callers is half there afterwards. */
+static const char *const spared_names[] = { "/libev.so", "/libcrypto.so" };
+static struct range program, spared[sizeof(spared_names) / sizeof(spared_names[0])];
 
 static bool range_holds(const struct range *r, uintptr_t address)
 {
 	return address >= r->begin && address < r->end;
+}
+
+static bool is_spared(uintptr_t caller)
+{
+	for (size_t i = 0; i < sizeof(spared) / sizeof(spared[0]); i++)
+		if (range_holds(&spared[i], caller))
+			return true;
+	return false;
 }
 
 static int on_object(struct dl_phdr_info *info, size_t size, void *userdata)
@@ -80,8 +91,9 @@ static int on_object(struct dl_phdr_info *info, size_t size, void *userdata)
 	/* The program itself comes first. */
 	if ((*n)++ == 0)
 		program = r;
-	else if (strstr(info->dlpi_name, "/libev.so"))
-		spared = r;
+	for (size_t i = 0; i < sizeof(spared) / sizeof(spared[0]); i++)
+		if (strstr(info->dlpi_name, spared_names[i]))
+			spared[i] = r;
 	return 0;
 }
 
@@ -215,7 +227,7 @@ static bool failmalloc_now(const void *caller)
 {
 	unsigned long number;
 
-	if (!family || !atomic_load(&family->armed) || range_holds(&spared, (uintptr_t)caller))
+	if (!family || !atomic_load(&family->armed) || is_spared((uintptr_t)caller))
 		return false;
 	number = atomic_fetch_add(&family->count, 1) + 1;
 	if (stacks)

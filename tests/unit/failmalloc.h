@@ -8,7 +8,7 @@
 /*
  * A unit test program with NACRE_FAILMALLOC=T:N in its environment runs its T-th test alone (from
  * 1), with the N-th allocation of that test failing, whoever asks: the program, a child that it
- * forked, or a library (not libev, which ends the process by design). T:stacks fails none, and
+ * forked, or a library (not libev and libcrypto, see failmalloc.c). T:stacks fails none, and
  * tells of each different call stack that asks for memory the first N. tests/lib/failmalloc.py goes
  * through those that are not a test's own.
  *
