@@ -88,7 +88,7 @@ def start(*words, fds=(), **more):
         for number, fd in enumerate(kept):
             os.dup2(fd, 3 + number)
 
-    process = subprocess.Popen([GATE, *words], preexec_fn=place, close_fds=False, stdin=subprocess.DEVNULL,
+    process = subprocess.Popen([GATE, *words], preexec_fn=place, close_fds=False, stdin=subprocess.DEVNULL, env={},
                                stderr=more.pop("stderr", None), **more)
     for fd in kept:
         os.close(fd)

@@ -116,7 +116,12 @@ class ClientTest(unittest.TestCase):
         nacre_test.until(reads, what="the console")
 
     def gates(self):
-        return [p for p in os.listdir("/proc") if p.isdigit() and "nacre: gate pod/web" in host.read(f"/proc/{p}/cmdline")]
+        return self.titled("nacre: gate pod/web")
+
+    @staticmethod
+    def titled(title):
+        """In the cgroup of this test: there may be others on the machine."""
+        return sorted(p for p in host.cgroup_pids(host.own_cgroup()) if title in host.read(f"/proc/{p}/cmdline"))
 
 
 class Client(ClientTest):
@@ -142,8 +147,7 @@ class Client(ClientTest):
         driver.process.wait()
         self.call()
         # The authority has ended with its daemon.
-        nacre_test.until(lambda: not [p for p in os.listdir("/proc") if p.isdigit()
-                                      and "nacre: gate ca" in host.read(f"/proc/{p}/cmdline")], what="the end of the authority")
+        nacre_test.until(lambda: not self.titled("nacre: gate ca"), what="the end of the authority")
         for _ in range(2):
             again = self.drive("connect", life="4s")
             again.wait(f"state {UP}")
@@ -173,7 +177,7 @@ class Client(ClientTest):
 
     def test_a_gate_that_is_killed_is_an_end(self):
         driver = self.up()
-        os.kill(int(self.gates()[0]), signal.SIGKILL)
+        os.kill(self.gates()[0], signal.SIGKILL)
         self.assertIn("signal 9", driver.wait("end"))
 
     def test_no_program(self):
