@@ -149,6 +149,8 @@ static void awaited(void)
 	CHECK(!stock_await(&stock, &other));
 	stock_leave(&stock, &waiting);
 	CHECK(stock_await(&stock, &other));
+	/* It is the stock that sets them, and not their patience that ends. */
+	loop_timer_stop(&waiting);
 	loop_timer_stop(&other);
 	stock_hold(&stock, true);
 	CHECK(!stock.pool && stock.kit.dev_fd < 0 && stock.made.dev_fd < 0);
