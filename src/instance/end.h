@@ -5,7 +5,7 @@
 #include "instance/state.h"
 
 /*
- * How an instance ends; private to this area.
+ * How an instance ends; private to this area and to providers.
  */
 
 #define INSTANCE_STOP_GRACE (5 * NSEC_PER_SEC)

@@ -98,18 +98,10 @@ static int instance_spawn_own(struct instance *i, struct error *err)
 	r = ops->create(i, err);
 	if (r < 0)
 		return r;
-	r = FAILPOINT("instance.spawned");
-	if (r < 0)
-		return error_set(err, r, "record the keeper of %s", i->path);
-	if (!i->ahead)
-		r = i->all->config.save(i->all->config.userdata, i, err);
-	if (r < 0)
-		return r;
-	FAILPOINT_AFTER("instance.spawned");
 	/* Of one that is READY already, the call itself has a limit. */
 	if (!i->ahead)
 		loop_timer_set(&i->timer, ops->hello_limit);
-	return instance_connect_own(i, err);
+	return r > 0 ? 0 : instance_meet(i, err);
 }
 
 /* The keeper above has made one; it is reached through that. */

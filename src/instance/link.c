@@ -168,3 +168,28 @@ int instance_connect_own(struct instance *i, struct error *err)
 	FAILPOINT_AFTER("instance.connect");
 	return 0;
 }
+
+int instance_meet(struct instance *i, struct error *err)
+{
+	int r;
+
+	r = FAILPOINT("instance.spawned");
+	if (r < 0)
+		return error_set(err, r, "record the keeper of %s", i->path);
+	if (!i->ahead)
+		r = i->all->config.save(i->all->config.userdata, i, err);
+	if (r < 0)
+		return r;
+	FAILPOINT_AFTER("instance.spawned");
+	return instance_connect_own(i, err);
+}
+
+void instance_made(struct instance *i)
+{
+	struct error err = ERROR_INIT;
+
+	if (i->ended || i->told_end || i->broken)
+		return;
+	if (instance_meet(i, &err) < 0)
+		instance_break(i, error_text(&err));
+}

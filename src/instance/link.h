@@ -5,7 +5,7 @@
 #include "instance/state.h"
 
 /*
- * What the peer of an instance tells; private to this area.
+ * What the peer of an instance tells; private to this area and to providers.
  */
 
 /* Says hello over i->peer, and listens from then on. */
@@ -13,5 +13,9 @@ void instance_open_peer(struct instance *i);
 /* The same for one of this daemon's own, which is connected to first. ERROR_UNAVAILABLE where its
  * keeper has ended. */
 int instance_connect_own(struct instance *i, struct error *err);
+/* The same for one that was just made, and is recorded with its process before. */
+int instance_meet(struct instance *i, struct error *err);
+/* What create() of its provider could not do at once is done: it is met, or broken. */
+void instance_made(struct instance *i);
 
 #endif

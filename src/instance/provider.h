@@ -42,19 +42,22 @@ struct provider_ops {
 	int (*draw)(struct instance *i);
 	/* It was drawn, and will not be: nothing of it is left. */
 	void (*withdraw)(struct instance *i);
-	/* Makes it, unless it was made ahead: directory, group and processes. From then on
-	 * i->pid is what the record is to find it again by, and i->pidfd, which is watched, is the
-	 * process that it ends with: instance_ended() then, with the reason. What follows later and
-	 * fails is told by instance_break(). */
+	/* Makes it, unless it was made ahead: directory, group and processes. Where that takes a
+	 * while it returns 1, and tells the end of it later: by instance_made() (link.h), or by
+	 * instance_break() (end.h), also for what fails behind that.
+	 *
+	 * Once it is made, i->pid is what the record is to find it again by, and i->pidfd, which
+	 * the provider watches, is the process that it ends with: instance_ended() then, with the
+	 * reason. */
 	int (*create)(struct instance *i, struct error *err);
-	/* Connects to its keeper. ret_fd_fd: the channel for descriptors; -1 where there is none.
-	 * ERROR_UNAVAILABLE where nobody listens. */
+	/* Once it was made: connects to its keeper. ret_fd_fd: the channel for descriptors; -1
+	 * where there is none. ERROR_UNAVAILABLE where nobody listens. */
 	int (*connect)(struct instance *i, int *ret_rpc_fd, int *ret_fd_fd, struct error *err);
 	/* From the record of an earlier life, up to its open peer. ERROR_UNAVAILABLE: it has ended,
 	 * and err says how. */
 	int (*adopt)(struct instance *i, pid_t pid, unsigned long long start_time,
 		     struct error *err);
-	/* Now, and whatever it does: the end of i->pidfd follows. Not where that is closed. */
+	/* Now, and whatever it does: the end of i->pidfd follows, unless that is -1. */
 	void (*kill)(struct instance *i);
 	/* It has ended, or the daemon does: closes what create() and adopt() keep in i->own. NULL:
 	 * nothing. */

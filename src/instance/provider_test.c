@@ -18,6 +18,7 @@ static struct {
 	const char *refusal;
 	bool preferred;
 	int fail_create;
+	bool late;
 	unsigned n_killed, n_closed;
 	void *closed;
 } kind;
@@ -50,6 +51,15 @@ static void other_on_child(struct loop_child *child, int code, int status)
 	instance_ended(i, "its machine has ended");
 }
 
+static void other_start(struct instance *i)
+{
+	i->pid = fake_process();
+	CHECK(i->pid > 0);
+	i->pidfd = fcntl(fake_keeper_add(i->cgroup_fd, i->pid), F_DUPFD_CLOEXEC, 3);
+	i->own = &kind;
+	loop_child_init(&i->child, i->all->config.loop, i->pidfd, other_on_child);
+}
+
 static int other_create(struct instance *i, struct error *err)
 {
 	int r = place_make_dir(i, err);
@@ -60,11 +70,9 @@ static int other_create(struct instance *i, struct error *err)
 		return r;
 	if (kind.fail_create)
 		return error_set(err, kind.fail_create, "start its machine");
-	i->pid = fake_process();
-	CHECK(i->pid > 0);
-	i->pidfd = fcntl(fake_keeper_add(i->cgroup_fd, i->pid), F_DUPFD_CLOEXEC, 3);
-	i->own = &kind;
-	loop_child_init(&i->child, i->all->config.loop, i->pidfd, other_on_child);
+	if (kind.late)
+		return 1;
+	other_start(i);
 	return 0;
 }
 
@@ -268,6 +276,49 @@ static void fails_as_its_machine_does(void)
 	fake_end_all();
 }
 
+static void may_be_made_later(void)
+{
+	struct told told = { .n = 0 };
+	struct instance *i;
+	unsigned n;
+
+	begin(true);
+	kind.late = true;
+	i = create(NULL, "a", INSTANCE_VM, &told);
+	fake_turns();
+	CHECK(i->peer == NULL);
+	CHECK_INT(i->state, INSTANCE_SPAWNING);
+	other_start(i);
+	n = fake.n_saved;
+	instance_made(i);
+	CHECK_INT(fake.n_saved, n + 1);
+	fake_yes(i, FAKE_OPEN);
+	FAKE_UNTIL(told.n == 1);
+	CHECK_STR(told.text, "");
+	CHECK_INT(i->state, INSTANCE_READY);
+
+	/* One that cannot be, after all. */
+	i = create(NULL, "b", INSTANCE_VM, &told);
+	instance_break(i, "no room for its machine");
+	FAKE_UNTIL(told.n == 2);
+	CHECK_STR(told.text, "instance b: no room for its machine");
+	CHECK(!fake_exists("base/inst.b"));
+
+	/* One that takes too long. */
+	i = create(NULL, "c", INSTANCE_VM, &told);
+	FAKE_UNTIL(told.n == 3);
+	CHECK_STR(told.text, "instance c: its keeper did not answer");
+	CHECK_INT(i->state, INSTANCE_FAILED);
+
+	/* One that is stopped meanwhile. */
+	i = create(NULL, "d", INSTANCE_VM, &told);
+	instance_stop(i, NULL, NULL);
+	FAKE_UNTIL(told.n == 4);
+	CHECK_INT(kind.n_killed, 0);
+	CHECK(!fake_exists("base/inst.d"));
+	fake_end_all();
+}
+
 /* What is not there on this kernel is neither looked for nor told. */
 static void one_below_has_nothing_here(void)
 {
@@ -346,6 +397,7 @@ UNIT_MAIN({ "chooses_what_there_is", chooses_what_there_is },
 	  { "chooses_what_is_preferred", chooses_what_is_preferred },
 	  { "lives_as_its_provider_makes_it", lives_as_its_provider_makes_it },
 	  { "fails_as_its_machine_does", fails_as_its_machine_does },
+	  { "may_be_made_later", may_be_made_later },
 	  { "one_below_has_nothing_here", one_below_has_nothing_here },
 	  { "is_taken_up_by_its_provider", is_taken_up_by_its_provider },
 	  { "words_stand_for_kinds", words_stand_for_kinds })
