@@ -127,7 +127,11 @@ static int set_vm_cpus(struct config *c, const char *value)
 
 static int set_vm_guest(struct config *c, const char *value)
 {
-	return name_is_label(value) ? str_copy(c->vm.guest, sizeof(c->vm.guest), value) : -EINVAL;
+	if (!value[0] || strchr(".-", value[0]) ||
+	    strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-") !=
+		    strlen(value))
+		return -EINVAL;
+	return str_copy(c->vm.guest, sizeof(c->vm.guest), str_eq(value, "default") ? "" : value);
 }
 
 static int set_vm_pods(struct config *c, const char *value)
@@ -171,9 +175,9 @@ static const struct {
 	{ "libexec", set_libexec, "an absolute path" },
 	{ "spare", set_spare, "yes or no" },
 	{ "trust_domain", set_trust_domain, "1 to 255 of a-z, 0-9, '.', '-' and '_'" },
-	{ "vm.memory", set_vm_memory, "64MiB to 16TiB" },
-	{ "vm.cpus", set_vm_cpus, "1 to 255" },
-	{ "vm.guest", set_vm_guest, "a label, the name of a guest set" },
+	{ "vm.memory", set_vm_memory, "64MiB to 1TiB" },
+	{ "vm.cpus", set_vm_cpus, "1 to 64" },
+	{ "vm.guest", set_vm_guest, "the name of a guest set, or default" },
 	{ "vm.pods", set_vm_pods, "auto, cell or vm" },
 };
 
@@ -188,10 +192,7 @@ void config_init(struct config *c)
 		.drain = 10 * NSEC_PER_SEC,
 		.spare = true,
 		.trust_domain = "nacre.local",
-		.vm = { .memory = (uint64_t)256 << 20,
-			.cpus = 1,
-			.guest = "default",
-			.pods = INSTANCE_KIND_COUNT },
+		.vm = { .memory = (uint64_t)256 << 20, .cpus = 1, .pods = INSTANCE_KIND_COUNT },
 	};
 }
 

@@ -43,14 +43,14 @@ struct config {
 	struct {
 		uint64_t memory;
 		unsigned cpus;
-		char guest[NAME_LABEL_MAX + 1];
+		char guest[64];          /* "": the default one */
 		enum instance_kind pods; /* INSTANCE_KIND_COUNT: auto */
 	} vm;
 };
 
 #define CONFIG_VM_MEMORY_MIN ((uint64_t)64 << 20)
-#define CONFIG_VM_MEMORY_MAX ((uint64_t)16 << 40)
-#define CONFIG_VM_CPUS_MAX 255
+#define CONFIG_VM_MEMORY_MAX ((uint64_t)1 << 40)
+#define CONFIG_VM_CPUS_MAX 64
 
 /* What holds without a file. */
 void config_init(struct config *c);

@@ -45,10 +45,10 @@ static void reads_every_key(void)
 static void reads_how_microvms_are_made(void)
 {
 	static const char *const wrong[] = {
-		"vm:\n  memory: 63MiB\n",  "vm:\n  memory: 17TiB\n", "vm:\n  cpus: 0\n",
-		"vm:\n  cpus: 256\n",      "vm:\n  guest: ../x\n",   "vm:\n  guest: ''\n",
-		"vm:\n  pods: instance\n", "vm:\n  pods: ''\n",      "vm: yes\n",
-		"vm:\n  firmware: none\n", "trust_domain: ''\n",     "trust_domain: A.b\n",
+		"vm:\n  memory: 63MiB\n",  "vm:\n  memory: 2TiB\n", "vm:\n  cpus: 0\n",
+		"vm:\n  cpus: 65\n",       "vm:\n  guest: ../x\n",  "vm:\n  guest: ''\n",
+		"vm:\n  pods: instance\n", "vm:\n  pods: ''\n",     "vm: yes\n",
+		"vm:\n  firmware: none\n", "trust_domain: ''\n",    "trust_domain: A.b\n",
 		"trust_domain: a/b\n",
 	};
 	struct error err;
@@ -57,19 +57,20 @@ static void reads_how_microvms_are_made(void)
 	CHECK_INT(load("", &c, &err), 0);
 	CHECK_INT(c.vm.memory, 256 << 20);
 	CHECK_INT(c.vm.cpus, 1);
-	CHECK_STR(c.vm.guest, "default");
+	CHECK_STR(c.vm.guest, "");
 	CHECK_INT(c.vm.pods, INSTANCE_KIND_COUNT);
 	CHECK_STR(c.trust_domain, "nacre.local");
-	CHECK_INT(load("trust_domain: a-1.b_c\nvm:\n  memory: 64MiB\n  cpus: 255\n"
-		       "  guest: small\n  pods: vm\n",
+	CHECK_INT(load("trust_domain: a-1.b_c\nvm:\n  memory: 64MiB\n  cpus: 64\n"
+		       "  guest: 6.1.0-49_x+y\n  pods: vm\n",
 		       &c, &err),
 		  0);
 	CHECK_INT(c.vm.memory, 64 << 20);
-	CHECK_INT(c.vm.cpus, 255);
-	CHECK_STR(c.vm.guest, "small");
+	CHECK_INT(c.vm.cpus, 64);
+	CHECK_STR(c.vm.guest, "6.1.0-49_x+y");
 	CHECK_INT(c.vm.pods, INSTANCE_VM);
 	CHECK_STR(c.trust_domain, "a-1.b_c");
-	CHECK_INT(load("vm:\n  pods: auto\n", &c, &err), 0);
+	CHECK_INT(load("vm:\n  pods: auto\n  guest: default\n", &c, &err), 0);
+	CHECK_STR(c.vm.guest, "");
 	CHECK_INT(c.vm.pods, INSTANCE_KIND_COUNT);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		CHECK(load(wrong[i], &c, &err) < 0);

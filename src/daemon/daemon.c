@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "base/str.h"
 #include "base/title.h"
 #include "daemon/config.h"
+#include "daemon/microvms.h"
 #include "daemon/notify.h"
 #include "daemon/place.h"
 #include "daemon/privilege.h"
@@ -70,6 +70,7 @@ struct daemon {
 	struct root_store *root_store;
 	struct image_store *images;
 	struct events events;
+	struct microvms microvms;
 	struct instances *instances;
 	struct log_readers *logs;
 	struct workloads *workloads;
@@ -243,6 +244,10 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 	struct adoption adoption = { .daemon = d, .err = err };
 	int r;
 
+	r = microvms_open(&d->microvms, d->loop, d->pool, d->place.root_fd, &d->config, err);
+	if (r < 0)
+		return r;
+	config.providers[INSTANCE_VM] = microvms_provider(&d->microvms);
 	r = instances_new(&d->instances, &config, err);
 	if (r < 0)
 		return r;
@@ -286,7 +291,7 @@ static int daemon_open_images(struct daemon *d, struct error *err)
 	if (r < 0)
 		return r;
 	config.store = d->root_store;
-	place_find_fetch(d->config.libexec, fetch, sizeof(fetch));
+	place_find_helper(d->config.libexec, "nacre-fetch", fetch, sizeof(fetch));
 	return image_store_new(&d->images, &config, err);
 }
 
@@ -649,6 +654,7 @@ static void daemon_close(struct daemon *d)
 	loop_defer_done(&d->check);
 	/* No thread may still work for what is freed next. */
 	d->pool = pool_free(d->pool);
+	microvms_close(&d->microvms);
 	check_calls_free(&d->node);
 	d->logs = log_readers_free(d->logs);
 	d->images = image_store_free(d->images);
@@ -732,18 +738,6 @@ static int daemon_options(struct options *o, int argc, char **argv)
 	}
 }
 
-/* Each pod takes a handful of descriptors: all that the host allows. */
-static void daemon_raise_limits(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-}
-
 int daemon_main(int argc, char **argv)
 {
 	struct daemon d = {
@@ -773,7 +767,7 @@ int daemon_main(int argc, char **argv)
 	if (r == 0) {
 		log_configure(STDERR_FILENO, d.config.log_level, d.config.log_form);
 		confine_memory();
-		daemon_raise_limits();
+		privilege_raise_limits();
 		(void)umask(022);
 		r = daemon_open(&d, &err);
 	}

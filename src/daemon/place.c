@@ -285,7 +285,7 @@ void place_done(struct place *p)
 	p->cgroup_fd = fd_close(p->cgroup_fd);
 }
 
-void place_find_fetch(const char *libexec, char *ret, size_t size)
+void place_find_helper(const char *libexec, const char *name, char *ret, size_t size)
 {
 	static const char *const beside[] = { "libexec/nacre", "../libexec/nacre" };
 	char exe[PATH_MAX];
@@ -293,7 +293,7 @@ void place_find_fetch(const char *libexec, char *ret, size_t size)
 	char *slash;
 
 	if (libexec[0]) {
-		(void)str_printf(ret, size, "%s/nacre-fetch", libexec);
+		(void)str_printf(ret, size, "%s/%s", libexec, name);
 		return;
 	}
 	exe[n > 0 ? n : 0] = '\0';
@@ -301,8 +301,8 @@ void place_find_fetch(const char *libexec, char *ret, size_t size)
 	if (slash)
 		*slash = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(beside) && slash; i++)
-		if (str_printf(ret, size, "%s/%s/nacre-fetch", exe, beside[i]) > 0 &&
+		if (str_printf(ret, size, "%s/%s/%s", exe, beside[i], name) > 0 &&
 		    access(ret, X_OK) == 0)
 			return;
-	(void)str_copy(ret, size, NACRE_LIBEXECDIR "/nacre-fetch");
+	(void)str_printf(ret, size, NACRE_LIBEXECDIR "/%s", name);
 }

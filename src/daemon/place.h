@@ -28,8 +28,8 @@ void place_done(struct place *p);
 /* Removes the base cgroup where nothing lives in it. */
 void place_remove_cgroup(struct place *p);
 
-/* The helper's path: below libexec where that is not "", beside this program in a build tree, or
+/* A helper's path: below libexec where that is not "", beside this program in a build tree, or
  * where it was installed. */
-void place_find_fetch(const char *libexec, char *ret, size_t size);
+void place_find_helper(const char *libexec, const char *name, char *ret, size_t size);
 
 #endif

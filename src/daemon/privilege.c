@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -59,4 +60,15 @@ bool privilege_is_less(pid_t pid)
 	if (privilege_of(&own, getpid()) < 0 || privilege_of(&its, pid) < 0)
 		return false;
 	return own.bounding & ~its.bounding || its.filters > own.filters;
+}
+
+void privilege_raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
 }

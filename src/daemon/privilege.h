@@ -12,4 +12,7 @@ bool privilege_is_less(pid_t pid);
 /* What NodeService.Info says of a node whose keeper is such a process. */
 extern const char *const privilege_lacks[1];
 
+/* Each pod takes a handful of descriptors: as many as the host allows. */
+void privilege_raise_limits(void);
+
 #endif

@@ -417,7 +417,8 @@ static void open_(struct peer *p, const struct peer_events *events, void *userda
 	client->events_userdata = userdata;
 	call->done = done;
 	client_call_start(call, KEEPER_METHOD("Hello"), &request.base,
-			  &nacre__instance__v1__hello_response__descriptor, HELLO_TIMEOUT);
+			  &nacre__instance__v1__hello_response__descriptor,
+			  keeper_client_has_channel(client) ? HELLO_TIMEOUT : HELLO_REMOTE_TIMEOUT);
 }
 
 static void start(struct peer *p, const struct cell_spec *cell, const struct container_spec *spec,

@@ -38,6 +38,7 @@ static void tally_groups(const struct workload *w, struct tally *t)
 	char cell[TALLY_PATH_MAX];
 
 	if (!w->instance || w->instance->ended || w->taken_down ||
+	    instance_is_remote(w->instance) ||
 	    str_printf(cell, sizeof(cell), "%s/cell.%s", instance_group(w->instance),
 		       name_last(w->path)) < 0)
 		return;

@@ -25,6 +25,8 @@ static int group_below(const struct workload_service *s, const struct instance *
 
 	if (r < 0)
 		return r;
+	if (instance_is_remote(i))
+		return -ENOENT;
 	r = str_printf(ret, GROUP_PATH_MAX, "%s/cell.%s%s%s", group, cell, *container ? "/" : "",
 		       container);
 	return r < 0 ? r : 0;
@@ -52,6 +54,8 @@ int group_of_keeper(const struct workload_service *s, const struct instance *i,
 
 	if (r < 0)
 		return r;
+	if (instance_is_remote(i))
+		return -ENOENT;
 	r = str_printf(ret, GROUP_PATH_MAX, "%s/keeper", group);
 	return r < 0 ? r : 0;
 }

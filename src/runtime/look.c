@@ -103,10 +103,11 @@ static int look_names(struct tally *t, const char *kind, int dir_fd, const char 
 	}
 }
 
-/* The sockets of a keeper, without the file for its last words. */
+/* The sockets of a keeper, or of what stands in front of it (instance/provider.h), without the file
+ * for its last words. */
 static void look_sockets(struct tally *t, int run_fd, const char *dir)
 {
-	static const char *const names[] = { "rpc.sock", "fd.sock" };
+	static const char *const names[] = { "rpc.sock", "fd.sock", "gate.sock", "qmp.sock" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		char path[NAME_MAX + 64];

@@ -77,6 +77,7 @@ static void directories(void)
 	(void)fd_close(make(fd, "node"));
 	CHECK(mknodat(fd, "i/3/rpc.sock", S_IFREG | 0600, 0) == 0);
 	CHECK(fd_write_file(fd, "i/3/rpc.sock", "") == 0);
+	CHECK(mknodat(fd, "i/3/qmp.sock", S_IFREG | 0600, 0) == 0);
 	look.cgroup_fd = openat(fd, "groups", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK(mknodat(look.cgroup_fd, "a/cgroup.events", S_IFREG | 0600, 0) == 0);
 	CHECK(fd_write_file(look.cgroup_fd, "a/cgroup.events", "populated 1\nfrozen 0\n") == 0);
@@ -85,7 +86,7 @@ static void directories(void)
 	said = seen(&t);
 	/* Of a path below another one only the upper is told. */
 	CHECK_STR(said, "cgroup a\nprocesses a\ndirectory node\ndirectory i/3\n"
-			"socket i/3/rpc.sock\nlog 1\nblob 2\n");
+			"socket i/3/rpc.sock\nsocket i/3/qmp.sock\nlog 1\nblob 2\n");
 	for (const char *const *n =
 		     (const char *const[]){ "groups", "logs", "blobs", "i", "node", NULL };
 	     *n; n++)

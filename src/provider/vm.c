@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/vm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "instance/link.h"
+#include "instance/model.h"
+#include "instance/place.h"
+#include "instance/spawn.h"
+#include "io/unix.h"
+#include "provider/vm_machine.h"
+#include "vm/guest_set.h"
+
+/* An emulated machine on a busy host takes its time. */
+#define VMS_HELLO_LIMIT (180 * NSEC_PER_SEC)
+#define VMS_STOP_GRACE (20 * NSEC_PER_SEC)
+
+static struct vms *vms_of(struct provider *p)
+{
+	return container_of(p, struct vms, provider);
+}
+
+static int vms_plan(struct provider *p, struct error *err)
+{
+	const struct vms_config *c = &vms_of(p)->config;
+	struct guest_set set = GUEST_SET_INIT;
+	struct error own = ERROR_INIT;
+	int r;
+
+	r = c->driver->check(err);
+	if (r < 0)
+		return r;
+	r = guest_set_open(&set, c->root_fd, c->guest, &own);
+	guest_set_done(&set);
+	return r < 0 ? error_refuse(err, ERROR_PRECONDITION, "%s", error_text(&own)) : 0;
+}
+
+static bool vms_is_preferred(struct provider *p, char *ret, size_t size)
+{
+	const struct vms_config *c = &vms_of(p)->config;
+	struct error err = ERROR_INIT;
+
+	if (!c->is_fast(c->userdata, ret, size))
+		return false;
+	if (vms_plan(p, &err) == 0)
+		return true;
+	(void)str_copy(ret, size, error_text(&err));
+	return false;
+}
+
+static int vms_draw(struct instance *i)
+{
+	return id_new(i->id);
+}
+
+static void vms_withdraw(struct instance *i)
+{
+	(void)i;
+}
+
+static int vms_open_place(struct instance *i, struct error *err)
+{
+	int r = place_make_dir(i, err);
+
+	if (r == 0)
+		r = place_open_cgroup(i, err);
+	if (r == 0 && !machine_new(vms_of(i->provider), i))
+		r = error_set(err, -ENOMEM, "instance %s", i->path);
+	return r;
+}
+
+static int vms_create(struct instance *i, struct error *err)
+{
+	int r = vms_open_place(i, err);
+
+	if (r == 0)
+		r = machine_begin(i->own, err);
+	return r < 0 ? r : 1;
+}
+
+static int vms_connect(struct instance *i, int *ret_rpc_fd, int *ret_fd_fd, struct error *err)
+{
+	int fd = unix_connect(i->dir_fd, "rpc.sock", SOCK_STREAM, err);
+
+	if (fd < 0)
+		return error_wrap(err, fd, "reach the gate");
+	*ret_rpc_fd = fd;
+	*ret_fd_fd = -1;
+	return 0;
+}
+
+/* By its group and its sockets: its pid is only for people. */
+static int vms_adopt(struct instance *i, pid_t pid, unsigned long long start_time,
+		     struct error *err)
+{
+	int r = vms_open_place(i, err);
+
+	(void)pid;
+	(void)start_time;
+	if (r == 0)
+		r = machine_adopt(i->own, err);
+	return r < 0 ? r : instance_connect_own(i, err);
+}
+
+static void vms_kill(struct instance *i)
+{
+	if (i->own)
+		machine_kill(i->own);
+}
+
+static void vms_close(struct instance *i)
+{
+	if (i->own)
+		machine_leave(i->own, i->ended);
+	i->own = NULL;
+}
+
+static const char *const vms_leaves[] = { "gate", "vmm", NULL };
+static const char *const vms_sockets[] = { "rpc.sock", "gate.sock", "qmp.sock", NULL };
+
+static const struct provider_ops vms_ops = {
+	.remote = true,
+	.hello_limit = VMS_HELLO_LIMIT,
+	.stop_grace = VMS_STOP_GRACE,
+	.leaves = vms_leaves,
+	.sockets = vms_sockets,
+	.plan = vms_plan,
+	.is_preferred = vms_is_preferred,
+	.draw = vms_draw,
+	.withdraw = vms_withdraw,
+	.create = vms_create,
+	.connect = vms_connect,
+	.adopt = vms_adopt,
+	.kill = vms_kill,
+	.close = vms_close,
+};
+
+struct vms *vms_free(struct vms *v)
+{
+	struct machine *m;
+
+	if (!v)
+		return NULL;
+	list_for_each (m, &v->machines, struct machine, link)
+		machine_free(m);
+	free(v->gate_program);
+	free(v->guest);
+	free(v);
+	return NULL;
+}
+
+int vms_new(struct vms **ret, const struct vms_config *config, struct error *err)
+{
+	struct vms *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return error_set(err, -ENOMEM, "the provider of microVMs");
+	v->provider.ops = &vms_ops;
+	v->config = *config;
+	list_init(&v->machines);
+	v->gate_program = strdup(config->gate_program);
+	v->guest = strdup(config->guest);
+	v->config.gate_program = v->gate_program;
+	v->config.guest = v->guest;
+	if (!v->gate_program || !v->guest) {
+		(void)vms_free(v);
+		return error_set(err, -ENOMEM, "the provider of microVMs");
+	}
+	*ret = v;
+	return 0;
+}
+
+struct provider *vms_provider(struct vms *v)
+{
+	return &v->provider;
+}

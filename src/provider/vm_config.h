@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_PROVIDER_VM_CONFIG_H
+#define NACRE_PROVIDER_VM_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "vm/driver.h"
+
+/* What microVMs are made with, and of. */
+
+struct issuer;
+struct loop;
+struct pool;
+
+struct vms_config {
+	struct loop *loop;
+	struct pool *pool;
+	const struct vm_driver *driver;
+	struct issuer *issuer;    /* outlives all of it */
+	const char *gate_program; /* path of nacre-gate; copied */
+	int root_fd;              /* of the node: guest sets are there (vm/guest_set.h) */
+	const char *guest;        /* the set that is booted; "": the default; copied */
+	uint64_t memory;          /* bytes of one that has no limit of its own */
+	unsigned cpus;
+	nsec_t certificate_life;
+	/* Whether hardware virtualization has booted a guest on this host; ret says so, or why not,
+	 * in a sentence. */
+	bool (*is_fast)(void *userdata, char *ret, size_t size);
+	void *userdata;
+};
+
+#endif

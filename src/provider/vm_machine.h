@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_PROVIDER_VM_MACHINE_H
+#define NACRE_PROVIDER_VM_MACHINE_H
+
+#include "base/list.h"
+#include "instance/provider.h"
+#include "loop/loop.h"
+#include "net/segment.h"
+#include "provider/vm_config.h"
+
+/*
+ * A machine, its gate and its network, as the private part of an instance (i->own); private to this
+ * area. It outlives its instance until its processes are reaped and no thread works for it.
+ */
+
+struct gate;
+struct instance;
+
+#define MACHINE_CONSOLE_MAX 320
+#define MACHINE_TEXT_MAX 256
+
+struct machine {
+	struct list link; /* of vms.machines */
+	struct vms *vms;
+	struct instance *instance; /* NULL: it has gone */
+	struct segment_job network;
+	uint8_t *bundle; /* DER of what the guest is to trust; NULL: not here yet */
+	size_t bundle_len;
+	bool awaits_bundle;
+	struct gate *gate;          /* NULL: none, or it has ended */
+	struct vm *vm;              /* likewise */
+	uid_t uid;                  /* of the machine; that of the gate is the next one */
+	char end[MACHINE_TEXT_MAX]; /* why it has ended; "" : it has not */
+	struct loop_timer patience; /* for the end of its console */
+};
+
+struct vms {
+	struct provider provider;
+	struct vms_config config;
+	char *gate_program, *guest;
+	struct list machines;
+};
+
+/* Users that nobody else has, two for each machine. */
+#define MACHINE_UID_FIRST 1879113728
+
+/* One that has nothing yet; i->own. NULL without memory. */
+struct machine *machine_new(struct vms *v, struct instance *i);
+/* Begins: instance_made() or instance_break() follow. */
+int machine_begin(struct machine *m, struct error *err);
+/* Takes up one that lives. ERROR_UNAVAILABLE: it does not. */
+int machine_adopt(struct machine *m, struct error *err);
+/* instance_ended() follows where the machine runs. */
+void machine_kill(struct machine *m);
+/* Its instance goes. over: it has ended, and its processes are killed: they are waited for. Else
+ * they go on without us. */
+void machine_leave(struct machine *m, bool over);
+/* For vms_free(): without waiting. */
+void machine_free(struct machine *m);
+
+#endif

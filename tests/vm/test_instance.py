@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instances with a kernel of their own, through a whole node: made, reached, taken up again, and told why they ended."""
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+import grpc
+
+import guest_kernel
+import host
+import nacre_test
+import steps
+
+KERNEL = os.path.join(nacre_test.BUILD, "guest", "kernel")
+QEMU = "/usr/bin/qemu-system-x86_64"
+Code = grpc.StatusCode
+
+
+def load_tests(_loader, tests, _pattern):
+    """A program that is not static is no pid 1 of an initramfs."""
+    return unittest.TestSuite() if nacre_test.SANITIZED else tests
+
+
+def need():
+    """The kernel, where this machine has all that a guest needs."""
+    for needed in (QEMU, "/dev/net/tun"):
+        if not os.path.exists(needed):
+            raise unittest.SkipTest(f"there is no {needed}")
+    try:
+        return guest_kernel.Kernel(KERNEL)
+    except guest_kernel.Missing as e:
+        raise unittest.SkipTest(str(e)) from e
+
+
+def build_set(node):
+    subprocess.run([nacre_test.BINARY, "guest", "build", "--root", node.root, "--from", KERNEL], check=True, stdout=subprocess.DEVNULL)
+
+
+class Instances(steps.StepsTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.kernel = need()
+        super().setUpClass()
+        try:
+            build_set(cls.node)
+            # What a node has from its first microVM on: the process with the key of its identity.
+            cls.node.cli("spawn", "--kind", "vm", "--name", "first")
+            cls.node.cli("stop", "first")
+            cls.before = cls.node.baseline()
+        except BaseException:
+            print(cls.node.log())
+            cls.node.destroy()
+            raise
+
+    def leaf(self, target, name):
+        """The processes of a leaf of its group."""
+        return [int(p) for p in host.read(os.path.join(self.cgroup_dir(target), name, "cgroup.procs")).split()]
+
+    def test_a_kernel_of_its_own(self):
+        before = self.node.baseline()
+        v = self.spawn("v", kind="vm")
+        self.assertEqual(("v", "vm", "it was asked for by name"), (v.name, v.kind, v.kind_reason))
+        shown = self.inspect("v")
+        self.assertEqual(("ready", "vm", self.kernel.version, v.pid), (shown.state, shown.instance_kind, shown.kernel, shown.pid))
+        self.assertIn(f"vm instance (Linux {self.kernel.version})", self.node.cli("tree").stdout)
+        # Each has a user, a group and walls of its own, and the node's network has neither.
+        machine, gate = self.leaf("v", "vmm"), self.leaf("v", "gate")
+        self.assertIn(v.pid, machine)
+        owners = {os.stat(f"/proc/{p}").st_uid for p in machine + gate}
+        self.assertEqual(2, len(owners))
+        self.assertNotIn(0, owners)
+        self.assertNotIn(os.readlink("/proc/self/ns/net"), {os.readlink(f"/proc/{p}/ns/net") for p in machine + gate})
+        # One below it is made by its keeper, of that kernel.
+        a = self.spawn("v/a")
+        self.assertEqual(("cell", 0), (a.kind, a.pid))
+        self.assertEqual(("ready", ""), (self.inspect("v/a").state, self.inspect("v/a").cgroup))
+        self.assertEqual([], json.loads(self.node.cli("-o", "json", "check").stdout))
+        self.stop("v", grace_ms=20000)
+        self.assertEqual({}, self.all())
+        self.assertNoTraces(before)
+
+    def test_its_end_is_told_with_the_cause(self):
+        before = self.node.baseline()
+        v = self.spawn("v", kind="vm")
+        os.kill(v.pid, signal.SIGKILL)
+        nacre_test.until(lambda: self.inspect("v").state == "failed", what="the end of v")
+        self.assertRegex(self.inspect("v").reason, "signal 9.*; its console ends: .")
+        self.remove("v")
+        v = self.spawn("v", kind="vm")
+        for p in self.leaf("v", "gate"):
+            os.kill(p, signal.SIGKILL)
+        nacre_test.until(lambda: self.inspect("v").state == "failed", what="the end of v")
+        self.assertRegex(self.inspect("v").reason, "^its gate has ended")
+        self.remove("v")
+        self.assertNoTraces(before)
+
+
+class Restarted(unittest.TestCase):
+    def test_it_outlives_the_daemon(self):
+        need()
+        with nacre_test.Node() as node:
+            build_set(node)
+            node.cli("spawn", "--kind", "vm", "--name", "v")
+            node.cli("spawn", "--in", "v", "--name", "a")
+            before = json.loads(node.cli("-o", "json", "ps").stdout)
+            node.restart()
+            self.assertEqual(before, json.loads(node.cli("-o", "json", "ps").stdout))
+            node.cli("spawn", "--in", "v", "--name", "b")
+            node.cli("stop", "v/a")
+            self.assertEqual(["v", "v/b"], node.cli("ps", "--format", "{name}").stdout.split())
+            self.assertEqual([], json.loads(node.cli("-o", "json", "check").stdout))
+            # One that ends while nobody looks is found so.
+            node.kill()
+            os.kill(before[0]["pid"], signal.SIGKILL)
+            node.start()
+            self.assertEqual(["failed", "failed"], node.cli("ps", "-a", "--format", "{state}").stdout.split())
+            self.assertIn("its machine ended while the daemon was away", node.cli("inspect", "v").stdout)
+            node.clear()
+            self.assertEqual([], os.listdir(os.path.join(node.run, "i")))
+            self.assertEqual([], [g for g in os.listdir(node.cgroup()) if g.startswith("inst.")])
