@@ -174,6 +174,14 @@ static void daemon_on_synced(void *userdata, struct instance *i)
 	loop_defer_schedule(&d->check);
 }
 
+static void daemon_on_close(void *userdata, struct instance *i)
+{
+	struct daemon *d = userdata;
+
+	if (d->workloads)
+		workloads_on_close(d->workloads, i);
+}
+
 static void daemon_on_note(void *userdata, struct instance *i)
 {
 	struct daemon *d = userdata;
@@ -238,6 +246,7 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 		.on_state = daemon_on_instance,
 		.on_container = daemon_on_container,
 		.on_synced = daemon_on_synced,
+		.on_close = daemon_on_close,
 		.on_note = daemon_on_note,
 		.userdata = d,
 	};
@@ -259,6 +268,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 {
 	struct workloads_config config = {
 		.loop = d->loop,
+		.pool = d->pool,
 		.instances = d->instances,
 		.images = d->images,
 		.store = d->run_store,

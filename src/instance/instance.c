@@ -354,6 +354,16 @@ int instance_set_settings(struct instance *i, const char *settings, struct error
 	return i->all->config.save(i->all->config.userdata, i, err);
 }
 
+int instance_put_disk(struct instance *i, const char *name, int fd,
+		      char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
+		      struct error *err)
+{
+	while (!instance_is_own(i) && i->parent)
+		i = i->parent;
+	assert(i->provider->ops->put_disk);
+	return i->provider->ops->put_disk(i, name, fd, ret_serial, done, userdata, err);
+}
+
 bool instance_is_lost(const struct instance *i)
 {
 	return i->lost;

@@ -3,6 +3,7 @@
 #define NACRE_INSTANCE_INSTANCE_H
 
 #include "instance/model.h"
+#include "instance/provider.h"
 
 /*
  * The life of instances: everything that changes one goes through here.
@@ -46,6 +47,11 @@ struct instance_spec {
 int instance_create(struct instances *all, struct instance *parent,
 		    const struct instance_spec *spec, instance_done_fn done, void *userdata,
 		    struct instance **ret, struct error *err);
+/* A disk for it, or for what is around it: provider.h, put_disk(). Only where instance_is_remote().
+ */
+int instance_put_disk(struct instance *i, const char *name, int fd,
+		      char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
+		      struct error *err);
 /* In the place of those that it was made with. */
 int instance_set_settings(struct instance *i, const char *settings, struct error *err);
 /* done as that of instance_create(), for one that is there: at once with err without memory. */

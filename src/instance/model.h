@@ -126,6 +126,8 @@ struct instances_config {
 	void (*on_state)(void *userdata, struct instance *i);
 	void (*on_container)(void *userdata, struct instance *i, const struct container_view *view);
 	void (*on_synced)(void *userdata, struct instance *i);
+	/* Its peer is freed next: what was opened over it is to be closed. May be NULL. */
+	void (*on_close)(void *userdata, struct instance *i);
 	/* `note` has changed, or its keeper has been asked to go on as this build. Also the only
 	 * sign of one that is mute, instead of on_synced. */
 	void (*on_note)(void *userdata, struct instance *i);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "instance/peer.h"
 
 /*
  * A kind of wall, as one table of functions: everything that instances of different kinds differ
@@ -19,6 +20,9 @@
 
 struct instance;
 struct provider;
+
+/* What the keeper of an instance finds a disk by. */
+#define INSTANCE_SERIAL_SIZE 21
 
 struct provider_ops {
 	/* What runs in it are processes of another kernel: they have neither pids nor groups here,
@@ -57,6 +61,12 @@ struct provider_ops {
 	 * and err says how. */
 	int (*adopt)(struct instance *i, pid_t pid, unsigned long long start_time,
 		     struct error *err);
+	/* Only where `remote`: the file becomes a disk of the instance, read-only, and one for all
+	 * that name it the same; it goes with the instance. done follows where this returns 0, not
+	 * before that, and not once the daemon ends. */
+	int (*put_disk)(struct instance *i, const char *name, int fd,
+			char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
+			struct error *err);
 	/* Now, and whatever it does: the end of i->pidfd follows, unless that is -1. */
 	void (*kill)(struct instance *i);
 	/* It has ended, or the daemon does: closes what create() and adopt() keep in i->own. NULL:

@@ -73,6 +73,8 @@ void instance_close(struct instance *i)
 	upgrade_forget(i);
 	if (!i->peer)
 		return;
+	if (i->all->config.on_close)
+		i->all->config.on_close(i->all->config.userdata, i);
 	i->peer = i->peer->ops->free(i->peer);
 	/* What was asked of it is not answered any more. */
 	list_for_each (below, &i->all->list, struct instance, link) {

@@ -10,6 +10,7 @@
 #include "image/image.h"
 #include "pod/life.h"
 #include "pod/record.h"
+#include "pod/remote.h"
 
 /* ---- what the instances tell ---- */
 
@@ -59,6 +60,9 @@ void workloads_on_container(struct workloads *all, struct instance *i,
 	/* The answer to its start says the same, and comes once. */
 	if (c->starting && view->status.state == CONTAINER_STARTING)
 		return;
+	/* It has not ended before its log was taken. */
+	if (c->workload->adopted && instance_is_remote(i))
+		remote_follow_log(&all->config, c);
 	pod_container_update(c, &view->status);
 	loop_defer_schedule(&c->workload->defer);
 }
@@ -115,6 +119,15 @@ void workloads_on_instance(struct workloads *all, struct instance *i)
 	list_for_each (w, &all->list, struct workload, link)
 		if (w->instance == i)
 			workload_on_instance_end(w, i);
+}
+
+void workloads_on_close(struct workloads *all, struct instance *i)
+{
+	struct workload *w;
+
+	list_for_each (w, &all->list, struct workload, link)
+		for (size_t n = 0; w->instance == i && n < w->n_containers; n++)
+			remote_close_log(&w->containers[n]);
 }
 
 void workloads_on_synced(struct workloads *all, struct instance *i)

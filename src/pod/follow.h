@@ -14,6 +14,7 @@ void workloads_on_container(struct workloads *all, struct instance *i,
 			    const struct container_view *view);
 void workloads_on_instance(struct workloads *all, struct instance *i);
 void workloads_on_synced(struct workloads *all, struct instance *i);
+void workloads_on_close(struct workloads *all, struct instance *i);
 
 /* After a restart, behind instance_adopt(): reads the records. workloads_resume() then, when the
  * keepers have told what they have, goes on with what was half done and removes what has no record:

@@ -19,6 +19,7 @@
 #include "pod/make.h"
 #include "pod/publish.h"
 #include "pod/record.h"
+#include "pod/remote.h"
 #include "pod/stop_signal.h"
 #include "pod/waiter.h"
 #include "store/store.h"
@@ -62,11 +63,6 @@ static void workload_ignore(void *userdata, const struct error *err)
 {
 	(void)userdata;
 	(void)err;
-}
-
-struct peer *workload_peer(const struct workload *w)
-{
-	return w->instance && !w->instance->ended ? w->instance->peer : NULL;
 }
 
 static void pod_container_save(struct pod_container *c)
@@ -295,6 +291,8 @@ static void pod_container_started(struct pod_container *c, const struct containe
 	FAILPOINT_BEFORE("container.started");
 	if (view) {
 		pod_container_update(c, &view->status);
+		if (w->instance && instance_is_remote(w->instance))
+			remote_follow_log(&w->all->config, c);
 	} else {
 		failed.finished_at = clock_real();
 		(void)str_copy(failed.reason, sizeof(failed.reason), reason);
@@ -440,7 +438,10 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 		.image = c->image_id,
 		.late = w->prepare_due,
 	};
+	struct remote_start room;
 
+	if (instance_is_remote(w->instance))
+		remote_fill(c, &spec, &room);
 	(void)str_copy(spec.id, sizeof(spec.id), c->id);
 	c->starting = true;
 	c->late = spec.late;
@@ -509,6 +510,8 @@ void workload_unregister(struct workload *w)
 	loop_timer_done(&w->timer);
 	loop_timer_done(&w->answer);
 	loop_defer_done(&w->defer);
+	for (size_t i = 0; i < w->n_containers; i++)
+		remote_close_log(&w->containers[i]);
 	workload_hide(w);
 	waiter_forget(w, NULL);
 	workload_unmake(w);
@@ -562,7 +565,7 @@ static void workload_finish_removal(struct workload *w)
 	struct workloads *all = w->all;
 	struct error err = ERROR_INIT;
 
-	if (!w->taken_down || w->n_starting > 0 || w->awaits_keeper)
+	if (!w->taken_down || w->n_starting > 0 || w->awaits_keeper || w->n_disks > 0)
 		return;
 	if (w->kind == WORKLOAD_POD && w->instance && w->instance->state == INSTANCE_FAILED)
 		instance_remove(w->instance);
@@ -653,6 +656,27 @@ static bool workload_starts_early(const struct workload *w)
 	       w->kind != WORKLOAD_EXECUTABLE && peer && peer->ops->late && peer->ops->late(peer);
 }
 
+static void workload_on_disks(struct workload *w)
+{
+	w->has_disks = !w->disk_error[0];
+	if (!w->has_disks && !workload_has_ended(w))
+		workload_lose(w, w->disk_error);
+	w->start_due = w->has_disks;
+	loop_defer_schedule(&w->defer);
+}
+
+/* Whether it has to wait for disks first. */
+static bool workload_gets_disks(struct workload *w)
+{
+	struct error err = ERROR_INIT;
+
+	if (!w->instance || w->has_disks || !instance_is_remote(w->instance))
+		return false;
+	if (w->n_disks == 0 && remote_put_disks(&w->all->config, w, workload_on_disks, &err) < 0)
+		workload_lose(w, error_text(&err));
+	return true;
+}
+
 static void workload_on_defer(struct loop_defer *d)
 {
 	struct workload *w = container_of(d, struct workload, defer);
@@ -665,7 +689,7 @@ static void workload_on_defer(struct loop_defer *d)
 	}
 	if (w->prepare_due)
 		workload_make_files(w);
-	if (w->start_due && w->state == WORKLOAD_STARTING)
+	if (w->start_due && w->state == WORKLOAD_STARTING && !workload_gets_disks(w))
 		workload_start(w);
 	w->start_due = false;
 	workload_check_started(w);

@@ -38,8 +38,6 @@ int workload_register(struct workloads *all, struct workload *w, struct error *e
 /* Frees it; waiters are not told. */
 void workload_unregister(struct workload *w);
 
-/* Its keeper, NULL where there is none to ask. */
-struct peer *workload_peer(const struct workload *w);
 /* The only writer of the state. */
 void workload_event(struct workload *w, enum workload_event event);
 /* Tells every container that has not ended to do so: with the signal that its image wants, or, for

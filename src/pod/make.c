@@ -305,6 +305,9 @@ int workload_prepare(struct workload *w, struct image_store *images, int logs_fd
 
 	if (sysio_mkdirat(logs_fd, w->id, 0700) < 0 && errno != EEXIST)
 		return error_set(err, -errno, "make the log directory of %s", w->path);
+	/* Its keeper gets disks, and keeps the logs (pod/remote.h). */
+	if (w->instance && instance_is_remote(w->instance))
+		return 0;
 	/* A mount of its own, so that the keeper it goes to has no way up from there. */
 	dir_fd = sysio_open_tree(logs_fd, w->id,
 				 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);

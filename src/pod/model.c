@@ -84,3 +84,8 @@ pid_t pod_container_pid(struct pod_container *c)
 						     w->kind != WORKLOAD_EXECUTABLE);
 	return c->host_pid;
 }
+
+struct peer *workload_peer(const struct workload *w)
+{
+	return w->instance && !w->instance->ended ? w->instance->peer : NULL;
+}

@@ -49,10 +49,12 @@ struct workloads;
 struct image;
 struct image_store;
 struct run_store;
+struct pool;
 struct events;
 
 struct workloads_config {
 	struct loop *loop;
+	struct pool *pool;
 	struct instances *instances;
 	struct image_store *images;
 	struct run_store *store;
@@ -92,6 +94,10 @@ struct pod_container {
 	bool unanswered;          /* and will not: status.reason is how the call ended */
 	bool late;                /* and is still to get its descriptors */
 	struct container_fds fds; /* until they were handed to the keeper */
+	/* In an instance with a kernel of its own (pod/remote.h). */
+	char serial[INSTANCE_SERIAL_SIZE]; /* of the disk with its image */
+	struct log_pull *log;              /* that is being taken; NULL: it is not */
+	bool log_over;                     /* all of it was */
 };
 
 struct workload {
@@ -123,7 +129,11 @@ struct workload {
 	unsigned n_kills;      /* how often its containers were killed */
 	bool killed;           /* whatever has not ended is killed */
 	bool awaits_keeper;    /* instance_create() has not called back */
-	bool taken_down;       /* nothing of it lives in a keeper any more */
+	size_t n_disks;        /* that were asked for and are not there yet */
+	bool has_disks;
+	void (*on_disks)(struct workload *w);
+	char disk_error[WORKLOAD_REASON_MAX / 2]; /* why one could not be had, or "" */
+	bool taken_down;                          /* nothing of it lives in a keeper any more */
 	bool taking_down;
 	bool adopted;
 	struct loop_timer timer;
@@ -151,6 +161,8 @@ int workload_exit_code(const struct workload *w);
 
 /* By name; "" is the only one. NULL with err. */
 struct pod_container *workload_container(struct workload *w, const char *name, struct error *err);
+/* Its keeper, NULL where there is none to ask. */
+struct peer *workload_peer(const struct workload *w);
 /* The pid of its first process as the daemon sees it; 0 where none runs. */
 pid_t pod_container_pid(struct pod_container *c);
 

@@ -10,6 +10,7 @@
 /* No test uses all of it. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
+#include "pod/log_pull.h"
 #include "pod/workload.h"
 
 #include "image/image.h"
@@ -38,6 +39,22 @@ struct image *image_store_find(struct image_store *s, const char *reference, str
 		return &image;
 	(void)error_refuse(err, ERROR_NOT_FOUND, "there is no image %s", reference);
 	return NULL;
+}
+
+int log_pull_new(struct log_pull **ret, const struct log_pull_config *config)
+{
+	return -ENOSYS;
+}
+
+struct log_pull *log_pull_free(struct log_pull *p)
+{
+	return NULL;
+}
+
+int image_erofs_open(struct image_store *s, struct image *i, image_erofs_fn done, void *userdata,
+		     struct error *err)
+{
+	return error_set(err, -ENOSYS, "no bed of this test has another kernel");
 }
 
 int image_rootfs_make(struct image_store *s, struct image *i, const char *container_id,

@@ -111,6 +111,15 @@ static void vms_kill(struct instance *i)
 		machine_kill(i->own);
 }
 
+static int vms_put_disk(struct instance *i, const char *name, int fd,
+			char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
+			struct error *err)
+{
+	if (!i->own)
+		return error_refuse(err, ERROR_UNAVAILABLE, "the instance %s has ended", i->path);
+	return machine_put_disk(i->own, name, fd, ret_serial, done, userdata, err);
+}
+
 static void vms_close(struct instance *i)
 {
 	if (i->own)
@@ -134,6 +143,7 @@ static const struct provider_ops vms_ops = {
 	.create = vms_create,
 	.connect = vms_connect,
 	.adopt = vms_adopt,
+	.put_disk = vms_put_disk,
 	.kill = vms_kill,
 	.close = vms_close,
 };

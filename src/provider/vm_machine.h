@@ -7,6 +7,7 @@
 #include "loop/loop.h"
 #include "net/segment.h"
 #include "provider/vm_config.h"
+#include "provider/vm_slots.h"
 
 /*
  * A machine, its gate and its network, as the private part of an instance (i->own); private to this
@@ -32,6 +33,8 @@ struct machine {
 	uid_t uid;                  /* of the machine; that of the gate is the next one */
 	char end[MACHINE_TEXT_MAX]; /* why it has ended; "" : it has not */
 	struct loop_timer patience; /* for the end of its console */
+	struct vm_slots slots;
+	struct list disks; /* questions for one that are not answered yet */
 };
 
 struct vms {
@@ -52,6 +55,10 @@ int machine_begin(struct machine *m, struct error *err);
 int machine_adopt(struct machine *m, struct error *err);
 /* instance_ended() follows where the machine runs. */
 void machine_kill(struct machine *m);
+/* See instance/provider.h. */
+int machine_put_disk(struct machine *m, const char *name, int fd,
+		     char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
+		     struct error *err);
 /* Its instance goes. over: it has ended, and its processes are killed: they are waited for. Else
  * they go on without us. */
 void machine_leave(struct machine *m, bool over);

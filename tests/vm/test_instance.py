@@ -45,9 +45,8 @@ class Instances(steps.StepsTest):
         super().setUpClass()
         try:
             build_set(cls.node)
-            # What a node has from its first microVM on: the process with the key of its identity.
-            cls.node.cli("spawn", "--kind", "vm", "--name", "first")
-            cls.node.cli("stop", "first")
+            # What a node has from its first pod in a microVM on: the process with the key of its identity, and the image as a disk.
+            cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
             cls.before = cls.node.baseline()
         except BaseException:
             print(cls.node.log())
@@ -94,6 +93,24 @@ class Instances(steps.StepsTest):
         nacre_test.until(lambda: self.inspect("v").state == "failed", what="the end of v")
         self.assertRegex(self.inspect("v").reason, "^its gate has ended")
         self.remove("v")
+        self.assertNoTraces(before)
+
+    def test_a_pod(self):
+        before = self.node.baseline()
+        done = self.node.cli("run", "--kind", "vm", "--name", "p", "busybox", "sh", "-c", "echo hello; uname -r; cat /etc/hosts; exit 3",
+                             check=False)
+        self.assertEqual((3, f"hello\n{self.kernel.version}\n"), (done.returncode, done.stdout[:done.stdout.find("127")]), done.stderr)
+        self.assertIn("localhost p", done.stdout)
+        self.assertEqual(done.stdout, self.node.cli("logs", "p").stdout)
+        shown = self.inspect("p")
+        self.assertEqual(("exited", "vm", 3), (shown.state, shown.instance_kind, shown.exit_code))
+        self.remove("p")
+        p = self.pod("p", kind="vm")
+        self.assertEqual(("vm", "running", 0), (p.kind, p.containers[0].state, p.containers[0].pid))
+        self.assertEqual(self.kernel.version, self.sh("p", "uname -r").strip())
+        self.sh("p", "echo new > /x; test $(cat /x) = new")
+        self.stop("p", grace_ms=1000)
+        self.remove("p")
         self.assertNoTraces(before)
 
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/remote.h"
+
+#include <errno.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "image/image.h"
+#include "pod/log_pull.h"
+
+#define REMOTE_HOSTS "/etc/hosts"
+
+/* ---- disks ---- */
+
+static void remote_disk_over(struct pod_container *c, const struct error *err)
+{
+	struct workload *w = c->workload;
+
+	if (err && !w->disk_error[0])
+		(void)str_copy(w->disk_error, sizeof(w->disk_error), error_text(err));
+	w->n_disks--;
+	if (w->n_disks == 0)
+		w->on_disks(w);
+}
+
+static void remote_on_disk(void *userdata, const struct error *err)
+{
+	remote_disk_over(userdata, err);
+}
+
+static void remote_on_image(void *userdata, int fd, const struct error *err)
+{
+	_cleanup_fd_ int disk_fd = fd;
+	struct pod_container *c = userdata;
+	struct workload *w = c->workload;
+	struct error own = ERROR_INIT;
+	int r = -1;
+
+	if (err)
+		(void)error_copy(&own, err);
+	else if (!w->instance || w->instance->ended)
+		(void)error_refuse(&own, ERROR_UNAVAILABLE, "the instance of %s is gone", w->path);
+	else
+		r = instance_put_disk(w->instance, c->image_id, disk_fd, c->serial, remote_on_disk,
+				      c, &own);
+	if (r < 0)
+		remote_disk_over(c, &own);
+}
+
+int remote_put_disks(const struct workloads_config *config, struct workload *w,
+		     void (*done)(struct workload *w), struct error *err)
+{
+	int r;
+
+	w->on_disks = done;
+	w->disk_error[0] = '\0';
+	for (size_t i = 0; i < w->n_containers; i++) {
+		struct pod_container *c = &w->containers[i];
+
+		r = image_erofs_open(config->images, c->image, remote_on_image, c, err);
+		if (r < 0 && w->n_disks == 0)
+			return r;
+		/* Those that were asked for are waited for. */
+		if (r < 0) {
+			(void)str_copy(w->disk_error, sizeof(w->disk_error), error_text(err));
+			break;
+		}
+		w->n_disks++;
+	}
+	return 0;
+}
+
+void remote_fill(const struct pod_container *c, struct container_spec *spec,
+		 struct remote_start *room)
+{
+	int n = str_printf(room->text, sizeof(room->text),
+			   "127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+			   name_last(c->workload->path));
+
+	room->disk = (struct container_disk){ .serial = c->serial, .fs = CONTAINER_DISK_FS };
+	room->hosts = (struct container_file){
+		.path = REMOTE_HOSTS, .mode = 0644, .data = room->text, .len = n > 0 ? (size_t)n : 0
+	};
+	spec->root_disk = &room->disk;
+	spec->files = &room->hosts;
+	spec->n_files = 1;
+	spec->keep_log = true;
+}
+
+/* ---- logs ---- */
+
+static void remote_on_log_end(void *userdata, const struct error *err)
+{
+	struct pod_container *c = userdata;
+
+	c->log_over = true;
+	if (err)
+		log_warn("a log cannot be taken", LOG_STR("workload", c->workload->path),
+			 LOG_ERR(err));
+}
+
+void remote_follow_log(const struct workloads_config *config, struct pod_container *c)
+{
+	const struct log_pull_config pull = {
+		.loop = config->loop,
+		.pool = config->pool,
+		.peer = workload_peer(c->workload),
+		.logs_fd = config->logs_fd,
+		.dir = c->workload->id,
+		.id = c->id,
+		.name = c->name,
+		.log = config->log,
+		.on_end = remote_on_log_end,
+		.userdata = c,
+	};
+
+	if (c->log || c->log_over || !pull.peer || pod_container_has_ended(c))
+		return;
+	if (log_pull_new(&c->log, &pull) < 0)
+		log_warn("a log cannot be taken: out of memory",
+			 LOG_STR("workload", c->workload->path));
+}
+
+void remote_close_log(struct pod_container *c)
+{
+	c->log = log_pull_free(c->log);
+}

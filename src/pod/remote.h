@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_REMOTE_H
+#define NACRE_POD_REMOTE_H
+
+#include "pod/model.h"
+
+/*
+ * What containers get in an instance with a kernel of its own, to which no descriptor can be
+ * passed: a disk with the image in the place of a root file system, and a log that their keeper
+ * keeps and that is written here. Private to this area.
+ */
+
+/* Puts the images of its containers into the machine. Where this returns 0, done is called later,
+ * once: when all are there, or one cannot be (w->disk_error). Until then w must not be freed
+ * (w->n_disks > 0). */
+int remote_put_disks(const struct workloads_config *config, struct workload *w,
+		     void (*done)(struct workload *w), struct error *err);
+/* Fills in what a container is started with; the text and the disk must live until then. */
+struct remote_start {
+	struct container_disk disk;
+	struct container_file hosts;
+	char text[256];
+};
+void remote_fill(const struct pod_container *c, struct container_spec *spec,
+		 struct remote_start *room);
+/* Takes what its keeper keeps of its output, from now on, if it does not already. */
+void remote_follow_log(const struct workloads_config *config, struct pod_container *c);
+/* No more. */
+void remote_close_log(struct pod_container *c);
+
+#endif
