@@ -35,6 +35,9 @@ FAILURES_SHOWN = 10
 PR_SET_CHILD_SUBREAPER = 36
 ADDR_NO_RANDOMIZE = 0x40000
 MS_NODEV = 4
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
+CLONE_NEWNS = 0x00020000
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -159,7 +162,10 @@ def main():
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # The same stack then has the same addresses in each run.
     libc.personality(ADDR_NO_RANDOMIZE)
-    libc.mount(b"tmpfs", b"/tmp", b"tmpfs", MS_NODEV, b"mode=1777")
+    # A /tmp of its own, also where it is called by hand.
+    if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) \
+            or libc.mount(b"tmpfs", b"/tmp", b"tmpfs", MS_NODEV, b"mode=1777"):
+        sys.exit(f"failmalloc: make a /tmp of its own: {os.strerror(ctypes.get_errno())}")
     print("1..1", flush=True)
     stacks, wrong = (options.at, None) if options.at else places(options.command, options.timeout)
     if wrong:
