@@ -6,6 +6,7 @@
         kind, members = machine.hear()
 """
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -153,7 +154,15 @@ class Machine:
             return f.read()
 
     def connect(self):
-        return socket.create_connection((GUEST, GATE_PORT), timeout=PATIENCE)
+        """What is left of a connection to the machine before this one may have asked for its address too early, in vain."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return socket.create_connection((GUEST, GATE_PORT), timeout=PATIENCE)
+            except OSError as e:
+                if e.errno != errno.EHOSTUNREACH or time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
 
     def ask(self):
         """What tests/guest/gate_stub.c sees: {name: value}."""

@@ -145,6 +145,7 @@ class GuestTest(unittest.TestCase):
     def test_its_keeper_serves_and_ends_it(self):
         with self.machine() as machine:
             self.ready(machine)
+            machine.connect().close()
             instance = api.load(nacre_test.BUILD)["instance_pb2"]
             with grpc.insecure_channel(f"{boot_port.GUEST}:{boot_port.GATE_PORT}") as channel:
                 def call(name, request, answer):
