@@ -19,11 +19,12 @@
  *     form: text         # text, json
  *     max_size: 16MiB    # of a container's log file; then a new one is begun
  *     max_files: 4       # of a container; the oldest goes
- *     when_full: block   # where a log cannot be written the container waits; drop: its output is
- * lost block_for: 30s     # so long at most, then it is lost too; or: forever drain: 10s # how long
- * calls may go on after SIGTERM cgroup: /nacre       # where workloads live below the root of the
- * v2 hierarchy; default: below the daemon's own group libexec: DIR         # where nacre-fetch is
- *   spare: yes     # whether a keeper is made ahead of need, for the next pod
+ *     when_full: block   # where a log cannot be written the container waits; or: drop
+ *     block_for: 30s     # so long at most, then its output is lost; or: forever
+ *   drain: 10s           # how long calls may go on after SIGTERM
+ *   cgroup: /nacre       # where workloads live below the v2 root; default: the daemon's group
+ *   libexec: DIR         # where the helpers are
+ *   spare: yes           # whether a keeper is made ahead of need, for the next pod
  *   trust_domain: nacre.local  # of the identities (SPIFFE) that this node gives to instances
  *   vm:
  *     memory: 256MiB  # of a microVM that has no limit of its own
