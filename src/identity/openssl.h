@@ -13,7 +13,7 @@
 /* What the units of this area share of OpenSSL; private to it, and to its tests. */
 
 #define OPENSSL_CLEANUP(type, fn)                                                                  \
-	static inline void fn##_p(type **p)                                                        \
+	static inline void fn##_p(typeof(type) **p)                                                \
 	{                                                                                          \
 		fn(*p);                                                                            \
 	}

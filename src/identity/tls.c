@@ -264,6 +264,7 @@ int tls_config_new_token(struct tls_config **ret, bool server, const uint8_t tok
 	r = tls_config_new(&c, server, err);
 	if (r < 0)
 		return r;
+	assert(c);
 	memcpy(c->token, token, sizeof(c->token));
 	if (server) {
 		SSL_CTX_set_psk_find_session_callback(c->ctx, on_find_token);

@@ -87,7 +87,7 @@ static int interface_set(struct netlink *nl, const struct link *link,
 int interface_up(const struct interface_plan *plan, struct error *err)
 {
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
-	struct link link;
+	struct link link = { .index = 0 };
 	int r;
 
 	r = netlink_open(&nl, err);

@@ -30,6 +30,7 @@
 
 #include "base/fd.h"
 #include "base/macros.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "base/sysio.h"
 #include "isolate/confine.h"
@@ -98,13 +99,16 @@ static void driver_on_done(struct vm *vm, const struct error *err, void *data)
 
 static int driver_put(char *line, struct error *err)
 {
-	char format[8], mode[4], path[256];
+	const char *number = strsep(&line, " ");
+	const char *format = strsep(&line, " ");
+	const char *mode = strsep(&line, " ");
+	const char *path = line;
 	_cleanup_fd_ int fd = -1;
 	struct vm_disk disk;
-	unsigned slot;
+	uint32_t slot = 0;
 
-	if (sscanf(line, "%u %7s %3s %255s", &slot, format, mode, path) != 4)
-		return error_refuse(err, ERROR_INVALID, "what is \"%s\"", line);
+	if (!path || parse_u32(number, &slot) < 0)
+		return error_refuse(err, ERROR_INVALID, "put: slot, format, mode and path");
 	disk.writable = str_eq(mode, "rw");
 	disk.format = str_eq(format, "qcow2") ? VM_DISK_QCOW2 : VM_DISK_RAW;
 	fd = sysio_openat(AT_FDCWD, path, (disk.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC, 0);

@@ -62,10 +62,12 @@ static void send_hex(const char *hex)
 {
 	static uint8_t frame[BOOTMSG_FRAME_MAX];
 	size_t len = strlen(hex) / 2;
-	unsigned byte;
 
-	for (size_t i = 0; i < len && i < sizeof(frame); i++)
-		frame[i] = sscanf(hex + 2 * i, "%2x", &byte) == 1 ? (uint8_t)byte : 0;
+	for (size_t i = 0; i < len && i < sizeof(frame); i++) {
+		const char digits[] = { hex[2 * i], hex[2 * i + 1], '\0' };
+
+		frame[i] = (uint8_t)strtoul(digits, NULL, 16);
+	}
 	printf("sent %d\n", gate_send(gate, frame, len));
 }
 
