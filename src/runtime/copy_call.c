@@ -13,6 +13,7 @@
 #include "pod/workload.h"
 #include "rpc/server.h"
 #include "runtime/groups.h"
+#include "runtime/remote.h"
 #include "runtime/services.h"
 
 /*
@@ -119,6 +120,9 @@ static int copy_call_new(struct copy_call **ret, struct rpc_call *call, struct w
 	if (pc->status.state != CONTAINER_RUNNING)
 		return error_refuse(err, ERROR_PRECONDITION, "%s/%s is %s, not running",
 				    pc->workload->path, pc->name, pod_container_state_word(pc));
+	r = remote_refuse(pc->workload->instance, "target", "nothing can be copied so far", err);
+	if (r < 0)
+		return r;
 	if (s->n_copies == COPY_CALLS_MAX)
 		return error_refuse(err, ERROR_EXHAUSTED, "%u copies are under way already",
 				    COPY_CALLS_MAX);

@@ -9,6 +9,7 @@
 #include "runtime/check.h"
 #include "runtime/convert.h"
 #include "runtime/executable.h"
+#include "runtime/remote.h"
 #include "runtime/request.h"
 #include "runtime/resources.h"
 #include "runtime/services.h"
@@ -382,6 +383,8 @@ static int run_check(struct run_hand *h, struct error *err)
 		r = runtime_choose(h->service, spec->parent, q->wish, &spec->choice, err);
 	if (r == 0)
 		r = runtime_containers(rpc_call_arena(h->call), &q->what, spec, err);
+	if (r == 0)
+		r = remote_check_run(spec, err);
 	return r == 0 ? run_clear_way(&again, q->parent, spec->name, err) : r;
 }
 
@@ -652,7 +655,7 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 		       struct error *err)
 {
 	enum instance_kind wish = INSTANCE_KIND_COUNT;
-	char **words;
+	char **words = NULL;
 	int r;
 
 	r = check_name("meta.name", meta_name(q->meta), err);
@@ -673,7 +676,9 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 		r = error_field(err, ERROR_INVALID, "parent",
 				"%s is %d instances deep, nothing can be deeper", q->parent,
 				NAME_DEPTH_MAX);
-	return r == 0 ? runtime_choose(s, ret->parent, wish, &ret->choice, err) : r;
+	if (r == 0)
+		r = runtime_choose(s, ret->parent, wish, &ret->choice, err);
+	return r == 0 && words ? remote_check_limits(ret->parent, &ret->choice, err) : r;
 }
 
 static int spawn_create(struct rpc_call *call, const Aurae__Runtime__V0__SpawnRequest *q,

@@ -16,6 +16,7 @@
 #include "rpc/server.h"
 #include "runtime/groups.h"
 #include "runtime/pool_call.h"
+#include "runtime/remote.h"
 #include "runtime/resources.h"
 #include "runtime/services.h"
 #include "runtime/settings.h"
@@ -164,6 +165,10 @@ static int update_prepare(struct update_call *c, const Nacre__V1__UpdateRequest 
 		return r;
 	if (q->whole && !str_empty(q->container))
 		return error_field(err, ERROR_INVALID, "whole", "not with a container");
+	r = remote_refuse(t.workload ? t.workload->instance : t.instance, "target",
+			  "its limits cannot be changed so far", err);
+	if (r < 0)
+		return r;
 	r = q->whole || t.instance ? update_whole(c, &t, err) : update_one(c, q, err);
 	if (r < 0)
 		return r;

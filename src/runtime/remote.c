@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/remote.h"
+
+#include "base/str.h"
+#include "pod/make.h"
+
+static bool remote_will_be(const struct instance *parent, const struct instance_choice *choice)
+{
+	return parent ? instance_is_remote(parent) : choice && choice->kind == INSTANCE_VM;
+}
+
+static int remote_check_volumes(const struct pod_container_spec *c, struct error *err)
+{
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (c->mounts[i].source)
+			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
+					   "nothing of the node can be mounted in an instance with "
+					   "a kernel of its own so far");
+	return 0;
+}
+
+int remote_check_limits(const struct instance *parent, const struct instance_choice *choice,
+			struct error *err)
+{
+	if (!remote_will_be(parent, choice))
+		return 0;
+	return error_field(err, ERROR_UNSUPPORTED, "resources",
+			   "an instance with a kernel of its own has what the node's configuration "
+			   "gives to it, and sets no limits to instances in it so far");
+}
+
+int remote_check_run(const struct workload_spec *spec, struct error *err)
+{
+	const struct instance_choice *choice = spec->kind == WORKLOAD_POD ? &spec->choice : NULL;
+	int r = 0;
+
+	if (!remote_will_be(spec->parent, choice))
+		return 0;
+	if (spec->kind == WORKLOAD_POD && strv_len(spec->limits) > 0)
+		r = remote_check_limits(spec->parent, choice, err);
+	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
+		r = remote_check_volumes(&spec->containers[i], err);
+	return r;
+}
+
+int remote_refuse(const struct instance *i, const char *field, const char *what, struct error *err)
+{
+	if (!i || !instance_is_remote(i))
+		return 0;
+	return error_field(err, ERROR_UNSUPPORTED, field, "%s has a kernel of its own, %s", i->path,
+			   what);
+}

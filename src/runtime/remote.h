@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RUNTIME_REMOTE_H
+#define NACRE_RUNTIME_REMOTE_H
+
+#include "base/error.h"
+
+/*
+ * What cannot be had yet in an instance with a kernel of its own, which the node's files and groups
+ * do not reach. 0, or ERROR_UNSUPPORTED with the field.
+ */
+
+struct instance;
+struct instance_choice;
+struct workload_spec;
+
+/* Of a workload that is to be made. */
+int remote_check_run(const struct workload_spec *spec, struct error *err);
+/* Of limits for an instance that is to be made. */
+int remote_check_limits(const struct instance *parent, const struct instance_choice *choice,
+			struct error *err);
+/* Of a request about one that is there (NULL: none): "FIELD: PATH has a kernel of its own, WHAT".
+ */
+int remote_refuse(const struct instance *i, const char *field, const char *what, struct error *err);
+
+#endif
