@@ -294,7 +294,8 @@ static void hostile_cwd(void)
 	test_run(&plan, &t);
 	CHECK_STR(test_text(&t), "/etc/new\n/etc/new\n");
 	/* Where it was made out here after all, it does not stay. */
-	CHECK(rmdir("/etc/new") < 0 && errno == ENOENT);
+	CHECK(access("/etc/new", F_OK) < 0 && errno == ENOENT);
+	(void)rmdir("/etc/new");
 
 	second = test_image();
 	test_container(&plan, SH("pwd"), second);

@@ -84,19 +84,28 @@ static int channel_read(struct channel *c, struct error *err)
 	return 1;
 }
 
+/* gone: set by channel_done(), until it is NULL again. */
+static void channel_watch_end(struct channel *c, bool *gone)
+{
+	c->gone = gone;
+}
+
 /* At most `most` messages. */
 static void channel_take(struct channel *c, unsigned most)
 {
 	struct error err = ERROR_INIT;
+	bool *outer = c->gone;
 	bool gone = false;
 	int r = 1;
 
-	c->gone = &gone;
+	channel_watch_end(c, &gone);
 	for (unsigned i = 0; i < most && r > 0 && !gone; i++)
 		r = channel_read(c, &err);
+	if (gone && outer)
+		*outer = true;
 	if (gone)
 		return;
-	c->gone = NULL;
+	channel_watch_end(c, outer);
 	if (r >= 0)
 		return;
 	loop_fd_done(&c->source);

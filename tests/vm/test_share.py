@@ -265,14 +265,15 @@ class Shares(unittest.TestCase):
 
     def test_nothing_above_a_volume(self):
         write(os.path.join(self.place, "canary"), "secret")
+        # Names that nothing above it has.
         os.mkdir(self.file("in"))
-        os.makedirs(self.file("in/a/b"))
+        os.makedirs(self.file("in/first-in-it/second-in-it"))
         at, g = self.add(path=self.file("in")), self.guest
-        g.do("ls", f"{at}/a/b")
+        g.do("ls", f"{at}/first-in-it/second-in-it")
         seen = set(g.do("handles", f"{at}/", 400).split())
         opened = next(w for w in seen if w.startswith("opened="))
         self.assertGreaterEqual(int(opened[7:]), 3, seen)
-        self.assertIn("a", seen)
+        self.assertIn("first-in-it", seen)
         self.assertIn(self.name, set(g.do("ls", "/share").split()))
         above = set(os.listdir("/")) | set(os.listdir(self.place)) - set(g.do("ls", "/share").split())
         self.assertFalse(seen & above, seen & above)
