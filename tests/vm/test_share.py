@@ -22,7 +22,9 @@ import host
 import nacre_test
 
 DRIVER = os.path.join(nacre_test.BUILD, "src", "vm", "share-driver")
-INIT = os.path.join(nacre_test.ROOT, "build", "tests", "guest", "share")
+# What guests run is in the static build alone.
+STATIC = os.path.join(nacre_test.ROOT, "build")
+INIT = os.path.join(STATIC, "tests", "guest", "share")
 KERNEL = os.path.join(nacre_test.ROOT, "build", "guest", "kernel")
 VIRTIOFSD = "/usr/lib/qemu/virtiofsd"
 MODULES = ("virtio_mmio", "virtio_console", "virtiofs")
@@ -110,7 +112,7 @@ class Guest:
                 "-device", "virtio-serial-device", "-chardev", f"socket,id=port,fd={port}", "-device", "virtserialport,chardev=port",
                 "-chardev", f"socket,id=share,fd={share}", "-device", "vhost-user-fs-device,queue-size=1024,chardev=share,tag=nacre",
                 "-append", "console=ttyS0 reboot=t panic=-1 quiet norandmaps cryptomgr.notests no_timer_check mitigations=off audit=0 "
-                f"tsc_early_khz={guest.tsc_rate(nacre_test.BUILD)} tsc=reliable"]
+                f"tsc_early_khz={guest.tsc_rate(STATIC)} tsc=reliable"]
 
     def expect(self, what):
         line = self.words.readline()
