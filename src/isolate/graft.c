@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -16,6 +14,7 @@
 #include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "base/thread.h"
 #include "isolate/mount.h"
 
 /*
@@ -160,19 +159,15 @@ static void *graft_thread(void *data)
 
 static int graft_run(struct graft *g)
 {
-	sigset_t all, before;
 	pthread_t thread;
 	int r;
 
 	if (str_empty(g->name) || strchr(g->name, '/') || str_eq(g->name, ".") ||
 	    str_eq(g->name, ".."))
 		return error_refuse(g->err, ERROR_INVALID, "\"%.60s\" is no name", g->name ?: "");
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, NULL, graft_thread, g);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0)
-		return error_set(g->err, -r, "make a thread");
+	r = thread_start(&thread, graft_thread, g);
+	if (r < 0)
+		return error_set(g->err, r, "make a thread");
 	(void)pthread_join(thread, NULL);
 	return g->r;
 }

@@ -3,8 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -13,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 /*
  * One lock over two queues: works wait in `queued`, a thread takes one, runs it without the lock
@@ -21,8 +20,6 @@
  * at. A thread that ends says so the same way, since only a joined thread gives its stack back.
  */
 
-/* Only the pages that are touched cost memory; a frame of ours has at most 16 KiB. */
-#define POOL_STACK ((size_t)128 * 1024)
 #define POOL_IDLE_SEC 5
 #define POOL_RETRY (50 * NSEC_PER_MSEC)
 
@@ -143,27 +140,6 @@ static void pool_join(struct pool_slot *slot)
 	slot->state = POOL_SLOT_FREE;
 }
 
-static int pool_slot_start(struct pool_slot *slot)
-{
-	pthread_attr_t attr;
-	sigset_t all;
-	long least = sysconf(_SC_THREAD_STACK_MIN);
-	size_t stack = MAX(POOL_STACK, least > 0 ? (size_t)least * 2 : 0);
-	int r;
-
-	(void)sigfillset(&all);
-	r = pthread_attr_init(&attr);
-	if (r != 0)
-		return -r;
-	r = pthread_attr_setstacksize(&attr, stack);
-	if (r == 0)
-		r = pthread_attr_setsigmask_np(&attr, &all);
-	if (r == 0)
-		r = pthread_create(&slot->thread, &attr, pool_thread, slot);
-	(void)pthread_attr_destroy(&attr);
-	return -r;
-}
-
 /* With the lock held: makes a thread where there is more work than threads that wait for it. */
 static void pool_grow(struct pool *p)
 {
@@ -182,7 +158,7 @@ static void pool_grow(struct pool *p)
 	slot->state = POOL_SLOT_RUNNING;
 	slot->renewed = false;
 	p->n_threads++;
-	r = pool_slot_start(slot);
+	r = thread_start(&slot->thread, pool_thread, slot);
 	if (r == 0)
 		return;
 	slot->state = POOL_SLOT_FREE;

@@ -4,16 +4,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Only what is touched costs memory; a frame of ours has at most 16 KiB. */
-#define INSIDE_STACK ((size_t)128 * 1024)
+#include "base/thread.h"
 
 struct inside {
 	int ns_fd;
@@ -36,34 +33,13 @@ static void *inside_thread(void *arg)
 	return NULL;
 }
 
-static int inside_start(pthread_t *ret, struct inside *in)
-{
-	pthread_attr_t attr;
-	sigset_t all;
-	long least = sysconf(_SC_THREAD_STACK_MIN);
-	size_t stack = MAX(INSIDE_STACK, least > 0 ? (size_t)least * 2 : 0);
-	int r;
-
-	(void)sigfillset(&all);
-	r = pthread_attr_init(&attr);
-	if (r != 0)
-		return -r;
-	r = pthread_attr_setstacksize(&attr, stack);
-	if (r == 0)
-		r = pthread_attr_setsigmask_np(&attr, &all);
-	if (r == 0)
-		r = pthread_create(ret, &attr, inside_thread, in);
-	(void)pthread_attr_destroy(&attr);
-	return -r;
-}
-
 int inside_run(int ns_fd, inside_fn fn, void *arg, struct error *err)
 {
 	struct inside in = { .ns_fd = ns_fd, .fn = fn, .arg = arg, .err = err };
 	pthread_t thread;
 	int r;
 
-	r = inside_start(&thread, &in);
+	r = thread_start(&thread, inside_thread, &in);
 	if (r < 0)
 		return error_set(err, r, "make a thread for a network namespace");
 	r = pthread_join(thread, NULL);

@@ -165,7 +165,7 @@ class Machine:
                 time.sleep(0.1)
 
     def ask(self):
-        """What tests/guest/gate_stub.c sees: {name: value}."""
+        """What tests/guest/gate_witness.c sees: {name: value}."""
         with self.connect() as s, s.makefile("r") as f:
             s.sendall(b"?")
             return dict(line.rstrip("\n").partition(" ")[::2] for line in f)

@@ -19,7 +19,7 @@ import nacre_test
 import schema
 
 KERNEL = os.path.join(nacre_test.BUILD, "guest", "kernel")
-STUB = os.path.join(nacre_test.BUILD, "tests", "guest", "gate-stub")
+WITNESS = os.path.join(nacre_test.BUILD, "tests", "guest", "gate-witness")
 PROTOCOL = 1
 
 
@@ -36,7 +36,7 @@ class GuestTest(unittest.TestCase):
         except guest_kernel.Missing as e:
             raise unittest.SkipTest(str(e)) from e
         cls.root = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="nacre-root-"))
-        made = json.loads(cls.guest("build", "--from", KERNEL, "--gate", STUB).stdout)
+        made = json.loads(cls.guest("build", "--from", KERNEL, "--gate", WITNESS).stdout)
         schema.check(schema.load(), "guest build", made)
         cls.set = os.path.join(cls.root, "guest", made["name"])
         cls.described = made
@@ -77,12 +77,12 @@ class GuestTest(unittest.TestCase):
             self.assertEqual(b"\x7fELF", f.read(4))
         for file in ("kernel", "initrd", "set"):
             self.assertEqual(0o644, os.stat(os.path.join(self.set, file)).st_mode & 0o7777)
-        again = self.guest("build", "--from", KERNEL, "--gate", STUB)
+        again = self.guest("build", "--from", KERNEL, "--gate", WITNESS)
         self.assertEqual(self.described, json.loads(again.stdout))
         self.assertIn("there already", again.stderr)
 
     def test_sets_are_listed_and_removed(self):
-        self.guest("build", "--from", KERNEL, "--gate", STUB, "--name", "other", "--keep-default")
+        self.guest("build", "--from", KERNEL, "--gate", WITNESS, "--name", "other", "--keep-default")
         listed = json.loads(self.guest("ls").stdout)
         schema.check(schema.load(), "guest ls", listed)
         self.assertEqual([(self.described["name"], True, False), ("other", False, False)],
@@ -101,8 +101,8 @@ class GuestTest(unittest.TestCase):
         before = os.listdir(os.path.join(self.root, "guest"))
         image = self.kernel.image
         for words, sentence in ((("--from", self.root), "no kernel in .*linux-image-cloud-amd64"),
-                                (("--kernel", image, "--modules", self.root, "--gate", STUB), "this kernel has no module virtio_mmio"),
-                                (("--kernel", STUB, "--gate", STUB), "CONFIG_PVH"),
+                                (("--kernel", image, "--modules", self.root, "--gate", WITNESS), "this kernel has no module virtio_mmio"),
+                                (("--kernel", WITNESS, "--gate", WITNESS), "CONFIG_PVH"),
                                 (("--from", KERNEL, "--gate", "/bin/cat"), "nacre-gate is not static"),
                                 (("--from", KERNEL, "--gate", image), "nacre-gate is not static"),
                                 (("--from", KERNEL, "--kernel", image), "exclude each other"),

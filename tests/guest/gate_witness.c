@@ -23,9 +23,9 @@
 
 #include "wire/guestgate.h"
 
-#define STUB_PIECE 65536
+#define WITNESS_PIECE 65536
 
-static void stub_say_file(FILE *out, const char *name, const char *path)
+static void witness_say_file(FILE *out, const char *name, const char *path)
 {
 	char text[4096] = "";
 	FILE *f = fopen(path, "re");
@@ -40,7 +40,7 @@ static void stub_say_file(FILE *out, const char *name, const char *path)
 	fprintf(out, "%s %s\n", name, text);
 }
 
-static void stub_say_bytes(FILE *out, const char *name, const unsigned char *data, size_t len)
+static void witness_say_bytes(FILE *out, const char *name, const unsigned char *data, size_t len)
 {
 	fprintf(out, "%s ", name);
 	for (size_t i = 0; i < len; i++)
@@ -48,9 +48,9 @@ static void stub_say_bytes(FILE *out, const char *name, const unsigned char *dat
 	fprintf(out, "\n");
 }
 
-static void stub_say(int fd)
+static void witness_say(int fd)
 {
-	static unsigned char boot[STUB_PIECE + 4];
+	static unsigned char boot[WITNESS_PIECE + 4];
 	unsigned char drawn[16];
 	struct timespec now;
 	FILE *out = fdopen(dup3(fd, fd + 16, O_CLOEXEC), "w");
@@ -60,26 +60,26 @@ static void stub_say(int fd)
 		return;
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	fprintf(out, "clock %lld\n", (long long)now.tv_sec);
-	stub_say_file(out, "hostname", "/proc/sys/kernel/hostname");
-	stub_say_file(out, "etc-hostname", "/etc/hostname");
-	stub_say_file(out, "machine-id", "/etc/machine-id");
-	stub_say_file(out, "boot-id", "/proc/sys/kernel/random/boot_id");
-	stub_say_file(out, "mounts", "/proc/self/mounts");
-	stub_say_file(out, "routes", "/proc/net/route");
-	stub_say_file(out, "init", "/proc/1/cmdline");
-	stub_say_file(out, "status", "/proc/self/status");
-	stub_say_file(out, "cgroup", "/proc/self/cgroup");
-	stub_say_file(out, "controllers", "/sys/fs/cgroup/cgroup.controllers");
-	stub_say_file(out, "handed-on", "/sys/fs/cgroup/cgroup.subtree_control");
-	stub_say_file(out, "modules", "/proc/modules");
+	witness_say_file(out, "hostname", "/proc/sys/kernel/hostname");
+	witness_say_file(out, "etc-hostname", "/etc/hostname");
+	witness_say_file(out, "machine-id", "/etc/machine-id");
+	witness_say_file(out, "boot-id", "/proc/sys/kernel/random/boot_id");
+	witness_say_file(out, "mounts", "/proc/self/mounts");
+	witness_say_file(out, "routes", "/proc/net/route");
+	witness_say_file(out, "init", "/proc/1/cmdline");
+	witness_say_file(out, "status", "/proc/self/status");
+	witness_say_file(out, "cgroup", "/proc/self/cgroup");
+	witness_say_file(out, "controllers", "/sys/fs/cgroup/cgroup.controllers");
+	witness_say_file(out, "handed-on", "/sys/fs/cgroup/cgroup.subtree_control");
+	witness_say_file(out, "modules", "/proc/modules");
 	if (getrandom(drawn, sizeof(drawn), 0) == (ssize_t)sizeof(drawn))
-		stub_say_bytes(out, "random", drawn, sizeof(drawn));
+		witness_say_bytes(out, "random", drawn, sizeof(drawn));
 	if (n > 0)
-		stub_say_bytes(out, "boot", boot, (size_t)n);
+		witness_say_bytes(out, "boot", boot, (size_t)n);
 	(void)fclose(out);
 }
 
-static int stub_keeper(void)
+static int witness_keeper(void)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -91,9 +91,9 @@ static int stub_keeper(void)
 	return fd;
 }
 
-static bool stub_copy(int from, int to)
+static bool witness_copy(int from, int to)
 {
-	static char data[STUB_PIECE];
+	static char data[WITNESS_PIECE];
 	ssize_t n = read(from, data, sizeof(data));
 
 	for (ssize_t at = 0; at < n;) {
@@ -106,20 +106,20 @@ static bool stub_copy(int from, int to)
 	return n > 0;
 }
 
-static void stub_serve(int fd)
+static void witness_serve(int fd)
 {
 	struct pollfd ends[2] = { { .fd = fd, .events = POLLIN }, { .events = POLLIN } };
 
-	ends[1].fd = stub_keeper();
+	ends[1].fd = witness_keeper();
 	while (ends[1].fd >= 0 && poll(ends, 2, -1) > 0) {
-		if (ends[0].revents && !stub_copy(fd, ends[1].fd))
+		if (ends[0].revents && !witness_copy(fd, ends[1].fd))
 			return;
-		if (ends[1].revents && !stub_copy(ends[1].fd, fd))
+		if (ends[1].revents && !witness_copy(ends[1].fd, fd))
 			return;
 	}
 }
 
-static void stub_meet(int fd)
+static void witness_meet(int fd)
 {
 	char first = 0;
 
@@ -129,9 +129,9 @@ static void stub_meet(int fd)
 		exit(3);
 	/* A byte that nobody has read would make the end a reset. */
 	if (first == '?' && recv(fd, &first, 1, 0) == 1)
-		stub_say(fd);
+		witness_say(fd);
 	else if (fork() == 0) {
-		stub_serve(fd);
+		witness_serve(fd);
 		_exit(0);
 	}
 }
@@ -146,7 +146,7 @@ int main(void)
 
 		if (fd < 0)
 			continue;
-		stub_meet(fd);
+		witness_meet(fd);
 		(void)close(fd);
 	}
 	return 1;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/thread.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+
+#define THREAD_STACK ((size_t)128 * 1024)
+
+int thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg)
+{
+	pthread_attr_t attr;
+	sigset_t all;
+	long least = sysconf(_SC_THREAD_STACK_MIN);
+	size_t stack = MAX(THREAD_STACK, least > 0 ? (size_t)least * 2 : 0);
+	int r;
+
+	(void)sigfillset(&all);
+	r = pthread_attr_init(&attr);
+	if (r != 0)
+		return -r;
+	r = pthread_attr_setstacksize(&attr, stack);
+	if (r == 0)
+		r = pthread_attr_setsigmask_np(&attr, &all);
+	if (r == 0)
+		r = pthread_create(ret, &attr, fn, arg);
+	(void)pthread_attr_destroy(&attr);
+	return -r;
+}
