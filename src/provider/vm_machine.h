@@ -8,15 +8,17 @@
 #include "net/segment.h"
 #include "provider/vm_config.h"
 #include "provider/vm_slots.h"
+#include "vm/gate.h"
+#include "wire/bootmsg.h"
 
 /*
  * A machine, its gate and its network, as the private part of an instance (i->own); private to this
  * area. It outlives its instance until its processes are reaped and no thread works for it.
  */
 
-struct gate;
 struct instance;
 
+#define MACHINE_SLOTS 12
 #define MACHINE_CONSOLE_MAX 320
 #define MACHINE_TEXT_MAX 256
 
@@ -64,5 +66,31 @@ int machine_put_disk(struct machine *m, const char *name, int fd,
 void machine_leave(struct machine *m, bool over);
 /* For vms_free(): without waiting. */
 void machine_free(struct machine *m);
+
+/* ---- what the files of a machine are to each other ---- */
+
+/* Frees it once nobody will call it any more. */
+void machine_check_gone(struct machine *m);
+struct gate_config machine_gate_config(const struct machine *m);
+
+/* vm_boot.c */
+int machine_random(void *data, size_t len, struct error *err);
+/* What the guest is told; its length. */
+int machine_boot_frame(struct machine *m, const struct gate_start *start,
+		       uint8_t frame[BOOTMSG_FRAME_MAX], struct error *err);
+
+/* vm_start.c: gate and machine, when all that they need is here. */
+int machine_start(struct machine *m, struct error *err);
+/* The process that it ends with, for whoever asks whether that is still there. */
+int machine_take_process(struct machine *m, struct error *err);
+
+/* vm_end.c: what driver and gate tell. */
+extern const struct vm_events machine_vm_events;
+extern const struct gate_events machine_gate_events;
+/* Nobody has answered for the console. */
+void machine_on_patience(struct loop_timer *t);
+
+/* vm_disks.c: questions that nobody will answer. */
+void machine_drop_disks(struct machine *m);
 
 #endif

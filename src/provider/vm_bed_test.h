@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_PROVIDER_VM_BED_TEST_H
+#define NACRE_PROVIDER_VM_BED_TEST_H
+
+#include "instance/fake_test.h"
+#include "io/unix.h"
+#include "provider/vm.h"
+#include "provider/vm_machine.h"
+#include "unit.h"
+#include "vm/gate.h"
+#include "vm/guest_set.h"
+#include "vm/issuer.h"
+#include "wire/bootmsg.h"
+
+/*
+ * The whole of the provider, on a machine that is a process that sleeps, a gate that records what
+ * it is told, and a network and an issuer that answer when told.
+ */
+
+struct fake_gate {
+	const struct gate_events *events;
+	void *userdata;
+	gate_console_fn console;
+	void *console_userdata;
+};
+
+struct fake_vm {
+	struct vm vm;
+	const struct vm_events *events;
+	void *owner;
+	pid_t pid;
+};
+
+static struct {
+	struct vms *vms;
+	/* What was asked for. */
+	issuer_done_fn bundle;
+	void *bundle_userdata;
+	struct segment_job *network;
+	segment_job_fn network_done;
+	struct gate_start started;
+	struct fake_gate *gate;
+	struct fake_vm *vm;
+	struct vm_spec spec;
+	char port[VM_NAME_MAX + 1];
+	uint8_t mac[6];
+	uint8_t frame[BOOTMSG_FRAME_MAX];
+	size_t frame_len;
+	unsigned n_killed, n_sets;
+	size_t keeper;
+	/* How it answers. */
+	int fail_gate, fail_vm, fail_set, fail_adopt, fail_connect;
+	bool fast;
+} bed;
+
+struct bed_told {
+	unsigned n;
+	char text[ERROR_TEXT_MAX];
+};
+
+/* ---- what stands in for the others ---- */
+
+struct segment_plan segment_plan_usual(void)
+{
+	return (struct segment_plan){ .node = { AF_INET, 30, { 10, 0, 0, 1 } },
+				      .guest = { AF_INET, 30, { 10, 0, 0, 2 } },
+				      .guest_mac = { 2, 0, 0, 0, 0, 9 } };
+}
+
+void segment_job_start(struct segment_job *job, struct pool *pool, const struct segment_plan *plan,
+		       segment_job_fn fn)
+{
+	CHECK(!job->work.busy);
+	job->plan = *plan;
+	job->work.busy = true;
+	bed.network = job;
+	bed.network_done = fn;
+}
+
+void segment_done(struct segment *s)
+{
+	s->ns_fd = fd_close(s->ns_fd);
+	s->tap_fd = fd_close(s->tap_fd);
+}
+
+int issuer_bundle(struct issuer *i, issuer_done_fn done, void *userdata)
+{
+	bed.bundle = done;
+	bed.bundle_userdata = userdata;
+	return 0;
+}
+
+void issuer_forget(struct issuer *i, const void *userdata)
+{
+	CHECK(userdata == bed.bundle_userdata);
+	bed.bundle = NULL;
+}
+
+int issuer_node_id(const struct issuer *i, char ret[SPIFFE_SIZE], struct error *err)
+{
+	return str_copy(ret, SPIFFE_SIZE, "spiffe://x/node/n");
+}
+
+int issuer_instance_id(const struct issuer *i, const char *instance, char ret[SPIFFE_SIZE],
+		       struct error *err)
+{
+	int r = str_printf(ret, SPIFFE_SIZE, "spiffe://x/node/n/instance/%s", instance);
+
+	return r < 0 ? r : 0;
+}
+
+static int gate_new(struct gate **ret, const struct gate_events *events, void *userdata)
+{
+	struct fake_gate *g = __real_calloc(1, sizeof(*g));
+
+	g->events = events;
+	g->userdata = userdata;
+	bed.gate = g;
+	*ret = (struct gate *)(void *)g;
+	return 0;
+}
+
+int gate_start(struct gate **ret, const struct gate_config *config, const struct gate_start *start,
+	       const struct gate_events *events, void *userdata, struct error *err)
+{
+	CHECK(config->dir_fd >= 0);
+	CHECK_STR(start->program, "/x/nacre-gate");
+	bed.started = *start;
+	if (bed.fail_gate)
+		return error_set(err, bed.fail_gate, "start the gate");
+	return gate_new(ret, events, userdata);
+}
+
+int gate_connect(struct gate **ret, const struct gate_config *config,
+		 const struct gate_events *events, void *userdata, struct error *err)
+{
+	if (bed.fail_connect)
+		return error_refuse(err, ERROR_UNAVAILABLE, "nobody listens");
+	return gate_new(ret, events, userdata);
+}
+
+struct gate *gate_free(struct gate *g)
+{
+	if (g)
+		bed.gate = NULL;
+	free(g);
+	return NULL;
+}
+
+int gate_send(struct gate *g, const uint8_t *frame, size_t len)
+{
+	memcpy(bed.frame, frame, len);
+	bed.frame_len = len;
+	return 0;
+}
+
+int gate_console(struct gate *g, gate_console_fn done, void *userdata)
+{
+	bed.gate->console = done;
+	bed.gate->console_userdata = userdata;
+	return 0;
+}
+
+int guest_set_open(struct guest_set *ret, int root_fd, const char *name, struct error *err)
+{
+	CHECK_STR(name, "small");
+	if (bed.fail_set)
+		return error_refuse(err, ERROR_NOT_FOUND, "there is no guest set \"small\"");
+	bed.n_sets++;
+	*ret = (struct guest_set){ .kernel_fd = eventfd(0, EFD_CLOEXEC),
+				   .initrd_fd = eventfd(0, EFD_CLOEXEC),
+				   .info.desc = { .memory_mib = 96, .words = "quiet a=b" } };
+	return 0;
+}
+
+void guest_set_done(struct guest_set *s)
+{
+	s->kernel_fd = fd_close(s->kernel_fd);
+	s->initrd_fd = fd_close(s->initrd_fd);
+}
+
+int unix_connect(int dir_fd, const char *name, int type, struct error *err)
+{
+	CHECK_STR(name, "rpc.sock");
+	return eventfd(0, EFD_CLOEXEC);
+}
+
+static struct fake_vm *vm_of(struct vm *vm)
+{
+	return container_of(vm, struct fake_vm, vm);
+}
+
+static int vm_check(struct error *err)
+{
+	return 0;
+}
+
+static const struct vm_driver fake_driver;
+
+static int vm_new(struct vm **ret, int cgroup_fd, const struct vm_events *events, void *owner)
+{
+	struct fake_vm *vm = __real_calloc(1, sizeof(*vm));
+
+	vm->vm.driver = &fake_driver;
+	vm->events = events;
+	vm->owner = owner;
+	vm->pid = fake_process();
+	CHECK(vm->pid > 0);
+	bed.keeper = fake.n_keepers;
+	(void)fake_keeper_add(cgroup_fd, vm->pid);
+	bed.vm = vm;
+	*ret = &vm->vm;
+	return 0;
+}
+
+static int vm_start(struct vm **ret, struct loop *l, const struct vm_spec *spec,
+		    const struct vm_events *events, void *owner, struct error *err)
+{
+	CHECK_INT(vm_spec_check(spec, err), 0);
+	bed.spec = *spec;
+	(void)str_copy(bed.port, sizeof(bed.port), spec->ports[0].name);
+	memcpy(bed.mac, spec->nics[0].mac, sizeof(bed.mac));
+	CHECK_STR(spec->words[0], "quiet");
+	CHECK_STR(spec->words[1], "a=b");
+	CHECK(spec->words[2] == NULL);
+	if (bed.fail_vm)
+		return error_set(err, bed.fail_vm, "start the machine");
+	return vm_new(ret, spec->cgroup_fd, events, owner);
+}
+
+static int vm_adopt(struct vm **ret, struct loop *l, int dir_fd, int cgroup_fd,
+		    const struct vm_events *events, void *owner, struct error *err)
+{
+	if (bed.fail_adopt)
+		return error_set(err, bed.fail_adopt, "take up the machine");
+	return vm_new(ret, cgroup_fd, events, owner);
+}
+
+static pid_t vm_pid(const struct vm *vm)
+{
+	return bed.vm->pid;
+}
+
+static void vm_kill(struct vm *vm)
+{
+	bed.n_killed++;
+	fake_kill_keeper(bed.keeper);
+}
+
+static struct vm *vm_free(struct vm *vm)
+{
+	if (vm)
+		free(vm_of(vm));
+	bed.vm = NULL;
+	return NULL;
+}
+
+static const struct vm_driver fake_driver = {
+	.name = "fake",
+	.check = vm_check,
+	.start = vm_start,
+	.adopt = vm_adopt,
+	.pid = vm_pid,
+	.kill = vm_kill,
+	.free = vm_free,
+};
+
+/* Its process ends, and the driver says so. */
+__attribute__((unused)) static void bed_machine_ends(enum vm_end_cause cause, const char *text)
+{
+	struct vm_end end = { .cause = cause };
+	struct fake_vm *vm = bed.vm;
+	siginfo_t si;
+
+	(void)str_copy(end.text, sizeof(end.text), text);
+	fake_kill_keeper(bed.keeper);
+	CHECK_INT(waitid(P_PIDFD, (id_t)fake.keepers[bed.keeper].pidfd, &si, WEXITED | WNOWAIT), 0);
+	vm->events->on_end(&vm->vm, &end, vm->owner);
+}
+
+__attribute__((unused)) static void bed_gate_ends(void)
+{
+	struct fake_gate *g = bed.gate;
+
+	g->events->on_end(g->userdata, NULL);
+}
+
+static bool is_fast(void *userdata, char *ret, size_t size)
+{
+	(void)str_copy(ret, size, bed.fast ? "a guest was booted" : "no guest was booted");
+	return bed.fast;
+}
+
+/* ---- the bed ---- */
+
+__attribute__((unused)) static void bed_begin(void)
+{
+	struct vms_config vms = { .gate_program = "/x/nacre-gate",
+				  .guest = "small",
+				  .driver = &fake_driver,
+				  .memory = (uint64_t)128 << 20,
+				  .cpus = 2,
+				  .is_fast = is_fast };
+	struct instances_config config;
+	struct error err = ERROR_INIT;
+
+	fake_begin();
+	memset(&bed, 0, sizeof(bed));
+	vms.loop = fake.loop;
+	CHECK_INT(vms_new(&bed.vms, &vms, &err), 0);
+	config = fake_config();
+	config.providers[INSTANCE_VM] = vms_provider(bed.vms);
+	CHECK_INT(instances_new(&fake.all, &config, &err), 0);
+}
+
+__attribute__((unused)) static void bed_end(void)
+{
+	fake.all = instances_free(fake.all);
+	CHECK(!bed.gate);
+	CHECK(!bed.vm);
+	bed.vms = vms_free(bed.vms);
+	fake_end_all();
+}
+
+__attribute__((unused)) static void bed_told(void *userdata, struct instance *i,
+					     const struct error *err)
+{
+	struct bed_told *t = userdata;
+
+	t->n++;
+	(void)str_copy(t->text, sizeof(t->text), err ? err->text : "");
+}
+
+/* One of kind vm, "v". */
+__attribute__((unused)) static struct instance *bed_create(struct bed_told *told)
+{
+	const struct instance_spec spec = { .name = "v", .choice = { .kind = INSTANCE_VM } };
+	struct error err = ERROR_INIT;
+	struct instance *i = NULL;
+
+	CHECK_INT(instance_create(fake.all, NULL, &spec, bed_told, told, &i, &err), 0);
+	return i;
+}
+
+__attribute__((unused)) static void bed_bundle_comes(void)
+{
+	static const uint8_t der[] = { 0x30, 0x82, 0, 2, 5, 0, 0x30, 0x82, 0, 1, 7 };
+	const struct gate_bytes bytes = { der, sizeof(der) };
+	issuer_done_fn done = bed.bundle;
+
+	bed.bundle = NULL;
+	done(bed.bundle_userdata, &bytes, NULL);
+}
+
+__attribute__((unused)) static void bed_network_comes(int r)
+{
+	struct segment_job *job = bed.network;
+
+	job->work.busy = false;
+	job->r = r;
+	if (r < 0)
+		(void)error_set(&job->err, r, "make the network of a guest");
+	else
+		job->made = (struct segment){ eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC) };
+	bed.network_done(job);
+}
+
+/* With what it waits for. */
+__attribute__((unused)) static struct instance *bed_boots(struct bed_told *told)
+{
+	struct instance *i = bed_create(told);
+
+	bed_bundle_comes();
+	bed_network_comes(0);
+	return i;
+}
+
+__attribute__((unused)) static void bed_guest_says(const struct bootmsg *m)
+{
+	static uint8_t frame[BOOTMSG_FRAME_MAX];
+	struct error err = ERROR_INIT;
+	int len = bootmsg_encode(m, frame, &err);
+
+	CHECK(len > 0);
+	bed.gate->events->on_frame(bed.gate->userdata, frame, (size_t)len);
+}
+
+/* Up to its keeper's hello. */
+__attribute__((unused)) static struct instance *bed_ready(struct bed_told *told)
+{
+	static const struct bootmsg says = { .type = BOOTMSG_READY, .ready = { "1.0", "6.1.0-x" } };
+	struct instance *i = bed_boots(told);
+
+	bed_guest_says(&says);
+	fake_yes(i, FAKE_OPEN);
+	FAKE_UNTIL(told->n == 1);
+	CHECK_STR(told->text, "");
+	return i;
+}
+
+/* "v" of an earlier life. */
+__attribute__((unused)) static struct instance *bed_adopt(void)
+{
+	const struct instance_record r = { .id = "00000000000000aa",
+					   .path = "v",
+					   .owner = "",
+					   .reason = "",
+					   .cgroup = "base/inst.v",
+					   .request = "",
+					   .settings = "",
+					   .choice = { .kind = INSTANCE_VM },
+					   .state = INSTANCE_READY };
+	struct error err = ERROR_INIT;
+
+	CHECK_INT(instance_adopt(fake.all, &r, &err), 0);
+	CHECK_STR(err.text, "");
+	return instances_find(fake.all, "v");
+}
+
+#endif

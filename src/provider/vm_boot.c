@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/vm_machine.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "instance/link.h"
+#include "instance/model.h"
+#include "vm/issuer.h"
+
+#define MACHINE_ENTROPY 256
+#define MACHINE_MTU 1500
+
+/* The certificates of a bundle, one behind the other: each is a SEQUENCE with a length of two
+ * bytes. */
+static int machine_split(const struct machine *m, struct bootmsg_list *ret)
+{
+	size_t at = 0;
+
+	ret->n = 0;
+	while (at < m->bundle_len) {
+		const uint8_t *der = m->bundle + at;
+		size_t left = m->bundle_len - at, len;
+
+		if (left < 4 || der[0] != 0x30 || der[1] != 0x82 || ret->n == BOOTMSG_BUNDLE_MAX)
+			return -EBADMSG;
+		len = 4 + ((size_t)der[2] << 8 | der[3]);
+		if (len > left)
+			return -EBADMSG;
+		ret->item[ret->n++] = (struct bootmsg_blob){ der, len };
+		at += len;
+	}
+	return ret->n > 0 ? 0 : -EBADMSG;
+}
+
+int machine_random(void *data, size_t len, struct error *err)
+{
+	return getrandom(data, len, 0) == (ssize_t)len
+		       ? 0
+		       : error_set(err, -EIO, "draw random bytes for a guest");
+}
+
+/* What the guest is told; its length. */
+int machine_boot_frame(struct machine *m, const struct gate_start *start,
+		       uint8_t frame[BOOTMSG_FRAME_MAX], struct error *err)
+{
+	const struct segment_plan *plan = &m->network.plan;
+	char node[SPIFFE_SIZE], own[SPIFFE_SIZE];
+	const struct instance *i = m->instance;
+	uint8_t entropy[MACHINE_ENTROPY];
+	struct bootmsg msg = {
+		.type = BOOTMSG_BOOT,
+		.boot = { .entropy = { entropy, sizeof(entropy) },
+			  .wall_clock_ns = clock_real(),
+			  .hostname = name_last(i->path),
+			  .title = i->path,
+			  .instance_id = i->id,
+			  .prefix = plan->guest.length,
+			  .mtu = plan->mtu ? plan->mtu : MACHINE_MTU,
+			  .parent_id = node,
+			  .own_id = own },
+	};
+	int r;
+
+	memcpy(msg.boot.address, plan->guest.bytes, sizeof(msg.boot.address));
+	memcpy(msg.boot.gateway, plan->node.bytes, sizeof(msg.boot.gateway));
+	memcpy(msg.boot.mac, plan->guest_mac, sizeof(msg.boot.mac));
+	memcpy(msg.boot.token, start->token, sizeof(msg.boot.token));
+	r = machine_random(entropy, sizeof(entropy), err);
+	if (r == 0)
+		r = issuer_node_id(m->vms->config.issuer, node, err);
+	if (r == 0)
+		r = issuer_instance_id(m->vms->config.issuer, i->id, own, err);
+	if (r < 0)
+		return r;
+	r = machine_split(m, &msg.boot.bundle);
+	if (r < 0)
+		return error_set(err, r, "what a guest is to trust");
+	return bootmsg_encode(&msg, frame, err);
+}

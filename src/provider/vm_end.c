@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/vm_machine.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "instance/end.h"
+#include "instance/model.h"
+#include "provider/vm_words.h"
+
+#define MACHINE_CONSOLE_PATIENCE (2 * NSEC_PER_SEC)
+
+static void machine_over(struct machine *m, const char *console)
+{
+	struct instance *i = m->instance;
+	char reason[INSTANCE_REASON_MAX];
+
+	loop_timer_stop(&m->patience);
+	(void)str_printf(reason, sizeof(reason), "%.180s%s%s", i->broken ? i->last_error : m->end,
+			 *console ? "; its console ends: " : "", console);
+	log_info("a machine has ended", LOG_STR("instance", i->path), LOG_INT("pid", i->pid),
+		 LOG_STR("reason", reason));
+	instance_ended(i, reason);
+}
+
+void machine_on_patience(struct loop_timer *t)
+{
+	machine_over(container_of(t, struct machine, patience), "");
+}
+
+static void machine_on_console(void *userdata, const uint8_t *last, size_t len, uint64_t total,
+			       const struct error *err)
+{
+	char console[MACHINE_CONSOLE_MAX] = "";
+	struct machine *m = userdata;
+
+	(void)total;
+	if (!m->instance || !m->end[0])
+		return;
+	if (!err)
+		vm_words(last, len, console, sizeof(console));
+	machine_over(m, console);
+}
+
+static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
+{
+	struct machine *m = owner;
+
+	m->vm = vm->driver->free(vm);
+	if (!m->instance) {
+		machine_check_gone(m);
+		return;
+	}
+	(void)str_printf(m->end, sizeof(m->end), "%.120s%s%.120s", end->text,
+			 end->words[0] ? ": " : "", end->words);
+	/* What it was told to do needs no reason. */
+	if (m->instance->state == INSTANCE_STOPPING || !m->gate ||
+	    gate_console(m->gate, machine_on_console, m) < 0)
+		machine_over(m, "");
+	else
+		loop_timer_set(&m->patience, MACHINE_CONSOLE_PATIENCE);
+}
+
+static void machine_on_panic(struct vm *vm, void *owner)
+{
+	struct machine *m = owner;
+
+	(void)vm;
+	if (m->instance)
+		log_warn("the kernel of a guest has panicked",
+			 LOG_STR("instance", m->instance->path));
+}
+
+const struct vm_events machine_vm_events = {
+	.on_panic = machine_on_panic,
+	.on_end = machine_on_end,
+};
+
+void machine_kill(struct machine *m)
+{
+	if (m->vm)
+		m->vm->driver->kill(m->vm);
+}
+
+/* ---- what its gate tells ---- */
+
+static void machine_on_gate(void *userdata, enum gate_state state, const char *text)
+{
+	struct machine *m = userdata;
+	char reason[MACHINE_TEXT_MAX];
+
+	if (state != GATE_FAILED || !m->instance)
+		return;
+	(void)str_printf(reason, sizeof(reason), "its gate cannot go on: %.200s", text);
+	instance_break(m->instance, reason);
+}
+
+static void machine_take_ready(struct machine *m, const char *kernel)
+{
+	struct instance *i = m->instance;
+	struct error err = ERROR_INIT;
+
+	if (str_eq(i->kernel, kernel))
+		return;
+	(void)str_copy(i->kernel, sizeof(i->kernel), kernel);
+	if (i->all->config.save(i->all->config.userdata, i, &err) < 0)
+		log_error("cannot record an instance", LOG_STR("instance", i->path), LOG_ERR(&err));
+}
+
+static void machine_on_frame(void *userdata, const uint8_t *frame, size_t len)
+{
+	struct machine *m = userdata;
+	struct error err = ERROR_INIT;
+	char reason[MACHINE_TEXT_MAX];
+	struct bootmsg msg;
+
+	if (!m->instance)
+		return;
+	if (bootmsg_next(&msg, frame, len, &err) <= 0)
+		(void)str_printf(reason, sizeof(reason), "what the guest says is no frame: %.180s",
+				 error_text(&err));
+	else if (msg.type == BOOTMSG_READY) {
+		machine_take_ready(m, msg.ready.kernel);
+		return;
+	} else if (msg.type == BOOTMSG_FAILED)
+		(void)str_printf(reason, sizeof(reason), "the guest cannot go on: %.180s",
+				 msg.failed.text);
+	else
+		(void)str_copy(reason, sizeof(reason), "the guest says what only a node may say");
+	instance_break(m->instance, reason);
+}
+
+static void machine_on_notice(void *userdata, const char *text)
+{
+	const struct machine *m = userdata;
+
+	if (m->instance)
+		log_warn("a gate has refused a connection", LOG_STR("instance", m->instance->path),
+			 LOG_STR("reason", text));
+}
+
+static void machine_on_gate_end(void *userdata, const struct error *err)
+{
+	struct machine *m = userdata;
+	char reason[MACHINE_TEXT_MAX];
+
+	m->gate = gate_free(m->gate);
+	if (!m->instance) {
+		machine_check_gone(m);
+		return;
+	}
+	if (m->end[0]) {
+		machine_over(m, "");
+		return;
+	}
+	(void)str_printf(reason, sizeof(reason), "its gate has ended: %.200s",
+			 err ? error_text(err) : "without a word");
+	instance_break(m->instance, reason);
+}
+
+const struct gate_events machine_gate_events = {
+	.on_state = machine_on_gate,
+	.on_frame = machine_on_frame,
+	.on_notice = machine_on_notice,
+	.on_end = machine_on_gate_end,
+};

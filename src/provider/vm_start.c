@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/vm_machine.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "instance/model.h"
+#include "isolate/cgroup.h"
+#include "vm/guest_set.h"
+
+/* The two ends of what lies between gate and machine. */
+struct machine_lines {
+	int boot[2], console[2]; /* the gate's, the machine's */
+};
+
+static void machine_lines_done(struct machine_lines *l)
+{
+	for (int n = 0; n < 2; n++) {
+		l->boot[n] = fd_close(l->boot[n]);
+		l->console[n] = fd_close(l->console[n]);
+	}
+}
+
+static int machine_lines_open(struct machine_lines *l, struct error *err)
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, l->boot) < 0 ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, l->console) < 0)
+		return error_set(err, -errno, "make the lines of a machine");
+	return 0;
+}
+
+static int machine_start_gate(struct machine *m, const struct machine_lines *lines,
+			      struct error *err)
+{
+	const struct gate_config config = machine_gate_config(m);
+	struct gate_start start = {
+		.program = m->vms->config.gate_program,
+		.title = m->instance->path,
+		.net_fd = m->network.made.ns_fd,
+		.boot_fd = lines->boot[0],
+		.console_fd = lines->console[0],
+		.uid = m->uid + 1,
+		.gid = m->uid + 1,
+		.port = GATE_PORT,
+	};
+	_cleanup_(buf_done) struct buf frame = BUF_INIT;
+	_cleanup_fd_ int leaf_fd = -1;
+	uint8_t *room;
+	size_t len;
+	int r;
+
+	memcpy(start.address, m->network.plan.guest.bytes, sizeof(start.address));
+	leaf_fd = cgroup_make(m->instance->cgroup_fd, "gate", err);
+	if (leaf_fd < 0)
+		return leaf_fd;
+	start.cgroup_fd = leaf_fd;
+	r = machine_random(start.token, sizeof(start.token), err);
+	if (r < 0)
+		return r;
+	r = buf_reserve(&frame, BOOTMSG_FRAME_MAX, &room);
+	if (r < 0)
+		return error_set(err, r, "what a guest is told");
+	r = machine_boot_frame(m, &start, room, err);
+	if (r < 0)
+		return r;
+	len = (size_t)r;
+	r = gate_start(&m->gate, &config, &start, &machine_gate_events, m, err);
+	if (r == 0) {
+		r = gate_send(m->gate, room, len);
+		if (r < 0)
+			(void)error_set(err, r, "tell a guest who it is");
+	}
+	explicit_bzero(room, len);
+	explicit_bzero(start.token, sizeof(start.token));
+	return r;
+}
+
+/* The words of a set, in place. */
+static size_t machine_words(char *text, const char *words[VM_WORDS_MAX + 1])
+{
+	char *rest = NULL;
+	size_t n = 0;
+
+	for (char *word = strtok_r(text, " ", &rest); word && n < VM_WORDS_MAX;
+	     word = strtok_r(NULL, " ", &rest))
+		words[n++] = word;
+	words[n] = NULL;
+	return n;
+}
+
+static int machine_clone(struct machine *m, struct guest_set *set,
+			 const struct machine_lines *lines, int leaf_fd, struct error *err)
+{
+	const struct vms_config *c = &m->vms->config;
+	const struct vm_port port = { .name = BOOTMSG_PORT, .fd = lines->boot[1] };
+	struct vm_nic nic = { .tap_fd = m->network.made.tap_fd };
+	const char *words[VM_WORDS_MAX + 1];
+	char why[MACHINE_TEXT_MAX];
+	struct vm_spec spec;
+
+	memcpy(nic.mac, m->network.plan.guest_mac, sizeof(nic.mac));
+	(void)machine_words(set->info.desc.words, words);
+	vm_spec_init(&spec);
+	spec.title = m->instance->path;
+	spec.accel =
+		c->is_fast(c->userdata, why, sizeof(why)) ? VM_ACCEL_HARDWARE : VM_ACCEL_EMULATED;
+	spec.memory_mib = MAX((unsigned)(c->memory >> 20), set->info.desc.memory_mib);
+	spec.cpus = c->cpus;
+	spec.kernel_fd = set->kernel_fd;
+	spec.initrd_fd = set->initrd_fd;
+	spec.words = words;
+	spec.n_slots = MACHINE_SLOTS;
+	spec.nics = &nic;
+	spec.n_nics = 1;
+	spec.ports = &port;
+	spec.n_ports = 1;
+	spec.console_fd = lines->console[1];
+	spec.dir_fd = m->instance->dir_fd;
+	spec.cgroup_fd = leaf_fd;
+	spec.net_ns_fd = m->network.made.ns_fd;
+	spec.uid = m->uid;
+	spec.gid = m->uid;
+	return c->driver->start(&m->vm, c->loop, &spec, &machine_vm_events, m, err);
+}
+
+static int machine_start_vm(struct machine *m, const struct machine_lines *lines, struct error *err)
+{
+	const struct vms_config *c = &m->vms->config;
+	struct guest_set set = GUEST_SET_INIT;
+	_cleanup_fd_ int leaf_fd = -1;
+	int r;
+
+	leaf_fd = cgroup_make(m->instance->cgroup_fd, "vmm", err);
+	if (leaf_fd < 0)
+		return leaf_fd;
+	r = guest_set_open(&set, c->root_fd, c->guest, err);
+	if (r == 0)
+		r = machine_clone(m, &set, lines, leaf_fd, err);
+	guest_set_done(&set);
+	return r;
+}
+
+int machine_take_process(struct machine *m, struct error *err)
+{
+	struct instance *i = m->instance;
+	int r;
+
+	i->pid = m->vm->driver->pid(m->vm);
+	r = pidfd_of(i->pid);
+	if (r < 0)
+		return error_set(err, r, "watch the machine of %s", i->path);
+	i->pidfd = r;
+	(void)process_start_time(-1, i->pid, &i->start_time);
+	return 0;
+}
+
+int machine_start(struct machine *m, struct error *err)
+{
+	_cleanup_(machine_lines_done) struct machine_lines lines = { { -1, -1 }, { -1, -1 } };
+	int r;
+
+	r = machine_lines_open(&lines, err);
+	if (r == 0)
+		r = machine_start_gate(m, &lines, err);
+	if (r == 0)
+		r = machine_start_vm(m, &lines, err);
+	if (r == 0)
+		r = machine_take_process(m, err);
+	segment_done(&m->network.made);
+	return r;
+}
