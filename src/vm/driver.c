@@ -16,6 +16,7 @@ void vm_spec_init(struct vm_spec *spec)
 		.cpus = 1,
 		.kernel_fd = -1,
 		.initrd_fd = -1,
+		.vars_fd = -1,
 		.console_fd = -1,
 		.dir_fd = -1,
 		.cgroup_fd = -1,
@@ -44,7 +45,15 @@ static bool vm_cpus_are_wrong(const struct vm_spec *s)
 
 static bool vm_kernel_is_wrong(const struct vm_spec *s)
 {
-	return s->kernel_fd < 0 || s->initrd_fd < 0;
+	if (s->firmware == VM_FIRMWARE_NONE)
+		return s->kernel_fd < 0;
+	return s->kernel_fd >= 0 || s->initrd_fd >= 0;
+}
+
+static bool vm_firmware_is_wrong(const struct vm_spec *s)
+{
+	return s->firmware >= VM_FIRMWARE_COUNT ||
+	       (s->firmware == VM_FIRMWARE_UEFI) != (s->vars_fd >= 0);
 }
 
 /* A word is printable ASCII: what a kernel makes of anything else, quotes among it, is its own
@@ -69,12 +78,22 @@ static bool vm_slots_are_wrong(const struct vm_spec *s)
 	return s->n_slots > VM_SLOTS_MAX || s->writable_slots >> s->n_slots;
 }
 
+static bool vm_disk_is_wrong(const struct vm_disk *d)
+{
+	const struct vm_disk *base = d->base;
+
+	if (d->fd < 0 || d->format > VM_DISK_QCOW2)
+		return true;
+	return base && (d->format != VM_DISK_QCOW2 || base->fd < 0 ||
+			base->format > VM_DISK_QCOW2 || base->writable || base->base);
+}
+
 static bool vm_disks_are_wrong(const struct vm_spec *s)
 {
 	if (s->n_disks > VM_DISKS_MAX || (s->n_disks && !s->disks))
 		return true;
 	for (size_t i = 0; i < s->n_disks; i++)
-		if (s->disks[i].fd < 0 || s->disks[i].format > VM_DISK_QCOW2)
+		if (vm_disk_is_wrong(&s->disks[i]))
 			return true;
 	return false;
 }
@@ -147,11 +166,12 @@ int vm_spec_check(const struct vm_spec *spec, struct error *err)
 	} rules[] = {
 		{ "title", vm_title_is_wrong },      { "accel", vm_accel_is_wrong },
 		{ "memory_mib", vm_size_is_wrong },  { "cpus", vm_cpus_are_wrong },
-		{ "kernel_fd", vm_kernel_is_wrong }, { "words", vm_words_are_wrong },
-		{ "slots", vm_slots_are_wrong },     { "disks", vm_disks_are_wrong },
-		{ "nics", vm_nics_are_wrong },       { "ports", vm_ports_are_wrong },
-		{ "shares", vm_shares_are_wrong },   { "devices", vm_devices_are_wrong },
-		{ "uid", vm_user_is_wrong },         { "dir_fd", vm_place_is_wrong },
+		{ "kernel_fd", vm_kernel_is_wrong }, { "firmware", vm_firmware_is_wrong },
+		{ "words", vm_words_are_wrong },     { "slots", vm_slots_are_wrong },
+		{ "disks", vm_disks_are_wrong },     { "nics", vm_nics_are_wrong },
+		{ "ports", vm_ports_are_wrong },     { "shares", vm_shares_are_wrong },
+		{ "devices", vm_devices_are_wrong }, { "uid", vm_user_is_wrong },
+		{ "dir_fd", vm_place_is_wrong },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)

@@ -29,12 +29,20 @@ struct vm;
 #define VM_NICS_MAX 2
 #define VM_PORTS_MAX 2
 #define VM_SHARES_MAX 4
-#define VM_DISKS_MAX 2
+#define VM_DISKS_MAX 4
 /* Devices of all kinds together, as many as `microvm` has places for. */
 #define VM_DEVICES_MAX 21
 #define VM_NAME_MAX 63           /* of a port or share; letters, digits and ".-_" */
 #define VM_WORDS_MAX 64          /* of the kernel's command line, beside the driver's own */
 #define VM_COMMAND_LINE_MAX 2047 /* bytes, of the kernel */
+
+/* What a machine boots by. */
+enum vm_firmware {
+	VM_FIRMWARE_NONE, /* by its kernel, which the spec has: QEMU's `microvm` */
+	VM_FIRMWARE_BIOS, /* as a PC does, from its first disk: QEMU's `q35` with SeaBIOS */
+	VM_FIRMWARE_UEFI, /* the same with OVMF, which wants vars_fd */
+	VM_FIRMWARE_COUNT
+};
 
 enum vm_accel {
 	VM_ACCEL_EMULATED, /* slow, everywhere */
@@ -62,11 +70,14 @@ struct vm_share {
 enum vm_disk_format { VM_DISK_RAW, VM_DISK_QCOW2 };
 
 /* A disk by an open file (O_RDONLY, or O_RDWR where writable). The format is told, never guessed,
- * and a qcow2 is opened without whatever other file it names. */
+ * and a qcow2 is opened without whatever other file it names. What shows through a qcow2 where it
+ * has nothing of its own is `base`, or zeroes where that is NULL; a base is read only and has none.
+ */
 struct vm_disk {
 	int fd;
 	enum vm_disk_format format;
 	bool writable;
+	const struct vm_disk *base; /* only of `disks` in a specification */
 };
 
 /*
@@ -79,7 +90,10 @@ struct vm_spec {
 	enum vm_accel accel;
 	unsigned memory_mib, cpus;
 
-	int kernel_fd, initrd_fd; /* files that everybody may read */
+	enum vm_firmware firmware;
+	int kernel_fd; /* a file that everybody may read; only without firmware */
+	int initrd_fd; /* the same; -1: none */
+	int vars_fd;   /* of UEFI: what it remembers, a copy of firmware_open_vars(); O_RDWR */
 	const char *const *words; /* of the kernel's command line; no blanks in them; NULL: none */
 
 	/*
@@ -89,6 +103,9 @@ struct vm_spec {
 	 */
 	unsigned n_slots;
 	uint32_t writable_slots;
+
+	/* A machine may boot again; else that is its end. */
+	bool reboots;
 
 	const struct vm_disk *disks; /* there from the start, with their own sizes */
 	size_t n_disks;
@@ -163,7 +180,8 @@ typedef void (*vm_done_fn)(struct vm *vm, const struct error *err, void *data);
 struct vm_driver {
 	const char *name;
 
-	/* Whether its programs are here. ERROR_PRECONDITION says what to install. */
+	/* Whether its programs are here, for a machine without firmware (vm/firmware.h has the
+	 * others). ERROR_PRECONDITION says what to install. */
 	int (*check)(struct error *err);
 
 	/* Clones the VMM; on_up or on_end follow. */

@@ -35,6 +35,10 @@ static void test_spec(struct vm_spec *s)
 
 static void takes_what_is_right(void)
 {
+	static const struct vm_disk base = { .fd = 10 };
+	const struct vm_disk disk = {
+		.fd = 11, .format = VM_DISK_QCOW2, .writable = true, .base = &base
+	};
 	struct error err = ERROR_INIT;
 	struct vm_spec s;
 
@@ -43,6 +47,15 @@ static void takes_what_is_right(void)
 	s.n_slots = VM_SLOTS_MAX;
 	s.writable_slots = 0xffff;
 	CHECK(vm_spec_check(&s, &err) == 0);
+	test_spec(&s);
+	s.initrd_fd = -1;
+	s.disks = &disk;
+	s.n_disks = 1;
+	CHECK(vm_spec_check(&s, &err) == 0);
+	s.kernel_fd = -1;
+	s.firmware = VM_FIRMWARE_UEFI;
+	s.vars_fd = 12;
+	CHECK(vm_spec_check(&s, &err) == 0);
 }
 
 static void names_what_is_wrong(void)
@@ -50,12 +63,20 @@ static void names_what_is_wrong(void)
 	struct vm_nic nic = test_nic;
 	struct vm_port port = test_port;
 	struct vm_share share = { .tag = "a,b", .fd = 3 };
-	struct vm_disk disk = { .fd = -1 };
+	struct vm_disk disk = { .fd = -1 }, base = { .fd = 4 };
 	struct vm_spec s;
 
 	test_spec(&s);
 	s.kernel_fd = -1;
 	CHECK_REFUSED(&s, "kernel_fd");
+	s.firmware = VM_FIRMWARE_BIOS;
+	CHECK_REFUSED(&s, "kernel_fd");
+	s.initrd_fd = -1;
+	s.vars_fd = 3;
+	CHECK_REFUSED(&s, "firmware");
+	s.firmware = VM_FIRMWARE_UEFI;
+	s.vars_fd = -1;
+	CHECK_REFUSED(&s, "firmware");
 	test_spec(&s);
 	s.uid = 0;
 	CHECK_REFUSED(&s, "uid");
@@ -77,6 +98,13 @@ static void names_what_is_wrong(void)
 	test_spec(&s);
 	s.disks = &disk;
 	s.n_disks = 1;
+	CHECK_REFUSED(&s, "disks");
+	disk = (struct vm_disk){ .fd = 3, .format = VM_DISK_RAW, .base = &base };
+	CHECK_REFUSED(&s, "disks");
+	disk.format = VM_DISK_QCOW2;
+	base.writable = true;
+	CHECK_REFUSED(&s, "disks");
+	base = (struct vm_disk){ .fd = 4, .base = &base };
 	CHECK_REFUSED(&s, "disks");
 	test_spec(&s);
 	s.title = "a\nb";

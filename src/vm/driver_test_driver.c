@@ -8,7 +8,10 @@
  *   vm-driver DIR CGROUP adopt                                         takes one up
  *   vm-driver DIR CGROUP try KERNEL INITRD UID MARKER kvm|tcg          vm/probe.h: "VERDICT TEXT"
  *
+ *   vm-driver DIR CGROUP boot UID bios|uefi VARS raw|qcow2 BASE OVERLAY   one that boots by
+ *                                      firmware from a qcow2 that lies over a base; VARS: "-"
  *   vm-driver seed PATH NAME TEXT...   writes a disk with these files (vm/seed.h)
+ *   vm-driver qcow2 PATH BYTES BACKING FORMAT   writes an empty one (vm/qcow2.h)
  *
  * DIR is its directory, CGROUP that of its leaf. TAP: in a TAP device of that name, made here. What
  * comes on stdin is done, a line each: "put SLOT raw|qcow2 ro|rw PATH", "remove SLOT", "stop",
@@ -36,6 +39,7 @@
 #include "isolate/confine.h"
 #include "loop/loop.h"
 #include "vm/probe.h"
+#include "vm/qcow2.h"
 #include "vm/qemu_driver.h"
 #include "vm/seed.h"
 
@@ -216,42 +220,71 @@ static int driver_tap(const char *name)
 	return fd;
 }
 
-static void driver_start(int dir_fd, int cgroup_fd, char **argv)
+static void driver_run(struct vm_spec *spec, int dir_fd, int cgroup_fd, const char *uid)
 {
-	static const char *const words[] = { "quiet", "audit=0", "cryptomgr.notests", NULL };
-	struct vm_nic nic = { .tap_fd = -1, .mac = { 2, 0x6e, 0x61, 0x63, 0x72, 2 } };
 	struct error err = ERROR_INIT;
-	struct vm_spec spec;
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		abort();
+	spec->title = "test/a,b";
+	spec->dir_fd = dir_fd;
+	spec->cgroup_fd = cgroup_fd;
+	spec->uid = (uid_t)strtoul(uid, NULL, 10);
+	spec->gid = spec->uid;
+	spec->console_fd = pair[1];
+	if (vm_qemu.start(&driver_vm, driver_loop, spec, &driver_events, NULL, &err) < 0)
+		driver_fail(&err);
+	(void)fd_close(pair[1]);
+	driver_console_fd = pair[0];
+	loop_fd_init(&driver_console, driver_loop, pair[0], LOOP_READ, driver_on_console);
+}
+
+static void driver_start(int dir_fd, int cgroup_fd, char **argv)
+{
+	static const char *const words[] = { "quiet", "audit=0", "cryptomgr.notests", NULL };
+	struct vm_nic nic = { .tap_fd = -1, .mac = { 2, 0x6e, 0x61, 0x63, 0x72, 2 } };
+	struct vm_spec spec;
+
 	vm_spec_init(&spec);
-	spec.title = "test/a,b";
 	spec.memory_mib = 160;
 	spec.words = words;
-	spec.dir_fd = dir_fd;
-	spec.cgroup_fd = cgroup_fd;
 	spec.kernel_fd = driver_open(argv[0], O_RDONLY);
 	spec.initrd_fd = driver_open(argv[1], O_RDONLY);
-	spec.uid = (uid_t)strtoul(argv[2], NULL, 10);
-	spec.gid = spec.uid;
 	spec.n_slots = (unsigned)strtoul(argv[3], NULL, 10);
 	spec.writable_slots = (uint32_t)strtoul(argv[4], NULL, 0);
-	spec.console_fd = pair[1];
 	if (argv[5]) {
 		nic.tap_fd = driver_tap(argv[5]);
 		spec.nics = &nic;
 		spec.n_nics = 1;
 	}
-	if (vm_qemu.start(&driver_vm, driver_loop, &spec, &driver_events, NULL, &err) < 0)
-		driver_fail(&err);
-	(void)fd_close(pair[1]);
+	driver_run(&spec, dir_fd, cgroup_fd, argv[2]);
 	(void)fd_close(spec.kernel_fd);
 	(void)fd_close(spec.initrd_fd);
 	(void)fd_close(nic.tap_fd);
-	driver_console_fd = pair[0];
-	loop_fd_init(&driver_console, driver_loop, pair[0], LOOP_READ, driver_on_console);
+}
+
+static void driver_boot(int dir_fd, int cgroup_fd, char **argv)
+{
+	struct vm_disk base = { .fd = driver_open(argv[4], O_RDONLY) };
+	const struct vm_disk disk = { .fd = driver_open(argv[5], O_RDWR),
+				      .format = VM_DISK_QCOW2,
+				      .writable = true,
+				      .base = &base };
+	struct vm_spec spec;
+
+	vm_spec_init(&spec);
+	base.format = str_eq(argv[3], "qcow2") ? VM_DISK_QCOW2 : VM_DISK_RAW;
+	spec.memory_mib = 128;
+	spec.reboots = true;
+	spec.firmware = str_eq(argv[1], "uefi") ? VM_FIRMWARE_UEFI : VM_FIRMWARE_BIOS;
+	spec.vars_fd = str_eq(argv[2], "-") ? -1 : driver_open(argv[2], O_RDWR);
+	spec.disks = &disk;
+	spec.n_disks = 1;
+	driver_run(&spec, dir_fd, cgroup_fd, argv[0]);
+	(void)fd_close(base.fd);
+	(void)fd_close(disk.fd);
+	(void)fd_close(spec.vars_fd);
 }
 
 static void driver_on_tried(struct probe *p, const struct probe_record *record, void *owner)
@@ -314,6 +347,22 @@ static int driver_seed(const char *path, char **argv)
 	return r < 0;
 }
 
+static int driver_qcow2(char **argv)
+{
+	_cleanup_fd_ int fd = driver_open(argv[0], O_WRONLY);
+	struct error err = ERROR_INIT;
+	uint8_t *head;
+	uint64_t file;
+	size_t len;
+	int r;
+
+	if (qcow2_make(&head, &len, &file, strtoull(argv[1], NULL, 10), argv[2], argv[3], &err) < 0)
+		driver_fail(&err);
+	r = fd_write_full(fd, head, len);
+	free(head);
+	return r < 0 || ftruncate(fd, (off_t)file) < 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
@@ -322,7 +371,10 @@ int main(int argc, char **argv)
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc > 2 && str_eq(argv[1], "seed"))
 		return driver_seed(argv[2], argv + 3);
-	if (argc < 4 || (str_eq(argv[3], "start") && argc < 9))
+	if (argc == 6 && str_eq(argv[1], "qcow2"))
+		return driver_qcow2(argv + 2);
+	if (argc < 4 || (str_eq(argv[3], "start") && argc < 9) ||
+	    (str_eq(argv[3], "boot") && argc != 10))
 		return 2;
 	if (loop_new(&driver_loop) < 0)
 		return 1;
@@ -334,6 +386,8 @@ int main(int argc, char **argv)
 		return argc == 9 ? driver_try(dir_fd, cgroup_fd, argv + 4) : 2;
 	if (str_eq(argv[3], "start"))
 		driver_start(dir_fd, cgroup_fd, argv + 4);
+	else if (str_eq(argv[3], "boot"))
+		driver_boot(dir_fd, cgroup_fd, argv + 4);
 	else if (vm_qemu.adopt(&driver_vm, driver_loop, dir_fd, cgroup_fd, &driver_events, NULL,
 			       &err) < 0)
 		driver_fail(&err);

@@ -75,17 +75,37 @@ static void qemu_add_name(struct qemu_writer *w, const char *title)
 	qemu_add(w, name);
 }
 
+/* The virtio device of that kind as the machine has it, "virtio-blk-device". */
+static const char *qemu_bus(const struct vm_spec *s)
+{
+	return s->firmware == VM_FIRMWARE_NONE ? "device" : "pci";
+}
+
+/* A PC without a screen: what its firmware would show there goes to the console. */
+static void qemu_add_type(struct qemu_writer *w, const struct vm_spec *s)
+{
+	static const char *const types[] = {
+		[VM_FIRMWARE_NONE] = "microvm,acpi=on,rtc=on,x-option-roms=off",
+		[VM_FIRMWARE_BIOS] = "q35,graphics=off,smm=off,usb=off",
+		[VM_FIRMWARE_UEFI] =
+			"q35,graphics=off,smm=off,usb=off,pflash0=file16,pflash1=file17",
+	};
+
+	qemu_option(w, "-machine", "%s%s", types[s->firmware],
+		    s->n_shares ? ",memory-backend=memory" : "");
+}
+
 static void qemu_add_machine(struct qemu_writer *w, const struct vm_spec *s)
 {
 	qemu_add_name(w, s->title);
 	qemu_add(w, "-nodefaults");
 	qemu_add(w, "-no-user-config");
-	qemu_add(w, "-no-reboot");
+	if (!s->reboots)
+		qemu_add(w, "-no-reboot");
 	qemu_option(w, "-display", "none");
 	qemu_option(w, "-sandbox",
 		    "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
-	qemu_option(w, "-machine", "microvm,acpi=on,rtc=on,x-option-roms=off%s",
-		    s->n_shares ? ",memory-backend=memory" : "");
+	qemu_add_type(w, s);
 	qemu_option(w, "-m", "%uM", s->memory_mib);
 	if (s->n_shares)
 		qemu_option(w, "-object", "memory-backend-memfd,id=memory,size=%uM,share=on",
@@ -98,7 +118,8 @@ static void qemu_add_machine(struct qemu_writer *w, const struct vm_spec *s)
 		qemu_option(w, "-accel", "tcg,thread=multi");
 		qemu_option(w, "-cpu", "max");
 	}
-	qemu_option(w, "-global", "virtio-mmio.force-legacy=false");
+	if (s->firmware == VM_FIRMWARE_NONE)
+		qemu_option(w, "-global", "virtio-mmio.force-legacy=false");
 }
 
 /* The rate of the counter is told: without it an emulated guest hangs at boot on a busy host. */
@@ -111,7 +132,8 @@ static void qemu_add_kernel(struct qemu_writer *w, const struct vm_spec *s,
 
 	qemu_option(w, "-bios", "/proc/self/fd/%d", qemu_fd(w, place->firmware_fd));
 	qemu_option(w, "-kernel", "/proc/self/fd/%d", qemu_fd(w, s->kernel_fd));
-	qemu_option(w, "-initrd", "/proc/self/fd/%d", qemu_fd(w, s->initrd_fd));
+	if (s->initrd_fd >= 0)
+		qemu_option(w, "-initrd", "/proc/self/fd/%d", qemu_fd(w, s->initrd_fd));
 	if (r == 0 && s->console_fd >= 0)
 		r = buf_add_str(&words, " console=ttyS0");
 	if (r == 0 && s->accel == VM_ACCEL_EMULATED)
@@ -138,9 +160,9 @@ static void qemu_add_sockets(struct qemu_writer *w, const struct vm_spec *s, int
 		qemu_option(w, "-serial", "chardev:console");
 	}
 	qemu_option(w, "-device", "pvpanic");
-	qemu_option(w, "-device", "virtio-rng-device");
+	qemu_option(w, "-device", "virtio-rng-%s", qemu_bus(s));
 	if (s->n_ports)
-		qemu_option(w, "-device", "virtio-serial-device");
+		qemu_option(w, "-device", "virtio-serial-%s", qemu_bus(s));
 	for (size_t i = 0; i < s->n_ports; i++) {
 		qemu_option(w, "-chardev", "socket,id=port%zu,fd=%d", i,
 			    qemu_fd(w, s->ports[i].fd));
@@ -178,45 +200,80 @@ static void qemu_add_node(struct qemu_writer *w, qemu_node_fn put, unsigned set,
 	qemu_add(w, text);
 }
 
-static void qemu_add_disk(struct qemu_writer *w, unsigned i, const struct vm_disk *disk)
+static void qemu_add_file(struct qemu_writer *w, unsigned set, const struct vm_disk *disk)
 {
-	qemu_option(w, "-add-fd", "fd=%d,set=%u", qemu_fd(w, disk->fd), i);
-	qemu_add_node(w, qemu_put_file, i, disk);
-	if (disk->format == VM_DISK_QCOW2)
-		qemu_add_node(w, qemu_put_image, i, disk);
-	qemu_option(w, "-device", "virtio-blk-device,drive=%s%u,serial=disk%u",
-		    disk->format == VM_DISK_QCOW2 ? "image" : "file", i, i);
+	qemu_option(w, "-add-fd", "fd=%d,set=%u", qemu_fd(w, disk->fd), set);
+	qemu_add_node(w, qemu_put_file, set, disk);
 }
 
-static void qemu_add_slot(struct qemu_writer *w, unsigned i, bool writable)
+static void qemu_add_image(struct qemu_writer *w, unsigned set, const struct vm_disk *disk)
 {
+	qemu_add_file(w, set, disk);
+	if (disk->format == VM_DISK_QCOW2)
+		qemu_add_node(w, qemu_put_image, set, disk);
+}
+
+/* Firmware boots from the first. */
+static void qemu_add_disk(struct qemu_writer *w, const struct vm_spec *s, unsigned i)
+{
+	const struct vm_disk *disk = &s->disks[i];
+	bool boots = s->firmware != VM_FIRMWARE_NONE && i == 0;
+
+	if (disk->base)
+		qemu_add_image(w, i + QEMU_BASE_SET, disk->base);
+	qemu_add_image(w, i, disk);
+	qemu_option(w, "-device", "virtio-blk-%s,drive=%s%u,serial=disk%u%s", qemu_bus(s),
+		    disk->format == VM_DISK_QCOW2 ? "image" : "file", i, i,
+		    boots ? ",bootindex=0" : "");
+}
+
+/* The code is read only; what UEFI remembers is a file of the machine's own. */
+static void qemu_add_firmware(struct qemu_writer *w, const struct vm_spec *s,
+			      const struct qemu_place *place)
+{
+	const struct vm_disk code = { .fd = place->firmware_fd };
+	const struct vm_disk vars = { .fd = s->vars_fd, .writable = true };
+
+	if (s->firmware == VM_FIRMWARE_BIOS) {
+		qemu_option(w, "-bios", "/proc/self/fd/%d", qemu_fd(w, place->firmware_fd));
+		return;
+	}
+	qemu_add_file(w, QEMU_FIRMWARE_SET, &code);
+	qemu_add_file(w, QEMU_VARS_SET, &vars);
+}
+
+static void qemu_add_slot(struct qemu_writer *w, const struct vm_spec *s, unsigned i)
+{
+	bool writable = s->writable_slots & 1U << i;
+
 	qemu_option(w, "-blockdev",
 		    "driver=null-co,node-name=none%u,size=" QEMU_SLOT_BYTES ",read-zeroes=on", i);
 	qemu_option(w, "-blockdev", "driver=raw,node-name=slot%u,file=none%u,read-only=%s", i, i,
 		    writable ? "off" : "on");
-	qemu_option(w, "-device", "virtio-blk-device,drive=slot%u,serial=slot%u", i, i);
+	qemu_option(w, "-device", "virtio-blk-%s,drive=slot%u,serial=slot%u", qemu_bus(s), i, i);
 }
 
 static void qemu_add_devices(struct qemu_writer *w, const struct vm_spec *s)
 {
 	for (size_t i = 0; i < s->n_disks; i++)
-		qemu_add_disk(w, (unsigned)i, &s->disks[i]);
+		qemu_add_disk(w, s, (unsigned)i);
 	for (unsigned i = 0; i < s->n_slots; i++)
-		qemu_add_slot(w, i, s->writable_slots & 1U << i);
+		qemu_add_slot(w, s, i);
 	for (size_t i = 0; i < s->n_nics; i++) {
 		const uint8_t *m = s->nics[i].mac;
 
 		qemu_option(w, "-netdev", "tap,id=nic%zu,fd=%d", i, qemu_fd(w, s->nics[i].tap_fd));
 		qemu_option(w, "-device",
-			    "virtio-net-device,netdev=nic%zu,mac=%02x:%02x:%02x:%02x:%02x:%02x", i,
-			    m[0], m[1], m[2], m[3], m[4], m[5]);
+			    "virtio-net-%s,netdev=nic%zu,mac=%02x:%02x:%02x:%02x:%02x:%02x%s",
+			    qemu_bus(s), i, m[0], m[1], m[2], m[3], m[4], m[5],
+			    s->firmware == VM_FIRMWARE_NONE ? "" : ",romfile=");
 	}
 	for (size_t i = 0; i < s->n_shares; i++) {
 		qemu_option(w, "-chardev", "socket,id=share%zu,fd=%d", i,
 			    qemu_fd(w, s->shares[i].fd));
 		qemu_option(w, "-device",
-			    "vhost-user-fs-device,chardev=share%zu,tag=%s,queue-size=1024", i,
-			    s->shares[i].tag);
+			    "vhost-user-fs-%s,chardev=share%zu,tag=%s,queue-size=1024", qemu_bus(s),
+			    i, s->shares[i].tag);
 	}
 }
 
@@ -228,7 +285,10 @@ int qemu_call_make(struct qemu_call *ret, const struct vm_spec *spec,
 
 	qemu_add(&w, QEMU_PROGRAM);
 	qemu_add_machine(&w, spec);
-	qemu_add_kernel(&w, spec, place);
+	if (spec->firmware == VM_FIRMWARE_NONE)
+		qemu_add_kernel(&w, spec, place);
+	else
+		qemu_add_firmware(&w, spec, place);
 	qemu_add_sockets(&w, spec, place->qmp_fd);
 	qemu_add_devices(&w, spec);
 	if (w.r == -E2BIG)
@@ -273,7 +333,11 @@ void qemu_put_image(struct json *j, uint64_t set, const struct vm_disk *disk)
 	json_put_string(j, "driver", "qcow2");
 	qemu_put_name(j, "node-name", "image", set);
 	qemu_put_name(j, "file", "file", set);
-	json_put_null(j, "backing");
+	if (disk->base)
+		qemu_put_name(j, "backing", disk->base->format == VM_DISK_QCOW2 ? "image" : "file",
+			      set + QEMU_BASE_SET);
+	else
+		json_put_null(j, "backing");
 	json_put_bool(j, "read-only", !disk->writable);
 }
 

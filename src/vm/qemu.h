@@ -16,12 +16,12 @@
  */
 
 #define QEMU_PROGRAM "/usr/bin/qemu-system-x86_64"
-#define QEMU_FDS_MAX (5 + VM_DISKS_MAX + VM_NICS_MAX + VM_PORTS_MAX + VM_SHARES_MAX)
+#define QEMU_FDS_MAX (6 + 2 * VM_DISKS_MAX + VM_NICS_MAX + VM_PORTS_MAX + VM_SHARES_MAX)
 
 /* What the driver adds to a specification. */
 struct qemu_place {
 	int qmp_fd;       /* a listening socket */
-	int firmware_fd;  /* of `microvm` */
+	int firmware_fd;  /* vm/firmware.h */
 	unsigned tsc_khz; /* the host's (vm/tsc.h); only for an emulated processor */
 };
 
@@ -44,10 +44,16 @@ void qemu_call_done(struct qemu_call *call);
 
 /* ---- disks: members of QEMU's JSON ---- */
 
+/* Sets of what is there from the start; those of slots have higher ones (vm/qemu_slots.h). */
+#define QEMU_BASE_SET 8
+#define QEMU_FIRMWARE_SET 16
+#define QEMU_VARS_SET 17
+
 /*
  * A disk is a file node "file<set>" on descriptor set `set`, with a qcow2 one over it,
- * "image<set>", where it is one. The device's own node, "slot<n>", is opened again on top of
- * either, or of the empty one, "none<n>". A set is numbered once in the life of a machine.
+ * "image<set>", where it is one. A base is a disk on the set QEMU_BASE_SET behind. The device's own
+ * node, "slot<n>", is opened again on top of either, or of the empty one, "none<n>". A set is
+ * numbered once in the life of a machine.
  */
 void qemu_put_file(struct json *j, uint64_t set, const struct vm_disk *disk);
 void qemu_put_image(struct json *j, uint64_t set, const struct vm_disk *disk);

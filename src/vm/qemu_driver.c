@@ -19,6 +19,7 @@
 #include "io/unix.h"
 #include "isolate/cgroup.h"
 #include "isolate/spawn.h"
+#include "vm/firmware.h"
 #include "vm/jail.h"
 #include "vm/qemu.h"
 #include "vm/qemu_end.h"
@@ -36,12 +37,6 @@
 #define QEMU_WORDS "vmm.err"
 #define QEMU_LAST_WAIT (2 * NSEC_PER_SEC)
 #define QEMU_WORDS_PER_TURN 16
-
-static const char *const qemu_firmware[] = {
-	"/usr/share/qemu/bios-microvm.bin",
-	"/usr/share/seabios/bios-microvm.bin",
-	"/usr/share/qemu/qboot.rom",
-};
 
 struct qemu {
 	struct vm vm;
@@ -377,25 +372,6 @@ static struct qemu *qemu_new(const struct vm_events *events, void *owner)
 	return q;
 }
 
-static int qemu_open_firmware(struct error *err)
-{
-	_cleanup_fd_ int host_fd = jail_open_host(err);
-
-	if (host_fd < 0)
-		return host_fd;
-	for (size_t i = 0; i < ARRAY_SIZE(qemu_firmware); i++) {
-		int fd = rootfd_open_regular(host_fd, qemu_firmware[i]);
-
-		if (fd >= 0)
-			return fd;
-		if (fd != -ENOENT)
-			return error_set(err, fd, "open %s", qemu_firmware[i]);
-	}
-	return error_refuse(err, ERROR_PRECONDITION,
-			    "there is no firmware for QEMU's microvm (the package "
-			    "qemu-system-data or seabios)");
-}
-
 static int check(struct error *err)
 {
 	_cleanup_fd_ int host_fd = jail_open_host(err);
@@ -410,7 +386,7 @@ static int check(struct error *err)
 	if (fd < 0)
 		return error_set(err, fd, "open %s", QEMU_PROGRAM);
 	(void)fd_close(fd);
-	fd = qemu_open_firmware(err);
+	fd = firmware_open(VM_FIRMWARE_NONE, err);
 	if (fd < 0)
 		return fd;
 	(void)fd_close(fd);
@@ -453,7 +429,7 @@ static int qemu_spawn(struct qemu *q, const struct vm_spec *spec, struct error *
 	struct jail jail;
 	int r;
 
-	firmware_fd = qemu_open_firmware(err);
+	firmware_fd = firmware_open(spec->firmware, err);
 	if (firmware_fd < 0)
 		return firmware_fd;
 	qmp_fd = unix_listen(spec->dir_fd, QEMU_SOCKET, SOCK_STREAM, err);
@@ -527,9 +503,9 @@ static int start(struct vm **ret, struct loop *l, const struct vm_spec *spec,
 	int r;
 
 	r = vm_spec_check(spec, err);
-	if (r == 0)
+	if (r == 0 && spec->kernel_fd >= 0)
 		r = qemu_check_readable(spec->kernel_fd, "kernel", err);
-	if (r == 0)
+	if (r == 0 && spec->initrd_fd >= 0)
 		r = qemu_check_readable(spec->initrd_fd, "first root", err);
 	if (r < 0)
 		return r;

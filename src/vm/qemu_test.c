@@ -77,6 +77,86 @@ static void has_only_what_is_asked_for(void)
 		   (const int[]){ 21, 10, 11, 20 }, 4);
 }
 
+#define PC                                                                                         \
+	"/usr/bin/qemu-system-x86_64\n"                                                            \
+	"-name\nguest=pod/web\n"                                                                   \
+	"-nodefaults\n-no-user-config\n-display\nnone\n"                                           \
+	"-sandbox\non,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny\n"      \
+	"-machine\nq35,graphics=off,smm=off,usb=off"
+#define PC_CPU "-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi\n-cpu\nmax\n"
+#define FILE_NODE(n, ro)                                                                           \
+	"-blockdev\n{\"driver\":\"file\",\"node-name\":\"file" n "\",\"filename\":\"/dev/fdset/" n \
+	"\",\"locking\":\"off\",\"read-only\":" ro "}\n"
+
+static void test_pc(struct vm_spec *s, enum vm_firmware firmware)
+{
+	test_spec(s);
+	s->firmware = firmware;
+	s->kernel_fd = s->initrd_fd = -1;
+	s->reboots = true;
+}
+
+static void boots_a_disk_over_another(void)
+{
+	static const struct vm_disk base = { .fd = 41, .format = VM_DISK_QCOW2 };
+	static const struct vm_disk disks[] = {
+		{ .fd = 40, .format = VM_DISK_QCOW2, .writable = true, .base = &base },
+		{ .fd = 42 },
+	};
+	const struct vm_nic nic = { .tap_fd = 30, .mac = { 2, 0x6e, 0x61, 0x63, 0x72, 2 } };
+	struct vm_spec s;
+
+	test_pc(&s, VM_FIRMWARE_BIOS);
+	s.disks = disks;
+	s.n_disks = 2;
+	s.nics = &nic;
+	s.n_nics = 1;
+	check_call(&s,
+		   PC "\n" PC_CPU "-bios\n/proc/self/fd/3\n"
+		      "-chardev\nsocket,id=control,fd=4,server=on,wait=off\n"
+		      "-mon\nchardev=control,mode=control\n"
+		      "-device\npvpanic\n-device\nvirtio-rng-pci\n"
+		      "-add-fd\nfd=5,set=8\n" FILE_NODE(
+			      "8",
+			      "true") "-blockdev\n{\"driver\":\"qcow2\",\"node-name\":\"image8\","
+				      "\"file\":"
+				      "\"file8\",\"backing\":null,\"read-only\":true}\n"
+				      "-add-fd\nfd=6,set=0\n" FILE_NODE(
+					      "0",
+					      "false") "-blockdev\n{\"driver\":\"qcow2\",\"node-"
+						       "name\":\"image0\",\"file\":"
+						       "\"file0\",\"backing\":\"image8\",\"read-"
+						       "only\":false}\n"
+						       "-device\nvirtio-blk-pci,drive=image0,"
+						       "serial=disk0,bootindex=0\n"
+						       "-add-fd\nfd=7,set=1\n" FILE_NODE(
+							       "1",
+							       "true") "-device\nvirtio-blk-pci,"
+								       "drive=file1,serial=disk1\n"
+								       "-netdev\ntap,id=nic0,fd=8\n"
+								       "-device\nvirtio-net-pci,"
+								       "netdev=nic0,mac=02:6e:61:"
+								       "63:72:02,romfile=\n",
+		   (const int[]){ 21, 20, 41, 40, 42, 30 }, 6);
+}
+
+static void has_flash_for_uefi(void)
+{
+	struct vm_spec s;
+
+	test_pc(&s, VM_FIRMWARE_UEFI);
+	s.vars_fd = 43;
+	check_call(
+		&s,
+		PC
+		",pflash0=file16,pflash1=file17\n" PC_CPU
+		"-add-fd\nfd=3,set=16\n" FILE_NODE("16", "true") "-add-fd\nfd=4,set=17\n" FILE_NODE(
+			"17", "false") "-chardev\nsocket,id=control,fd=5,server=on,wait=off\n"
+				       "-mon\nchardev=control,mode=control\n"
+				       "-device\npvpanic\n-device\nvirtio-rng-pci\n",
+		(const int[]){ 21, 43, 20 }, 3);
+}
+
 static void has_all_that_is_asked_for(void)
 {
 	static const char *const words[] = { "quiet", "a=b", NULL };
@@ -262,6 +342,8 @@ static void measures_the_counter_once(void)
 }
 
 UNIT_MAIN({ "has only what is asked for", has_only_what_is_asked_for },
+	  { "boots a disk over another", boots_a_disk_over_another },
+	  { "has flash for UEFI", has_flash_for_uefi },
 	  { "has all that is asked for", has_all_that_is_asked_for },
 	  { "quotes the title", quotes_the_title },
 	  { "puts disks into words", puts_disks_into_words },
