@@ -14,6 +14,8 @@ void vm_spec_init(struct vm_spec *spec)
 	*spec = (struct vm_spec){
 		.title = "",
 		.cpus = 1,
+		.memory_fd = -1,
+		.state_fd = -1,
 		.kernel_fd = -1,
 		.initrd_fd = -1,
 		.vars_fd = -1,
@@ -71,6 +73,16 @@ static bool vm_words_are_wrong(const struct vm_spec *s)
 			return true;
 	}
 	return false;
+}
+
+/* A daemon that has the memory of the guest cannot be put aside, nor can a disk be without what was
+ * done to it since. */
+static bool vm_template_is_wrong(const struct vm_spec *s)
+{
+	if (s->memory_fd < 0)
+		return s->state_fd >= 0 || s->held;
+	return s->firmware != VM_FIRMWARE_NONE || s->n_shares || s->n_disks ||
+	       (s->held && s->state_fd < 0);
 }
 
 static bool vm_slots_are_wrong(const struct vm_spec *s)
@@ -164,14 +176,14 @@ int vm_spec_check(const struct vm_spec *spec, struct error *err)
 		const char *member;
 		bool (*is_wrong)(const struct vm_spec *s);
 	} rules[] = {
-		{ "title", vm_title_is_wrong },      { "accel", vm_accel_is_wrong },
-		{ "memory_mib", vm_size_is_wrong },  { "cpus", vm_cpus_are_wrong },
-		{ "kernel_fd", vm_kernel_is_wrong }, { "firmware", vm_firmware_is_wrong },
-		{ "words", vm_words_are_wrong },     { "slots", vm_slots_are_wrong },
-		{ "disks", vm_disks_are_wrong },     { "nics", vm_nics_are_wrong },
-		{ "ports", vm_ports_are_wrong },     { "shares", vm_shares_are_wrong },
-		{ "devices", vm_devices_are_wrong }, { "uid", vm_user_is_wrong },
-		{ "dir_fd", vm_place_is_wrong },
+		{ "title", vm_title_is_wrong },       { "accel", vm_accel_is_wrong },
+		{ "memory_mib", vm_size_is_wrong },   { "cpus", vm_cpus_are_wrong },
+		{ "kernel_fd", vm_kernel_is_wrong },  { "firmware", vm_firmware_is_wrong },
+		{ "words", vm_words_are_wrong },      { "slots", vm_slots_are_wrong },
+		{ "disks", vm_disks_are_wrong },      { "nics", vm_nics_are_wrong },
+		{ "ports", vm_ports_are_wrong },      { "shares", vm_shares_are_wrong },
+		{ "template", vm_template_is_wrong }, { "devices", vm_devices_are_wrong },
+		{ "uid", vm_user_is_wrong },          { "dir_fd", vm_place_is_wrong },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)

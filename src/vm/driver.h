@@ -90,6 +90,18 @@ struct vm_spec {
 	enum vm_accel accel;
 	unsigned memory_mib, cpus;
 
+	/*
+	 * A file of exactly that size which is the memory of the machine; -1: it has its own.
+	 * Without state_fd what the guest does is done to the file: so a template is made, by
+	 * snapshot() later. With it the machine goes on where the one of that state stood, which
+	 * had the same members of this struct but names and sockets; what it changes in its memory
+	 * is copied first, and the file stays as it is. It must be one that QEMU's user can open
+	 * for writing, and then may not write: a memfd with F_SEAL_WRITE.
+	 */
+	int memory_fd;
+	int state_fd;
+	bool held; /* only with a state: it is PAUSED then, until resume() */
+
 	enum vm_firmware firmware;
 	int kernel_fd; /* a file that everybody may read; only without firmware */
 	int initrd_fd; /* the same; -1: none */
@@ -217,6 +229,16 @@ struct vm_driver {
 	 * the VMM has let go of the file; so it has of what put_disk() has replaced. */
 	int (*remove_disk)(struct vm *vm, unsigned slot, vm_done_fn done, void *data,
 			   struct error *err);
+
+	/*
+	 * Stops the machine for good, and writes into a file what another one needs to go on in
+	 * its place, but for its memory (vm_spec.memory_fd). It is of no use then but to be killed;
+	 * once it has ended, memory and state belong together. done as of put_disk().
+	 */
+	int (*snapshot)(struct vm *vm, int state_fd, vm_done_fn done, void *data,
+			struct error *err);
+	/* Lets a machine that is held go on; on_state follows. ERROR_UNAVAILABLE: it has ended. */
+	int (*resume)(struct vm *vm, struct error *err);
 
 	/* Lets go: neither kills nor waits, calls nothing. Takes NULL, returns NULL. */
 	struct vm *(*free)(struct vm *vm);

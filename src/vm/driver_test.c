@@ -111,6 +111,33 @@ static void names_what_is_wrong(void)
 	CHECK_REFUSED(&s, "title");
 }
 
+/* What is no part of a machine's memory and state cannot be put aside. */
+static void makes_a_template_of_the_plain_form(void)
+{
+	const struct vm_share share = { .tag = "a", .fd = 3 };
+	const struct vm_disk disk = { .fd = 3 };
+	struct error err = ERROR_INIT;
+	struct vm_spec s;
+
+	test_spec(&s);
+	s.memory_fd = 6;
+	CHECK(vm_spec_check(&s, &err) == 0);
+	s.held = true;
+	CHECK_REFUSED(&s, "template");
+	s.state_fd = 7;
+	CHECK(vm_spec_check(&s, &err) == 0);
+	s.memory_fd = -1;
+	CHECK_REFUSED(&s, "template");
+	s.memory_fd = 6;
+	s.shares = &share;
+	s.n_shares = 1;
+	CHECK_REFUSED(&s, "template");
+	s.n_shares = 0;
+	s.disks = &disk;
+	s.n_disks = 1;
+	CHECK_REFUSED(&s, "template");
+}
+
 static void keeps_to_its_limits(void)
 {
 	struct vm_nic nics[VM_NICS_MAX] = { test_nic, test_nic };
@@ -187,6 +214,7 @@ static void has_a_sentence_for_each_cause(void)
 
 UNIT_MAIN({ "takes what is right", takes_what_is_right },
 	  { "names what is wrong", names_what_is_wrong },
+	  { "makes a template of the plain form", makes_a_template_of_the_plain_form },
 	  { "keeps to its limits", keeps_to_its_limits },
 	  { "takes words without tricks", takes_words_without_tricks },
 	  { "has a sentence for each cause", has_a_sentence_for_each_cause })

@@ -4,7 +4,8 @@
  * A machine without the daemon, for tests, by a process that has given up what the daemon gives up
  * (isolate/confine.h):
  *
- *   vm-driver DIR CGROUP start KERNEL INITRD UID SLOTS WRITABLE [TAP]   makes one
+ *   vm-driver DIR CGROUP start KERNEL INITRD UID SLOTS WRITABLE [TAP [MEMORY [STATE [held]]]]
+ *                                                                      makes one
  *   vm-driver DIR CGROUP adopt                                         takes one up
  *   vm-driver DIR CGROUP try KERNEL INITRD UID MARKER kvm|tcg          vm/probe.h: "VERDICT TEXT"
  *
@@ -13,8 +14,9 @@
  *   vm-driver seed PATH NAME TEXT...   writes a disk with these files (vm/seed.h)
  *   vm-driver qcow2 PATH BYTES BACKING FORMAT   writes an empty one (vm/qcow2.h)
  *
- * DIR is its directory, CGROUP that of its leaf. TAP: in a TAP device of that name, made here. What
- * comes on stdin is done, a line each: "put SLOT raw|qcow2 ro|rw PATH", "remove SLOT", "stop",
+ * DIR is its directory, CGROUP that of its leaf. TAP: in a TAP device of that name, made here, "-"
+ * for none. MEMORY: the file of its memory; STATE: what it goes on from. What comes on stdin is
+ * done, a line each: "put SLOT raw|qcow2 ro|rw PATH", "remove SLOT", "stop", "save PATH", "resume",
  * "kill", "type TEXT" (to the console); the end of stdin ends this program, and not the machine.
  * What happens is told on stdout, a line each: "pid N", "up STATE", "panic", "state STATE", "done
  * SLOT", "failed SLOT TEXT", "refused TEXT", "| CONSOLE", "end CAUSE TEXT", "words LINE".
@@ -46,6 +48,8 @@
 static struct loop *driver_loop;
 static struct vm *driver_vm;
 static int driver_console_fd = -1;
+#define DRIVER_SAVED 99 /* instead of a slot */
+
 static struct loop_fd driver_console;
 static struct loop_fd driver_input;
 
@@ -123,6 +127,16 @@ static int driver_put(char *line, struct error *err)
 					   (void *)(uintptr_t)slot, err);
 }
 
+static int driver_save(const char *path, struct error *err)
+{
+	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return error_set(err, -errno, "open %s", path);
+	return driver_vm->driver->snapshot(driver_vm, fd, driver_on_done,
+					   (void *)(uintptr_t)DRIVER_SAVED, err);
+}
+
 static int driver_do(char *line, struct error *err)
 {
 	const struct vm_driver *d = driver_vm->driver;
@@ -134,6 +148,10 @@ static int driver_do(char *line, struct error *err)
 	if (str_eq(word, "remove") && rest)
 		return d->remove_disk(driver_vm, (unsigned)strtoul(rest, NULL, 10), driver_on_done,
 				      (void *)(uintptr_t)strtoul(rest, NULL, 10), err);
+	if (str_eq(word, "save") && rest)
+		return driver_save(rest, err);
+	if (str_eq(word, "resume"))
+		return d->resume(driver_vm, err);
 	if (str_eq(word, "stop"))
 		return d->stop(driver_vm, err);
 	if (str_eq(word, "kill")) {
@@ -253,7 +271,12 @@ static void driver_start(int dir_fd, int cgroup_fd, char **argv)
 	spec.initrd_fd = driver_open(argv[1], O_RDONLY);
 	spec.n_slots = (unsigned)strtoul(argv[3], NULL, 10);
 	spec.writable_slots = (uint32_t)strtoul(argv[4], NULL, 0);
-	if (argv[5]) {
+	if (argv[5] && argv[6]) {
+		spec.memory_fd = driver_open(argv[6], O_RDWR);
+		spec.state_fd = argv[7] ? driver_open(argv[7], O_RDONLY) : -1;
+		spec.held = argv[7] && argv[8];
+	}
+	if (argv[5] && !str_eq(argv[5], "-")) {
 		nic.tap_fd = driver_tap(argv[5]);
 		spec.nics = &nic;
 		spec.n_nics = 1;
@@ -261,6 +284,8 @@ static void driver_start(int dir_fd, int cgroup_fd, char **argv)
 	driver_run(&spec, dir_fd, cgroup_fd, argv[2]);
 	(void)fd_close(spec.kernel_fd);
 	(void)fd_close(spec.initrd_fd);
+	(void)fd_close(spec.memory_fd);
+	(void)fd_close(spec.state_fd);
 	(void)fd_close(nic.tap_fd);
 }
 

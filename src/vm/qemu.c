@@ -92,7 +92,7 @@ static void qemu_add_type(struct qemu_writer *w, const struct vm_spec *s)
 	};
 
 	qemu_option(w, "-machine", "%s%s", types[s->firmware],
-		    s->n_shares ? ",memory-backend=memory" : "");
+		    s->n_shares || s->memory_fd >= 0 ? ",memory-backend=memory" : "");
 }
 
 static void qemu_add_machine(struct qemu_writer *w, const struct vm_spec *s)
@@ -107,6 +107,12 @@ static void qemu_add_machine(struct qemu_writer *w, const struct vm_spec *s)
 		    "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
 	qemu_add_type(w, s);
 	qemu_option(w, "-m", "%uM", s->memory_mib);
+	if (s->memory_fd >= 0)
+		qemu_option(w, "-object",
+			    "memory-backend-file,id=memory,size=%uM,mem-path=/proc/self/fd/%d,"
+			    "share=%s",
+			    s->memory_mib, qemu_fd(w, s->memory_fd),
+			    s->state_fd < 0 ? "on" : "off");
 	if (s->n_shares)
 		qemu_option(w, "-object", "memory-backend-memfd,id=memory,size=%uM,share=on",
 			    s->memory_mib);
@@ -128,9 +134,16 @@ static void qemu_add_kernel(struct qemu_writer *w, const struct vm_spec *s,
 {
 	_cleanup_(buf_done) struct buf words = BUF_INIT;
 	_cleanup_str_ char *line = NULL;
-	int r = buf_add_str(&words, "reboot=t panic=-1");
+	int r;
 
 	qemu_option(w, "-bios", "/proc/self/fd/%d", qemu_fd(w, place->firmware_fd));
+	if (s->state_fd >= 0) {
+		/* All of it is in its memory. The kernel's file says that its set is in use. */
+		(void)qemu_fd(w, s->kernel_fd);
+		qemu_option(w, "-incoming", "defer");
+		return;
+	}
+	r = buf_add_str(&words, "reboot=t panic=-1");
 	qemu_option(w, "-kernel", "/proc/self/fd/%d", qemu_fd(w, s->kernel_fd));
 	if (s->initrd_fd >= 0)
 		qemu_option(w, "-initrd", "/proc/self/fd/%d", qemu_fd(w, s->initrd_fd));

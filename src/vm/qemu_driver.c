@@ -23,6 +23,7 @@
 #include "vm/jail.h"
 #include "vm/qemu.h"
 #include "vm/qemu_end.h"
+#include "vm/qemu_move.h"
 #include "vm/qemu_slots.h"
 #include "vm/qmp.h"
 #include "vm/tsc.h"
@@ -51,6 +52,11 @@ struct qemu {
 	struct loop_defer end;
 	struct qmp *qmp;
 	struct slots slots;
+	struct move move;
+	int state_fd; /* to begin with; -1: none */
+	bool held;    /* it stays where it was saved */
+	vm_done_fn saved;
+	void *saved_data;
 	bool adopted;
 	bool gone; /* the process */
 	struct qemu_seen seen;
@@ -150,6 +156,7 @@ static void qemu_on_end(struct loop_defer *source)
 	q->state = VM_ENDED;
 	q->qmp = qmp_free(q->qmp);
 	q->slots.qmp = NULL;
+	move_break(&q->move);
 	if (q->events->on_end)
 		q->events->on_end(&q->vm, &end, q->owner);
 }
@@ -227,6 +234,11 @@ static void qemu_on_resume(struct qemu *q, const struct json_value *data)
 	qemu_enter(q, VM_RUNNING);
 }
 
+static void qemu_on_migration(struct qemu *q, const struct json_value *data)
+{
+	move_take_event(&q->move, data);
+}
+
 static void qemu_on_event(struct qmp *qmp, const char *name, const struct json_value *data,
 			  void *owner)
 {
@@ -234,10 +246,9 @@ static void qemu_on_event(struct qmp *qmp, const char *name, const struct json_v
 		const char *name;
 		void (*take)(struct qemu *q, const struct json_value *data);
 	} events[] = {
-		{ "SHUTDOWN", qemu_on_shutdown },
-		{ "GUEST_PANICKED", qemu_on_panic },
-		{ "STOP", qemu_on_stop },
-		{ "RESUME", qemu_on_resume },
+		{ "SHUTDOWN", qemu_on_shutdown },   { "GUEST_PANICKED", qemu_on_panic },
+		{ "STOP", qemu_on_stop },           { "RESUME", qemu_on_resume },
+		{ "MIGRATION", qemu_on_migration },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
@@ -292,6 +303,30 @@ static void qemu_on_disks(const struct json_value *answer, const struct error *e
 		qemu_break(q, &own);
 }
 
+/* It has the state, and stands still. */
+static void qemu_on_loaded(const struct error *err, void *data)
+{
+	static const struct qmp_command go_on = { .name = "cont", .fd = -1 };
+	static const struct qmp_command status = { .name = "query-status", .fd = -1 };
+	struct qemu *q = data;
+	struct error own = ERROR_INIT;
+	int r = 0;
+
+	/* Of a conversation that has ended the process' end says more. */
+	if (err && (!q->qmp || q->gone))
+		return;
+	if (err) {
+		qemu_break(q, err);
+		return;
+	}
+	if (!q->held)
+		r = qmp_ask(q->qmp, &go_on, NULL, NULL, &own);
+	if (r == 0)
+		r = qmp_ask(q->qmp, &status, qemu_on_status, q, &own);
+	if (r < 0)
+		qemu_break(q, &own);
+}
+
 static void qemu_on_ready(struct qmp *qmp, void *owner)
 {
 	struct qemu *q = owner;
@@ -300,6 +335,13 @@ static void qemu_on_ready(struct qmp *qmp, void *owner)
 	struct error err = ERROR_INIT;
 	int r = 0;
 
+	if (q->state_fd >= 0) {
+		r = move_begin(&q->move, qmp, MOVE_LOAD, q->state_fd, qemu_on_loaded, q, &err);
+		q->state_fd = fd_close(q->state_fd);
+		if (r < 0)
+			qemu_break(q, &err);
+		return;
+	}
 	if (q->adopted)
 		r = qmp_ask(qmp, &disks, qemu_on_disks, q, &err);
 	if (r == 0)
@@ -316,6 +358,7 @@ static void qemu_on_silence(struct qmp *qmp, const struct error *err, void *owne
 		qemu_break(q, err);
 	q->slots.qmp = NULL;
 	q->qmp = qmp_free(q->qmp);
+	move_break(&q->move);
 	if (!q->gone)
 		loop_timer_set(&q->last, QEMU_LAST_WAIT);
 	qemu_look_for_end(q);
@@ -343,6 +386,8 @@ static struct vm *qemu_free(struct vm *vm)
 	loop_defer_done(&q->end);
 	(void)qmp_free(q->qmp);
 	slots_done(&q->slots);
+	move_done(&q->move);
+	(void)fd_close(q->state_fd);
 	isolate_child_done(&q->child);
 	(void)fd_close(q->words_fd);
 	free(q);
@@ -368,6 +413,8 @@ static struct qemu *qemu_new(const struct vm_events *events, void *owner)
 		.child = ISOLATE_CHILD_INIT,
 		.seen = { .failed = ERROR_INIT, .broken = ERROR_INIT },
 		.words_fd = -1,
+		.move = MOVE_INIT,
+		.state_fd = -1,
 	};
 	return q;
 }
@@ -513,6 +560,11 @@ static int start(struct vm **ret, struct loop *l, const struct vm_spec *spec,
 	if (!q)
 		return error_set(err, -ENOMEM, "start a machine");
 	slots_init(&q->slots, &q->vm, spec->n_slots, spec->writable_slots);
+	q->held = spec->held;
+	if (spec->state_fd >= 0)
+		q->state_fd = fd_copy(spec->state_fd);
+	if (spec->state_fd >= 0 && q->state_fd < 0)
+		return error_set(err, q->state_fd, "start a machine");
 	r = qemu_open_words(q, spec->dir_fd, true, err);
 	if (r == 0)
 		r = qemu_spawn(q, spec, err);
@@ -616,6 +668,40 @@ static int remove_disk(struct vm *vm, unsigned slot, vm_done_fn done, void *data
 	return slots_change(&qemu_of(vm)->slots, slot, NULL, done, data, err);
 }
 
+static void qemu_on_saved(const struct error *err, void *data)
+{
+	struct qemu *q = data;
+
+	q->saved(&q->vm, err, q->saved_data);
+}
+
+static int snapshot(struct vm *vm, int state_fd, vm_done_fn done, void *data, struct error *err)
+{
+	struct qemu *q = qemu_of(vm);
+	int r;
+
+	if (q->state != VM_RUNNING && q->state != VM_PAUSED)
+		return error_set(err, -ENOTCONN, "save a machine");
+	if (!q->qmp)
+		return error_refuse(err, ERROR_UNAVAILABLE, "the machine's monitor is gone");
+	r = move_begin(&q->move, q->qmp, MOVE_SAVE, state_fd, qemu_on_saved, q, err);
+	if (r < 0)
+		return r;
+	q->saved = done;
+	q->saved_data = data;
+	return 0;
+}
+
+static int resume(struct vm *vm, struct error *err)
+{
+	static const struct qmp_command command = { .name = "cont", .fd = -1 };
+	struct qemu *q = qemu_of(vm);
+
+	if (!q->qmp)
+		return error_refuse(err, ERROR_UNAVAILABLE, "the machine's monitor is gone");
+	return qmp_ask(q->qmp, &command, NULL, NULL, err);
+}
+
 const struct vm_driver vm_qemu = {
 	.name = "qemu",
 	.check = check,
@@ -627,5 +713,7 @@ const struct vm_driver vm_qemu = {
 	.kill = kill_vm,
 	.put_disk = put_disk,
 	.remove_disk = remove_disk,
+	.snapshot = snapshot,
+	.resume = resume,
 	.free = qemu_free,
 };

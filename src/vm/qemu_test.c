@@ -228,6 +228,43 @@ static void has_all_that_is_asked_for(void)
 		   (const int[]){ 21, 10, 11, 20, 34, 31, 33, 30, 32 }, 9);
 }
 
+/* The one that is saved, and one that goes on: the guest of the first is told its words, and the
+ * second changes nothing of the file. */
+static void has_the_memory_that_it_is_given(void)
+{
+	struct vm_spec s;
+
+	test_spec(&s);
+	s.memory_fd = 12;
+	check_call(&s,
+		   HEAD(",memory-backend=memory") "-m\n128M\n"
+						  "-object\nmemory-backend-file,id=memory,size="
+						  "128M,mem-path=/proc/self/fd/3,share=on\n"
+						  "-smp\n1\n-accel\ntcg,thread=multi\n-cpu\n"
+						  "max\n-global\nvirtio-mmio.force-legacy=false\n"
+						  "-bios\n/proc/self/fd/4\n-kernel\n/proc/self/fd/"
+						  "5\n-initrd\n/proc/self/fd/6\n"
+						  "-append\nreboot=t panic=-1 "
+						  "tsc_early_khz=2400000 tsc=reliable "
+						  "no_timer_check mitigations=off\n"
+						  "-chardev\nsocket,id=control,fd=7,server=on,wait="
+						  "off\n-mon\nchardev=control,mode=control\n"
+						  "-device\npvpanic\n-device\nvirtio-rng-device\n",
+		   (const int[]){ 12, 21, 10, 11, 20 }, 5);
+	s.state_fd = 13;
+	check_call(&s,
+		   HEAD(",memory-backend=memory") "-m\n128M\n"
+						  "-object\nmemory-backend-file,id=memory,size="
+						  "128M,mem-path=/proc/self/fd/3,share=off\n"
+						  "-smp\n1\n-accel\ntcg,thread=multi\n-cpu\n"
+						  "max\n-global\nvirtio-mmio.force-legacy=false\n"
+						  "-bios\n/proc/self/fd/4\n-incoming\ndefer\n"
+						  "-chardev\nsocket,id=control,fd=6,server=on,wait="
+						  "off\n-mon\nchardev=control,mode=control\n"
+						  "-device\npvpanic\n-device\nvirtio-rng-device\n",
+		   (const int[]){ 12, 21, 10, 20 }, 4);
+}
+
 /* A title cannot add an option. */
 static void quotes_the_title(void)
 {
@@ -345,6 +382,7 @@ UNIT_MAIN({ "has only what is asked for", has_only_what_is_asked_for },
 	  { "boots a disk over another", boots_a_disk_over_another },
 	  { "has flash for UEFI", has_flash_for_uefi },
 	  { "has all that is asked for", has_all_that_is_asked_for },
+	  { "has the memory that it is given", has_the_memory_that_it_is_given },
 	  { "quotes the title", quotes_the_title },
 	  { "puts disks into words", puts_disks_into_words },
 	  { "tells how it ended", tells_how_it_ended },

@@ -8,6 +8,8 @@
  *   read N       the first line of the disk with the serial "slotN"
  *   write N TEXT the other way round
  *   files N      "@file NAME FIRST LINE" for each file of the FAT that is on it
+ *   keep TEXT    remembers it
+ *   kept         "@kept TEXT SECONDS SINCE BOOT"
  *   panic, reset, off, words
  */
 
@@ -22,6 +24,7 @@
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SLOTS_SECTOR 512
@@ -176,6 +179,22 @@ static void slots_panic(void)
 	}
 }
 
+static char slots_text[256] = "nothing";
+
+static void slots_keep(const char *text)
+{
+	(void)snprintf(slots_text, sizeof(slots_text), "%s", text);
+	printf("@keeps\n");
+}
+
+static void slots_kept(void)
+{
+	struct timespec now = { 0 };
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &now);
+	printf("@kept %s %lld\n", slots_text, (long long)now.tv_sec);
+}
+
 static void slots_do(char *line)
 {
 	unsigned n = 0;
@@ -188,6 +207,10 @@ static void slots_do(char *line)
 		slots_write(n, strrchr(line, ' ') + 1);
 	else if (sscanf(line, "files %u", &n) == 1)
 		slots_files(n);
+	else if (strncmp(line, "keep ", 5) == 0)
+		slots_keep(line + 5);
+	else if (strcmp(line, "kept") == 0)
+		slots_kept();
 	else if (strcmp(line, "panic") == 0)
 		slots_panic();
 	else if (strcmp(line, "reset") == 0)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine without the daemon: vm-driver starts real QEMU, jailed, with Debian's kernel and a pid 1 of tests/guest/slots.c."""
+import fcntl
+import hashlib
 import os
 import queue
 import re
@@ -109,13 +111,17 @@ class MachineTest(unittest.TestCase):
             f.write(b"".join(guest_kernel.cpio(*e) for e in entries) + guest_kernel.cpio("TRAILER!!!", 0, b""))
 
     def setUp(self):
+        self.enter_place()
+
+    def enter_place(self):
+        """A directory and a group for one machine more."""
         self.place = tempfile.mkdtemp(dir=self.top)
         self.group = os.path.join(host.own_cgroup(), "vmm-" + os.path.basename(self.place))
         os.mkdir(self.group)
         self.addCleanup(host.end_cgroup, self.group)
 
-    def start(self, slots=2, writable=0, tap=()):
-        machine = Machine(self.place, self.group, "start", self.kernel.image, self.initrd, str(USER), str(slots), str(writable), *tap)
+    def start(self, slots=2, writable=0, tap=("-",), template=()):
+        machine = Machine(self.place, self.group, "start", self.kernel.image, self.initrd, str(USER), str(slots), str(writable), *tap, *template)
         self.addCleanup(machine.close)
         return machine
 
@@ -374,6 +380,86 @@ class Survives(MachineTest):
         self.assertEnds(again, UNSEEN, "the machine's monitor ended while nobody saw it")
         gone = subprocess.run([DRIVER, self.place, self.group, "adopt"], capture_output=True, text=True, check=False)
         self.assertEqual("refused take up a machine: find the machine's monitor: No such process\n", gone.stdout)
+
+
+class Templates(MachineTest):
+    """One machine is booted, and others begin where it stood."""
+
+    def files(self):
+        """Memory and state of a machine that has said "first"."""
+        memory, state = (os.memfd_create(name, os.MFD_ALLOW_SEALING) for name in ("memory", "state"))
+        self.addCleanup(os.close, memory)
+        self.addCleanup(os.close, state)
+        os.truncate(memory, 160 << 20)
+        self.memory, self.state = (f"/proc/{os.getpid()}/fd/{fd}" for fd in (memory, state))
+        machine = self.up(tap=("tap0",), template=(self.memory,))
+        machine.type("keep first", "@keeps")
+        machine.say("save " + self.state)
+        machine.expect("done 99")
+        machine.say("save " + self.state)
+        machine.expect("refused the machine was saved already")
+        machine.say("kill")
+        self.assertEnds(machine, ASKED, "the machine was ended")
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+        return memory, state
+
+    def clone(self, *held, tap="tap0", up="up 1"):
+        self.enter_place()
+        began = time.monotonic()
+        machine = self.start(tap=(tap,), template=(self.memory, self.state, *held))
+        machine.expect(up)
+        print(f"# up after {time.monotonic() - began:.2f} s")
+        return machine
+
+    def test_are_gone_on_from(self):
+        memory, state = self.files()
+        before = self.sum_of(memory)
+        one, two = self.clone(), self.clone(tap="tap1")
+        self.assertEqual("first", one.type("kept", r"@kept (\S+) \d+").group(1))
+        one.type("keep one", "@keeps")
+        # Each has its memory, and the template stays as it was.
+        self.assertEqual("first", two.type("kept", r"@kept (\S+) \d+").group(1))
+        two.type("keep two", "@keeps")
+        self.assertEqual("one", one.type("kept", r"@kept (\S+) \d+").group(1))
+        one.say(f"put 1 raw ro {self.disk('one', 'a disk')}")
+        one.expect("done 1")
+        one.type("read 1", "@read a disk")
+        self.assertEqual(before, self.sum_of(memory))
+        self.assertIn("memfd:memory", "".join(os.readlink(f"/proc/{two.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{two.pid}/fd")))
+        for machine in (two, one):
+            machine.say("type off")
+            self.assertEqual((POWERED_OFF, "the guest powered off"), machine.end())
+        self.assertEqual(before, self.sum_of(memory))
+        self.held()
+        self.broken(state)
+
+    @staticmethod
+    def sum_of(fd):
+        return hashlib.sha256(os.pread(fd, os.fstat(fd).st_size, 0)).digest()
+
+    def held(self):
+        """Nothing of it runs until it is told to."""
+        machine = self.clone("held", up="up 2")
+        machine.say("type kept")
+        time.sleep(0.5)
+        self.assertFalse([line for line in machine.seen if "@kept" in line])
+        machine.say("resume")
+        machine.expect("state 1")
+        machine.expect(r"\| .*@kept first \d+")
+        machine.leave()
+        again = self.adopt()
+        again.say("kill")
+        self.assertEnds(again, ASKED, "the machine was ended")
+
+    def broken(self, state):
+        """What is no whole state is no machine."""
+        os.truncate(state, os.fstat(state).st_size // 2)
+        self.enter_place()
+        machine = self.start(tap=("tap0",), template=(self.memory, self.state))
+        cause, text = machine.end()
+        self.assertIn(cause, (NOT_STARTED, BROKEN), text)
+        self.assertFalse([line for line in machine.seen if line.startswith("up")])
+        self.assertEqual(set(), host.cgroup_pids(self.group))
 
 
 class Trial(MachineTest):
