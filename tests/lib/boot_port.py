@@ -71,10 +71,10 @@ def boot(version=VERSION, **changes):
     return frame(BOOT, *enumerate(boot_members(**changes).values(), 1), version=version)
 
 
-def make_tap(name):
+def make_tap(name, flags=0):
     """A TAP device with the node's address, in this network namespace; gone with the descriptor."""
     fd = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
-    fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+    fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI | flags))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         for call, address in ((SIOCSIFADDR, NODE), (SIOCSIFNETMASK, "255.255.255.252")):
             fcntl.ioctl(s, call, struct.pack("16sHH4s16x", name.encode(), socket.AF_INET, 0, socket.inet_aton(address)))
