@@ -259,7 +259,7 @@ static bool kvm(const struct cli *cli, char **ret_detail)
 	if (info)
 		root_fd = open(info->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd >= 0)
-		probe_read(&record, root_fd);
+		probe_read(&record, root_fd, NULL);
 	*ret_detail = xstrdup(record.text);
 	return record.verdict == PROBE_WORKS || record.verdict == PROBE_UNTRIED;
 }

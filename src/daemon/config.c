@@ -151,6 +151,23 @@ static int set_vm_pods(struct config *c, const char *value)
 	return -EINVAL;
 }
 
+static int set_vm_heartbeat(struct config *c, const char *value)
+{
+	nsec_t patience = NSEC_NEVER;
+
+	if (!str_eq(value, "no") && !str_eq(value, "false") &&
+	    (parse_duration(value, &patience) < 0 || patience < CONFIG_VM_HEARTBEAT_MIN))
+		return -EINVAL;
+	c->vm.heartbeat = patience;
+	return 0;
+}
+
+static int set_vm_hardware(struct config *c, const char *value)
+{
+	c->vm.no_hardware = str_eq(value, "no") || str_eq(value, "false");
+	return c->vm.no_hardware || str_eq(value, "auto") ? 0 : -EINVAL;
+}
+
 /* SPIFFE-ID, section 2.1. */
 static int set_trust_domain(struct config *c, const char *value)
 {
@@ -179,6 +196,8 @@ static const struct {
 	{ "vm.cpus", set_vm_cpus, "1 to 64" },
 	{ "vm.guest", set_vm_guest, "the name of a guest set, or default" },
 	{ "vm.pods", set_vm_pods, "auto, cell or vm" },
+	{ "vm.heartbeat", set_vm_heartbeat, "a duration of 3s or more, or no" },
+	{ "vm.hardware", set_vm_hardware, "auto or no" },
 };
 
 void config_init(struct config *c)
@@ -192,7 +211,10 @@ void config_init(struct config *c)
 		.drain = 10 * NSEC_PER_SEC,
 		.spare = true,
 		.trust_domain = "nacre.local",
-		.vm = { .memory = (uint64_t)256 << 20, .cpus = 1, .pods = INSTANCE_KIND_COUNT },
+		.vm = { .memory = (uint64_t)256 << 20,
+			.cpus = 1,
+			.heartbeat = 60 * NSEC_PER_SEC,
+			.pods = INSTANCE_KIND_COUNT },
 	};
 }
 

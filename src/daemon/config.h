@@ -31,6 +31,8 @@
  *     cpus: 1         # likewise
  *     guest: default  # the guest set that it boots (nacre guest)
  *     pods: auto      # of what kind a pod's instance is where nobody says: auto, cell, vm
+ *     heartbeat: 60s  # a guest that does not answer for so long is ended; no: none is
+ *     hardware: auto  # no: without hardware virtualization, which is not even tried
  */
 struct config {
 	enum log_level log_level;
@@ -44,7 +46,9 @@ struct config {
 	struct {
 		uint64_t memory;
 		unsigned cpus;
-		char guest[64];          /* "": the default one */
+		char guest[64];   /* "": the default one */
+		nsec_t heartbeat; /* NSEC_NEVER: none */
+		bool no_hardware;
 		enum instance_kind pods; /* INSTANCE_KIND_COUNT: auto */
 	} vm;
 };
@@ -52,6 +56,7 @@ struct config {
 #define CONFIG_VM_MEMORY_MIN ((uint64_t)64 << 20)
 #define CONFIG_VM_MEMORY_MAX ((uint64_t)1 << 40)
 #define CONFIG_VM_CPUS_MAX 64
+#define CONFIG_VM_HEARTBEAT_MIN (3 * NSEC_PER_SEC)
 
 /* What holds without a file. */
 void config_init(struct config *c);

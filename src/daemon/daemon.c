@@ -253,7 +253,7 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 	struct adoption adoption = { .daemon = d, .err = err };
 	int r;
 
-	r = microvms_open(&d->microvms, d->loop, d->pool, d->place.root_fd, &d->config, err);
+	r = microvms_open(&d->microvms, d->loop, d->pool, &d->place, &d->config, err);
 	if (r < 0)
 		return r;
 	config.providers[INSTANCE_VM] = microvms_provider(&d->microvms);
@@ -467,6 +467,7 @@ static void daemon_become_ready(struct daemon *d)
 	if (d->config.spare && instances_open_spare(d->instances) < 0)
 		log_warn("no keeper is made ahead of need: out of memory");
 	d->serving = true;
+	microvms_look(&d->microvms);
 	FAILPOINT_AFTER("boot.serve");
 	log_info("ready", LOG_STR("version", NACRE_VERSION), LOG_STR("socket", d->options.socket),
 		 LOG_STR("root", d->options.root), LOG_STR("run", d->options.run),

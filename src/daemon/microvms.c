@@ -15,10 +15,12 @@
 #include "provider/vm.h"
 #include "vm/issuer.h"
 #include "vm/qemu_driver.h"
+#include "vm/trial.h"
 
 #define MICROVMS_LIFE (3600 * NSEC_PER_SEC)
 /* Beside those of the machines. */
 #define MICROVMS_ISSUER_UID 1879113726
+#define MICROVMS_TRIAL_UID 1879113727
 
 /* Who this node is among others of its trust domain: drawn at its first start. */
 static int microvms_node_id(int dir_fd, char ret[ID_SIZE], struct error *err)
@@ -55,13 +57,35 @@ static int microvms_node_id(int dir_fd, char ret[ID_SIZE], struct error *err)
 static bool microvms_is_fast(void *userdata, char *ret, size_t size)
 {
 	const struct microvms *m = userdata;
-	bool works = m->probe.verdict == PROBE_WORKS;
+	const struct probe_record *known = trial_ask(m->trial);
 
-	(void)str_printf(ret, size, "%s: %.100s",
-			 works ? "hardware virtualization has booted a guest here"
-			       : "no guest has been booted by hardware virtualization here",
-			 m->probe.text);
-	return works;
+	(void)str_printf(ret, size, "%s%.140s",
+			 known->verdict == PROBE_WORKS ? "hardware virtualization works here: "
+						       : "",
+			 known->text);
+	return known->verdict == PROBE_WORKS;
+}
+
+static int microvms_open_trial(struct microvms *m, struct loop *l, const struct place *place,
+			       const struct config *config, struct error *err)
+{
+	const struct trial_config c = {
+		.loop = l,
+		.driver = &vm_qemu,
+		.root_fd = place->root_fd,
+		.run_fd = place->run_fd,
+		.guest = config->vm.guest,
+		.uid = MICROVMS_TRIAL_UID,
+		.gid = MICROVMS_TRIAL_UID,
+		.never = config->vm.no_hardware,
+	};
+
+	return trial_new(&m->trial, &c, err);
+}
+
+void microvms_look(struct microvms *m)
+{
+	(void)trial_ask(m->trial);
 }
 
 static int microvms_open_issuer(struct microvms *m, struct loop *l, const struct config *config,
@@ -83,7 +107,7 @@ static int microvms_open_issuer(struct microvms *m, struct loop *l, const struct
 	return r < 0 ? r : issuer_new(&m->issuer, &c, err);
 }
 
-int microvms_open(struct microvms *m, struct loop *l, struct pool *pool, int root_fd,
+int microvms_open(struct microvms *m, struct loop *l, struct pool *pool, const struct place *place,
 		  const struct config *config, struct error *err)
 {
 	char gate[PATH_MAX];
@@ -92,22 +116,24 @@ int microvms_open(struct microvms *m, struct loop *l, struct pool *pool, int roo
 		.pool = pool,
 		.driver = &vm_qemu,
 		.gate_program = gate,
-		.root_fd = root_fd,
+		.root_fd = place->root_fd,
 		.guest = config->vm.guest,
 		.memory = config->vm.memory,
 		.cpus = config->vm.cpus,
 		.certificate_life = MICROVMS_LIFE,
+		.heartbeat = config->vm.heartbeat,
 		.is_fast = microvms_is_fast,
 		.userdata = m,
 	};
 	int r;
 
-	/* Once: who asks for an instance does not wait for the disk. */
-	probe_read(&m->probe, root_fd);
+	r = microvms_open_trial(m, l, place, config, err);
+	if (r < 0)
+		return r;
 	place_find_helper(config->libexec, "nacre-gate", gate, sizeof(gate));
-	if (sysio_mkdirat(root_fd, "identity", 0700) < 0 && errno != EEXIST)
+	if (sysio_mkdirat(place->root_fd, "identity", 0700) < 0 && errno != EEXIST)
 		return error_set(err, -errno, "make the directory of this node's identity");
-	m->identity_fd = sysio_openat(root_fd, "identity",
+	m->identity_fd = sysio_openat(place->root_fd, "identity",
 				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (m->identity_fd < 0)
 		return error_set(err, -errno, "open the directory of this node's identity");
@@ -122,6 +148,7 @@ void microvms_close(struct microvms *m)
 {
 	m->vms = vms_free(m->vms);
 	m->issuer = issuer_free(m->issuer);
+	m->trial = trial_free(m->trial);
 	if (m->identity_fd > 0)
 		m->identity_fd = fd_close(m->identity_fd);
 }

@@ -3,7 +3,6 @@
 #define NACRE_DAEMON_MICROVMS_H
 
 #include "base/error.h"
-#include "vm/probe_record.h"
 
 /*
  * What instances of kind vm need of a node: its identity, whose keys are in "identity" of the root
@@ -13,21 +12,25 @@
 struct config;
 struct issuer;
 struct loop;
+struct place;
 struct pool;
 struct provider;
+struct trial;
 struct vms;
 
 struct microvms {
 	int identity_fd; /* 0 and below: not open */
 	struct issuer *issuer;
 	struct vms *vms;
-	struct probe_record probe;
+	struct trial *trial;
 };
 
 /* Starts nothing. A node without the programs for it has the provider too, which says what is
  * missing. What was opened where it fails is closed by microvms_close(). */
-int microvms_open(struct microvms *m, struct loop *l, struct pool *pool, int root_fd,
+int microvms_open(struct microvms *m, struct loop *l, struct pool *pool, const struct place *place,
 		  const struct config *config, struct error *err);
+/* Once the daemon serves: what hardware virtualization is worth is tried, unless it is known. */
+void microvms_look(struct microvms *m);
 /* Behind pool_free() and instances_free(). Also where it was never opened. */
 void microvms_close(struct microvms *m);
 struct provider *microvms_provider(struct microvms *m);

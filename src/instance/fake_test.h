@@ -38,6 +38,7 @@ enum fake_op {
 	FAKE_SPAWN,
 	FAKE_END,
 	FAKE_SHUTDOWN,
+	FAKE_PING,
 	FAKE_UPGRADE,
 	FAKE_OP_COUNT
 };
@@ -312,6 +313,11 @@ static inline void fake_shutdown(struct peer *p, peer_done_fn done, void *userda
 	fake_ask(p, FAKE_SHUTDOWN, "", done, userdata);
 }
 
+static inline void fake_ping(struct peer *p, nsec_t within, peer_done_fn done, void *userdata)
+{
+	fake_ask(p, FAKE_PING, "", done, userdata);
+}
+
 static inline const struct peer_hello *fake_hello(struct peer *p)
 {
 	return &fake_of(p)->hello;
@@ -358,6 +364,7 @@ static const struct peer_ops fake_ops = {
 	.spawn = fake_spawn,
 	.end = fake_end,
 	.shutdown = fake_shutdown,
+	.ping = fake_ping,
 	.hello = fake_hello,
 	.upgrade = fake_upgrade,
 	.child = fake_child,

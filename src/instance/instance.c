@@ -313,6 +313,8 @@ void instance_stop(struct instance *i, instance_done_fn done, void *userdata)
 		} else if (i->peer && !i->broken && !i->mute) {
 			loop_timer_set(&i->timer, i->provider->ops->stop_grace);
 			i->peer->ops->shutdown(i->peer, instance_on_shutdown, i);
+			if (i->provider->ops->stopping)
+				i->provider->ops->stopping(i);
 		} else {
 			instance_break(i, "it was stopped");
 		}

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cell/keeper.h"
 #include "cell/spec.h"
@@ -115,6 +116,8 @@ struct peer_ops {
 		      void *userdata);
 	void (*end)(struct peer *p, const char *name, peer_done_fn done, void *userdata);
 	void (*shutdown)(struct peer *p, peer_done_fn done, void *userdata);
+	/* Whether the keeper answers: ERROR_DEADLINE where it has not within that time. */
+	void (*ping)(struct peer *p, nsec_t within, peer_done_fn done, void *userdata);
 	/* Of the last hello that was answered. Where hello is refused for its protocol
 	 * (ERROR_PRECONDITION), nothing reaches the keeper: every call is answered with that. */
 	const struct peer_hello *(*hello)(struct peer *p);

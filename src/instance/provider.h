@@ -67,6 +67,9 @@ struct provider_ops {
 	int (*put_disk)(struct instance *i, const char *name, int fd,
 			char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
 			struct error *err);
+	/* Its keeper has just been asked to end it: what else is to be tried before stop_grace is
+	 * over. NULL: nothing. */
+	void (*stopping)(struct instance *i);
 	/* Now, and whatever it does: the end of i->pidfd follows, unless that is -1. */
 	void (*kill)(struct instance *i);
 	/* It has ended, or the daemon does: closes what create() and adopt() keep in i->own. NULL:

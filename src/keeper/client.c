@@ -605,6 +605,25 @@ static void shutdown_(struct peer *p, peer_done_fn done, void *userdata)
 		   &nacre__instance__v1__shutdown_response__descriptor, done, userdata);
 }
 
+/* A hello whose answer says nothing but that it came. */
+static void ping(struct peer *p, nsec_t within, peer_done_fn done, void *userdata)
+{
+	struct keeper_client *client = client_of(p);
+	struct client_call *call = client_call_new(client, client_finish_plain, userdata);
+	Nacre__Instance__V1__HelloRequest request;
+	struct error err;
+
+	if (!call) {
+		client_no_memory(&err);
+		done(userdata, &err);
+		return;
+	}
+	client_make_hello(client, &request);
+	call->done = done;
+	client_call_start(call, KEEPER_METHOD("Hello"), &request.base,
+			  &nacre__instance__v1__hello_response__descriptor, within);
+}
+
 static const struct peer_hello *hello(struct peer *p)
 {
 	return &client_of(p)->hello;
@@ -695,6 +714,7 @@ static const struct peer_ops client_ops = {
 	.spawn = spawn,
 	.end = end,
 	.shutdown = shutdown_,
+	.ping = ping,
 	.hello = hello,
 	.upgrade = upgrade,
 	.child = child,

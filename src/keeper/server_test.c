@@ -632,6 +632,20 @@ static void shutdown_is_answered_first(void)
 	end();
 }
 
+static void a_ping_is_answered(void)
+{
+	begin_open();
+	peer->ops->ping(peer, 10 * NSEC_PER_SEC, on_done, NULL);
+	WAIT_FOR(told.n_done == 2);
+	CHECK_INT(told.err.code, 0);
+	/* Nobody turns the keeper's loop but we: it cannot have answered by then. */
+	peer->ops->ping(peer, 1, on_done, NULL);
+	WAIT_FOR(told.n_done == 3);
+	CHECK_INT(told.err.kind, ERROR_DEADLINE);
+	CHECK_INT(told.n_lost, 0);
+	end();
+}
+
 UNIT_MAIN({ "another protocol is refused", another_protocol_is_refused },
 	  { "a watcher gets all", a_watcher_gets_all },
 	  { "a slow watcher is ended", a_slow_watcher_is_ended },
@@ -647,4 +661,5 @@ UNIT_MAIN({ "another protocol is refused", another_protocol_is_refused },
 	  { "errors keep their kind", errors_keep_their_kind },
 	  { "a callback may free the peer", a_callback_may_free_the_peer },
 	  { "a loss is told once", a_loss_is_told_once },
+	  { "a ping is answered", a_ping_is_answered },
 	  { "shutdown is answered first", shutdown_is_answered_first })

@@ -16,7 +16,8 @@
 
 /* An emulated machine on a busy host takes its time. */
 #define VMS_HELLO_LIMIT (180 * NSEC_PER_SEC)
-#define VMS_STOP_GRACE (20 * NSEC_PER_SEC)
+/* Its keeper, then its power button (vm_end.c), then the guest's own patience with its keeper. */
+#define VMS_STOP_GRACE (30 * NSEC_PER_SEC)
 
 static struct vms *vms_of(struct provider *p)
 {
@@ -105,6 +106,12 @@ static int vms_adopt(struct instance *i, pid_t pid, unsigned long long start_tim
 	return r < 0 ? r : instance_connect_own(i, err);
 }
 
+static void vms_stopping(struct instance *i)
+{
+	if (i->own)
+		machine_stopping(i->own);
+}
+
 static void vms_kill(struct instance *i)
 {
 	if (i->own)
@@ -144,6 +151,7 @@ static const struct provider_ops vms_ops = {
 	.connect = vms_connect,
 	.adopt = vms_adopt,
 	.put_disk = vms_put_disk,
+	.stopping = vms_stopping,
 	.kill = vms_kill,
 	.close = vms_close,
 };

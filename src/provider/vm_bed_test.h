@@ -51,7 +51,10 @@ static struct {
 	/* How it answers. */
 	int fail_gate, fail_vm, fail_set, fail_adopt, fail_connect;
 	bool fast;
-} bed;
+	nsec_t heartbeat; /* 0: none */
+	enum vm_state state;
+	unsigned n_pressed;
+} bed, bed_last; /* and as it was when the last test ended */
 
 struct bed_told {
 	unsigned n;
@@ -241,6 +244,17 @@ static pid_t vm_pid(const struct vm *vm)
 	return bed.vm->pid;
 }
 
+static enum vm_state vm_state(const struct vm *vm)
+{
+	return bed.state;
+}
+
+static int vm_stop(struct vm *vm, struct error *err)
+{
+	bed.n_pressed++;
+	return 0;
+}
+
 static void vm_kill(struct vm *vm)
 {
 	bed.n_killed++;
@@ -260,7 +274,9 @@ static const struct vm_driver fake_driver = {
 	.check = vm_check,
 	.start = vm_start,
 	.adopt = vm_adopt,
+	.state = vm_state,
 	.pid = vm_pid,
+	.stop = vm_stop,
 	.kill = vm_kill,
 	.free = vm_free,
 };
@@ -293,6 +309,7 @@ static bool is_fast(void *userdata, char *ret, size_t size)
 
 /* ---- the bed ---- */
 
+/* Behind what is set in bed. */
 __attribute__((unused)) static void bed_begin(void)
 {
 	struct vms_config vms = { .gate_program = "/x/nacre-gate",
@@ -300,12 +317,12 @@ __attribute__((unused)) static void bed_begin(void)
 				  .driver = &fake_driver,
 				  .memory = (uint64_t)128 << 20,
 				  .cpus = 2,
+				  .heartbeat = bed.heartbeat ? bed.heartbeat : NSEC_NEVER,
 				  .is_fast = is_fast };
 	struct instances_config config;
 	struct error err = ERROR_INIT;
 
 	fake_begin();
-	memset(&bed, 0, sizeof(bed));
 	vms.loop = fake.loop;
 	CHECK_INT(vms_new(&bed.vms, &vms, &err), 0);
 	config = fake_config();
@@ -320,6 +337,8 @@ __attribute__((unused)) static void bed_end(void)
 	CHECK(!bed.vm);
 	bed.vms = vms_free(bed.vms);
 	fake_end_all();
+	bed_last = bed;
+	memset(&bed, 0, sizeof(bed));
 }
 
 __attribute__((unused)) static void bed_told(void *userdata, struct instance *i,

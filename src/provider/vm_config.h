@@ -26,6 +26,8 @@ struct vms_config {
 	uint64_t memory;          /* bytes of one that has no limit of its own */
 	unsigned cpus;
 	nsec_t certificate_life;
+	nsec_t heartbeat; /* a guest that does not answer for so long is stuck; NSEC_NEVER: none is
+			   */
 	/* Whether hardware virtualization has booted a guest on this host; ret says so, or why not,
 	 * in a sentence. */
 	bool (*is_fast)(void *userdata, char *ret, size_t size);

@@ -11,6 +11,9 @@
 #include "provider/vm_words.h"
 
 #define MACHINE_CONSOLE_PATIENCE (2 * NSEC_PER_SEC)
+/* From the word to its keeper to its power button. */
+#define MACHINE_BUTTON_AFTER (10 * NSEC_PER_SEC)
+#define MACHINE_STOP_FRAME_MAX 64
 
 static void machine_over(struct machine *m, const char *console)
 {
@@ -77,6 +80,35 @@ const struct vm_events machine_vm_events = {
 	.on_panic = machine_on_panic,
 	.on_end = machine_on_end,
 };
+
+/* ---- its end in order ---- */
+
+void machine_stopping(struct machine *m)
+{
+	loop_timer_set(&m->button, MACHINE_BUTTON_AFTER);
+}
+
+/* Pid 1 of the guest hears both, and either does: one goes through the gate, the other through the
+ * monitor. */
+void machine_on_button(struct loop_timer *t)
+{
+	static const struct bootmsg stop = { .type = BOOTMSG_STOP };
+	struct machine *m = container_of(t, struct machine, button);
+	struct error err = ERROR_INIT;
+	uint8_t frame[MACHINE_STOP_FRAME_MAX];
+	int r;
+
+	if (!m->instance || !m->vm)
+		return;
+	log_info("a keeper does not end its machine: its power button is pressed",
+		 LOG_STR("instance", m->instance->path));
+	r = m->gate ? bootmsg_encode(&stop, frame, &err) : 0;
+	if (r > 0)
+		(void)gate_send(m->gate, frame, (size_t)r);
+	if (m->vm->driver->stop(m->vm, &err) < 0)
+		log_warn("the power button of a machine cannot be pressed",
+			 LOG_STR("instance", m->instance->path), LOG_ERR(&err));
+}
 
 void machine_kill(struct machine *m)
 {

@@ -48,6 +48,8 @@ struct machine *machine_new(struct vms *v, struct instance *i)
 	list_init(&m->disks);
 	m->network = (struct segment_job)SEGMENT_JOB_INIT;
 	loop_timer_init(&m->patience, v->config.loop, machine_on_patience);
+	loop_timer_init(&m->button, v->config.loop, machine_on_button);
+	machine_beat_init(m);
 	list_init(&m->link);
 	list_add_tail(&v->machines, &m->link);
 	i->own = m;
@@ -69,6 +71,8 @@ void machine_free(struct machine *m)
 	if (m->awaits_bundle)
 		issuer_forget(m->vms->config.issuer, m);
 	loop_timer_done(&m->patience);
+	loop_timer_done(&m->button);
+	machine_beat_done(m);
 	machine_drop_disks(m);
 	m->gate = gate_free(m->gate);
 	m->vm = m->vm ? m->vm->driver->free(m->vm) : NULL;
@@ -91,6 +95,8 @@ void machine_leave(struct machine *m, bool over)
 		issuer_forget(m->vms->config.issuer, m);
 	m->awaits_bundle = false;
 	loop_timer_stop(&m->patience);
+	loop_timer_stop(&m->button);
+	machine_beat_stop(m);
 	if (!over) {
 		m->gate = gate_free(m->gate);
 		m->vm = m->vm ? m->vm->driver->free(m->vm) : NULL;

@@ -36,7 +36,15 @@ struct machine {
 	char end[MACHINE_TEXT_MAX]; /* why it has ended; "" : it has not */
 	struct loop_timer patience; /* for the end of its console */
 	struct vm_slots slots;
-	struct list disks; /* questions for one that are not answered yet */
+	struct vm_beat {
+		struct loop_timer timer;
+		nsec_t due;      /* when it should go off */
+		nsec_t alive_at; /* when the guest was last heard, as far as that counts */
+		nsec_t starved;  /* how long its processors had waited for ours by then */
+		bool asked;      /* and not answered yet */
+	} beat;
+	struct loop_timer button; /* while it is told to end */
+	struct list disks;        /* questions for one that are not answered yet */
 };
 
 struct vms {
@@ -55,6 +63,9 @@ struct machine *machine_new(struct vms *v, struct instance *i);
 int machine_begin(struct machine *m, struct error *err);
 /* Takes up one that lives. ERROR_UNAVAILABLE: it does not. */
 int machine_adopt(struct machine *m, struct error *err);
+/* Its keeper was asked to end it: where that has not helped after a while, its power button does.
+ */
+void machine_stopping(struct machine *m);
 /* instance_ended() follows where the machine runs. */
 void machine_kill(struct machine *m);
 /* See instance/provider.h. */
@@ -89,6 +100,14 @@ extern const struct vm_events machine_vm_events;
 extern const struct gate_events machine_gate_events;
 /* Nobody has answered for the console. */
 void machine_on_patience(struct loop_timer *t);
+
+/* vm_beat.c: sees to it that the guest answers, from when it is READY on. */
+void machine_beat_init(struct machine *m);
+void machine_beat_stop(struct machine *m);
+void machine_beat_done(struct machine *m);
+
+/* vm_end.c: its keeper was asked to end it; that it does not is its button's affair. */
+void machine_on_button(struct loop_timer *t);
 
 /* vm_disks.c: questions that nobody will answer. */
 void machine_drop_disks(struct machine *m);

@@ -79,19 +79,6 @@ static int machine_start_gate(struct machine *m, const struct machine_lines *lin
 	return r;
 }
 
-/* The words of a set, in place. */
-static size_t machine_words(char *text, const char *words[VM_WORDS_MAX + 1])
-{
-	char *rest = NULL;
-	size_t n = 0;
-
-	for (char *word = strtok_r(text, " ", &rest); word && n < VM_WORDS_MAX;
-	     word = strtok_r(NULL, " ", &rest))
-		words[n++] = word;
-	words[n] = NULL;
-	return n;
-}
-
 static int machine_clone(struct machine *m, struct guest_set *set,
 			 const struct machine_lines *lines, int leaf_fd, struct error *err)
 {
@@ -103,7 +90,7 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	struct vm_spec spec;
 
 	memcpy(nic.mac, m->network.plan.guest_mac, sizeof(nic.mac));
-	(void)machine_words(set->info.desc.words, words);
+	guest_desc_words(&set->info.desc, words, VM_WORDS_MAX);
 	vm_spec_init(&spec);
 	spec.title = m->instance->path;
 	spec.accel =

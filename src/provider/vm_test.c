@@ -45,7 +45,7 @@ static void is_made_of_gate_network_and_machine(void)
 	CHECK_INT(i->state, INSTANCE_READY);
 	CHECK_STR(i->kernel, "");
 	bed_end();
-	CHECK_INT(bed.n_killed, 0);
+	CHECK_INT(bed_last.n_killed, 0);
 }
 
 static void knows_the_kernel_that_it_has(void)
@@ -257,6 +257,103 @@ static void stops(void)
 	bed_end();
 }
 
+static void its_power_button_is_pressed_where_its_keeper_does_not_end_it(void)
+{
+	struct bed_told told = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct instance *i;
+	struct bootmsg m;
+
+	bed_begin();
+	i = bed_ready(&told);
+	bed.frame_len = 0;
+	instance_stop(i, bed_told, &told);
+	CHECK_INT(bed.n_pressed, 0);
+	FAKE_UNTIL(bed.n_pressed == 1);
+	/* By both ways, since either may be closed. */
+	CHECK(bootmsg_next(&m, bed.frame, bed.frame_len, &err) > 0);
+	CHECK_INT(m.type, BOOTMSG_STOP);
+	CHECK_INT(bed.n_killed, 0);
+	FAKE_UNTIL(bed.n_killed == 1);
+	bed_machine_ends(VM_END_ASKED, "it was killed");
+	bed_gate_ends();
+	FAKE_UNTIL(told.n == 2);
+	CHECK_INT(bed.n_pressed, 1);
+	bed_end();
+}
+
+/* ---- its heartbeat ---- */
+
+#define PATIENCE (200 * NSEC_PER_MSEC)
+
+/* The test's clock stands still for nobody: what a timer waits is a fiftieth. */
+static void answer_for(struct instance *i, nsec_t time)
+{
+	nsec_t end = clock_mono() + time;
+
+	while (clock_mono() < end) {
+		fake_turns();
+		while (fake_asked(i, FAKE_PING))
+			fake_yes(i, FAKE_PING);
+	}
+}
+
+static void one_that_answers_is_left_alone(void)
+{
+	struct bed_told told = { .n = 0 };
+	struct instance *i;
+
+	bed.heartbeat = PATIENCE;
+	bed_begin();
+	i = bed_ready(&told);
+	answer_for(i, 2 * PATIENCE);
+	CHECK_INT(i->state, INSTANCE_READY);
+	CHECK_INT(bed.n_killed, 0);
+	bed_end();
+}
+
+static void a_stuck_one_is_ended_with_the_cause(void)
+{
+	struct bed_told told = { .n = 0 };
+	struct instance *i;
+	nsec_t began;
+
+	bed.heartbeat = PATIENCE;
+	bed_begin();
+	i = bed_ready(&told);
+	began = clock_mono();
+	FAKE_UNTIL(bed.n_killed == 1);
+	CHECK(clock_mono() - began >= PATIENCE / 2);
+	CHECK_INT(fake_count(i, FAKE_PING), 1);
+	bed_machine_ends(VM_END_ASKED, "it was killed");
+	bed_gate_ends();
+	FAKE_UNTIL(i->state == INSTANCE_FAILED);
+	CHECK_STR(i->reason, "its guest is stuck: it has not answered for 0 s (heartbeat)");
+	bed_end();
+}
+
+static void a_paused_one_is_not_stuck(void)
+{
+	struct bed_told told = { .n = 0 };
+	struct instance *i;
+	nsec_t end;
+
+	bed.heartbeat = PATIENCE;
+	bed_begin();
+	i = bed_ready(&told);
+	bed.state = VM_PAUSED;
+	end = clock_mono() + 2 * PATIENCE;
+	while (clock_mono() < end)
+		fake_turns();
+	CHECK_INT(i->state, INSTANCE_READY);
+	CHECK_INT(bed.n_killed, 0);
+	/* And has all of its patience when it goes on. */
+	bed.state = VM_RUNNING;
+	answer_for(i, PATIENCE);
+	CHECK_INT(bed.n_killed, 0);
+	bed_end();
+}
+
 /* ---- the choice ---- */
 
 static void says_why_none_can_be_made(void)
@@ -295,7 +392,7 @@ static void takes_a_living_one_up_again(void)
 	CHECK_STR(i->kernel, "6.1");
 	fake_yes(i, FAKE_OPEN);
 	bed_end();
-	CHECK_INT(bed.n_killed, 0);
+	CHECK_INT(bed_last.n_killed, 0);
 }
 
 static void knows_one_that_ended_meanwhile(void)
@@ -331,6 +428,11 @@ UNIT_MAIN({ "is_made_of_gate_network_and_machine", is_made_of_gate_network_and_m
 	  { "is_ended_for_what_guest_or_gate_say", is_ended_for_what_guest_or_gate_say },
 	  { "a_guest_that_says_what_it_must_not_is_ended",
 	    a_guest_that_says_what_it_must_not_is_ended },
-	  { "stops", stops }, { "says_why_none_can_be_made", says_why_none_can_be_made },
+	  { "its_power_button_is_pressed_where_its_keeper_does_not_end_it",
+	    its_power_button_is_pressed_where_its_keeper_does_not_end_it },
+	  { "one_that_answers_is_left_alone", one_that_answers_is_left_alone },
+	  { "a_stuck_one_is_ended_with_the_cause", a_stuck_one_is_ended_with_the_cause },
+	  { "a_paused_one_is_not_stuck", a_paused_one_is_not_stuck }, { "stops", stops },
+	  { "says_why_none_can_be_made", says_why_none_can_be_made },
 	  { "takes_a_living_one_up_again", takes_a_living_one_up_again },
 	  { "knows_one_that_ended_meanwhile", knows_one_that_ended_meanwhile })

@@ -133,6 +133,7 @@ struct vm_spec {
 	int dir_fd;    /* the instance's directory: control socket and last words are made there */
 	int cgroup_fd; /* the VMM's own leaf: nothing else lives in it; -1: the caller's group */
 	int net_ns_fd; /* where its TAP devices are; -1: a new, empty one */
+	bool fleeting; /* it ends with the thread that starts it, and is never adopted */
 	uid_t uid;     /* its own: nobody else's processes have it; not 0 */
 	gid_t gid;
 };

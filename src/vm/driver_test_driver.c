@@ -318,9 +318,9 @@ static void driver_on_tried(struct probe *p, const struct probe_record *record, 
 	struct error err = ERROR_INIT;
 
 	printf("%d %s\n", (int)record->verdict, record->text);
-	if (probe_write(record, *(int *)owner, &err) < 0)
+	if (probe_write(record, *(int *)owner, "trial", &err) < 0)
 		driver_fail(&err);
-	probe_read(&known, *(int *)owner);
+	probe_read(&known, *(int *)owner, "trial");
 	printf("%d %s\n", (int)known.verdict, known.text);
 	loop_quit(driver_loop, 0);
 }

@@ -151,3 +151,14 @@ int guest_desc_read(struct guest_desc *ret, const char *text, size_t len, struct
 	*ret = d;
 	return 0;
 }
+
+void guest_desc_words(struct guest_desc *d, const char **ret, size_t n)
+{
+	char *rest = NULL;
+	size_t at = 0;
+
+	for (char *word = strtok_r(d->words, " ", &rest); word && at < n;
+	     word = strtok_r(NULL, " ", &rest))
+		ret[at++] = word;
+	ret[at] = NULL;
+}

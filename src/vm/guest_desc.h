@@ -47,5 +47,7 @@ struct guest_desc {
 char *guest_desc_write(const struct guest_desc *d);
 /* -EBADMSG with the line that is wrong. */
 int guest_desc_read(struct guest_desc *ret, const char *text, size_t len, struct error *err);
+/* Its words, parted in place: at most n, with a NULL behind. */
+void guest_desc_words(struct guest_desc *d, const char **ret, size_t n);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -151,6 +152,7 @@ static void jail_plan(struct isolate_plan *plan, const struct jail *jail)
 	plan->rlimits = limits;
 	plan->n_rlimits = ARRAY_SIZE(limits);
 	plan->umask = 0077;
+	plan->death_signal = jail->fleeting ? SIGKILL : 0;
 	plan->new_session = true;
 	plan->stdio[2] = jail->words_fd;
 	for (size_t i = 0; i < jail->n_fds; i++)

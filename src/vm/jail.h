@@ -21,8 +21,9 @@
  *   calls       the filter of a container without capabilities, and the VMM's own on top
  *   limits      no core, JAIL_FILES descriptors, JAIL_TASKS threads
  *
- * It has no death signal: it lives on without the daemon. In its pid namespace it is the first
- * process, so that abort() in it ends with SIGSEGV (the kernel keeps SIGABRT from such a process).
+ * Unless it is fleeting it has no death signal: it lives on without the daemon. In its pid
+ * namespace it is the first process, so that abort() in it ends with SIGSEGV (the kernel keeps
+ * SIGABRT from such a process).
  */
 
 #define JAIL_FILES 1024
@@ -39,6 +40,7 @@ struct jail {
 	uid_t uid;
 	gid_t gid;
 	bool kvm;
+	bool fleeting; /* ends with the thread that starts it */
 };
 
 /* The root of what this process sees, to look for programs of the host in (O_PATH). */

@@ -19,7 +19,7 @@
 #include "vm/jail.h"
 #include "vm/qemu.h"
 
-/* Three lines: of what it holds, the verdict, the sentence. */
+/* Four lines: of which host it holds, of which guest, the verdict, the sentence. */
 #define PROBE_FILE "virtualization"
 #define PROBE_FILE_NEW "virtualization.new"
 #define PROBE_FILE_MAX 1024
@@ -69,13 +69,15 @@ void probe_look(struct probe_record *ret)
 		       "KVM opens; whether a guest comes up has not been tried");
 }
 
-static int probe_parse(struct probe_record *ret, char *text, const char *key)
+static int probe_parse(struct probe_record *ret, char *text, const char *key, const char *of)
 {
 	char *rest = text;
-	const char *of = strsep(&rest, "\n"), *word = rest ? strsep(&rest, "\n") : NULL;
+	const char *host = strsep(&rest, "\n"), *guest = rest ? strsep(&rest, "\n") : NULL;
+	const char *word = rest ? strsep(&rest, "\n") : NULL;
 	const char *sentence = rest ? strsep(&rest, "\n") : NULL;
 
-	if (!sentence || !str_eq(of, key) || !str_is_clean(sentence))
+	if (!sentence || !str_eq(host, key) || (of && !str_eq(guest, of)) ||
+	    !str_is_clean(sentence))
 		return -ENOENT;
 	for (int i = PROBE_UNTRIED + 1; i < PROBE_VERDICT_COUNT; i++) {
 		if (!str_eq(word, probe_words[i]))
@@ -87,7 +89,7 @@ static int probe_parse(struct probe_record *ret, char *text, const char *key)
 	return -ENOENT;
 }
 
-void probe_read(struct probe_record *ret, int root_fd)
+void probe_read(struct probe_record *ret, int root_fd, const char *of)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	_cleanup_str_ char *text = NULL;
@@ -99,10 +101,10 @@ void probe_read(struct probe_record *ret, int root_fd)
 		return;
 	text = buf_take_str(&b);
 	if (text)
-		(void)probe_parse(ret, text, key);
+		(void)probe_parse(ret, text, key, of);
 }
 
-int probe_write(const struct probe_record *record, int root_fd, struct error *err)
+int probe_write(const struct probe_record *record, int root_fd, const char *of, struct error *err)
 {
 	char key[PROBE_KEY_MAX + 1], text[PROBE_FILE_MAX];
 	_cleanup_fd_ int fd = -1;
@@ -110,8 +112,8 @@ int probe_write(const struct probe_record *record, int root_fd, struct error *er
 
 	if (r < 0)
 		return error_set(err, r, "look at QEMU");
-	n = str_printf(text, sizeof(text), "%s\n%s\n%s\n", key, probe_words[record->verdict],
-		       record->text);
+	n = str_printf(text, sizeof(text), "%s\n%s\n%s\n%s\n", key, of,
+		       probe_words[record->verdict], record->text);
 	if (n < 0)
 		return error_set(err, n, "write " PROBE_FILE);
 	fd = sysio_openat(root_fd, PROBE_FILE_NEW,

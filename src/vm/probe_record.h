@@ -6,8 +6,8 @@
 
 /*
  * What hardware virtualization is worth on this host, as it was seen once (vm/probe.h) and written
- * to the root directory. It holds for one release of the host's kernel and one QEMU: with another
- * of either it has not been tried.
+ * to the root directory. It holds for one release of the host's kernel, one QEMU and one guest:
+ * with another of either it has not been tried.
  */
 
 enum probe_verdict {
@@ -19,6 +19,7 @@ enum probe_verdict {
 };
 
 #define PROBE_TEXT_MAX 255
+#define PROBE_OF_MAX 191 /* bytes of the name of a guest, printable */
 
 struct probe_record {
 	enum probe_verdict verdict;
@@ -30,9 +31,10 @@ struct probe_record {
 void probe_look(struct probe_record *ret);
 
 /* What is known of this host: what probe_look() says, or else the record in root_fd. Never fails:
- * what cannot be read, or is of another kernel or QEMU, is PROBE_UNTRIED. */
-void probe_read(struct probe_record *ret, int root_fd);
-/* Writes it down for this kernel and this QEMU. */
-int probe_write(const struct probe_record *record, int root_fd, struct error *err);
+ * what cannot be read, or is of another kernel, QEMU or guest, is PROBE_UNTRIED. of: the guest, by
+ * a name; NULL: that of whichever guest was tried last. */
+void probe_read(struct probe_record *ret, int root_fd, const char *of);
+/* Writes it down for this kernel, this QEMU and this guest. */
+int probe_write(const struct probe_record *record, int root_fd, const char *of, struct error *err);
 
 #endif

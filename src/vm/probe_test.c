@@ -157,21 +157,25 @@ static void keeps_a_record_for_this_host(void)
 	probe_look(&back);
 	CHECK(back.verdict == PROBE_UNTRIED || back.verdict == PROBE_NO_DEVICE);
 	CHECK(back.text[0]);
-	if (back.verdict == PROBE_NO_DEVICE || probe_write(&r, fd, &err) < 0) {
+	if (back.verdict == PROBE_NO_DEVICE || probe_write(&r, fd, "a guest", &err) < 0) {
 		CHECK(back.verdict == PROBE_NO_DEVICE || err.code == -ENOENT);
 		(void)scratch_remove(dir);
 		SKIP("neither KVM nor QEMU is here");
 	}
-	probe_read(&back, fd);
+	probe_read(&back, fd, "another guest");
+	CHECK_INT(back.verdict, PROBE_UNTRIED);
+	probe_read(&back, fd, NULL);
+	CHECK_INT(back.verdict, PROBE_NO_GUEST);
+	probe_read(&back, fd, "a guest");
 	CHECK_INT(back.verdict, PROBE_NO_GUEST);
 	CHECK_STR(back.text, "a sentence");
 	/* Of another kernel. */
 	file_fd = openat(fd, "virtualization", O_WRONLY | O_CLOEXEC);
 	CHECK(file_fd >= 0 && write(file_fd, "x", 1) == 1);
-	probe_read(&back, fd);
+	probe_read(&back, fd, "a guest");
 	CHECK_INT(back.verdict, PROBE_UNTRIED);
 	CHECK(ftruncate(file_fd, 3) == 0);
-	probe_read(&back, fd);
+	probe_read(&back, fd, "a guest");
 	CHECK_INT(back.verdict, PROBE_UNTRIED);
 	CHECK(scratch_remove(dir) == 0);
 }

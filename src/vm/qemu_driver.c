@@ -502,6 +502,7 @@ static int qemu_spawn(struct qemu *q, const struct vm_spec *spec, struct error *
 		.cgroup_fd = spec->cgroup_fd,
 		.uid = spec->uid,
 		.gid = spec->gid,
+		.fleeting = spec->fleeting,
 		.kvm = spec->accel == VM_ACCEL_HARDWARE,
 	};
 	return jail_spawn(&jail, &q->child, err);

@@ -130,6 +130,9 @@ class Node:
         self.process = None
         self._channel = None
         self._notify = None
+        # Nor does each node try KVM, which may take a processor for twenty seconds (test_survive.py has it).
+        if "hardware:" not in config:
+            config = config.replace("vm:\n", "vm:\n  hardware: no\n") if "vm:\n" in config else config + "vm:\n  hardware: no\n"
         with open(self.config, "w", encoding="utf-8") as f:
             # Tests count what is there: a keeper that waits for the next pod would come and go (test_spare.py has it).
             f.write(config if "spare:" in config else config + "spare: no\n")
