@@ -231,17 +231,23 @@ static void kit_stand_again(const struct kit_stand *at)
 		abort();
 }
 
+/* Where a container mounts what it makes before its root is there (steps_root.c). */
+static const char *const kit_places[] = { "proc", "dev", "sys" };
+
 /* In a mount namespace of its own: takes away all that was copied into it. */
 static int kit_clear(struct error *err)
 {
 	static const struct mount_option options[] = {
-		{ "mode", "0555" }, { "size", "4k" }, { "nr_inodes", "1" }, { NULL, NULL }
+		{ "mode", "0555" }, { "size", "4k" }, { "nr_inodes", "4" }, { NULL, NULL }
 	};
 	_cleanup_fd_ int fd = mount_new("tmpfs", options, KIT_NO_SUID_DEV_EXEC, err);
 	int r;
 
 	if (fd < 0)
 		return fd;
+	for (size_t i = 0; i < ARRAY_SIZE(kit_places); i++)
+		if (sysio_mkdirat(fd, kit_places[i], 0555) < 0)
+			return error_set(err, -errno, "make the directory %s", kit_places[i]);
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return error_set(err, -errno, "make the mounts private");
 	r = mount_attach(fd, AT_FDCWD, "/", err);

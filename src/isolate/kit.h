@@ -9,8 +9,9 @@
  * What the first container of a group of its own needs and what can be made before anybody knows
  * what that container is: the namespaces net (its loopback device is up), ipc and uts, and the file
  * systems /dev (with pts, shm and mqueue) and /sys (masked; without the groups, which depend on
- * the container's cgroup namespace), and a mount namespace in which there is one empty read-only
- * file system. Most of the time of a start goes there.
+ * the container's cgroup namespace), and a mount namespace in which there is one read-only file
+ * system with nothing but empty directories for /proc, /dev and /sys. Most of the time of a start
+ * goes there.
  *
  * A kit is descriptors and nothing else: no process, no cgroup, nothing that is mounted anywhere.
  * Whoever closes them, or dies, leaves nothing behind. What a container gets from a kit is what its

@@ -79,6 +79,67 @@ static void a_container_cannot_tell(void)
 	CHECK_STR(test_text(&with), test_text(&without));
 }
 
+/* Nor when its root came behind everything else. */
+static void nor_with_its_root_late(void)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+	_cleanup_(test_run_done) struct test_run kitted, own, without;
+	_cleanup_fd_ int image = -1, late_image = -1, kit_image = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	late_image = test_image();
+	kit_image = test_image();
+	test_container(&plan, SH(LOOKS_AROUND), image);
+	plan.stdio[2] = -1;
+	test_run(&plan, &without);
+	CHECK_INT(without.r, 0);
+
+	test_container(&plan, SH(LOOKS_AROUND), -1);
+	plan.stdio[2] = -1;
+	plan.root_later = true;
+	test_run_giving(&plan, late_image, &own);
+	CHECK_INT(own.r, 0);
+	CHECK_STR(test_text(&own), test_text(&without));
+
+	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, NULL), 0);
+	CHECK_INT(isolate_kit_set_hostname(&kit, proc_fd, "box", NULL), 0);
+	use_kit(&plan, &kit);
+	test_run_giving(&plan, kit_image, &kitted);
+	CHECK_INT(kitted.r, 0);
+	CHECK_STR(test_text(&kitted), test_text(&without));
+}
+
+/* What it has made so far goes with it, and the reason is told. */
+static void one_without_a_root_fails(void)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+	_cleanup_(isolate_child_done) struct isolate_child c = ISOLATE_CHILD_INIT;
+	struct test_run t = { .out = BUF_INIT };
+	struct error err = ERROR_INIT;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, NULL), 0);
+	test_container(&plan, SH("echo it ran"), -1);
+	plan.root_later = true;
+	use_kit(&plan, &kit);
+	CHECK_INT(isolate_spawn(&plan, &c, &err), 0);
+	c.give_fd = fd_close(c.give_fd);
+	CHECK_INT(isolate_child_report(&c, &t.exit_hint, &err), -EPIPE);
+	CHECK(strstr(err.text, "wait for the root") != NULL);
+	test_reap(&c, &t);
+	CHECK_INT(t.status, 125);
+	/* One that is gone can still be given it. */
+	isolate_child_done(&c);
+	CHECK_INT(isolate_spawn(&plan, &c, &err), 0);
+	CHECK_INT(pidfd_kill(c.pidfd, SIGKILL), 0);
+	test_reap(&c, &t);
+	CHECK_INT(t.status, 128 + SIGKILL);
+	CHECK_INT(isolate_child_give_root(&c, place_fd, &err), 0);
+}
+
 #define LOOKS_AROUND_POD                                                                           \
 	LOOKS_AROUND ";echo y >/dev/shm/seen; busybox rm -f /dev/mqueue/x /dev/shm/x"
 
@@ -204,6 +265,8 @@ static void each_is_new(void)
 UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "a directory to mount upon", open_places, true },
 	  { "a container cannot tell", a_container_cannot_tell },
+	  { "nor with its root late", nor_with_its_root_late },
+	  { "one without a root fails", one_without_a_root_fails },
 	  { "one of a pod cannot tell", one_of_a_pod_cannot_tell },
 	  { "this process comes back", comes_back }, { "fails in one piece", fails_in_one_piece },
 	  { "each is new", each_is_new }, { "removes its cgroup", removes_the_cgroup })

@@ -242,6 +242,8 @@ struct isolate_plan {
 	enum isolate_root root;
 	int root_fd;         /* detached mount for ISOLATE_ROOT_CONTAINER and _TREE, which is used
 			      * up; directory for _OTHER */
+	bool root_later;     /* of a container, without root_fd: the child makes all but the root
+			      * and waits for isolate_child_give_root() */
 	bool root_read_only; /* the mount of the root alone: /dev, /dev/shm, /proc stay as they are
 			      */
 	/* A detached mount of devpts for /dev/pts of a container (isolate/pty.h), and in a tree the
@@ -251,8 +253,8 @@ struct isolate_plan {
 	/* What was made ahead of a container (isolate/kit.h), used up; -1: made by its process.
 	 * With dev_fd neither pts_fd nor shm_fd. */
 	int dev_fd, sys_fd;
-	/* The new mount namespace of a container: of a kit, with nothing in it, used up; -1: a copy
-	 * of the spawner's, from which its tree is taken. */
+	/* The new mount namespace of a container: of a kit, with nothing in it but the places for
+	 * what it mounts, used up; -1: a copy of the spawner's, from which its tree is taken. */
 	int bare_ns_fd;
 
 	/* Mounts go on in this order, devices behind them; of ISOLATE_ROOT_CONTAINER and _TREE.

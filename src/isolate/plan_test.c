@@ -136,6 +136,8 @@ BREAKS(root_mount, p->ns[ISOLATE_NS_MOUNT] = ISOLATE_KEEP)
 BREAKS(root_pid, p->ns[ISOLATE_NS_PID] = ISOLATE_KEEP)
 BREAKS(root_fd, p->root_fd = -1)
 BREAKS(root_fd_unused, p->root = ISOLATE_ROOT_KEEPER)
+BREAKS(root_fd_and_later, p->root_later = true)
+BREAKS(root_later, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->root_later = true)
 BREAKS(read_only, p->root = ISOLATE_ROOT_KEEP; p->root_fd = -1; p->root_read_only = true)
 BREAKS(dev, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->dev_fd = 3)
 BREAKS(dev_with_shm, p->dev_fd = 3; p->shm_fd = 4)
@@ -327,6 +329,8 @@ static const struct {
 	{ "root", break_root_pid },
 	{ "root_fd", break_root_fd },
 	{ "root_fd", break_root_fd_unused },
+	{ "root_fd", break_root_fd_and_later },
+	{ "root_later", break_root_later },
 	{ "root_read_only", break_read_only },
 	{ "pts_fd", break_pts },
 	{ "dev_fd", break_dev },

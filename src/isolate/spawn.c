@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "isolate/dev.h"
+#include "isolate/give.h"
 #include "isolate/mount.h"
 #include "isolate/oom.h"
 #include "isolate/spawn_parts.h"
@@ -138,11 +139,14 @@ void isolate_spawn_begin(void)
 struct spawn {
 	struct isolate_steps steps;
 	int read_fd; /* the spawner's end of the report pipe */
+	int give_fd; /* and of the socket for the root */
 };
 
 static void spawn_done(struct spawn *sp)
 {
 	(void)fd_close(sp->read_fd);
+	(void)fd_close(sp->give_fd);
+	(void)fd_close(sp->steps.give_fd);
 	(void)fd_close(sp->steps.report_fd);
 	(void)fd_close(sp->steps.parent_pidfd);
 	(void)fd_close(sp->steps.null_fd);
@@ -235,6 +239,11 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 		return error_set(err, -errno, "make the pipe for the report");
 	sp->read_fd = fds[0];
 	s->report_fd = fds[1];
+	if (p->root_later) {
+		r = give_open(&sp->give_fd, &s->give_fd, err);
+		if (r < 0)
+			return r;
+	}
 
 	if (!spawn_caps_known) {
 		spawn_look_at_caps();
@@ -380,12 +389,14 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
 			   .report_fd = -1,
 			   .parent_pidfd = -1,
 			   .null_fd = -1,
+			   .give_fd = -1,
 			   .shm_fd = -1,
 			   .mount_ns_fd = -1,
 			   .sync_fd = -1,
 			   .sync_write_fd = -1,
 			   .null_mount_fd = -1 },
 		.read_fd = -1,
+		.give_fd = -1,
 	};
 	int pidfd = -1;
 	pid_t pid;
@@ -417,7 +428,8 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
 	}
 	*ret = (struct isolate_child){ .pid = pid,
 				       .pidfd = pidfd,
-				       .report_fd = TAKE_FD(sp.read_fd) };
+				       .report_fd = TAKE_FD(sp.read_fd),
+				       .give_fd = TAKE_FD(sp.give_fd) };
 	return 0;
 }
 
@@ -425,6 +437,17 @@ void isolate_child_done(struct isolate_child *c)
 {
 	c->pidfd = fd_close(c->pidfd);
 	c->report_fd = fd_close(c->report_fd);
+	c->give_fd = fd_close(c->give_fd);
+}
+
+int isolate_child_give_root(struct isolate_child *c, int root_fd, struct error *err)
+{
+	int r = give_send(c->give_fd, root_fd);
+
+	c->give_fd = fd_close(c->give_fd);
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		return error_set(err, r, "give process %d its root", (int)c->pid);
+	return 0;
 }
 
 int isolate_child_report(struct isolate_child *c, int *ret_exit, struct error *err)

@@ -20,11 +20,12 @@ struct isolate_child {
 	pid_t pid; /* as the spawner sees it */
 	int pidfd;
 	int report_fd; /* becomes readable when the program runs or a step has failed */
+	int give_fd;   /* with root_later, until the root was given */
 };
 
 #define ISOLATE_CHILD_INIT                                                                         \
 	{                                                                                          \
-		.pid = -1, .pidfd = -1, .report_fd = -1                                            \
+		.pid = -1, .pidfd = -1, .report_fd = -1, .give_fd = -1                             \
 	}
 
 /* What the first spawn finds out and opens for this process, ahead of it. What fails is tried
@@ -34,6 +35,13 @@ void isolate_spawn_begin(void);
 /* The child is the caller's to reap, also where a step of it fails. The first spawn of a process
  * opens two descriptors that it keeps: a private /proc, and its own pid namespace. */
 int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, struct error *err);
+
+/*
+ * Gives a child with root_later what its plan would have had as root_fd, once; the descriptor stays
+ * the caller's. A child that is gone already is no error: its report and its end tell. One that
+ * never gets it waits until it is killed, or nobody is left who could give it: then it fails.
+ */
+int isolate_child_give_root(struct isolate_child *c, int root_fd, struct error *err);
 
 /* Closes the descriptors. Neither kills nor waits. */
 void isolate_child_done(struct isolate_child *c);

@@ -60,8 +60,9 @@ static _unused_ void test_reap(const struct isolate_child *c, struct test_run *t
 	t->status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
-/* Runs the plan to its end, with stdout in a pipe. */
-static _unused_ void test_run(struct isolate_plan *plan, struct test_run *t)
+/* Runs the plan to its end, with stdout in a pipe; with root_later, root_fd is given behind the
+ * clone. */
+static _unused_ void test_run_giving(struct isolate_plan *plan, int root_fd, struct test_run *t)
 {
 	_cleanup_(isolate_child_done) struct isolate_child c = ISOLATE_CHILD_INIT;
 	int fds[2];
@@ -71,6 +72,10 @@ static _unused_ void test_run(struct isolate_plan *plan, struct test_run *t)
 	plan->stdio[1] = fds[1];
 	t->r = isolate_spawn(plan, &c, &t->err);
 	(void)close(fds[1]);
+	if (t->r == 0 && plan->root_later) {
+		CHECK(isolate_child_give_root(&c, root_fd, NULL) == 0);
+		CHECK_INT(c.give_fd, -1);
+	}
 	if (t->r == 0) {
 		CHECK(fd_read_all(fds[0], TEST_OUTPUT_MAX, &t->out) == 0);
 		t->r = isolate_child_report(&c, &t->exit_hint, &t->err);
@@ -80,6 +85,11 @@ static _unused_ void test_run(struct isolate_plan *plan, struct test_run *t)
 		printf("# %s\n", error_text(&t->err));
 	CHECK(buf_add(&t->out, "", 1) == 0);
 	(void)close(fds[0]);
+}
+
+static _unused_ void test_run(struct isolate_plan *plan, struct test_run *t)
+{
+	test_run_giving(plan, -1, t);
 }
 
 static _unused_ const char *test_text(const struct test_run *t)

@@ -22,6 +22,7 @@ struct isolate_steps {
 	int proc_fd;      /* a private mount of /proc, of the spawner's pid namespace */
 	int parent_pidfd; /* of the spawner, for the death signal */
 	int null_fd;      /* /dev/null, verified */
+	int give_fd;      /* where the root comes from, with root_later */
 	int shm_fd;       /* detached mount for /dev/shm */
 	int mount_ns_fd;  /* where a tree goes that is not for the namespace it is made in */
 	/* A byte comes when the ids of a new user namespace are mapped; and its other end, which is
@@ -59,7 +60,7 @@ struct isolate_report {
 };
 
 /* The most descriptors that stay open, without those of a tree. */
-#define ISOLATE_STEPS_FDS (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 14)
+#define ISOLATE_STEPS_FDS (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 15)
 
 #define ISOLATE_EXIT_FAILED 125
 #define ISOLATE_EXIT_NOT_EXECUTABLE 126

@@ -66,6 +66,7 @@ int isolate_step_close(struct isolate_steps *s, struct error *err)
 
 	steps_fds_add(&set, s->report_fd);
 	steps_fds_add(&set, s->parent_pidfd);
+	steps_fds_add(&set, s->give_fd);
 	steps_fds_add(&set, s->shm_fd);
 	steps_fds_add(&set, s->mount_ns_fd);
 	steps_fds_add(&set, p->pts_fd);

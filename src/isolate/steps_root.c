@@ -16,6 +16,7 @@
 #include "base/rootfd.h"
 #include "base/sysio.h"
 #include "isolate/dev.h"
+#include "isolate/give.h"
 #include "isolate/keeper_root.h"
 #include "isolate/mask.h"
 #include "isolate/mount.h"
@@ -26,7 +27,9 @@
 /*
  * How a root is made. The tree that the clone has copied is made private; the new root is mounted
  * on "/", where it covers the old one; everything is mounted below it by descriptor; pivot_root()
- * exchanges the two, and the old one is detached.
+ * exchanges the two, and the old one is detached. Where the namespace is that of a kit, there is
+ * nothing to be covered or detached, and /proc, /dev and /sys are made before the root is taken:
+ * whoever makes the root has that time.
  *
  * An image is hostile. It gets a say in three names only, /proc, /dev and /sys: each is opened in
  * the root without following a link and must be a directory (it is made where it is missing). All
@@ -58,10 +61,10 @@ static int root_target(int root_fd, const char *name, struct error *err)
 	return fd < 0 ? error_set(err, fd, "open /%s", name) : fd;
 }
 
-/* /proc of the container; the mount. */
-static int root_proc(const struct isolate_steps *s, struct error *err)
+/* Each of the parts goes on a directory of place_fd; the mount. */
+static int root_proc(int place_fd, struct error *err)
 {
-	_cleanup_fd_ int target = root_target(s->root_fd, "proc", err);
+	_cleanup_fd_ int target = root_target(place_fd, "proc", err);
 	int fd;
 
 	if (target < 0)
@@ -70,40 +73,46 @@ static int root_proc(const struct isolate_steps *s, struct error *err)
 	return fd < 0 ? error_wrap(err, fd, "/proc") : fd;
 }
 
-/* Mounts what was made ahead on a directory of the image; the mount. */
-static int root_put(const struct isolate_steps *s, int *made_fd, const char *name,
-		    struct error *err)
+/* Puts a mount on a directory. */
+static int root_put(int mount_fd, int place_fd, const char *name, struct error *err)
 {
-	_cleanup_fd_ int target = root_target(s->root_fd, name, err);
+	_cleanup_fd_ int target = root_target(place_fd, name, err);
 	int r;
 
 	if (target < 0)
 		return target;
-	r = mount_attach(*made_fd, target, "", err);
-	return r < 0 ? error_wrap(err, r, "/%s", name) : TAKE_FD(*made_fd);
+	r = mount_attach(mount_fd, target, "", err);
+	return r < 0 ? error_wrap(err, r, "/%s", name) : 0;
 }
 
-static int root_dev(struct isolate_steps *s, struct error *err)
+static int root_put_made(int *made_fd, int place_fd, const char *name, struct error *err)
+{
+	int r = root_put(*made_fd, place_fd, name, err);
+
+	return r < 0 ? r : TAKE_FD(*made_fd);
+}
+
+static int root_dev(struct isolate_steps *s, int place_fd, struct error *err)
 {
 	_cleanup_fd_ int target = -1;
 
 	if (s->dev_fd >= 0)
-		return root_put(s, &s->dev_fd, "dev", err);
-	target = root_target(s->root_fd, "dev", err);
+		return root_put_made(&s->dev_fd, place_fd, "dev", err);
+	target = root_target(place_fd, "dev", err);
 	return target < 0 ? target : place_dev(target, s->plan->pts_fd, s->shm_fd, err);
 }
 
 /* /sys with the process's own cgroups in it; the mount. */
-static int root_sys(struct isolate_steps *s, struct error *err)
+static int root_sys(struct isolate_steps *s, int place_fd, struct error *err)
 {
 	_cleanup_fd_ int target = -1;
 	_cleanup_fd_ int fd = -1;
 	int r;
 
 	if (s->sys_fd >= 0) {
-		fd = root_put(s, &s->sys_fd, "sys", err);
+		fd = root_put_made(&s->sys_fd, place_fd, "sys", err);
 	} else {
-		target = root_target(s->root_fd, "sys", err);
+		target = root_target(place_fd, "sys", err);
 		fd = target < 0 ? target : place_sys(target, err);
 	}
 	if (fd < 0)
@@ -113,31 +122,84 @@ static int root_sys(struct isolate_steps *s, struct error *err)
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
-static int root_container(struct isolate_steps *s, struct error *err)
-{
-	_cleanup_fd_ int proc_fd = -1;
-	_cleanup_fd_ int dev_fd = -1;
-	_cleanup_fd_ int sys_fd = -1;
-	_cleanup_fd_ int null_fd = -1;
-	bool sys_is_masked = s->sys_fd >= 0;
-	int r;
+/* What is below the root of a container, in the order in which it is made. */
+enum root_part { ROOT_PROC, ROOT_DEV, ROOT_SYS, ROOT_PART_COUNT };
 
-	r = mount_attach(s->root_fd, AT_FDCWD, "/", err);
-	if (r < 0)
-		return r;
-	proc_fd = root_proc(s, err);
-	if (proc_fd < 0)
-		return proc_fd;
-	dev_fd = root_dev(s, err);
-	if (dev_fd < 0)
-		return dev_fd;
-	sys_fd = root_sys(s, err);
-	if (sys_fd < 0)
-		return sys_fd;
-	null_fd = dev_open_null(dev_fd, err);
+static const char *const root_part_names[] = { "proc", "dev", "sys" };
+_Static_assert(ARRAY_SIZE(root_part_names) == ROOT_PART_COUNT, "each part has its name");
+
+/* Makes the parts below place_fd, masked. */
+static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd, struct error *err)
+{
+	bool sys_is_masked = s->sys_fd >= 0;
+	_cleanup_fd_ int null_fd = -1;
+
+	part_fds[ROOT_PROC] = root_proc(place_fd, err);
+	if (part_fds[ROOT_PROC] < 0)
+		return part_fds[ROOT_PROC];
+	part_fds[ROOT_DEV] = root_dev(s, place_fd, err);
+	if (part_fds[ROOT_DEV] < 0)
+		return part_fds[ROOT_DEV];
+	part_fds[ROOT_SYS] = root_sys(s, place_fd, err);
+	if (part_fds[ROOT_SYS] < 0)
+		return part_fds[ROOT_SYS];
+	null_fd = dev_open_null(part_fds[ROOT_DEV], err);
 	if (null_fd < 0)
 		return null_fd;
-	r = mask_apply(proc_fd, sys_is_masked ? -1 : sys_fd, null_fd, err);
+	return mask_apply(part_fds[ROOT_PROC], sys_is_masked ? -1 : part_fds[ROOT_SYS], null_fd,
+			  err);
+}
+
+/* Puts the root on "/", where it came late. */
+static int root_attach(struct isolate_steps *s, struct error *err)
+{
+	if (s->plan->root_later) {
+		int fd = give_receive(s->give_fd);
+
+		if (fd < 0)
+			return error_set(err, fd, "wait for the root");
+		s->root_fd = fd;
+		s->give_fd = fd_close(s->give_fd);
+	}
+	return mount_attach(s->root_fd, AT_FDCWD, "/", err);
+}
+
+static int root_make_here(struct isolate_steps *s, int *part_fds, struct error *err)
+{
+	int r = root_attach(s, err);
+
+	return r < 0 ? r : root_make_parts(s, part_fds, s->root_fd, err);
+}
+
+/* In the namespace of a kit there are places for the parts, so they are made before the root, which
+ * may still be on its way, and moved into it. */
+static int root_make_ahead(struct isolate_steps *s, int *part_fds, struct error *err)
+{
+	_cleanup_fd_ int place_fd =
+		sysio_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	int r;
+
+	if (place_fd < 0)
+		return error_set(err, -errno, "open the root of the kit");
+	r = root_make_parts(s, part_fds, place_fd, err);
+	if (r == 0)
+		r = root_attach(s, err);
+	for (size_t i = 0; r == 0 && i < ROOT_PART_COUNT; i++)
+		r = root_put(part_fds[i], s->root_fd, root_part_names[i], err);
+	return r;
+}
+
+static int root_container(struct isolate_steps *s, struct error *err)
+{
+	int part_fds[ROOT_PART_COUNT] = { -1, -1, -1 };
+	int r;
+
+	if (s->plan->bare_ns_fd >= 0)
+		r = root_make_ahead(s, part_fds, err);
+	else
+		r = root_make_here(s, part_fds, err);
+	for (size_t i = 0; i < ROOT_PART_COUNT; i++)
+		(void)fd_close(part_fds[i]);
 	return r < 0 || !s->mount_fds ? r : tree_make(s, err);
 }
 
