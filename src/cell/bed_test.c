@@ -121,7 +121,7 @@ void bed_open(struct bed *b)
 	struct keeper_config config = { .on_container = bed_on_container, .userdata = b };
 	char name[64];
 
-	*b = (struct bed){ .base_fd = prepared_base_fd };
+	*b = (struct bed){ .base_fd = prepared_base_fd, .late = CONTAINER_FDS_NONE };
 	bed_cgroup_name(name, sizeof(name));
 	b->cgroup_fd = cgroup_make(top_fd, name, NULL);
 	b->proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -197,6 +197,8 @@ int bed_start(struct bed *b, const struct bed_start *s, struct error *err)
 				       .terminal = s->terminal,
 				       .hold_output = s->hold_output,
 				       .keep_log = s->keep_log,
+				       .image = s->image,
+				       .late = s->late,
 				       .log = s->log };
 	char log_name[32], name[32];
 	struct container_fds fds = { .rootfs = -1,
@@ -219,6 +221,12 @@ int bed_start(struct bed *b, const struct bed_start *s, struct error *err)
 	if (!s->process)
 		fds.rootfs =
 			sysio_open_tree(b->base_fd, "root", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (s->late) {
+		spec.rootfs_token = 1;
+		spec.log_token = fds.log >= 0 ? 2 : 0;
+		b->late = fds;
+		fds = (struct container_fds)CONTAINER_FDS_NONE;
+	}
 	r = keeper_start(b->keeper, &cell, &spec, &fds, bed_started, b, err);
 	return r < 0 ? r : n;
 }

@@ -27,7 +27,8 @@ struct bed {
 	/* The last status that was told of each container, by the number of its id. */
 	struct container_status last[2048];
 	bool removed[2048];
-	int n_started; /* calls of the completion of keeper_start() */
+	int n_started;             /* calls of the completion of keeper_start() */
+	struct container_fds late; /* of the last start with `late`: the test's to supply */
 };
 
 /* Once a process: false where the machine cannot do it (no root, no cgroup v2, no static busybox).
@@ -44,7 +45,8 @@ struct bed_start {
 	const char *cell, *name, *script, *user, *cwd;
 	char *const *argv; /* instead of script */
 	char *const *env;
-	bool shares, host_network, process, stdin_open, no_log, tty, hold_output, keep_log;
+	bool shares, host_network, process, stdin_open, no_log, tty, hold_output, keep_log, late;
+	const char *image; /* a digest */
 	struct terminal_size terminal;
 	int log_fd;            /* 0: a new file */
 	int log_dir_fd;        /* 0: none */

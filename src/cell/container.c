@@ -20,7 +20,6 @@
 #include "cell/program.h"
 #include "cell/start.h"
 #include "cell/stock.h"
-#include "cell/streams.h"
 #include "cell/users.h"
 #include "isolate/cgroup.h"
 
@@ -84,6 +83,7 @@ static void container_say_lost(struct container *c)
 static void container_drop_record(struct container *c)
 {
 	c->start = start_free(c->start);
+	streams_done(&c->stdio);
 	stock_leave(c->host->stock, &c->retry);
 	strv_free(TAKE_PTR(c->env));
 	free(TAKE_PTR(c->cwd));
@@ -208,6 +208,18 @@ static void container_fail_unborn(struct container *c, const struct error *err, 
 	loop_timer_set(&c->retry, 0);
 }
 
+/* Where its start is not over: whether or not there is a process. */
+static void container_give_up(struct container *c, const struct error *err, int exit_code, int sig)
+{
+	if (c->child.pidfd < 0) {
+		container_fail_unborn(c, err, exit_code, sig);
+		return;
+	}
+	if (!c->failed)
+		container_fail(c, err, exit_code, sig);
+	(void)pidfd_kill(c->child.pidfd, SIGKILL);
+}
+
 static void container_record_exit(struct container *c, int code, int status)
 {
 	c->status.finished_at = clock_real();
@@ -249,6 +261,7 @@ static void container_plan_walls(const struct container *c, struct isolate_plan 
 	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_NEW;
 	plan->root = ISOLATE_ROOT_CONTAINER;
 	plan->root_fd = c->start->fds.rootfs;
+	plan->root_later = c->start->awaits;
 	plan->root_read_only = c->start->read_only_root;
 }
 
@@ -286,8 +299,9 @@ static int container_plan_cell(struct container *c, struct isolate_plan *plan, s
 	return 0;
 }
 
-static int container_clone(struct container *c, struct streams *stdio, struct error *err)
+static int container_clone(struct container *c, struct error *err)
 {
+	struct streams *stdio = &c->stdio;
 	_cleanup_(mounts_unplanp) struct mounts_plan *mounts = NULL;
 	struct isolate_plan plan;
 	int r;
@@ -301,8 +315,8 @@ static int container_clone(struct container *c, struct streams *stdio, struct er
 	plan.cwd = c->cwd;
 	r = mounts_plan(&mounts, &plan, c->start->mounts, &c->start->fds, err);
 	if (r == 0)
-		r = streams_open(stdio, c->start, c->user->uid,
-				 c->start->fds.log >= 0 || c->pump.keeps, err);
+		r = streams_open(stdio, c->start, c->user->uid, c->start->logged || c->pump.keeps,
+				 err);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < 3; i++)
@@ -360,6 +374,11 @@ static bool container_take_report(struct container *c)
 	r = isolate_child_report(&c->child, &exit_code, &err);
 	loop_fd_done(&c->report);
 	c->child.report_fd = fd_close(c->child.report_fd);
+	if (r == 0 && container_awaits(c)) {
+		exit_code = 125;
+		r = error_refuse(&err, ERROR_ABORTED,
+				 "its process has ended while it waited for its root");
+	}
 	if (r < 0 && !c->failed)
 		container_fail(c, &err, exit_code, 0);
 	/* A kill between two steps looks like an exec from here: no reason to trust what it made.
@@ -414,8 +433,9 @@ static void container_reaped(struct loop_child *watch, int code, int status)
 	container_finish(c);
 }
 
-static int container_take_stdio(struct container *c, struct streams *stdio)
+static int container_take_stdio(struct container *c)
 {
+	struct streams *stdio = &c->stdio;
 	bool tty = c->start->tty;
 	int r = 0;
 
@@ -436,13 +456,29 @@ static int container_take_stdio(struct container *c, struct streams *stdio)
 	return r;
 }
 
+/* The end of its start: its root (r) and its streams are where they belong, or not. */
+static void container_spawned(struct container *c, int r, struct error *err)
+{
+	if (r == 0) {
+		r = container_take_stdio(c);
+		if (r < 0)
+			(void)error_set(err, r, "set up its pipes");
+	}
+	c->start = start_free(c->start);
+	streams_done(&c->stdio);
+	if (r < 0 && !c->failed) {
+		container_fail(c, err, 125, 0);
+		(void)pidfd_kill(c->child.pidfd, SIGKILL);
+	}
+}
+
 static void container_spawn(struct container *c)
 {
-	_cleanup_(streams_done) struct streams stdio = STREAMS_INIT;
 	struct error err = ERROR_INIT;
 	int r;
 
-	r = container_clone(c, &stdio, &err);
+	r = container_clone(c, &err);
+	streams_close_child(&c->stdio);
 	if (r < 0) {
 		container_fail_unborn(c, &err, 125, 0);
 		container_settle_cell(c, false);
@@ -452,13 +488,8 @@ static void container_spawn(struct container *c)
 	loop_child_init(&c->watch, c->host->loop, c->child.pidfd, container_reaped);
 	if (c->maker)
 		container_lend_namespaces(c);
-	r = container_take_stdio(c, &stdio);
-	c->start = start_free(c->start);
-	if (r < 0 && !c->failed) {
-		(void)error_set(&err, r, "set up its pipes");
-		container_fail(c, &err, 125, 0);
-		(void)pidfd_kill(c->child.pidfd, SIGKILL);
-	}
+	if (!c->start->awaits)
+		container_spawned(c, 0, &err);
 }
 
 bool container_awaits(const struct container *c)
@@ -468,7 +499,7 @@ bool container_awaits(const struct container *c)
 
 void container_refuse(struct container *c, const struct error *err)
 {
-	container_fail_unborn(c, err, 125, 0);
+	container_give_up(c, err, 125, 0);
 }
 
 /* Once only, and not for long: what a kit has it can make itself. */
@@ -477,12 +508,20 @@ static bool container_waits_for_kit(struct container *c)
 	if (c->kind != CONTAINER_IMAGE || !cell_wants_kit(c->cell) || c->start->waited_for_kit)
 		return false;
 	c->start->waited_for_kit = stock_await(c->host->stock, &c->retry);
+	c->start->waits_for_kit = c->start->waited_for_kit;
 	return c->start->waited_for_kit;
+}
+
+/* Whether its process is there already, or nothing that it needs would be. */
+static bool container_cannot_launch(const struct container *c)
+{
+	return c->ended || c->child.pidfd >= 0 || c->start->waits_for_kit ||
+	       (container_awaits(c) && !(c->user && c->start->ahead));
 }
 
 void container_launch(struct container *c)
 {
-	if (container_awaits(c) || c->ended)
+	if (container_cannot_launch(c))
 		return;
 	if (c->kind == CONTAINER_IMAGE && !cell_open(c->cell))
 		return;
@@ -495,10 +534,12 @@ static void container_retry(struct loop_timer *timer)
 {
 	struct container *c = container_of(timer, struct container, retry);
 
-	if (c->start && !c->ended)
+	if (c->start && !c->ended) {
+		c->start->waits_for_kit = false;
 		container_launch(c);
-	else
+	} else {
 		container_finish(c);
+	}
 }
 
 /* ---- life and death of the object ---- */
@@ -543,7 +584,7 @@ static int container_copy_spec(struct container *c, const struct container_spec 
 	return c->env ? 0 : -ENOMEM;
 }
 
-/* What its user is, by the root file system that it has now. */
+/* What its user is, by the root file system that it has now, where that is not known yet. */
 static int container_find_user(struct container *c, struct error *err)
 {
 	struct isolate_user user;
@@ -552,6 +593,8 @@ static int container_find_user(struct container *c, struct error *err)
 	if (c->kind == CONTAINER_IMAGE && c->start->fds.rootfs < 0)
 		return error_field(err, ERROR_INVALID, "rootfs",
 				   "a container from an image needs one");
+	if (c->user)
+		return 0;
 	r = users_find(c->host->users, c->kind, c->start->image, c->start->fds.rootfs,
 		       c->start->user, &user, err);
 	if (r < 0)
@@ -575,10 +618,12 @@ void container_supply(struct container *c, struct container_fds *fds)
 		if (fds->mounts[i] >= 0)
 			to->mounts[i] = TAKE_FD(fds->mounts[i]);
 	container_fds_close(fds);
-	if (container_find_user(c, &err) == 0)
-		container_launch(c);
-	else
+	if (container_find_user(c, &err) < 0)
 		container_refuse(c, &err);
+	else if (c->child.pidfd < 0)
+		container_launch(c);
+	else if (!c->failed)
+		container_spawned(c, isolate_child_give_root(&c->child, to->rootfs, &err), &err);
 }
 
 struct container *container_free(struct container *c)
@@ -611,6 +656,7 @@ int container_alloc(struct container **ret, const struct container_host *host, s
 				 .cgroup_fd = -1,
 				 .ns_fd = { -1, -1, -1 },
 				 .null_fd = -1,
+				 .stdio = STREAMS_INIT,
 				 .terminal = TERMINAL_INIT,
 				 .child = ISOLATE_CHILD_INIT };
 	list_init(&c->link);
@@ -711,7 +757,7 @@ static int container_signal_early(struct container *c, int sig)
 	}
 	(void)error_refuse(&err, ERROR_ABORTED, "killed before its program ran");
 	if (c->start) {
-		container_fail_unborn(c, &err, 128 + SIGKILL, SIGKILL);
+		container_give_up(c, &err, 128 + SIGKILL, SIGKILL);
 		return 0;
 	}
 	c->killed = true;

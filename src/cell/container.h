@@ -12,6 +12,7 @@
 #include "cell/kept.h"
 #include "cell/pump.h"
 #include "cell/spec.h"
+#include "cell/streams.h"
 #include "cell/terminal.h"
 #include "isolate/spawn.h"
 #include "isolate/user.h"
@@ -55,7 +56,8 @@ struct container {
 	enum container_kind kind;
 	struct container_status status;
 
-	struct container_start *start; /* until it is spawned */
+	struct container_start *start; /* until it is spawned and has all of that */
+	struct streams stdio;          /* of a process that waits for its root */
 	uint64_t early_signals;        /* that came before it ran; bit n - 1 for signal n */
 	bool stdin_open, tty;          /* as it was asked for */
 	bool maker;                    /* it makes the namespaces of its cell */
@@ -90,7 +92,8 @@ struct container {
 };
 
 /* Takes the descriptors over, also on failure. In state STARTING, in the list of its cell; nothing
- * happens before container_launch(). spec was checked. user: NULL with spec->late. */
+ * happens before container_launch(). spec was checked. user: may be NULL with spec->late, and is
+ * looked up when the root is there. */
 int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
 		  const struct container_spec *spec, const struct isolate_user *user,
 		  struct container_fds *fds, struct error *err);
@@ -111,7 +114,8 @@ void container_launch(struct container *c);
 /* Its cell is made with the keeper's kit, where that fits: what container_launch() does anyway. */
 void container_adopt_kit(struct container *c);
 /* Of one whose spec was `late`: whether it waits for the rest of its descriptors; that rest, which
- * is taken over, and with which it is launched; and that it will not come, why. */
+ * is taken over, and with which it is launched, or goes on where container_launch() has cloned it
+ * ahead of that; and that it will not come, why. */
 bool container_awaits(const struct container *c);
 void container_supply(struct container *c, struct container_fds *fds);
 void container_refuse(struct container *c, const struct error *err);

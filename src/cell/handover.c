@@ -112,6 +112,8 @@ HANDOVER_LEFT(struct container, user, "a record of its own");
 HANDOVER_LEFT(struct container, ns_fd, "the next exec opens them again");
 HANDOVER_LEFT(struct container, null_fd, "the next exec opens it again");
 HANDOVER_LEFT(struct container, child.report_fd, "closed once it runs");
+HANDOVER_LEFT(struct container, child.give_fd, "closed once it runs");
+HANDOVER_LEFT(struct container, stdio, "of its start");
 HANDOVER_LEFT(struct container, report, "closed once it runs");
 HANDOVER_LEFT(struct container, watch, "container_resume()");
 HANDOVER_LEFT(struct container, retry, "container_resume()");

@@ -376,17 +376,20 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 	struct isolate_user user;
 	struct container *c = NULL;
 	struct cell *cell;
-	bool is_new;
+	bool is_new, known;
 	int r;
 
 	r = keeper_check_start(k, cell_spec, spec, own.rootfs, err);
 	if (r < 0)
 		return r;
-	r = spec->late ? 0
-		       : users_find(&k->users, spec->kind, spec->image, own.rootfs, spec->user,
-				    &user, err);
-	if (r < 0)
-		return r;
+	known = users_know(&k->users, spec->kind, spec->image, spec->user, &user);
+	if (!known && !spec->late) {
+		r = users_find(&k->users, spec->kind, spec->image, own.rootfs, spec->user, &user,
+			       err);
+		if (r < 0)
+			return r;
+		known = true;
+	}
 	r = FAILPOINT("keeper.start");
 	if (r < 0)
 		return error_set(err, r, "start container %s", spec->name);
@@ -394,7 +397,7 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 	r = keeper_find_cell(k, cell_spec, &cell, err);
 	if (r < 0)
 		return r;
-	r = container_new(&c, &k->host, cell, spec, spec->late ? NULL : &user, &own, err);
+	r = container_new(&c, &k->host, cell, spec, known ? &user : NULL, &own, err);
 	if (r < 0) {
 		keeper_drop_empty_cell(k, cell, is_new);
 		return r;

@@ -21,6 +21,15 @@ struct container_start *start_free(struct container_start *s)
 	return NULL;
 }
 
+/* A root and shares that the keeper makes by itself have not even begun. */
+static bool start_is_ahead(const struct container_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (!str_empty(spec->mounts[i].share))
+			return false;
+	return spec->late && !spec->root_disk;
+}
+
 struct container_start *start_new(const struct container_spec *spec, struct container_fds *fds)
 {
 	struct container_start *s = malloc(sizeof(*s));
@@ -39,7 +48,9 @@ struct container_start *start_new(const struct container_spec *spec, struct cont
 				       .n_mounts = spec->n_mounts,
 				       .read_only_root = spec->read_only_root,
 				       .kit = ISOLATE_KIT_NONE,
-				       .awaits = spec->late };
+				       .awaits = spec->late,
+				       .ahead = start_is_ahead(spec) };
+	s->logged = s->fds.log >= 0 || (spec->late && spec->log_token);
 	if (mounts_copy(&s->mounts, spec->mounts, spec->n_mounts) < 0)
 		return start_free(s);
 	s->user = spec->late ? strdup(spec->user ?: "") : NULL;

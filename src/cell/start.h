@@ -18,8 +18,10 @@ struct container_start {
 	size_t n_mounts;
 	bool read_only_root;
 	struct isolate_kit kit; /* that its cell was made with */
-	bool waited_for_kit;
+	bool waited_for_kit, waits_for_kit;
 	bool awaits;        /* the rest of fds */
+	bool ahead;         /* all that the clone needs is there, but for the root */
+	bool logged;        /* it has a log, or will have one */
 	char *user, *image; /* as they were asked for; with `awaits` */
 };
 

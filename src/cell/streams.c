@@ -7,12 +7,17 @@
 
 #include "base/fd.h"
 
+void streams_close_child(struct streams *s)
+{
+	for (int i = 0; i < 3; i++)
+		s->child[i] = fd_close(s->child[i]);
+}
+
 void streams_done(struct streams *s)
 {
-	for (int i = 0; i < 3; i++) {
-		s->child[i] = fd_close(s->child[i]);
+	streams_close_child(s);
+	for (int i = 0; i < 3; i++)
 		s->ours[i] = fd_close(s->ours[i]);
-	}
 	terminal_done(&s->terminal);
 }
 

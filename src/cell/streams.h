@@ -25,6 +25,8 @@ struct streams {
 /* uid: whose the terminal becomes. logged: somebody reads what it writes. */
 int streams_open(struct streams *s, const struct container_start *start, uid_t uid, bool logged,
 		 struct error *err);
+/* Behind the clone: what the process has now. */
+void streams_close_child(struct streams *s);
 /* Closes what it has. */
 void streams_done(struct streams *s);
 

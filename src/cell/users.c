@@ -14,18 +14,25 @@ static void users_keep(struct users *u, const char *image, const char *user,
 	u->found = *found;
 }
 
+bool users_know(const struct users *u, enum container_kind kind, const char *image,
+		const char *user, struct isolate_user *ret)
+{
+	if (kind != CONTAINER_IMAGE || str_empty(image) || !str_eq(u->image, image) ||
+	    !str_eq(u->user, user ? user : ""))
+		return false;
+	*ret = u->found;
+	return true;
+}
+
 int users_find(struct users *u, enum container_kind kind, const char *image, int root_fd,
 	       const char *user, struct isolate_user *ret, struct error *err)
 {
 	int r;
 
+	if (users_know(u, kind, image, user, ret))
+		return 0;
 	if (!user)
 		user = "";
-	if (kind == CONTAINER_IMAGE && !str_empty(image) && str_eq(u->image, image) &&
-	    str_eq(u->user, user)) {
-		*ret = u->found;
-		return 0;
-	}
 	r = program_user(kind, root_fd, user, ret, err);
 	if (r == 0 && kind == CONTAINER_IMAGE && !str_empty(image))
 		users_keep(u, image, user, ret);

@@ -15,6 +15,9 @@ struct users {
 	struct isolate_user found;
 };
 
+/* Whether it is known already, and what. */
+bool users_know(const struct users *u, enum container_kind kind, const char *image,
+		const char *user, struct isolate_user *ret);
 /* As program_user(). image: container_spec.image, or NULL. */
 int users_find(struct users *u, enum container_kind kind, const char *image, int root_fd,
 	       const char *user, struct isolate_user *ret, struct error *err);

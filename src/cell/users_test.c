@@ -42,12 +42,18 @@ static unsigned find(struct users *u, const char *image, const char *user)
 static void the_last_of_an_image_is_kept(void)
 {
 	struct users u = { .image = "" };
+	struct isolate_user known;
 
 	write_passwd("bob:x:5:5::/home/bob:\namy:x:6:6:::\n");
 	CHECK_INT(find(&u, "sha256:1", "bob"), 5);
 	write_passwd("bob:x:7:7::/:\namy:x:8:8:::\n");
 	CHECK_INT(find(&u, "sha256:1", "bob"), 5);
 	CHECK_STR(u.found.home, "/home/bob");
+	CHECK(users_know(&u, CONTAINER_IMAGE, "sha256:1", "bob", &known) && known.uid == 5);
+	CHECK(!users_know(&u, CONTAINER_IMAGE, "sha256:1", "amy", &known));
+	CHECK(!users_know(&u, CONTAINER_IMAGE, "sha256:2", "bob", &known));
+	CHECK(!users_know(&u, CONTAINER_IMAGE, "", "", &known));
+	CHECK(!users_know(&u, CONTAINER_PROCESS, "sha256:1", "bob", &known));
 	/* Another user, another image, and none. */
 	CHECK_INT(find(&u, "sha256:1", "amy"), 8);
 	CHECK_INT(find(&u, "sha256:1", "bob"), 7);

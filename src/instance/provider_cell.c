@@ -112,7 +112,9 @@ static int cell_make_keeper(struct instance *i, struct error *err)
 /* A step before the program that failed; 0 where there is none, or it cannot be told. */
 static int cell_read_report(struct instance *i, struct error *err)
 {
-	struct isolate_child child = { .pid = i->pid, .pidfd = -1, .report_fd = i->report_fd };
+	struct isolate_child child = {
+		.pid = i->pid, .pidfd = -1, .report_fd = i->report_fd, .give_fd = -1
+	};
 	int exit_code;
 
 	return i->report_fd < 0 ? 0 : isolate_child_report(&child, &exit_code, err);

@@ -17,6 +17,7 @@ static const struct handover_field child_fields[] = {
 HANDOVER_LEFT(struct child, link, "of its owner");
 HANDOVER_LEFT(struct child, config, "of its owner");
 HANDOVER_LEFT(struct child, process.report_fd, "it said hello");
+HANDOVER_LEFT(struct child, process.give_fd, "of containers only");
 HANDOVER_LEFT(struct child, rpc, "connected to again");
 HANDOVER_LEFT(struct child, channel_fd, "connected to again");
 HANDOVER_LEFT(struct child, watch, "child_resume()");
