@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/klog.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -46,10 +47,15 @@
 #define GUEST_KEEPER_ENDS_WITHIN (10 * NSEC_PER_SEC)
 #define GUEST_PORT_AGAIN (NSEC_PER_SEC)
 #define GUEST_FILES_MAX 1048576
+#define GUEST_SPOKEN_TO_WITHIN (100 * NSEC_PER_MSEC)
+/* What klogctl() calls setting the level of the console, and all but what is for debugging. */
+#define GUEST_CONSOLE_LEVEL 8
+#define GUEST_CONSOLE_INFO 7
 
 struct guest {
 	struct loop *loop;
 	struct guest_port port;
+	struct guest_modules modules;
 	struct guest_programs programs;
 	struct guest_groups groups;
 	int dir_fd; /* of the keeper's sockets */
@@ -238,7 +244,7 @@ static int guest_prepare(struct guest *g, struct error *err)
 		return r;
 	/* Control, alternate, delete on the console is a signal like any other. */
 	(void)reboot(RB_DISABLE_CAD);
-	r = guest_modules_load(err);
+	r = guest_modules_load(&g->modules, err);
 	if (r < 0)
 		return r;
 	r = guest_port_open(&g->port, err);
@@ -282,6 +288,9 @@ static int guest_hear(struct guest *g, struct error *err)
 	struct bootmsg m;
 	int n, r;
 
+	/* A template is made of a machine that nobody speaks to. */
+	if (!guest_port_is_spoken_to(&g->port, GUEST_SPOKEN_TO_WITHIN))
+		guest_modules_load_later(&g->modules);
 	n = guest_port_wait(&g->port, &m, err);
 	if (n < 0)
 		return n;
@@ -328,6 +337,10 @@ static int guest_run(struct guest *g, struct error *err)
 	r = guest_say_ready(g, err);
 	if (r < 0)
 		return r;
+	guest_modules_load_apart(&g->modules);
+	/* The kernel was quiet while it came up. */
+	(void)klogctl(GUEST_CONSOLE_LEVEL, NULL, GUEST_CONSOLE_INFO);
+	log_info("the guest serves");
 	(void)loop_run(g->loop);
 	return error_refuse(err, ERROR_FAULT, "the loop of the guest has ended");
 }
@@ -336,6 +349,7 @@ void guest_main(void)
 {
 	struct guest g = {
 		.port = GUEST_PORT_INIT,
+		.modules = GUEST_MODULES_INIT,
 		.programs = { .exe_fd = -1, .gate_fd = -1 },
 		.groups = { .layer_fd = -1, .gate_fd = -1 },
 		.dir_fd = -1,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -12,8 +13,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "base/thread.h"
 
 #define MODULES_LIST_MAX 65536 /* bytes */
+#define MODULES_PATH_MAX 64
+#define MODULES_SHARE "0x001a\n" /* a file system, as virtio numbers devices */
 
 static int modules_load_one(int dir_fd, const char *name, struct error *err)
 {
@@ -27,43 +31,113 @@ static int modules_load_one(int dir_fd, const char *name, struct error *err)
 	return 0;
 }
 
-static int modules_load_list(int dir_fd, char *list, struct error *err)
+/* Whether the machine has a device of virtiofs. */
+static bool modules_are_urgent(void)
+{
+	_cleanup_strv_ char **names = NULL;
+	_cleanup_fd_ int dir_fd = -1;
+	char path[MODULES_PATH_MAX];
+
+	dir_fd = sysio_openat(AT_FDCWD, "/sys/bus/virtio/devices",
+			      O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir_fd < 0 || fd_list_dir(dir_fd, &names) < 0)
+		return false;
+	for (size_t i = 0; names && names[i]; i++) {
+		_cleanup_(buf_done) struct buf id = BUF_INIT_LIMIT(MODULES_PATH_MAX);
+
+		if (str_printf(path, sizeof(path), "%s/device", names[i]) > 0 &&
+		    fd_read_file(dir_fd, path, MODULES_PATH_MAX / 2, &id) == 0 &&
+		    id.len == strlen(MODULES_SHARE) &&
+		    memcmp(buf_data(&id), MODULES_SHARE, id.len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* One line. What can be done without is missed aloud. */
+static int modules_take(struct guest_modules *m, const char *line, struct buf *later,
+			struct error *err)
+{
+	int r;
+
+	if (*line == '+' && later) {
+		r = buf_addf(later, "%s\n", line);
+		return r < 0 ? error_set(err, r, "list the modules for later") : 0;
+	}
+	r = modules_load_one(m->dir_fd, line + strspn(line, "?+"), err);
+	if (r < 0 && (*line == '?' || *line == '+')) {
+		log_warn("a module is missing", LOG_ERR(err));
+		r = 0;
+	}
+	return r;
+}
+
+static int modules_take_all(struct guest_modules *m, char *list, struct buf *later,
+			    struct error *err)
 {
 	for (;;) {
-		char *name = strsep(&list, "\n");
-		bool optional;
+		const char *line = strsep(&list, "\n");
 		int r;
 
-		if (!name)
+		if (!line)
 			return 0;
-		optional = *name == '?';
-		if (optional)
-			name++;
-		r = *name ? modules_load_one(dir_fd, name, err) : 0;
-		if (r < 0 && !optional)
-			return r;
+		r = *line ? modules_take(m, line, later, err) : 0;
 		if (r < 0)
-			log_warn("a module is missing", LOG_ERR(err));
+			return r;
 	}
 }
 
-int guest_modules_load(struct error *err)
+int guest_modules_load(struct guest_modules *m, struct error *err)
 {
-	_cleanup_(buf_done) struct buf list = BUF_INIT;
+	_cleanup_(buf_done) struct buf list = BUF_INIT, later = BUF_INIT;
 	_cleanup_str_ char *text = NULL;
-	_cleanup_fd_ int dir_fd = -1;
 	int r;
 
-	dir_fd = sysio_openat(AT_FDCWD, "/modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (dir_fd < 0 && errno == ENOENT)
+	m->dir_fd = sysio_openat(AT_FDCWD, "/modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (m->dir_fd < 0 && errno == ENOENT)
 		return 0;
-	if (dir_fd < 0)
+	if (m->dir_fd < 0)
 		return error_set(err, -errno, "open /modules");
-	r = fd_read_file(dir_fd, "list", MODULES_LIST_MAX, &list);
+	r = fd_read_file(m->dir_fd, "list", MODULES_LIST_MAX, &list);
 	if (r < 0)
 		return error_set(err, r, "read /modules/list");
 	text = buf_take_str(&list);
 	if (!text)
 		return error_set(err, -ENOMEM, "read /modules/list");
-	return modules_load_list(dir_fd, text, err);
+	r = modules_take_all(m, text, &later, err);
+	if (r < 0)
+		return r;
+	m->later = buf_take_str(&later);
+	if (!m->later)
+		return error_set(err, -ENOMEM, "list the modules for later");
+	if (modules_are_urgent())
+		guest_modules_load_later(m);
+	return 0;
+}
+
+void guest_modules_load_later(struct guest_modules *m)
+{
+	_cleanup_str_ char *list = TAKE_PTR(m->later);
+	struct error err = ERROR_INIT;
+
+	if (list)
+		(void)modules_take_all(m, list, NULL, &err);
+	m->dir_fd = fd_close(m->dir_fd);
+}
+
+static void *modules_thread(void *arg)
+{
+	guest_modules_load_later(arg);
+	return NULL;
+}
+
+void guest_modules_load_apart(struct guest_modules *m)
+{
+	pthread_t thread;
+
+	if (!m->later)
+		return;
+	/* Not joined: pid 1 never ends. */
+	if (thread_start(&thread, modules_thread, m) < 0)
+		guest_modules_load_later(m);
 }

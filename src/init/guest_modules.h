@@ -5,10 +5,25 @@
 #include "base/error.h"
 
 /*
- * Loads the kernel's modules that the initramfs brings in /modules, in the order of /modules/list,
- * one file name a line, and frees their memory there. A line that begins with '?' names one that
- * the machine can do without. No list: a kernel with everything built in.
+ * The kernel's modules that the initramfs brings in /modules, loaded in the order of /modules/list,
+ * one file name a line; the memory of each is freed there. A line that begins with '?' names one
+ * that the machine can do without; with '+' likewise, and a boot does not wait for it: each takes
+ * milliseconds where the processor is emulated. No list: a kernel with everything built in.
  */
-int guest_modules_load(struct error *err);
+struct guest_modules {
+	int dir_fd;
+	char *later; /* lines */
+};
+
+#define GUEST_MODULES_INIT                                                                         \
+	{                                                                                          \
+		.dir_fd = -1, .later = NULL                                                        \
+	}
+
+/* Those that a boot waits for; all of them where the machine is given shares (virtiofs). */
+int guest_modules_load(struct guest_modules *m, struct error *err);
+/* All others: now, or by a thread. Once; what fails is logged. */
+void guest_modules_load_later(struct guest_modules *m);
+void guest_modules_load_apart(struct guest_modules *m);
 
 #endif

@@ -98,6 +98,13 @@ int guest_port_read(struct guest_port *p, struct bootmsg *ret, struct error *err
 	}
 }
 
+bool guest_port_is_spoken_to(const struct guest_port *p, nsec_t within)
+{
+	struct pollfd poll_fd = { .fd = p->fd, .events = POLLIN };
+
+	return poll(&poll_fd, 1, (int)(within / NSEC_PER_MSEC)) == 1 && poll_fd.revents == POLLIN;
+}
+
 int guest_port_wait(struct guest_port *p, struct bootmsg *ret, struct error *err)
 {
 	nsec_t pause = PORT_PAUSE_MIN;

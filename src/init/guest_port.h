@@ -2,7 +2,10 @@
 #ifndef NACRE_INIT_GUEST_PORT_H
 #define NACRE_INIT_GUEST_PORT_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "wire/bootmsg.h"
 
@@ -19,6 +22,9 @@ struct guest_port {
 
 /* Finds the port by its name and opens it; waits for it to come up, for a minute at most. */
 int guest_port_open(struct guest_port *p, struct error *err);
+
+/* Whether something is said there within this time. */
+bool guest_port_is_spoken_to(const struct guest_port *p, nsec_t within);
 
 /*
  * The next frame, where it is there whole: the bytes that it takes, which the caller drops by

@@ -223,6 +223,7 @@ static void segment_job_run(struct pool_work *work)
 {
 	struct segment_job *job = container_of(work, struct segment_job, work);
 
+	tap_await();
 	job->r = segment_make(&job->made, &job->plan, &job->err);
 }
 

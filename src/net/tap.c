@@ -8,7 +8,9 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -21,6 +23,22 @@
 #define TAP_MINOR 200
 /* Of struct virtio_net_hdr. */
 #define TAP_HEADER 10
+#define TAP_AWAITED (2 * NSEC_PER_SEC)
+#define TAP_PAUSE (10 * NSEC_PER_MSEC)
+
+void tap_await(void)
+{
+	const struct timespec pause = { .tv_nsec = (long)TAP_PAUSE };
+	nsec_t began = clock_mono();
+
+	for (;;) {
+		_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, TAP_DEVICE, O_PATH | O_CLOEXEC, 0);
+
+		if (fd >= 0 || clock_mono() - began > TAP_AWAITED)
+			return;
+		(void)nanosleep(&pause, NULL);
+	}
+}
 
 static int tap_open_device(struct error *err)
 {

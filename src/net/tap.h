@@ -17,6 +17,9 @@
  * last copy takes tens of milliseconds.
  */
 
+/* Waits, for seconds at most, until there is /dev/net/tun: a guest loads that, and before it all
+ * that makes bridges, behind its boot. Not for a loop thread. */
+void tap_await(void);
 /*
  * In the namespace of the calling thread, as `name`, which must be free (-EBUSY) and gets no
  * pattern; the link is down. Needs CAP_NET_ADMIN there, and /dev/net/tun: -ENOENT or -ENODEV where

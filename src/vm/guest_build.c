@@ -22,23 +22,22 @@
 #define BUILD_ROOM_MIB 48
 #define BUILD_STEP_MIB 32
 
-/* What is not tested in every boot anew, and what no guest uses: a third of a second where the
- * processor is emulated. A name that a kernel does not have is passed over. */
+/* What is not tested in every boot anew, what no guest uses, and what is said on the console of a
+ * boot that goes well (pid 1 turns it up behind that): half a second where the processor is
+ * emulated. A name that a kernel does not have is passed over. */
 #define BUILD_WORDS                                                                                \
-	"cryptomgr.notests initcall_blacklist=dquot_init,load_system_certificate_list,"            \
+	"quiet cryptomgr.notests initcall_blacklist=dquot_init,load_system_certificate_list,"      \
 	"snapshot_device_init,crypto_kdf108_init,digsig_init,init_encrypted"
 
 static const struct {
 	const char *name;
-	bool optional;
+	enum kmod_want want;
 } build_modules[] = {
-	{ "virtio_mmio", false }, { "virtio_console", false },
-	{ "virtio_net", false },  { "virtio_blk", false },
-	{ "overlay", false },     { "erofs", false },
-	{ "virtio_rng", true },   { "virtiofs", true },
-	{ "button", true },       { "evdev", true },
-	{ "tun", true },          { "bridge", true },
-	{ "veth", true },
+	{ "virtio_mmio", KMOD_MUST }, { "virtio_console", KMOD_MUST }, { "virtio_net", KMOD_MUST },
+	{ "virtio_blk", KMOD_MUST },  { "overlay", KMOD_MUST },        { "erofs", KMOD_MUST },
+	{ "button", KMOD_MAY },       { "evdev", KMOD_MAY },           { "virtiofs", KMOD_LATER },
+	{ "bridge", KMOD_LATER },     { "veth", KMOD_LATER },          { "virtio_rng", KMOD_LATER },
+	{ "tun", KMOD_LATER },
 };
 
 struct building {
@@ -108,8 +107,8 @@ static int build_take_modules(struct building *g, struct error *err)
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(build_modules); i++) {
 		bool missing = false;
 
-		r = kmod_list_add(&g->modules, tree, build_modules[i].name,
-				  build_modules[i].optional, &missing, err);
+		r = kmod_list_add(&g->modules, tree, build_modules[i].name, build_modules[i].want,
+				  &missing, err);
 		(void)str_printf(text, sizeof(text), "the kernel has no %s: its guests do without",
 				 build_modules[i].name);
 		if (r == 0 && missing)
@@ -151,6 +150,9 @@ static int build_identify(struct building *g, struct error *err)
 
 static int build_add_modules(const struct building *g, struct cpio *c, struct error *err)
 {
+	static const char *const marks[] = {
+		[KMOD_MUST] = "", [KMOD_MAY] = "?", [KMOD_LATER] = "+"
+	};
 	_cleanup_(buf_done) struct buf list = BUF_INIT;
 	char name[KMOD_NAME_MAX + sizeof("modules/.ko")];
 	int r = cpio_add_dir(c, "modules", err);
@@ -158,7 +160,7 @@ static int build_add_modules(const struct building *g, struct cpio *c, struct er
 	for (size_t i = 0; r == 0 && i < g->modules.n; i++) {
 		const struct kmod *m = &g->modules.items[i];
 
-		r = buf_addf(&list, "%s%s.ko\n", m->optional ? "?" : "", m->name);
+		r = buf_addf(&list, "%s%s.ko\n", marks[m->want], m->name);
 		if (r < 0)
 			return error_set(err, r, "list the modules");
 		(void)str_printf(name, sizeof(name), "modules/%s.ko", m->name);

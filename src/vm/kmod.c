@@ -234,12 +234,33 @@ static int kmod_read(const struct kmod_tree *t, const struct kmod_entry *e, stru
 	return r < 0 ? error_set(err, r, "read the module %s", e->path) : 0;
 }
 
+/*
+ * A signed module ends with the signature, 12 bytes of which the last four are its length (big
+ * endian), and these words.
+ */
+#define KMOD_SIGNED "~Module signature appended~\n"
+#define KMOD_SIGNATURE_INFO 12
+
+static void kmod_trim_signature(struct buf *data)
+{
+	const size_t tail = strlen(KMOD_SIGNED) + KMOD_SIGNATURE_INFO;
+	const uint8_t *info = buf_data(data) + data->len - tail;
+	size_t len;
+
+	if (data->len < tail ||
+	    memcmp(info + KMOD_SIGNATURE_INFO, KMOD_SIGNED, strlen(KMOD_SIGNED)) != 0)
+		return;
+	len = (size_t)info[8] << 24 | (size_t)info[9] << 16 | (size_t)info[10] << 8 | info[11];
+	if (len <= data->len - tail)
+		data->len -= tail + len;
+}
+
 /* ---- the order ---- */
 
 struct kmod_walk {
 	struct kmod_list *list;
 	struct kmod_tree *tree;
-	bool optional;
+	enum kmod_want want;
 	unsigned depth;
 };
 
@@ -251,8 +272,8 @@ static struct kmod *kmod_list_find(const struct kmod_list *list, const char *nam
 	return NULL;
 }
 
-static int kmod_list_push(struct kmod_list *list, const char *name, bool optional, struct buf *data,
-			  struct error *err)
+static int kmod_list_push(struct kmod_list *list, const char *name, enum kmod_want want,
+			  struct buf *data, struct error *err)
 {
 	struct kmod *more;
 
@@ -263,7 +284,7 @@ static int kmod_list_push(struct kmod_list *list, const char *name, bool optiona
 		return error_set(err, -ENOMEM, "list the modules");
 	list->items = more;
 	more = &list->items[list->n++];
-	*more = (struct kmod){ .optional = optional, .data = *data };
+	*more = (struct kmod){ .want = want, .data = *data };
 	(void)str_copy(more->name, sizeof(more->name), name);
 	*data = (struct buf)BUF_INIT;
 	return 0;
@@ -279,7 +300,7 @@ static int kmod_walk_to(void *userdata, const char *name, struct error *err)
 	int r;
 
 	if (known) {
-		known->optional = known->optional && w->optional;
+		known->want = MIN(known->want, w->want);
 		return 0;
 	}
 	if (!e)
@@ -291,21 +312,22 @@ static int kmod_walk_to(void *userdata, const char *name, struct error *err)
 	r = kmod_read(w->tree, e, &data, err);
 	if (r < 0)
 		return r;
+	kmod_trim_signature(&data);
 	r = kmod_each_needed(buf_data(&data), data.len, kmod_walk_to, w, err);
 	if (r < 0)
 		return error_wrap(err, r, "module %s", name);
 	w->depth--;
-	return kmod_list_push(w->list, name, w->optional, &data, err);
+	return kmod_list_push(w->list, name, w->want, &data, err);
 }
 
-int kmod_list_add(struct kmod_list *list, struct kmod_tree *t, const char *name, bool optional,
-		  bool *ret_missing, struct error *err)
+int kmod_list_add(struct kmod_list *list, struct kmod_tree *t, const char *name,
+		  enum kmod_want want, bool *ret_missing, struct error *err)
 {
-	struct kmod_walk w = { .list = list, .tree = t, .optional = optional };
+	struct kmod_walk w = { .list = list, .tree = t, .want = want };
 
 	if (t->dir_fd < 0)
 		return 0;
-	if (optional && !map_get(&t->entries, name)) {
+	if (want != KMOD_MUST && !map_get(&t->entries, name)) {
 		if (ret_missing)
 			*ret_missing = true;
 		return 0;

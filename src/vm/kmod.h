@@ -31,9 +31,16 @@ static inline void kmod_tree_freep(struct kmod_tree **t)
 	*t = kmod_tree_free(*t);
 }
 
+/* How much it is wanted; what two want differently is taken as the one that wants it more. */
+enum kmod_want {
+	KMOD_MUST,
+	KMOD_MAY,   /* it can be done without */
+	KMOD_LATER, /* likewise, and nobody waits for it at boot */
+};
+
 struct kmod {
 	char name[KMOD_NAME_MAX + 1];
-	bool optional; /* only what can be done without needs it */
+	enum kmod_want want;
 	struct buf data;
 };
 
@@ -49,11 +56,13 @@ struct kmod_list {
 
 /*
  * Puts a module behind all that it needs and that is not in the list yet; nothing where the kernel
- * has it built in. ERROR_NOT_FOUND where there is none of that name; where it is optional that is
- * success, and *ret_missing (may be NULL) is set.
+ * has it built in. ERROR_NOT_FOUND where there is none of that name; where it is not a
+ * must that is success, and *ret_missing (may be NULL) is set. Whoever can wait is added behind all
+ * who cannot. The signature behind a module is left out: no guest has a key to check it with, and
+ * to learn so costs it more than to load the module.
  */
-int kmod_list_add(struct kmod_list *list, struct kmod_tree *t, const char *name, bool optional,
-		  bool *ret_missing, struct error *err);
+int kmod_list_add(struct kmod_list *list, struct kmod_tree *t, const char *name,
+		  enum kmod_want want, bool *ret_missing, struct error *err);
 void kmod_list_done(struct kmod_list *list);
 
 /*

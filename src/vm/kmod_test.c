@@ -13,6 +13,7 @@
 #include "unit.h"
 #include "vm/elf64_test.h"
 
+static size_t signed_len; /* without its signature */
 static char place[] = "/tmp/nacre-kmod-XXXXXX";
 
 static void put(int dir_fd, const char *name, const void *data, size_t len)
@@ -32,6 +33,20 @@ static void put_module(int dir_fd, const char *name, const char *needs)
 	put(dir_fd, name, e.data, e.len);
 }
 
+static void put_signed_module(int dir_fd, const char *name, const char *needs)
+{
+	static const char end[] =
+		"0123456789\0\0\0\0\0\0\0\0\0\0\0\x0a~Module signature appended~\n";
+	struct elf_made e;
+	char info[128];
+	int n = snprintf(info, sizeof(info), "depends=%s", needs);
+
+	elf_made_module(&e, info, (size_t)n + 1);
+	signed_len = e.len;
+	elf_made_put(&e, e.len, end, sizeof(end) - 1);
+	put(dir_fd, name, e.data, e.len);
+}
+
 /* A tree as a kernel brings it; an open descriptor of it. */
 static int make_tree(void)
 {
@@ -46,7 +61,7 @@ static int make_tree(void)
 	put_module(fd, "kernel/net/virtio-net.ko", "net-failover,virtio,a_b");
 	put_module(fd, "kernel/net/net_failover.ko", "failover");
 	put_module(fd, "kernel/net/failover.ko", "");
-	put_module(fd, "kernel/virtio.ko", "virtio_ring");
+	put_signed_module(fd, "kernel/virtio.ko", "virtio_ring");
 	put_module(fd, "kernel/virtio_ring.ko", "");
 	put_module(fd, "kernel/loop1.ko", "loop2");
 	put_module(fd, "kernel/loop2.ko", "loop1");
@@ -76,10 +91,10 @@ static void puts_them_in_order(void)
 	bool missing = false;
 
 	if (kmod_tree_open(&t, fd, NULL) == 0) {
-		CHECK_INT(kmod_list_add(&list, t, "virtio_ring", true, NULL, NULL), 0);
-		CHECK_INT(kmod_list_add(&list, t, "virtio_net", false, NULL, NULL), 0);
-		CHECK_INT(kmod_list_add(&list, t, "ext4", false, NULL, NULL), 0);
-		CHECK_INT(kmod_list_add(&list, t, "nothing", true, &missing, NULL), 0);
+		CHECK_INT(kmod_list_add(&list, t, "virtio_ring", KMOD_LATER, NULL, NULL), 0);
+		CHECK_INT(kmod_list_add(&list, t, "virtio_net", KMOD_MUST, NULL, NULL), 0);
+		CHECK_INT(kmod_list_add(&list, t, "ext4", KMOD_MUST, NULL, NULL), 0);
+		CHECK_INT(kmod_list_add(&list, t, "nothing", KMOD_MAY, &missing, NULL), 0);
 	}
 	CHECK(missing);
 	CHECK_INT(list.n, 5);
@@ -90,8 +105,9 @@ static void puts_them_in_order(void)
 		while (at < list.n && !str_eq(list.items[at].name, want[i]))
 			at++;
 		CHECK(at < list.n);
-		CHECK(!list.items[i].optional);
+		CHECK_INT(list.items[i].want, KMOD_MUST);
 		CHECK(list.items[i].data.len > 1024);
+		CHECK(!str_eq(want[i], "virtio") || list.items[at].data.len == signed_len);
 	}
 	CHECK(list.n < 5 || str_eq(list.items[0].name, "virtio_ring"));
 	CHECK(list.n < 5 || str_eq(list.items[4].name, "virtio_net"));
@@ -120,7 +136,7 @@ static void tells_what_fails(void)
 	for (size_t i = 0; i < ARRAY_SIZE(bad) && made == 0; i++) {
 		struct kmod_list list = KMOD_LIST_INIT;
 		struct error err = ERROR_INIT;
-		int r = kmod_list_add(&list, t, bad[i].name, false, NULL, &err);
+		int r = kmod_list_add(&list, t, bad[i].name, KMOD_MUST, NULL, &err);
 
 		CHECK_INT(r, bad[i].want);
 		if (!strstr(err.text, bad[i].says))
@@ -137,7 +153,7 @@ static void needs_none(void)
 	struct kmod_list list = KMOD_LIST_INIT;
 
 	CHECK_INT(kmod_tree_open(&t, -1, NULL), 0);
-	CHECK_INT(t ? kmod_list_add(&list, t, "virtio_net", false, NULL, NULL) : -1, 0);
+	CHECK_INT(t ? kmod_list_add(&list, t, "virtio_net", KMOD_MUST, NULL, NULL) : -1, 0);
 	CHECK_INT(list.n, 0);
 	kmod_list_done(&list);
 }

@@ -135,6 +135,11 @@ class GuestTest(unittest.TestCase):
             self.assertIn("CapEff:\t0000000000000000|", seen["status"])
             again = machine.ask()
             self.assertNotEqual(seen["random"], again["random"])
+            # A boot waits for none of these; the kernel was quiet, and says again what it has to say.
+            nacre_test.until(lambda: {"tun", "bridge", "veth", "virtiofs"} <= {m.split()[0] for m in machine.ask()["modules"].split("|") if m},
+                             what="the modules for later")
+            self.assertNotIn("Linux version", machine.console())
+            self.assertIn("the guest serves", machine.console())
 
     def test_takes_another_address_of_hardware(self):
         """As a copy of a template does, whose device has that of all its copies."""
