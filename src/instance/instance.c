@@ -356,14 +356,33 @@ int instance_set_settings(struct instance *i, const char *settings, struct error
 	return i->all->config.save(i->all->config.userdata, i, err);
 }
 
-int instance_put_disk(struct instance *i, const char *name, int fd,
-		      char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
-		      struct error *err)
+/* What its disks are put into. */
+static struct instance *instance_with_disks(struct instance *i)
 {
 	while (!instance_is_own(i) && i->parent)
 		i = i->parent;
 	assert(i->provider->ops->put_disk);
+	return i;
+}
+
+int instance_put_disk(struct instance *i, const char *name, int fd,
+		      char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
+		      struct error *err)
+{
+	i = instance_with_disks(i);
 	return i->provider->ops->put_disk(i, name, fd, ret_serial, done, userdata, err);
+}
+
+int instance_claim_disk(struct instance *i, const char *name, struct error *err)
+{
+	i = instance_with_disks(i);
+	return i->provider->ops->claim_disk(i, name, err);
+}
+
+void instance_drop_disk(struct instance *i, const char *name)
+{
+	i = instance_with_disks(i);
+	i->provider->ops->drop_disk(i, name);
 }
 
 bool instance_is_lost(const struct instance *i)

@@ -52,6 +52,9 @@ int instance_create(struct instances *all, struct instance *parent,
 int instance_put_disk(struct instance *i, const char *name, int fd,
 		      char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
 		      struct error *err);
+/* Its claim_disk() and drop_disk(), likewise. */
+int instance_claim_disk(struct instance *i, const char *name, struct error *err);
+void instance_drop_disk(struct instance *i, const char *name);
 /* In the place of those that it was made with. */
 int instance_set_settings(struct instance *i, const char *settings, struct error *err);
 /* done as that of instance_create(), for one that is there: at once with err without memory. */

@@ -62,11 +62,16 @@ struct provider_ops {
 	int (*adopt)(struct instance *i, pid_t pid, unsigned long long start_time,
 		     struct error *err);
 	/* Only where `remote`: the file becomes a disk of the instance, read-only, and one for all
-	 * that name it the same; it goes with the instance. done follows where this returns 0, not
-	 * before that, and not once the daemon ends. */
+	 * that name it the same, until drop_disk() was called for each. done follows where this
+	 * returns 0, not before that, and not once the daemon ends. */
 	int (*put_disk)(struct instance *i, const char *name, int fd,
 			char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
 			struct error *err);
+	/* Likewise, and in the turn in which it was adopted: one user more of what was put in an
+	 * earlier life. What nobody claims is dropped. */
+	int (*claim_disk)(struct instance *i, const char *name, struct error *err);
+	/* One user less of what was put, once that is done, or claimed. */
+	void (*drop_disk)(struct instance *i, const char *name);
 	/* Its keeper has just been asked to end it: what else is to be tried before stop_grace is
 	 * over. NULL: nothing. */
 	void (*stopping)(struct instance *i);

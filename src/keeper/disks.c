@@ -19,8 +19,9 @@
 /*
  * Theory of operation. The container is started as one whose descriptors come later; a thread makes
  * them, and keeper_supply() or keeper_withdraw() ends the wait. What the thread reads is a copy,
- * since the call may end before it. Who has a disk stays in the list until nobody holds the device:
- * the kernel lets go of it a moment after the last process of the container.
+ * since the call may end before it. Whoever is the last to have a disk stays in the list until
+ * nobody holds the device: the kernel lets go of it a moment after the last process of the
+ * container.
  */
 
 #define DISKS_THREADS_MAX 2
@@ -212,6 +213,18 @@ static bool disk_start_is_awaited(const struct disk_start *d)
 	return false;
 }
 
+/* Whether somebody else has the same disk and keeps it: it is not going to be free then, and need
+ * not be. */
+static bool disk_start_is_not_the_last(const struct disk_start *d)
+{
+	const struct disk_start *other;
+
+	list_for_each (other, &d->all->starts, struct disk_start, link)
+		if (other != d && str_eq(other->serial, d->serial) && !disk_start_is_awaited(other))
+			return true;
+	return false;
+}
+
 static bool release_waits(const struct disks *all, const struct disk_release *r)
 {
 	const struct disk_start *d;
@@ -238,7 +251,7 @@ static void disks_on_turn(struct loop_defer *defer)
 	list_for_each (d, &all->starts, struct disk_start, link) {
 		if (d->state != DISK_USED || !disk_start_is_awaited(d))
 			continue;
-		if (!d->device[0]) {
+		if (!d->device[0] || disk_start_is_not_the_last(d)) {
 			disk_start_free(d);
 			continue;
 		}
@@ -261,12 +274,14 @@ static void disk_start_looked(struct disk_start *d)
 	struct disks *all = d->all;
 	struct disk_release *r;
 
-	if (d->result == 0 && clock_mono() < d->deadline) {
+	bool held = d->result == 0 && !disk_start_is_not_the_last(d);
+
+	if (held && clock_mono() < d->deadline) {
 		disk_start_again(d);
 		return;
 	}
 	list_for_each (r, &all->releases, struct disk_release, link)
-		if (d->result == 0 && release_is_about(r, d))
+		if (held && release_is_about(r, d))
 			(void)error_refuse(&r->err, ERROR_FAULT, "the disk %s is still held",
 					   d->serial);
 	disk_start_free(d);

@@ -56,6 +56,9 @@ void workloads_on_container(struct workloads *all, struct instance *i,
 		workloads_on_unknown(all, i, view);
 		return;
 	}
+	/* What an earlier daemon could not write its keeper knows nothing of. */
+	if (!c->seen && c->workload->adopted && c->status.log_lost > view->status.log_lost)
+		c->log_dropped = c->status.log_lost - view->status.log_lost;
 	c->seen = true;
 	/* The answer to its start says the same, and comes once. */
 	if (c->starting && view->status.state == CONTAINER_STARTING)
@@ -198,6 +201,8 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 		image_rootfs_adopt(all->config.images, c->image, c->id);
 		c->has_rootfs = true;
 	}
+	if (w->instance && !w->instance->ended && instance_is_remote(w->instance))
+		remote_claim_disks(w);
 	FAILPOINT_AFTER("boot.workload");
 	return 0;
 }

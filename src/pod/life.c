@@ -108,6 +108,8 @@ void workload_taken_down(struct workload *w)
 {
 	w->taking_down = false;
 	w->taken_down = true;
+	if (w->n_disks == 0)
+		remote_drop_disks(w);
 	FAILPOINT_AFTER("workload.down");
 	loop_defer_schedule(&w->defer);
 }
@@ -261,6 +263,7 @@ void pod_container_update(struct pod_container *c, const struct container_status
 		return;
 	pid = c->status.pid;
 	c->status = *status;
+	c->status.log_lost += c->log_dropped;
 	/* The record keeps the pid that it had. */
 	if (!c->status.pid)
 		c->status.pid = pid;

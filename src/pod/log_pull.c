@@ -146,6 +146,12 @@ static void log_pull_took(struct log_pull *p, uint64_t at)
 	log_pull_again(p);
 }
 
+static void log_pull_lose(struct log_pull *p, uint64_t n)
+{
+	p->lost += n;
+	p->config.on_lost(p->config.userdata, n);
+}
+
 static void log_pull_on_lines(void *userdata, uint64_t at, const uint8_t *lines, size_t len)
 {
 	struct log_pull *p = userdata;
@@ -160,7 +166,7 @@ static void log_pull_on_lines(void *userdata, uint64_t at, const uint8_t *lines,
 	}
 	p->lost += at - p->at;
 	if (p->dropping) {
-		p->lost += n;
+		log_pull_lose(p, n);
 		log_pull_took(p, at + n);
 		return;
 	}
@@ -251,7 +257,7 @@ static void log_pull_drop(struct log_pull *p)
 	torn = feed ? (size_t)(feed - data) + 1 : 0;
 	p->dropping = true;
 	if (p->piece.len > torn)
-		p->lost += crilog_count(data + torn, p->piece.len - torn);
+		log_pull_lose(p, crilog_count(data + torn, p->piece.len - torn));
 	p->piece.len = torn;
 	if (torn == 0)
 		buf_clear(&p->piece);

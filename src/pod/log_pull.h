@@ -31,6 +31,9 @@ struct log_pull_config {
 	/* Once: all that it wrote is in the files (err NULL), or they cannot be gone on with. The
 	 * pull is to be freed, here or later. */
 	void (*on_end)(void *userdata, const struct error *err);
+	/* So many bytes of output more are not in the files since they could not be written
+	 * (`log`); those that its keeper has lost are told by that. */
+	void (*on_lost)(void *userdata, uint64_t n);
 	void *userdata;
 };
 

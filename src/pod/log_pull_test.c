@@ -44,6 +44,7 @@ static struct {
 	struct peer peer;
 	struct peer_log log;
 	uint64_t from, taken;
+	uint64_t n_lost;
 	unsigned n_opened, n_ends;
 	struct error err;
 } s;
@@ -110,6 +111,11 @@ static void lose(enum error_kind kind)
 		ops->on_end(s.log.userdata, &err);
 }
 
+static void on_lost(void *userdata, uint64_t n)
+{
+	s.n_lost += n;
+}
+
 static void on_end(void *userdata, const struct error *err)
 {
 	s.n_ends++;
@@ -133,6 +139,7 @@ static void pull(uint64_t max_bytes, bool drop)
 			 .drop = drop,
 			 .block_for = drop ? 0 : NSEC_NEVER },
 		.on_end = on_end,
+		.on_lost = on_lost,
 	};
 
 	CHECK_INT(log_pull_new(&s.pull, &config), 0);
@@ -336,6 +343,8 @@ static void a_full_disk_is_the_policys_affair(void)
 		LOOP_WAIT(s.loop, s.taken == at);
 	}
 	CHECK_INT(s.n_ends, 0);
+	/* What does not fit is counted, and only that. */
+	CHECK(s.n_lost > 0 && s.n_lost < at && s.n_lost % (BIG - strlen(HEAD)) == 0);
 	s.pull = log_pull_free(s.pull);
 	s.pool = pool_free(s.pool);
 	s.logs_fd = fd_close(s.logs_fd);

@@ -96,8 +96,11 @@ struct pod_container {
 	struct container_fds fds; /* until they were handed to the keeper */
 	/* In an instance with a kernel of its own (pod/remote.h). */
 	char serial[INSTANCE_SERIAL_SIZE]; /* of the disk with its image */
+	bool has_disk;                     /* it is one of those who use it */
 	struct log_pull *log;              /* that is being taken; NULL: it is not */
 	bool log_over;                     /* all of it was */
+	uint64_t log_dropped;              /* bytes of it that could not be written here; a part of
+					      status.log_lost */
 };
 
 struct workload {

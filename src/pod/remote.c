@@ -13,15 +13,45 @@
 
 /* ---- disks ---- */
 
+void remote_claim_disks(struct workload *w)
+{
+	struct error err = ERROR_INIT;
+
+	for (size_t n = 0; n < w->n_containers; n++) {
+		struct pod_container *c = &w->containers[n];
+
+		c->has_disk = instance_claim_disk(w->instance, c->image_id, &err) == 0;
+		if (!c->has_disk)
+			log_warn("a disk is not taken up again", LOG_STR("workload", w->path),
+				 LOG_ERR(&err));
+	}
+}
+
+void remote_drop_disks(struct workload *w)
+{
+	for (size_t n = 0; n < w->n_containers; n++) {
+		struct pod_container *c = &w->containers[n];
+
+		if (c->has_disk && w->instance && !w->instance->ended)
+			instance_drop_disk(w->instance, c->image_id);
+		c->has_disk = false;
+	}
+}
+
 static void remote_disk_over(struct pod_container *c, const struct error *err)
 {
 	struct workload *w = c->workload;
 
 	if (err && !w->disk_error[0])
 		(void)str_copy(w->disk_error, sizeof(w->disk_error), error_text(err));
+	if (err)
+		c->has_disk = false;
 	w->n_disks--;
-	if (w->n_disks == 0)
-		w->on_disks(w);
+	if (w->n_disks > 0)
+		return;
+	if (w->taken_down)
+		remote_drop_disks(w);
+	w->on_disks(w);
 }
 
 static void remote_on_disk(void *userdata, const struct error *err)
@@ -46,6 +76,8 @@ static void remote_on_image(void *userdata, int fd, const struct error *err)
 				      c, &own);
 	if (r < 0)
 		remote_disk_over(c, &own);
+	else
+		c->has_disk = true;
 }
 
 int remote_put_disks(const struct workloads_config *config, struct workload *w,
@@ -100,6 +132,14 @@ static void remote_on_log_end(void *userdata, const struct error *err)
 			 LOG_ERR(err));
 }
 
+static void remote_on_log_lost(void *userdata, uint64_t n)
+{
+	struct pod_container *c = userdata;
+
+	c->log_dropped += n;
+	c->status.log_lost += n;
+}
+
 void remote_follow_log(const struct workloads_config *config, struct pod_container *c)
 {
 	const struct log_pull_config pull = {
@@ -112,6 +152,7 @@ void remote_follow_log(const struct workloads_config *config, struct pod_contain
 		.name = c->name,
 		.log = config->log,
 		.on_end = remote_on_log_end,
+		.on_lost = remote_on_log_lost,
 		.userdata = c,
 	};
 

@@ -15,6 +15,10 @@
  * (w->n_disks > 0). */
 int remote_put_disks(const struct workloads_config *config, struct workload *w,
 		     void (*done)(struct workload *w), struct error *err);
+/* After a restart: they are used by whoever used them before. */
+void remote_claim_disks(struct workload *w);
+/* Nothing of it lives in its keeper any more: they are not used. */
+void remote_drop_disks(struct workload *w);
 /* Fills in what a container is started with; the text and the disk must live until then. */
 struct remote_start {
 	struct container_disk disk;

@@ -127,6 +127,19 @@ static int vms_put_disk(struct instance *i, const char *name, int fd,
 	return machine_put_disk(i->own, name, fd, ret_serial, done, userdata, err);
 }
 
+static int vms_claim_disk(struct instance *i, const char *name, struct error *err)
+{
+	if (!i->own)
+		return error_refuse(err, ERROR_UNAVAILABLE, "the instance %s has ended", i->path);
+	return machine_claim_disk(i->own, name, err);
+}
+
+static void vms_drop_disk(struct instance *i, const char *name)
+{
+	if (i->own)
+		machine_drop_disk(i->own, name);
+}
+
 static void vms_close(struct instance *i)
 {
 	if (i->own)
@@ -151,6 +164,8 @@ static const struct provider_ops vms_ops = {
 	.connect = vms_connect,
 	.adopt = vms_adopt,
 	.put_disk = vms_put_disk,
+	.claim_disk = vms_claim_disk,
+	.drop_disk = vms_drop_disk,
 	.stopping = vms_stopping,
 	.kill = vms_kill,
 	.close = vms_close,

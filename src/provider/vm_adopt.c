@@ -48,9 +48,7 @@ int machine_adopt(struct machine *m, struct error *err)
 	if (r < 0)
 		return r;
 	machine_find_uid(m);
-	/* What is in which is not recorded. */
-	for (unsigned n = 0; n < m->slots.n; n++)
-		(void)vm_slots_claim(&m->slots, n, "of an earlier life");
+	m->asks_slots = true;
 	r = gate_connect(&m->gate, &config, &machine_gate_events, m, err);
 	return r < 0 ? error_wrap(err, r, "its gate") : 0;
 }

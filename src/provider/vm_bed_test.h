@@ -54,6 +54,12 @@ static struct {
 	nsec_t heartbeat; /* 0: none */
 	enum vm_state state;
 	unsigned n_pressed;
+	/* Its disks. */
+	char slots[VM_SLOTS_MAX][VM_DISK_NAME_MAX + 1];
+	vm_done_fn disk_done;
+	void *disk_data;
+	unsigned n_removes;
+	bool fail_remove;
 } bed, bed_last; /* and as it was when the last test ended */
 
 struct bed_told {
@@ -269,6 +275,34 @@ static struct vm *vm_free(struct vm *vm)
 	return NULL;
 }
 
+static int vm_put_disk(struct vm *vm, unsigned slot, const struct vm_disk *disk, vm_done_fn done,
+		       void *data, struct error *err)
+{
+	CHECK(!bed.slots[slot][0]);
+	(void)str_copy(bed.slots[slot], sizeof(bed.slots[slot]), disk->name);
+	bed.disk_done = done;
+	bed.disk_data = data;
+	return 0;
+}
+
+static int vm_remove_disk(struct vm *vm, unsigned slot, vm_done_fn done, void *data,
+			  struct error *err)
+{
+	if (bed.fail_remove)
+		return error_refuse(err, ERROR_UNAVAILABLE, "the machine's monitor is gone");
+	bed.slots[slot][0] = '\0';
+	bed.n_removes++;
+	bed.disk_done = done;
+	bed.disk_data = data;
+	return 0;
+}
+
+static bool vm_slot(const struct vm *vm, unsigned slot, const char **ret_name)
+{
+	*ret_name = bed.slots[slot];
+	return bed.slots[slot][0] != '\0';
+}
+
 static const struct vm_driver fake_driver = {
 	.name = "fake",
 	.check = vm_check,
@@ -278,6 +312,9 @@ static const struct vm_driver fake_driver = {
 	.pid = vm_pid,
 	.stop = vm_stop,
 	.kill = vm_kill,
+	.put_disk = vm_put_disk,
+	.remove_disk = vm_remove_disk,
+	.slot = vm_slot,
 	.free = vm_free,
 };
 

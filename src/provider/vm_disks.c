@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "instance/model.h"
 
 /* A question for a disk. */
@@ -23,14 +25,6 @@ static void machine_disk_free(struct machine_disk *d)
 	list_remove(&d->link);
 	loop_defer_done(&d->defer);
 	free(d);
-}
-
-void machine_drop_disks(struct machine *m)
-{
-	struct machine_disk *d;
-
-	list_for_each (d, &m->disks, struct machine_disk, link)
-		machine_disk_free(d);
 }
 
 static void machine_disk_answer(struct machine_disk *d, const struct error *err)
@@ -77,12 +71,14 @@ int machine_put_disk(struct machine *m, const char *name, int fd,
 		     char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
 		     struct error *err)
 {
-	const struct vm_disk disk = { .fd = fd, .format = VM_DISK_RAW };
+	const struct vm_disk disk = { .fd = fd, .format = VM_DISK_RAW, .name = name };
 	struct machine_disk *d;
 	int r;
 
 	if (!m->vm)
 		return error_refuse(err, ERROR_UNAVAILABLE, "its machine has ended");
+	if (m->asks_slots)
+		return error_refuse(err, ERROR_UNAVAILABLE, "its machine is still being taken up");
 	r = vm_slots_take(&m->slots, name, err);
 	if (r < 0)
 		return r;
@@ -108,4 +104,113 @@ int machine_put_disk(struct machine *m, const char *name, int fd,
 		loop_defer_schedule(&d->defer);
 	list_add_tail(&m->disks, &d->link);
 	return 0;
+}
+
+/* ---- that nobody uses any more ---- */
+
+/* Of a slot whose disk is being taken out: no image is called so. */
+#define MACHINE_LEAVING "-"
+
+struct machine_leaving {
+	struct list link;
+	struct machine *machine;
+	unsigned slot;
+};
+
+static void machine_leaving_free(struct machine_leaving *l)
+{
+	list_remove(&l->link);
+	free(l);
+}
+
+static void machine_on_removed(struct vm *vm, const struct error *err, void *data)
+{
+	struct machine_leaving *l = data;
+	struct machine *m = l->machine;
+
+	(void)vm;
+	/* A slot that cannot be emptied stays taken. */
+	if (err && m->instance)
+		log_warn("a disk cannot be taken out of a machine",
+			 LOG_STR("instance", m->instance->path), LOG_ERR(err));
+	else if (!err)
+		(void)vm_slots_drop(&m->slots, l->slot);
+	machine_leaving_free(l);
+}
+
+/* Empty for us, and full until the machine says otherwise. */
+static void machine_empty_slot(struct machine *m, unsigned slot)
+{
+	struct machine_leaving *l = calloc(1, sizeof(*l));
+	struct error err = ERROR_INIT;
+	int r;
+
+	(void)vm_slots_claim(&m->slots, slot, MACHINE_LEAVING);
+	if (!l) {
+		log_warn("a disk stays in a machine: out of memory",
+			 LOG_STR("instance", m->instance->path));
+		return;
+	}
+	l->machine = m;
+	l->slot = slot;
+	list_init(&l->link);
+	list_add_tail(&m->leaving, &l->link);
+	r = m->vm->driver->remove_disk(m->vm, slot, machine_on_removed, l, &err);
+	if (r == 0)
+		return;
+	log_warn("a disk cannot be taken out of a machine", LOG_STR("instance", m->instance->path),
+		 LOG_ERR(&err));
+	machine_leaving_free(l);
+}
+
+void machine_drop_disk(struct machine *m, const char *name)
+{
+	int slot = vm_slots_find(&m->slots, name);
+
+	if (slot < 0 || vm_slots_drop(&m->slots, (unsigned)slot) > 0 || m->asks_slots || !m->vm)
+		return;
+	machine_empty_slot(m, (unsigned)slot);
+}
+
+int machine_claim_disk(struct machine *m, const char *name, struct error *err)
+{
+	int r = vm_slots_take(&m->slots, name, err);
+
+	return r < 0 ? r : 0;
+}
+
+/* Before the machine told it, users were counted by the names of their disks, in slots of no
+ * meaning. */
+void machine_learn_slots(struct machine *m)
+{
+	struct vm_slots used = m->slots;
+	const char *name;
+
+	m->asks_slots = false;
+	memset(m->slots.slot, 0, sizeof(m->slots.slot));
+	for (unsigned n = 0; n < m->slots.n; n++) {
+		int user;
+
+		if (!m->vm->driver->slot(m->vm, n, &name))
+			continue;
+		user = name[0] ? vm_slots_find(&used, name) : -ENOENT;
+		/* Nobody's: its last user went while there was no daemon. */
+		if (user < 0 || vm_slots_claim(&m->slots, n, name) < 0) {
+			machine_empty_slot(m, n);
+			continue;
+		}
+		m->slots.slot[n].n_users = used.slot[user].n_users;
+		(void)memset(&used.slot[user], 0, sizeof(used.slot[user]));
+	}
+}
+
+void machine_drop_disks(struct machine *m)
+{
+	struct machine_leaving *l;
+	struct machine_disk *d;
+
+	list_for_each (d, &m->disks, struct machine_disk, link)
+		machine_disk_free(d);
+	list_for_each (l, &m->leaving, struct machine_leaving, link)
+		machine_leaving_free(l);
 }

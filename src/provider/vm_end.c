@@ -76,7 +76,17 @@ static void machine_on_panic(struct vm *vm, void *owner)
 			 LOG_STR("instance", m->instance->path));
 }
 
+static void machine_on_up(struct vm *vm, void *owner)
+{
+	struct machine *m = owner;
+
+	(void)vm;
+	if (m->instance && m->asks_slots)
+		machine_learn_slots(m);
+}
+
 const struct vm_events machine_vm_events = {
+	.on_up = machine_on_up,
 	.on_panic = machine_on_panic,
 	.on_end = machine_on_end,
 };

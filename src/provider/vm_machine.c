@@ -46,6 +46,7 @@ struct machine *machine_new(struct vms *v, struct instance *i)
 	m->instance = i;
 	m->slots.n = MACHINE_SLOTS;
 	list_init(&m->disks);
+	list_init(&m->leaving);
 	m->network = (struct segment_job)SEGMENT_JOB_INIT;
 	loop_timer_init(&m->patience, v->config.loop, machine_on_patience);
 	loop_timer_init(&m->button, v->config.loop, machine_on_button);

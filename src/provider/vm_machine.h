@@ -36,6 +36,9 @@ struct machine {
 	char end[MACHINE_TEXT_MAX]; /* why it has ended; "" : it has not */
 	struct loop_timer patience; /* for the end of its console */
 	struct vm_slots slots;
+	/* Of one that was taken up: what is in which its monitor has still to tell, `slots` are
+	 * those that are used. */
+	bool asks_slots;
 	struct vm_beat {
 		struct loop_timer timer;
 		nsec_t due;      /* when it should go off */
@@ -44,6 +47,7 @@ struct machine {
 		bool asked;      /* and not answered yet */
 	} beat;
 	struct loop_timer button; /* while it is told to end */
+	struct list leaving;      /* disks that are being taken out */
 	struct list disks;        /* questions for one that are not answered yet */
 };
 
@@ -72,6 +76,9 @@ void machine_kill(struct machine *m);
 int machine_put_disk(struct machine *m, const char *name, int fd,
 		     char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
 		     struct error *err);
+/* One user more of a disk of an earlier life; one less. */
+int machine_claim_disk(struct machine *m, const char *name, struct error *err);
+void machine_drop_disk(struct machine *m, const char *name);
 /* Its instance goes. over: it has ended, and its processes are killed: they are waited for. Else
  * they go on without us. */
 void machine_leave(struct machine *m, bool over);
@@ -111,5 +118,7 @@ void machine_on_button(struct loop_timer *t);
 
 /* vm_disks.c: questions that nobody will answer. */
 void machine_drop_disks(struct machine *m);
+/* Its monitor has told what is in its slots. */
+void machine_learn_slots(struct machine *m);
 
 #endif

@@ -55,6 +55,14 @@ unsigned vm_slots_drop(struct vm_slots *s, unsigned slot)
 	return at->n_users;
 }
 
+int vm_slots_find(const struct vm_slots *s, const char *name)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->slot[i].name[0] && str_eq(s->slot[i].name, name))
+			return (int)i;
+	return -ENOENT;
+}
+
 void vm_slots_serial(unsigned slot, char ret[VM_SERIAL_SIZE])
 {
 	(void)str_printf(ret, VM_SERIAL_SIZE, SLOTS_SERIAL "%u", slot);

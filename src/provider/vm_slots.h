@@ -12,8 +12,6 @@
  * of its image.
  */
 
-#define VM_DISK_NAME_MAX 127
-
 struct vm_slot {
 	char name[VM_DISK_NAME_MAX + 1]; /* "" : empty */
 	unsigned n_users;
@@ -32,6 +30,9 @@ int vm_slots_take(struct vm_slots *s, const char *name, struct error *err);
 int vm_slots_claim(struct vm_slots *s, unsigned slot, const char *name);
 /* The users that are left; with 0 it is empty. */
 unsigned vm_slots_drop(struct vm_slots *s, unsigned slot);
+
+/* The slot that has that disk, or -ENOENT. */
+int vm_slots_find(const struct vm_slots *s, const char *name);
 
 /* "slot3": what the guest finds it by. */
 #define VM_SERIAL_SIZE 16

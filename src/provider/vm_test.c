@@ -418,6 +418,136 @@ static void knows_one_that_ended_meanwhile(void)
 	bed_end();
 }
 
+/* ---- disks ---- */
+
+static void disk_put(void *userdata, const struct error *err)
+{
+	CHECK(!err);
+	++*(unsigned *)userdata;
+}
+
+static int puts_disk(struct instance *i, const char *name, char serial[INSTANCE_SERIAL_SIZE],
+		     unsigned *n_put, struct error *err)
+{
+	return i->provider->ops->put_disk(i, name, 7, serial, disk_put, n_put, err);
+}
+
+static void bed_disk_done(void)
+{
+	vm_done_fn done = bed.disk_done;
+
+	bed.disk_done = NULL;
+	if (done)
+		done(&bed.vm->vm, NULL, bed.disk_data);
+	fake_turns();
+}
+
+static void a_disk_goes_with_its_last_user(void)
+{
+	char serial[INSTANCE_SERIAL_SIZE];
+	struct bed_told told = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct instance *i;
+	unsigned n = 0;
+
+	bed_begin();
+	i = bed_ready(&told);
+	CHECK_INT(puts_disk(i, "a", serial, &n, &err), 0);
+	CHECK_STR(serial, "slot0");
+	bed_disk_done();
+	CHECK_INT(puts_disk(i, "a", serial, &n, &err), 0);
+	CHECK_STR(serial, "slot0");
+	fake_turns();
+	CHECK_INT(n, 2);
+	i->provider->ops->drop_disk(i, "a");
+	CHECK_INT(bed.n_removes, 0);
+	i->provider->ops->drop_disk(i, "a");
+	CHECK_INT(bed.n_removes, 1);
+	/* Until the machine has let go of it, its slot is not for another. */
+	CHECK_INT(puts_disk(i, "b", serial, &n, &err), 0);
+	CHECK_STR(serial, "slot1");
+	i->provider->ops->drop_disk(i, "never there");
+	bed_end();
+}
+
+static void a_slot_that_was_emptied_is_used_again(void)
+{
+	char serial[INSTANCE_SERIAL_SIZE];
+	struct bed_told told = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct instance *i;
+	unsigned n = 0;
+
+	bed_begin();
+	i = bed_ready(&told);
+	CHECK_INT(puts_disk(i, "a", serial, &n, &err), 0);
+	bed_disk_done();
+	i->provider->ops->drop_disk(i, "a");
+	bed_disk_done();
+	CHECK_INT(puts_disk(i, "b", serial, &n, &err), 0);
+	CHECK_STR(serial, "slot0");
+	bed_disk_done();
+	/* One that cannot be emptied stays taken. */
+	bed.fail_remove = true;
+	i->provider->ops->drop_disk(i, "b");
+	CHECK_INT(puts_disk(i, "c", serial, &n, &err), 0);
+	CHECK_STR(serial, "slot1");
+	bed_end();
+}
+
+static void more_disks_than_slots_are_refused(void)
+{
+	char serial[INSTANCE_SERIAL_SIZE], name[8];
+	struct bed_told told = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct instance *i;
+	unsigned n = 0;
+
+	bed_begin();
+	i = bed_ready(&told);
+	for (unsigned k = 0; k < MACHINE_SLOTS; k++) {
+		(void)str_printf(name, sizeof(name), "d%u", k);
+		CHECK_INT(puts_disk(i, name, serial, &n, &err), 0);
+		bed_disk_done();
+	}
+	CHECK(puts_disk(i, "one more", serial, &n, &err) < 0);
+	CHECK_INT(err.kind, ERROR_EXHAUSTED);
+	CHECK_STR(err.text, "all 12 slots of the machine have a disk of another image");
+	bed_end();
+}
+
+static void disks_of_an_earlier_life_are_known_and_the_unused_dropped(void)
+{
+	char serial[INSTANCE_SERIAL_SIZE];
+	struct error err = ERROR_INIT;
+	struct instance *i;
+	unsigned n = 0;
+
+	bed_begin();
+	i = bed_adopt();
+	(void)str_copy(bed.slots[2], sizeof(bed.slots[2]), "used");
+	(void)str_copy(bed.slots[4], sizeof(bed.slots[4]), "unused");
+	CHECK_INT(i->provider->ops->claim_disk(i, "used", &err), 0);
+	CHECK_INT(i->provider->ops->claim_disk(i, "used", &err), 0);
+	CHECK_INT(i->provider->ops->claim_disk(i, "never there", &err), 0);
+	CHECK(puts_disk(i, "used", serial, &n, &err) < 0);
+	CHECK_INT(err.kind, ERROR_UNAVAILABLE);
+	bed.vm->events->on_up(&bed.vm->vm, bed.vm->owner);
+	CHECK_INT(bed.n_removes, 1);
+	CHECK_STR(bed.slots[4], "");
+	bed_disk_done();
+	CHECK_INT(puts_disk(i, "used", serial, &n, &err), 0);
+	CHECK_STR(serial, "slot2");
+	fake_turns();
+	i->provider->ops->drop_disk(i, "never there");
+	for (unsigned k = 0; k < 2; k++)
+		i->provider->ops->drop_disk(i, "used");
+	CHECK_INT(bed.n_removes, 1);
+	i->provider->ops->drop_disk(i, "used");
+	CHECK_INT(bed.n_removes, 2);
+	bed_end();
+}
+
 UNIT_MAIN({ "is_made_of_gate_network_and_machine", is_made_of_gate_network_and_machine },
 	  { "knows_the_kernel_that_it_has", knows_the_kernel_that_it_has },
 	  { "fails_with_what_cannot_be_made", fails_with_what_cannot_be_made },
@@ -433,6 +563,11 @@ UNIT_MAIN({ "is_made_of_gate_network_and_machine", is_made_of_gate_network_and_m
 	  { "one_that_answers_is_left_alone", one_that_answers_is_left_alone },
 	  { "a_stuck_one_is_ended_with_the_cause", a_stuck_one_is_ended_with_the_cause },
 	  { "a_paused_one_is_not_stuck", a_paused_one_is_not_stuck }, { "stops", stops },
+	  { "a_disk_goes_with_its_last_user", a_disk_goes_with_its_last_user },
+	  { "a_slot_that_was_emptied_is_used_again", a_slot_that_was_emptied_is_used_again },
+	  { "more_disks_than_slots_are_refused", more_disks_than_slots_are_refused },
+	  { "disks_of_an_earlier_life_are_known_and_the_unused_dropped",
+	    disks_of_an_earlier_life_are_known_and_the_unused_dropped },
 	  { "says_why_none_can_be_made", says_why_none_can_be_made },
 	  { "takes_a_living_one_up_again", takes_a_living_one_up_again },
 	  { "knows_one_that_ended_meanwhile", knows_one_that_ended_meanwhile })

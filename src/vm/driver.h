@@ -30,6 +30,7 @@ struct vm;
 #define VM_PORTS_MAX 2
 #define VM_SHARES_MAX 4
 #define VM_DISKS_MAX 4
+#define VM_DISK_NAME_MAX 127
 /* Devices of all kinds together, as many as `microvm` has places for. */
 #define VM_DEVICES_MAX 21
 #define VM_NAME_MAX 63           /* of a port or share; letters, digits and ".-_" */
@@ -77,6 +78,7 @@ struct vm_disk {
 	int fd;
 	enum vm_disk_format format;
 	bool writable;
+	const char *name;           /* in a slot: told again by slot(); NULL: "" */
 	const struct vm_disk *base; /* only of `disks` in a specification */
 };
 
@@ -240,6 +242,11 @@ struct vm_driver {
 			struct error *err);
 	/* Lets a machine that is held go on; on_state follows. ERROR_UNAVAILABLE: it has ended. */
 	int (*resume)(struct vm *vm, struct error *err);
+
+	/* Whether a slot has a disk, as far as is known once on_up has come, and the name that was
+	 * put with it ("" where that is not known), which lives until the next change of the slot.
+	 * False for one behind the last slot, too. */
+	bool (*slot)(const struct vm *vm, unsigned slot, const char **ret_name);
 
 	/* Lets go: neither kills nor waits, calls nothing. Takes NULL, returns NULL. */
 	struct vm *(*free)(struct vm *vm);

@@ -327,10 +327,20 @@ static void qemu_on_loaded(const struct error *err, void *data)
 		qemu_break(q, &own);
 }
 
+static void qemu_on_names(const struct json_value *answer, const struct error *err, void *data)
+{
+	struct qemu *q = data;
+	struct error own = ERROR_INIT;
+
+	if (!err && slots_learn_names(&q->slots, answer, &own) < 0)
+		qemu_break(q, &own);
+}
+
 static void qemu_on_ready(struct qmp *qmp, void *owner)
 {
 	struct qemu *q = owner;
 	static const struct qmp_command disks = { .name = "query-block", .fd = -1 };
+	static const struct qmp_command names = { .name = "query-fdsets", .fd = -1 };
 	static const struct qmp_command status = { .name = "query-status", .fd = -1 };
 	struct error err = ERROR_INIT;
 	int r = 0;
@@ -344,6 +354,8 @@ static void qemu_on_ready(struct qmp *qmp, void *owner)
 	}
 	if (q->adopted)
 		r = qmp_ask(qmp, &disks, qemu_on_disks, q, &err);
+	if (r == 0 && q->adopted)
+		r = qmp_ask(qmp, &names, qemu_on_names, q, &err);
 	if (r == 0)
 		r = qmp_ask(qmp, &status, qemu_on_status, q, &err);
 	if (r < 0)
@@ -703,6 +715,14 @@ static int resume(struct vm *vm, struct error *err)
 	return qmp_ask(q->qmp, &command, NULL, NULL, err);
 }
 
+static bool slot_(const struct vm *vm, unsigned slot, const char **ret_name)
+{
+	const struct slots *s = &qemu_of(vm)->slots;
+
+	*ret_name = slot < s->n ? s->slot[slot].name : "";
+	return slot < s->n && s->slot[slot].filled;
+}
+
 const struct vm_driver vm_qemu = {
 	.name = "qemu",
 	.check = check,
@@ -716,5 +736,6 @@ const struct vm_driver vm_qemu = {
 	.remove_disk = remove_disk,
 	.snapshot = snapshot,
 	.resume = resume,
+	.slot = slot_,
 	.free = qemu_free,
 };

@@ -45,6 +45,8 @@ static void slots_put_fd(struct json *j, const void *what)
 	const struct slots_change *c = what;
 
 	json_put_unsigned(j, "fdset-id", c->next_set);
+	/* What QEMU keeps for whoever asks later. */
+	json_put_string(j, "opaque", c->next_name);
 }
 
 static void slots_put_file(struct json *j, const void *what)
@@ -196,6 +198,7 @@ static void slots_settle(struct slots_change *c, const struct error *err)
 		c->set = c->next_set;
 		c->disk = c->next;
 		c->disk.fd = -1;
+		memcpy(c->name, c->next_name, sizeof(c->name));
 	}
 	if (was_filled)
 		slots_clear(c, was_set, &was);
@@ -233,6 +236,8 @@ static int slots_check(const struct slots *s, unsigned slot, const struct vm_dis
 				    s->n, slot);
 	if (!s->qmp)
 		return error_refuse(err, ERROR_UNAVAILABLE, "the machine's monitor is gone");
+	if (disk && disk->name && strlen(disk->name) > VM_DISK_NAME_MAX)
+		return error_refuse(err, ERROR_INVALID, "the name of a disk is too long");
 	if (s->slot[slot].busy)
 		return error_refuse(err, ERROR_ABORTED, "slot %u is being changed already", slot);
 	if (disk && disk->writable != writable)
@@ -257,6 +262,8 @@ int slots_change(struct slots *s, unsigned slot, const struct vm_disk *disk, vm_
 		if (c->next.fd < 0)
 			return error_set(err, c->next.fd, "copy the descriptor of a disk");
 	}
+	c->next.name = NULL;
+	(void)str_copy(c->next_name, sizeof(c->next_name), disk && disk->name ? disk->name : "");
 	c->next_set = s->generation++ * SLOTS_PER_SET + slot;
 	c->step = 0;
 	c->done = done;
@@ -333,6 +340,47 @@ int slots_learn(struct slots *s, const struct json_value *answer, struct error *
 
 		if (in && in->kind == JSON_OBJECT)
 			slots_learn_one(s, in);
+	}
+	return 0;
+}
+
+/* The slot that has that set; NULL: none. */
+static struct slots_change *slots_with_set(struct slots *s, const struct json_value *id)
+{
+	uint64_t set;
+
+	if (!id || id->kind != JSON_NUMBER || parse_u64(id->text, 0, UINT64_MAX, &set) < 0)
+		return NULL;
+	for (unsigned n = 0; n < s->n; n++)
+		if (s->slot[n].filled && s->slot[n].set == set)
+			return &s->slot[n];
+	return NULL;
+}
+
+/* The name that the first descriptor of a set was given; NULL: none. */
+static const char *slots_name_of(const struct json_value *set)
+{
+	const struct json_value *fds = json_member(set, "fds");
+
+	return fds && fds->kind == JSON_ARRAY && fds->first && fds->first->kind == JSON_OBJECT
+		       ? slots_text(fds->first, "opaque")
+		       : NULL;
+}
+
+int slots_learn_names(struct slots *s, const struct json_value *answer, struct error *err)
+{
+	if (!answer || answer->kind != JSON_ARRAY)
+		return error_refuse(err, ERROR_FAULT,
+				    "the machine's monitor does not tell its descriptors");
+	for (const struct json_value *v = answer->first; v; v = v->next) {
+		struct slots_change *c = NULL;
+		const char *name;
+
+		if (v->kind == JSON_OBJECT)
+			c = slots_with_set(s, json_member(v, "fdset-id"));
+		name = c ? slots_name_of(v) : NULL;
+		if (name && str_is_clean(name))
+			(void)str_copy(c->name, sizeof(c->name), name);
 	}
 	return 0;
 }

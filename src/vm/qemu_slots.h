@@ -26,9 +26,11 @@ struct slots_change {
 	bool filled; /* what is in there now: is there any, which set, which format */
 	uint64_t set;
 	struct vm_disk disk;
+	char name[VM_DISK_NAME_MAX + 1];
 	bool next_filled;
 	uint64_t next_set;
 	struct vm_disk next;
+	char next_name[VM_DISK_NAME_MAX + 1];
 	struct error err;
 	vm_done_fn done;
 	void *data;
@@ -53,5 +55,7 @@ int slots_change(struct slots *s, unsigned slot, const struct vm_disk *disk, vm_
 /* What QEMU says of its block devices (query-block): slots, and what is in them. -EPROTO where it
  * is no such answer. */
 int slots_learn(struct slots *s, const struct json_value *answer, struct error *err);
+/* And of its descriptor sets (query-fdsets), behind that: the names of the disks. */
+int slots_learn_names(struct slots *s, const struct json_value *answer, struct error *err);
 
 #endif

@@ -402,6 +402,10 @@ static void learns_what_is_in_slots(void)
 		"{\"inserted\":{\"node-name\":\"slot0\",\"file\":\"null-co://\",\"ro\":true}},"
 		"{\"inserted\":{\"node-name\":\"slot99\",\"file\":\"null-co://\",\"ro\":true}},"
 		"{\"inserted\":{\"node-name\":\"slot2\",\"file\":\"/dev/fdset/66\",\"ro\":false}}]";
+	static const char names[] =
+		"[7,{\"fdset-id\":\"66\",\"fds\":[]},{\"fdset-id\":66,\"fds\":{}},"
+		"{\"fdset-id\":66,\"fds\":[{\"fd\":9,\"opaque\":\"sha256:12\"}]},"
+		"{\"fdset-id\":0,\"fds\":[{\"fd\":9,\"opaque\":\"x\"}]}]";
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT;
 	struct json_value *v = NULL;
 	static struct slots s;
@@ -415,6 +419,15 @@ static void learns_what_is_in_slots(void)
 	CHECK(slots_learn(&s, v, NULL) == 0);
 	CHECK(s.n == 3 && s.writable == 4);
 	CHECK(!s.slot[0].filled && s.slot[2].filled && s.slot[2].set == 66);
+	CHECK(slots_learn_names(&s, NULL, NULL) < 0);
+	v = NULL;
+	if (json_parse(&v, &arena, names, strlen(names), NULL) < 0) {
+		CHECK(false);
+		return;
+	}
+	CHECK(slots_learn_names(&s, v, NULL) == 0);
+	CHECK_STR(s.slot[2].name, "sha256:12");
+	CHECK_STR(s.slot[0].name, "");
 }
 
 UNIT_MAIN({ "asks one after the other", asks_one_after_the_other },

@@ -2,11 +2,15 @@
 """What becomes of instances with a kernel of their own when something goes wrong, and of what a node knows of its host."""
 import json
 import os
+import signal
 import subprocess
+import time
 import unittest
 
 import guest_kernel
+import host
 import nacre_test
+import steps
 
 KERNEL = os.path.join(nacre_test.BUILD, "guest", "kernel")
 QEMU = "/usr/bin/qemu-system-x86_64"
@@ -31,6 +35,100 @@ def need():
 def build_set(node, *words):
     subprocess.run([nacre_test.BINARY, "guest", "build", "--root", node.root, "--from", KERNEL, *words], check=True,
                    stdout=subprocess.DEVNULL)
+
+
+class Faults(steps.StepsTest):
+    """One node; what its machines do when something breaks. The first of two breaks at once, so that they break at once."""
+
+    CONFIG = "vm:\n  hardware: no\n  heartbeat: 9s\n"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.kernel = need()
+        super().setUpClass()
+        try:
+            build_set(cls.node)
+            # What a node has from its first microVM on: the process with the key of its identity, and the image as a disk.
+            cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
+            cls.before = cls.node.baseline()
+        except BaseException:
+            print(cls.node.log())
+            cls.node.destroy()
+            raise
+
+    def leaf(self, target, name):
+        return [int(p) for p in host.read(os.path.join(self.cgroup_dir(target), name, "cgroup.procs")).split()]
+
+    def failed(self, name, seconds=60):
+        nacre_test.until(lambda: self.inspect(name).state == "failed", seconds, f"the end of {name}")
+        return self.inspect(name).reason
+
+    def disks(self, target):
+        """What files of the node its monitor has open for disks: the kernel's truth about its slots."""
+        pid, = self.leaf(target, "vmm")
+        found = set()
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                name = os.readlink(f"/proc/{pid}/fd/{fd}")
+            except OSError:
+                continue
+            if "erofs" in name or "/image" in name:
+                found.add(name)
+        return found
+
+    def test_a_stuck_guest_is_ended_with_the_cause(self):
+        """Its processors stand still behind the back of its monitor's protocol; one that is merely paused is left alone."""
+        before = self.node.baseline()
+        v = self.spawn("v", kind="vm")
+        self.spawn("w", kind="vm")
+        os.kill(v.pid, signal.SIGSTOP)
+        reason = self.failed("v")
+        self.assertRegex(reason, "^its guest is stuck: it has not answered for 9 s .heartbeat.; its console ends: .")
+        self.assertFalse(os.path.exists(f"/proc/{v.pid}"))
+        # The other has answered all the time.
+        self.assertEqual("ready", self.inspect("w").state)
+        self.remove("v")
+        # And is ended in order where its keeper hears nothing: the way there is closed, its button is not.
+        gate, = self.leaf("w", "gate")
+        os.kill(gate, signal.SIGSTOP)
+        began = time.monotonic()
+        self.stop("w", grace_ms=20000)
+        self.assertLess(time.monotonic() - began, 60)
+        ended = [l for l in self.node.log().splitlines() if "a machine has ended" in l and "instance=w" in l]
+        self.assertIn("the guest powered off", ended[-1])
+        self.assertNoTraces(before)
+
+    def test_disks_go_with_their_last_user_also_behind_a_restart(self):
+        before = self.node.baseline()
+        self.spawn("v", kind="vm")
+        self.assertEqual(set(), self.disks("v"))
+        self.cell("v/a")
+        self.cell("v/b")
+        one = self.disks("v")
+        self.assertEqual(1, len(one))
+        self.node.cli("rm", "-f", "v/a")
+        self.assertEqual(one, self.disks("v"))
+        self.node.restart()
+        # One image, one disk, also now; and the last of its users takes it along.
+        self.cell("v/c")
+        self.assertEqual(one, self.disks("v"))
+        self.node.cli("rm", "-f", "v/b")
+        self.assertEqual("0", self.sh("v/c", "echo 0").strip())
+        self.assertEqual(one, self.disks("v"))
+        self.node.cli("rm", "-f", "v/c")
+        nacre_test.until(lambda: not self.disks("v"), what="the disk's end")
+        # It comes again.
+        self.cell("v/d")
+        self.assertEqual(1, len(self.disks("v")))
+        # A machine that was taken up tells its end with the console, too.
+        os.kill(self.inspect("v").pid, signal.SIGKILL)
+        self.assertRegex(self.failed("v"), "; its console ends: .")
+        self.node.clear()
+        self.assertEqual([], os.listdir(os.path.join(self.node.run, "i")))
+        self.assertEqual([], json.loads(self.node.cli("-o", "json", "check").stdout))
+        self.assertNotIn("cannot take a cell down", self.node.log())
+        # The daemon of the tests is another one now.
+        type(self).before = self.node.baseline()
 
 
 class Auto(unittest.TestCase):
