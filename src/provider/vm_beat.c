@@ -22,7 +22,8 @@
  * It is no fault of the guest's if nobody could run. Not counted is the time in which this timer
  * itself came late (the host slept, or the daemon was held up), in which its processors stood still
  * because somebody has paused them, or waited for those of the host (the kernel counts that for
- * each thread of the monitor). A connection that is made again has a limit of its own.
+ * each thread of the monitor). The files of its disks are looked at by the way. A connection that
+ * is made again has a limit of its own.
  */
 
 #define BEATS_PER_PATIENCE 3
@@ -126,6 +127,7 @@ static void beat_on_timer(struct loop_timer *t)
 		instance_break(m->instance, reason);
 		return;
 	}
+	machine_check_disks(m);
 	if (beat_applies(m) && !m->beat.asked) {
 		m->beat.asked = true;
 		m->instance->peer->ops->ping(m->instance->peer, m->vms->config.heartbeat,

@@ -4,9 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
+#include "base/str.h"
+#include "instance/end.h"
 #include "instance/model.h"
 
 /* A question for a disk. */
@@ -27,13 +31,51 @@ static void machine_disk_free(struct machine_disk *d)
 	free(d);
 }
 
+static void machine_forget_file(struct machine *m, unsigned slot)
+{
+	m->files[slot].fd = fd_close(m->files[slot].fd);
+}
+
+/* Without one it is a disk that nobody looks after. */
+static void machine_keep_file(struct machine *m, unsigned slot, int fd)
+{
+	struct stat st;
+
+	machine_forget_file(m, slot);
+	if (fstat(fd, &st) < 0)
+		return;
+	m->files[slot].fd = fd_copy(fd);
+	m->files[slot].size = st.st_size;
+}
+
+/* The monitor reads zeroes behind the end of a file, without a word, and so does the guest. One
+ * that was only removed is there for as long as it is open. */
+void machine_check_disks(struct machine *m)
+{
+	char reason[MACHINE_TEXT_MAX];
+	struct stat st;
+
+	for (unsigned n = 0; n < MACHINE_SLOTS; n++) {
+		if (m->files[n].fd < 0 || fstat(m->files[n].fd, &st) < 0 ||
+		    st.st_size >= m->files[n].size)
+			continue;
+		(void)str_printf(reason, sizeof(reason),
+				 "the disk of the image %.80s was cut from %lld to %lld bytes "
+				 "while it was used",
+				 m->slots.slot[n].name, (long long)m->files[n].size,
+				 (long long)st.st_size);
+		instance_break(m->instance, reason);
+		return;
+	}
+}
+
 static void machine_disk_answer(struct machine_disk *d, const struct error *err)
 {
 	peer_done_fn done = d->done;
 	void *userdata = d->userdata;
 
-	if (err)
-		(void)vm_slots_drop(&d->machine->slots, d->slot);
+	if (err && vm_slots_drop(&d->machine->slots, d->slot) == 0)
+		machine_forget_file(d->machine, d->slot);
 	machine_disk_free(d);
 	done(userdata, err);
 }
@@ -100,6 +142,8 @@ int machine_put_disk(struct machine *m, const char *name, int fd,
 		machine_disk_free(d);
 		return r;
 	}
+	if (d->first)
+		machine_keep_file(m, d->slot, fd);
 	if (!d->first && !machine_disk_is_coming(m, d->slot))
 		loop_defer_schedule(&d->defer);
 	list_add_tail(&m->disks, &d->link);
@@ -145,6 +189,7 @@ static void machine_empty_slot(struct machine *m, unsigned slot)
 	struct error err = ERROR_INIT;
 	int r;
 
+	machine_forget_file(m, slot);
 	(void)vm_slots_claim(&m->slots, slot, MACHINE_LEAVING);
 	if (!l) {
 		log_warn("a disk stays in a machine: out of memory",
@@ -213,4 +258,6 @@ void machine_drop_disks(struct machine *m)
 		machine_disk_free(d);
 	list_for_each (l, &m->leaving, struct machine_leaving, link)
 		machine_leaving_free(l);
+	for (unsigned n = 0; n < MACHINE_SLOTS; n++)
+		machine_forget_file(m, n);
 }

@@ -47,6 +47,8 @@ struct machine *machine_new(struct vms *v, struct instance *i)
 	m->slots.n = MACHINE_SLOTS;
 	list_init(&m->disks);
 	list_init(&m->leaving);
+	for (unsigned n = 0; n < MACHINE_SLOTS; n++)
+		m->files[n].fd = -1;
 	m->network = (struct segment_job)SEGMENT_JOB_INIT;
 	loop_timer_init(&m->patience, v->config.loop, machine_on_patience);
 	loop_timer_init(&m->button, v->config.loop, machine_on_button);

@@ -47,8 +47,13 @@ struct machine {
 		bool asked;      /* and not answered yet */
 	} beat;
 	struct loop_timer button; /* while it is told to end */
-	struct list leaving;      /* disks that are being taken out */
-	struct list disks;        /* questions for one that are not answered yet */
+	/* Of each slot: the file, and how long it was when it was put there. */
+	struct {
+		int fd; /* -1: not known */
+		off_t size;
+	} files[MACHINE_SLOTS];
+	struct list leaving; /* disks that are being taken out */
+	struct list disks;   /* questions for one that are not answered yet */
 };
 
 struct vms {
@@ -118,6 +123,9 @@ void machine_on_button(struct loop_timer *t);
 
 /* vm_disks.c: questions that nobody will answer. */
 void machine_drop_disks(struct machine *m);
+/* Whether the files of its disks are still what they were: ends it with the cause where one is not.
+ */
+void machine_check_disks(struct machine *m);
 /* Its monitor has told what is in its slots. */
 void machine_learn_slots(struct machine *m);
 

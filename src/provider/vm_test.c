@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/vm_bed_test.h"
 
+#include <sys/mman.h>
+
 /* ---- making ---- */
 
 static void is_made_of_gate_network_and_machine(void)
@@ -495,6 +497,36 @@ static void a_slot_that_was_emptied_is_used_again(void)
 	bed_end();
 }
 
+static void a_disk_that_is_cut_short_ends_it(void)
+{
+	char serial[INSTANCE_SERIAL_SIZE];
+	struct bed_told told = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct instance *i;
+	unsigned n = 0;
+	int fd = memfd_create("image", MFD_CLOEXEC);
+
+	CHECK_INT(ftruncate(fd, 8192), 0);
+	bed.heartbeat = 10 * NSEC_PER_SEC;
+	bed_begin();
+	i = bed_ready(&told);
+	CHECK_INT(i->provider->ops->put_disk(i, "sha256:12", fd, serial, disk_put, &n, &err), 0);
+	bed_disk_done();
+	for (unsigned k = 0; k < 300; k++)
+		fake_turns();
+	CHECK_INT(i->state, INSTANCE_READY);
+	CHECK_INT(ftruncate(fd, 4096), 0);
+	FAKE_UNTIL(bed.n_killed == 1);
+	bed_machine_ends(VM_END_ASKED, "it was killed");
+	bed_gate_ends();
+	FAKE_UNTIL(i->state == INSTANCE_FAILED);
+	CHECK_STR(i->reason,
+		  "the disk of the image sha256:12 was cut from 8192 to 4096 bytes while "
+		  "it was used");
+	(void)close(fd);
+	bed_end();
+}
+
 static void more_disks_than_slots_are_refused(void)
 {
 	char serial[INSTANCE_SERIAL_SIZE], name[8];
@@ -564,6 +596,7 @@ UNIT_MAIN({ "is_made_of_gate_network_and_machine", is_made_of_gate_network_and_m
 	  { "a_stuck_one_is_ended_with_the_cause", a_stuck_one_is_ended_with_the_cause },
 	  { "a_paused_one_is_not_stuck", a_paused_one_is_not_stuck }, { "stops", stops },
 	  { "a_disk_goes_with_its_last_user", a_disk_goes_with_its_last_user },
+	  { "a_disk_that_is_cut_short_ends_it", a_disk_that_is_cut_short_ends_it },
 	  { "a_slot_that_was_emptied_is_used_again", a_slot_that_was_emptied_is_used_again },
 	  { "more_disks_than_slots_are_refused", more_disks_than_slots_are_refused },
 	  { "disks_of_an_earlier_life_are_known_and_the_unused_dropped",

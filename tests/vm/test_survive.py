@@ -76,6 +76,10 @@ class Faults(steps.StepsTest):
                 found.add(name)
         return found
 
+    def write(self, path, data):
+        with open(path, "r+b") as f:
+            f.write(data)
+
     def test_a_stuck_guest_is_ended_with_the_cause(self):
         """Its processors stand still behind the back of its monitor's protocol; one that is merely paused is left alone."""
         before = self.node.baseline()
@@ -96,6 +100,21 @@ class Faults(steps.StepsTest):
         self.assertLess(time.monotonic() - began, 60)
         ended = [l for l in self.node.log().splitlines() if "a machine has ended" in l and "instance=w" in l]
         self.assertIn("the guest powered off", ended[-1])
+        self.assertNoTraces(before)
+
+    def test_an_image_that_vanishes_is_told_as_the_cause(self):
+        before = self.node.baseline()
+        self.pod("p", kind="vm")
+        self.sh("p", "true")
+        disk, = self.disks("p")
+        with open(disk, "rb") as f:
+            whole = f.read()
+        self.addCleanup(lambda: os.path.getsize(disk) or self.write(disk, whole))
+        os.truncate(disk, 0)
+        reason = self.failed("p")
+        self.assertRegex(reason, f"the disk of the image sha256:[0-9a-f]+ was cut from {len(whole)} to 0 bytes while it was used")
+        self.write(disk, whole)
+        self.remove("p")
         self.assertNoTraces(before)
 
     def test_disks_go_with_their_last_user_also_behind_a_restart(self):
