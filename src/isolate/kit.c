@@ -148,7 +148,7 @@ static int kit_make_sys(struct isolate_kit *kit, int top_fd, int dev_fd, struct 
 	null_fd = dev_open_null(dev_fd, err);
 	if (null_fd < 0)
 		return null_fd;
-	r = mask_apply(-1, fd, null_fd, err);
+	r = mask_apply(-1, fd, null_fd, -1, err);
 	if (r < 0)
 		return r;
 	kit->sys_fd = mount_copy_tree(fd, "", err);
@@ -232,13 +232,13 @@ static void kit_stand_again(const struct kit_stand *at)
 }
 
 /* Where a container mounts what it makes before its root is there (steps_root.c). */
-static const char *const kit_places[] = { "proc", "dev", "sys" };
+static const char *const kit_places[] = { "proc", "dev", "sys", ISOLATE_KIT_EMPTY };
 
 /* In a mount namespace of its own: takes away all that was copied into it. */
 static int kit_clear(struct error *err)
 {
 	static const struct mount_option options[] = {
-		{ "mode", "0555" }, { "size", "4k" }, { "nr_inodes", "4" }, { NULL, NULL }
+		{ "mode", "0555" }, { "size", "4k" }, { "nr_inodes", "5" }, { NULL, NULL }
 	};
 	_cleanup_fd_ int fd = mount_new("tmpfs", options, KIT_NO_SUID_DEV_EXEC, err);
 	int r;
@@ -259,7 +259,8 @@ static int kit_clear(struct error *err)
 		return error_set(err, -errno, "pivot_root");
 	if (umount2(".", MNT_DETACH) < 0)
 		return error_set(err, -errno, "detach the old root");
-	return mount_restrict(fd, MOUNT_ATTR_RDONLY, err);
+	r = mask_make_empty(fd, ISOLATE_KIT_EMPTY, err);
+	return r < 0 ? r : mount_restrict(fd, MOUNT_ATTR_RDONLY, err);
 }
 
 static int kit_make_mount_ns(struct isolate_kit *kit, int proc_fd, struct error *err)

@@ -17,6 +17,8 @@
  * Whoever closes them, or dies, leaves nothing behind. What a container gets from a kit is what its
  * own process would have made, by the same code, in namespaces that nobody was in before.
  */
+#define ISOLATE_KIT_EMPTY "empty" /* in the mount namespace: what directories are hidden with */
+
 struct isolate_kit {
 	int ns_fd[ISOLATE_NS_COUNT]; /* -1 but for net, ipc and uts: to be joined */
 	int shm_fd;                  /* a detached mount: the file system on /dev/shm once more */

@@ -26,7 +26,7 @@
  */
 struct mask {
 	int null_fd;
-	/* Where the tmpfs is; "" while no directory was met. */
+	/* Where the tmpfs is, at that name below it; -1 while no directory was met. */
 	int empty_dir_fd;
 	char empty_name[MASK_NAME_MAX];
 };
@@ -40,17 +40,22 @@ static const char *const mask_sys[] = { "devices/virtual/powercap", "firmware" }
 
 static const char *const mask_read_only[] = { "bus", "fs", "irq", "sys", "sysrq-trigger" };
 
+int mask_make_empty(int dir_fd, const char *name, struct error *err)
+{
+	return mount_below(dir_fd, name, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			   "mode=0555,size=4k,nr_inodes=2", err);
+}
+
 static int mask_dir(struct mask *m, int dir_fd, const char *name, struct error *err)
 {
 	_cleanup_fd_ int fd = -1;
 	int r;
 
-	if (m->empty_name[0]) {
+	if (m->empty_dir_fd >= 0) {
 		fd = mount_copy(m->empty_dir_fd, m->empty_name, err);
 		return fd < 0 ? fd : mount_attach(fd, dir_fd, name, err);
 	}
-	r = mount_below(dir_fd, name, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-			"mode=0555,size=4k,nr_inodes=2", err);
+	r = mask_make_empty(dir_fd, name, err);
 	if (r < 0)
 		return r;
 	m->empty_dir_fd = dir_fd;
@@ -133,9 +138,9 @@ static int mask_make_read_only(int dir_fd, const char *name, struct error *err)
 	return r < 0 ? r : mount_attach(fd, dir_fd, name, err);
 }
 
-int mask_apply(int proc_fd, int sys_fd, int null_fd, struct error *err)
+int mask_apply(int proc_fd, int sys_fd, int null_fd, int empty_fd, struct error *err)
 {
-	struct mask m = { .null_fd = null_fd };
+	struct mask m = { .null_fd = null_fd, .empty_dir_fd = empty_fd };
 	int r = 0;
 
 	if (proc_fd >= 0)

@@ -9,7 +9,11 @@
  * (security.md 4.3); private to this area. The descriptors are mounts that this process has made
  * and attached itself, so no name on the way is under an image's control; -1 leaves one out, since
  * each has its turn somewhere else (isolate/kit.h). null_fd: the container's /dev/null, verified.
+ * empty_fd: what mask_make_empty() has mounted on this directory; -1: made where it is needed.
  */
-int mask_apply(int proc_fd, int sys_fd, int null_fd, struct error *err);
+int mask_apply(int proc_fd, int sys_fd, int null_fd, int empty_fd, struct error *err);
+/* The empty directory that hides directories, on dir_fd/name, attached. Leaves dir_fd as the
+ * working directory. */
+int mask_make_empty(int dir_fd, const char *name, struct error *err);
 
 #endif

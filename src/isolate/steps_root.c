@@ -18,6 +18,7 @@
 #include "isolate/dev.h"
 #include "isolate/give.h"
 #include "isolate/keeper_root.h"
+#include "isolate/kit.h"
 #include "isolate/mask.h"
 #include "isolate/mount.h"
 #include "isolate/places.h"
@@ -133,6 +134,7 @@ static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd,
 {
 	bool sys_is_masked = s->sys_fd >= 0;
 	_cleanup_fd_ int null_fd = -1;
+	_cleanup_fd_ int empty_fd = -1;
 
 	part_fds[ROOT_PROC] = root_proc(place_fd, err);
 	if (part_fds[ROOT_PROC] < 0)
@@ -146,8 +148,14 @@ static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd,
 	null_fd = dev_open_null(part_fds[ROOT_DEV], err);
 	if (null_fd < 0)
 		return null_fd;
+	if (s->plan->bare_ns_fd >= 0) {
+		empty_fd = sysio_openat(place_fd, ISOLATE_KIT_EMPTY,
+					O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+		if (empty_fd < 0)
+			return error_set(err, -errno, "open the empty directory of the kit");
+	}
 	return mask_apply(part_fds[ROOT_PROC], sys_is_masked ? -1 : part_fds[ROOT_SYS], null_fd,
-			  err);
+			  empty_fd, err);
 }
 
 /* Puts the root on "/", where it came late. */
