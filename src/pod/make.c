@@ -10,6 +10,8 @@
 
 #include "base/failpoint.h"
 #include "base/fd.h"
+#include "base/macros.h"
+#include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cell/mounts.h"
@@ -297,6 +299,16 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 	return 0;
 }
 
+/* What its process mounts upon, where the image has none: done here it costs nothing, as that is
+ * still on its way. What cannot be made is told by the process, which looks again. */
+static void make_places(int root_fd)
+{
+	static const char *const names[] = { "proc", "dev", "sys" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		(void)fd_close(rootfd_make_dir(root_fd, names[i]));
+}
+
 /* The log file and the root file system of each container: made while its keeper comes up. */
 int workload_prepare(struct workload *w, struct image_store *images, int logs_fd, struct error *err)
 {
@@ -342,6 +354,7 @@ int workload_prepare(struct workload *w, struct image_store *images, int logs_fd
 		r = etc_fill(c->fds.rootfs, name_last(w->path), err);
 		if (r < 0)
 			return r;
+		make_places(c->fds.rootfs);
 	}
 	return 0;
 }
