@@ -116,3 +116,10 @@ pid_t instance_container_pid(struct instance *i, const char *cell, const char *c
 			return (pid_t)strtol(pid, NULL, 10);
 	return 0;
 }
+
+pid_t instance_container_pid_told(struct instance *i, pid_t keeper_pid, bool own_pid_ns)
+{
+	if (instance_is_remote(i))
+		return 0;
+	return own_pid_ns ? instance_pid_ask(i, keeper_pid) : keeper_pid;
+}

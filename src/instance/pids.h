@@ -20,4 +20,8 @@ pid_t instance_keeper_pid(struct instance *i);
 pid_t instance_container_pid(struct instance *i, const char *cell, const char *container,
 			     pid_t keeper_pid, bool own_pid_ns);
 
+/* The same by the kernel's word alone, without a look at the container's group: for whoever has
+ * just heard from the keeper that it runs. 0 also where the kernel has no such word. */
+pid_t instance_container_pid_told(struct instance *i, pid_t keeper_pid, bool own_pid_ns);
+
 #endif

@@ -85,6 +85,18 @@ pid_t pod_container_pid(struct pod_container *c)
 	return c->host_pid;
 }
 
+pid_t pod_container_pid_told(struct pod_container *c)
+{
+	struct workload *w = c->workload;
+	pid_t pid;
+
+	if (c->host_pid || c->status.state != CONTAINER_RUNNING || !w->instance)
+		return pod_container_pid(c);
+	pid = instance_container_pid_told(w->instance, (pid_t)c->status.pid,
+					  w->kind != WORKLOAD_EXECUTABLE);
+	return pid ? pid : pod_container_pid(c);
+}
+
 struct peer *workload_peer(const struct workload *w)
 {
 	return w->instance && !w->instance->ended ? w->instance->peer : NULL;

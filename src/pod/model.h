@@ -168,6 +168,9 @@ struct pod_container *workload_container(struct workload *w, const char *name, s
 struct peer *workload_peer(const struct workload *w);
 /* The pid of its first process as the daemon sees it; 0 where none runs. */
 pid_t pod_container_pid(struct pod_container *c);
+/* The same in the answer to its start: what the kernel says of the number that its keeper has told
+ * a moment ago. Nothing is remembered. */
+pid_t pod_container_pid_told(struct pod_container *c);
 
 /* err NULL for success. w is NULL where it was removed meanwhile. */
 typedef void (*workload_fn)(void *userdata, struct workload *w, const struct error *err);

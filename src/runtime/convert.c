@@ -219,7 +219,7 @@ static Aurae__Runtime__V0__ContainerStatus *convert_status(struct arena *a, stru
 	m->name = c->name;
 	m->image = convert_str(c->image_name);
 	m->state = convert_str(pod_container_state_word(c));
-	m->pid = pod_container_pid(c);
+	m->pid = pod_container_pid_told(c);
 	m->exit_code = c->status.exit_code;
 	m->signal = c->status.signal;
 	m->reason = c->status.reason;
