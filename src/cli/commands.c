@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/handlers.h"
 #include "cli/tty.h"
+#include "cli/vm_words.h"
 
 /*
  * The one table of commands. It is the manual too: `nacre help`, nacre(1) and the completions are
@@ -628,6 +629,31 @@ const struct command commands[] = {
 		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_image_rm,
+	},
+	{
+		.name = "vm run",
+		.operands = "[IMAGE]",
+		.summary = "run a machine with a system of its own",
+		.help = vm_run_help,
+		.options = vm_run_options,
+		.n_max = 1,
+		.run = cmd_vm_run,
+	},
+	{
+		.name = "vm disks",
+		.operands = "",
+		.summary = "list what such machines have kept",
+		.help = "With what each takes here, and the image that it lies over.",
+		.run = cmd_vm_disks,
+	},
+	{
+		.name = "vm rmdisk",
+		.operands = "NAME…",
+		.summary = "remove what such machines have kept",
+		.help = "One that a machine has is not removed.",
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_vm_rmdisk,
 	},
 	{
 		.name = "guest build",

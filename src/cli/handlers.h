@@ -47,6 +47,10 @@ int cmd_guest_build(const struct cli *cli, const struct args *args);
 int cmd_guest_default(const struct cli *cli, const struct args *args);
 int cmd_guest_ls(const struct cli *cli, const struct args *args);
 int cmd_guest_rm(const struct cli *cli, const struct args *args);
+/* cmd_vm.c */
+int cmd_vm_disks(const struct cli *cli, const struct args *args);
+int cmd_vm_rmdisk(const struct cli *cli, const struct args *args);
+int cmd_vm_run(const struct cli *cli, const struct args *args);
 /* cmd_doctor.c */
 int cmd_doctor(const struct cli *cli, const struct args *args);
 /* cmd_check.c */

@@ -19,7 +19,7 @@ static char *walls_keep(struct walls *w, char *word)
 }
 
 /* "64m", "1G", "4096", "16MiB": as podman and docker take it, and as we do elsewhere. */
-static int walls_size(const char *text, uint64_t *ret)
+int walls_size(const char *text, uint64_t *ret)
 {
 	static const char units[] = "kmgt";
 	size_t len = strlen(text);

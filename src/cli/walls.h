@@ -29,5 +29,7 @@ int walls_take(struct walls *w, Aurae__Runtime__V0__Container *to, const struct 
 int walls_limits(Aurae__Runtime__V0__Resources **ret, Aurae__Runtime__V0__Resources *to,
 		 const struct args *a, struct error *err);
 void walls_done(struct walls *w);
+/* "64m", "1G", "4096", "16MiB": 0 or a negative errno. */
+int walls_size(const char *text, uint64_t *ret);
 
 #endif

@@ -23,6 +23,7 @@
 #include "daemon/notify.h"
 #include "daemon/place.h"
 #include "daemon/privilege.h"
+#include "daemon/usage.h"
 #include "image/image.h"
 #include "instance/instance.h"
 #include "instance/place.h"
@@ -53,7 +54,6 @@
 /* Beyond the time that a daemon gives to its calls. */
 #define DAEMON_REPLACE_PATIENCE (30 * NSEC_PER_SEC)
 #define DAEMON_EXIT_FAILED 1
-#define DAEMON_EXIT_USAGE 2
 
 struct options {
 	const char *config, *root, *run, *socket;
@@ -82,6 +82,7 @@ struct daemon {
 	struct runtime_service runtime;
 	struct workload_service workload;
 	struct image_service image;
+	struct disk_service disk;
 	struct node_service node;
 	bool serving;
 	bool draining;
@@ -278,6 +279,10 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 	};
 	int r;
 
+	r = microvms_open_foreign(&d->microvms, d->loop, d->pool, &d->place, &d->config, err);
+	if (r < 0)
+		return r;
+	config.foreigns = d->microvms.foreigns;
 	r = log_readers_new(&d->logs, d->loop, d->pool, d->place.logs_fd);
 	if (r == 0)
 		r = workloads_new(&d->workloads, &config);
@@ -325,11 +330,13 @@ static int daemon_add_services(struct daemon *d)
 						 .pool = d->pool,
 						 .workloads = d->workloads,
 						 .instances = d->instances,
+						 .foreigns = d->microvms.foreigns,
 						 .events = &d->events,
 						 .logs = d->logs,
 						 .cgroup_fd = d->place.cgroup_fd,
 						 .cgroup = d->place.cgroup };
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
+	d->disk = (struct disk_service){ .pool = d->pool, .root_fd = d->place.root_fd };
 	d->node = (struct node_service){ .loop = d->loop,
 					 .pool = d->pool,
 					 .workloads = d->workloads,
@@ -352,6 +359,8 @@ static int daemon_add_services(struct daemon *d)
 		r = rpc_server_add(d->server, &event_service, &d->workload);
 	if (r == 0)
 		r = rpc_server_add(d->server, &image_service, &d->image);
+	if (r == 0)
+		r = rpc_server_add(d->server, &disk_service, &d->disk);
 	if (r == 0)
 		r = rpc_server_add(d->server, &node_service, &d->node);
 	return r;
@@ -677,30 +686,6 @@ static void daemon_close(struct daemon *d)
 }
 
 /* ---- the command ---- */
-
-static int daemon_usage(const char *problem, const char *word)
-{
-	if (problem)
-		(void)fprintf(stderr, "nacre daemon: %s%s\n", problem, word ? word : "");
-	(void)fprintf(
-		problem ? stderr : stdout,
-		"Usage: nacre daemon [--config FILE] [--root DIR] [--run DIR] [--socket PATH]\n"
-		"                    [--replace]\n"
-		"\n"
-		"Serves this node until it gets SIGTERM; workloads go on without it, and the next\n"
-		"daemon takes them up again.\n"
-		"\n"
-		"  --config FILE   the configuration (default: /etc/nacre/config.yaml, if it is "
-		"there)\n"
-		"  --root DIR      images and logs (default: /var/lib/nacre)\n"
-		"  --run DIR       what lasts until a reboot (default: /run/nacre)\n"
-		"  --socket PATH   where to serve (default: RUN/nacre.sock)\n"
-		"  --replace       asks the daemon that serves here to end, lets it finish its "
-		"calls, and\n"
-		"                  takes over; keepers of another build go on as this one\n"
-		"  --list-failpoints  the places where a test build can be made to fail\n");
-	return problem ? DAEMON_EXIT_USAGE : 0;
-}
 
 /* -1 to go on, else the exit status. */
 static int daemon_options(struct options *o, int argc, char **argv)

@@ -12,7 +12,9 @@
 #include "base/sysio.h"
 #include "daemon/config.h"
 #include "daemon/place.h"
+#include "foreign/foreign.h"
 #include "provider/vm.h"
+#include "vm/disks.h"
 #include "vm/issuer.h"
 #include "vm/qemu_driver.h"
 #include "vm/trial.h"
@@ -144,8 +146,38 @@ int microvms_open(struct microvms *m, struct loop *l, struct pool *pool, const s
 	return vms_new(&m->vms, &c, err);
 }
 
+static bool microvms_foreign_is_fast(void *userdata)
+{
+	const struct microvms *m = userdata;
+
+	return trial_ask(m->trial)->verdict == PROBE_WORKS;
+}
+
+int microvms_open_foreign(struct microvms *m, struct loop *l, struct pool *pool,
+			  const struct place *place, const struct config *config, struct error *err)
+{
+	char gate[PATH_MAX];
+	const struct foreigns_config c = {
+		.loop = l,
+		.pool = pool,
+		.driver = &vm_qemu,
+		.program = gate,
+		.run_fd = place->run_fd,
+		.cgroup_fd = place->cgroup_fd,
+		.is_fast = microvms_foreign_is_fast,
+		.userdata = m,
+	};
+	int r = disks_prepare(place->root_fd, err);
+
+	if (r < 0)
+		return r;
+	place_find_helper(config->libexec, "nacre-gate", gate, sizeof(gate));
+	return foreigns_new(&m->foreigns, &c, err);
+}
+
 void microvms_close(struct microvms *m)
 {
+	m->foreigns = foreigns_free(m->foreigns);
 	m->vms = vms_free(m->vms);
 	m->issuer = issuer_free(m->issuer);
 	m->trial = trial_free(m->trial);

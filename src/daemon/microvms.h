@@ -10,6 +10,7 @@
  */
 
 struct config;
+struct foreigns;
 struct issuer;
 struct loop;
 struct place;
@@ -23,6 +24,7 @@ struct microvms {
 	struct issuer *issuer;
 	struct vms *vms;
 	struct trial *trial;
+	struct foreigns *foreigns;
 };
 
 /* Starts nothing. A node without the programs for it has the provider too, which says what is
@@ -31,6 +33,10 @@ int microvms_open(struct microvms *m, struct loop *l, struct pool *pool, const s
 		  const struct config *config, struct error *err);
 /* Once the daemon serves: what hardware virtualization is worth is tried, unless it is known. */
 void microvms_look(struct microvms *m);
+/* Machines with somebody's own system. The same. */
+int microvms_open_foreign(struct microvms *m, struct loop *l, struct pool *pool,
+			  const struct place *place, const struct config *config,
+			  struct error *err);
 /* Behind pool_free() and instances_free(). Also where it was never opened. */
 void microvms_close(struct microvms *m);
 struct provider *microvms_provider(struct microvms *m);

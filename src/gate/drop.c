@@ -206,7 +206,7 @@ static int drop_allow_some(scmp_filter_ctx filter, enum drop_role role)
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (r < 0 || role == DROP_CA)
+	if (r < 0 || role == DROP_CA || role == DROP_RELAY)
 		return r;
 	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
 				SCMP_A0(SCMP_CMP_EQ, (unsigned)domain));
@@ -234,8 +234,8 @@ static int drop_calls_of(const struct drop *d, struct error *err)
 	return r < 0 ? error_set(err, r, "load a seccomp filter") : 0;
 }
 
-#define ALL_ROLES (1U << DROP_CA | 1U << DROP_NODE | 1U << DROP_GUEST)
-#define PRIVILEGED (1U << DROP_CA | 1U << DROP_NODE)
+#define PRIVILEGED (1U << DROP_CA | 1U << DROP_NODE | 1U << DROP_RELAY)
+#define ALL_ROLES (PRIVILEGED | 1U << DROP_GUEST)
 
 static const struct {
 	const char *name;

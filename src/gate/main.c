@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * nacre-gate: the part of nacre that speaks TLS, and holds keys. It is started by nacre, in one of
- * three roles:
+ * nacre-gate: the part of nacre that speaks TLS, holds keys, and reads what guests say. It is
+ * started by nacre, in one of four roles:
  *
  *   nacre-gate ca UID GID            the node's certificate authority (gate/ca_role.h)
  *   nacre-gate node UID GID TITLE    the node's end of a virtual machine (gate/node.h)
+ *   nacre-gate relay UID GID TITLE   console and agent of somebody's own system (gate/relay.h)
  *   nacre-gate guest                 the other end, within it (gate/guest.h)
  *
  * Each says at its head which descriptors it finds open, and gives up what it does not need
@@ -24,6 +25,7 @@
 #include "gate/ca_role.h"
 #include "gate/guest.h"
 #include "gate/node.h"
+#include "gate/relay.h"
 #include "identity/key.h"
 
 static int run_guest(uid_t uid, gid_t gid, struct error *err)
@@ -40,6 +42,7 @@ static const struct {
 } roles[] = {
 	{ "ca", 4, ca_role_run },
 	{ "node", 5, node_run },
+	{ "relay", 5, relay_run },
 	{ "guest", 2, run_guest },
 };
 

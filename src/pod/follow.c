@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "image/image.h"
 #include "pod/life.h"
+#include "pod/hosted.h"
 #include "pod/record.h"
 #include "pod/remote.h"
 
@@ -227,9 +228,13 @@ static void workload_resume(struct workload *w)
 {
 	const char *gone =
 		w->instance && w->instance->reason[0] ? w->instance->reason : "its keeper ended";
+	struct error err = ERROR_INIT;
 
 	w->asked = true;
-	if (!workload_has_ended(w) && (!w->instance || w->instance->ended)) {
+	if (w->kind == WORKLOAD_VM && !workload_has_ended(w) && hosted_adopt(w, &err) < 0) {
+		workload_lose(w, error_text(&err));
+	} else if (w->kind != WORKLOAD_VM && !workload_has_ended(w) &&
+		   (!w->instance || w->instance->ended)) {
 		workload_lose(w, gone);
 	} else if (w->state == WORKLOAD_STARTING && !workload_came_to_run(w)) {
 		workload_kill(w);
@@ -266,5 +271,6 @@ void workloads_resume(struct workloads *all)
 	list_for_each (w, &all->list, struct workload, link)
 		workload_resume(w);
 	workloads_drop_orphans(all);
+	hosted_sweep(all);
 	FAILPOINT_AFTER("boot.resume");
 }

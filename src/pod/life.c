@@ -16,6 +16,7 @@
 #include "image/image.h"
 #include "isolate/cgroup.h"
 #include "isolate/limits_words.h"
+#include "pod/hosted.h"
 #include "pod/make.h"
 #include "pod/publish.h"
 #include "pod/record.h"
@@ -41,6 +42,7 @@
 #define WORKLOADS_SWEEP_FIRST (100 * NSEC_PER_MSEC)
 #define WORKLOADS_SWEEP_LAST (60 * NSEC_PER_SEC)
 #define WORKLOAD_TAKE_DOWN_AGAIN (1 * NSEC_PER_SEC)
+#define WORKLOAD_MACHINE_AGAIN (20 * NSEC_PER_MSEC)
 
 static const enum workload_state edges[WORKLOAD_STATE_COUNT][WORKLOAD_EVENT_COUNT] = {
 	[WORKLOAD_STARTING] = { WORKLOAD_RUNNING, WORKLOAD_STOPPING, WORKLOAD_FAILED,
@@ -137,6 +139,17 @@ static void workload_on_cell_gone(void *userdata, const struct error *err)
 	workload_taken_down(w);
 }
 
+/* The kernel may not let go of its group for an instant. */
+static void workload_take_down_machine(struct workload *w)
+{
+	if (hosted_take_down(w) == 0) {
+		workload_taken_down(w);
+		return;
+	}
+	w->taking_down = false;
+	loop_timer_set(&w->timer, WORKLOAD_MACHINE_AGAIN);
+}
+
 /* Ends what is left of it in a keeper. Safe to repeat. */
 static void workload_take_down(struct workload *w)
 {
@@ -148,6 +161,8 @@ static void workload_take_down(struct workload *w)
 	w->taking_down = true;
 	if (w->kind == WORKLOAD_POD && w->instance)
 		instance_stop(w->instance, workload_on_instance_gone, w);
+	else if (w->kind == WORKLOAD_VM)
+		workload_take_down_machine(w);
 	else if (w->kind != WORKLOAD_POD && peer)
 		peer->ops->remove_cell(peer, name_last(w->path), workload_on_cell_gone, w);
 	else
@@ -173,6 +188,8 @@ static void pod_container_end(struct pod_container *c)
 
 void workload_ask_to_end(struct workload *w)
 {
+	if (w->kind == WORKLOAD_VM)
+		hosted_end(w, w->killed);
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_end(&w->containers[i]);
 }
@@ -383,8 +400,8 @@ static void workload_on_answer(struct loop_timer *t)
 }
 
 /* With the last one the workload has started: that is one thing to write. */
-static void workload_take_answer(struct pod_container *c, const struct container_view *view,
-				 const char *reason)
+void workload_take_answer(struct pod_container *c, const struct container_view *view,
+			  const char *reason)
 {
 	struct workload *w = c->workload;
 	struct run_store *store = w->all->config.store;
@@ -464,9 +481,11 @@ static void workload_start(struct workload *w)
 
 	if (r < 0)
 		(void)error_set(&err, r, "start the containers of %s", w->path);
-	else if (!workload_peer(w))
+	else if (w->kind != WORKLOAD_VM && !workload_peer(w))
 		r = error_refuse(&err, ERROR_UNAVAILABLE, "the instance of %s is gone", w->path);
 	/* A pod's group is that of its instance; any other's is made by its keeper. */
+	else if (w->kind == WORKLOAD_VM)
+		r = hosted_start(w, &err);
 	else if (w->kind == WORKLOAD_POD)
 		r = limits_words_apply(w->instance->cgroup_fd, w->limits, &err);
 	if (r < 0) {
@@ -475,7 +494,7 @@ static void workload_start(struct workload *w)
 		return;
 	}
 	w->asked = true;
-	for (size_t i = 0; i < w->n_containers; i++)
+	for (size_t i = 0; w->kind != WORKLOAD_VM && i < w->n_containers; i++)
 		workload_start_container(w, &w->containers[i]);
 	FAILPOINT_AFTER("container.start");
 }

@@ -49,6 +49,9 @@ void workload_kill(struct workload *w);
 void workload_lose(struct workload *w, const char *reason);
 /* What its keeper says of a container. */
 void pod_container_update(struct pod_container *c, const struct container_status *status);
+/* The answer to the start of a container: a status, or view NULL and why there is none. */
+void workload_take_answer(struct pod_container *c, const struct container_view *view,
+			  const char *reason);
 /* For instance_create(). */
 void workload_on_instance_ready(void *userdata, struct instance *i, const struct error *err);
 /* Removes log directories that belong to no workload, and tries again later where that fails. */

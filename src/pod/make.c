@@ -17,6 +17,7 @@
 #include "cell/mounts.h"
 #include "image/image.h"
 #include "pod/etc.h"
+#include "pod/hosted.h"
 #include "pod/volume.h"
 
 static void pod_container_done(struct pod_container *c)
@@ -40,6 +41,8 @@ void workload_unmake(struct workload *w)
 {
 	if (!w)
 		return;
+	if (w->kind == WORKLOAD_VM)
+		hosted_leave(w);
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_done(&w->containers[i]);
 	strv_free(w->limits);
@@ -211,7 +214,7 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 		if (str_eq(spec->containers[i].name, s->name))
 			return error_field(err, ERROR_INVALID, field,
 					   "%s is taken by containers[%zu]", s->name, i);
-	if (s->image) {
+	if (s->image && w->kind != WORKLOAD_VM) {
 		c->image = image_store_find(config->images, s->image, err);
 		if (!c->image) {
 			(void)str_printf(field, sizeof(field), "containers[%zu].image", n);

@@ -22,7 +22,8 @@ struct pod_mount_spec {
 
 struct pod_container_spec {
 	const char *name;
-	const char *image; /* reference; NULL for an executable */
+	const char
+		*image; /* reference; NULL for an executable; of a vm what its disk was made of */
 	char *const *command;
 	char *const *args;
 	char *const *env;
@@ -50,8 +51,9 @@ struct workload_spec {
 	const char *comment; /* for people; NULL: none */
 	const struct pod_container_spec *containers;
 	size_t n_containers;
-	char *const *limits;  /* of its own group */
-	const char *settings; /* as those of a container */
+	char *const *limits;         /* of its own group */
+	const char *settings;        /* as those of a container */
+	struct hosted_wish *machine; /* of a vm; workload_run() takes it over where it succeeds */
 };
 
 /* A workload that nobody knows yet, its images held. ERROR_INVALID names the field

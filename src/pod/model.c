@@ -17,6 +17,7 @@ static const char *const workload_kinds[] = {
 	[WORKLOAD_POD] = "pod",
 	[WORKLOAD_CELL] = "cell",
 	[WORKLOAD_EXECUTABLE] = "executable",
+	[WORKLOAD_VM] = "vm",
 };
 static_assert(ARRAY_SIZE(workload_kinds) == WORKLOAD_KIND_COUNT, "one word for each kind");
 
@@ -76,6 +77,8 @@ pid_t pod_container_pid(struct pod_container *c)
 {
 	struct workload *w = c->workload;
 
+	if (w->kind == WORKLOAD_VM)
+		return c->status.state == CONTAINER_RUNNING ? (pid_t)c->status.pid : 0;
 	if (c->status.state != CONTAINER_RUNNING || !w->instance)
 		return 0;
 	if (!c->host_pid)

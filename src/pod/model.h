@@ -18,7 +18,8 @@
 
 /*
  * What a user runs: a pod (containers in an instance spawned for them), a cell (containers in an
- * instance that is there, or on the node) or an executable (one plain process of the node). Its
+ * instance that is there, or on the node), an executable (one plain process of the node) or a vm (a
+ * machine with somebody's own system: pod/hosted.h). Its
  * containers live in a keeper, which goes on while the daemon is away; what is here is the node's
  * record of them.
  *
@@ -39,14 +40,23 @@ enum workload_state {
 	WORKLOAD_STATE_COUNT
 };
 
-enum workload_kind { WORKLOAD_POD, WORKLOAD_CELL, WORKLOAD_EXECUTABLE, WORKLOAD_KIND_COUNT };
+enum workload_kind {
+	WORKLOAD_POD,
+	WORKLOAD_CELL,
+	WORKLOAD_EXECUTABLE,
+	WORKLOAD_VM,
+	WORKLOAD_KIND_COUNT
+};
 
 #define WORKLOAD_CONTAINERS_MAX 64
 #define WORKLOADS_MAX 4096
 #define WORKLOAD_REASON_MAX 512
 
 struct workloads;
+struct foreign;
+struct foreigns;
 struct image;
+struct hosted_wish;
 struct image_store;
 struct run_store;
 struct pool;
@@ -56,6 +66,7 @@ struct workloads_config {
 	struct loop *loop;
 	struct pool *pool;
 	struct instances *instances;
+	struct foreigns *foreigns; /* NULL: no machine can be made */
 	struct image_store *images;
 	struct run_store *store;
 	struct events *events;
@@ -139,6 +150,8 @@ struct workload {
 	bool taken_down;                          /* nothing of it lives in a keeper any more */
 	bool taking_down;
 	bool adopted;
+	struct foreign *machine;  /* of kind vm; NULL: it has not begun, or is gone */
+	struct hosted_wish *wish; /* what it is to be, until it is up */
 	struct loop_timer timer;
 	struct loop_timer answer; /* while a container is `unanswered` */
 	struct loop_defer defer;

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "base/tally.h"
+#include "foreign/foreign.h"
 #include "instance/tally.h"
 #include "pod/life.h"
 #include "store/store.h"
@@ -33,9 +34,27 @@ static void tally_container_groups(const struct pod_container *c, const char *ce
 	tally_must(t, "processes", group, c->id, w->path);
 }
 
+static void tally_machine(const struct workload *w, struct tally *t)
+{
+	char name[TALLY_PATH_MAX];
+
+	if (w->taken_down)
+		return;
+	(void)foreign_group(name, sizeof(name), w->path);
+	tally_may_below(t, "cgroup", name);
+	tally_may_below(t, "processes", name);
+	if (w->state == WORKLOAD_RUNNING)
+		tally_must(t, "cgroup", name, w->id, w->path);
+}
+
 static void tally_groups(const struct workload *w, struct tally *t)
 {
 	char cell[TALLY_PATH_MAX];
+
+	if (w->kind == WORKLOAD_VM) {
+		tally_machine(w, t);
+		return;
+	}
 
 	if (!w->instance || w->instance->ended || w->taken_down ||
 	    instance_is_remote(w->instance) ||
@@ -54,7 +73,7 @@ static void tally_files(const struct workload *w, struct tally *t)
 	for (size_t n = 0; n < w->n_containers; n++) {
 		const struct pod_container *c = &w->containers[n];
 
-		if (c->status.started_at)
+		if (c->status.started_at && w->kind != WORKLOAD_VM)
 			tally_must(t, "log", w->id, w->id, w->path);
 		if (!c->has_rootfs)
 			continue;

@@ -98,7 +98,7 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 	r = workload_make(spec, &all->config, &w, err);
 	if (r < 0)
 		return r;
-	if (w->kind != WORKLOAD_POD && !w->instance)
+	if (w->kind != WORKLOAD_POD && w->kind != WORKLOAD_VM && !w->instance)
 		w->instance = instances_find(all->config.instances, "");
 	r = workload_register(all, w, err);
 	if (r == 0)
@@ -113,7 +113,8 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 	r = workload_find_keeper(w, spec, &own);
 	if (r < 0)
 		workload_lose(w, error_text(&own));
-	w->prepare_due = r == 0;
+	w->prepare_due = r == 0 && w->kind != WORKLOAD_VM;
+	w->wish = spec->machine;
 	loop_defer_schedule(&w->defer);
 	*ret = w;
 	return 0;

@@ -11,6 +11,7 @@
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #include "pod/log_pull.h"
+#include "pod/hosted.h"
 #include "pod/workload.h"
 
 #include "image/image.h"
@@ -65,6 +66,37 @@ int image_rootfs_make(struct image_store *s, struct image *i, const char *contai
 	i->n_users++;
 	n_rootfs++;
 	return eventfd(0, EFD_CLOEXEC);
+}
+
+/* No bed has machines. */
+void hosted_leave(struct workload *w)
+{
+	CHECK(w->kind != WORKLOAD_VM);
+}
+
+int hosted_start(struct workload *w, struct error *err)
+{
+	return error_set(err, -ENOSYS, "a machine");
+}
+
+int hosted_adopt(struct workload *w, struct error *err)
+{
+	return error_set(err, -ENOSYS, "a machine");
+}
+
+void hosted_end(struct workload *w, bool kill)
+{
+	CHECK(w->kind != WORKLOAD_VM);
+}
+
+int hosted_take_down(struct workload *w)
+{
+	return 0;
+}
+
+void hosted_sweep(struct workloads *of)
+{
+	(void)of;
 }
 
 static bool refuse_limits;

@@ -83,6 +83,8 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 		m->kernel = w->kind == WORKLOAD_POD ? w->instance->kernel : m->kernel;
 		m->pid = w->kind == WORKLOAD_POD ? w->instance->pid : 0;
 	}
+	if (w->kind == WORKLOAD_VM)
+		m->pid = pod_container_pid(&w->containers[0]);
 	if (w->kind == WORKLOAD_POD) {
 		m->instance_kind = convert_str(instance_kind_word(w->choice.kind));
 		m->kind_reason = w->choice.reason;

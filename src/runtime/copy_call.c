@@ -15,6 +15,7 @@
 #include "runtime/groups.h"
 #include "runtime/remote.h"
 #include "runtime/services.h"
+#include "runtime/target.h"
 
 /*
  * Both directions go in steps: a step runs on a thread (it alone touches the tree, the root and the
@@ -121,6 +122,8 @@ static int copy_call_new(struct copy_call **ret, struct rpc_call *call, struct w
 		return error_refuse(err, ERROR_PRECONDITION, "%s/%s is %s, not running",
 				    pc->workload->path, pc->name, pod_container_state_word(pc));
 	r = remote_refuse(pc->workload->instance, "target", "nothing can be copied so far", err);
+	if (r == 0)
+		r = target_refuse_machine(pc->workload, "nothing in it can be reached", err);
 	if (r < 0)
 		return r;
 	if (s->n_copies == COPY_CALLS_MAX)

@@ -8,6 +8,7 @@
 #include "pod/workload.h"
 #include "rpc/server.h"
 #include "runtime/check.h"
+#include "runtime/console_call.h"
 #include "runtime/services.h"
 #include "runtime/target.h"
 
@@ -79,6 +80,9 @@ static int exec_find(struct workload_service *s, const Nacre__V1__ExecRequest *q
 				   "the first message, which names it, is missing");
 	r = target_container(s, q->target, q->container, ret, err);
 	if (r == 0)
+		r = target_refuse_machine((*ret)->workload, "nothing can be run in it from outside",
+					  err);
+	if (r == 0)
 		r = exec_check(q, err);
 	if (r == 0 && (*ret)->workload->kind == WORKLOAD_EXECUTABLE)
 		r = error_field(err, ERROR_INVALID, "target",
@@ -136,6 +140,9 @@ static int attach_find(struct workload_service *s, const Nacre__V1__AttachReques
 	if (q->stdin && !c->stdin_open)
 		return error_field(err, ERROR_PRECONDITION, "stdin", "%s/%s was started without",
 				   c->workload->path, c->name);
+	/* It has a console, and nobody to ask. */
+	if (c->workload->kind == WORKLOAD_VM)
+		return 0;
 	/* Its keeper has what it wrote last until it is taken down. */
 	if (pod_container_has_ended(c) && exec_peer(c, ret_peer, NULL) == 0)
 		return 0;
@@ -151,9 +158,15 @@ void exec_call_attach(struct rpc_call *call, const ProtobufCMessage *request, vo
 	Nacre__Instance__V1__TerminalSize size;
 	struct error err = ERROR_INIT;
 	struct pod_container *c;
-	struct peer *peer;
+	struct peer *peer = NULL;
+	int r = attach_find(userdata, q, &c, &peer, &err);
 
-	if (attach_find(userdata, q, &c, &peer, &err) < 0) {
+	if (r == 0 && !peer) {
+		r = console_call_start(call, userdata, c, q, &err);
+		if (r == 0)
+			return;
+	}
+	if (r < 0) {
 		rpc_call_fail(call, &err);
 		return;
 	}
@@ -185,6 +198,8 @@ void exec_call_signal(struct rpc_call *call, const ProtobufCMessage *request, vo
 	int r;
 
 	r = target_container(userdata, q->target, q->container, &c, &err);
+	if (r == 0)
+		r = target_refuse_machine(c->workload, "no signal reaches what runs in it", &err);
 	if (r == 0 && (q->signal < 1 || q->signal > EXEC_SIGNAL_MAX))
 		r = error_field(&err, ERROR_INVALID, "signal", "%u is none of 1 to %d", q->signal,
 				EXEC_SIGNAL_MAX);
@@ -208,6 +223,8 @@ void exec_call_write_stdin(struct rpc_call *call, const ProtobufCMessage *reques
 	int r;
 
 	r = target_container(userdata, q->target, q->container, &c, &err);
+	if (r == 0)
+		r = target_refuse_machine(c->workload, "attach to its console", &err);
 	if (r == 0 && !c->stdin_open)
 		r = error_refuse(&err, ERROR_PRECONDITION, "%s/%s was not started with stdin",
 				 c->workload->path, c->name);

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/str.h"
+#include "foreign/foreign.h"
 #include "pod/workload.h"
 #include "runtime/services.h"
 
@@ -35,6 +36,8 @@ static int group_below(const struct workload_service *s, const struct instance *
 int group_of_workload(const struct workload_service *s, const struct workload *w,
 		      char ret[GROUP_PATH_MAX])
 {
+	if (w->kind == WORKLOAD_VM)
+		return foreign_group(ret, GROUP_PATH_MAX, w->path);
 	if (w->kind == WORKLOAD_POD)
 		return group_of_instance(s, w->instance, ret);
 	return group_below(s, w->instance, ret, name_last(w->path), "");
@@ -43,6 +46,8 @@ int group_of_workload(const struct workload_service *s, const struct workload *w
 int group_of_container(const struct workload_service *s, const struct pod_container *c,
 		       char ret[GROUP_PATH_MAX])
 {
+	if (c->workload->kind == WORKLOAD_VM)
+		return foreign_monitor_group(ret, GROUP_PATH_MAX, c->workload->path);
 	return group_below(s, c->workload->instance, ret, name_last(c->workload->path), c->name);
 }
 

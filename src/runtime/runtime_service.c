@@ -9,6 +9,7 @@
 #include "runtime/check.h"
 #include "runtime/convert.h"
 #include "runtime/executable.h"
+#include "runtime/machine_call.h"
 #include "runtime/remote.h"
 #include "runtime/request.h"
 #include "runtime/resources.h"
@@ -772,6 +773,8 @@ static const struct rpc_method runtime_methods[] = {
 	  &aurae__runtime__v0__spawn_response__descriptor, false, spawn },
 	{ "RunPod", &aurae__runtime__v0__run_pod_request__descriptor,
 	  &aurae__runtime__v0__run_pod_response__descriptor, false, run_pod },
+	{ "RunVirtualMachine", &aurae__runtime__v0__run_virtual_machine_request__descriptor,
+	  &aurae__runtime__v0__run_virtual_machine_response__descriptor, false, machine_call_run },
 };
 
 const struct rpc_service runtime_service = {

@@ -16,6 +16,7 @@
  */
 
 struct events;
+struct foreigns;
 struct image_store;
 struct instances;
 struct log_readers;
@@ -35,7 +36,8 @@ struct runtime_service {
 	enum instance_kind pod_kind; /* of a pod without a wish; INSTANCE_KIND_COUNT: auto */
 	struct list executables;     /* calls that wait for one (runtime/executable.c) */
 	struct volumes_calls volumes;
-	bool closing; /* the daemon ends: what its clients run goes on */
+	unsigned n_machine_calls; /* under way (runtime/machine_call.c) */
+	bool closing;             /* the daemon ends: what its clients run goes on */
 };
 
 /* nacre.v1.WorkloadService; userdata: struct workload_service. */
@@ -45,11 +47,19 @@ struct workload_service {
 	struct pool *pool;
 	struct workloads *workloads;
 	struct instances *instances;
+	struct foreigns *foreigns;
 	struct events *events;
 	struct log_readers *logs;
 	int cgroup_fd;      /* the node's base group */
 	const char *cgroup; /* its path below the v2 root, with a '/' in front */
 	unsigned n_copies;  /* under way */
+};
+
+/* nacre.v1.DiskService; userdata: struct disk_service. */
+extern const struct rpc_service disk_service;
+struct disk_service {
+	struct pool *pool;
+	int root_fd;
 };
 
 /* nacre.v1.EventService; userdata: struct workload_service. */

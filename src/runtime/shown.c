@@ -10,7 +10,7 @@
 #include "runtime/check.h"
 #include "runtime/services.h"
 
-static const char *const shown_kinds[] = { "pod", "cell", "executable", "instance" };
+static const char *const shown_kinds[] = { "pod", "cell", "executable", "vm", "instance" };
 static const char *const shown_states[] = {
 	"spawning", "ready", "starting", "running", "stopping", "exited", "failed", "removing",
 };

@@ -45,3 +45,11 @@ int target_container(const struct workload_service *s, const char *name, const c
 	*ret = workload_container(t.workload, container, err);
 	return *ret ? 0 : err->code;
 }
+
+int target_refuse_machine(const struct workload *w, const char *what, struct error *err)
+{
+	if (!w || w->kind != WORKLOAD_VM)
+		return 0;
+	return error_field(err, ERROR_UNSUPPORTED, "target",
+			   "%s is a machine with a system of its own, %s", w->path, what);
+}

@@ -27,4 +27,8 @@ int target_find_field(const struct workload_service *s, const char *field, const
 int target_container(const struct workload_service *s, const char *name, const char *container,
 		     struct pod_container **ret, struct error *err);
 
+/* ERROR_UNSUPPORTED, naming `target`, for a machine with somebody's own system: "PATH is a machine
+ * with a system of its own, WHAT". 0 for any other; w may be NULL. */
+int target_refuse_machine(const struct workload *w, const char *what, struct error *err);
+
 #endif

@@ -167,6 +167,8 @@ static int update_prepare(struct update_call *c, const Nacre__V1__UpdateRequest 
 		return error_field(err, ERROR_INVALID, "whole", "not with a container");
 	r = remote_refuse(t.workload ? t.workload->instance : t.instance, "target",
 			  "its limits cannot be changed so far", err);
+	if (r == 0)
+		r = target_refuse_machine(t.workload, "its size stays as it is", err);
 	if (r < 0)
 		return r;
 	r = q->whole || t.instance ? update_whole(c, &t, err) : update_one(c, q, err);

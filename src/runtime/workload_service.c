@@ -334,6 +334,9 @@ static void logs(struct rpc_call *call, const ProtobufCMessage *request, void *u
 
 	r = target_container(s, q->target, q->container, &c, &err);
 	if (r == 0)
+		r = target_refuse_machine(c->workload, "its console is not logged: attach to it",
+					  &err);
+	if (r == 0)
 		r = logs_call_start(call, s, q, c, &err);
 	if (r < 0)
 		rpc_call_fail(call, &err);

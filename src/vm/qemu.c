@@ -124,8 +124,10 @@ static void qemu_add_machine(struct qemu_writer *w, const struct vm_spec *s)
 		qemu_option(w, "-accel", "tcg,thread=multi");
 		qemu_option(w, "-cpu", "max");
 	}
-	if (s->firmware == VM_FIRMWARE_NONE)
-		qemu_option(w, "-global", "virtio-mmio.force-legacy=false");
+	/* The other has a file that is only of use to old systems under KVM. */
+	qemu_option(w, "-global",
+		    s->firmware == VM_FIRMWARE_NONE ? "virtio-mmio.force-legacy=false"
+						    : "apic-common.vapic=off");
 }
 
 /* The rate of the counter is told: without it an emulated guest hangs at boot on a busy host. */

@@ -83,7 +83,9 @@ static void has_only_what_is_asked_for(void)
 	"-nodefaults\n-no-user-config\n-display\nnone\n"                                           \
 	"-sandbox\non,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny\n"      \
 	"-machine\nq35,graphics=off,smm=off,usb=off"
-#define PC_CPU "-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi\n-cpu\nmax\n"
+#define PC_CPU                                                                                     \
+	"-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi\n-cpu\nmax\n"                                 \
+	"-global\napic-common.vapic=off\n"
 #define FILE_NODE(n, ro)                                                                           \
 	"-blockdev\n{\"driver\":\"file\",\"node-name\":\"file" n "\",\"filename\":\"/dev/fdset/" n \
 	"\",\"locking\":\"off\",\"read-only\":" ro "}\n"
