@@ -237,6 +237,19 @@ static void a_guest_that_says_what_it_must_not_is_ended(void)
 	bed_gate_ends();
 	FAKE_UNTIL(told.n == 1);
 	CHECK(strstr(told.text, "is no frame") != NULL);
+	fake_turns();
+	bed_end();
+
+	/* Well-formed, and not the guest's to say. */
+	told.n = 0;
+	bed_begin();
+	(void)bed_boots(&told);
+	bed_guest_says(&(struct bootmsg){ .type = BOOTMSG_STOP });
+	CHECK_INT(bed.n_killed, 1);
+	bed_machine_ends(VM_END_ASKED, "it was killed");
+	bed_gate_ends();
+	FAKE_UNTIL(told.n == 1);
+	CHECK(strstr(told.text, "the guest says what only a node may say") != NULL);
 	bed_end();
 }
 
