@@ -37,6 +37,16 @@ def build_set(node, *words):
                    stdout=subprocess.DEVNULL)
 
 
+def strangers(node):
+    """Machines and gates that run in the node's cgroup, the one that holds the key of its identity aside."""
+    found = set()
+    for pid in host.cgroup_pids(node.cgroup()):
+        command = host.read(f"/proc/{pid}/cmdline")
+        if "qemu" in command or "gate " in command and "authority" not in command:
+            found.add(command)
+    return found
+
+
 class Faults(steps.StepsTest):
     """One node; what its machines do when something breaks. The first of two breaks at once, so that they break at once."""
 
@@ -127,6 +137,13 @@ class Faults(steps.StepsTest):
         self.assertEqual(1, len(one))
         self.node.cli("rm", "-f", "v/a")
         self.assertEqual(one, self.disks("v"))
+        # A set that is in use stays; another one beside it changes nothing for who runs; nor does another daemon in the place of this one.
+        used = os.readlink(os.path.join(self.node.root, "guest", "default"))
+        build_set(self.node, "--name", "other")
+        refused = subprocess.run([nacre_test.BINARY, "guest", "rm", "--root", self.node.root, used], capture_output=True,
+                                 text=True, check=False)
+        self.assertEqual((125, f"nacre: the guest set {used} is in use by a virtual machine\n"),
+                         (refused.returncode, refused.stderr))
         self.node.restart()
         # One image, one disk, also now; and the last of its users takes it along.
         self.cell("v/c")
@@ -146,8 +163,42 @@ class Faults(steps.StepsTest):
         self.assertEqual([], os.listdir(os.path.join(self.node.run, "i")))
         self.assertEqual([], json.loads(self.node.cli("-o", "json", "check").stdout))
         self.assertNotIn("cannot take a cell down", self.node.log())
+        subprocess.run([nacre_test.BINARY, "guest", "rm", "--root", self.node.root, used], check=True)
         # The daemon of the tests is another one now.
         type(self).before = self.node.baseline()
+
+
+class Killed(unittest.TestCase):
+    """The daemon is killed while it makes a machine, a little later each time: the next one takes up what is whole, and nothing else is
+    left."""
+
+    # Seconds after the call: before the gate, between gate and machine, while the guest boots, while it enrols.
+    MOMENTS = (0.0, 0.004, 0.01, 0.02, 0.04, 0.08, 0.3, 1.2)
+
+    def test_nothing_is_left_wherever_the_daemon_is_killed(self):
+        need()
+        with nacre_test.Node("vm:\n  hardware: no\n") as node:
+            build_set(node)
+            node.cli("spawn", "--kind", "vm", "--name", "v")
+            node.cli("stop", "v")
+            for moment in self.MOMENTS:
+                with self.subTest(moment=moment):
+                    call = subprocess.Popen([nacre_test.BINARY, "--socket", node.socket, "spawn", "--kind", "vm", "--name", "v"],
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    self.addCleanup(call.wait)
+                    # It has begun where anything of it is seen.
+                    nacre_test.until(lambda: os.listdir(os.path.join(node.run, "i")) or call.poll() is not None, what="the call's begin")
+                    time.sleep(moment)
+                    node.kill()
+                    call.wait()
+                    node.start()
+                    for state in node.cli("ps", "-a", "--format", "{state}").stdout.split():
+                        self.assertIn(state, ("ready", "failed"))
+                    self.assertEqual([], json.loads(node.cli("-o", "json", "check").stdout))
+                    node.clear()
+                    nacre_test.until(lambda: not os.listdir(os.path.join(node.run, "i")), what="the directories' end")
+                    nacre_test.until(lambda: not [g for g in os.listdir(node.cgroup()) if g.startswith("inst.")], what="the groups' end")
+                    self.assertEqual(set(), strangers(node))
 
 
 class Auto(unittest.TestCase):
