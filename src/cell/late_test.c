@@ -204,7 +204,6 @@ static void can_be_taken_back(void)
 
 static void can_be_killed_while_it_waits(void)
 {
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
 	int n;
 
 	bed_open(b);
