@@ -5,10 +5,14 @@
  * starts a container can do without, and nothing else.
  *
  *   bare start --lower DIR --scratch DIR --cgroup DIR [--program PATH] [--n N] [--host-network]
- *              [--rest MS]
+ *              [--rest MS] [--whole]
  *
  * clone3 into a cgroup with new pid, mount, net, ipc, uts and cgroup namespaces, an overlay mount
  * of DIR, pivot_root, exec of PATH in it. Timed: from the clone to the exec.
+ *
+ * With --whole also what each container of ours has (bare_whole.c): the loopback device, /proc,
+ * /dev and /sys with what hides and closes parts of them, a keyring, a session, limits,
+ * capabilities and a filter. DIR then has directories /proc, /dev and /sys.
  *
  *   bare exec (the same options)
  *
@@ -42,6 +46,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bare_whole.h"
+
 #define BARE_ROUNDS_MAX 10000
 #define BARE_NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 
@@ -49,7 +55,8 @@ struct bare {
 	const char *mode, *lower, *scratch, *cgroup, *program;
 	unsigned rounds;
 	unsigned rest; /* ms */
-	uint64_t net;  /* CLONE_NEWNET or 0 */
+	bool whole;
+	uint64_t net; /* CLONE_NEWNET or 0 */
 	int scratch_fd, cgroup_fd;
 	double times[BARE_ROUNDS_MAX];
 };
@@ -119,11 +126,17 @@ static const char *bare_enter_root(unsigned i)
 	(void)snprintf(merged, sizeof(merged), "%s/%u/root", bare.scratch, i);
 	if (mount("overlay", merged, "overlay", 0, options) < 0)
 		return "mount the overlay";
+	if (bare.whole) {
+		const char *failed = bare_whole_mounts(merged);
+
+		if (failed)
+			return failed;
+	}
 	if (chdir(merged) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return "pivot_root";
 	if (umount2(".", MNT_DETACH) < 0)
 		return "detach the old root";
-	return NULL;
+	return bare.whole ? bare_whole_privilege() : NULL;
 }
 
 __attribute__((noreturn)) static void bare_fail(int report_fd, const char *what)
@@ -314,6 +327,7 @@ static void bare_options(int argc, char **argv)
 		{ "n", required_argument, NULL, 'n' },
 		{ "rest", required_argument, NULL, 'r' },
 		{ "host-network", no_argument, NULL, 'h' },
+		{ "whole", no_argument, NULL, 'w' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -334,6 +348,8 @@ static void bare_options(int argc, char **argv)
 			bare.rest = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'h')
 			bare.net = 0;
+		else if (c == 'w')
+			bare.whole = true;
 		else
 			exit(2);
 	}
@@ -362,7 +378,8 @@ int main(int argc, char **argv)
 	if ((!starts && !execs) || !bare.lower || !bare.scratch || !bare.cgroup ||
 	    bare.rounds < 1 || bare.rounds > BARE_ROUNDS_MAX) {
 		(void)fputs("usage: bare start|exec --lower DIR --scratch DIR --cgroup DIR\n"
-			    "            [--program PATH] [--n N] [--host-network] [--rest MS]\n",
+			    "            [--program PATH] [--n N] [--host-network] [--rest MS] "
+			    "[--whole]\n",
 			    stderr);
 		return 2;
 	}
