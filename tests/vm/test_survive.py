@@ -42,7 +42,7 @@ def strangers(node):
     found = set()
     for pid in host.cgroup_pids(node.cgroup()):
         command = host.read(f"/proc/{pid}/cmdline")
-        if "qemu" in command or "gate " in command and "authority" not in command:
+        if "qemu" in command or "gate " in command and "gate ca" not in command:
             found.add(command)
     return found
 
@@ -180,6 +180,7 @@ class Killed(unittest.TestCase):
         with nacre_test.Node("vm:\n  hardware: no\n") as node:
             build_set(node)
             node.cli("spawn", "--kind", "vm", "--name", "v")
+            self.assertEqual(2, len(strangers(node)))
             node.cli("stop", "v")
             for moment in self.MOMENTS:
                 with self.subTest(moment=moment):
