@@ -270,7 +270,7 @@ static void on_erofs(void *userdata, int fd, const struct error *err)
 
 static void file_is_as_the_overlay(void)
 {
-	struct disk_places places = { .sys_fd = -1 };
+	struct disk_places places = { .sys_fd = -1, .bus_fd = -1 };
 	struct disk_root root = { .name = "0123456789abcdef" };
 	struct image *image = begin();
 	struct error err = ERROR_INIT;

@@ -27,6 +27,7 @@
 #include "init/guest_self.h"
 #include "init/guest_start.h"
 #include "instance/spawn.h"
+#include "isolate/disk_bus.h"
 #include "loop/loop.h"
 
 /*
@@ -261,6 +262,17 @@ static int guest_prepare(struct guest *g, struct error *err)
 	return g->dir_fd < 0 ? g->dir_fd : guest_groups_make(&g->groups, err);
 }
 
+/* What a boot does not wait for, where there is nothing else to do. */
+static void guest_prepare_more(struct guest *g)
+{
+	_cleanup_fd_ int bus_fd = -1;
+
+	guest_modules_load_later(&g->modules);
+	bus_fd = sysio_openat(AT_FDCWD, "/sys/bus/virtio", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	while (bus_fd >= 0 && disk_bring_up(bus_fd) == 0)
+		;
+}
+
 static int guest_start(struct guest *g, const struct bootmsg_boot *boot,
 		       const struct bootmsg_blob *frame, struct error *err)
 {
@@ -290,7 +302,7 @@ static int guest_hear(struct guest *g, struct error *err)
 
 	/* A template is made of a machine that nobody speaks to. */
 	if (!guest_port_is_spoken_to(&g->port, GUEST_SPOKEN_TO_WITHIN))
-		guest_modules_load_later(&g->modules);
+		guest_prepare_more(g);
 	n = guest_port_wait(&g->port, &m, err);
 	if (n < 0)
 		return n;

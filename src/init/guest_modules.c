@@ -17,18 +17,35 @@
 
 #define MODULES_LIST_MAX 65536 /* bytes */
 #define MODULES_PATH_MAX 64
+#define MODULES_DISKS "virtio_blk.ko"
 #define MODULES_SHARE "0x001a\n" /* a file system, as virtio numbers devices */
+
+/* Whether drivers that come take the devices of virtio that are there. */
+static void modules_let_take(bool take)
+{
+	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, "/sys/bus/virtio/drivers_autoprobe",
+					   O_WRONLY | O_CLOEXEC, 0);
+
+	if (fd >= 0)
+		(void)fd_write_full(fd, take ? "1" : "0", 1);
+}
 
 static int modules_load_one(int dir_fd, const char *name, struct error *err)
 {
 	_cleanup_fd_ int fd = sysio_openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+	bool of_disks = str_eq(name, MODULES_DISKS);
+	int r = 0;
 
 	if (fd < 0)
 		return error_set(err, -errno, "open the module %s", name);
+	if (of_disks)
+		modules_let_take(false);
 	if (syscall(SYS_finit_module, fd, "", 0) < 0 && errno != EEXIST)
-		return error_set(err, -errno, "load the module %s", name);
+		r = error_set(err, -errno, "load the module %s", name);
+	if (of_disks)
+		modules_let_take(true);
 	(void)sysio_unlinkat(dir_fd, name, 0);
-	return 0;
+	return r;
 }
 
 /* Whether the machine has a device of virtiofs. */

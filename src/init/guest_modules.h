@@ -8,7 +8,9 @@
  * The kernel's modules that the initramfs brings in /modules, loaded in the order of /modules/list,
  * one file name a line; the memory of each is freed there. A line that begins with '?' names one
  * that the machine can do without; with '+' likewise, and a boot does not wait for it: each takes
- * milliseconds where the processor is emulated. No list: a kernel with everything built in.
+ * milliseconds where the processor is emulated. So does each disk, and a machine has slots for
+ * many: the driver of disks looks at none when it is loaded, but at those that are looked for
+ * (isolate/disk_bus.h). No list: a kernel with everything built in.
  */
 struct guest_modules {
 	int dir_fd;

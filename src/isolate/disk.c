@@ -16,6 +16,7 @@
 #include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "isolate/disk_bus.h"
 #include "isolate/mount.h"
 
 /*
@@ -54,7 +55,8 @@ static bool disk_is(int sys_fd, const char *device, const char *serial)
 	return str_eq(text, serial);
 }
 
-int disk_find(const struct disk_places *places, const char *serial, char ret[DISK_NAME_MAX + 1])
+static int disk_find_up(const struct disk_places *places, const char *serial,
+			char ret[DISK_NAME_MAX + 1])
 {
 	_cleanup_(disk_close_dir) DIR *dir = NULL;
 	_cleanup_fd_ int fd =
@@ -76,6 +78,17 @@ int disk_find(const struct disk_places *places, const char *serial, char ret[DIS
 			return str_copy(ret, DISK_NAME_MAX + 1, e->d_name);
 	}
 	return -ENODEV;
+}
+
+int disk_find(const struct disk_places *places, const char *serial, char ret[DISK_NAME_MAX + 1])
+{
+	int r = disk_find_up(places, serial, ret);
+
+	for (int n = 0; r == -ENODEV && n < DISK_DEVICES_MAX && places->bus_fd >= 0 &&
+			disk_bring_up(places->bus_fd) == 0;
+	     n++)
+		r = disk_find_up(places, serial, ret);
+	return r;
 }
 
 int disk_is_free(const struct disk_places *places, const char *device)

@@ -22,6 +22,12 @@
 struct disk_places {
 	int sys_fd; /* of /sys/block */
 	int dev_fd; /* of /dev */
+	/*
+	 * Of /sys/bus/virtio, where the driver of disks has not looked at its devices when it was
+	 * loaded (init/guest_modules.h): a machine shows slots for many, and to look at one takes
+	 * milliseconds where the processor is emulated. -1: all were looked at.
+	 */
+	int bus_fd;
 	/* A directory on a mount of this process's own, where a name is used for a moment. */
 	int own_fd;
 };
@@ -40,7 +46,8 @@ struct disk_root {
 	size_t n_files;
 };
 
-/* The device with this serial. -ENODEV where there is none (yet). */
+/* The device with this serial; those that nobody has looked at yet come up, in their order, until
+ * it is there. -ENODEV where there is none (yet). */
 int disk_find(const struct disk_places *places, const char *serial, char ret[DISK_NAME_MAX + 1]);
 /* Whether nobody holds a device: 1 or 0; or an errno. */
 int disk_is_free(const struct disk_places *places, const char *device);

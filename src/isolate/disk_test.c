@@ -26,7 +26,7 @@ static struct {
 	char dir[64], device[DISK_NAME_MAX + 1];
 	int dir_fd, loop_fd;
 	struct disk_places places;
-} bed = { .dir_fd = -1, .loop_fd = -1 };
+} bed = { .dir_fd = -1, .loop_fd = -1, .places = { .bus_fd = -1 } };
 
 static void put(const char *path, const char *text)
 {

@@ -416,6 +416,8 @@ static int disks_open(struct disks *all, struct error *err)
 		all->places.sys_fd = sysio_openat(AT_FDCWD, "/sys/block", flags, 0);
 	if (all->places.dev_fd < 0)
 		all->places.dev_fd = sysio_openat(AT_FDCWD, "/dev", flags, 0);
+	if (all->places.bus_fd < 0)
+		all->places.bus_fd = sysio_openat(AT_FDCWD, "/sys/bus/virtio", flags, 0);
 	if (all->places.sys_fd < 0 || all->places.dev_fd < 0)
 		return error_set(err, -errno, "look for the disks of this machine");
 	return 0;
@@ -467,7 +469,7 @@ void disks_init(struct disks *all, struct loop *loop, struct keeper *keeper, int
 {
 	*all = (struct disks){ .loop = loop,
 			       .keeper = keeper,
-			       .places = { .sys_fd = -1, .dev_fd = -1 },
+			       .places = { .sys_fd = -1, .dev_fd = -1, .bus_fd = -1 },
 			       .opened = places == NULL,
 			       .started = started };
 	if (places)
@@ -498,5 +500,6 @@ void disks_done(struct disks *all)
 	if (all->opened) {
 		(void)fd_close(all->places.sys_fd);
 		(void)fd_close(all->places.dev_fd);
+		(void)fd_close(all->places.bus_fd);
 	}
 }

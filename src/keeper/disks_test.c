@@ -194,6 +194,7 @@ static bool begin(void)
 	world.places = (struct disk_places){
 		.sys_fd = open(BASE "/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
 		.dev_fd = open("/dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.bus_fd = -1,
 	};
 	begin_server();
 	return true;
