@@ -142,6 +142,7 @@ static void is_cloned_before_its_root_is_there(void)
 	BED_UNTIL(b, procs("d") == 1);
 	supply(n);
 	check_runs(n, "d");
+	bed_wait_running(b, other);
 	CHECK_INT(b->last[other].state, CONTAINER_RUNNING);
 	bed_close(b);
 }
