@@ -22,15 +22,15 @@ begin:
 	movw	$0x4300, %ax		/* write */
 	call	disk
 	cli				/* the BIOS reads the serial line by its timer */
+	movw	$0x602, %dx		/* PM1_EN of q35: the power button, before anybody hears of us */
+	movw	$0x100, %ax
+	outw	%ax, %dx
 	movw	$hello, %si
 	call	print
 	movb	0x7e00, %al
 	call	put
 	movw	$end_of_line, %si
 	call	print
-	movw	$0x602, %dx		/* PM1_EN of q35: the power button */
-	movw	$0x100, %ax
-	outw	%ax, %dx
 look:
 	movw	$0x600, %dx		/* PM1_STS */
 	inw	%dx, %ax
