@@ -398,6 +398,20 @@ static int exec_find_user(struct container *c, const char *user, struct isolate_
 	return program_user(c->kind, root_fd, user, ret, err);
 }
 
+int exec_open_root(const struct container *c, const char **ret_name, struct error *err)
+{
+	int fd;
+
+	if (c->kind != CONTAINER_IMAGE || c->status.state != CONTAINER_RUNNING || c->ended)
+		return error_refuse(err, ERROR_PRECONDITION, "container %s %s", c->name,
+				    c->kind == CONTAINER_IMAGE ? "does not run"
+							       : "has no root of its own");
+	/* Our own child, not reaped yet: the number can be no other process. */
+	fd = isolate_root_open(c->host->proc_fd, c->child.pid);
+	*ret_name = c->name;
+	return fd < 0 ? error_set(err, fd, "open the root of container %s", c->name) : fd;
+}
+
 static int exec_open_namespaces(struct container *c, struct error *err)
 {
 	for (size_t i = 0; i < CONTAINER_NS_COUNT; i++) {

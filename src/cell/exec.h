@@ -47,4 +47,7 @@ void exec_end_all(struct list *execs);
 void exec_detach_all(struct container *c, struct list *to);
 bool exec_list_has_pid(struct list *execs, pid_t pid);
 
+/* keeper_open_root(). */
+int exec_open_root(const struct container *c, const char **ret_name, struct error *err);
+
 #endif

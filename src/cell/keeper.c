@@ -458,6 +458,14 @@ int keeper_signal(struct keeper *k, const char *id, int sig, bool all, struct er
 	return r;
 }
 
+int keeper_open_root(struct keeper *k, const char *id, const char **ret_name, struct error *err)
+{
+	struct container *c;
+	int r = keeper_find(k, id, &c, err);
+
+	return r < 0 ? r : exec_open_root(c, ret_name, err);
+}
+
 void keeper_each(struct keeper *k, void (*fn)(void *userdata, const struct container_view *view),
 		 void *userdata)
 {
@@ -576,9 +584,8 @@ int keeper_log_open(struct keeper *k, const char *id, uint64_t from,
 		    struct error *err)
 {
 	struct container *c;
-	int r;
+	int r = keeper_find(k, id, &c, err);
 
-	r = keeper_find(k, id, &c, err);
 	return r < 0 ? r : kept_open(&c->kept, from, container_is_over(c), ops, userdata, ret, err);
 }
 
@@ -587,9 +594,8 @@ int keeper_write_stdin(struct keeper *k, const char *id, const void *data, size_
 		       struct error *err)
 {
 	struct container *c;
-	int r;
+	int r = keeper_find(k, id, &c, err);
 
-	r = keeper_find(k, id, &c, err);
 	if (r < 0)
 		return r;
 	if (c->status.state != CONTAINER_RUNNING)

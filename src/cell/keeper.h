@@ -84,6 +84,9 @@ void keeper_withdraw(struct keeper *k, const char *id, const struct error *err);
 /* ERROR_NOT_FOUND; success where it has ended. all: every process in the container's cgroup
  * (cgroup.kill, SIGKILL only). */
 int keeper_signal(struct keeper *k, const char *id, int sig, bool all, struct error *err);
+/* The root directory of a container's processes (O_PATH), and its name, valid until the loop turns.
+ * ERROR_NOT_FOUND, ERROR_PRECONDITION where it does not run or has no root of its own. */
+int keeper_open_root(struct keeper *k, const char *id, const char **ret_name, struct error *err);
 /* Forgets a container that has ended: ERROR_PRECONDITION while it runs; unknown is success. */
 int keeper_remove(struct keeper *k, const char *id, struct error *err);
 /* Kills what runs in it, waits for the ends, forgets the containers, removes cgroups and

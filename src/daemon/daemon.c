@@ -334,7 +334,8 @@ static int daemon_add_services(struct daemon *d)
 						 .events = &d->events,
 						 .logs = d->logs,
 						 .cgroup_fd = d->place.cgroup_fd,
-						 .cgroup = d->place.cgroup };
+						 .cgroup = d->place.cgroup,
+						 .copies = { .pool = d->pool } };
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
 	d->disk = (struct disk_service){ .pool = d->pool, .root_fd = d->place.root_fd };
 	d->node = (struct node_service){ .loop = d->loop,

@@ -14,6 +14,7 @@
 #include "keeper/attach.h"
 #include "keeper/children.h"
 #include "keeper/convert.h"
+#include "keeper/copying.h"
 #include "keeper/disks.h"
 #include "keeper/exec.h"
 #include "keeper/late.h"
@@ -44,6 +45,7 @@ struct keeper_server {
 	struct tokens tokens;
 	struct lates lates;
 	struct disks disks;
+	struct copying copying;
 	struct children children;
 	struct watchers watchers;
 	struct upgrade upgrade;
@@ -136,7 +138,7 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 	static const char *const features[] = { "exec",   "stdin",        "spawn",    "mounts",
 						"limits", "log-rotation", "upgrade",  "attach",
 						"tty",    "stream-exec",  "late-fds", "logs",
-						"disks",  "shares" };
+						"disks",  "shares",       "copy" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -415,6 +417,20 @@ static void server_attach(struct rpc_call *call, const ProtobufCMessage *message
 	attach_handle(s->keeper, call, (const void *)message);
 }
 
+static void server_copy_from(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	copying_from(&s->copying, call, (const void *)message);
+}
+
+static void server_copy_to(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	copying_to(&s->copying, call, (const void *)message);
+}
+
 static void server_logs(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
 	struct keeper_server *s = userdata;
@@ -596,6 +612,16 @@ static const struct rpc_method server_methods[] = {
 	BIDI("Exec", exec, INPUT_FIELD, server_exec),
 	BIDI("Attach", attach, INPUT_FIELD, server_attach),
 	BIDI("Logs", logs, ACK_FIELD, server_logs),
+	{ .name = "CopyFrom",
+	  .input = &nacre__v1__copy_from_request__descriptor,
+	  .output = &nacre__v1__copy_from_response__descriptor,
+	  .server_streaming = true,
+	  .handle = server_copy_from },
+	{ .name = "CopyTo",
+	  .input = &nacre__v1__copy_to_request__descriptor,
+	  .output = &nacre__v1__copy_to_response__descriptor,
+	  .client_streaming = true,
+	  .handle = server_copy_to },
 	METHOD("WriteStdin", write_stdin, false, server_write_stdin),
 	METHOD("Spawn", spawn, false, server_spawn),
 	METHOD("End", end, false, server_end),
@@ -664,6 +690,7 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 	r = keeper_new(&s->keeper, &s->config.keeper);
 	if (r < 0)
 		return error_set(err, r, "make the keeper");
+	s->copying = (struct copying){ .loop = config->loop, .keeper = s->keeper };
 	lates_init(&s->lates, config->loop, &s->tokens, s->keeper, server_started);
 	disks_init(&s->disks, config->loop, s->keeper, config->keeper.shm_parent_fd, config->disks,
 		   server_started);
@@ -693,6 +720,7 @@ struct keeper_server *keeper_server_free(struct keeper_server *s)
 	if (s->rpc)
 		s->rpc = rpc_server_free(s->rpc);
 	disks_done(&s->disks);
+	copying_done(&s->copying);
 	if (s->keeper)
 		s->keeper = keeper_free(s->keeper);
 	children_done(&s->children);

@@ -562,6 +562,66 @@ static void what_makes_no_sense_ends_the_call(void)
 	end();
 }
 
+static void copy_to(struct raw *raw, const char *id, const char *path)
+{
+	Nacre__V1__CopyEntry entry = NACRE__V1__COPY_ENTRY__INIT;
+	Nacre__V1__CopyToRequest m = NACRE__V1__COPY_TO_REQUEST__INIT;
+
+	entry.type = NACRE__V1__COPY_ENTRY__TYPE__TYPE_FILE;
+	entry.path.data = (uint8_t *)(uintptr_t) "put";
+	entry.path.len = 3;
+	entry.mode = 0640;
+	entry.uid = getuid();
+	entry.gid = getgid();
+	m.target = convert_str(id);
+	m.path = convert_str(path);
+	raw_open(raw, "/nacre.instance.v1.InstanceService/CopyTo", &m.base);
+	if (!raw->stream)
+		return;
+	m.target = m.path = convert_str("");
+	m.entry = &entry;
+	m.data.data = (uint8_t *)(uintptr_t) "abc";
+	m.data.len = 3;
+	raw_send(raw, &m.base);
+	rpc_stream_close_send(raw->stream);
+}
+
+static void files_are_copied_in_and_out(void)
+{
+	Nacre__V1__CopyFromRequest from = NACRE__V1__COPY_FROM_REQUEST__INIT;
+	_cleanup_fd_ int fd = -1;
+	char path[128], text[8] = "";
+	struct raw raw;
+
+	begin_open();
+	/* The root of the fake is /tmp. */
+	copy_to(&raw, view.id, dir + strlen("/tmp"));
+	WAIT_FOR(raw.n_ends == 1);
+	CHECK_STR(raw.text, "");
+	fd = openat(dir_fd, "put", O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && read(fd, text, sizeof(text)) == 3);
+	CHECK_STR(text, "abc");
+	(void)str_printf(path, sizeof(path), "%s/put", dir + strlen("/tmp"));
+	from.target = convert_str(view.id);
+	from.path = path;
+	raw_call(&raw, "/nacre.instance.v1.InstanceService/CopyFrom", &from.base);
+	WAIT_FOR(raw.n_ends == 1);
+	CHECK_INT(raw.code, RPC_OK);
+	CHECK_INT(raw.n_messages, 2);
+	(void)unlinkat(dir_fd, "put", 0);
+
+	from.target = convert_str("0000000000000002");
+	raw_call(&raw, "/nacre.instance.v1.InstanceService/CopyFrom", &from.base);
+	WAIT_FOR(raw.n_ends == 1);
+	CHECK_INT(raw.code, RPC_NOT_FOUND);
+	from.target = convert_str(view.id);
+	from.path = convert_str("here");
+	raw_call(&raw, "/nacre.instance.v1.InstanceService/CopyFrom", &from.base);
+	WAIT_FOR(raw.n_ends == 1);
+	CHECK_INT(raw.code, RPC_INVALID_ARGUMENT);
+	end();
+}
+
 static void errors_keep_their_kind(void)
 {
 	begin_open();
@@ -658,6 +718,7 @@ UNIT_MAIN({ "another protocol is refused", another_protocol_is_refused },
 	  { "an exec goes no faster than it is taken", an_exec_goes_no_faster_than_it_is_taken },
 	  { "what is typed goes in order", what_is_typed_goes_in_order },
 	  { "what makes no sense ends the call", what_makes_no_sense_ends_the_call },
+	  { "files are copied in and out", files_are_copied_in_and_out },
 	  { "errors keep their kind", errors_keep_their_kind },
 	  { "a callback may free the peer", a_callback_may_free_the_peer },
 	  { "a loss is told once", a_loss_is_told_once },

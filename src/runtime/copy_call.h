@@ -9,9 +9,6 @@ struct pod_container;
 struct rpc_call;
 struct workload_service;
 
-#define COPY_CALLS_MAX 16U
-#define COPY_PATH_MAX 4095U
-
 /* WorkloadService.CopyFrom and CopyTo: end the call later, or return an error. `first` is the first
  * message of the stream. */
 int copy_from_start(struct rpc_call *call, struct workload_service *s, struct pod_container *c,

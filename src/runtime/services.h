@@ -7,6 +7,7 @@
 
 #include "base/list.h"
 #include "instance/model.h"
+#include "keeper/copy.h"
 #include "rpc/server.h"
 #include "runtime/volumes_call.h"
 
@@ -52,7 +53,7 @@ struct workload_service {
 	struct log_readers *logs;
 	int cgroup_fd;      /* the node's base group */
 	const char *cgroup; /* its path below the v2 root, with a '/' in front */
-	unsigned n_copies;  /* under way */
+	struct copies copies;
 };
 
 /* nacre.v1.DiskService; userdata: struct disk_service. */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_KEEPER_COPY_H
+#define NACRE_KEEPER_COPY_H
+
+#include "api/nacre.pb-c.h"
+#include "base/error.h"
+
+/*
+ * Trees of files over a call, in the messages of nacre.v1: for whoever can open the root of the
+ * container, the node's daemon or the keeper in a machine.
+ */
+
+struct pool;
+struct rpc_call;
+
+#define COPIES_MAX 16U
+#define COPY_PATH_MAX 4095U
+
+struct copies {
+	struct pool *pool; /* not owned; NULL is fine while there are none */
+	unsigned n;        /* under way */
+};
+
+/* Whether another one may begin: ERROR_INVALID names `path`, ERROR_EXHAUSTED. */
+int copies_check(const struct copies *all, const char *path, struct error *err);
+/* Both end the call later, or return an error. root_fd: of the container's root (O_PATH is enough),
+ * taken over also where this fails. name: what the root itself is called in the copy. first: the
+ * first message of the stream. */
+int copy_from_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *path,
+		    const char *name, struct error *err);
+int copy_to_begin(struct copies *all, struct rpc_call *call, int root_fd,
+		  const Nacre__V1__CopyToRequest *first, struct error *err);
+
+#endif
