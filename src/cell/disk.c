@@ -53,11 +53,12 @@ int disk_check(const struct container_spec *spec, struct error *err)
 	return 0;
 }
 
-int disk_check_share(const char *tag, struct error *err)
+int disk_check_share(const char *name, struct error *err)
 {
-	if (str_empty(tag) || disk_word_fits(tag, CONTAINER_SHARE_MAX))
+	if (str_empty(name) ||
+	    (disk_word_fits(name, CONTAINER_SHARE_MAX) && !strchr("._-", name[0])))
 		return 0;
 	return error_field(err, ERROR_INVALID, "mounts",
-			   "\"%.40s\" is no tag of a share, of at most %d characters", tag,
+			   "\"%.40s\" is no name of a volume, of at most %d characters", name,
 			   CONTAINER_SHARE_MAX);
 }

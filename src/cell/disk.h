@@ -11,7 +11,8 @@
 /* The disk and the files of a spec, where it has them: ERROR_INVALID names `root_disk` or `files`.
  */
 int disk_check(const struct container_spec *spec, struct error *err);
-/* A tag of virtiofs. ERROR_INVALID names `mounts`. */
-int disk_check_share(const char *tag, struct error *err);
+/* The name of a volume: a letter or digit, then those, '.', '_', '-'. ERROR_INVALID names `mounts`.
+ */
+int disk_check_share(const char *name, struct error *err);
 
 #endif

@@ -55,12 +55,16 @@ static void files_are_checked(void)
 	CHECK_INT(check_file("", 0644, 1, 1), -EINVAL);
 }
 
+#define SHARE_OF_64 "v.0-a_b012345678901234567890123456789012345678901234567890123456"
+
 static void shares_are_checked(void)
 {
 	CHECK_INT(disk_check_share(NULL, NULL), 0);
 	CHECK_INT(disk_check_share("", NULL), 0);
-	CHECK_INT(disk_check_share("vol.0-a_b0123456789012345678901234567", NULL), -EINVAL);
-	CHECK_INT(disk_check_share("vol.0-a_b012345678901234567890123456", NULL), 0);
+	CHECK_INT(disk_check_share(SHARE_OF_64, NULL), 0);
+	CHECK_INT(disk_check_share(SHARE_OF_64 "4", NULL), -EINVAL);
+	CHECK_INT(disk_check_share("..", NULL), -EINVAL);
+	CHECK_INT(disk_check_share("a/b", NULL), -EINVAL);
 	CHECK_INT(disk_check_share("a,b", NULL), -EINVAL);
 }
 

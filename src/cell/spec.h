@@ -66,7 +66,7 @@ struct container_mount {
 	uint64_t size; /* bytes; 0: as the kernel has it */
 	unsigned mode; /* of its root; 0: 01777 */
 	bool no_exec;
-	/* Not a tmpfs but what the keeper's machine is given under this tag by virtiofs; NULL or
+	/* Not a tmpfs but the volume that the keeper's machine is given under this name; NULL or
 	 * "": none. */
 	const char *share;
 	bool read_only; /* of a share */
@@ -82,7 +82,7 @@ struct container_disk {
 
 #define CONTAINER_DISK_FS "erofs"
 #define CONTAINER_SERIAL_MAX 20 /* of virtio */
-#define CONTAINER_SHARE_MAX 36  /* of virtio */
+#define CONTAINER_SHARE_MAX 64
 
 /* A file of such a container where the disk has none, or an empty one. */
 struct container_file {

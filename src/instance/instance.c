@@ -193,6 +193,7 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 	(void)str_copy(i->owner, sizeof(i->owner), spec->owner ? spec->owner : "");
 	(void)str_copy(i->request, sizeof(i->request), spec->request ? spec->request : "");
 	i->host_network = spec->host_network;
+	i->volumes = spec->volumes;
 	i->choice = spec->choice;
 	if (instance_is_own(i) && !instance_is_node(i))
 		i->provider = i->all->config.providers[i->choice.kind];
@@ -383,6 +384,13 @@ void instance_drop_disk(struct instance *i, const char *name)
 {
 	i = instance_with_disks(i);
 	i->provider->ops->drop_disk(i, name);
+}
+
+int instance_put_volume(struct instance *i, const char *name, int mount_fd, bool read_only,
+			peer_done_fn done, void *userdata, struct error *err)
+{
+	i = instance_with_disks(i);
+	return i->provider->ops->put_volume(i, name, mount_fd, read_only, done, userdata, err);
 }
 
 bool instance_is_lost(const struct instance *i)

@@ -35,6 +35,7 @@ struct instance_spec {
 	const char *request;  /* base/request.h */
 	const char *settings; /* what else it is asked to be, kept with its record */
 	bool host_network;
+	bool volumes;                  /* instance_put_volume() will be called */
 	struct instance_choice choice; /* instances_choose(), for this parent */
 };
 
@@ -55,6 +56,9 @@ int instance_put_disk(struct instance *i, const char *name, int fd,
 /* Its claim_disk() and drop_disk(), likewise. */
 int instance_claim_disk(struct instance *i, const char *name, struct error *err);
 void instance_drop_disk(struct instance *i, const char *name);
+/* A volume for it: provider.h, put_volume(). Only where instance_is_remote(). */
+int instance_put_volume(struct instance *i, const char *name, int mount_fd, bool read_only,
+			peer_done_fn done, void *userdata, struct error *err);
 /* In the place of those that it was made with. */
 int instance_set_settings(struct instance *i, const char *settings, struct error *err);
 /* done as that of instance_create(), for one that is there: at once with err without memory. */

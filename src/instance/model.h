@@ -70,6 +70,7 @@ struct instance {
 	char reason[INSTANCE_REASON_MAX];
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	bool host_network;
+	bool volumes;   /* of the node are to be had in it: only while it is made */
 	char *settings; /* what else it was asked to be, in the words of whoever asked; NULL:
 			   nothing */
 	uint64_t created_at;

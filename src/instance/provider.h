@@ -33,6 +33,7 @@ struct provider_ops {
 	/* Of one that lives: the leaves of its group that have processes, and the sockets in its
 	 * directory. Each ends with NULL. */
 	const char *const *leaves;
+	const char *const *more_leaves; /* that it may have; NULL: none */
 	const char *const *sockets;
 
 	/* Changes nothing. 0, or ERROR_PRECONDITION and why none can be made on this host. */
@@ -75,6 +76,11 @@ struct provider_ops {
 	/* Its keeper has just been asked to end it: what else is to be tried before stop_grace is
 	 * over. NULL: nothing. */
 	void (*stopping)(struct instance *i);
+	/* Likewise, of one that was made with `volumes`, else ERROR_PRECONDITION: a detached mount,
+	 * taken over also where this fails, becomes a volume that its keeper finds by the name, and
+	 * goes with the instance. read_only: also where the instance does not obey. */
+	int (*put_volume)(struct instance *i, const char *name, int mount_fd, bool read_only,
+			  peer_done_fn done, void *userdata, struct error *err);
 	/* Now, and whatever it does: the end of i->pidfd follows, unless that is -1. */
 	void (*kill)(struct instance *i);
 	/* It has ended, or the daemon does: closes what create() and adopt() keep in i->own. NULL:

@@ -47,6 +47,10 @@ static void tally_groups(struct tally *t, const struct instance *live, const str
 		tally_path(t, "cgroup", live, group, *name);
 		tally_path(t, "processes", live, group, *name);
 	}
+	for (const char *const *name = p->ops->more_leaves; name && *name; name++) {
+		tally_path(t, "cgroup", NULL, group, *name);
+		tally_path(t, "processes", NULL, group, *name);
+	}
 }
 
 static void instance_tally(const struct instance *i, struct tally *t)

@@ -16,6 +16,7 @@
 #include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "isolate/bind.h"
 #include "isolate/disk_bus.h"
 #include "isolate/mount.h"
 
@@ -253,20 +254,37 @@ int disk_mount_root(const struct disk_places *places, const char *device,
 	return TAKE_FD(fd);
 }
 
-int disk_mount_share(const char *tag, bool read_only, bool no_exec, struct error *err)
+int disk_mount_shares(int own_fd, struct error *err)
 {
-	unsigned attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-	int fd;
+	_cleanup_fd_ int fd = mount_new_from("virtiofs", DISK_SHARES_TAG, NULL, NULL,
+					     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+	int r;
 
-	if (read_only)
-		attrs |= MOUNT_ATTR_RDONLY;
-	if (no_exec)
-		attrs |= MOUNT_ATTR_NOEXEC;
-	fd = mount_new_from("virtiofs", tag, NULL, NULL, attrs, err);
 	if (fd == -EINVAL || fd == -ENODEV) {
-		(void)error_wrap(err, fd, "there is no share %s", tag);
+		(void)error_wrap(err, fd, "this machine is given no volumes");
 		if (err)
 			err->kind = ERROR_PRECONDITION;
 	}
-	return fd;
+	if (fd < 0)
+		return fd;
+	if (sysio_mkdirat(own_fd, DISK_SHARES_PLACE, 0700) < 0 && errno != EEXIST)
+		return error_set(err, -errno, "make a place for volumes");
+	r = mount_attach(fd, own_fd, DISK_SHARES_PLACE, err);
+	return r < 0 ? r : TAKE_FD(fd);
+}
+
+int disk_open_share(int shares_fd, const char *name, bool read_only, bool no_exec,
+		    struct error *err)
+{
+	/* A directory is a file system of its own, which this makes the kernel mount. */
+	_cleanup_fd_ int fd = rootfd_open(shares_fd, name, O_PATH | O_DIRECTORY, 0);
+
+	if (fd == -ENOTDIR)
+		fd = rootfd_open(shares_fd, name, O_PATH | O_NOFOLLOW, 0);
+	if (fd == -ENOENT)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "this machine is given no volume %.80s", name);
+	if (fd < 0)
+		return error_set(err, fd, "open the volume %.80s", name);
+	return isolate_bind(fd, read_only, no_exec, err);
 }

@@ -56,8 +56,19 @@ int disk_is_free(const struct disk_places *places, const char *device);
  * of what fails. */
 int disk_mount_root(const struct disk_places *places, const char *device,
 		    const struct disk_root *root, struct error *err);
-/* What the machine is given under this tag by virtiofs, as a detached mount without set-id and
- * devices. ERROR_PRECONDITION where it is given none such. */
-int disk_mount_share(const char *tag, bool read_only, bool no_exec, struct error *err);
+
+/*
+ * The volumes of the machine (vm/share.h): one virtiofs, with each of them by its name. It is
+ * mounted once, on own_fd/DISK_SHARES_PLACE, and stays there: the kernel might take a volume for
+ * the whole when it was mounted again. A descriptor of it. ERROR_PRECONDITION where the machine has
+ * none.
+ */
+#define DISK_SHARES_TAG "nacre"
+#define DISK_SHARES_PLACE "shares"
+int disk_mount_shares(int own_fd, struct error *err);
+/* The directory or file of this name as a detached mount (isolate/bind.h). ERROR_PRECONDITION where
+ * the machine is given none such. */
+int disk_open_share(int shares_fd, const char *name, bool read_only, bool no_exec,
+		    struct error *err);
 
 #endif

@@ -188,10 +188,14 @@ static void what_is_no_disk_is_refused(void)
 
 static void what_is_no_share_is_refused(void)
 {
+	_cleanup_fd_ int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct error err = ERROR_INIT;
 
-	CHECK(disk_mount_share("nobody-has-this", true, true, &err) < 0);
+	CHECK(disk_mount_shares(fd, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK(disk_open_share(fd, "nobody-has-this", true, true, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK(strstr(err.text, "nobody-has-this") != NULL);
 }
 
 UNIT_MAIN({ "a device is found by its serial", a_device_is_found_by_its_serial },

@@ -29,7 +29,7 @@
 #define DISKS_RETRY_MAX (200 * NSEC_PER_MSEC)
 
 struct disk_share {
-	char tag[CONTAINER_SHARE_MAX + 1]; /* "": this mount is none */
+	char name[CONTAINER_SHARE_MAX + 1]; /* "": this mount is none */
 	bool read_only, no_exec;
 };
 
@@ -53,6 +53,7 @@ struct disk_start {
 	struct disk_file *files;
 	struct disk_share *shares;
 	size_t n_shares;
+	int shares_fd; /* not owned */
 	struct pool_work work;
 	struct loop_timer timer;
 	nsec_t delay, deadline;
@@ -125,7 +126,7 @@ static int disk_start_copy_shares(struct disk_start *d, const struct container_s
 		return -ENOMEM;
 	d->n_shares = spec->n_mounts;
 	for (size_t i = 0; i < spec->n_mounts; i++) {
-		(void)str_copy(d->shares[i].tag, sizeof(d->shares[i].tag),
+		(void)str_copy(d->shares[i].name, sizeof(d->shares[i].name),
 			       spec->mounts[i].share ?: "");
 		d->shares[i].read_only = spec->mounts[i].read_only;
 		d->shares[i].no_exec = spec->mounts[i].no_exec;
@@ -175,9 +176,9 @@ static int disk_start_make(struct disk_start *d)
 	for (size_t i = 0; i < d->n_shares && r == 0; i++) {
 		const struct disk_share *s = &d->shares[i];
 
-		if (!s->tag[0])
+		if (!s->name[0])
 			continue;
-		r = disk_mount_share(s->tag, s->read_only, s->no_exec, &d->err);
+		r = disk_open_share(d->shares_fd, s->name, s->read_only, s->no_exec, &d->err);
 		if (r < 0)
 			return error_wrap_field(&d->err, r, "mounts");
 		d->fds.mounts[i] = r;
@@ -378,6 +379,7 @@ static int disk_start_new(struct disk_start **ret, struct disks *all, const stru
 		return -ENOMEM;
 	*d = (struct disk_start){ .all = all,
 				  .places = all->places,
+				  .shares_fd = all->shares_fd,
 				  .fds = CONTAINER_FDS_NONE,
 				  .work = { .run = disk_start_run, .done = disk_start_ran },
 				  .deadline = clock_mono() + DISKS_PATIENCE,
@@ -423,6 +425,29 @@ static int disks_open(struct disks *all, struct error *err)
 	return 0;
 }
 
+static bool disks_has_share(const struct container_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (!str_empty(spec->mounts[i].share))
+			return true;
+	return false;
+}
+
+/* The volumes of the machine, for the first that has one. Nobody is waited for. */
+static int disks_open_shares(struct disks *all, const struct container_spec *spec,
+			     struct error *err)
+{
+	int r;
+
+	if (all->shares_fd >= 0 || !disks_has_share(spec))
+		return 0;
+	r = disk_mount_shares(all->places.own_fd, err);
+	if (r < 0)
+		return error_wrap_field(err, r, "mounts");
+	all->shares_fd = r;
+	return 0;
+}
+
 int disks_start(struct disks *all, struct rpc_call *call, const struct cell_spec *cell,
 		const struct container_spec *spec, struct container_fds *fds, struct error *err)
 {
@@ -433,6 +458,8 @@ int disks_start(struct disks *all, struct rpc_call *call, const struct cell_spec
 	r = program_check_container(cell, spec, err);
 	if (r == 0)
 		r = disks_open(all, err);
+	if (r == 0)
+		r = disks_open_shares(all, spec, err);
 	if (r < 0)
 		return r;
 	r = disk_start_new(&d, all, cell, spec);
@@ -455,10 +482,7 @@ int disks_start(struct disks *all, struct rpc_call *call, const struct cell_spec
 
 bool disks_wants(const struct container_spec *spec)
 {
-	for (size_t i = 0; i < spec->n_mounts; i++)
-		if (!str_empty(spec->mounts[i].share))
-			return true;
-	return spec->root_disk != NULL;
+	return spec->root_disk || disks_has_share(spec);
 }
 
 /* ---- the object ---- */
@@ -471,6 +495,7 @@ void disks_init(struct disks *all, struct loop *loop, struct keeper *keeper, int
 			       .keeper = keeper,
 			       .places = { .sys_fd = -1, .dev_fd = -1, .bus_fd = -1 },
 			       .opened = places == NULL,
+			       .shares_fd = -1,
 			       .started = started };
 	if (places)
 		all->places = *places;
@@ -497,6 +522,8 @@ void disks_done(struct disks *all)
 		free(r);
 	all->pool = busy ? pool_leave(all->pool) : pool_free(all->pool);
 	loop_defer_done(&all->turn);
+	if (!busy)
+		all->shares_fd = fd_close(all->shares_fd);
 	if (all->opened) {
 		(void)fd_close(all->places.sys_fd);
 		(void)fd_close(all->places.dev_fd);

@@ -28,6 +28,7 @@ struct disks {
 	/* Ends the call with what became of the container. */
 	void (*started)(void *call, const struct container_view *view);
 	bool opened;          /* the places are those of the machine */
+	int shares_fd;        /* disk_mount_shares(); -1: nobody has asked for a share yet */
 	struct list starts;   /* struct disk_start, until their disk is free again */
 	struct list releases; /* who waits for that */
 	struct loop_defer turn;

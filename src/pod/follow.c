@@ -181,10 +181,13 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 {
 	struct workloads *all = userdata;
 	struct error err = ERROR_INIT;
+	bool remote;
 	int r;
 
 	FAILPOINT_BEFORE("boot.workload");
 	w->instance = workloads_find_instance(all, w, instance_id);
+	remote = w->instance ? instance_is_remote(w->instance)
+			     : w->kind == WORKLOAD_POD && w->choice.kind == INSTANCE_VM;
 	w->adopted = true;
 	r = workload_register(all, w, &err);
 	if (r < 0) {
@@ -199,8 +202,12 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 		if (str_empty(c->image_id))
 			continue;
 		c->image = image_store_find(all->config.images, c->image_id, &err);
-		image_rootfs_adopt(all->config.images, c->image, c->id);
-		c->has_rootfs = true;
+		if (!remote) {
+			image_rootfs_adopt(all->config.images, c->image, c->id);
+			c->has_rootfs = true;
+		} else if (c->image) {
+			c->image->n_users++; /* for the disk that it is in the machine */
+		}
 	}
 	if (w->instance && !w->instance->ended && instance_is_remote(w->instance))
 		remote_claim_disks(w);

@@ -18,6 +18,7 @@
 #include "image/image.h"
 #include "pod/etc.h"
 #include "pod/hosted.h"
+#include "pod/shares.h"
 #include "pod/volume.h"
 
 static void pod_container_done(struct pod_container *c)
@@ -45,6 +46,7 @@ void workload_unmake(struct workload *w)
 		hosted_leave(w);
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_done(&w->containers[i]);
+	shares_free(w);
 	strv_free(w->limits);
 	free(w->refused);
 	free(w->settings);
@@ -72,6 +74,7 @@ struct workload *workload_alloc(size_t n_containers)
 	w->n_containers = n_containers;
 	list_init(&w->link);
 	list_init(&w->waiters);
+	list_init(&w->shares);
 	for (size_t i = 0; i < n_containers; i++) {
 		w->containers[i].workload = w;
 		w->containers[i].fds = (struct container_fds)CONTAINER_FDS_NONE;
@@ -174,7 +177,14 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	return 0;
 }
 
-static int make_mounts(struct pod_container *c, const struct pod_container_spec *spec,
+/* Whether no descriptor will reach its keeper. */
+static bool make_is_remote(const struct workload_spec *spec)
+{
+	return spec->parent ? instance_is_remote(spec->parent)
+			    : spec->kind == WORKLOAD_POD && spec->choice.kind == INSTANCE_VM;
+}
+
+static int make_mounts(struct pod_container *c, const struct pod_container_spec *spec, bool remote,
 		       struct error *err)
 {
 	if (spec->n_mounts == 0)
@@ -191,7 +201,12 @@ static int make_mounts(struct pod_container *c, const struct pod_container_spec 
 		c->mounts[i].target = strdup(m->mount.target);
 		if (!c->mounts[i].target)
 			return error_set(err, -ENOMEM, "container %s", spec->name);
-		if (m->source) {
+		if (m->source && remote) {
+			int r = shares_take(c->workload, m, &c->mounts[i], err);
+
+			if (r < 0)
+				return r;
+		} else if (m->source) {
 			fd = fd_copy(m->fd);
 			if (fd < 0)
 				return error_set(err, fd, "%s", m->field);
@@ -225,7 +240,7 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 	(void)str_printf(field, sizeof(field),
 			 s->image ? "containers[%zu].command" : "executable.command", n);
 	r = pod_container_fill(c, s, field, err);
-	return r < 0 ? r : make_mounts(c, s, err);
+	return r < 0 ? r : make_mounts(c, s, make_is_remote(spec), err);
 }
 
 /* "busybox-3f2a" for an image, "pod-3f2a" otherwise: what the workload is, and something to tell it

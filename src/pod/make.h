@@ -3,6 +3,7 @@
 #define NACRE_POD_MAKE_H
 
 #include "pod/model.h"
+#include "pod/volume.h"
 
 /*
  * From what a client asked for to a workload: checks, looks the images up, and says what each
@@ -10,15 +11,6 @@
  */
 
 struct image_store;
-
-/* A mount; `field` is its source's name in the request, for errors. */
-struct pod_mount_spec {
-	const char *field;
-	const char *source; /* a path of the node; NULL: a new tmpfs */
-	int fd;             /* what volume_open() made of it; stays the caller's */
-	bool read_only, no_exec;
-	struct container_mount mount;
-};
 
 struct pod_container_spec {
 	const char *name;

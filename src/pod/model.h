@@ -143,7 +143,9 @@ struct workload {
 	unsigned n_kills;      /* how often its containers were killed */
 	bool killed;           /* whatever has not ended is killed */
 	bool awaits_keeper;    /* instance_create() has not called back */
-	size_t n_disks;        /* that were asked for and are not there yet */
+	struct list shares;    /* struct pod_share */
+	size_t n_shares;
+	size_t n_disks; /* and shares, that were asked for and are not there yet */
 	bool has_disks;
 	void (*on_disks)(struct workload *w);
 	char disk_error[WORKLOAD_REASON_MAX / 2]; /* why one could not be had, or "" */

@@ -8,10 +8,11 @@
 #include "base/str.h"
 #include "image/image.h"
 #include "pod/log_pull.h"
+#include "pod/shares.h"
 
 #define REMOTE_HOSTS "/etc/hosts"
 
-/* ---- disks ---- */
+/* ---- disks and volumes ---- */
 
 void remote_claim_disks(struct workload *w)
 {
@@ -38,14 +39,10 @@ void remote_drop_disks(struct workload *w)
 	}
 }
 
-static void remote_disk_over(struct pod_container *c, const struct error *err)
+static void remote_one_over(struct workload *w, const struct error *err)
 {
-	struct workload *w = c->workload;
-
 	if (err && !w->disk_error[0])
 		(void)str_copy(w->disk_error, sizeof(w->disk_error), error_text(err));
-	if (err)
-		c->has_disk = false;
 	w->n_disks--;
 	if (w->n_disks > 0)
 		return;
@@ -54,9 +51,31 @@ static void remote_disk_over(struct pod_container *c, const struct error *err)
 	w->on_disks(w);
 }
 
+static void remote_disk_over(struct pod_container *c, const struct error *err)
+{
+	if (err)
+		c->has_disk = false;
+	remote_one_over(c->workload, err);
+}
+
 static void remote_on_disk(void *userdata, const struct error *err)
 {
 	remote_disk_over(userdata, err);
+}
+
+static void remote_on_share(void *userdata, const struct error *err)
+{
+	const struct pod_share *s = userdata;
+
+	remote_one_over(s->workload, err);
+}
+
+static int remote_check_instance(const struct workload *w, struct error *err)
+{
+	return w->instance && !w->instance->ended
+		       ? 0
+		       : error_refuse(err, ERROR_UNAVAILABLE, "the instance of %s is gone",
+				      w->path);
 }
 
 static void remote_on_image(void *userdata, int fd, const struct error *err)
@@ -65,19 +84,51 @@ static void remote_on_image(void *userdata, int fd, const struct error *err)
 	struct pod_container *c = userdata;
 	struct workload *w = c->workload;
 	struct error own = ERROR_INIT;
-	int r = -1;
+	int r;
 
-	if (err)
-		(void)error_copy(&own, err);
-	else if (!w->instance || w->instance->ended)
-		(void)error_refuse(&own, ERROR_UNAVAILABLE, "the instance of %s is gone", w->path);
-	else
+	r = err ? error_copy(&own, err) : remote_check_instance(w, &own);
+	if (r == 0)
 		r = instance_put_disk(w->instance, c->image_id, disk_fd, c->serial, remote_on_disk,
 				      c, &own);
 	if (r < 0)
 		remote_disk_over(c, &own);
 	else
 		c->has_disk = true;
+}
+
+static int remote_put_share(struct pod_share *s, struct error *err)
+{
+	const struct workload *w = s->workload;
+	int r = remote_check_instance(w, err);
+
+	if (r < 0)
+		return r;
+	return instance_put_volume(w->instance, s->name, TAKE_FD(s->fd), s->read_only,
+				   remote_on_share, s, err);
+}
+
+/* Those that were asked for are waited for. */
+static int remote_put_each(const struct workloads_config *config, struct workload *w,
+			   struct error *err)
+{
+	struct pod_share *s;
+	int r;
+
+	for (size_t i = 0; i < w->n_containers; i++) {
+		struct pod_container *c = &w->containers[i];
+
+		r = image_erofs_open(config->images, c->image, remote_on_image, c, err);
+		if (r < 0)
+			return r;
+		w->n_disks++;
+	}
+	list_for_each (s, &w->shares, struct pod_share, link) {
+		r = remote_put_share(s, err);
+		if (r < 0)
+			return r;
+		w->n_disks++;
+	}
+	return 0;
 }
 
 int remote_put_disks(const struct workloads_config *config, struct workload *w,
@@ -87,19 +138,11 @@ int remote_put_disks(const struct workloads_config *config, struct workload *w,
 
 	w->on_disks = done;
 	w->disk_error[0] = '\0';
-	for (size_t i = 0; i < w->n_containers; i++) {
-		struct pod_container *c = &w->containers[i];
-
-		r = image_erofs_open(config->images, c->image, remote_on_image, c, err);
-		if (r < 0 && w->n_disks == 0)
-			return r;
-		/* Those that were asked for are waited for. */
-		if (r < 0) {
-			(void)str_copy(w->disk_error, sizeof(w->disk_error), error_text(err));
-			break;
-		}
-		w->n_disks++;
-	}
+	r = remote_put_each(config, w, err);
+	if (r < 0 && w->n_disks == 0)
+		return r;
+	if (r < 0)
+		(void)str_copy(w->disk_error, sizeof(w->disk_error), error_text(err));
 	return 0;
 }
 

@@ -10,9 +10,9 @@
  * keeps and that is written here. Private to this area.
  */
 
-/* Puts the images of its containers into the machine. Where this returns 0, done is called later,
- * once: when all are there, or one cannot be (w->disk_error). Until then w must not be freed
- * (w->n_disks > 0). */
+/* Puts the images of its containers, and its volumes, into the machine. Where this returns 0, done
+ * is called later, once: when all are there, or one cannot be (w->disk_error). Until then w must
+ * not be freed (w->n_disks > 0). */
 int remote_put_disks(const struct workloads_config *config, struct workload *w,
 		     void (*done)(struct workload *w), struct error *err);
 /* After a restart: they are used by whoever used them before. */

@@ -5,8 +5,18 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "cell/spec.h"
 
 /* A directory or file of the node that goes into a container. */
+
+/* A mount; `field` is its source's name in the request, for errors. */
+struct pod_mount_spec {
+	const char *field;
+	const char *source; /* a path of the node; NULL: a new tmpfs */
+	int fd;             /* what volume_open() made of it; stays the caller's */
+	bool read_only, no_exec;
+	struct container_mount mount;
+};
 
 /* Directories that are not given out, nor what holds them: -1 for none. */
 struct volume_guard {

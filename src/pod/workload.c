@@ -59,6 +59,7 @@ static int workload_find_keeper(struct workload *w, const struct workload_spec *
 			    &(struct instance_spec){ .name = name_last(w->path),
 						     .owner = w->id,
 						     .host_network = str_eq(w->network, "host"),
+						     .volumes = !list_empty(&w->shares),
 						     .choice = w->choice },
 			    workload_on_instance_ready, w, &w->instance, err);
 	w->awaits_keeper = r == 0;

@@ -2,10 +2,13 @@
 #include "provider/vm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "instance/link.h"
 #include "instance/model.h"
 #include "instance/place.h"
@@ -140,6 +143,17 @@ static void vms_drop_disk(struct instance *i, const char *name)
 		machine_drop_disk(i->own, name);
 }
 
+static int vms_put_volume(struct instance *i, const char *name, int mount_fd, bool read_only,
+			  peer_done_fn done, void *userdata, struct error *err)
+{
+	struct machine *m = i->own;
+
+	if (m)
+		return vm_volumes_put(&m->volumes, name, mount_fd, read_only, done, userdata, err);
+	(void)fd_close(mount_fd);
+	return error_refuse(err, ERROR_UNAVAILABLE, "the instance %s has ended", i->path);
+}
+
 static void vms_close(struct instance *i)
 {
 	if (i->own)
@@ -148,6 +162,7 @@ static void vms_close(struct instance *i)
 }
 
 static const char *const vms_leaves[] = { "gate", "vmm", NULL };
+static const char *const vms_more_leaves[] = { VM_VOLUMES_LEAF, NULL };
 static const char *const vms_sockets[] = { "rpc.sock", "gate.sock", "qmp.sock", NULL };
 
 static const struct provider_ops vms_ops = {
@@ -155,6 +170,7 @@ static const struct provider_ops vms_ops = {
 	.hello_limit = VMS_HELLO_LIMIT,
 	.stop_grace = VMS_STOP_GRACE,
 	.leaves = vms_leaves,
+	.more_leaves = vms_more_leaves,
 	.sockets = vms_sockets,
 	.plan = vms_plan,
 	.is_preferred = vms_is_preferred,
@@ -167,6 +183,7 @@ static const struct provider_ops vms_ops = {
 	.claim_disk = vms_claim_disk,
 	.drop_disk = vms_drop_disk,
 	.stopping = vms_stopping,
+	.put_volume = vms_put_volume,
 	.kill = vms_kill,
 	.close = vms_close,
 };
@@ -181,6 +198,7 @@ struct vms *vms_free(struct vms *v)
 		machine_free(m);
 	free(v->gate_program);
 	free(v->guest);
+	(void)fd_close(v->proc_fd);
 	free(v);
 	return NULL;
 }
@@ -188,19 +206,24 @@ struct vms *vms_free(struct vms *v)
 int vms_new(struct vms **ret, const struct vms_config *config, struct error *err)
 {
 	struct vms *v = calloc(1, sizeof(*v));
+	int r;
 
 	if (!v)
 		return error_set(err, -ENOMEM, "the provider of microVMs");
 	v->provider.ops = &vms_ops;
 	v->config = *config;
 	list_init(&v->machines);
+	v->proc_fd = sysio_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	r = v->proc_fd < 0 ? error_set(err, -errno, "open /proc") : 0;
 	v->gate_program = strdup(config->gate_program);
 	v->guest = strdup(config->guest);
 	v->config.gate_program = v->gate_program;
 	v->config.guest = v->guest;
-	if (!v->gate_program || !v->guest) {
+	if (r == 0 && (!v->gate_program || !v->guest))
+		r = error_set(err, -ENOMEM, "the provider of microVMs");
+	if (r < 0) {
 		(void)vms_free(v);
-		return error_set(err, -ENOMEM, "the provider of microVMs");
+		return r;
 	}
 	*ret = v;
 	return 0;

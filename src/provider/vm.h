@@ -12,7 +12,9 @@
  * every byte of the guest first (vm/gate.h), and the machine (vm/driver.h), each of the two
  * processes with a user and a leaf of the instance's group for itself. In the guest the same
  * program is pid 1 and keeper; it hears from the gate who it is (wire/bootmsg.h), and is spoken to
- * over rpc.sock, which the gate serves, as any keeper is.
+ * over rpc.sock, which the gate serves, as any keeper is. One that is made with volumes has a third
+ * process beside these, which serves them (vm/share.h), in a leaf of its own; its end is that of
+ * the machine.
  *
  * The machine's end is the instance's. Its reason names the cause and ends with the end of the
  * console, as far as there is one.

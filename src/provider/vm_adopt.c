@@ -32,6 +32,7 @@ static void machine_find_uid(struct machine *m)
 int machine_adopt(struct machine *m, struct error *err)
 {
 	const struct gate_config config = machine_gate_config(m);
+	const struct share_config share = machine_share_config(m);
 	const struct vms_config *c = &m->vms->config;
 	_cleanup_fd_ int leaf_fd = -1;
 	int r;
@@ -49,6 +50,9 @@ int machine_adopt(struct machine *m, struct error *err)
 		return r;
 	machine_find_uid(m);
 	m->asks_slots = true;
+	r = vm_volumes_adopt(&m->volumes, &share, m->instance->cgroup_fd, err);
+	if (r < 0)
+		return r;
 	r = gate_connect(&m->gate, &config, &machine_gate_events, m, err);
 	return r < 0 ? error_wrap(err, r, "its gate") : 0;
 }

@@ -24,6 +24,14 @@ struct fake_gate {
 	void *console_userdata;
 };
 
+struct fake_share {
+	struct share *share;
+	const struct share_ops *ops;
+	struct share_change *change;
+	char name[SHARE_NAME_MAX + 1];
+	bool read_only, gone;
+};
+
 struct fake_vm {
 	struct vm vm;
 	const struct vm_events *events;
@@ -41,6 +49,7 @@ static struct {
 	struct gate_start started;
 	struct fake_gate *gate;
 	struct fake_vm *vm;
+	struct fake_share share;
 	struct vm_spec spec;
 	char port[VM_NAME_MAX + 1];
 	uint8_t mac[6];
@@ -49,8 +58,9 @@ static struct {
 	unsigned n_killed, n_sets;
 	size_t keeper;
 	/* How it answers. */
-	int fail_gate, fail_vm, fail_set, fail_adopt, fail_connect;
-	bool fast;
+	int fail_gate, fail_vm, fail_set, fail_adopt, fail_connect, fail_share;
+	bool fast, volumes;
+	size_t n_share_pids;
 	nsec_t heartbeat; /* 0: none */
 	enum vm_state state;
 	unsigned n_pressed;
@@ -192,6 +202,50 @@ int unix_connect(int dir_fd, const char *name, int type, struct error *err)
 {
 	CHECK_STR(name, "rpc.sock");
 	return eventfd(0, EFD_CLOEXEC);
+}
+
+int cgroup_pids(int dir_fd, bool below, pid_t **ret, size_t *n, struct error *err)
+{
+	*n = bed.n_share_pids;
+	*ret = __real_calloc(*n + 1, sizeof(**ret));
+	(*ret)[0] = getpid();
+	return 0;
+}
+
+int share_start(struct share *s, const struct share_config *config, const struct share_ops *ops,
+		int *ret_fd, struct error *err)
+{
+	CHECK_STR(config->program, SHARE_PROGRAM);
+	CHECK(config->cgroup_fd >= 0 && config->dir_fd >= 0 && config->proc_fd >= 0);
+	if (bed.fail_share)
+		return error_set(err, bed.fail_share, "start virtiofsd");
+	bed.share = (struct fake_share){ .share = s, .ops = ops };
+	*ret_fd = eventfd(0, EFD_CLOEXEC);
+	return 0;
+}
+
+int share_adopt(struct share *s, const struct share_config *config, const struct share_ops *ops,
+		pid_t pid, unsigned long long start_time, struct error *err)
+{
+	bed.share = (struct fake_share){ .share = s, .ops = ops };
+	return 0;
+}
+
+void share_done(struct share *s)
+{
+	bed.share.gone = true;
+}
+
+int share_add(struct share *s, struct share_change *c, const char *name, int mount_fd,
+	      bool read_only, share_change_fn done, struct error *err)
+{
+	CHECK(s == bed.share.share);
+	(void)fd_close(mount_fd);
+	(void)str_copy(bed.share.name, sizeof(bed.share.name), name);
+	bed.share.read_only = read_only;
+	bed.share.change = c;
+	c->done = done;
+	return 0;
 }
 
 static struct fake_vm *vm_of(struct vm *vm)
@@ -390,7 +444,9 @@ __attribute__((unused)) static void bed_told(void *userdata, struct instance *i,
 /* One of kind vm, "v". */
 __attribute__((unused)) static struct instance *bed_create(struct bed_told *told)
 {
-	const struct instance_spec spec = { .name = "v", .choice = { .kind = INSTANCE_VM } };
+	const struct instance_spec spec = { .name = "v",
+					    .volumes = bed.volumes,
+					    .choice = { .kind = INSTANCE_VM } };
 	struct error err = ERROR_INIT;
 	struct instance *i = NULL;
 

@@ -52,6 +52,7 @@ static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
 	struct machine *m = owner;
 
 	m->vm = vm->driver->free(vm);
+	vm_volumes_rest(&m->volumes);
 	if (!m->instance) {
 		machine_check_gone(m);
 		return;
@@ -124,6 +125,14 @@ void machine_kill(struct machine *m)
 {
 	if (m->vm)
 		m->vm->driver->kill(m->vm);
+}
+
+void machine_on_volumes_lost(struct vm_volumes *v, const char *reason)
+{
+	struct machine *m = container_of(v, struct machine, volumes);
+
+	if (m->instance && m->vm)
+		instance_break(m->instance, reason);
 }
 
 /* ---- what its gate tells ---- */

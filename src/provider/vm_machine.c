@@ -17,10 +17,19 @@
  * between them, and the gate is given BOOT for the guest. From then on rpc.sock is served: hello
  * waits there until the guest has enrolled.
  *
+ * Where it is to have volumes, what serves them is started before the machine, which gets its end
+ * of their connection (vm_volumes.h).
+ *
  * The end of the machine is told by its driver. Then the gate is asked for the end of the console,
  * which is waited for a moment, and the instance has ended with that in its reason. Its group is
  * killed then, and the gate with it: the machine's object is freed when both are reaped.
  */
+
+/* The last that may have been waited for. */
+static void machine_on_idle(struct vm_volumes *v)
+{
+	machine_check_gone(container_of(v, struct machine, volumes));
+}
 
 static bool machine_has_uid(const struct vms *v, uid_t uid)
 {
@@ -53,10 +62,21 @@ struct machine *machine_new(struct vms *v, struct instance *i)
 	loop_timer_init(&m->patience, v->config.loop, machine_on_patience);
 	loop_timer_init(&m->button, v->config.loop, machine_on_button);
 	machine_beat_init(m);
+	vm_volumes_init(&m->volumes, v->config.loop, machine_on_volumes_lost, machine_on_idle);
 	list_init(&m->link);
 	list_add_tail(&v->machines, &m->link);
 	i->own = m;
 	return m;
+}
+
+struct share_config machine_share_config(const struct machine *m)
+{
+	return (struct share_config){ .loop = m->vms->config.loop,
+				      .pool = m->vms->config.pool,
+				      .program = SHARE_PROGRAM,
+				      .proc_fd = m->vms->proc_fd,
+				      .cgroup_fd = -1,
+				      .dir_fd = m->instance->dir_fd };
 }
 
 struct gate_config machine_gate_config(const struct machine *m)
@@ -77,6 +97,7 @@ void machine_free(struct machine *m)
 	loop_timer_done(&m->button);
 	machine_beat_done(m);
 	machine_drop_disks(m);
+	vm_volumes_done(&m->volumes);
 	m->gate = gate_free(m->gate);
 	m->vm = m->vm ? m->vm->driver->free(m->vm) : NULL;
 	segment_done(&m->network.made);
@@ -87,7 +108,8 @@ void machine_free(struct machine *m)
 
 void machine_check_gone(struct machine *m)
 {
-	if (!m->instance && !m->gate && !m->vm && !m->network.work.busy)
+	if (!m->instance && !m->gate && !m->vm && !m->network.work.busy &&
+	    vm_volumes_are_idle(&m->volumes))
 		machine_free(m);
 }
 
@@ -100,7 +122,9 @@ void machine_leave(struct machine *m, bool over)
 	loop_timer_stop(&m->patience);
 	loop_timer_stop(&m->button);
 	machine_beat_stop(m);
+	vm_volumes_rest(&m->volumes);
 	if (!over) {
+		vm_volumes_done(&m->volumes);
 		m->gate = gate_free(m->gate);
 		m->vm = m->vm ? m->vm->driver->free(m->vm) : NULL;
 	}

@@ -8,6 +8,7 @@
 #include "net/segment.h"
 #include "provider/vm_config.h"
 #include "provider/vm_slots.h"
+#include "provider/vm_volumes.h"
 #include "vm/gate.h"
 #include "wire/bootmsg.h"
 
@@ -35,6 +36,7 @@ struct machine {
 	uid_t uid;                  /* of the machine; that of the gate is the next one */
 	char end[MACHINE_TEXT_MAX]; /* why it has ended; "" : it has not */
 	struct loop_timer patience; /* for the end of its console */
+	struct vm_volumes volumes;
 	struct vm_slots slots;
 	/* Of one that was taken up: what is in which its monitor has still to tell, `slots` are
 	 * those that are used. */
@@ -61,6 +63,7 @@ struct vms {
 	struct vms_config config;
 	char *gate_program, *guest;
 	struct list machines;
+	int proc_fd;
 };
 
 /* Users that nobody else has, two for each machine. */
@@ -95,6 +98,7 @@ void machine_free(struct machine *m);
 /* Frees it once nobody will call it any more. */
 void machine_check_gone(struct machine *m);
 struct gate_config machine_gate_config(const struct machine *m);
+struct share_config machine_share_config(const struct machine *m);
 
 /* vm_boot.c */
 int machine_random(void *data, size_t len, struct error *err);
@@ -120,6 +124,7 @@ void machine_beat_done(struct machine *m);
 
 /* vm_end.c: its keeper was asked to end it; that it does not is its button's affair. */
 void machine_on_button(struct loop_timer *t);
+void machine_on_volumes_lost(struct vm_volumes *v, const char *reason);
 
 /* vm_disks.c: questions that nobody will answer. */
 void machine_drop_disks(struct machine *m);

@@ -15,6 +15,7 @@
 /* The two ends of what lies between gate and machine. */
 struct machine_lines {
 	int boot[2], console[2]; /* the gate's, the machine's */
+	int share;               /* of what serves its volumes; -1: it has none */
 };
 
 static void machine_lines_done(struct machine_lines *l)
@@ -23,6 +24,7 @@ static void machine_lines_done(struct machine_lines *l)
 		l->boot[n] = fd_close(l->boot[n]);
 		l->console[n] = fd_close(l->console[n]);
 	}
+	l->share = fd_close(l->share);
 }
 
 static int machine_lines_open(struct machine_lines *l, struct error *err)
@@ -84,6 +86,7 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 {
 	const struct vms_config *c = &m->vms->config;
 	const struct vm_port port = { .name = BOOTMSG_PORT, .fd = lines->boot[1] };
+	const struct vm_share share = { .tag = SHARE_TAG, .fd = lines->share };
 	struct vm_nic nic = { .tap_fd = m->network.made.tap_fd };
 	const char *words[VM_WORDS_MAX + 1];
 	char why[MACHINE_TEXT_MAX];
@@ -105,6 +108,8 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	spec.n_nics = 1;
 	spec.ports = &port;
 	spec.n_ports = 1;
+	spec.shares = &share;
+	spec.n_shares = share.fd >= 0;
 	spec.console_fd = lines->console[1];
 	spec.dir_fd = m->instance->dir_fd;
 	spec.cgroup_fd = leaf_fd;
@@ -147,12 +152,16 @@ int machine_take_process(struct machine *m, struct error *err)
 
 int machine_start(struct machine *m, struct error *err)
 {
-	_cleanup_(machine_lines_done) struct machine_lines lines = { { -1, -1 }, { -1, -1 } };
+	const struct share_config share = machine_share_config(m);
+	_cleanup_(machine_lines_done) struct machine_lines lines = { { -1, -1 }, { -1, -1 }, -1 };
 	int r;
 
 	r = machine_lines_open(&lines, err);
 	if (r == 0)
 		r = machine_start_gate(m, &lines, err);
+	if (r == 0 && m->instance->volumes)
+		r = vm_volumes_start(&m->volumes, &share, m->instance->cgroup_fd, &lines.share,
+				     err);
 	if (r == 0)
 		r = machine_start_vm(m, &lines, err);
 	if (r == 0)

@@ -14,8 +14,9 @@ static int remote_check_volumes(const struct pod_container_spec *c, struct error
 	for (size_t i = 0; i < c->n_mounts; i++)
 		if (c->mounts[i].source)
 			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
-					   "nothing of the node can be mounted in an instance with "
-					   "a kernel of its own so far");
+					   "nothing of the node can be mounted in an instance that "
+					   "is there and has a kernel of its own: only what a pod "
+					   "was made with is");
 	return 0;
 }
 
@@ -38,7 +39,8 @@ int remote_check_run(const struct workload_spec *spec, struct error *err)
 		return 0;
 	if (spec->kind == WORKLOAD_POD && strv_len(spec->limits) > 0)
 		r = remote_check_limits(spec->parent, choice, err);
-	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
+	/* The devices of a machine are those that it began with. */
+	for (size_t i = 0; spec->parent && r == 0 && i < spec->n_containers; i++)
 		r = remote_check_volumes(&spec->containers[i], err);
 	return r;
 }

@@ -116,13 +116,9 @@ class Instances(steps.StepsTest):
 
     def test_what_it_cannot_have_yet_is_refused_by_name(self):
         before = self.node.baseline()
-        done = self.node.cli("run", "--kind", "vm", "--name", "p", "-v", "/etc:/x", "busybox", "true", check=False)
-        self.assertRegex(done.stderr, r"containers\[0\]\.mounts\[0\].*: nothing of the node can be mounted")
-        self.assertEqual((125, "", {}), (done.returncode, done.stdout, self.all()))
         self.pod("p", kind="vm")
-        for words in (("cp", "p:/etc/hosts", "/dev/null"), ("update", "p", "--memory", "1g")):
-            done = self.node.cli(*words, check=False)
-            self.assertRegex(done.stderr, "target: p has a kernel of its own")
+        done = self.node.cli("update", "p", "--memory", "1g", check=False)
+        self.assertRegex(done.stderr, "target: p has a kernel of its own")
         self.stop("p", grace_ms=1000)
         self.remove("p")
         self.assertNoTraces(before)

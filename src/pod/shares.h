@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_SHARES_H
+#define NACRE_POD_SHARES_H
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/list.h"
+
+/*
+ * What a pod with a kernel of its own mounts of the node: each directory or file once, however many
+ * of its containers mount it, under a name that its keeper finds it by. It is read-only on the
+ * node's side where every one of them mounts it so; else the guest's kernel sees to those that do.
+ * Private to this area.
+ */
+
+struct container_mount;
+struct pod_mount_spec;
+struct workload;
+
+#define POD_SHARE_NAME_SIZE 16
+
+struct pod_share {
+	struct list link; /* workload.shares */
+	struct workload *workload;
+	char name[POD_SHARE_NAME_SIZE];
+	char *source;
+	int fd; /* a detached mount, until the instance has it */
+	bool read_only;
+	dev_t dev;
+	ino_t ino;
+};
+
+/* Among those of the workload, with its name in *to. 0, or -ENOMEM or what a descriptor failed by.
+ */
+int shares_take(struct workload *w, const struct pod_mount_spec *from, struct container_mount *to,
+		struct error *err);
+void shares_free(struct workload *w);
+
+#endif
