@@ -338,6 +338,7 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.kind, args_value(args, "kind"));
+	request.cold = args_flag(args, "cold");
 	spec_set(&request.network, args_value(args, "network"));
 	if (run_open(&run, cli, args, &err) < 0)
 		return cli_fail(&err);

@@ -86,6 +86,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.kind, args_value(args, "kind"));
+	request.cold = args_flag(args, "cold");
 	spec_set(&request.network, args_value(args, "network"));
 	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/RunPod",
 				 &request.base, &aurae__runtime__v0__run_pod_response__descriptor,
@@ -139,6 +140,7 @@ int cmd_spawn(const struct cli *cli, const struct args *args)
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.kind, args_value(args, "kind"));
+	request.cold = args_flag(args, "cold");
 	spec_set(&request.network, args_value(args, "network"));
 	if (walls_limits(&request.resources, &resources, args, &err) < 0)
 		return cli_fail(&err);

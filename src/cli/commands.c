@@ -26,8 +26,9 @@
 		"in", 0, "PATH", "make it inside this instance, such as a/b/c"                     \
 	}
 #define OPTION_KIND                                                                                \
+	{ "kind", 0, "KIND", "cell (namespaces), vm (a kernel of its own) or auto" },              \
 	{                                                                                          \
-		"kind", 0, "KIND", "cell (namespaces), vm (a kernel of its own) or auto"           \
+		"cold", 0, NULL, "boot a vm; share no page with another one (vm.templates)"        \
 	}
 #define OPTION_DETACH_KEYS                                                                         \
 	{                                                                                          \

@@ -94,14 +94,24 @@ static int set_libexec(struct config *c, const char *value)
 	return set_absolute(c->libexec, sizeof(c->libexec), value);
 }
 
-static int set_spare(struct config *c, const char *value)
+static int set_yes(bool *ret, const char *value)
 {
 	bool yes = str_eq(value, "yes") || str_eq(value, "true");
 
 	if (!yes && !str_eq(value, "no") && !str_eq(value, "false"))
 		return -EINVAL;
-	c->spare = yes;
+	*ret = yes;
 	return 0;
+}
+
+static int set_spare(struct config *c, const char *value)
+{
+	return set_yes(&c->spare, value);
+}
+
+static int set_vm_templates(struct config *c, const char *value)
+{
+	return set_yes(&c->vm.templates, value);
 }
 
 static int set_vm_memory(struct config *c, const char *value)
@@ -195,6 +205,7 @@ static const struct {
 	{ "vm.memory", set_vm_memory, "64MiB to 1TiB" },
 	{ "vm.cpus", set_vm_cpus, "1 to 64" },
 	{ "vm.guest", set_vm_guest, "the name of a guest set, or default" },
+	{ "vm.templates", set_vm_templates, "yes or no" },
 	{ "vm.pods", set_vm_pods, "auto, cell or vm" },
 	{ "vm.heartbeat", set_vm_heartbeat, "a duration of 3s or more, or no" },
 	{ "vm.hardware", set_vm_hardware, "auto or no" },
@@ -214,6 +225,7 @@ void config_init(struct config *c)
 		.vm = { .memory = (uint64_t)256 << 20,
 			.cpus = 1,
 			.heartbeat = 60 * NSEC_PER_SEC,
+			.templates = true,
 			.pods = INSTANCE_KIND_COUNT },
 	};
 }

@@ -30,6 +30,7 @@
  *     memory: 256MiB  # of a microVM that has no limit of its own
  *     cpus: 1         # likewise
  *     guest: default  # the guest set that it boots (nacre guest)
+ *     templates: yes  # microVMs go on from one that has booted, and share pages with it
  *     pods: auto      # of what kind a pod's instance is where nobody says: auto, cell, vm
  *     heartbeat: 60s  # a guest that does not answer for so long is ended; no: none is
  *     hardware: auto  # no: without hardware virtualization, which is not even tried
@@ -46,6 +47,7 @@ struct config {
 	struct {
 		uint64_t memory;
 		unsigned cpus;
+		bool templates;
 		char guest[64];   /* "": the default one */
 		nsec_t heartbeat; /* NSEC_NEVER: none */
 		bool no_hardware;

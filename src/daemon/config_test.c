@@ -48,8 +48,9 @@ static void reads_how_microvms_are_made(void)
 		"vm:\n  memory: 63MiB\n",  "vm:\n  memory: 2TiB\n",  "vm:\n  cpus: 0\n",
 		"vm:\n  cpus: 65\n",       "vm:\n  guest: ../x\n",   "vm:\n  guest: ''\n",
 		"vm:\n  pods: instance\n", "vm:\n  pods: ''\n",      "vm: yes\n",
-		"vm:\n  hardware: yes\n",  "vm:\n  heartbeat: 2s\n", "vm:\n  firmware: none\n",
-		"trust_domain: ''\n",      "trust_domain: A.b\n",    "trust_domain: a/b\n",
+		"vm:\n  templates: 1\n",   "vm:\n  hardware: yes\n", "vm:\n  heartbeat: 2s\n",
+		"vm:\n  firmware: none\n", "trust_domain: ''\n",     "trust_domain: A.b\n",
+		"trust_domain: a/b\n",
 	};
 	struct error err;
 	struct config c;
@@ -57,11 +58,13 @@ static void reads_how_microvms_are_made(void)
 	CHECK_INT(load("", &c, &err), 0);
 	CHECK_INT(c.vm.memory, 256 << 20);
 	CHECK_INT(c.vm.cpus, 1);
+	CHECK(c.vm.templates);
 	CHECK_STR(c.vm.guest, "");
 	CHECK_INT(c.vm.pods, INSTANCE_KIND_COUNT);
 	CHECK_STR(c.trust_domain, "nacre.local");
 	CHECK_INT(load("trust_domain: a-1.b_c\nvm:\n  memory: 64MiB\n  cpus: 64\n"
-		       "  guest: 6.1.0-49_x+y\n  pods: vm\n  hardware: no\n  heartbeat: no\n",
+		       "  guest: 6.1.0-49_x+y\n  pods: vm\n  templates: no\n  hardware: no\n  "
+		       "heartbeat: no\n",
 		       &c, &err),
 		  0);
 	CHECK_INT(c.vm.memory, 64 << 20);
@@ -69,6 +72,7 @@ static void reads_how_microvms_are_made(void)
 	CHECK_STR(c.vm.guest, "6.1.0-49_x+y");
 	CHECK_INT(c.vm.pods, INSTANCE_VM);
 	CHECK(c.vm.no_hardware);
+	CHECK(!c.vm.templates);
 	CHECK(c.vm.heartbeat == NSEC_NEVER);
 	CHECK_STR(c.trust_domain, "a-1.b_c");
 	CHECK_INT(load("vm:\n  pods: auto\n  guest: default\n  hardware: auto\n  heartbeat: 3s\n",

@@ -122,6 +122,7 @@ int microvms_open(struct microvms *m, struct loop *l, struct pool *pool, const s
 		.guest = config->vm.guest,
 		.memory = config->vm.memory,
 		.cpus = config->vm.cpus,
+		.templates = config->vm.templates,
 		.certificate_life = MICROVMS_LIFE,
 		.heartbeat = config->vm.heartbeat,
 		.is_fast = microvms_is_fast,

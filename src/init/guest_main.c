@@ -332,6 +332,14 @@ static int guest_say_ready(struct guest *g, struct error *err)
 	return guest_port_say(&g->port, &ready, err);
 }
 
+/* Only where the kernel's command line has that word: then this is what others will go on from. */
+static int guest_say_waiting(struct guest *g, struct error *err)
+{
+	static const struct bootmsg waiting = { .type = BOOTMSG_WAITING };
+
+	return getenv("NACRE_TEMPLATE") ? guest_port_say(&g->port, &waiting, err) : 0;
+}
+
 static int guest_run(struct guest *g, struct error *err)
 {
 	int r;
@@ -341,6 +349,9 @@ static int guest_run(struct guest *g, struct error *err)
 		return r;
 	/* Before there are children, so that the end of none is missed. */
 	r = guest_arm(g, err);
+	if (r < 0)
+		return r;
+	r = guest_say_waiting(g, err);
 	if (r < 0)
 		return r;
 	r = guest_hear(g, err);

@@ -48,6 +48,7 @@ enum instance_kind { INSTANCE_CELL, INSTANCE_VM, INSTANCE_KIND_COUNT };
 struct instance_choice {
 	enum instance_kind kind;
 	char reason[INSTANCE_KIND_REASON_MAX]; /* why, in a sentence */
+	bool cold; /* of kind vm: it boots, and does not go on from what others go on from */
 };
 
 #define INSTANCE_REASON_MAX 512

@@ -15,6 +15,7 @@
 #include "instance/spawn.h"
 #include "io/unix.h"
 #include "provider/vm_machine.h"
+#include "provider/vm_template.h"
 #include "vm/guest_set.h"
 
 /* An emulated machine on a busy host takes its time. */
@@ -194,6 +195,7 @@ struct vms *vms_free(struct vms *v)
 
 	if (!v)
 		return NULL;
+	v->templates = templates_free(v->templates);
 	list_for_each (m, &v->machines, struct machine, link)
 		machine_free(m);
 	free(v->gate_program);
@@ -224,6 +226,10 @@ int vms_new(struct vms **ret, const struct vms_config *config, struct error *err
 	if (r < 0) {
 		(void)vms_free(v);
 		return r;
+	}
+	if (config->templates && templates_new(&v->templates, v, err) < 0) {
+		(void)vms_free(v);
+		return -ENOMEM;
 	}
 	*ret = v;
 	return 0;

@@ -70,6 +70,11 @@ static struct {
 	void *disk_data;
 	unsigned n_removes;
 	bool fail_remove;
+	bool templates;
+	int boot_fd; /* of a machine without a gate: what the guest writes to */
+	uint64_t programs;
+	vm_done_fn saved;
+	void *saved_data;
 } bed, bed_last; /* and as it was when the last test ended */
 
 struct bed_told {
@@ -285,7 +290,12 @@ static int vm_start(struct vm **ret, struct loop *l, const struct vm_spec *spec,
 	memcpy(bed.mac, spec->nics[0].mac, sizeof(bed.mac));
 	CHECK_STR(spec->words[0], "quiet");
 	CHECK_STR(spec->words[1], "a=b");
-	CHECK(spec->words[2] == NULL);
+	if (spec->fleeting)
+		CHECK_STR(spec->words[2], "NACRE_TEMPLATE=1");
+	else
+		CHECK(spec->words[2] == NULL);
+	if (spec->fleeting)
+		bed.boot_fd = fcntl(spec->ports[0].fd, F_DUPFD_CLOEXEC, 3);
 	if (bed.fail_vm)
 		return error_set(err, bed.fail_vm, "start the machine");
 	return vm_new(ret, spec->cgroup_fd, events, owner);
@@ -297,6 +307,20 @@ static int vm_adopt(struct vm **ret, struct loop *l, int dir_fd, int cgroup_fd,
 	if (bed.fail_adopt)
 		return error_set(err, bed.fail_adopt, "take up the machine");
 	return vm_new(ret, cgroup_fd, events, owner);
+}
+
+static int vm_identity(uint64_t *ret)
+{
+	*ret = bed.programs;
+	return 0;
+}
+
+static int vm_snapshot(struct vm *vm, int state_fd, vm_done_fn done, void *data, struct error *err)
+{
+	CHECK(write(state_fd, "state", 5) == 5);
+	bed.saved = done;
+	bed.saved_data = data;
+	return 0;
 }
 
 static pid_t vm_pid(const struct vm *vm)
@@ -323,9 +347,10 @@ static void vm_kill(struct vm *vm)
 
 static struct vm *vm_free(struct vm *vm)
 {
+	if (vm && bed.vm == vm_of(vm))
+		bed.vm = NULL;
 	if (vm)
 		free(vm_of(vm));
-	bed.vm = NULL;
 	return NULL;
 }
 
@@ -362,6 +387,8 @@ static const struct vm_driver fake_driver = {
 	.check = vm_check,
 	.start = vm_start,
 	.adopt = vm_adopt,
+	.identity = vm_identity,
+	.snapshot = vm_snapshot,
 	.state = vm_state,
 	.pid = vm_pid,
 	.stop = vm_stop,
@@ -409,6 +436,7 @@ __attribute__((unused)) static void bed_begin(void)
 				  .memory = (uint64_t)128 << 20,
 				  .cpus = 2,
 				  .heartbeat = bed.heartbeat ? bed.heartbeat : NSEC_NEVER,
+				  .templates = bed.templates,
 				  .is_fast = is_fast };
 	struct instances_config config;
 	struct error err = ERROR_INIT;

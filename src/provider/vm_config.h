@@ -25,6 +25,7 @@ struct vms_config {
 	const char *guest;        /* the set that is booted; "": the default; copied */
 	uint64_t memory;          /* bytes of one that has no limit of its own */
 	unsigned cpus;
+	bool templates; /* machines go on from one that is saved (provider/vm_template.h) */
 	nsec_t certificate_life;
 	nsec_t heartbeat; /* a guest that does not answer for so long is stuck; NSEC_NEVER: none is
 			   */

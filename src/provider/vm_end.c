@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "instance/end.h"
 #include "instance/model.h"
+#include "provider/vm_template.h"
 #include "provider/vm_words.h"
 
 #define MACHINE_CONSOLE_PATIENCE (2 * NSEC_PER_SEC)
@@ -47,6 +48,26 @@ static void machine_on_console(void *userdata, const uint8_t *last, size_t len, 
 	machine_over(m, console);
 }
 
+/* It could not go on from a template: that is not for whoever wanted it to suffer from. */
+static bool machine_boot_instead(struct machine *m, const struct vm_end *end)
+{
+	char why[MACHINE_TEXT_MAX];
+	struct error err = ERROR_INIT;
+
+	if (end->cause == VM_END_ASKED || m->instance->broken ||
+	    m->instance->state == INSTANCE_STOPPING) {
+		machine_forget_lines(m);
+		return false;
+	}
+	(void)str_printf(why, sizeof(why), "%.120s%s%.120s", end->text, end->words[0] ? ": " : "",
+			 end->words);
+	templates_drop(m->vms->templates, why);
+	if (machine_start_cold(m, &err) < 0)
+		log_error("a machine cannot boot", LOG_STR("instance", m->instance->path),
+			  LOG_ERR(&err));
+	return m->vm;
+}
+
 static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
 {
 	struct machine *m = owner;
@@ -57,6 +78,8 @@ static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
 		machine_check_gone(m);
 		return;
 	}
+	if (m->warm && machine_boot_instead(m, end))
+		return;
 	(void)str_printf(m->end, sizeof(m->end), "%.120s%s%.120s", end->text,
 			 end->words[0] ? ": " : "", end->words);
 	/* What it was told to do needs no reason. */
@@ -82,6 +105,7 @@ static void machine_on_up(struct vm *vm, void *owner)
 	struct machine *m = owner;
 
 	(void)vm;
+	machine_forget_lines(m);
 	if (m->instance && m->asks_slots)
 		machine_learn_slots(m);
 }
@@ -156,6 +180,7 @@ static void machine_take_ready(struct machine *m, const char *kernel)
 	if (str_eq(i->kernel, kernel))
 		return;
 	(void)str_copy(i->kernel, sizeof(i->kernel), kernel);
+	templates_make(m->vms->templates, i->all);
 	if (i->all->config.save(i->all->config.userdata, i, &err) < 0)
 		log_error("cannot record an instance", LOG_STR("instance", i->path), LOG_ERR(&err));
 }

@@ -54,6 +54,8 @@ struct machine *machine_new(struct vms *v, struct instance *i)
 	m->vms = v;
 	m->instance = i;
 	m->slots.n = MACHINE_SLOTS;
+	m->cold = i->choice.cold;
+	m->again_boot_fd = m->again_console_fd = -1;
 	list_init(&m->disks);
 	list_init(&m->leaving);
 	for (unsigned n = 0; n < MACHINE_SLOTS; n++)
@@ -100,7 +102,7 @@ void machine_free(struct machine *m)
 	vm_volumes_done(&m->volumes);
 	m->gate = gate_free(m->gate);
 	m->vm = m->vm ? m->vm->driver->free(m->vm) : NULL;
-	segment_done(&m->network.made);
+	machine_forget_lines(m);
 	free(m->bundle);
 	list_remove(&m->link);
 	free(m);

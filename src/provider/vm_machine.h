@@ -17,7 +17,9 @@
  * area. It outlives its instance until its processes are reaped and no thread works for it.
  */
 
+struct guest_set;
 struct instance;
+struct templates;
 
 #define MACHINE_SLOTS 12
 #define MACHINE_CONSOLE_MAX 320
@@ -56,12 +58,17 @@ struct machine {
 	} files[MACHINE_SLOTS];
 	struct list leaving; /* disks that are being taken out */
 	struct list disks;   /* questions for one that are not answered yet */
+	bool cold;           /* it may not go on from a template */
+	bool warm;           /* it was told to, and has not come up yet: if it ends now, it boots */
+	int again_boot_fd,
+		again_console_fd; /* its lines, for that; with the network's descriptors */
 };
 
 struct vms {
 	struct provider provider;
 	struct vms_config config;
 	char *gate_program, *guest;
+	struct templates *templates; /* NULL: none is wanted */
 	struct list machines;
 	int proc_fd;
 };
@@ -108,6 +115,14 @@ int machine_boot_frame(struct machine *m, const struct gate_start *start,
 
 /* vm_start.c: gate and machine, when all that they need is here. */
 int machine_start(struct machine *m, struct error *err);
+/* It did not come up from a template: it boots. */
+int machine_start_cold(struct machine *m, struct error *err);
+/* What is kept for that is not needed any more. */
+void machine_forget_lines(struct machine *m);
+/* What every machine has in common that nobody asks to be another; the set and the words, which lie
+ * in it, must live as long. The number of words. */
+size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
+		      const char *words[VM_WORDS_MAX + 1], struct vm_spec *ret);
 /* The process that it ends with, for whoever asks whether that is still there. */
 int machine_take_process(struct machine *m, struct error *err);
 

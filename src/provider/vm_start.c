@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "instance/model.h"
 #include "isolate/cgroup.h"
+#include "provider/vm_template.h"
 #include "vm/guest_set.h"
 
 /* The two ends of what lies between gate and machine. */
@@ -81,6 +82,28 @@ static int machine_start_gate(struct machine *m, const struct machine_lines *lin
 	return r;
 }
 
+size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
+		      const char *words[VM_WORDS_MAX + 1], struct vm_spec *ret)
+{
+	const struct vms_config *c = &v->config;
+	char why[MACHINE_TEXT_MAX];
+	size_t n;
+
+	guest_desc_words(&set->info.desc, words, VM_WORDS_MAX);
+	for (n = 0; words[n];)
+		n++;
+	vm_spec_init(ret);
+	ret->accel =
+		c->is_fast(c->userdata, why, sizeof(why)) ? VM_ACCEL_HARDWARE : VM_ACCEL_EMULATED;
+	ret->memory_mib = MAX((unsigned)(c->memory >> 20), set->info.desc.memory_mib);
+	ret->cpus = c->cpus;
+	ret->kernel_fd = set->kernel_fd;
+	ret->initrd_fd = set->initrd_fd;
+	ret->words = words;
+	ret->n_slots = MACHINE_SLOTS;
+	return n;
+}
+
 static int machine_clone(struct machine *m, struct guest_set *set,
 			 const struct machine_lines *lines, int leaf_fd, struct error *err)
 {
@@ -89,21 +112,11 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	const struct vm_share share = { .tag = SHARE_TAG, .fd = lines->share };
 	struct vm_nic nic = { .tap_fd = m->network.made.tap_fd };
 	const char *words[VM_WORDS_MAX + 1];
-	char why[MACHINE_TEXT_MAX];
 	struct vm_spec spec;
 
 	memcpy(nic.mac, m->network.plan.guest_mac, sizeof(nic.mac));
-	guest_desc_words(&set->info.desc, words, VM_WORDS_MAX);
-	vm_spec_init(&spec);
+	(void)vms_plain_spec(m->vms, set, words, &spec);
 	spec.title = m->instance->path;
-	spec.accel =
-		c->is_fast(c->userdata, why, sizeof(why)) ? VM_ACCEL_HARDWARE : VM_ACCEL_EMULATED;
-	spec.memory_mib = MAX((unsigned)(c->memory >> 20), set->info.desc.memory_mib);
-	spec.cpus = c->cpus;
-	spec.kernel_fd = set->kernel_fd;
-	spec.initrd_fd = set->initrd_fd;
-	spec.words = words;
-	spec.n_slots = MACHINE_SLOTS;
 	spec.nics = &nic;
 	spec.n_nics = 1;
 	spec.ports = &port;
@@ -116,6 +129,7 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	spec.net_ns_fd = m->network.made.ns_fd;
 	spec.uid = m->uid;
 	spec.gid = m->uid;
+	m->warm = !m->cold && templates_use(m->vms->templates, &spec);
 	return c->driver->start(&m->vm, c->loop, &spec, &machine_vm_events, m, err);
 }
 
@@ -166,6 +180,38 @@ int machine_start(struct machine *m, struct error *err)
 		r = machine_start_vm(m, &lines, err);
 	if (r == 0)
 		r = machine_take_process(m, err);
+	if (r == 0 && m->warm) {
+		m->again_boot_fd = TAKE_FD(lines.boot[1]);
+		m->again_console_fd = TAKE_FD(lines.console[1]);
+	} else {
+		segment_done(&m->network.made);
+	}
+	return r;
+}
+
+void machine_forget_lines(struct machine *m)
+{
+	m->warm = false;
+	m->again_boot_fd = fd_close(m->again_boot_fd);
+	m->again_console_fd = fd_close(m->again_console_fd);
 	segment_done(&m->network.made);
+}
+
+int machine_start_cold(struct machine *m, struct error *err)
+{
+	const struct machine_lines lines = { .boot = { -1, m->again_boot_fd },
+					     .console = { -1, m->again_console_fd },
+					     .share = -1 };
+	struct instance *i = m->instance;
+	int r;
+
+	m->cold = true;
+	i->pidfd = fd_close(i->pidfd);
+	r = machine_start_vm(m, &lines, err);
+	if (r == 0)
+		r = machine_take_process(m, err);
+	if (r == 0)
+		r = i->all->config.save(i->all->config.userdata, i, err);
+	machine_forget_lines(m);
 	return r;
 }

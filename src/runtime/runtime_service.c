@@ -224,6 +224,7 @@ struct run_request {
 	const char *id, *name, *parent, *network;
 	bool auto_remove;
 	enum instance_kind wish; /* of a pod; INSTANCE_KIND_COUNT: none */
+	bool cold;
 	struct run_what what;
 };
 
@@ -382,6 +383,7 @@ static int run_check(struct run_hand *h, struct error *err)
 		r = runtime_parent(h->service, method->parent_field, q->parent, &spec->parent, err);
 	if (r == 0 && method->kind == WORKLOAD_POD)
 		r = runtime_choose(h->service, spec->parent, q->wish, &spec->choice, err);
+	spec->choice.cold = q->cold;
 	if (r == 0)
 		r = runtime_containers(rpc_call_arena(h->call), &q->what, spec, err);
 	if (r == 0)
@@ -513,6 +515,7 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 		.parent = q->parent,
 		.network = q->network,
 		.auto_remove = q->auto_remove,
+		.cold = q->cold,
 		.what = { q->containers,
 			  q->n_containers,
 			  { q->volumes, q->n_volumes, q->resources,
@@ -679,6 +682,7 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 				NAME_DEPTH_MAX);
 	if (r == 0)
 		r = runtime_choose(s, ret->parent, wish, &ret->choice, err);
+	ret->choice.cold = q->cold;
 	return r == 0 && words ? remote_check_limits(ret->parent, &ret->choice, err) : r;
 }
 

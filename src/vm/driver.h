@@ -199,6 +199,10 @@ struct vm_driver {
 	 * others). ERROR_PRECONDITION says what to install. */
 	int (*check)(struct error *err);
 
+	/* A number that is another one when one of its programs is, so that what snapshot() has
+	 * saved is of no use any more. */
+	int (*identity)(uint64_t *ret);
+
 	/* Clones the VMM; on_up or on_end follow. */
 	int (*start)(struct vm **ret, struct loop *l, const struct vm_spec *spec,
 		     const struct vm_events *events, void *owner, struct error *err);

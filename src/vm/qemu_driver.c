@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -452,6 +453,24 @@ static int check(struct error *err)
 	return 0;
 }
 
+/* Of the program's file; its libraries and its firmware come and go with it. */
+static int identity(uint64_t *ret)
+{
+	_cleanup_fd_ int host_fd = jail_open_host(NULL), fd = -1;
+	struct stat st;
+
+	if (host_fd < 0)
+		return host_fd;
+	fd = rootfd_open(host_fd, QEMU_PROGRAM, O_PATH, 0);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret = (uint64_t)st.st_ino * 31 + (uint64_t)st.st_size * 17 +
+	       (uint64_t)st.st_ctim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec;
+	return 0;
+}
+
 /* QEMU reads these by name, as its own user. */
 static int qemu_check_readable(int fd, const char *what, struct error *err)
 {
@@ -556,6 +575,18 @@ static void qemu_undo(struct qemu *q)
 	(void)waitid(P_PIDFD, (id_t)q->child.pidfd, &(siginfo_t){ 0 }, WEXITED);
 }
 
+/* Opened anew: it is read from its start, whoever else reads it. */
+static int qemu_open_state(struct qemu *q, int state_fd, struct error *err)
+{
+	char path[64];
+
+	if (state_fd < 0)
+		return 0;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", state_fd);
+	q->state_fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	return q->state_fd < 0 ? error_set(err, -errno, "open the state of a machine") : 0;
+}
+
 static int start(struct vm **ret, struct loop *l, const struct vm_spec *spec,
 		 const struct vm_events *events, void *owner, struct error *err)
 {
@@ -574,11 +605,9 @@ static int start(struct vm **ret, struct loop *l, const struct vm_spec *spec,
 		return error_set(err, -ENOMEM, "start a machine");
 	slots_init(&q->slots, &q->vm, spec->n_slots, spec->writable_slots);
 	q->held = spec->held;
-	if (spec->state_fd >= 0)
-		q->state_fd = fd_copy(spec->state_fd);
-	if (spec->state_fd >= 0 && q->state_fd < 0)
-		return error_set(err, q->state_fd, "start a machine");
-	r = qemu_open_words(q, spec->dir_fd, true, err);
+	r = qemu_open_state(q, spec->state_fd, err);
+	if (r == 0)
+		r = qemu_open_words(q, spec->dir_fd, true, err);
 	if (r == 0)
 		r = qemu_spawn(q, spec, err);
 	if (r < 0)
@@ -726,6 +755,7 @@ static bool slot_(const struct vm *vm, unsigned slot, const char **ret_name)
 const struct vm_driver vm_qemu = {
 	.name = "qemu",
 	.check = check,
+	.identity = identity,
 	.start = start,
 	.adopt = adopt,
 	.state = state,

@@ -84,6 +84,9 @@ static const struct boot_field boot_types[][BOOTMSG_FIELDS_MAX + 1] = {
 	[BOOTMSG_STOP] = {
 		{ BOOT_END },
 	},
+	[BOOTMSG_WAITING] = {
+		{ BOOT_END },
+	},
 };
 static_assert(ARRAY_SIZE(boot_types) == BOOTMSG_TYPE_COUNT, "a row for each type");
 

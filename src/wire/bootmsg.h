@@ -17,7 +17,9 @@
  *
  * The node begins with BOOT, once. The guest answers READY when its keeper serves, or FAILED;
  * FAILED may also come later, and is the last word of a guest that cannot go on. STOP asks the
- * guest to end in order: workloads, then file systems, then the power.
+ * guest to end in order: workloads, then file systems, then the power. A guest that a template is
+ * made of (provider/vm_template.h) is the first to speak: WAITING, when all that it can do without
+ * BOOT is done.
  */
 
 #define BOOTMSG_PORT "org.nacre.boot"
@@ -35,7 +37,14 @@
 #define BOOTMSG_MTU_MIN 576
 #define BOOTMSG_WORD_MAX 128 /* bytes of a version, of a kernel's release */
 
-enum bootmsg_type { BOOTMSG_BOOT, BOOTMSG_READY, BOOTMSG_FAILED, BOOTMSG_STOP, BOOTMSG_TYPE_COUNT };
+enum bootmsg_type {
+	BOOTMSG_BOOT,
+	BOOTMSG_READY,
+	BOOTMSG_FAILED,
+	BOOTMSG_STOP,
+	BOOTMSG_WAITING,
+	BOOTMSG_TYPE_COUNT
+};
 
 struct bootmsg_blob {
 	const uint8_t *data;

@@ -134,7 +134,10 @@ class Node:
         if "hardware:" not in config:
             config = config.replace("vm:\n", "vm:\n  hardware: no\n") if "vm:\n" in config else config + "vm:\n  hardware: no\n"
         with open(self.config, "w", encoding="utf-8") as f:
-            # Tests count what is there: a keeper that waits for the next pod would come and go (test_spare.py has it).
+            # Tests count what is there: a keeper that waits for the next pod would come and go (test_spare.py has it), and so
+            # would the machine of a template (test_warm.py).
+            if "templates:" not in config:
+                config = config.replace("vm:\n", "vm:\n  templates: no\n", 1) if "vm:\n" in config else config + "vm:\n  templates: no\n"
             f.write(config if "spare:" in config else config + "spare: no\n")
         if start:
             try:

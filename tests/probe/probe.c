@@ -10,6 +10,8 @@
  *   probe lines PREFIX COUNT DELAY_MS        writes "PREFIX 1" to "PREFIX COUNT"
  *   probe sysv-set KEY | sysv-get KEY        makes a System V segment, or prints what is in it
  *   probe sleep SECONDS
+ *   probe random                             4 KiB of getrandom(), and what the kernel gave this
+ * process
  */
 
 #include <arpa/inet.h>
@@ -24,8 +26,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -428,6 +432,26 @@ static int probe_sysv_get(char **argv)
 	return probe_sysv(argv[0], 0666, NULL);
 }
 
+static void probe_hex(const char *key, const uint8_t *data, size_t len)
+{
+	printf("%s ", key);
+	for (size_t i = 0; i < len; i++)
+		printf("%02x", data[i]);
+	printf("\n");
+}
+
+static int probe_random(char **argv)
+{
+	uint8_t data[4096];
+
+	(void)argv;
+	if (getrandom(data, sizeof(data), 0) != (ssize_t)sizeof(data))
+		return probe_fail("getrandom");
+	probe_hex("getrandom", data, sizeof(data));
+	probe_hex("auxv", (const uint8_t *)(uintptr_t)getauxval(AT_RANDOM), 16);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int n_args;
@@ -436,7 +460,7 @@ static const struct {
 	{ "connect", 1, probe_connect },   { "listen", 2, probe_listen },
 	{ "exit", 1, probe_exit },         { "lines", 3, probe_lines },
 	{ "sysv-set", 1, probe_sysv_set }, { "sysv-get", 1, probe_sysv_get },
-	{ "sleep", 1, probe_sleep_for },
+	{ "sleep", 1, probe_sleep_for },   { "random", 0, probe_random },
 };
 
 int main(int argc, char **argv)
