@@ -55,6 +55,7 @@ static void info_json(const Nacre__V1__InfoResponse *info)
 	json_put_string(&j, "cgroup", info->cgroup);
 	json_put_integer(&j, "pid", info->pid);
 	json_put_time(&j, "started_at", info->started_at);
+	json_put_string(&j, "kernel", info->kernel);
 	json_put_array(&j, "lacks");
 	for (size_t i = 0; i < info->n_lacks; i++)
 		json_put_string(&j, NULL, info->lacks[i]);
@@ -82,6 +83,7 @@ static void info_table(const struct cli *cli, const Nacre__V1__InfoResponse *inf
 	info_row(&t, "root", info->root);
 	info_row(&t, "run", info->run);
 	info_row(&t, "cgroup", cgroup);
+	info_row(&t, "kernel", info->kernel);
 	for (size_t i = 0; i < info->n_lacks; i++)
 		info_row(&t, "lacks", info->lacks[i]);
 	table_write(&t, stdout, cli->color);

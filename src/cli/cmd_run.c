@@ -319,14 +319,17 @@ int cmd_run(const struct cli *cli, const struct args *args)
 		.pass = { .type = &nacre__v1__signal_response__descriptor },
 	};
 	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
+	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	Aurae__Runtime__V0__TerminalSize size;
 	bool detach = args_flag(args, "detach");
 	struct error err = ERROR_INIT;
 
-	if (spec_container_init(&spec, args, &err) < 0)
+	if (spec_container_init(&spec, args, &err) < 0 || spec_nic_init(&nic, args, &err) < 0)
 		return cli_fail(&err);
+	request.nics = nic.list;
+	request.n_nics = nic.list[0] ? 1 : 0;
 	spec.message.stdin = args_flag(args, "interactive");
 	spec.message.tty = args_flag(args, "tty");
 	spec.message.terminal = spec.message.tty ? run_size(&size) : NULL;

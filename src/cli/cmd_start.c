@@ -69,6 +69,7 @@ static int pod_containers_init(struct pod_containers *p, char **words, size_t n,
 int cmd_pod(const struct cli *cli, const struct args *args)
 {
 	_cleanup_pod_containers_ struct pod_containers containers = { .n = 0 };
+	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Resources resources;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
@@ -81,8 +82,11 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	request.containers = containers.list;
 	request.n_containers = containers.n;
 	request.auto_remove = args_flag(args, "rm");
-	if (walls_limits(&request.resources, &resources, args, &err) < 0)
+	if (walls_limits(&request.resources, &resources, args, &err) < 0 ||
+	    spec_nic_init(&nic, args, &err) < 0)
 		return cli_fail(&err);
+	request.nics = nic.list;
+	request.n_nics = nic.list[0] ? 1 : 0;
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.kind, args_value(args, "kind"));
@@ -130,6 +134,7 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 
 int cmd_spawn(const struct cli *cli, const struct args *args)
 {
+	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
 	Aurae__Runtime__V0__SpawnRequest request = AURAE__RUNTIME__V0__SPAWN_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_message_ Aurae__Runtime__V0__SpawnResponse *answer = NULL;
@@ -142,8 +147,11 @@ int cmd_spawn(const struct cli *cli, const struct args *args)
 	spec_set(&request.kind, args_value(args, "kind"));
 	request.cold = args_flag(args, "cold");
 	spec_set(&request.network, args_value(args, "network"));
-	if (walls_limits(&request.resources, &resources, args, &err) < 0)
+	if (walls_limits(&request.resources, &resources, args, &err) < 0 ||
+	    spec_nic_init(&nic, args, &err) < 0)
 		return cli_fail(&err);
+	request.nics = nic.list;
+	request.n_nics = nic.list[0] ? 1 : 0;
 	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/Spawn",
 				 &request.base, &aurae__runtime__v0__spawn_response__descriptor, 0,
 				 &err);

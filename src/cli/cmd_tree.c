@@ -38,6 +38,7 @@ struct tree {
 	bool is_short; /* without processes */
 	Nacre__V1__ListResponse *list;
 	Nacre__V1__ProcessesResponse *processes; /* or NULL */
+	Nacre__V1__InfoResponse *info;
 	Nacre__V1__Workload **sorted;
 	size_t n;
 	const struct tree_marks *marks;
@@ -168,16 +169,25 @@ static void tree_container(struct tree *t, const char *prefix, bool is_last,
 	tree_processes(t, inner, w->name, c->name, 0, 0);
 }
 
+/* The release of the kernel that it runs on: its own, which is "" while it is not known yet, or the
+ * one around it. */
+static const char *tree_kernel(const Nacre__V1__Workload *w, const char *around)
+{
+	return str_eq(w->instance_kind, "vm") ? w->kernel : around;
+}
+
 /* Entries [from, to) that stand below `above`, with their own below them; the depth of paths bounds
  * the recursion. */
-static void tree_draw(struct tree *t, size_t from, size_t to, const char *above, const char *prefix)
+static void tree_draw(struct tree *t, size_t from, size_t to, const char *above, const char *prefix,
+		      const char *around)
 {
 	size_t next;
 
 	for (size_t i = from; i < to; i = next) {
 		const Nacre__V1__Workload *w = t->sorted[i];
 		_cleanup_str_ char *state = view_state(w->kind, w->state, w->exit_code);
-		_cleanup_str_ char *kind = view_level(w);
+		const char *kernel = tree_kernel(w, around);
+		_cleanup_str_ char *kind = view_level(w, kernel);
 		const struct tree_line line = { w->name + strlen(above) + (*above ? 1 : 0), kind,
 						state, view_state_color(w->state), w->pid };
 		_cleanup_str_ char *inner = NULL;
@@ -190,7 +200,7 @@ static void tree_draw(struct tree *t, size_t from, size_t to, const char *above,
 		for (size_t c = 0; c < w->n_containers; c++)
 			tree_container(t, inner, c + 1 == w->n_containers && next == i + 1, w,
 				       w->containers[c]);
-		tree_draw(t, i + 1, next, w->name, inner);
+		tree_draw(t, i + 1, next, w->name, inner, kernel);
 	}
 }
 
@@ -204,17 +214,21 @@ static void tree_json_processes(struct json *j, const struct tree *t, const char
 	json_put_end(j);
 }
 
-static void tree_json(struct json *j, const struct tree *t, size_t from, size_t to)
+static void tree_json(struct json *j, const struct tree *t, size_t from, size_t to,
+		      const char *around)
 {
 	size_t next;
 
 	json_put_array(j, from == 0 && to == t->n && j->depth == 0 ? NULL : "children");
 	for (size_t i = from; i < to; i = next) {
+		const char *kernel = tree_kernel(t->sorted[i], around);
+
 		next = tree_skip(t, i);
 		json_put_object(j, NULL);
 		view_workload(j, "workload", t->sorted[i]);
+		json_put_word(j, "kernel", kernel);
 		tree_json_processes(j, t, t->sorted[i]->name);
-		tree_json(j, t, i + 1, next);
+		tree_json(j, t, i + 1, next, kernel);
 		json_put_end(j);
 	}
 	json_put_end(j);
@@ -226,16 +240,23 @@ static void tree_forget(struct tree *t)
 {
 	client_message_freep(&t->list);
 	client_message_freep(&t->processes);
+	client_message_freep(&t->info);
 	t->list = NULL;
 	t->processes = NULL;
+	t->info = NULL;
 }
 
 static int tree_ask(struct tree *t, struct error *err)
 {
 	Nacre__V1__ListRequest list = NACRE__V1__LIST_REQUEST__INIT;
 	Nacre__V1__ProcessesRequest processes = NACRE__V1__PROCESSES_REQUEST__INIT;
+	Nacre__V1__InfoRequest info = NACRE__V1__INFO_REQUEST__INIT;
 
 	tree_forget(t);
+	t->info = client_ask(t->client, "/nacre.v1.NodeService/Info", &info.base,
+			     &nacre__v1__info_response__descriptor, err);
+	if (!t->info)
+		return err->code;
 	t->list = listing_ask(t->client, &list, err);
 	if (!t->list)
 		return err->code;
@@ -255,12 +276,12 @@ static void tree_show(struct tree *t, FILE *to, unsigned width, bool compact)
 	struct json j = { .to = to, .compact = compact };
 
 	if (t->cli->json) {
-		tree_json(&j, t, 0, t->n);
+		tree_json(&j, t, 0, t->n, t->info->kernel);
 		return;
 	}
 	t->table = (struct table)TABLE_INIT(4);
-	(void)fputs("node\n", to);
-	tree_draw(t, 0, t->n, "", "");
+	(void)fprintf(to, "node (Linux %s)\n", t->info->kernel);
+	tree_draw(t, 0, t->n, "", "", t->info->kernel);
 	table_write_fit(&t->table, to, t->cli->color, width);
 	table_done(&t->table);
 }

@@ -25,10 +25,14 @@
 	{                                                                                          \
 		"in", 0, "PATH", "make it inside this instance, such as a/b/c"                     \
 	}
-#define OPTION_KIND                                                                                \
+/* And what only one of kind vm can have. */
+#define OPTIONS_KIND                                                                               \
 	{ "kind", 0, "KIND", "cell (namespaces), vm (a kernel of its own) or auto" },              \
+	{ "cold", 0, NULL, "boot a vm; share no page with another one (vm.templates)" },           \
 	{                                                                                          \
-		"cold", 0, NULL, "boot a vm; share no page with another one (vm.templates)"        \
+		"nic", 0, "bridge=NAME,…",                                                         \
+			"eth1, in that bridge of the node; also address=IP/LENGTH, gateway=IP, "   \
+			"mac=MAC"                                                                  \
 	}
 #define OPTION_DETACH_KEYS                                                                         \
 	{                                                                                          \
@@ -98,14 +102,14 @@ static const struct arg_option options_run[] = {
 	OPTIONS_WALLS,
 	OPTIONS_LIMITS,
 	OPTION_IN,
-	OPTION_KIND,
+	OPTIONS_KIND,
 	OPTION_END,
 };
 
 static const struct arg_option options_pod[] = {
 	OPTION_NAME,
 	OPTION_IN,
-	OPTION_KIND,
+	OPTIONS_KIND,
 	{ "network", 0, "MODE", "pod (its own), none (loopback alone) or host" },
 	{ "rm", 0, NULL, "remove the pod once all its containers have ended" },
 	OPTIONS_LIMITS,
@@ -126,7 +130,7 @@ static const struct arg_option options_cell[] = {
 };
 
 static const struct arg_option options_spawn[] = {
-	OPTION_NAME,    OPTION_IN,  OPTION_KIND, { "network", 0, "MODE", "own or host" },
+	OPTION_NAME,    OPTION_IN,  OPTIONS_KIND, { "network", 0, "MODE", "own or host" },
 	OPTIONS_LIMITS, OPTION_END,
 };
 

@@ -139,3 +139,43 @@ int spec_report(Aurae__Runtime__V0__ContainerStatus *const *containers, size_t n
 	}
 	return status;
 }
+
+/* "bridge=br0,address=192.0.2.5/24". */
+int spec_nic_init(struct spec_nic *n, const struct args *a, struct error *err)
+{
+	const char *text = args_value(a, "nic");
+	char *rest = NULL;
+
+	*n = (struct spec_nic){ .message = AURAE__RUNTIME__V0__NIC__INIT };
+	if (!text)
+		return 0;
+	n->list[0] = &n->message;
+	n->words = xstrdup(text);
+	for (char *word = strtok_r(n->words, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		char *value = strchr(word, '=');
+
+		if (value)
+			*value++ = '\0';
+		if (value && str_eq(word, "bridge"))
+			n->message.bridge = value;
+		else if (value && str_eq(word, "address"))
+			n->message.address = value;
+		else if (value && str_eq(word, "gateway"))
+			n->message.gateway = value;
+		else if (value && str_eq(word, "mac"))
+			n->message.mac = value;
+		else
+			return error_refuse(
+				err, ERROR_INVALID,
+				"--nic: \"%s\" is none of bridge=NAME, address=ADDRESS/LENGTH, "
+				"gateway=ADDRESS, mac=MAC",
+				word);
+	}
+	return 0;
+}
+
+void spec_nic_done(struct spec_nic *n)
+{
+	free(n->words);
+	n->words = NULL;
+}

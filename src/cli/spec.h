@@ -38,6 +38,16 @@ void spec_container_done(struct spec_container *s);
 void spec_set(char **field, char *value);
 /* All values of an option for a repeated field of a message: the caller frees the list alone. */
 char **spec_values(const struct args *a, const char *name, size_t *ret_n);
+/* What --nic asks for; request fields, whose memory lasts as long as *n and the arguments. */
+struct spec_nic {
+	Aurae__Runtime__V0__Nic message;
+	Aurae__Runtime__V0__Nic *list[1];
+	char *words; /* NULL: none */
+};
+
+int spec_nic_init(struct spec_nic *n, const struct args *a, struct error *err);
+void spec_nic_done(struct spec_nic *n);
+
 /* The value of a --timeout or --time in milliseconds, `otherwise` where it was not given. */
 int spec_milliseconds(const struct args *a, const char *name, uint64_t otherwise, uint64_t *ret,
 		      struct error *err);

@@ -73,11 +73,12 @@ char *view_kind(const Nacre__V1__Workload *w)
 	return xformat("%s %s", w->instance_kind, w->kind);
 }
 
-char *view_level(const Nacre__V1__Workload *w)
+char *view_level(const Nacre__V1__Workload *w, const char *kernel)
 {
-	_cleanup_str_ char *kind = view_kind(w);
-
-	return str_empty(w->kernel) ? xstrdup(kind) : xformat("%s (Linux %s)", kind, w->kernel);
+	if (str_empty(w->instance_kind))
+		return view_kind(w);
+	return str_empty(kernel) ? xformat("%s %s", w->instance_kind, w->kind)
+				 : xformat("%s %s (Linux %s)", w->instance_kind, w->kind, kernel);
 }
 
 void view_started(const char *id, const char *name, const char *kind, const char *kind_reason)

@@ -20,8 +20,9 @@ char *view_state(const char *kind, const char *state, int32_t exit_code);
 char *view_images(const Nacre__V1__Workload *w);
 /* Its kind, with that of its wall where that is not a cell ("vm pod"). The caller frees it. */
 char *view_kind(const Nacre__V1__Workload *w);
-/* The same with the release of the kernel that it has for itself. The caller frees it. */
-char *view_level(const Nacre__V1__Workload *w);
+/* Of what is an instance, the kind of its wall in any case, with the release of the kernel that it
+ * runs on. The caller frees it. */
+char *view_level(const Nacre__V1__Workload *w, const char *kernel);
 /* "" where there is none. The caller frees it. */
 char *view_pid(int64_t pid);
 

@@ -61,7 +61,8 @@ struct guest {
 	struct guest_groups groups;
 	int dir_fd; /* of the keeper's sockets */
 	struct isolate_child keeper, gate;
-	bool ending; /* asked to */
+	bool ending;  /* asked to */
+	bool has_way; /* out, by its second network device */
 	struct loop_signal signals;
 	struct loop_fd port_source, button_source;
 	struct loop_timer port_again, end_timer;
@@ -281,7 +282,7 @@ static int guest_start(struct guest *g, const struct bootmsg_boot *boot,
 	r = guest_self_assume(boot, err);
 	if (r < 0)
 		return r;
-	r = guest_net_up(boot, err);
+	r = guest_net_up(boot, !g->has_way, err);
 	if (r < 0)
 		return r;
 	r = guest_start_keeper(&g->programs, &g->groups, boot->title, g->dir_fd, &g->keeper, err);
@@ -294,6 +295,20 @@ static int guest_start(struct guest *g, const struct bootmsg_boot *boot,
 	return guest_start_gate(&g->programs, &g->groups, boot, frame, g->dir_fd, &g->gate, err);
 }
 
+/* What comes before BOOT: its second network device. Returns as guest_port_wait() for what follows.
+ */
+static int guest_hear_nic(struct guest *g, struct bootmsg *m, int n, struct error *err)
+{
+	int r;
+
+	g->has_way = m->nic.gateway[0] != '\0';
+	r = guest_net_nic(&m->nic, err);
+	if (r < 0)
+		return r;
+	buf_consume(&g->port.in, (size_t)n);
+	return guest_port_wait(&g->port, m, err);
+}
+
 static int guest_hear(struct guest *g, struct error *err)
 {
 	struct bootmsg_blob frame;
@@ -304,6 +319,8 @@ static int guest_hear(struct guest *g, struct error *err)
 	if (!guest_port_is_spoken_to(&g->port, GUEST_SPOKEN_TO_WITHIN))
 		guest_prepare_more(g);
 	n = guest_port_wait(&g->port, &m, err);
+	if (n > 0 && m.type == BOOTMSG_NIC)
+		n = guest_hear_nic(g, &m, n, err);
 	if (n < 0)
 		return n;
 	if (m.type == BOOTMSG_STOP)

@@ -16,6 +16,7 @@
 #define NET_APPEARS_WITHIN (10 * NSEC_PER_SEC)
 #define NET_PAUSE (2 * NSEC_PER_MSEC)
 #define NET_BACKLOG 64
+#define NET_SECOND "eth1"
 
 static struct prefix net_prefix(const uint8_t address[4], uint32_t length)
 {
@@ -25,25 +26,43 @@ static struct prefix net_prefix(const uint8_t address[4], uint32_t length)
 	return p;
 }
 
-int guest_net_up(const struct bootmsg_boot *boot, struct error *err)
+/* A device comes up on its own time, behind its driver. */
+static int net_up(const struct interface_plan *plan, struct error *err)
 {
 	const struct timespec pause = { .tv_nsec = (long)NET_PAUSE };
-	struct interface_plan plan = {
-		.mtu = boot->mtu,
-		.address = net_prefix(boot->address, boot->prefix),
-		.gateway = net_prefix(boot->gateway, 32),
-	};
 	nsec_t began = clock_mono();
 	int r;
 
-	memcpy(plan.mac, boot->mac, sizeof(plan.mac));
 	for (;;) {
-		r = interface_up(&plan, err);
-		/* A device comes up on its own time, behind its driver. */
+		r = interface_up(plan, err);
 		if (r != -ENODEV || clock_mono() - began > NET_APPEARS_WITHIN)
 			return r < 0 ? r : 0;
 		(void)nanosleep(&pause, NULL);
 	}
+}
+
+int guest_net_up(const struct bootmsg_boot *boot, bool is_way, struct error *err)
+{
+	struct interface_plan plan = {
+		.mtu = boot->mtu,
+		.address = net_prefix(boot->address, boot->prefix),
+	};
+
+	if (is_way)
+		plan.gateway = net_prefix(boot->gateway, 32);
+	memcpy(plan.mac, boot->mac, sizeof(plan.mac));
+	return net_up(&plan, err);
+}
+
+int guest_net_nic(const struct bootmsg_nic *nic, struct error *err)
+{
+	struct interface_plan plan = { .name = NET_SECOND, .mtu = nic->mtu };
+
+	if ((*nic->address && prefix_parse(nic->address, &plan.address) < 0) ||
+	    (*nic->gateway && prefix_parse(nic->gateway, &plan.gateway) < 0))
+		return error_set(err, -EBADMSG, "the addresses of " NET_SECOND);
+	memcpy(plan.mac, nic->mac, sizeof(plan.mac));
+	return net_up(&plan, err);
 }
 
 int guest_net_listen(const struct bootmsg_boot *boot, uint16_t port, struct error *err)

@@ -2,6 +2,8 @@
 #ifndef NACRE_INIT_GUEST_SELF_H
 #define NACRE_INIT_GUEST_SELF_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "wire/bootmsg.h"
 
@@ -12,8 +14,12 @@
  */
 int guest_self_assume(const struct bootmsg_boot *boot, struct error *err);
 
-/* Brings up lo, and the interface of the node's network, with its address and the way out. */
-int guest_net_up(const struct bootmsg_boot *boot, struct error *err);
+/* Brings up lo, and the interface of the node's network, with its address; with the way out, too,
+ * where there is no other one. */
+int guest_net_up(const struct bootmsg_boot *boot, bool is_way, struct error *err);
+
+/* The same for the second device, which is called "eth1" then. */
+int guest_net_nic(const struct bootmsg_nic *nic, struct error *err);
 
 /* A listening TCP socket on the address of the guest. */
 int guest_net_listen(const struct bootmsg_boot *boot, uint16_t port, struct error *err);

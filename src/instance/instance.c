@@ -195,6 +195,8 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 	i->host_network = spec->host_network;
 	i->volumes = spec->volumes;
 	i->choice = spec->choice;
+	if (spec->nic)
+		i->nic = *spec->nic;
 	if (instance_is_own(i) && !instance_is_node(i))
 		i->provider = i->all->config.providers[i->choice.kind];
 	if (str_empty(spec->settings))

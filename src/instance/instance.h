@@ -35,8 +35,9 @@ struct instance_spec {
 	const char *request;  /* base/request.h */
 	const char *settings; /* what else it is asked to be, kept with its record */
 	bool host_network;
-	bool volumes;                  /* instance_put_volume() will be called */
-	struct instance_choice choice; /* instances_choose(), for this parent */
+	bool volumes;                   /* instance_put_volume() will be called */
+	struct instance_choice choice;  /* instances_choose(), for this parent */
+	const struct instance_nic *nic; /* a second network device; NULL: none */
 };
 
 /*

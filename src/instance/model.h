@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/parse.h"
 #include "base/request.h"
+#include "instance/nic.h"
 #include "instance/peer.h"
 #include "loop/loop.h"
 
@@ -72,6 +73,7 @@ struct instance {
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	bool host_network;
 	bool volumes;   /* of the node are to be had in it: only while it is made */
+	struct instance_nic nic; /* until it is made */
 	char *settings; /* what else it was asked to be, in the words of whoever asked; NULL:
 			   nothing */
 	uint64_t created_at;

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/cable.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "loop/pool.h"
 #include "net/address.h"
 #include "net/inside.h"
 
@@ -62,4 +68,48 @@ int cable_lay(const struct cable_end ends[2], uint32_t mtu, struct error *err)
 	if (r < 0)
 		(void)link_delete(&nl, index, NULL);
 	return r;
+}
+
+/* ---- taking it away ---- */
+
+struct cable_cutting {
+	struct pool_work work;
+	char name[IF_NAMESIZE];
+};
+
+static void cable_cut_now(struct pool_work *work)
+{
+	const struct cable_cutting *c = container_of(work, struct cable_cutting, work);
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	struct error err = ERROR_INIT;
+	struct link link;
+	int r;
+
+	r = netlink_open(&nl, &err);
+	if (r == 0)
+		r = link_find(&nl, c->name, &link, &err);
+	if (r == 0)
+		r = link_delete(&nl, link.index, &err);
+	if (r < 0 && r != -ENODEV)
+		log_warn("a network device stays for a while", LOG_STR("device", c->name),
+			 LOG_ERR(&err));
+}
+
+static void cable_is_cut(struct pool_work *work)
+{
+	free(container_of(work, struct cable_cutting, work));
+}
+
+void cable_cut(struct pool *pool, const char *name)
+{
+	struct cable_cutting *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		log_warn("out of memory: a network device stays for a while",
+			 LOG_STR("device", name));
+		return;
+	}
+	c->work = (struct pool_work){ .run = cable_cut_now, .done = cable_is_cut };
+	(void)str_copy(c->name, sizeof(c->name), name);
+	pool_submit(pool, &c->work);
 }

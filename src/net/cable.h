@@ -25,4 +25,13 @@ struct cable_end {
  * (net/inside.h). */
 int cable_lay(const struct cable_end ends[2], uint32_t mtu, struct error *err) _must_check_;
 
+struct pool;
+
+/*
+ * Takes the cable away that has an end of that name in the namespace of the pool's threads, if
+ * there is one, on such a thread, some time later; what fails is logged. It goes by itself with a
+ * namespace, but who has ended there may leave connections of TCP that hold it for minutes.
+ */
+void cable_cut(struct pool *pool, const char *name);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "net/address.h"
 #include "net/netlink.h"
 
@@ -84,6 +85,29 @@ static int interface_set(struct netlink *nl, const struct link *link,
 	return r;
 }
 
+/* Takes the name from whoever has it, for the one that it has. */
+static int interface_name(struct netlink *nl, struct link *link, const char *name,
+			  struct error *err)
+{
+	const struct link_change aside = { .name = "nacre-aside" }, wanted = { .name = name };
+	struct link_change old = { .name = link->name };
+	struct link other = { .index = 0 };
+	int r;
+
+	if (str_eq(link->name, name))
+		return 0;
+	r = link_find(nl, name, &other, NULL);
+	if (r == -ENODEV)
+		return link_set(nl, link->index, &wanted, err);
+	if (r == 0)
+		r = link_set(nl, other.index, &aside, err);
+	if (r == 0)
+		r = link_set(nl, link->index, &wanted, err);
+	if (r == 0)
+		r = link_set(nl, other.index, &old, err);
+	return r;
+}
+
 int interface_up(const struct interface_plan *plan, struct error *err)
 {
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
@@ -95,6 +119,8 @@ int interface_up(const struct interface_plan *plan, struct error *err)
 		r = interface_lo_up(&nl, err);
 	if (r == 0)
 		r = interface_find(&nl, plan->mac, &link, err);
+	if (r == 0 && plan->name)
+		r = interface_name(&nl, &link, plan->name, err);
 	if (r == 0)
 		r = interface_set(&nl, &link, plan, err);
 	return r < 0 ? r : (int)link.index;

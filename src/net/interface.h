@@ -14,6 +14,7 @@
  */
 struct interface_plan {
 	uint8_t mac[LINK_MAC_LEN];
+	const char *name;           /* that it gets while it is down; NULL: the one that it has */
 	uint32_t mtu;               /* 0: the kernel's */
 	struct prefix address;      /* or none */
 	struct prefix gateway;      /* of the default route, or none */
@@ -24,7 +25,8 @@ struct interface_plan {
  * In the namespace of the calling thread. The device is the one that has the MAC, or else the only
  * one of Ethernet there is, which gets it: a copy of a guest has that of its template. Again with
  * the same plan it changes nothing, and with another one it adds to what is there. -ENODEV: there
- * is no such device (yet), or there are several. Returns the index of the device.
+ * is no such device (yet), or there are several. Where another device has the name, that one gets
+ * the old name of this; both have to be down. Returns the index of the device.
  */
 int interface_up(const struct interface_plan *plan, struct error *err) _must_check_;
 

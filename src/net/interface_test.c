@@ -125,6 +125,29 @@ static void among_two(struct interface_plan *plan)
 	CHECK(r == -ENODEV || r == -ENOMEM);
 }
 
+/* The right one of two gets the name of the other, which gets its. */
+static void named(struct interface_plan *plan)
+{
+	_cleanup_fd_ int ns_fd = -1;
+	_cleanup_fd_ int second_fd = -1;
+
+	plan->name = "eth1";
+	if (!device("eth0", mac, &ns_fd) || !device("eth1", other, &second_fd))
+		return;
+	for (int again = 0; again < 2; again++) {
+		if (!came_up(plan))
+			return;
+		CHECK_STR(bed_link("eth1", "address"), "02:6e:61:63:72:02");
+		CHECK_STR(bed_link("eth0", "address"), "02:6e:61:63:72:07");
+		CHECK_INT(bed_link_number("eth1", "flags") & IFF_UP, IFF_UP);
+	}
+}
+
+static void with_a_name(void)
+{
+	CHECK_INT(guest(named), 0);
+}
+
 /* A gateway that no address leads to. */
 static void refused(struct interface_plan *plan)
 {
@@ -163,4 +186,4 @@ static void no_way_out(void)
 }
 
 UNIT_MAIN({ "a_guest", a_guest }, { "a_copy", a_copy }, { "two_devices", two_devices },
-	  { "no_way_out", no_way_out })
+	  { "with_a_name", with_a_name }, { "no_way_out", no_way_out })

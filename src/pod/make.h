@@ -35,9 +35,10 @@ struct pod_container_spec {
 struct workload_spec {
 	enum workload_kind kind;
 	const char *name;
-	struct instance *parent;       /* NULL: the node */
-	const char *network;           /* "pod", "none", "own", "host" */
-	struct instance_choice choice; /* for a pod: of what kind its instance is */
+	struct instance *parent;        /* NULL: the node */
+	const char *network;            /* "pod", "none", "own", "host" */
+	struct instance_choice choice;  /* for a pod: of what kind its instance is */
+	const struct instance_nic *nic; /* of that; NULL: none */
 	bool auto_remove;
 	const char *request; /* base/request.h; NULL: none */
 	const char *comment; /* for people; NULL: none */

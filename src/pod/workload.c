@@ -60,7 +60,8 @@ static int workload_find_keeper(struct workload *w, const struct workload_spec *
 						     .owner = w->id,
 						     .host_network = str_eq(w->network, "host"),
 						     .volumes = !list_empty(&w->shares),
-						     .choice = w->choice },
+						     .choice = w->choice,
+						     .nic = spec->nic },
 			    workload_on_instance_ready, w, &w->instance, err);
 	w->awaits_keeper = r == 0;
 	return r;

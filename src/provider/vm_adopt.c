@@ -37,6 +37,7 @@ int machine_adopt(struct machine *m, struct error *err)
 	_cleanup_fd_ int leaf_fd = -1;
 	int r;
 
+	m->has_nic = true;
 	leaf_fd = cgroup_make(m->instance->cgroup_fd, "vmm", err);
 	if (leaf_fd < 0)
 		return leaf_fd;

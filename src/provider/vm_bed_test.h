@@ -4,6 +4,7 @@
 
 #include "instance/fake_test.h"
 #include "io/unix.h"
+#include "net/inside.h"
 #include "provider/vm.h"
 #include "provider/vm_machine.h"
 #include "unit.h"
@@ -55,7 +56,7 @@ static struct {
 	uint8_t mac[6];
 	uint8_t frame[BOOTMSG_FRAME_MAX];
 	size_t frame_len;
-	unsigned n_killed, n_sets;
+	unsigned n_killed, n_sets, n_cut;
 	size_t keeper;
 	/* How it answers. */
 	int fail_gate, fail_vm, fail_set, fail_adopt, fail_connect, fail_share;
@@ -105,6 +106,38 @@ void segment_done(struct segment *s)
 {
 	s->ns_fd = fd_close(s->ns_fd);
 	s->tap_fd = fd_close(s->tap_fd);
+}
+
+/* No second network device in this bed. */
+int netlink_open(struct netlink *ret, struct error *err)
+{
+	return error_set(err, -ENOSYS, "no network");
+}
+
+void netlink_done(struct netlink *nl)
+{
+	(void)nl;
+}
+
+int inside_of_socket(int socket_fd, struct error *err)
+{
+	return error_set(err, -ENOSYS, "no network");
+}
+
+int link_find(struct netlink *nl, const char *name, struct link *ret, struct error *err)
+{
+	return error_set(err, -ENOSYS, "no network");
+}
+
+int segment_add_device(int ns_fd, unsigned n, const struct cable_end *far, uint32_t mtu,
+		       int *ret_tap_fd, struct error *err)
+{
+	return error_set(err, -ENOSYS, "no network");
+}
+
+void cable_cut(struct pool *pool, const char *name)
+{
+	bed.n_cut++;
 }
 
 int issuer_bundle(struct issuer *i, issuer_done_fn done, void *userdata)

@@ -41,6 +41,18 @@ static bool machine_has_uid(const struct vms *v, uid_t uid)
 	return false;
 }
 
+static void machine_on_nic(struct machine_nic *nic)
+{
+	struct machine *m = container_of(nic, struct machine, nic);
+
+	if (!m->instance)
+		machine_check_gone(m);
+	else if (nic->r < 0)
+		instance_break(m->instance, error_text(&nic->err));
+	else
+		machine_go_on(m);
+}
+
 struct machine *machine_new(struct vms *v, struct instance *i)
 {
 	struct machine *m = calloc(1, sizeof(*m));
@@ -61,6 +73,7 @@ struct machine *machine_new(struct vms *v, struct instance *i)
 	for (unsigned n = 0; n < MACHINE_SLOTS; n++)
 		m->files[n].fd = -1;
 	m->network = (struct segment_job)SEGMENT_JOB_INIT;
+	machine_nic_init(&m->nic, machine_on_nic);
 	loop_timer_init(&m->patience, v->config.loop, machine_on_patience);
 	loop_timer_init(&m->button, v->config.loop, machine_on_button);
 	machine_beat_init(m);
@@ -103,6 +116,7 @@ void machine_free(struct machine *m)
 	m->gate = gate_free(m->gate);
 	m->vm = m->vm ? m->vm->driver->free(m->vm) : NULL;
 	machine_forget_lines(m);
+	machine_nic_done(&m->nic);
 	free(m->bundle);
 	list_remove(&m->link);
 	free(m);
@@ -110,13 +124,15 @@ void machine_free(struct machine *m)
 
 void machine_check_gone(struct machine *m)
 {
-	if (!m->instance && !m->gate && !m->vm && !m->network.work.busy &&
+	if (!m->instance && !m->gate && !m->vm && !m->network.work.busy && !m->nic.work.busy &&
 	    vm_volumes_are_idle(&m->volumes))
 		machine_free(m);
 }
 
 void machine_leave(struct machine *m, bool over)
 {
+	if (over && m->has_nic)
+		machine_nic_remove(m->vms->config.pool, m->instance->id);
 	m->instance = NULL;
 	if (m->awaits_bundle)
 		issuer_forget(m->vms->config.issuer, m);
@@ -133,13 +149,13 @@ void machine_leave(struct machine *m, bool over)
 	machine_check_gone(m);
 }
 
-/* Goes on as soon as all that it needs is here. */
-static void machine_go_on(struct machine *m)
+void machine_go_on(struct machine *m)
 {
 	struct instance *i = m->instance;
 	struct error err = ERROR_INIT;
 
-	if (m->awaits_bundle || m->network.work.busy || i->told_end || i->broken)
+	if (m->awaits_bundle || m->network.work.busy || m->nic.work.busy || i->told_end ||
+	    i->broken)
 		return;
 	if (machine_start(m, &err) < 0)
 		instance_break(i, error_text(&err));
@@ -167,6 +183,13 @@ static void machine_on_bundle(void *userdata, const struct gate_bytes *bytes,
 		machine_go_on(m);
 }
 
+static void machine_nic_begin(struct machine *m)
+{
+	m->has_nic = true;
+	machine_nic_start(&m->nic, m->vms->config.pool, m->network.made.ns_fd, &m->instance->nic,
+			  m->instance->id);
+}
+
 static void machine_on_network(struct segment_job *job)
 {
 	struct machine *m = container_of(job, struct machine, network);
@@ -175,6 +198,8 @@ static void machine_on_network(struct segment_job *job)
 		machine_check_gone(m);
 	else if (job->r < 0)
 		instance_break(m->instance, error_text(&job->err));
+	else if (m->instance->nic.bridge[0])
+		machine_nic_begin(m);
 	else
 		machine_go_on(m);
 }

@@ -7,6 +7,7 @@
 #include "loop/loop.h"
 #include "net/segment.h"
 #include "provider/vm_config.h"
+#include "provider/vm_nics.h"
 #include "provider/vm_slots.h"
 #include "provider/vm_volumes.h"
 #include "vm/gate.h"
@@ -30,7 +31,9 @@ struct machine {
 	struct vms *vms;
 	struct instance *instance; /* NULL: it has gone */
 	struct segment_job network;
-	uint8_t *bundle; /* DER of what the guest is to trust; NULL: not here yet */
+	struct machine_nic nic; /* the second one */
+	bool has_nic;           /* or may have, if it is of an earlier life */
+	uint8_t *bundle;        /* DER of what the guest is to trust; NULL: not here yet */
 	size_t bundle_len;
 	bool awaits_bundle;
 	struct gate *gate;          /* NULL: none, or it has ended */
@@ -106,6 +109,9 @@ void machine_free(struct machine *m);
 void machine_check_gone(struct machine *m);
 struct gate_config machine_gate_config(const struct machine *m);
 struct share_config machine_share_config(const struct machine *m);
+
+/* Goes on as soon as all that it needs is here. */
+void machine_go_on(struct machine *m);
 
 /* vm_boot.c */
 int machine_random(void *data, size_t len, struct error *err);

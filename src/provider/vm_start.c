@@ -72,6 +72,8 @@ static int machine_start_gate(struct machine *m, const struct machine_lines *lin
 		return r;
 	len = (size_t)r;
 	r = gate_start(&m->gate, &config, &start, &machine_gate_events, m, err);
+	if (r == 0 && m->nic.tap_fd >= 0)
+		r = machine_nic_tell(&m->nic, m->gate, err);
 	if (r == 0) {
 		r = gate_send(m->gate, room, len);
 		if (r < 0)
@@ -110,15 +112,17 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	const struct vms_config *c = &m->vms->config;
 	const struct vm_port port = { .name = BOOTMSG_PORT, .fd = lines->boot[1] };
 	const struct vm_share share = { .tag = SHARE_TAG, .fd = lines->share };
-	struct vm_nic nic = { .tap_fd = m->network.made.tap_fd };
+	struct vm_nic nics[2] = { { .tap_fd = m->network.made.tap_fd },
+				  { .tap_fd = m->nic.tap_fd } };
 	const char *words[VM_WORDS_MAX + 1];
 	struct vm_spec spec;
 
-	memcpy(nic.mac, m->network.plan.guest_mac, sizeof(nic.mac));
+	memcpy(nics[0].mac, m->network.plan.guest_mac, sizeof(nics[0].mac));
+	memcpy(nics[1].mac, m->nic.mac, sizeof(nics[1].mac));
 	(void)vms_plain_spec(m->vms, set, words, &spec);
 	spec.title = m->instance->path;
-	spec.nics = &nic;
-	spec.n_nics = 1;
+	spec.nics = nics;
+	spec.n_nics = m->nic.tap_fd >= 0 ? 2 : 1;
 	spec.ports = &port;
 	spec.n_ports = 1;
 	spec.shares = &share;
@@ -185,6 +189,7 @@ int machine_start(struct machine *m, struct error *err)
 		m->again_console_fd = TAKE_FD(lines.console[1]);
 	} else {
 		segment_done(&m->network.made);
+		machine_nic_done(&m->nic);
 	}
 	return r;
 }

@@ -419,6 +419,7 @@ static void knows_one_that_ended_meanwhile(void)
 	i = bed_adopt();
 	CHECK_INT(i->state, INSTANCE_FAILED);
 	CHECK_STR(i->reason, "its machine ended while the daemon was away");
+	CHECK_INT(bed.n_cut, 1);
 	instance_remove(i);
 	fake_turns();
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "api/nacre.pb-c.h"
@@ -9,8 +10,11 @@ static void info(struct rpc_call *call, const ProtobufCMessage *request, void *u
 {
 	const struct node_service *s = userdata;
 	Nacre__V1__InfoResponse m = NACRE__V1__INFO_RESPONSE__INIT;
+	struct utsname name;
 
 	(void)request;
+	if (uname(&name) == 0)
+		m.kernel = name.release;
 	m.version = (char *)(uintptr_t)NACRE_VERSION;
 	m.root = (char *)(uintptr_t)s->root;
 	m.run = (char *)(uintptr_t)s->run;

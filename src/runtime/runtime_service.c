@@ -10,6 +10,7 @@
 #include "runtime/convert.h"
 #include "runtime/executable.h"
 #include "runtime/machine_call.h"
+#include "runtime/nics.h"
 #include "runtime/remote.h"
 #include "runtime/request.h"
 #include "runtime/resources.h"
@@ -225,6 +226,8 @@ struct run_request {
 	bool auto_remove;
 	enum instance_kind wish; /* of a pod; INSTANCE_KIND_COUNT: none */
 	bool cold;
+	Aurae__Runtime__V0__Nic **nics;
+	size_t n_nics;
 	struct run_what what;
 };
 
@@ -350,6 +353,7 @@ struct run_hand {
 	const struct run_method *method;
 	struct run_request request;
 	struct workload_spec spec;
+	struct instance_nic nic;
 	char key[REQUEST_KEY_SIZE];
 };
 
@@ -368,6 +372,7 @@ static int run_check(struct run_hand *h, struct error *err)
 		.name = q->name,
 		.auto_remove = q->auto_remove,
 		.request = h->key,
+		.nic = &h->nic,
 	};
 	r = check_name("meta.name", spec->name, err);
 	if (r == 0)
@@ -384,6 +389,8 @@ static int run_check(struct run_hand *h, struct error *err)
 	if (r == 0 && method->kind == WORKLOAD_POD)
 		r = runtime_choose(h->service, spec->parent, q->wish, &spec->choice, err);
 	spec->choice.cold = q->cold;
+	if (r == 0)
+		r = nics_take(q->nics, q->n_nics, spec->parent, &spec->choice, &h->nic, err);
 	if (r == 0)
 		r = runtime_containers(rpc_call_arena(h->call), &q->what, spec, err);
 	if (r == 0)
@@ -516,6 +523,8 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 		.network = q->network,
 		.auto_remove = q->auto_remove,
 		.cold = q->cold,
+		.nics = q->nics,
+		.n_nics = q->n_nics,
 		.what = { q->containers,
 			  q->n_containers,
 			  { q->volumes, q->n_volumes, q->resources,
@@ -652,6 +661,7 @@ struct spawn_plan {
 	struct instance *parent;
 	const char *network;
 	struct instance_choice choice;
+	struct instance_nic nic;
 };
 
 static int spawn_check(struct runtime_service *s, struct arena *a,
@@ -683,6 +693,8 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 	if (r == 0)
 		r = runtime_choose(s, ret->parent, wish, &ret->choice, err);
 	ret->choice.cold = q->cold;
+	if (r == 0)
+		r = nics_take(q->nics, q->n_nics, ret->parent, &ret->choice, &ret->nic, err);
 	return r == 0 && words ? remote_check_limits(ret->parent, &ret->choice, err) : r;
 }
 
@@ -754,7 +766,8 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 			&(struct instance_spec){ .name = name,
 						 .request = key,
 						 .host_network = str_eq(plan.network, "host"),
-						 .choice = plan.choice },
+						 .choice = plan.choice,
+						 .nic = &plan.nic },
 			&err);
 	if (r < 0)
 		rpc_call_fail(call, &err);

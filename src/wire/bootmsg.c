@@ -87,6 +87,12 @@ static const struct boot_field boot_types[][BOOTMSG_FIELDS_MAX + 1] = {
 	[BOOTMSG_WAITING] = {
 		{ BOOT_END },
 	},
+	[BOOTMSG_NIC] = {
+		FIELD(nic.mac, BOOT_BYTES, 6, 6),
+		FIELD(nic.mtu, BOOT_U32, BOOTMSG_MTU_MIN, UINT16_MAX),
+		FIELD(nic.address, BOOT_TEXT, 0, BOOTMSG_ADDRESS_MAX),
+		FIELD(nic.gateway, BOOT_TEXT, 0, BOOTMSG_ADDRESS_MAX),
+	},
 };
 static_assert(ARRAY_SIZE(boot_types) == BOOTMSG_TYPE_COUNT, "a row for each type");
 

@@ -15,11 +15,11 @@
  * many. It is spoken before the guest has anything to encrypt with, and by both ends with a
  * stranger: the guest may be hostile, and what it says is checked here before anybody looks at it.
  *
- * The node begins with BOOT, once. The guest answers READY when its keeper serves, or FAILED;
- * FAILED may also come later, and is the last word of a guest that cannot go on. STOP asks the
- * guest to end in order: workloads, then file systems, then the power. A guest that a template is
- * made of (provider/vm_template.h) is the first to speak: WAITING, when all that it can do without
- * BOOT is done.
+ * The node begins with BOOT, once, or with a NIC and then BOOT. The guest answers READY when its
+ * keeper serves, or FAILED; FAILED may also come later, and is the last word of a guest that cannot
+ * go on. STOP asks the guest to end in order: workloads, then file systems, then the power. A guest
+ * that a template is made of (provider/vm_template.h) is the first to speak: WAITING, when all that
+ * it can do without BOOT is done.
  */
 
 #define BOOTMSG_PORT "org.nacre.boot"
@@ -36,6 +36,7 @@
 #define BOOTMSG_SPIFFE_MAX 2048 /* bytes of an id */
 #define BOOTMSG_MTU_MIN 576
 #define BOOTMSG_WORD_MAX 128 /* bytes of a version, of a kernel's release */
+#define BOOTMSG_ADDRESS_MAX 64
 
 enum bootmsg_type {
 	BOOTMSG_BOOT,
@@ -43,6 +44,7 @@ enum bootmsg_type {
 	BOOTMSG_FAILED,
 	BOOTMSG_STOP,
 	BOOTMSG_WAITING,
+	BOOTMSG_NIC,
 	BOOTMSG_TYPE_COUNT
 };
 
@@ -84,6 +86,12 @@ struct bootmsg {
 		struct {
 			const char *text; /* a sentence for a person */
 		} failed;
+		struct bootmsg_nic {
+			uint8_t mac[6];      /* of the second network device */
+			uint32_t mtu;        /* BOOTMSG_MTU_MIN to 65535 */
+			const char *address; /* with its length; "": none */
+			const char *gateway; /* of everybody else; "": none */
+		} nic;
 	};
 };
 

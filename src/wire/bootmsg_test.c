@@ -63,6 +63,29 @@ static void a_boot_goes_and_comes(void)
 }
 
 /* What is on the wire, byte for byte: another program speaks it too. */
+static void a_nic_goes_and_comes(void)
+{
+	struct bootmsg nic = { .type = BOOTMSG_NIC,
+			       .nic = { .mac = { 2, 0, 0, 0, 0, 7 },
+					.mtu = 9000,
+					.address = "192.0.2.5/24",
+					.gateway = "" } },
+		       m;
+	struct error err = ERROR_INIT;
+	int n = bootmsg_encode(&nic, frame, &err);
+
+	CHECK(n > 0);
+	CHECK_INT(bootmsg_next(&m, frame, (size_t)n, &err), n);
+	CHECK_INT(m.type, BOOTMSG_NIC);
+	CHECK(memcmp(m.nic.mac, nic.nic.mac, 6) == 0);
+	CHECK_INT(m.nic.mtu, 9000);
+	CHECK_STR(m.nic.address, "192.0.2.5/24");
+	CHECK_STR(m.nic.gateway, "");
+	nic.nic.mtu = BOOTMSG_MTU_MIN - 1;
+	CHECK(bootmsg_encode(&nic, frame, &err) < 0);
+	CHECK_STR(err.text, "a frame of the boot port: nic.mtu is out of bounds");
+}
+
 static void the_bytes_of_ready(void)
 {
 	static const uint8_t want[] = "\x18\0\0\0ncb\0\1\0\1\0"
@@ -218,6 +241,7 @@ static void refuses_hidden_text(void)
 }
 
 UNIT_MAIN({ "a_boot_goes_and_comes", a_boot_goes_and_comes },
+	  { "a_nic_goes_and_comes", a_nic_goes_and_comes },
 	  { "the_bytes_of_ready", the_bytes_of_ready },
 	  { "frames_follow_each_other", frames_follow_each_other },
 	  { "waits_for_the_whole", waits_for_the_whole }, { "refuses_to_send", refuses_to_send },

@@ -97,15 +97,16 @@ class Tree(LookTest):
 
         lines = [re.sub(r"\s+\d+$", "", line) for line in nacre_test.until(drawn, what="four that sleep")]
         columns = [re.split(r"\s{2,}(?=[a-z])", line) for line in lines]
+        kernel = f"(Linux {os.uname().release})"
         self.assertEqual([
-            ["node"],
-            ["├─ a", "instance", "ready"],
-            ["│  └─ b", "instance", "ready"],
+            [f"node {kernel}"],
+            ["├─ a", f"cell instance {kernel}", "ready"],
+            ["│  └─ b", f"cell instance {kernel}", "ready"],
             ["│     └─ deep", "cell", "running"],
             ["│        └─ main", "container", "running"],
             ["│           └─ sleep 2222", "process", "sleeps"],
             ["│              └─ sleep 1111", "process", "sleeps"],
-            ["└─ shop", "pod", "running"],
+            ["└─ shop", f"cell pod {kernel}", "running"],
             ["   ├─ web", "container", "running"],
             ["   │  └─ sleep 3333", "process", "sleeps"],
             ["   └─ db", "container", "running"],
@@ -118,6 +119,7 @@ class Tree(LookTest):
         nacre_test.until(lambda: "sleep 1111" in self.out("tree"), what="the second process")
         tree = {e["workload"]["name"]: e for e in self.node.json("tree")}
         deep = tree["a"]["children"][0]["children"][0]
+        self.assertEqual({os.uname().release}, {tree["a"]["kernel"], tree["shop"]["kernel"], deep["kernel"]})
         group = self.group_of("a/b/deep", "main")
         self.assertEqual(set(host.cgroup_pids(group)), {p["pid"] for p in deep["processes"]})
         for p in deep["processes"]:
