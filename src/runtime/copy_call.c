@@ -5,9 +5,9 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "isolate/process.h"
 #include "keeper/copy.h"
 #include "keeper/passing.h"
-#include "pod/process.h"
 #include "pod/workload.h"
 #include "rpc/server.h"
 #include "runtime/groups.h"

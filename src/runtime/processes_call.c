@@ -7,7 +7,7 @@
 #include "api/nacre.pb-c.h"
 #include "base/str.h"
 #include "instance/instance.h"
-#include "pod/process.h"
+#include "isolate/process.h"
 #include "pod/workload.h"
 #include "rpc/server.h"
 #include "runtime/groups.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NACRE_POD_PROCESS_H
-#define NACRE_POD_PROCESS_H
+#ifndef NACRE_ISOLATE_PROCESS_H
+#define NACRE_ISOLATE_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +31,9 @@ struct process {
  * there has no processes. Not for the loop's thread. */
 int processes_each(int cgroup_fd, const char *cgroup_path, const char *path,
 		   int (*fn)(void *userdata, const struct process *p), void *userdata);
+
+/* What no terminal should see of the command becomes '?'. */
+void process_clean_command(struct process *p);
 
 /* A descriptor of /proc/PID, and with it the promise that the process lives in the group (or below
  * it) whose whole path is given; -ESRCH where it does not. */

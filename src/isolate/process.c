@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pod/process.h"
+#include "isolate/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +124,7 @@ static void process_read_command(int proc_fd, struct process *p)
 	p->command[n] = '\0';
 }
 
-static void process_clean_command(struct process *p)
+void process_clean_command(struct process *p)
 {
 	bool utf8 = str_is_utf8(p->command, strlen(p->command));
 
