@@ -40,6 +40,7 @@ enum fake_op {
 	FAKE_SHUTDOWN,
 	FAKE_PING,
 	FAKE_UPGRADE,
+	FAKE_LIMIT,
 	FAKE_OP_COUNT
 };
 
@@ -293,6 +294,14 @@ static inline void fake_remove_cell(struct peer *p, const char *cell, peer_done_
 	fake_ask(p, FAKE_REMOVE_CELL, cell, done, userdata);
 }
 
+/* The call's name is the first of the words. */
+static inline void fake_limit(struct peer *p, const char *id, const char *cell, char *const *words,
+			      peer_done_fn done, void *userdata)
+{
+	fake_need(!*id && !*cell, "limits of the whole alone");
+	fake_ask(p, FAKE_LIMIT, words[0], done, userdata);
+}
+
 static inline void fake_spawn(struct peer *p, const char *name, bool host_network,
 			      void (*done)(void *userdata, int64_t pid, const struct error *err),
 			      void *userdata)
@@ -361,6 +370,7 @@ static const struct peer_ops fake_ops = {
 	.signal = fake_signal,
 	.remove = fake_remove,
 	.remove_cell = fake_remove_cell,
+	.limit = fake_limit,
 	.spawn = fake_spawn,
 	.end = fake_end,
 	.shutdown = fake_shutdown,

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "cell/keeper.h"
 #include "cell/spec.h"
+#include "isolate/process.h"
+#include "isolate/usage.h"
 
 /*
  * A keeper as its parent sees it, whatever kind of wall and how many hops stand between: what floor
@@ -76,6 +78,28 @@ struct peer_upgrade {
 	const char *build;
 };
 
+/* What a keeper says of a group of its layer: with neither id nor cell, of that itself. */
+struct peer_group {
+	const char *id, *cell;
+	struct usage usage;
+};
+
+#define PEER_LOOK_TIMEOUT (5 * NSEC_PER_SEC)
+#define PEER_GROUPS_MAX ((size_t)2048)
+#define PEER_PROCESSES_MAX ((size_t)10000)
+
+/* A process of its layer, without a pid and a parent. id: of the container; "": the keeper. */
+struct peer_process {
+	const char *id;
+	struct process process;
+};
+
+/* err: why nothing is told. All lasts until the function returns. */
+typedef void (*peer_usage_fn)(void *userdata, const struct peer_group *groups, size_t n,
+			      const struct error *err);
+typedef void (*peer_processes_fn)(void *userdata, const struct peer_process *processes, size_t n,
+				  bool truncated, const struct error *err);
+
 struct peer_ops {
 	/* Before open(): the path to say in hello, for a keeper that was made before it had one. It
 	 * is this program, so that its answer need not be waited for: what is asked at once follows
@@ -98,6 +122,14 @@ struct peer_ops {
 		       void *userdata);
 	void (*remove)(struct peer *p, const char *id, peer_done_fn done, void *userdata);
 	void (*remove_cell)(struct peer *p, const char *cell, peer_done_fn done, void *userdata);
+	/* isolate/limits_words.h, of the group of a container, of a cell, or with "" for both of
+	 * the whole layer. What a keeper says of its groups, and which processes it sees: within
+	 * PEER_LOOK_TIMEOUT. All three only for one whose kernel is another; ERROR_PRECONDITION
+	 * where it cannot. */
+	void (*limit)(struct peer *p, const char *id, const char *cell, char *const *words,
+		      peer_done_fn done, void *userdata);
+	void (*usage)(struct peer *p, peer_usage_fn done, void *userdata);
+	void (*processes)(struct peer *p, peer_processes_fn done, void *userdata);
 	/* Whether descriptors can be passed to it. Where they cannot, start() takes none
 	 * (ERROR_PRECONDITION): root file systems come from disks, logs are kept and taken. */
 	bool (*has_channel)(struct peer *p);

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "io/unix.h"
 #include "keeper/client_call.h"
+#include "keeper/client_groups.h"
 #include "keeper/client_log.h"
 #include "keeper/client_reopen.h"
 #include "keeper/client_watch.h"
@@ -232,8 +233,8 @@ static void client_finish_start(struct client_call *call, const ProtobufCMessage
 	call->started(call->userdata, &view, NULL);
 }
 
-static struct client_call *client_call_new(struct keeper_client *client, client_finish_fn finish,
-					   void *userdata)
+struct client_call *client_call_new(struct keeper_client *client, client_finish_fn finish,
+				    void *userdata)
 {
 	struct client_call *call = calloc(1, sizeof(*call));
 
@@ -282,14 +283,13 @@ static int client_call_hold(struct client_call *call, const ProtobufCMessage *me
 	return 0;
 }
 
-static void client_call_refuse(struct client_call *call, const struct error *err)
+void client_call_refuse(struct client_call *call, const struct error *err)
 {
 	unary_fail(&call->unary, call->client->connection->loop, err, client_call_on_answer);
 }
 
-static void client_call_start(struct client_call *call, const char *method,
-			      const ProtobufCMessage *message,
-			      const ProtobufCMessageDescriptor *output, nsec_t timeout)
+void client_call_ask(struct client_call *call, const char *method, const ProtobufCMessage *message,
+		     const ProtobufCMessageDescriptor *output, nsec_t timeout)
 {
 	struct keeper_client *client = call->client;
 	struct error err = ERROR_INIT;
@@ -330,7 +330,7 @@ static void connection_go_on(struct connection *c)
 }
 
 /* Without memory for the call there is no later either: the one completion that comes at once. */
-static void client_no_memory(struct error *err)
+void client_no_memory(struct error *err)
 {
 	*err = (struct error)ERROR_INIT;
 	(void)error_set(err, -ENOMEM, "call the keeper");
@@ -350,7 +350,7 @@ static void client_ask(struct keeper_client *client, const char *method,
 		return;
 	}
 	call->done = done;
-	client_call_start(call, method, message, output, NSEC_NEVER);
+	client_call_ask(call, method, message, output, NSEC_NEVER);
 }
 
 /* ---- hello ---- */
@@ -396,6 +396,7 @@ static int name_(struct peer *p, const char *path)
 	client->disks = true;
 	client->logs = true;
 	client->shares = true;
+	client->groups = true;
 	return 0;
 }
 
@@ -416,9 +417,9 @@ static void open_(struct peer *p, const struct peer_events *events, void *userda
 	client->events = events;
 	client->events_userdata = userdata;
 	call->done = done;
-	client_call_start(call, KEEPER_METHOD("Hello"), &request.base,
-			  &nacre__instance__v1__hello_response__descriptor,
-			  keeper_client_has_channel(client) ? HELLO_TIMEOUT : HELLO_REMOTE_TIMEOUT);
+	client_call_ask(call, KEEPER_METHOD("Hello"), &request.base,
+			&nacre__instance__v1__hello_response__descriptor,
+			keeper_client_has_channel(client) ? HELLO_TIMEOUT : HELLO_REMOTE_TIMEOUT);
 }
 
 static void start(struct peer *p, const struct cell_spec *cell, const struct container_spec *spec,
@@ -582,8 +583,8 @@ static void spawn(struct peer *p, const char *name, bool host_network,
 	call->spawned = done;
 	request.name = convert_str(name);
 	request.host_network = host_network;
-	client_call_start(call, KEEPER_METHOD("Spawn"), &request.base,
-			  &nacre__instance__v1__spawn_response__descriptor, NSEC_NEVER);
+	client_call_ask(call, KEEPER_METHOD("Spawn"), &request.base,
+			&nacre__instance__v1__spawn_response__descriptor, NSEC_NEVER);
 }
 
 static void end(struct peer *p, const char *name, peer_done_fn done, void *userdata)
@@ -620,8 +621,8 @@ static void ping(struct peer *p, nsec_t within, peer_done_fn done, void *userdat
 	}
 	client_make_hello(client, &request);
 	call->done = done;
-	client_call_start(call, KEEPER_METHOD("Hello"), &request.base,
-			  &nacre__instance__v1__hello_response__descriptor, within);
+	client_call_ask(call, KEEPER_METHOD("Hello"), &request.base,
+			&nacre__instance__v1__hello_response__descriptor, within);
 }
 
 static const struct peer_hello *hello(struct peer *p)
@@ -711,6 +712,9 @@ static const struct peer_ops client_ops = {
 	.signal = signal_,
 	.remove = remove_,
 	.remove_cell = remove_cell,
+	.limit = client_limit,
+	.usage = client_usage,
+	.processes = client_processes,
 	.spawn = spawn,
 	.end = end,
 	.shutdown = shutdown_,

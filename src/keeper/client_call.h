@@ -21,6 +21,8 @@ struct client_call {
 		peer_done_fn done;
 		peer_started_fn started;
 		void (*spawned)(void *userdata, int64_t pid, const struct error *err);
+		peer_usage_fn used;
+		peer_processes_fn processes;
 	};
 	void *userdata;
 	struct list waiting; /* of the connection: those that were not sent yet */
@@ -39,6 +41,16 @@ struct client_call {
 	uint64_t *mount_tokens;
 	struct container_fds mounts; /* its mounts alone */
 };
+
+/* NULL without memory; client_no_memory() is the error of that. Then it is started: finish follows,
+ * later. */
+struct client_call *client_call_new(struct keeper_client *client, client_finish_fn finish,
+				    void *userdata);
+void client_call_ask(struct client_call *call, const char *method, const ProtobufCMessage *message,
+		     const ProtobufCMessageDescriptor *output, nsec_t timeout);
+/* Instead of that. */
+void client_call_refuse(struct client_call *call, const struct error *err);
+void client_no_memory(struct error *err);
 
 /* The request of a start into call->data, with tokens for its descriptors: those of call->fds, or
  * those that will be given where the spec is `late`. -ENOMEM, or that nothing random is to be had.

@@ -33,6 +33,7 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "disks", &client->disks },
 		{ "logs", &client->logs },
 		{ "shares", &client->shares },
+		{ "groups", &client->groups },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

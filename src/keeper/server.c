@@ -17,6 +17,7 @@
 #include "keeper/copying.h"
 #include "keeper/disks.h"
 #include "keeper/exec.h"
+#include "keeper/groups.h"
 #include "keeper/late.h"
 #include "keeper/logs.h"
 #include "keeper/tokens.h"
@@ -46,6 +47,7 @@ struct keeper_server {
 	struct lates lates;
 	struct disks disks;
 	struct copying copying;
+	struct groups groups;
 	struct children children;
 	struct watchers watchers;
 	struct upgrade upgrade;
@@ -138,7 +140,7 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 	static const char *const features[] = { "exec",   "stdin",        "spawn",    "mounts",
 						"limits", "log-rotation", "upgrade",  "attach",
 						"tty",    "stream-exec",  "late-fds", "logs",
-						"disks",  "shares",       "copy" };
+						"disks",  "shares",       "copy",     "groups" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -403,6 +405,27 @@ static void server_remove_cell(struct rpc_call *call, const ProtobufCMessage *me
 	keeper_remove_cell(s->keeper, request->cell, server_cell_removed, m);
 }
 
+static void server_limit(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	groups_limit(&s->groups, call, (const void *)message);
+}
+
+static void server_usage(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	groups_usage(&s->groups, call);
+}
+
+static void server_processes(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	groups_processes(&s->groups, call);
+}
+
 static void server_exec(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
 	struct keeper_server *s = userdata;
@@ -623,6 +646,9 @@ static const struct rpc_method server_methods[] = {
 	  .client_streaming = true,
 	  .handle = server_copy_to },
 	METHOD("WriteStdin", write_stdin, false, server_write_stdin),
+	METHOD("Limit", limit, false, server_limit),
+	METHOD("Usage", usage, false, server_usage),
+	METHOD("Processes", processes, false, server_processes),
 	METHOD("Spawn", spawn, false, server_spawn),
 	METHOD("End", end, false, server_end),
 	METHOD("Upgrade", upgrade, false, server_upgrade),
@@ -694,6 +720,7 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 	lates_init(&s->lates, config->loop, &s->tokens, s->keeper, server_started);
 	disks_init(&s->disks, config->loop, s->keeper, config->keeper.shm_parent_fd, config->disks,
 		   server_started);
+	groups_init(&s->groups, config->loop, s->keeper, config->keeper.cgroup_fd);
 	s->tokens.arrived = server_on_token;
 	r = server_new_rpc(s, TAKE_FD(rpc_fd));
 	if (r < 0)
@@ -721,6 +748,7 @@ struct keeper_server *keeper_server_free(struct keeper_server *s)
 		s->rpc = rpc_server_free(s->rpc);
 	disks_done(&s->disks);
 	copying_done(&s->copying);
+	groups_done(&s->groups);
 	if (s->keeper)
 		s->keeper = keeper_free(s->keeper);
 	children_done(&s->children);
