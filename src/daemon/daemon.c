@@ -111,6 +111,9 @@ static int daemon_save_instance(void *userdata, const struct instance *i, struct
 		.kind = instance_kind_word(i->choice.kind),
 		.kind_reason = i->choice.reason,
 		.kernel = i->kernel,
+		.machine_memory = i->machine.memory,
+		.machine_room = i->machine.room,
+		.machine_cpus = i->machine.cpus,
 		.state = (int)i->state,
 		.state_word = instance_state_word(i->state),
 		.pid = i->pid,
@@ -223,6 +226,7 @@ static int daemon_adopt_instance(void *data, const struct run_instance *r)
 		.settings = r->settings,
 		.kernel = r->kernel,
 		.choice.kind = instance_kind_of(r->kind),
+		.machine = { r->machine_memory, r->machine_room, r->machine_cpus },
 		.pid = (pid_t)r->pid,
 		.start_time = r->start_time,
 	};

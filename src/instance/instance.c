@@ -199,10 +199,15 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 		i->nic = *spec->nic;
 	if (instance_is_own(i) && !instance_is_node(i))
 		i->provider = i->all->config.providers[i->choice.kind];
-	if (str_empty(spec->settings))
-		return 0;
-	i->settings = strdup(spec->settings);
-	return i->settings ? 0 : -ENOMEM;
+	i->size = spec->size;
+	if (!str_empty(spec->settings))
+		i->settings = strdup(spec->settings);
+	if (spec->limits && instance_is_remote(i))
+		i->limits = strv_copy(spec->limits);
+	return (str_empty(spec->settings) || i->settings) &&
+			       (!spec->limits || !instance_is_remote(i) || i->limits)
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* It was never recorded, or is not to be. */
@@ -501,6 +506,7 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 	(void)str_copy(i->reason, sizeof(i->reason), r->reason);
 	(void)str_copy(i->cgroup, sizeof(i->cgroup), r->cgroup);
 	(void)str_copy(i->kernel, sizeof(i->kernel), r->kernel ? r->kernel : "");
+	i->machine = r->machine;
 	i->created_at = r->created_at;
 	i->state = (enum instance_state)r->state;
 	if (i->state == INSTANCE_FAILED) {

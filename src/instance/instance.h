@@ -36,6 +36,9 @@ struct instance_spec {
 	const char *settings; /* what else it is asked to be, kept with its record */
 	bool host_network;
 	bool volumes;                   /* instance_put_volume() will be called */
+	struct instance_size size;
+	/* For one that is remote; of any other the group is there, and whoever asks sets them. */
+	char *const *limits;
 	struct instance_choice choice;  /* instances_choose(), for this parent */
 	const struct instance_nic *nic; /* a second network device; NULL: none */
 };
@@ -89,6 +92,7 @@ void instances_forget_waiter(struct instances *all, const void *userdata);
 struct instance_record {
 	const char *id, *path, *owner, *reason, *cgroup, *request, *settings, *kernel;
 	struct instance_choice choice;
+	struct instance_machine machine;
 	int state;
 	bool host_network;
 	uint64_t created_at;

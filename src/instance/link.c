@@ -114,6 +114,31 @@ static const struct peer_events instance_peer_events = {
 	.connect = instance_peer_connect,
 };
 
+static void instance_is_ready(struct instance *i)
+{
+	loop_timer_stop(&i->timer);
+	FAILPOINT_BEFORE("instance.ready");
+	instance_event(i, INSTANCE_HELLO);
+	FAILPOINT_AFTER("instance.ready");
+}
+
+/* None is better than one without the limits that it should have. */
+static void instance_on_limited(void *userdata, const struct error *err)
+{
+	char reason[INSTANCE_REASON_MAX];
+	struct instance *i = userdata;
+
+	strv_free(TAKE_PTR(i->limits));
+	if (i->state != INSTANCE_SPAWNING || i->broken)
+		return;
+	if (!err) {
+		instance_is_ready(i);
+		return;
+	}
+	(void)str_printf(reason, sizeof(reason), "its limits: %.400s", error_text(err));
+	instance_break(i, reason);
+}
+
 static void instance_on_hello(void *userdata, const struct error *err)
 {
 	struct instance *i = userdata;
@@ -132,10 +157,10 @@ static void instance_on_hello(void *userdata, const struct error *err)
 	/* While it is told to end, the timer watches over that. */
 	if (i->state != INSTANCE_SPAWNING || i->broken)
 		return;
-	loop_timer_stop(&i->timer);
-	FAILPOINT_BEFORE("instance.ready");
-	instance_event(i, INSTANCE_HELLO);
-	FAILPOINT_AFTER("instance.ready");
+	if (i->limits)
+		i->peer->ops->limit(i->peer, "", "", i->limits, instance_on_limited, i);
+	else
+		instance_is_ready(i);
 }
 
 void instance_open_peer(struct instance *i)

@@ -52,6 +52,24 @@ struct instance_choice {
 	bool cold; /* of kind vm: it boots, and does not go on from what others go on from */
 };
 
+/* What whoever asks wants to have room for in an instance with a kernel of its own; 0: as the
+ * configuration has it. */
+struct instance_size {
+	uint64_t memory; /* bytes of a limit that is to hold in there */
+	unsigned cpus;
+	/* Of limits of single containers, where there is none of the whole: as the configuration
+	 * has it, or more. */
+	uint64_t memory_of_parts;
+	unsigned cpus_of_parts;
+};
+
+/* What its machine is; zeroes: it has none of its own, or was made before this was recorded. */
+struct instance_machine {
+	uint64_t memory; /* bytes of its RAM */
+	uint64_t room;   /* the highest limit of memory that fits beside its kernel and keeper */
+	unsigned cpus;
+};
+
 #define INSTANCE_REASON_MAX 512
 #define INSTANCE_KERNEL_MAX 65
 
@@ -76,6 +94,11 @@ struct instance {
 	struct instance_nic nic; /* until it is made */
 	char *settings; /* what else it was asked to be, in the words of whoever asked; NULL:
 			   nothing */
+	struct instance_size size; /* as it was asked for */
+	struct instance_machine machine;
+	/* isolate/limits_words.h, of all that is in it, where its keeper sets them: before it is
+	 * READY. NULL: none. */
+	char **limits;
 	uint64_t created_at;
 	pid_t pid; /* of its keeper, as the daemon sees it; 0: unknown */
 	unsigned long long start_time;

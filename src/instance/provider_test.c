@@ -256,6 +256,44 @@ static void lives_as_its_provider_makes_it(void)
 	fake_end_all();
 }
 
+static struct instance *limited(const char *name, struct told *told)
+{
+	char word[] = "pids.max=7", *words[] = { word, NULL };
+	const struct instance_spec spec = { .name = name,
+					    .limits = words,
+					    .choice = { .kind = INSTANCE_VM } };
+	struct error err = ERROR_INIT;
+	struct instance *i = NULL;
+
+	CHECK_INT(instance_create(fake.all, NULL, &spec, told_by, told, &i, &err), 0);
+	FAKE_UNTIL(fake_asked(i, FAKE_OPEN));
+	CHECK(!fake_asked(i, FAKE_LIMIT));
+	fake_yes(i, FAKE_OPEN);
+	return i;
+}
+
+static void is_not_ready_without_its_limits(void)
+{
+	struct told told = { .n = 0 };
+	struct instance *i;
+
+	begin(true);
+	i = limited("a", &told);
+	CHECK_STR(fake_asked(i, FAKE_LIMIT)->name, "pids.max=7");
+	CHECK_INT(i->state, INSTANCE_SPAWNING);
+	fake_yes(i, FAKE_LIMIT);
+	CHECK_INT(i->state, INSTANCE_READY);
+	FAKE_UNTIL(told.n == 1);
+	CHECK_STR(told.text, "");
+	told.n = 0;
+	i = limited("b", &told);
+	fake_answer(i, FAKE_LIMIT, ERROR_PRECONDITION);
+	FAKE_UNTIL(told.n == 1);
+	CHECK_INT(i->state, INSTANCE_FAILED);
+	CHECK(i->broken);
+	fake_end_all();
+}
+
 static void fails_as_its_machine_does(void)
 {
 	struct told told = { .n = 0 };
@@ -396,6 +434,7 @@ static void words_stand_for_kinds(void)
 UNIT_MAIN({ "chooses_what_there_is", chooses_what_there_is },
 	  { "chooses_what_is_preferred", chooses_what_is_preferred },
 	  { "lives_as_its_provider_makes_it", lives_as_its_provider_makes_it },
+	  { "is_not_ready_without_its_limits", is_not_ready_without_its_limits },
 	  { "fails_as_its_machine_does", fails_as_its_machine_does },
 	  { "may_be_made_later", may_be_made_later },
 	  { "one_below_has_nothing_here", one_below_has_nothing_here },

@@ -115,6 +115,7 @@ struct instance *instance_free(struct instance *i)
 	i->dir_fd = fd_close(i->dir_fd);
 	i->cgroup_fd = fd_close(i->cgroup_fd);
 	free(i->settings);
+	strv_free(i->limits);
 	free(i);
 	return NULL;
 }

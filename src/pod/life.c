@@ -483,10 +483,11 @@ static void workload_start(struct workload *w)
 		(void)error_set(&err, r, "start the containers of %s", w->path);
 	else if (w->kind != WORKLOAD_VM && !workload_peer(w))
 		r = error_refuse(&err, ERROR_UNAVAILABLE, "the instance of %s is gone", w->path);
-	/* A pod's group is that of its instance; any other's is made by its keeper. */
+	/* A pod's group is that of its instance; any other's is made by its keeper, and that of
+	 * another kernel was limited by its keeper before it was ready. */
 	else if (w->kind == WORKLOAD_VM)
 		r = hosted_start(w, &err);
-	else if (w->kind == WORKLOAD_POD)
+	else if (w->kind == WORKLOAD_POD && !instance_is_remote(w->instance))
 		r = limits_words_apply(w->instance->cgroup_fd, w->limits, &err);
 	if (r < 0) {
 		workload_refuse(w, NULL, &err);

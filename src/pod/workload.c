@@ -60,6 +60,8 @@ static int workload_find_keeper(struct workload *w, const struct workload_spec *
 						     .owner = w->id,
 						     .host_network = str_eq(w->network, "host"),
 						     .volumes = !list_empty(&w->shares),
+						     .size = spec->size,
+						     .limits = spec->limits,
 						     .choice = w->choice,
 						     .nic = spec->nic },
 			    workload_on_instance_ready, w, &w->instance, err);

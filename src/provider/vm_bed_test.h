@@ -4,6 +4,8 @@
 
 #include "instance/fake_test.h"
 #include "io/unix.h"
+#include "isolate/cgroup.h"
+#include "isolate/limits_words.h"
 #include "net/inside.h"
 #include "provider/vm.h"
 #include "provider/vm_machine.h"
@@ -60,6 +62,9 @@ static struct {
 	size_t keeper;
 	/* How it answers. */
 	int fail_gate, fail_vm, fail_set, fail_adopt, fail_connect, fail_share;
+	unsigned controllers;      /* of the host */
+	struct instance_size size; /* that is asked for */
+	char wall[64];             /* of the machine's leaf */
 	bool fast, volumes;
 	size_t n_share_pids;
 	nsec_t heartbeat; /* 0: none */
@@ -84,6 +89,17 @@ struct bed_told {
 };
 
 /* ---- what stands in for the others ---- */
+
+unsigned cgroup_controllers(int dir_fd)
+{
+	return bed.controllers;
+}
+
+int limits_words_apply(int cgroup_fd, char *const *words, struct error *err)
+{
+	(void)str_copy(bed.wall, sizeof(bed.wall), words[0]);
+	return 0;
+}
 
 struct segment_plan segment_plan_usual(void)
 {
@@ -507,6 +523,7 @@ __attribute__((unused)) static struct instance *bed_create(struct bed_told *told
 {
 	const struct instance_spec spec = { .name = "v",
 					    .volumes = bed.volumes,
+					    .size = bed.size,
 					    .choice = { .kind = INSTANCE_VM } };
 	struct error err = ERROR_INIT;
 	struct instance *i = NULL;

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "instance/model.h"
 #include "isolate/cgroup.h"
+#include "provider/vm_size.h"
 #include "provider/vm_template.h"
 #include "vm/guest_set.h"
 
@@ -121,6 +122,8 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	memcpy(nics[1].mac, m->nic.mac, sizeof(nics[1].mac));
 	(void)vms_plain_spec(m->vms, set, words, &spec);
 	spec.title = m->instance->path;
+	spec.memory_mib = (unsigned)(m->instance->machine.memory >> 20);
+	spec.cpus = m->instance->machine.cpus;
 	spec.nics = nics;
 	spec.n_nics = m->nic.tap_fd >= 0 ? 2 : 1;
 	spec.ports = &port;
@@ -148,6 +151,12 @@ static int machine_start_vm(struct machine *m, const struct machine_lines *lines
 	if (leaf_fd < 0)
 		return leaf_fd;
 	r = guest_set_open(&set, c->root_fd, c->guest, err);
+	if (r == 0)
+		r = vm_size_plan(c, &set.info.desc, &m->instance->size,
+				 (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L),
+				 &m->instance->machine, err);
+	if (r == 0)
+		r = vm_size_wall(leaf_fd, &m->instance->machine, err);
 	if (r == 0)
 		r = machine_clone(m, &set, lines, leaf_fd, err);
 	guest_set_done(&set);

@@ -50,6 +50,26 @@ static void is_made_of_gate_network_and_machine(void)
 	CHECK_INT(bed_last.n_killed, 0);
 }
 
+static void is_as_large_as_was_asked_for(void)
+{
+	struct bed_told told = { .n = 0 };
+	struct instance *i;
+
+	bed_begin();
+	bed.size = (struct instance_size){ .memory = (uint64_t)320 << 20, .cpus = 1 };
+	bed.controllers = 1U << CGROUP_MEMORY;
+	i = bed_create(&told);
+	bed_network_comes(0);
+	bed_bundle_comes();
+	CHECK_INT(bed.spec.memory_mib, 96 + 320 + 20);
+	CHECK_INT(bed.spec.cpus, 1);
+	CHECK(i->machine.memory == (uint64_t)436 << 20 && i->machine.cpus == 1);
+	CHECK(i->machine.room == (uint64_t)320 << 20);
+	CHECK_INT(strncmp(bed.wall, "memory.max=", 11), 0);
+	CHECK(strtoull(bed.wall + 11, NULL, 10) > i->machine.memory);
+	bed_end();
+}
+
 static void knows_the_kernel_that_it_has(void)
 {
 	struct bed_told told = { .n = 0 };
@@ -595,6 +615,7 @@ static void disks_of_an_earlier_life_are_known_and_the_unused_dropped(void)
 }
 
 UNIT_MAIN({ "is_made_of_gate_network_and_machine", is_made_of_gate_network_and_machine },
+	  { "is_as_large_as_was_asked_for", is_as_large_as_was_asked_for },
 	  { "knows_the_kernel_that_it_has", knows_the_kernel_that_it_has },
 	  { "fails_with_what_cannot_be_made", fails_with_what_cannot_be_made },
 	  { "fails_without_what_the_guest_is_to_trust", fails_without_what_the_guest_is_to_trust },

@@ -10,15 +10,18 @@ static void pool_call_run(struct pool_work *work)
 	p->ops->run(p);
 }
 
-static void pool_call_done(struct pool_work *work)
+void pool_call_end(struct pool_call *p)
 {
-	struct pool_call *p = container_of(work, struct pool_call, work);
-
 	if (p->call) {
 		rpc_call_on_cancel(p->call, NULL, NULL);
 		p->ops->reply(p, p->call);
 	}
 	p->ops->free(p);
+}
+
+static void pool_call_done(struct pool_work *work)
+{
+	pool_call_end(container_of(work, struct pool_call, work));
 }
 
 static void pool_call_cancelled(struct rpc_call *call, void *data)
@@ -31,12 +34,22 @@ static void pool_call_cancelled(struct rpc_call *call, void *data)
 	rpc_call_fail(call, &err);
 }
 
-void pool_call_start(struct pool_call *p, const struct pool_call_ops *ops, struct pool *pool,
-		     struct rpc_call *call)
+void pool_call_begin(struct pool_call *p, const struct pool_call_ops *ops, struct rpc_call *call)
 {
 	p->ops = ops;
 	p->call = call;
-	p->work = (struct pool_work){ .run = pool_call_run, .done = pool_call_done };
 	rpc_call_on_cancel(call, pool_call_cancelled, p);
+}
+
+void pool_call_submit(struct pool_call *p, struct pool *pool)
+{
+	p->work = (struct pool_work){ .run = pool_call_run, .done = pool_call_done };
 	pool_submit(pool, &p->work);
+}
+
+void pool_call_start(struct pool_call *p, const struct pool_call_ops *ops, struct pool *pool,
+		     struct rpc_call *call)
+{
+	pool_call_begin(p, ops, call);
+	pool_call_submit(p, pool);
 }

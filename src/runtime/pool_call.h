@@ -28,6 +28,12 @@ struct pool_call {
 	struct rpc_call *call; /* NULL: nobody waits any more */
 };
 
+/* For one that asks others first: pool_call_begin(), then pool_call_submit() for the thread, or
+ * pool_call_end() where there is nothing to do for one. */
+void pool_call_begin(struct pool_call *p, const struct pool_call_ops *ops, struct rpc_call *call);
+void pool_call_submit(struct pool_call *p, struct pool *pool);
+void pool_call_end(struct pool_call *p);
+/* The first two. */
 void pool_call_start(struct pool_call *p, const struct pool_call_ops *ops, struct pool *pool,
 		     struct rpc_call *call);
 

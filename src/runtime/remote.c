@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/remote.h"
 
-#include "base/str.h"
 #include "pod/make.h"
 
-static bool remote_will_be(const struct instance *parent, const struct instance_choice *choice)
+bool remote_will_be(const struct instance *parent, const struct instance_choice *choice)
 {
 	return parent ? instance_is_remote(parent) : choice && choice->kind == INSTANCE_VM;
 }
@@ -20,16 +19,6 @@ static int remote_check_volumes(const struct pod_container_spec *c, struct error
 	return 0;
 }
 
-int remote_check_limits(const struct instance *parent, const struct instance_choice *choice,
-			struct error *err)
-{
-	if (!remote_will_be(parent, choice))
-		return 0;
-	return error_field(err, ERROR_UNSUPPORTED, "resources",
-			   "an instance with a kernel of its own has what the node's configuration "
-			   "gives to it, and sets no limits to instances in it so far");
-}
-
 int remote_check_run(const struct workload_spec *spec, struct error *err)
 {
 	const struct instance_choice *choice = spec->kind == WORKLOAD_POD ? &spec->choice : NULL;
@@ -37,8 +26,6 @@ int remote_check_run(const struct workload_spec *spec, struct error *err)
 
 	if (!remote_will_be(spec->parent, choice))
 		return 0;
-	if (spec->kind == WORKLOAD_POD && strv_len(spec->limits) > 0)
-		r = remote_check_limits(spec->parent, choice, err);
 	/* The devices of a machine are those that it began with. */
 	for (size_t i = 0; spec->parent && r == 0 && i < spec->n_containers; i++)
 		r = remote_check_volumes(&spec->containers[i], err);

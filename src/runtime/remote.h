@@ -2,6 +2,8 @@
 #ifndef NACRE_RUNTIME_REMOTE_H
 #define NACRE_RUNTIME_REMOTE_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 /*
@@ -13,11 +15,11 @@ struct instance;
 struct instance_choice;
 struct workload_spec;
 
+/* Whether what is made there will be: parent NULL is the node; choice: of an instance that is to be
+ * made, or NULL. */
+bool remote_will_be(const struct instance *parent, const struct instance_choice *choice);
 /* Of a workload that is to be made. */
 int remote_check_run(const struct workload_spec *spec, struct error *err);
-/* Of limits for an instance that is to be made. */
-int remote_check_limits(const struct instance *parent, const struct instance_choice *choice,
-			struct error *err);
 /* Of a request about one that is there (NULL: none): "FIELD: PATH has a kernel of its own, WHAT".
  */
 int remote_refuse(const struct instance *i, const char *field, const char *what, struct error *err);

@@ -47,9 +47,7 @@ static void what_a_pod_may_have(void)
 
 	CHECK_INT(run(NULL, WORKLOAD_POD, &vm, false, NULL, &err), 0);
 	CHECK_INT(run(NULL, WORKLOAD_POD, &plain, true, "/etc", &err), 0);
-	CHECK(run(NULL, WORKLOAD_POD, &vm, true, NULL, &err) < 0);
-	CHECK_INT(err.kind, ERROR_UNSUPPORTED);
-	CHECK_STR(err.field, "resources");
+	CHECK_INT(run(NULL, WORKLOAD_POD, &vm, true, NULL, &err), 0);
 	CHECK_INT(run(NULL, WORKLOAD_POD, &vm, false, "/etc", &err), 0);
 }
 
@@ -62,12 +60,12 @@ static void what_is_below_a_machine(void)
 	CHECK(run(&inside, WORKLOAD_CELL, &plain, false, "/etc", &err) < 0);
 	CHECK_INT(err.kind, ERROR_UNSUPPORTED);
 	CHECK_STR(err.field, "containers[0].mounts[1].source");
-	CHECK(run(&machine, WORKLOAD_POD, &plain, true, NULL, &err) < 0);
+	CHECK_INT(run(&machine, WORKLOAD_POD, &plain, true, NULL, &err), 0);
 	CHECK_INT(run(&cell, WORKLOAD_CELL, &plain, true, "/etc", &err), 0);
-	CHECK_INT(remote_check_limits(NULL, &plain, &err), 0);
-	CHECK_INT(remote_check_limits(&cell, &plain, &err), 0);
-	CHECK(remote_check_limits(NULL, &vm, &err) < 0);
-	CHECK(remote_check_limits(&inside, &plain, &err) < 0);
+	CHECK(!remote_will_be(NULL, &plain) && !remote_will_be(&cell, &plain));
+	CHECK(!remote_will_be(NULL, NULL) && !remote_will_be(&cell, NULL));
+	CHECK(remote_will_be(NULL, &vm) && remote_will_be(&inside, &plain));
+	CHECK(remote_will_be(&machine, NULL));
 }
 
 static void requests_about_one(void)

@@ -153,7 +153,7 @@ int resources_words(struct arena *a, const Aurae__Runtime__V0__Resources *from, 
 	*ret = NULL;
 	if (!from)
 		return 0;
-	l.controllers = cgroup_controllers(base_fd);
+	l.controllers = base_fd < 0 ? CGROUP_CONTROLLERS_ALL : cgroup_controllers(base_fd);
 	l.words = arena_zalloc(a, RESOURCES_WORDS + 1, sizeof(*l.words));
 	if (!l.words)
 		return error_set(err, -ENOMEM, "%s", field);

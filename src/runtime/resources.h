@@ -11,7 +11,8 @@ struct arena;
 
 /*
  * The words, in the arena; NULL where nothing is limited. base_fd: the node's group, whose
- * controllers are asked whether they are there. field: "containers[0].resources". ERROR_INVALID for
+ * controllers are asked whether they are there; -1: another kernel has the group, and says so
+ * itself. field: "containers[0].resources". ERROR_INVALID for
  * what is wrong whatever the host, ERROR_PRECONDITION for what this host cannot enforce; both name
  * the field.
  */

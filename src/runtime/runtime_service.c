@@ -9,6 +9,7 @@
 #include "runtime/check.h"
 #include "runtime/convert.h"
 #include "runtime/executable.h"
+#include "runtime/kind.h"
 #include "runtime/machine_call.h"
 #include "runtime/nics.h"
 #include "runtime/remote.h"
@@ -16,13 +17,13 @@
 #include "runtime/resources.h"
 #include "runtime/services.h"
 #include "runtime/settings.h"
+#include "runtime/size.h"
 #include "runtime/volumes_call.h"
 
 /* ---- from request to specification ---- */
 
 static const char *const pod_networks[] = { "pod", "none", "host" };
 static const char *const cell_networks[] = { "own", "host" };
-static const char *const kinds[] = { "auto", "cell", "vm" };
 
 static char **runtime_strv(struct arena *a, char **v, size_t n)
 {
@@ -145,26 +146,6 @@ static int runtime_parent(struct runtime_service *s, const char *field, const ch
 		return 0;
 	*ret = instances_find(s->instances, path);
 	return *ret ? 0 : error_field(err, ERROR_NOT_FOUND, field, "there is no instance %s", path);
-}
-
-/* "": `otherwise`. */
-static int runtime_kind(const char *kind, enum instance_kind otherwise, enum instance_kind *ret,
-			struct error *err)
-{
-	struct error own = ERROR_INIT;
-	const char *word;
-
-	*ret = otherwise;
-	if (str_empty(kind))
-		return 0;
-	if (check_word("kind", kind, kinds, ARRAY_SIZE(kinds), &word, &own) == 0) {
-		*ret = instance_kind_of(word);
-		return 0;
-	}
-	if (str_eq(kind, "ec2") || str_eq(kind, "gce") || str_eq(kind, "vsphere"))
-		return error_field(err, ERROR_PRECONDITION, "kind",
-				   "this release has no provider \"%s\"", kind);
-	return error_copy(err, &own);
 }
 
 static int runtime_choose(struct runtime_service *s, const struct instance *parent,
@@ -364,9 +345,11 @@ static int run_check(struct run_hand *h, struct error *err)
 	const struct run_request *q = &h->request;
 	const struct run_again again = { h->call, q->message, h->service, method->handle };
 	struct workload_spec *spec = &h->spec;
+	struct run_what what;
 	struct target found;
 	int r;
 
+	what = q->what;
 	*spec = (struct workload_spec){
 		.kind = method->kind,
 		.name = q->name,
@@ -389,10 +372,18 @@ static int run_check(struct run_hand *h, struct error *err)
 	if (r == 0 && method->kind == WORKLOAD_POD)
 		r = runtime_choose(h->service, spec->parent, q->wish, &spec->choice, err);
 	spec->choice.cold = q->cold;
+	/* There the keeper asks its own kernel. */
+	if (r == 0 &&
+	    remote_will_be(spec->parent, method->kind == WORKLOAD_POD ? &spec->choice : NULL))
+		what.whole.base_fd = -1;
 	if (r == 0)
 		r = nics_take(q->nics, q->n_nics, spec->parent, &spec->choice, &h->nic, err);
 	if (r == 0)
-		r = runtime_containers(rpc_call_arena(h->call), &q->what, spec, err);
+		r = runtime_containers(rpc_call_arena(h->call), &what, spec, err);
+	spec->size = size_of(what.whole.resources, what.containers, what.n_containers);
+	if (r == 0)
+		r = size_check_run(spec->parent, what.whole.resources, what.containers,
+				   what.n_containers, err);
 	if (r == 0)
 		r = remote_check_run(spec, err);
 	return r == 0 ? run_clear_way(&again, q->parent, spec->name, err) : r;
@@ -533,8 +524,8 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 	struct error err = ERROR_INIT;
 	int r;
 
-	r = runtime_kind(q->kind, ((const struct runtime_service *)userdata)->pod_kind,
-			 &common.wish, &err);
+	r = kind_take(q->kind, ((const struct runtime_service *)userdata)->pod_kind, &common.wish,
+		      &err);
 	if (r == 0)
 		r = check_unset("ports", q->n_ports > 0, &err);
 	if (r == 0)
@@ -571,6 +562,9 @@ static int spawn_limit(struct rpc_call *call, struct instance *i, struct error *
 	char **words;
 	int r;
 
+	/* Its keeper has done that before it was ready. */
+	if (instance_is_remote(i))
+		return 0;
 	r = resources_words(a, settings_resources(a, i->settings), i->cgroup_fd, "resources",
 			    &words, err);
 	if (r < 0 || !words)
@@ -662,6 +656,8 @@ struct spawn_plan {
 	const char *network;
 	struct instance_choice choice;
 	struct instance_nic nic;
+	struct instance_size size;
+	char **limits;
 };
 
 static int spawn_check(struct runtime_service *s, struct arena *a,
@@ -669,12 +665,11 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 		       struct error *err)
 {
 	enum instance_kind wish = INSTANCE_KIND_COUNT;
-	char **words = NULL;
 	int r;
 
 	r = check_name("meta.name", meta_name(q->meta), err);
 	if (r == 0)
-		r = runtime_kind(q->kind, INSTANCE_KIND_COUNT, &wish, err);
+		r = kind_take(q->kind, INSTANCE_KIND_COUNT, &wish, err);
 	if (r == 0)
 		r = check_word("network", q->network, cell_networks, ARRAY_SIZE(cell_networks),
 			       &ret->network, err);
@@ -682,8 +677,6 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 		r = check_unset("image", !str_empty(q->image), err);
 	if (r == 0)
 		r = check_unset("devices", q->n_devices > 0, err);
-	if (r == 0)
-		r = resources_words(a, q->resources, s->cgroup_fd, "resources", &words, err);
 	if (r == 0)
 		r = runtime_parent(s, "parent", q->parent, &ret->parent, err);
 	if (r == 0 && name_depth(q->parent) >= NAME_DEPTH_MAX)
@@ -695,7 +688,14 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 	ret->choice.cold = q->cold;
 	if (r == 0)
 		r = nics_take(q->nics, q->n_nics, ret->parent, &ret->choice, &ret->nic, err);
-	return r == 0 && words ? remote_check_limits(ret->parent, &ret->choice, err) : r;
+	if (r == 0)
+		r = resources_words(a, q->resources,
+				    remote_will_be(ret->parent, &ret->choice) ? -1 : s->cgroup_fd,
+				    "resources", &ret->limits, err);
+	if (r < 0)
+		return r;
+	ret->size = size_of(q->resources, NULL, 0);
+	return size_check(ret->parent, q->resources, "resources", err);
 }
 
 static int spawn_create(struct rpc_call *call, const Aurae__Runtime__V0__SpawnRequest *q,
@@ -766,6 +766,8 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 			&(struct instance_spec){ .name = name,
 						 .request = key,
 						 .host_network = str_eq(plan.network, "host"),
+						 .size = plan.size,
+						 .limits = plan.limits,
 						 .choice = plan.choice,
 						 .nic = &plan.nic },
 			&err);

@@ -16,10 +16,10 @@
 #include "rpc/server.h"
 #include "runtime/groups.h"
 #include "runtime/pool_call.h"
-#include "runtime/remote.h"
 #include "runtime/resources.h"
 #include "runtime/services.h"
 #include "runtime/settings.h"
+#include "runtime/size.h"
 #include "runtime/target.h"
 
 struct update_call {
@@ -28,8 +28,10 @@ struct update_call {
 	struct workload_service *service;
 	int cgroup_fd;
 	char group[GROUP_PATH_MAX];
-	char id[ID_SIZE];        /* of the workload or instance */
-	char container[ID_SIZE]; /* "": the whole */
+	char id[ID_SIZE];              /* of the workload or instance */
+	char container[ID_SIZE];       /* "": the whole */
+	struct peer *peer;             /* of the keeper that has the group; NULL: it is here */
+	char cell[NAME_LABEL_MAX + 1]; /* there; "": all of it, or `container` */
 	char **words;
 	char *added; /* settings with what changes alone */
 	bool ran, kept;
@@ -133,6 +135,10 @@ static int update_whole(struct update_call *c, const struct target *t, struct er
 	const char *path = t->workload ? t->workload->path : t->instance->path;
 
 	(void)str_copy(c->id, sizeof(c->id), t->workload ? t->workload->id : t->instance->id);
+	if (t->workload && t->workload->kind != WORKLOAD_POD)
+		(void)str_copy(c->cell, sizeof(c->cell), name_last(path));
+	if (!over && c->peer)
+		return 0;
 	if (over || (t->workload ? group_of_workload(c->service, t->workload, c->group)
 				 : group_of_instance(c->service, t->instance, c->group)) < 0)
 		return error_field(err, ERROR_PRECONDITION, "target", "%s does not run", path);
@@ -149,7 +155,7 @@ static int update_one(struct update_call *c, const Nacre__V1__UpdateRequest *q, 
 	(void)str_copy(c->id, sizeof(c->id), pc->workload->id);
 	(void)str_copy(c->container, sizeof(c->container), pc->id);
 	if (pc->status.state != CONTAINER_RUNNING ||
-	    group_of_container(c->service, pc, c->group) < 0)
+	    (!c->peer && group_of_container(c->service, pc, c->group) < 0))
 		return error_field(err, ERROR_PRECONDITION, "target", "%s does not run", pc->name);
 	return 0;
 }
@@ -157,6 +163,7 @@ static int update_one(struct update_call *c, const Nacre__V1__UpdateRequest *q, 
 static int update_prepare(struct update_call *c, const Nacre__V1__UpdateRequest *q,
 			  struct error *err)
 {
+	struct instance *in;
 	struct target t;
 	int r;
 
@@ -165,22 +172,39 @@ static int update_prepare(struct update_call *c, const Nacre__V1__UpdateRequest 
 		return r;
 	if (q->whole && !str_empty(q->container))
 		return error_field(err, ERROR_INVALID, "whole", "not with a container");
-	r = remote_refuse(t.workload ? t.workload->instance : t.instance, "target",
-			  "its limits cannot be changed so far", err);
-	if (r == 0)
-		r = target_refuse_machine(t.workload, "its size stays as it is", err);
+	r = target_refuse_machine(t.workload, "its size stays as it is", err);
 	if (r < 0)
 		return r;
+	in = t.workload ? t.workload->instance : t.instance;
+	if (in && instance_is_remote(in)) {
+		c->peer = in->state == INSTANCE_READY ? in->peer : NULL;
+		if (!c->peer)
+			return error_field(err, ERROR_PRECONDITION, "target", "%s does not run",
+					   in->path);
+	}
 	r = q->whole || t.instance ? update_whole(c, &t, err) : update_one(c, q, err);
+	if (r == 0 && in)
+		r = size_check(in, q->resources, "resources", err);
 	if (r < 0)
 		return r;
-	r = resources_words(&c->arena, q->resources, c->cgroup_fd, "resources", &c->words, err);
+	r = resources_words(&c->arena, q->resources, c->peer ? -1 : c->cgroup_fd, "resources",
+			    &c->words, err);
 	if (r < 0)
 		return r;
 	if (!c->words)
 		return error_field(err, ERROR_INVALID, "resources", "required");
 	c->added = settings_of_resources(&c->arena, q->resources);
 	return c->added ? 0 : error_set(err, -ENOMEM, "resources");
+}
+
+static void update_limited(void *userdata, const struct error *err)
+{
+	struct update_call *c = userdata;
+
+	if (err)
+		c->error = *err;
+	c->ran = !err;
+	pool_call_end(&c->base);
 }
 
 int update_call_start(struct rpc_call *call, struct workload_service *s,
@@ -199,6 +223,12 @@ int update_call_start(struct rpc_call *call, struct workload_service *s,
 		update_free(&c->base);
 		return r;
 	}
-	pool_call_start(&c->base, &ops, s->pool, call);
+	if (!c->peer) {
+		pool_call_start(&c->base, &ops, s->pool, call);
+		return 0;
+	}
+	pool_call_begin(&c->base, &ops, call);
+	c->peer->ops->limit(c->peer, c->container, c->container[0] ? "" : c->cell, c->words,
+			    update_limited, c);
 	return 0;
 }

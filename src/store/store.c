@@ -33,6 +33,9 @@ static const struct sql_column instance_columns[] = {
 	SQL_COLUMN(run_instance, settings, SQL_TEXT),
 	SQL_COLUMN(run_instance, kind_reason, SQL_TEXT),
 	SQL_COLUMN(run_instance, kernel, SQL_TEXT),
+	SQL_COLUMN(run_instance, machine_memory, SQL_U64),
+	SQL_COLUMN(run_instance, machine_room, SQL_U64),
+	SQL_COLUMN(run_instance, machine_cpus, SQL_UNSIGNED),
 };
 
 static const struct sql_column workload_columns[] = {
@@ -129,6 +132,9 @@ static const char *const run_migrations[] = {
 	 "ALTER TABLE workload ADD COLUMN instance_kind TEXT NOT NULL DEFAULT '';"
 	 "ALTER TABLE workload ADD COLUMN kind_reason TEXT NOT NULL DEFAULT '';"
 	 "UPDATE workload SET instance_kind='cell' WHERE kind='pod'"),
+	("ALTER TABLE instance ADD COLUMN machine_memory INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE instance ADD COLUMN machine_room INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE instance ADD COLUMN machine_cpus INTEGER NOT NULL DEFAULT 0"),
 };
 
 static const struct sql_schema run_schema = {

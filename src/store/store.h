@@ -42,7 +42,9 @@ struct run_instance {
 	const char *request;  /* base/request.h */
 	const char *settings; /* as those of a container */
 	const char *kind_reason;
-	const char *kernel; /* release, where it is its own; or "" */
+	const char *kernel;                    /* release, where it is its own; or "" */
+	uint64_t machine_memory, machine_room; /* bytes; 0: no machine of its own */
+	unsigned machine_cpus;
 };
 
 struct run_workload {

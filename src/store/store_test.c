@@ -211,6 +211,9 @@ static void brings_records_of_cells_along(void)
 {
 	static const char undo[] = "ALTER TABLE instance DROP COLUMN kind_reason;"
 				   "ALTER TABLE instance DROP COLUMN kernel;"
+				   "ALTER TABLE instance DROP COLUMN machine_memory;"
+				   "ALTER TABLE instance DROP COLUMN machine_room;"
+				   "ALTER TABLE instance DROP COLUMN machine_cpus;"
 				   "ALTER TABLE workload DROP COLUMN instance_kind;"
 				   "ALTER TABLE workload DROP COLUMN kind_reason;"
 				   "PRAGMA user_version=7";

@@ -121,7 +121,7 @@ static void qemu_add_machine(struct qemu_writer *w, const struct vm_spec *s)
 		qemu_option(w, "-accel", "kvm");
 		qemu_option(w, "-cpu", "host");
 	} else {
-		qemu_option(w, "-accel", "tcg,thread=multi");
+		qemu_option(w, "-accel", "tcg,thread=multi,tb-size=%u", VM_CODE_CACHE_MIB);
 		qemu_option(w, "-cpu", "max");
 	}
 	/* The other has a file that is only of use to old systems under KVM. */

@@ -114,16 +114,6 @@ class Instances(steps.StepsTest):
         self.assertNoTraces(before)
 
 
-    def test_what_it_cannot_have_yet_is_refused_by_name(self):
-        before = self.node.baseline()
-        self.pod("p", kind="vm")
-        done = self.node.cli("update", "p", "--memory", "1g", check=False)
-        self.assertRegex(done.stderr, "target: p has a kernel of its own")
-        self.stop("p", grace_ms=1000)
-        self.remove("p")
-        self.assertNoTraces(before)
-
-
 class Restarted(unittest.TestCase):
     def test_it_outlives_the_daemon(self):
         need()

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "provider/vm_size.h"
+
+#include <inttypes.h>
+
+#include "base/macros.h"
+#include "base/str.h"
+#include "isolate/cgroup.h"
+#include "isolate/limits_words.h"
+#include "vm/driver.h"
+#include "vm/guest_desc.h"
+
+#define SIZE_MIB ((uint64_t)1 << 20)
+#define SIZE_MAX_BYTES (VM_MEMORY_MIB_MAX * SIZE_MIB)
+
+int vm_size_plan(const struct vms_config *c, const struct guest_desc *set,
+		 const struct instance_size *wish, unsigned host_cpus, struct instance_machine *ret,
+		 struct error *err)
+{
+	uint64_t own = set->memory_mib * SIZE_MIB, limit = wish->memory ?: wish->memory_of_parts;
+	unsigned most = MIN(MAX(host_cpus, 1U), (unsigned)VM_CPUS_MAX);
+	uint64_t memory = MIN(limit, SIZE_MAX_BYTES);
+
+	memory += own + memory / VM_SIZE_SHARE;
+	if (!wish->memory)
+		memory = MAX(memory, c->memory);
+	if (memory > SIZE_MAX_BYTES)
+		return error_field(err, ERROR_PRECONDITION, "memory",
+				   "%" PRIu64 " MiB and what its guest needs are more than the "
+				   "%" PRIu64 " MiB that a machine can have",
+				   limit / SIZE_MIB, SIZE_MAX_BYTES / SIZE_MIB);
+	memory = (memory + SIZE_MIB - 1) / SIZE_MIB * SIZE_MIB;
+	*ret = (struct instance_machine){
+		.memory = memory,
+		.room = (memory - own) / (VM_SIZE_SHARE + 1) * VM_SIZE_SHARE,
+		.cpus = wish->cpus ? MIN(wish->cpus, most)
+				   : MAX(c->cpus, MIN(wish->cpus_of_parts, most)),
+	};
+	/* Not less than what it was made for, whatever was rounded. */
+	ret->room = MAX(ret->room, limit);
+	return 0;
+}
+
+int vm_size_wall(int leaf_fd, const struct instance_machine *machine, struct error *err)
+{
+	char word[64];
+	char *words[] = { word, NULL };
+
+	if (!(cgroup_controllers(leaf_fd) >> CGROUP_MEMORY & 1))
+		return 0;
+	(void)str_printf(word, sizeof(word), "memory.max=%" PRIu64,
+			 machine->memory + machine->memory / VM_OVERHEAD_SHARE +
+				 VM_OVERHEAD_MIB * SIZE_MIB);
+	return limits_words_apply(leaf_fd, words, err);
+}
