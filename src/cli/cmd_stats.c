@@ -56,14 +56,32 @@ static int stats_ask(struct stats *s, struct error *err)
 
 /* ---- as JSON ---- */
 
-static void stats_json_usage(struct json *j, const Nacre__V1__Usage *u)
+static void stats_json_cpu(struct json *j, const Nacre__V1__CpuUsage *cpu)
 {
 	json_put_object(j, "cpu");
-	json_put_unsigned(j, "total_us", u->cpu->total_us);
-	json_put_unsigned(j, "user_us", u->cpu->user_us);
-	json_put_unsigned(j, "system_us", u->cpu->system_us);
-	json_put_unsigned(j, "throttled_us", u->cpu->throttled_us);
+	json_put_unsigned(j, "total_us", cpu->total_us);
+	json_put_unsigned(j, "user_us", cpu->user_us);
+	json_put_unsigned(j, "system_us", cpu->system_us);
+	json_put_unsigned(j, "throttled_us", cpu->throttled_us);
 	json_put_end(j);
+}
+
+static void stats_json_machine(struct json *j, const Nacre__V1__MachineUsage *m)
+{
+	json_put_object(j, "machine");
+	json_put_unsigned(j, "memory", m->memory);
+	json_put_unsigned(j, "cpus", m->cpus);
+	if (m->cpu)
+		stats_json_cpu(j, m->cpu);
+	json_put_unsigned(j, "host_memory", m->host_memory);
+	json_put_unsigned(j, "overhead", m->overhead);
+	json_put_unsigned(j, "limit", m->limit);
+	json_put_end(j);
+}
+
+static void stats_json_usage(struct json *j, const Nacre__V1__Usage *u)
+{
+	stats_json_cpu(j, u->cpu);
 	if (u->memory) {
 		json_put_object(j, "memory");
 		json_put_unsigned(j, "current", u->memory->current);
@@ -100,13 +118,16 @@ static void stats_json(const struct stats *s, FILE *to, bool compact)
 	for (size_t i = 0; i < s->now->n_workloads; i++) {
 		const Nacre__V1__WorkloadStats *w = s->now->workloads[i];
 
-		if (!w->usage || !w->usage->cpu)
+		if ((!w->usage || !w->usage->cpu) && !w->machine)
 			continue;
 		json_put_object(&j, NULL);
 		json_put_string(&j, "id", w->id);
 		json_put_string(&j, "name", w->name);
 		json_put_string(&j, "kind", w->kind);
-		stats_json_usage(&j, w->usage);
+		if (w->usage && w->usage->cpu)
+			stats_json_usage(&j, w->usage);
+		if (w->machine)
+			stats_json_machine(&j, w->machine);
 		json_put_array(&j, "containers");
 		for (size_t k = 0; k < w->n_containers; k++) {
 			json_put_object(&j, NULL);
@@ -142,7 +163,7 @@ static int64_t stats_rate(const struct stats *s, const Nacre__V1__WorkloadStats 
 	const Nacre__V1__Usage *then = stats_before(s, w);
 	uint64_t us;
 
-	if (!then || !then->cpu || !w->usage || s->now->time <= s->before->time)
+	if (!then || !then->cpu || !w->usage || !w->usage->cpu || s->now->time <= s->before->time)
 		return -1;
 	us = (s->now->time - s->before->time) / 1000;
 	if (us == 0 || w->usage->cpu->total_us < then->cpu->total_us)
@@ -172,6 +193,34 @@ static void stats_cells(struct table *t, const Nacre__V1__Usage *u)
 	stats_bytes(t, u->io, u->io ? u->io->written_bytes : 0);
 }
 
+/* What its machine takes of the node: behind TIME comes all of its memory there, and the most that
+ * it may be. */
+static void stats_machine_row(struct table *t, const struct stats *s,
+			      const Nacre__V1__MachineUsage *m)
+{
+	char cpu[TEXT_SIZE];
+
+	text_cpu(cpu, m->cpu ? m->cpu->total_us : 0);
+	table_add(t, "  its machine");
+	table_add_color(t, TABLE_DIM, "vm");
+	if (s->is_top)
+		table_add(t, "-");
+	table_add(t, cpu);
+	stats_bytes(t, true, m->host_memory + m->overhead);
+	stats_bytes(t, m->limit > 0, m->limit);
+	for (size_t i = 0; i < 3; i++)
+		table_add(t, "-");
+}
+
+/* A keeper that does not answer. */
+static void stats_no_row(struct table *t, const struct stats *s, const Nacre__V1__WorkloadStats *w)
+{
+	table_add(t, w->name);
+	table_add_color(t, TABLE_DIM, w->kind);
+	for (size_t i = 0; i < (s->is_top ? 7U : 6U); i++)
+		table_add(t, "-");
+}
+
 static void stats_row(struct table *t, const struct stats *s, const Nacre__V1__WorkloadStats *w)
 {
 	int64_t rate = stats_rate(s, w);
@@ -179,13 +228,17 @@ static void stats_row(struct table *t, const struct stats *s, const Nacre__V1__W
 		rate < 0 ? xstrdup("-")
 			 : xformat("%" PRId64 ".%" PRId64 "%%", rate / 10, rate % 10);
 
-	if (!w->usage || !w->usage->cpu)
-		return;
-	table_add(t, w->name);
-	table_add_color(t, TABLE_DIM, w->kind);
-	if (s->is_top)
-		table_add_color(t, rate >= 500 ? TABLE_YELLOW : TABLE_PLAIN, percent);
-	stats_cells(t, w->usage);
+	if (w->usage && w->usage->cpu) {
+		table_add(t, w->name);
+		table_add_color(t, TABLE_DIM, w->kind);
+		if (s->is_top)
+			table_add_color(t, rate >= 500 ? TABLE_YELLOW : TABLE_PLAIN, percent);
+		stats_cells(t, w->usage);
+	} else if (w->machine) {
+		stats_no_row(t, s, w);
+	}
+	if (w->machine)
+		stats_machine_row(t, s, w->machine);
 	/* Where there is only one, its numbers are the workload's. */
 	if (s->is_top || w->n_containers < 2)
 		return;

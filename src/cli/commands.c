@@ -482,7 +482,12 @@ const struct command commands[] = {
 		.summary = "tell what workloads have used so far",
 		.help = "CPU time, memory, processes, and bytes read and written, from their "
 			"cgroups. An\n"
-			"instance or a pod counts with all that is in it.\n"
+			"instance or a pod counts with all that is in it. One with a machine of "
+			"its own says\n"
+			"so itself; a second line tells what that takes of this node: processor "
+			"time, memory\n"
+			"(RAM that is in use, and the overhead of its processes), and its limit "
+			"here.\n"
 			"\n"
 			"    nacre stats web\n"
 			"    nacre stats -o json | jq '.workloads[] | {name, cpu: .cpu.total_us}'",

@@ -41,12 +41,15 @@ static struct {
 	struct rpc_call *log;
 	uint64_t from, ack;
 	unsigned n_starts, n_logs;
+	size_t n_told;  /* groups, or processes */
 	char seen[128]; /* of the last start */
 } k;
 
 static void serve_hello(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
-	static const char *const all[] = { "disks", "logs", "shares", "mounts", "late-fds" };
+	static const char *const all[] = {
+		"disks", "logs", "shares", "mounts", "late-fds", "groups"
+	};
 	Nacre__Instance__V1__HelloResponse m = NACRE__INSTANCE__V1__HELLO_RESPONSE__INIT;
 	char *one[1];
 
@@ -118,6 +121,38 @@ static void serve_logs(struct rpc_call *call, const ProtobufCMessage *request, v
 	rpc_call_on_message(call, on_ack, NULL);
 }
 
+/* As many as the test says; each with what no terminal should see. */
+static void serve_usage(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	Nacre__Instance__V1__UsageResponse m = NACRE__INSTANCE__V1__USAGE_RESPONSE__INIT;
+	static Nacre__Instance__V1__GroupUsage *groups[PEER_GROUPS_MAX + 1];
+	static Nacre__Instance__V1__GroupUsage group;
+
+	nacre__instance__v1__group_usage__init(&group);
+	group.memory_current = UINT64_MAX;
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		groups[i] = &group;
+	m.groups = groups;
+	m.n_groups = k.n_told;
+	rpc_call_reply(call, &m.base);
+}
+
+static void serve_processes(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	Nacre__Instance__V1__ProcessesResponse m = NACRE__INSTANCE__V1__PROCESSES_RESPONSE__INIT;
+	static Nacre__Instance__V1__GroupProcess *processes[PEER_PROCESSES_MAX + 1];
+	static Nacre__Instance__V1__GroupProcess process;
+	static char command[] = "\033[2Jx";
+
+	nacre__instance__v1__group_process__init(&process);
+	process.command = command;
+	for (size_t i = 0; i < ARRAY_SIZE(processes); i++)
+		processes[i] = &process;
+	m.processes = processes;
+	m.n_processes = k.n_told;
+	rpc_call_reply(call, &m.base);
+}
+
 #define METHOD(n, lower, fn, ...)                                                                  \
 	{                                                                                          \
 		.name = (n), .input = &nacre__instance__v1__##lower##_request__descriptor,         \
@@ -129,6 +164,8 @@ static const struct rpc_method keeper_methods[] = {
 	METHOD("Hello", hello, serve_hello, .server_streaming = false),
 	METHOD("Watch", watch, serve_watch, .server_streaming = true),
 	METHOD("Start", start, serve_start, .server_streaming = false),
+	METHOD("Usage", usage, serve_usage, .server_streaming = false),
+	METHOD("Processes", processes, serve_processes, .server_streaming = false),
 	METHOD("Logs", logs, serve_logs, .server_streaming = true, .client_streaming = true),
 };
 
@@ -393,6 +430,79 @@ static void asks_for_nothing_unknown(void)
 	end();
 }
 
+/* ---- groups ---- */
+
+static struct {
+	unsigned n;
+	size_t n_entries;
+	uint64_t memory;
+	char command[16];
+	struct error err;
+} heard;
+
+static void hear(size_t n, const struct error *err)
+{
+	heard.n++;
+	heard.n_entries = n;
+	heard.err = err ? *err : (struct error)ERROR_INIT;
+}
+
+static void on_usage(void *userdata, const struct peer_group *groups, size_t n,
+		     const struct error *err)
+{
+	hear(n, err);
+	heard.memory = n > 0 ? groups[0].usage.memory_current : 0;
+}
+
+static void on_processes(void *userdata, const struct peer_process *processes, size_t n,
+			 bool truncated, const struct error *err)
+{
+	hear(n, err);
+	(void)str_copy(heard.command, sizeof(heard.command),
+		       n > 0 ? processes[0].process.command : "");
+}
+
+static void ask_groups(bool processes, size_t n_told)
+{
+	unsigned n = heard.n;
+
+	k.n_told = n_told;
+	if (processes)
+		peer->ops->processes(peer, on_processes, NULL);
+	else
+		peer->ops->usage(peer, on_usage, NULL);
+	WAIT_FOR(heard.n == n + 1);
+}
+
+static void what_a_stranger_tells_has_bounds(void)
+{
+	if (begin(NULL)) {
+		ask_groups(false, 2);
+		if (heard.err.code == 0)
+			CHECK(heard.n_entries == 2 && heard.memory == UINT64_MAX);
+		ask_groups(false, PEER_GROUPS_MAX + 1);
+		CHECK(heard.err.code != 0 && heard.n_entries == 0);
+		ask_groups(true, 2);
+		if (heard.err.code == 0)
+			CHECK_STR(heard.command, "?[2Jx");
+		ask_groups(true, PEER_PROCESSES_MAX + 1);
+		CHECK(heard.err.code != 0 && heard.n_entries == 0);
+	}
+	end();
+}
+
+static void one_of_an_earlier_release_is_not_asked(void)
+{
+	if (begin("logs")) {
+		ask_groups(false, 1);
+		CHECK_INT(heard.n_entries, 0);
+		CHECK(heard.err.kind == ERROR_PRECONDITION || heard.err.code == -ENOMEM);
+		ask_groups(true, 1);
+		CHECK(heard.err.kind == ERROR_PRECONDITION || heard.err.code == -ENOMEM);
+	}
+	end();
+}
+
 /* ---- logs ---- */
 
 static bool begin_log(uint64_t from)
@@ -472,6 +582,8 @@ static void a_lost_log_is_opened_again(void)
 UNIT_MAIN({ "takes_no_descriptors", takes_no_descriptors },
 	  { "carries_what_it_has_instead", carries_what_it_has_instead },
 	  { "asks_for_nothing_unknown", asks_for_nothing_unknown },
+	  { "what_a_stranger_tells_has_bounds", what_a_stranger_tells_has_bounds },
+	  { "one_of_an_earlier_release_is_not_asked", one_of_an_earlier_release_is_not_asked },
 	  { "lines_are_told_and_taken", lines_are_told_and_taken },
 	  { "a_paused_log_is_not_told", a_paused_log_is_not_told },
 	  { "a_log_may_be_closed_by_its_own_lines", a_log_may_be_closed_by_its_own_lines },

@@ -64,3 +64,17 @@ int group_of_keeper(const struct workload_service *s, const struct instance *i,
 	r = str_printf(ret, GROUP_PATH_MAX, "%s/keeper", group);
 	return r < 0 ? r : 0;
 }
+
+int group_of_machine(const struct workload_service *s, const struct instance *i, const char *leaf,
+		     char ret[GROUP_PATH_MAX])
+{
+	char group[GROUP_PATH_MAX];
+	int r = group_of_instance(s, i, group);
+
+	if (r < 0)
+		return r;
+	if (!instance_is_remote(i) || !instance_is_own(i))
+		return -ENOENT;
+	r = str_printf(ret, GROUP_PATH_MAX, "%s/%s", group, leaf);
+	return r < 0 ? r : 0;
+}

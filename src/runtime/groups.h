@@ -30,4 +30,9 @@ int group_of_container(const struct workload_service *s, const struct pod_contai
 int group_of_keeper(const struct workload_service *s, const struct instance *i,
 		    char ret[GROUP_PATH_MAX]);
 
+/* The leaf of one of the processes that a machine is made of, "vmm" or "gate"; -ENOENT for an
+ * instance that has no machine of its own. */
+int group_of_machine(const struct workload_service *s, const struct instance *i, const char *leaf,
+		     char ret[GROUP_PATH_MAX]);
+
 #endif

@@ -12,21 +12,33 @@
 #include "pod/workload.h"
 #include "rpc/server.h"
 #include "runtime/groups.h"
+#include "runtime/machine_usage.h"
 #include "runtime/pool_call.h"
 #include "runtime/services.h"
 #include "runtime/target.h"
 
 /*
- * The loop writes down which groups to read, a thread reads them, the loop answers. What an entry
- * says is copied: its workload may be gone by then.
+ * The loop writes down which groups to read, asks the keepers that have groups of another kernel,
+ * and when all of them have answered, or could not, a thread reads those that are here, and the
+ * loop answers. What an entry says is copied: its workload may be gone by then.
  */
 
 struct stats_entry {
-	char *group; /* NULL: none, only its containers' (never so today) */
+	char *group; /* NULL: its keeper is asked */
+	char *cell;  /* then: of a cell; "": of a container (by its id), or all that the keeper has
+		      */
 	char *id, *name;
 	const char *kind; /* NULL: a container of the workload entry in front of it */
+	size_t question;
+	struct machine_usage machine;
 	struct usage usage;
 	int result; /* of usage_read() */
+};
+
+/* A keeper that is asked, once for all that it has. */
+struct stats_question {
+	struct stats_call *call;
+	struct instance *instance; /* until it was asked */
 };
 
 struct stats_call {
@@ -36,9 +48,15 @@ struct stats_call {
 	struct stats_entry *entries;
 	size_t n, size;
 	size_t n_workloads;
+	struct stats_question *questions;
+	size_t n_questions, questions_size;
+	size_t question;  /* of what is added */
+	size_t n_pending; /* of them, and one for who asks */
+	struct pool *pool;
 	uint64_t time;
 };
 
+/* group NULL: its keeper is asked (stats_question()). */
 static int stats_add(struct stats_call *c, const char *group, const char *id, const char *name,
 		     const char *kind)
 {
@@ -54,16 +72,60 @@ static int stats_add(struct stats_call *c, const char *group, const char *id, co
 		c->size = size;
 	}
 	entries[c->n] = (struct stats_entry){
-		.group = arena_strdup(&c->arena, group),
+		.group = group ? arena_strdup(&c->arena, group) : NULL,
+		.cell = arena_strdup(&c->arena, ""),
 		.id = arena_strdup(&c->arena, id),
 		.name = arena_strdup(&c->arena, name),
 		.kind = kind,
+		.question = c->question,
+		.result = group ? 0 : -ENOENT,
 	};
-	if (!entries[c->n].group || !entries[c->n].id || !entries[c->n].name)
+	if ((group && !entries[c->n].group) || !entries[c->n].cell || !entries[c->n].id ||
+	    !entries[c->n].name)
 		return -ENOMEM;
 	c->n++;
 	c->n_workloads += kind != NULL;
 	return 0;
+}
+
+/* What follows is asked of its keeper. */
+static int stats_begin_question(struct stats_call *c, struct instance *i)
+{
+	struct stats_question *questions = c->questions;
+	size_t size = c->questions_size;
+
+	for (c->question = 0; c->question < c->n_questions; c->question++)
+		if (questions[c->question].instance == i)
+			return 0;
+	if (c->n_questions == size) {
+		size = size ? 2 * size : 8;
+		questions = reallocarray(c->questions, size, sizeof(*questions));
+		if (!questions)
+			return -ENOMEM;
+		c->questions = questions;
+		c->questions_size = size;
+	}
+	questions[c->n_questions++] = (struct stats_question){ .call = c, .instance = i };
+	return 0;
+}
+
+static int stats_add_remote(struct stats_call *c, struct workload_service *s, struct workload *w)
+{
+	const char *kind = workload_kind_word(w->kind);
+	int r = stats_begin_question(c, w->instance);
+
+	if (r == 0)
+		r = stats_add(c, NULL, w->id, w->path, kind);
+	if (r == 0 && w->kind == WORKLOAD_POD)
+		r = machine_usage_plan(&c->entries[c->n - 1].machine, &c->arena, s, w->instance);
+	else if (r == 0)
+		c->entries[c->n - 1].cell = arena_strdup(&c->arena, name_last(w->path));
+	if (r == 0 && !c->entries[c->n - 1].cell)
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < w->n_containers; i++)
+		if (!pod_container_has_ended(&w->containers[i]))
+			r = stats_add(c, NULL, w->containers[i].id, w->containers[i].name, NULL);
+	return r;
 }
 
 static int stats_add_workload(struct stats_call *c, struct workload_service *s, struct workload *w)
@@ -71,7 +133,11 @@ static int stats_add_workload(struct stats_call *c, struct workload_service *s, 
 	char group[GROUP_PATH_MAX];
 	int r;
 
-	if (workload_has_ended(w) || group_of_workload(s, w, group) < 0)
+	if (workload_has_ended(w))
+		return 0;
+	if (w->instance && instance_is_remote(w->instance))
+		return stats_add_remote(c, s, w);
+	if (group_of_workload(s, w, group) < 0)
 		return 0;
 	r = stats_add(c, group, w->id, w->path, workload_kind_word(w->kind));
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++) {
@@ -86,10 +152,20 @@ static int stats_add_workload(struct stats_call *c, struct workload_service *s, 
 static int stats_add_instance(struct stats_call *c, struct workload_service *s, struct instance *i)
 {
 	char group[GROUP_PATH_MAX];
+	int r;
 
-	if (instance_has_ended(i) || group_of_instance(s, i, group) < 0)
+	if (instance_has_ended(i))
 		return 0;
-	return stats_add(c, group, i->id, i->path, "instance");
+	if (!instance_is_remote(i))
+		return group_of_instance(s, i, group) < 0
+			       ? 0
+			       : stats_add(c, group, i->id, i->path, "instance");
+	r = stats_begin_question(c, i);
+	if (r == 0)
+		r = stats_add(c, NULL, i->id, i->path, "instance");
+	if (r == 0)
+		r = machine_usage_plan(&c->entries[c->n - 1].machine, &c->arena, s, i);
+	return r;
 }
 
 static int stats_add_all(struct stats_call *c, struct workload_service *s)
@@ -137,7 +213,9 @@ static void stats_run(struct pool_call *p)
 	for (size_t i = 0; i < c->n; i++) {
 		struct stats_entry *e = &c->entries[i];
 
-		e->result = usage_read(c->cgroup_fd, e->group, &e->usage);
+		if (e->group)
+			e->result = usage_read(c->cgroup_fd, e->group, &e->usage);
+		machine_usage_read(&e->machine, c->cgroup_fd);
 	}
 }
 
@@ -193,7 +271,8 @@ static size_t stats_convert(struct arena *a, const struct stats_call *c, size_t 
 	while (end < c->n && !c->entries[end].kind)
 		end++;
 	*ret = NULL;
-	if (e->result < 0)
+	/* A machine is told of although its keeper says nothing. */
+	if (e->result < 0 && !e->machine.vmm)
 		return end;
 	if (!m)
 		return 0;
@@ -201,9 +280,10 @@ static size_t stats_convert(struct arena *a, const struct stats_call *c, size_t 
 	m->id = e->id;
 	m->name = e->name;
 	m->kind = (char *)(uintptr_t)e->kind;
-	m->usage = stats_usage(a, &e->usage);
+	m->usage = e->result == 0 ? stats_usage(a, &e->usage) : NULL;
 	m->containers = arena_zalloc(a, end - at, sizeof(*m->containers));
-	if (!m->usage || !m->containers)
+	if ((e->result == 0 && !m->usage) || !m->containers ||
+	    machine_usage_convert(&e->machine, a, &m->machine) < 0)
 		return 0;
 	for (size_t i = at + 1; i < end; i++) {
 		const struct stats_entry *inner = &c->entries[i];
@@ -259,7 +339,62 @@ static void stats_free(struct pool_call *p)
 
 	arena_done(&c->arena);
 	free(c->entries);
+	free(c->questions);
 	free(c);
+}
+
+/* ---- what keepers are asked ---- */
+
+static bool stats_is_about(const struct stats_entry *e, const struct peer_group *group)
+{
+	if (!e->kind)
+		return str_eq(group->id, e->id);
+	return !*group->id && str_eq(group->cell, e->cell);
+}
+
+static void stats_answered(struct stats_call *c)
+{
+	if (--c->n_pending == 0)
+		pool_call_submit(&c->base, c->pool);
+}
+
+static void stats_on_usage(void *userdata, const struct peer_group *groups, size_t n,
+			   const struct error *err)
+{
+	const struct stats_question *q = userdata;
+	struct stats_call *c = q->call;
+	size_t question = (size_t)(q - c->questions);
+
+	(void)err;
+	for (size_t i = 0; i < c->n; i++) {
+		struct stats_entry *e = &c->entries[i];
+
+		if (e->group || e->question != question)
+			continue;
+		for (size_t k = 0; e->result < 0 && k < n; k++) {
+			if (!stats_is_about(e, &groups[k]))
+				continue;
+			e->usage = groups[k].usage;
+			e->result = 0;
+		}
+	}
+	stats_answered(c);
+}
+
+static void stats_ask(struct stats_call *c)
+{
+	c->n_pending = 1;
+	for (size_t k = 0; k < c->n_questions; k++) {
+		struct stats_question *q = &c->questions[k];
+		struct peer *peer = q->instance->state == INSTANCE_READY ? q->instance->peer : NULL;
+
+		q->instance = NULL;
+		if (!peer)
+			continue;
+		c->n_pending++;
+		peer->ops->usage(peer, stats_on_usage, q);
+	}
+	stats_answered(c);
 }
 
 int stats_call_start(struct rpc_call *call, struct workload_service *s, char *const *targets,
@@ -283,6 +418,8 @@ int stats_call_start(struct rpc_call *call, struct workload_service *s, char *co
 		stats_free(&c->base);
 		return r;
 	}
-	pool_call_start(&c->base, &ops, s->pool, call);
+	c->pool = s->pool;
+	pool_call_begin(&c->base, &ops, call);
+	stats_ask(c);
 	return 0;
 }

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of what runs in a machine: set by the keeper in there, told by its kernel, changed while it runs."""
+import json
 import os
 
 import grpc
 
+import nacre_test
 import steps
 import test_instance
 from nacre_test import nacre_pb2, runtime_pb2
@@ -56,6 +58,10 @@ class Limits(steps.StepsTest):
         container = fields.pop("container", "")
         self.node.workloads.Update(nacre_pb2.UpdateRequest(target=target, container=container, whole=whole, resources=limits(**fields)))
 
+    def stats(self):
+        pod, = self.node.workloads.Stats(nacre_pb2.StatsRequest(targets=["p"])).workloads
+        return pod
+
     def test_the_machine_is_as_large_as_its_limit_needs(self):
         total = int(self.sh("p", "cat /proc/meminfo", container="free").split()[1]) << 10
         self.assertGreater(total, 192 * MIB)
@@ -102,6 +108,52 @@ class Limits(steps.StepsTest):
         # The whole may be made smaller, and as large as it was again.
         self.update("p", whole=True, memory=160 * MIB)
         self.update("p", whole=True, memory=192 * MIB)
+
+    def test_stats_are_those_of_its_kernel(self):
+        def of_kernel(name):
+            values = dict(line.split() for line in self.file("small", "cpu.stat").splitlines())
+            return int(values[name])
+
+        self.exec("p", "timeout", "1", "sh", "-c", "while :; do :; done", container="small")
+        before = of_kernel("usage_usec"), of_kernel("nr_throttled")
+        pod = self.stats()
+        after = of_kernel("usage_usec")
+        self.assertEqual(("p", "pod"), (pod.name, pod.kind))
+        small = {c.name: c.usage for c in pod.containers}["small"]
+        self.assertTrue(before[0] <= small.cpu.total_us <= after, (before, small.cpu.total_us, after))
+        self.assertGreater(before[1], 0)
+        self.assertGreater(small.cpu.throttled_us, 0)
+        self.assertEqual((int(self.file("small", "memory.max")), int(self.file("small", "pids.max"))), (small.memory.limit, small.pids.limit))
+        # Those of other tests that nobody reaps, it is `sleep` that is pid 1, and whoever reads the file.
+        self.assertTrue(0 < int(self.file("small", "pids.current")) - small.pids.current <= 2, small.pids)
+        # Each counts what is in it; what is in the machine is not what the machine is.
+        self.assertGreaterEqual(pod.usage.cpu.total_us, small.cpu.total_us)
+        self.assertEqual(192 * MIB, pod.usage.memory.limit)
+        total = int(self.sh("p", "cat /proc/meminfo", container="free").split()[1]) << 10
+        self.assertTrue(total < pod.machine.memory < total + 96 * MIB, (total, pod.machine))
+        self.assertGreater(pod.machine.cpu.total_us, pod.usage.cpu.total_us // 2)
+        self.assertTrue(32 * MIB < pod.machine.host_memory <= pod.machine.memory, pod.machine)
+        # What was promised to be the most (VM_OVERHEAD_MIB).
+        self.assertTrue(MIB < pod.machine.overhead < pod.machine.memory // 128 + 256 * MIB, pod.machine)
+        shown = json.loads(self.node.cli("-o", "json", "stats", "p").stdout)["workloads"][0]
+        self.assertEqual((pod.machine.memory, pod.machine.cpus), (shown["machine"]["memory"], shown["machine"]["cpus"]))
+        self.assertRegex(self.node.cli("stats", "p").stdout, r"(?s)p .*its machine +vm .*small")
+
+    def test_processes_are_told_with_their_containers(self):
+        told = self.node.workloads.Processes(nacre_pb2.ProcessesRequest(target="p")).processes
+        self.assertEqual({("free", "sleep 100000"), ("small", "sleep 100000"), ("hog", "sleep 100000")},
+                         {(p.container, p.command) for p in told if p.container})
+        self.assertEqual({0}, {p.pid for p in told if p.container})
+        self.assertEqual({1}, {p.inner_pid for p in told if p.container})
+        # Its keeper, and what the machine is made of on this node.
+        rest = [p for p in told if not p.container]
+        self.assertEqual(1, sum(p.pid == 0 and "keeper" in p.command for p in rest), rest)
+        here = {p.pid: p for p in rest if p.pid}
+        self.assertEqual(2, len(here), rest)
+        for pid, p in here.items():
+            self.assertEqual(os.stat(f"/proc/{pid}").st_uid, p.uid)
+        one = self.node.workloads.Processes(nacre_pb2.ProcessesRequest(target="p", container="free")).processes
+        self.assertEqual(["free"], [p.container for p in one])
 
     def test_want_of_memory_ends_one_alone(self):
         out, err, code = self.exec("p", "dd", "if=/dev/zero", "of=/dev/null", "bs=64M", "count=1", container="hog")
