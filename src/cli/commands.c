@@ -28,7 +28,7 @@
 /* And what only one of kind vm can have. */
 #define OPTIONS_KIND                                                                               \
 	{ "kind", 0, "KIND", "cell (namespaces), vm (a kernel of its own) or auto" },              \
-	{ "cold", 0, NULL, "boot a vm; share no page with another one (vm.templates)" },           \
+		{ "cold", 0, NULL, "boot a vm; share no page with another one (vm.templates)" },   \
 	{                                                                                          \
 		"nic", 0, "bridge=NAME,…",                                                         \
 			"eth1, in that bridge of the node; also address=IP/LENGTH, gateway=IP, "   \
@@ -585,10 +585,8 @@ const struct command commands[] = {
 		.operands = "TARGET",
 		.summary = "change the limits of what runs",
 		.help = "Of its container, or with --whole of the pod, cell or instance itself: "
-			"what "
-			"no option\n"
-			"names stays as it is, \"none\" takes a limit away. All of them change, or "
-			"none.\n"
+			"what no option\n"
+			"names stays as it is, \"none\" takes a limit away. All change, or none.\n"
 			"\n"
 			"    nacre update web --memory 512m --cpus 1.5\n"
 			"    nacre update shop --whole --pids-limit 1000",

@@ -35,7 +35,7 @@ struct instance_spec {
 	const char *request;  /* base/request.h */
 	const char *settings; /* what else it is asked to be, kept with its record */
 	bool host_network;
-	bool volumes;                   /* instance_put_volume() will be called */
+	bool volumes; /* instance_put_volume() will be called */
 	struct instance_size size;
 	/* For one that is remote; of any other the group is there, and whoever asks sets them. */
 	char *const *limits;

@@ -241,3 +241,9 @@ Aurae__Runtime__V0__ContainerStatus **convert_statuses(struct arena *a, struct w
 	}
 	return all;
 }
+
+struct terminal_size convert_terminal(const Aurae__Runtime__V0__TerminalSize *size)
+{
+	return size ? (struct terminal_size){ (uint16_t)size->width, (uint16_t)size->height }
+		    : (struct terminal_size){ 0, 0 };
+}

@@ -27,5 +27,7 @@ Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i);
 Nacre__V1__Image *convert_image(struct arena *a, const struct image *image);
 /* n_containers statuses of the runtime core. */
 Aurae__Runtime__V0__ContainerStatus **convert_statuses(struct arena *a, struct workload *w);
+/* NULL: 0 to 0. */
+struct terminal_size convert_terminal(const Aurae__Runtime__V0__TerminalSize *size);
 
 #endif

@@ -63,12 +63,6 @@ static int runtime_check_container(const Aurae__Runtime__V0__Container *c, size_
 	return r;
 }
 
-static struct terminal_size runtime_size(const Aurae__Runtime__V0__TerminalSize *size)
-{
-	return size ? (struct terminal_size){ (uint16_t)size->width, (uint16_t)size->height }
-		    : (struct terminal_size){ 0, 0 };
-}
-
 /* What RunCell and RunPod run. */
 struct run_what {
 	Aurae__Runtime__V0__Container **containers;
@@ -120,7 +114,7 @@ static int runtime_containers(struct arena *a, const struct run_what *what,
 			.user = from[i]->user,
 			.stdin_open = from[i]->stdin,
 			.tty = from[i]->tty,
-			.terminal = runtime_size(from[i]->terminal),
+			.terminal = convert_terminal(from[i]->terminal),
 			.hold_output = from[i]->hold_output,
 		};
 		if (!to[i].command || !to[i].args || !to[i].env)
