@@ -33,8 +33,9 @@ int vm_size_plan(const struct vms_config *c, const struct guest_desc *set,
 	*ret = (struct instance_machine){
 		.memory = memory,
 		.room = (memory - own) / (VM_SIZE_SHARE + 1) * VM_SIZE_SHARE,
-		.cpus = MAX(c->cpus, MIN(wish->cpus_of_parts, most)),
 	};
+	ret->cpus = MIN(wish->cpus_of_parts, most);
+	ret->cpus = MAX(c->cpus, ret->cpus);
 	if (wish->cpus)
 		ret->cpus = MIN(wish->cpus, most);
 	/* Not less than what it was made for, whatever was rounded. */
