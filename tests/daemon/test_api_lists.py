@@ -91,7 +91,7 @@ class Selection(ListTest):
         self.assertEqual(["a/b/c"], self.names(below="a", kinds=["cell", "executable"], states=["running"]))
 
     def test_wrong_words_are_named(self):
-        for field, kwargs in {"kinds[1]": {"kinds": ["pod", "vm"]}, "kinds[0]": {"kinds": [""]},
+        for field, kwargs in {"kinds[1]": {"kinds": ["pod", "clam"]}, "kinds[0]": {"kinds": [""]},
                               "states[0]": {"states": ["gone"]}, "below": {"below": "/a"},
                               "fields[1]": {"fields": ["id", "nothing"]}, "fields[0]": {"fields": ["containers.id"]},
                               "page_size": {"page_size": 10001}}.items():
