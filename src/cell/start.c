@@ -21,13 +21,11 @@ struct container_start *start_free(struct container_start *s)
 	return NULL;
 }
 
-/* A root and shares that the keeper makes by itself have not even begun. */
+/* A root that the keeper makes by itself has not even begun, and what is mounted into it comes with
+ * the root. */
 static bool start_is_ahead(const struct container_spec *spec)
 {
-	for (size_t i = 0; i < spec->n_mounts; i++)
-		if (!str_empty(spec->mounts[i].share))
-			return false;
-	return spec->late && !spec->root_disk;
+	return spec->late && !spec->root_disk && spec->n_mounts == 0;
 }
 
 struct container_start *start_new(const struct container_spec *spec, struct container_fds *fds)

@@ -242,8 +242,8 @@ struct isolate_plan {
 	enum isolate_root root;
 	int root_fd;         /* detached mount for ISOLATE_ROOT_CONTAINER and _TREE, which is used
 			      * up; directory for _OTHER */
-	bool root_later;     /* of a container, without root_fd: the child makes all but the root
-			      * and waits for isolate_child_give_root() */
+	bool root_later;     /* of a container, without root_fd, mounts and devices: the child
+			      * makes all but the root and waits for isolate_child_give_root() */
 	bool root_read_only; /* the mount of the root alone: /dev, /dev/shm, /proc stay as they are
 			      */
 	/* A detached mount of devpts for /dev/pts of a container (isolate/pty.h), and in a tree the

@@ -70,7 +70,8 @@ static bool plan_root_fd_is_wrong(const struct isolate_plan *p)
 
 static bool plan_root_later_is_wrong(const struct isolate_plan *p)
 {
-	return p->root_later && p->root != ISOLATE_ROOT_CONTAINER;
+	return p->root_later &&
+	       (p->root != ISOLATE_ROOT_CONTAINER || p->n_mounts > 0 || p->n_devices > 0);
 }
 
 static bool plan_read_only_is_wrong(const struct isolate_plan *p)
@@ -176,7 +177,8 @@ static const struct plan_rule plan_rules[] = {
 	  "process, none" },
 	{ "root_fd", plan_root_fd_is_wrong,
 	  "for the root of a container, a tree or another process, and only there" },
-	{ "root_later", plan_root_later_is_wrong, "only for the root of a container" },
+	{ "root_later", plan_root_later_is_wrong,
+	  "only for the root of a container that nothing is mounted into" },
 	{ "root_read_only", plan_read_only_is_wrong, "only for a root of its own" },
 	{ "shm_fd", plan_shm_is_wrong, "only for the root of a container" },
 	{ "dev_fd", plan_dev_is_wrong,

@@ -117,6 +117,8 @@ static void good_roots_elsewhere(void)
 	CHECK_INT(isolate_plan_check(&p, NULL), 0);
 }
 
+static const struct isolate_mount later_mount = ISOLATE_MOUNT_INIT;
+
 #define BREAKS(name, statement)                                                                    \
 	static void break_##name(struct isolate_plan *p)                                           \
 	{                                                                                          \
@@ -138,6 +140,8 @@ BREAKS(root_fd, p->root_fd = -1)
 BREAKS(root_fd_unused, p->root = ISOLATE_ROOT_KEEPER)
 BREAKS(root_fd_and_later, p->root_later = true)
 BREAKS(root_later, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->root_later = true)
+BREAKS(root_later_mounts, p->root_fd = -1; p->root_later = true; p->mounts = &later_mount;
+       p->n_mounts = 1)
 BREAKS(read_only, p->root = ISOLATE_ROOT_KEEP; p->root_fd = -1; p->root_read_only = true)
 BREAKS(dev, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->dev_fd = 3)
 BREAKS(dev_with_shm, p->dev_fd = 3; p->shm_fd = 4)
@@ -331,6 +335,7 @@ static const struct {
 	{ "root_fd", break_root_fd_unused },
 	{ "root_fd", break_root_fd_and_later },
 	{ "root_later", break_root_later },
+	{ "root_later", break_root_later_mounts },
 	{ "root_read_only", break_read_only },
 	{ "pts_fd", break_pts },
 	{ "dev_fd", break_dev },
