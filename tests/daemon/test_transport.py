@@ -21,7 +21,8 @@ import wire
 from nacre_test import nacre_pb2, runtime_pb2
 
 SERVICES = {"aurae.runtime.v0.RuntimeService", "nacre.v1.WorkloadService", "nacre.v1.EventService", "nacre.v1.ImageService",
-            "nacre.v1.NodeService", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
+            "nacre.v1.NodeService", "nacre.v1.DiskService", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+            "grpc.reflection.v1alpha.ServerReflection"}
 LIST, INFO = "/nacre.v1.WorkloadService/List", "/nacre.v1.NodeService/Info"
 HEALTH = "/grpc.health.v1.Health/"
 SERVING, NOT_SERVING = 1, 2
@@ -172,7 +173,7 @@ class Calls(nacre_test.NodeTest):
         self.assertLess(abs(time.time_ns() - info.started_at), 600e9)
 
     def test_what_is_not_there_is_unimplemented(self):
-        for method in ("/aurae.runtime.v0.RuntimeService/RunVirtualMachine", "/nacre.v1.WorkloadService/Nothing",
+        for method in ("/aurae.runtime.v0.RuntimeService/RunNothing", "/nacre.v1.WorkloadService/Nothing",
                        "/no.such.Service/Call", "/nacre.instance.v1.InstanceService/Hello"):
             self.assertFails(Code.UNIMPLEMENTED, lambda m=method: wire.call(self.node.channel, m, b""))
 

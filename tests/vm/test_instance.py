@@ -114,6 +114,14 @@ class Instances(steps.StepsTest):
         self.assertNoTraces(before)
 
 
+def ended(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            return f.read().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
 class Restarted(unittest.TestCase):
     def test_it_outlives_the_daemon(self):
         need()
@@ -131,6 +139,7 @@ class Restarted(unittest.TestCase):
             # One that ends while nobody looks is found so.
             node.kill()
             os.kill(before[0]["pid"], signal.SIGKILL)
+            nacre_test.until(lambda: ended(before[0]["pid"]), what="the end of the VMM")
             node.start()
             self.assertEqual(["failed", "failed"], node.cli("ps", "-a", "--format", "{state}").stdout.split())
             self.assertIn("its machine ended while the daemon was away", node.cli("inspect", "v").stdout)
