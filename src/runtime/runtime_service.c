@@ -686,7 +686,7 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 		r = resources_words(a, q->resources,
 				    remote_will_be(ret->parent, &ret->choice) ? -1 : s->cgroup_fd,
 				    "resources", &ret->limits, err);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	ret->size = size_of(q->resources, NULL, 0);
 	return size_check(ret->parent, q->resources, "resources", err);
