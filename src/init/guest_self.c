@@ -15,6 +15,8 @@
 #include "base/sysio.h"
 
 #define SELF_MACHINE_ID_BYTES 16
+/* Longer than any boot that is waited for. */
+#define SELF_CLOCK_AHEAD (300 * NSEC_PER_SEC)
 
 /* Mixes it in, counts it in full, and has the generator that everybody reads start anew from it:
  * until then clones of a template go on giving the same bytes. */
@@ -78,6 +80,20 @@ static int self_name(const char *hostname, struct error *err)
 	return self_write_etc("hostname", line, err);
 }
 
+/* The node's word is as old as what the machine has done since: one that has booted has a clock
+ * from its hardware, which is right, and ahead of that. One that goes on from a template is behind.
+ */
+static int self_set_clock(nsec_t told, struct error *err)
+{
+	nsec_t now = clock_real();
+	int r;
+
+	if (now >= told && now - told < SELF_CLOCK_AHEAD)
+		return 0;
+	r = clock_set_real(told);
+	return r < 0 ? error_set(err, r, "set the clock") : 0;
+}
+
 int guest_self_assume(const struct bootmsg_boot *boot, struct error *err)
 {
 	int r;
@@ -85,9 +101,9 @@ int guest_self_assume(const struct bootmsg_boot *boot, struct error *err)
 	r = self_stir(&boot->entropy, err);
 	if (r < 0)
 		return r;
-	r = clock_set_real(boot->wall_clock_ns);
+	r = self_set_clock(boot->wall_clock_ns, err);
 	if (r < 0)
-		return error_set(err, r, "set the clock");
+		return r;
 	r = self_name(boot->hostname, err);
 	if (r < 0)
 		return r;
