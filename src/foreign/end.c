@@ -89,12 +89,14 @@ static void foreign_last_over(struct foreign *f)
 static void foreign_tell_end(struct foreign *f)
 {
 	char console[FOREIGN_CONSOLE_MAX] = "";
+	/* Whoever is told lets go of it first. */
+	const struct vm_end end = f->end;
 
 	foreign_last_over(f);
 	if (f->tail)
 		vm_words(f->tail, f->n_tail, console, sizeof(console));
 	if (f->events)
-		f->events->on_end(f->userdata, &f->end, console);
+		f->events->on_end(f->userdata, &end, console);
 }
 
 static void foreign_on_patience(struct loop_timer *t)
