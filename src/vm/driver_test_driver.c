@@ -112,7 +112,7 @@ static int driver_put(char *line, struct error *err)
 	const char *mode = strsep(&line, " ");
 	const char *path = line;
 	_cleanup_fd_ int fd = -1;
-	struct vm_disk disk;
+	struct vm_disk disk = { .fd = -1 };
 	uint32_t slot = 0;
 
 	if (!path || parse_u32(number, &slot) < 0)
