@@ -72,6 +72,17 @@ void tally_may(struct tally *t, const char *kind, const char *thing)
 		i->may = true;
 }
 
+bool tally_allows(const struct tally *t, const char *kind, const char *thing)
+{
+	const struct tally_item *i;
+
+	list_for_each (i, &t->list, struct tally_item, link) {
+		if (i->may && str_eq(i->kind, kind) && str_eq(i->thing, thing))
+			return true;
+	}
+	return false;
+}
+
 void tally_may_below(struct tally *t, const char *kind, const char *thing)
 {
 	struct tally_item *i = tally_item(t, kind, thing);

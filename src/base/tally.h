@@ -38,6 +38,8 @@ void tally_may_below(struct tally *t, const char *kind, const char *thing);
 /* A record (its id and name) cannot be whole without the thing. */
 void tally_must(struct tally *t, const char *kind, const char *thing, const char *id,
 		const char *name);
+/* Whether a record has named the thing. */
+bool tally_allows(const struct tally *t, const char *kind, const char *thing);
 /* It is there. */
 void tally_seen(struct tally *t, const char *kind, const char *thing);
 /* Something else that is wrong. */

@@ -95,6 +95,11 @@ struct container_file {
 #define CONTAINER_FILES_MAX 32
 #define CONTAINER_FILE_MAX ((size_t)65536) /* bytes of one */
 
+/* A volume that is given as the files that are in it (struct peer_ops, put_files): so many beside
+ * its directory, with so many bytes. */
+#define VOLUME_FILES_MAX ((size_t)256)
+#define VOLUME_BYTES_MAX ((uint64_t)1 << 20)
+
 /* The descriptors of a container: -1 for none. Whoever takes them over leaves -1. */
 struct container_fds {
 	int rootfs;  /* detached mount */

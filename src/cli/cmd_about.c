@@ -44,6 +44,20 @@ int cmd_version(const struct cli *cli, const struct args *args)
 	return 0;
 }
 
+static void info_json_pool(struct json *j, const Nacre__V1__MachinePool *pool)
+{
+	if (!pool) {
+		json_put_null(j, "pool");
+		return;
+	}
+	json_put_object(j, "pool");
+	json_put_unsigned(j, "size", pool->size);
+	json_put_unsigned(j, "waiting", pool->waiting);
+	json_put_unsigned(j, "memory", pool->memory);
+	json_put_word(j, "reason", pool->reason);
+	json_put_end(j);
+}
+
 static void info_json(const Nacre__V1__InfoResponse *info)
 {
 	struct json j = JSON_INIT(stdout);
@@ -60,6 +74,7 @@ static void info_json(const Nacre__V1__InfoResponse *info)
 	for (size_t i = 0; i < info->n_lacks; i++)
 		json_put_string(&j, NULL, info->lacks[i]);
 	json_put_end(&j);
+	info_json_pool(&j, info->pool);
 	json_put_end(&j);
 }
 
@@ -69,10 +84,20 @@ static void info_row(struct table *t, const char *name, const char *value)
 	table_add(t, value);
 }
 
+static char *info_pool(const Nacre__V1__MachinePool *pool)
+{
+	char memory[TEXT_SIZE];
+
+	text_bytes(memory, pool->memory);
+	return xformat("%" PRIu32 " of %" PRIu32 " machines wait, %s%s%s", pool->waiting,
+		       pool->size, memory, *pool->reason ? "; " : "", pool->reason);
+}
+
 static void info_table(const struct cli *cli, const Nacre__V1__InfoResponse *info)
 {
 	_cleanup_str_ char *pid = xformat("%" PRId64, info->pid);
 	_cleanup_str_ char *cgroup = xformat("/%s", info->cgroup + (info->cgroup[0] == '/'));
+	_cleanup_str_ char *pool = info->pool ? info_pool(info->pool) : NULL;
 	struct table t = TABLE_INIT(2);
 	char started[TEXT_SIZE];
 
@@ -86,6 +111,8 @@ static void info_table(const struct cli *cli, const Nacre__V1__InfoResponse *inf
 	info_row(&t, "kernel", info->kernel);
 	for (size_t i = 0; i < info->n_lacks; i++)
 		info_row(&t, "lacks", info->lacks[i]);
+	if (info->pool)
+		info_row(&t, "pool", pool);
 	table_write(&t, stdout, cli->color);
 	table_done(&t);
 }

@@ -101,8 +101,8 @@ static int names_of_images(struct names *to, struct error *err)
 static int names_of_commands(struct names *to, struct error *err)
 {
 	(void)err;
-	for (size_t i = 0; i < n_commands; i++)
-		names_put(to, commands[i].name);
+	for (size_t i = 0; command_at(i); i++)
+		names_put(to, command_at(i)->name);
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/capability.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
@@ -335,8 +336,14 @@ static bool daemon_(const struct cli *cli, char **ret_detail)
 
 	info = client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
 			       &nacre__v1__info_response__descriptor, DOCTOR_TIMEOUT, &err);
-	*ret_detail =
-		info ? xformat("%s at %s", info->version, cli->socket) : xstrdup(error_text(&err));
+	if (!info)
+		*ret_detail = xstrdup(error_text(&err));
+	else if (info->pool)
+		*ret_detail =
+			xformat("%s at %s, %" PRIu32 " of %" PRIu32 " machines in its pool",
+				info->version, cli->socket, info->pool->waiting, info->pool->size);
+	else
+		*ret_detail = xformat("%s at %s", info->version, cli->socket);
 	return info;
 }
 

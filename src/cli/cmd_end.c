@@ -4,6 +4,7 @@
 
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/each.h"
 #include "cli/handlers.h"
 #include "cli/spec.h"
 #include "cli/view.h"
@@ -38,48 +39,25 @@ int cmd_wait(const struct cli *cli, const struct args *args)
 int cmd_stop(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__StopRequest request = NACRE__V1__STOP_REQUEST__INIT;
-	_cleanup_client_ struct client *client = NULL;
 	struct error err = ERROR_INIT;
-	int status = 0;
 
 	if (spec_milliseconds(args, "time", STOP_GRACE_MS, &request.grace_ms, &err) < 0)
 		return cli_fail(&err);
-	client = client_open(cli->socket, &err);
-	if (!client)
-		return cli_fail(&err);
-	for (size_t i = 0; i < args->n_operands; i++) {
-		_cleanup_message_ Nacre__V1__StopResponse *answer = NULL;
-
-		request.target = args->operands[i];
-		answer = client_ask(client, "/nacre.v1.WorkloadService/Stop", &request.base,
-				    &nacre__v1__stop_response__descriptor, &err);
-		if (!answer)
-			status = cli_fail(&err);
-	}
-	return status;
+	return each_operand(cli, args,
+			    &(struct each_call){ "/nacre.v1.WorkloadService/Stop", &request.base,
+						 &request.target,
+						 &nacre__v1__stop_response__descriptor });
 }
 
 int cmd_rm(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__RemoveRequest request = NACRE__V1__REMOVE_REQUEST__INIT;
-	_cleanup_client_ struct client *client = NULL;
-	struct error err = ERROR_INIT;
-	int status = 0;
 
-	client = client_open(cli->socket, &err);
-	if (!client)
-		return cli_fail(&err);
 	request.force = args_flag(args, "force");
-	for (size_t i = 0; i < args->n_operands; i++) {
-		_cleanup_message_ Nacre__V1__RemoveResponse *answer = NULL;
-
-		request.target = args->operands[i];
-		answer = client_ask(client, "/nacre.v1.WorkloadService/Remove", &request.base,
-				    &nacre__v1__remove_response__descriptor, &err);
-		if (!answer)
-			status = cli_fail(&err);
-	}
-	return status;
+	return each_operand(cli, args,
+			    &(struct each_call){ "/nacre.v1.WorkloadService/Remove", &request.base,
+						 &request.target,
+						 &nacre__v1__remove_response__descriptor });
 }
 
 int cmd_update(const struct cli *cli, const struct args *args)

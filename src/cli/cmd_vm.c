@@ -18,6 +18,7 @@
 #include "cli/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/each.h"
 #include "cli/handlers.h"
 #include "cli/spec.h"
 #include "cli/table.h"
@@ -261,21 +262,9 @@ int cmd_vm_disks(const struct cli *cli, const struct args *args)
 int cmd_vm_rmdisk(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__RemoveDiskRequest request = NACRE__V1__REMOVE_DISK_REQUEST__INIT;
-	_cleanup_client_ struct client *client = NULL;
-	struct error err = ERROR_INIT;
-	int status = 0;
 
-	client = client_open(cli->socket, &err);
-	if (!client)
-		return cli_fail(&err);
-	for (size_t i = 0; i < args->n_operands; i++) {
-		_cleanup_message_ Nacre__V1__RemoveDiskResponse *answer = NULL;
-
-		request.name = args->operands[i];
-		answer = client_ask(client, "/nacre.v1.DiskService/Remove", &request.base,
-				    &nacre__v1__remove_disk_response__descriptor, &err);
-		if (!answer)
-			status = cli_fail(&err);
-	}
-	return status;
+	return each_operand(cli, args,
+			    &(struct each_call){ "/nacre.v1.DiskService/Remove", &request.base,
+						 &request.name,
+						 &nacre__v1__remove_disk_response__descriptor });
 }

@@ -25,9 +25,9 @@ static bool command_is(const struct command *c, char *const *words, size_t n, si
 
 const struct command *command_find(char *const *words, size_t n, size_t *ret_words)
 {
-	for (size_t i = 0; i < n_commands; i++) {
-		if (command_is(&commands[i], words, n, ret_words))
-			return &commands[i];
+	for (size_t i = 0; command_at(i); i++) {
+		if (command_is(command_at(i), words, n, ret_words))
+			return command_at(i);
 	}
 	return NULL;
 }
@@ -38,8 +38,8 @@ static char *command_seconds(const char *first)
 	size_t len = strlen(first);
 	char *all = NULL;
 
-	for (size_t i = 0; i < n_commands; i++) {
-		const char *name = commands[i].name;
+	for (size_t i = 0; command_at(i); i++) {
+		const char *name = command_at(i)->name;
 		char *longer;
 
 		if (!str_has_prefix(name, first) || name[len] != ' ')
@@ -64,11 +64,11 @@ int command_unknown(char *const *words, size_t n, struct error *err)
 	if (seconds)
 		return error_refuse(err, ERROR_INVALID, "unknown command `%s %s` (there are: %s)",
 				    words[0], words[1], seconds);
-	for (size_t i = 0; i < n_commands; i++) {
-		size_t distance = text_distance(asked, commands[i].name);
+	for (size_t i = 0; command_at(i); i++) {
+		size_t distance = text_distance(asked, command_at(i)->name);
 
-		if (distance < best_distance && distance < strlen(commands[i].name)) {
-			best = commands[i].name;
+		if (distance < best_distance && distance < strlen(command_at(i)->name)) {
+			best = command_at(i)->name;
 			best_distance = distance;
 		}
 	}

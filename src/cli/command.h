@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/args.h"
 
-/* What a command is, and what it is told. The table of all commands is in commands.c. */
+/* What a command is, and what it is told. All commands are in commands.c. */
 
 #define CLI_FAILED 125
 #define CLI_SOCKET_DEFAULT "/run/nacre/nacre.sock"
@@ -35,8 +35,8 @@ struct command {
 	int (*run)(const struct cli *cli, const struct args *args);
 };
 
-extern const struct command commands[];
-extern const size_t n_commands;
+/* The i-th of all commands, in the order in which they are shown; NULL behind the last. */
+const struct command *command_at(size_t i);
 /* Options that every command takes. */
 extern const struct arg_option command_options[];
 

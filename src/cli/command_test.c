@@ -41,8 +41,8 @@ static void check_help(const char *help)
 
 static void table_is_whole(void)
 {
-	for (size_t i = 0; i < n_commands; i++) {
-		const struct command *c = &commands[i];
+	for (size_t i = 0; command_at(i); i++) {
+		const struct command *c = command_at(i);
 
 		CHECK(!str_empty(c->name) && c->operands && !str_empty(c->help));
 		CHECK(!str_empty(c->summary) && !str_has_suffix(c->summary, "."));
@@ -50,7 +50,7 @@ static void table_is_whole(void)
 		CHECK(c->run || str_eq(c->name, "daemon"));
 		CHECK((c->n_max == 0) == (*c->operands == '\0'));
 		for (size_t k = 0; k < i; k++)
-			CHECK(!str_eq(commands[k].name, c->name));
+			CHECK(!str_eq(command_at(k)->name, c->name));
 		check_options(c);
 		check_help(c->help);
 	}
@@ -80,8 +80,8 @@ static void hints(void)
 		const char *words[2];
 		const char *text;
 	} cases[] = {
-		{ { "image" }, "`image` is followed by one of: import, ls, rm" },
-		{ { "image", "list" }, "unknown command `image list` (there are: import, ls, rm)" },
+		{ { "vm" }, "`vm` is followed by one of: run, disks, rmdisk" },
+		{ { "vm", "list" }, "unknown command `vm list` (there are: run, disks, rmdisk)" },
 		{ { "stp" }, "unknown command `stp` (did you mean `stop`?)" },
 		{ { "zzz" }, "unknown command `zzz` (see `nacre help`)" },
 		{ { "" }, "unknown command `` (see `nacre help`)" },
@@ -138,22 +138,22 @@ static void forms_have_every_command(void)
 	_cleanup_str_ char *overview_text = written(overview, NULL);
 	_cleanup_str_ char *man_text = written(man, NULL);
 
-	for (size_t i = 0; i < n_commands; i++) {
-		_cleanup_str_ char *head = xformat(".SS \"nacre %s", commands[i].name);
+	for (size_t i = 0; command_at(i); i++) {
+		_cleanup_str_ char *head = xformat(".SS \"nacre %s", command_at(i)->name);
 
-		CHECK(strstr(overview_text, commands[i].name));
-		CHECK(strstr(overview_text, commands[i].summary));
+		CHECK(strstr(overview_text, command_at(i)->name));
+		CHECK(strstr(overview_text, command_at(i)->summary));
 		CHECK(strstr(man_text, head));
 	}
 	for (size_t s = 0; s < sizeof(shells) / sizeof(shells[0]); s++) {
 		_cleanup_str_ char *text = written(completion, shells[s]);
 
-		for (size_t i = 0; i < n_commands; i++) {
-			const struct arg_option *o = commands[i].options;
+		for (size_t i = 0; command_at(i); i++) {
+			const struct arg_option *o = command_at(i)->options;
 
-			const char *blank = strchr(commands[i].name, ' ');
+			const char *blank = strchr(command_at(i)->name, ' ');
 
-			CHECK(strstr(text, blank ? blank + 1 : commands[i].name));
+			CHECK(strstr(text, blank ? blank + 1 : command_at(i)->name));
 			for (; o && o->name; o++)
 				CHECK(strstr(text, o->name));
 		}

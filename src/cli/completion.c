@@ -15,11 +15,11 @@
 /* Whether a command before this one has the same first word ("image"). */
 static bool completion_is_repeat(size_t i)
 {
-	size_t len = strcspn(commands[i].name, " ");
+	size_t len = strcspn(command_at(i)->name, " ");
 
 	for (size_t k = 0; k < i; k++) {
-		if (strcspn(commands[k].name, " ") == len &&
-		    memcmp(commands[k].name, commands[i].name, len) == 0)
+		if (strcspn(command_at(k)->name, " ") == len &&
+		    memcmp(command_at(k)->name, command_at(i)->name, len) == 0)
 			return true;
 	}
 	return false;
@@ -27,17 +27,17 @@ static bool completion_is_repeat(size_t i)
 
 static void completion_first_words(FILE *to)
 {
-	for (size_t i = 0; i < n_commands; i++) {
+	for (size_t i = 0; command_at(i); i++) {
 		if (!completion_is_repeat(i))
 			(void)fprintf(to, "%s%.*s", i ? " " : "",
-				      (int)strcspn(commands[i].name, " "), commands[i].name);
+				      (int)strcspn(command_at(i)->name, " "), command_at(i)->name);
 	}
 }
 
 static void completion_second_words(const char *first, size_t len, FILE *to)
 {
-	for (size_t i = 0; i < n_commands; i++) {
-		const char *name = commands[i].name;
+	for (size_t i = 0; command_at(i); i++) {
+		const char *name = command_at(i)->name;
 
 		if (strncmp(name, first, len) == 0 && name[len] == ' ')
 			(void)fprintf(to, "%s ", name + len + 1);
@@ -109,17 +109,17 @@ static void completion_cases(FILE *to)
 	(void)fputs("'\n\t\t[[ $cur != -* ]] || words='", to);
 	completion_option_words(command_options, to);
 	(void)fputs("' ;;\n", to);
-	for (size_t i = 0; i < n_commands; i++) {
-		size_t len = strcspn(commands[i].name, " ");
+	for (size_t i = 0; command_at(i); i++) {
+		size_t len = strcspn(command_at(i)->name, " ");
 
-		if (!commands[i].name[len] || completion_is_repeat(i))
+		if (!command_at(i)->name[len] || completion_is_repeat(i))
 			continue;
-		(void)fprintf(to, "\t'%.*s') words='", (int)len, commands[i].name);
-		completion_second_words(commands[i].name, len, to);
+		(void)fprintf(to, "\t'%.*s') words='", (int)len, command_at(i)->name);
+		completion_second_words(command_at(i)->name, len, to);
 		(void)fputs("' ;;\n", to);
 	}
-	for (size_t i = 0; i < n_commands; i++)
-		completion_case(&commands[i], to);
+	for (size_t i = 0; command_at(i); i++)
+		completion_case(command_at(i), to);
 }
 
 /* The second half of a name counts only behind a first half. */
@@ -127,12 +127,12 @@ static void completion_halves(FILE *to)
 {
 	const char *bar = "";
 
-	for (size_t i = 0; i < n_commands; i++) {
-		size_t len = strcspn(commands[i].name, " ");
+	for (size_t i = 0; command_at(i); i++) {
+		size_t len = strcspn(command_at(i)->name, " ");
 
-		if (!commands[i].name[len] || completion_is_repeat(i))
+		if (!command_at(i)->name[len] || completion_is_repeat(i))
 			continue;
-		(void)fprintf(to, "%s%.*s", bar, (int)len, commands[i].name);
+		(void)fprintf(to, "%s%.*s", bar, (int)len, command_at(i)->name);
 		bar = "|";
 	}
 }
@@ -286,7 +286,7 @@ static void completion_fish_operand(const struct command *c, FILE *to)
 /* The first word of a command, or its second one behind the first. */
 static void completion_fish_word(size_t at, FILE *to)
 {
-	const struct command *c = &commands[at];
+	const struct command *c = command_at(at);
 	size_t len = strcspn(c->name, " ");
 	const char *second = c->name[len] ? c->name + len + 1 : "";
 
@@ -330,19 +330,20 @@ static void completion_fish_functions(FILE *to)
 		"\t\tswitch $cmd\n"
 		"\t\t\tcase '' ",
 		to);
-	for (size_t i = 0; i < n_commands; i++)
-		if (strchr(commands[i].name, ' ') && !completion_is_repeat(i))
-			(void)fprintf(to, "'%.*s' ", (int)strcspn(commands[i].name, " "),
-				      commands[i].name);
+	for (size_t i = 0; command_at(i); i++)
+		if (strchr(command_at(i)->name, ' ') && !completion_is_repeat(i))
+			(void)fprintf(to, "'%.*s' ", (int)strcspn(command_at(i)->name, " "),
+				      command_at(i)->name);
 	(void)fputs("\n\t\t\t\tset cmd (string trim -- \"$cmd $word\")\n"
 		    "\t\t\t\tset valued\n"
 		    "\t\t\t\tswitch $cmd\n",
 		    to);
-	for (size_t i = 0; i < n_commands; i++) {
-		(void)fprintf(to, "\t\t\t\t\tcase '%s'\n\t\t\t\t\t\tset valued ", commands[i].name);
-		completion_valued(commands[i].options, to);
+	for (size_t i = 0; command_at(i); i++) {
+		(void)fprintf(to, "\t\t\t\t\tcase '%s'\n\t\t\t\t\t\tset valued ",
+			      command_at(i)->name);
+		completion_valued(command_at(i)->options, to);
 		(void)fprintf(to, "\n\t\t\t\t\t\tset most %d\n",
-			      commands[i].n_verbatim ? 1 : COMPLETION_ANY);
+			      command_at(i)->n_verbatim ? 1 : COMPLETION_ANY);
 	}
 	(void)fputs("\t\t\t\tend\n"
 		    "\t\t\tcase '*'\n"
@@ -374,11 +375,11 @@ static void completion_fish_functions(FILE *to)
 static void fish(FILE *to)
 {
 	completion_fish_functions(to);
-	for (size_t i = 0; i < n_commands; i++) {
+	for (size_t i = 0; command_at(i); i++) {
 		completion_fish_word(i, to);
-		completion_fish_operand(&commands[i], to);
-		for (const struct arg_option *o = commands[i].options; o && o->name; o++)
-			completion_fish_option(&commands[i], o, to);
+		completion_fish_operand(command_at(i), to);
+		for (const struct arg_option *o = command_at(i)->options; o && o->name; o++)
+			completion_fish_option(command_at(i), o, to);
 	}
 	for (const struct arg_option *o = command_options; o->name; o++)
 		completion_fish_option(NULL, o, to);

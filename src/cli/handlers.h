@@ -39,9 +39,21 @@ int cmd_stop(const struct cli *cli, const struct args *args);
 int cmd_update(const struct cli *cli, const struct args *args);
 int cmd_rm(const struct cli *cli, const struct args *args);
 /* cmd_image.c */
+int cmd_image_pull(const struct cli *cli, const struct args *args); /* cmd_pull.c */
 int cmd_image_import(const struct cli *cli, const struct args *args);
-int cmd_image_ls(const struct cli *cli, const struct args *args);
 int cmd_image_rm(const struct cli *cli, const struct args *args);
+/* cmd_image_change.c */
+int cmd_image_pin(const struct cli *cli, const struct args *args);
+int cmd_image_tag(const struct cli *cli, const struct args *args);
+int cmd_image_unpin(const struct cli *cli, const struct args *args);
+/* cmd_image_disk.c */
+int cmd_image_df(const struct cli *cli, const struct args *args);
+int cmd_image_prune(const struct cli *cli, const struct args *args);
+/* cmd_image_list.c */
+int cmd_image_ls(const struct cli *cli, const struct args *args);
+/* cmd_image_show.c */
+int cmd_image_history(const struct cli *cli, const struct args *args);
+int cmd_image_inspect(const struct cli *cli, const struct args *args);
 /* cmd_guest.c */
 int cmd_guest_build(const struct cli *cli, const struct args *args);
 int cmd_guest_default(const struct cli *cli, const struct args *args);

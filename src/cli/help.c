@@ -40,11 +40,11 @@ void help_overview(FILE *to)
 	struct table t = TABLE_INIT_WRAPS(2);
 
 	(void)fprintf(to, "usage: %s\n\nOwns every workload of this node.\n\ncommands:\n", usage);
-	for (size_t i = 0; i < n_commands; i++) {
-		_cleanup_str_ char *name = xformat("  %s", commands[i].name);
+	for (size_t i = 0; command_at(i); i++) {
+		_cleanup_str_ char *name = xformat("  %s", command_at(i)->name);
 
 		table_add(&t, name);
-		table_add(&t, commands[i].summary);
+		table_add(&t, command_at(i)->summary);
 	}
 	table_write(&t, to, false);
 	table_done(&t);

@@ -160,8 +160,8 @@ void man_write(FILE *to)
 	(void)fputs(".SH OPTIONS\nThey may stand in front of the command or behind it.\n", to);
 	man_options(command_options, to);
 	(void)fputs(".SH COMMANDS\n", to);
-	for (size_t i = 0; i < n_commands; i++)
-		man_command(&commands[i], to);
+	for (size_t i = 0; command_at(i); i++)
+		man_command(command_at(i), to);
 	man_terms("EXIT STATUS", statuses, ARRAY_SIZE(statuses), to);
 	man_terms("ENVIRONMENT", variables, ARRAY_SIZE(variables), to);
 	man_terms("FILES", files, ARRAY_SIZE(files), to);

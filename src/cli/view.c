@@ -248,17 +248,25 @@ void view_process(struct json *j, const Nacre__V1__Process *p)
 	json_put_end(j);
 }
 
+void view_words(struct json *j, const char *key, char *const *words, size_t n)
+{
+	json_put_array(j, key);
+	for (size_t i = 0; i < n; i++)
+		json_put_string(j, NULL, words[i]);
+	json_put_end(j);
+}
+
 void view_image(struct json *j, const char *key, const Nacre__V1__Image *image)
 {
 	json_put_object(j, key);
 	json_put_string(j, "id", image->id);
 	json_put_string(j, "digest", image->digest);
-	json_put_array(j, "names");
-	for (size_t i = 0; i < image->n_names; i++)
-		json_put_string(j, NULL, image->names[i]);
-	json_put_end(j);
+	view_words(j, "names", image->names, image->n_names);
 	json_put_unsigned(j, "size", image->size);
 	json_put_unsigned(j, "layers", image->layers);
 	json_put_time(j, "created_at", image->created_at);
+	json_put_bool(j, "pinned", image->pinned);
+	json_put_word(j, "source", image->source);
+	json_put_unsigned(j, "containers", image->containers);
 	json_put_end(j);
 }

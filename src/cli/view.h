@@ -32,6 +32,8 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 void view_process(struct json *j, const Nacre__V1__Process *p);
 /* A word for the letter of the kernel. */
 const char *view_process_state(const char *letter);
+/* A list of words. */
+void view_words(struct json *j, const char *key, char *const *words, size_t n);
 void view_image(struct json *j, const char *key, const Nacre__V1__Image *image);
 
 #endif

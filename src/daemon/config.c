@@ -10,6 +10,8 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "image/image.h"
+#include "image/registry.h"
 
 #define CONFIG_FILE_MAX ((size_t)1024 * 1024)
 #define CONFIG_KEY_MAX 128
@@ -109,9 +111,29 @@ static int set_spare(struct config *c, const char *value)
 	return set_yes(&c->spare, value);
 }
 
+static int set_images_reserve(struct config *c, const char *value)
+{
+	uint64_t size;
+
+	if (parse_size(value, &size) < 0 || size > CONFIG_RESERVE_MAX)
+		return -EINVAL;
+	c->images.reserve = size;
+	return 0;
+}
+
 static int set_vm_templates(struct config *c, const char *value)
 {
 	return set_yes(&c->vm.templates, value);
+}
+
+static int set_vm_pool(struct config *c, const char *value)
+{
+	uint64_t n;
+
+	if (parse_u64(value, 0, CONFIG_VM_POOL_MAX, &n) < 0)
+		return -EINVAL;
+	c->vm.pool = (unsigned)n;
+	return 0;
 }
 
 static int set_vm_memory(struct config *c, const char *value)
@@ -178,6 +200,64 @@ static int set_vm_hardware(struct config *c, const char *value)
 	return c->vm.no_hardware || str_eq(value, "auto") ? 0 : -EINVAL;
 }
 
+/* Absolute paths, parted by colons; each is set_absolute()'s. */
+static int set_images_registry_dirs(struct config *c, const char *value)
+{
+	char one[sizeof(c->images.registry_dirs)], same[sizeof(one)];
+	const char *at = value;
+
+	for (;;) {
+		size_t n = strcspn(at, ":");
+
+		if (n >= sizeof(one))
+			return -EINVAL;
+		memcpy(one, at, n);
+		one[n] = '\0';
+		if (set_absolute(same, sizeof(same), one) < 0)
+			return -EINVAL;
+		if (!at[n])
+			break;
+		at += n + 1;
+	}
+	return str_copy(c->images.registry_dirs, sizeof(c->images.registry_dirs), value);
+}
+
+static int set_images_policy(struct config *c, const char *value)
+{
+	return set_absolute(c->images.policy, sizeof(c->images.policy), value);
+}
+
+static int set_images_downloads(struct config *c, const char *value)
+{
+	uint64_t n;
+
+	if (parse_u64(value, 1, IMAGE_DOWNLOADS_MAX, &n) < 0)
+		return -EINVAL;
+	c->images.parallel_downloads = (unsigned)n;
+	return 0;
+}
+
+static int set_images_unpacks(struct config *c, const char *value)
+{
+	uint64_t n = 0;
+
+	if (!str_eq(value, "auto") && parse_u64(value, 1, IMAGE_UNPACKS_MAX, &n) < 0)
+		return -EINVAL;
+	c->images.parallel_unpacks = (unsigned)n;
+	return 0;
+}
+
+static int set_images_no_progress(struct config *c, const char *value)
+{
+	nsec_t patience;
+
+	if (parse_duration(value, &patience) < 0 || patience < CONFIG_IMAGES_PATIENCE_MIN ||
+	    patience > CONFIG_IMAGES_PATIENCE_MAX)
+		return -EINVAL;
+	c->images.no_progress = patience;
+	return 0;
+}
+
 /* SPIFFE-ID, section 2.1. */
 static int set_trust_domain(struct config *c, const char *value)
 {
@@ -202,13 +282,20 @@ static const struct {
 	{ "libexec", set_libexec, "an absolute path" },
 	{ "spare", set_spare, "yes or no" },
 	{ "trust_domain", set_trust_domain, "1 to 255 of a-z, 0-9, '.', '-' and '_'" },
+	{ "images.reserve", set_images_reserve, "a size up to 1048576GiB, or 0" },
 	{ "vm.memory", set_vm_memory, "64MiB to 1TiB" },
 	{ "vm.cpus", set_vm_cpus, "1 to 64" },
 	{ "vm.guest", set_vm_guest, "the name of a guest set, or default" },
 	{ "vm.templates", set_vm_templates, "yes or no" },
+	{ "vm.pool", set_vm_pool, "0 to 64" },
 	{ "vm.pods", set_vm_pods, "auto, cell or vm" },
 	{ "vm.heartbeat", set_vm_heartbeat, "a duration of 3s or more, or no" },
 	{ "vm.hardware", set_vm_hardware, "auto or no" },
+	{ "images.registry_dirs", set_images_registry_dirs, "absolute paths, parted by colons" },
+	{ "images.policy", set_images_policy, "an absolute path" },
+	{ "images.parallel_downloads", set_images_downloads, "1 to 32" },
+	{ "images.parallel_unpacks", set_images_unpacks, "1 to 16, or auto" },
+	{ "images.no_progress_timeout", set_images_no_progress, "a duration from 1s to 1h" },
 };
 
 void config_init(struct config *c)
@@ -227,6 +314,11 @@ void config_init(struct config *c)
 			.heartbeat = 60 * NSEC_PER_SEC,
 			.templates = true,
 			.pods = INSTANCE_KIND_COUNT },
+		.images = { .reserve = IMAGE_RESERVE_USUAL,
+			    .registry_dirs = "/etc/nacre/certs.d:/etc/containerd/certs.d",
+			    .policy = "/etc/nacre/policy.json",
+			    .parallel_downloads = 6,
+			    .no_progress = 60 * NSEC_PER_SEC },
 	};
 }
 
@@ -382,5 +474,11 @@ int config_load(struct config *c, const char *path, bool missing_ok, struct erro
 		return 0;
 	if (r < 0)
 		return error_set(err, r, "read the configuration %s", path);
-	return config_parse(c, path, &text, err);
+	r = config_parse(c, path, &text, err);
+	if (r == 0 && c->vm.pool && !c->vm.templates)
+		return error_refuse(err, ERROR_INVALID,
+				    "%s: vm.pool: machines of a pool go on from a template, and "
+				    "vm.templates says no",
+				    path);
+	return r;
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cell/spec.h"
+#include "image/registry.h"
 #include "instance/model.h"
 
 /*
@@ -26,11 +27,19 @@
  *   libexec: DIR         # where the helpers are
  *   spare: yes           # whether a keeper is made ahead of need, for the next pod
  *   trust_domain: nacre.local  # of the identities (SPIFFE) that this node gives to instances
+ *   images:
+ *     reserve: 256MiB          # of the disk that images leave free; 0: none
+ *     registry_dirs: DIR:DIR   # HOST/hosts.toml below; default: certs.d of nacre, containerd
+ *     policy: FILE             # who must have signed what; default: /etc/nacre/policy.json
+ *     parallel_downloads: 6    # blobs of a pull at once
+ *     parallel_unpacks: auto   # layers of an image at once; auto: a processor each, to 4
+ *     no_progress_timeout: 60s # a silent download is given up
  *   vm:
  *     memory: 256MiB  # of a microVM that has no limit of its own
  *     cpus: 1         # likewise
  *     guest: default  # the guest set that it boots (nacre guest)
  *     templates: yes  # microVMs go on from one that has booted, and share pages with it
+ *     pool: 0         # so many are loaded from that ahead of need
  *     pods: auto      # of what kind a pod's instance is where nobody says: auto, cell, vm
  *     heartbeat: 60s  # a guest that does not answer for so long is ended; no: none is
  *     hardware: auto  # no: without hardware virtualization, which is not even tried
@@ -45,9 +54,18 @@ struct config {
 	bool spare;
 	char trust_domain[256];
 	struct {
+		uint64_t reserve;
+		char registry_dirs[IMAGE_REGISTRY_DIRS_SIZE];
+		char policy[512];
+		unsigned parallel_downloads;
+		unsigned parallel_unpacks; /* 0: auto */
+		nsec_t no_progress;
+	} images;
+	struct {
 		uint64_t memory;
 		unsigned cpus;
 		bool templates;
+		unsigned pool;
 		char guest[64];   /* "": the default one */
 		nsec_t heartbeat; /* NSEC_NEVER: none */
 		bool no_hardware;
@@ -55,9 +73,13 @@ struct config {
 	} vm;
 };
 
+#define CONFIG_RESERVE_MAX ((uint64_t)1 << 50)
+#define CONFIG_IMAGES_PATIENCE_MIN NSEC_PER_SEC
+#define CONFIG_IMAGES_PATIENCE_MAX (3600 * NSEC_PER_SEC)
 #define CONFIG_VM_MEMORY_MIN ((uint64_t)64 << 20)
 #define CONFIG_VM_MEMORY_MAX ((uint64_t)1 << 40)
 #define CONFIG_VM_CPUS_MAX 64
+#define CONFIG_VM_POOL_MAX 64
 #define CONFIG_VM_HEARTBEAT_MIN (3 * NSEC_PER_SEC)
 
 /* What holds without a file. */

@@ -31,7 +31,7 @@ static void reads_every_key(void)
 	struct config c;
 
 	CHECK_INT(load("log:\n  level: debug\n  form: json\ndrain: 250ms\ncgroup: /a/b\nlibexec: "
-		       "/x\nspare: no\n",
+		       "/x\nspare: no\nimages:\n  reserve: 3GiB\n",
 		       &c, &err),
 		  0);
 	CHECK_INT(c.log_level, LOG_DEBUG);
@@ -40,16 +40,36 @@ static void reads_every_key(void)
 	CHECK_STR(c.cgroup, "/a/b");
 	CHECK_STR(c.libexec, "/x");
 	CHECK(!c.spare);
+	CHECK_INT(c.images.reserve, (uint64_t)3 << 30);
 }
 
 static void reads_how_microvms_are_made(void)
 {
 	static const char *const wrong[] = {
-		"vm:\n  memory: 63MiB\n",  "vm:\n  memory: 2TiB\n",  "vm:\n  cpus: 0\n",
-		"vm:\n  cpus: 65\n",       "vm:\n  guest: ../x\n",   "vm:\n  guest: ''\n",
-		"vm:\n  pods: instance\n", "vm:\n  pods: ''\n",      "vm: yes\n",
-		"vm:\n  templates: 1\n",   "vm:\n  hardware: yes\n", "vm:\n  heartbeat: 2s\n",
-		"vm:\n  firmware: none\n", "trust_domain: ''\n",     "trust_domain: A.b\n",
+		"vm:\n  memory: 63MiB\n",
+		"vm:\n  memory: 2TiB\n",
+		"vm:\n  cpus: 0\n",
+		"vm:\n  cpus: 65\n",
+		"vm:\n  guest: ../x\n",
+		"vm:\n  guest: ''\n",
+		"vm:\n  pods: instance\n",
+		"vm:\n  pods: ''\n",
+		"vm: yes\n",
+		"vm:\n  templates: 1\n",
+		"vm:\n  pool: 65\n",
+		"vm:\n  pool: yes\n",
+		"vm:\n  pool: 1\n  templates: no\n",
+		"vm:\n  hardware: yes\n",
+		"images:\n  registry_dirs: /a::/b\n",
+		"images:\n  registry_dirs: a\n",
+		"images:\n  policy: a.json\n",
+		"images:\n  parallel_downloads: 33\n",
+		"images:\n  parallel_unpacks: 0\n",
+		"images:\n  no_progress_timeout: 2h\n",
+		"vm:\n  heartbeat: 2s\n",
+		"vm:\n  firmware: none\n",
+		"trust_domain: ''\n",
+		"trust_domain: A.b\n",
 		"trust_domain: a/b\n",
 	};
 	struct error err;
@@ -59,11 +79,13 @@ static void reads_how_microvms_are_made(void)
 	CHECK_INT(c.vm.memory, 256 << 20);
 	CHECK_INT(c.vm.cpus, 1);
 	CHECK(c.vm.templates);
+	CHECK_INT(c.vm.pool, 0);
 	CHECK_STR(c.vm.guest, "");
 	CHECK_INT(c.vm.pods, INSTANCE_KIND_COUNT);
 	CHECK_STR(c.trust_domain, "nacre.local");
 	CHECK_INT(load("trust_domain: a-1.b_c\nvm:\n  memory: 64MiB\n  cpus: 64\n"
-		       "  guest: 6.1.0-49_x+y\n  pods: vm\n  templates: no\n  hardware: no\n  "
+		       "  guest: 6.1.0-49_x+y\n  pods: vm\n  templates: no\n  "
+		       "hardware: no\n  "
 		       "heartbeat: no\n",
 		       &c, &err),
 		  0);
@@ -75,11 +97,13 @@ static void reads_how_microvms_are_made(void)
 	CHECK(!c.vm.templates);
 	CHECK(c.vm.heartbeat == NSEC_NEVER);
 	CHECK_STR(c.trust_domain, "a-1.b_c");
-	CHECK_INT(load("vm:\n  pods: auto\n  guest: default\n  hardware: auto\n  heartbeat: 3s\n",
+	CHECK_INT(load("vm:\n  pods: auto\n  pool: 64\n  guest: default\n  hardware: auto\n  "
+		       "heartbeat: 3s\n",
 		       &c, &err),
 		  0);
 	CHECK_STR(c.vm.guest, "");
 	CHECK_INT(c.vm.pods, INSTANCE_KIND_COUNT);
+	CHECK_INT(c.vm.pool, 64);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		CHECK(load(wrong[i], &c, &err) < 0);
 }
@@ -131,6 +155,8 @@ static void names_line_and_key(void)
 		const char *text, *says;
 	} rows[] = {
 		{ "cgroup: ''\n", "cgroup: \"\" is not an absolute path" },
+		{ "images:\n  reserve: much\n",
+		  "images.reserve: \"much\" is not a size up to 1048576GiB, or 0" },
 		{ "cgroup: !/a\nspare: no\n", "cgroup: \"\" is not an absolute path" },
 		{ "libexec: /a/..\n", "libexec: \"/a/..\" is not an absolute path" },
 		{ "libexec: \"/a\\0b\"\n", "libexec: the value holds a NUL" },

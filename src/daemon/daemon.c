@@ -278,6 +278,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.images = d->images,
 		.store = d->run_store,
 		.events = &d->events,
+		.guard = { d->place.root_fd, d->place.run_fd },
 		.logs_fd = d->place.logs_fd,
 		.log = d->config.container_log,
 	};
@@ -303,6 +304,15 @@ static int daemon_open_images(struct daemon *d, struct error *err)
 		.pool = d->pool,
 		.root_fd = d->place.root_fd,
 		.fetch_path = fetch,
+		.reserve = d->config.images.reserve,
+		.parallel_unpacks = d->config.images.parallel_unpacks,
+		.network = { .registry_dirs = d->config.images.registry_dirs,
+			     .policy = d->config.images.policy,
+			     .parallel_downloads = d->config.images.parallel_downloads,
+			     .no_progress = d->config.images.no_progress,
+			     .http_proxy = getenv("http_proxy"),
+			     .https_proxy = getenv("https_proxy") ?: getenv("HTTPS_PROXY"),
+			     .no_proxy = getenv("no_proxy") ?: getenv("NO_PROXY") },
 	};
 	int r;
 
@@ -481,7 +491,7 @@ static void daemon_become_ready(struct daemon *d)
 	if (d->config.spare && instances_open_spare(d->instances) < 0)
 		log_warn("no keeper is made ahead of need: out of memory");
 	d->serving = true;
-	microvms_look(&d->microvms);
+	microvms_begin(&d->microvms, d->instances);
 	FAILPOINT_AFTER("boot.serve");
 	log_info("ready", LOG_STR("version", NACRE_VERSION), LOG_STR("socket", d->options.socket),
 		 LOG_STR("root", d->options.root), LOG_STR("run", d->options.run),
@@ -679,6 +689,7 @@ static void daemon_close(struct daemon *d)
 	loop_defer_done(&d->check);
 	/* No thread may still work for what is freed next. */
 	d->pool = pool_free(d->pool);
+	copies_done(&d->workload.copies);
 	microvms_close(&d->microvms);
 	check_calls_free(&d->node);
 	d->logs = log_readers_free(d->logs);

@@ -85,9 +85,10 @@ static int microvms_open_trial(struct microvms *m, struct loop *l, const struct 
 	return trial_new(&m->trial, &c, err);
 }
 
-void microvms_look(struct microvms *m)
+void microvms_begin(struct microvms *m, struct instances *all)
 {
 	(void)trial_ask(m->trial);
+	vms_begin(m->vms, all);
 }
 
 static int microvms_open_issuer(struct microvms *m, struct loop *l, const struct config *config,
@@ -123,6 +124,7 @@ int microvms_open(struct microvms *m, struct loop *l, struct pool *pool, const s
 		.memory = config->vm.memory,
 		.cpus = config->vm.cpus,
 		.templates = config->vm.templates,
+		.pool_size = config->vm.pool,
 		.certificate_life = MICROVMS_LIFE,
 		.heartbeat = config->vm.heartbeat,
 		.is_fast = microvms_is_fast,

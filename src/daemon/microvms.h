@@ -11,6 +11,7 @@
 
 struct config;
 struct foreigns;
+struct instances;
 struct issuer;
 struct loop;
 struct place;
@@ -31,8 +32,9 @@ struct microvms {
  * missing. What was opened where it fails is closed by microvms_close(). */
 int microvms_open(struct microvms *m, struct loop *l, struct pool *pool, const struct place *place,
 		  const struct config *config, struct error *err);
-/* Once the daemon serves: what hardware virtualization is worth is tried, unless it is known. */
-void microvms_look(struct microvms *m);
+/* Once the daemon serves: what hardware virtualization is worth is tried, unless it is known, and
+ * what is made ahead of need is begun. */
+void microvms_begin(struct microvms *m, struct instances *all);
 /* Machines with somebody's own system. The same. */
 int microvms_open_foreign(struct microvms *m, struct loop *l, struct pool *pool,
 			  const struct place *place, const struct config *config,

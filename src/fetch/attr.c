@@ -11,7 +11,6 @@
 #define ATTR_NAME_MAX 255
 #define ATTR_VALUE_MAX 65536
 #define ATTR_COUNT_MAX 1024
-#define ATTR_ACL_MAX 256
 
 static bool attr_wanted(const char *name)
 {
@@ -58,17 +57,6 @@ static int attr_apply_xattrs(struct archive_entry *entry, int fd, uint64_t *n_sk
 	return 0;
 }
 
-/* The form of system.posix_acl_*: a version and entries, ordered by tag and id. */
-struct attr_acl_entry {
-	uint16_t tag, perm;
-	uint32_t id;
-};
-
-struct attr_acl {
-	uint32_t version;
-	struct attr_acl_entry entries[ATTR_ACL_MAX];
-};
-
 static const struct {
 	int archive;
 	uint16_t kernel;
@@ -105,42 +93,45 @@ static int attr_acl_compare(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static int attr_apply_acl(struct archive_entry *entry, int fd, int type, const char *name,
-			  uint64_t *n_skipped, struct error *err)
+static size_t attr_read_acl(struct archive_entry *entry, int type, struct attr_acl *ret,
+			    uint64_t *n_skipped)
 {
-	static struct attr_acl acl;
 	int total = archive_entry_acl_reset(entry, type);
 	size_t n = 0;
 
 	/* Three entries say what the mode says; a default list begins at one. */
 	if (total <= (type == ARCHIVE_ENTRY_ACL_TYPE_ACCESS ? 3 : 0))
 		return 0;
-	acl.version = 2;
+	ret->version = 2;
 	for (;;) {
 		int type_out, permset, tag, id;
 		const char *who;
 
 		if (archive_entry_acl_next(entry, type, &type_out, &permset, &tag, &id, &who) != 0)
 			break;
-		if (n == ATTR_ACL_MAX || !attr_acl_convert(tag, permset, id, &acl.entries[n])) {
+		if (n == ATTR_ACL_MAX || !attr_acl_convert(tag, permset, id, &ret->entries[n])) {
 			(*n_skipped)++;
 			continue;
 		}
 		n++;
 	}
-	qsort(acl.entries, n, sizeof(acl.entries[0]), attr_acl_compare);
-	return attr_set(fd, name, &acl, sizeof(acl.version) + n * sizeof(acl.entries[0]), n_skipped,
-			err);
+	qsort(ret->entries, n, sizeof(ret->entries[0]), attr_acl_compare);
+	return sizeof(ret->version) + n * sizeof(ret->entries[0]);
+}
+
+size_t attr_default_acl(struct archive_entry *entry, struct attr_acl *ret, uint64_t *n_skipped)
+{
+	return attr_read_acl(entry, ARCHIVE_ENTRY_ACL_TYPE_DEFAULT, ret, n_skipped);
 }
 
 int attr_apply(struct archive_entry *entry, int fd, uint64_t *n_skipped, struct error *err)
 {
-	int r;
+	struct attr_acl acl;
+	size_t len;
+	int r = 0;
 
-	r = attr_apply_acl(entry, fd, ARCHIVE_ENTRY_ACL_TYPE_ACCESS, "system.posix_acl_access",
-			   n_skipped, err);
-	if (r == 0)
-		r = attr_apply_acl(entry, fd, ARCHIVE_ENTRY_ACL_TYPE_DEFAULT,
-				   "system.posix_acl_default", n_skipped, err);
+	len = attr_read_acl(entry, ARCHIVE_ENTRY_ACL_TYPE_ACCESS, &acl, n_skipped);
+	if (len)
+		r = attr_set(fd, "system.posix_acl_access", &acl, len, n_skipped, err);
 	return r == 0 ? attr_apply_xattrs(entry, fd, n_skipped, err) : r;
 }

@@ -103,13 +103,15 @@ static int docker_check_name(const char *name, const char *digest, struct error 
 static int docker_take_image(struct reading *r, json_t *entry, struct error *err)
 {
 	_cleanup_(buf_done) struct buf config = BUF_INIT;
-	struct reading_layer layers[FETCH_LAYERS_MAX];
+	_cleanup_(reading_layers_done) struct reading_layer *layers = reading_layers_new();
 	struct reading_image image = { .config = &config, .layers = layers };
 	_cleanup_strv_ char **names = NULL;
 	const char *config_name;
 	json_t *list;
 	int code;
 
+	if (!layers)
+		return error_set(err, -ENOMEM, "read manifest.json");
 	code = json_need_text(entry, "Config", &config_name, err);
 	if (code == 0)
 		code = json_need_array(entry, "Layers", FETCH_LAYERS_MAX, &list, err);

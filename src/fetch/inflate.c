@@ -2,19 +2,22 @@
 #include "fetch/inflate.h"
 
 #include <errno.h>
+#include <isa-l/igzip_lib.h>
 #include <stdbool.h>
 #include <unistd.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include "base/str.h"
 #include "base/sysio.h"
+#include "fetch/follow.h"
 #include "fetch/hash.h"
 
 #define INFLATE_INPUT (128 * 1024)
+#define INFLATE_GZIP_FIRST 0x1f
 
 struct inflate {
 	int fd;
+	struct follow *follow;
 	enum fetch_compression compression;
 	uint8_t *input;
 	size_t pos, len;
@@ -23,15 +26,14 @@ struct inflate {
 	bool any;      /* one has ended */
 	bool ended;
 	uint64_t n_in, n_out, max_out;
-	struct hash hash_in, hash_out;
-	z_stream gzip;
-	bool gzip_ready;
+	struct hash hash;
+	struct inflate_state *gzip;
 	ZSTD_DCtx *zstd;
 };
 
 enum fetch_compression inflate_guess(const uint8_t *data, size_t len)
 {
-	static const uint8_t gzip[] = { 0x1f, 0x8b };
+	static const uint8_t gzip[] = { INFLATE_GZIP_FIRST, 0x8b };
 	static const uint8_t zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
 
 	if (len >= sizeof(gzip) && memcmp(data, gzip, sizeof(gzip)) == 0)
@@ -41,18 +43,25 @@ enum fetch_compression inflate_guess(const uint8_t *data, size_t len)
 	return FETCH_PLAIN;
 }
 
+/* With the header that belongs to gzip, and the checksum at its end. */
+static void inflate_begin_member(struct inflate *i)
+{
+	isal_inflate_init(i->gzip);
+	i->gzip->crc_flag = ISAL_GZIP;
+}
+
 static int inflate_setup(struct inflate *i)
 {
-	if (hash_start(&i->hash_in) < 0 || hash_start(&i->hash_out) < 0)
+	if (hash_start(&i->hash) < 0)
 		return -ENOMEM;
 	i->input = malloc(INFLATE_INPUT);
 	if (!i->input)
 		return -ENOMEM;
 	if (i->compression == FETCH_GZIP) {
-		/* 15 bits of window and a gzip header. */
-		if (inflateInit2(&i->gzip, 15 + 16) != Z_OK)
+		i->gzip = malloc(sizeof(*i->gzip));
+		if (!i->gzip)
 			return -ENOMEM;
-		i->gzip_ready = true;
+		inflate_begin_member(i);
 	}
 	if (i->compression == FETCH_ZSTD) {
 		i->zstd = ZSTD_createDCtx();
@@ -64,14 +73,16 @@ static int inflate_setup(struct inflate *i)
 }
 
 int inflate_new(struct inflate **ret, int fd, enum fetch_compression compression, uint64_t max_out,
-		struct error *err)
+		struct follow *follow, struct error *err)
 {
 	struct inflate *i = calloc(1, sizeof(*i));
 	int r;
 
 	if (!i)
 		return error_set(err, -ENOMEM, "begin to decompress");
-	*i = (struct inflate){ .fd = fd, .compression = compression, .max_out = max_out };
+	*i = (struct inflate){
+		.fd = fd, .compression = compression, .max_out = max_out, .follow = follow
+	};
 	r = inflate_setup(i);
 	if (r < 0) {
 		(void)inflate_free(i);
@@ -85,11 +96,9 @@ struct inflate *inflate_free(struct inflate *i)
 {
 	if (!i)
 		return NULL;
-	if (i->gzip_ready)
-		(void)inflateEnd(&i->gzip);
 	(void)ZSTD_freeDCtx(i->zstd);
-	hash_done(&i->hash_in);
-	hash_done(&i->hash_out);
+	hash_done(&i->hash);
+	free(i->gzip);
 	free(i->input);
 	free(i);
 	return NULL;
@@ -97,12 +106,21 @@ struct inflate *inflate_free(struct inflate *i)
 
 static int inflate_fill(struct inflate *i, struct error *err)
 {
+	size_t size = INFLATE_INPUT;
 	ssize_t n;
+	int r;
 
 	if (i->pos < i->len || i->input_ended)
 		return 0;
+	if (i->follow) {
+		r = follow_wait(i->follow, i->n_in, err);
+		if (r < 0)
+			return r;
+		if (i->follow->good > i->n_in)
+			size = MIN(size, i->follow->good - i->n_in);
+	}
 	do {
-		n = sysio_read(i->fd, i->input, INFLATE_INPUT);
+		n = sysio_read(i->fd, i->input, size);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return error_set(err, -errno, "read the blob");
@@ -110,7 +128,7 @@ static int inflate_fill(struct inflate *i, struct error *err)
 	i->pos = 0;
 	i->len = (size_t)n;
 	i->n_in += (uint64_t)n;
-	hash_add(&i->hash_in, i->input, (size_t)n);
+	hash_add(&i->hash, i->input, (size_t)n);
 	return 0;
 }
 
@@ -131,35 +149,58 @@ static ssize_t inflate_step_plain(struct inflate *i, uint8_t *to, size_t size, s
 	return (ssize_t)n;
 }
 
+static int inflate_gzip_damaged(int code, struct error *err)
+{
+	static const struct {
+		int code;
+		const char *text;
+	} texts[] = {
+		{ ISAL_INVALID_BLOCK, "wrong block" },
+		{ ISAL_INVALID_SYMBOL, "wrong symbol" },
+		{ ISAL_INVALID_LOOKBACK, "a distance too far back" },
+		{ ISAL_INVALID_WRAPPER, "wrong header" },
+		{ ISAL_UNSUPPORTED_METHOD, "unknown method" },
+		{ ISAL_INCORRECT_CHECKSUM, "wrong checksum" },
+	};
+	const char *text = "unknown fault";
+
+	for (size_t n = 0; n < ARRAY_SIZE(texts); n++)
+		if (texts[n].code == code)
+			text = texts[n].text;
+	return error_refuse(err, ERROR_INVALID, "the gzip data is damaged (%s)", text);
+}
+
 static ssize_t inflate_step_gzip(struct inflate *i, uint8_t *to, size_t size, struct error *err)
 {
 	int rc;
 
-	if (i->input_ended) {
-		if (i->in_frame || !i->any)
+	if (i->input_ended && !i->in_frame) {
+		if (!i->any)
 			return inflate_cut(err);
 		i->ended = true;
 		return 0;
 	}
-	if (!i->in_frame && i->any && inflateReset(&i->gzip) != Z_OK)
-		return error_set(err, -ENOMEM, "decompress");
+	/* Asked here, since the decoder waits for a whole header before it looks at it. */
+	if (!i->in_frame && i->input[i->pos] != INFLATE_GZIP_FIRST)
+		return inflate_gzip_damaged(ISAL_INVALID_WRAPPER, err);
+	if (!i->in_frame && i->any)
+		inflate_begin_member(i);
 	i->in_frame = true;
-	i->gzip.next_in = i->input + i->pos;
-	i->gzip.avail_in = (uInt)(i->len - i->pos);
-	i->gzip.next_out = to;
-	i->gzip.avail_out = (uInt)size;
-	rc = inflate(&i->gzip, Z_NO_FLUSH);
-	i->pos = i->len - i->gzip.avail_in;
-	if (rc == Z_STREAM_END) {
-		i->in_frame = false;
-		i->any = true;
-	} else if (rc == Z_MEM_ERROR) {
-		return error_set(err, -ENOMEM, "decompress");
-	} else if (rc != Z_OK && rc != Z_BUF_ERROR) {
-		return error_refuse(err, ERROR_INVALID, "the gzip data is damaged (%s)",
-				    i->gzip.msg ? i->gzip.msg : "wrong header");
-	}
-	return (ssize_t)(size - i->gzip.avail_out);
+	i->gzip->next_in = i->input + i->pos;
+	i->gzip->avail_in = (uint32_t)(i->len - i->pos);
+	i->gzip->next_out = to;
+	i->gzip->avail_out = (uint32_t)size;
+	rc = isal_inflate(i->gzip);
+	/* A dictionary belongs to zlib's format alone. */
+	if (rc != ISAL_DECOMP_OK && rc != ISAL_END_INPUT)
+		return inflate_gzip_damaged(rc, err);
+	i->pos = i->len - i->gzip->avail_in;
+	i->in_frame = i->gzip->block_state != ISAL_BLOCK_FINISH;
+	i->any = i->any || !i->in_frame;
+	/* At the end of the input the decoder may still hold what did not fit into `to` before. */
+	if (i->input_ended && i->in_frame && i->gzip->avail_out == size)
+		return inflate_cut(err);
+	return (ssize_t)(size - i->gzip->avail_out);
 }
 
 static ssize_t inflate_step_zstd(struct inflate *i, uint8_t *to, size_t size, struct error *err)
@@ -223,15 +264,13 @@ ssize_t inflate_read(struct inflate *i, void *to, size_t size, struct error *err
 	if (n <= 0)
 		return n;
 	i->n_out += (uint64_t)n;
-	hash_add(&i->hash_out, to, (size_t)n);
 	r = inflate_check_limits(i, err);
 	return r < 0 ? r : n;
 }
 
-void inflate_digests(struct inflate *i, char ret_in[DIGEST_SIZE], char ret_out[DIGEST_SIZE])
+void inflate_digest(struct inflate *i, char ret[DIGEST_SIZE])
 {
-	hash_end(&i->hash_in, ret_in);
-	hash_end(&i->hash_out, ret_out);
+	hash_end(&i->hash, ret);
 }
 
 uint64_t inflate_n_in(const struct inflate *i)

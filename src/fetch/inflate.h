@@ -11,20 +11,22 @@
 #include "wire/fetchmsg.h"
 
 /*
- * Reads a file that may be compressed, and hashes both what is read and what comes out. Its limits
- * answer decompression bombs (security.md C13, C14): the bytes that come out, their ratio to those
- * that went in, and the window of zstd.
+ * Reads a file that may be compressed, and hashes what is read. Its limits answer decompression
+ * bombs (security.md C13, C14): the bytes that come out, their ratio to those that went in, and the
+ * window of zstd. One thread at a time.
  */
 
 #define INFLATE_RATIO_MAX 200
 #define INFLATE_RATIO_FROM (UINT64_C(100) << 20)
 #define INFLATE_ZSTD_WINDOW_LOG 23
 
+struct follow;
 struct inflate;
 
-/* Reads fd (kept by the caller) from where it stands. */
+/* Reads fd (kept by the caller) from where it stands. follow (kept too): says how far it is good;
+ * NULL: it is whole. */
 int inflate_new(struct inflate **ret, int fd, enum fetch_compression compression, uint64_t max_out,
-		struct error *err);
+		struct follow *follow, struct error *err);
 struct inflate *inflate_free(struct inflate *i);
 static inline void inflate_freep(struct inflate **i)
 {
@@ -35,8 +37,8 @@ static inline void inflate_freep(struct inflate **i)
  * limit. */
 ssize_t inflate_read(struct inflate *i, void *to, size_t size, struct error *err);
 
-/* After the end: the digests of the file and of what came out. */
-void inflate_digests(struct inflate *i, char ret_in[DIGEST_SIZE], char ret_out[DIGEST_SIZE]);
+/* After the end: the digest of the file. */
+void inflate_digest(struct inflate *i, char ret[DIGEST_SIZE]);
 uint64_t inflate_n_in(const struct inflate *i);
 uint64_t inflate_n_out(const struct inflate *i);
 

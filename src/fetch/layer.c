@@ -4,7 +4,9 @@
  * An entry is made in three steps: its place is found (place.h), what stands there and may not stay
  * is removed, and the new thing is made by the directory's descriptor and a single component, so
  * that no link of the archive is ever followed in the last step. A file is created with O_EXCL:
- * nothing that is there already is written to.
+ * nothing that is there already is written to. The descriptor of the directory is kept for the
+ * entries behind: what an entry makes cannot change what a path means that could be resolved
+ * before, what it removes can, and then the path is resolved anew.
  *
  * The layer is unpacked alone, not upon the layers below it. A whiteout therefore says only "what
  * lies below goes", in whatever order it stands to the entries of its own layer: a file that the
@@ -28,7 +30,6 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "fetch/attr.h"
-#include "fetch/place.h"
 
 #define WHITEOUT ".wh."
 #define WHITEOUT_OPAQUE ".wh..wh..opq"
@@ -39,17 +40,12 @@ struct layer_item {
 	struct archive *archive;
 	struct archive_entry *entry;
 	char path[PLACE_PATH_MAX + 1];
-	struct place place;
+	struct place place; /* its descriptor is the layer's */
 	mode_t mode;
 	uid_t uid;
 	gid_t gid;
 	struct timespec times[2];
 };
-
-static void layer_item_done(struct layer_item *i)
-{
-	place_done(&i->place);
-}
 
 static int layer_fail(const struct layer_item *i, int r, const char *what, struct error *err)
 {
@@ -69,39 +65,118 @@ static int layer_make_opaque(const struct layer_item *i, int dir_fd, struct erro
 	return 0;
 }
 
+/* ---- the directory of an entry ---- */
+
+static void layer_set_dir(struct layer *l, int dir_fd, const char *path)
+{
+	(void)fd_close(l->dir_fd);
+	l->dir_fd = dir_fd;
+	l->dir_known = str_copy(l->dir_path, sizeof(l->dir_path), path) == 0;
+}
+
+/* Whether the directory of path, which ends before its last component, is the one that was used
+ * last. */
+static bool layer_is_in_dir(const struct layer *l, const char *path, size_t len)
+{
+	return l->dir_known && strncmp(l->dir_path, path, len) == 0 && !l->dir_path[len];
+}
+
+static int layer_find(struct layer *l, struct layer_item *i, struct error *err)
+{
+	const char *slash = strrchr(i->path, '/');
+	size_t len = slash ? (size_t)(slash - i->path) : 0;
+	int r;
+
+	if (*i->path && layer_is_in_dir(l, i->path, len)) {
+		i->place.dir_fd = l->dir_fd;
+		r = str_copy(i->place.name, sizeof(i->place.name), slash ? slash + 1 : i->path);
+		return r < 0 ? layer_fail(i, r, "take its name", err) : 0;
+	}
+	r = place_find(l->root_fd, i->path, true, &i->place, err);
+	if (r == 0 && i->place.dir_fd >= 0) {
+		char path[PLACE_PATH_MAX + 1];
+
+		(void)str_printf(path, sizeof(path), "%.*s", (int)len, i->path);
+		layer_set_dir(l, i->place.dir_fd, path);
+	}
+	return r;
+}
+
 /* ---- what all kinds have ---- */
+
+/* The owner and the mode, where they are not what the kernel gave already. */
+static int layer_set_owner(const struct layer_item *i, int fd, struct error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return layer_fail(i, -errno, "look at what was made", err);
+	/* chown() clears the set-id bits and capabilities, so it comes first. */
+	if (st.st_uid != i->uid || st.st_gid != i->gid) {
+		if (fchown(fd, i->uid, i->gid) < 0)
+			return layer_fail(i, -errno, "set the owner", err);
+		st.st_mode &= 0777;
+	}
+	if ((st.st_mode & 07777) != i->mode && fchmod(fd, i->mode) < 0)
+		return layer_fail(i, -errno, "set the mode", err);
+	return 0;
+}
 
 static int layer_finish_fd(struct layer *l, const struct layer_item *i, int fd, struct error *err)
 {
-	int r;
+	int r = layer_set_owner(i, fd, err);
 
-	/* chown() clears the set-id bits and capabilities, so it comes first. */
-	if (fchown(fd, i->uid, i->gid) < 0)
-		return layer_fail(i, -errno, "set the owner", err);
-	if (fchmod(fd, i->mode) < 0)
-		return layer_fail(i, -errno, "set the mode", err);
-	r = attr_apply(i->entry, fd, &l->n_skipped, err);
 	if (r < 0)
-		return error_wrap(err, r, "entry \"%.200s\"", i->path);
-	return 0;
+		return r;
+	r = attr_apply(i->entry, fd, &l->n_skipped, err);
+	return r < 0 ? error_wrap(err, r, "entry \"%.200s\"", i->path) : 0;
 }
 
 static int layer_finish_name(const struct layer_item *i, struct error *err)
 {
 	const struct place *p = &i->place;
+	struct stat st;
 
-	if (fchownat(p->dir_fd, p->name, i->uid, i->gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(p->dir_fd, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return layer_fail(i, -errno, "look at what was made", err);
+	if ((st.st_uid != i->uid || st.st_gid != i->gid) &&
+	    fchownat(p->dir_fd, p->name, i->uid, i->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return layer_fail(i, -errno, "set the owner", err);
 	if (utimensat(p->dir_fd, p->name, i->times, AT_SYMLINK_NOFOLLOW) < 0)
 		return layer_fail(i, -errno, "set the time", err);
 	return 0;
 }
 
+/* ---- what stands there already ---- */
+
+/*
+ * Removes what the new entry replaces; a directory stays for a directory. *ret_opaque: a whiteout
+ * stood there, so a directory in its place must hide what lies below.
+ */
+static int layer_clear(struct layer *l, const struct layer_item *i, bool for_dir, bool *ret_opaque,
+		       struct error *err)
+{
+	struct stat st;
+	int r;
+
+	*ret_opaque = false;
+	if (i->place.dir_fd < 0)
+		return for_dir ? 0 : layer_fail(i, -EISDIR, "take the place of the root", err);
+	if (fstatat(i->place.dir_fd, i->place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : layer_fail(i, -errno, "look at what is there", err);
+	if (for_dir && S_ISDIR(st.st_mode))
+		return 0;
+	*ret_opaque = layer_is_whiteout(&st);
+	l->dir_known = false;
+	r = rootfd_remove_tree(i->place.dir_fd, i->place.name);
+	return r < 0 ? layer_fail(i, r, "replace what is there", err) : 0;
+}
+
 /* ---- the kinds ---- */
 
 static int layer_add_data(struct layer *l, const struct layer_item *i, int fd, struct error *err)
 {
-	int64_t size = archive_entry_size(i->entry);
+	int64_t size = archive_entry_size(i->entry), pos = 0;
 
 	if (size < 0 || (uint64_t)size > l->max_bytes)
 		return error_refuse(err, ERROR_EXHAUSTED, "entry \"%.200s\": the file is too long",
@@ -123,26 +198,49 @@ static int layer_add_data(struct layer *l, const struct layer_item *i, int fd, s
 			return error_refuse(err, ERROR_EXHAUSTED,
 					    "entry \"%.200s\": the layer is too big", i->path);
 		/* What lies between two blocks of a sparse file stays a hole. */
-		if (lseek(fd, at, SEEK_SET) < 0)
+		if (at != pos && lseek(fd, at, SEEK_SET) < 0)
 			return layer_fail(i, -errno, "write", err);
 		r = fd_write_full(fd, data, len);
 		if (r < 0)
 			return layer_fail(i, r, "write", err);
+		pos = at + (int64_t)len;
 	}
-	if (sysio_ftruncate(fd, size) < 0)
+	if (pos != size && sysio_ftruncate(fd, size) < 0)
 		return layer_fail(i, -errno, "write", err);
 	return 0;
 }
 
+static int layer_create(const struct layer_item *i)
+{
+	return sysio_openat(i->place.dir_fd, i->place.name,
+			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, i->mode & 0777);
+}
+
+/* Nothing is there in most cases, so that is tried first. */
+static int layer_open_file(struct layer *l, const struct layer_item *i, struct error *err)
+{
+	bool opaque;
+	int fd = -1, r;
+
+	errno = EEXIST;
+	if (i->place.dir_fd >= 0)
+		fd = layer_create(i);
+	if (fd < 0 && errno == EEXIST) {
+		r = layer_clear(l, i, false, &opaque, err);
+		if (r < 0)
+			return r;
+		fd = layer_create(i);
+	}
+	return fd < 0 ? layer_fail(i, -errno, "make the file", err) : fd;
+}
+
 static int layer_add_file(struct layer *l, const struct layer_item *i, struct error *err)
 {
-	_cleanup_fd_ int fd =
-		sysio_openat(i->place.dir_fd, i->place.name,
-			     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_fd_ int fd = layer_open_file(l, i, err);
 	int r;
 
 	if (fd < 0)
-		return layer_fail(i, -errno, "make the file", err);
+		return fd;
 	r = layer_add_data(l, i, fd, err);
 	if (r == 0)
 		r = layer_finish_fd(l, i, fd, err);
@@ -153,39 +251,57 @@ static int layer_add_file(struct layer *l, const struct layer_item *i, struct er
 	return 0;
 }
 
-static int layer_note_times(struct layer *l, const struct layer_item *i, struct error *err)
+/* *ret_opaque: it stands where a whiteout stood. */
+static int layer_open_dir(struct layer *l, const struct layer_item *i, bool *ret_opaque,
+			  struct error *err)
 {
-	int r;
+	int fd, r;
 
-	r = buf_add(&l->times, i->times, sizeof(i->times));
-	if (r == 0)
-		r = buf_add(&l->times, i->path, strlen(i->path) + 1);
-	if (r == -ENOBUFS)
-		return error_refuse(err, ERROR_EXHAUSTED, "the layer has too many directories");
-	return r < 0 ? error_set(err, r, "remember a directory") : 0;
+	*ret_opaque = false;
+	if (i->place.dir_fd < 0)
+		return rootfd_open(l->root_fd, "/", O_RDONLY | O_DIRECTORY, 0);
+	if (sysio_mkdirat(i->place.dir_fd, i->place.name, i->mode & 0777) < 0) {
+		if (errno != EEXIST)
+			return layer_fail(i, -errno, "make the directory", err);
+		r = layer_clear(l, i, true, ret_opaque, err);
+		if (r < 0)
+			return r;
+		if (sysio_mkdirat(i->place.dir_fd, i->place.name, i->mode & 0777) < 0 &&
+		    errno != EEXIST)
+			return layer_fail(i, -errno, "make the directory", err);
+	}
+	fd = sysio_openat(i->place.dir_fd, i->place.name,
+			  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	return fd < 0 ? layer_fail(i, -errno, "open the directory", err) : fd;
 }
 
-static int layer_add_dir(struct layer *l, const struct layer_item *i, bool opaque,
-			 struct error *err)
+/* What it gets when all is in it. */
+static int layer_note_dir(struct layer *l, const struct layer_item *i, struct error *err)
+{
+	struct attr_acl acl;
+	size_t len = attr_default_acl(i->entry, &acl, &l->n_skipped);
+
+	return later_add(&l->later, i->path, &i->times[1], &acl, len, err);
+}
+
+static int layer_add_dir(struct layer *l, const struct layer_item *i, struct error *err)
 {
 	_cleanup_fd_ int fd = -1;
+	bool opaque;
 	int r;
 
-	if (i->place.dir_fd < 0) {
-		fd = rootfd_open(l->root_fd, "/", O_RDONLY | O_DIRECTORY, 0);
-	} else {
-		if (sysio_mkdirat(i->place.dir_fd, i->place.name, 0700) < 0 && errno != EEXIST)
-			return layer_fail(i, -errno, "make the directory", err);
-		fd = sysio_openat(i->place.dir_fd, i->place.name,
-				  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-		fd = fd < 0 ? -errno : fd;
-	}
+	fd = layer_open_dir(l, i, &opaque, err);
 	if (fd < 0)
-		return layer_fail(i, fd, "open the directory", err);
+		return fd;
 	r = layer_finish_fd(l, i, fd, err);
 	if (r == 0 && opaque)
 		r = layer_make_opaque(i, fd, err);
-	return r == 0 ? layer_note_times(l, i, err) : r;
+	if (r == 0)
+		r = layer_note_dir(l, i, err);
+	/* Its own entries are next, as a rule. */
+	if (r == 0)
+		layer_set_dir(l, TAKE_FD(fd), i->path);
+	return r;
 }
 
 static int layer_add_symlink(const struct layer_item *i, struct error *err)
@@ -216,29 +332,7 @@ static int layer_add_fifo(const struct layer_item *i, struct error *err)
 	return 0;
 }
 
-/* ---- what stands there already ---- */
-
-/*
- * Removes what the new entry replaces; a directory stays for a directory. *ret_opaque: a whiteout
- * stood there, so a directory in its place must hide what lies below.
- */
-static int layer_clear(struct layer *l, const struct layer_item *i, bool for_dir, bool *ret_opaque,
-		       struct error *err)
-{
-	struct stat st;
-	int r;
-
-	*ret_opaque = false;
-	if (i->place.dir_fd < 0)
-		return for_dir ? 0 : layer_fail(i, -EISDIR, "take the place of the root", err);
-	if (fstatat(i->place.dir_fd, i->place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : layer_fail(i, -errno, "look at what is there", err);
-	if (for_dir && S_ISDIR(st.st_mode))
-		return 0;
-	*ret_opaque = layer_is_whiteout(&st);
-	r = rootfd_remove_tree(i->place.dir_fd, i->place.name);
-	return r < 0 ? layer_fail(i, r, "replace what is there", err) : 0;
-}
+/* ---- hard links ---- */
 
 static bool layer_same(const struct place *a, const struct place *b, struct stat *ret_a)
 {
@@ -353,7 +447,7 @@ static int layer_add_whiteout(struct layer *l, struct layer_item *i, struct erro
 	if (!str_has_prefix(name, WHITEOUT))
 		return error_refuse(err, ERROR_INVALID,
 				    "entry \"%.200s\": a whiteout cannot be a directory", i->path);
-	r = place_find(l->root_fd, i->path, true, &i->place, err);
+	r = layer_find(l, i, err);
 	if (r < 0)
 		return r;
 	if (str_eq(name, WHITEOUT_OPAQUE))
@@ -392,23 +486,19 @@ static int layer_add_kind(struct layer *l, const struct layer_item *i, mode_t ty
 	bool opaque;
 	int r;
 
-	r = layer_clear(l, i, type == AE_IFDIR, &opaque, err);
+	if (type == AE_IFDIR)
+		return layer_add_dir(l, i, err);
+	if (type == AE_IFREG)
+		return layer_add_file(l, i, err);
+	r = layer_clear(l, i, false, &opaque, err);
 	if (r < 0)
 		return r;
-	if (type == AE_IFDIR)
-		return layer_add_dir(l, i, opaque, err);
-	if (type == AE_IFLNK)
-		return layer_add_symlink(i, err);
-	if (type == AE_IFIFO)
-		return layer_add_fifo(i, err);
-	return layer_add_file(l, i, err);
+	return (type == AE_IFLNK ? layer_add_symlink : layer_add_fifo)(i, err);
 }
 
 int layer_add(struct layer *l, struct archive *a, struct archive_entry *entry, struct error *err)
 {
-	_cleanup_(layer_item_done) struct layer_item i = { .archive = a,
-							   .entry = entry,
-							   .place = PLACE_INIT };
+	struct layer_item i = { .archive = a, .entry = entry, .place = PLACE_INIT };
 	mode_t type = archive_entry_filetype(entry);
 	int r;
 
@@ -426,7 +516,7 @@ int layer_add(struct layer *l, struct archive *a, struct archive_entry *entry, s
 		l->n_skipped++;
 		return 0;
 	}
-	r = place_find(l->root_fd, i.path, true, &i.place, err);
+	r = layer_find(l, &i, err);
 	if (r < 0)
 		return r;
 	if (archive_entry_hardlink(entry))
@@ -436,30 +526,11 @@ int layer_add(struct layer *l, struct archive *a, struct archive_entry *entry, s
 
 int layer_finish(struct layer *l, struct error *err)
 {
-	const uint8_t *p = buf_data(&l->times);
-	const uint8_t *end = p + l->times.len;
-
-	while (p < end) {
-		_cleanup_(place_done) struct place place = PLACE_INIT;
-		const char *path = (const char *)p + 2 * sizeof(struct timespec);
-		_cleanup_fd_ int fd = -1;
-		struct timespec times[2];
-
-		memcpy(times, p, sizeof(times));
-		p += sizeof(times) + strlen(path) + 1;
-		/* It may have been replaced since by something that is no directory. */
-		if (place_find(l->root_fd, path, false, &place, NULL) < 0)
-			continue;
-		fd = sysio_openat(place.dir_fd < 0 ? l->root_fd : place.dir_fd,
-				  place.dir_fd < 0 ? "." : place.name,
-				  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-		if (fd >= 0 && futimens(fd, times) < 0)
-			return place_fail(err, -errno, "set the time", path);
-	}
-	return 0;
+	return later_run(&l->later, err);
 }
 
 void layer_done(struct layer *l)
 {
-	buf_done(&l->times);
+	l->dir_fd = fd_close(l->dir_fd);
+	later_done(&l->later);
 }

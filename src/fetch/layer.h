@@ -2,10 +2,12 @@
 #ifndef NACRE_FETCH_LAYER_H
 #define NACRE_FETCH_LAYER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/error.h"
+#include "fetch/later.h"
+#include "fetch/place.h"
 
 /*
  * One layer of an image as a directory that an overlay (mounted with userxattr) can lie on: entries
@@ -23,8 +25,19 @@ struct layer {
 	uint64_t n_bytes;
 	uint64_t n_entries;
 	uint64_t n_skipped;
-	struct buf times; /* of directories: set last, since what is made in them changes them */
+	struct later later;
+	/* The directory that was used last: most entries lie beside the one before. Its path does
+	 * not name it any more once anything was removed. */
+	int dir_fd;
+	bool dir_known;
+	char dir_path[PLACE_PATH_MAX + 1];
 };
+
+#define LAYER_INIT(fd, bytes, entries)                                                             \
+	{                                                                                          \
+		.root_fd = (fd), .max_bytes = (bytes), .max_entries = (entries),                   \
+		.later = LATER_INIT(fd), .dir_fd = -1                                              \
+	}
 
 /* Makes the entry that the archive stands at, with its data. */
 int layer_add(struct layer *l, struct archive *a, struct archive_entry *entry, struct error *err);

@@ -2,18 +2,24 @@
 
 /*
  * nacre-fetch: the part of nacre that looks at images made by strangers. The core starts it in new
- * namespaces with three descriptors and one of two words:
+ * namespaces with two to four descriptors and one of these words:
  *
  *   nacre-fetch read     3: socket, 4: the archive (a file or a directory), 5: staging directory
- *   nacre-fetch unpack   3: socket, 4: a blob, 5: the directory of one layer
+ *   nacre-fetch unpack   3: socket, 4: a blob, 5: the directory of one layer, 6 (where the request
+ *                        says `follow`): the pipe that tells how far the blob is there
  *
- * It waits for one request (wire/fetchmsg.h), closes the sandbox around itself, answers, and ends.
+ *   nacre-fetch pull     3: socket, 5: staging directory; with the machine's network
+ *   nacre-fetch push     the same, with a directory that stays as it is
+ *   nacre-fetch list     the same, with a directory that stays as it is
+ *
+ * It waits for its request (wire/fetchmsg.h), closes the sandbox around itself, answers, and ends.
  * What it says is checked by the core; what it needs of the machine is in those descriptors.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -24,13 +30,17 @@
 #include "fetch/channel.h"
 #include "fetch/docker.h"
 #include "fetch/hash.h"
+#include "fetch/list.h"
+#include "fetch/network.h"
 #include "fetch/oci.h"
+#include "fetch/pull.h"
+#include "fetch/push.h"
 #include "fetch/reading.h"
 #include "fetch/sandbox.h"
 #include "fetch/source.h"
 #include "fetch/unpack.h"
 
-enum { FETCH_SOCK_FD = 3, FETCH_FROM_FD = 4, FETCH_TO_FD = 5 };
+enum { FETCH_SOCK_FD = 3, FETCH_FROM_FD = 4, FETCH_TO_FD = 5, FETCH_PIPE_FD = 6 };
 
 static void reading_done(struct reading *r)
 {
@@ -75,25 +85,59 @@ static int main_unpack(const struct fetchmsg *request, int to_fd, struct error *
 	struct fetchmsg answer;
 	int r;
 
-	r = unpack_run(request, FETCH_FROM_FD, to_fd, &answer, err);
+	r = unpack_run(request, FETCH_FROM_FD, request->unpack.follow ? FETCH_PIPE_FD : -1, to_fd,
+		       &answer, err);
 	return r == 0 ? channel_send(FETCH_SOCK_FD, &answer, err) : r;
+}
+
+/* What the machine is needed for comes first, then the sandbox closes, then strangers are heard. */
+static int main_network(const struct fetchmsg *request, int to_fd, struct error *err)
+{
+	static struct network n;
+	const enum fetchmsg_type type = request->type;
+	int r;
+
+	r = network_open(&n, FETCH_SOCK_FD, request, err);
+	if (r == 0)
+		r = sandbox_enter(SANDBOX_NETWORK, to_fd, -1, FETCH_BYTES_MAX, err);
+	if (r == 0 && type == FETCHMSG_PULL)
+		r = pull_run(&n, to_fd, err);
+	else if (r == 0 && type == FETCHMSG_PUSH)
+		r = push_run(&n, err);
+	else if (r == 0)
+		r = list_run(&n, err);
+	network_close(&n);
+	return r;
+}
+
+static int main_run_read(const struct fetchmsg *request, int to_fd, struct error *err)
+{
+	int r = sandbox_enter(SANDBOX_READ, to_fd, FETCH_FROM_FD, request->read.max_bytes, err);
+
+	return r == 0 ? main_read(request, to_fd, err) : r;
+}
+
+static int main_run_unpack(const struct fetchmsg *request, int to_fd, struct error *err)
+{
+	int r = sandbox_enter(SANDBOX_UNPACK, to_fd, FETCH_FROM_FD, request->unpack.max_bytes, err);
+
+	return r == 0 ? main_unpack(request, to_fd, err) : r;
 }
 
 static const struct {
 	const char *name;
 	enum fetchmsg_type request;
-	enum sandbox_job job;
 	int (*run)(const struct fetchmsg *request, int to_fd, struct error *err);
 } commands[] = {
-	{ "read", FETCHMSG_READ, SANDBOX_READ, main_read },
-	{ "unpack", FETCHMSG_UNPACK, SANDBOX_UNPACK, main_unpack },
+	{ "read", FETCHMSG_READ, main_run_read }, { "unpack", FETCHMSG_UNPACK, main_run_unpack },
+	{ "pull", FETCHMSG_PULL, main_network },  { "push", FETCHMSG_PUSH, main_network },
+	{ "list", FETCHMSG_LIST, main_network },
 };
 
 static int main_run(const char *word, struct error *err)
 {
 	_cleanup_fd_ int to_fd = -1;
 	struct fetchmsg request;
-	uint64_t max_file;
 	size_t i = 0;
 	int r;
 
@@ -110,10 +154,7 @@ static int main_run(const char *word, struct error *err)
 	to_fd = sysio_openat(FETCH_TO_FD, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (to_fd < 0)
 		return error_set(err, -errno, "open the directory");
-	max_file =
-		request.type == FETCHMSG_READ ? request.read.max_bytes : request.unpack.max_bytes;
-	r = sandbox_enter(commands[i].job, to_fd, FETCH_FROM_FD, max_file, err);
-	return r == 0 ? commands[i].run(&request, to_fd, err) : r;
+	return commands[i].run(&request, to_fd, err);
 }
 
 int main(int argc, char **argv)
@@ -126,6 +167,8 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	(void)umask(0);
+	/* A heap for each thread would reserve more addresses than the limit. */
+	(void)mallopt(M_ARENA_MAX, 1);
 	/* So that libarchive hands names through as they are. */
 	(void)setlocale(LC_CTYPE, "C.UTF-8");
 	r = hash_prepare();

@@ -2,11 +2,22 @@
 #include "fetch/reading.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/str.h"
 #include "fetch/channel.h"
 #include "fetch/json.h"
 #include "wire/reference.h"
+
+struct reading_layer *reading_layers_new(void)
+{
+	return calloc(FETCH_LAYERS_MAX, sizeof(struct reading_layer));
+}
+
+void reading_layers_done(struct reading_layer **layers)
+{
+	free(*layers);
+}
 
 struct reading_out {
 	int sock_fd;
@@ -130,7 +141,9 @@ static int reading_send_layers(struct reading *r, const struct reading_image *im
 		(void)str_copy(m.layer.digest, sizeof(m.layer.digest), l->digest);
 		(void)str_copy(m.layer.diff_id, sizeof(m.layer.diff_id),
 			       json_string_value(json_array_get(diff_ids, i)));
-		code = channel_send(r->sock_fd, &m, err);
+		code = r->on_layer ? r->on_layer(r, l->digest, l->size, err) : 0;
+		if (code == 0)
+			code = channel_send(r->sock_fd, &m, err);
 		if (code < 0)
 			return code;
 	}

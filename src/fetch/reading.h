@@ -14,12 +14,27 @@
 #define READING_DOCUMENT_MAX (4 << 20)
 
 struct source;
+struct reading;
+struct descriptor;
+
+/* Where the content of OCI's documents is had. */
+struct reading_ops {
+	/* A whole document; its digest and size are checked by whoever asked for it. */
+	int (*load)(struct reading *r, const struct descriptor *d, struct buf *ret,
+		    struct error *err);
+	/* A layer, into staging; NULL: the core asks for layers itself. */
+	int (*take)(struct reading *r, const struct descriptor *d, struct error *err);
+};
 
 struct reading {
+	const struct reading_ops *ops;
+	/* The core is being told of a layer; may be NULL. */
+	int (*on_layer)(struct reading *r, const char *digest, uint64_t size, struct error *err);
 	struct source *source;
 	struct staging staging;
 	int sock_fd;
-	char architecture[64]; /* of this machine, as OCI names it */
+	char architecture[64]; /* that is wanted, as OCI names it */
+	char variant[33];      /* of it; "": any */
 	unsigned n_images;
 };
 
@@ -28,6 +43,10 @@ struct reading_layer {
 	uint64_t size;
 	enum fetch_compression compression;
 };
+
+/* Room for FETCH_LAYERS_MAX, too much for a stack; NULL: out of memory. */
+struct reading_layer *reading_layers_new(void);
+void reading_layers_done(struct reading_layer **layers);
 
 /* An image whose blobs are in staging. */
 struct reading_image {

@@ -8,7 +8,8 @@
 
 /*
  * The cage that the helper closes around itself before it looks at a byte of what strangers wrote.
- * The core has put it into new mount, net, pid, ipc and uts namespaces already; here follow, in
+ * The core has put it into new mount, net (but for a job with a network), pid, ipc and uts
+ * namespaces already; here follow, in
  * this order: an empty read-only root, limits, Landlock for the one directory that may be written,
  * no capability but those named, and a seccomp filter.
  */
@@ -16,10 +17,18 @@
 enum sandbox_job {
 	SANDBOX_READ,   /* parses documents, writes files: no capability beyond reading */
 	SANDBOX_UNPACK, /* makes files with owners, modes and links */
+	/*
+	 * Speaks to registries, and writes documents. It stays in the machine's network namespace,
+	 * as nobody, with no capability; its root has copies of /etc/resolv.conf, hosts and
+	 * nsswitch.conf, so that names can be looked up. To begin with it needs CAP_SYS_ADMIN,
+	 * SETPCAP, SETUID, SETGID, DAC_READ_SEARCH and CHOWN: the directory becomes its own.
+	 */
+	SANDBOX_NETWORK,
 	SANDBOX_JOB_COUNT
 };
 
-/* write_fd: the directory. max_file: bytes of the longest file that may be written. */
+/* write_fd: the directory. read_fd: of SANDBOX_NETWORK nothing. max_file: bytes of the longest file
+ * that may be written. */
 int sandbox_enter(enum sandbox_job job, int write_fd, int read_fd, uint64_t max_file,
 		  struct error *err);
 

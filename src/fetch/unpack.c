@@ -7,24 +7,19 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "fetch/inflate.h"
 #include "fetch/layer.h"
-
-#define UNPACK_CHUNK (64 * 1024)
-#define UNPACK_TIMES_MAX (96 << 20) /* memory for the times of directories */
+#include "fetch/stream.h"
 
 struct unpack {
-	struct inflate *inflate;
-	uint8_t *chunk;
+	struct stream *stream;
 	struct error fault; /* of the stream below libarchive, which cannot carry it */
 	struct layer layer;
 };
 
 static void unpack_done(struct unpack *u)
 {
-	u->inflate = inflate_free(u->inflate);
+	u->stream = stream_free(u->stream);
 	layer_done(&u->layer);
-	free(u->chunk);
 }
 
 static ssize_t unpack_feed(struct archive *a, void *userdata, const void **ret)
@@ -32,12 +27,11 @@ static ssize_t unpack_feed(struct archive *a, void *userdata, const void **ret)
 	struct unpack *u = userdata;
 	ssize_t n;
 
-	n = inflate_read(u->inflate, u->chunk, UNPACK_CHUNK, &u->fault);
+	n = stream_next(u->stream, ret, &u->fault);
 	if (n < 0) {
 		archive_set_error(a, EIO, "the data below");
 		return ARCHIVE_FATAL;
 	}
-	*ret = u->chunk;
 	return n;
 }
 
@@ -96,10 +90,11 @@ static int unpack_tar(struct unpack *u, struct error *err)
 /* What follows the end mark of the tar belongs to the digests too. */
 static int unpack_drain(struct unpack *u, struct error *err)
 {
+	const void *data;
 	ssize_t n;
 
 	do {
-		n = inflate_read(u->inflate, u->chunk, UNPACK_CHUNK, err);
+		n = stream_next(u->stream, &data, err);
 	} while (n > 0);
 	return (int)n;
 }
@@ -108,10 +103,10 @@ static int unpack_verify(struct unpack *u, const struct fetchmsg *request, struc
 {
 	char blob[DIGEST_SIZE], tar[DIGEST_SIZE];
 
-	inflate_digests(u->inflate, blob, tar);
-	if (inflate_n_in(u->inflate) != request->unpack.size)
+	stream_digests(u->stream, blob, tar);
+	if (stream_n_in(u->stream) != request->unpack.size)
 		return error_refuse(err, ERROR_INVALID, "the blob has %llu bytes, not %llu",
-				    (unsigned long long)inflate_n_in(u->inflate),
+				    (unsigned long long)stream_n_in(u->stream),
 				    (unsigned long long)request->unpack.size);
 	if (!str_eq(blob, request->unpack.digest))
 		return error_refuse(err, ERROR_INVALID, "the blob has the digest %s, not %s", blob,
@@ -123,23 +118,23 @@ static int unpack_verify(struct unpack *u, const struct fetchmsg *request, struc
 	return 0;
 }
 
-int unpack_run(const struct fetchmsg *request, int blob_fd, int root_fd, struct fetchmsg *ret,
-	       struct error *err)
+int unpack_run(const struct fetchmsg *request, int blob_fd, int pipe_fd, int root_fd,
+	       struct fetchmsg *ret, struct error *err)
 {
 	_cleanup_(unpack_done) struct unpack u = {
 		.fault = ERROR_INIT,
-		.layer = { .root_fd = root_fd,
-			   .max_bytes = request->unpack.max_bytes,
-			   .max_entries = request->unpack.max_entries,
-			   .times = BUF_INIT_LIMIT(UNPACK_TIMES_MAX) },
+		.layer =
+			LAYER_INIT(root_fd, request->unpack.max_bytes, request->unpack.max_entries),
 	};
 	int r;
 
-	u.chunk = malloc(UNPACK_CHUNK);
-	if (!u.chunk)
-		return error_set(err, -ENOMEM, "unpack the layer");
-	r = inflate_new(&u.inflate, blob_fd, request->unpack.compression, request->unpack.max_bytes,
-			err);
+	r = stream_new(&u.stream,
+		       &(struct stream_config){ .fd = blob_fd,
+						.compression = request->unpack.compression,
+						.max_out = request->unpack.max_bytes,
+						.pipe_fd = pipe_fd,
+						.size = request->unpack.size },
+		       err);
 	if (r == 0)
 		r = unpack_tar(&u, err);
 	if (r == 0)
@@ -153,7 +148,7 @@ int unpack_run(const struct fetchmsg *request, int blob_fd, int root_fd, struct 
 	if (syncfs(root_fd) < 0)
 		return error_set(err, -errno, "sync the layer");
 	*ret = (struct fetchmsg){ .type = FETCHMSG_UNPACKED,
-				  .unpacked = { .n_bytes = inflate_n_out(u.inflate),
+				  .unpacked = { .n_bytes = stream_n_out(u.stream),
 						.n_entries = u.layer.n_entries,
 						.n_skipped = u.layer.n_skipped } };
 	return 0;

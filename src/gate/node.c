@@ -411,13 +411,24 @@ static void on_enrol_end(struct enrol *e, bool shaken, const struct error *err)
 	node_advance(n);
 }
 
+/* Its kernel has answered; its gate may still be on its way, and would have to answer each attempt.
+ */
+static bool node_is_connected(int fd)
+{
+	struct tcp_info info = { .tcpi_state = TCP_CLOSE };
+	socklen_t len = sizeof(info);
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+	       info.tcpi_state == TCP_ESTABLISHED;
+}
+
 static void node_connect_over(struct loop_timer *t)
 {
 	struct node *n = container_of(t, struct node, connect_patience);
 	struct error err = ERROR_INIT;
 
-	/* In the middle of a handshake there are other bounds. */
-	if (!n->enrol.active || n->enrol.connected)
+	/* A handshake has a patience of its own (gate/shake.h). */
+	if (!n->enrol.active || n->enrol.connected || node_is_connected(n->enrol.shake.fd))
 		return;
 	enrol_stop(&n->enrol);
 	(void)error_set(&err, -ETIMEDOUT, "connect");

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -131,22 +132,42 @@ static void helper_child_event(struct loop_child *source, int code, int status)
 	h->ops->on_end(h, err.code ? &err : NULL);
 }
 
-static int helper_send(int fd, const struct fetchmsg *request, struct error *err)
+static int helper_send(int fd, const struct fetchmsg *m, const int *fds, size_t n_fds,
+		       struct error *err)
 {
 	static uint8_t packet[FETCHMSG_SIZE_MAX];
+	union {
+		char room[CMSG_SPACE(sizeof(int) * HELPER_FDS_MAX)];
+		struct cmsghdr align;
+	} control = { .room = { 0 } };
+	struct iovec part = { .iov_base = packet };
+	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t n;
 	int len;
 
-	len = fetchmsg_encode(request, packet, err);
+	assert(n_fds <= HELPER_FDS_MAX);
+	len = fetchmsg_encode(m, packet, err);
 	if (len < 0)
 		return len;
-	if (send(fd, packet, (size_t)len, MSG_NOSIGNAL) != len)
-		return error_set(err, -errno, "send the request to nacre-fetch");
-	return 0;
+	part.iov_len = (size_t)len;
+	if (n_fds > 0) {
+		msg.msg_control = control.room;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+						  .cmsg_type = SCM_RIGHTS,
+						  .cmsg_len = CMSG_LEN(sizeof(int) * n_fds) };
+		memcpy(CMSG_DATA(&control.align), fds, sizeof(int) * n_fds);
+	}
+	do {
+		n = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? error_set(err, -errno, "send a message to nacre-fetch") : 0;
 }
 
 /*
- * Should: give the helper new namespaces of every kind but the user's and the cgroup's, three
- * descriptors, and no more privilege than its first steps need. Must not: hand down anything else.
+ * Should: give the helper new namespaces of every kind but the user's and the cgroup's (and the
+ * network's, for one that loads from there), its descriptors, and no more privilege than its first
+ * steps need. Must not: hand down anything else.
  */
 static int helper_spawn(struct helper *h, const struct helper_config *config, int sock_fd,
 			struct error *err)
@@ -165,7 +186,7 @@ static int helper_spawn(struct helper *h, const struct helper_config *config, in
 	isolate_plan_init(&plan);
 	plan.ns[ISOLATE_NS_PID] = ISOLATE_NEW;
 	plan.ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;
-	plan.ns[ISOLATE_NS_NET] = ISOLATE_NEW;
+	plan.ns[ISOLATE_NS_NET] = config->network ? ISOLATE_KEEP : ISOLATE_NEW;
 	plan.ns[ISOLATE_NS_IPC] = ISOLATE_NEW;
 	plan.ns[ISOLATE_NS_UTS] = ISOLATE_NEW;
 	plan.argv = argv;
@@ -177,7 +198,8 @@ static int helper_spawn(struct helper *h, const struct helper_config *config, in
 	plan.keep_fds[0] = sock_fd;
 	plan.keep_fds[1] = config->from_fd;
 	plan.keep_fds[2] = config->to_fd;
-	plan.n_keep_fds = 3;
+	plan.keep_fds[3] = config->more_fd;
+	plan.n_keep_fds = config->more_fd >= 0 ? 4 : 3;
 	return isolate_spawn(&plan, &h->child, err);
 }
 
@@ -201,7 +223,7 @@ int helper_start(struct helper *h, const struct helper_config *config, const str
 	if (r < 0)
 		return error_set(err, r, "make a socket for nacre-fetch");
 	/* It waits in the socket until the helper reads it. */
-	r = helper_send(ours, config->request, err);
+	r = helper_send(ours, config->request, NULL, 0, err);
 	if (r == 0)
 		r = helper_spawn(h, config, theirs, err);
 	if (r < 0)
@@ -212,6 +234,18 @@ int helper_start(struct helper *h, const struct helper_config *config, const str
 	loop_fd_init(&h->report, config->loop, h->child.report_fd, LOOP_READ, helper_report_event);
 	loop_child_init(&h->watch, config->loop, h->child.pidfd, helper_child_event);
 	return 0;
+}
+
+int helper_tell(struct helper *h, const struct fetchmsg *m, const int *fds, size_t n_fds,
+		struct error *err)
+{
+	int r;
+
+	if (!h->running)
+		return 0;
+	r = helper_send(h->sock_fd, m, fds, n_fds, err);
+	/* It is gone: its end says why. */
+	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }
 
 void helper_kill(struct helper *h)

@@ -10,9 +10,9 @@
 #include "wire/fetchmsg.h"
 
 /*
- * One run of nacre-fetch: spawned with one request, in namespaces of its own, with two descriptors;
- * its answers come as checked messages, its end comes last and once. A value; it must not move
- * meanwhile.
+ * One run of nacre-fetch: spawned with one request, in namespaces of its own, with two or three
+ * descriptors. It may be told more while it runs; its answers come as checked messages, its end
+ * comes last and once. A value; it must not move meanwhile.
  */
 
 struct helper;
@@ -44,12 +44,23 @@ struct helper_config {
 	uint64_t caps;       /* what it needs until it has closed its sandbox */
 	int from_fd;
 	int to_fd;
+	int more_fd;  /* a third descriptor, or -1 */
+	bool network; /* in the network namespace of the daemon */
 	const struct fetchmsg *request;
 };
+
+#define HELPER_FDS_MAX 2 /* of one message */
 
 /* The descriptors of the config are still the caller's afterwards. */
 int helper_start(struct helper *h, const struct helper_config *config, const struct helper_ops *ops,
 		 struct error *err);
+/*
+ * Tells a running one something more, with copies of descriptors. Never waits: -EAGAIN with err
+ * where it has not read what it was told before (some hundred messages fit). Where none runs
+ * nothing is told, and 0.
+ */
+int helper_tell(struct helper *h, const struct fetchmsg *m, const int *fds, size_t n_fds,
+		struct error *err);
 /* on_end follows. Does nothing where none runs. */
 void helper_kill(struct helper *h);
 /* Kills it without a word. */

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "image/registry.h"
 
 /*
  * The images of a node. A struct image is read-only for everybody but this area, lives in memory
@@ -16,7 +17,9 @@
  *
  * Below the node's root directory: blobs/sha256/HEX (content, by digest, verified), layers/N/ (one
  * unpacked layer each, N a number, shared by images by their chain of diff ids),
- * containers/ID/{upper, work} (what a container writes), staging/ (emptied at start).
+ * containers/ID/{upper, work} (what a container writes), erofs/N (chains of layers as files),
+ * partial/HEX (unfinished downloads, which the next pull goes on with), staging/ (emptied at
+ * start).
  */
 
 struct loop;
@@ -41,18 +44,26 @@ struct image {
 	char **names;     /* "docker.io/library/busybox:latest", strv; may be empty */
 	uint64_t size;    /* bytes of the compressed layers and documents */
 	uint64_t created; /* wall clock, nanoseconds: when it was imported */
+	char *source;     /* where it came from, "file:/x.tar"; "" where that is not known */
+	bool pinned;      /* neither removed nor pruned until it is unpinned */
 	struct image_config config;
 	int64_t *layers; /* numbers, lowest first */
 	size_t n_layers;
 	unsigned n_users; /* containers on it: while > 0 it cannot be removed */
 };
 
+/* 256 MiB, of a small disk a twentieth. */
+#define IMAGE_RESERVE_USUAL UINT64_MAX
+
 struct image_store_config {
 	struct loop *loop;
 	struct pool *pool;
-	struct root_store *store; /* the root database */
-	int root_fd;              /* the node's root directory; kept open by the caller */
-	const char *fetch_path;   /* the helper, "/usr/libexec/nacre/nacre-fetch"; copied */
+	struct root_store *store;  /* the root database */
+	int root_fd;               /* the node's root directory; kept open by the caller */
+	const char *fetch_path;    /* the helper, "/usr/libexec/nacre/nacre-fetch"; copied */
+	unsigned parallel_unpacks; /* layers of an image at once; 0: a processor each, at most 4 */
+	uint64_t reserve;          /* bytes of the disk that images leave free, or as usual */
+	struct image_network network; /* what it points to must live as long as the store */
 };
 
 /* Reads the records, removes what an import left half done (staging, layers without a record). To
@@ -92,12 +103,100 @@ void image_import_cancel(struct image_import *i);
 
 /*
  * Removes a name; the last name takes the image with it. A reference by id or digest takes the
- * image with all its names. ERROR_PRECONDITION while a container uses it. done (may be NULL) is
- * called when the files are gone too.
+ * image with all its names. ERROR_PRECONDITION while a container uses it, and for one that is
+ * pinned. done (may be NULL) is called when the files are gone too, but for those that a lease
+ * holds: they go with it.
  */
 int image_store_remove(struct image_store *s, const char *reference,
 		       void (*done)(void *userdata, const struct error *err), void *userdata,
 		       struct error *err);
+
+/*
+ * Gives the image one more name, which any other image loses; `name` is no digest. Or pins it, or
+ * not. Both hold in memory at once, and done (may be NULL) tells when the database has it; where
+ * that failed, all is as before. -ENOMEM, and the errors of image_store_find().
+ */
+typedef void (*image_changed_fn)(void *userdata, const struct error *err);
+int image_store_tag(struct image_store *s, const char *reference, const char *name,
+		    image_changed_fn done, void *userdata, struct error *err);
+int image_store_pin(struct image_store *s, const char *reference, bool pinned,
+		    image_changed_fn done, void *userdata, struct error *err);
+
+/*
+ * Holds what an image is made of, for who reads it (an export, a push): the image may be removed
+ * meanwhile, its content stays until the lease ends. Ends with the process too: what no record
+ * names goes at the next start.
+ */
+struct image_lease;
+int image_lease_new(struct image_lease **ret, struct image_store *s, const struct image *image);
+struct image_lease *image_lease_free(struct image_lease *l);
+/* The image as it was. */
+const struct image *image_lease_image(const struct image_lease *l);
+/* The digests of all its blobs: a strv. */
+char *const *image_lease_blobs(const struct image_lease *l);
+/* The blob, open for reading, or a negative errno. */
+int image_lease_open(const struct image_lease *l, const char *digest);
+
+/*
+ * What the images take on the disk, as du(1) counts it. Lives until the callback returns. `own` of
+ * an image is what no other image holds, `shared` the rest; both with layers, blobs and EROFS
+ * files.
+ */
+struct image_usage_image {
+	const struct image *image;
+	uint64_t own, shared;
+};
+struct image_usage_item {
+	const char *name;
+	uint64_t bytes;
+	int64_t changed; /* last written to, seconds since 1970 */
+};
+struct image_usage {
+	const struct image_usage_image *images;
+	size_t n_images;
+	const struct image_usage_item *containers; /* by id: what they wrote */
+	size_t n_containers;
+	const struct image_usage_item *partials; /* by the digits of the digest */
+	size_t n_partials;
+	/* All together, also what was left out of these lists. */
+	uint64_t layer_bytes, blob_bytes, erofs_bytes, container_bytes, partial_bytes,
+		staging_bytes, database_bytes;
+	uint64_t reclaimable; /* what pruning all would free (image_store_prune()) */
+	uint64_t free_bytes, reserve;
+	bool incomplete; /* something could not be read, or is beyond a limit (measure.h) */
+};
+typedef void (*image_usage_fn)(void *userdata, const struct image_usage *u,
+			       const struct error *err);
+int image_store_usage(struct image_store *s, image_usage_fn done, void *userdata,
+		      struct error *err);
+
+/*
+ * Removes images that no container uses and that are not pinned: those without a name, or all of
+ * them; of these only those imported so long ago. With them partial downloads that nobody goes on
+ * with (as long ago), and whatever lies in the store and belongs to nobody. With dry_run it only
+ * tells. done is called when all of it is gone.
+ */
+struct image_prune_options {
+	bool all;
+	bool dry_run;
+	uint64_t older_than; /* seconds */
+};
+struct image_pruned_item {
+	const char *kind; /* "image", "partial", "blob", "layer", "erofs", "container", "staging" */
+	const char *id;   /* of an image, or the name of the file */
+	char *const *names; /* of an image; else NULL */
+	uint64_t bytes;     /* what goes with it */
+	struct error err;   /* code 0: it is gone (or would go); bytes do not count otherwise */
+};
+struct image_pruned {
+	const struct image_pruned_item *items;
+	size_t n;
+	uint64_t bytes;
+};
+typedef void (*image_prune_fn)(void *userdata, const struct image_pruned *p,
+			       const struct error *err);
+int image_store_prune(struct image_store *s, const struct image_prune_options *o,
+		      image_prune_fn done, void *userdata, struct error *err);
 
 /*
  * The root file system of a new container: an overlay of the image's layers with a fresh upper

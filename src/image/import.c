@@ -6,8 +6,8 @@
  * UNDOING: what the import held is released, which takes away what nobody else has, and its staging
  * directory goes.
  *
- * staging/ID/blobs  the reading helper writes here, and nowhere else
- * staging/ID/layer  the unpacking helper writes here; one layer at a time
+ * staging/ID/blobs    the reading helper writes here, and nowhere else
+ * staging/ID/layer-N  an unpacking helper writes here (image/layering.h)
  *
  * Blobs and layers are moved to their places before there is a record of the image; a crash in
  * between leaves content without a record, which the next start removes.
@@ -18,9 +18,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/capability.h>
-#include <linux/mount.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +26,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/id.h"
@@ -38,29 +35,26 @@
 #include "image/cage.h"
 #include "image/helper.h"
 #include "image/incoming.h"
+#include "image/layering.h"
 #include "image/model.h"
+#include "image/platform.h"
 #include "image/recording.h"
+#include "image/room.h"
+#include "image/storing.h"
 #include "wire/reference.h"
 
 /* Named limits of an import. */
-#define IMPORT_BYTES_MAX (UINT64_C(64) << 30)       /* of an archive */
-#define IMPORT_LAYER_BYTES_MAX (UINT64_C(20) << 30) /* of a layer's tar */
-#define IMPORT_ENTRIES_MAX UINT64_C(2000000)        /* of a layer */
-#define IMPORTS_MAX 8                               /* at once */
+#define IMPORT_BYTES_MAX (UINT64_C(64) << 30) /* of an archive */
+#define IMPORTS_MAX 8                         /* at once */
 
 /* What the helper needs until it has closed its sandbox, and what it keeps (fetch/sandbox.c). */
 #define CAP(name) (UINT64_C(1) << (name))
-#define IMPORT_CAPS_SANDBOX (CAP(CAP_SYS_ADMIN) | CAP(CAP_SETPCAP))
-#define IMPORT_CAPS_READ (IMPORT_CAPS_SANDBOX | CAP(CAP_DAC_READ_SEARCH))
-#define IMPORT_CAPS_UNPACK                                                                         \
-	(IMPORT_CAPS_SANDBOX | CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) |          \
-	 CAP(CAP_FSETID) | CAP(CAP_SETFCAP))
+#define IMPORT_CAPS (CAP(CAP_SYS_ADMIN) | CAP(CAP_SETPCAP) | CAP(CAP_DAC_READ_SEARCH))
 
 enum import_state {
 	IMPORT_READING,   /* the helper reads the archive into staging */
 	IMPORT_STORING,   /* the pool moves the blobs to their places */
-	IMPORT_UNPACKING, /* a helper unpacks a layer, or the pool settles one */
-	IMPORT_SETTLING,  /* the pool syncs the directory of the layers */
+	IMPORT_UNPACKING, /* blobs become layers */
 	IMPORT_RECORDING, /* the database writes */
 	IMPORT_UNDOING,   /* the pool deletes staging, after success too */
 	IMPORT_STATE_COUNT
@@ -69,8 +63,7 @@ enum import_state {
 static const bool edges[IMPORT_STATE_COUNT][IMPORT_STATE_COUNT] = {
 	[IMPORT_READING] = { [IMPORT_STORING] = true, [IMPORT_UNDOING] = true },
 	[IMPORT_STORING] = { [IMPORT_UNPACKING] = true, [IMPORT_UNDOING] = true },
-	[IMPORT_UNPACKING] = { [IMPORT_SETTLING] = true, [IMPORT_UNDOING] = true },
-	[IMPORT_SETTLING] = { [IMPORT_RECORDING] = true, [IMPORT_UNDOING] = true },
+	[IMPORT_UNPACKING] = { [IMPORT_RECORDING] = true, [IMPORT_UNDOING] = true },
 	[IMPORT_RECORDING] = { [IMPORT_UNDOING] = true },
 };
 
@@ -83,21 +76,14 @@ struct image_import {
 	bool cancelled;
 	char id[ID_SIZE];          /* of its directory in staging */
 	char name[REFERENCE_SIZE]; /* "": those of the archive */
-	int dir_fd;                /* staging/ID */
+	char *source;
+	int dir_fd; /* staging/ID */
 	struct helper helper;
 	struct pool_work work;
 	struct trash_watch watch;
 	struct error err;
 	struct incoming incoming;
-
-	/* The layer in hand. */
-	struct incoming_image *image;
-	struct incoming_layer *layer;
-	unsigned position; /* from 1 */
-	int64_t parent;
-	uint64_t layer_bytes;
-	bool unpacked;
-
+	struct layering layering;
 	struct recording recording;
 };
 
@@ -125,7 +111,9 @@ static void _printf_(2, 3) import_tell(struct image_import *i, const char *fmt, 
 static void import_free(struct image_import *i)
 {
 	helper_done(&i->helper);
+	layering_done(&i->layering);
 	incoming_done(&i->incoming);
+	free(i->source);
 	if (!list_empty(&i->link))
 		i->store->n_imports--;
 	list_remove(&i->link);
@@ -150,26 +138,6 @@ static void import_end(struct trash_watch *w)
 	import_free(i);
 }
 
-static void import_release(struct image_import *i)
-{
-	struct incoming_image *image;
-	struct incoming_blob *b;
-
-	list_for_each (image, &i->incoming.images, struct incoming_image, link) {
-		struct incoming_layer *l;
-
-		list_for_each (l, &image->layers, struct incoming_layer, link) {
-			if (l->layer)
-				layer_release(i->store, TAKE_PTR(l->layer), &i->watch);
-		}
-	}
-	list_for_each (b, &i->incoming.blobs, struct incoming_blob, link) {
-		if (b->held)
-			blob_release(i->store, b->digest, &i->watch);
-		b->held = false;
-	}
-}
-
 /* Lets go of everything: what the image's record holds by now stays, all else goes. */
 static void import_undo(struct image_import *i, const struct error *err)
 {
@@ -179,7 +147,7 @@ static void import_undo(struct image_import *i, const struct error *err)
 	i->watch.gone = import_end;
 	i->watch.n_pending++;
 	FAILPOINT_BEFORE("import.clean");
-	import_release(i);
+	storing_release(i->store, &i->incoming, &i->watch);
 	trash_add(i->store, i->store->staging_fd, i->id, &i->watch);
 	FAILPOINT_AFTER("import.clean");
 	if (--i->watch.n_pending == 0)
@@ -210,264 +178,82 @@ static void import_record(struct image_import *i)
 	i->recording = (struct recording){ .store = i->store,
 					   .incoming = &i->incoming,
 					   .name = i->name,
+					   .source = i->source,
 					   .done = import_recorded,
 					   .err = ERROR_INIT };
 	if (!recording_start(&i->recording))
 		import_undo(i, &i->recording.err);
 }
 
-/* ---- settling ---- */
+/* ---- unpacking ---- */
 
-static void import_settle_run(struct pool_work *work)
+static int import_open_layer(struct layering *l, const struct incoming_layer *layer, bool whole,
+			     struct layer_source *ret, struct error *err)
 {
-	struct image_import *i = container_of(work, struct image_import, work);
+	struct image_import *i = container_of(l, struct image_import, layering);
+	int fd = sysio_openat(i->store->blobs_fd, digest_hex(layer->digest),
+			      O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
 
-	int r = FAILPOINT("import.sync");
-
-	if (r < 0 || sysio_fsync(i->store->layers_fd) < 0)
-		(void)error_set(&i->err, r < 0 ? r : -errno, "sync the directory of the layers");
-	FAILPOINT_AFTER("import.sync");
+	if (fd < 0)
+		return error_set(err, -errno, "open blob %s", layer->digest);
+	ret->blob_fd = fd;
+	return 0;
 }
 
-static void import_settled(struct pool_work *work)
+static void import_on_layer(struct layering *l, const struct incoming_image *image,
+			    unsigned position, const struct incoming_layer *layer, bool fresh)
 {
-	struct image_import *i = container_of(work, struct image_import, work);
+	import_tell(container_of(l, struct image_import, layering), "layer %u of %u: %s, %.1f MB",
+		    position, image->n_layers, fresh ? "unpacked" : "there already",
+		    (double)layer->layer->size / 1e6);
+}
 
-	if (!import_stopped(i, NULL))
+static void import_layered(struct layering *l, const struct error *err)
+{
+	struct image_import *i = container_of(l, struct image_import, layering);
+
+	if (!import_stopped(i, err))
 		import_record(i);
 }
 
-static void import_settle(struct image_import *i)
-{
-	import_enter(i, IMPORT_SETTLING);
-	i->work = (struct pool_work){ .run = import_settle_run, .done = import_settled };
-	pool_submit(i->store->config.pool, &i->work);
-}
+static const struct layering_ops import_layering_ops = { .open = import_open_layer,
+							 .on_layer = import_on_layer,
+							 .on_end = import_layered };
 
-/* ---- unpacking ---- */
-
-static void import_use_layer(struct image_import *i, struct layer *l, const char *how)
-{
-	layer_hold(l);
-	i->layer->layer = l;
-	i->parent = l->number;
-	import_tell(i, "layer %u of %u: %s, %.1f MB", i->position, i->image->n_layers, how,
-		    (double)l->size / 1e6);
-}
-
-/* The unpacked directory becomes a layer, unless another import has made the same one meanwhile. */
-static int import_take_layer(struct image_import *i, struct error *err)
-{
-	struct layer *l = layer_find(i->store, i->parent, i->layer->diff_id);
-	int64_t number = i->store->last_layer + 1;
-	char name[24];
-	int r;
-
-	if (l) {
-		trash_add(i->store, i->dir_fd, "layer", NULL);
-		import_use_layer(i, l, "there already");
-		return 0;
-	}
-	r = FAILPOINT("import.layer");
-	if (r < 0)
-		return error_set(err, r, "take a layer");
-	(void)str_printf(name, sizeof(name), "%" PRId64, number);
-	if (sysio_renameat(i->dir_fd, "layer", i->store->layers_fd, name) < 0)
-		return error_set(err, -errno, "move a layer to its place");
-	l = layer_add(i->store, number, i->parent, i->layer->diff_id, i->layer_bytes);
-	if (!l) {
-		trash_add(i->store, i->store->layers_fd, name, NULL);
-		return error_set(err, -ENOMEM, "take a layer");
-	}
-	import_use_layer(i, l, "unpacked");
-	FAILPOINT_AFTER("import.layer");
-	return 0;
-}
-
-static int import_unpack_message(struct helper *h, const struct fetchmsg *m, struct error *err)
-{
-	struct image_import *i = container_of(h, struct image_import, helper);
-
-	if (m->type != FETCHMSG_UNPACKED || i->unpacked)
-		return error_set(err, -EPROTO, "nacre-fetch: a message that does not belong here");
-	i->unpacked = true;
-	i->layer_bytes = m->unpacked.n_bytes;
-	return 0;
-}
-
-static int import_start_unpack(struct image_import *i, const struct helper_ops *ops,
-			       struct error *err)
-{
-	const struct incoming_layer *l = i->layer;
-	struct fetchmsg request = { .type = FETCHMSG_UNPACK,
-				    .unpack = { .size = l->size,
-						.compression = l->compression,
-						.max_bytes = IMPORT_LAYER_BYTES_MAX,
-						.max_entries = IMPORT_ENTRIES_MAX } };
-	_cleanup_fd_ int blob_fd = sysio_openat(i->store->blobs_fd, digest_hex(l->digest),
-						O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-	_cleanup_fd_ int cage_fd = -1;
-
-	if (blob_fd < 0)
-		return error_set(err, -errno, "open blob %s", l->digest);
-	if (sysio_mkdirat(i->dir_fd, "layer", 0755) < 0)
-		return error_set(err, -errno, "make a directory for the layer");
-	cage_fd = cage_open(i->dir_fd, "layer", 0, err);
-	if (cage_fd < 0)
-		return cage_fd;
-	(void)str_copy(request.unpack.digest, sizeof(request.unpack.digest), l->digest);
-	(void)str_copy(request.unpack.diff_id, sizeof(request.unpack.diff_id), l->diff_id);
-	i->unpacked = false;
-	return helper_start(&i->helper,
-			    &(struct helper_config){ .loop = i->store->config.loop,
-						     .path = i->store->fetch_path,
-						     .command = "unpack",
-						     .caps = IMPORT_CAPS_UNPACK,
-						     .from_fd = blob_fd,
-						     .to_fd = cage_fd,
-						     .request = &request },
-			    ops, err);
-}
-
-/* The next layer of the archive, over all its images. NULL at the end. */
-static struct incoming_layer *import_next_layer(struct image_import *i)
-{
-	struct list *end = &i->incoming.images;
-	struct list *next;
-
-	if (!i->image)
-		i->image = list_first(end, struct incoming_image, link);
-	next = i->layer ? i->layer->link.next : i->image->layers.next;
-	while (next == &i->image->layers) {
-		if (i->image->link.next == end)
-			return NULL;
-		i->image = list_entry(i->image->link.next, struct incoming_image, link);
-		i->position = 0;
-		i->parent = 0;
-		next = i->image->layers.next;
-	}
-	i->layer = list_entry(next, struct incoming_layer, link);
-	i->position++;
-	return i->layer;
-}
-
-static void import_unpack(struct image_import *i, const struct helper_ops *ops)
+static void import_unpack(struct image_import *i)
 {
 	struct error err = ERROR_INIT;
-	int r = 0;
 
-	while (import_next_layer(i)) {
-		struct layer *l = layer_find(i->store, i->parent, i->layer->diff_id);
-
-		if (l) {
-			import_use_layer(i, l, "there already");
-			continue;
-		}
-		r = import_start_unpack(i, ops, &err);
-		if (r == 0)
-			return;
-		(void)error_wrap(&err, r, "layer %u of %u", i->position, i->image->n_layers);
+	import_enter(i, IMPORT_UNPACKING);
+	if (layering_start(&i->layering, i->store, &i->incoming, i->dir_fd, &import_layering_ops,
+			   &err) < 0)
 		import_undo(i, &err);
-		return;
-	}
-	import_settle(i);
 }
-
-static void import_unpack_end(struct helper *h, const struct error *err)
-{
-	struct image_import *i = container_of(h, struct image_import, helper);
-	struct error fault = ERROR_INIT;
-
-	if (err)
-		fault = *err;
-	else if (!i->unpacked)
-		(void)error_set(&fault, -EPROTO, "nacre-fetch: it ended too early");
-	else if (!i->cancelled)
-		(void)import_take_layer(i, &fault);
-	if (fault.code)
-		(void)error_wrap(&fault, fault.code, "layer %u of %u", i->position,
-				 i->image->n_layers);
-	if (!import_stopped(i, fault.code ? &fault : NULL))
-		import_unpack(i, h->ops);
-}
-
-static const struct helper_ops import_unpack_ops = { .on_message = import_unpack_message,
-						     .on_end = import_unpack_end };
 
 /* ---- storing ---- */
-
-static int import_store_blob(struct image_import *i, int staged_fd, const struct incoming_blob *b,
-			     struct error *err)
-{
-	const char *hex = digest_hex(b->digest);
-	_cleanup_fd_ int fd =
-		sysio_openat(staged_fd, hex, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
-	struct stat st;
-	int r;
-
-	r = FAILPOINT("import.blob");
-	if (r < 0)
-		return error_set(err, r, "store blob %s", b->digest);
-	if (fd < 0)
-		return error_set(err, -errno, "open blob %s", b->digest);
-	if (fstat(fd, &st) < 0)
-		return error_set(err, -errno, "look at blob %s", b->digest);
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != b->size || st.st_nlink != 1)
-		return error_set(err, -EPROTO, "nacre-fetch: blob %s is not what it said",
-				 b->digest);
-	if (fchmod(fd, 0400) < 0 || sysio_fsync(fd) < 0)
-		return error_set(err, -errno, "sync blob %s", b->digest);
-	/* One that is there already may have been damaged on the disk: this one was verified just
-	 * now. */
-	if (sysio_renameat(staged_fd, hex, i->store->blobs_fd, hex) < 0)
-		return error_set(err, -errno, "move blob %s to its place", b->digest);
-	FAILPOINT_AFTER("import.blob");
-	return 0;
-}
 
 static void import_store_run(struct pool_work *work)
 {
 	struct image_import *i = container_of(work, struct image_import, work);
-	_cleanup_fd_ int staged_fd = sysio_openat(
-		i->dir_fd, "blobs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	struct incoming_blob *b;
 
-	if (staged_fd < 0) {
-		(void)error_set(&i->err, -errno, "open the staged blobs");
-		return;
-	}
-	list_for_each (b, &i->incoming.blobs, struct incoming_blob, link) {
-		if (b->held && import_store_blob(i, staged_fd, b, &i->err) < 0)
-			return;
-	}
-	if (sysio_fsync(i->store->blobs_fd) < 0)
-		(void)error_set(&i->err, -errno, "sync the directory of the blobs");
+	(void)storing_run(i->store, &i->incoming, i->dir_fd, &i->err);
 }
 
 static void import_stored(struct pool_work *work)
 {
 	struct image_import *i = container_of(work, struct image_import, work);
 
-	if (import_stopped(i, NULL))
-		return;
-	import_enter(i, IMPORT_UNPACKING);
-	import_unpack(i, &import_unpack_ops);
+	if (!import_stopped(i, NULL))
+		import_unpack(i);
 }
 
 static void import_store(struct image_import *i)
 {
 	struct error err = ERROR_INIT;
-	struct incoming_blob *b;
 
-	list_for_each (b, &i->incoming.blobs, struct incoming_blob, link) {
-		if (!b->wanted)
-			continue;
-		if (blob_hold(i->store, b->digest) < 0) {
-			(void)error_set(&err, -ENOMEM, "store the blobs");
-			import_undo(i, &err);
-			return;
-		}
-		b->held = true;
+	if (storing_hold(i->store, &i->incoming, &err) < 0) {
+		import_undo(i, &err);
+		return;
 	}
 	import_enter(i, IMPORT_STORING);
 	i->work = (struct pool_work){ .run = import_store_run, .done = import_stored };
@@ -506,23 +292,6 @@ static void import_read_end(struct helper *h, const struct error *err)
 static const struct helper_ops import_read_ops = { .on_message = import_read_message,
 						   .on_end = import_read_end };
 
-/* This machine as OCI names it. */
-static const char *import_architecture(const struct utsname *u)
-{
-	static const struct {
-		const char *machine, *name;
-	} names[] = {
-		{ "x86_64", "amd64" },    { "aarch64", "arm64" },       { "armv7l", "arm" },
-		{ "riscv64", "riscv64" }, { "s390x", "s390x" },         { "ppc64le", "ppc64le" },
-		{ "i686", "386" },        { "loongarch64", "loong64" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (str_eq(names[i].machine, u->machine))
-			return names[i].name;
-	return u->machine;
-}
-
 static int import_start_reading(struct image_import *i, int source_fd, struct error *err)
 {
 	struct fetchmsg request = { .type = FETCHMSG_READ,
@@ -533,7 +302,7 @@ static int import_start_reading(struct image_import *i, int source_fd, struct er
 
 	if (uname(&u) < 0)
 		return error_set(err, -errno, "uname");
-	request.read.architecture = import_architecture(&u);
+	request.read.architecture = platform_architecture(&u);
 	r = FAILPOINT("import.start");
 	if (r < 0)
 		return error_set(err, r, "start the helper");
@@ -544,31 +313,14 @@ static int import_start_reading(struct image_import *i, int source_fd, struct er
 			 &(struct helper_config){ .loop = i->store->config.loop,
 						  .path = i->store->fetch_path,
 						  .command = "read",
-						  .caps = IMPORT_CAPS_READ,
+						  .caps = IMPORT_CAPS,
 						  .from_fd = source_fd,
 						  .to_fd = cage_fd,
+						  .more_fd = -1,
 						  .request = &request },
 			 &import_read_ops, err);
 	FAILPOINT_AFTER("import.start");
 	return r;
-}
-
-static int import_make_staging(struct image_import *i, struct error *err)
-{
-	int r;
-
-	r = id_new(i->id);
-	if (r < 0)
-		return error_set(err, r, "draw an id");
-	if (sysio_mkdirat(i->store->staging_fd, i->id, 0700) < 0)
-		return error_set(err, -errno, "make a staging directory");
-	i->dir_fd = sysio_openat(i->store->staging_fd, i->id,
-				 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (i->dir_fd < 0)
-		return error_set(err, -errno, "open the staging directory");
-	if (sysio_mkdirat(i->dir_fd, "blobs", 0700) < 0)
-		return error_set(err, -errno, "make a staging directory");
-	return 0;
 }
 
 static int import_check_start(struct image_store *s, const char *name, char ret[REFERENCE_SIZE],
@@ -591,6 +343,16 @@ static int import_check_start(struct image_store *s, const char *name, char ret[
 	return 0;
 }
 
+/* What is in the archive is written at least once. */
+static int import_check_room(struct image_store *s, int source_fd, struct error *err)
+{
+	struct stat st;
+
+	if (fstat(source_fd, &st) < 0)
+		return error_set(err, -errno, "look at the archive");
+	return room_check(s, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, err);
+}
+
 int image_import_start(struct image_store *s, const char *path, const char *name,
 		       const struct image_import_ops *ops, void *userdata,
 		       struct image_import **ret, struct error *err)
@@ -606,6 +368,9 @@ int image_import_start(struct image_store *s, const char *path, const char *name
 	source_fd = cage_open_source(path, err);
 	if (source_fd < 0)
 		return source_fd;
+	r = import_check_room(s, source_fd, err);
+	if (r < 0)
+		return error_wrap(err, r, "import %.300s", path);
 	i = calloc(1, sizeof(*i));
 	if (!i)
 		return error_set(err, -ENOMEM, "import %.300s", path);
@@ -618,7 +383,9 @@ int image_import_start(struct image_store *s, const char *path, const char *name
 	list_init(&i->link);
 	incoming_init(&i->incoming);
 	(void)str_copy(i->name, sizeof(i->name), full);
-	r = import_make_staging(i, err);
+	i->source = str_format("file:%s", path);
+	r = i->source ? storing_make_staging(s, i->id, &i->dir_fd, err)
+		      : error_set(err, -ENOMEM, "copy a path");
 	if (r == 0)
 		r = import_start_reading(i, source_fd, err);
 	if (r < 0) {
@@ -635,11 +402,12 @@ int image_import_start(struct image_store *s, const char *path, const char *name
 
 void image_import_cancel(struct image_import *i)
 {
-	/* What runs now ends first: the helper at once, the pool and the database when they are
+	/* What runs now ends first: the helpers at once, the pool and the database when they are
 	 * ready. */
 	i->cancelled = true;
 	i->recording.cancelled = true;
 	helper_kill(&i->helper);
+	layering_cancel(&i->layering);
 }
 
 void import_free_all(struct image_store *s)

@@ -6,7 +6,9 @@
  *   image-driver ROOT FETCH import PATH [NAME]   prints the id
  *   image-driver ROOT FETCH batch                imports each path of stdin, prints a line for
  * each: "ok ID LAYER..." or "KIND: TEXT" image-driver ROOT FETCH both PATH PATH       two imports
- * at once image-driver ROOT FETCH cancel PATH MS       begins an import and cancels it image-driver
+ * at once image-driver ROOT FETCH pull REF...          pulls all of them at once
+ *   image-driver ROOT FETCH pullcancel REF MS REF...  begins a pull, the others, and cancels the
+ * first image-driver ROOT FETCH cancel PATH MS       begins an import and cancels it image-driver
  * ROOT FETCH list                 id, names, layers, size of each image-driver ROOT FETCH rm REF
  *   image-driver ROOT FETCH rootfs REF ID        mounts it on ROOT/mnt and runs until its stdin
  * ends
@@ -56,6 +58,9 @@ struct driver {
 	int pending;
 	int result;
 	struct image_import *import;
+	struct image_pull *pull, *first;
+	char **more;
+	nsec_t delay;
 	struct loop_timer timer;
 	struct pool_work barrier;
 };
@@ -144,6 +149,72 @@ static int run_both(struct driver *d, char **args)
 	(void)driver_import(d, args[1], "");
 	if (d->pending)
 		(void)loop_run(d->loop);
+	return d->result;
+}
+
+static void on_event(void *userdata, const struct image_pull_event *e)
+{
+	static const char *const words[] = { "resolved", "note",   "waiting",
+					     "loading",  "loaded", "unpacked" };
+
+	(void)fprintf(stderr, "# %s %s layer %u/%u %llu/%llu%s %s\n", words[e->step], e->digest,
+		      e->layer, e->n_layers, (unsigned long long)e->n_bytes,
+		      (unsigned long long)e->size, e->there ? " there" : "", e->text);
+}
+
+static const struct image_pull_ops pull_ops = { on_event, on_done };
+
+static int driver_pull(struct driver *d, const char *reference)
+{
+	const struct image_pull_request q = { .reference = reference };
+	struct error err = ERROR_INIT;
+
+	if (image_pull_start(d->images, &q, &pull_ops, d, &d->pull, &err) < 0)
+		return driver_fail(d, &err);
+	d->pending++;
+	return 0;
+}
+
+static int run_pull(struct driver *d, char **args)
+{
+	for (char **a = args; *a; a++)
+		(void)driver_pull(d, *a);
+	if (d->pending)
+		(void)loop_run(d->loop);
+	return d->result;
+}
+
+static void cancel_pull_later(struct loop_timer *timer)
+{
+	struct driver *d = container_of(timer, struct driver, timer);
+
+	if (d->more) {
+		for (char **a = TAKE_PTR(d->more); *a; a++)
+			(void)driver_pull(d, *a);
+		loop_timer_set(timer, d->delay);
+		return;
+	}
+	if (d->first) {
+		image_pull_cancel(TAKE_PTR(d->first));
+		if (--d->pending > 0)
+			return;
+		loop_timer_set(timer, 700 * NSEC_PER_MSEC);
+		return;
+	}
+	loop_quit(d->loop, 0);
+}
+
+static int run_pull_cancel(struct driver *d, char **args)
+{
+	if (driver_pull(d, args[0]) != 0)
+		return 1;
+	d->first = d->pull;
+	d->more = args + 2;
+	d->delay = strtoull(args[1], NULL, 10) * NSEC_PER_MSEC / 2;
+	loop_timer_init(&d->timer, d->loop, cancel_pull_later);
+	loop_timer_set(&d->timer, d->delay);
+	(void)loop_run(d->loop);
+	loop_timer_done(&d->timer);
 	return d->result;
 }
 
@@ -243,9 +314,10 @@ static const struct {
 	int n_args;
 	int (*run)(struct driver *d, char **args);
 } commands[] = {
-	{ "import", 1, run_import }, { "batch", 0, run_batch }, { "both", 2, run_both },
-	{ "cancel", 2, run_cancel }, { "list", 0, run_list },   { "rm", 1, run_rm },
-	{ "rootfs", 2, run_rootfs }, { "sweep", 0, run_sweep },
+	{ "import", 1, run_import },          { "batch", 0, run_batch }, { "both", 2, run_both },
+	{ "cancel", 2, run_cancel },          { "list", 0, run_list },   { "rm", 1, run_rm },
+	{ "rootfs", 2, run_rootfs },          { "sweep", 0, run_sweep }, { "pull", 1, run_pull },
+	{ "pullcancel", 2, run_pull_cancel },
 };
 
 static int driver_open(struct driver *d, const char *root, const char *fetch, struct error *err)

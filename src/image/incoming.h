@@ -30,6 +30,7 @@ struct incoming_blob {
 	uint64_t size;
 	bool wanted; /* an image names it */
 	bool held;   /* by the import, in the store */
+	bool staged; /* it is still to be moved there */
 };
 
 struct incoming_layer {

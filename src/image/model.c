@@ -26,12 +26,13 @@ static int image_record_copy(struct image_record *r, const struct root_image *fr
 	i->config.env = strv_copy(from->env);
 	i->config.entrypoint = strv_copy(from->entrypoint);
 	i->config.cmd = strv_copy(from->cmd);
+	i->source = strdup(from->source ? from->source : "");
 	i->config.user = strdup(from->user ? from->user : "");
 	i->config.working_dir = strdup(from->working_dir ? from->working_dir : "");
 	i->config.stop_signal = strdup(from->stop_signal ? from->stop_signal : "");
 	r->blobs = strv_copy(from->blobs);
 	i->layers = calloc(from->n_layers + 1, sizeof(*i->layers));
-	if (!i->names || !i->config.env || !i->config.entrypoint || !i->config.cmd ||
+	if (!i->names || !i->source || !i->config.env || !i->config.entrypoint || !i->config.cmd ||
 	    !i->config.user || !i->config.working_dir || !i->config.stop_signal || !r->blobs ||
 	    !i->layers)
 		return -ENOMEM;
@@ -50,6 +51,7 @@ struct image_record *image_record_new(const struct root_image *image)
 	list_init(&r->image.link);
 	r->image.size = image->size;
 	r->image.created = image->created;
+	r->image.pinned = image->pinned != 0;
 	if (str_copy(r->image.id, sizeof(r->image.id), image->id) < 0 ||
 	    str_copy(r->image.digest, sizeof(r->image.digest), image->digest) < 0 ||
 	    image_record_copy(r, image) < 0)
@@ -63,6 +65,7 @@ struct image_record *image_record_free(struct image_record *r)
 		return NULL;
 	list_remove(&r->image.link);
 	strv_free(r->image.names);
+	free(r->image.source);
 	strv_free(r->image.config.env);
 	strv_free(r->image.config.entrypoint);
 	strv_free(r->image.config.cmd);
@@ -84,6 +87,8 @@ void image_record_view(const struct image_record *r, struct root_image *ret)
 		.digest = i->digest,
 		.size = i->size,
 		.created = i->created,
+		.pinned = i->pinned,
+		.source = i->source,
 		.user = i->config.user,
 		.working_dir = i->config.working_dir,
 		.stop_signal = i->config.stop_signal,
@@ -247,6 +252,18 @@ void blob_release(struct image_store *s, const char *digest, struct trash_watch 
 	free(b);
 }
 
+/* ---- partial downloads ---- */
+
+bool partial_is_held(const struct image_store *s, const char *hex)
+{
+	char digest[DIGEST_SIZE];
+
+	return str_printf(digest, sizeof(digest), "sha256:%s", hex) >= 0 &&
+	       map_get(&s->flights, digest);
+}
+
+/* ---- all of a record ---- */
+
 int image_record_hold(struct image_store *s, const struct image_record *r)
 {
 	const struct image *i = &r->image;
@@ -349,11 +366,9 @@ static const char *trash_kind(const struct image_store *s, int dir_fd)
 	const struct {
 		int fd;
 		const char *kind;
-	} kinds[] = { { s->staging_fd, "staging" },
-		      { s->blobs_fd, "blob" },
-		      { s->layers_fd, "layer" },
-		      { s->erofs_fd, "erofs" },
-		      { s->containers_fd, "rootfs" } };
+	} kinds[] = { { s->staging_fd, "staging" }, { s->blobs_fd, "blob" },
+		      { s->layers_fd, "layer" },    { s->erofs_fd, "erofs" },
+		      { s->partial_fd, "partial" }, { s->containers_fd, "rootfs" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (kinds[i].fd == dir_fd)
@@ -367,6 +382,8 @@ static bool trash_is_wanted(const struct trash *t)
 	char digest[DIGEST_SIZE];
 	uint64_t number;
 
+	if (str_eq(t->kind, "partial"))
+		return partial_is_held(t->store, t->from);
 	if (str_eq(t->kind, "blob"))
 		return str_printf(digest, sizeof(digest), "sha256:%s", t->from) >= 0 &&
 		       map_get(&t->store->blobs, digest);

@@ -30,12 +30,16 @@ struct layer {
 	char diff_id[DIGEST_SIZE];
 	uint64_t size;
 	unsigned n_holds;
+	unsigned n_marks; /* for who counts (prune.c, usage.c); 0 in between */
+	uint64_t bytes;   /* likewise: on the disk, with its EROFS file */
 	char key[DIGEST_SIZE + 24];
 };
 
 struct blob {
 	char digest[DIGEST_SIZE];
 	unsigned n_holds;
+	unsigned n_marks; /* as those of a layer */
+	uint64_t bytes;
 };
 
 struct image_record {
@@ -46,7 +50,7 @@ struct image_record {
 struct image_store {
 	struct image_store_config config;
 	char *fetch_path; /* the configuration's is the caller's */
-	int blobs_fd, layers_fd, containers_fd, staging_fd, erofs_fd;
+	int blobs_fd, layers_fd, containers_fd, staging_fd, erofs_fd, partial_fd;
 	struct list images;
 	struct list leaving; /* records that are being removed */
 	struct map layers;   /* by key */
@@ -54,6 +58,15 @@ struct image_store {
 	int64_t last_layer;  /* number */
 	struct list imports;
 	unsigned n_imports;
+	struct list layerings; /* that are under way */
+	struct list leases;
+	struct list surveys; /* that are under way (survey.h) */
+	struct list prunes;  /* likewise (prune.c) */
+	struct loop_timer collector;
+	bool swept; /* all containers are known */
+	struct list pulls;
+	unsigned n_pulls;
+	struct map flights;    /* by digest (flight.h) */
 	struct list trash;     /* what is being deleted */
 	uint64_t n_trash;      /* for names */
 	struct list erofs;     /* that are being made (erofs.h) */
@@ -98,6 +111,15 @@ int blob_hold(struct image_store *s, const char *digest);
 /* Holds all that the record is made of. -ENOENT where a layer is not there (nothing is held then).
  */
 int image_record_hold(struct image_store *s, const struct image_record *r);
+
+/*
+ * Downloads that are not whole yet: partial/HEX, named after the blob that is to come. They outlive
+ * the daemon, so that a later pull goes on where this one ended. One that no flight (flight.h)
+ * holds is collected a day after it was last written to, or sooner where the disk is nearly full
+ * (collect.h, room.h).
+ */
+#define PARTIAL_SECONDS_MAX (24 * 60 * 60)
+bool partial_is_held(const struct image_store *s, const char *hex);
 
 /*
  * Lets go. What nobody holds leaves the model and its files are taken into the trash. `removal`

@@ -36,7 +36,7 @@ static void recording_apply(struct recording_image *r)
 {
 	struct image_store *s = r->recording->store;
 	struct image *image = image_store_by_id(s, r->id);
-	bool raced = image && r->record;
+	bool raced = image != NULL;
 	struct root_image view;
 
 	/* Removed since it was queued: the import says so at its end. */
@@ -48,8 +48,9 @@ static void recording_apply(struct recording_image *r)
 	}
 	for (size_t i = 0; r->names[i]; i++)
 		(void)image_store_give_name(s, image, r->names[i]);
-	if (raced) {
-		/* Another import of the same image was first: its record is the one that stays. */
+	/* Another one of the same image was first: its record is the one that stays, or its names
+	 * were not known yet when ours were written. */
+	if (raced && (r->record || strv_len(image->names) != strv_len(r->names))) {
 		image_record_view(image_record_of(image), &view);
 		(void)root_store_put_image(s->config.store, &view, NULL, 0, NULL, NULL, NULL);
 	}
@@ -133,6 +134,7 @@ static struct image_record *recording_record(struct recording *i, const struct i
 		.digest = in->digest,
 		.size = incoming_size(i->incoming, in),
 		.created = clock_real(),
+		.source = i->source,
 		.user = in->user,
 		.working_dir = in->working_dir,
 		.stop_signal = in->stop_signal,

@@ -386,4 +386,5 @@ void image_rootfs_sweep(struct image_store *s)
 			container_leave(c);
 	}
 	(void)closedir(dir);
+	s->swept = true;
 }

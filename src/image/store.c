@@ -14,17 +14,25 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "image/collect.h"
 #include "image/erofs.h"
+#include "image/flight.h"
 #include "image/import.h"
+#include "image/lease.h"
 #include "image/model.h"
+#include "image/prune.h"
+#include "image/pull.h"
 #include "image/rootfs.h"
+#include "image/survey.h"
 #include "store/root.h"
 #include "wire/reference.h"
 
@@ -60,6 +68,9 @@ static int store_open_dirs(struct image_store *s, struct error *err)
 	s->erofs_fd = store_open_dir(s->config.root_fd, "erofs", 0700, err);
 	if (s->erofs_fd < 0)
 		return s->erofs_fd;
+	s->partial_fd = store_open_dir(s->config.root_fd, "partial", 0700, err);
+	if (s->partial_fd < 0)
+		return s->partial_fd;
 	s->staging_fd = store_open_dir(s->config.root_fd, "staging", 0700, err);
 	return MIN(s->staging_fd, 0);
 }
@@ -115,6 +126,17 @@ static void store_check_layer(struct image_store *s, const char *name)
 	/* The next layer stays clear of what cannot be moved away yet. */
 	s->last_layer = MAX(s->last_layer, (int64_t)number);
 	trash_add(s, s->layers_fd, name, NULL);
+}
+
+/* A download goes on for a day. */
+static void store_check_partial(struct image_store *s, const char *name)
+{
+	int64_t now = (int64_t)(clock_real() / NSEC_PER_SEC);
+	struct stat st;
+
+	if (fstatat(s->partial_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+	    !digest_is_hex(name) || now - st.st_mtim.tv_sec >= PARTIAL_SECONDS_MAX)
+		trash_add(s, s->partial_fd, name, NULL);
 }
 
 /* Files go with the layer that they are named after. */
@@ -195,12 +217,21 @@ static int store_load(struct image_store *s, struct error *err)
 		r = store_each_name(s->layers_fd, store_check_layer, s, err);
 	if (r == 0)
 		r = store_each_name(s->erofs_fd, store_check_erofs, s, err);
+	if (r == 0)
+		r = store_each_name(s->partial_fd, store_check_partial, s, err);
 	if (r < 0)
 		return r;
 	/* What an image without layers lies on. */
 	if (sysio_mkdirat(s->layers_fd, "0", 0755) < 0 && errno != EEXIST)
 		return error_set(err, -errno, "make an empty layer");
 	return 0;
+}
+
+static unsigned store_parallel(unsigned wanted)
+{
+	long n = wanted ? (long)wanted : MIN(sysconf(_SC_NPROCESSORS_ONLN), 4);
+
+	return (unsigned)MAX(1, MIN(n, IMAGE_UNPACKS_MAX));
 }
 
 int image_store_new(struct image_store **ret, const struct image_store_config *config,
@@ -217,12 +248,20 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 				   .containers_fd = -1,
 				   .staging_fd = -1,
 				   .erofs_fd = -1,
+				   .partial_fd = -1,
+				   .flights = MAP_INIT,
 				   .layers = MAP_INIT,
 				   .blobs = MAP_INIT,
 				   .containers = MAP_INIT };
 	list_init(&s->images);
 	list_init(&s->leaving);
 	list_init(&s->imports);
+	list_init(&s->layerings);
+	list_init(&s->pulls);
+	s->config.parallel_unpacks = store_parallel(config->parallel_unpacks);
+	list_init(&s->leases);
+	list_init(&s->surveys);
+	list_init(&s->prunes);
 	list_init(&s->trash);
 	list_init(&s->erofs);
 	s->fetch_path = strdup(config->fetch_path);
@@ -234,6 +273,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 		return error_wrap(err, r, "open the store of images");
 	}
 	trash_begin(s);
+	collect_begin(s);
 	*ret = s;
 	return 0;
 }
@@ -259,6 +299,12 @@ struct image_store *image_store_free(struct image_store *s)
 	if (!s)
 		return NULL;
 	import_free_all(s);
+	lease_free_all(s);
+	pull_free_all(s);
+	prune_free_all(s);
+	survey_free_all(s);
+	collect_done(s);
+	flight_free_all(s);
 	erofs_free_all(s);
 	rootfs_free_all(s);
 	trash_done(s);
@@ -272,6 +318,7 @@ struct image_store *image_store_free(struct image_store *s)
 	(void)fd_close(s->containers_fd);
 	(void)fd_close(s->staging_fd);
 	(void)fd_close(s->erofs_fd);
+	(void)fd_close(s->partial_fd);
 	free(s);
 	return NULL;
 }
@@ -529,6 +576,10 @@ int image_store_remove(struct image_store *s, const char *reference,
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "image \"%.200s\" is in use by %u container%s", reference,
 				    image->n_users, image->n_users == 1 ? "" : "s");
+	if (whole && image->pinned)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "image \"%.200s\" is pinned (see `nacre image unpin`)",
+				    reference);
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return error_set(err, -ENOMEM, "remove image \"%.200s\"", reference);

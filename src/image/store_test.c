@@ -30,6 +30,7 @@ struct stage {
 	struct root_store *root;
 	struct image_store *images;
 	unsigned n_done;
+	size_t n_pruned;
 	struct error err; /* what the last done() got */
 };
 
@@ -463,7 +464,189 @@ static void roots_without_a_mount(void)
 	stage_done(&s);
 }
 
-UNIT_MAIN({ "finds", finds }, { "an ambiguous beginning", ambiguous },
+/* A name and a pin hold at once, and after a start; a pinned image loses names, but for the last.
+ */
+static void names_and_pins(void)
+{
+	struct error err = ERROR_INIT;
+	struct stage s;
+
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	put(&s, 'c', 2, no_names);
+	stage_again(&s);
+	CHECK_INT(image_store_tag(s.images, "c00000", "x/tools:1", on_done, &s, &err), 0);
+	CHECK(image_store_find(s.images, "x/tools:1", NULL) ==
+	      image_store_find(s.images, "c00000", NULL));
+	CHECK_INT(image_store_tag(s.images, "c00000", "x/tools:1", on_done, &s, &err), 0);
+	CHECK_INT(image_store_pin(s.images, "a00000", true, on_done, &s, &err), 0);
+	wait_done(&s, 5);
+	CHECK_STR(s.err.text, "");
+	CHECK(image_store_tag(s.images, "c00000", "x@sha256:a" HEX_63, on_done, &s, &err) < 0);
+	CHECK_INT(err.kind, ERROR_INVALID);
+	err = (struct error)ERROR_INIT;
+	CHECK(image_store_tag(s.images, "nowhere", "y", on_done, &s, &err) < 0);
+	CHECK_INT(err.kind, ERROR_NOT_FOUND);
+	err = (struct error)ERROR_INIT;
+	stage_again(&s);
+	CHECK(image_store_find(s.images, "x/tools:1", NULL) ==
+	      image_store_find(s.images, "c00000", NULL));
+	CHECK(image_store_remove(s.images, "busybox", on_done, &s, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK_STR(err.text, "image \"busybox\" is pinned (see `nacre image unpin`)");
+	CHECK_INT(image_store_tag(s.images, "busybox", "more", on_done, &s, &err), 0);
+	CHECK_INT(image_store_remove(s.images, "busybox", on_done, &s, &err), 0);
+	CHECK_INT(image_store_pin(s.images, "more", false, on_done, &s, &err), 0);
+	CHECK_INT(image_store_remove(s.images, "more", on_done, &s, &err), 0);
+	wait_done(&s, 9);
+	CHECK_STR(s.err.text, "");
+	check_tally(&s, 0);
+	stage_done(&s);
+}
+
+/* What the database refuses has not been. */
+static void changes_on_a_full_disk(void)
+{
+	struct rlimit none = { 0, RLIM_INFINITY }, all = { RLIM_INFINITY, RLIM_INFINITY };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct error err = ERROR_INIT;
+	struct image *a;
+	struct stage s;
+
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	put(&s, 'c', 2, no_names);
+	stage_again(&s);
+	CHECK_INT(sigaction(SIGXFSZ, &ignore, NULL), 0);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &none), 0);
+	CHECK_INT(image_store_tag(s.images, "c00000", "x/tools:1", on_done, &s, &err), 0);
+	wait_done(&s, 3);
+	CHECK(s.err.code < 0);
+	CHECK_INT(image_store_pin(s.images, "a00000", true, on_done, &s, &err), 0);
+	wait_done(&s, 4);
+	CHECK(s.err.code < 0);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &all), 0);
+	a = image_store_find(s.images, "a00000", NULL);
+	CHECK(a && !a->pinned && image_store_find(s.images, "x/tools:1", NULL) == a);
+	stage_done(&s);
+}
+
+/* The content of an image stays while it is leased, whatever becomes of the image. */
+static void leases(void)
+{
+	struct image_lease *lease = NULL, *other = NULL;
+	struct error err = ERROR_INIT;
+	_cleanup_fd_ int fd = -1;
+	struct image *image;
+	struct stage s;
+
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	put(&s, 'c', 2, no_names);
+	stage_again(&s);
+	image = image_store_find(s.images, "a00000", NULL);
+	CHECK_INT(image_lease_new(&lease, s.images, image), 0);
+	CHECK_INT(image_store_remove(s.images, "a00000", on_done, &s, &err), 0);
+	wait_done(&s, 3);
+	CHECK_STR(s.err.text, "");
+	CHECK(!image_store_find(s.images, "a00000", NULL));
+	CHECK(is_there(&s, "layers/1") && is_there(&s, "blobs/sha256/a" HEX_63));
+	check_tally(&s, 0);
+	CHECK_STR(image_lease_image(lease)->id, "sha256:a" HEX_63);
+	CHECK_STR(image_lease_blobs(lease)[0], "sha256:a" HEX_63);
+	fd = image_lease_open(lease, "sha256:a" HEX_63);
+	CHECK(fd >= 0);
+	lease = image_lease_free(lease);
+	wait_gone(&s, "layers/1");
+	CHECK(!is_there(&s, "blobs/sha256/a" HEX_63));
+	check_tally(&s, 0);
+	/* One that outlives its store holds nothing; what it held without a record goes. */
+	image = image_store_find(s.images, "c00000", NULL);
+	CHECK_INT(image_lease_new(&lease, s.images, image), 0);
+	CHECK_INT(image_lease_new(&other, s.images, image), 0);
+	CHECK_INT(image_store_remove(s.images, "c00000", on_done, &s, &err), 0);
+	wait_done(&s, 4);
+	other = image_lease_free(other);
+	CHECK(is_there(&s, "layers/2"));
+	stage_again(&s);
+	CHECK_INT(image_lease_open(lease, "sha256:c" HEX_63), -ESHUTDOWN);
+	lease = image_lease_free(lease);
+	wait_gone(&s, "layers/2");
+	stage_done(&s);
+}
+
+static void on_usage(void *userdata, const struct image_usage *u, const struct error *err)
+{
+	struct stage *s = userdata;
+
+	on_done(s, err);
+	/* At the end of a store nobody looks. */
+	if (err || s->n_done > 3)
+		return;
+	CHECK_INT(u->n_images, 2);
+	CHECK_INT(u->n_partials, 1);
+	CHECK(u->partial_bytes == u->partials[0].bytes && u->free_bytes > 0);
+	CHECK(!u->incomplete && u->database_bytes > 0);
+	/* Empty files, and a directory each. */
+	CHECK(u->images[0].shared == 0 && u->images[1].shared == 0);
+	CHECK_INT(u->layer_bytes % 512, 0);
+}
+
+static void on_pruned(void *userdata, const struct image_pruned *p, const struct error *err)
+{
+	struct stage *s = userdata;
+
+	on_done(s, err);
+	s->n_pruned = err ? 0 : p->n;
+	for (size_t i = 0; !err && i < p->n; i++)
+		CHECK_INT(p->items[i].err.code, 0);
+}
+
+/* What nobody needs goes, and nothing else; a download goes on while somebody holds it. */
+static void prunes(void)
+{
+	struct image_prune_options all = { .all = true }, dangling = { .dry_run = true };
+	struct error err = ERROR_INIT;
+	struct stage s;
+
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	put(&s, 'c', 2, no_names);
+	stage_again(&s);
+	make(&s, "layers/9", true);
+	make(&s, "staging/half", true);
+	make(&s, "partial/e" HEX_63, false);
+	CHECK_INT(image_store_usage(s.images, on_usage, &s, &err), 0);
+	wait_done(&s, 3);
+	CHECK_STR(s.err.text, "");
+	/* The image without a name, the layer, the directory, the download. */
+	CHECK_INT(image_store_prune(s.images, &dangling, on_pruned, &s, &err), 0);
+	wait_done(&s, 4);
+	CHECK_INT(s.n_pruned, 4);
+	CHECK(is_there(&s, "layers/9") && is_there(&s, "layers/2"));
+	image_store_find(s.images, "busybox", NULL)->n_users = 1;
+	CHECK_INT(image_store_prune(s.images, &all, on_pruned, &s, &err), 0);
+	wait_done(&s, 5);
+	CHECK_STR(s.err.text, "");
+	CHECK_INT(s.n_pruned, 4);
+	CHECK(is_there(&s, "layers/1") && !is_there(&s, "layers/2") && !is_there(&s, "layers/9"));
+	CHECK(!is_there(&s, "staging/half") && !is_there(&s, "partial/e" HEX_63));
+	image_store_find(s.images, "busybox", NULL)->n_users = 0;
+	all.older_than = 3600;
+	image_store_find(s.images, "busybox", NULL)->created = UINT64_MAX;
+	CHECK_INT(image_store_prune(s.images, &all, on_pruned, &s, &err), 0);
+	wait_done(&s, 6);
+	CHECK_INT(s.n_pruned, 0);
+	check_tally(&s, 0);
+	/* A store that ends does not wait for it. */
+	CHECK_INT(image_store_prune(s.images, &all, on_pruned, &s, &err), 0);
+	CHECK_INT(image_store_usage(s.images, on_usage, &s, &err), 0);
+	stage_done(&s);
+}
+
+UNIT_MAIN({ "prunes", prunes }, { "names and pins", names_and_pins },
+	  { "changes on a full disk", changes_on_a_full_disk }, { "leases", leases },
+	  { "finds", finds }, { "an ambiguous beginning", ambiguous },
 	  { "opening tidies", opening_tidies }, { "removes", removes },
 	  { "removes on a full disk", removes_on_a_full_disk }, { "cannot be opened", cannot_open },
 	  { "roots without a mount", roots_without_a_mount })

@@ -8,6 +8,7 @@
 #include "image/erofs.h"
 #include "image/import.h"
 #include "image/model.h"
+#include "image/pull.h"
 #include "image/rootfs.h"
 #include "store/root.h"
 
@@ -113,6 +114,14 @@ static int tally_root(struct image_store *s, struct tally *t, struct error *err)
 	return 1;
 }
 
+void image_store_tally_staging(const struct image_store *s, struct tally *t)
+{
+	import_tally(s, t);
+	pull_tally(s, t);
+	trash_tally(s, t);
+	erofs_tally(s, t);
+}
+
 int image_store_tally(struct image_store *s, struct tally *t, struct error *err)
 {
 	struct image *i;
@@ -122,9 +131,7 @@ int image_store_tally(struct image_store *s, struct tally *t, struct error *err)
 	tally_content(s, t);
 	/* What an image without layers lies on. */
 	tally_may(t, "layer", "0");
-	import_tally(s, t);
-	trash_tally(s, t);
+	image_store_tally_staging(s, t);
 	rootfs_tally(s, t);
-	erofs_tally(s, t);
 	return tally_root(s, t, err);
 }

@@ -14,5 +14,7 @@ struct tally;
  * now, else 1. An error is the store's.
  */
 int image_store_tally(struct image_store *s, struct tally *t, struct error *err);
+/* The entries of staging alone, among others that are on their way out. */
+void image_store_tally_staging(const struct image_store *s, struct tally *t);
 
 #endif

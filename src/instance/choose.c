@@ -62,3 +62,12 @@ int instances_choose(const struct instances *all, const struct instance *parent,
 	choose_auto(all, parent, ret);
 	return 0;
 }
+
+void instances_look_ahead(const struct instances *all, struct provider_ahead *ret)
+{
+	struct provider *vm = all->config.providers[INSTANCE_VM];
+
+	*ret = (struct provider_ahead){ .wanted = 0 };
+	if (vm && vm->ops->look)
+		vm->ops->look(vm, ret);
+}

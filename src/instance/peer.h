@@ -22,6 +22,7 @@
  */
 
 struct peer;
+struct tree_list;
 
 typedef void (*peer_done_fn)(void *userdata, const struct error *err);
 /* view NULL: err says why (it never came to the keeper). A program that could not be started is a
@@ -85,6 +86,7 @@ struct peer_group {
 };
 
 #define PEER_LOOK_TIMEOUT (5 * NSEC_PER_SEC)
+#define PEER_FILES_TIMEOUT (30 * NSEC_PER_SEC)
 #define PEER_GROUPS_MAX ((size_t)2048)
 #define PEER_PROCESSES_MAX ((size_t)10000)
 
@@ -133,6 +135,12 @@ struct peer_ops {
 	/* Whether descriptors can be passed to it. Where they cannot, start() takes none
 	 * (ERROR_PRECONDITION): root file systems come from disks, logs are kept and taken. */
 	bool (*has_channel)(struct peer *p);
+	/* Whether a volume can be given to it as the files that are in it; then put_files() gives
+	 * all of them anew, and who reads there finds all old or all new ones. The list is not
+	 * kept. ERROR_DEADLINE past PEER_FILES_TIMEOUT, whatever became of it. */
+	bool (*takes_files)(struct peer *p);
+	void (*put_files)(struct peer *p, const char *volume, const struct tree_list *files,
+			  peer_done_fn done, void *userdata);
 	/* Reads a kept log from a place on; what is before it is let go of. No op is called before
 	 * this has returned. 0 or -ENOMEM. */
 	int (*log_open)(struct peer *p, const char *id, uint64_t from,

@@ -3,6 +3,7 @@
 #define NACRE_INSTANCE_PROVIDER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/clock.h"
@@ -23,6 +24,14 @@ struct provider;
 
 /* What the keeper of an instance finds a disk by. */
 #define INSTANCE_SERIAL_SIZE 21
+
+/* Made ahead of need, of one kind. */
+struct provider_ahead {
+	unsigned wanted; /* as the configuration asks for; 0: none */
+	unsigned waiting;
+	uint64_t memory;             /* bytes of the node's that those take */
+	char reason[ERROR_TEXT_MAX]; /* why some are missing; "": it is a matter of time */
+};
 
 struct provider_ops {
 	/* What runs in it are processes of another kernel: they have neither pids nor groups here,
@@ -47,6 +56,11 @@ struct provider_ops {
 	int (*draw)(struct instance *i);
 	/* It was drawn, and will not be: nothing of it is left. */
 	void (*withdraw)(struct instance *i);
+	/* The ids of those that were made ahead, whose directories and groups are named as those of
+	 * instance/spare.h; NULL behind the last. NULL: none, or spare.h has them. */
+	const char *(*ahead)(struct provider *p, size_t n);
+	/* What there is of those that are told to people. NULL: none are. */
+	void (*look)(struct provider *p, struct provider_ahead *ret);
 	/* Makes it, unless it was made ahead: directory, group and processes. Where that takes a
 	 * while it returns 1, and tells the end of it later: by instance_made() (link.h), or by
 	 * instance_break() (end.h), also for what fails behind that.

@@ -69,19 +69,32 @@ static void instance_tally(const struct instance *i, struct tally *t)
 	tally_dir(t, live, i->provider, dir);
 }
 
+/* Made ahead of need: it may be there, with all that it has. */
+static void ahead_tally(struct tally *t, const struct provider *p, const char *id)
+{
+	char path[ID_SIZE + 16];
+
+	(void)str_printf(path, sizeof(path), "i/%s", id);
+	tally_dir(t, NULL, p, path);
+	(void)str_printf(path, sizeof(path), SPARE_GROUP_PREFIX "%s", id);
+	tally_groups(t, NULL, p, path);
+}
+
 void instances_tally(const struct instances *all, struct tally *t)
 {
-	const struct provider *cell = all->config.providers[INSTANCE_CELL];
-	const char *spare = spare_id(all->spare);
-	char path[ID_SIZE + 16];
+	struct provider *const *providers = all->config.providers;
+	const char *spare = spare_id(all->spare), *id;
 	const struct instance *i;
 
 	list_for_each (i, &all->list, struct instance, link)
 		instance_tally(i, t);
-	if (!spare)
-		return;
-	(void)str_printf(path, sizeof(path), "i/%s", spare);
-	tally_dir(t, NULL, cell, path);
-	(void)str_printf(path, sizeof(path), SPARE_GROUP_PREFIX "%s", spare);
-	tally_groups(t, NULL, cell, path);
+	if (spare)
+		ahead_tally(t, providers[INSTANCE_CELL], spare);
+	for (size_t k = 0; k < INSTANCE_KIND_COUNT; k++)
+		for (size_t n = 0; providers[k] && providers[k]->ops->ahead; n++) {
+			id = providers[k]->ops->ahead(providers[k], n);
+			if (!id)
+				break;
+			ahead_tally(t, providers[k], id);
+		}
 }

@@ -15,6 +15,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/str.h"
@@ -371,6 +372,39 @@ int cgroup_pids(int dir_fd, bool below, pid_t **ret, size_t *n, struct error *er
 	}
 	*ret = l.pids;
 	*n = l.n;
+	return 0;
+}
+
+static bool cgroup_pid_is_called(pid_t pid, const char *name)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	char path[32];
+
+	(void)str_printf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	return fd_read_file(AT_FDCWD, path, 64, &b) == 0 && b.len >= strlen(name) &&
+	       memcmp(buf_data(&b), name, strlen(name)) == 0;
+}
+
+int cgroup_find_one(int dir_fd, const char *name, pid_t *ret, struct error *err)
+{
+	pid_t *pids = NULL, found = 0;
+	size_t n = 0, n_found = 0;
+	int r = cgroup_pids(dir_fd, false, &pids, &n, err);
+
+	for (size_t i = 0; i < n; i++) {
+		if (n > 1 && !cgroup_pid_is_called(pids[i], name))
+			continue;
+		found = pids[i];
+		n_found++;
+	}
+	free(pids);
+	if (r < 0)
+		return r;
+	if (n > 0 && n_found != 1)
+		return error_refuse(err, ERROR_UNAVAILABLE,
+				    "of the %zu processes in its group %zu are called %s", n,
+				    n_found, name);
+	*ret = found;
 	return 0;
 }
 

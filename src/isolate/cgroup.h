@@ -38,6 +38,12 @@ int cgroup_remove(int parent_fd, const char *name);
  * numbers them; those that it does not see are left out. The caller frees *ret, NULL where there
  * are none. ERROR_EXHAUSTED past CGROUP_PIDS_MAX. */
 int cgroup_pids(int dir_fd, bool below, pid_t **ret, size_t *n, struct error *err);
+/*
+ * The one process that a group was made for, among the processes right in it: the only one, or,
+ * where somebody has put others beside it, the only one whose name (/proc/PID/comm) begins with
+ * `name`. *ret is 0 where there is none. ERROR_UNAVAILABLE where that cannot be told.
+ */
+int cgroup_find_one(int dir_fd, const char *name, pid_t *ret, struct error *err);
 
 /* ---- controllers ---- */
 

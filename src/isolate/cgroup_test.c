@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,6 +133,51 @@ static void lists_processes(void)
 	free(listed);
 	end(top, pids, 1);
 	CHECK(cgroup_pids(leaf, true, &listed, &n, NULL) == 0 && n == 0);
+}
+
+static pid_t start_one_more(int group_fd, size_t expected)
+{
+	pid_t pid = start_in(group_fd);
+	time_t since = unit_now();
+	size_t n = 0;
+
+	while (n < expected && unit_waits(since)) {
+		pid_t *pids = NULL;
+
+		if (cgroup_pids(group_fd, false, &pids, &n, NULL) < 0)
+			n = 0;
+		free(pids);
+	}
+	return pid;
+}
+
+/* One of several by its name alone. */
+static void finds_one(void)
+{
+	_cleanup_fd_ int top = -1;
+	pid_t pids[3], found = 7;
+	struct error err = ERROR_INIT;
+	char name[16] = "";
+
+	if (geteuid() != 0 || test_root_fd < 0)
+		SKIP("needs root and a v2 hierarchy");
+	CHECK_INT(prctl(PR_GET_NAME, name), 0);
+	top = cgroup_make(test_root_fd, test_name, NULL);
+	CHECK_INT(cgroup_find_one(top, "moni", &found, &err), 0);
+	CHECK_INT(found, 0);
+	pids[0] = start_in(top);
+	if (cgroup_find_one(top, "moni", &found, &err) == 0)
+		CHECK_INT(found, pids[0]);
+	CHECK_INT(prctl(PR_SET_NAME, "monitor"), 0);
+	pids[1] = start_one_more(top, 2);
+	if (cgroup_find_one(top, "moni", &found, &err) == 0)
+		CHECK_INT(found, pids[1]);
+	pids[2] = start_one_more(top, 3);
+	CHECK_INT(prctl(PR_SET_NAME, name), 0);
+	CHECK(cgroup_find_one(top, "moni", &found, &err) < 0);
+	CHECK_INT(err.kind, ERROR_UNAVAILABLE);
+	CHECK(cgroup_find_one(top, "nobody", &found, &err) < 0);
+	end(top, pids, 3);
 }
 
 static bool is_quiet(int fd)
@@ -282,6 +328,7 @@ UNIT_MAIN({ "finds the hierarchy and the own group", finds_the_root },
 	  { "refuses what is not one component", refuses_names },
 	  { "a group lives and dies", lives_and_dies },
 	  { "lists processes, here and below", lists_processes },
+	  { "finds the one that a group was made for", finds_one },
 	  { "tells of events", tells_events },
 	  { "freezes, thaws, and kills what is frozen", freezes },
 	  { "groups of threads", threaded },

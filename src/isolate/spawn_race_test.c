@@ -22,10 +22,12 @@ static int races(void)
 	return text ? (int)strtol(text, NULL, 10) : RACES_DEFAULT;
 }
 
+#define RACES_UNLUCKY_MAX 1000
+
 /* A handful of tries, as where allocations fail, may all be lost by chance: then there are more. */
 static bool races_go_on(int done, int ran)
 {
-	return done < races() || (ran == 0 && done < RACES_DEFAULT);
+	return done < races() || (ran == 0 && done < RACES_UNLUCKY_MAX);
 }
 
 /* Calls act() for ever in a process of its own, until race_end(). */

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "io/unix.h"
 #include "keeper/client_call.h"
+#include "keeper/client_files.h"
 #include "keeper/client_groups.h"
 #include "keeper/client_log.h"
 #include "keeper/client_reopen.h"
@@ -397,6 +398,7 @@ static int name_(struct peer *p, const char *path)
 	client->logs = true;
 	client->shares = true;
 	client->groups = true;
+	client->files = true;
 	return 0;
 }
 
@@ -715,6 +717,8 @@ static const struct peer_ops client_ops = {
 	.limit = client_limit,
 	.usage = client_usage,
 	.processes = client_processes,
+	.takes_files = client_takes_files,
+	.put_files = client_put_files,
 	.spawn = spawn,
 	.end = end,
 	.shutdown = shutdown_,

@@ -83,6 +83,7 @@ struct keeper_client {
 	bool logs;    /* and keeps logs until they are taken */
 	bool shares;  /* and mounts what its machine is given by virtiofs */
 	bool groups;  /* and reads and changes its groups for its parent */
+	bool files;   /* and takes volumes as the files that are in them */
 	bool stale;   /* says hello and watches again, as a part of `reopen` */
 	bool told;    /* of the gap */
 	struct peer_hello hello;

@@ -34,6 +34,7 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "logs", &client->logs },
 		{ "shares", &client->shares },
 		{ "groups", &client->groups },
+		{ "files", &client->files },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

@@ -10,6 +10,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "base/tree.h"
+#include "keeper/convert_tree.h"
 #include "loop/pool.h"
 #include "rpc/server.h"
 
@@ -31,6 +32,7 @@ struct copy_call {
 	struct pool_work work;
 	struct rpc_call *call; /* NULL: it has ended */
 	struct copies *all;
+	struct copy_call *next; /* of all */
 	int root_fd;
 	char *path, *name;
 	struct tree_source *source;
@@ -49,6 +51,11 @@ struct copy_call {
 
 static void copy_call_free(struct copy_call *c)
 {
+	struct copy_call **at = &c->all->first;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
 	c->all->n--;
 	(void)fd_close(c->root_fd);
 	(void)tree_source_free(c->source);
@@ -109,7 +116,10 @@ static int copy_call_new(struct copy_call **ret, struct rpc_call *call, struct c
 	if (!c)
 		return error_set(err, -ENOMEM, "copy");
 	all->n++;
-	*c = (struct copy_call){ .all = all, .call = call, .root_fd = TAKE_FD(fd) };
+	*c = (struct copy_call){
+		.all = all, .call = call, .next = all->first, .root_fd = TAKE_FD(fd)
+	};
+	all->first = c;
 	c->path = strdup(path);
 	c->name = strdup(name);
 	if (!c->path || !c->name) {
@@ -120,11 +130,17 @@ static int copy_call_new(struct copy_call **ret, struct rpc_call *call, struct c
 	return 0;
 }
 
+void copies_done(struct copies *all)
+{
+	while (all->first)
+		copy_call_free(all->first);
+}
+
 int copies_check(const struct copies *all, const char *path, struct error *err)
 {
-	if (str_empty(path) || path[0] != '/' || strlen(path) > COPY_PATH_MAX)
+	if (str_empty(path) || path[0] != '/' || strlen(path) > CONVERT_PATH_MAX)
 		return error_field(err, ERROR_INVALID, "path", "absolute, and of at most %u bytes",
-				   COPY_PATH_MAX);
+				   CONVERT_PATH_MAX);
 	if (all->n >= COPIES_MAX)
 		return error_refuse(err, ERROR_EXHAUSTED, "%u copies are under way already",
 				    COPIES_MAX);
@@ -166,21 +182,10 @@ static int copy_from_add(struct copy_call *c, const Nacre__V1__CopyFromResponse 
 	return 0;
 }
 
-static ProtobufCBinaryData copy_bytes(const char *s)
-{
-	return (ProtobufCBinaryData){ .data = (uint8_t *)(uintptr_t)s, .len = s ? strlen(s) : 0 };
-}
-
 static int copy_from_entry(struct copy_call *c)
 {
-	static const Nacre__V1__CopyEntry__Type types[] = {
-		[TREE_FILE] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_FILE,
-		[TREE_DIRECTORY] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_DIRECTORY,
-		[TREE_LINK] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_LINK,
-		[TREE_OTHER] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_OTHER,
-	};
 	Nacre__V1__CopyFromResponse m = NACRE__V1__COPY_FROM_RESPONSE__INIT;
-	Nacre__V1__CopyEntry entry = NACRE__V1__COPY_ENTRY__INIT;
+	Nacre__V1__CopyEntry entry;
 	struct tree_entry e;
 	int r;
 
@@ -189,16 +194,7 @@ static int copy_from_entry(struct copy_call *c)
 		c->ended = r == 0;
 		return r;
 	}
-	entry.type = types[e.type];
-	entry.path = copy_bytes(e.path);
-	entry.mode = e.mode;
-	entry.uid = e.uid;
-	entry.gid = e.gid;
-	entry.mtime = e.mtime;
-	entry.size = e.size;
-	entry.link_target = copy_bytes(e.target);
-	if (e.reason)
-		entry.reason = (char *)(uintptr_t)e.reason;
+	convert_entry(&entry, &e);
 	m.entry = &entry;
 	c->in_file = e.type == TREE_FILE;
 	return copy_from_add(c, &m);
@@ -324,60 +320,12 @@ static void copy_to_run(struct pool_work *work)
 	copy_call_judge(&c->err);
 }
 
-/* A copy of bytes that are a path. */
-static int copy_to_take_path(const char *field, const ProtobufCBinaryData *from, char **ret,
-			     struct error *err)
-{
-	char *copy;
-
-	if (from->len > COPY_PATH_MAX)
-		return error_field(err, ERROR_INVALID, field, "more than %u bytes", COPY_PATH_MAX);
-	copy = calloc(1, from->len + 1);
-	if (!copy)
-		return error_set(err, -ENOMEM, "copy");
-	if (from->len > 0)
-		memcpy(copy, from->data, from->len);
-	free(*ret);
-	*ret = copy;
-	return strlen(copy) == from->len ? 0
-					 : error_field(err, ERROR_INVALID, field, "a NUL in it");
-}
-
 static int copy_to_take_entry(struct copy_call *c, const Nacre__V1__CopyEntry *e)
 {
-	static const enum tree_type types[] = {
-		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_UNSPECIFIED] = TREE_OTHER,
-		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_FILE] = TREE_FILE,
-		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_DIRECTORY] = TREE_DIRECTORY,
-		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_LINK] = TREE_LINK,
-	};
-	int r;
+	int r = convert_entry_back(&c->entry, e, &c->entry_path, &c->entry_target, &c->err);
 
-	r = copy_to_take_path("entry.path", &e->path, &c->entry_path, &c->err);
-	if (r == 0)
-		r = copy_to_take_path("entry.link_target", &e->link_target, &c->entry_target,
-				      &c->err);
-	if (r == 0 && e->mode > 07777)
-		r = error_field(&c->err, ERROR_INVALID, "entry.mode", "%o is not at most 7777",
-				e->mode);
-	/* To the kernel it means "leave it as it is". */
-	if (r == 0 && (e->uid == UINT32_MAX || e->gid == UINT32_MAX))
-		r = error_field(&c->err, ERROR_INVALID,
-				e->uid == UINT32_MAX ? "entry.uid" : "entry.gid", "%u is no id",
-				UINT32_MAX);
-	if (r < 0)
-		return r;
-	c->entry = (struct tree_entry){
-		.type = (size_t)e->type < ARRAY_SIZE(types) ? types[e->type] : TREE_OTHER,
-		.path = c->entry_path,
-		.mode = (mode_t)e->mode,
-		.uid = e->uid,
-		.gid = e->gid,
-		.mtime = e->mtime,
-		.target = c->entry_target,
-	};
-	c->n_entries++;
-	return 0;
+	c->n_entries += r == 0;
+	return r;
 }
 
 /* Nothing of the message is kept but copies. */

@@ -10,16 +10,21 @@
  * container, the node's daemon or the keeper in a machine.
  */
 
+struct copy_call;
 struct pool;
 struct rpc_call;
 
 #define COPIES_MAX 16U
-#define COPY_PATH_MAX 4095U
 
 struct copies {
 	struct pool *pool; /* not owned; NULL is fine while there are none */
 	unsigned n;        /* under way */
+	struct copy_call *first;
 };
+
+/* Behind the end of all calls and of the pool: frees those that waited for a thread only to close
+ * what they had. */
+void copies_done(struct copies *all);
 
 /* Whether another one may begin: ERROR_INVALID names `path`, ERROR_EXHAUSTED. */
 int copies_check(const struct copies *all, const char *path, struct error *err);

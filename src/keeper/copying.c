@@ -51,4 +51,5 @@ void copying_to(struct copying *c, struct rpc_call *call, const Nacre__V1__CopyT
 void copying_done(struct copying *c)
 {
 	c->copies.pool = pool_free(c->copies.pool);
+	copies_done(&c->copies);
 }

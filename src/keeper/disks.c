@@ -13,6 +13,8 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cell/program.h"
+#include "isolate/bind.h"
+#include "isolate/generations.h"
 #include "loop/pool.h"
 #include "rpc/server.h"
 
@@ -169,6 +171,18 @@ static int disk_start_make_root(struct disk_start *d)
 	return 0;
 }
 
+/* A volume is what was given as files, or else what the machine is given. */
+static int disk_start_open_share(struct disk_start *d, const struct disk_share *s)
+{
+	_cleanup_fd_ int fd = generations_open(d->places.own_fd, s->name);
+
+	if (fd == -ENOENT)
+		return disk_open_share(d->shares_fd, s->name, s->read_only, s->no_exec, &d->err);
+	if (fd < 0)
+		return error_set(&d->err, fd, "open the volume %s", s->name);
+	return isolate_bind(fd, true, s->no_exec, &d->err);
+}
+
 static int disk_start_make(struct disk_start *d)
 {
 	int r = disk_start_make_root(d);
@@ -178,7 +192,7 @@ static int disk_start_make(struct disk_start *d)
 
 		if (!s->name[0])
 			continue;
-		r = disk_open_share(d->shares_fd, s->name, s->read_only, s->no_exec, &d->err);
+		r = disk_start_open_share(d, s);
 		if (r < 0)
 			return error_wrap_field(&d->err, r, "mounts");
 		d->fds.mounts[i] = r;
@@ -433,13 +447,23 @@ static bool disks_has_share(const struct container_spec *spec)
 	return false;
 }
 
+/* Whether one of them is not there as files (keeper/files.h). */
+static bool disks_needs_shares(const struct disks *all, const struct container_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (!str_empty(spec->mounts[i].share) &&
+		    !generations_has(all->places.own_fd, spec->mounts[i].share))
+			return true;
+	return false;
+}
+
 /* The volumes of the machine, for the first that has one. Nobody is waited for. */
 static int disks_open_shares(struct disks *all, const struct container_spec *spec,
 			     struct error *err)
 {
 	int r;
 
-	if (all->shares_fd >= 0 || !disks_has_share(spec))
+	if (all->shares_fd >= 0 || !disks_needs_shares(all, spec))
 		return 0;
 	r = disk_mount_shares(all->places.own_fd, err);
 	if (r < 0)

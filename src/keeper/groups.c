@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/rootfd.h"
@@ -145,22 +146,6 @@ static void group_job_start(struct group_job *job, struct rpc_call *call)
 	pool_submit(all->pool, &job->work);
 }
 
-/* Room for one more behind n; 0 or -ENOMEM. */
-static int group_grow(void **array, size_t n, size_t *size, size_t item)
-{
-	size_t wanted = *size ? 2 * *size : 16;
-	void *grown;
-
-	if (n < *size)
-		return 0;
-	grown = reallocarray(*array, wanted, item);
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*size = wanted;
-	return 0;
-}
-
 /* Only the first failure is kept; behind it nothing is added. */
 static void group_job_add(struct group_job *job, const char *path, const char *cell, const char *id)
 {
@@ -170,7 +155,7 @@ static void group_job_add(struct group_job *job, const char *path, const char *c
 
 	if (job->error.code)
 		return;
-	r = group_grow(&entries, job->n_entries, &job->entries_size, sizeof(*e));
+	r = array_grow(&entries, job->n_entries, &job->entries_size, sizeof(*e));
 	job->entries = entries;
 	if (r == 0) {
 		e = &job->entries[job->n_entries];
@@ -387,7 +372,7 @@ static int processes_take(void *userdata, const struct process *p)
 		job->truncated = true;
 		return -ENOBUFS;
 	}
-	r = group_grow(&found, job->n_found, &job->found_size, sizeof(*job->found));
+	r = array_grow(&found, job->n_found, &job->found_size, sizeof(*job->found));
 	job->found = found;
 	if (r == 0)
 		job->found[job->n_found++] =

@@ -17,6 +17,7 @@
 #include "keeper/copying.h"
 #include "keeper/disks.h"
 #include "keeper/exec.h"
+#include "keeper/files.h"
 #include "keeper/groups.h"
 #include "keeper/late.h"
 #include "keeper/logs.h"
@@ -48,6 +49,7 @@ struct keeper_server {
 	struct disks disks;
 	struct copying copying;
 	struct groups groups;
+	struct files files;
 	struct children children;
 	struct watchers watchers;
 	struct upgrade upgrade;
@@ -140,7 +142,8 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 	static const char *const features[] = { "exec",   "stdin",        "spawn",    "mounts",
 						"limits", "log-rotation", "upgrade",  "attach",
 						"tty",    "stream-exec",  "late-fds", "logs",
-						"disks",  "shares",       "copy",     "groups" };
+						"disks",  "shares",       "copy",     "groups",
+						"files" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -461,6 +464,13 @@ static void server_logs(struct rpc_call *call, const ProtobufCMessage *message, 
 	logs_handle(s->keeper, call, (const void *)message);
 }
 
+static void server_put_files(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	files_put(&s->files, call, (const void *)message);
+}
+
 static void server_stdin_written(void *userdata, const struct error *err)
 {
 	if (err)
@@ -645,6 +655,7 @@ static const struct rpc_method server_methods[] = {
 	  .output = &nacre__v1__copy_to_response__descriptor,
 	  .client_streaming = true,
 	  .handle = server_copy_to },
+	METHOD("PutFiles", put_files, false, server_put_files),
 	METHOD("WriteStdin", write_stdin, false, server_write_stdin),
 	METHOD("Limit", limit, false, server_limit),
 	METHOD("Usage", usage, false, server_usage),
@@ -721,6 +732,7 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 	disks_init(&s->disks, config->loop, s->keeper, config->keeper.shm_parent_fd, config->disks,
 		   server_started);
 	groups_init(&s->groups, config->loop, s->keeper, config->keeper.cgroup_fd);
+	files_init(&s->files, config->loop, config->keeper.shm_parent_fd);
 	s->tokens.arrived = server_on_token;
 	r = server_new_rpc(s, TAKE_FD(rpc_fd));
 	if (r < 0)
@@ -743,6 +755,7 @@ struct keeper_server *keeper_server_free(struct keeper_server *s)
 	if (s->lates.loop)
 		lates_done(&s->lates);
 	s->tokens.arrived = NULL;
+	files_done(&s->files);
 	/* The calls go first: those that are cancelled let go of what they hold in the keeper. */
 	if (s->rpc)
 		s->rpc = rpc_server_free(s->rpc);

@@ -132,6 +132,9 @@ void workloads_on_close(struct workloads *all, struct instance *i)
 	list_for_each (w, &all->list, struct workload, link)
 		for (size_t n = 0; w->instance == i && n < w->n_containers; n++)
 			remote_close_log(&w->containers[n]);
+	list_for_each (w, &all->list, struct workload, link)
+		if (w->instance == i)
+			remote_lose_peer(w);
 }
 
 void workloads_on_synced(struct workloads *all, struct instance *i)
@@ -209,8 +212,12 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 			c->image->n_users++; /* for the disk that it is in the machine */
 		}
 	}
-	if (w->instance && !w->instance->ended && instance_is_remote(w->instance))
+	if (w->instance && !w->instance->ended && instance_is_remote(w->instance)) {
 		remote_claim_disks(w);
+		if (remote_claim_files(&all->config, w, &err) < 0)
+			log_error("volumes of a machine are not followed",
+				  LOG_STR("workload", w->path), LOG_ERR(&err));
+	}
 	FAILPOINT_AFTER("boot.workload");
 	return 0;
 }

@@ -3,6 +3,7 @@
 #define NACRE_POD_LIFE_H
 
 #include "base/map.h"
+#include "pod/mirror.h"
 #include "pod/model.h"
 
 /*
@@ -21,6 +22,7 @@ struct workloads {
 	/* Of log directories that could not be removed at once. */
 	struct loop_timer sweep;
 	nsec_t sweep_delay;
+	struct mirrors mirrors;
 };
 
 enum workload_event {

@@ -15,6 +15,7 @@
 #include "cell/spec.h"
 #include "instance/instance.h"
 #include "loop/loop.h"
+#include "pod/volume.h"
 
 /*
  * What a user runs: a pod (containers in an instance spawned for them), a cell (containers in an
@@ -55,6 +56,7 @@ enum workload_kind {
 struct workloads;
 struct foreign;
 struct foreigns;
+struct mirrors;
 struct image;
 struct hosted_wish;
 struct image_store;
@@ -70,7 +72,9 @@ struct workloads_config {
 	struct image_store *images;
 	struct run_store *store;
 	struct events *events;
-	int logs_fd; /* directory of log files: ID/NAME.log */
+	struct volume_guard guard;
+	struct mirrors *mirrors; /* made by workloads_new() */
+	int logs_fd;             /* directory of log files: ID/NAME.log */
 	struct log_policy log;
 };
 

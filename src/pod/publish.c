@@ -19,6 +19,20 @@ void publish_workload(struct events *events, const struct workload *w, const cha
 	events_publish(events, &e);
 }
 
+void publish_workload_note(struct events *events, const struct workload *w, const char *note)
+{
+	struct event e = {
+		.object = "workload",
+		.id = w->id,
+		.name = w->path,
+		.kind = workload_kind_word(w->kind),
+		.state = workload_state_word(w->state),
+		.reason = note,
+	};
+
+	events_publish(events, &e);
+}
+
 void publish_container(struct events *events, const struct pod_container *c, const char *state)
 {
 	char name[NAME_PATH_MAX + NAME_LABEL_MAX + 2];

@@ -8,7 +8,15 @@
 #include "base/str.h"
 #include "image/image.h"
 #include "pod/log_pull.h"
+#include "pod/mirror.h"
+#include "pod/publish.h"
 #include "pod/shares.h"
+#include "store/store.h"
+
+struct remote_claim {
+	const struct workloads_config *config;
+	struct workload *workload;
+};
 
 #define REMOTE_HOSTS "/etc/hosts"
 
@@ -30,6 +38,8 @@ void remote_claim_disks(struct workload *w)
 
 void remote_drop_disks(struct workload *w)
 {
+	struct pod_share *s;
+
 	for (size_t n = 0; n < w->n_containers; n++) {
 		struct pod_container *c = &w->containers[n];
 
@@ -37,6 +47,9 @@ void remote_drop_disks(struct workload *w)
 			instance_drop_disk(w->instance, c->image_id);
 		c->has_disk = false;
 	}
+	list_for_each (s, &w->shares, struct pod_share, link)
+		if (!s->deciding)
+			s->mirror = mirror_free(s->mirror);
 }
 
 static void remote_one_over(struct workload *w, const struct error *err)
@@ -61,13 +74,6 @@ static void remote_disk_over(struct pod_container *c, const struct error *err)
 static void remote_on_disk(void *userdata, const struct error *err)
 {
 	remote_disk_over(userdata, err);
-}
-
-static void remote_on_share(void *userdata, const struct error *err)
-{
-	const struct pod_share *s = userdata;
-
-	remote_one_over(s->workload, err);
 }
 
 static int remote_check_instance(const struct workload *w, struct error *err)
@@ -96,7 +102,16 @@ static void remote_on_image(void *userdata, int fd, const struct error *err)
 		c->has_disk = true;
 }
 
-static int remote_put_share(struct pod_share *s, struct error *err)
+/* ---- volumes ---- */
+
+static void remote_on_volume(void *userdata, const struct error *err)
+{
+	const struct pod_share *s = userdata;
+
+	remote_one_over(s->workload, err);
+}
+
+static int remote_put_volume(struct pod_share *s, struct error *err)
 {
 	const struct workload *w = s->workload;
 	int r = remote_check_instance(w, err);
@@ -104,7 +119,128 @@ static int remote_put_share(struct pod_share *s, struct error *err)
 	if (r < 0)
 		return r;
 	return instance_put_volume(w->instance, s->name, TAKE_FD(s->fd), s->read_only,
-				   remote_on_share, s, err);
+				   remote_on_volume, s, err);
+}
+
+static struct peer *remote_peer(void *userdata)
+{
+	const struct pod_share *s = userdata;
+
+	return workload_peer(s->workload);
+}
+
+/* A restart of the daemon goes on from there. */
+static void remote_record_mirror(const struct pod_share *s)
+{
+	char id[ID_SIZE + POD_SHARE_NAME_SIZE];
+	const struct run_mirror record = {
+		.id = id, .workload = s->workload->id, .name = s->name, .source = s->source
+	};
+	struct error err = ERROR_INIT;
+
+	(void)str_printf(id, sizeof(id), "%s/%s", s->workload->id, s->name);
+	if (run_store_put_mirror(s->config->store, &record, &err) < 0)
+		log_error("cannot record a volume", LOG_STR("workload", s->workload->path),
+			  LOG_ERR(&err));
+}
+
+static void remote_on_mirror(void *userdata, const struct error *err)
+{
+	struct pod_share *s = userdata;
+	struct error own = ERROR_INIT;
+
+	s->deciding = false;
+	if (!err) {
+		s->fd = fd_close(s->fd);
+		remote_record_mirror(s);
+		remote_one_over(s->workload, NULL);
+		return;
+	}
+	log_info("a volume does not change as a whole", LOG_STR("workload", s->workload->path),
+		 LOG_STR("source", s->source), LOG_ERR(err));
+	s->mirror = mirror_free(s->mirror);
+	if (remote_put_volume(s, &own) < 0)
+		remote_one_over(s->workload, &own);
+}
+
+static void remote_on_kept(void *userdata, const struct error *err)
+{
+	const struct pod_share *s = userdata;
+	char note[WORKLOAD_REASON_MAX];
+
+	(void)str_printf(note, sizeof(note), "the volume %.200s keeps what it had: %.250s",
+			 s->source, error_text(err));
+	log_warn("a volume keeps what it had", LOG_STR("workload", s->workload->path),
+		 LOG_STR("source", s->source), LOG_ERR(err));
+	publish_workload_note(s->config->events, s->workload, note);
+}
+
+static const struct mirror_ops mirror_ops = { .peer = remote_peer,
+					      .done = remote_on_mirror,
+					      .kept = remote_on_kept };
+
+/* 0, or why it cannot be asked whether it is one: it is none. */
+static int remote_put_mirror(struct pod_share *s)
+{
+	struct peer *peer = workload_peer(s->workload);
+	struct mirror_spec spec = {
+		.name = s->name, .source = s->source, .ops = &mirror_ops, .userdata = s
+	};
+	int r;
+
+	if (!peer || !peer->ops->takes_files(peer)) {
+		log_info("a volume does not change as a whole: its machine's guest set is older",
+			 LOG_STR("workload", s->workload->path), LOG_STR("source", s->source));
+		return -EOPNOTSUPP;
+	}
+	spec.fd = fd_copy(s->fd);
+	if (spec.fd < 0)
+		return spec.fd;
+	r = mirror_new(&s->mirror, s->config->mirrors, &spec);
+	if (r < 0)
+		(void)fd_close(spec.fd);
+	s->deciding = r == 0;
+	return r;
+}
+
+static int remote_put_share(struct pod_share *s, struct error *err)
+{
+	if (s->read_only && remote_put_mirror(s) == 0)
+		return 0;
+	return remote_put_volume(s, err);
+}
+
+static int remote_claim_mirror(void *data, const struct run_mirror *r)
+{
+	struct workload *w = ((struct remote_claim *)data)->workload;
+	struct pod_share *s = shares_again(w, r->name, r->source);
+
+	if (!s)
+		return -ENOMEM;
+	s->config = ((struct remote_claim *)data)->config;
+	return mirror_new(&s->mirror, s->config->mirrors,
+			  &(struct mirror_spec){ .name = s->name,
+						 .source = s->source,
+						 .fd = -1,
+						 .ops = &mirror_ops,
+						 .userdata = s });
+}
+
+int remote_claim_files(const struct workloads_config *config, struct workload *w, struct error *err)
+{
+	struct remote_claim claim = { config, w };
+	int r = run_store_each_mirror(config->store, w->id, remote_claim_mirror, &claim, err);
+
+	return r < 0 && !err->code ? error_set(err, r, "follow a volume") : r;
+}
+
+void remote_lose_peer(struct workload *w)
+{
+	struct pod_share *s;
+
+	list_for_each (s, &w->shares, struct pod_share, link)
+		if (s->mirror)
+			mirror_lose_peer(s->mirror);
 }
 
 /* Those that were asked for are waited for. */
@@ -123,6 +259,7 @@ static int remote_put_each(const struct workloads_config *config, struct workloa
 		w->n_disks++;
 	}
 	list_for_each (s, &w->shares, struct pod_share, link) {
+		s->config = config;
 		r = remote_put_share(s, err);
 		if (r < 0)
 			return r;

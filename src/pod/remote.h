@@ -17,6 +17,12 @@ int remote_put_disks(const struct workloads_config *config, struct workload *w,
 		     void (*done)(struct workload *w), struct error *err);
 /* After a restart: they are used by whoever used them before. */
 void remote_claim_disks(struct workload *w);
+/* Likewise: what changes of its volumes that are given as files is given again. -ENOMEM, or what
+ * the store failed by. */
+int remote_claim_files(const struct workloads_config *config, struct workload *w,
+		       struct error *err);
+/* Its peer is gone, and answers nothing any more. */
+void remote_lose_peer(struct workload *w);
 /* Nothing of it lives in its keeper any more: they are not used. */
 void remote_drop_disks(struct workload *w);
 /* Fills in what a container is started with; the text and the disk must live until then. */

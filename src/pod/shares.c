@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "pod/mirror.h"
 #include "pod/model.h"
 #include "pod/volume.h"
 
@@ -23,7 +24,7 @@ static struct pod_share *shares_find(const struct workload *w, const char *sourc
 	return NULL;
 }
 
-static struct pod_share *shares_add(struct workload *w, const char *source, const struct stat *st)
+static struct pod_share *shares_add(struct workload *w, const char *source)
 {
 	struct pod_share *s = calloc(1, sizeof(*s));
 	char *copy = strdup(source);
@@ -33,12 +34,7 @@ static struct pod_share *shares_add(struct workload *w, const char *source, cons
 		free(copy);
 		return NULL;
 	}
-	*s = (struct pod_share){ .workload = w,
-				 .source = copy,
-				 .fd = -1,
-				 .read_only = true,
-				 .dev = st->st_dev,
-				 .ino = st->st_ino };
+	*s = (struct pod_share){ .workload = w, .source = copy, .fd = -1, .read_only = true };
 	(void)str_printf(s->name, sizeof(s->name), "v%zu", w->n_shares++);
 	list_init(&s->link);
 	list_add_tail(&w->shares, &s->link);
@@ -55,10 +51,13 @@ int shares_take(struct workload *w, const struct pod_mount_spec *from, struct co
 	if (fstat(from->fd, &st) < 0)
 		return error_set(err, -errno, "%s", from->field);
 	s = shares_find(w, from->source, &st);
-	if (!s)
-		s = shares_add(w, from->source, &st);
-	if (!s)
-		return error_set(err, -ENOMEM, "%s", from->field);
+	if (!s) {
+		s = shares_add(w, from->source);
+		if (!s)
+			return error_set(err, -ENOMEM, "%s", from->field);
+		s->dev = st.st_dev;
+		s->ino = st.st_ino;
+	}
 	/* Of the mounts of one source, the one that can be written to is what all are given. */
 	if (s->fd < 0 || (s->read_only && !from->read_only)) {
 		fd = fd_copy(from->fd);
@@ -74,12 +73,22 @@ int shares_take(struct workload *w, const struct pod_mount_spec *from, struct co
 	return 0;
 }
 
+struct pod_share *shares_again(struct workload *w, const char *name, const char *source)
+{
+	struct pod_share *s = shares_add(w, source);
+
+	if (s)
+		(void)str_copy(s->name, sizeof(s->name), name);
+	return s;
+}
+
 void shares_free(struct workload *w)
 {
 	struct pod_share *s;
 
 	list_for_each (s, &w->shares, struct pod_share, link) {
 		list_remove(&s->link);
+		s->mirror = mirror_free(s->mirror);
 		(void)fd_close(s->fd);
 		free(s->source);
 		free(s);

@@ -15,8 +15,10 @@
  */
 
 struct container_mount;
+struct mirror;
 struct pod_mount_spec;
 struct workload;
+struct workloads_config;
 
 #define POD_SHARE_NAME_SIZE 16
 
@@ -29,12 +31,18 @@ struct pod_share {
 	bool read_only;
 	dev_t dev;
 	ino_t ino;
+	/* pod/mirror.h; NULL: it is a volume of its machine's file system, or not decided yet. */
+	struct mirror *mirror;
+	bool deciding; /* the mirror has not said whether it is one */
+	const struct workloads_config *config;
 };
 
 /* Among those of the workload, with its name in *to. 0, or -ENOMEM or what a descriptor failed by.
  */
 int shares_take(struct workload *w, const struct pod_mount_spec *from, struct container_mount *to,
 		struct error *err);
+/* One of an earlier life, of which nothing is known but name and source. NULL without memory. */
+struct pod_share *shares_again(struct workload *w, const char *name, const char *source);
 void shares_free(struct workload *w);
 
 #endif

@@ -237,6 +237,8 @@ int workloads_new(struct workloads **ret, const struct workloads_config *config)
 	all->config = *config;
 	list_init(&all->list);
 	workloads_init_sweep(all);
+	mirrors_init(&all->mirrors, config->loop, &config->guard);
+	all->config.mirrors = &all->mirrors;
 	*ret = all;
 	return 0;
 }
@@ -257,6 +259,7 @@ struct workloads *workloads_free(struct workloads *all)
 		workload_unregister(w);
 	}
 	loop_timer_done(&all->sweep);
+	mirrors_done(&all->mirrors);
 	map_done(&all->by_path);
 	map_done(&all->by_id);
 	map_done(&all->containers);

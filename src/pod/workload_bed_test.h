@@ -12,6 +12,7 @@
 
 #include "pod/log_pull.h"
 #include "pod/hosted.h"
+#include "pod/mirror.h"
 #include "pod/workload.h"
 
 #include "image/image.h"
@@ -66,6 +67,33 @@ int image_rootfs_make(struct image_store *s, struct image *i, const char *contai
 	i->n_users++;
 	n_rootfs++;
 	return eventfd(0, EFD_CLOEXEC);
+}
+
+/* No volume is given as files. */
+void mirrors_init(struct mirrors *of, struct loop *l, const struct volume_guard *guard)
+{
+	*of = (struct mirrors){ .loop = l };
+}
+
+void mirrors_done(struct mirrors *of)
+{
+	CHECK(of->loop != NULL);
+}
+
+int mirror_new(struct mirror **ret, struct mirrors *of, const struct mirror_spec *spec)
+{
+	return -ENOSYS;
+}
+
+void mirror_lose_peer(struct mirror *m)
+{
+	CHECK(m == NULL);
+}
+
+struct mirror *mirror_free(struct mirror *m)
+{
+	CHECK(m == NULL);
+	return NULL;
 }
 
 /* No bed has machines. */

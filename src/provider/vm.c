@@ -15,6 +15,7 @@
 #include "instance/spawn.h"
 #include "io/unix.h"
 #include "provider/vm_machine.h"
+#include "provider/vm_pool.h"
 #include "provider/vm_template.h"
 #include "vm/guest_set.h"
 
@@ -58,12 +59,28 @@ static bool vms_is_preferred(struct provider *p, char *ret, size_t size)
 
 static int vms_draw(struct instance *i)
 {
-	return id_new(i->id);
+	return vm_pool_take(vms_of(i->provider)->pool, i) ? 0 : id_new(i->id);
 }
 
 static void vms_withdraw(struct instance *i)
 {
-	(void)i;
+	vm_pool_return(i);
+}
+
+/* Of the pool, and that of a template. */
+static const char *vms_ahead(struct provider *p, size_t n)
+{
+	const struct vms *v = vms_of(p);
+	const char *making = templates_id(v->templates);
+
+	if (!making)
+		return vm_pool_id(v->pool, n);
+	return n == 0 ? making : vm_pool_id(v->pool, n - 1);
+}
+
+static void vms_look(struct provider *p, struct provider_ahead *ret)
+{
+	vm_pool_look(vms_of(p)->pool, ret);
 }
 
 static int vms_open_place(struct instance *i, struct error *err)
@@ -79,8 +96,11 @@ static int vms_open_place(struct instance *i, struct error *err)
 
 static int vms_create(struct instance *i, struct error *err)
 {
-	int r = vms_open_place(i, err);
+	int r;
 
+	if (i->own)
+		return vm_pool_give(i, err);
+	r = vms_open_place(i, err);
 	if (r == 0)
 		r = machine_begin(i->own, err);
 	return r < 0 ? r : 1;
@@ -177,6 +197,8 @@ static const struct provider_ops vms_ops = {
 	.is_preferred = vms_is_preferred,
 	.draw = vms_draw,
 	.withdraw = vms_withdraw,
+	.ahead = vms_ahead,
+	.look = vms_look,
 	.create = vms_create,
 	.connect = vms_connect,
 	.adopt = vms_adopt,
@@ -195,6 +217,7 @@ struct vms *vms_free(struct vms *v)
 
 	if (!v)
 		return NULL;
+	v->pool = vm_pool_free(TAKE_PTR(v->pool));
 	v->templates = templates_free(v->templates);
 	list_for_each (m, &v->machines, struct machine, link)
 		machine_free(m);
@@ -203,6 +226,20 @@ struct vms *vms_free(struct vms *v)
 	(void)fd_close(v->proc_fd);
 	free(v);
 	return NULL;
+}
+
+static void vms_on_template(struct vms *v)
+{
+	vm_pool_renew(v->pool);
+}
+
+void vms_begin(struct vms *v, struct instances *all)
+{
+	if (!v->pool)
+		return;
+	vm_pool_open(v->pool, all);
+	templates_want(v->templates);
+	templates_make(v->templates, all);
 }
 
 int vms_new(struct vms **ret, const struct vms_config *config, struct error *err)
@@ -227,9 +264,13 @@ int vms_new(struct vms **ret, const struct vms_config *config, struct error *err
 		(void)vms_free(v);
 		return r;
 	}
-	if (config->templates && templates_new(&v->templates, v, err) < 0) {
+	if (config->templates)
+		r = templates_new(&v->templates, v, vms_on_template, err);
+	if (r == 0 && config->templates && config->pool_size)
+		r = vm_pool_new(&v->pool, v, err);
+	if (r < 0) {
 		(void)vms_free(v);
-		return -ENOMEM;
+		return r;
 	}
 	*ret = v;
 	return 0;

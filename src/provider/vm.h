@@ -20,12 +20,15 @@
  * console, as far as there is one.
  */
 
+struct instances;
 struct provider;
 struct vms;
 
 int vms_new(struct vms **ret, const struct vms_config *config, struct error *err);
 /* When no instance is left in memory. Waits for nothing: machines go on. */
 struct vms *vms_free(struct vms *v);
+/* Once the daemon serves: what is made ahead of need is begun. */
+void vms_begin(struct vms *v, struct instances *all);
 /* For struct instances_config. */
 struct provider *vms_provider(struct vms *v);
 

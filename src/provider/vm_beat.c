@@ -138,9 +138,13 @@ static void beat_on_timer(struct loop_timer *t)
 
 void machine_beat_init(struct machine *m)
 {
+	loop_timer_init(&m->beat.timer, m->vms->config.loop, beat_on_timer);
+}
+
+void machine_beat_start(struct machine *m)
+{
 	nsec_t now = clock_mono();
 
-	loop_timer_init(&m->beat.timer, m->vms->config.loop, beat_on_timer);
 	m->beat.alive_at = now;
 	if (m->vms->config.heartbeat != NSEC_NEVER)
 		beat_arm(m, now);

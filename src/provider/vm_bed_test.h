@@ -5,10 +5,12 @@
 #include "instance/fake_test.h"
 #include "io/unix.h"
 #include "isolate/cgroup.h"
+#include "isolate/footprint.h"
 #include "isolate/limits_words.h"
 #include "net/inside.h"
 #include "provider/vm.h"
 #include "provider/vm_machine.h"
+#include "provider/vm_template.h"
 #include "unit.h"
 #include "vm/gate.h"
 #include "vm/guest_set.h"
@@ -77,6 +79,9 @@ static struct {
 	unsigned n_removes;
 	bool fail_remove;
 	bool templates;
+	unsigned pool;             /* machines of it */
+	struct pool_work *measure; /* of one of those */
+	unsigned n_resumed;
 	int boot_fd; /* of a machine without a gate: what the guest writes to */
 	uint64_t programs;
 	vm_done_fn saved;
@@ -99,6 +104,18 @@ int limits_words_apply(int cgroup_fd, char *const *words, struct error *err)
 {
 	(void)str_copy(bed.wall, sizeof(bed.wall), words[0]);
 	return 0;
+}
+
+int footprint_of_group(int cgroup_fd, const char *path, uint64_t ram, struct footprint *ret)
+{
+	*ret = (struct footprint){ .ram = ram / 64, .other = 1 << 20 };
+	return 0;
+}
+
+void pool_submit(struct pool *p, struct pool_work *work)
+{
+	work->busy = true;
+	bed.measure = work;
 }
 
 struct segment_plan segment_plan_usual(void)
@@ -258,12 +275,11 @@ int unix_connect(int dir_fd, const char *name, int type, struct error *err)
 	return eventfd(0, EFD_CLOEXEC);
 }
 
-int cgroup_pids(int dir_fd, bool below, pid_t **ret, size_t *n, struct error *err)
+int cgroup_find_one(int dir_fd, const char *name, pid_t *ret, struct error *err)
 {
-	*n = bed.n_share_pids;
-	*ret = __real_calloc(*n + 1, sizeof(**ret));
-	(*ret)[0] = getpid();
-	return 0;
+	CHECK_STR(name, "virtiofsd");
+	*ret = bed.n_share_pids ? getpid() : 0;
+	return bed.n_share_pids > 1 ? error_refuse(err, ERROR_UNAVAILABLE, "too many") : 0;
 }
 
 int share_start(struct share *s, const struct share_config *config, const struct share_ops *ops,
@@ -372,9 +388,15 @@ static int vm_snapshot(struct vm *vm, int state_fd, vm_done_fn done, void *data,
 	return 0;
 }
 
+static int vm_resume(struct vm *vm, struct error *err)
+{
+	bed.n_resumed++;
+	return 0;
+}
+
 static pid_t vm_pid(const struct vm *vm)
 {
-	return bed.vm->pid;
+	return vm_of((struct vm *)(uintptr_t)vm)->pid;
 }
 
 static enum vm_state vm_state(const struct vm *vm)
@@ -438,6 +460,7 @@ static const struct vm_driver fake_driver = {
 	.adopt = vm_adopt,
 	.identity = vm_identity,
 	.snapshot = vm_snapshot,
+	.resume = vm_resume,
 	.state = vm_state,
 	.pid = vm_pid,
 	.stop = vm_stop,
@@ -486,6 +509,7 @@ __attribute__((unused)) static void bed_begin(void)
 				  .cpus = 2,
 				  .heartbeat = bed.heartbeat ? bed.heartbeat : NSEC_NEVER,
 				  .templates = bed.templates,
+				  .pool_size = bed.pool,
 				  .is_fast = is_fast };
 	struct instances_config config;
 	struct error err = ERROR_INIT;
@@ -501,9 +525,12 @@ __attribute__((unused)) static void bed_begin(void)
 __attribute__((unused)) static void bed_end(void)
 {
 	fake.all = instances_free(fake.all);
+	/* Those that wait in the pool go with the provider. */
+	CHECK(bed.pool || !bed.gate);
+	CHECK(bed.pool || !bed.vm);
+	bed.vms = vms_free(bed.vms);
 	CHECK(!bed.gate);
 	CHECK(!bed.vm);
-	bed.vms = vms_free(bed.vms);
 	fake_end_all();
 	bed_last = bed;
 	memset(&bed, 0, sizeof(bed));
@@ -605,6 +632,51 @@ __attribute__((unused)) static struct instance *bed_adopt(void)
 	CHECK_INT(instance_adopt(fake.all, &r, &err), 0);
 	CHECK_STR(err.text, "");
 	return instances_find(fake.all, "v");
+}
+
+/* ---- templates ---- */
+
+__attribute__((unused)) static void bed_machine_is_up(void)
+{
+	struct fake_vm *vm = bed.vm;
+
+	vm->events->on_up(&vm->vm, vm->owner);
+}
+
+__attribute__((unused)) static void bed_says(const struct bootmsg *m)
+{
+	static uint8_t frame[BOOTMSG_FRAME_MAX];
+	struct error err = ERROR_INIT;
+	int len = bootmsg_encode(m, frame, &err);
+
+	CHECK(write(bed.boot_fd, frame, (size_t)len) == len);
+	bed.boot_fd = fd_close(bed.boot_fd);
+}
+
+/* Behind the first machine: the one that is to be saved runs, and waits. */
+__attribute__((unused)) static void bed_begins_a_template(void)
+{
+	bed.network = NULL;
+	FAKE_UNTIL(bed.network);
+	bed_network_comes(0);
+	CHECK(bed.spec.fleeting);
+	CHECK(bed.spec.memory_fd >= 0 && bed.spec.state_fd < 0);
+	CHECK_INT(bed.spec.uid, TEMPLATE_UID);
+	CHECK_INT(bed.spec.memory_mib, 128);
+}
+
+__attribute__((unused)) static void bed_makes_a_template(void)
+{
+	struct fake_vm *vm;
+
+	bed_begins_a_template();
+	vm = bed.vm;
+	bed_says(&(struct bootmsg){ .type = BOOTMSG_WAITING });
+	FAKE_UNTIL(bed.saved);
+	bed.saved(&vm->vm, NULL, bed.saved_data);
+	bed.saved = NULL;
+	CHECK_INT(bed.n_killed, 1);
+	bed_machine_ends(VM_END_ASKED, "the machine was ended");
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "instance/link.h"
@@ -44,8 +45,8 @@ int machine_random(void *data, size_t len, struct error *err)
 }
 
 /* What the guest is told; its length. */
-int machine_boot_frame(struct machine *m, const struct gate_start *start,
-		       uint8_t frame[BOOTMSG_FRAME_MAX], struct error *err)
+static int machine_boot_frame(struct machine *m, uint8_t frame[BOOTMSG_FRAME_MAX],
+			      struct error *err)
 {
 	const struct segment_plan *plan = &m->network.plan;
 	char node[SPIFFE_SIZE], own[SPIFFE_SIZE];
@@ -68,7 +69,7 @@ int machine_boot_frame(struct machine *m, const struct gate_start *start,
 	memcpy(msg.boot.address, plan->guest.bytes, sizeof(msg.boot.address));
 	memcpy(msg.boot.gateway, plan->node.bytes, sizeof(msg.boot.gateway));
 	memcpy(msg.boot.mac, plan->guest_mac, sizeof(msg.boot.mac));
-	memcpy(msg.boot.token, start->token, sizeof(msg.boot.token));
+	memcpy(msg.boot.token, m->token, sizeof(msg.boot.token));
 	r = machine_random(entropy, sizeof(entropy), err);
 	if (r == 0)
 		r = issuer_node_id(m->vms->config.issuer, node, err);
@@ -80,4 +81,24 @@ int machine_boot_frame(struct machine *m, const struct gate_start *start,
 	if (r < 0)
 		return error_set(err, r, "what a guest is to trust");
 	return bootmsg_encode(&msg, frame, err);
+}
+
+int machine_tell(struct machine *m, struct error *err)
+{
+	_cleanup_(buf_done) struct buf frame = BUF_INIT;
+	uint8_t *room;
+	int len, r;
+
+	r = buf_reserve(&frame, BOOTMSG_FRAME_MAX, &room);
+	if (r < 0)
+		return error_set(err, r, "what a guest is told");
+	len = machine_boot_frame(m, room, err);
+	if (len < 0)
+		return len;
+	r = gate_send(m->gate, room, (size_t)len);
+	if (r < 0)
+		(void)error_set(err, r, "tell a guest who it is");
+	explicit_bzero(room, (size_t)len);
+	explicit_bzero(m->token, sizeof(m->token));
+	return r;
 }

@@ -25,7 +25,8 @@ struct vms_config {
 	const char *guest;        /* the set that is booted; "": the default; copied */
 	uint64_t memory;          /* bytes of one that has no limit of its own */
 	unsigned cpus;
-	bool templates; /* machines go on from one that is saved (provider/vm_template.h) */
+	bool templates;     /* machines go on from one that is saved (provider/vm_template.h) */
+	unsigned pool_size; /* machines made ahead of need (provider/vm_pool.h); only with those */
 	nsec_t certificate_life;
 	nsec_t heartbeat; /* a guest that does not answer for so long is stuck; NSEC_NEVER: none is
 			   */

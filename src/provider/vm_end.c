@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "instance/end.h"
 #include "instance/model.h"
+#include "provider/vm_pool.h"
 #include "provider/vm_template.h"
 #include "provider/vm_words.h"
 
@@ -74,6 +75,8 @@ static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
 
 	m->vm = vm->driver->free(vm);
 	vm_volumes_rest(&m->volumes);
+	if (m->pooled)
+		pooled_break(m, end->words[0] ? end->words : end->text);
 	if (!m->instance) {
 		machine_check_gone(m);
 		return;
@@ -106,6 +109,8 @@ static void machine_on_up(struct vm *vm, void *owner)
 
 	(void)vm;
 	machine_forget_lines(m);
+	if (m->pooled)
+		pooled_up(m);
 	if (m->instance && m->asks_slots)
 		machine_learn_slots(m);
 }
@@ -166,21 +171,24 @@ static void machine_on_gate(void *userdata, enum gate_state state, const char *t
 	struct machine *m = userdata;
 	char reason[MACHINE_TEXT_MAX];
 
-	if (state != GATE_FAILED || !m->instance)
+	if (state != GATE_FAILED || machine_has_gone(m))
 		return;
 	(void)str_printf(reason, sizeof(reason), "its gate cannot go on: %.200s", text);
-	instance_break(m->instance, reason);
+	machine_break(m, reason);
 }
 
 static void machine_take_ready(struct machine *m, const char *kernel)
 {
 	struct instance *i = m->instance;
 	struct error err = ERROR_INIT;
+	nsec_t now = clock_real();
 
 	if (str_eq(i->kernel, kernel))
 		return;
 	(void)str_copy(i->kernel, sizeof(i->kernel), kernel);
 	templates_make(m->vms->templates, i->all);
+	vm_pool_open(m->vms->pool, i->all);
+	vm_pool_rest(m->vms->pool, now > i->created_at ? now - i->created_at : 0);
 	if (i->all->config.save(i->all->config.userdata, i, &err) < 0)
 		log_error("cannot record an instance", LOG_STR("instance", i->path), LOG_ERR(&err));
 }
@@ -192,6 +200,8 @@ static void machine_on_frame(void *userdata, const uint8_t *frame, size_t len)
 	char reason[MACHINE_TEXT_MAX];
 	struct bootmsg msg;
 
+	if (m->pooled)
+		pooled_break(m, "its guest speaks before it was spoken to");
 	if (!m->instance)
 		return;
 	if (bootmsg_next(&msg, frame, len, &err) <= 0)
@@ -223,6 +233,10 @@ static void machine_on_gate_end(void *userdata, const struct error *err)
 	char reason[MACHINE_TEXT_MAX];
 
 	m->gate = gate_free(m->gate);
+	(void)str_printf(reason, sizeof(reason), "its gate has ended: %.200s",
+			 err ? error_text(err) : "without a word");
+	if (m->pooled)
+		pooled_break(m, reason);
 	if (!m->instance) {
 		machine_check_gone(m);
 		return;
@@ -231,8 +245,6 @@ static void machine_on_gate_end(void *userdata, const struct error *err)
 		machine_over(m, "");
 		return;
 	}
-	(void)str_printf(reason, sizeof(reason), "its gate has ended: %.200s",
-			 err ? error_text(err) : "without a word");
 	instance_break(m->instance, reason);
 }
 

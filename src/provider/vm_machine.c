@@ -66,7 +66,7 @@ struct machine *machine_new(struct vms *v, struct instance *i)
 	m->vms = v;
 	m->instance = i;
 	m->slots.n = MACHINE_SLOTS;
-	m->cold = i->choice.cold;
+	m->cold = i && i->choice.cold;
 	m->again_boot_fd = m->again_console_fd = -1;
 	list_init(&m->disks);
 	list_init(&m->leaving);
@@ -77,11 +77,25 @@ struct machine *machine_new(struct vms *v, struct instance *i)
 	loop_timer_init(&m->patience, v->config.loop, machine_on_patience);
 	loop_timer_init(&m->button, v->config.loop, machine_on_button);
 	machine_beat_init(m);
+	if (i)
+		machine_beat_start(m);
 	vm_volumes_init(&m->volumes, v->config.loop, machine_on_volumes_lost, machine_on_idle);
 	list_init(&m->link);
 	list_add_tail(&v->machines, &m->link);
-	i->own = m;
+	if (i)
+		i->own = m;
 	return m;
+}
+
+struct machine_seat machine_seat(const struct machine *m)
+{
+	const struct instance *i = m->instance;
+
+	if (m->pooled)
+		return pooled_seat(m);
+	return (struct machine_seat){
+		.id = i->id, .title = i->path, .dir_fd = i->dir_fd, .cgroup_fd = i->cgroup_fd
+	};
 }
 
 struct share_config machine_share_config(const struct machine *m)
@@ -91,15 +105,17 @@ struct share_config machine_share_config(const struct machine *m)
 				      .program = SHARE_PROGRAM,
 				      .proc_fd = m->vms->proc_fd,
 				      .cgroup_fd = -1,
-				      .dir_fd = m->instance->dir_fd };
+				      .dir_fd = machine_seat(m).dir_fd };
 }
 
 struct gate_config machine_gate_config(const struct machine *m)
 {
+	const struct machine_seat seat = machine_seat(m);
+
 	return (struct gate_config){ .loop = m->vms->config.loop,
 				     .issuer = m->vms->config.issuer,
-				     .dir_fd = m->instance->dir_fd,
-				     .instance = m->instance->id,
+				     .dir_fd = seat.dir_fd,
+				     .instance = seat.id,
 				     .life = m->vms->config.certificate_life };
 }
 
@@ -117,6 +133,7 @@ void machine_free(struct machine *m)
 	m->vm = m->vm ? m->vm->driver->free(m->vm) : NULL;
 	machine_forget_lines(m);
 	machine_nic_done(&m->nic);
+	explicit_bzero(m->token, sizeof(m->token));
 	free(m->bundle);
 	list_remove(&m->link);
 	free(m);
@@ -124,9 +141,26 @@ void machine_free(struct machine *m)
 
 void machine_check_gone(struct machine *m)
 {
-	if (!m->instance && !m->gate && !m->vm && !m->network.work.busy && !m->nic.work.busy &&
-	    vm_volumes_are_idle(&m->volumes))
+	if (m->instance || m->gate || m->vm || m->network.work.busy || m->nic.work.busy ||
+	    !vm_volumes_are_idle(&m->volumes))
+		return;
+	if (m->pooled)
+		pooled_gone(m);
+	else
 		machine_free(m);
+}
+
+bool machine_has_gone(const struct machine *m)
+{
+	return m->pooled ? pooled_is_ending(m) : !m->instance;
+}
+
+void machine_break(struct machine *m, const char *reason)
+{
+	if (m->pooled)
+		pooled_break(m, reason);
+	else
+		instance_break(m->instance, reason);
 }
 
 void machine_leave(struct machine *m, bool over)
@@ -154,12 +188,12 @@ void machine_go_on(struct machine *m)
 	struct instance *i = m->instance;
 	struct error err = ERROR_INIT;
 
-	if (m->awaits_bundle || m->network.work.busy || m->nic.work.busy || i->told_end ||
-	    i->broken)
+	if (m->awaits_bundle || m->network.work.busy || m->nic.work.busy ||
+	    (i && (i->told_end || i->broken)))
 		return;
 	if (machine_start(m, &err) < 0)
-		instance_break(i, error_text(&err));
-	else
+		machine_break(m, error_text(&err));
+	else if (i)
 		instance_made(i);
 }
 
@@ -176,9 +210,9 @@ static void machine_on_bundle(void *userdata, const struct gate_bytes *bytes,
 		m->bundle_len = bytes->len;
 	}
 	if (err)
-		instance_break(m->instance, error_text(err));
+		machine_break(m, error_text(err));
 	else if (!m->bundle)
-		instance_break(m->instance, "out of memory for what its guest is to trust");
+		machine_break(m, "out of memory for what its guest is to trust");
 	else
 		machine_go_on(m);
 }
@@ -194,11 +228,11 @@ static void machine_on_network(struct segment_job *job)
 {
 	struct machine *m = container_of(job, struct machine, network);
 
-	if (!m->instance)
+	if (machine_has_gone(m))
 		machine_check_gone(m);
 	else if (job->r < 0)
-		instance_break(m->instance, error_text(&job->err));
-	else if (m->instance->nic.bridge[0])
+		machine_break(m, error_text(&job->err));
+	else if (m->instance && m->instance->nic.bridge[0])
 		machine_nic_begin(m);
 	else
 		machine_go_on(m);
@@ -212,7 +246,7 @@ int machine_begin(struct machine *m, struct error *err)
 
 	r = issuer_bundle(c->issuer, machine_on_bundle, m);
 	if (r < 0)
-		return error_set(err, r, "instance %s", m->instance->path);
+		return error_set(err, r, "instance %s", machine_seat(m).title);
 	m->awaits_bundle = true;
 	segment_job_start(&m->network, c->pool, &plan, machine_on_network);
 	return 0;

@@ -20,7 +20,9 @@
 
 struct guest_set;
 struct instance;
+struct pooled;
 struct templates;
+struct vm_pool;
 
 #define MACHINE_SLOTS 12
 #define MACHINE_CONSOLE_MAX 320
@@ -29,18 +31,20 @@ struct templates;
 struct machine {
 	struct list link; /* of vms.machines */
 	struct vms *vms;
-	struct instance *instance; /* NULL: it has gone */
+	struct instance *instance; /* NULL: it has gone, or nobody has taken it yet */
+	struct pooled *pooled;     /* NULL: it is none of those that wait (vm_pool.h) */
 	struct segment_job network;
 	struct machine_nic nic; /* the second one */
 	bool has_nic;           /* or may have, if it is of an earlier life */
 	uint8_t *bundle;        /* DER of what the guest is to trust; NULL: not here yet */
 	size_t bundle_len;
 	bool awaits_bundle;
-	struct gate *gate;          /* NULL: none, or it has ended */
-	struct vm *vm;              /* likewise */
-	uid_t uid;                  /* of the machine; that of the gate is the next one */
-	char end[MACHINE_TEXT_MAX]; /* why it has ended; "" : it has not */
-	struct loop_timer patience; /* for the end of its console */
+	uint8_t token[GATE_TOKEN_SIZE]; /* for its enrolment, until the guest was told */
+	struct gate *gate;              /* NULL: none, or it has ended */
+	struct vm *vm;                  /* likewise */
+	uid_t uid;                      /* of the machine; that of the gate is the next one */
+	char end[MACHINE_TEXT_MAX];     /* why it has ended; "" : it has not */
+	struct loop_timer patience;     /* for the end of its console */
 	struct vm_volumes volumes;
 	struct vm_slots slots;
 	/* Of one that was taken up: what is in which its monitor has still to tell, `slots` are
@@ -72,6 +76,7 @@ struct vms {
 	struct vms_config config;
 	char *gate_program, *guest;
 	struct templates *templates; /* NULL: none is wanted */
+	struct vm_pool *pool;        /* NULL: none is wanted */
 	struct list machines;
 	int proc_fd;
 };
@@ -79,7 +84,7 @@ struct vms {
 /* Users that nobody else has, two for each machine. */
 #define MACHINE_UID_FIRST 1879113728
 
-/* One that has nothing yet; i->own. NULL without memory. */
+/* One that has nothing yet; i->own. i NULL: for the pool. NULL without memory. */
 struct machine *machine_new(struct vms *v, struct instance *i);
 /* Begins: instance_made() or instance_break() follow. */
 int machine_begin(struct machine *m, struct error *err);
@@ -107,17 +112,37 @@ void machine_free(struct machine *m);
 
 /* Frees it once nobody will call it any more. */
 void machine_check_gone(struct machine *m);
+/* Where it is, and what it is called: as its instance has it, or for as long as it waits. */
+struct machine_seat {
+	const char *id, *title;
+	int dir_fd, cgroup_fd;
+};
+struct machine_seat machine_seat(const struct machine *m);
 struct gate_config machine_gate_config(const struct machine *m);
 struct share_config machine_share_config(const struct machine *m);
 
 /* Goes on as soon as all that it needs is here. */
 void machine_go_on(struct machine *m);
 
+/* Nobody has it any more. */
+bool machine_has_gone(const struct machine *m);
+/* It cannot go on: ends it, or the instance whose it is. */
+void machine_break(struct machine *m, const char *reason);
+
 /* vm_boot.c */
 int machine_random(void *data, size_t len, struct error *err);
-/* What the guest is told; its length. */
-int machine_boot_frame(struct machine *m, const struct gate_start *start,
-		       uint8_t frame[BOOTMSG_FRAME_MAX], struct error *err);
+/* Tells the guest, by its gate, that it is that of the instance. */
+int machine_tell(struct machine *m, struct error *err);
+
+/* vm_pool.c: of one that is `pooled`. It has come up, it is of no use any more, all its
+ * processes have ended. */
+void pooled_up(struct machine *m);
+void pooled_break(struct machine *m, const char *reason);
+void pooled_gone(struct machine *m);
+struct machine_seat pooled_seat(const struct machine *m);
+bool pooled_is_ending(const struct machine *m);
+/* The RAM and processors that it has. */
+struct instance_machine *pooled_size(struct machine *m);
 
 /* vm_start.c: gate and machine, when all that they need is here. */
 int machine_start(struct machine *m, struct error *err);
@@ -140,6 +165,7 @@ void machine_on_patience(struct loop_timer *t);
 
 /* vm_beat.c: sees to it that the guest answers, from when it is READY on. */
 void machine_beat_init(struct machine *m);
+void machine_beat_start(struct machine *m);
 void machine_beat_stop(struct machine *m);
 void machine_beat_done(struct machine *m);
 

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "instance/model.h"
 #include "isolate/cgroup.h"
@@ -41,9 +40,10 @@ static int machine_start_gate(struct machine *m, const struct machine_lines *lin
 			      struct error *err)
 {
 	const struct gate_config config = machine_gate_config(m);
+	const struct machine_seat seat = machine_seat(m);
 	struct gate_start start = {
 		.program = m->vms->config.gate_program,
-		.title = m->instance->path,
+		.title = seat.title,
 		.net_fd = m->network.made.ns_fd,
 		.boot_fd = lines->boot[0],
 		.console_fd = lines->console[0],
@@ -51,36 +51,23 @@ static int machine_start_gate(struct machine *m, const struct machine_lines *lin
 		.gid = m->uid + 1,
 		.port = GATE_PORT,
 	};
-	_cleanup_(buf_done) struct buf frame = BUF_INIT;
 	_cleanup_fd_ int leaf_fd = -1;
-	uint8_t *room;
-	size_t len;
 	int r;
 
 	memcpy(start.address, m->network.plan.guest.bytes, sizeof(start.address));
-	leaf_fd = cgroup_make(m->instance->cgroup_fd, "gate", err);
+	leaf_fd = cgroup_make(seat.cgroup_fd, "gate", err);
 	if (leaf_fd < 0)
 		return leaf_fd;
 	start.cgroup_fd = leaf_fd;
-	r = machine_random(start.token, sizeof(start.token), err);
+	r = machine_random(m->token, sizeof(m->token), err);
 	if (r < 0)
 		return r;
-	r = buf_reserve(&frame, BOOTMSG_FRAME_MAX, &room);
-	if (r < 0)
-		return error_set(err, r, "what a guest is told");
-	r = machine_boot_frame(m, &start, room, err);
-	if (r < 0)
-		return r;
-	len = (size_t)r;
+	memcpy(start.token, m->token, sizeof(start.token));
 	r = gate_start(&m->gate, &config, &start, &machine_gate_events, m, err);
 	if (r == 0 && m->nic.tap_fd >= 0)
 		r = machine_nic_tell(&m->nic, m->gate, err);
-	if (r == 0) {
-		r = gate_send(m->gate, room, len);
-		if (r < 0)
-			(void)error_set(err, r, "tell a guest who it is");
-	}
-	explicit_bzero(room, len);
+	if (r == 0 && m->instance)
+		r = machine_tell(m, err);
 	explicit_bzero(start.token, sizeof(start.token));
 	return r;
 }
@@ -108,9 +95,11 @@ size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
 }
 
 static int machine_clone(struct machine *m, struct guest_set *set,
-			 const struct machine_lines *lines, int leaf_fd, struct error *err)
+			 const struct instance_machine *size, const struct machine_lines *lines,
+			 int leaf_fd, struct error *err)
 {
 	const struct vms_config *c = &m->vms->config;
+	const struct machine_seat seat = machine_seat(m);
 	const struct vm_port port = { .name = BOOTMSG_PORT, .fd = lines->boot[1] };
 	const struct vm_share share = { .tag = SHARE_TAG, .fd = lines->share };
 	struct vm_nic nics[2] = { { .tap_fd = m->network.made.tap_fd },
@@ -121,9 +110,9 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	memcpy(nics[0].mac, m->network.plan.guest_mac, sizeof(nics[0].mac));
 	memcpy(nics[1].mac, m->nic.mac, sizeof(nics[1].mac));
 	(void)vms_plain_spec(m->vms, set, words, &spec);
-	spec.title = m->instance->path;
-	spec.memory_mib = (unsigned)(m->instance->machine.memory >> 20);
-	spec.cpus = m->instance->machine.cpus;
+	spec.title = seat.title;
+	spec.memory_mib = (unsigned)(size->memory >> 20);
+	spec.cpus = size->cpus;
 	spec.nics = nics;
 	spec.n_nics = m->nic.tap_fd >= 0 ? 2 : 1;
 	spec.ports = &port;
@@ -131,34 +120,39 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	spec.shares = &share;
 	spec.n_shares = share.fd >= 0;
 	spec.console_fd = lines->console[1];
-	spec.dir_fd = m->instance->dir_fd;
+	spec.dir_fd = seat.dir_fd;
 	spec.cgroup_fd = leaf_fd;
 	spec.net_ns_fd = m->network.made.ns_fd;
 	spec.uid = m->uid;
 	spec.gid = m->uid;
 	m->warm = !m->cold && templates_use(m->vms->templates, &spec);
+	if (m->pooled && !m->warm)
+		return error_refuse(err, ERROR_PRECONDITION, "there is no template of it");
+	spec.held = m->pooled;
 	return c->driver->start(&m->vm, c->loop, &spec, &machine_vm_events, m, err);
 }
 
 static int machine_start_vm(struct machine *m, const struct machine_lines *lines, struct error *err)
 {
+	static const struct instance_size usual;
+	struct instance_machine *size = m->pooled ? pooled_size(m) : &m->instance->machine;
+	const struct instance_size *wish = m->pooled ? &usual : &m->instance->size;
 	const struct vms_config *c = &m->vms->config;
 	struct guest_set set = GUEST_SET_INIT;
 	_cleanup_fd_ int leaf_fd = -1;
 	int r;
 
-	leaf_fd = cgroup_make(m->instance->cgroup_fd, "vmm", err);
+	leaf_fd = cgroup_make(machine_seat(m).cgroup_fd, "vmm", err);
 	if (leaf_fd < 0)
 		return leaf_fd;
 	r = guest_set_open(&set, c->root_fd, c->guest, err);
 	if (r == 0)
-		r = vm_size_plan(c, &set.info.desc, &m->instance->size,
-				 (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L),
-				 &m->instance->machine, err);
+		r = vm_size_plan(c, &set.info.desc, wish,
+				 (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L), size, err);
 	if (r == 0)
-		r = vm_size_wall(leaf_fd, &m->instance->machine, err);
+		r = vm_size_wall(leaf_fd, size, err);
 	if (r == 0)
-		r = machine_clone(m, &set, lines, leaf_fd, err);
+		r = machine_clone(m, &set, size, lines, leaf_fd, err);
 	guest_set_done(&set);
 	return r;
 }
@@ -186,14 +180,14 @@ int machine_start(struct machine *m, struct error *err)
 	r = machine_lines_open(&lines, err);
 	if (r == 0)
 		r = machine_start_gate(m, &lines, err);
-	if (r == 0 && m->instance->volumes)
+	if (r == 0 && m->instance && m->instance->volumes)
 		r = vm_volumes_start(&m->volumes, &share, m->instance->cgroup_fd, &lines.share,
 				     err);
 	if (r == 0)
 		r = machine_start_vm(m, &lines, err);
-	if (r == 0)
+	if (r == 0 && m->instance)
 		r = machine_take_process(m, err);
-	if (r == 0 && m->warm) {
+	if (r == 0 && m->warm && m->instance) {
 		m->again_boot_fd = TAKE_FD(lines.boot[1]);
 		m->again_console_fd = TAKE_FD(lines.console[1]);
 	} else {

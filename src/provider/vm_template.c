@@ -75,6 +75,7 @@ struct making {
 
 struct templates {
 	struct vms *vms;
+	templates_fn changed;
 	int memory_fd, state_fd; /* -1: there is none */
 	struct template_form form;
 	bool wanted;
@@ -185,8 +186,12 @@ static void making_done(struct making *m)
 
 static void templates_close(struct templates *t)
 {
+	bool was = t->memory_fd >= 0;
+
 	t->memory_fd = fd_close(t->memory_fd);
 	t->state_fd = fd_close(t->state_fd);
+	if (was)
+		t->changed(t->vms);
 }
 
 /* Nobody has it mapped for writing any more: it stays as it is from here on. */
@@ -215,6 +220,7 @@ static void making_end(struct templates *t)
 		t->state_fd = TAKE_FD(m->state_fd);
 		log_info("a template of a guest is ready",
 			 LOG_INT("memory_mib", t->form.word[FORM_SIZE]));
+		t->changed(t->vms);
 	}
 	making_done(m);
 }
@@ -514,7 +520,25 @@ void templates_drop(struct templates *t, const char *why)
 	t->wanted = templates_try(t, &t->form);
 }
 
-int templates_new(struct templates **ret, struct vms *v, struct error *err)
+void templates_want(struct templates *t)
+{
+	_cleanup_(guest_set_done) struct guest_set set = GUEST_SET_INIT;
+
+	if (guest_set_open(&set, t->vms->config.root_fd, t->vms->config.guest, NULL) == 0)
+		t->wanted = t->memory_fd < 0 && !t->making.busy;
+}
+
+unsigned templates_memory(const struct templates *t)
+{
+	return t && t->memory_fd >= 0 ? (unsigned)t->form.word[FORM_SIZE] : 0;
+}
+
+const char *templates_id(const struct templates *t)
+{
+	return t && t->making.id[0] ? t->making.id : NULL;
+}
+
+int templates_new(struct templates **ret, struct vms *v, templates_fn changed, struct error *err)
 {
 	struct templates *t = calloc(1, sizeof(*t));
 
@@ -522,6 +546,7 @@ int templates_new(struct templates **ret, struct vms *v, struct error *err)
 		return error_set(err, -ENOMEM, "templates of guests");
 	*t = (struct templates){
 		.vms = v,
+		.changed = changed,
 		.memory_fd = -1,
 		.state_fd = -1,
 		.making = { .network = SEGMENT_JOB_INIT,

@@ -38,8 +38,11 @@ struct vms;
 /* So often it is tried again for one and the same form, after one that cannot be used. */
 #define TEMPLATE_TRIES 3
 
+/* Told when there is another one, or none any more. */
+typedef void (*templates_fn)(struct vms *v);
+
 /* Starts nothing. */
-int templates_new(struct templates **ret, struct vms *v, struct error *err);
+int templates_new(struct templates **ret, struct vms *v, templates_fn changed, struct error *err);
 /* Waits for the end of a machine that one is being made with, and leaves nothing of it. NULL is
  * taken. */
 struct templates *templates_free(struct templates *t);
@@ -51,6 +54,12 @@ bool templates_use(struct templates *t, struct vm_spec *spec);
 /* A machine is ready, and nobody waits: one that is wanted is made soon, for `all`, whose place it
  * is made in. */
 void templates_make(struct templates *t, struct instances *all);
+/* One shall be there before anybody asks for a machine; nothing where there is no guest set. */
+void templates_want(struct templates *t);
+/* MiB of the RAM of its machines; 0: there is none. NULL is taken. */
+unsigned templates_memory(const struct templates *t);
+/* Of the machine that one is being made with; NULL: none is. NULL is taken. */
+const char *templates_id(const struct templates *t);
 /* A machine did not come up from it: it is no good. */
 void templates_drop(struct templates *t, const char *why);
 

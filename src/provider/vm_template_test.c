@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/vm_template.h"
 
-#include <sys/mman.h>
-
 #include "provider/vm_bed_test.h"
-
-static void machine_is_up(void)
-{
-	struct fake_vm *vm = bed.vm;
-
-	vm->events->on_up(&vm->vm, vm->owner);
-}
 
 static struct instance *create(const char *name, bool cold, struct bed_told *told)
 {
@@ -23,42 +14,6 @@ static struct instance *create(const char *name, bool cold, struct bed_told *tol
 	bed_bundle_comes();
 	bed_network_comes(0);
 	return i;
-}
-
-static void says(const struct bootmsg *m)
-{
-	static uint8_t frame[BOOTMSG_FRAME_MAX];
-	struct error err = ERROR_INIT;
-	int len = bootmsg_encode(m, frame, &err);
-
-	CHECK(write(bed.boot_fd, frame, (size_t)len) == len);
-	bed.boot_fd = fd_close(bed.boot_fd);
-}
-
-/* Behind the first machine: the one that is to be saved runs, and waits. */
-static void begins_to_make_one(void)
-{
-	bed.network = NULL;
-	FAKE_UNTIL(bed.network);
-	bed_network_comes(0);
-	CHECK(bed.spec.fleeting);
-	CHECK(bed.spec.memory_fd >= 0 && bed.spec.state_fd < 0);
-	CHECK_INT(bed.spec.uid, TEMPLATE_UID);
-	CHECK_INT(bed.spec.memory_mib, 128);
-}
-
-static void makes_one(void)
-{
-	struct fake_vm *vm;
-
-	begins_to_make_one();
-	vm = bed.vm;
-	says(&(struct bootmsg){ .type = BOOTMSG_WAITING });
-	FAKE_UNTIL(bed.saved);
-	bed.saved(&vm->vm, NULL, bed.saved_data);
-	bed.saved = NULL;
-	CHECK_INT(bed.n_killed, 1);
-	bed_machine_ends(VM_END_ASKED, "the machine was ended");
 }
 
 static bool is_sealed(int fd)
@@ -80,11 +35,11 @@ static void is_made_once_and_used_by_all_but_the_cold(void)
 	struct bed_told told[4] = { { .n = 0 } };
 
 	begin(&told[0]);
-	makes_one();
+	bed_makes_a_template();
 	(void)create("w", false, &told[1]);
 	CHECK(is_sealed(bed.spec.memory_fd) && is_sealed(bed.spec.state_fd));
 	CHECK(!bed.spec.fleeting);
-	machine_is_up();
+	bed_machine_is_up();
 	(void)create("x", true, &told[2]);
 	CHECK(bed.spec.memory_fd < 0);
 	bed.programs = 2;
@@ -100,7 +55,7 @@ static void a_machine_that_cannot_go_on_from_it_boots(void)
 	pid_t was;
 
 	begin(&told[0]);
-	makes_one();
+	bed_makes_a_template();
 	i = create("w", false, &told[1]);
 	CHECK(bed.spec.state_fd >= 0);
 	was = i->pid;
@@ -110,7 +65,7 @@ static void a_machine_that_cannot_go_on_from_it_boots(void)
 	CHECK(i->pid != was && i->pid == bed.vm->pid);
 	bed_guest_says(&(struct bootmsg){ .type = BOOTMSG_READY, .ready = { "1.0", "6.1.0-x" } });
 	/* And another one is made. */
-	begins_to_make_one();
+	bed_begins_a_template();
 	bed_machine_ends(VM_END_CRASHED, "the machine's monitor died");
 	bed.boot_fd = fd_close(bed.boot_fd);
 	bed_end();
@@ -126,8 +81,8 @@ static void none_is_made_of_a_guest_that_fails(void)
 	for (unsigned n = 1; n <= TEMPLATE_TRIES; n++) {
 		char name[] = "w0";
 
-		begins_to_make_one();
-		says(&failed);
+		bed_begins_a_template();
+		bed_says(&failed);
 		FAKE_UNTIL(bed.n_killed == n);
 		bed_machine_ends(VM_END_ASKED, "the machine was ended");
 		name[1] = (char)('0' + n);

@@ -10,6 +10,9 @@
 #include "base/sysio.h"
 #include "isolate/cgroup.h"
 
+/* What it is called by the kernel. */
+#define VM_VOLUMES_COMM "virtiofsd"
+
 /* A mount on its way. It outlives what it is put into until it is back from its thread. */
 struct vm_volume {
 	struct share_change change;
@@ -80,18 +83,13 @@ static int volumes_find(int group_fd, pid_t *ret, struct error *err)
 {
 	_cleanup_fd_ int leaf_fd = sysio_openat(group_fd, VM_VOLUMES_LEAF,
 						O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	pid_t *pids = NULL;
-	size_t n = 0;
 	int r;
 
 	*ret = 0;
 	if (leaf_fd < 0)
 		return errno == ENOENT ? 0 : error_set(err, -errno, "open the group of virtiofsd");
-	r = cgroup_pids(leaf_fd, false, &pids, &n, err);
-	if (r == 0 && n == 1)
-		*ret = pids[0];
-	free(pids);
-	if (r < 0 || n == 1)
+	r = cgroup_find_one(leaf_fd, VM_VOLUMES_COMM, ret, err);
+	if (r < 0 || *ret)
 		return r;
 	return error_refuse(err, ERROR_UNAVAILABLE,
 			    "what serves its volumes ended while the daemon was away");

@@ -207,6 +207,9 @@ Nacre__V1__Image *convert_image(struct arena *a, const struct image *image)
 	m->size = image->size;
 	m->created_at = image->created;
 	m->layers = (uint32_t)image->n_layers;
+	m->pinned = image->pinned;
+	m->source = image->source;
+	m->containers = image->n_users;
 	return m;
 }
 

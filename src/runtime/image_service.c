@@ -4,6 +4,10 @@
 #include "base/str.h"
 #include "pod/events.h"
 #include "runtime/convert.h"
+#include "runtime/image_change_call.h"
+#include "runtime/image_disk_call.h"
+#include "runtime/image_inspect_call.h"
+#include "runtime/image_pull_call.h"
 #include "runtime/images_call.h"
 #include "runtime/services.h"
 #include "wire/digest.h"
@@ -182,10 +186,22 @@ static void remove_image(struct rpc_call *call, const ProtobufCMessage *request,
 static const struct rpc_method image_methods[] = {
 	{ "Import", &nacre__v1__import_request__descriptor, &nacre__v1__import_response__descriptor,
 	  true, import },
+	{ "Pull", &nacre__v1__pull_request__descriptor, &nacre__v1__pull_response__descriptor, true,
+	  image_pull_call },
 	{ "List", &nacre__v1__list_images_request__descriptor,
 	  &nacre__v1__list_images_response__descriptor, false, images_call },
 	{ "Remove", &nacre__v1__remove_image_request__descriptor,
 	  &nacre__v1__remove_image_response__descriptor, false, remove_image },
+	{ "Tag", &nacre__v1__tag_image_request__descriptor,
+	  &nacre__v1__tag_image_response__descriptor, false, image_tag_call },
+	{ "Pin", &nacre__v1__pin_image_request__descriptor,
+	  &nacre__v1__pin_image_response__descriptor, false, image_pin_call },
+	{ "Inspect", &nacre__v1__inspect_image_request__descriptor,
+	  &nacre__v1__inspect_image_response__descriptor, false, image_inspect_call },
+	{ "DiskUsage", &nacre__v1__disk_usage_request__descriptor,
+	  &nacre__v1__disk_usage_response__descriptor, false, image_usage_call },
+	{ "Prune", &nacre__v1__prune_images_request__descriptor,
+	  &nacre__v1__prune_images_response__descriptor, false, image_prune_call },
 };
 
 const struct rpc_service image_service = {

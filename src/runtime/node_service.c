@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include "api/nacre.pb-c.h"
+#include "instance/choose.h"
+#include "instance/provider.h"
 #include "runtime/check_call.h"
 #include "runtime/services.h"
 
@@ -10,6 +12,8 @@ static void info(struct rpc_call *call, const ProtobufCMessage *request, void *u
 {
 	const struct node_service *s = userdata;
 	Nacre__V1__InfoResponse m = NACRE__V1__INFO_RESPONSE__INIT;
+	Nacre__V1__MachinePool pool = NACRE__V1__MACHINE_POOL__INIT;
+	struct provider_ahead ahead;
 	struct utsname name;
 
 	(void)request;
@@ -23,6 +27,12 @@ static void info(struct rpc_call *call, const ProtobufCMessage *request, void *u
 	m.started_at = s->started_at;
 	m.lacks = (char **)(uintptr_t)s->lacks;
 	m.n_lacks = s->n_lacks;
+	instances_look_ahead(s->instances, &ahead);
+	pool.size = ahead.wanted;
+	pool.waiting = ahead.waiting;
+	pool.memory = ahead.memory;
+	pool.reason = ahead.reason;
+	m.pool = ahead.wanted ? &pool : NULL;
 	rpc_call_reply(call, &m.base);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "api/nacre.pb-c.h"
+#include "base/array.h"
 #include "base/str.h"
 #include "instance/instance.h"
 #include "isolate/process.h"
@@ -59,28 +60,12 @@ struct processes_call {
 	int result;
 };
 
-/* Room for one more behind n; 0 or -ENOMEM. */
-static int processes_grow(void **array, size_t n, size_t *size, size_t item)
-{
-	size_t wanted = *size ? 2 * *size : 64;
-	void *grown;
-
-	if (n < *size)
-		return 0;
-	grown = reallocarray(*array, wanted, item);
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*size = wanted;
-	return 0;
-}
-
 static int processes_add(struct processes_call *c, const char *group, const char *workload,
 			 const char *container)
 {
 	void *leaves = c->leaves;
 	struct processes_leaf *leaf;
-	int r = processes_grow(&leaves, c->n_leaves, &c->leaves_size, sizeof(*c->leaves));
+	int r = array_grow(&leaves, c->n_leaves, &c->leaves_size, sizeof(*c->leaves));
 
 	c->leaves = leaves;
 	if (r < 0)
@@ -119,7 +104,7 @@ static int processes_begin_question(struct processes_call *c, struct instance *i
 	for (c->question = 0; c->question < c->n_questions; c->question++)
 		if (c->questions[c->question].instance == i)
 			return 0;
-	r = processes_grow(&questions, c->n_questions, &c->questions_size, sizeof(*c->questions));
+	r = array_grow(&questions, c->n_questions, &c->questions_size, sizeof(*c->questions));
 	c->questions = questions;
 	if (r == 0)
 		c->questions[c->n_questions++] =
@@ -222,7 +207,7 @@ static int processes_take(void *userdata, const struct process *p)
 		c->truncated = true;
 		return -ENOBUFS;
 	}
-	r = processes_grow(&found, c->n_found, &c->found_size, sizeof(*c->found));
+	r = array_grow(&found, c->n_found, &c->found_size, sizeof(*c->found));
 	c->found = found;
 	if (r < 0)
 		return r;

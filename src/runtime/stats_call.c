@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "api/nacre.pb-c.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "instance/instance.h"
@@ -60,17 +61,13 @@ struct stats_call {
 static int stats_add(struct stats_call *c, const char *group, const char *id, const char *name,
 		     const char *kind)
 {
-	struct stats_entry *entries = c->entries;
-	size_t size = c->size;
+	void *room = c->entries;
+	int r = array_grow(&room, c->n, &c->size, sizeof(*c->entries));
+	struct stats_entry *entries = room;
 
-	if (c->n == size) {
-		size = size ? 2 * size : 64;
-		entries = reallocarray(c->entries, size, sizeof(*entries));
-		if (!entries)
-			return -ENOMEM;
-		c->entries = entries;
-		c->size = size;
-	}
+	c->entries = entries;
+	if (r < 0)
+		return r;
 	entries[c->n] = (struct stats_entry){
 		.group = group ? arena_strdup(&c->arena, group) : NULL,
 		.cell = arena_strdup(&c->arena, ""),
@@ -91,22 +88,18 @@ static int stats_add(struct stats_call *c, const char *group, const char *id, co
 /* What follows is asked of its keeper. */
 static int stats_begin_question(struct stats_call *c, struct instance *i)
 {
-	struct stats_question *questions = c->questions;
-	size_t size = c->questions_size;
+	void *questions = c->questions;
+	int r;
 
 	for (c->question = 0; c->question < c->n_questions; c->question++)
-		if (questions[c->question].instance == i)
+		if (c->questions[c->question].instance == i)
 			return 0;
-	if (c->n_questions == size) {
-		size = size ? 2 * size : 8;
-		questions = reallocarray(c->questions, size, sizeof(*questions));
-		if (!questions)
-			return -ENOMEM;
-		c->questions = questions;
-		c->questions_size = size;
-	}
-	questions[c->n_questions++] = (struct stats_question){ .call = c, .instance = i };
-	return 0;
+	r = array_grow(&questions, c->n_questions, &c->questions_size, sizeof(*c->questions));
+	c->questions = questions;
+	if (r == 0)
+		c->questions[c->n_questions++] =
+			(struct stats_question){ .call = c, .instance = i };
+	return r;
 }
 
 static int stats_add_remote(struct stats_call *c, struct workload_service *s, struct workload *w)

@@ -30,6 +30,8 @@ static const struct sql_column image_columns[] = {
 	SQL_COLUMN(root_image, digest, SQL_TEXT),
 	SQL_COLUMN(root_image, size, SQL_U64),
 	SQL_COLUMN(root_image, created, SQL_U64),
+	SQL_COLUMN(root_image, pinned, SQL_U64),
+	SQL_COLUMN(root_image, source, SQL_TEXT),
 	SQL_COLUMN(root_image, user, SQL_TEXT),
 	SQL_COLUMN(root_image, working_dir, SQL_TEXT),
 	SQL_COLUMN(root_image, stop_signal, SQL_TEXT),
@@ -66,6 +68,8 @@ static const char *const root_migrations[] = {
 	" DELETE FROM image_name WHERE image=OLD.id;"
 	" DELETE FROM image_word WHERE image=OLD.id;"
 	" DELETE FROM image_layer WHERE image=OLD.id; END",
+	"ALTER TABLE image ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE image ADD COLUMN source TEXT NOT NULL DEFAULT ''",
 };
 
 static const struct sql_schema root_schema = {

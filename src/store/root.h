@@ -33,6 +33,8 @@ struct root_image {
 	const char *digest;
 	uint64_t size;
 	uint64_t created;
+	uint64_t pinned;    /* 0 or 1 */
+	const char *source; /* where it came from; "" where that is not known */
 	const char *user;
 	const char *working_dir;
 	const char *stop_signal;

@@ -79,12 +79,19 @@ static const struct sql_column container_columns[] = {
 	SQL_COLUMN(run_container, settings, SQL_TEXT),
 };
 
-enum run_kind { RUN_INSTANCE, RUN_WORKLOAD, RUN_CONTAINER, RUN_KIND_COUNT };
+static const struct sql_column mirror_columns[] = {
+	SQL_COLUMN(run_mirror, id, SQL_TEXT),
+	SQL_COLUMN(run_mirror, workload, SQL_TEXT),
+	SQL_COLUMN(run_mirror, name, SQL_TEXT),
+	SQL_COLUMN(run_mirror, source, SQL_TEXT),
+};
+
+enum run_kind { RUN_INSTANCE, RUN_WORKLOAD, RUN_CONTAINER, RUN_MIRROR, RUN_KIND_COUNT };
 
 static const struct {
 	struct sql_table table;
 	const char *each;
-	const char *drop; /* containers go with their workload, by a trigger */
+	const char *drop; /* containers and mirrors go with their workload, by triggers */
 } run_kinds[] = {
 	[RUN_INSTANCE] = { { "instance", instance_columns, ARRAY_SIZE(instance_columns) },
 			   "ORDER BY created_at, rowid",
@@ -95,6 +102,9 @@ static const struct {
 	[RUN_CONTAINER] = { { "container", container_columns, ARRAY_SIZE(container_columns) },
 			    "WHERE workload=? ORDER BY position, rowid",
 			    "DELETE FROM container WHERE id=?" },
+	[RUN_MIRROR] = { { "mirror", mirror_columns, ARRAY_SIZE(mirror_columns) },
+			 "WHERE workload=? ORDER BY rowid",
+			 "DELETE FROM mirror WHERE id=?" },
 };
 static_assert(ARRAY_SIZE(run_kinds) == RUN_KIND_COUNT, "a row for each kind");
 
@@ -135,6 +145,11 @@ static const char *const run_migrations[] = {
 	("ALTER TABLE instance ADD COLUMN machine_memory INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE instance ADD COLUMN machine_room INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE instance ADD COLUMN machine_cpus INTEGER NOT NULL DEFAULT 0"),
+	("CREATE TABLE mirror("
+	 " id TEXT PRIMARY KEY, workload TEXT NOT NULL, name TEXT NOT NULL, source TEXT NOT NULL);"
+	 "CREATE INDEX mirror_of_workload ON mirror(workload);"
+	 "CREATE TRIGGER workload_gone_mirror AFTER DELETE ON workload"
+	 " BEGIN DELETE FROM mirror WHERE workload=OLD.id; END"),
 };
 
 static const struct sql_schema run_schema = {
@@ -298,6 +313,11 @@ int run_store_put_container(struct run_store *s, const struct run_container *r, 
 	return run_store_put(s, RUN_CONTAINER, r, err);
 }
 
+int run_store_put_mirror(struct run_store *s, const struct run_mirror *r, struct error *err)
+{
+	return run_store_put(s, RUN_MIRROR, r, err);
+}
+
 int run_store_drop_instance(struct run_store *s, const char *id, struct error *err)
 {
 	return run_store_drop(s, RUN_INSTANCE, id, err);
@@ -313,12 +333,14 @@ union run_record {
 	struct run_instance instance;
 	struct run_workload workload;
 	struct run_container container;
+	struct run_mirror mirror;
 };
 
 union run_each_fn {
 	int (*instance)(void *data, const struct run_instance *r);
 	int (*workload)(void *data, const struct run_workload *r);
 	int (*container)(void *data, const struct run_container *r);
+	int (*mirror)(void *data, const struct run_mirror *r);
 };
 
 static int run_store_call(enum run_kind kind, union run_each_fn fn, void *data,
@@ -328,7 +350,9 @@ static int run_store_call(enum run_kind kind, union run_each_fn fn, void *data,
 		return fn.instance(data, &record->instance);
 	if (kind == RUN_WORKLOAD)
 		return fn.workload(data, &record->workload);
-	return fn.container(data, &record->container);
+	if (kind == RUN_CONTAINER)
+		return fn.container(data, &record->container);
+	return fn.mirror(data, &record->mirror);
 }
 
 static int run_store_each(struct run_store *s, enum run_kind kind, union run_each_fn fn, void *data,
@@ -377,4 +401,16 @@ int run_store_each_container(struct run_store *s, const char *workload,
 	if (r < 0)
 		return r;
 	return run_store_each(s, RUN_CONTAINER, (union run_each_fn){ .container = fn }, data, err);
+}
+
+int run_store_each_mirror(struct run_store *s, const char *workload,
+			  int (*fn)(void *data, const struct run_mirror *r), void *data,
+			  struct error *err)
+{
+	int r;
+
+	r = sql_bind_text(s->db, s->each[RUN_MIRROR], 1, workload, err);
+	if (r < 0)
+		return r;
+	return run_store_each(s, RUN_MIRROR, (union run_each_fn){ .mirror = fn }, data, err);
 }

@@ -87,6 +87,14 @@ struct run_container {
 	uint64_t log_lost; /* bytes of its output that are not in its log */
 };
 
+/* A volume of a workload whose files are given to its machine (pod/mirror.h). */
+struct run_mirror {
+	const char *id;       /* workload/name */
+	const char *workload; /* id */
+	const char *name;
+	const char *source; /* path */
+};
+
 int run_store_open(struct run_store **ret, int dir_fd, const char *name, struct error *err);
 struct run_store *run_store_close(struct run_store *s);
 
@@ -97,8 +105,9 @@ int run_store_commit(struct run_store *s, struct error *err);
 int run_store_put_instance(struct run_store *s, const struct run_instance *r, struct error *err);
 int run_store_put_workload(struct run_store *s, const struct run_workload *r, struct error *err);
 int run_store_put_container(struct run_store *s, const struct run_container *r, struct error *err);
+int run_store_put_mirror(struct run_store *s, const struct run_mirror *r, struct error *err);
 int run_store_drop_instance(struct run_store *s, const char *id, struct error *err);
-/* Takes the workload's containers along. */
+/* Takes the workload's containers and mirrors along. */
 int run_store_drop_workload(struct run_store *s, const char *id, struct error *err);
 
 /* In order of creation (containers: by position). fn returns 0 to go on, or a negative errno that
@@ -112,5 +121,8 @@ int run_store_each_workload(struct run_store *s,
 int run_store_each_container(struct run_store *s, const char *workload,
 			     int (*fn)(void *data, const struct run_container *r), void *data,
 			     struct error *err);
+int run_store_each_mirror(struct run_store *s, const char *workload,
+			  int (*fn)(void *data, const struct run_mirror *r), void *data,
+			  struct error *err);
 
 #endif

@@ -107,6 +107,16 @@ static int see_instance(void *data, const struct run_instance *r)
 	return 0;
 }
 
+static int count_mirror(void *data, const struct run_mirror *r)
+{
+	char *seen = data;
+
+	CHECK_STR(r->workload, "w1");
+	CHECK_STR(r->source, "/a/b");
+	(void)snprintf(seen + strlen(seen), 64 - strlen(seen), "%s", r->name);
+	return 0;
+}
+
 static void keeps_records(void)
 {
 	struct run_workload second = workload("w2", 20), first = workload("w1", 10);
@@ -117,7 +127,10 @@ static void keeps_records(void)
 				   .host_network = true,
 				   .start_time = 77,
 				   .state_word = "up" };
-	char workloads[64] = "", containers[64] = "";
+	struct run_mirror mirror = {
+		.id = "w1/v1", .workload = "w1", .name = "v1", .source = "/a/b"
+	};
+	char workloads[64] = "", containers[64] = "", mirrors[64] = "";
 	struct run_store *s = NULL;
 	struct error err = ERROR_INIT;
 	struct scratch d;
@@ -131,6 +144,10 @@ static void keeps_records(void)
 	CHECK_INT(run_store_put_container(s, &c1, &err), 0);
 	CHECK_INT(run_store_put_container(s, &c0, &err), 0);
 	CHECK_INT(run_store_commit(s, &err), 0);
+	CHECK_INT(run_store_put_mirror(s, &mirror, &err), 0);
+	mirror.id = "w1/v0";
+	mirror.name = "v0";
+	CHECK_INT(run_store_put_mirror(s, &mirror, &err), 0);
 	CHECK_INT(run_store_put_instance(s, &in, &err), 0);
 	second.auto_remove = false;
 	CHECK_INT(run_store_put_workload(s, &second, &err), 0);
@@ -141,6 +158,9 @@ static void keeps_records(void)
 	CHECK_STR(workloads, "w1+w2-");
 	CHECK_INT(run_store_each_container(s, "w1", count_container, containers, &err), 0);
 	CHECK_STR(containers, "c0c1");
+	CHECK_INT(run_store_each_mirror(s, "w1", count_mirror, mirrors, &err), 0);
+	CHECK_STR(mirrors, "v1v0");
+	mirrors[0] = '\0';
 	CHECK_INT(run_store_each_instance(s, see_instance, &seen, &err), 0);
 	CHECK(seen);
 	CHECK_INT(run_store_each_workload(s, stop_at_once, NULL, &err), -ECANCELED);
@@ -149,6 +169,8 @@ static void keeps_records(void)
 	containers[0] = '\0';
 	CHECK_INT(run_store_each_container(s, "w1", count_container, containers, &err), 0);
 	CHECK_STR(containers, "");
+	CHECK_INT(run_store_each_mirror(s, "w1", count_mirror, mirrors, &err), 0);
+	CHECK_STR(mirrors, "");
 	CHECK_INT(run_store_drop_instance(s, "i", &err), 0);
 	s = run_store_close(s);
 	scratch_done(&d);
@@ -216,6 +238,8 @@ static void brings_records_of_cells_along(void)
 				   "ALTER TABLE instance DROP COLUMN machine_cpus;"
 				   "ALTER TABLE workload DROP COLUMN instance_kind;"
 				   "ALTER TABLE workload DROP COLUMN kind_reason;"
+				   "DROP TRIGGER workload_gone_mirror;"
+				   "DROP TABLE mirror;"
 				   "PRAGMA user_version=7";
 	struct run_instance in = {
 		.id = "i", .path = "p", .kind = "cell", .state_word = "ready", .kernel = "6.1"

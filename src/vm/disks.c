@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -160,8 +159,18 @@ static int disks_open(int root_fd, struct error *err)
 int disks_prepare(int root_fd, struct error *err)
 {
 	_cleanup_fd_ int fd = disks_open(root_fd, err);
+	_cleanup_strv_ char **names = NULL;
+	int r;
 
-	return MIN(fd, 0);
+	if (fd < 0)
+		return fd;
+	r = fd_list_dir(fd, &names);
+	if (r < 0)
+		return error_set(err, r, "list the disks");
+	for (size_t i = 0; names && names[i]; i++)
+		if (names[i][0] == '.')
+			(void)rootfd_remove_tree(fd, names[i]);
+	return 0;
 }
 
 static int disk_create(int dir_fd, const char *name, struct error *err)
@@ -293,16 +302,18 @@ static int disk_open_dir(int disks_fd, const char *name, struct error *err)
 	return fd < 0 ? error_set(err, -errno, "open the disk %s", name) : fd;
 }
 
-/* Its data, which nobody else has from here on. */
+/* Its data, which nobody else has from here on: a lock of what was opened (fcntl_locking(2)), so
+ * that who only looks need not take it for a moment, and no machine is refused for that. */
 static int disk_lock(int dir_fd, const char *name, struct error *err)
 {
 	_cleanup_fd_ int fd = sysio_openat(dir_fd, DISK_DATA, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
 	if (fd < 0)
 		return error_set(err, -errno, "open the disk %s", name);
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
 		return TAKE_FD(fd);
-	if (errno == EWOULDBLOCK)
+	if (errno == EAGAIN || errno == EACCES)
 		return error_refuse(err, ERROR_PRECONDITION, "another machine has the disk %s",
 				    name);
 	return error_set(err, -errno, "lock the disk %s", name);
@@ -341,6 +352,7 @@ int disk_open_kept(int root_fd, const char *name, const char *source, const stru
 {
 	_cleanup_fd_ int disks_fd = disks_open(root_fd, err);
 	_cleanup_fd_ int dir_fd = -1, fd = -1;
+	struct error made = ERROR_INIT;
 	char text[DISK_TEXT_MAX];
 	const char *path;
 	int r;
@@ -354,9 +366,10 @@ int disk_open_kept(int root_fd, const char *name, const char *source, const stru
 		return r;
 	dir_fd = disk_open_dir(disks_fd, name, err);
 	if (dir_fd == -ENOENT) {
-		r = disk_make_kept(disks_fd, name, path, text, base, bytes, err);
-		if (r < 0)
-			return r;
+		r = disk_make_kept(disks_fd, name, path, text, base, bytes, &made);
+		/* Somebody was quicker: then that one is looked at. */
+		if (r < 0 && r != -ENOTEMPTY && r != -EEXIST)
+			return error_copy(err, &made);
 		dir_fd = disk_open_dir(disks_fd, name, err);
 	}
 	if (dir_fd < 0)
@@ -456,6 +469,7 @@ static void disk_read_base(int dir_fd, struct disk_kept *d)
 static bool disk_look(int disks_fd, const char *name, struct disk_kept *d)
 {
 	_cleanup_fd_ int dir_fd = disk_open_dir(disks_fd, name, NULL);
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	_cleanup_fd_ int fd = -1;
 	uint8_t head[32];
 	struct stat st;
@@ -471,7 +485,7 @@ static bool disk_look(int disks_fd, const char *name, struct disk_kept *d)
 	if (sysio_pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head))
 		for (size_t i = 24; i < sizeof(head); i++)
 			d->bytes = d->bytes << 8 | head[i];
-	d->busy = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	d->busy = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 	return true;
 }
 

@@ -19,7 +19,8 @@
  * All of it may block on the disk: not for a loop thread.
  */
 
-/* Makes the directory, where it is missing. */
+/* Makes the directory where it is missing, and takes away what was half made when its maker died:
+ * to be called before anybody makes a disk. */
 int disks_prepare(int root_fd, struct error *err);
 
 #define DISKS_MAX 4096

@@ -37,6 +37,8 @@
 
 #define QEMU_SOCKET "qmp.sock"
 #define QEMU_WORDS "vmm.err"
+/* What the kernel calls it, whatever it emulates. */
+#define QEMU_COMM "qemu-"
 #define QEMU_LAST_WAIT (2 * NSEC_PER_SEC)
 #define QEMU_WORDS_PER_TURN 16
 
@@ -622,23 +624,18 @@ static int start(struct vm **ret, struct loop *l, const struct vm_spec *spec,
 	return 0;
 }
 
-/* The one process of its group. -ESRCH where there is none. */
+/* -ESRCH where there is none. */
 static int qemu_find(struct qemu *q, int cgroup_fd, struct error *err)
 {
-	pid_t *pids = NULL;
-	size_t n = 0;
-	int r = cgroup_pids(cgroup_fd, false, &pids, &n, err);
+	pid_t pid = 0;
+	int r = cgroup_find_one(cgroup_fd, QEMU_COMM, &pid, err);
 
 	if (r < 0)
 		return r;
-	q->child.pid = n == 1 ? pids[0] : -1;
-	free(pids);
-	if (n > 1)
-		return error_refuse(err, ERROR_FAULT,
-				    "there is more than the monitor in a machine's group");
-	if (n == 0)
+	if (!pid)
 		return error_set(err, -ESRCH, "find the machine's monitor");
-	q->child.pidfd = pidfd_of(q->child.pid);
+	q->child.pid = pid;
+	q->child.pidfd = pidfd_of(pid);
 	return q->child.pidfd < 0 ? error_set(err, q->child.pidfd, "find the machine's monitor")
 				  : 0;
 }

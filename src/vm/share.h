@@ -43,6 +43,7 @@
  *   - a directory that is replaced by swapping a link to it is seen whole, the old one or the new
  *     one; but the link may be followed to where it pointed for SHARE_TIMEOUT, so that whoever
  * swaps must leave the old one for longer than that, or readers find nothing there for a moment.
+ * So small directories that are only read go another way (pod/mirror.h).
  *   - mapped pages of an open file are not renewed; inotify tells of the own guest's changes alone.
  *   - locks (flock, fcntl) hold within one guest, neither on the node nor between guests.
  *   - no nodes of devices can be made, nor file capabilities set; trusted.* and security.* are

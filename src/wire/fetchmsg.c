@@ -17,8 +17,8 @@
 #include "base/str.h"
 #include "wire/reference.h"
 
-#define FETCHMSG_MAGIC 0x6e636631U /* "ncf1" */
-#define FETCHMSG_FIELDS_MAX 6
+#define FETCHMSG_MAGIC 0x6e636632U /* "ncf2" */
+#define FETCHMSG_FIELDS_MAX 7
 
 enum fetch_kind { FETCH_END, FETCH_U64, FETCH_U32, FETCH_DIGEST, FETCH_TEXT, FETCH_CLEAN };
 
@@ -57,6 +57,67 @@ static bool fetch_error_fits(const struct fetchmsg *m)
 	return m->error.code > 0 && *m->error.text;
 }
 
+/* In the full form, so that both sides mean the same. */
+static bool fetch_is_full(const char *text)
+{
+	char full[REFERENCE_SIZE];
+
+	return reference_normalise(full, text, NULL) == 0 && str_eq(full, text);
+}
+
+static bool fetch_pull_fits(const struct fetchmsg *m)
+{
+	return fetch_is_full(m->pull.reference) && *m->pull.os && *m->pull.architecture;
+}
+
+static bool fetch_push_fits(const struct fetchmsg *m)
+{
+	return fetch_is_full(m->push.reference);
+}
+
+static bool fetch_list_fits(const struct fetchmsg *m)
+{
+	return fetch_is_full(m->list.reference);
+}
+
+static bool fetch_dir_fits(const struct fetchmsg *m)
+{
+	return *m->registry_dir.path == '/';
+}
+
+static bool fetch_policy_fits(const struct fetchmsg *m)
+{
+	return *m->policy.path == '/';
+}
+
+static bool fetch_endpoint_fits(const struct fetchmsg *m)
+{
+	return *m->endpoint.host && *m->endpoint.url && m->endpoint.can;
+}
+
+static bool fetch_auth_fits(const struct fetchmsg *m)
+{
+	bool with_user = m->auth.kind == FETCH_AUTH_PASSWORD;
+
+	return *m->auth.host && *m->auth.secret && with_user == (*m->auth.user != '\0') &&
+	       !strchr(m->auth.user, ':');
+}
+
+static bool fetch_tag_fits(const struct fetchmsg *m)
+{
+	struct reference ref;
+	char text[REFERENCE_SIZE];
+
+	/* A tag is what stands as one behind a name. */
+	return str_printf(text, sizeof(text), "x:%s", m->tag.name) >= 0 &&
+	       reference_parse(&ref, text, NULL) == 0 && str_eq(ref.tag, m->tag.name);
+}
+
+static bool fetch_fetch_fits(const struct fetchmsg *m)
+{
+	return m->fetch.from <= m->fetch.size;
+}
+
 static const struct {
 	const char *name;
 	struct fetch_field fields[FETCHMSG_FIELDS_MAX + 1];
@@ -72,7 +133,8 @@ static const struct {
 				FIELD(unpack.size, FETCH_U64, FETCH_BYTES_MAX),
 				FIELD(unpack.compression, FETCH_U32, FETCH_COMPRESSION_COUNT - 1),
 				FIELD(unpack.max_bytes, FETCH_U64, FETCH_BYTES_MAX),
-				FIELD(unpack.max_entries, FETCH_U64, FETCH_BYTES_MAX) },
+				FIELD(unpack.max_entries, FETCH_U64, FETCH_BYTES_MAX),
+				FIELD(unpack.follow, FETCH_U32, 1) },
 			      NULL },
 	[FETCHMSG_BLOB] = { "blob",
 			    { FIELD(blob.digest, FETCH_DIGEST, 0),
@@ -110,6 +172,109 @@ static const struct {
 			       FIELD(error.code, FETCH_U32, 4095),
 			       FIELD(error.text, FETCH_CLEAN, ERROR_TEXT_MAX - 1) },
 			     fetch_error_fits },
+	[FETCHMSG_PULL] = { "pull",
+			    { FIELD(pull.reference, FETCH_CLEAN, REFERENCE_SIZE - 1),
+			      FIELD(pull.os, FETCH_CLEAN, 32),
+			      FIELD(pull.architecture, FETCH_CLEAN, 32),
+			      FIELD(pull.variant, FETCH_CLEAN, 32),
+			      FIELD(pull.max_bytes, FETCH_U64, FETCH_BYTES_MAX),
+			      FIELD(pull.flags, FETCH_U32, FETCH_PULL_FLAGS),
+			      FIELD(pull.host_flags, FETCH_U32, FETCH_HOST_FLAGS) },
+			    fetch_pull_fits },
+	[FETCHMSG_PUSH] = { "push",
+			    { FIELD(push.reference, FETCH_CLEAN, REFERENCE_SIZE - 1),
+			      FIELD(push.host_flags, FETCH_U32, FETCH_HOST_FLAGS) },
+			    fetch_push_fits },
+	[FETCHMSG_LIST] = { "list",
+			    { FIELD(list.reference, FETCH_CLEAN, REFERENCE_SIZE - 1),
+			      FIELD(list.what, FETCH_U32, FETCH_LISTING_COUNT - 1),
+			      FIELD(list.max, FETCH_U32, FETCH_TAGS_MAX),
+			      FIELD(list.host_flags, FETCH_U32, FETCH_HOST_FLAGS) },
+			    fetch_list_fits },
+	[FETCHMSG_NETWORK] = { "network",
+			       { FIELD(network.connections, FETCH_U32, FETCH_CONNECTIONS_MAX),
+				 FIELD(network.stall_ms, FETCH_U32, FETCH_MILLISECONDS_MAX),
+				 FIELD(network.min_rate, FETCH_U32, UINT32_MAX),
+				 FIELD(network.n_retries, FETCH_U32, 100),
+				 FIELD(network.retry_ms, FETCH_U32, FETCH_MILLISECONDS_MAX),
+				 FIELD(network.retry_max_ms, FETCH_U32, FETCH_MILLISECONDS_MAX),
+				 FIELD(network.connect_ms, FETCH_U32, FETCH_MILLISECONDS_MAX) },
+			       NULL },
+	[FETCHMSG_PROXY] = { "proxy",
+			     { FIELD(proxy.http, FETCH_CLEAN, FETCH_URL_MAX),
+			       FIELD(proxy.https, FETCH_CLEAN, FETCH_URL_MAX),
+			       FIELD(proxy.no_proxy, FETCH_CLEAN, FETCH_WORD_MAX) },
+			     NULL },
+	[FETCHMSG_REGISTRY_DIR] = { "registry-dir",
+				    { FIELD(registry_dir.path, FETCH_CLEAN, 4095) },
+				    fetch_dir_fits },
+	[FETCHMSG_POLICY] = { "policy",
+			      { FIELD(policy.path, FETCH_CLEAN, 4095) },
+			      fetch_policy_fits },
+	[FETCHMSG_ENDPOINT] = { "endpoint",
+				{ FIELD(endpoint.host, FETCH_CLEAN, FETCH_HOST_MAX),
+				  FIELD(endpoint.url, FETCH_CLEAN, FETCH_URL_MAX),
+				  FIELD(endpoint.can, FETCH_U32, FETCH_CAN_FLAGS),
+				  FIELD(endpoint.flags, FETCH_U32, FETCH_HOST_FLAGS) },
+				fetch_endpoint_fits },
+	[FETCHMSG_AUTH] = { "auth",
+			    { FIELD(auth.host, FETCH_CLEAN, FETCH_HOST_MAX),
+			      FIELD(auth.kind, FETCH_U32, FETCH_AUTH_COUNT - 1),
+			      FIELD(auth.user, FETCH_CLEAN, 1024),
+			      FIELD(auth.secret, FETCH_CLEAN, FETCH_SECRET_MAX) },
+			    fetch_auth_fits },
+	[FETCHMSG_MOUNT] = { "mount",
+			     { FIELD(mount.name, FETCH_CLEAN, REFERENCE_NAME_MAX) },
+			     NULL },
+	[FETCHMSG_PUSH_BLOB] = { "push-blob",
+				 { FIELD(push_blob.digest, FETCH_DIGEST, 0),
+				   FIELD(push_blob.size, FETCH_U64, FETCH_BYTES_MAX),
+				   FIELD(push_blob.manifest, FETCH_U32, 1) },
+				 NULL },
+	[FETCHMSG_GO] = { "go", { { FETCH_END, 0, 0 } }, NULL },
+	[FETCHMSG_RESOLVED] = { "resolved",
+				{ FIELD(resolved.digest, FETCH_DIGEST, 0),
+				  FIELD(resolved.size, FETCH_U64, FETCH_BYTES_MAX),
+				  FIELD(resolved.media_type, FETCH_CLEAN, FETCH_TYPE_MAX),
+				  FIELD(resolved.origin, FETCH_CLEAN, FETCH_URL_MAX) },
+				NULL },
+	[FETCHMSG_REFERRER] = { "referrer",
+				{ FIELD(referrer.digest, FETCH_DIGEST, 0),
+				  FIELD(referrer.size, FETCH_U64, FETCH_BYTES_MAX),
+				  FIELD(referrer.media_type, FETCH_CLEAN, FETCH_TYPE_MAX),
+				  FIELD(referrer.artifact_type, FETCH_CLEAN, FETCH_TYPE_MAX) },
+				NULL },
+	[FETCHMSG_CONTENT] = { "content",
+			       { FIELD(content.digest, FETCH_DIGEST, 0),
+				 FIELD(content.size, FETCH_U64, FETCH_BYTES_MAX),
+				 FIELD(content.media_type, FETCH_CLEAN, FETCH_TYPE_MAX) },
+			       NULL },
+	[FETCHMSG_CONTENT_END] = { "content-end",
+				   { FIELD(content_end.n_contents, FETCH_U32, FETCH_CONTENTS_MAX) },
+				   NULL },
+	[FETCHMSG_FETCH] = { "fetch",
+			     { FIELD(fetch.digest, FETCH_DIGEST, 0),
+			       FIELD(fetch.size, FETCH_U64, FETCH_BYTES_MAX),
+			       FIELD(fetch.from, FETCH_U64, FETCH_BYTES_MAX),
+			       FIELD(fetch.follow, FETCH_U32, 1) },
+			     fetch_fetch_fits },
+	[FETCHMSG_SKIP] = { "skip", { FIELD(skip.digest, FETCH_DIGEST, 0) }, NULL },
+	[FETCHMSG_PROGRESS] = { "progress",
+				{ FIELD(progress.digest, FETCH_DIGEST, 0),
+				  FIELD(progress.n_bytes, FETCH_U64, FETCH_BYTES_MAX) },
+				NULL },
+	[FETCHMSG_NOTE] = { "note", { FIELD(note.text, FETCH_CLEAN, ERROR_TEXT_MAX - 1) }, NULL },
+	[FETCHMSG_RESTART] = { "restart",
+			       { FIELD(restart.digest, FETCH_DIGEST, 0),
+				 FIELD(restart.text, FETCH_CLEAN, ERROR_TEXT_MAX - 1) },
+			       NULL },
+	[FETCHMSG_PUSHED] = { "pushed",
+			      { FIELD(pushed.digest, FETCH_DIGEST, 0),
+				FIELD(pushed.how, FETCH_U32, FETCH_PUSHED_COUNT - 1) },
+			      NULL },
+	[FETCHMSG_TAG] = { "tag",
+			   { FIELD(tag.name, FETCH_CLEAN, REFERENCE_TAG_MAX) },
+			   fetch_tag_fits },
 };
 static_assert(ARRAY_SIZE(fetch_types) == FETCHMSG_TYPE_COUNT, "a row for each type");
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/fetchmsg.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "base/str.h"
@@ -13,7 +14,7 @@ static uint8_t packet[FETCHMSG_SIZE_MAX];
 
 static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_READ, .read = { 5, "amd64" } },
-	{ .type = FETCHMSG_UNPACK, .unpack = { DIGEST, DIGEST, 1, FETCH_ZSTD, 2, 3 } },
+	{ .type = FETCHMSG_UNPACK, .unpack = { DIGEST, DIGEST, 1, FETCH_ZSTD, 2, 3, 1 } },
 	{ .type = FETCHMSG_BLOB, .blob = { DIGEST, FETCH_BYTES_MAX } },
 	{ .type = FETCHMSG_IMAGE, .image = { DIGEST, DIGEST, "me", "/w", "" } },
 	{ .type = FETCHMSG_WORD, .word = { FETCH_NAME, "docker.io/library/x:1" } },
@@ -24,7 +25,37 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_DONE, .done = { 1 } },
 	{ .type = FETCHMSG_UNPACKED, .unpacked = { 1, 2, 3 } },
 	{ .type = FETCHMSG_ERROR, .error = { ERROR_INVALID, EINVAL, "no" } },
+	{ .type = FETCHMSG_PULL,
+	  .pull = { "docker.io/library/x:1@" DIGEST, "linux", "arm", "v7", 9, FETCH_PULL_FLAGS,
+		    1 } },
+	{ .type = FETCHMSG_PUSH, .push = { "localhost:5000/x:1", 0 } },
+	{ .type = FETCHMSG_LIST, .list = { "a.b/x:1", FETCH_LIST_TAGS, FETCH_TAGS_MAX, 3 } },
+	{ .type = FETCHMSG_NETWORK,
+	  .network = { FETCH_CONNECTIONS_MAX, 1, UINT32_MAX, 4, 5, 6, 7 } },
+	{ .type = FETCHMSG_PROXY, .proxy = { "", "http://p:3128", "a,.b" } },
+	{ .type = FETCHMSG_REGISTRY_DIR, .registry_dir = { "/etc/nacre/certs.d" } },
+	{ .type = FETCHMSG_POLICY, .policy = { "/etc/nacre/policy.json" } },
+	{ .type = FETCHMSG_ENDPOINT,
+	  .endpoint = { "docker.io", "https://m:5000", FETCH_CAN_FLAGS, 1 } },
+	{ .type = FETCHMSG_AUTH, .auth = { "a.b:5000", FETCH_AUTH_PASSWORD, "me", "p:w" } },
+	{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_IDENTITY, "", "t" } },
+	{ .type = FETCHMSG_MOUNT, .mount = { "a.b/c" } },
+	{ .type = FETCHMSG_PUSH_BLOB, .push_blob = { DIGEST, 5, 1 } },
+	{ .type = FETCHMSG_GO },
+	{ .type = FETCHMSG_RESOLVED, .resolved = { DIGEST, 5, "a/b", "https://a.b" } },
+	{ .type = FETCHMSG_REFERRER, .referrer = { DIGEST, 5, "a/b", "" } },
+	{ .type = FETCHMSG_CONTENT, .content = { DIGEST, 5, "a/b" } },
+	{ .type = FETCHMSG_CONTENT_END, .content_end = { FETCH_CONTENTS_MAX } },
+	{ .type = FETCHMSG_FETCH, .fetch = { DIGEST, 5, 5, 1 } },
+	{ .type = FETCHMSG_SKIP, .skip = { DIGEST } },
+	{ .type = FETCHMSG_PROGRESS, .progress = { DIGEST, 4 } },
+	{ .type = FETCHMSG_NOTE, .note = { "mirror a: refused" } },
+	{ .type = FETCHMSG_RESTART, .restart = { DIGEST, "another digest" } },
+	{ .type = FETCHMSG_PUSHED, .pushed = { DIGEST, FETCH_PUSHED_MOUNTED } },
+	{ .type = FETCHMSG_TAG, .tag = { "v1.0_x-Y" } },
 };
+static_assert(ARRAY_SIZE(good) == FETCHMSG_TYPE_COUNT + 3,
+	      "one of each, of words three, of auths two");
 
 static void goes_and_comes(void)
 {
@@ -43,6 +74,12 @@ static void goes_and_comes(void)
 			CHECK_STR(m.unpack.diff_id, DIGEST);
 			CHECK_INT(m.unpack.max_entries, 3);
 			CHECK_INT(m.unpack.compression, FETCH_ZSTD);
+			CHECK_INT(m.unpack.follow, 1);
+		}
+		if (m.type == FETCHMSG_PULL) {
+			CHECK_STR(m.pull.variant, "v7");
+			CHECK_INT(m.pull.flags, FETCH_PULL_FLAGS);
+			CHECK_INT(m.pull.host_flags, 1);
 		}
 	}
 }
@@ -66,6 +103,30 @@ static void refuses_to_send(void)
 		{ .type = FETCHMSG_ERROR, .error = { ERROR_KIND_COUNT, 1, "x" } },
 		{ .type = FETCHMSG_ERROR, .error = { ERROR_FAULT, 0, "x" } },
 		{ .type = FETCHMSG_ERROR, .error = { ERROR_FAULT, 1, "" } },
+		{ .type = FETCHMSG_PULL, .pull = { "x", "linux", "amd64", "", 1, 0, 0 } },
+		{ .type = FETCHMSG_PULL, .pull = { "a.b/x:1", "", "amd64", "", 1, 0, 0 } },
+		{ .type = FETCHMSG_PULL,
+		  .pull = { "a.b/x:1", "linux", "amd64", "", 1, FETCH_PULL_FLAGS + 1, 0 } },
+		{ .type = FETCHMSG_PUSH, .push = { "x:1", 0 } },
+		{ .type = FETCHMSG_LIST, .list = { "a.b/x:1", FETCH_LISTING_COUNT, 1, 0 } },
+		{ .type = FETCHMSG_LIST, .list = { "a.b/x:1", 0, FETCH_TAGS_MAX + 1, 0 } },
+		{ .type = FETCHMSG_NETWORK,
+		  .network = { FETCH_CONNECTIONS_MAX + 1, 0, 0, 0, 0, 0, 0 } },
+		{ .type = FETCHMSG_REGISTRY_DIR, .registry_dir = { "etc" } },
+		{ .type = FETCHMSG_POLICY, .policy = { "policy.json" } },
+		{ .type = FETCHMSG_ENDPOINT, .endpoint = { "", "https://m", 1, 0 } },
+		{ .type = FETCHMSG_ENDPOINT, .endpoint = { "a.b", "https://m", 0, 0 } },
+		{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_PASSWORD, "", "s" } },
+		{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_PASSWORD, "a:b", "s" } },
+		{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_PASSWORD, "a", "s\n" } },
+		{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_TOKEN, "a", "s" } },
+		{ .type = FETCHMSG_AUTH, .auth = { "", FETCH_AUTH_TOKEN, "", "s" } },
+		{ .type = FETCHMSG_CONTENT_END, .content_end = { FETCH_CONTENTS_MAX + 1 } },
+		{ .type = FETCHMSG_FETCH, .fetch = { DIGEST, 5, 6, 0 } },
+		{ .type = FETCHMSG_FETCH, .fetch = { DIGEST, 5, 5, 2 } },
+		{ .type = FETCHMSG_TAG, .tag = { "" } },
+		{ .type = FETCHMSG_TAG, .tag = { "../x" } },
+		{ .type = FETCHMSG_TAG, .tag = { "a@" DIGEST } },
 	};
 
 	memset(long_word, 'x', sizeof(long_word) - 1);

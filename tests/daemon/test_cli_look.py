@@ -18,6 +18,8 @@ import host
 import nacre_test
 import nacre_pb2 as pb
 
+IMAGE_COMMANDS = ["import", "pull", "ls", "rm", "inspect", "history", "df", "prune", "tag", "pin", "unpin"]
+
 
 class Terminal:
     """nacre on a terminal of its own, so many columns wide."""
@@ -293,7 +295,7 @@ class Names(LookTest):
         self.offers(["shop"], lambda: self.complete("nacre stop a/b s"))
         self.offers(["shop:/"], lambda: self.complete("nacre cp s"))
         self.assertEqual(["--kind"], self.complete("nacre ps --k"))
-        self.assertEqual(["import", "ls", "rm"], self.complete("nacre image "))
+        self.assertEqual(IMAGE_COMMANDS, self.complete("nacre image "))
         nacre_test.until(lambda: "docker.io/library/busybox:latest" in self.complete("nacre run -d --name x "), what="docker.io/library/busybox:latest")
         self.offers(["shop"], lambda: self.complete(f"nacre --socket {self.node.socket} inspect s"))
         self.assertEqual(["--socket"], self.complete("nacre --so"))
@@ -311,7 +313,7 @@ class Names(LookTest):
         # Behind the target stands somebody else's command, behind one that takes one there is nothing.
         for line in ("exec shop a/b", "exec shop ls --co", "inspect shop a/", "image ls "):
             self.assertEqual(set(), {w for w in self.complete_fish("nacre " + line) if w in names or w[0] == "-"}, line)
-        self.assertEqual({"import", "ls", "rm"}, set(self.complete_fish("nacre image ")))
+        self.assertEqual(set(IMAGE_COMMANDS), set(self.complete_fish("nacre image ")))
         nacre_test.until(lambda: "docker.io/library/busybox:latest" in self.complete_fish("nacre image rm "), what="docker.io/library/busybox:latest")
         nacre_test.until(lambda: "config.yaml" in self.complete_fish("nacre image import con"), what="config.yaml")
         nacre_test.until(lambda: "shop:/" in self.complete_fish("nacre cp s"), what="shop:/")

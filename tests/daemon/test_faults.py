@@ -109,7 +109,7 @@ class FullDisk(steps.StepsTest):
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", top], check=True)
         self.addCleanup(os.rmdir, top)
         self.addCleanup(subprocess.run, ["umount", "-l", top], check=True)
-        with nacre_test.Node(start=False) as small:
+        with nacre_test.Node("images:\n  reserve: 0\n", start=False) as small:
             small.root = os.path.join(top, "root")
             small.start()
             small.import_image(images.path("busybox"), "busybox")

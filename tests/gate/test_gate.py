@@ -277,6 +277,32 @@ class Refusals(GateTest):
         self.assertEqual(self.bed.keeper.accept().recv(10), b"hello")
 
 
+class Slow(GateTest):
+    def test_a_guest_whose_gate_is_still_on_its_way_is_asked_once(self):
+        """Its kernel has taken the connection: another one would be one more to answer."""
+        node = self.bed.start_node()
+        listener = socket.socket()
+        self.addCleanup(listener.close)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((gatebed.GUEST_ADDRESS, gatebed.PORT))
+        listener.listen(8)
+        node.setup()
+        node.ready()
+        end = time.monotonic() + 1.5
+        node.until(lambda: time.monotonic() > end, "a while")
+        listener.setblocking(False)
+        sock, _ = listener.accept()
+        self.addCleanup(sock.close)
+        with self.assertRaises(BlockingIOError):
+            listener.accept()
+        # The beginning of a handshake, and no end behind it.
+        hello = sock.recv(65536)
+        self.assertEqual(b"\x16", hello[:1])
+        sock.setblocking(False)
+        with self.assertRaises(BlockingIOError):
+            sock.recv(1)
+
+
 class RefusalsByTheNode(GateTest):
     """The guest is openssl s_server while it enrols, then Python's ssl with a certificate that is wrong in one thing."""
 

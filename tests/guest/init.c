@@ -5,8 +5,8 @@
  * program than the tests. It loads the modules that the kernel needs for its disks, makes the disk
  * "root" its root, and runs each program of /tests, one after the other, in a cgroup of its own
  * right below the root's (where all controllers are enabled, as systemd has it below a unit with
- * Delegate=yes). What a program writes goes to the host through a virtio port; the lines that begin
- * with "@" are this program's own words:
+ * Delegate=yes). What a program writes goes to the host by the console, which the kernel is quiet
+ * on; the lines that begin with "@" are this program's own words:
  *
  *   @up               the guest works
  *   @begin NAME       the output of /tests/NAME follows
@@ -15,9 +15,10 @@
  *   @done             all have run
  *   @broken WHAT      the guest does not work: WHAT went wrong
  *
- * What programs find: /dev/guest/swap (in use), /dev/guest/raw (a disk without anything on it),
- * 2 MiB huge pages and hugetlbfs on /dev/hugepages, tmpfs on /tmp and /run, loopback up, securityfs
- * or selinuxfs where they belong, and policies for them below /labels.
+ * What programs find: /dev/guest/disk, and the parts of it: /dev/guest/swap (in use),
+ * /dev/guest/raw (without anything on it), /dev/guest/root; 2 MiB huge pages and hugetlbfs on
+ * /dev/hugepages, tmpfs on /tmp and /run, loopback up, securityfs or selinuxfs where they belong,
+ * and policies for them below /labels.
  */
 
 #include <dirent.h>
@@ -40,6 +41,7 @@
 #include <sys/swap.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,8 +49,10 @@
 /* Devices come up on their own time; more than this, and the guest is broken. */
 #define INIT_DEVICE_WAIT_S 300
 #define INIT_LEFT_WAIT_S 120
+#define INIT_HUSH_TRIES 500
 
 static int init_port_fd = -1;
+static pid_t init_relay = -1;
 
 static __attribute__((format(printf, 1, 2))) void init_say(const char *format, ...)
 {
@@ -68,8 +72,26 @@ static __attribute__((format(printf, 1, 2))) void init_say(const char *format, .
 		(void)!write(STDERR_FILENO, line, (size_t)n);
 }
 
+static void init_pause(void)
+{
+	struct timespec ts = { .tv_nsec = 10 * 1000000 };
+
+	(void)nanosleep(&ts, NULL);
+}
+
+/* All that was said is on its way before the machine goes. */
+static void init_hush(void)
+{
+	(void)close(init_port_fd);
+	init_port_fd = -1;
+	for (int i = 0; i < INIT_HUSH_TRIES && waitpid(init_relay, NULL, WNOHANG) == 0; i++)
+		init_pause();
+}
+
 static _Noreturn void init_end(void)
 {
+	if (init_relay > 0)
+		init_hush();
 	sync();
 	(void)reboot(RB_AUTOBOOT);
 	for (;;)
@@ -80,13 +102,6 @@ static _Noreturn void init_broken(const char *what)
 {
 	init_say("@broken %s: %s", what, strerror(errno));
 	init_end();
-}
-
-static void init_pause(void)
-{
-	struct timespec ts = { .tv_nsec = 10 * 1000000 };
-
-	(void)nanosleep(&ts, NULL);
 }
 
 static time_t init_now(void)
@@ -171,36 +186,58 @@ static void init_wait_for(const char *what, bool (*look)(void))
 	}
 }
 
-static bool init_open_port(void)
+static _Noreturn void init_pass_on(int from, int to)
 {
-	init_port_fd = open("/dev/vport0p1", O_WRONLY | O_CLOEXEC);
-	return init_port_fd >= 0;
+	char data[4096];
+	ssize_t n;
+
+	while ((n = read(from, data, sizeof(data))) > 0)
+		for (ssize_t at = 0, w; at < n; at += w) {
+			w = write(to, data + at, (size_t)(n - at));
+			if (w < 0)
+				_exit(1);
+		}
+	(void)tcdrain(to);
+	_exit(0);
 }
 
-/* Links /dev/guest/SERIAL to each disk. */
+/* A pipe to the console, so that no program takes it for its terminal. */
+static void init_open_port(void)
+{
+	int ends[2], console_fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_CLOEXEC);
+
+	if (console_fd < 0 || pipe2(ends, O_CLOEXEC) < 0)
+		init_broken("the way to the host");
+	init_relay = fork();
+	if (init_relay < 0)
+		init_broken("fork");
+	if (init_relay == 0) {
+		(void)close(ends[1]);
+		init_pass_on(ends[0], console_fd);
+	}
+	(void)close(ends[0]);
+	(void)close(console_fd);
+	init_port_fd = ends[1];
+}
+
+/* Links /dev/guest/NAME to the first disk and its parts. */
 static bool init_link_disks(void)
 {
-	static const char *const wanted[] = { "root", "swap", "raw" };
-	char path[sizeof("/sys/block/") + 256 + sizeof("/serial")], serial[32], link[64], node[300];
-	DIR *disks = opendir("/sys/block");
-	struct dirent *disk;
+	static const struct {
+		const char *name, *node;
+	} links[] = {
+		{ "disk", "vda" }, { "root", "vda1" }, { "swap", "vda2" }, { "raw", "vda3" }
+	};
+	char path[64], node[32];
 
-	if (!disks)
-		return false;
-	while ((disk = readdir(disks))) {
-		(void)snprintf(path, sizeof(path), "/sys/block/%s/serial", disk->d_name);
-		if (!init_read(path, serial, sizeof(serial)))
-			continue;
-		(void)snprintf(link, sizeof(link), "/dev/guest/%s", serial);
-		(void)snprintf(node, sizeof(node), "../%s", disk->d_name);
-		if (symlink(node, link) < 0 && errno != EEXIST)
-			init_broken(link);
-	}
-	(void)closedir(disks);
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		(void)snprintf(link, sizeof(link), "/dev/guest/%s", wanted[i]);
-		if (access(link, F_OK) < 0)
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		(void)snprintf(path, sizeof(path), "/dev/%s", links[i].node);
+		if (access(path, F_OK) < 0)
 			return false;
+		(void)snprintf(path, sizeof(path), "/dev/guest/%s", links[i].name);
+		(void)snprintf(node, sizeof(node), "../%s", links[i].node);
+		if (symlink(node, path) < 0 && errno != EEXIST)
+			init_broken(path);
 	}
 	return true;
 }
@@ -416,7 +453,7 @@ int main(void)
 	init_mount("proc", "/proc", NULL);
 	init_mount("sysfs", "/sys", NULL);
 	init_load_modules();
-	init_wait_for("the port to the host", init_open_port);
+	init_open_port();
 	(void)mkdir("/dev/guest", 0755);
 	init_wait_for("the disks", init_link_disks);
 	init_enter_root();

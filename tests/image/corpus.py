@@ -242,6 +242,48 @@ def numbers():
     yield "sparse-overlap", tar(pax(overlap), entry(b"x", data=pad(b"2\n50000\n1\n0\n1\n") + b"12")), ANY
 
 
+def gnu_sparse(name, pieces, real_size, data):
+    """A header of the kind that GNU tar wrote before PAX: up to four (offset, length) in it."""
+    block = bytearray(header(name, b"S", len(data), magic=b"ustar  \0"))
+    block[345:512] = b"\0" * 167
+    for n, (offset, length) in enumerate(pieces):
+        block[386 + 24 * n:386 + 24 * n + 24] = octal(offset, 12) + octal(length, 12)
+    block[483:495] = octal(real_size, 12) if real_size < 8 << 30 else b"\x80" + real_size.to_bytes(11, "big")
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block) + pad(data)
+
+
+def holes(path, size, pieces):
+    """The file is as long as that, has these bytes, and takes little room."""
+    def run(top):
+        with open(os.path.join(top, path), "rb") as file:
+            st = os.fstat(file.fileno())
+            return st.st_size == size and st.st_blocks * 512 < 1 << 20 and all(
+                os.pread(file.fileno(), len(data), offset) == data for offset, data in pieces)
+    return run
+
+
+def sparse():
+    big = 16 << 30
+    for label, size in (("small", 1 << 20), ("16-gib", big)):
+        pieces = [(0, b"a" * 512), (size // 2, b"b" * 512), (size - 512, b"c" * 512)]
+        where, data = [(offset, len(d)) for offset, d in pieces], b"".join(d for _, d in pieces)
+        yield "sparse-gnu-" + label, tar(gnu_sparse(b"s", where, size, data)) if size < 8 << 30 else tar(
+            gnu_sparse(b"s", where[:1], size, data[:512])), holes("s", size, pieces if size < 8 << 30 else pieces[:1])
+        numbers = b"%d\n" % len(where) + b"".join(b"%d\n%d\n" % w for w in where)
+        names = {"GNU.sparse.major": b"1", "GNU.sparse.minor": b"0", "GNU.sparse.name": b"s", "GNU.sparse.realsize": b"%d" % size}
+        yield "sparse-pax-1.0-" + label, tar(pax(names), entry(b"GNUSparseFile.0/s", data=pad(numbers) + data)), holes("s", size, pieces)
+        names = {"GNU.sparse.size": b"%d" % size, "GNU.sparse.numblocks": b"%d" % len(where), "GNU.sparse.name": b"s",
+                 "GNU.sparse.map": b",".join(b"%d,%d" % w for w in where)}
+        yield "sparse-pax-0.1-" + label, tar(pax(names), entry(b"GNUSparseFile.0/s", data=data)), holes("s", size, pieces)
+        yield "sparse-hole-at-the-end-" + label, tar(gnu_sparse(b"s", [(0, 512), (size, 0)], size, b"a" * 512)) if size < 8 << 30 else tar(
+            pax(names), entry(b"GNUSparseFile.0/s", data=data)), holes("s", size, [(0, b"a" * 512)])
+    yield "sparse-20-gib", tar(gnu_sparse(b"s", [(0, 512)], (20 << 30) + 1, b"a" * 512)), REFUSED
+    yield "size-base256", tar(header(b"x", size_field=b"\x80" + (5).to_bytes(11, "big")), pad(b"hello")), content("x", b"hello")
+    yield "size-base256-9-gib", tar(header(b"x", size_field=b"\x80" + (9 << 30).to_bytes(11, "big")), pad(b"hello")), REFUSED
+
+
 def attributes():
     xattrs = {"SCHILY.xattr.user.kept": b"1", "SCHILY.xattr.user.overlay.opaque": b"y", "SCHILY.xattr.trusted.overlay.opaque": b"y",
               "SCHILY.xattr.user.overlay.redirect": b"/etc", "SCHILY.xattr.trusted.x": b"1", "SCHILY.xattr.security.selinux": b"x",
@@ -255,6 +297,9 @@ def attributes():
     yield "xattr-no-name", tar(pax({"SCHILY.xattr.": b"x", "SCHILY.xattr.user.": b"x"}), entry(b"f", data=b"1")), OK
     acl = {"SCHILY.acl.access": b"user::rwx,user:1:r-x:1,group::r--,mask::r-x,other::---"}
     yield "acl", tar(pax(acl), entry(b"f", data=b"1")), lambda top: "system.posix_acl_access" in os.listxattr(top + "/f")
+    default = {"SCHILY.acl.default": b"user::rwx,user:1:rwx:1,group::r--,mask::rwx,other::---"}
+    yield "acl-default", tar(pax(default), entry(b"d/", DIR), entry(b"d/f", data=b"1"), entry(b"d/e/", DIR)), lambda top: (
+        "system.posix_acl_default" in os.listxattr(top + "/d") and os.listxattr(top + "/d/f") == [] == os.listxattr(top + "/d/e"))
     yield "acl-junk", tar(pax({"SCHILY.acl.access": b"user:::::rwx,,x:y"}), entry(b"f", data=b"1")), ANY
 
 
@@ -285,5 +330,5 @@ def cases(canary):
     """All of them, for a canary directory at this absolute path, which has a file `file`."""
     global CANARY
     CANARY = os.fsencode(canary).strip(b"/")
-    for make in (escapes, names, whiteouts, kinds, numbers, attributes, ends, many):
+    for make in (escapes, names, whiteouts, kinds, numbers, sparse, attributes, ends, many):
         yield from make()

@@ -16,7 +16,7 @@ READ, UNPACK, BLOB, IMAGE, WORD, LAYER, IMAGE_END, DONE, UNPACKED, ERROR = range
 def number(n): return struct.pack("=Q", n)
 def text(t): return struct.pack("=I", len(t) + 1) + t + b"\\0"
 def digest(d): return d.encode() + b"\\0"
-def say(kind, *members, magic=0x6e636631, length=None, zero=0):
+def say(kind, *members, magic=0x6e636632, length=None, zero=0):
     body = b"".join(members)
     try: sock.send(struct.pack("=IIII", magic, kind, len(body) + 16 if length is None else length, zero) + body)
     except OSError: sys.exit(0)
@@ -35,7 +35,7 @@ FAKES = {
     "killed": "os.kill(os.getpid(), 9) or os.abort()",
     "segfault": "import ctypes; ctypes.string_at(0)",
     "random": "for n in range(300): sock.send(random.randbytes(random.randrange(1, 2000)))",
-    "random-bodies": "for n in range(300): say(random.randrange(12), random.randbytes(random.randrange(0, 300)))",
+    "random-bodies": "for n in range(300): say(random.randrange(34), random.randbytes(random.randrange(0, 300)))",
     "empty-packet": "sock.send(b'')",
     "huge-packet": "sock.send(b'x' * 100000)",
     "wrong-magic": "say(DONE, number(1), magic=1)",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images that mean harm: layers, documents and compressions, imported in a scratch root beside a canary."""
+import glob
 import gzip
 import hashlib
 import json
@@ -114,6 +115,57 @@ class HostileTest(StoreTest):
         for _, _, files in os.walk("%s/layers/%s" % (self.root, answer.split()[2])):
             self.assertEqual(files, [])
 
+    def test_no_space_left(self):
+        """Each kind of entry on a file system that ends at every few kilobytes: refused in words, and nothing stays."""
+        data = corpus.tar(
+            corpus.entry(b"d/", corpus.DIR), *[corpus.entry(b"d/%d" % n, data=os.urandom(3000)) for n in range(20)],
+            *[corpus.entry(b"e%d/" % n, corpus.DIR) for n in range(20)], corpus.entry(b"l", corpus.SYMLINK, link=b"t" * 90),
+            corpus.entry(b"h", corpus.LINK, link=b"d/1"), corpus.entry(b"p", corpus.FIFO), corpus.entry(b"d/.wh.x"),
+            corpus.entry(b"d/.wh..wh..opq"), corpus.entry(b"last", data=b"z" * 100000))
+        path = self.path("image")
+        mkimage.write_image(path, [mkimage.Layer(data, "none")])
+        answers = set()
+        for size in range(64, 1400, 48):
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%dk,mode=700" % size, "none", self.root], check=True)
+            try:
+                done = self.driver("import", path, check=False)
+                last = (done.stderr or done.stdout).strip().splitlines()[-1]
+                answers.add(done.returncode)
+                if done.returncode:
+                    self.assertRegex(last, "No space left|database or disk is full|full", size)
+                    for folder in ("staging", "layers", "blobs/sha256"):
+                        where = os.path.join(self.root, folder)
+                        self.assertEqual([n for n in os.listdir(where) if n != "0"] if os.path.isdir(where) else [], [], size)
+            finally:
+                subprocess.run(["umount", "-l", self.root], check=True)
+        self.assertEqual(answers, {0, 1})
+        self.assertEqual(self.outside(), self.before)
+
+    def test_somebody_moves_directories_meanwhile(self):
+        """Directories of a layer that is being unpacked change places with links that lead out of it, over and over."""
+        parts = [corpus.entry(b"d/", corpus.DIR), corpus.entry(b"o/", corpus.DIR)]
+        for n in range(4000):
+            parts.append(corpus.entry(b"%s/%d" % (b"do"[n % 2:n % 2 + 1], n), data=b"x"))
+        path = self.path("image")
+        mkimage.write_image(path, [mkimage.Layer(corpus.tar(*parts), "none")])
+        moved = 0
+        process = subprocess.Popen([DRIVER, self.root, FETCH, "import", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None:
+            for top in glob.glob(self.root + "/staging/*/layer*"):
+                for name in ("d", "o"):
+                    try:
+                        os.symlink(self.canary, top + "/link")
+                        os.rename(top + "/" + name, top + "/kept")
+                        os.rename(top + "/link", top + "/" + name)
+                        os.unlink(top + "/" + name)
+                        os.rename(top + "/kept", top + "/" + name)
+                        moved += 1
+                    except OSError:
+                        for rest in ("link", "kept"):
+                            subprocess.run(["rm", "-rf", top + "/" + rest], check=True)
+        self.assertGreater(moved, 10)
+        self.assertEqual(self.outside(), self.before)
+
     def test_bombs(self):
         """Refused at a limit, and a good image goes through afterwards. Many empty members are only slow to write."""
         zeros = gzip.compress(b"\0" * (300 << 20), 9)
@@ -154,7 +206,10 @@ class HostileTest(StoreTest):
                 (lambda d: self.zstd(d, 20) + b"garbage", "^invalid: .*zstd"),
                 (lambda d: self.zstd(d, 20) + self.zstd(b"x" * 100, 20), "^invalid: .*diff id"),
                 (lambda d: self.zstd(d, 20) + self.zstd(b"x", 24), "^invalid: .*zstd"),
-                (lambda d: b"\x28\xb5\x2f\xfd", "^invalid: "))):
+                (lambda d: b"\x28\xb5\x2f\xfd", "^invalid: "),
+                # What zstd:chunked has behind its frames, and what somebody may have put before them.
+                (lambda d: self.zstd(d, 20) + b"\x50\x2a\x4d\x18\x05\0\0\0table", "^ok "),
+                (lambda d: b"\x5f\x2a\x4d\x18\x05\0\0\0table" + self.zstd(d, 20), "^ok "))):
             with self.subTest(n=n):
                 # Each has content of its own: a layer that is there already is not unpacked again.
                 data = mkimage.build_tar([small_file("f", os.urandom(1 << 20))])

@@ -131,13 +131,13 @@ class ImportTest(StoreTest):
         self.assertEqual(os.listdir(self.root + "/containers"), [])
 
     def test_rootfs_of_many_layers_and_of_none(self):
-        many, _ = self.make("a.tar", [[small_file("f%d" % n)] for n in range(128)], image_name="many")
+        many, _ = self.make("a.tar", [[small_file("f%d" % n)] for n in range(256)], image_name="many")
         none, _ = self.make("b.tar", [], image_name="none")
-        too_many, _ = self.make("c.tar", [[small_file("f%d" % n)] for n in range(129)], image_name="toomany")
+        too_many, _ = self.make("c.tar", [[small_file("f%d" % n)] for n in range(257)], image_name="toomany")
         self.driver("import", many)
         self.driver("import", none)
         with self.mounted("many", "a0") as top:
-            self.assertEqual(len(os.listdir(top)), 128)
+            self.assertEqual(len(os.listdir(top)), 256)
         with self.mounted("none", "a1") as top:
             self.assertEqual(os.listdir(top), [])
         self.refused("exhausted", "layers", "import", too_many)

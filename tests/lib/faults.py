@@ -17,6 +17,7 @@ import unittest
 import grpc
 
 import elf
+import fakeregistry
 import host
 import images
 import nacre_test
@@ -130,6 +131,13 @@ class FaultTest(SurvivalTest):
         super().setUpClass()
         cls.archive = images.make(os.path.join(cls.node.dir, "second.tar"), "--busybox", "--cmd", "true", "--label", "n=2",
                                   "--layers", "3")
+        cls.registry = fakeregistry.FakeRegistry()
+        cls.registry.__enter__()
+        cls.addClassCleanup(cls.registry.__exit__, None, None, None)
+        cls.registry.put_image("faults/pulled", "1", layers=[fakeregistry.layer_tar({"a": b"a" * 100000}),
+                                                             fakeregistry.layer_tar({"b": b"b" * 1000})])
+        # Prune leaves it alone.
+        cls.node.images.Pin(nacre_pb2.PinImageRequest(image="busybox", pinned=True))
 
     def setUp(self):
         super().setUp()
@@ -182,12 +190,25 @@ class FaultTest(SurvivalTest):
 
     # -- a bit of everything --
 
+    def prune(self):
+        """An image that nobody uses, and a file that nobody knows: both go."""
+        with open(os.path.join(self.node.root, "blobs", "sha256", "stray"), "wb"):
+            pass
+        for item in self.node.images.Prune(nacre_pb2.PruneImagesRequest(all=True), timeout=60).items:
+            self.assertIn(item.kind, ("image", "blob", "partial"))
+
+    def pull(self):
+        for _ in self.node.images.Pull(nacre_pb2.PullRequest(image=f"{self.registry.host}/faults/pulled:1"), timeout=120):
+            pass
+
     def steps(self):
         """(kind, what, function) of each, in order."""
         run, images_ = self.node.runtime, self.node.images
         sleeps = container("sh", "-c", "echo in; sleep 100000")
         return (
             ("make", "import", lambda: self.node.import_image(self.archive, "second")),
+            ("use", "tag image", lambda: images_.Tag(nacre_pb2.TagImageRequest(image="second", name="third"))),
+            ("make", "pull", self.pull),
             ("make", "pod", lambda: self.pod("pod", sleeps)),
             ("use", "exec", lambda: self.exec("pod", "true")),
             ("make", "cell", lambda: self.cell("cell")),
@@ -207,7 +228,10 @@ class FaultTest(SurvivalTest):
             ("end", "remove ends", lambda: self.remove("ends", force=True)),
             ("end", "remove pod", lambda: self.remove("pod", force=True)),
             ("end", "remove inst", lambda: self.remove("inst", force=True)),
+            ("end", "remove name", lambda: images_.Remove(nacre_pb2.RemoveImageRequest(image="third"), timeout=60)),
             ("end", "remove image", lambda: images_.Remove(nacre_pb2.RemoveImageRequest(image="second"), timeout=60)),
+            ("make", "import again", lambda: self.node.import_image(self.archive, "second")),
+            ("use", "prune", self.prune),
         )
 
     def flow(self):
@@ -266,7 +290,7 @@ class FaultTest(SurvivalTest):
         self.node.clear()
         self.assertEqual({}, self.all())
         for image in self.node.images.List(nacre_pb2.ListImagesRequest()).images:
-            if "docker.io/library/second:latest" in image.names:
+            if "docker.io/library/second:latest" in image.names or f"{self.registry.host}/faults/pulled:1" in image.names:
                 self.node.images.Remove(nacre_pb2.RemoveImageRequest(image=image.id), timeout=60)
         self.assertWhole()
 

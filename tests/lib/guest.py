@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the programs of tests/guest in a virtual machine with cgroup v2 alone, and speaks TAP: guest.py [-k PATTERN]... BUILD
 
-tests/guest/init.c is the other half, and tells what the guest is. The kernel is Debian's (tools/guest-kernel), the machine
-QEMU's `microvm`: by KVM where a guest comes up with it, else emulated. Which of the two is tried once and kept in
-BUILD/guest/accelerator. A guest that says nothing for SILENCE seconds is ended. The guest's console is shown when something
-fails; nothing is left of a run.
+tests/guest/init.c is the other half, and tells what the guest is. The kernel is Debian's (tools/guest-kernel), the machine one of a
+node of the build under test (`nacre vm run --kernel`): what its guest says comes by its console (`nacre attach`). By KVM where the
+node has booted a guest with it, else emulated; which of the two is kept in BUILD/guest/accelerator. A guest that says nothing for
+SILENCE seconds is ended; nothing is left of a run.
 """
 import argparse
-import ctypes
+import contextlib
 import fnmatch
 import glob
+import importlib
 import os
 import platform
 import re
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,9 +26,10 @@ sys.dont_write_bytecode = True
 import guest_disks  # noqa: E402
 import guest_kernel  # noqa: E402
 
-QEMU = "qemu-system-x86_64"
-MEMORY = "768"
-PROCESSORS = "2"
+MEMORY = 768 << 20
+PROCESSORS = 2
+# Its own words are few, and nothing of the kernel's but its last ones is to come between them.
+BOOT = ("quiet", "loglevel=3", "oops=panic", "cgroup_no_v1=all", "hugepages=16", "audit=0", "norandmaps", "cryptomgr.notests", "mitigations=off")
 # Programs that need a kernel with other words than the rest; each such kernel is a machine of its own.
 WORDS = {"selinux": ("security=selinux",)}
 # The same for validation programs of OCI runtime-tools that want more of a host than most give (AppArmor is Debian's default).
@@ -36,13 +37,17 @@ VALIDATION = {"linux_mount_label": WORDS["selinux"], "linux_process_apparmor_pro
               "process_capabilities": ()}
 # Without a word from the guest, or from the way there.
 SILENCE = 600
-# A guest under KVM is up within a second or two, or never: where KVM is itself emulated, its kernel crawls and then dies.
-KVM_UP = 20
-CONSOLE_LINES = 60
+# A node knows by then what KVM is worth, where it tries that at all.
+KVM_TRIED = 60
 TAP = re.compile(r"(not )?ok\b\s*\d*\s*-?\s*(.*)")
-PR_SET_PDEATHSIG = 1
 
-libc = ctypes.CDLL(None, use_errno=True)
+
+def in_namespaces():
+    """Of our own: whatever the node and its machines are and mount ends with this process."""
+    if os.environ.get("NACRE_GUEST_INSIDE"):
+        return
+    os.environ["NACRE_GUEST_INSIDE"] = "1"
+    os.execvp("unshare", ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, *sys.argv])
 
 
 class NotUp(Exception):
@@ -93,21 +98,27 @@ class Report:
 
 
 class Guest:
-    def __init__(self, build, place, kernel, accelerator, more=()):
-        self.console = os.path.join(place, f"console-{accelerator}.log")
-        self.command = command(build, place, kernel, accelerator, self.console, more)
+    def __init__(self, node, disk, kernel, initrd, more=()):
+        self.node, self.name = node, re.sub("[^a-z0-9]", "-", f"guest-{os.path.basename(os.path.dirname(disk))}")
+        self.fields = {"image": disk, "format": "raw", "kernel": kernel.image, "initrd": initrd, "args": [*BOOT, *more],
+                       "vcpus": PROCESSORS, "memory": MEMORY}
         self.process = None
         self.rest = b""
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+        nacre_test = importlib.import_module("nacre_test")
+        pb = nacre_test.runtime_pb2
+        self.node.runtime.RunVirtualMachine(pb.RunVirtualMachineRequest(meta=pb.Meta(name=self.name), **self.fields))
+        self.process = subprocess.Popen([nacre_test.BINARY, "--socket", self.node.socket, "attach", self.name], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return self
 
     def __exit__(self, *_):
         self.process.kill()
         self.process.wait()
+        self.process.stdin.close()
         self.process.stdout.close()
+        self.node.workloads.Remove(importlib.import_module("nacre_test").nacre_pb2.RemoveRequest(target=self.name, force=True))
 
     def lines(self, silence):
         """What the guest says, line by line, until it ends; None once it has been silent for too long."""
@@ -135,38 +146,6 @@ class Guest:
             print(f"# {line}", flush=True)
         raise NotUp("the machine ended before the guest was up")
 
-    def show_console(self):
-        try:
-            with open(self.console, encoding="utf-8", errors="replace") as f:
-                lines = f.read().splitlines()
-        except OSError:
-            lines = []
-        for line in lines[-CONSOLE_LINES:]:
-            print(f"# console: {line.rstrip()}")
-
-
-def tsc_rate(build):
-    done = subprocess.run([os.path.join(build, "tests", "guest", "tsc")], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def command(build, place, kernel, accelerator, console, more=()):
-    words = ["console=ttyS0", "reboot=t", "panic=-1", "oops=panic", "quiet", "cgroup_no_v1=all", "hugepages=16", "audit=0", "norandmaps",
-             "cryptomgr.notests", "no_timer_check", "mitigations=off", *more]
-    line = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-M", "microvm,acpi=on,rtc=on,x-option-roms=off",
-            "-m", MEMORY, "-smp", PROCESSORS, "-global", "virtio-mmio.force-legacy=false", "-kernel", kernel.image,
-            "-initrd", os.path.join(place, "initrd"), "-serial", f"file:{console}", "-chardev", "file,id=port,path=/dev/fd/1",
-            "-device", "virtio-serial-device", "-device", "virtserialport,chardev=port", "-device", "virtio-rng-device"]
-    for serial in ("root", "swap", "raw"):
-        line += ["-drive", f"if=none,id={serial},format=raw,cache=unsafe,discard=unmap,file={place}/{serial}.img",
-                 "-device", f"virtio-blk-device,drive={serial},serial={serial}"]
-    if accelerator == "kvm":
-        line += ["-accel", "kvm", "-cpu", "host"]
-    else:
-        line += ["-accel", "tcg,thread=multi", "-cpu", "max"]
-        words += [f"tsc_early_khz={tsc_rate(build)}", "tsc=reliable"]
-    return line + ["-append", " ".join(words)]
-
 
 def remembered(build):
     """The file that says which accelerator works here, and what it says: None before it was tried on this kernel."""
@@ -179,25 +158,26 @@ def remembered(build):
         return path, None
 
 
-def works(build, place, kernel, name):
-    with Guest(build, place, kernel, name) as guest:
-        try:
-            guest.come_up(KVM_UP)
-            return True
-        except NotUp as e:
-            print(f"# a guest under KVM does not come up here ({e}): it is emulated", flush=True)
-            return False
-
-
-def choose(build, place, kernel):
-    path, name = remembered(build)
-    if name:
-        return name
-    usable = os.access("/dev/kvm", os.R_OK | os.W_OK) and works(build, place, kernel, "kvm")
-    name = "kvm" if usable else "tcg"
-    with open(path, "w", encoding="ascii") as f:
-        f.write(f"{name} {platform.release()}\n")
-    return name
+@contextlib.contextmanager
+def a_node(build):
+    """A node of the build, which uses KVM where one was seen to boot a guest with it."""
+    os.environ["NACRE_BUILD"] = build
+    nacre_test = importlib.import_module("nacre_test")
+    path, known = remembered(build)
+    tries = known != "tcg" and os.access("/dev/kvm", os.R_OK | os.W_OK)
+    with nacre_test.Node(f"vm:\n  hardware: {'auto' if tries else 'no'}\n", start=False) as node:
+        os.makedirs(node.root)
+        if tries:
+            # What it is tried with.
+            node.cli("guest", "build", "--root", node.root, "--from", os.path.join(build, "guest", "kernel"))
+        node.start()
+        if tries:
+            nacre_test.until(lambda: "hardware virtualization was tried" in node.log(), seconds=KVM_TRIED, what="a verdict on KVM")
+        name = "kvm" if re.search("hardware virtualization was tried works=.?yes", node.log()) else "tcg"
+        with open(path, "w", encoding="ascii") as f:
+            f.write(f"{name} {platform.release()}\n")
+        print(f"# {name}", flush=True)
+        yield node
 
 
 def follow(guest, report):
@@ -227,7 +207,7 @@ def programs(build, patterns):
     return [n for n in names if not patterns or any(fnmatch.fnmatch(n, f"*{p}*") for p in patterns)]
 
 
-def run(build, place, names, more, report, fill=None):
+def run(node, build, place, names, more, report, fill=None):
     """One machine for all these programs, its kernel with `more` words; `fill` puts more on its disk."""
     os.mkdir(place)
     kernel = guest_kernel.Kernel(os.path.join(build, "guest", "kernel"))
@@ -235,31 +215,28 @@ def run(build, place, names, more, report, fill=None):
     guest_disks.fill(tree, build, names)
     if fill:
         fill(tree)
-    guest_disks.make(place, tree)
-    with open(os.path.join(place, "initrd"), "wb") as f:
+    disk, initrd = guest_disks.make(place, tree), os.path.join(place, "initrd")
+    with open(initrd, "wb") as f:
         f.write(kernel.first_root(os.path.join(build, "tests", "guest", "init")))
-    accelerator = choose(build, place, kernel)
     began = time.monotonic()
-    with Guest(build, place, kernel, accelerator, more) as guest:
+    with Guest(node, disk, kernel, initrd, more) as guest:
         try:
             guest.come_up(SILENCE)
-            print(f"# up after {time.monotonic() - began:.1f} s, {accelerator}", flush=True)
+            print(f"# up after {time.monotonic() - began:.1f} s", flush=True)
             wrong = follow(guest, report)
         except NotUp as e:
             wrong = f"the guest does not come up: {e}"
-        if wrong or report.failed:
-            guest.show_console()
         if wrong:
             report.test(False, wrong)
         print(f"# ended after {time.monotonic() - began:.1f} s", flush=True)
 
 
-def validate(build, place, programs_place, report):
+def validate(node, build, place, programs_place, report):
     """A machine for each module that is in charge of labels."""
     script = os.path.join(guest_disks.GUEST, "validation.sh")
     for more in sorted(set(VALIDATION.values())):
         cases = [n for n in sorted(VALIDATION) if VALIDATION[n] == more]
-        run(build, os.path.join(place, "-".join(more) or "plain"), [], more, report,
+        run(node, build, os.path.join(place, "-".join(more) or "plain"), [], more, report,
             lambda tree, cases=cases: guest_disks.fill_validation(tree, programs_place, cases, script))
 
 
@@ -270,18 +247,19 @@ def main():
     parser.add_argument("--validation", metavar="PLACE", help="those programs of OCI runtime-tools, built there, that belong into the guest")
     parser.add_argument("build", metavar="BUILD")
     options = parser.parse_args()
+    in_namespaces()
     build = os.path.abspath(options.build)
     report = Report()
-    with tempfile.TemporaryDirectory(prefix="nacre-guest-") as place:
+    with tempfile.TemporaryDirectory(prefix="nacre-guest-") as place, a_node(build) as node:
         try:
             if options.callers:
-                run(build, os.path.join(place, "callers"), [], (), report, lambda tree: guest_disks.fill_callers(tree, options.callers))
+                run(node, build, os.path.join(place, "callers"), [], (), report, lambda tree: guest_disks.fill_callers(tree, options.callers))
             if options.validation:
-                validate(build, place, options.validation, report)
+                validate(node, build, place, options.validation, report)
             for more in [] if options.callers or options.validation else sorted(set(WORDS.values())) + [()]:
                 names = [n for n in programs(build, options.k) if WORDS.get(n, ()) == more]
                 if names:
-                    run(build, os.path.join(place, "-".join(more) or "plain"), names, more, report)
+                    run(node, build, os.path.join(place, "-".join(more) or "plain"), names, more, report)
         except (guest_kernel.Missing, OSError) as e:
             report.test(False, f"the guest could not be made: {e}")
     print(f"1..{report.n}", flush=True)

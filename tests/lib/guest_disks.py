@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest's disks, as sparse files: its root with the programs under test, swap, and one without anything on it."""
+"""The guest's disk, a sparse file in three parts: its root with the programs under test, swap, and one without anything on it."""
 import glob
 import gzip
 import os
 import re
 import shutil
+import struct
 import subprocess
 
 ROOT_BYTES = 1 << 30
 SWAP_BYTES = 128 << 20
 RAW_BYTES = 64 << 20
+# In the order of their numbers: bytes, and the kind that a table of partitions has for it.
+PARTS = ((ROOT_BYTES, 0x83), (SWAP_BYTES, 0x82), (RAW_BYTES, 0x83))
+SECTOR = 512
+ALIGN = 1 << 20
 APPLETS = ("sh", "true", "sleep", "cat", "dd", "mount", "ls", "mkdir", "rmdir", "echo", "test", "tail")
 GUEST = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "guest")
 CALLERS = ("podman", "conmon", "containerd", "containerd-shim-runc-v2", "ctr", "criu", "tar", "ip", "iptables-save", "iptables-restore",
@@ -139,11 +144,25 @@ def fill_callers(tree, script):
 
 
 def make(place, tree):
-    """{serial: path} of the disks, made in the directory `place`."""
-    disks = {"root": sparse(os.path.join(place, "root.img"), ROOT_BYTES), "swap": sparse(os.path.join(place, "swap.img"), SWAP_BYTES),
-             "raw": sparse(os.path.join(place, "raw.img"), RAW_BYTES)}
+    """The path of the disk, made in the directory `place`."""
+    disk = sparse(os.path.join(place, "disk.img"), ALIGN + sum(size for size, _ in PARTS))
+    table, begin = b"", ALIGN
+    begins = []
+    for size, kind in PARTS:
+        # Cylinders mean nothing to a kernel.
+        table += struct.pack("<B3sB3sII", 0, b"", kind, b"", begin // SECTOR, size // SECTOR)
+        begins.append(begin)
+        begin += size
     # What a crash would leave on it is nobody's business: the guest lives once.
-    quietly("/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree.top, disks["root"])
-    os.chmod(disks["swap"], 0o600)
-    quietly("/sbin/mkswap", "-q", disks["swap"])
-    return disks
+    quietly("/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree.top, "-E", f"offset={begins[0]}", disk, f"{ROOT_BYTES >> 10}k")
+    swap = sparse(os.path.join(place, "swap.img"), SWAP_BYTES)
+    os.chmod(swap, 0o600)
+    quietly("/sbin/mkswap", "-q", swap)
+    with open(swap, "rb") as source, open(disk, "r+b") as f:
+        f.seek(446)
+        f.write(table.ljust(64, b"\0") + b"\x55\xaa")
+        # All there is of it is in its first page.
+        f.seek(begins[1])
+        f.write(source.read(4096))
+    os.unlink(swap)
+    return disk

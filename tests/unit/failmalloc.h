@@ -8,9 +8,9 @@
 /*
  * A unit test program with NACRE_FAILMALLOC=T:N in its environment runs its T-th test alone (from
  * 1), with the N-th allocation of that test failing, whoever asks: the program, a child that it
- * forked, or a library (not libev and libcrypto, see failmalloc.c). T:stacks fails none, and
- * tells of each different call stack that asks for memory the first N. tests/lib/failmalloc.py goes
- * through those that are not a test's own.
+ * forked, or a library (not libev, libcrypto and jansson, see failmalloc.c). T:stacks fails none,
+ * and tells of each different call stack that asks for memory the first N. tests/lib/failmalloc.py
+ * goes through those that are not a test's own.
  *
  * A check that fails after that is no wonder. It ends the program with FAILMALLOC_UNMET, or with
  * FAILMALLOC_LEAKED where something has been lost by then: what the test itself still holds is

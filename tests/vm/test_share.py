@@ -16,7 +16,6 @@ import threading
 import time
 import unittest
 
-import guest
 import guest_kernel
 import host
 import nacre_test
@@ -25,6 +24,7 @@ DRIVER = os.path.join(nacre_test.BUILD, "src", "vm", "share-driver")
 # What guests run is in the static build alone.
 STATIC = os.path.join(nacre_test.ROOT, "build")
 INIT = os.path.join(STATIC, "tests", "guest", "share")
+QEMU = "qemu-system-x86_64"
 KERNEL = os.path.join(nacre_test.ROOT, "build", "guest", "kernel")
 VIRTIOFSD = "/usr/lib/qemu/virtiofsd"
 MODULES = ("virtio_mmio", "virtio_console", "virtiofs")
@@ -35,12 +35,18 @@ CAP_SYS_RESOURCE = 24
 FILES_MAX = 1000000
 
 
+def tsc_rate():
+    """Of the host, which an emulated clock is told, so that it need not be measured."""
+    done = subprocess.run([os.path.join(STATIC, "tests", "guest", "tsc")], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 def missing():
     for path in (DRIVER, INIT, VIRTIOFSD):
         if not os.path.exists(path):
             return f"{path} is missing"
-    if not shutil.which(guest.QEMU):
-        return f"{guest.QEMU} is missing"
+    if not shutil.which(QEMU):
+        return f"{QEMU} is missing"
     return None if os.path.isdir(os.path.join(KERNEL, "boot")) else "no kernel: tools/guest-kernel fetches it"
 
 
@@ -105,14 +111,14 @@ class Guest:
         self.expect("up")
 
     def command(self, kernel, initrd, share, port):
-        return [guest.QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-m", MEMORY, "-smp", "1",
+        return [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-m", MEMORY, "-smp", "1",
                 "-M", "microvm,acpi=on,rtc=on,x-option-roms=off,memory-backend=mem", "-accel", "tcg", "-cpu", "max",
                 "-object", f"memory-backend-memfd,id=mem,size={MEMORY},share=on", "-global", "virtio-mmio.force-legacy=false",
                 "-kernel", kernel.image, "-initrd", initrd, "-serial", f"file:{self.console}",
                 "-device", "virtio-serial-device", "-chardev", f"socket,id=port,fd={port}", "-device", "virtserialport,chardev=port",
                 "-chardev", f"socket,id=share,fd={share}", "-device", "vhost-user-fs-device,queue-size=1024,chardev=share,tag=nacre",
                 "-append", "console=ttyS0 reboot=t panic=-1 quiet norandmaps cryptomgr.notests no_timer_check mitigations=off audit=0 "
-                f"tsc_early_khz={guest.tsc_rate(STATIC)} tsc=reliable"]
+                f"tsc_early_khz={tsc_rate()} tsc=reliable"]
 
     def expect(self, what):
         line = self.words.readline()

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import stat
+import subprocess
 import tempfile
 import time
 import unittest
@@ -45,6 +46,8 @@ class Volumes(steps.StepsTest):
             os.mkdir(os.path.join(cls.place, name))
         for name, text in (("outside", "secret"), ("ro/f", "ours"), ("one", "first"), ("oneRO", "first")):
             write(os.path.join(cls.place, name), text)
+        # More than what is given as files (test_secrets.py), wherever it lies.
+        write(os.path.join(cls.place, "ro/big"), "x" * 1_100_000)
         cls.node = nacre_test.Node()
         try:
             cls.image("busybox")
@@ -182,7 +185,14 @@ class Volumes(steps.StepsTest):
 
     def test_zz_restart_and_end(self):
         """The daemon is killed; another one knows who serves the volumes, and what its end means."""
+        # Whom somebody has put beside them is neither the machine nor its server, and in nobody's way.
+        strangers = [subprocess.Popen(["sleep", "1000"]) for _ in range(2)]
+        for leaf, stranger in zip(("vmm", "share"), strangers):
+            write(os.path.join(self.cgroup_dir("p"), leaf, "cgroup.procs"), str(stranger.pid))
         self.node.restart()
+        for stranger in strangers:
+            stranger.kill()
+            stranger.wait()
         self.guest("echo again > /both/again")
         self.assertEqual("again\n", read(self.at("both", "again")))
         self.assertEqual([], json.loads(self.node.cli("-o", "json", "check").stdout))

@@ -37,8 +37,8 @@ def memfds(pid):
     return found
 
 
-class Warm(steps.StepsTest):
-    CONFIG = "vm:\n  templates: yes\n"
+class Drawing(steps.StepsTest):
+    """A node with a template, and what its guests have drawn."""
     IMAGES = ("busybox", "probe")
 
     @classmethod
@@ -87,22 +87,36 @@ class Warm(steps.StepsTest):
         return subprocess.run(["openssl", "x509", "-noout", "-pubkey", "-outform", "DER"], input=leaf.group(0), capture_output=True,
                               check=True).stdout
 
-    def test_two_share_no_byte_no_key_no_name(self):
-        took = [self.timed("p"), self.timed("q")]
-        cold = self.timed("c", cold=True)
-        print(f"# cold {cold:.2f} s, from the template {took[0]:.2f} and {took[1]:.2f} s")
-        warm = [WORD in self.sh(name, "cat /proc/cmdline", container="sleep") for name in ("p", "q", "c")]
-        self.assertEqual([True, True, False], warm)
+    def have_drawn_for_themselves(self):
+        """Pods p and q, from one template."""
         p, q = self.random("p"), self.random("q")
         for what, mine in p.items():
             self.assertNotEqual(mine, q[what], what)
         words = [{d[k][i:i + 8] for k in ("getrandom", "urandom", "auxv", "boot_id", "uuid") for i in range(0, len(d[k]) - 7)} for d in (p, q)]
         self.assertEqual(set(), words[0] & words[1])
         self.assertEqual(["p\n", "q\n"], [self.sh(name, "hostname", container="sleep") for name in ("p", "q")])
-        for name in ("p", "q", "c"):
+
+    def have_the_time(self, *names):
+        for name in names:
             # Right within a second; what it tells is whole ones.
             late = time.time() - int(self.sh(name, "date +%s", container="sleep"))
             self.assertTrue(-0.1 <= late < 2, (name, late))
+
+    def are_clones(self, *names):
+        return [WORD in self.sh(name, "cat /proc/cmdline", container="sleep") for name in names]
+
+
+class Warm(Drawing):
+    CONFIG = "vm:\n  templates: yes\n"
+
+    def test_two_share_no_byte_no_key_no_name(self):
+        self.assertIsNone(self.node.json("info")["pool"])
+        took = [self.timed("p"), self.timed("q")]
+        cold = self.timed("c", cold=True)
+        print(f"# cold {cold:.2f} s, from the template {took[0]:.2f} and {took[1]:.2f} s")
+        self.assertEqual([True, True, False], self.are_clones("p", "q", "c"))
+        self.have_drawn_for_themselves()
+        self.have_the_time("p", "q", "c")
         self.pages()
         for name in ("p", "q", "c"):
             self.stop(name, grace_ms=1000)

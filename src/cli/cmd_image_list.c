@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/str.h"
+#include "cli/alloc.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/format.h"
+#include "cli/handlers.h"
+#include "cli/listing.h"
+#include "cli/spec.h"
+#include "cli/text.h"
+#include "cli/view.h"
+
+/* NAME, ID, SIZE, LAYERS, CREATED and, where they are asked for, DIGEST and SOURCE. */
+#define IMAGES_COLUMNS 5
+#define IMAGES_MORE 2
+
+static void images_row(struct table *t, const char *name, const Nacre__V1__Image *image, nsec_t now)
+{
+	_cleanup_str_ char *layers = xformat("%" PRIu32, image->layers);
+	char id[TEXT_SIZE], size[TEXT_SIZE], created[TEXT_SIZE];
+
+	text_short_id(id, image->id);
+	text_bytes(size, image->size);
+	text_ago(created, now, image->created_at);
+	table_add(t, name);
+	table_add(t, id);
+	table_add(t, size);
+	table_add(t, layers);
+	table_add(t, created);
+	if (t->n_columns == IMAGES_COLUMNS)
+		return;
+	table_add(t, image->digest);
+	table_add(t, str_empty(image->source) ? "-" : image->source);
+}
+
+static void images_table(const struct cli *cli, const Nacre__V1__ListImagesResponse *list,
+			 bool digests)
+{
+	static const char *const heads[] = { "NAME",    "ID",     "SIZE",  "LAYERS",
+					     "CREATED", "DIGEST", "SOURCE" };
+	struct table t = { .n_columns = IMAGES_COLUMNS + (digests ? IMAGES_MORE : 0) };
+	nsec_t now = clock_real();
+
+	for (size_t i = 0; i < t.n_columns; i++)
+		table_add_color(&t, TABLE_BOLD, heads[i]);
+	for (size_t i = 0; i < list->n_images; i++) {
+		const Nacre__V1__Image *image = list->images[i];
+
+		for (size_t k = 0; k < image->n_names; k++)
+			images_row(&t, image->names[k], image, now);
+		if (image->n_names == 0)
+			images_row(&t, "-", image, now);
+	}
+	table_write(&t, stdout, cli->color);
+	table_done(&t);
+}
+
+/* Leaves those in the list that are asked for; what goes is freed. */
+static void images_filter(Nacre__V1__ListImagesResponse *list, const struct args *args)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->n_images; i++) {
+		Nacre__V1__Image *image = list->images[i];
+
+		if ((args_flag(args, "dangling") && image->n_names > 0) ||
+		    (args_flag(args, "unused") && image->containers > 0) ||
+		    (args_flag(args, "pinned") && !image->pinned))
+			nacre__v1__image__free_unpacked(image, NULL);
+		else
+			list->images[n++] = image;
+	}
+	list->n_images = n;
+}
+
+static int images_format(const char *format, const Nacre__V1__Image *image, struct error *err)
+{
+	_cleanup_str_ char *text = NULL;
+	size_t len = 0;
+	FILE *memory = open_memstream(&text, &len);
+	struct json j = { .to = memory, .compact = true };
+
+	if (!memory)
+		abort();
+	view_image(&j, NULL, image);
+	(void)fclose(memory);
+	return format_write(format, text, stdout, err);
+}
+
+static int images_show(const struct cli *cli, const struct args *args,
+		       const Nacre__V1__ListImagesResponse *list, struct error *err)
+{
+	const char *format = args_value(args, "format");
+	struct json j = JSON_INIT(stdout);
+	int r = 0;
+
+	if (format) {
+		for (size_t i = 0; i < list->n_images && r == 0; i++)
+			r = images_format(format, list->images[i], err);
+	} else if (args_flag(args, "quiet")) {
+		for (size_t i = 0; i < list->n_images; i++)
+			(void)puts(list->images[i]->id);
+	} else if (cli->json) {
+		json_put_array(&j, NULL);
+		for (size_t i = 0; i < list->n_images; i++)
+			view_image(&j, NULL, list->images[i]);
+		json_put_end(&j);
+	} else {
+		images_table(cli, list, args_flag(args, "digests"));
+	}
+	return r;
+}
+
+int cmd_image_ls(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__ListImagesRequest request = NACRE__V1__LIST_IMAGES_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__ListImagesResponse *list = NULL;
+	_cleanup_client_ struct client *client = NULL;
+	const char *format = args_value(args, "format");
+	struct error err = ERROR_INIT;
+
+	if (format && format_check(format, &err) < 0)
+		return cli_fail(&err);
+	if (args->n_operands)
+		spec_set(&request.name_prefix, args->operands[0]);
+	client = client_open(cli->socket, &err);
+	list = client ? listing_ask_images(client, &request, &err) : NULL;
+	if (!list)
+		return cli_fail(&err);
+	images_filter(list, args);
+	return images_show(cli, args, list, &err) < 0 ? cli_fail(&err) : 0;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/format.h"
+#include "cli/handlers.h"
+#include "cli/text.h"
+#include "cli/view.h"
+#include "wire/jsonread.h"
+
+/* An image with its documents as trees, in an arena. */
+struct shown_image {
+	struct arena arena;
+	Nacre__V1__InspectImageResponse *answer;
+	struct json_value *manifest, *config;
+};
+
+static void shown_image_done(struct shown_image *s)
+{
+	client_message_freep(&s->answer);
+	arena_done(&s->arena);
+}
+
+static int shown_image_ask(struct shown_image *s, const struct cli *cli, char *reference,
+			   struct error *err)
+{
+	Nacre__V1__InspectImageRequest request = NACRE__V1__INSPECT_IMAGE_REQUEST__INIT;
+	int r;
+
+	request.image = reference;
+	s->answer = client_ask_once(cli->socket, "/nacre.v1.ImageService/Inspect", &request.base,
+				    &nacre__v1__inspect_image_response__descriptor, 0, err);
+	if (!s->answer)
+		return err->code;
+	if (!s->answer->image)
+		return error_set(err, -EPROTO, "the daemon's answer has no image");
+	r = json_parse(&s->manifest, &s->arena, s->answer->manifest.data, s->answer->manifest.len,
+		       err);
+	if (r < 0)
+		return error_wrap(err, r, "the image's manifest");
+	r = json_parse(&s->config, &s->arena, s->answer->config.data, s->answer->config.len, err);
+	return r < 0 ? error_wrap(err, r, "the image's configuration") : 0;
+}
+
+/* ---- inspect ---- */
+
+/* As it stands in the document; json_parse() bounds the depth. */
+static void show_value(struct json *j, const char *key, const struct json_value *v)
+{
+	uint64_t number;
+
+	switch (v->kind) {
+	case JSON_NULL:
+		json_put_null(j, key);
+		return;
+	case JSON_BOOL:
+		json_put_bool(j, key, v->truth);
+		return;
+	case JSON_NUMBER:
+		/* What is no whole number is shown as it is written. */
+		if (parse_u64(v->text, 0, UINT64_MAX, &number) == 0)
+			json_put_unsigned(j, key, number);
+		else
+			json_put_string(j, key, v->text);
+		return;
+	case JSON_STRING:
+		json_put_string(j, key, v->text);
+		return;
+	case JSON_ARRAY:
+		json_put_array(j, key);
+		break;
+	case JSON_OBJECT:
+		json_put_object(j, key);
+		break;
+	}
+	for (const struct json_value *m = v->first; m; m = m->next)
+		show_value(j, m->name, m);
+	json_put_end(j);
+}
+
+static void show_image(struct json *j, const struct shown_image *s)
+{
+	json_put_object(j, NULL);
+	view_image(j, "image", s->answer->image);
+	show_value(j, "manifest", s->manifest);
+	show_value(j, "config", s->config);
+	json_put_end(j);
+}
+
+static int show_format(const char *format, const struct shown_image *s, struct error *err)
+{
+	_cleanup_str_ char *text = NULL;
+	size_t len = 0;
+	FILE *memory = open_memstream(&text, &len);
+	struct json j = { .to = memory, .compact = true };
+
+	if (!memory)
+		abort();
+	show_image(&j, s);
+	(void)fclose(memory);
+	return format_write(format, text, stdout, err);
+}
+
+int cmd_image_inspect(const struct cli *cli, const struct args *args)
+{
+	_cleanup_(shown_image_done) struct shown_image s = { .arena = ARENA_INIT };
+	const char *format = args_value(args, "format");
+	struct json j = JSON_INIT(stdout);
+	struct error err = ERROR_INIT;
+
+	if (format && format_check(format, &err) < 0)
+		return cli_fail(&err);
+	if (shown_image_ask(&s, cli, args->operands[0], &err) < 0)
+		return cli_fail(&err);
+	if (format)
+		return show_format(format, &s, &err) < 0 ? cli_fail(&err) : 0;
+	show_image(&j, &s);
+	return 0;
+}
+
+/* ---- history ---- */
+
+static const char *show_text(const struct json_value *object, const char *name)
+{
+	const struct json_value *v = object ? json_member(object, name) : NULL;
+
+	return v && v->kind == JSON_STRING ? v->text : "";
+}
+
+static bool show_is_empty(const struct json_value *entry)
+{
+	const struct json_value *v = json_member(entry, "empty_layer");
+
+	return v && v->kind == JSON_BOOL && v->truth;
+}
+
+/* Bytes of a layer as it came; 0 where the manifest does not say. */
+static uint64_t show_size(const struct json_value *layer)
+{
+	const struct json_value *v =
+		layer && layer->kind == JSON_OBJECT ? json_member(layer, "size") : NULL;
+	uint64_t n;
+
+	return v && v->kind == JSON_NUMBER && parse_u64(v->text, 0, UINT64_MAX, &n) == 0 ? n : 0;
+}
+
+static void history_json(struct json *j, const struct json_value *entry, uint64_t size)
+{
+	json_put_object(j, NULL);
+	json_put_word(j, "created", show_text(entry, "created"));
+	json_put_word(j, "created_by", show_text(entry, "created_by"));
+	json_put_word(j, "comment", show_text(entry, "comment"));
+	json_put_unsigned(j, "size", size);
+	json_put_bool(j, "empty", show_is_empty(entry));
+	json_put_end(j);
+}
+
+static void history_row(struct table *t, const struct json_value *entry, uint64_t size)
+{
+	const char *created = show_text(entry, "created");
+	char text[TEXT_SIZE];
+
+	text_bytes(text, size);
+	table_add(t, *created ? created : "-");
+	table_add(t, show_is_empty(entry) ? "-" : text);
+	table_add(t, show_text(entry, "created_by"));
+}
+
+static const struct json_value *show_list(const struct json_value *object, const char *name)
+{
+	const struct json_value *v = object->kind == JSON_OBJECT ? json_member(object, name) : NULL;
+
+	return v && v->kind == JSON_ARRAY ? v->first : NULL;
+}
+
+int cmd_image_history(const struct cli *cli, const struct args *args)
+{
+	_cleanup_(shown_image_done) struct shown_image s = { .arena = ARENA_INIT };
+	struct table t = TABLE_INIT_WRAPS(3);
+	struct json j = JSON_INIT(stdout);
+	const struct json_value *layer;
+	struct error err = ERROR_INIT;
+
+	if (shown_image_ask(&s, cli, args->operands[0], &err) < 0)
+		return cli_fail(&err);
+	layer = show_list(s.manifest, "layers");
+	table_add_color(&t, TABLE_BOLD, "CREATED");
+	table_add_color(&t, TABLE_BOLD, "SIZE");
+	table_add_color(&t, TABLE_BOLD, "BY");
+	if (cli->json)
+		json_put_array(&j, NULL);
+	for (const struct json_value *e = show_list(s.config, "history"); e; e = e->next) {
+		uint64_t size = 0;
+
+		if (e->kind != JSON_OBJECT)
+			continue;
+		if (!show_is_empty(e) && layer) {
+			size = show_size(layer);
+			layer = layer->next;
+		}
+		if (cli->json)
+			history_json(&j, e, size);
+		else
+			history_row(&t, e, size);
+	}
+	if (cli->json)
+		json_put_end(&j);
+	else
+		table_write(&t, stdout, cli->color);
+	table_done(&t);
+	return 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command_groups.h"
+
+#include "base/str.h"
+#include "cli/handlers.h"
+
+static const struct arg_option options_import[] = {
+	{ "name", 'n', "NAME", "the name to give it, else those that the archive carries" },
+	OPTION_END,
+};
+
+static const struct arg_option options_ls[] = {
+	{ "digests", 0, NULL, "show the digest of the manifest and where it came from, too" },
+	{ "dangling", 0, NULL, "only images without a name" },
+	{ "unused", 0, NULL, "only images that no container is made of" },
+	{ "pinned", 0, NULL, "only pinned images" },
+	{ "quiet", 'q', NULL, "ids alone" },
+	{ "format", 'F', "TEXT", "a line of this form, such as '{id} {size}'" },
+	OPTION_END,
+};
+
+static const struct arg_option options_inspect[] = {
+	{ "format", 'F', "TEXT", "a line of this form, such as '{config.architecture}'" },
+	OPTION_END,
+};
+
+static const struct arg_option options_prune[] = {
+	{ "all", 'a', NULL, "also images that have a name and that no container is made of" },
+	{ "older-than", 0, "TIME", "only what came so long ago: 24h, 10m" },
+	{ "dry-run", 'n', NULL, "only tell what would go" },
+	OPTION_END,
+};
+
+static const struct arg_option options_pull[] = {
+	{ "platform", 0, "ARCH[/VARIANT]", "of the image, else that of this machine" },
+	OPTION_END,
+};
+
+static const struct command image_commands[] = {
+	{
+		.name = "image import",
+		.operands = "FILE",
+		.summary = "take an image into the node's store",
+		.help = "FILE is an OCI layout (a tar, or a directory) or the tar of `docker "
+			"save`, read by the\n"
+			"daemon. Prints the names of the image.\n"
+			"\n"
+			"    docker save busybox -o busybox.tar\n"
+			"    nacre image import busybox.tar",
+		.options = options_import,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_image_import,
+	},
+	{
+		.name = "image pull",
+		.operands = "IMAGE",
+		.summary = "load an image from its registry",
+		.help = "IMAGE is a reference: HOST/PATH with a tag, a digest or both. Layers are "
+			"unpacked while\n"
+			"they are loaded; what the node has is not loaded again, and a pull that "
+			"was cut is gone\n"
+			"on with. Prints the id of the image.\n"
+			"\n"
+			"Credentials are those of $REGISTRY_AUTH_FILE, "
+			"$DOCKER_CONFIG/config.json,\n"
+			"$XDG_RUNTIME_DIR/containers/auth.json or ~/.docker/config.json, the first "
+			"that has an\n"
+			"entry for the registry. Mirrors and certificates are the node's:\n"
+			"/etc/nacre/certs.d/HOST/hosts.toml (see images.registry_dirs in its "
+			"configuration).\n"
+			"\n"
+			"    nacre image pull docker.io/library/nginx:1.27\n"
+			"    nacre image pull --platform arm64/v8 quay.io/a/b@sha256:…",
+		.options = options_pull,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_image_pull,
+	},
+	{
+		.name = "image ls",
+		.operands = "[PREFIX]",
+		.summary = "list the images of the node",
+		.help = "One line for each name; an image that lost its names shows \"-\". With "
+			"PREFIX "
+			"only those\n"
+			"with a name that begins so. SIZE is that of what was downloaded; `nacre "
+			"image "
+			"df` tells\n"
+			"what images take here.\n"
+			"\n"
+			"    nacre image ls --unused quay.io/\n"
+			"    nacre image ls -o json | jq '.[] | select(.pinned) | .names[]'",
+		.options = options_ls,
+		.n_max = 1,
+		.run = cmd_image_ls,
+	},
+	{
+		.name = "image rm",
+		.operands = "IMAGE…",
+		.summary = "remove images by name, digest or id",
+		.help = "A name goes, and with the last one the image; a digest or an id takes the "
+			"image "
+			"with all\n"
+			"its names. One that a workload still uses is not removed, nor one that is "
+			"pinned.",
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_image_rm,
+	},
+	{
+		.name = "image inspect",
+		.operands = "IMAGE",
+		.summary = "tell all about an image, as JSON",
+		.help = "Under \"image\" what the node knows of it; \"manifest\" and \"config\" "
+			"are "
+			"its documents:\n"
+			"layers and their digests, platform, environment, labels.\n"
+			"\n"
+			"    nacre image inspect --format '{config.os}/{config.architecture}' "
+			"busybox",
+		.options = options_inspect,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_image_inspect,
+	},
+	{
+		.name = "image history",
+		.operands = "IMAGE",
+		.summary = "tell how an image was made, step by step",
+		.help = "As its configuration has it, the oldest step first. SIZE is that of the "
+			"layer as it\n"
+			"came; \"-\" where the step made none.",
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_image_history,
+	},
+	{
+		.name = "image df",
+		.operands = "",
+		.summary = "tell what images take on the disk",
+		.help = "As du(1) counts it. OWN is what no other image needs, SHARED what others "
+			"need too.\n"
+			"Beside the images: what containers have written over them, unfinished "
+			"downloads, and\n"
+			"records.",
+		.run = cmd_image_df,
+	},
+	{
+		.name = "image prune",
+		.operands = "",
+		.summary = "remove images that nobody uses",
+		.help = "Images without a name, or with --all every image, where no container is "
+			"made "
+			"of it (one\n"
+			"that has ended counts until it is removed) and it is not pinned. With "
+			"them "
+			"unfinished\n"
+			"downloads go that nobody goes on with, and files that belong to nothing.\n"
+			"\n"
+			"    nacre image prune --all --older-than 24h --dry-run",
+		.options = options_prune,
+		.run = cmd_image_prune,
+	},
+	{
+		.name = "image tag",
+		.operands = "IMAGE NAME",
+		.summary = "give an image one more name",
+		.help = "Another image that has the name loses it.\n"
+			"\n"
+			"    nacre image tag busybox registry.local/tools/busybox:stable",
+		.n_min = 2,
+		.n_max = 2,
+		.run = cmd_image_tag,
+	},
+	{
+		.name = "image pin",
+		.operands = "IMAGE…",
+		.summary = "keep images from being removed or pruned",
+		.help = "Until `nacre image unpin`. Its names can be moved and taken away, but for "
+			"the "
+			"last one.",
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_image_pin,
+	},
+	{
+		.name = "image unpin",
+		.operands = "IMAGE…",
+		.summary = "let images be removed and pruned again",
+		.help = "Nothing is removed by that.",
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_image_unpin,
+	},
+};
+
+const struct command_group command_group_image = { image_commands, ARRAY_SIZE(image_commands) };

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/credentials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "wire/jsonread.h"
+
+/* ---- base64 ---- */
+
+static int credentials_digit(char c)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* Into a string of the arena; NULL where it is none, or holds a NUL. */
+static char *credentials_decode(struct arena *arena, const char *text)
+{
+	size_t n = strlen(text), out = 0;
+	char *to = arena_alloc(arena, n + 1);
+	unsigned bits = 0, n_bits = 0;
+
+	while (n > 0 && text[n - 1] == '=')
+		n--;
+	for (size_t i = 0; to && i < n; i++) {
+		int digit = credentials_digit(text[i]);
+
+		if (digit < 0)
+			return NULL;
+		bits = (bits << 6 | (unsigned)digit) & 0xffffff;
+		n_bits += 6;
+		if (n_bits < 8)
+			continue;
+		n_bits -= 8;
+		to[out] = (char)(bits >> n_bits & 0xff);
+		if (!to[out++])
+			return NULL;
+	}
+	if (to)
+		to[out] = '\0';
+	return to;
+}
+
+/* ---- one file ---- */
+
+/* Whether the key of an entry means this host: as it is, or as Docker writes its own. */
+static bool credentials_is_host(const char *key, const char *host)
+{
+	size_t n;
+
+	if (str_eq(host, "docker.io") &&
+	    (str_eq(key, "https://index.docker.io/v1/") || str_eq(key, "index.docker.io")))
+		return true;
+	if (str_has_prefix(key, "https://"))
+		key += strlen("https://");
+	else if (str_has_prefix(key, "http://"))
+		key += strlen("http://");
+	n = strcspn(key, "/");
+	return strlen(host) == n && strncmp(key, host, n) == 0;
+}
+
+static const char *credentials_text(const struct json_value *entry, const char *name)
+{
+	const struct json_value *v = json_member(entry, name);
+
+	return v && v->kind == JSON_STRING ? v->text : "";
+}
+
+static int credentials_take(struct credentials *c, struct arena *arena,
+			    const struct json_value *entry, struct error *err)
+{
+	const char *auth = credentials_text(entry, "auth");
+	char *colon = NULL, *both = NULL;
+
+	c->identity_token = credentials_text(entry, "identitytoken");
+	c->registry_token = credentials_text(entry, "registrytoken");
+	c->username = credentials_text(entry, "username");
+	c->password = credentials_text(entry, "password");
+	if (*auth) {
+		both = credentials_decode(arena, auth);
+		colon = both ? strchr(both, ':') : NULL;
+		if (!colon)
+			return error_refuse(err, ERROR_INVALID,
+					    "the member \"auth\" of %s is no name and password",
+					    c->host);
+		*colon = '\0';
+		c->username = both;
+		c->password = colon + 1;
+	}
+	if (*c->identity_token || *c->registry_token) {
+		c->username = c->password = "";
+		if (*c->identity_token)
+			c->registry_token = "";
+		return 1;
+	}
+	return *c->username && *c->password;
+}
+
+int credentials_read(struct credentials *ret, struct arena *arena, const char *host,
+		     const char *text, size_t len, struct error *err)
+{
+	struct credentials c = { .host = host };
+	const struct json_value *entry;
+	struct json_value *top = NULL;
+	int r;
+
+	r = json_parse(&top, arena, text, len, err);
+	if (r < 0)
+		return r;
+	entry = top->kind == JSON_OBJECT ? json_member(top, "auths") : NULL;
+	if (!entry || entry->kind != JSON_OBJECT)
+		return 0;
+	for (entry = entry->first; entry; entry = entry->next) {
+		if (entry->kind != JSON_OBJECT || !credentials_is_host(entry->name, host))
+			continue;
+		r = credentials_take(&c, arena, entry, err);
+		if (r > 0)
+			*ret = c;
+		return r;
+	}
+	return 0;
+}
+
+/* ---- the files ---- */
+
+static int credentials_try(struct credentials *ret, struct arena *arena, const char *host,
+			   const char *dir, const char *name, struct error *err)
+{
+	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	char *path;
+	int r;
+
+	if (str_empty(dir))
+		return 0;
+	path = *name ? arena_printf(arena, "%s/%s", dir, name) : arena_strdup(arena, dir);
+	if (!path)
+		return error_set(err, -ENOMEM, "read credentials");
+	r = fd_read_file(AT_FDCWD, path, CREDENTIALS_FILE_MAX, &text);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return 0;
+	if (r < 0)
+		return error_set(err, r, "read %s", path);
+	r = credentials_read(ret, arena, host, (const char *)buf_data(&text), text.len, err);
+	return r < 0 ? error_wrap(err, r, "%s", path) : r;
+}
+
+int credentials_find(struct credentials *ret, struct arena *arena, const char *host,
+		     struct error *err)
+{
+	const char *const places[][2] = { { getenv("REGISTRY_AUTH_FILE"), "" },
+					  { getenv("DOCKER_CONFIG"), "config.json" },
+					  { getenv("XDG_RUNTIME_DIR"), "containers/auth.json" },
+					  { getenv("HOME"), ".docker/config.json" } };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(places); i++)
+		r = credentials_try(ret, arena, host, places[i][0], places[i][1], err);
+	return r;
+}

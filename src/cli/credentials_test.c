@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/credentials.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "unit.h"
+
+static int read_text(struct credentials *c, struct arena *a, const char *host, const char *text)
+{
+	struct error err = ERROR_INIT;
+
+	*c = (struct credentials){ .host = NULL };
+	return credentials_read(c, a, host, text, strlen(text), &err);
+}
+
+static void reads_entries(void)
+{
+	/* "me:secret:x" */
+	static const char text[] =
+		"{\"auths\": {\"a.example\": {\"auth\": \"bWU6c2VjcmV0Ong=\"},"
+		" \"b.example:5000\": {\"identitytoken\": \"tok\", \"auth\": \"bWU6\"},"
+		" \"https://c.example/v2/\": {\"registrytoken\": \"reg\"},"
+		" \"https://index.docker.io/v1/\": {\"username\": \"u\", \"password\": \"p\"},"
+		" \"empty.example\": {}, \"bad.example\": {\"auth\": \"!\"},"
+		" \"nul.example\": {\"auth\": \"AAAA\"}, \"nocolon.example\": {\"auth\": \"bWU\"}},"
+		" \"credsStore\": \"x\"}";
+	static const struct {
+		const char *host, *user, *password, *identity, *token;
+	} found[] = { { "a.example", "me", "secret:x", "", "" },
+		      { "b.example:5000", "", "", "tok", "" },
+		      { "c.example", "", "", "", "reg" },
+		      { "docker.io", "u", "p", "", "" } };
+	_cleanup_(arena_done) struct arena a = ARENA_INIT;
+	struct credentials c;
+
+	for (size_t i = 0; i < ARRAY_SIZE(found); i++) {
+		bool there = read_text(&c, &a, found[i].host, text) == 1;
+
+		CHECK(there);
+		if (!there)
+			return;
+		CHECK_STR(c.host, found[i].host);
+		CHECK_STR(c.username, found[i].user);
+		CHECK_STR(c.password, found[i].password);
+		CHECK_STR(c.identity_token, found[i].identity);
+		CHECK_STR(c.registry_token, found[i].token);
+	}
+	CHECK_INT(read_text(&c, &a, "empty.example", text), 0);
+	CHECK_INT(read_text(&c, &a, "b.example", text), 0);
+	CHECK_INT(read_text(&c, &a, "x", "{}"), 0);
+	CHECK_INT(read_text(&c, &a, "x", "[]"), 0);
+	CHECK(read_text(&c, &a, "bad.example", text) < 0);
+	CHECK(read_text(&c, &a, "nul.example", text) < 0);
+	CHECK(read_text(&c, &a, "nocolon.example", text) < 0);
+	CHECK(read_text(&c, &a, "x", "{") < 0);
+}
+
+UNIT_MAIN({ "reads entries", reads_entries })

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_FETCH_NETWORK_H
+#define NACRE_FETCH_NETWORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "fetch/policy.h"
+#include "registry/exchange.h"
+#include "registry/registry.h"
+#include "wire/fetchmsg.h"
+
+/*
+ * What the jobs with a network share: their set-up, as far as the core tells it before GO, the
+ * client of the one registry, and documents.
+ */
+
+#define NETWORK_MESSAGES_MAX 2048 /* before GO */
+#define NETWORK_MEMORY_MAX (16 << 20)
+
+/* What a push was handed. */
+struct network_blob {
+	char digest[DIGEST_SIZE];
+	uint64_t size;
+	bool manifest;
+	int fd;
+};
+
+struct network {
+	int sock_fd;
+	struct arena arena;
+	struct fetchmsg request; /* its texts are in the arena */
+	struct reference reference;
+	struct registry_config config;
+	struct registry registry;
+	bool open;
+	/* Lists that the config points to. */
+	struct endpoint_mirror *mirrors;
+	struct registry_credentials *credentials;
+	char **dirs, **mounts;
+	struct network_blob *blobs;
+	size_t n_blobs;
+	struct policy *policy; /* NULL: there is none */
+};
+
+/* Receives the rest of the set-up, reads files, starts the client: all of it before the sandbox
+ * closes. network_close() is due whatever comes back. */
+int network_open(struct network *n, int sock_fd, const struct fetchmsg *request, struct error *err);
+void network_close(struct network *n);
+
+/* A document, and what was said about it. */
+struct network_document {
+	struct buf data;
+	char digest[DIGEST_SIZE];            /* that it has */
+	char media_type[FETCH_TYPE_MAX + 1]; /* Content-Type without parameters; "" */
+	char next[URL_SIZE];                 /* of the next page */
+	char origin[URL_SIZE];
+	struct url url; /* that it came from in the end */
+	size_t endpoint;
+};
+
+void network_document_done(struct network_document *d);
+struct network_question {
+	const char *what;                      /* for people */
+	const char *path;                      /* behind the repository */
+	const char *accept;                    /* or NULL */
+	uint32_t need;                         /* FETCH_CAN_* */
+	size_t max;                            /* bytes that it may have */
+	const struct network_document *before; /* its next page is wanted; or NULL */
+};
+
+/* Gets a document, and waits for it. Where the registry names its digest that is compared. */
+int network_get(struct network *n, const struct network_question *q, struct network_document *ret,
+		struct error *err);
+/* Puts the next page in the place of this one: 1, or 0 where it was the last. At most
+ * REGISTRY_PAGES_MAX, which *n_pages counts. */
+int network_next_page(struct network *n, const struct network_question *q,
+		      struct network_document *page, unsigned *n_pages, struct error *err);
+/* What is asked for where manifests are. */
+#define NETWORK_ACCEPT                                                                             \
+	"application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, "    \
+	"application/vnd.docker.distribution.manifest.list.v2+json, "                              \
+	"application/vnd.docker.distribution.manifest.v2+json"
+/* The manifest behind a tag or digest; its type was checked as far as its head says it. */
+int network_get_manifest(struct network *n, const char *tag_or_digest, struct network_document *ret,
+			 struct error *err);
+int network_send_resolved(struct network *n, const struct network_document *d, struct error *err);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fetch/referrers.h"
+
+#include <errno.h>
+
+#include "base/str.h"
+#include "fetch/channel.h"
+#include "fetch/descriptor.h"
+#include "fetch/json.h"
+#include "fetch/reading.h"
+
+#define REFERRERS_TYPE "application/vnd.oci.image.index.v1+json"
+
+static int referrers_send(struct network *n, const struct descriptor *d, struct error *err)
+{
+	struct fetchmsg m = { .type = FETCHMSG_REFERRER };
+	int r;
+
+	r = json_get_text(d->node, "artifactType", &m.referrer.artifact_type, err);
+	if (r < 0)
+		return r;
+	(void)str_copy(m.referrer.digest, sizeof(m.referrer.digest), d->digest);
+	m.referrer.size = d->size;
+	m.referrer.media_type = d->media_type;
+	return channel_send(n->sock_fd, &m, err);
+}
+
+/* One page; counts into *n_told. */
+static int referrers_page(struct network *n, const struct network_document *page, size_t max,
+			  size_t *n_told, struct error *err)
+{
+	_cleanup_json_ json_t *index = NULL;
+	struct descriptor d;
+	json_t *list = NULL;
+	int r;
+
+	if (!str_eq(page->media_type, REFERRERS_TYPE))
+		return error_refuse(err, ERROR_INVALID, "the referrers come as \"%.100s\"",
+				    page->media_type);
+	r = json_read(&index, &page->data, "the referrers", err);
+	if (r == 0)
+		r = descriptor_check_index(index, page->media_type, err);
+	if (r == 0)
+		r = json_need_array(index, "manifests", FETCH_REFERRERS_MAX, &list, err);
+	for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
+		if (++*n_told > max)
+			return error_refuse(err, ERROR_EXHAUSTED, "more than %zu referrers", max);
+		r = descriptor_read(&d, json_array_get(list, i), err);
+		if (r == 0)
+			r = referrers_send(n, &d, err);
+	}
+	return r;
+}
+
+/* Where the registry has no such API, a tag may hold the list; 1: nothing has ever referred to it.
+ */
+static int referrers_by_tag(struct network *n, const char *digest, struct network_document *page,
+			    struct error *err)
+{
+	char tag[sizeof("sha256-") + DIGEST_HEX_LEN];
+	int r;
+
+	network_document_done(page);
+	*err = (struct error)ERROR_INIT;
+	(void)str_printf(tag, sizeof(tag), "sha256-%s", digest_hex(digest));
+	r = network_get_manifest(n, tag, page, err);
+	return r < 0 && err->kind == ERROR_NOT_FOUND ? 1 : r;
+}
+
+static int referrers_all(struct network *n, const char *digest, size_t max, struct error *err)
+{
+	char path[sizeof("/referrers/") + DIGEST_SIZE];
+	const struct network_question q = { .what = "referrers",
+					    .path = path,
+					    .accept = REFERRERS_TYPE,
+					    .need = FETCH_CAN_PULL,
+					    .max = READING_DOCUMENT_MAX };
+	_cleanup_(network_document_done) struct network_document page = { .data = BUF_INIT };
+	unsigned n_pages = 0;
+	size_t n_told = 0;
+	int r;
+
+	(void)str_printf(path, sizeof(path), "/referrers/%s", digest);
+	r = network_get(n, &q, &page, err);
+	if (r < 0 && err->kind == ERROR_NOT_FOUND)
+		r = referrers_by_tag(n, digest, &page, err);
+	if (r == 1)
+		return 0;
+	while (r >= 0) {
+		r = referrers_page(n, &page, max, &n_told, err);
+		if (r == 0)
+			r = network_next_page(n, &q, &page, &n_pages, err);
+		if (r == 0)
+			break;
+	}
+	return r;
+}
+
+int referrers_tell(struct network *n, const char *digest, size_t max, bool optional,
+		   struct error *err)
+{
+	struct error why = ERROR_INIT;
+	char text[ERROR_TEXT_MAX];
+	int r;
+
+	r = referrers_all(n, digest, max, &why);
+	if (r == 0)
+		return 0;
+	if (!optional || why.kind == ERROR_FAULT)
+		return error_copy(err, &why);
+	(void)str_printf(text, sizeof(text), "what refers to the image is not known: %.400s",
+			 why.text);
+	n->config.note(n->config.userdata, text);
+	return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_FETCH_TRUST_H
+#define NACRE_FETCH_TRUST_H
+
+#include "base/error.h"
+#include "fetch/network.h"
+
+/*
+ * Asks the node's policy (fetch/policy.h) whether what the reference names may be had: `root`, the
+ * manifest or index as it was sent, names all else by digest. Where signatures are wanted, they are
+ * looked for beside the image, in the tag "sha256-HEX.sig", and who has signed is told as a note.
+ * Without a policy everything may. ERROR_PRECONDITION "SignatureValidationFailed: ...".
+ */
+int trust_check(struct network *n, const struct network_document *root, struct error *err);
+
+#endif

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One image after the other. Each of its layers goes from WAITING (its blob cannot be read yet, no
+ * helper is free, or another layering unpacks the same) to UNPACKING to UNPACKED to SETTLED; the
+ * last step is taken in order. All steps are taken in layering_turn(), which whoever changes
+ * something schedules, so that no callback comes within a call.
+ *
+ * A helper that follows a download sees bytes that nobody has verified yet. Where it fails, that
+ * says nothing so far: the download may turn out to be wrong and begin anew, or to be cut. The
+ * layer waits again then, for the whole blob, and only what is wrong with that is told.
+ */
+
+#include "image/layering.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/failpoint.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/sysio.h"
+#include "image/cage.h"
+#include "image/helper.h"
+#include "image/incoming.h"
+#include "image/model.h"
+
+/* Named limits of a layer. */
+#define LAYERING_BYTES_MAX (UINT64_C(20) << 30) /* of its tar */
+#define LAYERING_ENTRIES_MAX UINT64_C(2000000)
+
+/* What the helper needs until it has closed its sandbox, and what it keeps (fetch/sandbox.c). */
+#define CAP(name) (UINT64_C(1) << (name))
+#define LAYERING_CAPS                                                                              \
+	(CAP(CAP_SYS_ADMIN) | CAP(CAP_SETPCAP) | CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) |          \
+	 CAP(CAP_FOWNER) | CAP(CAP_FSETID) | CAP(CAP_SETFCAP))
+
+enum layer_state {
+	LAYER_WAITING,   /* staging has nothing of it */
+	LAYER_UNPACKING, /* a helper writes into its directory */
+	LAYER_UNPACKED,  /* whole, in staging */
+	LAYER_SETTLED,   /* incoming_layer.layer is held */
+	LAYER_STATE_COUNT
+};
+
+static const bool edges[LAYER_STATE_COUNT][LAYER_STATE_COUNT] = {
+	[LAYER_WAITING] = { [LAYER_UNPACKING] = true, [LAYER_SETTLED] = true },
+	[LAYER_UNPACKING] = { [LAYER_WAITING] = true, [LAYER_UNPACKED] = true },
+	[LAYER_UNPACKED] = { [LAYER_SETTLED] = true },
+};
+
+struct layering_layer {
+	struct incoming_layer *layer;
+	enum layer_state state;
+	bool whole;       /* the next helper waits for all of the blob */
+	uint64_t n_bytes; /* unpacked */
+};
+
+/* One run of a helper. */
+struct unpacking {
+	struct list link;
+	struct layering *layering;
+	struct layering_layer *layer;
+	struct helper helper;
+	bool followed;
+	bool restarted; /* killed, so that it begins anew */
+	bool said;      /* that it is unpacked */
+};
+
+static void layer_enter(struct layering_layer *layer, enum layer_state state)
+{
+	assert(edges[layer->state][state]);
+	layer->state = state;
+}
+
+static unsigned layering_position(const struct layering *l, const struct layering_layer *layer)
+{
+	return (unsigned)(layer - l->layers) + 1;
+}
+
+static void layer_dir(const struct layering *l, const struct layering_layer *layer, char ret[24])
+{
+	(void)str_printf(ret, 24, "layer-%u", layering_position(l, layer));
+}
+
+/* What has become free or known may be what another one waits for. */
+static void layering_wake_others(const struct layering *l)
+{
+	struct layering *other;
+
+	list_for_each (other, &l->store->layerings, struct layering, link) {
+		if (other != l)
+			loop_defer_schedule(&other->turn);
+	}
+}
+
+/* ---- the end ---- */
+
+static void layering_end(struct layering *l)
+{
+	struct error err = l->err;
+
+	loop_defer_done(&l->turn);
+	list_remove(&l->link);
+	layering_wake_others(l);
+	free(l->layers);
+	l->layers = NULL;
+	l->ops->on_end(l, err.code ? &err : NULL);
+}
+
+/* The first error counts; what runs is killed, and the end comes behind that. */
+static void layering_fail(struct layering *l, const struct error *err)
+{
+	struct unpacking *u;
+
+	if (!l->err.code)
+		l->err = *err;
+	list_for_each (u, &l->unpackings, struct unpacking, link)
+		helper_kill(&u->helper);
+	loop_defer_schedule(&l->turn);
+}
+
+static void layering_sync_run(struct pool_work *work)
+{
+	struct layering *l = container_of(work, struct layering, work);
+	int r = FAILPOINT("import.sync");
+
+	if (r < 0 || sysio_fsync(l->store->layers_fd) < 0)
+		(void)error_set(&l->sync_err, r < 0 ? r : -errno,
+				"sync the directory of the layers");
+	FAILPOINT_AFTER("import.sync");
+}
+
+static void layering_synced(struct pool_work *work)
+{
+	struct layering *l = container_of(work, struct layering, work);
+
+	l->syncing = false;
+	if (!l->err.code && l->sync_err.code)
+		l->err = l->sync_err;
+	layering_end(l);
+}
+
+static void layering_sync(struct layering *l)
+{
+	l->syncing = true;
+	l->work = (struct pool_work){ .run = layering_sync_run, .done = layering_synced };
+	pool_submit(l->store->config.pool, &l->work);
+}
+
+/* ---- settling ---- */
+
+static void layering_use(struct layering *l, struct layering_layer *layer, struct layer *found,
+			 bool fresh)
+{
+	layer_hold(found);
+	layer->layer->layer = found;
+	layer_enter(layer, LAYER_SETTLED);
+	l->n_settled++;
+	l->ops->on_layer(l, l->image, l->n_settled, layer->layer, fresh);
+}
+
+static int64_t layering_parent(const struct layering *l)
+{
+	return l->n_settled ? l->layers[l->n_settled - 1].layer->layer->number : 0;
+}
+
+/* The unpacked directory becomes a layer. */
+static int layering_take(struct layering *l, struct layering_layer *layer, struct error *err)
+{
+	int64_t number = l->store->last_layer + 1;
+	struct layer *taken;
+	char from[24], to[24];
+	int r;
+
+	r = FAILPOINT("import.layer");
+	if (r < 0)
+		return error_set(err, r, "take a layer");
+	layer_dir(l, layer, from);
+	(void)str_printf(to, sizeof(to), "%" PRId64, number);
+	if (sysio_renameat(l->dir_fd, from, l->store->layers_fd, to) < 0)
+		return error_set(err, -errno, "move a layer to its place");
+	taken = layer_add(l->store, number, layering_parent(l), layer->layer->diff_id,
+			  layer->n_bytes);
+	if (!taken) {
+		trash_add(l->store, l->store->layers_fd, to, NULL);
+		return error_set(err, -ENOMEM, "take a layer");
+	}
+	layering_use(l, layer, taken, true);
+	FAILPOINT_AFTER("import.layer");
+	layering_wake_others(l);
+	return 0;
+}
+
+/* As many as are there, in order. */
+static int layering_settle(struct layering *l, struct error *err)
+{
+	int r = 0;
+
+	while (r == 0 && l->n_settled < l->image->n_layers) {
+		struct layering_layer *layer = &l->layers[l->n_settled];
+		struct layer *found =
+			layer_find(l->store, layering_parent(l), layer->layer->diff_id);
+		char dir[24];
+
+		if (layer->state == LAYER_UNPACKING || (!found && layer->state == LAYER_WAITING))
+			return 0;
+		if (found && layer->state == LAYER_UNPACKED) {
+			layer_dir(l, layer, dir);
+			trash_add(l->store, l->dir_fd, dir, NULL);
+		}
+		if (found)
+			layering_use(l, layer, found, false);
+		else
+			r = layering_take(l, layer, err);
+	}
+	return r < 0 ? error_wrap(err, r, "layer %u of %u", l->n_settled + 1, l->image->n_layers)
+		     : 0;
+}
+
+/* ---- unpacking ---- */
+
+static int unpacking_message(struct helper *h, const struct fetchmsg *m, struct error *err)
+{
+	struct unpacking *u = container_of(h, struct unpacking, helper);
+
+	if (m->type != FETCHMSG_UNPACKED || u->said)
+		return error_set(err, -EPROTO, "nacre-fetch: a message that does not belong here");
+	u->said = true;
+	u->layer->n_bytes = m->unpacked.n_bytes;
+	return 0;
+}
+
+static void unpacking_free(struct unpacking *u)
+{
+	helper_done(&u->helper);
+	list_remove(&u->link);
+	u->layering->n_running--;
+	free(u);
+}
+
+/* Nothing of it stays, and it may be begun again. */
+static void unpacking_drop(struct unpacking *u)
+{
+	char dir[24];
+
+	layer_dir(u->layering, u->layer, dir);
+	trash_add(u->layering->store, u->layering->dir_fd, dir, NULL);
+	u->layer->whole = !u->restarted;
+	layer_enter(u->layer, LAYER_WAITING);
+}
+
+/* Whatever the blob is worth, there is no room for what is in it. */
+static bool unpacking_is_full(const struct error *err)
+{
+	return err->kind == ERROR_EXHAUSTED || err->code == -ENOSPC || err->code == -EDQUOT;
+}
+
+static void unpacking_end(struct helper *h, const struct error *err)
+{
+	struct unpacking *u = container_of(h, struct unpacking, helper);
+	struct layering *l = u->layering;
+	struct error fault = ERROR_INIT;
+
+	if (err)
+		fault = *err;
+	else if (!u->said)
+		(void)error_set(&fault, -EPROTO, "nacre-fetch: it ended too early");
+	if (!fault.code) {
+		layer_enter(u->layer, LAYER_UNPACKED);
+	} else {
+		bool final = !u->restarted && (!u->followed || unpacking_is_full(&fault));
+
+		unpacking_drop(u);
+		if (!final)
+			fault = (struct error)ERROR_INIT;
+	}
+	if (fault.code) {
+		(void)error_wrap(&fault, fault.code, "layer %u of %u",
+				 layering_position(l, u->layer), l->image->n_layers);
+		layering_fail(l, &fault);
+	}
+	unpacking_free(u);
+	loop_defer_schedule(&l->turn);
+	layering_wake_others(l);
+}
+
+static const struct helper_ops unpacking_ops = { .on_message = unpacking_message,
+						 .on_end = unpacking_end };
+
+static int unpacking_spawn(struct unpacking *u, const struct layer_source *source,
+			   struct error *err)
+{
+	const struct incoming_layer *from = u->layer->layer;
+	struct layering *l = u->layering;
+	struct fetchmsg request = { .type = FETCHMSG_UNPACK,
+				    .unpack = { .size = from->size,
+						.compression = from->compression,
+						.max_bytes = LAYERING_BYTES_MAX,
+						.max_entries = LAYERING_ENTRIES_MAX,
+						.follow = source->follow_fd >= 0 } };
+	_cleanup_fd_ int cage_fd = -1;
+	char dir[24];
+
+	layer_dir(l, u->layer, dir);
+	if (sysio_mkdirat(l->dir_fd, dir, 0755) < 0)
+		return error_set(err, -errno, "make a directory for the layer");
+	cage_fd = cage_open(l->dir_fd, dir, 0, err);
+	if (cage_fd < 0)
+		return cage_fd;
+	(void)str_copy(request.unpack.digest, sizeof(request.unpack.digest), from->digest);
+	(void)str_copy(request.unpack.diff_id, sizeof(request.unpack.diff_id), from->diff_id);
+	return helper_start(&u->helper,
+			    &(struct helper_config){ .loop = l->store->config.loop,
+						     .path = l->store->fetch_path,
+						     .command = "unpack",
+						     .caps = LAYERING_CAPS,
+						     .from_fd = source->blob_fd,
+						     .to_fd = cage_fd,
+						     .more_fd = source->follow_fd,
+						     .request = &request },
+			    &unpacking_ops, err);
+}
+
+static void layer_source_close(struct layer_source *s)
+{
+	s->blob_fd = fd_close(s->blob_fd);
+	s->follow_fd = fd_close(s->follow_fd);
+}
+
+/* 1: a helper runs. 0: it waits for its blob. */
+static int layering_unpack(struct layering *l, struct layering_layer *layer, struct error *err)
+{
+	_cleanup_(layer_source_close) struct layer_source source = { -1, -1 };
+	struct unpacking *u;
+	int r;
+
+	r = l->ops->open(l, layer->layer, layer->whole, &source, err);
+	if (r == -EAGAIN)
+		return 0;
+	if (r < 0)
+		return r;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return error_set(err, -ENOMEM, "unpack");
+	*u = (struct unpacking){ .layering = l, .layer = layer, .followed = source.follow_fd >= 0 };
+	list_init(&u->link);
+	list_add_tail(&l->unpackings, &u->link);
+	l->n_running++;
+	layer_enter(layer, LAYER_UNPACKING);
+	r = unpacking_spawn(u, &source, err);
+	if (r == 0)
+		return 1;
+	unpacking_drop(u);
+	unpacking_free(u);
+	return r;
+}
+
+static bool layering_has_same_chain(const struct layering *l, const struct layering *other,
+				    unsigned n)
+{
+	for (unsigned k = 0; k < n; k++)
+		if (!str_eq(l->layers[k].layer->diff_id, other->layers[k].layer->diff_id))
+			return false;
+	return true;
+}
+
+/* Whether somebody else unpacks the very same layer, or has, and it waits for those below. */
+static bool layering_is_claimed(const struct layering *l, unsigned k)
+{
+	const struct layering *other;
+
+	list_for_each (other, &l->store->layerings, struct layering, link) {
+		if (other == l || !other->image || other->err.code || k >= other->image->n_layers)
+			continue;
+		if ((other->layers[k].state == LAYER_UNPACKING ||
+		     other->layers[k].state == LAYER_UNPACKED) &&
+		    layering_has_same_chain(l, other, k + 1))
+			return true;
+	}
+	return false;
+}
+
+static int layering_begin_more(struct layering *l, struct error *err)
+{
+	unsigned n_max = l->store->config.parallel_unpacks;
+
+	for (unsigned k = l->n_settled; k < l->image->n_layers && l->n_running < n_max; k++) {
+		int r = 0;
+
+		if (l->layers[k].state == LAYER_WAITING && !layering_is_claimed(l, k))
+			r = layering_unpack(l, &l->layers[k], err);
+		if (r < 0)
+			return error_wrap(err, r, "layer %u of %u", k + 1, l->image->n_layers);
+	}
+	return 0;
+}
+
+/* ---- one image after the other ---- */
+
+static int layering_take_up(struct layering *l, struct incoming_image *image, struct error *err)
+{
+	struct incoming_layer *from;
+	unsigned n = 0;
+
+	free(l->layers);
+	l->n_settled = 0;
+	l->image = NULL;
+	l->layers = calloc((size_t)image->n_layers + 1, sizeof(*l->layers));
+	if (!l->layers)
+		return error_set(err, -ENOMEM, "unpack");
+	list_for_each (from, &image->layers, struct incoming_layer, link)
+		l->layers[n++].layer = from;
+	l->image = image;
+	return 0;
+}
+
+/* 1: all images have their layers. */
+static int layering_advance(struct layering *l, struct error *err)
+{
+	int r;
+
+	for (;;) {
+		struct list *next = l->image->link.next;
+
+		r = layering_settle(l, err);
+		if (r == 0)
+			r = layering_begin_more(l, err);
+		if (r < 0 || l->n_settled < l->image->n_layers)
+			return r;
+		if (next == &l->incoming->images)
+			return 1;
+		r = layering_take_up(l, list_entry(next, struct incoming_image, link), err);
+		if (r < 0)
+			return r;
+	}
+}
+
+static void layering_turn(struct loop_defer *d)
+{
+	struct layering *l = container_of(d, struct layering, turn);
+	struct error err = ERROR_INIT;
+	int r = 0;
+
+	if (l->syncing)
+		return;
+	if (!l->err.code)
+		r = layering_advance(l, &err);
+	if (r < 0)
+		layering_fail(l, &err);
+	else if (r > 0)
+		layering_sync(l); /* its end is this one's */
+	if (!l->syncing && l->err.code && l->n_running == 0)
+		layering_end(l);
+}
+
+int layering_start(struct layering *l, struct image_store *store, struct incoming *incoming,
+		   int dir_fd, const struct layering_ops *ops, struct error *err)
+{
+	int r;
+
+	*l = (struct layering){ .ops = ops,
+				.store = store,
+				.incoming = incoming,
+				.dir_fd = dir_fd,
+				.err = ERROR_INIT,
+				.sync_err = ERROR_INIT };
+	list_init(&l->link);
+	list_init(&l->unpackings);
+	r = layering_take_up(l, list_first(&incoming->images, struct incoming_image, link), err);
+	if (r < 0)
+		return r;
+	loop_defer_init(&l->turn, store->config.loop, layering_turn);
+	list_add_tail(&store->layerings, &l->link);
+	loop_defer_schedule(&l->turn);
+	return 0;
+}
+
+void layering_kick(struct layering *l)
+{
+	if (l->layers)
+		loop_defer_schedule(&l->turn);
+}
+
+void layering_restart(struct layering *l, const char *digest)
+{
+	struct unpacking *u;
+
+	if (!l->layers)
+		return;
+	for (unsigned k = 0; k < l->image->n_layers; k++)
+		if (str_eq(l->layers[k].layer->digest, digest))
+			l->layers[k].whole = false;
+	list_for_each (u, &l->unpackings, struct unpacking, link) {
+		if (!u->followed || !str_eq(u->layer->layer->digest, digest))
+			continue;
+		u->restarted = true;
+		helper_kill(&u->helper);
+	}
+}
+
+void layering_cancel(struct layering *l)
+{
+	struct error err = ERROR_INIT;
+
+	if (!l->layers)
+		return;
+	(void)error_refuse(&err, ERROR_CANCELLED, "cancelled");
+	layering_fail(l, &err);
+}
+
+void layering_done(struct layering *l)
+{
+	if (!l->layers)
+		return;
+	while (!list_empty(&l->unpackings))
+		unpacking_free(list_first(&l->unpackings, struct unpacking, link));
+	loop_defer_done(&l->turn);
+	list_remove(&l->link);
+	free(l->layers);
+	l->layers = NULL;
+}

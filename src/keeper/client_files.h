@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_KEEPER_CLIENT_FILES_H
+#define NACRE_KEEPER_CLIENT_FILES_H
+
+#include "instance/peer.h"
+
+/* Of a peer: volumes that are given as the files that are in them. */
+
+bool client_takes_files(struct peer *p);
+void client_put_files(struct peer *p, const char *volume, const struct tree_list *files,
+		      peer_done_fn done, void *userdata);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_REGISTRY_LIMITS_H
+#define NACRE_REGISTRY_LIMITS_H
+
+/* What a registry can make us keep, follow or wait for. */
+
+#define REGISTRY_HEADERS_MAX (64 << 10) /* of one answer, all together */
+#define REGISTRY_TOKEN_MAX (16 << 10)   /* one token, and the answer that brings it twice that */
+#define REGISTRY_REDIRECTS_MAX 10
+#define REGISTRY_PAGES_MAX 1000
+#define REGISTRY_FILE_MAX (1 << 20) /* hosts.toml, a certificate, a key, the CA bundle */
+#define REGISTRY_HOSTS_MAX 64       /* of one hosts.toml */
+
+/* Where the core says nothing else (wire/fetchmsg.h, NETWORK). */
+#define REGISTRY_CONNECTIONS 6
+#define REGISTRY_STALL_MS 60000
+#define REGISTRY_MIN_RATE 1024
+#define REGISTRY_RETRIES 5
+#define REGISTRY_RETRY_MS 100
+#define REGISTRY_RETRY_WAIT_MS 30000
+#define REGISTRY_CONNECT_MS 30000
+
+#endif
