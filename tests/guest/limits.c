@@ -383,7 +383,12 @@ static void freezes(void)
 		breathe();
 	CHECK_INT(cgroup_freeze(fd, WAIT_MS, &err), 0);
 	CHECK_INT(cgroup_frozen(fd), 1);
-	at = used(fd).cpu_total_us;
+	/* The kernel says so when the task has entered its trap, a moment before that gives up the
+	 * processor (cgroup_enter_frozen()). */
+	do {
+		at = used(fd).cpu_total_us;
+		breathe();
+	} while (used(fd).cpu_total_us != at);
 	for (int i = 0; i < 20; i++)
 		breathe();
 	CHECK_INT(used(fd).cpu_total_us, at);
