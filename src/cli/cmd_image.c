@@ -7,6 +7,7 @@
 #include "cli/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/each.h"
 #include "cli/handlers.h"
 #include "cli/progress.h"
 #include "cli/spec.h"
@@ -85,21 +86,9 @@ int cmd_image_import(const struct cli *cli, const struct args *args)
 int cmd_image_rm(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__RemoveImageRequest request = NACRE__V1__REMOVE_IMAGE_REQUEST__INIT;
-	_cleanup_client_ struct client *client = NULL;
-	struct error err = ERROR_INIT;
-	int status = 0;
 
-	client = client_open(cli->socket, &err);
-	if (!client)
-		return cli_fail(&err);
-	for (size_t i = 0; i < args->n_operands; i++) {
-		_cleanup_message_ Nacre__V1__RemoveImageResponse *answer = NULL;
-
-		request.image = args->operands[i];
-		answer = client_ask(client, "/nacre.v1.ImageService/Remove", &request.base,
-				    &nacre__v1__remove_image_response__descriptor, &err);
-		if (!answer)
-			status = cli_fail(&err);
-	}
-	return status;
+	return each_operand(cli, args,
+			    &(struct each_call){ "/nacre.v1.ImageService/Remove", &request.base,
+						 &request.image,
+						 &nacre__v1__remove_image_response__descriptor });
 }

@@ -77,18 +77,10 @@ static void images_filter(Nacre__V1__ListImagesResponse *list, const struct args
 	list->n_images = n;
 }
 
-static int images_format(const char *format, const Nacre__V1__Image *image, struct error *err)
+/* For --format. */
+static void images_view(struct json *j, const void *what)
 {
-	_cleanup_str_ char *text = NULL;
-	size_t len = 0;
-	FILE *memory = open_memstream(&text, &len);
-	struct json j = { .to = memory, .compact = true };
-
-	if (!memory)
-		abort();
-	view_image(&j, NULL, image);
-	(void)fclose(memory);
-	return format_write(format, text, stdout, err);
+	view_image(j, NULL, what);
 }
 
 static int images_show(const struct cli *cli, const struct args *args,
@@ -100,7 +92,7 @@ static int images_show(const struct cli *cli, const struct args *args,
 
 	if (format) {
 		for (size_t i = 0; i < list->n_images && r == 0; i++)
-			r = images_format(format, list->images[i], err);
+			r = format_show(format, images_view, list->images[i], err);
 	} else if (args_flag(args, "quiet")) {
 		for (size_t i = 0; i < list->n_images; i++)
 			(void)puts(list->images[i]->id);

@@ -84,27 +84,15 @@ static void show_value(struct json *j, const char *key, const struct json_value 
 	json_put_end(j);
 }
 
-static void show_image(struct json *j, const struct shown_image *s)
+static void show_image(struct json *j, const void *what)
 {
+	const struct shown_image *s = what;
+
 	json_put_object(j, NULL);
 	view_image(j, "image", s->answer->image);
 	show_value(j, "manifest", s->manifest);
 	show_value(j, "config", s->config);
 	json_put_end(j);
-}
-
-static int show_format(const char *format, const struct shown_image *s, struct error *err)
-{
-	_cleanup_str_ char *text = NULL;
-	size_t len = 0;
-	FILE *memory = open_memstream(&text, &len);
-	struct json j = { .to = memory, .compact = true };
-
-	if (!memory)
-		abort();
-	show_image(&j, s);
-	(void)fclose(memory);
-	return format_write(format, text, stdout, err);
 }
 
 int cmd_image_inspect(const struct cli *cli, const struct args *args)
@@ -119,7 +107,7 @@ int cmd_image_inspect(const struct cli *cli, const struct args *args)
 	if (shown_image_ask(&s, cli, args->operands[0], &err) < 0)
 		return cli_fail(&err);
 	if (format)
-		return show_format(format, &s, &err) < 0 ? cli_fail(&err) : 0;
+		return format_show(format, show_image, &s, &err) < 0 ? cli_fail(&err) : 0;
 	show_image(&j, &s);
 	return 0;
 }

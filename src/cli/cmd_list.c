@@ -13,19 +13,10 @@
 #include "cli/text.h"
 #include "cli/view.h"
 
-/* One line, by --format. */
-static int list_format(const char *format, const Nacre__V1__Workload *w, struct error *err)
+/* For --format. */
+static void list_view(struct json *j, const void *what)
 {
-	_cleanup_str_ char *text = NULL;
-	size_t len = 0;
-	FILE *memory = open_memstream(&text, &len);
-	struct json j = { .to = memory, .compact = true };
-
-	if (!memory)
-		abort();
-	view_workload(&j, NULL, w);
-	(void)fclose(memory);
-	return format_write(format, text, stdout, err);
+	view_workload(j, NULL, what);
 }
 
 static void ps_json(const Nacre__V1__ListResponse *list)
@@ -100,7 +91,7 @@ int cmd_ps(const struct cli *cli, const struct args *args)
 		return cli_fail(&err);
 	if (format) {
 		for (size_t i = 0; i < list->n_workloads; i++) {
-			if (list_format(format, list->workloads[i], &err) < 0)
+			if (format_show(format, list_view, list->workloads[i], &err) < 0)
 				return cli_fail(&err);
 		}
 	} else if (args_flag(args, "quiet")) {
@@ -135,5 +126,5 @@ int cmd_inspect(const struct cli *cli, const struct args *args)
 		view_workload(&j, NULL, answer->workload);
 		return 0;
 	}
-	return list_format(format, answer->workload, &err) < 0 ? cli_fail(&err) : 0;
+	return format_show(format, list_view, answer->workload, &err) < 0 ? cli_fail(&err) : 0;
 }

@@ -295,3 +295,17 @@ int format_write(const char *format, const char *json, FILE *to, struct error *e
 		(void)fprintf(to, "%s\n", text);
 	return r;
 }
+
+int format_show(const char *format, format_view_fn view, const void *what, struct error *err)
+{
+	_cleanup_str_ char *text = NULL;
+	size_t len = 0;
+	FILE *memory = open_memstream(&text, &len);
+	struct json j = { .to = memory, .compact = true };
+
+	if (!memory)
+		abort();
+	view(&j, what);
+	(void)fclose(memory);
+	return format_write(format, text, stdout, err);
+}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/json.h"
 
 /*
  * The language of --format: text, in which {PATH} stands for a value of the command's JSON.
@@ -23,5 +24,8 @@ int format_check(const char *format, struct error *err);
 /* Writes it with the values of `json`, one document as json.h writes it. ERROR_INVALID with the
  * position for a name that is not there; nothing is written then. */
 int format_write(const char *format, const char *json, FILE *to, struct error *err);
+/* The same with the JSON that `view` writes of `what`, on standard output. */
+typedef void (*format_view_fn)(struct json *j, const void *what);
+int format_show(const char *format, format_view_fn view, const void *what, struct error *err);
 
 #endif

@@ -28,19 +28,14 @@
 
 #include "base/failpoint.h"
 #include "base/fd.h"
-#include "base/id.h"
 #include "base/str.h"
 #include "base/sysio.h"
-#include "base/tally.h"
 #include "image/cage.h"
 #include "image/helper.h"
-#include "image/incoming.h"
-#include "image/layering.h"
 #include "image/model.h"
 #include "image/platform.h"
-#include "image/recording.h"
 #include "image/room.h"
-#include "image/storing.h"
+#include "image/taking.h"
 #include "wire/reference.h"
 
 /* Named limits of an import. */
@@ -68,23 +63,13 @@ static const bool edges[IMPORT_STATE_COUNT][IMPORT_STATE_COUNT] = {
 };
 
 struct image_import {
-	struct list link;
-	struct image_store *store;
+	struct taking taking;
 	enum import_state state;
 	struct image_import_ops ops;
 	void *userdata;
-	bool cancelled;
-	char id[ID_SIZE];          /* of its directory in staging */
 	char name[REFERENCE_SIZE]; /* "": those of the archive */
 	char *source;
-	int dir_fd; /* staging/ID */
 	struct helper helper;
-	struct pool_work work;
-	struct trash_watch watch;
-	struct error err;
-	struct incoming incoming;
-	struct layering layering;
-	struct recording recording;
 };
 
 static void import_enter(struct image_import *i, enum import_state state)
@@ -98,7 +83,7 @@ static void _printf_(2, 3) import_tell(struct image_import *i, const char *fmt, 
 	char text[256];
 	va_list args;
 
-	if (!i->ops.on_progress || i->cancelled)
+	if (!i->ops.on_progress || i->taking.cancelled)
 		return;
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args);
@@ -111,53 +96,33 @@ static void _printf_(2, 3) import_tell(struct image_import *i, const char *fmt, 
 static void import_free(struct image_import *i)
 {
 	helper_done(&i->helper);
-	layering_done(&i->layering);
-	incoming_done(&i->incoming);
 	free(i->source);
-	if (!list_empty(&i->link))
-		i->store->n_imports--;
-	list_remove(&i->link);
-	(void)fd_close(i->dir_fd);
+	if (!list_empty(&i->taking.link))
+		i->taking.store->n_imports--;
+	taking_done(&i->taking);
 	free(i);
 }
 
-static void import_end(struct trash_watch *w)
+static void import_ended(struct taking *t, struct image *image)
 {
-	struct image_import *i = container_of(w, struct image_import, watch);
-	const struct incoming_image *first =
-		list_first(&i->incoming.images, struct incoming_image, link);
-	struct image *image = NULL;
+	struct image_import *i = container_of(t, struct image_import, taking);
 
-	if (!i->err.code && !i->cancelled)
-		image = image_store_by_id(i->store, first->id);
-	if (!i->err.code && !image)
-		(void)error_refuse(&i->err, ERROR_ABORTED,
-				   "the image was removed while it was imported");
-	if (!i->cancelled && i->ops.on_done)
-		i->ops.on_done(i->userdata, image, i->err.code ? &i->err : NULL);
+	if (!t->cancelled && i->ops.on_done)
+		i->ops.on_done(i->userdata, image, t->err.code ? &t->err : NULL);
 	import_free(i);
 }
 
-/* Lets go of everything: what the image's record holds by now stays, all else goes. */
 static void import_undo(struct image_import *i, const struct error *err)
 {
-	if (err && !i->err.code)
-		i->err = *err;
+	taking_fail(&i->taking, err);
 	import_enter(i, IMPORT_UNDOING);
-	i->watch.gone = import_end;
-	i->watch.n_pending++;
-	FAILPOINT_BEFORE("import.clean");
-	storing_release(i->store, &i->incoming, &i->watch);
-	trash_add(i->store, i->store->staging_fd, i->id, &i->watch);
-	FAILPOINT_AFTER("import.clean");
-	if (--i->watch.n_pending == 0)
-		import_end(&i->watch);
+	taking_undo(&i->taking);
 }
 
 /* Whether the step that has ended was the last one, because of an error or the caller. */
 static bool import_stopped(struct image_import *i, const struct error *err)
 {
-	if (!err && !i->err.code && !i->cancelled)
+	if (!err && !taking_failed(&i->taking))
 		return false;
 	import_undo(i, err);
 	return true;
@@ -165,24 +130,16 @@ static bool import_stopped(struct image_import *i, const struct error *err)
 
 /* ---- recording ---- */
 
-static void import_recorded(struct recording *r)
+static void import_recorded(struct taking *t)
 {
-	struct image_import *i = container_of(r, struct image_import, recording);
-
-	import_undo(i, r->err.code ? &r->err : NULL);
+	import_undo(container_of(t, struct image_import, taking), NULL);
 }
 
 static void import_record(struct image_import *i)
 {
 	import_enter(i, IMPORT_RECORDING);
-	i->recording = (struct recording){ .store = i->store,
-					   .incoming = &i->incoming,
-					   .name = i->name,
-					   .source = i->source,
-					   .done = import_recorded,
-					   .err = ERROR_INIT };
-	if (!recording_start(&i->recording))
-		import_undo(i, &i->recording.err);
+	if (taking_record(&i->taking, i->name, i->source) < 0)
+		import_undo(i, NULL);
 }
 
 /* ---- unpacking ---- */
@@ -190,8 +147,8 @@ static void import_record(struct image_import *i)
 static int import_open_layer(struct layering *l, const struct incoming_layer *layer, bool whole,
 			     struct layer_source *ret, struct error *err)
 {
-	struct image_import *i = container_of(l, struct image_import, layering);
-	int fd = sysio_openat(i->store->blobs_fd, digest_hex(layer->digest),
+	struct image_import *i = container_of(l, struct image_import, taking.layering);
+	int fd = sysio_openat(i->taking.store->blobs_fd, digest_hex(layer->digest),
 			      O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -203,14 +160,14 @@ static int import_open_layer(struct layering *l, const struct incoming_layer *la
 static void import_on_layer(struct layering *l, const struct incoming_image *image,
 			    unsigned position, const struct incoming_layer *layer, bool fresh)
 {
-	import_tell(container_of(l, struct image_import, layering), "layer %u of %u: %s, %.1f MB",
-		    position, image->n_layers, fresh ? "unpacked" : "there already",
-		    (double)layer->layer->size / 1e6);
+	import_tell(container_of(l, struct image_import, taking.layering),
+		    "layer %u of %u: %s, %.1f MB", position, image->n_layers,
+		    fresh ? "unpacked" : "there already", (double)layer->layer->size / 1e6);
 }
 
 static void import_layered(struct layering *l, const struct error *err)
 {
-	struct image_import *i = container_of(l, struct image_import, layering);
+	struct image_import *i = container_of(l, struct image_import, taking.layering);
 
 	if (!import_stopped(i, err))
 		import_record(i);
@@ -225,23 +182,16 @@ static void import_unpack(struct image_import *i)
 	struct error err = ERROR_INIT;
 
 	import_enter(i, IMPORT_UNPACKING);
-	if (layering_start(&i->layering, i->store, &i->incoming, i->dir_fd, &import_layering_ops,
-			   &err) < 0)
+	if (layering_start(&i->taking.layering, i->taking.store, &i->taking.incoming,
+			   i->taking.dir_fd, &import_layering_ops, &err) < 0)
 		import_undo(i, &err);
 }
 
 /* ---- storing ---- */
 
-static void import_store_run(struct pool_work *work)
+static void import_stored(struct taking *t)
 {
-	struct image_import *i = container_of(work, struct image_import, work);
-
-	(void)storing_run(i->store, &i->incoming, i->dir_fd, &i->err);
-}
-
-static void import_stored(struct pool_work *work)
-{
-	struct image_import *i = container_of(work, struct image_import, work);
+	struct image_import *i = container_of(t, struct image_import, taking);
 
 	if (!import_stopped(i, NULL))
 		import_unpack(i);
@@ -251,14 +201,16 @@ static void import_store(struct image_import *i)
 {
 	struct error err = ERROR_INIT;
 
-	if (storing_hold(i->store, &i->incoming, &err) < 0) {
-		import_undo(i, &err);
-		return;
-	}
 	import_enter(i, IMPORT_STORING);
-	i->work = (struct pool_work){ .run = import_store_run, .done = import_stored };
-	pool_submit(i->store->config.pool, &i->work);
+	if (taking_store(&i->taking, &err) < 0)
+		import_undo(i, &err);
 }
+
+static const struct taking_ops import_taking_ops = { .was = "imported",
+						     .clean = "import.clean",
+						     .stored = import_stored,
+						     .recorded = import_recorded,
+						     .ended = import_ended };
 
 /* ---- reading ---- */
 
@@ -267,7 +219,7 @@ static int import_read_message(struct helper *h, const struct fetchmsg *m, struc
 	struct image_import *i = container_of(h, struct image_import, helper);
 	int r;
 
-	r = incoming_take(&i->incoming, m, err);
+	r = incoming_take(&i->taking.incoming, m, err);
 	if (r == 0 && m->type == FETCHMSG_BLOB)
 		import_tell(i, "blob %.19s: read, %.1f MB", m->blob.digest,
 			    (double)m->blob.size / 1e6);
@@ -281,10 +233,11 @@ static void import_read_end(struct helper *h, const struct error *err)
 
 	if (err)
 		fault = *err;
-	else if (incoming_check(&i->incoming, &fault) == 0 && *i->name && i->incoming.n_images > 1)
+	else if (incoming_check(&i->taking.incoming, &fault) == 0 && *i->name &&
+		 i->taking.incoming.n_images > 1)
 		(void)error_refuse(&fault, ERROR_INVALID,
 				   "the archive has %zu images, a name can be given to one only",
-				   i->incoming.n_images);
+				   i->taking.incoming.n_images);
 	if (!import_stopped(i, fault.code ? &fault : NULL))
 		import_store(i);
 }
@@ -306,12 +259,12 @@ static int import_start_reading(struct image_import *i, int source_fd, struct er
 	r = FAILPOINT("import.start");
 	if (r < 0)
 		return error_set(err, r, "start the helper");
-	cage_fd = cage_open(i->dir_fd, "blobs", 0, err);
+	cage_fd = cage_open(i->taking.dir_fd, "blobs", 0, err);
 	if (cage_fd < 0)
 		return cage_fd;
 	r = helper_start(&i->helper,
-			 &(struct helper_config){ .loop = i->store->config.loop,
-						  .path = i->store->fetch_path,
+			 &(struct helper_config){ .loop = i->taking.store->config.loop,
+						  .path = i->taking.store->fetch_path,
 						  .command = "read",
 						  .caps = IMPORT_CAPS,
 						  .from_fd = source_fd,
@@ -374,27 +327,20 @@ int image_import_start(struct image_store *s, const char *path, const char *name
 	i = calloc(1, sizeof(*i));
 	if (!i)
 		return error_set(err, -ENOMEM, "import %.300s", path);
-	*i = (struct image_import){ .store = s,
-				    .state = IMPORT_READING,
-				    .ops = *ops,
-				    .userdata = userdata,
-				    .dir_fd = -1,
-				    .err = ERROR_INIT };
-	list_init(&i->link);
-	incoming_init(&i->incoming);
+	*i = (struct image_import){ .state = IMPORT_READING, .ops = *ops, .userdata = userdata };
 	(void)str_copy(i->name, sizeof(i->name), full);
 	i->source = str_format("file:%s", path);
-	r = i->source ? storing_make_staging(s, i->id, &i->dir_fd, err)
-		      : error_set(err, -ENOMEM, "copy a path");
+	r = taking_begin(&i->taking, s, &import_taking_ops, err);
+	if (r == 0 && !i->source)
+		r = error_set(err, -ENOMEM, "copy a path");
 	if (r == 0)
 		r = import_start_reading(i, source_fd, err);
 	if (r < 0) {
-		if (*i->id)
-			trash_add(s, s->staging_fd, i->id, NULL);
+		taking_drop(&i->taking);
 		import_free(i);
 		return error_wrap(err, r, "import %.300s", path);
 	}
-	list_add_tail(&s->imports, &i->link);
+	list_add_tail(&s->imports, &i->taking.link);
 	s->n_imports++;
 	*ret = i;
 	return 0;
@@ -404,22 +350,19 @@ void image_import_cancel(struct image_import *i)
 {
 	/* What runs now ends first: the helpers at once, the pool and the database when they are
 	 * ready. */
-	i->cancelled = true;
-	i->recording.cancelled = true;
+	i->taking.cancelled = true;
+	i->taking.recording.cancelled = true;
 	helper_kill(&i->helper);
-	layering_cancel(&i->layering);
+	layering_cancel(&i->taking.layering);
 }
 
 void import_free_all(struct image_store *s)
 {
 	while (!list_empty(&s->imports))
-		import_free(list_first(&s->imports, struct image_import, link));
+		import_free(list_first(&s->imports, struct image_import, taking.link));
 }
 
 void import_tally(const struct image_store *s, struct tally *t)
 {
-	const struct image_import *i;
-
-	list_for_each (i, &s->imports, struct image_import, link)
-		tally_may(t, "staging", i->id);
+	taking_tally(&s->imports, t);
 }

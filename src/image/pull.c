@@ -32,19 +32,15 @@
 
 #include "base/failpoint.h"
 #include "base/fd.h"
-#include "base/id.h"
 #include "base/str.h"
 #include "base/sysio.h"
-#include "base/tally.h"
 #include "image/cage.h"
 #include "image/flight.h"
-#include "image/incoming.h"
-#include "image/layering.h"
 #include "image/model.h"
 #include "image/network.h"
 #include "image/platform.h"
-#include "image/recording.h"
 #include "image/storing.h"
+#include "image/taking.h"
 #include "wire/reference.h"
 
 /* Named limits of pulls. */
@@ -83,28 +79,18 @@ struct pull_blob {
 };
 
 struct image_pull {
-	struct list link;
-	struct image_store *store;
+	struct taking taking;
 	enum pull_state state;
 	struct image_pull_ops ops;
 	void *userdata;
-	bool cancelled;
 	bool said_done; /* by the helper, its last word */
 	bool helper_ended;
-	bool layered; /* the layering has ended, or was never begun */
-	char id[ID_SIZE];
+	bool layered;              /* the layering has ended, or was never begun */
 	char name[REFERENCE_SIZE]; /* to give it; "": none */
 	char reference[REFERENCE_SIZE];
 	char source[REFERENCE_SIZE + 16];
-	int dir_fd; /* staging/ID */
 	struct helper helper;
 	struct loop_defer turn;
-	struct pool_work work;
-	struct trash_watch watch;
-	struct error err;
-	struct incoming incoming;
-	struct layering layering;
-	struct recording recording;
 	struct pull_blob *blobs;
 	unsigned n_blobs;
 	unsigned n_loading;
@@ -118,14 +104,14 @@ static void pull_enter(struct image_pull *p, enum pull_state state)
 
 static struct incoming_image *pull_image(const struct image_pull *p)
 {
-	return list_first(&p->incoming.images, struct incoming_image, link);
+	return list_first(&p->taking.incoming.images, struct incoming_image, link);
 }
 
 /* ---- what clients hear ---- */
 
 static void pull_tell(struct image_pull *p, const struct image_pull_event *e)
 {
-	if (p->ops.on_event && !p->cancelled && !p->err.code)
+	if (p->ops.on_event && !taking_failed(&p->taking))
 		p->ops.on_event(p->userdata, e);
 }
 
@@ -163,33 +149,24 @@ static void pull_tell_blob(const struct pull_blob *b, enum image_pull_step step,
 static void pull_free(struct image_pull *p)
 {
 	helper_done(&p->helper);
-	layering_done(&p->layering);
 	for (unsigned k = 0; k < p->n_blobs; k++) {
 		flight_leave(&p->blobs[k].want);
 		(void)fd_close(p->blobs[k].follow_fd);
 	}
 	free(p->blobs);
-	incoming_done(&p->incoming);
 	loop_defer_done(&p->turn);
-	if (!list_empty(&p->link))
-		p->store->n_pulls--;
-	list_remove(&p->link);
-	(void)fd_close(p->dir_fd);
+	if (!list_empty(&p->taking.link))
+		p->taking.store->n_pulls--;
+	taking_done(&p->taking);
 	free(p);
 }
 
-static void pull_end(struct trash_watch *w)
+static void pull_ended(struct taking *t, struct image *image)
 {
-	struct image_pull *p = container_of(w, struct image_pull, watch);
-	struct image *image = NULL;
+	struct image_pull *p = container_of(t, struct image_pull, taking);
 
-	if (!p->err.code && !p->cancelled)
-		image = image_store_by_id(p->store, pull_image(p)->id);
-	if (!p->err.code && !image)
-		(void)error_refuse(&p->err, ERROR_ABORTED,
-				   "the image was removed while it was pulled");
-	if (!p->cancelled)
-		p->ops.on_done(p->userdata, image, p->err.code ? &p->err : NULL);
+	if (!t->cancelled)
+		p->ops.on_done(p->userdata, image, t->err.code ? &t->err : NULL);
 	pull_free(p);
 }
 
@@ -198,67 +175,36 @@ static void pull_undo(struct image_pull *p)
 	pull_enter(p, PULL_UNDOING);
 	for (unsigned k = 0; k < p->n_blobs; k++)
 		flight_leave(&p->blobs[k].want);
-	p->watch.gone = pull_end;
-	p->watch.n_pending++;
-	FAILPOINT_BEFORE("pull.clean");
-	storing_release(p->store, &p->incoming, &p->watch);
-	trash_add(p->store, p->store->staging_fd, p->id, &p->watch);
-	FAILPOINT_AFTER("pull.clean");
-	if (--p->watch.n_pending == 0)
-		pull_end(&p->watch);
+	taking_undo(&p->taking);
 }
 
 /* Nothing goes on from here but to the end, which comes when the helpers are gone. */
 static void pull_fail(struct image_pull *p, const struct error *err)
 {
-	if (err && !p->err.code)
-		p->err = *err;
+	taking_fail(&p->taking, err);
 	helper_kill(&p->helper);
-	layering_cancel(&p->layering);
+	layering_cancel(&p->taking.layering);
 	loop_defer_schedule(&p->turn);
 }
 
 /* ---- recording, storing ---- */
 
-static void pull_recorded(struct recording *r)
+static void pull_recorded(struct taking *t)
 {
-	struct image_pull *p = container_of(r, struct image_pull, recording);
-
-	if (r->err.code && !p->err.code)
-		p->err = r->err;
-	pull_undo(p);
+	pull_undo(container_of(t, struct image_pull, taking));
 }
 
-static void pull_record(struct image_pull *p)
+static void pull_stored(struct taking *t)
 {
-	pull_enter(p, PULL_RECORDING);
-	p->recording = (struct recording){ .store = p->store,
-					   .incoming = &p->incoming,
-					   .name = p->name,
-					   .source = p->source,
-					   .done = pull_recorded,
-					   .err = ERROR_INIT };
-	if (recording_start(&p->recording))
-		return;
-	p->err = p->recording.err;
-	pull_undo(p);
-}
+	struct image_pull *p = container_of(t, struct image_pull, taking);
 
-static void pull_store_run(struct pool_work *work)
-{
-	struct image_pull *p = container_of(work, struct image_pull, work);
-
-	(void)storing_run(p->store, &p->incoming, p->dir_fd, &p->err);
-}
-
-static void pull_stored(struct pool_work *work)
-{
-	struct image_pull *p = container_of(work, struct image_pull, work);
-
-	if (p->err.code || p->cancelled)
+	if (taking_failed(t)) {
 		pull_undo(p);
-	else
-		pull_record(p);
+		return;
+	}
+	pull_enter(p, PULL_RECORDING);
+	if (taking_record(t, p->name, p->source) < 0)
+		pull_undo(p);
 }
 
 static void pull_store(struct image_pull *p)
@@ -266,17 +212,19 @@ static void pull_store(struct image_pull *p)
 	const struct fetchmsg done = { .type = FETCHMSG_DONE, .done = { .n_images = 1 } };
 	struct error err = ERROR_INIT;
 
-	if (incoming_take(&p->incoming, &done, &err) < 0 ||
-	    incoming_check(&p->incoming, &err) < 0 ||
-	    storing_hold(p->store, &p->incoming, &err) < 0) {
-		p->err = err;
-		pull_undo(p);
-		return;
-	}
 	pull_enter(p, PULL_STORING);
-	p->work = (struct pool_work){ .run = pull_store_run, .done = pull_stored };
-	pool_submit(p->store->config.pool, &p->work);
+	if (incoming_take(&p->taking.incoming, &done, &err) == 0 &&
+	    incoming_check(&p->taking.incoming, &err) == 0 && taking_store(&p->taking, &err) == 0)
+		return;
+	taking_fail(&p->taking, &err);
+	pull_undo(p);
 }
+
+static const struct taking_ops pull_taking_ops = { .was = "pulled",
+						   .clean = "pull.clean",
+						   .stored = pull_stored,
+						   .recorded = pull_recorded,
+						   .ended = pull_ended };
 
 /* ---- layers ---- */
 
@@ -294,14 +242,14 @@ static struct pull_blob *pull_find_blob(struct image_pull *p, const char *digest
 static int pull_open_layer(struct layering *l, const struct incoming_layer *layer, bool whole,
 			   struct layer_source *ret, struct error *err)
 {
-	struct image_pull *p = container_of(l, struct image_pull, layering);
+	struct image_pull *p = container_of(l, struct image_pull, taking.layering);
 	struct pull_blob *b = pull_find_blob(p, layer->digest);
 	int fd;
 
 	if (!b->there && (whole || b->follow_fd < 0))
 		return -EAGAIN;
 	if (b->there)
-		fd = sysio_openat(p->store->blobs_fd, digest_hex(layer->digest),
+		fd = sysio_openat(p->taking.store->blobs_fd, digest_hex(layer->digest),
 				  O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
 	else
 		fd = flight_open(&b->want, err);
@@ -317,7 +265,7 @@ static int pull_open_layer(struct layering *l, const struct incoming_layer *laye
 static void pull_on_layer(struct layering *l, const struct incoming_image *image, unsigned position,
 			  const struct incoming_layer *layer, bool fresh)
 {
-	pull_tell(container_of(l, struct image_pull, layering),
+	pull_tell(container_of(l, struct image_pull, taking.layering),
 		  &(struct image_pull_event){ .step = IMAGE_PULL_UNPACKED,
 					      .text = "",
 					      .digest = layer->digest,
@@ -330,10 +278,10 @@ static void pull_on_layer(struct layering *l, const struct incoming_image *image
 
 static void pull_layered(struct layering *l, const struct error *err)
 {
-	struct image_pull *p = container_of(l, struct image_pull, layering);
+	struct image_pull *p = container_of(l, struct image_pull, taking.layering);
 
 	p->layered = true;
-	if (err && !p->cancelled)
+	if (err && !p->taking.cancelled)
 		pull_fail(p, err);
 	loop_defer_schedule(&p->turn);
 }
@@ -401,7 +349,7 @@ static int pull_take_flight(struct pull_blob *b, struct error *err)
 	if (r < 0)
 		return r;
 	pull_tell_blob(b, IMAGE_PULL_LOADING, from, false);
-	layering_kick(&b->pull->layering);
+	layering_kick(&b->pull->taking.layering);
 	return 0;
 }
 
@@ -415,19 +363,19 @@ static int pull_have(struct pull_blob *b, struct error *err)
 
 	(void)str_copy(m.blob.digest, sizeof(m.blob.digest), b->layer->digest);
 	m.blob.size = b->layer->size;
-	if (blob_hold(p->store, b->layer->digest) < 0)
+	if (blob_hold(p->taking.store, b->layer->digest) < 0)
 		return error_set(err, -ENOMEM, "hold a blob");
-	r = incoming_take(&p->incoming, &m, err);
+	r = incoming_take(&p->taking.incoming, &m, err);
 	if (r < 0) {
-		blob_release(p->store, b->layer->digest, NULL);
+		blob_release(p->taking.store, b->layer->digest, NULL);
 		return r;
 	}
-	in = map_get(&p->incoming.by_digest, b->layer->digest);
+	in = map_get(&p->taking.incoming.by_digest, b->layer->digest);
 	in->held = true;
 	b->there = true;
 	b->follow_fd = fd_close(b->follow_fd);
 	flight_leave(&b->want);
-	layering_kick(&p->layering);
+	layering_kick(&p->taking.layering);
 	if (b->answered)
 		return 0;
 	m = (struct fetchmsg){ .type = FETCHMSG_SKIP };
@@ -437,7 +385,7 @@ static int pull_have(struct pull_blob *b, struct error *err)
 
 static int pull_blob_step(struct pull_blob *b, struct error *err)
 {
-	const struct image_network *n = &b->pull->store->config.network;
+	const struct image_network *n = &b->pull->taking.store->config.network;
 
 	if (b->there || !b->want.flight)
 		return b->there ? 0 : pull_have(b, err);
@@ -467,14 +415,14 @@ static void pull_turn(struct loop_defer *d)
 
 	if (p->state > PULL_LOADING)
 		return;
-	for (unsigned k = 0; k < p->n_blobs && !p->err.code && !p->cancelled; k++) {
+	for (unsigned k = 0; k < p->n_blobs && !taking_failed(&p->taking); k++) {
 		if (pull_blob_step(&p->blobs[k], &err) < 0)
 			pull_fail(p, &err);
 		all = all && p->blobs[k].there;
 	}
 	if (!p->helper_ended || !p->layered)
 		return;
-	if (p->err.code || p->cancelled)
+	if (taking_failed(&p->taking))
 		pull_undo(p);
 	else if (p->state == PULL_LOADING && all)
 		pull_store(p);
@@ -495,9 +443,9 @@ static int pull_check_room(const struct image_pull *p, struct error *err)
 					    "blob %s has %.1f MB, more than %.1f MB", l->digest,
 					    (double)l->size / 1e6, (double)PULL_BLOB_MAX / 1e6);
 		if (p->blobs[k].want.flight)
-			load += l->size - MIN(flight_kept(p->store, l->digest), l->size);
+			load += l->size - MIN(flight_kept(p->taking.store, l->digest), l->size);
 	}
-	return storing_check_room(p->store, pull_image(p), p->reference, load, err);
+	return storing_check_room(p->taking.store, pull_image(p), p->reference, load, err);
 }
 
 static int pull_want(struct image_pull *p, const struct incoming_layer *l, struct error *err)
@@ -510,9 +458,9 @@ static int pull_want(struct image_pull *p, const struct incoming_layer *l, struc
 		return 0;
 	b = &p->blobs[p->n_blobs++];
 	*b = (struct pull_blob){ .pull = p, .layer = l, .follow_fd = -1 };
-	if (storing_has(p->store, l->digest, l->size))
+	if (storing_has(p->taking.store, l->digest, l->size))
 		return 0;
-	return flight_join(&b->want, p->store, l->digest, l->size, &pull_flight_ops) < 0
+	return flight_join(&b->want, p->taking.store, l->digest, l->size, &pull_flight_ops) < 0
 		       ? error_set(err, -ENOMEM, "load a blob")
 		       : 0;
 }
@@ -536,8 +484,8 @@ static int pull_plan(struct image_pull *p, struct error *err)
 	if (r == 0)
 		r = FAILPOINT("pull.plan") < 0 ? error_set(err, -EIO, "plan a pull") : 0;
 	if (r == 0)
-		r = layering_start(&p->layering, p->store, &p->incoming, p->dir_fd,
-				   &pull_layering_ops, err);
+		r = layering_start(&p->taking.layering, p->taking.store, &p->taking.incoming,
+				   p->taking.dir_fd, &pull_layering_ops, err);
 	if (r < 0)
 		return r;
 	p->layered = false;
@@ -583,7 +531,7 @@ static int pull_on_blob(struct image_pull *p, const struct fetchmsg *m, struct e
 	struct pull_blob *b;
 
 	if (p->state == PULL_RESOLVING)
-		return incoming_take(&p->incoming, m, err);
+		return incoming_take(&p->taking.incoming, m, err);
 	b = pull_loading_blob(p, m->blob.digest);
 	if (!b || m->blob.size != b->layer->size)
 		return pull_wrong(err);
@@ -615,12 +563,12 @@ static int pull_on_restart(struct image_pull *p, const struct fetchmsg *m, struc
 		return error_refuse(err, ERROR_INVALID, "blob %s: %s", b->layer->digest,
 				    m->restart.text);
 	pull_say(p, IMAGE_PULL_NOTE, b->layer->digest, m->restart.text);
-	layering_restart(&p->layering, b->layer->digest);
+	layering_restart(&p->taking.layering, b->layer->digest);
 	r = flight_restart(&b->want, err);
 	if (r < 0)
 		return r;
 	r = pull_fetch(b, flight_file(&b->want), 0, err);
-	layering_kick(&p->layering);
+	layering_kick(&p->taking.layering);
 	return r;
 }
 
@@ -630,7 +578,7 @@ static int pull_on_word(struct image_pull *p, const struct fetchmsg *m, struct e
 
 	/* It has the name that it was asked by, not what it says of itself. */
 	if (m->word.list != FETCH_NAME || !image || image->ended)
-		return incoming_take(&p->incoming, m, err);
+		return incoming_take(&p->taking.incoming, m, err);
 	image->n_words++;
 	return 0;
 }
@@ -650,7 +598,7 @@ static int pull_on_document(struct image_pull *p, const struct fetchmsg *m, stru
 
 	if (p->state != PULL_RESOLVING)
 		return pull_wrong(err);
-	r = incoming_take(&p->incoming, m, err);
+	r = incoming_take(&p->taking.incoming, m, err);
 	return r == 0 && m->type == FETCHMSG_IMAGE_END ? pull_plan(p, err) : r;
 }
 
@@ -682,7 +630,7 @@ static void pull_helper_end(struct helper *h, const struct error *err)
 		fault = *err;
 	else if (!p->said_done || p->n_loading > 0)
 		(void)error_set(&fault, -EPROTO, "nacre-fetch: it ended too early");
-	if (fault.code && !p->cancelled)
+	if (fault.code && !p->taking.cancelled)
 		pull_fail(p, &fault);
 	loop_defer_schedule(&p->turn);
 }
@@ -711,11 +659,11 @@ static int pull_start_helper(struct image_pull *p, const struct image_pull_reque
 	r = FAILPOINT("pull.start");
 	if (r < 0)
 		return error_set(err, r, "start the helper");
-	cage_fd = cage_open(p->dir_fd, "blobs", 0, err);
+	cage_fd = cage_open(p->taking.dir_fd, "blobs", 0, err);
 	if (cage_fd < 0)
 		return cage_fd;
-	r = network_start(&p->helper, p->store, "pull", &m, &q->auths, cage_fd, &pull_helper_ops,
-			  err);
+	r = network_start(&p->helper, p->taking.store, "pull", &m, &q->auths, cage_fd,
+			  &pull_helper_ops, err);
 	if (r == 0)
 		r = network_go(&p->helper, err);
 	FAILPOINT_AFTER("pull.start");
@@ -749,28 +697,21 @@ int image_pull_start(struct image_store *s, const struct image_pull_request *q,
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return error_set(err, -ENOMEM, "pull %.300s", q->reference);
-	*p = (struct image_pull){ .store = s,
-				  .state = PULL_RESOLVING,
-				  .ops = *ops,
-				  .userdata = userdata,
-				  .layered = true,
-				  .dir_fd = -1,
-				  .err = ERROR_INIT };
-	list_init(&p->link);
-	incoming_init(&p->incoming);
+	*p = (struct image_pull){
+		.state = PULL_RESOLVING, .ops = *ops, .userdata = userdata, .layered = true
+	};
 	loop_defer_init(&p->turn, s->config.loop, pull_turn);
-	r = pull_set_names(p, q->reference, err);
+	r = taking_begin(&p->taking, s, &pull_taking_ops, err);
 	if (r == 0)
-		r = storing_make_staging(s, p->id, &p->dir_fd, err);
+		r = pull_set_names(p, q->reference, err);
 	if (r == 0)
 		r = pull_start_helper(p, q, err);
 	if (r < 0) {
-		if (*p->id)
-			trash_add(s, s->staging_fd, p->id, NULL);
+		taking_drop(&p->taking);
 		pull_free(p);
 		return r;
 	}
-	list_add_tail(&s->pulls, &p->link);
+	list_add_tail(&s->pulls, &p->taking.link);
 	s->n_pulls++;
 	*ret = p;
 	return 0;
@@ -778,21 +719,18 @@ int image_pull_start(struct image_store *s, const struct image_pull_request *q,
 
 void image_pull_cancel(struct image_pull *p)
 {
-	p->cancelled = true;
-	p->recording.cancelled = true;
+	p->taking.cancelled = true;
+	p->taking.recording.cancelled = true;
 	pull_fail(p, NULL);
 }
 
 void pull_free_all(struct image_store *s)
 {
 	while (!list_empty(&s->pulls))
-		pull_free(list_first(&s->pulls, struct image_pull, link));
+		pull_free(list_first(&s->pulls, struct image_pull, taking.link));
 }
 
 void pull_tally(const struct image_store *s, struct tally *t)
 {
-	const struct image_pull *p;
-
-	list_for_each (p, &s->pulls, struct image_pull, link)
-		tally_may(t, "staging", p->id);
+	taking_tally(&s->pulls, t);
 }

@@ -6,9 +6,8 @@
 #include "api/nacre.pb-c.h"
 #include "base/str.h"
 #include "image/image.h"
-#include "pod/events.h"
-#include "runtime/convert.h"
 #include "runtime/image_auth.h"
+#include "runtime/image_told.h"
 #include "runtime/services.h"
 #include "wire/reference.h"
 
@@ -66,28 +65,11 @@ static void pull_call_done(void *userdata, struct image *image, const struct err
 {
 	struct pull_call *c = userdata;
 	Nacre__V1__PullResponse m = NACRE__V1__PULL_RESPONSE__INIT;
-	struct event e = { .object = "image", .kind = "image", .state = "pulled", .reason = "" };
-	struct error own = ERROR_INIT;
-	int r = -ENOMEM;
 
 	c->pull = NULL;
 	rpc_call_on_cancel(c->call, NULL, NULL);
-	if (!image) {
-		rpc_call_fail(c->call, err);
-		return;
-	}
-	e.id = image->id;
-	e.name = image->names && image->names[0] ? image->names[0] : "";
-	events_publish(c->service->events, &e);
-	m.image = convert_image(rpc_call_arena(c->call), image);
-	if (m.image)
-		r = rpc_call_send(c->call, &m.base);
-	if (r < 0) {
-		(void)error_set(&own, r, "answer");
-		rpc_call_fail(c->call, &own);
-		return;
-	}
-	rpc_call_finish(c->call);
+	image_told(c->call, c->service, image, err,
+		   &(struct image_told){ "pulled", &m.base, &m.image });
 }
 
 static void pull_call_cancelled(struct rpc_call *call, void *data)

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RUNTIME_IMAGE_TOLD_H
+#define NACRE_RUNTIME_IMAGE_TOLD_H
+
+#include "api/nacre.pb-c.h"
+#include "base/error.h"
+
+struct image;
+struct image_service;
+struct rpc_call;
+
+/* How the calls that bring images end: with the image as their last message and as an event. */
+struct image_told {
+	const char *state;         /* of the event: "pulled" */
+	ProtobufCMessage *message; /* the last */
+	Nacre__V1__Image **slot;   /* its member for the image */
+};
+
+/* Ends the call, with err where there is no image. */
+void image_told(struct rpc_call *call, const struct image_service *s, const struct image *image,
+		const struct error *err, const struct image_told *how);
+
+#endif
