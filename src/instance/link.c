@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "instance/link.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/failpoint.h"
@@ -128,9 +129,14 @@ static void instance_on_limited(void *userdata, const struct error *err)
 	char reason[INSTANCE_REASON_MAX];
 	struct instance *i = userdata;
 
-	strv_free(TAKE_PTR(i->limits));
 	if (i->state != INSTANCE_SPAWNING || i->broken)
 		return;
+	/* As with hello: the end of what it was lost with is told, too, and may be no end of it. */
+	if (err && err->kind == ERROR_UNAVAILABLE) {
+		instance_lost(i, "its limits are not set", err);
+		return;
+	}
+	strv_free(TAKE_PTR(i->limits));
 	if (!err) {
 		instance_is_ready(i);
 		return;
@@ -217,4 +223,19 @@ void instance_made(struct instance *i)
 		return;
 	if (instance_meet(i, &err) < 0)
 		instance_break(i, error_text(&err));
+}
+
+void instance_unmade(struct instance *i)
+{
+	assert(i->state == INSTANCE_SPAWNING);
+	if (i->peer && i->all->config.on_close)
+		i->all->config.on_close(i->all->config.userdata, i);
+	if (i->peer)
+		i->peer = i->peer->ops->free(i->peer);
+	i->pidfd = fd_close(i->pidfd);
+	i->pid = 0;
+	i->start_time = 0;
+	i->lost = false;
+	i->last_error[0] = '\0';
+	loop_timer_set(&i->timer, i->provider->ops->hello_limit);
 }

@@ -17,5 +17,8 @@ int instance_connect_own(struct instance *i, struct error *err);
 int instance_meet(struct instance *i, struct error *err);
 /* What create() of its provider could not do at once is done: it is met, or broken. */
 void instance_made(struct instance *i);
+/* What create() had made of one that is SPAWNING is no more, and is made anew: instance_made() or
+ * instance_break() follow. Not from within an event of its peer. */
+void instance_unmade(struct instance *i);
 
 #endif

@@ -60,7 +60,7 @@ static struct {
 	uint8_t mac[6];
 	uint8_t frame[BOOTMSG_FRAME_MAX];
 	size_t frame_len;
-	unsigned n_killed, n_sets, n_cut;
+	unsigned n_killed, n_gates_killed, n_sets, n_cut;
 	size_t keeper;
 	/* How it answers. */
 	int fail_gate, fail_vm, fail_set, fail_adopt, fail_connect, fail_share;
@@ -235,6 +235,11 @@ struct gate *gate_free(struct gate *g)
 		bed.gate = NULL;
 	free(g);
 	return NULL;
+}
+
+void gate_kill(struct gate *g)
+{
+	bed.n_gates_killed++;
 }
 
 int gate_send(struct gate *g, const uint8_t *frame, size_t len)

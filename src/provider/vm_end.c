@@ -72,6 +72,7 @@ static bool machine_boot_instead(struct machine *m, const struct vm_end *end)
 static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
 {
 	struct machine *m = owner;
+	char why[MACHINE_TEXT_MAX];
 
 	m->vm = vm->driver->free(vm);
 	vm_volumes_rest(&m->volumes);
@@ -83,8 +84,11 @@ static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
 	}
 	if (m->warm && machine_boot_instead(m, end))
 		return;
-	(void)str_printf(m->end, sizeof(m->end), "%.120s%s%.120s", end->text,
-			 end->words[0] ? ": " : "", end->words);
+	(void)str_printf(why, sizeof(why), "%.120s%s%.120s", end->text, end->words[0] ? ": " : "",
+			 end->words);
+	if (machine_again(m, why))
+		return;
+	(void)str_copy(m->end, sizeof(m->end), why);
 	/* What it was told to do needs no reason. */
 	if (m->instance->state == INSTANCE_STOPPING || !m->gate ||
 	    gate_console(m->gate, machine_on_console, m) < 0)
@@ -215,7 +219,7 @@ static void machine_on_frame(void *userdata, const uint8_t *frame, size_t len)
 				 msg.failed.text);
 	else
 		(void)str_copy(reason, sizeof(reason), "the guest says what only a node may say");
-	instance_break(m->instance, reason);
+	machine_break(m, reason);
 }
 
 static void machine_on_notice(void *userdata, const char *text)
@@ -241,11 +245,10 @@ static void machine_on_gate_end(void *userdata, const struct error *err)
 		machine_check_gone(m);
 		return;
 	}
-	if (m->end[0]) {
+	if (m->end[0])
 		machine_over(m, "");
-		return;
-	}
-	instance_break(m->instance, reason);
+	else if (!machine_again(m, reason))
+		instance_break(m->instance, reason);
 }
 
 const struct gate_events machine_gate_events = {

@@ -159,7 +159,7 @@ void machine_break(struct machine *m, const char *reason)
 {
 	if (m->pooled)
 		pooled_break(m, reason);
-	else
+	else if (!machine_again(m, reason))
 		instance_break(m->instance, reason);
 }
 

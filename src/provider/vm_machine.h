@@ -65,6 +65,7 @@ struct machine {
 	} files[MACHINE_SLOTS];
 	struct list leaving; /* disks that are being taken out */
 	struct list disks;   /* questions for one that are not answered yet */
+	bool taken;          /* from the pool */
 	bool cold;           /* it may not go on from a template */
 	bool warm;           /* it was told to, and has not come up yet: if it ends now, it boots */
 	int again_boot_fd,
@@ -128,6 +129,11 @@ void machine_go_on(struct machine *m);
 bool machine_has_gone(const struct machine *m);
 /* It cannot go on: ends it, or the instance whose it is. */
 void machine_break(struct machine *m, const char *reason);
+
+/* vm_again.c: it cannot go on. True: it was one of the pool and of no use to anybody yet; it is not
+ * the instance's any more, which goes on with another one, or is broken. False: that is the end of
+ * the instance. */
+bool machine_again(struct machine *m, const char *reason);
 
 /* vm_boot.c */
 int machine_random(void *data, size_t len, struct error *err);

@@ -466,10 +466,12 @@ int vm_pool_give(struct instance *i, struct error *err)
 {
 	struct machine *m = i->own;
 	struct pooled *w = TAKE_PTR(m->pooled);
+	struct vm_pool *p = w->pool;
 	int r;
 
 	assert(w->state == POOLED_TAKEN);
 	m->instance = i;
+	m->taken = true;
 	i->machine = w->size;
 	i->dir_fd = TAKE_FD(w->dir_fd);
 	i->cgroup_fd = TAKE_FD(w->cgroup_fd);
@@ -480,8 +482,8 @@ int vm_pool_give(struct instance *i, struct error *err)
 		r = m->vm->driver->resume(m->vm, err);
 	if (r == 0)
 		r = machine_tell(m, err);
-	vm_pool_rest(m->vms->pool, 0);
-	return r;
+	vm_pool_rest(p, 0);
+	return r < 0 && machine_again(m, error_text(err)) ? 1 : r;
 }
 
 /* ---- the whole ---- */

@@ -24,7 +24,8 @@
  * that finds those of an earlier life does (instances_sweep()). They go with the template, too.
  *
  * One is made at a time, aside: not while a machine is on its way, and only where the node has
- * memory for the whole of it. One that dies is made again, after a pause that grows.
+ * memory for the whole of it. One that dies is made again, after a pause that grows; where that
+ * shows only when it has been taken, its instance goes on with another machine (vm_again.c).
  */
 
 struct instance;
@@ -57,7 +58,7 @@ void vm_pool_rest(struct vm_pool *p, nsec_t took);
 bool vm_pool_take(struct vm_pool *p, struct instance *i);
 /* It was not needed after all. */
 void vm_pool_return(struct instance *i);
-/* The instance is made of it. */
+/* The instance is made of it, or of another one where it is dead: as provider_ops.create(). */
 int vm_pool_give(struct instance *i, struct error *err);
 /* The n-th of all that are there; NULL behind the last. */
 const char *vm_pool_id(const struct vm_pool *p, size_t n);

@@ -112,6 +112,145 @@ static void is_taken_by_the_next_instance(void)
 	bed_end();
 }
 
+/* One that was taken while it waited, "w"; the two that it is made of. */
+struct taken {
+	struct instance *i;
+	struct fake_gate *gate;
+	struct fake_vm *vm;
+	char id[ID_SIZE], cgroup[64];
+};
+
+static struct taken takes_one(struct bed_told *told)
+{
+	const struct instance_spec spec = { .name = "w", .choice = { .kind = INSTANCE_VM } };
+	struct taken t = { .i = NULL };
+
+	bed.frame_len = 0;
+	makes_one();
+	t.gate = bed.gate;
+	t.vm = bed.vm;
+	t.i = create(&spec, told);
+	(void)str_copy(t.id, sizeof(t.id), t.i->id);
+	(void)str_copy(t.cgroup, sizeof(t.cgroup), t.i->cgroup);
+	bed.network = NULL;
+	bed.frame_len = 0;
+	return t;
+}
+
+static void ends(struct taken *t)
+{
+	struct vm_end end = { .cause = VM_END_CRASHED, .text = "the machine's monitor died" };
+
+	t->vm->events->on_end(&t->vm->vm, &end, t->vm->owner);
+}
+
+/* Up to READY, as the instance that it was. */
+static void goes_on_with_another(struct taken *t, struct bed_told *told)
+{
+	CHECK_INT(t->i->state, INSTANCE_SPAWNING);
+	CHECK_INT(t->i->pid, 0);
+	CHECK_INT(told->n, 0);
+	CHECK(bed.network != NULL);
+	bed_bundle_comes();
+	bed_network_comes(0);
+	CHECK(!bed.spec.held);
+	CHECK_STR(t->i->id, t->id);
+	CHECK_STR(t->i->cgroup, t->cgroup);
+	CHECK_STR(bed.started.title, "w");
+	CHECK_INT(t->i->pid, bed.vm->pid);
+	CHECK(was_told(t->i));
+	bed_guest_says(&(struct bootmsg){ .type = BOOTMSG_READY, .ready = { "1.0", "6.1.0-x" } });
+	fake_yes(t->i, FAKE_OPEN);
+	FAKE_UNTIL(told->n == 1);
+	CHECK_STR(told->text, "");
+	CHECK_INT(t->i->state, INSTANCE_READY);
+}
+
+static void one_that_is_dead_when_it_is_taken_is_replaced(void)
+{
+	struct bed_told told[2] = { { .n = 0 } };
+	struct taken t;
+
+	begin(1, &told[0]);
+	t = takes_one(&told[1]);
+	ends(&t);
+	CHECK_INT(bed.n_gates_killed, 1);
+	/* Its gate is reaped when it is told, and tells nobody's end. */
+	goes_on_with_another(&t, &told[1]);
+	t.gate->events->on_end(t.gate->userdata, NULL);
+	CHECK_INT(t.i->state, INSTANCE_READY);
+	bed_end();
+}
+
+/* Whichever dies first. */
+static void so_it_is_where_its_gate_is(void)
+{
+	struct bed_told told[2] = { { .n = 0 } };
+	struct taken t;
+
+	begin(1, &told[0]);
+	t = takes_one(&told[1]);
+	t.gate->events->on_end(t.gate->userdata, NULL);
+	CHECK_INT(bed.n_killed, 2);
+	ends(&t);
+	goes_on_with_another(&t, &told[1]);
+	bed_end();
+}
+
+/* The next one was not made ahead, and whatever it dies of is no matter of when it was taken. */
+static void but_once(void)
+{
+	struct bed_told told[2] = { { .n = 0 } };
+	struct taken t;
+
+	begin(1, &told[0]);
+	t = takes_one(&told[1]);
+	ends(&t);
+	t.gate->events->on_end(t.gate->userdata, NULL);
+	bed_bundle_comes();
+	bed_network_comes(-ENOSPC);
+	FAKE_UNTIL(told[1].n == 1);
+	CHECK_STR(told[1].text, "instance w: make the network of a guest: No space left on device");
+	CHECK_INT(t.i->state, INSTANCE_FAILED);
+	bed_end();
+}
+
+/* From when it can be used, its end is its own. */
+static void but_not_once_it_is_ready(void)
+{
+	static const struct bootmsg ready = { .type = BOOTMSG_READY,
+					      .ready = { "1.0", "6.1.0-x" } };
+	struct bed_told told[2] = { { .n = 0 } };
+	struct taken t;
+
+	begin(1, &told[0]);
+	t = takes_one(&told[1]);
+	bed_guest_says(&ready);
+	fake_yes(t.i, FAKE_OPEN);
+	FAKE_UNTIL(told[1].n == 1);
+	ends(&t);
+	t.gate->events->on_end(t.gate->userdata, NULL);
+	FAKE_UNTIL(t.i->state == INSTANCE_FAILED);
+	CHECK_STR(t.i->reason, "the machine's monitor died");
+	bed_end();
+}
+
+/* Nobody wants another one in the place of what is told to end. */
+static void nor_where_it_is_told_to_end(void)
+{
+	struct bed_told told[2] = { { .n = 0 } };
+	struct taken t;
+
+	begin(1, &told[0]);
+	t = takes_one(&told[1]);
+	instance_stop(t.i, NULL, NULL);
+	ends(&t);
+	t.gate->events->on_end(t.gate->userdata, NULL);
+	FAKE_UNTIL(told[1].n == 1);
+	CHECK(strstr(told[1].text, "was stopped while it started") != NULL);
+	bed_end();
+}
+
 /* What wants another machine boots, and leaves it to those that do not. */
 static void fits_the_plain_alone(void)
 {
@@ -303,6 +442,11 @@ static void they_are_told_apart_from_strangers(void)
 
 UNIT_MAIN({ "is taken by the next instance", is_taken_by_the_next_instance },
 	  { "fits the plain alone", fits_the_plain_alone },
+	  { "one that is dead when it is taken is replaced",
+	    one_that_is_dead_when_it_is_taken_is_replaced },
+	  { "so it is where its gate is", so_it_is_where_its_gate_is }, { "but once", but_once },
+	  { "but not once it is ready", but_not_once_it_is_ready },
+	  { "nor where it is told to end", nor_where_it_is_told_to_end },
 	  { "one that dies is made again", one_that_dies_is_made_again },
 	  { "what is of no use is taken away", what_is_of_no_use_is_taken_away },
 	  { "goes with its template", goes_with_its_template },

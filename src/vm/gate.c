@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vm/gate.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -370,6 +371,12 @@ void gate_end(struct gate *g)
 
 	if (g->channel.fd >= 0)
 		(void)channel_send(&g->channel, &m, NULL);
+}
+
+void gate_kill(struct gate *g)
+{
+	assert(g->child.pidfd >= 0);
+	(void)pidfd_kill(g->child.pidfd, SIGKILL);
 }
 
 int gate_send(struct gate *g, const uint8_t *frame, size_t len)

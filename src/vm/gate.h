@@ -76,6 +76,8 @@ int gate_connect(struct gate **ret, const struct gate_config *config,
 struct gate *gate_free(struct gate *g);
 /* Tells it to end; on_end follows. */
 void gate_end(struct gate *g);
+/* SIGKILL, of one that this daemon has started; on_end follows. */
+void gate_kill(struct gate *g);
 
 /* A frame for the guest, as bootmsg_encode() has made it. 0, or -ENOBUFS where too many wait,
  * -EPIPE where the gate is gone. */

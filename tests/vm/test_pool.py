@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines that wait for a pod: who gets them, that they share nothing, and what becomes of those that nobody has taken."""
+import concurrent.futures
 import contextlib
 import os
 import signal
@@ -13,6 +14,7 @@ import test_instance
 import test_warm
 
 SIZE = 2
+REPLACED = "a machine of the pool has died before it was of use"
 CONFIG = f"vm:\n  templates: yes\n  pool: {SIZE}\n"
 
 
@@ -26,6 +28,14 @@ def pool(node):
 
 def is_full(node):
     nacre_test.until(lambda: pool(node)["waiting"] == SIZE, seconds=180, what="the pool")
+
+
+def freeze(node, group, frozen):
+    try:
+        with open(os.path.join(node.cgroup(), group, "cgroup.freeze"), "w", encoding="ascii") as f:
+            f.write(str(int(frozen)))
+    except FileNotFoundError:
+        assert not frozen
 
 
 def groups(node):
@@ -108,13 +118,54 @@ class Pool(test_warm.Drawing):
         waiting = monitors(self.node)
         victim = min(waiting)
         os.kill(waiting[victim][0], signal.SIGKILL)
-        # At once, and whether that was noticed or not.
+        # At once, and whether that was noticed or not: SIGKILL has been sent, and does not wait for the end.
         self.timed("p")
-        self.assertEqual([os.path.basename(self.cgroup_dir("p"))], sorted(set(waiting) - {victim}))
-        nacre_test.until(lambda: victim not in groups(self.node), what="the end of its group")
+        taken = os.path.basename(self.cgroup_dir("p"))
+        self.assertIn(taken, waiting)
+        if taken == victim:
+            self.assertIn(REPLACED, self.node.log())
+        else:
+            nacre_test.until(lambda: victim not in groups(self.node), what="the end of its group")
+            self.assertIn("a machine of the pool is lost", self.node.log())
         is_full(self.node)
-        self.assertIn("a machine of the pool is lost", self.node.log())
         self.all_is_as_before()
+
+    def dies_behind_the_take(self, leaf):
+        """Whatever it does of that leaf, when a pod has it and waits for its guest."""
+        waiting = groups(self.node)
+        for group in waiting:
+            freeze(self.node, group, True)
+        before = self.node.log().count(REPLACED)
+        with concurrent.futures.ThreadPoolExecutor(1) as waits:
+            pod = waits.submit(self.timed, "p")
+            try:
+                nacre_test.until(lambda: pool(self.node)["waiting"] < SIZE, what="a machine that is taken")
+                taken = os.path.basename(next(w["cgroup"] for w in self.node.json("ps", "-a") if w["name"] == "p"))
+                was = [int(p) for p in host.read(os.path.join(self.node.cgroup(), taken, leaf, "cgroup.procs")).split()]
+                self.assertFalse(pod.done())
+                for pid in was:
+                    os.kill(pid, signal.SIGKILL)
+            finally:
+                for group in waiting:
+                    freeze(self.node, group, False)
+            took = pod.result()
+        print(f"# instead of one whose {leaf} has died: {took:.2f} s")
+        self.assertIn(taken, waiting)
+        self.assertEqual(before + 1, self.node.log().count(REPLACED))
+        # The same instance, in its group, and nothing of the first.
+        self.assertEqual(taken, os.path.basename(self.cgroup_dir("p")))
+        for name in ("vmm", "gate"):
+            self.assertEqual(1, len(self.leaf("p", name)))
+        self.assertEqual(set(), set(was) & set(self.leaf("p", leaf)))
+        self.assertEqual("running", self.node.json("inspect", "p")["state"])
+        self.assertEqual("p\n", self.sh("p", "hostname", container="sleep"))
+        is_full(self.node)
+        self.all_is_as_before()
+
+    def test_one_that_dies_behind_the_take_is_nobodys_loss(self):
+        for leaf in ("vmm", "gate"):
+            with self.subTest(leaf=leaf):
+                self.dies_behind_the_take(leaf)
 
     def test_where_memory_is_short_none_is_made(self):
         with short_of_memory():
