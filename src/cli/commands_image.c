@@ -9,6 +9,11 @@ static const struct arg_option options_import[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_export[] = {
+	{ "format", 0, "FORM", "oci-dir, oci-archive or docker-archive" },
+	OPTION_END,
+};
+
 static const struct arg_option options_ls[] = {
 	{ "digests", 0, NULL, "show the digest of the manifest and where it came from, too" },
 	{ "dangling", 0, NULL, "only images without a name" },
@@ -51,6 +56,37 @@ static const struct command image_commands[] = {
 		.n_min = 1,
 		.n_max = 1,
 		.run = cmd_image_import,
+	},
+	{
+		.name = "image export",
+		.operands = "IMAGE… FILE|DIR",
+		.summary = "write images to a file or a directory",
+		.help = "FORM is `docker-archive` where nothing else is said: an OCI layout as a "
+			"tar, with the\n"
+			"manifest.json of `docker save`, so that Docker, podman, skopeo, umoci and "
+			"`nacre image\n"
+			"import` take it. `oci-archive` is the layout alone, `oci-dir` the same as "
+			"a directory,\n"
+			"which is meant too where DIR is there or ends with a slash; it must be "
+			"empty. A FILE that\n"
+			"is there is replaced when the new one is whole; \"-\" is standard "
+			"output.\n"
+			"\n"
+			"An image that is named by a name has that name there, else all that it "
+			"has. Layers are\n"
+			"written as they came, and verified on the way; a manifest in Docker's "
+			"form becomes one in\n"
+			"OCI's, with another digest.\n"
+			"\n"
+			"    nacre image export busybox nginx images.tar && docker load -i "
+			"images.tar\n"
+			"    nacre image export busybox - | ssh other docker load\n"
+			"    nacre image export busybox ./layout/ && umoci unpack --image "
+			"layout:latest bundle",
+		.options = options_export,
+		.n_min = 2,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_image_export,
 	},
 	{
 		.name = "image pull",

@@ -40,6 +40,7 @@ int cmd_update(const struct cli *cli, const struct args *args);
 int cmd_rm(const struct cli *cli, const struct args *args);
 /* cmd_image.c */
 int cmd_image_pull(const struct cli *cli, const struct args *args); /* cmd_pull.c */
+int cmd_image_export(const struct cli *cli, const struct args *args);
 int cmd_image_import(const struct cli *cli, const struct args *args);
 int cmd_image_rm(const struct cli *cli, const struct args *args);
 /* cmd_image_change.c */

@@ -8,6 +8,8 @@
  *   nacre-fetch unpack   3: socket, 4: a blob, 5: the directory of one layer, 6 (where the request
  *                        says `follow`): the pipe that tells how far the blob is there
  *
+ *   nacre-fetch export   3: socket, 4: the directory of the blobs, 5: a pipe, for the archive
+ *
  *   nacre-fetch pull     3: socket, 5: staging directory; with the machine's network
  *   nacre-fetch push     the same, with a directory that stays as it is
  *   nacre-fetch list     the same, with a directory that stays as it is
@@ -20,6 +22,7 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -29,6 +32,7 @@
 #include "base/sysio.h"
 #include "fetch/channel.h"
 #include "fetch/docker.h"
+#include "fetch/export.h"
 #include "fetch/hash.h"
 #include "fetch/list.h"
 #include "fetch/network.h"
@@ -124,14 +128,31 @@ static int main_run_unpack(const struct fetchmsg *request, int to_fd, struct err
 	return r == 0 ? main_unpack(request, to_fd, err) : r;
 }
 
+static int main_run_export(const struct fetchmsg *request, int to_fd, struct error *err)
+{
+	const struct fetchmsg copy = *request;
+	_cleanup_fd_ int blobs_fd =
+		sysio_openat(FETCH_FROM_FD, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int r;
+
+	if (blobs_fd < 0)
+		return error_set(err, -errno, "open the directory of the blobs");
+	r = sandbox_enter(SANDBOX_EXPORT, -1, blobs_fd, 0, err);
+	return r == 0 ? export_run(FETCH_SOCK_FD, &copy, blobs_fd, to_fd, err) : r;
+}
+
 static const struct {
 	const char *name;
 	enum fetchmsg_type request;
 	int (*run)(const struct fetchmsg *request, int to_fd, struct error *err);
+	bool to_pipe; /* in place of a directory */
 } commands[] = {
-	{ "read", FETCHMSG_READ, main_run_read }, { "unpack", FETCHMSG_UNPACK, main_run_unpack },
-	{ "pull", FETCHMSG_PULL, main_network },  { "push", FETCHMSG_PUSH, main_network },
-	{ "list", FETCHMSG_LIST, main_network },
+	{ "read", FETCHMSG_READ, main_run_read, false },
+	{ "unpack", FETCHMSG_UNPACK, main_run_unpack, false },
+	{ "export", FETCHMSG_EXPORT, main_run_export, true },
+	{ "pull", FETCHMSG_PULL, main_network, false },
+	{ "push", FETCHMSG_PUSH, main_network, false },
+	{ "list", FETCHMSG_LIST, main_network, false },
 };
 
 static int main_run(const char *word, struct error *err)
@@ -150,6 +171,8 @@ static int main_run(const char *word, struct error *err)
 		return r;
 	if (request.type != commands[i].request)
 		return error_refuse(err, ERROR_INVALID, "the wrong request came for \"%s\"", word);
+	if (commands[i].to_pipe)
+		return commands[i].run(&request, FETCH_TO_FD, err);
 	/* A detached mount comes as an O_PATH descriptor. */
 	to_fd = sysio_openat(FETCH_TO_FD, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (to_fd < 0)

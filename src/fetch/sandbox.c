@@ -61,6 +61,7 @@ static const struct {
 				     LANDLOCK_ACCESS_FS_REMOVE_FILE |
 				     LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REFER |
 				     SANDBOX_LANDLOCK_TRUNCATE },
+	[SANDBOX_EXPORT] = { RLIM_INFINITY, CAP(CAP_DAC_READ_SEARCH), 0 },
 	/* Blobs are written to descriptors that the core has opened. */
 	[SANDBOX_NETWORK] = { RLIM_INFINITY, 0,
 			      LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
@@ -204,8 +205,11 @@ static int sandbox_landlock(enum sandbox_job job, int write_fd, int read_fd, str
 	ruleset_fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (ruleset_fd < 0)
 		return error_set(err, -errno, "make a Landlock ruleset");
-	r = sandbox_landlock_rule(ruleset_fd, write_fd,
-				  sandbox_jobs[job].landlock & attr.handled_access_fs, err);
+	r = write_fd < 0
+		    ? 0
+		    : sandbox_landlock_rule(ruleset_fd, write_fd,
+					    sandbox_jobs[job].landlock & attr.handled_access_fs,
+					    err);
 	if (r < 0)
 		return r;
 	if (fstat(read_fd, &st) < 0)
@@ -393,7 +397,7 @@ static int sandbox_seccomp(enum sandbox_job job, struct error *err)
 		r = sandbox_allow(filter, sandbox_calls_network, ARRAY_SIZE(sandbox_calls_network));
 	if (r == 0 && job == SANDBOX_NETWORK)
 		r = sandbox_allow_network(filter);
-	if (r == 0 && job != SANDBOX_READ)
+	if (r == 0 && job != SANDBOX_READ && job != SANDBOX_EXPORT)
 		r = sandbox_allow_threads(filter);
 	if (r == 0)
 		r = seccomp_load(filter);

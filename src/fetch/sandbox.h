@@ -17,6 +17,7 @@
 enum sandbox_job {
 	SANDBOX_READ,   /* parses documents, writes files: no capability beyond reading */
 	SANDBOX_UNPACK, /* makes files with owners, modes and links */
+	SANDBOX_EXPORT, /* reads the blobs of a directory, writes into a pipe */
 	/*
 	 * Speaks to registries, and writes documents. It stays in the machine's network namespace,
 	 * as nobody, with no capability; its root has copies of /etc/resolv.conf, hosts and
@@ -27,8 +28,8 @@ enum sandbox_job {
 	SANDBOX_JOB_COUNT
 };
 
-/* write_fd: the directory. read_fd: of SANDBOX_NETWORK nothing. max_file: bytes of the longest file
- * that may be written. */
+/* write_fd: the directory, or -1 where none may be written. read_fd: of SANDBOX_NETWORK nothing.
+ * max_file: bytes of the longest file that may be written. */
 int sandbox_enter(enum sandbox_job job, int write_fd, int read_fd, uint64_t max_file,
 		  struct error *err);
 

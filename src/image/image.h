@@ -138,6 +138,34 @@ char *const *image_lease_blobs(const struct image_lease *l);
 int image_lease_open(const struct image_lease *l, const char *digest);
 
 /*
+ * Writes images as one archive, a tar: an OCI layout, or the same with the manifest.json of `docker
+ * save`. An image that is named by a name has that one there, else all that it has. What the
+ * archive consists of is held until the end, and its bytes are verified while they are read; that
+ * they were wrong can come when most of them are out, so only an end without err makes an archive.
+ */
+enum image_export_form { IMAGE_EXPORT_OCI, IMAGE_EXPORT_DOCKER };
+
+struct image_export;
+struct image_export_ops {
+	/* One of the images; `digest` is that of its manifest in the archive: another one where the
+	 * store has it in Docker's form, since that is written in OCI's. names: a strv. May not
+	 * cancel. */
+	void (*on_image)(void *userdata, const char *id, const char *digest, char *const *names);
+	/* The next bytes. */
+	void (*on_data)(void *userdata, const void *data, size_t len);
+	void (*on_end)(void *userdata, const struct error *err);
+};
+/* Never calls back before it has returned. Errors: those of image_store_find(), with the field
+ * "images[N]"; ERROR_EXHAUSTED for too many images, and exports at once. */
+int image_export_start(struct image_store *s, char *const *references, size_t n,
+		       enum image_export_form form, const struct image_export_ops *ops,
+		       void *userdata, struct image_export **ret, struct error *err);
+/* Whether nothing more is to come for now; the helper waits then. */
+void image_export_pause(struct image_export *x, bool paused);
+/* on_end is not called. */
+void image_export_cancel(struct image_export *x);
+
+/*
  * What the images take on the disk, as du(1) counts it. Lives until the callback returns. `own` of
  * an image is what no other image holds, `shared` the rest; both with layers, blobs and EROFS
  * files.

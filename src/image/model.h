@@ -60,6 +60,8 @@ struct image_store {
 	unsigned n_imports;
 	struct list layerings; /* that are under way */
 	struct list leases;
+	struct list exports; /* that are under way */
+	unsigned n_exports;
 	struct list surveys; /* that are under way (survey.h) */
 	struct list prunes;  /* likewise (prune.c) */
 	struct loop_timer collector;

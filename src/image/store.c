@@ -25,6 +25,7 @@
 #include "base/sysio.h"
 #include "image/collect.h"
 #include "image/erofs.h"
+#include "image/export.h"
 #include "image/flight.h"
 #include "image/import.h"
 #include "image/lease.h"
@@ -260,6 +261,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->pulls);
 	s->config.parallel_unpacks = store_parallel(config->parallel_unpacks);
 	list_init(&s->leases);
+	list_init(&s->exports);
 	list_init(&s->surveys);
 	list_init(&s->prunes);
 	list_init(&s->trash);
@@ -299,6 +301,7 @@ struct image_store *image_store_free(struct image_store *s)
 	if (!s)
 		return NULL;
 	import_free_all(s);
+	export_free_all(s);
 	lease_free_all(s);
 	pull_free_all(s);
 	prune_free_all(s);

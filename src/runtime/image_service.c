@@ -6,6 +6,7 @@
 #include "pod/events.h"
 #include "runtime/image_change_call.h"
 #include "runtime/image_disk_call.h"
+#include "runtime/image_export_call.h"
 #include "runtime/image_inspect_call.h"
 #include "runtime/image_pull_call.h"
 #include "runtime/image_told.h"
@@ -170,6 +171,8 @@ static void remove_image(struct rpc_call *call, const ProtobufCMessage *request,
 static const struct rpc_method image_methods[] = {
 	{ "Import", &nacre__v1__import_request__descriptor, &nacre__v1__import_response__descriptor,
 	  true, import },
+	{ "Export", &nacre__v1__export_request__descriptor, &nacre__v1__export_response__descriptor,
+	  true, image_export_call },
 	{ "Pull", &nacre__v1__pull_request__descriptor, &nacre__v1__pull_response__descriptor, true,
 	  image_pull_call },
 	{ "List", &nacre__v1__list_images_request__descriptor,

@@ -275,6 +275,15 @@ static const struct {
 	[FETCHMSG_TAG] = { "tag",
 			   { FIELD(tag.name, FETCH_CLEAN, REFERENCE_TAG_MAX) },
 			   fetch_tag_fits },
+	[FETCHMSG_EXPORT] = { "export",
+			      { FIELD(export.form, FETCH_U32, FETCH_EXPORT_COUNT - 1),
+				FIELD(export.n_images, FETCH_U32, FETCH_IMAGES_MAX) },
+			      NULL },
+	[FETCHMSG_EXPORT_IMAGE] = { "export-image",
+				    { FIELD(export_image.digest, FETCH_DIGEST, 0),
+				      FIELD(export_image.id, FETCH_DIGEST, 0),
+				      FIELD(export_image.names, FETCH_CLEAN, FETCH_NAMES_MAX) },
+				    NULL },
 };
 static_assert(ARRAY_SIZE(fetch_types) == FETCHMSG_TYPE_COUNT, "a row for each type");
 

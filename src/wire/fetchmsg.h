@@ -23,6 +23,11 @@
  * machine's order, how many bytes of the blob's file are there by now; the end of the pipe before
  * the last of them is the blob's size means that no more will come.
  *
+ * EXPORT has the directory of the blobs as its source and the write end of a pipe for what it
+ * writes. Behind it come as many EXPORT_IMAGEs as it says. It is answered by an IMAGE for each (id,
+ * and the digest that its manifest has in the archive; all else is empty), while the archive goes
+ * into the pipe, and DONE when all of it is there.
+ *
  * Jobs with network. The core begins with one of PULL, PUSH and LIST, goes on with any number of
  * NETWORK (at most one), PROXY (at most one), POLICY (at most one), REGISTRY_DIR, ENDPOINT and AUTH
  * in any order, for a PUSH with its MOUNTs and PUSH_BLOBs, and ends with GO: until then nothing is
@@ -85,6 +90,7 @@
 #define FETCH_CONNECTIONS_MAX 64 /* at once */
 #define FETCH_TAGS_MAX 100000    /* of a list */
 #define FETCH_MILLISECONDS_MAX 3600000
+#define FETCH_NAMES_MAX 61440 /* bytes of the names of an image that is exported */
 
 enum fetchmsg_type {
 	FETCHMSG_READ,
@@ -120,6 +126,8 @@ enum fetchmsg_type {
 	FETCHMSG_PUSHED,
 	FETCHMSG_TAG,
 	FETCHMSG_POLICY,
+	FETCHMSG_EXPORT,
+	FETCHMSG_EXPORT_IMAGE,
 	FETCHMSG_TYPE_COUNT
 };
 
@@ -127,6 +135,12 @@ enum fetch_compression { FETCH_PLAIN, FETCH_GZIP, FETCH_ZSTD, FETCH_COMPRESSION_
 
 /* The lists of an image. A name is a full reference (wire/reference.h) without a digest. */
 enum fetch_list { FETCH_NAME, FETCH_ENV, FETCH_ENTRYPOINT, FETCH_CMD, FETCH_LIST_COUNT };
+
+enum fetch_export {
+	FETCH_EXPORT_OCI,    /* an OCI layout, as a tar */
+	FETCH_EXPORT_DOCKER, /* the same, with the manifest.json of `docker save` */
+	FETCH_EXPORT_COUNT
+};
 
 /* How a registry may be spoken to, beyond what its hosts.toml says. */
 #define FETCH_HOST_PLAIN 1U    /* plain HTTP; without it only where the host is loopback */
@@ -326,6 +340,15 @@ struct fetchmsg {
 		struct {
 			const char *name;
 		} tag;
+		struct {
+			uint32_t form; /* enum fetch_export */
+			uint32_t n_images;
+		} export;
+		struct {
+			char digest[DIGEST_SIZE]; /* of the manifest */
+			char id[DIGEST_SIZE];
+			const char *names; /* full, parted by blanks; "": none */
+		} export_image;
 	};
 };
 

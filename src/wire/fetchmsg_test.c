@@ -53,6 +53,8 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_RESTART, .restart = { DIGEST, "another digest" } },
 	{ .type = FETCHMSG_PUSHED, .pushed = { DIGEST, FETCH_PUSHED_MOUNTED } },
 	{ .type = FETCHMSG_TAG, .tag = { "v1.0_x-Y" } },
+	{ .type = FETCHMSG_EXPORT, .export = { FETCH_EXPORT_DOCKER, FETCH_IMAGES_MAX } },
+	{ .type = FETCHMSG_EXPORT_IMAGE, .export_image = { DIGEST, DIGEST, "a.b/c:1 a.b/d:2" } },
 };
 static_assert(ARRAY_SIZE(good) == FETCHMSG_TYPE_COUNT + 3,
 	      "one of each, of words three, of auths two");
@@ -90,6 +92,9 @@ static void refuses_to_send(void)
 	const struct fetchmsg bad[] = {
 		{ .type = FETCHMSG_READ, .read = { FETCH_BYTES_MAX + 1, "amd64" } },
 		{ .type = FETCHMSG_READ, .read = { 1, "amd\n64" } },
+		{ .type = FETCHMSG_EXPORT, .export = { FETCH_EXPORT_COUNT, 1 } },
+		{ .type = FETCHMSG_EXPORT, .export = { 0, FETCH_IMAGES_MAX + 1 } },
+		{ .type = FETCHMSG_EXPORT_IMAGE, .export_image = { DIGEST, DIGEST, "a\nb" } },
 		{ .type = FETCHMSG_BLOB, .blob = { "sha256:../../x", 1 } },
 		{ .type = FETCHMSG_WORD, .word = { FETCH_LIST_COUNT, "x" } },
 		{ .type = FETCHMSG_WORD, .word = { FETCH_NAME, "x" } },

@@ -369,7 +369,7 @@ class Complaints(unittest.TestCase):
         self.assertEqual(0, overview.returncode)
         self.assertEqual(FAILED, self.nacre().returncode)
         commands = ("run", "pod", "cell", "spawn", "execute", "exec", "ps", "tree", "inspect", "logs", "events", "wait", "stop",
-                    "rm", "image import", "image ls", "image rm", "guest build", "guest ls", "guest default",
+                    "rm", "image import", "image export", "image ls", "image rm", "guest build", "guest ls", "guest default",
                     "guest rm", "daemon", "doctor", "info", "version", "help", "completion", "man")
         for command in commands:
             self.assertIn(command.split()[0], overview.stdout)
