@@ -19,6 +19,7 @@
 #include "cli/credentials.h"
 #include "cli/handlers.h"
 #include "cli/output.h"
+#include "cli/pull.h"
 #include "cli/spec.h"
 #include "cli/text.h"
 #include "cli/view.h"
@@ -27,6 +28,7 @@
 #define PULL_LINES_MAX 16 /* of layers at once on a terminal: those that something happens to */
 #define PULL_BAR 24
 #define PULL_LAYERS_MAX 1024
+#define PULL_ID_DIGITS 12 /* so many are meant as an id */
 #define PULL_CREDENTIALS_MAX ((size_t)4 << 20)
 
 struct pull_line {
@@ -41,6 +43,7 @@ struct pull_line {
 struct pull {
 	struct client_call call;
 	bool json, live, pulled;
+	bool quiet; /* its id is not what was asked for */
 	nsec_t due;
 	unsigned n_drawn;
 	struct pull_line *lines;
@@ -192,12 +195,14 @@ static void pull_note(struct pull *p, const char *text)
 	(void)fflush(stdout);
 }
 
-static void pull_image(struct pull *p, const Nacre__V1__Image *image)
+static void pull_ends(struct pull *p, const Nacre__V1__Image *image)
 {
 	struct json j = { .to = stdout, .compact = true };
 
 	pull_wipe(p);
 	p->pulled = true;
+	if (p->quiet)
+		return;
 	if (!p->json) {
 		(void)puts(image->id);
 		return;
@@ -218,7 +223,7 @@ static void pull_message(struct client_call *call, const ProtobufCMessage *messa
 	if (m->layer)
 		pull_layer(p, m->layer);
 	if (m->image)
-		pull_image(p, m->image);
+		pull_ends(p, m->image);
 }
 
 /* ---- the command ---- */
@@ -285,34 +290,95 @@ static int pull_run(struct client *client, struct pull *p, const ProtobufCMessag
 	return p->pulled ? 0 : cli_complain("the daemon did not tell which image this is");
 }
 
-int cmd_image_pull(const struct cli *cli, const struct args *args)
+/* One image, with the credentials that the user has for its registry. The exit status. */
+static int pull_one(struct client *client, struct pull *pull, Nacre__V1__PullRequest *request)
 {
-	Nacre__V1__PullRequest request = NACRE__V1__PULL_REQUEST__INIT;
 	Nacre__V1__RegistryAuth auth = NACRE__V1__REGISTRY_AUTH__INIT, *auths[] = { &auth };
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(PULL_CREDENTIALS_MAX);
-	_cleanup_str_ char *platform = NULL;
-	_cleanup_str_ char *host = pull_host(args->operands[0]);
-	struct pull pull = { .call = { .type = &nacre__v1__pull_response__descriptor,
-				       .on_message = pull_message },
-			     .json = cli->json };
-	_cleanup_client_ struct client *client = NULL;
+	_cleanup_str_ char *host = pull_host(request->image);
 	const char *term = getenv("TERM");
 	struct error err = ERROR_INIT;
 	int r;
 
-	pull.live = !cli->json && isatty(STDERR_FILENO) && term && !str_eq(term, "dumb");
+	pull->call = (struct client_call){ .type = &nacre__v1__pull_response__descriptor,
+					   .on_message = pull_message };
+	pull->live = !pull->json && isatty(STDERR_FILENO) && term && !str_eq(term, "dumb");
+	r = pull_auth(&auth, &arena, host, &err);
+	if (r < 0)
+		return cli_fail(&err);
+	request->auths = auths;
+	request->n_auths = r > 0 ? 1 : 0;
+	return pull_run(client, pull, &request->base);
+}
+
+int cmd_image_pull(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__PullRequest request = NACRE__V1__PULL_REQUEST__INIT;
+	_cleanup_str_ char *platform = NULL;
+	struct pull pull = { .json = cli->json };
+	_cleanup_client_ struct client *client = NULL;
+	struct error err = ERROR_INIT;
+	int r;
+
 	platform = args_value(args, "platform") ? xstrdup(args_value(args, "platform")) : NULL;
 	r = pull_platform(&request, platform);
 	if (r != 0)
 		return r;
-	r = pull_auth(&auth, &arena, host, &err);
-	if (r < 0)
-		return cli_fail(&err);
 	request.image = args->operands[0];
-	request.auths = auths;
-	request.n_auths = r > 0 ? 1 : 0;
 	client = client_open(cli->socket, &err);
 	if (!client)
 		return cli_fail(&err);
-	return pull_run(client, &pull, &request.base);
+	return pull_one(client, &pull, &request);
+}
+
+/* ---- for who runs something ---- */
+
+int pull_when_read(enum pull_when *ret, const char *word, struct error *err)
+{
+	static const char *const words[PULL_WHEN_COUNT] = { "missing", "always", "never" };
+
+	*ret = PULL_MISSING;
+	for (size_t i = 0; word && i < PULL_WHEN_COUNT; i++) {
+		if (!str_eq(words[i], word))
+			continue;
+		*ret = (enum pull_when)i;
+		return 0;
+	}
+	return word ? error_refuse(err, ERROR_INVALID,
+				   "--pull: \"%.40s\" is none of missing, always, never", word)
+		    : 0;
+}
+
+/* Whether it names something that a registry can be asked for: no digest or id alone. */
+static bool pull_is_name(const char *image)
+{
+	size_t n = strspn(image, "0123456789abcdef");
+
+	return *image && !str_has_prefix(image, "sha256:") && (image[n] || n < PULL_ID_DIGITS);
+}
+
+static bool pull_is_missing(struct client *client, const char *image)
+{
+	Nacre__V1__InspectImageRequest request = NACRE__V1__INSPECT_IMAGE_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__InspectImageResponse *answer = NULL;
+	struct error err = ERROR_INIT;
+
+	request.image = (char *)(uintptr_t)image;
+	answer = client_ask(client, "/nacre.v1.ImageService/Inspect", &request.base,
+			    &nacre__v1__inspect_image_response__descriptor, &err);
+	return !answer && err.kind == ERROR_NOT_FOUND;
+}
+
+int pull_image(struct client *client, enum pull_when when, const char *image)
+{
+	Nacre__V1__PullRequest request = NACRE__V1__PULL_REQUEST__INIT;
+	struct pull pull = { .quiet = true };
+	int status;
+
+	if (when == PULL_NEVER || !pull_is_name(image) ||
+	    (when == PULL_MISSING && !pull_is_missing(client, image)))
+		return 0;
+	request.image = (char *)(uintptr_t)image;
+	status = pull_one(client, &pull, &request);
+	return status ? -status : 1;
 }

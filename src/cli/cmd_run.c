@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/handlers.h"
 #include "cli/output.h"
+#include "cli/pull.h"
 #include "cli/session.h"
 #include "cli/spec.h"
 #include "cli/view.h"
@@ -243,15 +244,51 @@ static int run_follow(struct run *r)
 	return run_report(r);
 }
 
+static void run_start(struct run *r, const Aurae__Runtime__V0__RunPodRequest *request)
+{
+	client_call_start(r->client, &r->start, "/aurae.runtime.v0.RuntimeService/RunPod",
+			  &request->base);
+	(void)client_call_wait(r->client, &r->start);
+}
+
+/*
+ * Most images are there, so that the pod is asked for first; what there is not is pulled then, and
+ * it is asked for again. 0, or an exit status.
+ */
+static int run_start_pulled(struct run *r, const struct args *args,
+			    const Aurae__Runtime__V0__RunPodRequest *request)
+{
+	const char *image = request->containers[0]->image;
+	struct error err = ERROR_INIT;
+	enum pull_when when;
+	int status = 0;
+
+	if (pull_when_read(&when, args_value(args, "pull"), &err) < 0)
+		return cli_fail(&err);
+	if (when == PULL_ALWAYS)
+		status = pull_image(r->client, when, image);
+	if (status < 0)
+		return -status;
+	run_start(r, request);
+	if (r->abandoned || when != PULL_MISSING || r->start.err.kind != ERROR_NOT_FOUND)
+		return 0;
+	status = pull_image(r->client, when, image);
+	if (status > 0) {
+		client_call_done(&r->start);
+		r->start = (struct client_call){ .type = r->start.type };
+		run_start(r, request);
+	}
+	return status < 0 ? -status : 0;
+}
+
 static int run_pod(struct run *r, const struct cli *cli, const struct args *args,
 		   const Aurae__Runtime__V0__RunPodRequest *request)
 {
 	const Aurae__Runtime__V0__RunPodResponse *answer;
-	int status;
+	int status = run_start_pulled(r, args, request);
 
-	client_call_start(r->client, &r->start, "/aurae.runtime.v0.RuntimeService/RunPod",
-			  &request->base);
-	(void)client_call_wait(r->client, &r->start);
+	if (status)
+		return status;
 	if (r->abandoned)
 		return 128 + r->abandoned;
 	if (r->start.err.code)

@@ -9,6 +9,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/pull.h"
 #include "cli/spec.h"
 #include "cli/view.h"
 #include "cli/walls.h"
@@ -66,6 +67,43 @@ static int pod_containers_init(struct pod_containers *p, char **words, size_t n,
 	return 0;
 }
 
+/*
+ * Makes the call; where it finds no image, and that is wanted, the images that are not there are
+ * pulled, and it is made again. NULL with *status, told already.
+ */
+static void *start_ask(const struct cli *cli, const struct args *args, const char *method,
+		       const ProtobufCMessage *request, const ProtobufCMessageDescriptor *type,
+		       Aurae__Runtime__V0__Container *const *containers, size_t n, int *status)
+{
+	_cleanup_client_ struct client *client = NULL;
+	struct error err = ERROR_INIT;
+	enum pull_when when;
+	void *answer = NULL;
+	int pulled = 0, r = 0;
+
+	*status = CLI_FAILED;
+	if (pull_when_read(&when, args_value(args, "pull"), &err) == 0)
+		client = client_open(cli->socket, &err);
+	if (client && when != PULL_ALWAYS)
+		answer = client_ask(client, method, request, type, &err);
+	if (answer || !client || (err.kind != ERROR_NOT_FOUND && when != PULL_ALWAYS))
+		goto end;
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = pull_image(client, when, containers[i]->image);
+		pulled += r > 0;
+	}
+	if (r < 0) {
+		*status = -r;
+		return NULL;
+	}
+	if (pulled || when == PULL_ALWAYS)
+		answer = client_ask(client, method, request, type, &err);
+end:
+	if (!answer)
+		(void)cli_fail(&err);
+	return answer;
+}
+
 int cmd_pod(const struct cli *cli, const struct args *args)
 {
 	_cleanup_pod_containers_ struct pod_containers containers = { .n = 0 };
@@ -75,6 +113,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *answer = NULL;
 	struct error err = ERROR_INIT;
+	int status;
 
 	if (pod_containers_init(&containers, args->operands, args->n_operands, &err) < 0)
 		return cli_fail(&err);
@@ -92,11 +131,11 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	spec_set(&request.kind, args_value(args, "kind"));
 	request.cold = args_flag(args, "cold");
 	spec_set(&request.network, args_value(args, "network"));
-	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/RunPod",
-				 &request.base, &aurae__runtime__v0__run_pod_response__descriptor,
-				 0, &err);
+	answer = start_ask(cli, args, "/aurae.runtime.v0.RuntimeService/RunPod", &request.base,
+			   &aurae__runtime__v0__run_pod_response__descriptor, request.containers,
+			   request.n_containers, &status);
 	if (!answer)
-		return cli_fail(&err);
+		return status;
 	if (cli->json)
 		view_started(answer->id, answer->name, answer->kind, answer->kind_reason);
 	else
@@ -111,6 +150,7 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_message_ Aurae__Runtime__V0__RunCellResponse *answer = NULL;
 	struct error err = ERROR_INIT;
+	int status;
 
 	if (spec_container_init(&spec, args, &err) < 0)
 		return cli_fail(&err);
@@ -120,11 +160,11 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.instance, args_value(args, "in"));
 	spec_set(&request.network, args_value(args, "network"));
-	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/RunCell",
-				 &request.base, &aurae__runtime__v0__run_cell_response__descriptor,
-				 0, &err);
+	answer = start_ask(cli, args, "/aurae.runtime.v0.RuntimeService/RunCell", &request.base,
+			   &aurae__runtime__v0__run_cell_response__descriptor, request.containers,
+			   request.n_containers, &status);
 	if (!answer)
-		return cli_fail(&err);
+		return status;
 	if (cli->json)
 		view_started(answer->id, answer->name, "cell", NULL);
 	else

@@ -66,6 +66,11 @@
 		"pids-limit", 0, "N", "at most so many processes and threads, or none"             \
 	}
 
+#define OPTION_PULL                                                                                \
+	{                                                                                          \
+		"pull", 0, "WHEN", "load the image: missing (unless it is there), always or never" \
+	}
+
 static const struct arg_option options_run[] = {
 	{ "detach", 'd', NULL, "print the pod's id and leave it running" },
 	{ "rm", 0, NULL, "remove the pod once it has ended" },
@@ -82,6 +87,7 @@ static const struct arg_option options_run[] = {
 	OPTIONS_LIMITS,
 	OPTION_IN,
 	OPTIONS_KIND,
+	OPTION_PULL,
 	OPTION_END,
 };
 
@@ -92,6 +98,7 @@ static const struct arg_option options_pod[] = {
 	{ "network", 0, "MODE", "pod (its own), none (loopback alone) or host" },
 	{ "rm", 0, NULL, "remove the pod once all its containers have ended" },
 	OPTIONS_LIMITS,
+	OPTION_PULL,
 	OPTION_END,
 };
 
@@ -105,6 +112,7 @@ static const struct arg_option options_cell[] = {
 	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint" },
 	OPTIONS_WALLS,
 	OPTIONS_LIMITS,
+	OPTION_PULL,
 	OPTION_END,
 };
 
@@ -232,7 +240,9 @@ static const struct command work_commands[] = {
 			"entrypoint.\n"
 			"\n"
 			"The record of the pod and its log stay until `nacre rm`, unless --rm is "
-			"given.\n"
+			"given. An image\n"
+			"that the node has not is pulled first, as `nacre image pull` does it "
+			"(--pull).\n"
 			"\n"
 			"    nacre run --rm busybox echo hello\n"
 			"    nacre run -d --name web --env PORT=8080 busybox httpd -f -p 8080\n"

@@ -216,6 +216,17 @@ static int make_mounts(struct pod_container *c, const struct pod_container_spec 
 	return 0;
 }
 
+/* What can be done about an image that is not there. */
+static void make_hint(const char *image, struct error *err)
+{
+	if (!err || err->kind != ERROR_NOT_FOUND || str_has_prefix(image, "sha256:"))
+		return;
+	(void)error_refuse(err, ERROR_NOT_FOUND,
+			   "there is no image \"%.150s\" on this node; `nacre image pull %.150s` "
+			   "loads it",
+			   image, image);
+}
+
 static int make_container(struct workload *w, size_t n, const struct workload_spec *spec,
 			  const struct workloads_config *config, struct error *err)
 {
@@ -232,6 +243,7 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 	if (s->image && w->kind != WORKLOAD_VM) {
 		c->image = image_store_find(config->images, s->image, err);
 		if (!c->image) {
+			make_hint(s->image, err);
 			(void)str_printf(field, sizeof(field), "containers[%zu].image", n);
 			return error_wrap_field(err, -ENOENT, field);
 		}

@@ -52,7 +52,7 @@ class Run(CliTest):
         for command, status in ((["true"], 0), (["false"], 1), (["sh", "-c", "exit 255"], 255), (["/no/such"], NOT_FOUND),
                                 (["no-such"], NOT_FOUND), (["/etc/passwd"], NOT_EXECUTABLE)):
             self.assertEqual(status, self.status("run", "--rm", "busybox", *command), command)
-        self.assertIn("no-such-image", self.fails("run", "no-such-image"))
+        self.assertIn("no-such-image", self.fails("run", "--pull", "never", "no-such-image"))
         self.assertEqual(FAILED, self.status("run", "--rm", "--user", "nobody-there", "busybox", "true"))
         self.assertEqual({}, self.listed())
 

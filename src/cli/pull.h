@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_PULL_H
+#define NACRE_CLI_PULL_H
+
+#include "base/error.h"
+
+/* Images for who runs something: pulled first, where they shall be. */
+
+struct client;
+
+enum pull_when { PULL_MISSING, PULL_ALWAYS, PULL_NEVER, PULL_WHEN_COUNT };
+
+/* The value of --pull; NULL: missing. */
+int pull_when_read(enum pull_when *ret, const char *word, struct error *err);
+
+/*
+ * Pulls the image, with its progress on standard error, where `when` says so: 1. 0: it was not to
+ * be pulled, since it is there, or no registry can have it (a digest or an id alone), or never. A
+ * negative exit status where that failed, which has been told.
+ */
+int pull_image(struct client *client, enum pull_when when, const char *image);
+
+#endif
