@@ -31,16 +31,65 @@ struct inflate {
 	ZSTD_DCtx *zstd;
 };
 
+/* How what programs have compressed begins. Those that are not read here are known by name. */
+static const struct {
+	const char *name;
+	bool is_read;
+	enum fetch_compression compression;
+	size_t at, len;
+	uint8_t bytes[6];
+} inflate_forms[] = {
+	{ "gzip", true, FETCH_GZIP, 0, 2, { INFLATE_GZIP_FIRST, 0x8b } },
+	{ "zstd", true, FETCH_ZSTD, 0, 4, { 0x28, 0xb5, 0x2f, 0xfd } },
+	{ "xz", false, FETCH_PLAIN, 0, 6, { 0xfd, '7', 'z', 'X', 'Z', 0 } },
+	/* "BZh", a digit, and the digits of pi. */
+	{ "bzip2", false, FETCH_PLAIN, 4, 6, { 0x31, 0x41, 0x59, 0x26, 0x53, 0x59 } },
+};
+
+static size_t inflate_form(const uint8_t *data, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(inflate_forms); i++) {
+		size_t at = inflate_forms[i].at, n = inflate_forms[i].len;
+
+		if (len >= at + n && memcmp(data + at, inflate_forms[i].bytes, n) == 0 &&
+		    (at == 0 || memcmp(data, "BZh", 3) == 0))
+			break;
+	}
+	return i;
+}
+
 enum fetch_compression inflate_guess(const uint8_t *data, size_t len)
 {
-	static const uint8_t gzip[] = { INFLATE_GZIP_FIRST, 0x8b };
-	static const uint8_t zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
+	size_t form = inflate_form(data, len);
 
-	if (len >= sizeof(gzip) && memcmp(data, gzip, sizeof(gzip)) == 0)
-		return FETCH_GZIP;
-	if (len >= sizeof(zstd) && memcmp(data, zstd, sizeof(zstd)) == 0)
-		return FETCH_ZSTD;
-	return FETCH_PLAIN;
+	return form < ARRAY_SIZE(inflate_forms) ? inflate_forms[form].compression : FETCH_PLAIN;
+}
+
+/* Before a decoder is lost for words. A tar begins with a name, which no program would make so. */
+static int inflate_check_form(enum fetch_compression said, const uint8_t *data, size_t len,
+			      struct error *err)
+{
+	static const char *const says[] = {
+		[FETCH_PLAIN] = "it is not compressed",
+		[FETCH_GZIP] = "gzip",
+		[FETCH_ZSTD] = "zstd",
+	};
+	size_t form = inflate_form(data, len);
+
+	if (form == ARRAY_SIZE(inflate_forms))
+		return 0;
+	if (!inflate_forms[form].is_read)
+		return error_refuse(err, ERROR_UNSUPPORTED,
+				    "the data is compressed with %s, which is not read here: "
+				    "gzip and zstd are",
+				    inflate_forms[form].name);
+	if (inflate_forms[form].compression == said)
+		return 0;
+	return error_refuse(err, ERROR_INVALID,
+			    "the data is compressed with %s, though its type says %s",
+			    inflate_forms[form].name, says[said]);
 }
 
 /* With the header that belongs to gzip, and the checksum at its end. */
@@ -107,6 +156,7 @@ struct inflate *inflate_free(struct inflate *i)
 static int inflate_fill(struct inflate *i, struct error *err)
 {
 	size_t size = INFLATE_INPUT;
+	bool first;
 	ssize_t n;
 	int r;
 
@@ -127,9 +177,10 @@ static int inflate_fill(struct inflate *i, struct error *err)
 	i->input_ended = n == 0;
 	i->pos = 0;
 	i->len = (size_t)n;
+	first = i->n_in == 0;
 	i->n_in += (uint64_t)n;
 	hash_add(&i->hash, i->input, (size_t)n);
-	return 0;
+	return first ? inflate_check_form(i->compression, i->input, (size_t)n, err) : 0;
 }
 
 static int inflate_cut(struct error *err)

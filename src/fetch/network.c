@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "fetch/channel.h"
+#include "fetch/descriptor.h"
 #include "fetch/hash.h"
 #include "fetch/reading.h"
 #include "registry/client.h"
@@ -287,6 +288,7 @@ void network_close(struct network *n)
 struct network_getting {
 	struct exchange exchange;
 	struct network_document *to;
+	bool manifest;
 	struct error err;
 	bool ended;
 };
@@ -308,6 +310,23 @@ static void network_on_attempt(struct exchange *x)
 	buf_clear(&g->to->data);
 }
 
+/* Of pages for people, say, with which a proxy or a portal answers in a registry's name. */
+static int network_check_type(const char *media_type, struct error *err)
+{
+	enum descriptor_role role = descriptor_type_of(media_type).role;
+
+	if (role == DESCRIPTOR_INDEX || role == DESCRIPTOR_MANIFEST)
+		return 0;
+	if (!*media_type)
+		return error_refuse(err, ERROR_INVALID, "it does not say of which type it is");
+	if (str_has_prefix(media_type, "application/vnd.docker.distribution.manifest.v1+"))
+		return error_refuse(err, ERROR_UNSUPPORTED,
+				    "a manifest of Docker's schema 1, which nobody makes any more "
+				    "and which cannot be verified");
+	return error_refuse(err, ERROR_UNSUPPORTED, "it sends \"%.100s\", which is no manifest",
+			    media_type);
+}
+
 static int network_on_head(struct exchange *x, struct error *err)
 {
 	struct network_getting *g = container_of(x, struct network_getting, exchange);
@@ -317,6 +336,12 @@ static int network_on_head(struct exchange *x, struct error *err)
 		return error_refuse(err, ERROR_EXHAUSTED, "the document has more than %zu bytes",
 				    g->to->data.limit);
 	header_media_type(h->content_type, g->to->media_type, sizeof(g->to->media_type));
+	if (g->manifest) {
+		int r = network_check_type(g->to->media_type, err);
+
+		if (r < 0)
+			return r;
+	}
 	(void)str_copy(g->to->next, sizeof(g->to->next), h->next);
 	url_format_origin(exchange_url(x), g->to->origin);
 	g->to->url = *exchange_url(x);
@@ -386,6 +411,36 @@ static int network_check_digest(struct network *n, const struct network_getting 
 			    n->registry.host, what, named, g->to->digest);
 }
 
+static int network_get_page(const struct network_question *q, struct exchange_request *request,
+			    struct url *next, struct error *err)
+{
+	int r;
+
+	if (!q->before)
+		return 0;
+	r = url_join(next, &q->before->url, q->before->next, err);
+	if (r == 0 && !url_same_origin(next, &q->before->url))
+		r = error_refuse(err, ERROR_INVALID, "the next page is said to be elsewhere");
+	request->at = next;
+	request->endpoint = q->before->endpoint;
+	return r;
+}
+
+/* Whether there is somebody else to ask, where this one has sent another document. */
+static bool network_lies(struct network *n, const struct network_question *q,
+			 const struct network_document *d)
+{
+	char text[URL_SIZE + 256];
+
+	if (!q->digest || str_eq(q->digest, d->digest) ||
+	    d->endpoint + 1 >= n->registry.endpoints.n)
+		return false;
+	(void)str_printf(text, sizeof(text), "%s: %.100s has the digest %s; the next one is asked",
+			 d->origin, q->what, d->digest);
+	network_note(n, text);
+	return true;
+}
+
 int network_get(struct network *n, const struct network_question *q, struct network_document *ret,
 		struct error *err)
 {
@@ -396,24 +451,20 @@ int network_get(struct network *n, const struct network_question *q, struct netw
 					    .accept = q->accept };
 	_cleanup_(network_getting_free) struct network_getting *g = calloc(1, sizeof(*g));
 	struct url next;
-	int r = 0;
+	int r;
 
 	*ret = (struct network_document){ .data = BUF_INIT_LIMIT(q->max) };
 	if (!g)
 		return error_set(err, -ENOMEM, "ask a registry");
-	g->to = ret;
-	if (q->before) {
-		r = url_join(&next, &q->before->url, q->before->next, err);
-		if (r == 0 && !url_same_origin(&next, &q->before->url))
-			r = error_refuse(err, ERROR_INVALID,
-					 "the next page is said to be elsewhere");
-		request.at = &next;
-		request.endpoint = q->before->endpoint;
-	}
-	if (r == 0)
-		r = network_run(n, g, &request, err);
-	if (r == 0)
-		r = network_digest(&ret->data, ret->digest, err);
+	r = network_get_page(q, &request, &next, err);
+	do {
+		*g = (struct network_getting){ .to = ret, .manifest = q->manifest };
+		if (r == 0)
+			r = network_run(n, g, &request, err);
+		if (r == 0)
+			r = network_digest(&ret->data, ret->digest, err);
+		request.first = ret->endpoint + 1;
+	} while (r == 0 && network_lies(n, q, ret));
 	return r == 0 ? network_check_digest(n, g, q->what, err) : r;
 }
 
@@ -440,41 +491,25 @@ int network_next_page(struct network *n, const struct network_question *q,
 	return r < 0 ? r : 1;
 }
 
-static int network_check_type(struct network *n, const char *what, const struct network_document *d,
-			      struct error *err)
-{
-	if (str_has_prefix(d->media_type, "application/vnd.docker.distribution.manifest.v1+"))
-		return error_refuse(
-			err, ERROR_UNSUPPORTED,
-			"registry %s: %s: a manifest of Docker's schema 1, which nobody makes "
-			"any more and which cannot be verified",
-			n->registry.host, what);
-	if (*d->media_type)
-		return 0;
-	return error_refuse(err, ERROR_INVALID,
-			    "registry %s: %s: it does not say of which type it is",
-			    n->registry.host, what);
-}
-
 int network_get_manifest(struct network *n, const char *tag_or_digest, struct network_document *ret,
 			 struct error *err)
 {
 	char path[sizeof("/manifests/") + REFERENCE_TAG_MAX + DIGEST_SIZE];
 	char what[sizeof("manifest ") + REFERENCE_TAG_MAX + DIGEST_SIZE];
-	int r;
+	bool pinned = digest_is_valid(tag_or_digest);
 
 	(void)str_printf(path, sizeof(path), "/manifests/%s", tag_or_digest);
 	(void)str_printf(what, sizeof(what), "manifest %s", tag_or_digest);
-	r = network_get(n,
-			&(struct network_question){ .what = what,
-						    .path = path,
-						    .accept = NETWORK_ACCEPT,
-						    .need = digest_is_valid(tag_or_digest)
-								    ? FETCH_CAN_PULL
-								    : FETCH_CAN_RESOLVE,
-						    .max = READING_DOCUMENT_MAX },
-			ret, err);
-	return r == 0 ? network_check_type(n, what, ret, err) : r;
+	return network_get(
+		n,
+		&(struct network_question){ .what = what,
+					    .path = path,
+					    .accept = NETWORK_ACCEPT,
+					    .need = pinned ? FETCH_CAN_PULL : FETCH_CAN_RESOLVE,
+					    .max = READING_DOCUMENT_MAX,
+					    .digest = pinned ? tag_or_digest : NULL,
+					    .manifest = true },
+		ret, err);
 }
 
 int network_send_resolved(struct network *n, const struct network_document *d, struct error *err)

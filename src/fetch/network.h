@@ -70,9 +70,13 @@ struct network_question {
 	uint32_t need;                         /* FETCH_CAN_* */
 	size_t max;                            /* bytes that it may have */
 	const struct network_document *before; /* its next page is wanted; or NULL */
+	const char *digest;                    /* that it must have; NULL: it is found out */
+	bool manifest;                         /* its type must be one of a manifest or index */
 };
 
-/* Gets a document, and waits for it. Where the registry names its digest that is compared. */
+/* Gets a document, and waits for it. Where the registry names its digest that is compared. A host
+ * that sends something else than was asked for is as good as none: the next one is asked, and the
+ * document of the last one comes back whatever its digest. */
 int network_get(struct network *n, const struct network_question *q, struct network_document *ret,
 		struct error *err);
 /* Puts the next page in the place of this one: 1, or 0 where it was the last. At most

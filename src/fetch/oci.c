@@ -74,7 +74,9 @@ static int oci_take_layer(struct reading *r, json_t *node, struct reading_layer 
 		return code;
 	if (d.type.role != DESCRIPTOR_LAYER)
 		return error_refuse(err, ERROR_UNSUPPORTED,
-				    "the type \"%.100s\" cannot be unpacked", d.media_type);
+				    "the type \"%.100s\" cannot be unpacked: plain tar, "
+				    "gzip and zstd are",
+				    d.media_type);
 	ret->compression = d.type.compression;
 	ret->size = d.size;
 	(void)str_copy(ret->digest, sizeof(ret->digest), d.digest);

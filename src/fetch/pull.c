@@ -44,6 +44,7 @@ static int pull_load_blob(struct pull *p, const struct descriptor *d, struct net
 			   &(struct network_question){ .what = what,
 						       .path = path,
 						       .need = FETCH_CAN_PULL,
+						       .digest = d->digest,
 						       .max = READING_DOCUMENT_MAX },
 			   ret, err);
 }

@@ -39,6 +39,7 @@ static int trust_load_payload(struct network *n, const char *digest, struct buf 
 			&(struct network_question){ .what = "the payload of a signature",
 						    .path = path,
 						    .need = FETCH_CAN_PULL,
+						    .digest = digest,
 						    .max = SIGNATURE_PAYLOAD_MAX },
 			&got, err);
 	if (r == 0 && buf_add(ret, buf_data(&got.data), got.data.len) < 0)

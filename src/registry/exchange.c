@@ -23,6 +23,7 @@
 #include "registry/answer.h"
 #include "registry/header.h"
 #include "registry/limits.h"
+#include "registry/noproxy.h"
 #include "wire/fetchmsg.h"
 
 #define EXCHANGE_ATTEMPTS_MAX 200
@@ -102,7 +103,8 @@ static void exchange_give_up(struct exchange *x, const struct error *err)
 			 x->request.what);
 	if (x->err.kind == ERROR_UNAVAILABLE)
 		(void)error_wrap(&x->err, x->err.code, "RegistryUnavailable");
-	if (x->err.kind == ERROR_DENIED && !token_has_credentials(x->registry, x->endpoint))
+	if (x->asks_who && x->err.kind == ERROR_DENIED &&
+	    !token_has_credentials(x->registry, x->endpoint))
 		(void)error_wrap(&x->err, x->err.code, "Unauthenticated");
 	exchange_finish(x, &x->err);
 }
@@ -193,9 +195,14 @@ static int exchange_headers(struct exchange *x, char ***ret)
 	return r == 0 && token ? strv_add(ret, token) : r;
 }
 
+/* This machine's own registries are nothing for a proxy. NULL: the host itself is asked. */
 static const char *exchange_proxy(const struct exchange *x, const struct url *u)
 {
-	return u->tls ? x->registry->config->https_proxy : x->registry->config->http_proxy;
+	const struct registry_config *config = x->registry->config;
+
+	if (url_reach(u) == URL_LOOPBACK || noproxy_has(config->no_proxy, u))
+		return NULL;
+	return u->tls ? config->https_proxy : config->http_proxy;
 }
 
 static void exchange_limits(const struct exchange *x, struct transfer_request *to)
@@ -206,7 +213,6 @@ static void exchange_limits(const struct exchange *x, struct transfer_request *t
 	to->system_ca = &x->registry->endpoints.system_ca;
 	to->loopback_ok = url_reach(&to->endpoint->root) == URL_LOOPBACK;
 	to->proxy = exchange_proxy(x, to->url);
-	to->no_proxy = x->registry->config->no_proxy;
 	to->connect_ms = s->connect_ms;
 	to->stall_ms = s->stall_ms;
 	to->min_rate = s->min_rate;
@@ -280,6 +286,9 @@ static void exchange_attempt(struct exchange *x)
 	x->due = 0;
 	x->n_attempts++;
 	x->n_redirects = 0;
+	x->asks_who = false;
+	/* A token server that was down for a moment is no reason to call credentials wrong. */
+	x->n_challenges = 0;
 	x->n_heard = 0;
 	if (x->ops->on_attempt)
 		x->ops->on_attempt(x);
@@ -357,6 +366,7 @@ static void exchange_denied(struct exchange *x, const char *who)
 	char reason[ANSWER_REASON_SIZE];
 	struct error err = ERROR_INIT;
 
+	x->asks_who = true;
 	answer_reason(reason, buf_data(&x->body), x->body.len);
 	(void)error_refuse(&err, ERROR_DENIED, "%s%s%s%s%s", who,
 			   token_has_credentials(x->registry, x->endpoint)
@@ -429,10 +439,11 @@ static void exchange_status_error(struct exchange *x, unsigned status, const cha
 	char reason[ANSWER_REASON_SIZE];
 	enum error_kind kind = ERROR_UNAVAILABLE;
 
+	x->asks_who = status == 403 || status == 401;
 	answer_reason(reason, buf_data(&x->body), x->body.len);
 	if (status == 404)
 		kind = ERROR_NOT_FOUND;
-	else if (status == 403 || status == 401)
+	else if (x->asks_who)
 		kind = ERROR_DENIED;
 	(void)error_refuse(err, kind, "%s answers with status %u%s%s%s", who, status,
 			   *reason ? " (" : "", reason, *reason ? ")" : "");

@@ -74,6 +74,7 @@ struct exchange {
 	uint64_t n_heard; /* of this attempt; many: the next failure counts as the first */
 	nsec_t due;       /* of the next attempt; 0: none waits */
 	bool asks_token, running;
+	bool asks_who; /* the answer that was the last was a lack of rights */
 	struct token_request token;
 	struct buf body;  /* of an answer that is an error, or of a token server */
 	struct error err; /* the worst so far */

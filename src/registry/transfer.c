@@ -206,13 +206,15 @@ static int transfer_seek(void *userdata, curl_off_t offset, int origin)
  */
 static curl_socket_t transfer_socket(void *userdata, curlsocktype purpose, struct curl_sockaddr *a)
 {
-	const struct transfer *t = userdata;
+	struct transfer *t = userdata;
 
-	if (t->stranger && !t->proxied) {
+	if (t->stranger && !*t->proxy) {
 		enum url_reach reach = url_reach_of(&a->addr, a->addrlen);
 
-		if (reach == URL_LINK_LOCAL || (reach == URL_LOOPBACK && !t->loopback_ok))
+		if (reach == URL_LINK_LOCAL || (reach == URL_LOOPBACK && !t->loopback_ok)) {
+			t->kept_out = true;
 			return CURL_SOCKET_BAD;
+		}
 	}
 	return sysio_socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
@@ -237,6 +239,9 @@ static CURLcode transfer_set_trust(CURL *c, const struct transfer_request *q)
 
 	if (!q->url->tls)
 		return CURLE_OK;
+	code = curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (code)
+		return code;
 	if (q->system_ca->len && buf_add(&all, buf_data(q->system_ca), q->system_ca->len) < 0)
 		return CURLE_OUT_OF_MEMORY;
 	if (e->ca.len && buf_add(&all, buf_data(&e->ca), e->ca.len) < 0)
@@ -275,17 +280,33 @@ static CURLcode transfer_set_limits(CURL *c, const struct transfer_request *q)
 	return code;
 }
 
+/* Host and port of "[scheme://][user:password@]host:port[/]". */
+static void transfer_name_proxy(struct transfer *t, const char *proxy)
+{
+	const char *from = strstr(proxy, "://");
+	const char *host = from ? from + 3 : proxy;
+	size_t len = strcspn(host, "/?#");
+	const char *at = memrchr(host, '@', len);
+
+	if (at) {
+		len -= (size_t)(at + 1 - host);
+		host = at + 1;
+	}
+	if (len == 0 || str_printf(t->proxy, sizeof(t->proxy), "%.*s", (int)len, host) < 0)
+		(void)str_copy(t->proxy, sizeof(t->proxy), "of the environment");
+}
+
 static CURLcode transfer_set_proxy(CURL *c, struct transfer *t, const struct transfer_request *q)
 {
-	/* This machine's own registries are nothing for a proxy. */
-	bool near = url_reach(q->url) == URL_LOOPBACK;
+	const char *proxy = q->proxy ?: "";
 	CURLcode code;
 
-	t->proxied = !near && !str_empty(q->proxy);
+	if (*proxy)
+		transfer_name_proxy(t, proxy);
 	/* "" keeps curl from its environment. */
-	code = curl_easy_setopt(c, CURLOPT_PROXY, t->proxied ? q->proxy : "");
+	code = curl_easy_setopt(c, CURLOPT_PROXY, proxy);
 	if (!code)
-		code = curl_easy_setopt(c, CURLOPT_NOPROXY, q->no_proxy ? q->no_proxy : "");
+		code = curl_easy_setopt(c, CURLOPT_NOPROXY, "");
 	return code;
 }
 
@@ -423,6 +444,12 @@ void transfer_stop(struct transfer *t)
 
 /* ---- the end ---- */
 
+/* What TLS says no to it says no to again; a connection that ends meanwhile may not. */
+static bool transfer_is_alert(const struct transfer *t)
+{
+	return strstr(t->text, "SSL routines") && !strstr(t->text, "unexpected eof");
+}
+
 static enum transfer_fault transfer_fault_of(const struct transfer *t, CURLcode code)
 {
 	switch ((int)code) {
@@ -430,8 +457,9 @@ static enum transfer_fault transfer_fault_of(const struct transfer *t, CURLcode 
 	case CURLE_SSL_CERTPROBLEM:
 	case CURLE_SSL_CACERT_BADFILE:
 	case CURLE_SSL_ISSUER_ERROR:
-	case CURLE_SSL_CONNECT_ERROR:
 		return TRANSFER_FAULT_TRUST;
+	case CURLE_SSL_CONNECT_ERROR:
+		return transfer_is_alert(t) ? TRANSFER_FAULT_TRUST : TRANSFER_FAULT_CONNECT;
 	case CURLE_OUT_OF_MEMORY:
 		return TRANSFER_FAULT_OURS;
 	case CURLE_COULDNT_RESOLVE_HOST:
@@ -440,12 +468,29 @@ static enum transfer_fault transfer_fault_of(const struct transfer *t, CURLcode 
 	case CURLE_PROXY:
 		return TRANSFER_FAULT_CONNECT;
 	default:
+		/* With TLS 1.3 a server may refuse our certificate behind the handshake. */
+		if (!t->head.status && transfer_is_alert(t))
+			return TRANSFER_FAULT_TRUST;
 		return t->head.status ? TRANSFER_FAULT_CUT : TRANSFER_FAULT_CONNECT;
 	}
 }
 
+/* curl keeps to itself why nobody could be connected to. */
+static const char *transfer_reason(const struct transfer *t, CURLcode code)
+{
+	long number = 0;
+
+	if (code != CURLE_COULDNT_CONNECT ||
+	    curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &number) != CURLE_OK)
+		return NULL;
+	return number > 0 ? strerrordesc_np((int)number) : NULL;
+}
+
 static void transfer_judge(struct transfer *t, CURLcode code)
 {
+	const char *what, *why;
+	bool late;
+
 	if (t->err.code)
 		return;
 	if (code == CURLE_OK) {
@@ -456,14 +501,22 @@ static void transfer_judge(struct transfer *t, CURLcode code)
 		return;
 	}
 	t->fault = transfer_fault_of(t, code);
-	if (code == CURLE_OUT_OF_MEMORY)
+	if (code == CURLE_OUT_OF_MEMORY) {
 		(void)error_set(&t->err, -ENOMEM, "transfer");
-	else if (code == CURLE_OPERATION_TIMEDOUT)
-		(void)error_refuse(&t->err, ERROR_UNAVAILABLE, "no progress (%.160s)",
-				   *t->text ? t->text : curl_easy_strerror(code));
-	else
-		(void)error_refuse(&t->err, ERROR_UNAVAILABLE, "%.200s",
-				   *t->text ? t->text : curl_easy_strerror(code));
+		return;
+	}
+	what = *t->text ? t->text : curl_easy_strerror(code);
+	if (code == CURLE_COULDNT_CONNECT && t->kept_out) {
+		t->fault = TRANSFER_FAULT_TRUST;
+		(void)error_refuse(&t->err, ERROR_DENIED,
+				   "%.200s: it is an address of this machine or link", what);
+		return;
+	}
+	why = transfer_reason(t, code);
+	late = code == CURLE_OPERATION_TIMEDOUT;
+	(void)error_refuse(&t->err, ERROR_UNAVAILABLE, "%s%.200s%s%s%s%s%s",
+			   late ? "no progress (" : "", what, late ? ")" : "", why ? ": " : "",
+			   why ?: "", *t->proxy ? ", by the proxy " : "", t->proxy);
 }
 
 static unsigned transfers_collect(struct transfers *all)

@@ -61,9 +61,9 @@ struct transfer_request {
 	char *const *headers;            /* "Name: value" */
 	const struct endpoint *endpoint; /* whose certificates and time-outs count */
 	const struct buf *system_ca;
-	bool stranger;    /* the URL came from an answer: nothing on this machine or link */
-	bool loopback_ok; /* but loopback */
-	const char *proxy, *no_proxy;                      /* "": none */
+	bool stranger;     /* the URL came from an answer: nothing on this machine or link */
+	bool loopback_ok;  /* but loopback */
+	const char *proxy; /* with its credentials; NULL or "": none */
 	uint32_t connect_ms, stall_ms, min_rate, total_ms; /* total: 0: no bound */
 	/* The body, for a method that has one: of a file, or of memory where body_fd is negative.
 	 */
@@ -84,7 +84,9 @@ struct transfer {
 	void *easy;
 	void *headers;
 	bool begun; /* on_head was called */
-	bool stranger, loopback_ok, proxied;
+	bool stranger, loopback_ok;
+	bool kept_out;                /* from an address of this machine or link */
+	char proxy[URL_HOST_MAX + 8]; /* host and port for errors; "": none */
 	size_t n_head;
 	int body_fd;
 	const uint8_t *body;
