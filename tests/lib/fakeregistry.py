@@ -16,6 +16,7 @@ import http.server
 import io
 import json
 import re
+import socket
 import ssl
 import tarfile
 import threading
@@ -118,11 +119,19 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request, client_address):
-        pass
+        """What it said of the end, an alert of TLS say, must not be lost behind a reset."""
+        try:
+            request.settimeout(5)
+            request.shutdown(socket.SHUT_WR)
+            while socket.socket.recv(request, 4096):
+                pass
+        except OSError:
+            pass
 
 
 class FakeRegistry:
-    def __init__(self, tls=None, address="127.0.0.1"):
+    def __init__(self, tls=None, address="127.0.0.1", context=None):
+        """tls: (certificate, key); or a context with all that a server of TLS can be."""
         self.lock = threading.Lock()
         self.blobs, self.manifests, self.uploads, self.referring = {}, {}, {}, {}
         self.requests, self.scripts, self.tokens = [], [], {}
@@ -131,10 +140,11 @@ class FakeRegistry:
         self.token_seconds = 60
         self.server = Server((address, 0), Answer)
         self.server.registry = self
-        self.tls = tls
+        self.tls = tls or context
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*tls)
+        if context:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         self.port = self.server.server_address[1]
         self.host = f"{address}:{self.port}"
