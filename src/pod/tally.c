@@ -34,6 +34,21 @@ static void tally_container_groups(const struct pod_container *c, const char *ce
 	tally_must(t, "processes", group, c->id, w->path);
 }
 
+/* Made before it runs, and gone with it. */
+static void tally_machine_dir(const struct workload *w, struct tally *t)
+{
+	char dir[ID_SIZE + 16], socket[ID_SIZE + 32];
+
+	(void)str_printf(dir, sizeof(dir), "machines/%s", w->id);
+	(void)str_printf(socket, sizeof(socket), "%s/qmp.sock", dir);
+	tally_may(t, "directory", dir);
+	tally_may_below(t, "socket", dir);
+	if (w->state != WORKLOAD_RUNNING)
+		return;
+	tally_must(t, "directory", dir, w->id, w->path);
+	tally_must(t, "socket", socket, w->id, w->path);
+}
+
 static void tally_machine(const struct workload *w, struct tally *t)
 {
 	char name[TALLY_PATH_MAX];
@@ -45,6 +60,7 @@ static void tally_machine(const struct workload *w, struct tally *t)
 	tally_may_below(t, "processes", name);
 	if (w->state == WORKLOAD_RUNNING)
 		tally_must(t, "cgroup", name, w->id, w->path);
+	tally_machine_dir(w, t);
 }
 
 static void tally_groups(const struct workload *w, struct tally *t)

@@ -14,6 +14,7 @@
 #include "pod/tally.h"
 #include "runtime/look.h"
 #include "runtime/services.h"
+#include "vm/disks.h"
 
 /*
  * Theory of operation. A round looks at the kernel on a thread of the pool, and then, in the loop,
@@ -153,6 +154,17 @@ static bool check_judge(struct check_call *c, struct error *err)
 
 /* ---- the rounds ---- */
 
+/* A disk has no record: it is whole, or nobody's. */
+static void check_disks(struct check_call *c)
+{
+	_cleanup_strv_ char **names = NULL;
+
+	if (c->err.code || disks_strangers(c->service->root_fd, &names, &c->err) < 0)
+		return;
+	for (size_t i = 0; names && names[i]; i++)
+		tally_fault(&c->tally, "disk", "", names[i], "it is there, and is no whole disk");
+}
+
 static void check_run(struct pool_work *work)
 {
 	struct check_call *c = container_of(work, struct check_call, work);
@@ -164,6 +176,7 @@ static void check_run(struct pool_work *work)
 	};
 
 	(void)look_take(&look, &c->tally, &c->err);
+	check_disks(c);
 }
 
 static void check_done(struct pool_work *work)

@@ -122,18 +122,13 @@ static void look_sockets(struct tally *t, int run_fd, const char *dir)
 	}
 }
 
-static int look_keepers(struct tally *t, int run_fd)
+/* One for each that has processes of its own: `of` is "i" or "machines". */
+static int look_places(struct tally *t, int run_fd, const char *of)
 {
 	_cleanup_(look_close_dir) DIR *dir = NULL;
-	_cleanup_fd_ int node_fd = -1;
 	int r;
 
-	node_fd = sysio_openat(run_fd, "node", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (node_fd >= 0) {
-		tally_seen(t, "directory", "node");
-		look_sockets(t, run_fd, "node");
-	}
-	dir = look_open_dir(run_fd, "i", &r);
+	dir = look_open_dir(run_fd, of, &r);
 	if (!dir)
 		return r == -ENOENT ? 0 : r;
 	for (;;) {
@@ -143,11 +138,25 @@ static int look_keepers(struct tally *t, int run_fd)
 		if (!e)
 			return 0;
 		if (str_eq(e->d_name, ".") || str_eq(e->d_name, "..") ||
-		    str_printf(path, sizeof(path), "i/%s", e->d_name) < 0)
+		    str_printf(path, sizeof(path), "%s/%s", of, e->d_name) < 0)
 			continue;
 		tally_seen(t, "directory", path);
 		look_sockets(t, run_fd, path);
 	}
+}
+
+static int look_run(struct tally *t, int run_fd)
+{
+	_cleanup_fd_ int node_fd = -1;
+	int r;
+
+	node_fd = sysio_openat(run_fd, "node", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (node_fd >= 0) {
+		tally_seen(t, "directory", "node");
+		look_sockets(t, run_fd, "node");
+	}
+	r = look_places(t, run_fd, "i");
+	return r < 0 ? r : look_places(t, run_fd, "machines");
 }
 
 /* ---- mounts ---- */
@@ -235,7 +244,7 @@ int look_take(const struct look *l, struct tally *t, struct error *err)
 	r = look_groups(t, l->cgroup_fd, ".", "", 0);
 	if (r < 0)
 		return error_set(err, r, "read the cgroups");
-	r = look_keepers(t, l->run_fd);
+	r = look_run(t, l->run_fd);
 	if (r < 0)
 		return error_set(err, r, "read the run directory");
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {

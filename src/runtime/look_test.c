@@ -74,11 +74,13 @@ static void directories(void)
 	(void)fd_close(make(fd, "logs/1"));
 	(void)fd_close(make(fd, "blobs/sha256/2"));
 	(void)fd_close(make(fd, "i/3"));
+	(void)fd_close(make(fd, "machines/4"));
 	(void)fd_close(make(fd, "node"));
 	CHECK(mknodat(fd, "i/3/rpc.sock", S_IFREG | 0600, 0) == 0);
 	CHECK(fd_write_file(fd, "i/3/rpc.sock", "") == 0);
 	CHECK(mknodat(fd, "i/3/qmp.sock", S_IFREG | 0600, 0) == 0);
 	look.cgroup_fd = openat(fd, "groups", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(mknodat(fd, "machines/4/qmp.sock", S_IFREG | 0600, 0) == 0);
 	CHECK(mknodat(look.cgroup_fd, "a/cgroup.events", S_IFREG | 0600, 0) == 0);
 	CHECK(fd_write_file(look.cgroup_fd, "a/cgroup.events", "populated 1\nfrozen 0\n") == 0);
 	CHECK_INT(look_take(&look, &t, &err), 0);
@@ -86,9 +88,10 @@ static void directories(void)
 	said = seen(&t);
 	/* Of a path below another one only the upper is told. */
 	CHECK_STR(said, "cgroup a\nprocesses a\ndirectory node\ndirectory i/3\n"
-			"socket i/3/rpc.sock\nsocket i/3/qmp.sock\nlog 1\nblob 2\n");
-	for (const char *const *n =
-		     (const char *const[]){ "groups", "logs", "blobs", "i", "node", NULL };
+			"socket i/3/rpc.sock\nsocket i/3/qmp.sock\ndirectory machines/4\n"
+			"socket machines/4/qmp.sock\nlog 1\nblob 2\n");
+	for (const char *const *n = (const char *const[]){ "groups", "logs", "blobs", "i",
+							   "machines", "node", NULL };
 	     *n; n++)
 		CHECK_INT(rootfd_remove_tree(fd, *n), 0);
 	CHECK(rmdir(name) == 0);

@@ -521,6 +521,31 @@ int disks_list(int root_fd, struct disk_kept **ret, size_t *ret_n, struct error 
 	return 0;
 }
 
+int disks_strangers(int root_fd, char ***ret, struct error *err)
+{
+	_cleanup_fd_ int disks_fd = disks_open(root_fd, err);
+	_cleanup_strv_ char **names = NULL;
+	struct disk_kept disk;
+	size_t n = 0;
+	int r;
+
+	if (disks_fd < 0)
+		return disks_fd;
+	r = fd_list_dir(disks_fd, &names);
+	if (r < 0)
+		return error_set(err, r, "list the disks");
+	for (size_t i = 0; names && names[i]; i++) {
+		char *name = TAKE_PTR(names[i]);
+
+		if (name_is_label(name) && disk_look(disks_fd, name, &disk))
+			free(name);
+		else
+			names[n++] = name;
+	}
+	*ret = TAKE_PTR(names);
+	return 0;
+}
+
 int disk_remove(int root_fd, const char *name, struct error *err)
 {
 	_cleanup_fd_ int disks_fd = disks_open(root_fd, err);

@@ -70,6 +70,9 @@ struct disk_kept {
 
 /* By name; the caller frees *ret. */
 int disks_list(int root_fd, struct disk_kept **ret, size_t *ret_n, struct error *err);
+/* Names beside theirs, which are those of no whole disk: what is half made for a moment, too. The
+ * caller frees *ret, which may be NULL. */
+int disks_strangers(int root_fd, char ***ret, struct error *err);
 /* ERROR_NOT_FOUND; ERROR_PRECONDITION while a machine has it. */
 int disk_remove(int root_fd, const char *name, struct error *err);
 

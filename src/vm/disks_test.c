@@ -110,6 +110,30 @@ static void is_looked_at_without_a_lock(void)
 	remove_place(&base);
 }
 
+/* A disk without its data, and what never was one. */
+static void tells_what_is_no_disk(void)
+{
+	struct disk_base base = DISK_BASE_NONE;
+	_cleanup_fd_ int root_fd = open_place(&base);
+	_cleanup_strv_ char **names = NULL;
+	struct error err = ERROR_INIT;
+
+	if (base.fd >= 0)
+		(void)fd_close(disk_open_kept(root_fd, "data", source, &base, 0, &err));
+	if (!err.code && disks_strangers(root_fd, &names, &err) == 0) {
+		CHECK(!names || !names[0]);
+		strv_free(TAKE_PTR(names));
+		CHECK_INT(mkdirat(root_fd, "disks/.half", 0700), 0);
+		CHECK_INT(unlinkat(root_fd, "disks/data/data", 0), 0);
+		if (disks_strangers(root_fd, &names, &err) == 0) {
+			CHECK_INT(strv_len(names), 2);
+			CHECK(strv_len(names) == 2 && strcmp(names[0], names[1]) != 0);
+		}
+	}
+	CHECK(!err.code || err.code == -ENOMEM);
+	remove_place(&base);
+}
+
 static void sweeps_what_was_half_made(void)
 {
 	struct disk_base base = DISK_BASE_NONE;
@@ -133,4 +157,5 @@ static void sweeps_what_was_half_made(void)
 
 UNIT_MAIN({ "has one machine", has_one_machine },
 	  { "is looked at without a lock", is_looked_at_without_a_lock },
+	  { "tells what is no disk", tells_what_is_no_disk },
 	  { "sweeps what was half made", sweeps_what_was_half_made })

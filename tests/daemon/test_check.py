@@ -36,7 +36,8 @@ class Check(CheckTest):
         group = os.path.join(self.node.cgroup(), "node", "cell.stray")
         made = [os.path.join(group, "below"), os.path.join(self.node.root, "logs", "stray"),
                 os.path.join(self.node.root, "layers", "777"), os.path.join(self.node.root, "containers", "stray"),
-                os.path.join(self.node.root, "staging", "stray"), os.path.join(self.node.run, "i", "stray")]
+                os.path.join(self.node.root, "staging", "stray"), os.path.join(self.node.run, "i", "stray"),
+                os.path.join(self.node.run, "machines", "stray"), os.path.join(self.node.root, "disks", "stray")]
         blob = os.path.join(self.node.root, "blobs", "sha256", "stray")
         unknown = "it is there, and no record knows it"
         for path in made:
@@ -44,14 +45,14 @@ class Check(CheckTest):
         with open(blob, "w", encoding="ascii"):
             pass
         try:
-            self.assertEqual({(kind, name, unknown) for kind, name in (
+            self.assertEqual({("disk", "stray", "it is there, and is no whole disk")} | {(kind, name, unknown) for kind, name in (
                 ("cgroup", "node/cell.stray"), ("log", "stray"), ("layer", "777"), ("rootfs", "stray"), ("staging", "stray"),
-                ("directory", "i/stray"), ("blob", "stray"))}, self.findings())
+                ("directory", "i/stray"), ("directory", "machines/stray"), ("blob", "stray"))}, self.findings())
             done = self.node.cli("check", check=False)
             self.assertEqual((1, ""), (done.returncode, done.stderr))
             lines = done.stdout.splitlines()
             self.assertEqual(["OBJECT", "NAME", "ID", "WHAT"], lines[0].split())
-            self.assertEqual(8, len(lines))
+            self.assertEqual(10, len(lines))
             told = json.loads(self.node.cli("-o", "json", "check", check=False).stdout)
             self.assertIn({"object": "log", "id": None, "name": "stray", "what": unknown}, told)
         finally:
