@@ -21,7 +21,7 @@ static const int error_kind_errno[] = {
 	[ERROR_EXHAUSTED] = -ENOBUFS,  [ERROR_UNSUPPORTED] = -EOPNOTSUPP,
 	[ERROR_DENIED] = -EACCES,      [ERROR_CANCELLED] = -ECANCELED,
 	[ERROR_DEADLINE] = -ETIMEDOUT, [ERROR_ABORTED] = -ESTALE,
-	[ERROR_RANGE] = -ERANGE,
+	[ERROR_RANGE] = -ERANGE,       [ERROR_UNAUTHENTICATED] = -EACCES,
 };
 
 _Static_assert(ARRAY_SIZE(error_kind_errno) == ERROR_KIND_COUNT, "one errno for each kind");

@@ -35,8 +35,9 @@ enum error_kind {
 	ERROR_DENIED,
 	ERROR_CANCELLED,
 	ERROR_DEADLINE,
-	ERROR_ABORTED, /* overtaken by something else, such as a removal */
-	ERROR_RANGE,   /* right in itself, but past what there is (any more) */
+	ERROR_ABORTED,         /* overtaken by something else, such as a removal */
+	ERROR_RANGE,           /* right in itself, but past what there is (any more) */
+	ERROR_UNAUTHENTICATED, /* who asks is not known where he asks, or not believed */
 	ERROR_KIND_COUNT
 };
 

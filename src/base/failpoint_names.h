@@ -35,6 +35,8 @@ static const struct {
 	{ "pull.partial", "daemon", true, "open the file of a blob that is to be loaded" },
 	{ "pull.blob", "daemon", true, "take a loaded blob into the content store" },
 	{ "pull.clean", "daemon", true, "take away what a pull does not need any more" },
+	{ "push.start", "daemon", true, "start the helper that pushes an image" },
+	{ "push.end", "daemon", false, "tell that an image was pushed" },
 	{ "image.remove", "daemon", true, "drop the record of an image" },
 	{ "image.change", "daemon", true, "record a name or a pin of an image" },
 	{ "image.collect", "daemon", true, "take away what nobody needs" },

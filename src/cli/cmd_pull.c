@@ -1,139 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * What a pull is at, a line for each layer. On a terminal the lines stand below one another and are
- * drawn over again; else each is written once, when its layer has its place.
- */
-
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/str.h"
 #include "cli/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
-#include "cli/credentials.h"
 #include "cli/handlers.h"
-#include "cli/output.h"
+#include "cli/progress_lines.h"
 #include "cli/pull.h"
+#include "cli/registry_auth.h"
 #include "cli/spec.h"
-#include "cli/text.h"
 #include "cli/view.h"
 
-#define PULL_PERIOD (100 * NSEC_PER_MSEC)
-#define PULL_LINES_MAX 16 /* of layers at once on a terminal: those that something happens to */
-#define PULL_BAR 24
-#define PULL_LAYERS_MAX 1024
 #define PULL_ID_DIGITS 12 /* so many are meant as an id */
-#define PULL_CREDENTIALS_MAX ((size_t)4 << 20)
-
-struct pull_line {
-	char digest[TEXT_SIZE];
-	char state[16];
-	uint64_t loaded, size;
-	uint64_t first; /* bytes that were there when it began */
-	nsec_t begun;
-	bool there;
-};
 
 struct pull {
 	struct client_call call;
-	bool json, live, pulled;
+	bool json, pulled;
 	bool quiet; /* its id is not what was asked for */
-	nsec_t due;
-	unsigned n_drawn;
-	struct pull_line *lines;
-	unsigned n_lines;
+	struct progress_lines lines;
 };
 
-/* ---- on a terminal ---- */
-
-static void pull_wipe(struct pull *p)
-{
-	if (p->n_drawn)
-		(void)fprintf(stderr, "\033[%uA\r\033[J", p->n_drawn);
-	p->n_drawn = 0;
-}
-
-/* "31.4 MB/s, 12 s left"; "" where that is not known yet. */
-static void pull_rate(char *to, size_t size, const struct pull_line *l, nsec_t now)
-{
-	nsec_t passed = now > l->begun ? now - l->begun : 0;
-	double rate;
-	char text[TEXT_SIZE];
-
-	*to = '\0';
-	if (passed < NSEC_PER_SEC / 2 || l->loaded <= l->first)
-		return;
-	rate = (double)(l->loaded - l->first) * 1e9 / (double)passed;
-	text_bytes(text, (uint64_t)rate);
-	(void)str_printf(to, size, "%s/s, %.0f s left", text,
-			 (double)(l->size - MIN(l->loaded, l->size)) / rate);
-}
-
-static void pull_draw_line(const struct pull *p, unsigned k, nsec_t now)
-{
-	const struct pull_line *l = &p->lines[k];
-	unsigned full = l->size ? (unsigned)(l->loaded * PULL_BAR / l->size) : PULL_BAR;
-	char bar[PULL_BAR + 1], size[TEXT_SIZE], rate[64] = "", line[256];
-	unsigned width = output_width(STDERR_FILENO);
-
-	for (unsigned i = 0; i < PULL_BAR; i++)
-		bar[i] = i < full ? '#' : '.';
-	bar[PULL_BAR] = '\0';
-	text_bytes(size, l->size);
-	if (str_eq(l->state, "loading"))
-		pull_rate(rate, sizeof(rate), l, now);
-	(void)str_printf(line, sizeof(line), "%3u/%u %s [%s] %9s %s", k + 1, p->n_lines, l->digest,
-			 bar, size, *rate ? rate : l->state);
-	if (width > 1)
-		line[text_prefix(line, width - 1)] = '\0';
-	(void)fprintf(stderr, "%s\n", line);
-}
-
-static void pull_draw(struct pull *p)
-{
-	nsec_t now = clock_mono();
-	unsigned n = 0;
-
-	if (!p->live || now < p->due)
-		return;
-	pull_wipe(p);
-	for (unsigned k = 0; k < p->n_lines && n < PULL_LINES_MAX; k++) {
-		if (!*p->lines[k].state || str_eq(p->lines[k].state, "unpacked"))
-			continue;
-		pull_draw_line(p, k, now);
-		n++;
-	}
-	p->n_drawn = n;
-	p->due = now + PULL_PERIOD;
-	(void)fflush(stderr);
-}
-
 /* ---- what comes ---- */
-
-static void pull_say(struct pull *p, const char *text)
-{
-	pull_wipe(p);
-	(void)fprintf(stderr, "%s\n", text);
-	p->due = 0;
-}
-
-static void pull_layer_ends(struct pull *p, unsigned k)
-{
-	const struct pull_line *l = &p->lines[k];
-	char size[TEXT_SIZE];
-	_cleanup_str_ char *text = NULL;
-
-	text_bytes(size, l->size);
-	text = xformat("%3u/%u %s %s %s", k + 1, p->n_lines, l->digest, size,
-		       l->there ? "was there" : "pulled");
-	pull_say(p, text);
-}
 
 static void pull_layer_json(const Nacre__V1__PullLayer *m)
 {
@@ -154,30 +46,20 @@ static void pull_layer_json(const Nacre__V1__PullLayer *m)
 
 static void pull_layer(struct pull *p, const Nacre__V1__PullLayer *m)
 {
-	struct pull_line *l;
+	const char *done = m->there ? "was there" : "pulled";
 
 	if (p->json)
 		pull_layer_json(m);
-	if (p->json || m->count > PULL_LAYERS_MAX || m->number == 0 || m->number > m->count)
-		return;
-	if (m->count > p->n_lines) {
-		p->lines = xrealloc(p->lines, m->count, sizeof(*p->lines));
-		for (; p->n_lines < m->count; p->n_lines++)
-			p->lines[p->n_lines] = (struct pull_line){ .size = 0 };
-	}
-	l = &p->lines[m->number - 1];
-	if (str_eq(m->state, "loading") && !str_eq(l->state, "loading")) {
-		l->begun = clock_mono();
-		l->first = m->loaded;
-	}
-	text_short_id(l->digest, m->digest);
-	(void)str_copy(l->state, sizeof(l->state), m->state);
-	l->loaded = m->loaded;
-	l->size = m->size;
-	l->there = m->there;
-	if (str_eq(l->state, "unpacked"))
-		pull_layer_ends(p, m->number - 1);
-	pull_draw(p);
+	else
+		progress_lines_tell(
+			&p->lines,
+			&(struct progress_word){ .number = m->number,
+						 .count = m->count,
+						 .digest = m->digest,
+						 .state = m->state,
+						 .done = str_eq(m->state, "unpacked") ? done : NULL,
+						 .n_bytes = m->loaded,
+						 .size = m->size });
 }
 
 static void pull_note(struct pull *p, const char *text)
@@ -185,7 +67,7 @@ static void pull_note(struct pull *p, const char *text)
 	struct json j = { .to = stdout, .compact = true };
 
 	if (!p->json) {
-		pull_say(p, text);
+		progress_lines_say(&p->lines, text);
 		return;
 	}
 	json_put_object(&j, NULL);
@@ -199,7 +81,7 @@ static void pull_ends(struct pull *p, const Nacre__V1__Image *image)
 {
 	struct json j = { .to = stdout, .compact = true };
 
-	pull_wipe(p);
+	progress_lines_wipe(&p->lines);
 	p->pulled = true;
 	if (p->quiet)
 		return;
@@ -228,35 +110,6 @@ static void pull_message(struct client_call *call, const ProtobufCMessage *messa
 
 /* ---- the command ---- */
 
-/* The host of a reference, as credentials are kept for it. The caller frees it. */
-static char *pull_host(const char *image)
-{
-	size_t n = strcspn(image, "/");
-
-	if (image[n] && (memchr(image, '.', n) || memchr(image, ':', n) ||
-			 (n == strlen("localhost") && strncmp(image, "localhost", n) == 0)))
-		return xformat("%.*s", (int)n, image);
-	return xstrdup("docker.io");
-}
-
-/* 0, or an error: then nothing is asked. */
-static int pull_auth(Nacre__V1__RegistryAuth *auth, struct arena *arena, const char *host,
-		     struct error *err)
-{
-	struct credentials c;
-	int r;
-
-	r = credentials_find(&c, arena, host, err);
-	if (r <= 0)
-		return r;
-	spec_set(&auth->host, (char *)(uintptr_t)c.host);
-	spec_set(&auth->username, (char *)(uintptr_t)c.username);
-	spec_set(&auth->password, (char *)(uintptr_t)c.password);
-	spec_set(&auth->identity_token, (char *)(uintptr_t)c.identity_token);
-	spec_set(&auth->registry_token, (char *)(uintptr_t)c.registry_token);
-	return 1;
-}
-
 /* "linux/arm64/v8", "arm64/v8" or "arm64". */
 static int pull_platform(Nacre__V1__PullRequest *q, char *platform)
 {
@@ -283,8 +136,7 @@ static int pull_run(struct client *client, struct pull *p, const ProtobufCMessag
 	(void)client_call_wait(client, &p->call);
 	err = p->call.err;
 	client_call_done(&p->call);
-	pull_wipe(p);
-	free(p->lines);
+	progress_lines_done(&p->lines);
 	if (err.code)
 		return cli_fail(&err);
 	return p->pulled ? 0 : cli_complain("the daemon did not tell which image this is");
@@ -294,16 +146,14 @@ static int pull_run(struct client *client, struct pull *p, const ProtobufCMessag
 static int pull_one(struct client *client, struct pull *pull, Nacre__V1__PullRequest *request)
 {
 	Nacre__V1__RegistryAuth auth = NACRE__V1__REGISTRY_AUTH__INIT, *auths[] = { &auth };
-	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(PULL_CREDENTIALS_MAX);
-	_cleanup_str_ char *host = pull_host(request->image);
-	const char *term = getenv("TERM");
+	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(REGISTRY_AUTH_MEMORY_MAX);
 	struct error err = ERROR_INIT;
 	int r;
 
 	pull->call = (struct client_call){ .type = &nacre__v1__pull_response__descriptor,
 					   .on_message = pull_message };
-	pull->live = !pull->json && isatty(STDERR_FILENO) && term && !str_eq(term, "dumb");
-	r = pull_auth(&auth, &arena, host, &err);
+	progress_lines_init(&pull->lines);
+	r = registry_auth_find(&auth, &arena, request->image, &err);
 	if (r < 0)
 		return cli_fail(&err);
 	request->auths = auths;

@@ -114,6 +114,41 @@ static const struct command image_commands[] = {
 		.run = cmd_image_pull,
 	},
 	{
+		.name = "image push",
+		.operands = "IMAGE [DEST]",
+		.summary = "send an image to a registry",
+		.help = "To DEST, HOST/PATH with a tag, or without it to where the name of IMAGE "
+			"says. "
+			"The image goes\n"
+			"as it came, and has the same digest there, which is printed: of an image "
+			"for several\n"
+			"platforms that is the one for this machine. What the registry has is not "
+			"sent again, an\n"
+			"upload that was cut is gone on with, and the manifest comes last. "
+			"Credentials as those of\n"
+			"`nacre image pull`.\n"
+			"\n"
+			"    nacre image push registry.local/tools/busybox:stable\n"
+			"    nacre image push busybox registry.local/tools/busybox",
+		.n_min = 1,
+		.n_max = 2,
+		.run = cmd_image_push,
+	},
+	{
+		.name = "image tags",
+		.operands = "REPOSITORY",
+		.summary = "list the tags that a registry has of a repository",
+		.help = "In the registry's order, all its pages; at most 20000. Credentials as "
+			"those "
+			"of\n"
+			"`nacre image pull`.\n"
+			"\n"
+			"    nacre image tags quay.io/prometheus/busybox",
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_image_tags,
+	},
+	{
 		.name = "image ls",
 		.operands = "[PREFIX]",
 		.summary = "list the images of the node",

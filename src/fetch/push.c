@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Each blob is asked for (HEAD), then begun (POST), which mounts it where the registry has it in
- * another repository that we named, and else sent in one piece to where the answer says (PUT). A
- * piece that was cut leaves an upload of which nobody knows how far it came: it is begun anew.
+ * Blobs are sent as many at once as there are connections, then the manifests, one behind the
+ * other. Each blob goes through steps, every one a question to the registry:
+ *
+ *   LOOKS    has it the blob (HEAD)?
+ *   BEGINS   an upload (POST); where there is a repository of the same registry that may have the
+ *            blob, the registry is asked to mount it from there, and that is all
+ *   SENDS    the whole to where the answer said (PUT)
+ *   ASKS     what of a piece that was cut has arrived (GET)
+ *   APPENDS  what is missing (PATCH)
+ *   ENDS     the upload that was sent in pieces (PUT)
+ *
+ * A registry that does not tell how far an upload has come gets the blob from the beginning.
  */
 
 #include "fetch/push.h"
@@ -13,31 +22,71 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "fetch/channel.h"
 #include "fetch/json.h"
 #include "fetch/reading.h"
 #include "registry/client.h"
+#include "registry/header.h"
 
 #define PUSH_TURN_MS 100
 #define PUSH_PROGRESS (UINT64_C(100) * 1000000)
+#define PUSH_GOT_ON (64 << 10) /* bytes: who got on so far is not at the end of his tries */
+#define PUSH_MILLI UINT64_C(1000000)
+
+enum push_step {
+	PUSH_LOOKS,
+	PUSH_BEGINS,
+	PUSH_SENDS,
+	PUSH_ASKS,
+	PUSH_APPENDS,
+	PUSH_ENDS,
+	PUSH_NAMES, /* a manifest is put (PUT) */
+	PUSH_DONE,
+	PUSH_STEP_COUNT
+};
+
+struct push;
+
+/* A blob or manifest on its way. */
+struct push_flight {
+	struct list link;
+	struct push *push;
+	const struct network_blob *blob;
+	bool last; /* the manifest that gets the reference's name */
+	enum push_step step;
+	bool waits, ended; /* the step is still to be asked; its answer is there */
+	nsec_t due;
+	struct exchange exchange;
+	struct error err;
+	struct url location; /* of the upload */
+	struct url target;   /* the same with the digest, at which it ends */
+	size_t endpoint;
+	char *const *mounts; /* those that were not asked for yet */
+	bool mounting;
+	uint64_t from; /* bytes that the registry has */
+	uint64_t best; /* the most of it that it ever had */
+	unsigned n_tries;
+	nsec_t told; /* when its progress was */
+	struct buf text;
+	char media_type[FETCH_TYPE_MAX + 1];
+	char path[sizeof("/blobs/uploads/?mount=&from=") + DIGEST_SIZE + 3 * REFERENCE_NAME_MAX];
+	char what[sizeof("manifest ") + REFERENCE_TAG_MAX + DIGEST_SIZE];
+	char range[48];
+};
 
 struct push {
 	struct network *network;
-	const struct network_blob *blob;
-	struct exchange exchange;
-	struct url location;
-	struct error err;
-	bool ended;
-	bool sends; /* this exchange has the blob as its body */
-	nsec_t progress;
-	char media_type[FETCH_TYPE_MAX + 1]; /* of the manifest that was sent last */
+	struct list flights;
+	size_t n_flights;
+	size_t next; /* blob */
+	bool heard;  /* who we are is known there: many may ask at once */
+	char media_type[FETCH_TYPE_MAX + 1];
+	char origin[URL_SIZE];
 };
 
-static void push_free(struct push **p)
-{
-	free(*p);
-}
+/* ---- exchanges ---- */
 
 static int push_on_head(struct exchange *x, struct error *err)
 {
@@ -51,178 +100,337 @@ static int push_on_data(struct exchange *x, const void *data, size_t len, struct
 
 static void push_on_end(struct exchange *x, const struct error *err)
 {
-	struct push *p = container_of(x, struct push, exchange);
+	struct push_flight *f = container_of(x, struct push_flight, exchange);
 
-	(void)error_copy(&p->err, err);
-	p->ended = true;
+	(void)error_copy(&f->err, err);
+	f->ended = true;
 }
 
 static const struct exchange_ops push_ops = { NULL, push_on_head, push_on_data, push_on_end };
 
-static int push_tell_progress(struct push *p, uint64_t n_bytes, struct error *err)
+static int push_start(struct push_flight *f, const struct exchange_request *request,
+		      struct error *err)
+{
+	struct exchange_request q = *request;
+
+	f->err = (struct error)ERROR_INIT;
+	q.what = f->what;
+	q.need = FETCH_CAN_PUSH;
+	return exchange_start(&f->exchange, &f->push->network->registry, &q, &push_ops, err);
+}
+
+static const struct transfer_head *push_head(const struct push_flight *f)
+{
+	return &f->exchange.transfer.head;
+}
+
+static void push_go(struct push_flight *f, enum push_step step)
+{
+	f->step = step;
+	f->waits = step != PUSH_DONE;
+	f->due = 0;
+}
+
+/* ---- what the core hears ---- */
+
+static int push_tell_progress(struct push_flight *f, uint64_t n_bytes, struct error *err)
 {
 	struct fetchmsg m = { .type = FETCHMSG_PROGRESS };
 
-	(void)str_copy(m.progress.digest, sizeof(m.progress.digest), p->blob->digest);
+	(void)str_copy(m.progress.digest, sizeof(m.progress.digest), f->blob->digest);
 	m.progress.n_bytes = n_bytes;
-	p->progress = clock_mono();
-	return channel_send(p->network->sock_fd, &m, err);
+	f->told = clock_mono();
+	return channel_send(f->push->network->sock_fd, &m, err);
 }
 
-static int push_ask(struct push *p, const struct exchange_request *request, struct error *err)
-{
-	bool readable;
-	int r;
-
-	p->ended = false;
-	p->err = (struct error)ERROR_INIT;
-	p->sends = request->has_body && !p->blob->manifest;
-	r = exchange_start(&p->exchange, &p->network->registry, request, &push_ops, err);
-	while (r == 0 && !p->ended) {
-		r = client_turn(&p->network->registry, -1, PUSH_TURN_MS, &readable, err);
-		if (r == 0 && p->sends && !p->ended && clock_mono() - p->progress > PUSH_PROGRESS)
-			r = push_tell_progress(p, p->exchange.transfer.n_sent, err);
-	}
-	exchange_stop(&p->exchange);
-	return r == 0 && p->err.code ? error_copy(err, &p->err) : r;
-}
-
-static int push_tell(struct push *p, enum fetch_pushed how, struct error *err)
+static int push_done(struct push_flight *f, enum fetch_pushed how, struct error *err)
 {
 	struct fetchmsg m = { .type = FETCHMSG_PUSHED };
+	int r = 0;
 
-	(void)str_copy(m.pushed.digest, sizeof(m.pushed.digest), p->blob->digest);
+	push_go(f, PUSH_DONE);
+	(void)str_copy(m.pushed.digest, sizeof(m.pushed.digest), f->blob->digest);
 	m.pushed.how = how;
-	return channel_send(p->network->sock_fd, &m, err);
+	if (how == FETCH_PUSHED_UPLOADED && !f->blob->manifest)
+		r = push_tell_progress(f, f->blob->size, err);
+	return r == 0 ? channel_send(f->push->network->sock_fd, &m, err) : r;
+}
+
+/* What it says that it has now must be what was sent; other algorithms are not looked at. */
+static int push_check_digest(const struct push_flight *f, struct error *err)
+{
+	const char *named = push_head(f)->digest;
+
+	if (!str_has_prefix(named, "sha256:") || str_eq(named, f->blob->digest))
+		return 0;
+	return error_refuse(err, ERROR_INVALID,
+			    "registry %s: %s: it was sent with the digest %s, and the registry "
+			    "says that it has %.80s",
+			    f->push->network->registry.host, f->what, f->blob->digest, named);
+}
+
+/* ---- what comes after a failure ---- */
+
+static int push_fail(struct push_flight *f, struct error *err)
+{
+	return error_copy(err, &f->err);
+}
+
+/* The step is tried again, or another one in its place, a little later each time. */
+static int push_again(struct push_flight *f, enum push_step step, struct error *err)
+{
+	const struct registry_settings *s = &f->push->network->registry.settings;
+	uint64_t ms = s->retry_ms;
+	char text[ERROR_TEXT_MAX];
+
+	if (f->n_tries >= s->n_retries)
+		return push_fail(f, err);
+	for (unsigned i = 0; i < f->n_tries && ms < s->retry_max_ms; i++)
+		ms *= 2;
+	ms = MIN(ms, (uint64_t)s->retry_max_ms);
+	f->n_tries++;
+	(void)str_printf(text, sizeof(text), "%.400s; tried again in %llu ms", error_text(&f->err),
+			 (unsigned long long)ms);
+	f->push->network->config.note(f->push->network->config.userdata, text);
+	push_go(f, step);
+	f->due = clock_mono() + ms * PUSH_MILLI;
+	return 0;
+}
+
+/* Whether the registry has said that it will not, whenever it is asked. */
+static bool push_is_final(const struct push_flight *f)
+{
+	unsigned status = push_head(f)->status;
+
+	return f->err.kind != ERROR_UNAVAILABLE ||
+	       (status / 100 == 4 && status != 408 && status != 429);
 }
 
 /* ---- blobs ---- */
 
-/* 1: the registry has it. */
-static int push_is_there(struct push *p, const char *what, struct error *err)
+static int push_ask_looks(struct push_flight *f, struct error *err)
 {
-	char path[sizeof("/blobs/") + DIGEST_SIZE];
-	int r;
-
-	(void)str_printf(path, sizeof(path), "/blobs/%s", p->blob->digest);
-	r = push_ask(p,
-		     &(struct exchange_request){
-			     .method = "HEAD", .what = what, .path = path, .need = FETCH_CAN_PUSH },
-		     err);
-	if (r == 0)
-		return 1;
-	return err->kind == ERROR_NOT_FOUND ? 0 : r;
+	(void)str_printf(f->path, sizeof(f->path), "/blobs/%s", f->blob->digest);
+	return push_start(f, &(struct exchange_request){ .method = "HEAD", .path = f->path }, err);
 }
 
-/* Begins an upload, or with `from` asks for a mount: 1 where that was done. */
-static int push_begin(struct push *p, const char *what, const char *from, struct error *err)
+static int push_good_looks(struct push_flight *f, struct error *err)
 {
-	char path[sizeof("/blobs/uploads/?mount=&from=") + DIGEST_SIZE + 3 * REFERENCE_NAME_MAX];
+	return push_done(f, FETCH_PUSHED_EXISTED, err);
+}
+
+static int push_bad_looks(struct push_flight *f, struct error *err)
+{
+	if (f->err.kind != ERROR_NOT_FOUND)
+		return push_fail(f, err);
+	push_go(f, PUSH_BEGINS);
+	return 0;
+}
+
+static int push_ask_begins(struct push_flight *f, struct error *err)
+{
 	char escaped[3 * REFERENCE_NAME_MAX + 1];
+
+	f->from = 0;
+	f->mounting = f->mounts && *f->mounts;
+	if (f->mounting) {
+		url_escape(escaped, *f->mounts++);
+		(void)str_printf(f->path, sizeof(f->path), "/blobs/uploads/?mount=%s&from=%s",
+				 f->blob->digest, escaped);
+	} else {
+		(void)str_copy(f->path, sizeof(f->path), "/blobs/uploads/");
+	}
+	return push_start(f,
+			  &(struct exchange_request){ .method = "POST",
+						      .path = f->path,
+						      .has_body = true,
+						      .body_fd = -1,
+						      .body = "" },
+			  err);
+}
+
+/* Where the upload goes on. */
+static int push_take_location(struct push_flight *f, struct error *err)
+{
 	int r;
 
-	if (from) {
-		url_escape(escaped, from);
-		(void)str_printf(path, sizeof(path), "/blobs/uploads/?mount=%s&from=%s",
-				 p->blob->digest, escaped);
-	} else {
-		(void)str_copy(path, sizeof(path), "/blobs/uploads/");
-	}
-	r = push_ask(p,
-		     &(struct exchange_request){ .method = "POST",
-						 .what = what,
-						 .path = path,
-						 .need = FETCH_CAN_PUSH,
-						 .has_body = true,
-						 .body_fd = -1,
-						 .body = "" },
-		     err);
-	if (r < 0)
-		return r;
-	if (p->exchange.transfer.head.status == 201)
-		return 1;
-	r = url_join(&p->location, exchange_url(&p->exchange), p->exchange.transfer.head.location,
-		     err);
+	f->endpoint = f->exchange.endpoint;
+	r = url_join(&f->location, exchange_url(&f->exchange), push_head(f)->location, err);
 	return r < 0 ? error_wrap(err, r, "registry %s: %s: where to send it",
-				  p->network->registry.host, what)
+				  f->push->network->registry.host, f->what)
 		     : 0;
 }
 
-static int push_send(struct push *p, const char *what, struct error *err)
+static int push_good_begins(struct push_flight *f, struct error *err)
 {
-	size_t len = strlen(p->location.path);
-	const char *mark = strchr(p->location.path, '?') ? "&" : "?";
-	char digest[DIGEST_SIZE * 3];
-
-	url_escape(digest, p->blob->digest);
-	if (str_printf(p->location.path + len, sizeof(p->location.path) - len, "%sdigest=%s", mark,
-		       digest) < 0)
-		return error_refuse(err, ERROR_INVALID, "the URL of the upload is too long");
-	return push_ask(p,
-			&(struct exchange_request){ .method = "PUT",
-						    .what = what,
-						    .need = FETCH_CAN_PUSH,
-						    .content_type = "application/octet-stream",
-						    .is_long = true,
-						    .once = true,
-						    .has_body = true,
-						    .body_fd = p->blob->fd,
-						    .body_len = p->blob->size,
-						    .at = &p->location,
-						    .endpoint = p->exchange.endpoint },
-			err);
-}
-
-static int push_upload(struct push *p, const char *what, struct error *err)
-{
-	unsigned n_tries = p->network->registry.settings.n_retries + 1;
 	int r;
 
-	for (char *const *m = p->network->config.mounts; m && *m; m++) {
-		r = push_begin(p, what, *m, err);
-		if (r != 0)
-			return r < 0 ? r : push_tell(p, FETCH_PUSHED_MOUNTED, err);
+	if (f->mounting && push_head(f)->status == 201) {
+		r = push_check_digest(f, err);
+		return r == 0 ? push_done(f, FETCH_PUSHED_MOUNTED, err) : r;
 	}
-	for (;;) {
-		r = push_begin(p, what, NULL, err);
-		if (r == 0)
-			r = push_send(p, what, err);
-		if (r >= 0 || err->kind != ERROR_UNAVAILABLE || --n_tries == 0)
-			break;
-		p->network->config.note(p->network->config.userdata, err->text);
-		*err = (struct error)ERROR_INIT;
+	if (f->mounting && *f->mounts) {
+		push_go(f, PUSH_BEGINS);
+		return 0;
 	}
-	if (r == 0)
-		r = push_tell_progress(p, p->blob->size, err);
-	return r < 0 ? r : push_tell(p, FETCH_PUSHED_UPLOADED, err);
-}
-
-static int push_blob(struct push *p, struct error *err)
-{
-	char what[sizeof("blob ") + DIGEST_SIZE];
-	int r;
-
-	(void)str_printf(what, sizeof(what), "blob %s", p->blob->digest);
-	r = push_is_there(p, what, err);
-	if (r > 0)
-		return push_tell(p, FETCH_PUSHED_EXISTED, err);
-	if (r == 0) {
-		*err = (struct error)ERROR_INIT;
-		r = push_upload(p, what, err);
-	}
+	r = push_take_location(f, err);
+	push_go(f, PUSH_SENDS);
 	return r;
+}
+
+/* A registry that does not mount may still take the blob. */
+static int push_bad_begins(struct push_flight *f, struct error *err)
+{
+	if (!f->mounting || f->err.kind == ERROR_FAULT)
+		return push_fail(f, err);
+	push_go(f, PUSH_BEGINS);
+	return 0;
+}
+
+static int push_set_target(struct push_flight *f, struct error *err)
+{
+	char digest[DIGEST_SIZE * 3];
+	size_t len;
+
+	f->target = f->location;
+	len = strlen(f->target.path);
+	url_escape(digest, f->blob->digest);
+	if (str_printf(f->target.path + len, sizeof(f->target.path) - len, "%sdigest=%s",
+		       strchr(f->location.path, '?') ? "&" : "?", digest) < 0)
+		return error_refuse(err, ERROR_INVALID, "the URL of the upload is too long");
+	return 0;
+}
+
+static int push_put(struct push_flight *f, int fd, uint64_t len, struct error *err)
+{
+	int r = push_set_target(f, err);
+
+	return r == 0 ? push_start(f,
+				   &(struct exchange_request){ .method = "PUT",
+							       .content_type =
+								       "application/octet-stream",
+							       .is_long = true,
+							       .once = true,
+							       .has_body = true,
+							       .body_fd = fd,
+							       .body = "",
+							       .body_len = len,
+							       .at = &f->target,
+							       .endpoint = f->endpoint },
+				   err)
+		      : r;
+}
+
+static int push_ask_sends(struct push_flight *f, struct error *err)
+{
+	return push_put(f, f->blob->fd, f->blob->size, err);
+}
+
+static int push_good_sends(struct push_flight *f, struct error *err)
+{
+	int r = push_check_digest(f, err);
+
+	return r == 0 ? push_done(f, FETCH_PUSHED_UPLOADED, err) : r;
+}
+
+static int push_bad_sends(struct push_flight *f, struct error *err)
+{
+	/* The upload has gone. */
+	if (f->err.kind == ERROR_NOT_FOUND)
+		return push_again(f, PUSH_BEGINS, err);
+	return push_is_final(f) ? push_fail(f, err) : push_again(f, PUSH_ASKS, err);
+}
+
+static int push_ask_asks(struct push_flight *f, struct error *err)
+{
+	return push_start(f,
+			  &(struct exchange_request){ .method = "GET",
+						      .once = true,
+						      .at = &f->location,
+						      .endpoint = f->endpoint },
+			  err);
+}
+
+static int push_good_asks(struct push_flight *f, struct error *err)
+{
+	uint64_t n = 0;
+	int r = 0;
+
+	/* "0-0" is said of nothing, too. */
+	if (!header_upload_range(push_head(f)->range, &n) || n <= 1 || n > f->blob->size) {
+		push_go(f, PUSH_BEGINS);
+		return 0;
+	}
+	if (n >= f->best + PUSH_GOT_ON)
+		f->n_tries = 0;
+	f->best = MAX(f->best, n);
+	f->from = n;
+	if (*push_head(f)->location)
+		r = push_take_location(f, err);
+	push_go(f, n == f->blob->size ? PUSH_ENDS : PUSH_APPENDS);
+	return r;
+}
+
+static int push_bad_asks(struct push_flight *f, struct error *err)
+{
+	return f->err.kind == ERROR_FAULT ? push_fail(f, err) : push_again(f, PUSH_BEGINS, err);
+}
+
+static int push_ask_appends(struct push_flight *f, struct error *err)
+{
+	(void)str_printf(f->range, sizeof(f->range), "%llu-%llu", (unsigned long long)f->from,
+			 (unsigned long long)(f->blob->size - 1));
+	return push_start(f,
+			  &(struct exchange_request){ .method = "PATCH",
+						      .content_type = "application/octet-stream",
+						      .content_range = f->range,
+						      .is_long = true,
+						      .once = true,
+						      .has_body = true,
+						      .body_fd = f->blob->fd,
+						      .body_at = f->from,
+						      .body_len = f->blob->size - f->from,
+						      .at = &f->location,
+						      .endpoint = f->endpoint },
+			  err);
+}
+
+static int push_good_appends(struct push_flight *f, struct error *err)
+{
+	push_go(f, PUSH_ENDS);
+	return *push_head(f)->location ? push_take_location(f, err) : 0;
+}
+
+/* One that does not take pieces gets the whole. */
+static int push_bad_appends(struct push_flight *f, struct error *err)
+{
+	if (f->err.kind == ERROR_FAULT || f->err.kind == ERROR_DENIED)
+		return push_fail(f, err);
+	return push_again(f, push_is_final(f) ? PUSH_BEGINS : PUSH_ASKS, err);
+}
+
+static int push_ask_ends(struct push_flight *f, struct error *err)
+{
+	return push_put(f, -1, 0, err);
+}
+
+static int push_bad_ends(struct push_flight *f, struct error *err)
+{
+	if (f->err.kind == ERROR_FAULT || f->err.kind == ERROR_DENIED)
+		return push_fail(f, err);
+	return push_again(f, PUSH_BEGINS, err);
 }
 
 /* ---- manifests ---- */
 
 /* What the document says that it is; of one that says nothing, what its members say. */
-static int push_media_type(struct push *p, const struct buf *text, struct error *err)
+static int push_media_type(struct push_flight *f, struct error *err)
 {
 	_cleanup_json_ json_t *document = NULL;
 	const char *type;
 	int r;
 
-	r = json_read(&document, text, "the manifest", err);
+	r = json_read(&document, &f->text, "the manifest", err);
 	if (r == 0)
 		r = json_get_text(document, "mediaType", &type, err);
 	if (r < 0)
@@ -231,72 +439,183 @@ static int push_media_type(struct push *p, const struct buf *text, struct error 
 		type = json_object_get(document, "manifests")
 			       ? "application/vnd.oci.image.index.v1+json"
 			       : "application/vnd.oci.image.manifest.v1+json";
-	r = str_copy(p->media_type, sizeof(p->media_type), type);
+	r = str_copy(f->media_type, sizeof(f->media_type), type);
 	return r < 0 || !str_is_clean(type)
 		       ? error_refuse(err, ERROR_INVALID, "the manifest's type is no media type")
 		       : 0;
 }
 
-static int push_manifest(struct push *p, bool last, struct error *err)
+static int push_ask_names(struct push_flight *f, struct error *err)
 {
-	const struct reference *ref = &p->network->reference;
-	const char *name = last && *ref->tag ? ref->tag : p->blob->digest;
-	char path[sizeof("/manifests/") + REFERENCE_TAG_MAX + DIGEST_SIZE];
-	char what[sizeof("manifest ") + REFERENCE_TAG_MAX + DIGEST_SIZE];
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	const struct reference *ref = &f->push->network->reference;
+	const char *name = f->last && *ref->tag ? ref->tag : f->blob->digest;
 	int r;
 
-	(void)str_printf(path, sizeof(path), "/manifests/%s", name);
-	(void)str_printf(what, sizeof(what), "manifest %s", name);
-	r = fd_read_all(p->blob->fd, READING_DOCUMENT_MAX, &text);
+	(void)str_printf(f->path, sizeof(f->path), "/manifests/%s", name);
+	(void)str_printf(f->what, sizeof(f->what), "manifest %s", name);
+	r = fd_read_all(f->blob->fd, READING_DOCUMENT_MAX, &f->text);
 	if (r < 0)
-		return error_set(err, r, "read %s", what);
-	r = push_media_type(p, &text, err);
-	if (r == 0)
-		r = push_ask(p,
-			     &(struct exchange_request){ .method = "PUT",
-							 .what = what,
-							 .path = path,
-							 .need = FETCH_CAN_PUSH,
-							 .content_type = p->media_type,
-							 .has_body = true,
-							 .body_fd = -1,
-							 .body = buf_data(&text),
-							 .body_len = text.len },
-			     err);
-	return r == 0 ? push_tell(p, FETCH_PUSHED_UPLOADED, err) : r;
+		return error_set(err, r, "read %s", f->what);
+	r = push_media_type(f, err);
+	return r == 0 ? push_start(f,
+				   &(struct exchange_request){ .method = "PUT",
+							       .path = f->path,
+							       .content_type = f->media_type,
+							       .has_body = true,
+							       .body_fd = -1,
+							       .body = buf_data(&f->text),
+							       .body_len = f->text.len },
+				   err)
+		      : r;
+}
+
+static int push_good_names(struct push_flight *f, struct error *err)
+{
+	int r = push_check_digest(f, err);
+
+	if (r < 0)
+		return r;
+	(void)str_copy(f->push->media_type, sizeof(f->push->media_type), f->media_type);
+	url_format_origin(exchange_url(&f->exchange), f->push->origin);
+	return push_done(f, FETCH_PUSHED_UPLOADED, err);
+}
+
+/* ---- flights ---- */
+
+static const struct {
+	int (*ask)(struct push_flight *f, struct error *err);
+	int (*good)(struct push_flight *f, struct error *err);
+	int (*bad)(struct push_flight *f, struct error *err);
+} push_steps[PUSH_STEP_COUNT] = {
+	[PUSH_LOOKS] = { push_ask_looks, push_good_looks, push_bad_looks },
+	[PUSH_BEGINS] = { push_ask_begins, push_good_begins, push_bad_begins },
+	[PUSH_SENDS] = { push_ask_sends, push_good_sends, push_bad_sends },
+	[PUSH_ASKS] = { push_ask_asks, push_good_asks, push_bad_asks },
+	[PUSH_APPENDS] = { push_ask_appends, push_good_appends, push_bad_appends },
+	[PUSH_ENDS] = { push_ask_ends, push_good_sends, push_bad_ends },
+	[PUSH_NAMES] = { push_ask_names, push_good_names, push_fail },
+};
+
+static void push_flight_free(struct push_flight *f)
+{
+	exchange_stop(&f->exchange);
+	buf_done(&f->text);
+	f->push->n_flights--;
+	list_remove(&f->link);
+	free(f);
+}
+
+static int push_flight_new(struct push *p, struct error *err)
+{
+	const struct network_blob *b = &p->network->blobs[p->next];
+	struct push_flight *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return error_set(err, -ENOMEM, "push");
+	*f = (struct push_flight){ .push = p,
+				   .blob = b,
+				   .last = ++p->next == p->network->n_blobs,
+				   .mounts = p->network->config.mounts,
+				   .text = BUF_INIT };
+	list_init(&f->link);
+	list_add_tail(&p->flights, &f->link);
+	p->n_flights++;
+	(void)str_printf(f->what, sizeof(f->what), "blob %s", b->digest);
+	push_go(f, b->manifest ? PUSH_NAMES : PUSH_LOOKS);
+	return 0;
+}
+
+/* As many blobs as there are connections; a manifest alone, when all before it is there. */
+static int push_begin_more(struct push *p, struct error *err)
+{
+	const struct network *n = p->network;
+	int r = 0;
+
+	while (r == 0 && p->next < n->n_blobs && p->n_flights < n->registry.settings.connections) {
+		if ((n->blobs[p->next].manifest || !p->heard) && p->n_flights > 0)
+			break;
+		r = push_flight_new(p, err);
+		if (n->blobs[p->next - 1].manifest)
+			break;
+	}
+	return r;
+}
+
+/* Whether the core has not heard for a while how far it is. */
+static bool push_is_news(const struct push_flight *f)
+{
+	return f->exchange.running && !f->blob->manifest && f->exchange.transfer.n_sent &&
+	       clock_mono() - f->told > PUSH_PROGRESS;
+}
+
+static int push_step_flight(struct push_flight *f, struct error *err)
+{
+	int r = 0;
+
+	if (f->ended) {
+		f->push->heard = true;
+		f->ended = false;
+		r = f->err.code ? push_steps[f->step].bad(f, err)
+				: push_steps[f->step].good(f, err);
+	}
+	if (r == 0 && f->waits && f->due <= clock_mono()) {
+		f->waits = false;
+		return push_steps[f->step].ask(f, err);
+	}
+	if (r == 0 && push_is_news(f))
+		r = push_tell_progress(f, f->from + f->exchange.transfer.n_sent, err);
+	return r;
+}
+
+static int push_turn(struct push *p, struct error *err)
+{
+	struct push_flight *f;
+	bool readable, done = false;
+	int r = push_begin_more(p, err);
+
+	list_for_each (f, &p->flights, struct push_flight, link) {
+		if (r == 0)
+			r = push_step_flight(f, err);
+		if (r == 0 && f->step == PUSH_DONE) {
+			push_flight_free(f);
+			done = true;
+		}
+	}
+	/* There is room for another. */
+	if (done)
+		return r;
+	return r == 0 ? client_turn(&p->network->registry, -1, PUSH_TURN_MS, &readable, err) : r;
 }
 
 static int push_end(struct push *p, struct error *err)
 {
+	const struct network_blob *b = &p->network->blobs[p->network->n_blobs - 1];
 	struct fetchmsg m = { .type = FETCHMSG_RESOLVED };
 	struct fetchmsg done = { .type = FETCHMSG_DONE, .done = { .n_images = 1 } };
-	char origin[URL_SIZE];
 	int r;
 
-	url_format_origin(exchange_url(&p->exchange), origin);
-	(void)str_copy(m.resolved.digest, sizeof(m.resolved.digest), p->blob->digest);
-	m.resolved.size = p->blob->size;
+	(void)str_copy(m.resolved.digest, sizeof(m.resolved.digest), b->digest);
+	m.resolved.size = b->size;
 	m.resolved.media_type = p->media_type;
-	m.resolved.origin = origin;
+	m.resolved.origin = p->origin;
 	r = channel_send(p->network->sock_fd, &m, err);
 	return r == 0 ? channel_send(p->network->sock_fd, &done, err) : r;
 }
 
 int push_run(struct network *n, struct error *err)
 {
-	_cleanup_(push_free) struct push *p = calloc(1, sizeof(*p));
+	static struct push p;
+	struct push_flight *f;
 	int r = 0;
 
-	if (!p)
-		return error_set(err, -ENOMEM, "push");
 	if (n->n_blobs == 0 || !n->blobs[n->n_blobs - 1].manifest)
 		return error_refuse(err, ERROR_INVALID, "a push without a manifest");
-	p->network = n;
-	for (size_t i = 0; r == 0 && i < n->n_blobs; i++) {
-		p->blob = &n->blobs[i];
-		r = p->blob->manifest ? push_manifest(p, i + 1 == n->n_blobs, err)
-				      : push_blob(p, err);
+	p = (struct push){ .network = n };
+	list_init(&p.flights);
+	while (r == 0 && (p.next < n->n_blobs || p.n_flights > 0))
+		r = push_turn(&p, err);
+	list_for_each (f, &p.flights, struct push_flight, link) {
+		push_flight_free(f);
 	}
-	return r == 0 ? push_end(p, err) : r;
+	return r == 0 ? push_end(&p, err) : r;
 }

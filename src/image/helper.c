@@ -60,11 +60,22 @@ static int helper_receive(struct helper *h)
 	return 1;
 }
 
+static void helper_room(struct helper *h)
+{
+	struct error err = ERROR_INIT;
+
+	loop_fd_set(&h->sock, LOOP_READ);
+	if (!h->err.code && h->ops->on_room(h, &err) < 0)
+		helper_fail(h, &err);
+}
+
 static void helper_sock_event(struct loop_fd *source, unsigned events)
 {
 	struct helper *h = container_of(source, struct helper, sock);
 	int r = 1;
 
+	if (events & LOOP_WRITE)
+		helper_room(h);
 	for (int i = 0; i < HELPER_MESSAGES_PER_TURN && r > 0; i++)
 		r = helper_receive(h);
 	/* At the end the descriptor would stay readable; the process's own end says the rest. */
@@ -246,6 +257,12 @@ int helper_tell(struct helper *h, const struct fetchmsg *m, const int *fds, size
 	r = helper_send(h->sock_fd, m, fds, n_fds, err);
 	/* It is gone: its end says why. */
 	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
+}
+
+void helper_await_room(struct helper *h)
+{
+	if (h->running)
+		loop_fd_set(&h->sock, LOOP_READ | LOOP_WRITE);
 }
 
 void helper_kill(struct helper *h)

@@ -21,6 +21,8 @@ struct helper_ops {
 	/* A message that is no ERROR. A negative errno (with err) kills the helper and ends the
 	 * run. */
 	int (*on_message)(struct helper *h, const struct fetchmsg *m, struct error *err);
+	/* There is room again (helper_await_room()). Errors as those of on_message. May be NULL. */
+	int (*on_room)(struct helper *h, struct error *err);
 	/* The process is gone. err: what it said, or how it died; NULL where it ended well. */
 	void (*on_end)(struct helper *h, const struct error *err);
 };
@@ -61,6 +63,8 @@ int helper_start(struct helper *h, const struct helper_config *config, const str
  */
 int helper_tell(struct helper *h, const struct fetchmsg *m, const int *fds, size_t n_fds,
 		struct error *err);
+/* on_room follows when it has read what it was told, or some of it. */
+void helper_await_room(struct helper *h);
 /* on_end follows. Does nothing where none runs. */
 void helper_kill(struct helper *h);
 /* Kills it without a word. */

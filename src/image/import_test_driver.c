@@ -43,6 +43,7 @@ static const char *const kinds[] = {
 	[ERROR_EXHAUSTED] = "exhausted",
 	[ERROR_UNSUPPORTED] = "unsupported",
 	[ERROR_DENIED] = "denied",
+	[ERROR_UNAUTHENTICATED] = "unauthenticated",
 	[ERROR_CANCELLED] = "cancelled",
 	[ERROR_DEADLINE] = "deadline",
 	[ERROR_ABORTED] = "aborted",

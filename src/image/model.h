@@ -68,6 +68,11 @@ struct image_store {
 	bool swept; /* all containers are known */
 	struct list pulls;
 	unsigned n_pulls;
+	struct list pushes;
+	unsigned n_pushes;
+	struct list tags; /* lists of them that are being asked for */
+	unsigned n_tags;
+	struct list errands;   /* errand.h */
 	struct map flights;    /* by digest (flight.h) */
 	struct list trash;     /* what is being deleted */
 	uint64_t n_trash;      /* for names */

@@ -17,7 +17,9 @@
 
 struct image;
 struct image_pull;
+struct image_push;
 struct image_store;
+struct image_tags;
 
 /* ---- configuration ---- */
 
@@ -99,14 +101,87 @@ struct image_pull_request {
  * returned.
  *
  * Errors: ERROR_INVALID (the reference; documents and layers that break their rules);
- * ERROR_NOT_FOUND; ERROR_DENIED; ERROR_UNAVAILABLE ("RegistryUnavailable: ..."); ERROR_PRECONDITION
- * (no image for the platform); ERROR_EXHAUSTED (too many pulls, a limit, no room for it on the
- * disk: refused before anything of the layers is loaded).
+ * ERROR_NOT_FOUND; ERROR_UNAUTHENTICATED; ERROR_DENIED; ERROR_UNAVAILABLE ("RegistryUnavailable:
+ * ..."); ERROR_PRECONDITION (no image for the platform); ERROR_EXHAUSTED (too many pulls, a limit,
+ * no room for it on the disk: refused before anything of the layers is loaded).
  */
 int image_pull_start(struct image_store *s, const struct image_pull_request *q,
 		     const struct image_pull_ops *ops, void *userdata, struct image_pull **ret,
 		     struct error *err);
 /* on_done is not called. What was loaded stays in partial/ for the next pull. */
 void image_pull_cancel(struct image_pull *p);
+/* ---- pushing ---- */
+
+#define IMAGE_ORIGIN_MAX 2048
+
+enum image_push_step {
+	IMAGE_PUSH_NOTE,    /* text: for people */
+	IMAGE_PUSH_SENDING, /* n_bytes of a blob were sent */
+	IMAGE_PUSH_SENT,
+	IMAGE_PUSH_THERE,   /* the registry had it already */
+	IMAGE_PUSH_MOUNTED, /* it had it in another repository */
+	IMAGE_PUSH_STEP_COUNT
+};
+
+struct image_push_event {
+	enum image_push_step step;
+	const char *text;   /* or "" */
+	const char *digest; /* of the blob, or "" */
+	unsigned blob;      /* from 1, the manifest is the last; 0: it is not about one */
+	unsigned n_blobs;
+	uint64_t n_bytes;
+	uint64_t size;
+};
+
+struct image_pushed {
+	const char *reference; /* in full */
+	const char *digest;    /* of the manifest, there as here */
+	const char *origin;    /* of the registry */
+	uint64_t size;         /* of the manifest */
+};
+
+struct image_push_ops {
+	void (*on_event)(void *userdata, const struct image_push_event *e);
+	/* Exactly one of the two is meaningful: err NULL where it went well. */
+	void (*on_done)(void *userdata, const struct image_pushed *pushed, const struct error *err);
+};
+
+struct image_push_request {
+	const struct image *image;
+	const char *destination; /* a reference */
+	struct image_auths auths;
+};
+
+/*
+ * Pushes an image as it came: its documents and compressed layers, byte by byte, so that it has the
+ * same digest there. Blobs that the registry has are not sent, or mounted where it has them under
+ * another name of the image; an upload that was cut is gone on with. The manifest comes last. The
+ * image may be removed meanwhile. Never calls back before it has returned.
+ *
+ * Errors: ERROR_INVALID (the reference, a digest in it that is not the image's, a registry that
+ * says that it has something else than it was sent); ERROR_NOT_FOUND; ERROR_UNAUTHENTICATED;
+ * ERROR_DENIED; ERROR_UNAVAILABLE ("RegistryUnavailable: ..."); ERROR_EXHAUSTED (too many pushes).
+ */
+int image_push_start(struct image_store *s, const struct image_push_request *q,
+		     const struct image_push_ops *ops, void *userdata, struct image_push **ret,
+		     struct error *err);
+/* on_done is not called. */
+void image_push_cancel(struct image_push *p);
+
+/* ---- listing ---- */
+
+#define IMAGE_TAGS_MAX 20000
+
+struct image_tags_ops {
+	void (*on_tag)(void *userdata, const char *tag);
+	void (*on_done)(void *userdata, const struct error *err); /* NULL: these were all */
+};
+
+/* The tags of a repository ("quay.io/a/b"), in the registry's order. Errors as those of a push. */
+int image_tags_start(struct image_store *s, const char *repository, const struct image_auths *auths,
+		     const struct image_tags_ops *ops, void *userdata, struct image_tags **ret,
+		     struct error *err);
+/* on_done is not called. */
+void image_tags_cancel(struct image_tags *t);
 
 #endif

@@ -32,8 +32,10 @@
 #include "image/model.h"
 #include "image/prune.h"
 #include "image/pull.h"
+#include "image/push.h"
 #include "image/rootfs.h"
 #include "image/survey.h"
+#include "image/tags.h"
 #include "store/root.h"
 #include "wire/reference.h"
 
@@ -259,6 +261,9 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->imports);
 	list_init(&s->layerings);
 	list_init(&s->pulls);
+	list_init(&s->pushes);
+	list_init(&s->tags);
+	list_init(&s->errands);
 	s->config.parallel_unpacks = store_parallel(config->parallel_unpacks);
 	list_init(&s->leases);
 	list_init(&s->exports);
@@ -304,6 +309,8 @@ struct image_store *image_store_free(struct image_store *s)
 	export_free_all(s);
 	lease_free_all(s);
 	pull_free_all(s);
+	push_free_all(s);
+	tags_free_all(s);
 	prune_free_all(s);
 	survey_free_all(s);
 	collect_done(s);

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "base/tally.h"
 #include "image/erofs.h"
+#include "image/errand.h"
 #include "image/import.h"
 #include "image/model.h"
 #include "image/pull.h"
@@ -118,6 +119,7 @@ void image_store_tally_staging(const struct image_store *s, struct tally *t)
 {
 	import_tally(s, t);
 	pull_tally(s, t);
+	errand_tally(s, t);
 	trash_tally(s, t);
 	erofs_tally(s, t);
 }

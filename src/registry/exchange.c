@@ -103,8 +103,7 @@ static void exchange_give_up(struct exchange *x, const struct error *err)
 			 x->request.what);
 	if (x->err.kind == ERROR_UNAVAILABLE)
 		(void)error_wrap(&x->err, x->err.code, "RegistryUnavailable");
-	if (x->asks_who && x->err.kind == ERROR_DENIED &&
-	    !token_has_credentials(x->registry, x->endpoint))
+	if (x->err.kind == ERROR_UNAUTHENTICATED)
 		(void)error_wrap(&x->err, x->err.code, "Unauthenticated");
 	exchange_finish(x, &x->err);
 }
@@ -186,12 +185,15 @@ static int exchange_headers(struct exchange *x, char ***ret)
 		r = exchange_add(ret, "Accept", q->accept);
 	if (r == 0 && q->content_type)
 		r = exchange_add(ret, "Content-Type", q->content_type);
+	if (r == 0 && q->content_range)
+		r = exchange_add(ret, "Content-Range", q->content_range);
 	if (r == 0 && x->from && !x->no_range) {
 		(void)str_printf(range, sizeof(range), "bytes=%llu-", (unsigned long long)x->from);
 		r = exchange_add(ret, "Range", range);
 	}
 	for (char **h = x->stranger ? NULL : e->headers; r == 0 && h && *h; h++)
 		r = strv_add(ret, *h);
+	x->told = token ? x->registry->tokens[x->endpoint].made : 0;
 	return r == 0 && token ? strv_add(ret, token) : r;
 }
 
@@ -286,7 +288,6 @@ static void exchange_attempt(struct exchange *x)
 	x->due = 0;
 	x->n_attempts++;
 	x->n_redirects = 0;
-	x->asks_who = false;
 	/* A token server that was down for a moment is no reason to call credentials wrong. */
 	x->n_challenges = 0;
 	x->n_heard = 0;
@@ -363,15 +364,14 @@ static void exchange_redirect(struct exchange *x)
 
 static void exchange_denied(struct exchange *x, const char *who)
 {
+	bool known = token_has_credentials(x->registry, x->endpoint);
 	char reason[ANSWER_REASON_SIZE];
 	struct error err = ERROR_INIT;
 
-	x->asks_who = true;
 	answer_reason(reason, buf_data(&x->body), x->body.len);
-	(void)error_refuse(&err, ERROR_DENIED, "%s%s%s%s%s", who,
-			   token_has_credentials(x->registry, x->endpoint)
-				   ? " does not accept the credentials"
-				   : " wants credentials, and none were given",
+	(void)error_refuse(&err, ERROR_UNAUTHENTICATED, "%s%s%s%s%s", who,
+			   known ? " does not accept the credentials"
+				 : " wants credentials, and none were given",
 			   *reason ? " (" : "", reason, *reason ? ")" : "");
 	exchange_give_up(x, &err);
 }
@@ -409,9 +409,14 @@ static void exchange_challenged(struct exchange *x)
 {
 	const struct transfer_head *h = &x->transfer.head;
 	struct error err = ERROR_INIT;
-	bool told = token_header(x->registry, x->endpoint) != NULL;
 	int r = 0;
 
+	/* Another exchange has been told more meanwhile. */
+	if (!x->stranger && token_header(x->registry, x->endpoint) &&
+	    x->registry->tokens[x->endpoint].made != x->told) {
+		exchange_send(x);
+		return;
+	}
 	if (x->stranger || !h->challenged || ++x->n_challenges > EXCHANGE_CHALLENGES_MAX) {
 		exchange_denied(x, x->stranger ? x->url.host : "it");
 		return;
@@ -421,7 +426,7 @@ static void exchange_challenged(struct exchange *x)
 		exchange_ask_token(x);
 		return;
 	}
-	if (h->challenge.basic && !told)
+	if (h->challenge.basic && !x->told)
 		r = token_direct(x->registry, x->endpoint, true, &err);
 	if (r < 0)
 		exchange_fault(x, r, &err);
@@ -439,11 +444,12 @@ static void exchange_status_error(struct exchange *x, unsigned status, const cha
 	char reason[ANSWER_REASON_SIZE];
 	enum error_kind kind = ERROR_UNAVAILABLE;
 
-	x->asks_who = status == 403 || status == 401;
 	answer_reason(reason, buf_data(&x->body), x->body.len);
 	if (status == 404)
 		kind = ERROR_NOT_FOUND;
-	else if (x->asks_who)
+	else if (status == 401)
+		kind = ERROR_UNAUTHENTICATED;
+	else if (status == 403)
 		kind = ERROR_DENIED;
 	(void)error_refuse(err, kind, "%s answers with status %u%s%s%s", who, status,
 			   *reason ? " (" : "", reason, *reason ? ")" : "");

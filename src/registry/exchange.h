@@ -40,6 +40,7 @@ struct exchange_request {
 	uint32_t need;      /* FETCH_CAN_* of the endpoints that are asked */
 	const char *accept; /* or NULL */
 	const char *content_type;
+	const char *content_range; /* of a piece of an upload; or NULL */
 	/* An answer that is no document of some seconds, but gets a connection for as long as it
 	 * goes on. */
 	bool is_long;
@@ -74,7 +75,7 @@ struct exchange {
 	uint64_t n_heard; /* of this attempt; many: the next failure counts as the first */
 	nsec_t due;       /* of the next attempt; 0: none waits */
 	bool asks_token, running;
-	bool asks_who; /* the answer that was the last was a lack of rights */
+	unsigned told; /* the token that this attempt has shown (token.h, made); 0: none */
 	struct token_request token;
 	struct buf body;  /* of an answer that is an error, or of a token server */
 	struct error err; /* the worst so far */

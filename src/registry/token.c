@@ -39,7 +39,8 @@ const char *token_header(struct registry *r, size_t endpoint)
 void token_forget(struct registry *r, size_t endpoint)
 {
 	token_wipe(r->tokens[endpoint].header);
-	r->tokens[endpoint] = (struct registry_token){ .header = NULL };
+	r->tokens[endpoint].header = NULL;
+	r->tokens[endpoint].expires = 0;
 }
 
 static const struct registry_credentials *token_credentials(const struct registry *r,
@@ -102,6 +103,7 @@ int token_direct(struct registry *r, size_t endpoint, bool basic, struct error *
 		return token_memory(err);
 	token_forget(r, endpoint);
 	r->tokens[endpoint].header = header;
+	r->tokens[endpoint].made++;
 	return 1;
 }
 
@@ -275,6 +277,7 @@ int token_take(struct registry *r, size_t endpoint, const struct buf *answer, st
 		return token_memory(err);
 	token_forget(r, endpoint);
 	r->tokens[endpoint].header = header;
+	r->tokens[endpoint].made++;
 	r->tokens[endpoint].expires = clock_mono() + token.seconds * UINT64_C(1000000000);
 	return 0;
 }

@@ -17,6 +17,7 @@
 struct registry_token {
 	char *header;   /* "Authorization: ...", or NULL */
 	nsec_t expires; /* of the monotonic clock; 0: never */
+	unsigned made;  /* how often one was: which one this is */
 };
 
 /* The header for an endpoint; NULL: none is known (any more). */

@@ -23,6 +23,7 @@ static const enum rpc_code rpc_codes[] = {
 	[ERROR_DEADLINE] = RPC_DEADLINE_EXCEEDED,
 	[ERROR_ABORTED] = RPC_ABORTED,
 	[ERROR_RANGE] = RPC_OUT_OF_RANGE,
+	[ERROR_UNAUTHENTICATED] = RPC_UNAUTHENTICATED,
 };
 _Static_assert(ARRAY_SIZE(rpc_codes) == ERROR_KIND_COUNT, "one status for each kind");
 
@@ -46,7 +47,7 @@ static const struct {
 	[RPC_INTERNAL] = { "INTERNAL", ERROR_FAULT },
 	[RPC_UNAVAILABLE] = { "UNAVAILABLE", ERROR_UNAVAILABLE },
 	[RPC_DATA_LOSS] = { "DATA_LOSS", ERROR_FAULT },
-	[RPC_UNAUTHENTICATED] = { "UNAUTHENTICATED", ERROR_DENIED },
+	[RPC_UNAUTHENTICATED] = { "UNAUTHENTICATED", ERROR_UNAUTHENTICATED },
 };
 _Static_assert(ARRAY_SIZE(rpc_statuses) == RPC_CODE_COUNT, "one line for each status");
 

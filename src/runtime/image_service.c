@@ -9,6 +9,8 @@
 #include "runtime/image_export_call.h"
 #include "runtime/image_inspect_call.h"
 #include "runtime/image_pull_call.h"
+#include "runtime/image_push_call.h"
+#include "runtime/image_tags_call.h"
 #include "runtime/image_told.h"
 #include "runtime/images_call.h"
 #include "runtime/services.h"
@@ -175,6 +177,10 @@ static const struct rpc_method image_methods[] = {
 	  true, image_export_call },
 	{ "Pull", &nacre__v1__pull_request__descriptor, &nacre__v1__pull_response__descriptor, true,
 	  image_pull_call },
+	{ "Push", &nacre__v1__push_request__descriptor, &nacre__v1__push_response__descriptor, true,
+	  image_push_call },
+	{ "Tags", &nacre__v1__tags_request__descriptor, &nacre__v1__tags_response__descriptor, true,
+	  image_tags_call },
 	{ "List", &nacre__v1__list_images_request__descriptor,
 	  &nacre__v1__list_images_response__descriptor, false, images_call },
 	{ "Remove", &nacre__v1__remove_image_request__descriptor,

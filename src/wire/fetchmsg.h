@@ -66,7 +66,8 @@
  * and DONE with n_images 0.
  *
  * Texts of ERROR from these jobs name the registry, the step, and what the answer was. Its kinds:
- * ERROR_NOT_FOUND; ERROR_DENIED ("Unauthenticated: ..." in front where no credentials were given);
+ * ERROR_NOT_FOUND; ERROR_UNAUTHENTICATED with "Unauthenticated: " in front: credentials are wanted,
+ * or were not accepted; ERROR_DENIED: they were, and it will not;
  * ERROR_UNAVAILABLE with "RegistryUnavailable: " in front: network, TLS, 429, 5xx, no progress;
  * ERROR_INVALID for documents and digests that break their rules, as READ says it; ERROR_EXHAUSTED
  * for a limit of ours; ERROR_PRECONDITION where there is no image for the platform;

@@ -197,12 +197,12 @@ def auth_401_without_end(w):
     r = w.registry()
     r.auth, r.new_token = "bearer", lambda: "never"
     knows(w, r)
-    w.bad(f"{r.host}/a/b:1", Code.PERMISSION_DENIED, "does not accept the credentials", "authentication required")
+    w.bad(f"{r.host}/a/b:1", Code.UNAUTHENTICATED, "does not accept the credentials", "authentication required")
     assert len(r.requests) <= 6, r.requests
     r.auth = "basic"
     r.user = "nobody"
     r.requests.clear()
-    w.bad(f"{r.host}/a/b:1", Code.PERMISSION_DENIED, "does not accept the credentials")
+    w.bad(f"{r.host}/a/b:1", Code.UNAUTHENTICATED, "does not accept the credentials")
     assert len(r.requests) <= 3, r.requests
 
 

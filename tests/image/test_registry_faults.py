@@ -183,6 +183,12 @@ class Redirects(Registry):
         self.store = self.enterContext(FakeRegistry())
         self.store.put_blob(self.registry.last["layers"][0])
 
+    def test_known_and_not_allowed(self):
+        self.registry.auth = "basic"
+        self.registry.on("GET", "/manifests/", lambda a: a.errors(403, "DENIED", "not for you") if a.headers.get("Authorization") else False)
+        with self.assertRaisesRegex(fetcher.Failed, "^DENIED: registry .*not for you"):
+            fetcher.pull(self.name(), ("AUTH", self.registry.host, 0, "user", "secret"))
+
     def test_credentials_stay(self):
         self.registry.auth = "basic"
         self.registry.on("GET", self.blob, lambda a: a.reply(307, b"", {"Location": f"{self.store.url}/v2/x/blobs/{self.blob}"}))
@@ -192,7 +198,7 @@ class Redirects(Registry):
         self.assertNotIn("Authorization", self.store.requests[0][2])
         # Nor are they asked for there.
         self.store.auth = "basic"
-        with self.assertRaisesRegex(fetcher.Failed, "DENIED"):
+        with self.assertRaisesRegex(fetcher.Failed, "UNAUTHENTICATED"):
             fetcher.pull(self.name(), ("AUTH", self.registry.host, 0, "user", "secret"))
         self.assertFalse([r for r in self.store.requests if "Authorization" in r[2]])
 
@@ -223,8 +229,8 @@ class Credentials(Registry):
         self.registry.auth = "basic"
         with fetcher.pull(self.name(), self.auth()) as f:
             self.check(f)
-        self.fails("DENIED", "Unauthenticated: ", "none were given", "authentication required")
-        with self.assertRaisesRegex(fetcher.Failed, "DENIED.*does not accept the credentials"):
+        self.fails("UNAUTHENTICATED", "Unauthenticated: ", "none were given", "authentication required")
+        with self.assertRaisesRegex(fetcher.Failed, "UNAUTHENTICATED.*does not accept the credentials"):
             fetcher.pull(self.name(), self.auth(secret="wrong"))
 
     def test_tokens(self):
@@ -243,7 +249,7 @@ class Credentials(Registry):
         self.assertEqual(len(self.registry.asked("POST", "^/token")), 1)
         with fetcher.pull(self.name(), self.auth(2, "", self.registry.new_token())) as f:
             self.check(f)
-        self.fails("DENIED", "Unauthenticated: ", "token server")
+        self.fails("UNAUTHENTICATED", "Unauthenticated: ", "token server")
 
     def test_token_ends_meanwhile(self):
         self.registry.auth = "bearer"
@@ -282,7 +288,7 @@ class Credentials(Registry):
         self.registry.auth = "bearer"
         self.registry.tokens = {}
         self.registry.new_token = lambda: "never"
-        with self.assertRaisesRegex(fetcher.Failed, "DENIED"):
+        with self.assertRaisesRegex(fetcher.Failed, "UNAUTHENTICATED"):
             fetcher.pull(self.name(), self.auth())
         self.assertLessEqual(len(self.registry.requests), 6)
 

@@ -2,11 +2,13 @@
 """nacre-fetch pushes, to the fake registry and to Debian's docker-registry, from which it pulls again."""
 import crypt  # pylint: disable=deprecated-module
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -67,6 +69,91 @@ class Push(Registry):
             self.assertEqual(self.how(f), [UPLOADED] * 4)
         self.assertEqual(self.registry.blobs, self.source.blobs)
 
+    def cut(self, a, n):
+        """Takes n bytes of what is sent, and hangs up."""
+        name = re.search(r"/uploads/(\w+)", a.path).group(1)
+        self.registry.uploads[name] += a.rfile.read(n)
+        a.drop()
+
+    def test_goes_on_with_a_cut_upload(self):
+        data = self.source.last["layers"][0]
+        self.registry.once("PUT", "/uploads/.*" + digest(data)[7:], lambda a: self.cut(a, 200000))
+        self.registry.once("PATCH", "/uploads/", lambda a: self.cut(a, 300000))
+        with push(self.name("c/d:2"), self.source, retry_ms=1) as f:
+            self.assertEqual(self.how(f), [UPLOADED] * 4)
+            self.assertIn("tried again", f.notes())
+        self.assertEqual(self.registry.blobs, self.source.blobs)
+        ranges = [r[2]["Content-Range"] for r in self.registry.asked("PATCH", "/uploads/")]
+        self.assertEqual(ranges, [f"200000-{len(data) - 1}", f"500000-{len(data) - 1}"])
+        # The blob was begun once.
+        self.assertEqual(len(self.registry.asked("POST", "/uploads/")), 3)
+
+    def test_pieces_that_are_not_taken(self):
+        data = self.source.last["layers"][0]
+        self.registry.once("PUT", "/uploads/.*" + digest(data)[7:], lambda a: self.cut(a, 200000))
+        self.registry.on("PATCH", "/uploads/", lambda a: (a.body(), a.reply(416)))
+        with push(self.name("c/d:2"), self.source, retry_ms=1) as f:
+            self.assertEqual(self.how(f), [UPLOADED] * 4)
+        self.assertEqual(self.registry.blobs, self.source.blobs)
+
+    def test_uploads_that_never_end(self):
+        self.registry.on("PUT", "/uploads/", lambda a: a.drop())
+        with self.assertRaisesRegex(fetcher.Failed, "UNAVAILABLE: RegistryUnavailable: .*blob sha256"):
+            push(self.name("c/d:2"), self.source, retry_ms=1, n_retries=2)
+        self.assertFalse(self.registry.asked("PUT", "/manifests/"))
+
+    def test_what_the_registry_says_that_it_has(self):
+        other = "sha256:" + "0" * 64
+        for method, pattern in (("PUT", "/uploads/"), ("PUT", "/manifests/")):
+            with self.subTest(pattern):
+                self.registry.scripts.clear()
+                self.registry.blobs.clear()
+                self.registry.on(method, pattern, lambda a: (a.body(), a.reply(201, b"", {"Docker-Content-Digest": other})))
+                with self.assertRaisesRegex(fetcher.Failed, f"INVALID: registry .*says that it has {other}"):
+                    push(self.name("c/d:2"), self.source)
+
+    def test_refused_for_good(self):
+        self.registry.on("PUT", "/uploads/", lambda a: (a.body(), a.errors(400, "DIGEST_INVALID", "no such sum")))
+        with self.assertRaisesRegex(fetcher.Failed, "blob sha256.*status 400 .*no such sum"):
+            push(self.name("c/d:2"), self.source, retry_ms=1, connections=1)
+        self.assertEqual(len(self.registry.asked("PUT", "/uploads/")), 1)
+
+    def test_many_at_once_within_the_bound(self):
+        source = FakeRegistry()
+        self.addCleanup(source.server.server_close)
+        source.put_image("a/b", "1", layers=[bytes([i]) * 5000 for i in range(20)])
+        now, most, lock = [0], [0], threading.Lock()
+
+        def count(a):
+            with lock:
+                now[0] += 1
+                most[0] = max(most[0], now[0])
+            time.sleep(0.05)
+            with lock:
+                now[0] -= 1
+            return False
+        self.registry.on("PUT", "/uploads/", count)
+        self.registry.auth = "basic"
+        with push(self.name("c/d:2"), source, ("AUTH", self.registry.host, 0, "user", "secret"), connections=4) as f:
+            self.assertEqual(len(self.how(f)), 22)
+        self.assertGreater(most[0], 1)
+        self.assertLessEqual(most[0], 4)
+        self.assertEqual(self.registry.blobs, source.blobs)
+
+    def test_a_token_that_ends_in_the_middle(self):
+        self.registry.auth = "bearer"
+
+        def forget(a):
+            with self.registry.lock:
+                self.registry.tokens.clear()
+            a.body()
+            self.registry.admit(a, a.path)
+        self.registry.once("PUT", "/uploads/", forget)
+        with push(self.name("c/d:2"), self.source, ("AUTH", self.registry.host, 0, "user", "secret")) as f:
+            self.assertEqual(self.how(f), [UPLOADED] * 4)
+        self.assertEqual(self.registry.blobs, self.source.blobs)
+        self.assertGreater(len(self.registry.asked("GET", "^/token")), 1)
+
     def test_location_elsewhere_sees_no_credentials(self):
         self.registry.auth = "basic"
         with FakeRegistry() as other:
@@ -79,7 +166,7 @@ class Push(Registry):
 
     def test_refused(self):
         self.registry.on("POST", "/uploads/", lambda a: a.errors(403, "DENIED", "read only"))
-        with self.assertRaisesRegex(fetcher.Failed, "DENIED.*blob sha256.*read only"):
+        with self.assertRaisesRegex(fetcher.Failed, "^DENIED: registry .*blob sha256.*read only"):
             push(self.name("c/d:2"), self.source)
 
 
@@ -149,7 +236,7 @@ class Real(unittest.TestCase):
     def test_tls_and_passwords(self):
         host = self.serve(tls=True, auth=True)
         certs = ("REGISTRY_DIR", self.path("certs"))
-        with self.assertRaisesRegex(fetcher.Failed, "DENIED.*Unauthenticated: .*none were given"):
+        with self.assertRaisesRegex(fetcher.Failed, "UNAUTHENTICATED.*Unauthenticated: .*none were given"):
             fetcher.pull(f"{host}/c/d:2", certs)
         self.there_and_back(host, certs, ("AUTH", host, 0, "user", "secret"))
 

@@ -201,6 +201,11 @@ class FaultTest(SurvivalTest):
         for _ in self.node.images.Pull(nacre_pb2.PullRequest(image=f"{self.registry.host}/faults/pulled:1"), timeout=120):
             pass
 
+    def push(self):
+        for _ in self.node.images.Push(nacre_pb2.PushRequest(image="second", destination=f"{self.registry.host}/faults/pushed:1"),
+                                       timeout=120):
+            pass
+
     def steps(self):
         """(kind, what, function) of each, in order."""
         run, images_ = self.node.runtime, self.node.images
@@ -208,6 +213,7 @@ class FaultTest(SurvivalTest):
         return (
             ("make", "import", lambda: self.node.import_image(self.archive, "second")),
             ("use", "tag image", lambda: images_.Tag(nacre_pb2.TagImageRequest(image="second", name="third"))),
+            ("use", "push", self.push),
             ("make", "pull", self.pull),
             ("make", "pod", lambda: self.pod("pod", sleeps)),
             ("use", "exec", lambda: self.exec("pod", "true")),

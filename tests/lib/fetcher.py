@@ -21,7 +21,7 @@ MEMBERS = {"BLOB": "dn", "IMAGE": "ddttt", "WORD": "nt", "LAYER": "ddnn", "IMAGE
            "REFERRER": "dntt", "CONTENT": "dnt", "CONTENT_END": "n", "PROGRESS": "dn", "NOTE": "t", "RESTART": "dt", "PUSHED": "dn",
            "TAG": "t"}
 KINDS = """FAULT INVALID PRECONDITION NOT_FOUND EXISTS UNAVAILABLE EXHAUSTED UNSUPPORTED DENIED CANCELLED DEADLINE ABORTED
-    RANGE""".split()
+    RANGE UNAUTHENTICATED""".split()
 COPY, REFERRERS = 1, 2
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUTS = 0x00020000, 0x08000000, 0x04000000
 FETCH = os.path.join(nacre_test.BUILD, "libexec", "nacre", "nacre-fetch")

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pushing and listing through the daemon and the command, to registries on loopback."""
+import base64
+import crypt  # pylint: disable=deprecated-module
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import grpc
+
+import fakeregistry
+import nacre_test
+import schema
+from nacre_test import nacre_pb2
+
+
+def wait_for(event):
+    if not event.wait(60 * nacre_test.SLOWNESS):
+        raise AssertionError("nothing was asked")
+
+
+class PushTest(nacre_test.NodeTest):
+    IMAGES = ()
+
+    def setUp(self):
+        super().setUp()
+        self.registry = self.enterContext(fakeregistry.FakeRegistry())
+        self.there = self.enterContext(fakeregistry.FakeRegistry())
+        self.layers = [fakeregistry.layer_tar({"big": os.urandom(3 << 20)}), fakeregistry.layer_tar({"small": b"x" * 1000})]
+        self.root = self.registry.put_image("a/b", "1", layers=self.layers)
+        self.name, self.dest = f"{self.registry.host}/a/b:1", f"{self.there.host}/c/d:2"
+        self.addCleanup(self.clean)
+        self.ident = self.node.cli("image", "pull", self.name).stdout.strip()
+
+    def clean(self):
+        if not self.node.alive:
+            self.node.start()
+        self.node.cli("image", "rm", self.ident, check=False)
+        nacre_test.until(lambda: not os.listdir(self.node.root + "/staging"), what="an empty staging directory")
+        self.node.cli("check")
+
+    def push(self, **request):
+        return list(self.node.images.Push(nacre_pb2.PushRequest(image=self.ident, destination=self.dest, **request)))
+
+    def refused(self, code, words, call):
+        with self.assertRaises(grpc.RpcError) as caught:
+            call()
+        self.assertEqual(code, caught.exception.code(), caught.exception.details())
+        self.assertRegex(caught.exception.details(), words)
+
+    def hold(self, registry, method, pattern):
+        """The first such request waits: (it has come, let it go on)."""
+        came, go = threading.Event(), threading.Event()
+        self.addCleanup(go.set)
+
+        def script(_answer):
+            came.set()
+            go.wait()
+            return False
+        registry.once(method, pattern, script)
+        return came, go
+
+
+class Push(PushTest):
+    def test_as_it_came(self):
+        done = self.node.cli("image", "push", self.name, self.dest)
+        self.assertEqual(self.root, done.stdout.strip())
+        self.assertRegex(done.stderr, r"(?m)^  [12]/4 [0-9a-f]{12} [0-9.]+ MB pushed$")
+        self.assertEqual(self.registry.blobs, self.there.blobs)
+        self.assertEqual(self.registry.manifests["a/b", "1"], self.there.manifests["c/d", "2"])
+        self.assertIn("/manifests/2", self.there.requests[-1][1])
+        done = self.node.cli("-o", "json", "image", "push", self.name, f"{self.there.host}/c/d:3")
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        for event in events:
+            schema.check(schema.load(), "image push", event)
+        self.assertEqual(["there"] * 3 + ["sent"], [e["state"] for e in events if e["event"] == "blob"])
+        self.assertEqual({"event": "pushed", "reference": f"{self.there.host}/c/d:3", "digest": self.root, "origin": self.there.url},
+                         events[-1])
+        # What comes back is what it was.
+        self.node.cli("image", "rm", self.ident)
+        self.assertEqual(self.ident, self.node.cli("image", "pull", self.dest).stdout.strip())
+
+    def test_where_its_name_says(self):
+        self.node.cli("image", "tag", self.name, self.dest)
+        self.assertEqual(self.root, self.node.cli("image", "push", self.dest).stdout.strip())
+        self.assertIn(("c/d", "2"), self.there.manifests)
+        done = self.node.cli("image", "push", self.ident, check=False)
+        self.assertEqual(125, done.returncode)
+        self.assertIn("destination: required", done.stderr)
+
+    def test_mounted_from_another_repository(self):
+        self.registry.on("HEAD", "/v2/other/.*/blobs/", lambda a: a.reply(404))
+        done = self.node.cli("image", "push", self.name, f"{self.registry.host}/other/x")
+        self.assertEqual(3, done.stderr.count("was in another repository"))
+        self.assertIn("from=a%2Fb", self.registry.asked("POST", "mount=")[0][1])
+        self.assertEqual([], self.registry.asked("PUT", "/uploads/"))
+
+    def test_an_upload_that_was_cut(self):
+        data = self.registry.last["layers"][0]
+
+        def cut(a):
+            self.there.uploads[a.path.split("/uploads/")[1].split("?")[0]] += a.rfile.read(1 << 20)
+            a.drop()
+        self.there.once("PUT", "/uploads/.*" + fakeregistry.digest(data)[7:], cut)
+        done = self.node.cli("image", "push", self.name, self.dest)
+        self.assertIn("tried again", done.stderr)
+        self.assertEqual([f"{1 << 20}-{len(data) - 1}"],
+                         [r[2]["Content-Range"] for r in self.there.asked("PATCH", "/uploads/")])
+        self.assertEqual(self.registry.blobs, self.there.blobs)
+
+    def test_a_daemon_killed_in_the_middle(self):
+        came, go = self.hold(self.there, "PUT", "/uploads/")
+        command = self.node.spawn_cli("image", "push", self.name, self.dest)
+        wait_for(came)
+        self.node.kill()
+        go.set()
+        self.assertEqual(125, command.wait())
+        command.communicate()
+        self.assertNotIn(("c/d", "2"), self.there.manifests)
+        self.node.start()
+        self.assertEqual([], os.listdir(self.node.root + "/staging"))
+        self.assertEqual(self.root, self.node.cli("image", "push", self.name, self.dest).stdout.strip())
+        self.assertEqual(self.registry.blobs, self.there.blobs)
+
+    def test_interrupted(self):
+        came, go = self.hold(self.there, "PUT", "/uploads/")
+        command = self.node.spawn_cli("image", "push", self.name, self.dest)
+        wait_for(came)
+        command.send_signal(signal.SIGINT)
+        command.communicate(timeout=60 * nacre_test.SLOWNESS)
+        go.set()
+        nacre_test.until(lambda: not os.listdir(self.node.root + "/staging"), what="an empty staging directory")
+        self.assertFalse(self.there.asked("PUT", "/manifests/"))
+
+    def test_removed_meanwhile(self):
+        came, go = self.hold(self.there, "PUT", "/uploads/")
+        command = self.node.spawn_cli("image", "push", self.name, self.dest)
+        wait_for(came)
+        self.node.cli("image", "rm", self.ident)
+        go.set()
+        out, err = command.communicate(timeout=60 * nacre_test.SLOWNESS)
+        self.assertEqual(self.root, out.decode().strip(), err)
+        self.assertEqual(self.registry.blobs, self.there.blobs)
+        nacre_test.until(lambda: not os.listdir(self.node.root + "/blobs/sha256"), what="a store without blobs")
+
+    def test_of_many_layers(self):
+        registry = self.enterContext(fakeregistry.FakeRegistry())
+        root = registry.put_image("a/many", "1", layers=[fakeregistry.layer_tar({f"f{n}": b"%d" % n}) for n in range(250)])
+        name = f"{registry.host}/a/many:1"
+        ident = self.node.cli("image", "pull", name).stdout.strip()
+        self.assertEqual(root, self.node.cli("image", "push", name, self.dest).stdout.strip())
+        self.assertEqual(registry.blobs, self.there.blobs)
+        self.node.cli("image", "rm", ident)
+
+    def test_errors(self):
+        code, other = grpc.StatusCode, "sha256:" + "0" * 64
+        images = self.node.images
+        for status, words, request in ((code.INVALID_ARGUMENT, "^image: required", {}),
+                                       (code.NOT_FOUND, "^image: there is no image", {"image": "none"}),
+                                       (code.INVALID_ARGUMENT, "^destination: ", {"image": self.ident, "destination": "A B"}),
+                                       (code.INVALID_ARGUMENT, "^destination: the image has the digest " + self.root,
+                                        {"image": self.ident, "destination": f"{self.there.host}/c/d@{other}"})):
+            with self.subTest(words):
+                self.refused(status, words, lambda r=request: list(images.Push(nacre_pb2.PushRequest(**r))))
+        self.there.on("PUT", "/manifests/", lambda a: (a.body(), a.reply(201, b"", {"Docker-Content-Digest": other})))
+        self.refused(code.INVALID_ARGUMENT, f"says that it has {other}", self.push)
+        self.there.on("HEAD", "/blobs/", lambda a: a.reply(503))
+        self.refused(code.UNAVAILABLE, f"^RegistryUnavailable: registry {self.there.host}", self.push)
+
+    def test_who_asks(self):
+        code = grpc.StatusCode
+        self.there.auth = "bearer"
+        self.refused(code.UNAUTHENTICATED, "^Unauthenticated: ", self.push)
+        auth = {"host": self.there.host, "username": "user", "password": "wrong"}
+        self.refused(code.UNAUTHENTICATED, "^Unauthenticated: .*does not accept the credentials",
+                     lambda: self.push(auths=[nacre_pb2.RegistryAuth(**auth)]))
+        self.refused(code.UNAUTHENTICATED, "^Unauthenticated: ", lambda: list(self.node.images.Pull(
+            nacre_pb2.PullRequest(image=self.dest))))
+        auth["password"] = "secret"
+
+        def forget(a):
+            self.there.tokens.clear()
+            a.body()
+            self.there.admit(a, a.path)
+        self.there.once("PUT", "/uploads/", forget)
+        self.assertEqual(self.root, self.push(auths=[nacre_pb2.RegistryAuth(**auth)])[-1].pushed.digest)
+        self.there.on("PUT", "/manifests/", lambda a: (a.body(), a.errors(403, "DENIED", "read only")))
+        self.refused(code.PERMISSION_DENIED, "read only", lambda: self.push(auths=[nacre_pb2.RegistryAuth(**auth)]))
+
+    def test_tags(self):
+        for n in range(5):
+            self.registry.put_image("a/b", f"v{n}", layers=[])
+        want = ["1", "v0", "v1", "v2", "v3", "v4"]
+        self.assertEqual(want, self.node.cli("image", "tags", f"{self.registry.host}/a/b").stdout.split())
+        found = self.node.json("image", "tags", f"{self.registry.host}/a/b")
+        schema.check(schema.load(), "image tags", found)
+        self.assertEqual(want, found)
+        self.assertEqual(6, len(self.registry.asked("GET", "/tags/list")))
+        tags = lambda name: lambda: list(self.node.images.Tags(nacre_pb2.TagsRequest(repository=name)))  # noqa: E731
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "^repository: .*is an image of a repository", tags(self.name))
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "^repository: required", tags(""))
+        self.refused(grpc.StatusCode.NOT_FOUND, "repository name not known", tags(f"{self.registry.host}/none"))
+        document = json.dumps({"name": "a/b", "tags": [f"t{n}" for n in range(7000)]}).encode()
+        self.registry.on("GET", "/tags/list", lambda a: a.reply(200, document, {
+            "Content-Type": "application/json", "Link": '</v2/a/b/tags/list?last=t>; rel="next"'}))
+        self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "more than 20000 tags", tags(f"{self.registry.host}/a/b"))
+
+
+@unittest.skipUnless(shutil.which("docker-registry"), "docker-registry is not installed")
+class ToARegistry(nacre_test.NodeTest):
+    """Debian's, with TLS and passwords."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix="nacre-push-")
+        cls.addClassCleanup(shutil.rmtree, cls.dir)
+        cls.CONFIG = f"images:\n  registry_dirs: {cls.dir}/certs\n"
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            cls.host = f"127.0.0.1:{s.getsockname()[1]}"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                        "-keyout", cls.dir + "/key", "-out", cls.dir + "/cert", "-subj", "/CN=x", "-addext",
+                        "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        os.makedirs(f"{cls.dir}/certs/{cls.host}")
+        shutil.copy(cls.dir + "/cert", f"{cls.dir}/certs/{cls.host}/ca.crt")
+        with open(cls.dir + "/htpasswd", "w", encoding="ascii") as f:
+            f.write("user:" + crypt.crypt("secret", crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16)) + "\n")
+        with open(cls.dir + "/config.yml", "w", encoding="ascii") as f:
+            f.write(f"version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {cls.dir}/data\n"
+                    f"http:\n  addr: {cls.host}\n  tls:\n    certificate: {cls.dir}/cert\n    key: {cls.dir}/key\n"
+                    f"auth:\n  htpasswd:\n    realm: here\n    path: {cls.dir}/htpasswd\n")
+        super().setUpClass()
+
+    def listens(self):
+        try:
+            with socket.create_connection(("127.0.0.1", int(self.host.split(":")[1]))):
+                return True
+        except OSError:
+            return False
+
+    def test_there_and_back(self):
+        registry = subprocess.Popen(["docker-registry", "serve", self.dir + "/config.yml"],  # pylint: disable=consider-using-with
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(registry.wait)
+        self.addCleanup(registry.kill)
+        nacre_test.until(self.listens, what="docker-registry")
+        dest = f"{self.host}/tools/busybox:1"
+        done = self.node.cli("image", "push", "busybox", dest, check=False, env={"DOCKER_CONFIG": self.dir})
+        self.assertEqual(125, done.returncode)
+        self.assertIn("nacre: Unauthenticated: ", done.stderr)
+        with open(self.dir + "/config.json", "w", encoding="ascii") as f:
+            json.dump({"auths": {self.host: {"auth": base64.b64encode(b"user:secret").decode()}}}, f)
+        env = {"DOCKER_CONFIG": self.dir}
+        digest = self.node.cli("image", "push", "busybox", dest, env=env).stdout.strip()
+        self.assertEqual(self.node.json("image", "inspect", "busybox")["image"]["digest"], digest)
+        done = self.node.cli("image", "push", "busybox", f"{self.host}/tools/busybox:2", env=env)
+        self.assertIn("was there", done.stderr)
+        self.assertEqual(["1", "2"], sorted(self.node.cli("image", "tags", f"{self.host}/tools/busybox", env=env).stdout.split()))
+        # From one repository into the other.
+        self.node.cli("image", "tag", "busybox", f"{self.host}/tools/busybox:1")
+        done = self.node.cli("image", "push", "busybox", f"{self.host}/elsewhere", env=env)
+        self.assertIn("was in another repository", done.stderr)
+        pulled = self.node.cli("image", "pull", f"{self.host}/elsewhere@{digest}", env=env).stdout.strip()
+        self.assertEqual("in\n", self.node.cli("run", pulled, "echo", "in").stdout)
+        self.node.clear()
+        self.node.cli("image", "rm", f"{self.host}/tools/busybox:1")
+
+
+if __name__ == "__main__":
+    unittest.main()
