@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/str.h"
 #include "base/sysio.h"
@@ -268,9 +269,12 @@ static ssize_t inflate_step_zstd(struct inflate *i, uint8_t *to, size_t size, st
 		return 0;
 	}
 	rc = ZSTD_decompressStream(i->zstd, &out, &in);
-	if (ZSTD_isError(rc))
+	if (ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge)
 		return error_refuse(err, ERROR_INVALID,
-				    "the zstd data is damaged or wants too much (%s)",
+				    "the zstd data wants a window of more than %u MiB",
+				    1U << (INFLATE_ZSTD_WINDOW_LOG - 20));
+	if (ZSTD_isError(rc))
+		return error_refuse(err, ERROR_INVALID, "the zstd data is damaged (%s)",
 				    ZSTD_getErrorName(rc));
 	i->pos += in.pos;
 	i->in_frame = rc != 0;
