@@ -38,6 +38,12 @@ class Names:
 
     def __exit__(self, *_):
         subprocess.run(["umount", "-l", "/etc/resolv.conf"], check=True)
+        try:
+            # Wakes who waits there, which close() alone does not.
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.thread.join()
         self.socket.close()
         self.file.close()
 
@@ -46,6 +52,8 @@ class Names:
             try:
                 query, sender = self.socket.recvfrom(2048)
             except OSError:
+                return
+            if not query:
                 return
             answer = self.answer(query)
             if answer:
