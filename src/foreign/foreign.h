@@ -64,6 +64,9 @@ struct foreign_events {
 	void (*on_up)(void *userdata, pid_t pid);
 	/* Its processors stand still (an error of a disk), or go on. */
 	void (*on_paused)(void *userdata, bool paused);
+	/* Its monitor could not read or write one of its disks: once for each of those and of the
+	 * two. What its guest was told is the guest's affair. */
+	void (*on_io_error)(void *userdata, const struct vm_io_error *e);
 	/* The machine is gone: the last event. console: the end of what it said, for a sentence. */
 	void (*on_end)(void *userdata, const struct vm_end *end, const char *console);
 };

@@ -146,6 +146,18 @@ static void foreign_on_vm_state(struct vm *vm, enum vm_state state, void *owner)
 		f->events->on_paused(f->userdata, state == VM_PAUSED);
 }
 
+static void foreign_on_vm_io_error(struct vm *vm, const struct vm_io_error *e, void *owner)
+{
+	struct foreign *f = owner;
+	uint32_t bit = 1U << (2 * e->n + e->writing);
+
+	(void)vm;
+	if (e->slot || !f->events || (f->io_errors & bit))
+		return;
+	f->io_errors |= bit;
+	f->events->on_io_error(f->userdata, e);
+}
+
 static void foreign_on_vm_end(struct vm *vm, const struct vm_end *end, void *owner)
 {
 	struct foreign *f = owner;
@@ -158,6 +170,7 @@ static void foreign_on_vm_end(struct vm *vm, const struct vm_end *end, void *own
 static const struct vm_events foreign_vm_events = {
 	.on_up = foreign_on_vm_up,
 	.on_state = foreign_on_vm_state,
+	.on_io_error = foreign_on_vm_io_error,
 	.on_end = foreign_on_vm_end,
 };
 

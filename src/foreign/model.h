@@ -36,6 +36,8 @@ struct foreign {
 	struct loop_child relay_watch;
 	bool relay_lives; /* as our child */
 
+	uint32_t io_errors; /* that were told: a bit for each disk and direction */
+
 	/* A question for the agent. */
 	struct loop_fd agent;
 	int agent_fd;

@@ -70,6 +70,15 @@ static void hosted_on_paused(void *userdata, bool paused)
 		log_info("a machine goes on", LOG_STR("workload", w->path));
 }
 
+static void hosted_on_io_error(void *userdata, const struct vm_io_error *e)
+{
+	const struct workload *w = userdata;
+
+	log_warn("a disk of a machine fails", LOG_STR("workload", w->path), LOG_INT("disk", e->n),
+		 LOG_STR("doing", e->writing ? "write" : "read"), LOG_STR("err", e->text),
+		 LOG_STR("then", e->stopped ? "it stands still" : "its guest was told"));
+}
+
 static void hosted_ended_well(struct workload *w, const struct vm_end *end)
 {
 	struct pod_container *c = &w->containers[0];
@@ -108,6 +117,7 @@ static void hosted_on_end(void *userdata, const struct vm_end *end, const char *
 static const struct foreign_events hosted_events = {
 	.on_up = hosted_on_up,
 	.on_paused = hosted_on_paused,
+	.on_io_error = hosted_on_io_error,
 	.on_end = hosted_on_end,
 };
 

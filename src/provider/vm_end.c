@@ -97,6 +97,21 @@ static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
 		loop_timer_set(&m->patience, MACHINE_CONSOLE_PATIENCE);
 }
 
+/* Its content is not to be had any more, and the guest gets errors in its place: better told by the
+ * node, with the cause. */
+static void machine_on_io_error(struct vm *vm, const struct vm_io_error *e, void *owner)
+{
+	struct machine *m = owner;
+	char reason[MACHINE_TEXT_MAX];
+
+	(void)vm;
+	if (!m->instance || !e->slot || e->n >= MACHINE_SLOTS || m->asks_slots)
+		return;
+	(void)str_printf(reason, sizeof(reason), "the disk of the image %.80s cannot be read: %s",
+			 m->slots.slot[e->n].name, e->text);
+	machine_break(m, reason);
+}
+
 static void machine_on_panic(struct vm *vm, void *owner)
 {
 	struct machine *m = owner;
@@ -122,6 +137,7 @@ static void machine_on_up(struct vm *vm, void *owner)
 const struct vm_events machine_vm_events = {
 	.on_up = machine_on_up,
 	.on_panic = machine_on_panic,
+	.on_io_error = machine_on_io_error,
 	.on_end = machine_on_end,
 };
 

@@ -187,6 +187,16 @@ struct vm_end {
 	char words[VM_LAST_WORDS_MAX + 1];
 };
 
+/* A disk of the host did not do what it was asked. The guest was told so, unless the machine stands
+ * still for it: behind a full file system it can go on. */
+struct vm_io_error {
+	bool slot;     /* it is in a slot, else one of `disks` */
+	unsigned n;    /* which of those */
+	bool writing;  /* else it was to be read */
+	bool stopped;  /* VM_PAUSED follows, or was told */
+	char text[64]; /* of the error: "Input/output error" */
+};
+
 /* Each is called from the loop, never from within a call of the driver; any may be NULL. */
 struct vm_events {
 	/* STARTING is over. Once; not where the machine ends before. */
@@ -195,6 +205,8 @@ struct vm_events {
 	void (*on_panic)(struct vm *vm, void *owner);
 	/* Between RUNNING and PAUSED: also an I/O error that stops the machine. */
 	void (*on_state)(struct vm *vm, enum vm_state state, void *owner);
+	/* For each request that failed: a guest can cause as many as it likes. */
+	void (*on_io_error)(struct vm *vm, const struct vm_io_error *e, void *owner);
 	/* The process is gone. Last, and once; free() may be called in it. */
 	void (*on_end)(struct vm *vm, const struct vm_end *end, void *owner);
 };

@@ -24,6 +24,7 @@
 #include "vm/jail.h"
 #include "vm/qemu.h"
 #include "vm/qemu_end.h"
+#include "vm/qemu_io_error.h"
 #include "vm/qemu_move.h"
 #include "vm/qemu_slots.h"
 #include "vm/qmp.h"
@@ -242,6 +243,14 @@ static void qemu_on_migration(struct qemu *q, const struct json_value *data)
 	move_take_event(&q->move, data);
 }
 
+static void qemu_on_io_error(struct qemu *q, const struct json_value *data)
+{
+	struct vm_io_error e;
+
+	if (q->events->on_io_error && qemu_io_error_read(&e, data))
+		q->events->on_io_error(&q->vm, &e, q->owner);
+}
+
 static void qemu_on_event(struct qmp *qmp, const char *name, const struct json_value *data,
 			  void *owner)
 {
@@ -251,7 +260,7 @@ static void qemu_on_event(struct qmp *qmp, const char *name, const struct json_v
 	} events[] = {
 		{ "SHUTDOWN", qemu_on_shutdown },   { "GUEST_PANICKED", qemu_on_panic },
 		{ "STOP", qemu_on_stop },           { "RESUME", qemu_on_resume },
-		{ "MIGRATION", qemu_on_migration },
+		{ "MIGRATION", qemu_on_migration }, { "BLOCK_IO_ERROR", qemu_on_io_error },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(events); i++)

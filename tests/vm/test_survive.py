@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of instances with a kernel of their own when something goes wrong, and of what a node knows of its host."""
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
+
+import grpc
 
 import guest_kernel
 import host
@@ -47,9 +52,7 @@ def strangers(node):
     return found
 
 
-class Faults(steps.StepsTest):
-    """One node; what its machines do when something breaks. The first of two breaks at once, so that they break at once."""
-
+class FaultsTest(steps.StepsTest):
     CONFIG = "vm:\n  hardware: no\n  heartbeat: 9s\n"
 
     @classmethod
@@ -89,6 +92,10 @@ class Faults(steps.StepsTest):
     def write(self, path, data):
         with open(path, "r+b") as f:
             f.write(data)
+
+
+class Faults(FaultsTest):
+    """One node; what its machines do when something breaks. The first of two breaks at once, so that they break at once."""
 
     def test_a_stuck_guest_is_ended_with_the_cause(self):
         """Its processors stand still behind the back of its monitor's protocol; one that is merely paused is left alone."""
@@ -166,6 +173,55 @@ class Faults(steps.StepsTest):
         subprocess.run([nacre_test.BINARY, "guest", "rm", "--root", self.node.root, used], check=True)
         # The daemon of the tests is another one now.
         type(self).before = self.node.baseline()
+
+
+class Unreadable(FaultsTest):
+    """A disk of the node that fails."""
+
+    def on_a_disk_of_its_own(self, path):
+        """That file, from the node's next daemon on: on a file system in the file that is returned."""
+        place = tempfile.mkdtemp(prefix="ns-")
+        self.addCleanup(shutil.rmtree, place)
+        os.mkdir(os.path.join(place, "in"))
+        shutil.copy(path, os.path.join(place, "in", "disk"))
+        image, at = os.path.join(place, "image"), os.path.join(place, "at")
+        os.mkdir(at)
+        megabytes = os.path.getsize(path) // (1 << 20) + 8
+        subprocess.run(["mke2fs", "-q", "-F", "-t", "ext4", "-d", os.path.join(place, "in"), image, f"{megabytes}M"], check=True)
+        subprocess.run(["mount", "-o", "loop,ro", image, at], check=True)
+        self.addCleanup(subprocess.run, ["umount", at], check=True)
+        self.node.stop()
+        subprocess.run(["mount", "--bind", os.path.join(at, "disk"), path], check=True)
+        self.node.start()
+        return image
+
+    def test_a_disk_that_cannot_be_read_is_told_as_the_cause(self):
+        # The node is started anew, and has other processes then; this runs last.
+        self.addCleanup(lambda: setattr(type(self), "before", self.node.baseline()))
+        self.pod("p", kind="vm")
+        path, = self.disks("p")
+        self.remove("p", force=True)
+        image = self.on_a_disk_of_its_own(path)
+        try:
+            self.pod("p", kind="vm")
+            os.truncate(image, 0)
+            # What the node has in memory of it is to be read again, and cannot be.
+            fd = os.open(path, os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+            with contextlib.suppress(grpc.RpcError, AssertionError):
+                self.sh("p", "cat /bin/* > /dev/null")
+            self.assertRegex(self.failed("p"), "the disk of the image sha256:[0-9a-f]+ cannot be read: Input/output error")
+        finally:
+            self.remove("p", force=True)
+            self.node.stop()
+            subprocess.run(["umount", path], check=True)
+            self.node.start()
+        self.pod("p", kind="vm")
+        self.assertEqual("well\n", self.sh("p", "echo well"))
+        self.remove("p", force=True)
+        self.assertEqual([], self.node.json("check"))
+        self.assertEqual(set(), strangers(self.node))
 
 
 class Killed(unittest.TestCase):
