@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "cli/credential_helper.h"
 #include "wire/jsonread.h"
 
 /* ---- base64 ---- */
@@ -130,12 +131,73 @@ int credentials_read(struct credentials *ret, struct arena *arena, const char *h
 	return 0;
 }
 
+/* ---- helpers ---- */
+
+static const char *credentials_find_helper(const struct json_value *top, const char *host)
+{
+	const struct json_value *own = json_member(top, "credHelpers");
+
+	if (own && own->kind == JSON_OBJECT)
+		for (const struct json_value *m = own->first; m; m = m->next)
+			if (m->kind == JSON_STRING && credentials_is_host(m->name, host))
+				return m->text;
+	return credentials_text(top, "credsStore");
+}
+
+int credentials_read_helper(const char **ret, struct arena *arena, const char *host,
+			    const char *text, size_t len, struct error *err)
+{
+	struct json_value *top = NULL;
+	const char *name;
+	int r;
+
+	r = json_parse(&top, arena, text, len, err);
+	if (r < 0 || top->kind != JSON_OBJECT)
+		return MIN(r, 0);
+	name = credentials_find_helper(top, host);
+	if (!*name)
+		return 0;
+	if (!credential_helper_is_name(name))
+		return error_refuse(err, ERROR_INVALID,
+				    "\"%.80s\" is no name of a credential helper", name);
+	*ret = name;
+	return 1;
+}
+
+/* Under the name under which Docker keeps its own registry. */
+static const char *credentials_server(const char *host)
+{
+	return str_eq(host, "docker.io") ? "https://index.docker.io/v1/" : host;
+}
+
+static int credentials_ask(struct credentials *ret, struct arena *arena, const char *host,
+			   const char *name, struct error *err)
+{
+	struct credentials c = { .host = host,
+				 .username = "",
+				 .password = "",
+				 .identity_token = "",
+				 .registry_token = "" };
+	int r = credential_helper_get(name, credentials_server(host), arena, &c.username,
+				      &c.password, err);
+
+	if (r <= 0)
+		return r;
+	if (str_eq(c.username, "<token>")) {
+		c.identity_token = c.password;
+		c.username = c.password = "";
+	}
+	*ret = c;
+	return 1;
+}
+
 /* ---- the files ---- */
 
 static int credentials_try(struct credentials *ret, struct arena *arena, const char *host,
 			   const char *dir, const char *name, struct error *err)
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	const char *helper = "";
 	char *path;
 	int r;
 
@@ -149,7 +211,14 @@ static int credentials_try(struct credentials *ret, struct arena *arena, const c
 		return 0;
 	if (r < 0)
 		return error_set(err, r, "read %s", path);
-	r = credentials_read(ret, arena, host, (const char *)buf_data(&text), text.len, err);
+	r = credentials_read_helper(&helper, arena, host, (const char *)buf_data(&text), text.len,
+				    err);
+	if (r > 0)
+		r = credentials_ask(ret, arena, host, helper, err);
+	/* What such a helper does not know may stand in the file still. */
+	if (r == 0)
+		r = credentials_read(ret, arena, host, (const char *)buf_data(&text), text.len,
+				     err);
 	return r < 0 ? error_wrap(err, r, "%s", path) : r;
 }
 

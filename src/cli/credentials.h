@@ -7,8 +7,8 @@
 
 /*
  * What the user has for a registry, read with his own rights, from the first of these files that
- * has an entry for it: $REGISTRY_AUTH_FILE, $DOCKER_CONFIG/config.json,
- * $XDG_RUNTIME_DIR/containers/auth.json, ~/.docker/config.json.
+ * has an entry for it, or names a helper (cli/credential_helper.h) that has: $REGISTRY_AUTH_FILE,
+ * $DOCKER_CONFIG/config.json, $XDG_RUNTIME_DIR/containers/auth.json, ~/.docker/config.json.
  */
 
 struct credentials {
@@ -28,5 +28,9 @@ int credentials_find(struct credentials *ret, struct arena *arena, const char *h
 /* Those of one file, as above. */
 int credentials_read(struct credentials *ret, struct arena *arena, const char *host,
 		     const char *text, size_t len, struct error *err);
+/* The helper that such a file names for the host (credHelpers), or for all (credsStore): 1, in the
+ * arena; 0: none. */
+int credentials_read_helper(const char **ret, struct arena *arena, const char *host,
+			    const char *text, size_t len, struct error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/credentials.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -56,4 +57,32 @@ static void reads_entries(void)
 	CHECK(read_text(&c, &a, "x", "{") < 0);
 }
 
-UNIT_MAIN({ "reads entries", reads_entries })
+static void reads_helpers(void)
+{
+	static const char text[] = "{\"credHelpers\": {\"a.example\": \"one\", "
+				   "\"https://index.docker.io/v1/\": \"hub\","
+				   " \"bad.example\": \"../x\"}, \"credsStore\": \"all\"}";
+	static const struct {
+		const char *host, *text, *name;
+		int r;
+	} cases[] = { { "a.example", text, "one", 1 },
+		      { "docker.io", text, "hub", 1 },
+		      { "b.example", text, "all", 1 },
+		      { "bad.example", text, "", -EINVAL },
+		      { "b.example", "{}", "", 0 },
+		      { "b.example", "[]", "", 0 },
+		      { "b.example", "{\"credsStore\": 1}", "", 0 } };
+	_cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct error err = ERROR_INIT;
+		const char *name = "";
+
+		CHECK_INT(credentials_read_helper(&name, &a, cases[i].host, cases[i].text,
+						  strlen(cases[i].text), &err),
+			  cases[i].r);
+		CHECK_STR(name, cases[i].name);
+	}
+}
+
+UNIT_MAIN({ "reads entries", reads_entries }, { "reads helpers", reads_helpers })

@@ -212,6 +212,78 @@ class Push(PushTest):
         self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "more than 20000 tags", tags(f"{self.registry.host}/a/b"))
 
 
+class Helpers(PushTest):
+    """Programs that keep the user's credentials, run by the command."""
+
+    def setUp(self):
+        super().setUp()
+        self.dir = self.enterContext(tempfile.TemporaryDirectory())
+        self.there.auth = "basic"
+
+    def helper(self, script, name="test", **config):
+        with open(f"{self.dir}/docker-credential-{name}", "w", encoding="ascii") as f:
+            f.write(f"#!/bin/sh\necho \"$@\" > {self.dir}/args\ncat > {self.dir}/stdin\n{script}\n")
+        os.chmod(f"{self.dir}/docker-credential-{name}", 0o755)
+        self.config(**(config or {"credsStore": name}))
+
+    def config(self, **config):
+        with open(self.dir + "/config.json", "w", encoding="ascii") as f:
+            json.dump(config, f)
+
+    def run_push(self, check=True, **env):
+        return self.node.cli("image", "push", self.name, self.dest, check=check,
+                             env={"DOCKER_CONFIG": self.dir, "PATH": f"{self.dir}:{os.environ['PATH']}", **env})
+
+    def read(self, name):
+        with open(f"{self.dir}/{name}", encoding="ascii") as f:
+            return f.read()
+
+    def fails(self, words, **env):
+        done = self.run_push(check=False, **env)
+        self.assertEqual(125, done.returncode)
+        self.assertRegex(done.stderr, words)
+        self.assertNotIn("secret", done.stdout + done.stderr)
+        self.assertNotIn("secret", self.node.log())
+
+    def test_a_password(self):
+        self.helper("""echo '{"ServerURL":"x","Username":"user","Secret":"secret"}'""")
+        self.assertEqual(self.root, self.run_push().stdout.strip())
+        self.assertEqual(("get\n", self.there.host), (self.read("args"), self.read("stdin")))
+        self.assertNotIn("secret", self.node.log())
+
+    def test_a_token(self):
+        self.there.auth, self.there.identity = "bearer", "refresh-me"
+        self.helper("""echo '{"Username":"<token>","Secret":"refresh-me"}'""", credHelpers={self.there.host: "test"}, credsStore="none")
+        self.assertEqual(self.root, self.run_push().stdout.strip())
+        self.assertTrue(self.there.asked("POST", "^/token"))
+
+    def test_nothing_for_this_registry(self):
+        self.helper("echo 'credentials not found in native keychain'; exit 1")
+        self.fails("^nacre: Unauthenticated: .*none were given")
+        entry = {"auth": base64.b64encode(b"user:secret").decode()}
+        self.config(credsStore="test", auths={self.there.host: entry})
+        self.assertEqual(self.root, self.run_push().stdout.strip())
+
+    def test_what_goes_wrong(self):
+        self.helper("echo 'secret'; exit 3")
+        self.fails("docker-credential-test ended with status 3")
+        self.helper("echo '{secret'")
+        self.fails("docker-credential-test is no JSON object")
+        self.helper("kill -9 $$")
+        self.fails("docker-credential-test was ended by signal 9")
+        self.helper("head -c 70000 /dev/zero; sleep 1000")
+        self.fails("docker-credential-test answers with more than 65536 bytes")
+        self.helper("exec sleep 1000")
+        self.fails("docker-credential-test has not answered within 1 s", NACRE_CREDENTIAL_HELPER_SECONDS="1")
+        self.helper("exec sleep 1000 > /dev/null")
+        self.fails("docker-credential-test has not answered within 1 s", NACRE_CREDENTIAL_HELPER_SECONDS="1")
+        self.config(credsStore="missing")
+        self.fails("docker-credential-missing is not in PATH")
+        self.config(credsStore="../test")
+        self.fails("is no name of a credential helper")
+        self.assertFalse(self.there.asked("PUT", "/"))
+
+
 @unittest.skipUnless(shutil.which("docker-registry"), "docker-registry is not installed")
 class ToARegistry(nacre_test.NodeTest):
     """Debian's, with TLS and passwords."""
