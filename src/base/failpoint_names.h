@@ -26,7 +26,7 @@ static const struct {
 
 	{ "import.start", "daemon", true, "start the helper that reads an image" },
 	{ "import.blob", "daemon", true, "take a blob into the content store" },
-	{ "import.sync", "daemon", true, "sync the directory of the layers" },
+	{ "import.sync", "daemon", true, "sync the layers of an image" },
 	{ "import.layer", "daemon", true, "take an unpacked layer into the store" },
 	{ "import.record", "daemon", true, "record the image" },
 	{ "import.clean", "daemon", true, "take away what an import does not need any more" },

@@ -22,6 +22,7 @@ ssize_t sysio_read(int fd, void *data, size_t len);
 ssize_t sysio_pread(int fd, void *data, size_t len, off_t at);
 ssize_t sysio_write(int fd, const void *data, size_t len);
 int sysio_fsync(int fd);
+int sysio_syncfs(int fd);
 int sysio_ftruncate(int fd, off_t len);
 int sysio_mkdirat(int dir_fd, const char *name, mode_t mode);
 int sysio_unlinkat(int dir_fd, const char *name, int flags);

@@ -36,6 +36,12 @@ int sysio_fsync(int fd)
 	return fsync(fd);
 }
 
+int sysio_syncfs(int fd)
+{
+	SYSIO_BEFORE("syncfs", -1);
+	return syncfs(fd);
+}
+
 int sysio_ftruncate(int fd, off_t len)
 {
 	SYSIO_BEFORE("ftruncate", -1);

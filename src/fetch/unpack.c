@@ -145,8 +145,6 @@ int unpack_run(const struct fetchmsg *request, int blob_fd, int pipe_fd, int roo
 		r = layer_finish(&u.layer, err);
 	if (r < 0)
 		return r;
-	if (syncfs(root_fd) < 0)
-		return error_set(err, -errno, "sync the layer");
 	*ret = (struct fetchmsg){ .type = FETCHMSG_UNPACKED,
 				  .unpacked = { .n_bytes = stream_n_out(u.stream),
 						.n_entries = u.layer.n_entries,

@@ -214,12 +214,10 @@ static void flight_store_run(struct pool_work *work)
 
 	if (r < 0)
 		(void)error_set(&f->err, r, "store blob %s", f->digest);
-	else if (fchmod(f->fd, 0400) < 0 || sysio_fsync(f->fd) < 0)
-		(void)error_set(&f->err, -errno, "sync blob %s", f->digest);
+	else if (fchmod(f->fd, 0400) < 0)
+		(void)error_set(&f->err, -errno, "close blob %s to writing", f->digest);
 	else if (sysio_renameat(f->store->partial_fd, hex, f->store->blobs_fd, hex) < 0)
 		(void)error_set(&f->err, -errno, "move blob %s to its place", f->digest);
-	else if (sysio_fsync(f->store->blobs_fd) < 0)
-		(void)error_set(&f->err, -errno, "sync the directory of the blobs");
 	FAILPOINT_AFTER("pull.blob");
 }
 

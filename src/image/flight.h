@@ -22,8 +22,8 @@ struct image_store;
 enum flight_state {
 	FLIGHT_IDLE,    /* nobody brings it: flight_take() may be called */
 	FLIGHT_LOADING, /* somebody has taken it, and writes into the file */
-	FLIGHT_STORING, /* whole: the pool syncs it and moves it to its place */
-	FLIGHT_LANDED,  /* among the blobs, where the flight holds it */
+	FLIGHT_STORING, /* whole: the pool moves it to its place */
+	FLIGHT_LANDED,  /* among the blobs, where the flight holds it; not synced */
 	FLIGHT_FAILED,  /* it could not be moved: flight_error() */
 	FLIGHT_STATE_COUNT
 };

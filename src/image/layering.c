@@ -130,9 +130,8 @@ static void layering_sync_run(struct pool_work *work)
 	struct layering *l = container_of(work, struct layering, work);
 	int r = FAILPOINT("import.sync");
 
-	if (r < 0 || sysio_fsync(l->store->layers_fd) < 0)
-		(void)error_set(&l->sync_err, r < 0 ? r : -errno,
-				"sync the directory of the layers");
+	if (r < 0 || sysio_syncfs(l->dir_fd) < 0)
+		(void)error_set(&l->sync_err, r < 0 ? r : -errno, "sync the layers");
 	FAILPOINT_AFTER("import.sync");
 }
 

@@ -47,18 +47,12 @@ int storing_hold(struct image_store *s, struct incoming *in, struct error *err)
 	return 0;
 }
 
-static int storing_move(const struct image_store *s, int staged_fd, const struct incoming_blob *b,
-			struct error *err)
+static int storing_check(int staged_fd, const struct incoming_blob *b, struct error *err)
 {
-	const char *hex = digest_hex(b->digest);
-	_cleanup_fd_ int fd =
-		sysio_openat(staged_fd, hex, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	_cleanup_fd_ int fd = sysio_openat(staged_fd, digest_hex(b->digest),
+					   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	struct stat st;
-	int r;
 
-	r = FAILPOINT("import.blob");
-	if (r < 0)
-		return error_set(err, r, "store blob %s", b->digest);
 	if (fd < 0)
 		return error_set(err, -errno, "open blob %s", b->digest);
 	if (fstat(fd, &st) < 0)
@@ -69,8 +63,20 @@ static int storing_move(const struct image_store *s, int staged_fd, const struct
 	/* A helper with a network has a user of its own. */
 	if (st.st_uid != geteuid() && fchown(fd, geteuid(), getegid()) < 0)
 		return error_set(err, -errno, "own blob %s", b->digest);
-	if (fchmod(fd, 0400) < 0 || sysio_fsync(fd) < 0)
-		return error_set(err, -errno, "sync blob %s", b->digest);
+	if (fchmod(fd, 0400) < 0)
+		return error_set(err, -errno, "close blob %s to writing", b->digest);
+	return 0;
+}
+
+static int storing_move(const struct image_store *s, int staged_fd, const struct incoming_blob *b,
+			struct error *err)
+{
+	const char *hex = digest_hex(b->digest);
+	int r;
+
+	r = FAILPOINT("import.blob");
+	if (r < 0)
+		return error_set(err, r, "store blob %s", b->digest);
 	/* One that is there already may have been damaged on the disk: this one was verified just
 	 * now. */
 	if (sysio_renameat(staged_fd, hex, s->blobs_fd, hex) < 0)
@@ -88,6 +94,15 @@ int storing_run(struct image_store *s, const struct incoming *in, int dir_fd, st
 
 	if (staged_fd < 0)
 		return error_set(err, -errno, "open the staged blobs");
+	list_for_each (b, &in->blobs, struct incoming_blob, link) {
+		r = b->staged ? storing_check(staged_fd, b, err) : 0;
+		if (r < 0)
+			return r;
+	}
+	/* Before they move, since one that they replace may be in use. Once for all of them: each
+	 * sync of a file alone would wait for the disk's journal. */
+	if (sysio_syncfs(dir_fd) < 0)
+		return error_set(err, -errno, "sync the blobs");
 	list_for_each (b, &in->blobs, struct incoming_blob, link) {
 		r = b->staged ? storing_move(s, staged_fd, b, err) : 0;
 		if (r < 0)

@@ -17,7 +17,7 @@ CALLS = (
     ("clone3", "EAGAIN", 12, 3), ("mkdirat", "ENOSPC", 60, 4), ("openat", "EMFILE", 500, 8), ("fsopen", "ENOMEM", 8, 2),
     ("fsconfig", "EPERM", 60, 3), ("fsmount", "ENOSPC", 8, 2), ("move_mount", "EPERM", 1, 1), ("open_tree", "ENOSPC", 1, 1),
     ("mount_setattr", "EPERM", 1, 1), ("socket", "EMFILE", 24, 3), ("write", "EIO", 120, 5), ("read", "EIO", 300, 6),
-    ("renameat", "ENOSPC", 10, 3), ("fsync", "EIO", 7, 2), ("unlinkat", "EIO", 80, 3), ("*", "ENOMEM", 900, 8))
+    ("renameat", "ENOSPC", 10, 3), ("fsync", "EIO", 7, 2), ("syncfs", "EIO", 2, 2), ("unlinkat", "EIO", 80, 3), ("*", "ENOMEM", 900, 8))
 PLANS = [f"{call}:{k}:{error}" for call, error, n, tried in CALLS for k in faults.some(range(1, n + 1), tried)]
 
 
