@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_(hash_done) struct hash h = HASH_INIT;
+	struct hash h;
 	_cleanup_fd_ int root_fd = fuzz_tmpfs();
 	_cleanup_fd_ int fd = memfd_create("layer", MFD_CLOEXEC);
 	struct fuzz_input in = { data, size };
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	request.unpack.size = in.len;
 	request.unpack.max_bytes = 1 << 20;
 	request.unpack.max_entries = 100;
-	fuzz_need(hash_prepare() == 0 && hash_start(&h) == 0);
+	hash_start(&h);
 	hash_add(&h, in.at, in.len);
 	hash_end(&h, request.unpack.digest);
 	(void)str_copy(request.unpack.diff_id, DIGEST_SIZE, request.unpack.digest);

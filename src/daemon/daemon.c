@@ -298,12 +298,14 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 
 static int daemon_open_images(struct daemon *d, struct error *err)
 {
-	char fetch[PATH_MAX];
+	_cleanup_str_ char *fetch = place_helper(d->config.libexec, "nacre-fetch");
+	_cleanup_str_ char *transfer = place_helper(d->config.libexec, "nacre-transfer");
 	struct image_store_config config = {
 		.loop = d->loop,
 		.pool = d->pool,
 		.root_fd = d->place.root_fd,
 		.fetch_path = fetch,
+		.transfer_path = transfer,
 		.reserve = d->config.images.reserve,
 		.parallel_unpacks = d->config.images.parallel_unpacks,
 		.network = { .registry_dirs = d->config.images.registry_dirs,
@@ -316,11 +318,12 @@ static int daemon_open_images(struct daemon *d, struct error *err)
 	};
 	int r;
 
+	if (!fetch || !transfer)
+		return error_set(err, -ENOMEM, "find the helpers");
 	r = root_store_open(&d->root_store, d->pool, d->place.root_fd, "root.db", err);
 	if (r < 0)
 		return r;
 	config.store = d->root_store;
-	place_find_helper(d->config.libexec, "nacre-fetch", fetch, sizeof(fetch));
 	return image_store_new(&d->images, &config, err);
 }
 

@@ -306,3 +306,11 @@ void place_find_helper(const char *libexec, const char *name, char *ret, size_t 
 			return;
 	(void)str_printf(ret, size, NACRE_LIBEXECDIR "/%s", name);
 }
+
+char *place_helper(const char *libexec, const char *name)
+{
+	char path[PATH_MAX];
+
+	place_find_helper(libexec, name, path, sizeof(path));
+	return strdup(path);
+}

@@ -31,5 +31,7 @@ void place_remove_cgroup(struct place *p);
 /* A helper's path: below libexec where that is not "", beside this program in a build tree, or
  * where it was installed. */
 void place_find_helper(const char *libexec, const char *name, char *ret, size_t size);
+/* The same, as a text that is the caller's; NULL: no memory. */
+char *place_helper(const char *libexec, const char *name);
 
 #endif

@@ -100,7 +100,6 @@ static void download_free(struct download *l)
 	if (l->phase == DOWNLOAD_COMES)
 		l->owner->n_active--;
 	exchange_stop(&l->exchange);
-	hash_done(&l->hash);
 	(void)fd_close(l->fd);
 	(void)fd_close(l->pipe_fd);
 	list_remove(&l->link);
@@ -397,10 +396,9 @@ static int downloads_take_fetch(struct downloads *d, const struct fetchmsg *m, i
 	o->asked = true;
 	(void)str_printf(l->path, sizeof(l->path), "/blobs/%s", o->digest);
 	(void)str_printf(l->what, sizeof(l->what), "blob %s", o->digest);
+	hash_start(&l->hash);
 	if (l->pipe_fd >= 0)
 		r = fd_set_nonblock(l->pipe_fd, true);
-	if (r == 0)
-		r = hash_start(&l->hash);
 	return r < 0 ? error_set(err, r, "download") : 0;
 }
 

@@ -107,17 +107,16 @@ static int export_load(const struct export *x, const char *digest, struct buf *r
 		       struct error *err)
 {
 	_cleanup_fd_ int fd = export_open(x, digest, UINT64_MAX, err);
-	_cleanup_(hash_done) struct hash hash = HASH_INIT;
+	struct hash hash;
 	char found[DIGEST_SIZE];
 	int r;
 
 	if (fd < 0)
 		return fd;
 	r = fd_read_all(fd, READING_DOCUMENT_MAX, ret);
-	if (r == 0)
-		r = hash_start(&hash);
 	if (r < 0)
 		return error_set(err, r, "read blob %s", digest);
+	hash_start(&hash);
 	hash_add(&hash, buf_data(ret), ret->len);
 	hash_end(&hash, found);
 	return str_eq(found, digest) ? 0 : export_damaged(err, digest, "has another digest");
@@ -236,7 +235,7 @@ static int export_place(struct export *x, const struct export_image *image, json
 			bool changed, const struct buf *b, char ret_digest[DIGEST_SIZE],
 			uint64_t *ret_size, struct error *err)
 {
-	_cleanup_(hash_done) struct hash hash = HASH_INIT;
+	struct hash hash;
 	char *text;
 
 	(void)str_copy(ret_digest, DIGEST_SIZE, image->digest);
@@ -244,11 +243,10 @@ static int export_place(struct export *x, const struct export_image *image, json
 	if (!changed)
 		return export_note(x, ret_digest, *ret_size, NULL, err);
 	text = json_dumps(manifest, JSON_COMPACT);
-	if (!text || hash_start(&hash) < 0) {
-		free(text);
+	if (!text)
 		return error_set(err, -ENOMEM, "write a manifest");
-	}
 	*ret_size = strlen(text);
+	hash_start(&hash);
 	hash_add(&hash, text, strlen(text));
 	hash_end(&hash, ret_digest);
 	return export_note(x, ret_digest, *ret_size, text, err);
@@ -370,13 +368,12 @@ static int export_plan_one(struct export *x, const struct export_image *image, s
 static int export_copy(struct export *x, const struct export_blob *b, int fd, struct error *err)
 {
 	static uint8_t piece[EXPORT_PIECE];
-	_cleanup_(hash_done) struct hash hash = HASH_INIT;
+	struct hash hash;
 	char found[DIGEST_SIZE];
 	uint64_t left = b->size;
 	int r;
 
-	if (hash_start(&hash) < 0)
-		return error_set(err, -ENOMEM, "hash a blob");
+	hash_start(&hash);
 	while (left) {
 		size_t len = (size_t)MIN(left, (uint64_t)sizeof(piece));
 

@@ -2,29 +2,24 @@
 #ifndef NACRE_FETCH_HASH_H
 #define NACRE_FETCH_HASH_H
 
+#include <nettle/sha2.h>
 #include <stddef.h>
 
-#include "base/macros.h"
 #include "wire/digest.h"
 
-/* A running SHA-256. */
+/*
+ * A running SHA-256. A value, without resources of its own. It is nettle's, and not libcrypto's,
+ * since a helper starts for each layer, and libcrypto alone takes longer to load than a small layer
+ * to unpack.
+ */
 struct hash {
-	void *context;
+	struct sha256_ctx context;
 };
 
-#define HASH_INIT                                                                                  \
-	{                                                                                          \
-		.context = NULL                                                                    \
-	}
-
-/* Makes libcrypto ready, without its configuration files: to be called before the sandbox closes.
- */
-int hash_prepare(void);
-
-/* Begins anew. 0 or -ENOMEM. */
-int hash_start(struct hash *h) _must_check_;
+/* Begins anew. */
+void hash_start(struct hash *h);
 void hash_add(struct hash *h, const void *data, size_t len);
+/* The digest of what was added. */
 void hash_end(struct hash *h, char ret[DIGEST_SIZE]);
-void hash_done(struct hash *h);
 
 #endif

@@ -102,8 +102,7 @@ static void inflate_begin_member(struct inflate *i)
 
 static int inflate_setup(struct inflate *i)
 {
-	if (hash_start(&i->hash) < 0)
-		return -ENOMEM;
+	hash_start(&i->hash);
 	i->input = malloc(INFLATE_INPUT);
 	if (!i->input)
 		return -ENOMEM;
@@ -147,7 +146,6 @@ struct inflate *inflate_free(struct inflate *i)
 	if (!i)
 		return NULL;
 	(void)ZSTD_freeDCtx(i->zstd);
-	hash_done(&i->hash);
 	free(i->gzip);
 	free(i->input);
 	free(i);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <openssl/bio.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <stdlib.h>
@@ -14,6 +15,11 @@
 
 #define KEY_RSA_BITS_MIN 2048
 #define KEY_RSA_BITS_MAX 16384
+
+int key_prepare(void)
+{
+	return OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) == 1 ? 0 : -ENOMEM;
+}
 
 int key_decode(struct buf *ret, const char *text, size_t max)
 {

@@ -14,6 +14,10 @@
 int key_read(void **ret, const void *pem, size_t len, struct error *err);
 void key_free(void *key);
 
+/* Makes libcrypto ready, without its configuration files: to be called before the sandbox closes. 0
+ * or -ENOMEM. */
+int key_prepare(void);
+
 /* Whether the key's owner has signed the data: ECDSA and RSA (PKCS #1) by SHA-256. */
 bool key_has_signed(void *key, const void *data, size_t len, const struct buf *proof);
 

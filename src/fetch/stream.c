@@ -140,8 +140,9 @@ static int stream_setup(struct stream *s, const struct stream_config *config, st
 	int r;
 
 	s->blocks = malloc(STREAM_BLOCKS * STREAM_BLOCK);
-	if (!s->blocks || hash_start(&s->hash) < 0)
+	if (!s->blocks)
 		return error_set(err, -ENOMEM, "begin to decompress");
+	hash_start(&s->hash);
 	s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->stop_fd < 0)
 		return error_set(err, -errno, "begin to decompress");
@@ -214,7 +215,6 @@ struct stream *stream_free(struct stream *s)
 		(void)pthread_mutex_destroy(&s->lock);
 	}
 	s->inflate = inflate_free(s->inflate);
-	hash_done(&s->hash);
 	(void)fd_close(s->stop_fd);
 	free(s->blocks);
 	free(s);

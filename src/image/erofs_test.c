@@ -53,7 +53,9 @@ static void on_stored(void *userdata, const struct error *err)
 
 static void open_store(void)
 {
-	struct image_store_config config = { .root_fd = s.fd, .fetch_path = "/nowhere" };
+	struct image_store_config config = { .root_fd = s.fd,
+					     .fetch_path = "/nowhere",
+					     .transfer_path = "/nowhere" };
 
 	CHECK_INT(loop_new(&s.loop), 0);
 	CHECK_INT(pool_new(&s.pool, s.loop, 1), 0);

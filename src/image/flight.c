@@ -239,7 +239,7 @@ int flight_whole(struct flight_want *w, struct error *err)
 	if (fstat(f->fd, &st) < 0)
 		return error_set(err, -errno, "look at the file of blob %s", f->digest);
 	if ((uint64_t)st.st_size != f->size)
-		return error_set(err, -EPROTO, "nacre-fetch: blob %s is not what it said",
+		return error_set(err, -EPROTO, "nacre-transfer: blob %s is not what it said",
 				 f->digest);
 	/* Before it lies there, so that nobody takes it for one without an owner. */
 	if (blob_hold(f->store, f->digest) < 0)

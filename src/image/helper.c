@@ -30,7 +30,7 @@ static void helper_take(struct helper *h, const uint8_t *packet, size_t len)
 
 	r = fetchmsg_decode(&m, packet, len, &err);
 	if (r < 0) {
-		(void)error_wrap(&err, r, "nacre-fetch sent something else than");
+		(void)error_wrap(&err, r, "%s sent something else than", h->name);
 	} else if (m.type == FETCHMSG_ERROR) {
 		(void)str_copy(err.text, sizeof(err.text), m.error.text);
 		err.kind = (enum error_kind)m.error.kind;
@@ -108,13 +108,13 @@ static void helper_judge(struct helper *h, int code, int status)
 	if (code == CLD_EXITED && status == 0)
 		return;
 	if (code == CLD_EXITED)
-		(void)error_refuse(&h->err, ERROR_FAULT,
-				   "nacre-fetch ended with status %d without a reason", status);
+		(void)error_refuse(&h->err, ERROR_FAULT, "%s ended with status %d without a reason",
+				   h->name, status);
 	else if (status == SIGXCPU)
-		(void)error_refuse(&h->err, ERROR_EXHAUSTED,
-				   "nacre-fetch used up its processor time");
+		(void)error_refuse(&h->err, ERROR_EXHAUSTED, "%s used up its processor time",
+				   h->name);
 	else
-		(void)error_refuse(&h->err, ERROR_FAULT, "nacre-fetch was killed by signal %d",
+		(void)error_refuse(&h->err, ERROR_FAULT, "%s was killed by signal %d", h->name,
 				   status);
 }
 
@@ -172,7 +172,7 @@ static int helper_send(int fd, const struct fetchmsg *m, const int *fds, size_t 
 	do {
 		n = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
-	return n < 0 ? error_set(err, -errno, "send a message to nacre-fetch") : 0;
+	return n < 0 ? error_set(err, -errno, "send a message to a helper") : 0;
 }
 
 /*
@@ -191,7 +191,7 @@ static int helper_spawn(struct helper *h, const struct helper_config *config, in
 
 	env = helper_env();
 	if (!path || !command || !env)
-		return error_set(err, -ENOMEM, "start nacre-fetch");
+		return error_set(err, -ENOMEM, "start a helper");
 	argv[0] = path;
 	argv[1] = command;
 	isolate_plan_init(&plan);
@@ -219,20 +219,23 @@ int helper_start(struct helper *h, const struct helper_config *config, const str
 {
 	_cleanup_fd_ int theirs = -1;
 	_cleanup_fd_ int ours = -1;
+	const char *name;
 	int pair[2];
 	int r;
 
 	assert(!h->running);
+	name = strrchr(config->path, '/');
 	*h = (struct helper){
 		.ops = ops, .child = ISOLATE_CHILD_INIT, .sock_fd = -1, .err = ERROR_INIT
 	};
+	(void)str_copy(h->name, sizeof(h->name), name ? name + 1 : config->path);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return error_set(err, -errno, "make a socket for nacre-fetch");
+		return error_set(err, -errno, "make a socket for a helper");
 	ours = pair[0];
 	theirs = pair[1];
 	r = fd_set_nonblock(ours, true);
 	if (r < 0)
-		return error_set(err, r, "make a socket for nacre-fetch");
+		return error_set(err, r, "make a socket for a helper");
 	/* It waits in the socket until the helper reads it. */
 	r = helper_send(ours, config->request, NULL, 0, err);
 	if (r == 0)

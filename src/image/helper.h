@@ -10,9 +10,9 @@
 #include "wire/fetchmsg.h"
 
 /*
- * One run of nacre-fetch: spawned with one request, in namespaces of its own, with two or three
- * descriptors. It may be told more while it runs; its answers come as checked messages, its end
- * comes last and once. A value; it must not move meanwhile.
+ * One run of nacre-fetch or nacre-transfer: spawned with one request, in namespaces of its own,
+ * with two or three descriptors. It may be told more while it runs; its answers come as checked
+ * messages, its end comes last and once. A value; it must not move meanwhile.
  */
 
 struct helper;
@@ -27,8 +27,11 @@ struct helper_ops {
 	void (*on_end)(struct helper *h, const struct error *err);
 };
 
+#define HELPER_NAME_SIZE 32
+
 struct helper {
 	const struct helper_ops *ops;
+	char name[HELPER_NAME_SIZE]; /* of the program, for people */
 	struct isolate_child child;
 	int sock_fd;
 	struct loop_fd sock;
@@ -41,8 +44,8 @@ struct helper {
 
 struct helper_config {
 	struct loop *loop;
-	const char *path;    /* of nacre-fetch */
-	const char *command; /* "read" or "unpack" */
+	const char *path;    /* of the program */
+	const char *command; /* "read", "unpack", "pull", ... */
 	uint64_t caps;       /* what it needs until it has closed its sandbox */
 	int from_fd;
 	int to_fd;

@@ -61,6 +61,7 @@ struct image_store_config {
 	struct root_store *store;  /* the root database */
 	int root_fd;               /* the node's root directory; kept open by the caller */
 	const char *fetch_path;    /* the helper, "/usr/libexec/nacre/nacre-fetch"; copied */
+	const char *transfer_path; /* the one with a network, nacre-transfer; copied */
 	unsigned parallel_unpacks; /* layers of an image at once; 0: a processor each, at most 4 */
 	uint64_t reserve;          /* bytes of the disk that images leave free, or as usual */
 	struct image_network network; /* what it points to must live as long as the store */

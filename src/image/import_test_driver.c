@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/mount.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ struct driver {
 	struct image_store *images;
 	int root_fd;
 	const char *root_path;
+	char transfer[PATH_MAX];
 	int pending;
 	int result;
 	struct image_import *import;
@@ -323,9 +325,12 @@ static const struct {
 
 static int driver_open(struct driver *d, const char *root, const char *fetch, struct error *err)
 {
-	struct image_store_config config = { .fetch_path = fetch };
+	struct image_store_config config = { .fetch_path = fetch, .transfer_path = d->transfer };
 	int r;
 
+	/* Beside the other one. */
+	(void)str_printf(d->transfer, sizeof(d->transfer), "%.*s/nacre-transfer",
+			 (int)(strrchr(fetch, '/') - fetch), fetch);
 	d->root_path = root;
 	d->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->root_fd < 0)

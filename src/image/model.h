@@ -49,7 +49,7 @@ struct image_record {
 
 struct image_store {
 	struct image_store_config config;
-	char *fetch_path; /* the configuration's is the caller's */
+	char *fetch_path, *transfer_path; /* the configuration's are the caller's */
 	int blobs_fd, layers_fd, containers_fd, staging_fd, erofs_fd, partial_fd;
 	struct list images;
 	struct list leaving; /* records that are being removed */

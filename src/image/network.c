@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "image/model.h"
 
-/* What nacre-fetch needs until it has closed its sandbox. It keeps none. */
+/* What nacre-transfer needs until it has closed its sandbox. It keeps none. */
 #define CAP(name) (UINT64_C(1) << (name))
 #define NETWORK_CAPS                                                                               \
 	(CAP(CAP_SYS_ADMIN) | CAP(CAP_SETPCAP) | CAP(CAP_SETUID) | CAP(CAP_SETGID) |               \
@@ -93,7 +93,7 @@ int network_start(struct helper *h, const struct image_store *s, const char *com
 
 	r = helper_start(h,
 			 &(struct helper_config){ .loop = s->config.loop,
-						  .path = s->fetch_path,
+						  .path = s->transfer_path,
 						  .command = command,
 						  .caps = NETWORK_CAPS,
 						  .from_fd = cage_fd,

@@ -5,7 +5,7 @@
 #include "image/helper.h"
 #include "image/registry.h"
 
-/* Runs of nacre-fetch with a network: what is common to pulling, pushing and listing. */
+/* Runs of nacre-transfer: what is common to pulling, pushing and listing. */
 
 struct image_store;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A pull is one run of `nacre-fetch pull`, and what is made of what it brings:
+ * A pull is one run of `nacre-transfer pull`, and what is made of what it brings:
  *
  * RESOLVING  The helper finds the image, and writes its documents into staging/ID/blobs. At the
  *            last of their messages it is known which blobs the layers are, and whether there is
@@ -504,7 +504,7 @@ static int pull_plan(struct image_pull *p, struct error *err)
 
 static int pull_wrong(struct error *err)
 {
-	return error_set(err, -EPROTO, "nacre-fetch: a message that does not belong here");
+	return error_set(err, -EPROTO, "nacre-transfer: a message that does not belong here");
 }
 
 static int pull_on_resolved(struct image_pull *p, const struct fetchmsg *m, struct error *err)
@@ -629,7 +629,7 @@ static void pull_helper_end(struct helper *h, const struct error *err)
 	if (err)
 		fault = *err;
 	else if (!p->said_done || p->n_loading > 0)
-		(void)error_set(&fault, -EPROTO, "nacre-fetch: it ended too early");
+		(void)error_set(&fault, -EPROTO, "nacre-transfer: it ended too early");
 	if (fault.code && !p->taking.cancelled)
 		pull_fail(p, &fault);
 	loop_defer_schedule(&p->turn);

@@ -11,7 +11,7 @@
 
 /*
  * Images and registries: what users of the store ask for. Everything that a registry says is read
- * by nacre-fetch, in a sandbox with network and without files; credentials are handed to it for
+ * by nacre-transfer, in a sandbox with network and without files; credentials are handed to it for
  * that one job, and kept nowhere.
  */
 
@@ -33,7 +33,7 @@ struct image_network {
 	const char *registry_dirs;
 	const char *policy; /* which images may be had: a file, which may be missing; NULL: all */
 	unsigned parallel_downloads; /* of a pull; 0: 6 */
-	nsec_t no_progress;          /* given up after that; 0: nacre-fetch's own default */
+	nsec_t no_progress;          /* given up after that; 0: nacre-transfer's own default */
 	const char *http_proxy, *https_proxy, *no_proxy; /* or NULL */
 };
 

@@ -272,7 +272,11 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->trash);
 	list_init(&s->erofs);
 	s->fetch_path = strdup(config->fetch_path);
-	r = s->fetch_path ? store_open_dirs(s, err) : error_set(err, -ENOMEM, "copy a path");
+	s->transfer_path = strdup(config->transfer_path);
+	if (!s->fetch_path || !s->transfer_path)
+		r = error_set(err, -ENOMEM, "copy a path");
+	else
+		r = store_open_dirs(s, err);
 	if (r == 0)
 		r = store_load(s, err);
 	if (r < 0) {
@@ -323,6 +327,7 @@ struct image_store *image_store_free(struct image_store *s)
 	store_free_map(&s->layers);
 	store_free_map(&s->blobs);
 	free(s->fetch_path);
+	free(s->transfer_path);
 	(void)fd_close(s->blobs_fd);
 	(void)fd_close(s->layers_fd);
 	(void)fd_close(s->containers_fd);

@@ -36,7 +36,9 @@ struct stage {
 
 static void stage_open(struct stage *s)
 {
-	struct image_store_config config = { .root_fd = s->fd, .fetch_path = "/nowhere" };
+	struct image_store_config config = { .root_fd = s->fd,
+					     .fetch_path = "/nowhere",
+					     .transfer_path = "/nowhere" };
 	struct error err = ERROR_INIT;
 
 	CHECK_INT(loop_new(&s->loop), 0);
@@ -379,7 +381,8 @@ static void removes_on_a_full_disk(void)
 
 static void cannot_open(void)
 {
-	struct image_store_config config = { .fetch_path = "/nowhere" };
+	struct image_store_config config = { .fetch_path = "/nowhere",
+					     .transfer_path = "/nowhere" };
 	static const char *const dirs[] = { "blobs", "blobs/sha256", "layers", "containers",
 					    "staging" };
 	struct image_store *images = NULL;
@@ -390,7 +393,8 @@ static void cannot_open(void)
 					      .pool = s.pool,
 					      .store = s.root,
 					      .root_fd = s.fd,
-					      .fetch_path = "/nowhere" };
+					      .fetch_path = "/nowhere",
+					      .transfer_path = "/nowhere" };
 	s.images = image_store_free(s.images);
 	for (size_t i = ARRAY_SIZE(dirs); i > 0; i--) {
 		const char *name = strrchr(dirs[i - 1], '/');

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulling through the daemon and the command, from a stand-in for the network's half of nacre-fetch."""
+"""Pulling through the daemon and the command, from a stand-in for nacre-transfer."""
 import hashlib
 import json
 import os
@@ -31,8 +31,9 @@ class Pull(nacre_test.NodeTest):
         cls.addClassCleanup(shutil.rmtree, cls.libexec)
         real = os.path.join(nacre_test.BUILD, "libexec/nacre")
         for name in os.listdir(real):
-            os.symlink(os.path.join(real, name), os.path.join(cls.libexec, name + ("-real" if name == "nacre-fetch" else "")))
-        shutil.copy(os.path.join(nacre_test.ROOT, "tests/lib/fake_fetch.py"), cls.libexec + "/nacre-fetch")
+            if name != "nacre-transfer":
+                os.symlink(os.path.join(real, name), os.path.join(cls.libexec, name))
+        shutil.copy(os.path.join(nacre_test.ROOT, "tests/lib/fake_transfer.py"), cls.libexec + "/nacre-transfer")
         cls.registry = cls.libexec + "/fake-registry"
         os.makedirs(cls.registry + "/blobs")
         cls.CONFIG = f"libexec: {cls.libexec}\nimages:\n  parallel_downloads: 3\n  parallel_unpacks: 2\n"

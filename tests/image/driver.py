@@ -11,7 +11,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.normpath(os.path.join(ROOT, os.environ.get("NACRE_BUILD", "build")))
 DRIVER = os.path.join(BUILD, "src/image/image-driver")
-FETCH = os.path.join(BUILD, "libexec/nacre/nacre-fetch")
+FETCH = os.path.join(BUILD, "libexec/nacre/nacre-fetch")  # nacre-transfer is beside it
 CLONE_NEWNS = 0x00020000
 
 

@@ -91,7 +91,7 @@ class FakeHelperTest(StoreTest):
                 self.fetch = self.fake(body)
                 done = self.driver("import", image, check=False)
                 self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-                self.assertRegex(done.stderr.splitlines()[-1], "^fault: .*nacre-fetch|^fault: .*blob ", name)
+                self.assertRegex(done.stderr.splitlines()[-1], "^fault: (.*nacre-fetch|fake |.*blob )", name)
                 self.assert_empty()
 
     def test_no_helper(self):

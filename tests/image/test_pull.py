@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulling through src/image without the daemon, from a stand-in for the network's half of nacre-fetch (tests/lib/fake_fetch.py):
+"""Pulling through src/image without the daemon, from a stand-in for the nacre-transfer (tests/lib/fake_transfer.py):
 who loads what, what is gone on with, what stays behind."""
 import fcntl
 import hashlib
@@ -27,8 +27,8 @@ class PullTest(StoreTest):
         self.fetch = self.path("nacre-fetch")
         self.registry = self.path("fake-registry")
         os.makedirs(self.registry + "/blobs")
-        shutil.copy(os.path.join(ROOT, "tests/lib/fake_fetch.py"), self.fetch)
-        os.symlink(FETCH, self.fetch + "-real")
+        shutil.copy(os.path.join(ROOT, "tests/lib/fake_transfer.py"), self.path("nacre-transfer"))
+        os.symlink(FETCH, self.fetch)
         self.script()
 
     def script(self, **what):

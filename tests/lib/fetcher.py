@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nacre-fetch without the core: runs it as src/image/helper.c does, and speaks the packets of wire/fetchmsg.h."""
+"""nacre-transfer without the core: runs it as src/image/helper.c does, and speaks the packets of wire/fetchmsg.h."""
 import array
 import ctypes
 import os
@@ -24,7 +24,8 @@ KINDS = """FAULT INVALID PRECONDITION NOT_FOUND EXISTS UNAVAILABLE EXHAUSTED UNS
     RANGE UNAUTHENTICATED""".split()
 COPY, REFERRERS = 1, 2
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUTS = 0x00020000, 0x08000000, 0x04000000
-FETCH = os.path.join(nacre_test.BUILD, "libexec", "nacre", "nacre-fetch")
+LIBEXEC = os.path.join(nacre_test.BUILD, "libexec", "nacre")
+FETCH, TRANSFER = (os.path.join(LIBEXEC, name) for name in ("nacre-fetch", "nacre-transfer"))
 
 
 def pack(name, *members):
@@ -85,7 +86,7 @@ class Fetcher:
             if libc.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) != 0:
                 os._exit(97)
         env = {k: v for k, v in os.environ.items() if "PROFILE" in k}
-        self.process = subprocess.Popen([FETCH, command], preexec_fn=enter, close_fds=False, env=env)  # pylint: disable=all
+        self.process = subprocess.Popen([TRANSFER, command], preexec_fn=enter, close_fds=False, env=env)  # pylint: disable=all
         os.close(directory)
         theirs.close()
         self.heard, self.offered, self.times = [], {}, []
