@@ -34,6 +34,9 @@
 #define LAYERING_BYTES_MAX (UINT64_C(20) << 30) /* of its tar */
 #define LAYERING_ENTRIES_MAX UINT64_C(2000000)
 
+/* Bytes of files that are worth a sync of their own. */
+#define LAYERING_AHEAD (UINT64_C(32) << 20)
+
 /* What the helper needs until it has closed its sandbox, and what it keeps (fetch/sandbox.c). */
 #define CAP(name) (UINT64_C(1) << (name))
 #define LAYERING_CAPS                                                                              \
@@ -125,6 +128,36 @@ static void layering_fail(struct layering *l, const struct error *err)
 	loop_defer_schedule(&l->turn);
 }
 
+static void layering_ahead_run(struct pool_work *work)
+{
+	struct layering *l = container_of(work, struct layering, work);
+
+	if (sysio_syncfs(l->dir_fd) < 0)
+		(void)error_set(&l->sync_err, -errno, "sync the layers");
+}
+
+static void layering_was_ahead(struct pool_work *work)
+{
+	struct layering *l = container_of(work, struct layering, work);
+
+	l->ahead = false;
+	if (l->sync_err.code)
+		layering_fail(l, &l->sync_err);
+	loop_defer_schedule(&l->turn);
+}
+
+/* The disk is kept busy while the processors are: what is written at the end is only the rest. */
+static void layering_sync_ahead(struct layering *l, uint64_t n_bytes)
+{
+	l->n_unsynced += n_bytes;
+	if (l->ahead || l->n_unsynced < LAYERING_AHEAD)
+		return;
+	l->n_unsynced = 0;
+	l->ahead = true;
+	l->work = (struct pool_work){ .run = layering_ahead_run, .done = layering_was_ahead };
+	pool_submit(l->store->config.pool, &l->work);
+}
+
 static void layering_sync_run(struct pool_work *work)
 {
 	struct layering *l = container_of(work, struct layering, work);
@@ -191,6 +224,7 @@ static int layering_take(struct layering *l, struct layering_layer *layer, struc
 		return error_set(err, -ENOMEM, "take a layer");
 	}
 	layering_use(l, layer, taken, true);
+	layering_sync_ahead(l, layer->n_bytes);
 	FAILPOINT_AFTER("import.layer");
 	layering_wake_others(l);
 	return 0;
@@ -452,9 +486,9 @@ static void layering_turn(struct loop_defer *d)
 		r = layering_advance(l, &err);
 	if (r < 0)
 		layering_fail(l, &err);
-	else if (r > 0)
+	else if (r > 0 && !l->ahead)
 		layering_sync(l); /* its end is this one's */
-	if (!l->syncing && l->err.code && l->n_running == 0)
+	if (!l->syncing && !l->ahead && l->err.code && l->n_running == 0)
 		layering_end(l);
 }
 

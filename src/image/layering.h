@@ -66,7 +66,9 @@ struct layering {
 	unsigned n_settled;
 	unsigned n_running;
 	struct list unpackings;
-	bool syncing;
+	bool ahead;          /* the pool syncs while others are unpacked */
+	uint64_t n_unsynced; /* bytes unpacked since the last time it began to */
+	bool syncing;        /* for the last time */
 	struct error err;
 	struct error sync_err; /* of the thread that syncs */
 };
