@@ -5,14 +5,20 @@
 #include <stdbool.h>
 
 #define JSON_DEPTH_MAX 64
+#define JSON_VALUES_MAX 65536 /* an empty object of three bytes takes two hundred here */
 
-/* Jansson goes down by recursion, 2048 deep: the documents of OCI need a handful. */
-static bool json_is_flat(const uint8_t *p, size_t len)
+/* Jansson goes down by recursion, 2048 deep, and keeps each value apart: the documents of OCI need
+ * a handful of levels, and some thousand values. */
+static int json_check_shape(const uint8_t *p, size_t len, const char *what, struct error *err)
 {
 	bool in_string = false;
-	unsigned depth = 0;
+	unsigned depth = 0, n = 1;
 
 	for (size_t i = 0; i < len; i++) {
+		n += !in_string && (p[i] == '{' || p[i] == '[' || p[i] == ',');
+		if (n > JSON_VALUES_MAX)
+			return error_refuse(err, ERROR_EXHAUSTED, "%s has more than %d values",
+					    what, JSON_VALUES_MAX);
 		if (in_string && p[i] == '\\')
 			i++;
 		else if (p[i] == '"')
@@ -22,21 +28,23 @@ static bool json_is_flat(const uint8_t *p, size_t len)
 		else if (!in_string && (p[i] == '}' || p[i] == ']') && depth)
 			depth--;
 		if (depth > JSON_DEPTH_MAX)
-			return false;
+			return error_refuse(err, ERROR_INVALID, "%s is nested more than %d deep",
+					    what, JSON_DEPTH_MAX);
 	}
-	return true;
+	return 0;
 }
 
 static int json_read_any(json_t **ret, const struct buf *b, const char *what, struct error *err)
 {
 	json_error_t fault;
 	json_t *j;
+	int r;
 
 	if (!b->len)
 		return error_refuse(err, ERROR_INVALID, "%s is empty", what);
-	if (!json_is_flat(buf_data(b), b->len))
-		return error_refuse(err, ERROR_INVALID, "%s is nested more than %d deep", what,
-				    JSON_DEPTH_MAX);
+	r = json_check_shape(buf_data(b), b->len, what, err);
+	if (r < 0)
+		return r;
 	j = json_loadb((const char *)buf_data(b), b->len, JSON_REJECT_DUPLICATES, &fault);
 	if (!j)
 		return error_refuse(err, ERROR_INVALID, "%s is no valid JSON: %s (line %d)", what,

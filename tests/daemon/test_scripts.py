@@ -625,6 +625,16 @@ def layers_more_than_once(w):
         w.assertEqual(len(r.asked("GET", digest(data))), 1)
 
 
+@script
+def documents_that_grow(w):
+    """What takes a hundred times its size to be read is refused before that."""
+    r = w.registry()
+    for body, code, words in ((b"[" * 1000000 + b"]" * 1000000, Code.INVALID_ARGUMENT, "nested more than 64 deep"),
+                              (b"[" + b"{}," * 1000000 + b"0]", Code.RESOURCE_EXHAUSTED, "more than 65536 values")):
+        r.put_manifest("a/b", b'{"schemaVersion":2,"a":' + body + b"}", tag="1")
+        w.bad(f"{r.host}/a/b:1", code, words)
+
+
 # ---- others meanwhile ----
 
 @script
