@@ -92,7 +92,12 @@ static int layer_find(struct layer *l, struct layer_item *i, struct error *err)
 		r = str_copy(i->place.name, sizeof(i->place.name), slash ? slash + 1 : i->path);
 		return r < 0 ? layer_fail(i, r, "take its name", err) : 0;
 	}
-	r = place_find(l->root_fd, i->path, true, &i->place, err);
+	r = place_find(l->root_fd, i->path, false, &i->place, err);
+	if (r == -ENOENT) {
+		r = implied_make(&l->implied, i->path, err);
+		if (r == 0)
+			r = place_find(l->root_fd, i->path, true, &i->place, err);
+	}
 	if (r == 0 && i->place.dir_fd >= 0) {
 		char path[PLACE_PATH_MAX + 1];
 
@@ -258,8 +263,10 @@ static int layer_open_dir(struct layer *l, const struct layer_item *i, bool *ret
 	int fd, r;
 
 	*ret_opaque = false;
-	if (i->place.dir_fd < 0)
+	if (i->place.dir_fd < 0) {
+		l->implied.root_given = true;
 		return rootfd_open(l->root_fd, "/", O_RDONLY | O_DIRECTORY, 0);
+	}
 	if (sysio_mkdirat(i->place.dir_fd, i->place.name, i->mode & 0777) < 0) {
 		if (errno != EEXIST)
 			return layer_fail(i, -errno, "make the directory", err);
@@ -293,6 +300,9 @@ static int layer_add_dir(struct layer *l, const struct layer_item *i, struct err
 	fd = layer_open_dir(l, i, &opaque, err);
 	if (fd < 0)
 		return fd;
+	r = implied_given(&l->implied, fd);
+	if (r < 0)
+		return layer_fail(i, r, "unmark the directory", err);
 	r = layer_finish_fd(l, i, fd, err);
 	if (r == 0 && opaque)
 		r = layer_make_opaque(i, fd, err);
@@ -526,11 +536,14 @@ int layer_add(struct layer *l, struct archive *a, struct archive_entry *entry, s
 
 int layer_finish(struct layer *l, struct error *err)
 {
-	return later_run(&l->later, err);
+	int r = later_run(&l->later, err);
+
+	return r == 0 ? implied_finish(&l->implied, err) : r;
 }
 
 void layer_done(struct layer *l)
 {
 	l->dir_fd = fd_close(l->dir_fd);
 	later_done(&l->later);
+	implied_done(&l->implied);
 }

@@ -20,6 +20,7 @@
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/failpoint.h"
 #include "base/fd.h"
@@ -28,7 +29,9 @@
 #include "image/cage.h"
 #include "image/helper.h"
 #include "image/incoming.h"
+#include "image/mend.h"
 #include "image/model.h"
+#include "image/rootfs.h"
 
 /* Named limits of a layer. */
 #define LAYERING_BYTES_MAX (UINT64_C(20) << 30) /* of its tar */
@@ -61,6 +64,7 @@ struct layering_layer {
 	struct incoming_layer *layer;
 	enum layer_state state;
 	bool whole;       /* the next helper waits for all of the blob */
+	bool mended;      /* its implied directories have their attributes, or there are none */
 	uint64_t n_bytes; /* unpacked */
 };
 
@@ -202,6 +206,81 @@ static int64_t layering_parent(const struct layering *l)
 	return l->n_settled ? l->layers[l->n_settled - 1].layer->layer->number : 0;
 }
 
+/* What a layer lies on is known when those below have their places: not while it is unpacked. */
+static void layering_mend_run(struct pool_work *work)
+{
+	struct layering *l = container_of(work, struct layering, mend);
+
+	(void)mend_run(l->mend_fd, l->lower_fd, &l->mend_err);
+}
+
+static void layering_mended(struct pool_work *work)
+{
+	struct layering *l = container_of(work, struct layering, mend);
+	struct layering_layer *layer = TAKE_PTR(l->mending);
+
+	l->mend_fd = fd_close(l->mend_fd);
+	l->lower_fd = fd_close(l->lower_fd);
+	layer->mended = true;
+	if (l->mend_err.code) {
+		(void)error_wrap(&l->mend_err, l->mend_err.code, "layer %u of %u",
+				 layering_position(l, layer), l->image->n_layers);
+		layering_fail(l, &l->mend_err);
+	}
+	loop_defer_schedule(&l->turn);
+}
+
+/* What all that are settled are together, or for the root the highest of them, which has what those
+ * below it have; -1 where there are none. */
+static int layering_open_lower(struct layering *l, enum mend_need need, int *ret_fd,
+			       struct error *err)
+{
+	int64_t numbers[FETCH_LAYERS_MAX];
+	const struct image image = { .layers = numbers, .n_layers = l->n_settled };
+	char name[24];
+
+	*ret_fd = -1;
+	if (!l->n_settled)
+		return 0;
+	for (unsigned k = 0; k < l->n_settled; k++)
+		numbers[k] = l->layers[k].layer->layer->number;
+	if (need == MEND_MORE) {
+		*ret_fd = rootfs_mount_layers(l->store, &image, err);
+		return MIN(*ret_fd, 0);
+	}
+	(void)str_printf(name, sizeof(name), "%" PRId64, numbers[l->n_settled - 1]);
+	*ret_fd = sysio_openat(l->store->layers_fd, name,
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	return *ret_fd < 0 ? error_set(err, -errno, "open layer %s", name) : 0;
+}
+
+/* 1: that is under way. */
+static int layering_mend(struct layering *l, struct layering_layer *layer, struct error *err)
+{
+	_cleanup_fd_ int dir_fd = -1;
+	enum mend_need need;
+	char dir[24];
+	int r;
+
+	layer_dir(l, layer, dir);
+	dir_fd = cage_open(l->dir_fd, dir, 0, err);
+	if (dir_fd < 0)
+		return dir_fd;
+	need = mend_look(dir_fd);
+	layer->mended = need == MEND_NOTHING;
+	if (layer->mended)
+		return 0;
+	r = layering_open_lower(l, need, &l->lower_fd, err);
+	if (r < 0)
+		return error_wrap(err, r, "look at the layers below");
+	l->mend_fd = TAKE_FD(dir_fd);
+	l->mending = layer;
+	l->mend_err = (struct error)ERROR_INIT;
+	l->mend = (struct pool_work){ .run = layering_mend_run, .done = layering_mended };
+	pool_submit(l->store->config.pool, &l->mend);
+	return 1;
+}
+
 /* The unpacked directory becomes a layer. */
 static int layering_take(struct layering *l, struct layering_layer *layer, struct error *err)
 {
@@ -247,9 +326,14 @@ static int layering_settle(struct layering *l, struct error *err)
 			layer_dir(l, layer, dir);
 			trash_add(l->store, l->dir_fd, dir, NULL);
 		}
-		if (found)
+		if (found) {
 			layering_use(l, layer, found, false);
-		else
+			continue;
+		}
+		r = layer->mended ? 0 : layering_mend(l, layer, err);
+		if (r > 0)
+			return 0;
+		if (r == 0)
 			r = layering_take(l, layer, err);
 	}
 	return r < 0 ? error_wrap(err, r, "layer %u of %u", l->n_settled + 1, l->image->n_layers)
@@ -464,7 +548,7 @@ static int layering_advance(struct layering *l, struct error *err)
 		r = layering_settle(l, err);
 		if (r == 0)
 			r = layering_begin_more(l, err);
-		if (r < 0 || l->n_settled < l->image->n_layers)
+		if (r < 0 || l->mending || l->n_settled < l->image->n_layers)
 			return r;
 		if (next == &l->incoming->images)
 			return 1;
@@ -480,7 +564,7 @@ static void layering_turn(struct loop_defer *d)
 	struct error err = ERROR_INIT;
 	int r = 0;
 
-	if (l->syncing)
+	if (l->syncing || l->mending)
 		return;
 	if (!l->err.code)
 		r = layering_advance(l, &err);
@@ -501,7 +585,10 @@ int layering_start(struct layering *l, struct image_store *store, struct incomin
 				.store = store,
 				.incoming = incoming,
 				.dir_fd = dir_fd,
+				.mend_fd = -1,
+				.lower_fd = -1,
 				.err = ERROR_INIT,
+				.mend_err = ERROR_INIT,
 				.sync_err = ERROR_INIT };
 	list_init(&l->link);
 	list_init(&l->unpackings);
@@ -553,6 +640,8 @@ void layering_done(struct layering *l)
 		return;
 	while (!list_empty(&l->unpackings))
 		unpacking_free(list_first(&l->unpackings, struct unpacking, link));
+	l->mend_fd = fd_close(l->mend_fd);
+	l->lower_fd = fd_close(l->lower_fd);
 	loop_defer_done(&l->turn);
 	list_remove(&l->link);
 	free(l->layers);

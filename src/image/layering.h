@@ -66,9 +66,13 @@ struct layering {
 	unsigned n_settled;
 	unsigned n_running;
 	struct list unpackings;
-	bool ahead;          /* the pool syncs while others are unpacked */
-	uint64_t n_unsynced; /* bytes unpacked since the last time it began to */
-	bool syncing;        /* for the last time */
+	bool ahead;                     /* the pool syncs while others are unpacked */
+	uint64_t n_unsynced;            /* bytes unpacked since the last time it began to */
+	bool syncing;                   /* for the last time */
+	struct layering_layer *mending; /* whose implied directories a thread sees to (mend.h) */
+	struct pool_work mend;
+	int mend_fd, lower_fd;
+	struct error mend_err;
 	struct error err;
 	struct error sync_err; /* of the thread that syncs */
 };

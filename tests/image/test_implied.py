@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Directories that a layer only implies (`tmp/x` without `tmp/`) look as they do below it, as podman has it of the same image."""
+import io
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from driver import DRIVER, FETCH, StoreTest, mkimage  # noqa: E402
+
+
+def directory(name, mode, uid=0, gid=0, mtime=1000000000, **pax):
+    info = tarfile.TarInfo(name)
+    info.type, info.mode, info.uid, info.gid, info.mtime = tarfile.DIRTYPE, mode, uid, gid, mtime
+    info.pax_headers = {"SCHILY.xattr." + key.replace("_", "."): value for key, value in pax.items()}
+    return info
+
+
+def file(name):
+    info = tarfile.TarInfo(name)
+    info.mode, info.mtime = 0o644, 1000000001
+    return info
+
+
+def layer(*entries):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for info in entries:
+            tar.addfile(info, io.BytesIO(b"") if info.isreg() else None)
+    return mkimage.Layer(out.getvalue())
+
+
+BASE = (directory("./", 0o751, 3, 4), directory("tmp/", 0o1777), directory("opt/", 0o710, 5, 6, user_kind="x"),
+        directory("opt/deep/", 0o2750, 7, 8), directory("var/", 0o700, 9, 9), directory("var/spool/", 0o711))
+ABOVE = (file("tmp/x"), file("opt/deep/er/y"), file("fresh/z"))
+
+
+class Implied(StoreTest):
+
+    def put(self, name, *layers):
+        path, _ = self.make(name.replace("/", "-").replace(":", "-") + ".tar", list(layers), image_name=name)
+        self.driver("import", path)
+        return path
+
+    def look(self, top):
+        """Every directory: mode, owner and attributes."""
+        found = {}
+        for folder, _, _ in os.walk(top):
+            st = os.lstat(folder)
+            names = [n for n in os.listxattr(folder) if n.startswith("user.") and not n.startswith("user.overlay.")]
+            found[os.path.relpath(folder, top)] = (oct(stat.S_IMODE(st.st_mode)), st.st_uid, st.st_gid,
+                                                   {n: os.getxattr(folder, n) for n in names})
+        return found
+
+    def mounted(self, name):
+        """The root file system of a container."""
+        self.n += 1
+        with subprocess.Popen([DRIVER, self.root, FETCH, "rootfs", name, f"c{self.n}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as process:
+            self.assertEqual("mounted\n", process.stdout.readline())
+            try:
+                return self.look(self.root + "/mnt")
+            finally:
+                subprocess.run(["umount", self.root + "/mnt"], check=True)
+                process.communicate("")
+
+    def assert_clean(self):
+        """Neither list nor mark stays anywhere."""
+        for folder, _, names in os.walk(self.root + "/layers"):
+            self.assertEqual([], [n for n in names if n.startswith(".wh.")], folder)
+            self.assertEqual([], [n for n in os.listxattr(folder) if "nacre" in n], folder)
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.root + "/mnt")
+        self.n = 0
+
+    def test_as_below(self):
+        self.put("one", layer(*BASE), layer(*ABOVE))
+        found = self.mounted("one")
+        self.assertEqual(("0o1777", 0, 0, {}), found["tmp"])
+        self.assertEqual(("0o710", 5, 6, {"user.kind": b"x"}), found["opt"])
+        self.assertEqual(("0o2750", 7, 8, {}), found["opt/deep"])
+        self.assertEqual(("0o751", 3, 4, {}), found["."])
+        # On nothing, they are made as they always were.
+        self.assertEqual(("0o755", 0, 0, {}), found["fresh"])
+        self.assertEqual(("0o2755", 0, 8, {}), found["opt/deep/er"])
+        self.assert_clean()
+
+    def test_what_the_layer_says_counts(self):
+        """Behind its content or before it; and the layer above takes what counts then."""
+        self.put("one", layer(*BASE), layer(file("tmp/x"), directory("tmp/", 0o700, 1, 1), directory("opt/", 0o755), file("opt/y")),
+                 layer(file("tmp/z"), directory("./", 0o700), file("var/spool/q")))
+        found = self.mounted("one")
+        self.assertEqual(("0o700", 1, 1, {}), found["tmp"])
+        self.assertEqual(("0o755", 0, 0, {}), found["opt"])
+        self.assertEqual(("0o700", 0, 0, {}), found["."])
+        self.assertEqual(("0o711", 0, 0, {}), found["var/spool"])
+        self.assertEqual(("0o700", 9, 9, {}), found["var"])
+        self.assert_clean()
+
+    def test_the_same_layer_on_others(self):
+        """One diff id on two bases is two layers, each as what it lies on; by itself it is as it was made."""
+        above = layer(*ABOVE)
+        self.put("one", layer(*BASE), above)
+        self.put("two", layer(directory("tmp/", 0o1700, 2, 2)), above)
+        self.put("alone", above)
+        self.assertEqual("0o1777", self.mounted("one")["tmp"][0])
+        self.assertEqual(("0o1700", 2, 2, {}), self.mounted("two")["tmp"])
+        self.assertEqual("0o755", self.mounted("alone")["tmp"][0])
+        self.assert_clean()
+
+    def test_what_is_hidden_below(self):
+        """A directory that a whiteout took away is no pattern for what comes later; what an opaque one hides is none either."""
+        self.put("gone", layer(*BASE), layer(file(".wh.tmp"), file("opt/.wh..wh..opq")), layer(file("tmp/x"), file("opt/deep/y")))
+        found = self.mounted("gone")
+        self.assertEqual("0o755", found["tmp"][0])
+        self.assertEqual("0o755", found["opt/deep"][0])
+        self.assertEqual(("0o710", 5, 6, {"user.kind": b"x"}), found["opt"])
+        self.assert_clean()
+
+    def test_a_link_leads_nowhere_else(self):
+        """A link below, or in the layer: nothing outside of the layers is touched."""
+        outside = self.path("outside")
+        os.mkdir(outside, 0o700)
+        link = tarfile.TarInfo("l")
+        link.type, link.linkname = tarfile.SYMTYPE, outside
+        self.put("one", layer(link), layer(file("l/x")))
+        inside = tarfile.TarInfo("m")
+        inside.type, inside.linkname = tarfile.SYMTYPE, "/d"
+        self.put("two", layer(directory("m", 0o700, 9, 9), directory("m/n", 0o711, 9, 9)),
+                 layer(directory("d", 0o755), inside, file("m/n/x")))
+        self.mounted("one")
+        found = self.mounted("two")
+        self.assertEqual(("0o755", 0), found["d"][:2])
+        st = os.stat(outside)
+        self.assertEqual((0o700, 0, []), (stat.S_IMODE(st.st_mode), st.st_uid, os.listdir(outside)))
+
+    def test_as_podman(self):
+        if not shutil.which("podman"):
+            self.skipTest("podman is not here")
+        for k, layers in enumerate(((BASE, ABOVE), (BASE, ABOVE, (file("opt/q"), file("var/spool/q"))),
+                                    (BASE, (file("tmp/x"), directory("tmp/", 0o700, 1, 1))))):
+            path = self.put(f"x/p{k}:1", *(layer(*entries) for entries in layers))
+            podman = ["podman", "--root", self.path(f"graph{k}"), "--runroot", self.path("run"), "--storage-driver", "vfs",
+                      "--events-backend", "none"]
+            subprocess.run([*podman, "load", "-q", "-i", path], check=True, capture_output=True)
+            top = subprocess.run([*podman, "image", "mount", f"x/p{k}:1"], check=True, capture_output=True, text=True).stdout.strip()
+            theirs, ours = self.look(top), self.mounted(f"x/p{k}:1")
+            subprocess.run([*podman, "image", "unmount", "-a"], check=False, capture_output=True)
+            # podman's own store decides about the root.
+            self.assertEqual({n: theirs[n] for n in theirs if n != "."}, {n: ours[n] for n in ours if n != "."})
+
+
+if __name__ == "__main__":
+    unittest.main()
