@@ -533,12 +533,19 @@ int cgroup_enable(int dir_fd, unsigned controllers, struct error *err)
 	return r < 0 ? error_set(err, r, "enable the controllers of a cgroup") : 0;
 }
 
+void cgroup_enable_workload(int dir_fd)
+{
+	unsigned have = cgroup_controllers(dir_fd) & CGROUP_CONTROLLERS_WORKLOAD;
+
+	if (have)
+		(void)cgroup_enable(dir_fd, have, NULL);
+}
+
 int cgroup_make_inner(int parent_fd, const char *name, struct error *err)
 {
 	int fd = cgroup_make(parent_fd, name, err);
-	unsigned have = fd >= 0 ? cgroup_controllers(fd) & CGROUP_CONTROLLERS_WORKLOAD : 0;
 
-	if (have)
-		(void)cgroup_enable(fd, have, NULL);
+	if (fd >= 0)
+		cgroup_enable_workload(fd);
 	return fd;
 }

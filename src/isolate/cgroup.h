@@ -78,8 +78,9 @@ int cgroup_refuse_controller(int dir_fd, enum cgroup_controller c, struct error 
 /* Hands controllers on to the groups below dir_fd (cgroup.subtree_control). What is on already
  * stays. ERROR_PRECONDITION where the group does not have one, or holds processes itself. */
 int cgroup_enable(int dir_fd, unsigned controllers, struct error *err);
-/* cgroup_make() for a group that only holds groups: what workloads are counted and limited by is
- * handed on to those, as far as it is there. */
+/* What workloads are counted and limited by, as far as it is there, for the groups below. */
+void cgroup_enable_workload(int dir_fd);
+/* cgroup_make() for a group that only holds groups: with cgroup_enable_workload(). */
 int cgroup_make_inner(int parent_fd, const char *name, struct error *err);
 
 #endif

@@ -9,7 +9,7 @@
 
 union give_room {
 	struct cmsghdr head;
-	char room[CMSG_SPACE(sizeof(int))];
+	char room[CMSG_SPACE(sizeof(int[GIVE_FDS_MAX]))];
 };
 
 int give_open(int *ret_spawner_fd, int *ret_child_fd, struct error *err)
@@ -23,36 +23,33 @@ int give_open(int *ret_spawner_fd, int *ret_child_fd, struct error *err)
 	return 0;
 }
 
-int give_send(int spawner_fd, int fd)
+int give_send(int spawner_fd, const struct give *give, struct iovec *data, size_t n_data)
 {
 	union give_room control = { .room = "" };
-	char byte = 0;
-	struct iovec data = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr msg = { .msg_iov = &data,
-			      .msg_iovlen = 1,
+	size_t size = give->n_fds * sizeof(int);
+	struct msghdr msg = { .msg_iov = data,
+			      .msg_iovlen = n_data,
 			      .msg_control = control.room,
-			      .msg_controllen = sizeof(control.room) };
+			      .msg_controllen = CMSG_SPACE(size) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	c->cmsg_len = CMSG_LEN(size);
+	memcpy(CMSG_DATA(c), give->fds, size);
 	return sendmsg(spawner_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-int give_receive(int child_fd)
+int give_receive(int child_fd, struct give *ret, void *data, size_t size)
 {
 	union give_room control = { .room = "" };
-	char byte;
-	struct iovec data = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr msg = { .msg_iov = &data,
+	struct iovec room = { .iov_base = data, .iov_len = size };
+	struct msghdr msg = { .msg_iov = &room,
 			      .msg_iovlen = 1,
 			      .msg_control = control.room,
 			      .msg_controllen = sizeof(control.room) };
 	struct cmsghdr *c;
 	ssize_t n;
-	int fd;
 
 	do
 		n = recvmsg(child_fd, &msg, MSG_CMSG_CLOEXEC);
@@ -61,8 +58,9 @@ int give_receive(int child_fd)
 		return n < 0 ? -errno : -EPIPE;
 	c = CMSG_FIRSTHDR(&msg);
 	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(sizeof(int)))
+	    msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return -EBADMSG;
-	memcpy(&fd, CMSG_DATA(c), sizeof(int));
-	return fd;
+	ret->n_fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(ret->fds, CMSG_DATA(c), ret->n_fds * sizeof(int));
+	return (int)n;
 }

@@ -111,6 +111,149 @@ static void nor_with_its_root_late(void)
 	CHECK_STR(test_text(&kitted), test_text(&without));
 }
 
+/* The program and the user of a plan with rest_later, which is left without. */
+static void take_rest(struct isolate_plan *plan, struct isolate_rest *rest, int image_fd)
+{
+	*rest = (struct isolate_rest){ .argv = plan->argv,
+				       .env = plan->env,
+				       .cwd = "/",
+				       .uid = plan->uid,
+				       .gid = plan->gid,
+				       .root_fd = image_fd,
+				       .stdio = { -1, -1, -1 } };
+	plan->argv = plan->env = NULL;
+	plan->root_later = plan->rest_later = true;
+	plan->stdio[0] = plan->stdio[1] = plan->stdio[2] = -1;
+}
+
+/* Runs it as test_run() does. */
+static void run_with_rest(struct isolate_plan *plan, struct isolate_rest *rest, struct test_run *t)
+{
+	_cleanup_(isolate_child_done) struct isolate_child c = ISOLATE_CHILD_INIT;
+	int fds[2];
+
+	*t = (struct test_run){ .out = BUF_INIT };
+	CHECK(pipe2(fds, O_CLOEXEC) == 0);
+	rest->stdio[1] = fds[1];
+	CHECK_INT(isolate_spawn(plan, &c, &t->err), 0);
+	CHECK_INT(isolate_child_give_rest(&c, rest, &t->err), 0);
+	CHECK_INT(c.give_fd, -1);
+	(void)close(fds[1]);
+	CHECK(fd_read_all(fds[0], TEST_OUTPUT_MAX, &t->out) == 0);
+	t->r = isolate_child_report(&c, &t->exit_hint, &t->err);
+	test_reap(&c, t);
+	if (t->r < 0)
+		printf("# %s\n", error_text(&t->err));
+	CHECK(buf_add(&t->out, "", 1) == 0);
+	(void)close(fds[0]);
+}
+
+/* Nor when its process was there before anybody knew what for. */
+static void nor_with_its_program_late(void)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+	_cleanup_(test_run_done) struct test_run with, own, without;
+	_cleanup_fd_ int image = -1, late_image = -1, kit_image = -1;
+	struct isolate_rest rest;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	late_image = test_image();
+	kit_image = test_image();
+	test_container(&plan, SH(LOOKS_AROUND), image);
+	plan.stdio[2] = -1;
+	test_run(&plan, &without);
+	CHECK_INT(without.r, 0);
+
+	test_container(&plan, SH(LOOKS_AROUND), -1);
+	take_rest(&plan, &rest, late_image);
+	run_with_rest(&plan, &rest, &own);
+	CHECK_INT(own.r, 0);
+	CHECK_STR(test_text(&own), test_text(&without));
+
+	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, NULL), 0);
+	CHECK_INT(isolate_kit_set_hostname(&kit, proc_fd, "box", NULL), 0);
+	use_kit(&plan, &kit);
+	rest.root_fd = kit_image;
+	run_with_rest(&plan, &rest, &with);
+	CHECK_INT(with.r, 0);
+	CHECK_STR(test_text(&with), test_text(&without));
+}
+
+/* All that comes is in force: and nothing of what the plan had in its place. */
+static void what_comes_late_counts(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = -1;
+	char *env[] = { (char[]){ "PATH=/bin" }, (char[]){ "A=one" }, (char[]){ "B=" }, NULL };
+	struct isolate_rest rest;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	test_container(
+		&plan,
+		SH("echo $A,$B,$0; pwd; id -u; id -g; id -G; touch /x 2>&1; grep -e Bnd -e NoNew "
+		   "-e Seccomp: /proc/self/status; readlink /proc/self/fd/0; echo err >&2"),
+		-1);
+	plan.uid = plan.gid = 4;
+	plan.cwd = "/etc";
+	take_rest(&plan, &rest, image);
+	rest.env = env;
+	rest.cwd = "/tmp";
+	rest.uid = 1000;
+	rest.gid = 1001;
+	rest.groups[0] = 7;
+	rest.groups[1] = 8;
+	rest.n_groups = 2;
+	rest.root_read_only = true;
+	run_with_rest(&plan, &rest, &t);
+	CHECK_INT(t.r, 0);
+	CHECK_STR(test_text(&t),
+		  "one,,sh\n/tmp\n1000\n1001\n1001 7 8\ntouch: /x: Read-only file system\n"
+		  "CapBnd:\t00000000000005fb\nNoNewPrivs:\t1\nSeccomp:\t2\n/dev/null\n");
+}
+
+static void a_program_can_be_too_long(void)
+{
+	static char big[ISOLATE_REST_BYTES_MAX];
+	static char *many[ISOLATE_REST_STRINGS_MAX + 1];
+	_cleanup_(isolate_child_done) struct isolate_child c = ISOLATE_CHILD_INIT;
+	char *one[] = { big, NULL }, *none[] = { NULL };
+	struct test_run t = { .out = BUF_INIT };
+	struct error err = ERROR_INIT;
+	struct isolate_rest rest;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	memset(big, 'x', sizeof(big) - 3);
+	for (size_t i = 0; i < ISOLATE_REST_STRINGS_MAX; i++)
+		many[i] = (char[]){ "x" };
+	CHECK(isolate_rest_fits(one, NULL, "/", 0, 0));
+	CHECK(!isolate_rest_fits(one, NULL, "/", 0, 1));
+	CHECK(!isolate_rest_fits(one, NULL, "/a", 0, 0));
+	CHECK(isolate_rest_fits(many, none, "/", 0, 0));
+	CHECK(!isolate_rest_fits(many, one + 1, "/", 1, 0));
+
+	test_container(&plan, SH("echo it ran"), -1);
+	take_rest(&plan, &rest, place_fd);
+	rest.cwd = "/a";
+	rest.argv = one;
+	CHECK_INT(isolate_spawn(&plan, &c, &err), 0);
+	CHECK_INT(isolate_child_give_rest(&c, &rest, &err), -EINVAL);
+	CHECK_INT(err.kind, ERROR_INVALID);
+	/* It can still be told at its limit: of such a name there is no program. */
+	rest.cwd = "/";
+	rest.env = none;
+	rest.root_fd = test_image();
+	CHECK_INT(isolate_child_give_rest(&c, &rest, &err), 0);
+	(void)close(rest.root_fd);
+	CHECK_INT(isolate_child_report(&c, &t.exit_hint, &err), -ENOENT);
+	CHECK_INT(t.exit_hint, 127);
+	test_reap(&c, &t);
+}
+
 /* What it has made so far goes with it, and the reason is told. */
 static void one_without_a_root_fails(void)
 {
@@ -266,6 +409,9 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "a directory to mount upon", open_places, true },
 	  { "a container cannot tell", a_container_cannot_tell },
 	  { "nor with its root late", nor_with_its_root_late },
+	  { "nor with its program late", nor_with_its_program_late },
+	  { "what comes late counts", what_comes_late_counts },
+	  { "a program can be too long", a_program_can_be_too_long },
 	  { "one without a root fails", one_without_a_root_fails },
 	  { "one of a pod cannot tell", one_of_a_pod_cannot_tell },
 	  { "this process comes back", comes_back }, { "fails in one piece", fails_in_one_piece },

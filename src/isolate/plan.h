@@ -240,10 +240,14 @@ struct isolate_plan {
 			  spawner's */
 
 	enum isolate_root root;
-	int root_fd;         /* detached mount for ISOLATE_ROOT_CONTAINER and _TREE, which is used
-			      * up; directory for _OTHER */
-	bool root_later;     /* of a container, without root_fd, mounts and devices: the child
-			      * makes all but the root and waits for isolate_child_give_root() */
+	int root_fd;     /* detached mount for ISOLATE_ROOT_CONTAINER and _TREE, which is used
+			  * up; directory for _OTHER */
+	bool root_later; /* of a container, without root_fd, mounts and devices: the child
+			  * makes all but the root and waits for isolate_child_give_root() */
+	/* With root_later: the program, its user and its streams come with the root
+	 * (isolate/rest.h, isolate_child_give_rest()). argv and env are NULL then, and what else
+	 * comes does not count; a stream that is not given is /dev/null. */
+	bool rest_later;
 	bool root_read_only; /* the mount of the root alone: /dev, /dev/shm, /proc stay as they are
 			      */
 	/* A detached mount of devpts for /dev/pts of a container (isolate/pty.h), and in a tree the

@@ -74,6 +74,13 @@ static bool plan_root_later_is_wrong(const struct isolate_plan *p)
 	       (p->root != ISOLATE_ROOT_CONTAINER || p->n_mounts > 0 || p->n_devices > 0);
 }
 
+static bool plan_rest_later_is_wrong(const struct isolate_plan *p)
+{
+	return p->rest_later &&
+	       (!p->root_later || p->argv || p->env || p->terminal || p->exec_fd >= 0 ||
+		p->stdio[0] >= 0 || p->stdio[1] >= 0 || p->stdio[2] >= 0);
+}
+
 static bool plan_read_only_is_wrong(const struct isolate_plan *p)
 {
 	return p->root_read_only && (p->root == ISOLATE_ROOT_KEEP || p->root == ISOLATE_ROOT_OTHER);
@@ -107,12 +114,14 @@ static bool plan_terminal_is_wrong(const struct isolate_plan *p)
 
 static bool plan_argv_is_wrong(const struct isolate_plan *p)
 {
+	if (p->rest_later)
+		return false;
 	return !p->argv || !p->argv[0] || (p->exec_fd < 0 && !*p->argv[0]);
 }
 
 static bool plan_env_is_wrong(const struct isolate_plan *p)
 {
-	return !p->env;
+	return !p->env && !p->rest_later;
 }
 
 static bool plan_cwd_is_wrong(const struct isolate_plan *p)
@@ -179,6 +188,8 @@ static const struct plan_rule plan_rules[] = {
 	  "for the root of a container, a tree or another process, and only there" },
 	{ "root_later", plan_root_later_is_wrong,
 	  "only for the root of a container that nothing is mounted into" },
+	{ "rest_later", plan_rest_later_is_wrong,
+	  "only where the root comes later, without a program and streams" },
 	{ "root_read_only", plan_read_only_is_wrong, "only for a root of its own" },
 	{ "shm_fd", plan_shm_is_wrong, "only for the root of a container" },
 	{ "dev_fd", plan_dev_is_wrong,

@@ -152,6 +152,10 @@ BREAKS(bare_ns, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->bare_ns_fd = 
 BREAKS(pts, p->root = ISOLATE_ROOT_CONTAINER; p->root_fd = 3; p->pts_fd = 3)
 BREAKS(terminal, p->terminal = true; p->new_session = true)
 BREAKS(shm, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->shm_fd = 3)
+BREAKS(rest_with_root, p->argv = p->env = NULL; p->rest_later = true)
+BREAKS(rest_with_argv, p->root_fd = -1; p->root_later = p->rest_later = true; p->env = NULL)
+BREAKS(rest_with_stdio, p->root_fd = -1; p->root_later = p->rest_later = true;
+       p->argv = p->env = NULL; p->stdio[1] = 1)
 BREAKS(argv, p->argv = p->env)
 BREAKS(argv_null, p->argv = NULL)
 BREAKS(env, p->env = NULL)
@@ -336,6 +340,9 @@ static const struct {
 	{ "root_fd", break_root_fd_and_later },
 	{ "root_later", break_root_later },
 	{ "root_later", break_root_later_mounts },
+	{ "rest_later", break_rest_with_root },
+	{ "rest_later", break_rest_with_argv },
+	{ "rest_later", break_rest_with_stdio },
 	{ "root_read_only", break_read_only },
 	{ "pts_fd", break_pts },
 	{ "dev_fd", break_dev },

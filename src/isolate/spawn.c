@@ -398,6 +398,7 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
 		.read_fd = -1,
 		.give_fd = -1,
 	};
+	const char *name;
 	int pidfd = -1;
 	pid_t pid;
 	int r;
@@ -412,14 +413,15 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
 	if (r < 0)
 		return r;
 
+	name = plan->rest_later ? "a program that is still to come" : plan->argv[0];
 	r = FAILPOINT("spawn.clone");
 	pid = r < 0 ? r : spawn_clone(&sp.steps, &pidfd);
 	if (pid < 0)
-		return error_set(err, pid, "clone a process for %s", plan->argv[0]);
+		return error_set(err, pid, "clone a process for %s", name);
 	FAILPOINT_AFTER("spawn.clone");
 	r = FAILPOINT("spawn.prepared");
 	if (r < 0)
-		(void)error_set(err, r, "let the process for %s begin", plan->argv[0]);
+		(void)error_set(err, r, "let the process for %s begin", name);
 	else
 		r = spawn_user_map(&sp.steps, pid, err);
 	if (r < 0) {
@@ -440,14 +442,35 @@ void isolate_child_done(struct isolate_child *c)
 	c->give_fd = fd_close(c->give_fd);
 }
 
-int isolate_child_give_root(struct isolate_child *c, int root_fd, struct error *err)
+/* One that is gone already is no error. */
+static int child_given(struct isolate_child *c, int r, struct error *err)
 {
-	int r = give_send(c->give_fd, root_fd);
-
 	c->give_fd = fd_close(c->give_fd);
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return error_set(err, r, "give process %d its root", (int)c->pid);
 	return 0;
+}
+
+int isolate_child_give_root(struct isolate_child *c, int root_fd, struct error *err)
+{
+	struct give give = { .fds = { root_fd }, .n_fds = 1 };
+	char byte = 0;
+	struct iovec data = { .iov_base = &byte, .iov_len = 1 };
+
+	return child_given(c, give_send(c->give_fd, &give, &data, 1), err);
+}
+
+int isolate_child_give_rest(struct isolate_child *c, const struct isolate_rest *rest,
+			    struct error *err)
+{
+	int r = rest_send(c->give_fd, rest);
+
+	/* Nothing was sent: the child waits on. */
+	if (r == -E2BIG)
+		return error_refuse(err, ERROR_INVALID,
+				    "argv, env and cwd: more than %d bytes or %d strings",
+				    ISOLATE_REST_BYTES_MAX, ISOLATE_REST_STRINGS_MAX);
+	return child_given(c, r, err);
 }
 
 int isolate_child_report(struct isolate_child *c, int *ret_exit, struct error *err)

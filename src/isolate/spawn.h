@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "isolate/plan.h"
+#include "isolate/rest.h"
 
 /*
  * Carries out a plan: each program of the house is cloned here. The child goes through a table of
@@ -42,6 +43,11 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
  * never gets it waits until it is killed, or nobody is left who could give it: then it fails.
  */
 int isolate_child_give_root(struct isolate_child *c, int root_fd, struct error *err);
+
+/* The same of one with rest_later, for all of that. ERROR_INVALID where it is too much for a
+ * message (isolate_rest_fits()). */
+int isolate_child_give_rest(struct isolate_child *c, const struct isolate_rest *rest,
+			    struct error *err);
 
 /* Closes the descriptors. Neither kills nor waits. */
 void isolate_child_done(struct isolate_child *c);

@@ -6,6 +6,7 @@
 #include <linux/mount.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,6 +23,7 @@
 #include "isolate/mask.h"
 #include "isolate/mount.h"
 #include "isolate/places.h"
+#include "isolate/rest.h"
 #include "isolate/steps_point.h"
 #include "isolate/tree.h"
 
@@ -158,17 +160,57 @@ static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd,
 			  empty_fd, err);
 }
 
+static int root_receive(struct isolate_steps *s)
+{
+	struct give give = { .n_fds = 0 };
+	char byte;
+	int r = give_receive(s->give_fd, &give, &byte, sizeof(byte));
+
+	if (r < 0 || give.n_fds != 1)
+		return r < 0 ? r : -EBADMSG;
+	s->root_fd = give.fds[0];
+	return 0;
+}
+
+/* The root and the rest of the plan. */
+static int root_receive_rest(struct isolate_steps *s)
+{
+	/* This process has its memory for itself, and lives for one plan. */
+	static struct isolate_plan plan;
+	struct isolate_rest rest;
+	int r = rest_receive(s->give_fd, &rest);
+
+	if (r < 0)
+		return r;
+	plan = *s->plan;
+	plan.argv = rest.argv;
+	plan.env = rest.env;
+	plan.cwd = rest.cwd;
+	plan.uid = rest.uid;
+	plan.gid = rest.gid;
+	memcpy(plan.groups, rest.groups, sizeof(plan.groups));
+	plan.n_groups = rest.n_groups;
+	plan.root_read_only = rest.root_read_only;
+	s->plan = &plan;
+	s->root_fd = rest.root_fd;
+	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++)
+		if (rest.stdio[i] >= 0)
+			s->stdio[i] = rest.stdio[i];
+	return 0;
+}
+
 /* Puts the root on "/", where it came late. */
 static int root_attach(struct isolate_steps *s, struct error *err)
 {
-	if (s->plan->root_later) {
-		int fd = give_receive(s->give_fd);
+	int r = 0;
 
-		if (fd < 0)
-			return error_set(err, fd, "wait for the root");
-		s->root_fd = fd;
-		s->give_fd = fd_close(s->give_fd);
-	}
+	if (s->plan->rest_later)
+		r = root_receive_rest(s);
+	else if (s->plan->root_later)
+		r = root_receive(s);
+	if (r < 0)
+		return error_set(err, r, "wait for the root");
+	s->give_fd = fd_close(s->give_fd);
 	return mount_attach(s->root_fd, AT_FDCWD, "/", err);
 }
 
