@@ -86,6 +86,7 @@ static const struct {
 	{ "cell.make", "keeper", true, "make the cgroup of a cell" },
 	{ "cell.shm", "keeper", true, "mount the shared memory of a cell" },
 	{ "cell.stock", "keeper", true, "make what the next cell needs ahead of it" },
+	{ "cell.standby", "keeper", true, "make a process for the next cell ahead of need" },
 	{ "cell.remove", "keeper", true, "remove the cgroup of a cell" },
 	{ "container.make", "keeper", true, "make the cgroup of a container" },
 	{ "container.clone", "keeper", true, "clone the process of a container" },

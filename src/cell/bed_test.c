@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "isolate/cgroup.h"
+#include "isolate/cgroup_name.h"
 #include "wire/crilog.h"
 
 static int prepared_base_fd = -1;
@@ -318,9 +319,39 @@ int bed_small_tmpfs(struct bed *b, const char *name)
 	return fd;
 }
 
+void bed_group(struct bed *b, const char *cell, const char *container, char ret[BED_GROUP_SIZE])
+{
+	char name[80];
+
+	(void)str_printf(name, sizeof(name), "cell.%s", cell);
+	if (cgroup_find_below(b->cgroup_fd, ".", name, container, ret, BED_GROUP_SIZE) < 0)
+		abort();
+}
+
 bool bed_has_cgroup(struct bed *b, const char *name)
 {
-	return faccessat(b->cgroup_fd, name, F_OK, 0) == 0;
+	const char *slash = strchr(name, '/');
+	char first[80], path[BED_GROUP_SIZE];
+
+	(void)str_printf(first, sizeof(first), "%.*s", (int)strcspn(name, "/"), name);
+	if (cgroup_find_below(b->cgroup_fd, ".", first, slash ? slash + 1 : NULL, path,
+			      sizeof(path)) < 0)
+		abort();
+	return faccessat(b->cgroup_fd, path, F_OK, 0) == 0;
+}
+
+size_t bed_procs(struct bed *b, const char *group)
+{
+	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	char name[BED_GROUP_SIZE + 16];
+	size_t n = 0;
+
+	(void)str_printf(name, sizeof(name), "%s/cgroup.procs", group);
+	if (fd_read_file(b->cgroup_fd, name, 4096, &text) < 0)
+		return 0;
+	for (size_t i = 0; i < text.len; i++)
+		n += ((const char *)buf_data(&text))[i] == '\n';
+	return n;
 }
 
 int bed_count_fds(void)

@@ -76,8 +76,13 @@ uint64_t bed_decode(const void *lines, size_t len, struct buf *ret);
 
 /* A tmpfs of 64 KiB on a directory of base_fd; for the life of the process. */
 int bed_small_tmpfs(struct bed *b, const char *name);
-/* Whether the named directory of the layer's cgroup exists. */
+#define BED_GROUP_SIZE 256
+/* The path of the group of a cell, or of a container in it (NULL: of the cell), below cgroup_fd. */
+void bed_group(struct bed *b, const char *cell, const char *container, char ret[BED_GROUP_SIZE]);
+/* Whether the layer has a group of that name: "cell.NAME" or "cell.NAME/CONTAINER". */
 bool bed_has_cgroup(struct bed *b, const char *name);
+/* The number of processes right in a group; 0 where there is none. */
+size_t bed_procs(struct bed *b, const char *group);
 int bed_count_fds(void);
 int bed_count_mounts(void);
 

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "cell/standby.h"
 #include "isolate/cgroup.h"
 #include "isolate/limits_words.h"
 #include "isolate/spawn.h"
@@ -58,9 +59,22 @@ static bool cell_owns(const struct cell *c, enum isolate_ns kind)
 	return kind != ISOLATE_NS_NET || !c->host_network;
 }
 
-static int cell_cgroup_name(char *buf, size_t size, const char *name)
+/* A group of its own name; or that of a process that waited, which is told its name. */
+static int cell_make_group(struct cell *c, struct standby_process *ahead, struct error *err)
 {
-	return str_printf(buf, size, "cell.%s", name);
+	char name[sizeof("cell.") + sizeof(c->name)];
+	int r;
+
+	(void)str_printf(name, sizeof(name), "cell.%s", c->name);
+	if (ahead) {
+		(void)str_copy(c->dir, sizeof(c->dir), ahead->dir);
+		c->cgroup_fd = TAKE_FD(ahead->cell_fd);
+		r = cgroup_set_name(c->cgroup_fd, name);
+		return r < 0 ? error_set(err, r, "name the cgroup of cell %s", c->name) : 0;
+	}
+	(void)str_copy(c->dir, sizeof(c->dir), name);
+	c->cgroup_fd = cgroup_make_inner(c->layer_fd, c->dir, err);
+	return c->cgroup_fd < 0 ? c->cgroup_fd : 0;
 }
 
 int cell_alloc(struct cell **ret, int layer_fd, int shm_parent_fd, int shm_fd)
@@ -95,10 +109,9 @@ static int cell_refused(const struct cell_spec *spec, int r, struct error *err)
 	return r;
 }
 
-int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int shm_parent_fd,
-	     int shm_fd, struct error *err)
+int cell_new(struct cell **ret, const struct cell_spec *spec, struct standby_process *ahead,
+	     int layer_fd, int shm_parent_fd, int shm_fd, struct error *err)
 {
-	char name[sizeof("cell.") + sizeof(((struct cell *)NULL)->name)];
 	struct cell *c;
 	int r;
 
@@ -110,8 +123,6 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int 
 	c->state = spec->shares_instance ? CELL_MADE : CELL_BARE;
 
 	r = str_copy(c->name, sizeof(c->name), spec->name);
-	if (r == 0)
-		r = cell_cgroup_name(name, sizeof(name), spec->name);
 	if (r < 0) {
 		cell_free(c);
 		return error_set(err, r, "name of cell %s", spec->name);
@@ -121,9 +132,8 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int 
 		cell_free(c);
 		return error_set(err, r, "make the cgroup of cell %s", spec->name);
 	}
-	c->cgroup_fd = cgroup_make_inner(layer_fd, name, err);
-	if (c->cgroup_fd < 0) {
-		r = c->cgroup_fd;
+	r = cell_make_group(c, ahead, err);
+	if (r < 0) {
 		cell_free(c);
 		return r;
 	}
@@ -331,13 +341,10 @@ void cell_kill(struct cell *c)
 
 int cell_remove_cgroup(struct cell *c)
 {
-	char name[sizeof("cell.") + sizeof(c->name)];
 	int r;
 
-	r = cell_cgroup_name(name, sizeof(name), c->name);
 	FAILPOINT_BEFORE("cell.remove");
-	if (r >= 0)
-		r = cgroup_remove(c->layer_fd, name);
+	r = cgroup_remove(c->layer_fd, c->dir);
 	FAILPOINT_AFTER("cell.remove");
 	return r;
 }

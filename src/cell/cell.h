@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "cell/spec.h"
+#include "isolate/cgroup_name.h"
 #include "isolate/kit.h"
 #include "isolate/plan.h"
 
@@ -26,6 +27,7 @@ enum cell_state { CELL_BARE, CELL_MAKING, CELL_MADE, CELL_REMOVING, CELL_STATE_C
 
 struct cell {
 	char name[64];
+	char dir[CGROUP_DIR_SIZE]; /* of its group, in that of the layer */
 	bool shares_instance;
 	bool host_network;
 	enum cell_state state;
@@ -40,9 +42,12 @@ struct cell {
 	bool shm_mounted; /* then shm_fd is owned */
 };
 
-/* Makes the directory; the descriptors stay the caller's and must live as long as the cell. */
-int cell_new(struct cell **ret, const struct cell_spec *spec, int layer_fd, int shm_parent_fd,
-	     int shm_fd, struct error *err);
+struct standby_process;
+
+/* Makes the directory; the descriptors stay the caller's and must live as long as the cell. ahead:
+ * the group of that process instead, which is taken from it, also on failure; NULL: none. */
+int cell_new(struct cell **ret, const struct cell_spec *spec, struct standby_process *ahead,
+	     int layer_fd, int shm_parent_fd, int shm_fd, struct error *err);
 /* One that another program is to fill (cell/handover.h): without descriptors, in state BARE.
  * -ENOMEM.
  */

@@ -15,9 +15,11 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "cell/container_plan.h"
 #include "cell/leaf.h"
 #include "cell/mounts.h"
 #include "cell/program.h"
+#include "cell/standby.h"
 #include "cell/start.h"
 #include "cell/stock.h"
 #include "cell/users.h"
@@ -130,7 +132,7 @@ static bool container_drop_cgroup(struct container *c)
 	if (c->cgroup_fd < 0)
 		return true;
 	FAILPOINT_BEFORE("container.clean");
-	r = cgroup_remove(c->cell->cgroup_fd, c->name);
+	r = cgroup_remove(c->cell->cgroup_fd, c->dir);
 	FAILPOINT_AFTER("container.clean");
 	if (r == -EBUSY && c->n_retries < CONTAINER_RETRIES_MAX) {
 		(void)cgroup_kill(c->cgroup_fd);
@@ -241,98 +243,6 @@ static void container_record_exit(struct container *c, int code, int status)
 }
 
 /* ---- the start ---- */
-
-void container_plan_host(const struct container *c, struct isolate_plan *plan)
-{
-	if (c->host->host_mount_ns_fd < 0)
-		return;
-	plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_JOIN;
-	plan->ns_fd[ISOLATE_NS_MOUNT] = c->host->host_mount_ns_fd;
-}
-
-static void container_plan_walls(const struct container *c, struct isolate_plan *plan)
-{
-	if (c->kind == CONTAINER_PROCESS) {
-		container_plan_host(c, plan);
-		return;
-	}
-	plan->ns[ISOLATE_NS_PID] = ISOLATE_NEW;
-	plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;
-	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_NEW;
-	plan->root = ISOLATE_ROOT_CONTAINER;
-	plan->root_fd = c->start->fds.rootfs;
-	plan->root_later = c->start->awaits;
-	plan->root_read_only = c->start->read_only_root;
-}
-
-void container_adopt_kit(struct container *c)
-{
-	struct isolate_kit *kit = &c->start->kit;
-
-	if (c->kind == CONTAINER_IMAGE && c->cell->shares_instance)
-		(void)stock_take(c->host->pod_stock, kit);
-	if (c->kind == CONTAINER_IMAGE && cell_wants_kit(c->cell) &&
-	    stock_take(c->host->stock, kit) == 0 &&
-	    cell_adopt(c->cell, kit, c->host->proc_fd, NULL) < 0)
-		isolate_kit_done(kit);
-}
-
-/* What it shares with its cell; from the keeper's kit where that fits. */
-static int container_plan_cell(struct container *c, struct isolate_plan *plan, struct error *err)
-{
-	const struct isolate_kit *kit = &c->start->kit;
-	int r;
-
-	if (c->kind != CONTAINER_IMAGE)
-		return 0;
-	container_adopt_kit(c);
-	r = cell_plan(c->cell, plan, &c->maker, err);
-	if (r < 0)
-		return r;
-	plan->sys_fd = kit->sys_fd;
-	plan->bare_ns_fd = kit->bare_ns_fd;
-	/* A terminal is of a devpts of its own. */
-	if (kit->dev_fd >= 0 && plan->pts_fd < 0) {
-		plan->dev_fd = kit->dev_fd;
-		plan->shm_fd = -1;
-	}
-	return 0;
-}
-
-static int container_clone(struct container *c, struct error *err)
-{
-	struct streams *stdio = &c->stdio;
-	_cleanup_(mounts_unplanp) struct mounts_plan *mounts = NULL;
-	struct isolate_plan plan;
-	int r;
-
-	isolate_plan_init(&plan);
-	program_plan(&plan, c->kind, c->user);
-	container_plan_walls(c, &plan);
-	plan.cgroup_fd = c->cgroup_fd;
-	plan.argv = c->start->argv;
-	plan.env = c->env;
-	plan.cwd = c->cwd;
-	r = mounts_plan(&mounts, &plan, c->start->mounts, &c->start->fds, err);
-	if (r == 0)
-		r = streams_open(stdio, c->start, c->user->uid, c->start->logged || c->pump.keeps,
-				 err);
-	if (r < 0)
-		return r;
-	for (int i = 0; i < 3; i++)
-		plan.stdio[i] = c->start->tty ? stdio->terminal.pty.slave_fd : stdio->child[i];
-	plan.terminal = c->start->tty;
-	plan.pts_fd = stdio->terminal.pty.mount_fd;
-	r = container_plan_cell(c, &plan, err);
-	if (r < 0)
-		return r;
-	r = FAILPOINT("container.clone");
-	if (r < 0)
-		return error_set(err, r, "clone container %s", c->name);
-	r = isolate_spawn(&plan, &c->child, err);
-	FAILPOINT_AFTER("container.clone");
-	return r;
-}
 
 /* Its namespaces belong to the cell from now on, so that they outlive it. */
 static void container_lend_namespaces(struct container *c)
@@ -472,6 +382,12 @@ static void container_spawned(struct container *c, int r, struct error *err)
 	}
 }
 
+static void container_listen(struct container *c)
+{
+	loop_fd_init(&c->report, c->host->loop, c->child.report_fd, LOOP_READ, container_reported);
+	loop_child_init(&c->watch, c->host->loop, c->child.pidfd, container_reaped);
+}
+
 static void container_spawn(struct container *c)
 {
 	struct error err = ERROR_INIT;
@@ -484,12 +400,26 @@ static void container_spawn(struct container *c)
 		container_settle_cell(c, false);
 		return;
 	}
-	loop_fd_init(&c->report, c->host->loop, c->child.report_fd, LOOP_READ, container_reported);
-	loop_child_init(&c->watch, c->host->loop, c->child.pidfd, container_reaped);
+	container_listen(c);
 	if (c->maker)
 		container_lend_namespaces(c);
 	if (!c->start->awaits)
 		container_spawned(c, 0, &err);
+}
+
+void container_stand_in(struct container *c)
+{
+	struct error err = ERROR_INIT;
+
+	container_listen(c);
+	if (container_prepare_rest(c, &err) < 0)
+		container_refuse(c, &err);
+}
+
+void container_give_back(struct container *c, struct standby_process *ret)
+{
+	ret->child = c->child;
+	c->child = (struct isolate_child)ISOLATE_CHILD_INIT;
 }
 
 bool container_awaits(const struct container *c)
@@ -603,6 +533,14 @@ static int container_find_user(struct container *c, struct error *err)
 	return r < 0 ? error_set(err, r, "make container %s", c->name) : 0;
 }
 
+/* Its process waits: for the root, or for that and all that is its own. */
+static int container_give(struct container *c, struct error *err)
+{
+	return c->start->ahead_of_need
+		       ? container_give_rest(c, err)
+		       : isolate_child_give_root(&c->child, c->start->fds.rootfs, err);
+}
+
 void container_supply(struct container *c, struct container_fds *fds)
 {
 	struct container_fds *to = &c->start->fds;
@@ -623,7 +561,7 @@ void container_supply(struct container *c, struct container_fds *fds)
 	else if (c->child.pidfd < 0)
 		container_launch(c);
 	else if (!c->failed)
-		container_spawned(c, isolate_child_give_root(&c->child, to->rootfs, &err), &err);
+		container_spawned(c, container_give(c, &err), &err);
 }
 
 struct container *container_free(struct container *c)
@@ -698,9 +636,35 @@ void container_resume(struct container *c)
 		loop_timer_set(&c->retry, 0);
 }
 
+static int container_make_group(struct container *c, char *const *limits, struct error *err)
+{
+	(void)str_copy(c->dir, sizeof(c->dir), c->name);
+	c->cgroup_fd = leaf_make(c->cell->cgroup_fd, c->dir, c->kind == CONTAINER_IMAGE,
+				 c->host->devices_fd, limits, err);
+	return c->cgroup_fd < 0 ? c->cgroup_fd : 0;
+}
+
+/* The last thing that can fail: what was taken is the container's. */
+static int container_take_process(struct container *c, struct standby_process *ahead,
+				  struct error *err)
+{
+	int r = cgroup_set_name(ahead->leaf_fd, c->name);
+
+	if (r < 0)
+		return error_set(err, r, "name the cgroup of container %s", c->name);
+	(void)str_copy(c->dir, sizeof(c->dir), STANDBY_LEAF);
+	c->cgroup_fd = TAKE_FD(ahead->leaf_fd);
+	c->child = ahead->child;
+	ahead->child = (struct isolate_child)ISOLATE_CHILD_INIT;
+	c->start->kit = ahead->kit;
+	ahead->kit = (struct isolate_kit)ISOLATE_KIT_NONE;
+	c->start->ahead_of_need = true;
+	return 0;
+}
+
 int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
 		  const struct container_spec *spec, const struct isolate_user *user,
-		  struct container_fds *fds, struct error *err)
+		  struct container_fds *fds, struct standby_process *ahead, struct error *err)
 {
 	struct container_start *start = start_new(spec, fds);
 	struct container *c;
@@ -730,10 +694,9 @@ int container_new(struct container **ret, const struct container_host *host, str
 		container_free(c);
 		return error_set(err, r, "make the cgroup of container %s", spec->name);
 	}
-	c->cgroup_fd = leaf_make(cell->cgroup_fd, c->name, c->kind == CONTAINER_IMAGE,
-				 host->devices_fd, spec->limits, err);
-	if (c->cgroup_fd < 0) {
-		r = c->cgroup_fd;
+	r = ahead ? container_take_process(c, ahead, err)
+		  : container_make_group(c, spec->limits, err);
+	if (r < 0) {
 		container_free(c);
 		return r;
 	}

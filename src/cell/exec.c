@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cell/container.h"
+#include "cell/container_plan.h"
 #include "cell/input.h"
 #include "cell/program.h"
 #include "cell/session.h"

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fd.h"
 #include "base/str.h"
@@ -103,6 +104,7 @@ static const struct handover_field container_fields[] = {
 	HANDOVER(77, HANDOVER_UINT, struct container, attach.ring.added),
 };
 HANDOVER_LEFT(struct container, link, "of its cell");
+HANDOVER_LEFT(struct container, dir, "found by its name");
 HANDOVER_LEFT(struct container, cell, "the record stands in that of its cell");
 HANDOVER_LEFT(struct container, host, "the keeper's");
 HANDOVER_LEFT(struct container, start, "gone once it is spawned");
@@ -178,6 +180,8 @@ static const struct handover_field cell_fields[] = {
 	HANDOVER(8, HANDOVER_FD, struct cell, ns_fd[ISOLATE_NS_UTS]),
 	HANDOVER(9, HANDOVER_FD, struct cell, shm_fd),
 	HANDOVER_BOOL(10, struct cell, shm_mounted),
+	/* Where it is not just cell.NAME; a program that knows no other refuses the state. */
+	HANDOVER(11, HANDOVER_TEXT, struct cell, dir),
 };
 HANDOVER_LEFT(struct cell, link, "of the keeper");
 HANDOVER_LEFT(struct cell, containers, "records of their own");
@@ -237,6 +241,8 @@ int handover_write_cell(struct handover_writer *w, const struct cell *cell)
 	/* Else it is the keeper's. */
 	if (!cell->shm_mounted)
 		shown.shm_fd = -1;
+	if (!strstr(shown.dir, CGROUP_NUMBERED))
+		*shown.dir = '\0';
 	r = handover_write(w, cell_fields, ARRAY_SIZE(cell_fields), &shown);
 	if (r < 0)
 		return r;
@@ -332,6 +338,9 @@ static int read_container(void *userdata, uint32_t tag, struct handover_reader *
 	reading->container = c;
 	ret = handover_read(r, "a container", container_fields, ARRAY_SIZE(container_fields), c,
 			    read_part, reading, err);
+	/* One that has ended has none any more. */
+	if (r->trial || cgroup_find_name(reading->cell->cgroup_fd, c->name, c->dir) < 0)
+		(void)str_copy(c->dir, sizeof(c->dir), c->name);
 	return ret < 0 ? ret : check_container(c, r, err);
 }
 
@@ -364,6 +373,8 @@ int handover_read_cell(struct handover_reader *r, const struct container_host *h
 		handover_drop_cell(cell);
 		return n;
 	}
+	if (!*cell->dir)
+		(void)str_printf(cell->dir, sizeof(cell->dir), "cell.%s", cell->name);
 	if (cell->shares_instance)
 		cell->shm_fd = shm_fd;
 	*ret = cell;

@@ -22,14 +22,16 @@
 #include "base/str.h"
 #include "cell/cell.h"
 #include "cell/container.h"
+#include "cell/container_plan.h"
 #include "cell/exec.h"
 #include "cell/handover.h"
+#include "cell/leaf.h"
 #include "cell/program.h"
 #include "cell/removals.h"
+#include "cell/standby.h"
 #include "cell/stock.h"
 #include "cell/users.h"
 #include "isolate/cgroup.h"
-#include "isolate/devices.h"
 #include "isolate/spawn.h"
 #include "loop/loop.h"
 
@@ -41,6 +43,7 @@ struct keeper {
 	struct container_host host;
 	struct pump_threads threads;
 	struct stock stock, pod_stock;
+	struct standby standby;
 	struct users users;
 	struct map cells;
 	struct map containers; /* by id */
@@ -68,7 +71,12 @@ struct record {
 static struct container_view keeper_view(const struct container *c)
 {
 	return (struct container_view){
-		.id = c->id, .cell = c->cell->name, .name = c->name, .status = c->status
+		.id = c->id,
+		.cell = c->cell->name,
+		.name = c->name,
+		.cell_dir = c->cell->dir,
+		.dir = c->dir,
+		.status = c->status,
 	};
 }
 
@@ -169,7 +177,7 @@ static void keeper_sweep(struct loop_defer *defer)
 		keeper_finish_cell(k, cell, &answers);
 	}
 	removals_move(&k->removals, &answers);
-	if (k->stopping && k->cells.n == 0)
+	if (k->stopping && k->cells.n == 0 && !standby_busy(&k->standby))
 		removals_move(&k->shutdowns, &answers);
 	removals_answer(&answers);
 }
@@ -216,6 +224,7 @@ void keeper_shutdown(struct keeper *k, void (*done)(void *userdata), void *userd
 
 	FAILPOINT_BEFORE("keeper.shutdown");
 	k->stopping = true;
+	standby_hold(&k->standby, true);
 	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos))
 		keeper_begin_removal(k, cell);
 	FAILPOINT_AFTER("keeper.shutdown");
@@ -247,7 +256,7 @@ bool keeper_owns_pid(struct keeper *k, pid_t pid)
 		if ((c->child.pidfd >= 0 && c->child.pid == pid) ||
 		    exec_list_has_pid(&c->execs, pid))
 			return true;
-	return exec_list_has_pid(&k->execs, pid);
+	return exec_list_has_pid(&k->execs, pid) || standby_has_pid(&k->standby, pid);
 }
 
 void keeper_reap_orphans(struct keeper *k)
@@ -322,14 +331,14 @@ static int keeper_check_start(struct keeper *k, const struct cell_spec *cell_spe
 	return 0;
 }
 
-static int keeper_find_cell(struct keeper *k, const struct cell_spec *spec, struct cell **ret,
-			    struct error *err)
+static int keeper_find_cell(struct keeper *k, const struct cell_spec *spec,
+			    struct standby_process *ahead, struct cell **ret, struct error *err)
 {
 	struct cell *cell = map_get(&k->cells, spec->name);
 	int r;
 
 	if (!cell) {
-		r = cell_new(&cell, spec, k->config.cgroup_fd, k->config.shm_parent_fd,
+		r = cell_new(&cell, spec, ahead, k->config.cgroup_fd, k->config.shm_parent_fd,
 			     k->config.shm_fd, err);
 		if (r < 0)
 			return r;
@@ -368,49 +377,84 @@ static int keeper_record(struct keeper *k, struct container *c, keeper_started_f
 	return r < 0 ? error_set(err, r, "record container %s", c->name) : 0;
 }
 
+/* What a start brings along, on its way to be a container. */
+struct start_request {
+	const struct cell_spec *cell;
+	const struct container_spec *spec;
+	const struct isolate_user *user; /* NULL: not known yet */
+	struct container_fds *fds;
+	struct standby_process *ahead; /* NULL: none that fits */
+};
+
+static int keeper_add(struct keeper *k, const struct start_request *q, keeper_started_fn done,
+		      void *userdata, struct container **ret, struct error *err)
+{
+	bool is_new = !map_get(&k->cells, q->cell->name);
+	struct cell *cell;
+	int r;
+
+	r = keeper_find_cell(k, q->cell, q->ahead, &cell, err);
+	if (r < 0)
+		return r;
+	r = container_new(ret, &k->host, cell, q->spec, q->user, q->fds, q->ahead, err);
+	if (r < 0) {
+		keeper_drop_empty_cell(k, cell, is_new);
+		return r;
+	}
+	r = keeper_record(k, *ret, done, userdata, err);
+	if (r < 0) {
+		if (q->ahead)
+			container_give_back(*ret, q->ahead);
+		(void)cgroup_remove(cell->cgroup_fd, (*ret)->dir);
+		keeper_free_container(*ret);
+		keeper_drop_empty_cell(k, cell, is_new);
+	}
+	return r;
+}
+
+/* A process that waits for just such a start; ret, or NULL. */
+static struct standby_process *keeper_take_standby(struct keeper *k, const struct cell_spec *cell,
+						   const struct container_spec *spec,
+						   struct standby_process *ret)
+{
+	bool fits = standby_fits(cell, spec);
+
+	if (map_get(&k->cells, cell->name))
+		return NULL;
+	standby_want(&k->standby, fits);
+	return fits && standby_take(&k->standby, ret) == 0 ? ret : NULL;
+}
+
 int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 		 const struct container_spec *spec, struct container_fds *fds,
 		 keeper_started_fn done, void *userdata, struct error *err)
 {
 	_cleanup_(container_fds_close) struct container_fds own = container_fds_take(fds);
+	struct standby_process ahead = STANDBY_PROCESS_NONE;
+	struct start_request q = { .cell = cell_spec, .spec = spec, .fds = &own };
 	struct isolate_user user;
 	struct container *c = NULL;
-	struct cell *cell;
-	bool is_new, known;
 	int r;
 
 	r = keeper_check_start(k, cell_spec, spec, own.rootfs, err);
+	if (r == 0)
+		r = users_find_early(&k->users, spec, own.rootfs, &user, &q.user, err);
 	if (r < 0)
 		return r;
-	known = users_know(&k->users, spec->kind, spec->image, spec->user, &user);
-	if (!known && !spec->late) {
-		r = users_find(&k->users, spec->kind, spec->image, own.rootfs, spec->user, &user,
-			       err);
-		if (r < 0)
-			return r;
-		known = true;
-	}
 	r = FAILPOINT("keeper.start");
 	if (r < 0)
 		return error_set(err, r, "start container %s", spec->name);
-	is_new = !map_get(&k->cells, cell_spec->name);
-	r = keeper_find_cell(k, cell_spec, &cell, err);
-	if (r < 0)
-		return r;
-	r = container_new(&c, &k->host, cell, spec, known ? &user : NULL, &own, err);
+	q.ahead = keeper_take_standby(k, cell_spec, spec, &ahead);
+	r = keeper_add(k, &q, done, userdata, &c, err);
 	if (r < 0) {
-		keeper_drop_empty_cell(k, cell, is_new);
-		return r;
-	}
-	r = keeper_record(k, c, done, userdata, err);
-	if (r < 0) {
-		(void)cgroup_remove(cell->cgroup_fd, c->name);
-		keeper_free_container(c);
-		keeper_drop_empty_cell(k, cell, is_new);
+		if (q.ahead)
+			standby_give_back(&k->standby, &ahead);
 		return r;
 	}
 	keeper_changed(k, c);
-	if (spec->late)
+	if (q.ahead)
+		container_stand_in(c);
+	else if (spec->late)
 		container_adopt_kit(c);
 	container_launch(c);
 	FAILPOINT_AFTER("keeper.start");
@@ -490,38 +534,7 @@ int keeper_exec(struct keeper *k, const struct keeper_exec_spec *spec,
 	return r < 0 ? r : exec_new(ret, c, spec, ops, userdata, err);
 }
 
-void keeper_exec_pause(struct keeper_exec *x, bool paused)
-{
-	exec_pause(x, paused);
-}
-
-void keeper_exec_cancel(struct keeper_exec *x)
-{
-	exec_cancel(x);
-}
-
-int keeper_exec_write(struct keeper_exec *x, const void *data, size_t len, bool close,
-		      void (*done)(void *userdata, const struct error *err), struct error *err)
-{
-	return exec_write(x, data, len, close, done, err);
-}
-
-int keeper_exec_resize(struct keeper_exec *x, const struct terminal_size *size, struct error *err)
-{
-	return exec_resize(x, size, err);
-}
-
-int keeper_exec_signal(struct keeper_exec *x, int sig, struct error *err)
-{
-	return exec_signal(x, sig, err);
-}
-
 /* ---- attach ---- */
-
-static struct container *keeper_attached_to(const struct keeper_attach *a)
-{
-	return container_of(attach_point_of(a), struct container, attach);
-}
 
 int keeper_attach(struct keeper *k, const struct keeper_attach_spec *spec,
 		  const struct keeper_attach_ops *ops, void *userdata, struct keeper_attach **ret,
@@ -543,38 +556,6 @@ int keeper_attach(struct keeper *k, const struct keeper_attach_spec *spec,
 		(void)terminal_resize(&c->terminal, &spec->terminal, NULL);
 	return attach_new(ret, &c->attach, spec->stdin_open ? &c->input : NULL, spec->replay, ops,
 			  userdata, err);
-}
-
-void keeper_attach_pause(struct keeper_attach *a, bool paused)
-{
-	attach_pause(a, paused);
-}
-
-int keeper_attach_write(struct keeper_attach *a, const void *data, size_t len, bool close,
-			void (*done)(void *userdata, const struct error *err), struct error *err)
-{
-	return attach_write(a, data, len, close, done, err);
-}
-
-int keeper_attach_resize(struct keeper_attach *a, const struct terminal_size *size,
-			 struct error *err)
-{
-	struct container *c = keeper_attached_to(a);
-
-	if (!c->tty)
-		return error_field(err, ERROR_INVALID, "input.terminal", "container %s has none",
-				   c->name);
-	return terminal_is_open(&c->terminal) ? terminal_resize(&c->terminal, size, err) : 0;
-}
-
-int keeper_attach_signal(struct keeper_attach *a, int sig, struct error *err)
-{
-	return container_signal(keeper_attached_to(a), sig, false, err);
-}
-
-void keeper_attach_leave(struct keeper_attach *a)
-{
-	attach_free(a);
 }
 
 /* ---- a log that is kept ---- */
@@ -615,6 +596,7 @@ void keeper_hold(struct keeper *k, bool held)
 	pump_threads_hold(&k->threads, held);
 	stock_hold(&k->stock, held);
 	stock_hold(&k->pod_stock, held);
+	standby_hold(&k->standby, held);
 	for (c = map_next(&k->containers, &pos); c && !held; c = map_next(&k->containers, &pos))
 		if (!container_is_over(c))
 			pump_resume(&c->pump);
@@ -630,6 +612,8 @@ const char *keeper_busy(struct keeper *k)
 		return "it is shutting down";
 	if (!list_empty(&k->execs))
 		return "an exec is open";
+	if (standby_busy(&k->standby))
+		return "a process that was made ahead of need has not ended";
 	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos))
 		if (!cell_open(cell))
 			return cell->state == CELL_REMOVING ? "a cell is being removed"
@@ -704,16 +688,22 @@ int keeper_read_state(struct keeper *k, struct handover_reader *r, struct error 
 
 /* ---- life and death of the object ---- */
 
-/* Once for all containers, and before anybody waits for one. */
-static int keeper_load_devices(void)
+/* The next cell has more use of a process than of what one would be made with. */
+static void keeper_kit_made(void *userdata)
 {
-	struct error err = ERROR_INIT;
-	int fd = devices_load(device_rules_default, device_rules_default_count, &err);
+	struct keeper *k = userdata;
+	struct isolate_kit kit;
 
-	if (fd < 0)
-		log_warn("containers are limited in devices by their capabilities alone",
-			 LOG_ERR(&err));
-	return fd < 0 ? -1 : fd;
+	if (standby_lacks(&k->standby) && stock_take(&k->stock, &kit) == 0)
+		standby_make(&k->standby, &kit);
+}
+
+static void keeper_standby_gone(void *userdata)
+{
+	struct keeper *k = userdata;
+
+	if (k->stopping)
+		loop_defer_schedule(&k->sweep);
 }
 
 int keeper_new(struct keeper **ret, const struct keeper_config *config)
@@ -727,7 +717,7 @@ int keeper_new(struct keeper **ret, const struct keeper_config *config)
 			      .host = { .loop = config->loop,
 					.proc_fd = config->proc_fd,
 					.host_mount_ns_fd = config->host_mount_ns_fd,
-					.devices_fd = keeper_load_devices(),
+					.devices_fd = leaf_load_devices(),
 					.on_change = keeper_changed } };
 	k->host.threads = &k->threads;
 	k->host.stock = &k->stock;
@@ -736,6 +726,10 @@ int keeper_new(struct keeper **ret, const struct keeper_config *config)
 	stock_init(&k->stock, config->loop, config->shm_parent_fd, config->proc_fd, -1);
 	stock_init(&k->pod_stock, config->loop, config->shm_parent_fd, config->proc_fd,
 		   config->shm_fd);
+	k->stock.on_made = keeper_kit_made;
+	k->stock.userdata = k;
+	standby_init(&k->standby, config->loop, config->cgroup_fd, k->host.devices_fd,
+		     keeper_standby_gone, k);
 	if (config->ahead && config->shm_fd >= 0) {
 		stock_want(&k->pod_stock);
 		isolate_spawn_begin();
@@ -783,6 +777,7 @@ struct keeper *keeper_free(struct keeper *k)
 	loop_timer_done(&k->reap);
 	stock_done(&k->stock);
 	stock_done(&k->pod_stock);
+	standby_done(&k->standby);
 	pump_threads_done(&k->threads);
 	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos)) {
 		map_remove(&k->cells, cell->name);

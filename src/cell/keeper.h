@@ -15,7 +15,9 @@
  * images or of other layers.
  *
  * A cell comes to be with its first container and lasts until keeper_remove_cell(). Its directory
- * in cgroup_fd is cell.NAME, that of a container below it NAME.
+ * in cgroup_fd is cell.NAME, that of a container below it NAME; where the first one's process was
+ * made ahead of need (cell/standby.h), both have numbers, and these names as attributes
+ * (isolate/cgroup_name.h).
  */
 
 struct loop;
@@ -29,6 +31,7 @@ struct container_view {
 	const char *id;
 	const char *cell;
 	const char *name;
+	const char *cell_dir, *dir; /* of their groups, below the layer's and the cell's */
 	struct container_status status;
 };
 

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "cell/bed_test.h"
@@ -50,16 +49,10 @@ static void run_one(void)
 /* The processes of the group of a container "main". */
 static size_t procs(const char *cell)
 {
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
-	char name[64];
-	size_t n = 0;
+	char group[BED_GROUP_SIZE];
 
-	(void)str_printf(name, sizeof(name), "cell.%s/main/cgroup.procs", cell);
-	if (fd_read_file(b->cgroup_fd, name, 4096, &text) < 0)
-		return 0;
-	for (size_t i = 0; i < text.len; i++)
-		n += ((const char *)buf_data(&text))[i] == '\n';
-	return n;
+	bed_group(b, cell, "main", group);
+	return bed_procs(b, group);
 }
 
 static void supply(int n)
@@ -205,6 +198,7 @@ static void can_be_taken_back(void)
 
 static void can_be_killed_while_it_waits(void)
 {
+	char group[BED_GROUP_SIZE], file[BED_GROUP_SIZE + 16];
 	int n;
 
 	bed_open(b);
@@ -221,7 +215,9 @@ static void can_be_killed_while_it_waits(void)
 	/* By somebody else. */
 	n = start_late("b");
 	BED_UNTIL(b, procs("b") == 1);
-	CHECK_INT(fd_write_file(b->cgroup_fd, "cell.b/main/cgroup.kill", "1"), 0);
+	bed_group(b, "b", "main", group);
+	(void)str_printf(file, sizeof(file), "%s/cgroup.kill", group);
+	CHECK_INT(fd_write_file(b->cgroup_fd, file, "1"), 0);
 	CHECK_INT(bed_wait(b, n)->state, CONTAINER_FAILED);
 	CHECK(strstr(b->last[n].reason, "waited for its root") != NULL);
 	CHECK_INT(b->n_started, 3);
@@ -261,6 +257,14 @@ static void its_root_cannot_be_one(void)
 	bed_close(b);
 }
 
+/* What is made ahead of need goes. */
+static void let_go(void)
+{
+	keeper_hold(b->keeper, true);
+	BED_UNTIL(b, !keeper_busy(b->keeper));
+	keeper_hold(b->keeper, false);
+}
+
 static void nothing_is_left(void)
 {
 	struct error why = ERROR_INIT;
@@ -268,7 +272,11 @@ static void nothing_is_left(void)
 
 	bed_open(b);
 	run_one();
+	/* With a thread for logs. */
+	(void)bed_wait(
+		b, bed_start(b, &(struct bed_start){ .cell = "first", .script = "echo x" }, NULL));
 	remove_cell("first");
+	let_go();
 	fds = bed_count_fds();
 	(void)error_refuse(&why, ERROR_CANCELLED, "enough");
 	n = start_late("a");
@@ -282,6 +290,7 @@ static void nothing_is_left(void)
 	supply(n);
 	check_runs(n, "a");
 	remove_cell("a");
+	let_go();
 	BED_UNTIL(b, bed_count_fds() <= fds);
 	CHECK(bed_count_fds() <= fds);
 	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/str.h"
 #include "isolate/cgroup.h"
@@ -34,6 +35,17 @@ static int leaf_set_up(int fd, int devices_fd, struct error *err)
 			return error_set(err, r, "write %s to %s", d->text, d->file);
 	}
 	return devices_fd >= 0 ? devices_attach(fd, devices_fd, err) : 0;
+}
+
+int leaf_load_devices(void)
+{
+	struct error err = ERROR_INIT;
+	int fd = devices_load(device_rules_default, device_rules_default_count, &err);
+
+	if (fd < 0)
+		log_warn("containers are limited in devices by their capabilities alone",
+			 LOG_ERR(&err));
+	return fd < 0 ? -1 : fd;
 }
 
 int leaf_make(int cell_fd, const char *name, bool walled, int devices_fd, char *const *limits,

@@ -11,6 +11,10 @@
 /* Processes and threads of a container, where the host limits them. */
 #define LEAF_PIDS_MAX 4096
 
+/* The program of devices for all walled ones, loaded once, before anybody waits for one; -1 where
+ * the kernel takes none, which is told. */
+int leaf_load_devices(void);
+
 /* Makes (or finds) it and opens it. walled: with the limits that every container of an image has,
  * as far as the host has their controllers: LEAF_PIDS_MAX, and all of its processes go when one is
  * killed for want of memory. devices_fd: a program of devices_load(), or -1. limits:

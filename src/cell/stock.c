@@ -107,6 +107,8 @@ static void stock_ran(struct pool_work *work)
 	if (s->state == STOCK_WANTED)
 		stock_put(s, &s->made, s->r, &s->err);
 	isolate_kit_done(&s->made);
+	if (s->state == STOCK_READY && !s->waiter && s->on_made)
+		s->on_made(s->userdata);
 	stock_wake(s);
 }
 

@@ -37,8 +37,11 @@ struct stock {
 	struct loop *loop;
 	struct loop_timer timer;
 	struct loop_timer *waiter; /* stock_await() */
-	int place_fd, proc_fd;     /* not owned: of isolate_kit_make() */
-	int shm_fd; /* likewise, of isolate_kit_make_shared(); -1: for a cell apart */
+	/* A thread has made it, and nobody waits for it; NULL. */
+	void (*on_made)(void *userdata);
+	void *userdata;
+	int place_fd, proc_fd; /* not owned: of isolate_kit_make() */
+	int shm_fd;            /* likewise, of isolate_kit_make_shared(); -1: for a cell apart */
 
 	/* From the first want on; not in HELD. */
 	struct pool *pool;

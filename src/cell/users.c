@@ -38,3 +38,18 @@ int users_find(struct users *u, enum container_kind kind, const char *image, int
 		users_keep(u, image, user, ret);
 	return r;
 }
+
+int users_find_early(struct users *u, const struct container_spec *spec, int rootfs_fd,
+		     struct isolate_user *room, const struct isolate_user **ret, struct error *err)
+{
+	int r = 0;
+
+	*ret = room;
+	if (users_know(u, spec->kind, spec->image, spec->user, room))
+		return 0;
+	if (spec->late)
+		*ret = NULL;
+	else
+		r = users_find(u, spec->kind, spec->image, rootfs_fd, spec->user, room, err);
+	return r;
+}

@@ -21,5 +21,8 @@ bool users_know(const struct users *u, enum container_kind kind, const char *ima
 /* As program_user(). image: container_spec.image, or NULL. */
 int users_find(struct users *u, enum container_kind kind, const char *image, int root_fd,
 	       const char *user, struct isolate_user *ret, struct error *err);
+/* The user of a start, in room: *ret is NULL where that is not known before its root comes. */
+int users_find_early(struct users *u, const struct container_spec *spec, int rootfs_fd,
+		     struct isolate_user *room, const struct isolate_user **ret, struct error *err);
 
 #endif

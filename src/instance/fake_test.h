@@ -20,6 +20,7 @@
 #include "instance/instance.h"
 #include "instance/spawn.h"
 #include "isolate/cgroup.h"
+#include "isolate/cgroup_name.h"
 #include "scratch.h"
 
 /*
@@ -136,6 +137,19 @@ int cgroup_make(int parent_fd, const char *name, struct error *err)
 int cgroup_make_inner(int parent_fd, const char *name, struct error *err)
 {
 	return cgroup_make(parent_fd, name, err);
+}
+
+int cgroup_find_name(int parent_fd, const char *name, char ret_dir[CGROUP_DIR_SIZE])
+{
+	(void)parent_fd;
+	return str_copy(ret_dir, CGROUP_DIR_SIZE, name);
+}
+
+int cgroup_find_below(int base_fd, const char *group, const char *first, const char *second,
+		      char *ret, size_t size)
+{
+	(void)base_fd;
+	return str_printf(ret, size, "%s/%s/%s", group, first, second);
 }
 
 int cgroup_kill(int dir_fd)

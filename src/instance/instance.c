@@ -21,6 +21,7 @@
 #include "instance/spawn.h"
 #include "instance/upgrade.h"
 #include "isolate/cgroup.h"
+#include "isolate/cgroup_name.h"
 
 /* The keeper above has limits of its own, and cleans up before it answers. */
 #define INSTANCE_NESTED_LIMIT (20 * NSEC_PER_SEC)
@@ -344,13 +345,18 @@ void instance_remove(struct instance *i)
 
 int instance_kill_cell(struct instance *i, const char *cell)
 {
-	char name[NAME_LABEL_MAX + sizeof("cell./cgroup.kill")];
+	char name[NAME_LABEL_MAX + sizeof("cell.")], dir[CGROUP_DIR_SIZE];
+	char path[CGROUP_DIR_SIZE + sizeof("/cgroup.kill")];
+	int r;
 
 	if (i->cgroup_fd < 0)
 		return -ENOENT;
-	if (str_printf(name, sizeof(name), "cell.%s/cgroup.kill", cell) < 0)
-		return -ENAMETOOLONG;
-	return fd_write_file(i->cgroup_fd, name, "1");
+	(void)str_printf(name, sizeof(name), "cell.%s", cell);
+	r = cgroup_find_name(i->cgroup_fd, name, dir);
+	if (r < 0)
+		return r;
+	(void)str_printf(path, sizeof(path), "%s/cgroup.kill", dir);
+	return fd_write_file(i->cgroup_fd, path, "1");
 }
 
 int instance_set_settings(struct instance *i, const char *settings, struct error *err)

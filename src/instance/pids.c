@@ -11,6 +11,10 @@
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/str.h"
+#include "isolate/cgroup_name.h"
+
+/* ./cell.+N/+N/cgroup.procs, with room for names. */
+#define PIDS_PATH_SIZE (2 * NAME_LABEL_MAX + 64)
 
 /* Since 6.11; the headers may be older. */
 #define PIDS_NAMESPACE_OF_PIDFD _IO(0xff, 5)     /* PIDFD_GET_PID_NAMESPACE */
@@ -97,16 +101,19 @@ pid_t instance_container_pid(struct instance *i, const char *cell, const char *c
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	_cleanup_str_ char *pids = NULL;
-	char name[2 * NAME_LABEL_MAX + 32], *save = NULL;
+	char name[NAME_LABEL_MAX + sizeof("cell.")], group[PIDS_PATH_SIZE];
+	char path[PIDS_PATH_SIZE + sizeof("/cgroup.procs")], *save = NULL;
 	pid_t known;
 
 	if (instance_is_remote(i))
 		return 0;
 	if (!own_pid_ns)
 		return keeper_pid;
+	(void)str_printf(name, sizeof(name), "cell.%s", cell);
 	if (i->cgroup_fd < 0 ||
-	    str_printf(name, sizeof(name), "cell.%s/%s/cgroup.procs", cell, container) < 0 ||
-	    fd_read_file(i->cgroup_fd, name, 1 << 20, &b) < 0)
+	    cgroup_find_below(i->cgroup_fd, ".", name, container, group, sizeof(group)) < 0 ||
+	    str_printf(path, sizeof(path), "%s/cgroup.procs", group) < 0 ||
+	    fd_read_file(i->cgroup_fd, path, 1 << 20, &b) < 0)
 		return 0;
 	pids = buf_take_str(&b);
 	known = instance_pid_ask(i, keeper_pid);

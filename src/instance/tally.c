@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "instance/tally.h"
 
+#include <fcntl.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "base/tally.h"
 #include "instance/provider.h"
 #include "instance/spare.h"
+#include "isolate/cgroup_name.h"
 
 #define TALLY_PATH_MAX 1200
 
@@ -53,6 +57,35 @@ static void tally_groups(struct tally *t, const struct instance *live, const str
 	}
 }
 
+struct nameless_walk {
+	struct tally *tally;
+	const char *group;
+};
+
+static void nameless_tally(void *userdata, const char *dir)
+{
+	const struct nameless_walk *walk = userdata;
+	char path[TALLY_PATH_MAX];
+
+	(void)str_printf(path, sizeof(path), "%s/%s", walk->group, dir);
+	tally_may_below(walk->tally, "cgroup", path);
+	tally_may_below(walk->tally, "processes", path);
+}
+
+/* A process that its keeper has made for the next cell (cell/standby.h). */
+static void standby_tally(const struct instance *i, struct tally *t)
+{
+	struct nameless_walk walk = { t, instance_group(i) };
+	_cleanup_fd_ int fd = -1;
+
+	if (i->ended || instance_is_remote(i))
+		return;
+	fd = sysio_openat(i->all->config.cgroup_fd, walk.group,
+			  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd >= 0)
+		(void)cgroup_each_nameless(fd, nameless_tally, &walk);
+}
+
 static void instance_tally(const struct instance *i, struct tally *t)
 {
 	const struct instance *live = i->state == INSTANCE_READY && !i->ended ? i : NULL;
@@ -63,6 +96,8 @@ static void instance_tally(const struct instance *i, struct tally *t)
 		return;
 	if (i->cgroup[0])
 		tally_groups(t, live, i->provider, instance_group(i));
+	if (live)
+		standby_tally(i, t);
 	if (!instance_is_own(i))
 		return;
 	(void)str_printf(dir, sizeof(dir), instance_is_node(i) ? "node" : "i/%s", i->id);

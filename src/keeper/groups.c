@@ -177,7 +177,7 @@ static void group_job_add_container(struct group_job *job, const struct containe
 	/* It has no group any more, or none yet. */
 	if (view->status.state == CONTAINER_EXITED || view->status.state == CONTAINER_FAILED)
 		return;
-	if (str_printf(path, sizeof(path), "cell.%s/%s", view->cell, view->name) >= 0)
+	if (str_printf(path, sizeof(path), "%s/%s", view->cell_dir, view->dir) >= 0)
 		group_job_add(job, path, view->cell, view->id);
 }
 
@@ -218,8 +218,16 @@ static void limit_reply(struct group_job *job, struct rpc_call *call)
 
 struct limit_search {
 	struct group_job *job;
-	const char *id;
+	const char *id; /* or the name of a cell */
 };
+
+static void limit_search_cell(void *userdata, const struct container_view *view)
+{
+	const struct limit_search *search = userdata;
+
+	if (!search->job->n_entries && str_eq(view->cell, search->id))
+		group_job_add(search->job, view->cell_dir, view->cell, "");
+}
 
 static void limit_search_container(void *userdata, const struct container_view *view)
 {
@@ -232,7 +240,7 @@ static void limit_search_container(void *userdata, const struct container_view *
 static int limit_find(struct group_job *job, const Nacre__Instance__V1__LimitRequest *request,
 		      struct error *err)
 {
-	struct limit_search search = { job, request->id };
+	struct limit_search search = { job, *request->id ? request->id : request->cell };
 	char path[GROUPS_PATH_SIZE];
 
 	if (*request->id && *request->cell)
@@ -247,8 +255,16 @@ static int limit_find(struct group_job *job, const Nacre__Instance__V1__LimitReq
 	if (*request->cell && !name_is_label(request->cell))
 		return error_field(err, ERROR_INVALID, "cell", "\"%.80s\" is not a name",
 				   request->cell);
+	if (!*request->cell) {
+		group_job_add(job, ".", "", "");
+		return err->code;
+	}
+	keeper_each(job->all->keeper, limit_search_cell, &search);
+	if (job->n_entries || err->code)
+		return err->code;
+	/* Without a container that would know it. */
 	(void)str_printf(path, sizeof(path), "cell.%s", request->cell);
-	group_job_add(job, *request->cell ? path : ".", request->cell, "");
+	group_job_add(job, path, request->cell, "");
 	return err->code;
 }
 
@@ -298,7 +314,7 @@ static void usage_add(void *userdata, const struct container_view *view)
 	char path[GROUPS_PATH_SIZE];
 
 	if (!usage_has_cell(job, view->cell) &&
-	    str_printf(path, sizeof(path), "cell.%s", view->cell) >= 0)
+	    str_printf(path, sizeof(path), "%s", view->cell_dir) >= 0)
 		group_job_add(job, path, view->cell, "");
 	group_job_add_container(job, view);
 }

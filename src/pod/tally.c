@@ -5,6 +5,7 @@
 #include "base/tally.h"
 #include "foreign/foreign.h"
 #include "instance/tally.h"
+#include "isolate/cgroup_name.h"
 #include "pod/life.h"
 #include "store/store.h"
 
@@ -17,13 +18,15 @@ struct tally_walk {
 
 /* ---- what they have ---- */
 
-static void tally_container_groups(const struct pod_container *c, const char *cell, struct tally *t)
+static void tally_container_groups(const struct workloads *all, const struct pod_container *c,
+				   const char *cell, struct tally *t)
 {
 	const struct workload *w = c->workload;
 	char group[TALLY_PATH_MAX];
 
 	if (pod_container_has_ended(c) ||
-	    str_printf(group, sizeof(group), "%s/%s", cell, c->name) < 0)
+	    cgroup_find_below(all->config.instances->config.cgroup_fd, instance_group(w->instance),
+			      cell, c->name, group, sizeof(group)) < 0)
 		return;
 	/* What is below its own group is the container's affair. */
 	tally_may_below(t, "cgroup", group);
@@ -63,9 +66,9 @@ static void tally_machine(const struct workload *w, struct tally *t)
 	tally_machine_dir(w, t);
 }
 
-static void tally_groups(const struct workload *w, struct tally *t)
+static void tally_groups(const struct workloads *all, const struct workload *w, struct tally *t)
 {
-	char cell[TALLY_PATH_MAX];
+	char cell[TALLY_PATH_MAX], group[TALLY_PATH_MAX];
 
 	if (w->kind == WORKLOAD_VM) {
 		tally_machine(w, t);
@@ -74,13 +77,14 @@ static void tally_groups(const struct workload *w, struct tally *t)
 
 	if (!w->instance || w->instance->ended || w->taken_down ||
 	    instance_is_remote(w->instance) ||
-	    str_printf(cell, sizeof(cell), "%s/cell.%s", instance_group(w->instance),
-		       name_last(w->path)) < 0)
+	    str_printf(cell, sizeof(cell), "cell.%s", name_last(w->path)) < 0 ||
+	    cgroup_find_below(all->config.instances->config.cgroup_fd, instance_group(w->instance),
+			      cell, NULL, group, sizeof(group)) < 0)
 		return;
-	tally_may(t, "cgroup", cell);
-	tally_may(t, "processes", cell);
+	tally_may(t, "cgroup", group);
+	tally_may(t, "processes", group);
 	for (size_t n = 0; n < w->n_containers; n++)
-		tally_container_groups(&w->containers[n], cell, t);
+		tally_container_groups(all, &w->containers[n], cell, t);
 }
 
 static void tally_files(const struct workload *w, struct tally *t)
@@ -188,7 +192,7 @@ int workloads_tally(struct workloads *all, struct tally *t, struct error *err)
 	const struct instance *i;
 
 	list_for_each (w, &all->list, struct workload, link) {
-		tally_groups(w, t);
+		tally_groups(all, w, t);
 		tally_files(w, t);
 		tally_record(t, "workload", w->id, w->path, tally_must);
 		for (size_t n = 0; n < w->n_containers; n++)

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 
+#include "base/parse.h"
 #include "base/str.h"
 #include "foreign/foreign.h"
+#include "isolate/cgroup_name.h"
 #include "pod/workload.h"
 #include "runtime/services.h"
 
@@ -21,16 +23,15 @@ int group_of_instance(const struct workload_service *s, const struct instance *i
 static int group_below(const struct workload_service *s, const struct instance *i,
 		       char ret[GROUP_PATH_MAX], const char *cell, const char *container)
 {
-	char group[GROUP_PATH_MAX];
+	char group[GROUP_PATH_MAX], name[NAME_LABEL_MAX + sizeof("cell.")];
 	int r = group_of_instance(s, i, group);
 
 	if (r < 0)
 		return r;
 	if (instance_is_remote(i))
 		return -ENOENT;
-	r = str_printf(ret, GROUP_PATH_MAX, "%s/cell.%s%s%s", group, cell, *container ? "/" : "",
-		       container);
-	return r < 0 ? r : 0;
+	(void)str_printf(name, sizeof(name), "cell.%s", cell);
+	return cgroup_find_below(s->cgroup_fd, group, name, container, ret, GROUP_PATH_MAX);
 }
 
 int group_of_workload(const struct workload_service *s, const struct workload *w,

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import tarfile
 
@@ -259,12 +260,17 @@ class Cells(steps.StepsTest):
         self.assertRegex(shown.containers[0].image_id, "^sha256:")
         self.assertEqual(self.inspect(done.id), shown)
 
+    def group_of(self, pid):
+        """The names of the group that a process is in."""
+        path, = re.findall("^0::(.*)$", host.read(f"/proc/{pid}/cgroup"), re.M)
+        return host.named(path)
+
     def test_walls_of_a_cell(self):
         status, = self.cell("one").containers
         own, its = namespaces("self"), namespaces(status.pid)
         self.assertEqual([], [n for n in own if own[n] == its[n]])
         self.assertEqual(1, pid_depth(status.pid))
-        self.assertTrue(host.read(f"/proc/{status.pid}/cgroup").strip().endswith("/cell.one/main"))
+        self.assertTrue(self.group_of(status.pid).endswith("/cell.one/main"))
         self.assertEqual("one\n", self.sh("one", "hostname"))
         self.assertEqual("lo\n", self.sh("one", "ls /sys/class/net"))
         self.assertIn("LOOPBACK,UP", self.sh("one", "ip link show lo"))

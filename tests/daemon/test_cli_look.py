@@ -84,8 +84,8 @@ class LookTest(nacre_test.NodeTest):
     def group_of(self, name, container=None):
         """Directory of the cgroup of a cell (and its container)."""
         w = self.node.json("inspect", name)
-        return os.path.join(host.cgroup_root(), w["cgroup"].lstrip("/"), *([] if w["kind"] in ("pod", "instance") else
-                            ["cell." + name.rpartition("/")[2]]), *([container] if container else []))
+        return host.group_below(os.path.join(host.cgroup_root(), w["cgroup"].lstrip("/")), *([] if w["kind"] in ("pod", "instance") else
+                                ["cell." + name.rpartition("/")[2]]), *([container] if container else []))
 
 
 class Tree(LookTest):

@@ -57,6 +57,42 @@ def cgroups(top):
     return found
 
 
+NUMBERED = "+"
+
+
+def group_name(folder):
+    """What a group is called: one that was made ahead of need has a number, and its name as an attribute. None before it has one."""
+    base = os.path.basename(folder)
+    if NUMBERED not in base:
+        return base
+    try:
+        return os.getxattr(folder, "trusted.nacre.name").decode()
+    except OSError:
+        return None
+
+
+def named(path):
+    """A path of a group from the root of the hierarchy, with names."""
+    parts = path.strip("/").split("/")
+    return "/" + "/".join(group_name(os.path.join(cgroup_root(), *parts[:i + 1])) or p for i, p in enumerate(parts))
+
+
+def group_below(folder, *names):
+    """The directory of the group with these names, one in the other, as far as there is one."""
+    for name in names:
+        found = [e for e in (os.listdir(folder) if os.path.isdir(folder) else ())
+                 if NUMBERED in e and group_name(os.path.join(folder, e)) == name]
+        folder = os.path.join(folder, *(found or [name]))
+    return folder
+
+
+def nameless(top):
+    """The groups that were made ahead of need and are nobody's yet, with those below them, as paths from top."""
+    all_of_them = cgroups(top)
+    ahead = {c for c in all_of_them if os.path.basename(c).startswith("cell.") and not group_name(os.path.join(top, c))}
+    return {c for c in all_of_them if any(c == a or c.startswith(a + "/") for a in ahead)}
+
+
 def cgroup_pids(top):
     pids = set()
     for folder in [top] + [os.path.join(top, c) for c in cgroups(top)]:

@@ -253,11 +253,12 @@ class Node:
         return os.path.join(host.cgroup_root(), told[-1].lstrip("/")) if told and host.cgroup_root() else None
 
     def keepers(self):
-        """Processes of this node's program in its cgroup, the daemon aside."""
+        """Processes of this node's program in its cgroup, the daemon aside, and those that wait to be a container."""
         top = self.cgroup()
         if not top:
             return set()
-        return {int(p.split()[0]) for p in host.processes_of(BINARY)} & host.cgroup_pids(top) - {self.process.pid}
+        ahead = {p for c in host.nameless(top) for p in host.cgroup_pids(os.path.join(top, c))}
+        return {int(p.split()[0]) for p in host.processes_of(BINARY)} & host.cgroup_pids(top) - {self.process.pid} - ahead
 
     def destroy(self):
         """Ends the daemon and all that it had, the hard way, and removes its directory. Returns what a sanitizer said."""
@@ -380,8 +381,13 @@ class Node:
             seen |= {f"descriptor {name} x{n}" for name, n in self.fds().items()}
         own = host.own_cgroup()
         if own:
-            seen |= {f"cgroup {c}" for c in host.cgroups(own)}
+            # A keeper may have one process ready for the next cell, and no more.
+            ahead = host.nameless(own)
+            layers = collections.Counter(os.path.dirname(c) for c in ahead if os.path.basename(c).startswith("cell."))
+            seen |= {f"{n} groups ahead of need in {layer}" for layer, n in layers.items() if n > 1}
+            seen |= {f"cgroup {c}" for c in host.cgroups(own) - ahead}
             known = {os.getpid(), os.getppid(), self.process.pid if self.process else 0}
+            known |= {p for c in ahead for p in host.cgroup_pids(os.path.join(own, c))}
             seen |= {f"process {p}" for p in map(host.process, host.cgroup_pids(own) - known) if p}
         if files:
             seen |= {f"file {f}" for f in self.files()}

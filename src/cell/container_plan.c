@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cell/container_plan.h"
+
+#include <string.h>
+
+#include "base/failpoint.h"
+#include "cell/mounts.h"
+#include "cell/program.h"
+#include "cell/start.h"
+#include "cell/stock.h"
+
+void container_plan_host(const struct container *c, struct isolate_plan *plan)
+{
+	if (c->host->host_mount_ns_fd < 0)
+		return;
+	plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_JOIN;
+	plan->ns_fd[ISOLATE_NS_MOUNT] = c->host->host_mount_ns_fd;
+}
+
+static void container_plan_walls(const struct container *c, struct isolate_plan *plan)
+{
+	if (c->kind == CONTAINER_PROCESS) {
+		container_plan_host(c, plan);
+		return;
+	}
+	plan->ns[ISOLATE_NS_PID] = ISOLATE_NEW;
+	plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;
+	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_NEW;
+	plan->root = ISOLATE_ROOT_CONTAINER;
+	plan->root_fd = c->start->fds.rootfs;
+	plan->root_later = c->start->awaits;
+	plan->root_read_only = c->start->read_only_root;
+}
+
+void container_adopt_kit(struct container *c)
+{
+	struct isolate_kit *kit = &c->start->kit;
+
+	if (c->kind == CONTAINER_IMAGE && c->cell->shares_instance)
+		(void)stock_take(c->host->pod_stock, kit);
+	if (c->kind == CONTAINER_IMAGE && cell_wants_kit(c->cell) &&
+	    stock_take(c->host->stock, kit) == 0 &&
+	    cell_adopt(c->cell, kit, c->host->proc_fd, NULL) < 0)
+		isolate_kit_done(kit);
+}
+
+/* What it shares with its cell; from the keeper's kit where that fits. */
+static int container_plan_cell(struct container *c, struct isolate_plan *plan, struct error *err)
+{
+	const struct isolate_kit *kit = &c->start->kit;
+	int r;
+
+	if (c->kind != CONTAINER_IMAGE)
+		return 0;
+	container_adopt_kit(c);
+	r = cell_plan(c->cell, plan, &c->maker, err);
+	if (r < 0)
+		return r;
+	plan->sys_fd = kit->sys_fd;
+	plan->bare_ns_fd = kit->bare_ns_fd;
+	/* A terminal is of a devpts of its own. */
+	if (kit->dev_fd >= 0 && plan->pts_fd < 0) {
+		plan->dev_fd = kit->dev_fd;
+		plan->shm_fd = -1;
+	}
+	return 0;
+}
+
+int container_clone(struct container *c, struct error *err)
+{
+	struct streams *stdio = &c->stdio;
+	_cleanup_(mounts_unplanp) struct mounts_plan *mounts = NULL;
+	struct isolate_plan plan;
+	int r;
+
+	isolate_plan_init(&plan);
+	program_plan(&plan, c->kind, c->user);
+	container_plan_walls(c, &plan);
+	plan.cgroup_fd = c->cgroup_fd;
+	plan.argv = c->start->argv;
+	plan.env = c->env;
+	plan.cwd = c->cwd;
+	r = mounts_plan(&mounts, &plan, c->start->mounts, &c->start->fds, err);
+	if (r == 0)
+		r = streams_open(stdio, c->start, c->user->uid, c->start->logged || c->pump.keeps,
+				 err);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < 3; i++)
+		plan.stdio[i] = c->start->tty ? stdio->terminal.pty.slave_fd : stdio->child[i];
+	plan.terminal = c->start->tty;
+	plan.pts_fd = stdio->terminal.pty.mount_fd;
+	r = container_plan_cell(c, &plan, err);
+	if (r < 0)
+		return r;
+	r = FAILPOINT("container.clone");
+	if (r < 0)
+		return error_set(err, r, "clone container %s", c->name);
+	r = isolate_spawn(&plan, &c->child, err);
+	FAILPOINT_AFTER("container.clone");
+	return r;
+}
+
+int container_prepare_rest(struct container *c, struct error *err)
+{
+	struct container_start *start = c->start;
+	int r = cell_adopt(c->cell, &start->kit, c->host->proc_fd, err);
+
+	/* No terminal, so it does not matter whose it becomes. */
+	return r < 0 ? r : streams_open(&c->stdio, start, 0, start->logged || c->pump.keeps, err);
+}
+
+int container_give_rest(struct container *c, struct error *err)
+{
+	const struct isolate_user *user = c->user;
+	struct isolate_rest rest = { .argv = c->start->argv,
+				     .env = c->env,
+				     .cwd = c->cwd,
+				     .uid = user->uid,
+				     .gid = user->gid,
+				     .n_groups = user->n_groups,
+				     .root_read_only = c->start->read_only_root,
+				     .root_fd = c->start->fds.rootfs };
+	int r;
+
+	memcpy(rest.groups, user->groups, sizeof(rest.groups));
+	memcpy(rest.stdio, c->stdio.child, sizeof(rest.stdio));
+	r = isolate_child_give_rest(&c->child, &rest, err);
+	streams_close_child(&c->stdio);
+	return r;
+}
