@@ -46,8 +46,6 @@ struct instance_size size_of(const Aurae__Runtime__V0__Resources *whole,
 int size_check(const struct instance *in, const Aurae__Runtime__V0__Resources *limits,
 	       const char *field, struct error *err)
 {
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned host = (unsigned)MAX(online, 1L);
 	uint64_t memory = size_memory(limits);
 	const struct instance_machine *m;
 	char name[ERROR_FIELD_MAX];
@@ -66,8 +64,10 @@ int size_check(const struct instance *in, const Aurae__Runtime__V0__Resources *l
 				   " MiB, part of them for its kernel and its keeper",
 				   memory, m->room, in->path, m->memory / SIZE_MIB);
 	}
-	/* Past what the host has nothing is limited. */
-	cpus = MIN(size_cpus(limits), host);
+	cpus = size_cpus(limits);
+	/* Past what the host has nothing is limited. To ask for that is to read a file. */
+	if (cpus > m->cpus)
+		cpus = MIN(cpus, (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L));
 	if (cpus > m->cpus) {
 		(void)str_printf(name, sizeof(name), "%s.cpu_quota", field);
 		return error_field(err, ERROR_PRECONDITION, name,
