@@ -9,7 +9,7 @@
 #include "image/registry.h"
 
 /*
- * A run of nacre-fetch with a network that brings nothing into the store: a push, a list. It has a
+ * A run of nacre-transfer with a network that brings nothing into the store: a push, a list. It has a
  * directory of its own in staging, which stays empty. A value, part of its owner.
  */
 

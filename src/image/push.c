@@ -80,7 +80,7 @@ static void push_tell_blob(const struct image_push *p, const struct push_blob *b
 
 static int push_wrong(struct error *err)
 {
-	return error_set(err, -EPROTO, "nacre-fetch: a message that does not belong here");
+	return error_set(err, -EPROTO, "nacre-transfer: a message that does not belong here");
 }
 
 static struct push_blob *push_find_blob(const struct image_push *p, const char *digest)
@@ -169,7 +169,7 @@ static void push_helper_end(struct helper *h, const struct error *err)
 	if (err)
 		fault = *err;
 	else if (!p->said_done)
-		(void)error_set(&fault, -EPROTO, "nacre-fetch: it ended too early");
+		(void)error_set(&fault, -EPROTO, "nacre-transfer: it ended too early");
 	FAILPOINT_BEFORE("push.end");
 	if (!p->cancelled)
 		p->ops.on_done(p->userdata,

@@ -39,7 +39,7 @@ static int tags_message(struct helper *h, const struct fetchmsg *m, struct error
 	if (t->cancelled || m->type == FETCHMSG_NOTE)
 		return 0;
 	if (t->said_done || (m->type != FETCHMSG_TAG && m->type != FETCHMSG_DONE))
-		return error_set(err, -EPROTO, "nacre-fetch: a message that does not belong here");
+		return error_set(err, -EPROTO, "nacre-transfer: a message that does not belong here");
 	if (m->type == FETCHMSG_DONE)
 		t->said_done = true;
 	else
@@ -55,7 +55,7 @@ static void tags_end(struct helper *h, const struct error *err)
 	if (err)
 		fault = *err;
 	else if (!t->said_done)
-		(void)error_set(&fault, -EPROTO, "nacre-fetch: it ended too early");
+		(void)error_set(&fault, -EPROTO, "nacre-transfer: it ended too early");
 	if (!t->cancelled)
 		t->ops.on_done(t->userdata, fault.code ? &fault : NULL);
 	errand_drop(&t->errand);

@@ -152,7 +152,7 @@ class Disk(unittest.TestCase):
     @staticmethod
     def helpers(node):
         own = host.cgroup_pids(host.own_cgroup())
-        return [p for p in own if host.read(f"/proc/{p}/comm").strip() == "nacre-fetch"]
+        return [p for p in own if host.read(f"/proc/{p}/comm").strip() in ("nacre-fetch", "nacre-transfer")]
 
     def leaves_nothing(self, node):
         node.images.Prune(nacre_pb2.PruneImagesRequest(all=True))
