@@ -323,9 +323,9 @@ static CURLcode transfer_set_body(CURL *c, struct transfer *t, const struct tran
 	t->body_at = t->body_begin = q->body_at;
 	t->body_left = t->body_len = q->body_len;
 	code = curl_easy_setopt(c, CURLOPT_UPLOAD, 1L);
-	/* It adds to what is there. On a kept connection that ends without an answer curl would
-	 * send it again by itself, behind what was taken. */
-	if (!code && str_eq(q->method, "PATCH"))
+	/* On a kept connection that ends without an answer curl would send all of it again by
+	 * itself, behind what was taken; who uploads asks how far that is. */
+	if (!code && q->body_fd >= 0)
 		code = curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, 1L);
 	if (!code)
 		code = curl_easy_setopt(c, CURLOPT_INFILESIZE_LARGE, (curl_off_t)q->body_len);

@@ -14,6 +14,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import itertools
 import json
 import re
 import socket
@@ -134,6 +135,7 @@ class FakeRegistry:
         """tls: (certificate, key); or a context with all that a server of TLS can be."""
         self.lock = threading.Lock()
         self.blobs, self.manifests, self.uploads, self.referring = {}, {}, {}, {}
+        self.numbers = itertools.count()
         self.requests, self.scripts, self.tokens = [], [], {}
         self.auth, self.user, self.password, self.identity = None, "user", "secret", None
         self.realm = None  # where tokens are had; None: here
@@ -268,7 +270,7 @@ class FakeRegistry:
         if a.command == "POST" and query.get("mount", [""])[0] in self.blobs:
             return a.reply(201, b"", {"Location": f"/v2/{repository}/blobs/{query['mount'][0]}"})
         if a.command == "POST":
-            name = f"u{len(self.uploads)}"
+            name = f"u{next(self.numbers)}"
             self.uploads[name] = b""
         elif name not in self.uploads:
             return a.errors(404, "BLOB_UPLOAD_UNKNOWN")

@@ -77,7 +77,7 @@ class Volumes(steps.StepsTest):
     def left(cls):
         """Of machines: directories, groups, processes."""
         groups = [g for g in os.listdir(cls.node.cgroup()) if g.startswith("inst.")]
-        stats = [host.read(f"/proc/{p}/stat", "") for p in os.listdir("/proc") if p.isdigit()]
+        stats = [host.read(f"/proc/{p}/stat", "") for p in host.cgroup_pids(host.own_cgroup())]
         # Those that lost their parent wait for another one to take them away.
         alive = [s for s in stats if re.search(r"\((virtiofsd|qemu-system).*\) [^Z]", s)]
         return os.listdir(os.path.join(cls.node.run, "i")) + groups + alive
