@@ -39,7 +39,8 @@ static int tags_message(struct helper *h, const struct fetchmsg *m, struct error
 	if (t->cancelled || m->type == FETCHMSG_NOTE)
 		return 0;
 	if (t->said_done || (m->type != FETCHMSG_TAG && m->type != FETCHMSG_DONE))
-		return error_set(err, -EPROTO, "nacre-transfer: a message that does not belong here");
+		return error_set(err, -EPROTO,
+				 "nacre-transfer: a message that does not belong here");
 	if (m->type == FETCHMSG_DONE)
 		t->said_done = true;
 	else
