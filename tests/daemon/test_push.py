@@ -271,7 +271,7 @@ class Helpers(PushTest):
         self.fails("docker-credential-test is no JSON object")
         self.helper("kill -9 $$")
         self.fails("docker-credential-test was ended by signal 9")
-        self.helper("head -c 70000 /dev/zero; sleep 1000")
+        self.helper("head -c 70000 /dev/zero; exec sleep 1000")
         self.fails("docker-credential-test answers with more than 65536 bytes")
         self.helper("exec sleep 1000")
         self.fails("docker-credential-test has not answered within 1 s", NACRE_CREDENTIAL_HELPER_SECONDS="1")

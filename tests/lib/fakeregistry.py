@@ -97,10 +97,13 @@ class Answer(http.server.BaseHTTPRequestHandler):
     def body(self):
         if self.headers.get("Transfer-Encoding"):
             raise ValueError("chunked")
-        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.sent is None:
+            self.sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        return self.sent
 
     def any(self):
         registry = self.server.registry
+        self.sent = None
         try:
             with registry.lock:
                 registry.requests.append((self.command, self.path, dict(self.headers)))
@@ -301,6 +304,8 @@ class FakeRegistry:
         if self.auth == "bearer":
             challenge = (f'Bearer realm="{self.realm or self.url + "/token"}",service="fake",'
                          f'scope="repository:{found.group(1) if found else ""}:pull"')
+        # What is not read would be taken for the next request.
+        a.body()
         a.errors(401, "UNAUTHORIZED", "authentication required", {"WWW-Authenticate": challenge})
         return False
 
