@@ -3,13 +3,13 @@
 /*
  * Times calls of a running daemon over its socket, from the request to the answer:
  *
- *   client SOCKET start IMAGE N [MS]
+ *   client SOCKET [--rest MS] start IMAGE N
  *                                 RunPod with one container that sleeps
  *   client SOCKET cell IMAGE N    RunCell with one, in the instance INSTANCE that runs already
  *   client SOCKET exec POD N      Exec of /bin/true until its exit code is told
  *   client SOCKET info - N        Info: nothing but the way there and back
  *
- * What was started is removed again, outside of the timing. With MS it waits for so long before
+ * What was started is removed again, outside of the timing. With --rest it waits for so long before
  * each call, and a node that has done what was to be done behind the last one answers it.
  *
  * Prints one JSON object with times in microseconds, as bare does.
@@ -195,30 +195,30 @@ static const struct mode *mode_find(const char *name)
 
 int main(int argc, char **argv)
 {
-	const struct mode *mode = argc == 5 || argc == 6 ? mode_find(argv[2]) : NULL;
-	useconds_t rest;
+	bool rests = argc == 7 && strcmp(argv[2], "--rest") == 0;
+	char **args = argv + (rests ? 4 : 2);
+	const struct mode *mode = argc == 5 || rests ? mode_find(args[0]) : NULL;
+	useconds_t rest = rests ? (useconds_t)strtoul(argv[3], NULL, 10) * 1000 : 0;
 	struct error err = ERROR_INIT;
 	_cleanup_client_ struct client *c = NULL;
 	size_t n;
 
 	if (!mode) {
-		(void)fprintf(stderr,
-			      "Usage: client SOCKET start|cell IMAGE N | client SOCKET "
-			      "exec POD N | client SOCKET info - N, each with [MS] behind it\n");
+		(void)fprintf(stderr, "Usage: client SOCKET [--rest MS] "
+				      "start IMAGE N | cell IMAGE N | exec POD N | info - N\n");
 		return EXIT_FAILURE;
 	}
-	n = strtoul(argv[4], NULL, 10);
+	n = strtoul(args[2], NULL, 10);
 	if (n == 0 || n > ROUNDS_MAX)
 		return EXIT_FAILURE;
-	rest = argc == 6 ? (useconds_t)strtoul(argv[5], NULL, 10) * 1000 : 0;
 	c = client_open(argv[1], &err);
 	if (!c)
 		return fail(argv[1], &err);
 	for (size_t i = 0; i < n; i++) {
 		if (rest)
 			(void)usleep(rest);
-		if (mode->one(c, argv[3], i, &err) < 0)
-			return fail(argv[2], &err);
+		if (mode->one(c, args[1], i, &err) < 0)
+			return fail(args[0], &err);
 	}
-	return times_print(argv[2], n);
+	return times_print(args[0], n);
 }
