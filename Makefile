@@ -5,6 +5,7 @@
 #   make install        PREFIX=/usr/local, DESTDIR= for packagers
 #   make bench          ratios against the bare kernel; fails where a target is missed
 #   make lint           arrows, headers, style, comments of the API, clang-format, clang-tidy, cppcheck
+#   make analyze        clang's analyser over all sources (half an hour; make lint does without it)
 #   make format         lays the code out
 #   make api            renews doc/api.txt, what server reflection tells of the API
 #   make conformance    other people's clients against a private daemon
@@ -135,6 +136,11 @@ lint: all clang
 	cppcheck --quiet --enable=warning,performance,portability --inline-suppr --suppressions-list=tools/cppcheck.allow \
 		--error-exitcode=1 --std=c11 -D__linux__ -I src -j $(JOBS) src libexec
 	tools/tidy $(BUILD)/clang
+
+.PHONY: analyze
+analyze: clang
+	@tools/install --check lint
+	tools/tidy --analyze $(BUILD)/clang
 
 .PHONY: format
 format:

@@ -62,7 +62,7 @@ class Leaks(steps.StepsTest):
         self.logs("p")
         before = self.node.baseline()
         keeper = self.inspect("p").pid
-        fds = len(os.listdir(f"/proc/{keeper}/fd"))
+        fds = nacre_test.settled(lambda: len(os.listdir(f"/proc/{keeper}/fd")))
         for _ in range(10):
             calls = [self.node.exec(nacre_pb2.ExecRequest(target="p", command=["true"])) for _ in range(20)]
             self.assertEqual({0}, {list(c)[-1].exit.exit_code for c in calls})
@@ -82,7 +82,7 @@ class Leaks(steps.StepsTest):
             return (len(os.listdir(f"/proc/{keeper}/fd")), len(host.mounts(keeper)),
                     len(host.read(f"/proc/{keeper}/task/{keeper}/children").split()))
 
-        had = state()
+        had = nacre_test.settled(state)
         for i in range(30):
             self.cell("inst/c", *[container("true", name=f"c{n}") for n in range(3)])
             self.remove("inst/c", force=True)

@@ -134,8 +134,9 @@ class Disk(unittest.TestCase):
             call.join()
             over.set()
             self.assertIsInstance(ends[0], grpc.RpcError)
-            kept = os.path.getsize(partial)
+            # One that is killed first ends the write that it is in.
             nacre_test.until(lambda: not self.helpers(node), what="the end of all helpers")
+            kept = os.path.getsize(partial)
             found = self.pull(node, name)
             ranges = [r[2].get("Range") for r in self.registry.asked("GET", fakeregistry.digest(data))]
             self.assertEqual(ranges, [None, f"bytes={kept}-"])

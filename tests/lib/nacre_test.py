@@ -77,6 +77,17 @@ def until(condition, seconds=60.0, what="it"):
         time.sleep(0.02)
 
 
+def settled(read, seconds=1.0):
+    """What read() returns once it has stayed the same for so long: what is made ahead of need is there."""
+    last, since = read(), time.monotonic()
+    while time.monotonic() - since < seconds * SLOWNESS:
+        time.sleep(0.02)
+        now = read()
+        if now != last:
+            last, since = now, time.monotonic()
+    return last
+
+
 class CliError(AssertionError):
     def __init__(self, done):
         super().__init__(f"{' '.join(done.args)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
