@@ -70,7 +70,7 @@ struct record {
 
 static struct container_view keeper_view(const struct container *c)
 {
-	return (struct container_view){
+	struct container_view view = {
 		.id = c->id,
 		.cell = c->cell->name,
 		.name = c->name,
@@ -78,6 +78,10 @@ static struct container_view keeper_view(const struct container *c)
 		.dir = c->dir,
 		.status = c->status,
 	};
+
+	view.status.cell_group = cgroup_number(c->cell->dir);
+	view.status.group = cgroup_number(c->dir);
+	return view;
 }
 
 static void keeper_free_container(struct container *c)

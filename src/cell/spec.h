@@ -210,6 +210,9 @@ struct container_status {
 	int signal;                       /* that ended it, or 0 */
 	uint64_t started_at, finished_at; /* wall clock, nanoseconds; 0: not yet */
 	uint64_t log_lost;                /* bytes of output that are not in the log (log_policy) */
+	/* Of the groups of its cell and its own, where these have numbers (isolate/cgroup_name.h);
+	 * 0: they have the names. */
+	unsigned cell_group, group;
 	char reason[CONTAINER_REASON_MAX];
 };
 

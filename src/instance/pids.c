@@ -96,12 +96,11 @@ static bool instance_pid_matches(const char *pid, pid_t inner)
 	return last == 1 && above == inner;
 }
 
-pid_t instance_container_pid(struct instance *i, const char *cell, const char *container,
-			     pid_t keeper_pid, bool own_pid_ns)
+pid_t instance_container_pid(struct instance *i, const char *group, pid_t keeper_pid,
+			     bool own_pid_ns)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	_cleanup_str_ char *pids = NULL;
-	char name[NAME_LABEL_MAX + sizeof("cell.")], group[PIDS_PATH_SIZE];
 	char path[PIDS_PATH_SIZE + sizeof("/cgroup.procs")], *save = NULL;
 	pid_t known;
 
@@ -109,10 +108,7 @@ pid_t instance_container_pid(struct instance *i, const char *cell, const char *c
 		return 0;
 	if (!own_pid_ns)
 		return keeper_pid;
-	(void)str_printf(name, sizeof(name), "cell.%s", cell);
-	if (i->cgroup_fd < 0 ||
-	    cgroup_find_below(i->cgroup_fd, ".", name, container, group, sizeof(group)) < 0 ||
-	    str_printf(path, sizeof(path), "%s/cgroup.procs", group) < 0 ||
+	if (i->cgroup_fd < 0 || str_printf(path, sizeof(path), "%s/cgroup.procs", group) < 0 ||
 	    fd_read_file(i->cgroup_fd, path, 1 << 20, &b) < 0)
 		return 0;
 	pids = buf_take_str(&b);

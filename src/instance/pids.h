@@ -16,9 +16,10 @@ int instance_find_process(struct instance *i, pid_t pid, unsigned long long star
 /* The pid of a keeper that another keeper made; 0 where it cannot be told. */
 pid_t instance_keeper_pid(struct instance *i);
 
-/* The pid, as the daemon sees it, of a container's first process; 0 where it cannot be told. */
-pid_t instance_container_pid(struct instance *i, const char *cell, const char *container,
-			     pid_t keeper_pid, bool own_pid_ns);
+/* The pid, as the daemon sees it, of a container's first process; 0 where it cannot be told. group:
+ * its own, below that of the instance. */
+pid_t instance_container_pid(struct instance *i, const char *group, pid_t keeper_pid,
+			     bool own_pid_ns);
 
 /* The same by the kernel's word alone, without a look at the container's group: for whoever has
  * just heard from the keeper that it runs. 0 also where the kernel has no such word. */

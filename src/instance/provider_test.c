@@ -242,7 +242,7 @@ static void lives_as_its_provider_makes_it(void)
 	CHECK_STR(instance_kind_word(i->choice.kind), "vm");
 	CHECK(instance_is_remote(i));
 	CHECK(fake_exists("base/inst.a"));
-	CHECK_INT(instance_container_pid(i, "x", "main", 7, false), 0);
+	CHECK_INT(instance_container_pid(i, "cell.x/main", 7, false), 0);
 	instance_stop(i, told_by, &told);
 	CHECK_INT(fake_count(i, FAKE_SHUTDOWN), 1);
 	CHECK_INT(kind.n_killed, 0);

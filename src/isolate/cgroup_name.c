@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -44,6 +45,13 @@ int cgroup_make_numbered(int parent_fd, const char *prefix, unsigned *number,
 	return error_set(err, -EEXIST, "make the cgroup %s", ret_dir);
 }
 
+unsigned cgroup_number(const char *dir)
+{
+	const char *plus = strstr(dir, CGROUP_NUMBERED);
+
+	return plus ? (unsigned)strtoul(plus + strlen(CGROUP_NUMBERED), NULL, 10) : 0;
+}
+
 int cgroup_set_name(int dir_fd, const char *name)
 {
 	return fsetxattr(dir_fd, NAME_ATTRIBUTE, name, strlen(name), XATTR_CREATE) < 0 ? -errno : 0;
@@ -79,9 +87,16 @@ static int name_each(int parent_fd, int (*visit)(void *data, int parent_fd, cons
 	if (!dir)
 		return -errno;
 	fd = -1;
-	for (e = readdir(dir); e && r == 0; e = readdir(dir))
+	while (r == 0) {
+		errno = 0;
+		e = readdir(dir);
+		if (!e) {
+			r = -errno;
+			break;
+		}
 		if (e->d_type == DT_DIR && strstr(e->d_name, CGROUP_NUMBERED))
 			r = visit(data, parent_fd, e->d_name);
+	}
 	(void)closedir(dir);
 	return r;
 }

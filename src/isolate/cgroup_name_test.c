@@ -57,6 +57,9 @@ static void is_found_by_its_name(void)
 	plain = cgroup_make(fd, "cell.plain", NULL);
 	one = made(&number, dir);
 	CHECK_STR(dir, "cell.+1");
+	CHECK_INT(cgroup_number(dir), 1);
+	CHECK_INT(cgroup_number("+4294967295") == 4294967295U, true);
+	CHECK_INT(cgroup_number("cell.plain"), 0);
 	CHECK_STR(found("cell.plain"), "cell.plain");
 	CHECK_STR(found("cell.one"), "");
 	CHECK_INT(cgroup_set_name(one, "cell.one"), 0);

@@ -33,6 +33,8 @@ void convert_status(Nacre__Instance__V1__ContainerStatus *to, const struct conta
 	to->finished_at = view->status.finished_at;
 	to->reason = convert_str(view->status.reason);
 	to->log_lost = view->status.log_lost;
+	to->cell_group = view->status.cell_group;
+	to->group = view->status.group;
 }
 
 int convert_view(struct container_view *to, const Nacre__Instance__V1__ContainerStatus *from)
@@ -51,6 +53,8 @@ int convert_view(struct container_view *to, const Nacre__Instance__V1__Container
 			.started_at = from->started_at,
 			.finished_at = from->finished_at,
 			.log_lost = from->log_lost,
+			.cell_group = from->cell_group,
+			.group = from->group,
 		},
 	};
 	(void)str_copy(to->status.reason, sizeof(to->status.reason), from->reason);

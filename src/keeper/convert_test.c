@@ -241,6 +241,8 @@ static void status_survives(void)
 			    .signal = 9,
 			    .started_at = UINT64_MAX,
 			    .finished_at = 3,
+			    .cell_group = 7,
+			    .group = 1,
 			    .reason = "it was\nso" },
 	};
 	struct container_view back;
@@ -256,6 +258,7 @@ static void status_survives(void)
 	CHECK(back.status.pid == 1LL << 40 && back.status.exit_code == -1);
 	CHECK(back.status.signal == 9 && back.status.finished_at == 3);
 	CHECK(back.status.started_at == UINT64_MAX);
+	CHECK(back.status.cell_group == 7 && back.status.group == 1);
 
 	status.state = CONTAINER_STATE_COUNT;
 	CHECK_INT(convert_view(&back, &status), -EPROTO);

@@ -5,6 +5,10 @@
 
 #include "base/str.h"
 #include "instance/pids.h"
+#include "isolate/cgroup_name.h"
+
+/* Of a group below that of its instance. */
+#define POD_GROUP_SIZE (2 * NAME_LABEL_MAX + 64)
 
 static const char *const workload_states[] = {
 	[WORKLOAD_STARTING] = "starting", [WORKLOAD_RUNNING] = "running",
@@ -73,17 +77,60 @@ struct pod_container *workload_container(struct workload *w, const char *name, s
 	return NULL;
 }
 
+/* The number of the group of its cell, by what the keeper told of any of its containers. */
+static unsigned workload_group_number(const struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (w->containers[i].status.cell_group)
+			return w->containers[i].status.cell_group;
+	return 0;
+}
+
+static int group_below(const struct workload *w, const struct pod_container *c, int base_fd,
+		       const char *group, char *ret, size_t size)
+{
+	unsigned number = workload_group_number(w);
+	char name[NAME_LABEL_MAX + sizeof("cell.")];
+	int r = 0;
+
+	if (!number) {
+		(void)str_printf(name, sizeof(name), "cell.%s", name_last(w->path));
+		return cgroup_find_below(base_fd, group, name, c ? c->name : NULL, ret, size);
+	}
+	if (!c)
+		r = str_printf(ret, size, "%s/cell." CGROUP_NUMBERED "%u", group, number);
+	else if (c->status.group)
+		r = str_printf(ret, size, "%s/cell." CGROUP_NUMBERED "%u/" CGROUP_NUMBERED "%u",
+			       group, number, c->status.group);
+	else
+		r = str_printf(ret, size, "%s/cell." CGROUP_NUMBERED "%u/%s", group, number,
+			       c->name);
+	return r < 0 ? r : 0;
+}
+
+int workload_group(const struct workload *w, int base_fd, const char *group, char *ret, size_t size)
+{
+	return group_below(w, NULL, base_fd, group, ret, size);
+}
+
+int pod_container_group(const struct pod_container *c, int base_fd, const char *group, char *ret,
+			size_t size)
+{
+	return group_below(c->workload, c, base_fd, group, ret, size);
+}
+
 pid_t pod_container_pid(struct pod_container *c)
 {
 	struct workload *w = c->workload;
+	char group[POD_GROUP_SIZE];
 
 	if (w->kind == WORKLOAD_VM)
 		return c->status.state == CONTAINER_RUNNING ? (pid_t)c->status.pid : 0;
 	if (c->status.state != CONTAINER_RUNNING || !w->instance)
 		return 0;
-	if (!c->host_pid)
-		c->host_pid = instance_container_pid(w->instance, name_last(w->path), c->name,
-						     (pid_t)c->status.pid,
+	if (!c->host_pid &&
+	    pod_container_group(c, w->instance->cgroup_fd, ".", group, sizeof(group)) == 0)
+		c->host_pid = instance_container_pid(w->instance, group, (pid_t)c->status.pid,
 						     w->kind != WORKLOAD_EXECUTABLE);
 	return c->host_pid;
 }

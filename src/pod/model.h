@@ -191,6 +191,13 @@ pid_t pod_container_pid(struct pod_container *c);
  * a moment ago. Nothing is remembered. */
 pid_t pod_container_pid_told(struct pod_container *c);
 
+/* The paths of the groups of a cell's workload and of a container below base_fd, where group is
+ * that of the instance ("." : base_fd is it). -ENAMETOOLONG. */
+int workload_group(const struct workload *w, int base_fd, const char *group, char *ret,
+		   size_t size);
+int pod_container_group(const struct pod_container *c, int base_fd, const char *group, char *ret,
+			size_t size);
+
 /* err NULL for success. w is NULL where it was removed meanwhile. */
 typedef void (*workload_fn)(void *userdata, struct workload *w, const struct error *err);
 

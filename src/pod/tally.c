@@ -19,14 +19,14 @@ struct tally_walk {
 /* ---- what they have ---- */
 
 static void tally_container_groups(const struct workloads *all, const struct pod_container *c,
-				   const char *cell, struct tally *t)
+				   struct tally *t)
 {
 	const struct workload *w = c->workload;
 	char group[TALLY_PATH_MAX];
 
 	if (pod_container_has_ended(c) ||
-	    cgroup_find_below(all->config.instances->config.cgroup_fd, instance_group(w->instance),
-			      cell, c->name, group, sizeof(group)) < 0)
+	    pod_container_group(c, all->config.instances->config.cgroup_fd,
+				instance_group(w->instance), group, sizeof(group)) < 0)
 		return;
 	/* What is below its own group is the container's affair. */
 	tally_may_below(t, "cgroup", group);
@@ -68,7 +68,7 @@ static void tally_machine(const struct workload *w, struct tally *t)
 
 static void tally_groups(const struct workloads *all, const struct workload *w, struct tally *t)
 {
-	char cell[TALLY_PATH_MAX], group[TALLY_PATH_MAX];
+	char group[TALLY_PATH_MAX];
 
 	if (w->kind == WORKLOAD_VM) {
 		tally_machine(w, t);
@@ -77,14 +77,13 @@ static void tally_groups(const struct workloads *all, const struct workload *w, 
 
 	if (!w->instance || w->instance->ended || w->taken_down ||
 	    instance_is_remote(w->instance) ||
-	    str_printf(cell, sizeof(cell), "cell.%s", name_last(w->path)) < 0 ||
-	    cgroup_find_below(all->config.instances->config.cgroup_fd, instance_group(w->instance),
-			      cell, NULL, group, sizeof(group)) < 0)
+	    workload_group(w, all->config.instances->config.cgroup_fd, instance_group(w->instance),
+			   group, sizeof(group)) < 0)
 		return;
 	tally_may(t, "cgroup", group);
 	tally_may(t, "processes", group);
 	for (size_t n = 0; n < w->n_containers; n++)
-		tally_container_groups(all, &w->containers[n], cell, t);
+		tally_container_groups(all, &w->containers[n], t);
 }
 
 static void tally_files(const struct workload *w, struct tally *t)

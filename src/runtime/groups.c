@@ -20,48 +20,51 @@ int group_of_instance(const struct workload_service *s, const struct instance *i
 	return str_copy(ret, GROUP_PATH_MAX, i->cgroup + len + 1);
 }
 
-static int group_below(const struct workload_service *s, const struct instance *i,
-		       char ret[GROUP_PATH_MAX], const char *cell, const char *container)
+/* Of an instance that has the groups of its cells on this host. */
+static int group_with_cells(const struct workload_service *s, const struct instance *i,
+			    char ret[GROUP_PATH_MAX])
 {
-	char group[GROUP_PATH_MAX], name[NAME_LABEL_MAX + sizeof("cell.")];
-	int r = group_of_instance(s, i, group);
+	int r = group_of_instance(s, i, ret);
 
 	if (r < 0)
 		return r;
-	if (instance_is_remote(i))
-		return -ENOENT;
-	(void)str_printf(name, sizeof(name), "cell.%s", cell);
-	return cgroup_find_below(s->cgroup_fd, group, name, container, ret, GROUP_PATH_MAX);
+	return instance_is_remote(i) ? -ENOENT : 0;
 }
 
 int group_of_workload(const struct workload_service *s, const struct workload *w,
 		      char ret[GROUP_PATH_MAX])
 {
+	char group[GROUP_PATH_MAX];
+	int r;
+
 	if (w->kind == WORKLOAD_VM)
 		return foreign_group(ret, GROUP_PATH_MAX, w->path);
 	if (w->kind == WORKLOAD_POD)
 		return group_of_instance(s, w->instance, ret);
-	return group_below(s, w->instance, ret, name_last(w->path), "");
+	r = group_with_cells(s, w->instance, group);
+	return r < 0 ? r : workload_group(w, s->cgroup_fd, group, ret, GROUP_PATH_MAX);
 }
 
 int group_of_container(const struct workload_service *s, const struct pod_container *c,
 		       char ret[GROUP_PATH_MAX])
 {
+	char group[GROUP_PATH_MAX];
+	int r;
+
 	if (c->workload->kind == WORKLOAD_VM)
 		return foreign_monitor_group(ret, GROUP_PATH_MAX, c->workload->path);
-	return group_below(s, c->workload->instance, ret, name_last(c->workload->path), c->name);
+	r = group_with_cells(s, c->workload->instance, group);
+	return r < 0 ? r : pod_container_group(c, s->cgroup_fd, group, ret, GROUP_PATH_MAX);
 }
 
 int group_of_keeper(const struct workload_service *s, const struct instance *i,
 		    char ret[GROUP_PATH_MAX])
 {
 	char group[GROUP_PATH_MAX];
-	int r = group_of_instance(s, i, group);
+	int r = group_with_cells(s, i, group);
 
 	if (r < 0)
 		return r;
-	if (instance_is_remote(i))
-		return -ENOENT;
 	r = str_printf(ret, GROUP_PATH_MAX, "%s/keeper", group);
 	return r < 0 ? r : 0;
 }
