@@ -12,12 +12,13 @@
 
 #define LIST_MEMORY_MAX (32 << 20)
 
-static int list_send_page(struct network *n, const struct network_document *page, uint32_t *n_told,
+static int list_send_page(struct network *n, const struct network_document *page, void *userdata,
 			  struct error *err)
 {
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(LIST_MEMORY_MAX);
 	struct fetchmsg m = { .type = FETCHMSG_TAG };
 	struct answer_tags tags;
+	uint32_t *n_told = userdata;
 	int r;
 
 	r = answer_tags(&tags, &arena, page->data.len ? (const char *)buf_data(&page->data) : "",
@@ -40,18 +41,10 @@ static int list_tags(struct network *n, struct error *err)
 				      .max = READING_DOCUMENT_MAX };
 	_cleanup_(network_document_done) struct network_document page = { .data = BUF_INIT };
 	uint32_t n_told = 0;
-	unsigned n_pages = 0;
 	int r;
 
 	r = network_get(n, &q, &page, err);
-	while (r >= 0) {
-		r = list_send_page(n, &page, &n_told, err);
-		if (r == 0)
-			r = network_next_page(n, &q, &page, &n_pages, err);
-		if (r == 0)
-			break;
-	}
-	return r;
+	return r < 0 ? r : network_each_page(n, &q, &page, list_send_page, &n_told, err);
 }
 
 static int list_resolve(struct network *n, struct error *err)

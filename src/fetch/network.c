@@ -465,8 +465,9 @@ int network_get(struct network *n, const struct network_question *q, struct netw
 	return r == 0 ? network_check_digest(n, g, q->what, err) : r;
 }
 
-int network_next_page(struct network *n, const struct network_question *q,
-		      struct network_document *page, unsigned *n_pages, struct error *err)
+/* Puts the next page in the place of this one: 1, or 0 where it was the last. */
+static int network_next_page(struct network *n, const struct network_question *q,
+			     struct network_document *page, unsigned *n_pages, struct error *err)
 {
 	struct network_question next = *q;
 	struct network_document *before;
@@ -486,6 +487,21 @@ int network_next_page(struct network *n, const struct network_question *q,
 	network_document_done(before);
 	free(before);
 	return r < 0 ? r : 1;
+}
+
+int network_each_page(struct network *n, const struct network_question *q,
+		      struct network_document *page, network_page_fn fn, void *userdata,
+		      struct error *err)
+{
+	unsigned n_pages = 0;
+	int r;
+
+	do {
+		r = fn(n, page, userdata, err);
+		if (r == 0)
+			r = network_next_page(n, q, page, &n_pages, err);
+	} while (r > 0);
+	return r;
 }
 
 int network_get_manifest(struct network *n, const char *tag_or_digest, struct network_document *ret,

@@ -79,10 +79,13 @@ struct network_question {
  * document of the last one comes back whatever its digest. */
 int network_get(struct network *n, const struct network_question *q, struct network_document *ret,
 		struct error *err);
-/* Puts the next page in the place of this one: 1, or 0 where it was the last. At most
- * REGISTRY_PAGES_MAX, which *n_pages counts. */
-int network_next_page(struct network *n, const struct network_question *q,
-		      struct network_document *page, unsigned *n_pages, struct error *err);
+/* Hands this page to fn, and each that follows, which comes in its place: at most
+ * REGISTRY_PAGES_MAX. Ends with the first error. */
+typedef int (*network_page_fn)(struct network *n, const struct network_document *page,
+			       void *userdata, struct error *err);
+int network_each_page(struct network *n, const struct network_question *q,
+		      struct network_document *page, network_page_fn fn, void *userdata,
+		      struct error *err);
 /* What is asked for where manifests are. */
 #define NETWORK_ACCEPT                                                                             \
 	"application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, "    \

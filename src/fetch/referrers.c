@@ -25,10 +25,14 @@ static int referrers_send(struct network *n, const struct descriptor *d, struct 
 	return channel_send(n->sock_fd, &m, err);
 }
 
-/* One page; counts into *n_told. */
-static int referrers_page(struct network *n, const struct network_document *page, size_t max,
-			  size_t *n_told, struct error *err)
+struct referrers_count {
+	size_t max, n_told;
+};
+
+static int referrers_page(struct network *n, const struct network_document *page, void *userdata,
+			  struct error *err)
 {
+	struct referrers_count *c = userdata;
 	_cleanup_json_ json_t *index = NULL;
 	struct descriptor d;
 	json_t *list = NULL;
@@ -43,8 +47,9 @@ static int referrers_page(struct network *n, const struct network_document *page
 	if (r == 0)
 		r = json_need_array(index, "manifests", FETCH_REFERRERS_MAX, &list, err);
 	for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
-		if (++*n_told > max)
-			return error_refuse(err, ERROR_EXHAUSTED, "more than %zu referrers", max);
+		if (++c->n_told > c->max)
+			return error_refuse(err, ERROR_EXHAUSTED, "more than %zu referrers",
+					    c->max);
 		r = descriptor_read(&d, json_array_get(list, i), err);
 		if (r == 0)
 			r = referrers_send(n, &d, err);
@@ -76,24 +81,16 @@ static int referrers_all(struct network *n, const char *digest, size_t max, stru
 					    .need = FETCH_CAN_PULL,
 					    .max = READING_DOCUMENT_MAX };
 	_cleanup_(network_document_done) struct network_document page = { .data = BUF_INIT };
-	unsigned n_pages = 0;
-	size_t n_told = 0;
+	struct referrers_count count = { .max = max };
 	int r;
 
 	(void)str_printf(path, sizeof(path), "/referrers/%s", digest);
 	r = network_get(n, &q, &page, err);
 	if (r < 0 && err->kind == ERROR_NOT_FOUND)
 		r = referrers_by_tag(n, digest, &page, err);
-	if (r == 1)
-		return 0;
-	while (r >= 0) {
-		r = referrers_page(n, &page, max, &n_told, err);
-		if (r == 0)
-			r = network_next_page(n, &q, &page, &n_pages, err);
-		if (r == 0)
-			break;
-	}
-	return r;
+	if (r != 0)
+		return MIN(r, 0);
+	return network_each_page(n, &q, &page, referrers_page, &count, err);
 }
 
 int referrers_tell(struct network *n, const char *digest, size_t max, bool optional,
