@@ -10,7 +10,9 @@
 #include "cli/each.h"
 #include "cli/handlers.h"
 #include "cli/progress.h"
+#include "cli/rootconfig.h"
 #include "cli/spec.h"
+#include "cli/spool.h"
 #include "cli/view.h"
 
 struct import {
@@ -56,8 +58,42 @@ static int import_run(struct client *client, struct import *i, const ProtobufCMe
 	return i->imported ? 0 : cli_complain("the daemon did not tell which image this is");
 }
 
+/* Only an image that is made here can be told what to be. */
+static int import_config(const struct args *args, char **ret, struct error *err)
+{
+	static const char *const settings[] = { "cmd",  "entrypoint", "env",     "workdir",
+						"user", "label",      "platform" };
+
+	if (!args_flag(args, "root")) {
+		for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
+			if (args_value(args, settings[i]))
+				return error_refuse(err, ERROR_INVALID,
+						    "--%s is for a root file system: with --root",
+						    settings[i]);
+		return 0;
+	}
+	*ret = rootconfig_new(args, err);
+	return *ret ? 0 : -EINVAL;
+}
+
+/* The daemon has a working directory of its own. */
+static int import_path(const char *operand, struct spool *spool, char **ret, struct error *err)
+{
+	int r;
+
+	if (str_eq(operand, "-")) {
+		r = spool_stdin(spool, err);
+		if (r == 0)
+			*ret = xstrdup(spool->path);
+		return r;
+	}
+	*ret = realpath(operand, NULL);
+	return *ret ? 0 : error_set(err, -errno, "find %s", operand);
+}
+
 int cmd_image_import(const struct cli *cli, const struct args *args)
 {
+	static char from_stdin[] = "stdin";
 	Nacre__V1__ImportRequest request = NACRE__V1__IMPORT_REQUEST__INIT;
 	struct import import = {
 		.call = { .type = &nacre__v1__import_response__descriptor,
@@ -65,20 +101,24 @@ int cmd_image_import(const struct cli *cli, const struct args *args)
 		.json = cli->json,
 	};
 	_cleanup_client_ struct client *client = NULL;
-	_cleanup_str_ char *path = NULL;
+	_cleanup_str_ char *path = NULL, *config = NULL;
+	_cleanup_(spool_done) struct spool spool = SPOOL_INIT;
 	struct error err = ERROR_INIT;
+	int r;
 
-	/* The daemon has a working directory of its own. */
-	path = realpath(args->operands[0], NULL);
-	if (!path) {
-		(void)error_set(&err, -errno, "find %s", args->operands[0]);
+	r = import_config(args, &config, &err);
+	if (r == 0)
+		r = import_path(args->operands[0], &spool, &path, &err);
+	if (r < 0)
 		return cli_fail(&err);
-	}
 	client = client_open(cli->socket, &err);
 	if (!client)
 		return cli_fail(&err);
 	progress_init(&import.progress);
 	request.path = path;
+	spec_set(&request.config, config);
+	if (spool.fd >= 0)
+		request.source = from_stdin;
 	spec_set(&request.name, args_value(args, "name"));
 	return import_run(client, &import, &request.base);
 }

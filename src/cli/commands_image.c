@@ -6,6 +6,14 @@
 
 static const struct arg_option options_import[] = {
 	{ "name", 'n', "NAME", "the name to give it, else those that the archive carries" },
+	{ "root", 0, NULL, "FILE is the tar of a root file system" },
+	{ "cmd", 0, "COMMAND", "what it runs: a line for its shell, or [\"words\", \"in JSON\"]" },
+	{ "entrypoint", 0, "COMMAND", "what it runs in front of that, likewise" },
+	{ "env", 'e', "NAME=VALUE", "set a variable" },
+	{ "workdir", 0, "DIR", "where it runs" },
+	{ "user", 0, "USER[:GROUP]", "as whom" },
+	{ "label", 'l', "NAME=VALUE", "set a label" },
+	{ "platform", 0, "ARCH[/VARIANT]", "what it is for, else this machine" },
 	OPTION_END,
 };
 
@@ -48,10 +56,19 @@ static const struct command image_commands[] = {
 		.summary = "take an image into the node's store",
 		.help = "FILE is an OCI layout (a tar, or a directory) or the tar of `docker "
 			"save`, read by the\n"
-			"daemon. Prints the names of the image.\n"
+			"daemon; \"-\" is standard input. Prints the names of the image.\n"
+			"\n"
+			"With --root it is the tar of a root file system (also compressed), of "
+			"which an image of\n"
+			"one layer is made, as `docker import` does; the options behind --root "
+			"are for that. The\n"
+			"same tar with the same options is the same image. Without a name its id "
+			"is printed.\n"
 			"\n"
 			"    docker save busybox -o busybox.tar\n"
-			"    nacre image import busybox.tar",
+			"    nacre image import busybox.tar\n"
+			"    tar -C rootfs -c . | nacre image import --root --name tools "
+			"--cmd '[\"/bin/sh\"]' -",
 		.options = options_import,
 		.n_min = 1,
 		.n_max = 1,

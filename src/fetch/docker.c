@@ -40,7 +40,7 @@ static json_t *docker_descriptor(const char *media_type, const char *digest, uin
 			 (json_int_t)size);
 }
 
-static int docker_write_manifest(struct reading *r, struct reading_image *image, struct error *err)
+int docker_put_manifest(struct reading *r, struct reading_image *image, struct error *err)
 {
 	_cleanup_json_ json_t *layers = json_array();
 	_cleanup_json_ json_t *manifest = NULL;
@@ -129,7 +129,7 @@ static int docker_take_image(struct reading *r, json_t *entry, struct error *err
 		return code;
 	image.n_layers = json_array_size(list);
 	image.names = names;
-	code = docker_write_manifest(r, &image, err);
+	code = docker_put_manifest(r, &image, err);
 	return code == 0 ? reading_send(r, &image, err) : code;
 }
 

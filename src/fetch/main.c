@@ -25,6 +25,7 @@
 #include "fetch/job.h"
 #include "fetch/oci.h"
 #include "fetch/reading.h"
+#include "fetch/roottar.h"
 #include "fetch/sandbox.h"
 #include "fetch/source.h"
 #include "fetch/unpack.h"
@@ -33,6 +34,23 @@ static void reading_done(struct reading *r)
 {
 	r->source = source_free(r->source);
 	staging_done(&r->staging);
+}
+
+static int main_read_archive(struct reading *r, uint64_t max_bytes, struct error *err)
+{
+	int code = source_open(&r->source, JOB_FROM_FD, r->staging.dir_fd, max_bytes, err);
+
+	if (code < 0)
+		return code;
+	/* An archive of a newer Docker is both; its OCI side says more. */
+	if (source_has(r->source, "oci-layout") && source_has(r->source, "index.json"))
+		return oci_read(r, err);
+	if (source_has(r->source, "manifest.json"))
+		return docker_read(r, err);
+	return error_refuse(err, ERROR_INVALID,
+			    "this is neither an OCI image layout (no oci-layout and index.json) "
+			    "nor an archive of `docker save` (no manifest.json); the tar of a root "
+			    "file system is imported with --root");
 }
 
 static int main_read(const struct fetchmsg *request, int to_fd, struct error *err)
@@ -48,19 +66,10 @@ static int main_read(const struct fetchmsg *request, int to_fd, struct error *er
 	int code;
 
 	(void)str_copy(r.architecture, sizeof(r.architecture), request->read.architecture);
-	code = source_open(&r.source, JOB_FROM_FD, to_fd, request->read.max_bytes, err);
-	if (code < 0)
-		return code;
-	/* An archive of a newer Docker is both; its OCI side says more. */
-	if (source_has(r.source, "oci-layout") && source_has(r.source, "index.json"))
-		code = oci_read(&r, err);
-	else if (source_has(r.source, "manifest.json"))
-		code = docker_read(&r, err);
+	if (*request->read.config)
+		code = roottar_read(&r, JOB_FROM_FD, request->read.config, err);
 	else
-		code = error_refuse(
-			err, ERROR_INVALID,
-			"this is neither an OCI image layout (no oci-layout and index.json) nor "
-			"an archive of `docker save` (no manifest.json)");
+		code = main_read_archive(&r, request->read.max_bytes, err);
 	if (code < 0)
 		return code;
 	done.done.n_images = r.n_images;

@@ -14,6 +14,7 @@
 
 #define STAGING_INCOMING "incoming"
 #define STAGING_HEAD 8
+#define STAGING_PIECE ((size_t)256 * 1024)
 
 struct staging_blob {
 	char digest[DIGEST_SIZE];
@@ -148,6 +149,45 @@ int staging_take_any(struct staging *s, struct source *source, const char *name,
 		r = source_each_piece(source, name, staging_piece, &c, err);
 	if (r < 0)
 		return error_wrap(err, r, "%.200s", name);
+	*ret_size = c.size;
+	*ret_compression = inflate_guess(c.head, (size_t)MIN(c.size, (uint64_t)STAGING_HEAD));
+	hash_end(&c.hash, ret_digest);
+	return staging_copy_end(&c, ret_digest, err);
+}
+
+static int staging_file(struct staging_copy *c, int fd, struct error *err)
+{
+	static uint8_t piece[STAGING_PIECE];
+
+	for (;;) {
+		ssize_t n = pread(fd, piece, sizeof(piece), (off_t)c->size);
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_set(err, -errno, "read the archive");
+		if (n == 0)
+			return 0;
+		r = staging_piece(c, piece, (size_t)n, err);
+		if (r < 0)
+			return r;
+	}
+}
+
+int staging_take_file(struct staging *s, int fd, char ret_digest[DIGEST_SIZE], uint64_t *ret_size,
+		      enum fetch_compression *ret_compression, struct error *err)
+{
+	_cleanup_(staging_copy_done) struct staging_copy c = { .staging = s,
+							       .fd = -1,
+							       .max = s->max_bytes };
+	int r;
+
+	r = staging_copy_start(&c, err);
+	if (r == 0)
+		r = staging_file(&c, fd, err);
+	if (r < 0)
+		return r;
 	*ret_size = c.size;
 	*ret_compression = inflate_guess(c.head, (size_t)MIN(c.size, (uint64_t)STAGING_HEAD));
 	hash_end(&c.hash, ret_digest);

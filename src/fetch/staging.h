@@ -33,6 +33,9 @@ int staging_take(struct staging *s, struct source *source, const char *name, con
 int staging_take_any(struct staging *s, struct source *source, const char *name,
 		     char ret_digest[DIGEST_SIZE], uint64_t *ret_size,
 		     enum fetch_compression *ret_compression, struct error *err);
+/* Copies all of a file that is open: as staging_take_any() does. */
+int staging_take_file(struct staging *s, int fd, char ret_digest[DIGEST_SIZE], uint64_t *ret_size,
+		      enum fetch_compression *ret_compression, struct error *err);
 /* Stores a document that is in memory; expected (NULL: anything) is the digest that it must have.
  */
 int staging_put(struct staging *s, const void *data, size_t len, const char *expected,

@@ -85,18 +85,26 @@ const struct list *image_store_list(const struct image_store *s);
 struct image *image_store_find(struct image_store *s, const char *reference, struct error *err);
 
 /*
- * Imports an OCI layout (tar, also compressed, or a directory) or the tar of `docker save`. `path`
- * is absolute, opened with the daemon's rights. name "" takes the names that the archive carries.
- * At the end: image is the (first) imported image, or NULL with err. Never calls back before it has
- * returned. Importing the same image twice is success and adds its names.
+ * Imports an OCI layout (tar, also compressed, or a directory) or the tar of `docker save`; or,
+ * with a config, the tar of a root file system (also compressed), of which an image of one layer is
+ * made. At the end: image is the (first) imported image, or NULL with err. Never calls back before
+ * it has returned. Importing the same image twice is success and adds its names.
  */
+struct image_import_what {
+	const char *path; /* absolute; opened with the daemon's rights */
+	const char *name; /* "": the names that the archive carries */
+	/* "", or JSON: `architecture`, `variant` and `config` as in OCI's image configuration, each
+	 * of which may be missing. */
+	const char *config;
+	const char *source; /* what to remember as its origin; "": "file:" and the path */
+};
 struct image_import_ops {
 	/* A line for people ("layer 2 of 5: unpacked, 31.4 MB"); may be NULL. */
 	void (*on_progress)(void *userdata, const char *text);
 	void (*on_done)(void *userdata, struct image *image, const struct error *err);
 };
 
-int image_import_start(struct image_store *s, const char *path, const char *name,
+int image_import_start(struct image_store *s, const struct image_import_what *what,
 		       const struct image_import_ops *ops, void *userdata,
 		       struct image_import **ret, struct error *err);
 /* Kills the helper and undoes; on_done is not called. */

@@ -41,6 +41,7 @@
 /* Named limits of an import. */
 #define IMPORT_BYTES_MAX (UINT64_C(64) << 30) /* of an archive */
 #define IMPORTS_MAX 8                         /* at once */
+#define IMPORT_SOURCE_MAX 4200                /* bytes of its origin */
 
 /* What the helper needs until it has closed its sandbox, and what it keeps (fetch/sandbox.c). */
 #define CAP(name) (UINT64_C(1) << (name))
@@ -245,10 +246,11 @@ static void import_read_end(struct helper *h, const struct error *err)
 static const struct helper_ops import_read_ops = { .on_message = import_read_message,
 						   .on_end = import_read_end };
 
-static int import_start_reading(struct image_import *i, int source_fd, struct error *err)
+static int import_start_reading(struct image_import *i, int source_fd, const char *config,
+				struct error *err)
 {
 	struct fetchmsg request = { .type = FETCHMSG_READ,
-				    .read = { .max_bytes = IMPORT_BYTES_MAX } };
+				    .read = { .max_bytes = IMPORT_BYTES_MAX, .config = config } };
 	_cleanup_fd_ int cage_fd = -1;
 	struct utsname u;
 	int r;
@@ -276,14 +278,23 @@ static int import_start_reading(struct image_import *i, int source_fd, struct er
 	return r;
 }
 
-static int import_check_start(struct image_store *s, const char *name, char ret[REFERENCE_SIZE],
-			      struct error *err)
+static int import_check_start(struct image_store *s, const struct image_import_what *what,
+			      char ret[REFERENCE_SIZE], struct error *err)
 {
+	const char *name = what->name;
 	struct reference ref;
 
 	if (s->n_imports >= IMPORTS_MAX)
 		return error_refuse(err, ERROR_EXHAUSTED, "%u images are being imported already",
 				    s->n_imports);
+	if (strlen(what->config) > FETCH_WORD_MAX)
+		return error_refuse(err, ERROR_INVALID,
+				    "the configuration of the image is longer than %d bytes",
+				    FETCH_WORD_MAX);
+	if (strlen(what->source) > IMPORT_SOURCE_MAX || !str_is_clean(what->source))
+		return error_refuse(err, ERROR_INVALID,
+				    "the origin of the image is no text of at most %d bytes",
+				    IMPORT_SOURCE_MAX);
 	*ret = '\0';
 	if (str_empty(name))
 		return 0;
@@ -306,7 +317,7 @@ static int import_check_room(struct image_store *s, int source_fd, struct error 
 	return room_check(s, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, err);
 }
 
-int image_import_start(struct image_store *s, const char *path, const char *name,
+int image_import_start(struct image_store *s, const struct image_import_what *what,
 		       const struct image_import_ops *ops, void *userdata,
 		       struct image_import **ret, struct error *err)
 {
@@ -315,30 +326,30 @@ int image_import_start(struct image_store *s, const char *path, const char *name
 	struct image_import *i;
 	int r;
 
-	r = import_check_start(s, name, full, err);
+	r = import_check_start(s, what, full, err);
 	if (r < 0)
 		return r;
-	source_fd = cage_open_source(path, err);
+	source_fd = cage_open_source(what->path, err);
 	if (source_fd < 0)
 		return source_fd;
 	r = import_check_room(s, source_fd, err);
 	if (r < 0)
-		return error_wrap(err, r, "import %.300s", path);
+		return error_wrap(err, r, "import %.300s", what->path);
 	i = calloc(1, sizeof(*i));
 	if (!i)
-		return error_set(err, -ENOMEM, "import %.300s", path);
+		return error_set(err, -ENOMEM, "import %.300s", what->path);
 	*i = (struct image_import){ .state = IMPORT_READING, .ops = *ops, .userdata = userdata };
 	(void)str_copy(i->name, sizeof(i->name), full);
-	i->source = str_format("file:%s", path);
+	i->source = *what->source ? strdup(what->source) : str_format("file:%s", what->path);
 	r = taking_begin(&i->taking, s, &import_taking_ops, err);
 	if (r == 0 && !i->source)
 		r = error_set(err, -ENOMEM, "copy a path");
 	if (r == 0)
-		r = import_start_reading(i, source_fd, err);
+		r = import_start_reading(i, source_fd, what->config, err);
 	if (r < 0) {
 		taking_drop(&i->taking);
 		import_free(i);
-		return error_wrap(err, r, "import %.300s", path);
+		return error_wrap(err, r, "import %.300s", what->path);
 	}
 	list_add_tail(&s->imports, &i->taking.link);
 	s->n_imports++;

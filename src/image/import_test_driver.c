@@ -4,6 +4,7 @@
  * The store of images without the daemon, for tests:
  *
  *   image-driver ROOT FETCH import PATH [NAME]   prints the id
+ *   image-driver ROOT FETCH root PATH CONFIG [NAME] the same of the tar of a root file system
  *   image-driver ROOT FETCH batch                imports each path of stdin, prints a line for
  * each: "ok ID LAYER..." or "KIND: TEXT" image-driver ROOT FETCH both PATH PATH       two imports
  * at once image-driver ROOT FETCH pull REF...          pulls all of them at once
@@ -94,11 +95,14 @@ static void on_done(void *userdata, struct image *image, const struct error *err
 
 static const struct image_import_ops ops = { on_progress, on_done };
 
-static int driver_import(struct driver *d, const char *path, const char *name)
+static int driver_import(struct driver *d, const char *path, const char *name, const char *config)
 {
 	struct error err = ERROR_INIT;
 
-	if (image_import_start(d->images, path, name, &ops, d, &d->import, &err) < 0)
+	if (image_import_start(d->images,
+			       &(struct image_import_what){
+				       .path = path, .name = name, .config = config, .source = "" },
+			       &ops, d, &d->import, &err) < 0)
 		return driver_fail(d, &err);
 	d->pending++;
 	return 0;
@@ -106,7 +110,14 @@ static int driver_import(struct driver *d, const char *path, const char *name)
 
 static int run_import(struct driver *d, char **args)
 {
-	if (driver_import(d, args[0], args[0] && args[1] ? args[1] : "") == 0)
+	if (driver_import(d, args[0], args[1] ? args[1] : "", "") == 0)
+		(void)loop_run(d->loop);
+	return d->result;
+}
+
+static int run_root(struct driver *d, char **args)
+{
+	if (driver_import(d, args[0], args[2] ? args[2] : "", args[1]) == 0)
 		(void)loop_run(d->loop);
 	return d->result;
 }
@@ -136,7 +147,8 @@ static int run_batch(struct driver *d, char **args)
 		struct error err = ERROR_INIT;
 
 		path[strcspn(path, "\n")] = '\0';
-		if (image_import_start(d->images, path, "", &batch_ops, d, &d->import, &err) < 0) {
+		if (image_import_start(d->images, &(struct image_import_what){ path, "", "", "" },
+				       &batch_ops, d, &d->import, &err) < 0) {
 			(void)printf("%s: %s\n", kinds[err.kind], error_text(&err));
 			(void)fflush(stdout);
 			continue;
@@ -148,8 +160,8 @@ static int run_batch(struct driver *d, char **args)
 
 static int run_both(struct driver *d, char **args)
 {
-	(void)driver_import(d, args[0], "");
-	(void)driver_import(d, args[1], "");
+	(void)driver_import(d, args[0], "", "");
+	(void)driver_import(d, args[1], "", "");
 	if (d->pending)
 		(void)loop_run(d->loop);
 	return d->result;
@@ -236,7 +248,7 @@ static void cancel_later(struct loop_timer *timer)
 
 static int run_cancel(struct driver *d, char **args)
 {
-	if (driver_import(d, args[0], "") != 0)
+	if (driver_import(d, args[0], "", "") != 0)
 		return 1;
 	loop_timer_init(&d->timer, d->loop, cancel_later);
 	loop_timer_set(&d->timer, strtoull(args[1], NULL, 10) * NSEC_PER_MSEC);
@@ -317,9 +329,16 @@ static const struct {
 	int n_args;
 	int (*run)(struct driver *d, char **args);
 } commands[] = {
-	{ "import", 1, run_import },          { "batch", 0, run_batch }, { "both", 2, run_both },
-	{ "cancel", 2, run_cancel },          { "list", 0, run_list },   { "rm", 1, run_rm },
-	{ "rootfs", 2, run_rootfs },          { "sweep", 0, run_sweep }, { "pull", 1, run_pull },
+	{ "import", 1, run_import },
+	{ "root", 2, run_root },
+	{ "batch", 0, run_batch },
+	{ "both", 2, run_both },
+	{ "cancel", 2, run_cancel },
+	{ "list", 0, run_list },
+	{ "rm", 1, run_rm },
+	{ "rootfs", 2, run_rootfs },
+	{ "sweep", 0, run_sweep },
+	{ "pull", 1, run_pull },
 	{ "pullcancel", 2, run_pull_cancel },
 };
 

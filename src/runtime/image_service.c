@@ -95,8 +95,12 @@ static void import(struct rpc_call *call, const ProtobufCMessage *request, void 
 	if (r == 0) {
 		c->call = call;
 		c->service = s;
-		r = image_import_start(s->images, q->path, q->name, &image_call_ops, c, &c->import,
-				       &err);
+		r = image_import_start(s->images,
+				       &(struct image_import_what){ .path = q->path,
+								    .name = q->name,
+								    .config = q->config,
+								    .source = q->source },
+				       &image_call_ops, c, &c->import, &err);
 		if (r < 0)
 			(void)error_wrap_field(&err, r, "path");
 	}

@@ -125,7 +125,8 @@ static const struct {
 } fetch_types[] = {
 	[FETCHMSG_READ] = { "read",
 			    { FIELD(read.max_bytes, FETCH_U64, FETCH_BYTES_MAX),
-			      FIELD(read.architecture, FETCH_CLEAN, 32) },
+			      FIELD(read.architecture, FETCH_CLEAN, 32),
+			      FIELD(read.config, FETCH_TEXT, FETCH_WORD_MAX) },
 			    NULL },
 	[FETCHMSG_UNPACK] = { "unpack",
 			      { FIELD(unpack.digest, FETCH_DIGEST, 0),

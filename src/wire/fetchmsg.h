@@ -187,6 +187,9 @@ struct fetchmsg {
 		struct {
 			uint64_t max_bytes;       /* of all files in staging together */
 			const char *architecture; /* of this machine, as OCI names it: "amd64" */
+			/* "": an archive of images. Else the tar of a root file system, of which
+			 * one is made: the JSON of its configuration, as OCI has it. */
+			const char *config;
 		} read;
 		struct {
 			char digest[DIGEST_SIZE];  /* of the blob */

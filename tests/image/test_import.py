@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Import, list, find, remove, root file systems and recovery, through src/image without the daemon."""
+import gzip
 import hashlib
+import json
 import os
 import shutil
 import sqlite3
@@ -41,6 +43,52 @@ class ImportTest(StoreTest):
         for n in range(5):
             self.driver("rm", "test/%d" % n)
         self.assert_empty()
+
+    def test_a_root_file_system_becomes_an_image(self):
+        tar = mkimage.build_tar([("etc", b"5", 0o755, b"", ""), small_file("etc/name", b"here\n"), small_file("bin/tool", b"x", 0o4755)])
+        config = '{"architecture": "amd64", "config": {"Cmd": ["sh"], "Env": ["A=1"], "Labels": {"l": "m"}}}'
+        ids = {}
+        squeezed = subprocess.run(["zstd", "-qc"], input=tar, capture_output=True, check=True).stdout
+        for kind, data in (("none", tar), ("gzip", gzip.compress(tar)), ("zstd", squeezed)):
+            with self.subTest(kind=kind):
+                with open(self.path("root." + kind), "wb") as file:
+                    file.write(data)
+                ident = self.driver("root", self.path("root." + kind), config, "made/" + kind).stdout.strip()
+                self.assertEqual(ident, self.driver("root", self.path("root." + kind), config, "made/" + kind).stdout.strip())
+                with open(os.path.join(self.root, "blobs/sha256", ident[7:]), "rb") as file:
+                    document = json.load(file)
+                self.assertEqual({"Cmd": ["sh"], "Env": ["A=1"], "Labels": {"l": "m"}}, document["config"])
+                self.assertEqual(["sha256:" + hashlib.sha256(tar).hexdigest()], document["rootfs"]["diff_ids"])
+                ids[ident] = kind
+        # What is in it makes the image; how it was packed does not.
+        self.assertEqual(1, len(ids), ids)
+        with self.mounted("made/none", "0011223344556677") as top:
+            self.assertEqual(["bin", "etc"], sorted(os.listdir(top)))
+            self.assertEqual(0o4755, stat.S_IMODE(os.stat(top + "/bin/tool").st_mode))
+        self.driver("rm", next(iter(ids)))
+        self.assertEqual([], [name for name in self.leftovers() if not name.startswith("containers/")])
+
+    def test_what_is_no_root_file_system_is_refused(self):
+        tar, _ = self.make("a.tar", [[small_file("a")]], image_name="x:1")
+        for name, data in (("empty", b""), ("text", b"no tar at all\n" * 100), ("cut", gzip.compress(os.urandom(9000))[:5000])):
+            with open(self.path(name), "wb") as file:
+                file.write(data)
+        self.refused("invalid", "the tar is empty", "root", self.path("empty"), "{}")
+        self.refused("invalid", "no tar archive that can be read", "root", self.path("text"), "{}")
+        self.refused("invalid", "decompress the tar", "root", self.path("cut"), "{}")
+        self.refused("invalid", "a tar, not a directory", "root", self.work, "{}")
+        for config, words in (("{", "the settings"), ("[]", "the settings"), ('{"config": []}', "config"), ('{"config": {"Cmd": "sh"}}', "Cmd"),
+                              ('{"config": {"Env": ["x"]}}', "NAME=VALUE"), ('{"config": {}, "config": {}}', "the settings"),
+                              ('{"architecture": "%s"}' % ("a" * 100), "too long"), ('{"x": "%s"}' % ("a" * 40000), "longer than")):
+            with self.subTest(config=config[:40]):
+                self.refused("invalid", words, "root", tar, config)
+        self.assert_empty()
+        self.refused("invalid", "imported with --root", "import", self.root_tar())
+
+    def root_tar(self):
+        with open(self.path("plain.tar"), "wb") as file:
+            file.write(mkimage.build_tar([small_file("a")]))
+        return self.path("plain.tar")
 
     def test_name_moves_and_last_name_takes_the_image(self):
         first, _ = self.make("a.tar", [[small_file("a")]], image_name="x:1")
