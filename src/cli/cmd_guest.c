@@ -88,6 +88,7 @@ int cmd_guest_build(const struct cli *cli, const struct args *args)
 						 .nacre_fd = source.nacre_fd,
 						 .gate_fd = source.gate_fd,
 						 .keep_default = args_flag(args, "keep-default"),
+						 .nested = args_flag(args, "nested"),
 						 .tell = guest_tell,
 					 });
 	guest_source_done(&source);

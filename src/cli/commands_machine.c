@@ -22,6 +22,7 @@ static const struct arg_option options_guest_build[] = {
 	{ "modules", 0, "DIR", "its lib/modules/RELEASE; without, all is built in" },
 	{ "gate", 0, "FILE", "nacre-gate, else the one beside this program; or: none" },
 	{ "keep-default", 0, NULL, "leave the default as it is, where there is one" },
+	{ "nested", 0, NULL, "with QEMU for guests that have guests of their own" },
 	OPTION_ROOT,
 	OPTION_END,
 };
@@ -71,6 +72,11 @@ static const struct command machine_commands[] = {
 			"The small kernel of `make guest-kernel` starts three times as fast:\n"
 			"\n"
 			"    nacre guest build --kernel build/guest-kernel/vmlinux\n"
+			"\n"
+			"With --nested an instance with a kernel of its own can have others below "
+			"it (nacre spawn\n"
+			"--in). The set has this host's QEMU with its libraries then, as an EROFS "
+			"of some 130 MB.\n"
 			"\n"
 			"The daemon is not needed for it. The new set becomes the default. Sets "
 			"that are there\n"

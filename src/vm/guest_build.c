@@ -12,10 +12,12 @@
 #include "base/sysio.h"
 #include "vm/cpio.h"
 #include "vm/elf64.h"
+#include "vm/guest_tools.h"
 #include "vm/kmod.h"
 
 #define BUILD_PROGRAM_MAX ((size_t)256 << 20)
 #define BUILD_SHORT 4 /* digits of each build's id in a name */
+#define BUILD_NESTED "-nested"
 #define BUILD_MIB (UINT64_C(1) << 20)
 /* What a guest needs beside its kernel and, for a moment, twice its initramfs: its keeper, its
  * gate, the kernel's own. In steps of as much. */
@@ -241,6 +243,22 @@ static void build_describe(struct building *g)
 	(void)str_copy(d->words, sizeof(d->words), BUILD_WORDS);
 }
 
+static int build_tools(struct building *g, struct error *err)
+{
+	const struct guest_tools tools = {
+		.dir_fd = g->dir.dir_fd,
+		.name = g->name,
+		.gate = buf_data(&g->gate),
+		.gate_len = g->gate.len,
+	};
+
+	if (g->gate.len == 0)
+		return error_refuse(err, ERROR_INVALID,
+				    "guests that have guests need nacre-gate, which this set is to "
+				    "do without");
+	return guest_tools_make(&tools, err);
+}
+
 static int build_write(struct building *g, struct error *err)
 {
 	_cleanup_str_ char *text = NULL;
@@ -257,6 +275,8 @@ static int build_write(struct building *g, struct error *err)
 	if (!text)
 		return error_set(err, -ENOMEM, "describe the guest set");
 	r = build_write_file(g, "set", text, strlen(text), err);
+	if (r == 0 && g->b->nested)
+		r = build_tools(g, err);
 	return r < 0 ? r : guest_new_commit(&g->dir, g->name, err);
 }
 
@@ -267,6 +287,15 @@ static int build_find(const struct building *g, struct guest_set_info *ret, stru
 
 	if (guest_set_look(g->b->root_fd, g->name, &old) < 0)
 		return 0;
+	if (g->b->nested) {
+		_cleanup_fd_ int fd = guest_set_open_tools(g->b->root_fd, g->name, NULL);
+
+		if (fd < 0)
+			return error_refuse(err, ERROR_EXISTS,
+					    "there is a guest set %s already, whose guests have no "
+					    "guests: remove it first, or choose another name",
+					    g->name);
+	}
 	*ret = old;
 	if (str_eq(old.desc.release, g->desc.release) && str_eq(old.desc.build, g->desc.build) &&
 	    str_eq(old.desc.gate, g->desc.gate))
@@ -285,9 +314,11 @@ static int build_choose_name(struct building *g, struct error *err)
 	if (g->b->name)
 		return str_copy(g->name, sizeof(g->name), g->b->name);
 	/* The release is cut rather than the builds. */
-	(void)str_printf(g->name, sizeof(g->name), "%.*s-%.*s%.*s",
-			 GUEST_SET_NAME_MAX - 2 * BUILD_SHORT - 1, g->desc.release, BUILD_SHORT,
-			 g->desc.build, BUILD_SHORT, g->desc.gate);
+	(void)str_printf(g->name, sizeof(g->name), "%.*s-%.*s%.*s%s",
+			 GUEST_SET_NAME_MAX - 2 * BUILD_SHORT - 1 -
+				 (int)(g->b->nested ? strlen(BUILD_NESTED) : 0),
+			 g->desc.release, BUILD_SHORT, g->desc.build, BUILD_SHORT, g->desc.gate,
+			 g->b->nested ? BUILD_NESTED : "");
 	if (!guest_set_is_name(g->name))
 		return error_refuse(err, ERROR_INVALID,
 				    "the kernel's release \"%s\" makes no name: give one",

@@ -178,6 +178,26 @@ void guest_set_done(struct guest_set *s)
 	s->initrd_fd = fd_close(s->initrd_fd);
 }
 
+int guest_set_open_tools(int root_fd, const char *name, struct error *err)
+{
+	struct guest_set s = GUEST_SET_INIT;
+	_cleanup_fd_ int sets_fd = -1, dir_fd = -1;
+	int r = guest_set_open(&s, root_fd, name, err);
+
+	guest_set_done(&s);
+	if (r < 0)
+		return r;
+	sets_fd = sets_open(root_fd, err);
+	dir_fd = sets_fd < 0 ? sets_fd : set_open_dir(sets_fd, s.info.name);
+	r = dir_fd < 0 ? dir_fd : rootfd_open_regular(dir_fd, "tools");
+	if (r == -ENOENT)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the guests of the set %s have no guests: nacre guest build "
+				    "--nested makes one whose have",
+				    s.info.name);
+	return r < 0 ? error_set(err, r, "open the tools of the guest set %s", s.info.name) : r;
+}
+
 /* ---- all of them ---- */
 
 /* Whether it is a set. */

@@ -14,6 +14,7 @@
  * directory that is never changed once it is there:
  *
  *   guest/NAME/{kernel,initrd,set}     set: vm/guest_desc.h
+ *   guest/NAME/tools                   of one that was made with them: vm/guest_tools.h
  *   guest/default                      a link: the name of the set to take where none is named
  *
  * A set is in use while anybody has its open kernel (struct guest_set), or a copy of that
@@ -49,6 +50,10 @@ struct guest_set {
  * ERROR_PRECONDITION where there is no default: both say how a set is made. */
 int guest_set_open(struct guest_set *ret, int root_fd, const char *name, struct error *err);
 void guest_set_done(struct guest_set *s);
+
+/* The disk with which its guests have guests (vm/guest_tools.h). ERROR_PRECONDITION where it was
+ * made without; else as guest_set_open(). */
+int guest_set_open_tools(int root_fd, const char *name, struct error *err);
 
 /* What a set says of itself; -ENOENT where there is none that can be read. */
 int guest_set_look(int root_fd, const char *name, struct guest_set_info *ret);
