@@ -6,12 +6,13 @@
 #include "daemon/daemon.h"
 #include "init/guest_main.h"
 #include "init/keeper_main.h"
+#include "init/nest_main.h"
 #include "oci/main.h"
 
 /*
  * One program: the node's daemon, the keeper of a layer (also as its pid 1), pid 1
- * of a virtual machine, the command line, and
- * a runtime for OCI bundles, which is dispatched before anything else.
+ * of a virtual machine, what keeps a machine in a machine, the command line, and a runtime for OCI
+ * bundles, which is dispatched before anything else.
  */
 int main(int argc, char **argv)
 {
@@ -26,5 +27,7 @@ int main(int argc, char **argv)
 		guest_main();
 	if (argc > 1 && str_eq(argv[1], "keeper"))
 		return keeper_main(argc - 1, argv + 1);
+	if (argc > 1 && str_eq(argv[1], "nest"))
+		return nest_main(argc - 1, argv + 1);
 	return cli_main(argc, argv, extras, ARRAY_SIZE(extras));
 }

@@ -6,6 +6,7 @@
  */
 
 #include "init/keeper_main.h"
+#include "init/nest_main.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -563,6 +564,31 @@ static void nests(void)
 	world_close();
 }
 
+static void on_machine(void *userdata, const char *kernel, const struct error *err)
+{
+	on_done(userdata, err);
+}
+
+/* Here there are no disks of a machine: what its process says last is what its parent is told. */
+static void tells_why_there_is_no_machine(void)
+{
+	const struct peer_machine machine = {
+		.name = "m", .tools = "slot0", .memory = 1 << 28, .cpus = 1
+	};
+	struct told a;
+
+	world_open(true, "t");
+	told_connect(&a);
+	DONE(&a, a.peer->ops->spawn_machine(a.peer, &machine, on_machine, &a));
+	CHECK_INT(a.err.kind, ERROR_FAULT);
+	CHECK(strstr(a.err.text, "open /sys/block") != NULL);
+	CHECK(!group_exists("inst.t/inst.m"));
+	/* Its name is free again. */
+	DONE_OK(&a, a.peer->ops->spawn(a.peer, "m", false, on_spawned, &a));
+	shut_down(&a);
+	world_close();
+}
+
 static void starts_many_at_once(void)
 {
 	char *argv[] = { (char[]){ "/bin/sleep" }, (char[]){ "1000" }, NULL };
@@ -680,6 +706,7 @@ static int run_tests(void)
 		{ "runs a container", runs_a_container },
 		{ "outlives its parent", outlives_its_parent },
 		{ "nests", nests },
+		{ "tells why there is no machine", tells_why_there_is_no_machine },
 		{ "starts many at once", starts_many_at_once },
 		{ "serves the node", serves_the_node },
 		{ "reaps orphans", reaps_orphans },
@@ -693,5 +720,7 @@ int main(int argc, char **argv)
 	title_init(argc, argv);
 	if (argc > 1 && str_eq(argv[1], "keeper"))
 		return keeper_main(argc - 1, argv + 1);
+	if (argc > 1 && str_eq(argv[1], "nest"))
+		return nest_main(argc - 1, argv + 1);
 	return run_tests();
 }

@@ -2,6 +2,7 @@
 #include "instance/choose.h"
 
 #include "base/str.h"
+#include "instance/nested.h"
 #include "instance/provider.h"
 
 static int choose_wish(const struct instances *all, const struct instance *parent,
@@ -14,12 +15,9 @@ static int choose_wish(const struct instances *all, const struct instance *paren
 	if (!p)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "this build has no provider \"%s\", only \"cell\"", word);
-	if (parent && wish != INSTANCE_CELL)
-		return error_refuse(err, ERROR_PRECONDITION,
-				    "below another instance only \"cell\" can be made so far, "
-				    "\"%s\" below the node alone",
-				    word);
 	r = p->ops->plan(p, err);
+	if (r == 0 && parent && wish != INSTANCE_CELL)
+		r = nested_check(all, parent, err);
 	if (r < 0)
 		return r;
 	*ret = (struct instance_choice){ .kind = wish };
@@ -41,7 +39,8 @@ static void choose_auto(const struct instances *all, const struct instance *pare
 	char why[INSTANCE_KIND_REASON_MAX - sizeof(", so auto is an isolated cell")];
 
 	if (parent)
-		choose_cell(ret, "below another instance only cells can be made so far");
+		choose_cell(ret,
+			    "below another instance one of its own kernel is made by name only");
 	else if (!vm)
 		choose_cell(ret, "this build has no microVMs");
 	else if (!vm->ops->is_preferred(vm, why, sizeof(why)))

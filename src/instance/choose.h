@@ -11,8 +11,8 @@ struct provider_ahead;
  *
  * Without a wish (INSTANCE_KIND_COUNT) it is the kind that its provider says is preferred on this
  * host, else a cell; the choice's reason says why. A wish is met or refused: ERROR_PRECONDITION,
- * with the reason why none can be made. Below another instance there are cells alone so far: that
- * one's keeper makes them.
+ * with the reason why none can be made. Below another instance that one's keeper makes it, and
+ * without a wish it is a cell.
  */
 int instances_choose(const struct instances *all, const struct instance *parent,
 		     enum instance_kind wish, struct instance_choice *ret, struct error *err);

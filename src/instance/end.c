@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "instance/nested.h"
 #include "instance/place.h"
 #include "instance/provider.h"
 #include "isolate/cgroup.h"
@@ -104,6 +105,7 @@ void instance_ended(struct instance *i, const char *reason)
 	if (i->state != INSTANCE_STOPPING)
 		(void)str_copy(i->reason, sizeof(i->reason), reason);
 	instance_end_below(i, reason);
+	nested_over(i);
 	loop_timer_stop(&i->timer);
 	instance_close(i);
 	instance_event(i, INSTANCE_END);
@@ -146,7 +148,8 @@ void instance_end_nested(struct instance *i)
 {
 	struct peer *above = i->parent ? i->parent->peer : NULL;
 
-	loop_timer_set(&i->timer, INSTANCE_STOP_GRACE);
+	loop_timer_set(&i->timer, instance_is_nested_machine(i) ? INSTANCE_MACHINE_STOP_GRACE
+								: INSTANCE_STOP_GRACE);
 	if (!above) {
 		instance_note_end(i, "the instance around it ended");
 		return;

@@ -9,6 +9,8 @@
  */
 
 #define INSTANCE_STOP_GRACE (5 * NSEC_PER_SEC)
+/* The same of a machine in a machine: longer than its keeper above waits for it. */
+#define INSTANCE_MACHINE_STOP_GRACE (180 * NSEC_PER_SEC)
 /* A keeper that closed its connection should end in a moment, and its end says why. */
 #define INSTANCE_LOST_GRACE (1 * NSEC_PER_SEC)
 

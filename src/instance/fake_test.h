@@ -55,6 +55,7 @@ struct fake_call {
 	peer_done_fn done;
 	peer_started_fn started;
 	void (*spawned)(void *userdata, int64_t pid, const struct error *err);
+	peer_machine_fn machine;
 	void *userdata;
 };
 
@@ -326,6 +327,15 @@ static inline void fake_spawn(struct peer *p, const char *name, bool host_networ
 	c->userdata = userdata;
 }
 
+static inline void fake_spawn_machine(struct peer *p, const struct peer_machine *machine,
+				      peer_machine_fn done, void *userdata)
+{
+	struct fake_call *c = fake_record(p, FAKE_SPAWN, machine->name);
+
+	c->machine = done;
+	c->userdata = userdata;
+}
+
 static inline void fake_end(struct peer *p, const char *name, peer_done_fn done, void *userdata)
 {
 	fake_ask(p, FAKE_END, name, done, userdata);
@@ -386,6 +396,7 @@ static const struct peer_ops fake_ops = {
 	.remove_cell = fake_remove_cell,
 	.limit = fake_limit,
 	.spawn = fake_spawn,
+	.spawn_machine = fake_spawn_machine,
 	.end = fake_end,
 	.shutdown = fake_shutdown,
 	.ping = fake_ping,
@@ -449,7 +460,9 @@ static inline void fake_answer(struct instance *i, enum fake_op op, enum error_k
 	fake_call_free(c);
 	if (kind != ERROR_KIND_COUNT)
 		(void)error_refuse(&err, kind, "the fake refuses");
-	if (op == FAKE_SPAWN)
+	if (call.machine)
+		call.machine(call.userdata, err.code ? "" : "6.1.0", err.code ? &err : NULL);
+	else if (op == FAKE_SPAWN)
 		call.spawned(call.userdata, 7, err.code ? &err : NULL);
 	else
 		call.done(call.userdata, err.code ? &err : NULL);

@@ -15,6 +15,7 @@
 #include "base/sysio.h"
 #include "instance/end.h"
 #include "instance/link.h"
+#include "instance/nested.h"
 #include "instance/place.h"
 #include "instance/provider_cell.h"
 #include "instance/spare.h"
@@ -25,6 +26,8 @@
 
 /* The keeper above has limits of its own, and cleans up before it answers. */
 #define INSTANCE_NESTED_LIMIT (20 * NSEC_PER_SEC)
+/* Of a machine that is emulated twice over. */
+#define INSTANCE_NESTED_MACHINE_LIMIT (1800 * NSEC_PER_SEC)
 
 const struct list *instances_list(const struct instances *all)
 {
@@ -120,12 +123,10 @@ static int instance_connect_nested(struct instance *i, struct error *err)
 	return 0;
 }
 
-static void instance_on_nested(void *userdata, int64_t pid, const struct error *err)
+static void instance_on_nested(struct instance *i, const struct error *err)
 {
-	struct instance *i = userdata;
 	struct error own = ERROR_INIT;
 
-	(void)pid;
 	i->n_asked--;
 	loop_defer_schedule(&i->defer);
 	if (err)
@@ -134,6 +135,12 @@ static void instance_on_nested(void *userdata, int64_t pid, const struct error *
 	else if (i->state == INSTANCE_SPAWNING && !i->broken && !i->told_end &&
 		 instance_connect_nested(i, &own) < 0)
 		instance_break(i, error_text(&own));
+}
+
+static void instance_on_nested_cell(void *userdata, int64_t pid, const struct error *err)
+{
+	(void)pid;
+	instance_on_nested(userdata, err);
 }
 
 static int instance_spawn_nested(struct instance *i, struct error *err)
@@ -147,9 +154,18 @@ static int instance_spawn_nested(struct instance *i, struct error *err)
 	r = FAILPOINT("instance.nested");
 	if (r < 0)
 		return error_set(err, r, "make instance %s", i->path);
-	loop_timer_set(&i->timer, INSTANCE_NESTED_LIMIT);
-	i->n_asked++;
-	above->ops->spawn(above, name_last(i->path), i->host_network, instance_on_nested, i);
+	if (instance_is_nested_machine(i)) {
+		r = nested_begin(i, instance_on_nested, err);
+		if (r < 0)
+			return r;
+		i->n_asked++;
+		loop_timer_set(&i->timer, INSTANCE_NESTED_MACHINE_LIMIT);
+	} else {
+		loop_timer_set(&i->timer, INSTANCE_NESTED_LIMIT);
+		i->n_asked++;
+		above->ops->spawn(above, name_last(i->path), i->host_network,
+				  instance_on_nested_cell, i);
+	}
 	FAILPOINT_AFTER("instance.nested");
 	return 0;
 }
@@ -233,6 +249,13 @@ static int instance_make(struct instances *all, struct instance *parent,
 	if (!i || instance_take(i, spec) < 0) {
 		(void)instance_free(i);
 		return error_set(err, -ENOMEM, "instance %s", path);
+	}
+	if (instance_is_nested_machine(i)) {
+		r = nested_plan(i, err);
+		if (r < 0) {
+			(void)instance_free(i);
+			return r;
+		}
 	}
 	r = i->provider->ops->draw(i);
 	if (r < 0)
@@ -520,6 +543,8 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 		return 0;
 	}
 
+	if (instance_is_nested_machine(i))
+		nested_adopt(i);
 	if (instance_is_half_done(i, r)) {
 		instance_adopt_half_done(i, r);
 		FAILPOINT_AFTER("boot.instance");
@@ -576,7 +601,7 @@ int instances_new(struct instances **ret, const struct instances_config *config,
 	all->keepers_fd = openat(config->run_fd, "i", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r == 0 && all->keepers_fd < 0)
 		r = error_set(err, -errno, "open the directory of keepers");
-	if (r == 0) {
+	if (r == 0 && !config->no_cells) {
 		all->exe_fd = instance_open_exe(err);
 		r = all->exe_fd < 0 ? all->exe_fd : 0;
 	}

@@ -111,6 +111,11 @@ struct instance {
 					 */
 	char cgroup[1024];              /* path below the v2 root */
 
+	/* Of a machine in a machine (nested.h): the serial of its disk in the outer one. */
+	char tools[INSTANCE_SERIAL_SIZE];
+	bool has_tools;
+	void (*nested_done)(struct instance *i, const struct error *err);
+
 	/* Private to this area and to its provider. */
 	void *own; /* its provider's */
 	int dir_fd, pidfd, cgroup_fd;
@@ -145,6 +150,7 @@ struct instances_config {
 	const char *cgroup; /* its path below the v2 root */
 	/* Of each kind; NULL: there is none. That of kind cell is filled in here. */
 	struct provider *providers[INSTANCE_KIND_COUNT];
+	bool no_cells; /* none is ever made */
 	/* Makes the peer for a connection (src/keeper). */
 	int (*connect)(void *userdata, int rpc_fd, int fd_fd, struct peer **ret);
 	/* Writes or drops the record; called before what it announces. */

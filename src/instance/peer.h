@@ -24,6 +24,9 @@
 struct peer;
 struct tree_list;
 
+/* What a keeper finds a disk by. */
+#define INSTANCE_SERIAL_SIZE 21
+
 typedef void (*peer_done_fn)(void *userdata, const struct error *err);
 /* view NULL: err says why (it never came to the keeper). A program that could not be started is a
  * view in state CONTAINER_FAILED. */
@@ -96,6 +99,15 @@ struct peer_process {
 	struct process process;
 };
 
+struct peer_machine {
+	const char *name, *tools;
+	uint64_t memory;
+	unsigned cpus;
+};
+
+/* kernel: its release. */
+typedef void (*peer_machine_fn)(void *userdata, const char *kernel, const struct error *err);
+
 /* err: why nothing is told. All lasts until the function returns. */
 typedef void (*peer_usage_fn)(void *userdata, const struct peer_group *groups, size_t n,
 			      const struct error *err);
@@ -154,6 +166,10 @@ struct peer_ops {
 	void (*spawn)(struct peer *p, const char *name, bool host_network,
 		      void (*done)(void *userdata, int64_t pid, const struct error *err),
 		      void *userdata);
+	/* The same of one with a kernel of its own, which must be that of this one too: `tools` is
+	 * the serial of the disk with what that takes, memory is in bytes. */
+	void (*spawn_machine)(struct peer *p, const struct peer_machine *machine,
+			      peer_machine_fn done, void *userdata);
 	void (*end)(struct peer *p, const char *name, peer_done_fn done, void *userdata);
 	void (*shutdown)(struct peer *p, peer_done_fn done, void *userdata);
 	/* Whether the keeper answers: ERROR_DEADLINE where it has not within that time. */

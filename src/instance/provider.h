@@ -20,10 +20,9 @@
  */
 
 struct instance;
+struct instance_machine;
+struct instance_size;
 struct provider;
-
-/* What the keeper of an instance finds a disk by. */
-#define INSTANCE_SERIAL_SIZE 21
 
 /* Made ahead of need, of one kind. */
 struct provider_ahead {
@@ -47,6 +46,13 @@ struct provider_ops {
 
 	/* Changes nothing. 0, or ERROR_PRECONDITION and why none can be made on this host. */
 	int (*plan)(struct provider *p, struct error *err);
+	/* The same of one in an instance of this kind, where that can have some: as what size, for
+	 * the wish, within what `around` has. NULL: none can. Its disk for the keeper of `around`
+	 * as a descriptor, or ERROR_PRECONDITION where nobody has made it. */
+	int (*plan_nested)(struct provider *p, const struct instance *around,
+			   const struct instance_size *wish, struct instance_machine *ret,
+			   struct error *err);
+	int (*open_tools)(struct provider *p, struct error *err);
 	/* Whether one is made where nobody asked for a kind; ret says why, or why not, in a
 	 * sentence. NULL: it is what there is where no other kind is preferred. */
 	bool (*is_preferred)(struct provider *p, char *ret, size_t size);

@@ -21,12 +21,48 @@ static struct {
 	bool late;
 	unsigned n_killed, n_closed;
 	void *closed;
+	bool no_tools, too_small;
+	unsigned n_disks, n_dropped;
+	peer_done_fn put;
+	void *put_userdata;
 } kind;
 
 static int other_plan(struct provider *p, struct error *err)
 {
 	CHECK(p == &kind.provider);
 	return kind.refusal ? error_refuse(err, ERROR_PRECONDITION, "%s", kind.refusal) : 0;
+}
+
+static int other_plan_nested(struct provider *p, const struct instance *around,
+			     const struct instance_size *wish, struct instance_machine *ret,
+			     struct error *err)
+{
+	if (kind.too_small)
+		return error_refuse(err, ERROR_PRECONDITION, "%s is too small", around->path);
+	*ret = (struct instance_machine){ .memory = wish->memory + 1, .room = 1, .cpus = 1 };
+	return 0;
+}
+
+static int other_open_tools(struct provider *p, struct error *err)
+{
+	return kind.no_tools ? error_refuse(err, ERROR_PRECONDITION, "nobody has made its disk")
+			     : eventfd(0, EFD_CLOEXEC);
+}
+
+static int other_put_disk(struct instance *i, const char *name, int fd,
+			  char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
+			  struct error *err)
+{
+	CHECK_STR(i->path, "a");
+	kind.n_disks++;
+	kind.put = done;
+	kind.put_userdata = userdata;
+	return str_copy(ret_serial, INSTANCE_SERIAL_SIZE, "slot7");
+}
+
+static void other_drop_disk(struct instance *i, const char *name)
+{
+	kind.n_dropped++;
 }
 
 static bool other_is_preferred(struct provider *p, char *ret, size_t size)
@@ -113,6 +149,10 @@ static const struct provider_ops other_ops = {
 	.leaves = other_names,
 	.sockets = other_names,
 	.plan = other_plan,
+	.plan_nested = other_plan_nested,
+	.open_tools = other_open_tools,
+	.put_disk = other_put_disk,
+	.drop_disk = other_drop_disk,
 	.is_preferred = other_is_preferred,
 	.draw = other_draw,
 	.withdraw = other_withdraw,
@@ -221,11 +261,19 @@ static void chooses_what_is_preferred(void)
 	kind.refusal = NULL;
 	i = ready("a");
 	chosen(i, INSTANCE_KIND_COUNT, INSTANCE_CELL,
-	       "below another instance only cells can be made so far, so auto is an isolated cell");
+	       "below another instance one of its own kernel is made by name only, so auto is an "
+	       "isolated "
+	       "cell");
 	chosen(i, INSTANCE_CELL, INSTANCE_CELL, "it was asked for by name");
+	i->choice.kind = INSTANCE_CELL;
 	refused(i, INSTANCE_VM,
-		"below another instance only \"cell\" can be made so far, \"vm\" below the node "
-		"alone");
+		"one of kind \"vm\" can be made below the node, and below an instance of kind "
+		"\"vm\" "
+		"of the node itself; a is a cell");
+	i->choice.kind = INSTANCE_VM;
+	chosen(i, INSTANCE_VM, INSTANCE_VM, "it was asked for by name");
+	kind.no_tools = true;
+	refused(i, INSTANCE_VM, "nobody has made its disk");
 	fake_end_all();
 }
 
@@ -385,6 +433,100 @@ static void one_below_has_nothing_here(void)
 	fake_end_all();
 }
 
+/* ---- a machine in a machine ---- */
+
+static struct instance *nested(struct instance *parent, struct told *told)
+{
+	struct instance *i = create(parent, "b", INSTANCE_VM, told);
+
+	CHECK_INT(kind.n_disks, 1);
+	CHECK_STR(i->tools, "slot7");
+	CHECK(!fake_asked(parent, FAKE_SPAWN));
+	return i;
+}
+
+static void one_in_a_machine_is_made_of_a_disk(void)
+{
+	struct told told = { .n = 0 };
+	struct instance *a, *b;
+
+	begin(true);
+	a = ready("a");
+	b = nested(a, &told);
+	CHECK(b->machine.memory == 1 && instance_is_remote(b));
+	kind.put(kind.put_userdata, NULL);
+	CHECK_STR(fake_asked(a, FAKE_SPAWN)->name, "b");
+	fake_yes(a, FAKE_SPAWN);
+	fake_yes(b, FAKE_OPEN);
+	FAKE_UNTIL(told.n == 1);
+	CHECK_STR(told.text, "");
+	CHECK_STR(b->kernel, "6.1.0");
+	CHECK_INT(kind.n_dropped, 0);
+	instance_stop(b, told_by, &told);
+	fake_yes(a, FAKE_END);
+	FAKE_UNTIL(told.n == 2);
+	CHECK_INT(kind.n_dropped, 1);
+	fake_end_all();
+}
+
+static void its_disk_goes_when_it_comes_to_nothing(void)
+{
+	struct told told = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct instance *a, *b;
+
+	begin(true);
+	a = ready("a");
+	b = nested(a, &told);
+	kind.put(kind.put_userdata, NULL);
+	fake_answer(a, FAKE_SPAWN, ERROR_FAULT);
+	FAKE_UNTIL(told.n == 1);
+	CHECK_STR(told.text, "instance a/b: the fake refuses");
+	CHECK_INT(kind.n_dropped, 1);
+	instance_remove(b);
+	fake_turns();
+
+	/* It is told to end while its disk is on the way: nobody makes it any more. */
+	kind.n_disks = 0;
+	b = nested(a, &told);
+	instance_stop(b, told_by, &told);
+	fake_yes(a, FAKE_END);
+	FAKE_UNTIL(told.n == 3);
+	CHECK_INT(kind.n_dropped, 1);
+	kind.put(kind.put_userdata, NULL);
+	CHECK(!fake_asked(a, FAKE_SPAWN));
+	CHECK_INT(kind.n_dropped, 2);
+	fake_turns();
+
+	/* There is none. */
+	kind.n_disks = 0;
+	told.n = 0;
+	(void)nested(a, &told);
+	(void)error_refuse(&err, ERROR_EXHAUSTED, "no slot");
+	kind.put(kind.put_userdata, &err);
+	FAKE_UNTIL(told.n == 1);
+	CHECK_STR(told.text, "instance a/b: no slot");
+	CHECK_INT(kind.n_dropped, 2);
+	fake_end_all();
+}
+
+static void one_that_has_no_room_is_refused(void)
+{
+	const struct instance_spec spec = { .name = "b", .choice = { .kind = INSTANCE_VM } };
+	struct error err = ERROR_INIT;
+	struct instance *a, *b = NULL;
+
+	begin(true);
+	a = ready("a");
+	kind.too_small = true;
+	CHECK(instance_create(fake.all, a, &spec, NULL, NULL, &b, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK_STR(err.text, "a is too small");
+	CHECK_INT(kind.n_disks, 0);
+	CHECK(instances_find(fake.all, "a/b") == NULL);
+	fake_end_all();
+}
+
 /* ---- an earlier life ---- */
 
 static struct instance_record record(enum instance_kind k)
@@ -438,5 +580,8 @@ UNIT_MAIN({ "chooses_what_there_is", chooses_what_there_is },
 	  { "fails_as_its_machine_does", fails_as_its_machine_does },
 	  { "may_be_made_later", may_be_made_later },
 	  { "one_below_has_nothing_here", one_below_has_nothing_here },
+	  { "one_in_a_machine_is_made_of_a_disk", one_in_a_machine_is_made_of_a_disk },
+	  { "its_disk_goes_when_it_comes_to_nothing", its_disk_goes_when_it_comes_to_nothing },
+	  { "one_that_has_no_room_is_refused", one_that_has_no_room_is_refused },
 	  { "is_taken_up_by_its_provider", is_taken_up_by_its_provider },
 	  { "words_stand_for_kinds", words_stand_for_kinds })

@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <linux/mount.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,6 +119,8 @@ static int disk_mount_lower(int dev_fd, const char *device, struct error *err)
 		return error_set(err, -errno, "open the disk %s", device);
 	if (fstat(fd, &st) < 0 || !S_ISBLK(st.st_mode))
 		return error_refuse(err, ERROR_FAULT, "%s is no block device", device);
+	/* Of a disk that was in this slot before, where a machine in here still has the device. */
+	(void)ioctl(fd, BLKFLSBUF, 0);
 	(void)str_printf(source, sizeof(source), "/proc/self/fd/%d", fd);
 	r = mount_new_from("erofs", source, "ro", NULL, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV, err);
 	if (r == -EINVAL || r == -EIO) {
@@ -235,6 +239,11 @@ static int disk_make_file(int root_fd, const struct disk_file *file, struct erro
 }
 
 /* ---- what is asked for ---- */
+
+int disk_mount(const struct disk_places *places, const char *device, struct error *err)
+{
+	return disk_mount_lower(places->dev_fd, device, err);
+}
 
 int disk_mount_root(const struct disk_places *places, const char *device,
 		    const struct disk_root *root, struct error *err)

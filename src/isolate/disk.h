@@ -51,6 +51,8 @@ struct disk_root {
 int disk_find(const struct disk_places *places, const char *serial, char ret[DISK_NAME_MAX + 1]);
 /* Whether nobody holds a device: 1 or 0; or an errno. */
 int disk_is_free(const struct disk_places *places, const char *device);
+/* The EROFS on it as a detached mount, read-only. ERROR_PRECONDITION where there is none. */
+int disk_mount(const struct disk_places *places, const char *device, struct error *err);
 /* A detached mount, writable. Each file is made where the disk has none, or an empty one; what is
  * there otherwise stays. ERROR_PRECONDITION where there is no EROFS on the device. Nothing is left
  * of what fails. */

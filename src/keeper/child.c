@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,12 +19,17 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "instance/spawn.h"
+#include "io/unix.h"
 #include "isolate/cgroup.h"
 #include "keeper/convert.h"
 #include "rpc/client.h"
 
 #define CHILD_HELLO_TIMEOUT (5 * NSEC_PER_SEC)
 #define CHILD_END_GRACE (5 * NSEC_PER_SEC)
+/* The same of a machine: emulated twice over, on a busy host. Its own provider presses its button
+ * and kills it before. */
+#define CHILD_MACHINE_HELLO_TIMEOUT (300 * NSEC_PER_SEC)
+#define CHILD_MACHINE_END_GRACE (120 * NSEC_PER_SEC)
 /* A keeper that closed its connection is most likely dying: its end will say why. */
 #define CHILD_LOST_GRACE (200 * NSEC_PER_MSEC)
 /* One whose connection has lasted longer than the grace goes on as another program, or dies. */
@@ -66,6 +72,8 @@ static void child_release_process(struct child *c)
 {
 	child_disconnect(c);
 	loop_fd_done(&c->report);
+	loop_fd_done(&c->line);
+	c->line_fd = fd_close(c->line_fd);
 	loop_child_done(&c->watch);
 	isolate_child_done(&c->process);
 	c->process = (struct isolate_child)ISOLATE_CHILD_INIT;
@@ -157,7 +165,7 @@ static void child_settle(struct child *c)
 	if (spawned) {
 		if (!c->spawn_err.code)
 			(void)error_refuse(&c->spawn_err, ERROR_FAULT, "%s", c->reason);
-		spawned(c->spawned_userdata, 0, &c->spawn_err);
+		spawned(c->spawned_userdata, c, &c->spawn_err);
 	}
 	c->config->on_settled(c->config->userdata, c);
 	child_tell(&waiters);
@@ -195,7 +203,9 @@ static void child_explain(struct child *c, int code, int status)
 	char words[INSTANCE_LAST_WORDS_MAX + 1];
 
 	instance_last_words(c->dir_fd, words, sizeof(words));
-	if (code == CLD_EXITED)
+	if (c->machine && words[0])
+		(void)str_copy(c->reason, sizeof(c->reason), words);
+	else if (code == CLD_EXITED)
 		(void)str_printf(c->reason, sizeof(c->reason),
 				 "keeper of %s exited with status %d%s%s", c->name, status,
 				 words[0] ? ": " : "", words);
@@ -259,7 +269,12 @@ static int child_connect(struct child *c, struct error *err)
 	_cleanup_fd_ int rpc_fd = -1, channel_fd = -1;
 	int r;
 
-	r = instance_connect(c->dir_fd, &rpc_fd, &channel_fd, err);
+	if (c->machine) {
+		rpc_fd = unix_connect(c->dir_fd, "rpc.sock", SOCK_STREAM, err);
+		r = MIN(rpc_fd, 0);
+	} else {
+		r = instance_connect(c->dir_fd, &rpc_fd, &channel_fd, err);
+	}
 	if (r < 0)
 		return r;
 	r = rpc_client_new(&c->rpc, c->config->loop, TAKE_FD(rpc_fd));
@@ -299,7 +314,7 @@ static void child_on_hello(struct unary *u, const ProtobufCMessage *response,
 	loop_fd_done(&c->report);
 	child_event(c, CHILD_HELLO);
 	FAILPOINT_AFTER("keeper.spawned");
-	spawned(c->spawned_userdata, c->process.pid, NULL);
+	spawned(c->spawned_userdata, c, NULL);
 }
 
 static void child_say_hello(struct child *c)
@@ -309,14 +324,15 @@ static void child_say_hello(struct child *c)
 	nacre__instance__v1__hello_request__init(&request);
 	request.protocol = KEEPER_PROTOCOL;
 	request.version = convert_str(NACRE_VERSION);
-	unary_start(&c->unary, c->config->loop, c->rpc,
-		    &(struct unary_request){
-			    .method = KEEPER_METHOD("Hello"),
-			    .message = &request.base,
-			    .output = &nacre__instance__v1__hello_response__descriptor,
-			    .timeout = CHILD_HELLO_TIMEOUT,
-		    },
-		    child_on_hello);
+	unary_start(
+		&c->unary, c->config->loop, c->rpc,
+		&(struct unary_request){
+			.method = KEEPER_METHOD("Hello"),
+			.message = &request.base,
+			.output = &nacre__instance__v1__hello_response__descriptor,
+			.timeout = c->machine ? CHILD_MACHINE_HELLO_TIMEOUT : CHILD_HELLO_TIMEOUT,
+		},
+		child_on_hello);
 }
 
 static void child_on_shutdown(struct unary *u, const ProtobufCMessage *response,
@@ -343,6 +359,11 @@ void child_end(struct child *c)
 	FAILPOINT_BEFORE("keeper.end");
 	child_event(c, CHILD_END);
 	unary_done(&c->unary);
+	if (c->machine && c->line_fd >= 0) {
+		loop_timer_set(&c->timer, CHILD_MACHINE_END_GRACE);
+		nest_end(c->line_fd);
+		return;
+	}
 	if (!orderly) {
 		child_kill(c);
 		return;
@@ -401,6 +422,7 @@ int child_alloc(struct child **ret, const struct child_config *config, const cha
 	c->dir_fd = -1;
 	c->cgroup_fd = -1;
 	c->channel_fd = -1;
+	c->line_fd = -1;
 	c->process = (struct isolate_child)ISOLATE_CHILD_INIT;
 	list_init(&c->link);
 	list_init(&c->waiters);
@@ -431,8 +453,42 @@ static void child_on_report(struct loop_fd *source, unsigned events)
 	child_read_report(container_of(source, struct child, report));
 }
 
-static int child_launch(struct child *c, const struct child_config *config, bool host_network,
-			struct error *err)
+/* Its machine has come up: there is somebody to speak to. */
+static void child_on_line(struct loop_fd *source, unsigned events)
+{
+	struct child *c = container_of(source, struct child, line);
+	struct error failed = ERROR_INIT;
+	int r = nest_read(c->line_fd, c->kernel, sizeof(c->kernel));
+
+	if (r == -EAGAIN)
+		return;
+	/* Nothing more is said; its end tells. */
+	loop_fd_done(&c->line);
+	if (r < 0 || c->state != CHILD_STARTING)
+		return;
+	if (child_connect(c, &failed) < 0)
+		child_fail(c, &failed, 0);
+	else
+		child_say_hello(c);
+}
+
+static int child_launch_machine(struct child *c, const struct child_config *config,
+				const char *title, const struct nest *nest, struct error *err)
+{
+	const struct nest_spawn spawn = { .nest = nest,
+					  .title = title,
+					  .dir_fd = c->dir_fd,
+					  .cgroup_fd = c->cgroup_fd,
+					  .exe_fd = config->exe_fd };
+	int r = nest_spawn(&spawn, &c->process, &c->line_fd, err);
+
+	if (r == 0)
+		loop_fd_init(&c->line, config->loop, c->line_fd, LOOP_READ, child_on_line);
+	return r;
+}
+
+static int child_launch(struct child *c, const struct child_config *config,
+			const struct child_spec *spec, struct error *err)
 {
 	char title[NAME_PATH_MAX + 1];
 	int r;
@@ -445,17 +501,18 @@ static int child_launch(struct child *c, const struct child_config *config, bool
 	r = child_make_places(c, config, err);
 	if (r < 0)
 		return r;
-	r = instance_spawn(
-		&(struct instance_spawn){
-			.title = title,
-			.dir_fd = c->dir_fd,
-			.cgroup_fd = c->cgroup_fd,
-			.exe_fd = config->exe_fd,
-			.walled = true,
-			.host_network = host_network,
-			.death_signal = SIGKILL,
-		},
-		&c->process, err);
+	r = spec->nest ? child_launch_machine(c, config, title, spec->nest, err)
+		       : instance_spawn(
+				 &(struct instance_spawn){
+					 .title = title,
+					 .dir_fd = c->dir_fd,
+					 .cgroup_fd = c->cgroup_fd,
+					 .exe_fd = config->exe_fd,
+					 .walled = true,
+					 .host_network = spec->host_network,
+					 .death_signal = SIGKILL,
+				 },
+				 &c->process, err);
 	if (r < 0)
 		return r;
 	loop_child_init(&c->watch, config->loop, c->process.pidfd, child_on_exit);
@@ -463,8 +520,8 @@ static int child_launch(struct child *c, const struct child_config *config, bool
 	return 0;
 }
 
-int child_new(struct child **ret, const struct child_config *config, const char *name,
-	      bool host_network, child_spawned_fn done, void *userdata, struct error *err)
+int child_new(struct child **ret, const struct child_config *config, const struct child_spec *spec,
+	      child_spawned_fn done, void *userdata, struct error *err)
 {
 	_cleanup_(child_freep) struct child *new = NULL;
 	struct error failed = ERROR_INIT;
@@ -474,15 +531,16 @@ int child_new(struct child **ret, const struct child_config *config, const char 
 
 	r = FAILPOINT("keeper.spawn");
 	if (r < 0)
-		return error_set(err, r, "make instance %s", name);
-	r = child_alloc(&new, config, name, err);
+		return error_set(err, r, "make instance %s", spec->name);
+	r = child_alloc(&new, config, spec->name, err);
 	if (r < 0)
 		return r;
-	r = child_launch(new, config, host_network, err);
+	new->machine = spec->nest;
+	r = child_launch(new, config, spec, err);
 	if (r < 0) {
 		child_group_name(new, group);
 		(void)cgroup_remove(config->cgroup_fd, group);
-		(void)rootfd_remove_tree(config->run_fd, name);
+		(void)rootfd_remove_tree(config->run_fd, spec->name);
 		return r;
 	}
 
@@ -490,10 +548,11 @@ int child_new(struct child **ret, const struct child_config *config, const char 
 	c = TAKE_PTR(new);
 	c->spawned = done;
 	c->spawned_userdata = userdata;
-	/* It listened before it was cloned, so the hello waits for it in its socket. */
-	if (child_connect(c, &failed) < 0)
+	/* It listened before it was cloned, so the hello waits for it in its socket; a machine says
+	 * when. */
+	if (!c->machine && child_connect(c, &failed) < 0)
 		child_fail(c, &failed, 0);
-	else
+	else if (!c->machine)
 		child_say_hello(c);
 	FAILPOINT_AFTER("keeper.spawn");
 	*ret = c;
@@ -516,6 +575,8 @@ const char *child_busy(const struct child *c)
 {
 	if (c->state != CHILD_RUNNING && c->state != CHILD_ENDED)
 		return "an instance is starting or ending";
+	if (c->machine && c->state == CHILD_RUNNING)
+		return "an instance has a kernel of its own";
 	return unary_active(&c->unary) || !list_empty(&c->waiters) ? "an instance is waited for"
 								   : NULL;
 }

@@ -9,12 +9,14 @@
 #include "base/list.h"
 #include "base/parse.h"
 #include "isolate/spawn.h"
+#include "keeper/nest.h"
 #include "keeper/unary.h"
 #include "loop/loop.h"
 
 /*
  * One instance nested in a keeper: its keeper's process, the connection to it, its cgroup and the
- * directory of its sockets.
+ * directory of its sockets. Of one that has a kernel of its own that process is the one that keeps
+ * its machine (keeper/nest.h), and no descriptor can be passed on to it.
  *
  * STARTING  cloned; has not said hello. Nothing is routed to it.
  * RUNNING   said hello. Calls and descriptors are passed on while the connection stands.
@@ -35,6 +37,7 @@ enum child_state {
 };
 
 #define CHILD_REASON_MAX 512
+#define CHILD_KERNEL_MAX 65
 
 struct child;
 struct rpc_client;
@@ -50,8 +53,8 @@ struct child_config {
 	void *userdata;
 };
 
-/* err NULL: it said hello, and this is its pid. */
-typedef void (*child_spawned_fn)(void *userdata, int64_t pid, const struct error *err);
+/* err NULL: it said hello; c has its process, and the release of a kernel of its own. */
+typedef void (*child_spawned_fn)(void *userdata, const struct child *c, const struct error *err);
 
 struct child {
 	struct list link; /* its owner's */
@@ -63,12 +66,16 @@ struct child {
 	struct isolate_child process;
 	struct rpc_client *rpc; /* NULL where there is no connection */
 	int channel_fd;
+	bool machine;
+	char kernel[CHILD_KERNEL_MAX]; /* of its machine, once it has come up; else "" */
 
 	/* Private to child.c. */
 	bool killed;
 	int dir_fd, cgroup_fd;
 	struct loop_child watch;
 	struct loop_fd report;
+	int line_fd; /* of a machine */
+	struct loop_fd line;
 	struct loop_timer timer;
 	nsec_t connected_at;
 	bool lost; /* it could not be reached a moment ago */
@@ -80,10 +87,16 @@ struct child {
 	struct list waiters;
 };
 
+struct child_spec {
+	const char *name;
+	bool host_network;
+	const struct nest *nest; /* NULL: it is a cell */
+};
+
 /* config must live as long. done is called once, later, when the new keeper has said hello or
  * everything of it is cleaned up again; not where this fails. ERROR_EXHAUSTED: too deep. */
-int child_new(struct child **ret, const struct child_config *config, const char *name,
-	      bool host_network, child_spawned_fn done, void *userdata, struct error *err);
+int child_new(struct child **ret, const struct child_config *config, const struct child_spec *spec,
+	      child_spawned_fn done, void *userdata, struct error *err);
 /* One that is to be filled (keeper/child_state.h): without a process, in no list. */
 int child_alloc(struct child **ret, const struct child_config *config, const char *name,
 		struct error *err);

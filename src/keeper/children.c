@@ -85,16 +85,16 @@ static int children_admit(struct children *all, const char *name, struct error *
 	return 0;
 }
 
-int children_spawn(struct children *all, const char *name, bool host_network, child_spawned_fn done,
+int children_spawn(struct children *all, const struct child_spec *spec, child_spawned_fn done,
 		   void *userdata, struct error *err)
 {
 	struct child *c;
 	int r;
 
-	r = children_admit(all, name, err);
+	r = children_admit(all, spec->name, err);
 	if (r < 0)
 		return r;
-	r = child_new(&c, &all->config.child, name, host_network, done, userdata, err);
+	r = child_new(&c, &all->config.child, spec, done, userdata, err);
 	if (r < 0)
 		return r;
 	list_add_tail(&all->list, &c->link);

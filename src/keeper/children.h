@@ -38,7 +38,7 @@ void children_init(struct children *all, const struct children_config *config);
 void children_done(struct children *all);
 
 /* As child_new(). Also ERROR_INVALID, ERROR_EXISTS, ERROR_EXHAUSTED (too many). */
-int children_spawn(struct children *all, const char *name, bool host_network, child_spawned_fn done,
+int children_spawn(struct children *all, const struct child_spec *spec, child_spawned_fn done,
 		   void *userdata, struct error *err);
 
 /* Ends it with all that is in it, forgets it; done when nothing of it is left. It may be called

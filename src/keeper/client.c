@@ -16,6 +16,7 @@
 #include "keeper/client_files.h"
 #include "keeper/client_groups.h"
 #include "keeper/client_log.h"
+#include "keeper/client_machine.h"
 #include "keeper/client_reopen.h"
 #include "keeper/client_watch.h"
 #include "keeper/convert.h"
@@ -720,6 +721,7 @@ static const struct peer_ops client_ops = {
 	.takes_files = client_takes_files,
 	.put_files = client_put_files,
 	.spawn = spawn,
+	.spawn_machine = client_spawn_machine,
 	.end = end,
 	.shutdown = shutdown_,
 	.ping = ping,

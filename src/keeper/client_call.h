@@ -21,6 +21,7 @@ struct client_call {
 		peer_done_fn done;
 		peer_started_fn started;
 		void (*spawned)(void *userdata, int64_t pid, const struct error *err);
+		peer_machine_fn machine;
 		peer_usage_fn used;
 		peer_processes_fn processes;
 	};

@@ -15,7 +15,7 @@
 #define HELLO_TIMEOUT (5 * NSEC_PER_SEC)
 /* Of one that no descriptor reaches: its machine may have to start first. Whoever waits for that
  * has a limit of his own. */
-#define HELLO_REMOTE_TIMEOUT (300 * NSEC_PER_SEC)
+#define HELLO_REMOTE_TIMEOUT (1800 * NSEC_PER_SEC)
 
 /* Fills the message; it points into the client. */
 void client_make_hello(const struct keeper_client *client,

@@ -21,6 +21,7 @@
 #include "keeper/groups.h"
 #include "keeper/late.h"
 #include "keeper/logs.h"
+#include "keeper/spawning.h"
 #include "keeper/tokens.h"
 #include "keeper/upgrade.h"
 #include "keeper/watch.h"
@@ -494,32 +495,31 @@ static void server_write_stdin(struct rpc_call *call, const ProtobufCMessage *me
 
 /* ---- nested instances ---- */
 
-static void server_spawned(void *userdata, int64_t pid, const struct error *err)
+static bool server_is_open(const struct keeper_server *s, struct rpc_call *call)
 {
-	Nacre__Instance__V1__SpawnResponse response;
+	struct error err = ERROR_INIT;
 
-	nacre__instance__v1__spawn_response__init(&response);
-	if (err) {
-		rpc_call_fail(userdata, err);
-		return;
-	}
-	response.pid = pid;
-	rpc_call_reply(userdata, &response.base);
+	if (server_check_open(s, &err) == 0)
+		return true;
+	rpc_call_fail(call, &err);
+	return false;
 }
 
 static void server_spawn(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
-	const Nacre__Instance__V1__SpawnRequest *request = (const void *)message;
 	struct keeper_server *s = userdata;
-	struct error err = ERROR_INIT;
-	int r;
 
-	r = server_check_open(s, &err);
-	if (r == 0)
-		r = children_spawn(&s->children, request->name, request->host_network,
-				   server_spawned, call, &err);
-	if (r < 0)
-		rpc_call_fail(call, &err);
+	if (server_is_open(s, call))
+		spawning_cell(&s->children, call, message);
+}
+
+static void server_spawn_machine(struct rpc_call *call, const ProtobufCMessage *message,
+				 void *userdata)
+{
+	struct keeper_server *s = userdata;
+
+	if (server_is_open(s, call))
+		spawning_machine(&s->children, call, message);
 }
 
 static void server_ended(void *userdata)
@@ -661,6 +661,7 @@ static const struct rpc_method server_methods[] = {
 	METHOD("Usage", usage, false, server_usage),
 	METHOD("Processes", processes, false, server_processes),
 	METHOD("Spawn", spawn, false, server_spawn),
+	METHOD("SpawnMachine", spawn_machine, false, server_spawn_machine),
 	METHOD("End", end, false, server_end),
 	METHOD("Upgrade", upgrade, false, server_upgrade),
 	METHOD("Shutdown", shutdown, false, server_shutdown),

@@ -16,6 +16,7 @@
 #include "io/unix.h"
 #include "provider/vm_machine.h"
 #include "provider/vm_pool.h"
+#include "provider/vm_size.h"
 #include "provider/vm_template.h"
 #include "vm/guest_set.h"
 
@@ -42,6 +43,29 @@ static int vms_plan(struct provider *p, struct error *err)
 	r = guest_set_open(&set, c->root_fd, c->guest, &own);
 	guest_set_done(&set);
 	return r < 0 ? error_refuse(err, ERROR_PRECONDITION, "%s", error_text(&own)) : 0;
+}
+
+static int vms_open_tools(struct provider *p, struct error *err)
+{
+	const struct vms_config *c = &vms_of(p)->config;
+	struct error own = ERROR_INIT;
+	int r = guest_set_open_tools(c->root_fd, c->guest, &own);
+
+	return r < 0 ? error_refuse(err, ERROR_PRECONDITION, "%s", error_text(&own)) : r;
+}
+
+static int vms_plan_nested(struct provider *p, const struct instance *around,
+			   const struct instance_size *wish, struct instance_machine *ret,
+			   struct error *err)
+{
+	const struct vms_config *c = &vms_of(p)->config;
+	struct guest_set set = GUEST_SET_INIT;
+	int r = guest_set_open(&set, c->root_fd, c->guest, err);
+
+	if (r == 0)
+		r = vm_size_plan_nested(c, &set.info.desc, wish, around, ret, err);
+	guest_set_done(&set);
+	return r;
 }
 
 static bool vms_is_preferred(struct provider *p, char *ret, size_t size)
@@ -188,12 +212,13 @@ static const char *const vms_sockets[] = { "rpc.sock", "gate.sock", "qmp.sock", 
 
 static const struct provider_ops vms_ops = {
 	.remote = true,
-	.hello_limit = VMS_HELLO_LIMIT,
 	.stop_grace = VMS_STOP_GRACE,
 	.leaves = vms_leaves,
 	.more_leaves = vms_more_leaves,
 	.sockets = vms_sockets,
 	.plan = vms_plan,
+	.plan_nested = vms_plan_nested,
+	.open_tools = vms_open_tools,
 	.is_preferred = vms_is_preferred,
 	.draw = vms_draw,
 	.withdraw = vms_withdraw,
@@ -249,7 +274,9 @@ int vms_new(struct vms **ret, const struct vms_config *config, struct error *err
 
 	if (!v)
 		return error_set(err, -ENOMEM, "the provider of microVMs");
-	v->provider.ops = &vms_ops;
+	v->ops = vms_ops;
+	v->ops.hello_limit = config->hello_limit ?: VMS_HELLO_LIMIT;
+	v->provider.ops = &v->ops;
 	v->config = *config;
 	list_init(&v->machines);
 	v->proc_fd = sysio_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);

@@ -268,6 +268,11 @@ int guest_set_open(struct guest_set *ret, int root_fd, const char *name, struct 
 	return 0;
 }
 
+int guest_set_open_tools(int root_fd, const char *name, struct error *err)
+{
+	return error_refuse(err, ERROR_PRECONDITION, "there is none");
+}
+
 void guest_set_done(struct guest_set *s)
 {
 	s->kernel_fd = fd_close(s->kernel_fd);

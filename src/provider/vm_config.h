@@ -25,9 +25,12 @@ struct vms_config {
 	const char *guest;        /* the set that is booted; "": the default; copied */
 	uint64_t memory;          /* bytes of one that has no limit of its own */
 	unsigned cpus;
+	bool emulated;      /* this host is an emulated machine itself */
 	bool templates;     /* machines go on from one that is saved (provider/vm_template.h) */
 	unsigned pool_size; /* machines made ahead of need (provider/vm_pool.h); only with those */
 	nsec_t certificate_life;
+	nsec_t hello_limit; /* from the start of one to the answer of its keeper; 0: the usual one
+			     */
 	nsec_t heartbeat; /* a guest that does not answer for so long is stuck; NSEC_NEVER: none is
 			   */
 	/* Whether hardware virtualization has booted a guest on this host; ret says so, or why not,

@@ -113,14 +113,16 @@ int machine_put_disk(struct machine *m, const char *name, int fd,
 		     char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
 		     struct error *err)
 {
-	const struct vm_disk disk = { .fd = fd, .format = VM_DISK_RAW, .name = name };
+	struct vm_disk disk = { .fd = fd, .format = VM_DISK_RAW, .name = name };
 	struct machine_disk *d;
+	struct stat st;
 	int r;
 
 	if (!m->vm)
 		return error_refuse(err, ERROR_UNAVAILABLE, "its machine has ended");
 	if (m->asks_slots)
 		return error_refuse(err, ERROR_UNAVAILABLE, "its machine is still being taken up");
+	disk.device = fstat(fd, &st) == 0 && S_ISBLK(st.st_mode);
 	r = vm_slots_take(&m->slots, name, err);
 	if (r < 0)
 		return r;

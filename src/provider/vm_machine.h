@@ -74,6 +74,7 @@ struct machine {
 
 struct vms {
 	struct provider provider;
+	struct provider_ops ops;
 	struct vms_config config;
 	char *gate_program, *guest;
 	struct templates *templates; /* NULL: none is wanted */

@@ -13,6 +13,12 @@
 #define SIZE_MIB ((uint64_t)1 << 20)
 #define SIZE_MAX_BYTES (VM_MEMORY_MIB_MAX * SIZE_MIB)
 
+/* With what its monitor takes besides. */
+static uint64_t vm_size_whole(const struct instance_machine *m)
+{
+	return m->memory + m->memory / VM_OVERHEAD_SHARE + VM_OVERHEAD_MIB * SIZE_MIB;
+}
+
 int vm_size_plan(const struct vms_config *c, const struct guest_desc *set,
 		 const struct instance_size *wish, unsigned host_cpus, struct instance_machine *ret,
 		 struct error *err)
@@ -43,6 +49,27 @@ int vm_size_plan(const struct vms_config *c, const struct guest_desc *set,
 	return 0;
 }
 
+int vm_size_plan_nested(const struct vms_config *c, const struct guest_desc *set,
+			const struct instance_size *wish, const struct instance *around,
+			struct instance_machine *ret, struct error *err)
+{
+	const struct instance_machine *outer = &around->machine;
+	uint64_t whole;
+	int r = vm_size_plan(c, set, wish, outer->cpus, ret, err);
+
+	if (r < 0)
+		return r;
+	whole = vm_size_whole(ret);
+	if (whole <= outer->room)
+		return 0;
+	return error_field(err, ERROR_PRECONDITION, "memory",
+			   "a machine of %" PRIu64 " MiB takes up to %" PRIu64
+			   " MiB of the one around it, and %s has room for %" PRIu64
+			   ": spawn that with a limit of memory of %" PRIu64 " MiB or more",
+			   ret->memory / SIZE_MIB, whole / SIZE_MIB, around->path,
+			   outer->room / SIZE_MIB, (whole + SIZE_MIB - 1) / SIZE_MIB);
+}
+
 int vm_size_wall(int leaf_fd, const struct instance_machine *machine, struct error *err)
 {
 	char word[64];
@@ -50,8 +77,6 @@ int vm_size_wall(int leaf_fd, const struct instance_machine *machine, struct err
 
 	if (!(cgroup_controllers(leaf_fd) >> CGROUP_MEMORY & 1))
 		return 0;
-	(void)str_printf(word, sizeof(word), "memory.max=%" PRIu64,
-			 machine->memory + machine->memory / VM_OVERHEAD_SHARE +
-				 VM_OVERHEAD_MIB * SIZE_MIB);
+	(void)str_printf(word, sizeof(word), "memory.max=%" PRIu64, vm_size_whole(machine));
 	return limits_words_apply(leaf_fd, words, err);
 }

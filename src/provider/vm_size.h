@@ -32,6 +32,11 @@ int vm_size_plan(const struct vms_config *c, const struct guest_desc *set,
 		 const struct instance_size *wish, unsigned host_cpus, struct instance_machine *ret,
 		 struct error *err);
 
+/* The same of a machine in that of `around`, which must have room for it and for its monitor. */
+int vm_size_plan_nested(const struct vms_config *c, const struct guest_desc *set,
+			const struct instance_size *wish, const struct instance *around,
+			struct instance_machine *ret, struct error *err);
+
 /* Limits the VMM's leaf, where the host can. */
 int vm_size_wall(int leaf_fd, const struct instance_machine *machine, struct error *err);
 

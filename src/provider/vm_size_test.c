@@ -135,9 +135,31 @@ static void the_leaf_is_limited_where_it_can(void)
 	CHECK_INT(rmdir(dir), 0);
 }
 
+static void one_in_another_needs_room_for_its_monitor(void)
+{
+	const struct instance_size none = { 0 };
+	struct instance around = { .path = "v", .machine = { .cpus = 1 } };
+	struct instance_machine m = { 0 };
+	struct error err = ERROR_INIT;
+
+	/* 256 of its own, 2 for pages, 256 for its monitor. */
+	around.machine.room = 514 * MIB;
+	CHECK_INT(vm_size_plan_nested(&config, &set, &none, &around, &m, &err), 0);
+	CHECK(m.memory == 256 * MIB);
+	around.machine.room--;
+	CHECK(vm_size_plan_nested(&config, &set, &none, &around, &m, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK_STR(
+		error_text(&err),
+		"memory: a machine of 256 MiB takes up to 514 MiB of the one around it, and v has "
+		"room for 513: spawn that with a limit of memory of 514 MiB or more");
+}
+
 UNIT_MAIN({ "without a wish it is the configuration", without_a_wish_it_is_the_configuration },
 	  { "a limit comes on top", a_limit_comes_on_top },
 	  { "parts may only add", parts_may_only_add },
 	  { "there is an end to it", there_is_an_end_to_it },
 	  { "no more processors than the host has", no_more_processors_than_the_host_has },
+	  { "one in another needs room for its monitor",
+	    one_in_another_needs_room_for_its_monitor },
 	  { "the leaf is limited where it can", the_leaf_is_limited_where_it_can })

@@ -83,8 +83,9 @@ size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
 	for (n = 0; words[n];)
 		n++;
 	vm_spec_init(ret);
-	ret->accel =
-		c->is_fast(c->userdata, why, sizeof(why)) ? VM_ACCEL_HARDWARE : VM_ACCEL_EMULATED;
+	ret->accel = c->is_fast(c->userdata, why, sizeof(why)) ? VM_ACCEL_HARDWARE
+		     : c->emulated                             ? VM_ACCEL_EMULATED_TWICE
+							       : VM_ACCEL_EMULATED;
 	ret->memory_mib = MAX((unsigned)(c->memory >> 20), set->info.desc.memory_mib);
 	ret->cpus = c->cpus;
 	ret->kernel_fd = set->kernel_fd;

@@ -167,7 +167,7 @@ static bool vm_title_is_wrong(const struct vm_spec *s)
 
 static bool vm_accel_is_wrong(const struct vm_spec *s)
 {
-	return s->accel > VM_ACCEL_HARDWARE;
+	return s->accel > VM_ACCEL_EMULATED_TWICE;
 }
 
 int vm_spec_check(const struct vm_spec *spec, struct error *err)

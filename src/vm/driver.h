@@ -58,6 +58,10 @@ enum vm_firmware {
 enum vm_accel {
 	VM_ACCEL_EMULATED, /* slow, everywhere */
 	VM_ACCEL_HARDWARE, /* KVM; only where vm/probe.h has seen it boot a guest */
+	/* Emulated in a machine that is emulated itself. A guest whose clocks are the world's would
+	 * spend all of its time on their ticks: so they count its instructions, and stand behind
+	 * the world's by what it could not do in time. */
+	VM_ACCEL_EMULATED_TWICE,
 };
 
 struct vm_nic {
@@ -88,6 +92,8 @@ struct vm_disk {
 	int fd;
 	enum vm_disk_format format;
 	bool writable;
+	bool device; /* fd is a block device, and nothing that is read from it is kept: it may be
+			another disk later. Raw, O_RDONLY | O_DIRECT */
 	const char *name;           /* in a slot: told again by slot(); NULL: "" */
 	const struct vm_disk *base; /* only of `disks` in a specification */
 };

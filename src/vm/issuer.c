@@ -35,6 +35,7 @@ struct issuer {
 	int dir_fd;
 	uid_t uid;
 	gid_t gid;
+	unsigned backdate;
 	struct isolate_child child;
 	struct loop_child watch;
 	struct channel channel;
@@ -218,7 +219,7 @@ static int issuer_ask(struct issuer *i, struct question *q, struct error *err)
 	q->request = i->last_request;
 	m.issue.request = q->request;
 	m.issue.id = q->id;
-	m.issue.not_before = now - ISSUER_BACKDATE_SECONDS;
+	m.issue.not_before = now - (i->backdate ?: ISSUER_BACKDATE_SECONDS);
 	m.issue.not_after = now + q->life / NSEC_PER_SEC;
 	memcpy(m.issue.key, q->key, GATE_KEY_SIZE);
 	r = channel_send(&i->channel, &m, err);
@@ -279,6 +280,7 @@ int issuer_new(struct issuer **ret, const struct issuer_config *config, struct e
 	i->loop = config->loop;
 	i->uid = config->uid;
 	i->gid = config->gid;
+	i->backdate = config->backdate;
 	i->child = (struct isolate_child)ISOLATE_CHILD_INIT;
 	i->channel = (struct channel)CHANNEL_INIT;
 	list_init(&i->questions);

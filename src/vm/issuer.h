@@ -26,6 +26,7 @@ struct issuer_config {
 	const char *node;   /* a segment of a SPIFFE id: this node's */
 	uid_t uid;          /* as whom it runs once it has read its key; not 0 */
 	gid_t gid;
+	unsigned backdate; /* seconds that a peer's clock may be behind; 0: the usual */
 };
 
 /* bytes: a chain or a bundle in DER, valid during the call; NULL where err says why not. Comes

@@ -25,6 +25,9 @@ struct qemu_place {
 	unsigned tsc_khz; /* the host's (vm/tsc.h); only for an emulated processor */
 };
 
+/* Of one whose instructions are counted: the counter is in nanoseconds. */
+#define QEMU_COUNTED_KHZ 1000000
+
 struct qemu_call {
 	char **argv;
 	int fds[QEMU_FDS_MAX]; /* the caller's descriptors that become 3, 4, ... in QEMU */

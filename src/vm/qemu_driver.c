@@ -530,7 +530,10 @@ static int qemu_spawn(struct qemu *q, const struct vm_spec *spec, struct error *
 		return error_set(err, -errno, "open %s", QEMU_WORDS);
 	place.qmp_fd = qmp_fd;
 	place.firmware_fd = firmware_fd;
-	place.tsc_khz = spec->accel == VM_ACCEL_EMULATED ? tsc_khz() : 0;
+	if (spec->accel == VM_ACCEL_EMULATED)
+		place.tsc_khz = tsc_khz();
+	else if (spec->accel == VM_ACCEL_EMULATED_TWICE)
+		place.tsc_khz = QEMU_COUNTED_KHZ;
 	r = qemu_call_make(&call, spec, &place, err);
 	if (r < 0)
 		return r;

@@ -159,6 +159,31 @@ static void has_flash_for_uefi(void)
 		(const int[]){ 21, 43, 20 }, 3);
 }
 
+/* Is there an argument of that text? */
+static bool call_has(const struct qemu_call *call, const char *text)
+{
+	for (char **word = call->argv; *word; word++)
+		if (strstr(*word, text))
+			return true;
+	return false;
+}
+
+static void counts_where_it_is_emulated_twice(void)
+{
+	_cleanup_(qemu_call_done) struct qemu_call call = QEMU_CALL_INIT;
+	struct qemu_place place = test_place;
+	struct vm_spec s;
+
+	test_spec(&s);
+	s.accel = VM_ACCEL_EMULATED_TWICE;
+	place.tsc_khz = QEMU_COUNTED_KHZ;
+	CHECK_INT(vm_spec_check(&s, NULL), 0);
+	CHECK_INT(qemu_call_make(&call, &s, &place, NULL), 0);
+	CHECK(call_has(&call, "shift=5,align=off,sleep=on"));
+	CHECK(call_has(&call, "tcg,thread=single"));
+	CHECK(call_has(&call, "tsc_early_khz=1000000 tsc=reliable"));
+}
+
 static void has_all_that_is_asked_for(void)
 {
 	static const char *const words[] = { "quiet", "a=b", NULL };
@@ -292,8 +317,12 @@ static void puts_disks_into_words(void)
 		"\"options\":[{\"driver\":\"raw\",\"node-name\":\"slot0\","
 		"\"file\":\"file64\",\"read-only\":true}],"
 		"\"options\":[{\"driver\":\"raw\",\"node-name\":\"slot3\","
-		"\"file\":\"none3\",\"read-only\":false}]}\n";
+		"\"file\":\"none3\",\"read-only\":false}],"
+		"\"driver\":\"host_device\",\"node-name\":\"file65\",\"filename\":\"/dev/fdset/"
+		"65\","
+		"\"locking\":\"off\",\"cache\":{\"direct\":true},\"read-only\":true}\n";
 	const struct vm_disk disk = { .fd = 3, .format = VM_DISK_RAW };
+	const struct vm_disk device = { .fd = 3, .format = VM_DISK_RAW, .device = true };
 	_cleanup_str_ char *text = NULL;
 	size_t len = 0;
 	struct json j = { .compact = true };
@@ -306,6 +335,7 @@ static void puts_disks_into_words(void)
 	qemu_put_file(&j, 64, &disk);
 	qemu_put_slot(&j, 0, 64, &disk, false);
 	qemu_put_slot(&j, 3, 0, NULL, true);
+	qemu_put_file(&j, 65, &device);
 	json_put_end(&j);
 	CHECK(fclose(j.to) == 0);
 	CHECK_STR(text, want);
@@ -387,6 +417,7 @@ UNIT_MAIN({ "has only what is asked for", has_only_what_is_asked_for },
 	  { "has flash for UEFI", has_flash_for_uefi },
 	  { "has all that is asked for", has_all_that_is_asked_for },
 	  { "has the memory that it is given", has_the_memory_that_it_is_given },
+	  { "counts where it is emulated twice", counts_where_it_is_emulated_twice },
 	  { "quotes the title", quotes_the_title },
 	  { "puts disks into words", puts_disks_into_words },
 	  { "tells how it ended", tells_how_it_ended },
