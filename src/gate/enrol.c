@@ -4,9 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
-void enrol_init(struct enrol *e, struct loop *loop, const struct enrol_ops *ops)
+void enrol_init(struct enrol *e, struct loop *loop, nsec_t patience, const struct enrol_ops *ops)
 {
-	*e = (struct enrol){ .ops = ops, .loop = loop, .shake = SHAKE_INIT, .talk = TALK_INIT };
+	*e = (struct enrol){ .ops = ops,
+			     .loop = loop,
+			     .patience = patience,
+			     .shake = SHAKE_INIT,
+			     .talk = TALK_INIT };
 }
 
 void enrol_stop(struct enrol *e)
@@ -71,7 +75,7 @@ static void enrol_shaken(struct shake *s, const struct error *err)
 void enrol_start(struct enrol *e, int fd, struct tls *tls)
 {
 	e->active = true;
-	shake_init(&e->shake, e->loop, fd, tls, enrol_shaken);
+	shake_init(&e->shake, e->loop, fd, tls, e->patience, enrol_shaken);
 }
 
 void enrol_answer(struct enrol *e, const struct gate_bytes *chain,

@@ -26,12 +26,14 @@ struct enrol_ops {
 struct enrol {
 	const struct enrol_ops *ops;
 	struct loop *loop;
+	nsec_t patience;
 	struct shake shake;
 	struct talk talk;
 	bool active, connected, asked, answered, kept;
 };
 
-void enrol_init(struct enrol *e, struct loop *loop, const struct enrol_ops *ops);
+/* patience: for each handshake. */
+void enrol_init(struct enrol *e, struct loop *loop, nsec_t patience, const struct enrol_ops *ops);
 /* fd: a socket that connects. Both are taken over. */
 void enrol_start(struct enrol *e, int fd, struct tls *tls);
 /* chain NULL: there is none. */

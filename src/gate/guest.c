@@ -37,6 +37,7 @@
 
 struct guest {
 	struct loop *loop;
+	nsec_t patience; /* for a handshake */
 	struct loop_fd listener;
 	char parent_id[SPIFFE_SIZE];
 	uint8_t parent_address[4];
@@ -197,7 +198,7 @@ static int conn_new(struct guest *g, int fd)
 	list_add_tail(&g->conns, &c->siblings);
 	g->n_conns++;
 	guest_update_listener(g);
-	shake_init(&c->shake, g->loop, fd, tls, conn_shaken);
+	shake_init(&c->shake, g->loop, fd, tls, g->patience, conn_shaken);
 	return 0;
 }
 
@@ -263,9 +264,9 @@ static int guest_read_boot(struct guest *g, struct error *err)
 	return guest_take_boot(g, &m.boot, err);
 }
 
-int guest_run(struct error *err)
+int guest_run(nsec_t patience, struct error *err)
 {
-	struct guest g = { .bundle = BUF_INIT, .papers = PAPERS_INIT };
+	struct guest g = { .patience = patience, .bundle = BUF_INIT, .papers = PAPERS_INIT };
 	int r;
 
 	list_init(&g.conns);

@@ -2,6 +2,7 @@
 #ifndef NACRE_GATE_GUEST_H
 #define NACRE_GATE_GUEST_H
 
+#include "base/clock.h"
 #include "base/error.h"
 
 /*
@@ -14,7 +15,7 @@
 /* Connections at a time, in whatever state. */
 #define GUEST_CONNS_MAX 128
 
-/* Runs until it fails. */
-int guest_run(struct error *err);
+/* Runs until it fails. patience: for a handshake. */
+int guest_run(nsec_t patience, struct error *err);
 
 #endif

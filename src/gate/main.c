@@ -4,10 +4,12 @@
  * nacre-gate: the part of nacre that speaks TLS, holds keys, and reads what guests say. It is
  * started by nacre, in one of four roles:
  *
- *   nacre-gate ca UID GID            the node's certificate authority (gate/ca_role.h)
- *   nacre-gate node UID GID TITLE    the node's end of a virtual machine (gate/node.h)
- *   nacre-gate relay UID GID TITLE   console and agent of somebody's own system (gate/relay.h)
- *   nacre-gate guest                 the other end, within it (gate/guest.h)
+ *   nacre-gate ca UID GID                    the node's certificate authority (gate/ca_role.h)
+ *   nacre-gate node UID GID TITLE PATIENCE   the node's end of a virtual machine (gate/node.h)
+ *   nacre-gate relay UID GID TITLE           console and agent of somebody's own system
+ * (gate/relay.h) nacre-gate guest PATIENCE                the other end, within it (gate/guest.h)
+ *
+ * PATIENCE is in seconds, for a handshake.
  *
  * Each says at its head which descriptors it finds open, and gives up what it does not need
  * (gate/drop.h) before it reads the first byte of anybody else than nacre.
@@ -28,27 +30,50 @@
 #include "gate/relay.h"
 #include "identity/key.h"
 
-static int run_guest(uid_t uid, gid_t gid, struct error *err)
+#define PATIENCE_MAX 3600
+
+struct role_args {
+	uid_t uid;
+	gid_t gid;
+	nsec_t patience;
+};
+
+static int run_ca(const struct role_args *a, struct error *err)
 {
-	(void)uid;
-	(void)gid;
-	return guest_run(err);
+	return ca_role_run(a->uid, a->gid, err);
 }
 
+static int run_node(const struct role_args *a, struct error *err)
+{
+	return node_run(a->uid, a->gid, a->patience, err);
+}
+
+static int run_relay(const struct role_args *a, struct error *err)
+{
+	return relay_run(a->uid, a->gid, err);
+}
+
+static int run_guest(const struct role_args *a, struct error *err)
+{
+	return guest_run(a->patience, err);
+}
+
+/* ids, title, patience: which arguments these are; 0: it has none. */
 static const struct {
 	const char *name;
-	int n_args;
-	int (*run)(uid_t uid, gid_t gid, struct error *err);
+	int n_args, ids, title, patience;
+	int (*run)(const struct role_args *args, struct error *err);
 } roles[] = {
-	{ "ca", 4, ca_role_run },
-	{ "node", 5, node_run },
-	{ "relay", 5, relay_run },
-	{ "guest", 2, run_guest },
+	{ "ca", .n_args = 4, .ids = 2, .run = run_ca },
+	{ "node", .n_args = 6, .ids = 2, .title = 4, .patience = 5, .run = run_node },
+	{ "relay", .n_args = 5, .ids = 2, .title = 4, .run = run_relay },
+	{ "guest", .n_args = 3, .patience = 2, .run = run_guest },
 };
 
 static int main_run(int argc, char **argv, struct error *err)
 {
 	char title[128] = "nacre: gate";
+	uint64_t seconds = 0;
 	uint32_t ids[2] = { 0 };
 	size_t i = 0;
 	int r;
@@ -57,12 +82,19 @@ static int main_run(int argc, char **argv, struct error *err)
 		i++;
 	if (i == ARRAY_SIZE(roles) || roles[i].n_args != argc)
 		return error_refuse(err, ERROR_INVALID, "it is started by nacre");
-	if (argc > 3 && (parse_u32(argv[2], &ids[0]) < 0 || parse_u32(argv[3], &ids[1]) < 0))
+	if (roles[i].ids && (parse_u32(argv[roles[i].ids], &ids[0]) < 0 ||
+			     parse_u32(argv[roles[i].ids + 1], &ids[1]) < 0))
 		return error_refuse(err, ERROR_INVALID, "UID and GID are numbers");
-	(void)str_printf(title, sizeof(title), "nacre: gate %s", argc > 4 ? argv[4] : argv[1]);
+	if (roles[i].patience && parse_u64(argv[roles[i].patience], 1, PATIENCE_MAX, &seconds) < 0)
+		return error_refuse(err, ERROR_INVALID, "PATIENCE is a number of seconds");
+	(void)str_printf(title, sizeof(title), "nacre: gate %s",
+			 argv[roles[i].title ? roles[i].title : 1]);
 	title_set(title);
 	r = identity_begin(err);
-	return r == 0 ? roles[i].run(ids[0], ids[1], err) : r;
+	return r < 0 ? r
+		     : roles[i].run(&(struct role_args){ ids[0], ids[1],
+							 (nsec_t)seconds * NSEC_PER_SEC },
+				    err);
 }
 
 int main(int argc, char **argv)

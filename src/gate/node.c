@@ -35,8 +35,8 @@
 #define NODE_CONNECT_PATIENCE (250 * NSEC_PER_MSEC)
 #define NODE_RETRY_SOON (20 * NSEC_PER_MSEC)
 #define NODE_RETRY_LATER (NSEC_PER_SEC)
-/* From the guest's first frame to its certificate. */
-#define NODE_ENROL_PATIENCE (120 * NSEC_PER_SEC)
+/* From the guest's first frame to its certificate: the time of so many handshakes. */
+#define NODE_ENROL_SHAKES 12
 
 /* A question to the daemon. */
 struct node_need {
@@ -52,6 +52,7 @@ struct node {
 	struct console console;
 	struct loop_fd listener;
 	struct loop_timer tick, connect_patience;
+	nsec_t patience; /* for a handshake */
 
 	enum gate_state state;
 	char text[ERROR_TEXT_MAX];
@@ -234,7 +235,7 @@ static void node_begin_stream(struct node *n, int plain_fd)
 	list_add_tail(&n->openings, &o->siblings);
 	n->n_streams++;
 	node_update_listener(n);
-	shake_init(&o->shake, n->loop, fd, tls, opening_shaken);
+	shake_init(&o->shake, n->loop, fd, tls, n->patience, opening_shaken);
 }
 
 static void node_drop_streams(struct node *n)
@@ -399,7 +400,7 @@ static void on_enrol_end(struct enrol *e, bool shaken, const struct error *err)
 	} else if (first && shaken) {
 		node_fail(n, "the guest could not be enrolled", err);
 		return;
-	} else if (first && now - n->enrol_since > NODE_ENROL_PATIENCE) {
+	} else if (first && now - n->enrol_since > NODE_ENROL_SHAKES * n->patience) {
 		node_fail(n, "the guest was not reached for its enrolment", err);
 		return;
 	} else if (shaken) {
@@ -658,7 +659,7 @@ static void node_accept(struct loop_fd *source, unsigned events)
 		node_begin_stream(n, fd);
 }
 
-static int node_begin(struct node *n, struct error *err)
+static int node_begin(struct node *n, nsec_t patience, struct error *err)
 {
 	static const struct control_ops control_ops = { .on_connect = on_control_connect,
 							.on_message = on_control_message,
@@ -667,7 +668,9 @@ static int node_begin(struct node *n, struct error *err)
 						    .on_end = on_enrol_end };
 	int r = 0;
 
-	*n = (struct node){ .bundle = BUF_INIT, .papers = PAPERS_INIT, .notice_told = true };
+	*n = (struct node){
+		.patience = patience, .bundle = BUF_INIT, .papers = PAPERS_INIT, .notice_told = true
+	};
 	list_init(&n->openings);
 	list_init(&n->streams);
 	for (int fd = NODE_FD_RPC; r == 0 && fd < NODE_FD_END; fd++)
@@ -679,17 +682,17 @@ static int node_begin(struct node *n, struct error *err)
 	loop_timer_init(&n->tick, n->loop, node_tick);
 	loop_timer_init(&n->connect_patience, n->loop, node_connect_over);
 	loop_fd_init(&n->listener, n->loop, NODE_FD_RPC, 0, node_accept);
-	enrol_init(&n->enrol, n->loop, &enrol_ops);
+	enrol_init(&n->enrol, n->loop, patience, &enrol_ops);
 	boot_port_init(&n->boot, n->loop, NODE_FD_BOOT, on_boot_port);
 	console_init(&n->console, n->loop, NODE_FD_CONSOLE, on_console_end);
 	r = control_init(&n->control, n->loop, NODE_FD_CONTROL, &control_ops);
 	return r < 0 ? error_set(err, r, "listen to the daemon") : 0;
 }
 
-int node_run(uid_t uid, gid_t gid, struct error *err)
+int node_run(uid_t uid, gid_t gid, nsec_t patience, struct error *err)
 {
 	static struct node n;
-	int r = node_begin(&n, err);
+	int r = node_begin(&n, patience, err);
 
 	if (r == 0)
 		r = drop_privilege(DROP_NODE, uid, gid, err);

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 /*
@@ -25,7 +26,7 @@ enum node_fd {
 /* Connections at a time; more wait in the backlog. */
 #define NODE_STREAMS_MAX 128
 
-/* Runs until the daemon tells it to end. */
-int node_run(uid_t uid, gid_t gid, struct error *err);
+/* Runs until the daemon tells it to end. patience: for a handshake. */
+int node_run(uid_t uid, gid_t gid, nsec_t patience, struct error *err);
 
 #endif

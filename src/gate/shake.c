@@ -58,14 +58,15 @@ static void shake_patience_over(struct loop_timer *t)
 	s->fn(s, &err);
 }
 
-void shake_init(struct shake *s, struct loop *loop, int fd, struct tls *tls, shake_fn fn)
+void shake_init(struct shake *s, struct loop *loop, int fd, struct tls *tls, nsec_t patience,
+		shake_fn fn)
 {
 	*s = (struct shake){ .fn = fn, .tls = tls, .fd = fd };
 	/* A client speaks first, as soon as it is connected. A server is soon writable, and then
 	 * finds out what it waits for. */
 	loop_fd_init(&s->source, loop, fd, LOOP_WRITE, shake_event);
 	loop_timer_init(&s->patience, loop, shake_patience_over);
-	loop_timer_set(&s->patience, SHAKE_PATIENCE);
+	loop_timer_set(&s->patience, patience);
 }
 
 void shake_done(struct shake *s)

@@ -12,8 +12,6 @@
  * Then its descriptor goes on to whoever speaks over it. A value inside its owner.
  */
 
-#define SHAKE_PATIENCE (10 * NSEC_PER_SEC)
-
 struct shake;
 
 /* Once. err NULL: the peer is who it must be, and shake_take() gives the connection. Else, or
@@ -33,8 +31,10 @@ struct shake {
 		.fd = -1                                                                           \
 	}
 
-/* Takes fd and tls over. A client's fd may still be connecting. */
-void shake_init(struct shake *s, struct loop *loop, int fd, struct tls *tls, shake_fn fn);
+/* Takes fd and tls over; patience is for connect and handshake together. A client's fd may still be
+ * connecting. */
+void shake_init(struct shake *s, struct loop *loop, int fd, struct tls *tls, nsec_t patience,
+		shake_fn fn);
 void shake_done(struct shake *s);
 /* Both are the caller's then. */
 void shake_take(struct shake *s, int *ret_fd, struct tls **ret_tls);

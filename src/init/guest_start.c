@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -76,7 +77,8 @@ int guest_start_gate(const struct guest_programs *programs, const struct guest_g
 		     const struct bootmsg_boot *boot, const struct bootmsg_blob *frame, int dir_fd,
 		     struct isolate_child *ret, struct error *err)
 {
-	static const char *const argv[] = { "nacre-gate", "guest", NULL };
+	const char *patience = getenv(GUESTGATE_PATIENCE_WORD);
+	const char *const argv[] = { "nacre-gate", "guest", patience ?: GUESTGATE_PATIENCE, NULL };
 	static const char *const env[] = { NULL };
 	_cleanup_fd_ int listen_fd = -1, boot_fd = -1;
 	struct isolate_plan plan;

@@ -50,6 +50,7 @@ static int machine_start_gate(struct machine *m, const struct machine_lines *lin
 		.uid = m->uid + 1,
 		.gid = m->uid + 1,
 		.port = GATE_PORT,
+		.patience = m->vms->config.emulated ? GUESTGATE_PATIENCE_TWICE : NULL,
 	};
 	_cleanup_fd_ int leaf_fd = -1;
 	int r;
@@ -82,6 +83,10 @@ size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
 	guest_desc_words(&set->info.desc, words, VM_WORDS_MAX);
 	for (n = 0; words[n];)
 		n++;
+	if (c->emulated && n < VM_WORDS_MAX) {
+		words[n++] = GUESTGATE_PATIENCE_WORD "=" GUESTGATE_PATIENCE_TWICE;
+		words[n] = NULL;
+	}
 	vm_spec_init(ret);
 	ret->accel = c->is_fast(c->userdata, why, sizeof(why)) ? VM_ACCEL_HARDWARE
 		     : c->emulated                             ? VM_ACCEL_EMULATED_TWICE

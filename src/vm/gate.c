@@ -283,8 +283,8 @@ static int gate_spawn(struct gate *g, const struct gate_start *start, const int 
 		      struct error *err)
 {
 	_cleanup_str_ char *program = strdup(start->program), *title = strdup(start->title);
-	char uid[16], gid[16], role[] = "node";
-	char *const argv[] = { program, role, uid, gid, title, NULL };
+	char uid[16], gid[16], patience[16], role[] = "node";
+	char *const argv[] = { program, role, uid, gid, title, patience, NULL };
 	const struct channel_spawn spec = { .argv = argv,
 					    .net_fd = start->net_fd,
 					    .cgroup_fd = start->cgroup_fd,
@@ -295,6 +295,7 @@ static int gate_spawn(struct gate *g, const struct gate_start *start, const int 
 		return error_set(err, -ENOMEM, "start nacre-gate");
 	(void)str_printf(uid, sizeof(uid), "%u", start->uid);
 	(void)str_printf(gid, sizeof(gid), "%u", start->gid);
+	(void)str_copy(patience, sizeof(patience), start->patience ?: GUESTGATE_PATIENCE);
 	return channel_spawn(&spec, &g->child, err);
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "wire/gatemsg.h"
+#include "wire/guestgate.h"
 
 /*
  * The gate of one virtual machine as the daemon sees it: a process of nacre-gate in the network
@@ -43,8 +44,9 @@ struct gate_start {
 	int console_fd;      /* the same of the console */
 	uid_t uid;           /* as whom it runs; not 0, and nobody else's */
 	gid_t gid;
-	uint8_t address[4]; /* of the guest */
-	uint16_t port;      /* GATE_PORT */
+	uint8_t address[4];   /* of the guest */
+	uint16_t port;        /* GATE_PORT */
+	const char *patience; /* GUESTGATE_PATIENCE_TWICE; NULL: the usual */
 	uint8_t token[GATE_TOKEN_SIZE];
 };
 

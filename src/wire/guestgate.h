@@ -12,6 +12,13 @@
 /* Where it is reached, on the address of BOOT. */
 #define GUESTGATE_PORT 7474
 
+/* Seconds that a handshake with it may take; in a machine that is emulated in an emulated one. They
+ * are its argument, and one of the node's end; a guest finds them among the words of its kernel
+ * where they are not the usual ones. */
+#define GUESTGATE_PATIENCE "10"
+#define GUESTGATE_PATIENCE_TWICE "120"
+#define GUESTGATE_PATIENCE_WORD "NACRE_PATIENCE"
+
 /* The descriptors that it finds open. */
 enum guestgate_fd {
 	GUESTGATE_FD_LISTEN = 3, /* TCP, bound and listening before the guest says READY */

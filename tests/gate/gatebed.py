@@ -186,7 +186,7 @@ class Guest:
         os.lseek(boot, 0, 0)
         directory = os.open(keeper.folder, os.O_PATH | os.O_DIRECTORY)
         # As pid 1 starts it: as root, without a capability.
-        self.process = start("guest", fds=(self.listener.fileno(), boot, directory))
+        self.process = start("guest", "10", fds=(self.listener.fileno(), boot, directory))
         os.close(boot)
         os.close(directory)
         self.listener.close()
@@ -209,7 +209,7 @@ class NodeGate:
         self.boot, boot = socket.socketpair()
         self.console, console = socket.socketpair()
         self.boot.settimeout(60)
-        self.process = start("node", str(UID), str(UID), "pod/web",
+        self.process = start("node", str(UID), str(UID), "pod/web", "10",
                              fds=(self.rpc.fileno(), self.listen.fileno(), boot.fileno(), console.fileno()))
         for sock in (self.rpc, self.listen, boot, console):
             sock.close()
