@@ -80,14 +80,18 @@ class Real(nacre_test.NodeTest):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def pull(self, name, registry=None, check=True):
-        registry = registry or self.registry
+    def as_user(self, *command, check=True):
+        """The client with what the registry takes as credentials."""
+        registry = self.registry
         login = {"auths": {registry.host: {"auth": base64.b64encode(
             f"{realregistry.USER}:{realregistry.PASSWORD}".encode()).decode()}} if registry.auth else {}}
         with tempfile.TemporaryDirectory() as folder:
             with open(folder + "/config.json", "w", encoding="utf-8") as f:
                 json.dump(login, f)
-            return self.node.cli("image", "pull", f"{registry.host}/{name}", check=check, seconds=120, env={"DOCKER_CONFIG": folder})
+            return self.node.cli(*command, check=check, seconds=120, env={"DOCKER_CONFIG": folder})
+
+    def pull(self, name, check=True):
+        return self.as_user("image", "pull", f"{self.registry.host}/{name}", check=check)
 
     def says(self, name, *command):
         return self.node.cli("run", "--rm", f"{self.registry.host}/{name}", *command).stdout
@@ -113,6 +117,22 @@ class Real(nacre_test.NodeTest):
                 self.assertEqual(done.returncode, 125)
                 self.assertRegex(done.stderr, "manifest unknown|not known|requested access|name unknown")
         self.assertTrue(any("scope=repository%3Aa%2Fb%3Apull" in a for a in self.registries["token"].tokens.asked))
+
+    def test_http_2_where_there_is_tls(self):
+        """By the registry's own log of who asked for what."""
+        for kind, protocol in (("plain", "HTTP/1.1"), ("tls, basic", "HTTP/2.0")):
+            with self.subTest(kind):
+                self.registry = self.registries[kind]
+                self.put("h:1", [MKIMAGE.tar_of({str(n): kind.encode()}) for n in range(5)])
+                self.pull("h:1")
+                self.as_user("image", "push", f"{self.registry.host}/h:1", f"{self.registry.host}/pushed:1")
+                # A line for each request, as web servers write it.
+                asked = [l.split('"')[1].split() for l in self.registry.said().splitlines() if l.startswith("127.") and "nacre/" in l]
+                for name, method, least in (("h", "GET", 6), ("pushed", "PUT", 1)):
+                    spoken = [a[2] for a in asked if a[0] == method and a[1].startswith(f"/v2/{name}/")]
+                    self.assertGreaterEqual(len(spoken), least, asked)
+                    self.assertEqual({protocol}, set(spoken))
+                self.remove("h:1")
 
     # ---- forms ----
 

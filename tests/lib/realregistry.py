@@ -122,8 +122,7 @@ class RealRegistry:
                     return self
             except OSError:
                 time.sleep(0.05)
-        with open(self.path("log"), encoding="utf-8", errors="replace") as f:
-            said = f.read()
+        said = self.said()
         self.__exit__()
         raise RuntimeError("docker-registry does not listen: " + said)
 
@@ -133,6 +132,11 @@ class RealRegistry:
         if self.tokens:
             self.tokens.close()
         shutil.rmtree(self.folder)
+
+    def said(self):
+        """Its log, with a line for each request."""
+        with open(self.path("log"), encoding="utf-8", errors="replace") as f:
+            return f.read()
 
     def copy(self, source, name, *options):
         """By skopeo."""
