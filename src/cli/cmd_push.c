@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "cli/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
@@ -16,6 +17,7 @@
 
 struct push {
 	struct client_call call;
+	const char *word; /* what it is called when it is done */
 	bool json, pushed;
 	struct progress_lines lines;
 };
@@ -42,16 +44,15 @@ static void push_blob_json(const Nacre__V1__PushBlob *m)
 }
 
 /* What has become of a blob; NULL: it is on its way. */
-static const char *push_done_word(const char *state)
+static const char *push_done_word(const struct push *p, const char *state)
 {
-	static const char *const words[][2] = { { "sent", "pushed" },
-						{ "there", "was there" },
+	static const char *const words[][2] = { { "there", "was there" },
 						{ "mounted", "was in another repository" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (str_eq(words[i][0], state))
 			return words[i][1];
-	return NULL;
+	return str_eq(state, "sent") ? p->word : NULL;
 }
 
 static void push_blob(struct push *p, const Nacre__V1__PushBlob *m)
@@ -64,7 +65,7 @@ static void push_blob(struct push *p, const Nacre__V1__PushBlob *m)
 							     .count = m->count,
 							     .digest = m->digest,
 							     .state = m->state,
-							     .done = push_done_word(m->state),
+							     .done = push_done_word(p, m->state),
 							     .n_bytes = m->sent,
 							     .size = m->size });
 }
@@ -93,7 +94,7 @@ static void push_last(struct push *p, const Nacre__V1__Pushed *m)
 		(void)puts(m->digest);
 		return;
 	}
-	push_begin_json(&j, "pushed");
+	push_begin_json(&j, p->word);
 	json_put_string(&j, "reference", m->reference);
 	json_put_string(&j, "digest", m->digest);
 	json_put_string(&j, "origin", m->origin);
@@ -135,6 +136,7 @@ int cmd_image_push(const struct cli *cli, const struct args *args)
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(REGISTRY_AUTH_MEMORY_MAX);
 	struct push push = { .call = { .type = &nacre__v1__push_response__descriptor,
 				       .on_message = push_message },
+			     .word = "pushed",
 			     .json = cli->json };
 	struct error err = ERROR_INIT;
 	int r;
@@ -153,6 +155,76 @@ int cmd_image_push(const struct cli *cli, const struct args *args)
 	if (r < 0)
 		return cli_fail(&err);
 	return push.pushed ? 0 : cli_complain("the daemon did not tell what it pushed");
+}
+
+/* ---- image copy ---- */
+
+/* What the user has for both registries: how many that are, or an error. */
+static int copy_auths(Nacre__V1__RegistryAuth auths[2], struct arena *arena,
+		      const struct args *args, struct error *err)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		int r = registry_auth_find(&auths[n], arena, args->operands[i], err);
+
+		if (r < 0)
+			return r;
+		if (r > 0 && (n == 0 || !str_eq(auths[0].host, auths[1].host)))
+			n++;
+	}
+	return n;
+}
+
+static int copy_platform(Nacre__V1__CopyImageRequest *q, char *platform)
+{
+	char *slash;
+
+	if (!platform)
+		return 0;
+	q->architecture = platform + (str_has_prefix(platform, "linux/") ? strlen("linux/") : 0);
+	slash = strchr(q->architecture, '/');
+	if (slash) {
+		*slash = '\0';
+		q->variant = slash + 1;
+	}
+	return *q->architecture
+		       ? 0
+		       : cli_complain("--platform wants an architecture, such as arm64/v8");
+}
+
+int cmd_image_copy(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__CopyImageRequest request = NACRE__V1__COPY_IMAGE_REQUEST__INIT;
+	Nacre__V1__RegistryAuth all[2] = { NACRE__V1__REGISTRY_AUTH__INIT,
+					   NACRE__V1__REGISTRY_AUTH__INIT };
+	Nacre__V1__RegistryAuth *auths[] = { &all[0], &all[1] };
+	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(REGISTRY_AUTH_MEMORY_MAX);
+	_cleanup_str_ char *platform = NULL;
+	struct push push = { .call = { .type = &nacre__v1__push_response__descriptor,
+				       .on_message = push_message },
+			     .word = "copied",
+			     .json = cli->json };
+	struct error err = ERROR_INIT;
+	int r;
+
+	platform = args_value(args, "platform") ? xstrdup(args_value(args, "platform")) : NULL;
+	r = copy_platform(&request, platform);
+	if (r != 0)
+		return r;
+	r = copy_auths(all, &arena, args, &err);
+	if (r < 0)
+		return cli_fail(&err);
+	request.source = args->operands[0];
+	request.destination = args->operands[1];
+	request.auths = auths;
+	request.n_auths = (size_t)r;
+	progress_lines_init(&push.lines);
+	r = push_call(cli, &push.call, "/nacre.v1.ImageService/Copy", &request.base, &err);
+	progress_lines_done(&push.lines);
+	if (r < 0)
+		return cli_fail(&err);
+	return push.pushed ? 0 : cli_complain("the daemon did not tell what it copied");
 }
 
 /* ---- image tags ---- */

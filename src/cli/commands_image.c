@@ -49,6 +49,11 @@ static const struct arg_option options_pull[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_copy[] = {
+	{ "platform", 0, "ARCH[/VARIANT]", "of an image for several, that one alone" },
+	OPTION_END,
+};
+
 static const struct command image_commands[] = {
 	{
 		.name = "image import",
@@ -153,6 +158,33 @@ static const struct command image_commands[] = {
 		.n_min = 1,
 		.n_max = 2,
 		.run = cmd_image_push,
+	},
+	{
+		.name = "image copy",
+		.operands = "SOURCE DEST",
+		.summary = "copy an image from registry to registry",
+		.help = "Both are HOST/PATH with a tag (else `latest`) or a digest. The node "
+			"keeps "
+			"nothing of it:\n"
+			"what goes there is what came, byte by byte, verified on the way, an image "
+			"for several\n"
+			"platforms with all of them. Blobs that DEST has are not sent; within one "
+			"registry\n"
+			"it is asked to take them over from SOURCE. A copy that was cut goes on "
+			"where it was\n"
+			"when it is asked for again. Signatures are wanted as the node's policy "
+			"says of\n"
+			"SOURCE. Prints the digest. Credentials, for both, as those of `nacre "
+			"image "
+			"pull`.\n"
+			"\n"
+			"    nacre image copy docker.io/library/nginx:1.27 "
+			"registry.local/nginx:1.27\n"
+			"    nacre image copy --platform arm64 quay.io/a/b:1 registry.local/b:1",
+		.options = options_copy,
+		.n_min = 2,
+		.n_max = 2,
+		.run = cmd_image_copy,
 	},
 	{
 		.name = "image tags",

@@ -4,16 +4,13 @@
 #include <errno.h>
 
 #include "base/str.h"
-#include "fetch/channel.h"
 #include "fetch/descriptor.h"
-#include "fetch/download.h"
 #include "fetch/json.h"
 #include "fetch/reading.h"
 
 struct copying {
 	struct reading *reading;
-	struct downloads *downloads;
-	uint32_t n_told;
+	const struct copying_ops *ops;
 };
 
 static int copying_load(struct copying *c, const struct descriptor *d, struct buf *text,
@@ -30,22 +27,6 @@ static int copying_load(struct copying *c, const struct descriptor *d, struct bu
 		r = staging_put(&c->reading->staging, buf_data(text), text->len, d->digest, digest,
 				err);
 	return r == 0 ? json_read(ret, text, "the document", err) : r;
-}
-
-static int copying_tell(struct copying *c, const struct descriptor *d, struct error *err)
-{
-	struct fetchmsg m = { .type = FETCHMSG_CONTENT };
-	size_t before = c->downloads->n_offers;
-	int r;
-
-	r = downloads_offer(c->downloads, d->digest, d->size, err);
-	if (r < 0 || c->downloads->n_offers == before)
-		return r;
-	c->n_told++;
-	(void)str_copy(m.content.digest, sizeof(m.content.digest), d->digest);
-	m.content.size = d->size;
-	m.content.media_type = d->media_type;
-	return channel_send(c->reading->sock_fd, &m, err);
 }
 
 static int copying_manifest(struct copying *c, const struct descriptor *d, struct error *err)
@@ -66,11 +47,11 @@ static int copying_manifest(struct copying *c, const struct descriptor *d, struc
 	if (r == 0)
 		r = descriptor_read(&blob, config, err);
 	if (r == 0)
-		r = copying_tell(c, &blob, err);
+		r = c->ops->on_blob(c->reading, &blob, err);
 	for (size_t i = 0; r == 0 && i < json_array_size(layers); i++) {
 		r = descriptor_read(&blob, json_array_get(layers, i), err);
 		if (r == 0)
-			r = copying_tell(c, &blob, err);
+			r = c->ops->on_blob(c->reading, &blob, err);
 	}
 	return r;
 }
@@ -114,19 +95,15 @@ static int copying_entry(struct copying *c, const struct descriptor *d, int dept
 		if (r == 0)
 			r = copying_entry(c, &entry, depth + 1, err);
 	}
+	if (r == 0 && c->ops->on_manifest)
+		r = c->ops->on_manifest(c->reading, d, err);
 	return r < 0 && depth == 0 ? error_wrap(err, r, "manifest %s", d->digest) : r;
 }
 
-int copying_run(struct reading *r, struct downloads *d, const struct descriptor *root,
+int copying_run(struct reading *r, const struct copying_ops *ops, const struct descriptor *root,
 		struct error *err)
 {
-	struct copying c = { .reading = r, .downloads = d };
-	struct fetchmsg end = { .type = FETCHMSG_CONTENT_END };
-	int code;
+	struct copying c = { .reading = r, .ops = ops };
 
-	code = copying_entry(&c, root, 0, err);
-	if (code < 0)
-		return code;
-	end.content_end.n_contents = c.n_told;
-	return channel_send(r->sock_fd, &end, err);
+	return copying_entry(&c, root, 0, err);
 }

@@ -5,14 +5,17 @@
 #include "base/error.h"
 
 struct reading;
-struct downloads;
 struct descriptor;
 
-/*
- * A pull for a copy: every document below the root is put into staging, whatever its platform or
- * kind, and each blob that they name is told by CONTENT and offered; then CONTENT_END.
- */
-int copying_run(struct reading *r, struct downloads *d, const struct descriptor *root,
+struct copying_ops {
+	/* A blob that a manifest names. May come more than once. */
+	int (*on_blob)(struct reading *r, const struct descriptor *d, struct error *err);
+	/* A manifest or index, behind all that it names; may be NULL. May come more than once. */
+	int (*on_manifest)(struct reading *r, const struct descriptor *d, struct error *err);
+};
+
+/* For a copy: every document below the root is put into staging, whatever its platform or kind. */
+int copying_run(struct reading *r, const struct copying_ops *ops, const struct descriptor *root,
 		struct error *err);
 
 #endif

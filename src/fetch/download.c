@@ -227,6 +227,8 @@ static void download_whole(struct download *l)
 	if (l->phase == DOWNLOAD_COMES)
 		d->n_active--;
 	l->phase = DOWNLOAD_FLUSHES;
+	if (r == 0 && d->on_whole)
+		d->on_whole(d->userdata, l->offer->digest, TAKE_FD(l->fd));
 }
 
 /* ---- the exchange ---- */
@@ -336,7 +338,7 @@ static int download_begin(struct download *l, struct error *err)
 }
 
 /* What can go on without the network. */
-static int downloads_step(struct downloads *d, struct error *err)
+int downloads_step(struct downloads *d, struct error *err)
 {
 	uint32_t max = d->network->registry.settings.connections;
 	struct download *l;
@@ -357,7 +359,7 @@ static int downloads_step(struct downloads *d, struct error *err)
 	return 0;
 }
 
-static int downloads_wait(const struct downloads *d)
+int downloads_wait(const struct downloads *d)
 {
 	int wait = DOWNLOAD_WAIT_MS;
 	struct download *l;
@@ -413,7 +415,7 @@ static int downloads_take_skip(struct downloads *d, const struct fetchmsg *m, st
 	return 0;
 }
 
-static int downloads_receive(struct downloads *d, struct error *err)
+int downloads_receive(struct downloads *d, struct error *err)
 {
 	int fds[CHANNEL_FDS_MAX] = { -1, -1 };
 	struct fetchmsg m;

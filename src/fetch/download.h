@@ -24,6 +24,9 @@ struct downloads {
 	struct error err; /* the first that ends the job */
 	struct download_offer *offers;
 	size_t n_offers, n_offers_max;
+	/* Where the file of a whole blob goes in place of being closed; or NULL. */
+	void (*on_whole)(void *userdata, const char *digest, int fd);
+	void *userdata;
 };
 
 /* Room for n_max distinct digests. */
@@ -33,5 +36,12 @@ void downloads_done(struct downloads *d);
 int downloads_offer(struct downloads *d, const char *digest, uint64_t size, struct error *err);
 /* Answers FETCH and SKIP until each offer is settled. */
 int downloads_run(struct downloads *d, struct error *err);
+
+/* The same in pieces, for who waits for more than this: what goes on without the network; for how
+ * long nothing will, in milliseconds; what the core says, when its socket is readable. d->err is to
+ * be looked at after each turn of the client. */
+int downloads_step(struct downloads *d, struct error *err);
+int downloads_wait(const struct downloads *d);
+int downloads_receive(struct downloads *d, struct error *err);
 
 #endif

@@ -229,6 +229,9 @@ static const char *network_reference(const struct fetchmsg *m, uint32_t *ret_fla
 		*ret_flags = m->push.host_flags;
 		return m->push.reference;
 	}
+	*ret_flags = 0;
+	if (m->type == FETCHMSG_COPY)
+		return m->copy.reference;
 	*ret_flags = m->type == FETCHMSG_PULL ? m->pull.host_flags : m->list.host_flags;
 	return m->type == FETCHMSG_PULL ? m->pull.reference : m->list.reference;
 }
@@ -248,6 +251,12 @@ static int network_keep_request(struct network *n, const struct fetchmsg *reques
 		n->request.pull.os = network_keep(n, request->pull.os, &bad);
 		n->request.pull.architecture = network_keep(n, request->pull.architecture, &bad);
 		n->request.pull.variant = network_keep(n, request->pull.variant, &bad);
+	}
+	if (request->type == FETCHMSG_COPY) {
+		n->request.copy.reference = network_keep(n, request->copy.reference, &bad);
+		n->request.copy.destination = network_keep(n, request->copy.destination, &bad);
+		n->request.copy.architecture = network_keep(n, request->copy.architecture, &bad);
+		n->request.copy.variant = network_keep(n, request->copy.variant, &bad);
 	}
 	return bad ? network_memory(err) : r;
 }
@@ -271,6 +280,36 @@ int network_open(struct network *n, int sock_fd, const struct fetchmsg *request,
 	n->config.userdata = n;
 	n->open = true;
 	return client_open(&n->registry, &n->config, request->type == FETCHMSG_PUSH, err);
+}
+
+/* What it is copied from may have the blobs for it. */
+static int network_mount_source(struct network *to, const struct network *n, struct error *err)
+{
+	const struct fetchmsg m = { .type = FETCHMSG_MOUNT, .mount = { n->reference.name } };
+
+	return str_eq(to->reference.name, n->reference.name) ? 0 : network_take_mount(to, &m, err);
+}
+
+int network_open_destination(struct network *to, struct network *n, struct error *err)
+{
+	int r;
+
+	*to = (struct network){ .sock_fd = n->sock_fd,
+				.arena = ARENA_INIT_LIMIT(NETWORK_MEMORY_MAX),
+				.config = n->config };
+	r = reference_parse(&to->reference, n->request.copy.destination, err);
+	if (r == 0)
+		r = network_mount_source(to, n, err);
+	if (r < 0)
+		return r;
+	to->config.name = to->reference.name;
+	to->config.mounts = to->mounts;
+	to->config.userdata = to;
+	to->open = true;
+	r = client_open(&to->registry, &to->config, true, err);
+	if (r == 0)
+		client_join(&to->registry, &n->registry);
+	return r;
 }
 
 void network_close(struct network *n)

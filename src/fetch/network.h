@@ -15,7 +15,7 @@
 
 /*
  * What the jobs with a network share: their set-up, as far as the core tells it before GO, the
- * client of the one registry, and documents.
+ * client of a registry, and documents.
  */
 
 #define NETWORK_MESSAGES_MAX 2048 /* before GO */
@@ -50,6 +50,9 @@ struct network {
  * closes. network_close() is due whatever comes back. */
 int network_open(struct network *n, int sock_fd, const struct fetchmsg *request, struct error *err);
 void network_close(struct network *n);
+/* Of a COPY: its destination, beside `n`, which tells what both are told, and goes on with it
+ * (registry/client.h). Before the sandbox closes; closed before n, whatever comes back. */
+int network_open_destination(struct network *to, struct network *n, struct error *err);
 
 /* A document, and what was said about it. */
 struct network_document {

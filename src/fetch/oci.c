@@ -220,15 +220,13 @@ static int oci_choose(struct reading *r, const struct descriptor *d, struct desc
 			    d->digest, r->architecture, *r->variant ? "/" : "", r->variant);
 }
 
-/* The indexes on the way are kept, since a descriptor points into the document that it stands in.
- */
-int oci_take(struct reading *r, const struct descriptor *entry, char *const *names,
-	     struct error *err)
+int oci_find(struct reading *r, const struct descriptor *entry, struct descriptor *ret,
+	     struct oci_kept *keep, struct error *err)
 {
-	json_t *kept[DESCRIPTOR_DEPTH_MAX] = { NULL };
 	struct descriptor d = *entry;
 	int code = 0;
 
+	*keep = (struct oci_kept){ .indexes = { NULL } };
 	for (int depth = 0; code == 0 && d.type.role == DESCRIPTOR_INDEX; depth++) {
 		struct descriptor next = d;
 
@@ -237,17 +235,32 @@ int oci_take(struct reading *r, const struct descriptor *entry, char *const *nam
 					    "indexes are nested more than %d deep",
 					    DESCRIPTOR_DEPTH_MAX);
 		else
-			code = oci_choose(r, &d, &next, &kept[depth], err);
+			code = oci_choose(r, &d, &next, &keep->indexes[depth], err);
 		d = next;
 	}
 	if (code == 0 && d.type.role != DESCRIPTOR_MANIFEST)
 		code = error_refuse(err, ERROR_UNSUPPORTED,
 				    "an entry of the index has the type \"%.100s\"", d.media_type);
 	if (code == 0)
-		code = oci_take_manifest(r, &d, names, err);
-	for (int i = 0; i < DESCRIPTOR_DEPTH_MAX; i++)
-		json_decref(kept[i]);
+		*ret = d;
 	return code;
+}
+
+void oci_kept_done(struct oci_kept *k)
+{
+	for (int i = 0; i < DESCRIPTOR_DEPTH_MAX; i++)
+		json_decref(k->indexes[i]);
+}
+
+int oci_take(struct reading *r, const struct descriptor *entry, char *const *names,
+	     struct error *err)
+{
+	_cleanup_(oci_kept_done) struct oci_kept kept;
+	struct descriptor d;
+	int code;
+
+	code = oci_find(r, entry, &d, &kept, err);
+	return code == 0 ? oci_take_manifest(r, &d, names, err) : code;
 }
 
 /*

@@ -5,6 +5,7 @@
  * other. Each blob goes through steps, every one a question to the registry:
  *
  *   LOOKS    has it the blob (HEAD)?
+ *   LOADS    (no question) until it is here; behind BEGINS where it might have been mounted
  *   BEGINS   an upload (POST); where there is a repository of the same registry that may have the
  *            blob, the registry is asked to mount it from there, and that is all
  *   SENDS    the whole to where the answer said (PUT)
@@ -30,13 +31,13 @@
 #include "registry/client.h"
 #include "registry/header.h"
 
-#define PUSH_TURN_MS 100
 #define PUSH_PROGRESS (UINT64_C(100) * 1000000)
 #define PUSH_GOT_ON (64 << 10) /* bytes: who got on so far is not at the end of his tries */
 #define PUSH_MILLI UINT64_C(1000000)
 
 enum push_step {
 	PUSH_LOOKS,
+	PUSH_LOADS,
 	PUSH_BEGINS,
 	PUSH_SENDS,
 	PUSH_ASKS,
@@ -47,14 +48,14 @@ enum push_step {
 	PUSH_STEP_COUNT
 };
 
-struct push;
-
 /* A blob or manifest on its way. */
 struct push_flight {
 	struct list link;
 	struct push *push;
-	const struct network_blob *blob;
-	bool last; /* the manifest that gets the reference's name */
+	struct network_blob *blob;
+	bool lent;             /* its file came when it was wanted */
+	enum push_step behind; /* PUSH_LOADS */
+	bool last;             /* the manifest that gets the reference's name */
 	enum push_step step;
 	bool waits, ended; /* the step is still to be asked; its answer is there */
 	nsec_t due;
@@ -74,16 +75,6 @@ struct push_flight {
 	char path[sizeof("/blobs/uploads/?mount=&from=") + DIGEST_SIZE + 3 * REFERENCE_NAME_MAX];
 	char what[sizeof("manifest ") + REFERENCE_TAG_MAX + DIGEST_SIZE];
 	char range[48];
-};
-
-struct push {
-	struct network *network;
-	struct list flights;
-	size_t n_flights;
-	size_t next; /* blob */
-	bool heard;  /* who we are is known there: many may ask at once */
-	char media_type[FETCH_TYPE_MAX + 1];
-	char origin[URL_SIZE];
 };
 
 /* ---- exchanges ---- */
@@ -143,7 +134,7 @@ static int push_tell_progress(struct push_flight *f, uint64_t n_bytes, struct er
 	return channel_send(f->push->network->sock_fd, &m, err);
 }
 
-static int push_done(struct push_flight *f, enum fetch_pushed how, struct error *err)
+static int push_tell_done(struct push_flight *f, enum fetch_pushed how, struct error *err)
 {
 	struct fetchmsg m = { .type = FETCHMSG_PUSHED };
 	int r = 0;
@@ -208,6 +199,38 @@ static bool push_is_final(const struct push_flight *f)
 
 /* ---- blobs ---- */
 
+/* `step`, for which the blob must be here. */
+static void push_go_loaded(struct push_flight *f, enum push_step step)
+{
+	f->behind = step;
+	push_go(f, f->blob->fd < 0 ? PUSH_LOADS : step);
+}
+
+static void push_go_begin(struct push_flight *f)
+{
+	if (f->mounts && *f->mounts)
+		push_go(f, PUSH_BEGINS);
+	else
+		push_go_loaded(f, PUSH_BEGINS);
+}
+
+static int push_want(struct push_flight *f, struct error *err)
+{
+	struct push *p = f->push;
+
+	if (!p->want)
+		return error_refuse(err, ERROR_INVALID, "%s came without its file", f->what);
+	f->err = (struct error)ERROR_INIT;
+	f->lent = true;
+	return p->want(p->userdata, f->blob, err);
+}
+
+static int push_good_loads(struct push_flight *f, struct error *err)
+{
+	push_go(f, f->behind);
+	return 0;
+}
+
 static int push_ask_looks(struct push_flight *f, struct error *err)
 {
 	(void)str_printf(f->path, sizeof(f->path), "/blobs/%s", f->blob->digest);
@@ -216,14 +239,14 @@ static int push_ask_looks(struct push_flight *f, struct error *err)
 
 static int push_good_looks(struct push_flight *f, struct error *err)
 {
-	return push_done(f, FETCH_PUSHED_EXISTED, err);
+	return push_tell_done(f, FETCH_PUSHED_EXISTED, err);
 }
 
 static int push_bad_looks(struct push_flight *f, struct error *err)
 {
 	if (f->err.kind != ERROR_NOT_FOUND)
 		return push_fail(f, err);
-	push_go(f, PUSH_BEGINS);
+	push_go_begin(f);
 	return 0;
 }
 
@@ -267,14 +290,14 @@ static int push_good_begins(struct push_flight *f, struct error *err)
 
 	if (f->mounting && push_head(f)->status == 201) {
 		r = push_check_digest(f, err);
-		return r == 0 ? push_done(f, FETCH_PUSHED_MOUNTED, err) : r;
+		return r == 0 ? push_tell_done(f, FETCH_PUSHED_MOUNTED, err) : r;
 	}
 	if (f->mounting && *f->mounts) {
 		push_go(f, PUSH_BEGINS);
 		return 0;
 	}
 	r = push_take_location(f, err);
-	push_go(f, PUSH_SENDS);
+	push_go_loaded(f, PUSH_SENDS);
 	return r;
 }
 
@@ -283,7 +306,7 @@ static int push_bad_begins(struct push_flight *f, struct error *err)
 {
 	if (!f->mounting || f->err.kind == ERROR_FAULT)
 		return push_fail(f, err);
-	push_go(f, PUSH_BEGINS);
+	push_go_begin(f);
 	return 0;
 }
 
@@ -330,7 +353,7 @@ static int push_good_sends(struct push_flight *f, struct error *err)
 {
 	int r = push_check_digest(f, err);
 
-	return r == 0 ? push_done(f, FETCH_PUSHED_UPLOADED, err) : r;
+	return r == 0 ? push_tell_done(f, FETCH_PUSHED_UPLOADED, err) : r;
 }
 
 static int push_bad_sends(struct push_flight *f, struct error *err)
@@ -453,6 +476,9 @@ static int push_ask_names(struct push_flight *f, struct error *err)
 
 	(void)str_printf(f->path, sizeof(f->path), "/manifests/%s", name);
 	(void)str_printf(f->what, sizeof(f->what), "manifest %s", name);
+	r = f->blob->fd < 0 ? push_want(f, err) : 0;
+	if (r < 0)
+		return r;
 	r = fd_read_all(f->blob->fd, READING_DOCUMENT_MAX, &f->text);
 	if (r < 0)
 		return error_set(err, r, "read %s", f->what);
@@ -477,7 +503,7 @@ static int push_good_names(struct push_flight *f, struct error *err)
 		return r;
 	(void)str_copy(f->push->media_type, sizeof(f->push->media_type), f->media_type);
 	url_format_origin(exchange_url(&f->exchange), f->push->origin);
-	return push_done(f, FETCH_PUSHED_UPLOADED, err);
+	return push_tell_done(f, FETCH_PUSHED_UPLOADED, err);
 }
 
 /* ---- flights ---- */
@@ -488,6 +514,7 @@ static const struct {
 	int (*bad)(struct push_flight *f, struct error *err);
 } push_steps[PUSH_STEP_COUNT] = {
 	[PUSH_LOOKS] = { push_ask_looks, push_good_looks, push_bad_looks },
+	[PUSH_LOADS] = { push_want, push_good_loads, push_fail },
 	[PUSH_BEGINS] = { push_ask_begins, push_good_begins, push_bad_begins },
 	[PUSH_SENDS] = { push_ask_sends, push_good_sends, push_bad_sends },
 	[PUSH_ASKS] = { push_ask_asks, push_good_asks, push_bad_asks },
@@ -499,6 +526,8 @@ static const struct {
 static void push_flight_free(struct push_flight *f)
 {
 	exchange_stop(&f->exchange);
+	if (f->lent)
+		f->blob->fd = fd_close(f->blob->fd);
 	buf_done(&f->text);
 	f->push->n_flights--;
 	list_remove(&f->link);
@@ -507,7 +536,7 @@ static void push_flight_free(struct push_flight *f)
 
 static int push_flight_new(struct push *p, struct error *err)
 {
-	const struct network_blob *b = &p->network->blobs[p->next];
+	struct network_blob *b = &p->network->blobs[p->next];
 	struct push_flight *f = calloc(1, sizeof(*f));
 
 	if (!f)
@@ -552,6 +581,8 @@ static int push_step_flight(struct push_flight *f, struct error *err)
 {
 	int r = 0;
 
+	if (f->step == PUSH_LOADS && f->lent && f->blob->fd >= 0)
+		f->ended = true;
 	if (f->ended) {
 		f->push->heard = true;
 		f->ended = false;
@@ -567,27 +598,30 @@ static int push_step_flight(struct push_flight *f, struct error *err)
 	return r;
 }
 
-static int push_turn(struct push *p, struct error *err)
+int push_step(struct push *p, bool *ret_more, struct error *err)
 {
 	struct push_flight *f;
-	bool readable, done = false;
 	int r = push_begin_more(p, err);
 
+	*ret_more = false;
 	list_for_each (f, &p->flights, struct push_flight, link) {
 		if (r == 0)
 			r = push_step_flight(f, err);
 		if (r == 0 && f->step == PUSH_DONE) {
 			push_flight_free(f);
-			done = true;
+			/* There is room for another. */
+			*ret_more = true;
 		}
 	}
-	/* There is room for another. */
-	if (done)
-		return r;
-	return r == 0 ? client_turn(&p->network->registry, -1, PUSH_TURN_MS, &readable, err) : r;
+	return r;
 }
 
-static int push_end(struct push *p, struct error *err)
+bool push_is_over(const struct push *p)
+{
+	return p->next == p->network->n_blobs && p->n_flights == 0;
+}
+
+int push_end(struct push *p, struct error *err)
 {
 	const struct network_blob *b = &p->network->blobs[p->network->n_blobs - 1];
 	struct fetchmsg m = { .type = FETCHMSG_RESOLVED };
@@ -602,20 +636,36 @@ static int push_end(struct push *p, struct error *err)
 	return r == 0 ? channel_send(p->network->sock_fd, &done, err) : r;
 }
 
+int push_init(struct push *p, struct network *n, struct error *err)
+{
+	*p = (struct push){ .network = n };
+	list_init(&p->flights);
+	if (n->n_blobs == 0 || !n->blobs[n->n_blobs - 1].manifest)
+		return error_refuse(err, ERROR_INVALID, "a push without a manifest");
+	return 0;
+}
+
+void push_done(struct push *p)
+{
+	struct push_flight *f;
+
+	list_for_each (f, &p->flights, struct push_flight, link) {
+		push_flight_free(f);
+	}
+}
+
 int push_run(struct network *n, struct error *err)
 {
 	static struct push p;
-	struct push_flight *f;
-	int r = 0;
+	int r = push_init(&p, n, err);
 
-	if (n->n_blobs == 0 || !n->blobs[n->n_blobs - 1].manifest)
-		return error_refuse(err, ERROR_INVALID, "a push without a manifest");
-	p = (struct push){ .network = n };
-	list_init(&p.flights);
-	while (r == 0 && (p.next < n->n_blobs || p.n_flights > 0))
-		r = push_turn(&p, err);
-	list_for_each (f, &p.flights, struct push_flight, link) {
-		push_flight_free(f);
+	while (r == 0 && !push_is_over(&p)) {
+		bool more, readable;
+
+		r = push_step(&p, &more, err);
+		if (r == 0 && !more)
+			r = client_turn(&n->registry, -1, PUSH_TURN_MS, &readable, err);
 	}
+	push_done(&p);
 	return r == 0 ? push_end(&p, err) : r;
 }

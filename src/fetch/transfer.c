@@ -6,10 +6,12 @@
  *
  *   nacre-transfer pull     3: socket, 5: staging directory
  *   nacre-transfer push     the same, with a directory that stays as it is
+ *   nacre-transfer copy     3: socket, 5: staging directory
  *   nacre-transfer list     the same, with a directory that stays as it is
  */
 
 #include "base/macros.h"
+#include "fetch/copy.h"
 #include "fetch/job.h"
 #include "fetch/key.h"
 #include "fetch/list.h"
@@ -21,7 +23,7 @@
 /* What the machine is needed for comes first, then the sandbox closes, then strangers are heard. */
 static int transfer_run(const struct fetchmsg *request, int to_fd, struct error *err)
 {
-	static struct network n;
+	static struct network n, to;
 	const enum fetchmsg_type type = request->type;
 	int r;
 
@@ -29,14 +31,19 @@ static int transfer_run(const struct fetchmsg *request, int to_fd, struct error 
 	if (r < 0)
 		return error_set(err, r, "start libcrypto");
 	r = network_open(&n, JOB_SOCK_FD, request, err);
+	if (r == 0 && type == FETCHMSG_COPY)
+		r = network_open_destination(&to, &n, err);
 	if (r == 0)
 		r = sandbox_enter(SANDBOX_NETWORK, to_fd, -1, FETCH_BYTES_MAX, err);
 	if (r == 0 && type == FETCHMSG_PULL)
 		r = pull_run(&n, to_fd, err);
 	else if (r == 0 && type == FETCHMSG_PUSH)
 		r = push_run(&n, err);
+	else if (r == 0 && type == FETCHMSG_COPY)
+		r = copy_run(&n, &to, to_fd, err);
 	else if (r == 0)
 		r = list_run(&n, err);
+	network_close(&to);
 	network_close(&n);
 	return r;
 }
@@ -44,6 +51,7 @@ static int transfer_run(const struct fetchmsg *request, int to_fd, struct error 
 static const struct job_command commands[] = {
 	{ "pull", FETCHMSG_PULL, transfer_run, false },
 	{ "push", FETCHMSG_PUSH, transfer_run, false },
+	{ "copy", FETCHMSG_COPY, transfer_run, false },
 	{ "list", FETCHMSG_LIST, transfer_run, false },
 };
 

@@ -9,8 +9,9 @@
 #include "image/registry.h"
 
 /*
- * A run of nacre-transfer with a network that brings nothing into the store: a push, a list. It has
- * a directory of its own in staging, which stays empty. A value, part of its owner.
+ * A run of nacre-transfer with a network that brings nothing into the store: a push, a copy, a
+ * list. It has a directory of its own in staging, which stays empty but for a copy's documents. A
+ * value, part of its owner.
  */
 
 struct image_store;

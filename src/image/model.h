@@ -70,6 +70,8 @@ struct image_store {
 	unsigned n_pulls;
 	struct list pushes;
 	unsigned n_pushes;
+	struct list copies;
+	unsigned n_copies;
 	struct list tags; /* lists of them that are being asked for */
 	unsigned n_tags;
 	struct list errands;   /* errand.h */

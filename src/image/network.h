@@ -5,7 +5,7 @@
 #include "image/helper.h"
 #include "image/registry.h"
 
-/* Runs of nacre-transfer: what is common to pulling, pushing and listing. */
+/* Runs of nacre-transfer: what is common to pulling, pushing, copying and listing. */
 
 struct image_store;
 

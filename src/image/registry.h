@@ -16,6 +16,7 @@
  */
 
 struct image;
+struct image_copy;
 struct image_pull;
 struct image_push;
 struct image_store;
@@ -116,6 +117,7 @@ void image_pull_cancel(struct image_pull *p);
 
 enum image_push_step {
 	IMAGE_PUSH_NOTE,    /* text: for people */
+	IMAGE_PUSH_LOADING, /* of a copy: n_bytes of a blob are here */
 	IMAGE_PUSH_SENDING, /* n_bytes of a blob were sent */
 	IMAGE_PUSH_SENT,
 	IMAGE_PUSH_THERE,   /* the registry had it already */
@@ -167,6 +169,29 @@ int image_push_start(struct image_store *s, const struct image_push_request *q,
 		     struct error *err);
 /* on_done is not called. */
 void image_push_cancel(struct image_push *p);
+
+/* ---- copying ---- */
+
+struct image_copy_request {
+	const char *source, *destination; /* references */
+	const char *architecture;         /* "": an index as it is, with all its platforms */
+	const char *variant;
+	struct image_auths auths; /* for both */
+};
+
+/*
+ * Copies what a registry has to another one, or to another repository of it, byte by byte: all
+ * documents below the reference, and each blob that the destination neither has nor can mount. The
+ * store gets none of it: a blob on its way is in a file without a name, on the disk of the store
+ * and within its reserve, until it was sent. The policy is asked as for a pull. A copy that was cut
+ * is gone on with by the next one, which finds there what this one has brought. Events and errors
+ * are those of a push, with those of a pull (ERROR_PRECONDITION, ERROR_EXHAUSTED) beside them.
+ */
+int image_copy_start(struct image_store *s, const struct image_copy_request *q,
+		     const struct image_push_ops *ops, void *userdata, struct image_copy **ret,
+		     struct error *err);
+/* on_done is not called. */
+void image_copy_cancel(struct image_copy *c);
 
 /* ---- listing ---- */
 

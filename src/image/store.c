@@ -24,6 +24,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "image/collect.h"
+#include "image/copy.h"
 #include "image/erofs.h"
 #include "image/export.h"
 #include "image/flight.h"
@@ -262,6 +263,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->layerings);
 	list_init(&s->pulls);
 	list_init(&s->pushes);
+	list_init(&s->copies);
 	list_init(&s->tags);
 	list_init(&s->errands);
 	s->config.parallel_unpacks = store_parallel(config->parallel_unpacks);
@@ -314,6 +316,7 @@ struct image_store *image_store_free(struct image_store *s)
 	lease_free_all(s);
 	pull_free_all(s);
 	push_free_all(s);
+	copy_free_all(s);
 	tags_free_all(s);
 	prune_free_all(s);
 	survey_free_all(s);

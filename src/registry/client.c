@@ -40,6 +40,7 @@ int client_open(struct registry *r, const struct registry_config *config, bool p
 	int code;
 
 	*r = (struct registry){ .config = config, .pushes = pushes };
+	r->transfers = &r->own;
 	list_init(&r->exchanges);
 	if (!slash || str_printf(r->host, sizeof(r->host), "%.*s", (int)(slash - config->name),
 				 config->name) < 0)
@@ -54,7 +55,7 @@ int client_open(struct registry *r, const struct registry_config *config, bool p
 	if (code == 0)
 		code = transfers_prepare(err);
 	if (code == 0)
-		code = transfers_init(&r->transfers, err);
+		code = transfers_init(&r->own, err);
 	if (code < 0)
 		return error_wrap(err, code, "registry %s", r->host);
 	r->tokens = calloc(r->endpoints.n, sizeof(*r->tokens));
@@ -68,12 +69,27 @@ void client_close(struct registry *r)
 		token_forget(r, i);
 	free(r->tokens);
 	r->tokens = NULL;
-	transfers_done(&r->transfers);
+	transfers_done(&r->own);
 	endpoints_done(&r->endpoints);
 }
 
 int client_turn(struct registry *r, int fd, int wait_ms, bool *ret_readable, struct error *err)
 {
 	exchange_turn(r);
-	return transfers_turn(&r->transfers, fd, exchange_wait(r, wait_ms), ret_readable, err);
+	return transfers_turn(r->transfers, fd, exchange_wait(r, wait_ms), ret_readable, err);
+}
+
+void client_join(struct registry *r, struct registry *other)
+{
+	assert(list_empty(&r->exchanges));
+	r->transfers = other->transfers;
+}
+
+int client_turn_both(struct registry *r, struct registry *joined, int fd, int wait_ms,
+		     bool *ret_readable, struct error *err)
+{
+	exchange_turn(r);
+	exchange_turn(joined);
+	return transfers_turn(r->transfers, fd, exchange_wait(r, exchange_wait(joined, wait_ms)),
+			      ret_readable, err);
 }

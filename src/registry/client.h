@@ -18,4 +18,11 @@ void client_close(struct registry *r);
 /* One turn of at most wait_ms; fd as transfers_turn() has it. */
 int client_turn(struct registry *r, int fd, int wait_ms, bool *ret_readable, struct error *err);
 
+/* Of two for one job, of which both wait at once: r's transfers are among the other's from now on.
+ * r is closed first. */
+void client_join(struct registry *r, struct registry *other);
+/* One turn of both. */
+int client_turn_both(struct registry *r, struct registry *joined, int fd, int wait_ms,
+		     bool *ret_readable, struct error *err);
+
 #endif

@@ -251,7 +251,7 @@ static void exchange_send(struct exchange *x)
 	r = exchange_headers(x, &headers);
 	if (r == 0) {
 		to.headers = headers;
-		r = transfer_start(&x->transfer, &x->registry->transfers, &to,
+		r = transfer_start(&x->transfer, x->registry->transfers, &to,
 				   &exchange_transfer_ops, &err);
 	}
 	if (r < 0)
@@ -396,7 +396,7 @@ static void exchange_ask_token(struct exchange *x)
 		to.total_ms = to.stall_ms + to.connect_ms;
 		buf_clear(&x->body);
 		x->asks_token = true;
-		r = transfer_start(&x->transfer, &x->registry->transfers, &to,
+		r = transfer_start(&x->transfer, x->registry->transfers, &to,
 				   &exchange_transfer_ops, &err);
 	}
 	if (r < 0) {

@@ -51,7 +51,8 @@ struct registry {
 	struct registry_settings settings;
 	struct endpoints endpoints;
 	struct registry_token *tokens; /* one for each endpoint */
-	struct transfers transfers;
+	struct transfers *transfers;   /* its own, or those of the one that it goes with */
+	struct transfers own;
 	struct list exchanges;
 	char host[REFERENCE_NAME_MAX + 1];
 	const char *path; /* of the repository, within the name */

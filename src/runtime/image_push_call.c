@@ -17,7 +17,9 @@ struct push_call {
 	struct rpc_call *call;
 	struct image_service *service;
 	char id[DIGEST_SIZE];
-	struct image_push *push; /* until it is done */
+	/* One of them, until it is done. */
+	struct image_push *push;
+	struct image_copy *copy;
 };
 
 static char *push_call_text(const char *text)
@@ -28,9 +30,8 @@ static char *push_call_text(const char *text)
 static void push_call_event(void *userdata, const struct image_push_event *e)
 {
 	static const char *const states[IMAGE_PUSH_STEP_COUNT] = {
-		[IMAGE_PUSH_SENDING] = "sending",
-		[IMAGE_PUSH_SENT] = "sent",
-		[IMAGE_PUSH_THERE] = "there",
+		[IMAGE_PUSH_LOADING] = "loading", [IMAGE_PUSH_SENDING] = "sending",
+		[IMAGE_PUSH_SENT] = "sent",       [IMAGE_PUSH_THERE] = "there",
 		[IMAGE_PUSH_MOUNTED] = "mounted",
 	};
 	struct push_call *c = userdata;
@@ -38,7 +39,8 @@ static void push_call_event(void *userdata, const struct image_push_event *e)
 	Nacre__V1__PushBlob blob = NACRE__V1__PUSH_BLOB__INIT;
 
 	/* How far it is now is not worth waiting for where the reader is slow. */
-	if (e->step == IMAGE_PUSH_SENDING && !rpc_call_writable(c->call))
+	if ((e->step == IMAGE_PUSH_SENDING || e->step == IMAGE_PUSH_LOADING) &&
+	    !rpc_call_writable(c->call))
 		return;
 	if (e->blob == 0) {
 		m.note = push_call_text(e->text);
@@ -72,12 +74,15 @@ static void push_call_done(void *userdata, const struct image_pushed *pushed,
 	int r;
 
 	c->push = NULL;
+	c->copy = NULL;
 	rpc_call_on_cancel(c->call, NULL, NULL);
 	if (err) {
 		rpc_call_fail(c->call, err);
 		return;
 	}
-	events_publish(c->service->events, &e);
+	/* What was copied is no object of this node. */
+	if (*c->id)
+		events_publish(c->service->events, &e);
 	last.reference = push_call_text(pushed->reference);
 	last.digest = push_call_text(pushed->digest);
 	last.origin = push_call_text(pushed->origin);
@@ -96,8 +101,11 @@ static void push_call_cancelled(struct rpc_call *call, void *data)
 	struct push_call *c = data;
 	struct error err = ERROR_INIT;
 
-	image_push_cancel(TAKE_PTR(c->push));
-	(void)error_refuse(&err, ERROR_CANCELLED, "the push was cancelled");
+	if (c->copy)
+		image_copy_cancel(TAKE_PTR(c->copy));
+	else
+		image_push_cancel(TAKE_PTR(c->push));
+	(void)error_refuse(&err, ERROR_CANCELLED, "the %s was cancelled", *c->id ? "push" : "copy");
 	rpc_call_fail(call, &err);
 }
 
@@ -146,6 +154,64 @@ static int push_call_start(struct push_call *c, const Nacre__V1__PushRequest *q,
 		return r;
 	r = image_push_start(c->service->images, &request, &push_call_ops, c, &c->push, err);
 	return r < 0 && err->kind == ERROR_INVALID ? error_wrap_field(err, r, "destination") : r;
+}
+
+static int copy_call_check(const char *field, const char *text, struct error *err)
+{
+	char full[REFERENCE_SIZE];
+	int r;
+
+	if (str_empty(text))
+		return error_field(err, ERROR_INVALID, field, "required");
+	r = reference_normalise(full, text, err);
+	return r < 0 ? error_wrap_field(err, r, field) : 0;
+}
+
+static int copy_call_start(struct push_call *c, const Nacre__V1__CopyImageRequest *q,
+			   struct error *err)
+{
+	struct image_copy_request request = { .source = q->source,
+					      .destination = q->destination,
+					      .architecture = q->architecture,
+					      .variant = q->variant };
+	int r;
+
+	r = copy_call_check("source", q->source, err);
+	if (r == 0)
+		r = copy_call_check("destination", q->destination, err);
+	if (r < 0)
+		return r;
+	if (str_empty(q->architecture) && !str_empty(q->variant))
+		return error_field(err, ERROR_INVALID, "architecture", "required with a variant");
+	if (strlen(q->architecture) > IMAGE_PLATFORM_MAX || !str_is_clean(q->architecture))
+		return error_field(err, ERROR_INVALID, "architecture", "this is none");
+	if (strlen(q->variant) > IMAGE_PLATFORM_MAX || !str_is_clean(q->variant))
+		return error_field(err, ERROR_INVALID, "variant", "this is none");
+	r = image_auth_read(&request.auths, rpc_call_arena(c->call), q->auths, q->n_auths, err);
+	if (r < 0)
+		return r;
+	return image_copy_start(c->service->images, &request, &push_call_ops, c, &c->copy, err);
+}
+
+void image_copy_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__CopyImageRequest *q =
+		(const Nacre__V1__CopyImageRequest *)(const void *)request;
+	struct push_call *c = arena_zalloc(rpc_call_arena(call), 1, sizeof(*c));
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (c) {
+		c->call = call;
+		c->service = userdata;
+		r = copy_call_start(c, q, &err);
+	} else {
+		r = error_set(&err, -ENOMEM, "copy");
+	}
+	if (r < 0)
+		rpc_call_fail(call, &err);
+	else
+		rpc_call_on_cancel(call, push_call_cancelled, c);
 }
 
 void image_push_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)

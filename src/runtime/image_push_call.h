@@ -5,6 +5,7 @@
 #include "rpc/server.h"
 
 /* nacre.v1.ImageService/Push; userdata: struct image_service. */
+void image_copy_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
 void image_push_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
 
 #endif

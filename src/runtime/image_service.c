@@ -183,6 +183,8 @@ static const struct rpc_method image_methods[] = {
 	  image_pull_call },
 	{ "Push", &nacre__v1__push_request__descriptor, &nacre__v1__push_response__descriptor, true,
 	  image_push_call },
+	{ "Copy", &nacre__v1__copy_image_request__descriptor, &nacre__v1__push_response__descriptor,
+	  true, image_copy_call },
 	{ "Tags", &nacre__v1__tags_request__descriptor, &nacre__v1__tags_response__descriptor, true,
 	  image_tags_call },
 	{ "List", &nacre__v1__list_images_request__descriptor,

@@ -75,6 +75,12 @@ static bool fetch_push_fits(const struct fetchmsg *m)
 	return fetch_is_full(m->push.reference);
 }
 
+static bool fetch_copy_fits(const struct fetchmsg *m)
+{
+	return fetch_is_full(m->copy.reference) && fetch_is_full(m->copy.destination) &&
+	       (*m->copy.architecture || !*m->copy.variant);
+}
+
 static bool fetch_list_fits(const struct fetchmsg *m)
 {
 	return fetch_is_full(m->list.reference);
@@ -285,6 +291,17 @@ static const struct {
 				      FIELD(export_image.id, FETCH_DIGEST, 0),
 				      FIELD(export_image.names, FETCH_CLEAN, FETCH_NAMES_MAX) },
 				    NULL },
+	[FETCHMSG_COPY] = { "copy",
+			    { FIELD(copy.reference, FETCH_CLEAN, REFERENCE_SIZE - 1),
+			      FIELD(copy.destination, FETCH_CLEAN, REFERENCE_SIZE - 1),
+			      FIELD(copy.architecture, FETCH_CLEAN, 32),
+			      FIELD(copy.variant, FETCH_CLEAN, 32),
+			      FIELD(copy.max_bytes, FETCH_U64, FETCH_BYTES_MAX) },
+			    fetch_copy_fits },
+	[FETCHMSG_WANT] = { "want",
+			    { FIELD(want.digest, FETCH_DIGEST, 0),
+			      FIELD(want.size, FETCH_U64, FETCH_BYTES_MAX) },
+			    NULL },
 };
 static_assert(ARRAY_SIZE(fetch_types) == FETCHMSG_TYPE_COUNT, "a row for each type");
 

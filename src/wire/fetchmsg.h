@@ -28,11 +28,11 @@
  * and the digest that its manifest has in the archive; all else is empty), while the archive goes
  * into the pipe, and DONE when all of it is there.
  *
- * Jobs with network. The core begins with one of PULL, PUSH and LIST, goes on with any number of
- * NETWORK (at most one), PROXY (at most one), POLICY (at most one), REGISTRY_DIR, ENDPOINT and AUTH
- * in any order, for a PUSH with its MOUNTs and PUSH_BLOBs, and ends with GO: until then nothing is
- * read but these, and no connection is made. All of it is the core's own word or its client's, and
- * trusted so far.
+ * Jobs with network. The core begins with one of PULL, PUSH, COPY and LIST, goes on with any number
+ * of NETWORK (at most one), PROXY (at most one), POLICY (at most one), REGISTRY_DIR, ENDPOINT and
+ * AUTH in any order, for a PUSH with its MOUNTs and PUSH_BLOBs, and ends with GO: until then
+ * nothing is read but these, and no connection is made. All of it is the core's own word or its
+ * client's, and trusted so far.
  *
  * PULL is answered, in this order, by
  *   RESOLVED            what the reference names, and where it was found: once;
@@ -61,6 +61,14 @@
  * descriptor (open for reading): blobs first, then manifests, each behind those that it names; the
  * last one is what the reference will name. Answers are PROGRESS, NOTE, and PUSHED for each; then
  * RESOLVED (the digest as the registry has it now) and DONE with n_images 1.
+ *
+ * COPY takes what `reference` names to `destination`, without the store. It is answered by RESOLVED
+ * (where it was found), BLOB for each document, CONTENT for all that the destination is to have, in
+ * the order of PUSH_BLOBs, and CONTENT_END. For each blob that the destination neither has nor
+ * mounts comes a WANT, which the core answers with FETCH, at any time, with an empty file and
+ * without a pipe; it is loaded as by PULL (PROGRESS, RESTART, BLOB), and then sent as by PUSH
+ * (PROGRESS from the beginning, PUSHED), and the file is closed. A RESTART is answered with another
+ * FETCH. RESOLVED and DONE end it as they end a PUSH.
  *
  * LIST is answered by RESOLVED (for FETCH_LIST_RESOLVE, FETCH_LIST_REFERRERS), TAGs or REFERRERs,
  * and DONE with n_images 0.
@@ -129,6 +137,8 @@ enum fetchmsg_type {
 	FETCHMSG_POLICY,
 	FETCHMSG_EXPORT,
 	FETCHMSG_EXPORT_IMAGE,
+	FETCHMSG_COPY,
+	FETCHMSG_WANT,
 	FETCHMSG_TYPE_COUNT
 };
 
@@ -353,6 +363,17 @@ struct fetchmsg {
 			char id[DIGEST_SIZE];
 			const char *names; /* full, parted by blanks; "": none */
 		} export_image;
+		struct {
+			const char *reference;    /* in full: tag, digest or both */
+			const char *destination;  /* in full; a digest is what it must have */
+			const char *architecture; /* "": an index as it is, with all platforms */
+			const char *variant;
+			uint64_t max_bytes; /* of all documents together */
+		} copy;
+		struct {
+			char digest[DIGEST_SIZE];
+			uint64_t size;
+		} want;
 	};
 };
 

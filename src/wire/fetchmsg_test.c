@@ -55,6 +55,8 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_TAG, .tag = { "v1.0_x-Y" } },
 	{ .type = FETCHMSG_EXPORT, .export = { FETCH_EXPORT_DOCKER, FETCH_IMAGES_MAX } },
 	{ .type = FETCHMSG_EXPORT_IMAGE, .export_image = { DIGEST, DIGEST, "a.b/c:1 a.b/d:2" } },
+	{ .type = FETCHMSG_COPY, .copy = { "a.b/c:1", "d.e/f@" DIGEST, "arm", "v7", 9 } },
+	{ .type = FETCHMSG_WANT, .want = { DIGEST, 5 } },
 };
 static_assert(ARRAY_SIZE(good) == FETCHMSG_TYPE_COUNT + 3,
 	      "one of each, of words three, of auths two");
@@ -114,6 +116,9 @@ static void refuses_to_send(void)
 		{ .type = FETCHMSG_PULL,
 		  .pull = { "a.b/x:1", "linux", "amd64", "", 1, FETCH_PULL_FLAGS + 1, 0 } },
 		{ .type = FETCHMSG_PUSH, .push = { "x:1", 0 } },
+		{ .type = FETCHMSG_COPY, .copy = { "x:1", "a.b/c:1", "", "", 1 } },
+		{ .type = FETCHMSG_COPY, .copy = { "a.b/c:1", "x:1", "", "", 1 } },
+		{ .type = FETCHMSG_COPY, .copy = { "a.b/c:1", "a.b/d:1", "", "v7", 1 } },
 		{ .type = FETCHMSG_LIST, .list = { "a.b/x:1", FETCH_LISTING_COUNT, 1, 0 } },
 		{ .type = FETCHMSG_LIST, .list = { "a.b/x:1", 0, FETCH_TAGS_MAX + 1, 0 } },
 		{ .type = FETCHMSG_NETWORK,

@@ -134,6 +134,42 @@ class Real(nacre_test.NodeTest):
                     self.assertEqual({protocol}, set(spoken))
                 self.remove("h:1")
 
+    def test_copies_among_them(self):
+        """An image for two machines, from each to each and within one: the same bytes there, as skopeo sees them."""
+        plain = self.registries["plain"]
+        tars = [images.make(self.path(f"copy-{a}.tar"), "--busybox", "--cmd", "sh", "--arch", a) for a in ("amd64", "arm64")]
+        for a, tar in zip(("amd64", "arm64"), tars):
+            plain.copy("oci-archive:" + tar, f"copies/from:{a}")
+        entries = []
+        for a in ("amd64", "arm64"):
+            data = self.raw(plain, f"copies/from:{a}")
+            entries.append({"mediaType": json.loads(data)["mediaType"], "digest": fakeregistry.digest(data), "size": len(data),
+                            "platform": {"os": "linux", "architecture": a}})
+        index = json.dumps({"schemaVersion": 2, "mediaType": fakeregistry.INDEX, "manifests": entries}).encode()
+        run("curl", "-sf", "-X", "PUT", "-H", "Content-Type: " + fakeregistry.INDEX, "--data-binary", "@-",
+            f"http://{plain.host}/v2/copies/from/manifests/all", input=index)
+        with tempfile.TemporaryDirectory() as folder:
+            login = base64.b64encode(f"{realregistry.USER}:{realregistry.PASSWORD}".encode()).decode()
+            with open(folder + "/config.json", "w", encoding="utf-8") as f:
+                json.dump({"auths": {r.host: {"auth": login} for r in self.registries.values() if r.auth}}, f)
+            last = plain.host + "/copies/from:all"
+            for registry, name in ((self.registries["tls, basic"], "copies/a:1"), (self.registries["token"], "copies/b:1"),
+                                   (self.registries["token"], "copies/c:1"), (plain, "copies/d:1")):
+                with self.subTest(name):
+                    done = self.node.cli("image", "copy", last, f"{registry.host}/{name}", seconds=120, env={"DOCKER_CONFIG": folder})
+                    self.assertEqual(fakeregistry.digest(index), done.stdout.strip())
+                    if name == "copies/c:1":
+                        self.assertNotIn(" MB copied", done.stderr)
+                    self.assertEqual(index, self.raw(registry, name))
+                    run("skopeo", "--insecure-policy", "copy", "-q", "--all", "--src-tls-verify=false",
+                        *(("--src-creds", f"{realregistry.USER}:{realregistry.PASSWORD}") if registry.auth else ()),
+                        f"docker://{registry.host}/{name}", "dir:" + tempfile.mkdtemp(dir=self.folder))
+                    last = f"{registry.host}/{name}"
+
+    def raw(self, registry, name):
+        return run("skopeo", "--insecure-policy", "inspect", "--raw", "--tls-verify=false",
+                   *(("--creds", f"{realregistry.USER}:{realregistry.PASSWORD}") if registry.auth else ()), f"docker://{registry.host}/{name}")
+
     # ---- forms ----
 
     def test_forms_that_skopeo_makes(self):

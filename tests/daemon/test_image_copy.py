@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copying from registry to registry, through the daemon and the command; nothing of it is kept."""
+import base64
+import json
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import unittest
+
+import grpc
+
+import fakeregistry
+import nacre_test
+import schema
+from fakeregistry import digest
+from nacre_test import nacre_pb2
+
+CODE = grpc.StatusCode
+
+
+class CopyTest(nacre_test.NodeTest):
+    IMAGES = ()
+
+    def setUp(self):
+        super().setUp()
+        self.registry = self.enterContext(fakeregistry.FakeRegistry())
+        self.there = self.enterContext(fakeregistry.FakeRegistry())
+        self.layers = [fakeregistry.layer_tar({"big": os.urandom(3 << 20)}), fakeregistry.layer_tar({"small": b"x" * 1000})]
+        self.root = self.registry.put_image("a/b", "1", layers=self.layers)
+        self.big = digest(self.registry.last["layers"][0])
+        self.name, self.dest = f"{self.registry.host}/a/b:1", f"{self.there.host}/c/d:2"
+        self.addCleanup(self.clean)
+
+    def clean(self):
+        if not self.node.alive:
+            self.node.start()
+        self.left_nothing()
+        self.node.cli("check")
+
+    def left_nothing(self):
+        nacre_test.until(lambda: not os.listdir(self.node.root + "/staging"), what="an empty staging directory")
+        self.assertEqual([], os.listdir(self.node.root + "/blobs/sha256"))
+        self.assertEqual([], os.listdir(self.node.root + "/partial"))
+
+    def copy(self, **request):
+        return list(self.node.images.Copy(nacre_pb2.CopyImageRequest(**{"source": self.name, "destination": self.dest, **request})))
+
+    def refused(self, code, words, **request):
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.copy(**request)
+        self.assertEqual(code, caught.exception.code(), caught.exception.details())
+        self.assertRegex(caught.exception.details(), words)
+
+    def put_index(self):
+        """An index of two platforms, nested once; (its digest, those of the manifests)."""
+        arm = self.registry.put_image("a/b", layers=[self.layers[0]], architecture="arm64")
+        inner = {"schemaVersion": 2, "mediaType": fakeregistry.INDEX, "manifests": [
+            self.registry.descriptor("a/b", arm, platform={"os": "linux", "architecture": "arm64"})]}
+        nested = self.registry.put_manifest("a/b", inner, fakeregistry.INDEX)
+        index = {"schemaVersion": 2, "mediaType": fakeregistry.INDEX, "manifests": [
+            self.registry.descriptor("a/b", self.root, platform={"os": "linux", "architecture": "amd64"}),
+            self.registry.descriptor("a/b", arm, platform={"os": "linux", "architecture": "arm64", "variant": "v8"}),
+            self.registry.descriptor("a/b", nested)]}
+        return self.registry.put_manifest("a/b", json.dumps(index, indent=3).encode(), fakeregistry.INDEX, "all"), arm, nested
+
+
+class Copy(CopyTest):
+    def test_byte_by_byte(self):
+        done = self.node.cli("image", "copy", self.name, self.dest)
+        self.assertEqual(self.root, done.stdout.strip())
+        self.assertRegex(done.stderr, r"(?m)^  [1-3]/4 [0-9a-f]{12} [0-9.]+ MB copied$")
+        self.assertEqual(self.registry.blobs, self.there.blobs)
+        self.assertEqual(self.registry.manifests["a/b", "1"], self.there.manifests["c/d", "2"])
+        self.assertIn("/manifests/2", self.there.requests[-1][1])
+        self.left_nothing()
+        self.assertEqual([], json.loads(self.node.cli("-o", "json", "image", "ls").stdout))
+        n = len(self.registry.asked("GET", "/blobs/"))
+        done = self.node.cli("-o", "json", "image", "copy", self.name, f"{self.there.host}/c/d:3")
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        for event in events:
+            schema.check(schema.load(), "image copy", event)
+        self.assertEqual(["there"] * 3 + ["sent"], [e["state"] for e in events if e["event"] == "blob"])
+        self.assertEqual({"event": "copied", "reference": f"{self.there.host}/c/d:3", "digest": self.root, "origin": self.there.url},
+                         events[-1])
+        # What is there is not even loaded.
+        self.assertEqual(n, len(self.registry.asked("GET", "/blobs/")))
+
+    def test_all_platforms_or_one(self):
+        root, arm, nested = self.put_index()
+        self.assertEqual(root, self.node.cli("image", "copy", f"{self.registry.host}/a/b:all", self.dest).stdout.strip())
+        self.assertEqual(self.registry.blobs, self.there.blobs)
+        self.assertEqual(self.registry.manifests["a/b", "all"], self.there.manifests["c/d", "2"])
+        put = [r[1].rsplit("/", 1)[1] for r in self.there.asked("PUT", "/manifests/")]
+        self.assertEqual([self.root, arm, nested, "2"], put)
+        one = f"{self.there.host}/one:1"
+        self.assertEqual(arm, self.node.cli("image", "copy", "--platform", "linux/arm64/v8", f"{self.registry.host}/a/b:all",
+                                            one).stdout.strip())
+        self.assertEqual({("one", arm), ("one", "1")}, {m for m in self.there.manifests if m[0] == "one"})
+        self.refused(CODE.FAILED_PRECONDITION, "has no image for linux/riscv64", source=f"{self.registry.host}/a/b:all",
+                     architecture="riscv64")
+
+    def test_mounted_within_one_registry(self):
+        self.registry.on("HEAD", "/v2/other/.*/blobs/", lambda a: a.reply(404))
+        done = self.node.cli("image", "copy", self.name, f"{self.registry.host}/other/x")
+        self.assertEqual(3, done.stderr.count("was in another repository"))
+        self.assertIn("from=a%2Fb", self.registry.asked("POST", "mount=")[0][1])
+        self.assertEqual([], self.registry.asked("GET", "/blobs/"))
+
+    def test_that_will_not_mount(self):
+        self.registry.on("HEAD", "/v2/other/.*/blobs/", lambda a: a.reply(404))
+
+        def no(a):
+            a.body()
+            a.errors(405, "UNSUPPORTED", "no mounts here")
+
+        def session(a):
+            self.registry.uploads["mine"] = b""
+            a.body()
+            a.reply(202, b"", {"Location": f"/v2/other/x/blobs/uploads/mine{len(self.registry.asked('POST', 'mount='))}"})
+        for how in (no, session):
+            with self.subTest(how.__name__):
+                self.registry.scripts = [s for s in self.registry.scripts if s[0] == "HEAD"]
+                for n in range(10):
+                    self.registry.uploads[f"mine{n}"] = b""
+                self.registry.on("POST", "mount=", how)
+                done = self.node.cli("image", "copy", self.name, f"{self.registry.host}/other/x:{how.__name__}")
+                self.assertEqual(self.root, done.stdout.strip())
+                self.assertEqual(4, done.stderr.count(" copied"), done.stderr)
+
+    def test_what_fails_and_is_tried_again(self):
+        data = self.registry.last["layers"][0]
+
+        def cut(a):
+            self.there.uploads[a.path.split("/uploads/")[1].split("?")[0]] += a.rfile.read(1 << 20)
+            a.drop()
+        self.there.once("PUT", "/uploads/.*" + self.big[7:], cut)
+        self.there.once("POST", "/uploads/", lambda a: (a.body(), a.reply(503)))
+        self.registry.once("GET", "/blobs/" + self.big, lambda a: a.part(data, 1 << 20), lambda a: a.reply(500))
+        done = self.node.cli("image", "copy", self.name, self.dest)
+        self.assertEqual(self.root, done.stdout.strip())
+        self.assertIn("tried again", done.stderr)
+        self.assertTrue([r for r in self.registry.asked("GET", "/blobs/" + self.big) if r[2].get("Range", "").startswith("bytes=")])
+        self.assertEqual([f"{1 << 20}-{len(data) - 1}"],
+                         [r[2]["Content-Range"] for r in self.there.asked("PATCH", "/uploads/")])
+        self.assertEqual(self.registry.blobs, self.there.blobs)
+
+    def test_a_lie(self):
+        data = bytearray(self.registry.last["layers"][0])
+        data[100] ^= 1
+        self.registry.once("GET", "/blobs/" + self.big, lambda a: a.reply(200, bytes(data)))
+        self.assertEqual(self.root, self.node.cli("image", "copy", self.name, self.dest).stdout.strip())
+        self.assertEqual(self.registry.blobs, self.there.blobs)
+        self.there.blobs.clear()
+        self.there.manifests.clear()
+        self.registry.on("GET", "/blobs/" + self.big, lambda a: a.reply(200, bytes(data)))
+        self.refused(CODE.INVALID_ARGUMENT, f"blob {self.big} has the digest sha256:")
+        self.assertNotIn(digest(bytes(data)), self.there.blobs)
+        self.assertEqual({}, self.there.manifests)
+        self.there.on("PUT", "/manifests/", lambda a: (a.body(), a.reply(201, b"", {"Docker-Content-Digest": "sha256:" + "0" * 64})))
+        self.registry.scripts.clear()
+        self.refused(CODE.INVALID_ARGUMENT, "says that it has sha256:000")
+
+    def test_what_it_refuses(self):
+        other = "sha256:" + "0" * 64
+        for code, words, request in (
+                (CODE.INVALID_ARGUMENT, "^source: required", {"source": ""}),
+                (CODE.INVALID_ARGUMENT, "^destination: required", {"destination": ""}),
+                (CODE.INVALID_ARGUMENT, "^source: ", {"source": "A B"}),
+                (CODE.INVALID_ARGUMENT, "^architecture: required with a variant", {"variant": "v7"}),
+                (CODE.INVALID_ARGUMENT, "cannot be copied to " + other, {"destination": f"{self.there.host}/c/d@{other}"}),
+                (CODE.NOT_FOUND, "manifest none", {"source": f"{self.registry.host}/a/b:none"}),
+                (CODE.INVALID_ARGUMENT, r"^auths\[0\]", {"auths": [nacre_pb2.RegistryAuth(host="x")]})):
+            with self.subTest(words):
+                self.refused(code, words, **request)
+        self.assertEqual({}, self.there.manifests)
+        self.there.on("HEAD", "/blobs/", lambda a: a.reply(503))
+        self.refused(CODE.UNAVAILABLE, f"^RegistryUnavailable: registry {self.there.host}")
+
+    def test_who_asks(self):
+        mine = nacre_pb2.RegistryAuth(host=self.registry.host, username="user", password="secret")
+        yours = nacre_pb2.RegistryAuth(host=self.there.host, username="user", password="other")
+        self.registry.auth, self.there.auth, self.there.password = "bearer", "basic", "other"
+        self.refused(CODE.UNAUTHENTICATED, f"^Unauthenticated: registry {self.registry.host}", auths=[yours])
+        self.refused(CODE.UNAUTHENTICATED, f"^Unauthenticated: registry {self.there.host}", auths=[mine])
+        self.assertEqual(self.root, self.copy(auths=[yours, mine])[-1].pushed.digest)
+        for registry, secret in ((self.registry, "other"), (self.there, "secret")):
+            secret = base64.b64encode(f"user:{secret}".encode()).decode()
+            self.assertFalse([r for r in registry.requests if secret in r[2].get("Authorization", "")])
+        with tempfile.TemporaryDirectory() as folder:
+            auths = {r.host: {"auth": base64.b64encode(f"user:{r.password}".encode()).decode()} for r in (self.registry, self.there)}
+            with open(folder + "/auth.json", "w", encoding="utf-8") as f:
+                json.dump({"auths": auths}, f)
+            done = self.node.cli("image", "copy", self.name, self.dest, env={**os.environ, "REGISTRY_AUTH_FILE": folder + "/auth.json"})
+        self.assertEqual(self.root, done.stdout.strip())
+
+    def held(self, registry, method, pattern):
+        """A copy of which the first such request waits: (the command, what lets it go on)."""
+        came, go = threading.Event(), threading.Event()
+        self.addCleanup(go.set)
+
+        def script(_answer):
+            came.set()
+            go.wait()
+            return False
+        registry.once(method, pattern, script)
+        command = self.node.spawn_cli("image", "copy", self.name, self.dest)
+        if not came.wait(60 * nacre_test.SLOWNESS):
+            raise AssertionError("nothing was asked")
+        return command, go
+
+    def test_killed_in_the_middle(self):
+        for registry, method, pattern in ((self.registry, "GET", "/blobs/" + self.big), (self.there, "PUT", "/uploads/"),
+                                          (self.there, "PUT", "/manifests/")):
+            with self.subTest(pattern):
+                self.there.blobs.clear()
+                command, go = self.held(registry, method, pattern)
+                self.node.kill()
+                go.set()
+                self.assertEqual(125, command.wait())
+                command.communicate()
+                self.node.start()
+                self.left_nothing()
+                self.assertEqual(self.root, self.node.cli("image", "copy", self.name, self.dest).stdout.strip())
+                self.assertEqual(self.registry.blobs, self.there.blobs)
+
+    def test_interrupted(self):
+        command, go = self.held(self.there, "PUT", "/uploads/")
+        command.send_signal(signal.SIGINT)
+        command.communicate(timeout=60 * nacre_test.SLOWNESS)
+        self.left_nothing()
+        go.set()
+        self.assertFalse(self.there.asked("PUT", "/manifests/"))
+
+
+class Policy(CopyTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="policy-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        with open(cls.folder + "/policy.json", "w", encoding="utf-8") as f:
+            json.dump({"default": [{"type": "reject"}]}, f)
+        cls.CONFIG = f"images:\n  policy: {cls.folder}/policy.json\n"
+        super().setUpClass()
+
+    def test_of_the_source(self):
+        self.refused(CODE.FAILED_PRECONDITION, "^SignatureValidationFailed: ")
+        self.assertEqual([], self.there.requests)
+
+
+class Room(CopyTest):
+    CONFIG = "images:\n  reserve: 1000000GiB\n"
+
+    def test_is_refused(self):
+        self.refused(CODE.RESOURCE_EXHAUSTED, "images.reserve")
+        self.assertEqual([], self.there.requests)
+
+
+if __name__ == "__main__":
+    unittest.main()
