@@ -176,7 +176,7 @@ class Keeper:
 class Guest:
     """`nacre-gate guest`."""
 
-    def __init__(self, folder, keeper, token, bundle, **ids):
+    def __init__(self, folder, keeper, token, bundle, patience="10", **ids):
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind((GUEST_ADDRESS, PORT))
@@ -186,7 +186,7 @@ class Guest:
         os.lseek(boot, 0, 0)
         directory = os.open(keeper.folder, os.O_PATH | os.O_DIRECTORY)
         # As pid 1 starts it: as root, without a capability.
-        self.process = start("guest", "10", fds=(self.listener.fileno(), boot, directory))
+        self.process = start("guest", patience, fds=(self.listener.fileno(), boot, directory))
         os.close(boot)
         os.close(directory)
         self.listener.close()
@@ -199,7 +199,7 @@ class Guest:
 class NodeGate:
     """`nacre-gate node`, and what stands around it."""
 
-    def __init__(self, folder, authority):
+    def __init__(self, folder, authority, patience="10"):
         self.folder, self.authority = os.path.join(folder, "node"), authority
         os.mkdir(self.folder)
         self.rpc, self.listen = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -209,7 +209,7 @@ class NodeGate:
         self.boot, boot = socket.socketpair()
         self.console, console = socket.socketpair()
         self.boot.settimeout(60)
-        self.process = start("node", str(UID), str(UID), "pod/web", "10",
+        self.process = start("node", str(UID), str(UID), "pod/web", patience,
                              fds=(self.rpc.fileno(), self.listen.fileno(), boot.fileno(), console.fileno()))
         for sock in (self.rpc, self.listen, boot, console):
             sock.close()
@@ -317,8 +317,8 @@ class Bed:
         folder = tempfile.mkdtemp(dir=self.folder)
         return self.add(Authority(folder, domain))
 
-    def start_node(self):
-        self.node = self.add(NodeGate(self.folder, self.authority))
+    def start_node(self, **how):
+        self.node = self.add(NodeGate(self.folder, self.authority, **how))
         return self.node
 
     def start_guest(self, **ids):

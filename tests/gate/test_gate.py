@@ -278,14 +278,41 @@ class Refusals(GateTest):
 
 
 class Slow(GateTest):
-    def test_a_guest_whose_gate_is_still_on_its_way_is_asked_once(self):
-        """Its kernel has taken the connection: another one would be one more to answer."""
-        node = self.bed.start_node()
+    def listen(self):
         listener = socket.socket()
         self.addCleanup(listener.close)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((gatebed.GUEST_ADDRESS, gatebed.PORT))
-        listener.listen(8)
+        listener.listen(64)
+        return listener
+
+    def test_a_node_waits_as_long_as_it_is_told(self):
+        """A second for a handshake, and for the first certificate twelve times as long."""
+        node = self.bed.start_node(patience="1")
+        listener = self.listen()
+        node.setup()
+        node.ready()
+        began = time.monotonic()
+        node.until_state(gatebed.FAILED)
+        self.assertLess(time.monotonic() - began, 100)
+        self.assertIn("the guest was not reached for its enrolment: TLS handshake", node.text)
+        listener.settimeout(10)
+        for _ in range(2):
+            sock, _ = listener.accept()
+            sock.close()
+
+    def test_a_guest_waits_as_long_as_it_is_told(self):
+        self.bed.start_node()
+        self.bed.start_guest(patience="1")
+        began = time.monotonic()
+        with socket.create_connection((gatebed.GUEST_ADDRESS, gatebed.PORT), timeout=60, source_address=(gatebed.NODE_ADDRESS, 0)) as sock:
+            self.assertCut(sock)
+        self.assertLess(time.monotonic() - began, 9)
+
+    def test_a_guest_whose_gate_is_still_on_its_way_is_asked_once(self):
+        """Its kernel has taken the connection: another one would be one more to answer."""
+        node = self.bed.start_node()
+        listener = self.listen()
         node.setup()
         node.ready()
         end = time.monotonic() + 1.5
