@@ -30,9 +30,9 @@
 #include "gate/ports.h"
 #include "gate/stream.h"
 
-/* How long one attempt to connect may take, and the pause behind one that failed: a guest answers
- * at once or is not there yet. */
-#define NODE_CONNECT_PATIENCE (250 * NSEC_PER_MSEC)
+/* What part of the time for a handshake one attempt to connect may take, and the pause behind one
+ * that failed: a guest answers at once or is not there yet. */
+#define NODE_CONNECT_SHARE 40
 #define NODE_RETRY_SOON (20 * NSEC_PER_MSEC)
 #define NODE_RETRY_LATER (NSEC_PER_SEC)
 /* From the guest's first frame to its certificate: the time of so many handshakes. */
@@ -293,7 +293,7 @@ static void node_begin_enrol(struct node *n)
 	if (r < 0)
 		return;
 	enrol_start(&n->enrol, fd, tls);
-	loop_timer_set(&n->connect_patience, NODE_CONNECT_PATIENCE);
+	loop_timer_set(&n->connect_patience, n->patience / NODE_CONNECT_SHARE);
 }
 
 static void node_renew_guest(struct node *n)
