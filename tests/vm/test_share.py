@@ -54,17 +54,23 @@ class Driver:
     """src/vm/share_test_driver.c."""
 
     def __init__(self, *args, **more):
-        self.process = subprocess.Popen([DRIVER, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
+        self.process = subprocess.Popen([DRIVER, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more)
+        self.rest = b""
         _, self.pid, self.start = self.line().split()
 
     def line(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise AssertionError("the driver has ended")
-        return line.rstrip("\n")
+        while b"\n" not in self.rest:
+            if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
+                raise AssertionError(f"the driver has said nothing for {PATIENCE} s")
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                raise AssertionError("the driver has ended")
+            self.rest += data
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line.decode()
 
     def say(self, *words):
-        self.process.stdin.write(" ".join(words) + "\n")
+        self.process.stdin.write((" ".join(words) + "\n").encode())
         self.process.stdin.flush()
 
     def ask(self, *words):
@@ -257,6 +263,7 @@ class Shares(unittest.TestCase):
         self.assertEqual(read(self.file("f")), "two")
 
     def test_links_end_in_the_guest(self):
+        """While it is there (V04), whoever has made them."""
         outside = os.path.join(self.place, "outside-of-all")
         write(outside, "secret")
         at, g = self.add(), self.guest
@@ -410,6 +417,17 @@ class Shares(unittest.TestCase):
         self.assertEqual(code, -errno.EEXIST)
         self.assertIn("there is a mount", text)
 
+    def test_removed_with_links_in_it(self):
+        """What a guest has put into a volume leads nobody anywhere when that is taken away (V02): no mount of the node's goes."""
+        at, g = self.add(), self.guest
+        before = host.mounts()
+        g.do("symlink", "/", f"{at}/root")
+        g.do("symlink", self.place, f"{at}/{self.name}")
+        g.do("umount", at)
+        self.assertGreaterEqual(self.driver.done("remove", self.name)[0], 0)
+        self.assertEqual(before, host.mounts())
+        self.assertEqual({"root", self.name}, set(os.listdir(self.dir)))
+
     def test_removed_while_open(self):
         write(self.file("f"), "x")
         at, g = self.add(), self.guest
@@ -433,7 +451,7 @@ class Shares(unittest.TestCase):
         self.assertEqual(os.listdir(self.dir), [])
 
     def test_jail(self):
-        """What a virtiofsd that was taken over would have."""
+        """What a virtiofsd that was taken over would have (V10)."""
         at = f"/proc/{self.driver.pid}"
         status = dict(re.findall(r"^(\w+):\t(.*)$", read(f"{at}/status"), re.M))
         # CHOWN DAC_OVERRIDE FOWNER FSETID SETGID SETUID
