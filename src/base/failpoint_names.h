@@ -6,9 +6,10 @@
 
 /*
  * The one table of failpoints: name, who comes there ("any": the daemon, and keepers;
- * "upgrade": only where a daemon meets keepers of another build), whether it
- * has a place behind the step too, and what the process is about to do. Used by failpoint.c and
- * failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
+ * "upgrade": only where a daemon meets keepers of another build; "vm": the daemon, with instances
+ * in machines), whether it has a place behind the step too, and what the process is about to do.
+ * Used by failpoint.c and failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from
+ * it.
  */
 static const struct {
 	const char *name;
@@ -95,6 +96,23 @@ static const struct {
 	{ "container.clean", "keeper", true, "remove the cgroup of a container" },
 	{ "exec.start", "keeper", true, "start a program in a container" },
 	{ "exec.exit", "keeper", true, "take notice of the end of a program in a container" },
+
+	{ "vm.place", "vm", true, "make the directory and the group of a machine" },
+	{ "vm.network", "vm", true, "make the network of a machine, with its TAP device" },
+	{ "vm.gate", "vm", true, "start the gate of a machine" },
+	{ "vm.tell", "vm", true, "tell a guest who it is" },
+	{ "vm.volumes", "vm", true, "start what serves the volumes of a machine" },
+	{ "vm.group", "vm", true, "make the group of a machine's monitor" },
+	{ "vm.start", "vm", true, "start a machine's monitor in its jail" },
+	{ "vm.up", "vm", true, "take a monitor's word that its machine runs" },
+	{ "vm.booted", "vm", true, "record what a guest has said of itself" },
+	{ "vm.disk", "vm", true, "put a disk into a machine" },
+	{ "vm.disk_out", "vm", true, "take a disk out of a machine" },
+	{ "image.disk", "vm", true, "make the disk of an image" },
+	{ "vm.end", "vm", true, "take notice that a machine's monitor has ended" },
+	{ "vm.over", "vm", true, "tell that a machine has ended" },
+	{ "vm.gate_end", "vm", true, "take notice that a machine's gate has ended" },
+	{ "vm.adopt", "vm", true, "take up a machine of an earlier daemon" },
 
 	{ "upgrade.protocol", "upgrade", false,
 	  "say hello: an error makes it a protocol of nobody" },

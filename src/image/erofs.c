@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -97,6 +98,7 @@ static void erofs_on_answer(struct loop_defer *d)
 	_cleanup_fd_ int fd = TAKE_FD(j->fd);
 	struct error err = j->err;
 
+	FAILPOINT_AFTER("image.disk");
 	list_for_each (w, &j->waiters, struct erofs_waiter, link) {
 		list_remove(&w->link);
 		list_add_tail(&waiters, &w->link);
@@ -239,6 +241,9 @@ static int erofs_spawn(struct erofs_job *j, int root_fd, int usr_fd, int tree_fd
 	struct isolate_plan plan;
 	int r;
 
+	r = FAILPOINT("image.disk");
+	if (r < 0)
+		return error_set(err, r, "start " EROFS_PROGRAM);
 	r = erofs_find_program(usr_fd, program, err);
 	if (r < 0)
 		return r;

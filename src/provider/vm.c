@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -124,9 +125,14 @@ static int vms_create(struct instance *i, struct error *err)
 
 	if (i->own)
 		return vm_pool_give(i, err);
+	r = FAILPOINT("vm.place");
+	if (r < 0)
+		return error_set(err, r, "make instance %s", i->path);
 	r = vms_open_place(i, err);
-	if (r == 0)
-		r = machine_begin(i->own, err);
+	if (r < 0)
+		return r;
+	FAILPOINT_AFTER("vm.place");
+	r = machine_begin(i->own, err);
 	return r < 0 ? r : 1;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "instance/model.h"
@@ -37,6 +38,7 @@ int machine_adopt(struct machine *m, struct error *err)
 	_cleanup_fd_ int leaf_fd = -1;
 	int r;
 
+	FAILPOINT_BEFORE("vm.adopt");
 	m->has_nic = true;
 	leaf_fd = cgroup_make(m->instance->cgroup_fd, "vmm", err);
 	if (leaf_fd < 0)
@@ -55,5 +57,6 @@ int machine_adopt(struct machine *m, struct error *err)
 	if (r < 0)
 		return r;
 	r = gate_connect(&m->gate, &config, &machine_gate_events, m, err);
+	FAILPOINT_AFTER("vm.adopt");
 	return r < 0 ? error_wrap(err, r, "its gate") : 0;
 }

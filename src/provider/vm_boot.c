@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/parse.h"
 #include "instance/link.h"
 #include "instance/model.h"
@@ -89,6 +90,9 @@ int machine_tell(struct machine *m, struct error *err)
 	uint8_t *room;
 	int len, r;
 
+	r = FAILPOINT("vm.tell");
+	if (r < 0)
+		return error_set(err, r, "tell a guest who it is");
 	r = buf_reserve(&frame, BOOTMSG_FRAME_MAX, &room);
 	if (r < 0)
 		return error_set(err, r, "what a guest is told");
@@ -100,5 +104,6 @@ int machine_tell(struct machine *m, struct error *err)
 		(void)error_set(err, r, "tell a guest who it is");
 	explicit_bzero(room, (size_t)len);
 	explicit_bzero(m->token, sizeof(m->token));
+	FAILPOINT_AFTER("vm.tell");
 	return r;
 }

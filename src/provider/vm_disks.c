@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -88,6 +89,7 @@ static void machine_on_disk(struct vm *vm, const struct error *err, void *data)
 	unsigned slot = d->slot;
 
 	(void)vm;
+	FAILPOINT_AFTER("vm.disk");
 	list_for_each (other, &m->disks, struct machine_disk, link)
 		if (other != d && other->slot == slot)
 			machine_disk_answer(other, err);
@@ -123,6 +125,9 @@ int machine_put_disk(struct machine *m, const char *name, int fd,
 	if (m->asks_slots)
 		return error_refuse(err, ERROR_UNAVAILABLE, "its machine is still being taken up");
 	disk.device = fstat(fd, &st) == 0 && S_ISBLK(st.st_mode);
+	r = FAILPOINT("vm.disk");
+	if (r < 0)
+		return error_set(err, r, "put a disk into a machine");
 	r = vm_slots_take(&m->slots, name, err);
 	if (r < 0)
 		return r;
@@ -175,6 +180,7 @@ static void machine_on_removed(struct vm *vm, const struct error *err, void *dat
 	struct machine *m = l->machine;
 
 	(void)vm;
+	FAILPOINT_AFTER("vm.disk_out");
 	/* A slot that cannot be emptied stays taken. */
 	if (err && m->instance)
 		log_warn("a disk cannot be taken out of a machine",
@@ -191,6 +197,7 @@ static void machine_empty_slot(struct machine *m, unsigned slot)
 	struct error err = ERROR_INIT;
 	int r;
 
+	FAILPOINT_BEFORE("vm.disk_out");
 	machine_forget_file(m, slot);
 	(void)vm_slots_claim(&m->slots, slot, MACHINE_LEAVING);
 	if (!l) {

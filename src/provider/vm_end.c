@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "instance/end.h"
@@ -22,12 +23,14 @@ static void machine_over(struct machine *m, const char *console)
 	struct instance *i = m->instance;
 	char reason[INSTANCE_REASON_MAX];
 
+	FAILPOINT_BEFORE("vm.over");
 	loop_timer_stop(&m->patience);
 	(void)str_printf(reason, sizeof(reason), "%.180s%s%s", i->broken ? i->last_error : m->end,
 			 *console ? "; its console ends: " : "", console);
 	log_info("a machine has ended", LOG_STR("instance", i->path), LOG_INT("pid", i->pid),
 		 LOG_STR("reason", reason));
 	instance_ended(i, reason);
+	FAILPOINT_AFTER("vm.over");
 }
 
 void machine_on_patience(struct loop_timer *t)
@@ -74,7 +77,9 @@ static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
 	struct machine *m = owner;
 	char why[MACHINE_TEXT_MAX];
 
+	FAILPOINT_BEFORE("vm.end");
 	m->vm = vm->driver->free(vm);
+	FAILPOINT_AFTER("vm.end");
 	vm_volumes_rest(&m->volumes);
 	if (m->pooled)
 		pooled_break(m, end->words[0] ? end->words : end->text);
@@ -127,11 +132,13 @@ static void machine_on_up(struct vm *vm, void *owner)
 	struct machine *m = owner;
 
 	(void)vm;
+	FAILPOINT_BEFORE("vm.up");
 	machine_forget_lines(m);
 	if (m->pooled)
 		pooled_up(m);
 	if (m->instance && m->asks_slots)
 		machine_learn_slots(m);
+	FAILPOINT_AFTER("vm.up");
 }
 
 const struct vm_events machine_vm_events = {
@@ -205,12 +212,14 @@ static void machine_take_ready(struct machine *m, const char *kernel)
 
 	if (str_eq(i->kernel, kernel))
 		return;
+	FAILPOINT_BEFORE("vm.booted");
 	(void)str_copy(i->kernel, sizeof(i->kernel), kernel);
 	templates_make(m->vms->templates, i->all);
 	vm_pool_open(m->vms->pool, i->all);
 	vm_pool_rest(m->vms->pool, now > i->created_at ? now - i->created_at : 0);
 	if (i->all->config.save(i->all->config.userdata, i, &err) < 0)
 		log_error("cannot record an instance", LOG_STR("instance", i->path), LOG_ERR(&err));
+	FAILPOINT_AFTER("vm.booted");
 }
 
 static void machine_on_frame(void *userdata, const uint8_t *frame, size_t len)
@@ -252,7 +261,9 @@ static void machine_on_gate_end(void *userdata, const struct error *err)
 	struct machine *m = userdata;
 	char reason[MACHINE_TEXT_MAX];
 
+	FAILPOINT_BEFORE("vm.gate_end");
 	m->gate = gate_free(m->gate);
+	FAILPOINT_AFTER("vm.gate_end");
 	(void)str_printf(reason, sizeof(reason), "its gate has ended: %.200s",
 			 err ? error_text(err) : "without a word");
 	if (m->pooled)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/str.h"
 #include "instance/end.h"
 #include "instance/link.h"
@@ -228,6 +229,7 @@ static void machine_on_network(struct segment_job *job)
 {
 	struct machine *m = container_of(job, struct machine, network);
 
+	FAILPOINT_AFTER("vm.network");
 	if (machine_has_gone(m))
 		machine_check_gone(m);
 	else if (job->r < 0)
@@ -244,7 +246,9 @@ int machine_begin(struct machine *m, struct error *err)
 	struct segment_plan plan = segment_plan_usual();
 	int r;
 
-	r = issuer_bundle(c->issuer, machine_on_bundle, m);
+	r = FAILPOINT("vm.network");
+	if (r == 0)
+		r = issuer_bundle(c->issuer, machine_on_bundle, m);
 	if (r < 0)
 		return error_set(err, r, "instance %s", machine_seat(m).title);
 	m->awaits_bundle = true;

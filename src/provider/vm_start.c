@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "instance/model.h"
 #include "isolate/cgroup.h"
@@ -55,6 +56,9 @@ static int machine_start_gate(struct machine *m, const struct machine_lines *lin
 	_cleanup_fd_ int leaf_fd = -1;
 	int r;
 
+	r = FAILPOINT("vm.gate");
+	if (r < 0)
+		return error_set(err, r, "start the gate of %s", seat.title);
 	memcpy(start.address, m->network.plan.guest.bytes, sizeof(start.address));
 	leaf_fd = cgroup_make(seat.cgroup_fd, "gate", err);
 	if (leaf_fd < 0)
@@ -65,6 +69,7 @@ static int machine_start_gate(struct machine *m, const struct machine_lines *lin
 		return r;
 	memcpy(start.token, m->token, sizeof(start.token));
 	r = gate_start(&m->gate, &config, &start, &machine_gate_events, m, err);
+	FAILPOINT_AFTER("vm.gate");
 	if (r == 0 && m->nic.tap_fd >= 0)
 		r = machine_nic_tell(&m->nic, m->gate, err);
 	if (r == 0 && m->instance)
@@ -112,6 +117,7 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 				  { .tap_fd = m->nic.tap_fd } };
 	const char *words[VM_WORDS_MAX + 1];
 	struct vm_spec spec;
+	int r;
 
 	memcpy(nics[0].mac, m->network.plan.guest_mac, sizeof(nics[0].mac));
 	memcpy(nics[1].mac, m->nic.mac, sizeof(nics[1].mac));
@@ -135,7 +141,12 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	if (m->pooled && !m->warm)
 		return error_refuse(err, ERROR_PRECONDITION, "there is no template of it");
 	spec.held = m->pooled;
-	return c->driver->start(&m->vm, c->loop, &spec, &machine_vm_events, m, err);
+	r = FAILPOINT("vm.start");
+	if (r < 0)
+		return error_set(err, r, "start a machine");
+	r = c->driver->start(&m->vm, c->loop, &spec, &machine_vm_events, m, err);
+	FAILPOINT_AFTER("vm.start");
+	return r;
 }
 
 static int machine_start_vm(struct machine *m, const struct machine_lines *lines, struct error *err)
@@ -148,9 +159,13 @@ static int machine_start_vm(struct machine *m, const struct machine_lines *lines
 	_cleanup_fd_ int leaf_fd = -1;
 	int r;
 
+	r = FAILPOINT("vm.group");
+	if (r < 0)
+		return error_set(err, r, "make the group of a machine");
 	leaf_fd = cgroup_make(machine_seat(m).cgroup_fd, "vmm", err);
 	if (leaf_fd < 0)
 		return leaf_fd;
+	FAILPOINT_AFTER("vm.group");
 	r = guest_set_open(&set, c->root_fd, c->guest, err);
 	if (r == 0)
 		r = vm_size_plan(c, &set.info.desc, wish,

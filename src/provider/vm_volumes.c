@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -67,15 +68,20 @@ void vm_volumes_init(struct vm_volumes *v, struct loop *loop,
 int vm_volumes_start(struct vm_volumes *v, const struct share_config *config, int group_fd,
 		     int *ret_fd, struct error *err)
 {
-	_cleanup_fd_ int leaf_fd = cgroup_make(group_fd, VM_VOLUMES_LEAF, err);
+	_cleanup_fd_ int leaf_fd = -1;
 	struct share_config own = *config;
 	int r;
 
+	r = FAILPOINT("vm.volumes");
+	if (r < 0)
+		return error_set(err, r, "serve the volumes of a machine");
+	leaf_fd = cgroup_make(group_fd, VM_VOLUMES_LEAF, err);
 	if (leaf_fd < 0)
 		return leaf_fd;
 	own.cgroup_fd = leaf_fd;
 	r = share_start(&v->share, &own, &volumes_ops, ret_fd, err);
 	v->running = r == 0;
+	FAILPOINT_AFTER("vm.volumes");
 	return r;
 }
 

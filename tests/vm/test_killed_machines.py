@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon is killed, or fails, at each step on the way of a machine: nothing is left of it, and the next one works.
+
+Only a build with test hooks can be made to fail, and that is not static where it has sanitizers: the guest's nacre is that of the plain
+build then, as it is of another build whenever a node was upgraded (test_renewed.py)."""
+import os
+import signal
+import subprocess
+import unittest
+
+import faults
+import guest_kernel
+import images
+import nacre_test
+from nacre_test import nacre_pb2, runtime_pb2
+from steps import container
+
+PLAIN = os.path.join(nacre_test.ROOT, "build")
+KERNEL = os.path.join(PLAIN, "guest", "kernel")
+# Of an instance of any kind, on the way of a machine too.
+SHARED = [f"instance.{step}" for step in ("record", "spawned", "connect", "ready", "stop", "ended", "clean", "forget")]
+NAMES = [p.name for p in faults.table() if p.who == "vm"]
+
+
+def need():
+    """The plain build and the kernel, where this machine has all that a guest needs."""
+    for needed in ("/usr/bin/qemu-system-x86_64", "/usr/lib/qemu/virtiofsd", "/dev/net/tun", os.path.join(PLAIN, "nacre"),
+                   os.path.join(PLAIN, "libexec", "nacre", "nacre-gate")):
+        if not os.path.exists(needed):
+            raise unittest.SkipTest(f"there is no {needed}")
+    try:
+        return guest_kernel.Kernel(KERNEL)
+    except guest_kernel.Missing as e:
+        raise unittest.SkipTest(str(e)) from e
+
+
+@faults.spread
+class Machines(faults.FaultTest):
+    place = ""
+    dies = False
+
+    @classmethod
+    def setUpClass(cls):
+        need()
+        super().setUpClass()
+        try:
+            subprocess.run([os.path.join(PLAIN, "nacre"), "guest", "build", "--root", cls.node.root, "--from", KERNEL], check=True,
+                           stdout=subprocess.DEVNULL)
+            cls.volume = os.path.join(cls.node.dir, "volume")
+            os.mkdir(cls.volume)
+            # What a node has from its first microVM on; the key of its identity is in a process that ends with its daemon.
+            cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true", seconds=120)
+            cls.node.restart()
+            cls.node.info.Info(nacre_pb2.InfoRequest())
+            cls.before = cls.node.baseline()
+        except BaseException:
+            print(cls.node.log())
+            cls.node.destroy()
+            raise
+
+    def machine(self, name):
+        """A pod in one, with a volume, of an image that is no disk yet."""
+        request = runtime_pb2.RunPodRequest(meta=runtime_pb2.Meta(name=name), kind="vm")
+        one = request.containers.add(image="second", command=["sleep", "100000"])
+        one.mounts.add(source=self.volume, target="/volume")
+        return self.node.runtime.RunPod(request, timeout=240)
+
+    def steps(self):
+        make = ("make", "import", lambda: self.node.import_image(self.archive, "second"))
+        if self.place.startswith("vm.disk_out"):
+            return (make, ("make", "v", lambda: self.spawn("v", kind="vm")),
+                    ("make", "v/a", lambda: self.cell("v/a", container("sleep", "100000", image="second"))),
+                    ("end", "remove v/a", lambda: self.remove("v/a", force=True)),
+                    ("use", "spawn again", lambda: self.cell("v/b")),
+                    ("end", "remove v", lambda: self.remove("v", force=True)))
+        return (make, ("make", "p", lambda: self.machine("p")),
+                ("use", "exec", lambda: self.exec("p", "true")),
+                ("end", "remove p", lambda: self.remove("p", force=True)))
+
+    def is_dying(self, error):
+        """Where only a call fails nobody's death is waited for."""
+        return super().is_dying(error) if self.dies else not self.node.alive
+
+    def populate(self, place, dies=False):
+        self.place, self.dies = place, dies
+        if place.startswith("vm.adopt"):
+            self.pod("old", kind="vm")
+
+    @faults.for_each(faults.some([f"{n}{side}" for n in NAMES for side in ("", "+")], 2) +
+                     (faults.some([f"{n}{side}" for n in SHARED for side in ("", "+")], 16) if faults.EVERYTHING else []))
+    def killed_at(self, place):
+        self.populate(place, dies=True)
+        if self.restart_with(NACRE_FAILPOINT=f"{place}=crash", NACRE_KEEPER_FAILPOINT=""):
+            self.flow()
+        nacre_test.until(lambda: not self.node.alive, 60, f"the crash at {place}")
+        self.assertEqual(-signal.SIGKILL, self.node.process.returncode)
+        self.assertIn(f"failpoint {place} of {self.node.pid}\n", self.node.log())
+        self.check_whole()
+
+    @faults.for_each(faults.some([n for n in NAMES if n != "vm.adopt"], 1) if faults.has_faults() else [])
+    def error_at(self, name):
+        self.populate(name)
+        self.assertTrue(self.restart_with(NACRE_FAILPOINT=f"{name}=error:28", NACRE_KEEPER_FAILPOINT=""))
+        self.flow()
+        self.assertAlive()
+        self.check_whole()
+
+    def test_every_place_is_reached(self):
+        """Without a single fault: what is not come to is no part of the sweep."""
+        said = self.log_from_here()
+        self.populate("vm.adopt")
+        self.assertTrue(self.restart_with(NACRE_FAILPOINT="*=trace,*+=trace", NACRE_KEEPER_FAILPOINT=""))
+        for self.place in ("vm.start", "vm.disk_out"):
+            self.flow()
+        self.assertEqual([], self.interrupted[1:])
+        wanted = {f"{n}{side}" for n in NAMES for side in ("", "+")}
+        nacre_test.until(lambda: not {w for w in wanted if f"failpoint {w} of {self.node.pid}\n" not in said()}, what="every place")
+        self.check_whole()
+
+
+if __name__ == "__main__":
+    unittest.main()
