@@ -108,6 +108,7 @@ static void boots_a_disk_over_another(void)
 	const struct vm_nic nic = { .tap_fd = 30, .mac = { 2, 0x6e, 0x61, 0x63, 0x72, 2 } };
 	struct vm_spec s;
 
+	/* What is not to be written is not opened for it (V07). */
 	test_pc(&s, VM_FIRMWARE_BIOS);
 	s.disks = disks;
 	s.n_disks = 2;

@@ -453,6 +453,7 @@ class Renewal(GateTest):
 
 class Ports(GateTest):
     def test_the_end_of_the_console_is_kept_also_after_the_machine(self):
+        """However much it is, 64 KiB of it, in memory (V20)."""
         node = self.bed.start_node()
         node.console.sendall(b"line %d\n" % 1)
         node.until(lambda: node.last_of_console() == (7, b"line 1\n"), "the console")
@@ -502,6 +503,7 @@ class Ports(GateTest):
         self.assertLessEqual(len(node.frames), 8)
 
     def test_a_flood_of_frames_is_bounded(self):
+        """V19, as what follows."""
         self.flood((65536).to_bytes(4, "little") + bytes(65536))
 
     def test_a_frame_too_long_is_refused(self):

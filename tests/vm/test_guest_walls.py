@@ -46,7 +46,7 @@ class Hostile(steps.StepsTest):
         return (out + err).decode()
 
     def test_disks_of_the_machine_are_not_reached(self):
-        """Neither by a node that is there, nor by one that is made: the root of a container is such a disk."""
+        """Neither by a node that is there, nor by one that is made: the root of a container is such a disk (V01)."""
         self.assertEqual("", self.sh("p", "find /dev -type b").strip())
         # No container of the API has CAP_MKNOD; what it has is shown by name below.
         self.assertEqual(0, int(self.sh("p", "sed -n 's/^CapBnd:.//p' /proc/self/status"), 16) & 1 << 27)
@@ -62,7 +62,7 @@ class Hostile(steps.StepsTest):
         self.assertRegex(self.fails(": > /sys/bus/virtio/drivers/virtio_blk/unbind"), SHUT + "|Read-only file system")
 
     def test_what_the_node_speaks_to_is_not_reached(self):
-        """The port of the guest's gate is for the node's address alone; nothing else of it is in sight."""
+        """The port of the guest's gate is for the node's address alone; nothing else of it is in sight (V16)."""
         for user in ("0", "1000"):
             out, _, _ = self.exec("p", "sh", "-c", "echo PRI | nc -w 5 169.254.74.2 7474", user=user)
             self.assertEqual(b"", out)
@@ -79,6 +79,7 @@ class Hostile(steps.StepsTest):
         self.assertRegex(self.fails("echo /tmp/m > /proc/sys/kernel/modprobe"), SHUT + "|Read-only file system")
 
     def test_the_monitor_emulates_what_is_needed(self):
+        """No device with a history (V17), and no word that whoever asked for the pod has chosen (V05)."""
         with open(f"/proc/{self.inspect('p').containers[0].pid or self.monitor()}/cmdline", "rb") as f:
             words = f.read().decode().split("\0")
         given = {words[i + 1].partition(",")[0] for i, w in enumerate(words) if w == "-device"}
@@ -95,7 +96,7 @@ class Hostile(steps.StepsTest):
             return int(f.read().split()[0])
 
     def test_an_image_without_layers_is_no_disk_of_the_host(self):
-        """It is refused, or an empty root: never something else."""
+        """It is refused, or an empty root: never something else (V08)."""
         place = os.path.join(self.node.dir, "empty")
         subprocess.run([nacre_test.MKIMAGE, "--out", place, "--format", "oci", "--name", "empty", "--cmd", "/nothing"], check=True,
                        stdout=subprocess.DEVNULL)

@@ -306,8 +306,34 @@ class Disks(MachineTest):
         self.assertEnds(machine, ASKED, "the machine was ended")
 
 
+class Planted(MachineTest):
+    def test_links_in_its_place(self):
+        """What is there by the names of its own files is refused or taken away, and not followed (V13)."""
+        canary = os.path.join(self.top, "canary")
+        with open(canary, "wb") as f:
+            f.write(b"untouched")
+        os.chmod(canary, 0o600)
+        before = os.stat(canary)
+        words, control = (os.path.join(self.place, name) for name in ("vmm.err", "qmp.sock"))
+        os.symlink(canary, control)
+        driver = subprocess.run([DRIVER, self.place, self.group, "start", self.kernel.image, self.initrd, str(USER), "0", "0"],
+                                capture_output=True, text=True, check=False)
+        self.assertEqual("refused start a machine: replace the socket qmp.sock: File exists\n", driver.stdout)
+        os.unlink(control)
+        if os.path.lexists(words):
+            os.unlink(words)
+        os.symlink(canary, words)
+        machine = self.up()
+        self.assertEqual([stat.S_IFIFO, stat.S_IFSOCK], [stat.S_IFMT(os.lstat(path).st_mode) for path in (words, control)])
+        after = os.stat(canary)
+        self.assertEqual((b"untouched", before.st_uid, before.st_mode, before.st_nlink),
+                         (file_of(canary), after.st_uid, after.st_mode, after.st_nlink))
+        machine.say("kill")
+        self.assertEnds(machine, ASKED, "the machine was ended")
+
+
 class Ends(MachineTest):
-    """Each end has its cause."""
+    """Each end has its cause; one that dies is nothing to the node but that (V14)."""
 
     def test_of_the_guest(self):
         for word, cause, text in (("panic", PANIC, "the guest's kernel panicked"), ("reset", RESET, "the guest asked for a reset"),

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -172,6 +173,22 @@ class Volumes(steps.StepsTest):
         for words in (("p:/nowhere", back), (self.at("outside"), "p:/nowhere/x"), (self.at("outside"), "p:/ro/x")):
             done = self.node.cli("cp", *words, check=False)
             self.assertNotEqual((0, ""), (done.returncode, done.stderr), words)
+
+    def test_files_are_its_servers_affair(self):
+        """A guest that opens files without end comes to the limit of the process that serves its own volumes, and no other's (V11)."""
+        pid = self.virtiofsd()
+        usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.prlimit, pid, resource.RLIMIT_NOFILE, usual)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{pid}/fd")) + 64, usual[1]))
+        before = len(os.listdir(f"/proc/{self.node.pid}/fd"))
+        done = self.guest("mkdir /both/many; for i in $(seq 200); do echo x > /both/many/$i || exit 3; done", check=False)
+        self.assertEqual(3, done.returncode)
+        self.assertRegex(done.stderr, "(Too many open files|No file descriptors available)")
+        self.assertLess(len(os.listdir(f"/proc/{self.node.pid}/fd")) - before, 16)
+        # Nor was that its end: with room again it goes on.
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
+        self.guest("rm -r /both/many && echo well > /both/well")
+        self.assertEqual("well\n", read(self.at("both", "well")))
 
     def test_memory_of_the_guest(self):
         self.guest("echo x > /mem/x && grep -q ' /mem tmpfs ' /proc/mounts")
