@@ -18,7 +18,9 @@
 
 #define INFLATE_RATIO_MAX 200
 #define INFLATE_RATIO_FROM (UINT64_C(100) << 20)
-#define INFLATE_ZSTD_WINDOW_LOG 23
+/* 32 MiB: what skopeo and buildah of Debian 12 ask for with zstd:chunked. The window is most of the
+ * memory that unpacking takes (SANDBOX_UNPACK_MEMORY of sandbox.c). */
+#define INFLATE_ZSTD_WINDOW_LOG 25
 
 struct follow;
 struct inflate;

@@ -186,13 +186,19 @@ class Real(nacre_test.NodeTest):
                 self.assertEqual(self.says(f"forms:{n}", "echo", "x"), "x\n")
                 self.remove(f"forms:{n}")
 
-    def test_a_window_that_is_too_large(self):
-        """zstd:chunked by this skopeo, unless it is told otherwise: 32 MiB."""
-        tar = images.make(self.path("window.tar"), "--busybox", "--cmd", "sh", "--compress", "none")
+    def test_chunked(self):
+        """zstd:chunked by this skopeo, unless it is told otherwise, wants a window of 32 MiB. It loses what a tar has behind its end
+        mark, as Python's has, and leaves the diff id as it was: such a layer is refused, so this tar ends there."""
+        mkimage = images.module()
+        padded = mkimage.build_tar(mkimage.busybox_entries())
+        end = -(-len(padded.rstrip(b"\0")) // 512) * 512 + 1024
+        layer = mkimage.Layer(padded[:end], "none")
+        tar = self.path("window.tar")
+        mkimage.write_files(tar, mkimage.oci_files([layer], mkimage.make_config([layer], {"Cmd": ["sh"]}), "window"))
         self.registry.copy("oci-archive:" + tar, "window:1", "--format", "oci", "--dest-compress-format", "zstd:chunked")
-        done = self.pull("window:1", check=False)
-        self.assertEqual(done.returncode, 125)
-        self.assertIn("layer 1 of 1: the zstd data wants a window of more than 8 MiB", done.stderr)
+        self.pull("window:1")
+        self.assertEqual(self.says("window:1", "echo", "x"), "x\n")
+        self.remove("window:1")
 
     def manifest(self, name):
         return json.loads(run("skopeo", "inspect", "--raw", "--tls-verify=false", f"docker://{self.registry.host}/{name}"))

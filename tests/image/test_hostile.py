@@ -200,13 +200,13 @@ class HostileTest(StoreTest):
     def test_zstd(self):
         batch = Batch(self.root)
         for n, (make, words) in enumerate((
-                (lambda d: self.zstd(d, 20), "^ok "), (lambda d: self.zstd(d, 23), "^ok "),
-                (lambda d: self.zstd(d, 24), "^invalid: .*zstd data wants a window of more than 8 MiB$"),
-                (lambda d: self.zstd(d, 31), "^invalid: .*zstd data wants a window of more than 8 MiB$"),
+                (lambda d: self.zstd(d, 20), "^ok "), (lambda d: self.zstd(d, 25), "^ok "),
+                (lambda d: self.zstd(d, 26), "^invalid: .*zstd data wants a window of more than 32 MiB$"),
+                (lambda d: self.zstd(d, 31), "^invalid: .*zstd data wants a window of more than 32 MiB$"),
                 (lambda d: self.zstd(d, 20)[:-10], "^invalid: .*cut short"), (lambda d: b"", "^invalid: "),
                 (lambda d: self.zstd(d, 20) + b"garbage", "^invalid: .*zstd"),
                 (lambda d: self.zstd(d, 20) + self.zstd(b"x" * 100, 20), "^invalid: .*diff id"),
-                (lambda d: self.zstd(d, 20) + self.zstd(b"x", 24), "^invalid: .*zstd"),
+                (lambda d: self.zstd(d, 20) + self.zstd(b"x", 26), "^invalid: .*zstd"),
                 (lambda d: b"\x28\xb5\x2f\xfd", "^invalid: "),
                 # What zstd:chunked has behind its frames, and what somebody may have put before them.
                 (lambda d: self.zstd(d, 20) + b"\x50\x2a\x4d\x18\x05\0\0\0table", "^ok "),
