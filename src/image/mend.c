@@ -86,9 +86,9 @@ static int mend_copy(struct mend *m, int from_fd, int to_fd)
 }
 
 /* -ENOENT where there is none. What a link on the path leads to is in the same tree. */
-static int mend_open(int root_fd, const char *path)
+static int mend_open(int root_fd, const char *path, int flags)
 {
-	int fd = rootfd_open(root_fd, *path ? path : "/", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int fd = rootfd_open(root_fd, *path ? path : "/", O_RDONLY | O_DIRECTORY | flags, 0);
 
 	return fd == -ELOOP || fd == -ENOTDIR ? -ENOENT : fd;
 }
@@ -104,7 +104,7 @@ static int mend_group(struct mend *m, const char *path, int to_fd)
 
 	(void)str_copy(above, sizeof(above), path);
 	above[slash ? slash - path : 0] = '\0';
-	fd = mend_open(m->layer_fd, above);
+	fd = mend_open(m->layer_fd, above, O_NOFOLLOW);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
 	if (fstat(fd, &st) < 0)
@@ -116,7 +116,7 @@ static int mend_group(struct mend *m, const char *path, int to_fd)
 
 static int mend_one(struct mend *m, const char *path)
 {
-	_cleanup_fd_ int to_fd = mend_open(m->layer_fd, path);
+	_cleanup_fd_ int to_fd = mend_open(m->layer_fd, path, O_NOFOLLOW);
 	_cleanup_fd_ int from_fd = -1;
 	int r = 0;
 
@@ -125,7 +125,9 @@ static int mend_one(struct mend *m, const char *path)
 	/* The archive has said something of it later; what the root is was known at the end. */
 	if (*path && fremovexattr(to_fd, IMPLIED_MARK) < 0)
 		return errno == ENODATA ? 0 : -errno;
-	from_fd = m->lower_fd >= 0 ? mend_open(m->lower_fd, path) : -ENOENT;
+	/* A link to a directory is hidden by this one, which looks as that then: as containerd and
+	 * Docker have it. */
+	from_fd = m->lower_fd >= 0 ? mend_open(m->lower_fd, path, 0) : -ENOENT;
 	if (from_fd >= 0)
 		r = mend_copy(m, from_fd, to_fd);
 	else if (from_fd != -ENOENT)

@@ -6,7 +6,8 @@
 
 /*
  * Gives the directories of an unpacked layer that its archive only implied (wire/implied.h) owner,
- * mode, attributes and time of what they lie on.
+ * mode, attributes and time of what they lie on; where that is a link, which such a directory hides
+ * as any other would, those of the directory that it leads to inside of the image.
  */
 
 /* What there is to do; for the root alone `lower_fd` may be the highest layer below. */

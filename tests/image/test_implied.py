@@ -140,6 +140,25 @@ class Implied(StoreTest):
         st = os.stat(outside)
         self.assertEqual((0o700, 0, []), (stat.S_IMODE(st.st_mode), st.st_uid, os.listdir(outside)))
 
+    def test_a_link_below_is_hidden_by_what_is_implied(self):
+        """As containerd and Docker have it on an overlay: `lib/x` makes lib a directory, which looks as what the link led to."""
+        links = []
+        for name, target in (("lib", "usr/lib"), ("far", "../../../usr/lib"), ("nowhere", "usr/none"), ("loop", "loop"), ("etc", "usr/file")):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, target
+            links.append(link)
+        self.put("one", layer(directory("usr/lib/", 0o2751, 5, 6, user_kind="x"), file("usr/lib/old"), file("usr/file"), *links),
+                 layer(*(file(name + "/x") for name in ("lib", "far", "nowhere", "loop", "etc"))))
+        found = self.mounted("one")
+        for name in ("lib", "far", "usr/lib"):
+            self.assertEqual(("0o2751", 5, 6, {"user.kind": b"x"}), found[name], name)
+        for name in ("nowhere", "loop", "etc"):
+            self.assertEqual(("0o755", 0, 0, {}), found[name], name)
+        # Nothing went where the links lead to.
+        self.assertEqual(["x"], os.listdir(self.root + "/layers/2/lib"))
+        self.assertEqual(["old"], os.listdir(self.root + "/layers/1/usr/lib"))
+        self.assert_clean()
+
     def test_as_podman(self):
         if not shutil.which("podman"):
             self.skipTest("podman is not here")
