@@ -18,6 +18,21 @@
 #define IMAGES_COLUMNS 5
 #define IMAGES_MORE 2
 
+/* That of the registry that the name says, where it was pulled from there. */
+static const char *images_digest(const char *name, const Nacre__V1__Image *image)
+{
+	size_t len = strlen(name) - (strrchr(name, ':') ? strlen(strrchr(name, ':')) : 0);
+
+	for (size_t i = 0; i < image->n_repo_digests; i++) {
+		const char *at = strchr(image->repo_digests[i], '@');
+
+		if (at && (size_t)(at - image->repo_digests[i]) == len &&
+		    strncmp(image->repo_digests[i], name, len) == 0)
+			return at + 1;
+	}
+	return image->digest;
+}
+
 static void images_row(struct table *t, const char *name, const Nacre__V1__Image *image, nsec_t now)
 {
 	_cleanup_str_ char *layers = xformat("%" PRIu32, image->layers);
@@ -33,7 +48,7 @@ static void images_row(struct table *t, const char *name, const Nacre__V1__Image
 	table_add(t, created);
 	if (t->n_columns == IMAGES_COLUMNS)
 		return;
-	table_add(t, image->digest);
+	table_add(t, images_digest(name, image));
 	table_add(t, str_empty(image->source) ? "-" : image->source);
 }
 

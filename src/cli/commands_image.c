@@ -23,7 +23,8 @@ static const struct arg_option options_export[] = {
 };
 
 static const struct arg_option options_ls[] = {
-	{ "digests", 0, NULL, "show the digest of the manifest and where it came from, too" },
+	{ "digests", 0, NULL,
+	  "show the digest that its registry has it by, and where it came from, too" },
 	{ "dangling", 0, NULL, "only images without a name" },
 	{ "unused", 0, NULL, "only images that no container is made of" },
 	{ "pinned", 0, NULL, "only pinned images" },

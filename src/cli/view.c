@@ -262,6 +262,7 @@ void view_image(struct json *j, const char *key, const Nacre__V1__Image *image)
 	json_put_string(j, "id", image->id);
 	json_put_string(j, "digest", image->digest);
 	view_words(j, "names", image->names, image->n_names);
+	view_words(j, "repo_digests", image->repo_digests, image->n_repo_digests);
 	json_put_unsigned(j, "size", image->size);
 	json_put_unsigned(j, "layers", image->layers);
 	json_put_time(j, "created_at", image->created_at);

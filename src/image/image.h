@@ -44,8 +44,11 @@ struct image {
 	char **names;     /* "docker.io/library/busybox:latest", strv; may be empty */
 	uint64_t size;    /* bytes of the compressed layers and documents */
 	uint64_t created; /* wall clock, nanoseconds: when it was imported */
-	char *source;     /* where it came from, "file:/x.tar"; "" where that is not known */
-	bool pinned;      /* neither removed nor pruned until it is unpinned */
+	/* What registries have it as, "docker.io/library/busybox@sha256:...": the digest is that of
+	 * the index where it is one of several platforms. strv; may be empty. */
+	char **origins;
+	char *source; /* where it came from, "file:/x.tar"; "" where that is not known */
+	bool pinned;  /* neither removed nor pruned until it is unpinned */
 	struct image_config config;
 	int64_t *layers; /* numbers, lowest first */
 	size_t n_layers;
@@ -78,9 +81,10 @@ struct image_store *image_store_free(struct image_store *s);
 const struct list *image_store_list(const struct image_store *s);
 
 /*
- * By name (normalised: "busybox" is "docker.io/library/busybox:latest"), by digest or id
- * ("sha256:HEX"), or by at least 6 hexadecimal digits of the id. NULL with err: ERROR_NOT_FOUND, or
- * ERROR_INVALID for something that is no reference, or is ambiguous.
+ * By name (normalised: "busybox" is "docker.io/library/busybox:latest"), by id or digest of its
+ * manifest or of an index that it was pulled by ("sha256:HEX", or behind a name), or by at least 6
+ * hexadecimal digits of the id. NULL with err: ERROR_NOT_FOUND, or ERROR_INVALID for something that
+ * is no reference, or is ambiguous.
  */
 struct image *image_store_find(struct image_store *s, const char *reference, struct error *err);
 

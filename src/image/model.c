@@ -23,6 +23,7 @@ static int image_record_copy(struct image_record *r, const struct root_image *fr
 	struct image *i = &r->image;
 
 	i->names = strv_copy(from->names);
+	i->origins = strv_copy(from->origins);
 	i->config.env = strv_copy(from->env);
 	i->config.entrypoint = strv_copy(from->entrypoint);
 	i->config.cmd = strv_copy(from->cmd);
@@ -32,9 +33,9 @@ static int image_record_copy(struct image_record *r, const struct root_image *fr
 	i->config.stop_signal = strdup(from->stop_signal ? from->stop_signal : "");
 	r->blobs = strv_copy(from->blobs);
 	i->layers = calloc(from->n_layers + 1, sizeof(*i->layers));
-	if (!i->names || !i->source || !i->config.env || !i->config.entrypoint || !i->config.cmd ||
-	    !i->config.user || !i->config.working_dir || !i->config.stop_signal || !r->blobs ||
-	    !i->layers)
+	if (!i->names || !i->origins || !i->source || !i->config.env || !i->config.entrypoint ||
+	    !i->config.cmd || !i->config.user || !i->config.working_dir || !i->config.stop_signal ||
+	    !r->blobs || !i->layers)
 		return -ENOMEM;
 	i->n_layers = from->n_layers;
 	if (from->n_layers)
@@ -65,6 +66,7 @@ struct image_record *image_record_free(struct image_record *r)
 		return NULL;
 	list_remove(&r->image.link);
 	strv_free(r->image.names);
+	strv_free(r->image.origins);
 	free(r->image.source);
 	strv_free(r->image.config.env);
 	strv_free(r->image.config.entrypoint);
@@ -97,6 +99,7 @@ void image_record_view(const struct image_record *r, struct root_image *ret)
 		.cmd = i->config.cmd,
 		.names = i->names,
 		.blobs = r->blobs,
+		.origins = i->origins,
 		.layers = i->layers,
 		.n_layers = i->n_layers,
 	};
@@ -111,6 +114,17 @@ struct image *image_store_by_id(const struct image_store *s, const char *id)
 			return i;
 	}
 	return NULL;
+}
+
+bool image_has_origin(const struct image *image, const char *digest)
+{
+	for (size_t i = 0; image->origins[i]; i++) {
+		const char *at = strrchr(image->origins[i], '@');
+
+		if (at && str_eq(at + 1, digest))
+			return true;
+	}
+	return false;
 }
 
 bool image_has_name(const struct image *image, const char *name)

@@ -102,6 +102,8 @@ struct image *image_store_by_id(const struct image_store *s, const char *id);
 /* The image that has this full name. */
 struct image *image_store_by_name(const struct image_store *s, const char *name);
 bool image_has_name(const struct image *image, const char *name);
+/* Whether a registry had it by this digest. */
+bool image_has_origin(const struct image *image, const char *digest);
 /* Gives it the name and takes it from any other image. -ENOMEM: nothing changed. */
 int image_store_give_name(struct image_store *s, struct image *image, const char *name);
 void image_drop_name(struct image *image, const char *name);

@@ -89,6 +89,7 @@ struct image_pull {
 	char name[REFERENCE_SIZE]; /* to give it; "": none */
 	char reference[REFERENCE_SIZE];
 	char source[REFERENCE_SIZE + 16];
+	char origin[REFERENCE_SIZE]; /* by the digest that the registry has it by */
 	struct helper helper;
 	struct loop_defer turn;
 	struct pull_blob *blobs;
@@ -203,7 +204,7 @@ static void pull_stored(struct taking *t)
 		return;
 	}
 	pull_enter(p, PULL_RECORDING);
-	if (taking_record(t, p->name, p->source) < 0)
+	if (taking_record(t, p->name, p->source, p->origin) < 0)
 		pull_undo(p);
 }
 
@@ -509,7 +510,14 @@ static int pull_wrong(struct error *err)
 
 static int pull_on_resolved(struct image_pull *p, const struct fetchmsg *m, struct error *err)
 {
+	struct reference ref;
+
 	pull_say(p, IMAGE_PULL_RESOLVED, m->resolved.digest, m->resolved.origin);
+	if (reference_parse(&ref, p->reference, err) < 0)
+		return -EINVAL;
+	*ref.tag = '\0';
+	(void)str_copy(ref.digest, sizeof(ref.digest), m->resolved.digest);
+	reference_format(&ref, p->origin);
 	return 0;
 }
 

@@ -12,10 +12,12 @@
 #include "store/root.h"
 #include "wire/reference.h"
 
+#define RECORDING_ORIGINS_MAX 64 /* of an image */
+
 struct recording_image {
 	struct recording *recording;
 	char id[DIGEST_SIZE];
-	char **names; /* all that the image shall have */
+	char **names, **origins; /* all that the image shall have */
 	/* A new one, that holds its content; NULL where the image was there, which only gets the
 	 * names. */
 	struct image_record *record;
@@ -28,7 +30,16 @@ static void recording_image_free(struct recording_image *r)
 		(void)image_record_free(r->record);
 	}
 	strv_free(r->names);
+	strv_free(r->origins);
 	free(r);
+}
+
+static int recording_add(char ***list, const char *word)
+{
+	for (size_t i = 0; (*list)[i]; i++)
+		if (str_eq((*list)[i], word))
+			return 0;
+	return strv_add(list, word);
 }
 
 /* What the database has just been told becomes true in memory. */
@@ -48,9 +59,12 @@ static void recording_apply(struct recording_image *r)
 	}
 	for (size_t i = 0; r->names[i]; i++)
 		(void)image_store_give_name(s, image, r->names[i]);
+	for (size_t i = 0; r->origins[i]; i++)
+		(void)recording_add(&image->origins, r->origins[i]);
 	/* Another one of the same image was first: its record is the one that stays, or its names
 	 * were not known yet when ours were written. */
-	if (raced && (r->record || strv_len(image->names) != strv_len(r->names))) {
+	if (raced && (r->record || strv_len(image->names) != strv_len(r->names) ||
+		      strv_len(image->origins) != strv_len(r->origins))) {
 		image_record_view(image_record_of(image), &view);
 		(void)root_store_put_image(s->config.store, &view, NULL, 0, NULL, NULL, NULL);
 	}
@@ -85,15 +99,26 @@ static int recording_names(struct recording *i, const struct incoming_image *in,
 
 	if (!names || str_copy(name, sizeof(name), i->name) < 0)
 		return -ENOMEM;
-	for (; more && *more; more++) {
-		bool there = false;
-
-		for (size_t k = 0; names[k]; k++)
-			there = there || str_eq(names[k], *more);
-		if (!there && strv_add(&names, *more) < 0)
+	for (; more && *more; more++)
+		if (recording_add(&names, *more) < 0)
 			return -ENOMEM;
-	}
 	*ret = TAKE_PTR(names);
+	return 0;
+}
+
+/* Likewise. The oldest go where there are too many. */
+static int recording_origins(struct recording *i, const struct incoming_image *in, char ***ret)
+{
+	const struct image *known = image_store_by_id(i->store, in->id);
+	char *const *from = known ? known->origins : NULL;
+	_cleanup_strv_ char **origins = NULL;
+
+	if (from && strv_len(from) >= RECORDING_ORIGINS_MAX)
+		from += strv_len(from) - RECORDING_ORIGINS_MAX + 1;
+	origins = strv_copy(from);
+	if (!origins || (*i->origin && recording_add(&origins, i->origin) < 0))
+		return -ENOMEM;
+	*ret = TAKE_PTR(origins);
 	return 0;
 }
 
@@ -117,7 +142,7 @@ static int recording_blobs(const struct incoming_image *in, char ***ret)
 }
 
 static struct image_record *recording_record(struct recording *i, const struct incoming_image *in,
-					     char *const *names)
+					     char *const *names, char *const *origins)
 {
 	_cleanup_strv_ char **blobs = NULL;
 	int64_t numbers[FETCH_LAYERS_MAX];
@@ -143,6 +168,7 @@ static struct image_record *recording_record(struct recording *i, const struct i
 		.cmd = in->words[FETCH_CMD],
 		.names = names,
 		.blobs = blobs,
+		.origins = origins,
 		.layers = numbers,
 		.n_layers = n,
 	});
@@ -166,6 +192,7 @@ static int recording_put(struct recording_image *r, const struct incoming_image 
 	}
 	image_record_view(r->record ? r->record : image_record_of(known), &view);
 	view.names = r->names;
+	view.origins = r->origins;
 	return root_store_put_image(s->config.store, &view, layers, n, recording_image_done, r,
 				    err);
 }
@@ -180,14 +207,14 @@ static int recording_image_new(struct recording *i, const struct incoming_image 
 		return -ENOMEM;
 	r->recording = i;
 	(void)str_copy(r->id, sizeof(r->id), in->id);
-	if (recording_names(i, in, &r->names) < 0) {
+	if (recording_names(i, in, &r->names) < 0 || recording_origins(i, in, &r->origins) < 0) {
 		recording_image_free(r);
 		return -ENOMEM;
 	}
 	*ret = r;
 	if (image_store_by_id(i->store, in->id))
 		return 0;
-	record = recording_record(i, in, r->names);
+	record = recording_record(i, in, r->names, r->origins);
 	if (record && image_record_hold(i->store, record) == 0) {
 		r->record = record;
 		return 0;

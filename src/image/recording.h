@@ -20,6 +20,7 @@ struct recording {
 	const struct incoming *incoming; /* every layer of which is held by the import */
 	const char *name;                /* full, in place of the archive's names; "": those */
 	const char *source;              /* where the images came from (image.h) */
+	const char *origin;              /* one of image.h's; "": none */
 	bool cancelled; /* set at any time: images that come into the list are removed again */
 	void (*done)(struct recording *r);
 	struct error err; /* the first that went wrong */

@@ -355,13 +355,18 @@ static int store_not_found(const char *reference, struct error *err)
 
 static struct image *store_find_digest(const struct image_store *s, const char *digest)
 {
+	struct image *found = NULL;
 	struct image *i;
 
 	list_for_each (i, &s->images, struct image, link) {
 		if (str_eq(i->id, digest) || str_eq(i->digest, digest))
 			return i;
 	}
-	return NULL;
+	/* Of an index that several platforms were pulled by, the one that came last. */
+	list_for_each (i, &s->images, struct image, link)
+		if (image_has_origin(i, digest))
+			found = i;
+	return found;
 }
 
 /* The image whose id begins with these digits: 1 and *ret, 0 where there is none, or ERROR_INVALID.

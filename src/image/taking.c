@@ -75,12 +75,13 @@ static void taking_record_done(struct recording *r)
 	t->ops->recorded(t);
 }
 
-int taking_record(struct taking *t, const char *name, const char *source)
+int taking_record(struct taking *t, const char *name, const char *source, const char *origin)
 {
 	t->recording = (struct recording){ .store = t->store,
 					   .incoming = &t->incoming,
 					   .name = name,
 					   .source = source,
+					   .origin = origin,
 					   .done = taking_record_done,
 					   .err = ERROR_INIT };
 	if (recording_start(&t->recording))

@@ -204,6 +204,8 @@ Nacre__V1__Image *convert_image(struct arena *a, const struct image *image)
 	m->digest = convert_str(image->digest);
 	m->names = image->names;
 	m->n_names = strv_len(image->names);
+	m->repo_digests = image->origins;
+	m->n_repo_digests = strv_len(image->origins);
 	m->size = image->size;
 	m->created_at = image->created;
 	m->layers = (uint32_t)image->n_layers;

@@ -122,6 +122,7 @@ static const struct {
 	{ "entrypoint", offsetof(struct root_image, entrypoint) },
 	{ "cmd", offsetof(struct root_image, cmd) },
 	{ "blob", offsetof(struct root_image, blobs) },
+	{ "origin", offsetof(struct root_image, origins) },
 };
 
 static char *const **root_list_at(struct root_image *image, size_t i)
