@@ -198,6 +198,10 @@ static int helper_spawn(struct helper *h, const struct helper_config *config, in
 	plan.ns[ISOLATE_NS_PID] = ISOLATE_NEW;
 	plan.ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;
 	plan.ns[ISOLATE_NS_NET] = config->network ? ISOLATE_KEEP : ISOLATE_NEW;
+	if (config->net_ns_fd >= 0) {
+		plan.ns[ISOLATE_NS_NET] = ISOLATE_JOIN;
+		plan.ns_fd[ISOLATE_NS_NET] = config->net_ns_fd;
+	}
 	plan.ns[ISOLATE_NS_IPC] = ISOLATE_NEW;
 	plan.ns[ISOLATE_NS_UTS] = ISOLATE_NEW;
 	plan.argv = argv;

@@ -28,6 +28,7 @@
 #include "base/sysio.h"
 #include "image/cage.h"
 #include "image/helper.h"
+#include "image/hush.h"
 #include "image/incoming.h"
 #include "image/mend.h"
 #include "image/model.h"
@@ -108,12 +109,19 @@ static void layering_wake_others(const struct layering *l)
 
 /* ---- the end ---- */
 
+static void layering_leave(struct layering *l)
+{
+	list_remove(&l->link);
+	if (list_empty(&l->store->layerings))
+		hush_close(l->store);
+}
+
 static void layering_end(struct layering *l)
 {
 	struct error err = l->err;
 
 	loop_defer_done(&l->turn);
-	list_remove(&l->link);
+	layering_leave(l);
 	layering_wake_others(l);
 	free(l->layers);
 	l->layers = NULL;
@@ -423,6 +431,7 @@ static int unpacking_spawn(struct unpacking *u, const struct layer_source *sourc
 						.follow = source->follow_fd >= 0 } };
 	_cleanup_fd_ int cage_fd = -1;
 	char dir[24];
+	int hush_fd;
 
 	layer_dir(l, u->layer, dir);
 	if (sysio_mkdirat(l->dir_fd, dir, 0755) < 0)
@@ -430,6 +439,9 @@ static int unpacking_spawn(struct unpacking *u, const struct layer_source *sourc
 	cage_fd = cage_open(l->dir_fd, dir, 0, err);
 	if (cage_fd < 0)
 		return cage_fd;
+	hush_fd = hush_open(l->store, err);
+	if (hush_fd < 0)
+		return hush_fd;
 	(void)str_copy(request.unpack.digest, sizeof(request.unpack.digest), from->digest);
 	(void)str_copy(request.unpack.diff_id, sizeof(request.unpack.diff_id), from->diff_id);
 	return helper_start(&u->helper,
@@ -440,6 +452,7 @@ static int unpacking_spawn(struct unpacking *u, const struct layer_source *sourc
 						     .from_fd = source->blob_fd,
 						     .to_fd = cage_fd,
 						     .more_fd = source->follow_fd,
+						     .net_ns_fd = hush_fd,
 						     .request = &request },
 			    &unpacking_ops, err);
 }
@@ -643,7 +656,7 @@ void layering_done(struct layering *l)
 	l->mend_fd = fd_close(l->mend_fd);
 	l->lower_fd = fd_close(l->lower_fd);
 	loop_defer_done(&l->turn);
-	list_remove(&l->link);
+	layering_leave(l);
 	free(l->layers);
 	l->layers = NULL;
 }
