@@ -220,6 +220,9 @@ static void layering_mend_run(struct pool_work *work)
 	struct layering *l = container_of(work, struct layering, mend);
 
 	(void)mend_run(l->mend_fd, l->lower_fd, &l->mend_err);
+	/* On this thread, since the end of a mount takes milliseconds. */
+	l->mend_fd = fd_close(l->mend_fd);
+	l->lower_fd = fd_close(l->lower_fd);
 }
 
 static void layering_mended(struct pool_work *work)
@@ -227,8 +230,6 @@ static void layering_mended(struct pool_work *work)
 	struct layering *l = container_of(work, struct layering, mend);
 	struct layering_layer *layer = TAKE_PTR(l->mending);
 
-	l->mend_fd = fd_close(l->mend_fd);
-	l->lower_fd = fd_close(l->lower_fd);
 	layer->mended = true;
 	if (l->mend_err.code) {
 		(void)error_wrap(&l->mend_err, l->mend_err.code, "layer %u of %u",
@@ -271,9 +272,9 @@ static int layering_mend(struct layering *l, struct layering_layer *layer, struc
 	int r;
 
 	layer_dir(l, layer, dir);
-	dir_fd = cage_open(l->dir_fd, dir, 0, err);
+	dir_fd = sysio_openat(l->dir_fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (dir_fd < 0)
-		return dir_fd;
+		return error_set(err, -errno, "open an unpacked layer");
 	need = mend_look(dir_fd);
 	layer->mended = need == MEND_NOTHING;
 	if (layer->mended)
@@ -281,7 +282,11 @@ static int layering_mend(struct layering *l, struct layering_layer *layer, struc
 	r = layering_open_lower(l, need, &l->lower_fd, err);
 	if (r < 0)
 		return error_wrap(err, r, "look at the layers below");
-	l->mend_fd = TAKE_FD(dir_fd);
+	l->mend_fd = cage_open(l->dir_fd, dir, 0, err);
+	if (l->mend_fd < 0) {
+		l->lower_fd = fd_close(l->lower_fd);
+		return l->mend_fd;
+	}
 	l->mending = layer;
 	l->mend_err = (struct error)ERROR_INIT;
 	l->mend = (struct pool_work){ .run = layering_mend_run, .done = layering_mended };
