@@ -16,6 +16,9 @@
 
 enum { JOB_SOCK_FD = 3, JOB_FROM_FD = 4, JOB_TO_FD = 5, JOB_PIPE_FD = 6 };
 
+/* Of a job that goes to a root that is there already: the pipe is behind it. */
+enum { JOB_ROOT_FD = 6, JOB_ROOT_PIPE_FD = 7 };
+
 struct job_command {
 	const char *name;
 	enum fetchmsg_type request; /* that must come for it */

@@ -7,6 +7,9 @@
  *   nacre-fetch read     3: socket, 4: the archive (a file or a directory), 5: staging directory
  *   nacre-fetch unpack   3: socket, 4: a blob, 5: the directory of one layer, 6 (where the request
  *                        says `follow`): the pipe that tells how far the blob is there
+ *   nacre-fetch unpack-apart   likewise, but 6: the mount namespace whose root is its own from then
+ *                        on, 7: the pipe; it was started in the core's, and goes there before it
+ *                        looks at the blob
  *   nacre-fetch export   3: socket, 4: the directory of the blobs, 5: a pipe, for the archive
  *
  * What speaks to registries is another program (transfer.c): one of these starts for each layer,
@@ -76,13 +79,13 @@ static int main_read(const struct fetchmsg *request, int to_fd, struct error *er
 	return channel_send(JOB_SOCK_FD, &done, err);
 }
 
-static int main_unpack(const struct fetchmsg *request, int to_fd, struct error *err)
+static int main_unpack(const struct fetchmsg *request, int pipe_fd, int to_fd, struct error *err)
 {
 	struct fetchmsg answer;
 	int r;
 
-	r = unpack_run(request, JOB_FROM_FD, request->unpack.follow ? JOB_PIPE_FD : -1, to_fd,
-		       &answer, err);
+	r = unpack_run(request, JOB_FROM_FD, request->unpack.follow ? pipe_fd : -1, to_fd, &answer,
+		       err);
 	return r == 0 ? channel_send(JOB_SOCK_FD, &answer, err) : r;
 }
 
@@ -97,7 +100,15 @@ static int main_run_unpack(const struct fetchmsg *request, int to_fd, struct err
 {
 	int r = sandbox_enter(SANDBOX_UNPACK, to_fd, JOB_FROM_FD, request->unpack.max_bytes, err);
 
-	return r == 0 ? main_unpack(request, to_fd, err) : r;
+	return r == 0 ? main_unpack(request, JOB_PIPE_FD, to_fd, err) : r;
+}
+
+static int main_run_unpack_apart(const struct fetchmsg *request, int to_fd, struct error *err)
+{
+	int r = sandbox_enter_apart(SANDBOX_UNPACK, JOB_ROOT_FD, to_fd, JOB_FROM_FD,
+				    request->unpack.max_bytes, err);
+
+	return r == 0 ? main_unpack(request, JOB_ROOT_PIPE_FD, to_fd, err) : r;
 }
 
 static int main_run_export(const struct fetchmsg *request, int to_fd, struct error *err)
@@ -116,6 +127,7 @@ static int main_run_export(const struct fetchmsg *request, int to_fd, struct err
 static const struct job_command commands[] = {
 	{ "read", FETCHMSG_READ, main_run_read, false },
 	{ "unpack", FETCHMSG_UNPACK, main_run_unpack, false },
+	{ "unpack-apart", FETCHMSG_UNPACK, main_run_unpack_apart, false },
 	{ "export", FETCHMSG_EXPORT, main_run_export, true },
 };
 

@@ -418,6 +418,20 @@ static int sandbox_enter_root(enum sandbox_job job, int write_fd, struct error *
 	return r == 0 ? sandbox_empty_root(&names, err) : r;
 }
 
+/* Behind the root. */
+static int sandbox_close(enum sandbox_job job, int write_fd, int read_fd, uint64_t max_file,
+			 struct error *err)
+{
+	int r = sandbox_limits(job, max_file, err);
+
+	/* Both of the next two need no_new_privs or CAP_SYS_ADMIN: Landlock has the one still. */
+	if (r == 0)
+		r = sandbox_landlock(job, write_fd, read_fd, err);
+	if (r == 0)
+		r = sandbox_capabilities(job, err);
+	return r == 0 ? sandbox_seccomp(job, err) : r;
+}
+
 int sandbox_enter(enum sandbox_job job, int write_fd, int read_fd, uint64_t max_file,
 		  struct error *err)
 {
@@ -430,13 +444,28 @@ int sandbox_enter(enum sandbox_job job, int write_fd, int read_fd, uint64_t max_
 		read_fd = root_fd;
 	}
 	if (r == 0)
-		r = sandbox_limits(job, max_file, err);
-	/* Both of the next two need no_new_privs or CAP_SYS_ADMIN: Landlock has the one still. */
+		r = sandbox_close(job, write_fd, read_fd, max_file, err);
+	return r < 0 ? error_wrap(err, r, "close the sandbox") : 0;
+}
+
+/*
+ * Should: leave nothing to be named by a path, and no descriptor of a namespace. Must not: be in
+ * the core's mount namespace when it returns 0.
+ */
+static int sandbox_go(int ns_fd, struct error *err)
+{
+	int r = setns(ns_fd, CLONE_NEWNS) < 0 ? -errno : 0;
+
+	(void)fd_close(ns_fd);
+	return r < 0 ? error_set(err, r, "go to the empty root") : 0;
+}
+
+int sandbox_enter_apart(enum sandbox_job job, int ns_fd, int write_fd, int read_fd,
+			uint64_t max_file, struct error *err)
+{
+	int r = sandbox_go(ns_fd, err);
+
 	if (r == 0)
-		r = sandbox_landlock(job, write_fd, read_fd, err);
-	if (r == 0)
-		r = sandbox_capabilities(job, err);
-	if (r == 0)
-		r = sandbox_seccomp(job, err);
+		r = sandbox_close(job, write_fd, read_fd, max_file, err);
 	return r < 0 ? error_wrap(err, r, "close the sandbox") : 0;
 }

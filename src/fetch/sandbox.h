@@ -9,7 +9,7 @@
 /*
  * The cage that the helper closes around itself before it looks at a byte of what strangers wrote.
  * The core has put it into new mount, net (but for a job with a network), pid, ipc and uts
- * namespaces already; here follow, in
+ * namespaces already (but see sandbox_enter_apart()); here follow, in
  * this order: an empty read-only root, limits, Landlock for the one directory that may be written,
  * no capability but those named, and a seccomp filter.
  */
@@ -32,5 +32,11 @@ enum sandbox_job {
  * max_file: bytes of the longest file that may be written. */
 int sandbox_enter(enum sandbox_job job, int write_fd, int read_fd, uint64_t max_file,
 		  struct error *err);
+/*
+ * The same, where the core has no mount namespace made for this process: its root is the empty one
+ * of the mount namespace ns_fd, which is closed. To begin with it needs CAP_SYS_CHROOT too.
+ */
+int sandbox_enter_apart(enum sandbox_job job, int ns_fd, int write_fd, int read_fd,
+			uint64_t max_file, struct error *err);
 
 #endif

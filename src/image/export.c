@@ -275,6 +275,7 @@ static int export_start_helper(struct image_export *x, struct image_store *s,
 						  .to_fd = write_fd,
 						  .more_fd = -1,
 						  .net_ns_fd = -1,
+						  .mount_ns_fd = -1,
 						  .request = &request },
 			 &export_helper_ops, err);
 	for (size_t i = 0; r == 0 && i < x->n_images; i++)

@@ -177,8 +177,9 @@ static int helper_send(int fd, const struct fetchmsg *m, const int *fds, size_t 
 
 /*
  * Should: give the helper new namespaces of every kind but the user's and the cgroup's (and the
- * network's, for one that loads from there), its descriptors, and no more privilege than its first
- * steps need. Must not: hand down anything else.
+ * network's, for one that loads from there; for one that unpacks network and mounts are hush.h's,
+ * and it goes to the mounts itself), its descriptors, and no more privilege than its first steps
+ * need. Must not: hand down anything else.
  */
 static int helper_spawn(struct helper *h, const struct helper_config *config, int sock_fd,
 			struct error *err)
@@ -196,7 +197,7 @@ static int helper_spawn(struct helper *h, const struct helper_config *config, in
 	argv[1] = command;
 	isolate_plan_init(&plan);
 	plan.ns[ISOLATE_NS_PID] = ISOLATE_NEW;
-	plan.ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;
+	plan.ns[ISOLATE_NS_MOUNT] = config->mount_ns_fd >= 0 ? ISOLATE_KEEP : ISOLATE_NEW;
 	plan.ns[ISOLATE_NS_NET] = config->network ? ISOLATE_KEEP : ISOLATE_NEW;
 	if (config->net_ns_fd >= 0) {
 		plan.ns[ISOLATE_NS_NET] = ISOLATE_JOIN;
@@ -213,8 +214,11 @@ static int helper_spawn(struct helper *h, const struct helper_config *config, in
 	plan.keep_fds[0] = sock_fd;
 	plan.keep_fds[1] = config->from_fd;
 	plan.keep_fds[2] = config->to_fd;
-	plan.keep_fds[3] = config->more_fd;
-	plan.n_keep_fds = config->more_fd >= 0 ? 4 : 3;
+	plan.n_keep_fds = 3;
+	if (config->mount_ns_fd >= 0)
+		plan.keep_fds[plan.n_keep_fds++] = config->mount_ns_fd;
+	if (config->more_fd >= 0)
+		plan.keep_fds[plan.n_keep_fds++] = config->more_fd;
 	return isolate_spawn(&plan, &h->child, err);
 }
 

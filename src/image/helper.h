@@ -49,9 +49,11 @@ struct helper_config {
 	uint64_t caps;       /* what it needs until it has closed its sandbox */
 	int from_fd;
 	int to_fd;
-	int more_fd;   /* a third descriptor, or -1 */
-	bool network;  /* in the network namespace of the daemon */
-	int net_ns_fd; /* otherwise: -1 a new one, or this one */
+	int more_fd;     /* a third descriptor, or -1 */
+	bool network;    /* in the network namespace of the daemon */
+	int net_ns_fd;   /* otherwise: -1 a new one, or this one */
+	int mount_ns_fd; /* -1: in a new one; otherwise it goes to this one, its fourth descriptor
+			  */
 	const struct fetchmsg *request;
 };
 

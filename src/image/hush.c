@@ -1,58 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A thread goes to a new namespace, opens a socket there, and ends: the namespace lives as long as
- * the socket, from which any thread gets its descriptor. The caller goes nowhere, and no path is
- * needed.
+ * A thread goes to new namespaces, takes away all that was copied into that of the mounts, and
+ * ends. They live as long as their descriptors; the caller goes nowhere.
  */
 
 #include "image/hush.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
+#include <fcntl.h>
+#include <linux/mount.h>
 #include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
+#include <stddef.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/sysio.h"
 #include "base/thread.h"
-#include "image/model.h"
+#include "isolate/mount.h"
+#include "isolate/spawn.h"
 
-/* The socket, or a negative errno, in *arg. */
-static void *hush_make(void *arg)
+#define HUSH_MOUNT (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY)
+
+struct hush_work {
+	struct hush hush;
+	struct error err;
+};
+
+/*
+ * Should: leave an empty root that nothing can be written to. Must not: touch a mount outside the
+ * new namespace.
+ */
+static int hush_clear(struct error *err)
 {
-	int *ret = arg;
+	static const struct mount_option options[] = {
+		{ "mode", "0500" }, { "size", "4k" }, { "nr_inodes", "2" }, { NULL, NULL }
+	};
+	_cleanup_fd_ int fd = mount_new("tmpfs", options, HUSH_MOUNT, err);
+	int r;
 
-	*ret = unshare(CLONE_NEWNET) < 0 ? -1 : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (*ret < 0)
-		*ret = -errno;
+	if (fd < 0)
+		return fd;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return error_set(err, -errno, "make the mounts private");
+	r = mount_attach(fd, AT_FDCWD, "/", err);
+	if (r < 0)
+		return r;
+	if (fchdir(fd) < 0)
+		return error_set(err, -errno, "enter the empty root");
+	if (syscall(SYS_pivot_root, ".", ".") < 0)
+		return error_set(err, -errno, "pivot_root");
+	if (umount2(".", MNT_DETACH) < 0)
+		return error_set(err, -errno, "detach the old root");
+	return 0;
+}
+
+static int hush_make(struct hush *h, struct error *err)
+{
+	_cleanup_fd_ int proc_fd =
+		sysio_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+
+	if (proc_fd < 0)
+		return error_set(err, -errno, "open /proc");
+	if (unshare(CLONE_NEWNET | CLONE_NEWNS) < 0)
+		return error_set(err, -errno, "make namespaces");
+	h->net_fd = isolate_ns_open(proc_fd, tid, ISOLATE_NS_NET);
+	h->mount_fd = isolate_ns_open(proc_fd, tid, ISOLATE_NS_MOUNT);
+	if (h->net_fd < 0 || h->mount_fd < 0)
+		return error_set(err, h->net_fd < 0 ? h->net_fd : h->mount_fd,
+				 "open the new namespaces");
+	return hush_clear(err);
+}
+
+static void *hush_thread(void *arg)
+{
+	struct hush_work *w = arg;
+
+	(void)hush_make(&w->hush, &w->err);
 	return NULL;
 }
 
-int hush_open(struct image_store *s, struct error *err)
+int hush_open(struct hush *h, struct error *err)
 {
-	_cleanup_fd_ int sock_fd = -1;
+	struct hush_work w = { .hush = HUSH_INIT, .err = ERROR_INIT };
 	pthread_t thread;
-	int made = -1, r;
+	int r;
 
-	if (s->hush_fd >= 0)
-		return s->hush_fd;
-	r = thread_start(&thread, hush_make, &made);
+	if (h->net_fd >= 0)
+		return 0;
+	r = thread_start(&thread, hush_thread, &w);
 	if (r < 0)
-		return error_set(err, r, "make a thread for a network namespace");
+		return error_set(err, r, "make a thread for new namespaces");
 	(void)pthread_join(thread, NULL);
-	if (made < 0)
-		return error_set(err, made, "make a network namespace");
-	sock_fd = made;
-	r = ioctl(sock_fd, SIOCGSKNS);
-	if (r < 0)
-		return error_set(err, -errno, "open a network namespace");
-	s->hush_fd = r;
-	return r;
+	if (w.err.code) {
+		hush_close(&w.hush);
+		return error_copy(err, &w.err);
+	}
+	*h = w.hush;
+	return 0;
 }
 
-void hush_close(struct image_store *s)
+void hush_close(struct hush *h)
 {
-	s->hush_fd = fd_close(s->hush_fd);
+	h->net_fd = fd_close(h->net_fd);
+	h->mount_fd = fd_close(h->mount_fd);
 }

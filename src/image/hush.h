@@ -3,17 +3,26 @@
 #define NACRE_IMAGE_HUSH_H
 
 struct error;
-struct image_store;
 
 /*
- * A network namespace with nothing in it, which the helpers that unpack are in together. To make
- * and to end one costs more than to unpack a small layer. What is unpacked has no way into it: the
- * helpers can make no socket (fetch/sandbox.c), and everything else they have is each one's own.
+ * Two namespaces with nothing in them, which the helpers that unpack are in together: one of the
+ * network, and one of mounts, with an empty read-only root. To make and to end them costs more than
+ * to unpack a small layer. What is unpacked has no way from one helper to another through them: a
+ * helper can make no socket, can mount nothing, and names nothing by a path from the root
+ * (fetch/sandbox.c); everything else that it has is its own.
  */
+struct hush {
+	int net_fd, mount_fd; /* -1: not made */
+};
 
-/* The store's, made where there is none; still the store's afterwards. */
-int hush_open(struct image_store *s, struct error *err);
-/* Who is in it stays. */
-void hush_close(struct image_store *s);
+#define HUSH_INIT                                                                                  \
+	{                                                                                          \
+		.net_fd = -1, .mount_fd = -1                                                       \
+	}
+
+/* Makes them where they are not there. */
+int hush_open(struct hush *h, struct error *err);
+/* Who is in them stays. */
+void hush_close(struct hush *h);
 
 #endif

@@ -273,6 +273,7 @@ static int import_start_reading(struct image_import *i, int source_fd, const cha
 						  .to_fd = cage_fd,
 						  .more_fd = -1,
 						  .net_ns_fd = -1,
+						  .mount_ns_fd = -1,
 						  .request = &request },
 			 &import_read_ops, err);
 	FAILPOINT_AFTER("import.start");

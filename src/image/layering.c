@@ -28,7 +28,6 @@
 #include "base/sysio.h"
 #include "image/cage.h"
 #include "image/helper.h"
-#include "image/hush.h"
 #include "image/incoming.h"
 #include "image/mend.h"
 #include "image/model.h"
@@ -44,8 +43,8 @@
 /* What the helper needs until it has closed its sandbox, and what it keeps (fetch/sandbox.c). */
 #define CAP(name) (UINT64_C(1) << (name))
 #define LAYERING_CAPS                                                                              \
-	(CAP(CAP_SYS_ADMIN) | CAP(CAP_SETPCAP) | CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) |          \
-	 CAP(CAP_FOWNER) | CAP(CAP_FSETID) | CAP(CAP_SETFCAP))
+	(CAP(CAP_SYS_ADMIN) | CAP(CAP_SYS_CHROOT) | CAP(CAP_SETPCAP) | CAP(CAP_CHOWN) |            \
+	 CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) | CAP(CAP_SETFCAP))
 
 enum layer_state {
 	LAYER_WAITING,   /* staging has nothing of it */
@@ -113,7 +112,7 @@ static void layering_leave(struct layering *l)
 {
 	list_remove(&l->link);
 	if (list_empty(&l->store->layerings))
-		hush_close(l->store);
+		hush_close(&l->store->hush);
 }
 
 static void layering_end(struct layering *l)
@@ -436,7 +435,7 @@ static int unpacking_spawn(struct unpacking *u, const struct layer_source *sourc
 						.follow = source->follow_fd >= 0 } };
 	_cleanup_fd_ int cage_fd = -1;
 	char dir[24];
-	int hush_fd;
+	int r;
 
 	layer_dir(l, u->layer, dir);
 	if (sysio_mkdirat(l->dir_fd, dir, 0755) < 0)
@@ -444,20 +443,21 @@ static int unpacking_spawn(struct unpacking *u, const struct layer_source *sourc
 	cage_fd = cage_open(l->dir_fd, dir, 0, err);
 	if (cage_fd < 0)
 		return cage_fd;
-	hush_fd = hush_open(l->store, err);
-	if (hush_fd < 0)
-		return hush_fd;
+	r = hush_open(&l->store->hush, err);
+	if (r < 0)
+		return r;
 	(void)str_copy(request.unpack.digest, sizeof(request.unpack.digest), from->digest);
 	(void)str_copy(request.unpack.diff_id, sizeof(request.unpack.diff_id), from->diff_id);
 	return helper_start(&u->helper,
 			    &(struct helper_config){ .loop = l->store->config.loop,
 						     .path = l->store->fetch_path,
-						     .command = "unpack",
+						     .command = "unpack-apart",
 						     .caps = LAYERING_CAPS,
 						     .from_fd = source->blob_fd,
 						     .to_fd = cage_fd,
 						     .more_fd = source->follow_fd,
-						     .net_ns_fd = hush_fd,
+						     .net_ns_fd = l->store->hush.net_fd,
+						     .mount_ns_fd = l->store->hush.mount_fd,
 						     .request = &request },
 			    &unpacking_ops, err);
 }

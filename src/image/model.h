@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "image/hush.h"
 #include "image/image.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
@@ -51,7 +52,7 @@ struct image_store {
 	struct image_store_config config;
 	char *fetch_path, *transfer_path; /* the configuration's are the caller's */
 	int blobs_fd, layers_fd, containers_fd, staging_fd, erofs_fd, partial_fd;
-	int hush_fd; /* while layers are unpacked: hush.h */
+	struct hush hush; /* while layers are unpacked */
 	struct list images;
 	struct list leaving; /* records that are being removed */
 	struct map layers;   /* by key */

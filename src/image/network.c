@@ -100,6 +100,7 @@ int network_start(struct helper *h, const struct image_store *s, const char *com
 						  .to_fd = cage_fd,
 						  .more_fd = -1,
 						  .net_ns_fd = -1,
+						  .mount_ns_fd = -1,
 						  .network = true,
 						  .request = request },
 			 ops, err);

@@ -253,7 +253,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 				   .staging_fd = -1,
 				   .erofs_fd = -1,
 				   .partial_fd = -1,
-				   .hush_fd = -1,
+				   .hush = HUSH_INIT,
 				   .flights = MAP_INIT,
 				   .layers = MAP_INIT,
 				   .blobs = MAP_INIT,

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import time
 import grpc
 
 import fakeregistry
+import host
 import images
 import nacre_test
 import schema
@@ -129,6 +131,41 @@ class Pull(nacre_test.NodeTest):
         self.assertEqual([], os.listdir(self.node.root + "/staging"))
         self.node.cli("check")
         self.node.cli("image", "rm", ident)
+
+    @staticmethod
+    def caged():
+        """The helpers that unpack and have closed their sandboxes."""
+        own = host.cgroup_pids(host.own_cgroup())
+        return [p for p in own if host.read(f"/proc/{p}/comm").strip() == "nacre-fetch" and "\nSeccomp:\t2\n" in host.read(f"/proc/{p}/status")]
+
+    def test_those_who_unpack_see_nothing_and_have_no_way_out(self):
+        self.serve("walls", [self.noise(31, 3000000), self.noise(32, 3000000)])
+        self.script(rate=100000)
+        with subprocess.Popen([nacre_test.BINARY, "--socket", self.node.socket, "image", "pull", "localhost:5000/walls"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as command:
+            nacre_test.until(lambda: len(self.caged()) == 2, what="two helpers that unpack")
+            pids = self.caged()
+            spaces = {kind: {os.readlink(f"/proc/{p}/ns/{kind}") for p in pids} for kind in ("mnt", "net", "pid", "ipc", "uts")}
+            seen = [os.listdir(f"/proc/{p}/root") for p in pids]
+            mounts = [host.read(f"/proc/{p}/mountinfo").split("\n")[:-1] for p in pids]
+            files = {os.readlink(f"/proc/{p}/fd/{n}") for p in pids for n in os.listdir(f"/proc/{p}/fd")}
+            caps = [int(re.search("CapPrm:\t(.*)", host.read(f"/proc/{p}/status"))[1], 16) for p in pids]
+            dirs = {os.stat(f"/proc/{p}/fd/5").st_ino for p in pids}
+            command.send_signal(signal.SIGINT)
+            command.wait()
+        # One of the network and one of mounts for both; a process, a message queue or a name of the other's is out of sight.
+        self.assertEqual([1, 1, 2, 2, 2], [len(found) for found in spaces.values()])
+        for kind, found in spaces.items():
+            self.assertNotIn(os.readlink(f"/proc/self/ns/{kind}"), found)
+        self.assertEqual([[], []], seen)
+        for lines in mounts:
+            self.assertEqual(1, len(lines), lines)
+            self.assertEqual(["/", "ro,nosuid,nodev,noexec,relatime"], lines[0].split()[4:6])
+        self.assertEqual([], [name for name in files if name.startswith(("mnt:", "net:", "/proc"))])
+        self.assertEqual(2, len(dirs))
+        # CAP_SYS_CHROOT, CAP_SYS_ADMIN, CAP_SETPCAP
+        self.assertEqual([0, 0], [c & (1 << 18 | 1 << 21 | 1 << 8) for c in caps])
+        nacre_test.until(lambda: not self.caged(), what="the end of the helpers")
 
     def test_interrupted_and_pulled_again(self):
         ident = self.serve("big", [self.noise(5, 3000000)])
