@@ -41,7 +41,10 @@
 struct keeper_process {
 	char path[NAME_PATH_MAX + 1]; /* as its title says */
 	bool node;
+	bool guest; /* the first one of a guest: it sees the disks of the machine */
 	bool ahead; /* of a pod */
+	bool has_disks;
+	struct disk_places disks; /* of the guest that it is in, behind walls of its own */
 	struct loop *loop;
 	struct keeper_server *server;
 	struct loop_signal signals;
@@ -65,6 +68,10 @@ static int keeper_process_parse(struct keeper_process *k, int argc, char **argv,
 			i++;
 		else if (str_eq(argv[i], "--node"))
 			k->node = true;
+		else if (str_eq(argv[i], "--guest"))
+			k->guest = true;
+		else if (str_eq(argv[i], "--disks"))
+			k->has_disks = true;
 		else if (!str_eq(argv[i], "--title") || ++i == argc)
 			return error_refuse(err, ERROR_INVALID, "keeper: wrong argument %s",
 					    argv[i - 1]);
@@ -103,6 +110,22 @@ static int keeper_check_fds(struct error *err)
 			return error_refuse(
 				err, ERROR_PRECONDITION,
 				"descriptor %d is not open: a keeper is started by nacre only", fd);
+	return 0;
+}
+
+static int keeper_take_disks(struct keeper_process *k, struct error *err)
+{
+	if (!k->has_disks)
+		return 0;
+	if (fd_set_cloexec(INSTANCE_FD_DISKS_SYS, true) < 0 ||
+	    fd_set_cloexec(INSTANCE_FD_DISKS_DEV, true) < 0)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "--disks: a keeper is started by nacre only");
+	k->disks = (struct disk_places)DISK_PLACES_NONE;
+	k->disks.sys_fd = INSTANCE_FD_DISKS_SYS;
+	k->disks.dev_fd = INSTANCE_FD_DISKS_DEV;
+	if (fd_set_cloexec(INSTANCE_FD_DISKS_BUS, true) == 0)
+		k->disks.bus_fd = INSTANCE_FD_DISKS_BUS;
 	return 0;
 }
 
@@ -218,6 +241,8 @@ static int keeper_serve(struct keeper_process *k, struct error *err)
 				      .channel_listen_fd = INSTANCE_FD_CHANNEL,
 				      .run_fd = k->run_fd,
 				      .exe_fd = INSTANCE_FD_EXE,
+				      .disks = k->has_disks ? &k->disks : NULL,
+				      .in_guest = k->guest,
 				      .path = k->node ? "" : k->path,
 				      .on_shut = keeper_on_shut,
 				      .on_named = keeper_on_named,
@@ -252,6 +277,8 @@ static int keeper_process_run(struct keeper_process *k, int argc, char **argv, s
 	if (r < 0)
 		return r;
 	r = keeper_check_fds(err);
+	if (r == 0)
+		r = keeper_take_disks(k, err);
 	if (r < 0)
 		return r;
 	keeper_show_title(k);

@@ -76,7 +76,7 @@ static_assert(sizeof(SPAWN_ROOM) == NAME_LABEL_MAX + 1, "room for a label");
 int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret, struct error *err)
 {
 	/* The arguments are longer than any title that the keeper will set in their place. */
-	const char *argv[] = { "nacre", "keeper", "--title", spec->title, NULL, NULL, NULL };
+	const char *argv[] = { "nacre", "keeper", "--title", spec->title, NULL, NULL, NULL, NULL };
 	size_t n = 4;
 	_cleanup_fd_ int rpc_fd = -1, channel_fd = -1, end_fd = -1, leaf_fd = -1;
 	struct isolate_plan plan;
@@ -84,6 +84,10 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 
 	if (!spec->walled && !spec->in_guest)
 		argv[n++] = "--node";
+	if (spec->in_guest)
+		argv[n++] = "--guest";
+	if (spec->disks)
+		argv[n++] = "--disks";
 	if (spec->unnamed) {
 		argv[n++] = "--room";
 		argv[n] = SPAWN_ROOM;
@@ -115,6 +119,12 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 	plan.keep_fds[INSTANCE_FD_EXE - 3] = spec->exe_fd;
 	plan.keep_fds[INSTANCE_FD_END - 3] = end_fd;
 	plan.n_keep_fds = INSTANCE_FD_END_OF_LIST - 3;
+	if (spec->disks) {
+		plan.keep_fds[plan.n_keep_fds++] = spec->disks->sys_fd;
+		plan.keep_fds[plan.n_keep_fds++] = spec->disks->dev_fd;
+		if (spec->disks->bus_fd >= 0)
+			plan.keep_fds[plan.n_keep_fds++] = spec->disks->bus_fd;
+	}
 	return isolate_spawn(&plan, ret, err);
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "isolate/disk.h"
 #include "isolate/spawn.h"
 
 /*
@@ -23,7 +24,12 @@ enum instance_fd {
 	INSTANCE_FD_CGROUP,  /* directory of its layer's group */
 	INSTANCE_FD_EXE,     /* the program, to make further keepers from */
 	INSTANCE_FD_END,     /* the file for its last words */
-	INSTANCE_FD_END_OF_LIST
+	INSTANCE_FD_END_OF_LIST,
+	/* Only with --disks (instance_spawn.disks). */
+	INSTANCE_FD_DISKS_SYS = INSTANCE_FD_END_OF_LIST,
+	INSTANCE_FD_DISKS_DEV,
+	INSTANCE_FD_DISKS_BUS, /* may be missing */
+	INSTANCE_FD_DISKS_END
 };
 
 /* The last words are one line of at most this many bytes. */
@@ -39,6 +45,9 @@ struct instance_spawn {
 	bool in_guest;     /* not walled, and not the node either: the walls are the machine's */
 	bool host_network; /* only with walled */
 	int death_signal;  /* 0, or SIGKILL where its parent is a keeper */
+	/* With walled, in a guest: where its machine has the disks, which it cannot see from behind
+	 * its walls; not owned. NULL: not in a guest. */
+	const struct disk_places *disks;
 };
 
 /* This program as a detached read-only mount that can be executed and handed on (architecture 9.5).

@@ -33,6 +33,36 @@
 
 /* ---- devices ---- */
 
+static int disk_open_place(const char *path, int *ret, struct error *err)
+{
+	*ret = sysio_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return *ret < 0 ? error_set(err, -errno, "open %s", path) : 0;
+}
+
+int disk_places_open(struct disk_places *ret, struct error *err)
+{
+	struct disk_places places = DISK_PLACES_NONE;
+	int r = disk_open_place("/sys/block", &places.sys_fd, err);
+
+	if (r == 0)
+		r = disk_open_place("/dev", &places.dev_fd, err);
+	if (r < 0) {
+		disk_places_close(&places);
+		return error_wrap(err, r, "look for the disks of this machine");
+	}
+	/* A machine without such a bus has no disks that wait for somebody to look at them. */
+	(void)disk_open_place("/sys/bus/virtio", &places.bus_fd, NULL);
+	*ret = places;
+	return 0;
+}
+
+void disk_places_close(struct disk_places *places)
+{
+	places->sys_fd = fd_close(places->sys_fd);
+	places->dev_fd = fd_close(places->dev_fd);
+	places->bus_fd = fd_close(places->bus_fd);
+}
+
 static void disk_close_dir(DIR **dir)
 {
 	if (*dir)

@@ -32,6 +32,15 @@ struct disk_places {
 	int own_fd;
 };
 
+#define DISK_PLACES_NONE                                                                           \
+	{                                                                                          \
+		.sys_fd = -1, .dev_fd = -1, .bus_fd = -1, .own_fd = -1                             \
+	}
+
+/* Those of the machine that this process sees, but for own_fd; they are the caller's. */
+int disk_places_open(struct disk_places *ret, struct error *err);
+void disk_places_close(struct disk_places *places);
+
 struct disk_file {
 	const char *path;
 	unsigned mode;

@@ -487,6 +487,31 @@ static int child_launch_machine(struct child *c, const struct child_config *conf
 	return r;
 }
 
+static int child_launch_keeper(struct child *c, const struct child_config *config,
+			       const char *title, bool host_network, struct error *err)
+{
+	struct instance_spawn spawn = {
+		.title = title,
+		.dir_fd = c->dir_fd,
+		.cgroup_fd = c->cgroup_fd,
+		.exe_fd = config->exe_fd,
+		.walled = true,
+		.host_network = host_network,
+		.death_signal = SIGKILL,
+		.disks = config->disks,
+	};
+	struct disk_places seen = DISK_PLACES_NONE;
+	int r = config->in_guest ? disk_places_open(&seen, err) : 0;
+
+	if (r < 0)
+		return r;
+	if (config->in_guest)
+		spawn.disks = &seen;
+	r = instance_spawn(&spawn, &c->process, err);
+	disk_places_close(&seen);
+	return r;
+}
+
 static int child_launch(struct child *c, const struct child_config *config,
 			const struct child_spec *spec, struct error *err)
 {
@@ -502,17 +527,7 @@ static int child_launch(struct child *c, const struct child_config *config,
 	if (r < 0)
 		return r;
 	r = spec->nest ? child_launch_machine(c, config, title, spec->nest, err)
-		       : instance_spawn(
-				 &(struct instance_spawn){
-					 .title = title,
-					 .dir_fd = c->dir_fd,
-					 .cgroup_fd = c->cgroup_fd,
-					 .exe_fd = config->exe_fd,
-					 .walled = true,
-					 .host_network = spec->host_network,
-					 .death_signal = SIGKILL,
-				 },
-				 &c->process, err);
+		       : child_launch_keeper(c, config, title, spec->host_network, err);
 	if (r < 0)
 		return r;
 	loop_child_init(&c->watch, config->loop, c->process.pidfd, child_on_exit);

@@ -44,9 +44,12 @@ struct rpc_client;
 
 struct child_config {
 	struct loop *loop;
-	int run_fd;       /* where the directories of sockets are made */
-	int cgroup_fd;    /* the parent's group: theirs are inst.NAME in it */
-	int exe_fd;       /* the program */
+	int run_fd;    /* where the directories of sockets are made */
+	int cgroup_fd; /* the parent's group: theirs are inst.NAME in it */
+	int exe_fd;    /* the program */
+	/* Of the guest that all of them are in, or NULL; in_guest: those that this process sees. */
+	const struct disk_places *disks;
+	bool in_guest;
 	const char *path; /* the parent's own: "pod/web", "a/b"; "" for the keeper of the node */
 	/* It is ENDED; to be freed where it is unwanted, and it may be in any case. */
 	void (*on_settled)(void *userdata, struct child *c);

@@ -421,22 +421,18 @@ static int disk_start_new(struct disk_start **ret, struct disks *all, const stru
 
 static int disks_open(struct disks *all, struct error *err)
 {
-	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, r;
+	int own_fd = all->places.own_fd, r;
 
 	if (!all->pool) {
 		r = pool_new(&all->pool, all->loop, DISKS_THREADS_MAX);
 		if (r < 0)
 			return error_set(err, r, "make threads for disks");
 	}
-	if (all->places.sys_fd < 0)
-		all->places.sys_fd = sysio_openat(AT_FDCWD, "/sys/block", flags, 0);
-	if (all->places.dev_fd < 0)
-		all->places.dev_fd = sysio_openat(AT_FDCWD, "/dev", flags, 0);
-	if (all->places.bus_fd < 0)
-		all->places.bus_fd = sysio_openat(AT_FDCWD, "/sys/bus/virtio", flags, 0);
-	if (all->places.sys_fd < 0 || all->places.dev_fd < 0)
-		return error_set(err, -errno, "look for the disks of this machine");
-	return 0;
+	if (all->places.sys_fd >= 0)
+		return 0;
+	r = disk_places_open(&all->places, err);
+	all->places.own_fd = own_fd;
+	return r;
 }
 
 static bool disks_has_share(const struct container_spec *spec)
@@ -517,7 +513,7 @@ void disks_init(struct disks *all, struct loop *loop, struct keeper *keeper, int
 {
 	*all = (struct disks){ .loop = loop,
 			       .keeper = keeper,
-			       .places = { .sys_fd = -1, .dev_fd = -1, .bus_fd = -1 },
+			       .places = DISK_PLACES_NONE,
 			       .opened = places == NULL,
 			       .shares_fd = -1,
 			       .started = started };
@@ -548,9 +544,6 @@ void disks_done(struct disks *all)
 	loop_defer_done(&all->turn);
 	if (!busy)
 		all->shares_fd = fd_close(all->shares_fd);
-	if (all->opened) {
-		(void)fd_close(all->places.sys_fd);
-		(void)fd_close(all->places.dev_fd);
-		(void)fd_close(all->places.bus_fd);
-	}
+	if (all->opened)
+		disk_places_close(&all->places);
 }

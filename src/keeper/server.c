@@ -715,6 +715,8 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 						    .run_fd = config->run_fd,
 						    .cgroup_fd = config->keeper.cgroup_fd,
 						    .exe_fd = config->exe_fd,
+						    .disks = config->disks,
+						    .in_guest = config->in_guest,
 						    .path = config->path,
 					    },
 					    .on_end = server_on_child_end,

@@ -24,6 +24,7 @@ struct keeper_server_config {
 	int run_fd;                      /* where nested instances have their sockets */
 	int exe_fd;                      /* the program, for their keepers */
 	const struct disk_places *disks; /* other than those of the machine; NULL: those */
+	bool in_guest;                   /* the machine's are for nested keepers too */
 	const char *path;                /* "pod/web", "a/b"; "" for the keeper of the node */
 	/* Hello brought another path: `path` is to say that from now on. */
 	void (*on_named)(void *userdata, const char *path);

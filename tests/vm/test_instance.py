@@ -10,6 +10,7 @@ import grpc
 
 import guest_kernel
 import host
+import images
 import nacre_test
 import steps
 
@@ -127,8 +128,12 @@ class Restarted(unittest.TestCase):
         need()
         with nacre_test.Node() as node:
             build_set(node)
+            node.cli("image", "import", images.path("busybox"))
             node.cli("spawn", "--kind", "vm", "--name", "v")
             node.cli("spawn", "--in", "v", "--name", "a")
+            # Behind walls of its own an instance of a guest has the machine's disks too.
+            for within in ("v", "v/a"):
+                self.assertEqual("here\n", node.cli("run", "--in", within, "--rm", "busybox", "echo", "here").stdout)
             before = json.loads(node.cli("-o", "json", "ps").stdout)
             node.restart()
             self.assertEqual(before, json.loads(node.cli("-o", "json", "ps").stdout))
