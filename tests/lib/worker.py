@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs one unittest module and speaks TAP: worker.py [-k PATTERN]... [--timeout SECONDS] [--part I/N] FILE.
 
-Each test may take --timeout seconds; past that it fails with the stacks of all threads, and the ones after it still run.
+Each test may take --timeout seconds, or the SECONDS of its class where those are more; past that it fails with the stacks of all threads, and the ones after it still run.
 A line "# begin NAME" goes before each test, so that the runner can name one that hangs for good.
 """
 import argparse
@@ -50,7 +50,7 @@ class TapResult(unittest.TestResult):
         self.bad[test.id()] = []
         self.skip = None
         self.began = time.monotonic()
-        signal.alarm(self.timeout)
+        signal.alarm(max(self.timeout, getattr(test, "SECONDS", 0)))
 
     def stopTest(self, test):
         signal.alarm(0)
