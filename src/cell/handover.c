@@ -105,8 +105,8 @@ static const struct handover_field container_fields[] = {
 };
 HANDOVER_LEFT(struct container, link, "of its cell");
 HANDOVER_LEFT(struct container, dir, "found by its name");
-HANDOVER_LEFT(struct container_status, cell_group, "said by whoever tells it, of the directory");
-HANDOVER_LEFT(struct container_status, group, "said by whoever tells it, of the directory");
+HANDOVER_LEFT(struct container, status.cell_group, "said by whoever tells it, of the directory");
+HANDOVER_LEFT(struct container, status.group, "said by whoever tells it, of the directory");
 HANDOVER_LEFT(struct container, cell, "the record stands in that of its cell");
 HANDOVER_LEFT(struct container, host, "the keeper's");
 HANDOVER_LEFT(struct container, start, "gone once it is spawned");

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/handlers.h"
+#include "cli/referrers.h"
 #include "cli/text.h"
 #include "cli/view.h"
 #include "wire/jsonread.h"
@@ -19,12 +20,15 @@ struct shown_image {
 	struct arena arena;
 	Nacre__V1__InspectImageResponse *answer;
 	struct json_value *manifest, *config;
+	bool with_referrers;
+	struct referrers referrers;
 };
 
 static void shown_image_done(struct shown_image *s)
 {
 	client_message_freep(&s->answer);
 	arena_done(&s->arena);
+	referrers_done(&s->referrers);
 }
 
 static int shown_image_ask(struct shown_image *s, const struct cli *cli, char *reference,
@@ -92,6 +96,8 @@ static void show_image(struct json *j, const void *what)
 	view_image(j, "image", s->answer->image);
 	show_value(j, "manifest", s->manifest);
 	show_value(j, "config", s->config);
+	if (s->with_referrers)
+		referrers_show(j, "referrers", &s->referrers);
 	json_put_end(j);
 }
 
@@ -105,6 +111,9 @@ int cmd_image_inspect(const struct cli *cli, const struct args *args)
 	if (format && format_check(format, &err) < 0)
 		return cli_fail(&err);
 	if (shown_image_ask(&s, cli, args->operands[0], &err) < 0)
+		return cli_fail(&err);
+	s.with_referrers = args_flag(args, "referrers");
+	if (s.with_referrers && referrers_ask(&s.referrers, cli->socket, s.answer->image, &err) < 0)
 		return cli_fail(&err);
 	if (format)
 		return format_show(format, show_image, &s, &err) < 0 ? cli_fail(&err) : 0;

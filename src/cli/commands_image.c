@@ -35,6 +35,7 @@ static const struct arg_option options_ls[] = {
 
 static const struct arg_option options_inspect[] = {
 	{ "format", 'F', "TEXT", "a line of this form, such as '{config.architecture}'" },
+	{ "referrers", 0, NULL, "also what refers to it in its registry, which is asked" },
 	OPTION_END,
 };
 
@@ -240,9 +241,15 @@ static const struct command image_commands[] = {
 			"are "
 			"its documents:\n"
 			"layers and their digests, platform, environment, labels.\n"
+			"With --referrers also \"referrers\": what says in the registry that it is "
+			"about this "
+			"image, or the\n"
+			"index that it is of: SBOMs, provenance, signatures. The registry is asked "
+			"each time.\n"
 			"\n"
 			"    nacre image inspect --format '{config.os}/{config.architecture}' "
-			"busybox",
+			"busybox\n"
+			"    nacre image inspect --referrers --format '{referrers.list}' busybox",
 		.options = options_inspect,
 		.n_min = 1,
 		.n_max = 1,

@@ -74,8 +74,8 @@ struct image_store {
 	unsigned n_pushes;
 	struct list copies;
 	unsigned n_copies;
-	struct list tags; /* lists of them that are being asked for */
-	unsigned n_tags;
+	struct list listings; /* lists that registries are being asked for */
+	unsigned n_listings;
 	struct list errands;   /* errand.h */
 	struct map flights;    /* by digest (flight.h) */
 	struct list trash;     /* what is being deleted */

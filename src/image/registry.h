@@ -17,10 +17,10 @@
 
 struct image;
 struct image_copy;
+struct image_listing;
 struct image_pull;
 struct image_push;
 struct image_store;
-struct image_tags;
 
 /* ---- configuration ---- */
 
@@ -196,17 +196,33 @@ void image_copy_cancel(struct image_copy *c);
 /* ---- listing ---- */
 
 #define IMAGE_TAGS_MAX 20000
+#define IMAGE_REFERRERS_MAX 1024
 
-struct image_tags_ops {
+/* A manifest that says of itself that it is about another one: an SBOM, provenance, a signature. */
+struct image_referrer {
+	const char *digest, *media_type;
+	const char *artifact_type; /* "": the registry does not say */
+	uint64_t size;
+};
+
+struct image_listing_ops {
 	void (*on_tag)(void *userdata, const char *tag);
+	/* The digest of what is referred to, once; then each referrer. */
+	void (*on_subject)(void *userdata, const char *digest);
+	void (*on_referrer)(void *userdata, const struct image_referrer *referrer);
 	void (*on_done)(void *userdata, const struct error *err); /* NULL: these were all */
 };
 
 /* The tags of a repository ("quay.io/a/b"), in the registry's order. Errors as those of a push. */
 int image_tags_start(struct image_store *s, const char *repository, const struct image_auths *auths,
-		     const struct image_tags_ops *ops, void *userdata, struct image_tags **ret,
-		     struct error *err);
+		     const struct image_listing_ops *ops, void *userdata,
+		     struct image_listing **ret, struct error *err);
+/* What refers to an image of a registry, to the index where it has one: by the API of distribution
+ * 1.1, or the tag that stands in for it. */
+int image_referrers_start(struct image_store *s, const char *image, const struct image_auths *auths,
+			  const struct image_listing_ops *ops, void *userdata,
+			  struct image_listing **ret, struct error *err);
 /* on_done is not called. */
-void image_tags_cancel(struct image_tags *t);
+void image_listing_cancel(struct image_listing *t);
 
 #endif

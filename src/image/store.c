@@ -36,7 +36,7 @@
 #include "image/push.h"
 #include "image/rootfs.h"
 #include "image/survey.h"
-#include "image/tags.h"
+#include "image/listing.h"
 #include "store/root.h"
 #include "wire/reference.h"
 
@@ -265,7 +265,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->pulls);
 	list_init(&s->pushes);
 	list_init(&s->copies);
-	list_init(&s->tags);
+	list_init(&s->listings);
 	list_init(&s->errands);
 	s->config.parallel_unpacks = store_parallel(config->parallel_unpacks);
 	list_init(&s->leases);
@@ -318,7 +318,7 @@ struct image_store *image_store_free(struct image_store *s)
 	pull_free_all(s);
 	push_free_all(s);
 	copy_free_all(s);
-	tags_free_all(s);
+	listings_free_all(s);
 	prune_free_all(s);
 	survey_free_all(s);
 	collect_done(s);

@@ -10,7 +10,7 @@
 #include "runtime/image_inspect_call.h"
 #include "runtime/image_pull_call.h"
 #include "runtime/image_push_call.h"
-#include "runtime/image_tags_call.h"
+#include "runtime/image_listing_call.h"
 #include "runtime/image_told.h"
 #include "runtime/images_call.h"
 #include "runtime/services.h"
@@ -187,6 +187,8 @@ static const struct rpc_method image_methods[] = {
 	  true, image_copy_call },
 	{ "Tags", &nacre__v1__tags_request__descriptor, &nacre__v1__tags_response__descriptor, true,
 	  image_tags_call },
+	{ "Referrers", &nacre__v1__referrers_request__descriptor,
+	  &nacre__v1__referrers_response__descriptor, true, image_referrers_call },
 	{ "List", &nacre__v1__list_images_request__descriptor,
 	  &nacre__v1__list_images_response__descriptor, false, images_call },
 	{ "Remove", &nacre__v1__remove_image_request__descriptor,

@@ -15,6 +15,7 @@ import unittest
 import grpc
 
 import fakeregistry
+import images
 import nacre_test
 import schema
 from nacre_test import nacre_pb2
@@ -210,6 +211,33 @@ class Push(PushTest):
         self.registry.on("GET", "/tags/list", lambda a: a.reply(200, document, {
             "Content-Type": "application/json", "Link": '</v2/a/b/tags/list?last=t>; rel="next"'}))
         self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "more than 20000 tags", tags(f"{self.registry.host}/a/b"))
+
+    def test_referrers(self):
+        image = lambda name: lambda: list(self.node.images.Referrers(nacre_pb2.ReferrersRequest(image=name)))  # noqa: E731
+        subject = self.node.json("image", "inspect", self.name)["image"]["repo_digests"][0].partition("@")[2]
+        nothing = self.node.json("image", "inspect", "--referrers", self.name)
+        schema.check(schema.load(), "image inspect", nothing)
+        self.assertEqual({"subject": subject, "list": []}, nothing["referrers"])
+        entries = [{"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": fakeregistry.digest(b"%d" % n), "size": n,
+                    "artifactType": "application/spdx+json" if n % 2 else ""} for n in range(70)]
+        for e in entries[::2]:
+            del e["artifactType"]
+        self.registry.referring["a/b", subject] = entries
+        found = self.node.json("image", "inspect", "--referrers", self.name)
+        schema.check(schema.load(), "image inspect", found)
+        want = [{"digest": e["digest"], "artifact_type": e.get("artifactType", ""), "media_type": e["mediaType"], "size": e["size"]}
+                for e in entries]
+        self.assertEqual({"subject": subject, "list": want}, found["referrers"])
+        self.assertEqual({**nothing, "referrers": found["referrers"]}, found)
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "^image: required", image(""))
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "^image: ", image("a b"))
+        self.refused(grpc.StatusCode.NOT_FOUND, "manifest", image(f"{self.registry.host}/a/b:none"))
+        self.registry.referring["a/b", subject] = entries * 20
+        self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "1024", image(self.name))
+        self.node.cli("image", "import", images.path("busybox"))
+        done = self.node.cli("image", "inspect", "--referrers", "busybox", check=False)
+        self.assertEqual((125, True), (done.returncode, "came from no registry" in done.stderr), done.stderr)
+        self.node.cli("image", "rm", "busybox")
 
 
 class Helpers(PushTest):

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/listing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "image/errand.h"
+#include "image/model.h"
+#include "image/network.h"
+#include "image/registry.h"
+#include "wire/reference.h"
+
+#define LISTINGS_MAX 16 /* at once, over all clients */
+
+struct image_listing {
+	struct list link;
+	struct image_store *store;
+	struct image_listing_ops ops;
+	void *userdata;
+	uint32_t what; /* enum fetch_listing */
+	bool cancelled, said_done;
+	struct errand errand;
+};
+
+static void listing_free(struct image_listing *t)
+{
+	errand_done(&t->errand);
+	if (!list_empty(&t->link))
+		t->store->n_listings--;
+	list_remove(&t->link);
+	free(t);
+}
+
+static bool listing_takes(const struct image_listing *t, enum fetchmsg_type type)
+{
+	bool tags = t->what == FETCH_LIST_TAGS;
+
+	if (t->said_done)
+		return false;
+	return type == FETCHMSG_DONE || (tags && type == FETCHMSG_TAG) ||
+	       (!tags && (type == FETCHMSG_RESOLVED || type == FETCHMSG_REFERRER));
+}
+
+static int listing_message(struct helper *h, const struct fetchmsg *m, struct error *err)
+{
+	struct image_listing *t = container_of(h, struct image_listing, errand.helper);
+
+	if (t->cancelled || m->type == FETCHMSG_NOTE)
+		return 0;
+	if (!listing_takes(t, m->type))
+		return error_set(err, -EPROTO,
+				 "nacre-transfer: a message that does not belong here");
+	if (m->type == FETCHMSG_DONE)
+		t->said_done = true;
+	else if (m->type == FETCHMSG_TAG)
+		t->ops.on_tag(t->userdata, m->tag.name);
+	else if (m->type == FETCHMSG_RESOLVED)
+		t->ops.on_subject(t->userdata, m->resolved.digest);
+	else
+		t->ops.on_referrer(t->userdata, &(struct image_referrer){
+							.digest = m->referrer.digest,
+							.media_type = m->referrer.media_type,
+							.artifact_type = m->referrer.artifact_type,
+							.size = m->referrer.size,
+						});
+	return 0;
+}
+
+static void listing_end(struct helper *h, const struct error *err)
+{
+	struct image_listing *t = container_of(h, struct image_listing, errand.helper);
+	struct error fault = ERROR_INIT;
+
+	if (err)
+		fault = *err;
+	else if (!t->said_done)
+		(void)error_set(&fault, -EPROTO, "nacre-transfer: it ended too early");
+	if (!t->cancelled)
+		t->ops.on_done(t->userdata, fault.code ? &fault : NULL);
+	errand_drop(&t->errand);
+	listing_free(t);
+}
+
+static const struct helper_ops listing_helper_ops = { .on_message = listing_message,
+						      .on_end = listing_end };
+
+/* What is asked for is all of the repository: a tag or digest behind it would be left out. */
+static int tags_check(const char *repository, char ret[REFERENCE_SIZE], struct error *err)
+{
+	const char *slash = strrchr(repository, '/');
+	const char *last = slash ? slash + 1 : repository;
+
+	if (strchr(repository, '@') || strchr(last, ':'))
+		return error_refuse(err, ERROR_INVALID,
+				    "\"%.200s\" is an image of a repository, and not its name",
+				    repository);
+	return reference_normalise(ret, repository, err);
+}
+
+static int listing_start(struct image_store *s, const char *reference, uint32_t what, uint32_t max,
+			 const struct image_auths *auths, const struct image_listing_ops *ops,
+			 void *userdata, struct image_listing **ret, struct error *err)
+{
+	struct fetchmsg m = { .type = FETCHMSG_LIST };
+	struct image_listing *t;
+	int r;
+
+	if (s->n_listings >= LISTINGS_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED, "%u lists are being asked for already",
+				    s->n_listings);
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_set(err, -ENOMEM, "ask a registry for a list");
+	*t = (struct image_listing){ .store = s, .ops = *ops, .userdata = userdata, .what = what };
+	list_init(&t->link);
+	m.list.reference = reference;
+	m.list.what = what;
+	m.list.max = max;
+	r = errand_start(&t->errand, s, "list", &m, auths, &listing_helper_ops, err);
+	if (r == 0)
+		r = network_go(&t->errand.helper, err);
+	if (r < 0) {
+		errand_drop(&t->errand);
+		listing_free(t);
+		return r;
+	}
+	list_add_tail(&s->listings, &t->link);
+	s->n_listings++;
+	*ret = t;
+	return 0;
+}
+
+int image_tags_start(struct image_store *s, const char *repository, const struct image_auths *auths,
+		     const struct image_listing_ops *ops, void *userdata,
+		     struct image_listing **ret, struct error *err)
+{
+	char reference[REFERENCE_SIZE];
+	int r = tags_check(repository, reference, err);
+
+	return r < 0 ? r
+		     : listing_start(s, reference, FETCH_LIST_TAGS, IMAGE_TAGS_MAX, auths, ops,
+				     userdata, ret, err);
+}
+
+int image_referrers_start(struct image_store *s, const char *image, const struct image_auths *auths,
+			  const struct image_listing_ops *ops, void *userdata,
+			  struct image_listing **ret, struct error *err)
+{
+	char reference[REFERENCE_SIZE];
+	int r = reference_normalise(reference, image, err);
+
+	return r < 0 ? r
+		     : listing_start(s, reference, FETCH_LIST_REFERRERS, IMAGE_REFERRERS_MAX, auths,
+				     ops, userdata, ret, err);
+}
+
+void image_listing_cancel(struct image_listing *t)
+{
+	t->cancelled = true;
+	helper_kill(&t->errand.helper);
+}
+
+void listings_free_all(struct image_store *s)
+{
+	while (!list_empty(&s->listings))
+		listing_free(list_first(&s->listings, struct image_listing, link));
+}
