@@ -99,11 +99,10 @@ static int tags_check(const char *repository, char ret[REFERENCE_SIZE], struct e
 	return reference_normalise(ret, repository, err);
 }
 
-static int listing_start(struct image_store *s, const char *reference, uint32_t what, uint32_t max,
+static int listing_start(struct image_store *s, const struct fetchmsg *m,
 			 const struct image_auths *auths, const struct image_listing_ops *ops,
 			 void *userdata, struct image_listing **ret, struct error *err)
 {
-	struct fetchmsg m = { .type = FETCHMSG_LIST };
 	struct image_listing *t;
 	int r;
 
@@ -113,12 +112,11 @@ static int listing_start(struct image_store *s, const char *reference, uint32_t 
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return error_set(err, -ENOMEM, "ask a registry for a list");
-	*t = (struct image_listing){ .store = s, .ops = *ops, .userdata = userdata, .what = what };
+	*t = (struct image_listing){
+		.store = s, .ops = *ops, .userdata = userdata, .what = m->list.what
+	};
 	list_init(&t->link);
-	m.list.reference = reference;
-	m.list.what = what;
-	m.list.max = max;
-	r = errand_start(&t->errand, s, "list", &m, auths, &listing_helper_ops, err);
+	r = errand_start(&t->errand, s, "list", m, auths, &listing_helper_ops, err);
 	if (r == 0)
 		r = network_go(&t->errand.helper, err);
 	if (r < 0) {
@@ -136,24 +134,28 @@ int image_tags_start(struct image_store *s, const char *repository, const struct
 		     const struct image_listing_ops *ops, void *userdata,
 		     struct image_listing **ret, struct error *err)
 {
+	struct fetchmsg m = { .type = FETCHMSG_LIST };
 	char reference[REFERENCE_SIZE];
 	int r = tags_check(repository, reference, err);
 
-	return r < 0 ? r
-		     : listing_start(s, reference, FETCH_LIST_TAGS, IMAGE_TAGS_MAX, auths, ops,
-				     userdata, ret, err);
+	m.list.reference = reference;
+	m.list.what = FETCH_LIST_TAGS;
+	m.list.max = IMAGE_TAGS_MAX;
+	return r < 0 ? r : listing_start(s, &m, auths, ops, userdata, ret, err);
 }
 
 int image_referrers_start(struct image_store *s, const char *image, const struct image_auths *auths,
 			  const struct image_listing_ops *ops, void *userdata,
 			  struct image_listing **ret, struct error *err)
 {
+	struct fetchmsg m = { .type = FETCHMSG_LIST };
 	char reference[REFERENCE_SIZE];
 	int r = reference_normalise(reference, image, err);
 
-	return r < 0 ? r
-		     : listing_start(s, reference, FETCH_LIST_REFERRERS, IMAGE_REFERRERS_MAX, auths,
-				     ops, userdata, ret, err);
+	m.list.reference = reference;
+	m.list.what = FETCH_LIST_REFERRERS;
+	m.list.max = IMAGE_REFERRERS_MAX;
+	return r < 0 ? r : listing_start(s, &m, auths, ops, userdata, ret, err);
 }
 
 void image_listing_cancel(struct image_listing *t)
