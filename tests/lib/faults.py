@@ -255,14 +255,18 @@ class FaultTest(SurvivalTest):
                 self.assertRegex(e.details(), r"^\S+.* .*\S+")
 
     def is_dying(self, error):
-        """The connection may end a moment before the process does."""
+        """The connection may end a moment before the process does; who still answers does not die."""
         if not self.node.alive:
             return True
         if error.code() != Code.UNAVAILABLE or "keeper" in error.details():
             return False
         end = time.monotonic() + 30
         while self.node.alive and time.monotonic() < end:
-            time.sleep(0.02)
+            try:
+                self.node.info.Info(nacre_pb2.InfoRequest(), timeout=30)
+                return False
+            except grpc.RpcError:
+                time.sleep(0.02)
         return not self.node.alive
 
     def repeat(self, kind, what):
