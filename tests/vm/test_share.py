@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes of a microVM (src/vm/share.h): virtiofsd in its jail, a real guest (tests/guest/share.c) in plain QEMU, and the node between."""
+import contextlib
 import errno
 import fcntl
 import os
@@ -390,8 +391,13 @@ class Shares(unittest.TestCase):
 
     def held(self, mount_point):
         """What virtiofsd has open of a file system that was mounted there."""
-        fds = f"/proc/{self.driver.pid}/fd"
-        return [fd for fd in os.listdir(fds) if os.stat(os.path.join(fds, fd)).st_dev == mount_point]
+        held = []
+        for fd in os.listdir(f"/proc/{self.driver.pid}/fd"):
+            # It may close one meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                if os.stat(f"/proc/{self.driver.pid}/fd/{fd}").st_dev == mount_point:
+                    held.append(fd)
+        return held
 
     def test_removed(self):
         host_mount("tmpfs", self.dir)
