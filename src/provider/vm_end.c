@@ -261,11 +261,12 @@ static void machine_on_gate_end(void *userdata, const struct error *err)
 	struct machine *m = userdata;
 	char reason[MACHINE_TEXT_MAX];
 
+	/* err is the gate's. */
+	(void)str_printf(reason, sizeof(reason), "its gate has ended: %.200s",
+			 err ? error_text(err) : "without a word");
 	FAILPOINT_BEFORE("vm.gate_end");
 	m->gate = gate_free(m->gate);
 	FAILPOINT_AFTER("vm.gate_end");
-	(void)str_printf(reason, sizeof(reason), "its gate has ended: %.200s",
-			 err ? error_text(err) : "without a word");
 	if (m->pooled)
 		pooled_break(m, reason);
 	if (!m->instance) {
