@@ -135,6 +135,16 @@ int staging_take(struct staging *s, struct source *source, const char *name, con
 	return staging_copy_end(&c, digest, err);
 }
 
+/* What nobody has named a digest for is what it is. */
+static int staging_found(struct staging_copy *c, char ret_digest[DIGEST_SIZE], uint64_t *ret_size,
+			 enum fetch_compression *ret_compression, struct error *err)
+{
+	*ret_size = c->size;
+	*ret_compression = inflate_guess(c->head, (size_t)MIN(c->size, (uint64_t)STAGING_HEAD));
+	hash_end(&c->hash, ret_digest);
+	return staging_copy_end(c, ret_digest, err);
+}
+
 int staging_take_any(struct staging *s, struct source *source, const char *name,
 		     char ret_digest[DIGEST_SIZE], uint64_t *ret_size,
 		     enum fetch_compression *ret_compression, struct error *err)
@@ -149,10 +159,7 @@ int staging_take_any(struct staging *s, struct source *source, const char *name,
 		r = source_each_piece(source, name, staging_piece, &c, err);
 	if (r < 0)
 		return error_wrap(err, r, "%.200s", name);
-	*ret_size = c.size;
-	*ret_compression = inflate_guess(c.head, (size_t)MIN(c.size, (uint64_t)STAGING_HEAD));
-	hash_end(&c.hash, ret_digest);
-	return staging_copy_end(&c, ret_digest, err);
+	return staging_found(&c, ret_digest, ret_size, ret_compression, err);
 }
 
 static int staging_file(struct staging_copy *c, int fd, struct error *err)
@@ -188,10 +195,7 @@ int staging_take_file(struct staging *s, int fd, char ret_digest[DIGEST_SIZE], u
 		r = staging_file(&c, fd, err);
 	if (r < 0)
 		return r;
-	*ret_size = c.size;
-	*ret_compression = inflate_guess(c.head, (size_t)MIN(c.size, (uint64_t)STAGING_HEAD));
-	hash_end(&c.hash, ret_digest);
-	return staging_copy_end(&c, ret_digest, err);
+	return staging_found(&c, ret_digest, ret_size, ret_compression, err);
 }
 
 int staging_put(struct staging *s, const void *data, size_t len, const char *expected,

@@ -12,7 +12,6 @@
 #include <linux/mount.h>
 #include <sched.h>
 #include <stddef.h>
-#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,22 +39,8 @@ static int hush_clear(struct error *err)
 		{ "mode", "0500" }, { "size", "4k" }, { "nr_inodes", "2" }, { NULL, NULL }
 	};
 	_cleanup_fd_ int fd = mount_new("tmpfs", options, HUSH_MOUNT, err);
-	int r;
 
-	if (fd < 0)
-		return fd;
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return error_set(err, -errno, "make the mounts private");
-	r = mount_attach(fd, AT_FDCWD, "/", err);
-	if (r < 0)
-		return r;
-	if (fchdir(fd) < 0)
-		return error_set(err, -errno, "enter the empty root");
-	if (syscall(SYS_pivot_root, ".", ".") < 0)
-		return error_set(err, -errno, "pivot_root");
-	if (umount2(".", MNT_DETACH) < 0)
-		return error_set(err, -errno, "detach the old root");
-	return 0;
+	return fd < 0 ? fd : mount_take_all(fd, err);
 }
 
 static int hush_make(struct hush *h, struct error *err)

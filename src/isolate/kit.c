@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -248,18 +247,9 @@ static int kit_clear(struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(kit_places); i++)
 		if (sysio_mkdirat(fd, kit_places[i], 0555) < 0)
 			return error_set(err, -errno, "make the directory %s", kit_places[i]);
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return error_set(err, -errno, "make the mounts private");
-	r = mount_attach(fd, AT_FDCWD, "/", err);
-	if (r < 0)
-		return r;
-	if (fchdir(fd) < 0)
-		return error_set(err, -errno, "enter the empty root");
-	if (syscall(SYS_pivot_root, ".", ".") < 0)
-		return error_set(err, -errno, "pivot_root");
-	if (umount2(".", MNT_DETACH) < 0)
-		return error_set(err, -errno, "detach the old root");
-	r = mask_make_empty(fd, ISOLATE_KIT_EMPTY, err);
+	r = mount_take_all(fd, err);
+	if (r == 0)
+		r = mask_make_empty(fd, ISOLATE_KIT_EMPTY, err);
 	return r < 0 ? r : mount_restrict(fd, MOUNT_ATTR_RDONLY, err);
 }
 

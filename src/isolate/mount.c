@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -147,6 +149,29 @@ int mount_attach(int mount_fd, int dir_fd, const char *name, struct error *err)
 			     MOVE_MOUNT_F_EMPTY_PATH | (*name ? 0 : MOVE_MOUNT_T_EMPTY_PATH)) < 0)
 		return error_set(err, -errno, "mount on %s", *name ? name : "the root");
 	return 0;
+}
+
+int mount_pivot(int root_fd, struct error *err)
+{
+	/* With both names being the new root, the old one comes to lie on top of it, and "." is
+	 * then the way to take it off again (pivot_root(2)). */
+	if (fchdir(root_fd) < 0)
+		return error_set(err, -errno, "enter the new root");
+	if (syscall(SYS_pivot_root, ".", ".") < 0)
+		return error_set(err, -errno, "pivot_root");
+	if (umount2(".", MNT_DETACH) < 0)
+		return error_set(err, -errno, "detach the old root");
+	return 0;
+}
+
+int mount_take_all(int mount_fd, struct error *err)
+{
+	int r;
+
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return error_set(err, -errno, "make the mounts private");
+	r = mount_attach(mount_fd, AT_FDCWD, "/", err);
+	return r < 0 ? r : mount_pivot(mount_fd, err);
 }
 
 int mount_below(int dir_fd, const char *name, const char *fs, unsigned long flags,

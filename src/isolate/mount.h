@@ -9,8 +9,8 @@
 struct mount_attr;
 
 /*
- * Mounts by descriptor, private to this area: made detached, then put on a target that is a
- * descriptor and at most one name below it. No link is followed at the target. Nothing allocates.
+ * Mounts by descriptor, for this area and image/hush.h: made detached, then put on a target that is
+ * a descriptor and at most one name below it. No link is followed at the target. Nothing allocates.
  * In trees that this process has made itself, where there are no foreign links, mount_below() does
  * in two system calls what takes eight otherwise.
  */
@@ -41,6 +41,11 @@ int mount_new_from(const char *fs, const char *source, const char *options, cons
 /* Whether two descriptors lie in the same mount: 1 or 0. */
 int mount_is_same(int a_fd, int b_fd, struct error *err);
 int mount_attach(int mount_fd, int dir_fd, const char *name, struct error *err);
+/* Goes to root_fd, attached already: it is the root of this process (or thread) and of its mount
+ * namespace, and what was the root is there no more. */
+int mount_pivot(int root_fd, struct error *err);
+/* The same with a detached mount, in a mount namespace of one's own: nothing else is left there. */
+int mount_take_all(int mount_fd, struct error *err);
 
 /* A new instance of a file system on dir_fd/name. Leaves dir_fd as the working directory. flags:
  * MS_*; options: "mode=0755,size=1m", or NULL. */

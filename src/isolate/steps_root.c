@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -322,19 +321,6 @@ static int root_chroot(int root_fd, struct error *err)
 	return chdir("/") < 0 ? error_set(err, -errno, "enter the new root") : 0;
 }
 
-static int root_pivot(int root_fd, struct error *err)
-{
-	/* With both names being the new root, the old one comes to lie on top of it, and "." is
-	 * then the way to take it off again (pivot_root(2)). */
-	if (fchdir(root_fd) < 0)
-		return error_set(err, -errno, "enter the new root");
-	if (syscall(SYS_pivot_root, ".", ".") < 0)
-		return error_set(err, -errno, "pivot_root");
-	if (umount2(".", MNT_DETACH) < 0)
-		return error_set(err, -errno, "detach the old root");
-	return 0;
-}
-
 /* What cannot be pivoted to was private until now. */
 static int root_propagate(const struct isolate_steps *s, struct error *err)
 {
@@ -380,7 +366,7 @@ static int root_enter(struct isolate_steps *s, struct error *err)
 		return root_change(s->root_fd, err);
 	if (s->mount_ns_fd >= 0)
 		return root_leave(s, err);
-	return s->plan->no_pivot ? root_chroot(s->root_fd, err) : root_pivot(s->root_fd, err);
+	return s->plan->no_pivot ? root_chroot(s->root_fd, err) : mount_pivot(s->root_fd, err);
 }
 
 static int (*const root_kinds[])(struct isolate_steps *s, struct error *err) = {

@@ -65,3 +65,12 @@ int image_auth_read(struct image_auths *ret, struct arena *a, Nacre__V1__Registr
 	*ret = (struct image_auths){ .list = list, .n = n };
 	return 0;
 }
+
+int image_auth_check_platform(const char *architecture, const char *variant, struct error *err)
+{
+	if (strlen(architecture) > IMAGE_PLATFORM_MAX || !str_is_clean(architecture))
+		return error_field(err, ERROR_INVALID, "architecture", "this is none");
+	if (strlen(variant) > IMAGE_PLATFORM_MAX || !str_is_clean(variant))
+		return error_field(err, ERROR_INVALID, "variant", "this is none");
+	return 0;
+}

@@ -12,4 +12,7 @@
 int image_auth_read(struct image_auths *ret, struct arena *a, Nacre__V1__RegistryAuth **auths,
 		    size_t n, struct error *err);
 
+/* A platform that a request asks for: ERROR_INVALID names `architecture` or `variant`. */
+int image_auth_check_platform(const char *architecture, const char *variant, struct error *err);
+
 #endif

@@ -98,10 +98,9 @@ static int pull_call_start(struct pull_call *c, const Nacre__V1__PullRequest *q,
 	r = reference_normalise(full, q->image, err);
 	if (r < 0)
 		return error_wrap_field(err, r, "image");
-	if (strlen(q->architecture) > IMAGE_PLATFORM_MAX || !str_is_clean(q->architecture))
-		return error_field(err, ERROR_INVALID, "architecture", "this is none");
-	if (strlen(q->variant) > IMAGE_PLATFORM_MAX || !str_is_clean(q->variant))
-		return error_field(err, ERROR_INVALID, "variant", "this is none");
+	r = image_auth_check_platform(q->architecture, q->variant, err);
+	if (r < 0)
+		return r;
 	r = image_auth_read(&request.auths, rpc_call_arena(c->call), q->auths, q->n_auths, err);
 	if (r < 0)
 		return r;

@@ -183,20 +183,29 @@ static int copy_call_start(struct push_call *c, const Nacre__V1__CopyImageReques
 		return r;
 	if (str_empty(q->architecture) && !str_empty(q->variant))
 		return error_field(err, ERROR_INVALID, "architecture", "required with a variant");
-	if (strlen(q->architecture) > IMAGE_PLATFORM_MAX || !str_is_clean(q->architecture))
-		return error_field(err, ERROR_INVALID, "architecture", "this is none");
-	if (strlen(q->variant) > IMAGE_PLATFORM_MAX || !str_is_clean(q->variant))
-		return error_field(err, ERROR_INVALID, "variant", "this is none");
+	r = image_auth_check_platform(q->architecture, q->variant, err);
+	if (r < 0)
+		return r;
 	r = image_auth_read(&request.auths, rpc_call_arena(c->call), q->auths, q->n_auths, err);
 	if (r < 0)
 		return r;
 	return image_copy_start(c->service->images, &request, &push_call_ops, c, &c->copy, err);
 }
 
-void image_copy_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+static int push_call_push(struct push_call *c, const ProtobufCMessage *q, struct error *err)
 {
-	const Nacre__V1__CopyImageRequest *q =
-		(const Nacre__V1__CopyImageRequest *)(const void *)request;
+	return push_call_start(c, (const Nacre__V1__PushRequest *)(const void *)q, err);
+}
+
+static int push_call_copy(struct push_call *c, const ProtobufCMessage *q, struct error *err)
+{
+	return copy_call_start(c, (const Nacre__V1__CopyImageRequest *)(const void *)q, err);
+}
+
+static void push_call_begin(struct rpc_call *call, const ProtobufCMessage *request, void *userdata,
+			    int (*start)(struct push_call *c, const ProtobufCMessage *q,
+					 struct error *err))
+{
 	struct push_call *c = arena_zalloc(rpc_call_arena(call), 1, sizeof(*c));
 	struct error err = ERROR_INIT;
 	int r;
@@ -204,9 +213,9 @@ void image_copy_call(struct rpc_call *call, const ProtobufCMessage *request, voi
 	if (c) {
 		c->call = call;
 		c->service = userdata;
-		r = copy_call_start(c, q, &err);
+		r = start(c, request, &err);
 	} else {
-		r = error_set(&err, -ENOMEM, "copy");
+		r = error_set(&err, -ENOMEM, "send an image");
 	}
 	if (r < 0)
 		rpc_call_fail(call, &err);
@@ -214,22 +223,12 @@ void image_copy_call(struct rpc_call *call, const ProtobufCMessage *request, voi
 		rpc_call_on_cancel(call, push_call_cancelled, c);
 }
 
+void image_copy_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	push_call_begin(call, request, userdata, push_call_copy);
+}
+
 void image_push_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
-	const Nacre__V1__PushRequest *q = (const Nacre__V1__PushRequest *)(const void *)request;
-	struct push_call *c = arena_zalloc(rpc_call_arena(call), 1, sizeof(*c));
-	struct error err = ERROR_INIT;
-	int r;
-
-	if (c) {
-		c->call = call;
-		c->service = userdata;
-		r = push_call_start(c, q, &err);
-	} else {
-		r = error_set(&err, -ENOMEM, "push");
-	}
-	if (r < 0)
-		rpc_call_fail(call, &err);
-	else
-		rpc_call_on_cancel(call, push_call_cancelled, c);
+	push_call_begin(call, request, userdata, push_call_push);
 }
