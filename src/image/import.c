@@ -290,13 +290,11 @@ static int import_check_start(struct image_store *s, const struct image_import_w
 		return error_refuse(err, ERROR_EXHAUSTED, "%u images are being imported already",
 				    s->n_imports);
 	if (strlen(what->config) > FETCH_WORD_MAX)
-		return error_refuse(err, ERROR_INVALID,
-				    "the configuration of the image is longer than %d bytes",
-				    FETCH_WORD_MAX);
+		return error_field(err, ERROR_INVALID, "config", "more than %d bytes",
+				   FETCH_WORD_MAX);
 	if (strlen(what->source) > IMPORT_SOURCE_MAX || !str_is_clean(what->source))
-		return error_refuse(err, ERROR_INVALID,
-				    "the origin of the image is no text of at most %d bytes",
-				    IMPORT_SOURCE_MAX);
+		return error_field(err, ERROR_INVALID, "source", "no text of at most %d bytes",
+				   IMPORT_SOURCE_MAX);
 	*ret = '\0';
 	if (str_empty(name))
 		return 0;

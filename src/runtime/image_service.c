@@ -101,7 +101,7 @@ static void import(struct rpc_call *call, const ProtobufCMessage *request, void 
 								    .config = q->config,
 								    .source = q->source },
 				       &image_call_ops, c, &c->import, &err);
-		if (r < 0)
+		if (r < 0 && !*err.field)
 			(void)error_wrap_field(&err, r, "path");
 	}
 	if (r < 0) {

@@ -6,7 +6,10 @@ import os
 import subprocess
 import tarfile
 
+import grpc
+
 import nacre_test
+from nacre_test import nacre_pb2
 
 
 def busybox_root():
@@ -72,3 +75,11 @@ class ImageRoot(nacre_test.NodeTest):
                 self.assertNotEqual(0, done.returncode)
                 self.assertIn(words, done.stderr.decode())
         self.assertEqual([], [name for name in os.listdir("/var/tmp") if name.startswith("nacre-import.")])
+
+    def test_errors_name_the_field(self):
+        for field, value in (("config", "x" * 200000), ("source", "x" * 5000), ("source", "a\nb"), ("name", "UPPER"), ("path", "/there-is-none")):
+            with self.subTest(field=field):
+                request = nacre_pb2.ImportRequest(**{"path": "/dev/null", "config": "{}", field: value})
+                with self.assertRaises(grpc.RpcError) as caught:
+                    list(self.node.images.Import(request))
+                self.assertRegex(caught.exception.details(), f"^{field}: ")
