@@ -263,13 +263,17 @@ class Node:
         told = re.findall(r"\bcgroup\"?[=:]\"?([^\s\",}]+)", self.log())
         return os.path.join(host.cgroup_root(), told[-1].lstrip("/")) if told and host.cgroup_root() else None
 
+    def ahead(self):
+        """Processes that wait to be a container."""
+        top = self.cgroup()
+        return {p for c in host.nameless(top) for p in host.cgroup_pids(os.path.join(top, c))}
+
     def keepers(self):
         """Processes of this node's program in its cgroup, the daemon aside, and those that wait to be a container."""
         top = self.cgroup()
         if not top:
             return set()
-        ahead = {p for c in host.nameless(top) for p in host.cgroup_pids(os.path.join(top, c))}
-        return {int(p.split()[0]) for p in host.processes_of(BINARY)} & host.cgroup_pids(top) - {self.process.pid} - ahead
+        return {int(p.split()[0]) for p in host.processes_of(BINARY)} & host.cgroup_pids(top) - {self.process.pid} - self.ahead()
 
     def destroy(self):
         """Ends the daemon and all that it had, the hard way, and removes its directory. Returns what a sanitizer said."""
@@ -439,12 +443,13 @@ class Node:
         return found
 
 
-def traces(before, node, seconds=60.0, **kwargs):
-    """What node.snapshot() has that `before` had not, or lacks, once things have settled."""
+def traces(before, node, seconds=60.0, but=(), **kwargs):
+    """What node.snapshot() has that `before` had not, or lacks, once things have settled; lines with a word of `but` do not count."""
     end = time.monotonic() + seconds * SLOWNESS
     while True:
         now = node.snapshot(**kwargs)
         lines = sorted([f"+ {l}" for l in now - before] + [f"- {l}" for l in before - now])
+        lines = [line for line in lines if not any(word in line for word in but)]
         if not lines or time.monotonic() > end:
             return lines
         time.sleep(0.05)
