@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)str_copy(request.unpack.diff_id, DIGEST_SIZE, request.unpack.digest);
 	fuzz_need(fd >= 0 && fd_write_full(fd, in.at, in.len) == 0);
 	fuzz_need(lseek(fd, 0, SEEK_SET) == 0);
-	if (unpack_run(&request, fd, -1, root_fd, &answer, &err) == 0)
+	if (unpack_run(&request, fd, -1, root_fd, -1, &answer, &err) == 0)
 		fuzz_need(answer.type == FETCHMSG_UNPACKED && answer.unpacked.n_entries <= 100);
 	else
 		fuzz_need(err.code != 0 && err.text[0] != '\0');

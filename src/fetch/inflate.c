@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* So that a decoder of zstd can be told where its memory comes from. */
+#define ZSTD_STATIC_LINKING_ONLY
+
 #include "fetch/inflate.h"
 
 #include <errno.h>
@@ -12,6 +16,7 @@
 #include "base/sysio.h"
 #include "fetch/follow.h"
 #include "fetch/hash.h"
+#include "fetch/memory.h"
 
 #define INFLATE_INPUT (128 * 1024)
 #define INFLATE_GZIP_FIRST 0x1f
@@ -19,6 +24,8 @@
 struct inflate {
 	int fd;
 	struct follow *follow;
+	struct memory *memory;
+	struct error no_memory; /* why there is none for a window */
 	enum fetch_compression compression;
 	uint8_t *input;
 	size_t pos, len;
@@ -100,6 +107,32 @@ static void inflate_begin_member(struct inflate *i)
 	i->gzip->crc_flag = ISAL_GZIP;
 }
 
+/* A window, unlike all else, is longer than what nobody asks for. */
+static void *inflate_zstd_alloc(void *userdata, size_t size)
+{
+	struct inflate *i = userdata;
+
+	if (i->memory && memory_ask(i->memory, size, &i->no_memory) < 0)
+		return NULL;
+	return malloc(size);
+}
+
+static void inflate_zstd_free(void *userdata, void *memory)
+{
+	free(memory);
+}
+
+static int inflate_setup_zstd(struct inflate *i)
+{
+	const ZSTD_customMem mem = { inflate_zstd_alloc, inflate_zstd_free, i };
+
+	i->zstd = ZSTD_createDCtx_advanced(mem);
+	if (!i->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(i->zstd, ZSTD_d_windowLogMax,
+							    INFLATE_ZSTD_WINDOW_LOG)))
+		return -ENOMEM;
+	return 0;
+}
+
 static int inflate_setup(struct inflate *i)
 {
 	hash_start(&i->hash);
@@ -112,26 +145,23 @@ static int inflate_setup(struct inflate *i)
 			return -ENOMEM;
 		inflate_begin_member(i);
 	}
-	if (i->compression == FETCH_ZSTD) {
-		i->zstd = ZSTD_createDCtx();
-		if (!i->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(i->zstd, ZSTD_d_windowLogMax,
-								    INFLATE_ZSTD_WINDOW_LOG)))
-			return -ENOMEM;
-	}
-	return 0;
+	return i->compression == FETCH_ZSTD ? inflate_setup_zstd(i) : 0;
 }
 
 int inflate_new(struct inflate **ret, int fd, enum fetch_compression compression, uint64_t max_out,
-		struct follow *follow, struct error *err)
+		struct follow *follow, struct memory *memory, struct error *err)
 {
 	struct inflate *i = calloc(1, sizeof(*i));
 	int r;
 
 	if (!i)
 		return error_set(err, -ENOMEM, "begin to decompress");
-	*i = (struct inflate){
-		.fd = fd, .compression = compression, .max_out = max_out, .follow = follow
-	};
+	*i = (struct inflate){ .fd = fd,
+			       .compression = compression,
+			       .max_out = max_out,
+			       .follow = follow,
+			       .memory = memory,
+			       .no_memory = ERROR_INIT };
 	r = inflate_setup(i);
 	if (r < 0) {
 		(void)inflate_free(i);
@@ -271,6 +301,9 @@ static ssize_t inflate_step_zstd(struct inflate *i, uint8_t *to, size_t size, st
 		return error_refuse(err, ERROR_INVALID,
 				    "the zstd data wants a window of more than %u MiB",
 				    1U << (INFLATE_ZSTD_WINDOW_LOG - 20));
+	if (ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation)
+		return i->no_memory.code ? error_copy(err, &i->no_memory)
+					 : error_set(err, -ENOMEM, "decompress");
 	if (ZSTD_isError(rc))
 		return error_refuse(err, ERROR_INVALID, "the zstd data is damaged (%s)",
 				    ZSTD_getErrorName(rc));

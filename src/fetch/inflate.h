@@ -13,7 +13,7 @@
 /*
  * Reads a file that may be compressed, and hashes what is read. Its limits answer decompression
  * bombs (security.md C13, C14): the bytes that come out, their ratio to those that went in, and the
- * window of zstd. One thread at a time.
+ * window of zstd, for which the core is asked. One thread at a time.
  */
 
 #define INFLATE_RATIO_MAX 200
@@ -24,11 +24,12 @@
 
 struct follow;
 struct inflate;
+struct memory;
 
 /* Reads fd (kept by the caller) from where it stands. follow (kept too): says how far it is good;
- * NULL: it is whole. */
+ * NULL: it is whole. memory (likewise): who is asked for a window; NULL: nobody. */
 int inflate_new(struct inflate **ret, int fd, enum fetch_compression compression, uint64_t max_out,
-		struct follow *follow, struct error *err);
+		struct follow *follow, struct memory *memory, struct error *err);
 struct inflate *inflate_free(struct inflate *i);
 static inline void inflate_freep(struct inflate **i)
 {

@@ -14,6 +14,8 @@
 #include "base/sysio.h"
 #include "fetch/channel.h"
 
+#define JOB_MMAP (256 * 1024)
+
 static int job_run(const struct job_program *program, const char *word, struct error *err)
 {
 	_cleanup_fd_ int to_fd = -1;
@@ -50,6 +52,8 @@ int job_main(const struct job_program *program, int argc, char **argv)
 	(void)umask(0);
 	/* A heap for each thread would reserve more addresses than the limit. */
 	(void)mallopt(M_ARENA_MAX, 1);
+	/* What is long goes back to the kernel when it is freed, however long that was before. */
+	(void)mallopt(M_MMAP_THRESHOLD, JOB_MMAP);
 	/* So that libarchive hands names through as they are. */
 	(void)setlocale(LC_CTYPE, "C.UTF-8");
 	if (job_run(program, argv[1], &err) == 0)

@@ -84,8 +84,8 @@ static int main_unpack(const struct fetchmsg *request, int pipe_fd, int to_fd, s
 	struct fetchmsg answer;
 	int r;
 
-	r = unpack_run(request, JOB_FROM_FD, request->unpack.follow ? pipe_fd : -1, to_fd, &answer,
-		       err);
+	r = unpack_run(request, JOB_FROM_FD, request->unpack.follow ? pipe_fd : -1, to_fd,
+		       JOB_SOCK_FD, &answer, err);
 	return r == 0 ? channel_send(JOB_SOCK_FD, &answer, err) : r;
 }
 

@@ -20,10 +20,12 @@
 #include "fetch/follow.h"
 #include "fetch/hash.h"
 #include "fetch/inflate.h"
+#include "fetch/memory.h"
 
 struct stream {
 	struct inflate *inflate; /* of the maker, until it has ended */
 	struct follow follow;
+	struct memory memory;
 	uint8_t *blocks;
 	size_t lens[STREAM_BLOCKS];
 	struct hash hash; /* of the hasher, until it has ended */
@@ -149,8 +151,9 @@ static int stream_setup(struct stream *s, const struct stream_config *config, st
 	s->follow = (struct follow){ .pipe_fd = config->pipe_fd,
 				     .stop_fd = s->stop_fd,
 				     .size = config->size };
+	s->memory = (struct memory){ .sock_fd = config->sock_fd, .stop_fd = s->stop_fd };
 	r = inflate_new(&s->inflate, config->fd, config->compression, config->max_out,
-			config->pipe_fd >= 0 ? &s->follow : NULL, err);
+			config->pipe_fd >= 0 ? &s->follow : NULL, &s->memory, err);
 	if (r < 0)
 		return r;
 	if (pthread_mutex_init(&s->lock, NULL) != 0)
@@ -192,7 +195,7 @@ static void stream_stop(struct stream *s)
 	s->stopping = true;
 	(void)pthread_cond_broadcast(&s->changed);
 	(void)pthread_mutex_unlock(&s->lock);
-	/* Who waits for the pipe does not look at `stopping`. */
+	/* Who waits for the pipe, or for memory, does not look at `stopping`. */
 	(void)eventfd_write(s->stop_fd, 1);
 }
 

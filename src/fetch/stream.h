@@ -26,6 +26,7 @@ struct stream_config {
 	 * caller's. -1: it is whole. */
 	int pipe_fd;
 	uint64_t size; /* of the blob, where pipe_fd is given */
+	int sock_fd;   /* to the core, which is asked for memory (memory.h), the caller's; or -1 */
 };
 
 struct stream;

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <isa-l/igzip_lib.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -146,7 +148,8 @@ static int take_from(const struct sample *sample, size_t format, int pipe_fd, st
 						    .compression = formats[format].compression,
 						    .max_out = PLAIN_LEN,
 						    .pipe_fd = pipe_fd,
-						    .size = sample->packed_len },
+						    .size = sample->packed_len,
+						    .sock_fd = -1 },
 			   err);
 
 	return r < 0 ? r : take(s, sample, err);
@@ -227,7 +230,8 @@ static void keeps_its_limit(void)
 			 &(struct stream_config){ .fd = sample.fd,
 						  .compression = FETCH_GZIP,
 						  .max_out = PLAIN_LEN - 1,
-						  .pipe_fd = -1 },
+						  .pipe_fd = -1,
+						  .sock_fd = -1 },
 			 &err) == 0);
 	while (s && n > 0)
 		n = stream_next(s, &data, &err);
@@ -254,7 +258,8 @@ static void ends_anywhere(void)
 							  .compression = FETCH_GZIP,
 							  .max_out = PLAIN_LEN,
 							  .pipe_fd = n_taken ? -1 : read_fd,
-							  .size = sample.packed_len },
+							  .size = sample.packed_len,
+							  .sock_fd = -1 },
 				 &err) == 0);
 		for (size_t i = 0; s && i < n_taken; i++)
 			CHECK(stream_next(s, &data, &err) > 0 || err.code != 0);
@@ -353,7 +358,60 @@ static void believes_no_number_that_cannot_be(void)
 	}
 }
 
-UNIT_MAIN({ "reads each format", reads_each_format },
+/* A frame of zstd that says it needs a window of 8 MiB, and has one block with three bytes. */
+static const uint8_t wide[] = {
+	0x28, 0xb5, 0x2f, 0xfd, 0, 13 << 3, 3 << 3 | 1, 0, 0, 'a', 'b', 'c'
+};
+
+/* Who is asked says so much (GO), or nothing at all and the stream is ended. */
+static void ask_for_a_window(enum fetchmsg_type answer, bool answers)
+{
+	_cleanup_(stream_freep) struct stream *s = NULL;
+	_cleanup_fd_ int fd = memfd_create("blob", MFD_CLOEXEC), ours = -1, theirs = -1;
+	static uint8_t packet[FETCHMSG_SIZE_MAX];
+	struct error err = ERROR_INIT;
+	const void *data = NULL;
+	struct fetchmsg m = { .type = FETCHMSG_ERROR };
+	int pair[2], len;
+	ssize_t n;
+
+	CHECK(fd_write_full(fd, wide, sizeof(wide)) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	ours = pair[0];
+	theirs = pair[1];
+	if (stream_new(&s,
+		       &(struct stream_config){ .fd = fd,
+						.compression = FETCH_ZSTD,
+						.max_out = 1000,
+						.pipe_fd = -1,
+						.sock_fd = theirs },
+		       &err) < 0)
+		return;
+	/* Where there is no memory to ask with, nothing comes. */
+	n = poll(&(struct pollfd){ .fd = ours, .events = POLLIN }, 1, 2000);
+	if (n == 1)
+		n = recv(ours, packet, sizeof(packet), 0);
+	CHECK(n > 0 && fetchmsg_decode(&m, packet, (size_t)n, &err) == 0);
+	CHECK(m.type == FETCHMSG_MEMORY && m.memory.n_bytes > 8 << 20);
+	if (!answers || n <= 0)
+		return;
+	len = fetchmsg_encode(&(struct fetchmsg){ .type = answer }, packet, &err);
+	CHECK(len > 0 && send(ours, packet, (size_t)len, 0) == len);
+	if (answer == FETCHMSG_GO)
+		CHECK(stream_next(s, &data, &err) == 3 && memcmp(data, "abc", 3) == 0);
+	else
+		CHECK(stream_next(s, &data, &err) < 0 && err.code == -EPROTO);
+}
+
+static void asks_for_its_window(void)
+{
+	ask_for_a_window(FETCHMSG_GO, true);
+	ask_for_a_window(FETCHMSG_CONTENT_END, true);
+	ask_for_a_window(FETCHMSG_GO, false);
+}
+
+UNIT_MAIN({ "asks for its window", asks_for_its_window },
+	  { "reads each format", reads_each_format },
 	  { "reads members and frames one after the other", reads_members },
 	  { "refuses what is cut", refuses_what_is_cut },
 	  { "refuses what is damaged", refuses_what_is_damaged },

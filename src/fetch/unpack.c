@@ -118,7 +118,7 @@ static int unpack_verify(struct unpack *u, const struct fetchmsg *request, struc
 	return 0;
 }
 
-int unpack_run(const struct fetchmsg *request, int blob_fd, int pipe_fd, int root_fd,
+int unpack_run(const struct fetchmsg *request, int blob_fd, int pipe_fd, int root_fd, int sock_fd,
 	       struct fetchmsg *ret, struct error *err)
 {
 	_cleanup_(unpack_done) struct unpack u = {
@@ -133,7 +133,8 @@ int unpack_run(const struct fetchmsg *request, int blob_fd, int pipe_fd, int roo
 						.compression = request->unpack.compression,
 						.max_out = request->unpack.max_bytes,
 						.pipe_fd = pipe_fd,
-						.size = request->unpack.size },
+						.size = request->unpack.size,
+						.sock_fd = sock_fd },
 		       err);
 	if (r == 0)
 		r = unpack_tar(&u, err);

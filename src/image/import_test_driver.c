@@ -344,7 +344,10 @@ static const struct {
 
 static int driver_open(struct driver *d, const char *root, const char *fetch, struct error *err)
 {
-	struct image_store_config config = { .fetch_path = fetch, .transfer_path = d->transfer };
+	/* As on a machine with more processors than a builder has. */
+	struct image_store_config config = { .fetch_path = fetch,
+					     .transfer_path = d->transfer,
+					     .parallel_unpacks = 4 };
 	int r;
 
 	/* Beside the other one. */

@@ -74,6 +74,7 @@ struct unpacking {
 	struct layering *layering;
 	struct layering_layer *layer;
 	struct helper helper;
+	struct ration_share memory; /* for its window */
 	bool followed;
 	bool restarted; /* killed, so that it begins anew */
 	bool said;      /* that it is unpacked */
@@ -354,10 +355,24 @@ static int layering_settle(struct layering *l, struct error *err)
 
 /* ---- unpacking ---- */
 
+static void unpacking_may_take(struct ration_share *share)
+{
+	struct unpacking *u = container_of(share, struct unpacking, memory);
+	struct error err = ERROR_INIT;
+
+	/* One that does not listen has no use for it either. */
+	if (helper_tell(&u->helper, &(struct fetchmsg){ .type = FETCHMSG_GO }, NULL, 0, &err) < 0)
+		helper_kill(&u->helper);
+}
+
 static int unpacking_message(struct helper *h, const struct fetchmsg *m, struct error *err)
 {
 	struct unpacking *u = container_of(h, struct unpacking, helper);
 
+	if (m->type == FETCHMSG_MEMORY) {
+		ration_ask(&u->layering->store->ration, &u->memory, m->memory.n_bytes);
+		return 0;
+	}
 	if (m->type != FETCHMSG_UNPACKED || u->said)
 		return error_set(err, -EPROTO, "nacre-fetch: a message that does not belong here");
 	u->said = true;
@@ -368,6 +383,7 @@ static int unpacking_message(struct helper *h, const struct fetchmsg *m, struct 
 static void unpacking_free(struct unpacking *u)
 {
 	helper_done(&u->helper);
+	ration_leave(&u->memory);
 	list_remove(&u->link);
 	u->layering->n_running--;
 	free(u);
@@ -483,7 +499,10 @@ static int layering_unpack(struct layering *l, struct layering_layer *layer, str
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return error_set(err, -ENOMEM, "unpack");
-	*u = (struct unpacking){ .layering = l, .layer = layer, .followed = source.follow_fd >= 0 };
+	*u = (struct unpacking){ .layering = l,
+				 .layer = layer,
+				 .memory = { .on_grant = unpacking_may_take },
+				 .followed = source.follow_fd >= 0 };
 	list_init(&u->link);
 	list_add_tail(&l->unpackings, &u->link);
 	l->n_running++;

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "image/hush.h"
 #include "image/image.h"
+#include "image/ration.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "wire/digest.h"
@@ -53,6 +54,7 @@ struct image_store {
 	char *fetch_path, *transfer_path; /* the configuration's are the caller's */
 	int blobs_fd, layers_fd, containers_fd, staging_fd, erofs_fd, partial_fd;
 	struct hush hush; /* while layers are unpacked */
+	struct ration ration;
 	struct list images;
 	struct list leaving; /* records that are being removed */
 	struct map layers;   /* by key */

@@ -38,6 +38,7 @@
 #include "image/survey.h"
 #include "image/listing.h"
 #include "store/root.h"
+#include "wire/fetchmsg.h"
 #include "wire/reference.h"
 
 #define STORE_PREFIX_MIN 6
@@ -258,6 +259,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 				   .layers = MAP_INIT,
 				   .blobs = MAP_INIT,
 				   .containers = MAP_INIT };
+	ration_init(&s->ration, FETCH_MEMORY_MAX);
 	list_init(&s->images);
 	list_init(&s->leaving);
 	list_init(&s->imports);

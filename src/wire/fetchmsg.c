@@ -302,6 +302,9 @@ static const struct {
 			    { FIELD(want.digest, FETCH_DIGEST, 0),
 			      FIELD(want.size, FETCH_U64, FETCH_BYTES_MAX) },
 			    NULL },
+	[FETCHMSG_MEMORY] = { "memory",
+			      { FIELD(memory.n_bytes, FETCH_U64, FETCH_MEMORY_MAX) },
+			      NULL },
 };
 static_assert(ARRAY_SIZE(fetch_types) == FETCHMSG_TYPE_COUNT, "a row for each type");
 

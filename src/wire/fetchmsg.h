@@ -21,7 +21,10 @@
  * answered by UNPACKED. An UNPACK with `follow` has the read end of a pipe as the helper's third
  * descriptor (FETCH_PIPE_FD of fetch/main.c): each eight bytes that come there are a number of this
  * machine's order, how many bytes of the blob's file are there by now; the end of the pipe before
- * the last of them is the blob's size means that no more will come.
+ * the last of them is the blob's size means that no more will come. An unpacker may say MEMORY,
+ * which the core answers with GO: it waits until it may take so many bytes for a window, which no
+ * more than FETCH_MEMORY_MAX of all unpackers of a node together are at one time. Another MEMORY
+ * gives back what the one before it got; the rest is given back at the end.
  *
  * EXPORT has the directory of the blobs as its source and the write end of a pipe for what it
  * writes. Behind it come as many EXPORT_IMAGEs as it says. It is answered by an IMAGE for each (id,
@@ -101,6 +104,10 @@
 #define FETCH_MILLISECONDS_MAX 3600000
 #define FETCH_NAMES_MAX 61440 /* bytes of the names of an image that is exported */
 
+/* Bytes of a window with what is around it: which nobody asks for, and of the longest. */
+#define FETCH_MEMORY_FREE (UINT64_C(1) << 20)
+#define FETCH_MEMORY_MAX (UINT64_C(33) << 20)
+
 enum fetchmsg_type {
 	FETCHMSG_READ,
 	FETCHMSG_UNPACK,
@@ -139,6 +146,7 @@ enum fetchmsg_type {
 	FETCHMSG_EXPORT_IMAGE,
 	FETCHMSG_COPY,
 	FETCHMSG_WANT,
+	FETCHMSG_MEMORY,
 	FETCHMSG_TYPE_COUNT
 };
 
@@ -374,6 +382,9 @@ struct fetchmsg {
 			char digest[DIGEST_SIZE];
 			uint64_t size;
 		} want;
+		struct {
+			uint64_t n_bytes;
+		} memory;
 	};
 };
 

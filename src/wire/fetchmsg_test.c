@@ -57,6 +57,7 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_EXPORT_IMAGE, .export_image = { DIGEST, DIGEST, "a.b/c:1 a.b/d:2" } },
 	{ .type = FETCHMSG_COPY, .copy = { "a.b/c:1", "d.e/f@" DIGEST, "arm", "v7", 9 } },
 	{ .type = FETCHMSG_WANT, .want = { DIGEST, 5 } },
+	{ .type = FETCHMSG_MEMORY, .memory = { 5 } },
 };
 static_assert(ARRAY_SIZE(good) == FETCHMSG_TYPE_COUNT + 3,
 	      "one of each, of words three, of auths two");

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No process of an import takes more than 64 MiB, whatever the image: the helper that reads the archive, those that unpack, and the
-process with the store."""
+"""No import takes more than 64 MiB, whatever the image: the helper that reads the archive, those that unpack, and the process with the
+store, each of them and, where that is asked, all together."""
+import contextlib
 import os
 import random
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -14,6 +16,19 @@ LIMIT_KIB = 64 << 10
 # The most that a process of a tree had, of those that were waited for; the interpreter's own is below the limit.
 MEASURE = ("import resource, subprocess, sys; r = subprocess.run(sys.argv[1:]).returncode; "
            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr); sys.exit(r)")
+
+
+def pss(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return next((int(line.split()[1]) for line in file if line.startswith("Pss:")), 0)
+    return 0
+
+
+def children(pid):
+    """Of a process with one thread that has any."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return file.read().split()
+    return []
 
 
 def zstd_frame(data, window_log):
@@ -39,6 +54,20 @@ class Memory(StoreTest):
         self.driver("rm", "one")
         return peak
 
+    def measure_together(self, path):
+        """KiB of all processes of the driver at once, as often as it is looked at, and how many of them there were."""
+        peak, most = 0, 0
+        with subprocess.Popen([DRIVER, self.root, self.fetch, "import", path, "one"], stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None:
+                helpers = children(process.pid)
+                peak = max(peak, pss(process.pid) + sum(map(pss, helpers)))
+                most = max(most, len(helpers))
+                time.sleep(0.005)
+        self.assertEqual(0, process.returncode)
+        print(f"# {self._testMethodName}: {peak} KiB", flush=True)
+        self.assertLess(peak, LIMIT_KIB)
+        return peak, most
+
     def image(self, layers, config=None):
         files = mkimage.oci_files(layers, config or mkimage.make_config(layers, {}), "one")
         mkimage.write_files(self.path("a.tar"), files)
@@ -50,6 +79,22 @@ class Memory(StoreTest):
         layer.blob = zstd_frame(data, 25)
         # The window is there, or this measures nothing.
         self.assertGreater(self.measure(self.image([layer])), 32 << 10)
+
+    def windows(self, rng, log):
+        """Four layers that want a window of so much at the same time."""
+        found = []
+        for n in range(4):
+            data = mkimage.build_tar([small_file(f"f{n}", rng.randbytes(40 << 20))])
+            found.append(mkimage.Layer(data, "none", mkimage.LAYER + "+zstd"))
+            found[-1].blob = zstd_frame(data, log)
+        return self.image(found)
+
+    def test_windows_of_zstd_take_turns(self):
+        for log, least in ((25, 32 << 10), (23, 24 << 10)):
+            with self.subTest(log=log):
+                peak, most = self.measure_together(self.windows(random.Random(log), log))
+                self.assertGreater(peak, least)
+                self.assertGreater(most, 3)
 
     def test_a_large_layer(self):
         """300 MB, mostly of nothing: as it is, and as gzip with so much in it that it is no bomb."""
