@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/each.h"
 #include "cli/handlers.h"
+#include "cli/pull.h"
 #include "cli/view.h"
 
 int cmd_image_tag(const struct cli *cli, const struct args *args)
@@ -18,8 +19,10 @@ int cmd_image_tag(const struct cli *cli, const struct args *args)
 	request.name = args->operands[1];
 	answer = client_ask_once(cli->socket, "/nacre.v1.ImageService/Tag", &request.base,
 				 &nacre__v1__tag_image_response__descriptor, 0, &err);
-	if (!answer)
+	if (!answer) {
+		pull_hint(&err, request.image);
 		return cli_fail(&err);
+	}
 	if (!answer->image)
 		return cli_complain("the daemon's answer has no image");
 	if (cli->json)

@@ -26,6 +26,7 @@
 #include "cli/handlers.h"
 #include "cli/layout.h"
 #include "cli/progress.h"
+#include "cli/pull.h"
 #include "cli/spec.h"
 #include "cli/text.h"
 #include "loop/loop.h"
@@ -202,6 +203,18 @@ static void export_show(const struct export *x)
 	json_put_end(&j);
 }
 
+/* Of the image that is not there the error names the position. */
+static void export_hint(struct export *x, const Nacre__V1__ExportRequest *request)
+{
+	for (size_t i = 0; i < request->n_images; i++) {
+		char field[32];
+
+		(void)str_printf(field, sizeof(field), "images[%zu]", i);
+		if (str_eq(x->err.field, field))
+			pull_hint(&x->err, request->images[i]);
+	}
+}
+
 static int export_run(struct export *x, struct client *client, const ProtobufCMessage *request)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
@@ -277,9 +290,10 @@ int cmd_image_export(const struct cli *cli, const struct args *args)
 	client = client_open(cli->socket, &x.err);
 	if (!client)
 		return cli_fail(&x.err);
-	if (export_run(&x, client, &request.base) < 0)
+	if (export_run(&x, client, &request.base) < 0) {
+		export_hint(&x, &request);
 		status = cli_fail(&x.err);
-	else if (x.signal)
+	} else if (x.signal)
 		status = 128 + x.signal;
 	else if (cli->json && !str_eq(x.path, "-"))
 		export_show(&x);

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/handlers.h"
+#include "cli/pull.h"
 #include "cli/referrers.h"
 #include "cli/text.h"
 #include "cli/view.h"
@@ -40,8 +41,10 @@ static int shown_image_ask(struct shown_image *s, const struct cli *cli, char *r
 	request.image = reference;
 	s->answer = client_ask_once(cli->socket, "/nacre.v1.ImageService/Inspect", &request.base,
 				    &nacre__v1__inspect_image_response__descriptor, 0, err);
-	if (!s->answer)
+	if (!s->answer) {
+		pull_hint(err, reference);
 		return err->code;
+	}
 	if (!s->answer->image)
 		return error_set(err, -EPROTO, "the daemon's answer has no image");
 	r = json_parse(&s->manifest, &s->arena, s->answer->manifest.data, s->answer->manifest.len,

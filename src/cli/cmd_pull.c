@@ -207,6 +207,18 @@ static bool pull_is_name(const char *image)
 	return *image && !str_has_prefix(image, "sha256:") && (image[n] || n < PULL_ID_DIGITS);
 }
 
+void pull_hint(struct error *err, const char *image)
+{
+	struct error was = *err;
+
+	/* A registry that has it not blames no field. */
+	if (err->kind != ERROR_NOT_FOUND || !str_has_prefix(err->field, "image") ||
+	    !pull_is_name(image))
+		return;
+	(void)error_refuse(err, ERROR_NOT_FOUND, "%.300s; `nacre image pull %.150s` loads it",
+			   was.text, image);
+}
+
 static bool pull_is_missing(struct client *client, const char *image)
 {
 	Nacre__V1__InspectImageRequest request = NACRE__V1__INSPECT_IMAGE_REQUEST__INIT;

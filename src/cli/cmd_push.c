@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/handlers.h"
 #include "cli/progress_lines.h"
+#include "cli/pull.h"
 #include "cli/registry_auth.h"
 #include "cli/spec.h"
 #include "cli/view.h"
@@ -152,8 +153,10 @@ int cmd_image_push(const struct cli *cli, const struct args *args)
 	progress_lines_init(&push.lines);
 	r = push_call(cli, &push.call, "/nacre.v1.ImageService/Push", &request.base, &err);
 	progress_lines_done(&push.lines);
-	if (r < 0)
+	if (r < 0) {
+		pull_hint(&err, request.image);
 		return cli_fail(&err);
+	}
 	return push.pushed ? 0 : cli_complain("the daemon did not tell what it pushed");
 }
 

@@ -20,4 +20,8 @@ int pull_when_read(enum pull_when *ret, const char *word, struct error *err);
  */
 int pull_image(struct client *client, enum pull_when when, const char *image);
 
+/* Where the node has not the image that a call was asked for: says behind that how to get it, if a
+ * registry can have it. Any other error stays as it is. */
+void pull_hint(struct error *err, const char *image);
+
 #endif

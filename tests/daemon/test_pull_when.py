@@ -79,6 +79,26 @@ class When(nacre_test.NodeTest):
         self.node.cli("cell", "--name", "again", "--pull", "always", self.image, "sleep", "100")
         self.assertEqual(3, self.pulls())
 
+    def test_others_say_how(self):
+        """Whatever is asked of an image that is not there, the sentence says how it comes; of an id it does not."""
+        for words in (("inspect", self.image), ("history", self.image), ("tag", self.image, "x"), ("push", self.image, "x/y"),
+                      ("export", self.image, "-")):
+            done = self.node.cli("image", *words, check=False)
+            self.assertEqual((125, ""), (done.returncode, done.stdout))
+            self.assertRegex(done.stderr, rf'^nacre: images?(\[0\])?: there is no image "{self.image}"; '
+                                          rf'`nacre image pull {self.image}` loads it$')
+            for name in ("sha256:" + "0" * 64, "0123456789ab"):
+                done = self.node.cli("image", words[0], name, *words[2:], check=False)
+                self.assertRegex(done.stderr, f'there is no image "{name}"$')
+        self.assertEqual([], self.registry.requests)
+        # What a registry has not no pull brings.
+        self.node.cli("image", "pull", self.image)
+        self.registry.on("POST", "/uploads/", lambda a: (a.body(), a.errors(404, "NAME_UNKNOWN")))
+        self.registry.on("HEAD", "/blobs/", lambda a: a.reply(404))
+        done = self.node.cli("image", "push", self.image, f"{self.registry.host}/else/where", check=False)
+        self.assertNotIn("image pull", done.stderr)
+        self.assertIn("status 404", done.stderr)
+
     def test_what_cannot_be_pulled(self):
         """A wrong word; an image that no registry has, told as a pull tells it; an id, which is no name of any registry."""
         done = self.node.cli("run", "--pull", "soon", self.image, check=False)
