@@ -191,10 +191,7 @@ static int push_again(struct push_flight *f, enum push_step step, struct error *
 /* Whether the registry has said that it will not, whenever it is asked. */
 static bool push_is_final(const struct push_flight *f)
 {
-	unsigned status = push_head(f)->status;
-
-	return f->err.kind != ERROR_UNAVAILABLE ||
-	       (status / 100 == 4 && status != 408 && status != 429);
+	return f->err.kind != ERROR_UNAVAILABLE;
 }
 
 /* ---- blobs ---- */

@@ -103,8 +103,9 @@ struct image_pull_request {
  *
  * Errors: ERROR_INVALID (the reference; documents and layers that break their rules);
  * ERROR_NOT_FOUND; ERROR_UNAUTHENTICATED; ERROR_DENIED; ERROR_UNAVAILABLE ("RegistryUnavailable:
- * ..."); ERROR_PRECONDITION (no image for the platform); ERROR_EXHAUSTED (too many pulls, a limit,
- * no room for it on the disk: refused before anything of the layers is loaded).
+ * ..."); ERROR_PRECONDITION (no image for the platform; a registry that does not do this);
+ * ERROR_EXHAUSTED (too many pulls, a limit, no room for it on the disk: refused before anything of
+ * the layers is loaded).
  */
 int image_pull_start(struct image_store *s, const struct image_pull_request *q,
 		     const struct image_pull_ops *ops, void *userdata, struct image_pull **ret,
@@ -162,7 +163,8 @@ struct image_push_request {
  *
  * Errors: ERROR_INVALID (the reference, a digest in it that is not the image's, a registry that
  * says that it has something else than it was sent); ERROR_NOT_FOUND; ERROR_UNAUTHENTICATED;
- * ERROR_DENIED; ERROR_UNAVAILABLE ("RegistryUnavailable: ..."); ERROR_EXHAUSTED (too many pushes).
+ * ERROR_DENIED; ERROR_PRECONDITION (a registry that does not do this); ERROR_UNAVAILABLE
+ * ("RegistryUnavailable: ..."); ERROR_EXHAUSTED (too many pushes).
  */
 int image_push_start(struct image_store *s, const struct image_push_request *q,
 		     const struct image_push_ops *ops, void *userdata, struct image_push **ret,

@@ -438,33 +438,79 @@ static void exchange_challenged(struct exchange *x)
 
 /* ---- answers ---- */
 
+/*
+ * What whoever asks can do about it. What is not here may pass by itself (UNAVAILABLE), and of 4xx
+ * only what says so; any other is a registry, or something in front of it, that will not do this,
+ * however often it is asked.
+ */
+static const struct {
+	unsigned status;
+	enum error_kind kind;
+	const char *means; /* for those that say nothing themselves */
+} exchange_statuses[] = {
+	{ 400, ERROR_INVALID, "it does not take the request" },
+	{ 401, ERROR_UNAUTHENTICATED, "" },
+	{ 403, ERROR_DENIED, "" },
+	{ 404, ERROR_NOT_FOUND, "" },
+	{ 405, ERROR_PRECONDITION, "it does not do this here" },
+	{ 406, ERROR_PRECONDITION, "it has it in no form that is understood here" },
+	{ 407, ERROR_PRECONDITION, "a proxy wants credentials" },
+	{ 408, ERROR_UNAVAILABLE, "" },
+	{ 410, ERROR_NOT_FOUND, "it was there, and is gone" },
+	{ 413, ERROR_PRECONDITION, "it is too large for it" },
+	{ 425, ERROR_UNAVAILABLE, "" },
+	{ 429, ERROR_UNAVAILABLE, "" },
+	{ 451, ERROR_DENIED, "the law forbids it" },
+};
+
+static enum error_kind exchange_kind(unsigned status, const char **ret_means)
+{
+	*ret_means = "";
+	for (size_t i = 0; i < ARRAY_SIZE(exchange_statuses); i++) {
+		if (exchange_statuses[i].status != status)
+			continue;
+		*ret_means = exchange_statuses[i].means;
+		return exchange_statuses[i].kind;
+	}
+	return status / 100 == 4 ? ERROR_PRECONDITION : ERROR_UNAVAILABLE;
+}
+
 static void exchange_status_error(struct exchange *x, unsigned status, const char *who,
 				  struct error *err)
 {
 	char reason[ANSWER_REASON_SIZE];
-	enum error_kind kind = ERROR_UNAVAILABLE;
+	const char *means;
+	enum error_kind kind = exchange_kind(status, &means);
 
+	/* What a token server has not is no image, and what it does not take nobody wrote here. */
+	if (x->asks_token && (kind == ERROR_NOT_FOUND || kind == ERROR_INVALID))
+		kind = ERROR_PRECONDITION;
 	answer_reason(reason, buf_data(&x->body), x->body.len);
-	if (status == 404)
-		kind = ERROR_NOT_FOUND;
-	else if (status == 401)
-		kind = ERROR_UNAUTHENTICATED;
-	else if (status == 403)
-		kind = ERROR_DENIED;
+	if (*reason)
+		means = reason;
 	(void)error_refuse(err, kind, "%s answers with status %u%s%s%s", who, status,
-			   *reason ? " (" : "", reason, *reason ? ")" : "");
+			   *means ? " (" : "", means, *means ? ")" : "");
 }
 
 static void exchange_refused(struct exchange *x, unsigned status, const char *who)
 {
-	bool passing = status == 408 || status == 429 || (status >= 500 && status <= 599);
 	struct error err = ERROR_INIT;
+	bool passing;
 
 	exchange_status_error(x, status, who, &err);
+	x->asks_token = false;
+	passing = err.kind == ERROR_UNAVAILABLE && status >= 400 && status <= 599;
 	if (passing && exchange_is_last(x))
 		exchange_retry(x, &err);
 	else
 		exchange_give_up(x, &err);
+}
+
+/* OAuth 2 has 400 for a token or password that is wrong. */
+static bool exchange_token_is_denied(const struct exchange *x, unsigned status)
+{
+	return status == 401 || status == 403 ||
+	       (status == 400 && token_has_credentials(x->registry, x->endpoint));
 }
 
 static void exchange_token_end(struct exchange *x, const struct error *failed)
@@ -474,16 +520,18 @@ static void exchange_token_end(struct exchange *x, const struct error *failed)
 	struct error err = ERROR_INIT;
 	int r;
 
-	x->asks_token = false;
 	(void)str_printf(who, sizeof(who), "the token server %s", x->token.url.host);
+	if (!failed && status != 200 && !exchange_token_is_denied(x, status)) {
+		exchange_refused(x, status, who);
+		return;
+	}
+	x->asks_token = false;
 	if (failed) {
 		err = *failed;
 		(void)error_wrap(&err, err.code, "%s", who);
 		exchange_broken(x, &err);
-	} else if (status == 401 || status == 403) {
+	} else if (exchange_token_is_denied(x, status)) {
 		exchange_denied(x, who);
-	} else if (status != 200) {
-		exchange_refused(x, status, who);
 	} else {
 		r = token_take(x->registry, x->endpoint, &x->body, &err);
 		if (r < 0)

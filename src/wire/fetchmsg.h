@@ -80,9 +80,11 @@
  * ERROR_NOT_FOUND; ERROR_UNAUTHENTICATED with "Unauthenticated: " in front: credentials are wanted,
  * or were not accepted; ERROR_DENIED: they were, and it will not;
  * ERROR_UNAVAILABLE with "RegistryUnavailable: " in front: network, TLS, 429, 5xx, no progress;
- * ERROR_INVALID for documents and digests that break their rules, as READ says it; ERROR_EXHAUSTED
- * for a limit of ours; ERROR_PRECONDITION where there is no image for the platform;
- * ERROR_UNSUPPORTED for kinds of content that we do not take.
+ * ERROR_INVALID for documents and digests that break their rules, as READ says it, and where the
+ * registry says that of the request (400); ERROR_EXHAUSTED for a limit of ours; ERROR_PRECONDITION
+ * where there is no image for the platform, and where the registry will not do this however often
+ * it is asked (405 and the like: registry/exchange.c); ERROR_UNSUPPORTED for kinds of content that
+ * we do not take.
  */
 
 #define FETCHMSG_SIZE_MAX 65536

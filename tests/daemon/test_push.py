@@ -174,6 +174,26 @@ class Push(PushTest):
         self.there.on("HEAD", "/blobs/", lambda a: a.reply(503))
         self.refused(code.UNAVAILABLE, f"^RegistryUnavailable: registry {self.there.host}", self.push)
 
+    def test_that_the_registry_will_not_take(self):
+        """Whoever it is that refuses, it is not tried again, and it is told what, where and why."""
+        code, url = grpc.StatusCode, self.there.url
+        big = fakeregistry.digest(self.registry.last["layers"][0])
+        for method, pattern, status, means, words in (
+                ("PUT", "/manifests/", 405, code.FAILED_PRECONDITION, "manifest 2: it answers with status 405"),
+                ("PUT", "/manifests/", 400, code.INVALID_ARGUMENT, "manifest 2: it answers with status 400"),
+                ("POST", "/uploads/", 405, code.FAILED_PRECONDITION, "blob sha256:.*: it answers with status 405"),
+                ("PUT", "/uploads/.*" + big[7:], 413, code.FAILED_PRECONDITION, f"blob {big}: it answers with status 413"),
+                ("HEAD", "/blobs/", 400, code.INVALID_ARGUMENT, "blob sha256:.*: it answers with status 400")):
+            with self.subTest(words):
+                self.there.scripts.clear()
+                self.there.blobs.clear()
+                self.there.requests.clear()
+                self.there.on(method, pattern, lambda a, s=status: (a.body(), a.errors(s, "TAG_INVALID", "the tag is immutable")))
+                why = "" if method == "HEAD" else r" \(TAG_INVALID: the tag is immutable\)$"
+                self.refused(means, rf"^registry {self.there.host} \({url}\): {words}{why}", self.push)
+                if method == "PUT":
+                    self.assertEqual(1, len(self.there.asked(method, pattern)))
+
     def test_who_asks(self):
         code = grpc.StatusCode
         self.there.auth = "bearer"

@@ -274,17 +274,67 @@ def status_404(w):
 
 
 @script
+def status_400(w):
+    of_both(w, 400, Code.INVALID_ARGUMENT)
+
+
+@script
 def status_405(w):
-    of_both(w, 405, Code.UNAVAILABLE)
+    of_both(w, 405, Code.FAILED_PRECONDITION)
+
+
+@script
+def status_4xx(w):
+    """Any other: nobody tries again, nobody is told to, and where it says nothing of itself, we do where we know."""
+    r = w.registry()
+    kinds = {400: (Code.INVALID_ARGUMENT, "it does not take the request"), 406: (None, "no form that is understood here"),
+             407: (None, "a proxy wants credentials"), 410: (Code.NOT_FOUND, "it was there, and is gone"), 413: (None, "too large"),
+             451: (Code.PERMISSION_DENIED, "the law forbids it")}
+    for status in (400, 402, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 417, 418, 421, 422, 424, 426, 428, 431, 451, 499):
+        code, words = kinds.get(status, (None, ""))
+        r.scripts.clear()
+        r.requests.clear()
+        r.on("GET", "/manifests/", lambda a, s=status: a.reply(s))
+        text = w.bad(f"{r.host}/a/b:1", code or Code.FAILED_PRECONDITION, words)
+        w.assertRegex(text, rf"^registry {r.host} \({r.url}\): manifest 1: it answers with status {status}( \(|$)")
+        w.assertEqual(len(r.requests), 1)
+
+
+@script
+def status_of_a_mirror(w):
+    """The next one is asked; the last word names the registry, and who of them said it."""
+    r, mirror = w.registry(), w.registry()
+    w.hosts(r.host, f'server = "{r.url}"\n[host."{mirror.url}"]\n')
+    mirror.on("GET", "/manifests/", lambda a: a.errors(405, "UNSUPPORTED", "not from here"))
+    w.good(f"{r.host}/a/b:1")
+    w.assertIn(f"{mirror.url}: manifest 1: it answers with status 405 (UNSUPPORTED: not from here); the next one is asked", w.said())
+    w.hosts(r.host, f'server = "{mirror.url}"\n')
+    w.bad(f"{r.host}/a/b:1", Code.FAILED_PRECONDITION, f"registry {r.host} ({mirror.url}): manifest 1: ", "not from here")
+
+
+@script
+def status_of_a_token_server(w):
+    """400 is how OAuth 2 refuses who asks; what it has not is no image."""
+    r = w.registry()
+    r.auth = "bearer"
+    for status, code in ((400, Code.FAILED_PRECONDITION), (404, Code.FAILED_PRECONDITION), (405, Code.FAILED_PRECONDITION)):
+        r.scripts.clear()
+        r.on("GET", "/token", lambda a, s=status: a.errors(s, "WHY", "be cause"))
+        w.bad(f"{r.host}/a/b:1", code, "the token server 127.0.0.1", f"status {status} (WHY: be cause)")
+    knows(w, r)
+    r.scripts.clear()
+    r.on("GET", "/token", lambda a: a.errors(400, "invalid_grant"))
+    w.bad(f"{r.host}/a/b:1", Code.UNAUTHENTICATED, "the token server 127.0.0.1", "does not accept the credentials (invalid_grant)")
 
 
 @script
 def status_408(w):
-    r = w.registry()
-    r.once("GET", "/manifests/", lambda a: a.reply(408))
-    r.once("GET", r.first, lambda a: a.reply(408))
-    w.good(f"{r.host}/a/b:1")
-    w.assertEqual(len([n for n in w.notes if "status 408; tried again" in n]), 2)
+    for status in (408, 425):
+        r = w.registry()
+        r.once("GET", "/manifests/", lambda a, s=status: a.reply(s))
+        r.once("GET", r.first, lambda a, s=status: a.reply(s))
+        w.good(f"{r.host}/a/b:1")
+        w.assertEqual(len([n for n in w.notes if f"status {status}; tried again" in n]), 2)
 
 
 @script
