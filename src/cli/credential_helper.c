@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A helper may start others, such as who asks for a passphrase: all of them are one process group,
+ * which is killed as a whole where it is waited for no longer. That is also when we are told to
+ * end: signals that would end us wait until the group has gone. So that it may ask, it is the
+ * terminal's foreground group for as long; what is typed to end us ends it, and then us.
+ */
+
 #include "cli/credential_helper.h"
 
 #include <errno.h>
@@ -8,6 +16,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +25,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "wire/jsonread.h"
 
 /* What helpers of Docker's protocol say where they have nothing. */
@@ -23,10 +33,13 @@
 
 struct credential_helper {
 	char *program;
-	pid_t pid;
+	pid_t pid; /* and its group's */
 	nsec_t due;
 	struct buf answer;
-	int status; /* as wait() tells it */
+	int status;    /* as wait() tells it */
+	int signal_fd; /* readable: we shall end */
+	int tty_fd;    /* of which its group has the foreground; -1 */
+	sigset_t mask; /* ours, before */
 };
 
 bool credential_helper_is_name(const char *name)
@@ -74,6 +87,74 @@ static int helper_question(const char *server, int *ret_fd, struct error *err)
 	return 0;
 }
 
+/* ---- signals, and the terminal ---- */
+
+/* Those that would end us now; and who is not in the foreground may take it back. */
+static int helper_hold_signals(struct credential_helper *h, struct error *err)
+{
+	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+	struct sigaction action;
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			(void)sigaddset(&set, signals[i]);
+	h->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (h->signal_fd < 0)
+		return error_set(err, -errno, "listen for signals");
+	(void)sigaddset(&set, SIGTTOU);
+	(void)sigprocmask(SIG_BLOCK, &set, &h->mask);
+	return 0;
+}
+
+/* What came meanwhile ends us here. */
+static void helper_release_signals(struct credential_helper *h)
+{
+	h->signal_fd = fd_close(h->signal_fd);
+	(void)sigprocmask(SIG_SETMASK, &h->mask, NULL);
+}
+
+/* The terminal, where we have its foreground. */
+static int helper_open_tty(void)
+{
+	_cleanup_fd_ int fd =
+		sysio_openat(AT_FDCWD, "/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0);
+
+	return fd >= 0 && tcgetpgrp(fd) == getpgrp() ? TAKE_FD(fd) : -1;
+}
+
+static void helper_take_tty_back(struct credential_helper *h)
+{
+	if (h->tty_fd >= 0)
+		(void)tcsetpgrp(h->tty_fd, getpgrp());
+	h->tty_fd = fd_close(h->tty_fd);
+}
+
+/* ---- one run ---- */
+
+static int helper_attributes(const struct credential_helper *h, posix_spawnattr_t *attributes)
+{
+	int r = posix_spawnattr_setflags(attributes,
+					 POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+
+	if (r == 0)
+		r = posix_spawnattr_setpgroup(attributes, 0);
+	return r == 0 ? posix_spawnattr_setsigmask(attributes, &h->mask) : r;
+}
+
+static int helper_actions(const struct credential_helper *h, int in_fd, int out_fd,
+			  posix_spawn_file_actions_t *actions)
+{
+	int r = 0;
+
+	if (h->tty_fd >= 0)
+		r = posix_spawn_file_actions_addtcsetpgrp_np(actions, h->tty_fd);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, in_fd, STDIN_FILENO);
+	return r == 0 ? posix_spawn_file_actions_adddup2(actions, out_fd, STDOUT_FILENO) : r;
+}
+
 /* Should: run it as the user, with his environment and his terminal. Must not: hand down anything
  * else, or put a secret into its arguments. */
 static int helper_spawn(struct credential_helper *h, int in_fd, int out_fd, struct error *err)
@@ -81,17 +162,20 @@ static int helper_spawn(struct credential_helper *h, int in_fd, int out_fd, stru
 	char get[] = "get";
 	char *argv[] = { h->program, get, NULL };
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
 	int r;
 
 	r = posix_spawn_file_actions_init(&actions);
 	if (r != 0)
 		return error_set(err, -r, "start %s", h->program);
-	r = posix_spawn_file_actions_adddup2(&actions, in_fd, STDIN_FILENO);
+	(void)posix_spawnattr_init(&attributes);
+	r = helper_attributes(h, &attributes);
 	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
+		r = helper_actions(h, in_fd, out_fd, &actions);
 	if (r == 0)
-		r = posix_spawnp(&h->pid, h->program, &actions, NULL, argv, environ);
+		r = posix_spawnp(&h->pid, h->program, &actions, &attributes, argv, environ);
 	(void)posix_spawn_file_actions_destroy(&actions);
+	(void)posix_spawnattr_destroy(&attributes);
 	if (r == ENOENT)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "the credential helper %s is not in PATH", h->program);
@@ -102,10 +186,11 @@ static int helper_spawn(struct credential_helper *h, int in_fd, int out_fd, stru
 	return err->code;
 }
 
-/* Until fd is readable: -ETIME where it took too long. */
+/* Until fd is readable: -ETIME where it took too long, -EINTR where we shall end. */
 static int helper_wait(const struct credential_helper *h, int fd)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+			      { .fd = h->signal_fd, .events = POLLIN } };
 
 	for (;;) {
 		nsec_t now = clock_mono();
@@ -113,9 +198,10 @@ static int helper_wait(const struct credential_helper *h, int fd)
 
 		if (now >= h->due)
 			return -ETIME;
-		n = poll(&p, 1, (int)((h->due - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC));
+		n = poll(p, ARRAY_SIZE(p),
+			 (int)((h->due - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC));
 		if (n > 0)
-			return 0;
+			return p[1].revents ? -EINTR : 0;
 		if (n < 0 && errno != EINTR)
 			return -errno;
 	}
@@ -146,16 +232,26 @@ static int helper_read(struct credential_helper *h, int fd)
 	return r;
 }
 
-/* Its end, which is brought about where r says that it went wrong. */
+/* Whether it ends well; it stays a child that nobody has waited for. */
+static bool helper_is_good(const struct credential_helper *h)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return waitid(P_PID, (id_t)h->pid, &info, WEXITED | WNOWAIT) == 0 &&
+	       info.si_code == CLD_EXITED && info.si_status == 0;
+}
+
+/* Its end, which is brought about where r says that it went wrong. What it has left running stays
+ * where it has answered: it may be what keeps a passphrase for the next time. */
 static int helper_reap(struct credential_helper *h, int r)
 {
 	_cleanup_fd_ int pidfd = pidfd_of(h->pid);
 
 	if (r == 0 && pidfd >= 0)
 		r = helper_wait(h, pidfd);
-	/* It is a child that nobody has waited for: its number is its own. */
-	if (r < 0)
-		(void)kill(h->pid, SIGKILL);
+	/* As long as it was not waited for, its number and that of its group are its own. */
+	if (r < 0 || !helper_is_good(h))
+		(void)kill(-h->pid, SIGKILL);
 	while (waitpid(h->pid, &h->status, 0) < 0 && errno == EINTR)
 		;
 	return r;
@@ -168,6 +264,8 @@ static int helper_failed(const struct credential_helper *h, int r, struct error 
 				    "the credential helper %s has not answered within %llu s",
 				    h->program,
 				    (unsigned long long)(helper_patience() / NSEC_PER_SEC));
+	if (r == -EINTR)
+		return error_refuse(err, ERROR_CANCELLED, "cancelled");
 	if (r == -ENOBUFS)
 		return error_refuse(err, ERROR_INVALID,
 				    "the credential helper %s answers with more than %zu bytes",
@@ -196,6 +294,28 @@ static int helper_run(struct credential_helper *h, const char *server, struct er
 	out_fd = fd_close(out_fd);
 	r = helper_reap(h, helper_read(h, from_fd));
 	return r < 0 ? helper_failed(h, r, err) : 0;
+}
+
+/* Must not: go on where somebody wants us to end. */
+static int helper_run_alone(struct credential_helper *h, const char *server, struct error *err)
+{
+	bool typed;
+	int r = helper_hold_signals(h, err);
+
+	if (r < 0)
+		return r;
+	h->tty_fd = helper_open_tty();
+	typed = h->tty_fd >= 0;
+	r = helper_run(h, server, err);
+	helper_take_tty_back(h);
+	typed = typed && r == 0 && WIFSIGNALED(h->status) &&
+		(WTERMSIG(h->status) == SIGINT || WTERMSIG(h->status) == SIGQUIT);
+	if (typed)
+		(void)raise(WTERMSIG(h->status));
+	if (r < 0 || typed)
+		helper_wipe(h);
+	helper_release_signals(h);
+	return r;
 }
 
 static const char *helper_text(const struct json_value *answer, const char *name)
@@ -239,12 +359,14 @@ int credential_helper_get(const char *name, const char *server, struct arena *ar
 	_cleanup_str_ char *program = str_format("docker-credential-%s", name);
 	struct credential_helper h = { .program = program,
 				       .due = clock_mono() + helper_patience(),
-				       .answer = BUF_INIT_LIMIT(CREDENTIAL_HELPER_MAX) };
+				       .answer = BUF_INIT_LIMIT(CREDENTIAL_HELPER_MAX),
+				       .signal_fd = -1,
+				       .tty_fd = -1 };
 	int r;
 
 	if (!program)
 		return error_set(err, -ENOMEM, "start a credential helper");
-	r = helper_run(&h, server, err);
+	r = helper_run_alone(&h, server, err);
 	if (r == 0 && helper_has_none(&h))
 		r = 0;
 	else if (r == 0 && WIFSIGNALED(h.status))

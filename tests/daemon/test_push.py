@@ -15,9 +15,11 @@ import unittest
 import grpc
 
 import fakeregistry
+import host
 import images
 import nacre_test
 import schema
+import screen
 from nacre_test import nacre_pb2
 
 
@@ -278,9 +280,11 @@ class Helpers(PushTest):
         with open(self.dir + "/config.json", "w", encoding="ascii") as f:
             json.dump(config, f)
 
+    def env(self, **more):
+        return {**os.environ, "DOCKER_CONFIG": self.dir, "PATH": f"{self.dir}:{os.environ['PATH']}", **more}
+
     def run_push(self, check=True, **env):
-        return self.node.cli("image", "push", self.name, self.dest, check=check,
-                             env={"DOCKER_CONFIG": self.dir, "PATH": f"{self.dir}:{os.environ['PATH']}", **env})
+        return self.node.cli("image", "push", self.name, self.dest, check=check, env=self.env(**env))
 
     def read(self, name):
         with open(f"{self.dir}/{name}", encoding="ascii") as f:
@@ -311,6 +315,43 @@ class Helpers(PushTest):
         entry = {"auth": base64.b64encode(b"user:secret").decode()}
         self.config(credsStore="test", auths={self.there.host: entry})
         self.assertEqual(self.root, self.run_push().stdout.strip())
+
+    def test_what_it_started_ends_with_it(self):
+        """Where it takes too long, says too much, fails, or we are told to end; where it has answered it stays."""
+        starts = f"sleep 1000 > /dev/null 2>&1 & echo $! > {self.dir}/pid; mv {self.dir}/pid {self.dir}/child"
+        child = lambda: host.process(int(self.read("child")))  # noqa: E731
+        for script in ("exec sleep 1000", "head -c 70000 /dev/zero; exec sleep 1000", "exit 3", "kill -9 $$"):
+            self.helper(f"{starts}\n{script}")
+            self.fails("docker-credential-test", NACRE_CREDENTIAL_HELPER_SECONDS="1")
+            nacre_test.until(lambda: child() is None, what="the end of what it started")
+        self.helper(f"{starts}\nexec sleep 1000")
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            os.unlink(f"{self.dir}/child")
+            command = self.node.spawn_cli("image", "push", self.name, self.dest, env=self.env())
+            nacre_test.until(lambda: os.path.exists(f"{self.dir}/child"), what="the helper")
+            command.send_signal(number)
+            command.communicate(timeout=60 * nacre_test.SLOWNESS)
+            self.assertEqual(-number, command.returncode)
+            nacre_test.until(lambda: child() is None, what="the end of what it started")
+        self.helper(starts + """\necho '{"ServerURL":"x","Username":"user","Secret":"secret"}'""")
+        self.assertEqual(self.root, self.run_push().stdout.strip())
+        os.kill(int(self.read("child")), signal.SIGKILL)
+
+    def test_at_a_terminal(self):
+        """It asks there; and the interrupt character ends it, what it started, and us."""
+        self.helper("""printf 'who? ' > /dev/tty; read x < /dev/tty; echo '{"Username":"user","Secret":"'$x'"}'""")
+        words = nacre_test.BINARY, "--socket", self.node.socket, "image", "push", self.name, self.dest
+        with screen.Screen(*words, env=self.env()) as s:
+            s.until(b"who? ")
+            s.type(b"secret\n")
+            s.until(self.root.encode())
+            self.assertEqual(0, s.end())
+        self.helper(f"sleep 1000 & echo $! > {self.dir}/child; printf 'who? ' > /dev/tty; exec sleep 1000")
+        with screen.Screen(*words, env=self.env()) as s:
+            s.until(b"who? ")
+            s.type(b"\x03")
+            self.assertEqual(-signal.SIGINT, s.end())
+        nacre_test.until(lambda: host.process(int(self.read("child"))) is None, what="the end of what it started")
 
     def test_what_goes_wrong(self):
         self.helper("echo 'secret'; exit 3")
