@@ -22,7 +22,7 @@
  * With --rest it waits for so long before each.
  *
  * Everything is mounted in a mount namespace of this process, the writable layers on a tmpfs over
- * --scratch, so nothing is left behind. The overlay has the options of our own (image/rootfs.c):
+ * --scratch, so nothing is left behind. The overlay has the options of our own (image/overlay.c):
  * userxattr, and volatile, with which no unmount waits for a disk. Prints one JSON object with
  * times in microseconds.
  */

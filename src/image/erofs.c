@@ -21,7 +21,7 @@
 #include "image/cage.h"
 #include "image/image.h"
 #include "image/model.h"
-#include "image/rootfs.h"
+#include "image/overlay.h"
 #include "isolate/spawn.h"
 
 /*
@@ -297,7 +297,7 @@ static int erofs_start(struct erofs_job *j, struct error *err)
 	root_fd = erofs_make_place(j, err);
 	if (root_fd < 0)
 		return root_fd;
-	tree_fd = rootfs_mount_layers(j->store, j->image, err);
+	tree_fd = overlay_mount(j->store, j->image, NULL, err);
 	if (tree_fd < 0)
 		return tree_fd;
 	if (pipe2(words, O_CLOEXEC) < 0)

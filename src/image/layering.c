@@ -31,7 +31,7 @@
 #include "image/incoming.h"
 #include "image/mend.h"
 #include "image/model.h"
-#include "image/rootfs.h"
+#include "image/overlay.h"
 
 /* Named limits of a layer. */
 #define LAYERING_BYTES_MAX (UINT64_C(20) << 30) /* of its tar */
@@ -254,7 +254,7 @@ static int layering_open_lower(struct layering *l, enum mend_need need, int *ret
 	for (unsigned k = 0; k < l->n_settled; k++)
 		numbers[k] = l->layers[k].layer->layer->number;
 	if (need == MEND_MORE) {
-		*ret_fd = rootfs_mount_layers(l->store, &image, err);
+		*ret_fd = overlay_mount(l->store, &image, NULL, err);
 		return MIN(*ret_fd, 0);
 	}
 	(void)str_printf(name, sizeof(name), "%" PRId64, numbers[l->n_settled - 1]);

@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/*
- * Root file systems of containers: an overlay with a fresh upper directory, as a detached mount.
- * All its directories are named relative to layers/ ("12", "../containers/ID/upper"), since a value
- * that fsconfig() takes has at most 255 bytes; so the working directory of this process stands
- * there for the length of the call (nothing else in this process uses a relative path).
- *
- * From 6.5 on each layer is a value of its own (lowerdir+). Before, all of them are one value,
- * which holds about 60 of them.
- */
-
 #include "image/rootfs.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/mount.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,8 +18,8 @@
 #include "base/sysio.h"
 #include "base/tally.h"
 #include "image/model.h"
+#include "image/overlay.h"
 
-#define ROOTFS_VALUE_MAX 255
 #define ROOTFS_RETRY_FIRST (100 * NSEC_PER_MSEC)
 #define ROOTFS_RETRY_LAST (60 * NSEC_PER_SEC)
 
@@ -187,126 +175,7 @@ static int rootfs_make_dirs(struct image_store *s, const struct image *image, co
 	return rootfs_make_upper(s, image, dir_fd, err);
 }
 
-/* ---- the mount ---- */
-
-static int rootfs_set(int fs_fd, const char *key, const char *value, struct error *err)
-{
-	unsigned command = value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
-
-	if (sysio_fsconfig(fs_fd, command, key, value, 0) < 0)
-		return error_set(err, -errno, "set the overlay's %s", key);
-	return 0;
-}
-
-/* alone: there is no upper directory, which one layer is too few for. */
-static int rootfs_set_layers_new(int fs_fd, const struct image *image, bool alone,
-				 struct error *err)
-{
-	int r = 0;
-
-	for (size_t i = image->n_layers; i > 0; i--) {
-		char name[24];
-
-		(void)str_printf(name, sizeof(name), "%" PRId64, image->layers[i - 1]);
-		r = rootfs_set(fs_fd, "lowerdir+", name, err);
-		if (r < 0)
-			return r;
-	}
-	if (alone || !image->n_layers)
-		r = rootfs_set(fs_fd, "lowerdir+", "0", err);
-	return r;
-}
-
-static int rootfs_set_layers_old(int fs_fd, const struct image *image, bool alone,
-				 struct error *err)
-{
-	char value[ROOTFS_VALUE_MAX + 1] = "0";
-	size_t len = 0;
-
-	for (size_t i = image->n_layers; i > 0; i--) {
-		int n = str_printf(value + len, sizeof(value) - len, "%s%" PRId64, len ? ":" : "",
-				   image->layers[i - 1]);
-
-		if (n < 0)
-			return error_refuse(err, ERROR_UNSUPPORTED,
-					    "the kernel cannot join %zu layers (Linux 6.5 can)",
-					    image->n_layers);
-		len += (size_t)n;
-	}
-	if (alone && len > 0 && str_printf(value + len, sizeof(value) - len, ":0") < 0)
-		return error_refuse(err, ERROR_UNSUPPORTED,
-				    "the kernel cannot join %zu layers (Linux 6.5 can)",
-				    image->n_layers);
-	return rootfs_set(fs_fd, "lowerdir", value, err);
-}
-
-static int rootfs_set_upper(int fs_fd, const char *id, const char *key, const char *dir,
-			    struct error *err)
-{
-	char value[ROOTFS_VALUE_MAX + 1];
-
-	(void)str_printf(value, sizeof(value), "../containers/%s/%s", id, dir);
-	return rootfs_set(fs_fd, key, value, err);
-}
-
-/* id NULL: the layers alone, read-only. */
-static int rootfs_mount_form(bool old, const struct image *image, const char *id, struct error *err)
-{
-	unsigned attrs = MOUNT_ATTR_NODEV;
-	_cleanup_fd_ int fs_fd = sysio_fsopen("overlay", FSOPEN_CLOEXEC);
-	int fd, r;
-
-	if (fs_fd < 0)
-		return error_set(err, -errno, "open the overlay file system");
-	r = rootfs_set(fs_fd, "source", "nacre", err);
-	if (r == 0)
-		r = (old ? rootfs_set_layers_old : rootfs_set_layers_new)(fs_fd, image, !id, err);
-	if (r == 0 && id)
-		r = rootfs_set_upper(fs_fd, id, "upperdir", "upper", err);
-	if (r == 0 && id)
-		r = rootfs_set_upper(fs_fd, id, "workdir", "work", err);
-	/* What the layers say to the overlay is in user.overlay.*; nobody needs a container's
-	 * changes after a crash of the machine. */
-	if (r == 0)
-		r = rootfs_set(fs_fd, "userxattr", NULL, err);
-	if (r == 0 && id)
-		r = rootfs_set(fs_fd, "volatile", NULL, err);
-	if (r < 0)
-		return r;
-	if (sysio_fsconfig(fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return error_set(err, -errno, "make the overlay");
-	if (!id)
-		attrs |= MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
-	fd = sysio_fsmount(fs_fd, FSMOUNT_CLOEXEC, attrs);
-	return fd < 0 ? error_set(err, -errno, "mount the overlay") : fd;
-}
-
-static int rootfs_mount(struct image_store *s, const struct image *image, const char *id,
-			struct error *err)
-{
-	_cleanup_fd_ int cwd_fd = sysio_openat(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	struct error fault = ERROR_INIT;
-	int fd;
-
-	if (cwd_fd < 0)
-		return error_set(err, -errno, "open the working directory");
-	if (fchdir(s->layers_fd) < 0)
-		return error_set(err, -errno, "go to the layers");
-	fd = rootfs_mount_form(s->old_overlay, image, id, &fault);
-	if (fd == -EINVAL && !s->old_overlay) {
-		fault = (struct error)ERROR_INIT;
-		fd = rootfs_mount_form(true, image, id, &fault);
-		s->old_overlay = fd >= 0;
-	}
-	if (fchdir(cwd_fd) < 0)
-		log_debug("cannot go back to the working directory", LOG_INT("errno", errno));
-	return fd < 0 ? error_copy(err, &fault) : fd;
-}
-
-int rootfs_mount_layers(struct image_store *s, const struct image *image, struct error *err)
-{
-	return rootfs_mount(s, image, NULL, err);
-}
+/* ---- roots ---- */
 
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
 		      struct error *err)
@@ -329,7 +198,7 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 	else
 		r = rootfs_make_dirs(s, image, container_id, err);
 	if (r == 0)
-		r = rootfs_mount(s, image, container_id, err);
+		r = overlay_mount(s, image, container_id, err);
 	if (r < 0) {
 		container_leave(c);
 		return error_wrap(err, r, "root file system of container %s", container_id);
