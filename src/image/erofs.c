@@ -22,6 +22,7 @@
 #include "image/image.h"
 #include "image/model.h"
 #include "image/overlay.h"
+#include "image/room.h"
 #include "isolate/spawn.h"
 
 /*
@@ -52,7 +53,7 @@ struct erofs_waiter {
 struct erofs_job {
 	struct list link; /* of the store */
 	struct image_store *store;
-	struct image *image; /* held */
+	struct image *image; /* held; NULL once it is forgotten */
 	struct list waiters;
 	char name[EROFS_NAME_SIZE]; /* in erofs/ */
 	char dir[EROFS_NAME_SIZE];  /* in staging/ */
@@ -84,7 +85,8 @@ static void erofs_job_free(struct erofs_job *j)
 	(void)fd_close(j->dir_fd);
 	(void)fd_close(j->words_fd);
 	(void)fd_close(j->fd);
-	j->image->n_users--;
+	if (j->image)
+		j->image->n_users--;
 	free(j);
 }
 
@@ -200,6 +202,9 @@ static void erofs_on_end(struct loop_child *watch, int code, int status)
 
 	if (isolate_child_report(&j->child, &exit_code, &err) == 0)
 		erofs_judge(j, code, status, &err);
+	/* Its layers may be gone by now. */
+	if (!j->image && !err.code)
+		(void)error_set(&err, -ECANCELED, "make the file of an image");
 	loop_child_done(&j->watch);
 	j->running = false;
 	if (err.code)
@@ -291,13 +296,17 @@ static int erofs_start(struct erofs_job *j, struct error *err)
 	_cleanup_fd_ int root_fd = -1, usr_fd = -1, tree_fd = -1, words_fd = -1;
 	int words[2], r;
 
+	/* It is hardly smaller than its layers are when they are compressed. */
+	r = room_check(j->store, j->image->size, err);
+	if (r < 0)
+		return r;
 	usr_fd = sysio_openat(AT_FDCWD, "/usr", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (usr_fd < 0)
 		return error_set(err, -errno, "open /usr");
 	root_fd = erofs_make_place(j, err);
 	if (root_fd < 0)
 		return root_fd;
-	tree_fd = overlay_mount(j->store, j->image, NULL, err);
+	tree_fd = overlay_mount(j->store, j->image, NULL, -1, err);
 	if (tree_fd < 0)
 		return tree_fd;
 	if (pipe2(words, O_CLOEXEC) < 0)
@@ -314,11 +323,24 @@ static int erofs_start(struct erofs_job *j, struct error *err)
 
 /* ---- who asks ---- */
 
-/* The name of the file: that of what makes up the image, whatever its other names. */
+int64_t erofs_number(const struct image *image)
+{
+	return image->n_layers ? image->layers[image->n_layers - 1] : 0;
+}
+
 static void erofs_name(const struct image *image, char ret[EROFS_NAME_SIZE])
 {
-	(void)str_printf(ret, EROFS_NAME_SIZE, "%" PRId64,
-			 image->n_layers ? image->layers[image->n_layers - 1] : 0);
+	(void)str_printf(ret, EROFS_NAME_SIZE, "%" PRId64, erofs_number(image));
+}
+
+int erofs_open_file(const struct image_store *s, const struct image *image)
+{
+	char name[EROFS_NAME_SIZE];
+	int fd;
+
+	erofs_name(image, name);
+	fd = sysio_openat(s->erofs_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
 }
 
 static struct erofs_job *erofs_job_new(struct image_store *s, struct image *image)
@@ -351,7 +373,7 @@ static struct erofs_job *erofs_find(struct image_store *s, const struct image *i
 
 	erofs_name(image, name);
 	list_for_each (j, &s->erofs, struct erofs_job, link)
-		if (str_eq(j->name, name))
+		if (str_eq(j->name, name) && j->image)
 			return j;
 	return NULL;
 }
@@ -364,7 +386,7 @@ static int erofs_begin(struct image_store *s, struct image *image, struct erofs_
 
 	if (!j)
 		return error_set(err, -ENOMEM, "make the file of an image");
-	j->fd = sysio_openat(s->erofs_fd, j->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	j->fd = erofs_open_file(s, image);
 	if (j->fd >= 0)
 		loop_defer_schedule(&j->answer);
 	else
@@ -396,6 +418,31 @@ int image_erofs_open(struct image_store *s, struct image *image, image_erofs_fn 
 	list_init(&w->link);
 	list_add_tail(&j->waiters, &w->link);
 	return 0;
+}
+
+static void erofs_job_forget(struct erofs_job *j, const void *userdata)
+{
+	struct erofs_waiter *w;
+
+	list_for_each (w, &j->waiters, struct erofs_waiter, link)
+		if (w->userdata == userdata) {
+			list_remove(&w->link);
+			free(w);
+		}
+	/* Its end is told nobody. What was made already is kept. */
+	if (list_empty(&j->waiters) && j->running && j->image) {
+		j->image->n_users--;
+		j->image = NULL;
+		(void)pidfd_kill(j->child.pidfd, SIGKILL);
+	}
+}
+
+void erofs_forget(struct image_store *s, const void *userdata)
+{
+	struct erofs_job *j;
+
+	list_for_each (j, &s->erofs, struct erofs_job, link)
+		erofs_job_forget(j, userdata);
 }
 
 void erofs_tally(const struct image_store *s, struct tally *t)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* An image of two layers as one EROFS file, against the overlay of the same layers. */
+/* An image of two layers as one EROFS file, and roots that lie on it, against the overlay of the
+ * same layers. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -44,6 +45,7 @@ static struct {
 	unsigned n_done;
 	int erofs_fd[2];
 	struct error err;
+	enum image_root form;
 } s;
 
 static void on_stored(void *userdata, const struct error *err)
@@ -55,7 +57,8 @@ static void open_store(void)
 {
 	struct image_store_config config = { .root_fd = s.fd,
 					     .fetch_path = "/nowhere",
-					     .transfer_path = "/nowhere" };
+					     .transfer_path = "/nowhere",
+					     .root = s.form };
 
 	CHECK_INT(loop_new(&s.loop), 0);
 	CHECK_INT(pool_new(&s.pool, s.loop, 1), 0);
@@ -102,7 +105,7 @@ static void attribute(const char *path, const char *name, const char *value, siz
 
 static void make_lower(void)
 {
-	static const struct timespec times[] = { { .tv_sec = 86400 }, { .tv_sec = 86400 } };
+	static const struct timespec times[] = { { .tv_sec = 86400 }, { 86400, 123456789 } };
 	_cleanup_str_ char *big = malloc(BIG + 1);
 
 	memset(big, 'x', BIG);
@@ -124,6 +127,10 @@ static void make_lower(void)
 	CHECK(mkfifoat(s.fd, "layers/1/fifo", 0640) == 0);
 	CHECK(fchownat(s.fd, "layers/1/bin/link", 100000, 70000, AT_SYMLINK_NOFOLLOW) == 0);
 	CHECK(fchownat(s.fd, "layers/1/etc/passwd", 1000, 4000000, 0) == 0);
+	attribute("layers/1/etc/passwd", "system.posix_acl_access",
+		  "\2\0\0\0\1\0\6\0\377\377\377\377\2\0\4\0\350\3\0\0\4\0\4\0\377\377\377\377"
+		  "\20\0\4\0\377\377\377\377\40\0\0\0\377\377\377\377",
+		  44);
 	attribute("layers/1/bin/su", "security.capability",
 		  "\x01\0\0\x02\0\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
 	CHECK(utimensat(s.fd, "layers/1/etc/passwd", times, 0) == 0);
@@ -229,6 +236,12 @@ static bool same_content(int a_fd, int b_fd, const char *name, mode_t mode)
 	       (a.len == 0 || memcmp(buf_data(&a), buf_data(&b), a.len) == 0);
 }
 
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* But for the time of a root, which is that of the container's own directory. */
 static bool same_entry(int a_fd, int b_fd, const char *name)
 {
 	struct stat a, b;
@@ -237,7 +250,7 @@ static bool same_entry(int a_fd, int b_fd, const char *name)
 	return fstatat(a_fd, name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       fstatat(b_fd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_mode == b.st_mode &&
 	       a.st_uid == b.st_uid && a.st_gid == b.st_gid && a.st_rdev == b.st_rdev &&
-	       a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+	       (str_eq(name, ".") || same_time(&a.st_mtim, &b.st_mtim)) &&
 	       (S_ISDIR(a.st_mode) || (a.st_nlink == b.st_nlink && a.st_size == b.st_size)) &&
 	       same_attributes(a_fd, b_fd, name) && same_content(a_fd, b_fd, name, a.st_mode);
 }
@@ -353,5 +366,237 @@ static void file_is_kept_with_its_layers(void)
 	end();
 }
 
+/* ---- roots ---- */
+
+static void on_awaited(void *userdata, const struct error *err)
+{
+	s.n_done++;
+	s.err = err ? *err : (struct error)ERROR_INIT;
+}
+
+/* A store that is opened anew, in this form. */
+static struct image *form(enum image_root root)
+{
+	close_store();
+	s.form = root;
+	open_store();
+	s.n_done = 0;
+	return image_store_find(s.images, "sha256:a" HEX_63, NULL);
+}
+
+/* The overlay marks by the highest bits of an inode's number that it is not of the upper layer's
+ * file system. */
+static bool is_on_a_file(int root_fd)
+{
+	struct stat st, top;
+
+	CHECK(fstatat(root_fd, "etc/passwd", &st, 0) == 0 && fstat(root_fd, &top) == 0);
+	CHECK(st.st_dev == top.st_dev);
+	return st.st_ino >> 62;
+}
+
+static int make_root(struct image *image, const char *id)
+{
+	struct error err = ERROR_INIT;
+	int fd = image_rootfs_make(s.images, image, id, &err);
+
+	CHECK_STR(err.text, "");
+	CHECK(fd >= 0);
+	return fd;
+}
+
+/* 1 where the file is being made; 0 where nothing of that can be here. */
+static int await(struct image *image)
+{
+	struct error err = ERROR_INIT;
+	int r = image_rootfs_await(s.images, image, on_awaited, &s, &err);
+
+	if (r < 0 && err.kind == ERROR_PRECONDITION)
+		return 0;
+	CHECK_STR(err.text, "");
+	CHECK_INT(r, 1);
+	return r;
+}
+
+/* A root of each kind, and a second one on the file; false where there can be none. */
+static bool make_roots(struct image **image, int roots[3])
+{
+	*image = begin();
+	roots[0] = make_root(*image, "one");
+	*image = form(IMAGE_ROOT_EROFS);
+	image_rootfs_adopt(s.images, *image, "one");
+	if (!await(*image))
+		return false;
+	CHECK_INT(await(*image), 1);
+	CHECK_INT((*image)->n_users, 2);
+	LOOP_WAIT(s.loop, s.n_done == 2);
+	CHECK_STR(s.err.text, "");
+	CHECK_INT((*image)->n_users, 1);
+	roots[1] = make_root(*image, "two");
+	/* What is mounted for the first is there for the second. */
+	CHECK_INT(image_rootfs_await(s.images, *image, on_awaited, &s, NULL), 0);
+	CHECK(unlinkat(s.fd, "erofs/2", 0) == 0);
+	CHECK_INT(image_rootfs_await(s.images, *image, on_awaited, &s, NULL), 0);
+	roots[2] = make_root(*image, "three");
+	CHECK_INT((*image)->n_users, 3);
+	return true;
+}
+
+static void end_roots(struct image *image, int roots[3])
+{
+	static const char *const ids[] = { "one", "two", "three" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		roots[i] = fd_close(roots[i]);
+		image_rootfs_remove(s.images, image, ids[i]);
+	}
+	CHECK_INT(image->n_users, 0);
+}
+
+static void root_is_as_the_overlay(void)
+{
+	int roots[3] = { -1, -1, -1 };
+	struct error err = ERROR_INIT;
+	struct image *image;
+
+	if (!make_roots(&image, roots)) {
+		end_roots(image, roots);
+		end();
+		SKIP("the kernel mounts no file, or no mkfs.erofs");
+	}
+	CHECK(!is_on_a_file(roots[0]) && is_on_a_file(roots[1]) && is_on_a_file(roots[2]));
+	n_compared = 0;
+	compare(roots[0], roots[1], true);
+	compare(roots[1], roots[2], true);
+	CHECK(n_compared >= 40);
+	end_roots(image, roots);
+	/* The mount has gone with the last of them, and the file was taken away above. */
+	CHECK_INT(image_rootfs_make(s.images, image, "four", &err), -ENOENT);
+	CHECK_STR(err.text, "root file system of container four: images.root is erofs: open the "
+			    "file of its layers: No such file or directory");
+	CHECK_INT(image->n_users, 0);
+	end();
+}
+
+static void root_is_written_to_by_itself(void)
+{
+	int roots[3] = { -1, -1, -1 };
+	struct stat before, after;
+	struct image *image;
+	bool is_here = make_roots(&image, roots);
+
+	if (is_here) {
+		_cleanup_fd_ int fd = openat(roots[1], "etc/new", O_WRONLY | O_APPEND | O_CLOEXEC);
+
+		CHECK(fstatat(roots[1], "etc/new", &before, 0) == 0);
+		CHECK_INT(fd_write_full(fd, "more\n", 5), 0);
+		CHECK(fstatat(roots[1], "etc/new", &after, 0) == 0);
+		CHECK(before.st_ino == after.st_ino && before.st_dev == after.st_dev);
+		CHECK_INT(after.st_size, 9);
+		CHECK(fstatat(roots[2], "etc/new", &after, 0) == 0 && after.st_size == 4);
+		CHECK(unlinkat(roots[1], "big", 0) == 0);
+		CHECK(fstatat(roots[1], "bin/big", &after, 0) == 0);
+		CHECK(fstatat(roots[2], "big", &after, 0) == 0);
+	}
+	end_roots(image, roots);
+	end();
+	if (!is_here)
+		SKIP("the kernel mounts no file, or no mkfs.erofs");
+}
+
+static void root_lies_on_a_file_that_is_there(void)
+{
+	struct image *image = begin();
+	struct error err = ERROR_INIT;
+	int roots[3] = { -1, -1, -1 };
+	bool is_here;
+
+	image = form(IMAGE_ROOT_AUTO);
+	CHECK_INT(image_rootfs_await(s.images, image, on_awaited, NULL, NULL), 0);
+	roots[0] = make_root(image, "one");
+	CHECK(!is_on_a_file(roots[0]));
+	is_here = image_erofs_open(s.images, image, on_erofs, NULL, &err) == 0;
+	if (is_here) {
+		LOOP_WAIT(s.loop, s.n_done == 1);
+		CHECK_STR(s.err.text, "");
+		roots[1] = make_root(image, "two");
+		roots[2] = make_root(image, "three");
+		CHECK(is_on_a_file(roots[1]) == is_on_a_file(roots[2]));
+		is_here = is_on_a_file(roots[1]);
+	}
+	end_roots(image, roots);
+	end();
+	if (!is_here)
+		SKIP("the kernel mounts no file, or no mkfs.erofs");
+}
+
+static void root_is_waited_for_no_more(void)
+{
+	struct image *image = begin();
+	_cleanup_strv_ char **staged = NULL;
+	_cleanup_fd_ int staging_fd = -1;
+	bool is_here;
+
+	image = form(IMAGE_ROOT_EROFS);
+	staging_fd = openat(s.fd, "staging", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	is_here = await(image);
+	image_rootfs_forget(s.images, &s);
+	LOOP_WAIT(s.loop, image->n_users == 0);
+	CHECK_INT(s.n_done, 0);
+	/* Who comes while the last one is being killed gets his own. */
+	if (is_here) {
+		(void)unlinkat(s.fd, "erofs/2", 0);
+		CHECK_INT(await(image), 1);
+		image_rootfs_forget(s.images, &s);
+		CHECK_INT(await(image), 1);
+		LOOP_WAIT(s.loop, s.n_done == 1 && image->n_users == 0);
+		CHECK_STR(s.err.text, "");
+		CHECK(faccessat(s.fd, "erofs/2", F_OK, 0) == 0);
+	}
+	/* What it was made in is trash by now. */
+	close_store();
+	open_store();
+	close_store();
+	open_store();
+	CHECK_INT(fd_list_dir(staging_fd, &staged), 0);
+	CHECK_INT(strv_len(staged), 0);
+	end();
+	if (!is_here)
+		SKIP("the kernel mounts no file, or no mkfs.erofs");
+}
+
+/* On a tmpfs no kernel can. */
+static void root_is_refused(void)
+{
+	struct error err = ERROR_INIT;
+	struct image *image;
+	int fd;
+
+	image = begin();
+	end();
+	CHECK(mount("none", "/tmp", "tmpfs", 0, NULL) == 0);
+	image = begin();
+	image = form(IMAGE_ROOT_EROFS);
+	CHECK_INT(image_rootfs_await(s.images, image, on_awaited, NULL, &err) < 0, 1);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK(str_has_prefix(err.text, "images.root is erofs: the kernel "));
+	err = (struct error)ERROR_INIT;
+	CHECK(image_rootfs_make(s.images, image, "one", &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK_INT(image->n_users, 0);
+	image = form(IMAGE_ROOT_AUTO);
+	fd = make_root(image, "two");
+	CHECK(!is_on_a_file(fd));
+	(void)fd_close(fd);
+	image_rootfs_remove(s.images, image, "two");
+	end();
+	CHECK(umount("/tmp") == 0);
+}
+
 UNIT_MAIN({ "the file is as the overlay is", file_is_as_the_overlay },
-	  { "the file is kept with its layers", file_is_kept_with_its_layers })
+	  { "the file is kept with its layers", file_is_kept_with_its_layers },
+	  { "a root on the file is as on directories", root_is_as_the_overlay },
+	  { "a root on the file is written to by itself", root_is_written_to_by_itself },
+	  { "a root lies on a file that is there", root_lies_on_a_file_that_is_there },
+	  { "a root is waited for no more", root_is_waited_for_no_more },
+	  { "a root is refused where no file can be mounted", root_is_refused })

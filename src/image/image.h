@@ -55,6 +55,14 @@ struct image {
 	unsigned n_users; /* containers on it: while > 0 it cannot be removed */
 };
 
+/*
+ * What the root file systems of containers lie upon: the directories of the layers; the EROFS file
+ * of them all, which is made when it is first needed; or the file where there is one already (a
+ * microVM has run the image) and the kernel can mount it (isolate/erofs_file.h), and else the
+ * directories.
+ */
+enum image_root { IMAGE_ROOT_OVERLAY, IMAGE_ROOT_EROFS, IMAGE_ROOT_AUTO };
+
 /* 256 MiB, of a small disk a twentieth. */
 #define IMAGE_RESERVE_USUAL UINT64_MAX
 
@@ -67,6 +75,7 @@ struct image_store_config {
 	const char *transfer_path; /* the one with a network, nacre-transfer; copied */
 	unsigned parallel_unpacks; /* layers of an image at once; 0: a processor each, at most 4 */
 	uint64_t reserve;          /* bytes of the disk that images leave free, or as usual */
+	enum image_root root;
 	struct image_network network; /* what it points to must live as long as the store */
 };
 
@@ -240,9 +249,21 @@ int image_store_prune(struct image_store *s, const struct image_prune_options *o
 		      image_prune_fn done, void *userdata, struct error *err);
 
 /*
- * The root file system of a new container: an overlay of the image's layers with a fresh upper
- * directory (removed by image_rootfs_remove()), as a detached mount. The caller owns the descriptor
- * and holds the image (n_users) until image_rootfs_remove().
+ * Before the first root file system of an image: 0 when one can be made at once; 1 when a file has
+ * to be made for it first (IMAGE_ROOT_EROFS), and done is called later, once, unless
+ * image_rootfs_forget() is called before, with the same userdata and not from within done. The
+ * image is held (n_users) by the caller until then. ERROR_PRECONDITION where the kernel cannot
+ * mount such a file.
+ */
+typedef void (*image_rootfs_fn)(void *userdata, const struct error *err);
+int image_rootfs_await(struct image_store *s, struct image *image, image_rootfs_fn done,
+		       void *userdata, struct error *err);
+void image_rootfs_forget(struct image_store *s, void *userdata);
+/*
+ * The root file system of a new container: an overlay of the image's layers, as directories or as
+ * one file (struct image_store_config.root), with a fresh upper directory (removed by
+ * image_rootfs_remove()), as a detached mount. The caller owns the descriptor and holds the image
+ * (n_users) until image_rootfs_remove().
  */
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
 		      struct error *err);

@@ -78,12 +78,16 @@ struct image_store {
 	unsigned n_copies;
 	struct list listings; /* lists that registries are being asked for */
 	unsigned n_listings;
-	struct list errands;   /* errand.h */
-	struct map flights;    /* by digest (flight.h) */
-	struct list trash;     /* what is being deleted */
-	uint64_t n_trash;      /* for names */
-	struct list erofs;     /* that are being made (erofs.h) */
-	uint64_t n_erofs;      /* for names */
+	struct list errands; /* errand.h */
+	struct map flights;  /* by digest (flight.h) */
+	struct list trash;   /* what is being deleted */
+	uint64_t n_trash;    /* for names */
+	struct list erofs;   /* that are being made (erofs.h) */
+	uint64_t n_erofs;    /* for names */
+	struct list lowers;  /* that are mounted (lower.h) */
+	struct list lowers_leaving, lower_waits;
+	bool tried_lower; /* whether the kernel can; lower_fault: why not */
+	struct error lower_fault;
 	struct map containers; /* struct image_container by id: made or adopted */
 	bool old_overlay;      /* a kernel before 6.5, without lowerdir+ */
 	bool open;             /* until then no other thread knows of it: it may still be freed */

@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "image/model.h"
+#include "isolate/erofs_file.h"
 
 #define OVERLAY_VALUE_MAX 255
 
@@ -77,6 +78,16 @@ static int overlay_set_layers_old(int fs_fd, const struct image *image, bool alo
 	return overlay_set(fs_fd, "lowerdir", value, err);
 }
 
+/* Inodes have one device number and keep theirs when they are written to, as they do where all
+ * layers are directories of one file system: so xino, by which the overlay uses their highest bits.
+ */
+static int overlay_set_lower(int fs_fd, int lower_fd, struct error *err)
+{
+	int r = erofs_file_add_layer(fs_fd, lower_fd, err);
+
+	return r < 0 ? r : overlay_set(fs_fd, "xino", "on", err);
+}
+
 static int overlay_set_upper(int fs_fd, const char *id, const char *key, const char *dir,
 			     struct error *err)
 {
@@ -86,10 +97,24 @@ static int overlay_set_upper(int fs_fd, const char *id, const char *key, const c
 	return overlay_set(fs_fd, key, value, err);
 }
 
-/* id NULL: the layers alone, read-only. */
-static int overlay_mount_form(bool old, const struct image *image, const char *id,
-			      struct error *err)
+struct overlay_form {
+	const struct image *image;
+	const char *id; /* NULL: the layers alone, read-only */
+	int lower_fd;   /* -1: directories */
+	bool old;       /* for a kernel without lowerdir+ */
+};
+
+static int overlay_set_layers(int fs_fd, const struct overlay_form *f, struct error *err)
 {
+	if (f->lower_fd >= 0)
+		return overlay_set_lower(fs_fd, f->lower_fd, err);
+	return (f->old ? overlay_set_layers_old : overlay_set_layers_new)(fs_fd, f->image, !f->id,
+									  err);
+}
+
+static int overlay_mount_form(const struct overlay_form *f, struct error *err)
+{
+	const char *id = f->id;
 	unsigned attrs = MOUNT_ATTR_NODEV;
 	_cleanup_fd_ int fs_fd = sysio_fsopen("overlay", FSOPEN_CLOEXEC);
 	int fd, r;
@@ -98,7 +123,7 @@ static int overlay_mount_form(bool old, const struct image *image, const char *i
 		return error_set(err, -errno, "open the overlay file system");
 	r = overlay_set(fs_fd, "source", "nacre", err);
 	if (r == 0)
-		r = (old ? overlay_set_layers_old : overlay_set_layers_new)(fs_fd, image, !id, err);
+		r = overlay_set_layers(fs_fd, f, err);
 	if (r == 0 && id)
 		r = overlay_set_upper(fs_fd, id, "upperdir", "upper", err);
 	if (r == 0 && id)
@@ -119,9 +144,12 @@ static int overlay_mount_form(bool old, const struct image *image, const char *i
 	return fd < 0 ? error_set(err, -errno, "mount the overlay") : fd;
 }
 
-int overlay_mount(struct image_store *s, const struct image *image, const char *id,
+int overlay_mount(struct image_store *s, const struct image *image, const char *id, int lower_fd,
 		  struct error *err)
 {
+	struct overlay_form form = {
+		.image = image, .id = id, .lower_fd = lower_fd, .old = s->old_overlay
+	};
 	_cleanup_fd_ int cwd_fd = sysio_openat(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	struct error fault = ERROR_INIT;
 	int fd;
@@ -130,10 +158,11 @@ int overlay_mount(struct image_store *s, const struct image *image, const char *
 		return error_set(err, -errno, "open the working directory");
 	if (fchdir(s->layers_fd) < 0)
 		return error_set(err, -errno, "go to the layers");
-	fd = overlay_mount_form(s->old_overlay, image, id, &fault);
-	if (fd == -EINVAL && !s->old_overlay) {
+	fd = overlay_mount_form(&form, &fault);
+	if (fd == -EINVAL && !form.old && lower_fd < 0) {
 		fault = (struct error)ERROR_INIT;
-		fd = overlay_mount_form(true, image, id, &fault);
+		form.old = true;
+		fd = overlay_mount_form(&form, &fault);
 		s->old_overlay = fd >= 0;
 	}
 	if (fchdir(cwd_fd) < 0)

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "base/tally.h"
+#include "image/lower.h"
 #include "image/model.h"
 #include "image/overlay.h"
 
@@ -28,6 +29,7 @@ struct image_container {
 	struct image_store *store;
 	char id[64];
 	bool leaving;
+	struct lower *lower; /* that its root lies on; NULL: directories, or an earlier daemon's */
 	struct pool_work work;
 	struct loop_timer retry;
 	nsec_t delay;
@@ -45,6 +47,7 @@ static bool rootfs_id_fits(const char *id)
 static void container_free(struct image_container *c)
 {
 	loop_timer_done(&c->retry);
+	c->lower = lower_drop(c->lower);
 	(void)map_remove(&c->store->containers, c->id);
 	free(c);
 }
@@ -110,6 +113,7 @@ static void container_leave(struct image_container *c)
 	if (c->leaving)
 		return;
 	c->leaving = true;
+	c->lower = lower_drop(c->lower);
 	pool_submit(c->store->config.pool, &c->work);
 }
 
@@ -198,7 +202,9 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 	else
 		r = rootfs_make_dirs(s, image, container_id, err);
 	if (r == 0)
-		r = overlay_mount(s, image, container_id, err);
+		r = lower_take(s, image, &c->lower, err);
+	if (r == 0)
+		r = overlay_mount(s, image, c->id, c->lower ? lower_fd(c->lower) : -1, err);
 	if (r < 0) {
 		container_leave(c);
 		return error_wrap(err, r, "root file system of container %s", container_id);

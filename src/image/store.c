@@ -30,6 +30,7 @@
 #include "image/flight.h"
 #include "image/import.h"
 #include "image/lease.h"
+#include "image/lower.h"
 #include "image/model.h"
 #include "image/prune.h"
 #include "image/pull.h"
@@ -276,6 +277,9 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->prunes);
 	list_init(&s->trash);
 	list_init(&s->erofs);
+	list_init(&s->lowers);
+	list_init(&s->lowers_leaving);
+	list_init(&s->lower_waits);
 	s->fetch_path = strdup(config->fetch_path);
 	s->transfer_path = strdup(config->transfer_path);
 	if (!s->fetch_path || !s->transfer_path)
@@ -327,6 +331,7 @@ struct image_store *image_store_free(struct image_store *s)
 	flight_free_all(s);
 	erofs_free_all(s);
 	rootfs_free_all(s);
+	lower_free_all(s);
 	trash_done(s);
 	store_free_images(&s->images);
 	store_free_images(&s->leaving);
