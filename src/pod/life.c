@@ -535,6 +535,7 @@ void workload_unregister(struct workload *w)
 	loop_defer_done(&w->defer);
 	for (size_t i = 0; i < w->n_containers; i++)
 		remote_close_log(&w->containers[i]);
+	workload_forget_roots(w, w->all->config.images);
 	workload_hide(w);
 	waiter_forget(w, NULL);
 	workload_unmake(w);
@@ -670,6 +671,34 @@ static void workload_make_files(struct workload *w)
 		workload_lose(w, error_text(&err));
 }
 
+static void workload_on_root(void *userdata, const struct error *err)
+{
+	struct workload *w = userdata;
+
+	w->n_roots--;
+	if (err && !workload_has_ended(w))
+		workload_lose(w, error_text(err));
+	loop_defer_schedule(&w->defer);
+}
+
+/* Whether it has to wait for what its root file systems lie upon first. One that does not start any
+ * more waits for nothing. */
+static bool workload_gets_roots(struct workload *w)
+{
+	const struct workloads_config *config = &w->all->config;
+	struct error err = ERROR_INIT;
+	bool starts = w->prepare_due && w->state == WORKLOAD_STARTING;
+
+	if (starts && !w->has_roots && !(w->instance && instance_is_remote(w->instance))) {
+		w->has_roots = true;
+		if (workload_await_roots(w, config->images, workload_on_root, &err) < 0)
+			workload_lose(w, error_text(&err));
+	}
+	if (w->state != WORKLOAD_STARTING)
+		workload_forget_roots(w, config->images);
+	return w->n_roots > 0;
+}
+
 /* Whether its keeper can be asked before there are files. That has begun when the loop turns. */
 static bool workload_starts_early(const struct workload *w)
 {
@@ -704,6 +733,8 @@ static void workload_on_defer(struct loop_defer *d)
 {
 	struct workload *w = container_of(d, struct workload, defer);
 
+	if (workload_gets_roots(w))
+		return;
 	if (workload_starts_early(w)) {
 		w->start_due = false;
 		workload_start(w);

@@ -329,6 +329,27 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 	return 0;
 }
 
+int workload_await_roots(struct workload *w, struct image_store *images,
+			 void (*done)(void *w, const struct error *err), struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < w->n_containers && r >= 0; i++) {
+		if (!w->containers[i].image)
+			continue;
+		r = image_rootfs_await(images, w->containers[i].image, done, w, err);
+		w->n_roots += r > 0;
+	}
+	return r < 0 ? r : 0;
+}
+
+void workload_forget_roots(struct workload *w, struct image_store *images)
+{
+	if (w->n_roots > 0)
+		image_rootfs_forget(images, w);
+	w->n_roots = 0;
+}
+
 /* What its process mounts upon, where the image has none: done here it costs nothing, as that is
  * still on its way. What cannot be made is told by the process, which looks again. */
 static void make_places(int root_fd)

@@ -54,6 +54,14 @@ struct workload_spec {
  * ("containers[1].image"). */
 int workload_make(const struct workload_spec *spec, const struct workloads_config *config,
 		  struct workload **ret, struct error *err);
+/*
+ * What the root file systems of its containers lie upon, where that is still to be made: done is
+ * called once for each of w->n_roots, with w, unless workload_forget_roots() is called before. An
+ * error may leave some of them asked for.
+ */
+int workload_await_roots(struct workload *w, struct image_store *images,
+			 void (*done)(void *w, const struct error *err), struct error *err);
+void workload_forget_roots(struct workload *w, struct image_store *images);
 /* The log file and the root file system of each container; what was made stays in w. */
 int workload_prepare(struct workload *w, struct image_store *images, int logs_fd,
 		     struct error *err);

@@ -141,6 +141,8 @@ struct workload {
 	/* Private to this area. */
 	struct error *refused; /* why nothing like it can be here; NULL: no limit was refused */
 	size_t n_starting;     /* containers that are `starting` */
+	bool has_roots;        /* what their root file systems lie upon was asked for */
+	size_t n_roots;        /* and is not there yet, for so many of them */
 	bool prepare_due;      /* its files are to be made when the loop turns */
 	bool start_due;        /* to be started when the loop turns */
 	bool asked;            /* the keeper was asked to start its containers */

@@ -34,6 +34,9 @@ static struct image image = { .id = "sha256:1",
 			      .config = { .entrypoint = entrypoint, .stop_signal = stop_signal } };
 static unsigned n_rootfs; /* that are there */
 static int fail_rootfs;   /* > 0: the n-th from now fails */
+static bool rootfs_is_awaited;
+static unsigned n_rootfs_awaited; /* that are waited for; to be called for each: */
+static image_rootfs_fn rootfs_done;
 
 struct image *image_store_find(struct image_store *s, const char *reference, struct error *err)
 {
@@ -57,6 +60,21 @@ int image_erofs_open(struct image_store *s, struct image *i, image_erofs_fn done
 		     struct error *err)
 {
 	return error_set(err, -ENOSYS, "no bed of this test has another kernel");
+}
+
+int image_rootfs_await(struct image_store *s, struct image *i, image_rootfs_fn done, void *userdata,
+		       struct error *err)
+{
+	if (!rootfs_is_awaited)
+		return 0;
+	n_rootfs_awaited++;
+	rootfs_done = done;
+	return 1;
+}
+
+void image_rootfs_forget(struct image_store *s, void *userdata)
+{
+	n_rootfs_awaited = 0;
 }
 
 int image_rootfs_make(struct image_store *s, struct image *i, const char *container_id,

@@ -459,6 +459,106 @@ static void is_taken_back_where_it_cannot_be_prepared(void)
 	finish();
 }
 
+/* ---- a root that has to be made ready ---- */
+
+static struct workload *awaits_roots(enum workload_kind kind, size_t n, struct told *told)
+{
+	struct workload *w;
+
+	begin();
+	rootfs_is_awaited = true;
+	w = run_well(kind, "web", n, told);
+	if (kind == WORKLOAD_POD) {
+		fake_yes(w->instance, FAKE_OPEN);
+		synced(w->instance);
+	}
+	fake_turns();
+	CHECK_INT(n_rootfs_awaited, n);
+	CHECK(fake_asked(w->instance, FAKE_START) == NULL);
+	CHECK_INT(n_rootfs, 0);
+	return w;
+}
+
+static void root_is_ready(struct workload *w, const struct error *err)
+{
+	n_rootfs_awaited--;
+	rootfs_done(w, err);
+	fake_turns();
+}
+
+static void finish_awaited(void)
+{
+	rootfs_is_awaited = false;
+	CHECK_INT(n_rootfs_awaited, 0);
+	check_nothing_left();
+	finish();
+}
+
+static void starts_when_its_roots_are_ready(void)
+{
+	struct told started = { .n = 0 };
+	struct workload *w = awaits_roots(WORKLOAD_CELL, 2, &started);
+
+	root_is_ready(w, NULL);
+	CHECK(fake_asked(w->instance, FAKE_START) == NULL);
+	root_is_ready(w, NULL);
+	CHECK_INT(fake_count(w->instance, FAKE_START), 2);
+	CHECK_INT(n_rootfs, 2);
+	start_answered(w, 0, CONTAINER_RUNNING);
+	start_answered(w, 1, CONTAINER_RUNNING);
+	CHECK_INT(started.state, WORKLOAD_RUNNING);
+	tell(w, 0, CONTAINER_EXITED);
+	tell(w, 1, CONTAINER_EXITED);
+	remove_well(w);
+	finish_awaited();
+
+	w = awaits_roots(WORKLOAD_POD, 1, NULL);
+	root_is_ready(w, NULL);
+	start_answered(w, 0, CONTAINER_RUNNING);
+	CHECK_INT(w->state, WORKLOAD_RUNNING);
+	tell(w, 0, CONTAINER_EXITED);
+	fake_kill_keeper(1);
+	FAKE_UNTIL(instances_find(fake.all, "web") == NULL);
+	fake_turns();
+	remove_well(w);
+	finish_awaited();
+}
+
+static void fails_where_a_root_cannot_be_made_ready(void)
+{
+	struct told started = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct workload *w = awaits_roots(WORKLOAD_CELL, 2, &started);
+
+	(void)error_refuse(&err, ERROR_FAULT, "mkfs.erofs was killed by signal 9");
+	root_is_ready(w, &err);
+	CHECK_INT(started.n, 1);
+	CHECK_INT(started.state, WORKLOAD_FAILED);
+	CHECK_STR(started.reason, "mkfs.erofs was killed by signal 9");
+	/* The other one is waited for no more. */
+	CHECK_INT(n_rootfs_awaited, 0);
+	remove_well(w);
+	finish_awaited();
+}
+
+static void is_stopped_while_its_roots_are_made_ready(void)
+{
+	struct told started = { .n = 0 };
+	struct workload *w = awaits_roots(WORKLOAD_CELL, 2, &started);
+
+	remove_well(w);
+	CHECK_INT(started.n, 1);
+	CHECK_STR(started.reason, "it was stopped while it started");
+	finish_awaited();
+	/* The daemon ends. */
+	w = awaits_roots(WORKLOAD_CELL, 1, NULL);
+	close_daemon();
+	CHECK_INT(n_rootfs_awaited, 0);
+	open_daemon();
+	remove_well(workloads_find(all, "web"));
+	finish_awaited();
+}
+
 static void refuses(void)
 {
 	struct error err = ERROR_INIT;
@@ -596,6 +696,10 @@ UNIT_MAIN({ "a_cell_runs_and_ends", a_cell_runs_and_ends },
 	  { "the_keeper_dies_in_each_state", the_keeper_dies_in_each_state },
 	  { "is_taken_back_where_it_cannot_be_prepared",
 	    is_taken_back_where_it_cannot_be_prepared },
+	  { "starts_when_its_roots_are_ready", starts_when_its_roots_are_ready },
+	  { "fails_where_a_root_cannot_be_made_ready", fails_where_a_root_cannot_be_made_ready },
+	  { "is_stopped_while_its_roots_are_made_ready",
+	    is_stopped_while_its_roots_are_made_ready },
 	  { "refuses", refuses },
 	  { "goes_on_without_memory_to_wait", goes_on_without_memory_to_wait },
 	  { "ends_what_has_no_record", ends_what_has_no_record },
