@@ -26,6 +26,7 @@
 #include "cli/table.h"
 #include "isolate/cgroup.h"
 #include "isolate/confine.h"
+#include "isolate/erofs_file.h"
 #include "net/inside.h"
 #include "net/link.h"
 #include "net/tap.h"
@@ -328,6 +329,31 @@ static bool mkfs_erofs(const struct cli *cli, char **ret_detail)
 	return false;
 }
 
+/* In the root directory of the daemon, whose file system has a say in it; without a daemon where
+ * there is most likely a disk as well. */
+static bool erofs_files(const struct cli *cli, char **ret_detail)
+{
+	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__InfoResponse *info = NULL;
+	_cleanup_fd_ int dir_fd = -1;
+	struct error err = ERROR_INIT;
+	const char *dir;
+	bool works;
+
+	info = client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
+			       &nacre__v1__info_response__descriptor, DOCTOR_TIMEOUT, &err);
+	dir = info ? info->root : "/var/tmp";
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0) {
+		*ret_detail = xformat("%s: %s", dir, strerror(errno));
+		return false;
+	}
+	err = (struct error)ERROR_INIT;
+	works = erofs_file_try(dir_fd, &err) == 0;
+	*ret_detail = works ? xformat("works in %s", dir) : xstrdup(error_text(&err));
+	return works;
+}
+
 static bool daemon_(const struct cli *cli, char **ret_detail)
 {
 	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
@@ -404,8 +430,12 @@ static const struct check checks[] = {
 	{ "bridge and veth", false, bridges,
 	  "no virtual machine can start; no instance can have a network device of another one",
 	  "run as root; modprobe bridge veth, or run a kernel with CONFIG_BRIDGE and CONFIG_VETH" },
-	{ "mkfs.erofs", false, mkfs_erofs, "no image can be run in a virtual machine",
+	{ "mkfs.erofs", false, mkfs_erofs,
+	  "no image can be run in a virtual machine, or with images.root: erofs",
 	  "apt install erofs-utils" },
+	{ "EROFS files", false, erofs_files, "images.root: erofs is refused, auto means overlay",
+	  "run Linux 6.15 or newer with CONFIG_EROFS_FS_BACKED_BY_FILE; keep the root directory on "
+	  "a disk" },
 	{ "confinement", false, confinement,
 	  "the daemon and the instances below it can ask for more than they need",
 	  "start the daemon; where it runs, its log says what the kernel refused" },

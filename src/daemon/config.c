@@ -121,6 +121,23 @@ static int set_images_reserve(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_images_root(struct config *c, const char *value)
+{
+	static const char *const words[] = {
+		[IMAGE_ROOT_OVERLAY] = "overlay",
+		[IMAGE_ROOT_EROFS] = "erofs",
+		[IMAGE_ROOT_AUTO] = "auto",
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(words); k++) {
+		if (!str_eq(words[k], value))
+			continue;
+		c->images.root = (enum image_root)k;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static int set_vm_templates(struct config *c, const char *value)
 {
 	return set_yes(&c->vm.templates, value);
@@ -283,6 +300,7 @@ static const struct {
 	{ "spare", set_spare, "yes or no" },
 	{ "trust_domain", set_trust_domain, "1 to 255 of a-z, 0-9, '.', '-' and '_'" },
 	{ "images.reserve", set_images_reserve, "a size up to 1048576GiB, or 0" },
+	{ "images.root", set_images_root, "overlay, erofs or auto" },
 	{ "vm.memory", set_vm_memory, "64MiB to 1TiB" },
 	{ "vm.cpus", set_vm_cpus, "1 to 64" },
 	{ "vm.guest", set_vm_guest, "the name of a guest set, or default" },

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cell/spec.h"
+#include "image/image.h"
 #include "image/registry.h"
 #include "instance/model.h"
 
@@ -29,6 +30,7 @@
  *   trust_domain: nacre.local  # of the identities (SPIFFE) that this node gives to instances
  *   images:
  *     reserve: 256MiB          # of the disk that images leave free; 0: none
+ *     root: overlay            # what roots lie upon: directories; or: erofs, auto
  *     registry_dirs: DIR:DIR   # HOST/hosts.toml below; default: certs.d of nacre, containerd
  *     policy: FILE             # who must have signed what; default: /etc/nacre/policy.json
  *     parallel_downloads: 6    # blobs of a pull at once
@@ -55,6 +57,7 @@ struct config {
 	char trust_domain[256];
 	struct {
 		uint64_t reserve;
+		enum image_root root;
 		char registry_dirs[IMAGE_REGISTRY_DIRS_SIZE];
 		char policy[512];
 		unsigned parallel_downloads;

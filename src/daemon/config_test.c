@@ -31,7 +31,7 @@ static void reads_every_key(void)
 	struct config c;
 
 	CHECK_INT(load("log:\n  level: debug\n  form: json\ndrain: 250ms\ncgroup: /a/b\nlibexec: "
-		       "/x\nspare: no\nimages:\n  reserve: 3GiB\n",
+		       "/x\nspare: no\nimages:\n  reserve: 3GiB\n  root: auto\n",
 		       &c, &err),
 		  0);
 	CHECK_INT(c.log_level, LOG_DEBUG);
@@ -41,6 +41,9 @@ static void reads_every_key(void)
 	CHECK_STR(c.libexec, "/x");
 	CHECK(!c.spare);
 	CHECK_INT(c.images.reserve, (uint64_t)3 << 30);
+	CHECK_INT(c.images.root, IMAGE_ROOT_AUTO);
+	CHECK_INT(load("images:\n  root: erofs\n", &c, &err), 0);
+	CHECK_INT(c.images.root, IMAGE_ROOT_EROFS);
 }
 
 static void reads_how_microvms_are_made(void)
@@ -147,6 +150,7 @@ static void takes_an_empty_file(void)
 	CHECK_INT(load("", &c, &err), 0);
 	CHECK_INT(load("# nothing\n", &c, &err), 0);
 	CHECK_INT(c.log_level, LOG_INFO);
+	CHECK_INT(c.images.root, IMAGE_ROOT_OVERLAY);
 }
 
 static void names_line_and_key(void)
@@ -157,6 +161,8 @@ static void names_line_and_key(void)
 		{ "cgroup: ''\n", "cgroup: \"\" is not an absolute path" },
 		{ "images:\n  reserve: much\n",
 		  "images.reserve: \"much\" is not a size up to 1048576GiB, or 0" },
+		{ "images:\n  root: EROFS\n",
+		  "images.root: \"EROFS\" is not overlay, erofs or auto" },
 		{ "cgroup: !/a\nspare: no\n", "cgroup: \"\" is not an absolute path" },
 		{ "libexec: /a/..\n", "libexec: \"/a/..\" is not an absolute path" },
 		{ "libexec: \"/a\\0b\"\n", "libexec: the value holds a NUL" },

@@ -307,6 +307,7 @@ static int daemon_open_images(struct daemon *d, struct error *err)
 		.fetch_path = fetch,
 		.transfer_path = transfer,
 		.reserve = d->config.images.reserve,
+		.root = d->config.images.root,
 		.parallel_unpacks = d->config.images.parallel_unpacks,
 		.network = { .registry_dirs = d->config.images.registry_dirs,
 			     .policy = d->config.images.policy,
