@@ -256,6 +256,37 @@ void view_words(struct json *j, const char *key, char *const *words, size_t n)
 	json_put_end(j);
 }
 
+static void view_signer(struct json *j, const Nacre__V1__Signer *s)
+{
+	json_put_object(j, NULL);
+	json_put_string(j, "key", s->key);
+	json_put_string(j, "fingerprint", s->fingerprint);
+	json_put_string(j, "identity", s->identity);
+	if (s->n_annotations > 0)
+		json_put_object(j, "annotations");
+	for (size_t i = 0; i < s->n_annotations; i++)
+		json_put_string(j, s->annotations[i]->name, s->annotations[i]->value);
+	if (s->n_annotations > 0)
+		json_put_end(j);
+	json_put_end(j);
+}
+
+void view_verdict(struct json *j, const char *key, const Nacre__V1__Verdict *v)
+{
+	json_put_object(j, key);
+	json_put_string(j, "reference", v->reference);
+	json_put_string(j, "digest", v->digest);
+	json_put_string(j, "verdict", v->verdict);
+	json_put_string(j, "scope", v->scope);
+	json_put_word(j, "reason", v->reason);
+	json_put_array(j, "signers");
+	for (size_t i = 0; i < v->n_signers; i++)
+		view_signer(j, v->signers[i]);
+	json_put_end(j);
+	json_put_time(j, "at", v->at);
+	json_put_end(j);
+}
+
 void view_image(struct json *j, const char *key, const Nacre__V1__Image *image)
 {
 	json_put_object(j, key);
@@ -269,5 +300,9 @@ void view_image(struct json *j, const char *key, const Nacre__V1__Image *image)
 	json_put_bool(j, "pinned", image->pinned);
 	json_put_word(j, "source", image->source);
 	json_put_unsigned(j, "containers", image->containers);
+	json_put_array(j, "verdicts");
+	for (size_t i = 0; i < image->n_verdicts; i++)
+		view_verdict(j, NULL, image->verdicts[i]);
+	json_put_end(j);
 	json_put_end(j);
 }

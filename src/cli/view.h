@@ -34,6 +34,7 @@ void view_process(struct json *j, const Nacre__V1__Process *p);
 const char *view_process_state(const char *letter);
 /* A list of words. */
 void view_words(struct json *j, const char *key, char *const *words, size_t n);
+void view_verdict(struct json *j, const char *key, const Nacre__V1__Verdict *v);
 void view_image(struct json *j, const char *key, const Nacre__V1__Image *image);
 
 #endif

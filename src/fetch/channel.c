@@ -85,6 +85,13 @@ int channel_send(int sock_fd, const struct fetchmsg *m, struct error *err)
 	return n < 0 ? error_set(err, -errno, "send a message") : 0;
 }
 
+void channel_clean(char *text)
+{
+	str_clean(text);
+	while (!str_is_utf8(text, strlen(text)))
+		text[strlen(text) - 1] = '\0';
+}
+
 void channel_send_error(int sock_fd, const struct error *what)
 {
 	struct fetchmsg m = { .type = FETCHMSG_ERROR };

@@ -16,6 +16,8 @@ int channel_receive_fds(int sock_fd, struct fetchmsg *ret, int ret_fds[CHANNEL_F
 			size_t *ret_n_fds, struct error *err);
 int channel_send(int sock_fd, const struct fetchmsg *m, struct error *err);
 /* Sends the error as the last word; bytes that no text may hold become '?'. */
+/* What a message can carry of a text: no control characters, and no half of a last one. */
+void channel_clean(char *text);
 void channel_send_error(int sock_fd, const struct error *what);
 
 #endif

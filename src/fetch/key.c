@@ -7,11 +7,13 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "fetch/hash.h"
 
 #define KEY_RSA_BITS_MIN 2048
 #define KEY_RSA_BITS_MAX 16384
@@ -93,6 +95,21 @@ int key_read(void **ret, const void *pem, size_t len, struct error *err)
 				    KEY_RSA_BITS_MIN, KEY_RSA_BITS_MAX);
 	}
 	*ret = key;
+	return 0;
+}
+
+int key_fingerprint(void *key, char ret[DIGEST_SIZE])
+{
+	unsigned char *der = NULL;
+	int len = i2d_PUBKEY(key, &der);
+	struct hash h;
+
+	if (len <= 0)
+		return -ENOMEM;
+	hash_start(&h);
+	hash_add(&h, der, (size_t)len);
+	hash_end(&h, ret);
+	OPENSSL_free(der);
 	return 0;
 }
 

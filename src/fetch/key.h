@@ -7,12 +7,17 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "wire/digest.h"
 
 /* Public keys (EVP_PKEY behind a void *, so that nobody else sees OpenSSL), and what they prove. */
 
 /* One in PEM: ECDSA of at least 256 bits, Ed25519, or RSA of at least 2048 bits; ERROR_INVALID. */
 int key_read(void **ret, const void *pem, size_t len, struct error *err);
 void key_free(void *key);
+
+/* The SHA-256 of the key as a SubjectPublicKeyInfo in DER, by which others show keys too. -ENOMEM.
+ */
+int key_fingerprint(void *key, char ret[DIGEST_SIZE]);
 
 /* Makes libcrypto ready, without its configuration files: to be called before the sandbox closes. 0
  * or -ENOMEM. */

@@ -29,9 +29,7 @@ static void network_note(void *userdata, const char *text)
 	char clean[ERROR_TEXT_MAX];
 
 	(void)str_copy(clean, sizeof(clean), text);
-	str_clean(clean);
-	while (!str_is_utf8(clean, strlen(clean)))
-		clean[strlen(clean) - 1] = '\0';
+	channel_clean(clean);
 	m.note.text = clean;
 	(void)channel_send(n->sock_fd, &m, NULL);
 }
@@ -232,6 +230,10 @@ static const char *network_reference(const struct fetchmsg *m, uint32_t *ret_fla
 	*ret_flags = 0;
 	if (m->type == FETCHMSG_COPY)
 		return m->copy.reference;
+	if (m->type == FETCHMSG_VERIFY) {
+		*ret_flags = m->verify.host_flags;
+		return m->verify.reference;
+	}
 	*ret_flags = m->type == FETCHMSG_PULL ? m->pull.host_flags : m->list.host_flags;
 	return m->type == FETCHMSG_PULL ? m->pull.reference : m->list.reference;
 }
@@ -257,6 +259,11 @@ static int network_keep_request(struct network *n, const struct fetchmsg *reques
 		n->request.copy.destination = network_keep(n, request->copy.destination, &bad);
 		n->request.copy.architecture = network_keep(n, request->copy.architecture, &bad);
 		n->request.copy.variant = network_keep(n, request->copy.variant, &bad);
+	}
+	if (request->type == FETCHMSG_VERIFY) {
+		n->request.verify.reference = network_keep(n, request->verify.reference, &bad);
+		n->request.verify.digest = network_keep(n, request->verify.digest, &bad);
+		n->request.verify.key = network_keep(n, request->verify.key, &bad);
 	}
 	return bad ? network_memory(err) : r;
 }

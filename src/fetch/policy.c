@@ -13,6 +13,7 @@
 #include "fetch/key.h"
 
 #define POLICY_DEFAULT "default"
+#define POLICY_GIVEN "the given key"
 #define POLICY_TRANSPORTS_MAX 64
 
 /* Texts of rules and scopes are the document's. */
@@ -94,7 +95,8 @@ static int rule_add_key(struct policy_rule *rule, const char *name, const struct
 		return error_wrap(err, r, "%.200s", name);
 	key->name = name;
 	rule->n_keys++;
-	return 0;
+	r = key_fingerprint(key->key, key->fingerprint);
+	return r < 0 ? error_set(err, r, "a key") : 0;
 }
 
 static int rule_add_path(struct policy_rule *rule, const char *path, struct error *err)
@@ -246,6 +248,20 @@ static int rule_read(struct policy_rule *rule, json_t *object, struct error *err
 	return object_knows(object, words, ARRAY_SIZE(words), err);
 }
 
+/* An empty one, which the scope has from now on. */
+static struct policy_rule *rule_new(struct policy_scope *s, struct error *err)
+{
+	struct policy_rule *rule = calloc(1, sizeof(*rule));
+
+	if (!rule) {
+		(void)error_set(err, -ENOMEM, "a rule");
+		return NULL;
+	}
+	list_init(&rule->link);
+	list_add_tail(&s->rules, &rule->link);
+	return rule;
+}
+
 static int scope_read(struct policy_scope *s, json_t *rules, struct error *err)
 {
 	json_t *value;
@@ -257,13 +273,11 @@ static int scope_read(struct policy_scope *s, json_t *rules, struct error *err)
 		return error_refuse(err, ERROR_INVALID, "more than %d rules", POLICY_RULES_MAX);
 	json_array_foreach(rules, i, value)
 	{
-		struct policy_rule *rule = calloc(1, sizeof(*rule));
+		struct policy_rule *rule = rule_new(s, err);
 		int r;
 
 		if (!rule)
-			return error_set(err, -ENOMEM, "a rule");
-		list_init(&rule->link);
-		list_add_tail(&s->rules, &rule->link);
+			return -ENOMEM;
 		r = json_is_object(value) ? rule_read(rule, value, err)
 					  : error_refuse(err, ERROR_INVALID, "not an object");
 		if (r < 0)
@@ -362,16 +376,48 @@ static int policy_read_all(struct policy *p, struct error *err)
 	return 0;
 }
 
+static struct policy *policy_new(void)
+{
+	struct policy *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	list_init(&p->scopes);
+	list_init(&p->fallback.rules);
+	p->fallback.name = POLICY_DEFAULT;
+	return p;
+}
+
+int policy_read_key(struct policy **ret, const char *pem, struct error *err)
+{
+	_cleanup_policy_ struct policy *p = policy_new();
+	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	struct policy_rule *rule;
+	int r;
+
+	if (!p || buf_add(&text, pem, strlen(pem)) < 0)
+		return error_set(err, -ENOMEM, "a key");
+	p->fallback.name = "";
+	p->fallback.of_key = true;
+	rule = rule_new(&p->fallback, err);
+	if (!rule)
+		return -ENOMEM;
+	rule->kind = POLICY_SIGNED;
+	rule->identity = POLICY_REPOSITORY;
+	r = rule_add_key(rule, POLICY_GIVEN, &text, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(p);
+	return 0;
+}
+
 int policy_read(struct policy **ret, const struct buf *text, const char *what, struct error *err)
 {
-	_cleanup_policy_ struct policy *p = calloc(1, sizeof(*p));
+	_cleanup_policy_ struct policy *p = policy_new();
 	int r;
 
 	if (!p)
 		return error_set(err, -ENOMEM, "%s", what);
-	list_init(&p->scopes);
-	list_init(&p->fallback.rules);
-	p->fallback.name = POLICY_DEFAULT;
 	r = json_read(&p->document, text, what, err);
 	if (r < 0)
 		return r;

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/list.h"
+#include "wire/digest.h"
 #include "wire/reference.h"
 
 /*
@@ -51,8 +52,9 @@ enum policy_identity {
 };
 
 struct policy_key {
-	const char *name; /* its path, or "keyData" */
-	void *key;        /* EVP_PKEY */
+	const char *name;              /* its path, or "keyData" */
+	void *key;                     /* EVP_PKEY */
+	char fingerprint[DIGEST_SIZE]; /* key_fingerprint() */
 };
 
 struct policy_rule {
@@ -66,7 +68,8 @@ struct policy_rule {
 
 struct policy_scope {
 	struct list link;
-	const char *name; /* "default" for what no scope fits */
+	const char *name; /* "default" for what no scope fits; "" too where `of_key` */
+	bool of_key;      /* of policy_read_key() */
 	struct list rules;
 };
 
@@ -77,6 +80,9 @@ struct policy;
 int policy_open(struct policy **ret, const char *path, struct error *err);
 /* Reads the text, and the keys that it names. ERROR_INVALID, in front of which stands `what`. */
 int policy_read(struct policy **ret, const struct buf *text, const char *what, struct error *err);
+/* In the place of a policy: all that is wanted is a signature by this key in PEM, for the
+ * repository, as POLICY_REPOSITORY. ERROR_INVALID. */
+int policy_read_key(struct policy **ret, const char *pem, struct error *err);
 struct policy *policy_free(struct policy *p);
 static inline void policy_freep(struct policy **p)
 {

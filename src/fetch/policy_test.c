@@ -365,10 +365,216 @@ static void notices_each_change(void)
 	EVP_PKEY_free(key);
 }
 
+/* ---- who has signed ---- */
+
+#define PEM_SIZE 1024
+
+static void key_pem(char ret[PEM_SIZE], EVP_PKEY *key)
+{
+	BIO *bio = BIO_new(BIO_s_mem());
+	char *pem;
+	long len;
+
+	CHECK(bio && PEM_write_bio_PUBKEY(bio, key) == 1);
+	len = BIO_get_mem_data(bio, &pem);
+	(void)str_printf(ret, PEM_SIZE, "%.*s", (int)len, pem);
+	BIO_free(bio);
+}
+
+/* Of a policy whose rules want both keys; *ret_policy has what the signers point to. */
+static bool judge_both(EVP_PKEY *a, EVP_PKEY *b, const struct signature *all, size_t n,
+		       struct signature_signers *ret, struct policy **ret_policy)
+{
+	_cleanup_str_ char *text = malloc(TEXT_SIZE), *one = key_data(a), *two = key_data(b);
+	struct error err = ERROR_INIT;
+	struct reference ref;
+
+	CHECK(text != NULL);
+	(void)str_printf(text, TEXT_SIZE,
+			 "{\"default\":[{\"type\":\"sigstoreSigned\",\"keyData\":\"%s\"},"
+			 "{\"type\":\"insecureAcceptAnything\"},"
+			 "{\"type\":\"sigstoreSigned\",\"keyDatas\":[\"%s\",\"%s\"]}]}",
+			 one, two, two);
+	CHECK_INT(reference_parse(&ref, "q.io/a:1", NULL), 0);
+	*ret_policy = read_text(text, &err);
+	return *ret_policy && signature_judge(policy_find(*ret_policy, &ref), &ref, digest, all, n,
+					      ret, &err) == 0;
+}
+
+static void tells_who_signed_for_each_rule(void)
+{
+	EVP_PKEY *a = make_key("ed25519"), *b = make_key("ed25519");
+	_cleanup_policy_ struct policy *p = NULL, *q = NULL;
+	_cleanup_str_ char *by_a = NULL, *by_b = NULL;
+	struct signature_signers signers = { .n = 7 };
+	struct signature all[2];
+	char payload[1024];
+
+	make_payload(payload, "q.io/a:1", digest);
+	by_a = sign(a, payload);
+	by_b = sign(b, payload);
+	all[0] = (struct signature){ payload, strlen(payload), by_b };
+	all[1] = (struct signature){ payload, strlen(payload), by_a };
+	CHECK(!judge_both(a, b, all, 1, &signers, &q));
+	if (judge_both(a, b, all, 2, &signers, &p)) {
+		CHECK_INT(signers.n, 2);
+		CHECK(signers.list[0].signature == &all[1] && signers.list[1].signature == &all[0]);
+		CHECK_STR(signers.list[0].identity, "q.io/a:1");
+		CHECK_STR(signers.list[1].key->name, "keyData");
+		CHECK(strncmp(signers.list[0].key->fingerprint, "sha256:", 7) == 0);
+		CHECK(!str_eq(signers.list[0].key->fingerprint, signers.list[1].key->fingerprint));
+	}
+	EVP_PKEY_free(a);
+	EVP_PKEY_free(b);
+}
+
+/* Of the key of 32 bytes of 1, as `openssl pkey -outform DER | sha256sum` has it. */
+static void shows_a_key_as_others_do(void)
+{
+	static const char pem[] = "-----BEGIN PUBLIC KEY-----\n"
+				  "MCowBQYDK2VwAyEAiojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=\n"
+				  "-----END PUBLIC KEY-----\n";
+	struct error err = ERROR_INIT;
+	_cleanup_policy_ struct policy *p = NULL;
+	const struct policy_scope *scope;
+	struct reference ref;
+
+	CHECK_INT(reference_parse(&ref, "q.io/a:1", NULL), 0);
+	if (policy_read_key(&p, pem, &err) < 0)
+		return;
+	scope = policy_find(p, &ref);
+	CHECK(scope->of_key);
+	CHECK(policy_wants_signatures(scope));
+	CHECK_STR(list_first(&scope->rules, struct policy_rule, link)->keys[0].fingerprint,
+		  "sha256:fd110d301d2f077de1414b8f99f441b1403fab207b2052fbd2c065e4ee8e7dc2");
+}
+
+static void a_key_takes_the_place_of_a_policy(void)
+{
+	EVP_PKEY *key = make_key("P-256"), *stranger = make_key("P-256");
+	static const struct {
+		const char *wanted, *name;
+		bool taken;
+	} rows[] = { { "q.io/a:1", "q.io/a", true },
+		     { "q.io/a:1", "q.io/a:2", true },
+		     { "q.io/a:1", "q.io/b:1", false } };
+	_cleanup_policy_ struct policy *p = NULL, *none = NULL;
+	struct error err = ERROR_INIT;
+	char pem[PEM_SIZE];
+
+	key_pem(pem, key);
+	CHECK(policy_read_key(&none, "x", &err) < 0 && !none);
+	err = (struct error)ERROR_INIT;
+	if (policy_read_key(&p, pem, &err) < 0)
+		CHECK(err.code == -ENOMEM || strstr(err.text, "PEM"));
+	for (size_t i = 0; p && i < 2 * ARRAY_SIZE(rows); i++) {
+		bool ours = i < ARRAY_SIZE(rows);
+		_cleanup_str_ char *proof = NULL;
+		struct reference ref;
+		char payload[1024];
+		struct signature s;
+		int r;
+
+		err = (struct error)ERROR_INIT;
+		make_payload(payload, rows[i % ARRAY_SIZE(rows)].name, digest);
+		proof = sign(ours ? key : stranger, payload);
+		s = (struct signature){ payload, strlen(payload), proof };
+		CHECK_INT(reference_parse(&ref, rows[i % ARRAY_SIZE(rows)].wanted, NULL), 0);
+		r = signature_judge(policy_find(p, &ref), &ref, digest, &s, 1, NULL, &err);
+		CHECK(r == 0 ? ours && rows[i % ARRAY_SIZE(rows)].taken
+			     : !ours || !rows[i % ARRAY_SIZE(rows)].taken ||
+				       strstr(err.text, "memory") || err.code == -ENOMEM);
+		CHECK(r == 0 || err.code == -ENOMEM || strstr(err.text, "by the given key"));
+	}
+	EVP_PKEY_free(key);
+	EVP_PKEY_free(stranger);
+}
+
+struct annotations {
+	char text[4096];
+	unsigned n;
+};
+
+static int take_annotation(void *userdata, const char *name, const char *value, struct error *err)
+{
+	struct annotations *a = userdata;
+	size_t len = strlen(a->text);
+
+	(void)err;
+	a->n++;
+	(void)str_printf(a->text + len, sizeof(a->text) - len, "%s=%s;", name, value);
+	return a->n == 80 ? -ECANCELED : 0;
+}
+
+static void tells_what_was_signed_beside_it(void)
+{
+	static const struct {
+		const char *optional, *told;
+	} rows[] = {
+		{ "null", "" },
+		{ "{}", "" },
+		{ "7", "" },
+		{ "[\"a\"]", "" },
+		{ "{\"by\":\"us\"}", "by=us;" },
+		{ "{\"by\":\"us\",\"n\":7}", "by=us;n=7;" },
+		{ "{\"o\":{\"b\":[1,null],\"a\":true}}", "o={\"a\":true,\"b\":[1,null]};" },
+		{ "{\"\":\"x\",\"a\\nb\":\"x\",\"c\":\"d\\ne\"}", "c=d\ne;" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct annotations got = { .text = "" };
+		struct error err = ERROR_INIT;
+		char payload[1024];
+		struct signature s;
+		int r;
+
+		(void)str_printf(
+			payload, sizeof(payload),
+			"{\"critical\":{\"identity\":{\"docker-reference\":\"a\"},\"image\":"
+			"{\"docker-manifest-digest\":\"%s\"},\"type\":\"cosign container "
+			"image signature\"},\"optional\":%s}",
+			digest, rows[i].optional);
+		s = (struct signature){ payload, strlen(payload), "" };
+		r = signature_each_annotation(&s, take_annotation, &got, &err);
+		if (r == 0)
+			CHECK_STR(got.text, rows[i].told);
+	}
+}
+
+static void tells_no_more_than_is_allowed(void)
+{
+	static char payload[SIGNATURE_PAYLOAD_MAX];
+	struct annotations got = { .text = "" };
+	struct error err = ERROR_INIT;
+	struct signature s;
+	size_t len;
+
+	(void)str_printf(payload, sizeof(payload),
+			 "{\"critical\":{\"identity\":{\"docker-reference\":\"a\"},\"image\":"
+			 "{\"docker-manifest-digest\":\"%s\"},\"type\":\"cosign container "
+			 "image signature\"},\"optional\":{\"long\":\"%05000d\"",
+			 digest, 0);
+	for (unsigned i = 0; i < 70; i++) {
+		len = strlen(payload);
+		(void)str_printf(payload + len, sizeof(payload) - len, ",\"a%u\":\"b\"", i);
+	}
+	len = strlen(payload);
+	(void)str_copy(payload + len, sizeof(payload) - len, "}}");
+	s = (struct signature){ payload, strlen(payload), "" };
+	if (signature_each_annotation(&s, take_annotation, &got, &err) == 0)
+		CHECK_INT(got.n, 64);
+	CHECK(!strstr(got.text, "long"));
+}
+
 UNIT_MAIN({ "refuses what it does not know", refuses_what_it_does_not_know },
 	  { "takes the longest that fits", takes_the_longest_that_fits },
 	  { "rejects by name", rejects_by_name },
 	  { "takes each kind of key", takes_each_kind_of_key },
 	  { "asks for the name", asks_for_the_name },
 	  { "asks for the repository of a digest", asks_for_the_repository_of_a_digest },
-	  { "notices each change", notices_each_change })
+	  { "notices each change", notices_each_change },
+	  { "tells who signed for each rule", tells_who_signed_for_each_rule },
+	  { "shows a key as others do", shows_a_key_as_others_do },
+	  { "a key takes the place of a policy", a_key_takes_the_place_of_a_policy },
+	  { "tells what was signed beside it", tells_what_was_signed_beside_it },
+	  { "tells no more than is allowed", tells_no_more_than_is_allowed })

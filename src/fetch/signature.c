@@ -2,20 +2,22 @@
 #include "fetch/signature.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
 #include "base/str.h"
 #include "fetch/json.h"
 #include "fetch/key.h"
+#include "wire/fetchmsg.h"
 
-#define SIGNATURE_FAILED "SignatureValidationFailed: "
 #define SIGNATURE_TYPE "cosign container image signature"
 
 /* ---- payloads ---- */
 
 struct payload {
 	json_t *document;
+	json_t *optional; /* whatever it is, or NULL */
 	const char *digest, *name;
 };
 
@@ -44,7 +46,10 @@ static int payload_read(struct payload *ret, const struct signature *s, struct e
 		r = json_need_text(image, "docker-manifest-digest", &ret->digest, err);
 	if (r == 0)
 		r = json_need_object(critical, "identity", &identity, err);
-	return r < 0 ? r : json_need_text(identity, "docker-reference", &ret->name, err);
+	if (r == 0)
+		r = json_need_text(identity, "docker-reference", &ret->name, err);
+	ret->optional = json_object_get(ret->document, "optional");
+	return r;
 }
 
 /* A name alone, without a tag or digest, as cosign writes it unless told otherwise. */
@@ -141,12 +146,12 @@ static int payload_judge(const struct policy_rule *rule, const struct reference 
 /* ---- judging ---- */
 
 static int rule_judge_one(const struct policy_rule *rule, const struct reference *ref,
-			  const char *digest, const struct signature *s, const char **ret_signer,
-			  struct error *err)
+			  const char *digest, const struct signature *s,
+			  struct signature_signer *ret, struct error *err)
 {
 	_cleanup_(buf_done) struct buf proof = BUF_INIT;
 	struct payload p = { .document = NULL };
-	const char *signer = NULL;
+	const struct policy_key *signer = NULL;
 	int r;
 
 	r = s->len > SIGNATURE_PAYLOAD_MAX ? -EFBIG
@@ -157,29 +162,32 @@ static int rule_judge_one(const struct policy_rule *rule, const struct reference
 		return error_refuse(err, ERROR_INVALID, "it is no signature");
 	for (size_t i = 0; i < rule->n_keys && !signer; i++)
 		if (key_has_signed(rule->keys[i].key, s->payload, s->len, &proof))
-			signer = rule->keys[i].name;
+			signer = &rule->keys[i];
 	if (!signer)
 		return error_refuse(err, ERROR_INVALID, "it was made with none of the keys");
 	r = payload_read(&p, s, err);
 	if (r == 0)
 		r = payload_judge(rule, ref, digest, &p, err);
+	if (r == 0) {
+		*ret = (struct signature_signer){ .key = signer, .signature = s };
+		/* It is a reference, and so short enough. */
+		(void)str_copy(ret->identity, sizeof(ret->identity), p.name);
+	}
 	json_decref(p.document);
-	if (r == 0)
-		*ret_signer = signer;
 	return r;
 }
 
 /* What is told of several that fail is the one that a key of the rule has made. */
 static int rule_judge(const struct policy_rule *rule, const struct reference *ref,
 		      const char *digest, const struct signature *all, size_t n,
-		      const char **ret_signer, struct error *err)
+		      struct signature_signer *ret, struct error *err)
 {
 	struct error last = ERROR_INIT;
 
 	for (size_t i = 0; i < MIN(n, (size_t)SIGNATURES_MAX); i++) {
 		struct error one = ERROR_INIT;
 
-		if (rule_judge_one(rule, ref, digest, &all[i], ret_signer, &one) == 0)
+		if (rule_judge_one(rule, ref, digest, &all[i], ret, &one) == 0)
 			return 0;
 		if (!last.code || one.kind != ERROR_INVALID ||
 		    !strstr(one.text, "with none of the keys"))
@@ -190,12 +198,26 @@ static int rule_judge(const struct policy_rule *rule, const struct reference *re
 	return error_refuse(err, ERROR_INVALID, "it has none");
 }
 
+static int signature_refuse(const struct policy_scope *scope, const struct reference *ref,
+			    const struct error *why, struct error *err)
+{
+	if (scope->of_key)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    SIGNATURE_FAILED "%.200s has no signature by the given key: %s",
+				    ref->name, error_text(why));
+	return error_refuse(err, ERROR_PRECONDITION,
+			    SIGNATURE_FAILED "%.200s has no signature that the policy (scope "
+					     "\"%.100s\") takes: %s",
+			    ref->name, scope->name, error_text(why));
+}
+
 int signature_judge(const struct policy_scope *scope, const struct reference *ref,
 		    const char *digest, const struct signature *all, size_t n,
-		    const char **ret_signer, struct error *err)
+		    struct signature_signers *ret_signers, struct error *err)
 {
 	const struct policy_rule *rule;
-	const char *signer = "";
+	struct signature_signer signer;
+	size_t n_signers = 0;
 	int r;
 
 	list_for_each (rule, &scope->rules, struct policy_rule, link) {
@@ -207,12 +229,64 @@ int signature_judge(const struct policy_scope *scope, const struct reference *re
 		if (r < 0 && why.kind != ERROR_INVALID)
 			return error_copy(err, &why);
 		if (r < 0)
-			return error_refuse(err, ERROR_PRECONDITION,
-					    SIGNATURE_FAILED "%.200s has no signature that the "
-							     "policy (scope \"%.100s\") takes: %s",
-					    ref->name, scope->name, error_text(&why));
+			return signature_refuse(scope, ref, &why, err);
+		if (ret_signers)
+			ret_signers->list[n_signers++] = signer;
 	}
-	if (ret_signer)
-		*ret_signer = signer;
+	if (ret_signers)
+		ret_signers->n = n_signers;
 	return 0;
+}
+
+/* ---- what was signed beside it ---- */
+
+/* A text of the member's value; *ret_made is to be freed. NULL without memory. */
+static const char *annotation_text(const json_t *value, char **ret_made)
+{
+	if (json_is_string(value))
+		return json_string_value(value);
+	*ret_made = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+	return *ret_made;
+}
+
+static bool annotation_fits(const char *name, const char *text)
+{
+	return *name && strlen(name) <= FETCH_ANNOTATION_NAME_MAX && str_is_clean(name) &&
+	       strlen(text) <= FETCH_ANNOTATION_MAX;
+}
+
+static int payload_each_annotation(const struct payload *p, signature_annotation_fn fn,
+				   void *userdata, struct error *err)
+{
+	size_t n = 0;
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(p->optional, name, value)
+	{
+		char *made = NULL;
+		const char *text = annotation_text(value, &made);
+		int r = 0;
+
+		if (!text)
+			return error_set(err, -ENOMEM, "an annotation");
+		if (annotation_fits(name, text) && n++ < FETCH_ANNOTATIONS_MAX)
+			r = fn(userdata, name, text, err);
+		free(made);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+int signature_each_annotation(const struct signature *s, signature_annotation_fn fn, void *userdata,
+			      struct error *err)
+{
+	struct payload p = { .document = NULL };
+	int r = payload_read(&p, s, err);
+
+	if (r == 0 && json_is_object(p.optional))
+		r = payload_each_annotation(&p, fn, userdata, err);
+	json_decref(p.document);
+	return r;
 }

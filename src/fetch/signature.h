@@ -28,13 +28,39 @@ struct signature {
 	const char *text; /* base64 */
 };
 
+/* Who has made one that a rule took. */
+struct signature_signer {
+	const struct policy_key *key;
+	const struct signature *signature;
+	char identity[REFERENCE_SIZE]; /* the name that was signed, as it stands there */
+};
+
+/* One for each rule that wants any. */
+struct signature_signers {
+	struct signature_signer list[POLICY_RULES_MAX];
+	size_t n;
+};
+
+/* In front of each reason why an image may not be had. */
+#define SIGNATURE_FAILED "SignatureValidationFailed: "
+
 /*
  * Whether each rule of the scope accepts one of the signatures for the digest under the reference;
- * *ret_signer (may be NULL) is the name of the key that did so last. ERROR_PRECONDITION says of
- * the nearest signature why not, "SignatureValidationFailed: " in front.
+ * ret_signers may be NULL. ERROR_PRECONDITION says of the nearest signature why not,
+ * SIGNATURE_FAILED in front.
  */
 int signature_judge(const struct policy_scope *scope, const struct reference *ref,
 		    const char *digest, const struct signature *all, size_t n,
-		    const char **ret_signer, struct error *err);
+		    struct signature_signers *ret_signers, struct error *err);
+
+/*
+ * What else was signed with it: the members of the payload's `optional`, a text as it is and any
+ * other value as JSON. Those that fit no limit of wire/fetchmsg.h are left out. Only of a signature
+ * that was taken. fn returns 0 to go on.
+ */
+typedef int (*signature_annotation_fn)(void *userdata, const char *name, const char *value,
+				       struct error *err);
+int signature_each_annotation(const struct signature *s, signature_annotation_fn fn, void *userdata,
+			      struct error *err);
 
 #endif

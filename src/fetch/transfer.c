@@ -8,6 +8,7 @@
  *   nacre-transfer push     the same, with a directory that stays as it is
  *   nacre-transfer copy     3: socket, 5: staging directory
  *   nacre-transfer list     the same, with a directory that stays as it is
+ *   nacre-transfer verify   likewise
  */
 
 #include "base/macros.h"
@@ -19,6 +20,7 @@
 #include "fetch/pull.h"
 #include "fetch/push.h"
 #include "fetch/sandbox.h"
+#include "fetch/verify.h"
 
 /* What the machine is needed for comes first, then the sandbox closes, then strangers are heard. */
 static int transfer_run(const struct fetchmsg *request, int to_fd, struct error *err)
@@ -41,6 +43,8 @@ static int transfer_run(const struct fetchmsg *request, int to_fd, struct error 
 		r = push_run(&n, err);
 	else if (r == 0 && type == FETCHMSG_COPY)
 		r = copy_run(&n, &to, to_fd, err);
+	else if (r == 0 && type == FETCHMSG_VERIFY)
+		r = verify_run(&n, to_fd, err);
 	else if (r == 0)
 		r = list_run(&n, err);
 	network_close(&to);
@@ -53,6 +57,7 @@ static const struct job_command commands[] = {
 	{ "push", FETCHMSG_PUSH, transfer_run, false },
 	{ "copy", FETCHMSG_COPY, transfer_run, false },
 	{ "list", FETCHMSG_LIST, transfer_run, false },
+	{ "verify", FETCHMSG_VERIFY, transfer_run, false },
 };
 
 int main(int argc, char **argv)

@@ -6,11 +6,13 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "fetch/channel.h"
 #include "fetch/descriptor.h"
 #include "fetch/json.h"
 #include "fetch/signature.h"
 
 #define TRUST_LAYERS_MAX 256
+#define TRUST_KEY_SIZE 4096 /* of its name, with its end */
 
 struct trust_found {
 	struct buf payloads[SIGNATURES_MAX];
@@ -18,13 +20,10 @@ struct trust_found {
 	size_t n;
 };
 
-static void trust_found_free(struct trust_found **found)
+static void trust_found_done(struct trust_found *f)
 {
-	struct trust_found *f = *found;
-
-	for (size_t i = 0; f && i < f->n; i++)
+	for (size_t i = 0; i < f->n; i++)
 		buf_done(&f->payloads[i]);
-	free(f);
 }
 
 static int trust_load_payload(struct network *n, const char *digest, struct buf *ret,
@@ -81,14 +80,6 @@ static int trust_find(struct network *n, json_t *manifest, struct trust_found *f
 	return r;
 }
 
-static void trust_tell(struct network *n, const char *signer)
-{
-	char text[ERROR_TEXT_MAX];
-
-	(void)str_printf(text, sizeof(text), "its signature holds: the key is %.300s", signer);
-	n->config.note(n->config.userdata, text);
-}
-
 /* *ret_manifest: whose texts the signatures are; NULL where the image has none. */
 static int trust_load(struct network *n, const char *digest, json_t **ret_manifest,
 		      struct error *err)
@@ -103,36 +94,175 @@ static int trust_load(struct network *n, const char *digest, json_t **ret_manife
 	return json_read(ret_manifest, &got.data, "the manifest of signatures", err);
 }
 
-static int trust_ask(struct network *n, const struct policy_scope *scope,
-		     const struct network_document *root, struct error *err)
+/* ---- judging ---- */
+
+/* What came of it. Its signers' signatures are those that were found. */
+struct trust_answer {
+	enum fetch_verdict verdict;
+	const struct policy_scope *scope; /* or NULL */
+	struct signature_signers signers;
+	json_t *manifest;
+	struct trust_found found;
+};
+
+static void trust_answer_free(struct trust_answer **answer)
 {
-	_cleanup_(trust_found_free) struct trust_found *f = calloc(1, sizeof(*f));
-	_cleanup_json_ json_t *manifest = NULL;
-	const char *signer;
+	struct trust_answer *a = *answer;
+
+	if (!a)
+		return;
+	trust_found_done(&a->found);
+	json_decref(a->manifest);
+	free(a);
+}
+
+/* That signatures are there and cannot be read is as good as that they are wrong; who could not be
+ * asked is not known to have none. */
+static int trust_unread(struct trust_answer *a, const struct reference *ref,
+			const struct error *why, struct error *err)
+{
+	if (why->kind != ERROR_INVALID && why->kind != ERROR_EXHAUSTED &&
+	    why->kind != ERROR_UNSUPPORTED && why->kind != ERROR_NOT_FOUND)
+		return error_copy(err, why);
+	a->verdict = FETCH_VERDICT_REFUSED;
+	return error_refuse(err, ERROR_PRECONDITION,
+			    SIGNATURE_FAILED "the signatures of %.200s cannot be read: %s",
+			    ref->name, error_text(why));
+}
+
+static int trust_ask(struct network *n, const char *digest, struct trust_answer *a,
+		     struct error *err)
+{
+	struct error why = ERROR_INIT;
 	int r;
 
-	if (!f)
-		return error_set(err, -ENOMEM, "signatures");
-	r = trust_load(n, root->digest, &manifest, err);
-	if (r == 0 && manifest)
-		r = trust_find(n, manifest, f, err);
+	r = trust_load(n, digest, &a->manifest, &why);
+	if (r == 0 && a->manifest)
+		r = trust_find(n, a->manifest, &a->found, &why);
+	if (r < 0)
+		return trust_unread(a, &n->reference, &why, err);
+	r = signature_judge(a->scope, &n->reference, digest, a->found.all, a->found.n, &a->signers,
+			    &why);
 	if (r == 0)
-		r = signature_judge(scope, &n->reference, root->digest, f->all, f->n, &signer, err);
-	if (r == 0)
-		trust_tell(n, signer);
+		a->verdict = FETCH_VERDICT_SIGNED;
+	else if (why.kind == ERROR_PRECONDITION)
+		a->verdict = FETCH_VERDICT_REFUSED;
+	return r < 0 ? error_copy(err, &why) : 0;
+}
+
+/* FETCH_VERDICT_REFUSED beside an error: it is the policy's. */
+static int trust_judge(struct network *n, const char *digest, struct trust_answer *a,
+		       struct error *err)
+{
+	int r;
+
+	a->verdict = FETCH_VERDICT_NO_POLICY;
+	if (!n->policy)
+		return 0;
+	a->verdict = FETCH_VERDICT_ACCEPTED;
+	a->scope = policy_find(n->policy, &n->reference);
+	r = policy_refuses(a->scope, &n->reference, err);
+	if (r < 0)
+		a->verdict = FETCH_VERDICT_REFUSED;
+	if (r < 0 || !policy_wants_signatures(a->scope))
+		return r;
+	return trust_ask(n, digest, a, err);
+}
+
+/* ---- telling ---- */
+
+static int trust_tell_annotation(void *userdata, const char *name, const char *value,
+				 struct error *err)
+{
+	const struct network *n = userdata;
+	struct fetchmsg m = { .type = FETCHMSG_ANNOTATION, .annotation = { name, value } };
+
+	return channel_send(n->sock_fd, &m, err);
+}
+
+static int trust_tell_signer(struct network *n, const struct signature_signer *s, struct error *err)
+{
+	struct fetchmsg m = { .type = FETCHMSG_SIGNER, .signer = { .identity = s->identity } };
+	char key[TRUST_KEY_SIZE];
+	int r;
+
+	(void)str_printf(key, sizeof(key), "%.*s", TRUST_KEY_SIZE - 1, s->key->name);
+	channel_clean(key);
+	m.signer.key = key;
+	(void)str_copy(m.signer.fingerprint, sizeof(m.signer.fingerprint), s->key->fingerprint);
+	r = channel_send(n->sock_fd, &m, err);
+	if (r == 0 && n->request.type == FETCHMSG_VERIFY)
+		r = signature_each_annotation(s->signature, trust_tell_annotation, n, err);
 	return r;
+}
+
+/* refusal: why, or NULL. */
+static int trust_tell(struct network *n, const char *digest, const struct trust_answer *a,
+		      const struct error *refusal, struct error *err)
+{
+	struct fetchmsg m = { .type = FETCHMSG_VERDICT };
+	char text[ERROR_TEXT_MAX] = "";
+	int r = 0;
+
+	for (size_t i = 0; i < a->signers.n && r == 0; i++)
+		r = trust_tell_signer(n, &a->signers.list[i], err);
+	if (r < 0)
+		return r;
+	if (refusal)
+		(void)str_copy(text, sizeof(text), error_text(refusal));
+	channel_clean(text);
+	(void)str_copy(m.verdict.digest, sizeof(m.verdict.digest), digest);
+	m.verdict.verdict = a->verdict;
+	m.verdict.scope = a->scope ? a->scope->name : "";
+	m.verdict.text = text;
+	m.verdict.n_signers = (uint32_t)a->signers.n;
+	return channel_send(n->sock_fd, &m, err);
+}
+
+static void trust_note(struct network *n, const struct trust_answer *a)
+{
+	char text[ERROR_TEXT_MAX];
+
+	for (size_t i = 0; i < a->signers.n; i++) {
+		(void)str_printf(text, sizeof(text), "its signature holds: the key is %.300s",
+				 a->signers.list[i].key->name);
+		n->config.note(n->config.userdata, text);
+	}
+}
+
+static struct trust_answer *trust_answer_new(struct error *err)
+{
+	struct trust_answer *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		(void)error_set(err, -ENOMEM, "signatures");
+	return a;
 }
 
 int trust_check(struct network *n, const struct network_document *root, struct error *err)
 {
-	const struct policy_scope *scope;
+	_cleanup_(trust_answer_free) struct trust_answer *a = trust_answer_new(err);
 	int r;
 
-	if (!n->policy)
-		return 0;
-	scope = policy_find(n->policy, &n->reference);
-	r = policy_refuses(scope, &n->reference, err);
-	if (r < 0 || !policy_wants_signatures(scope))
+	if (!a)
+		return -ENOMEM;
+	r = trust_judge(n, root->digest, a, err);
+	if (r < 0)
 		return r;
-	return trust_ask(n, scope, root, err);
+	trust_note(n, a);
+	return n->request.type == FETCHMSG_PULL ? trust_tell(n, root->digest, a, NULL, err) : 0;
+}
+
+int trust_verify(struct network *n, const char *digest, struct error *err)
+{
+	_cleanup_(trust_answer_free) struct trust_answer *a = trust_answer_new(err);
+	struct error why = ERROR_INIT;
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	r = trust_judge(n, digest, a, &why);
+	if (r < 0 && a->verdict != FETCH_VERDICT_REFUSED)
+		return error_copy(err, &why);
+	return trust_tell(n, digest, a, r < 0 ? &why : NULL, err);
 }

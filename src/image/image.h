@@ -47,8 +47,9 @@ struct image {
 	/* What registries have it as, "docker.io/library/busybox@sha256:...": the digest is that of
 	 * the index where it is one of several platforms. strv; may be empty. */
 	char **origins;
-	char *source; /* where it came from, "file:/x.tar"; "" where that is not known */
-	bool pinned;  /* neither removed nor pruned until it is unpinned */
+	char **verdicts; /* of the policy, when it was pulled (image_verdicts()): a strv */
+	char *source;    /* where it came from, "file:/x.tar"; "" where that is not known */
+	bool pinned;     /* neither removed nor pruned until it is unpinned */
 	struct image_config config;
 	int64_t *layers; /* numbers, lowest first */
 	size_t n_layers;
@@ -85,6 +86,12 @@ struct image_store_config {
 int image_store_new(struct image_store **ret, const struct image_store_config *config,
 		    struct error *err);
 struct image_store *image_store_free(struct image_store *s);
+
+struct arena;
+/* What the policy said of each reference that the image was pulled by and still has, into the
+ * arena; without annotations. -ENOMEM. */
+int image_verdicts(const struct image *image, struct arena *a, struct image_verdict **ret,
+		   size_t *ret_n);
 
 /* The head of the list of all images (struct image.link). */
 const struct list *image_store_list(const struct image_store *s);

@@ -139,7 +139,7 @@ static void import_recorded(struct taking *t)
 static void import_record(struct image_import *i)
 {
 	import_enter(i, IMPORT_RECORDING);
-	if (taking_record(&i->taking, i->name, i->source, "") < 0)
+	if (taking_record(&i->taking, i->name, i->source, "", NULL) < 0)
 		import_undo(i, NULL);
 }
 

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "base/tally.h"
+#include "image/verdict.h"
 #include "store/root.h"
 
 /* ---- records ---- */
@@ -27,16 +28,18 @@ static int image_record_copy(struct image_record *r, const struct root_image *fr
 	i->config.env = strv_copy(from->env);
 	i->config.entrypoint = strv_copy(from->entrypoint);
 	i->config.cmd = strv_copy(from->cmd);
+	i->verdicts = strv_copy(from->verdicts);
 	i->source = strdup(from->source ? from->source : "");
 	i->config.user = strdup(from->user ? from->user : "");
 	i->config.working_dir = strdup(from->working_dir ? from->working_dir : "");
 	i->config.stop_signal = strdup(from->stop_signal ? from->stop_signal : "");
 	r->blobs = strv_copy(from->blobs);
 	i->layers = calloc(from->n_layers + 1, sizeof(*i->layers));
-	if (!i->names || !i->origins || !i->source || !i->config.env || !i->config.entrypoint ||
-	    !i->config.cmd || !i->config.user || !i->config.working_dir || !i->config.stop_signal ||
-	    !r->blobs || !i->layers)
+	if (!i->names || !i->origins || !i->verdicts || !i->source || !i->config.env ||
+	    !i->config.entrypoint || !i->config.cmd || !i->config.user || !i->config.working_dir ||
+	    !i->config.stop_signal || !r->blobs || !i->layers)
 		return -ENOMEM;
+	verdicts_keep(i->verdicts, i->names);
 	i->n_layers = from->n_layers;
 	if (from->n_layers)
 		memcpy(i->layers, from->layers, from->n_layers * sizeof(*i->layers));
@@ -67,6 +70,7 @@ struct image_record *image_record_free(struct image_record *r)
 	list_remove(&r->image.link);
 	strv_free(r->image.names);
 	strv_free(r->image.origins);
+	strv_free(r->image.verdicts);
 	free(r->image.source);
 	strv_free(r->image.config.env);
 	strv_free(r->image.config.entrypoint);
@@ -100,6 +104,7 @@ void image_record_view(const struct image_record *r, struct root_image *ret)
 		.names = i->names,
 		.blobs = r->blobs,
 		.origins = i->origins,
+		.verdicts = i->verdicts,
 		.layers = i->layers,
 		.n_layers = i->n_layers,
 	};
@@ -133,6 +138,29 @@ bool image_has_name(const struct image *image, const char *name)
 		if (str_eq(image->names[i], name))
 			return true;
 	return false;
+}
+
+/* Of a name that it has lost the verdict lies there still, since it may get that back. */
+int image_verdicts(const struct image *image, struct arena *a, struct image_verdict **ret,
+		   size_t *ret_n)
+{
+	struct image_verdict *list = arena_zalloc(a, strv_len(image->verdicts) + 1, sizeof(*list));
+	size_t n = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (char *const *line = image->verdicts; *line; line++) {
+		int r = verdict_read(&list[n], a, *line);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r == 0 &&
+		    (strchr(list[n].reference, '@') || image_has_name(image, list[n].reference)))
+			n++;
+	}
+	*ret = list;
+	*ret_n = n;
+	return 0;
 }
 
 struct image *image_store_by_name(const struct image_store *s, const char *name)

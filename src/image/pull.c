@@ -30,6 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -41,6 +42,7 @@
 #include "image/platform.h"
 #include "image/storing.h"
 #include "image/taking.h"
+#include "image/verdict.h"
 #include "wire/reference.h"
 
 /* Named limits of pulls. */
@@ -89,6 +91,7 @@ struct image_pull {
 	char name[REFERENCE_SIZE]; /* to give it; "": none */
 	char reference[REFERENCE_SIZE];
 	char source[REFERENCE_SIZE + 16];
+	struct verdict verdict;      /* of the policy */
 	char origin[REFERENCE_SIZE]; /* by the digest that the registry has it by */
 	struct helper helper;
 	struct loop_defer turn;
@@ -155,6 +158,7 @@ static void pull_free(struct image_pull *p)
 		(void)fd_close(p->blobs[k].follow_fd);
 	}
 	free(p->blobs);
+	verdict_done(&p->verdict);
 	loop_defer_done(&p->turn);
 	if (!list_empty(&p->taking.link))
 		p->taking.store->n_pulls--;
@@ -204,7 +208,9 @@ static void pull_stored(struct taking *t)
 		return;
 	}
 	pull_enter(p, PULL_RECORDING);
-	if (taking_record(t, p->name, p->source, p->origin) < 0)
+	p->verdict.said.reference = *p->name ? p->name : p->reference;
+	p->verdict.said.at = clock_real();
+	if (taking_record(t, p->name, p->source, p->origin, &p->verdict.said) < 0)
 		pull_undo(p);
 }
 
@@ -521,6 +527,22 @@ static int pull_on_resolved(struct image_pull *p, const struct fetchmsg *m, stru
 	return 0;
 }
 
+static int pull_on_signer(struct image_pull *p, const struct fetchmsg *m, struct error *err)
+{
+	return p->state == PULL_RESOLVING ? verdict_take(&p->verdict, m, err) : pull_wrong(err);
+}
+
+/* Of what was found, and once. */
+static int pull_on_verdict(struct image_pull *p, const struct fetchmsg *m, struct error *err)
+{
+	const char *at = strchr(p->origin, '@');
+
+	if (!at || !str_eq(at + 1, m->verdict.digest) ||
+	    m->verdict.verdict == FETCH_VERDICT_REFUSED)
+		return pull_wrong(err);
+	return pull_on_signer(p, m, err);
+}
+
 static int pull_on_note(struct image_pull *p, const struct fetchmsg *m, struct error *err)
 {
 	pull_say(p, IMAGE_PULL_NOTE, "", m->note.text);
@@ -604,7 +626,7 @@ static int pull_on_document(struct image_pull *p, const struct fetchmsg *m, stru
 {
 	int r;
 
-	if (p->state != PULL_RESOLVING)
+	if (p->state != PULL_RESOLVING || !p->verdict.done)
 		return pull_wrong(err);
 	r = incoming_take(&p->taking.incoming, m, err);
 	return r == 0 && m->type == FETCHMSG_IMAGE_END ? pull_plan(p, err) : r;
@@ -617,6 +639,7 @@ static int (*const pull_takers[FETCHMSG_TYPE_COUNT])(struct image_pull *p, const
 	[FETCHMSG_WORD] = pull_on_word,          [FETCHMSG_LAYER] = pull_on_document,
 	[FETCHMSG_IMAGE_END] = pull_on_document, [FETCHMSG_DONE] = pull_on_done,
 	[FETCHMSG_PROGRESS] = pull_on_progress,  [FETCHMSG_RESTART] = pull_on_restart,
+	[FETCHMSG_SIGNER] = pull_on_signer,      [FETCHMSG_VERDICT] = pull_on_verdict,
 };
 
 static int pull_message(struct helper *h, const struct fetchmsg *m, struct error *err)
@@ -708,6 +731,7 @@ int image_pull_start(struct image_store *s, const struct image_pull_request *q,
 	*p = (struct image_pull){
 		.state = PULL_RESOLVING, .ops = *ops, .userdata = userdata, .layered = true
 	};
+	verdict_init(&p->verdict);
 	loop_defer_init(&p->turn, s->config.loop, pull_turn);
 	r = taking_begin(&p->taking, s, &pull_taking_ops, err);
 	if (r == 0)

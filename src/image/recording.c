@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "image/incoming.h"
 #include "image/model.h"
+#include "image/verdict.h"
 #include "store/root.h"
 #include "wire/reference.h"
 
@@ -17,7 +18,8 @@
 struct recording_image {
 	struct recording *recording;
 	char id[DIGEST_SIZE];
-	char **names, **origins; /* all that the image shall have */
+	char **names, **origins, **verdicts; /* all that the image shall have */
+	char *verdict;                       /* the one of these that is new, or NULL */
 	/* A new one, that holds its content; NULL where the image was there, which only gets the
 	 * names. */
 	struct image_record *record;
@@ -31,6 +33,8 @@ static void recording_image_free(struct recording_image *r)
 	}
 	strv_free(r->names);
 	strv_free(r->origins);
+	strv_free(r->verdicts);
+	free(r->verdict);
 	free(r);
 }
 
@@ -40,6 +44,15 @@ static int recording_add(char ***list, const char *word)
 		if (str_eq((*list)[i], word))
 			return 0;
 	return strv_add(list, word);
+}
+
+static bool recording_same(char *const *a, char *const *b)
+{
+	while (*a && *b && str_eq(*a, *b)) {
+		a++;
+		b++;
+	}
+	return !*a && !*b;
 }
 
 /* What the database has just been told becomes true in memory. */
@@ -57,14 +70,20 @@ static void recording_apply(struct recording_image *r)
 		image = &TAKE_PTR(r->record)->image;
 		list_add_tail(&s->images, &image->link);
 	}
-	for (size_t i = 0; r->names[i]; i++)
+	for (size_t i = 0; r->names[i]; i++) {
+		if (!image_has_name(image, r->names[i]))
+			verdicts_drop(image->verdicts, r->names[i]);
 		(void)image_store_give_name(s, image, r->names[i]);
+	}
+	if (r->verdict)
+		(void)verdicts_put(&image->verdicts, r->verdict);
 	for (size_t i = 0; r->origins[i]; i++)
 		(void)recording_add(&image->origins, r->origins[i]);
 	/* Another one of the same image was first: its record is the one that stays, or its names
 	 * were not known yet when ours were written. */
 	if (raced && (r->record || strv_len(image->names) != strv_len(r->names) ||
-		      strv_len(image->origins) != strv_len(r->origins))) {
+		      strv_len(image->origins) != strv_len(r->origins) ||
+		      !recording_same(image->verdicts, r->verdicts))) {
 		image_record_view(image_record_of(image), &view);
 		(void)root_store_put_image(s->config.store, &view, NULL, 0, NULL, NULL, NULL);
 	}
@@ -122,6 +141,22 @@ static int recording_origins(struct recording *i, const struct incoming_image *i
 	return 0;
 }
 
+/* Likewise; what was said of a name that it has lost is not said of it now. */
+static int recording_verdicts(struct recording_image *r)
+{
+	const struct image *known = image_store_by_id(r->recording->store, r->id);
+
+	r->verdicts = strv_copy(known ? known->verdicts : NULL);
+	if (!r->verdicts)
+		return -ENOMEM;
+	if (known)
+		verdicts_keep(r->verdicts, known->names);
+	if (!r->recording->verdict)
+		return 0;
+	r->verdict = verdict_line(r->recording->verdict);
+	return r->verdict ? verdicts_put(&r->verdicts, r->verdict) : -ENOMEM;
+}
+
 static int recording_blobs(const struct incoming_image *in, char ***ret)
 {
 	_cleanup_strv_ char **blobs = NULL;
@@ -141,9 +176,10 @@ static int recording_blobs(const struct incoming_image *in, char ***ret)
 	return 0;
 }
 
-static struct image_record *recording_record(struct recording *i, const struct incoming_image *in,
-					     char *const *names, char *const *origins)
+static struct image_record *recording_record(const struct recording_image *r,
+					     const struct incoming_image *in)
 {
+	const struct recording *i = r->recording;
 	_cleanup_strv_ char **blobs = NULL;
 	int64_t numbers[FETCH_LAYERS_MAX];
 	struct incoming_layer *l;
@@ -166,9 +202,10 @@ static struct image_record *recording_record(struct recording *i, const struct i
 		.env = in->words[FETCH_ENV],
 		.entrypoint = in->words[FETCH_ENTRYPOINT],
 		.cmd = in->words[FETCH_CMD],
-		.names = names,
+		.names = r->names,
 		.blobs = blobs,
-		.origins = origins,
+		.origins = r->origins,
+		.verdicts = r->verdicts,
 		.layers = numbers,
 		.n_layers = n,
 	});
@@ -193,6 +230,7 @@ static int recording_put(struct recording_image *r, const struct incoming_image 
 	image_record_view(r->record ? r->record : image_record_of(known), &view);
 	view.names = r->names;
 	view.origins = r->origins;
+	view.verdicts = r->verdicts;
 	return root_store_put_image(s->config.store, &view, layers, n, recording_image_done, r,
 				    err);
 }
@@ -207,14 +245,15 @@ static int recording_image_new(struct recording *i, const struct incoming_image 
 		return -ENOMEM;
 	r->recording = i;
 	(void)str_copy(r->id, sizeof(r->id), in->id);
-	if (recording_names(i, in, &r->names) < 0 || recording_origins(i, in, &r->origins) < 0) {
+	if (recording_names(i, in, &r->names) < 0 || recording_origins(i, in, &r->origins) < 0 ||
+	    recording_verdicts(r) < 0) {
 		recording_image_free(r);
 		return -ENOMEM;
 	}
 	*ret = r;
 	if (image_store_by_id(i->store, in->id))
 		return 0;
-	record = recording_record(i, in, r->names, r->origins);
+	record = recording_record(r, in);
 	if (record && image_record_hold(i->store, record) == 0) {
 		r->record = record;
 		return 0;

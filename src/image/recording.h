@@ -13,14 +13,16 @@
  */
 
 struct image_store;
+struct image_verdict;
 struct incoming;
 
 struct recording {
 	struct image_store *store;
-	const struct incoming *incoming; /* every layer of which is held by the import */
-	const char *name;                /* full, in place of the archive's names; "": those */
-	const char *source;              /* where the images came from (image.h) */
-	const char *origin;              /* one of image.h's; "": none */
+	const struct incoming *incoming;     /* every layer of which is held by the import */
+	const char *name;                    /* full, in place of the archive's names; "": those */
+	const char *source;                  /* where the images came from (image.h) */
+	const char *origin;                  /* one of image.h's; "": none */
+	const struct image_verdict *verdict; /* of the policy; NULL: it was not asked */
 	bool cancelled; /* set at any time: images that come into the list are removed again */
 	void (*done)(struct recording *r);
 	struct error err; /* the first that went wrong */

@@ -112,6 +112,41 @@ int image_pull_start(struct image_store *s, const struct image_pull_request *q,
 		     struct error *err);
 /* on_done is not called. What was loaded stays in partial/ for the next pull. */
 void image_pull_cancel(struct image_pull *p);
+/* ---- the policy ---- */
+
+enum image_verdict_kind {
+	IMAGE_VERDICT_NO_POLICY, /* the node had none */
+	IMAGE_VERDICT_ACCEPTED,  /* by rules that want no signature */
+	IMAGE_VERDICT_SIGNED,    /* as the rules want it */
+	IMAGE_VERDICT_REFUSED,
+	IMAGE_VERDICT_KIND_COUNT
+};
+/* "no-policy", "accepted", "signed", "refused". */
+const char *image_verdict_word(enum image_verdict_kind kind);
+
+struct image_annotation {
+	const char *name, *value;
+};
+
+struct image_signer {
+	const char *key;         /* its path, or "keyData", as the policy has it */
+	const char *fingerprint; /* sha256:... of the key as a SubjectPublicKeyInfo */
+	const char *identity;    /* the name that was signed */
+	const struct image_annotation *annotations;
+	size_t n_annotations;
+};
+
+struct image_verdict {
+	const char *reference; /* in full: what it is about */
+	const char *digest;    /* that it had: of the index, where it is one */
+	enum image_verdict_kind kind;
+	const char *scope;                  /* of the policy whose rules counted; "" is one, too */
+	const char *reason;                 /* why it is refused; else "" */
+	uint64_t at;                        /* wall clock, nanoseconds */
+	const struct image_signer *signers; /* whose signatures rules took */
+	size_t n_signers;
+};
+
 /* ---- pushing ---- */
 
 #define IMAGE_ORIGIN_MAX 2048

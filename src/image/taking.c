@@ -75,13 +75,15 @@ static void taking_record_done(struct recording *r)
 	t->ops->recorded(t);
 }
 
-int taking_record(struct taking *t, const char *name, const char *source, const char *origin)
+int taking_record(struct taking *t, const char *name, const char *source, const char *origin,
+		  const struct image_verdict *verdict)
 {
 	t->recording = (struct recording){ .store = t->store,
 					   .incoming = &t->incoming,
 					   .name = name,
 					   .source = source,
 					   .origin = origin,
+					   .verdict = verdict,
 					   .done = taking_record_done,
 					   .err = ERROR_INIT };
 	if (recording_start(&t->recording))

@@ -61,7 +61,8 @@ bool taking_failed(const struct taking *t);
 /* The pool moves what is incoming to its place; stored() follows. */
 int taking_store(struct taking *t, struct error *err);
 /* The database writes; recorded() follows, with its error kept. See struct recording. */
-int taking_record(struct taking *t, const char *name, const char *source, const char *origin);
+int taking_record(struct taking *t, const char *name, const char *source, const char *origin,
+		  const struct image_verdict *verdict);
 /* Lets go of everything: what the records hold by now stays, all else goes. ended() follows, maybe
  * from within. */
 void taking_undo(struct taking *t);

@@ -193,6 +193,70 @@ Nacre__V1__Workload *convert_target(struct arena *a, const struct target *t, uin
 	return m;
 }
 
+static Nacre__V1__Signer *convert_signer(struct arena *a, const struct image_signer *s)
+{
+	Nacre__V1__Signer *m = arena_alloc(a, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	nacre__v1__signer__init(m);
+	m->key = convert_str(s->key);
+	m->fingerprint = convert_str(s->fingerprint);
+	m->identity = convert_str(s->identity);
+	m->annotations = arena_zalloc(a, s->n_annotations + 1, sizeof(*m->annotations));
+	for (size_t i = 0; m->annotations && i < s->n_annotations; i++) {
+		Nacre__V1__Annotation *one = arena_alloc(a, sizeof(*one));
+
+		if (!one)
+			return NULL;
+		nacre__v1__annotation__init(one);
+		one->name = convert_str(s->annotations[i].name);
+		one->value = convert_str(s->annotations[i].value);
+		m->annotations[m->n_annotations++] = one;
+	}
+	return m->annotations ? m : NULL;
+}
+
+Nacre__V1__Verdict *convert_verdict(struct arena *a, const struct image_verdict *v)
+{
+	Nacre__V1__Verdict *m = arena_alloc(a, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	nacre__v1__verdict__init(m);
+	m->reference = convert_str(v->reference);
+	m->digest = convert_str(v->digest);
+	m->verdict = convert_str(image_verdict_word(v->kind));
+	m->scope = convert_str(v->scope);
+	m->reason = convert_str(v->reason);
+	m->at = v->at;
+	m->signers = arena_zalloc(a, v->n_signers + 1, sizeof(*m->signers));
+	for (size_t i = 0; m->signers && i < v->n_signers; i++) {
+		m->signers[i] = convert_signer(a, &v->signers[i]);
+		if (!m->signers[i])
+			return NULL;
+		m->n_signers++;
+	}
+	return m->signers ? m : NULL;
+}
+
+static bool convert_verdicts(struct arena *a, const struct image *image, Nacre__V1__Image *m)
+{
+	struct image_verdict *list;
+	size_t n;
+
+	if (image_verdicts(image, a, &list, &n) < 0)
+		return false;
+	m->verdicts = arena_zalloc(a, n + 1, sizeof(*m->verdicts));
+	for (size_t i = 0; m->verdicts && i < n; i++) {
+		m->verdicts[i] = convert_verdict(a, &list[i]);
+		if (!m->verdicts[i])
+			return false;
+		m->n_verdicts++;
+	}
+	return m->verdicts;
+}
+
 Nacre__V1__Image *convert_image(struct arena *a, const struct image *image)
 {
 	Nacre__V1__Image *m = arena_alloc(a, sizeof(*m));
@@ -212,7 +276,7 @@ Nacre__V1__Image *convert_image(struct arena *a, const struct image *image)
 	m->pinned = image->pinned;
 	m->source = image->source;
 	m->containers = image->n_users;
-	return m;
+	return convert_verdicts(a, image, m) ? m : NULL;
 }
 
 static Aurae__Runtime__V0__ContainerStatus *convert_status(struct arena *a, struct pod_container *c)

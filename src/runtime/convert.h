@@ -25,6 +25,7 @@ Nacre__V1__Workload *convert_target(struct arena *a, const struct target *t, uin
 /* A plain instance: one that was not spawned for a pod. */
 Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i);
 Nacre__V1__Image *convert_image(struct arena *a, const struct image *image);
+Nacre__V1__Verdict *convert_verdict(struct arena *a, const struct image_verdict *v);
 /* n_containers statuses of the runtime core. */
 Aurae__Runtime__V0__ContainerStatus **convert_statuses(struct arena *a, struct workload *w);
 /* NULL: 0 to 0. */

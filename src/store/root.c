@@ -123,6 +123,7 @@ static const struct {
 	{ "cmd", offsetof(struct root_image, cmd) },
 	{ "blob", offsetof(struct root_image, blobs) },
 	{ "origin", offsetof(struct root_image, origins) },
+	{ "verdict", offsetof(struct root_image, verdicts) },
 };
 
 static char *const **root_list_at(struct root_image *image, size_t i)

@@ -44,6 +44,7 @@ struct root_image {
 	char *const *names;
 	char *const *blobs;    /* digests of all that the content store holds for it */
 	char *const *origins;  /* what registries have it as: "HOST/PATH@sha256:HEX" */
+	char *const *verdicts; /* what the policy said of it (image/verdict.h) */
 	const int64_t *layers; /* numbers, lowest first */
 	size_t n_layers;
 };

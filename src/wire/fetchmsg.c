@@ -86,6 +86,30 @@ static bool fetch_list_fits(const struct fetchmsg *m)
 	return fetch_is_full(m->list.reference);
 }
 
+static bool fetch_verify_fits(const struct fetchmsg *m)
+{
+	return fetch_is_full(m->verify.reference) &&
+	       (!*m->verify.digest || digest_is_valid(m->verify.digest));
+}
+
+static bool fetch_signer_fits(const struct fetchmsg *m)
+{
+	return *m->signer.key && *m->signer.identity;
+}
+
+static bool fetch_annotation_fits(const struct fetchmsg *m)
+{
+	return *m->annotation.name;
+}
+
+static bool fetch_verdict_fits(const struct fetchmsg *m)
+{
+	uint32_t v = m->verdict.verdict;
+
+	return (v == FETCH_VERDICT_REFUSED) == (*m->verdict.text != '\0') &&
+	       (v == FETCH_VERDICT_SIGNED) == (m->verdict.n_signers > 0);
+}
+
 static bool fetch_dir_fits(const struct fetchmsg *m)
 {
 	return *m->registry_dir.path == '/';
@@ -305,6 +329,28 @@ static const struct {
 	[FETCHMSG_MEMORY] = { "memory",
 			      { FIELD(memory.n_bytes, FETCH_U64, FETCH_MEMORY_MAX) },
 			      NULL },
+	[FETCHMSG_VERIFY] = { "verify",
+			      { FIELD(verify.reference, FETCH_CLEAN, REFERENCE_SIZE - 1),
+				FIELD(verify.digest, FETCH_CLEAN, DIGEST_LEN),
+				FIELD(verify.key, FETCH_TEXT, FETCH_WORD_MAX),
+				FIELD(verify.host_flags, FETCH_U32, FETCH_HOST_FLAGS) },
+			      fetch_verify_fits },
+	[FETCHMSG_SIGNER] = { "signer",
+			      { FIELD(signer.key, FETCH_CLEAN, 4095),
+				FIELD(signer.fingerprint, FETCH_DIGEST, 0),
+				FIELD(signer.identity, FETCH_CLEAN, REFERENCE_SIZE - 1) },
+			      fetch_signer_fits },
+	[FETCHMSG_ANNOTATION] = { "annotation",
+				  { FIELD(annotation.name, FETCH_CLEAN, FETCH_ANNOTATION_NAME_MAX),
+				    FIELD(annotation.value, FETCH_TEXT, FETCH_ANNOTATION_MAX) },
+				  fetch_annotation_fits },
+	[FETCHMSG_VERDICT] = { "verdict",
+			       { FIELD(verdict.digest, FETCH_DIGEST, 0),
+				 FIELD(verdict.verdict, FETCH_U32, FETCH_VERDICT_COUNT - 1),
+				 FIELD(verdict.scope, FETCH_CLEAN, REFERENCE_SIZE - 1),
+				 FIELD(verdict.text, FETCH_CLEAN, ERROR_TEXT_MAX - 1),
+				 FIELD(verdict.n_signers, FETCH_U32, FETCH_SIGNERS_MAX) },
+			       fetch_verdict_fits },
 };
 static_assert(ARRAY_SIZE(fetch_types) == FETCHMSG_TYPE_COUNT, "a row for each type");
 

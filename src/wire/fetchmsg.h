@@ -31,34 +31,34 @@
  * and the digest that its manifest has in the archive; all else is empty), while the archive goes
  * into the pipe, and DONE when all of it is there.
  *
- * Jobs with network. The core begins with one of PULL, PUSH, COPY and LIST, goes on with any number
- * of NETWORK (at most one), PROXY (at most one), POLICY (at most one), REGISTRY_DIR, ENDPOINT and
- * AUTH in any order, for a PUSH with its MOUNTs and PUSH_BLOBs, and ends with GO: until then
- * nothing is read but these, and no connection is made. All of it is the core's own word or its
- * client's, and trusted so far.
+ * Jobs with network. The core begins with one of PULL, PUSH, COPY, LIST and VERIFY, goes on with
+ * any number of NETWORK (at most one), PROXY (at most one), POLICY (at most one), REGISTRY_DIR,
+ * ENDPOINT and AUTH in any order, for a PUSH with its MOUNTs and PUSH_BLOBs, and ends with GO:
+ * until then nothing is read but these, and no connection is made. All of it is the core's own word
+ * or its client's, and trusted so far.
  *
  * PULL is answered, in this order, by
  *   RESOLVED            what the reference names, and where it was found: once;
- *   BLOB                for each document, as READ does: indexes, manifest, configuration;
- *   REFERRER            for each of them, where PULL has FETCH_PULL_REFERRERS;
- *   then as READ does: IMAGE, WORDs, LAYERs, IMAGE_END, for the one image; or, where PULL has
- *   FETCH_PULL_COPY, CONTENT for each blob that the documents name (each digest once) and
- *   CONTENT_END: no image is made of it then, it may be an artifact, and of an index all platforms
- *   are taken.
- * The core answers each distinct digest of these LAYERs or CONTENTs once, at any time from then on
- * and in any order: with FETCH or with SKIP. The helper waits for as long as it takes. FETCH
- * carries one or two descriptors (SCM_RIGHTS, in this order): the blob's file, open for reading and
- * writing, and, where `follow` is 1, the write end of a pipe as UNPACK reads it. `from` bytes of
- * the file are kept from an earlier time; the helper reads them again for the digest before it goes
- * on behind them, or cuts the file where they are more than the blob has. It tells the pipe first
- * when these were read, then at least 64 KiB apart, and at the end; it closes both descriptors when
- * it is done with the blob. Meanwhile it says PROGRESS            at most ten times a second for
- * each digest, n_bytes that are in the file; NOTE                for people: which mirror failed
- * and why, what is tried again and when; BLOB                the whole is in the file and has the
- * digest; after the last PROGRESS; RESTART             the bytes of this blob are worthless:
- * nothing more is written to the file, and both descriptors are closed. The core ends whoever reads
- * that pipe, cuts the file to nothing, and answers with another FETCH or SKIP. When all were
- * answered and all FETCHed ones are whole comes DONE with n_images (0 for a copy).
+ *   SIGNER, VERDICT     what the policy says of that, and whose signatures it took: never that it
+ * is refused, which is an ERROR; BLOB                for each document, as READ does: indexes,
+ * manifest, configuration; REFERRER            for each of them, where PULL has
+ * FETCH_PULL_REFERRERS; then as READ does: IMAGE, WORDs, LAYERs, IMAGE_END, for the one image; or,
+ * where PULL has FETCH_PULL_COPY, CONTENT for each blob that the documents name (each digest once)
+ * and CONTENT_END: no image is made of it then, it may be an artifact, and of an index all
+ * platforms are taken. The core answers each distinct digest of these LAYERs or CONTENTs once, at
+ * any time from then on and in any order: with FETCH or with SKIP. The helper waits for as long as
+ * it takes. FETCH carries one or two descriptors (SCM_RIGHTS, in this order): the blob's file, open
+ * for reading and writing, and, where `follow` is 1, the write end of a pipe as UNPACK reads it.
+ * `from` bytes of the file are kept from an earlier time; the helper reads them again for the
+ * digest before it goes on behind them, or cuts the file where they are more than the blob has. It
+ * tells the pipe first when these were read, then at least 64 KiB apart, and at the end; it closes
+ * both descriptors when it is done with the blob. Meanwhile it says PROGRESS            at most ten
+ * times a second for each digest, n_bytes that are in the file; NOTE                for people:
+ * which mirror failed and why, what is tried again and when; BLOB                the whole is in
+ * the file and has the digest; after the last PROGRESS; RESTART             the bytes of this blob
+ * are worthless: nothing more is written to the file, and both descriptors are closed. The core
+ * ends whoever reads that pipe, cuts the file to nothing, and answers with another FETCH or SKIP.
+ * When all were answered and all FETCHed ones are whole comes DONE with n_images (0 for a copy).
  *
  * PUSH: after the request, PUSH_BLOB for each blob and each manifest, the file as its one
  * descriptor (open for reading): blobs first, then manifests, each behind those that it names; the
@@ -75,6 +75,10 @@
  *
  * LIST is answered by RESOLVED (for FETCH_LIST_RESOLVE, FETCH_LIST_REFERRERS), TAGs or REFERRERs,
  * and DONE with n_images 0.
+ *
+ * VERIFY asks what the policy says, or whether `key` has signed, and takes nothing. It is answered
+ * by RESOLVED where the request has no digest; a SIGNER for each signature that a rule took, behind
+ * it its ANNOTATIONs; VERDICT, also that it is refused; and DONE with n_images 0.
  *
  * Texts of ERROR from these jobs name the registry, the step, and what the answer was. Its kinds:
  * ERROR_NOT_FOUND; ERROR_UNAUTHENTICATED with "Unauthenticated: " in front: credentials are wanted,
@@ -105,6 +109,10 @@
 #define FETCH_TAGS_MAX 100000    /* of a list */
 #define FETCH_MILLISECONDS_MAX 3600000
 #define FETCH_NAMES_MAX 61440 /* bytes of the names of an image that is exported */
+#define FETCH_SIGNERS_MAX 16
+#define FETCH_ANNOTATIONS_MAX 64 /* of a signature */
+#define FETCH_ANNOTATION_NAME_MAX 256
+#define FETCH_ANNOTATION_MAX 4096 /* bytes of its value */
 
 /* Bytes of a window with what is around it: which nobody asks for, and of the longest. */
 #define FETCH_MEMORY_FREE (UINT64_C(1) << 20)
@@ -149,6 +157,10 @@ enum fetchmsg_type {
 	FETCHMSG_COPY,
 	FETCHMSG_WANT,
 	FETCHMSG_MEMORY,
+	FETCHMSG_VERIFY,
+	FETCHMSG_SIGNER,
+	FETCHMSG_ANNOTATION,
+	FETCHMSG_VERDICT,
 	FETCHMSG_TYPE_COUNT
 };
 
@@ -198,6 +210,14 @@ enum fetch_pushed {
 	FETCH_PUSHED_EXISTED,
 	FETCH_PUSHED_MOUNTED,
 	FETCH_PUSHED_COUNT
+};
+
+enum fetch_verdict {
+	FETCH_VERDICT_NO_POLICY, /* the node has none: everything may be had */
+	FETCH_VERDICT_ACCEPTED,  /* by rules that want no signature */
+	FETCH_VERDICT_SIGNED,    /* as the rules, or the key, want it */
+	FETCH_VERDICT_REFUSED,
+	FETCH_VERDICT_COUNT
 };
 
 /* Texts of a decoded message lie in its packet. */
@@ -387,6 +407,28 @@ struct fetchmsg {
 		struct {
 			uint64_t n_bytes;
 		} memory;
+		struct {
+			const char *reference; /* in full: tag, digest or both */
+			const char *digest; /* that is asked about; "": what the reference names */
+			const char *key; /* in PEM: it must have signed; "": the policy is asked */
+			uint32_t host_flags;
+		} verify;
+		struct {
+			const char *key;               /* its path or place, as the policy has it */
+			char fingerprint[DIGEST_SIZE]; /* of the key as a SubjectPublicKeyInfo */
+			const char *identity;          /* the name that was signed */
+		} signer;
+		struct {
+			const char *name; /* of the signature of the SIGNER before */
+			const char *value;
+		} annotation;
+		struct {
+			char digest[DIGEST_SIZE]; /* of what it is about */
+			uint32_t verdict;         /* enum fetch_verdict */
+			const char *scope;  /* of the policy; "" where that was not asked, too */
+			const char *text;   /* why it is refused; else "" */
+			uint32_t n_signers; /* that came before */
+		} verdict;
 	};
 };
 

@@ -58,6 +58,10 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_COPY, .copy = { "a.b/c:1", "d.e/f@" DIGEST, "arm", "v7", 9 } },
 	{ .type = FETCHMSG_WANT, .want = { DIGEST, 5 } },
 	{ .type = FETCHMSG_MEMORY, .memory = { 5 } },
+	{ .type = FETCHMSG_VERIFY, .verify = { "a.b/c:1", DIGEST, "-----\nx", 1 } },
+	{ .type = FETCHMSG_SIGNER, .signer = { "/a.pub", DIGEST, "a.b/c" } },
+	{ .type = FETCHMSG_ANNOTATION, .annotation = { "a", "b\nc" } },
+	{ .type = FETCHMSG_VERDICT, .verdict = { DIGEST, FETCH_VERDICT_REFUSED, "", "no", 0 } },
 };
 static_assert(ARRAY_SIZE(good) == FETCHMSG_TYPE_COUNT + 3,
 	      "one of each, of words three, of auths two");
@@ -139,6 +143,21 @@ static void refuses_to_send(void)
 		{ .type = FETCHMSG_TAG, .tag = { "" } },
 		{ .type = FETCHMSG_TAG, .tag = { "../x" } },
 		{ .type = FETCHMSG_TAG, .tag = { "a@" DIGEST } },
+		{ .type = FETCHMSG_VERIFY, .verify = { "c:1", "", "", 0 } },
+		{ .type = FETCHMSG_VERIFY, .verify = { "a.b/c:1", "sha256:0", "", 0 } },
+		{ .type = FETCHMSG_SIGNER, .signer = { "", DIGEST, "a.b/c" } },
+		{ .type = FETCHMSG_SIGNER, .signer = { "/a\nb", DIGEST, "a.b/c" } },
+		{ .type = FETCHMSG_SIGNER, .signer = { "/a", DIGEST, "" } },
+		{ .type = FETCHMSG_ANNOTATION, .annotation = { "", "b" } },
+		{ .type = FETCHMSG_VERDICT, .verdict = { DIGEST, FETCH_VERDICT_COUNT, "", "", 0 } },
+		{ .type = FETCHMSG_VERDICT,
+		  .verdict = { DIGEST, FETCH_VERDICT_REFUSED, "", "", 0 } },
+		{ .type = FETCHMSG_VERDICT,
+		  .verdict = { DIGEST, FETCH_VERDICT_ACCEPTED, "", "no", 0 } },
+		{ .type = FETCHMSG_VERDICT,
+		  .verdict = { DIGEST, FETCH_VERDICT_SIGNED, "", "", 0 } },
+		{ .type = FETCHMSG_VERDICT,
+		  .verdict = { DIGEST, FETCH_VERDICT_ACCEPTED, "", "", 1 } },
 	};
 
 	memset(long_word, 'x', sizeof(long_word) - 1);

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """nacre-fetch and registries that behave: what is asked, in which order, and what comes out of it."""
-import base64
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import cosign  # noqa: E402
 import fetcher  # noqa: E402
 from fakeregistry import CONFIG, INDEX, MANIFEST, FakeRegistry, digest, layer_tar  # noqa: E402
 
 BIG = layer_tar({"big": os.urandom(3 << 20)})
 SMALL = layer_tar({"small": b"x" * 1000})
+
+NO_POLICY, ACCEPTED, SIGNED, REFUSED = range(4)
 
 
 class Registry(unittest.TestCase):
@@ -58,7 +59,7 @@ class Pull(Registry):
             self.assertEqual(f.notes(), "")
             # Documents first, and each blob is told when it is whole.
             kinds = [m[0] for m in f.heard]
-            self.assertEqual(kinds[:3], ["RESOLVED", "BLOB", "BLOB"])
+            self.assertEqual(kinds[:4], ["RESOLVED", "VERDICT", "BLOB", "BLOB"])
             self.assertEqual(kinds.count("BLOB"), 4)
         self.assertEqual(len(self.registry.asked("GET", "/blobs/")), 3)
 
@@ -186,30 +187,14 @@ class Trust(Registry):
     def setUp(self):
         super().setUp()
         self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="trust-"))
-        self.keys = {name: self.key(name) for name in ("ours", "theirs")}
+        self.keys = cosign.Keys(self.folder, "ours", "theirs")
         self.root = self.registry.put_image("a/b", "1", layers=[SMALL])
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def key(self, name):
-        subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", self.path(name)], check=True)
-        subprocess.run(["openssl", "ec", "-in", self.path(name), "-pubout", "-out", self.path(name + ".pub")], check=True, capture_output=True)
-        return self.path(name + ".pub")
-
-    def sign(self, key, name=None, of=None, spoil=b""):
-        payload = json.dumps({"critical": {"identity": {"docker-reference": name or self.name()}, "image": {
-            "docker-manifest-digest": of or self.root}, "type": "cosign container image signature"}, "optional": None}).encode()
-        proof = subprocess.run(["openssl", "dgst", "-sha256", "-sign", self.path(key)], input=payload, check=True, capture_output=True).stdout
-        payload += spoil
-        config = b"{}"
-        tag = self.root.replace(":", "-") + ".sig"
-        before = json.loads(self.registry.manifests["a/b", tag][1])["layers"] if ("a/b", tag) in self.registry.manifests else []
-        self.registry.put_manifest("a/b", {
-            "schemaVersion": 2, "mediaType": MANIFEST, "config": {"mediaType": CONFIG, "digest": self.registry.put_blob(config), "size": 2},
-            "layers": before + [{"mediaType": "application/vnd.dev.cosign.simplesigning.v1+json", "size": len(payload),
-                                 "digest": self.registry.put_blob(payload),
-                                 "annotations": {"dev.cosignproject.cosign/signature": base64.b64encode(proof).decode()}}]}, tag=tag)
+    def sign(self, key, name=None, **more):
+        cosign.sign(self.registry, "a/b", self.root, self.keys, key, name=name or self.name(), **more)
 
     def policy(self, *rules, scope=""):
         with open(self.path("policy.json"), "w", encoding="utf-8") as f:
@@ -217,18 +202,23 @@ class Trust(Registry):
         return ("POLICY", self.path("policy.json"))
 
     def signed(self, **more):
-        return self.policy({"type": "sigstoreSigned", "keyPath": self.keys["ours"], **more})
+        return self.policy({"type": "sigstoreSigned", "keyPath": self.keys.public("ours"), **more})
 
     def test_no_policy(self):
         with fetcher.pull(self.name(), ("POLICY", self.path("none"))) as f:
             self.check(f)
+            self.assertEqual(f.all("VERDICT"), [(self.root, NO_POLICY, "", "", 0)])
 
     def test_takes_what_is_signed(self):
         self.sign("theirs")
         self.sign("ours")
         with fetcher.pull(self.name(), self.signed()) as f:
             self.check(f)
-            self.assertIn(self.keys["ours"], f.notes())
+            self.assertIn(self.keys.public("ours"), f.notes())
+            # Told before any document is.
+            self.assertEqual([m[0] for m in f.heard if m[0] != "NOTE"][:4], ["RESOLVED", "SIGNER", "VERDICT", "BLOB"])
+            self.assertEqual(f.all("SIGNER"), [(self.keys.public("ours"), self.keys.fingerprint("ours"), self.name())])
+            self.assertEqual(f.all("VERDICT"), [(self.root, SIGNED, "", "", 1)])
         with fetcher.pull(self.name("a/b@" + self.root), self.signed()) as f:
             self.check(f)
 
@@ -259,11 +249,91 @@ class Trust(Registry):
         self.refuses(self.policy({"type": "reject"}, scope=self.registry.host + "/a"), f'scope "{self.registry.host}/a"')
         with fetcher.pull(self.name(), self.policy({"type": "reject"}, scope=self.registry.host + "/other")) as f:
             self.check(f)
+            self.assertEqual(f.all("VERDICT"), [(self.root, ACCEPTED, "default", "", 0)])
 
     def test_what_cannot_be_read_refuses_all(self):
         self.refuses(self.policy({"type": "reject", "more": 1}, scope="q.io"), "policy.json", '"more" is not known here')
         self.refuses(self.policy({"type": "sigstoreSigned", "keyPath": self.path("nope")}), "nope", "No such file")
         self.assertEqual(self.registry.requests, [])
+
+    def test_signatures_that_break_their_rules(self):
+        tag = cosign.tag(self.root)
+        for data, words in ((b"{", "the manifest of signatures"), (b"[" * 100000, "the manifest of signatures"),
+                            (b"{" + b" " * (5 << 20), "more than"), ({"layers": {}}, "layers"), ({"layers": [7]}, ""),
+                            ({"layers": [{"mediaType": cosign.LAYER, "digest": digest(b"nowhere"), "size": 1,
+                                          "annotations": {cosign.SIGNATURE: "AAAA"}}]}, "payload")):
+            self.registry.put_manifest("a/b", data, tag=tag)
+            self.refuses(self.signed(), "cannot be read: ", words)
+            self.assertEqual(self.verify()[-1][1], REFUSED)
+        # What is no answer is none of these.
+        self.registry.on("GET", tag, lambda a: a.errors(401, "UNAUTHORIZED"))
+        with self.assertRaisesRegex(fetcher.Failed, "UNAUTHENTICATED"):
+            fetcher.pull(self.name(), self.signed())
+
+    # ---- the job `verify` ----
+
+    def verify(self, policy=None, name=None, digest="", key=""):  # pylint: disable=redefined-outer-name
+        """What was heard but for notes and DONE."""
+        with fetcher.Fetcher("verify") as f:
+            # A text, also where it is a digest.
+            f.say("VERIFY", name or self.name(), fetcher.Text(digest), key, 0)
+            f.run(*([] if key else [policy or self.signed()]), retry_ms=1)
+            self.assertEqual(f.heard[-1], ("DONE", 0))
+            return [m[1:] if m[0] == "VERDICT" else m for m in f.heard[:-1] if m[0] != "NOTE"]
+
+    def pem(self, name):
+        with open(self.keys.public(name), encoding="ascii") as f:
+            return f.read()
+
+    def test_verify_tells_who_signed(self):
+        self.sign("theirs", optional={"by": "them"})
+        self.sign("ours", optional={"by": "us\n", "n": 1, "list": [1, "x"], "": "no name", "long": "x" * 5000, "bad\nname": "x"})
+        heard = self.verify()
+        self.assertEqual([m[0] for m in heard[:-1]], ["RESOLVED", "SIGNER", "ANNOTATION", "ANNOTATION", "ANNOTATION"])
+        self.assertEqual({m[1:] for m in heard[2:-1]}, {("by", "us\n"), ("n", "1"), ("list", '[1,"x"]')})
+        self.assertEqual(heard[-1], (self.root, SIGNED, "", "", 1))
+        # A digest that is given is not asked for.
+        self.registry.requests.clear()
+        self.assertEqual(self.verify(digest=self.root)[-1], (self.root, SIGNED, "", "", 1))
+        self.assertEqual(self.registry.asked("GET", "/manifests/1$"), [])
+
+    def test_verify_asks_each_rule(self):
+        both = self.policy({"type": "sigstoreSigned", "keyPath": self.keys.public("ours")},
+                           {"type": "sigstoreSigned", "keyPath": self.keys.public("theirs")})
+        self.sign("ours")
+        self.assertEqual(self.verify(both)[-1][1], REFUSED)
+        self.sign("theirs")
+        heard = self.verify(both)
+        self.assertEqual([m[1] for m in heard if m[0] == "SIGNER"], [self.keys.public("ours"), self.keys.public("theirs")])
+        either = self.policy({"type": "sigstoreSigned", "keyPaths": [self.keys.public("theirs"), self.keys.public("ours")]})
+        self.assertEqual(self.verify(either)[-1][4], 1)
+
+    def test_verify_by_a_key(self):
+        def heard(key, **more):
+            return self.verify(key=self.pem(key), **more)[-1]
+        self.assertEqual(heard("ours")[1], REFUSED)
+        self.sign("theirs", name=self.registry.host + "/a/b")
+        self.assertIn("SignatureValidationFailed: " + self.registry.host + "/a/b has no signature by the given key", heard("ours")[3])
+        self.assertEqual(heard("theirs"), (self.root, SIGNED, "", "", 1))
+        self.assertEqual(heard("theirs", digest=self.root)[1], SIGNED)
+        self.assertEqual(heard("theirs", digest="sha256:" + "0" * 64)[1], REFUSED)
+        # Of another repository, with the same digest.
+        other = self.registry.put_image("a/c", "1", layers=[SMALL])
+        self.assertEqual(other, self.root)
+        self.registry.manifests["a/c", cosign.tag(other)] = self.registry.manifests["a/b", cosign.tag(other)]
+        self.assertIn("for the name", heard("theirs", name=self.name("a/c:1"))[3])
+        with self.assertRaisesRegex(fetcher.Failed, "INVALID: the key"):
+            self.verify(key="-----BEGIN PUBLIC KEY-----\n")
+
+    def test_verify_refuses_without_a_question(self):
+        reject = self.policy({"type": "reject"})
+        verdict = self.verify(reject, digest=self.root)[-1]
+        self.assertEqual(verdict[1], REFUSED)
+        self.assertIn("rejects", verdict[3])
+        self.assertEqual(self.verify(("POLICY", self.path("none")), digest=self.root), [(self.root, NO_POLICY, "", "", 0)])
+        self.assertEqual(self.registry.requests, [])
+        with self.assertRaisesRegex(fetcher.Failed, "NOT_FOUND"):
+            self.verify(reject, name=self.name("a/none:1"))
 
 
 class List(Registry):

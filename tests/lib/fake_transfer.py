@@ -22,12 +22,12 @@ import time
 MAGIC = 0x6e636632
 (READ, UNPACK, BLOB, IMAGE, WORD, LAYER, IMAGE_END, DONE, UNPACKED, ERROR, PULL, PUSH, LIST, NETWORK, PROXY, REGISTRY_DIR, ENDPOINT,
  AUTH, MOUNT, PUSH_BLOB, GO, RESOLVED, REFERRER, CONTENT, CONTENT_END, FETCH, SKIP, PROGRESS, NOTE, RESTART, PUSHED,
- TAG, POLICY) = range(33)
+ TAG, POLICY, EXPORT, EXPORT_IMAGE, COPY, WANT, MEMORY, VERIFY, SIGNER, ANNOTATION, VERDICT) = range(42)
 # n: a number, d: a digest, t: a text.
 FORMS = {BLOB: "dn", IMAGE: "ddttt", WORD: "nt", LAYER: "ddnn", IMAGE_END: "nn", DONE: "n", ERROR: "nnt", PULL: "ttttnnn",
          PUSH: "tn", LIST: "tnnn", NETWORK: "nnnnnnn", PROXY: "ttt", REGISTRY_DIR: "t", ENDPOINT: "ttnn", AUTH: "tntt", GO: "",
          RESOLVED: "dntt", FETCH: "dnnn", SKIP: "d", PROGRESS: "dn", NOTE: "t", RESTART: "dt", PUSHED: "dn", TAG: "t",
-         PUSH_BLOB: "dnn", MOUNT: "t", POLICY: "t"}
+         PUSH_BLOB: "dnn", MOUNT: "t", POLICY: "t", SIGNER: "tdt", ANNOTATION: "tt", VERDICT: "dnttn"}
 HERE = os.path.dirname(os.path.abspath(sys.argv[0]))
 DIR = os.path.join(HERE, "fake-registry")
 
@@ -184,6 +184,12 @@ def pull(channel):
     with open(f"{DIR}/{repository}.json", encoding="utf-8") as file:
         image = json.load(file)
     channel.tell(RESOLVED, image["manifest"], 1, "application/vnd.oci.image.manifest.v1+json", "http://fake")
+    for signer in script.get("signers", ()):
+        channel.tell(SIGNER, *signer)
+    if "verdict" in script:
+        channel.tell(VERDICT, *script["verdict"])
+    else:
+        channel.tell(VERDICT, image["manifest"], 0, "", "", 0)
     for digest in (image["manifest"], image["config"]):
         with open(f"{DIR}/blobs/{digest[7:]}", "rb") as file:
             data = file.read()

@@ -15,11 +15,12 @@ import nacre_test
 
 MAGIC = 0x6e636632
 NAMES = """READ UNPACK BLOB IMAGE WORD LAYER IMAGE_END DONE UNPACKED ERROR PULL PUSH LIST NETWORK PROXY REGISTRY_DIR ENDPOINT AUTH
-    MOUNT PUSH_BLOB GO RESOLVED REFERRER CONTENT CONTENT_END FETCH SKIP PROGRESS NOTE RESTART PUSHED TAG POLICY""".split()
+    MOUNT PUSH_BLOB GO RESOLVED REFERRER CONTENT CONTENT_END FETCH SKIP PROGRESS NOTE RESTART PUSHED TAG POLICY EXPORT
+    EXPORT_IMAGE COPY WANT MEMORY VERIFY SIGNER ANNOTATION VERDICT""".split()
 # Of what comes: n a number, d a digest, t a text.
 MEMBERS = {"BLOB": "dn", "IMAGE": "ddttt", "WORD": "nt", "LAYER": "ddnn", "IMAGE_END": "nn", "DONE": "n", "ERROR": "nnt", "RESOLVED": "dntt",
            "REFERRER": "dntt", "CONTENT": "dnt", "CONTENT_END": "n", "PROGRESS": "dn", "NOTE": "t", "RESTART": "dt", "PUSHED": "dn",
-           "TAG": "t"}
+           "TAG": "t", "SIGNER": "tdt", "ANNOTATION": "tt", "VERDICT": "dnttn"}
 KINDS = """FAULT INVALID PRECONDITION NOT_FOUND EXISTS UNAVAILABLE EXHAUSTED UNSUPPORTED DENIED CANCELLED DEADLINE ABORTED
     RANGE UNAUTHENTICATED""".split()
 COPY, REFERRERS = 1, 2
@@ -28,12 +29,16 @@ LIBEXEC = os.path.join(nacre_test.BUILD, "libexec", "nacre")
 FETCH, TRANSFER = (os.path.join(LIBEXEC, name) for name in ("nacre-fetch", "nacre-transfer"))
 
 
+class Text(str):
+    """A text of a message, even where it looks as a digest."""
+
+
 def pack(name, *members):
     body = b""
     for m in members:
         if isinstance(m, int):
             body += struct.pack("=Q", m)
-        elif m.startswith("sha256:"):
+        elif m.startswith("sha256:") and not isinstance(m, Text):
             body += m.encode() + b"\0"
         else:
             body += struct.pack("=I", len(m.encode()) + 1) + m.encode() + b"\0"
