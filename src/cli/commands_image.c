@@ -56,6 +56,11 @@ static const struct arg_option options_copy[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_verify[] = {
+	{ "key", 'k', "FILE", "a public key in PEM that must have signed, in place of the policy" },
+	OPTION_END,
+};
+
 static const struct command image_commands[] = {
 	{
 		.name = "image import",
@@ -203,6 +208,48 @@ static const struct command image_commands[] = {
 		.run = cmd_image_tags,
 	},
 	{
+		.name = "image verify",
+		.operands = "IMAGE",
+		.summary = "ask whether an image may be had, and who signed it",
+		.help = "By the node's policy of signatures as it is now, of the digest that its "
+			"image had when\n"
+			"it was pulled by that name; where it has none by that name, of the one "
+			"that the\n"
+			"registry has. No layer is loaded. What was said at the pull is in `nacre "
+			"image\n"
+			"inspect`. With --key that key must have signed the digest for this "
+			"repository, as\n"
+			"`cosign sign --key` does, and the policy does not count. Exit status: 0 "
+			"it may be had,\n"
+			"1 it may not (the reason is on standard error), 125 it could not be "
+			"asked.\n"
+			"\n"
+			"The policy is a file of the node, /etc/nacre/policy.json (see "
+			"images.policy in its\n"
+			"configuration; where it is missing all is accepted), in the form of\n"
+			"containers-policy.json(5). The longest scope that fits counts: a "
+			"reference, a\n"
+			"repository, the beginning of its path, a host, *.DOMAIN, \"\" for all, "
+			"else the default.\n"
+			"All of its rules must be kept: insecureAcceptAnything, reject, "
+			"sigstoreSigned. What it\n"
+			"does not know or cannot read refuses every image.\n"
+			"\n"
+			"    {\"default\": [{\"type\": \"reject\"}],\n"
+			"     \"transports\": {\"docker\": {\n"
+			"       \"docker.io/library\": [{\"type\": \"insecureAcceptAnything\"}],\n"
+			"       \"quay.io/a\": [{\"type\": \"sigstoreSigned\", \"keyPath\": "
+			"\"/etc/nacre/a.pub\",\n"
+			"         \"signedIdentity\": {\"type\": \"matchRepository\"}}]}}}\n"
+			"\n"
+			"    nacre image verify quay.io/a/b:1\n"
+			"    nacre image verify --key a.pub quay.io/a/b@sha256:…",
+		.options = options_verify,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_image_verify,
+	},
+	{
 		.name = "image ls",
 		.operands = "[PREFIX]",
 		.summary = "list the images of the node",
@@ -238,13 +285,15 @@ static const struct command image_commands[] = {
 		.operands = "IMAGE",
 		.summary = "tell all about an image, as JSON",
 		.help = "Under \"image\" what the node knows of it; \"manifest\" and \"config\" "
-			"are "
-			"its documents:\n"
-			"layers and their digests, platform, environment, labels.\n"
-			"With --referrers also \"referrers\": what says in the registry that it is "
-			"about this\n"
-			"image, or the index that it is of: SBOMs, provenance, signatures. The "
-			"registry is\n"
+			"are its documents:\n"
+			"layers and their digests, platform, environment, labels. Its \"verdicts\" "
+			"are what the\n"
+			"policy of signatures said at each pull, and who had signed; `nacre image "
+			"verify` asks\n"
+			"anew. With --referrers also \"referrers\": what says in the registry that "
+			"it is about\n"
+			"this image, or the index that it is of: SBOMs, provenance, signatures. "
+			"The registry is\n"
 			"asked each time.\n"
 			"\n"
 			"    nacre image inspect --format '{config.os}/{config.architecture}' "

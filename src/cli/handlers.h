@@ -43,6 +43,7 @@ int cmd_image_pull(const struct cli *cli, const struct args *args); /* cmd_pull.
 int cmd_image_export(const struct cli *cli, const struct args *args);
 int cmd_image_copy(const struct cli *cli, const struct args *args); /* cmd_push.c */
 int cmd_image_push(const struct cli *cli, const struct args *args); /* cmd_push.c */
+int cmd_image_verify(const struct cli *cli, const struct args *args);
 int cmd_image_tags(const struct cli *cli, const struct args *args);
 int cmd_image_import(const struct cli *cli, const struct args *args);
 int cmd_image_rm(const struct cli *cli, const struct args *args);

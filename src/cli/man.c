@@ -132,6 +132,7 @@ void man_write(FILE *to)
 {
 	static const struct man_term statuses[] = {
 		{ "0", "It worked, or the workload ended with 0." },
+		{ "1", "Of `image verify`: the image is not accepted." },
 		{ "125", "nacre itself failed; the sentence on standard error says why." },
 		{ "126", "The workload's program is not executable." },
 		{ "127", "The workload's program was not found." },
@@ -145,6 +146,7 @@ void man_write(FILE *to)
 	static const struct man_term files[] = {
 		{ CLI_SOCKET_DEFAULT, "The daemon's socket (mode 0600)." },
 		{ "/etc/nacre/config.yaml", "The daemon's configuration." },
+		{ "/etc/nacre/policy.json", "Which images may be pulled (see image verify)." },
 		{ "/var/lib/nacre", "Images and what else outlives a reboot." },
 		{ "/run/nacre", "State that does not." },
 	};

@@ -78,6 +78,8 @@ struct image_store {
 	unsigned n_copies;
 	struct list listings; /* lists that registries are being asked for */
 	unsigned n_listings;
+	struct list verifies; /* verdicts that are being asked for (verify.c) */
+	unsigned n_verifies;
 	struct list errands; /* errand.h */
 	struct map flights;  /* by digest (flight.h) */
 	struct list trash;   /* what is being deleted */

@@ -62,6 +62,12 @@ static int network_tell_policy(struct helper *h, const struct image_network *n, 
 	return str_empty(n->policy) ? 0 : helper_tell(h, &m, NULL, 0, err);
 }
 
+/* What asks for a key is not held up by a policy that is broken. */
+static bool network_wants_policy(const struct fetchmsg *request)
+{
+	return request->type != FETCHMSG_VERIFY || !*request->verify.key;
+}
+
 static int network_tell_auths(struct helper *h, const struct image_auths *auths, struct error *err)
 {
 	static const enum fetch_auth kinds[] = {
@@ -111,7 +117,7 @@ int network_start(struct helper *h, const struct image_store *s, const char *com
 		r = network_tell_proxy(h, n, err);
 	if (r == 0)
 		r = network_tell_dirs(h, n, err);
-	if (r == 0)
+	if (r == 0 && network_wants_policy(request))
 		r = network_tell_policy(h, n, err);
 	if (r == 0)
 		r = network_tell_auths(h, auths, err);

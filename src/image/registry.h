@@ -147,6 +147,34 @@ struct image_verdict {
 	size_t n_signers;
 };
 
+struct image_verify;
+
+struct image_verify_request {
+	const char *reference;
+	const char
+		*key; /* in PEM: it must have signed, whatever the policy says; "": that is asked */
+	struct image_auths auths;
+};
+
+/* One of the two is NULL. stored: the digest is that of an image of this node, and not what the
+ * registry has by now. */
+typedef void (*image_verified_fn)(void *userdata, const struct image_verdict *verdict, bool stored,
+				  const struct error *err);
+
+/*
+ * Asks anew what the policy, as it is now, says of a reference: of the digest that the node's image
+ * had when it came by that name, else of the one that the registry has. Nothing is pulled, and
+ * nothing of the node changes. That it is refused is a verdict; errors are those of a push, beside
+ * ERROR_INVALID for a key, or for an image's id, and ERROR_PRECONDITION
+ * ("SignatureValidationFailed:
+ * ...") for a policy that cannot be read. Never calls back before it has returned.
+ */
+int image_verify_start(struct image_store *s, const struct image_verify_request *q,
+		       image_verified_fn done, void *userdata, struct image_verify **ret,
+		       struct error *err);
+/* done is not called. */
+void image_verify_cancel(struct image_verify *v);
+
 /* ---- pushing ---- */
 
 #define IMAGE_ORIGIN_MAX 2048

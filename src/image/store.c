@@ -37,6 +37,7 @@
 #include "image/push.h"
 #include "image/rootfs.h"
 #include "image/survey.h"
+#include "image/verify.h"
 #include "image/listing.h"
 #include "store/root.h"
 #include "wire/fetchmsg.h"
@@ -269,6 +270,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->pushes);
 	list_init(&s->copies);
 	list_init(&s->listings);
+	list_init(&s->verifies);
 	list_init(&s->errands);
 	s->config.parallel_unpacks = store_parallel(config->parallel_unpacks);
 	list_init(&s->leases);
@@ -325,6 +327,7 @@ struct image_store *image_store_free(struct image_store *s)
 	push_free_all(s);
 	copy_free_all(s);
 	listings_free_all(s);
+	verifies_free_all(s);
 	prune_free_all(s);
 	survey_free_all(s);
 	collect_done(s);

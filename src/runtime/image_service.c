@@ -12,6 +12,7 @@
 #include "runtime/image_push_call.h"
 #include "runtime/image_listing_call.h"
 #include "runtime/image_told.h"
+#include "runtime/image_verify_call.h"
 #include "runtime/images_call.h"
 #include "runtime/services.h"
 #include "wire/digest.h"
@@ -189,6 +190,8 @@ static const struct rpc_method image_methods[] = {
 	  image_tags_call },
 	{ "Referrers", &nacre__v1__referrers_request__descriptor,
 	  &nacre__v1__referrers_response__descriptor, true, image_referrers_call },
+	{ "Verify", &nacre__v1__verify_image_request__descriptor,
+	  &nacre__v1__verify_image_response__descriptor, false, image_verify_call },
 	{ "List", &nacre__v1__list_images_request__descriptor,
 	  &nacre__v1__list_images_response__descriptor, false, images_call },
 	{ "Remove", &nacre__v1__remove_image_request__descriptor,

@@ -18,7 +18,7 @@ import host
 import nacre_test
 import nacre_pb2 as pb
 
-IMAGE_COMMANDS = ["import", "export", "pull", "push", "copy", "tags", "ls", "rm", "inspect", "history", "df", "prune", "tag", "pin", "unpin"]
+IMAGE_COMMANDS = ["import", "export", "pull", "push", "copy", "tags", "verify", "ls", "rm", "inspect", "history", "df", "prune", "tag", "pin", "unpin"]
 
 
 class Terminal:
