@@ -469,13 +469,23 @@ class NodeTest(unittest.TestCase):
         try:
             for name in cls.IMAGES:
                 cls.image(name)
+            cls.prepare()
             # The connection of the tests is no leftover either.
             cls.node.info.Info(nacre_pb2.InfoRequest())
             cls.before = cls.node.baseline()
+            cls.share()
         except BaseException:
             print(cls.node.log())
             cls.node.destroy()
             raise
+
+    @classmethod
+    def prepare(cls):
+        """What else is there before the first look, and is no leftover."""
+
+    @classmethod
+    def share(cls):
+        """What is there behind it, for all tests."""
 
     @classmethod
     def tearDownClass(cls):

@@ -7,9 +7,9 @@ import re
 import subprocess
 import unittest
 
+import machines
 import nacre_test
-import steps
-import test_instance
+from machines import load_tests  # noqa: F401
 
 # What QEMU may be given to emulate; no SCSI, no graphics, no USB, no passing through of anything.
 DEVICES = {"pvpanic", "virtio-rng-device", "virtio-serial-device", "virtserialport", "virtio-blk-device", "virtio-net-device",
@@ -17,24 +17,10 @@ DEVICES = {"pvpanic", "virtio-rng-device", "virtio-serial-device", "virtserialpo
 SHUT = "(Operation not permitted|Permission denied|No such device or address|No such file or directory)"
 
 
-def load_tests(_loader, tests, _pattern):
-    return unittest.TestSuite() if nacre_test.SANITIZED else tests
-
-
-class Hostile(steps.StepsTest):
+class Hostile(machines.MachinesTest):
     @classmethod
-    def setUpClass(cls):
-        test_instance.need()
-        super().setUpClass()
-        try:
-            test_instance.build_set(cls.node)
-            cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
-            cls.before = cls.node.baseline()
-            cls.node.cli("run", "--kind", "vm", "-d", "--name", "p", "busybox", "sleep", "100000")
-        except BaseException:
-            print(cls.node.log())
-            cls.node.destroy()
-            raise
+    def share(cls):
+        cls.node.cli("run", "--kind", "vm", "-d", "--name", "p", "busybox", "sleep", "100000")
 
     def setUp(self):
         """The pod is for all tests."""

@@ -14,9 +14,9 @@ import threading
 import unittest
 
 import host
+import machines
 import nacre_test
-import steps
-import test_instance
+from machines import load_tests  # noqa: F401
 
 sys.path.insert(0, os.path.join(nacre_test.ROOT, "tests", "gate"))
 import gatebed  # noqa: E402
@@ -24,37 +24,25 @@ import gatebed  # noqa: E402
 NODE, GUEST, PORT = "169.254.74.1", "169.254.74.2", 7474
 
 
-def load_tests(_loader, tests, _pattern):
-    """A program that is not static is no pid 1 of an initramfs."""
-    return unittest.TestSuite() if nacre_test.SANITIZED else tests
-
-
-class Identity(steps.StepsTest):
+class Identity(machines.MachinesTest):
     @classmethod
-    def setUpClass(cls):
-        test_instance.need()
-        super().setUpClass()
-        try:
-            test_instance.build_set(cls.node)
-            cls.node.cli("spawn", "--kind", "vm", "--name", "v")
-            cls.ended = cls.id_of()
-            # What a node has from its first pod in a guest on: the image as a disk.
-            cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
-            cls.node.cli("stop", "v")
-            cls.before = cls.node.baseline()
-            cls.node.cli("spawn", "--kind", "vm", "--name", "v")
-            cls.now = cls.id_of()
-            domain, _, name = cls.now.removeprefix("spiffe://").split("/")[:3]
-            cls.parent = f"spiffe://{domain}/node/{name}"
-            folder = os.path.join(cls.node.root, "identity")
-            cls.own = gatebed.Authority(folder, domain, name)
-            other = os.path.join(cls.node.dir, "foreign")
-            os.mkdir(other, 0o700)
-            cls.foreign = gatebed.Authority(other, domain, name)
-        except BaseException:
-            print(cls.node.log())
-            cls.node.destroy()
-            raise
+    def first(cls):
+        cls.node.cli("spawn", "--kind", "vm", "--name", "v")
+        cls.ended = cls.id_of()
+        super().first()
+        cls.node.cli("stop", "v")
+
+    @classmethod
+    def share(cls):
+        cls.node.cli("spawn", "--kind", "vm", "--name", "v")
+        cls.now = cls.id_of()
+        domain, _, name = cls.now.removeprefix("spiffe://").split("/")[:3]
+        cls.parent = f"spiffe://{domain}/node/{name}"
+        folder = os.path.join(cls.node.root, "identity")
+        cls.own = gatebed.Authority(folder, domain, name)
+        other = os.path.join(cls.node.dir, "foreign")
+        os.mkdir(other, 0o700)
+        cls.foreign = gatebed.Authority(other, domain, name)
 
     @classmethod
     def tearDownClass(cls):

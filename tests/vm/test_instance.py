@@ -3,61 +3,19 @@
 import json
 import os
 import signal
-import subprocess
 import unittest
 
 import grpc
 
-import guest_kernel
-import host
 import images
+import machines
 import nacre_test
-import steps
+from machines import load_tests  # noqa: F401
 
-KERNEL = os.path.join(nacre_test.BUILD, "guest", "kernel")
-QEMU = "/usr/bin/qemu-system-x86_64"
 Code = grpc.StatusCode
 
 
-def load_tests(_loader, tests, _pattern):
-    """A program that is not static is no pid 1 of an initramfs."""
-    return unittest.TestSuite() if nacre_test.SANITIZED else tests
-
-
-def need():
-    """The kernel, where this machine has all that a guest needs."""
-    for needed in (QEMU, "/dev/net/tun"):
-        if not os.path.exists(needed):
-            raise unittest.SkipTest(f"there is no {needed}")
-    try:
-        return guest_kernel.Kernel(KERNEL)
-    except guest_kernel.Missing as e:
-        raise unittest.SkipTest(str(e)) from e
-
-
-def build_set(node):
-    subprocess.run([nacre_test.BINARY, "guest", "build", "--root", node.root, "--from", KERNEL], check=True, stdout=subprocess.DEVNULL)
-
-
-class Instances(steps.StepsTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.kernel = need()
-        super().setUpClass()
-        try:
-            build_set(cls.node)
-            # What a node has from its first pod in a microVM on: the process with the key of its identity, and the image as a disk.
-            cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
-            cls.before = cls.node.baseline()
-        except BaseException:
-            print(cls.node.log())
-            cls.node.destroy()
-            raise
-
-    def leaf(self, target, name):
-        """The processes of a leaf of its group."""
-        return [int(p) for p in host.read(os.path.join(self.cgroup_dir(target), name, "cgroup.procs")).split()]
-
+class Instances(machines.MachinesTest):
     def test_a_kernel_of_its_own(self):
         before = self.node.baseline()
         v = self.spawn("v", kind="vm")
@@ -125,9 +83,9 @@ def ended(pid):
 
 class Restarted(unittest.TestCase):
     def test_it_outlives_the_daemon(self):
-        need()
+        machines.need()
         with nacre_test.Node() as node:
-            build_set(node)
+            machines.build_set(node)
             node.cli("image", "import", images.path("busybox"))
             node.cli("spawn", "--kind", "vm", "--name", "v")
             node.cli("spawn", "--in", "v", "--name", "a")

@@ -9,8 +9,7 @@ import subprocess
 import unittest
 
 import faults
-import guest_kernel
-import images
+import machines
 import nacre_test
 from nacre_test import nacre_pb2, runtime_pb2
 from steps import container
@@ -22,18 +21,6 @@ SHARED = [f"instance.{step}" for step in ("record", "spawned", "connect", "ready
 NAMES = [p.name for p in faults.table() if p.who == "vm"]
 
 
-def need():
-    """The plain build and the kernel, where this machine has all that a guest needs."""
-    for needed in ("/usr/bin/qemu-system-x86_64", "/usr/lib/qemu/virtiofsd", "/dev/net/tun", os.path.join(PLAIN, "nacre"),
-                   os.path.join(PLAIN, "libexec", "nacre", "nacre-gate")):
-        if not os.path.exists(needed):
-            raise unittest.SkipTest(f"there is no {needed}")
-    try:
-        return guest_kernel.Kernel(KERNEL)
-    except guest_kernel.Missing as e:
-        raise unittest.SkipTest(str(e)) from e
-
-
 @faults.spread
 class Machines(faults.FaultTest):
     place = ""
@@ -41,7 +28,8 @@ class Machines(faults.FaultTest):
 
     @classmethod
     def setUpClass(cls):
-        need()
+        machines.need("/usr/lib/qemu/virtiofsd", os.path.join(PLAIN, "nacre"), os.path.join(PLAIN, "libexec", "nacre", "nacre-gate"),
+                      kernel=KERNEL)
         super().setUpClass()
         try:
             subprocess.run([os.path.join(PLAIN, "nacre"), "guest", "build", "--root", cls.node.root, "--from", KERNEL], check=True,

@@ -5,21 +5,16 @@ import os
 import socket
 import subprocess
 import threading
-import unittest
 
 import grpc
 
+import machines
 import nacre_test
-import steps
-import test_instance
+from machines import load_tests  # noqa: F401
 
 BRIDGE, NODE, GUEST, MAC = "br0", "192.0.2.1", "192.0.2.5", "02:00:00:00:00:05"
 Code = grpc.StatusCode
 Nic = nacre_test.runtime_pb2.Nic
-
-
-def load_tests(_loader, tests, _pattern):
-    return unittest.TestSuite() if nacre_test.SANITIZED else tests
 
 
 def busybox(*words):
@@ -30,25 +25,15 @@ def devices():
     return sorted(name for _, name in socket.if_nameindex())
 
 
-class Levels(steps.StepsTest):
+class Levels(machines.MachinesTest):
     @classmethod
-    def setUpClass(cls):
-        cls.kernel = test_instance.need()
-        super().setUpClass()
-        try:
-            test_instance.build_set(cls.node)
-            busybox("brctl", "addbr", BRIDGE)
-            busybox("ip", "link", "set", BRIDGE, "mtu", "1400")
-            busybox("ip", "addr", "add", f"{NODE}/24", "dev", BRIDGE)
-            busybox("ip", "link", "set", BRIDGE, "up")
-            cls.devices = devices()
-            # As test_instance.py has it.
-            cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
-            cls.before = cls.node.baseline()
-        except BaseException:
-            print(cls.node.log())
-            cls.node.destroy()
-            raise
+    def prepare(cls):
+        busybox("brctl", "addbr", BRIDGE)
+        busybox("ip", "link", "set", BRIDGE, "mtu", "1400")
+        busybox("ip", "addr", "add", f"{NODE}/24", "dev", BRIDGE)
+        busybox("ip", "link", "set", BRIDGE, "up")
+        cls.devices = devices()
+        super().prepare()
 
     def hear(self, target, word):
         """Who says the word to the node by the bridge."""

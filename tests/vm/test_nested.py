@@ -2,14 +2,13 @@
 """A guest in a guest: made by the keeper of the outer one, reached through it, told why it ended, and gone without a trace."""
 import json
 import os
-import subprocess
-import unittest
 
 import grpc
 
+import machines
 import nacre_test
 import steps
-import test_instance
+from machines import load_tests  # noqa: F401
 from nacre_test import nacre_pb2, runtime_pb2
 
 Code = grpc.StatusCode
@@ -19,34 +18,19 @@ PATIENCE = 1500
 ROOM, TIGHT = 700 * MIB, 100 * MIB
 
 
-def load_tests(_loader, tests, _pattern):
-    return unittest.TestSuite() if nacre_test.SANITIZED else tests
-
-
-def build_set(node, *options):
-    subprocess.run([nacre_test.BINARY, "guest", "build", "--root", node.root, "--from", test_instance.KERNEL, *options],
-                   check=True, stdout=subprocess.DEVNULL)
-
-
-class Nested(steps.StepsTest):
+class Nested(machines.MachinesTest):
     SECONDS = PATIENCE + 900
 
     @classmethod
     def setUpClass(cls):
-        cls.kernel = test_instance.need()
-        if not os.path.exists("/usr/bin/mkfs.erofs"):
-            raise unittest.SkipTest("there is no /usr/bin/mkfs.erofs")
+        machines.need("/usr/bin/mkfs.erofs")
         super().setUpClass()
-        try:
-            # Both are there from the start, and are no leftovers; what was built last is taken.
-            build_set(cls.node, "--nested")
-            build_set(cls.node)
-            cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
-            cls.before = cls.node.baseline()
-        except BaseException:
-            print(cls.node.log())
-            cls.node.destroy()
-            raise
+
+    @classmethod
+    def prepare(cls):
+        # Both are there from the start, and are no leftovers; what was built last is taken.
+        machines.build_set(cls.node, "--nested")
+        super().prepare()
 
     def spawn_in(self, path, **fields):
         """Spawn of kind vm, however long that takes."""
@@ -75,7 +59,7 @@ class Nested(steps.StepsTest):
 
     def check_refusals(self):
         self.refused("kind: the guests of the set .* have no guests: nacre guest build --nested makes one", "v/w")
-        build_set(self.node, "--nested")
+        machines.build_set(self.node, "--nested")
         self.refused(r"memory: a machine of \d+ MiB takes up to \d+ MiB of the one around it, and v has room for 700", "v/w",
                      resources=runtime_pb2.Resources(memory=600 * MIB))
         self.spawn("b")

@@ -9,17 +9,14 @@ import tempfile
 import unittest
 
 import host
+import machines
 import nacre_test
-import test_instance
 import test_warm
+from machines import load_tests  # noqa: F401
 
 SIZE = 2
 REPLACED = "a machine of the pool has died before it was of use"
 CONFIG = f"vm:\n  templates: yes\n  pool: {SIZE}\n"
-
-
-def load_tests(loader, tests, pattern):
-    return test_instance.load_tests(loader, tests, pattern)
 
 
 def pool(node):
@@ -184,10 +181,10 @@ class Daemons(unittest.TestCase):
     """What waits goes with its daemon, or with the next one; what was taken does not."""
 
     def test_without_a_trace(self):
-        test_instance.need()
+        machines.need()
         with nacre_test.Node(CONFIG, start=False) as node:
             os.makedirs(node.root)
-            test_instance.build_set(node)
+            machines.build_set(node)
             # Nobody has to want a machine first.
             node.start()
             is_full(node)

@@ -7,24 +7,20 @@ import subprocess
 import sys
 import unittest
 
+import machines
 import nacre_test
 import steps
-import test_instance
+from machines import load_tests  # noqa: F401
 from steps import container
 
 sys.path.insert(0, os.path.join(nacre_test.ROOT, "tests", "daemon"))
 import test_upgrade  # noqa: E402
 
 
-def load_tests(_loader, tests, _pattern):
-    """A program that is not static is no pid 1 of an initramfs."""
-    return unittest.TestSuite() if nacre_test.SANITIZED else tests
-
-
 class Upgrade(steps.StepsTest):
     @classmethod
     def setUpClass(cls):
-        test_instance.need()
+        machines.need()
         cls.node = None
 
     @classmethod
@@ -41,7 +37,7 @@ class Upgrade(steps.StepsTest):
 
     def build_set(self):
         """Of the build that the node has; its name."""
-        done = subprocess.run([self.node.binary, "guest", "build", "--root", self.node.root, "--from", test_instance.KERNEL, "--gate",
+        done = subprocess.run([self.node.binary, "guest", "build", "--root", self.node.root, "--from", machines.KERNEL, "--gate",
                                os.path.join(nacre_test.BUILD, "libexec", "nacre", "nacre-gate")], check=True,
                               stdout=subprocess.PIPE, text=True)
         return done.stdout.strip()

@@ -5,11 +5,10 @@ import os
 
 import grpc
 
-import nacre_test
+import machines
 import steps
-import test_instance
+from machines import load_tests  # noqa: F401
 from nacre_test import nacre_pb2, runtime_pb2
-from test_instance import load_tests  # noqa: F401
 
 MIB = 1 << 20
 Code = grpc.StatusCode
@@ -24,21 +23,19 @@ class Limits(steps.StepsTest):
 
     @classmethod
     def setUpClass(cls):
-        test_instance.need()
+        machines.need()
         super().setUpClass()
-        try:
-            test_instance.build_set(cls.node)
-            sleeper = ("sleep", "100000")
-            cls.start = steps.StepsTest.pod(
-                cls, "p",
-                steps.container(*sleeper, name="hog", resources=limits(memory=32 * MIB)),
-                steps.container(*sleeper, name="small", resources=limits(memory=48 * MIB, pids=12, cpu_quota=10000, cpu_period=100000)),
-                steps.container(*sleeper, name="free"),
-                kind="vm", resources=limits(memory=192 * MIB, cpu_quota=150000))
-        except BaseException:
-            print(cls.node.log())
-            cls.node.destroy()
-            raise
+
+    @classmethod
+    def prepare(cls):
+        machines.build_set(cls.node)
+        sleeper = ("sleep", "100000")
+        cls.start = steps.StepsTest.pod(
+            cls, "p",
+            steps.container(*sleeper, name="hog", resources=limits(memory=32 * MIB)),
+            steps.container(*sleeper, name="small", resources=limits(memory=48 * MIB, pids=12, cpu_quota=10000, cpu_period=100000)),
+            steps.container(*sleeper, name="free"),
+            kind="vm", resources=limits(memory=192 * MIB, cpu_quota=150000))
 
     def setUp(self):
         """The pod stays."""

@@ -5,9 +5,10 @@ import os
 import re
 import unittest
 
+import machines
 import nacre_test
 import steps
-import test_instance
+from machines import load_tests  # noqa: F401
 
 CONFIG = os.path.join(nacre_test.ROOT, "dist", "guest-kernel.config")
 BUILT = os.path.join(nacre_test.BUILD, "guest-kernel")
@@ -25,10 +26,6 @@ NEEDED = {
     "networks of cells, and instances below": "NET INET IPV6 UNIX PACKET TUN BRIDGE VETH NF_TABLES NF_TABLES_INET NFT_NAT NFT_MASQ NFT_CT",
     "an end that is told": "PANIC_TIMEOUT RANDOM_TRUST_CPU PRINTK",
 }
-
-
-def load_tests(_loader, tests, _pattern):
-    return unittest.TestSuite() if nacre_test.SANITIZED else tests
 
 
 def options(path):
@@ -53,7 +50,7 @@ class Configuration(unittest.TestCase):
 class Small(steps.StepsTest):
     @classmethod
     def setUpClass(cls):
-        if not os.path.exists(test_instance.QEMU) or not os.path.exists(os.path.join(BUILT, "vmlinux")):
+        if not os.path.exists(machines.QEMU) or not os.path.exists(os.path.join(BUILT, "vmlinux")):
             raise unittest.SkipTest("there is no QEMU, or make guest-kernel has not run")
         super().setUpClass()
         cls.node.cli("guest", "build", "--root", cls.node.root, "--kernel", os.path.join(BUILT, "vmlinux"))

@@ -12,35 +12,10 @@ import unittest
 
 import grpc
 
-import guest_kernel
 import host
+import machines
 import nacre_test
-import steps
-
-KERNEL = os.path.join(nacre_test.BUILD, "guest", "kernel")
-QEMU = "/usr/bin/qemu-system-x86_64"
-
-
-def load_tests(_loader, tests, _pattern):
-    """A program that is not static is no pid 1 of an initramfs."""
-    return unittest.TestSuite() if nacre_test.SANITIZED else tests
-
-
-def need():
-    """The kernel, where this machine has all that a guest needs."""
-    for needed in (QEMU, "/dev/net/tun"):
-        if not os.path.exists(needed):
-            raise unittest.SkipTest(f"there is no {needed}")
-    try:
-        return guest_kernel.Kernel(KERNEL)
-    except guest_kernel.Missing as e:
-        raise unittest.SkipTest(str(e)) from e
-
-
-def build_set(node, *words):
-    subprocess.run([nacre_test.BINARY, "guest", "build", "--root", node.root, "--from", KERNEL, *words], check=True,
-                   stdout=subprocess.DEVNULL)
-
+from machines import load_tests  # noqa: F401
 
 def strangers(node):
     """Machines and gates that run in the node's cgroup, the one that holds the key of its identity aside."""
@@ -52,25 +27,8 @@ def strangers(node):
     return found
 
 
-class FaultsTest(steps.StepsTest):
+class FaultsTest(machines.MachinesTest):
     CONFIG = "vm:\n  hardware: no\n  heartbeat: 9s\n"
-
-    @classmethod
-    def setUpClass(cls):
-        cls.kernel = need()
-        super().setUpClass()
-        try:
-            build_set(cls.node)
-            # What a node has from its first microVM on: the process with the key of its identity, and the image as a disk.
-            cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
-            cls.before = cls.node.baseline()
-        except BaseException:
-            print(cls.node.log())
-            cls.node.destroy()
-            raise
-
-    def leaf(self, target, name):
-        return [int(p) for p in host.read(os.path.join(self.cgroup_dir(target), name, "cgroup.procs")).split()]
 
     def failed(self, name, seconds=60):
         nacre_test.until(lambda: self.inspect(name).state == "failed", seconds, f"the end of {name}")
@@ -146,7 +104,7 @@ class Faults(FaultsTest):
         self.assertEqual(one, self.disks("v"))
         # A set that is in use stays; another one beside it changes nothing for who runs; nor does another daemon in the place of this one.
         used = os.readlink(os.path.join(self.node.root, "guest", "default"))
-        build_set(self.node, "--name", "other")
+        machines.build_set(self.node, "--name", "other")
         refused = subprocess.run([nacre_test.BINARY, "guest", "rm", "--root", self.node.root, used], capture_output=True,
                                  text=True, check=False)
         self.assertEqual((125, f"nacre: the guest set {used} is in use by a virtual machine\n"),
@@ -232,9 +190,9 @@ class Killed(unittest.TestCase):
     MOMENTS = (0.0, 0.004, 0.01, 0.02, 0.04, 0.08, 0.3, 1.2)
 
     def test_nothing_is_left_wherever_the_daemon_is_killed(self):
-        need()
+        machines.need()
         with nacre_test.Node("vm:\n  hardware: no\n") as node:
-            build_set(node)
+            machines.build_set(node)
             node.cli("spawn", "--kind", "vm", "--name", "v")
             self.assertEqual(2, len(strangers(node)))
             node.cli("stop", "v")
@@ -274,13 +232,13 @@ class Auto(unittest.TestCase):
         return made
 
     def test_auto_is_what_a_trial_has_shown(self):
-        kernel = need()
+        kernel = machines.need()
         with nacre_test.Node("vm:\n  hardware: auto\n") as node:
             if not os.path.exists("/dev/kvm"):
                 self.assertIn("/dev/kvm", self.spawned(node).kind_reason)
                 return
             self.assertIn("no guest can be tried", self.spawned(node).kind_reason)
-            build_set(node)
+            machines.build_set(node)
             node.restart()
             nacre_test.until(lambda: self.record(node), seconds=90, what="the record of the trial")
             _, guest, verdict, seen = self.record(node)
@@ -295,7 +253,7 @@ class Auto(unittest.TestCase):
             node.restart()
             self.assertIn(seen[:60], self.spawned(node).kind_reason)
             self.assertEqual(written, os.stat(os.path.join(node.root, "virtualization")))
-            build_set(node, "--name", "other")
+            machines.build_set(node, "--name", "other")
             node.restart()
             nacre_test.until(lambda: self.record(node)[1].startswith("other, "), seconds=90, what="the record of the other set")
             self.assertFalse(os.path.exists(os.path.join(node.run, "trial")))

@@ -13,16 +13,12 @@ import time
 import unittest
 
 import host
+import machines
 import nacre_test
 import steps
-import test_instance
+from machines import load_tests  # noqa: F401
 
 SECOND = 1.0
-
-
-def load_tests(_loader, tests, _pattern):
-    """A program that is not static is no pid 1 of an initramfs."""
-    return unittest.TestSuite() if nacre_test.SANITIZED else tests
 
 
 def write(path, text):
@@ -40,7 +36,7 @@ class Volumes(steps.StepsTest):
 
     @classmethod
     def setUpClass(cls):
-        test_instance.need()
+        machines.need()
         cls.place = tempfile.mkdtemp(prefix="nv-")
         cls.addClassCleanup(shutil.rmtree, cls.place)
         for name in ("both", "ro"):
@@ -52,7 +48,7 @@ class Volumes(steps.StepsTest):
         cls.node = nacre_test.Node()
         try:
             cls.image("busybox")
-            test_instance.build_set(cls.node)
+            machines.build_set(cls.node)
             cls.run_pod("-v", f"{cls.place}/both:/both", "-v", f"{cls.place}/ro:/ro:ro", "-v", f"{cls.place}/one:/etc/one",
                         "-v", f"{cls.place}/oneRO:/etc/two:ro", "--tmpfs", "/mem")
         except BaseException:

@@ -3,24 +3,19 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 import unittest
 
 import host
+import machines
 import nacre_test
-import steps
-import test_instance
+from machines import load_tests  # noqa: F401
 from steps import container
 
 READY = "a template of a guest is ready"
 WORD = "NACRE_TEMPLATE"
 SEALED = ("memory", "state")
-
-
-def load_tests(loader, tests, pattern):
-    return test_instance.load_tests(loader, tests, pattern)
 
 
 def is_ready(node, times=1):
@@ -37,28 +32,16 @@ def memfds(pid):
     return found
 
 
-class Drawing(steps.StepsTest):
+class Drawing(machines.MachinesTest):
     """A node with a template, and what its guests have drawn."""
     IMAGES = ("busybox", "probe")
 
     @classmethod
-    def setUpClass(cls):
-        cls.kernel = test_instance.need()
-        super().setUpClass()
-        try:
-            test_instance.build_set(cls.node)
-            # The first one boots, and what all take from is made behind it.
-            for image in cls.IMAGES:
-                cls.node.cli("run", "--kind", "vm", "--rm", image, *(("true",) if image == "busybox" else ("random",)))
-            is_ready(cls.node)
-            cls.before = cls.node.baseline()
-        except BaseException:
-            print(cls.node.log())
-            cls.node.destroy()
-            raise
-
-    def leaf(self, target, name):
-        return [int(p) for p in host.read(os.path.join(self.cgroup_dir(target), name, "cgroup.procs")).split()]
+    def first(cls):
+        """The first one boots, and what all take from is made behind it."""
+        for image in cls.IMAGES:
+            cls.node.cli("run", "--kind", "vm", "--rm", image, *(("true",) if image == "busybox" else ("random",)))
+        is_ready(cls.node)
 
     def timed(self, name, **fields):
         self.took = getattr(self, "took", {})
@@ -146,8 +129,8 @@ class Warm(Drawing):
         """What one QEMU has saved no other one is told to load."""
         times = self.node.log().count(READY)
         copy = os.path.join(self.node.dir, "qemu")
-        shutil.copy(test_instance.QEMU, copy)
-        subprocess.run(["mount", "--bind", copy, test_instance.QEMU], check=True)
+        shutil.copy(machines.QEMU, copy)
+        subprocess.run(["mount", "--bind", copy, machines.QEMU], check=True)
         try:
             self.timed("p")
             self.assertNotIn(WORD, self.sh("p", "cat /proc/cmdline", container="sleep"))
@@ -156,7 +139,7 @@ class Warm(Drawing):
             self.timed("q")
             self.assertIn(WORD, self.sh("q", "cat /proc/cmdline", container="sleep"))
         finally:
-            subprocess.run(["umount", "-l", test_instance.QEMU], check=True)
+            subprocess.run(["umount", "-l", machines.QEMU], check=True)
             os.unlink(copy)
         for name in ("p", "q"):
             self.remove(name, force=True)
@@ -175,9 +158,9 @@ class Killed(unittest.TestCase):
         return {p for g in os.listdir(node.cgroup()) if g.startswith("inst._") for p in host.cgroup_pids(os.path.join(node.cgroup(), g))}
 
     def test_amid(self):
-        test_instance.need()
+        machines.need()
         with nacre_test.Node("vm:\n  templates: yes\n") as node:
-            test_instance.build_set(node)
+            machines.build_set(node)
             node.cli("spawn", "--kind", "vm", "--name", "a")
             nacre_test.until(lambda: self.monitors(node), seconds=60, what="the template's machine")
             time.sleep(0.5)
