@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -120,13 +121,18 @@ static int copy_find_room(const struct image_copy *c, const struct copy_blob *b,
 static int copy_open_file(const struct image_copy *c, struct error *err)
 {
 	int dir_fd = c->errand.dir_fd;
-	_cleanup_fd_ int fd = sysio_openat(
-		dir_fd, COPY_FILE, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_fd_ int fd = -1;
+	int r = FAILPOINT("copy.file");
 
+	if (r < 0)
+		return error_set(err, r, "make a file for a blob");
+	fd = sysio_openat(dir_fd, COPY_FILE, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			  0600);
 	if (fd < 0)
 		return error_set(err, -errno, "make a file for a blob");
 	if (sysio_unlinkat(dir_fd, COPY_FILE, 0) < 0)
 		return error_set(err, -errno, "unlink the file of a blob");
+	FAILPOINT_AFTER("copy.file");
 	return TAKE_FD(fd);
 }
 
@@ -341,6 +347,7 @@ static void copy_end(struct helper *h, const struct error *err)
 		pushed.size = c->blobs[c->n_blobs - 1].size;
 		pushed.origin = c->origin;
 	}
+	FAILPOINT_BEFORE("copy.end");
 	if (!c->cancelled)
 		c->ops.on_done(c->userdata, &pushed, fault.code ? &fault : NULL);
 	errand_drop(&c->errand);
@@ -364,11 +371,17 @@ static int copy_start_helper(struct image_copy *c, const struct image_copy_reque
 	m.copy.architecture = q->architecture ?: "";
 	m.copy.variant = q->variant ?: "";
 	m.copy.max_bytes = COPY_DOCUMENTS_MAX;
+	r = FAILPOINT("copy.start");
+	if (r < 0)
+		return error_set(err, r, "start the helper");
 	r = room_check(c->store, COPY_DOCUMENTS_MAX, err);
 	if (r == 0)
 		r = errand_start(&c->errand, c->store, "copy", &m, &q->auths, &copy_helper_ops,
 				 err);
-	return r == 0 ? network_go(&c->errand.helper, err) : r;
+	if (r == 0)
+		r = network_go(&c->errand.helper, err);
+	FAILPOINT_AFTER("copy.start");
+	return r;
 }
 
 int image_copy_start(struct image_store *s, const struct image_copy_request *q,

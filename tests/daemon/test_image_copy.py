@@ -12,6 +12,7 @@ import unittest
 import grpc
 
 import fakeregistry
+import host
 import nacre_test
 import schema
 from fakeregistry import digest
@@ -232,6 +233,27 @@ class Copy(CopyTest):
         self.left_nothing()
         go.set()
         self.assertFalse(self.there.asked("PUT", "/manifests/"))
+
+
+    def test_a_helper_that_is_killed(self):
+        """Alone: the daemon says so, nothing is left, and the next copy goes on."""
+        for registry, method, pattern in ((self.registry, "GET", "/manifests/"), (self.registry, "GET", "/blobs/" + self.big),
+                                          (self.there, "PUT", "/uploads/"), (self.there, "PUT", "/manifests/")):
+            with self.subTest(pattern):
+                self.there.blobs.clear()
+                self.there.manifests.clear()
+                command, go = self.held(registry, method, pattern)
+                helpers = [p for p in host.cgroup_pids(host.own_cgroup()) if host.read(f"/proc/{p}/comm").strip() == "nacre-transfer"]
+                self.assertEqual(1, len(helpers))
+                os.kill(helpers[0], signal.SIGKILL)
+                _, err = command.communicate(timeout=60 * nacre_test.SLOWNESS)
+                go.set()
+                self.assertEqual(125, command.returncode)
+                self.assertRegex(err.decode(), "nacre-transfer.*signal 9")
+                self.assertEqual({}, self.there.manifests)
+                self.left_nothing()
+                self.assertEqual(self.root, self.node.cli("image", "copy", self.name, self.dest).stdout.strip())
+                self.assertEqual(self.registry.blobs, self.there.blobs)
 
 
 class Policy(CopyTest):

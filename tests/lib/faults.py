@@ -136,6 +136,9 @@ class FaultTest(SurvivalTest):
         cls.addClassCleanup(cls.registry.__exit__, None, None, None)
         cls.registry.put_image("faults/pulled", "1", layers=[fakeregistry.layer_tar({"a": b"a" * 100000}),
                                                              fakeregistry.layer_tar({"b": b"b" * 1000})])
+        # What is copied is loaded and sent each time.
+        cls.registry.on("HEAD", "/v2/faults/copied/blobs/", lambda a: a.reply(404))
+        cls.registry.on("POST", "/v2/faults/copied/.*mount=", lambda a: (a.body(), a.errors(405, "UNSUPPORTED")))
         # Prune leaves it alone.
         cls.node.images.Pin(nacre_pb2.PinImageRequest(image="busybox", pinned=True))
 
@@ -206,6 +209,12 @@ class FaultTest(SurvivalTest):
                                        timeout=120):
             pass
 
+    def copy(self):
+        request = nacre_pb2.CopyImageRequest(source=f"{self.registry.host}/faults/pulled:1",
+                                             destination=f"{self.registry.host}/faults/copied:1")
+        for _ in self.node.images.Copy(request, timeout=120):
+            pass
+
     def steps(self):
         """(kind, what, function) of each, in order."""
         run, images_ = self.node.runtime, self.node.images
@@ -215,6 +224,7 @@ class FaultTest(SurvivalTest):
             ("use", "tag image", lambda: images_.Tag(nacre_pb2.TagImageRequest(image="second", name="third"))),
             ("use", "push", self.push),
             ("make", "pull", self.pull),
+            ("use", "copy", self.copy),
             ("make", "pod", lambda: self.pod("pod", sleeps)),
             ("use", "exec", lambda: self.exec("pod", "true")),
             ("make", "cell", lambda: self.cell("cell")),
