@@ -220,6 +220,7 @@ int cmd_image_copy(const struct cli *cli, const struct args *args)
 		return cli_fail(&err);
 	request.source = args->operands[0];
 	request.destination = args->operands[1];
+	request.referrers = args_flag(args, "referrers");
 	request.auths = auths;
 	request.n_auths = (size_t)r;
 	progress_lines_init(&push.lines);

@@ -53,6 +53,7 @@ static const struct arg_option options_pull[] = {
 
 static const struct arg_option options_copy[] = {
 	{ "platform", 0, "ARCH[/VARIANT]", "of an image for several, that one alone" },
+	{ "referrers", 0, NULL, "also what refers to it: signatures, SBOMs, provenance" },
 	OPTION_END,
 };
 
@@ -187,6 +188,8 @@ static const struct command image_commands[] = {
 			"\n"
 			"    nacre image copy docker.io/library/nginx:1.27 "
 			"registry.local/nginx:1.27\n"
+			"    nacre image copy --referrers quay.io/a/signed:1 "
+			"registry.local/signed:1\n"
 			"    nacre image copy --platform arm64 quay.io/a/b:1 registry.local/b:1",
 		.options = options_copy,
 		.n_min = 2,

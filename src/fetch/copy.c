@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "fetch/channel.h"
+#include "fetch/copy_referrers.h"
 #include "fetch/copying.h"
 #include "fetch/download.h"
 #include "fetch/oci.h"
@@ -31,6 +32,7 @@ struct copy {
 	struct network *to;
 	struct downloads downloads;
 	struct push push;
+	struct copy_referrers referrers; /* while the list is made */
 };
 
 static struct network_blob *copy_find(const struct copy *c, const char *digest)
@@ -74,15 +76,40 @@ static int copy_on_blob(struct reading *r, const struct descriptor *d, struct er
 	return copy_add(container_of(r, struct copy, remote.reading), d, false, err);
 }
 
-static int copy_on_manifest(struct reading *r, const struct descriptor *d, struct error *err)
+/* What refers to it stands in front of it, so that it is there when this gets its name. */
+static int copy_on_manifest(struct reading *reading, const struct descriptor *d,
+			    const char *subject, struct error *err)
 {
-	return copy_add(container_of(r, struct copy, remote.reading), d, true, err);
+	struct copy *c = container_of(reading, struct copy, remote.reading);
+	int r = 0;
+
+	if (c->remote.network->request.copy.referrers)
+		r = copy_referrers_of(&c->referrers, d->digest, subject, err);
+	if (r == 0)
+		r = copy_add(c, d, true, err);
+	if (r == 0)
+		(void)str_copy(copy_find(c, d->digest)->subject, DIGEST_SIZE, subject);
+	return r;
+}
+
+static const struct copying_ops copy_ops = { copy_on_blob, copy_on_manifest };
+
+/* One more manifest with all below it, which may have a tag of its own. */
+static int copy_take(void *userdata, const struct descriptor *d, const char *tag, struct error *err)
+{
+	struct copy *c = userdata;
+	struct network_blob *b;
+	int r = copying_run(&c->remote.reading, &copy_ops, d, err);
+
+	b = r == 0 ? copy_find(c, d->digest) : NULL;
+	if (b && *tag && !*b->tag)
+		(void)str_copy(b->tag, sizeof(b->tag), tag);
+	return r;
 }
 
 /* Of an index with a platform asked for it is that platform's manifest alone. */
 static int copy_list(struct copy *c, const struct descriptor *root, struct error *err)
 {
-	static const struct copying_ops ops = { copy_on_blob, copy_on_manifest };
 	struct fetchmsg end = { .type = FETCHMSG_CONTENT_END };
 	_cleanup_(oci_kept_done) struct oci_kept kept = { .indexes = { NULL } };
 	struct descriptor d = *root;
@@ -95,9 +122,12 @@ static int copy_list(struct copy *c, const struct descriptor *root, struct error
 				 "the image has the digest %s, and cannot be copied to %s",
 				 d.digest, c->to->reference.digest);
 	if (r == 0)
-		r = copying_run(&c->remote.reading, &ops, &d, err);
+		r = copying_run(&c->remote.reading, &copy_ops, &d, err);
 	if (r < 0)
 		return r;
+	if (!str_eq(c->to->blobs[c->to->n_blobs - 1].digest, d.digest))
+		return error_refuse(err, ERROR_INVALID, "manifest %s is said to refer to itself",
+				    d.digest);
 	end.content_end.n_contents = (uint32_t)c->to->n_blobs;
 	return channel_send(c->to->sock_fd, &end, err);
 }
@@ -133,6 +163,16 @@ static void copy_on_whole(void *userdata, const char *digest, int fd)
 		(void)fd_close(fd);
 }
 
+/* ---- lists of referrers ---- */
+
+/* A registry without that API has them behind a tag, which whoever puts one writes. */
+static int copy_write_lists(void *userdata, struct error *err)
+{
+	struct copy *c = userdata;
+
+	return copy_referrers_list(c->to, c->remote.reading.staging.dir_fd, err);
+}
+
 /* ---- the job ---- */
 
 static int copy_turn(struct copy *c, struct error *err)
@@ -159,10 +199,14 @@ static int copy_send(struct copy *c, struct error *err)
 
 	r = push_init(&c->push, c->to, err);
 	c->push.want = copy_want;
+	c->push.before_last = copy_write_lists;
 	c->push.userdata = c;
 	while (r == 0 && !push_is_over(&c->push))
 		r = copy_turn(c, err);
 	push_done(&c->push);
+	/* The last may refer to something itself. */
+	if (r == 0)
+		r = copy_write_lists(c, err);
 	return r == 0 ? push_end(&c->push, err) : r;
 }
 
@@ -194,6 +238,7 @@ int copy_run(struct network *from, struct network *to, int dir_fd, struct error 
 
 	c = (struct copy){ .to = to };
 	remote_init(&c.remote, from, dir_fd, from->request.copy.max_bytes);
+	copy_referrers_init(&c.referrers, from, copy_take, &c);
 	r = downloads_init(&c.downloads, from, FETCH_CONTENTS_MAX, err);
 	c.downloads.on_whole = copy_on_whole;
 	c.downloads.userdata = &c;

@@ -29,7 +29,24 @@ static int copying_load(struct copying *c, const struct descriptor *d, struct bu
 	return r == 0 ? json_read(ret, text, "the document", err) : r;
 }
 
-static int copying_manifest(struct copying *c, const struct descriptor *d, struct error *err)
+static int copying_subject(json_t *document, char subject[DIGEST_SIZE], struct error *err)
+{
+	struct descriptor d;
+	json_t *node = NULL;
+	int r;
+
+	*subject = '\0';
+	r = json_get_object(document, "subject", &node, err);
+	if (r < 0 || !node)
+		return r;
+	r = descriptor_read(&d, node, err);
+	if (r == 0)
+		(void)str_copy(subject, DIGEST_SIZE, d.digest);
+	return r < 0 ? error_wrap(err, r, "subject") : 0;
+}
+
+static int copying_manifest(struct copying *c, const struct descriptor *d,
+			    char subject[DIGEST_SIZE], struct error *err)
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
 	_cleanup_json_ json_t *manifest = NULL;
@@ -40,6 +57,8 @@ static int copying_manifest(struct copying *c, const struct descriptor *d, struc
 	r = copying_load(c, d, &text, &manifest, err);
 	if (r == 0)
 		r = descriptor_check_manifest(manifest, d->media_type, err);
+	if (r == 0)
+		r = copying_subject(manifest, subject, err);
 	if (r == 0)
 		r = json_need_object(manifest, "config", &config, err);
 	if (r == 0)
@@ -56,8 +75,8 @@ static int copying_manifest(struct copying *c, const struct descriptor *d, struc
 	return r;
 }
 
-static int copying_list(struct copying *c, const struct descriptor *d, json_t **ret_index,
-			json_t **ret_list, struct error *err)
+static int copying_list(struct copying *c, const struct descriptor *d, char subject[DIGEST_SIZE],
+			json_t **ret_index, json_t **ret_list, struct error *err)
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
 	int r;
@@ -65,6 +84,8 @@ static int copying_list(struct copying *c, const struct descriptor *d, json_t **
 	r = copying_load(c, d, &text, ret_index, err);
 	if (r == 0)
 		r = descriptor_check_index(*ret_index, d->media_type, err);
+	if (r == 0)
+		r = copying_subject(*ret_index, subject, err);
 	if (r == 0)
 		r = json_need_array(*ret_index, "manifests", DESCRIPTOR_LIST_MAX, ret_list, err);
 	return r;
@@ -75,11 +96,12 @@ static int copying_entry(struct copying *c, const struct descriptor *d, int dept
 			 struct error *err)
 {
 	_cleanup_json_ json_t *index = NULL;
+	char subject[DIGEST_SIZE] = "";
 	json_t *list = NULL;
 	int r;
 
 	if (d->type.role == DESCRIPTOR_MANIFEST)
-		r = copying_manifest(c, d, err);
+		r = copying_manifest(c, d, subject, err);
 	else if (d->type.role != DESCRIPTOR_INDEX)
 		r = error_refuse(err, ERROR_UNSUPPORTED, "the type \"%.100s\" cannot be copied",
 				 d->media_type);
@@ -87,7 +109,7 @@ static int copying_entry(struct copying *c, const struct descriptor *d, int dept
 		r = error_refuse(err, ERROR_INVALID, "indexes are nested more than %d deep",
 				 DESCRIPTOR_DEPTH_MAX);
 	else
-		r = copying_list(c, d, &index, &list, err);
+		r = copying_list(c, d, subject, &index, &list, err);
 	for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
 		struct descriptor entry;
 
@@ -96,7 +118,7 @@ static int copying_entry(struct copying *c, const struct descriptor *d, int dept
 			r = copying_entry(c, &entry, depth + 1, err);
 	}
 	if (r == 0 && c->ops->on_manifest)
-		r = c->ops->on_manifest(c->reading, d, err);
+		r = c->ops->on_manifest(c->reading, d, subject, err);
 	return r < 0 && depth == 0 ? error_wrap(err, r, "manifest %s", d->digest) : r;
 }
 

@@ -571,6 +571,36 @@ int network_get_manifest(struct network *n, const char *tag_or_digest, struct ne
 		ret, err);
 }
 
+int network_put_index(struct network *n, const char *tag, const char *text, size_t len,
+		      struct error *err)
+{
+	char path[sizeof("/manifests/") + REFERENCE_TAG_MAX];
+	char what[sizeof("manifest ") + REFERENCE_TAG_MAX];
+	struct network_document answer = { .data = BUF_INIT_LIMIT(READING_DOCUMENT_MAX) };
+	_cleanup_(network_getting_free) struct network_getting *g = calloc(1, sizeof(*g));
+	int r;
+
+	if (!g)
+		return error_set(err, -ENOMEM, "ask a registry");
+	(void)str_printf(path, sizeof(path), "/manifests/%s", tag);
+	(void)str_printf(what, sizeof(what), "manifest %s", tag);
+	*g = (struct network_getting){ .to = &answer };
+	r = network_run(n, g,
+			&(struct exchange_request){
+				.method = "PUT",
+				.what = what,
+				.path = path,
+				.need = FETCH_CAN_PUSH,
+				.content_type = "application/vnd.oci.image.index.v1+json",
+				.has_body = true,
+				.body_fd = -1,
+				.body = text,
+				.body_len = len },
+			err);
+	network_document_done(&answer);
+	return r;
+}
+
 int network_send_resolved(struct network *n, const struct network_document *d, struct error *err)
 {
 	struct fetchmsg m = { .type = FETCHMSG_RESOLVED };

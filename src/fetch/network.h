@@ -27,6 +27,10 @@ struct network_blob {
 	uint64_t size;
 	bool manifest;
 	int fd;
+	/* Of a copy's manifests. */
+	char tag[REFERENCE_TAG_MAX + 1]; /* that it gets in place of its digest, or "" */
+	char subject[DIGEST_SIZE];       /* that it refers to, or "" */
+	bool unlisted; /* the registry has not said that it lists it as a referrer of that */
 };
 
 struct network {
@@ -97,6 +101,9 @@ int network_each_page(struct network *n, const struct network_question *q,
 /* The manifest behind a tag or digest; its type was checked as far as its head says it. */
 int network_get_manifest(struct network *n, const char *tag_or_digest, struct network_document *ret,
 			 struct error *err);
+/* Puts an index behind a tag, and waits for it. */
+int network_put_index(struct network *n, const char *tag, const char *text, size_t len,
+		      struct error *err);
 int network_send_resolved(struct network *n, const struct network_document *d, struct error *err);
 
 #endif

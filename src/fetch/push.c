@@ -468,8 +468,11 @@ static int push_media_type(struct push_flight *f, struct error *err)
 static int push_ask_names(struct push_flight *f, struct error *err)
 {
 	const struct reference *ref = &f->push->network->reference;
-	const char *name = f->last && *ref->tag ? ref->tag : f->blob->digest;
+	const char *name = *f->blob->tag ? f->blob->tag : f->blob->digest;
 	int r;
+
+	if (f->last && *ref->tag)
+		name = ref->tag;
 
 	(void)str_printf(f->path, sizeof(f->path), "/manifests/%s", name);
 	(void)str_printf(f->what, sizeof(f->what), "manifest %s", name);
@@ -498,6 +501,7 @@ static int push_good_names(struct push_flight *f, struct error *err)
 
 	if (r < 0)
 		return r;
+	f->blob->unlisted = *f->blob->subject && !str_eq(push_head(f)->subject, f->blob->subject);
 	(void)str_copy(f->push->media_type, sizeof(f->push->media_type), f->media_type);
 	url_format_origin(exchange_url(&f->exchange), f->push->origin);
 	return push_tell_done(f, FETCH_PUSHED_UPLOADED, err);
@@ -551,11 +555,20 @@ static int push_flight_new(struct push *p, struct error *err)
 	return 0;
 }
 
+/* Whether the last is next, and all before it is there. */
+static int push_come_to_last(struct push *p, struct error *err)
+{
+	if (p->is_last || !p->before_last || p->next + 1 != p->network->n_blobs || p->n_flights > 0)
+		return 0;
+	p->is_last = true;
+	return p->before_last(p->userdata, err);
+}
+
 /* As many blobs as there are connections; a manifest alone, when all before it is there. */
 static int push_begin_more(struct push *p, struct error *err)
 {
 	const struct network *n = p->network;
-	int r = 0;
+	int r = push_come_to_last(p, err);
 
 	while (r == 0 && p->next < n->n_blobs && p->n_flights < n->registry.settings.connections) {
 		if ((n->blobs[p->next].manifest || !p->heard) && p->n_flights > 0)

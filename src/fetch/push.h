@@ -18,11 +18,14 @@ struct push {
 	/* A blob without a file is needed: it is put into b->fd, now or some time; and closed when
 	 * it was sent. NULL: they all have one. */
 	int (*want)(void *userdata, struct network_blob *b, struct error *err);
+	/* All but the last manifest are there; NULL: nobody wants to know. */
+	int (*before_last)(void *userdata, struct error *err);
 	void *userdata;
 	struct list flights;
 	size_t n_flights;
 	size_t next; /* blob */
 	bool heard;  /* who we are is known there: many may ask at once */
+	bool is_last;
 	char media_type[FETCH_TYPE_MAX + 1];
 	char origin[URL_SIZE];
 };

@@ -11,7 +11,8 @@
 
 #define REFERRERS_TYPE "application/vnd.oci.image.index.v1+json"
 
-static int referrers_send(struct network *n, const struct descriptor *d, struct error *err)
+static int referrers_send(struct network *n, const struct descriptor *d, void *userdata,
+			  struct error *err)
 {
 	struct fetchmsg m = { .type = FETCHMSG_REFERRER };
 	int r;
@@ -25,14 +26,16 @@ static int referrers_send(struct network *n, const struct descriptor *d, struct 
 	return channel_send(n->sock_fd, &m, err);
 }
 
-struct referrers_count {
+struct referrers_walk {
+	referrers_fn fn;
+	void *userdata;
 	size_t max, n_told;
 };
 
 static int referrers_page(struct network *n, const struct network_document *page, void *userdata,
 			  struct error *err)
 {
-	struct referrers_count *c = userdata;
+	struct referrers_walk *w = userdata;
 	_cleanup_json_ json_t *index = NULL;
 	struct descriptor d;
 	json_t *list = NULL;
@@ -47,14 +50,19 @@ static int referrers_page(struct network *n, const struct network_document *page
 	if (r == 0)
 		r = json_need_array(index, "manifests", FETCH_REFERRERS_MAX, &list, err);
 	for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
-		if (++c->n_told > c->max)
+		if (++w->n_told > w->max)
 			return error_refuse(err, ERROR_EXHAUSTED, "more than %zu referrers",
-					    c->max);
+					    w->max);
 		r = descriptor_read(&d, json_array_get(list, i), err);
 		if (r == 0)
-			r = referrers_send(n, &d, err);
+			r = w->fn(n, &d, w->userdata, err);
 	}
 	return r;
+}
+
+void referrers_tag(const char *digest, char ret[REFERRERS_TAG_SIZE])
+{
+	(void)str_printf(ret, REFERRERS_TAG_SIZE, "sha256-%s", digest_hex(digest));
 }
 
 /* Where the registry has no such API, a tag may hold the list; 1: nothing has ever referred to it.
@@ -62,17 +70,18 @@ static int referrers_page(struct network *n, const struct network_document *page
 static int referrers_by_tag(struct network *n, const char *digest, struct network_document *page,
 			    struct error *err)
 {
-	char tag[sizeof("sha256-") + DIGEST_HEX_LEN];
+	char tag[REFERRERS_TAG_SIZE];
 	int r;
 
 	network_document_done(page);
 	*err = (struct error)ERROR_INIT;
-	(void)str_printf(tag, sizeof(tag), "sha256-%s", digest_hex(digest));
+	referrers_tag(digest, tag);
 	r = network_get_manifest(n, tag, page, err);
 	return r < 0 && err->kind == ERROR_NOT_FOUND ? 1 : r;
 }
 
-static int referrers_all(struct network *n, const char *digest, size_t max, struct error *err)
+int referrers_each(struct network *n, const char *digest, size_t max, referrers_fn fn,
+		   void *userdata, struct error *err)
 {
 	char path[sizeof("/referrers/") + DIGEST_SIZE];
 	const struct network_question q = { .what = "referrers",
@@ -81,16 +90,17 @@ static int referrers_all(struct network *n, const char *digest, size_t max, stru
 					    .need = FETCH_CAN_PULL,
 					    .max = READING_DOCUMENT_MAX };
 	_cleanup_(network_document_done) struct network_document page = { .data = BUF_INIT };
-	struct referrers_count count = { .max = max };
+	struct referrers_walk walk = { .fn = fn, .userdata = userdata, .max = max };
 	int r;
 
 	(void)str_printf(path, sizeof(path), "/referrers/%s", digest);
 	r = network_get(n, &q, &page, err);
-	if (r < 0 && err->kind == ERROR_NOT_FOUND)
+	/* Some say of what they do not know that it is not there, others that it is not done. */
+	if (r < 0 && (err->kind == ERROR_NOT_FOUND || err->kind == ERROR_PRECONDITION))
 		r = referrers_by_tag(n, digest, &page, err);
 	if (r != 0)
 		return MIN(r, 0);
-	return network_each_page(n, &q, &page, referrers_page, &count, err);
+	return network_each_page(n, &q, &page, referrers_page, &walk, err);
 }
 
 int referrers_tell(struct network *n, const char *digest, size_t max, bool optional,
@@ -100,7 +110,7 @@ int referrers_tell(struct network *n, const char *digest, size_t max, bool optio
 	char text[ERROR_TEXT_MAX];
 	int r;
 
-	r = referrers_all(n, digest, max, &why);
+	r = referrers_each(n, digest, max, referrers_send, NULL, &why);
 	if (r == 0)
 		return 0;
 	if (!optional || why.kind == ERROR_FAULT)

@@ -371,6 +371,7 @@ static int copy_start_helper(struct image_copy *c, const struct image_copy_reque
 	m.copy.architecture = q->architecture ?: "";
 	m.copy.variant = q->variant ?: "";
 	m.copy.max_bytes = COPY_DOCUMENTS_MAX;
+	m.copy.referrers = q->referrers;
 	r = FAILPOINT("copy.start");
 	if (r < 0)
 		return error_set(err, r, "start the helper");

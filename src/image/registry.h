@@ -241,16 +241,18 @@ struct image_copy_request {
 	const char *source, *destination; /* references */
 	const char *architecture;         /* "": an index as it is, with all its platforms */
 	const char *variant;
+	bool referrers;           /* also what refers to what is copied: signatures, SBOMs */
 	struct image_auths auths; /* for both */
 };
 
 /*
  * Copies what a registry has to another one, or to another repository of it, byte by byte: all
- * documents below the reference, and each blob that the destination neither has nor can mount. The
- * store gets none of it: a blob on its way is in a file without a name, on the disk of the store
- * and within its reserve, until it was sent. The policy is asked as for a pull. A copy that was cut
- * is gone on with by the next one, which finds there what this one has brought. Events and errors
- * are those of a push, with those of a pull (ERROR_PRECONDITION, ERROR_EXHAUSTED) beside them.
+ * documents below the reference (and what refers to them), and each blob that the destination
+ * neither has nor can mount. The store gets none of it: a blob on its way is in a file without a
+ * name, on the disk of the store and within its reserve, until it was sent. The policy is asked as
+ * for a pull. A copy that was cut is gone on with by the next one, which finds there what this one
+ * has brought. Events and errors are those of a push, with those of a pull (ERROR_PRECONDITION,
+ * ERROR_EXHAUSTED) beside them.
  */
 int image_copy_start(struct image_store *s, const struct image_copy_request *q,
 		     const struct image_push_ops *ops, void *userdata, struct image_copy **ret,

@@ -173,7 +173,8 @@ static int copy_call_start(struct push_call *c, const Nacre__V1__CopyImageReques
 	struct image_copy_request request = { .source = q->source,
 					      .destination = q->destination,
 					      .architecture = q->architecture,
-					      .variant = q->variant };
+					      .variant = q->variant,
+					      .referrers = q->referrers };
 	int r;
 
 	r = copy_call_check("source", q->source, err);

@@ -399,6 +399,7 @@ struct fetchmsg {
 			const char *architecture; /* "": an index as it is, with all platforms */
 			const char *variant;
 			uint64_t max_bytes; /* of all documents together */
+			uint32_t referrers; /* 1: also what refers to what is copied */
 		} copy;
 		struct {
 			char digest[DIGEST_SIZE];

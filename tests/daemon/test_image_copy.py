@@ -256,6 +256,107 @@ class Copy(CopyTest):
                 self.assertEqual(self.registry.blobs, self.there.blobs)
 
 
+class Referrers(CopyTest):
+    """What refers to the image goes with it, where that is asked for."""
+
+    def refer(self, subject, kind, data, **more):
+        """An artifact that refers to that manifest, and the registry lists it; its descriptor."""
+        blob = {"mediaType": kind, "digest": self.registry.put_blob(data), "size": len(data)}
+        document = {"schemaVersion": 2, "mediaType": fakeregistry.MANIFEST, "artifactType": kind,
+                    "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": self.registry.put_blob(b"{}"), "size": 2},
+                    "layers": [blob], "subject": self.registry.descriptor("a/b", subject), **more}
+        found = self.registry.descriptor("a/b", self.registry.put_manifest("a/b", document), artifactType=kind)
+        self.registry.referring.setdefault(("a/b", subject), []).append(found)
+        return found["digest"]
+
+    def put_all(self):
+        """An SBOM, what signs that, a signature of one platform, and one as cosign has it."""
+        index, arm, _ = self.put_index()
+        sbom = self.refer(index, "application/spdx+json", b"an SBOM", annotations={"org.opencontainers.image.created": "2026-01-02"})
+        signs = self.refer(sbom, "application/vnd.signature", b"of the SBOM")
+        one = self.refer(arm, "application/vnd.signature", b"of arm64")
+        self.registry.put_image("a/b", f"sha256-{index[7:]}.sig", layers=[b"by cosign"])
+        return index, arm, sbom, signs, one
+
+    def copied(self, **more):
+        self.copy(source=f"{self.registry.host}/a/b:all", referrers=True, **more)
+        self.assertLessEqual(set(self.there.blobs), set(self.registry.blobs))
+
+    def test_by_the_registry(self):
+        index, _, sbom, signs, one = self.put_all()
+        self.there.on("PUT", "/manifests/", self.knows_subjects)
+        done = self.node.cli("image", "copy", "--referrers", f"{self.registry.host}/a/b:all", self.dest)
+        self.assertEqual(index, done.stdout.strip())
+        self.assertEqual(self.registry.blobs, self.there.blobs)
+        names = {r for d, r in self.there.manifests if d == "c/d"}
+        self.assertEqual({r for _, r in self.registry.manifests} - {"1", "all"}, names - {"2"})
+        # All of it is there before the image has its name; no list was written by us.
+        put = [r[1].rsplit("/", 1)[1] for r in self.there.asked("PUT", "/manifests/")]
+        self.assertEqual("2", put[-1])
+        self.assertLessEqual({sbom, signs, one, f"sha256-{index[7:]}.sig"}, set(put))
+        self.assertFalse([p for p in put if p.startswith("sha256-") and not p.endswith(".sig")])
+        # Without being asked for nothing of it goes.
+        self.there.manifests.clear()
+        self.node.cli("image", "copy", f"{self.registry.host}/a/b:all", self.dest)
+        self.assertFalse({sbom, signs, one} & {r for _, r in self.there.manifests})
+
+    @staticmethod
+    def knows_subjects(a):
+        """A registry with the API of distribution 1.1."""
+        document = json.loads(a.body())
+        if "subject" not in document:
+            return False
+        there = a.server.registry
+        there.put_manifest("c/d", a.body(), a.headers["Content-Type"])
+        return a.reply(201, b"", {"OCI-Subject": document["subject"]["digest"]})
+
+    def test_by_tags(self):
+        """Neither has the API: the lists are behind tags, here and there; what is listed there already stays."""
+        index, arm, sbom, signs, one = self.put_all()
+        for registry in (self.registry, self.there):
+            registry.on("GET", "/referrers/", lambda a: a.errors(405, "UNSUPPORTED"))
+        for (_, subject), entries in self.registry.referring.items():
+            document = {"schemaVersion": 2, "mediaType": fakeregistry.INDEX, "manifests": entries}
+            self.registry.put_manifest("a/b", document, fakeregistry.INDEX, f"sha256-{subject[7:]}")
+        other = {"mediaType": fakeregistry.MANIFEST, "digest": digest(b"x"), "size": 1, "artifactType": "other/thing"}
+        self.there.put_manifest("c/d", {"schemaVersion": 2, "mediaType": fakeregistry.INDEX, "manifests": [other]}, fakeregistry.INDEX,
+                                f"sha256-{index[7:]}")
+        for _ in range(2):
+            self.copied()
+            lists = {s: json.loads(self.there.manifests["c/d", f"sha256-{s[7:]}"][1])["manifests"] for s in (index, arm, sbom)}
+            self.assertEqual({sbom: [signs], arm: [one]}, {s: [e["digest"] for e in lists[s]] for s in (sbom, arm)})
+            self.assertEqual([other, self.registry.descriptor("a/b", sbom, artifactType="application/spdx+json", annotations={
+                "org.opencontainers.image.created": "2026-01-02"})], lists[index])
+        put = [r[1].rsplit("/", 1)[1] for r in self.there.asked("PUT", "/manifests/")]
+        self.assertEqual((3, "2"), (sum(p.startswith("sha256-") and not p.endswith(".sig") for p in put), put[-1]))
+
+    def test_lies(self):
+        """What is listed and refers to something else; what has no form that is known; lists without end."""
+        index, _, _, signs, _ = self.put_all()
+        right = self.registry.referring["a/b", index]
+        self.registry.referring["a/b", index] = [self.registry.descriptor("a/b", signs)]
+        self.refused(CODE.INVALID_ARGUMENT, f"manifest {signs} is listed as one that refers to {index}, and does not",
+                     source=f"{self.registry.host}/a/b:all", referrers=True)
+        self.registry.referring["a/b", index] = [self.registry.descriptor("a/b", index)]
+        self.refused(CODE.INVALID_ARGUMENT, "refers to", source=f"{self.registry.host}/a/b:all", referrers=True)
+        self.registry.referring["a/b", index] = right * 1100
+        self.refused(CODE.RESOURCE_EXHAUSTED, "256|1024", source=f"{self.registry.host}/a/b:all", referrers=True)
+        self.assertEqual({}, self.there.manifests)
+        self.registry.referring["a/b", index] = [{**right[0], "mediaType": "application/vnd.oci.artifact.manifest.v1+json"}]
+        done = self.node.cli("image", "copy", "--referrers", f"{self.registry.host}/a/b:all", self.dest)
+        self.assertIn("artifact.manifest.v1+json\", and not copied", done.stderr)
+        self.registry.on("GET", "/referrers/", lambda a: a.errors(403, "DENIED", "not you"))
+        self.refused(CODE.PERMISSION_DENIED, "referrers: .*not you", source=f"{self.registry.host}/a/b:all", referrers=True)
+
+    def test_deep(self):
+        """What refers to what refers, three times, and no further."""
+        chain = [self.root]
+        for n in range(5):
+            chain.append(self.refer(chain[-1], "a/thing", b"%d" % n))
+        self.copy(referrers=True)
+        self.assertEqual(chain[:4], [d for d in chain if ("c/d", d) in self.there.manifests or d == self.root])
+
+
 class Policy(CopyTest):
     @classmethod
     def setUpClass(cls):
