@@ -34,6 +34,7 @@
 struct credential_helper {
 	char *program;
 	pid_t pid; /* and its group's */
+	int pidfd;
 	nsec_t due;
 	struct buf answer;
 	int status;    /* as wait() tells it */
@@ -186,11 +187,13 @@ static int helper_spawn(struct credential_helper *h, int in_fd, int out_fd, stru
 	return err->code;
 }
 
-/* Until fd is readable: -ETIME where it took too long, -EINTR where we shall end. */
+/* Until fd is readable: 1. 0: the helper has ended, and it is not. -ETIME where it took too long,
+ * -EINTR where we shall end. */
 static int helper_wait(const struct credential_helper *h, int fd)
 {
 	struct pollfd p[] = { { .fd = fd, .events = POLLIN },
-			      { .fd = h->signal_fd, .events = POLLIN } };
+			      { .fd = h->signal_fd, .events = POLLIN },
+			      { .fd = h->pidfd, .events = POLLIN } };
 
 	for (;;) {
 		nsec_t now = clock_mono();
@@ -201,13 +204,13 @@ static int helper_wait(const struct credential_helper *h, int fd)
 		n = poll(p, ARRAY_SIZE(p),
 			 (int)((h->due - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC));
 		if (n > 0)
-			return p[1].revents ? -EINTR : 0;
+			return p[1].revents ? -EINTR : p[0].revents != 0;
 		if (n < 0 && errno != EINTR)
 			return -errno;
 	}
 }
 
-/* Until it closes its output. */
+/* Until it closes its output, or ends: others may have that still. */
 static int helper_read(struct credential_helper *h, int fd)
 {
 	uint8_t piece[4096];
@@ -216,7 +219,7 @@ static int helper_read(struct credential_helper *h, int fd)
 
 	for (;;) {
 		r = helper_wait(h, fd);
-		if (r < 0)
+		if (r <= 0)
 			break;
 		n = read(fd, piece, sizeof(piece));
 		if (n < 0 && errno == EINTR)
@@ -245,10 +248,9 @@ static bool helper_is_good(const struct credential_helper *h)
  * where it has answered: it may be what keeps a passphrase for the next time. */
 static int helper_reap(struct credential_helper *h, int r)
 {
-	_cleanup_fd_ int pidfd = pidfd_of(h->pid);
-
-	if (r == 0 && pidfd >= 0)
-		r = helper_wait(h, pidfd);
+	if (r == 0 && h->pidfd >= 0)
+		r = MIN(helper_wait(h, h->pidfd), 0);
+	h->pidfd = fd_close(h->pidfd);
 	/* As long as it was not waited for, its number and that of its group are its own. */
 	if (r < 0 || !helper_is_good(h))
 		(void)kill(-h->pid, SIGKILL);
@@ -292,6 +294,7 @@ static int helper_run(struct credential_helper *h, const char *server, struct er
 	if (r < 0)
 		return r;
 	out_fd = fd_close(out_fd);
+	h->pidfd = pidfd_of(h->pid);
 	r = helper_reap(h, helper_read(h, from_fd));
 	return r < 0 ? helper_failed(h, r, err) : 0;
 }
@@ -360,6 +363,7 @@ int credential_helper_get(const char *name, const char *server, struct arena *ar
 	struct credential_helper h = { .program = program,
 				       .due = clock_mono() + helper_patience(),
 				       .answer = BUF_INIT_LIMIT(CREDENTIAL_HELPER_MAX),
+				       .pidfd = -1,
 				       .signal_fd = -1,
 				       .tty_fd = -1 };
 	int r;
