@@ -18,7 +18,7 @@
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
 #   make fuzz           every fuzz target (or TARGETS=...) for FUZZ_SECONDS=60, in build/libfuzzer
 #   make coverage       the branches that the tests take, by area, in build/coverage; fails below the goal
-#   make clang          build/clang: the second compiler
+#   make clang          build/clang: the programs by the second compiler (it makes the tests in build/asan)
 #   make clean
 #
 # ./demo and ./check install what they need; `make` only says what is missing.
@@ -100,7 +100,7 @@ $(BUILD)/coverage/build.ninja:
 
 .PHONY: clang
 clang: $(BUILD)/clang/build.ninja
-	ninja -C $(BUILD)/clang
+	ninja -C $(BUILD)/clang nacre nacre-oci $(addprefix libexec/nacre/nacre-,fetch transfer gate)
 
 $(BUILD)/clang/build.ninja:
 	@tools/install --check build test
