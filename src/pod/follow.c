@@ -12,6 +12,7 @@
 #include "pod/hosted.h"
 #include "pod/record.h"
 #include "pod/remote.h"
+#include "pod/sweep.h"
 
 /* ---- what the instances tell ---- */
 

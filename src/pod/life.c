@@ -39,8 +39,6 @@
 #define WORKLOAD_KILLS_MAX 2
 /* The loss of a connection ends its calls, and is told to the instance: in no certain order. */
 #define WORKLOAD_ANSWER_DELAY (100 * NSEC_PER_MSEC)
-#define WORKLOADS_SWEEP_FIRST (100 * NSEC_PER_MSEC)
-#define WORKLOADS_SWEEP_LAST (60 * NSEC_PER_SEC)
 #define WORKLOAD_TAKE_DOWN_AGAIN (1 * NSEC_PER_SEC)
 #define WORKLOAD_MACHINE_AGAIN (20 * NSEC_PER_MSEC)
 
@@ -552,34 +550,6 @@ static void workload_drop_rootfs(struct workload *w)
 		c->has_rootfs = false;
 		c->image = NULL;
 	}
-}
-
-void workloads_sweep_logs(struct workloads *all)
-{
-	_cleanup_strv_ char **logs = NULL;
-	int r = fd_list_dir(all->config.logs_fd, &logs);
-
-	for (size_t n = 0; logs && logs[n]; n++)
-		if (!map_get(&all->by_id, logs[n]) &&
-		    rootfd_remove_tree(all->config.logs_fd, logs[n]) < 0)
-			r = -EBUSY;
-	if (r == 0) {
-		all->sweep_delay = WORKLOADS_SWEEP_FIRST;
-		return;
-	}
-	loop_timer_set(&all->sweep, all->sweep_delay);
-	all->sweep_delay = MIN(all->sweep_delay * 2, WORKLOADS_SWEEP_LAST);
-}
-
-static void workloads_on_sweep(struct loop_timer *t)
-{
-	workloads_sweep_logs(container_of(t, struct workloads, sweep));
-}
-
-void workloads_init_sweep(struct workloads *all)
-{
-	loop_timer_init(&all->sweep, all->config.loop, workloads_on_sweep);
-	all->sweep_delay = WORKLOADS_SWEEP_FIRST;
 }
 
 /* The last step, when nothing of it lives in a keeper any more and nobody there names it. Frees w.

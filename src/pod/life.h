@@ -13,13 +13,15 @@
 
 struct peer;
 
+#define WORKLOADS_SWEEP_FIRST (100 * NSEC_PER_MSEC)
+
 struct workloads {
 	struct workloads_config config;
 	struct list list;
 	struct map by_path;
 	struct map by_id;
 	struct map containers; /* by id */
-	/* Of log directories that could not be removed at once. */
+	/* Of log directories that could not be removed at once (sweep.h). */
 	struct loop_timer sweep;
 	nsec_t sweep_delay;
 	struct mirrors mirrors;
@@ -56,9 +58,6 @@ void workload_take_answer(struct pod_container *c, const struct container_view *
 			  const char *reason);
 /* For instance_create(). */
 void workload_on_instance_ready(void *userdata, struct instance *i, const struct error *err);
-/* Removes log directories that belong to no workload, and tries again later where that fails. */
-void workloads_sweep_logs(struct workloads *all);
-void workloads_init_sweep(struct workloads *all);
 /* It is taken down because its keeper is gone. */
 void workload_taken_down(struct workload *w);
 

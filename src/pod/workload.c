@@ -10,6 +10,7 @@
 #include "pod/life.h"
 #include "pod/publish.h"
 #include "pod/record.h"
+#include "pod/sweep.h"
 #include "pod/waiter.h"
 
 /* ---- running ---- */
