@@ -348,10 +348,21 @@ static void workload_check_started(struct workload *w)
 	workload_kill(w);
 }
 
+/* Where there is no memory for it, it is told as any other failure. */
+static bool workload_keep_refusal(struct workload *w, const struct error *err)
+{
+	w->refused = w->refused ?: malloc(sizeof(*w->refused));
+	if (!w->refused)
+		return false;
+	*w->refused = *err;
+	w->auto_remove = true;
+	return true;
+}
+
 /*
  * A limit that its group does not take, of a container or (c NULL) of the whole: the request cannot
- * be met here. That is told as the failure of the call, with the field, when nothing is left; where
- * there is no memory for it, as any other failure is told. Nothing for any other error.
+ * be met here. That is told as the failure of the call, with the field, when nothing is left.
+ * Nothing for any other error.
  */
 static void workload_refuse(struct workload *w, const struct pod_container *c,
 			    const struct error *err)
@@ -365,16 +376,13 @@ static void workload_refuse(struct workload *w, const struct pod_container *c,
 		file += strlen(CELL_LIMITS_FIELD);
 	if (cgroup_controller_of(file) < 0)
 		return;
-	w->refused = w->refused ?: malloc(sizeof(*w->refused));
-	if (!w->refused)
+	if (!workload_keep_refusal(w, err))
 		return;
-	*w->refused = *err;
 	if (of_whole)
 		(void)str_copy(w->refused->field, ERROR_FIELD_MAX, file);
 	else
 		(void)str_printf(w->refused->field, ERROR_FIELD_MAX, "containers[%zu].%s",
 				 (size_t)(c - w->containers), file);
-	w->auto_remove = true;
 }
 
 /* Where the keeper has ended, workload_lose() says how; this is for when it has not. */
@@ -641,13 +649,21 @@ static void workload_make_files(struct workload *w)
 		workload_lose(w, error_text(&err));
 }
 
+/* What this node cannot do, or has no room for, is told as the failure of the call. */
+static void workload_lose_root(struct workload *w, const struct error *err)
+{
+	if (err->kind == ERROR_PRECONDITION || err->kind == ERROR_EXHAUSTED)
+		(void)workload_keep_refusal(w, err);
+	workload_lose(w, error_text(err));
+}
+
 static void workload_on_root(void *userdata, const struct error *err)
 {
 	struct workload *w = userdata;
 
 	w->n_roots--;
 	if (err && !workload_has_ended(w))
-		workload_lose(w, error_text(err));
+		workload_lose_root(w, err);
 	loop_defer_schedule(&w->defer);
 }
 
@@ -662,7 +678,7 @@ static bool workload_gets_roots(struct workload *w)
 	if (starts && !w->has_roots && !(w->instance && instance_is_remote(w->instance))) {
 		w->has_roots = true;
 		if (workload_await_roots(w, config->images, workload_on_root, &err) < 0)
-			workload_lose(w, error_text(&err));
+			workload_lose_root(w, &err);
 	}
 	if (w->state != WORKLOAD_STARTING)
 		workload_forget_roots(w, config->images);

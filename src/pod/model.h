@@ -139,17 +139,18 @@ struct workload {
 	char *settings; /* likewise */
 
 	/* Private to this area. */
-	struct error *refused; /* why nothing like it can be here; NULL: no limit was refused */
-	size_t n_starting;     /* containers that are `starting` */
-	bool has_roots;        /* what their root file systems lie upon was asked for */
-	size_t n_roots;        /* and is not there yet, for so many of them */
-	bool prepare_due;      /* its files are to be made when the loop turns */
-	bool start_due;        /* to be started when the loop turns */
-	bool asked;            /* the keeper was asked to start its containers */
-	unsigned n_kills;      /* how often its containers were killed */
-	bool killed;           /* whatever has not ended is killed */
-	bool awaits_keeper;    /* instance_create() has not called back */
-	struct list shares;    /* struct pod_share */
+	struct error
+		*refused;   /* why nothing like it can be here; NULL: nothing of it was refused */
+	size_t n_starting;  /* containers that are `starting` */
+	bool has_roots;     /* what their root file systems lie upon was asked for */
+	size_t n_roots;     /* and is not there yet, for so many of them */
+	bool prepare_due;   /* its files are to be made when the loop turns */
+	bool start_due;     /* to be started when the loop turns */
+	bool asked;         /* the keeper was asked to start its containers */
+	unsigned n_kills;   /* how often its containers were killed */
+	bool killed;        /* whatever has not ended is killed */
+	bool awaits_keeper; /* instance_create() has not called back */
+	struct list shares; /* struct pod_share */
 	size_t n_shares;
 	size_t n_disks; /* and shares, that were asked for and are not there yet */
 	bool has_disks;

@@ -539,6 +539,20 @@ static void fails_where_a_root_cannot_be_made_ready(void)
 	CHECK_INT(n_rootfs_awaited, 0);
 	remove_well(w);
 	finish_awaited();
+
+	/* What cannot be on this node leaves nothing, and is told then. */
+	started = (struct told){ .n = 0 };
+	w = awaits_roots(WORKLOAD_CELL, 1, &started);
+	err = (struct error)ERROR_INIT;
+	(void)error_refuse(&err, ERROR_PRECONDITION, "the kernel cannot");
+	root_is_ready(w, &err);
+	fake_yes(node(), FAKE_REMOVE_CELL);
+	fake_turns();
+	CHECK_INT(started.n, 1);
+	CHECK(started.removed);
+	CHECK_INT(started.code, err.code);
+	CHECK(workloads_find(all, "web") == NULL);
+	finish_awaited();
 }
 
 static void is_stopped_while_its_roots_are_made_ready(void)

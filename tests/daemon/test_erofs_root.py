@@ -174,12 +174,12 @@ class Base(unittest.TestCase):
         """An image of which a file is some time in the making: a hole is nothing on the way, but a file of zeros behind it."""
         return self.put(name, [MKIMAGE.build_tar(MKIMAGE.busybox_entries()), C.tar(C.gnu_sparse(b"hole", [(0, 512)], size, b"a" * 512))])
 
-    def restart_with(self, root):
+    def restart_with(self, key, value):
         """What runs goes on, and lies on what it lay on."""
         with open(self.node.config, encoding="utf-8") as file:
             config = file.read()
         with open(self.node.config, "w", encoding="utf-8") as file:
-            file.write(re.sub(r"root: \w+", "root: " + root, config))
+            file.write(re.sub(rf"  {key}: \w+", f"  {key}: {value}", config))
         self.node.restart(signal.SIGTERM)
 
     def run_cell(self, name, image=None, *args, node=None, wait=True):
@@ -214,7 +214,7 @@ class Same(Base):
         tars = [MKIMAGE.build_tar(MKIMAGE.busybox_entries()), lower_layer(), upper_layer()]
         self.put("nasty", tars)
         self.run_cell("file", "nasty")
-        self.restart_with("overlay")
+        self.restart_with("root", "overlay")
         self.run_cell("directories", "nasty")
         self.assertEqual([True, False], [self.on_a_file("file"), self.on_a_file("directories")])
         a, a_links = tree(self.root("file"))
@@ -315,7 +315,7 @@ class Away(Base):
         with self.assertRaises(grpc.RpcError):
             self.node.images.Remove(nacre_pb2.RemoveImageRequest(image=self.name))
         # What it lies on was decided when it was made.
-        self.restart_with("overlay")
+        self.restart_with("root", "overlay")
         self.run_cell("c")
         self.assertEqual([True, True, False], [self.on_a_file(n) for n in "abc"])
         for name in "abc":
@@ -343,7 +343,7 @@ class Making(Base):
         return call, pid
 
     def test_nothing_else_waits(self):
-        call, pid = self.hold(self.big(size=200 << 20))
+        call, pid = self.hold(self.big(size=500 << 20))
         self.run_cell("other")
         self.assertEqual("1\n", self.out("other", "echo", "1"))
         self.assertFalse(call.done())
@@ -351,7 +351,7 @@ class Making(Base):
         os.kill(pid, signal.SIGCONT)
         for done in (call, second):
             self.assertEqual("running", done.result(timeout=200 * nacre_test.SLOWNESS).containers[0].state)
-        self.assertEqual(str(200 << 20), self.out("c", "stat", "-c", "%s", "/hole").strip())
+        self.assertEqual(str(500 << 20), self.out("c", "stat", "-c", "%s", "/hole").strip())
 
     def test_is_given_up_by_whoever_waits(self):
         name = self.big()
@@ -377,6 +377,14 @@ class Making(Base):
         call, pid = self.hold("big")
         self.remove("c")
         self.assertIsInstance(call.exception(), grpc.RpcError)
+
+    def test_disk_is_nearly_full(self):
+        self.restart_with("reserve", "1000000GiB")
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.run_cell("c")
+        self.assertEqual(Code.RESOURCE_EXHAUSTED, caught.exception.code())
+        self.assertIn("(images.reserve)", caught.exception.details())
+        self.assertEqual([], self.files())
 
     def test_disk_is_full(self):
         if not shutil.which("mkfs.ext4"):
@@ -414,9 +422,14 @@ class Refused(unittest.TestCase):
 
     def test_erofs_says_why(self):
         node = self.node_on_tmpfs("erofs")
+        with self.assertRaises(grpc.RpcError) as caught:
+            node.runtime.RunCell(runtime_pb2.RunCellRequest(meta=runtime_pb2.Meta(name="c"), containers=[steps.container("true")]))
+        self.assertEqual(Code.FAILED_PRECONDITION, caught.exception.code())
+        self.assertRegex(caught.exception.details(), r"^images\.root is erofs: the kernel .*Linux 6\.")
+        self.assertEqual([], list(node.workloads.List(nacre_pb2.ListRequest(all=True)).workloads))
         done = node.cli("run", "--rm", "busybox", "true", check=False)
         self.assertNotEqual(0, done.returncode)
-        self.assertRegex(done.stderr, r"images\.root is erofs: the kernel .*Linux 6\.")
+        self.assertIn("images.root is erofs: the kernel ", done.stderr)
         rows = {row["check"]: row for row in json.loads(node.cli("doctor", "-o", "json", check=False).stdout)}
         self.assertFalse(rows["EROFS files"]["ok"] or rows["EROFS files"]["essential"])
         self.assertIn("the kernel", rows["EROFS files"]["cause"])
@@ -436,6 +449,6 @@ class Auto(Base):
         self.assertEqual(([], False), (self.files(), self.on_a_file("a")))
         # Of another daemon's life, or of a microVM: here the former.
         for root in ("erofs", "auto"):
-            self.restart_with(root)
+            self.restart_with("root", root)
             self.run_cell("on-" + root)
         self.assertEqual([False, True, True], [self.on_a_file(n) for n in ("a", "on-erofs", "on-auto")])
