@@ -27,6 +27,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "image/cage.h"
+#include "image/closing.h"
 #include "image/helper.h"
 #include "image/incoming.h"
 #include "image/mend.h"
@@ -75,6 +76,7 @@ struct unpacking {
 	struct layering_layer *layer;
 	struct helper helper;
 	struct ration_share memory; /* for its window */
+	int cage_fd;                /* its directory */
 	bool followed;
 	bool restarted; /* killed, so that it begins anew */
 	bool said;      /* that it is unpacked */
@@ -384,6 +386,7 @@ static void unpacking_free(struct unpacking *u)
 {
 	helper_done(&u->helper);
 	ration_leave(&u->memory);
+	(void)fd_close(u->cage_fd);
 	list_remove(&u->link);
 	u->layering->n_running--;
 	free(u);
@@ -430,6 +433,7 @@ static void unpacking_end(struct helper *h, const struct error *err)
 				 layering_position(l, u->layer), l->image->n_layers);
 		layering_fail(l, &fault);
 	}
+	closing_add(&l->store->closings, l->store->config.pool, TAKE_FD(u->cage_fd));
 	unpacking_free(u);
 	loop_defer_schedule(&l->turn);
 	layering_wake_others(l);
@@ -449,16 +453,15 @@ static int unpacking_spawn(struct unpacking *u, const struct layer_source *sourc
 						.max_bytes = LAYERING_BYTES_MAX,
 						.max_entries = LAYERING_ENTRIES_MAX,
 						.follow = source->follow_fd >= 0 } };
-	_cleanup_fd_ int cage_fd = -1;
 	char dir[24];
 	int r;
 
 	layer_dir(l, u->layer, dir);
 	if (sysio_mkdirat(l->dir_fd, dir, 0755) < 0)
 		return error_set(err, -errno, "make a directory for the layer");
-	cage_fd = cage_open(l->dir_fd, dir, 0, err);
-	if (cage_fd < 0)
-		return cage_fd;
+	u->cage_fd = cage_open(l->dir_fd, dir, 0, err);
+	if (u->cage_fd < 0)
+		return u->cage_fd;
 	r = hush_open(&l->store->hush, err);
 	if (r < 0)
 		return r;
@@ -470,7 +473,7 @@ static int unpacking_spawn(struct unpacking *u, const struct layer_source *sourc
 						     .command = "unpack-apart",
 						     .caps = LAYERING_CAPS,
 						     .from_fd = source->blob_fd,
-						     .to_fd = cage_fd,
+						     .to_fd = u->cage_fd,
 						     .more_fd = source->follow_fd,
 						     .net_ns_fd = l->store->hush.net_fd,
 						     .mount_ns_fd = l->store->hush.mount_fd,
@@ -502,6 +505,7 @@ static int layering_unpack(struct layering *l, struct layering_layer *layer, str
 	*u = (struct unpacking){ .layering = l,
 				 .layer = layer,
 				 .memory = { .on_grant = unpacking_may_take },
+				 .cage_fd = -1,
 				 .followed = source.follow_fd >= 0 };
 	list_init(&u->link);
 	list_add_tail(&l->unpackings, &u->link);

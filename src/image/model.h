@@ -55,6 +55,7 @@ struct image_store {
 	int blobs_fd, layers_fd, containers_fd, staging_fd, erofs_fd, partial_fd;
 	struct hush hush; /* while layers are unpacked */
 	struct ration ration;
+	struct list closings; /* closing.h */
 	struct list images;
 	struct list leaving; /* records that are being removed */
 	struct map layers;   /* by key */

@@ -23,6 +23,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "image/closing.h"
 #include "image/collect.h"
 #include "image/copy.h"
 #include "image/erofs.h"
@@ -262,6 +263,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 				   .blobs = MAP_INIT,
 				   .containers = MAP_INIT };
 	ration_init(&s->ration, FETCH_MEMORY_MAX);
+	list_init(&s->closings);
 	list_init(&s->images);
 	list_init(&s->leaving);
 	list_init(&s->imports);
@@ -336,6 +338,7 @@ struct image_store *image_store_free(struct image_store *s)
 	rootfs_free_all(s);
 	lower_free_all(s);
 	trash_done(s);
+	closing_free_all(&s->closings);
 	store_free_images(&s->images);
 	store_free_images(&s->leaving);
 	store_free_map(&s->layers);
