@@ -55,7 +55,7 @@ static void says_why_not(void)
 	_cleanup_fd_ int below_fd = begin(), fd = -1;
 	struct error err = ERROR_INIT;
 
-	CHECK(mount("none", dir, "tmpfs", 0, NULL) == 0);
+	CHECK(below_fd >= 0 && mount("none", dir, "tmpfs", 0, NULL) == 0);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK(erofs_file_try(fd, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
