@@ -7,6 +7,18 @@
 #include "cli/alloc.h"
 #include "cli/registry_auth.h"
 
+static char **referrers_annotations(const Nacre__V1__Referrer *m)
+{
+	char **texts = xrealloc(NULL, 2 * m->n_annotations + 1, sizeof(*texts));
+
+	for (size_t i = 0; i < m->n_annotations; i++) {
+		texts[2 * i] = xstrdup(m->annotations[i]->name);
+		texts[2 * i + 1] = xstrdup(m->annotations[i]->value);
+	}
+	texts[2 * m->n_annotations] = NULL;
+	return texts;
+}
+
 static void referrers_message(struct client_call *call, const ProtobufCMessage *message)
 {
 	struct referrers *r = container_of(call, struct referrers, call);
@@ -22,6 +34,8 @@ static void referrers_message(struct client_call *call, const ProtobufCMessage *
 			.media_type = xstrdup(m->referrers[i]->media_type),
 			.artifact_type = xstrdup(m->referrers[i]->artifact_type),
 			.size = m->referrers[i]->size,
+			.annotations = referrers_annotations(m->referrers[i]),
+			.n_left_out = m->referrers[i]->annotations_left_out,
 		};
 }
 
@@ -66,6 +80,12 @@ void referrers_show(struct json *j, const char *key, const struct referrers *r)
 		json_put_string(j, "artifact_type", r->list[i].artifact_type);
 		json_put_string(j, "media_type", r->list[i].media_type);
 		json_put_unsigned(j, "size", r->list[i].size);
+		json_put_object(j, "annotations");
+		for (char **a = r->list[i].annotations; *a; a += 2)
+			json_put_string(j, a[0], a[1]);
+		json_put_end(j);
+		if (r->list[i].n_left_out)
+			json_put_unsigned(j, "annotations_left_out", r->list[i].n_left_out);
 		json_put_end(j);
 	}
 	json_put_end(j);
@@ -78,6 +98,7 @@ void referrers_done(struct referrers *r)
 		free(r->list[i].digest);
 		free(r->list[i].media_type);
 		free(r->list[i].artifact_type);
+		strv_free(r->list[i].annotations);
 	}
 	free(r->list);
 	free(r->subject);

@@ -11,6 +11,8 @@
 struct referrer {
 	char *digest, *media_type, *artifact_type;
 	uint64_t size;
+	char **annotations; /* names and values by turns, ended by NULL */
+	unsigned n_left_out;
 };
 
 struct referrers {

@@ -2,6 +2,7 @@
 #include "fetch/referrers.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "fetch/channel.h"
@@ -11,19 +12,73 @@
 
 #define REFERRERS_TYPE "application/vnd.oci.image.index.v1+json"
 
+/* The next annotation that is a text and for which there is room, from `it` on; NULL: no more. */
+static void *referrers_next_annotation(json_t *all, void *it, size_t *room)
+{
+	for (; it; it = json_object_iter_next(all, it)) {
+		const char *name = json_object_iter_key(it);
+		const char *value = json_string_value(json_object_iter_value(it));
+		size_t size = value ? strlen(name) + strlen(value) + 2 : SIZE_MAX;
+
+		if (size > *room || !*name || strlen(name) > FETCH_ANNOTATION_NAME_MAX ||
+		    !str_is_clean(name))
+			continue;
+		*room -= size;
+		return it;
+	}
+	return NULL;
+}
+
+static void referrers_count_annotations(json_t *all, uint32_t *ret_n, uint32_t *ret_left_out)
+{
+	size_t room = FETCH_REFERRER_ANNOTATIONS_SIZE;
+	void *it = referrers_next_annotation(all, json_object_iter(all), &room);
+
+	*ret_n = 0;
+	while (it && *ret_n < FETCH_REFERRER_ANNOTATIONS_MAX) {
+		++*ret_n;
+		it = referrers_next_annotation(all, json_object_iter_next(all, it), &room);
+	}
+	*ret_left_out = (uint32_t)(json_object_size(all) - *ret_n);
+}
+
+static int referrers_send_annotations(struct network *n, json_t *all, uint32_t count,
+				      struct error *err)
+{
+	size_t room = FETCH_REFERRER_ANNOTATIONS_SIZE;
+	void *it = referrers_next_annotation(all, json_object_iter(all), &room);
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < count; i++) {
+		struct fetchmsg m = { .type = FETCHMSG_ANNOTATION };
+
+		m.annotation.name = json_object_iter_key(it);
+		m.annotation.value = json_string_value(json_object_iter_value(it));
+		r = channel_send(n->sock_fd, &m, err);
+		it = referrers_next_annotation(all, json_object_iter_next(all, it), &room);
+	}
+	return r;
+}
+
 static int referrers_send(struct network *n, const struct descriptor *d, void *userdata,
 			  struct error *err)
 {
 	struct fetchmsg m = { .type = FETCHMSG_REFERRER };
+	json_t *annotations = NULL;
 	int r;
 
-	r = json_get_text(d->node, "artifactType", &m.referrer.artifact_type, err);
+	r = json_get_object(d->node, "annotations", &annotations, err);
+	if (r == 0)
+		r = json_get_text(d->node, "artifactType", &m.referrer.artifact_type, err);
 	if (r < 0)
 		return r;
 	(void)str_copy(m.referrer.digest, sizeof(m.referrer.digest), d->digest);
 	m.referrer.size = d->size;
 	m.referrer.media_type = d->media_type;
-	return channel_send(n->sock_fd, &m, err);
+	referrers_count_annotations(annotations, &m.referrer.n_annotations, &m.referrer.n_left_out);
+	r = channel_send(n->sock_fd, &m, err);
+	return r == 0 ? referrers_send_annotations(n, annotations, m.referrer.n_annotations, err)
+		      : r;
 }
 
 struct referrers_walk {

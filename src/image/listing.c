@@ -21,6 +21,8 @@ struct image_listing {
 	void *userdata;
 	uint32_t what; /* enum fetch_listing */
 	bool cancelled, said_done;
+	unsigned n_annotations; /* of the last referrer that are still to come */
+	size_t annotations_room;
 	struct errand errand;
 };
 
@@ -37,10 +39,38 @@ static bool listing_takes(const struct image_listing *t, enum fetchmsg_type type
 {
 	bool tags = t->what == FETCH_LIST_TAGS;
 
-	if (t->said_done)
+	if (t->said_done || (t->n_annotations > 0) != (type == FETCHMSG_ANNOTATION))
 		return false;
+	if (type == FETCHMSG_ANNOTATION)
+		return true;
 	return type == FETCHMSG_DONE || (tags && type == FETCHMSG_TAG) ||
 	       (!tags && (type == FETCHMSG_RESOLVED || type == FETCHMSG_REFERRER));
+}
+
+static void listing_take_referrer(struct image_listing *t, const struct fetchmsg *m)
+{
+	t->n_annotations = m->referrer.n_annotations;
+	t->annotations_room = FETCH_REFERRER_ANNOTATIONS_SIZE;
+	t->ops.on_referrer(t->userdata, &(struct image_referrer){
+						.digest = m->referrer.digest,
+						.media_type = m->referrer.media_type,
+						.artifact_type = m->referrer.artifact_type,
+						.size = m->referrer.size,
+						.n_left_out = m->referrer.n_left_out,
+					});
+}
+
+static int listing_take_annotation(struct image_listing *t, const struct fetchmsg *m,
+				   struct error *err)
+{
+	size_t size = strlen(m->annotation.name) + strlen(m->annotation.value) + 2;
+
+	if (size > t->annotations_room)
+		return error_set(err, -EPROTO, "nacre-transfer: more of annotations than it may");
+	t->annotations_room -= size;
+	t->n_annotations--;
+	t->ops.on_annotation(t->userdata, m->annotation.name, m->annotation.value);
+	return 0;
 }
 
 static int listing_message(struct helper *h, const struct fetchmsg *m, struct error *err)
@@ -58,13 +88,10 @@ static int listing_message(struct helper *h, const struct fetchmsg *m, struct er
 		t->ops.on_tag(t->userdata, m->tag.name);
 	else if (m->type == FETCHMSG_RESOLVED)
 		t->ops.on_subject(t->userdata, m->resolved.digest);
+	else if (m->type == FETCHMSG_REFERRER)
+		listing_take_referrer(t, m);
 	else
-		t->ops.on_referrer(t->userdata, &(struct image_referrer){
-							.digest = m->referrer.digest,
-							.media_type = m->referrer.media_type,
-							.artifact_type = m->referrer.artifact_type,
-							.size = m->referrer.size,
-						});
+		return listing_take_annotation(t, m, err);
 	return 0;
 }
 

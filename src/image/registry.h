@@ -270,6 +270,7 @@ struct image_referrer {
 	const char *digest, *media_type;
 	const char *artifact_type; /* "": the registry does not say */
 	uint64_t size;
+	unsigned n_left_out; /* annotations that are too many or too long to be told */
 };
 
 struct image_listing_ops {
@@ -277,6 +278,9 @@ struct image_listing_ops {
 	/* The digest of what is referred to, once; then each referrer. */
 	void (*on_subject)(void *userdata, const char *digest);
 	void (*on_referrer)(void *userdata, const struct image_referrer *referrer);
+	/* Of the last of these: at most FETCH_REFERRER_ANNOTATIONS_MAX,
+	 * FETCH_REFERRER_ANNOTATIONS_SIZE together. */
+	void (*on_annotation)(void *userdata, const char *name, const char *value);
 	void (*on_done)(void *userdata, const struct error *err); /* NULL: these were all */
 };
 

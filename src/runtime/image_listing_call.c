@@ -2,6 +2,7 @@
 #include "runtime/image_listing_call.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "api/nacre.pb-c.h"
 #include "base/str.h"
@@ -14,11 +15,21 @@
 
 /* Of one answer. */
 #define LISTING_TAGS 256
-#define LISTING_REFERRERS 32
+#define LISTING_REFERRERS 16
 
 struct listing_referrer {
 	char digest[DIGEST_SIZE], media_type[FETCH_TYPE_MAX + 1], artifact_type[FETCH_TYPE_MAX + 1];
 	uint64_t size;
+	uint32_t n_left_out;
+	/* Names and values by turns, each with its NUL. */
+	char annotations[FETCH_REFERRER_ANNOTATIONS_SIZE];
+	size_t len, n_annotations;
+};
+
+/* Of one referrer, as the answer has them. */
+struct listing_annotations {
+	Nacre__V1__Annotation list[FETCH_REFERRER_ANNOTATIONS_MAX];
+	Nacre__V1__Annotation *pointers[FETCH_REFERRER_ANNOTATIONS_MAX];
 };
 
 /* In the call's arena. */
@@ -29,7 +40,10 @@ struct listing_call {
 	char subject[DIGEST_SIZE]; /* until it was told */
 	union {
 		char tags[LISTING_TAGS][REFERENCE_TAG_MAX + 1];
-		struct listing_referrer referrers[LISTING_REFERRERS];
+		struct {
+			struct listing_referrer referrers[LISTING_REFERRERS];
+			struct listing_annotations annotations[LISTING_REFERRERS];
+		};
 	};
 	size_t n;
 	struct error err;
@@ -57,6 +71,24 @@ static void listing_flush_tags(struct listing_call *c)
 		listing_send(c, &m.base);
 }
 
+static void listing_show_annotations(struct listing_referrer *from, struct listing_annotations *to,
+				     Nacre__V1__Referrer *ret)
+{
+	char *at = from->annotations;
+
+	for (size_t i = 0; i < from->n_annotations; i++) {
+		nacre__v1__annotation__init(&to->list[i]);
+		to->list[i].name = at;
+		at += strlen(at) + 1;
+		to->list[i].value = at;
+		at += strlen(at) + 1;
+		to->pointers[i] = &to->list[i];
+	}
+	ret->annotations = to->pointers;
+	ret->n_annotations = from->n_annotations;
+	ret->annotations_left_out = from->n_left_out;
+}
+
 static void listing_flush_referrers(struct listing_call *c)
 {
 	Nacre__V1__ReferrersResponse m = NACRE__V1__REFERRERS_RESPONSE__INIT;
@@ -68,6 +100,7 @@ static void listing_flush_referrers(struct listing_call *c)
 		list[i].media_type = c->referrers[i].media_type;
 		list[i].artifact_type = c->referrers[i].artifact_type;
 		list[i].size = c->referrers[i].size;
+		listing_show_annotations(&c->referrers[i], &c->annotations[i], &list[i]);
 		pointers[i] = &list[i];
 	}
 	m.subject = c->subject;
@@ -101,14 +134,34 @@ static void listing_on_subject(void *userdata, const char *digest)
 static void listing_on_referrer(void *userdata, const struct image_referrer *referrer)
 {
 	struct listing_call *c = userdata;
-	struct listing_referrer *to = &c->referrers[c->n];
+	struct listing_referrer *to;
 
+	if (c->n == LISTING_REFERRERS)
+		listing_flush_referrers(c);
+	to = &c->referrers[c->n++];
 	(void)str_copy(to->digest, sizeof(to->digest), referrer->digest);
 	(void)str_copy(to->media_type, sizeof(to->media_type), referrer->media_type);
 	(void)str_copy(to->artifact_type, sizeof(to->artifact_type), referrer->artifact_type);
 	to->size = referrer->size;
-	if (++c->n == LISTING_REFERRERS)
-		listing_flush_referrers(c);
+	to->n_left_out = referrer->n_left_out;
+	to->len = 0;
+	to->n_annotations = 0;
+}
+
+/* Whoever calls has counted (image_listing_ops). */
+static void listing_on_annotation(void *userdata, const char *name, const char *value)
+{
+	struct listing_call *c = userdata;
+	struct listing_referrer *to = &c->referrers[c->n - 1];
+	const char *const texts[] = { name, value };
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		size_t size = strlen(texts[i]) + 1;
+
+		memcpy(to->annotations + to->len, texts[i], size);
+		to->len += size;
+	}
+	to->n_annotations++;
 }
 
 static void listing_on_done(void *userdata, const struct error *err)
@@ -140,6 +193,7 @@ static void listing_cancelled(struct rpc_call *call, void *data)
 static const struct image_listing_ops listing_ops = { .on_tag = listing_on_tag,
 						      .on_subject = listing_on_subject,
 						      .on_referrer = listing_on_referrer,
+						      .on_annotation = listing_on_annotation,
 						      .on_done = listing_on_done };
 
 /* What one call asks for; `field` has its name. */

@@ -100,13 +100,15 @@
 #define FETCH_WORD_MAX 32768  /* bytes of one */
 #define FETCH_BLOBS_MAX 16384 /* of an archive */
 #define FETCH_BYTES_MAX (UINT64_C(1) << 50)
-#define FETCH_HOST_MAX 262       /* a name of 255 bytes, a colon, a port */
-#define FETCH_URL_MAX 2048       /* of an endpoint or a proxy */
-#define FETCH_SECRET_MAX 16384   /* bytes of a password or token */
-#define FETCH_TYPE_MAX 255       /* of a media type */
-#define FETCH_CONTENTS_MAX 1024  /* CONTENT of a copy, PUSH_BLOB of a push */
-#define FETCH_CONNECTIONS_MAX 64 /* at once */
-#define FETCH_TAGS_MAX 100000    /* of a list */
+#define FETCH_HOST_MAX 262                   /* a name of 255 bytes, a colon, a port */
+#define FETCH_URL_MAX 2048                   /* of an endpoint or a proxy */
+#define FETCH_SECRET_MAX 16384               /* bytes of a password or token */
+#define FETCH_TYPE_MAX 255                   /* of a media type */
+#define FETCH_REFERRER_ANNOTATIONS_MAX 32    /* that are told of one */
+#define FETCH_REFERRER_ANNOTATIONS_SIZE 4096 /* bytes of these, with a NUL behind each text */
+#define FETCH_CONTENTS_MAX 1024              /* CONTENT of a copy, PUSH_BLOB of a push */
+#define FETCH_CONNECTIONS_MAX 64             /* at once */
+#define FETCH_TAGS_MAX 100000                /* of a list */
 #define FETCH_MILLISECONDS_MAX 3600000
 #define FETCH_NAMES_MAX 61440 /* bytes of the names of an image that is exported */
 #define FETCH_SIGNERS_MAX 16
@@ -348,6 +350,8 @@ struct fetchmsg {
 			uint64_t size;
 			const char *media_type;
 			const char *artifact_type; /* or "" */
+			uint32_t n_annotations;    /* that follow, each in an ANNOTATION */
+			uint32_t n_left_out;       /* for which there was no room */
 		} referrer;
 		struct {
 			char digest[DIGEST_SIZE];
@@ -420,7 +424,7 @@ struct fetchmsg {
 			const char *identity;          /* the name that was signed */
 		} signer;
 		struct {
-			const char *name; /* of the signature of the SIGNER before */
+			const char *name; /* of the SIGNER before (its signature), or REFERRER */
 			const char *value;
 		} annotation;
 		struct {

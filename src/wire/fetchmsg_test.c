@@ -43,7 +43,7 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_PUSH_BLOB, .push_blob = { DIGEST, 5, 1 } },
 	{ .type = FETCHMSG_GO },
 	{ .type = FETCHMSG_RESOLVED, .resolved = { DIGEST, 5, "a/b", "https://a.b" } },
-	{ .type = FETCHMSG_REFERRER, .referrer = { DIGEST, 5, "a/b", "" } },
+	{ .type = FETCHMSG_REFERRER, .referrer = { DIGEST, 5, "a/b", "", 1, 2 } },
 	{ .type = FETCHMSG_CONTENT, .content = { DIGEST, 5, "a/b" } },
 	{ .type = FETCHMSG_CONTENT_END, .content_end = { FETCH_CONTENTS_MAX } },
 	{ .type = FETCHMSG_FETCH, .fetch = { DIGEST, 5, 5, 1 } },

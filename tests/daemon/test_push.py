@@ -247,10 +247,25 @@ class Push(PushTest):
         self.registry.referring["a/b", subject] = entries
         found = self.node.json("image", "inspect", "--referrers", self.name)
         schema.check(schema.load(), "image inspect", found)
-        want = [{"digest": e["digest"], "artifact_type": e.get("artifactType", ""), "media_type": e["mediaType"], "size": e["size"]}
-                for e in entries]
+        want = [{"digest": e["digest"], "artifact_type": e.get("artifactType", ""), "media_type": e["mediaType"], "size": e["size"],
+                 "annotations": {}} for e in entries]
         self.assertEqual({"subject": subject, "list": want}, found["referrers"])
         self.assertEqual({**nothing, "referrers": found["referrers"]}, found)
+        # What its list says of them, in bounds.
+        some = {"org.opencontainers.image.created": "2026-01-02T03:04:05Z", "a": "1\n\u00e4"}
+        most = {f"{n:02}": "x" for n in range(40)}
+        room = {"long": "x" * 5000, "fits": "y" * 4000, "more": "z" * 84, "no": 5, "": "x", "a\nb": "c"}
+        for entry, annotations in zip(entries[30:], (some, most, room, {})):
+            entry["annotations"] = annotations
+        found = self.node.json("image", "inspect", "--referrers", self.name)
+        schema.check(schema.load(), "image inspect", found)
+        shown = [(e["annotations"], e.get("annotations_left_out", 0)) for e in found["referrers"]["list"]]
+        self.assertEqual([({}, 0)] * 30, shown[:30])
+        kept = ({"fits": "y" * 4000, "more": "z" * 84}, 4)
+        self.assertEqual([(some, 0), (dict(list(most.items())[:32]), 8), kept, ({}, 0)], shown[30:34])
+        entries[0]["annotations"] = [1]
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "annotations", image(self.name))
+        del entries[0]["annotations"]
         self.refused(grpc.StatusCode.INVALID_ARGUMENT, "^image: required", image(""))
         self.refused(grpc.StatusCode.INVALID_ARGUMENT, "^image: ", image("a b"))
         self.refused(grpc.StatusCode.NOT_FOUND, "manifest", image(f"{self.registry.host}/a/b:none"))
