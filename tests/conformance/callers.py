@@ -8,6 +8,7 @@ are, once with version 2 alone. Where no controller of version 2 is to be had (a
 nothing is limited: --pids-limit -1. What they do with limits, with the freezer and with criu is seen in the guest of
 `make guest`, which has version 2 alone: tests/guest/callers.sh.
 """
+import glob
 import os
 import shutil
 import subprocess
@@ -152,6 +153,11 @@ def inside(build, name, unified):
     return 0
 
 
+def podman_groups():
+    """The groups, one in each hierarchy, in which podman makes those of its containers, and which it never removes."""
+    return set(glob.glob("/sys/fs/cgroup/libpod_parent") + glob.glob("/sys/fs/cgroup/*/libpod_parent"))
+
+
 def main():
     build = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build"))
     if len(sys.argv) > 2:
@@ -161,12 +167,15 @@ def main():
         print(f"callers: skipped, for want of {', '.join(missing) or 'root'} (tools/install conformance)")
         print(f"0 passed, 0 failed, {len(CASES)} skipped")
         return 0
-    failed = 0
+    failed, before = 0, podman_groups()
     for case, unified in CASES:
         words = [sys.executable, os.path.abspath(__file__), build, case.__name__, "unified" if unified else "as it is"]
         done = subprocess.run(["unshare", "-pmnC", "--fork", "--kill-child", "--mount-proc", *words], check=False)
         print(f"{'ok' if done.returncode == 0 else 'not ok'} {case.__name__}, cgroups {words[-1]}", flush=True)
         failed += done.returncode != 0
+    for group in podman_groups() - before:
+        for folder, _, _ in os.walk(group, topdown=False):
+            os.rmdir(folder)
     there = in_guest.run(build, "callers", 1, "--callers", os.path.join(ROOT, "tests", "guest", "callers.sh"),
                          programs=("criu", "ip", "iptables-save"))
     print(f"{len(CASES) - failed + there[0]} passed, {failed + there[1]} failed, {there[2]} skipped")

@@ -121,19 +121,23 @@ class Guest:
         self.node.workloads.Remove(importlib.import_module("nacre_test").nacre_pb2.RemoveRequest(target=self.name, force=True))
 
     def lines(self, silence):
-        """What the guest says, line by line, until it ends; None once it has been silent for too long."""
+        """What the guest says, line by line, until it ends; None once it has been silent for too long.
+
+        Who stops asking loses nothing: what came with the last line is there for the next one who asks.
+        """
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             while True:
+                while b"\n" in self.rest:
+                    line, _, self.rest = self.rest.partition(b"\n")
+                    yield line.decode("utf-8", "replace").rstrip("\r")
                 if not selector.select(timeout=silence):
                     yield None
                     return
                 data = os.read(self.process.stdout.fileno(), 65536)
                 if not data:
                     return
-                *lines, self.rest = (self.rest + data).split(b"\n")
-                for line in lines:
-                    yield line.decode("utf-8", "replace").rstrip("\r")
+                self.rest += data
 
     def come_up(self, silence):
         """Waits for the guest's first word of its own."""
