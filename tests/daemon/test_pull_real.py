@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 import unittest
 
+import cosign
 import fakenet
 import fakeregistry
 import images
@@ -33,6 +34,28 @@ def run(*args, **more):
     if done.returncode:
         raise RuntimeError(f"{args}: {done.stderr.decode(errors='replace')}")
     return done.stdout
+
+
+class Uploads:
+    """What cosign.py puts somewhere goes to a registry, by skopeo: the signature is an image of one layer to it."""
+
+    def __init__(self, test, registry):
+        self.host, self.manifests, self.test, self.blobs, self.registry = registry.host, {}, test, {}, registry
+
+    def put_blob(self, data):
+        self.blobs[fakeregistry.digest(data)] = data
+        return fakeregistry.digest(data)
+
+    def put_manifest(self, repository, document, tag):
+        with tempfile.TemporaryDirectory(dir=self.test.folder) as folder:
+            for name, data in self.blobs.items():
+                with open(f"{folder}/{name[7:]}", "wb") as f:
+                    f.write(data)
+            with open(folder + "/manifest.json", "w", encoding="utf-8") as f:
+                json.dump(document, f)
+            with open(folder + "/version", "w", encoding="ascii") as f:
+                f.write("Directory Transport Version: 1.1\n")
+            self.registry.copy("dir:" + folder, f"{repository}:{tag}", "--preserve-digests")
 
 
 @unittest.skipUnless(all(map(shutil.which, NEEDED)), f"one of {', '.join(NEEDED)} is not installed")
@@ -165,6 +188,30 @@ class Real(nacre_test.NodeTest):
                         *(("--src-creds", f"{realregistry.USER}:{realregistry.PASSWORD}") if registry.auth else ()),
                         f"docker://{registry.host}/{name}", "dir:" + tempfile.mkdtemp(dir=self.folder))
                     last = f"{registry.host}/{name}"
+
+    def test_who_signed(self):
+        """A signature that lies in each of them, and whoever may not see it."""
+        keys = cosign.Keys(self.folder, "ours", "theirs")
+        for kind, registry in self.registries.items():
+            with self.subTest(kind):
+                self.registry, name = registry, registry.host + "/signed:1"
+                registry.copy("oci-archive:" + self.busybox_tar, "signed:1")
+                root = fakeregistry.digest(self.raw(registry, "signed:1"))
+
+                def verify(key, check=True, name=name):
+                    return self.as_user("-o", "json", "image", "verify", "--key", keys.public(key), name, check=check)
+                self.assertEqual(1, verify("ours", check=False).returncode)
+                cosign.sign(Uploads(self, registry), "signed", root, keys, "ours")
+                said = json.loads(verify("ours").stdout)["verdict"]
+                self.assertEqual(["signed", root, [registry.host + "/signed"]],
+                                 [said["verdict"], said["digest"], [s["identity"] for s in said["signers"]]])
+                done = verify("theirs", check=False)
+                self.assertEqual(1, done.returncode)
+                self.assertIn("none of the keys", done.stderr)
+                if registry.auth:
+                    done = self.node.cli("image", "verify", "--key", keys.public("ours"), name, check=False, env={"DOCKER_CONFIG": self.folder})
+                    self.assertEqual(125, done.returncode)
+                    self.assertIn("Unauthenticated: ", done.stderr)
 
     def raw(self, registry, name):
         return run("skopeo", "--insecure-policy", "inspect", "--raw", "--tls-verify=false",
