@@ -198,6 +198,21 @@ class PullTest(StoreTest):
         self.assert_empty()
         self.refused("invalid", "UPPER", "pull", "UPPER")
 
+    def test_a_verdict_that_cannot_be(self):
+        self.serve("app", self.layers(1))
+        zeros = "sha256:" + "0" * 64
+        signer = ["/a.pub", zeros, "localhost:5000/app"]
+        for script in ({"verdicts": []}, {"verdicts": [[zeros, 0, "", "", 0]]}, {"verdicts": [["", 3, "", "no", 0]]},
+                       {"verdicts": [["", 0, "", "", 0]] * 2}, {"verdicts": [["", 2, "", "", 1]]},
+                       {"signers": [signer] * 17, "verdicts": [["", 2, "", "", 16]]}):
+            self.script(**script)
+            done = self.driver("pull", "localhost:5000/app:1", check=False)
+            self.assertIn("Protocol error", done.stderr, script)
+            self.assertEqual(self.images(), [])
+        self.assertEqual(self.fetched(), [])
+        self.script(signers=[signer] * 16, verdicts=[["", 2, "", "", 16]])
+        self.driver("pull", "localhost:5000/app:1")
+
     def test_no_room(self):
         self.serve("app", self.layers(1, size=4 << 20))
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", self.root], check=True)

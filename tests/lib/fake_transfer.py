@@ -7,7 +7,9 @@ fake-registry/REPOSITORY.json   {"manifest": DIGEST, "config": DIGEST, "layers":
 fake-registry/blobs/HEX
 fake-registry/log               a line for each thing that was asked: "resolve NAME", "fetch DIGEST FROM", "skip DIGEST"
 script.json                     {"rate": bytes a second, "chunk": bytes, "wrong": {DIGEST: times}, "die": {DIGEST: [bytes, times]},
-                                 "error": [kind, errno, text], "hold": seconds before the documents}
+                                 "error": [kind, errno, text], "hold": seconds before the documents,
+                                 "signers": [[key, fingerprint, identity]...],
+                                 "verdicts": [[digest or "" for the manifest's, kind, scope, text, signers]...]}
 """
 import array
 import fcntl
@@ -186,10 +188,8 @@ def pull(channel):
     channel.tell(RESOLVED, image["manifest"], 1, "application/vnd.oci.image.manifest.v1+json", "http://fake")
     for signer in script.get("signers", ()):
         channel.tell(SIGNER, *signer)
-    if "verdict" in script:
-        channel.tell(VERDICT, *script["verdict"])
-    else:
-        channel.tell(VERDICT, image["manifest"], 0, "", "", 0)
+    for digest, *verdict in script.get("verdicts", [["", 0, "", "", 0]]):
+        channel.tell(VERDICT, digest or image["manifest"], *verdict)
     for digest in (image["manifest"], image["config"]):
         with open(f"{DIR}/blobs/{digest[7:]}", "rb") as file:
             data = file.read()
