@@ -265,15 +265,18 @@ class Verify(nacre_test.NodeTest):
         self.node.cli("image", "pull", other)
         self.assertEqual([self.name], list(self.kept(self.name)))
         self.node.cli("image", "tag", other, self.name)
-        for _ in range(2):
-            self.assertEqual([other], list(self.kept(self.name)))
-            self.assertEqual([], list(self.kept(f"{self.repository}@{self.root}")))
-            self.node.restart()
         # Back again it has lost it.
         self.node.cli("image", "tag", f"{self.repository}@{self.root}", self.name)
         self.assertEqual([], list(self.kept(self.name)))
         self.node.cli("image", "pull", self.name)
         self.assertEqual([self.name], list(self.kept(self.name)))
+        self.node.cli("image", "tag", other, self.name)
+        for _ in range(2):
+            self.assertEqual([other], list(self.kept(self.name)))
+            self.assertEqual([], list(self.kept(f"{self.repository}@{self.root}")))
+            self.node.restart()
+        self.node.cli("image", "tag", f"{self.repository}@{self.root}", self.name)
+        self.assertEqual([], list(self.kept(self.name)))
 
     def test_one_image_with_two_names(self):
         self.policy(ACCEPT, scope=self.repository, default=REJECT)
