@@ -27,7 +27,7 @@ static int verify_take_key(struct network *n, struct error *err)
 		return 0;
 	n->policy = policy_free(n->policy);
 	r = policy_read_key(&n->policy, n->request.verify.key, err);
-	return r < 0 ? error_wrap(err, r, "the key") : 0;
+	return r < 0 ? error_wrap(err, r, "key") : 0;
 }
 
 int verify_run(struct network *n, int dir_fd, struct error *err)

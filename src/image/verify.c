@@ -24,6 +24,7 @@ struct image_verify {
 	char reference[REFERENCE_SIZE];
 	char digest[DIGEST_SIZE]; /* "": the registry says which */
 	bool stored;              /* the digest is the node's */
+	bool by_key;
 	bool cancelled, said_done;
 	struct verdict verdict;
 	struct errand errand;
@@ -99,6 +100,9 @@ static void verify_end(struct helper *h, const struct error *err)
 		fault = *err;
 	else if (!v->said_done)
 		(void)error_set(&fault, -EPROTO, "nacre-transfer: it ended too early");
+	/* What reads the key is the helper, and its words begin so. */
+	if (v->by_key && fault.kind == ERROR_INVALID && str_has_prefix(fault.text, "key: "))
+		(void)str_copy(fault.field, sizeof(fault.field), "key");
 	v->verdict.said.reference = v->reference;
 	v->verdict.said.at = clock_real();
 	if (!v->cancelled)
@@ -187,6 +191,7 @@ static int verify_begin(struct image_verify *v, const struct image_verify_reques
 	m.verify.reference = v->reference;
 	m.verify.digest = v->digest;
 	m.verify.key = q->key;
+	v->by_key = *q->key;
 	r = errand_start(&v->errand, v->store, "verify", &m, &q->auths, &verify_helper_ops, err);
 	if (r == 0)
 		r = network_go(&v->errand.helper, err);

@@ -71,6 +71,8 @@ class StatusDetails(nacre_test.NodeTest):
             "grace_ms": lambda: self.node.workloads.Stop(nacre_pb2.StopRequest(target=self.sleeper, grace_ms=10**9)),
             "path": lambda: list(self.node.images.Import(nacre_pb2.ImportRequest(path="x"))),
             "image": lambda: self.node.images.Remove(nacre_pb2.RemoveImageRequest()),
+            # Which a helper reads.
+            "key": lambda: self.node.images.Verify(nacre_pb2.VerifyImageRequest(image=self.busybox(), key="x")),
         }
         for field, call in cases.items():
             with self.subTest(field):
