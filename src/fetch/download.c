@@ -436,24 +436,34 @@ int downloads_receive(struct downloads *d, struct error *err)
 	return r;
 }
 
-int downloads_run(struct downloads *d, struct error *err)
+static bool downloads_go_on(const struct downloads *d)
+{
+	return d->n_settled < d->n_expected || !list_empty(&d->queue);
+}
+
+/* Waits for the network and the core. */
+static int downloads_turn(struct downloads *d, struct error *err)
 {
 	bool readable = false;
+	int r = client_turn(&d->network->registry, d->network->sock_fd, downloads_wait(d),
+			    &readable, err);
+
+	if (r == 0 && d->err.code)
+		r = error_copy(err, &d->err);
+	return r == 0 && readable ? downloads_receive(d, err) : r;
+}
+
+int downloads_run(struct downloads *d, struct error *err)
+{
 	int r = 0;
 
-	while (d->n_settled < d->n_expected || !list_empty(&d->queue)) {
+	while (r == 0 && downloads_go_on(d)) {
 		r = downloads_step(d, err);
-		if (r == 0)
-			r = client_turn(&d->network->registry, d->network->sock_fd,
-					downloads_wait(d), &readable, err);
-		if (r == 0 && d->err.code)
-			r = error_copy(err, &d->err);
-		if (r == 0 && readable)
-			r = downloads_receive(d, err);
-		if (r < 0)
-			return r;
+		/* Behind the last one nothing comes that a turn could wait for. */
+		if (r == 0 && downloads_go_on(d))
+			r = downloads_turn(d, err);
 	}
-	return 0;
+	return r;
 }
 
 void downloads_done(struct downloads *d)
