@@ -113,7 +113,11 @@ class Fetcher:
     def hear(self, seconds=60):
         if not select.select([self.socket], [], [], seconds)[0]:
             raise Failed("TIMEOUT", f"nothing for {seconds} s; heard {self.heard[-5:]}")
-        packet = self.socket.recv(65536)
+        try:
+            packet = self.socket.recv(65536)
+        except ConnectionResetError:
+            # It has ended without having read all; its last words come behind that.
+            packet = self.socket.recv(65536)
         if not packet:
             raise Failed("END", f"it ended with {self.process.wait()}; heard {self.heard[-5:]}")
         message = unpack(packet)
