@@ -530,15 +530,21 @@ static void root_lies_on_a_file_that_is_there(void)
 		SKIP("the kernel mounts no file, or no mkfs.erofs");
 }
 
+static size_t n_staged(void)
+{
+	_cleanup_fd_ int fd = openat(s.fd, "staging", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_strv_ char **names = NULL;
+
+	CHECK_INT(fd_list_dir(fd, &names), 0);
+	return strv_len(names);
+}
+
 static void root_is_waited_for_no_more(void)
 {
 	struct image *image = begin();
-	_cleanup_strv_ char **staged = NULL;
-	_cleanup_fd_ int staging_fd = -1;
 	bool is_here;
 
 	image = form(IMAGE_ROOT_EROFS);
-	staging_fd = openat(s.fd, "staging", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	is_here = await(image);
 	image_rootfs_forget(s.images, &s);
 	LOOP_WAIT(s.loop, image->n_users == 0);
@@ -553,13 +559,7 @@ static void root_is_waited_for_no_more(void)
 		CHECK_STR(s.err.text, "");
 		CHECK(faccessat(s.fd, "erofs/2", F_OK, 0) == 0);
 	}
-	/* What it was made in is trash by now. */
-	close_store();
-	open_store();
-	close_store();
-	open_store();
-	CHECK_INT(fd_list_dir(staging_fd, &staged), 0);
-	CHECK_INT(strv_len(staged), 0);
+	LOOP_WAIT(s.loop, n_staged() == 0);
 	end();
 	if (!is_here)
 		SKIP("the kernel mounts no file, or no mkfs.erofs");
