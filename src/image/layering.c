@@ -222,9 +222,6 @@ static void layering_mend_run(struct pool_work *work)
 	struct layering *l = container_of(work, struct layering, mend);
 
 	(void)mend_run(l->mend_fd, l->lower_fd, &l->mend_err);
-	/* On this thread, since the end of a mount takes milliseconds. */
-	l->mend_fd = fd_close(l->mend_fd);
-	l->lower_fd = fd_close(l->lower_fd);
 }
 
 static void layering_mended(struct pool_work *work)
@@ -233,6 +230,8 @@ static void layering_mended(struct pool_work *work)
 	struct layering_layer *layer = TAKE_PTR(l->mending);
 
 	layer->mended = true;
+	closing_add(&l->store->closings, l->store->config.pool, TAKE_FD(l->mend_fd));
+	closing_add(&l->store->closings, l->store->config.pool, TAKE_FD(l->lower_fd));
 	if (l->mend_err.code) {
 		(void)error_wrap(&l->mend_err, l->mend_err.code, "layer %u of %u",
 				 layering_position(l, layer), l->image->n_layers);
@@ -605,15 +604,16 @@ static void layering_turn(struct loop_defer *d)
 	struct error err = ERROR_INIT;
 	int r = 0;
 
-	if (l->syncing || l->mending)
+	if (l->syncing)
 		return;
+	/* What is being mended keeps those above it from their places, and from nothing else. */
 	if (!l->err.code)
-		r = layering_advance(l, &err);
+		r = l->mending ? layering_begin_more(l, &err) : layering_advance(l, &err);
 	if (r < 0)
 		layering_fail(l, &err);
 	else if (r > 0 && !l->ahead)
 		layering_sync(l); /* its end is this one's */
-	if (!l->syncing && !l->ahead && l->err.code && l->n_running == 0)
+	if (!l->syncing && !l->mending && !l->ahead && l->err.code && l->n_running == 0)
 		layering_end(l);
 }
 
