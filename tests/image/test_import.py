@@ -79,7 +79,7 @@ class ImportTest(StoreTest):
         self.refused("invalid", "a tar, not a directory", "root", self.work, "{}")
         for config, words in (("{", "the settings"), ("[]", "the settings"), ('{"config": []}', "config"), ('{"config": {"Cmd": "sh"}}', "Cmd"),
                               ('{"config": {"Env": ["x"]}}', "NAME=VALUE"), ('{"config": {}, "config": {}}', "the settings"),
-                              ('{"architecture": "%s"}' % ("a" * 100), "too long"), ('{"x": "%s"}' % ("a" * 40000), "longer than")):
+                              ('{"architecture": "%s"}' % ("a" * 100), "too long"), ('{"x": "%s"}' % ("a" * 40000), "more than")):
             with self.subTest(config=config[:40]):
                 self.refused("invalid", words, "root", tar, config)
         self.assert_empty()

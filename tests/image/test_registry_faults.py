@@ -36,7 +36,7 @@ class Faults(Registry):
         self.assertEqual(len(self.registry.asked("GET", "/manifests/")), 6)
 
     def test_answers_that_end_at_once(self):
-        for status, kind in ((404, "NOT_FOUND"), (403, "DENIED"), (405, "UNAVAILABLE"), (418, "UNAVAILABLE")):
+        for status, kind in ((404, "NOT_FOUND"), (403, "DENIED"), (405, "PRECONDITION"), (418, "PRECONDITION")):
             with self.subTest(status):
                 self.registry.scripts.clear()
                 self.registry.requests.clear()
