@@ -98,9 +98,10 @@ $(BUILD)/coverage/build.ninja:
 	@tools/install --check build test coverage
 	CC=clang meson setup -Dcoverage=true -Dstatic=false -Dfaults=true --buildtype=debugoptimized $(BUILD)/coverage
 
+# The generated header is for those who read the tests (make lint).
 .PHONY: clang
 clang: $(BUILD)/clang/build.ninja
-	ninja -C $(BUILD)/clang nacre nacre-oci $(addprefix libexec/nacre/nacre-,fetch transfer gate)
+	ninja -C $(BUILD)/clang nacre nacre-oci $(addprefix libexec/nacre/nacre-,fetch transfer gate) src/rpc/rpc_test.pb-c.h
 
 $(BUILD)/clang/build.ninja:
 	@tools/install --check build test
