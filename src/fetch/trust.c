@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fetch/trust.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,6 +14,9 @@
 
 #define TRUST_LAYERS_MAX 256
 #define TRUST_KEY_SIZE 4096 /* of its name, with its end */
+
+/* Each rule of a scope may name one. */
+static_assert(POLICY_RULES_MAX <= FETCH_SIGNERS_MAX, "all signers can be told");
 
 struct trust_found {
 	struct buf payloads[SIGNATURES_MAX];

@@ -6,9 +6,10 @@
 #include "loop/pool.h"
 
 /*
- * Descriptors of detached mounts that are closed on the pool, since the last one of a mount waits
- * for a grace period of RCU. Who hands a mount to a helper keeps its own descriptor until the
- * helper has ended: then the wait is in nobody's way, and not a part of that end.
+ * Descriptors of detached mounts that are closed on the pool: the last one of a mount waits for a
+ * grace period of RCU, and forgets all that was read of a file below it. Who hands a mount to a
+ * helper keeps its own descriptor until the helper has ended: then the wait is in nobody's way, and
+ * not a part of that end.
  */
 
 /* Takes the descriptor; -1 is none. Without memory it is closed here. */

@@ -478,6 +478,23 @@ static void root_is_as_the_overlay(void)
 	end();
 }
 
+/* Its daemon has ended, and the container runs on. */
+static void root_outlives_its_store(void)
+{
+	int roots[3] = { -1, -1, -1 };
+	struct image *image;
+	bool is_here = make_roots(&image, roots);
+
+	image = form(IMAGE_ROOT_EROFS);
+	if (is_here)
+		CHECK(is_on_a_file(roots[1]) && is_on_a_file(roots[2]));
+	for (size_t i = 0; i < ARRAY_SIZE(roots); i++)
+		roots[i] = fd_close(roots[i]);
+	end();
+	if (!is_here)
+		SKIP("the kernel mounts no file, or no mkfs.erofs");
+}
+
 static void root_is_written_to_by_itself(void)
 {
 	int roots[3] = { -1, -1, -1 };
@@ -596,6 +613,7 @@ static void root_is_refused(void)
 UNIT_MAIN({ "the file is as the overlay is", file_is_as_the_overlay },
 	  { "the file is kept with its layers", file_is_kept_with_its_layers },
 	  { "a root on the file is as on directories", root_is_as_the_overlay },
+	  { "a root on the file outlives its store", root_outlives_its_store },
 	  { "a root on the file is written to by itself", root_is_written_to_by_itself },
 	  { "a root lies on a file that is there", root_lies_on_a_file_that_is_there },
 	  { "a root is waited for no more", root_is_waited_for_no_more },

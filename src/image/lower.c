@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "image/closing.h"
 #include "image/erofs.h"
 #include "image/image.h"
 #include "image/model.h"
@@ -17,7 +18,6 @@ struct lower {
 	int64_t number; /* of the highest layer */
 	int fd;
 	unsigned n_users;
-	struct pool_work unmount;
 };
 
 /* Who waits for a file. */
@@ -66,19 +66,6 @@ static void lower_free(struct lower *l)
 	free(l);
 }
 
-/* On the pool: the last close forgets all that was read of the file. */
-static void lower_run(struct pool_work *work)
-{
-	struct lower *l = container_of(work, struct lower, unmount);
-
-	l->fd = fd_close(l->fd);
-}
-
-static void lower_ran(struct pool_work *work)
-{
-	lower_free(container_of(work, struct lower, unmount));
-}
-
 static int lower_mount(struct image_store *s, const struct image *image, struct lower **ret,
 		       struct error *err)
 {
@@ -98,10 +85,7 @@ static int lower_mount(struct image_store *s, const struct image *image, struct 
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return error_set(err, -ENOMEM, "mount the file of its layers");
-	*l = (struct lower){ .store = s,
-			     .number = erofs_number(image),
-			     .fd = TAKE_FD(fd),
-			     .unmount = { .run = lower_run, .done = lower_ran } };
+	*l = (struct lower){ .store = s, .number = erofs_number(image), .fd = TAKE_FD(fd) };
 	list_init(&l->link);
 	list_add_tail(&s->lowers, &l->link);
 	*ret = l;
@@ -137,9 +121,9 @@ struct lower *lower_drop(struct lower *l)
 {
 	if (!l || --l->n_users > 0)
 		return NULL;
-	list_remove(&l->link);
-	list_add_tail(&l->store->lowers_leaving, &l->link);
-	pool_submit(l->store->config.pool, &l->unmount);
+	/* The last close forgets all that was read of the file. */
+	closing_add(&l->store->closings, l->store->config.pool, TAKE_FD(l->fd));
+	lower_free(l);
 	return NULL;
 }
 
@@ -215,7 +199,5 @@ void lower_free_all(struct image_store *s)
 	list_for_each (w, &s->lower_waits, struct lower_wait, link)
 		lower_wait_free(w);
 	list_for_each (l, &s->lowers, struct lower, link)
-		lower_free(l);
-	list_for_each (l, &s->lowers_leaving, struct lower, link)
 		lower_free(l);
 }

@@ -27,7 +27,7 @@ int lower_fd(const struct lower *l);
 /* Lets go; the last one unmounts, on the pool. NULL is none. */
 struct lower *lower_drop(struct lower *l);
 
-/* At the store's end, with the pool gone. Nobody who waits is told. */
+/* At the store's end, with the pool gone: lets go of what is held. Nobody who waits is told. */
 void lower_free_all(struct image_store *s);
 
 #endif

@@ -88,7 +88,7 @@ struct image_store {
 	struct list erofs;   /* that are being made (erofs.h) */
 	uint64_t n_erofs;    /* for names */
 	struct list lowers;  /* that are mounted (lower.h) */
-	struct list lowers_leaving, lower_waits;
+	struct list lower_waits;
 	bool tried_lower; /* whether the kernel can; lower_fault: why not */
 	struct error lower_fault;
 	struct map containers; /* struct image_container by id: made or adopted */

@@ -112,6 +112,7 @@ int image_pull_start(struct image_store *s, const struct image_pull_request *q,
 		     struct error *err);
 /* on_done is not called. What was loaded stays in partial/ for the next pull. */
 void image_pull_cancel(struct image_pull *p);
+
 /* ---- the policy ---- */
 
 enum image_verdict_kind {
@@ -151,8 +152,8 @@ struct image_verify;
 
 struct image_verify_request {
 	const char *reference;
-	const char
-		*key; /* in PEM: it must have signed, whatever the policy says; "": that is asked */
+	/* In PEM: it must have signed, whatever the policy says. "": the policy is asked. */
+	const char *key;
 	struct image_auths auths;
 };
 
@@ -165,9 +166,8 @@ typedef void (*image_verified_fn)(void *userdata, const struct image_verdict *ve
  * Asks anew what the policy, as it is now, says of a reference: of the digest that the node's image
  * had when it came by that name, else of the one that the registry has. Nothing is pulled, and
  * nothing of the node changes. That it is refused is a verdict; errors are those of a push, beside
- * ERROR_INVALID for a key, or for an image's id, and ERROR_PRECONDITION
- * ("SignatureValidationFailed:
- * ...") for a policy that cannot be read. Never calls back before it has returned.
+ * ERROR_INVALID for a key, or for an image's id, and ERROR_PRECONDITION for a policy that cannot be
+ * read ("SignatureValidationFailed: ..."). Never calls back before it has returned.
  */
 int image_verify_start(struct image_store *s, const struct image_verify_request *q,
 		       image_verified_fn done, void *userdata, struct image_verify **ret,

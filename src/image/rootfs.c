@@ -47,7 +47,6 @@ static bool rootfs_id_fits(const char *id)
 static void container_free(struct image_container *c)
 {
 	loop_timer_done(&c->retry);
-	c->lower = lower_drop(c->lower);
 	(void)map_remove(&c->store->containers, c->id);
 	free(c);
 }

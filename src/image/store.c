@@ -282,7 +282,6 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->trash);
 	list_init(&s->erofs);
 	list_init(&s->lowers);
-	list_init(&s->lowers_leaving);
 	list_init(&s->lower_waits);
 	s->fetch_path = strdup(config->fetch_path);
 	s->transfer_path = strdup(config->transfer_path);
