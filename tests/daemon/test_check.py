@@ -190,8 +190,10 @@ class Daemons(CheckTest):
         os.makedirs(os.path.join(self.node.root, "logs", "stray"))
         try:
             for _ in range(3):
-                self.node.info.Check.future(nacre_pb2.CheckRequest()).cancel()
-            self.node.info.Info(nacre_pb2.InfoRequest())
+                check = self.node.info.Check.future(nacre_pb2.CheckRequest())
+                # Behind this the stream is there (see test_transport's test_cancelled_streams).
+                self.node.info.Info(nacre_pb2.InfoRequest())
+                check.cancel()
             self.node.info.Check.future(nacre_pb2.CheckRequest())
             self.node.restart(signal.SIGTERM)
         finally:
