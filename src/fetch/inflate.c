@@ -15,26 +15,21 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "fetch/follow.h"
-#include "fetch/hash.h"
 #include "fetch/memory.h"
 
-#define INFLATE_INPUT (128 * 1024)
 #define INFLATE_GZIP_FIRST 0x1f
 
 struct inflate {
-	int fd;
-	struct follow *follow;
-	struct memory *memory;
+	struct inflate_config config;
 	struct error no_memory; /* why there is none for a window */
-	enum fetch_compression compression;
+	uint8_t *own;           /* the piece of one who shares none */
 	uint8_t *input;
 	size_t pos, len;
 	bool input_ended;
 	bool in_frame; /* a gzip member or zstd frame has begun and not ended */
 	bool any;      /* one has ended */
 	bool ended;
-	uint64_t n_in, n_out, max_out;
-	struct hash hash;
+	uint64_t n_in, n_out;
 	struct inflate_state *gzip;
 	ZSTD_DCtx *zstd;
 };
@@ -112,7 +107,7 @@ static void *inflate_zstd_alloc(void *userdata, size_t size)
 {
 	struct inflate *i = userdata;
 
-	if (i->memory && memory_ask(i->memory, size, &i->no_memory) < 0)
+	if (i->config.memory && memory_ask(i->config.memory, size, &i->no_memory) < 0)
 		return NULL;
 	return malloc(size);
 }
@@ -135,33 +130,28 @@ static int inflate_setup_zstd(struct inflate *i)
 
 static int inflate_setup(struct inflate *i)
 {
-	hash_start(&i->hash);
-	i->input = malloc(INFLATE_INPUT);
-	if (!i->input)
-		return -ENOMEM;
-	if (i->compression == FETCH_GZIP) {
+	if (!i->config.pieces) {
+		i->own = malloc(INFLATE_INPUT);
+		if (!i->own)
+			return -ENOMEM;
+	}
+	if (i->config.compression == FETCH_GZIP) {
 		i->gzip = malloc(sizeof(*i->gzip));
 		if (!i->gzip)
 			return -ENOMEM;
 		inflate_begin_member(i);
 	}
-	return i->compression == FETCH_ZSTD ? inflate_setup_zstd(i) : 0;
+	return i->config.compression == FETCH_ZSTD ? inflate_setup_zstd(i) : 0;
 }
 
-int inflate_new(struct inflate **ret, int fd, enum fetch_compression compression, uint64_t max_out,
-		struct follow *follow, struct memory *memory, struct error *err)
+int inflate_new(struct inflate **ret, const struct inflate_config *config, struct error *err)
 {
 	struct inflate *i = calloc(1, sizeof(*i));
 	int r;
 
 	if (!i)
 		return error_set(err, -ENOMEM, "begin to decompress");
-	*i = (struct inflate){ .fd = fd,
-			       .compression = compression,
-			       .max_out = max_out,
-			       .follow = follow,
-			       .memory = memory,
-			       .no_memory = ERROR_INIT };
+	*i = (struct inflate){ .config = *config, .no_memory = ERROR_INIT };
 	r = inflate_setup(i);
 	if (r < 0) {
 		(void)inflate_free(i);
@@ -177,39 +167,55 @@ struct inflate *inflate_free(struct inflate *i)
 		return NULL;
 	(void)ZSTD_freeDCtx(i->zstd);
 	free(i->gzip);
-	free(i->input);
+	free(i->own);
 	free(i);
 	return NULL;
 }
 
-static int inflate_fill(struct inflate *i, struct error *err)
+/* Into a piece: bytes, or 0 at the end. */
+static ssize_t inflate_read_piece(struct inflate *i, uint8_t *piece, struct error *err)
 {
+	struct follow *follow = i->config.follow;
 	size_t size = INFLATE_INPUT;
-	bool first;
 	ssize_t n;
 	int r;
 
-	if (i->pos < i->len || i->input_ended)
-		return 0;
-	if (i->follow) {
-		r = follow_wait(i->follow, i->n_in, err);
+	if (follow) {
+		r = follow_wait(follow, i->n_in, err);
 		if (r < 0)
 			return r;
-		if (i->follow->good > i->n_in)
-			size = MIN(size, i->follow->good - i->n_in);
+		if (follow->good > i->n_in)
+			size = MIN(size, follow->good - i->n_in);
 	}
 	do {
-		n = sysio_read(i->fd, i->input, size);
+		n = sysio_read(i->config.fd, piece, size);
 	} while (n < 0 && errno == EINTR);
+	return n < 0 ? error_set(err, -errno, "read the blob") : n;
+}
+
+static int inflate_fill(struct inflate *i, struct error *err)
+{
+	const struct inflate_pieces *pieces = i->config.pieces;
+	bool first = i->n_in == 0;
+	uint8_t *piece;
+	ssize_t n;
+
+	if (i->pos < i->len || i->input_ended)
+		return 0;
+	piece = pieces ? pieces->take(pieces->userdata) : i->own;
+	if (!piece)
+		return error_set(err, -ECANCELED, "read the blob");
+	n = inflate_read_piece(i, piece, err);
 	if (n < 0)
-		return error_set(err, -errno, "read the blob");
+		return (int)n;
 	i->input_ended = n == 0;
+	i->input = piece;
 	i->pos = 0;
 	i->len = (size_t)n;
-	first = i->n_in == 0;
 	i->n_in += (uint64_t)n;
-	hash_add(&i->hash, i->input, (size_t)n);
-	return first ? inflate_check_form(i->compression, i->input, (size_t)n, err) : 0;
+	if (pieces && n > 0)
+		pieces->filled(pieces->userdata, (size_t)n);
+	return first ? inflate_check_form(i->config.compression, piece, (size_t)n, err) : 0;
 }
 
 static int inflate_cut(struct error *err)
@@ -324,10 +330,10 @@ static ssize_t (*const inflate_steps[])(struct inflate *i, uint8_t *to, size_t s
 
 static int inflate_check_limits(const struct inflate *i, struct error *err)
 {
-	if (i->n_out > i->max_out)
+	if (i->n_out > i->config.max_out)
 		return error_refuse(err, ERROR_EXHAUSTED,
 				    "more than %llu bytes come out of the compressed data",
-				    (unsigned long long)i->max_out);
+				    (unsigned long long)i->config.max_out);
 	if (i->n_out > INFLATE_RATIO_FROM && i->n_out / INFLATE_RATIO_MAX > i->n_in)
 		return error_refuse(
 			err, ERROR_EXHAUSTED,
@@ -345,18 +351,13 @@ ssize_t inflate_read(struct inflate *i, void *to, size_t size, struct error *err
 		r = inflate_fill(i, err);
 		if (r < 0)
 			return r;
-		n = inflate_steps[i->compression](i, to, size, err);
+		n = inflate_steps[i->config.compression](i, to, size, err);
 	}
 	if (n <= 0)
 		return n;
 	i->n_out += (uint64_t)n;
 	r = inflate_check_limits(i, err);
 	return r < 0 ? r : n;
-}
-
-void inflate_digest(struct inflate *i, char ret[DIGEST_SIZE])
-{
-	hash_end(&i->hash, ret);
 }
 
 uint64_t inflate_n_in(const struct inflate *i)

@@ -7,14 +7,15 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "wire/digest.h"
 #include "wire/fetchmsg.h"
 
 /*
- * Reads a file that may be compressed, and hashes what is read. Its limits answer decompression
- * bombs (security.md C13, C14): the bytes that come out, their ratio to those that went in, and the
- * window of zstd, for which the core is asked. One thread at a time.
+ * Reads a file that may be compressed. Its limits answer decompression bombs (security.md C13,
+ * C14): the bytes that come out, their ratio to those that went in, and the window of zstd, for
+ * which the core is asked. One thread at a time.
  */
+
+#define INFLATE_INPUT ((size_t)128 * 1024)
 
 #define INFLATE_RATIO_MAX 200
 #define INFLATE_RATIO_FROM (UINT64_C(100) << 20)
@@ -26,10 +27,25 @@ struct follow;
 struct inflate;
 struct memory;
 
-/* Reads fd (kept by the caller) from where it stands. follow (kept too): says how far it is good;
- * NULL: it is whole. memory (likewise): who is asked for a window; NULL: nobody. */
-int inflate_new(struct inflate **ret, int fd, enum fetch_compression compression, uint64_t max_out,
-		struct follow *follow, struct memory *memory, struct error *err);
+/* Where the file is read to, for one who looks at the same bytes: INFLATE_INPUT bytes at a time. */
+struct inflate_pieces {
+	/* The piece before is done with. NULL: stop, -ECANCELED. */
+	uint8_t *(*take)(void *userdata);
+	/* So many bytes (at least one) are in the piece that was taken last, and stay. */
+	void (*filled)(void *userdata, size_t n);
+	void *userdata;
+};
+
+struct inflate_config {
+	int fd; /* read from where it stands; the caller's, as all that follows */
+	enum fetch_compression compression;
+	uint64_t max_out;                    /* bytes that may come out */
+	struct follow *follow;               /* says how far the file is good; NULL: it is whole */
+	struct memory *memory;               /* who is asked for a window; NULL: nobody */
+	const struct inflate_pieces *pieces; /* NULL: one of its own */
+};
+
+int inflate_new(struct inflate **ret, const struct inflate_config *config, struct error *err);
 struct inflate *inflate_free(struct inflate *i);
 static inline void inflate_freep(struct inflate **i)
 {
@@ -40,8 +56,7 @@ static inline void inflate_freep(struct inflate **i)
  * limit. */
 ssize_t inflate_read(struct inflate *i, void *to, size_t size, struct error *err);
 
-/* After the end: the digest of the file. */
-void inflate_digest(struct inflate *i, char ret[DIGEST_SIZE]);
+/* Bytes so far. */
 uint64_t inflate_n_in(const struct inflate *i);
 uint64_t inflate_n_out(const struct inflate *i);
 

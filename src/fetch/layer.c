@@ -35,6 +35,10 @@
 #define WHITEOUT_OPAQUE ".wh..wh..opq"
 #define WHITEOUT_AUFS ".wh..wh."
 #define LAYER_ID_MAX 0xfffffffeLL
+/* Bytes that the disk is set to work on at once, and at a file's end, where the calls cost more
+ * than they bring for less. */
+#define LAYER_PUSH (8 << 20)
+#define LAYER_PUSH_LAST (128 << 10)
 
 struct layer_item {
 	struct archive *archive;
@@ -179,9 +183,22 @@ static int layer_clear(struct layer *l, const struct layer_item *i, bool for_dir
 
 /* ---- the kinds ---- */
 
+/*
+ * Sets the disk to work on what is written already, where it is `least` bytes: all of a layer is
+ * synced behind its last entry, and the disk would idle until then. Whether it could is told by
+ * that sync.
+ */
+static void layer_push(int fd, int64_t *pushed, int64_t pos, int64_t least)
+{
+	if (pos - *pushed < least)
+		return;
+	(void)sync_file_range(fd, *pushed, pos - *pushed, SYNC_FILE_RANGE_WRITE);
+	*pushed = pos;
+}
+
 static int layer_add_data(struct layer *l, const struct layer_item *i, int fd, struct error *err)
 {
-	int64_t size = archive_entry_size(i->entry), pos = 0;
+	int64_t size = archive_entry_size(i->entry), pos = 0, pushed = 0;
 
 	if (size < 0 || (uint64_t)size > l->max_bytes)
 		return error_refuse(err, ERROR_EXHAUSTED, "entry \"%.200s\": the file is too long",
@@ -209,7 +226,9 @@ static int layer_add_data(struct layer *l, const struct layer_item *i, int fd, s
 		if (r < 0)
 			return layer_fail(i, r, "write", err);
 		pos = at + (int64_t)len;
+		layer_push(fd, &pushed, pos, LAYER_PUSH);
 	}
+	layer_push(fd, &pushed, pos, LAYER_PUSH_LAST);
 	if (pos != size && sysio_ftruncate(fd, size) < 0)
 		return layer_fail(i, -errno, "write", err);
 	return 0;

@@ -30,7 +30,11 @@ static int roottar_diff_id(const struct reading *r, int fd, const struct reading
 		(void)str_copy(ret, DIGEST_SIZE, layer->digest);
 		return 0;
 	}
-	code = inflate_new(&i, fd, layer->compression, r->staging.max_bytes, NULL, NULL, err);
+	code = inflate_new(&i,
+			   &(struct inflate_config){ .fd = fd,
+						     .compression = layer->compression,
+						     .max_out = r->staging.max_bytes },
+			   err);
 	if (code < 0)
 		return code;
 	hash_start(&hash);

@@ -305,9 +305,11 @@ static const int sandbox_calls_common[] = {
 };
 
 static const int sandbox_calls_unpack[] = {
-	SCMP_SYS(mkdirat),   SCMP_SYS(mknodat),   SCMP_SYS(symlinkat),  SCMP_SYS(linkat),
-	SCMP_SYS(fchown),    SCMP_SYS(fchownat),  SCMP_SYS(fchmod),     SCMP_SYS(fchmodat),
-	SCMP_SYS(utimensat), SCMP_SYS(fsetxattr), SCMP_SYS(getdents64), SCMP_SYS(fremovexattr),
+	SCMP_SYS(mkdirat),         SCMP_SYS(mknodat),   SCMP_SYS(symlinkat),
+	SCMP_SYS(linkat),          SCMP_SYS(fchown),    SCMP_SYS(fchownat),
+	SCMP_SYS(fchmod),          SCMP_SYS(fchmodat),  SCMP_SYS(utimensat),
+	SCMP_SYS(sync_file_range), SCMP_SYS(fsetxattr), SCMP_SYS(getdents64),
+	SCMP_SYS(fremovexattr),
 };
 
 /* Of jobs that have threads; the last one is what sanitizers ask in each. */

@@ -222,7 +222,10 @@ static int source_decompress(struct source *s, int staging_fd, enum fetch_compre
 	/* It goes when it is closed, whatever happens. */
 	if (sysio_unlinkat(staging_fd, SOURCE_PLAIN, 0) < 0)
 		return error_set(err, -errno, "unlink the decompressed archive");
-	r = inflate_new(&i, s->fd, compression, max_bytes, NULL, NULL, err);
+	r = inflate_new(&i,
+			&(struct inflate_config){
+				.fd = s->fd, .compression = compression, .max_out = max_bytes },
+			err);
 	return r == 0 ? source_decompress_to(s, i, err) : r;
 }
 

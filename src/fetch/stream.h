@@ -11,12 +11,16 @@
 
 /*
  * What comes out of a blob, with the digests of both: one thread reads and decompresses
- * (inflate.h), a second one hashes what came out, and the caller takes it block by block meanwhile.
- * What is ahead of the caller is bounded, whatever the blob is.
+ * (inflate.h), a second one hashes what went in and what came out, and the caller takes it block by
+ * block meanwhile. What is ahead of the caller is bounded, whatever the blob is.
+ *
+ * Decompressing takes longest with large files and the caller with small ones: the blocks are what
+ * one may be ahead of the other, so that neither waits where they alternate.
  */
 
 #define STREAM_BLOCK ((size_t)256 * 1024)
-#define STREAM_BLOCKS 8
+#define STREAM_BLOCKS 16
+#define STREAM_PIECES 4 /* of the blob, INFLATE_INPUT each */
 
 struct stream_config {
 	int fd; /* of the blob, read from where it stands; the caller's */
@@ -45,7 +49,7 @@ static inline void stream_freep(struct stream **s)
  */
 ssize_t stream_next(struct stream *s, const void **ret, struct error *err);
 
-/* After the end: the digests of the blob and of what came out. Waits for the second one. */
+/* After the end: the digests of the blob and of what came out. Waits for them. */
 void stream_digests(struct stream *s, char ret_in[DIGEST_SIZE], char ret_out[DIGEST_SIZE]);
 uint64_t stream_n_in(const struct stream *s);
 uint64_t stream_n_out(const struct stream *s);
