@@ -137,11 +137,21 @@ static void run_done(struct run *r)
 	r->client = client_free(r->client);
 }
 
+/* Why it ended, where that is more than that its program did: of the pod, or of its one container.
+ * Empty: nothing is to be told. */
+static const char *run_reason(const Nacre__V1__Workload *w)
+{
+	if (!w)
+		return "";
+	return *w->reason || w->n_containers != 1 ? w->reason : w->containers[0]->reason;
+}
+
 static int run_tell(const Nacre__V1__WaitResponse *answer)
 {
-	/* Where the pod's end was not its container's doing there is a reason to tell. */
-	if (answer->workload && *answer->workload->reason)
-		(void)cli_complain("%s", answer->workload->reason);
+	const char *reason = run_reason(answer->workload);
+
+	if (*reason)
+		(void)cli_complain("%s", reason);
 	return answer->exit_code;
 }
 

@@ -148,6 +148,9 @@ static void tells_of_want_of_memory(void)
 	CHECK_INT(guest_number(guest_output, "containers/exit_code"), 137);
 	CHECK_INT(guest_number(guest_output, "containers/signal"), 9);
 	CHECK_NACRE("rm", "-f", "hog");
+	/* Who waits for it is told too. */
+	CHECK_INT(NACRE("run", "--rm", "--memory", "32m", "busybox", "tail", "/dev/zero"), 137);
+	CHECK(strstr(guest_output, "OOMKilled: the kernel killed it for want of memory") != NULL);
 }
 
 static void is_not_killed_for_memory(void)
