@@ -129,9 +129,11 @@ def main():
     tests = tests[first::step]
     print(f"1..{len(tests)}", flush=True)
     signal.signal(signal.SIGALRM, on_alarm)
-    # A shell without job control starts its background jobs with these ignored, and so would be what the tests start.
+    # A shell without job control starts its background jobs with the first two ignored, nohup all it starts with the third, and so
+    # would be what the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     result = TapResult(options.timeout, [t.id() for t in tests])
     unittest.TestSuite(tests).run(result)
     # gRPC's threads must not keep a finished module alive.
