@@ -63,7 +63,7 @@
 #define NEST_BELOW 16384UL
 
 struct nest_process {
-	const char *title, *tools;
+	char *title, *tools;
 	uint64_t memory;
 	unsigned cpus;
 	struct loop *loop;
@@ -327,8 +327,6 @@ static int nest_check(struct nest_process *n, int argc, char **argv, struct erro
 	    parse_u64(argv[3], 1, NEST_MEMORY_MAX, &n->memory) < 0 ||
 	    parse_u64(argv[4], 1, VM_CPUS_MAX, &cpus) < 0)
 		return error_refuse(err, ERROR_INVALID, "memory or cpus: no size of a machine");
-	n->title = argv[1];
-	n->tools = argv[2];
 	n->cpus = (unsigned)cpus;
 	return 0;
 }
@@ -341,8 +339,8 @@ static int nest_run(struct nest_process *n, int argc, char **argv, struct error 
 	if (r < 0)
 		return r;
 	/* The arguments are the memory of the title. */
-	n->title = strdup(n->title);
-	n->tools = strdup(n->tools);
+	n->title = strdup(argv[1]);
+	n->tools = strdup(argv[2]);
 	if (!n->title || !n->tools)
 		return error_set(err, -ENOMEM, "begin a machine");
 	(void)str_printf(title, sizeof(title), "nacre: machine %s", n->title);
@@ -367,6 +365,8 @@ static void nest_done(struct nest_process *n)
 	loop_freep(&n->loop);
 	n->identity_fd = fd_close(n->identity_fd);
 	n->root_fd = fd_close(n->root_fd);
+	free(n->title);
+	free(n->tools);
 }
 
 int nest_main(int argc, char **argv)

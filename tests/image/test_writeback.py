@@ -58,7 +58,8 @@ class Writeback(unittest.TestCase):
                 for n, fd in enumerate([os.dup(f) for f in (theirs.fileno(), file.fileno(), root)], 3):
                     os.dup2(fd, n)
                 os.closerange(6, 64)
-            with subprocess.Popen(["unshare", "--mount", fetcher.FETCH, "unpack"], preexec_fn=place, close_fds=False) as process:  # pylint: disable=all
+            with subprocess.Popen(["unshare", "--mount", fetcher.FETCH, "unpack"], preexec_fn=place, close_fds=False,  # pylint: disable=all
+                                  env={k: v for k, v in os.environ.items() if k == "PATH" or "PROFILE" in k}) as process:
                 theirs.close()
                 os.close(root)
                 ours.send(fetcher.pack("UNPACK", digest(blob), digest(tar), len(blob), GZIP, 1 << 30, 1000, 0))
