@@ -184,8 +184,8 @@ static int download_restart(struct download *l, const char *found, struct error 
 	/* Whoever sent all of it is asked last; of what was kept from earlier nobody knows. */
 	if (l->from == 0)
 		o->first = l->exchange.endpoint + 1;
-	(void)str_printf(text, sizeof(text), "%s has the digest %s%s", l->what, found,
-			 l->from ? " with what was kept of it" : "");
+	(void)str_printf(text, sizeof(text), "what came of it%s has the digest %s",
+			 l->from ? ", with what was kept from earlier," : "", found);
 	(void)str_copy(m.restart.digest, sizeof(m.restart.digest), o->digest);
 	m.restart.text = text;
 	o->asked = false;

@@ -252,10 +252,13 @@ static int copy_on_want(struct image_copy *c, const struct fetchmsg *m, struct e
 static int copy_on_restart(struct image_copy *c, const struct fetchmsg *m, struct error *err)
 {
 	struct copy_blob *b = copy_find_blob(c, m->restart.digest);
+	char text[ERROR_TEXT_MAX];
 
 	if (!b || b->state != COPY_BLOB_LOADING)
 		return copy_wrong(err);
-	copy_tell_note(c, m->restart.text);
+	(void)str_printf(text, sizeof(text), "blob %s: %s; it is loaded anew", b->digest,
+			 m->restart.text);
+	copy_tell_note(c, text);
 	b->state = COPY_BLOB_WANTED;
 	return copy_give_all(c, err);
 }

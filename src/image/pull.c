@@ -585,6 +585,7 @@ static int pull_on_progress(struct image_pull *p, const struct fetchmsg *m, stru
 static int pull_on_restart(struct image_pull *p, const struct fetchmsg *m, struct error *err)
 {
 	struct pull_blob *b = pull_loading_blob(p, m->restart.digest);
+	char text[ERROR_TEXT_MAX];
 	int r;
 
 	if (!b)
@@ -592,7 +593,8 @@ static int pull_on_restart(struct image_pull *p, const struct fetchmsg *m, struc
 	if (++b->n_restarts > PULL_RESTARTS_MAX)
 		return error_refuse(err, ERROR_INVALID, "blob %s: %s", b->layer->digest,
 				    m->restart.text);
-	pull_say(p, IMAGE_PULL_NOTE, b->layer->digest, m->restart.text);
+	(void)str_printf(text, sizeof(text), "%s; it is loaded anew", m->restart.text);
+	pull_say(p, IMAGE_PULL_NOTE, b->layer->digest, text);
 	layering_restart(&p->taking.layering, b->layer->digest);
 	r = flight_restart(&b->want, err);
 	if (r < 0)

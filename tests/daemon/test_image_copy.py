@@ -151,7 +151,9 @@ class Copy(CopyTest):
         data = bytearray(self.registry.last["layers"][0])
         data[100] ^= 1
         self.registry.once("GET", "/blobs/" + self.big, lambda a: a.reply(200, bytes(data)))
-        self.assertEqual(self.root, self.node.cli("image", "copy", self.name, self.dest).stdout.strip())
+        done = self.node.cli("image", "copy", self.name, self.dest)
+        self.assertEqual(self.root, done.stdout.strip())
+        self.assertIn(f"blob {self.big}: what came of it has the digest {digest(bytes(data))}; it is loaded anew", done.stderr)
         self.assertEqual(self.registry.blobs, self.there.blobs)
         self.there.blobs.clear()
         self.there.manifests.clear()

@@ -560,6 +560,9 @@ def wrong_digest(w):
     r = w.registry()
     data = r.last["layers"][0]
     other = data[:-1] + bytes([data[-1] ^ 1])
+    r.once("GET", r.first, lambda a: a.reply(200, other))
+    w.good(f"{r.host}/a/b:1")
+    w.assertIn(f"what came of it has the digest {digest(other)}; it is loaded anew", w.said())
     r.on("GET", r.first, lambda a: a.reply(200, other))
     w.bad(f"{r.host}/a/b:1", Code.INVALID_ARGUMENT, r.first, digest(other))
     config = digest(r.last["config"])
@@ -776,7 +779,7 @@ def cancelled_at_each_phase(w):
         def hold(a, pattern=pattern, there=there, over=over):
             if pattern in (r.first, last):
                 a.send_response(200)
-                a.send_header("Content-Length", str(len(r.last["layers"][0])))
+                a.send_header("Content-Length", str(len(r.blobs[pattern])))
                 a.end_headers()
                 a.wfile.write(r.blobs[pattern][:700000])
             there.set()
@@ -793,9 +796,10 @@ def cancelled_at_each_phase(w):
             # Else it may be whole before the pull is cancelled, and nobody asks for it any more.
             r.once("GET", last, hold_too)
         call = w.node.images.Pull(nacre_pb2.PullRequest(image=f"{r.host}/a/b:1", auths=w.auths))
-        reader = threading.Thread(target=lambda call=call: drain(call))
+        ended = []
+        reader = threading.Thread(target=lambda call=call, ended=ended: ended.append(drain(call)))
         reader.start()
-        assert there.wait(60 * nacre_test.SLOWNESS), pattern
+        assert there.wait(60 * nacre_test.SLOWNESS), (pattern, ended)
         call.cancel()
         staging_is_empty(w)
         reader.join()
@@ -805,11 +809,11 @@ def cancelled_at_each_phase(w):
 
 
 def drain(call):
+    """How it ended."""
     try:
-        for _ in call:
-            pass
-    except grpc.RpcError:
-        pass
+        return list(call)[-1:]
+    except grpc.RpcError as error:
+        return error.code(), error.details()
 
 
 def removed_while_it_is_pulled(w):
