@@ -6,8 +6,6 @@ import hashlib
 import io
 import os
 import random
-import socket
-import struct
 import subprocess
 import sys
 import tarfile
@@ -18,7 +16,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import fetcher  # noqa: E402
 
 CACHESTAT = 451  # the same on all architectures; Linux 6.5
-GZIP = 1  # enum fetch_compression
 SIZE = 48 << 20
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -50,23 +47,10 @@ class Writeback(unittest.TestCase):
         with open(folder + "/blob", "wb") as file:
             file.write(blob)
         os.mkdir(folder + "/layer")
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with open(folder + "/blob", "rb") as file:
-            root = os.open(folder + "/layer", os.O_RDONLY)
-
-            def place():
-                for n, fd in enumerate([os.dup(f) for f in (theirs.fileno(), file.fileno(), root)], 3):
-                    os.dup2(fd, n)
-                os.closerange(6, 64)
-            with subprocess.Popen(["unshare", "--mount", fetcher.FETCH, "unpack"], preexec_fn=place, close_fds=False,  # pylint: disable=all
-                                  env={k: v for k, v in os.environ.items() if k == "PATH" or "PROFILE" in k}) as process:
-                theirs.close()
-                os.close(root)
-                ours.send(fetcher.pack("UNPACK", digest(blob), digest(tar), len(blob), GZIP, 1 << 30, 1000, 0))
-                answer = ours.recv(65536)
-                self.assertEqual(fetcher.NAMES.index("UNPACKED"), struct.unpack_from("=I", answer, 4)[0], answer)
-            self.assertEqual(0, process.returncode)
-        ours.close()
+        ours, process = fetcher.begin_unpack(folder + "/blob", (digest(blob), digest(tar), len(blob)), fetcher.GZIP, folder + "/layer")
+        with ours, process:
+            self.assertEqual(("UNPACKED", len(tar), 1, 0), fetcher.unpack(ours.recv(65536)))
+        self.assertEqual(0, process.returncode)
 
     def test_a_long_file_goes_to_the_disk_meanwhile(self):
         with tempfile.TemporaryDirectory(prefix="nacre-writeback-") as folder:

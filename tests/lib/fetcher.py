@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nacre-transfer without the core: runs it as src/image/helper.c does, and speaks the packets of wire/fetchmsg.h."""
+"""The helpers without the core: runs them as src/image/helper.c does, and speaks the packets of wire/fetchmsg.h."""
 import array
 import ctypes
+import fcntl
 import os
 import select
 import signal
@@ -18,12 +19,13 @@ NAMES = """READ UNPACK BLOB IMAGE WORD LAYER IMAGE_END DONE UNPACKED ERROR PULL 
     MOUNT PUSH_BLOB GO RESOLVED REFERRER CONTENT CONTENT_END FETCH SKIP PROGRESS NOTE RESTART PUSHED TAG POLICY EXPORT
     EXPORT_IMAGE COPY WANT MEMORY VERIFY SIGNER ANNOTATION VERDICT""".split()
 # Of what comes: n a number, d a digest, t a text.
-MEMBERS = {"BLOB": "dn", "IMAGE": "ddttt", "WORD": "nt", "LAYER": "ddnn", "IMAGE_END": "nn", "DONE": "n", "ERROR": "nnt", "RESOLVED": "dntt",
-           "REFERRER": "dntt", "CONTENT": "dnt", "CONTENT_END": "n", "PROGRESS": "dn", "NOTE": "t", "RESTART": "dt", "PUSHED": "dn",
-           "TAG": "t", "SIGNER": "tdt", "ANNOTATION": "tt", "VERDICT": "dnttn"}
+MEMBERS = {"BLOB": "dn", "IMAGE": "ddttt", "WORD": "nt", "LAYER": "ddnn", "IMAGE_END": "nn", "DONE": "n", "UNPACKED": "nnn",
+           "ERROR": "nnt", "RESOLVED": "dntt", "REFERRER": "dntt", "CONTENT": "dnt", "CONTENT_END": "n", "PROGRESS": "dn", "NOTE": "t",
+           "RESTART": "dt", "PUSHED": "dn", "TAG": "t", "SIGNER": "tdt", "ANNOTATION": "tt", "VERDICT": "dnttn"}
 KINDS = """FAULT INVALID PRECONDITION NOT_FOUND EXISTS UNAVAILABLE EXHAUSTED UNSUPPORTED DENIED CANCELLED DEADLINE ABORTED
     RANGE UNAUTHENTICATED""".split()
 COPY, REFERRERS = 1, 2
+GZIP = 1  # enum fetch_compression
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUTS = 0x00020000, 0x08000000, 0x04000000
 LIBEXEC = os.path.join(nacre_test.BUILD, "libexec", "nacre")
 FETCH, TRANSFER = (os.path.join(LIBEXEC, name) for name in ("nacre-fetch", "nacre-transfer"))
@@ -69,6 +71,34 @@ class Failed(Exception):
         self.kind, self.text = kind, text
 
 
+def launch(program, command, *fds):
+    """One of the helpers, with a socket and these two as its descriptors: our end of that, and the process."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter():
+        # None of the copies is where another one goes.
+        for number, fd in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in (theirs.fileno(), *fds)], 3):
+            os.dup2(fd, number, inheritable=True)
+        os.closerange(6, 256)
+        if libc.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) != 0:
+            os._exit(97)
+    env = {k: v for k, v in os.environ.items() if "PROFILE" in k}
+    process = subprocess.Popen([program, command], preexec_fn=enter, close_fds=False, env=env)  # pylint: disable=all
+    theirs.close()
+    return ours, process
+
+
+def begin_unpack(blob, layer, compression, root, max_bytes=20 << 30, max_entries=2000000, program=FETCH):
+    """Unpacks the file `blob` into the directory `root`. layer: its digest, diff id and size. As launch()."""
+    fds = os.open(blob, os.O_RDONLY), os.open(root, os.O_RDONLY)
+    ours, process = launch(program, "unpack", *fds)
+    for fd in fds:
+        os.close(fd)
+    ours.send(pack("UNPACK", *layer, compression, max_bytes, max_entries, 0))
+    return ours, process
+
+
 class Fetcher:
     """One run. Messages are collected in self.heard; run() answers LAYERs and CONTENTs, and returns at DONE."""
 
@@ -78,22 +108,9 @@ class Fetcher:
         self.partial = os.path.join(self.folder.name, "partial")
         os.mkdir(self.staging, 0o700)
         os.mkdir(self.partial, 0o700)
-        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         directory = os.open(self.staging, os.O_PATH | os.O_DIRECTORY)
-        libc = ctypes.CDLL(None, use_errno=True)
-
-        def enter():
-            copies = [os.dup(theirs.fileno()), os.dup(directory), os.dup(directory)]
-            high = [os.dup(c) for c in copies for _ in range(1)]
-            for number, fd in enumerate(high, 3):
-                os.dup2(fd, number, inheritable=True)
-            os.closerange(6, 256)
-            if libc.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) != 0:
-                os._exit(97)
-        env = {k: v for k, v in os.environ.items() if "PROFILE" in k}
-        self.process = subprocess.Popen([TRANSFER, command], preexec_fn=enter, close_fds=False, env=env)  # pylint: disable=all
+        self.socket, self.process = launch(TRANSFER, command, directory, directory)
         os.close(directory)
-        theirs.close()
         self.heard, self.offered, self.times = [], {}, []
 
     def __enter__(self):
