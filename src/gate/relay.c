@@ -34,7 +34,6 @@ struct relay_client {
 	struct relay *relay;
 	int fd;      /* -1: a free place */
 	bool served; /* it has said what it wants */
-	bool silent; /* it types nothing more */
 	uint64_t at;
 };
 
@@ -70,7 +69,7 @@ static void relay_client_wait(struct relay_client *c)
 	const struct relay *r = c->relay;
 	unsigned events = 0;
 
-	if (!c->silent && r->n_typed == 0)
+	if (r->n_typed == 0)
 		events |= LOOP_READ;
 	if (c->served && c->at < r->total)
 		events |= LOOP_WRITE;
@@ -148,15 +147,14 @@ static void relay_client_event(struct loop_fd *source, unsigned events)
 	uint8_t data[RELAY_TYPED_MAX];
 	ssize_t n = -1;
 
-	if (!c->silent && c->relay->n_typed == 0 && events & LOOP_READ) {
+	if (c->relay->n_typed == 0 && events & LOOP_READ) {
 		n = recv(c->fd, data, sizeof(data), MSG_DONTWAIT);
 		if (n > 0) {
 			relay_client_take(c, data, (size_t)n);
 			return;
 		}
-		if (n == 0 && c->served)
-			c->silent = true;
-		else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		/* Nobody closes one direction only: it has gone, and its place is free. */
+		if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
 			relay_client_close(c);
 			return;
 		}

@@ -695,6 +695,9 @@ static int stop(struct vm *vm, struct error *err)
 
 	if (q->state != VM_RUNNING && q->state != VM_PAUSED)
 		return error_set(err, -ENOTCONN, "press the power button of a machine");
+	/* It may live on for a moment without one: qemu_on_silence(). */
+	if (!q->qmp)
+		return error_refuse(err, ERROR_UNAVAILABLE, "the machine's monitor is gone");
 	return qmp_ask(q->qmp, &command, NULL, NULL, err);
 }
 

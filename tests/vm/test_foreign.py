@@ -154,6 +154,16 @@ class Machines(ForeignTest):
         self.remove("v")
         self.assertNoTraces(before)
 
+    def test_who_leaves_a_quiet_console_gives_his_place_back(self):
+        """More than may be there at once, while the guest writes nothing."""
+        self.vm("v")
+        with Console(self.node, "v") as console:
+            console.expect(b"boot 1")
+        for _ in range(12):
+            with Console(self.node, "v") as console:
+                console.expect(b"boot 1")
+        self.stop("v")
+
     def test_a_reset_is_no_end(self):
         self.vm("v")
         with Console(self.node, "v") as console:
