@@ -162,7 +162,7 @@ static void events_message(struct client_call *call, const ProtobufCMessage *mes
 		events_json(e);
 	else
 		events_line(e);
-	if (fflush(stdout) != 0)
+	if (output_flush() < 0)
 		call->done = true;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/output.h"
 #include "cli/progress_lines.h"
 #include "cli/pull.h"
 #include "cli/registry_auth.h"
@@ -41,7 +42,7 @@ static void pull_layer_json(const Nacre__V1__PullLayer *m)
 	json_put_unsigned(&j, "size", m->size);
 	json_put_bool(&j, "there", m->there);
 	json_put_end(&j);
-	(void)fflush(stdout);
+	(void)output_flush();
 }
 
 static void pull_layer(struct pull *p, const Nacre__V1__PullLayer *m)
@@ -74,7 +75,7 @@ static void pull_note(struct pull *p, const char *text)
 	json_put_string(&j, "event", "note");
 	json_put_string(&j, "text", text);
 	json_put_end(&j);
-	(void)fflush(stdout);
+	(void)output_flush();
 }
 
 static void pull_ends(struct pull *p, const Nacre__V1__Image *image)

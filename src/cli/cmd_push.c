@@ -8,6 +8,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/output.h"
 #include "cli/progress_lines.h"
 #include "cli/pull.h"
 #include "cli/registry_auth.h"
@@ -41,7 +42,7 @@ static void push_blob_json(const Nacre__V1__PushBlob *m)
 	json_put_unsigned(&j, "sent", m->sent);
 	json_put_unsigned(&j, "size", m->size);
 	json_put_end(&j);
-	(void)fflush(stdout);
+	(void)output_flush();
 }
 
 /* What has become of a blob; NULL: it is on its way. */
@@ -82,7 +83,7 @@ static void push_note(struct push *p, const char *text)
 	push_begin_json(&j, "note");
 	json_put_string(&j, "text", text);
 	json_put_end(&j);
-	(void)fflush(stdout);
+	(void)output_flush();
 }
 
 static void push_last(struct push *p, const Nacre__V1__Pushed *m)

@@ -52,6 +52,17 @@ unsigned output_height(int fd)
 	return output_size(fd).ws_row;
 }
 
+/* The first error of a write, but for want of a reader; 0. Those who write stop by what they are
+ * told, and output_finish() says it. */
+static int output_error;
+
+static int output_failed(int error)
+{
+	if (error != EPIPE && !output_error)
+		output_error = error;
+	return -error;
+}
+
 int output_write(int fd, const void *data, size_t len)
 {
 	const char *at = data;
@@ -66,20 +77,21 @@ int output_write(int fd, const void *data, size_t len)
 		} else if (errno == EAGAIN) {
 			(void)poll(&wait, 1, -1);
 		} else if (errno != EINTR) {
-			return -errno;
+			return output_failed(errno);
 		}
 	}
 	return 0;
 }
 
+int output_flush(void)
+{
+	return fflush(stdout) == 0 ? 0 : output_failed(errno);
+}
+
 int output_finish(int status)
 {
-	int r = fflush(stdout) != 0 ? errno : 0;
-
-	/* A stream that failed earlier has dropped what it had; its errno is gone with it. */
-	if (!r && ferror(stdout))
-		r = EPIPE;
-	if (!r || r == EPIPE)
+	(void)output_flush();
+	if (!output_error)
 		return status;
-	return cli_complain("cannot write the output: %s", strerror(r));
+	return cli_complain("cannot write the output: %s", strerror(output_error));
 }

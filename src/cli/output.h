@@ -17,9 +17,11 @@ unsigned output_height(int fd);
 /* Writes all of it, waiting where fd is non-blocking. 0 or a negative errno; -EPIPE: nobody reads.
  */
 int output_write(int fd, const void *data, size_t len);
-/* What was buffered for standard output, at the end of a command. Returns the exit status:
- * `status`, or CLI_FAILED with a complaint where it could not be written. A reader that has gone is
- * no failure. */
+/* What was buffered for standard output, now. As output_write(). */
+int output_flush(void);
+/* The same at the end of a command. Returns the exit status: `status`, or CLI_FAILED with a
+ * complaint where anything could not be written, now or before. A reader that has gone is no
+ * failure. */
 int output_finish(int status);
 
 #endif

@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Output that does not come to whom it is for: he is told, and nothing waits for it for ever."""
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import nacre_test  # noqa: E402
+from nacre_test import nacre_pb2, runtime_pb2  # noqa: E402
+import steps  # noqa: E402
+from steps import container  # noqa: E402
+
+FILLS = """
+import os, time
+os.set_blocking(1, False)
+time.sleep(1)
+end = time.time() + 1
+while time.time() < end:
+    try:
+        os.write(1, b"x" * 4096)
+    except BlockingIOError:
+        time.sleep(0.001)
+"""
+
+
+class OutputLost(steps.StepsTest):
+    def full(self, *args):
+        """The complaint of a command whose output goes where nothing has room."""
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([nacre_test.BINARY, "--socket", self.node.socket, *args], stdin=subprocess.DEVNULL, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        self.assertEqual((125, "nacre: cannot write the output: No space left on device\n"), (done.returncode, done.stderr), args)
+
+    def test_a_disk_that_is_full(self):
+        self.cell("w", container("sh", "-c", "echo said; sleep 1000"))
+        nacre_test.until(lambda: self.logs("w") == b"said\n", what="the log")
+        self.full("exec", "w", "sh", "-c", "echo 1; exit 3")
+        self.full("exec", "w", "sh", "-c", "dd if=/dev/zero bs=1024 count=500 2>/dev/null")
+        self.full("logs", "w")
+        self.full("logs", "-f", "w")
+        self.full("attach", "--replay", "--no-stdin", "w")
+        self.full("execute", "--", "echo", "hi")
+        self.full("run", "--rm", "busybox", "sh", "-c", "echo a; sleep 1000")
+
+    def test_what_another_one_reads(self):
+        """Somebody who has both ends of a program's pipe takes what was left in it, and keeps it open."""
+        call = self.node.runtime.RunExecutable.future(runtime_pb2.RunExecutableRequest(
+            meta=runtime_pb2.Meta(name="a"), keep=True, executable=runtime_pb2.Executable(command="python3", args=["-c", FILLS])))
+        pid = nacre_test.until(lambda: [c.pid for w in self.node.workloads.List(nacre_pb2.ListRequest()).workloads
+                                        if w.name == "a" for c in w.containers if c.pid], what="the program")[0]
+        # Who attaches and reads nothing holds the program's output up.
+        attached = self.node.workloads.Attach(iter([nacre_pb2.AttachRequest(target="a")]))
+        ends = [os.open(f"/proc/{pid}/fd/1", flags) for flags in (os.O_RDONLY | os.O_NONBLOCK, os.O_WRONLY)]
+        try:
+            nacre_test.until(lambda: not os.path.exists(f"/proc/{pid}"), seconds=30, what="its end")
+            taken = 0
+            try:
+                while True:
+                    taken += len(os.read(ends[0], 65536))
+            except BlockingIOError:
+                pass
+            self.assertGreater(taken, 0)
+            self.assertEqual(0, call.result(60).exit_code)
+        finally:
+            for fd in ends:
+                os.close(fd)
+            attached.cancel()
+        self.remove("a")
+
+
+if __name__ == "__main__":
+    unittest.main()
