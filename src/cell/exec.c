@@ -201,13 +201,14 @@ static void exec_cut(struct keeper_exec *x)
 }
 
 /* Whether a read that failed was the last one: that of a terminal fails once its other end is
- * closed. */
+ * closed. Behind exec_cut() a stream that holds nothing is over, however much it held then:
+ * strangers who have it open may have read that. */
 static bool stream_is_over(struct exec_stream *s, int error)
 {
 	struct keeper_exec *x = s->exec;
 
 	if (error == EAGAIN)
-		return x->is_tty && x->last;
+		return x->last;
 	if (error == EINTR)
 		return false;
 	if (error == EIO && x->is_tty)
@@ -410,6 +411,8 @@ int exec_open_root(const struct container *c, const char **ret_name, struct erro
 	/* Our own child, not reaped yet: the number can be no other process. */
 	fd = isolate_root_open(c->host->proc_fd, c->child.pid);
 	*ret_name = c->name;
+	if (fd == -ENOENT || fd == -ESRCH)
+		return error_refuse(err, ERROR_PRECONDITION, "container %s has ended", c->name);
 	return fd < 0 ? error_set(err, fd, "open the root of container %s", c->name) : fd;
 }
 
@@ -601,6 +604,24 @@ static int exec_check(const struct container *c, const struct keeper_exec_spec *
 	return program_check(spec->argv, spec->env, spec->cwd, spec->user, err);
 }
 
+/* Why it cannot be started where the container ends just now: each step has its own word for that,
+ * and a clone into a pid namespace without an init calls it a lack of memory. */
+static int exec_explain(const struct container *c, struct error *err)
+{
+	int fd = -1;
+
+	if (c->kind != CONTAINER_IMAGE)
+		return err->code;
+	/* What ends gives this namespace up before it closes the one of its processes. */
+	fd = isolate_ns_open(c->host->proc_fd, c->child.pid, ISOLATE_NS_MOUNT);
+	if (fd == -ENOENT || fd == -ESRCH) {
+		*err = (struct error)ERROR_INIT;
+		return error_refuse(err, ERROR_PRECONDITION, "container %s has ended", c->name);
+	}
+	(void)fd_close(fd);
+	return err->code;
+}
+
 int exec_new(struct keeper_exec **ret, struct container *c, const struct keeper_exec_spec *spec,
 	     const struct keeper_exec_ops *ops, void *userdata, struct error *err)
 {
@@ -628,7 +649,7 @@ int exec_new(struct keeper_exec **ret, struct container *c, const struct keeper_
 	r = exec_spawn(x, c, spec, err);
 	if (r < 0) {
 		exec_free(x);
-		return r;
+		return exec_explain(c, err);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(x->streams) && x->streams[i].fd >= 0; i++)
 		loop_fd_init(&x->streams[i].source, x->loop, x->streams[i].fd, LOOP_READ,

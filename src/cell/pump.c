@@ -374,11 +374,11 @@ static int pump_encode(struct pump *p, const struct pump_stream *s)
 }
 
 /* Whether a read that failed was the last one: that of a terminal fails once its other end is
- * closed, and has nothing more for us where only strangers still hold that. Any other failure
- * passes. */
+ * closed. Behind the last look, a stream that holds nothing is over, however much it held then:
+ * strangers who have it open may have read that. Any other failure passes. */
 static bool stream_is_over(const struct pump_stream *s, int error)
 {
-	return s->is_tty && (error == EIO || (error == EAGAIN && s->pump->last));
+	return (error == EAGAIN && s->pump->last) || (error == EIO && s->is_tty);
 }
 
 /* Whether more may come at once. */
