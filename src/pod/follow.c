@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -254,6 +255,9 @@ static void workload_resume(struct workload *w)
 	} else if (w->state == WORKLOAD_STARTING && !workload_came_to_run(w)) {
 		workload_kill(w);
 		workload_lose(w, "the daemon was restarted while it started");
+	} else if (w->state == WORKLOAD_STOPPING && w->stop_by > clock_mono()) {
+		/* It was asked already, and some take the second time for a kill. */
+		workload_end_by(w, w->stop_by);
 	} else if (w->state == WORKLOAD_STOPPING) {
 		workload_kill(w);
 	}

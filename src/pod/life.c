@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -74,15 +75,20 @@ static void pod_container_save(struct pod_container *c)
 		log_error("cannot record a container", LOG_STR("container", c->id), LOG_ERR(&err));
 }
 
-static void workload_enter(struct workload *w, enum workload_state state)
+static void workload_save(const struct workload *w)
 {
 	struct error err = ERROR_INIT;
 
+	if (record_put_workload(w->all->config.store, w, &err) < 0)
+		log_error("cannot record a workload", LOG_STR("workload", w->path), LOG_ERR(&err));
+}
+
+static void workload_enter(struct workload *w, enum workload_state state)
+{
 	w->state = state;
 	if (state != WORKLOAD_STOPPING)
 		loop_timer_stop(&w->timer);
-	if (record_put_workload(w->all->config.store, w, &err) < 0)
-		log_error("cannot record a workload", LOG_STR("workload", w->path), LOG_ERR(&err));
+	workload_save(w);
 	publish_workload(w->all->config.events, w, workload_state_word(state));
 	/* What follows from it is done after the current callback; so are its waiters told. */
 	loop_defer_schedule(&w->defer);
@@ -250,9 +256,24 @@ static void workload_lose_to_mute(struct workload *w)
 	workload_lose(w, "it was killed past its keeper, which cannot be spoken to");
 }
 
+void workload_end_by(struct workload *w, nsec_t stop_by)
+{
+	bool changed = w->stop_by != stop_by;
+
+	w->stop_by = stop_by;
+	if (changed)
+		workload_save(w);
+	loop_timer_set(&w->timer, stop_by > clock_mono() ? stop_by - clock_mono() : 0);
+}
+
 void workload_kill(struct workload *w)
 {
+	bool hastened = w->stop_by > clock_mono();
+
 	w->killed = true;
+	w->stop_by = 0;
+	if (hastened)
+		workload_save(w);
 	/* The end of its containers would never be told. */
 	if (w->instance && !w->instance->ended && w->instance->mute) {
 		workload_lose_to_mute(w);

@@ -48,6 +48,9 @@ void workload_event(struct workload *w, enum workload_event event);
  * good, with SIGKILL. One whose start is not answered yet is told then. */
 void workload_ask_to_end(struct workload *w);
 void workload_kill(struct workload *w);
+/* It was asked to end, and is killed at that time (clock_mono()), also by a daemon that takes it
+ * over. */
+void workload_end_by(struct workload *w, nsec_t stop_by);
 /* Whatever has not ended yet never will, or is not waited for: its keeper is gone, or was not
  * asked. */
 void workload_lose(struct workload *w, const char *reason);

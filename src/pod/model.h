@@ -147,6 +147,7 @@ struct workload {
 	bool prepare_due;   /* its files are to be made when the loop turns */
 	bool start_due;     /* to be started when the loop turns */
 	bool asked;         /* the keeper was asked to start its containers */
+	nsec_t stop_by;     /* clock_mono(): a stop that goes on kills it then; 0: none does */
 	unsigned n_kills;   /* how often its containers were killed */
 	bool killed;        /* whatever has not ended is killed */
 	bool awaits_keeper; /* instance_create() has not called back */

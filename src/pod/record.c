@@ -27,6 +27,7 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.settings = w->settings,
 		.instance_kind = w->kind == WORKLOAD_POD ? instance_kind_word(w->choice.kind) : "",
 		.kind_reason = w->choice.reason,
+		.stop_by = w->stop_by,
 	};
 
 	return run_store_put_workload(s, &r, err);
@@ -189,6 +190,7 @@ static int record_read(void *data, const struct run_workload *r)
 	w->state = (enum workload_state)r->state;
 	w->auto_remove = r->auto_remove;
 	w->created_at = r->created_at;
+	w->stop_by = r->stop_by;
 	(void)str_copy(w->request, sizeof(w->request), r->request);
 	w->settings = strdup(r->settings);
 	if (!w->settings) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -154,7 +155,7 @@ void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *use
 		workload_kill(w);
 	} else if (!w->killed) {
 		workload_ask_to_end(w);
-		loop_timer_set(&w->timer, grace);
+		workload_end_by(w, clock_mono() + grace);
 	}
 	FAILPOINT_AFTER("workload.stop");
 }

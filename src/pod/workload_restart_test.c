@@ -109,12 +109,33 @@ static void a_stop_that_was_cut_is_finished(void)
 
 	begin();
 	w = running_cell("web");
-	workload_stop(w, 3600 * NSEC_PER_SEC, NULL, NULL);
+	workload_stop(w, 1, NULL, NULL);
 	restart();
 	w = workloads_find(all, "web");
 	tell(w, 0, CONTAINER_RUNNING);
 	resume();
 	CHECK_INT(w->state, WORKLOAD_STOPPING);
+	CHECK_INT(fake_asked(node(), FAKE_SIGNAL)->sig, SIGKILL);
+	tell(w, 0, CONTAINER_EXITED);
+	CHECK_INT(w->state, WORKLOAD_EXITED);
+	finish();
+}
+
+static void a_stop_that_was_cut_has_its_grace(void)
+{
+	struct workload *w;
+
+	begin();
+	w = running_cell("web");
+	workload_stop(w, NSEC_PER_SEC, NULL, NULL);
+	fake_yes(node(), FAKE_SIGNAL);
+	restart();
+	w = workloads_find(all, "web");
+	tell(w, 0, CONTAINER_RUNNING);
+	resume();
+	CHECK_INT(w->state, WORKLOAD_STOPPING);
+	CHECK(fake_asked(node(), FAKE_SIGNAL) == NULL);
+	FAKE_UNTIL(fake_asked(node(), FAKE_SIGNAL) != NULL);
 	CHECK_INT(fake_asked(node(), FAKE_SIGNAL)->sig, SIGKILL);
 	tell(w, 0, CONTAINER_EXITED);
 	CHECK_INT(w->state, WORKLOAD_EXITED);
@@ -225,6 +246,7 @@ UNIT_MAIN({ "tells_who_waits_when_the_daemon_ends", tells_who_waits_when_the_dae
 	  { "a_start_that_was_cut_is_finished_or_undone",
 	    a_start_that_was_cut_is_finished_or_undone },
 	  { "a_stop_that_was_cut_is_finished", a_stop_that_was_cut_is_finished },
+	  { "a_stop_that_was_cut_has_its_grace", a_stop_that_was_cut_has_its_grace },
 	  { "a_record_without_an_instance_harms_nobody",
 	    a_record_without_an_instance_harms_nobody },
 	  { "an_instance_without_its_pod_is_ended", an_instance_without_its_pod_is_ended },

@@ -54,6 +54,7 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, settings, SQL_TEXT),
 	SQL_COLUMN(run_workload, instance_kind, SQL_TEXT),
 	SQL_COLUMN(run_workload, kind_reason, SQL_TEXT),
+	SQL_COLUMN(run_workload, stop_by, SQL_U64),
 };
 
 static const struct sql_column container_columns[] = {
@@ -150,6 +151,7 @@ static const char *const run_migrations[] = {
 	 "CREATE INDEX mirror_of_workload ON mirror(workload);"
 	 "CREATE TRIGGER workload_gone_mirror AFTER DELETE ON workload"
 	 " BEGIN DELETE FROM mirror WHERE workload=OLD.id; END"),
+	"ALTER TABLE workload ADD COLUMN stop_by INTEGER NOT NULL DEFAULT 0",
 };
 
 static const struct sql_schema run_schema = {

@@ -215,6 +215,7 @@ static int see_pod(void *data, const struct run_workload *r)
 {
 	CHECK_STR(r->instance_kind, str_eq(r->id, "p") ? "cell" : "");
 	CHECK_STR(r->kind_reason, "");
+	CHECK(r->stop_by == 0);
 	++*(unsigned *)data;
 	return 0;
 }
@@ -238,6 +239,7 @@ static void brings_records_of_cells_along(void)
 				   "ALTER TABLE instance DROP COLUMN machine_cpus;"
 				   "ALTER TABLE workload DROP COLUMN instance_kind;"
 				   "ALTER TABLE workload DROP COLUMN kind_reason;"
+				   "ALTER TABLE workload DROP COLUMN stop_by;"
 				   "DROP TRIGGER workload_gone_mirror;"
 				   "DROP TABLE mirror;"
 				   "PRAGMA user_version=7";
