@@ -140,6 +140,9 @@ static int push_tell_done(struct push_flight *f, enum fetch_pushed how, struct e
 	int r = 0;
 
 	push_go(f, PUSH_DONE);
+	/* Its room is free when the core hears of it: another blob may wait for that. */
+	if (f->lent)
+		f->blob->fd = fd_close(f->blob->fd);
 	(void)str_copy(m.pushed.digest, sizeof(m.pushed.digest), f->blob->digest);
 	m.pushed.how = how;
 	if (how == FETCH_PUSHED_UPLOADED && !f->blob->manifest)

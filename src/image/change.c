@@ -12,6 +12,7 @@
 #include "base/failpoint.h"
 #include "base/str.h"
 #include "image/model.h"
+#include "image/recording.h"
 #include "image/verdict.h"
 #include "store/root.h"
 #include "wire/reference.h"
@@ -118,6 +119,7 @@ int image_store_tag(struct image_store *s, const char *reference, const char *na
 		(void)str_copy(c->loser, sizeof(c->loser), loser->id);
 	if (loser != image)
 		verdicts_drop(image->verdicts, c->name);
+	recording_overtake(s, c->name);
 	if (loser == image)
 		c->name[0] = '\0';
 	else if (image_store_give_name(s, image, c->name) < 0) {

@@ -14,6 +14,8 @@
 #include "image/helper_env.h"
 
 #define HELPER_MESSAGES_PER_TURN 64
+/* Bytes that wait in the socket: the names of FETCH_IMAGES_MAX images, twice. */
+#define HELPER_ROOM (8 << 20)
 
 static void helper_fail(struct helper *h, const struct error *err)
 {
@@ -229,6 +231,7 @@ int helper_start(struct helper *h, const struct helper_config *config, const str
 {
 	_cleanup_fd_ int theirs = -1;
 	_cleanup_fd_ int ours = -1;
+	static const int room = HELPER_ROOM;
 	const char *name;
 	int pair[2];
 	int r;
@@ -246,6 +249,9 @@ int helper_start(struct helper *h, const struct helper_config *config, const str
 	r = fd_set_nonblock(ours, true);
 	if (r < 0)
 		return error_set(err, r, "make a socket for a helper");
+	/* What a request may be followed by at once. */
+	if (setsockopt(ours, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) < 0)
+		(void)setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	/* It waits in the socket until the helper reads it. */
 	r = helper_send(ours, config->request, NULL, 0, err);
 	if (r == 0)

@@ -63,7 +63,8 @@ struct image_store {
 	int64_t last_layer;  /* number */
 	struct list imports;
 	unsigned n_imports;
-	struct list layerings; /* that are under way */
+	struct list recordings; /* of single images, that are under way (recording.h) */
+	struct list layerings;  /* that are under way */
 	struct list leases;
 	struct list exports; /* that are under way */
 	unsigned n_exports;

@@ -390,12 +390,29 @@ static int pull_have(struct pull_blob *b, struct error *err)
 	return pull_answer(b, &m, NULL, 0, err);
 }
 
+static int pull_join(struct pull_blob *b, struct error *err)
+{
+	const struct incoming_layer *l = b->layer;
+
+	return flight_join(&b->want, b->pull->taking.store, l->digest, l->size, &pull_flight_ops) <
+			       0
+		       ? error_set(err, -ENOMEM, "load a blob")
+		       : 0;
+}
+
 static int pull_blob_step(struct pull_blob *b, struct error *err)
 {
 	const struct image_network *n = &b->pull->taking.store->config.network;
 
-	if (b->there || !b->want.flight)
-		return b->there ? 0 : pull_have(b, err);
+	if (b->there)
+		return 0;
+	/* What was there when the documents came may have gone with another image since. */
+	if (!b->want.flight) {
+		if (storing_has(b->pull->taking.store, b->layer->digest, b->layer->size))
+			return pull_have(b, err);
+		if (pull_join(b, err) < 0)
+			return err->code;
+	}
 	switch (flight_state(&b->want)) {
 	case FLIGHT_IDLE:
 		if (b->pull->n_loading < (n->parallel_downloads ?: PULL_DOWNLOADS))
@@ -465,11 +482,7 @@ static int pull_want(struct image_pull *p, const struct incoming_layer *l, struc
 		return 0;
 	b = &p->blobs[p->n_blobs++];
 	*b = (struct pull_blob){ .pull = p, .layer = l, .follow_fd = -1 };
-	if (storing_has(p->taking.store, l->digest, l->size))
-		return 0;
-	return flight_join(&b->want, p->taking.store, l->digest, l->size, &pull_flight_ops) < 0
-		       ? error_set(err, -ENOMEM, "load a blob")
-		       : 0;
+	return storing_has(p->taking.store, l->digest, l->size) ? 0 : pull_join(b, err);
 }
 
 /* The documents are there. */

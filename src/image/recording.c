@@ -15,10 +15,20 @@
 
 #define RECORDING_ORIGINS_MAX 64 /* of an image */
 
+/*
+ * Theory of operation: names change in the database when a write of an image is queued, and in
+ * memory when it is done. Between the two others may say otherwise, and a write says all names of
+ * its image, also those that it only repeats. So what becomes true in memory is only what a
+ * recording was asked to add, unless it was overtaken; and where a write has said anything else
+ * than memory does then, what memory has is written behind it.
+ */
+
 struct recording_image {
 	struct recording *recording;
+	struct list link; /* of the store, while its write is under way */
 	char id[DIGEST_SIZE];
-	char **names, **origins, **verdicts; /* all that the image shall have */
+	char **names, **origins, **verdicts; /* all that the write says */
+	char **adds;                         /* of the names: those that are new */
 	char *verdict;                       /* the one of these that is new, or NULL */
 	/* A new one, that holds its content; NULL where the image was there, which only gets the
 	 * names. */
@@ -31,7 +41,9 @@ static void recording_image_free(struct recording_image *r)
 		image_record_release(r->recording->store, r->record, NULL);
 		(void)image_record_free(r->record);
 	}
+	list_remove(&r->link);
 	strv_free(r->names);
+	strv_free(r->adds);
 	strv_free(r->origins);
 	strv_free(r->verdicts);
 	free(r->verdict);
@@ -46,6 +58,31 @@ static int recording_add(char ***list, const char *word)
 	return strv_add(list, word);
 }
 
+static bool recording_has(char *const *list, const char *word)
+{
+	for (; *list; list++)
+		if (str_eq(*list, word))
+			return true;
+	return false;
+}
+
+void recording_overtake(struct image_store *s, const char *name)
+{
+	struct recording_image *r;
+
+	list_for_each (r, &s->recordings, struct recording_image, link) {
+		size_t n = 0;
+
+		for (size_t i = 0; r->adds[i]; i++) {
+			if (str_eq(r->adds[i], name))
+				free(r->adds[i]);
+			else
+				r->adds[n++] = r->adds[i];
+		}
+		r->adds[n] = NULL;
+	}
+}
+
 static bool recording_same(char *const *a, char *const *b)
 {
 	while (*a && *b && str_eq(*a, *b)) {
@@ -55,38 +92,70 @@ static bool recording_same(char *const *a, char *const *b)
 	return !*a && !*b;
 }
 
+static bool recording_same_set(char *const *a, char *const *b)
+{
+	size_t n = 0;
+
+	for (; a[n]; n++)
+		if (!recording_has(b, a[n]))
+			return false;
+	return n == strv_len(b);
+}
+
+static void recording_put_again(struct image_store *s, struct image *image)
+{
+	struct root_image view;
+
+	image_record_view(image_record_of(image), &view);
+	(void)root_store_put_image(s->config.store, &view, NULL, 0, NULL, NULL, NULL);
+}
+
+/* Names that were written to be this image's, and are another's: first it loses them, then they get
+ * them back. */
+static void recording_mend(struct recording_image *r, struct image *image)
+{
+	struct image_store *s = r->recording->store;
+
+	recording_put_again(s, image);
+	for (size_t i = 0; r->names[i]; i++) {
+		struct image *holder = image_store_by_name(s, r->names[i]);
+
+		if (holder && holder != image)
+			recording_put_again(s, holder);
+	}
+}
+
 /* What the database has just been told becomes true in memory. */
 static void recording_apply(struct recording_image *r)
 {
 	struct image_store *s = r->recording->store;
 	struct image *image = image_store_by_id(s, r->id);
 	bool raced = image != NULL;
-	struct root_image view;
 
 	/* Removed since it was queued: the import says so at its end. */
 	if (!image && !r->record)
 		return;
 	if (!image) {
 		image = &TAKE_PTR(r->record)->image;
+		for (size_t i = 0; r->names[i]; i++)
+			if (!recording_has(r->adds, r->names[i]))
+				image_drop_name(image, r->names[i]);
 		list_add_tail(&s->images, &image->link);
 	}
-	for (size_t i = 0; r->names[i]; i++) {
-		if (!image_has_name(image, r->names[i]))
-			verdicts_drop(image->verdicts, r->names[i]);
-		(void)image_store_give_name(s, image, r->names[i]);
+	for (size_t i = 0; r->adds[i]; i++) {
+		if (!image_has_name(image, r->adds[i]))
+			verdicts_drop(image->verdicts, r->adds[i]);
+		(void)image_store_give_name(s, image, r->adds[i]);
 	}
 	if (r->verdict)
 		(void)verdicts_put(&image->verdicts, r->verdict);
 	for (size_t i = 0; r->origins[i]; i++)
 		(void)recording_add(&image->origins, r->origins[i]);
-	/* Another one of the same image was first: its record is the one that stays, or its names
-	 * were not known yet when ours were written. */
-	if (raced && (r->record || strv_len(image->names) != strv_len(r->names) ||
-		      strv_len(image->origins) != strv_len(r->origins) ||
-		      !recording_same(image->verdicts, r->verdicts))) {
-		image_record_view(image_record_of(image), &view);
-		(void)root_store_put_image(s->config.store, &view, NULL, 0, NULL, NULL, NULL);
-	}
+	/* Where another one of the same image was first, its record is the one that stays. */
+	if ((raced && r->record) || !recording_same_set(image->names, r->names) ||
+	    (raced && (strv_len(image->origins) != strv_len(r->origins) ||
+		       !recording_same(image->verdicts, r->verdicts))))
+		recording_mend(r, image);
 }
 
 static void recording_image_done(void *userdata, const struct error *err)
@@ -108,20 +177,21 @@ static void recording_image_done(void *userdata, const struct error *err)
 }
 
 /* The names that the image shall have: those it has, and the new ones. */
-static int recording_names(struct recording *i, const struct incoming_image *in, char ***ret)
+static int recording_names(struct recording_image *r, const struct incoming_image *in)
 {
+	const struct recording *i = r->recording;
 	const struct image *known = image_store_by_id(i->store, in->id);
-	_cleanup_strv_ char **names = strv_copy(known ? known->names : NULL);
 	char name[REFERENCE_SIZE];
 	char *one[] = { name, NULL };
 	char *const *more = *i->name ? one : in->words[FETCH_NAME];
 
-	if (!names || str_copy(name, sizeof(name), i->name) < 0)
+	r->names = strv_copy(known ? known->names : NULL);
+	r->adds = strv_copy(NULL);
+	if (!r->names || !r->adds || str_copy(name, sizeof(name), i->name) < 0)
 		return -ENOMEM;
 	for (; more && *more; more++)
-		if (recording_add(&names, *more) < 0)
+		if (recording_add(&r->names, *more) < 0 || recording_add(&r->adds, *more) < 0)
 			return -ENOMEM;
-	*ret = TAKE_PTR(names);
 	return 0;
 }
 
@@ -244,8 +314,9 @@ static int recording_image_new(struct recording *i, const struct incoming_image 
 	if (!r)
 		return -ENOMEM;
 	r->recording = i;
+	list_init(&r->link);
 	(void)str_copy(r->id, sizeof(r->id), in->id);
-	if (recording_names(i, in, &r->names) < 0 || recording_origins(i, in, &r->origins) < 0 ||
+	if (recording_names(r, in) < 0 || recording_origins(i, in, &r->origins) < 0 ||
 	    recording_verdicts(r) < 0) {
 		recording_image_free(r);
 		return -ENOMEM;
@@ -278,6 +349,7 @@ static int recording_one(struct recording *i, const struct incoming_image *in, s
 		recording_image_free(record);
 		return r;
 	}
+	list_add_tail(&i->store->recordings, &record->link);
 	i->n_pending++;
 	FAILPOINT_AFTER("import.record");
 	return 0;

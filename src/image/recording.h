@@ -32,4 +32,8 @@ struct recording {
 /* Whether anything was begun: then done() follows, else err says why not. */
 bool recording_start(struct recording *r);
 
+/* Somebody says now to which image a name belongs, or that it belongs to none: what is being
+ * recorded does not take it. */
+void recording_overtake(struct image_store *s, const char *name);
+
 #endif

@@ -36,6 +36,7 @@
 #include "image/prune.h"
 #include "image/pull.h"
 #include "image/push.h"
+#include "image/recording.h"
 #include "image/rootfs.h"
 #include "image/survey.h"
 #include "image/verify.h"
@@ -265,6 +266,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	ration_init(&s->ration, FETCH_MEMORY_MAX);
 	list_init(&s->closings);
 	list_init(&s->images);
+	list_init(&s->recordings);
 	list_init(&s->leaving);
 	list_init(&s->imports);
 	list_init(&s->layerings);
@@ -572,6 +574,7 @@ static int removal_start_name(struct removal *m, struct image *image, struct err
 	int r;
 
 	image_drop_name(image, m->name);
+	recording_overtake(m->store, m->name);
 	image_record_view(image_record_of(image), &view);
 	r = root_store_put_image(m->store->config.store, &view, NULL, 0, removal_unnamed, m, err);
 	if (r < 0)
