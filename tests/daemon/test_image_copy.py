@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 import unittest
@@ -357,6 +358,21 @@ class Referrers(CopyTest):
             chain.append(self.refer(chain[-1], "a/thing", b"%d" % n))
         self.copy(referrers=True)
         self.assertEqual(chain[:4], [d for d in chain if ("c/d", d) in self.there.manifests or d == self.root])
+
+
+class SmallDisk(unittest.TestCase):
+    """On which one blob of the image has room."""
+    MIB = 40
+
+    def test_one_after_the_other(self):
+        registry, there = (self.enterContext(fakeregistry.FakeRegistry()) for _ in range(2))
+        registry.put_image("a/b", "1", layers=[fakeregistry.layer_tar({f"x{n}": os.urandom(self.MIB << 20)}) for n in range(4)])
+        with nacre_test.Node("images:\n  reserve: 1MiB\n", start=False) as node:
+            os.makedirs(node.root)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.MIB * 3 // 2 + 8}m", "none", node.root], check=True)
+            node.start()
+            node.cli("image", "copy", f"{registry.host}/a/b:1", f"{there.host}/c/d:1")
+            self.assertEqual(registry.blobs, there.blobs)
 
 
 class Policy(CopyTest):

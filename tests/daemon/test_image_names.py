@@ -1,16 +1,12 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Names of images that several say at once: each belongs to whom the last one gave it, in memory and in the database."""
 import json
-import os
-import sys
 import threading
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-import fakeregistry  # noqa: E402
-import nacre_test  # noqa: E402
-from nacre_test import nacre_pb2  # noqa: E402
+import fakeregistry
+import nacre_test
+from nacre_test import nacre_pb2
 
 ROUNDS = 30
 

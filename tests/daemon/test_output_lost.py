@@ -1,16 +1,13 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Output that does not come to whom it is for: he is told, and nothing waits for it for ever."""
 import os
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-import nacre_test  # noqa: E402
-from nacre_test import nacre_pb2, runtime_pb2  # noqa: E402
-import steps  # noqa: E402
-from steps import container  # noqa: E402
+import nacre_test
+from nacre_test import nacre_pb2, runtime_pb2
+import steps
+from steps import container
 
 FILLS = """
 import os, time
