@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines with somebody's own system (RunVirtualMachine), through a whole node: booted, attached to, stopped, kept, taken up again."""
+import ctypes
 import json
 import os
 import shutil
 import signal
+import socket
+import stat
 import subprocess
 import threading
+import time
 import unittest
 
 import grpc
@@ -19,11 +23,31 @@ from nacre_test import nacre_pb2, runtime_pb2
 
 QEMU = "/usr/bin/qemu-system-x86_64"
 Code = grpc.StatusCode
+PIDFD_GETFD = 438  # the same on all architectures
 
 
 def read(path):
     with open(path, "rb") as f:
         return f.read()
+
+
+def end_monitor(pid):
+    """Shuts the connection to a QEMU's monitor from its side; the process goes on."""
+    libc, process = ctypes.CDLL(None, use_errno=True), os.pidfd_open(pid)
+    n = 0
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        fd = libc.syscall(PIDFD_GETFD, process, int(name), 0)
+        if fd < 0:
+            continue
+        if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+            os.close(fd)
+            continue
+        with socket.socket(fileno=fd) as s:
+            if s.family == socket.AF_UNIX and "qmp" in str(s.getsockname()) and not s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                s.shutdown(socket.SHUT_RDWR)
+                n += 1
+    os.close(process)
+    assert n == 1, n
 
 
 class Console:
@@ -183,6 +207,17 @@ class Machines(ForeignTest):
         self.vm("w")
         stopped = self.stop("w")
         self.assertEqual(("exited", 137, "the machine was ended"), (stopped.state, stopped.exit_code, stopped.containers[0].reason))
+
+    def test_stop_behind_the_end_of_its_monitor(self):
+        """Its button comes two seconds after the question to an agent; the machine is killed two seconds after its monitor ended."""
+        v = self.vm("v")
+        with Console(self.node, "v") as console:
+            console.expect(b"boot 1")
+        call = self.node.workloads.Stop.future(nacre_pb2.StopRequest(target="v", grace_ms=60000))
+        time.sleep(1)
+        end_monitor(v.pid)
+        self.assertEqual("v", call.result(60 * nacre_test.SLOWNESS).workload.name)
+        self.assertIn(self.inspect("v").state, ("exited", "failed"))
 
     def test_what_it_writes_is_kept_by_a_name(self):
         before, image = self.node.baseline(files=False), read(self.disk)
