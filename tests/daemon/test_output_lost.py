@@ -9,14 +9,17 @@ from nacre_test import nacre_pb2, runtime_pb2
 import steps
 from steps import container
 
+# Writes, once the file is there, until nobody has taken anything for half a second.
 FILLS = """
-import os, time
+import os, sys, time
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
 os.set_blocking(1, False)
-time.sleep(1)
-end = time.time() + 1
-while time.time() < end:
+last = time.time()
+while time.time() < last + 0.5:
     try:
         os.write(1, b"x" * 4096)
+        last = time.time()
     except BlockingIOError:
         time.sleep(0.001)
 """
@@ -43,13 +46,16 @@ class OutputLost(steps.StepsTest):
 
     def test_what_another_one_reads(self):
         """Somebody who has both ends of a program's pipe takes what was left in it, and keeps it open."""
+        begin = os.path.join(self.node.dir, "begin")
         call = self.node.runtime.RunExecutable.future(runtime_pb2.RunExecutableRequest(
-            meta=runtime_pb2.Meta(name="a"), keep=True, executable=runtime_pb2.Executable(command="python3", args=["-c", FILLS])))
+            meta=runtime_pb2.Meta(name="a"), keep=True, executable=runtime_pb2.Executable(command="python3", args=["-c", FILLS, begin])))
         pid = nacre_test.until(lambda: [c.pid for w in self.node.workloads.List(nacre_pb2.ListRequest()).workloads
                                         if w.name == "a" for c in w.containers if c.pid], what="the program")[0]
         # Who attaches and reads nothing holds the program's output up.
         attached = self.node.workloads.Attach(iter([nacre_pb2.AttachRequest(target="a")]))
         ends = [os.open(f"/proc/{pid}/fd/1", flags) for flags in (os.O_RDONLY | os.O_NONBLOCK, os.O_WRONLY)]
+        with open(begin, "wb"):
+            pass
         try:
             nacre_test.until(lambda: not os.path.exists(f"/proc/{pid}"), seconds=30, what="its end")
             taken = 0
