@@ -20,13 +20,29 @@
  * nothing, but who is told that a disk is out of its slot can rely on its file being let go.
  */
 
+/*
+ * QEMU takes the number of a set for an int: there are 2^26 generations. A machine that is adopted
+ * has sets from before. Where they are counted from is a time, so that what an adopter says before
+ * it has learned them is hardly one of them; and from what it has learned it goes on behind them.
+ */
+#define SLOTS_GENERATIONS (INT32_MAX / SLOTS_PER_SET)
+#define SLOTS_GENERATIONS_FIRST (SLOTS_GENERATIONS / 2)
+
+/* There is such a set. Those of the last quarter nobody comes to, unless he has begun there. */
+static void slots_pass(struct slots *s, uint64_t set)
+{
+	uint64_t generation = set / SLOTS_PER_SET;
+
+	if (generation >= s->generation && generation < SLOTS_GENERATIONS / 4 * 3)
+		s->generation = generation + 1;
+}
+
 void slots_init(struct slots *s, struct vm *vm, unsigned n, uint32_t writable)
 {
 	*s = (struct slots){ .vm = vm, .n = n, .writable = writable };
 	for (size_t i = 0; i < ARRAY_SIZE(s->slot); i++)
 		s->slot[i] = (struct slots_change){ .slots = s, .disk.fd = -1, .next.fd = -1 };
-	/* A machine that is adopted has sets from before; a time that has passed numbers none. */
-	s->generation = clock_mono() / NSEC_PER_MSEC + 1;
+	s->generation = clock_mono() / NSEC_PER_MSEC % SLOTS_GENERATIONS_FIRST + 1;
 }
 
 void slots_done(struct slots *s)
@@ -344,13 +360,14 @@ int slots_learn(struct slots *s, const struct json_value *answer, struct error *
 	return 0;
 }
 
-/* The slot that has that set; NULL: none. */
+/* The slot that has that set, whose number is not given again; NULL: none. */
 static struct slots_change *slots_with_set(struct slots *s, const struct json_value *id)
 {
 	uint64_t set;
 
 	if (!id || id->kind != JSON_NUMBER || parse_u64(id->text, 0, UINT64_MAX, &set) < 0)
 		return NULL;
+	slots_pass(s, set);
 	for (unsigned n = 0; n < s->n; n++)
 		if (s->slot[n].filled && s->slot[n].set == set)
 			return &s->slot[n];

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "loop/wait_test.h"
@@ -395,6 +396,11 @@ static void takes_back_what_fails(void)
 	slots_done(&s);
 }
 
+static nsec_t new_clock(int clock_id)
+{
+	return 0;
+}
+
 static void learns_what_is_in_slots(void)
 {
 	static const char text[] =
@@ -405,12 +411,15 @@ static void learns_what_is_in_slots(void)
 	static const char names[] =
 		"[7,{\"fdset-id\":\"66\",\"fds\":[]},{\"fdset-id\":66,\"fds\":{}},"
 		"{\"fdset-id\":66,\"fds\":[{\"fd\":9,\"opaque\":\"sha256:12\"}]},"
+		"{\"fdset-id\":160000,\"fds\":[]},"
 		"{\"fdset-id\":0,\"fds\":[{\"fd\":9,\"opaque\":\"x\"}]}]";
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT;
 	struct json_value *v = NULL;
 	static struct slots s;
 
+	clock_set_source(new_clock);
 	slots_init(&s, NULL, 0, 0);
+	clock_set_source(NULL);
 	CHECK(slots_learn(&s, NULL, NULL) < 0);
 	if (json_parse(&v, &arena, text, strlen(text), NULL) < 0) {
 		CHECK(false);
@@ -428,6 +437,24 @@ static void learns_what_is_in_slots(void)
 	CHECK(slots_learn_names(&s, v, NULL) == 0);
 	CHECK_STR(s.slot[2].name, "sha256:12");
 	CHECK_STR(s.slot[0].name, "");
+	CHECK_INT(s.generation, 5001);
+}
+
+static nsec_t old_clock(int clock_id)
+{
+	return 400 * (nsec_t)86400 * NSEC_PER_SEC;
+}
+
+/* However long a host runs, QEMU can read the numbers of sets: as an int. */
+static void numbers_sets_on_an_old_host(void)
+{
+	static struct slots s;
+
+	clock_set_source(old_clock);
+	slots_init(&s, NULL, 1, 0);
+	clock_set_source(NULL);
+	CHECK(s.generation >= 1);
+	CHECK((s.generation + (1 << 20)) * SLOTS_PER_SET + SLOTS_PER_SET - 1 <= INT32_MAX);
 }
 
 UNIT_MAIN({ "asks one after the other", asks_one_after_the_other },
@@ -439,4 +466,5 @@ UNIT_MAIN({ "asks one after the other", asks_one_after_the_other },
 	  { "bounds a line", bounds_a_line },
 	  { "changes a slot by commands", changes_a_slot_by_commands },
 	  { "takes back what fails", takes_back_what_fails },
-	  { "learns what is in slots", learns_what_is_in_slots })
+	  { "learns what is in slots", learns_what_is_in_slots },
+	  { "numbers sets on an old host", numbers_sets_on_an_old_host })
