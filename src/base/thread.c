@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/thread.h"
 
+#include <errno.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdint.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/macros.h"
 
+#define THREAD_SCHED_RESET_ON_FORK 1
 #define THREAD_STACK ((size_t)128 * 1024)
 
 int thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg)
@@ -27,4 +32,17 @@ int thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg)
 		r = pthread_create(ret, &attr, fn, arg);
 	(void)pthread_attr_destroy(&attr);
 	return -r;
+}
+
+int thread_be_prompt(void)
+{
+	struct thread_sched attr = { .size = sizeof(attr) };
+
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0)
+		return -errno;
+	if (attr.policy != SCHED_OTHER)
+		return 0;
+	attr.flags |= THREAD_SCHED_RESET_ON_FORK;
+	attr.runtime = THREAD_PROMPT_SLICE;
+	return syscall(SYS_sched_setattr, 0, &attr, 0) < 0 ? -errno : 0;
 }

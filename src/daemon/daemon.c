@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "base/title.h"
 #include "daemon/config.h"
 #include "daemon/microvms.h"
@@ -783,6 +784,7 @@ int daemon_main(int argc, char **argv)
 	if (r == 0) {
 		log_configure(STDERR_FILENO, d.config.log_level, d.config.log_form);
 		confine_memory();
+		(void)thread_be_prompt();
 		privilege_raise_limits();
 		(void)umask(022);
 		r = daemon_open(&d, &err);

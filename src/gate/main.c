@@ -23,6 +23,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "base/title.h"
 #include "gate/ca_role.h"
 #include "gate/guest.h"
@@ -90,6 +91,7 @@ static int main_run(int argc, char **argv, struct error *err)
 	(void)str_printf(title, sizeof(title), "nacre: gate %s",
 			 argv[roles[i].title ? roles[i].title : 1]);
 	title_set(title);
+	(void)thread_be_prompt();
 	r = identity_begin(err);
 	return r < 0 ? r
 		     : roles[i].run(&(struct role_args){ ids[0], ids[1],

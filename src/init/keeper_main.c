@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "base/title.h"
 #include "init/node_mounts.h"
 #include "init/reexec.h"
@@ -176,6 +177,7 @@ static void keeper_protect(const struct keeper_process *k)
 	confine_memory();
 	if (k->node && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		log_debug("cannot reap orphans", LOG_STR("err", strerror(errno)));
+	(void)thread_be_prompt();
 	if (chdir("/") < 0)
 		log_debug("cannot go to /", LOG_STR("err", strerror(errno)));
 }

@@ -10,18 +10,8 @@
 #include <unistd.h>
 
 #include "base/macros.h"
+#include "base/thread.h"
 #include "isolate/rlimits.h"
-
-/* What sched_setattr() takes, without the clamps of utilisation. libc has no name for it. */
-struct steps_sched_attr {
-	uint32_t size;
-	uint32_t policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
-_Static_assert(sizeof(struct steps_sched_attr) == 48, "SCHED_ATTR_SIZE_VER0 of the kernel");
 
 #define STEPS_BITS_OF(a) (sizeof(a) * 8)
 
@@ -53,14 +43,14 @@ static int steps_share_failed(const char *member, struct error *err)
 
 static int steps_sched(const struct isolate_sched *sched, struct error *err)
 {
-	struct steps_sched_attr attr = { .size = sizeof(attr),
-					 .policy = sched->policy,
-					 .flags = sched->flags,
-					 .nice = sched->nice,
-					 .priority = sched->priority,
-					 .runtime = sched->runtime,
-					 .deadline = sched->deadline,
-					 .period = sched->period };
+	struct thread_sched attr = { .size = sizeof(attr),
+				     .policy = sched->policy,
+				     .flags = sched->flags,
+				     .nice = sched->nice,
+				     .priority = sched->priority,
+				     .runtime = sched->runtime,
+				     .deadline = sched->deadline,
+				     .period = sched->period };
 
 	return syscall(SYS_sched_setattr, 0, &attr, 0) < 0 ? steps_share_failed("sched", err) : 0;
 }
