@@ -15,48 +15,22 @@
 
 #include "base/failpoint.h"
 #include "base/fd.h"
-#include "base/handover.h"
-#include "base/list.h"
 #include "base/log.h"
-#include "base/map.h"
 #include "base/str.h"
 #include "cell/cell.h"
 #include "cell/container.h"
 #include "cell/container_plan.h"
 #include "cell/exec.h"
-#include "cell/handover.h"
+#include "cell/keeper_model.h"
 #include "cell/leaf.h"
 #include "cell/program.h"
 #include "cell/removals.h"
-#include "cell/standby.h"
-#include "cell/stock.h"
-#include "cell/users.h"
 #include "isolate/cgroup.h"
 #include "isolate/spawn.h"
 #include "loop/loop.h"
 
 #define KEEPER_RETRY_MIN NSEC_PER_MSEC
 #define KEEPER_RETRY_MAX (500 * NSEC_PER_MSEC)
-
-struct keeper {
-	struct keeper_config config;
-	struct container_host host;
-	struct pump_threads threads;
-	struct stock stock, pod_stock;
-	struct standby standby;
-	struct users users;
-	struct map cells;
-	struct map containers; /* by id */
-	struct list execs;     /* of containers that are forgotten */
-	struct list removals;  /* to be answered at once: of cells that there are none of */
-	struct list shutdowns; /* who waits for the end of all */
-	struct loop_defer sweep;
-	struct loop_timer retry;
-	nsec_t retry_delay;
-	struct loop_timer reap;
-	nsec_t reap_delay;
-	bool stopping;
-};
 
 /* What the keeper knows of a container beyond its own state. */
 struct record {
@@ -367,8 +341,8 @@ static void keeper_drop_empty_cell(struct keeper *k, struct cell *cell, bool is_
 	cell_free(cell);
 }
 
-static int keeper_record(struct keeper *k, struct container *c, keeper_started_fn done,
-			 void *userdata, struct error *err)
+int keeper_record(struct keeper *k, struct container *c, keeper_started_fn done, void *userdata,
+		  struct error *err)
 {
 	struct record *record = malloc(sizeof(*record));
 	int r = -ENOMEM;
@@ -586,108 +560,6 @@ int keeper_write_stdin(struct keeper *k, const char *id, const void *data, size_
 	if (c->status.state != CONTAINER_RUNNING)
 		return error_refuse(err, ERROR_PRECONDITION, "container %s does not run", c->name);
 	return input_write(&c->input, data, len, close, done, userdata, err);
-}
-
-/* ---- the next program ---- */
-
-enum { KEEPER_TAG_CELL = HANDOVER_NESTED };
-
-void keeper_hold(struct keeper *k, bool held)
-{
-	struct container *c;
-	size_t pos = 0;
-
-	pump_threads_hold(&k->threads, held);
-	stock_hold(&k->stock, held);
-	stock_hold(&k->pod_stock, held);
-	standby_hold(&k->standby, held);
-	for (c = map_next(&k->containers, &pos); c && !held; c = map_next(&k->containers, &pos))
-		if (!container_is_over(c))
-			pump_resume(&c->pump);
-}
-
-const char *keeper_busy(struct keeper *k)
-{
-	const struct container *c;
-	const struct cell *cell;
-	size_t pos = 0;
-
-	if (k->stopping)
-		return "it is shutting down";
-	if (!list_empty(&k->execs))
-		return "an exec is open";
-	if (standby_busy(&k->standby))
-		return "a process that was made ahead of need has not ended";
-	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos))
-		if (!cell_open(cell))
-			return cell->state == CELL_REMOVING ? "a cell is being removed"
-							    : "a cell is being made";
-	pos = 0;
-	for (c = map_next(&k->containers, &pos); c; c = map_next(&k->containers, &pos))
-		if (container_busy(c))
-			return container_busy(c);
-	return NULL;
-}
-
-int keeper_write_state(struct keeper *k, struct handover_writer *w)
-{
-	const struct cell *cell;
-	size_t at, pos = 0;
-
-	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos)) {
-		int r = handover_begin(w, KEEPER_TAG_CELL, &at);
-
-		if (r == 0)
-			r = handover_write_cell(w, cell);
-		if (r < 0)
-			return r;
-		handover_end(w, at);
-	}
-	return 0;
-}
-
-/* Puts a cell that was read into the registry. */
-static int keeper_take_cell(struct keeper *k, struct cell *cell, struct error *err)
-{
-	struct container *c;
-	int r;
-
-	r = map_add(&k->cells, cell->name, cell);
-	if (r < 0) {
-		handover_drop_cell(cell);
-		return error_set(err, r, "state: record a cell");
-	}
-	list_for_each (c, &cell->containers, struct container, link) {
-		r = keeper_record(k, c, NULL, NULL, err);
-		if (r < 0)
-			return r;
-		container_resume(c);
-	}
-	return 0;
-}
-
-static int keeper_read_cell(void *userdata, uint32_t tag, struct handover_reader *r,
-			    struct error *err)
-{
-	struct keeper *k = userdata;
-	struct cell *cell;
-	int ret;
-
-	if (tag != KEEPER_TAG_CELL)
-		return -ENOENT;
-	ret = handover_read_cell(r, &k->host, k->config.cgroup_fd, k->config.shm_parent_fd,
-				 k->config.shm_fd, &cell, err);
-	if (ret < 0)
-		return ret;
-	if (!r->trial)
-		return keeper_take_cell(k, cell, err);
-	handover_drop_cell(cell);
-	return 0;
-}
-
-int keeper_read_state(struct keeper *k, struct handover_reader *r, struct error *err)
-{
-	return handover_read(r, "the keeper", NULL, 0, k, keeper_read_cell, k, err);
 }
 
 /* ---- life and death of the object ---- */

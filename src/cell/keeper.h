@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "cell/keeper_config.h"
 #include "cell/spec.h"
 
 /*
@@ -20,7 +21,6 @@
  * (isolate/cgroup_name.h).
  */
 
-struct loop;
 struct keeper;
 struct keeper_attach;
 struct keeper_exec;
@@ -33,29 +33,6 @@ struct container_view {
 	const char *name;
 	const char *cell_dir, *dir; /* of their groups, below the layer's and the cell's */
 	struct container_status status;
-};
-
-struct keeper_config {
-	struct loop *loop;
-	int cgroup_fd; /* directory of the layer's cgroup */
-	int proc_fd;   /* a /proc of the keeper's own pid namespace */
-	/* Directory, in the keeper's mount namespace, below which cells of their own get a tmpfs
-	 * for /dev/shm each. */
-	int shm_parent_fd;
-	/* The layer's own /dev/shm for cells that share the instance; -1: there are none such. */
-	int shm_fd;
-	/* It was made ahead of need, for a pod: its first container will share the layer's
-	 * namespaces, and what it has is made at once. */
-	bool ahead;
-	/* Mount namespace for CONTAINER_PROCESS; -1: the keeper's own. */
-	int host_mount_ns_fd;
-	/* Every change of a container's state, also of those that a call has just caused; `removed`
-	 * once it was forgotten. */
-	void (*on_container)(void *userdata, const struct container_view *view, bool removed);
-	/* Whether a child of this process belongs to somebody else who reaps it (nested keepers);
-	 * may be NULL: there are none. */
-	bool (*is_other_child)(void *userdata, pid_t pid);
-	void *userdata;
 };
 
 /* Limits; past one of them the answer is ERROR_EXHAUSTED. */
@@ -71,7 +48,6 @@ struct keeper *keeper_free(struct keeper *k);
  * writes to nowhere). `done` is called once, when the program runs or has failed (state FAILED);
  * never before this has returned. ERROR_EXISTS: id, or name in its cell, is taken. ERROR_INVALID
  * names the field. */
-typedef void (*keeper_started_fn)(void *userdata, const struct container_view *view);
 int keeper_start(struct keeper *k, const struct cell_spec *cell, const struct container_spec *spec,
 		 struct container_fds *fds, keeper_started_fn done, void *userdata,
 		 struct error *err);
