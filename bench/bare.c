@@ -47,6 +47,7 @@
 #include <unistd.h>
 
 #include "bare_whole.h"
+#include "base/thread.h"
 
 #define BARE_ROUNDS_MAX 10000
 #define BARE_NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
@@ -384,6 +385,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	bare_prepare();
+	/* As those that it is compared with. */
+	(void)thread_be_prompt();
 	if (starts)
 		bare_run_start();
 	else

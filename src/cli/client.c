@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "cli/alloc.h"
 #include "io/unix.h"
 #include "loop/loop.h"
@@ -54,6 +55,8 @@ struct client *client_open(const char *socket, struct error *err)
 	int fd, r;
 
 	*c = (struct client){ .loop = NULL };
+	/* It waits for answers, and a person for it. */
+	(void)thread_be_prompt();
 	fd = client_connect(socket, err);
 	if (fd < 0) {
 		client_explain(socket, fd, err);
