@@ -5,12 +5,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/macros.h"
 
 #define THREAD_SCHED_RESET_ON_FORK 1
+#define THREAD_PATIENT_NICE 10
 #define THREAD_STACK ((size_t)128 * 1024)
 
 int thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg)
@@ -45,4 +47,14 @@ int thread_be_prompt(void)
 	attr.flags |= THREAD_SCHED_RESET_ON_FORK;
 	attr.runtime = THREAD_PROMPT_SLICE;
 	return syscall(SYS_sched_setattr, 0, &attr, 0) < 0 ? -errno : 0;
+}
+
+int thread_be_patient(void)
+{
+	/* Of the calling thread alone, as Linux has it. */
+	int nice = getpriority(PRIO_PROCESS, 0);
+
+	if (nice >= THREAD_PATIENT_NICE)
+		return 0;
+	return setpriority(PRIO_PROCESS, 0, THREAD_PATIENT_NICE) < 0 ? -errno : 0;
 }

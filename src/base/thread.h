@@ -37,4 +37,9 @@ _Static_assert(sizeof(struct thread_sched) == 48, "SCHED_ATTR_SIZE_VER0 of the k
  */
 int thread_be_prompt(void);
 
+/* The opposite, for one that makes what nobody waits for: it gets a tenth of the processor beside
+ * others that want it, and never runs before them. What it starts is so too. 0 or a negative errno.
+ */
+int thread_be_patient(void);
+
 #endif

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -78,5 +79,26 @@ static void keeps_another_policy(void)
 	CHECK(now.flags == 0);
 }
 
+static void *look_patiently(void *arg)
+{
+	int *nice = arg;
+
+	CHECK_INT(thread_be_patient(), 0);
+	*nice = getpriority(PRIO_PROCESS, 0);
+	return arg;
+}
+
+/* The thread alone. */
+static void is_patient(void)
+{
+	int before = getpriority(PRIO_PROCESS, 0), nice = 0;
+	pthread_t thread;
+
+	CHECK_INT(thread_start(&thread, look_patiently, &nice), 0);
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK(nice >= 10);
+	CHECK_INT(getpriority(PRIO_PROCESS, 0), before);
+}
+
 UNIT_MAIN({ "takes no signals", takes_no_signals }, { "is prompt", is_prompt },
-	  { "keeps another policy", keeps_another_policy })
+	  { "is patient", is_patient }, { "keeps another policy", keeps_another_policy })

@@ -564,14 +564,18 @@ int keeper_write_stdin(struct keeper *k, const char *id, const void *data, size_
 
 /* ---- life and death of the object ---- */
 
-/* The next cell has more use of a process than of what one would be made with. */
-static void keeper_kit_made(void *userdata)
+/* The next cell has more use of a process than of what one would be made with. The kit behind it is
+ * made at once, by the thread: then the next process can be cloned as soon as this one is gone, and
+ * cells that come one behind the other find one each. */
+static void keeper_kit_ready(void *userdata)
 {
 	struct keeper *k = userdata;
 	struct isolate_kit kit;
 
-	if (standby_lacks(&k->standby) && stock_take(&k->stock, &kit) == 0)
-		standby_make(&k->standby, &kit);
+	if (!standby_lacks(&k->standby) || stock_take(&k->stock, &kit) < 0)
+		return;
+	stock_want_now(&k->stock);
+	standby_make(&k->standby, &kit);
 }
 
 static void keeper_standby_gone(void *userdata)
@@ -602,7 +606,7 @@ int keeper_new(struct keeper **ret, const struct keeper_config *config)
 	stock_init(&k->stock, config->loop, config->shm_parent_fd, config->proc_fd, -1);
 	stock_init(&k->pod_stock, config->loop, config->shm_parent_fd, config->proc_fd,
 		   config->shm_fd);
-	k->stock.on_made = keeper_kit_made;
+	k->stock.on_ready = keeper_kit_ready;
 	k->stock.userdata = k;
 	standby_init(&k->standby, config->loop, config->cgroup_fd, k->host.devices_fd,
 		     keeper_standby_gone, k);

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/macros.h"
+#include "base/thread.h"
 
 enum stock_event {
 	STOCK_WANT,
@@ -91,11 +92,19 @@ static void stock_wake(struct stock *s)
 		loop_timer_set(TAKE_PTR(s->waiter), 0);
 }
 
+/* To whoever has a use for it that nobody waits for. */
+static void stock_offer(struct stock *s)
+{
+	if (s->state == STOCK_READY && !s->waiter && s->on_ready)
+		s->on_ready(s->userdata);
+}
+
 /* On the thread. */
 static void stock_run(struct pool_work *work)
 {
 	struct stock *s = container_of(work, struct stock, work);
 
+	(void)thread_be_patient();
 	s->err = (struct error)ERROR_INIT;
 	s->r = stock_make(s, &s->made, &s->err);
 }
@@ -107,24 +116,25 @@ static void stock_ran(struct pool_work *work)
 	if (s->state == STOCK_WANTED)
 		stock_put(s, &s->made, s->r, &s->err);
 	isolate_kit_done(&s->made);
-	if (s->state == STOCK_READY && !s->waiter && s->on_made)
-		s->on_made(s->userdata);
+	stock_offer(s);
 	stock_wake(s);
 }
 
-/* The pause is over. */
 static void stock_begin(struct stock *s)
 {
-	uint64_t n;
-
-	(void)!read(s->pause_fd, &n, sizeof(n));
 	if (s->state == STOCK_WANTED && !s->work.busy)
 		pool_submit(s->pool, &s->work);
 }
 
+/* The pause is over. */
 static void stock_on_pause(struct loop_fd *source, unsigned events)
 {
-	stock_begin(container_of(source, struct stock, pause));
+	struct stock *s = container_of(source, struct stock, pause);
+	uint64_t n;
+
+	(void)!read(s->pause_fd, &n, sizeof(n));
+	stock_begin(s);
+	stock_offer(s);
 }
 
 static int stock_open(struct stock *s)
@@ -197,11 +207,18 @@ void stock_done(struct stock *s)
 
 void stock_want(struct stock *s)
 {
-	bool begins = s->state == STOCK_NONE && s->shm_fd < 0;
+	bool pauses = (s->state == STOCK_NONE || s->state == STOCK_READY) && s->shm_fd < 0;
 
 	stock_enter(s, STOCK_WANT);
-	if (begins)
+	if (pauses)
 		stock_pause(s);
+}
+
+void stock_want_now(struct stock *s)
+{
+	stock_enter(s, STOCK_WANT);
+	if (s->state == STOCK_WANTED && s->pool)
+		stock_begin(s);
 }
 
 int stock_take(struct stock *s, struct isolate_kit *ret)

@@ -37,8 +37,9 @@ struct stock {
 	struct loop *loop;
 	struct loop_timer timer;
 	struct loop_timer *waiter; /* stock_await() */
-	/* A thread has made it, and nobody waits for it; NULL. */
-	void (*on_made)(void *userdata);
+	/* It is READY, made just now or for STOCK_PAUSE behind a stock_want(), and nobody waits for
+	 * it; NULL. */
+	void (*on_ready)(void *userdata);
 	void *userdata;
 	int place_fd, proc_fd; /* not owned: of isolate_kit_make() */
 	int shm_fd;            /* likewise, of isolate_kit_make_shared(); -1: for a cell apart */
@@ -61,6 +62,8 @@ void stock_done(struct stock *s);
 
 /* A cell of its own was started: another may come. */
 void stock_want(struct stock *s);
+/* One was taken in on_ready(): the next is made without a pause. */
+void stock_want_now(struct stock *s);
 /* 0, and the kit is the caller's; or -ENOENT. */
 int stock_take(struct stock *s, struct isolate_kit *ret);
 /* Whether it is worth waiting for one that is being made, and nobody else waits for it: the timer

@@ -184,6 +184,43 @@ static void made_aside(void)
 	end();
 }
 
+static unsigned n_offered;
+static bool takes;
+
+static void on_ready(void *userdata)
+{
+	struct isolate_kit kit = ISOLATE_KIT_NONE;
+
+	n_offered++;
+	if (!takes)
+		return;
+	takes = false;
+	CHECK_INT(stock_take(&stock, &kit), 0);
+	isolate_kit_done(&kit);
+	stock_want_now(&stock);
+	CHECK(stock.state == STOCK_WANTED && stock.work.busy);
+}
+
+/* When it is made, and again behind each want; one that is taken then is made again at once. */
+static void offered(void)
+{
+	NEED_RIGHTS();
+	begin(place_fd);
+	stock.on_ready = on_ready;
+	stock_want(&stock);
+	LOOP_WAIT(loop, n_offered == 1);
+	CHECK_INT(stock.state, STOCK_READY);
+	stock_want(&stock);
+	CHECK_INT(n_offered, 1);
+	LOOP_WAIT(loop, n_offered == 2);
+	CHECK_INT(stock.state, STOCK_READY);
+	takes = true;
+	stock_want(&stock);
+	LOOP_WAIT(loop, n_offered == 4);
+	CHECK_INT(stock.state, STOCK_READY);
+	end();
+}
+
 /* For a pod: at once, with the /dev/shm that is there, and for as long as nobody comes. */
 static void of_a_pod(void)
 {
@@ -216,5 +253,5 @@ static void cannot_be_made(void)
 
 UNIT_MAIN({ "prepares", prepares, true }, { "none unless it is wanted", none_unless_wanted },
 	  { "wanted, made and taken", wanted_made_and_taken }, { "held", held },
-	  { "awaited", awaited }, { "made aside", made_aside }, { "of a pod", of_a_pod },
-	  { "cannot be made", cannot_be_made })
+	  { "awaited", awaited }, { "made aside", made_aside }, { "offered", offered },
+	  { "of a pod", of_a_pod }, { "cannot be made", cannot_be_made })
