@@ -175,35 +175,83 @@ static bool fdchan_target_ok(const char *target)
 	return str_empty(target) || name_is_path(target);
 }
 
-int fdchan_send(int sock_fd, uint64_t token, const char *target, int fd)
+/* What the kernel is told of one packet. */
+struct fdchan_out {
+	struct fdchan_header header;
+	struct iovec iov[2];
+	union fdchan_control control;
+};
+
+static void fdchan_fill(struct fdchan_out *out, struct msghdr *msg, uint64_t token, char *target,
+			int fd)
 {
-	struct fdchan_header header = { .magic = FDCHAN_MAGIC, .token = token };
-	struct iovec iov[2] = { { .iov_base = &header, .iov_len = sizeof(header) } };
-	char text[FDCHAN_TARGET_MAX];
-	union fdchan_control control = { .room = { 0 } };
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = ARRAY_SIZE(iov) };
 	struct cmsghdr *c;
 
-	if (!fdchan_target_ok(target) || str_copy(text, sizeof(text), target ? target : "") < 0)
-		return -EINVAL;
-	header.target_len = (uint32_t)strlen(text);
-	iov[1] = (struct iovec){ .iov_base = text, .iov_len = header.target_len };
-
-	msg.msg_control = control.room;
-	msg.msg_controllen = CMSG_SPACE(sizeof(int));
-	c = CMSG_FIRSTHDR(&msg);
+	*out = (struct fdchan_out){
+		.header = { .magic = FDCHAN_MAGIC,
+			    .token = token,
+			    .target_len = (uint32_t)strlen(target) },
+		.iov = { { .iov_base = &out->header, .iov_len = sizeof(out->header) },
+			 { .iov_base = target, .iov_len = strlen(target) } },
+	};
+	*msg = (struct msghdr){ .msg_iov = out->iov,
+				.msg_iovlen = ARRAY_SIZE(out->iov),
+				.msg_control = out->control.room,
+				.msg_controllen = CMSG_SPACE(sizeof(int)) };
+	c = CMSG_FIRSTHDR(msg);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+}
 
-	while (sendmsg(sock_fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-		if (errno == EINTR)
+/* All of them; they may go in several turns. */
+static int fdchan_send_packets(int sock_fd, struct mmsghdr *packets, unsigned n)
+{
+	while (n > 0) {
+		int sent = sendmmsg(sock_fd, packets, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
 			continue;
 		/* Too many descriptors are under way between sockets: as full as a full buffer. */
-		return errno == ETOOMANYREFS ? -EAGAIN : -errno;
+		if (sent < 0)
+			return errno == ETOOMANYREFS ? -EAGAIN : -errno;
+		packets += sent;
+		n -= (unsigned)sent;
 	}
 	return 0;
+}
+
+int fdchan_send_all(int sock_fd, const uint64_t *tokens, const char *target, const int *fds,
+		    size_t n)
+{
+	struct fdchan_out out[FDCHAN_TOGETHER];
+	struct mmsghdr packets[FDCHAN_TOGETHER] = { { .msg_len = 0 } };
+	char text[FDCHAN_TARGET_MAX];
+
+	if (!fdchan_target_ok(target) || str_copy(text, sizeof(text), target ? target : "") < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < n;) {
+		unsigned n_here = 0;
+		int r;
+
+		for (; i < n && n_here < FDCHAN_TOGETHER; i++) {
+			if (fds[i] < 0)
+				continue;
+			fdchan_fill(&out[n_here], &packets[n_here].msg_hdr, tokens[i], text,
+				    fds[i]);
+			n_here++;
+		}
+		r = fdchan_send_packets(sock_fd, packets, n_here);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int fdchan_send(int sock_fd, uint64_t token, const char *target, int fd)
+{
+	return fd < 0 ? -EBADF : fdchan_send_all(sock_fd, &token, target, &fd, 1);
 }
 
 /* Takes the first descriptor of the message, closes all others. Returns how many came. */

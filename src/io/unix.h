@@ -40,6 +40,11 @@ struct fdchan_packet {
 /* Blocks at most briefly (the socket's buffer holds hundreds): 0, -EAGAIN where it is full, or
  * another negative errno. Does not take fd over. */
 int fdchan_send(int sock_fd, uint64_t token, const char *target, int fd);
+/* The same of each of n that is not -1, in one call as far as they are FDCHAN_TOGETHER: the
+ * receiver wakes once and finds them all. What was sent before an error stays so. */
+#define FDCHAN_TOGETHER 8
+int fdchan_send_all(int sock_fd, const uint64_t *tokens, const char *target, const int *fds,
+		    size_t n);
 /* 1 with a packet (its fd is the caller's), 0 where nothing waits, -EPIPE at the end of the
  * connection, -EPROTO for anything that is not such a packet (nothing leaks), -EMFILE where the
  * packet is lost because this process may hold no more descriptors. */

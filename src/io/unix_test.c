@@ -276,6 +276,39 @@ static void fdchan_passes(void)
 	pair_end();
 }
 
+/* More than go in one call, with some that are not there: each arrives by its token. */
+static void fdchan_passes_all(void)
+{
+	uint64_t tokens[2 * FDCHAN_TOGETHER + 3];
+	int fds[ARRAY_SIZE(tokens)];
+	struct fdchan_packet p = { .fd = -1 };
+	unsigned before;
+
+	pair_begin();
+	before = fds_now();
+	CHECK_INT(fdchan_send_all(sv[0], tokens, "", fds, 0), 0);
+	CHECK_INT(fdchan_receive(sv[1], &p), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(tokens); i++) {
+		tokens[i] = 100 + i;
+		fds[i] = i % 5 == 1 ? -1 : sv[0];
+	}
+	CHECK_INT(fdchan_send_all(sv[0], tokens, "a/b", fds, ARRAY_SIZE(fds)), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(tokens); i++) {
+		if (fds[i] < 0)
+			continue;
+		CHECK_INT(fdchan_receive(sv[1], &p), 1);
+		CHECK_INT(p.token, tokens[i]);
+		CHECK_STR(p.target, "a/b");
+		p.fd = fd_close(p.fd);
+	}
+	CHECK_INT(fdchan_receive(sv[1], &p), 0);
+	CHECK_INT(fds_now(), before);
+	fds[2] = 1 << 20;
+	CHECK_INT(fdchan_send_all(sv[0], tokens, "", fds, ARRAY_SIZE(fds)), -EBADF);
+	CHECK_INT(fdchan_send_all(sv[0], tokens, "../x", fds, ARRAY_SIZE(fds)), -EINVAL);
+	pair_end();
+}
+
 static void fdchan_fills_up(void)
 {
 	struct fdchan_packet p;
@@ -463,7 +496,8 @@ UNIT_MAIN({ "listens and connects", listens_and_connects },
 	    knows_who_listens_from_who_holds_the_socket },
 	  { "refuses", refuses }, { "long paths do not matter", long_paths_do_not_matter },
 	  { "works without /proc", works_without_proc }, { "fdchan passes", fdchan_passes },
-	  { "fdchan fills up", fdchan_fills_up }, { "fdchan refuses to send", fdchan_send_refuses },
+	  { "fdchan passes all", fdchan_passes_all }, { "fdchan fills up", fdchan_fills_up },
+	  { "fdchan refuses to send", fdchan_send_refuses },
 	  { "fdchan refuses others", fdchan_refuses_others },
 	  { "fdchan and its targets", fdchan_targets },
 	  { "fdchan whose peer goes", fdchan_peer_goes },

@@ -109,18 +109,9 @@ static void client_call_free(struct client_call *call)
 static int client_call_send_list(const struct client_call *call, const uint64_t *tokens,
 				 const int *fds, size_t n)
 {
-	struct keeper_client *client = call->client;
+	const struct keeper_client *client = call->client;
 
-	for (size_t i = 0; i < n; i++) {
-		int r;
-
-		if (fds[i] < 0)
-			continue;
-		r = fdchan_send(client->connection->channel_fd, tokens[i], client->target, fds[i]);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return fdchan_send_all(client->connection->channel_fd, tokens, client->target, fds, n);
 }
 
 static int client_call_send_fds(const struct client_call *call)
