@@ -113,15 +113,23 @@ void instance_ended(struct instance *i, const char *reason)
 	instance_clean(i);
 }
 
-void instance_note_end(struct instance *i, const char *reason)
+void instance_note_failure(struct instance *i, const struct error *err)
 {
 	if (i->ended || i->told_end)
 		return;
 	/* Of one that was broken, that is the cause. */
 	if (!i->broken)
-		(void)str_copy(i->last_error, sizeof(i->last_error), reason);
+		(void)error_copy(&i->last_error, err);
 	i->told_end = true;
 	loop_defer_schedule(&i->defer);
+}
+
+void instance_note_end(struct instance *i, const char *reason)
+{
+	struct error err = ERROR_INIT;
+
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "%s", reason);
+	instance_note_failure(i, &err);
 }
 
 static void instance_kill(struct instance *i)
@@ -164,22 +172,30 @@ void instance_end_nested(struct instance *i)
 	above->ops->end(above, name_last(i->path), instance_on_end, i);
 }
 
-void instance_break(struct instance *i, const char *reason)
+void instance_fail(struct instance *i, const struct error *err)
 {
 	if (i->ended || i->told_end || i->broken)
 		return;
 	if (instance_is_own(i) && i->pidfd < 0) {
-		instance_note_end(i, reason);
+		instance_note_failure(i, err);
 		return;
 	}
-	(void)str_copy(i->last_error, sizeof(i->last_error), reason);
+	(void)error_copy(&i->last_error, err);
 	i->broken = true;
 	log_warn("a keeper cannot be used and is ended", LOG_STR("instance", i->path),
-		 LOG_STR("reason", i->last_error));
+		 LOG_STR("reason", error_text(&i->last_error)));
 	if (instance_is_own(i))
 		instance_kill(i);
 	else if (i->state != INSTANCE_STOPPING)
 		instance_end_nested(i);
+}
+
+void instance_break(struct instance *i, const char *reason)
+{
+	struct error err = ERROR_INIT;
+
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "%s", reason);
+	instance_fail(i, &err);
 }
 
 /* ---- what the kernel and the loop tell ---- */
@@ -189,7 +205,7 @@ static void instance_on_defer(struct loop_defer *d)
 	struct instance *i = container_of(d, struct instance, defer);
 
 	if (i->told_end && !i->ended)
-		instance_ended(i, i->last_error);
+		instance_ended(i, error_text(&i->last_error));
 	instance_tell(i);
 	if (i->state == INSTANCE_GONE && i->n_asked == 0)
 		(void)instance_free(i);
@@ -198,7 +214,6 @@ static void instance_on_defer(struct loop_defer *d)
 static void instance_on_timer(struct loop_timer *t)
 {
 	struct instance *i = container_of(t, struct instance, timer);
-	char reason[INSTANCE_REASON_MAX] = "its keeper did not answer";
 
 	if (i->clean_delay) {
 		instance_clean_try(i, i->clean_delay * 2);
@@ -208,9 +223,8 @@ static void instance_on_timer(struct loop_timer *t)
 		/* The kernel's word is here, and will be heard in this turn or the next. */
 		if (instance_is_own(i) && i->pidfd >= 0 && pidfd_has_ended(i->pidfd))
 			return;
-		if (i->last_error[0])
-			(void)str_copy(reason, sizeof(reason), i->last_error);
-		instance_break(i, reason);
+		instance_break(i, i->last_error.code ? error_text(&i->last_error)
+						     : "its keeper did not answer");
 		return;
 	}
 	log_warn("a keeper does not end and is killed", LOG_STR("instance", i->path));

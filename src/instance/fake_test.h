@@ -448,29 +448,34 @@ static inline unsigned fake_count(struct instance *i, enum fake_op op)
 	return n;
 }
 
-/* Answers the oldest call of this kind (not FAKE_START), kind ERROR_KIND_COUNT: with success. */
-static inline void fake_answer(struct instance *i, enum fake_op op, enum error_kind kind)
+/* Answers the oldest call of this kind (not FAKE_START); err NULL: with success. */
+static inline void fake_answer_with(struct instance *i, enum fake_op op, const struct error *err)
 {
 	struct fake_call *c = fake_asked(i, op);
-	struct error err = ERROR_INIT;
 	struct fake_call call;
 
 	fake_need(c != NULL, "an answer to what was not asked");
 	call = *c;
 	fake_call_free(c);
-	if (kind != ERROR_KIND_COUNT)
-		(void)error_refuse(&err, kind, "the fake refuses");
 	if (call.machine)
-		call.machine(call.userdata, err.code ? "" : "6.1.0", err.code ? &err : NULL);
+		call.machine(call.userdata, err ? "" : "6.1.0", err);
 	else if (op == FAKE_SPAWN)
-		call.spawned(call.userdata, 7, err.code ? &err : NULL);
+		call.spawned(call.userdata, 7, err);
 	else
-		call.done(call.userdata, err.code ? &err : NULL);
+		call.done(call.userdata, err);
+}
+
+static inline void fake_answer(struct instance *i, enum fake_op op, enum error_kind kind)
+{
+	struct error err = ERROR_INIT;
+
+	(void)error_refuse(&err, kind, "the fake refuses");
+	fake_answer_with(i, op, &err);
 }
 
 static inline void fake_yes(struct instance *i, enum fake_op op)
 {
-	fake_answer(i, op, ERROR_KIND_COUNT);
+	fake_answer_with(i, op, NULL);
 }
 
 /* ---- the daemon's part ---- */

@@ -130,11 +130,11 @@ static void instance_on_nested(struct instance *i, const struct error *err)
 	i->n_asked--;
 	loop_defer_schedule(&i->defer);
 	if (err)
-		instance_note_end(i, error_text(err));
+		instance_note_failure(i, err);
 	/* What was told to end meanwhile needs no peer: the keeper above ends it. */
 	else if (i->state == INSTANCE_SPAWNING && !i->broken && !i->told_end &&
 		 instance_connect_nested(i, &own) < 0)
-		instance_break(i, error_text(&own));
+		instance_fail(i, &own);
 }
 
 static void instance_on_nested_cell(void *userdata, int64_t pid, const struct error *err)
@@ -299,9 +299,9 @@ int instance_create(struct instances *all, struct instance *parent,
 	/* From here on a failure is the instance's: it is FAILED, and `done` says so. */
 	r = parent ? instance_spawn_nested(i, &own) : instance_spawn_own(i, &own);
 	if (r < 0 && parent)
-		instance_note_end(i, error_text(&own));
+		instance_note_failure(i, &own);
 	else if (r < 0)
-		instance_break(i, error_text(&own));
+		instance_fail(i, &own);
 	*ret = i;
 	return 0;
 }

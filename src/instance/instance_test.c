@@ -12,7 +12,7 @@ struct told {
 	enum instance_state state;
 	enum error_kind kind;
 	int code;
-	char text[ERROR_TEXT_MAX];
+	char text[ERROR_TEXT_MAX], field[ERROR_FIELD_MAX];
 	bool remove;
 };
 
@@ -25,6 +25,7 @@ static void told_by(void *userdata, struct instance *i, const struct error *err)
 	t->code = err ? err->code : 0;
 	t->kind = err ? err->kind : ERROR_KIND_COUNT;
 	(void)str_copy(t->text, sizeof(t->text), err ? err->text : "");
+	(void)str_copy(t->field, sizeof(t->field), err ? err->field : "");
 	if (t->remove && i->state == INSTANCE_FAILED)
 		instance_remove(i);
 }
@@ -149,6 +150,62 @@ static void fails_where_it_cannot_connect(void)
 	FAKE_UNTIL(told.n == 1);
 	CHECK_INT(told.state, INSTANCE_FAILED);
 	CHECK(!fake_unreaped(0));
+	fake_end_all();
+}
+
+/* What whoever asked can do about it is told by the kind of what failed, and by its field. */
+static void fails_as_what_failed_did(void)
+{
+	struct told told = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct instance *i, *below;
+
+	begin();
+	fake.connect_error = -ENOMEM;
+	i = create(NULL, "a", &told);
+	FAKE_UNTIL(told.n == 1);
+	CHECK_INT(told.kind, ERROR_FAULT);
+	CHECK_INT(told.code, -ENOMEM);
+	CHECK(strstr(told.text, "instance a: ") == told.text);
+	instance_remove(i);
+	fake_turns();
+
+	fake.connect_error = 0;
+	i = ready("b");
+	below = create(i, "c", &told);
+	fake_answer(i, FAKE_SPAWN, ERROR_EXHAUSTED);
+	FAKE_UNTIL(told.n == 2);
+	CHECK_INT(told.kind, ERROR_EXHAUSTED);
+	CHECK_STR(told.text, "instance b/c: the fake refuses");
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "it is gone");
+	CHECK_INT(instance_blame(below, &err), told.code);
+	CHECK_STR(err.text, "it is gone");
+	/* Of one that was in order and ended there is nothing more to say. */
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "it is gone");
+	fake_kill_keeper(fake.n_keepers - 1);
+	FAKE_UNTIL(i->state == INSTANCE_FAILED);
+	(void)instance_blame(i, &err);
+	CHECK_INT(err.kind, ERROR_UNAVAILABLE);
+	fake_end_all();
+}
+
+static void fails_without_the_limits_it_should_have(void)
+{
+	char word[] = "memory.max=1", *limits[] = { word, NULL };
+	struct told told = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct instance *i;
+
+	begin();
+	i = create(NULL, "a", &told);
+	i->limits = strv_copy(limits);
+	fake_yes(i, FAKE_OPEN);
+	(void)error_field(&err, ERROR_PRECONDITION, "memory.max", "too little");
+	fake_answer_with(i, FAKE_LIMIT, &err);
+	FAKE_UNTIL(told.n == 1);
+	CHECK_INT(told.kind, ERROR_PRECONDITION);
+	CHECK_STR(told.field, "memory.max");
+	CHECK_STR(told.text, "instance a: its limits: memory.max: too little");
 	fake_end_all();
 }
 
@@ -703,6 +760,8 @@ UNIT_MAIN({ "is_ready_when_it_said_hello", is_ready_when_it_said_hello },
 	  { "ends_what_does_not_say_hello", ends_what_does_not_say_hello },
 	  { "tells_why_a_keeper_died_before_hello", tells_why_a_keeper_died_before_hello },
 	  { "fails_where_it_cannot_connect", fails_where_it_cannot_connect },
+	  { "fails_as_what_failed_did", fails_as_what_failed_did },
+	  { "fails_without_the_limits_it_should_have", fails_without_the_limits_it_should_have },
 	  { "refuses_a_taken_path_and_too_many", refuses_a_taken_path_and_too_many },
 	  { "a_failed_one_keeps_its_name_until_it_is_removed",
 	    a_failed_one_keeps_its_name_until_it_is_removed },

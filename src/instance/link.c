@@ -51,7 +51,7 @@ static void instance_lost(struct instance *i, const char *why, const struct erro
 	i->lost = true;
 	if (i->state == INSTANCE_STOPPING || i->broken || i->told_end)
 		return;
-	(void)snprintf(i->last_error, sizeof(i->last_error), "%s: %s", why, error_text(err));
+	(void)error_refuse(&i->last_error, ERROR_UNAVAILABLE, "%s: %s", why, error_text(err));
 	loop_timer_set(&i->timer, INSTANCE_LOST_GRACE);
 }
 
@@ -126,8 +126,8 @@ static void instance_is_ready(struct instance *i)
 /* None is better than one without the limits that it should have. */
 static void instance_on_limited(void *userdata, const struct error *err)
 {
-	char reason[INSTANCE_REASON_MAX];
 	struct instance *i = userdata;
+	struct error refused;
 
 	if (i->state != INSTANCE_SPAWNING || i->broken)
 		return;
@@ -141,8 +141,9 @@ static void instance_on_limited(void *userdata, const struct error *err)
 		instance_is_ready(i);
 		return;
 	}
-	(void)str_printf(reason, sizeof(reason), "its limits: %.400s", error_text(err));
-	instance_break(i, reason);
+	refused = *err;
+	(void)error_wrap(&refused, err->code, "its limits");
+	instance_fail(i, &refused);
 }
 
 static void instance_on_hello(void *userdata, const struct error *err)
@@ -222,7 +223,7 @@ void instance_made(struct instance *i)
 	if (i->ended || i->told_end || i->broken)
 		return;
 	if (instance_meet(i, &err) < 0)
-		instance_break(i, error_text(&err));
+		instance_fail(i, &err);
 }
 
 void instance_unmade(struct instance *i)
@@ -236,6 +237,6 @@ void instance_unmade(struct instance *i)
 	i->pid = 0;
 	i->start_time = 0;
 	i->lost = false;
-	i->last_error[0] = '\0';
+	i->last_error = (struct error)ERROR_INIT;
 	loop_timer_set(&i->timer, i->provider->ops->hello_limit);
 }

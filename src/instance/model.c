@@ -46,3 +46,15 @@ bool instance_is_remote(const struct instance *i)
 		i = i->parent;
 	return i->provider->ops->remote;
 }
+
+int instance_blame(const struct instance *i, struct error *err)
+{
+	const struct error *cause = &i->last_error;
+
+	if (cause->code) {
+		err->kind = cause->kind;
+		err->code = cause->code;
+		(void)str_copy(err->field, sizeof(err->field), cause->field);
+	}
+	return err->code;
+}

@@ -124,17 +124,17 @@ struct instance {
 	struct loop_timer timer;
 	struct loop_defer defer;
 	struct list waiters;
-	unsigned n_asked; /* calls that name it and the peer above has not answered */
-	char last_error[INSTANCE_REASON_MAX];
-	nsec_t clean_delay; /* > 0 while the cgroup is still being removed */
-	bool ahead;         /* its keeper was made before it had a name */
-	bool lost;          /* the connection to its keeper is */
-	bool ended;         /* its keeper is no more */
-	bool told_end;      /* it has ended, last_error says why */
-	bool broken;        /* it is being ended since it cannot be used, last_error says why */
-	bool unwanted;      /* to be GONE once it is cleaned up */
-	bool upgrading;     /* its keeper was asked to go on as this build */
-	bool upgrade_over;  /* it is not asked again */
+	unsigned n_asked;        /* calls that name it and the peer above has not answered */
+	struct error last_error; /* code 0: none */
+	nsec_t clean_delay;      /* > 0 while the cgroup is still being removed */
+	bool ahead;              /* its keeper was made before it had a name */
+	bool lost;               /* the connection to its keeper is */
+	bool ended;              /* its keeper is no more */
+	bool told_end;           /* it has ended, last_error says why */
+	bool broken;       /* it is being ended since it cannot be used, last_error says why */
+	bool unwanted;     /* to be GONE once it is cleaned up */
+	bool upgrading;    /* its keeper was asked to go on as this build */
+	bool upgrade_over; /* it is not asked again */
 	nsec_t upgrade_at, upgrade_delay; /* when it is asked again */
 };
 
@@ -187,6 +187,9 @@ enum instance_kind instance_kind_of(const char *word);
 /* Another kernel's: its own, or that of an instance around it. No cgroup, pid or mount of what runs
  * in it is there on this one. */
 bool instance_is_remote(const struct instance *i);
+/* For an error that tells of its failure: the kind and the field of what it could not be made for.
+ * It stays as it is where it ended by itself. Returns its code. */
+int instance_blame(const struct instance *i, struct error *err);
 
 /* The keeper of the node itself. */
 static inline bool instance_is_node(const struct instance *i)

@@ -128,10 +128,12 @@ static void cell_explain(struct instance *i, int code, int status, char *ret, si
 	if (i->dir_fd >= 0)
 		instance_last_words(i->dir_fd, words, sizeof(words));
 	if (i->broken)
-		(void)str_copy(ret, size, i->last_error);
-	else if (cell_read_report(i, &err) < 0)
-		(void)str_printf(ret, size, "its keeper could not start: %s", error_text(&err));
-	else if (code == CLD_KILLED || code == CLD_DUMPED)
+		(void)str_copy(ret, size, error_text(&i->last_error));
+	else if (cell_read_report(i, &err) < 0) {
+		(void)error_wrap(&err, err.code, "its keeper could not start");
+		(void)error_copy(&i->last_error, &err);
+		(void)str_copy(ret, size, error_text(&err));
+	} else if (code == CLD_KILLED || code == CLD_DUMPED)
 		(void)str_printf(ret, size, "its keeper was killed by signal %d%s%s", status,
 				 words[0] ? ": " : "", words);
 	else if (code == CLD_EXITED && status != 0)

@@ -153,8 +153,10 @@ static struct instance_waiter *instance_first_due(const struct instance *i)
 
 static int instance_outcome(const struct instance *i, struct error *err)
 {
-	if (i->state == INSTANCE_FAILED)
-		return error_refuse(err, ERROR_UNAVAILABLE, "instance %s: %s", i->path, i->reason);
+	if (i->state == INSTANCE_FAILED) {
+		(void)error_refuse(err, ERROR_UNAVAILABLE, "instance %s: %s", i->path, i->reason);
+		return instance_blame(i, err);
+	}
 	if (i->state == INSTANCE_GONE)
 		return error_refuse(err, ERROR_ABORTED, "instance %s was stopped while it started",
 				    i->path);

@@ -126,6 +126,15 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 	return 0;
 }
 
+int workload_failure(const struct workload *w, struct error *err)
+{
+	int r = error_refuse(err, ERROR_UNAVAILABLE, "%s", w->reason);
+
+	return w->kind == WORKLOAD_POD && w->instance && w->instance->state == INSTANCE_FAILED
+		       ? instance_blame(w->instance, err)
+		       : r;
+}
+
 /* ---- ending ---- */
 
 static void workload_no_memory(struct workload *w, const char *what, workload_fn done,

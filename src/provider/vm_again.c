@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/vm_machine.h"
 
+#include <errno.h>
+
 #include "base/log.h"
 #include "instance/end.h"
 #include "instance/link.h"
@@ -51,8 +53,10 @@ bool machine_again(struct machine *m, const char *reason)
 	machine_abandon(m);
 	m = machine_new(v, i);
 	if (!m)
-		instance_break(i, "out of memory for another machine");
-	else if (machine_begin(m, &err) < 0)
-		instance_break(i, error_text(&err));
+		(void)error_set(&err, -ENOMEM, "make another machine");
+	else
+		(void)machine_begin(m, &err);
+	if (err.code)
+		instance_fail(i, &err);
 	return true;
 }

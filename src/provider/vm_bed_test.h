@@ -90,6 +90,8 @@ static struct {
 
 struct bed_told {
 	unsigned n;
+	int code;
+	enum error_kind kind;
 	char text[ERROR_TEXT_MAX];
 };
 
@@ -552,6 +554,8 @@ __attribute__((unused)) static void bed_told(void *userdata, struct instance *i,
 	struct bed_told *t = userdata;
 
 	t->n++;
+	t->code = err ? err->code : 0;
+	t->kind = err ? err->kind : ERROR_KIND_COUNT;
 	(void)str_copy(t->text, sizeof(t->text), err ? err->text : "");
 }
 

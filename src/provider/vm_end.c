@@ -25,7 +25,8 @@ static void machine_over(struct machine *m, const char *console)
 
 	FAILPOINT_BEFORE("vm.over");
 	loop_timer_stop(&m->patience);
-	(void)str_printf(reason, sizeof(reason), "%.180s%s%s", i->broken ? i->last_error : m->end,
+	(void)str_printf(reason, sizeof(reason), "%.180s%s%s",
+			 i->broken ? error_text(&i->last_error) : m->end,
 			 *console ? "; its console ends: " : "", console);
 	log_info("a machine has ended", LOG_STR("instance", i->path), LOG_INT("pid", i->pid),
 		 LOG_STR("reason", reason));

@@ -2,6 +2,7 @@
 #include "provider/vm_machine.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ static void machine_on_nic(struct machine_nic *nic)
 	if (!m->instance)
 		machine_check_gone(m);
 	else if (nic->r < 0)
-		instance_break(m->instance, error_text(&nic->err));
+		instance_fail(m->instance, &nic->err);
 	else
 		machine_go_on(m);
 }
@@ -156,12 +157,20 @@ bool machine_has_gone(const struct machine *m)
 	return m->pooled ? pooled_is_ending(m) : !m->instance;
 }
 
-void machine_break(struct machine *m, const char *reason)
+void machine_fail(struct machine *m, const struct error *err)
 {
 	if (m->pooled)
-		pooled_break(m, reason);
-	else if (!machine_again(m, reason))
-		instance_break(m->instance, reason);
+		pooled_break(m, error_text(err));
+	else if (!machine_again(m, error_text(err)))
+		instance_fail(m->instance, err);
+}
+
+void machine_break(struct machine *m, const char *reason)
+{
+	struct error err = ERROR_INIT;
+
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "%s", reason);
+	machine_fail(m, &err);
 }
 
 void machine_leave(struct machine *m, bool over)
@@ -193,7 +202,7 @@ void machine_go_on(struct machine *m)
 	    (i && (i->told_end || i->broken)))
 		return;
 	if (machine_start(m, &err) < 0)
-		machine_break(m, error_text(&err));
+		machine_fail(m, &err);
 	else if (i)
 		instance_made(i);
 }
@@ -201,6 +210,7 @@ void machine_go_on(struct machine *m)
 static void machine_on_bundle(void *userdata, const struct gate_bytes *bytes,
 			      const struct error *err)
 {
+	struct error own = ERROR_INIT;
 	struct machine *m = userdata;
 
 	m->awaits_bundle = false;
@@ -210,10 +220,12 @@ static void machine_on_bundle(void *userdata, const struct gate_bytes *bytes,
 			memcpy(m->bundle, bytes->data, bytes->len);
 		m->bundle_len = bytes->len;
 	}
+	if (!err && !m->bundle) {
+		(void)error_set(&own, -ENOMEM, "keep what its guest is to trust");
+		err = &own;
+	}
 	if (err)
-		machine_break(m, error_text(err));
-	else if (!m->bundle)
-		machine_break(m, "out of memory for what its guest is to trust");
+		machine_fail(m, err);
 	else
 		machine_go_on(m);
 }
@@ -233,7 +245,7 @@ static void machine_on_network(struct segment_job *job)
 	if (machine_has_gone(m))
 		machine_check_gone(m);
 	else if (job->r < 0)
-		machine_break(m, error_text(&job->err));
+		machine_fail(m, &job->err);
 	else if (m->instance && m->instance->nic.bridge[0])
 		machine_nic_begin(m);
 	else

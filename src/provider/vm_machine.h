@@ -88,7 +88,7 @@ struct vms {
 
 /* One that has nothing yet; i->own. i NULL: for the pool. NULL without memory. */
 struct machine *machine_new(struct vms *v, struct instance *i);
-/* Begins: instance_made() or instance_break() follow. */
+/* Begins: instance_made(), instance_break() or instance_fail() follow. */
 int machine_begin(struct machine *m, struct error *err);
 /* Takes up one that lives. ERROR_UNAVAILABLE: it does not. */
 int machine_adopt(struct machine *m, struct error *err);
@@ -128,8 +128,10 @@ void machine_go_on(struct machine *m);
 
 /* Nobody has it any more. */
 bool machine_has_gone(const struct machine *m);
-/* It cannot go on: ends it, or the instance whose it is. */
+/* It cannot go on: ends it, or the instance whose it is, which tells of it as instance_break() and
+ * instance_fail() do. */
 void machine_break(struct machine *m, const char *reason);
+void machine_fail(struct machine *m, const struct error *err);
 
 /* vm_again.c: it cannot go on. True: it was one of the pool and of no use to anybody yet; it is not
  * the instance's any more, which goes on with another one, or is broken. False: that is the end of

@@ -31,7 +31,7 @@ int vm_size_plan(const struct vms_config *c, const struct guest_desc *set,
 	if (!wish->memory)
 		memory = MAX(memory, c->memory);
 	if (memory > SIZE_MAX_BYTES)
-		return error_field(err, ERROR_PRECONDITION, "memory",
+		return error_field(err, ERROR_PRECONDITION, "resources.memory",
 				   "%" PRIu64 " MiB and what its guest needs are more than the "
 				   "%" PRIu64 " MiB that a machine can have",
 				   limit / SIZE_MIB, SIZE_MAX_BYTES / SIZE_MIB);
@@ -62,7 +62,7 @@ int vm_size_plan_nested(const struct vms_config *c, const struct guest_desc *set
 	whole = vm_size_whole(ret);
 	if (whole <= outer->room)
 		return 0;
-	return error_field(err, ERROR_PRECONDITION, "memory",
+	return error_field(err, ERROR_PRECONDITION, "resources.memory",
 			   "a machine of %" PRIu64 " MiB takes up to %" PRIu64
 			   " MiB of the one around it, and %s has room for %" PRIu64
 			   ": spawn that with a limit of memory of %" PRIu64 " MiB or more",

@@ -84,7 +84,7 @@ static void there_is_an_end_to_it(void)
 
 	CHECK(vm_size_plan(&config, &set, &wish, 4, &m, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
-	CHECK_STR(err.field, "memory");
+	CHECK_STR(err.field, "resources.memory");
 	wish.memory = UINT64_MAX;
 	CHECK(vm_size_plan(&config, &set, &wish, 4, &m, &err) < 0);
 	CHECK_INT(m.cpus, 77);
@@ -149,10 +149,10 @@ static void one_in_another_needs_room_for_its_monitor(void)
 	around.machine.room--;
 	CHECK(vm_size_plan_nested(&config, &set, &none, &around, &m, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
-	CHECK_STR(
-		error_text(&err),
-		"memory: a machine of 256 MiB takes up to 514 MiB of the one around it, and v has "
-		"room for 513: spawn that with a limit of memory of 514 MiB or more");
+	CHECK_STR(error_text(&err),
+		  "resources.memory: a machine of 256 MiB takes up to 514 MiB of the one around "
+		  "it, and v has "
+		  "room for 513: spawn that with a limit of memory of 514 MiB or more");
 }
 
 UNIT_MAIN({ "without a wish it is the configuration", without_a_wish_it_is_the_configuration },

@@ -99,6 +99,8 @@ static void fails_with_what_cannot_be_made(void)
 	bed_network_comes(-EMFILE);
 	FAKE_UNTIL(told.n == 1);
 	CHECK(strstr(told.text, "make the network of a guest") != NULL);
+	CHECK_INT(told.kind, ERROR_FAULT);
+	CHECK_INT(told.code, -EMFILE);
 	CHECK(!fake_exists("base/inst.v"));
 	instance_remove(i);
 	fake_turns();
@@ -127,6 +129,7 @@ static void fails_with_what_cannot_be_made(void)
 	(void)bed_boots(&told);
 	FAKE_UNTIL(told.n == 4);
 	CHECK(strstr(told.text, "start the machine") != NULL);
+	CHECK_INT(told.code, -ENOMEM);
 	bed_gate_ends();
 	bed_end();
 }
@@ -142,6 +145,7 @@ static void fails_without_what_the_guest_is_to_trust(void)
 	bed.bundle(bed.bundle_userdata, NULL, &err);
 	FAKE_UNTIL(told.n == 1);
 	CHECK_STR(told.text, "instance v: the key is gone");
+	CHECK_INT(told.kind, ERROR_PRECONDITION);
 	bed_network_comes(0);
 	CHECK(!bed.vm);
 	bed_end();

@@ -11,6 +11,7 @@
 #include "isolate/cgroup.h"
 #include "isolate/flat.h"
 #include "isolate/limits.h"
+#include "rpc/server.h"
 
 #define CPU_PERIOD_DEFAULT 100000
 
@@ -201,6 +202,14 @@ void resources_blame(struct error *err)
 		return;
 	(void)str_printf(field, sizeof(field), "%.*sresources.%s", (int)n, err->field, name);
 	(void)error_wrap_field(err, err->code, field);
+}
+
+void resources_fail(struct rpc_call *call, const struct error *err)
+{
+	struct error own = *err;
+
+	resources_blame(&own);
+	rpc_call_fail(call, &own);
 }
 
 void resources_merge(Aurae__Runtime__V0__Resources *to, const Aurae__Runtime__V0__Resources *with)

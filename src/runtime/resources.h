@@ -8,6 +8,7 @@
 /* Limits as the API has them, and as whoever has the group takes them (isolate/limits_words.h). */
 
 struct arena;
+struct rpc_call;
 
 /*
  * The words, in the arena; NULL where nothing is limited. base_fd: the node's group, whose
@@ -25,6 +26,8 @@ int resources_words(struct arena *a, const Aurae__Runtime__V0__Resources *from, 
  * other error stays as it is.
  */
 void resources_blame(struct error *err);
+/* Fails a call with an error, blamed so. */
+void resources_fail(struct rpc_call *call, const struct error *err);
 
 /* Puts what `with` says over what `to` says; the strings of `with` must live as long. */
 void resources_merge(Aurae__Runtime__V0__Resources *to, const Aurae__Runtime__V0__Resources *with);

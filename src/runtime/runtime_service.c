@@ -173,14 +173,13 @@ static bool runtime_failed(struct rpc_call *call, struct workload *w, const stru
 		if (w->containers[i].status.state == CONTAINER_FAILED &&
 		    !str_eq(w->containers[i].status.reason, w->reason))
 			return false;
-	if (err) {
+	if (err)
 		(void)error_copy(&own, err);
-		resources_blame(&own);
-	} else {
-		(void)error_refuse(&own, w ? ERROR_UNAVAILABLE : ERROR_ABORTED, "%s",
-				   w ? w->reason : "it was removed while it started");
-	}
-	rpc_call_fail(call, &own);
+	else if (w)
+		(void)workload_failure(w, &own);
+	else
+		(void)error_refuse(&own, ERROR_ABORTED, "it was removed while it started");
+	resources_fail(call, &own);
 	return true;
 }
 
@@ -607,7 +606,7 @@ static void spawn_ready(struct rpc_call *call, struct instance *i)
 static void spawn_done(void *userdata, struct instance *i, const struct error *err)
 {
 	if (err) {
-		rpc_call_fail(userdata, err);
+		resources_fail(userdata, err);
 		spawn_removed(i);
 		return;
 	}
@@ -620,7 +619,7 @@ static void spawn_done_again(void *userdata, struct instance *i, const struct er
 	struct rpc_call *call = userdata;
 
 	if (err)
-		rpc_call_fail(call, err);
+		resources_fail(call, err);
 	else
 		spawn_ready(call, i);
 }
