@@ -82,6 +82,7 @@ static int machine_check_size(const Aurae__Runtime__V0__RunVirtualMachineRequest
 			      struct error *err)
 {
 	uint64_t min = (uint64_t)VM_MEMORY_MIB_MIN << 20, max = (uint64_t)VM_MEMORY_MIB_MAX << 20;
+	int r;
 
 	if (q->vcpus > VM_CPUS_MAX)
 		return error_field(err, ERROR_INVALID, "vcpus", "%u are more than the limit of %d",
@@ -90,7 +91,8 @@ static int machine_check_size(const Aurae__Runtime__V0__RunVirtualMachineRequest
 		return error_field(
 			err, ERROR_INVALID, "memory", "%llu bytes are not from %d MiB to %u MiB",
 			(unsigned long long)q->memory, VM_MEMORY_MIB_MIN, VM_MEMORY_MIB_MAX);
-	return 0;
+	r = vm_room_check((unsigned)((q->memory ?: MACHINE_MEMORY) >> 20), err);
+	return r < 0 ? error_wrap_field(err, r, "memory") : 0;
 }
 
 static int machine_check_words(const Aurae__Runtime__V0__RunVirtualMachineRequest *q,

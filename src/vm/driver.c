@@ -2,7 +2,9 @@
 #include "vm/driver.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/macros.h"
 #include "base/str.h"
@@ -168,6 +170,19 @@ static bool vm_title_is_wrong(const struct vm_spec *s)
 static bool vm_accel_is_wrong(const struct vm_spec *s)
 {
 	return s->accel > VM_ACCEL_EMULATED_TWICE;
+}
+
+int vm_room_check(unsigned memory_mib, struct error *err)
+{
+	size_t size = (size_t)memory_mib << 20;
+	void *room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (room == MAP_FAILED)
+		return error_refuse(err, ERROR_EXHAUSTED,
+				    "this node has no %u MiB of memory for a machine: %s",
+				    memory_mib, strerror(errno));
+	(void)munmap(room, size);
+	return 0;
 }
 
 int vm_spec_check(const struct vm_spec *spec, struct error *err)

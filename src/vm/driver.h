@@ -160,6 +160,9 @@ struct vm_spec {
 void vm_spec_init(struct vm_spec *spec);
 /* Whether the spec makes sense for any driver. Pure. ERROR_INVALID with the name of the member. */
 int vm_spec_check(const struct vm_spec *spec, struct error *err);
+/* Whether the kernel would ever promise so much to one machine, by its rules of overcommitment. A
+ * VMM is refused in the same way, and tells of it in words alone. ERROR_EXHAUSTED. */
+int vm_room_check(unsigned memory_mib, struct error *err);
 
 /*
  * STARTING  the VMM was cloned, or is being adopted; nobody has answered yet

@@ -2,6 +2,7 @@
 #include "vm/driver.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 
 #include "base/macros.h"
 #include "unit.h"
@@ -212,9 +213,28 @@ static void has_a_sentence_for_each_cause(void)
 	CHECK_STR(vm_end_sentence(VM_END_PANIC), "the guest's kernel panicked");
 }
 
+/* The other reason for which a mapping may be refused stands in for the first. */
+static void has_no_room_for_what_the_kernel_refuses(void)
+{
+	struct rlimit was, little;
+	struct error err = ERROR_INIT;
+
+	CHECK_INT(vm_room_check(128, &err), 0);
+	CHECK_INT(getrlimit(RLIMIT_DATA, &was), 0);
+	little = was;
+	little.rlim_cur = 64 << 20;
+	CHECK_INT(setrlimit(RLIMIT_DATA, &little), 0);
+	CHECK(vm_room_check(128, &err) < 0);
+	CHECK_INT(setrlimit(RLIMIT_DATA, &was), 0);
+	CHECK_INT(err.kind, ERROR_EXHAUSTED);
+	CHECK_STR(err.text,
+		  "this node has no 128 MiB of memory for a machine: Cannot allocate memory");
+}
+
 UNIT_MAIN({ "takes what is right", takes_what_is_right },
 	  { "names what is wrong", names_what_is_wrong },
 	  { "makes a template of the plain form", makes_a_template_of_the_plain_form },
 	  { "keeps to its limits", keeps_to_its_limits },
 	  { "takes words without tricks", takes_words_without_tricks },
-	  { "has a sentence for each cause", has_a_sentence_for_each_cause })
+	  { "has a sentence for each cause", has_a_sentence_for_each_cause },
+	  { "has no room for what the kernel refuses", has_no_room_for_what_the_kernel_refuses })

@@ -612,6 +612,8 @@ static int start(struct vm **ret, struct loop *l, const struct vm_spec *spec,
 		r = qemu_check_readable(spec->kernel_fd, "kernel", err);
 	if (r == 0 && spec->initrd_fd >= 0)
 		r = qemu_check_readable(spec->initrd_fd, "first root", err);
+	if (r == 0)
+		r = vm_room_check(spec->memory_mib, err);
 	if (r < 0)
 		return r;
 	q = qemu_new(events, owner);

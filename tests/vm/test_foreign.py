@@ -288,6 +288,11 @@ class Machines(ForeignTest):
         self.assertEqual({}, self.all())
         self.assertNoTraces(before, files=False)
 
+    @unittest.skipIf(host.read("/proc/sys/vm/overcommit_memory").strip() == "1", "this host promises whatever it is asked for")
+    def test_memory_that_the_node_has_not_is_named(self):
+        self.assertFails(Code.RESOURCE_EXHAUSTED, lambda: self.vm("v", memory=1 << 40), "memory: this node has no 1048576 MiB of memory")
+        self.assertEqual({}, self.all())
+
     def test_nothing_is_done_in_it(self):
         self.vm("v")
         for words in (("exec", "v", "true"), ("cp", "v:/x", "/dev/null"), ("logs", "v"), ("update", "v", "--memory", "1g")):

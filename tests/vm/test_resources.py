@@ -5,6 +5,7 @@ import os
 
 import grpc
 
+import host
 import machines
 import steps
 from machines import load_tests  # noqa: F401
@@ -105,6 +106,24 @@ class Limits(steps.StepsTest):
         # The whole may be made smaller, and as large as it was again.
         self.update("p", whole=True, memory=160 * MIB)
         self.update("p", whole=True, memory=192 * MIB)
+
+    def test_memory_that_no_machine_can_have_is_refused_by_name(self):
+        """As any other limit past what there is, and not as something to be tried again."""
+        said = dict(line.split(":") for line in host.read("/proc/meminfo").splitlines())
+        there = sum(int(said[name].split()[0]) << 10 for name in ("MemTotal", "SwapTotal"))
+        cases = [(2048 << 30, Code.FAILED_PRECONDITION, r"resources\.memory: 2097152 MiB and what its guest needs are more than")]
+        # Unless the host promises whatever it is asked for.
+        if host.read("/proc/sys/vm/overcommit_memory").strip() != "1":
+            cases += [(there + (1 << 30), Code.RESOURCE_EXHAUSTED, r"this node has no \d+ MiB of memory for a machine")]
+        for memory, code, words in cases:
+            fields = {"kind": "vm", "resources": limits(memory=memory)}
+            for make in (lambda f=fields: self.spawn("big", **f), lambda f=fields: self.pod("big", **f)):
+                with self.subTest(memory=memory), self.assertRaises(grpc.RpcError) as e:
+                    make()
+                self.assertEqual(code, e.exception.code(), e.exception.details())
+                self.assertRegex(e.exception.details(), words)
+                if "big" in self.all():
+                    self.remove("big", force=True)
 
     def test_stats_are_those_of_its_kernel(self):
         def of_kernel(name):
