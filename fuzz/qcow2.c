@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct error err = ERROR_INIT;
 	struct qcow2 q;
-	int r = qcow2_look(&q, data, size, &err);
+	int r = qcow2_look(&q, data, size, UINT64_MAX, &err);
 
 	fuzz_need((r < 0) == (err.kind == ERROR_INVALID));
 	if (r < 0)

@@ -100,15 +100,14 @@ static int disk_measure(struct disk_base *b, const uint8_t *head, size_t len, st
 	struct qcow2 q;
 	int r;
 
+	if (fstat(b->fd, &st) < 0)
+		return error_set(err, -errno, "look at a disk");
+	b->bytes = (uint64_t)st.st_size;
 	if (b->format == VM_DISK_QCOW2) {
-		r = qcow2_look(&q, head, len, err);
+		r = qcow2_look(&q, head, len, b->bytes, err);
 		if (r < 0)
 			return r;
 		b->bytes = q.bytes;
-	} else if (fstat(b->fd, &st) < 0) {
-		return error_set(err, -errno, "look at a disk");
-	} else {
-		b->bytes = (uint64_t)st.st_size;
 	}
 	if (!b->bytes)
 		return error_refuse(err, ERROR_INVALID, "a disk that is empty");

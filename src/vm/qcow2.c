@@ -70,7 +70,33 @@ static int qcow2_look_features(const uint8_t *head, size_t len, struct error *er
 	return 0;
 }
 
-int qcow2_look(struct qcow2 *ret, const uint8_t *head, size_t len, struct error *err)
+/* A table begins with a cluster of the file. */
+static bool qcow2_has_table(const uint8_t *at, uint64_t cluster, uint64_t file)
+{
+	uint64_t table = qcow2_get(at, 8);
+
+	return table >= cluster && table % cluster == 0 && table < file;
+}
+
+/* As much as QEMU asks for before it opens one. */
+static int qcow2_look_tables(const uint8_t *head, uint64_t cluster, uint64_t bytes, uint64_t file,
+			     struct error *err)
+{
+	uint64_t per_entry = cluster * (cluster / 8);
+
+	if (qcow2_get(head + 36, 4) < (bytes + per_entry - 1) / per_entry)
+		return error_refuse(err, ERROR_INVALID,
+				    "the qcow2 is damaged: its first table is shorter than its "
+				    "disk needs");
+	if (!qcow2_has_table(head + 40, cluster, file) ||
+	    !qcow2_has_table(head + 48, cluster, file) || !qcow2_get(head + 56, 4))
+		return error_refuse(err, ERROR_INVALID,
+				    "the qcow2 is damaged or cut off: its tables are not where its "
+				    "head says");
+	return 0;
+}
+
+int qcow2_look(struct qcow2 *ret, const uint8_t *head, size_t len, uint64_t file, struct error *err)
 {
 	struct qcow2 q;
 	uint64_t bits;
@@ -98,6 +124,8 @@ int qcow2_look(struct qcow2 *ret, const uint8_t *head, size_t len, struct error 
 				    "the qcow2 is of no size, or larger than %u TiB",
 				    (unsigned)(QCOW2_BYTES_MAX >> 40));
 	r = q.version == 3 ? qcow2_look_features(head, len, err) : 0;
+	if (r == 0)
+		r = qcow2_look_tables(head, UINT64_C(1) << bits, q.bytes, file, err);
 	if (r == 0)
 		*ret = q;
 	return r;

@@ -28,9 +28,10 @@ bool qcow2_is(const uint8_t *head, size_t len);
 /*
  * ERROR_INVALID with a sentence for what is none, and for one that cannot be used: whole in itself
  * it has to be, without a backing file, an external data file or encryption, not marked as corrupt,
- * and without features that nobody knows here.
+ * and without features that nobody knows here. file: its length; its tables begin within it.
  */
-int qcow2_look(struct qcow2 *ret, const uint8_t *head, size_t len, struct error *err);
+int qcow2_look(struct qcow2 *ret, const uint8_t *head, size_t len, uint64_t file,
+	       struct error *err);
 
 /*
  * An empty image of so many bytes (in whole sectors of 512, at most QCOW2_BYTES_MAX), which the

@@ -7,6 +7,8 @@
 #include "base/macros.h"
 #include "unit.h"
 
+#define HEAD_FILE (4U << 16) /* bytes of a file that begins so */
+
 /* A head of version 3 without anything in particular. */
 static void make_head(uint8_t head[QCOW2_HEAD_MAX])
 {
@@ -14,6 +16,10 @@ static void make_head(uint8_t head[QCOW2_HEAD_MAX])
 	memcpy(head, "QFI\xfb\0\0\0\3", 8);
 	head[23] = 16;
 	head[28] = 0x10; /* 256 MiB */
+	head[39] = 1;    /* entries of the first table, which begins at 0x30000 */
+	head[45] = 3;
+	head[53] = 1; /* that of reference counts, one cluster at 0x10000 */
+	head[59] = 1;
 	head[103] = 104;
 }
 
@@ -22,7 +28,7 @@ static void check_refused(const uint8_t *head, size_t len, const char *why)
 	struct error err = ERROR_INIT;
 	struct qcow2 q;
 
-	CHECK(qcow2_look(&q, head, len, &err) < 0);
+	CHECK(qcow2_look(&q, head, len, HEAD_FILE, &err) < 0);
 	CHECK(err.kind == ERROR_INVALID);
 	CHECK(strstr(err.text, why) != NULL);
 }
@@ -34,14 +40,14 @@ static void takes_what_is_whole(void)
 	struct qcow2 q = { 0 };
 
 	make_head(head);
-	CHECK_INT(qcow2_look(&q, head, sizeof(head), &err), 0);
+	CHECK_INT(qcow2_look(&q, head, sizeof(head), HEAD_FILE, &err), 0);
 	CHECK_INT(q.version, 3);
 	CHECK(q.bytes == 256U << 20);
 	head[79] = 1; /* dirty: QEMU mends it */
-	CHECK_INT(qcow2_look(&q, head, sizeof(head), &err), 0);
+	CHECK_INT(qcow2_look(&q, head, sizeof(head), HEAD_FILE, &err), 0);
 	head[7] = 2;
 	head[79] = 0xff; /* there are no features in version 2 */
-	CHECK_INT(qcow2_look(&q, head, 72, &err), 0);
+	CHECK_INT(qcow2_look(&q, head, 72, HEAD_FILE, &err), 0);
 }
 
 static void refuses_what_names_another(void)
@@ -65,6 +71,14 @@ static void refuses_what_names_another(void)
 		{ 24, 1, "larger than 16 TiB" },
 		{ 28, 0, "of no size" },
 		{ 103, 103, "cut off" },
+		{ 39, 0, "shorter than its disk needs" },
+		{ 27, 1, "shorter than its disk needs" },
+		{ 45, 4, "not where its head says" },
+		{ 45, 0, "not where its head says" },
+		{ 40, 0xff, "not where its head says" },
+		{ 47, 1, "not where its head says" },
+		{ 53, 4, "not where its head says" },
+		{ 59, 0, "not where its head says" },
 	};
 	uint8_t head[QCOW2_HEAD_MAX];
 
@@ -94,7 +108,7 @@ static void makes_what_it_takes(void)
 		CHECK_INT(qcow2_make(&head, &len, &file, sizes[i], "", "raw", &err), 0);
 		if (!head)
 			return;
-		CHECK_INT(qcow2_look(&q, head, len, &err), 0);
+		CHECK_INT(qcow2_look(&q, head, len, file, &err), 0);
 		CHECK(q.bytes == sizes[i]);
 		CHECK(file >= len + 65536 && file % 65536 == 0);
 		/* Each cluster that there is, is counted once. */

@@ -263,6 +263,9 @@ class Machines(ForeignTest):
 
     def test_what_is_wrong_is_named(self):
         before = self.node.baseline(files=False)
+        damaged = os.path.join(self.node.dir, "damaged.qcow2")
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", damaged, "1M"], check=True)
+        os.truncate(damaged, 100000)
         for code, words, fields in (
                 (Code.NOT_FOUND, "image: there is no /none", {"image": "/none"}),
                 (Code.FAILED_PRECONDITION, "image: /etc is no regular file", {"image": "/etc"}),
@@ -273,6 +276,7 @@ class Machines(ForeignTest):
                 (Code.INVALID_ARGUMENT, "image: the format \"vmdk\"", {"format": "vmdk"}),
                 (Code.INVALID_ARGUMENT, "firmware", {"firmware": "coreboot"}),
                 (Code.INVALID_ARGUMENT, "firmware: not with a kernel", {"firmware": "bios", "kernel": "/x"}),
+                (Code.INVALID_ARGUMENT, "image: the qcow2 is damaged or cut off", {"image": damaged}),
                 (Code.NOT_FOUND, "kernel: there is no /none", {"kernel": "/none"}),
                 (Code.INVALID_ARGUMENT, "initrd: only with a kernel", {"initrd": "/x"}),
                 (Code.INVALID_ARGUMENT, "args: only with a kernel", {"args": ["x"]}),
