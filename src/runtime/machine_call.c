@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "pod/hosted.h"
 #include "pod/workload.h"
 #include "rpc/server.h"
@@ -18,6 +19,7 @@
 #include "runtime/services.h"
 #include "vm/disks.h"
 #include "vm/firmware.h"
+#include "vm/kernel_image.h"
 #include "vm/qemu_driver.h"
 #include "vm/seed.h"
 
@@ -179,6 +181,22 @@ static int machine_open_disk(struct machine_call *c, struct error *err)
 	return 0;
 }
 
+/* Opened; a negative errno, blamed on the field. */
+static int machine_open_kernel(const char *path, struct error *err)
+{
+	_cleanup_fd_ int fd = disk_open_file(path, err);
+	uint8_t head[KERNEL_IMAGE_HEAD];
+	ssize_t n;
+	int r;
+
+	if (fd < 0)
+		return machine_blame(err, fd, "kernel");
+	n = sysio_pread(fd, head, sizeof(head), 0);
+	r = n < 0 ? error_set(err, -errno, "read %.300s", path)
+		  : kernel_image_check_head(head, (size_t)n, err);
+	return r < 0 ? machine_blame(err, r, "kernel") : TAKE_FD(fd);
+}
+
 static int machine_open_boot(struct machine_call *c, struct error *err)
 {
 	const Aurae__Runtime__V0__RunVirtualMachineRequest *q = c->q;
@@ -194,9 +212,9 @@ static int machine_open_boot(struct machine_call *c, struct error *err)
 	}
 	if (spec->firmware != VM_FIRMWARE_NONE)
 		return 0;
-	spec->kernel_fd = disk_open_file(q->kernel, err);
+	spec->kernel_fd = machine_open_kernel(q->kernel, err);
 	if (spec->kernel_fd < 0)
-		return machine_blame(err, spec->kernel_fd, "kernel");
+		return spec->kernel_fd;
 	if (str_empty(q->initrd))
 		return 0;
 	spec->initrd_fd = disk_open_file(q->initrd, err);

@@ -30,6 +30,17 @@ static bool elf_head(const uint8_t *data, size_t len, Elf64_Ehdr *ret)
 	       elf_holds(len, ret->e_shoff, ret->e_shnum, sizeof(Elf64_Shdr));
 }
 
+bool elf_begins_kernel(const uint8_t *head, size_t len)
+{
+	Elf64_Ehdr e;
+
+	if (len < sizeof(e))
+		return false;
+	memcpy(&e, head, sizeof(e));
+	return memcmp(e.e_ident, ELFMAG, SELFMAG) == 0 && e.e_ident[EI_CLASS] == ELFCLASS64 &&
+	       e.e_ident[EI_DATA] == ELFDATA2LSB && e.e_type == ET_EXEC && e.e_machine == EM_X86_64;
+}
+
 bool elf_is_valid(const uint8_t *data, size_t len)
 {
 	Elf64_Ehdr head;

@@ -13,6 +13,9 @@
 
 /* Whether it is such a file at all, with its tables within it. */
 bool elf_is_valid(const uint8_t *data, size_t len);
+/* The beginning of a file says that it may be a kernel of x86-64: a program at an address of its
+ * own. */
+bool elf_begins_kernel(const uint8_t *head, size_t len);
 /* It names an interpreter: it needs a dynamic linker and libraries. */
 bool elf_is_dynamic(const uint8_t *data, size_t len);
 /* It is a kernel that a VMM can enter directly (the note XEN_ELFNOTE_PHYS32_ENTRY). */

@@ -9,13 +9,14 @@
 #include "vm/elf64.h"
 
 /* The setup header of a bzImage (Documentation/arch/x86/boot.rst of the kernel). */
+#define SETUP_MAGIC "HdrS"
 #define SETUP_MAGIC_AT 0x202
 #define SETUP_VERSION_AT 0x206
 #define SETUP_SECTORS_AT 0x1f1
 #define SETUP_RELEASE_AT 0x20e
 #define SETUP_PAYLOAD_AT 0x248
 #define SETUP_PAYLOAD_LEN_AT 0x24c
-#define SETUP_END 0x250
+#define SETUP_END KERNEL_IMAGE_HEAD
 #define SETUP_SECTOR 512U
 #define SETUP_VERSION_PAYLOAD 0x0208
 
@@ -157,7 +158,7 @@ static bool image_is_bzimage(const struct buf *data)
 {
 	const uint8_t *p = buf_data(data);
 
-	return data->len > SETUP_END && memcmp(p + SETUP_MAGIC_AT, "HdrS", 4) == 0 &&
+	return data->len > SETUP_END && memcmp(p + SETUP_MAGIC_AT, SETUP_MAGIC, 4) == 0 &&
 	       image_u16(p + SETUP_VERSION_AT) >= SETUP_VERSION_PAYLOAD;
 }
 
@@ -256,6 +257,16 @@ int kernel_image_take(struct kernel_image *k, struct buf *data, const char **ret
 void kernel_image_done(struct kernel_image *k)
 {
 	buf_done(&k->data);
+}
+
+int kernel_image_check_head(const uint8_t *head, size_t len, struct error *err)
+{
+	if (len >= SETUP_END && memcmp(head + SETUP_MAGIC_AT, SETUP_MAGIC, 4) == 0)
+		return 0;
+	return elf_begins_kernel(head, len)
+		       ? 0
+		       : error_refuse(err, ERROR_INVALID,
+				      "this is neither a bzImage nor a vmlinux of x86-64");
 }
 
 bool kernel_image_finds_mmio(const struct kernel_image *k)

@@ -14,7 +14,8 @@
  */
 
 #define KERNEL_IMAGE_MAX (UINT64_C(256) << 20) /* bytes, also of what is unpacked */
-#define KERNEL_RELEASE_MAX 64                  /* what uname(2) has room for */
+#define KERNEL_IMAGE_HEAD 0x250
+#define KERNEL_RELEASE_MAX 64 /* what uname(2) has room for */
 
 struct kernel_image {
 	struct buf data;
@@ -36,6 +37,9 @@ struct kernel_image {
 int kernel_image_take(struct kernel_image *k, struct buf *data, const char **ret_why,
 		      struct error *err);
 void kernel_image_done(struct kernel_image *k);
+/* Whether a file that begins so may be one, of any age; KERNEL_IMAGE_HEAD bytes are enough. Whether
+ * there is a way in is seen by whoever goes in. ERROR_INVALID. */
+int kernel_image_check_head(const uint8_t *head, size_t len, struct error *err);
 
 /* Its virtio-mmio devices can be named on its command line; else it needs ACPI to find them. Known
  * of a vmlinux only. */

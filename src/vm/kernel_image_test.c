@@ -189,5 +189,33 @@ static void takes_a_bzimage(void)
 	kernel_image_done(&k);
 }
 
+static void knows_how_one_begins(void)
+{
+	struct error err = ERROR_INIT;
+	uint8_t head[KERNEL_IMAGE_HEAD] = { 0 };
+
+	CHECK(kernel_image_check_head(head, sizeof(head), &err) < 0);
+	CHECK_INT(err.kind, ERROR_INVALID);
+	memcpy(head + 0x202, "HdrS", 4);
+	CHECK_INT(kernel_image_check_head(head, sizeof(head), &err), 0);
+	CHECK(kernel_image_check_head(head, sizeof(head) - 1, &err) < 0);
+	memset(head, 0, sizeof(head));
+	memcpy(head,
+	       "\x7f"
+	       "ELF\2\1\1",
+	       7);
+	head[16] = 2;  /* ET_EXEC */
+	head[18] = 62; /* EM_X86_64 */
+	CHECK_INT(kernel_image_check_head(head, sizeof(head), &err), 0);
+	CHECK(kernel_image_check_head(head, 63, &err) < 0);
+	/* Any program of today, and one of 32 bits. */
+	head[16] = 3;
+	CHECK(kernel_image_check_head(head, sizeof(head), &err) < 0);
+	head[16] = 2;
+	head[4] = 1;
+	CHECK(kernel_image_check_head(head, sizeof(head), &err) < 0);
+}
+
 UNIT_MAIN({ "unpacks", unpacks }, { "refuses_what_is_packed_badly", refuses_what_is_packed_badly },
-	  { "takes_a_vmlinux", takes_a_vmlinux }, { "takes_a_bzimage", takes_a_bzimage })
+	  { "takes_a_vmlinux", takes_a_vmlinux }, { "takes_a_bzimage", takes_a_bzimage },
+	  { "knows_how_one_begins", knows_how_one_begins })

@@ -278,6 +278,7 @@ class Machines(ForeignTest):
                 (Code.INVALID_ARGUMENT, "firmware: not with a kernel", {"firmware": "bios", "kernel": "/x"}),
                 (Code.INVALID_ARGUMENT, "image: the qcow2 is damaged or cut off", {"image": damaged}),
                 (Code.NOT_FOUND, "kernel: there is no /none", {"kernel": "/none"}),
+                (Code.INVALID_ARGUMENT, "kernel: this is neither a bzImage nor a vmlinux", {"kernel": "/etc/passwd"}),
                 (Code.INVALID_ARGUMENT, "initrd: only with a kernel", {"initrd": "/x"}),
                 (Code.INVALID_ARGUMENT, "args: only with a kernel", {"args": ["x"]}),
                 (Code.INVALID_ARGUMENT, "args[1]: a word is", {"kernel": "/x", "args": ["a", "b c"]}),
