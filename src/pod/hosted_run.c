@@ -102,7 +102,7 @@ static void hosted_on_end(void *userdata, const struct vm_end *end, const char *
 
 	log_info("a machine has ended", LOG_STR("workload", w->path), LOG_STR("reason", end->text));
 	hosted_leave(w);
-	(void)str_printf(reason, sizeof(reason), "%.180s%s%.60s%s%.200s", end->text,
+	(void)str_printf(reason, sizeof(reason), "%.190s%s%.60s%s%.200s", end->text,
 			 end->words[0] ? ": " : "", end->words,
 			 *console ? "; its console ends: " : "", console);
 	if (c->starting && !workload_has_ended(w))

@@ -25,7 +25,7 @@ static void machine_over(struct machine *m, const char *console)
 
 	FAILPOINT_BEFORE("vm.over");
 	loop_timer_stop(&m->patience);
-	(void)str_printf(reason, sizeof(reason), "%.180s%s%s",
+	(void)str_printf(reason, sizeof(reason), "%.190s%s%s",
 			 i->broken ? error_text(&i->last_error) : m->end,
 			 *console ? "; its console ends: " : "", console);
 	log_info("a machine has ended", LOG_STR("instance", i->path), LOG_INT("pid", i->pid),
@@ -64,7 +64,7 @@ static bool machine_boot_instead(struct machine *m, const struct vm_end *end)
 		machine_forget_lines(m);
 		return false;
 	}
-	(void)str_printf(why, sizeof(why), "%.120s%s%.120s", end->text, end->words[0] ? ": " : "",
+	(void)str_printf(why, sizeof(why), "%.190s%s%.60s", end->text, end->words[0] ? ": " : "",
 			 end->words);
 	templates_drop(m->vms->templates, why);
 	if (machine_start_cold(m, &err) < 0)
@@ -90,7 +90,7 @@ static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
 	}
 	if (m->warm && machine_boot_instead(m, end))
 		return;
-	(void)str_printf(why, sizeof(why), "%.120s%s%.120s", end->text, end->words[0] ? ": " : "",
+	(void)str_printf(why, sizeof(why), "%.190s%s%.60s", end->text, end->words[0] ? ": " : "",
 			 end->words);
 	if (machine_again(m, why))
 		return;

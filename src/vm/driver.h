@@ -192,7 +192,9 @@ struct vm_end {
 	int code, status; /* as of loop_child_fn; code 0: it was not our child */
 	/* A sentence: "the guest's kernel panicked". */
 	char text[ERROR_TEXT_MAX];
-	/* The end of what the VMM wrote to its error stream: printable, "" where it wrote none. */
+	/* The end of what the VMM wrote to its error stream, without what `text` has of it:
+	 * printable,
+	 * "" where there is none. */
 	char words[VM_LAST_WORDS_MAX + 1];
 };
 

@@ -9,6 +9,8 @@
 #include "base/macros.h"
 #include "base/str.h"
 
+#define QEMU_END_LINE 120
+
 /* What SHUTDOWN says of a guest that was willing. */
 static const struct {
 	const char *reason;
@@ -56,26 +58,30 @@ static void qemu_end_detail(char *ret, size_t size, const struct qemu_seen *seen
 		(void)snprintf(ret, size, ": it was killed by signal %d", seen->status);
 }
 
-/* The last line of what was said. */
-static const char *qemu_end_line(const char *words)
+/* Takes the last line away from what was said; of one that is long its end, where the reason
+ * stands.
+ */
+static void qemu_end_take_line(char *words, char ret[QEMU_END_LINE + 1])
 {
-	const char *at = strrchr(words, '\n');
+	char *at = strrchr(words, '\n'), *line = at ? at + 1 : words;
+	size_t len = strlen(line);
 
-	return at ? at + 1 : words;
+	(void)str_copy(ret, QEMU_END_LINE + 1,
+		       line + (len > QEMU_END_LINE ? len - QEMU_END_LINE : 0));
+	*(at ?: words) = '\0';
 }
 
 void qemu_end_judge(struct vm_end *ret, const struct qemu_seen *seen, const char *words)
 {
 	enum vm_end_cause cause = qemu_end_cause(seen);
-	char detail[ERROR_TEXT_MAX / 2];
-	const char *line;
+	char detail[ERROR_TEXT_MAX / 2], line[QEMU_END_LINE + 1] = "";
 
 	*ret = (struct vm_end){ .cause = cause, .code = seen->code, .status = seen->status };
 	(void)str_copy(ret->words, sizeof(ret->words), words);
-	line = qemu_end_line(ret->words);
 	qemu_end_detail(detail, sizeof(detail), seen, cause);
-	(void)snprintf(ret->text, sizeof(ret->text), "%s%s%s%.120s%s", vm_end_sentence(cause),
-		       detail, *detail && *line ? " (\"" : "", *detail ? line : "",
-		       *detail && *line ? "\")" : "");
+	if (*detail)
+		qemu_end_take_line(ret->words, line);
+	(void)snprintf(ret->text, sizeof(ret->text), "%s%s%s%s%s", vm_end_sentence(cause), detail,
+		       *line ? " (\"" : "", line, *line ? "\")" : "");
 	str_clean(ret->text);
 }

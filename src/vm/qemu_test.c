@@ -342,6 +342,10 @@ static void puts_disks_into_words(void)
 	CHECK_STR(text, want);
 }
 
+/* 120 bytes: the end of a longer line, which is what counts of it. */
+#define SIXTEEN "sixteen letters "
+#define LONG_END SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN "and more"
+
 static void tells_how_it_ended(void)
 {
 	static const struct {
@@ -378,6 +382,10 @@ static void tells_how_it_ended(void)
 		  "bad word",
 		  VM_END_NOT_STARTED,
 		  "the machine could not be started: it ended with status 1 (\"bad word\")" },
+		{ { .code = CLD_EXITED, .status = 1 },
+		  "before\nqemu-system-x86_64: -blockdev " LONG_END,
+		  VM_END_NOT_STARTED,
+		  "the machine could not be started: it ended with status 1 (\"" LONG_END "\")" },
 		{ { .up = true, .reason = "host-signal", .code = CLD_EXITED },
 		  "",
 		  VM_END_CRASHED,
@@ -396,12 +404,19 @@ static void tells_how_it_ended(void)
 		  "the machine's monitor ended while nobody saw it" },
 	};
 	struct vm_end end;
+	const char *rest;
+	bool quoted;
+	size_t len;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		qemu_end_judge(&end, &cases[i].seen, cases[i].words);
 		CHECK_INT(end.cause, cases[i].cause);
 		CHECK_STR(end.text, cases[i].text);
-		CHECK_STR(end.words, cases[i].words);
+		quoted = strstr(end.text, "(\"") != NULL;
+		rest = quoted ? strrchr(cases[i].words, '\n') : NULL;
+		len = !quoted ? strlen(cases[i].words) : rest ? (size_t)(rest - cases[i].words) : 0;
+		CHECK_INT(strlen(end.words), len);
+		CHECK(strncmp(end.words, cases[i].words, len) == 0);
 	}
 }
 
