@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -15,10 +14,10 @@
 #include "base/str.h"
 #include "cell/mounts.h"
 #include "image/image.h"
-#include "isolate/cgroup.h"
 #include "isolate/limits_words.h"
 #include "pod/hosted.h"
 #include "pod/make.h"
+#include "pod/failure.h"
 #include "pod/publish.h"
 #include "pod/record.h"
 #include "pod/remote.h"
@@ -245,6 +244,12 @@ void workload_lose(struct workload *w, const char *reason)
 	workload_event(w, WORKLOAD_BROKEN);
 }
 
+void workload_fail(struct workload *w, const struct error *err)
+{
+	failure_keep(w, err);
+	workload_lose(w, error_text(err));
+}
+
 static void workload_lose_to_mute(struct workload *w)
 {
 	if (w->kind == WORKLOAD_POD) {
@@ -369,43 +374,6 @@ static void workload_check_started(struct workload *w)
 	workload_kill(w);
 }
 
-/* Where there is no memory for it, it is told as any other failure. */
-static bool workload_keep_refusal(struct workload *w, const struct error *err)
-{
-	w->refused = w->refused ?: malloc(sizeof(*w->refused));
-	if (!w->refused)
-		return false;
-	*w->refused = *err;
-	w->auto_remove = true;
-	return true;
-}
-
-/*
- * A limit that its group does not take, of a container or (c NULL) of the whole: the request cannot
- * be met here. That is told as the failure of the call, with the field, when nothing is left.
- * Nothing for any other error.
- */
-static void workload_refuse(struct workload *w, const struct pod_container *c,
-			    const struct error *err)
-{
-	bool of_whole = !c || str_has_prefix(err->field, CELL_LIMITS_FIELD);
-	const char *file = err->field;
-
-	if (err->kind != ERROR_PRECONDITION && err->kind != ERROR_INVALID)
-		return;
-	if (str_has_prefix(file, CELL_LIMITS_FIELD))
-		file += strlen(CELL_LIMITS_FIELD);
-	if (cgroup_controller_of(file) < 0)
-		return;
-	if (!workload_keep_refusal(w, err))
-		return;
-	if (of_whole)
-		(void)str_copy(w->refused->field, ERROR_FIELD_MAX, file);
-	else
-		(void)str_printf(w->refused->field, ERROR_FIELD_MAX, "containers[%zu].%s",
-				 (size_t)(c - w->containers), file);
-}
-
 /* Where the keeper has ended, workload_lose() says how; this is for when it has not. */
 static void workload_on_answer(struct loop_timer *t)
 {
@@ -447,7 +415,7 @@ static void workload_on_started(void *userdata, const struct container_view *vie
 	struct pod_container *c = userdata;
 
 	if (!view)
-		workload_refuse(c->workload, c, err);
+		failure_refuse_limit(c->workload, c, err);
 	if (view || err->kind != ERROR_UNAVAILABLE) {
 		workload_take_answer(c, view, err ? error_text(err) : "");
 		return;
@@ -517,8 +485,8 @@ static void workload_start(struct workload *w)
 	else if (w->kind == WORKLOAD_POD && !instance_is_remote(w->instance))
 		r = limits_words_apply(w->instance->cgroup_fd, w->limits, &err);
 	if (r < 0) {
-		workload_refuse(w, NULL, &err);
-		workload_lose(w, error_text(&err));
+		failure_refuse_limit(w, NULL, &err);
+		workload_fail(w, &err);
 		return;
 	}
 	w->asked = true;
@@ -536,7 +504,7 @@ void workload_on_instance_ready(void *userdata, struct instance *i, const struct
 	if (!err)
 		w->start_due = true;
 	else if (!workload_has_ended(w))
-		workload_lose(w, error_text(err));
+		workload_fail(w, err);
 	loop_defer_schedule(&w->defer);
 }
 
@@ -667,15 +635,15 @@ static void workload_make_files(struct workload *w)
 	r = workload_prepare(w, config->images, config->logs_fd, &err);
 	workload_settle_late(w, r == 0);
 	if (r < 0)
-		workload_lose(w, error_text(&err));
+		workload_fail(w, &err);
 }
 
 /* What this node cannot do, or has no room for, is told as the failure of the call. */
 static void workload_lose_root(struct workload *w, const struct error *err)
 {
 	if (err->kind == ERROR_PRECONDITION || err->kind == ERROR_EXHAUSTED)
-		(void)workload_keep_refusal(w, err);
-	workload_lose(w, error_text(err));
+		(void)failure_refuse(w, err);
+	workload_fail(w, err);
 }
 
 static void workload_on_root(void *userdata, const struct error *err)
@@ -717,9 +685,9 @@ static bool workload_starts_early(const struct workload *w)
 
 static void workload_on_disks(struct workload *w)
 {
-	w->has_disks = !w->disk_error[0];
+	w->has_disks = !w->disk_error.code;
 	if (!w->has_disks && !workload_has_ended(w))
-		workload_lose(w, w->disk_error);
+		workload_fail(w, &w->disk_error);
 	w->start_due = w->has_disks;
 	loop_defer_schedule(&w->defer);
 }
@@ -732,7 +700,7 @@ static bool workload_gets_disks(struct workload *w)
 	if (!w->instance || w->has_disks || !instance_is_remote(w->instance))
 		return false;
 	if (w->n_disks == 0 && remote_put_disks(&w->all->config, w, workload_on_disks, &err) < 0)
-		workload_lose(w, error_text(&err));
+		workload_fail(w, &err);
 	return true;
 }
 

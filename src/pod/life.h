@@ -54,6 +54,8 @@ void workload_end_by(struct workload *w, nsec_t stop_by);
 /* Whatever has not ended yet never will, or is not waited for: its keeper is gone, or was not
  * asked. */
 void workload_lose(struct workload *w, const char *reason);
+/* The same, before it has come to run: whoever asked for it is told this error. */
+void workload_fail(struct workload *w, const struct error *err);
 /* What its keeper says of a container. */
 void pod_container_update(struct pod_container *c, const struct container_status *status);
 /* The answer to the start of a container: a status, or view NULL and why there is none. */

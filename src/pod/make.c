@@ -49,6 +49,7 @@ void workload_unmake(struct workload *w)
 	shares_free(w);
 	strv_free(w->limits);
 	free(w->refused);
+	free(w->failed);
 	free(w->settings);
 	free(w->containers);
 	free(w->comment);

@@ -139,6 +139,7 @@ struct workload {
 	char *settings; /* likewise */
 
 	/* Private to this area. */
+	struct error *failed; /* what it could not come to run for; NULL: nothing that is known */
 	struct error
 		*refused;   /* why nothing like it can be here; NULL: nothing of it was refused */
 	size_t n_starting;  /* containers that are `starting` */
@@ -156,8 +157,8 @@ struct workload {
 	size_t n_disks; /* and shares, that were asked for and are not there yet */
 	bool has_disks;
 	void (*on_disks)(struct workload *w);
-	char disk_error[WORKLOAD_REASON_MAX / 2]; /* why one could not be had, or "" */
-	bool taken_down;                          /* nothing of it lives in a keeper any more */
+	struct error disk_error; /* why one could not be had; code 0: none was missed */
+	bool taken_down;         /* nothing of it lives in a keeper any more */
 	bool taking_down;
 	bool adopted;
 	struct foreign *machine;  /* of kind vm; NULL: it has not begun, or is gone */

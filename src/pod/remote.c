@@ -54,8 +54,8 @@ void remote_drop_disks(struct workload *w)
 
 static void remote_one_over(struct workload *w, const struct error *err)
 {
-	if (err && !w->disk_error[0])
-		(void)str_copy(w->disk_error, sizeof(w->disk_error), error_text(err));
+	if (err && !w->disk_error.code)
+		(void)error_copy(&w->disk_error, err);
 	w->n_disks--;
 	if (w->n_disks > 0)
 		return;
@@ -274,12 +274,12 @@ int remote_put_disks(const struct workloads_config *config, struct workload *w,
 	int r;
 
 	w->on_disks = done;
-	w->disk_error[0] = '\0';
+	w->disk_error = (struct error)ERROR_INIT;
 	r = remote_put_each(config, w, err);
 	if (r < 0 && w->n_disks == 0)
 		return r;
 	if (r < 0)
-		(void)str_copy(w->disk_error, sizeof(w->disk_error), error_text(err));
+		(void)error_copy(&w->disk_error, err);
 	return 0;
 }
 

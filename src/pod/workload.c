@@ -118,21 +118,12 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 	/* From here on it exists; a failure is its state. */
 	r = workload_find_keeper(w, spec, &own);
 	if (r < 0)
-		workload_lose(w, error_text(&own));
+		workload_fail(w, &own);
 	w->prepare_due = r == 0 && w->kind != WORKLOAD_VM;
 	w->wish = spec->machine;
 	loop_defer_schedule(&w->defer);
 	*ret = w;
 	return 0;
-}
-
-int workload_failure(const struct workload *w, struct error *err)
-{
-	int r = error_refuse(err, ERROR_UNAVAILABLE, "%s", w->reason);
-
-	return w->kind == WORKLOAD_POD && w->instance && w->instance->state == INSTANCE_FAILED
-		       ? instance_blame(w->instance, err)
-		       : r;
 }
 
 /* ---- ending ---- */
@@ -148,6 +139,8 @@ static void workload_no_memory(struct workload *w, const char *what, workload_fn
 
 void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *userdata)
 {
+	struct error err = ERROR_INIT;
+
 	if (waiter_add(w, WAITER_ENDED, NULL, done, userdata) < 0) {
 		workload_no_memory(w, "stop", done, userdata);
 		return;
@@ -159,7 +152,8 @@ void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *use
 		return;
 	workload_event(w, WORKLOAD_STOP);
 	if (!w->asked) {
-		workload_lose(w, "it was stopped while it started");
+		(void)error_refuse(&err, ERROR_ABORTED, "it was stopped while it started");
+		workload_fail(w, &err);
 	} else if (grace == 0) {
 		workload_kill(w);
 	} else if (!w->killed) {

@@ -25,10 +25,6 @@ struct workload *workloads_find_id(const struct workloads *all, const char *id);
 int workload_run(struct workloads *all, const struct workload_spec *spec, workload_fn done,
 		 void *userdata, struct workload **ret, struct error *err);
 
-/* Why it is FAILED, for whoever asked for it: of the kind of what its instance could not be made
- * for, else ERROR_UNAVAILABLE. Returns the error's code. */
-int workload_failure(const struct workload *w, struct error *err);
-
 /* Asks to end, kills after `grace`; done when every container has ended. Here and below, done is
  * only called at once (with err) where there is no memory to wait. */
 void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *userdata);

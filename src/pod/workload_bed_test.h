@@ -21,6 +21,7 @@
 #include "isolate/limits_words.h"
 #include "pod/etc.h"
 #include "pod/events.h"
+#include "pod/failure.h"
 #include "pod/follow.h"
 #include "store/store.h"
 #include "unit.h"
@@ -332,6 +333,7 @@ struct told {
 	int code;
 	char reason[WORKLOAD_REASON_MAX];
 	char field[ERROR_FIELD_MAX];
+	struct error failure; /* of one that is FAILED */
 };
 
 static void told_by(void *userdata, struct workload *w, const struct error *err)
@@ -345,6 +347,7 @@ static void told_by(void *userdata, struct workload *w, const struct error *err)
 	if (w) {
 		t->state = w->state;
 		(void)str_copy(t->reason, sizeof(t->reason), w->reason);
+		(void)failure_tell(w, &t->failure);
 	}
 }
 

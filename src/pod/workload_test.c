@@ -207,6 +207,7 @@ static void an_instance_that_fails_is_told_once(void)
 	FAKE_UNTIL(started.n == 1);
 	CHECK_INT(started.state, WORKLOAD_FAILED);
 	CHECK_STR(started.reason, "its keeper was killed by signal 9");
+	CHECK_INT(started.failure.kind, ERROR_UNAVAILABLE);
 	FAKE_UNTIL(list_empty(workloads_list(all)));
 	CHECK_INT(started.n, 1);
 	check_nothing_left();
@@ -297,6 +298,25 @@ static void its_instance_is_stopped_by_somebody_else(void)
 	finish();
 }
 
+/* The call tells of it as what it could not be made for. */
+static void an_instance_that_cannot_be_made_is_the_failure(void)
+{
+	struct told started = { .n = 0 };
+	struct workload *w;
+
+	begin();
+	fake.connect_error = -EMFILE;
+	w = run_well(WORKLOAD_POD, "p", 1, &started);
+	FAKE_UNTIL(started.n == 1);
+	CHECK_INT(started.state, WORKLOAD_FAILED);
+	CHECK_INT(started.failure.kind, ERROR_FAULT);
+	CHECK_INT(started.failure.code, -EMFILE);
+	fake.connect_error = 0;
+	remove_well(w);
+	check_nothing_left();
+	finish();
+}
+
 static void is_stopped_while_its_instance_is_made(void)
 {
 	struct told started = { .n = 0 }, stopped = { .n = 0 }, removed = { .n = 0 };
@@ -310,6 +330,7 @@ static void is_stopped_while_its_instance_is_made(void)
 	CHECK_INT(started.n, 1);
 	CHECK_INT(started.state, WORKLOAD_FAILED);
 	CHECK_STR(started.reason, "it was stopped while it started");
+	CHECK_INT(started.failure.kind, ERROR_ABORTED);
 	CHECK_INT(stopped.n, 1);
 	fake_yes(w->instance, FAKE_OPEN);
 	fake_turns();
@@ -454,6 +475,9 @@ static void is_taken_back_where_it_cannot_be_prepared(void)
 	CHECK_INT(started.n, 1);
 	CHECK_INT(started.state, WORKLOAD_FAILED);
 	CHECK(strstr(started.reason, "No space left") != NULL);
+	CHECK_STR(started.failure.text, started.reason);
+	CHECK_INT(started.failure.kind, ERROR_FAULT);
+	CHECK_INT(started.failure.code, -ENOSPC);
 	remove_well(w);
 	check_nothing_left();
 	finish();
@@ -698,6 +722,8 @@ UNIT_MAIN({ "a_cell_runs_and_ends", a_cell_runs_and_ends },
 	  { "a_limit_of_the_pod_that_is_refused_leaves_nothing",
 	    a_limit_of_the_pod_that_is_refused_leaves_nothing },
 	  { "an_instance_that_fails_is_told_once", an_instance_that_fails_is_told_once },
+	  { "an_instance_that_cannot_be_made_is_the_failure",
+	    an_instance_that_cannot_be_made_is_the_failure },
 	  { "a_keeper_that_dies_while_it_starts_is_named",
 	    a_keeper_that_dies_while_it_starts_is_named },
 	  { "a_start_without_an_answer_fails", a_start_without_an_answer_fails },

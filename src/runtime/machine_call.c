@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "pod/failure.h"
 #include "pod/hosted.h"
 #include "pod/workload.h"
 #include "rpc/server.h"
@@ -174,7 +175,10 @@ static int machine_open_disk(struct machine_call *c, struct error *err)
 		    ? disk_make_throw_away(c->root_fd, &base, q->disk_size, err)
 		    : disk_open_kept(c->root_fd, q->disk, q->image, &base, q->disk_size, err);
 	if (r < 0)
-		return machine_blame(err, r, str_empty(q->disk) ? "disk_size" : "disk");
+		/* What is full or broken is no size. */
+		return !str_empty(q->disk)          ? machine_blame(err, r, "disk")
+		       : err->kind == ERROR_INVALID ? machine_blame(err, r, "disk_size")
+						    : r;
 	wish->disks[wish->spec.n_disks++] = (struct vm_disk){
 		.fd = r, .format = VM_DISK_QCOW2, .writable = true, .base = &wish->bases[0]
 	};
@@ -309,9 +313,10 @@ static void machine_call_done(void *userdata, struct workload *w, const struct e
 		AURAE__RUNTIME__V0__RUN_VIRTUAL_MACHINE_RESPONSE__INIT;
 	struct error own = ERROR_INIT;
 
-	if (!err && (!w || w->state == WORKLOAD_FAILED))
-		(void)error_refuse(&own, w ? ERROR_UNAVAILABLE : ERROR_ABORTED, "%s",
-				   w ? w->reason : "it was removed while it started");
+	if (!err && !w)
+		(void)error_refuse(&own, ERROR_ABORTED, "it was removed while it started");
+	else if (!err && w->state == WORKLOAD_FAILED)
+		(void)failure_tell(w, &own);
 	if (err || own.code) {
 		rpc_call_fail(call, err ? err : &own);
 		return;

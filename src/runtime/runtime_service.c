@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "instance/choose.h"
 #include "isolate/limits_words.h"
+#include "pod/failure.h"
 #include "pod/workload.h"
 #include "runtime/check.h"
 #include "runtime/convert.h"
@@ -176,7 +177,7 @@ static bool runtime_failed(struct rpc_call *call, struct workload *w, const stru
 	if (err)
 		(void)error_copy(&own, err);
 	else if (w)
-		(void)workload_failure(w, &own);
+		(void)failure_tell(w, &own);
 	else
 		(void)error_refuse(&own, ERROR_ABORTED, "it was removed while it started");
 	resources_fail(call, &own);
