@@ -77,12 +77,17 @@ static int nic_find_bridge(const char *name, struct error *err)
 	return r;
 }
 
-int nics_take(Aurae__Runtime__V0__Nic *const *nics, size_t n, const struct instance *parent,
-	      const struct instance_choice *choice, struct instance_nic *ret, struct error *err)
+int nics_take(const char *network, Aurae__Runtime__V0__Nic *const *nics, size_t n,
+	      const struct instance *parent, const struct instance_choice *choice,
+	      struct instance_nic *ret, struct error *err)
 {
 	int r;
 
 	*ret = (struct instance_nic){ .bridge = "" };
+	if (choice->kind == INSTANCE_VM && str_eq(network, "host"))
+		return error_field(err, ERROR_PRECONDITION, "network",
+				   "an instance of kind \"vm\" has a kernel of its own, and no "
+				   "part in another one's network but a device (nics)");
 	if (n == 0)
 		return 0;
 	if (n > 1)

@@ -11,9 +11,11 @@
 /*
  * The network devices that a request hands to an instance (field `nics`), as the instance takes
  * them: at most one; ret->bridge is "" where there is none. ERROR_INVALID, and ERROR_PRECONDITION
- * where that instance cannot have one, or the node has no such bridge, name the field.
+ * where that instance cannot have one, or the node has no such bridge, name the field; likewise
+ * `network` where that is "host" and the instance has no such network.
  */
-int nics_take(Aurae__Runtime__V0__Nic *const *nics, size_t n, const struct instance *parent,
-	      const struct instance_choice *choice, struct instance_nic *ret, struct error *err);
+int nics_take(const char *network, Aurae__Runtime__V0__Nic *const *nics, size_t n,
+	      const struct instance *parent, const struct instance_choice *choice,
+	      struct instance_nic *ret, struct error *err);
 
 #endif

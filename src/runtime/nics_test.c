@@ -26,7 +26,7 @@ static int take(const char *bridge, const char *address, const char *gateway, co
 	m.gateway = (char *)(uintptr_t)gateway;
 	m.mac = (char *)(uintptr_t)mac;
 	err = (struct error)ERROR_INIT;
-	return nics_take(list, 1, NULL, &vm, &nic, &err);
+	return nics_take("own", list, 1, NULL, &vm, &nic, &err);
 }
 
 /* A node with a bridge br0, and with eth0, which is none. */
@@ -46,7 +46,7 @@ static void is_taken(void)
 {
 	if (!bed())
 		return;
-	CHECK_INT(nics_take(NULL, 0, &above, &cell, &nic, &err), 0);
+	CHECK_INT(nics_take("own", NULL, 0, &above, &cell, &nic, &err), 0);
 	CHECK_STR(nic.bridge, "");
 	if (take("br0", "", "", "") < 0) {
 		CHECK_INT(err.code, -ENOMEM);
@@ -100,13 +100,17 @@ static void is_for_a_machine_of_the_node(void)
 	m.bridge = (char[]){ "br0" };
 	if (!bed())
 		return;
-	CHECK_INT(nics_take(list, 1, &node, &vm, &nic, &err), 0);
-	CHECK(nics_take(list, 1, NULL, &cell, &nic, &err) < 0);
+	CHECK_INT(nics_take("own", list, 1, &node, &vm, &nic, &err), 0);
+	CHECK(nics_take("own", list, 1, NULL, &cell, &nic, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
-	CHECK(nics_take(list, 1, &above, &vm, &nic, &err) < 0);
+	CHECK(nics_take("own", list, 1, &above, &vm, &nic, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
-	CHECK(nics_take(list, 2, NULL, &vm, &nic, &err) < 0);
+	CHECK(nics_take("own", list, 2, NULL, &vm, &nic, &err) < 0);
 	CHECK_STR(err.field, "nics");
+	CHECK_INT(nics_take("host", NULL, 0, NULL, &cell, &nic, &err), 0);
+	CHECK(nics_take("host", NULL, 0, NULL, &vm, &nic, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK_STR(err.field, "network");
 }
 
 UNIT_MAIN({ "is_taken", is_taken }, { "is_refused", is_refused },

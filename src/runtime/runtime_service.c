@@ -371,7 +371,8 @@ static int run_check(struct run_hand *h, struct error *err)
 	    remote_will_be(spec->parent, method->kind == WORKLOAD_POD ? &spec->choice : NULL))
 		what.whole.base_fd = -1;
 	if (r == 0)
-		r = nics_take(q->nics, q->n_nics, spec->parent, &spec->choice, &h->nic, err);
+		r = nics_take(spec->network, q->nics, q->n_nics, spec->parent, &spec->choice,
+			      &h->nic, err);
 	if (r == 0)
 		r = runtime_containers(rpc_call_arena(h->call), &what, spec, err);
 	spec->size = size_of(what.whole.resources, what.containers, what.n_containers);
@@ -681,7 +682,8 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 		r = runtime_choose(s, ret->parent, wish, &ret->choice, err);
 	ret->choice.cold = q->cold;
 	if (r == 0)
-		r = nics_take(q->nics, q->n_nics, ret->parent, &ret->choice, &ret->nic, err);
+		r = nics_take(ret->network, q->nics, q->n_nics, ret->parent, &ret->choice,
+			      &ret->nic, err);
 	if (r == 0)
 		r = resources_words(a, q->resources,
 				    remote_will_be(ret->parent, &ret->choice) ? -1 : s->cgroup_fd,

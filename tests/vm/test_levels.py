@@ -95,6 +95,9 @@ class Levels(machines.MachinesTest):
             self.assertIn(field, e.exception.details())
 
         refused(Code.FAILED_PRECONDITION, "nics[0].bridge: this node has no bridge br9", kind="vm", nics=[Nic(bridge="br9")])
+        refused(Code.FAILED_PRECONDITION, "network: an instance of kind \"vm\" has a kernel of its own", kind="vm", network="host")
+        with self.assertRaisesRegex(grpc.RpcError, "network: an instance of kind"):
+            self.pod("x", kind="vm", network="host")
         refused(Code.FAILED_PRECONDITION, "nics: only an instance of kind \"vm\"", nics=[Nic(bridge=BRIDGE)])
         refused(Code.INVALID_ARGUMENT, "nics[0].address", kind="vm", nics=[Nic(bridge=BRIDGE, address="192.0.2.5")])
         done = self.node.cli("spawn", "--kind", "vm", "--nic", "br0", check=False)
