@@ -7,9 +7,9 @@
 /*
  * The one table of failpoints: name, who comes there ("any": the daemon, and keepers;
  * "upgrade": only where a daemon meets keepers of another build; "vm": the daemon, with instances
- * in machines), whether it has a place behind the step too, and what the process is about to do.
- * Used by failpoint.c and failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from
- * it.
+ * in machines; "ahead": likewise, where those are made ahead of need), whether it has a place
+ * behind the step too, and what the process is about to do. Used by failpoint.c and
+ * failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
  */
 static const struct {
 	const char *name;
@@ -116,6 +116,13 @@ static const struct {
 	{ "vm.over", "vm", true, "tell that a machine has ended" },
 	{ "vm.gate_end", "vm", true, "take notice that a machine's gate has ended" },
 	{ "vm.adopt", "vm", true, "take up a machine of an earlier daemon" },
+	{ "template.start", "ahead", true, "start the machine that a template is made of" },
+	{ "template.save", "ahead", true, "save that machine" },
+	{ "template.ready", "ahead", true, "let machines go on from a template" },
+	{ "pool.make", "ahead", true, "begin with a machine of the pool" },
+	{ "pool.wait", "ahead", true, "let a machine of the pool wait" },
+	{ "pool.take", "ahead", true, "take a machine out of the pool" },
+	{ "pool.give", "ahead", true, "let a machine of the pool go on as an instance's" },
 
 	{ "upgrade.protocol", "upgrade", false,
 	  "say hello: an error makes it a protocol of nobody" },

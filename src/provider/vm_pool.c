@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -234,6 +235,7 @@ static void pooled_on_measured(struct pool_work *work)
 	struct pooled *w = container_of(work, struct pooled, measuring);
 	struct vm_pool *p = w->pool;
 
+	FAILPOINT_BEFORE("pool.wait");
 	pooled_turn(w, POOLED_MEASURED);
 	if (w->state != POOLED_WAITING)
 		return;
@@ -241,6 +243,7 @@ static void pooled_on_measured(struct pool_work *work)
 	p->reason[0] = '\0';
 	log_info("a machine waits in the pool", LOG_STR("id", w->id), LOG_INT("memory", w->memory));
 	vm_pool_rest(p, 0);
+	FAILPOINT_AFTER("pool.wait");
 }
 
 void pooled_up(struct machine *m)
@@ -278,6 +281,7 @@ static void vm_pool_make(struct vm_pool *p)
 	struct pooled *w = calloc(1, sizeof(*w));
 	struct machine *m = w ? machine_new(p->vms, NULL) : NULL;
 	struct error err = ERROR_INIT;
+	int r;
 
 	if (!m) {
 		free(w);
@@ -291,8 +295,12 @@ static void vm_pool_make(struct vm_pool *p)
 	list_add_tail(&p->machines, &w->link);
 	loop_timer_init(&w->clean, p->vms->config.loop, pooled_on_clean);
 	m->pooled = w;
-	if (pooled_open_place(w, &err) < 0 || machine_begin(m, &err) < 0)
+	r = FAILPOINT("pool.make");
+	if (r < 0)
+		(void)error_set(&err, r, "make a machine of the pool");
+	if (r < 0 || pooled_open_place(w, &err) < 0 || machine_begin(m, &err) < 0)
 		pooled_break(m, error_text(&err));
+	FAILPOINT_AFTER("pool.make");
 }
 
 /* ---- how many ---- */
@@ -445,9 +453,11 @@ bool vm_pool_take(struct vm_pool *p, struct instance *i)
 	if (!w || str_printf(i->cgroup, sizeof(i->cgroup), "%s/" SPARE_GROUP_PREFIX "%s",
 			     i->all->config.cgroup, w->id) < 0)
 		return false;
+	FAILPOINT_BEFORE("pool.take");
 	(void)str_copy(i->id, sizeof(i->id), w->id);
 	i->own = w->machine;
 	pooled_turn(w, POOLED_TAKE);
+	FAILPOINT_AFTER("pool.take");
 	return true;
 }
 
@@ -477,12 +487,17 @@ int vm_pool_give(struct instance *i, struct error *err)
 	i->cgroup_fd = TAKE_FD(w->cgroup_fd);
 	pooled_free(w);
 	machine_beat_start(m);
-	r = machine_take_process(m, err);
+	r = FAILPOINT("pool.give");
+	if (r < 0)
+		(void)error_set(err, r, "take a machine of the pool");
+	else
+		r = machine_take_process(m, err);
 	if (r == 0)
 		r = m->vm->driver->resume(m->vm, err);
 	if (r == 0)
 		r = machine_tell(m, err);
 	vm_pool_rest(p, 0);
+	FAILPOINT_AFTER("pool.give");
 	return r < 0 && machine_again(m, error_text(err)) ? 1 : r;
 }
 

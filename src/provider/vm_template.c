@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -214,6 +215,7 @@ static void making_end(struct templates *t)
 	if (m->err.code) {
 		log_warn("no template of a guest could be made: machines boot", LOG_ERR(&m->err));
 	} else {
+		FAILPOINT_BEFORE("template.ready");
 		templates_close(t);
 		t->form = m->form;
 		t->memory_fd = TAKE_FD(m->memory_fd);
@@ -221,6 +223,7 @@ static void making_end(struct templates *t)
 		log_info("a template of a guest is ready",
 			 LOG_INT("memory_mib", t->form.word[FORM_SIZE]));
 		t->changed(t->vms);
+		FAILPOINT_AFTER("template.ready");
 	}
 	making_done(m);
 }
@@ -274,12 +277,17 @@ static void making_on_timer(struct loop_timer *timer)
 		making_stop(m, &err);
 		return;
 	}
-	r = m->vm->driver->snapshot(m->vm, m->state_fd, making_on_saved, m, &err);
+	r = FAILPOINT("template.save");
+	if (r < 0)
+		(void)error_set(&err, r, "save a machine");
+	else
+		r = m->vm->driver->snapshot(m->vm, m->state_fd, making_on_saved, m, &err);
 	if (r < 0)
 		making_stop(m, &err);
 	else
 		loop_timer_set(&m->timer, TEMPLATE_PATIENCE);
 	m->settles = false;
+	FAILPOINT_AFTER("template.save");
 }
 
 static void making_take(struct making *m, ssize_t n, struct error *err)
@@ -431,11 +439,15 @@ static int making_begin(struct templates *t, struct error *err)
 	m->console_fd = pair[0];
 	console_fd = pair[1];
 	loop_fd_init(&m->console, t->vms->config.loop, m->console_fd, LOOP_READ, making_on_console);
+	r = FAILPOINT("template.start");
+	if (r < 0)
+		return error_set(err, r, "start the machine of a template");
 	r = guest_set_open(&set, t->vms->config.root_fd, t->vms->config.guest, err);
 	if (r == 0)
 		r = making_start(t, &set, boot_fd, console_fd, err);
 	if (r == 0)
 		loop_timer_set(&m->timer, TEMPLATE_PATIENCE);
+	FAILPOINT_AFTER("template.start");
 	return r;
 }
 

@@ -6,9 +6,11 @@ build then, as it is of another build whenever a node was upgraded (test_renewed
 import os
 import signal
 import subprocess
+import time
 import unittest
 
 import faults
+import host
 import machines
 import nacre_test
 from nacre_test import nacre_pb2, runtime_pb2
@@ -19,11 +21,10 @@ KERNEL = os.path.join(PLAIN, "guest", "kernel")
 # Of an instance of any kind, on the way of a machine too.
 SHARED = [f"instance.{step}" for step in ("record", "spawned", "connect", "ready", "stop", "ended", "clean", "forget")]
 NAMES = [p.name for p in faults.table() if p.who == "vm"]
+AHEAD = [p.name for p in faults.table() if p.who == "ahead"]
 
 
-@faults.spread
-class Machines(faults.FaultTest):
-    place = ""
+class MachinesTest(faults.FaultTest):
     dies = False
 
     @classmethod
@@ -46,6 +47,15 @@ class Machines(faults.FaultTest):
             cls.node.destroy()
             raise
 
+    def is_dying(self, error):
+        """Where only a call fails nobody's death is waited for."""
+        return super().is_dying(error) if self.dies else not self.node.alive
+
+
+@faults.spread
+class Machines(MachinesTest):
+    place = ""
+
     def machine(self, name):
         """A pod in one, with a volume, of an image that is no disk yet."""
         request = runtime_pb2.RunPodRequest(meta=runtime_pb2.Meta(name=name), kind="vm")
@@ -64,10 +74,6 @@ class Machines(faults.FaultTest):
         return (make, ("make", "p", lambda: self.machine("p")),
                 ("use", "exec", lambda: self.exec("p", "true")),
                 ("end", "remove p", lambda: self.remove("p", force=True)))
-
-    def is_dying(self, error):
-        """Where only a call fails nobody's death is waited for."""
-        return super().is_dying(error) if self.dies else not self.node.alive
 
     def populate(self, place, dies=False):
         self.place, self.dies = place, dies
@@ -102,6 +108,69 @@ class Machines(faults.FaultTest):
             self.flow()
         self.assertEqual([], self.interrupted[1:])
         wanted = {f"{n}{side}" for n in NAMES for side in ("", "+")}
+        nacre_test.until(lambda: not {w for w in wanted if f"failpoint {w} of {self.node.pid}\n" not in said()}, what="every place")
+        self.check_whole()
+
+
+@faults.spread
+class Ahead(MachinesTest):
+    """The same for what is made before anybody asks for it. What is left is looked for with a daemon that makes nothing ahead."""
+
+    def make_ahead(self, wanted):
+        words = ("templates: no\n", "templates: yes\n  pool: 1\n")
+        text = host.read(self.node.config)
+        with open(self.node.config, "w", encoding="utf-8") as f:
+            f.write(text.replace(words[not wanted], words[wanted]))
+
+    def full(self):
+        """Or there will be none: then nothing tells so but the time that it takes."""
+        end = time.monotonic() + 12 * nacre_test.SLOWNESS
+        while time.monotonic() < end:
+            pool = self.node.info.Info(nacre_pb2.InfoRequest(), timeout=60).pool
+            if pool.waiting == 1 or (pool.reason and not pool.reason.endswith(" yet")):
+                return
+            time.sleep(0.1)
+
+    def steps(self):
+        return (("use", "wait for the pool", self.full),
+                ("make", "p", lambda: self.pod("p", kind="vm")),
+                ("use", "exec", lambda: self.exec("p", "true")),
+                ("end", "remove p", lambda: self.remove("p", force=True)))
+
+    def begin(self, dies=False, **env):
+        self.dies = dies
+        self.make_ahead(True)
+        return self.restart_with(NACRE_KEEPER_FAILPOINT="", **env)
+
+    def assertNoTraces(self, before, **fields):
+        self.make_ahead(False)
+        self.restart_plainly()
+        self.node.info.Info(nacre_pb2.InfoRequest())
+        super().assertNoTraces(before, **fields)
+
+    @faults.for_each(faults.some([f"{n}{side}" for n in AHEAD for side in ("", "+")], 2))
+    def killed_at(self, place):
+        if self.begin(dies=True, NACRE_FAILPOINT=f"{place}=crash"):
+            self.flow()
+        nacre_test.until(lambda: not self.node.alive, 60, f"the crash at {place}")
+        self.assertIn(f"failpoint {place} of {self.node.pid}\n", self.node.log())
+        self.check_whole()
+
+    @faults.for_each(faults.some(AHEAD, 1) if faults.has_faults() else [])
+    def error_at(self, name):
+        """Whoever wants a machine has one: it boots, where none can be made ahead."""
+        self.assertTrue(self.begin(NACRE_FAILPOINT=f"{name}=error:28"))
+        self.flow()
+        self.assertAlive()
+        self.assertEqual([], self.interrupted)
+        self.check_whole()
+
+    def test_every_place_is_reached(self):
+        said = self.log_from_here()
+        self.assertTrue(self.begin(NACRE_FAILPOINT="*=trace,*+=trace"))
+        self.flow()
+        self.assertEqual([], self.interrupted)
+        wanted = {f"{n}{side}" for n in AHEAD for side in ("", "+")}
         nacre_test.until(lambda: not {w for w in wanted if f"failpoint {w} of {self.node.pid}\n" not in said()}, what="every place")
         self.check_whole()
 
