@@ -172,24 +172,50 @@ static int store_load_layer(void *data, const struct root_layer *layer)
 										       : -ENOMEM;
 }
 
+struct store_loading {
+	struct image_store *store;
+	char **lost; /* ids of images without their layers */
+};
+
 static int store_load_image(void *data, const struct root_image *image)
 {
-	struct image_store *s = data;
+	struct store_loading *l = data;
 	struct image_record *r = image_record_new(image);
 	int code;
 
 	if (!r)
 		return -ENOMEM;
-	code = image_record_hold(s, r);
+	code = image_record_hold(l->store, r);
 	if (code == 0) {
-		list_add_tail(&s->images, &r->image.link);
+		list_add_tail(&l->store->images, &r->image.link);
 		return 0;
 	}
 	(void)image_record_free(r);
 	if (code != -ENOENT)
 		return code;
 	log_debug("an image has lost a layer and is dropped", LOG_STR("image", image->id));
-	return root_store_drop_image(s->config.store, image->id, NULL, NULL, NULL);
+	return strv_add(&l->lost, image->id);
+}
+
+static void store_loading_done(struct store_loading *l)
+{
+	strv_free(l->lost);
+}
+
+/* Nothing is written before all was read. */
+static int store_load_records(struct image_store *s, struct error *err)
+{
+	_cleanup_(store_loading_done) struct store_loading l = { s, strv_copy(NULL) };
+	int r;
+
+	if (!l.lost)
+		return error_set(err, -ENOMEM, "read the images");
+	r = root_store_each_layer(s->config.store, store_load_layer, s, err);
+	if (r == 0)
+		r = root_store_each_image(s->config.store, store_load_image, &l, err);
+	for (size_t i = 0; r == 0 && l.lost[i]; i++)
+		r = root_store_drop_image(s->config.store, l.lost[i], NULL, NULL, err);
+	return r < 0 ? error_wrap(err, r, "read the images") : 0;
 }
 
 /* Layers whose image is gone, though the record of the layer is not. */
@@ -213,11 +239,9 @@ static int store_load(struct image_store *s, struct error *err)
 {
 	int r;
 
-	r = root_store_each_layer(s->config.store, store_load_layer, s, err);
-	if (r == 0)
-		r = root_store_each_image(s->config.store, store_load_image, s, err);
+	r = store_load_records(s, err);
 	if (r < 0)
-		return error_wrap(err, r, "read the images");
+		return r;
 	store_drop_unheld(s);
 	r = store_each_name(s->staging_fd, store_check_staged, s, err);
 	if (r == 0)

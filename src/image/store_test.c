@@ -31,8 +31,18 @@ struct stage {
 	struct image_store *images;
 	unsigned n_done;
 	size_t n_pruned;
+	bool full;        /* no file may grow once the database is open */
 	struct error err; /* what the last done() got */
 };
+
+static void disk_is_full(bool full)
+{
+	struct rlimit limit = { full ? 0 : RLIM_INFINITY, RLIM_INFINITY };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	CHECK_INT(sigaction(SIGXFSZ, &ignore, NULL), 0);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
 
 static void stage_open(struct stage *s)
 {
@@ -44,6 +54,7 @@ static void stage_open(struct stage *s)
 	CHECK_INT(loop_new(&s->loop), 0);
 	CHECK_INT(pool_new(&s->pool, s->loop, 1), 0);
 	CHECK_INT(root_store_open(&s->root, s->pool, s->fd, "root.db", &err), 0);
+	disk_is_full(s->full);
 	config.loop = s->loop;
 	config.pool = s->pool;
 	config.store = s->root;
@@ -348,23 +359,20 @@ static void removes(void)
  */
 static void removes_on_a_full_disk(void)
 {
-	struct rlimit none = { 0, RLIM_INFINITY }, all = { RLIM_INFINITY, RLIM_INFINITY };
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct error err = ERROR_INIT;
 	struct stage s;
 
 	stage_init(&s);
 	put(&s, 'a', 1, two_names);
 	stage_again(&s);
-	CHECK_INT(sigaction(SIGXFSZ, &ignore, NULL), 0);
-	CHECK_INT(setrlimit(RLIMIT_FSIZE, &none), 0);
+	disk_is_full(true);
 	CHECK_INT(image_store_remove(s.images, "x/tools:1", on_done, &s, &err), 0);
 	wait_done(&s, 2);
 	CHECK(s.err.code < 0);
 	CHECK(image_store_find(s.images, "x/tools:1", NULL) != NULL);
 	CHECK_INT(image_store_remove(s.images, "a00000", on_done, &s, &err), 0);
 	wait_done(&s, 3);
-	CHECK_INT(setrlimit(RLIMIT_FSIZE, &all), 0);
+	disk_is_full(false);
 	CHECK(s.err.code < 0);
 	/* Whole or gone, and the same after a start; what is there can be removed now. */
 	CHECK((image_store_find(s.images, "busybox", NULL) != NULL) == is_there(&s, "layers/1"));
@@ -376,6 +384,32 @@ static void removes_on_a_full_disk(void)
 		CHECK_STR(s.err.text, "");
 	}
 	CHECK(!is_there(&s, "layers/1"));
+	stage_done(&s);
+}
+
+/* Their records cannot be dropped there, and what else there is opens all the same. */
+static void lost_images_on_a_full_disk(void)
+{
+	struct stage s;
+
+	stage_init(&s);
+	put(&s, 'a', 1, two_names);
+	for (int64_t i = 2; i <= 9; i++) {
+		char name[24];
+
+		put(&s, (char)('0' + i), i, no_names);
+		(void)str_printf(name, sizeof(name), "layers/%" PRId64, i);
+		CHECK_INT(unlinkat(s.fd, name, AT_REMOVEDIR), 0);
+	}
+	s.full = true;
+	stage_again(&s);
+	CHECK(image_store_find(s.images, "busybox", NULL) != NULL);
+	CHECK(!image_store_find(s.images, "sha256:2" HEX_63, NULL));
+	disk_is_full(false);
+	s.full = false;
+	stage_again(&s);
+	stage_again(&s);
+	check_tally(&s, 0);
 	stage_done(&s);
 }
 
@@ -511,8 +545,6 @@ static void names_and_pins(void)
 /* What the database refuses has not been. */
 static void changes_on_a_full_disk(void)
 {
-	struct rlimit none = { 0, RLIM_INFINITY }, all = { RLIM_INFINITY, RLIM_INFINITY };
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct error err = ERROR_INIT;
 	struct image *a;
 	struct stage s;
@@ -521,15 +553,14 @@ static void changes_on_a_full_disk(void)
 	put(&s, 'a', 1, two_names);
 	put(&s, 'c', 2, no_names);
 	stage_again(&s);
-	CHECK_INT(sigaction(SIGXFSZ, &ignore, NULL), 0);
-	CHECK_INT(setrlimit(RLIMIT_FSIZE, &none), 0);
+	disk_is_full(true);
 	CHECK_INT(image_store_tag(s.images, "c00000", "x/tools:1", on_done, &s, &err), 0);
 	wait_done(&s, 3);
 	CHECK(s.err.code < 0);
 	CHECK_INT(image_store_pin(s.images, "a00000", true, on_done, &s, &err), 0);
 	wait_done(&s, 4);
 	CHECK(s.err.code < 0);
-	CHECK_INT(setrlimit(RLIMIT_FSIZE, &all), 0);
+	disk_is_full(false);
 	a = image_store_find(s.images, "a00000", NULL);
 	CHECK(a && !a->pinned && image_store_find(s.images, "x/tools:1", NULL) == a);
 	stage_done(&s);
@@ -653,4 +684,5 @@ UNIT_MAIN({ "prunes", prunes }, { "names and pins", names_and_pins },
 	  { "finds", finds }, { "an ambiguous beginning", ambiguous },
 	  { "opening tidies", opening_tidies }, { "removes", removes },
 	  { "removes on a full disk", removes_on_a_full_disk }, { "cannot be opened", cannot_open },
+	  { "lost images on a full disk", lost_images_on_a_full_disk },
 	  { "roots without a mount", roots_without_a_mount })

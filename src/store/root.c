@@ -594,6 +594,11 @@ struct root_store *root_store_close(struct root_store *s)
 	return NULL;
 }
 
+bool root_store_is_idle(const struct root_store *s)
+{
+	return !s->work.busy && list_empty(&s->batch) && list_empty(&s->waiting);
+}
+
 /* The words that a statement with the image's id as ?1 (and a list's name as ?2) yields. */
 static int root_read_words(struct root_store *s, const char *text, const char *id, const char *list,
 			   char ***ret, struct error *err)
@@ -712,13 +717,9 @@ int root_store_each_image(struct root_store *s,
 			r = root_read_layers(s, &image, &a, err);
 		if (r == 0)
 			r = fn(data, &image);
+		assert(root_store_is_idle(s));
 	}
 	return r;
-}
-
-bool root_store_is_idle(const struct root_store *s)
-{
-	return !s->work.busy && list_empty(&s->batch) && list_empty(&s->waiting);
 }
 
 int root_store_each_layer(struct root_store *s,
@@ -737,6 +738,7 @@ int root_store_each_layer(struct root_store *s,
 			break;
 		sql_read_record(rows, &layer_table, &layer);
 		r = fn(data, &layer);
+		assert(root_store_is_idle(s));
 	}
 	return r;
 }

@@ -73,7 +73,8 @@ int root_store_drop_image(struct root_store *s, const char *id, root_done_fn don
 
 /* Nothing waits to be written, or is being written: what is read is all that was told. */
 bool root_store_is_idle(const struct root_store *s);
-/* Only while it is idle: in order of creation, of number. fn as run_store_each_*(). */
+/* Only while it is idle, and fn leaves it so: both use one connection. In order of creation, of
+ * number. fn as run_store_each_*(). */
 int root_store_each_image(struct root_store *s,
 			  int (*fn)(void *data, const struct root_image *image), void *data,
 			  struct error *err);
