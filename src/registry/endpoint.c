@@ -116,6 +116,15 @@ static int endpoint_name(struct endpoint *e, const char *host, struct error *err
 
 /* ---- files ---- */
 
+/* What the node's administrator has put there, or has not. */
+static int endpoint_unreadable(struct error *err, int r, const char *name)
+{
+	(void)error_set(err, r, "read %s", name);
+	if (err && r != -ENOMEM)
+		err->kind = ERROR_PRECONDITION;
+	return r;
+}
+
 static int endpoint_file(int dir_fd, const char *name, struct buf *to, struct error *err)
 {
 	int r;
@@ -123,7 +132,7 @@ static int endpoint_file(int dir_fd, const char *name, struct buf *to, struct er
 	r = fd_read_file(dir_fd, name, REGISTRY_FILE_MAX, to);
 	if (r == 0)
 		r = buf_add_str(to, "\n");
-	return r < 0 ? error_set(err, r, "read %s", name) : 0;
+	return r < 0 ? endpoint_unreadable(err, r, name) : 0;
 }
 
 static int endpoint_apply(struct endpoint *e, const struct hosts_entry *h, int dir_fd,
@@ -157,7 +166,7 @@ static int endpoint_apply_files(struct endpoint *e, int dir_fd, struct error *er
 
 	r = fd_list_dir(dir_fd, &names);
 	if (r < 0)
-		return error_set(err, r, "list certificates");
+		return endpoint_unreadable(err, r, "the list of certificates");
 	for (char **name = names; r == 0 && name && *name; name++) {
 		if (str_has_suffix(*name, ".crt")) {
 			r = endpoint_file(dir_fd, *name, &e->ca, err);
@@ -295,7 +304,7 @@ static int endpoint_load_dir(struct endpoints *e, const struct endpoint_config *
 	if (r == -ENOENT)
 		return endpoint_add_server(e, config, NULL, dir_fd, err);
 	if (r < 0)
-		return error_set(err, r, "read hosts.toml");
+		return endpoint_unreadable(err, r, "hosts.toml");
 	r = hosts_parse(&hosts, &arena, text.len ? (const char *)buf_data(&text) : "", text.len,
 			err);
 	if (r == 0)
@@ -310,7 +319,7 @@ static int endpoint_load_system(struct endpoints *e, struct error *err)
 	int r = fd_read_file(AT_FDCWD, ENDPOINT_SYSTEM_CA, ENDPOINT_SYSTEM_CA_MAX, &e->system_ca);
 
 	/* A machine without any authority can still reach what brings its own. */
-	return r < 0 && r != -ENOENT ? error_set(err, r, "read %s", ENDPOINT_SYSTEM_CA) : 0;
+	return r < 0 && r != -ENOENT ? endpoint_unreadable(err, r, ENDPOINT_SYSTEM_CA) : 0;
 }
 
 int endpoints_load(struct endpoints *e, const struct endpoint_config *config, struct error *err)
@@ -328,7 +337,7 @@ int endpoints_load(struct endpoints *e, const struct endpoint_config *config, st
 	if (dir_fd == -ENOENT)
 		return endpoint_add_server(e, config, NULL, -1, err);
 	if (dir_fd < 0)
-		return error_set(err, dir_fd, "open %s", path);
+		return endpoint_unreadable(err, dir_fd, path);
 	r = endpoint_load_dir(e, config, dir_fd, err);
 	return r < 0 ? error_wrap(err, r, "%s", path) : 0;
 }

@@ -143,6 +143,7 @@ static void hosts_toml(void)
 	put("toml.example", "hosts.toml", "[host.\"https://m.example\"]\n  ca = \"none.pem\"\n");
 	CHECK(!load(&e, "toml.example", 0, &err));
 	CHECK(strstr(err.text, "none.pem") || err.code == -ENOMEM);
+	CHECK(err.kind == ERROR_PRECONDITION || err.code == -ENOMEM);
 	endpoints_done(&e);
 	put("toml.example", "hosts.toml", "[host.\"https://m.example?x=y\"]\n");
 	CHECK(!load(&e, "toml.example", 0, &err));
@@ -173,6 +174,7 @@ static void docker_s_layout(void)
 	put("half.example", "me.cert", "CERT");
 	CHECK(!load(&e, "half.example", 0, &err));
 	CHECK(strstr(err.text, "me.key") || err.code == -ENOMEM);
+	CHECK(err.kind == ERROR_PRECONDITION || err.code == -ENOMEM);
 	endpoints_done(&e);
 	/* For all that have none of their own. */
 	put("_default", "hosts.toml", "[host.\"https://m.example\"]\n");

@@ -374,7 +374,9 @@ static int hosts_assignment(struct hosts_reader *r, struct error *err)
 	while (i < ARRAY_SIZE(hosts_keys) && !str_eq(hosts_keys[i].name, name))
 		i++;
 	if (i == ARRAY_SIZE(hosts_keys) || (hosts_keys[i].top && r->entry != &r->to->server))
-		return hosts_refuse(r, err, "a key that is not known here");
+		return error_refuse(err, ERROR_INVALID,
+				    "hosts.toml, line %u: the key \"%.60s\" is not known here",
+				    r->line, name);
 	if (r->seen & (1U << i))
 		return hosts_refuse(r, err, "a key for the second time");
 	r->seen |= 1U << i;

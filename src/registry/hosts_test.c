@@ -111,6 +111,19 @@ static void refuses(void)
 	}
 }
 
+static void names_the_key(void)
+{
+	static const char text[] = "server = \"x\"\n\nservr = \"x\"\n";
+	_cleanup_(arena_done) struct arena arena = ARENA_INIT;
+	struct error err = ERROR_INIT;
+	struct hosts h;
+	int r = hosts_parse(&h, &arena, text, sizeof(text) - 1, &err);
+
+	CHECK(r == -EINVAL || r == -ENOMEM);
+	if (r == -EINVAL)
+		CHECK_STR(err.text, "hosts.toml, line 3: the key \"servr\" is not known here");
+}
+
 static void limits(void)
 {
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT;
@@ -134,4 +147,5 @@ static void limits(void)
 	CHECK_INT(h.server.n_ca, HOSTS_LIST_MAX);
 }
 
-UNIT_MAIN({ "everything", everything }, { "refuses", refuses }, { "limits", limits })
+UNIT_MAIN({ "everything", everything }, { "refuses", refuses }, { "names the key", names_the_key },
+	  { "limits", limits })
