@@ -85,6 +85,7 @@ static int copy_on_manifest(struct reading *reading, const struct descriptor *d,
 
 	if (c->remote.network->request.copy.referrers)
 		r = copy_referrers_of(&c->referrers, d->digest, subject, err);
+	c->remote.named = r < 0;
 	if (r == 0)
 		r = copy_add(c, d, true, err);
 	if (r == 0)
@@ -227,7 +228,7 @@ static int copy_all(struct copy *c, struct error *err)
 	if (r < 0)
 		return r;
 	root = remote_root(&c->remote);
-	r = copy_list(c, &root, err);
+	r = remote_blame(&c->remote, copy_list(c, &root, err), err);
 	return r == 0 ? copy_send(c, err) : r;
 }
 

@@ -120,7 +120,7 @@ static int pull_all(struct pull *p, struct error *err)
 		r = referrers_tell(p->remote.network, p->remote.root.digest, FETCH_REFERRERS_MAX,
 				   true, err);
 	if (r == 0)
-		r = pull_take(p, &root, err);
+		r = remote_blame(&p->remote, pull_take(p, &root, err), err);
 	if (r == 0)
 		r = downloads_run(&p->downloads, err);
 	if (r < 0)

@@ -92,7 +92,7 @@ static int reading_check_platform(const struct reading *r, json_t *config, struc
 		return code;
 	if (!str_eq(os, "linux") || !str_eq(architecture, r->architecture))
 		return error_refuse(err, ERROR_PRECONDITION,
-				    "the image is for %.32s/%.32s, this machine is linux/%s", os,
+				    "the image is for %.32s/%.32s, not for linux/%s", os,
 				    architecture, r->architecture);
 	return 0;
 }

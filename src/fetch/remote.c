@@ -54,6 +54,7 @@ static int remote_load(struct reading *r, const struct descriptor *d, struct buf
 	} else {
 		code = remote_load_blob(m, d, &got, err);
 	}
+	m->named = code < 0;
 	if (code == 0 && buf_add(ret, buf_data(&from->data), from->data.len) < 0)
 		code = error_set(err, -ENOMEM, "keep a document");
 	return code;
@@ -100,4 +101,11 @@ struct descriptor remote_root(const struct remote *m)
 				    .media_type = m->root.media_type,
 				    .digest = m->root.digest,
 				    .size = m->root.data.len };
+}
+
+int remote_blame(const struct remote *m, int r, struct error *err)
+{
+	return r == 0 || m->named ? r
+				  : error_wrap(err, r, "registry %s (%.150s)",
+					       m->network->registry.host, m->root.origin);
 }

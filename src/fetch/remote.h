@@ -2,6 +2,7 @@
 #ifndef NACRE_FETCH_REMOTE_H
 #define NACRE_FETCH_REMOTE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -15,6 +16,7 @@ struct remote {
 	struct reading reading; /* its platform and on_layer are the owner's to set */
 	struct network *network;
 	struct network_document root; /* what the reference names */
+	bool named;                   /* the error that there was names the registry already */
 };
 
 /* dir_fd: of staging, stays the caller's. max_bytes: of all documents together. */
@@ -24,5 +26,7 @@ void remote_done(struct remote *m);
 int remote_resolve(struct remote *m, struct error *err);
 /* After that; its texts are m's. */
 struct descriptor remote_root(const struct remote *m);
+/* Puts registry and host in front of an error of what was read after that, once; returns r. */
+int remote_blame(const struct remote *m, int r, struct error *err);
 
 #endif

@@ -192,6 +192,15 @@ static void pull_fail(struct image_pull *p, const struct error *err)
 	loop_defer_schedule(&p->turn);
 }
 
+/* What a registry or the disk did to a blob, or what is in it: the image is named. */
+static void pull_blame(struct image_pull *p, const struct error *err)
+{
+	struct error fault = *err;
+
+	(void)error_wrap(&fault, fault.code, "image %.200s", p->reference);
+	pull_fail(p, &fault);
+}
+
 /* ---- recording, storing ---- */
 
 static void pull_recorded(struct taking *t)
@@ -289,7 +298,7 @@ static void pull_layered(struct layering *l, const struct error *err)
 
 	p->layered = true;
 	if (err && !p->taking.cancelled)
-		pull_fail(p, err);
+		pull_blame(p, err);
 	loop_defer_schedule(&p->turn);
 }
 
@@ -441,7 +450,7 @@ static void pull_turn(struct loop_defer *d)
 		return;
 	for (unsigned k = 0; k < p->n_blobs && !taking_failed(&p->taking); k++) {
 		if (pull_blob_step(&p->blobs[k], &err) < 0)
-			pull_fail(p, &err);
+			pull_blame(p, &err);
 		all = all && p->blobs[k].there;
 	}
 	if (!p->helper_ended || !p->layered)
@@ -464,8 +473,9 @@ static int pull_check_room(const struct image_pull *p, struct error *err)
 
 		if (l->size > PULL_BLOB_MAX)
 			return error_refuse(err, ERROR_EXHAUSTED,
-					    "blob %s has %.1f MB, more than %.1f MB", l->digest,
-					    (double)l->size / 1e6, (double)PULL_BLOB_MAX / 1e6);
+					    "image %.200s: blob %s has %.1f MB, more than %.1f MB",
+					    p->reference, l->digest, (double)l->size / 1e6,
+					    (double)PULL_BLOB_MAX / 1e6);
 		if (p->blobs[k].want.flight)
 			load += l->size - MIN(flight_kept(p->taking.store, l->digest), l->size);
 	}
@@ -477,7 +487,8 @@ static int pull_want(struct image_pull *p, const struct incoming_layer *l, struc
 	struct pull_blob *b = pull_find_blob(p, l->digest);
 
 	if (b && b->layer->size != l->size)
-		return error_refuse(err, ERROR_INVALID, "blob %s has two sizes", l->digest);
+		return error_refuse(err, ERROR_INVALID, "image %.200s: blob %s has two sizes",
+				    p->reference, l->digest);
 	if (b)
 		return 0;
 	b = &p->blobs[p->n_blobs++];
@@ -604,8 +615,8 @@ static int pull_on_restart(struct image_pull *p, const struct fetchmsg *m, struc
 	if (!b)
 		return pull_wrong(err);
 	if (++b->n_restarts > PULL_RESTARTS_MAX)
-		return error_refuse(err, ERROR_INVALID, "blob %s: %s", b->layer->digest,
-				    m->restart.text);
+		return error_refuse(err, ERROR_INVALID, "image %.200s: blob %s: %s", p->reference,
+				    b->layer->digest, m->restart.text);
 	(void)str_printf(text, sizeof(text), "%s; it is loaded anew", m->restart.text);
 	pull_say(p, IMAGE_PULL_NOTE, b->layer->digest, text);
 	layering_restart(&p->taking.layering, b->layer->digest);

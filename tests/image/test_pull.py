@@ -131,7 +131,7 @@ class PullTest(StoreTest):
         layers = self.layers(3)
         layers[1].diff_id = "sha256:" + "1" * 64
         self.serve("app", layers)
-        self.refused("invalid", "layer 2 of 3: ", "pull", "localhost:5000/app")
+        self.refused("invalid", "image localhost:5000/app:latest: layer 2 of 3: ", "pull", "localhost:5000/app")
         self.assertEqual(self.images(), [])
         self.assertEqual([n for n in self.leftovers() if n.startswith(("staging", "layers"))], [])
 

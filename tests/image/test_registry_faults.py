@@ -143,7 +143,7 @@ class Faults(Registry):
                 self.registry.scripts.clear()
                 body = body if isinstance(body, bytes) else json.dumps(body).encode()
                 self.registry.on("GET", "/manifests/", lambda a, b=body, t=media_type: a.reply(200, b, {"Content-Type": t} if t else {}))
-                self.fails(kind, words)
+                self.fails(kind, words, f"registry {self.registry.host}")
 
     def test_other_digest_than_named(self):
         body = json.dumps(self.registry.last["manifest"]).encode()
