@@ -299,10 +299,10 @@ static int import_check_start(struct image_store *s, const struct image_import_w
 	if (str_empty(name))
 		return 0;
 	if (reference_parse(&ref, name, err) < 0)
-		return -EINVAL;
+		return error_wrap_field(err, -EINVAL, "name");
 	if (*ref.digest)
-		return error_refuse(err, ERROR_INVALID,
-				    "the name of an image cannot have a digest: \"%.200s\"", name);
+		return error_field(err, ERROR_INVALID, "name",
+				   "the name of an image cannot have a digest: \"%.200s\"", name);
 	reference_format(&ref, ret);
 	return 0;
 }

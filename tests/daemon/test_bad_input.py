@@ -222,6 +222,7 @@ class Table(nacre_test.NodeTest):
         table = [(BAD, "path", imports(path="")), (BAD, "path", imports(path="relative.tar")),
                  (NONE, "path", imports(path="/no/such/file.tar")), (BAD, "name", imports(path=archive, name="UPPER CASE")),
                  (BAD, "name", imports(path=archive, name="a@sha256:00")),
+                 (BAD, "name", imports(path=archive, name="a@sha256:" + "0" * 64)),
                  # It would be taken for an id ever after.
                  (BAD, "name", imports(path=archive, name="sha256:" + "0" * 64)),
                  (BAD, "path", imports(path="/dev/null")), (BAD, "path", imports(path=self.node.socket)),
