@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/handlers.h"
 #include "cli/output.h"
+#include "cli/platform_option.h"
 #include "cli/progress_lines.h"
 #include "cli/pull.h"
 #include "cli/registry_auth.h"
@@ -111,24 +112,6 @@ static void pull_message(struct client_call *call, const ProtobufCMessage *messa
 
 /* ---- the command ---- */
 
-/* "linux/arm64/v8", "arm64/v8" or "arm64". */
-static int pull_platform(Nacre__V1__PullRequest *q, char *platform)
-{
-	char *slash;
-
-	if (!platform)
-		return 0;
-	if (str_has_prefix(platform, "linux/"))
-		platform += strlen("linux/");
-	slash = strchr(platform, '/');
-	if (slash)
-		*slash = '\0';
-	q->architecture = platform;
-	if (slash)
-		q->variant = slash + 1;
-	return *platform ? 0 : cli_complain("--platform wants an architecture, such as arm64/v8");
-}
-
 static int pull_run(struct client *client, struct pull *p, const ProtobufCMessage *request)
 {
 	struct error err;
@@ -165,16 +148,17 @@ static int pull_one(struct client *client, struct pull *pull, Nacre__V1__PullReq
 int cmd_image_pull(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__PullRequest request = NACRE__V1__PULL_REQUEST__INIT;
-	_cleanup_str_ char *platform = NULL;
+	struct platform_option platform;
 	struct pull pull = { .json = cli->json };
 	_cleanup_client_ struct client *client = NULL;
 	struct error err = ERROR_INIT;
 	int r;
 
-	platform = args_value(args, "platform") ? xstrdup(args_value(args, "platform")) : NULL;
-	r = pull_platform(&request, platform);
-	if (r != 0)
-		return r;
+	r = platform_option_read(&platform, args_value(args, "platform"), &err);
+	if (r < 0)
+		return cli_fail(&err);
+	request.architecture = platform.architecture;
+	request.variant = platform.variant;
 	request.image = args->operands[0];
 	client = client_open(cli->socket, &err);
 	if (!client)

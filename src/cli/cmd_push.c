@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/handlers.h"
 #include "cli/output.h"
+#include "cli/platform_option.h"
 #include "cli/progress_lines.h"
 #include "cli/pull.h"
 #include "cli/registry_auth.h"
@@ -180,23 +181,6 @@ static int copy_auths(Nacre__V1__RegistryAuth auths[2], struct arena *arena,
 	return n;
 }
 
-static int copy_platform(Nacre__V1__CopyImageRequest *q, char *platform)
-{
-	char *slash;
-
-	if (!platform)
-		return 0;
-	q->architecture = platform + (str_has_prefix(platform, "linux/") ? strlen("linux/") : 0);
-	slash = strchr(q->architecture, '/');
-	if (slash) {
-		*slash = '\0';
-		q->variant = slash + 1;
-	}
-	return *q->architecture
-		       ? 0
-		       : cli_complain("--platform wants an architecture, such as arm64/v8");
-}
-
 int cmd_image_copy(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__CopyImageRequest request = NACRE__V1__COPY_IMAGE_REQUEST__INIT;
@@ -204,7 +188,7 @@ int cmd_image_copy(const struct cli *cli, const struct args *args)
 					   NACRE__V1__REGISTRY_AUTH__INIT };
 	Nacre__V1__RegistryAuth *auths[] = { &all[0], &all[1] };
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(REGISTRY_AUTH_MEMORY_MAX);
-	_cleanup_str_ char *platform = NULL;
+	struct platform_option platform;
 	struct push push = { .call = { .type = &nacre__v1__push_response__descriptor,
 				       .on_message = push_message },
 			     .word = "copied",
@@ -212,13 +196,13 @@ int cmd_image_copy(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 	int r;
 
-	platform = args_value(args, "platform") ? xstrdup(args_value(args, "platform")) : NULL;
-	r = copy_platform(&request, platform);
-	if (r != 0)
-		return r;
-	r = copy_auths(all, &arena, args, &err);
+	r = platform_option_read(&platform, args_value(args, "platform"), &err);
+	if (r == 0)
+		r = copy_auths(all, &arena, args, &err);
 	if (r < 0)
 		return cli_fail(&err);
+	request.architecture = platform.architecture;
+	request.variant = platform.variant;
 	request.source = args->operands[0];
 	request.destination = args->operands[1];
 	request.referrers = args_flag(args, "referrers");

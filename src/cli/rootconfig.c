@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/alloc.h"
+#include "cli/platform_option.h"
 #include "wire/jsonread.h"
 
 #define ROOTCONFIG_MEMORY_MAX (1U << 20)
@@ -76,23 +77,16 @@ static int rootconfig_labels(struct json *j, const struct args *args, struct err
 	return 0;
 }
 
-static int rootconfig_platform(struct json *j, const char *platform, struct error *err)
+static int rootconfig_platform(struct json *j, const char *text, struct error *err)
 {
-	_cleanup_str_ char *architecture = NULL;
-	const char *slash;
+	struct platform_option platform;
+	int r = platform_option_read(&platform, text, err);
 
-	if (!platform)
-		return 0;
-	if (str_has_prefix(platform, "linux/"))
-		platform += strlen("linux/");
-	slash = strchr(platform, '/');
-	architecture = xformat("%.*s", (int)strcspn(platform, "/"), platform);
-	if (!*architecture || (slash && strchr(slash + 1, '/')))
-		return error_refuse(err, ERROR_INVALID,
-				    "--platform wants an architecture, such as arm64/v8");
-	json_put_string(j, "architecture", architecture);
-	if (slash && slash[1])
-		json_put_string(j, "variant", slash + 1);
+	if (r < 0 || !text)
+		return r;
+	json_put_string(j, "architecture", platform.architecture);
+	if (*platform.variant)
+		json_put_string(j, "variant", platform.variant);
 	return 0;
 }
 

@@ -235,6 +235,22 @@ class FromARegistry(nacre_test.NodeTest):
             self.node.cli("check")
             self.node.cli("image", "rm", again.stdout.strip())
 
+    def test_platform_words(self):
+        with fakeregistry.FakeRegistry() as registry:
+            registry.put_image("a/b", "1", layers=[fakeregistry.layer_tar({"x": b"x"})])
+            name = f"{registry.host}/a/b:1"
+            for word in ("amd64", "linux/amd64", "x86_64", "linux/x86_64"):
+                ident = self.node.cli("image", "pull", "--platform", word, name).stdout.strip()
+            self.node.cli("image", "rm", ident)
+            for word, words in (("windows/amd64", "not for windows"), ("amd64/v1/x", '"amd64/v1/x" is none'), ("amd64/", "is none"), ("", "is none"),
+                                ("arm64", "the image is for linux/amd64, not for linux/arm64")):
+                done = self.node.cli("image", "pull", "--platform", word, name, check=False)
+                self.assertEqual((125, ""), (done.returncode, done.stdout))
+                self.assertIn(words, done.stderr)
+            done = self.node.cli("image", "copy", "--platform", "windows/amd64", name, f"{registry.host}/c/d:1", check=False)
+            self.assertIn("not for windows", done.stderr)
+            self.assertEqual([], registry.asked("PUT", ""))
+
     def test_ends_with_its_last_blob(self):
         """Not at the end of a wait for more of the network; that wait was a second, which was added to each pull."""
         seconds = []
