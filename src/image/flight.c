@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "image/model.h"
+#include "image/storing.h"
+#include "wire/fetchmsg.h"
 
 static const bool edges[FLIGHT_STATE_COUNT][FLIGHT_STATE_COUNT] = {
 	[FLIGHT_IDLE] = { [FLIGHT_LOADING] = true },
@@ -23,13 +26,16 @@ static const bool edges[FLIGHT_STATE_COUNT][FLIGHT_STATE_COUNT] = {
 
 struct flight {
 	struct image_store *store;
+	char name[FLIGHT_NAME_SIZE]; /* the digest, with "-N" where another one has that */
 	char digest[DIGEST_SIZE];
+	char from[FETCH_HOST_MAX + 1];
 	enum flight_state state;
 	struct list wants;
 	struct flight_want *pilot; /* who brings it; NULL: nobody */
 	uint64_t size;             /* as he was told */
 	int fd;                    /* partial/HEX, while LOADING or STORING */
 	bool held;                 /* the blob */
+	bool overtaken;            /* another flight has landed with it */
 	struct pool_work work;
 	struct error err;
 };
@@ -52,41 +58,70 @@ static void flight_free(struct flight *f)
 {
 	if (f->held)
 		blob_release(f->store, f->digest, NULL);
-	(void)map_remove(&f->store->flights, f->digest);
+	(void)map_remove(&f->store->flights, f->name);
 	(void)fd_close(f->fd);
 	free(f);
 }
 
-int flight_join(struct flight_want *w, struct image_store *s, const char *digest, uint64_t size,
-		const struct flight_ops *ops)
+static struct flight *flight_new(struct image_store *s, const char *name, const char *digest,
+				 const char *from)
 {
-	struct flight *f = map_get(&s->flights, digest);
+	struct flight *f = calloc(1, sizeof(*f));
 
-	if (!f) {
-		f = calloc(1, sizeof(*f));
-		if (!f)
-			return -ENOMEM;
-		*f = (struct flight){ .store = s, .fd = -1, .err = ERROR_INIT };
-		list_init(&f->wants);
-		if (str_copy(f->digest, sizeof(f->digest), digest) < 0 ||
-		    map_add(&s->flights, f->digest, f) < 0) {
-			free(f);
-			return -ENOMEM;
-		}
+	if (!f)
+		return NULL;
+	*f = (struct flight){ .store = s, .fd = -1, .err = ERROR_INIT };
+	list_init(&f->wants);
+	(void)str_copy(f->name, sizeof(f->name), name);
+	if (str_copy(f->digest, sizeof(f->digest), digest) < 0 ||
+	    str_copy(f->from, sizeof(f->from), from) < 0 || map_add(&s->flights, f->name, f) < 0) {
+		free(f);
+		return NULL;
 	}
+	return f;
+}
+
+static bool flight_is_for(const struct flight *f, const char *from)
+{
+	return f->state == FLIGHT_STORING || f->state == FLIGHT_LANDED || str_eq(f->from, from);
+}
+
+int flight_join(struct flight_want *w, struct image_store *s, const char *digest, uint64_t size,
+		const char *from, const struct flight_ops *ops)
+{
+	char name[FLIGHT_NAME_SIZE];
+	struct flight *f;
+	unsigned n = 0;
+
+	(void)str_copy(name, sizeof(name), digest);
+	for (;;) {
+		f = map_get(&s->flights, name);
+		if (!f || flight_is_for(f, from))
+			break;
+		(void)str_printf(name, sizeof(name), "%s-%u", digest, ++n);
+	}
+	if (!f)
+		f = flight_new(s, name, digest, from);
+	if (!f)
+		return -ENOMEM;
 	*w = (struct flight_want){ .flight = f, .ops = ops, .size = size };
 	list_init(&w->link);
 	list_add_tail(&f->wants, &w->link);
 	return 0;
 }
 
-/* A file in which nothing came is worth nothing. */
+static const char *flight_file_name(const struct flight *f)
+{
+	return f->name + strlen("sha256:");
+}
+
+/* A file in which nothing came is worth nothing, nor is one that nobody would look for. */
 static void flight_tidy(const struct flight *f)
 {
 	struct stat st;
 
-	if (fstat(f->fd, &st) == 0 && st.st_size == 0)
-		(void)sysio_unlinkat(f->store->partial_fd, digest_hex(f->digest), 0);
+	if (!str_eq(f->name, f->digest) || (fstat(f->fd, &st) == 0 && st.st_size == 0))
+		(void)sysio_unlinkat(f->store->partial_fd, flight_file_name(f), 0);
 }
 
 void flight_leave(struct flight_want *w)
@@ -117,7 +152,7 @@ const struct error *flight_error(const struct flight_want *w)
 
 static int flight_open_file(const struct flight *f, struct error *err)
 {
-	int fd = sysio_openat(f->store->partial_fd, digest_hex(f->digest),
+	int fd = sysio_openat(f->store->partial_fd, flight_file_name(f),
 			      O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 
 	return fd < 0 ? error_set(err, -errno, "open a file for blob %s", f->digest) : fd;
@@ -134,7 +169,7 @@ static int flight_lock_file(const struct flight *f, struct error *err)
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return TAKE_FD(fd);
 	if (errno == EWOULDBLOCK &&
-	    sysio_unlinkat(f->store->partial_fd, digest_hex(f->digest), 0) == 0) {
+	    sysio_unlinkat(f->store->partial_fd, flight_file_name(f), 0) == 0) {
 		fd = fd_close(fd);
 		fd = flight_open_file(f, err);
 		if (fd < 0)
@@ -162,7 +197,7 @@ int flight_take(struct flight_want *w, int *ret_fd, uint64_t *ret_from, struct e
 	if (fstat(fd, &st) < 0)
 		return error_set(err, -errno, "look at the file of blob %s", f->digest);
 	if (!S_ISREG(st.st_mode))
-		return error_set(err, -EPROTO, "partial/%s is no file", digest_hex(f->digest));
+		return error_set(err, -EPROTO, "partial/%s is no file", flight_file_name(f));
 	if ((uint64_t)st.st_size > w->size) {
 		if (sysio_ftruncate(fd, 0) < 0)
 			return error_set(err, -errno, "cut the file of blob %s", f->digest);
@@ -209,14 +244,16 @@ int flight_restart(struct flight_want *w, struct error *err)
 static void flight_store_run(struct pool_work *work)
 {
 	struct flight *f = container_of(work, struct flight, work);
-	const char *hex = digest_hex(f->digest);
+	const char *hex = digest_hex(f->digest), *name = flight_file_name(f);
 	int r = FAILPOINT("pull.blob");
 
 	if (r < 0)
 		(void)error_set(&f->err, r, "store blob %s", f->digest);
 	else if (fchmod(f->fd, 0400) < 0)
 		(void)error_set(&f->err, -errno, "close blob %s to writing", f->digest);
-	else if (sysio_renameat(f->store->partial_fd, hex, f->store->blobs_fd, hex) < 0)
+	else if (f->overtaken)
+		(void)sysio_unlinkat(f->store->partial_fd, name, 0);
+	else if (sysio_renameat(f->store->partial_fd, name, f->store->blobs_fd, hex) < 0)
 		(void)error_set(&f->err, -errno, "move blob %s to its place", f->digest);
 	FAILPOINT_AFTER("pull.blob");
 }
@@ -241,6 +278,8 @@ int flight_whole(struct flight_want *w, struct error *err)
 	if ((uint64_t)st.st_size != f->size)
 		return error_set(err, -EPROTO, "nacre-transfer: blob %s is not what it said",
 				 f->digest);
+	/* What lies there may be synced already, and what would replace it is not. */
+	f->overtaken = storing_has(f->store, f->digest, f->size);
 	/* Before it lies there, so that nobody takes it for one without an owner. */
 	if (blob_hold(f->store, f->digest) < 0)
 		return error_set(err, -ENOMEM, "store blob %s", f->digest);
@@ -254,7 +293,7 @@ int flight_whole(struct flight_want *w, struct error *err)
 int flight_open(const struct flight_want *w, struct error *err)
 {
 	const struct flight *f = w->flight;
-	int fd = sysio_openat(f->store->partial_fd, digest_hex(f->digest),
+	int fd = sysio_openat(f->store->partial_fd, flight_file_name(f),
 			      O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
 
 	if (fd < 0 && errno == ENOENT)

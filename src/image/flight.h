@@ -9,10 +9,15 @@
 #include "base/list.h"
 
 /*
- * A blob on its way from a registry into the store: one object by digest, for all who want it. One
- * of them brings it, into partial/HEX of the root directory; the others wait and are told how far
- * it is. Where the one leaves before it is whole, another may take over, and goes on behind what is
- * there. The file survives a restart of the daemon, and a flight of later goes on with it.
+ * A blob on its way from a registry into the store: one object by digest, for all who want it from
+ * that registry. One of them brings it, into partial/HEX of the root directory; the others wait and
+ * are told how far it is. Where the one leaves before it is whole, another may take over, and goes
+ * on behind what is there. The file survives a restart of the daemon, and a flight of later goes on
+ * with it.
+ *
+ * Whoever wants it from another registry meanwhile has a flight of his own, in partial/HEX-N, which
+ * goes with its flight: a digest is no secret, and a registry that sends it a byte at a time must
+ * hold up nobody who does not ask it.
  */
 
 struct flight;
@@ -43,9 +48,10 @@ struct flight_want {
 	uint64_t size; /* what he was told the blob has */
 };
 
-/* Joins the flight of this digest, or makes one. -ENOMEM. */
+/* Joins the flight of this digest, or makes one. `from`: the registry that is asked; who comes when
+ * it is whole need not ask. -ENOMEM. */
 int flight_join(struct flight_want *w, struct image_store *s, const char *digest, uint64_t size,
-		const struct flight_ops *ops);
+		const char *from, const struct flight_ops *ops);
 /* Lets go: who brings it leaves what he has to the others, or to the next one. The last takes the
  * flight along, and its hold of the blob. Does nothing for one that wants nothing. */
 void flight_leave(struct flight_want *w);

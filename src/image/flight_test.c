@@ -91,14 +91,19 @@ static bool sky_has(const struct sky *s, const char *path)
 	return fstatat(s->fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static bool wish_join(struct sky *s, struct wish *w)
+static bool wish_join_from(struct sky *s, struct wish *w, const char *from)
 {
 	int r;
 
 	*w = (struct wish){ .n_changes = 0 };
-	r = flight_join(&w->want, &s->store, DIGEST, 8, &wish_ops);
+	r = flight_join(&w->want, &s->store, DIGEST, 8, from, &wish_ops);
 	CHECK_INT(r, 0);
 	return r == 0;
+}
+
+static bool wish_join(struct sky *s, struct wish *w)
+{
+	return wish_join_from(s, w, "one.example");
 }
 
 /* Two want the same; not where memory is out before that. */
@@ -250,8 +255,50 @@ static void what_cannot_be_moved_fails_for_all(void)
 	fly(fails_for_all);
 }
 
+static void asks_another(struct sky *s, struct wish *a, struct wish *b)
+{
+	struct wish c = { .n_changes = 0 }, d = { .n_changes = 0 };
+	struct error err = ERROR_INIT;
+	int slow = -1, fd = -1;
+
+	CHECK_INT(wish_take(a, &slow), 0);
+	CHECK_INT(write(slow, "1", 1), 1);
+	if (!wish_join_from(s, &c, "two.example") || !wish_join_from(s, &d, "two.example"))
+		goto out;
+	CHECK_INT(flight_state(&c.want), FLIGHT_IDLE);
+	CHECK_INT(wish_take(&c, &fd), 0);
+	CHECK_INT(flight_state(&d.want), FLIGHT_LOADING);
+	CHECK(sky_has(s, "partial/" HEX "-1") && partial_is_held(&s->store, HEX "-1"));
+	/* What is left of it is of no use; the first one's is. */
+	flight_leave(&c.want);
+	CHECK(!sky_has(s, "partial/" HEX "-1") && sky_has(s, "partial/" HEX));
+	CHECK_INT(wish_take(&d, &fd), 0);
+	CHECK_INT(write(fd, "12345678", 8), 8);
+	CHECK_INT(flight_whole(&d.want, &err), 0);
+	LOOP_WAIT(s->store.config.loop, flight_state(&d.want) == FLIGHT_LANDED);
+	CHECK(sky_has(s, "blobs/" HEX) && !sky_has(s, "partial/" HEX "-1"));
+	CHECK_INT(flight_state(&a->want), FLIGHT_LOADING);
+	CHECK_INT(flight_state(&b->want), FLIGHT_LOADING);
+	/* Who is late lands too, and holds it as well. */
+	CHECK_INT(write(slow, "2345678", 7), 7);
+	CHECK_INT(flight_whole(&a->want, &err), 0);
+	LOOP_WAIT(s->store.config.loop, flight_state(&b->want) == FLIGHT_LANDED);
+	CHECK(sky_has(s, "blobs/" HEX) && !sky_has(s, "partial/" HEX));
+	flight_leave(&d.want);
+	CHECK(map_get(&s->store.blobs, DIGEST) != NULL);
+out:
+	flight_leave(&c.want);
+	flight_leave(&d.want);
+}
+
+static void who_asks_another_registry_does_not_wait(void)
+{
+	fly(asks_another);
+}
+
 UNIT_MAIN({ "one brings it for all", one_brings_it_for_all },
 	  { "another goes on where one leaves", another_goes_on_where_one_leaves },
 	  { "a file that fits nothing is cut", a_file_that_fits_nothing_is_cut },
 	  { "who writes still writes elsewhere", who_writes_still_writes_elsewhere },
+	  { "who asks another registry does not wait", who_asks_another_registry_does_not_wait },
 	  { "what cannot be moved fails for all", what_cannot_be_moved_fails_for_all })

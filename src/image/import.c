@@ -184,7 +184,7 @@ static void import_unpack(struct image_import *i)
 
 	import_enter(i, IMPORT_UNPACKING);
 	if (layering_start(&i->taking.layering, i->taking.store, &i->taking.incoming,
-			   i->taking.dir_fd, &import_layering_ops, &err) < 0)
+			   i->taking.dir_fd, "", &import_layering_ops, &err) < 0)
 		import_undo(i, &err);
 }
 

@@ -323,6 +323,29 @@ static int layering_take(struct layering *l, struct layering_layer *layer, struc
 	return 0;
 }
 
+static struct unpacking *layering_unpacking(const struct layering *l,
+					    const struct layering_layer *layer)
+{
+	struct unpacking *u;
+
+	list_for_each (u, &l->unpackings, struct unpacking, link) {
+		if (u->layer == layer)
+			return u;
+	}
+	return NULL;
+}
+
+/* Somebody else has made it meanwhile. It waits again then, and finds that. */
+static void layering_give_up(struct layering *l, struct layering_layer *layer)
+{
+	struct unpacking *u = layering_unpacking(l, layer);
+
+	if (!u || u->restarted)
+		return;
+	u->restarted = true;
+	helper_kill(&u->helper);
+}
+
 /* As many as are there, in order. */
 static int layering_settle(struct layering *l, struct error *err)
 {
@@ -334,6 +357,8 @@ static int layering_settle(struct layering *l, struct error *err)
 			layer_find(l->store, layering_parent(l), layer->layer->diff_id);
 		char dir[24];
 
+		if (found && layer->state == LAYER_UNPACKING)
+			layering_give_up(l, layer);
 		if (layer->state == LAYER_UNPACKING || (!found && layer->state == LAYER_WAITING))
 			return 0;
 		if (found && layer->state == LAYER_UNPACKED) {
@@ -527,6 +552,15 @@ static bool layering_has_same_chain(const struct layering *l, const struct layer
 	return true;
 }
 
+/* Whether it hangs on a registry that l does not ask. */
+static bool layering_hangs(const struct layering *l, const struct layering *other,
+			   const struct layering_layer *layer)
+{
+	const struct unpacking *u = layering_unpacking(other, layer);
+
+	return u && u->followed && !str_eq(l->from, other->from);
+}
+
 /* Whether somebody else unpacks the very same layer, or has, and it waits for those below. */
 static bool layering_is_claimed(const struct layering *l, unsigned k)
 {
@@ -537,6 +571,7 @@ static bool layering_is_claimed(const struct layering *l, unsigned k)
 			continue;
 		if ((other->layers[k].state == LAYER_UNPACKING ||
 		     other->layers[k].state == LAYER_UNPACKED) &&
+		    !layering_hangs(l, other, &other->layers[k]) &&
 		    layering_has_same_chain(l, other, k + 1))
 			return true;
 	}
@@ -618,7 +653,7 @@ static void layering_turn(struct loop_defer *d)
 }
 
 int layering_start(struct layering *l, struct image_store *store, struct incoming *incoming,
-		   int dir_fd, const struct layering_ops *ops, struct error *err)
+		   int dir_fd, const char *from, const struct layering_ops *ops, struct error *err)
 {
 	int r;
 
@@ -626,6 +661,7 @@ int layering_start(struct layering *l, struct image_store *store, struct incomin
 				.store = store,
 				.incoming = incoming,
 				.dir_fd = dir_fd,
+				.from = from,
 				.mend_fd = -1,
 				.lower_fd = -1,
 				.err = ERROR_INIT,

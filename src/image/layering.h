@@ -15,8 +15,10 @@
  * several at once, each by a helper of its own into staging/ID/layer-N, and settled in order from
  * the lowest: a layer is known by what it lies on, so its place is known when those below have
  * theirs. Two layerings that want the same chain of layers unpack each one once: the later waits
- * for the first, and goes on by itself where that one fails. A value, inside its owner; it must not
- * move meanwhile.
+ * for the first, and goes on by itself where that one fails. It does not wait for a download from
+ * another registry than its own, which may take as long as that one likes: then both unpack, and
+ * who is later takes what the other has made. A value, inside its owner; it must not move
+ * meanwhile.
  */
 
 struct image_store;
@@ -56,7 +58,8 @@ struct layering {
 	const struct layering_ops *ops;
 	struct image_store *store;
 	struct incoming *incoming;
-	int dir_fd; /* staging/ID, of the owner */
+	int dir_fd;       /* staging/ID, of the owner */
+	const char *from; /* of the owner */
 
 	struct list link; /* of the store's layerings */
 	struct loop_defer turn;
@@ -77,9 +80,10 @@ struct layering {
 	struct error sync_err; /* of the thread that syncs */
 };
 
-/* Begins with the first image; or -ENOMEM, then on_end does not come. */
+/* Begins with the first image; or -ENOMEM, then on_end does not come. `from`: the registry that
+ * blobs are downloaded from, or "". */
 int layering_start(struct layering *l, struct image_store *store, struct incoming *incoming,
-		   int dir_fd, const struct layering_ops *ops, struct error *err);
+		   int dir_fd, const char *from, const struct layering_ops *ops, struct error *err);
 /* A blob that was not there may be there now. Does nothing where none is being unpacked. */
 void layering_kick(struct layering *l);
 /* The download of a blob begins anew: whatever follows it is killed, and opened again. */

@@ -296,12 +296,11 @@ void blob_release(struct image_store *s, const char *digest, struct trash_watch 
 
 /* ---- partial downloads ---- */
 
-bool partial_is_held(const struct image_store *s, const char *hex)
+bool partial_is_held(const struct image_store *s, const char *name)
 {
-	char digest[DIGEST_SIZE];
+	char key[FLIGHT_NAME_SIZE];
 
-	return str_printf(digest, sizeof(digest), "sha256:%s", hex) >= 0 &&
-	       map_get(&s->flights, digest);
+	return str_printf(key, sizeof(key), "sha256:%s", name) >= 0 && map_get(&s->flights, key);
 }
 
 /* ---- all of a record ---- */

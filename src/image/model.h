@@ -142,7 +142,8 @@ int image_record_hold(struct image_store *s, const struct image_record *r);
  * (collect.h, room.h).
  */
 #define PARTIAL_SECONDS_MAX (24 * 60 * 60)
-bool partial_is_held(const struct image_store *s, const char *hex);
+#define FLIGHT_NAME_SIZE (DIGEST_SIZE + 12) /* of a flight's digest, and "-N" */
+bool partial_is_held(const struct image_store *s, const char *name);
 
 /*
  * Lets go. What nobody holds leaves the model and its files are taken into the trash. `removal`

@@ -27,6 +27,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,6 +91,7 @@ struct image_pull {
 	bool layered;              /* the layering has ended, or was never begun */
 	char name[REFERENCE_SIZE]; /* to give it; "": none */
 	char reference[REFERENCE_SIZE];
+	char host[FETCH_HOST_MAX + 1]; /* of that */
 	char source[REFERENCE_SIZE + 16];
 	struct verdict verdict;      /* of the policy */
 	char origin[REFERENCE_SIZE]; /* by the digest that the registry has it by */
@@ -403,8 +405,8 @@ static int pull_join(struct pull_blob *b, struct error *err)
 {
 	const struct incoming_layer *l = b->layer;
 
-	return flight_join(&b->want, b->pull->taking.store, l->digest, l->size, &pull_flight_ops) <
-			       0
+	return flight_join(&b->want, b->pull->taking.store, l->digest, l->size, b->pull->host,
+			   &pull_flight_ops) < 0
 		       ? error_set(err, -ENOMEM, "load a blob")
 		       : 0;
 }
@@ -516,7 +518,7 @@ static int pull_plan(struct image_pull *p, struct error *err)
 		r = FAILPOINT("pull.plan") < 0 ? error_set(err, -EIO, "plan a pull") : 0;
 	if (r == 0)
 		r = layering_start(&p->taking.layering, p->taking.store, &p->taking.incoming,
-				   p->taking.dir_fd, &pull_layering_ops, err);
+				   p->taking.dir_fd, p->host, &pull_layering_ops, err);
 	if (r < 0)
 		return r;
 	p->layered = false;
@@ -734,6 +736,8 @@ static int pull_set_names(struct image_pull *p, const char *text, struct error *
 	if (reference_parse(&ref, text, err) < 0)
 		return -EINVAL;
 	reference_format(&ref, p->reference);
+	(void)str_printf(p->host, sizeof(p->host), "%.*s", (int)strcspn(p->reference, "/"),
+			 p->reference);
 	(void)str_printf(p->source, sizeof(p->source), "registry:%s", p->reference);
 	*ref.digest = '\0';
 	if (*ref.tag)

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 import grpc
@@ -234,6 +235,45 @@ class FromARegistry(nacre_test.NodeTest):
             self.assertEqual(125, done.returncode)
             self.node.cli("check")
             self.node.cli("image", "rm", again.stdout.strip())
+
+    def test_a_slow_registry_holds_up_nobody_else(self):
+        """A digest is no secret: who sends a layer byte by byte must not be waited for by those who have it from elsewhere."""
+        layers = [fakeregistry.layer_tar({name: os.urandom(1 << 20)}) for name in ("low", "high")]
+        go_on = threading.Event()
+        self.addCleanup(go_on.set)
+
+        def trickle(answer):
+            body = slow.blobs[answer.path.split("/")[-1]]
+            if len(body) < 1 << 20:
+                return False
+            answer.send_response(200)
+            answer.send_header("Content-Length", str(len(body)))
+            answer.end_headers()
+            for at in range(0, len(body), 100000):
+                answer.wfile.write(body[at:at + 100000])
+                answer.wfile.flush()
+                if not at:
+                    go_on.wait(60 * nacre_test.SLOWNESS)
+            return True
+
+        with fakeregistry.FakeRegistry() as slow, fakeregistry.FakeRegistry() as fast, fakeregistry.FakeRegistry() as other:
+            slow.put_image("a/b", "1", layers=layers, Labels={"of": "slow"})
+            slow.on("GET", "/blobs/", trickle)
+            fast.put_image("a/b", "1", layers=layers)
+            # The same layers, as other blobs.
+            other.put_image("a/b", "1", layers=layers, plain=True, Labels={"of": "other"})
+            first = self.node.spawn_cli("image", "pull", f"{slow.host}/a/b:1")
+            partial = self.node.root + "/partial/"
+            nacre_test.until(lambda: sum(os.path.getsize(partial + n) > 0 for n in os.listdir(partial)) == 2, what="a part of both")
+            idents = [self.node.cli("image", "pull", f"{r.host}/a/b:1", seconds=30).stdout.strip() for r in (other, fast)]
+            self.assertIsNone(first.poll())
+            go_on.set()
+            out, err = first.communicate(timeout=60 * nacre_test.SLOWNESS)
+            self.assertEqual(0, first.returncode, err)
+        self.assertEqual([], os.listdir(partial))
+        self.node.cli("check")
+        for ident in (*idents, out.decode().strip()):
+            self.node.cli("image", "rm", ident)
 
     def test_platform_words(self):
         with fakeregistry.FakeRegistry() as registry:
