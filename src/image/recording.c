@@ -83,6 +83,17 @@ void recording_overtake(struct image_store *s, const char *name)
 	}
 }
 
+bool recording_is_under_way(const struct image_store *s, const char *id)
+{
+	const struct recording_image *r;
+
+	list_for_each (r, &s->recordings, struct recording_image, link) {
+		if (r->record && str_eq(r->id, id))
+			return true;
+	}
+	return false;
+}
+
 static bool recording_same(char *const *a, char *const *b)
 {
 	while (*a && *b && str_eq(*a, *b)) {

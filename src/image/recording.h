@@ -36,4 +36,7 @@ bool recording_start(struct recording *r);
  * recorded does not take it. */
 void recording_overtake(struct image_store *s, const char *name);
 
+/* Whether an image of this id is being recorded as a new one. */
+bool recording_is_under_way(const struct image_store *s, const char *id);
+
 #endif

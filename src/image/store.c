@@ -551,7 +551,11 @@ static void removal_made_room(struct trash_watch *w)
 	struct error err = ERROR_INIT;
 
 	m->watch.gone = removal_gone;
-	if (root_store_drop_image(m->store->config.store, m->id, removal_dropped_last, m, &err) < 0)
+	/* What a pull has made of it meanwhile has written, or will, over the old record. */
+	if (image_store_by_id(m->store, m->id) || recording_is_under_way(m->store, m->id))
+		removal_release(m);
+	else if (root_store_drop_image(m->store->config.store, m->id, removal_dropped_last, m,
+				       &err) < 0)
 		removal_dropped_last(m, &err);
 }
 

@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include "base/str.h"
 #include "base/tally.h"
 #include "image/image.h"
+#include "image/model.h"
 #include "image/tally.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
@@ -387,6 +390,77 @@ static void removes_on_a_full_disk(void)
 	stage_done(&s);
 }
 
+/* As a pull does that ends just then. */
+static void comes_back(struct stage *s)
+{
+	char *blobs[] = { NULL };
+	int64_t layer = 1;
+	const struct root_image i = { .id = "sha256:a" HEX_63,
+				      .digest = "sha256:b" HEX_63,
+				      .names = two_names,
+				      .blobs = blobs,
+				      .layers = &layer,
+				      .n_layers = 1 };
+	struct image_record *r = image_record_new(&i);
+
+	CHECK(r != NULL);
+	CHECK(layer_add(s->images, 1, 0, "sha256:b" HEX_63, 0) != NULL);
+	CHECK_INT(image_record_hold(s->images, r), 0);
+	list_add_tail(&s->images->images, &r->image.link);
+	put(s, 'a', 1, two_names);
+}
+
+/* A disk of its own for the store, which nobody else sees; false where that may not be. */
+static bool small_disk(const struct stage *s)
+{
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("none", s->path, "tmpfs", 0, "size=2m") == 0;
+}
+
+static void fill_disk(const struct stage *s)
+{
+	_cleanup_fd_ int fd = -1;
+
+	(void)unlinkat(s->fd, "root.db-reserve", 0);
+	make(s, "fill", false);
+	fd = openat(s->fd, "fill", O_WRONLY | O_CLOEXEC);
+	for (off_t at = 0; posix_fallocate(fd, at, 4096) == 0; at += 4096)
+		;
+}
+
+/* Its content goes first where the disk is full, and then its record: but not that of one that is
+ * there again. */
+static void is_pulled_while_it_is_removed(void)
+{
+	struct error err = ERROR_INIT;
+	struct stage s;
+
+	stage_init(&s);
+	stage_close(&s);
+	if (small_disk(&s)) {
+		(void)close(s.fd);
+		s.fd = open(s.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		stage_open(&s);
+		put(&s, 'a', 1, two_names);
+		stage_again(&s);
+		fill_disk(&s);
+		CHECK_INT(image_store_remove(s.images, "a00000", on_done, &s, &err), 0);
+		wait_gone(&s, "layers/1");
+		CHECK_INT(unlinkat(s.fd, "fill", 0), 0);
+		comes_back(&s);
+		wait_done(&s, 3);
+		CHECK_STR(s.err.text, "");
+		stage_again(&s);
+		CHECK(image_store_find(s.images, "busybox", NULL) != NULL);
+		check_tally(&s, 0);
+		stage_close(&s);
+		CHECK_INT(umount2(s.path, MNT_DETACH), 0);
+	}
+	s.fd = fd_close(s.fd);
+	CHECK_INT(scratch_remove(s.path), 0);
+}
+
 /* Their records cannot be dropped there, and what else there is opens all the same. */
 static void lost_images_on_a_full_disk(void)
 {
@@ -684,5 +758,6 @@ UNIT_MAIN({ "prunes", prunes }, { "names and pins", names_and_pins },
 	  { "finds", finds }, { "an ambiguous beginning", ambiguous },
 	  { "opening tidies", opening_tidies }, { "removes", removes },
 	  { "removes on a full disk", removes_on_a_full_disk }, { "cannot be opened", cannot_open },
+	  { "is pulled while it is removed", is_pulled_while_it_is_removed },
 	  { "lost images on a full disk", lost_images_on_a_full_disk },
 	  { "roots without a mount", roots_without_a_mount })
