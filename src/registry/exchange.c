@@ -486,6 +486,11 @@ static void exchange_status_error(struct exchange *x, unsigned status, const cha
 	if (x->asks_token && (kind == ERROR_NOT_FOUND || kind == ERROR_INVALID))
 		kind = ERROR_PRECONDITION;
 	answer_reason(reason, buf_data(&x->body), x->body.len);
+	/* That is how a server with TLS answers, and a registry of this machine is asked without.
+	 */
+	if (status == 400 && !x->url.tls && !x->asks_token)
+		means = "it does not take the request, which came without TLS: hosts.toml or a "
+			"certificate below certs.d asks for that";
 	if (*reason)
 		means = reason;
 	(void)error_refuse(err, kind, "%s answers with status %u%s%s%s", who, status,

@@ -141,6 +141,12 @@ class Real(nacre_test.NodeTest):
                 self.assertRegex(done.stderr, "manifest unknown|not known|requested access|name unknown")
         self.assertTrue(any("scope=repository%3Aa%2Fb%3Apull" in a for a in self.registries["token"].tokens.asked))
 
+    def test_tls_that_nobody_has_told_of(self):
+        with realregistry.RealRegistry(tls=self.pair) as registry:
+            done = self.node.cli("image", "pull", f"{registry.host}/a/b:1", check=False)
+        self.assertEqual(125, done.returncode)
+        self.assertRegex(done.stderr, f"registry {registry.host} .*which came without TLS: hosts.toml or a certificate below certs.d")
+
     def test_http_2_where_there_is_tls(self):
         """By the registry's own log of who asked for what."""
         for kind, protocol in (("plain", "HTTP/1.1"), ("tls, basic", "HTTP/2.0")):
