@@ -44,6 +44,10 @@
 #define EROFS_AT_BLOCK_BITS 12
 #define EROFS_AT_BLOCKS 36
 
+/* Nothing goes away while it reads: what it does not find there it has named too shortly. */
+#define EROFS_NO_FILE "No such file or directory"
+#define EROFS_LONG_NAME " (version 1.5 says so of a name of 255 bytes)"
+
 struct erofs_waiter {
 	struct list link;
 	image_erofs_fn done;
@@ -190,8 +194,12 @@ static void erofs_judge(struct erofs_job *j, int code, int status, struct error 
 		(void)error_refuse(err, ERROR_FAULT, EROFS_PROGRAM " was killed by signal %d",
 				   status);
 	else if (status != 0)
-		(void)error_refuse(err, ERROR_FAULT, EROFS_PROGRAM " ended with status %d: %.300s",
-				   status, words);
+		(void)error_refuse(err, ERROR_FAULT,
+				   EROFS_PROGRAM " ended with status %d: %.200s%s", status, words,
+				   strstr(words, EROFS_NO_FILE) ? EROFS_LONG_NAME : "");
+	if (err->code && j->image)
+		(void)error_wrap(err, err->code, "make a file of image %.150s",
+				 j->image->names[0] ?: j->image->id);
 }
 
 static void erofs_on_end(struct loop_child *watch, int code, int status)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import tarfile
 import tempfile
 import unittest
 
@@ -295,6 +296,15 @@ class Many(Base):
         self.remove("c")
         self.node.images.Prune(nacre_pb2.PruneImagesRequest(all=True))
         self.assertEqual([], self.files())
+
+    def test_name_that_the_maker_does_not_take(self):
+        if name_max() > 254:
+            self.skipTest("this mkfs.erofs takes all names")
+        self.put("long", [MKIMAGE.build_tar([*MKIMAGE.busybox_entries(), ("x" * 255, tarfile.REGTYPE, 0o644, b"", "")])])
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.run_cell("c", "long")
+        for word in ("make a file of image docker.io/library/long:latest: mkfs.erofs ended", "a name of 255 bytes"):
+            self.assertIn(word, caught.exception.details())
 
     def assertFails(self, words, call):
         with self.assertRaises(grpc.RpcError) as caught:
