@@ -31,9 +31,12 @@
  * set anew; closing a descriptor right after done() is therefore fine.
  */
 
+#define LOOP_PASSES_MAX 8
+
 struct loop {
 	struct ev_loop *ev;
-	struct loop_defer defers; /* head */
+	struct loop_defer defers, last; /* heads */
+	unsigned n_passed;              /* how often others went before `last` */
 	bool quit;
 	int result;
 };
@@ -60,14 +63,20 @@ static void loop_syserr(const char *message)
 	(void)nanosleep(&pause, NULL);
 }
 
+static void loop_defer_clear(struct loop_defer *head)
+{
+	head->prev = head;
+	head->next = head;
+}
+
 int loop_new(struct loop **ret)
 {
 	_cleanup_(loop_freep) struct loop *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
-	l->defers.prev = &l->defers;
-	l->defers.next = &l->defers;
+	loop_defer_clear(&l->defers);
+	loop_defer_clear(&l->last);
 	ev_set_syserr_cb(loop_syserr);
 	errno = 0;
 	l->ev = ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL);
@@ -106,18 +115,26 @@ static void loop_defer_unlink(struct loop_defer *d)
 	d->next = NULL;
 }
 
-void loop_defer_schedule(struct loop_defer *d)
+static void loop_defer_add(struct loop_defer *d, struct loop_defer *head)
 {
-	struct loop_defer *head;
-
-	assert(d->loop);
 	if (d->next)
 		return;
-	head = &d->loop->defers;
 	d->prev = head->prev;
 	d->next = head;
 	head->prev->next = d;
 	head->prev = d;
+}
+
+void loop_defer_schedule(struct loop_defer *d)
+{
+	assert(d->loop);
+	loop_defer_add(d, &d->loop->defers);
+}
+
+void loop_defer_schedule_last(struct loop_defer *d)
+{
+	assert(d->loop);
+	loop_defer_add(d, &d->loop->last);
 }
 
 void loop_defer_done(struct loop_defer *d)
@@ -126,23 +143,39 @@ void loop_defer_done(struct loop_defer *d)
 	d->loop = NULL;
 }
 
+static bool loop_defer_any(const struct loop_defer *head)
+{
+	return head->next != head;
+}
+
 static bool loop_has_defers(const struct loop *l)
 {
-	return l->defers.next != &l->defers;
+	return loop_defer_any(&l->defers) || loop_defer_any(&l->last);
+}
+
+/* The list whose turn it is. */
+static struct loop_defer *loop_next_defers(struct loop *l)
+{
+	if (loop_defer_any(&l->defers) && l->n_passed < LOOP_PASSES_MAX) {
+		l->n_passed += loop_defer_any(&l->last);
+		return &l->defers;
+	}
+	l->n_passed = 0;
+	return loop_defer_any(&l->last) ? &l->last : &l->defers;
 }
 
 static bool loop_run_defers(struct loop *l)
 {
+	struct loop_defer *from = loop_next_defers(l);
 	struct loop_defer batch;
 
-	if (!loop_has_defers(l))
+	if (!loop_defer_any(from))
 		return false;
-	batch.next = l->defers.next;
-	batch.prev = l->defers.prev;
+	batch.next = from->next;
+	batch.prev = from->prev;
 	batch.next->prev = &batch;
 	batch.prev->next = &batch;
-	l->defers.next = &l->defers;
-	l->defers.prev = &l->defers;
+	loop_defer_clear(from);
 
 	while (batch.next != &batch) {
 		struct loop_defer *d = batch.next;

@@ -95,6 +95,10 @@ struct loop_defer {
 void loop_defer_init(struct loop_defer *d, struct loop *l, loop_defer_fn fn);
 /* Runs fn once, before the loop waits again. Scheduling twice runs it once. */
 void loop_defer_schedule(struct loop_defer *d);
+/* The same, but behind all others, those that they schedule among them, and a few turns later where
+ * they never end: for what nobody waits for, where somebody may wait for what is written in this
+ * turn. One that is scheduled already stays where it is. */
+void loop_defer_schedule_last(struct loop_defer *d);
 void loop_defer_done(struct loop_defer *d);
 
 /* ---- signals of this process (through a signalfd; the signal is blocked by init) ---- */

@@ -271,6 +271,54 @@ static void defer_first(struct loop_defer *d)
 	loop_defer_schedule(&defers[1]);
 }
 
+static void defer_last(struct loop_defer *d)
+{
+	defer_note(d);
+	if (d == &defers[1])
+		loop_defer_schedule(&defers[2]);
+}
+
+/* Behind those that the others schedule, too; and before anything is waited for. */
+static void defer_runs_last(void)
+{
+	loop_begin();
+	for (size_t i = 0; i < ARRAY_SIZE(defers); i++)
+		loop_defer_init(&defers[i], seen.loop, defer_last);
+	loop_defer_schedule_last(&defers[0]);
+	loop_defer_schedule(&defers[1]);
+	loop_turn(seen.loop, true);
+	CHECK_INT(seen.n, 2);
+	CHECK(seen.order[0] == 1 && seen.order[1] == 2);
+	loop_turn(seen.loop, true);
+	CHECK_INT(seen.n, 3);
+	CHECK_INT(seen.order[2], 0);
+	loop_defer_schedule_last(&defers[0]);
+	loop_defer_done(&defers[0]);
+	loop_turn(seen.loop, false);
+	CHECK_INT(seen.n, 3);
+	loop_end();
+}
+
+static void defer_again(struct loop_defer *d)
+{
+	loop_defer_schedule(d);
+}
+
+static void defer_runs_last_where_others_never_end(void)
+{
+	loop_begin();
+	loop_defer_init(&defers[0], seen.loop, defer_note);
+	loop_defer_init(&defers[1], seen.loop, defer_again);
+	loop_defer_schedule(&defers[1]);
+	loop_defer_schedule_last(&defers[0]);
+	loop_turn(seen.loop, false);
+	CHECK_INT(seen.n, 0);
+	turns(10);
+	CHECK_INT(seen.n, 1);
+	loop_defer_done(&defers[1]);
+	loop_end();
+}
+
 static void defer_runs_once_in_order(void)
 {
 	loop_begin();
@@ -515,6 +563,8 @@ UNIT_MAIN({ "fd is level-triggered", fd_is_level_triggered },
 	  { "a timer is stopped", timer_is_stopped },
 	  { "a timer sets and frees itself", timer_sets_and_frees_itself },
 	  { "defers run once and in order", defer_runs_once_in_order },
+	  { "one runs last", defer_runs_last },
+	  { "and where others never end", defer_runs_last_where_others_never_end },
 	  { "a defer keeps nobody out", defer_keeps_nobody_out },
 	  { "a defer does not wait for others", defer_does_not_wait_for_others },
 	  { "quit is not lost", quit_is_not_lost },
