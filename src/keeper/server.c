@@ -67,8 +67,9 @@ static void server_on_container(void *userdata, const struct container_view *vie
 	struct keeper_server *s = userdata;
 
 	nacre__instance__v1__watch_response__init(&change);
-	/* Who asked for the removal knows of it. */
-	if (removed)
+	/* Who asked for the removal knows of it, and who asked for a start waits for its answer: a
+	 * change less, at a moment at which the processor is wanted for the start. */
+	if (removed || view->status.state == CONTAINER_STARTING)
 		return;
 	convert_status(&status, view);
 	change.container = &status;

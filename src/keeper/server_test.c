@@ -209,6 +209,14 @@ static void a_watcher_gets_all(void)
 	WAIT_FOR(told.n_views == 2);
 	CHECK_INT(told.last.status.pid, 6);
 	CHECK_INT(told.n_lost, 0);
+	/* But that a start begins, which who asked for it knows. */
+	view.status.state = CONTAINER_STARTING;
+	k.config.on_container(k.config.userdata, &view, false);
+	view.status.state = CONTAINER_RUNNING;
+	view.status.pid = 7;
+	k.config.on_container(k.config.userdata, &view, false);
+	WAIT_FOR(told.last.status.pid == 7);
+	CHECK_INT(told.n_views, 3);
 	end();
 }
 
