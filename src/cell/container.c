@@ -60,6 +60,19 @@ static void container_close_exec_fds(struct container *c)
 	c->null_fd = fd_close(c->null_fd);
 }
 
+static void container_hurry(struct container *c)
+{
+	c->hurries = true;
+	stock_start_begins(c->host->stock);
+}
+
+static void container_hurry_no_more(struct container *c)
+{
+	if (c->hurries)
+		stock_start_ends(c->host->stock);
+	c->hurries = false;
+}
+
 static void container_say(struct container *c, const char *reason)
 {
 	/* A reason that is cut still tells the most of it. */
@@ -113,6 +126,7 @@ static void container_enter(struct container *c, enum container_event event)
 		container_close_exec_fds(c);
 		input_end(&c->input);
 	}
+	container_hurry_no_more(c);
 	if (to == CONTAINER_EXITED || to == CONTAINER_FAILED) {
 		container_say_lost(c);
 		container_drop_record(c);
@@ -569,6 +583,7 @@ struct container *container_free(struct container *c)
 	if (!c)
 		return NULL;
 	assert(list_empty(&c->execs));
+	container_hurry_no_more(c);
 	list_remove(&c->link);
 	loop_fd_done(&c->report);
 	loop_child_done(&c->watch);
@@ -701,6 +716,7 @@ int container_new(struct container **ret, const struct container_host *host, str
 		return r;
 	}
 	FAILPOINT_AFTER("container.make");
+	container_hurry(c);
 	list_add_tail(&cell->containers, &c->link);
 	*ret = c;
 	return 0;

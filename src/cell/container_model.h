@@ -55,6 +55,7 @@ struct container {
 	struct streams stdio;          /* of a process that waits for its root */
 	uint64_t early_signals;        /* that came before it ran; bit n - 1 for signal n */
 	bool stdin_open, tty;          /* as it was asked for */
+	bool hurries;                  /* its start is the stock's business */
 	bool maker;                    /* it makes the namespaces of its cell */
 	bool killed;                   /* before its program was known to run */
 	bool failed;                   /* its status says why */

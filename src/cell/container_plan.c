@@ -56,13 +56,10 @@ static int container_plan_cell(struct container *c, struct isolate_plan *plan, s
 	r = cell_plan(c->cell, plan, &c->maker, err);
 	if (r < 0)
 		return r;
-	plan->sys_fd = kit->sys_fd;
-	plan->bare_ns_fd = kit->bare_ns_fd;
-	/* A terminal is of a devpts of its own. */
-	if (kit->dev_fd >= 0 && plan->pts_fd < 0) {
-		plan->dev_fd = kit->dev_fd;
+	plan->kit_ns_fd = kit->kit_ns_fd;
+	/* It is in the kit's /dev; only a terminal is of a devpts of its own, and /dev then too. */
+	if (kit->kit_ns_fd >= 0 && plan->pts_fd < 0)
 		plan->shm_fd = -1;
-	}
 	return 0;
 }
 

@@ -112,6 +112,7 @@ HANDOVER_LEFT(struct container, host, "the keeper's");
 HANDOVER_LEFT(struct container, start, "gone once it is spawned");
 HANDOVER_LEFT(struct container, early_signals, "sent once it runs");
 HANDOVER_LEFT(struct container, maker, "over once it runs");
+HANDOVER_LEFT(struct container, hurries, "over once it runs");
 HANDOVER_LEFT(struct container, user, "a record of its own");
 HANDOVER_LEFT(struct container, ns_fd, "the next exec opens them again");
 HANDOVER_LEFT(struct container, null_fd, "the next exec opens it again");

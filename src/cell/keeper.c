@@ -603,9 +603,8 @@ int keeper_new(struct keeper **ret, const struct keeper_config *config)
 	k->host.stock = &k->stock;
 	k->host.users = &k->users;
 	k->host.pod_stock = &k->pod_stock;
-	stock_init(&k->stock, config->loop, config->shm_parent_fd, config->proc_fd, -1);
-	stock_init(&k->pod_stock, config->loop, config->shm_parent_fd, config->proc_fd,
-		   config->shm_fd);
+	stock_init(&k->stock, config->loop, config->proc_fd, -1);
+	stock_init(&k->pod_stock, config->loop, config->proc_fd, config->shm_fd);
 	k->stock.on_ready = keeper_kit_ready;
 	k->stock.userdata = k;
 	standby_init(&k->standby, config->loop, config->cgroup_fd, k->host.devices_fd,

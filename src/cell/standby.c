@@ -98,9 +98,7 @@ static int standby_spawn(struct standby_process *p, struct error *err)
 	plan.root = ISOLATE_ROOT_CONTAINER;
 	plan.root_later = true;
 	plan.rest_later = true;
-	plan.dev_fd = p->kit.dev_fd;
-	plan.sys_fd = p->kit.sys_fd;
-	plan.bare_ns_fd = p->kit.bare_ns_fd;
+	plan.kit_ns_fd = p->kit.kit_ns_fd;
 	plan.cgroup_fd = p->leaf_fd;
 	return isolate_spawn(&plan, &p->child, err);
 }
@@ -168,10 +166,8 @@ void standby_make(struct standby *s, struct isolate_kit *kit)
 			(void)cgroup_remove(s->layer_fd, p.dir);
 		return;
 	}
-	/* The process has them. */
-	p.kit.dev_fd = fd_close(p.kit.dev_fd);
-	p.kit.sys_fd = fd_close(p.kit.sys_fd);
-	p.kit.bare_ns_fd = fd_close(p.kit.bare_ns_fd);
+	/* The process has it. */
+	p.kit.kit_ns_fd = fd_close(p.kit.kit_ns_fd);
 	s->process = p;
 	loop_child_init(&s->watch, s->loop, p.child.pidfd, standby_reaped);
 	standby_enter(s, STANDBY_MAKE);

@@ -56,19 +56,17 @@ static void stock_enter(struct stock *s, enum stock_event event)
 	s->state = to;
 	if (to != STOCK_READY)
 		isolate_kit_done(&s->kit);
-	loop_timer_set(&s->timer, s->shm_fd < 0 ? stock_wait[to] : stock_wait_shared[to]);
+	loop_timer_set(&s->timer, s->maker.shm_fd < 0 ? stock_wait[to] : stock_wait_shared[to]);
 }
 
-static int stock_make(const struct stock *s, struct isolate_kit *ret, struct error *err)
+static int stock_make(struct stock *s, struct isolate_kit *ret, struct error *err)
 {
 	int r = FAILPOINT("cell.stock");
 
 	if (r < 0)
 		(void)error_set(err, r, "make a kit");
-	else if (s->shm_fd < 0)
-		r = isolate_kit_make(ret, s->place_fd, s->proc_fd, err);
 	else
-		r = isolate_kit_make_shared(ret, s->place_fd, s->proc_fd, s->shm_fd, err);
+		r = isolate_kit_make(ret, &s->maker, err);
 	FAILPOINT_AFTER("cell.stock");
 	return r;
 }
@@ -95,7 +93,7 @@ static void stock_wake(struct stock *s)
 /* To whoever has a use for it that nobody waits for. */
 static void stock_offer(struct stock *s)
 {
-	if (s->state == STOCK_READY && !s->waiter && s->on_ready)
+	if (s->state == STOCK_READY && !s->waiter && s->n_starts == 0 && s->on_ready)
 		s->on_ready(s->userdata);
 }
 
@@ -105,6 +103,7 @@ static void stock_run(struct pool_work *work)
 	struct stock *s = container_of(work, struct stock, work);
 
 	(void)thread_be_patient();
+	hurry_stand(&s->hurry);
 	s->err = (struct error)ERROR_INIT;
 	s->r = stock_make(s, &s->made, &s->err);
 }
@@ -133,6 +132,8 @@ static void stock_on_pause(struct loop_fd *source, unsigned events)
 	uint64_t n;
 
 	(void)!read(s->pause_fd, &n, sizeof(n));
+	if (s->n_starts == 0)
+		hurry_set(&s->hurry, false);
 	stock_begin(s);
 	stock_offer(s);
 }
@@ -160,15 +161,26 @@ static void stock_close(struct stock *s)
 	loop_fd_done(&s->pause);
 	s->pause_fd = fd_close(s->pause_fd);
 	s->pool = pool_free(s->pool);
+	isolate_kit_maker_done(&s->maker);
 }
 
-/* A timer of the loop knows whole milliseconds only. */
-static void stock_pause(struct stock *s)
+/* A timer of the loop knows whole milliseconds only. To set one takes a moment that whoever waits
+ * for the answer need not wait for. */
+static void stock_on_begin(struct loop_defer *begin)
 {
 	static const struct itimerspec pause = { .it_value = { .tv_nsec = STOCK_PAUSE } };
+	struct stock *s = container_of(begin, struct stock, begin);
 
-	if (stock_open(s) < 0 || timerfd_settime(s->pause_fd, 0, &pause, NULL) < 0)
+	if (s->pool)
+		(void)timerfd_settime(s->pause_fd, 0, &pause, NULL);
+}
+
+static void stock_pause(struct stock *s)
+{
+	if (stock_open(s) < 0)
 		stock_enter(s, STOCK_DROP);
+	else
+		loop_defer_schedule_last(&s->begin);
 }
 
 static void stock_on_time(struct loop_timer *timer)
@@ -179,35 +191,41 @@ static void stock_on_time(struct loop_timer *timer)
 	int r;
 
 	if (s->state != STOCK_WANTED) {
+		isolate_kit_maker_done(&s->maker);
 		stock_enter(s, STOCK_DROP);
 		return;
 	}
 	r = stock_make(s, &made, &err);
+	isolate_kit_maker_done(&s->maker);
 	stock_put(s, &made, r, &err);
 }
 
-void stock_init(struct stock *s, struct loop *loop, int place_fd, int proc_fd, int shm_fd)
+void stock_init(struct stock *s, struct loop *loop, int proc_fd, int shm_fd)
 {
 	*s = (struct stock){ .kit = ISOLATE_KIT_NONE,
 			     .loop = loop,
-			     .place_fd = place_fd,
-			     .proc_fd = proc_fd,
-			     .shm_fd = shm_fd,
+			     .maker = { .proc_fd = proc_fd,
+					.shm_fd = shm_fd,
+					.hurry = &s->hurry,
+					.mold_fd = -1 },
 			     .pause_fd = -1,
+			     .hurry = HURRY_INIT,
 			     .work = { .run = stock_run, .done = stock_ran },
 			     .made = ISOLATE_KIT_NONE };
 	loop_timer_init(&s->timer, loop, stock_on_time);
+	loop_defer_init(&s->begin, loop, stock_on_begin);
 }
 
 void stock_done(struct stock *s)
 {
 	stock_hold(s, true);
 	loop_timer_done(&s->timer);
+	loop_defer_done(&s->begin);
 }
 
 void stock_want(struct stock *s)
 {
-	bool pauses = (s->state == STOCK_NONE || s->state == STOCK_READY) && s->shm_fd < 0;
+	bool pauses = (s->state == STOCK_NONE || s->state == STOCK_READY) && s->maker.shm_fd < 0;
 
 	stock_enter(s, STOCK_WANT);
 	if (pauses)
@@ -236,6 +254,7 @@ bool stock_await(struct stock *s, struct loop_timer *timer)
 	if (s->state != STOCK_WANTED || s->waiter)
 		return false;
 	s->waiter = timer;
+	hurry_set(&s->hurry, false);
 	stock_begin(s);
 	loop_timer_set(timer, STOCK_PATIENCE);
 	return true;
@@ -247,11 +266,29 @@ void stock_leave(struct stock *s, const struct loop_timer *timer)
 		s->waiter = NULL;
 }
 
+void stock_start_begins(struct stock *s)
+{
+	if (s->n_starts++ == 0)
+		hurry_set(&s->hurry, true);
+}
+
+void stock_start_ends(struct stock *s)
+{
+	assert(s->n_starts > 0);
+	if (--s->n_starts > 0)
+		return;
+	if (s->pool)
+		stock_pause(s);
+	else
+		hurry_set(&s->hurry, false);
+}
+
 void stock_hold(struct stock *s, bool held)
 {
 	stock_enter(s, held ? STOCK_HOLD : STOCK_LET_GO);
 	if (!held)
 		return;
+	hurry_set(&s->hurry, false);
 	stock_close(s);
 	stock_wake(s);
 }

@@ -37,18 +37,19 @@ struct stock {
 	struct loop *loop;
 	struct loop_timer timer;
 	struct loop_timer *waiter; /* stock_await() */
-	/* It is READY, made just now or for STOCK_PAUSE behind a stock_want(), and nobody waits for
-	 * it; NULL. */
+	/* It is READY, nothing starts, and nobody waits for it; NULL. */
 	void (*on_ready)(void *userdata);
 	void *userdata;
-	int place_fd, proc_fd; /* not owned: of isolate_kit_make() */
-	int shm_fd;            /* likewise, of isolate_kit_make_shared(); -1: for a cell apart */
+	struct isolate_kit_maker maker; /* with the thread while work.busy */
 
 	/* From the first want on; not in HELD. */
 	struct pool *pool;
+	struct loop_defer begin; /* of the pause */
 	struct loop_fd pause;
 	int pause_fd;
 
+	unsigned n_starts;  /* stock_start_begins() */
+	struct hurry hurry; /* of these, for STOCK_PAUSE more */
 	struct pool_work work;
 	struct isolate_kit made; /* with the thread while work.busy, as is all below */
 	struct error err;
@@ -56,7 +57,7 @@ struct stock {
 };
 
 /* s stays where it is until stock_done(). */
-void stock_init(struct stock *s, struct loop *loop, int place_fd, int proc_fd, int shm_fd);
+void stock_init(struct stock *s, struct loop *loop, int proc_fd, int shm_fd);
 /* Waits for what is being made, which takes as long as that; likewise stock_hold(). */
 void stock_done(struct stock *s);
 
@@ -72,6 +73,10 @@ int stock_take(struct stock *s, struct isolate_kit *ret);
 bool stock_await(struct stock *s, struct loop_timer *timer);
 /* Does nothing for those who do not wait. */
 void stock_leave(struct stock *s, const struct loop_timer *timer);
+/* A container starts, with a kit or without; and its program runs, or never will. Meanwhile no kit
+ * is offered, and what makes one lets the start go first. */
+void stock_start_begins(struct stock *s);
+void stock_start_ends(struct stock *s);
 /* Lets go of what is there until it is let go again. */
 void stock_hold(struct stock *s, bool held);
 

@@ -42,7 +42,7 @@ static void prepares(void)
 static void begin(int at_fd)
 {
 	CHECK_INT(loop_new(&loop), 0);
-	stock_init(&stock, loop, at_fd, proc_fd, -1);
+	stock_init(&stock, loop, at_fd, -1);
 }
 
 static void end(void)
@@ -61,7 +61,7 @@ static void none_unless_wanted(void)
 	struct isolate_kit kit = ISOLATE_KIT_NONE;
 
 	NEED_RIGHTS();
-	begin(place_fd);
+	begin(proc_fd);
 	CHECK_INT(stock.state, STOCK_NONE);
 	CHECK_INT(stock_take(&stock, &kit), -ENOENT);
 	loop_turn(loop, false);
@@ -74,7 +74,7 @@ static void wanted_made_and_taken(void)
 	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
 
 	NEED_RIGHTS();
-	begin(place_fd);
+	begin(proc_fd);
 	stock_want(&stock);
 	CHECK_INT(stock.state, STOCK_WANTED);
 	CHECK_INT(stock_take(&stock, &kit), -ENOENT);
@@ -82,11 +82,11 @@ static void wanted_made_and_taken(void)
 	stock_want(&stock);
 	CHECK_INT(stock.state, STOCK_READY);
 	CHECK_INT(stock_take(&stock, &kit), 0);
-	CHECK(kit.dev_fd >= 0 && stock.kit.dev_fd < 0);
+	CHECK(kit.kit_ns_fd >= 0 && stock.kit.kit_ns_fd < 0);
 	CHECK_INT(stock.state, STOCK_NONE);
 	CHECK_INT(stock_take(&stock, &kit), -ENOENT);
 	end();
-	CHECK(fcntl(kit.dev_fd, F_GETFD) == FD_CLOEXEC);
+	CHECK(fcntl(kit.kit_ns_fd, F_GETFD) == FD_CLOEXEC);
 }
 
 static void held(void)
@@ -95,7 +95,7 @@ static void held(void)
 	int fd;
 
 	NEED_RIGHTS();
-	begin(place_fd);
+	begin(proc_fd);
 	stock_want(&stock);
 	stock_hold(&stock, true);
 	CHECK_INT(stock.state, STOCK_HELD);
@@ -108,7 +108,7 @@ static void held(void)
 	until(STOCK_READY);
 	stock_hold(&stock, false);
 	CHECK_INT(stock.state, STOCK_READY);
-	fd = stock.kit.sys_fd;
+	fd = stock.kit.kit_ns_fd;
 	stock_hold(&stock, true);
 	CHECK(fcntl(fd, F_GETFD) < 0 && errno == EBADF);
 	CHECK_INT(stock_take(&stock, &kit), -ENOENT);
@@ -130,7 +130,7 @@ static void awaited(void)
 	struct loop_timer other;
 
 	NEED_RIGHTS();
-	begin(place_fd);
+	begin(proc_fd);
 	loop_timer_init(&waiting, loop, on_waiting);
 	loop_timer_init(&other, loop, on_waiting);
 	CHECK(!stock_await(&stock, &waiting));
@@ -153,7 +153,7 @@ static void awaited(void)
 	loop_timer_stop(&waiting);
 	loop_timer_stop(&other);
 	stock_hold(&stock, true);
-	CHECK(!stock.pool && stock.kit.dev_fd < 0 && stock.made.dev_fd < 0);
+	CHECK(!stock.pool && stock.kit.kit_ns_fd < 0 && stock.made.kit_ns_fd < 0);
 	LOOP_WAIT(loop, n_fired == 2);
 	loop_timer_done(&waiting);
 	loop_timer_done(&other);
@@ -166,7 +166,7 @@ static void made_aside(void)
 	char own[64] = "", after[64] = "";
 
 	NEED_RIGHTS();
-	begin(place_fd);
+	begin(proc_fd);
 	CHECK(readlink("/proc/thread-self/ns/mnt", own, sizeof(own) - 1) > 0);
 	stock_want(&stock);
 	while (!stock.work.busy && stock.state == STOCK_WANTED)
@@ -205,7 +205,7 @@ static void on_ready(void *userdata)
 static void offered(void)
 {
 	NEED_RIGHTS();
-	begin(place_fd);
+	begin(proc_fd);
 	stock.on_ready = on_ready;
 	stock_want(&stock);
 	LOOP_WAIT(loop, n_offered == 1);
@@ -221,6 +221,49 @@ static void offered(void)
 	end();
 }
 
+static void turns_for(nsec_t time)
+{
+	nsec_t end = clock_mono() + time;
+
+	while (clock_mono() < end)
+		loop_turn(loop, false);
+}
+
+/* While a start is under way nobody gets one who would make more of it, and whoever makes one waits
+ * between its steps; both go on behind the start. */
+static void lets_starts_go_first(void)
+{
+	struct isolate_kit kit = ISOLATE_KIT_NONE;
+	nsec_t since;
+
+	NEED_RIGHTS();
+	begin(proc_fd);
+	stock.on_ready = on_ready;
+	n_offered = 0;
+	stock_start_begins(&stock);
+	stock_start_begins(&stock);
+	stock_want(&stock);
+	until(STOCK_READY);
+	turns_for(STOCK_PAUSE * 3);
+	CHECK_INT(n_offered, 0);
+	stock_start_ends(&stock);
+	turns_for(STOCK_PAUSE * 3);
+	CHECK_INT(n_offered, 0);
+	stock_start_ends(&stock);
+	LOOP_WAIT(loop, n_offered == 1);
+
+	stock_start_begins(&stock);
+	CHECK_INT(stock_take(&stock, &kit), 0);
+	isolate_kit_done(&kit);
+	since = clock_mono();
+	stock_want_now(&stock);
+	until(STOCK_READY);
+	CHECK(clock_mono() - since >= HURRY_MAX);
+	stock_start_ends(&stock);
+	LOOP_WAIT(loop, n_offered == 2);
+	end();
+}
+
 /* For a pod: at once, with the /dev/shm that is there, and for as long as nobody comes. */
 static void of_a_pod(void)
 {
@@ -228,11 +271,11 @@ static void of_a_pod(void)
 
 	NEED_RIGHTS();
 	CHECK_INT(loop_new(&loop), 0);
-	stock_init(&stock, loop, place_fd, proc_fd, place_fd);
+	stock_init(&stock, loop, proc_fd, place_fd);
 	stock_want(&stock);
 	until(STOCK_READY);
 	CHECK_INT(stock_take(&stock, &kit), 0);
-	CHECK(kit.dev_fd >= 0 && kit.sys_fd >= 0 && kit.bare_ns_fd >= 0);
+	CHECK(kit.kit_ns_fd >= 0);
 	CHECK(kit.shm_fd < 0 && kit.ns_fd[ISOLATE_NS_NET] < 0);
 	CHECK_INT(stock.state, STOCK_NONE);
 	end();
@@ -242,10 +285,10 @@ static void of_a_pod(void)
 static void cannot_be_made(void)
 {
 	NEED_RIGHTS();
-	begin(proc_fd);
+	begin(place_fd);
 	stock_want(&stock);
 	until(STOCK_NONE);
-	CHECK(stock.kit.dev_fd < 0 && stock.kit.bare_ns_fd < 0);
+	CHECK(stock.kit.kit_ns_fd < 0);
 	stock_want(&stock);
 	CHECK_INT(stock.state, STOCK_WANTED);
 	end();
@@ -254,4 +297,5 @@ static void cannot_be_made(void)
 UNIT_MAIN({ "prepares", prepares, true }, { "none unless it is wanted", none_unless_wanted },
 	  { "wanted, made and taken", wanted_made_and_taken }, { "held", held },
 	  { "awaited", awaited }, { "made aside", made_aside }, { "offered", offered },
-	  { "of a pod", of_a_pod }, { "cannot be made", cannot_be_made })
+	  { "lets starts go first", lets_starts_go_first }, { "of a pod", of_a_pod },
+	  { "cannot be made", cannot_be_made })

@@ -25,12 +25,8 @@
  * A file system belongs to the namespaces of whoever mounts it, so this thread goes there. Its way
  * back is open before it leaves, and it cannot go on anywhere else: what it would clone then would
  * share what is meant to be somebody's own.
- *
- * Before Linux 6.15 only what is attached can be copied and mounted upon. So all is built below a
- * small file system of its own, copied from there as detached trees, and taken down in one piece.
  */
 
-#define KIT_PLACE ".kit" /* no label, so no cell has that name */
 #define KIT_NO_SUID_DEV_EXEC (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 static const struct {
@@ -72,126 +68,7 @@ static void kit_come_back(const int *ns_fd)
 			abort();
 }
 
-/* ---- what is made there ---- */
-
-/* A directory of the kit's own file system, to mount upon. */
-static int kit_dir(int top_fd, const char *name, struct error *err)
-{
-	int fd;
-
-	if (sysio_mkdirat(top_fd, name, 0755) < 0)
-		return error_set(err, -errno, "make the directory %s", name);
-	fd = sysio_openat(top_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	return fd < 0 ? error_set(err, -errno, "open the directory %s", name) : fd;
-}
-
-/* The file system of /dev/shm as a detached mount for the container; a new one (shm_fd -1) once
- * more for others. */
-static int kit_make_shm(struct isolate_kit *kit, int top_fd, int shm_fd, struct error *err)
-{
-	static const struct mount_option options[] = { { "mode", "1777" },
-						       { "size", "64m" },
-						       { NULL, NULL } };
-	_cleanup_fd_ int target = -1;
-	_cleanup_fd_ int fd = -1;
-	int r;
-
-	if (shm_fd >= 0)
-		return mount_copy(shm_fd, "", err);
-	target = kit_dir(top_fd, "shm", err);
-	if (target < 0)
-		return target;
-	fd = mount_new("tmpfs", options, KIT_NO_SUID_DEV_EXEC, err);
-	if (fd < 0)
-		return fd;
-	r = mount_attach(fd, target, "", err);
-	if (r < 0)
-		return r;
-	kit->shm_fd = mount_copy(fd, "", err);
-	return kit->shm_fd < 0 ? kit->shm_fd : mount_copy(fd, "", err);
-}
-
-static int kit_make_dev(struct isolate_kit *kit, int top_fd, int given_shm_fd, struct error *err)
-{
-	_cleanup_fd_ int shm_fd = kit_make_shm(kit, top_fd, given_shm_fd, err);
-	_cleanup_fd_ int target = -1;
-	int fd;
-
-	if (shm_fd < 0)
-		return error_wrap(err, shm_fd, "/dev/shm");
-	target = kit_dir(top_fd, "dev", err);
-	if (target < 0)
-		return target;
-	fd = place_dev(target, -1, shm_fd, err);
-	if (fd < 0)
-		return fd;
-	kit->dev_fd = mount_copy_tree(fd, "", err);
-	if (kit->dev_fd >= 0)
-		return fd;
-	(void)fd_close(fd);
-	return kit->dev_fd;
-}
-
-static int kit_make_sys(struct isolate_kit *kit, int top_fd, int dev_fd, struct error *err)
-{
-	_cleanup_fd_ int target = kit_dir(top_fd, "sys", err);
-	_cleanup_fd_ int null_fd = -1;
-	_cleanup_fd_ int fd = -1;
-	int r;
-
-	if (target < 0)
-		return target;
-	fd = place_sys(target, err);
-	if (fd < 0)
-		return fd;
-	null_fd = dev_open_null(dev_fd, err);
-	if (null_fd < 0)
-		return null_fd;
-	r = mask_apply(-1, fd, null_fd, -1, err);
-	if (r < 0)
-		return r;
-	kit->sys_fd = mount_copy_tree(fd, "", err);
-	return kit->sys_fd < 0 ? kit->sys_fd : 0;
-}
-
-static int kit_fill(struct isolate_kit *kit, int top_fd, int shm_fd, struct error *err)
-{
-	_cleanup_fd_ int dev_fd = kit_make_dev(kit, top_fd, shm_fd, err);
-
-	return dev_fd < 0 ? dev_fd : kit_make_sys(kit, top_fd, dev_fd, err);
-}
-
-static void kit_take_down(int place_fd)
-{
-	char path[64];
-
-	/* umount2() knows no descriptors: the directory is named through /proc. */
-	if (str_printf(path, sizeof(path), "/proc/self/fd/%d/" KIT_PLACE, place_fd) >= 0)
-		(void)umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
-	(void)sysio_unlinkat(place_fd, KIT_PLACE, AT_REMOVEDIR);
-}
-
-static int kit_build(struct isolate_kit *kit, int place_fd, int shm_fd, struct error *err)
-{
-	static const struct mount_option options[] = { { "mode", "0700" },
-						       { "nr_inodes", "16" },
-						       { NULL, NULL } };
-	_cleanup_fd_ int top_fd = -1;
-	int r;
-
-	top_fd = mount_new("tmpfs", options, KIT_NO_SUID_DEV_EXEC, err);
-	if (top_fd < 0)
-		return top_fd;
-	if (sysio_mkdirat(place_fd, KIT_PLACE, 0700) < 0 && errno != EEXIST)
-		return error_set(err, -errno, "make the directory " KIT_PLACE);
-	r = mount_attach(top_fd, place_fd, KIT_PLACE, err);
-	if (r == 0)
-		r = kit_fill(kit, top_fd, shm_fd, err);
-	kit_take_down(place_fd);
-	return r;
-}
-
-/* ---- an empty mount namespace ---- */
+/* ---- an empty mount namespace, and copies of it ---- */
 
 /* Where this thread stands in its mount namespace. */
 struct kit_stand {
@@ -253,54 +130,131 @@ static int kit_clear(struct error *err)
 	return r < 0 ? r : mount_restrict(fd, MOUNT_ATTR_RDONLY, err);
 }
 
-static int kit_make_mount_ns(struct isolate_kit *kit, int proc_fd, struct error *err)
+/* What the mount namespaces of all kits are copies of: to make one takes a file system, a root that
+ * is exchanged, and a wait for all that might still use the old one. */
+static int kit_make_mold(struct isolate_kit_maker *m, struct error *err)
 {
-	_cleanup_(kit_stand_done) struct kit_stand at = KIT_STAND_NONE;
 	int r;
 
-	r = kit_stand_open(&at, proc_fd, err);
-	if (r < 0)
-		return r;
 	if (unshare(CLONE_NEWNS) < 0)
 		return error_set(err, -errno, "make a mount namespace");
 	r = kit_clear(err);
-	if (r == 0) {
-		kit->bare_ns_fd = kit_open_space(proc_fd, "thread-self/ns/mnt");
-		r = kit->bare_ns_fd < 0
-			    ? error_set(err, kit->bare_ns_fd, "open the mount namespace")
-			    : 0;
+	if (r < 0)
+		return r;
+	m->mold_fd = kit_open_space(m->proc_fd, "thread-self/ns/mnt");
+	return m->mold_fd < 0 ? error_set(err, m->mold_fd, "open the mount namespace") : 0;
+}
+
+static int kit_copy_mold(const struct isolate_kit_maker *m, struct error *err)
+{
+	if (setns(m->mold_fd, CLONE_NEWNS) < 0)
+		return error_set(err, -errno, "enter the empty mount namespace");
+	if (unshare(CLONE_NEWNS) < 0)
+		return error_set(err, -errno, "copy the empty mount namespace");
+	return 0;
+}
+
+/* ---- what is in that of a kit ---- */
+
+static int kit_place(const char *name, struct error *err)
+{
+	int fd = sysio_openat(AT_FDCWD, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+	return fd < 0 ? error_set(err, -errno, "open %s of the kit", name) : fd;
+}
+
+/* shm_fd: as for place_dev(). */
+static int kit_make_dev(int shm_fd, struct error *err)
+{
+	_cleanup_fd_ int target = kit_place("/dev", err);
+
+	return target < 0 ? target : place_dev(target, -1, shm_fd, err);
+}
+
+static int kit_make_sys(int dev_fd, struct error *err)
+{
+	_cleanup_fd_ int target = kit_place("/sys", err);
+	_cleanup_fd_ int null_fd = -1, empty_fd = -1, fd = -1;
+
+	if (target < 0)
+		return target;
+	fd = place_sys(target, err);
+	if (fd < 0)
+		return fd;
+	null_fd = dev_open_null(dev_fd, err);
+	if (null_fd < 0)
+		return null_fd;
+	empty_fd = kit_place("/" ISOLATE_KIT_EMPTY, err);
+	return empty_fd < 0 ? empty_fd : mask_apply(-1, fd, null_fd, empty_fd, err);
+}
+
+static int kit_furnish(struct isolate_kit *kit, const struct isolate_kit_maker *m, int shm_fd,
+		       struct error *err)
+{
+	_cleanup_fd_ int dev_fd = kit_make_dev(shm_fd, err);
+
+	if (dev_fd < 0)
+		return dev_fd;
+	if (shm_fd < 0) {
+		kit->shm_fd = mount_copy(dev_fd, "shm", err);
+		if (kit->shm_fd < 0)
+			return kit->shm_fd;
 	}
+	hurry_stand(m->hurry);
+	return kit_make_sys(dev_fd, err);
+}
+
+/* This thread stands in it. */
+static int kit_fill(struct isolate_kit *kit, const struct isolate_kit_maker *m, int shm_fd,
+		    struct error *err)
+{
+	mode_t mask = umask(0);
+	int r = kit_furnish(kit, m, shm_fd, err);
+
+	(void)umask(mask);
+	if (r < 0)
+		return r;
+	kit->kit_ns_fd = kit_open_space(m->proc_fd, "thread-self/ns/mnt");
+	return kit->kit_ns_fd < 0 ? error_set(err, kit->kit_ns_fd, "open the mount namespace") : 0;
+}
+
+static int kit_make_mount_ns(struct isolate_kit *kit, struct isolate_kit_maker *m,
+			     struct error *err)
+{
+	_cleanup_(kit_stand_done) struct kit_stand at = KIT_STAND_NONE;
+	_cleanup_fd_ int shm_fd = -1;
+	int r;
+
+	r = kit_stand_open(&at, m->proc_fd, err);
+	if (r < 0)
+		return r;
+	if (m->shm_fd >= 0) {
+		shm_fd = mount_copy(m->shm_fd, "", err);
+		if (shm_fd < 0)
+			return shm_fd;
+	}
+	if (m->mold_fd < 0)
+		r = kit_make_mold(m, err);
+	if (r == 0)
+		r = kit_copy_mold(m, err);
+	hurry_stand(m->hurry);
+	if (r == 0)
+		r = kit_fill(kit, m, shm_fd, err);
 	kit_stand_again(&at);
 	return r;
 }
 
 /* ---- all of it ---- */
 
-/* In the namespaces that it is for. */
-static int kit_make_there(struct isolate_kit *kit, int place_fd, int proc_fd, int shm_fd,
-			  struct error *err)
+static int kit_make_apart(struct isolate_kit *kit, struct isolate_kit_maker *m, struct error *err)
 {
-	_cleanup_fd_ int cwd_fd = sysio_openat(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	mode_t mask;
-	int r;
+	int r = kit_open_spaces(kit->ns_fd, m->proc_fd, err);
 
-	if (cwd_fd < 0)
-		return error_set(err, -errno, "open the working directory");
-	mask = umask(0);
-	r = kit_build(kit, place_fd, shm_fd, err);
-	(void)umask(mask);
-	if (fchdir(cwd_fd) < 0 && r == 0)
-		r = error_set(err, -errno, "go back to the working directory");
-	return r < 0 ? r : kit_make_mount_ns(kit, proc_fd, err);
-}
-
-static int kit_make_apart(struct isolate_kit *kit, int place_fd, int proc_fd, struct error *err)
-{
-	int r = kit_open_spaces(kit->ns_fd, proc_fd, err);
-
+	hurry_stand(m->hurry);
 	if (r == 0)
 		r = loopback_up(err);
-	return r < 0 ? r : kit_make_there(kit, place_fd, proc_fd, -1, err);
+	hurry_stand(m->hurry);
+	return r < 0 ? r : kit_make_mount_ns(kit, m, err);
 }
 
 static void kit_give(struct isolate_kit *ret, struct isolate_kit *kit)
@@ -309,38 +263,42 @@ static void kit_give(struct isolate_kit *ret, struct isolate_kit *kit)
 	*kit = (struct isolate_kit)ISOLATE_KIT_NONE;
 }
 
-int isolate_kit_make(struct isolate_kit *ret, int place_fd, int proc_fd, struct error *err)
+static int kit_make_new(struct isolate_kit *kit, struct isolate_kit_maker *m, struct error *err)
 {
-	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
 	_cleanup_(isolate_kit_done) struct isolate_kit own = ISOLATE_KIT_NONE;
 	int r;
 
-	r = kit_open_spaces(own.ns_fd, proc_fd, err);
+	r = kit_open_spaces(own.ns_fd, m->proc_fd, err);
 	if (r < 0)
 		return r;
 	if (unshare(CLONE_FS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
 		return error_set(err, -errno, "make namespaces");
-	r = kit_make_apart(&kit, place_fd, proc_fd, err);
+	r = kit_make_apart(kit, m, err);
 	kit_come_back(own.ns_fd);
+	return r;
+}
+
+static int kit_make_shared(struct isolate_kit *kit, struct isolate_kit_maker *m, struct error *err)
+{
+	if (unshare(CLONE_FS) < 0)
+		return error_set(err, -errno, "have a working directory for itself");
+	return kit_make_mount_ns(kit, m, err);
+}
+
+int isolate_kit_make(struct isolate_kit *ret, struct isolate_kit_maker *m, struct error *err)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+	int r = (m->shm_fd < 0 ? kit_make_new : kit_make_shared)(&kit, m, err);
+
 	if (r < 0)
 		return r;
 	kit_give(ret, &kit);
 	return 0;
 }
 
-int isolate_kit_make_shared(struct isolate_kit *ret, int place_fd, int proc_fd, int shm_fd,
-			    struct error *err)
+void isolate_kit_maker_done(struct isolate_kit_maker *m)
 {
-	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
-	int r;
-
-	if (unshare(CLONE_FS) < 0)
-		return error_set(err, -errno, "have a working directory for itself");
-	r = kit_make_there(&kit, place_fd, proc_fd, shm_fd, err);
-	if (r < 0)
-		return r;
-	kit_give(ret, &kit);
-	return 0;
+	m->mold_fd = fd_close(m->mold_fd);
 }
 
 int isolate_kit_set_hostname(const struct isolate_kit *kit, int proc_fd, const char *name,
@@ -365,7 +323,5 @@ void isolate_kit_done(struct isolate_kit *kit)
 	for (size_t i = 0; i < ARRAY_SIZE(kit->ns_fd); i++)
 		kit->ns_fd[i] = fd_close(kit->ns_fd[i]);
 	kit->shm_fd = fd_close(kit->shm_fd);
-	kit->dev_fd = fd_close(kit->dev_fd);
-	kit->sys_fd = fd_close(kit->sys_fd);
-	kit->bare_ns_fd = fd_close(kit->bare_ns_fd);
+	kit->kit_ns_fd = fd_close(kit->kit_ns_fd);
 }

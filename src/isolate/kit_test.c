@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolate/kit.h"
 
+#include <sys/wait.h>
+
+#include "isolate/pty.h"
 #include "isolate/spawn_bed_test.h"
 
 static int place_fd = -1, proc_fd = -1;
+static struct isolate_kit_maker maker; /* of all tests: most kits are not the first */
 
 /* All that a program can ask about its walls, without what differs between any two containers. */
 #define LOOKS_AROUND                                                                               \
@@ -32,6 +36,7 @@ static void open_places(void)
 	proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	CHECK(proc_fd >= 0);
 	(void)close(fd);
+	maker = (struct isolate_kit_maker){ .proc_fd = proc_fd, .shm_fd = -1, .mold_fd = -1 };
 }
 
 /* Puts the kit into a plan that would make all that by itself. */
@@ -45,9 +50,7 @@ static void use_kit(struct isolate_plan *plan, const struct isolate_kit *kit)
 	}
 	plan->bring_up_loopback = false;
 	plan->hostname = NULL;
-	plan->dev_fd = kit->dev_fd;
-	plan->sys_fd = kit->sys_fd;
-	plan->bare_ns_fd = kit->bare_ns_fd;
+	plan->kit_ns_fd = kit->kit_ns_fd;
 }
 
 static void a_container_cannot_tell(void)
@@ -66,7 +69,7 @@ static void a_container_cannot_tell(void)
 	test_run(&plan, &without);
 	CHECK_INT(without.r, 0);
 
-	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, &err), 0);
+	CHECK_INT(isolate_kit_make(&kit, &maker, &err), 0);
 	CHECK_STR(err.text, "");
 	CHECK_INT(isolate_kit_set_hostname(&kit, proc_fd, "box", &err), 0);
 	test_container(&plan, SH(LOOKS_AROUND), other_image);
@@ -103,7 +106,7 @@ static void nor_with_its_root_late(void)
 	CHECK_INT(own.r, 0);
 	CHECK_STR(test_text(&own), test_text(&without));
 
-	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, NULL), 0);
+	CHECK_INT(isolate_kit_make(&kit, &maker, NULL), 0);
 	CHECK_INT(isolate_kit_set_hostname(&kit, proc_fd, "box", NULL), 0);
 	use_kit(&plan, &kit);
 	test_run_giving(&plan, kit_image, &kitted);
@@ -172,7 +175,7 @@ static void nor_with_its_program_late(void)
 	CHECK_INT(own.r, 0);
 	CHECK_STR(test_text(&own), test_text(&without));
 
-	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, NULL), 0);
+	CHECK_INT(isolate_kit_make(&kit, &maker, NULL), 0);
 	CHECK_INT(isolate_kit_set_hostname(&kit, proc_fd, "box", NULL), 0);
 	use_kit(&plan, &kit);
 	rest.root_fd = kit_image;
@@ -264,7 +267,7 @@ static void one_without_a_root_fails(void)
 	struct isolate_plan plan;
 
 	NEED_ROOT();
-	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, NULL), 0);
+	CHECK_INT(isolate_kit_make(&kit, &maker, NULL), 0);
 	test_container(&plan, SH("echo it ran"), -1);
 	plan.root_later = true;
 	use_kit(&plan, &kit);
@@ -304,6 +307,7 @@ static void one_of_a_pod_cannot_tell(void)
 	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
 	_cleanup_(test_run_done) struct test_run with, without;
 	_cleanup_fd_ int image = -1, other_image = -1, shm_fd = -1;
+	_cleanup_(isolate_kit_maker_done) struct isolate_kit_maker shared = { .mold_fd = -1 };
 	struct error err = ERROR_INIT;
 	struct isolate_plan plan;
 
@@ -319,7 +323,8 @@ static void one_of_a_pod_cannot_tell(void)
 	CHECK_INT(without.r, 0);
 	CHECK(unlinkat(shm_fd, "seen", 0) == 0);
 
-	CHECK_INT(isolate_kit_make_shared(&kit, place_fd, proc_fd, shm_fd, &err), 0);
+	shared = (struct isolate_kit_maker){ .proc_fd = proc_fd, .shm_fd = shm_fd, .mold_fd = -1 };
+	CHECK_INT(isolate_kit_make(&kit, &shared, &err), 0);
 	CHECK_STR(err.text, "");
 	CHECK(kit.ns_fd[ISOLATE_NS_NET] < 0 && kit.shm_fd < 0);
 	test_container(&plan, SH(LOOKS_AROUND_POD), other_image);
@@ -329,7 +334,6 @@ static void one_of_a_pod_cannot_tell(void)
 	CHECK_INT(with.r, 0);
 	CHECK_STR(test_text(&with), test_text(&without));
 	CHECK(unlinkat(shm_fd, "seen", 0) == 0);
-	CHECK(unlinkat(place_fd, ".kit", AT_REMOVEDIR) < 0 && errno == ENOENT);
 }
 
 /* The namespaces are new, and this process is where it was. */
@@ -348,7 +352,7 @@ static void comes_back(void)
 		CHECK(str_printf(path, sizeof(path), "/proc/self/ns/%s", names[i]) > 0);
 		CHECK(stat(path, &before[i]) == 0);
 	}
-	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, NULL), 0);
+	CHECK_INT(isolate_kit_make(&kit, &maker, NULL), 0);
 	CHECK_INT(isolate_kit_set_hostname(&kit, proc_fd, "another", NULL), 0);
 	CHECK(gethostname(now, sizeof(now)) == 0);
 	CHECK_STR(now, host);
@@ -363,46 +367,108 @@ static void comes_back(void)
 	CHECK(fstat(kit.ns_fd[ISOLATE_NS_NET], &st) == 0 && st.st_ino != before[0].st_ino);
 	CHECK(fstat(kit.ns_fd[ISOLATE_NS_IPC], &st) == 0 && st.st_ino != before[1].st_ino);
 	CHECK(fstat(kit.ns_fd[ISOLATE_NS_UTS], &st) == 0 && st.st_ino != before[2].st_ino);
-	/* Nothing is left in the place. */
-	CHECK(unlinkat(place_fd, ".kit", AT_REMOVEDIR) < 0 && errno == ENOENT);
 	CHECK(chdir("/") == 0);
 }
 
 static void fails_in_one_piece(void)
 {
+	struct isolate_kit_maker wrong = { .proc_fd = proc_fd, .shm_fd = -1, .mold_fd = proc_fd };
 	struct isolate_kit kit = ISOLATE_KIT_NONE;
 	struct error err = ERROR_INIT;
-	struct stat before, st;
+	struct stat net, mounts, st;
 
 	NEED_ROOT();
-	CHECK(stat("/proc/self/ns/net", &before) == 0);
-	CHECK(mkdirat(place_fd, ".kit", 0700) == 0);
-	/* No directory can be made in there. */
-	CHECK_INT(isolate_kit_make(&kit, proc_fd, proc_fd, &err), -ENOENT);
-	CHECK(strstr(err.text, ".kit") != NULL);
-	CHECK_INT(kit.ns_fd[ISOLATE_NS_NET], -1);
-	CHECK(stat("/proc/self/ns/net", &st) == 0 && st.st_ino == before.st_ino);
-	/* What a predecessor has left is no hindrance. */
-	CHECK_INT(isolate_kit_make(&kit, place_fd, proc_fd, &err), 0);
+	CHECK(stat("/proc/self/ns/net", &net) == 0 && stat("/proc/self/ns/mnt", &mounts) == 0);
+	/* By then it has all other namespaces. */
+	CHECK_INT(isolate_kit_make(&kit, &wrong, &err), -EBADF);
+	CHECK(strstr(err.text, "the empty mount namespace") != NULL);
+	CHECK(kit.ns_fd[ISOLATE_NS_NET] == -1 && kit.shm_fd == -1 && kit.kit_ns_fd == -1);
+	CHECK(stat("/proc/self/ns/net", &st) == 0 && st.st_ino == net.st_ino);
+	CHECK(stat("/proc/self/ns/mnt", &st) == 0 && st.st_ino == mounts.st_ino);
+	CHECK_INT(isolate_kit_make(&kit, &maker, &err), 0);
 	isolate_kit_done(&kit);
-	CHECK_INT(kit.dev_fd, -1);
+	CHECK_INT(kit.kit_ns_fd, -1);
 }
 
-/* Two kits have nothing in common. */
+enum { KIT_TOP, KIT_DEV, KIT_SHM, KIT_SYS, KIT_LOOKS };
+
+/* What is in the mount namespace of a kit, seen by a process that goes there. */
+static void look_into(const struct isolate_kit *kit, struct stat *looks)
+{
+	static const char *const names[KIT_LOOKS] = { "/", "/dev", "/dev/shm", "/sys" };
+	struct stat st;
+	int fds[2];
+	pid_t pid;
+
+	CHECK(pipe(fds) == 0);
+	pid = fork();
+	if (pid == 0) {
+		int ok = setns(kit->kit_ns_fd, CLONE_NEWNS) == 0;
+
+		for (size_t i = 0; ok && i < KIT_LOOKS; i++)
+			ok = stat(names[i], &st) == 0 && write(fds[1], &st, sizeof(st)) > 0;
+		/* There is nothing else, and the top cannot be written to. */
+		ok = ok && rmdir("/dev/x") < 0 && errno == ENOENT && mkdir("/x", 0700) < 0 &&
+		     errno == EROFS && access("/etc", F_OK) < 0;
+		_exit(!ok);
+	}
+	for (size_t i = 0; i < KIT_LOOKS; i++)
+		CHECK_INT(read(fds[0], &looks[i], sizeof(*looks)), sizeof(*looks));
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+	CHECK(waitpid(pid, &fds[0], 0) == pid && fds[0] == 0);
+}
+
+/* Two kits have nothing in common but the file system at the bottom, to which nobody can write. */
 static void each_is_new(void)
 {
 	_cleanup_(isolate_kit_done) struct isolate_kit a = ISOLATE_KIT_NONE, b = ISOLATE_KIT_NONE;
-	struct stat st_a, st_b;
+	struct stat st_a, st_b, in_a[KIT_LOOKS], in_b[KIT_LOOKS];
 
 	NEED_ROOT();
-	CHECK_INT(isolate_kit_make(&a, place_fd, proc_fd, NULL), 0);
-	CHECK_INT(isolate_kit_make(&b, place_fd, proc_fd, NULL), 0);
-	CHECK(fstat(a.dev_fd, &st_a) == 0 && fstat(b.dev_fd, &st_b) == 0);
-	CHECK(st_a.st_dev != st_b.st_dev);
+	CHECK_INT(isolate_kit_make(&a, &maker, NULL), 0);
+	CHECK_INT(isolate_kit_make(&b, &maker, NULL), 0);
+	CHECK(fstat(a.kit_ns_fd, &st_a) == 0 && fstat(b.kit_ns_fd, &st_b) == 0);
+	CHECK(st_a.st_ino != st_b.st_ino);
 	CHECK(fstat(a.shm_fd, &st_a) == 0 && fstat(b.shm_fd, &st_b) == 0);
 	CHECK(st_a.st_dev != st_b.st_dev);
-	CHECK(fstat(a.sys_fd, &st_a) == 0 && fstat(b.sys_fd, &st_b) == 0);
-	CHECK(st_a.st_dev != st_b.st_dev);
+	look_into(&a, in_a);
+	look_into(&b, in_b);
+	CHECK(in_a[KIT_DEV].st_dev != in_b[KIT_DEV].st_dev);
+	CHECK(in_a[KIT_SHM].st_dev == st_a.st_dev && in_b[KIT_SHM].st_dev == st_b.st_dev);
+	CHECK(in_a[KIT_SYS].st_dev != in_b[KIT_SYS].st_dev);
+	CHECK(in_a[KIT_TOP].st_dev == in_b[KIT_TOP].st_dev);
+}
+
+/* A terminal has a devpts that no kit could know of: then /dev is made anew, and the cell's shm put
+ * into it. */
+static void with_a_terminal(void)
+{
+	_cleanup_(isolate_kit_done) struct isolate_kit kit = ISOLATE_KIT_NONE;
+	_cleanup_(isolate_pty_done) struct isolate_pty pty = ISOLATE_PTY_INIT;
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	image = test_image();
+	CHECK_INT(isolate_kit_make(&kit, &maker, NULL), 0);
+	CHECK(mkdirat(place_fd, "cell", 0700) == 0);
+	CHECK(sysio_move_mount(kit.shm_fd, "", place_fd, "cell", MOVE_MOUNT_F_EMPTY_PATH) == 0);
+	CHECK(mkdirat(kit.shm_fd, "of-the-cell", 0700) == 0);
+	CHECK_INT(isolate_pty_new(&pty, NULL), 0);
+	test_container(&plan,
+		       SH("readlink /proc/self/fd/0; ls /dev/pts /dev/shm;"
+			  "grep -c ' /dev[ /]' /proc/self/mountinfo; ls /sys/firmware"),
+		       image);
+	use_kit(&plan, &kit);
+	plan.terminal = plan.new_session = true;
+	plan.stdio[0] = pty.slave_fd;
+	plan.pts_fd = pty.mount_fd;
+	plan.shm_fd = kit.shm_fd;
+	test_run(&plan, &t);
+	CHECK_INT(t.r, 0);
+	CHECK_STR(test_text(&t), "/dev/pts/0\n/dev/pts:\n0\nptmx\n\n/dev/shm:\nof-the-cell\n5\n");
 }
 
 UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
@@ -415,4 +481,5 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "one without a root fails", one_without_a_root_fails },
 	  { "one of a pod cannot tell", one_of_a_pod_cannot_tell },
 	  { "this process comes back", comes_back }, { "fails in one piece", fails_in_one_piece },
-	  { "each is new", each_is_new }, { "removes its cgroup", removes_the_cgroup })
+	  { "each is new", each_is_new }, { "with a terminal", with_a_terminal },
+	  { "removes its cgroup", removes_the_cgroup })

@@ -254,12 +254,10 @@ struct isolate_plan {
 	 * mount of the first devpts of the list; -1: a new one. */
 	int pts_fd;
 	int shm_fd; /* a directory to bind on /dev/shm (shared by a cell); -1: a tmpfs of its own */
-	/* What was made ahead of a container (isolate/kit.h), used up; -1: made by its process.
-	 * With dev_fd neither pts_fd nor shm_fd. */
-	int dev_fd, sys_fd;
-	/* The new mount namespace of a container: of a kit, with nothing in it but the places for
-	 * what it mounts, used up; -1: a copy of the spawner's, from which its tree is taken. */
-	int bare_ns_fd;
+	/* The new mount namespace of a container: of a kit (isolate/kit.h), with nothing in it but
+	 * /dev and /sys, which become the container's, used up; -1: a copy of the spawner's, from
+	 * which its tree is taken. With pts_fd /dev is made anew; only then there is a shm_fd. */
+	int kit_ns_fd;
 
 	/* Mounts go on in this order, devices behind them; of ISOLATE_ROOT_CONTAINER and _TREE.
 	 * Paths: of a tree. */

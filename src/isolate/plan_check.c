@@ -91,20 +91,10 @@ static bool plan_shm_is_wrong(const struct isolate_plan *p)
 	return p->shm_fd >= 0 && p->root != ISOLATE_ROOT_CONTAINER;
 }
 
-static bool plan_dev_is_wrong(const struct isolate_plan *p)
+static bool plan_kit_ns_is_wrong(const struct isolate_plan *p)
 {
-	return p->dev_fd >= 0 &&
-	       (p->root != ISOLATE_ROOT_CONTAINER || p->pts_fd >= 0 || p->shm_fd >= 0);
-}
-
-static bool plan_sys_is_wrong(const struct isolate_plan *p)
-{
-	return p->sys_fd >= 0 && p->root != ISOLATE_ROOT_CONTAINER;
-}
-
-static bool plan_bare_ns_is_wrong(const struct isolate_plan *p)
-{
-	return p->bare_ns_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot);
+	return p->kit_ns_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot ||
+				     (p->shm_fd >= 0 && p->pts_fd < 0));
 }
 
 static bool plan_terminal_is_wrong(const struct isolate_plan *p)
@@ -192,10 +182,8 @@ static const struct plan_rule plan_rules[] = {
 	  "only where the root comes later, without a program and streams" },
 	{ "root_read_only", plan_read_only_is_wrong, "only for a root of its own" },
 	{ "shm_fd", plan_shm_is_wrong, "only for the root of a container" },
-	{ "dev_fd", plan_dev_is_wrong,
-	  "only for the root of a container, without pts_fd and shm_fd" },
-	{ "sys_fd", plan_sys_is_wrong, "only for the root of a container" },
-	{ "bare_ns_fd", plan_bare_ns_is_wrong, "only for the root of a container" },
+	{ "kit_ns_fd", plan_kit_ns_is_wrong,
+	  "only for the root of a container, and with shm_fd only where there is a pts_fd" },
 	{ "terminal", plan_terminal_is_wrong, "needs a session of its own and stdio[0]" },
 	{ "argv", plan_argv_is_wrong, "the name of a program is missing" },
 	{ "env", plan_env_is_wrong, "missing" },

@@ -143,12 +143,8 @@ BREAKS(root_later, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->root_later
 BREAKS(root_later_mounts, p->root_fd = -1; p->root_later = true; p->mounts = &later_mount;
        p->n_mounts = 1)
 BREAKS(read_only, p->root = ISOLATE_ROOT_KEEP; p->root_fd = -1; p->root_read_only = true)
-BREAKS(dev, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->dev_fd = 3)
-BREAKS(dev_with_shm, p->dev_fd = 3; p->shm_fd = 4)
-BREAKS(dev_with_pts, p->dev_fd = 3; p->pts_fd = 4; p->terminal = p->new_session = true;
-       p->stdio[0] = 5)
-BREAKS(sys, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->sys_fd = 3)
-BREAKS(bare_ns, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->bare_ns_fd = 3)
+BREAKS(kit_ns_with_shm, p->kit_ns_fd = 3; p->shm_fd = 4)
+BREAKS(kit_ns, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->kit_ns_fd = 3)
 BREAKS(pts, p->root = ISOLATE_ROOT_CONTAINER; p->root_fd = 3; p->pts_fd = 3)
 BREAKS(terminal, p->terminal = true; p->new_session = true)
 BREAKS(shm, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->shm_fd = 3)
@@ -345,11 +341,8 @@ static const struct {
 	{ "rest_later", break_rest_with_stdio },
 	{ "root_read_only", break_read_only },
 	{ "pts_fd", break_pts },
-	{ "dev_fd", break_dev },
-	{ "dev_fd", break_dev_with_shm },
-	{ "dev_fd", break_dev_with_pts },
-	{ "sys_fd", break_sys },
-	{ "bare_ns_fd", break_bare_ns },
+	{ "kit_ns_fd", break_kit_ns_with_shm },
+	{ "kit_ns_fd", break_kit_ns },
 	{ "terminal", break_terminal },
 	{ "shm_fd", break_shm },
 	{ "argv", break_argv },

@@ -259,8 +259,6 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 	s->root_fd = p->root_fd;
 	s->exec_fd = p->exec_fd;
 	s->at_fd = p->at_fd;
-	s->dev_fd = p->dev_fd;
-	s->sys_fd = p->sys_fd;
 	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++)
 		s->stdio[i] = p->stdio[i] >= 0 ? p->stdio[i] : s->null_fd;
 	for (size_t i = 0; i < p->n_keep_fds; i++)
@@ -276,7 +274,7 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 
 static bool spawn_joins(const struct isolate_plan *p)
 {
-	if (p->bare_ns_fd >= 0)
+	if (p->kit_ns_fd >= 0)
 		return true;
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
 		if (p->ns[i] == ISOLATE_JOIN)
@@ -311,7 +309,7 @@ static pid_t spawn_clone3(struct isolate_steps *s, int *ret_pidfd)
 			spaces |= spawn_ns[i].flag;
 	if (s->mount_ns_fd >= 0)
 		spaces |= CLONE_NEWNS;
-	if (p->bare_ns_fd >= 0)
+	if (p->kit_ns_fd >= 0)
 		spaces &= ~(uint64_t)CLONE_NEWNS;
 	args.flags |= spaces;
 	if (p->cgroup_fd >= 0) {

@@ -44,7 +44,6 @@ struct isolate_steps {
 	/* Of the plan; "place the descriptors" moves them. */
 	int exec_fd;
 	int at_fd;
-	int dev_fd, sys_fd; /* -1 once they are in their places */
 	int stdio[3];
 	int keep_fds[ISOLATE_KEEP_FDS_MAX];
 

@@ -30,8 +30,8 @@
  * How a root is made. The tree that the clone has copied is made private; the new root is mounted
  * on "/", where it covers the old one; everything is mounted below it by descriptor; pivot_root()
  * exchanges the two, and the old one is detached. Where the namespace is that of a kit, there is
- * nothing to be covered or detached, and /proc, /dev and /sys are made before the root is taken:
- * whoever makes the root has that time.
+ * nothing to be covered or detached, and /dev and /sys are there already; with /proc they are made
+ * ready before the root is taken, and moved into it: whoever makes the root has that time.
  *
  * An image is hostile. It gets a say in three names only, /proc, /dev and /sys: each is opened in
  * the root without following a link and must be a directory (it is made where it is missing). All
@@ -87,21 +87,18 @@ static int root_put(int mount_fd, int place_fd, const char *name, struct error *
 	return r < 0 ? error_wrap(err, r, "/%s", name) : 0;
 }
 
-static int root_put_made(int *made_fd, int place_fd, const char *name, struct error *err)
-{
-	int r = root_put(*made_fd, place_fd, name, err);
-
-	return r < 0 ? r : TAKE_FD(*made_fd);
-}
-
+/* With a terminal there is a devpts for it, which the kit could not know of. */
 static int root_dev(struct isolate_steps *s, int place_fd, struct error *err)
 {
+	const struct isolate_plan *p = s->plan;
 	_cleanup_fd_ int target = -1;
 
-	if (s->dev_fd >= 0)
-		return root_put_made(&s->dev_fd, place_fd, "dev", err);
+	if (p->kit_ns_fd >= 0 && p->pts_fd < 0)
+		return root_target(place_fd, "dev", err);
+	if (p->kit_ns_fd >= 0 && umount2("/dev", MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+		return error_set(err, -errno, "take the /dev of a kit away");
 	target = root_target(place_fd, "dev", err);
-	return target < 0 ? target : place_dev(target, s->plan->pts_fd, s->shm_fd, err);
+	return target < 0 ? target : place_dev(target, p->pts_fd, s->shm_fd, err);
 }
 
 /* /sys with the process's own cgroups in it; the mount. */
@@ -111,12 +108,10 @@ static int root_sys(struct isolate_steps *s, int place_fd, struct error *err)
 	_cleanup_fd_ int fd = -1;
 	int r;
 
-	if (s->sys_fd >= 0) {
-		fd = root_put_made(&s->sys_fd, place_fd, "sys", err);
-	} else {
-		target = root_target(place_fd, "sys", err);
-		fd = target < 0 ? target : place_sys(target, err);
-	}
+	target = root_target(place_fd, "sys", err);
+	if (target < 0)
+		return target;
+	fd = s->plan->kit_ns_fd >= 0 ? TAKE_FD(target) : place_sys(target, err);
 	if (fd < 0)
 		return fd;
 	/* In the spawner's cgroup namespace the mount would show its groups, so there is none. */
@@ -133,7 +128,7 @@ _Static_assert(ARRAY_SIZE(root_part_names) == ROOT_PART_COUNT, "each part has it
 /* Makes the parts below place_fd, masked. */
 static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd, struct error *err)
 {
-	bool sys_is_masked = s->sys_fd >= 0;
+	bool has_kit = s->plan->kit_ns_fd >= 0;
 	_cleanup_fd_ int null_fd = -1;
 	_cleanup_fd_ int empty_fd = -1;
 
@@ -149,14 +144,14 @@ static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd,
 	null_fd = dev_open_null(part_fds[ROOT_DEV], err);
 	if (null_fd < 0)
 		return null_fd;
-	if (s->plan->bare_ns_fd >= 0) {
+	if (has_kit) {
 		empty_fd = sysio_openat(place_fd, ISOLATE_KIT_EMPTY,
 					O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 		if (empty_fd < 0)
 			return error_set(err, -errno, "open the empty directory of the kit");
 	}
-	return mask_apply(part_fds[ROOT_PROC], sys_is_masked ? -1 : part_fds[ROOT_SYS], null_fd,
-			  empty_fd, err);
+	return mask_apply(part_fds[ROOT_PROC], has_kit ? -1 : part_fds[ROOT_SYS], null_fd, empty_fd,
+			  err);
 }
 
 static int root_receive(struct isolate_steps *s)
@@ -220,8 +215,8 @@ static int root_make_here(struct isolate_steps *s, int *part_fds, struct error *
 	return r < 0 ? r : root_make_parts(s, part_fds, s->root_fd, err);
 }
 
-/* In the namespace of a kit there are places for the parts, so they are made before the root, which
- * may still be on its way, and moved into it. */
+/* In the namespace of a kit the parts have places of their own, so they are made before the root,
+ * which may still be on its way, and moved into it. */
 static int root_make_ahead(struct isolate_steps *s, int *part_fds, struct error *err)
 {
 	_cleanup_fd_ int place_fd =
@@ -243,7 +238,7 @@ static int root_container(struct isolate_steps *s, struct error *err)
 	int part_fds[ROOT_PART_COUNT] = { -1, -1, -1 };
 	int r;
 
-	if (s->plan->bare_ns_fd >= 0)
+	if (s->plan->kit_ns_fd >= 0)
 		r = root_make_ahead(s, part_fds, err);
 	else
 		r = root_make_here(s, part_fds, err);
@@ -362,7 +357,7 @@ static int root_enter(struct isolate_steps *s, struct error *err)
 {
 	/* Below the new root is nothing but the empty file system of a kit, which no name leads
 	 * to: where ".." or a namespace begins again, the kernel goes to what is on top. */
-	if (s->plan->bare_ns_fd >= 0)
+	if (s->plan->kit_ns_fd >= 0)
 		return root_change(s->root_fd, err);
 	if (s->mount_ns_fd >= 0)
 		return root_leave(s, err);
@@ -390,7 +385,7 @@ int isolate_step_root(struct isolate_steps *s, struct error *err)
 	if (s->plan->ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW && s->mount_ns_fd < 0)
 		return 0;
 	/* That of a kit is. */
-	if (s->plan->bare_ns_fd < 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (s->plan->kit_ns_fd < 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return error_set(err, -errno, "make the mounts private");
 	if (s->plan->root == ISOLATE_ROOT_KEEP)
 		return 0;
