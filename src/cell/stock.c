@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/failpoint.h"
@@ -126,12 +125,10 @@ static void stock_begin(struct stock *s)
 }
 
 /* The pause is over. */
-static void stock_on_pause(struct loop_fd *source, unsigned events)
+static void stock_on_pause(struct loop_pause *pause)
 {
-	struct stock *s = container_of(source, struct stock, pause);
-	uint64_t n;
+	struct stock *s = container_of(pause, struct stock, pause);
 
-	(void)!read(s->pause_fd, &n, sizeof(n));
 	if (s->n_starts == 0)
 		hurry_set(&s->hurry, false);
 	stock_begin(s);
@@ -144,35 +141,20 @@ static int stock_open(struct stock *s)
 
 	if (s->pool)
 		return 0;
-	s->pause_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (s->pause_fd < 0)
-		return -errno;
-	r = pool_new(&s->pool, s->loop, 1);
-	if (r < 0) {
-		s->pause_fd = fd_close(s->pause_fd);
+	r = loop_pause_init(&s->pause, s->loop, stock_on_pause);
+	if (r < 0)
 		return r;
-	}
-	loop_fd_init(&s->pause, s->loop, s->pause_fd, LOOP_READ, stock_on_pause);
-	return 0;
+	r = pool_new(&s->pool, s->loop, 1);
+	if (r < 0)
+		loop_pause_done(&s->pause);
+	return r;
 }
 
 static void stock_close(struct stock *s)
 {
-	loop_fd_done(&s->pause);
-	s->pause_fd = fd_close(s->pause_fd);
+	loop_pause_done(&s->pause);
 	s->pool = pool_free(s->pool);
 	isolate_kit_maker_done(&s->maker);
-}
-
-/* A timer of the loop knows whole milliseconds only. To set one takes a moment that whoever waits
- * for the answer need not wait for. */
-static void stock_on_begin(struct loop_defer *begin)
-{
-	static const struct itimerspec pause = { .it_value = { .tv_nsec = STOCK_PAUSE } };
-	struct stock *s = container_of(begin, struct stock, begin);
-
-	if (s->pool)
-		(void)timerfd_settime(s->pause_fd, 0, &pause, NULL);
 }
 
 static void stock_pause(struct stock *s)
@@ -180,7 +162,7 @@ static void stock_pause(struct stock *s)
 	if (stock_open(s) < 0)
 		stock_enter(s, STOCK_DROP);
 	else
-		loop_defer_schedule_last(&s->begin);
+		loop_pause_begin(&s->pause, STOCK_PAUSE);
 }
 
 static void stock_on_time(struct loop_timer *timer)
@@ -208,19 +190,17 @@ void stock_init(struct stock *s, struct loop *loop, int proc_fd, int shm_fd)
 					.shm_fd = shm_fd,
 					.hurry = &s->hurry,
 					.mold_fd = -1 },
-			     .pause_fd = -1,
+			     .pause = { .fd = -1 },
 			     .hurry = HURRY_INIT,
 			     .work = { .run = stock_run, .done = stock_ran },
 			     .made = ISOLATE_KIT_NONE };
 	loop_timer_init(&s->timer, loop, stock_on_time);
-	loop_defer_init(&s->begin, loop, stock_on_begin);
 }
 
 void stock_done(struct stock *s)
 {
 	stock_hold(s, true);
 	loop_timer_done(&s->timer);
-	loop_defer_done(&s->begin);
 }
 
 void stock_want(struct stock *s)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "isolate/kit.h"
 #include "loop/loop.h"
+#include "loop/pause.h"
 #include "loop/pool.h"
 
 /*
@@ -44,9 +45,7 @@ struct stock {
 
 	/* From the first want on; not in HELD. */
 	struct pool *pool;
-	struct loop_defer begin; /* of the pause */
-	struct loop_fd pause;
-	int pause_fd;
+	struct loop_pause pause;
 
 	unsigned n_starts;  /* stock_start_begins() */
 	struct hurry hurry; /* of these, for STOCK_PAUSE more */

@@ -19,12 +19,13 @@
 #include "instance/spawn.h"
 #include "isolate/cgroup.h"
 #include "loop/loop.h"
+#include "loop/pause.h"
 
 /* After a pod has taken one, whose own start comes first: where nobody says that it is over. */
 #define SPARE_DELAY (100 * NSEC_PER_MSEC)
-/* After the start was answered. Whoever waits for that is runnable then, and so is the container's
- * program; a processor that makes a keeper would keep one of them waiting for as long. */
-#define SPARE_PAUSE (1 * NSEC_PER_MSEC)
+/* After the start was answered: whoever waits for that goes first. Not longer: the next pod, and
+ * the removal of this one before it, may come at once, and a keeper takes two milliseconds. */
+#define SPARE_PAUSE (300 * NSEC_PER_USEC)
 /* After one could not be made, or died. */
 #define SPARE_RETRY (5 * NSEC_PER_SEC)
 /* Between two looks whether the group of one that has ended can be removed: from, to. */
@@ -39,6 +40,7 @@ struct spare {
 	struct spare_keeper keeper;
 	struct loop_child child;
 	struct loop_timer timer;
+	struct loop_pause pause;
 	bool ordered; /* the timer runs for SPARE_DELAY */
 	struct list rests;
 };
@@ -252,12 +254,25 @@ static void spare_on_timer(struct loop_timer *t)
 	loop_timer_set(&s->timer, SPARE_RETRY);
 }
 
+static void spare_on_pause(struct loop_pause *p)
+{
+	struct spare *s = container_of(p, struct spare, pause);
+
+	spare_on_timer(&s->timer);
+}
+
 int spare_new(struct spare **ret, struct instances *all)
 {
 	struct spare *s = calloc(1, sizeof(*s));
+	int r;
 
 	if (!s)
 		return -ENOMEM;
+	r = loop_pause_init(&s->pause, all->config.loop, spare_on_pause);
+	if (r < 0) {
+		free(s);
+		return r;
+	}
 	s->all = all;
 	s->keeper = (struct spare_keeper)SPARE_KEEPER_INIT;
 	list_init(&s->rests);
@@ -280,6 +295,7 @@ struct spare *spare_free(struct spare *s)
 		spare_rest_free(rest);
 	}
 	loop_timer_done(&s->timer);
+	loop_pause_done(&s->pause);
 	free(s);
 	return NULL;
 }
@@ -297,7 +313,8 @@ void spare_hurry(struct spare *s)
 	if (!s || !s->ordered)
 		return;
 	s->ordered = false;
-	loop_timer_set(&s->timer, SPARE_PAUSE);
+	loop_timer_stop(&s->timer);
+	loop_pause_begin(&s->pause, SPARE_PAUSE);
 }
 
 bool spare_take(struct spare *s, struct spare_keeper *ret)
