@@ -185,6 +185,9 @@ static struct device_rule random_rule(unsigned *seed)
 				    .minor = minors[rand_r(seed) % 5],
 				    .access = 1 + (unsigned)rand_r(seed) % 7 };
 
+	/* What has a short form. */
+	if (rand_r(seed) % 2)
+		rule.access = DEVICE_ALL;
 	if (rule.type == 'a')
 		rule.major = rule.minor = DEVICE_ANY;
 	return rule;
@@ -229,6 +232,28 @@ static void order_inside(const struct bed *b)
 		CHECK_INT(devices_apply(b->group_fd, rules, n, NULL), 0);
 		probe(b, rules, n);
 	}
+}
+
+/* Numbers that no device has are not taken for others that look the same once they are cut. */
+static void beyond_inside(const struct bed *b)
+{
+	static const struct device_rule rules[] = {
+		RULE(true, 'c', 0x1001, 3, DEVICE_ALL),
+		RULE(true, 'c', 0, 0x100003, DEVICE_ALL),
+		RULE(true, 'c', DEVICE_ANY, 0x100003, DEVICE_ALL),
+		RULE(true, 'c', 0x1001, DEVICE_ANY, DEVICE_ALL),
+		RULE(true, 'c', 1, 5, DEVICE_ALL),
+	};
+
+	CHECK_INT(devices_apply(b->group_fd, rules, ARRAY_SIZE(rules), NULL), 0);
+	CHECK_INT(make(b, S_IFCHR, 1, 3), EPERM);
+	CHECK_INT(make(b, S_IFCHR, 1, 5), 0);
+	CHECK_INT(make(b, S_IFCHR, 0xfff, 0xfffff), EPERM);
+}
+
+static void no_device_has_such_numbers(void)
+{
+	in_bed(beyond_inside);
 }
 
 static void the_last_rule_counts(void)
@@ -331,10 +356,19 @@ static void refuses_rules(void)
 		CHECK(fd >= 0);
 		CHECK_STR(fd < 0 ? err.text : "", "");
 	}
+	/* The longest list of what has a short form. */
+	for (size_t i = 0; many && i <= DEVICE_RULES_MAX; i++)
+		many[i] = (struct device_rule)RULE(true, 'c', (int64_t)i, 3, DEVICE_ALL);
+	if (many && geteuid() == 0) {
+		_cleanup_fd_ int fd = devices_load(many, DEVICE_RULES_MAX, &err);
+
+		CHECK(fd >= 0);
+	}
 	free(many);
 }
 
 UNIT_MAIN({ "refuses rules that make no sense", refuses_rules },
 	  { "a container has the default set and nothing else", only_the_default_set },
 	  { "the last rule counts, for each kind of access", the_last_rule_counts },
+	  { "no device has such numbers", no_device_has_such_numbers },
 	  { "an update replaces the program, and no other", an_update_replaces })
