@@ -21,6 +21,11 @@
 #include "base/str.h"
 #include "base/sysio.h"
 
+/* Of linux/mount.h and linux/stat.h in Linux 6.8. */
+#define CGROUP_STATMOUNT 457
+#define CGROUP_STATMOUNT_ROOT 8U
+#define CGROUP_STATMOUNT_TEXT 64
+#define CGROUP_STATX_ID 0x4000U
 #define CGROUP_MOUNTINFO_MAX (16 << 20)
 #define CGROUP_FILE_MAX (1 << 20)
 #define CGROUP_PROCS_MAX (16 << 20)
@@ -112,12 +117,58 @@ static char *cgroup_read(int dir_fd, const char *name, size_t max, int *ret)
 	return text;
 }
 
+/*
+ * Whether the mount shows its file system from the root on: mountinfo says so for all mounts of the
+ * machine, statmount(2) (Linux 6.8) for this one. libc knows neither of it.
+ */
+static bool cgroup_mount_is_whole(int fd)
+{
+	struct {
+		uint32_t size, spare;
+		uint64_t id, what;
+	} ask = { .size = sizeof(ask), .what = CGROUP_STATMOUNT_ROOT };
+	struct {
+		uint8_t before[104];
+		uint32_t root;
+		uint8_t behind[404];
+		char text[CGROUP_STATMOUNT_TEXT];
+	} said = { .root = UINT32_MAX };
+	struct statx st;
+
+	_Static_assert(offsetof(__typeof__(said), text) == 512, "struct statmount");
+	if (statx(fd, "", AT_EMPTY_PATH, CGROUP_STATX_ID, &st) < 0 ||
+	    !(st.stx_mask & CGROUP_STATX_ID))
+		return false;
+	ask.id = st.stx_mnt_id;
+	if (syscall(CGROUP_STATMOUNT, &ask, &said, sizeof(said), 0) < 0 ||
+	    said.root >= sizeof(said.text))
+		return false;
+	said.text[sizeof(said.text) - 1] = '\0';
+	return str_eq(said.text + said.root, "/");
+}
+
+static int cgroup_open_usual(void)
+{
+	static const char *const places[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_fd_ int fd = cgroup_open_mount(places[i]);
+
+		if (fd >= 0 && cgroup_mount_is_whole(fd))
+			return TAKE_FD(fd);
+	}
+	return -ENOENT;
+}
+
 int cgroup_open_root(struct error *err)
 {
 	_cleanup_str_ char *text = NULL;
 	char *save = NULL;
 	int r;
 
+	r = cgroup_open_usual();
+	if (r >= 0)
+		return r;
 	text = cgroup_read(AT_FDCWD, "/proc/self/mountinfo", CGROUP_MOUNTINFO_MAX, &r);
 	if (!text)
 		return error_set(err, r, "read /proc/self/mountinfo");
