@@ -336,6 +336,9 @@ static int restore_make(struct restore *s, struct launched *ret, struct error *e
 	s->group_fd = group_make(s->c, s->oci->systemd_cgroup, err);
 	if (s->group_fd < 0)
 		return s->group_fd;
+	r = group_confine(s->c, s->group_fd, err);
+	if (r < 0)
+		return r;
 	r = outside_make_places(s->c, err);
 	if (r == 0)
 		r = restore_place(s, err);

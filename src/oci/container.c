@@ -76,6 +76,7 @@ void container_done(struct container *c)
 	c->root_fd = fd_close(c->root_fd);
 	c->dir_fd = fd_close(c->dir_fd);
 	c->proc_fd = fd_close(c->proc_fd);
+	c->hierarchy_fd = fd_close(c->hierarchy_fd);
 	arena_done(&c->arena);
 }
 

@@ -45,6 +45,7 @@ struct container {
 	char id[CONTAINER_ID_MAX + 1];
 	int root_fd, dir_fd;
 	int proc_fd;
+	int hierarchy_fd;   /* of cgroups; -1: not opened yet (group.c) */
 	struct arena arena; /* everything below */
 	struct oci_config *config;
 	const char *bundle, *rootfs, *created;
@@ -55,7 +56,7 @@ struct container {
 
 #define CONTAINER_INIT                                                                             \
 	{                                                                                          \
-		.root_fd = -1, .dir_fd = -1, .proc_fd = -1,                                        \
+		.root_fd = -1, .dir_fd = -1, .proc_fd = -1, .hierarchy_fd = -1,                    \
 		.arena = ARENA_INIT_LIMIT(OCI_CONFIG_ARENA_MAX)                                    \
 	}
 

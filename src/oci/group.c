@@ -13,6 +13,14 @@
 
 #define GROUP_EMPTY_MS 10000
 
+/* The root of the hierarchy: `run` needs it at the beginning and at the end. */
+static int group_root(struct container *c, struct error *err)
+{
+	if (c->hierarchy_fd < 0)
+		c->hierarchy_fd = cgroup_open_root(err);
+	return c->hierarchy_fd;
+}
+
 static int group_path(const struct container *c, bool systemd, char *ret, size_t size,
 		      struct error *err)
 {
@@ -26,8 +34,7 @@ static int group_path(const struct container *c, bool systemd, char *ret, size_t
 					  err);
 }
 
-static int group_fill(struct container *c, int group_fd, const struct isolate_limits *limits,
-		      struct error *err)
+int group_confine(struct container *c, int group_fd, struct error *err)
 {
 	const struct oci_linux *os = c->config->os;
 	const struct device_rule *rules = NULL;
@@ -37,23 +44,21 @@ static int group_fill(struct container *c, int group_fd, const struct isolate_li
 	r = convert_devices_check(os, err);
 	if (r == 0)
 		r = convert_device_rules(&rules, &n_rules, &c->arena, os, os->resources, err);
-	if (r == 0)
-		r = devices_apply(group_fd, rules, n_rules, err);
-	return r < 0 ? r : limits_apply(group_fd, limits, err);
+	return r < 0 ? r : devices_apply(group_fd, rules, n_rules, err);
 }
 
 int group_make(struct container *c, bool systemd, struct error *err)
 {
-	_cleanup_fd_ int root = -1, group = -1;
+	_cleanup_fd_ int group = -1;
 	struct isolate_limits limits;
 	char path[CGROUP_PATH_SIZE];
-	int r;
+	int root, r;
 
 	r = convert_limits(&limits, &c->arena, c->config->os->resources, err);
 	if (r < 0)
 		return r;
 	convert_limits_of_new(&limits);
-	root = cgroup_open_root(err);
+	root = group_root(c, err);
 	if (root < 0)
 		return root;
 	r = group_path(c, systemd, path, sizeof(path), err);
@@ -72,18 +77,18 @@ int group_make(struct container *c, bool systemd, struct error *err)
 				 err);
 	if (group < 0)
 		return error_wrap(err, group, "make the cgroup %s", path);
-	r = group_fill(c, group, &limits, err);
+	r = limits_apply(group, &limits, err);
 	return r < 0 ? r : TAKE_FD(group);
 }
 
-int group_remove(const struct container *c, struct error *err)
+int group_remove(struct container *c, struct error *err)
 {
-	_cleanup_fd_ int root = -1, group = -1;
-	int r;
+	_cleanup_fd_ int group = -1;
+	int root, r;
 
 	if (!c->cgroup)
 		return 0;
-	root = cgroup_open_root(err);
+	root = group_root(c, err);
 	if (root < 0)
 		return root;
 	group = cgroup_open_path(root, c->cgroup);

@@ -33,7 +33,9 @@
  *            a failure, and our end of the socket that it talks over (the listener of seccomp comes
  *            there). Then `create` is done and ends.
  *
- * For `run` without hooks there is no stop at all: the state is written while the process works.
+ * For `run` without hooks there is no stop at all: the state is written while the process works,
+ * and so are the rules for devices of its group, which nothing before the program needs. It waits
+ * for them only if it is there first.
  */
 
 void launched_done(struct launched *l)
@@ -120,6 +122,30 @@ static bool launch_has_hooks(const struct oci_config *config)
 	       hooks_has(config, OCI_HOOK_CREATE_CONTAINER);
 }
 
+/* Whether nothing but its program will run in the group, or make what the rules forbid. */
+static bool launch_can_hold(const struct launch *l)
+{
+	const struct oci_config *config = l->c->config;
+
+	return !l->o->wait && !launch_has_hooks(config) &&
+	       !hooks_has(config, OCI_HOOK_START_CONTAINER) && !l->conv.plan.seccomp_notify &&
+	       config->os->n_devices == 0;
+}
+
+/* The rules for devices, behind the clone. */
+static int launch_let_go(struct launch *l, struct error *err)
+{
+	int r = group_confine(l->c, l->group_fd, err);
+
+	if (r < 0)
+		return r;
+	r = message_send(l->socket_fd, (const char[]){ LAUNCH_GO }, 1, NULL, 0);
+	/* Where it has ended already its report says why. */
+	return r < 0 && r != -EPIPE && r != -ECONNRESET
+		       ? error_set(err, r, "let the first process go on")
+		       : 0;
+}
+
 static int launch_spawn(struct launch *l, struct error *err)
 {
 	struct isolate_plan *plan = &l->conv.plan;
@@ -130,8 +156,14 @@ static int launch_spawn(struct launch *l, struct error *err)
 	l->child_plan.plan = plan;
 	l->child_plan.stop_mounted = launch_has_hooks(l->c->config);
 	l->child_plan.stop_ready = l->o->wait;
-	if (l->child_plan.stop_mounted || l->o->wait || plan->seccomp_notify ||
-	    hooks_has(l->c->config, OCI_HOOK_START_CONTAINER)) {
+	l->child_plan.held = launch_can_hold(l);
+	if (!l->child_plan.held) {
+		r = group_confine(l->c, l->group_fd, err);
+		if (r < 0)
+			return r;
+	}
+	if (l->child_plan.held || l->child_plan.stop_mounted || l->o->wait ||
+	    plan->seccomp_notify || hooks_has(l->c->config, OCI_HOOK_START_CONTAINER)) {
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 			return error_set(err, -errno, "make a pair of sockets");
 		l->socket_fd = pair[0];
@@ -143,7 +175,7 @@ static int launch_spawn(struct launch *l, struct error *err)
 	r = isolate_spawn(plan, &l->child, err);
 	/* Its end is closed with the process. */
 	l->child_plan.socket_fd = fd_close(l->child_plan.socket_fd);
-	return r;
+	return r == 0 && l->child_plan.held ? launch_let_go(l, err) : r;
 }
 
 /* What the process says next, or why it does not. */

@@ -156,8 +156,14 @@ static int child_wait(const struct isolate_at *at, struct error *err)
 static int child_ready(const struct isolate_at *at, const struct launch_child_plan *p,
 		       struct error *err)
 {
+	int fds[MESSAGE_FDS_MAX];
 	int r = 0;
 
+	if (p->held) {
+		r = child_hear(at->fd, LAUNCH_GO, fds, err);
+		if (r == 0)
+			message_close(fds);
+	}
 	if (p->stop_ready) {
 		r = child_check_program(p->plan, err);
 		if (r == 0)

@@ -22,6 +22,7 @@ struct launch_child_plan {
 	const struct isolate_plan *plan;
 	int socket_fd; /* the process's end */
 	bool stop_mounted, stop_ready;
+	bool held; /* the program waits for the runtime's byte, which is not asked for */
 };
 
 int launch_child_at(const struct isolate_at *at, struct error *err);

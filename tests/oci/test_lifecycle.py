@@ -6,6 +6,8 @@ import signal
 import subprocess
 import unittest
 
+import faults
+import host
 import oci_test
 from oci_test import until
 
@@ -66,6 +68,30 @@ class Lifecycle(oci_test.OciTest):
         for name in ("", ".", "..", ".x", "a/b", "a b", "é", "x" * 256):
             self.assertIn("container ID", self.oci("create", "--bundle", self.path, name, status=1).stderr)
         self.assertFalse(os.path.exists(self.root) and os.listdir(self.root))
+
+    def test_no_program_before_the_rules_for_devices(self):
+        """With `run` they are put on the group while the process is on its way."""
+        marker = os.path.join(self.rootfs, "tmp", "ran")
+        self.bundle("touch", "/tmp/ran")
+        self.config["linux"]["resources"] = {"devices": [{"allow": True, "type": "x"}]}
+        self.save()
+        self.assertIn("devices[0]", self.run_it(status=1).stderr)
+        self.assertFalse(os.path.exists(marker))
+        self.assertEqual((os.listdir(self.root), self.groups()), ([], []))
+        self.bundle("mknod", "/tmp/fuse", "c", "10", "229")
+        self.caps("CAP_MKNOD")
+        for _ in range(20):
+            self.assertIn("Operation not permitted", self.run_it(status=1).stderr)
+
+    @unittest.skipUnless(faults.has_faults(), "needs a build with test hooks")
+    def test_no_program_where_the_runtime_was_killed(self):
+        self.bundle("touch", "/tmp/ran")
+        done = self.run_it(status=None, env={**os.environ, "NACRE_FAILPOINT": "spawn.clone+=crash"})
+        self.assertEqual(done.returncode, -signal.SIGKILL)
+        [group] = self.groups()
+        until(lambda: oci_test.reap_orphans(0) or not host.cgroup_pids(group), what="the end of the process")
+        self.assertFalse(os.path.exists(os.path.join(self.rootfs, "tmp", "ran")))
+        self.delete()
 
     def test_run_gives_the_status_of_the_program(self):
         for code, status in (("exit 0", 0), ("exit 7", 7)):
