@@ -345,8 +345,15 @@ int container_lock(struct container *c, bool wait, struct error *err)
 
 int container_forget(struct container *c, struct error *err)
 {
-	int r = rootfd_remove_tree(c->root_fd, c->id);
+	static const char *const files[] = { "state.json", "cgroup", "config.json" };
+	int r;
 
+	/* What is usually there is not looked for. */
+	for (size_t i = 0; i < ARRAY_SIZE(files) && c->dir_fd >= 0; i++)
+		(void)sysio_unlinkat(c->dir_fd, files[i], 0);
+	if (sysio_unlinkat(c->root_fd, c->id, AT_REMOVEDIR) == 0)
+		return 0;
+	r = rootfd_remove_tree(c->root_fd, c->id);
 	return r < 0 ? error_set(err, r, "remove the state of %s", c->id) : 0;
 }
 
