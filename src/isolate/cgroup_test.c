@@ -5,7 +5,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +37,53 @@ static void finds_the_root(void)
 	CHECK(faccessat(test_root_fd, "cgroup.controllers", R_OK, 0) == 0);
 	CHECK_INT(cgroup_own_path(path, sizeof(path), NULL), 0);
 	CHECK(path[0] != '/' && faccessat(test_root_fd, *path ? path : ".", F_OK, 0) == 0);
+}
+
+/* Closes it. */
+static bool is_the_root(int fd)
+{
+	struct stat a, b;
+	bool same = fd >= 0 && fstat(fd, &a) == 0 && fstat(test_root_fd, &b) == 0 &&
+		    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+
+	(void)fd_close(fd);
+	return same;
+}
+
+/* In a mount namespace of this process's own: where the hierarchy usually is there is a part of it,
+ * then something else; the whole is in a place with a blank. */
+static int elsewhere(const char *group)
+{
+	char dir[] = "/tmp/nacre unit XXXXXX", part[64];
+	bool ok =
+		unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+
+	ok = ok && mkdtemp(dir) && mount("cgroup2", dir, "cgroup2", 0, NULL) == 0;
+	(void)str_printf(part, sizeof(part), "%s/%s", dir, group);
+	ok = ok && mount(part, "/sys/fs/cgroup", NULL, MS_BIND, NULL) == 0;
+	ok = ok && is_the_root(cgroup_open_root(NULL));
+	ok = ok && mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) == 0;
+	ok = ok && is_the_root(cgroup_open_root(NULL));
+	ok = ok && umount(dir) == 0 && rmdir(dir) == 0;
+	return ok ? 0 : 1;
+}
+
+static void finds_it_elsewhere(void)
+{
+	char group[32];
+	int status = -1;
+	pid_t pid;
+
+	if (geteuid() != 0 || test_root_fd < 0)
+		SKIP("needs root and a v2 hierarchy");
+	(void)str_printf(group, sizeof(group), "nacre-part-%d", (int)getpid());
+	CHECK(mkdirat(test_root_fd, group, 0755) == 0);
+	(void)fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(elsewhere(group));
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK_INT(cgroup_remove(test_root_fd, group), 0);
 }
 
 static void refuses_names(void)
@@ -325,6 +376,7 @@ static void done(void)
 }
 
 UNIT_MAIN({ "finds the hierarchy and the own group", finds_the_root },
+	  { "finds it elsewhere", finds_it_elsewhere },
 	  { "refuses what is not one component", refuses_names },
 	  { "a group lives and dies", lives_and_dies },
 	  { "lists processes, here and below", lists_processes },
