@@ -91,15 +91,22 @@ static char *cgroup_mount_point(char *line)
 	return point;
 }
 
-static int cgroup_open_mount(const char *path)
+/* id: of the mount that is meant, as mountinfo has it; 0: any. Something else may be mounted over
+ * it, a part of the hierarchy too. */
+static int cgroup_open_mount(const char *path, unsigned long id)
 {
 	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	struct statfs fs;
+	struct statx st;
 
-	/* Something else may be mounted over it. */
 	if (fd < 0 || fstatfs(fd, &fs) < 0)
 		return -errno;
-	return fs.f_type == CGROUP2_SUPER_MAGIC ? TAKE_FD(fd) : -ENOENT;
+	if (fs.f_type != CGROUP2_SUPER_MAGIC)
+		return -ENOENT;
+	if (id > 0 && statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 &&
+	    (st.stx_mask & STATX_MNT_ID) && st.stx_mnt_id != id)
+		return -ENOENT;
+	return TAKE_FD(fd);
 }
 
 /* A text file as a string of its own; NULL with errno's number in *ret. */
@@ -152,7 +159,7 @@ static int cgroup_open_usual(void)
 	static const char *const places[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_fd_ int fd = cgroup_open_mount(places[i]);
+		_cleanup_fd_ int fd = cgroup_open_mount(places[i], 0);
 
 		if (fd >= 0 && cgroup_mount_is_whole(fd))
 			return TAKE_FD(fd);
@@ -173,8 +180,9 @@ int cgroup_open_root(struct error *err)
 	if (!text)
 		return error_set(err, r, "read /proc/self/mountinfo");
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		unsigned long id = strtoul(line, NULL, 10);
 		const char *point = cgroup_mount_point(line);
-		int fd = point ? cgroup_open_mount(point) : -1;
+		int fd = point ? cgroup_open_mount(point, id) : -1;
 
 		if (fd >= 0)
 			return fd;

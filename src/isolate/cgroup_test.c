@@ -57,8 +57,12 @@ static int elsewhere(const char *group)
 	char dir[] = "/tmp/nacre unit XXXXXX", part[64];
 	bool ok =
 		unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+	int fd = ok ? cgroup_open_root(NULL) : -1;
 
-	ok = ok && mkdtemp(dir) && mount("cgroup2", dir, "cgroup2", 0, NULL) == 0;
+	/* A bind: a new mount could change what the hierarchy is like, for everybody. */
+	(void)str_printf(part, sizeof(part), "/proc/self/fd/%d", fd);
+	ok = fd >= 0 && mkdtemp(dir) && mount(part, dir, NULL, MS_BIND, NULL) == 0;
+	(void)fd_close(fd);
 	(void)str_printf(part, sizeof(part), "%s/%s", dir, group);
 	ok = ok && mount(part, "/sys/fs/cgroup", NULL, MS_BIND, NULL) == 0;
 	ok = ok && is_the_root(cgroup_open_root(NULL));
