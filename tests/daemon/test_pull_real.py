@@ -357,7 +357,7 @@ class Real(nacre_test.NodeTest):
             self.assertEqual(os.getxattr(f"{top}/{name}", key), value, name)
         listed, = [f + "/acl" for f in found if os.path.exists(f + "/acl")]
         self.assertEqual(os.getxattr(listed, "system.posix_acl_access"), acl)
-        # A device of an image is none (ARCHITECTURE, tests/image/test_hostile.py).
+        # A device of an image is none (tests/image/test_hostile.py).
         self.assertFalse(os.path.exists(top + "/null"))
         self.remove("has:1")
 
