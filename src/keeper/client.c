@@ -32,17 +32,8 @@
  * is still on its way (rpc_client_retire()).
  *
  * The loss of a connection is seen as the end of the Watch stream. Calls wait
- * here while their keeper goes on as another program (client_reopen.h).
- *
- * A Start that carries descriptors sends them over the second socket first, but for those that are
- * only being made while it is on its way (late.h). So that the keeper
- * never has to drop one (keeper/tokens.h), the calls that are under way on a connection carry no
- * more than START_FDS_MAX together; the others wait here, in order.
+ * (client_call.h) while their keeper goes on as another program (client_reopen.h).
  */
-
-/* Room for what another connection may have left. */
-#define START_FDS_MAX (TOKENS_HELD_MAX - 24)
-_Static_assert(START_FDS + CONTAINER_MOUNTS_MAX <= START_FDS_MAX, "one start at least fits");
 
 static struct keeper_client *client_of(struct peer *p)
 {
@@ -74,121 +65,6 @@ static void connection_unref(struct connection *c)
 		loop_defer_schedule(&c->free);
 	else
 		connection_free(c);
-}
-
-/* ---- calls ---- */
-
-/* Takes the call out of all lists. */
-static void client_call_unlink(struct client_call *call)
-{
-	struct connection *c = call->client->connection;
-
-	if (call->counted) {
-		c->n_calls--;
-		c->n_start_fds -= call->is_start ? call->n_fds : 0;
-	}
-	call->counted = false;
-	list_remove(&call->link);
-	list_remove(&call->waiting);
-	for (size_t i = 0; i < ARRAY_SIZE(call->fds); i++)
-		call->fds[i] = fd_close(call->fds[i]);
-	container_fds_close(&call->mounts);
-	free(call->mount_tokens);
-	call->mount_tokens = NULL;
-	free(call->data);
-	call->data = NULL;
-}
-
-static void client_call_free(struct client_call *call)
-{
-	client_call_unlink(call);
-	unary_done(&call->unary);
-	free(call);
-}
-
-static int client_call_send_list(const struct client_call *call, const uint64_t *tokens,
-				 const int *fds, size_t n)
-{
-	const struct keeper_client *client = call->client;
-
-	return fdchan_send_all(client->connection->channel_fd, tokens, client->target, fds, n);
-}
-
-static int client_call_send_fds(const struct client_call *call)
-{
-	int r = client_call_send_list(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
-
-	return r < 0 ? r
-		     : client_call_send_list(call, call->mount_tokens, call->mounts.mounts,
-					     call->mounts.n_mounts);
-}
-
-/* fn is given by the caller, so that what follows upon an answer can start the next one. */
-static void client_call_begin_start(struct client_call *call, unary_fn fn)
-{
-	struct connection *c = call->client->connection;
-	struct error err = ERROR_INIT;
-	int r;
-
-	c->n_calls++;
-	c->n_start_fds += call->n_fds;
-	call->is_start = true;
-	call->counted = true;
-	r = client_call_send_fds(call);
-	if (r < 0) {
-		(void)error_set(&err, r, "pass descriptors to the keeper");
-		if (r == -EPIPE || r == -ECONNRESET || r == -EAGAIN)
-			err.kind = ERROR_UNAVAILABLE;
-		unary_fail(&call->unary, c->loop, &err, fn);
-		return;
-	}
-	unary_start(&call->unary, c->loop, c->rpc,
-		    &(struct unary_request){
-			    .method = KEEPER_METHOD("Start"),
-			    .target = call->client->target,
-			    .data = call->data,
-			    .len = call->len,
-			    .output = &nacre__instance__v1__start_response__descriptor,
-			    .timeout = NSEC_NEVER,
-		    },
-		    fn);
-}
-
-static void connection_pump(struct connection *c, unary_fn fn)
-{
-	struct client_call *call;
-
-	list_for_each (call, &c->starts, struct client_call, waiting) {
-		if (reopen_holds(call->client))
-			continue;
-		if (c->n_start_fds + call->n_fds > START_FDS_MAX)
-			return;
-		list_remove(&call->waiting);
-		client_call_begin_start(call, fn);
-		for (size_t i = 0; i < ARRAY_SIZE(call->fds); i++)
-			call->fds[i] = fd_close(call->fds[i]);
-		container_fds_close(&call->mounts);
-	}
-}
-
-static void client_call_on_answer(struct unary *u, const ProtobufCMessage *response,
-				  const struct error *err)
-{
-	struct client_call *call = container_of(u, struct client_call, unary);
-	struct connection *c = connection_enter(call->client->connection);
-
-	/* Out of all lists before it tells: whom it tells may free the peer. */
-	client_call_unlink(call);
-	connection_pump(c, client_call_on_answer);
-	call->finish(call, response, err);
-	free(call);
-	connection_leave(c);
-}
-
-static void client_finish_plain(struct client_call *call, const ProtobufCMessage *response,
-				const struct error *err)
-{
-	call->done(call->userdata, err);
 }
 
 static void client_finish_spawn(struct client_call *call, const ProtobufCMessage *response,
@@ -224,126 +100,6 @@ static void client_finish_start(struct client_call *call, const ProtobufCMessage
 		return;
 	}
 	call->started(call->userdata, &view, NULL);
-}
-
-struct client_call *client_call_new(struct keeper_client *client, client_finish_fn finish,
-				    void *userdata)
-{
-	struct client_call *call = calloc(1, sizeof(*call));
-
-	if (!call)
-		return NULL;
-	call->client = client;
-	call->finish = finish;
-	call->userdata = userdata;
-	for (size_t i = 0; i < START_FDS; i++)
-		call->fds[i] = -1;
-	call->mounts = (struct container_fds)CONTAINER_FDS_NONE;
-	list_init(&call->link);
-	list_init(&call->waiting);
-	list_add_tail(&client->calls, &call->link);
-	return call;
-}
-
-static void client_call_send(struct client_call *call, const ProtobufCMessage *message)
-{
-	struct connection *c = call->client->connection;
-
-	c->n_calls++;
-	call->counted = true;
-	unary_start(&call->unary, c->loop, c->rpc,
-		    &(struct unary_request){
-			    .method = call->method,
-			    .target = call->client->target,
-			    .message = message,
-			    .data = call->data,
-			    .len = call->len,
-			    .output = call->output,
-			    .timeout = call->timeout,
-		    },
-		    client_call_on_answer);
-}
-
-/* Keeps the request until `reopen` is over. */
-static int client_call_hold(struct client_call *call, const ProtobufCMessage *message)
-{
-	call->len = protobuf_c_message_get_packed_size(message);
-	call->data = malloc(call->len + 1);
-	if (!call->data)
-		return -ENOMEM;
-	(void)protobuf_c_message_pack(message, call->data);
-	list_add_tail(&call->client->connection->held, &call->waiting);
-	return 0;
-}
-
-void client_call_refuse(struct client_call *call, const struct error *err)
-{
-	unary_fail(&call->unary, call->client->connection->loop, err, client_call_on_answer);
-}
-
-void client_call_ask(struct client_call *call, const char *method, const ProtobufCMessage *message,
-		     const ProtobufCMessageDescriptor *output, nsec_t timeout)
-{
-	struct keeper_client *client = call->client;
-	struct error err = ERROR_INIT;
-	int r;
-
-	call->method = method;
-	call->output = output;
-	call->timeout = timeout;
-	if (client->refusal.code) {
-		client_call_refuse(call, &client->refusal);
-	} else if (!reopen_holds(client)) {
-		client_call_send(call, message);
-	} else {
-		r = client_call_hold(call, message);
-		if (r < 0) {
-			(void)error_set(&err, r, "call the keeper");
-			client_call_refuse(call, &err);
-		}
-	}
-}
-
-/* The keeper has said hello again, or never will: what waits is sent. */
-static void connection_go_on(struct connection *c)
-{
-	struct client_call *call;
-
-	list_for_each (call, &c->held, struct client_call, waiting) {
-		if (reopen_holds(call->client))
-			continue;
-		list_remove(&call->waiting);
-		if (call->client->refusal.code)
-			client_call_refuse(call, &call->client->refusal);
-		else
-			client_call_send(call, NULL);
-	}
-	connection_pump(c, client_call_on_answer);
-	passing_go_on(c);
-}
-
-/* Without memory for the call there is no later either: the one completion that comes at once. */
-void client_no_memory(struct error *err)
-{
-	*err = (struct error)ERROR_INIT;
-	(void)error_set(err, -ENOMEM, "call the keeper");
-}
-
-/* A call whose answer says nothing but yes. */
-static void client_ask(struct keeper_client *client, const char *method,
-		       const ProtobufCMessage *message, const ProtobufCMessageDescriptor *output,
-		       peer_done_fn done, void *userdata)
-{
-	struct client_call *call = client_call_new(client, client_finish_plain, userdata);
-	struct error err;
-
-	if (!call) {
-		client_no_memory(&err);
-		done(userdata, &err);
-		return;
-	}
-	call->done = done;
-	client_call_ask(call, method, message, output, NSEC_NEVER);
 }
 
 /* ---- hello ---- */
@@ -457,7 +213,7 @@ static void start(struct peer *p, const struct cell_spec *cell, const struct con
 		return;
 	}
 	list_add_tail(&client->connection->starts, &call->waiting);
-	connection_pump(client->connection, client_call_on_answer);
+	connection_pump(client->connection);
 }
 
 static bool late(struct peer *p)
@@ -491,8 +247,6 @@ static void give(struct peer *p, const char *id, struct container_fds *fds)
 	_cleanup_(container_fds_close) struct container_fds own = container_fds_take(fds);
 	struct keeper_client *client = client_of(p);
 	struct client_call *call = client_find_late(client, id);
-	struct error err = ERROR_INIT;
-	int r;
 
 	if (!call)
 		return;
@@ -504,16 +258,7 @@ static void give(struct peer *p, const char *id, struct container_fds *fds)
 	/* One that waits takes them along. */
 	if (!call->counted)
 		return;
-	r = client_call_send_list(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
-	for (size_t i = 0; i < ARRAY_SIZE(call->fds); i++)
-		call->fds[i] = fd_close(call->fds[i]);
-	if (r == 0)
-		return;
-	(void)error_set(&err, r, "pass descriptors to the keeper");
-	if (r == -EPIPE || r == -ECONNRESET || r == -EAGAIN)
-		err.kind = ERROR_UNAVAILABLE;
-	unary_done(&call->unary);
-	unary_fail(&call->unary, client->connection->loop, &err, client_call_on_answer);
+	client_call_give(call);
 }
 
 static void withdraw(struct peer *p, const char *id)
@@ -524,7 +269,7 @@ static void withdraw(struct peer *p, const char *id)
 	if (!call)
 		return;
 	client_call_free(call);
-	connection_pump(client->connection, client_call_on_answer);
+	connection_pump(client->connection);
 }
 
 static void signal_(struct peer *p, const char *id, int sig, bool all, peer_done_fn done,
@@ -536,8 +281,9 @@ static void signal_(struct peer *p, const char *id, int sig, bool all, peer_done
 	request.id = convert_str(id);
 	request.signal = (uint32_t)sig;
 	request.all = all;
-	client_ask(client_of(p), KEEPER_METHOD("Signal"), &request.base,
-		   &nacre__instance__v1__signal_response__descriptor, done, userdata);
+	client_call_plain(client_of(p), KEEPER_METHOD("Signal"), &request.base,
+			  &nacre__instance__v1__signal_response__descriptor, NSEC_NEVER, done,
+			  userdata);
 }
 
 static void remove_(struct peer *p, const char *id, peer_done_fn done, void *userdata)
@@ -546,8 +292,9 @@ static void remove_(struct peer *p, const char *id, peer_done_fn done, void *use
 
 	nacre__instance__v1__remove_request__init(&request);
 	request.id = convert_str(id);
-	client_ask(client_of(p), KEEPER_METHOD("Remove"), &request.base,
-		   &nacre__instance__v1__remove_response__descriptor, done, userdata);
+	client_call_plain(client_of(p), KEEPER_METHOD("Remove"), &request.base,
+			  &nacre__instance__v1__remove_response__descriptor, NSEC_NEVER, done,
+			  userdata);
 }
 
 static void remove_cell(struct peer *p, const char *cell, peer_done_fn done, void *userdata)
@@ -556,8 +303,9 @@ static void remove_cell(struct peer *p, const char *cell, peer_done_fn done, voi
 
 	nacre__instance__v1__remove_cell_request__init(&request);
 	request.cell = convert_str(cell);
-	client_ask(client_of(p), KEEPER_METHOD("RemoveCell"), &request.base,
-		   &nacre__instance__v1__remove_cell_response__descriptor, done, userdata);
+	client_call_plain(client_of(p), KEEPER_METHOD("RemoveCell"), &request.base,
+			  &nacre__instance__v1__remove_cell_response__descriptor, NSEC_NEVER, done,
+			  userdata);
 }
 
 static void spawn(struct peer *p, const char *name, bool host_network,
@@ -587,8 +335,9 @@ static void end(struct peer *p, const char *name, peer_done_fn done, void *userd
 
 	nacre__instance__v1__end_request__init(&request);
 	request.name = convert_str(name);
-	client_ask(client_of(p), KEEPER_METHOD("End"), &request.base,
-		   &nacre__instance__v1__end_response__descriptor, done, userdata);
+	client_call_plain(client_of(p), KEEPER_METHOD("End"), &request.base,
+			  &nacre__instance__v1__end_response__descriptor, NSEC_NEVER, done,
+			  userdata);
 }
 
 static void shutdown_(struct peer *p, peer_done_fn done, void *userdata)
@@ -596,27 +345,19 @@ static void shutdown_(struct peer *p, peer_done_fn done, void *userdata)
 	Nacre__Instance__V1__ShutdownRequest request;
 
 	nacre__instance__v1__shutdown_request__init(&request);
-	client_ask(client_of(p), KEEPER_METHOD("Shutdown"), &request.base,
-		   &nacre__instance__v1__shutdown_response__descriptor, done, userdata);
+	client_call_plain(client_of(p), KEEPER_METHOD("Shutdown"), &request.base,
+			  &nacre__instance__v1__shutdown_response__descriptor, NSEC_NEVER, done,
+			  userdata);
 }
 
-/* A hello whose answer says nothing but that it came. */
+/* A hello of which only the arrival of its answer counts. */
 static void ping(struct peer *p, nsec_t within, peer_done_fn done, void *userdata)
 {
-	struct keeper_client *client = client_of(p);
-	struct client_call *call = client_call_new(client, client_finish_plain, userdata);
 	Nacre__Instance__V1__HelloRequest request;
-	struct error err;
 
-	if (!call) {
-		client_no_memory(&err);
-		done(userdata, &err);
-		return;
-	}
-	client_make_hello(client, &request);
-	call->done = done;
-	client_call_ask(call, KEEPER_METHOD("Hello"), &request.base,
-			&nacre__instance__v1__hello_response__descriptor, within);
+	client_make_hello(client_of(p), &request);
+	client_call_plain(client_of(p), KEEPER_METHOD("Hello"), &request.base,
+			  &nacre__instance__v1__hello_response__descriptor, within, done, userdata);
 }
 
 static const struct peer_hello *hello(struct peer *p)
@@ -650,7 +391,7 @@ static struct peer *free_(struct peer *p)
 	list_remove(&client->link);
 	free(client->path);
 	free(client);
-	connection_pump(c, client_call_on_answer);
+	connection_pump(c);
 	connection_unref(c);
 	return NULL;
 }

@@ -52,6 +52,19 @@ void client_call_ask(struct client_call *call, const char *method, const Protobu
 /* Instead of that. */
 void client_call_refuse(struct client_call *call, const struct error *err);
 void client_no_memory(struct error *err);
+/* A call whose answer carries nothing but success: all of the above in one. */
+void client_call_plain(struct keeper_client *client, const char *method,
+		       const ProtobufCMessage *message, const ProtobufCMessageDescriptor *output,
+		       nsec_t timeout, peer_done_fn done, void *userdata);
+/* Sends the descriptors of a start that is under way already; a failure ends the call. */
+void client_call_give(struct client_call *call);
+/* Ends a call without a completion. */
+void client_call_free(struct client_call *call);
+
+/* Sends the starts that wait, as far as their descriptors fit. */
+void connection_pump(struct connection *c);
+/* The keeper has said hello again, or never will: sends all that waits. */
+void connection_go_on(struct connection *c);
 
 /* The request of a start into call->data, with tokens for its descriptors: those of call->fds, or
  * those that will be given where the spec is `late`. -ENOMEM, or that nothing random is to be had.
