@@ -242,6 +242,16 @@ static const struct provider_ops vms_ops = {
 	.close = vms_close,
 };
 
+static const struct machine_steps vms_steps = {
+	.start = machine_start,
+	.again = machine_again,
+	.on_patience = machine_on_patience,
+	.on_button = machine_on_button,
+	.on_volumes_lost = machine_on_volumes_lost,
+	.vm_events = &machine_vm_events,
+	.gate_events = &machine_gate_events,
+};
+
 struct vms *vms_free(struct vms *v)
 {
 	struct machine *m;
@@ -284,6 +294,7 @@ int vms_new(struct vms **ret, const struct vms_config *config, struct error *err
 	v->ops.hello_limit = config->hello_limit ?: VMS_HELLO_LIMIT;
 	v->provider.ops = &v->ops;
 	v->config = *config;
+	v->steps = &vms_steps;
 	list_init(&v->machines);
 	v->proc_fd = sysio_openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	r = v->proc_fd < 0 ? error_set(err, -errno, "open /proc") : 0;

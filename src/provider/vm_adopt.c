@@ -43,7 +43,8 @@ int machine_adopt(struct machine *m, struct error *err)
 	leaf_fd = cgroup_make(m->instance->cgroup_fd, "vmm", err);
 	if (leaf_fd < 0)
 		return leaf_fd;
-	r = c->driver->adopt(&m->vm, c->loop, config.dir_fd, leaf_fd, &machine_vm_events, m, err);
+	r = c->driver->adopt(&m->vm, c->loop, config.dir_fd, leaf_fd, m->vms->steps->vm_events, m,
+			     err);
 	if (r == -ESRCH)
 		return error_refuse(err, ERROR_UNAVAILABLE,
 				    "its machine ended while the daemon was away");
@@ -56,7 +57,7 @@ int machine_adopt(struct machine *m, struct error *err)
 	r = vm_volumes_adopt(&m->volumes, &share, m->instance->cgroup_fd, err);
 	if (r < 0)
 		return r;
-	r = gate_connect(&m->gate, &config, &machine_gate_events, m, err);
+	r = gate_connect(&m->gate, &config, m->vms->steps->gate_events, m, err);
 	FAILPOINT_AFTER("vm.adopt");
 	return r < 0 ? error_wrap(err, r, "its gate") : 0;
 }

@@ -83,7 +83,7 @@ static void machine_on_end(struct vm *vm, const struct vm_end *end, void *owner)
 	FAILPOINT_AFTER("vm.end");
 	vm_volumes_rest(&m->volumes);
 	if (m->pooled)
-		pooled_break(m, end->words[0] ? end->words : end->text);
+		m->pool_ops->broken(m, end->words[0] ? end->words : end->text);
 	if (!m->instance) {
 		machine_check_gone(m);
 		return;
@@ -136,7 +136,7 @@ static void machine_on_up(struct vm *vm, void *owner)
 	FAILPOINT_BEFORE("vm.up");
 	machine_forget_lines(m);
 	if (m->pooled)
-		pooled_up(m);
+		m->pool_ops->up(m);
 	if (m->instance && m->asks_slots)
 		machine_learn_slots(m);
 	FAILPOINT_AFTER("vm.up");
@@ -231,7 +231,7 @@ static void machine_on_frame(void *userdata, const uint8_t *frame, size_t len)
 	struct bootmsg msg;
 
 	if (m->pooled)
-		pooled_break(m, "its guest speaks before it was spoken to");
+		m->pool_ops->broken(m, "its guest speaks before it was spoken to");
 	if (!m->instance)
 		return;
 	if (bootmsg_next(&msg, frame, len, &err) <= 0)
@@ -269,7 +269,7 @@ static void machine_on_gate_end(void *userdata, const struct error *err)
 	m->gate = gate_free(m->gate);
 	FAILPOINT_AFTER("vm.gate_end");
 	if (m->pooled)
-		pooled_break(m, reason);
+		m->pool_ops->broken(m, reason);
 	if (!m->instance) {
 		machine_check_gone(m);
 		return;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/failpoint.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "instance/end.h"
 #include "instance/link.h"
@@ -76,12 +77,12 @@ struct machine *machine_new(struct vms *v, struct instance *i)
 		m->files[n].fd = -1;
 	m->network = (struct segment_job)SEGMENT_JOB_INIT;
 	machine_nic_init(&m->nic, machine_on_nic);
-	loop_timer_init(&m->patience, v->config.loop, machine_on_patience);
-	loop_timer_init(&m->button, v->config.loop, machine_on_button);
+	loop_timer_init(&m->patience, v->config.loop, v->steps->on_patience);
+	loop_timer_init(&m->button, v->config.loop, v->steps->on_button);
 	machine_beat_init(m);
 	if (i)
 		machine_beat_start(m);
-	vm_volumes_init(&m->volumes, v->config.loop, machine_on_volumes_lost, machine_on_idle);
+	vm_volumes_init(&m->volumes, v->config.loop, v->steps->on_volumes_lost, machine_on_idle);
 	list_init(&m->link);
 	list_add_tail(&v->machines, &m->link);
 	if (i)
@@ -94,7 +95,7 @@ struct machine_seat machine_seat(const struct machine *m)
 	const struct instance *i = m->instance;
 
 	if (m->pooled)
-		return pooled_seat(m);
+		return m->pool_ops->seat(m);
 	return (struct machine_seat){
 		.id = i->id, .title = i->path, .dir_fd = i->dir_fd, .cgroup_fd = i->cgroup_fd
 	};
@@ -119,6 +120,14 @@ struct gate_config machine_gate_config(const struct machine *m)
 				     .dir_fd = seat.dir_fd,
 				     .instance = seat.id,
 				     .life = m->vms->config.certificate_life };
+}
+
+void machine_forget_lines(struct machine *m)
+{
+	m->warm = false;
+	m->again_boot_fd = fd_close(m->again_boot_fd);
+	m->again_console_fd = fd_close(m->again_console_fd);
+	segment_done(&m->network.made);
 }
 
 void machine_free(struct machine *m)
@@ -147,21 +156,21 @@ void machine_check_gone(struct machine *m)
 	    !vm_volumes_are_idle(&m->volumes))
 		return;
 	if (m->pooled)
-		pooled_gone(m);
+		m->pool_ops->gone(m);
 	else
 		machine_free(m);
 }
 
 bool machine_has_gone(const struct machine *m)
 {
-	return m->pooled ? pooled_is_ending(m) : !m->instance;
+	return m->pooled ? m->pool_ops->is_ending(m) : !m->instance;
 }
 
 void machine_fail(struct machine *m, const struct error *err)
 {
 	if (m->pooled)
-		pooled_break(m, error_text(err));
-	else if (!machine_again(m, error_text(err)))
+		m->pool_ops->broken(m, error_text(err));
+	else if (!m->vms->steps->again(m, error_text(err)))
 		instance_fail(m->instance, err);
 }
 
@@ -201,7 +210,7 @@ void machine_go_on(struct machine *m)
 	if (m->awaits_bundle || m->network.work.busy || m->nic.work.busy ||
 	    (i && (i->told_end || i->broken)))
 		return;
-	if (machine_start(m, &err) < 0)
+	if (m->vms->steps->start(m, &err) < 0)
 		machine_fail(m, &err);
 	else if (i)
 		instance_made(i);

@@ -21,6 +21,7 @@
 struct guest_set;
 struct instance;
 struct pooled;
+struct machine;
 struct templates;
 struct vm_pool;
 
@@ -28,11 +29,49 @@ struct vm_pool;
 #define MACHINE_CONSOLE_MAX 320
 #define MACHINE_TEXT_MAX 256
 
+/* Where a machine is, and what it is called: as its instance has it, or for as long as it is in the
+ * warm pool. */
+struct machine_seat {
+	const char *id, *title;
+	int dir_fd, cgroup_fd;
+};
+
+/*
+ * Events of a machine that has no instance yet: the warm pool (vm_pool.c) answers them. Functions
+ * return at once and free nothing.
+ */
+struct machine_pool_ops {
+	void (*up)(struct machine *m); /* its guest waits for its identity */
+	void (*broken)(struct machine *m, const char *reason); /* it is of no use any more */
+	void (*gone)(struct machine *m);                       /* all its processes have ended */
+	bool (*is_ending)(const struct machine *m);
+	struct machine_seat (*seat)(const struct machine *m);
+	struct instance_machine *(*size)(struct machine *m); /* its RAM and processors */
+};
+
+/*
+ * Steps of a machine that units above this one carry out; vm.c has the table. Calls go down by
+ * name, so this unit knows them as functions only.
+ */
+struct machine_steps {
+	/* All that it needs is here: starts gate and VMM. */
+	int (*start)(struct machine *m, struct error *err);
+	/* It cannot go on. True: another machine takes its place (vm_again.c); it is not the
+	 * instance's any more. False: that is the end of the instance. */
+	bool (*again)(struct machine *m, const char *reason);
+	void (*on_patience)(struct loop_timer *t); /* the gate did not return the console */
+	void (*on_button)(struct loop_timer *t);   /* the keeper did not end the machine */
+	void (*on_volumes_lost)(struct vm_volumes *v, const char *reason);
+	const struct vm_events *vm_events;     /* what the driver tells */
+	const struct gate_events *gate_events; /* what the gate tells */
+};
+
 struct machine {
 	struct list link; /* of vms.machines */
 	struct vms *vms;
 	struct instance *instance; /* NULL: it has gone, or nobody has taken it yet */
-	struct pooled *pooled;     /* NULL: it is none of those that wait (vm_pool.h) */
+	struct pooled *pooled;     /* its part of the warm pool; NULL: it is not in there */
+	const struct machine_pool_ops *pool_ops; /* where `pooled` is set */
 	struct segment_job network;
 	struct machine_nic nic; /* the second one */
 	bool has_nic;           /* or may have, if it is of an earlier life */
@@ -80,6 +119,7 @@ struct vms {
 	struct templates *templates; /* NULL: none is wanted */
 	struct vm_pool *pool;        /* NULL: none is wanted */
 	struct list machines;
+	const struct machine_steps *steps;
 	int proc_fd;
 };
 
@@ -114,11 +154,6 @@ void machine_free(struct machine *m);
 
 /* Frees it once nobody will call it any more. */
 void machine_check_gone(struct machine *m);
-/* Where it is, and what it is called: as its instance has it, or for as long as it waits. */
-struct machine_seat {
-	const char *id, *title;
-	int dir_fd, cgroup_fd;
-};
 struct machine_seat machine_seat(const struct machine *m);
 struct gate_config machine_gate_config(const struct machine *m);
 struct share_config machine_share_config(const struct machine *m);
@@ -126,6 +161,8 @@ struct share_config machine_share_config(const struct machine *m);
 /* Goes on as soon as all that it needs is here. */
 void machine_go_on(struct machine *m);
 
+/* Closes the lines and the network that a machine from a template keeps for a cold start. */
+void machine_forget_lines(struct machine *m);
 /* Nobody has it any more. */
 bool machine_has_gone(const struct machine *m);
 /* It cannot go on: ends it, or the instance whose it is, which tells of it as instance_break() and
@@ -143,27 +180,15 @@ int machine_random(void *data, size_t len, struct error *err);
 /* Tells the guest, by its gate, that it is that of the instance. */
 int machine_tell(struct machine *m, struct error *err);
 
-/* vm_pool.c: of one that is `pooled`. It has come up, it is of no use any more, all its
- * processes have ended. */
-void pooled_up(struct machine *m);
-void pooled_break(struct machine *m, const char *reason);
-void pooled_gone(struct machine *m);
-struct machine_seat pooled_seat(const struct machine *m);
-bool pooled_is_ending(const struct machine *m);
-/* The RAM and processors that it has. */
-struct instance_machine *pooled_size(struct machine *m);
-
 /* vm_start.c: gate and machine, when all that they need is here. */
 int machine_start(struct machine *m, struct error *err);
 /* It did not come up from a template: it boots. */
 int machine_start_cold(struct machine *m, struct error *err);
-/* What is kept for that is not needed any more. */
-void machine_forget_lines(struct machine *m);
-/* What every machine has in common that nobody asks to be another; the set and the words, which lie
- * in it, must live as long. The number of words. */
+/* vm_plain.c: what every machine has in common that nobody asks to be another; the set and the
+ * words, which lie in it, must live as long. The number of words. */
 size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
 		      const char *words[VM_WORDS_MAX + 1], struct vm_spec *ret);
-/* The process that it ends with, for whoever asks whether that is still there. */
+/* Notes its process in the instance, for checks whether it lives. */
 int machine_take_process(struct machine *m, struct error *err);
 
 /* vm_end.c: what driver and gate tell. */

@@ -154,7 +154,7 @@ static void pooled_on_clean(struct loop_timer *t)
 }
 
 /* Never within the call that has found out. */
-void pooled_gone(struct machine *m)
+static void pooled_gone(struct machine *m)
 {
 	struct pooled *w = m->pooled;
 
@@ -182,7 +182,7 @@ static void pooled_end(struct machine *m)
 }
 
 /* It died, or could not be made: another one may come to the same end. */
-void pooled_break(struct machine *m, const char *reason)
+static void pooled_break(struct machine *m, const char *reason)
 {
 	struct vm_pool *p = m->pooled->pool;
 
@@ -196,14 +196,14 @@ void pooled_break(struct machine *m, const char *reason)
 	p->retry = MIN(p->retry * 2, VM_POOL_RETRY_LAST);
 }
 
-bool pooled_is_ending(const struct machine *m)
+static bool pooled_is_ending(const struct machine *m)
 {
 	return m->pooled->state == POOLED_ENDING;
 }
 
 /* ---- its beginning ---- */
 
-struct machine_seat pooled_seat(const struct machine *m)
+static struct machine_seat pooled_seat(const struct machine *m)
 {
 	const struct pooled *w = m->pooled;
 
@@ -212,7 +212,7 @@ struct machine_seat pooled_seat(const struct machine *m)
 	};
 }
 
-struct instance_machine *pooled_size(struct machine *m)
+static struct instance_machine *pooled_size(struct machine *m)
 {
 	return &m->pooled->size;
 }
@@ -246,7 +246,7 @@ static void pooled_on_measured(struct pool_work *work)
 	FAILPOINT_AFTER("pool.wait");
 }
 
-void pooled_up(struct machine *m)
+static void pooled_up(struct machine *m)
 {
 	struct pooled *w = m->pooled;
 
@@ -256,6 +256,15 @@ void pooled_up(struct machine *m)
 	w->measuring.done = pooled_on_measured;
 	pool_submit(m->vms->config.pool, &w->measuring);
 }
+
+static const struct machine_pool_ops pooled_ops = {
+	.up = pooled_up,
+	.broken = pooled_break,
+	.gone = pooled_gone,
+	.is_ending = pooled_is_ending,
+	.seat = pooled_seat,
+	.size = pooled_size,
+};
 
 static int pooled_open_place(struct pooled *w, struct error *err)
 {
@@ -295,6 +304,7 @@ static void vm_pool_make(struct vm_pool *p)
 	list_add_tail(&p->machines, &w->link);
 	loop_timer_init(&w->clean, p->vms->config.loop, pooled_on_clean);
 	m->pooled = w;
+	m->pool_ops = &pooled_ops;
 	r = FAILPOINT("pool.make");
 	if (r < 0)
 		(void)error_set(&err, r, "make a machine of the pool");

@@ -68,7 +68,7 @@ static int machine_start_gate(struct machine *m, const struct machine_lines *lin
 	if (r < 0)
 		return r;
 	memcpy(start.token, m->token, sizeof(start.token));
-	r = gate_start(&m->gate, &config, &start, &machine_gate_events, m, err);
+	r = gate_start(&m->gate, &config, &start, m->vms->steps->gate_events, m, err);
 	FAILPOINT_AFTER("vm.gate");
 	if (r == 0 && m->nic.tap_fd >= 0)
 		r = machine_nic_tell(&m->nic, m->gate, err);
@@ -76,33 +76,6 @@ static int machine_start_gate(struct machine *m, const struct machine_lines *lin
 		r = machine_tell(m, err);
 	explicit_bzero(start.token, sizeof(start.token));
 	return r;
-}
-
-size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
-		      const char *words[VM_WORDS_MAX + 1], struct vm_spec *ret)
-{
-	const struct vms_config *c = &v->config;
-	char why[MACHINE_TEXT_MAX];
-	size_t n;
-
-	guest_desc_words(&set->info.desc, words, VM_WORDS_MAX);
-	for (n = 0; words[n];)
-		n++;
-	if (c->emulated && n < VM_WORDS_MAX) {
-		words[n++] = GUESTGATE_PATIENCE_WORD "=" GUESTGATE_PATIENCE_TWICE;
-		words[n] = NULL;
-	}
-	vm_spec_init(ret);
-	ret->accel = c->is_fast(c->userdata, why, sizeof(why)) ? VM_ACCEL_HARDWARE
-		     : c->emulated                             ? VM_ACCEL_EMULATED_TWICE
-							       : VM_ACCEL_EMULATED;
-	ret->memory_mib = MAX((unsigned)(c->memory >> 20), set->info.desc.memory_mib);
-	ret->cpus = c->cpus;
-	ret->kernel_fd = set->kernel_fd;
-	ret->initrd_fd = set->initrd_fd;
-	ret->words = words;
-	ret->n_slots = MACHINE_SLOTS;
-	return n;
 }
 
 static int machine_clone(struct machine *m, struct guest_set *set,
@@ -144,7 +117,7 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	r = FAILPOINT("vm.start");
 	if (r < 0)
 		return error_set(err, r, "start a machine");
-	r = c->driver->start(&m->vm, c->loop, &spec, &machine_vm_events, m, err);
+	r = c->driver->start(&m->vm, c->loop, &spec, m->vms->steps->vm_events, m, err);
 	FAILPOINT_AFTER("vm.start");
 	return r;
 }
@@ -152,7 +125,7 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 static int machine_start_vm(struct machine *m, const struct machine_lines *lines, struct error *err)
 {
 	static const struct instance_size usual;
-	struct instance_machine *size = m->pooled ? pooled_size(m) : &m->instance->machine;
+	struct instance_machine *size = m->pooled ? m->pool_ops->size(m) : &m->instance->machine;
 	const struct instance_size *wish = m->pooled ? &usual : &m->instance->size;
 	const struct vms_config *c = &m->vms->config;
 	struct guest_set set = GUEST_SET_INIT;
@@ -216,14 +189,6 @@ int machine_start(struct machine *m, struct error *err)
 		machine_nic_done(&m->nic);
 	}
 	return r;
-}
-
-void machine_forget_lines(struct machine *m)
-{
-	m->warm = false;
-	m->again_boot_fd = fd_close(m->again_boot_fd);
-	m->again_console_fd = fd_close(m->again_console_fd);
-	segment_done(&m->network.made);
 }
 
 int machine_start_cold(struct machine *m, struct error *err)
