@@ -247,7 +247,8 @@ static void workload_resume(struct workload *w)
 	struct error err = ERROR_INIT;
 
 	w->asked = true;
-	if (w->kind == WORKLOAD_VM && !workload_has_ended(w) && hosted_adopt(w, &err) < 0) {
+	if (w->kind == WORKLOAD_VM && !workload_has_ended(w) &&
+	    hosted_adopt(w, &workload_hosted_ops, &err) < 0) {
 		workload_lose(w, error_text(&err));
 	} else if (w->kind != WORKLOAD_VM && !workload_has_ended(w) &&
 		   (!w->instance || w->instance->ended)) {

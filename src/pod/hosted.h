@@ -27,10 +27,21 @@ struct hosted_wish *hosted_wish_free(struct hosted_wish *wish);
 
 /* Private to this area; w->kind is WORKLOAD_VM. */
 
-/* Begins it: what follows is told to life.h. */
-int hosted_start(struct workload *w, struct error *err);
+/* What becomes of its machine, for whoever moves the workload on (life.h). */
+struct hosted_ops {
+	/* The answer to its start: a status, or view NULL and why there is none. */
+	void (*answer)(struct pod_container *c, const struct container_view *view,
+		       const char *reason);
+	/* It has ended as machines do. */
+	void (*update)(struct pod_container *c, const struct container_status *status);
+	/* It is gone, and how it ended is not known. */
+	void (*lose)(struct workload *w, const char *reason);
+};
+
+/* Begins it; ops is told what follows, and must live as long as w. */
+int hosted_start(struct workload *w, const struct hosted_ops *ops, struct error *err);
 /* Takes it up after a restart of the daemon. ERROR_UNAVAILABLE and how it has ended. */
-int hosted_adopt(struct workload *w, struct error *err);
+int hosted_adopt(struct workload *w, const struct hosted_ops *ops, struct error *err);
 /* Asks the guest to power off, or (kill) ends the machine. */
 void hosted_end(struct workload *w, bool kill);
 /* 0: nothing of it is left. -EBUSY: it is to be tried again. */

@@ -3,42 +3,11 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "pod/life.h"
-
-struct hosted_wish *hosted_wish_new(void)
-{
-	struct hosted_wish *wish = calloc(1, sizeof(*wish));
-
-	if (!wish)
-		return NULL;
-	wish->spec.kernel_fd = wish->spec.initrd_fd = wish->spec.vars_fd = -1;
-	wish->spec.disks = wish->disks;
-	for (size_t i = 0; i < VM_DISKS_MAX; i++)
-		wish->disks[i].fd = wish->bases[i].fd = -1;
-	return wish;
-}
-
-struct hosted_wish *hosted_wish_free(struct hosted_wish *wish)
-{
-	if (!wish)
-		return NULL;
-	(void)fd_close(wish->spec.kernel_fd);
-	(void)fd_close(wish->spec.initrd_fd);
-	(void)fd_close(wish->spec.vars_fd);
-	for (size_t i = 0; i < VM_DISKS_MAX; i++) {
-		(void)fd_close(wish->disks[i].fd);
-		(void)fd_close(wish->bases[i].fd);
-	}
-	strv_free(wish->words);
-	free(wish);
-	return NULL;
-}
 
 /* ---- what the machine tells ---- */
 
@@ -55,7 +24,7 @@ static void hosted_on_up(void *userdata, pid_t pid)
 	view.status.state = CONTAINER_RUNNING;
 	view.status.pid = pid;
 	view.status.started_at = clock_real();
-	workload_take_answer(c, &view, "");
+	w->hosted_ops->answer(c, &view, "");
 }
 
 static void hosted_on_paused(void *userdata, bool paused)
@@ -90,7 +59,7 @@ static void hosted_ended_well(struct workload *w, const struct vm_end *end)
 					   .finished_at = clock_real() };
 
 	(void)str_copy(status.reason, sizeof(status.reason), end->text);
-	pod_container_update(c, &status);
+	w->hosted_ops->update(c, &status);
 }
 
 static void hosted_on_end(void *userdata, const struct vm_end *end, const char *console)
@@ -106,11 +75,11 @@ static void hosted_on_end(void *userdata, const struct vm_end *end, const char *
 			 end->words[0] ? ": " : "", end->words,
 			 *console ? "; its console ends: " : "", console);
 	if (c->starting && !workload_has_ended(w))
-		workload_take_answer(c, NULL, reason);
+		w->hosted_ops->answer(c, NULL, reason);
 	else if (well)
 		hosted_ended_well(w, end);
 	else if (!workload_has_ended(w))
-		workload_lose(w, reason);
+		w->hosted_ops->lose(w, reason);
 	loop_defer_schedule(&w->defer);
 }
 
@@ -123,11 +92,12 @@ static const struct foreign_events hosted_events = {
 
 /* ---- what is asked of it ---- */
 
-int hosted_start(struct workload *w, struct error *err)
+int hosted_start(struct workload *w, const struct hosted_ops *ops, struct error *err)
 {
 	struct pod_container *c = &w->containers[0];
 	int r;
 
+	w->hosted_ops = ops;
 	r = foreign_start(&w->machine, w->all->config.foreigns, w->id, w->path, &w->wish->spec,
 			  &hosted_events, w, err);
 	if (r < 0)
@@ -137,8 +107,9 @@ int hosted_start(struct workload *w, struct error *err)
 	return 0;
 }
 
-int hosted_adopt(struct workload *w, struct error *err)
+int hosted_adopt(struct workload *w, const struct hosted_ops *ops, struct error *err)
 {
+	w->hosted_ops = ops;
 	return foreign_adopt(&w->machine, w->all->config.foreigns, w->id, w->path, &hosted_events,
 			     w, err);
 }
@@ -162,12 +133,6 @@ int hosted_take_down(struct workload *w)
 	}
 	w->wish = hosted_wish_free(w->wish);
 	return foreign_clean(w->all->config.foreigns, w->id, w->path);
-}
-
-void hosted_leave(struct workload *w)
-{
-	w->machine = foreign_free(w->machine);
-	w->wish = hosted_wish_free(w->wish);
 }
 
 /* ---- what has no record ---- */

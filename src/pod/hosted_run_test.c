@@ -75,14 +75,13 @@ void foreigns_sweep(struct foreigns *all, bool (*knows_id)(void *userdata, const
 	      !knows_name(userdata, "w"));
 }
 
-void workload_lose(struct workload *w, const char *reason)
+static void lose(struct workload *w, const char *reason)
 {
 	bed.n_lost++;
 	(void)str_copy(bed.reason, sizeof(bed.reason), reason);
 }
 
-void workload_take_answer(struct pod_container *c, const struct container_view *view,
-			  const char *reason)
+static void answer(struct pod_container *c, const struct container_view *view, const char *reason)
 {
 	bed.n_answers++;
 	bed.is_up = view && view->status.state == CONTAINER_RUNNING;
@@ -90,11 +89,13 @@ void workload_take_answer(struct pod_container *c, const struct container_view *
 	(void)str_copy(bed.reason, sizeof(bed.reason), reason);
 }
 
-void pod_container_update(struct pod_container *c, const struct container_status *status)
+static void update(struct pod_container *c, const struct container_status *status)
 {
 	bed.status = *status;
 	c->status = *status;
 }
+
+static const struct hosted_ops ops = { .answer = answer, .update = update, .lose = lose };
 
 void loop_defer_schedule(struct loop_defer *d)
 {
@@ -124,7 +125,7 @@ static bool begin(void)
 	if (!w.wish)
 		return false;
 	w.wish->disks[0].fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	CHECK_INT(hosted_start(&w, &err), 0);
+	CHECK_INT(hosted_start(&w, &ops, &err), 0);
 	CHECK(container.starting);
 	CHECK_INT(w.n_starting, 1);
 	return true;
@@ -217,10 +218,10 @@ static void cannot_be_started(void)
 	container.starting = false;
 	w.n_starting = 0;
 	bed.result = -ENOSPC;
-	CHECK_INT(hosted_adopt(&w, &err), -ENOSPC);
+	CHECK_INT(hosted_adopt(&w, &ops, &err), -ENOSPC);
 	w.wish = hosted_wish_new();
 	if (w.wish)
-		CHECK_INT(hosted_start(&w, &err), -ENOSPC);
+		CHECK_INT(hosted_start(&w, &ops, &err), -ENOSPC);
 	CHECK(!container.starting);
 	CHECK_INT(w.n_starting, 0);
 	hosted_leave(&w);

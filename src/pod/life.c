@@ -15,6 +15,7 @@
 #include "cell/mounts.h"
 #include "image/image.h"
 #include "isolate/limits_words.h"
+#include "pod/alloc.h"
 #include "pod/hosted.h"
 #include "pod/make.h"
 #include "pod/failure.h"
@@ -409,6 +410,12 @@ void workload_take_answer(struct pod_container *c, const struct container_view *
 		log_error("cannot record a start", LOG_STR("workload", w->path), LOG_ERR(&err));
 }
 
+const struct hosted_ops workload_hosted_ops = {
+	.answer = workload_take_answer,
+	.update = pod_container_update,
+	.lose = workload_lose,
+};
+
 static void workload_on_started(void *userdata, const struct container_view *view,
 				const struct error *err)
 {
@@ -481,7 +488,7 @@ static void workload_start(struct workload *w)
 	/* A pod's group is that of its instance; any other's is made by its keeper, and that of
 	 * another kernel was limited by its keeper before it was ready. */
 	else if (w->kind == WORKLOAD_VM)
-		r = hosted_start(w, &err);
+		r = hosted_start(w, &workload_hosted_ops, &err);
 	else if (w->kind == WORKLOAD_POD && !instance_is_remote(w->instance))
 		r = limits_words_apply(w->instance->cgroup_fd, w->limits, &err);
 	if (r < 0) {

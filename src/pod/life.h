@@ -11,6 +11,7 @@
  * asks; what follows is done by the workload's `defer`.
  */
 
+struct hosted_ops;
 struct peer;
 
 #define WORKLOADS_SWEEP_FIRST (100 * NSEC_PER_MSEC)
@@ -61,6 +62,8 @@ void pod_container_update(struct pod_container *c, const struct container_status
 /* The answer to the start of a container: a status, or view NULL and why there is none. */
 void workload_take_answer(struct pod_container *c, const struct container_view *view,
 			  const char *reason);
+/* For hosted_start() and hosted_adopt(). */
+extern const struct hosted_ops workload_hosted_ops;
 /* For instance_create(). */
 void workload_on_instance_ready(void *userdata, struct instance *i, const struct error *err);
 /* It is taken down because its keeper is gone. */

@@ -65,11 +65,5 @@ void workload_forget_roots(struct workload *w, struct image_store *images);
 /* The log file and the root file system of each container; what was made stays in w. */
 int workload_prepare(struct workload *w, struct image_store *images, int logs_fd,
 		     struct error *err);
-/* An empty one, to be filled from a record. NULL without memory. */
-struct workload *workload_alloc(size_t n_containers);
-/* Once, a copy; NULL and "" are none. -ENOMEM. */
-int workload_set_comment(struct workload *w, const char *comment);
-/* Frees its memory and closes descriptors; leaves lists and maps to whoever added it to them. */
-void workload_unmake(struct workload *w);
 
 #endif

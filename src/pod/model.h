@@ -58,6 +58,7 @@ struct foreign;
 struct foreigns;
 struct mirrors;
 struct image;
+struct hosted_ops;
 struct hosted_wish;
 struct image_store;
 struct run_store;
@@ -161,8 +162,9 @@ struct workload {
 	bool taken_down;         /* nothing of it lives in a keeper any more */
 	bool taking_down;
 	bool adopted;
-	struct foreign *machine;  /* of kind vm; NULL: it has not begun, or is gone */
-	struct hosted_wish *wish; /* what it is to be, until it is up */
+	struct foreign *machine;             /* of kind vm; NULL: it has not begun, or is gone */
+	struct hosted_wish *wish;            /* what it is to be, until it is up */
+	const struct hosted_ops *hosted_ops; /* of kind vm (pod/hosted.h) */
 	struct loop_timer timer;
 	struct loop_timer answer; /* while a container is `unanswered` */
 	struct loop_defer defer;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "pod/make.h"
+#include "pod/alloc.h"
 #include "store/store.h"
 
 int record_put_workload(struct run_store *s, const struct workload *w, struct error *err)

@@ -121,12 +121,12 @@ void hosted_leave(struct workload *w)
 	CHECK(w->kind != WORKLOAD_VM);
 }
 
-int hosted_start(struct workload *w, struct error *err)
+int hosted_start(struct workload *w, const struct hosted_ops *ops, struct error *err)
 {
 	return error_set(err, -ENOSYS, "a machine");
 }
 
-int hosted_adopt(struct workload *w, struct error *err)
+int hosted_adopt(struct workload *w, const struct hosted_ops *ops, struct error *err)
 {
 	return error_set(err, -ENOSYS, "a machine");
 }

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/alloc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cell/mounts.h"
+#include "image/image.h"
+#include "pod/hosted.h"
+#include "pod/shares.h"
+
+static void pod_container_done(struct pod_container *c)
+{
+	if (c->image && c->has_rootfs == false)
+		c->image->n_users--;
+	container_fds_close(&c->fds);
+	c->mounts = mounts_free(c->mounts, c->n_mounts);
+	free(c->settings);
+	strv_free(c->limits);
+	strv_free(c->argv);
+	strv_free(c->env);
+	free(c->image_name);
+	free(c->image_id);
+	free(c->cwd);
+	free(c->user);
+	free(c->command);
+}
+
+void workload_unmake(struct workload *w)
+{
+	if (!w)
+		return;
+	if (w->kind == WORKLOAD_VM)
+		hosted_leave(w);
+	for (size_t i = 0; i < w->n_containers; i++)
+		pod_container_done(&w->containers[i]);
+	shares_free(w);
+	strv_free(w->limits);
+	free(w->refused);
+	free(w->failed);
+	free(w->settings);
+	free(w->containers);
+	free(w->comment);
+	free(w);
+}
+
+struct workload *workload_alloc(size_t n_containers)
+{
+	struct workload *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->containers = calloc(n_containers, sizeof(*w->containers));
+	if (!w->containers && n_containers > 0) {
+		free(w);
+		return NULL;
+	}
+	w->n_containers = n_containers;
+	list_init(&w->link);
+	list_init(&w->waiters);
+	list_init(&w->shares);
+	for (size_t i = 0; i < n_containers; i++) {
+		w->containers[i].workload = w;
+		w->containers[i].fds = (struct container_fds)CONTAINER_FDS_NONE;
+	}
+	return w;
+}
+
+int workload_set_comment(struct workload *w, const char *comment)
+{
+	if (str_empty(comment))
+		return 0;
+	w->comment = strdup(comment);
+	return w->comment ? 0 : -ENOMEM;
+}
