@@ -138,6 +138,11 @@ static int set_images_root(struct config *c, const char *value)
 	return -EINVAL;
 }
 
+static int set_vm_nested(struct config *c, const char *value)
+{
+	return set_yes(&c->vm.nested, value);
+}
+
 static int set_vm_templates(struct config *c, const char *value)
 {
 	return set_yes(&c->vm.templates, value);
@@ -308,6 +313,7 @@ static const struct {
 	{ "vm.pool", set_vm_pool, "0 to 64" },
 	{ "vm.pods", set_vm_pods, "auto, cell or vm" },
 	{ "vm.heartbeat", set_vm_heartbeat, "a duration of 3s or more, or no" },
+	{ "vm.nested", set_vm_nested, "yes or no" },
 	{ "vm.hardware", set_vm_hardware, "auto or no" },
 	{ "images.registry_dirs", set_images_registry_dirs, "absolute paths, parted by colons" },
 	{ "images.policy", set_images_policy, "an absolute path" },

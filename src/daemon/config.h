@@ -44,6 +44,7 @@
  *     pool: 0         # so many are loaded from that ahead of need
  *     pods: auto      # of what kind a pod's instance is where nobody says: auto, cell, vm
  *     heartbeat: 60s  # a guest that does not answer for so long is ended; no: none is
+ *     nested: no      # guests may use hardware virtualization themselves
  *     hardware: auto  # no: without hardware virtualization, which is not even tried
  */
 struct config {
@@ -67,6 +68,7 @@ struct config {
 	struct {
 		uint64_t memory;
 		unsigned cpus;
+		bool nested;
 		bool templates;
 		unsigned pool;
 		char guest[64];   /* "": the default one */

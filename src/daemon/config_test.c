@@ -63,6 +63,7 @@ static void reads_how_microvms_are_made(void)
 		"vm:\n  pool: yes\n",
 		"vm:\n  pool: 1\n  templates: no\n",
 		"vm:\n  hardware: yes\n",
+		"vm:\n  nested: auto\n",
 		"images:\n  registry_dirs: /a::/b\n",
 		"images:\n  registry_dirs: a\n",
 		"images:\n  policy: a.json\n",
@@ -97,16 +98,18 @@ static void reads_how_microvms_are_made(void)
 	CHECK_STR(c.vm.guest, "6.1.0-49_x+y");
 	CHECK_INT(c.vm.pods, INSTANCE_VM);
 	CHECK(c.vm.no_hardware);
+	CHECK(!c.vm.nested);
 	CHECK(!c.vm.templates);
 	CHECK(c.vm.heartbeat == NSEC_NEVER);
 	CHECK_STR(c.trust_domain, "a-1.b_c");
 	CHECK_INT(load("vm:\n  pods: auto\n  pool: 64\n  guest: default\n  hardware: auto\n  "
-		       "heartbeat: 3s\n",
+		       "nested: yes\n  heartbeat: 3s\n",
 		       &c, &err),
 		  0);
 	CHECK_STR(c.vm.guest, "");
 	CHECK_INT(c.vm.pods, INSTANCE_KIND_COUNT);
 	CHECK_INT(c.vm.pool, 64);
+	CHECK(c.vm.nested);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		CHECK(load(wrong[i], &c, &err) < 0);
 }

@@ -31,6 +31,7 @@ struct foreigns_config {
 	const char *program; /* path of nacre-gate; copied */
 	int run_fd;          /* "machines" is made in there */
 	int cgroup_fd;       /* the node's base group: "vm.NAME" is made in there */
+	bool nested;         /* guests may use hardware virtualization themselves */
 	/* Whether hardware virtualization has booted a guest on this host. */
 	bool (*is_fast)(void *userdata);
 	void *userdata;

@@ -244,6 +244,7 @@ static int foreign_start_vm(struct foreign *f, const struct foreign_lines *lines
 	spec.accel = c->is_fast(c->userdata) ? VM_ACCEL_HARDWARE : VM_ACCEL_EMULATED;
 	spec.memory_mib = s->memory_mib;
 	spec.cpus = s->cpus;
+	spec.nested = c->nested;
 	spec.firmware = s->firmware;
 	spec.kernel_fd = s->kernel_fd;
 	spec.initrd_fd = s->initrd_fd;

@@ -25,6 +25,7 @@ struct vms_config {
 	const char *guest;        /* the set that is booted; "": the default; copied */
 	uint64_t memory;          /* bytes of one that has no limit of its own */
 	unsigned cpus;
+	bool nested;        /* guests may use hardware virtualization themselves */
 	bool emulated;      /* this host is an emulated machine itself */
 	bool templates;     /* machines go on from one that is saved (provider/vm_template.h) */
 	unsigned pool_size; /* machines made ahead of need (provider/vm_pool.h); only with those */

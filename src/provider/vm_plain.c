@@ -22,6 +22,7 @@ size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
 							       : VM_ACCEL_EMULATED;
 	ret->memory_mib = MAX((unsigned)(c->memory >> 20), set->info.desc.memory_mib);
 	ret->cpus = c->cpus;
+	ret->nested = c->nested;
 	ret->kernel_fd = set->kernel_fd;
 	ret->initrd_fd = set->initrd_fd;
 	ret->words = words;

@@ -107,6 +107,9 @@ struct vm_spec {
 	const char *title; /* what the process is called, "pod/web" */
 	enum vm_accel accel;
 	unsigned memory_mib, cpus;
+	/* The guest may use hardware virtualization itself: it reaches code of the host's kernel
+	 * that no other guest does. */
+	bool nested;
 
 	/*
 	 * A file of exactly that size which is the memory of the machine; -1: it has its own.

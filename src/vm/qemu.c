@@ -98,6 +98,23 @@ static void qemu_add_type(struct qemu_writer *w, const struct vm_spec *s)
 		    s->n_shares || s->memory_fd >= 0 ? ",memory-backend=memory" : "");
 }
 
+static void qemu_add_accel(struct qemu_writer *w, const struct vm_spec *s)
+{
+	const char *model = "max";
+
+	if (s->accel == VM_ACCEL_HARDWARE) {
+		qemu_option(w, "-accel", "kvm");
+		model = "host";
+	} else if (s->accel == VM_ACCEL_EMULATED_TWICE) {
+		qemu_option(w, "-accel", "tcg,thread=single,tb-size=%u", VM_CODE_CACHE_MIB);
+		qemu_option(w, "-icount", "shift=%d,align=off,sleep=on", QEMU_COUNTED_SHIFT);
+	} else {
+		qemu_option(w, "-accel", "tcg,thread=multi,tb-size=%u", VM_CODE_CACHE_MIB);
+	}
+	/* Both are names of features of x86; one that the processor lacks may be switched off. */
+	qemu_option(w, "-cpu", "%s%s", model, s->nested ? "" : ",vmx=off,svm=off");
+}
+
 static void qemu_add_machine(struct qemu_writer *w, const struct vm_spec *s)
 {
 	qemu_add_name(w, s->title);
@@ -120,17 +137,7 @@ static void qemu_add_machine(struct qemu_writer *w, const struct vm_spec *s)
 		qemu_option(w, "-object", "memory-backend-memfd,id=memory,size=%uM,share=on",
 			    s->memory_mib);
 	qemu_option(w, "-smp", "%u", s->cpus);
-	if (s->accel == VM_ACCEL_HARDWARE) {
-		qemu_option(w, "-accel", "kvm");
-		qemu_option(w, "-cpu", "host");
-	} else if (s->accel == VM_ACCEL_EMULATED_TWICE) {
-		qemu_option(w, "-accel", "tcg,thread=single,tb-size=%u", VM_CODE_CACHE_MIB);
-		qemu_option(w, "-icount", "shift=%d,align=off,sleep=on", QEMU_COUNTED_SHIFT);
-		qemu_option(w, "-cpu", "max");
-	} else {
-		qemu_option(w, "-accel", "tcg,thread=multi,tb-size=%u", VM_CODE_CACHE_MIB);
-		qemu_option(w, "-cpu", "max");
-	}
+	qemu_add_accel(w, s);
 	/* The other has a file that is only of use to old systems under KVM. */
 	qemu_option(w, "-global",
 		    s->firmware == VM_FIRMWARE_NONE ? "virtio-mmio.force-legacy=false"

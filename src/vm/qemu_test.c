@@ -65,7 +65,8 @@ static void has_only_what_is_asked_for(void)
 
 	test_spec(&s);
 	check_call(&s,
-		   HEAD("") "-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-cpu\nmax\n"
+		   HEAD("") "-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-cpu\nmax,"
+			    "vmx=off,svm=off\n"
 			    "-global\nvirtio-mmio.force-legacy=false\n"
 			    "-bios\n/proc/self/fd/3\n-kernel\n/proc/self/fd/4\n"
 			    "-initrd\n/proc/self/fd/5\n"
@@ -84,7 +85,7 @@ static void has_only_what_is_asked_for(void)
 	"-sandbox\non,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny\n"      \
 	"-machine\nq35,graphics=off,smm=off,usb=off"
 #define PC_CPU                                                                                     \
-	"-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-cpu\nmax\n"                     \
+	"-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-cpu\nmax,vmx=off,svm=off\n"     \
 	"-global\napic-common.vapic=off\n"
 #define FILE_NODE(n, ro)                                                                           \
 	"-blockdev\n{\"driver\":\"file\",\"node-name\":\"file" n "\",\"filename\":\"/dev/fdset/" n \
@@ -185,6 +186,21 @@ static void counts_where_it_is_emulated_twice(void)
 	CHECK(call_has(&call, "tsc_early_khz=1000000 tsc=reliable"));
 }
 
+/* Off in all machines, but where it was asked for. */
+static void has_nested_virtualization_on_request_only(void)
+{
+	_cleanup_(qemu_call_done) struct qemu_call plain = QEMU_CALL_INIT, nested = QEMU_CALL_INIT;
+	struct vm_spec s;
+
+	test_spec(&s);
+	s.accel = VM_ACCEL_HARDWARE;
+	CHECK_INT(qemu_call_make(&plain, &s, &test_place, NULL), 0);
+	CHECK(call_has(&plain, "host,vmx=off,svm=off"));
+	s.nested = true;
+	CHECK_INT(qemu_call_make(&nested, &s, &test_place, NULL), 0);
+	CHECK(call_has(&nested, "host") && !call_has(&nested, "host,vmx=off,svm=off"));
+}
+
 static void has_all_that_is_asked_for(void)
 {
 	static const char *const words[] = { "quiet", "a=b", NULL };
@@ -206,54 +222,55 @@ static void has_all_that_is_asked_for(void)
 	s.n_nics = s.n_ports = s.n_shares = s.n_disks = 1;
 	s.n_slots = 2;
 	s.writable_slots = 2;
-	check_call(&s,
-		   HEAD(",memory-backend=memory") "-m\n128M\n"
-						  "-object\nmemory-backend-memfd,id=memory,size="
-						  "128M,share=on\n"
-						  "-smp\n2\n-accel\nkvm\n-cpu\nhost\n"
-						  "-global\nvirtio-mmio.force-legacy=false\n"
-						  "-bios\n/proc/self/fd/3\n-kernel\n/proc/self/fd/"
-						  "4\n-initrd\n/proc/self/fd/5\n"
-						  "-append\nreboot=t panic=-1 console=ttyS0 quiet "
-						  "a=b\n"
-						  "-chardev\nsocket,id=control,fd=6,server=on,wait="
-						  "off\n"
-						  "-mon\nchardev=control,mode=control\n"
-						  "-chardev\nsocket,id=console,fd=7\n-"
-						  "serial\nchardev:console\n"
-						  "-device\npvpanic\n-device\nvirtio-rng-device\n-"
-						  "device\nvirtio-serial-device\n"
-						  "-chardev\nsocket,id=port0,fd=8\n"
-						  "-device\nvirtserialport,chardev=port0,name=org."
-						  "nacre.boot\n"
-						  "-add-fd\nfd=9,set=0\n"
-						  "-blockdev\n{\"driver\":\"file\",\"node-name\":"
-						  "\"file0\",\"filename\":\"/dev/fdset/0\","
-						  "\"locking\":\"off\",\"read-only\":false}\n"
-						  "-blockdev\n{\"driver\":\"qcow2\",\"node-name\":"
-						  "\"image0\",\"file\":\"file0\","
-						  "\"backing\":null,\"read-only\":false}\n"
-						  "-device\nvirtio-blk-device,drive=image0,serial="
-						  "disk0\n"
-						  "-blockdev\ndriver=null-co,node-name=none0,size="
-						  "1099511627776,read-zeroes=on\n"
-						  "-blockdev\ndriver=raw,node-name=slot0,file="
-						  "none0,read-only=on\n"
-						  "-device\nvirtio-blk-device,drive=slot0,serial="
-						  "slot0\n"
-						  "-blockdev\ndriver=null-co,node-name=none1,size="
-						  "1099511627776,read-zeroes=on\n"
-						  "-blockdev\ndriver=raw,node-name=slot1,file="
-						  "none1,read-only=off\n"
-						  "-device\nvirtio-blk-device,drive=slot1,serial="
-						  "slot1\n"
-						  "-netdev\ntap,id=nic0,fd=10\n"
-						  "-device\nvirtio-net-device,netdev=nic0,mac=02:"
-						  "6e:61:63:72:02\n"
-						  "-chardev\nsocket,id=share0,fd=11\n"
-						  "-device\nvhost-user-fs-device,chardev=share0,"
-						  "tag=volume0,queue-size=1024\n",
-		   (const int[]){ 21, 10, 11, 20, 34, 31, 33, 30, 32 }, 9);
+	check_call(
+		&s,
+		HEAD(",memory-backend=memory") "-m\n128M\n"
+					       "-object\nmemory-backend-memfd,id=memory,size="
+					       "128M,share=on\n"
+					       "-smp\n2\n-accel\nkvm\n-cpu\nhost,vmx=off,svm=off\n"
+					       "-global\nvirtio-mmio.force-legacy=false\n"
+					       "-bios\n/proc/self/fd/3\n-kernel\n/proc/self/fd/"
+					       "4\n-initrd\n/proc/self/fd/5\n"
+					       "-append\nreboot=t panic=-1 console=ttyS0 quiet "
+					       "a=b\n"
+					       "-chardev\nsocket,id=control,fd=6,server=on,wait="
+					       "off\n"
+					       "-mon\nchardev=control,mode=control\n"
+					       "-chardev\nsocket,id=console,fd=7\n-"
+					       "serial\nchardev:console\n"
+					       "-device\npvpanic\n-device\nvirtio-rng-device\n-"
+					       "device\nvirtio-serial-device\n"
+					       "-chardev\nsocket,id=port0,fd=8\n"
+					       "-device\nvirtserialport,chardev=port0,name=org."
+					       "nacre.boot\n"
+					       "-add-fd\nfd=9,set=0\n"
+					       "-blockdev\n{\"driver\":\"file\",\"node-name\":"
+					       "\"file0\",\"filename\":\"/dev/fdset/0\","
+					       "\"locking\":\"off\",\"read-only\":false}\n"
+					       "-blockdev\n{\"driver\":\"qcow2\",\"node-name\":"
+					       "\"image0\",\"file\":\"file0\","
+					       "\"backing\":null,\"read-only\":false}\n"
+					       "-device\nvirtio-blk-device,drive=image0,serial="
+					       "disk0\n"
+					       "-blockdev\ndriver=null-co,node-name=none0,size="
+					       "1099511627776,read-zeroes=on\n"
+					       "-blockdev\ndriver=raw,node-name=slot0,file="
+					       "none0,read-only=on\n"
+					       "-device\nvirtio-blk-device,drive=slot0,serial="
+					       "slot0\n"
+					       "-blockdev\ndriver=null-co,node-name=none1,size="
+					       "1099511627776,read-zeroes=on\n"
+					       "-blockdev\ndriver=raw,node-name=slot1,file="
+					       "none1,read-only=off\n"
+					       "-device\nvirtio-blk-device,drive=slot1,serial="
+					       "slot1\n"
+					       "-netdev\ntap,id=nic0,fd=10\n"
+					       "-device\nvirtio-net-device,netdev=nic0,mac=02:"
+					       "6e:61:63:72:02\n"
+					       "-chardev\nsocket,id=share0,fd=11\n"
+					       "-device\nvhost-user-fs-device,chardev=share0,"
+					       "tag=volume0,queue-size=1024\n",
+		(const int[]){ 21, 10, 11, 20, 34, 31, 33, 30, 32 }, 9);
 }
 
 /* The one that is saved, and one that goes on: the guest of the first is told its words, and the
@@ -270,7 +287,8 @@ static void has_the_memory_that_it_is_given(void)
 						  "128M,mem-path=/proc/self/fd/3,share=on\n"
 						  "-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-"
 						  "cpu\n"
-						  "max\n-global\nvirtio-mmio.force-legacy=false\n"
+						  "max,vmx=off,svm=off\n-global\nvirtio-mmio.force-"
+						  "legacy=false\n"
 						  "-bios\n/proc/self/fd/4\n-kernel\n/proc/self/fd/"
 						  "5\n-initrd\n/proc/self/fd/6\n"
 						  "-append\nreboot=t panic=-1 "
@@ -287,7 +305,8 @@ static void has_the_memory_that_it_is_given(void)
 						  "128M,mem-path=/proc/self/fd/3,share=off\n"
 						  "-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-"
 						  "cpu\n"
-						  "max\n-global\nvirtio-mmio.force-legacy=false\n"
+						  "max,vmx=off,svm=off\n-global\nvirtio-mmio.force-"
+						  "legacy=false\n"
 						  "-bios\n/proc/self/fd/4\n-incoming\ndefer\n"
 						  "-chardev\nsocket,id=control,fd=6,server=on,wait="
 						  "off\n-mon\nchardev=control,mode=control\n"
@@ -434,6 +453,8 @@ UNIT_MAIN({ "has only what is asked for", has_only_what_is_asked_for },
 	  { "has all that is asked for", has_all_that_is_asked_for },
 	  { "has the memory that it is given", has_the_memory_that_it_is_given },
 	  { "counts where it is emulated twice", counts_where_it_is_emulated_twice },
+	  { "has nested virtualization on request only",
+	    has_nested_virtualization_on_request_only },
 	  { "quotes the title", quotes_the_title },
 	  { "puts disks into words", puts_disks_into_words },
 	  { "tells how it ended", tells_how_it_ended },
