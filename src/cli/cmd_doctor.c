@@ -266,6 +266,23 @@ static bool kvm(const struct cli *cli, char **ret_detail)
 	return record.verdict == PROBE_WORKS || record.verdict == PROBE_UNTRIED;
 }
 
+/*
+ * The lowest kernels that are advised for machines flush the branch predictor between a guest and
+ * its VMM (VMSCAPE, CVE-2025-40300). Distributions carry that back, so the kernel itself is asked:
+ * it has the file since then.
+ */
+static bool machine_kernel(const struct cli *cli, char **ret_detail)
+{
+	_cleanup_str_ char *text =
+		doctor_read(AT_FDCWD, "/sys/devices/system/cpu/vulnerabilities/vmscape");
+	struct utsname name;
+
+	if (uname(&name) < 0)
+		return false;
+	*ret_detail = xformat("%s; vmscape: %s", name.release, text ? text : "not known to it");
+	return text && !str_has_prefix(text, "Vulnerable");
+}
+
 static bool qemu(const struct cli *cli, char **ret_detail)
 {
 	struct error err = ERROR_INIT;
@@ -421,6 +438,9 @@ static const struct check checks[] = {
 	  "give it to nacre where something has taken it away" },
 	{ "KVM", false, kvm, "instances are cells, never virtual machines with hardware's help",
 	  "turn virtualization on in the firmware, or nesting on in the host of this machine" },
+	{ "kernel for machines", false, machine_kernel,
+	  "a guest may read memory of its own VMM (CVE-2025-40300)",
+	  "run Linux 6.1.152, 6.6.106, 6.12.47 or newer of these series, or 6.17 or newer" },
 	{ "QEMU", false, qemu, "no instance can be a virtual machine",
 	  "apt-get install qemu-system-x86" },
 	{ "TAP devices", false, tap_devices,

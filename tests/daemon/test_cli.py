@@ -396,6 +396,21 @@ class Complaints(unittest.TestCase):
         self.assertEqual((False, "/dev/net/tun is something else: No such device"), (tap["ok"], tap["cause"]))
         self.assertEqual(links, os.listdir("/sys/class/net"))
 
+    def test_doctor_advises_a_kernel_for_machines(self):
+        """The kernel's own word counts: distributions carry the mitigation back to older versions."""
+        folder = "/sys/devices/system/cpu/vulnerabilities"
+
+        def row(prepare):
+            done = subprocess.run(["unshare", "-m", "sh", "-c", f"mount -t tmpfs none {folder}; {prepare}; exec \"$0\" doctor -o json",
+                                   nacre_test.BINARY], capture_output=True, text=True, check=False, timeout=100 * nacre_test.SLOWNESS)
+            return next(row for row in json.loads(done.stdout) if row["check"] == "kernel for machines")
+        self.assertTrue(row(f"echo 'Mitigation: IBPB before exit to userspace' >{folder}/vmscape")["ok"])
+        for prepare, word in ((f"echo Vulnerable >{folder}/vmscape", "Vulnerable"), ("true", "not known to it")):
+            told = row(prepare)
+            self.assertEqual((False, False), (told["ok"], told["essential"]), prepare)
+            self.assertIn(word, told["cause"])
+            self.assertIn("6.1.152", told["cure"])
+
     def test_completion_and_manual(self):
         done = self.nacre("completion", "bash")
         checked = subprocess.run(["bash", "-n"], input=done.stdout, text=True, capture_output=True, check=False)
