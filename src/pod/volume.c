@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/macros.h"
@@ -92,6 +93,30 @@ static int volume_check(const struct volume_guard *guard, const char *field, con
 					   path);
 	}
 	return 0;
+}
+
+/* The directory that an open file lies in, by the kernel's word for the file. */
+static int volume_dir_of(int fd)
+{
+	char link[32], path[PATH_MAX], name[NAME_MAX + 1];
+	ssize_t n;
+
+	(void)str_printf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path));
+	if (n < 0 || n >= (ssize_t)sizeof(path))
+		return n < 0 ? -errno : -ENAMETOOLONG;
+	path[n] = '\0';
+	return volume_parent(path, name);
+}
+
+int volume_check_file(const struct volume_guard *guard, const char *field, const char *path, int fd,
+		      struct error *err)
+{
+	_cleanup_fd_ int parent_fd = volume_dir_of(fd);
+
+	if (parent_fd < 0)
+		return volume_failed(parent_fd, field, path, err);
+	return volume_check(guard, field, path, fd, parent_fd, err);
 }
 
 int volume_open(const struct volume_guard *guard, const char *field, const char *path,

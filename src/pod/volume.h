@@ -33,5 +33,9 @@ struct volume_guard {
  */
 int volume_open(const struct volume_guard *guard, const char *field, const char *path,
 		bool read_only, bool no_exec, struct error *err);
+/* Whether an open regular file, as a disk or a kernel of a machine, may be given out: judged by
+ * where the file itself lies, whatever links `path` goes through. ERROR_INVALID with the field. */
+int volume_check_file(const struct volume_guard *guard, const char *field, const char *path, int fd,
+		      struct error *err);
 
 #endif

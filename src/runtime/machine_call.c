@@ -40,6 +40,7 @@ struct machine_call {
 	const char *network;
 	char key[REQUEST_KEY_SIZE];
 	int root_fd;
+	struct volume_guard guard;
 	struct hosted_wish *wish;
 	struct error err;
 };
@@ -171,6 +172,9 @@ static int machine_open_disk(struct machine_call *c, struct error *err)
 	if (r < 0)
 		return r;
 	wish->bases[0] = (struct vm_disk){ .fd = base.fd, .format = base.format };
+	r = volume_check_file(&c->guard, "image", q->image, base.fd, err);
+	if (r < 0)
+		return r;
 	r = str_empty(q->disk)
 		    ? disk_make_throw_away(c->root_fd, &base, q->disk_size, err)
 		    : disk_open_kept(c->root_fd, q->disk, q->image, &base, q->disk_size, err);
@@ -186,8 +190,9 @@ static int machine_open_disk(struct machine_call *c, struct error *err)
 }
 
 /* Opened; a negative errno, blamed on the field. */
-static int machine_open_kernel(const char *path, struct error *err)
+static int machine_open_kernel(const struct machine_call *c, struct error *err)
 {
+	const char *path = c->q->kernel;
 	_cleanup_fd_ int fd = disk_open_file(path, err);
 	uint8_t head[KERNEL_IMAGE_HEAD];
 	ssize_t n;
@@ -195,6 +200,9 @@ static int machine_open_kernel(const char *path, struct error *err)
 
 	if (fd < 0)
 		return machine_blame(err, fd, "kernel");
+	r = volume_check_file(&c->guard, "kernel", path, fd, err);
+	if (r < 0)
+		return r;
 	n = sysio_pread(fd, head, sizeof(head), 0);
 	r = n < 0 ? error_set(err, -errno, "read %.300s", path)
 		  : kernel_image_check_head(head, (size_t)n, err);
@@ -216,13 +224,15 @@ static int machine_open_boot(struct machine_call *c, struct error *err)
 	}
 	if (spec->firmware != VM_FIRMWARE_NONE)
 		return 0;
-	spec->kernel_fd = machine_open_kernel(q->kernel, err);
+	spec->kernel_fd = machine_open_kernel(c, err);
 	if (spec->kernel_fd < 0)
 		return spec->kernel_fd;
 	if (str_empty(q->initrd))
 		return 0;
 	spec->initrd_fd = disk_open_file(q->initrd, err);
-	return machine_blame(err, MIN(spec->initrd_fd, 0), "initrd");
+	if (spec->initrd_fd < 0)
+		return machine_blame(err, spec->initrd_fd, "initrd");
+	return volume_check_file(&c->guard, "initrd", q->initrd, spec->initrd_fd, err);
 }
 
 /* One of a kept disk is the same each time, so that cloud-init sees a first boot once. */
@@ -424,6 +434,7 @@ static struct machine_call *machine_call_new(struct runtime_service *s, const Pr
 		s->n_machine_calls++;
 		c->service = s;
 		c->root_fd = s->volumes.guard.root_fd;
+		c->guard = s->volumes.guard;
 		c->q = machine_copy(q);
 		c->wish = hosted_wish_new();
 		if (c->q && c->wish)

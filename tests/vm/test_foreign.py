@@ -266,7 +266,17 @@ class Machines(ForeignTest):
         damaged = os.path.join(self.node.dir, "damaged.qcow2")
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", damaged, "1M"], check=True)
         os.truncate(damaged, 100000)
+        # Files of the node's own are no disks, also behind a link.
+        own, link = os.path.join(self.node.dir, "root", "own.img"), os.path.join(self.node.dir, "link.img")
+        with open(own, "wb") as f:
+            f.truncate(1 << 20)
+        os.symlink(own, link)
+        self.addCleanup(os.unlink, own)
         for code, words, fields in (
+                (Code.INVALID_ARGUMENT, "lies in a directory of the node's own", {"image": own}),
+                (Code.INVALID_ARGUMENT, f"image: {link} is, holds or lies in a directory of the node's own", {"image": link}),
+                (Code.INVALID_ARGUMENT, "lies in a directory of the node's own", {"image": "file://" + own}),
+                (Code.INVALID_ARGUMENT, f"kernel: {own} is, holds or lies", {"image": "", "kernel": own}),
                 (Code.NOT_FOUND, "image: there is no /none", {"image": "/none"}),
                 (Code.FAILED_PRECONDITION, "image: /etc is no regular file", {"image": "/etc"}),
                 (Code.INVALID_ARGUMENT, "image: \"x\" is not an absolute path", {"image": "x"}),
