@@ -366,6 +366,22 @@ class Links(MountsTest):
             for target in ("/d/p", "/d/p/self", "/d/q"):
                 self.assertIn("procfs", self.fails(run, mount(self.dir, "/d"), tmpfs(target)))
 
+    def test_to_the_root_and_to_what_a_container_has(self):
+        """Refused as where the request names these places, but once the container starts: judged where a target arrives."""
+        for name, to in (("up", "../.."), ("root", "/"), ("sys", "/sys"), ("dev", "/dev"), ("group", "sub/../../sys/fs/cgroup")):
+            os.symlink(to, os.path.join(self.dir, name))
+        for run in (self.pod, self.cell):
+            for target in ("/d/up", "/d/root"):
+                self.assertIn(f"{target}: leads to the root, and nothing can be mounted on that",
+                              self.fails(run, mount(self.dir, "/d"), mount(self.dir, target)))
+            for target in ("/d/sys", "/d/sys/kernel", "/d/group", "/d/dev", "/d/dev/new", "/d/dev/pts", "/d/dev/shm/new"):
+                self.assertIn(f"{target}: leads into /dev or /sys of the container, and nothing can be mounted there but on /dev/shm",
+                              self.fails(run, mount(self.dir, "/d"), tmpfs(target)))
+            self.assertIn("leads into /dev", self.fails(run, mount(self.dir, "/d"), mount(self.file, "/d/dev/null")))
+            run("yes", sleeper(mount(self.dir, "/d"), tmpfs("/d/dev/shm", size=1 << 20), tmpfs("/d/sub/x")))
+            self.assertIn("size=1024k", mounts_of(self.inspect("yes").containers[0].pid)["/dev/shm"][3])
+            self.remove("yes", force=True)
+
     def test_out_of_the_root(self):
         canary = os.path.join(self.node.dir, "canary")
         os.makedirs(canary, exist_ok=True)
