@@ -125,9 +125,11 @@ class Volumes(MountsTest):
         self.spawn("a")
         self.spawn("a/b")
         for run in (self.pod, self.cell):
-            run("a/b/v", sleeper(mount("data", "/data"), tmpfs(size=1 << 20)), volumes=[volume("data", self.dir)])
+            run("a/b/v", sleeper(mount("data", "/data"), mount("data", "/scratch/below"), tmpfs(size=1 << 20)),
+                volumes=[volume("data", self.dir)])
             self.sh("a/b/v", "echo deep >/data/deep; echo x >/scratch/x")
             self.assertEqual("deep\n", self.get("deep"))
+            self.assertEqual("deep\n", self.sh("a/b/v", "cat /scratch/below/deep"))
             self.remove("a/b/v", force=True)
 
     def test_execs_see_them_and_copies_reach_them(self):
@@ -140,6 +142,19 @@ class Volumes(MountsTest):
         self.assertEqual("tmpfs", mounts_of(status.pid)["/data/sub"][2])
         self.sh("o", "echo hidden >/data/sub/word")
         self.assertFalse(os.path.exists(os.path.join(self.dir, "sub", "word")))
+
+    def test_order_is_that_of_depth(self):
+        """Whatever order, kind or workload: what lies deeper is mounted later."""
+        self.put("sub/word", "deeper\n")
+        deep, flat, memory = mount(self.dir + "/sub", "/m/sub"), mount(self.dir, "/m"), tmpfs("/m")
+        for run in (self.pod, self.cell):
+            for mounts in ((deep, flat), (flat, deep), (deep, memory), (memory, deep)):
+                run("o", sleeper(*mounts))
+                self.assertEqual("deeper\n", self.sh("o", "cat /m/sub/word"), mounts)
+                self.assertEqual(list(mounts), list(self.inspect("o").containers[0].mounts))
+                self.remove("o", force=True)
+        for words in (("-v", f"{self.dir}/sub:/m/sub", "-v", f"{self.dir}:/m"), ("--tmpfs", "/m", "-v", f"{self.dir}/sub:/m/sub")):
+            self.assertEqual("deeper\n", self.node.cli("run", "--rm", *words, "busybox", "cat", "/m/sub/word").stdout)
 
     def test_directories_of_the_image_stay_inside(self):
         self.pod("l", sleeper(mount(self.dir, "/bin/nacre-canary")))
