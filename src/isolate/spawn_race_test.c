@@ -272,6 +272,45 @@ static void exchanged_volume(void)
 	test_source_done(dir);
 }
 
+/* A working directory that is missing is made, and is the user's; a name that leads to another
+ * directory meanwhile does not give him that. */
+static void exchanged_cwd(void)
+{
+	struct isolate_mount mount = ISOLATE_MOUNT_INIT;
+	int dir, ran = 0;
+	pid_t racer;
+
+	NEED_ROOT();
+	dir = test_source();
+	CHECK(mkdir("/mnt/dir/sub", 0755) == 0 && symlink("/etc", "/mnt/dir/evil") == 0);
+	racer = race_begin(exchange_sub);
+	mount.target = "/shared";
+	mount.source_fd = dir;
+	for (int i = 0; races_go_on(i, ran); i++) {
+		_cleanup_(test_run_done) struct test_run t;
+		_cleanup_fd_ int image = test_image();
+		struct isolate_plan plan;
+
+		CHECK(mkdirat(image, "etc/cwd", 0755) == 0);
+		test_tree(&plan, SH("stat -c %u /etc/cwd"), image);
+		plan.mounts = &mount;
+		plan.n_mounts = 1;
+		plan.n_devices = 0;
+		plan.cwd = "/shared/sub/cwd";
+		plan.uid = 77;
+		test_run(&plan, &t);
+		if (t.r == 0)
+			CHECK_STR(test_text(&t), "0\n");
+		ran += t.r == 0;
+		while (rmdir("/mnt/dir/sub/cwd") == 0 || rmdir("/mnt/dir/evil/cwd") == 0)
+			;
+		if (unit_failures)
+			break;
+	}
+	race_end(racer, ran);
+	test_source_done(dir);
+}
+
 static void exchange_root(void)
 {
 	(void)renameat2(AT_FDCWD, "/mnt/proc", AT_FDCWD, "/mnt/fake", RENAME_EXCHANGE);
@@ -332,5 +371,6 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "what hides is the null device", exchanged_null },
 	  { "directories of a volume that are exchanged", exchanged_volume },
 	  { "directories of the root that are exchanged", exchanged_root },
+	  { "a working directory that is exchanged", exchanged_cwd },
 	  { "what is written to /proc is taken by the kernel", exchanged_proc },
 	  { "removes its cgroup", removes_the_cgroup, true })
