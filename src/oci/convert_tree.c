@@ -315,11 +315,21 @@ static const struct isolate_device devices_default[] = {
 	{ "/dev/urandom", 'c', 1, 9, 0666, 0, 0, -1 }, { "/dev/tty", 'c', 5, 0, 0666, 0, 0, -1 },
 };
 
+/* Also with slashes too many. */
+static bool mount_is_dev(const char *path)
+{
+	path += strspn(path, "/");
+	if (!str_has_prefix(path, "dev"))
+		return false;
+	path += strlen("dev");
+	return (!*path || *path == '/') && mount_is_root(path);
+}
+
 /* A /dev that is bound from elsewhere has what it has. */
 static bool devices_are_foreign(const struct convert *c)
 {
 	for (size_t i = 0; i < c->plan.n_mounts; i++)
-		if (c->plan.mounts[i].source_fd >= 0 && str_eq(c->plan.mounts[i].target, "/dev"))
+		if (c->plan.mounts[i].source_fd >= 0 && mount_is_dev(c->plan.mounts[i].target))
 			return true;
 	return false;
 }

@@ -153,6 +153,18 @@ class Config(oci_test.OciTest):
         self.config["mounts"].append({"destination": "/groups", "type": "cgroup", "source": "cgroup"})
         self.refused("/groups: is a symbolic link, or lies behind one (the root must have a directory there)")
 
+    def test_nothing_is_made_in_a_dev_that_is_bound(self):
+        self.bundle("true")
+        source = os.path.join(self.dir, "devices")
+        os.mkdir(source)
+        self.config["mounts"] = [m for m in self.config["mounts"] if not m["destination"].startswith("/dev")]
+        for path in ("/dev", "/dev/", "//dev/./", "dev"):
+            self.config["mounts"].append({"destination": path, "source": source, "options": ["bind"]})
+            self.save()
+            self.run_it()
+            self.config["mounts"].pop()
+            self.assertEqual([], os.listdir(source), path)
+
     def test_masked_and_read_only_paths(self):
         self.bundle("true")
         os.mkdir(os.path.join(self.rootfs, "secret"))
