@@ -62,7 +62,8 @@ failmalloc: sanitizer
 
 .PHONY: races
 races: all
-	NACRE_RACES=20000 tests/run --timeout 14400 --module-timeout 14400 -k test_walls_races -k isolate-spawn_race $(BUILD)
+	NACRE_RACES=20000 tests/run --timeout 14400 --module-timeout 14400 -k test_walls_races -k test_mount_races -k isolate-spawn_race $(BUILD)
+	NACRE_RACES=20000 tests/conformance/callers.py $(BUILD) races
 
 .PHONY: mutants
 mutants:

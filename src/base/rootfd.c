@@ -265,6 +265,58 @@ static int rootfd_make_one_dir(int dir_fd, const char *name)
 	return sysio_mkdirat(dir_fd, name, 0755) < 0 ? -errno : 0;
 }
 
+static int rootfd_open_plain(int dir_fd, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+
+	return rootfd_openat2(dir_fd, path, &how);
+}
+
+/* One component, made where it is missing. */
+static int rootfd_make_plain(int dir_fd, const char *name)
+{
+	int fd = rootfd_open_plain(dir_fd, name);
+
+	if (fd != -ENOENT)
+		return fd;
+	if (sysio_mkdirat(dir_fd, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	return rootfd_open_plain(dir_fd, name);
+}
+
+int rootfd_make_dir_plain(int root_fd, const char *path)
+{
+	_cleanup_fd_ int at_fd = rootfd_open_plain(root_fd, path);
+	char name[ROOTFD_COMPONENT];
+
+	if (at_fd != -ENOENT)
+		return at_fd >= 0 ? TAKE_FD(at_fd) : at_fd;
+	for (;;) {
+		size_t n;
+		int fd;
+
+		path += strspn(path, "/");
+		n = strcspn(path, "/");
+		if (n == 0)
+			return at_fd >= 0 ? TAKE_FD(at_fd) : -ENOENT;
+		if (n >= sizeof(name))
+			return -ENAMETOOLONG;
+		memcpy(name, path, n);
+		name[n] = '\0';
+		if (str_eq(name, ".."))
+			return -EINVAL;
+		fd = rootfd_make_plain(at_fd >= 0 ? at_fd : root_fd, name);
+		if (fd < 0)
+			return fd;
+		(void)fd_close(at_fd);
+		at_fd = fd;
+		path += n;
+	}
+}
+
 static int rootfd_make_one_file(int dir_fd, const char *name)
 {
 	return sysio_mknodat(dir_fd, name, S_IFREG | 0644, 0) < 0 ? -errno : 0;

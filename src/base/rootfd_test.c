@@ -240,6 +240,32 @@ static void makes_what_links_name(void)
 	end();
 }
 
+static void makes_behind_no_link(void)
+{
+	int fd;
+
+	begin();
+	CHECK(mkdirat(root_fd, "a", 0755) == 0);
+	CHECK(symlinkat("a", root_fd, "link") == 0 && symlinkat("b", root_fd, "a/nowhere") == 0);
+	CHECK(mknodat(root_fd, "a/file", S_IFREG | 0644, 0) == 0);
+	fd = rootfd_make_dir_plain(root_fd, "/a//x/./y/");
+	CHECK(fd >= 0 && there(root_fd, "a/x/y"));
+	(void)fd_close(fd);
+	fd = rootfd_make_dir_plain(root_fd, "a");
+	CHECK(fd >= 0);
+	(void)fd_close(fd);
+	CHECK_INT(rootfd_make_dir_plain(root_fd, "link"), -ELOOP);
+	CHECK_INT(rootfd_make_dir_plain(root_fd, "link/new"), -ELOOP);
+	CHECK_INT(rootfd_make_dir_plain(root_fd, "a/nowhere"), -ELOOP);
+	CHECK_INT(rootfd_make_dir_plain(root_fd, "a/nowhere/new"), -ELOOP);
+	CHECK_INT(rootfd_make_dir_plain(root_fd, "a/file"), -ENOTDIR);
+	CHECK_INT(rootfd_make_dir_plain(root_fd, "a/file/new"), -ENOTDIR);
+	CHECK_INT(rootfd_make_dir_plain(root_fd, "a/new/../new"), -EINVAL);
+	CHECK_INT(rootfd_make_dir_plain(root_fd, ""), -ENOENT);
+	CHECK(!there(root_fd, "a/b") && !there(root_fd, "a/new/new"));
+	end();
+}
+
 /* ---- removing ---- */
 
 static void removes_any_kind(void)
@@ -442,6 +468,7 @@ UNIT_MAIN({ "links stay inside", links_stay_inside },
 	  { "makes what is missing", makes_what_is_missing },
 	  { "makes inside only", makes_inside_only },
 	  { "makes what links name that lead nowhere", makes_what_links_name },
+	  { "makes behind no link", makes_behind_no_link },
 	  { "removes any kind", removes_any_kind }, { "removes the deepest", removes_the_deepest },
 	  { "stops at mounts", stops_at_mounts },
 	  { "stays beneath, and in one mount", stays_beneath },

@@ -148,10 +148,40 @@ static void mounts_plan_tmpfs(struct isolate_mount *to, char options[MOUNTS_OPTI
 		to->attr_set |= MOUNT_ATTR_NOEXEC;
 }
 
+static size_t mounts_depth(const char *target)
+{
+	size_t depth = 0, n;
+
+	for (; (n = mounts_name(&target)) > 0; target += n)
+		depth++;
+	return depth;
+}
+
+/* The order in which they are made: a target comes behind those that it may lie in, whatever order
+ * they were named in; targets of the same depth stay in the order given. */
+static void mounts_sort(size_t order[CONTAINER_MOUNTS_MAX], const struct container_mount *mounts,
+			size_t n)
+{
+	size_t depths[CONTAINER_MOUNTS_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		size_t depth = mounts_depth(mounts[i].target);
+		size_t at = i;
+
+		for (; at > 0 && depths[at - 1] > depth; at--) {
+			depths[at] = depths[at - 1];
+			order[at] = order[at - 1];
+		}
+		depths[at] = depth;
+		order[at] = i;
+	}
+}
+
 int mounts_plan(struct mounts_plan **ret, struct isolate_plan *plan,
 		const struct container_mount *mounts, const struct container_fds *fds,
 		struct error *err)
 {
+	size_t order[CONTAINER_MOUNTS_MAX];
 	struct mounts_plan *m;
 
 	if (fds->n_mounts == 0)
@@ -159,15 +189,17 @@ int mounts_plan(struct mounts_plan **ret, struct isolate_plan *plan,
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return error_set(err, -ENOMEM, "plan the mounts");
+	mounts_sort(order, mounts, fds->n_mounts);
 	for (size_t i = 0; i < fds->n_mounts; i++) {
+		const struct container_mount *from = &mounts[order[i]];
 		struct isolate_mount *to = &m->mounts[i];
 
 		*to = (struct isolate_mount)ISOLATE_MOUNT_INIT;
-		to->target = mounts[i].target;
-		to->source_fd = fds->mounts[i];
+		to->target = from->target;
+		to->source_fd = fds->mounts[order[i]];
 		to->detached = to->source_fd >= 0;
 		if (!to->detached)
-			mounts_plan_tmpfs(to, m->options[i], &mounts[i]);
+			mounts_plan_tmpfs(to, m->options[i], from);
 	}
 	plan->mounts = m->mounts;
 	plan->n_mounts = fds->n_mounts;

@@ -20,7 +20,8 @@ int mounts_check(const struct container_mount *mounts, size_t n, struct error *e
 int mounts_copy(struct container_mount **ret, const struct container_mount *mounts, size_t n);
 struct container_mount *mounts_free(struct container_mount *mounts, size_t n);
 
-/* Puts them into the plan, with the descriptors of fds. *ret is what the plan points to: for
+/* Puts them into the plan, those whose targets have fewer components first, with the descriptors of
+ * fds. *ret is what the plan points to: for
  * mounts_unplan() once it was carried out. */
 struct mounts_plan;
 int mounts_plan(struct mounts_plan **ret, struct isolate_plan *plan,

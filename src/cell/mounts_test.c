@@ -102,5 +102,31 @@ static void planned(void)
 	mounts_free(copy, ARRAY_SIZE(mounts));
 }
 
+/* A target comes behind those that it may lie in; those of the same depth stay as they are given.
+ */
+static void sorted(void)
+{
+	const struct container_mount mounts[] = {
+		{ .target = "/m/sub/deep" }, { .target = "//m//sub/" }, { .target = "/b" },
+		{ .target = "/m/a" },        { .target = "/m/" },       { .target = "/a" }
+	};
+	static const char *const want[] = { "/b", "/m/", "/a", "//m//sub/", "/m/a", "/m/sub/deep" };
+	static const int want_fds[] = { 12, 14, 15, 11, -1, 10 };
+	struct container_fds fds = CONTAINER_FDS_NONE;
+	_cleanup_(mounts_unplanp) struct mounts_plan *m = NULL;
+	struct isolate_plan plan;
+
+	isolate_plan_init(&plan);
+	fds.n_mounts = ARRAY_SIZE(mounts);
+	for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
+		fds.mounts[i] = i == 3 ? -1 : 10 + (int)i;
+	CHECK_INT(mounts_plan(&m, &plan, mounts, &fds, NULL), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(mounts); i++) {
+		CHECK_STR(plan.mounts[i].target, want[i]);
+		CHECK_INT(plan.mounts[i].source_fd, want_fds[i]);
+		CHECK((plan.mounts[i].fs != NULL) == (want_fds[i] < 0));
+	}
+}
+
 UNIT_MAIN({ "targets", targets }, { "sameness", sameness }, { "limits", limits },
-	  { "what is planned", planned })
+	  { "what is planned", planned }, { "deeper targets come later", sorted })

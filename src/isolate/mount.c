@@ -114,14 +114,24 @@ int mount_change(int mount_fd, const struct mount_attr *attr, bool below, struct
 	return 0;
 }
 
+int mount_id(int fd, uint64_t *ret, struct error *err)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0)
+		return error_set(err, -errno, "look at a mount");
+	*ret = st.stx_mnt_id;
+	return 0;
+}
+
 int mount_is_same(int a_fd, int b_fd, struct error *err)
 {
-	struct statx a, b;
+	uint64_t a, b;
+	int r = mount_id(a_fd, &a, err);
 
-	if (statx(a_fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &a) < 0 ||
-	    statx(b_fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &b) < 0)
-		return error_set(err, -errno, "look at a mount");
-	return a.stx_mnt_id == b.stx_mnt_id;
+	if (r == 0)
+		r = mount_id(b_fd, &b, err);
+	return r < 0 ? r : a == b;
 }
 
 int mount_copy(int dir_fd, const char *name, struct error *err)

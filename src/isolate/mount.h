@@ -3,6 +3,7 @@
 #define NACRE_ISOLATE_MOUNT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -38,6 +39,8 @@ int mount_change(int mount_fd, const struct mount_attr *attr, bool below, struct
  */
 int mount_new_from(const char *fs, const char *source, const char *options, const char *context,
 		   unsigned attrs, struct error *err);
+/* The number of the mount that a descriptor lies in; it keeps it when it is attached. */
+int mount_id(int fd, uint64_t *ret, struct error *err);
 /* Whether two descriptors lie in the same mount: 1 or 0. */
 int mount_is_same(int a_fd, int b_fd, struct error *err);
 int mount_attach(int mount_fd, int dir_fd, const char *name, struct error *err);

@@ -105,9 +105,11 @@ struct isolate_sysctl {
 
 /*
  * A mount in the tree. The target is resolved in the root: links of the image are followed inside
- * it, what is missing is made (a file where the source is one). It may not be on a procfs, except
- * for the files that the field puts there (/proc/cpuinfo, meminfo, ...), and on /proc itself goes
- * only a procfs. The mount must be found at its target afterwards.
+ * it, what is missing is made (a file where the source is one). It may not be the root itself, nor
+ * on a procfs, except for the files that the field puts there (/proc/cpuinfo, meminfo, ...), and on
+ * /proc itself goes only a procfs; in a container, nor in /dev and /sys, except for /dev/shm. That
+ * is judged by the file that the target leads to: ERROR_INVALID. The mount must be found at its
+ * target afterwards.
  */
 struct isolate_mount {
 	const char *target; /* absolute, not "/" */
@@ -119,6 +121,7 @@ struct isolate_mount {
 	int source_fd;
 	bool detached;
 	bool recursive; /* with what is mounted below the source */
+	bool is_system; /* counts as a system mount, wherever it goes (of a cgroup) */
 
 	/* Of a new file system. "cgroup" means "cgroup2", and needs a cgroup namespace. */
 	const char *fs;
@@ -135,6 +138,12 @@ struct isolate_mount {
 	int idmap_fd; /* of a bind: a user namespace (isolate/idmap.h); -1: none */
 	bool idmap_below;
 };
+
+/* Whether it is a system mount: one of proc, sysfs, cgroup, devpts or mqueue, or anything that goes
+ * on /proc, /sys, /dev or /sys/fs/cgroup. Its target must be a directory of the root itself (or of
+ * another system mount or tmpfs of the list): no link leads there, and it lies in no volume; else
+ * ERROR_PRECONDITION. fs: NULL for a bind. */
+bool isolate_mount_is_system(const char *fs, const char *target);
 
 /* A mount with neutral values: .target is missing. */
 #define ISOLATE_MOUNT_INIT                                                                         \

@@ -7,12 +7,28 @@
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "isolate/tree_path.h"
 
 /* What a plan says of the tree that the process sees. */
 
 #define PLAN_ATTRS                                                                                 \
 	(MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC |            \
 	 MOUNT_ATTR__ATIME | MOUNT_ATTR_NODIRATIME | MOUNT_ATTR_NOSYMFOLLOW)
+
+static const char *const plan_system_kinds[] = { "proc",    "sysfs",  "cgroup",
+						 "cgroup2", "devpts", "mqueue" };
+static const char *const plan_system_targets[] = { "/proc", "/sys", "/dev", "/sys/fs/cgroup" };
+
+bool isolate_mount_is_system(const char *fs, const char *target)
+{
+	for (size_t i = 0; fs && i < ARRAY_SIZE(plan_system_kinds); i++)
+		if (str_eq(fs, plan_system_kinds[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(plan_system_targets); i++)
+		if (tree_path_is(target, plan_system_targets[i]))
+			return true;
+	return false;
+}
 
 static bool plan_is_path(const char *path)
 {

@@ -212,8 +212,165 @@ static void exchanged_proc(void)
 	test_source_done(dir);
 }
 
+static void exchange_volume(void)
+{
+	(void)renameat2(AT_FDCWD, "/mnt/dir/one", AT_FDCWD, "/mnt/dir/two", RENAME_EXCHANGE);
+}
+
+/* The image says that /proc, /dev or /sys is a directory of a volume, which is mounted before, and
+ * another process exchanges that directory with one of its own: no such image is started. */
+static void exchanged_volume(void)
+{
+	static const char *const names[] = { "proc", "dev", "sys" };
+	char *const masked[] = { (char[]){ "/proc/keys" }, NULL };
+	struct isolate_mount mounts[ARRAY_SIZE(test_mounts) + 1] = { ISOLATE_MOUNT_INIT };
+	int dir, refused = 0;
+	pid_t racer;
+
+	NEED_ROOT();
+	dir = test_source();
+	CHECK(mkdir("/mnt/dir/one", 0755) == 0 && mkdir("/mnt/dir/two", 0755) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char path[32];
+
+		(void)str_printf(path, sizeof(path), "/mnt/dir/one/%s", names[i]);
+		CHECK(mkdir(path, 0755) == 0);
+		(void)str_printf(path, sizeof(path), "/mnt/dir/two/%s", names[i]);
+		CHECK(mkdir(path, 0755) == 0);
+	}
+	CHECK(mknod("/mnt/dir/two/proc/keys", S_IFREG | 0644, 0) == 0);
+	racer = race_begin(exchange_volume);
+	mounts[0].target = "/evil";
+	mounts[0].source_fd = dir;
+	memcpy(mounts + 1, test_mounts, sizeof(test_mounts));
+	for (int i = 0; i < races(); i++) {
+		const char *name = names[(size_t)i % ARRAY_SIZE(names)];
+		_cleanup_(test_run_done) struct test_run t;
+		_cleanup_fd_ int image = test_image();
+		struct isolate_plan plan;
+		char text[128];
+
+		(void)str_printf(text, sizeof(text), "/evil/one/%s", name);
+		CHECK(symlinkat(text, image, name) == 0);
+		test_tree(&plan, SH("stat -c %t:%T /proc/keys"), image);
+		plan.mounts = mounts;
+		plan.n_mounts = ARRAY_SIZE(mounts);
+		plan.masked_paths = masked;
+		test_run(&plan, &t);
+		(void)str_printf(
+			text, sizeof(text),
+			"make the root file system: /%s: is a symbolic link, or lies behind "
+			"one (the root must have a directory there)",
+			name);
+		CHECK_STR(t.err.text, text);
+		refused += t.r < 0;
+		if (unit_failures)
+			break;
+	}
+	race_end(racer, refused);
+	CHECK_INT(entries("/mnt/dir/one/dev") + entries("/mnt/dir/two/dev"), 0);
+	test_source_done(dir);
+}
+
+/* A working directory that is missing is made, and is the user's; a name that leads to another
+ * directory meanwhile does not give him that. */
+static void exchanged_cwd(void)
+{
+	struct isolate_mount mount = ISOLATE_MOUNT_INIT;
+	int dir, ran = 0;
+	pid_t racer;
+
+	NEED_ROOT();
+	dir = test_source();
+	CHECK(mkdir("/mnt/dir/sub", 0755) == 0 && symlink("/etc", "/mnt/dir/evil") == 0);
+	racer = race_begin(exchange_sub);
+	mount.target = "/shared";
+	mount.source_fd = dir;
+	for (int i = 0; races_go_on(i, ran); i++) {
+		_cleanup_(test_run_done) struct test_run t;
+		_cleanup_fd_ int image = test_image();
+		struct isolate_plan plan;
+
+		CHECK(mkdirat(image, "etc/cwd", 0755) == 0);
+		test_tree(&plan, SH("stat -c %u /etc/cwd"), image);
+		plan.mounts = &mount;
+		plan.n_mounts = 1;
+		plan.n_devices = 0;
+		plan.cwd = "/shared/sub/cwd";
+		plan.uid = 77;
+		test_run(&plan, &t);
+		if (t.r == 0)
+			CHECK_STR(test_text(&t), "0\n");
+		ran += t.r == 0;
+		while (rmdir("/mnt/dir/sub/cwd") == 0 || rmdir("/mnt/dir/evil/cwd") == 0)
+			;
+		if (unit_failures)
+			break;
+	}
+	race_end(racer, ran);
+	test_source_done(dir);
+}
+
+static void exchange_root(void)
+{
+	(void)renameat2(AT_FDCWD, "/mnt/proc", AT_FDCWD, "/mnt/fake", RENAME_EXCHANGE);
+	(void)renameat2(AT_FDCWD, "/mnt/dev", AT_FDCWD, "/mnt/null", RENAME_EXCHANGE);
+}
+
+/* The root itself is shared with a process that exchanges the directories which /proc and /dev are
+ * mounted on: whatever names they have by the end, masks and read-only paths are on that procfs,
+ * devices and links in that tmpfs. */
+static void exchanged_root(void)
+{
+	char *const masked[] = { (char[]){ "/proc/keys" }, (char[]){ "/proc/timer_list" }, NULL };
+	char *const readonly[] = { (char[]){ "/proc/sys" }, NULL };
+	int image, ran = 0;
+	pid_t racer;
+
+	NEED_ROOT();
+	image = test_image();
+	CHECK(sysio_move_mount(image, "", AT_FDCWD, "/mnt", MOVE_MOUNT_F_EMPTY_PATH) == 0);
+	CHECK(mkdirat(image, "proc", 0755) == 0 && mkdirat(image, "fake", 0755) == 0);
+	CHECK(mkdirat(image, "dev", 0755) == 0 && mkdirat(image, "null", 0755) == 0);
+	CHECK(mkdirat(image, "fake/sys", 0755) == 0);
+	CHECK(mknodat(image, "fake/keys", S_IFREG | 0644, 0) == 0);
+	racer = race_begin(exchange_root);
+	for (int i = 0; races_go_on(i, ran); i++) {
+		_cleanup_(test_run_done) struct test_run t;
+		_cleanup_fd_ int root = sysio_open_tree(
+			image, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+		struct isolate_plan plan;
+
+		/* A working directory stays what it is, whatever it is called. */
+		test_tree(&plan,
+			  SH("for d in /proc /fake; do cd $d; test -e uptime || continue;"
+			     "stat -c %t:%T keys; (echo 8192 > sys/kernel/msgmax) && echo rw; done;"
+			     "for d in /dev /null; do cd $d; test -d mqueue || continue;"
+			     "test -c null -a -c tty -a -L ptmx || echo *; done; true"),
+			  root);
+		plan.stdio[2] = -1;
+		plan.masked_paths = masked;
+		plan.readonly_paths = readonly;
+		test_run(&plan, &t);
+		for (const char *at = test_text(&t); t.r == 0 && *at; at += strlen("1:3\n"))
+			if (!str_has_prefix(at, "1:3\n")) {
+				CHECK_STR(test_text(&t), "1:3\n");
+				break;
+			}
+		ran += t.r == 0 && *test_text(&t);
+		if (unit_failures)
+			break;
+	}
+	race_end(racer, ran);
+	CHECK_INT(entries("/mnt/dev") + entries("/mnt/null"), 0);
+	test_source_done(image);
+}
+
 UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "targets that are exchanged stay inside", exchanged_targets },
 	  { "what hides is the null device", exchanged_null },
+	  { "directories of a volume that are exchanged", exchanged_volume },
+	  { "directories of the root that are exchanged", exchanged_root },
+	  { "a working directory that is exchanged", exchanged_cwd },
 	  { "what is written to /proc is taken by the kernel", exchanged_proc },
 	  { "removes its cgroup", removes_the_cgroup, true })

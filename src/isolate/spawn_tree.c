@@ -180,9 +180,11 @@ int spawn_tree_prepare(struct isolate_steps *s, struct error *err)
 		return 0;
 	/* That of a container is its own affair. */
 	s->pts_index = p->n_mounts;
-	s->mount_fds = malloc((n + n + ISOLATE_STEPS_FDS + 1) * sizeof(int));
-	if (!s->mount_fds)
+	s->mount_ids = malloc(p->n_mounts * sizeof(uint64_t) +
+			      (n + n + ISOLATE_STEPS_FDS + 1) * sizeof(int));
+	if (!s->mount_ids)
 		return error_set(err, -ENOMEM, "make the list of mounts");
+	s->mount_fds = (int *)(s->mount_ids + p->n_mounts);
 	s->device_fds = s->mount_fds + p->n_mounts;
 	s->fds_room = s->mount_fds + n;
 	for (size_t i = 0; i < n; i++)
@@ -207,5 +209,5 @@ void spawn_tree_done(struct isolate_steps *s)
 		(void)fd_close(s->mount_fds[i]);
 	for (size_t i = 0; s->mount_fds && i < s->plan->n_devices; i++)
 		(void)fd_close(s->device_fds[i]);
-	free(s->mount_fds);
+	free(s->mount_ids);
 }

@@ -36,8 +36,9 @@ struct isolate_steps {
 	/* Of a tree: detached mounts of the plan's mounts, and of its devices; each -1 where there
 	 * is nothing to be bound. NULL for any other root. */
 	int *mount_fds, *device_fds;
-	size_t pts_index;  /* which of them is the plan's pts_fd, if that is there */
-	int null_mount_fd; /* a detached mount of the host's /dev/null, to hide files with */
+	uint64_t *mount_ids; /* of those that are attached by now, for the child */
+	size_t pts_index;    /* which of them is the plan's pts_fd, if that is there */
+	int null_mount_fd;   /* a detached mount of the host's /dev/null, to hide files with */
 	/* Room for all descriptors that stay open; NULL where the steps' own is enough. */
 	int *fds_room;
 

@@ -18,6 +18,35 @@
 /* Where a program without PATH is looked for. */
 #define STEPS_PATH_DEFAULT "/bin:/usr/bin"
 
+/* Made here, it is the user's; what is there by then (the name may be in a volume, where others
+ * make and exchange directories) stays whose it is. */
+static int steps_cwd_make(const struct isolate_plan *p, int root_fd, const char *cwd)
+{
+	_cleanup_fd_ int parent_fd = -1, fd = -1;
+	char path[PATH_MAX];
+	char *name;
+	int r = str_copy(path, sizeof(path), cwd);
+
+	if (r < 0)
+		return r;
+	for (size_t len = strlen(path); len > 1 && path[len - 1] == '/'; len--)
+		path[len - 1] = '\0';
+	name = strrchr(path, '/');
+	if (!name)
+		return rootfd_make_dir(root_fd, cwd);
+	*name++ = '\0';
+	parent_fd = rootfd_make_dir(root_fd, *path ? path : "/");
+	if (parent_fd < 0)
+		return parent_fd;
+	if (sysio_mkdirat(parent_fd, name, 0755) < 0)
+		return errno == EEXIST ? rootfd_open(root_fd, cwd, O_PATH | O_DIRECTORY, 0)
+				       : -errno;
+	fd = sysio_openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0 || fchownat(fd, "", p->uid, p->gid, AT_EMPTY_PATH) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
 static int steps_cwd_open(struct isolate_steps *s, int root_fd, const char *cwd)
 {
 	int fd = rootfd_open(root_fd, cwd, O_PATH | O_DIRECTORY, 0);
@@ -25,16 +54,7 @@ static int steps_cwd_open(struct isolate_steps *s, int root_fd, const char *cwd)
 	if (fd != -ENOENT ||
 	    (s->plan->root != ISOLATE_ROOT_CONTAINER && s->plan->root != ISOLATE_ROOT_TREE))
 		return fd;
-	fd = rootfd_make_dir(root_fd, cwd);
-	if (fd < 0)
-		return fd;
-	if (fchownat(fd, "", s->plan->uid, s->plan->gid, AT_EMPTY_PATH) < 0) {
-		int r = -errno;
-
-		(void)fd_close(fd);
-		return r;
-	}
-	return fd;
+	return steps_cwd_make(s->plan, root_fd, cwd);
 }
 
 /*

@@ -25,6 +25,7 @@
 #include "isolate/rest.h"
 #include "isolate/steps_point.h"
 #include "isolate/tree.h"
+#include "isolate/tree_view.h"
 
 /*
  * How a root is made. The tree that the clone has copied is made private; the new root is mounted
@@ -120,10 +121,10 @@ static int root_sys(struct isolate_steps *s, int place_fd, struct error *err)
 }
 
 /* What is below the root of a container, in the order in which it is made. */
-enum root_part { ROOT_PROC, ROOT_DEV, ROOT_SYS, ROOT_PART_COUNT };
-
-static const char *const root_part_names[] = { "proc", "dev", "sys" };
-_Static_assert(ARRAY_SIZE(root_part_names) == ROOT_PART_COUNT, "each part has its name");
+static const char *const root_part_names[] = {
+	[TREE_PROC] = "proc", [TREE_DEV] = "dev", [TREE_SYS] = "sys"
+};
+_Static_assert(ARRAY_SIZE(root_part_names) == TREE_PART_COUNT, "each part has its name");
 
 /* Makes the parts below place_fd, masked. */
 static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd, struct error *err)
@@ -132,16 +133,16 @@ static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd,
 	_cleanup_fd_ int null_fd = -1;
 	_cleanup_fd_ int empty_fd = -1;
 
-	part_fds[ROOT_PROC] = root_proc(place_fd, err);
-	if (part_fds[ROOT_PROC] < 0)
-		return part_fds[ROOT_PROC];
-	part_fds[ROOT_DEV] = root_dev(s, place_fd, err);
-	if (part_fds[ROOT_DEV] < 0)
-		return part_fds[ROOT_DEV];
-	part_fds[ROOT_SYS] = root_sys(s, place_fd, err);
-	if (part_fds[ROOT_SYS] < 0)
-		return part_fds[ROOT_SYS];
-	null_fd = dev_open_null(part_fds[ROOT_DEV], err);
+	part_fds[TREE_PROC] = root_proc(place_fd, err);
+	if (part_fds[TREE_PROC] < 0)
+		return part_fds[TREE_PROC];
+	part_fds[TREE_DEV] = root_dev(s, place_fd, err);
+	if (part_fds[TREE_DEV] < 0)
+		return part_fds[TREE_DEV];
+	part_fds[TREE_SYS] = root_sys(s, place_fd, err);
+	if (part_fds[TREE_SYS] < 0)
+		return part_fds[TREE_SYS];
+	null_fd = dev_open_null(part_fds[TREE_DEV], err);
 	if (null_fd < 0)
 		return null_fd;
 	if (has_kit) {
@@ -150,7 +151,7 @@ static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd,
 		if (empty_fd < 0)
 			return error_set(err, -errno, "open the empty directory of the kit");
 	}
-	return mask_apply(part_fds[ROOT_PROC], has_kit ? -1 : part_fds[ROOT_SYS], null_fd, empty_fd,
+	return mask_apply(part_fds[TREE_PROC], has_kit ? -1 : part_fds[TREE_SYS], null_fd, empty_fd,
 			  err);
 }
 
@@ -228,23 +229,25 @@ static int root_make_ahead(struct isolate_steps *s, int *part_fds, struct error 
 	r = root_make_parts(s, part_fds, place_fd, err);
 	if (r == 0)
 		r = root_attach(s, err);
-	for (size_t i = 0; r == 0 && i < ROOT_PART_COUNT; i++)
+	for (size_t i = 0; r == 0 && i < TREE_PART_COUNT; i++)
 		r = root_put(part_fds[i], s->root_fd, root_part_names[i], err);
 	return r;
 }
 
 static int root_container(struct isolate_steps *s, struct error *err)
 {
-	int part_fds[ROOT_PART_COUNT] = { -1, -1, -1 };
+	int part_fds[TREE_PART_COUNT] = { -1, -1, -1 };
 	int r;
 
 	if (s->plan->kit_ns_fd >= 0)
 		r = root_make_ahead(s, part_fds, err);
 	else
 		r = root_make_here(s, part_fds, err);
-	for (size_t i = 0; i < ROOT_PART_COUNT; i++)
+	if (r >= 0 && s->mount_fds)
+		r = tree_make(s, part_fds, err);
+	for (size_t i = 0; i < TREE_PART_COUNT; i++)
 		(void)fd_close(part_fds[i]);
-	return r < 0 || !s->mount_fds ? r : tree_make(s, err);
+	return r;
 }
 
 static const struct {
@@ -286,7 +289,7 @@ static int root_tree(struct isolate_steps *s, struct error *err)
 	int r = mount_attach(s->root_fd, AT_FDCWD, "/", err);
 
 	if (r == 0)
-		r = tree_make(s, err);
+		r = tree_make(s, NULL, err);
 	if (r < 0)
 		return r;
 	(void)umask(0022);

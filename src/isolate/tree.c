@@ -108,33 +108,38 @@ static int tree_unbindable(int fd, const struct isolate_mount *m, struct error *
 	return mount_change(fd, &attr, m->propagation & MS_REC, err);
 }
 
-static int tree_mounts_make(struct isolate_steps *s, struct tree_order *order, struct error *err)
+static int tree_mounts_make(struct isolate_steps *s, struct tree_view *v, struct tree_order *order,
+			    struct error *err)
 {
 	bool made_anything = false;
 
 	for (size_t i = 0; i < s->plan->n_mounts; i++) {
 		const struct isolate_mount *m = &s->plan->mounts[i];
+		bool is_system = tree_is_system(m);
 		int r = tree_mount(s, i, order, &made_anything, err);
 
 		if (r < 0)
 			return error_wrap(err, r, "%s", m->target);
 		s->mount_fds[i] = r;
-		r = tree_attach(s->root_fd, r, m->target, err);
+		r = tree_attach(v, r, m->target, is_system, err);
 		if (r < 0)
 			return r;
 		r = tree_unbindable(s->mount_fds[i], m, err);
+		if (r == 0)
+			r = mount_id(s->mount_fds[i], &s->mount_ids[i], err);
 		if (r < 0)
 			return error_wrap(err, r, "%s", m->target);
-		if (!tree_is_late(m) && (s->plan->pts_fd < 0 || i != s->pts_index))
+		v->n_attached = i + 1;
+		if (!tree_is_late(m) && !is_system)
 			s->mount_fds[i] = fd_close(s->mount_fds[i]);
 	}
 	return 0;
 }
 
-static int tree_mounts(struct isolate_steps *s, struct error *err)
+static int tree_mounts(struct isolate_steps *s, struct tree_view *v, struct error *err)
 {
 	_cleanup_(tree_order_done) struct tree_order order = TREE_ORDER_INIT;
-	int r = tree_mounts_make(s, &order, err);
+	int r = tree_mounts_make(s, v, &order, err);
 
 	return r < 0 ? r : tree_order_end(&order, err);
 }
@@ -182,7 +187,8 @@ static int tree_node(int dir_fd, const char *name, const struct isolate_device *
 	return 0;
 }
 
-static int tree_device(struct isolate_steps *s, size_t i, struct error *err)
+static int tree_device(struct isolate_steps *s, const struct tree_view *v, size_t i,
+		       struct error *err)
 {
 	const struct isolate_device *d = &s->plan->devices[i];
 	const char *name = strrchr(d->path, '/') + 1;
@@ -191,68 +197,78 @@ static int tree_device(struct isolate_steps *s, size_t i, struct error *err)
 	size_t len = (size_t)(name - d->path);
 
 	if (s->device_fds[i] >= 0)
-		return tree_attach(s->root_fd, s->device_fds[i], d->path, err);
+		return tree_attach(v, s->device_fds[i], d->path, false, err);
 	if (len >= sizeof(dir))
 		return error_set(err, -ENAMETOOLONG, "%s", d->path);
 	memcpy(dir, d->path, len);
 	dir[len] = '\0';
-	dir_fd = tree_dir(s->root_fd, dir, err);
+	dir_fd = tree_dir(v, dir, err);
 	return dir_fd < 0 ? dir_fd : tree_node(dir_fd, name, d, err);
 }
 
-/* What belongs into a /dev that the list has made anew. */
-static int tree_dev(struct isolate_steps *s, struct error *err)
+/* What belongs into a /dev that the list has made anew: made in that very mount. */
+static int tree_dev(struct isolate_steps *s, const struct tree_view *v, struct error *err)
 {
 	const struct isolate_plan *p = s->plan;
-	_cleanup_fd_ int dev_fd = -1, console_fd = -1;
-	bool is_new = false;
+	_cleanup_fd_ int console_fd = -1;
+	struct tree_base dev;
 	int r;
 
-	for (size_t i = 0; i < p->n_mounts; i++)
-		if (tree_path_is(p->mounts[i].target, "/dev"))
-			is_new = p->mounts[i].source_fd < 0;
-	if (!is_new || p->root != ISOLATE_ROOT_TREE)
+	tree_view_base(v, "/dev", &dev);
+	if (!dev.is_new || !str_eq(dev.rest, ".") || p->root != ISOLATE_ROOT_TREE)
 		return 0;
-	dev_fd = tree_dir(s->root_fd, "/dev", err);
-	if (dev_fd < 0)
-		return dev_fd;
-	r = dev_link(dev_fd, err);
+	r = dev_link(dev.fd, err);
 	if (r < 0 || p->pts_fd < 0)
 		return r;
 	/* From the place that it has now: what is detached cannot be copied. */
 	console_fd = mount_copy(s->mount_fds[s->pts_index], "0", err);
 	return console_fd < 0 ? error_wrap(err, console_fd, "/dev/console")
-			      : tree_attach(s->root_fd, console_fd, "/dev/console", err);
+			      : tree_attach(v, console_fd, "/dev/console", false, err);
 }
 
-static int tree_devices(struct isolate_steps *s, struct error *err)
+static int tree_devices(struct isolate_steps *s, const struct tree_view *v, struct error *err)
 {
 	for (size_t i = 0; i < s->plan->n_devices; i++) {
-		int r = tree_device(s, i, err);
+		int r = tree_device(s, v, i, err);
 
 		if (r < 0)
 			return r;
 	}
-	return tree_dev(s, err);
+	return tree_dev(s, v, err);
 }
 
-static int tree_read_only(struct isolate_steps *s, struct error *err)
+/*
+ * Should: put it on the file that was resolved, from the system mount where it lies in one. Must
+ * not: believe that a name of the root still leads there (as tree_attach()).
+ */
+static int tree_cover(const struct tree_view *v, int cover_fd, int target_fd, const char *path,
+		      bool is_own, struct error *err)
+{
+	int r = mount_attach(cover_fd, target_fd, "", err);
+
+	return r < 0 || is_own ? r : tree_see(v, cover_fd, path, err);
+}
+
+static int tree_read_only_one(const struct tree_view *v, const char *path, struct error *err)
 {
 	static const struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+	bool is_own = false;
+	_cleanup_fd_ int target_fd = tree_open(v, path, &is_own, err);
+	_cleanup_fd_ int fd = -1;
+	int r;
 
+	if (target_fd < 0)
+		return target_fd == -ENOENT ? 0 : target_fd;
+	fd = mount_copy_tree(target_fd, "", err);
+	r = fd < 0 ? fd : mount_change(fd, &attr, true, err);
+	return r < 0 ? r : tree_cover(v, fd, target_fd, path, is_own, err);
+}
+
+static int tree_read_only(struct isolate_steps *s, const struct tree_view *v, struct error *err)
+{
 	for (char *const *path = s->plan->readonly_paths; path && *path; path++) {
-		_cleanup_fd_ int target_fd = rootfd_open(s->root_fd, *path, O_PATH, 0);
-		_cleanup_fd_ int fd = -1;
-		int r;
+		int r = tree_read_only_one(v, *path, err);
 
-		if (target_fd == -ENOENT)
-			continue;
-		if (target_fd < 0)
-			return error_set(err, target_fd, "%s: open it", *path);
-		fd = mount_copy_tree(target_fd, "", err);
-		r = fd < 0 ? fd : mount_change(fd, &attr, true, err);
-		if (r == 0)
-			r = mount_attach(fd, target_fd, "", err);
 		if (r < 0)
 			return error_wrap(err, r, "make %s read-only", *path);
 	}
@@ -260,7 +276,7 @@ static int tree_read_only(struct isolate_steps *s, struct error *err)
 }
 
 /* A mount that hides, of a kind that the first one made: what is attached can be copied. */
-static int tree_cover(int *first_fd, bool *ret_is_first, struct error *err)
+static int tree_empty(int *first_fd, bool *ret_is_first, struct error *err)
 {
 	*ret_is_first = *first_fd < 0;
 	if (*first_fd >= 0)
@@ -271,24 +287,22 @@ static int tree_cover(int *first_fd, bool *ret_is_first, struct error *err)
 	return *first_fd;
 }
 
-static int tree_mask(struct isolate_steps *s, const char *path, int *empty_fd, bool *null_is_used,
-		     struct error *err)
+static int tree_mask(struct isolate_steps *s, const struct tree_view *v, const char *path,
+		     int *empty_fd, bool *null_is_used, struct error *err)
 {
-	_cleanup_fd_ int target_fd = rootfd_open(s->root_fd, path, O_PATH, 0);
+	bool is_first = false, is_own = false;
+	_cleanup_fd_ int target_fd = tree_open(v, path, &is_own, err);
 	_cleanup_fd_ int copy_fd = -1;
-	bool is_first = false;
 	struct stat st;
 	int fd;
 
 	/* The one excuse for a missing mask is that there is nothing to be hidden. */
-	if (target_fd == -ENOENT)
-		return 0;
 	if (target_fd < 0)
-		return error_set(err, target_fd, "open it");
+		return target_fd == -ENOENT ? 0 : target_fd;
 	if (fstat(target_fd, &st) < 0)
 		return error_set(err, -errno, "look at it");
 	if (S_ISDIR(st.st_mode)) {
-		fd = tree_cover(empty_fd, &is_first, err);
+		fd = tree_empty(empty_fd, &is_first, err);
 	} else {
 		is_first = !*null_is_used;
 		*null_is_used = true;
@@ -300,16 +314,16 @@ static int tree_mask(struct isolate_steps *s, const char *path, int *empty_fd, b
 	if (fd < 0)
 		return fd;
 	copy_fd = is_first ? -1 : fd;
-	return mount_attach(fd, target_fd, "", err);
+	return tree_cover(v, fd, target_fd, path, is_own, err);
 }
 
-static int tree_masks(struct isolate_steps *s, struct error *err)
+static int tree_masks(struct isolate_steps *s, const struct tree_view *v, struct error *err)
 {
 	_cleanup_fd_ int empty_fd = -1;
 	bool null_is_used = false;
 
 	for (char *const *path = s->plan->masked_paths; path && *path; path++) {
-		int r = tree_mask(s, *path, &empty_fd, &null_is_used, err);
+		int r = tree_mask(s, v, *path, &empty_fd, &null_is_used, err);
 
 		if (r < 0)
 			return error_wrap(err, r, "hide %s", *path);
@@ -317,15 +331,18 @@ static int tree_masks(struct isolate_steps *s, struct error *err)
 	return 0;
 }
 
-int tree_make(struct isolate_steps *s, struct error *err)
+int tree_make(struct isolate_steps *s, const int *part_fds, struct error *err)
 {
-	int r = tree_mounts(s, err);
+	struct tree_view v;
+	int r = tree_view_open(&v, s, part_fds, err);
 
 	if (r == 0)
-		r = tree_devices(s, err);
+		r = tree_mounts(s, &v, err);
 	if (r == 0)
-		r = tree_read_only(s, err);
+		r = tree_devices(s, &v, err);
 	if (r == 0)
-		r = tree_masks(s, err);
+		r = tree_read_only(s, &v, err);
+	if (r == 0)
+		r = tree_masks(s, &v, err);
 	return r < 0 ? r : tree_late(s, err);
 }

@@ -14,6 +14,7 @@
 #include "base/rootfd.h"
 #include "base/str.h"
 #include "isolate/mount.h"
+#include "isolate/tree_path.h"
 
 /* What lxcfs and its like put into a container. */
 static const char *const tree_proc_files[] = {
@@ -29,39 +30,6 @@ static const char *const tree_proc_files[] = {
 	"/proc/sys/kernel/ns_last_pid",
 	"/proc/uptime",
 };
-
-/* Without "", "." and ".."; the root is "". */
-static int tree_clean(char *to, size_t size, const char *path)
-{
-	size_t len = 0;
-
-	while (*path) {
-		size_t n;
-
-		path += strspn(path, "/");
-		n = strcspn(path, "/");
-		if (n == 2 && path[0] == '.' && path[1] == '.') {
-			while (len && to[--len] != '/')
-				;
-		} else if (n && !(n == 1 && path[0] == '.')) {
-			if (len + 1 + n >= size)
-				return -ENAMETOOLONG;
-			to[len++] = '/';
-			memcpy(to + len, path, n);
-			len += n;
-		}
-		path += n;
-	}
-	to[len] = '\0';
-	return 0;
-}
-
-bool tree_path_is(const char *path, const char *known)
-{
-	char clean[PATH_MAX];
-
-	return tree_clean(clean, sizeof(clean), path) == 0 && str_eq(clean, known);
-}
 
 static bool tree_is_on_proc(int fd)
 {
@@ -88,6 +56,29 @@ static int tree_check_proc(int target_fd, int mount_fd, const char *path, struct
 	return error_refuse(err, ERROR_INVALID, "%s: nothing is mounted in a procfs", path);
 }
 
+/*
+ * Should: judge a target by the file that was resolved. Must not: judge it by its text, which may
+ * lead through links of the image or of a volume.
+ */
+static int tree_check_place(const struct tree_view *v, int target_fd, const char *path,
+			    struct error *err)
+{
+	int r = tree_view_is_root(v, target_fd, err);
+
+	if (r > 0)
+		return error_refuse(err, ERROR_INVALID,
+				    "%s: leads to the root, and nothing can be mounted on that",
+				    path);
+	if (r == 0)
+		r = tree_view_is_in_part(v, target_fd, err);
+	if (r > 0)
+		return error_refuse(err, ERROR_INVALID,
+				    "%s: leads into /dev or /sys of the container, and nothing can "
+				    "be mounted there but on /dev/shm",
+				    path);
+	return r < 0 ? error_wrap(err, r, "%s", path) : 0;
+}
+
 static int tree_failed(int r, const char *path, struct error *err)
 {
 	if (r == -ENOTDIR || r == -ELOOP || r == -EISDIR)
@@ -96,15 +87,105 @@ static int tree_failed(int r, const char *path, struct error *err)
 	return error_set(err, r, "%s: make it", path);
 }
 
-int tree_dir(int root_fd, const char *path, struct error *err)
+static int tree_plain_failed(int r, const char *path, struct error *err)
 {
-	_cleanup_fd_ int fd = rootfd_make_dir_through(root_fd, path);
+	if (r == -ELOOP)
+		return error_refuse(
+			err, ERROR_PRECONDITION,
+			"%s: is a symbolic link, or lies behind one (the root must have "
+			"a directory there)",
+			path);
+	if (r == -ENOTDIR)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%s: is not a directory (the root must have a directory there)",
+				    path);
+	return error_set(err, r, "%s: make it", path);
+}
+
+static int tree_system_target(const struct tree_view *v, const struct tree_base *base,
+			      const char *path, struct error *err)
+{
+	_cleanup_fd_ int fd = rootfd_make_dir_plain(base->fd, base->rest);
+	int r;
 
 	if (fd < 0)
-		return tree_failed(fd, path, err);
+		return tree_plain_failed(fd, path, err);
+	r = tree_view_is_foreign(v, base, fd, err);
+	if (r < 0)
+		return error_wrap(err, r, "%s", path);
+	if (r > 0)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%s: lies in a volume that is mounted before it (the root "
+				    "itself must have a directory there)",
+				    path);
+	return TAKE_FD(fd);
+}
+
+/* In a file system of this process's own from its descriptor; else in the root. */
+static int tree_any_target(const struct tree_view *v, const struct tree_base *base,
+			   const char *path, bool is_dir, struct error *err)
+{
+	int root_fd = base->is_new ? base->fd : v->s->root_fd;
+	const char *name = base->is_new ? base->rest : path;
+	int fd = is_dir ? rootfd_make_dir_through(root_fd, name)
+			: rootfd_make_file_through(root_fd, name);
+
+	return fd < 0 ? tree_failed(fd, path, err) : fd;
+}
+
+int tree_dir(const struct tree_view *v, const char *path, struct error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	struct tree_base base;
+	char clean[PATH_MAX];
+	bool is_plain;
+	int r = tree_path_clean(clean, sizeof(clean), path);
+
+	if (r < 0)
+		return error_set(err, r, "%s", path);
+	tree_view_base(v, clean, &base);
+	/* Where nothing is mounted on /dev, the root has a directory there. */
+	is_plain = base.is_new || tree_path_below(clean, "/dev");
+	if (is_plain)
+		fd = rootfd_make_dir_plain(base.fd, base.rest);
+	else
+		fd = rootfd_make_dir_through(v->s->root_fd, path);
+	if (fd < 0)
+		return is_plain ? tree_plain_failed(fd, path, err) : tree_failed(fd, path, err);
 	if (tree_is_on_proc(fd))
 		return error_refuse(err, ERROR_INVALID, "%s: nothing is made in a procfs", path);
 	return TAKE_FD(fd);
+}
+
+int tree_open(const struct tree_view *v, const char *path, bool *ret_is_own, struct error *err)
+{
+	struct tree_base base;
+	char clean[PATH_MAX];
+	int fd, r = tree_path_clean(clean, sizeof(clean), path);
+
+	if (r < 0)
+		return error_set(err, r, "open it");
+	tree_view_base(v, clean, &base);
+	/* What is bound on /dev has links that lead out of it, to /proc or /run. */
+	*ret_is_own = !base.is_root && (base.is_new || !tree_path_below(clean, "/dev"));
+	if (*ret_is_own)
+		fd = rootfd_open(base.fd, base.rest, O_PATH, 0);
+	else
+		fd = rootfd_open(v->s->root_fd, path, O_PATH, 0);
+	return fd < 0 && fd != -ENOENT ? error_set(err, fd, "open it") : fd;
+}
+
+int tree_see(const struct tree_view *v, int mount_fd, const char *path, struct error *err)
+{
+	_cleanup_fd_ int found_fd = rootfd_open(v->s->root_fd, path, O_PATH, 0);
+	int r;
+
+	if (found_fd < 0)
+		return error_set(err, found_fd, "%s: look at the mount", path);
+	r = mount_is_same(found_fd, mount_fd, err);
+	if (r < 0)
+		return error_wrap(err, r, "%s", path);
+	return r ? 0 : error_refuse(err, ERROR_PRECONDITION, "%s: changed under way", path);
 }
 
 /*
@@ -112,30 +193,31 @@ int tree_dir(int root_fd, const char *path, struct error *err)
  * Must not: believe a name twice (security.md A07): where another process has exchanged a directory
  * on the way, the mount lies elsewhere inside the root, and this process ends with its namespace.
  */
-int tree_attach(int root_fd, int mount_fd, const char *path, struct error *err)
+int tree_attach(const struct tree_view *v, int mount_fd, const char *path, bool is_system,
+		struct error *err)
 {
-	_cleanup_fd_ int target_fd = -1, found_fd = -1;
+	_cleanup_fd_ int target_fd = -1;
+	struct tree_base base;
+	char clean[PATH_MAX];
 	struct stat st;
-	int r;
+	int r = tree_path_clean(clean, sizeof(clean), path);
 
-	if (fstat(mount_fd, &st) < 0)
-		return error_set(err, -errno, "%s: look at what goes there", path);
-	target_fd = S_ISDIR(st.st_mode) ? rootfd_make_dir_through(root_fd, path)
-					: rootfd_make_file_through(root_fd, path);
+	if (r < 0 || fstat(mount_fd, &st) < 0)
+		return error_set(err, r < 0 ? r : -errno, "%s: look at what goes there", path);
+	tree_view_base(v, clean, &base);
+	if (is_system)
+		target_fd = tree_system_target(v, &base, path, err);
+	else
+		target_fd = tree_any_target(v, &base, path, S_ISDIR(st.st_mode), err);
 	if (target_fd < 0)
-		return tree_failed(target_fd, path, err);
+		return target_fd;
 	r = tree_check_proc(target_fd, mount_fd, path, err);
+	if (r == 0)
+		r = tree_check_place(v, target_fd, path, err);
 	if (r < 0)
 		return r;
 	r = mount_attach(mount_fd, target_fd, "", err);
 	if (r < 0)
 		return error_wrap(err, r, "%s", path);
-
-	found_fd = rootfd_open(root_fd, path, O_PATH, 0);
-	if (found_fd < 0)
-		return error_set(err, found_fd, "%s: look at the mount", path);
-	r = mount_is_same(found_fd, mount_fd, err);
-	if (r < 0)
-		return error_wrap(err, r, "%s", path);
-	return r ? 0 : error_refuse(err, ERROR_PRECONDITION, "%s: changed under way", path);
+	return tree_see(v, mount_fd, base.is_new ? clean : path, err);
 }

@@ -187,6 +187,7 @@ static bool mount_shows_group(const struct convert *c, const struct oci_mount *m
 
 static int mount_group(struct convert *c, struct isolate_mount *to, struct error *err)
 {
+	to->is_system = true;
 	to->source_fd = fd_copy(c->cgroup_fd);
 	if (to->source_fd < 0)
 		return error_set(err, to->source_fd, "open the cgroup");
@@ -240,11 +241,30 @@ static int convert_idmap(struct convert *c, const struct oci_mount *m, struct is
 	return convert_own(c, to->idmap_fd, err);
 }
 
+/* By its text: where a link leads is seen when it is mounted. */
+static bool mount_is_root(const char *path)
+{
+	for (;;) {
+		path += strspn(path, "/");
+		if (!*path)
+			return true;
+		if (path[0] != '.' || (path[1] && path[1] != '/'))
+			return false;
+		path++;
+	}
+}
+
 static int convert_mount(struct convert *c, const struct oci_mount *m, struct isolate_mount *to,
 			 const char *field, struct error *err)
 {
 	struct options o = { .mount = to, .fs = BUF_INIT };
 	int r = 0;
+
+	if (mount_is_root(m->destination))
+		return error_field(err, ERROR_INVALID, field,
+				   "destination \"%.80s\" is the root, and nothing can be mounted "
+				   "on that",
+				   m->destination);
 
 	*to = (struct isolate_mount)ISOLATE_MOUNT_INIT;
 	to->target = m->destination[0] == '/' ? m->destination
@@ -295,11 +315,21 @@ static const struct isolate_device devices_default[] = {
 	{ "/dev/urandom", 'c', 1, 9, 0666, 0, 0, -1 }, { "/dev/tty", 'c', 5, 0, 0666, 0, 0, -1 },
 };
 
+/* Also with slashes too many. */
+static bool mount_is_dev(const char *path)
+{
+	path += strspn(path, "/");
+	if (!str_has_prefix(path, "dev"))
+		return false;
+	path += strlen("dev");
+	return (!*path || *path == '/') && mount_is_root(path);
+}
+
 /* A /dev that is bound from elsewhere has what it has. */
 static bool devices_are_foreign(const struct convert *c)
 {
 	for (size_t i = 0; i < c->plan.n_mounts; i++)
-		if (c->plan.mounts[i].source_fd >= 0 && str_eq(c->plan.mounts[i].target, "/dev"))
+		if (c->plan.mounts[i].source_fd >= 0 && mount_is_dev(c->plan.mounts[i].target))
 			return true;
 	return false;
 }

@@ -472,20 +472,26 @@ static bool place_is_covered(const struct oci_config *config, size_t n)
 	return false;
 }
 
+/* As where a container is made: a system mount goes on a directory of the root itself. */
 static int place_make(int root_fd, const struct oci_mount *m, struct container *c)
 {
+	bool is_bind = mount_is_bind(m);
 	_cleanup_fd_ int source = -1, place = -1;
 	struct stat st = { .st_mode = S_IFDIR };
 
-	if (mount_is_bind(m) && !str_empty(m->source)) {
+	if (is_bind && !str_empty(m->source)) {
 		const char *path = find_source(m, c);
 
 		source = path ? given_open(path, O_PATH, 0) : -ENOMEM;
 		if (source < 0 || fstat(source, &st) < 0)
 			return source < 0 ? source : -errno;
 	}
-	place = S_ISDIR(st.st_mode) ? rootfd_make_dir_through(root_fd, m->destination)
-				    : rootfd_make_file_through(root_fd, m->destination);
+	if (isolate_mount_is_system(is_bind ? NULL : m->type, m->destination))
+		place = rootfd_make_dir_plain(root_fd, m->destination);
+	else if (S_ISDIR(st.st_mode))
+		place = rootfd_make_dir_through(root_fd, m->destination);
+	else
+		place = rootfd_make_file_through(root_fd, m->destination);
 	return place < 0 ? place : 0;
 }
 

@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's podman and containerd with nacre-oci as their runtime: callers.py [BUILD]
+"""Debian's podman and containerd with nacre-oci as their runtime: callers.py [BUILD [races]]
 
 Each caller runs, enters, pauses, stops and removes containers, and its own words and exit statuses are what is checked. All
 in pid, mount and cgroup namespaces of its own, with private /tmp and /run, and once with the cgroups of this host as they
 are, once with version 2 alone. Where no controller of version 2 is to be had (a hybrid host keeps them in version 1)
 nothing is limited: --pids-limit -1. What they do with limits, with the freezer and with criu is seen in the guest of
 `make guest`, which has version 2 alone: tests/guest/callers.sh.
+
+The case podman_races starts containers whose image has links into a volume, while another process exchanges directories there:
+a tenth as often as the environment variable NACRE_RACES says (500), since podman takes its time. `races`: that case alone.
 """
 import glob
 import os
@@ -23,6 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PROGRAMS = ("podman", "conmon", "containerd", "ctr", "busybox")
 SECONDS = 400
+RACES = int(os.environ.get("NACRE_RACES", "500"))
 CONTAINERD = """version = 2
 root = "/tmp/cd/root"
 state = "/tmp/cd/state"
@@ -57,9 +61,13 @@ def rootfs():
     return path
 
 
-def podman(runtime):
-    base = ["podman", "--root", "/tmp/pod/root", "--runroot", "/tmp/pod/run", "--tmpdir", "/tmp/pod/tmp", "--storage-driver",
+def podman_words(runtime):
+    return ["podman", "--root", "/tmp/pod/root", "--runroot", "/tmp/pod/run", "--tmpdir", "/tmp/pod/tmp", "--storage-driver",
             "vfs", "--cgroup-manager", "cgroupfs", "--events-backend", "file", "--runtime", runtime]
+
+
+def podman(runtime):
+    base = podman_words(runtime)
     flags = ["--network", "none", "--pids-limit", "-1"]
 
     def pod(*words, **kwargs):
@@ -86,6 +94,38 @@ def podman(runtime):
     pod("rm", "-f", "-t", "0", "a")
     if pod("ps", "-aq").strip():
         raise Failed("podman still lists containers")
+
+
+def podman_races(runtime):
+    """Of each image with a link, and of no other, every start is refused. podman itself mounts the volume before /proc, and names
+    what the link /dev leads to as the destination of the tmpfs that belongs on /dev."""
+    base = podman_words(runtime)
+    volume, root = "/tmp/volume", rootfs()
+    for name in ("one", "two"):
+        for part in ("proc/sys/kernel", "dev"):
+            os.makedirs(os.path.join(volume, name, part))
+    call("tar", "-C", root, "-cf", "/tmp/image.tar", ".")
+    call(*base, "import", "/tmp/image.tar", "plain")
+    for name in ("proc", "dev"):
+        path = os.path.join(root, name)
+        os.rmdir(path)
+        os.symlink(f"/evil/one/{name}", path)
+        call("tar", "-C", root, "-cf", "/tmp/image.tar", ".")
+        call(*base, "import", "/tmp/image.tar", name)
+        os.unlink(path)
+        os.mkdir(path)
+    racer = subprocess.Popen([os.path.join(os.path.dirname(runtime), "attack"), "swap", volume + "/one", volume + "/two"])
+    words = ["run", "--rm", "--network", "none", "--pids-limit", "-1", "-v", volume + ":/evil"]
+    try:
+        call(*base, *words, "plain", "echo", "hello", said="hello")
+        for _ in range(max(RACES // 20, 1)):
+            for name, said in (("proc", "/proc: is a symbolic link, or lies behind one"), ("dev", "make the root file system: /")):
+                call(*base, *words, name, "echo", "hello", status=126, said=said)
+        if racer.poll() is not None:
+            raise Failed("nothing was exchanged")
+    finally:
+        racer.kill()
+        racer.wait()
 
 
 def containerd(runtime):
@@ -132,7 +172,7 @@ def containerd(runtime):
         log.close()
 
 
-CASES = [(podman, False), (podman, True), (containerd, False), (containerd, True)]
+CASES = [(podman, False), (podman, True), (podman_races, False), (containerd, False), (containerd, True)]
 
 
 def inside(build, name, unified):
@@ -145,8 +185,9 @@ def inside(build, name, unified):
         subprocess.run(["mount", "-t", "cgroup2", "none", "/sys/fs/cgroup"], check=True)
     # Callers are told a path; the name makes it the runtime.
     runtime = shutil.copy(os.path.join(build, "nacre"), "/tmp/nacre-oci")
+    shutil.copy(os.path.join(build, "tests", "probe", "attack"), "/tmp/attack")
     try:
-        {"podman": podman, "containerd": containerd}[name](runtime)
+        {case.__name__: case for case, _ in CASES}[name](runtime)
     except (Failed, subprocess.SubprocessError, OSError) as e:
         print(f"FAIL {name}: {e}", flush=True)
         return 1
@@ -160,15 +201,16 @@ def podman_groups():
 
 def main():
     build = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build"))
-    if len(sys.argv) > 2:
+    cases = [c for c in CASES if c[0] is podman_races] if sys.argv[2:] == ["races"] else CASES
+    if len(sys.argv) > 3:
         return inside(build, sys.argv[2], sys.argv[3] == "unified")
     missing = [p for p in PROGRAMS if not shutil.which(p)]
     if missing or os.geteuid() != 0:
         print(f"callers: skipped, for want of {', '.join(missing) or 'root'} (tools/install conformance)")
-        print(f"0 passed, 0 failed, {len(CASES)} skipped")
+        print(f"0 passed, 0 failed, {len(cases)} skipped")
         return 0
     failed, before = 0, podman_groups()
-    for case, unified in CASES:
+    for case, unified in cases:
         words = [sys.executable, os.path.abspath(__file__), build, case.__name__, "unified" if unified else "as it is"]
         done = subprocess.run(["unshare", "-pmnC", "--fork", "--kill-child", "--mount-proc", *words], check=False)
         print(f"{'ok' if done.returncode == 0 else 'not ok'} {case.__name__}, cgroups {words[-1]}", flush=True)
@@ -176,9 +218,11 @@ def main():
     for group in podman_groups() - before:
         for folder, _, _ in os.walk(group, topdown=False):
             os.rmdir(folder)
-    there = in_guest.run(build, "callers", 1, "--callers", os.path.join(ROOT, "tests", "guest", "callers.sh"),
-                         programs=("criu", "ip", "iptables-save"))
-    print(f"{len(CASES) - failed + there[0]} passed, {failed + there[1]} failed, {there[2]} skipped")
+    there = (0, 0, 0)
+    if cases is CASES:
+        there = in_guest.run(build, "callers", 1, "--callers", os.path.join(ROOT, "tests", "guest", "callers.sh"),
+                             programs=("criu", "ip", "iptables-save"))
+    print(f"{len(cases) - failed + there[0]} passed, {failed + there[1]} failed, {there[2]} skipped")
     return 1 if failed or there[1] else 0
 
 

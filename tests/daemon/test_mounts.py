@@ -125,9 +125,11 @@ class Volumes(MountsTest):
         self.spawn("a")
         self.spawn("a/b")
         for run in (self.pod, self.cell):
-            run("a/b/v", sleeper(mount("data", "/data"), tmpfs(size=1 << 20)), volumes=[volume("data", self.dir)])
+            run("a/b/v", sleeper(mount("data", "/data"), mount("data", "/scratch/below"), tmpfs(size=1 << 20)),
+                volumes=[volume("data", self.dir)])
             self.sh("a/b/v", "echo deep >/data/deep; echo x >/scratch/x")
             self.assertEqual("deep\n", self.get("deep"))
+            self.assertEqual("deep\n", self.sh("a/b/v", "cat /scratch/below/deep"))
             self.remove("a/b/v", force=True)
 
     def test_execs_see_them_and_copies_reach_them(self):
@@ -140,6 +142,19 @@ class Volumes(MountsTest):
         self.assertEqual("tmpfs", mounts_of(status.pid)["/data/sub"][2])
         self.sh("o", "echo hidden >/data/sub/word")
         self.assertFalse(os.path.exists(os.path.join(self.dir, "sub", "word")))
+
+    def test_order_is_that_of_depth(self):
+        """Whatever order, kind or workload: what lies deeper is mounted later."""
+        self.put("sub/word", "deeper\n")
+        deep, flat, memory = mount(self.dir + "/sub", "/m/sub"), mount(self.dir, "/m"), tmpfs("/m")
+        for run in (self.pod, self.cell):
+            for mounts in ((deep, flat), (flat, deep), (deep, memory), (memory, deep)):
+                run("o", sleeper(*mounts))
+                self.assertEqual("deeper\n", self.sh("o", "cat /m/sub/word"), mounts)
+                self.assertEqual(list(mounts), list(self.inspect("o").containers[0].mounts))
+                self.remove("o", force=True)
+        for words in (("-v", f"{self.dir}/sub:/m/sub", "-v", f"{self.dir}:/m"), ("--tmpfs", "/m", "-v", f"{self.dir}/sub:/m/sub")):
+            self.assertEqual("deeper\n", self.node.cli("run", "--rm", *words, "busybox", "cat", "/m/sub/word").stdout)
 
     def test_directories_of_the_image_stay_inside(self):
         self.pod("l", sleeper(mount(self.dir, "/bin/nacre-canary")))
@@ -365,6 +380,22 @@ class Links(MountsTest):
         for run in (self.pod, self.cell):
             for target in ("/d/p", "/d/p/self", "/d/q"):
                 self.assertIn("procfs", self.fails(run, mount(self.dir, "/d"), tmpfs(target)))
+
+    def test_to_the_root_and_to_what_a_container_has(self):
+        """Refused as where the request names these places, but once the container starts: judged where a target arrives."""
+        for name, to in (("up", "../.."), ("root", "/"), ("sys", "/sys"), ("dev", "/dev"), ("group", "sub/../../sys/fs/cgroup")):
+            os.symlink(to, os.path.join(self.dir, name))
+        for run in (self.pod, self.cell):
+            for target in ("/d/up", "/d/root"):
+                self.assertIn(f"{target}: leads to the root, and nothing can be mounted on that",
+                              self.fails(run, mount(self.dir, "/d"), mount(self.dir, target)))
+            for target in ("/d/sys", "/d/sys/kernel", "/d/group", "/d/dev", "/d/dev/new", "/d/dev/pts", "/d/dev/shm/new"):
+                self.assertIn(f"{target}: leads into /dev or /sys of the container, and nothing can be mounted there but on /dev/shm",
+                              self.fails(run, mount(self.dir, "/d"), tmpfs(target)))
+            self.assertIn("leads into /dev", self.fails(run, mount(self.dir, "/d"), mount(self.file, "/d/dev/null")))
+            run("yes", sleeper(mount(self.dir, "/d"), tmpfs("/d/dev/shm", size=1 << 20), tmpfs("/d/sub/x")))
+            self.assertIn("size=1024k", mounts_of(self.inspect("yes").containers[0].pid)["/dev/shm"][3])
+            self.remove("yes", force=True)
 
     def test_out_of_the_root(self):
         canary = os.path.join(self.node.dir, "canary")

@@ -120,6 +120,51 @@ class Config(oci_test.OciTest):
         self.assertIn(f" {outside}/sub ", self.sh("cat /proc/self/mountinfo"))
         self.assertEqual(os.listdir(outside), [])
 
+    def test_nothing_is_mounted_on_the_root(self):
+        self.bundle("true")
+        os.symlink("..", os.path.join(self.rootfs, "up"))
+        for path in ("/", "//.", "."):
+            self.config["mounts"].append({"destination": path, "source": self.dir, "options": ["bind"]})
+            self.refused(f'mounts[7]: destination "{path}" is the root, and nothing can be mounted on that')
+            self.config["mounts"].pop()
+        for path in ("/up", "/up/", "/tmp/..", "/up/tmp/../up"):
+            for kind in ({"source": self.dir, "options": ["bind"]}, {"type": "tmpfs", "source": "tmpfs"}):
+                self.config["mounts"].append({"destination": path, **kind})
+                self.refused(f"{path}: leads to the root, and nothing can be mounted on that")
+                self.config["mounts"].pop()
+
+    def test_system_mounts_go_on_directories_of_the_root(self):
+        self.bundle("true")
+        for name in ("proc", "dev", "sys"):
+            path = os.path.join(self.rootfs, name)
+            os.rmdir(path)
+            os.symlink("tmp", path)
+            self.refused(f"/{name}: is a symbolic link, or lies behind one (the root must have a directory there)")
+            os.unlink(path)
+            os.mkfifo(path)
+            self.refused(f"/{name}: is not a directory (the root must have a directory there)")
+            os.unlink(path)
+            # What is missing is made.
+            self.run_it()
+        self.assertEqual([], os.listdir(os.path.join(self.rootfs, "tmp")))
+        # Without a cgroup namespace it is a bind.
+        os.symlink("tmp", os.path.join(self.rootfs, "groups"))
+        self.config["linux"]["namespaces"] = [n for n in self.config["linux"]["namespaces"] if n["type"] != "cgroup"]
+        self.config["mounts"].append({"destination": "/groups", "type": "cgroup", "source": "cgroup"})
+        self.refused("/groups: is a symbolic link, or lies behind one (the root must have a directory there)")
+
+    def test_nothing_is_made_in_a_dev_that_is_bound(self):
+        self.bundle("true")
+        source = os.path.join(self.dir, "devices")
+        os.mkdir(source)
+        self.config["mounts"] = [m for m in self.config["mounts"] if not m["destination"].startswith("/dev")]
+        for path in ("/dev", "/dev/", "//dev/./", "dev"):
+            self.config["mounts"].append({"destination": path, "source": source, "options": ["bind"]})
+            self.save()
+            self.run_it()
+            self.config["mounts"].pop()
+            self.assertEqual([], os.listdir(source), path)
+
     def test_masked_and_read_only_paths(self):
         self.bundle("true")
         os.mkdir(os.path.join(self.rootfs, "secret"))

@@ -50,7 +50,7 @@ class Volumes(steps.StepsTest):
             cls.image("busybox")
             machines.build_set(cls.node)
             cls.run_pod("-v", f"{cls.place}/both:/both", "-v", f"{cls.place}/ro:/ro:ro", "-v", f"{cls.place}/one:/etc/one",
-                        "-v", f"{cls.place}/oneRO:/etc/two:ro", "--tmpfs", "/mem")
+                        "-v", f"{cls.place}/oneRO:/etc/two:ro", "--tmpfs", "/mem", "--tmpfs", "/deep/sub", "--tmpfs", "/deep")
         except BaseException:
             print(cls.node.log())
             cls.node.destroy()
@@ -87,6 +87,9 @@ class Volumes(steps.StepsTest):
 
     def guest(self, script, check=True):
         return self.node.cli("exec", "p", "sh", "-c", script, check=check)
+
+    def test_deeper_targets_are_mounted_later(self):
+        self.assertEqual("/deep\n/deep/sub\n", self.guest("grep -o ' /deep[^ ]*' /proc/self/mountinfo | tr -d ' '").stdout)
 
     def test_both_ways_within_a_second(self):
         self.guest("echo theirs > /both/a")
