@@ -371,6 +371,10 @@ class Node:
 
     # -- what it leaves behind --
 
+    def await_empty_staging(self):
+        """Until the files of what was imported, pulled or removed are gone: the store answers first, and deletes behind."""
+        until(lambda: not os.listdir(self.root + "/staging"), what="an empty staging directory")
+
     def fds(self):
         """The daemon's descriptors by kind, without the numbers that differ at every look."""
         kinds = collections.Counter()
