@@ -20,6 +20,7 @@ import time
 
 sys.dont_write_bytecode = True
 
+import cover  # noqa: E402
 import elf  # noqa: E402
 import host  # noqa: E402
 
@@ -34,12 +35,22 @@ SANITIZER_FAILS = re.compile(r"LeakSanitizer has encountered a fatal error|Sanit
 FAILURES_SHOWN = 10
 PR_SET_CHILD_SUBREAPER = 36
 ADDR_NO_RANDOMIZE = 0x40000
-MS_NODEV = 4
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 CLONE_NEWNS = 0x00020000
 
 libc = ctypes.CDLL(None, use_errno=True)
+
+
+def own_tmp(program):
+    """A mount namespace with a /tmp of its own."""
+    if libc.unshare(CLONE_NEWNS):
+        sys.exit(f"failmalloc: make a mount namespace: {os.strerror(ctypes.get_errno())}")
+    try:
+        cover.mount("none", "/", None, MS_REC | MS_PRIVATE)
+        cover.cover("/tmp", cover.build_of(program))
+    except OSError as e:
+        sys.exit(f"failmalloc: {e.strerror}")
 
 
 def end_children():
@@ -162,10 +173,9 @@ def main():
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # The same stack then has the same addresses in each run.
     libc.personality(ADDR_NO_RANDOMIZE)
-    # A /tmp of its own, also where it is called by hand.
-    if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) \
-            or libc.mount(b"tmpfs", b"/tmp", b"tmpfs", MS_NODEV, b"mode=1777"):
-        sys.exit(f"failmalloc: make a /tmp of its own: {os.strerror(ctypes.get_errno())}")
+    # Called by hand, remove_groups() would end those of everybody else in this process's group.
+    host.enter_cgroup()
+    own_tmp(options.command[0])
     print("1..1", flush=True)
     stacks, wrong = (options.at, None) if options.at else places(options.command, options.timeout)
     if wrong:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import cover
 import jobs
 import retry
 
@@ -297,6 +298,59 @@ class C(unittest.TestCase):
         rows = [m.group(1) for m in (re.match(r" +\d+\.\d +\d+\.\d  (?:.*: )?(.*)", line) for line in self.lines) if m]
         self.assertEqual(["slow", "test_m.py", "1 others"], rows[:3])
         self.assertRegex(rows[3], "^all, in [0-9]+ s, ")
+
+
+class Directory(unittest.TestCase):
+    """Folders in which the tree can be, or is not to be."""
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="nacre-directory-")
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def verdict(self, folder):
+        done = subprocess.run([os.path.join(TESTS, "..", "tools", "directory"), TESTS, folder], capture_output=True, text=True, check=False)
+        self.assertEqual("", done.stdout)
+        if done.returncode:
+            self.assertIn(f'the directory "{folder}" cannot be used: ', done.stderr)
+        return done.stderr
+
+    def test_names(self):
+        for name in ("a", "a.b-c_d+e", "x@y=1,2%3~", "n" * 100):
+            os.mkdir(os.path.join(self.dir, name))
+            self.assertEqual("", self.verdict(os.path.join(self.dir, name)))
+            self.assertEqual([], os.listdir(os.path.join(self.dir, name)))
+        for name in ("a b", "a:b", "a'b", 'a"b', "a$b", "a\\b", "a\nb", "a\n", "\n", "\xe9", "a*", "a(b", "a;b", "a#b", "a&b"):
+            os.mkdir(os.path.join(self.dir, name))
+            self.assertIn("its path may have letters", self.verdict(os.path.join(self.dir, name)), name)
+        os.makedirs(os.path.join(self.dir, "n" * 100, "n" * 100))
+        self.assertIn("characters, and may have 200", self.verdict(os.path.join(self.dir, "n" * 100, "n" * 100)))
+
+    def test_places(self):
+        for folder in ("/", "/tmp", os.path.join(self.dir, "not-there"), __file__):
+            self.assertTrue(self.verdict(folder), folder)
+        for options, words in (("noexec", "noexec"), ("ro", "no file can be made"), ("size=8k,nr_inodes=1", "no file can be made")):
+            subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", self.dir], check=True)
+            try:
+                self.assertIn(words, self.verdict(self.dir))
+            finally:
+                subprocess.run(["umount", self.dir], check=True)
+
+    def test_run_names_it_before_the_first_test(self):
+        folder = os.path.join(self.dir, "a b")
+        os.mkdir(folder)
+        done = subprocess.run([os.path.join(TESTS, "run"), folder], capture_output=True, text=True, check=False)
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn(f'the directory "{folder}" cannot be used: ', done.stderr)
+
+    def test_what_is_covered_for_a_test(self):
+        """The folders that are kept are where they were, alone."""
+        for name in ("kept/in/deep", "kept-not", "more"):
+            os.makedirs(os.path.join(self.dir, name))
+        self.addCleanup(subprocess.run, ["umount", "--recursive", self.dir], check=True)
+        cover.cover(self.dir, os.path.join(self.dir, "kept/in"), os.path.join(self.dir, "kept/in/deep"), os.path.join(self.dir, "more"), TESTS)
+        self.assertEqual(["kept", "more"], sorted(os.listdir(self.dir)))
+        self.assertEqual(["deep"], os.listdir(os.path.join(self.dir, "kept/in")))
+        self.assertTrue(os.path.exists(__file__))
 
 
 class Narrow(unittest.TestCase):
