@@ -58,11 +58,11 @@ $(BUILD)/asan/build.ninja:
 
 .PHONY: failmalloc
 failmalloc: sanitizer
-	tests/run -v -j $(JOBS) --failmalloc $(BUILD)/asan
+	tests/run -v --no-flaky -j $(JOBS) --failmalloc $(BUILD)/asan
 
 .PHONY: races
 races: all
-	NACRE_RACES=20000 tests/run --timeout 14400 --module-timeout 14400 -k test_walls_races -k test_mount_races -k isolate-spawn_race $(BUILD)
+	NACRE_RACES=20000 tests/run --no-retry --timeout 14400 --module-timeout 14400 -k test_walls_races -k test_mount_races -k isolate-spawn_race $(BUILD)
 	NACRE_RACES=20000 tests/conformance/callers.py $(BUILD) races
 
 .PHONY: mutants
@@ -73,7 +73,7 @@ mutants:
 .PHONY: sweep
 sweep: all sanitizer
 	@tools/guest-kernel $(BUILD) || echo "Without a guest's kernel no machine is killed."
-	NACRE_SWEEP=1 tests/run -v --whole --timeout 600 --module-timeout 14400 -j $(JOBS) -k test_killed -k test_faults \
+	NACRE_SWEEP=1 tests/run -v --whole --no-flaky --timeout 600 --module-timeout 14400 -j $(JOBS) -k test_killed -k test_faults \
 		--parts 'daemon/test_faults.py=40' --parts 'daemon/test_killed*.py=8' \
 		--parts 'vm/test_killed*.py=4' $(BUILD)/asan
 

@@ -160,7 +160,7 @@ class Base(unittest.TestCase):
         if self.node.alive:
             self.node.clear()
             nacre_test.until(lambda: not superblocks() - self.superblocks, what="the end of all mounts of files")
-            nacre_test.until(lambda: not os.listdir(self.node.root + "/staging"), what="an empty staging directory")
+            self.node.await_empty_staging()
             self.assertEqual([], list(self.node.info.Check(nacre_pb2.CheckRequest()).findings))
         self.assertEqual([], makers())
 
@@ -413,7 +413,7 @@ class Making(Base):
             with self.assertRaises(grpc.RpcError) as caught:
                 self.run_cell("c", "big", node=node)
             self.assertIn("mkfs.erofs ended with status", caught.exception.details())
-            nacre_test.until(lambda: not os.listdir(node.root + "/staging"), what="an empty staging directory")
+            node.await_empty_staging()
             self.assertEqual([], os.listdir(node.root + "/erofs"))
             node.clear()
 

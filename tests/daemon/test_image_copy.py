@@ -42,7 +42,7 @@ class CopyTest(nacre_test.NodeTest):
         self.node.cli("check")
 
     def left_nothing(self):
-        nacre_test.until(lambda: not os.listdir(self.node.root + "/staging"), what="an empty staging directory")
+        self.node.await_empty_staging()
         self.assertEqual([], os.listdir(self.node.root + "/blobs/sha256"))
         self.assertEqual([], os.listdir(self.node.root + "/partial"))
 

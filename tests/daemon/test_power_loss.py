@@ -265,7 +265,7 @@ class PowerLoss(unittest.TestCase):
         self.check_contents(node)
 
     def check_node(self, node):
-        nacre_test.until(lambda: not os.listdir(node.root + "/staging"), what="an empty staging directory")
+        node.await_empty_staging()
         self.assertEqual([], [f"{f.object} {f.name}: {f.what}" for f in node.info.Check(nacre_pb2.CheckRequest()).findings])
 
     def check_contents(self, node):

@@ -129,7 +129,7 @@ class Pull(nacre_test.NodeTest):
         starts = sorted(int(line.split()[2]) for line in self.log() if line.startswith("fetch "))
         self.assertGreater(starts[-1], 0, self.log())
         self.assertEqual([], os.listdir(self.node.root + "/partial"))
-        self.assertEqual([], os.listdir(self.node.root + "/staging"))
+        self.node.await_empty_staging()
         self.node.cli("check")
         self.node.cli("image", "rm", ident)
 

@@ -45,7 +45,7 @@ class PushTest(nacre_test.NodeTest):
         if not self.node.alive:
             self.node.start()
         self.node.cli("image", "rm", self.ident, check=False)
-        nacre_test.until(lambda: not os.listdir(self.node.root + "/staging"), what="an empty staging directory")
+        self.node.await_empty_staging()
         self.node.cli("check")
 
     def push(self, **request):
@@ -127,7 +127,7 @@ class Push(PushTest):
         command.communicate()
         self.assertNotIn(("c/d", "2"), self.there.manifests)
         self.node.start()
-        self.assertEqual([], os.listdir(self.node.root + "/staging"))
+        self.node.await_empty_staging()
         self.assertEqual(self.root, self.node.cli("image", "push", self.name, self.dest).stdout.strip())
         self.assertEqual(self.registry.blobs, self.there.blobs)
 
@@ -138,7 +138,7 @@ class Push(PushTest):
         command.send_signal(signal.SIGINT)
         command.communicate(timeout=60 * nacre_test.SLOWNESS)
         go.set()
-        nacre_test.until(lambda: not os.listdir(self.node.root + "/staging"), what="an empty staging directory")
+        self.node.await_empty_staging()
         self.assertFalse(self.there.asked("PUT", "/manifests/"))
 
     def test_removed_meanwhile(self):

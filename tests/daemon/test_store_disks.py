@@ -76,7 +76,7 @@ class Disk(unittest.TestCase):
     def check(self, node):
         self.assertEqual([], list(node.info.Check(nacre_pb2.CheckRequest()).findings))
         # What is let go is deleted behind the answer.
-        nacre_test.until(lambda: not os.listdir(node.root + "/staging"), what="an empty staging directory")
+        node.await_empty_staging()
 
     def runs_and_is_counted(self, node):
         name = self.image("run", [MKIMAGE.busybox_entries(), self.noise("noise", 3 << 20)])

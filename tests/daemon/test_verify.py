@@ -390,7 +390,7 @@ class Verify(nacre_test.NodeTest):
         for call in calls[8:]:
             self.assertEqual("refused", call.result(60).verdict.verdict)
         nacre_test.until(lambda: self.node.fds() == before, what="all to be closed")
-        self.assertEqual([], os.listdir(self.node.root + "/staging"))
+        self.node.await_empty_staging()
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 """Runs each test of a unit test program again and again, each time with another allocation failing:
 failmalloc.py [--seconds S] PROGRAM...
 
-Of the allocations that come from the same call stack the first fails. With --seconds a part of them, spread evenly, until
-the time is up. The test may miss its checks then (tests/unit/failmalloc.h); to crash, to leak or to hang is a failure.
+Of the allocations that come from the same call stack the first fails. With --seconds a part of them, until the time is up: first
+one for each line of code that allocates, then the others, spread evenly. The test may miss its checks then
+(tests/unit/failmalloc.h); to crash, to leak or to hang is a failure.
 A program without AddressSanitizer, one that counts branches, is run in the same way and not judged.
 Speaks TAP: one test.
 """
@@ -20,6 +21,7 @@ import time
 
 sys.dont_write_bytecode = True
 
+import cover  # noqa: E402
 import elf  # noqa: E402
 import host  # noqa: E402
 
@@ -34,12 +36,22 @@ SANITIZER_FAILS = re.compile(r"LeakSanitizer has encountered a fatal error|Sanit
 FAILURES_SHOWN = 10
 PR_SET_CHILD_SUBREAPER = 36
 ADDR_NO_RANDOMIZE = 0x40000
-MS_NODEV = 4
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 CLONE_NEWNS = 0x00020000
 
 libc = ctypes.CDLL(None, use_errno=True)
+
+
+def own_tmp(program):
+    """A mount namespace with a /tmp of its own."""
+    if libc.unshare(CLONE_NEWNS):
+        sys.exit(f"failmalloc: make a mount namespace: {os.strerror(ctypes.get_errno())}")
+    try:
+        cover.mount("none", "/", None, MS_REC | MS_PRIVATE)
+        cover.cover("/tmp", cover.build_of(program))
+    except OSError as e:
+        sys.exit(f"failmalloc: {e.strerror}")
 
 
 def end_children():
@@ -123,10 +135,28 @@ def verdict(program, status, output):
     return f"ends with status {status}" if status > 0 else f"dies of signal {-status}"
 
 
+def spread(items):
+    """The items in an order whose every beginning is spread over all of them: by the index with its bits reversed."""
+    bits = max(1, (len(items) - 1).bit_length())
+    order = (int(format(i, f"0{bits}b")[::-1], 2) for i in range(1 << bits))
+    return [items[i] for i in order if i < len(items)]
+
+
+def by_line(stacks, lines):
+    """The stacks that do not come from a test: first one of each line, each of the two parts spread over the program."""
+    first, more, seen = [], [], set()
+    for n, line in zip(stacks, lines):
+        if is_test(line):
+            continue
+        (more if line in seen else first).append(n)
+        seen.add(line)
+    return spread(first) + spread(more)
+
+
 def places(command, timeout):
     """
     (TEST:N of each allocation to fail, what is wrong without any): one for each call stack, in the first test that has it,
-    without those that a test makes itself.
+    without those that a test makes itself. First come as many as there are lines of code that allocate, one for each.
     """
     seen, found, tests, test = set(), [], 1, 0
     while test < tests:
@@ -141,53 +171,49 @@ def places(command, timeout):
         found += [(f"{test}:{n}", address) for n, address, which in stacks if which not in seen]
         seen.update(which for _, _, which in stacks)
     lines = lines_of(command[0], [address for _, address in found])
-    return [n for (n, _), line in zip(found, lines) if not is_test(line)], None
-
-
-def spread(items):
-    """The items in an order whose every beginning is spread over all of them: by the index with its bits reversed."""
-    bits = max(1, (len(items) - 1).bit_length())
-    order = (int(format(i, f"0{bits}b")[::-1], 2) for i in range(1 << bits))
-    return [items[i] for i in order if i < len(items)]
+    return by_line([n for n, _ in found], lines), None
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, help="stop after so long")
+    parser.add_argument("--seconds", type=float, help="stop after so long with allocations that fail")
     parser.add_argument("--timeout", type=float, default=120, help="of one run: longer than a test waits in all")
     parser.add_argument("--at", action="append", metavar="TEST:N", help="only this allocation of this test, with all output")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    began = time.monotonic()
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # The same stack then has the same addresses in each run.
     libc.personality(ADDR_NO_RANDOMIZE)
-    # A /tmp of its own, also where it is called by hand.
-    if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) \
-            or libc.mount(b"tmpfs", b"/tmp", b"tmpfs", MS_NODEV, b"mode=1777"):
-        sys.exit(f"failmalloc: make a /tmp of its own: {os.strerror(ctypes.get_errno())}")
+    # Called by hand, remove_groups() would end those of everybody else in this process's group.
+    host.enter_cgroup()
+    own_tmp(options.command[0])
     print("1..1", flush=True)
     stacks, wrong = (options.at, None) if options.at else places(options.command, options.timeout)
     if wrong:
         print("\n".join("# " + line for line in wrong.splitlines()) + "\nnot ok 1 - each test alone")
         return 1
     judged = elf.holds(options.command[0], b"__asan_init")
-    done, failures = 0, 0
-    for n in spread(stacks) if options.seconds else stacks:
-        if options.seconds and time.monotonic() > began + options.seconds:
+    done, began = 0, time.monotonic()
+    seconds = None if options.at else options.seconds
+    harm = []
+    for n in stacks:
+        if seconds and time.monotonic() > began + seconds:
             break
         status, output = run(options.command, n, options.timeout)
         done += 1
         wrong = verdict(options.command[0], status, output) if judged else None
         if not wrong and not options.at:
             continue
-        failures += 1 if wrong else 0
-        if failures <= FAILURES_SHOWN:
+        harm += [n] if wrong else []
+        if len(harm) <= FAILURES_SHOWN:
             print(f"# where allocation {n} fails, it {wrong or 'is fine'}:")
             print("\n".join("#   " + line for line in output.splitlines()[-60:]), flush=True)
-    print(f"{'not ' if failures else ''}ok 1 - {done} of {len(stacks)} places that allocate failing, one at a time"
-          + (f": {failures} do harm" if failures else ""))
-    return 1 if failures else 0
+    # For tests/run, which tries these again.
+    for n in harm:
+        print(f"# harm at {n}")
+    print(f"{'not ' if harm else ''}ok 1 - {done} of {len(stacks)} places that allocate failing, one at a time"
+          + (f": {len(harm)} do harm" if harm else ""))
+    return 1 if harm else 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ SILENCE seconds is ended; nothing is left of a run.
 """
 import argparse
 import contextlib
-import fnmatch
 import glob
 import importlib
 import os
@@ -25,7 +24,10 @@ sys.dont_write_bytecode = True
 
 import guest_disks  # noqa: E402
 import guest_kernel  # noqa: E402
+import selection  # noqa: E402
 
+# Of all of it, for -k.
+NAME = "guest"
 MEMORY = 768 << 20
 PROCESSORS = 2
 # Its own words are few, and nothing of the kernel's but its last ones is to come between them.
@@ -208,7 +210,7 @@ def follow(guest, report):
 def programs(build, patterns):
     prefix = os.path.join(build, "tests", "guest", "guest-")
     names = sorted(p[len(prefix):] for p in glob.glob(prefix + "*") if os.path.isfile(p))
-    return [n for n in names if not patterns or any(fnmatch.fnmatch(n, f"*{p}*") for p in patterns)]
+    return [n for n in names if selection.wanted(patterns, n) or selection.wanted(patterns, NAME)]
 
 
 def run(node, build, place, names, more, report, fill=None):
@@ -253,6 +255,7 @@ def main():
     options = parser.parse_args()
     in_namespaces()
     build = os.path.abspath(options.build)
+    selection.tell(options.k, [*programs(build, []), NAME])
     report = Report()
     with tempfile.TemporaryDirectory(prefix="nacre-guest-") as place, a_node(build) as node:
         try:

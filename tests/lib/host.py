@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run can leave behind on a Linux host, read from the kernel: mounts, cgroups, links, processes."""
+import atexit
 import os
 import re
 import signal
@@ -36,6 +37,22 @@ def own_cgroup():
 def join_cgroup(path):
     with open(os.path.join(path, "cgroup.procs"), "w", encoding="ascii") as f:
         f.write("0")
+
+
+def enter_cgroup():
+    """Outside of tests/run: a cgroup of our own, so that what is ours can be told from what is not. Ended at exit."""
+    before = own_cgroup()
+    if before is None or "nacre-tests-" in before:
+        return
+    own = os.path.join(before, f"nacre-tests-{os.getpid()}")
+    os.mkdir(own)
+    join_cgroup(own)
+
+    def leave():
+        join_cgroup(before)
+        end_cgroup(own)
+
+    atexit.register(leave)
 
 
 def mounts(pid="self"):

@@ -14,7 +14,6 @@ that is left over is a failure. For daemons that are killed and started again, m
         node.kill()
         node.start()
 """
-import atexit
 import collections
 import json
 import os
@@ -44,23 +43,7 @@ SANITIZED = "asan" in os.path.basename(BUILD) or "san" in os.environ.get("NACRE_
 SLOWNESS = 4 if SANITIZED else 1
 
 
-def enter_cgroup():
-    """Outside of tests/run: a cgroup of our own, so that what is ours can be told from what is not. Ended at exit."""
-    before = host.own_cgroup()
-    if before is None or "nacre-tests-" in before:
-        return
-    own = os.path.join(before, f"nacre-tests-{os.getpid()}")
-    os.mkdir(own)
-    host.join_cgroup(own)
-
-    def leave():
-        host.join_cgroup(before)
-        host.end_cgroup(own)
-
-    atexit.register(leave)
-
-
-enter_cgroup()
+host.enter_cgroup()
 pb = api.load(BUILD)
 runtime_pb2, nacre_pb2, instance_pb2 = pb["runtime_pb2"], pb["nacre_pb2"], pb["instance_pb2"]
 
@@ -370,6 +353,10 @@ class Node:
         return image
 
     # -- what it leaves behind --
+
+    def await_empty_staging(self):
+        """Until the files of what was imported, pulled or removed are gone: the store answers first, and deletes behind."""
+        until(lambda: not os.listdir(self.root + "/staging"), what="an empty staging directory")
 
     def fds(self):
         """The daemon's descriptors by kind, without the numbers that differ at every look."""

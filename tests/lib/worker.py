@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one unittest module and speaks TAP: worker.py [-k PATTERN]... [--timeout SECONDS] [--part I/N] FILE.
+"""Runs one unittest module and speaks TAP: worker.py [-k PATTERN]... [--without NAME]... [--timeout SECONDS] [--part I/N] FILE.
 
 Each test may take --timeout seconds, or the SECONDS of its class where those are more; past that it fails with the stacks of all threads, and the ones after it still run.
 A line "# begin NAME" goes before each test, so that the runner can name one that hangs for good.
@@ -8,7 +8,6 @@ A line "# begin NAME" goes before each test, so that the runner can name one tha
 import argparse
 import atexit
 import faulthandler
-import fnmatch
 import importlib.util
 import os
 import signal
@@ -16,7 +15,10 @@ import sys
 import time
 import unittest
 
+import selection
+
 HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = os.path.dirname(HERE)
 
 
 class Overtime(Exception):
@@ -110,6 +112,7 @@ def flatten(suite):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-k", action="append", default=[])
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="not this test")
     parser.add_argument("--timeout", type=int, default=60)
     parser.add_argument("--part", default="0/1", metavar="I/N", help="each N-th test, from I on")
     parser.add_argument("file")
@@ -123,10 +126,11 @@ def main():
     spec.loader.exec_module(module)
 
     tests = list(flatten(unittest.defaultTestLoader.loadTestsFromModule(module)))
-    if options.k:
-        tests = [t for t in tests if any(fnmatch.fnmatch(t.id(), f"*{k}*") for k in options.k)]
+    path = os.path.relpath(os.path.abspath(options.file), TESTS)
+    selection.tell(options.k, [t.id() for t in tests], path)
+    tests = [t for t in tests if selection.wanted(options.k, t.id(), path)]
     first, step = (int(n) for n in options.part.split("/"))
-    tests = tests[first::step]
+    tests = [t for t in tests[first::step] if t.id() not in options.without]
     print(f"1..{len(tests)}", flush=True)
     signal.signal(signal.SIGALRM, on_alarm)
     # A shell without job control starts its background jobs with the first two ignored, nohup all it starts with the third, and so
