@@ -219,6 +219,12 @@ static int layer_add_data(struct layer *l, const struct layer_item *i, int fd, s
 		if (at < 0 || (uint64_t)at + len > l->max_bytes || l->n_bytes > l->max_bytes)
 			return error_refuse(err, ERROR_EXHAUSTED,
 					    "entry \"%.200s\": the layer is too big", i->path);
+		/* Maps of the forms that tarscan.h does not know. */
+		if (at < pos)
+			return error_refuse(err, ERROR_INVALID,
+					    "entry \"%.200s\": the pieces of a sparse file overlap "
+					    "or are not sorted",
+					    i->path);
 		/* What lies between two blocks of a sparse file stays a hole. */
 		if (at != pos && lseek(fd, at, SEEK_SET) < 0)
 			return layer_fail(i, -errno, "write", err);
