@@ -174,6 +174,15 @@ def whiteouts():
     yield "dir-then-whiteout", tar(entry(b"x/y", data=b"1"), entry(b".wh.x")), \
         lambda top: opaque("x")(top) and content("x/y", b"1")(top)
     yield "file-then-whiteout", tar(entry(b"x", data=b"1"), entry(b".wh.x")), content("x", b"1")
+    yield "whiteout-of-its-directory-first", tar(entry(b".wh.d"), entry(b"d/.wh.f")), whiteout("d")
+    yield "whiteout-of-its-directory-last", tar(entry(b"d/e/.wh.f"), entry(b".wh.d")), whiteout("d")
+    yield "whiteout-below-a-file", tar(entry(b"f", data=b"x"), entry(b"f/.wh.x")), content("f", b"x")
+    yield "whiteout-below-opaque", tar(entry(b"d/.wh.x"), entry(b"d/.wh..wh..opq"), entry(b"d/y", data=b"1")), \
+        lambda top: opaque("d")(top) and os.listdir(top + "/d") == ["y"]
+    yield "whiteout-of-a-directory-with-whiteouts", tar(entry(b".wh.d"), entry(b"d/.wh.f"), entry(b"d/x", data=b"1")), \
+        lambda top: opaque("d")(top) and os.listdir(top + "/d") == ["x"]
+    yield "whiteouts-many", tar(*[entry(b"d%d/.wh.%d" % (n % 7, n)) for n in range(20000)], entry(b".wh.d3")), \
+        lambda top: whiteout("d3")(top) and whiteout("d4/4")(top) and len(os.listdir(top)) == 7
     yield "whiteout-twice", tar(entry(b".wh.x"), entry(b".wh.x")), whiteout("x")
     yield "whiteout-below-dead-symlink", tar(entry(b"l", SYMLINK, link=b"nowhere"), entry(b"l/.wh.x")), REFUSED
     yield "whiteout-of-symlink", tar(entry(b"l", SYMLINK, link=b"/" + CANARY), entry(b".wh.l")), \
