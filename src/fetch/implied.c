@@ -14,6 +14,8 @@
 #include "fetch/place.h"
 #include "wire/implied.h"
 
+static const char implied_marks[] = { [IMPLIED_BY_ENTRY] = 'y', [IMPLIED_BY_WHITEOUT] = 'w' };
+
 #define IMPLIED_BYTES_MAX (UINT64_C(1) << 30) /* of the list */
 
 static int implied_note(struct implied *i, const char *path, struct error *err)
@@ -86,14 +88,14 @@ static int implied_make_one(const struct implied *i, const char *path, const cha
 }
 
 /* 1: it is marked; 0: this file system marks nothing, so that it stays as it was made. */
-static int implied_mark(int fd)
+static int implied_mark(int fd, enum implied_by by)
 {
-	if (fsetxattr(fd, IMPLIED_MARK, "y", 1, 0) == 0)
+	if (fsetxattr(fd, IMPLIED_MARK, &implied_marks[by], 1, 0) == 0)
 		return 1;
 	return errno == ENOTSUP ? 0 : -errno;
 }
 
-int implied_make(struct implied *i, const char *path, struct error *err)
+int implied_make(struct implied *i, const char *path, enum implied_by by, struct error *err)
 {
 	uint16_t ends[PLACE_PATH_MAX / 2 + 1];
 	char dir[PLACE_PATH_MAX + 1];
@@ -111,11 +113,18 @@ int implied_make(struct implied *i, const char *path, struct error *err)
 		(void)str_printf(dir, sizeof(dir), "%.*s", (int)ends[k], path);
 		r = implied_make_one(i, dir, dir + begin, &fd);
 		if (r == 0)
-			r = implied_mark(fd);
+			r = implied_mark(fd, by);
 		if (r > 0 && implied_note(i, dir, err) < 0)
 			return err ? err->code : -EIO;
 	}
 	return r < 0 ? place_fail(err, r, "make its directory", path) : 0;
+}
+
+bool implied_is(int dir_fd, enum implied_by by)
+{
+	char mark = '\0';
+
+	return fgetxattr(dir_fd, IMPLIED_MARK, &mark, 1) == 1 && mark == implied_marks[by];
 }
 
 int implied_given(const struct implied *i, int dir_fd)

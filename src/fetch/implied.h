@@ -23,8 +23,12 @@ struct implied {
 	}
 void implied_done(struct implied *i);
 
+/* What makes it necessary; the mark says it. */
+enum implied_by { IMPLIED_BY_ENTRY, IMPLIED_BY_WHITEOUT };
+
 /* Makes the directory of an entry with all above it. ERROR_EXHAUSTED where there are too many. */
-int implied_make(struct implied *i, const char *path, struct error *err);
+int implied_make(struct implied *i, const char *path, enum implied_by by, struct error *err);
+bool implied_is(int dir_fd, enum implied_by by);
 /* An entry says what this directory is: it is implied no more. */
 int implied_given(const struct implied *i, int dir_fd);
 /* After the last entry. */

@@ -19,46 +19,19 @@ struct later_note {
 	uint32_t acl_len;
 };
 
-static int later_fail(int r, struct error *err)
-{
-	return error_set(err, r, "remember a directory");
-}
-
-/* Moves the notes from memory to the end of the file. */
-static int later_spill(struct later *l, struct error *err)
-{
-	int r;
-
-	if (l->n_file + l->notes.len > LATER_MAX)
-		return error_refuse(err, ERROR_EXHAUSTED, "the layer has too many directories");
-	if (l->file_fd < 0)
-		l->file_fd = sysio_openat(l->root_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (l->file_fd < 0)
-		return later_fail(-errno, err);
-	r = fd_write_full(l->file_fd, buf_data(&l->notes), l->notes.len);
-	if (r < 0)
-		return later_fail(r, err);
-	l->n_file += l->notes.len;
-	buf_consume(&l->notes, l->notes.len);
-	return 0;
-}
-
 int later_add(struct later *l, const char *path, const struct timespec *mtime, const void *acl,
 	      size_t acl_len, struct error *err)
 {
-	const struct later_note note = { .mtime = *mtime,
-					 .path_len = (uint32_t)strlen(path) + 1,
-					 .acl_len = (uint32_t)acl_len };
-	int r;
+	struct later_note note = { .mtime = *mtime,
+				   .path_len = (uint32_t)strlen(path) + 1,
+				   .acl_len = (uint32_t)acl_len };
+	const struct iovec parts[] = {
+		{ .iov_base = &note, .iov_len = sizeof(note) },
+		{ .iov_base = (void *)(uintptr_t)path, .iov_len = note.path_len },
+		{ .iov_base = (void *)(uintptr_t)acl, .iov_len = acl_len },
+	};
 
-	r = buf_add(&l->notes, &note, sizeof(note));
-	if (r == 0)
-		r = buf_add(&l->notes, path, note.path_len);
-	if (r == 0 && acl_len)
-		r = buf_add(&l->notes, acl, acl_len);
-	if (r < 0)
-		return later_fail(r, err);
-	return l->notes.len < LATER_MEMORY ? 0 : later_spill(l, err);
+	return notes_add(&l->notes, parts, ARRAY_SIZE(parts), err);
 }
 
 static int later_apply(struct later *l, const struct later_note *note, const char *path,
@@ -85,65 +58,23 @@ static int later_apply(struct later *l, const struct later_note *note, const cha
 	return 0;
 }
 
-/* Applies each whole note in memory, and takes it out. */
-static int later_run_memory(struct later *l, struct error *err)
+static int later_apply_note(void *userdata, const uint8_t *p, size_t len, struct error *err)
 {
-	for (;;) {
-		const uint8_t *p = buf_data(&l->notes);
-		struct later_note note;
-		size_t len;
-		int r;
+	struct later *l = userdata;
+	struct later_note note;
 
-		if (l->notes.len < sizeof(note))
-			return 0;
-		memcpy(&note, p, sizeof(note));
-		len = sizeof(note) + note.path_len + note.acl_len;
-		if (l->notes.len < len)
-			return 0;
-		r = later_apply(l, &note, (const char *)p + sizeof(note),
-				p + sizeof(note) + note.path_len, err);
-		if (r < 0)
-			return r;
-		buf_consume(&l->notes, len);
-	}
-}
-
-static int later_load(struct later *l, uint64_t at, size_t len, struct error *err)
-{
-	uint8_t *to;
-	ssize_t n;
-	int r;
-
-	r = buf_reserve(&l->notes, len, &to);
-	if (r < 0)
-		return later_fail(r, err);
-	n = sysio_pread(l->file_fd, to, len, (off_t)at);
-	if (n != (ssize_t)len)
-		return later_fail(n < 0 ? -errno : -EIO, err);
-	buf_added(&l->notes, len);
-	return 0;
+	(void)len;
+	memcpy(&note, p, sizeof(note));
+	return later_apply(l, &note, (const char *)p + sizeof(note),
+			   p + sizeof(note) + note.path_len, err);
 }
 
 int later_run(struct later *l, struct error *err)
 {
-	int r;
-
-	if (l->file_fd < 0)
-		return later_run_memory(l, err);
-	r = later_spill(l, err);
-	for (uint64_t at = 0; r == 0 && at < l->n_file;) {
-		size_t len = (size_t)MIN(l->n_file - at, (uint64_t)LATER_MEMORY);
-
-		r = later_load(l, at, len, err);
-		if (r == 0)
-			r = later_run_memory(l, err);
-		at += len;
-	}
-	return r;
+	return notes_each(&l->notes, later_apply_note, l, err);
 }
 
 void later_done(struct later *l)
 {
-	l->file_fd = fd_close(l->file_fd);
-	buf_done(&l->notes);
+	notes_done(&l->notes);
 }

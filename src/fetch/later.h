@@ -5,29 +5,22 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "base/buf.h"
 #include "base/error.h"
+#include "fetch/notes.h"
 
 /*
  * What directories get when everything in them is made: their times, which each new entry changes,
- * and their default access control lists, which each new entry would inherit. A layer may have
- * millions of directories: past LATER_MEMORY bytes, what was noted goes to a file without a name in
- * the layer's own root.
+ * and their default access control lists, which each new entry would inherit.
  */
-
-#define LATER_MEMORY (1 << 20)
-#define LATER_MAX (UINT64_C(1) << 30) /* bytes, in memory and in the file */
 
 struct later {
 	int root_fd; /* of the layer; not owned */
-	int file_fd;
-	uint64_t n_file; /* bytes in it */
-	struct buf notes;
+	struct notes notes;
 };
 
 #define LATER_INIT(fd)                                                                             \
 	{                                                                                          \
-		.root_fd = (fd), .file_fd = -1, .notes = BUF_INIT_LIMIT(2 * LATER_MEMORY)          \
+		.root_fd = (fd), .notes = NOTES_INIT(fd, "directories")                            \
 	}
 
 /* path: of a directory, normalised (place.h). acl: of acl_len bytes, 0 for none. ERROR_EXHAUSTED

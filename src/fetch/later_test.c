@@ -82,12 +82,12 @@ static void keeps_no_more_than_its_share_in_memory(void)
 	fixture_init(&f);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		CHECK(mkdirat(f.root_fd, names[i], 0700) == 0);
-	for (; f.later.n_file < 3 * LATER_MEMORY && when < 1000000; when++) {
+	for (; f.later.notes.n_file < 3 * NOTES_MEMORY && when < 1000000; when++) {
 		note(&f, names[when % 3], when);
-		if (f.later.notes.len > LATER_MEMORY || unit_failures)
+		if (f.later.notes.buf.len > NOTES_MEMORY || unit_failures)
 			break;
 	}
-	CHECK(f.later.notes.len <= LATER_MEMORY);
+	CHECK(f.later.notes.buf.len <= NOTES_MEMORY);
 	CHECK(later_run(&f.later, &err) == 0);
 	for (time_t i = 1; i <= 3; i++)
 		CHECK(time_of(&f, names[(when - i) % 3]) == when - i);

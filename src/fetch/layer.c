@@ -8,9 +8,8 @@
  * entries behind: what an entry makes cannot change what a path means that could be resolved
  * before, what it removes can, and then the path is resolved anew.
  *
- * The layer is unpacked alone, not upon the layers below it. A whiteout therefore says only "what
- * lies below goes", in whatever order it stands to the entries of its own layer: a file that the
- * layer also has wins, and a directory that it also has becomes opaque.
+ * The layer is unpacked alone, not upon the layers below it, and its whiteouts are made when all
+ * its entries are (whiteout.h).
  */
 
 #include "fetch/layer.h"
@@ -21,8 +20,6 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -30,9 +27,8 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "fetch/attr.h"
+#include "fetch/whiteout.h"
 
-#define WHITEOUT ".wh."
-#define WHITEOUT_OPAQUE ".wh..wh..opq"
 #define WHITEOUT_AUFS ".wh..wh."
 #define LAYER_ID_MAX 0xfffffffeLL
 /* Bytes that the disk is set to work on at once, and at a file's end, where the calls cost more
@@ -54,19 +50,6 @@ struct layer_item {
 static int layer_fail(const struct layer_item *i, int r, const char *what, struct error *err)
 {
 	return place_fail(err, r, what, i->path);
-}
-
-static bool layer_is_whiteout(const struct stat *st)
-{
-	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
-}
-
-static int layer_make_opaque(const struct layer_item *i, int dir_fd, struct error *err)
-{
-	if (fsetxattr(dir_fd, "user.overlay.opaque", "y", 1, 0) < 0)
-		return error_set(err, -errno, "entry \"%.200s\": mark a directory as opaque",
-				 i->path);
-	return 0;
 }
 
 /* ---- the directory of an entry ---- */
@@ -98,7 +81,7 @@ static int layer_find(struct layer *l, struct layer_item *i, struct error *err)
 	}
 	r = place_find(l->root_fd, i->path, false, &i->place, err);
 	if (r == -ENOENT) {
-		r = implied_make(&l->implied, i->path, err);
+		r = implied_make(&l->implied, i->path, IMPLIED_BY_ENTRY, err);
 		if (r == 0)
 			r = place_find(l->root_fd, i->path, true, &i->place, err);
 	}
@@ -158,24 +141,18 @@ static int layer_finish_name(const struct layer_item *i, struct error *err)
 
 /* ---- what stands there already ---- */
 
-/*
- * Removes what the new entry replaces; a directory stays for a directory. *ret_opaque: a whiteout
- * stood there, so a directory in its place must hide what lies below.
- */
-static int layer_clear(struct layer *l, const struct layer_item *i, bool for_dir, bool *ret_opaque,
-		       struct error *err)
+/* Removes what the new entry replaces; a directory stays for a directory. */
+static int layer_clear(struct layer *l, const struct layer_item *i, bool for_dir, struct error *err)
 {
 	struct stat st;
 	int r;
 
-	*ret_opaque = false;
 	if (i->place.dir_fd < 0)
 		return for_dir ? 0 : layer_fail(i, -EISDIR, "take the place of the root", err);
 	if (fstatat(i->place.dir_fd, i->place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : layer_fail(i, -errno, "look at what is there", err);
 	if (for_dir && S_ISDIR(st.st_mode))
 		return 0;
-	*ret_opaque = layer_is_whiteout(&st);
 	l->dir_known = false;
 	r = rootfd_remove_tree(i->place.dir_fd, i->place.name);
 	return r < 0 ? layer_fail(i, r, "replace what is there", err) : 0;
@@ -219,6 +196,12 @@ static int layer_add_data(struct layer *l, const struct layer_item *i, int fd, s
 		if (at < 0 || (uint64_t)at + len > l->max_bytes || l->n_bytes > l->max_bytes)
 			return error_refuse(err, ERROR_EXHAUSTED,
 					    "entry \"%.200s\": the layer is too big", i->path);
+		/* Maps of the forms that tarscan.h does not know. */
+		if (at < pos)
+			return error_refuse(err, ERROR_INVALID,
+					    "entry \"%.200s\": the pieces of a sparse file overlap "
+					    "or are not sorted",
+					    i->path);
 		/* What lies between two blocks of a sparse file stays a hole. */
 		if (at != pos && lseek(fd, at, SEEK_SET) < 0)
 			return layer_fail(i, -errno, "write", err);
@@ -243,14 +226,13 @@ static int layer_create(const struct layer_item *i)
 /* Nothing is there in most cases, so that is tried first. */
 static int layer_open_file(struct layer *l, const struct layer_item *i, struct error *err)
 {
-	bool opaque;
 	int fd = -1, r;
 
 	errno = EEXIST;
 	if (i->place.dir_fd >= 0)
 		fd = layer_create(i);
 	if (fd < 0 && errno == EEXIST) {
-		r = layer_clear(l, i, false, &opaque, err);
+		r = layer_clear(l, i, false, err);
 		if (r < 0)
 			return r;
 		fd = layer_create(i);
@@ -275,13 +257,10 @@ static int layer_add_file(struct layer *l, const struct layer_item *i, struct er
 	return 0;
 }
 
-/* *ret_opaque: it stands where a whiteout stood. */
-static int layer_open_dir(struct layer *l, const struct layer_item *i, bool *ret_opaque,
-			  struct error *err)
+static int layer_open_dir(struct layer *l, const struct layer_item *i, struct error *err)
 {
 	int fd, r;
 
-	*ret_opaque = false;
 	if (i->place.dir_fd < 0) {
 		l->implied.root_given = true;
 		return rootfd_open(l->root_fd, "/", O_RDONLY | O_DIRECTORY, 0);
@@ -289,7 +268,7 @@ static int layer_open_dir(struct layer *l, const struct layer_item *i, bool *ret
 	if (sysio_mkdirat(i->place.dir_fd, i->place.name, i->mode & 0777) < 0) {
 		if (errno != EEXIST)
 			return layer_fail(i, -errno, "make the directory", err);
-		r = layer_clear(l, i, true, ret_opaque, err);
+		r = layer_clear(l, i, true, err);
 		if (r < 0)
 			return r;
 		if (sysio_mkdirat(i->place.dir_fd, i->place.name, i->mode & 0777) < 0 &&
@@ -312,19 +291,15 @@ static int layer_note_dir(struct layer *l, const struct layer_item *i, struct er
 
 static int layer_add_dir(struct layer *l, const struct layer_item *i, struct error *err)
 {
-	_cleanup_fd_ int fd = -1;
-	bool opaque;
+	_cleanup_fd_ int fd = layer_open_dir(l, i, err);
 	int r;
 
-	fd = layer_open_dir(l, i, &opaque, err);
 	if (fd < 0)
 		return fd;
 	r = implied_given(&l->implied, fd);
 	if (r < 0)
 		return layer_fail(i, r, "unmark the directory", err);
 	r = layer_finish_fd(l, i, fd, err);
-	if (r == 0 && opaque)
-		r = layer_make_opaque(i, fd, err);
 	if (r == 0)
 		r = layer_note_dir(l, i, err);
 	/* Its own entries are next, as a rule. */
@@ -380,7 +355,6 @@ static int layer_add_hardlink(struct layer *l, const struct layer_item *i, struc
 	_cleanup_(place_done) struct place target = PLACE_INIT;
 	char path[PLACE_PATH_MAX + 1];
 	struct stat st = { .st_mode = 0 };
-	bool opaque;
 	int r;
 
 	r = place_normalise(path, archive_entry_hardlink(i->entry), err);
@@ -396,9 +370,9 @@ static int layer_add_hardlink(struct layer *l, const struct layer_item *i, struc
 		return 0;
 	if (st.st_mode == 0)
 		return layer_fail(i, -ENOENT, "find the target of the hard link", err);
-	if (S_ISDIR(st.st_mode) || S_ISCHR(st.st_mode))
+	if (S_ISDIR(st.st_mode))
 		return layer_fail(i, -EPERM, "make a hard link to this kind of file", err);
-	r = layer_clear(l, i, false, &opaque, err);
+	r = layer_clear(l, i, false, err);
 	if (r < 0)
 		return r;
 	/* Without AT_SYMLINK_FOLLOW a link to a symbolic link is a second name of the link itself.
@@ -409,41 +383,6 @@ static int layer_add_hardlink(struct layer *l, const struct layer_item *i, struc
 }
 
 /* ---- whiteouts ---- */
-
-static int layer_whiteout_dir(const struct layer_item *i, struct layer *l, struct error *err)
-{
-	_cleanup_fd_ int fd = -1;
-
-	if (i->place.dir_fd < 0)
-		return 0;
-	fd = rootfd_open(i->place.dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return layer_fail(i, fd, "open its directory", err);
-	return layer_make_opaque(i, fd, err);
-}
-
-static int layer_whiteout_one(const struct layer_item *i, const char *name, struct error *err)
-{
-	_cleanup_fd_ int fd = -1;
-	struct stat st;
-
-	if (!*name || str_eq(name, ".") || str_eq(name, "..") || str_has_prefix(name, WHITEOUT))
-		return error_refuse(err, ERROR_INVALID, "entry \"%.200s\": a whiteout of no name",
-				    i->path);
-	if (sysio_mknodat(i->place.dir_fd, name, S_IFCHR, makedev(0, 0)) == 0)
-		return 0;
-	if (errno != EEXIST)
-		return layer_fail(i, -errno, "make the whiteout", err);
-	if (fstatat(i->place.dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return layer_fail(i, -errno, "make the whiteout", err);
-	if (!S_ISDIR(st.st_mode))
-		return 0;
-	fd = sysio_openat(i->place.dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-			  0);
-	if (fd < 0)
-		return layer_fail(i, -errno, "open the directory", err);
-	return layer_make_opaque(i, fd, err);
-}
 
 /* Whether a component of the path begins with the prefix. */
 static bool layer_has_component(const char *path, const char *prefix)
@@ -460,29 +399,35 @@ static bool layer_has_component(const char *path, const char *prefix)
 	}
 }
 
+static bool layer_is_whiteout_name(const char *name)
+{
+	const char *target = name + strlen(WHITEOUT_PREFIX);
+
+	return str_eq(name, WHITEOUT_OPAQUE) ||
+	       (*target && !str_eq(target, ".") && !str_eq(target, "..") &&
+		!str_has_prefix(target, WHITEOUT_PREFIX));
+}
+
 /* 1: the entry was a whiteout, or bookkeeping of aufs, and is dealt with. */
-static int layer_add_whiteout(struct layer *l, struct layer_item *i, struct error *err)
+static int layer_add_whiteout(struct layer *l, const struct layer_item *i, struct error *err)
 {
 	const char *name = strrchr(i->path, '/');
 	int r;
 
 	name = name ? name + 1 : i->path;
-	if (!layer_has_component(i->path, WHITEOUT))
+	if (!layer_has_component(i->path, WHITEOUT_PREFIX))
 		return 0;
 	if (layer_has_component(i->path, WHITEOUT_AUFS) && !str_eq(name, WHITEOUT_OPAQUE)) {
 		l->n_skipped++;
 		return 1;
 	}
-	if (!str_has_prefix(name, WHITEOUT))
+	if (!str_has_prefix(name, WHITEOUT_PREFIX))
 		return error_refuse(err, ERROR_INVALID,
 				    "entry \"%.200s\": a whiteout cannot be a directory", i->path);
-	r = layer_find(l, i, err);
-	if (r < 0)
-		return r;
-	if (str_eq(name, WHITEOUT_OPAQUE))
-		r = layer_whiteout_dir(i, l, err);
-	else
-		r = layer_whiteout_one(i, name + strlen(WHITEOUT), err);
+	if (!layer_is_whiteout_name(name))
+		return error_refuse(err, ERROR_INVALID, "entry \"%.200s\": a whiteout of no name",
+				    i->path);
+	r = whiteout_note(&l->whiteouts, i->path, err);
 	return r < 0 ? r : 1;
 }
 
@@ -512,14 +457,13 @@ static int layer_read_item(struct layer_item *i, struct error *err)
 static int layer_add_kind(struct layer *l, const struct layer_item *i, mode_t type,
 			  struct error *err)
 {
-	bool opaque;
 	int r;
 
 	if (type == AE_IFDIR)
 		return layer_add_dir(l, i, err);
 	if (type == AE_IFREG)
 		return layer_add_file(l, i, err);
-	r = layer_clear(l, i, false, &opaque, err);
+	r = layer_clear(l, i, false, err);
 	if (r < 0)
 		return r;
 	return (type == AE_IFLNK ? layer_add_symlink : layer_add_fifo)(i, err);
@@ -555,8 +499,10 @@ int layer_add(struct layer *l, struct archive *a, struct archive_entry *entry, s
 
 int layer_finish(struct layer *l, struct error *err)
 {
-	int r = later_run(&l->later, err);
+	int r = whiteout_make_all(&l->whiteouts, &l->implied, err);
 
+	if (r == 0)
+		r = later_run(&l->later, err);
 	return r == 0 ? implied_finish(&l->implied, err) : r;
 }
 
@@ -564,5 +510,6 @@ void layer_done(struct layer *l)
 {
 	l->dir_fd = fd_close(l->dir_fd);
 	later_done(&l->later);
+	notes_done(&l->whiteouts);
 	implied_done(&l->implied);
 }

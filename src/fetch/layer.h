@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "fetch/implied.h"
 #include "fetch/later.h"
+#include "fetch/notes.h"
 #include "fetch/place.h"
 
 /*
@@ -27,6 +28,7 @@ struct layer {
 	uint64_t n_entries;
 	uint64_t n_skipped;
 	struct later later;
+	struct notes whiteouts;
 	struct implied implied;
 	/* The directory that was used last: most entries lie beside the one before. Its path does
 	 * not name it any more once anything was removed. */
@@ -38,7 +40,8 @@ struct layer {
 #define LAYER_INIT(fd, bytes, entries)                                                             \
 	{                                                                                          \
 		.root_fd = (fd), .max_bytes = (bytes), .max_entries = (entries),                   \
-		.later = LATER_INIT(fd), .implied = IMPLIED_INIT(fd), .dir_fd = -1                 \
+		.later = LATER_INIT(fd), .whiteouts = NOTES_INIT(fd, "whiteouts"),                 \
+		.implied = IMPLIED_INIT(fd), .dir_fd = -1                                          \
 	}
 
 /* Makes the entry that the archive stands at, with its data. */

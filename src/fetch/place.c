@@ -53,29 +53,47 @@ int place_normalise(char ret[PLACE_PATH_MAX + 1], const char *name, struct error
 	return 0;
 }
 
-int place_find(int root_fd, const char *path, bool make, struct place *ret, struct error *err)
+static void place_dir(char ret[PLACE_PATH_MAX + 1], const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	(void)str_copy(ret, PLACE_PATH_MAX + 1, path);
+	ret[slash ? slash - path : 0] = '\0';
+}
+
+int place_look(int root_fd, const char *path, struct place *ret)
 {
 	char dir[PLACE_PATH_MAX + 1];
 	const char *slash = strrchr(path, '/');
 	struct place p = PLACE_INIT;
 	int r;
 
-	(void)str_copy(dir, sizeof(dir), path);
-	dir[slash ? slash - path : 0] = '\0';
+	place_dir(dir, path);
 	r = str_copy(p.name, sizeof(p.name), slash ? slash + 1 : path);
 	if (r < 0)
-		return place_fail(err, r, "take its name", path);
-	if (!*p.name) {
-		*ret = p;
-		return 0;
+		return r;
+	if (*p.name) {
+		p.dir_fd = rootfd_open(root_fd, *dir ? dir : "/", O_PATH | O_DIRECTORY, 0);
+		if (p.dir_fd < 0)
+			return p.dir_fd;
 	}
-	p.dir_fd = rootfd_open(root_fd, *dir ? dir : "/", O_PATH | O_DIRECTORY, 0);
-	if (p.dir_fd == -ENOENT && !make)
-		return -ENOENT;
-	if (p.dir_fd == -ENOENT)
-		p.dir_fd = rootfd_make_dir(root_fd, dir);
-	if (p.dir_fd < 0)
-		return place_fail(err, p.dir_fd, "reach its directory", path);
 	*ret = p;
 	return 0;
+}
+
+int place_find(int root_fd, const char *path, bool make, struct place *ret, struct error *err)
+{
+	int r = place_look(root_fd, path, ret);
+
+	if (r == -ENOENT && !make)
+		return -ENOENT;
+	if (r == -ENOENT) {
+		_cleanup_fd_ int fd = -1;
+		char dir[PLACE_PATH_MAX + 1];
+
+		place_dir(dir, path);
+		fd = rootfd_make_dir(root_fd, dir);
+		r = fd < 0 ? fd : place_look(root_fd, path, ret);
+	}
+	return r < 0 ? place_fail(err, r, "reach its directory", path) : 0;
 }

@@ -31,6 +31,8 @@ void place_done(struct place *p);
  */
 int place_normalise(char ret[PLACE_PATH_MAX + 1], const char *name, struct error *err);
 
+/* The place of a normalised path, or a negative errno of its directory. */
+int place_look(int root_fd, const char *path, struct place *ret);
 /* The place of a normalised path. Missing directories are made where `make` says so (root:root,
  * 0755), else they are -ENOENT without a text. */
 int place_find(int root_fd, const char *path, bool make, struct place *ret, struct error *err);

@@ -18,6 +18,7 @@
 #include "fetch/place.h"
 
 #define SOURCE_CHUNK (128 * 1024)
+#define SOURCE_BLOCK 512 /* of a tar */
 #define SOURCE_ENTRIES_MAX 65536
 #define SOURCE_NAMES_MAX (32 << 20)
 #define SOURCE_LINKS_MAX 8
@@ -37,6 +38,7 @@ struct source {
 	struct arena arena;
 	size_t n_files;
 	int64_t pos; /* of the reader */
+	int64_t end; /* of the tar, where the data of the member that is read is whole; else -1 */
 	uint8_t *chunk;
 };
 
@@ -59,6 +61,11 @@ static ssize_t source_feed(struct archive *a, void *userdata, const void **ret)
 		archive_set_error(a, errno, "%s", strerror(errno));
 		return ARCHIVE_FATAL;
 	}
+	/* The padding of the last member may be missing (unpack.c). */
+	if (n == 0 && s->end == s->pos) {
+		n = -s->pos & (SOURCE_BLOCK - 1);
+		memset(s->chunk, 0, (size_t)n);
+	}
 	s->pos += n;
 	*ret = s->chunk;
 	return n;
@@ -74,6 +81,20 @@ static int64_t source_skip(struct archive *a, void *userdata, int64_t request)
 		return 0;
 	s->pos += request;
 	return request;
+}
+
+/* Whether the data of the member that the reader stands at ends within the tar, and the tar with
+ * it. */
+static void source_note_end(struct source *s, struct archive *a, struct archive_entry *entry,
+			    int64_t from)
+{
+	int64_t at = from + archive_filter_bytes(a, 0), size = archive_entry_size(entry);
+	struct stat st;
+
+	s->end = -1;
+	if (fstat(source_tar_fd(s), &st) == 0 && archive_entry_sparse_count(entry) == 0 &&
+	    size >= 0 && size <= st.st_size - at && st.st_size - at - size < SOURCE_BLOCK)
+		s->end = st.st_size;
 }
 
 static void source_archive_free(struct archive **a)
@@ -98,6 +119,7 @@ static int source_archive_open(struct source *s, int64_t at, struct archive **re
 	if (!a || archive_read_support_format_tar(a) != ARCHIVE_OK)
 		return error_set(err, -ENOMEM, "read the archive");
 	s->pos = at;
+	s->end = -1;
 	if (archive_read_open2(a, s, NULL, source_feed, source_skip, NULL) != ARCHIVE_OK)
 		return source_archive_fail(a, err);
 	*ret = TAKE_PTR(a);
@@ -188,6 +210,7 @@ static int source_index(struct source *s, struct error *err)
 			return 0;
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
 			return source_archive_fail(a, err);
+		source_note_end(s, a, entry, 0);
 		r = source_index_entry(s, a, entry, err);
 	}
 	return r;
@@ -359,6 +382,7 @@ static int source_each_of_tar(struct source *s, const char *name, source_piece_f
 	r = archive_read_next_header(a, &entry);
 	if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
 		return source_archive_fail(a, err);
+	source_note_end(s, a, entry, f->at);
 	for (;;) {
 		static uint8_t piece[SOURCE_CHUNK];
 		la_ssize_t n = archive_read_data(a, piece, sizeof(piece));

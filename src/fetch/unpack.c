@@ -4,15 +4,19 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "fetch/layer.h"
 #include "fetch/stream.h"
+#include "fetch/tarscan.h"
 
 struct unpack {
 	struct stream *stream;
 	struct error fault; /* of the stream below libarchive, which cannot carry it */
+	struct tarscan scan;
+	bool padded;
 	struct layer layer;
 };
 
@@ -22,13 +26,31 @@ static void unpack_done(struct unpack *u)
 	layer_done(&u->layer);
 }
 
+/* An archive may end right behind the data of its last member: Go's reader takes it, so that there
+ * are programs that write it (umoci). libarchive needs the padding to the end of the block. */
+static ssize_t unpack_pad(struct unpack *u, const void **ret)
+{
+	static const uint8_t zeroes[TARSCAN_BLOCK];
+
+	if (u->padded)
+		return 0;
+	u->padded = true;
+	*ret = zeroes;
+	return (ssize_t)tarscan_n_missing(&u->scan);
+}
+
 static ssize_t unpack_feed(struct archive *a, void *userdata, const void **ret)
 {
 	struct unpack *u = userdata;
 	ssize_t n;
+	int r = 0;
 
 	n = stream_next(u->stream, ret, &u->fault);
-	if (n < 0) {
+	if (n == 0)
+		return unpack_pad(u, ret);
+	if (n > 0)
+		r = tarscan_feed(&u->scan, *ret, (size_t)n, &u->fault);
+	if (n < 0 || r < 0) {
 		archive_set_error(a, EIO, "the data below");
 		return ARCHIVE_FATAL;
 	}
@@ -123,6 +145,7 @@ int unpack_run(const struct fetchmsg *request, int blob_fd, int pipe_fd, int roo
 {
 	_cleanup_(unpack_done) struct unpack u = {
 		.fault = ERROR_INIT,
+		.scan = TARSCAN_INIT,
 		.layer =
 			LAYER_INIT(root_fd, request->unpack.max_bytes, request->unpack.max_entries),
 	};

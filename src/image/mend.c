@@ -16,6 +16,7 @@
 #include "base/sysio.h"
 #include "wire/implied.h"
 
+#define MEND_OPAQUE "user.overlay.opaque"
 #define MEND_NAMES_MAX (64 << 10) /* what the kernel has of names and of a value, at most */
 
 /* One of the process would be two threads'. */
@@ -114,6 +115,22 @@ static int mend_group(struct mend *m, const char *path, int to_fd)
 	return fchown(to_fd, 0, st.st_gid) < 0 || fchmod(to_fd, 02755) < 0 ? -errno : 0;
 }
 
+/* Whether a directory above it hides what lies below. */
+static bool mend_is_hidden(const struct mend *m, const char *path)
+{
+	char above[IMPLIED_PATH_MAX + 1];
+
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		_cleanup_fd_ int fd = -1;
+
+		(void)str_printf(above, sizeof(above), "%.*s", (int)(slash - path), path);
+		fd = mend_open(m->layer_fd, above, O_NOFOLLOW);
+		if (fd >= 0 && fgetxattr(fd, MEND_OPAQUE, NULL, 0) > 0)
+			return true;
+	}
+	return false;
+}
+
 static int mend_one(struct mend *m, const char *path)
 {
 	_cleanup_fd_ int to_fd = mend_open(m->layer_fd, path, O_NOFOLLOW);
@@ -127,7 +144,8 @@ static int mend_one(struct mend *m, const char *path)
 		return errno == ENODATA ? 0 : -errno;
 	/* A link to a directory is hidden by this one, which looks as that then: as containerd and
 	 * Docker have it. */
-	from_fd = m->lower_fd >= 0 ? mend_open(m->lower_fd, path, 0) : -ENOENT;
+	from_fd = m->lower_fd >= 0 && !mend_is_hidden(m, path) ? mend_open(m->lower_fd, path, 0)
+							       : -ENOENT;
 	if (from_fd >= 0)
 		r = mend_copy(m, from_fd, to_fd);
 	else if (from_fd != -ENOENT)

@@ -2,7 +2,7 @@
 """Hostile layers (security.md 1.3.1), made on the spot: a list of (name, tar bytes, expectation).
 
 The expectation is OK, REFUSED (an error of kind "invalid" or "exhausted"), ANY (either is right: the row is about escapes
-only), or a function that looks at the unpacked directory of a layer that must have been accepted.
+only), a pattern of the answer, or a function that looks at the unpacked directory of a layer that must have been accepted.
 """
 import io
 import os
@@ -174,6 +174,15 @@ def whiteouts():
     yield "dir-then-whiteout", tar(entry(b"x/y", data=b"1"), entry(b".wh.x")), \
         lambda top: opaque("x")(top) and content("x/y", b"1")(top)
     yield "file-then-whiteout", tar(entry(b"x", data=b"1"), entry(b".wh.x")), content("x", b"1")
+    yield "whiteout-of-its-directory-first", tar(entry(b".wh.d"), entry(b"d/.wh.f")), whiteout("d")
+    yield "whiteout-of-its-directory-last", tar(entry(b"d/e/.wh.f"), entry(b".wh.d")), whiteout("d")
+    yield "whiteout-below-a-file", tar(entry(b"f", data=b"x"), entry(b"f/.wh.x")), content("f", b"x")
+    yield "whiteout-below-opaque", tar(entry(b"d/.wh.x"), entry(b"d/.wh..wh..opq"), entry(b"d/y", data=b"1")), \
+        lambda top: opaque("d")(top) and os.listdir(top + "/d") == ["y"]
+    yield "whiteout-of-a-directory-with-whiteouts", tar(entry(b".wh.d"), entry(b"d/.wh.f"), entry(b"d/x", data=b"1")), \
+        lambda top: opaque("d")(top) and os.listdir(top + "/d") == ["x"]
+    yield "whiteouts-many", tar(*[entry(b"d%d/.wh.%d" % (n % 7, n)) for n in range(20000)], entry(b".wh.d3")), \
+        lambda top: whiteout("d3")(top) and whiteout("d4/4")(top) and len(os.listdir(top)) == 7
     yield "whiteout-twice", tar(entry(b".wh.x"), entry(b".wh.x")), whiteout("x")
     yield "whiteout-below-dead-symlink", tar(entry(b"l", SYMLINK, link=b"nowhere"), entry(b"l/.wh.x")), REFUSED
     yield "whiteout-of-symlink", tar(entry(b"l", SYMLINK, link=b"/" + CANARY), entry(b".wh.l")), \
@@ -239,19 +248,23 @@ def numbers():
     negative = dict(sparse, **{"GNU.sparse.realsize": b"10"})
     yield "sparse-negative", tar(pax(negative), entry(b"x", data=pad(b"1\n-5\n1\n") + b"1")), ANY
     overlap = dict(sparse, **{"GNU.sparse.realsize": b"100000"})
-    yield "sparse-overlap", tar(pax(overlap), entry(b"x", data=pad(b"2\n50000\n1\n0\n1\n") + b"12")), ANY
+    yield "sparse-unsorted", tar(pax(overlap), entry(b"x", data=pad(b"2\n50000\n1\n0\n1\n") + b"12")), "invalid: .*are not sorted"
 
 
 def gnu_sparse(name, pieces, real_size, data):
-    """A header of the kind that GNU tar wrote before PAX: up to four (offset, length) in it."""
+    """A header of the kind that GNU tar wrote before PAX: four (offset, length) in it, the others in blocks behind it."""
     block = bytearray(header(name, b"S", len(data), magic=b"ustar  \0"))
     block[345:512] = b"\0" * 167
-    for n, (offset, length) in enumerate(pieces):
+    for n, (offset, length) in enumerate(pieces[:4]):
         block[386 + 24 * n:386 + 24 * n + 24] = octal(offset, 12) + octal(length, 12)
     block[483:495] = octal(real_size, 12) if real_size < 8 << 30 else b"\x80" + real_size.to_bytes(11, "big")
+    block[482] = len(pieces) > 4
     block[148:156] = b" " * 8
     block[148:156] = b"%06o\0 " % sum(block)
-    return bytes(block) + pad(data)
+    rest = [pieces[n:n + 21] for n in range(4, len(pieces), 21)]
+    more = b"".join(b"".join(octal(o, 12) + octal(l, 12) for o, l in part).ljust(504, b"\0") +
+                    bytes([n < len(rest) - 1]).ljust(8, b"\0") for n, part in enumerate(rest))
+    return bytes(block) + more + pad(data)
 
 
 def holes(path, size, pieces):
@@ -262,6 +275,36 @@ def holes(path, size, pieces):
             return st.st_size == size and st.st_blocks * 512 < 1 << 20 and all(
                 os.pread(file.fileno(), len(data), offset) == data for offset, data in pieces)
     return run
+
+
+def sparse_forms(pieces, data):
+    """The same sparse file as each program writes it."""
+    size = max(offset + length for offset, length in pieces)
+    real = {"GNU.sparse.name": b"s", "GNU.sparse.realsize": b"%d" % size}
+    numbers = b"%d\n" % len(pieces) + b"".join(b"%d\n%d\n" % p for p in pieces)
+    yield "gnu", gnu_sparse(b"s", pieces, size, data)
+    yield "pax-0.1", pax({"GNU.sparse.size": b"%d" % size, "GNU.sparse.numblocks": b"%d" % len(pieces), "GNU.sparse.name": b"s",
+                          "GNU.sparse.map": b",".join(b"%d,%d" % p for p in pieces)}) + entry(b"GNUSparseFile.0/s", data=data)
+    yield "pax-1.0", pax({"GNU.sparse.major": b"1", "GNU.sparse.minor": b"0", **real}) + entry(
+        b"GNUSparseFile.0/s", data=pad(numbers) + data)
+
+
+def sparse_maps():
+    """What is wrong with a map is said; 65,536 pieces are not wrong."""
+    many_pieces = [(2 * n, 1) for n in range(65537)]
+    for label, pieces, expected in (
+            ("overlap", [(0, 512), (511, 512)], "invalid: .*overlap"), ("within", [(0, 600), (100, 1)], "invalid: .*overlap"),
+            ("twice", [(512, 512), (512, 512)], "invalid: .*overlap"), ("unsorted", [(4096, 1), (0, 1)], "invalid: .*are not sorted"),
+            ("unsorted-empty", [(4096, 1), (0, 0)], "invalid: .*are not sorted"), ("touch", [(0, 1), (1, 1), (2, 0)], content("s", b"ab")),
+            ("five", [(n * 600, 1) for n in range(5)], holes("s", 2401, [(n * 600, b"abcde"[n:n + 1]) for n in range(5)])),
+            ("65537", many_pieces, "exhausted: .*more than 65536 pieces"),
+            ("65537-empty", [(n, 0) for n in range(65537)], "exhausted: .*more than 65536 pieces")):
+        data = (b"abcde" * 20000)[:sum(length for _, length in pieces)]
+        for form, made in sparse_forms(pieces, data):
+            yield "sparse-map-%s-%s" % (label, form), tar(made), expected
+    for form, made in sparse_forms(many_pieces[:-1], b"x" * 65536):
+        if form != "pax-0.1":  # such a header is longer than libarchive takes
+            yield "sparse-map-65536-" + form, tar(made), at("s", lambda st: st.st_size == 131071)
 
 
 def sparse():
@@ -309,6 +352,19 @@ def ends():
     for n in range(0, len(good), 512):
         yield "cut-%d" % (n // 512), good[:n], ANY
         yield "cut-%d-and-100" % (n // 512), good[:n + 100], ANY
+    last = entry(b"a/f", data=b"x" * 700)
+    for label, first in (("", b""), ("pax-", pax({"path": b"a/f", "size": b"700"}))):
+        for n, padding in ((700, "none"), (701, "one"), (1023, "all-but-one"), (1024, "all")):
+            yield "end-%spadding-%s" % (label, padding), first + last[:512 + n], content("a/f", b"x" * 700)
+        for n in (0, 1, 187, 512, 699):
+            yield "end-%sin-data-%d" % (label, n), first + last[:512 + n], REFUSED
+    for form, made in sparse_forms([(0, 512), (1024, 700)], b"x" * 1212):
+        yield "end-behind-sparse-" + form, made[:-324], holes("s", 1724, [(1024, b"x" * 700)])
+        yield "end-in-sparse-" + form, made[:-325], REFUSED
+    yield "end-behind-skipped", entry(b".wh..wh.aufs", data=b"x" * 700)[:1212], OK
+    yield "end-in-skipped", entry(b".wh..wh.aufs", data=b"x" * 700)[:1211], REFUSED
+    yield "end-in-header", last[:300], REFUSED
+    yield "end-in-second-header", last + entry(b"b")[:300], REFUSED
     yield "two-archives", good + tar(entry(b"second", data=b"1")), absent("second")
     yield "trailing-garbage", good + os.urandom(5000), OK
     yield "no-end-mark", good[:-1024], ANY
@@ -330,5 +386,5 @@ def cases(canary):
     """All of them, for a canary directory at this absolute path, which has a file `file`."""
     global CANARY
     CANARY = os.fsencode(canary).strip(b"/")
-    for make in (escapes, names, whiteouts, kinds, numbers, sparse, attributes, ends, many):
+    for make in (escapes, names, whiteouts, kinds, numbers, sparse, sparse_maps, attributes, ends, many):
         yield from make()

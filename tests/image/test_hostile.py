@@ -83,8 +83,10 @@ class HostileTest(StoreTest):
         self.assertTrue(answer, name + ": the driver is gone")
         if expected == corpus.OK or callable(expected):
             self.assertTrue(good, "%s: %s" % (name, answer))
-        if expected == corpus.REFUSED:
+        elif expected == corpus.REFUSED:
             self.assertRegex(answer, "^(invalid|exhausted): ", name)
+        elif expected != corpus.ANY:
+            self.assertRegex(answer, "^" + expected, name)
         if not good:
             self.assertRegex(answer, "^(invalid|exhausted|unsupported): ", name)
         if callable(expected):
@@ -453,6 +455,13 @@ class HostileTest(StoreTest):
                 file.write(whole[:n])
             answer = batch.take(self.path("image-cut%d.tar" % n))
             self.assertRegex(answer, "^(invalid|ok)", str(n))
+        # Right behind the data of the last member, and one byte before that.
+        name, data = "blobs/sha256/" + "0" * 64, b"x" * 700
+        for n, expected in ((len(whole) - 1024 + 512 + 700, "^ok "), (len(whole) - 1024 + 512 + 800, "^ok "),
+                            (len(whole) - 1024 + 512 + 699, "^invalid: .*Truncated")):
+            with open(self.path("image-end%d.tar" % n), "wb") as file:
+                file.write((whole[:-1024] + corpus.entry(name.encode(), data=data))[:n])
+            self.assertRegex(batch.take(self.path("image-end%d.tar" % n)), expected, str(n))
         self.assertEqual(batch.end(), 0)
 
     def test_digest_of_docker_manifest_is_stable(self):

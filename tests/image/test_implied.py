@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories that a layer only implies (`tmp/x` without `tmp/`) look as they do below it, as podman has it of the same image."""
+"""Directories that a layer only implies (`tmp/x` without `tmp/`) look as they do below it, as podman has it of the same image;
+and whiteouts, which imply them too."""
 import io
 import os
 import shutil
@@ -56,14 +57,14 @@ class Implied(StoreTest):
                                                    {n: os.getxattr(folder, n) for n in names})
         return found
 
-    def mounted(self, name):
-        """The root file system of a container."""
+    def mounted(self, name, look=None):
+        """The root file system of a container, as `look` (or self.look) sees it."""
         self.n += 1
         with subprocess.Popen([DRIVER, self.root, FETCH, "rootfs", name, f"c{self.n}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               text=True) as process:
             self.assertEqual("mounted\n", process.stdout.readline())
             try:
-                return self.look(self.root + "/mnt")
+                return (look or self.look)(self.root + "/mnt")
             finally:
                 subprocess.run(["umount", self.root + "/mnt"], check=True)
                 process.communicate("")
@@ -157,6 +158,76 @@ class Implied(StoreTest):
         # Nothing went where the links lead to.
         self.assertEqual(["x"], os.listdir(self.root + "/layers/2/lib"))
         self.assertEqual(["old"], os.listdir(self.root + "/layers/1/usr/lib"))
+        self.assert_clean()
+
+    def names_and_remove(self, top):
+        """Every name of a tree, each of which can be looked up and removed."""
+        found = set()
+        for folder, dirs, files in os.walk(top, topdown=False):
+            for name in dirs + files:
+                path = os.path.join(folder, name)
+                is_dir = stat.S_ISDIR(os.lstat(path).st_mode)
+                found.add(os.path.relpath(path, top) + "/" * is_dir)
+                (os.rmdir if is_dir else os.unlink)(path)
+        return found
+
+    def test_whiteouts_in_every_order(self):
+        """What the layer itself has counts, what a whiteout removes below is gone, and no name is left that cannot be looked up."""
+        base = (directory("d/", 0o710), file("d/f"), file("d/g"), directory("d/e/", 0o711), file("d/e/h"), file("top"))
+        all_names = {"d/", "d/f", "d/g", "d/e/", "d/e/h", "top"}
+        gone = {"top"}
+        hard = tarfile.TarInfo("d/hard")
+        hard.type, hard.linkname = tarfile.LNKTYPE, "d/f"
+        link = tarfile.TarInfo("l")
+        link.type, link.linkname = tarfile.SYMTYPE, "d"
+        device = tarfile.TarInfo("d/none")
+        device.type = tarfile.CHRTYPE
+        cases = (
+            ((file(".wh.d"), file("d/.wh.f")), gone),
+            ((file(".wh.d"), file("d/e/.wh.h"), file("d/.wh.e")), gone),
+            ((file(".wh.d"), file("d/.wh..wh..opq")), gone),
+            ((file(".wh.d"), file("d/.wh.f"), file("d/f")), {"top", "d/", "d/f"}),
+            ((file(".wh.d"), file("d/x"), file("d/.wh.g")), {"top", "d/", "d/x"}),
+            ((file(".wh.d"), directory("d/", 0o700)), {"top", "d/"}),
+            ((file(".wh.d"), directory("d/", 0o700), file("d/.wh.f"), file("d/e/.wh.h")), {"top", "d/", "d/e/"}),
+            ((file(".wh.d"), file("d")), {"top", "d"}),
+            ((file(".wh.d"), file("d"), file("d/.wh.f")), {"top", "d"}),
+            ((file("d/.wh..wh..opq"), file("d/.wh.f"), file("d/y")), {"top", "d/", "d/y"}),
+            ((file("d/.wh.f"), file("d/f")), all_names),
+            ((file("d/.wh.f"), file("d/f"), hard), all_names | {"d/hard"}),
+            ((file("d/.wh.e"), file("d/e/.wh.h"), file("d/e/new")), (all_names - {"d/e/h"}) | {"d/e/new"}),
+            ((file("d/.wh.none"), file(".wh.nothing"), file("d/e/.wh.z")), all_names),
+            ((file("n/.wh.x"), file("n/m/.wh.y"), file("n/real")), all_names | {"n/", "n/m/", "n/real"}),
+            ((directory("n/", 0o755), file("n/.wh.x")), all_names | {"n/"}),
+            ((file("n/.wh.m"), file("n/m/.wh.y")), all_names | {"n/"}),
+            ((link, file("l/.wh.f"), directory("d/", 0o700)), (all_names - {"d/f"}) | {"l"}),
+            ((file("top/.wh.x"),), (all_names - {"top"}) | {"top/"}),
+            ((file("d/f/.wh.x"), file("d/.wh.f")), all_names - {"d/f"}),
+            ((device, file("d/e/.wh.h")), all_names - {"d/e/h"}))
+        for n, (entries, expected) in enumerate(cases):
+            # A hard link stays behind its target, as a link does behind what it leads through.
+            orders = (entries,) if hard in entries or link in entries else (entries, entries[::-1], entries[1:] + entries[:1])
+            for k, order in enumerate(dict.fromkeys(orders)):
+                with self.subTest(case=n, order=k):
+                    self.put(f"c{n}.{k}", layer(*base), layer(*order))
+                    self.assertEqual(expected, self.mounted(f"c{n}.{k}", self.names_and_remove))
+        self.assert_clean()
+
+    def test_whiteouts_in_layers_that_lie_on_nothing(self):
+        entries = (file("a/b/.wh.x"), file("a/y"), file(".wh.z"))
+        self.put("alone", layer(*entries))
+        self.assertEqual({"a/", "a/b/", "a/y"}, self.mounted("alone", self.names_and_remove))
+        self.put("three", layer(file("q")), layer(*entries), layer(file("a/.wh.y"), file(".wh.q"), file("a/b/c/.wh.d")))
+        self.assertEqual({"a/", "a/b/", "a/b/c/"}, self.mounted("three", self.names_and_remove))
+        self.assert_clean()
+
+    def test_what_a_whiteout_removes_is_no_pattern(self):
+        """Nor what an opaque directory of the same layer hides."""
+        for n, order in enumerate(((file(".wh.tmp"), file("tmp/x"), file("tmp/in/y")), (file("tmp/in/y"), file("tmp/x"), file(".wh.tmp")))):
+            self.put(f"one{n}", layer(*BASE, directory("tmp/in/", 0o711, 4, 4)), layer(*order))
+            found = self.mounted(f"one{n}")
+            self.assertEqual(("0o755", 0, 0, {}), found["tmp"])
+            self.assertEqual(("0o755", 0, 0, {}), found["tmp/in"])
         self.assert_clean()
 
     def test_as_podman(self):
