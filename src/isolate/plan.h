@@ -281,9 +281,9 @@ struct isolate_plan {
 
 	uid_t uid;
 	gid_t gid;
-	gid_t groups[ISOLATE_GROUPS_MAX]; /* all supplementary groups; gid is added where it is
-					     missing */
+	gid_t groups[ISOLATE_GROUPS_MAX]; /* supplementary; set in this order, without doubles */
 	size_t n_groups;
+	bool groups_exact; /* gid is not added to them; else it comes first (security.md A34) */
 	uint64_t caps; /* bounding, permitted, effective; for uid != 0 only the bounding set is kept
 			*/
 	const struct isolate_cap_sets *cap_sets; /* instead of caps, for any user; NULL: caps */

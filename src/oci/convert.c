@@ -281,6 +281,7 @@ int convert_process(struct convert *c, const struct oci_process *p, struct error
 	c->plan.oom_score_adj = (int)p->oom_score_adj.value;
 	c->plan.new_session = true;
 	c->plan.terminal = p->terminal.value;
+	c->plan.groups_exact = true;
 	convert_caps(c, p->caps);
 	r = convert_user(c, p->user, err);
 	if (r == 0)
