@@ -297,7 +297,7 @@ struct isolate_plan {
 	/* Labels of the program; ERROR_PRECONDITION where the kernel has no such module. */
 	const char *apparmor, *selinux;
 	const char *selinux_mount; /* of new file systems that can have one */
-	int oom_score_adj;         /* clamped where the kernel refuses to lower it */
+	int oom_score_adj;         /* clamped where the kernel refuses to lower it (see notes) */
 	bool keep_oom_score;
 	bool default_rlimits; /* NOFILE 1024/1048576, CORE 0, the rest as the kernel's init has it
 			       */
@@ -310,7 +310,10 @@ struct isolate_plan {
 	const struct isolate_mempolicy *mempolicy;
 	const struct isolate_cpus *cpus;
 	unsigned long personality; /* or ISOLATE_PERSONALITY_KEEP */
-	int death_signal;          /* PR_SET_PDEATHSIG, 0: none */
+	/* Where it is noted that the OOM score is higher than the plan's, or that processors or
+	 * nodes of the plan are not here (isolate/notes.h); NULL: nowhere. */
+	struct isolate_notes *notes;
+	int death_signal; /* PR_SET_PDEATHSIG, 0: none */
 	bool new_session;
 	bool keep_keyring; /* the session keyring stays the spawner's; else it is a new one */
 	/* stdio[0] is a terminal and becomes the controlling one of the new session; where it comes
