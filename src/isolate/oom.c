@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/rootfd.h"
 #include "base/str.h"
+#include "isolate/notes.h"
 
 static int oom_read(int fd, int *ret)
 {
@@ -42,11 +43,27 @@ bool oom_score_is(int fd, int want)
 	return oom_read(fd, &now) == 0 && now == want;
 }
 
-int oom_score_set(int proc_fd, const char *task, int want, struct error *err)
+/* As near as the kernel allows; *want becomes what it is then. */
+static int oom_write_near(int fd, int now, int *want)
+{
+	int r = oom_write(fd, *want);
+
+	if (r == -EACCES && now > 0 && *want < 0) {
+		*want = 0;
+		r = oom_write(fd, 0);
+	}
+	if (r != -EACCES)
+		return r;
+	*want = now;
+	return 0;
+}
+
+int oom_score_set(int proc_fd, const char *task, int want, struct isolate_notes *notes,
+		  struct error *err)
 {
 	_cleanup_fd_ int fd = -1;
 	char name[48];
-	int now = 0;
+	int now = 0, near = want;
 	int r;
 
 	r = str_printf(name, sizeof(name), "%s/oom_score_adj", task);
@@ -59,17 +76,15 @@ int oom_score_set(int proc_fd, const char *task, int want, struct error *err)
 	if (now == want)
 		return 0;
 
-	r = oom_write(fd, want);
-	if (r == -EACCES && now > 0 && want < 0) {
-		want = 0;
-		r = oom_write(fd, want);
-	}
-	if (r == -EACCES)
-		return 0;
+	r = oom_write_near(fd, now, &near);
 	if (r < 0)
 		return error_set(err, r, "write oom_score_adj");
 	r = oom_read(fd, &now);
-	if (r < 0 || now != want)
+	if (r < 0 || now != near)
 		return error_set(err, r < 0 ? r : -EIO, "read oom_score_adj back");
+	if (now != want)
+		notes_add(notes, ISOLATE_NOTE_OOM_SCORE,
+			  "%d is lower than the kernel allows without CAP_SYS_RESOURCE, %d is set",
+			  want, now);
 	return 0;
 }

@@ -290,9 +290,9 @@ struct isolate_plan {
 
 	uid_t uid;
 	gid_t gid;
-	gid_t groups[ISOLATE_GROUPS_MAX]; /* all supplementary groups; gid is added where it is
-					     missing */
+	gid_t groups[ISOLATE_GROUPS_MAX]; /* supplementary; set in this order, without doubles */
 	size_t n_groups;
+	bool groups_exact; /* gid is not added to them; else it comes first (security.md A34) */
 	uint64_t caps; /* bounding, permitted, effective; for uid != 0 only the bounding set is kept
 			*/
 	const struct isolate_cap_sets *cap_sets; /* instead of caps, for any user; NULL: caps */
@@ -306,7 +306,7 @@ struct isolate_plan {
 	/* Labels of the program; ERROR_PRECONDITION where the kernel has no such module. */
 	const char *apparmor, *selinux;
 	const char *selinux_mount; /* of new file systems that can have one */
-	int oom_score_adj;         /* clamped where the kernel refuses to lower it */
+	int oom_score_adj;         /* clamped where the kernel refuses to lower it (see notes) */
 	bool keep_oom_score;
 	bool default_rlimits; /* NOFILE 1024/1048576, CORE 0, the rest as the kernel's init has it
 			       */
@@ -319,7 +319,10 @@ struct isolate_plan {
 	const struct isolate_mempolicy *mempolicy;
 	const struct isolate_cpus *cpus;
 	unsigned long personality; /* or ISOLATE_PERSONALITY_KEEP */
-	int death_signal;          /* PR_SET_PDEATHSIG, 0: none */
+	/* Where it is noted that the OOM score is higher than the plan's, or that processors or
+	 * nodes of the plan are not here (isolate/notes.h); NULL: nowhere. */
+	struct isolate_notes *notes;
+	int death_signal; /* PR_SET_PDEATHSIG, 0: none */
 	bool new_session;
 	bool keep_keyring; /* the session keyring stays the spawner's; else it is a new one */
 	/* stdio[0] is a terminal and becomes the controlling one of the new session; where it comes

@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -234,6 +235,36 @@ static void container_user(void)
 		  "1000\n1001\n1001 5\nCapInh:\t0000000000000000CapPrm:\t0000000000000000"
 		  "CapEff:\t0000000000000000CapBnd:\t00000000000005fbCapAmb:\t0000000000000000\n"
 		  "1000:1001\nagain\ndenied\n");
+}
+
+/* The kernel shows them sorted. */
+static void exact_groups(void)
+{
+	static const struct {
+		gid_t groups[4];
+		size_t n;
+		const char *want;
+	} lists[] = {
+		{ { 0 }, 0, "Groups: \n" },
+		{ { 8, 7, 8, 7 }, 4, "Groups:7 8 \n" },
+		{ { 1001, 5 }, 2, "Groups:5 1001 \n" },
+	};
+
+	NEED_ROOT();
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		_cleanup_(test_run_done) struct test_run t;
+		_cleanup_fd_ int image = test_image();
+		struct isolate_plan plan;
+
+		test_container(&plan, SH("grep ^Groups: /proc/self/status | tr -d '\t'"), image);
+		plan.uid = 1000;
+		plan.gid = 1001;
+		memcpy(plan.groups, lists[i].groups, sizeof(lists[i].groups));
+		plan.n_groups = lists[i].n;
+		plan.groups_exact = true;
+		test_run(&plan, &t);
+		CHECK_STR(test_text(&t), lists[i].want);
+	}
 }
 
 static void container_limits(void)
@@ -555,6 +586,7 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "the devices of a container", container_dev },
 	  { "masked and read-only paths", container_masks },
 	  { "a read-only root", container_read_only },
+	  { "supplementary groups that are exact", exact_groups },
 	  { "a user without capabilities", container_user },
 	  { "limits and the OOM score", container_limits },
 	  { "an image with a link for /proc, /dev or /sys is refused", hostile_images },

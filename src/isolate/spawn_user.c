@@ -108,7 +108,7 @@ int spawn_user_map(const struct isolate_steps *s, pid_t pid, struct error *err)
 		r = rlimits_raise(pid, p, err);
 	if (r == 0 && !p->keep_oom_score) {
 		r = str_printf(task, sizeof(task), "%d", (int)pid);
-		r = r < 0 ? r : oom_score_set(s->proc_fd, task, p->oom_score_adj, err);
+		r = r < 0 ? r : oom_score_set(s->proc_fd, task, p->oom_score_adj, p->notes, err);
 	}
 	if (r < 0)
 		return r;

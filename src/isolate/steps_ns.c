@@ -78,7 +78,7 @@ int isolate_step_oom(struct isolate_steps *s, struct error *err)
 {
 	if (s->plan->keep_oom_score || s->oom_is_set || s->plan->ns[ISOLATE_NS_USER] == ISOLATE_NEW)
 		return 0;
-	return oom_score_set(s->proc_fd, "self", s->plan->oom_score_adj, err);
+	return oom_score_set(s->proc_fd, "self", s->plan->oom_score_adj, s->plan->notes, err);
 }
 
 /* In this order: the user namespace is the first, since it gives the right to enter the others; the

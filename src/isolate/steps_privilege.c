@@ -37,22 +37,38 @@ int isolate_step_bounding(struct isolate_steps *s, struct error *err)
 	return 0;
 }
 
+/* The supplementary groups of the plan, each once; the primary group is the first of them unless
+ * the plan's list is exact. Returns their number. */
+static size_t steps_groups(const struct isolate_plan *p, gid_t groups[ISOLATE_GROUPS_MAX + 1])
+{
+	size_t n = 0;
+
+	if (!p->groups_exact)
+		groups[n++] = p->gid;
+	for (size_t i = 0; i < p->n_groups; i++) {
+		size_t at = 0;
+
+		while (at < n && groups[at] != p->groups[i])
+			at++;
+		groups[at] = p->groups[i];
+		n += at == n;
+	}
+	return n;
+}
+
 /*
- * Should: set the supplementary groups, always with the primary one among them (security.md A34),
- * the group and the user, real, effective and saved. Must not: use libc's calls, which would wait
- * for the spawner's other threads; leave a way back.
+ * Should: set the supplementary groups, with the primary one among them where the plan's list is
+ * not exact (security.md A34), the group and the user, real, effective and saved. Must not: use
+ * libc's calls, which would wait for the spawner's other threads; leave a way back.
  */
 int isolate_step_user(struct isolate_steps *s, struct error *err)
 {
 	const struct isolate_plan *p = s->plan;
-	gid_t groups[ISOLATE_GROUPS_MAX + 1] = { p->gid };
-	size_t n = 1;
+	gid_t groups[ISOLATE_GROUPS_MAX + 1];
+	size_t n = steps_groups(p, groups);
 
 	if (p->keep_credentials)
 		return 0;
-	for (size_t i = 0; i < p->n_groups; i++)
-		if (p->groups[i] != p->gid)
-			groups[n++] = p->groups[i];
 	if (p->cap_sets && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 		return error_set(err, -errno, "keep the capabilities");
 	if (!p->deny_setgroups && syscall(SYS_setgroups, n, groups) < 0)

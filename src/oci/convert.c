@@ -8,12 +8,15 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/str.h"
+#include "isolate/notes.h"
 #include "isolate/seccomp_profile.h"
 #include "oci/given.h"
 #include "oci/report.h"
@@ -28,6 +31,28 @@ void convert_done(struct convert *c)
 	c->n_fds = 0;
 	free(c->seccomp);
 	c->seccomp = NULL;
+	c->notes = isolate_notes_free(c->notes);
+}
+
+static int convert_notes(struct convert *c, struct error *err)
+{
+	c->notes = isolate_notes_new();
+	c->plan.notes = c->notes;
+	return c->notes ? 0 : error_set(err, -ENOMEM, "convert the configuration");
+}
+
+void convert_report_notes(const struct convert *c)
+{
+	static const char *const fields[ISOLATE_NOTE_COUNT] = {
+		[ISOLATE_NOTE_OOM_SCORE] = "process.oomScoreAdj",
+		[ISOLATE_NOTE_CPUS] = "process.execCPUAffinity",
+		[ISOLATE_NOTE_MEMPOLICY] = "linux.memoryPolicy.nodes",
+	};
+
+	for (int i = 0; c->notes && i < ISOLATE_NOTE_COUNT; i++)
+		if (fields[i] && c->notes->text[i][0])
+			report_warning("%s: %.*s", fields[i], ISOLATE_NOTE_TEXT_MAX - 1,
+				       c->notes->text[i]);
 }
 
 int convert_own(struct convert *c, int fd, struct error *err)
@@ -57,6 +82,9 @@ static void *convert_alloc(struct convert *c, size_t n, size_t size, struct erro
 		(void)error_set(err, -ENOMEM, "convert the configuration");
 	return p;
 }
+
+/* SCHED_DEADLINE, which libc's header does not name. */
+#define CONVERT_DEADLINE 6
 
 /* ---- namespaces ---- */
 
@@ -178,6 +206,21 @@ static uint64_t convert_cap_set(const char *const *names, size_t n)
 	return set;
 }
 
+/* A new user namespace has all capabilities; elsewhere nothing can be added to the bounding set.
+ * What the other sets name beyond it, the kernel refuses by itself. */
+static void convert_look_at_bounding(const struct convert *c)
+{
+	for (size_t i = 0; words_caps[i].name; i++) {
+		unsigned long cap = (unsigned long)words_caps[i].value;
+
+		if (c->caps.bounding & UINT64_C(1) << cap &&
+		    prctl(PR_CAPBSET_READ, cap, 0, 0, 0) <= 0)
+			report_warning("process.capabilities.bounding: %s is not in the bounding "
+				       "set of the caller, and not set",
+				       words_caps[i].name);
+	}
+}
+
 static void convert_caps(struct convert *c, const struct oci_caps *caps)
 {
 	if (caps)
@@ -189,6 +232,8 @@ static void convert_caps(struct convert *c, const struct oci_caps *caps)
 			.ambient = convert_cap_set(caps->ambient, caps->n_ambient),
 		};
 	c->plan.cap_sets = &c->caps;
+	if (c->plan.ns[ISOLATE_NS_USER] == ISOLATE_KEEP)
+		convert_look_at_bounding(c);
 }
 
 static int convert_user(struct convert *c, const struct oci_user *u, struct error *err)
@@ -232,6 +277,34 @@ static int convert_rlimits(struct convert *c, const struct oci_process *p, struc
 	return 0;
 }
 
+/* The kernel passes over what is not of the policy. */
+static int convert_check_scheduler(const struct oci_scheduler *s, uint64_t policy,
+				   struct error *err)
+{
+	const struct {
+		const char *field;
+		bool is_set;
+		uint64_t policies;
+	} members[] = {
+		{ "nice", s->nice.value != 0, 1 << SCHED_OTHER | 1 << SCHED_BATCH },
+		{ "priority", s->priority.value != 0, 1 << SCHED_FIFO | 1 << SCHED_RR },
+		{ "runtime", s->runtime.value != 0, 1 << CONVERT_DEADLINE },
+		{ "deadline", s->deadline.value != 0, 1 << CONVERT_DEADLINE },
+		{ "period", s->period.value != 0, 1 << CONVERT_DEADLINE },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+		char field[40];
+
+		if (!members[i].is_set || members[i].policies & UINT64_C(1) << policy)
+			continue;
+		(void)str_printf(field, sizeof(field), "process.scheduler.%s", members[i].field);
+		return error_field(err, ERROR_INVALID, field, "has no effect with policy %s",
+				   s->policy);
+	}
+	return 0;
+}
+
 static int convert_scheduler(struct convert *c, const struct oci_process *p, struct error *err)
 {
 	const struct oci_scheduler *s = p->scheduler;
@@ -243,6 +316,8 @@ static int convert_scheduler(struct convert *c, const struct oci_process *p, str
 		if (r == 0)
 			r = word_flags(words_sched_flags, s->flags, s->n_flags,
 				       "process.scheduler.flags", &flags, err);
+		if (r == 0)
+			r = convert_check_scheduler(s, policy, err);
 		if (r < 0)
 			return r;
 		c->sched = (struct isolate_sched){ .policy = (unsigned)policy,
@@ -281,8 +356,11 @@ int convert_process(struct convert *c, const struct oci_process *p, struct error
 	c->plan.oom_score_adj = (int)p->oom_score_adj.value;
 	c->plan.new_session = true;
 	c->plan.terminal = p->terminal.value;
+	c->plan.groups_exact = true;
 	convert_caps(c, p->caps);
 	r = convert_user(c, p->user, err);
+	if (r == 0 && (p->oom_score_adj.set || p->affinity || c->config->os->mem_policy))
+		r = convert_notes(c, err);
 	if (r == 0)
 		r = convert_rlimits(c, p, err);
 	if (r == 0)
@@ -379,6 +457,28 @@ static int convert_refuse(const struct oci_linux *os, struct error *err)
 	return 0;
 }
 
+/* The names of a namespace that others live in stay theirs. */
+static void convert_names(struct convert *c)
+{
+	const char *host = str_empty(c->config->hostname) ? NULL : c->config->hostname;
+	const char *domain = str_empty(c->config->domainname) ? NULL : c->config->domainname;
+	bool keep = c->plan.ns[ISOLATE_NS_UTS] == ISOLATE_KEEP;
+	struct utsname now = { .nodename = "" };
+
+	if (c->plan.ns[ISOLATE_NS_UTS] == ISOLATE_NEW) {
+		c->plan.hostname = host;
+		c->plan.domainname = domain;
+		return;
+	}
+	if (keep && uname(&now) < 0)
+		now = (struct utsname){ .nodename = "" };
+	if (host && !(keep && str_eq(host, now.nodename)))
+		report_warning("hostname: \"%.64s\" is not set without a new uts namespace", host);
+	if (domain && !(keep && str_eq(domain, now.domainname)))
+		report_warning("domainname: \"%.64s\" is not set without a new uts namespace",
+			       domain);
+}
+
 int convert_container(struct convert *c, struct error *err)
 {
 	const struct oci_config *config = c->config;
@@ -387,10 +487,7 @@ int convert_container(struct convert *c, struct error *err)
 	r = convert_refuse(config->os, err);
 	if (r < 0)
 		return r;
-	if (c->plan.ns[ISOLATE_NS_UTS] == ISOLATE_NEW) {
-		c->plan.hostname = str_empty(config->hostname) ? NULL : config->hostname;
-		c->plan.domainname = str_empty(config->domainname) ? NULL : config->domainname;
-	}
+	convert_names(c);
 	c->plan.selinux_mount = str_empty(config->os->mount_label) ? NULL : config->os->mount_label;
 	r = convert_sysctls(c, err);
 	if (r == 0)

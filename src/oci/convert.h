@@ -27,6 +27,7 @@ struct convert {
 	struct isolate_sched sched;
 	struct isolate_mempolicy mempolicy;
 	struct isolate_cpus cpus;
+	struct isolate_notes *notes; /* of the plan; NULL where nothing can be noted */
 	struct seccomp_filter *seccomp;
 	int *fds;
 	size_t n_fds;
@@ -55,6 +56,8 @@ int convert_seccomp(struct convert *c, struct error *err);
 int convert_tree(struct convert *c, const char *rootfs, struct error *err);
 /* What is for the whole container: names, sysctls, clocks, memory policy. */
 int convert_container(struct convert *c, struct error *err);
+/* Warns of what the kernel took only in part, once the process has got as far as its program. */
+void convert_report_notes(const struct convert *c);
 
 /* linux.resources in the words of cgroup v2. What v2 cannot do is refused by name. */
 int convert_limits(struct isolate_limits *ret, struct arena *arena, const struct oci_resources *res,

@@ -2,10 +2,12 @@
 #include "oci/convert.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "oci/report.h"
 
 /* The kernel's, of a group that nobody has changed. */
 #define CPU_WEIGHT_DEFAULT 100
@@ -50,12 +52,22 @@ static int limits_memory(struct isolate_limits *to, const struct oci_memory *m, 
 	return limits_swap_max(&to->memory_swap_max, m->limit.value, m->swap.value, err);
 }
 
+/* The range of version 1, which the weights of version 2 stand for. */
+static void limits_warn_range(const char *field, uint64_t value, uint64_t min, uint64_t max)
+{
+	if (value != 0 && (value < min || value > max))
+		report_warning("%s: %" PRIu64 " is not within %" PRIu64 " and %" PRIu64 ", %" PRIu64
+			       " is set",
+			       field, value, min, max, value < min ? min : max);
+}
+
 static int limits_cpu(struct isolate_limits *to, const struct oci_cpu *c, struct error *err)
 {
 	if (!c)
 		return 0;
 	if (c->realtime_runtime.value != 0 || c->realtime_period.value != 0)
 		return limits_gone("linux.resources.cpu.realtimeRuntime", err);
+	limits_warn_range("linux.resources.cpu.shares", c->shares.value, 2, 262144);
 	if (c->shares.value != 0)
 		to->cpu_weight = LIMIT(limits_cpu_weight(c->shares.value));
 	to->cpu_quota = limit_unless_zero(c->quota);
@@ -131,6 +143,7 @@ static int limits_block_io(struct isolate_limits *to, struct arena *arena,
 		return error_set(err, -ENOMEM, "convert the limits");
 	if (b->leaf_weight.value != 0)
 		return limits_gone("linux.resources.blockIO.leafWeight", err);
+	limits_warn_range("linux.resources.blockIO.weight", b->weight.value, 10, 1000);
 	if (b->weight.value != 0)
 		to->blkio_weight = LIMIT(b->weight.value);
 	for (size_t i = 0; r == 0 && i < b->n_weight_devices; i++) {

@@ -289,6 +289,7 @@ int launch_container(struct container *c, const struct launch_options *o, struct
 		r = launch_spawn(&l, err);
 	if (r == 0)
 		r = launch_converse(&l, err);
+	convert_report_notes(&l.conv);
 	if (r == 0) {
 		ret->pid = l.child.pid;
 		ret->pidfd = TAKE_FD(l.child.pidfd);

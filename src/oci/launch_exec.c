@@ -170,6 +170,7 @@ int launch_exec(struct container *c, const struct oci_process *p, const struct l
 		return r;
 	r = socket_fd >= 0 ? seccomp_agent_watch(c, child.pid, socket_fd, &child, err)
 			   : isolate_child_report(&child, &status, err);
+	convert_report_notes(&conv);
 	if (r == 0)
 		r = launch_write_pid_file(o->pid_file, child.pid, err);
 	if (r == 0)

@@ -93,6 +93,30 @@ class Exec(oci_test.OciTest):
         self.assertIn("NoNewPrivs:\t1", self.run_exec("--no-new-privs", self.name, "cat", "/proc/self/status").stdout)
         self.delete()
 
+    def test_supplementary_groups(self):
+        """They are additionalGids in this order, each once; the primary group is among them only where it is listed."""
+        script = ["sh", "-c", "id -u; id -g; grep ^Groups: /proc/self/status; true"]
+        path = os.path.join(self.dir, "process.json")
+
+        def seen(done):
+            uid, gid, groups = done.stdout.splitlines()
+            return int(uid), int(gid), [int(g) for g in groups.split()[1:]]
+
+        # The kernel sorts the groups by number.
+        for listed, want in ((None, []), ([], []), ([8, 7, 8], [7, 8]), ([7, 6], [6, 7]), ([0, 0], [0]), ([6], [6])):
+            user = {"uid": 5, "gid": 6, **({} if listed is None else {"additionalGids": listed})}
+            self.bundle(*script, user=user)
+            self.assertEqual(seen(self.run_it()), (5, 6, want), listed)
+            self.started("sleep", "1000", user=user)
+            self.assertEqual(seen(self.run_exec(self.name, *script)), (5, 6, want), listed)
+            self.assertEqual(seen(self.run_exec("-u", "9:10", self.name, *script)), (9, 10, want), listed)
+            self.assertEqual(seen(self.run_exec("-g", "12", "-g", "7", "-g", "12", self.name, *script)),
+                             (5, 6, sorted({*want, 7, 12})), listed)
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump({"cwd": "/", "args": script, "env": ["PATH=/bin"], "user": user}, f)
+            self.assertEqual(seen(self.run_exec("--process", path, self.name)), (5, 6, want), listed)
+            self.delete()
+
     def test_users_are_numbers(self):
         self.started("sleep", "1000")
         with open(os.path.join(self.rootfs, "etc", "passwd"), "w", encoding="utf-8") as f:
