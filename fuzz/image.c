@@ -119,6 +119,7 @@ static void read_image(int from_fd, int staging_fd, int sock_fd)
 			     .blobs = MAP_INIT },
 		.sock_fd = sock_fd,
 		.architecture = "amd64",
+		.choice = CHOICE_INIT("", "layout"),
 	};
 	struct error err = ERROR_INIT;
 	int code = source_open(&r.source, from_fd, staging_fd, BYTES_MAX, &err);

@@ -64,6 +64,9 @@ static int import_config(const struct args *args, char **ret, struct error *err)
 	static const char *const settings[] = { "cmd",  "entrypoint", "env",     "workdir",
 						"user", "label",      "platform" };
 
+	if (args_flag(args, "root") && args_value(args, "ref"))
+		return error_refuse(err, ERROR_INVALID,
+				    "--ref is for archives with images: not with --root");
 	if (!args_flag(args, "root")) {
 		for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
 			if (args_value(args, settings[i]))
@@ -120,6 +123,7 @@ int cmd_image_import(const struct cli *cli, const struct args *args)
 	if (spool.fd >= 0)
 		request.source = from_stdin;
 	spec_set(&request.name, args_value(args, "name"));
+	spec_set(&request.ref, args_value(args, "ref"));
 	return import_run(client, &import, &request.base);
 }
 

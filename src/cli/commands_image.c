@@ -6,6 +6,7 @@
 
 static const struct arg_option options_import[] = {
 	{ "name", 'n', "NAME", "the name to give it, else those that the archive carries" },
+	{ "ref", 0, "REF", "of several images, the one that FILE names so" },
 	{ "root", 0, NULL, "FILE is the tar of a root file system" },
 	{ "cmd", 0, "COMMAND", "what it runs: a line for its shell, or [\"words\", \"in JSON\"]" },
 	{ "entrypoint", 0, "COMMAND", "what it runs in front of that, likewise" },
@@ -69,7 +70,15 @@ static const struct command image_commands[] = {
 		.summary = "take an image into the node's store",
 		.help = "FILE is an OCI layout (a tar, or a directory) or the tar of `docker "
 			"save`, read by the\n"
-			"daemon; \"-\" is standard input. Prints the names of the image.\n"
+			"daemon; \"-\" is standard input. Prints the names of each image.\n"
+			"\n"
+			"A name that is a tag alone there, as skopeo and umoci write it, comes "
+			"behind the name of\n"
+			"FILE: `1.27` of nginx.tar, or of a directory nginx, is nginx:1.27. REF is "
+			"the\n"
+			"org.opencontainers.image.ref.name of an image, or one of its RepoTags. "
+			"What is no image\n"
+			"(SBOMs, signatures) is passed over.\n"
 			"\n"
 			"With --root it is the tar of a root file system (also compressed), of "
 			"which an image of\n"
@@ -80,6 +89,7 @@ static const struct command image_commands[] = {
 			"\n"
 			"    docker save busybox -o busybox.tar\n"
 			"    nacre image import busybox.tar\n"
+			"    nacre image import --ref 1.27 --name nginx ./layout\n"
 			"    tar -C rootfs -c . | nacre image import --root --name tools "
 			"--cmd '[\"/bin/sh\"]' -",
 		.options = options_import,

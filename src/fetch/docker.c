@@ -65,7 +65,7 @@ int docker_put_manifest(struct reading *r, struct reading_image *image, struct e
 	return staging_put(&r->staging, text, strlen(text), NULL, image->digest, err);
 }
 
-static int docker_names(json_t *entry, char ***ret, struct error *err)
+static int docker_said(json_t *entry, char ***ret, struct error *err)
 {
 	json_t *list;
 	int r;
@@ -105,6 +105,7 @@ static int docker_take_image(struct reading *r, json_t *entry, struct error *err
 	_cleanup_(buf_done) struct buf config = BUF_INIT;
 	_cleanup_(reading_layers_done) struct reading_layer *layers = reading_layers_new();
 	struct reading_image image = { .config = &config, .layers = layers };
+	_cleanup_strv_ char **said = NULL;
 	_cleanup_strv_ char **names = NULL;
 	const char *config_name;
 	json_t *list;
@@ -116,7 +117,11 @@ static int docker_take_image(struct reading *r, json_t *entry, struct error *err
 	if (code == 0)
 		code = json_need_array(entry, "Layers", FETCH_LAYERS_MAX, &list, err);
 	if (code == 0)
-		code = docker_names(entry, &names, err);
+		code = docker_said(entry, &said, err);
+	if (code == 0 && !choice_takes(&r->choice, said))
+		return 0;
+	if (code == 0)
+		code = choice_names(&r->choice, said, false, &names, err);
 	if (code == 0)
 		code = source_load(r->source, config_name, READING_DOCUMENT_MAX, &config, err);
 	if (code == 0)
@@ -156,5 +161,5 @@ int docker_read(struct reading *r, struct error *err)
 		if (code < 0)
 			return error_wrap(err, code, "manifest.json, image %zu", i + 1);
 	}
-	return 0;
+	return r->n_images ? 0 : choice_fail(&r->choice, err);
 }

@@ -64,6 +64,7 @@ static int main_read(const struct fetchmsg *request, int to_fd, struct error *er
 			     .max_bytes = request->read.max_bytes,
 			     .blobs = MAP_INIT },
 		.sock_fd = JOB_SOCK_FD,
+		.choice = CHOICE_INIT(request->read.ref, request->read.repository),
 	};
 	struct fetchmsg done = { .type = FETCHMSG_DONE };
 	int code;

@@ -63,6 +63,21 @@ static int oci_load(struct reading *r, const struct descriptor *d, struct buf *r
 
 /* ---- manifests ---- */
 
+/* Signatures of cosign have the configuration of an image, and layers of a type of their own. */
+static int oci_fail_layer(struct reading *r, const char *media_type, struct error *err)
+{
+	r->no_image = !str_has_prefix(media_type, "application/vnd.oci.image.") &&
+		      !str_has_prefix(media_type, "application/vnd.docker.image.");
+	if (str_has_suffix(media_type, "xz") || str_has_suffix(media_type, "bzip2"))
+		return error_refuse(err, ERROR_UNSUPPORTED,
+				    "the type \"%.100s\" is compressed with %s, which is not read "
+				    "here: plain tar, gzip and zstd are",
+				    media_type, str_has_suffix(media_type, "xz") ? "xz" : "bzip2");
+	return error_refuse(err, ERROR_UNSUPPORTED,
+			    "the type \"%.100s\" cannot be unpacked: plain tar, gzip and zstd are",
+			    media_type);
+}
+
 static int oci_take_layer(struct reading *r, json_t *node, struct reading_layer *ret,
 			  struct error *err)
 {
@@ -73,10 +88,7 @@ static int oci_take_layer(struct reading *r, json_t *node, struct reading_layer 
 	if (code < 0)
 		return code;
 	if (d.type.role != DESCRIPTOR_LAYER)
-		return error_refuse(err, ERROR_UNSUPPORTED,
-				    "the type \"%.100s\" cannot be unpacked: plain tar, "
-				    "gzip and zstd are",
-				    d.media_type);
+		return oci_fail_layer(r, d.media_type, err);
 	ret->compression = d.type.compression;
 	ret->size = d.size;
 	(void)str_copy(ret->digest, sizeof(ret->digest), d.digest);
@@ -95,7 +107,8 @@ static int oci_take_config(struct reading *r, json_t *manifest, struct buf *ret,
 		code = descriptor_read(&d, node, err);
 	if (code < 0)
 		return code;
-	if (d.type.role != DESCRIPTOR_CONFIG)
+	r->no_image = d.type.role != DESCRIPTOR_CONFIG;
+	if (r->no_image)
 		return error_refuse(err, ERROR_UNSUPPORTED,
 				    "it is no image: its configuration has the type \"%.100s\"",
 				    d.media_type);
@@ -151,6 +164,21 @@ static int oci_take_manifest(struct reading *r, const struct descriptor *d, char
 
 /* ---- indexes ---- */
 
+/* Whether the entry of an index may be an image: SBOMs, signatures and other things that lie beside
+ * images have media types of their own, or say what they are. */
+static bool oci_may_be_image(json_t *node)
+{
+	const char *type = json_string_value(json_object_get(node, "mediaType"));
+	const char *artifact = json_string_value(json_object_get(node, "artifactType"));
+	enum descriptor_role role = descriptor_type_of(type ? type : "").role;
+
+	if (!type)
+		return true;
+	if (!str_empty(artifact) && descriptor_type_of(artifact).role != DESCRIPTOR_CONFIG)
+		return false;
+	return role == DESCRIPTOR_INDEX || role == DESCRIPTOR_MANIFEST;
+}
+
 /* How well the entry of an index fits: 0 not at all. One without a platform is for any machine. */
 static int oci_fits(const struct reading *r, json_t *node, struct error *err)
 {
@@ -204,6 +232,8 @@ static int oci_choose(struct reading *r, const struct descriptor *d, struct desc
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		struct descriptor found;
 
+		if (!oci_may_be_image(json_array_get(list, i)))
+			continue;
 		code = descriptor_read(&found, json_array_get(list, i), err);
 		if (code == 0)
 			code = oci_fits(r, found.node, err);
@@ -263,11 +293,9 @@ int oci_take(struct reading *r, const struct descriptor *entry, char *const *nam
 	return code == 0 ? oci_take_manifest(r, &d, names, err) : code;
 }
 
-/*
- * The name is written by whoever made the archive: containerd and Docker write it in full; the
- * annotation of OCI is often a tag alone, which is no name by itself.
- */
-static int oci_names(json_t *node, char ***ret, struct error *err)
+/* The name is written by whoever made the archive (choice.h); containerd's and Docker's is
+ * always in full. */
+static int oci_said(json_t *node, char ***ret, struct error *err)
 {
 	const char *full, *reference;
 	json_t *annotations;
@@ -281,11 +309,22 @@ static int oci_names(json_t *node, char ***ret, struct error *err)
 				  err);
 	if (r < 0)
 		return error_wrap(err, r, "annotations");
-	if (!*full && strpbrk(reference, ":/"))
-		full = reference;
 	if (*full && strv_add(ret, full) < 0)
 		return error_set(err, -ENOMEM, "read the index");
+	if (*reference && !str_eq(reference, full) && strv_add(ret, reference) < 0)
+		return error_set(err, -ENOMEM, "read the index");
 	return 0;
+}
+
+/* A full name leaves the other one only to be chosen by. */
+static int oci_names(const struct reading *r, json_t *node, char *const *said, char ***ret,
+		     struct error *err)
+{
+	json_t *annotations = json_object_get(node, "annotations");
+	bool full = json_object_get(annotations, "io.containerd.image.name") != NULL;
+	char *first[] = { said ? said[0] : NULL, NULL };
+
+	return choice_names(&r->choice, first, !full, ret, err);
 }
 
 static int oci_check_layout(struct reading *r, struct error *err)
@@ -308,26 +347,46 @@ static int oci_check_layout(struct reading *r, struct error *err)
 	return 0;
 }
 
-static int oci_read_entry(struct reading *r, json_t *node, struct error *err)
+/* What is no image is passed over, and *passed says why. */
+static int oci_read_entry(struct reading *r, json_t *node, struct error *passed, struct error *err)
 {
-	_cleanup_strv_ char **names = NULL;
+	_cleanup_strv_ char **said = NULL, **names = NULL;
 	struct descriptor d;
 	int code;
 
+	if (!oci_may_be_image(node)) {
+		(void)error_refuse(passed, ERROR_UNSUPPORTED,
+				   "an entry of the index has the type \"%.100s\"",
+				   json_string_value(json_object_get(node, "mediaType")));
+		return 0;
+	}
 	code = descriptor_read(&d, node, err);
 	if (code < 0)
 		return code;
 	code = oci_fits(r, node, err);
 	if (code <= 0)
 		return code;
-	code = oci_names(node, &names, err);
-	return code == 0 ? oci_take(r, &d, names, err) : code;
+	code = oci_said(node, &said, err);
+	if (code == 0 && !choice_takes(&r->choice, said))
+		return 0;
+	if (code == 0)
+		code = oci_names(r, node, said, &names, err);
+	if (code == 0)
+		code = oci_take(r, &d, names, err);
+	if (code < 0 && r->no_image) {
+		r->no_image = false;
+		(void)error_copy(passed, err);
+		*err = (struct error)ERROR_INIT;
+		return 0;
+	}
+	return code;
 }
 
 int oci_read(struct reading *r, struct error *err)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	_cleanup_json_ json_t *index = NULL;
+	struct error passed = ERROR_INIT;
 	json_t *list;
 	int code;
 
@@ -340,10 +399,16 @@ int oci_read(struct reading *r, struct error *err)
 	if (code < 0)
 		return code;
 	for (size_t i = 0; i < json_array_size(list); i++) {
-		code = oci_read_entry(r, json_array_get(list, i), err);
+		code = oci_read_entry(r, json_array_get(list, i), &passed, err);
 		if (code < 0)
 			return code;
 	}
+	if (r->n_images == 0 && *r->choice.offers)
+		return choice_fail(&r->choice, err);
+	if (r->n_images == 0 && passed.code)
+		return error_copy(err, &passed);
+	if (r->n_images == 0 && *r->choice.ref)
+		return choice_fail(&r->choice, err);
 	if (r->n_images == 0)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "the archive has no image for this machine (linux/%s)",

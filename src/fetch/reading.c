@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "fetch/channel.h"
 #include "fetch/json.h"
-#include "wire/reference.h"
 
 struct reading_layer *reading_layers_new(void)
 {
@@ -62,18 +61,11 @@ static int reading_send_list(struct reading_out *o, json_t *settings, const char
 	return 0;
 }
 
-/* Archives carry names of many kinds (a tag alone, a path): only full references are names here. */
 static int reading_send_names(struct reading_out *o, char *const *names, struct error *err)
 {
 	for (; names && *names; names++) {
-		char full[REFERENCE_SIZE];
-		struct reference ref;
-		int r;
+		int r = reading_send_word(o, FETCH_NAME, *names, err);
 
-		if (reference_parse(&ref, *names, NULL) < 0 || *ref.digest)
-			continue;
-		reference_format(&ref, full);
-		r = reading_send_word(o, FETCH_NAME, full, err);
 		if (r < 0)
 			return r;
 	}

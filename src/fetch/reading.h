@@ -2,10 +2,12 @@
 #ifndef NACRE_FETCH_READING_H
 #define NACRE_FETCH_READING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "fetch/choice.h"
 #include "fetch/staging.h"
 #include "wire/fetchmsg.h"
 
@@ -35,7 +37,10 @@ struct reading {
 	int sock_fd;
 	char architecture[64]; /* that is wanted, as OCI names it */
 	char variant[33];      /* of it; "": any */
+	struct choice choice;
 	unsigned n_images;
+	/* Of an error: the document is sound, but is none of an image that can be run. */
+	bool no_image;
 };
 
 struct reading_layer {
@@ -55,7 +60,7 @@ struct reading_image {
 	char digest[DIGEST_SIZE]; /* of the manifest */
 	const struct reading_layer *layers;
 	size_t n_layers;
-	char *const *names; /* as the archive says them; what is no reference is left out */
+	char *const *names; /* in full */
 };
 
 /* Checks the configuration (platform, diff ids, types) and tells the core of the image. */

@@ -109,6 +109,9 @@ struct image *image_store_find(struct image_store *s, const char *reference, str
  * with a config, the tar of a root file system (also compressed), of which an image of one layer is
  * made. At the end: image is the (first) imported image, or NULL with err. Never calls back before
  * it has returned. Importing the same image twice is success and adds its names.
+ *
+ * What lies in a layout beside images (SBOMs, signatures) is passed over. An image whose name in
+ * the archive is a tag alone has it behind the name of the file or directory, where `source` is "".
  */
 struct image_import_what {
 	const char *path; /* absolute; opened with the daemon's rights */
@@ -117,10 +120,15 @@ struct image_import_what {
 	 * of which may be missing. */
 	const char *config;
 	const char *source; /* what to remember as its origin; "": "file:" and the path */
+	/* Of an archive with several images, the one that the archive names so, alone; "" all. */
+	const char *ref;
 };
 struct image_import_ops {
 	/* A line for people ("layer 2 of 5: unpacked, 31.4 MB"); may be NULL. */
 	void (*on_progress)(void *userdata, const char *text);
+	/* Each image, in the order of the archive, right before a good end; may be NULL. May not
+	 * cancel. */
+	void (*on_image)(void *userdata, struct image *image);
 	void (*on_done)(void *userdata, struct image *image, const struct error *err);
 };
 

@@ -68,7 +68,8 @@ struct image_import {
 	enum import_state state;
 	struct image_import_ops ops;
 	void *userdata;
-	char name[REFERENCE_SIZE]; /* "": those of the archive */
+	char name[REFERENCE_SIZE];               /* "": those of the archive */
+	char repository[REFERENCE_NAME_MAX + 1]; /* for a name that is a tag alone; "": none */
 	char *source;
 	struct helper helper;
 };
@@ -104,10 +105,38 @@ static void import_free(struct image_import *i)
 	free(i);
 }
 
+static bool import_is_again(const struct taking *t, const struct incoming_image *image)
+{
+	const struct incoming_image *before;
+
+	list_for_each (before, &t->incoming.images, struct incoming_image, link) {
+		if (before == image)
+			return false;
+		if (str_eq(before->id, image->id))
+			return true;
+	}
+	return false;
+}
+
+static void import_tell_images(struct image_import *i)
+{
+	struct taking *t = &i->taking;
+	const struct incoming_image *incoming;
+
+	list_for_each (incoming, &t->incoming.images, struct incoming_image, link) {
+		struct image *image = image_store_by_id(t->store, incoming->id);
+
+		if (image && !import_is_again(t, incoming))
+			i->ops.on_image(i->userdata, image);
+	}
+}
+
 static void import_ended(struct taking *t, struct image *image)
 {
 	struct image_import *i = container_of(t, struct image_import, taking);
 
+	if (!t->cancelled && image && i->ops.on_image)
+		import_tell_images(i);
 	if (!t->cancelled && i->ops.on_done)
 		i->ops.on_done(i->userdata, image, t->err.code ? &t->err : NULL);
 	import_free(i);
@@ -237,7 +266,8 @@ static void import_read_end(struct helper *h, const struct error *err)
 	else if (incoming_check(&i->taking.incoming, &fault) == 0 && *i->name &&
 		 i->taking.incoming.n_images > 1)
 		(void)error_refuse(&fault, ERROR_INVALID,
-				   "the archive has %zu images, a name can be given to one only",
+				   "the archive has %zu images, a name can be given to one only: "
+				   "choose it by its ref",
 				   i->taking.incoming.n_images);
 	if (!import_stopped(i, fault.code ? &fault : NULL))
 		import_store(i);
@@ -246,11 +276,14 @@ static void import_read_end(struct helper *h, const struct error *err)
 static const struct helper_ops import_read_ops = { .on_message = import_read_message,
 						   .on_end = import_read_end };
 
-static int import_start_reading(struct image_import *i, int source_fd, const char *config,
-				struct error *err)
+static int import_start_reading(struct image_import *i, int source_fd,
+				const struct image_import_what *what, struct error *err)
 {
 	struct fetchmsg request = { .type = FETCHMSG_READ,
-				    .read = { .max_bytes = IMPORT_BYTES_MAX, .config = config } };
+				    .read = { .max_bytes = IMPORT_BYTES_MAX,
+					      .config = what->config,
+					      .ref = what->ref,
+					      .repository = i->repository } };
 	_cleanup_fd_ int cage_fd = -1;
 	struct utsname u;
 	int r;
@@ -295,6 +328,12 @@ static int import_check_start(struct image_store *s, const struct image_import_w
 	if (strlen(what->source) > IMPORT_SOURCE_MAX || !str_is_clean(what->source))
 		return error_field(err, ERROR_INVALID, "source", "no text of at most %d bytes",
 				   IMPORT_SOURCE_MAX);
+	if (strlen(what->ref) > FETCH_REF_MAX || !str_is_clean(what->ref))
+		return error_field(err, ERROR_INVALID, "ref", "no name of at most %d bytes",
+				   FETCH_REF_MAX);
+	if (*what->ref && *what->config)
+		return error_field(err, ERROR_INVALID, "ref",
+				   "the tar of a root file system has no images to choose from");
 	*ret = '\0';
 	if (str_empty(name))
 		return 0;
@@ -305,6 +344,30 @@ static int import_check_start(struct image_store *s, const struct image_import_w
 				   "the name of an image cannot have a digest: \"%.200s\"", name);
 	reference_format(&ref, ret);
 	return 0;
+}
+
+/* What the name of the file or directory says the repository is: "Nginx.oci.tar.gz" is nginx. ""
+ * where that is no repository. */
+static void import_repository(const char *path, char ret[REFERENCE_NAME_MAX + 1])
+{
+	static const char *const suffixes[] = { ".gz", ".zst", ".tgz", ".tar", ".oci", ".docker" };
+	char text[REFERENCE_SIZE];
+	struct reference ref;
+	const char *slash;
+
+	(void)str_copy(ret, REFERENCE_NAME_MAX + 1, "");
+	slash = strrchr(path, '/');
+	if (str_copy(ret, REFERENCE_NAME_MAX + 1, slash ? slash + 1 : path) < 0)
+		return;
+	for (char *p = ret; *p; p++)
+		if (*p >= 'A' && *p <= 'Z')
+			*p = (char)(*p - 'A' + 'a');
+	for (size_t k = 0; k < ARRAY_SIZE(suffixes); k++)
+		if (str_has_suffix(ret, suffixes[k]))
+			ret[strlen(ret) - strlen(suffixes[k])] = '\0';
+	if (strpbrk(ret, ":@") || str_printf(text, sizeof(text), "%s:latest", ret) < 0 ||
+	    reference_parse(&ref, text, NULL) < 0)
+		ret[0] = '\0';
 }
 
 /* What is in the archive is written at least once. */
@@ -340,12 +403,14 @@ int image_import_start(struct image_store *s, const struct image_import_what *wh
 		return error_set(err, -ENOMEM, "import %.300s", what->path);
 	*i = (struct image_import){ .state = IMPORT_READING, .ops = *ops, .userdata = userdata };
 	(void)str_copy(i->name, sizeof(i->name), full);
+	if (!*what->source)
+		import_repository(what->path, i->repository);
 	i->source = *what->source ? strdup(what->source) : str_format("file:%s", what->path);
 	r = taking_begin(&i->taking, s, &import_taking_ops, err);
 	if (r == 0 && !i->source)
 		r = error_set(err, -ENOMEM, "copy a path");
 	if (r == 0)
-		r = import_start_reading(i, source_fd, what->config, err);
+		r = import_start_reading(i, source_fd, what, err);
 	if (r < 0) {
 		taking_drop(&i->taking);
 		import_free(i);

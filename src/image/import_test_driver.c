@@ -62,6 +62,7 @@ struct driver {
 	int pending;
 	int result;
 	struct image_import *import;
+	const char *ref;
 	struct image_pull *pull, *first;
 	char **more;
 	nsec_t delay;
@@ -93,15 +94,24 @@ static void on_done(void *userdata, struct image *image, const struct error *err
 		loop_quit(d->loop, 0);
 }
 
-static const struct image_import_ops ops = { on_progress, on_done };
+static void on_image(void *userdata, struct image *image)
+{
+	for (size_t i = 0; image->names && image->names[i]; i++)
+		(void)fprintf(stderr, "# name %s\n", image->names[i]);
+}
+
+static const struct image_import_ops ops = { on_progress, on_image, on_done };
 
 static int driver_import(struct driver *d, const char *path, const char *name, const char *config)
 {
 	struct error err = ERROR_INIT;
 
 	if (image_import_start(d->images,
-			       &(struct image_import_what){
-				       .path = path, .name = name, .config = config, .source = "" },
+			       &(struct image_import_what){ .path = path,
+							    .name = name,
+							    .config = config,
+							    .source = "",
+							    .ref = d->ref ? d->ref : "" },
 			       &ops, d, &d->import, &err) < 0)
 		return driver_fail(d, &err);
 	d->pending++;
@@ -110,6 +120,7 @@ static int driver_import(struct driver *d, const char *path, const char *name, c
 
 static int run_import(struct driver *d, char **args)
 {
+	d->ref = args[1] ? args[2] : NULL;
 	if (driver_import(d, args[0], args[1] ? args[1] : "", "") == 0)
 		(void)loop_run(d->loop);
 	return d->result;
@@ -140,14 +151,15 @@ static void on_batch_done(void *userdata, struct image *image, const struct erro
 
 static int run_batch(struct driver *d, char **args)
 {
-	static const struct image_import_ops batch_ops = { NULL, on_batch_done };
+	static const struct image_import_ops batch_ops = { NULL, NULL, on_batch_done };
 	char path[4096];
 
 	while (fgets(path, sizeof(path), stdin)) {
 		struct error err = ERROR_INIT;
 
 		path[strcspn(path, "\n")] = '\0';
-		if (image_import_start(d->images, &(struct image_import_what){ path, "", "", "" },
+		if (image_import_start(d->images,
+				       &(struct image_import_what){ path, "", "", "", "" },
 				       &batch_ops, d, &d->import, &err) < 0) {
 			(void)printf("%s: %s\n", kinds[err.kind], error_text(&err));
 			(void)fflush(stdout);

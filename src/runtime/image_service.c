@@ -24,6 +24,7 @@ struct image_call {
 	struct rpc_call *call;
 	struct image_service *service;
 	struct image_import *import; /* until it is done */
+	struct error fault;          /* of an answer */
 };
 
 static void image_call_progress(void *userdata, const char *text)
@@ -39,15 +40,28 @@ static void image_call_progress(void *userdata, const char *text)
 		return;
 }
 
-static void image_call_done(void *userdata, struct image *image, const struct error *err)
+static void image_call_image(void *userdata, struct image *image)
 {
 	struct image_call *c = userdata;
 	Nacre__V1__ImportResponse m = NACRE__V1__IMPORT_RESPONSE__INIT;
 
+	rpc_call_on_cancel(c->call, NULL, NULL);
+	if (!c->fault.code)
+		(void)image_told_one(c->call, c->service, image,
+				     &(struct image_told){ "imported", &m.base, &m.image },
+				     &c->fault);
+}
+
+static void image_call_done(void *userdata, struct image *image, const struct error *err)
+{
+	struct image_call *c = userdata;
+
 	c->import = NULL;
 	rpc_call_on_cancel(c->call, NULL, NULL);
-	image_told(c->call, c->service, image, err,
-		   &(struct image_told){ "imported", &m.base, &m.image });
+	if (err || c->fault.code)
+		rpc_call_fail(c->call, err ? err : &c->fault);
+	else
+		rpc_call_finish(c->call);
 }
 
 static void image_call_cancelled(struct rpc_call *call, void *data)
@@ -62,6 +76,7 @@ static void image_call_cancelled(struct rpc_call *call, void *data)
 
 static const struct image_import_ops image_call_ops = {
 	.on_progress = image_call_progress,
+	.on_image = image_call_image,
 	.on_done = image_call_done,
 };
 
@@ -100,7 +115,8 @@ static void import(struct rpc_call *call, const ProtobufCMessage *request, void 
 				       &(struct image_import_what){ .path = q->path,
 								    .name = q->name,
 								    .config = q->config,
-								    .source = q->source },
+								    .source = q->source,
+								    .ref = q->ref },
 				       &image_call_ops, c, &c->import, &err);
 		if (r < 0 && !*err.field)
 			(void)error_wrap_field(&err, r, "path");

@@ -16,6 +16,9 @@ struct image_told {
 	Nacre__V1__Image **slot;   /* its member for the image */
 };
 
+/* An image, without ending the call. An error is for rpc_call_fail(). */
+int image_told_one(struct rpc_call *call, const struct image_service *s, const struct image *image,
+		   const struct image_told *how, struct error *err);
 /* Ends the call, with err where there is no image. */
 void image_told(struct rpc_call *call, const struct image_service *s, const struct image *image,
 		const struct error *err, const struct image_told *how);

@@ -95,6 +95,7 @@
 
 /* Limits that both sides keep. */
 #define FETCH_IMAGES_MAX 64
+#define FETCH_REF_MAX 512
 #define FETCH_LAYERS_MAX 256
 #define FETCH_WORDS_MAX 4096  /* of an image, all lists */
 #define FETCH_WORD_MAX 32768  /* bytes of one */
@@ -232,6 +233,11 @@ struct fetchmsg {
 			/* "": an archive of images. Else the tar of a root file system, of which
 			 * one is made: the JSON of its configuration, as OCI has it. */
 			const char *config;
+			/* Of the images of an archive, the one that the archive names so; "": all.
+			 */
+			const char *ref;
+			/* What a name that is a tag alone stands behind; "": it is none. */
+			const char *repository;
 		} read;
 		struct {
 			char digest[DIGEST_SIZE];  /* of the blob */

@@ -13,7 +13,7 @@
 static uint8_t packet[FETCHMSG_SIZE_MAX];
 
 static const struct fetchmsg good[] = {
-	{ .type = FETCHMSG_READ, .read = { 5, "amd64", "" } },
+	{ .type = FETCHMSG_READ, .read = { 5, "amd64", "", "1.27", "nginx" } },
 	{ .type = FETCHMSG_UNPACK, .unpack = { DIGEST, DIGEST, 1, FETCH_ZSTD, 2, 3, 1 } },
 	{ .type = FETCHMSG_BLOB, .blob = { DIGEST, FETCH_BYTES_MAX } },
 	{ .type = FETCHMSG_IMAGE, .image = { DIGEST, DIGEST, "me", "/w", "" } },
@@ -98,8 +98,8 @@ static void refuses_to_send(void)
 	static char long_word[FETCH_WORD_MAX + 2];
 	const struct fetchmsg longest = { .type = FETCHMSG_WORD, .word = { FETCH_CMD, long_word } };
 	const struct fetchmsg bad[] = {
-		{ .type = FETCHMSG_READ, .read = { FETCH_BYTES_MAX + 1, "amd64", "" } },
-		{ .type = FETCHMSG_READ, .read = { 1, "amd\n64", "" } },
+		{ .type = FETCHMSG_READ, .read = { FETCH_BYTES_MAX + 1, "amd64", "", "", "" } },
+		{ .type = FETCHMSG_READ, .read = { 1, "amd\n64", "", "", "" } },
 		{ .type = FETCHMSG_EXPORT, .export = { FETCH_EXPORT_COUNT, 1 } },
 		{ .type = FETCHMSG_EXPORT, .export = { 0, FETCH_IMAGES_MAX + 1 } },
 		{ .type = FETCHMSG_EXPORT_IMAGE, .export_image = { DIGEST, DIGEST, "a\nb" } },

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -80,6 +81,22 @@ class Export(nacre_test.NodeTest):
 
     def manifest(self, name):
         return json.loads(self.node.images.Inspect(nacre_pb2.InspectImageRequest(image=name)).manifest)
+
+    def test_import_prints_every_name(self):
+        """Of all images of the archive; and --ref takes one of them."""
+        one, two = self.put("x/one:1", [small("a")]), self.put("x/two:2", [small("b")])
+        self.node.cli("image", "export", "x/one:1", "x/two:2", self.path("both.tar"))
+        done = self.node.cli("image", "import", self.path("both.tar"))
+        self.assertEqual(["docker.io/x/one:1", "docker.io/x/two:2"], done.stdout.split())
+        lines = self.node.cli("-o", "json", "image", "import", self.path("both.tar")).stdout
+        self.assertEqual(2, lines.count('"id"'))
+        self.assertEqual([one, two], re.findall('"id": ?"(sha256:[0-9a-f]{64})"', lines))
+        done = self.node.cli("image", "import", "--ref", "x/two:2", "--name", "mine:3", self.path("both.tar"))
+        self.assertEqual(["docker.io/x/two:2", "docker.io/library/mine:3"], done.stdout.split())
+        done = self.node.cli("image", "import", "--ref", "x/three", self.path("both.tar"), check=False)
+        self.assertEqual((125, True), (done.returncode, 'no image "x/three"; it has: ' in done.stderr), done.stderr)
+        done = self.node.cli("image", "import", "--root", "--ref", "x", self.path("both.tar"), check=False)
+        self.assertIn("--ref is for archives with images", done.stderr)
 
     def test_skopeo_reads_every_form(self):
         ident = self.put("x/y:1", [small("a"), small("b", 300000)], [small("c")])

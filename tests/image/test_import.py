@@ -14,6 +14,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from driver import DRIVER, FETCH, ROOT, StoreTest, mkimage, small_file  # noqa: E402
 
+REF_NAME = "org.opencontainers.image.ref.name"
+
 
 def has_faults():
     """Whether this build has failpoints."""
@@ -43,6 +45,123 @@ class ImportTest(StoreTest):
         for n in range(5):
             self.driver("rm", "test/%d" % n)
         self.assert_empty()
+
+    def layout(self, *images, others=()):
+        """A layout of images (annotations) and of what is none (descriptors with their blobs)."""
+        files, manifests = {}, []
+        for n, (annotations, options) in enumerate(images):
+            layers = [mkimage.Layer(mkimage.build_tar([small_file(f"f{n}")]))]
+            made = mkimage.oci_files(layers, mkimage.make_config(layers, {}), "")
+            entry = json.loads(made["index.json"])["manifests"][0]
+            manifests.append({**entry, "annotations": annotations, **options})
+            files.update(made)
+        for descriptor, blobs in others:
+            manifests.insert(0, descriptor)
+            files.update({"blobs/sha256/" + mkimage.digest(data)[7:]: data for data in blobs})
+        files["index.json"] = mkimage.dump({"schemaVersion": 2, "manifests": manifests})
+        files["oci-layout"] = mkimage.dump({"imageLayoutVersion": "1.0.0"})
+        return files
+
+    def descriptor(self, data, media_type, **more):
+        return {"mediaType": media_type, "digest": mkimage.digest(data), "size": len(data), **more}
+
+    def not_images(self):
+        """What tools put beside an image: an SBOM as a blob, an artifact, a signature of cosign, an attestation of buildkit."""
+        empty, sbom = b"{}", b"<sbom/>"
+        artifact = mkimage.dump({"schemaVersion": 2, "mediaType": mkimage.MANIFEST, "artifactType": "application/spdx+json",
+                                 "config": self.descriptor(empty, "application/vnd.oci.empty.v1+json"),
+                                 "layers": [self.descriptor(sbom, "application/spdx+json")]})
+        config = mkimage.dump({"architecture": "", "os": "", "rootfs": {"type": "layers", "diff_ids": [mkimage.digest(sbom)]}})
+        signature = mkimage.dump({"schemaVersion": 2, "mediaType": mkimage.MANIFEST, "config": self.descriptor(config, mkimage.CONFIG),
+                                  "layers": [self.descriptor(sbom, "application/vnd.dev.cosign.simplesigning.v1+json")]})
+        return {"blob": (self.descriptor(sbom, "application/spdx+json"), [sbom]),
+                "blob-of-sha512": ({"mediaType": "application/x", "digest": "sha512:" + "0" * 128, "size": 1}, []),
+                "artifact": (self.descriptor(artifact, mkimage.MANIFEST), [artifact, empty, sbom]),
+                "artifact-that-says-so": (self.descriptor(artifact, mkimage.MANIFEST, artifactType="application/spdx+json"), [artifact]),
+                "signature": (self.descriptor(signature, mkimage.MANIFEST, annotations={REF_NAME: "sig"}), [signature, config, sbom]),
+                "attestation": (self.descriptor(sbom, mkimage.MANIFEST, platform={"architecture": "unknown", "os": "unknown"}), [sbom])}
+
+    def test_what_is_no_image_is_passed_over(self):
+        others = self.not_images()
+        for n, (name, other) in enumerate([*others.items(), ("all", None)]):
+            with self.subTest(name=name):
+                beside = [other] if other else list(others.values())
+                path = self.path(f"both{n}")
+                mkimage.write_directory(path, self.layout(({REF_NAME: "x/y:1"}, {}), others=beside))
+                self.driver("import", path)
+                self.assertEqual(["docker.io/x/y:1"], self.images()[0][1:-2])
+                self.driver("rm", "x/y:1")
+                self.assert_empty()
+                if other and name != "attestation":
+                    path = self.path(f"alone{n}")
+                    mkimage.write_directory(path, self.layout(others=beside))
+                    self.refused("unsupported", "type \"application/", "import", path)
+
+    def test_an_index_in_a_layout_passes_over_them_too(self):
+        others = self.not_images()
+        for name in ("blob", "artifact-that-says-so", "attestation"):
+            files = self.layout(({}, {}), others=[others[name]])
+            inner = mkimage.dump({**json.loads(files["index.json"]), "mediaType": mkimage.INDEX})
+            files["blobs/sha256/" + mkimage.digest(inner)[7:]] = inner
+            files["index.json"] = mkimage.dump({"schemaVersion": 2, "manifests": [
+                self.descriptor(inner, mkimage.INDEX, annotations={REF_NAME: "x/y:1"})]})
+            mkimage.write_directory(self.path(name), files)
+            self.driver("import", self.path(name))
+            self.assertEqual(["docker.io/x/y:1"], self.images()[0][1:-2])
+
+    def test_an_image_of_layers_that_cannot_be_read_is_not_passed_over(self):
+        for kind, words in (("tar+xz", "compressed with xz"), ("tar+bzip2", "compressed with bzip2"), ("tar+encrypted", "cannot be unpacked")):
+            files = self.layout(({REF_NAME: "x/y:1"}, {}))
+            entry = json.loads(files["index.json"])["manifests"][0]
+            manifest = json.loads(files["blobs/sha256/" + entry["digest"][7:]])
+            manifest["layers"][0]["mediaType"] = "application/vnd.oci.image.layer.v1." + kind
+            data = mkimage.dump(manifest)
+            files["blobs/sha256/" + mkimage.digest(data)[7:]] = data
+            entry.update(digest=mkimage.digest(data), size=len(data))
+            files["index.json"] = mkimage.dump({"schemaVersion": 2, "manifests": [entry]})
+            mkimage.write_directory(self.path(kind), files)
+            self.refused("unsupported", words, "import", self.path(kind))
+
+    def test_tags_alone_become_names(self):
+        """Behind the name of the file or directory, as far as that is one."""
+        for name, said, expected in (
+                ("nginx", "1.27", ["docker.io/library/nginx:1.27"]), ("Nginx.oci.tar", "latest", ["docker.io/library/nginx:latest"]),
+                ("my-app_1.tar.gz", "v2", ["docker.io/library/my-app_1:v2"]), ("a b", "1", []), ("-x", "1", []), ("nginx", "no tag", []),
+                ("nginx", "quay.io/a/b:3", ["quay.io/a/b:3"]), ("nginx", "", []), ("x:y", "1", [])):
+            with self.subTest(name=name, said=said):
+                path = self.path(name)
+                write = mkimage.write_files if name.endswith((".tar", ".gz")) else mkimage.write_directory
+                write(path, self.layout(({REF_NAME: said} if said else {}, {})))
+                image = self.driver("import", path).stdout.strip()
+                self.assertEqual(expected, self.images()[0][1:-2])
+                self.driver("rm", image)
+                subprocess.run(["rm", "-rf", "--", path], check=True)
+
+    def test_one_of_several_is_chosen(self):
+        layout = self.layout(({REF_NAME: "1.27"}, {}), ({REF_NAME: "1.28"}, {}),
+                             ({REF_NAME: "1.28", "io.containerd.image.name": "quay.io/a/b:1.28"}, {"platform": {"os": "plan9", "architecture": "x"}}),
+                             ({REF_NAME: "old", "io.containerd.image.name": "quay.io/a/b:3"}, {}))
+        path = self.path("nginx")
+        mkimage.write_directory(path, layout)
+        for ref, name in (("1.28", "docker.io/library/nginx:1.28"), ("1.27", "docker.io/library/nginx:1.27"), ("old", "quay.io/a/b:3"),
+                          ("quay.io/a/b:3", "quay.io/a/b:3")):
+            self.driver("import", path, "", ref)
+            self.assertEqual([name], self.images()[0][1:-2], ref)
+            self.driver("rm", name)
+        self.driver("import", path, "mine:5", "1.28")
+        self.assertEqual(["docker.io/library/mine:5"], self.images()[0][1:-2])
+        self.refused("not-found", 'no image "1.29"; it has: 1.27, 1.28, quay.io/a/b:3, old', "import", path, "", "1.29")
+        self.refused("invalid", "3 images.*choose it by its ref", "import", path, "mine:6")
+        told = self.driver("import", path).stderr
+        self.assertEqual([f"# name docker.io/library/{n}" for n in ("nginx:1.27", "mine:5", "nginx:1.28")] + ["# name quay.io/a/b:3"],
+                         [line for line in told.splitlines() if line.startswith("# name")])
+        layers = [mkimage.Layer(mkimage.build_tar([small_file("f")]))]
+        saved = mkimage.docker_files(layers, mkimage.make_config(layers, {}), "one:1")
+        saved["manifest.json"] = mkimage.dump(json.loads(saved["manifest.json"]) + [
+            dict(json.loads(saved["manifest.json"])[0], RepoTags=["two:2"], Config="gone.json")])
+        mkimage.write_files(self.path("saved.tar"), saved)
+        self.driver("import", self.path("saved.tar"), "", "one:1")
+        self.refused("not-found", "it has: one:1, two:2", "import", self.path("saved.tar"), "", "three")
 
     def test_a_root_file_system_becomes_an_image(self):
         tar = mkimage.build_tar([("etc", b"5", 0o755, b"", ""), small_file("etc/name", b"here\n"), small_file("bin/tool", b"x", 0o4755)])
