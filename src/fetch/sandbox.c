@@ -309,7 +309,7 @@ static const int sandbox_calls_unpack[] = {
 	SCMP_SYS(linkat),          SCMP_SYS(fchown),    SCMP_SYS(fchownat),
 	SCMP_SYS(fchmod),          SCMP_SYS(fchmodat),  SCMP_SYS(utimensat),
 	SCMP_SYS(sync_file_range), SCMP_SYS(fsetxattr), SCMP_SYS(getdents64),
-	SCMP_SYS(fremovexattr), SCMP_SYS(fgetxattr),
+	SCMP_SYS(fremovexattr),    SCMP_SYS(fgetxattr),
 };
 
 /* Of jobs that have threads; the last one is what sanitizers ask in each. */
