@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/fd.h"
+#include "base/signal_name.h"
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cell/container_plan.h"
@@ -747,8 +748,9 @@ int container_signal(struct container *c, int sig, bool all, struct error *err)
 {
 	int r = 0;
 
-	if (sig < 1 || sig > 64)
-		return error_field(err, ERROR_INVALID, "signal", "%d is none", sig);
+	if (sig < 1 || sig > SIGNAL_MAX_NUMBER)
+		return error_field(err, ERROR_INVALID, "signal", "%d is not from 1 to %d", sig,
+				   SIGNAL_MAX_NUMBER);
 	if (all && sig != SIGKILL)
 		return error_field(err, ERROR_INVALID, "signal",
 				   "only SIGKILL can go to all processes, not %d", sig);

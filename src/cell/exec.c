@@ -13,6 +13,7 @@
 
 #include "base/failpoint.h"
 #include "base/fd.h"
+#include "base/signal_name.h"
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cell/container.h"
@@ -371,8 +372,9 @@ int exec_signal(struct keeper_exec *x, int sig, struct error *err)
 {
 	int r = 0;
 
-	if (sig < 1 || sig > 64)
-		return error_field(err, ERROR_INVALID, "input.signal", "%d is none", sig);
+	if (sig < 1 || sig > SIGNAL_MAX_NUMBER)
+		return error_field(err, ERROR_INVALID, "input.signal", "%d is not from 1 to %d",
+				   sig, SIGNAL_MAX_NUMBER);
 	if (x->child.pidfd >= 0)
 		r = pidfd_kill(x->child.pidfd, sig);
 	return r < 0 && r != -ESRCH ? error_set(err, r, "send signal %d to a program", sig) : 0;

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "cli/output.h"
 #include "cli/spec.h"
+#include "cli/when.h"
 
 struct logs {
 	struct client_call call;
@@ -67,21 +68,13 @@ static void logs_message(struct client_call *call, const ProtobufCMessage *messa
 		call->done = true;
 }
 
-/* "10m": so long ago; else a time of RFC 3339. */
-static int logs_since(const char *text, uint64_t *ret, struct error *err)
+/* An option that names a moment; without it *ret stays as it is. */
+static int logs_moment(const struct args *args, const char *option, uint64_t *ret,
+		       struct error *err)
 {
-	nsec_t ago, now = clock_real();
+	const char *text = args_value(args, option);
 
-	if (!text)
-		return 0;
-	if (parse_duration(text, &ago) == 0)
-		*ret = ago < now ? now - ago : 1;
-	else if (clock_parse(text, strlen(text), ret) < 0)
-		return error_refuse(err, ERROR_INVALID,
-				    "--since: \"%.64s\" is neither a duration such as 10m nor a "
-				    "time such as 2026-01-31T10:00:00Z",
-				    text);
-	return 0;
+	return text ? when_parse(option, text, clock_real(), ret, err) : 0;
 }
 
 int cmd_logs(const struct cli *cli, const struct args *args)
@@ -97,7 +90,8 @@ int cmd_logs(const struct cli *cli, const struct args *args)
 	_cleanup_client_ struct client *client = NULL;
 	struct error err = ERROR_INIT;
 
-	if (logs_since(args_value(args, "since"), &request.since, &err) < 0)
+	if (logs_moment(args, "since", &request.since, &err) < 0 ||
+	    logs_moment(args, "until", &request.until, &err) < 0)
 		return cli_fail(&err);
 	if (lines && parse_u64(lines, 0, UINT64_MAX, &tail.lines) < 0) {
 		(void)error_refuse(&err, ERROR_INVALID, "--tail: \"%.64s\" is no number of lines",

@@ -7,7 +7,8 @@
 
 #define OPTION_ENV                                                                                 \
 	{                                                                                          \
-		"env", 'e', "NAME=VALUE", "set a variable; NAME alone takes it from here"          \
+		"env", 'e', "NAME=VALUE",                                                          \
+			"set a variable; NAME alone takes it from here, if it is set"              \
 	}
 #define OPTION_CWD                                                                                 \
 	{                                                                                          \
@@ -201,7 +202,8 @@ static const struct arg_option options_events[] = {
 static const struct arg_option options_logs[] = {
 	{ "follow", 'f', NULL, "go on until the container has ended" },
 	{ "timestamps", 't', NULL, "put the time in front of each line" },
-	{ "since", 0, "TIME", "only lines from then on: 10m (ago), 2026-01-31T10:00:00Z" },
+	{ "since", 0, "TIME", "only lines from then on: 1h30m (ago), 2026-01-31T10:00:00Z" },
+	{ "until", 0, "TIME", "only lines from before: 10m (ago), seconds since 1970, a date" },
 	{ "tail", 'n', "N", "only the last N lines of what is there" },
 	OPTION_CONTAINER,
 	OPTION_END,

@@ -24,9 +24,9 @@ int spec_env_init(struct spec_env *e, const struct args *a, struct error *err)
 			return error_refuse(err, ERROR_INVALID,
 					    "--env is NAME=VALUE or NAME, not \"%s\"", word);
 		value = strchr(word, '=') ? "" : getenv(word);
+		/* As docker and podman do: a variable that is not set here is not set there. */
 		if (!value)
-			return error_refuse(err, ERROR_INVALID,
-					    "--env %s: there is no such variable here", word);
+			continue;
 		e->list = xrealloc(e->list, e->n + 2, sizeof(*e->list));
 		e->list[e->n++] = strchr(word, '=') ? xstrdup(word) : xformat("%s=%s", word, value);
 		e->list[e->n] = NULL;

@@ -9,9 +9,9 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
+#include "base/signal_name.h"
 #include "base/str.h"
 
-#define SIGNAL_MAX 64
 #define EXEC_TIMEOUT_MAX_MS (UINT64_MAX / NSEC_PER_MSEC - 1)
 
 char *convert_str(const char *s)
@@ -392,7 +392,7 @@ int convert_attach(struct keeper_attach_spec *to, const Nacre__Instance__V1__Att
 
 int convert_signal(const Nacre__Instance__V1__SignalRequest *from, int *ret, struct error *err)
 {
-	if (from->signal < 1 || from->signal > SIGNAL_MAX)
+	if (from->signal < 1 || from->signal > SIGNAL_MAX_NUMBER)
 		return error_field(err, ERROR_INVALID, "signal", "%u is none", from->signal);
 	if (from->all && from->signal != SIGKILL)
 		return error_field(err, ERROR_INVALID, "all", "only for signal %d", SIGKILL);

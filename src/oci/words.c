@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 
 #include "base/parse.h"
+#include "base/signal_name.h"
 #include "base/str.h"
 
 /* Of kernels that are newer than these headers. */
@@ -146,25 +147,6 @@ const struct word words_propagation[] = {
 	{ NULL, 0 },
 };
 
-const struct word words_signals[] = {
-	{ "SIGHUP", SIGHUP },   { "SIGINT", SIGINT },
-	{ "SIGQUIT", SIGQUIT }, { "SIGILL", SIGILL },
-	{ "SIGTRAP", SIGTRAP }, { "SIGABRT", SIGABRT },
-	{ "SIGBUS", SIGBUS },   { "SIGFPE", SIGFPE },
-	{ "SIGKILL", SIGKILL }, { "SIGUSR1", SIGUSR1 },
-	{ "SIGSEGV", SIGSEGV }, { "SIGUSR2", SIGUSR2 },
-	{ "SIGPIPE", SIGPIPE }, { "SIGALRM", SIGALRM },
-	{ "SIGTERM", SIGTERM }, { "SIGSTKFLT", SIGSTKFLT },
-	{ "SIGCHLD", SIGCHLD }, { "SIGCONT", SIGCONT },
-	{ "SIGSTOP", SIGSTOP }, { "SIGTSTP", SIGTSTP },
-	{ "SIGTTIN", SIGTTIN }, { "SIGTTOU", SIGTTOU },
-	{ "SIGURG", SIGURG },   { "SIGXCPU", SIGXCPU },
-	{ "SIGXFSZ", SIGXFSZ }, { "SIGVTALRM", SIGVTALRM },
-	{ "SIGPROF", SIGPROF }, { "SIGWINCH", SIGWINCH },
-	{ "SIGIO", SIGIO },     { "SIGPWR", SIGPWR },
-	{ "SIGSYS", SIGSYS },   { NULL, 0 },
-};
-
 int word_find(const struct word *list, const char *name, uint64_t *ret)
 {
 	for (; list->name; list++)
@@ -201,24 +183,12 @@ int word_flags(const struct word *list, const char *const *names, size_t n, cons
 
 int word_signal(const char *name, int *ret, struct error *err)
 {
-	const char *bare = strncasecmp(name, "SIG", 3) == 0 ? name + 3 : name;
-	uint64_t number = 0;
+	int number = signal_number(name);
 
-	if (parse_u64(name, 1, 64, &number) == 0) {
-		*ret = (int)number;
-		return 0;
-	}
-	for (const struct word *w = words_signals; w->name; w++)
-		if (strcasecmp(w->name + 3, bare) == 0) {
-			*ret = (int)w->value;
-			return 0;
-		}
-	if (strncasecmp(bare, "RTMIN+", 6) == 0 &&
-	    parse_u64(bare + 6, 0, (uint64_t)(SIGRTMAX - SIGRTMIN), &number) == 0) {
-		*ret = SIGRTMIN + (int)number;
-		return 0;
-	}
-	return error_refuse(err, ERROR_INVALID, "signal: \"%.60s\" is not known", name);
+	if (number < 0)
+		return error_refuse(err, ERROR_INVALID, "signal: \"%.60s\" is not known", name);
+	*ret = number;
+	return 0;
 }
 
 /* One number of a list, up to one of its separators. */

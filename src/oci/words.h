@@ -23,7 +23,6 @@ extern const struct word words_mem_modes[];   /* "MPOL_BIND" */
 extern const struct word words_mem_flags[];   /* "MPOL_F_STATIC_NODES" */
 extern const struct word words_domains[];     /* "LINUX32" */
 extern const struct word words_propagation[]; /* "rslave": MS_SLAVE | MS_REC */
-extern const struct word words_signals[];     /* "SIGTERM"; with and without "SIG" */
 
 /* -ENOENT where the list has no such word. */
 int word_find(const struct word *list, const char *name, uint64_t *ret);
@@ -33,7 +32,7 @@ int word_need(const struct word *list, const char *name, const char *field, uint
 /* The values of several words, or'ed. */
 int word_flags(const struct word *list, const char *const *names, size_t n, const char *field,
 	       uint64_t *ret, struct error *err);
-/* "TERM", "SIGTERM", "15": 1 to 64. ERROR_INVALID. */
+/* base/signal_name.h. ERROR_INVALID. */
 int word_signal(const char *name, int *ret, struct error *err);
 
 /* "0-3,7" as bits. ERROR_INVALID for a wrong form, ERROR_EXHAUSTED past n_words * 64. */

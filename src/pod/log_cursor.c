@@ -243,6 +243,7 @@ ssize_t log_cursor_read(struct log_cursor *c, uint8_t *piece, uint64_t *ret_skip
 
 struct log_tail {
 	uint64_t n_left; /* lines */
+	uint64_t until;  /* of struct log_wish */
 	struct log_point from[CRILOG_STREAMS];
 	size_t len[CRILOG_STREAMS];
 	bool seen[CRILOG_STREAMS];
@@ -260,6 +261,12 @@ static bool log_tail_take(struct log_tail *t, const struct crilog_record *record
 {
 	enum crilog_stream s = record->stream;
 
+	/* A line that is too late for `until` is none of those that are counted. */
+	if (t->until && record->time >= t->until) {
+		t->seen[s] = true;
+		t->open[s] = false;
+		return false;
+	}
 	if (record->full || !t->seen[s]) {
 		t->seen[s] = true;
 		t->open[s] = t->n_left > 0;
@@ -348,9 +355,11 @@ static bool log_point_is_before(const struct log_point *a, const struct log_poin
 
 /* From the newest file, which the cursor has, backwards as far as the tail goes. */
 static int log_cursor_start_tail(struct log_cursor *c, struct log_walk *walk, struct log_found *f,
-				 uint64_t n_lines, uint8_t *piece)
+				 const struct log_wish *wish, uint8_t *piece)
 {
-	struct log_tail tail = { .n_left = n_lines, .from = { c->end, c->end } };
+	struct log_tail tail = { .n_left = wish->tail,
+				 .until = wish->until,
+				 .from = { c->end, c->end } };
 	uint64_t end = c->end.offset;
 	struct stat st;
 	int r;
@@ -414,6 +423,6 @@ int log_cursor_start(struct log_cursor *c, const struct log_wish *wish, uint8_t 
 		return r;
 	c->bounded = !wish->follow;
 	if (wish->has_tail)
-		return log_cursor_start_tail(c, &walk, &f, wish->tail, piece);
+		return log_cursor_start_tail(c, &walk, &f, wish, piece);
 	return log_cursor_start_early(c, &walk, &f, wish->since, ret_skipped);
 }

@@ -46,6 +46,7 @@ struct log_wish {
 	bool has_tail;
 	uint64_t tail;  /* lines of both streams together */
 	uint64_t since; /* wall clock; 0: all */
+	uint64_t until; /* lines that began before; 0: all */
 };
 
 /* Opens nothing. */

@@ -120,7 +120,8 @@ static bool log_reader_wants(struct log_reader *r, const struct crilog_record *r
 	if (at->file < from->file || (at->file == from->file && at->offset < from->offset))
 		return false;
 	if (!r->inside[s])
-		r->wanted[s] = record->time >= r->wish.since;
+		r->wanted[s] = record->time >= r->wish.since &&
+			       (!r->wish.until || record->time < r->wish.until);
 	r->inside[s] = !record->full;
 	return r->wanted[s];
 }

@@ -42,8 +42,9 @@ struct log_reader_ops {
 /*
  * The log of container `name` of workload `id`. Without `follow` it ends where the log ended when
  * reading began; with it, log_reader_finish() lets it end. A tail counts the lines of both streams,
- * as they end; since leaves out lines that began before. The files of a log are ordered in time:
- * where the clock was set back, lines of an older file may be left out that have a later time.
+ * as they end; since leaves out lines that began before, until those that began then or later. The
+ * files of a log are ordered in time: where the clock was set back, lines of an older file may be
+ * left out that have a later time.
  *
  * No callback comes before this has returned. -EMFILE: the host has no inotify instance left.
  */

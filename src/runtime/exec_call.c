@@ -3,6 +3,7 @@
 
 #include "api/instance.pb-c.h"
 #include "api/nacre.pb-c.h"
+#include "base/signal_name.h"
 #include "base/str.h"
 #include "keeper/passing.h"
 #include "pod/workload.h"
@@ -13,8 +14,6 @@
 #include "runtime/target.h"
 
 #define METHOD(name) "/nacre.instance.v1.InstanceService/" name
-
-#define EXEC_SIGNAL_MAX 64
 
 /* The keeper that a container lives in. */
 static int exec_peer(const struct pod_container *c, struct peer **ret, struct error *err)
@@ -200,9 +199,9 @@ void exec_call_signal(struct rpc_call *call, const ProtobufCMessage *request, vo
 	r = target_container(userdata, q->target, q->container, &c, &err);
 	if (r == 0)
 		r = target_refuse_machine(c->workload, "no signal reaches what runs in it", &err);
-	if (r == 0 && (q->signal < 1 || q->signal > EXEC_SIGNAL_MAX))
-		r = error_field(&err, ERROR_INVALID, "signal", "%u is none of 1 to %d", q->signal,
-				EXEC_SIGNAL_MAX);
+	if (r == 0 && (q->signal < 1 || q->signal > SIGNAL_MAX_NUMBER))
+		r = error_field(&err, ERROR_INVALID, "signal", "%u is not from 1 to %d", q->signal,
+				SIGNAL_MAX_NUMBER);
 	if (r == 0)
 		r = exec_running_peer(c, &peer, &err);
 	if (r < 0) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "pod/log_reader.h"
 #include "pod/workload.h"
@@ -16,6 +17,7 @@ struct logs_call {
 	char workload[ID_SIZE];
 	char name[NAME_PATH_MAX + NAME_LABEL_MAX + 2]; /* for people */
 	bool waits;                                    /* is a waiter of the workload */
+	struct loop_timer until;                       /* when it ends at the latest */
 };
 
 static void logs_call_free(struct logs_call *c)
@@ -26,6 +28,7 @@ static void logs_call_free(struct logs_call *c)
 		workload_forget_waiter(w, c);
 	rpc_call_on_cancel(c->call, NULL, NULL);
 	rpc_call_on_writable(c->call, NULL, NULL);
+	loop_timer_done(&c->until);
 	c->reader = log_reader_free(c->reader);
 	free(c);
 }
@@ -128,13 +131,21 @@ static void logs_call_ended(void *userdata, struct workload *w, const struct err
 	log_reader_finish(c->reader);
 }
 
+static void logs_call_until(struct loop_timer *t)
+{
+	log_reader_finish(container_of(t, struct logs_call, until)->reader);
+}
+
 int logs_call_start(struct rpc_call *call, struct workload_service *service,
 		    const Nacre__V1__LogsRequest *request, struct pod_container *container,
 		    struct error *err)
 {
 	struct workload *w = container->workload;
-	struct log_wish wish = { .follow = request->follow,
+	nsec_t now = clock_real();
+	struct log_wish wish = { .follow = request->follow &&
+					   (!request->until || request->until > now),
 				 .since = request->since,
+				 .until = request->until,
 				 .has_tail = request->tail != NULL,
 				 .tail = request->tail ? request->tail->lines : 0 };
 	struct logs_call *c = calloc(1, sizeof(*c));
@@ -144,6 +155,7 @@ int logs_call_start(struct rpc_call *call, struct workload_service *service,
 		return error_set(err, -ENOMEM, "read a log");
 	c->call = call;
 	c->service = service;
+	loop_timer_init(&c->until, service->loop, logs_call_until);
 	(void)str_copy(c->workload, sizeof(c->workload), w->id);
 	(void)str_printf(c->name, sizeof(c->name), "%s/%s", w->path, container->name);
 	r = log_reader_new(&c->reader, service->logs, w->id, container->name, &wish, &logs_call_ops,
@@ -151,11 +163,14 @@ int logs_call_start(struct rpc_call *call, struct workload_service *service,
 	if (r < 0) {
 		(void)(r == -ENOENT ? logs_call_missing(c, err)
 				    : error_set(err, r, "open the log of %s", c->name));
+		loop_timer_done(&c->until);
 		free(c);
 		return err->code;
 	}
 	rpc_call_on_cancel(call, logs_call_cancelled, c);
 	rpc_call_on_writable(call, logs_call_writable, c);
+	if (wish.follow && request->until)
+		loop_timer_set(&c->until, request->until - now);
 	if (wish.follow) {
 		c->waits = true;
 		workload_wait(w, container, logs_call_ended, c);

@@ -210,6 +210,8 @@ class Others(CliTest):
         self.assertEqual(NOT_EXECUTABLE, self.status("exec", "web", "/etc/passwd"))
         self.assertEqual("65534 x /tmp\n", self.out("exec", "--user", "nobody", "-e", "A=x", "-w", "/tmp", "web", "sh", "-c",
                                                     "echo $(id -u) $A $(pwd)"))
+        # A variable that is not set here is not set there.
+        self.assertEqual("unset\n", self.out("exec", "-e", "NACRE_TEST_UNSET", "web", "sh", "-c", "echo ${NACRE_TEST_UNSET-unset}"))
         self.assertEqual(137, self.status("exec", "--timeout", "300ms", "web", "sleep", "1000"))
         self.assertIn("nobody", self.fails("exec", "nobody", "true"))
 

@@ -4,6 +4,7 @@ import glob
 import hashlib
 import os
 import subprocess
+import time
 
 import grpc
 
@@ -63,6 +64,35 @@ class Beginning(LogsTest):
         self.assertEqual(b"new\n", self.text("s", since=first + 1))
         self.assertEqual(b"oops\n", self.text("s", since=first + 1, stream=STDERR))
         self.assertEqual(b"", self.text("s", since=first + 10 ** 18))
+
+    def test_until(self):
+        self.ended("u", "echo one; echo two >&2; sleep 0.01; echo three")
+        three = next(m.time for m in self.ask("u") if m.data == b"three\n")
+        self.assertEqual(b"one\n", self.text("u", until=three))
+        self.assertEqual(b"two\n", self.text("u", until=three, stream=STDERR))
+        self.assertEqual(b"one\nthree\n", self.text("u", until=three + 1))
+        # A tail counts what is before the moment.
+        self.assertEqual((b"", b"two\n"), (self.text("u", until=three, tail=1), self.text("u", until=three, tail=1, stream=STDERR)))
+        self.assertEqual(b"one\n", self.text("u", until=three, tail=2))
+        self.assertEqual(b"", self.text("u", until=1))
+
+    def test_follow_ends_at_until(self):
+        self.pod("f", container("sh", "-c", "echo now; sleep 1000", name="a"))
+        nacre_test.until(lambda: self.text("f") == b"now\n", what="the first line")
+        now = time.time_ns()
+        self.assertEqual(b"now\n", self.text("f", follow=True, until=now))
+        self.assertEqual(b"now\n", self.text("f", follow=True, until=now + 300_000_000))
+        self.assertGreaterEqual(time.time_ns(), now + 300_000_000)
+
+    def test_moments_of_the_command_line(self):
+        self.ended("m", "echo one")
+        for option, value, shown in (("--since", "1h30m", "one\n"), ("--until", "1h30m", ""), ("--since", "1136073845.5", "one\n"),
+                                     ("--until", "1136073845", ""), ("--since", "2020-01-01", "one\n"),
+                                     ("--until", "2020-01-01T10:00Z", "")):
+            self.assertEqual(shown, self.node.cli("logs", option, value, "m").stdout, (option, value))
+        done = self.node.cli("logs", "--until", "soon", "m", check=False)
+        self.assertEqual(125, done.returncode)
+        self.assertIn("--until: \"soon\" is neither a duration such as 1h30m", done.stderr)
 
     def test_each_container(self):
         self.ended("c", "echo one", container("sh", "-c", "echo two", name="b"))

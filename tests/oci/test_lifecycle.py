@@ -149,10 +149,15 @@ class Lifecycle(oci_test.OciTest):
             self.create()
             self.oci("start", self.name)
             until(lambda: os.path.exists(ready))
+            # Signal 0 only asks whether it is there.
+            self.oci("kill", self.name, "0")
+            self.assertEqual("running", self.status())
             self.oci("kill", self.name, name)
             self.wait_for("stopped")
-            self.assertIn("container not running", self.oci("kill", self.name, name, status=1).stderr)
+            for late in (name, "0"):
+                self.assertIn("container not running", self.oci("kill", self.name, late, status=1).stderr)
             self.oci("delete", self.name)
+        self.assertIn('signal: "RTMAX+1" is not known', self.oci("kill", "x", "RTMAX+1", status=1).stderr)
         self.assertIn('signal: "NOPE" is not known', self.oci("kill", "x", "NOPE", status=1).stderr)
 
     def test_kill_all(self):
