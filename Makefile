@@ -14,6 +14,7 @@
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
 #   make mutants        shows that no weakened wall (tests/mutants/*.patch, or NAMES=...) passes the tests
 #   make races          what a workload does at the same moment, 20,000 times each
+#   make nightly        ./check five times, in which no test may be flaky; then what is too slow for ./check: failmalloc, races
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
 #   make fuzz           every fuzz target (or TARGETS=...) for FUZZ_SECONDS=60, in build/libfuzzer
@@ -64,6 +65,18 @@ failmalloc: sanitizer
 races: all
 	NACRE_RACES=20000 tests/run --no-retry --timeout 14400 --module-timeout 14400 -k test_walls_races -k test_mount_races -k isolate-spawn_race $(BUILD)
 	NACRE_RACES=20000 tests/conformance/callers.py $(BUILD) races
+
+# All five are run, whatever fails. Two tests at a time for each processor, as in ./check.
+.PHONY: nightly
+nightly: all clang sanitizer
+	tools/guest-kernel $(BUILD)
+	@failed=; for i in 1 2 3 4 5; do \
+		echo "run $$i of 5"; \
+		NACRE_RACES=500 tests/run --no-flaky -j $$((2 * $(JOBS))) --guest $(BUILD) $(BUILD) $(BUILD)/asan \
+			--failmalloc $(BUILD)/asan=5 || failed="$$failed $$i"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "tests failed or were flaky in run$$failed"; exit 1; fi
+	$(MAKE) failmalloc races
 
 .PHONY: mutants
 mutants:

@@ -267,6 +267,18 @@ class C(unittest.TestCase):
         self.is_flaky("4 passed, 0 failed, 0 skipped", "test_m.C.test_a", "test_m.C.test_d")
         self.assertEqual(["a", "c", "b", "d", "a", "d"], self.ran())
 
+    def test_once_for_the_first_build(self):
+        self.unit("u", "echo 1..1; echo ok 1 - x")
+        for name in ("m", "n"):
+            self.module(name, "class C(unittest.TestCase):\n    def test_a(self):\n        first('" + name + "')\n")
+        other = os.path.join(self.dir, "other")
+        os.mkdir(other)
+        self.write("other/tests.json", "[]")
+        self.assertEqual(0, self.run_tests("--once", "test_m.py", other))
+        # `other` comes first.
+        self.assertEqual("4 passed, 0 failed, 0 skipped", self.lines[-1])
+        self.assertEqual(["m", "n", "n", "u"], sorted(self.ran()))
+
     # ---- names ----
 
     def test_names(self):
