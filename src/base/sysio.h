@@ -27,6 +27,7 @@ int sysio_ftruncate(int fd, off_t len);
 int sysio_mkdirat(int dir_fd, const char *name, mode_t mode);
 int sysio_unlinkat(int dir_fd, const char *name, int flags);
 int sysio_renameat(int old_fd, const char *old_name, int new_fd, const char *new_name);
+int sysio_linkat(int old_fd, const char *old_name, int new_fd, const char *new_name);
 int sysio_symlinkat(const char *target, int dir_fd, const char *name);
 int sysio_mknodat(int dir_fd, const char *name, mode_t mode, dev_t dev);
 int sysio_socket(int domain, int type, int protocol);

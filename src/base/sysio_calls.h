@@ -66,6 +66,13 @@ int sysio_renameat(int old_fd, const char *old_name, int new_fd, const char *new
 	return renameat(old_fd, old_name, new_fd, new_name);
 }
 
+/* A link at the end of the old name is not followed. */
+int sysio_linkat(int old_fd, const char *old_name, int new_fd, const char *new_name)
+{
+	SYSIO_BEFORE("linkat", -1);
+	return linkat(old_fd, old_name, new_fd, new_name, 0);
+}
+
 int sysio_symlinkat(const char *target, int dir_fd, const char *name)
 {
 	SYSIO_BEFORE("symlinkat", -1);

@@ -100,7 +100,7 @@ int tree_list_read(struct tree_list *l, int root_fd, const char *path,
 	l->items = calloc(limits->n_max + 1, sizeof(*l->items));
 	if (!l->items)
 		return error_set(err, -ENOMEM, "read a directory");
-	r = tree_source_open(&s, root_fd, path, TREE_LIST_ROOT, err);
+	r = tree_source_open(&s, root_fd, path, TREE_LIST_ROOT, 0, err);
 	while (r >= 0) {
 		r = tree_source_next(s, &e, err);
 		if (r <= 0)

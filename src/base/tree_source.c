@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/map.h"
 #include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
@@ -23,7 +24,17 @@
  * the name by then does not matter.
  */
 
+/* Bytes of paths that are remembered for hard links. */
+#define TREE_LINKS_BYTES ((size_t)16 << 20)
+
+/* A file with more than one name. */
+struct tree_known {
+	char key[48]; /* device and inode */
+	char path[];  /* the first of them */
+};
+
 struct tree_source {
+	unsigned flags;
 	DIR *dirs[TREE_DEPTH_MAX];
 	size_t n_dirs;
 	size_t ends[TREE_DEPTH_MAX]; /* length of `path` at each of them */
@@ -31,7 +42,11 @@ struct tree_source {
 	char target[TREE_PATH_MAX];
 	int start_fd;  /* of the root of the tree until it was told of */
 	int file_fd;   /* of the file that was told of last */
-	uint64_t left; /* of that one */
+	uint64_t left; /* of that one, or of the extent in hand */
+	struct tree_extent *map;
+	size_t n_map, extent; /* of that file: the next one */
+	struct map known;     /* struct tree_known */
+	size_t known_bytes;
 };
 
 bool tree_is_kernels(int fd)
@@ -94,21 +109,24 @@ static int tree_source_set_name(struct tree_source *s, const char *path, const c
 }
 
 int tree_source_open(struct tree_source **ret, int root_fd, const char *path, const char *name,
-		     struct error *err)
+		     unsigned flags, struct error *err)
 {
 	_cleanup_(tree_source_freep) struct tree_source *s = calloc(1, sizeof(*s));
-	bool follow = str_has_suffix(path, "/") || str_has_suffix(path, "/.");
+	bool directory = str_has_suffix(path, "/") || str_has_suffix(path, "/.");
+	bool follow = directory || flags & TREE_FOLLOW;
 	int r;
 
 	if (!s)
 		return error_set(err, -ENOMEM, "read a tree");
 	s->start_fd = s->file_fd = -1;
+	s->flags = flags;
 	r = tree_source_set_name(s, path, name, err);
 	if (r < 0)
 		return r;
 	s->start_fd = rootfd_open(root_fd, path, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
 	if (s->start_fd == -ENOENT || s->start_fd == -ENOTDIR)
-		return error_field(err, ERROR_NOT_FOUND, "path", "there is no %.200s", path);
+		return error_field(err, ERROR_NOT_FOUND, "path", "there is no %s%.200s",
+				   directory ? "directory " : "", path);
 	if (s->start_fd == -ENAMETOOLONG)
 		return error_field(err, ERROR_INVALID, "path", "a name in %.200s is too long",
 				   path);
@@ -116,6 +134,21 @@ int tree_source_open(struct tree_source **ret, int root_fd, const char *path, co
 		return error_set(err, s->start_fd, "path: open %.200s", path);
 	*ret = TAKE_PTR(s);
 	return 0;
+}
+
+static void tree_source_forget(struct tree_source *s)
+{
+	size_t pos = 0;
+
+	for (;;) {
+		struct tree_known *k = map_next(&s->known, &pos);
+
+		if (!k)
+			break;
+		(void)map_remove(&s->known, k->key);
+		free(k);
+	}
+	map_done(&s->known);
 }
 
 struct tree_source *tree_source_free(struct tree_source *s)
@@ -126,6 +159,8 @@ struct tree_source *tree_source_free(struct tree_source *s)
 		(void)closedir(s->dirs[--s->n_dirs]);
 	(void)fd_close(s->start_fd);
 	(void)fd_close(s->file_fd);
+	tree_source_forget(s);
+	free(s->map);
 	free(s);
 	return NULL;
 }
@@ -147,6 +182,70 @@ static int tree_source_enter(struct tree_source *s, int path_fd, struct error *e
 	}
 	s->ends[s->n_dirs++] = strlen(s->path);
 	return 0;
+}
+
+/*
+ * Where the file has data, as far as its file system tells; false: everywhere. What comes and goes
+ * meanwhile is read as it is then: a map is only where to look.
+ */
+static bool tree_source_find_holes(struct tree_source *s, int fd, uint64_t size)
+{
+	s->n_map = 0;
+	for (uint64_t at = 0; at < size;) {
+		struct tree_extent *e = &s->map[s->n_map];
+		off_t data = lseek(fd, (off_t)at, SEEK_DATA), end;
+
+		if (data < 0 && errno != ENXIO)
+			return false;
+		if (data < 0 || (uint64_t)data >= size)
+			break;
+		end = lseek(fd, data, SEEK_HOLE);
+		if (end <= data)
+			return false;
+		if (s->n_map == TREE_EXTENTS_MAX) {
+			e[-1].len = size - e[-1].at;
+			break;
+		}
+		at = MIN((uint64_t)end, size);
+		*e = (struct tree_extent){ .at = (uint64_t)data, .len = at - (uint64_t)data };
+		s->n_map++;
+	}
+	return s->n_map != 1 || s->map[0].len != size;
+}
+
+/* Goes to the next extent of the map; 0 where there is none. */
+static int tree_source_go_on(struct tree_source *s)
+{
+	const struct tree_extent *e = &s->map[s->extent];
+
+	if (s->extent == s->n_map)
+		return 0;
+	if (lseek(s->file_fd, (off_t)e->at, SEEK_SET) < 0)
+		return -errno;
+	s->left = e->len;
+	s->extent++;
+	return 1;
+}
+
+static int tree_source_map(struct tree_source *s, struct tree_entry *ret, struct error *err)
+{
+	int r = 0;
+
+	if (!s->map)
+		s->map = calloc(TREE_EXTENTS_MAX, sizeof(*s->map));
+	if (!s->map)
+		return error_set(err, -ENOMEM, "read %.300s", s->path);
+	if (tree_source_find_holes(s, s->file_fd, ret->size)) {
+		ret->map = s->map;
+		ret->n_map = s->n_map;
+		s->left = 0;
+		r = tree_source_go_on(s);
+	} else {
+		s->n_map = 0;
+		if (lseek(s->file_fd, 0, SEEK_SET) < 0)
+			r = -errno;
+	}
+	return r < 0 ? error_set(err, r, "read %.300s", s->path) : 0;
 }
 
 static int tree_source_begin_file(struct tree_source *s, int path_fd, uint64_t size,
@@ -172,6 +271,54 @@ static int tree_source_link(struct tree_source *s, int path_fd, struct error *er
 	return 0;
 }
 
+/* The path under which this file was told of before; NULL: it is remembered now, where there is
+ * room. */
+static const char *tree_source_known(struct tree_source *s, const struct stat *st)
+{
+	size_t len = strlen(s->path) + 1;
+	struct tree_known *k;
+	char key[sizeof(k->key)];
+
+	(void)str_printf(key, sizeof(key), "%llx:%llx", (unsigned long long)st->st_dev,
+			 (unsigned long long)st->st_ino);
+	k = map_get(&s->known, key);
+	if (k)
+		return k->path;
+	if (s->known.n >= TREE_LINKS_MAX || s->known_bytes + len > TREE_LINKS_BYTES)
+		return NULL;
+	k = malloc(sizeof(*k) + len);
+	if (!k)
+		return NULL;
+	memcpy(k->key, key, sizeof(key));
+	memcpy(k->path, s->path, len);
+	if (map_add(&s->known, k->key, k) < 0)
+		free(k);
+	else
+		s->known_bytes += len;
+	return NULL;
+}
+
+static int tree_source_file(struct tree_source *s, int path_fd, const struct stat *st,
+			    struct tree_entry *ret, struct error *err)
+{
+	bool exact = s->flags & TREE_EXACT;
+	int r;
+
+	if (exact && st->st_nlink > 1)
+		ret->target = tree_source_known(s, st);
+	if (ret->target) {
+		ret->type = TREE_HARD_LINK;
+		return 0;
+	}
+	ret->type = TREE_FILE;
+	ret->size = (uint64_t)st->st_size;
+	s->n_map = s->extent = 0;
+	r = tree_source_begin_file(s, path_fd, ret->size, err);
+	if (r == 0 && exact && (uint64_t)st->st_blocks < ret->size / 512)
+		r = tree_source_map(s, ret, err);
+	return r;
+}
+
 /* Tells of what the O_PATH descriptor stands for, s->path being its name. */
 static int tree_source_tell(struct tree_source *s, int path_fd, struct tree_entry *ret,
 			    struct error *err)
@@ -192,9 +339,7 @@ static int tree_source_tell(struct tree_source *s, int path_fd, struct tree_entr
 	if (tree_is_kernels(path_fd)) {
 		ret->reason = "it is on a file system of the kernel";
 	} else if (S_ISREG(st.st_mode)) {
-		ret->type = TREE_FILE;
-		ret->size = (uint64_t)st.st_size;
-		r = tree_source_begin_file(s, path_fd, ret->size, err);
+		r = tree_source_file(s, path_fd, &st, ret, err);
 	} else if (S_ISDIR(st.st_mode)) {
 		ret->type = TREE_DIRECTORY;
 		r = tree_source_enter(s, path_fd, err);
@@ -268,13 +413,22 @@ ssize_t tree_source_read(struct tree_source *s, void *data, size_t size, struct 
 {
 	ssize_t n;
 
-	if (s->file_fd < 0 || s->left == 0)
+	if (s->file_fd < 0)
 		return 0;
+	if (s->left == 0) {
+		int r = tree_source_go_on(s);
+
+		if (r <= 0)
+			return r < 0 ? error_set(err, r, "read %.300s", s->path) : 0;
+	}
 	do
 		n = sysio_read(s->file_fd, data, MIN(size, s->left));
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return error_set(err, -errno, "read %.300s", s->path);
 	s->left = n == 0 ? 0 : s->left - (size_t)n;
+	/* It became shorter. */
+	if (n == 0)
+		s->extent = s->n_map;
 	return n;
 }

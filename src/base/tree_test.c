@@ -65,7 +65,7 @@ static int copy(const char *from, const char *to, struct error *err)
 	int r;
 
 	*err = (struct error)ERROR_INIT;
-	r = tree_source_open(&source, root_fd, from, "root", err);
+	r = tree_source_open(&source, root_fd, from, "root", 0, err);
 	if (r == 0)
 		r = tree_sink_open(&sink, root_fd, to, err);
 	while (r >= 0) {
@@ -204,11 +204,131 @@ static void depth(void)
 		(void)fd_close(fd);
 		fd = next;
 	}
-	CHECK_INT(tree_source_open(&s, root_fd, "x", "", &err), 0);
+	CHECK_INT(tree_source_open(&s, root_fd, "x", "", 0, &err), 0);
 	for (; r > 0; n++)
 		r = tree_source_next(s, &e, &err);
 	CHECK_INT(n, TREE_DEPTH_MAX + 1);
 	CHECK_INT(err.kind, ERROR_EXHAUSTED);
+	bed_close();
+}
+
+/* Through a source that tells of hard links and holes. */
+static int copy_exact(const char *from, const char *to, const char *root, struct error *err)
+{
+	_cleanup_(tree_source_freep) struct tree_source *source = NULL;
+	_cleanup_(tree_sink_freep) struct tree_sink *sink = NULL;
+	struct tree_entry e;
+	char data[1000];
+	ssize_t n = 0;
+	int r;
+
+	*err = (struct error)ERROR_INIT;
+	r = tree_source_open(&source, root_fd, from, ".", TREE_EXACT, err);
+	if (r == 0)
+		r = tree_sink_open(&sink, root_fd, to, err);
+	if (r == 0 && root)
+		r = tree_sink_set_root(sink, root);
+	while (r >= 0) {
+		r = tree_source_next(source, &e, err);
+		if (r == 0)
+			return tree_sink_finish(sink, err);
+		if (r > 0)
+			r = tree_sink_entry(sink, &e, true, err);
+		while (r >= 0 && e.type == TREE_FILE) {
+			n = tree_source_read(source, data, sizeof(data), err);
+			if (n <= 0)
+				break;
+			r = tree_sink_write(sink, data, (size_t)n, err);
+		}
+	}
+	return r;
+}
+
+static void hard_links_and_holes(void)
+{
+	_cleanup_fd_ int fd = -1;
+	struct error err;
+	struct stat a, b;
+	char text[8] = "";
+
+	bed_open();
+	CHECK_INT(mkdirat(root_fd, "from", 0755), 0);
+	CHECK_INT(mkdirat(root_fd, "from/in", 0755), 0);
+	put("from/a", "text", 0644);
+	CHECK_INT(linkat(root_fd, "from/a", root_fd, "from/in/b", 0), 0);
+	put("from/holes", "", 0644);
+	fd = openat(root_fd, "from/holes", O_RDWR | O_CLOEXEC);
+	CHECK_INT(ftruncate(fd, (off_t)1 << 33), 0);
+	CHECK_INT(pwrite(fd, "x", 1, 1 << 20), 1);
+	CHECK_INT(pwrite(fd, "yz", 2, (off_t)1 << 32), 2);
+	CHECK_INT(copy_exact("from", "to", NULL, &err), 0);
+	CHECK_STR(err.text, "");
+	CHECK_INT(fstatat(root_fd, "to/a", &a, 0), 0);
+	CHECK_INT(fstatat(root_fd, "to/in/b", &b, 0), 0);
+	CHECK(a.st_ino == b.st_ino && a.st_nlink == 2);
+	is("to/in/b", "text");
+	(void)fd_close(fd);
+	fd = openat(root_fd, "to/holes", O_RDONLY | O_CLOEXEC);
+	CHECK_INT(fstat(fd, &a), 0);
+	CHECK(a.st_size == (off_t)1 << 33 && a.st_blocks < 1000);
+	CHECK_INT(pread(fd, text, 1, 1 << 20), 1);
+	CHECK_INT(pread(fd, text + 1, 3, (off_t)1 << 32), 3);
+	CHECK_STR(text, "xyz");
+	/* Over what is there, the same again: nothing is left beside it. */
+	CHECK_INT(copy_exact("from/.", "to", NULL, &err), 0);
+	CHECK_INT(unlinkat(root_fd, "to/a", 0), 0);
+	CHECK_INT(unlinkat(root_fd, "to/in/b", 0), 0);
+	CHECK_INT(unlinkat(root_fd, "to/in", AT_REMOVEDIR), 0);
+	CHECK_INT(unlinkat(root_fd, "to/holes", 0), 0);
+	CHECK_INT(unlinkat(root_fd, "to", AT_REMOVEDIR), 0);
+	bed_close();
+}
+
+/* What the entries call the root of the tree is not asked. */
+static void root_has_the_name_that_was_given(void)
+{
+	struct error err;
+
+	bed_open();
+	CHECK_INT(mkdirat(root_fd, "from", 0755), 0);
+	CHECK_INT(mkdirat(root_fd, "to", 0755), 0);
+	put("from/x", "new", 0644);
+	CHECK_INT(copy_exact("from", "to", "other", &err), 0);
+	is("to/other/x", "new");
+	CHECK_INT(copy_exact("from", "to", ".", &err), 0);
+	is("to/x", "new");
+	CHECK_INT(copy_exact("from/x", "to", "y", &err), 0);
+	is("to/y", "new");
+	CHECK_INT(copy_exact("from/.", "to", "y", &err), -EBUSY);
+	bed_close();
+}
+
+static void destination(void)
+{
+	struct error err;
+
+	bed_open();
+	CHECK_INT(mkdirat(root_fd, "from", 0755), 0);
+	CHECK_INT(mkdirat(root_fd, "dir", 0755), 0);
+	put("file", "new", 0644);
+	put("old", "old", 0644);
+	CHECK_INT(symlinkat("/../dir", root_fd, "to-dir"), 0);
+	CHECK_INT(symlinkat("../../old", root_fd, "dir/to-old"), 0);
+	CHECK_INT(symlinkat("dir/new", root_fd, "to-new"), 0);
+	CHECK_INT(symlinkat("round", root_fd, "round"), 0);
+	CHECK_INT(copy("file", "to-dir", &err), 0);
+	is("dir/file", "new");
+	CHECK_INT(copy("file", "dir/to-old", &err), 0);
+	is("old", "new");
+	CHECK_INT(copy("file", "to-new", &err), 0);
+	is("dir/new", "new");
+	CHECK_INT(copy("file", "round", &err), -ELOOP);
+	CHECK_INT(copy("from", "file", &err), -EBUSY);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK_INT(copy("file", "absent/", &err), -ENOENT);
+	CHECK_INT(copy("from", "absent/", &err), 0);
+	CHECK_INT(mode_of("absent") & S_IFMT, S_IFDIR);
+	CHECK_INT(copy("file", "old/", &err), -EBUSY);
 	bed_close();
 }
 
@@ -220,16 +340,19 @@ static void kernels_files(void)
 	struct tree_sink *sink = NULL;
 	struct tree_entry e;
 
-	CHECK_INT(tree_source_open(&s, slash_fd, "/proc/self/status", "", &err), 0);
+	CHECK_INT(tree_source_open(&s, slash_fd, "/proc/self/status", "", 0, &err), 0);
 	CHECK_INT(tree_source_next(s, &e, &err), 1);
 	CHECK_INT(e.type, TREE_OTHER);
 	CHECK(e.reason && strstr(e.reason, "kernel"));
 	CHECK_INT(tree_source_next(s, &e, &err), 0);
 	CHECK(tree_sink_open(&sink, slash_fd, "/proc/sys/kernel/hostname", &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
-	CHECK_INT(tree_source_open(&s, slash_fd, "tmp/..", "", &err), -EINVAL);
-	CHECK_INT(tree_source_open(&s, slash_fd, "/no/such", "", &err), -ENOENT);
+	CHECK_INT(tree_source_open(&s, slash_fd, "tmp/..", "", 0, &err), -EINVAL);
+	CHECK_INT(tree_source_open(&s, slash_fd, "/no/such", "", 0, &err), -ENOENT);
 }
 
 UNIT_MAIN({ "copies", copies }, { "links stay inside", links_stay_inside },
-	  { "sink refuses", sink_refuses }, { "depth", depth }, { "kernel's files", kernels_files })
+	  { "sink refuses", sink_refuses }, { "depth", depth },
+	  { "hard links and holes", hard_links_and_holes },
+	  { "root has the name that was given", root_has_the_name_that_was_given },
+	  { "destination", destination }, { "kernel's files", kernels_files })

@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "base/title.h"
 #include "cli/cli.h"
+#include "cli/untar.h"
 #include "daemon/daemon.h"
 #include "init/guest_main.h"
 #include "init/keeper_main.h"
@@ -11,7 +12,8 @@
 
 /*
  * One program: the node's daemon, the keeper of a layer (also as its pid 1), pid 1
- * of a virtual machine, what keeps a machine in a machine, the command line, and a runtime for OCI
+ * of a virtual machine, what keeps a machine in a machine, the command line and the reader of its
+ * archives, and a runtime for OCI
  * bundles, which is dispatched before anything else.
  */
 int main(int argc, char **argv)
@@ -29,5 +31,7 @@ int main(int argc, char **argv)
 		return keeper_main(argc - 1, argv + 1);
 	if (argc > 1 && str_eq(argv[1], "nest"))
 		return nest_main(argc - 1, argv + 1);
+	if (argc > 1 && str_eq(argv[1], "untar"))
+		return untar_main();
 	return cli_main(argc, argv, extras, ARRAY_SIZE(extras));
 }

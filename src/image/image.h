@@ -282,6 +282,11 @@ void image_rootfs_forget(struct image_store *s, void *userdata);
  */
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
 		      struct error *err);
+/* The root file system of a container that has ended, once more, for copying: a detached mount that
+ * the caller owns. Nobody else may have one of the same container. ERROR_PRECONDITION where its
+ * files, or its image, are gone. */
+int image_rootfs_open(struct image_store *s, const struct image *image, const char *container_id,
+		      struct error *err);
 /* Takes a container's directories away, on the pool; tries again later where they are busy. image
  * may be NULL (a container of an earlier life of the daemon whose image is gone). */
 void image_rootfs_remove(struct image_store *s, struct image *image, const char *container_id);

@@ -100,8 +100,9 @@ static int overlay_set_upper(int fs_fd, const char *id, const char *key, const c
 struct overlay_form {
 	const struct image *image;
 	const char *id; /* NULL: the layers alone, read-only */
-	int lower_fd;   /* -1: directories */
-	bool old;       /* for a kernel without lowerdir+ */
+	const char *work;
+	int lower_fd; /* -1: directories */
+	bool old;     /* for a kernel without lowerdir+ */
 };
 
 static int overlay_set_layers(int fs_fd, const struct overlay_form *f, struct error *err)
@@ -127,7 +128,7 @@ static int overlay_mount_form(const struct overlay_form *f, struct error *err)
 	if (r == 0 && id)
 		r = overlay_set_upper(fs_fd, id, "upperdir", "upper", err);
 	if (r == 0 && id)
-		r = overlay_set_upper(fs_fd, id, "workdir", "work", err);
+		r = overlay_set_upper(fs_fd, id, "workdir", f->work, err);
 	/* What the layers say to the overlay is in user.overlay.*; nobody needs a container's
 	 * changes after a crash of the machine. */
 	if (r == 0)
@@ -144,11 +145,11 @@ static int overlay_mount_form(const struct overlay_form *f, struct error *err)
 	return fd < 0 ? error_set(err, -errno, "mount the overlay") : fd;
 }
 
-int overlay_mount(struct image_store *s, const struct image *image, const char *id, int lower_fd,
-		  struct error *err)
+int overlay_mount(struct image_store *s, const struct image *image, const char *id,
+		  const char *work, int lower_fd, struct error *err)
 {
 	struct overlay_form form = {
-		.image = image, .id = id, .lower_fd = lower_fd, .old = s->old_overlay
+		.image = image, .id = id, .work = work, .lower_fd = lower_fd, .old = s->old_overlay
 	};
 	_cleanup_fd_ int cwd_fd = sysio_openat(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	struct error fault = ERROR_INIT;

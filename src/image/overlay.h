@@ -8,10 +8,11 @@ struct image_store;
 
 /*
  * An overlay of an image's layers as a detached mount: for the container id with its directories
- * containers/ID/{upper, work}, or with id NULL the layers alone, read-only, without set-id, devices
- * and execution. lower_fd: a mount of all layers together (lower.h), or -1: their directories.
+ * containers/ID/{upper, WORK}, or with id NULL the layers alone, read-only, without set-id, devices
+ * and execution. work: a directory that no overlay has had before. lower_fd: a mount of all layers
+ * together (lower.h), or -1: their directories.
  */
-int overlay_mount(struct image_store *s, const struct image *image, const char *id, int lower_fd,
-		  struct error *err);
+int overlay_mount(struct image_store *s, const struct image *image, const char *id,
+		  const char *work, int lower_fd, struct error *err);
 
 #endif

@@ -22,6 +22,8 @@
 #include "image/overlay.h"
 
 #define ROOTFS_RETRY_FIRST (100 * NSEC_PER_MSEC)
+/* The working directory of the overlays of a container that has ended. */
+#define ROOTFS_COPY_WORK "copying"
 #define ROOTFS_RETRY_LAST (60 * NSEC_PER_SEC)
 
 /* A container that has, or had, directories. */
@@ -203,7 +205,7 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 	if (r == 0)
 		r = lower_take(s, image, &c->lower, err);
 	if (r == 0)
-		r = overlay_mount(s, image, c->id, c->lower ? lower_fd(c->lower) : -1, err);
+		r = overlay_mount(s, image, c->id, "work", c->lower ? lower_fd(c->lower) : -1, err);
 	if (r < 0) {
 		container_leave(c);
 		return error_wrap(err, r, "root file system of container %s", container_id);
@@ -211,6 +213,40 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 	image->n_users++;
 	FAILPOINT_AFTER("container.rootfs");
 	return r;
+}
+
+/* An overlay that does not sync marks its working directory, and is not made with it again. */
+static int rootfs_make_work(struct image_store *s, const char *id, struct error *err)
+{
+	_cleanup_fd_ int dir_fd = sysio_openat(s->containers_fd, id,
+					       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int r = dir_fd < 0 ? -errno : rootfd_remove_tree(dir_fd, ROOTFS_COPY_WORK);
+
+	if (r == 0 && sysio_mkdirat(dir_fd, ROOTFS_COPY_WORK, 0700) < 0)
+		r = -errno;
+	return r < 0 ? error_set(err, r, "make a working directory for it") : 0;
+}
+
+int image_rootfs_open(struct image_store *s, const struct image *image, const char *container_id,
+		      struct error *err)
+{
+	const struct image_container *c = map_get(&s->containers, container_id);
+	struct lower *lower = NULL;
+	int r;
+
+	if (!c || c->leaving)
+		return error_refuse(err, ERROR_PRECONDITION, "its files are gone");
+	if (!image)
+		return error_refuse(err, ERROR_PRECONDITION, "its image is gone");
+	r = rootfs_make_work(s, container_id, err);
+	if (r == 0)
+		r = lower_take(s, image, &lower, err);
+	/* The overlay holds what it lies upon. */
+	if (r == 0)
+		r = overlay_mount(s, image, container_id, ROOTFS_COPY_WORK,
+				  lower ? lower_fd(lower) : -1, err);
+	(void)lower_drop(lower);
+	return r < 0 ? error_wrap(err, r, "root file system of container %s", container_id) : r;
 }
 
 void image_rootfs_remove(struct image_store *s, struct image *image, const char *container_id)

@@ -11,6 +11,7 @@
 #include "cell/disk.h"
 #include "cell/spec.h"
 
+_Static_assert(sizeof(struct tree_extent) == 2 * sizeof(uint64_t), "pairs, as messages have them");
 _Static_assert(CONVERT_PATH_MAX == TREE_PATH_MAX - 1, "as the API says it");
 
 /* ---- entries ---- */
@@ -26,11 +27,17 @@ void convert_entry(Nacre__V1__CopyEntry *to, const struct tree_entry *from)
 		[TREE_FILE] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_FILE,
 		[TREE_DIRECTORY] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_DIRECTORY,
 		[TREE_LINK] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_LINK,
+		[TREE_HARD_LINK] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_HARD_LINK,
 		[TREE_OTHER] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_OTHER,
 	};
 
 	nacre__v1__copy_entry__init(to);
 	to->type = types[from->type];
+	if (from->map) {
+		to->type = NACRE__V1__COPY_ENTRY__TYPE__TYPE_SPARSE;
+		to->extents = (uint64_t *)(uintptr_t)from->map;
+		to->n_extents = 2 * from->n_map;
+	}
 	to->path = convert_bytes(from->path);
 	to->mode = from->mode;
 	to->uid = from->uid;
@@ -62,6 +69,14 @@ static int convert_path(const char *field, const ProtobufCBinaryData *from, char
 					 : error_field(err, ERROR_INVALID, field, "a NUL in it");
 }
 
+/* Where its data belong, in the message; never NULL. */
+static const struct tree_extent *convert_map(const Nacre__V1__CopyEntry *from)
+{
+	static const struct tree_extent none[1];
+
+	return from->n_extents ? (const struct tree_extent *)(const void *)from->extents : none;
+}
+
 int convert_entry_back(struct tree_entry *ret, const Nacre__V1__CopyEntry *from, char **path,
 		       char **target, struct error *err)
 {
@@ -70,7 +85,11 @@ int convert_entry_back(struct tree_entry *ret, const Nacre__V1__CopyEntry *from,
 		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_FILE] = TREE_FILE,
 		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_DIRECTORY] = TREE_DIRECTORY,
 		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_LINK] = TREE_LINK,
+		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_OTHER] = TREE_OTHER,
+		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_HARD_LINK] = TREE_HARD_LINK,
+		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_SPARSE] = TREE_FILE,
 	};
+	bool sparse = from->type == NACRE__V1__COPY_ENTRY__TYPE__TYPE_SPARSE;
 	int r;
 
 	r = convert_path("entry.path", &from->path, path, err);
@@ -84,6 +103,11 @@ int convert_entry_back(struct tree_entry *ret, const Nacre__V1__CopyEntry *from,
 		r = error_field(err, ERROR_INVALID,
 				from->uid == UINT32_MAX ? "entry.uid" : "entry.gid", "%u is no id",
 				UINT32_MAX);
+	if (r == 0 && (!sparse ? from->n_extents > 0
+			       : from->n_extents % 2 || from->n_extents > 2 * TREE_EXTENTS_MAX))
+		r = error_field(err, ERROR_INVALID, "entry.extents",
+				"pairs of numbers of a sparse file, at most %d pairs",
+				TREE_EXTENTS_MAX);
 	if (r < 0)
 		return r;
 	*ret = (struct tree_entry){
@@ -93,7 +117,10 @@ int convert_entry_back(struct tree_entry *ret, const Nacre__V1__CopyEntry *from,
 		.uid = from->uid,
 		.gid = from->gid,
 		.mtime = from->mtime,
+		.size = from->size,
 		.target = *target,
+		.map = sparse ? convert_map(from) : NULL,
+		.n_map = from->n_extents / 2,
 	};
 	return 0;
 }
@@ -150,8 +177,8 @@ static int convert_file_back(struct tree_list *l, const Nacre__Instance__V1__Vol
 	l->n++;
 	if (r < 0)
 		return error_wrap_field(err, r, "files");
-	if (item->entry.type == TREE_OTHER ||
-	    (item->entry.type != TREE_FILE && from->data.len > 0) ||
+	if (item->entry.type == TREE_OTHER || item->entry.type == TREE_HARD_LINK ||
+	    TAKE_PTR(item->entry.map) || (item->entry.type != TREE_FILE && from->data.len > 0) ||
 	    from->data.len > VOLUME_BYTES_MAX - l->bytes)
 		return error_field(err, ERROR_INVALID, "files",
 				   "%.200s is of no type that it can be, or has more data than it "

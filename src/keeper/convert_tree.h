@@ -13,8 +13,8 @@ struct tree_list;
 
 /* Points into *from. */
 void convert_entry(Nacre__V1__CopyEntry *to, const struct tree_entry *from);
-/* Its path and target are copies, which take the place of *path and *target. ERROR_INVALID names
- * the field, "entry.path". */
+/* Its path and target are copies, which take the place of *path and *target; its map lies in the
+ * message. ERROR_INVALID names the field, "entry.path". */
 int convert_entry_back(struct tree_entry *ret, const Nacre__V1__CopyEntry *from, char **path,
 		       char **target, struct error *err);
 

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/id.h"
 #include "base/macros.h"
 #include "base/str.h"
 #include "base/tree.h"
@@ -27,6 +28,8 @@
 /* Bytes of messages that a step of CopyFrom makes, and of data in each. */
 #define COPY_STEP ((size_t)256 * 1024)
 #define COPY_PIECE ((size_t)64 * 1024)
+/* The name of the root of a tree that has none. */
+#define COPY_CONTENT "."
 
 struct copy_call {
 	struct pool_work work;
@@ -34,7 +37,10 @@ struct copy_call {
 	struct copies *all;
 	struct copy_call *next; /* of all */
 	int root_fd;
-	char *path, *name;
+	char id[ID_SIZE]; /* of the container */
+	char *path;
+	unsigned flags; /* TREE_* */
+	bool directory; /* CopyTo: into one that is there */
 	struct tree_source *source;
 	struct tree_sink *sink;
 	/* CopyFrom: messages that were made, each behind its length. CopyTo: the data in hand. */
@@ -45,6 +51,7 @@ struct copy_call {
 	bool has_entry; /* CopyTo: in hand, with strings of its own */
 	struct tree_entry entry;
 	char *entry_path, *entry_target;
+	struct tree_extent *entry_map;
 	uint64_t n_entries, n_bytes;
 	struct error err;
 };
@@ -63,8 +70,8 @@ static void copy_call_free(struct copy_call *c)
 	buf_done(&c->bytes);
 	free(c->entry_path);
 	free(c->entry_target);
+	free(c->entry_map);
 	free(c->path);
-	free(c->name);
 	free(c);
 }
 
@@ -108,7 +115,7 @@ static void copy_call_cancelled(struct rpc_call *call, void *data)
 }
 
 static int copy_call_new(struct copy_call **ret, struct rpc_call *call, struct copies *all,
-			 int root_fd, const char *path, const char *name, struct error *err)
+			 int root_fd, const char *id, const char *path, struct error *err)
 {
 	_cleanup_fd_ int fd = root_fd;
 	struct copy_call *c = calloc(1, sizeof(*c));
@@ -120,9 +127,9 @@ static int copy_call_new(struct copy_call **ret, struct rpc_call *call, struct c
 		.all = all, .call = call, .next = all->first, .root_fd = TAKE_FD(fd)
 	};
 	all->first = c;
+	(void)str_copy(c->id, sizeof(c->id), id);
 	c->path = strdup(path);
-	c->name = strdup(name);
-	if (!c->path || !c->name) {
+	if (!c->path) {
 		copy_call_free(c);
 		return error_set(err, -ENOMEM, "copy");
 	}
@@ -145,6 +152,14 @@ int copies_check(const struct copies *all, const char *path, struct error *err)
 		return error_refuse(err, ERROR_EXHAUSTED, "%u copies are under way already",
 				    COPIES_MAX);
 	return 0;
+}
+
+int copies_root(const struct copies *all, const char *id)
+{
+	for (const struct copy_call *c = all->first; c; c = c->next)
+		if (str_eq(c->id, id))
+			return fd_copy(c->root_fd);
+	return -1;
 }
 
 /* ---- CopyFrom ---- */
@@ -228,7 +243,8 @@ static void copy_from_run(struct pool_work *work)
 	if (!piece)
 		r = error_set(&c->err, -ENOMEM, "copy");
 	if (r == 0 && !c->source)
-		r = tree_source_open(&c->source, c->root_fd, c->path, c->name, &c->err);
+		r = tree_source_open(&c->source, c->root_fd, c->path, COPY_CONTENT, c->flags,
+				     &c->err);
 	while (r >= 0 && !c->ended && c->bytes.len < COPY_STEP)
 		r = c->in_file ? copy_from_data(c, piece) : copy_from_entry(c);
 	free(piece);
@@ -282,15 +298,16 @@ static void copy_from_done(struct pool_work *work)
 		pool_submit(c->all->pool, &c->work);
 }
 
-int copy_from_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *path,
-		    const char *name, struct error *err)
+int copy_from_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *id,
+		    const Nacre__V1__CopyFromRequest *q, struct error *err)
 {
 	struct copy_call *c;
 	int r;
 
-	r = copy_call_new(&c, call, all, root_fd, path, name, err);
+	r = copy_call_new(&c, call, all, root_fd, id, q->path, err);
 	if (r < 0)
 		return r;
+	c->flags = (q->follow ? TREE_FOLLOW : 0) | (q->exact ? TREE_EXACT : 0);
 	c->work = (struct pool_work){ .run = copy_from_run, .done = copy_from_done };
 	rpc_call_on_cancel(call, copy_call_cancelled, c);
 	rpc_call_on_writable(call, copy_from_writable, c);
@@ -299,6 +316,13 @@ int copy_from_begin(struct copies *all, struct rpc_call *call, int root_fd, cons
 }
 
 /* ---- CopyTo ---- */
+
+static int copy_to_open(struct copy_call *c)
+{
+	int r = tree_sink_open(&c->sink, c->root_fd, c->path, &c->err);
+
+	return r == 0 && c->directory ? tree_sink_check_directory(c->sink, &c->err) : r;
+}
 
 static void copy_to_run(struct pool_work *work)
 {
@@ -310,7 +334,7 @@ static void copy_to_run(struct pool_work *work)
 		return;
 	}
 	if (!c->sink)
-		r = tree_sink_open(&c->sink, c->root_fd, c->path, &c->err);
+		r = copy_to_open(c);
 	if (r == 0 && c->has_entry)
 		r = tree_sink_entry(c->sink, &c->entry, true, &c->err);
 	if (r == 0 && c->bytes.len > 0)
@@ -324,8 +348,19 @@ static int copy_to_take_entry(struct copy_call *c, const Nacre__V1__CopyEntry *e
 {
 	int r = convert_entry_back(&c->entry, e, &c->entry_path, &c->entry_target, &c->err);
 
-	c->n_entries += r == 0;
-	return r;
+	if (r < 0)
+		return r;
+	free(c->entry_map);
+	c->entry_map = NULL;
+	if (c->entry.map) {
+		c->entry_map = calloc(c->entry.n_map + 1, sizeof(*c->entry_map));
+		if (!c->entry_map)
+			return error_set(&c->err, -ENOMEM, "copy");
+		memcpy(c->entry_map, c->entry.map, c->entry.n_map * sizeof(*c->entry_map));
+		c->entry.map = c->entry_map;
+	}
+	c->n_entries++;
+	return 0;
 }
 
 /* Nothing of the message is kept but copies. */
@@ -350,9 +385,9 @@ static void copy_to_message(struct rpc_call *call, const ProtobufCMessage *messa
 	struct error err;
 	int r = 0;
 
-	if (q && (*q->target || *q->container || *q->path))
+	if (q && (*q->target || *q->container || *q->path || q->directory))
 		r = error_refuse(&c->err, ERROR_INVALID,
-				 "target, container, path: in the first message only");
+				 "target, container, path, directory: in the first message only");
 	if (r == 0 && q)
 		r = copy_to_take(c, q);
 	if (r < 0) {
@@ -390,15 +425,16 @@ static void copy_to_done(struct pool_work *work)
 		rpc_call_pause(c->call, false);
 }
 
-int copy_to_begin(struct copies *all, struct rpc_call *call, int root_fd,
+int copy_to_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *id,
 		  const Nacre__V1__CopyToRequest *first, struct error *err)
 {
 	struct copy_call *c;
 	int r;
 
-	r = copy_call_new(&c, call, all, root_fd, first->path, "", err);
+	r = copy_call_new(&c, call, all, root_fd, id, first->path, err);
 	if (r < 0)
 		return r;
+	c->directory = first->directory;
 	c->work = (struct pool_work){ .run = copy_to_run, .done = copy_to_done };
 	r = copy_to_take(c, first);
 	if (r < 0) {

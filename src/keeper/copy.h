@@ -28,12 +28,15 @@ void copies_done(struct copies *all);
 
 /* Whether another one may begin: ERROR_INVALID names `path`, ERROR_EXHAUSTED. */
 int copies_check(const struct copies *all, const char *path, struct error *err);
+/* The root that another copy of the same container reads or writes, as a descriptor of its own; -1
+ * where there is none. */
+int copies_root(const struct copies *all, const char *id);
 /* Both end the call later, or return an error. root_fd: of the container's root (O_PATH is enough),
- * taken over also where this fails. name: what the root itself is called in the copy. first: the
- * first message of the stream. */
-int copy_from_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *path,
-		    const char *name, struct error *err);
-int copy_to_begin(struct copies *all, struct rpc_call *call, int root_fd,
+ * taken over also where this fails. id: of the container, for copies_root(). q: path and what is
+ * said of it; its target is not looked at. first: the first message of the stream. */
+int copy_from_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *id,
+		    const Nacre__V1__CopyFromRequest *q, struct error *err);
+int copy_to_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *id,
 		  const Nacre__V1__CopyToRequest *first, struct error *err);
 
 #endif

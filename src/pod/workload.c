@@ -6,8 +6,10 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "image/image.h"
 #include "pod/life.h"
 #include "pod/publish.h"
 #include "pod/record.h"
@@ -284,4 +286,18 @@ int workload_set_settings(struct workload *w, struct pod_container *c, const cha
 	*at = copy;
 	return c ? record_put_container(store, c, (unsigned)(c - w->containers), err)
 		 : record_put_workload(store, w, err);
+}
+
+int pod_container_open_root(const struct pod_container *c, struct error *err)
+{
+	int fd;
+
+	if (c->fds.rootfs >= 0) {
+		fd = fd_copy(c->fds.rootfs);
+		return fd < 0 ? error_set(err, fd, "open its root") : fd;
+	}
+	if (c->has_rootfs && c->status.state > CONTAINER_RUNNING)
+		return image_rootfs_open(c->workload->all->config.images, c->image, c->id, err);
+	return error_refuse(err, ERROR_PRECONDITION, "%s/%s is %s, and has no files",
+			    c->workload->path, c->name, pod_container_state_word(c));
 }

@@ -49,4 +49,8 @@ int workload_set_settings(struct workload *w, struct pod_container *c, const cha
 int workload_remove(struct workload *w, bool force, workload_fn done, void *userdata,
 		    struct error *err);
 
+/* The root file system of a container that does not run (any more), as a descriptor of the caller's
+ * own; see image_rootfs_open(). ERROR_PRECONDITION where it has none. */
+int pod_container_open_root(const struct pod_container *c, struct error *err);
+
 #endif

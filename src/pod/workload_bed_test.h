@@ -165,6 +165,12 @@ int etc_fill(int root_fd, const char *hostname, struct error *err)
 	return 0;
 }
 
+int image_rootfs_open(struct image_store *s, const struct image *i, const char *container_id,
+		      struct error *err)
+{
+	return error_refuse(err, ERROR_PRECONDITION, "its files are gone");
+}
+
 void image_rootfs_remove(struct image_store *s, struct image *i, const char *container_id)
 {
 	CHECK(i == &image);

@@ -375,7 +375,7 @@ static void copy_from(struct rpc_call *call, const ProtobufCMessage *request, vo
 
 	r = target_container(userdata, q->target, q->container, &c, &err);
 	if (r == 0)
-		r = copy_from_start(call, userdata, c, q->path, &err);
+		r = copy_from_start(call, userdata, c, q, &err);
 	if (r < 0)
 		rpc_call_fail(call, &err);
 }

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """CopyFrom and CopyTo over the API, and `nacre cp`: bytes, modes, links, limits, and containers that mean no good."""
 import hashlib
+import io
 import os
 import shutil
 import stat
+import subprocess
+import tarfile
 import tempfile
 
 from grpc import StatusCode
@@ -84,8 +87,6 @@ class From(CopyTest):
                 (StatusCode.INVALID_ARGUMENT, {"path": ""}, "path"), (StatusCode.INVALID_ARGUMENT, {"path": "/" + "x" * 4095}, "path"),
                 (StatusCode.NOT_FOUND, {"path": "/", "container": "x"}, "x"), (StatusCode.NOT_FOUND, {"path": "/", "target": "x"}, "x")):
             self.assertFails(code, lambda r=request: list(self.node.workloads.CopyFrom(pb.CopyFromRequest(**{"target": "box", **r}))), word)
-        self.node.cli("stop", "-t", "0", "box")
-        self.assertFails(StatusCode.FAILED_PRECONDITION, lambda: self.copy_from("/etc"))
 
     def test_what_never_ends(self):
         """A file that grows for ever is copied as it was; a directory deeper than the limit is refused."""
@@ -249,9 +250,304 @@ class CommandLine(CopyTest):
         self.assertEqual("nacre: cp: t/mine is left out: it is a FIFO\n", self.cp(self.local("t"), "box:/u", status=1))
 
     def test_mistakes(self):
-        for words, text in ((["a", "b"], "one of the two"), (["x:/a", "y:/b"], "one of the two"), (["box:etc", "."], "begins with '/'"),
-                            ([":/a", "b"], "TARGET:PATH"), (["box::/a", "b"], "TARGET:PATH"), (["box:/no", "/tmp"], "/no"),
+        for words, text in ((["a", "b"], "one of the two"), (["x:/a", "y:/b"], "one of the two"), (["box:no/etc", "."], "/no/etc"), (["-", "-"], "one of the two"),
+                            (["box:", "."], "TARGET:PATH"), (["box:/etc", "-", "-o", "json"], "JSON"), ([":/a", "b"], "TARGET:PATH"), (["box::/a", "b"], "TARGET:PATH"), (["box:/no", "/tmp"], "/no"),
                             (["/no/such", "box:/"], "/no/such"), (["box:/etc", "/no/such/dir"], "/no/such"), (["x:/a", "."], "x")):
             error = self.cp(*words, status=125)
             self.assertIn(text, error)
             self.assertRegex(error, r"\Anacre: [^\n]+\n\Z")
+
+    def argv(self, *words):
+        return [nacre_test.BINARY, "--socket", self.node.socket, "cp", *words]
+
+    def put(self, name, text="", mode=0o644):
+        os.makedirs(os.path.dirname(self.local(name)), exist_ok=True)
+        with open(self.local(name), "w", encoding="ascii") as file:
+            file.write(text)
+        os.chmod(self.local(name), mode)
+
+    def tree(self, name):
+        """Paths below a local directory, with the text of files."""
+        found = {}
+        for top, dirs, files in os.walk(self.local(name)):
+            for each in dirs + files:
+                path = os.path.join(top, each)
+                key = os.path.relpath(path, self.local(name))
+                found[key] = None if os.path.isdir(path) else open(path, encoding="ascii").read()  # pylint: disable=consider-using-with
+        return found
+
+    def box(self, path):
+        """The same of the container."""
+        out = self.sh(f"cd {path} && find . -mindepth 1 | while read p; do p=${{p#./}}; [ -d $p ] && echo $p || echo $p=$(cat $p); done")
+        return {line.partition("=")[0]: line.partition("=")[2] if "=" in line else None for line in out.splitlines()}
+
+    def test_rules_of_docker_into_a_container(self):
+        """SRC a file or a directory, DEST a file, a directory, absent, with and without '/' behind it."""
+        self.put("f", "F")
+        self.put("d/x", "X")
+        os.symlink("d", self.local("l"))
+        for source, dest, expected in (
+                ("f", "file", {"file": "F", "dir": None}), ("f", "dir", {"dir": None, "dir/f": "F", "file": "old"}),
+                ("f", "dir/", {"dir": None, "dir/f": "F", "file": "old"}), ("f", "new", {"dir": None, "new": "F", "file": "old"}),
+                ("f", "new/", "there is no directory /m/new/"), ("f", "no/new", "there is no directory /m/no"), ("f", "file/", "/m/file is not a directory"),
+                ("d", "dir", {"dir": None, "dir/d": None, "dir/d/x": "X", "file": "old"}), ("d/", "dir/", {"dir": None, "dir/d": None, "dir/d/x": "X", "file": "old"}),
+                ("d", "new", {"dir": None, "new": None, "new/x": "X", "file": "old"}), ("d", "new/", {"dir": None, "new": None, "new/x": "X", "file": "old"}),
+                ("d/.", "dir", {"dir": None, "dir/x": "X", "file": "old"}), ("d/.", "new", {"dir": None, "new": None, "new/x": "X", "file": "old"}),
+                ("d/x/..", "dir", {"dir": None, "dir/d": None, "dir/d/x": "X", "file": "old"}),
+                ("d", "file", "cannot copy a directory to /m/file, which is not a directory"), ("d/.", "file", "cannot copy a directory to /m/file"),
+                ("f/.", "dir", "there is no directory"), ("f/", "dir", "there is no directory"),
+                ("l/", "dir", {"dir": None, "dir/l": None, "dir/l/x": "X", "file": "old"})):
+            with self.subTest(source=source, dest=dest):
+                self.sh("rm -rf /m; mkdir -p /m/dir; printf old >/m/file")
+                error = self.cp(self.local(source), f"box:/m/{dest}", status=125 if isinstance(expected, str) else 0)
+                if isinstance(expected, str):
+                    self.assertIn(expected, error)
+                    expected = {"dir": None, "file": "old"}
+                self.assertEqual(expected, self.box("/m"))
+
+    def test_rules_of_docker_out_of_a_container(self):
+        self.sh("mkdir -p /m/d; printf F >/m/f; printf X >/m/d/x; ln -s d /m/l; ln -s f /m/k")
+        for source, dest, expected in (
+                ("f", "file", {"file": "F", "dir": None}), ("f", "dir", {"dir": None, "dir/f": "F", "file": "old"}),
+                ("f", "new", {"dir": None, "new": "F", "file": "old"}), ("f", "new/", "there is no directory"), ("f", "file/", "is not a directory"),
+                ("d", "dir", {"dir": None, "dir/d": None, "dir/d/x": "X", "file": "old"}), ("d", "new", {"dir": None, "new": None, "new/x": "X", "file": "old"}),
+                ("d/.", "dir", {"dir": None, "dir/x": "X", "file": "old"}), ("d/.", "new/", {"dir": None, "new": None, "new/x": "X", "file": "old"}),
+                ("d", "file", "cannot copy a directory to"), ("f/.", "dir", "there is no directory /m/f/."),
+                ("l/.", "dir", {"dir": None, "dir/x": "X", "file": "old"})):
+            with self.subTest(source=source, dest=dest):
+                shutil.rmtree(self.local("m"), ignore_errors=True)
+                os.makedirs(self.local("m/dir"))
+                self.put("m/file", "old")
+                error = self.cp(f"box:/m/{source}", self.local(f"m/{dest}"), status=125 if isinstance(expected, str) else 0)
+                if isinstance(expected, str):
+                    self.assertIn(expected, error)
+                    expected = {"dir": None, "file": "old"}
+                self.assertEqual(expected, self.tree("m"))
+        self.cp("box:/m/k", self.local("m/k"))
+        self.assertEqual("f", os.readlink(self.local("m/k")))
+        os.unlink(self.local("m/k"))
+        self.cp("-L", "box:m/k", self.local("m/K"))
+        self.assertEqual("F", self.tree("m")["K"])
+
+    def test_root_and_working_directory(self):
+        os.mkdir(self.local("all"))
+        self.cp("box:/", self.local("all"), status=1)
+        self.assertTrue(os.path.exists(self.local("all/bin/busybox")))
+        self.put("w/x", "X")
+        self.sh("mkdir /w")
+        subprocess.run(self.argv(".", "box:/w"), cwd=self.local("w"), check=True)
+        self.assertEqual({"x": "X"}, self.box("/w"))
+        subprocess.run(self.argv("box:/w", "."), cwd=self.local("w"), check=True)
+        self.assertEqual({"x": "X", "w": None, "w/x": "X"}, self.tree("w"))
+
+    def test_link_at_the_destination(self):
+        """It is followed, within the root of the container: also where what it names is missing yet."""
+        self.put("f", "F")
+        self.put("d/x", "X")
+        self.sh("mkdir -p /m/real; printf old >/m/file; ln -s real /m/ld; ln -s file /m/lf; ln -s ../../../../m/new /m/ln; ln -s /m/loop /m/loop;"
+                "ln -s /m/newdir /m/lnd")
+        for source, dest in (("f", "ld"), ("f", "lf"), ("f", "ln"), ("d", "lnd"), ("d", "ld/")):
+            self.assertEqual("", self.cp(self.local(source), f"box:/m/{dest}"))
+        self.assertEqual("real file ../../../../m/new /m/newdir", self.sh("cd /m; for l in ld lf ln lnd; do readlink $l; done | xargs echo").strip())
+        self.assertEqual("F F F X X", self.sh("cd /m; for f in real/f file new newdir/x real/d/x; do cat $f; echo; done | xargs echo").strip())
+        self.assertIn("/m/loop", self.cp(self.local("f"), "box:/m/loop", status=125))
+        self.assertIn("is a device", self.cp(self.local("f"), "box:/dev/null", status=125))
+        # Here as well: but what is below the destination is never reached through one.
+        os.symlink("elsewhere", self.local("link"))
+        os.mkdir(self.local("elsewhere"))
+        os.mkdir(self.local("out"))
+        os.symlink("../elsewhere", self.local("out/real"))
+        self.cp("box:/m/file", self.local("link"))
+        self.assertEqual({"file": "F"}, self.tree("elsewhere"))
+        self.assertIn("in the place of what is not a directory", self.cp("box:/m/real", self.local("out"), status=125))
+        self.assertEqual({"file": "F"}, self.tree("elsewhere"))
+        self.assertIn("is a device", self.cp("box:/m/file", "/dev/null", status=125))
+
+    def test_file_and_directory_in_each_others_place(self):
+        self.put("d/x", "X")
+        self.sh("mkdir -p /m/d/x; mkdir /n; printf old >/n/d")
+        self.assertIn("cannot put d/x in the place of a directory", self.cp(self.local("d"), "box:/m", status=125))
+        self.assertIn("cannot put the directory d in the place", self.cp(self.local("d"), "box:/n", status=125))
+        self.assertEqual("", self.sh("ls -A /m/d /n | grep nacre || true"))
+
+    def test_hard_links_and_holes(self):
+        self.put("t/a", "A")
+        os.mkdir(self.local("t/in"))
+        os.link(self.local("t/a"), self.local("t/in/b"))
+        with open(self.local("t/sparse"), "wb") as file:
+            file.truncate(1 << 40)
+            file.seek(1 << 30)
+            file.write(b"here")
+        with open(self.local("t/empty"), "wb") as file:
+            file.truncate(1 << 30)
+        self.assertEqual("", self.cp(self.local("t"), "box:/t"))
+        self.assertEqual("1", self.sh("stat -c %i /t/a /t/in/b | sort -u | wc -l").strip())
+        self.assertEqual(f"{1 << 40} {1 << 30} here", self.sh("stat -c %s /t/sparse /t/empty | xargs printf '%s '; "
+                                                                "dd if=/t/sparse bs=1M skip=1024 count=1 2>/dev/null | head -c 4"))
+        self.assertEqual("", self.cp("box:/t", self.local("back")))
+        self.assertEqual(os.stat(self.local("back/a")).st_ino, os.stat(self.local("back/in/b")).st_ino)
+        found = os.stat(self.local("back/sparse"))
+        self.assertEqual(1 << 40, found.st_size)
+        self.assertLess(found.st_blocks, 4096)
+        with open(self.local("back/sparse"), "rb") as file:
+            file.seek(1 << 30)
+            self.assertEqual(b"here\0", file.read(5))
+        # Once more, over what is there.
+        self.assertEqual("", self.cp("box:/t/.", self.local("back")))
+        self.assertEqual({"a", "in", "sparse", "empty"}, set(os.listdir(self.local("back"))))
+
+    def tar_of(self, path):
+        done = subprocess.run(self.argv(f"box:{path}", "-"), capture_output=True, check=True)
+        return tarfile.open(fileobj=io.BytesIO(done.stdout))
+
+    def test_archive_out(self):
+        self.sh("mkdir /t; cd /t; printf hello >a; chown 12:34 a; chmod 4711 a; ln a b; ln -s /etc/passwd l; mkdir -m 700 d; touch -d @1000000000 a;"
+                "printf x | dd of=s bs=1 seek=1048576 2>/dev/null; truncate -s 1099511627776 s; touch $(printf n%.0s $(seq 200))")
+        with self.tar_of("/t") as tar:
+            found = {m.name: m for m in tar}
+            self.assertEqual({"t", "t/a", "t/b", "t/l", "t/d", "t/s", "t/" + "n" * 200}, set(found))
+            one, other = ("t/a", "t/b") if found["t/a"].isreg() else ("t/b", "t/a")
+            a = found[one]
+            self.assertEqual((0o4711, 12, 34, 5, 10**9, b"hello"), (a.mode, a.uid, a.gid, a.size, a.mtime, tar.extractfile(a).read()))
+            self.assertTrue(found[other].islnk())
+            self.assertEqual((one, "/etc/passwd", 0o700), (found[other].linkname, found["t/l"].linkname, found["t/d"].mode))
+            self.assertEqual(1 << 40, found["t/s"].size)
+        with self.tar_of("/t/.") as tar:
+            self.assertIn("./a", tar.getnames())
+        # GNU's tar reads it too.
+        done = subprocess.run(f"{' '.join(self.argv('box:/t', '-'))} | tar -x -C {self.dir}", shell=True, capture_output=True, check=True)
+        self.assertEqual(b"", done.stderr)
+        self.assertEqual((1 << 40, True), (os.stat(self.local("t/s")).st_size, os.stat(self.local("t/s")).st_blocks < 4096))
+
+    def test_archive_in(self):
+        self.put("t/a", "A", 0o4755)
+        os.chown(self.local("t/a"), 12, 34)
+        os.chmod(self.local("t/a"), 0o4755)
+        os.link(self.local("t/a"), self.local("t/b"))
+        os.symlink("/etc/passwd", self.local("t/l"))
+        self.put("t/" + "n" * 90 + "/" + "m" * 90, "long")
+        with open(self.local("t/s"), "wb") as file:
+            file.truncate(1 << 34)
+            file.seek(1 << 33)
+            file.write(b"here")
+        for form in ("gnu", "posix", "ustar"):
+            with self.subTest(form=form):
+                self.sh("rm -rf /t; mkdir /t")
+                holes = [] if form == "ustar" else ["-S"]
+                exclude = ["--exclude=./s"] if form == "ustar" else []
+                with subprocess.Popen(["tar", "-C", self.local("t"), f"--format={form}", *holes, *exclude, "-c", "."], stdout=subprocess.PIPE) as tar:
+                    done = subprocess.run(self.argv("-", "box:/t"), stdin=tar.stdout, capture_output=True, check=False)
+                self.assertEqual((0, b""), (done.returncode, done.stderr))
+                self.assertEqual("4755 12 34 2\n/etc/passwd\nlong\n", self.sh("cd /t; stat -c '%a %u %g %h' a; readlink l; cat n*/m*; echo"))
+                if holes:
+                    self.assertEqual(f"{1 << 34} here", self.sh("cd /t; printf '%s ' $(stat -c %s s); dd if=s bs=1M skip=8192 count=1 2>/dev/null | head -c 4"))
+
+    def archive(self, *members):
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w") as tar:
+            for name, kind, more in members:
+                m = tarfile.TarInfo(name)
+                m.type = kind
+                if kind == tarfile.REGTYPE:
+                    m.size = len(more)
+                elif more:
+                    m.linkname = more
+                tar.addfile(m, io.BytesIO(more) if kind == tarfile.REGTYPE else None)
+        return data.getvalue()
+
+    def cp_in(self, data, dest="/t"):
+        done = subprocess.run(self.argv("-", f"box:{dest}"), input=data, capture_output=True, check=False)
+        return done.returncode, done.stderr.decode()
+
+    def test_hostile_archives(self):
+        self.sh("mkdir /t /out; echo old >/out/x; ln -s /out /t/l")
+        reg, sym, hard = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE
+        for members, text in (
+                ([("../out/x", reg, b"new")], '".."'), ([("a/../../out/x", reg, b"new")], '".."'), ([("l/x", reg, b"new")], "directory"),
+                ([("k", sym, "/out"), ("k/x", reg, b"new")], "directory"), ([("h", hard, "../out/x")], '".."'), ([("h", hard, "l/x")], "hard link"),
+                ([("h", hard, "no")], "hard link"), ([("/".join("d" * 70), reg, b"")], "deeper")):
+            with self.subTest(members=members):
+                status, error = self.cp_in(self.archive(*members))
+                self.assertEqual(125, status)
+                self.assertIn(text, error)
+        self.assertEqual("old\n", self.sh("cat /out/x"))
+        # An absolute name is one below the directory; directories that it does not tell of are made.
+        self.assertEqual((0, ""), self.cp_in(self.archive(("/abs/x", reg, b"1"), ("./abs/y/z", reg, b"2"))))
+        self.assertEqual("12", self.sh("cat /t/abs/x /t/abs/y/z"))
+        self.assertEqual((1, "nacre: cp: dev is left out: it is a device\n"), self.cp_in(self.archive(("dev", tarfile.CHRTYPE, None), ("q", reg, b""))))
+        whole = self.archive(("cut", reg, b"x" * 5000))
+        self.assertIn("too early", self.cp_in(whole[:3000])[1])
+        self.assertEqual((0, ""), self.cp_in(whole[:512 + 5000]))
+        self.assertIn("gunzip", self.cp_in(b"\x1f\x8b\x08\0")[1])
+        self.assertIn("not a tar archive", self.cp_in(b"hello" * 1000)[1])
+        for dest, text in (("/no", "there is no directory /no"), ("/t/abs/x", "/t/abs/x is not a directory")):
+            self.assertIn(text, self.cp_in(whole, dest)[1])
+
+    def test_reader_of_archives_has_no_privilege(self):
+        """It can read and write, and nothing else."""
+        with subprocess.Popen([nacre_test.BINARY, "untar"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
+            def filtered():
+                with open(f"/proc/{reader.pid}/status", encoding="ascii") as status:
+                    return dict(line.split(":\t", 1) for line in status.read().splitlines() if ":\t" in line)
+            nacre_test.until(lambda: filtered()["Seccomp"] == "2", what="its filter")
+            self.assertEqual("1", filtered()["NoNewPrivs"])
+            self.assertEqual({"0", "1", "2"}, set(os.listdir(f"/proc/{reader.pid}/fd")))
+            reader.stdin.close()
+            reader.stdout.read()
+
+    def test_stopped(self):
+        self.sh("mkdir /t; echo 1 >/t/x; rm /bin/cat")
+        self.node.cli("run", "--name", "gone", "-v", f"{self.dir}:/vol", "busybox", "sh", "-c", "echo 2 >/y; exit 3", check=False)
+        self.node.cli("stop", "-t", "0", "box")
+        before = self.node.fds()
+        self.assertEqual("", self.cp("box:/t/x", self.local("x")))
+        self.assertEqual("", self.cp("gone:/y", self.local("y")))
+        self.assertEqual({"x": "1\n", "y": "2\n"}, self.tree("."))
+        self.assertEqual(125, self.node.cli("cp", "box:/bin/cat", self.local("cat"), check=False).returncode)
+        self.put("in/z", "3")
+        for _ in range(2):
+            self.assertEqual("", self.cp(self.local("in/."), "box:/t"))
+        self.cp("box:/t", self.local("t"))
+        self.assertEqual({"x": "1\n", "z": "3"}, self.tree("t"))
+        self.assertIn("/vol", self.cp("gone:/vol/x", self.local("v"), status=125))
+        self.assertIn("not mounted", self.cp(self.local("x"), "gone:/./vol/", status=125))
+        nacre_test.until(lambda: len(self.node.fds()) <= len(before), what="the end of its descriptors")
+        # Two at a time share what they need of it.
+        calls = [self.node.workloads.CopyFrom(pb.CopyFromRequest(target="box", path="/bin/busybox")) for _ in range(3)]
+        for call in calls:
+            next(call)
+        self.assertEqual("", self.cp(self.local("x"), "box:/t/w"))
+        self.assertEqual(1, len({sum(len(m.data) for m in call) for call in calls}))
+        self.assertEqual("1\n", self.copy_from("/t/w")[0][1].decode())
+        self.node.cli("rm", "box")
+        self.assertIn("box", self.cp("box:/t/x", self.local("q"), status=125))
+
+
+class Messages(CopyTest):
+    def test_sparse_and_hard_links(self):
+        sparse = Entry(type=Entry.TYPE_SPARSE, path=b"s", mode=0o644, size=10, extents=[2, 3, 7, 1])
+        self.copy_to("/tmp", pb.CopyToRequest(entry=sparse, data=b"ab"), pb.CopyToRequest(data=b"cd"),
+                     pb.CopyToRequest(entry=Entry(type=Entry.TYPE_HARD_LINK, path=b"h", link_target=b"s")))
+        self.assertEqual("00006162 63000064 0000 2", self.sh("cd /tmp; xxd -p s | sed 's/......../& /g' | xargs echo -n; stat -c ' %h' h").strip().replace("  ", " "))
+        for extents, size in (([1], 9), ([3, 3, 2, 1], 9), ([0, 3, 2, 1], 9), ([0, 10], 9), ([10, 0], 9), ([0, 2**64 - 1], 9), ([5, 2**64 - 2], 2**64 - 1)):
+            self.assertFails(StatusCode.INVALID_ARGUMENT, lambda e=extents, s=size: self.copy_to(
+                "/tmp", pb.CopyToRequest(entry=Entry(type=Entry.TYPE_SPARSE, path=b"s", size=s, extents=e))), "entry")
+        self.assertFails(StatusCode.INVALID_ARGUMENT, lambda: self.copy_to("/tmp", pb.CopyToRequest(entry=sparse, data=b"abcde")), "data")
+        self.assertFails(StatusCode.INVALID_ARGUMENT, lambda: self.copy_to("/tmp", pb.CopyToRequest(
+            entry=Entry(type=Entry.TYPE_FILE, path=b"s", extents=[0, 0]))), "extents")
+        for target in (b"", b"../s", b"/tmp/s", b"."):
+            self.assertFails(StatusCode.INVALID_ARGUMENT, lambda t=target: self.copy_to("/tmp", pb.CopyToRequest(
+                entry=Entry(type=Entry.TYPE_HARD_LINK, path=b"q", link_target=t))), "entry")
+        self.assertEqual("h s", self.sh("ls -A /tmp | xargs echo").strip())
+
+    def test_without_exact_they_are_files(self):
+        self.sh("mkdir /t; cd /t; echo 1 >a; ln a b; truncate -s 100000 s")
+        self.assertEqual({Entry.TYPE_DIRECTORY: 1, Entry.TYPE_FILE: 3}, self.kinds(self.copy_from("/t")))
+        self.assertEqual({Entry.TYPE_DIRECTORY: 1, Entry.TYPE_FILE: 1, Entry.TYPE_HARD_LINK: 1, Entry.TYPE_SPARSE: 1}, self.kinds(self.copy_from("/t", exact=True)))
+
+    @staticmethod
+    def kinds(entries):
+        found = {}
+        for e, _ in entries:
+            found[e.type] = found.get(e.type, 0) + 1
+        return found
