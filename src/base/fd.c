@@ -9,11 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "base/sysio.h"
+
+#define FD_NULL_MAJOR 1
+#define FD_NULL_MINOR 3
 
 int fd_close(int fd)
 {
@@ -23,6 +28,39 @@ int fd_close(int fd)
 		(void)close(fd);
 	errno = saved;
 	return -1;
+}
+
+/* Opens the lowest free number, which is fd. Not close-on-exec, as no standard stream is. */
+static int fd_open_null_at(int fd)
+{
+	struct stat st;
+	int at = sysio_openat(AT_FDCWD, "/dev/null", O_RDWR | O_NOCTTY, 0);
+	int r = at < 0 ? -errno : 0;
+
+	if (r == 0 && fstat(at, &st) < 0)
+		r = -errno;
+	if (r == 0 && (at != fd || !S_ISCHR(st.st_mode) ||
+		       st.st_rdev != makedev(FD_NULL_MAJOR, FD_NULL_MINOR)))
+		r = -ENODEV;
+	if (r < 0)
+		(void)fd_close(at);
+	return r;
+}
+
+int fd_open_standard(const char *program)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int r = fcntl(fd, F_GETFD) < 0 ? fd_open_null_at(fd) : 0;
+
+		if (r == 0)
+			continue;
+		(void)dprintf(STDERR_FILENO,
+			      "%s: standard stream %d is closed, and /dev/null cannot be opened "
+			      "in its place: %s (open the stream, or repair /dev/null)\n",
+			      program, fd, strerror(-r));
+		return r;
+	}
+	return 0;
 }
 
 int fd_copy(int fd)

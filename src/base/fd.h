@@ -20,6 +20,15 @@ static inline void fd_closep(int *fd)
 }
 #define _cleanup_fd_ _cleanup_(fd_closep)
 
+/*
+ * Opens each of 0, 1 and 2 that is closed on /dev/null. The first call of each program: a caller
+ * may have closed a standard stream, and the first descriptor that the program opened, of a
+ * directory of the host for example, would become that stream here and in a container. A negative
+ * errno where /dev/null cannot be opened or is another file: the program, whose name the complaint
+ * on standard error begins with, must end.
+ */
+int fd_open_standard(const char *program);
+
 /* A copy with O_CLOEXEC, or a negative errno. */
 int fd_copy(int fd);
 int fd_set_nonblock(int fd, bool on);

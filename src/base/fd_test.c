@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,43 @@ static void close_keeps_errno(void)
 	CHECK_INT(fd_close(-1), -1);
 	CHECK_INT(errno, 77);
 	CHECK_INT(fd_copy(fd), -EBADF);
+}
+
+/* Whether fd is the null device for reading and writing, and stays open through an exec. */
+static bool is_null(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3) &&
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR && fcntl(fd, F_GETFD) == 0;
+}
+
+/* Each set of standard streams that a caller can have closed. */
+static void standard_streams(void)
+{
+	int saved[3];
+
+	for (int i = 0; i < 3; i++)
+		saved[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+	for (unsigned closed = 0; closed < 8; closed++) {
+		bool right = true;
+		int next;
+
+		for (int i = 0; i < 3; i++)
+			if (closed & 1U << i)
+				(void)close(i);
+		right = fd_open_standard("fd-test") == 0;
+		next = fcntl(saved[0], F_DUPFD_CLOEXEC, 0);
+		right = right && next > 2;
+		for (int i = 0; i < 3; i++)
+			right = right && is_null(i) == !!(closed & 1U << i);
+		(void)fd_close(next);
+		for (int i = 0; i < 3; i++)
+			(void)dup3(saved[i], i, 0);
+		CHECK(right);
+	}
+	for (int i = 0; i < 3; i++)
+		(void)close(saved[i]);
 }
 
 static void flags(void)
@@ -156,7 +195,8 @@ static void processes(void)
 	CHECK_INT(process_start_time(-1, pid, &later), -ENOENT);
 }
 
-UNIT_MAIN({ "close keeps errno", close_keeps_errno }, { "flags", flags },
+UNIT_MAIN({ "close keeps errno", close_keeps_errno },
+	  { "standard streams that the caller closed", standard_streams }, { "flags", flags },
 	  { "reads all of it", reads_all_of_it },
 	  { "reads over short counts", reads_over_short_counts },
 	  { "files by name", files_by_name }, { "processes", processes })

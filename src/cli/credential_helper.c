@@ -153,7 +153,10 @@ static int helper_actions(const struct credential_helper *h, int in_fd, int out_
 		r = posix_spawn_file_actions_addtcsetpgrp_np(actions, h->tty_fd);
 	if (r == 0)
 		r = posix_spawn_file_actions_adddup2(actions, in_fd, STDIN_FILENO);
-	return r == 0 ? posix_spawn_file_actions_adddup2(actions, out_fd, STDOUT_FILENO) : r;
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, out_fd, STDOUT_FILENO);
+	/* Not what the caller of this program left open. */
+	return r == 0 ? posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1) : r;
 }
 
 /* Should: run it as the user, with his environment and his terminal. Must not: hand down anything

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "base/fd.h"
 #include "base/macros.h"
 #include "base/str.h"
 #include "base/title.h"
@@ -20,6 +23,9 @@ int main(int argc, char **argv)
 {
 	static const struct cli_extra extras[] = { { "daemon", daemon_main } };
 
+	/* Pid 1 of a machine has no /dev yet (init/guest_root.h). */
+	if (!guest_is_init(argv[0]) && fd_open_standard("nacre") < 0)
+		return EXIT_FAILURE;
 	if (oci_is_name(argv[0]))
 		return oci_main(argc - 1, argv + 1, argv);
 	if (argc > 1 && str_eq(argv[1], "oci"))

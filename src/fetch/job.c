@@ -45,6 +45,8 @@ int job_main(const struct job_program *program, int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
 
+	if (fd_open_standard(program->name) < 0)
+		return EXIT_FAILURE;
 	if (argc != 2) {
 		(void)fprintf(stderr, "%s is started by nacre\n", program->name);
 		return EXIT_FAILURE;

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/fd.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -104,6 +105,8 @@ int main(int argc, char **argv)
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct error err = ERROR_INIT;
 
+	if (fd_open_standard("nacre-gate") < 0)
+		return EXIT_FAILURE;
 	title_init(argc, argv);
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	if (main_run(argc, argv, &err) == 0)

@@ -44,8 +44,9 @@ static int root_mount(const struct root_mount *m, struct error *err)
 	return 0;
 }
 
-/* The kernel has opened the console of the initramfs, where that has one. */
-static void root_open_console(void)
+/* The kernel has opened the console of the initramfs, where that has one. Nothing else is open
+ * yet. */
+static int root_open_console(struct error *err)
 {
 	int fd = sysio_openat(AT_FDCWD, "/dev/console", O_RDWR | O_NOCTTY, 0);
 
@@ -53,8 +54,11 @@ static void root_open_console(void)
 		fd = sysio_openat(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	while (fd >= 0 && fd < STDERR_FILENO)
 		fd = fcntl(fd, F_DUPFD, 0);
+	if (fd < 0)
+		return error_set(err, -errno, "open the standard streams");
 	if (fd > STDERR_FILENO)
 		(void)fd_close(fd);
+	return 0;
 }
 
 int guest_root_begin(struct error *err)
@@ -65,8 +69,7 @@ int guest_root_begin(struct error *err)
 		if (r < 0)
 			return r;
 	}
-	root_open_console();
-	return 0;
+	return root_open_console(err);
 }
 
 /* What is mounted on /X goes to the same name below the new root. */

@@ -28,6 +28,15 @@ static int count_fds(const char *name, const char *text, unsigned *ret, struct e
 	return 0;
 }
 
+/* What the caller passed has come through an exec. A number that it left closed can be one of this
+ * program's own by now (--log), and those are close-on-exec. */
+static bool count_is_given(int fd)
+{
+	int flags = fcntl(fd, F_GETFD);
+
+	return flags >= 0 && !(flags & FD_CLOEXEC);
+}
+
 int launch_count_fds(struct launch_options *o, const char *preserve, struct error *err)
 {
 	int r;
@@ -41,7 +50,7 @@ int launch_count_fds(struct launch_options *o, const char *preserve, struct erro
 		return error_refuse(err, ERROR_EXHAUSTED, "more than %d descriptors to pass on",
 				    ISOLATE_KEEP_FDS_MAX);
 	for (unsigned i = 0; i < o->n_listen_fds + o->n_preserve_fds; i++)
-		if (fcntl((int)i + 3, F_GETFD) < 0)
+		if (!count_is_given((int)i + 3))
 			return error_refuse(err, ERROR_INVALID,
 					    "--preserve-fds: descriptor %u is not open", i + 3);
 	return 0;
