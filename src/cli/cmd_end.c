@@ -46,7 +46,7 @@ int cmd_stop(const struct cli *cli, const struct args *args)
 	return each_operand(cli, args,
 			    &(struct each_call){ "/nacre.v1.WorkloadService/Stop", &request.base,
 						 &request.target,
-						 &nacre__v1__stop_response__descriptor });
+						 &nacre__v1__stop_response__descriptor, true });
 }
 
 int cmd_rm(const struct cli *cli, const struct args *args)
@@ -57,7 +57,8 @@ int cmd_rm(const struct cli *cli, const struct args *args)
 	return each_operand(cli, args,
 			    &(struct each_call){ "/nacre.v1.WorkloadService/Remove", &request.base,
 						 &request.target,
-						 &nacre__v1__remove_response__descriptor });
+						 &nacre__v1__remove_response__descriptor,
+						 request.force });
 }
 
 int cmd_update(const struct cli *cli, const struct args *args)

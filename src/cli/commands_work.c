@@ -542,9 +542,9 @@ static const struct command work_commands[] = {
 		.summary = "ask workloads to end, kill what is left",
 		.help = "Every container gets SIGTERM, or the stop signal of its image, and "
 			"SIGKILL after the\n"
-			"time. An instance is stopped with all that is in it. What has ended "
-			"already is left\n"
-			"as it is.",
+			"time, all targets at once. An instance is stopped with all that is in "
+			"it, at every\n"
+			"depth, in the same way. What has ended already is left as it is.",
 		.options = options_stop,
 		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,

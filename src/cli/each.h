@@ -3,19 +3,25 @@
 #define NACRE_CLI_EACH_H
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
 
 struct args;
 struct cli;
 
 /*
- * One call for each operand, one after the other over one connection: *slot of the request is the
- * operand. What fails is told, and the next one is asked all the same; returns the exit status.
+ * One call for each operand, over one connection: *slot of the request is the operand. A failure is
+ * reported, in the order of the operands, and does not keep the others from being asked; returns
+ * the exit status.
+ *
+ * together: all at the same time, except that an operand that is named again waits for everything
+ * before it. Otherwise one after the other.
  */
 struct each_call {
 	const char *method;
 	const ProtobufCMessage *request;
 	char **slot;
 	const ProtobufCMessageDescriptor *answer;
+	bool together;
 };
 
 int each_operand(const struct cli *cli, const struct args *args, const struct each_call *call);

@@ -14,10 +14,9 @@
 #include "runtime/processes_call.h"
 #include "runtime/services.h"
 #include "runtime/stats_call.h"
+#include "runtime/stop_call.h"
 #include "runtime/target.h"
 #include "runtime/update_call.h"
-
-#define GRACE_MAX_MS ((uint64_t)3600 * 1000)
 
 static void answer_memory(struct rpc_call *call)
 {
@@ -51,57 +50,13 @@ static void inspect(struct rpc_call *call, const ProtobufCMessage *request, void
 
 /* ---- Stop ---- */
 
-static void stop_answer(struct rpc_call *call, Nacre__V1__Workload *w)
-{
-	Nacre__V1__StopResponse m = NACRE__V1__STOP_RESPONSE__INIT;
-
-	m.workload = w;
-	if (w)
-		rpc_call_reply(call, &m.base);
-	else
-		answer_memory(call);
-}
-
-static void stop_workload_done(void *userdata, struct workload *w, const struct error *err)
-{
-	struct rpc_call *call = userdata;
-	Nacre__V1__StopResponse m = NACRE__V1__STOP_RESPONSE__INIT;
-
-	if (err)
-		rpc_call_fail(call, err);
-	else if (!w)
-		rpc_call_reply(call, &m.base); /* stopped, and removed by somebody else */
-	else
-		stop_answer(call, convert_workload(rpc_call_arena(call), w));
-}
-
-static void stop_instance_done(void *userdata, struct instance *i, const struct error *err)
-{
-	struct rpc_call *call = userdata;
-
-	if (err)
-		rpc_call_fail(call, err);
-	else
-		stop_answer(call, convert_instance(rpc_call_arena(call), i));
-}
-
 static void stop(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
-	const Nacre__V1__StopRequest *q = (const Nacre__V1__StopRequest *)(const void *)request;
 	struct error err = ERROR_INIT;
-	struct target t;
-	int r;
 
-	r = target_find(userdata, q->target, &t, &err);
-	if (r == 0 && q->grace_ms > GRACE_MAX_MS)
-		r = error_field(&err, ERROR_INVALID, "grace_ms", "%llu is more than an hour (%llu)",
-				(unsigned long long)q->grace_ms, (unsigned long long)GRACE_MAX_MS);
-	if (r < 0)
+	if (stop_call_start(call, userdata, (const Nacre__V1__StopRequest *)(const void *)request,
+			    &err) < 0)
 		rpc_call_fail(call, &err);
-	else if (t.workload)
-		workload_stop(t.workload, q->grace_ms * NSEC_PER_MSEC, stop_workload_done, call);
-	else
-		instance_stop(t.instance, stop_instance_done, call);
 }
 
 /* ---- Remove ---- */

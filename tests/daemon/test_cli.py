@@ -269,6 +269,22 @@ class Others(CliTest):
         self.assertEqual({}, self.listed())
         self.assertIn("c", self.fails("rm", "c"))
 
+    def test_several_are_stopped_at_the_same_time(self):
+        names = [f"deaf{n}" for n in range(12)]
+        for name in names:
+            self.start(name)
+        began = time.monotonic()
+        done = self.node.cli("stop", "-t", "2", "nobody", *names, "none", check=False)
+        took = time.monotonic() - began
+        self.assertEqual((FAILED, ["nobody", "none"]),
+                         (done.returncode, [w for line in done.stderr.splitlines() for w in ("nobody", "none") if w in line]))
+        self.assertEqual({137}, {w["exit_code"] for w in self.listed().values()})
+        # One after the other takes 24 seconds at least.
+        self.assertTrue(1.9 < took < 16, took)
+        # A name that is given twice is asked twice, in order.
+        self.assertIn(names[0], self.fails("rm", "-f", *names, names[0]))
+        self.assertEqual({}, self.listed())
+
     def test_rm_goes_on_after_a_failure(self):
         self.start("a", "true")
         self.node.cli("wait", "a")

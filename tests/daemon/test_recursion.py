@@ -2,6 +2,7 @@
 """Instances in instances: what runs deep down is reached by its path, and ends with what is around it."""
 import os
 import signal
+import time
 
 import grpc
 
@@ -185,7 +186,7 @@ class Ends(RecursionTest):
         before = self.node.baseline()
         self.chain("a/b")
         deep = self.cell("a/b/deep")
-        self.node.workloads.Stop(nacre_pb2.StopRequest(target="a", grace_ms=1000))
+        self.node.workloads.Stop(nacre_pb2.StopRequest(target="a"))
         self.assertIsNone(host.process(deep.containers[0].pid))
         left = self.all()
         self.assertNotIn("a", left)
@@ -195,6 +196,47 @@ class Ends(RecursionTest):
         self.node.clear()
         self.assertEqual({}, self.all())
         self.assertNoTraces(before)
+
+    def test_stopping_an_instance_is_graceful_at_every_depth(self):
+        before = self.node.baseline()
+        self.chain("a/b")
+        self.spawn("ab")
+        heeds = container("sh", "-c", "trap 'echo told; exit 9' TERM; echo ready; while :; do sleep 0.05; done")
+        deaf = container("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
+        self.cell("a/top", heeds)
+        self.cell("a/b/deep", heeds)
+        self.pod("a/b/web", heeds)
+        self.cell("a/b/deaf", deaf)
+        beside = self.cell("ab/beside", heeds)
+        for path in ("a/top", "a/b/deep", "a/b/web", "a/b/deaf"):
+            nacre_test.until(lambda p=path: b"ready" in self.logs(p), what=f"the trap of {path}")
+        # It is killed when a second stop gives it no time.
+        slow = self.node.workloads.Stop.future(nacre_pb2.StopRequest(target="a", grace_ms=100000))
+        nacre_test.until(lambda: [self.all()[p].state for p in ("a/top", "a/b/deep", "a/b/web", "a/b/deaf")] ==
+                         ["exited"] * 3 + ["stopping"], what="the end of what heeds the signal")
+        self.assertEqual("ready", self.all()["a"].state)
+        self.assertFalse(slow.done())
+        self.node.workloads.Stop(nacre_pb2.StopRequest(target="a/b/deaf"))
+        slow.result(timeout=60)
+        left = self.all()
+        self.assertEqual({"a/top": 9, "a/b/deep": 9, "a/b/web": 9, "a/b/deaf": 137},
+                         {p: w.exit_code for p, w in left.items() if p.startswith("a/")})
+        for path in ("a/top", "a/b/deep", "a/b/web"):
+            self.assertEqual(b"ready\ntold\n", self.logs(path))
+        self.assertNotIn("a", left)
+        self.assertEqual(("running", beside.containers[0].pid), (left["ab/beside"].state, left["ab/beside"].containers[0].pid))
+        self.node.workloads.Stop(nacre_pb2.StopRequest(target="ab", grace_ms=100))
+        self.node.clear()
+        self.assertNoTraces(before)
+
+    def test_stopping_an_instance_kills_after_the_grace_period(self):
+        self.chain("a/b")
+        self.cell("a/b/deaf", container("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"))
+        nacre_test.until(lambda: b"ready" in self.logs("a/b/deaf"), what="its trap")
+        began = time.monotonic()
+        self.node.workloads.Stop(nacre_pb2.StopRequest(target="a", grace_ms=400))
+        self.assertTrue(0.35 < time.monotonic() - began < 60)
+        self.assertEqual({"a/b/deaf": ("exited", 137)}, {p: (w.state, w.exit_code) for p, w in self.all().items()})
 
     def test_remove_needs_force_while_it_is_used(self):
         self.chain("a/b")
