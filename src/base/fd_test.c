@@ -43,6 +43,14 @@ static bool is_null(int fd)
 	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR && fcntl(fd, F_GETFD) == 0;
 }
 
+static bool is_same(int fd, int other)
+{
+	struct stat a, b;
+
+	return fstat(fd, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
 /* Each set of standard streams that a caller can have closed. */
 static void standard_streams(void)
 {
@@ -61,7 +69,7 @@ static void standard_streams(void)
 		next = fcntl(saved[0], F_DUPFD_CLOEXEC, 0);
 		right = right && next > 2;
 		for (int i = 0; i < 3; i++)
-			right = right && is_null(i) == !!(closed & 1U << i);
+			right = right && (closed & 1U << i ? is_null(i) : is_same(i, saved[i]));
 		(void)fd_close(next);
 		for (int i = 0; i < 3; i++)
 			(void)dup3(saved[i], i, 0);
