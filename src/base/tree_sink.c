@@ -135,14 +135,9 @@ static bool tree_sink_cut(char *path)
 {
 	size_t len = strlen(path), whole = len;
 
-	for (;;) {
-		if (len > 1 && path[len - 1] == '/')
-			len--;
-		else if (len > 1 && path[len - 1] == '.' && path[len - 2] == '/')
-			len--;
-		else
-			break;
-	}
+	/* Of "/." the dot goes first. */
+	while (len > 1 && (path[len - 1] == '/' || (path[len - 1] == '.' && path[len - 2] == '/')))
+		len--;
 	path[len] = '\0';
 	return len < whole;
 }

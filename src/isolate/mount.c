@@ -126,7 +126,7 @@ int mount_id(int fd, uint64_t *ret, struct error *err)
 
 int mount_is_same(int a_fd, int b_fd, struct error *err)
 {
-	uint64_t a, b;
+	uint64_t a = 0, b = 0;
 	int r = mount_id(a_fd, &a, err);
 
 	if (r == 0)
