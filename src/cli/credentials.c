@@ -103,7 +103,8 @@ static int credentials_take(struct credentials *c, struct arena *arena,
 			c->registry_token = "";
 		return 1;
 	}
-	return *c->username && *c->password;
+	/* A password may be empty, as those of some registries that only want a name. */
+	return *c->username != '\0';
 }
 
 int credentials_read(struct credentials *ret, struct arena *arena, const char *host,

@@ -23,6 +23,7 @@ static void reads_entries(void)
 		" \"b.example:5000\": {\"identitytoken\": \"tok\", \"auth\": \"bWU6\"},"
 		" \"https://c.example/v2/\": {\"registrytoken\": \"reg\"},"
 		" \"https://index.docker.io/v1/\": {\"username\": \"u\", \"password\": \"p\"},"
+		" \"name.example\": {\"auth\": \"bWU6\"},"
 		" \"empty.example\": {}, \"bad.example\": {\"auth\": \"!\"},"
 		" \"nul.example\": {\"auth\": \"AAAA\"}, \"nocolon.example\": {\"auth\": \"bWU\"}},"
 		" \"credsStore\": \"x\"}";
@@ -31,7 +32,9 @@ static void reads_entries(void)
 	} found[] = { { "a.example", "me", "secret:x", "", "" },
 		      { "b.example:5000", "", "", "tok", "" },
 		      { "c.example", "", "", "", "reg" },
-		      { "docker.io", "u", "p", "", "" } };
+		      { "docker.io", "u", "p", "", "" },
+		      /* A name alone: its password is empty. */
+		      { "name.example", "me", "", "", "" } };
 	_cleanup_(arena_done) struct arena a = ARENA_INIT;
 	struct credentials c;
 

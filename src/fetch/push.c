@@ -69,7 +69,9 @@ struct push_flight {
 	uint64_t from; /* bytes that the registry has */
 	uint64_t best; /* the most of it that it ever had */
 	unsigned n_tries;
-	nsec_t told; /* when its progress was */
+	bool is_throttled;     /* the last answer was 429 */
+	uint64_t throttled_ms; /* waited for that */
+	nsec_t told;           /* when its progress was */
 	struct buf text;
 	char media_type[FETCH_TYPE_MAX + 1];
 	char path[sizeof("/blobs/uploads/?mount=&from=") + DIGEST_SIZE + 3 * REFERENCE_NAME_MAX];
@@ -94,6 +96,7 @@ static void push_on_end(struct exchange *x, const struct error *err)
 	struct push_flight *f = container_of(x, struct push_flight, exchange);
 
 	(void)error_copy(&f->err, err);
+	f->is_throttled = err && x->transfer.head.status == 429;
 	f->ended = true;
 }
 
@@ -177,12 +180,14 @@ static int push_again(struct push_flight *f, enum push_step step, struct error *
 	uint64_t ms = s->retry_ms;
 	char text[ERROR_TEXT_MAX];
 
-	if (f->n_tries >= s->n_retries)
+	/* Of a registry that answers 429 the time counts, not the tries. */
+	if (f->n_tries >= s->n_retries && !(f->is_throttled && f->throttled_ms < s->throttled_ms))
 		return push_fail(f, err);
 	for (unsigned i = 0; i < f->n_tries && ms < s->retry_max_ms; i++)
 		ms *= 2;
 	ms = MIN(ms, (uint64_t)s->retry_max_ms);
 	f->n_tries++;
+	f->throttled_ms += f->is_throttled ? ms : 0;
 	(void)str_printf(text, sizeof(text), "%.400s; tried again in %llu ms", error_text(&f->err),
 			 (unsigned long long)ms);
 	f->push->network->config.note(f->push->network->config.userdata, text);

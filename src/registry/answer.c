@@ -27,14 +27,15 @@ static int answer_object(struct json_value **ret, struct arena *arena, const voi
 
 struct answer_token_text {
 	const char *token, *access_token;
-	struct json_uint expires_in;
+	struct json_int expires_in;
 };
 
 static const struct json_field answer_token_fields[] = {
 	{ "token", JSON_TO_TEXT, .offset = offsetof(struct answer_token_text, token) },
 	{ "access_token", JSON_TO_TEXT,
 	  .offset = offsetof(struct answer_token_text, access_token) },
-	{ "expires_in", JSON_TO_UINT, .offset = offsetof(struct answer_token_text, expires_in) },
+	{ "expires_in", JSON_TO_INT, .offset = offsetof(struct answer_token_text, expires_in),
+	  .min = INT64_MIN, .max = INT64_MAX },
 };
 
 int answer_token(struct answer_token *ret, struct arena *arena, const void *data, size_t len,
@@ -62,9 +63,10 @@ int answer_token(struct answer_token *ret, struct arena *arena, const void *data
 		return error_refuse(err, ERROR_EXHAUSTED, "its token has more than %d bytes",
 				    REGISTRY_TOKEN_MAX);
 	ret->token = token;
-	ret->seconds = text.expires_in.set
-			       ? MIN(text.expires_in.value, (uint64_t)ANSWER_TOKEN_SECONDS_MAX)
-			       : ANSWER_TOKEN_SECONDS;
+	/* Some servers say 0 or less for "the usual time", which is what a missing number means. */
+	ret->seconds = text.expires_in.value > 0 ? (uint64_t)MIN(text.expires_in.value,
+								 (int64_t)ANSWER_TOKEN_SECONDS_MAX)
+						 : ANSWER_TOKEN_SECONDS;
 	return 0;
 }
 

@@ -23,7 +23,7 @@ static void tokens(void)
 					   "{\"token\":\"\"}",
 					   "{\"token\":\"a b\"}",
 					   "{\"token\":\"a\\r\\nX: y\"}",
-					   "{\"token\":\"a\",\"expires_in\":-1}" };
+					   "{\"token\":\"a\",\"expires_in\":\"1\"}" };
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT;
 	struct answer_token t = { .token = "" };
 
@@ -36,6 +36,12 @@ static void tokens(void)
 	CHECK_INT(t.seconds, 60);
 	CHECK_INT(token("{\"token\":\"a\",\"expires_in\":99999999999}", &t, &arena), 0);
 	CHECK_INT(t.seconds, 86400);
+	CHECK_INT(token("{\"token\":\"a\",\"expires_in\":0}", &t, &arena), 0);
+	CHECK_INT(t.seconds, 60);
+	CHECK_INT(token("{\"token\":\"a\",\"expires_in\":-300}", &t, &arena), 0);
+	CHECK_INT(t.seconds, 60);
+	CHECK_INT(token("{\"token\":\"a\",\"expires_in\":1}", &t, &arena), 0);
+	CHECK_INT(t.seconds, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		CHECK(token(bad[i], &t, &arena) < 0);
 }

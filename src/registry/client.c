@@ -29,6 +29,7 @@ static void client_settings(struct registry *r)
 		.retry_ms = client_or(s->retry_ms, REGISTRY_RETRY_MS),
 		.retry_max_ms = client_or(s->retry_max_ms, REGISTRY_RETRY_WAIT_MS),
 		.connect_ms = client_or(s->connect_ms, REGISTRY_CONNECT_MS),
+		.throttled_ms = client_or(s->throttled_ms, REGISTRY_THROTTLED_MS),
 	};
 }
 

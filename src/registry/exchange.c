@@ -133,21 +133,31 @@ static uint64_t exchange_pause(struct exchange *x)
 	return ms;
 }
 
+/* Whether the last answer is that too much was asked, and that has not been waited out yet: tries
+ * are not counted then, but the time that they take. */
+static bool exchange_is_throttled(const struct exchange *x)
+{
+	return x->transfer.head.status == 429 &&
+	       x->throttled_ms < x->registry->settings.throttled_ms;
+}
+
 static void exchange_retry(struct exchange *x, const struct error *err)
 {
+	bool throttled = exchange_is_throttled(x);
 	char then[64];
 	uint64_t ms;
 
 	/* Who got on is not at the end of his tries. */
 	if (x->n_heard >= EXCHANGE_PROGRESS)
 		x->n_failures = 0;
-	if (x->request.once || x->n_failures >= x->registry->settings.n_retries ||
+	if (x->request.once || (x->n_failures >= x->registry->settings.n_retries && !throttled) ||
 	    x->n_attempts >= EXCHANGE_ATTEMPTS_MAX) {
 		exchange_give_up(x, err);
 		return;
 	}
 	x->n_failures++;
 	ms = exchange_pause(x);
+	x->throttled_ms += throttled ? ms : 0;
 	(void)str_printf(then, sizeof(then), "tried again in %llu ms", (unsigned long long)ms);
 	exchange_note(x, err, then);
 	x->due = clock_mono() + ms * EXCHANGE_MILLI;

@@ -71,9 +71,10 @@ struct exchange {
 	struct url url; /* of this attempt */
 	bool stranger;  /* behind a redirect to another origin */
 	unsigned n_redirects, n_challenges, n_failures, n_attempts;
-	uint64_t begins;  /* of the file: the first byte of this answer */
-	uint64_t n_heard; /* of this attempt; many: the next failure counts as the first */
-	nsec_t due;       /* of the next attempt; 0: none waits */
+	uint64_t begins;       /* of the file: the first byte of this answer */
+	uint64_t throttled_ms; /* that were waited for a registry that answered 429 */
+	uint64_t n_heard;      /* of this attempt; many: the next failure counts as the first */
+	nsec_t due;            /* of the next attempt; 0: none waits */
 	bool asks_token, running;
 	unsigned told; /* the token that this attempt has shown (token.h, made); 0: none */
 	struct token_request token;

@@ -276,6 +276,15 @@ static void what_may_pass_is_tried_again(void)
 	bed_ask(&manifest);
 	CHECK_INT(bed.err.kind, ERROR_UNAVAILABLE);
 	CHECK_INT(bed.n_asked, 4);
+	/* Of one that says that it is asked too much the time counts, not the tries. */
+	bed_make(1);
+	bed.registry.settings.throttled_ms = 16;
+	for (unsigned i = 0; i < 40; i++)
+		bed_says_status(429);
+	bed_ask(&manifest);
+	CHECK_INT(bed.err.kind, ERROR_UNAVAILABLE);
+	CHECK(bed.exchange.throttled_ms >= 16);
+	CHECK(bed.n_asked >= 8);
 	/* And not at all where the caller begins elsewhere. */
 	bed_make(1);
 	bed_says_status(503);

@@ -18,6 +18,8 @@
 #define REGISTRY_RETRIES 5
 #define REGISTRY_RETRY_MS 100
 #define REGISTRY_RETRY_WAIT_MS 30000
+/* So long, at least, a registry that answers 429 is asked again before that is given up. */
+#define REGISTRY_THROTTLED_MS 30000
 #define REGISTRY_CONNECT_MS 30000
 
 #endif

@@ -27,7 +27,8 @@ struct registry_credentials {
 };
 
 struct registry_settings {
-	uint32_t connections, stall_ms, min_rate, n_retries, retry_ms, retry_max_ms, connect_ms;
+	uint32_t connections, stall_ms, min_rate, n_retries, retry_ms, retry_max_ms, connect_ms,
+		throttled_ms;
 };
 
 struct registry_config {

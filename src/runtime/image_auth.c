@@ -14,24 +14,27 @@ static bool image_auth_fits(const char *text, size_t max)
 static int image_auth_take(struct image_auth *to, const Nacre__V1__RegistryAuth *from, size_t i,
 			   struct error *err)
 {
-	unsigned kinds = !str_empty(from->password) + !str_empty(from->identity_token) +
-			 !str_empty(from->registry_token);
+	/* A user name without a token goes with a password, which may be empty. */
+	bool named = !str_empty(from->username) || !str_empty(from->password);
+	unsigned kinds =
+		named + !str_empty(from->identity_token) + !str_empty(from->registry_token);
 	char field[32];
 
 	(void)str_printf(field, sizeof(field), "auths[%zu]", i);
 	if (str_empty(from->host) || !image_auth_fits(from->host, IMAGE_HOST_MAX))
 		return error_field(err, ERROR_INVALID, field, "host: this is none");
 	if (kinds != 1)
-		return error_field(err, ERROR_INVALID, field,
-				   "one of password, identity_token and registry_token is wanted");
+		return error_field(
+			err, ERROR_INVALID, field,
+			"one of username, identity_token and registry_token is required");
 	if (!image_auth_fits(from->username, IMAGE_USER_MAX) ||
 	    !image_auth_fits(from->password, IMAGE_SECRET_MAX) ||
 	    !image_auth_fits(from->identity_token, IMAGE_SECRET_MAX) ||
 	    !image_auth_fits(from->registry_token, IMAGE_SECRET_MAX))
 		return error_field(err, ERROR_INVALID, field,
 				   "too long, or with control characters");
-	if (str_empty(from->password) != str_empty(from->username))
-		return error_field(err, ERROR_INVALID, field, "username and password go together");
+	if (named && str_empty(from->username))
+		return error_field(err, ERROR_INVALID, field, "username: required with a password");
 	*to = (struct image_auth){ .host = from->host,
 				   .kind = IMAGE_AUTH_PASSWORD,
 				   .user = from->username,

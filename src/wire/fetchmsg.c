@@ -129,8 +129,9 @@ static bool fetch_auth_fits(const struct fetchmsg *m)
 {
 	bool with_user = m->auth.kind == FETCH_AUTH_PASSWORD;
 
-	return *m->auth.host && *m->auth.secret && with_user == (*m->auth.user != '\0') &&
-	       !strchr(m->auth.user, ':');
+	/* A password may be empty; a token may not. */
+	return *m->auth.host && (*m->auth.secret || with_user) &&
+	       with_user == (*m->auth.user != '\0') && !strchr(m->auth.user, ':');
 }
 
 static bool fetch_tag_fits(const struct fetchmsg *m)

@@ -38,6 +38,7 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_ENDPOINT,
 	  .endpoint = { "docker.io", "https://m:5000", FETCH_CAN_FLAGS, 1 } },
 	{ .type = FETCHMSG_AUTH, .auth = { "a.b:5000", FETCH_AUTH_PASSWORD, "me", "p:w" } },
+	{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_PASSWORD, "me", "" } },
 	{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_IDENTITY, "", "t" } },
 	{ .type = FETCHMSG_MOUNT, .mount = { "a.b/c" } },
 	{ .type = FETCHMSG_PUSH_BLOB, .push_blob = { DIGEST, 5, 1 } },
@@ -63,8 +64,8 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_ANNOTATION, .annotation = { "a", "b\nc" } },
 	{ .type = FETCHMSG_VERDICT, .verdict = { DIGEST, FETCH_VERDICT_REFUSED, "", "no", 0 } },
 };
-static_assert(ARRAY_SIZE(good) == FETCHMSG_TYPE_COUNT + 3,
-	      "one of each, of words three, of auths two");
+static_assert(ARRAY_SIZE(good) == FETCHMSG_TYPE_COUNT + 4,
+	      "one of each, of words and of auths three");
 
 static void goes_and_comes(void)
 {
@@ -133,6 +134,7 @@ static void refuses_to_send(void)
 		{ .type = FETCHMSG_ENDPOINT, .endpoint = { "", "https://m", 1, 0 } },
 		{ .type = FETCHMSG_ENDPOINT, .endpoint = { "a.b", "https://m", 0, 0 } },
 		{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_PASSWORD, "", "s" } },
+		{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_TOKEN, "", "" } },
 		{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_PASSWORD, "a:b", "s" } },
 		{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_PASSWORD, "a", "s\n" } },
 		{ .type = FETCHMSG_AUTH, .auth = { "a.b", FETCH_AUTH_TOKEN, "a", "s" } },

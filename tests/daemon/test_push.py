@@ -206,6 +206,8 @@ class Push(PushTest):
         self.refused(code.UNAUTHENTICATED, "^Unauthenticated: ", lambda: list(self.node.images.Pull(
             nacre_pb2.PullRequest(image=self.dest))))
         auth["password"] = "secret"
+        self.refused(code.INVALID_ARGUMENT, "auths.0.: username: required with a password",
+                     lambda: self.push(auths=[nacre_pb2.RegistryAuth(host=self.there.host, password="secret")]))
 
         def forget(a):
             self.there.tokens.clear()
@@ -317,6 +319,11 @@ class Helpers(PushTest):
         self.assertEqual(self.root, self.run_push().stdout.strip())
         self.assertEqual(("get\n", self.there.host), (self.read("args"), self.read("stdin")))
         self.assertNotIn("secret", self.node.log())
+
+    def test_an_empty_password(self):
+        self.there.password = ""
+        self.config(auths={self.there.host: {"auth": base64.b64encode(b"user:").decode()}})
+        self.assertEqual(self.root, self.run_push().stdout.strip())
 
     def test_a_token(self):
         self.there.auth, self.there.identity = "bearer", "refresh-me"
