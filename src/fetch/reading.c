@@ -50,10 +50,12 @@ static int reading_send_list(struct reading_out *o, json_t *settings, const char
 		if (!text)
 			return error_refuse(err, ERROR_INVALID,
 					    "member \"%s\" is no list of strings", name);
+		/* As other runtimes do, which pass over what names no variable. */
 		if (list == FETCH_ENV && (*text == '=' || !strchr(text, '=')))
-			return error_refuse(err, ERROR_INVALID,
-					    "member \"Env\" has \"%.80s\", which is no NAME=VALUE",
-					    text);
+			continue;
+		/* Builders write [""] to reset an entrypoint. */
+		if (list == FETCH_ENTRYPOINT && !*text && json_array_size(array) == 1)
+			continue;
 		r = reading_send_word(o, list, text, err);
 		if (r < 0)
 			return error_wrap(err, r, "member \"%s\"", name);

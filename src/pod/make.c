@@ -36,6 +36,12 @@ static int make_append(char ***to, char *const *words)
 }
 
 /* Command and arguments: what the client gives takes the place of what the image says. */
+/* A list of one empty word: the image's entrypoint is not wanted, and nothing takes its place. */
+static bool make_is_reset(char *const *words)
+{
+	return strv_len(words) == 1 && str_empty(words[0]);
+}
+
 static int make_argv(struct pod_container *c, const struct pod_container_spec *spec)
 {
 	const struct image_config *config = c->image ? &c->image->config : NULL;
@@ -43,7 +49,10 @@ static int make_argv(struct pod_container *c, const struct pod_container_spec *s
 	bool own_args = strv_len(spec->args) > 0;
 	int r;
 
-	r = make_append(&c->argv, own_command ? spec->command : config ? config->entrypoint : NULL);
+	r = make_append(&c->argv, make_is_reset(spec->command) ? NULL
+				  : own_command                ? spec->command
+				  : config                     ? config->entrypoint
+							       : NULL);
 	if (r == 0)
 		r = make_append(&c->argv, own_args      ? spec->args
 					  : own_command ? NULL

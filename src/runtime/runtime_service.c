@@ -48,7 +48,8 @@ static int runtime_check_container(const Aurae__Runtime__V0__Container *c, size_
 	if (str_empty(c->image))
 		return error_field(err, ERROR_INVALID, FIELD("image"), "required");
 	r = check_name(FIELD("name"), c->name, err);
-	if (r == 0 && c->n_command)
+	/* One empty word resets the image's entrypoint. */
+	if (r == 0 && c->n_command && !(c->n_command == 1 && str_empty(c->command[0])))
 		r = check_words(FIELD("command"), c->command, c->n_command, err);
 	if (r == 0 && c->n_args)
 		r = check_args(FIELD("args"), c->args, c->n_args, err);

@@ -143,6 +143,8 @@ class Run(CliTest):
                        "sh", "-c", "id -u; echo $A $FROM_HERE; pwd", env={"FROM_HERE": "here"})
         self.assertEqual("65534\n1 here\n/tmp\n", out)
         self.assertEqual("a b\n", self.out("run", "--rm", "--entrypoint", "echo", "busybox", "a", "b"))
+        self.assertEqual("a b\n", self.out("run", "--rm", "--entrypoint", "", "busybox", "echo", "a", "b"))
+        self.assertIn("required, since the image", self.fails("run", "--rm", "--entrypoint", "", "busybox"))
         own = os.readlink("/proc/self/ns/net")
         self.assertEqual(own + "\n", self.out("run", "--rm", "--network", "host", "busybox", "readlink", "/proc/self/ns/net"))
         self.assertNotEqual(own + "\n", self.out("run", "--rm", "--network", "none", "busybox", "readlink", "/proc/self/ns/net"))

@@ -197,7 +197,7 @@ class ImportTest(StoreTest):
         self.refused("invalid", "decompress the tar", "root", self.path("cut"), "{}")
         self.refused("invalid", "a tar, not a directory", "root", self.work, "{}")
         for config, words in (("{", "the settings"), ("[]", "the settings"), ('{"config": []}', "config"), ('{"config": {"Cmd": "sh"}}', "Cmd"),
-                              ('{"config": {"Env": ["x"]}}', "NAME=VALUE"), ('{"config": {}, "config": {}}', "the settings"),
+                              ('{"config": {"Env": [1]}}', "no list of strings"), ('{"config": {}, "config": {}}', "the settings"),
                               ('{"architecture": "%s"}' % ("a" * 100), "too long"), ('{"x": "%s"}' % ("a" * 40000), "more than")):
             with self.subTest(config=config[:40]):
                 self.refused("invalid", words, "root", tar, config)
@@ -470,7 +470,8 @@ class ImportTest(StoreTest):
 
     def test_record_can_be_read(self):
         path, ident = self.make("a.tar", [[small_file("a")]], image_name="one",
-                                settings={"Env": ["A=1", "B=x=y"], "Cmd": ["sh", "-c", "echo \u00e4"], "User": "me",
+                                settings={"Env": ["A=1", "NONE", "=x", "B=x=y"], "Entrypoint": [""],
+                                          "Cmd": ["sh", "-c", "echo \u00e4"], "User": "me",
                                           "WorkingDir": "/w", "StopSignal": "SIGINT"})
         self.driver("import", path)
         with sqlite3.connect(self.root + "/root.db") as db:
