@@ -65,8 +65,7 @@ static void has_only_what_is_asked_for(void)
 
 	test_spec(&s);
 	check_call(&s,
-		   HEAD("") "-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-cpu\nmax,"
-			    "vmx=off,svm=off\n"
+		   HEAD("") "-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-cpu\nmax\n"
 			    "-global\nvirtio-mmio.force-legacy=false\n"
 			    "-bios\n/proc/self/fd/3\n-kernel\n/proc/self/fd/4\n"
 			    "-initrd\n/proc/self/fd/5\n"
