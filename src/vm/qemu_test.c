@@ -65,8 +65,7 @@ static void has_only_what_is_asked_for(void)
 
 	test_spec(&s);
 	check_call(&s,
-		   HEAD("") "-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-cpu\nmax,"
-			    "vmx=off,svm=off\n"
+		   HEAD("") "-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-cpu\nmax\n"
 			    "-global\nvirtio-mmio.force-legacy=false\n"
 			    "-bios\n/proc/self/fd/3\n-kernel\n/proc/self/fd/4\n"
 			    "-initrd\n/proc/self/fd/5\n"
@@ -85,7 +84,7 @@ static void has_only_what_is_asked_for(void)
 	"-sandbox\non,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny\n"      \
 	"-machine\nq35,graphics=off,smm=off,usb=off"
 #define PC_CPU                                                                                     \
-	"-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-cpu\nmax,vmx=off,svm=off\n"     \
+	"-m\n128M\n-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-cpu\nmax\n"                     \
 	"-global\napic-common.vapic=off\n"
 #define FILE_NODE(n, ro)                                                                           \
 	"-blockdev\n{\"driver\":\"file\",\"node-name\":\"file" n "\",\"filename\":\"/dev/fdset/" n \
@@ -287,7 +286,7 @@ static void has_the_memory_that_it_is_given(void)
 						  "128M,mem-path=/proc/self/fd/3,share=on\n"
 						  "-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-"
 						  "cpu\n"
-						  "max,vmx=off,svm=off\n-global\nvirtio-mmio.force-"
+						  "max\n-global\nvirtio-mmio.force-"
 						  "legacy=false\n"
 						  "-bios\n/proc/self/fd/4\n-kernel\n/proc/self/fd/"
 						  "5\n-initrd\n/proc/self/fd/6\n"
@@ -305,7 +304,7 @@ static void has_the_memory_that_it_is_given(void)
 						  "128M,mem-path=/proc/self/fd/3,share=off\n"
 						  "-smp\n1\n-accel\ntcg,thread=multi,tb-size=128\n-"
 						  "cpu\n"
-						  "max,vmx=off,svm=off\n-global\nvirtio-mmio.force-"
+						  "max\n-global\nvirtio-mmio.force-"
 						  "legacy=false\n"
 						  "-bios\n/proc/self/fd/4\n-incoming\ndefer\n"
 						  "-chardev\nsocket,id=control,fd=6,server=on,wait="

@@ -119,9 +119,10 @@ def superblocks():
 
 
 def makers():
-    """Processes that make a file, by pid; not those that nobody has reaped."""
+    """Processes of this test's cgroup that make a file, by pid; not those that nobody has reaped, nor those of a test beside it."""
     found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    own = host.own_cgroup()
+    for pid in host.cgroup_pids(own) if own else filter(str.isdigit, os.listdir("/proc")):
         stat_line = host.read(f"/proc/{pid}/stat")
         if "(mkfs.erofs) " in stat_line and ") Z " not in stat_line:
             found.append(int(pid))
