@@ -66,7 +66,12 @@ class Beginning(LogsTest):
         self.assertEqual(b"", self.text("s", since=first + 10 ** 18))
 
     def test_until(self):
-        self.ended("u", "echo one; echo two >&2; sleep 0.01; echo three")
+        # Each line waits until the one before is in the log: two streams have no order between them.
+        self.pod("u", container("sh", "-c", "echo one; read x; echo two >&2; read x; echo three", stdin=True, name="a"))
+        for stream, line in ((STDOUT, b"one\n"), (STDERR, b"two\n")):
+            nacre_test.until(lambda s=stream, text=line: self.text("u", stream=s) == text, what=str(line))
+            self.node.workloads.WriteStdin(nacre_pb2.WriteStdinRequest(target="u", data=b"x\n"))
+        self.wait("u")
         three = next(m.time for m in self.ask("u") if m.data == b"three\n")
         self.assertEqual(b"one\n", self.text("u", until=three))
         self.assertEqual(b"two\n", self.text("u", until=three, stream=STDERR))
