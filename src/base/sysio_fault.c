@@ -2,7 +2,6 @@
 #include "base/sysio.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,7 +25,7 @@ struct sysio_fault {
 
 static struct sysio_fault sysio_plan[SYSIO_PLAN_MAX];
 static size_t sysio_n_plan;
-static pthread_once_t sysio_once = PTHREAD_ONCE_INIT;
+static atomic_int sysio_state; /* 0, 1 while one thread reads the plan, 2 */
 
 static const struct {
 	const char *word;
@@ -79,12 +78,27 @@ static void sysio_load(void)
 		sysio_load_entry(e);
 }
 
+/* As pthread_once(), without a system call: a process that may only read and write comes here. */
+static void sysio_load_once(void)
+{
+	int none = 0;
+
+	if (atomic_load(&sysio_state) == 2)
+		return;
+	if (atomic_compare_exchange_strong(&sysio_state, &none, 1)) {
+		sysio_load();
+		atomic_store(&sysio_state, 2);
+	}
+	while (atomic_load(&sysio_state) != 2)
+		;
+}
+
 /* Each entry counts each call that it is about, also one that another entry lets fail. */
 static int sysio_fault_of(const char *name)
 {
 	int error = 0;
 
-	(void)pthread_once(&sysio_once, sysio_load);
+	sysio_load_once();
 	for (size_t i = 0; i < sysio_n_plan; i++) {
 		struct sysio_fault *f = &sysio_plan[i];
 		unsigned seen;
