@@ -79,8 +79,7 @@ int container_clone(struct container *c, struct error *err)
 	plan.cwd = c->cwd;
 	r = mounts_plan(&mounts, &plan, c->start->mounts, &c->start->fds, err);
 	if (r == 0)
-		r = streams_open(stdio, c->start, c->user->uid, c->start->logged || c->pump.keeps,
-				 err);
+		r = streams_open(stdio, c->start, c->start->logged || c->pump.keeps, err);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < 3; i++)
@@ -103,8 +102,7 @@ int container_prepare_rest(struct container *c, struct error *err)
 	struct container_start *start = c->start;
 	int r = cell_adopt(c->cell, &start->kit, c->host->proc_fd, err);
 
-	/* No terminal, so it does not matter whose it becomes. */
-	return r < 0 ? r : streams_open(&c->stdio, start, 0, start->logged || c->pump.keeps, err);
+	return r < 0 ? r : streams_open(&c->stdio, start, start->logged || c->pump.keeps, err);
 }
 
 int container_give_rest(struct container *c, struct error *err)

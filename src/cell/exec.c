@@ -511,12 +511,11 @@ static int exec_open_pipe(int *ours, int *child, bool input, struct error *err)
 }
 
 static int exec_open_terminal(struct keeper_exec *x, struct container *c,
-			      const struct keeper_exec_spec *spec, uid_t uid, struct error *err)
+			      const struct keeper_exec_spec *spec, struct error *err)
 {
 	int r, fd;
 
-	r = terminal_open_of(&x->terminal, c->host->proc_fd, c->child.pid, &spec->terminal, uid,
-			     err);
+	r = terminal_open_of(&x->terminal, c->host->proc_fd, c->child.pid, &spec->terminal, err);
 	if (r < 0)
 		return r;
 	fd = terminal_dup(&x->terminal, err);
@@ -528,14 +527,14 @@ static int exec_open_terminal(struct keeper_exec *x, struct container *c,
 }
 
 static int exec_open_stdio(struct keeper_exec *x, struct container *c,
-			   const struct keeper_exec_spec *spec, const struct isolate_user *user,
-			   struct exec_stdio *stdio, struct error *err)
+			   const struct keeper_exec_spec *spec, struct exec_stdio *stdio,
+			   struct error *err)
 {
 	int r = 0, fd = -1;
 
 	x->is_tty = spec->tty;
 	if (spec->tty)
-		return exec_open_terminal(x, c, spec, user->uid, err);
+		return exec_open_terminal(x, c, spec, err);
 	if (spec->stdin_open)
 		r = exec_open_pipe(&fd, &stdio->fds[0], true, err);
 	if (r == 0 && fd >= 0)
@@ -568,7 +567,7 @@ static int exec_spawn(struct keeper_exec *x, struct container *c,
 	if (r < 0)
 		return error_set(err, r, "make the environment of %s", spec->argv[0]);
 
-	r = exec_open_stdio(x, c, spec, &user, &stdio, err);
+	r = exec_open_stdio(x, c, spec, &stdio, err);
 	if (r == 0 && !spec->tty && !spec->stdin_open)
 		r = exec_open_null(c, err);
 	if (r < 0)

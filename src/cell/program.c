@@ -197,6 +197,7 @@ void program_plan(struct isolate_plan *plan, enum container_kind kind,
 	plan->n_groups = user->n_groups;
 	memcpy(plan->groups, user->groups, sizeof(plan->groups));
 
+	plan->give_stdio = true;
 	plan->new_session = true;
 	plan->oom_score_adj = 0;
 	/* Whatever kills the keeper, its workloads end with it: a layer never outlives its owner.

@@ -32,10 +32,10 @@ static int streams_pipe(struct streams *s, int fd, struct error *err)
 	return 0;
 }
 
-static int streams_open_terminal(struct streams *s, const struct container_start *start, uid_t uid,
+static int streams_open_terminal(struct streams *s, const struct container_start *start,
 				 struct error *err)
 {
-	int r = terminal_open_new(&s->terminal, &start->terminal, uid, err);
+	int r = terminal_open_new(&s->terminal, &start->terminal, err);
 
 	/* Each of the two closes its own. */
 	for (int fd = start->stdin_open ? 0 : 1; r >= 0 && fd < 2; fd++) {
@@ -45,13 +45,13 @@ static int streams_open_terminal(struct streams *s, const struct container_start
 	return r < 0 ? r : 0;
 }
 
-int streams_open(struct streams *s, const struct container_start *start, uid_t uid, bool logged,
+int streams_open(struct streams *s, const struct container_start *start, bool logged,
 		 struct error *err)
 {
 	int r = 0;
 
 	if (start->tty)
-		return streams_open_terminal(s, start, uid, err);
+		return streams_open_terminal(s, start, err);
 	if (start->stdin_open)
 		r = streams_pipe(s, 0, err);
 	if (r == 0 && logged)

@@ -22,8 +22,8 @@ struct streams {
 		.child = { -1, -1, -1 }, .ours = { -1, -1, -1 }, .terminal = TERMINAL_INIT         \
 	}
 
-/* uid: whose the terminal becomes. logged: somebody reads what it writes. */
-int streams_open(struct streams *s, const struct container_start *start, uid_t uid, bool logged,
+/* logged: somebody reads what it writes. */
+int streams_open(struct streams *s, const struct container_start *start, bool logged,
 		 struct error *err);
 /* Behind the clone: what the process has now. */
 void streams_close_child(struct streams *s);

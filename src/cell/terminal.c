@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 
@@ -29,34 +28,30 @@ int terminal_resize(const struct terminal *t, const struct terminal_size *size, 
 	return 0;
 }
 
-static int terminal_prepare(struct terminal *t, const struct terminal_size *size, uid_t uid,
-			    struct error *err)
+static int terminal_prepare(struct terminal *t, const struct terminal_size *size, struct error *err)
 {
 	int r = 0;
 
 	if (size->width || size->height)
 		r = terminal_resize(t, size, err);
-	if (r == 0 && fchown(t->pty.slave_fd, uid, (gid_t)-1) < 0)
-		r = error_set(err, -errno, "change the owner of the terminal");
 	if (r < 0)
 		terminal_done(t);
 	return r;
 }
 
-int terminal_open_new(struct terminal *t, const struct terminal_size *size, uid_t uid,
-		      struct error *err)
+int terminal_open_new(struct terminal *t, const struct terminal_size *size, struct error *err)
 {
 	int r = isolate_pty_new(&t->pty, err);
 
-	return r < 0 ? r : terminal_prepare(t, size, uid, err);
+	return r < 0 ? r : terminal_prepare(t, size, err);
 }
 
 int terminal_open_of(struct terminal *t, int proc_fd, pid_t pid, const struct terminal_size *size,
-		     uid_t uid, struct error *err)
+		     struct error *err)
 {
 	int r = isolate_pty_of(&t->pty, proc_fd, pid, err);
 
-	return r < 0 ? r : terminal_prepare(t, size, uid, err);
+	return r < 0 ? r : terminal_prepare(t, size, err);
 }
 
 int terminal_dup(const struct terminal *t, struct error *err)

@@ -330,6 +330,13 @@ struct isolate_plan {
 	bool terminal;
 
 	int stdio[3]; /* descriptors for 0, 1, 2; -1: /dev/null */
+	/*
+	 * Of a container's program: uid becomes the owner of the pipes, of the FIFOs and, with
+	 * `terminal`, of the terminal of stdio, so that it can open /dev/stdout again. What else a
+	 * caller may pass (a file, a device, another terminal) keeps its owner. A stream on
+	 * /dev/null is opened on the container's own /dev/null, where that is one.
+	 */
+	bool give_stdio;
 	/* Further descriptors that the program gets, from 3 on, in this order. All others are
 	 * closed. */
 	int keep_fds[ISOLATE_KEEP_FDS_MAX];

@@ -111,6 +111,7 @@ static _unused_ char *const test_env[] = { (char[]){ "PATH=/bin:/usr/bin" }, NUL
 static _unused_ void test_plan(struct isolate_plan *plan, char *const *argv)
 {
 	isolate_plan_init(plan);
+	plan->give_stdio = true;
 	plan->argv = argv;
 	plan->env = test_env;
 	plan->stdio[2] = STDERR_FILENO;

@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +20,7 @@
 #include "isolate/maps.h"
 #include "isolate/oom.h"
 #include "isolate/rlimits.h"
+#include "isolate/stdio_give.h"
 #include "isolate/sysctl.h"
 
 static bool spawn_same_file(int a_fd, int b_fd)
@@ -60,28 +59,16 @@ int spawn_sysctls_check(const struct isolate_plan *plan, int proc_fd, struct err
 	return 0;
 }
 
-/* What has a name (a terminal, a file, a named pipe) keeps its owner. */
-static int spawn_user_streams(const struct isolate_plan *p, struct error *err)
-{
-	uid_t uid = maps_outside(p->uid_map, p->n_uid_map, p->uid);
-
-	for (size_t i = 0; p->n_uid_map && i < ARRAY_SIZE(p->stdio); i++) {
-		struct statfs fs;
-
-		if (p->stdio[i] < 0 || fstatfs(p->stdio[i], &fs) < 0 || fs.f_type != PIPEFS_MAGIC)
-			continue;
-		if (fchown(p->stdio[i], uid, (gid_t)-1) < 0 && errno != EPERM)
-			return error_set(err, -errno, "change the owner of stream %zu", i);
-	}
-	return 0;
-}
-
 int spawn_user_prepare(struct isolate_steps *s, struct error *err)
 {
 	int fds[2];
-	int r = spawn_user_streams(s->plan, err);
+	const struct isolate_plan *p = s->plan;
+	int r = 0;
 
-	if (r < 0 || s->plan->ns[ISOLATE_NS_USER] != ISOLATE_NEW)
+	if (p->give_stdio && p->n_uid_map)
+		r = stdio_give(p->stdio, maps_outside(p->uid_map, p->n_uid_map, p->uid),
+			       p->terminal, err);
+	if (r < 0 || p->ns[ISOLATE_NS_USER] != ISOLATE_NEW)
 		return r;
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "make the pipe for the ids");

@@ -53,6 +53,7 @@ static const struct {
 	{ "make the root file system read-only", isolate_step_read_only },
 	{ "set the share of the machine", isolate_step_share },
 	{ "set the limits", isolate_step_rlimits },
+	{ "open the null device of the root", isolate_step_stdio_null },
 	{ "hand over the standard streams", isolate_step_stdio_owner },
 	{ "set the labels", isolate_step_labels },
 	{ "set the personality", isolate_step_personality },

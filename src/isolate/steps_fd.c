@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/magic.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/macros.h"
+#include "base/rootfd.h"
+#include "base/sysio.h"
+#include "isolate/dev.h"
+#include "isolate/stdio_give.h"
 
 /* A sorted set of descriptors. */
 struct steps_fds {
@@ -94,28 +97,60 @@ int isolate_step_close(struct isolate_steps *s, struct error *err)
 	return r < 0 ? error_set(err, r, "close_range") : 0;
 }
 
+/* Opens the null device that a process in this root finds; -1 where it finds something else. It is
+ * pointed at first, so that nothing else is opened unless the container exchanges it meanwhile. */
+static int steps_open_null(void)
+{
+	_cleanup_fd_ int root = sysio_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	_cleanup_fd_ int point = -1, fd = -1;
+
+	if (root < 0)
+		return -1;
+	point = rootfd_open(root, "dev/null", O_PATH | O_NOFOLLOW, 0);
+	if (point < 0 || !dev_is_null(point))
+		return -1;
+	fd = rootfd_open(root, "dev/null", O_RDWR | O_NOCTTY | O_NOFOLLOW, 0);
+	return fd >= 0 && dev_is_null(fd) ? TAKE_FD(fd) : -1;
+}
+
 /*
- * Should: let a user other than root open /dev/stdout again: the pipes belong to the spawner, who
- * hands them over itself where there is a user namespace. Must not: change the owner of anything
- * that has a name (a terminal, a file, a named pipe).
+ * Should: replace the host's /dev/null by the container's, so that root in the container cannot
+ * change the mode or the owner of the host's file through its descriptor. Must not: take anything
+ * but the null device (security.md A17); the stream stays as it is where the root has none.
+ */
+int isolate_step_stdio_null(struct isolate_steps *s, struct error *err)
+{
+	const struct isolate_plan *p = s->plan;
+	int fd = -1;
+
+	(void)err;
+	if (!p->give_stdio ||
+	    (p->root == ISOLATE_ROOT_KEEP && p->ns[ISOLATE_NS_MOUNT] == ISOLATE_KEEP))
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++) {
+		if (!dev_is_null(s->stdio[i]))
+			continue;
+		if (fd < 0)
+			fd = steps_open_null();
+		if (fd < 0)
+			return 0;
+		s->stdio[i] = fd;
+	}
+	return 0;
+}
+
+/*
+ * Should: let the program's user open /dev/stdout again: pipes and a terminal belong to whoever
+ * made them. The spawner does it where it knows the ids of a user namespace, since the owner of a
+ * pipe need not be mapped there. Must not: change the owner of anything else (stdio_give.h).
  */
 int isolate_step_stdio_owner(struct isolate_steps *s, struct error *err)
 {
-	struct statfs fs;
+	const struct isolate_plan *p = s->plan;
 
-	if (s->plan->root != ISOLATE_ROOT_CONTAINER && s->plan->root != ISOLATE_ROOT_TREE)
+	if (!p->give_stdio || p->n_uid_map)
 		return 0;
-	if (s->plan->uid == 0 || s->plan->ns[ISOLATE_NS_USER] != ISOLATE_KEEP)
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(s->stdio); i++) {
-		if (fstatfs(s->stdio[i], &fs) < 0)
-			return error_set(err, -errno, "look at stream %zu", i);
-		if (fs.f_type != PIPEFS_MAGIC)
-			continue;
-		if (fchown(s->stdio[i], s->plan->uid, (gid_t)-1) < 0)
-			return error_set(err, -errno, "change the owner of stream %zu", i);
-	}
-	return 0;
+	return stdio_give(s->stdio, p->uid, p->terminal, err);
 }
 
 /* Moves *fd out of the way of the numbers below limit. */

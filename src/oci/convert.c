@@ -355,6 +355,7 @@ int convert_process(struct convert *c, const struct oci_process *p, struct error
 	c->plan.keep_oom_score = !p->oom_score_adj.set;
 	c->plan.oom_score_adj = (int)p->oom_score_adj.value;
 	c->plan.new_session = true;
+	c->plan.give_stdio = true;
 	c->plan.terminal = p->terminal.value;
 	c->plan.groups_exact = true;
 	convert_caps(c, p->caps);

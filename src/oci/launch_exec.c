@@ -52,6 +52,26 @@ static int exec_join(struct convert *conv, const struct container *c, struct err
 	return 0;
 }
 
+/* The ids of a user namespace that the container has made. One that it has joined can have other
+ * ids than its configuration says. */
+static int exec_ids(struct convert *conv, const struct container *c, struct error *err)
+{
+	const struct oci_linux *os = c->config->os;
+	struct isolate_plan *plan = &conv->plan;
+	int r;
+
+	for (size_t i = 0; i < os->n_namespaces; i++) {
+		if (!str_eq(os->namespaces[i].type, "user") || !str_empty(os->namespaces[i].path))
+			continue;
+		r = convert_id_maps(conv, os->uid_maps, os->n_uid_maps, &plan->uid_map,
+				    &plan->n_uid_map, err);
+		return r < 0 ? r
+			     : convert_id_maps(conv, os->gid_maps, os->n_gid_maps, &plan->gid_map,
+					       &plan->n_gid_map, err);
+	}
+	return 0;
+}
+
 /* A namespace that the container has not made has not its root either. */
 static int exec_root(struct convert *conv, const struct container *c, struct error *err)
 {
@@ -125,6 +145,8 @@ static int exec_plan(struct convert *conv, struct isolate_pty *pty, const struct
 	int r;
 
 	r = exec_join(conv, c, err);
+	if (r == 0)
+		r = exec_ids(conv, c, err);
 	if (r == 0)
 		r = exec_root(conv, c, err);
 	if (r == 0)

@@ -150,6 +150,18 @@ class Exec(StreamTest):
     def test_terminal_of_a_user(self):
         t = self.talk("x", "sh", "-c", "echo >$(tty) && id -u", tty=True, user="nobody")
         self.assertEqual((b"\r\n65534\r\n", b"", 0), t.end())
+        t = self.talk("x", "sh", "-c", "for f in stdout stderr tty; do echo $f >/dev/$f; done; test -r /dev/stdin", tty=True,
+                      user="nobody")
+        self.assertEqual((b"stdout\r\nstderr\r\ntty\r\n", b"", 0), t.end())
+
+    def test_streams_of_a_user(self):
+        """The user of an exec can open its streams again, and /dev/null there is the container's."""
+        t = self.talk("x", "sh", "-c", "echo out >/dev/stdout; echo err >/dev/stderr; cat /dev/stdin", user="nobody")
+        t.send(data=b"in")
+        t.half_close()
+        self.assertEqual((b"out\nin", b"err\n", 0), t.end())
+        t = self.talk("x", "sh", "-c", "test $(stat -L -c %d:%i /dev/stdin) = $(stat -L -c %d:%i /dev/null)", stdin=False)
+        self.assertEqual(0, t.end()[2])
 
     def test_end_of_file_typed(self):
         t = self.talk("x", "cat", tty=True)

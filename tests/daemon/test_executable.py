@@ -119,6 +119,8 @@ class Results(ExecutableTest):
 class Settings(ExecutableTest):
     def test_user_and_group(self):
         self.assertEqual(b"65534 65533\n65533\n", self.sh("echo $(id -u) $(id -g); id -G", user="65534:65533").stdout)
+        again = self.sh("echo out >/dev/stdout; echo err >/dev/stderr", user="65534")
+        self.assertEqual((b"out\n", b"err\n"), (again.stdout, again.stderr))
         own = self.sh("id -u; id -g").stdout.split()
         self.assertEqual([os.geteuid(), os.getegid()], list(map(int, own)))
 

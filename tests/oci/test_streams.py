@@ -89,3 +89,121 @@ class Closed(StreamsTest):
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn("descriptor 3 is not open", done.stderr)
+
+
+# What a program does that opens its streams again.
+AGAIN = "echo out >/dev/stdout; echo err >/dev/stderr; cat /dev/stdin"
+TTY = "echo out >/dev/stdout; echo err >/dev/stderr; echo tty >/dev/tty; test -r /dev/stdin"
+
+
+class Owner(StreamsTest):
+    """The program's user can open its streams again, whoever made them; files and devices keep their owner."""
+
+    def user(self, uid, *args, terminal=False):
+        self.bundle(*args, user={"uid": uid, "gid": uid}, terminal=terminal)
+        self.config["process"]["capabilities"] = {}
+        self.save()
+
+    def map_ids(self):
+        """A user namespace, in which no id of the runtime's is mapped."""
+        self.config["linux"]["namespaces"].append({"type": "user"})
+        self.config["linux"]["uidMappings"] = [{"containerID": 0, "hostID": 100000, "size": 2000}]
+        self.config["linux"]["gidMappings"] = [{"containerID": 0, "hostID": 200000, "size": 2000}]
+        for top, dirs, files in os.walk(self.rootfs):
+            for name in dirs + files:
+                os.lchown(os.path.join(top, name), 100000, 200000)
+        os.chown(self.rootfs, 100000, 200000)
+        os.chmod(self.dir, 0o755)
+        self.save()
+
+    def again(self, *args, owner=0):
+        """Runs the runtime on three pipes of this owner, and compares what has come through them."""
+        pipes = [os.pipe() for _ in range(3)]
+        for ends in pipes:
+            os.fchown(ends[0], owner, -1)
+        os.write(pipes[0][1], b"in\n")
+        os.close(pipes[0][1])
+        done = subprocess.run([oci_test.RUNTIME, "--root", self.root, *args], check=False, timeout=oci_test.TIMEOUT,
+                              stdin=pipes[0][0], stdout=pipes[1][1], stderr=pipes[2][1])
+        for fd in (pipes[0][0], pipes[1][1], pipes[2][1]):
+            os.close(fd)
+        out = [open(ends[0], encoding="utf-8") for ends in pipes[1:]]
+        texts = [f.read() for f in out]
+        for f in out:
+            f.close()
+        self.assertEqual((done.returncode, *texts), (0, "out\nin\n", "err\n"), args)
+
+    def test_run(self):
+        for uid, owner in ((1234, 0), (0, 1234), (1234, 4321)):
+            with self.subTest(uid=uid, owner=owner):
+                self.user(uid, "sh", "-c", AGAIN)
+                self.again("run", "--bundle", self.path, self.name, owner=owner)
+        self.map_ids()
+        self.again("run", "--bundle", self.path, self.name)
+
+    def test_exec(self):
+        for mapped in (False, True):
+            with self.subTest(mapped=mapped):
+                self.user(0, "sleep", "1000")
+                if mapped:
+                    self.map_ids()
+                self.create()
+                self.oci("start", self.name)
+                self.again("exec", "--user", "1234", self.name, "sh", "-c", AGAIN)
+                self.assertEqual(self.terminal("exec", "--tty", "--user", "1234", self.name, "sh", "-c", TTY), "out\nerr\ntty\n")
+                self.delete()
+
+    def terminal(self, *args):
+        return self.oci(*args).stdout.replace("\r\n", "\n")
+
+    def test_terminal(self):
+        self.user(1234, "sh", "-c", TTY + "; echo console >/dev/console", terminal=True)
+        run = ("run", "--bundle", self.path, self.name)
+        self.assertEqual(self.terminal(*run), "out\nerr\ntty\nconsole\n")
+        self.map_ids()
+        self.assertEqual(self.terminal(*run), "out\nerr\ntty\nconsole\n")
+
+    def test_named_pipe_file_and_device(self):
+        fifo, path, device = (os.path.join(self.dir, name) for name in ("fifo", "file", "device"))
+        os.mkfifo(fifo, 0o600)
+        os.mknod(device, 0o600 | 0o020000, os.makedev(1, 7))
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("text\n")
+        self.user(1234, "sh", "-c", "echo again >/dev/stdout")
+        reader = os.open(fifo, os.O_RDWR)
+        with open(path, "rb") as stdin, open(device, "wb") as stderr:
+            subprocess.run([oci_test.RUNTIME, "--root", self.root, "run", "--bundle", self.path, self.name], check=True,
+                           timeout=oci_test.TIMEOUT, stdin=stdin, stdout=reader, stderr=stderr)
+        self.assertEqual(os.read(reader, 100), b"again\n")
+        os.close(reader)
+        self.assertEqual([os.stat(name).st_uid for name in (fifo, path, device, "/dev/null")], [1234, 0, 0, 0])
+
+    def test_null(self):
+        """What reads and writes nothing has the container's /dev/null, whose mode root in there may change, and not the host's."""
+        look = "stat -L -c %d:%i /dev/null /dev/stdin >&2"
+        before = os.stat("/dev/null")
+        self.bundle("sh", "-c", f"({look}); exec sleep 1000")
+        lines = self.create_and_look()
+        self.assertEqual(lines[0], lines[1])
+        self.assertNotEqual(lines[0], f"{before.st_dev}:{before.st_ino}")
+        done = self.oci("exec", self.name, "sh", "-c", look)
+        self.assertEqual(done.stderr.split(), lines)
+        # Where the container has another file there, it is not opened.
+        self.oci("exec", self.name, "sh", "-c", "mv /dev/null /dev/away; echo secret >/dev/null")
+        self.assertEqual(self.oci("exec", self.name, "cat").stdout, "")
+        self.oci("exec", self.name, "sh", "-c", "rm /dev/null; ln -s away /dev/null")
+        self.assertEqual(self.oci("exec", self.name, "cat").stdout, "")
+        self.delete()
+
+    def create_and_look(self):
+        path = os.path.join(self.dir, "looked")
+        with open(path, "w", encoding="utf-8") as f:
+            subprocess.run([oci_test.RUNTIME, "--root", self.root, "create", "--bundle", self.path, self.name], check=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=f, timeout=oci_test.TIMEOUT)
+        self.oci("start", self.name)
+
+        def lines():
+            with open(path, encoding="utf-8") as f:
+                return f.read().split()
+        until(lambda: len(lines()) == 2, what="what the program has seen")
+        return lines()
