@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import oci_test
+import test_exec
 from oci_test import until
 
 # What the program finds: its descriptors, and the device of each standard stream. Only 9 is the shell's own: a subshell
@@ -162,6 +163,15 @@ class Owner(StreamsTest):
         self.assertEqual(self.terminal(*run), "out\nerr\ntty\nconsole\n")
         self.map_ids()
         self.assertEqual(self.terminal(*run), "out\nerr\ntty\nconsole\n")
+
+    def test_console_socket(self):
+        self.user(1234, "sh", "-c", TTY, terminal=True)
+        console = test_exec.ConsoleSocket(self.dir)
+        self.addCleanup(console.close)
+        self.create("--console-socket", console.path)
+        self.oci("start", self.name)
+        self.assertEqual(console.read(), "out\nerr\ntty\n")
+        self.delete()
 
     def test_named_pipe_file_and_device(self):
         fifo, path, device = (os.path.join(self.dir, name) for name in ("fifo", "file", "device"))
