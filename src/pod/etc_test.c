@@ -60,8 +60,11 @@ static void fill(int fd)
 	_cleanup_(etc_done) struct etc etc = ETC_INIT;
 	struct error err = ERROR_INIT;
 
-	CHECK_INT(etc_make(&etc, "web", ETC_NETWORK_LOOPBACK, -1, &err), 0);
-	CHECK_INT(etc_fill(fd, &etc, &err), 0);
+	int r = etc_make(&etc, "web", ETC_NETWORK_LOOPBACK, -1, &err);
+
+	CHECK_INT(r, 0);
+	if (r == 0)
+		CHECK_INT(etc_fill(fd, &etc, &err), 0);
 }
 
 static bool is_filled(int fd)
@@ -120,9 +123,11 @@ static void refuses_a_directory_with_files(void)
 	CHECK_INT(mkdirat(fd, "etc/hostname", 0755), 0);
 	put(fd, "etc/hostname/x", "kept");
 	CHECK_INT(etc_make(&etc, "web", ETC_NETWORK_LOOPBACK, -1, &err), 0);
-	CHECK(etc_fill(fd, &etc, &err) < 0);
-	CHECK_INT(err.kind, ERROR_PRECONDITION);
-	CHECK(strstr(err.text, "/etc/hostname") != NULL);
+	if (!err.code) {
+		CHECK(etc_fill(fd, &etc, &err) < 0);
+		CHECK_INT(err.kind, ERROR_PRECONDITION);
+		CHECK(strstr(err.text, "/etc/hostname") != NULL);
+	}
 	CHECK(reads(fd, "etc/hostname/x", "kept"));
 	bed_close(fd);
 }
