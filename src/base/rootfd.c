@@ -322,6 +322,52 @@ static int rootfd_make_one_file(int dir_fd, const char *name)
 	return sysio_mknodat(dir_fd, name, S_IFREG | 0644, 0) < 0 ? -errno : 0;
 }
 
+static int rootfd_put_new(int dir_fd, const char *name, mode_t mode)
+{
+	int fd = sysio_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			      mode);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int rootfd_take_name(int dir_fd, const char *name)
+{
+	if (sysio_unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR)
+		return -errno;
+	return sysio_unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+int rootfd_put(int dir_fd, const char *name, mode_t mode, const void *data, size_t len)
+{
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+	int r;
+
+	if (str_empty(name) || strchr(name, '/') || str_eq(name, ".") || str_eq(name, ".."))
+		return -EINVAL;
+	/* O_EXCL: what is written to is new, whatever stands there meanwhile. */
+	fd = rootfd_put_new(dir_fd, name, mode);
+	if (fd == -EEXIST) {
+		r = rootfd_take_name(dir_fd, name);
+		if (r < 0)
+			return r;
+		fd = rootfd_put_new(dir_fd, name, mode);
+	}
+	if (fd < 0)
+		return fd;
+	r = fd_write_full(fd, data, len);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* The process may have a mask. */
+	if ((st.st_mode & 07777) != mode && fchmod(fd, mode) < 0)
+		return -errno;
+	return 0;
+}
+
 static int rootfd_make_checked_dir(int root_fd, const char *path, bool through)
 {
 	_cleanup_fd_ int fd = rootfd_make(root_fd, path, through, rootfd_make_one_dir);

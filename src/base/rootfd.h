@@ -53,6 +53,15 @@ int rootfd_make_file_through(int root_fd, const char *path);
 int rootfd_make_dir_plain(int root_fd, const char *path);
 
 /*
+ * A new regular file `name` (one component) in dir_fd with this content and these permission bits,
+ * in the place of whatever has the name: a file, a link (which is not followed), a FIFO, a device,
+ * an empty directory. What had the name keeps its content where it has other names. -ENOTEMPTY: a
+ * directory with something in it, which stays; -EINVAL: no name. What else fails may leave a part
+ * of the file.
+ */
+int rootfd_put(int dir_fd, const char *name, mode_t mode, const void *data, size_t len);
+
+/*
  * Removes `name` (one component) in dir_fd with all that is below it. Goes by descriptor, follows
  * no link, enters no other mount (-EXDEV), and needs the same few descriptors and little stack
  * however deep the tree is. Where it fails, what is left may have been moved about within the tree.

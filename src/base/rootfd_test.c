@@ -462,6 +462,50 @@ static void points_through_no_link(void)
 	end();
 }
 
+/* ---- a file in the place of whatever is there ---- */
+
+static void puts_a_file_over_any_kind(void)
+{
+	struct stat st;
+
+	begin();
+	put(root_fd, "file", "of the image");
+	CHECK(linkat(root_fd, "file", root_fd, "other", 0) == 0);
+	CHECK(symlinkat("../out/secret", root_fd, "link") == 0);
+	CHECK(symlinkat("other", root_fd, "near") == 0);
+	CHECK(symlinkat("loop", root_fd, "loop") == 0);
+	CHECK(mknodat(root_fd, "fifo", S_IFIFO | 0600, 0) == 0);
+	CHECK(mkdirat(root_fd, "empty", 0700) == 0);
+	for (const char *const *name = (const char *const[]){ "none", "file", "link", "near",
+							      "loop", "fifo", "empty", NULL };
+	     *name; name++) {
+		CHECK_INT(rootfd_put(root_fd, *name, 0664, "ours", 4), 0);
+		CHECK_INT(content(*name, "ours"), 0);
+		CHECK(fstatat(root_fd, *name, &st, AT_SYMLINK_NOFOLLOW) == 0);
+		CHECK(S_ISREG(st.st_mode) && (st.st_mode & 07777) == 0664 && st.st_nlink == 1);
+	}
+	CHECK_INT(content("other", "of the image"), 0);
+	CHECK_INT(rootfd_put(root_fd, "none", 0600, NULL, 0), 0);
+	CHECK(fstatat(root_fd, "none", &st, 0) == 0 && st.st_size == 0);
+	CHECK((st.st_mode & 07777) == 0600);
+	end();
+}
+
+static void puts_no_file_elsewhere(void)
+{
+	begin();
+	CHECK(mkdirat(root_fd, "full", 0700) == 0);
+	put(root_fd, "full/x", "kept");
+	CHECK_INT(rootfd_put(root_fd, "full", 0644, "ours", 4), -ENOTEMPTY);
+	CHECK_INT(content("full/x", "kept"), 0);
+	for (const char *const *name =
+		     (const char *const[]){ "", ".", "..", "/", "full/x", "../out/secret", NULL };
+	     *name; name++)
+		CHECK_INT(rootfd_put(root_fd, *name, 0644, "ours", 4), -EINVAL);
+	CHECK_INT(content("full/x", "kept"), 0);
+	end();
+}
+
 UNIT_MAIN({ "links stay inside", links_stay_inside },
 	  { "magic links are refused", magic_links_are_refused },
 	  { "only regular files are opened", only_regular_files_are_opened },
@@ -472,4 +516,6 @@ UNIT_MAIN({ "links stay inside", links_stay_inside },
 	  { "removes any kind", removes_any_kind }, { "removes the deepest", removes_the_deepest },
 	  { "stops at mounts", stops_at_mounts },
 	  { "stays beneath, and in one mount", stays_beneath },
-	  { "points through no link", points_through_no_link })
+	  { "points through no link", points_through_no_link },
+	  { "puts a file over any kind", puts_a_file_over_any_kind },
+	  { "puts no file elsewhere", puts_no_file_elsewhere })

@@ -84,7 +84,7 @@ struct container_disk {
 #define CONTAINER_SERIAL_MAX 20 /* of virtio */
 #define CONTAINER_SHARE_MAX 64
 
-/* A file of such a container where the disk has none, or an empty one. */
+/* A file of such a container, in the place of whatever the disk has there. */
 struct container_file {
 	const char *path; /* absolute */
 	unsigned mode;

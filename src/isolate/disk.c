@@ -228,44 +228,30 @@ static int disk_mount_layers(const struct disk_places *places, const char *devic
 
 /* ---- files ---- */
 
-/* Whether the disk says something there. */
-static bool disk_has_file(int root_fd, const char *path)
-{
-	_cleanup_fd_ int fd = rootfd_open(root_fd, path, O_PATH | O_NOFOLLOW, 0);
-	struct stat st;
-
-	if (fd < 0)
-		return fd != -ENOENT;
-	return fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > 0;
-}
-
 static int disk_make_file(int root_fd, const struct disk_file *file, struct error *err)
 {
 	const char *slash = strrchr(file->path, '/');
-	_cleanup_fd_ int dir_fd = -1, fd = -1;
+	const char *name = slash ? slash + 1 : file->path;
+	_cleanup_fd_ int dir_fd = -1;
 	char dir[PATH_MAX];
 	int r;
 
-	if (disk_has_file(root_fd, file->path))
-		return 0;
-	r = str_printf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - file->path) : 0, file->path);
+	r = str_printf(dir, sizeof(dir), "%.*s", (int)(name - file->path), file->path);
 	if (r < 0)
 		return error_set(err, r, "%.80s", file->path);
-	dir_fd = rootfd_make_dir(root_fd, *dir ? dir : ".");
+	dir_fd = rootfd_make_dir_through(root_fd, *dir ? dir : ".");
 	/* A root that has something else there means it. */
 	if (dir_fd == -ENOTDIR || dir_fd == -ELOOP)
 		return 0;
 	if (dir_fd < 0)
 		return error_set(err, dir_fd, "make the directory of %.80s", file->path);
-	fd = rootfd_open(root_fd, file->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return error_set(err, fd, "make %.80s", file->path);
-	r = fd_write_full(fd, file->data, file->len);
-	if (r < 0)
-		return error_set(err, r, "write %.80s", file->path);
-	if (fchmod(fd, file->mode & 07777) < 0)
-		return error_set(err, -errno, "set the mode of %.80s", file->path);
-	return 0;
+	r = rootfd_put(dir_fd, name, file->mode & 07777, file->data, file->len);
+	if (r == -ENOTEMPTY)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the image has a directory that is not empty at %.80s, where "
+				    "the node writes a file",
+				    file->path);
+	return r < 0 ? error_set(err, r, "write %.80s", file->path) : 0;
 }
 
 /* ---- what is asked for ---- */

@@ -62,9 +62,10 @@ int disk_find(const struct disk_places *places, const char *serial, char ret[DIS
 int disk_is_free(const struct disk_places *places, const char *device);
 /* The EROFS on it as a detached mount, read-only. ERROR_PRECONDITION where there is none. */
 int disk_mount(const struct disk_places *places, const char *device, struct error *err);
-/* A detached mount, writable. Each file is made where the disk has none, or an empty one; what is
- * there otherwise stays. ERROR_PRECONDITION where there is no EROFS on the device. Nothing is left
- * of what fails. */
+/* A detached mount, writable. Each file takes the place of whatever the disk has there
+ * (base/rootfd.h, rootfd_put()); where the path to it leads to no directory there is none.
+ * ERROR_PRECONDITION where there is no EROFS on the device, or a directory with something in it in
+ * a file's place. Nothing is left of what fails. */
 int disk_mount_root(const struct disk_places *places, const char *device,
 		    const struct disk_root *root, struct error *err);
 

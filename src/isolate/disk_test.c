@@ -108,7 +108,7 @@ static void a_device_is_found_by_its_serial(void)
 static void a_disk_is_a_root(void)
 {
 	static const struct disk_file files[] = {
-		{ "/etc/hosts", 0644, "made", 4 },   { "/etc/full", 0600, "lost", 4 },
+		{ "/etc/hosts", 0644, "made", 4 },   { "/etc/full", 0600, "ours", 4 },
 		{ "/etc/empty", 0640, "filled", 6 }, { "/new/dir/file", 0600, "deep", 4 },
 		{ "/link/x", 0600, "no", 2 },
 	};
@@ -139,7 +139,7 @@ static void a_disk_is_a_root(void)
 	CHECK(root_fd >= 0);
 	if (root_fd >= 0) {
 		CHECK_INT(disk_is_free(&bed.places, name), 0);
-		CHECK(reads(root_fd, "etc/hosts", "made") && reads(root_fd, "etc/full", "kept"));
+		CHECK(reads(root_fd, "etc/hosts", "made") && reads(root_fd, "etc/full", "ours"));
 		CHECK(reads(root_fd, "etc/empty", "filled") &&
 		      reads(root_fd, "new/dir/file", "deep"));
 		CHECK(fstatat(root_fd, "etc/empty", &st, 0) == 0 && (st.st_mode & 07777) == 0640);

@@ -2,14 +2,68 @@
 #ifndef NACRE_POD_ETC_H
 #define NACRE_POD_ETC_H
 
+#include "base/buf.h"
 #include "base/error.h"
+#include "cell/spec.h"
 
 /*
- * The files below /etc that a container cannot bring along, since they say where it runs: hosts,
- * with localhost and its own name. Written into the container's own layer where the image has none
- * or an empty one. What an image has in that place otherwise, also a link, is its own choice and
- * stays.
+ * The files below /etc that say where a container runs: hosts, hostname and resolv.conf. They are
+ * the node's whatever the image has there. This unit makes their text, and nothing else does; a
+ * container gets them as files of its own layer, here by etc_fill(), in a machine as files of its
+ * spec (pod/remote.h). They are no mounts: programs that replace such a file by another one of the
+ * name work, they count as what the container wrote, and a volume on one of them or on /etc covers
+ * them.
+ *
+ * hosts     localhost, and the workload's name as 127.0.0.1
+ * hostname  that name
+ *
+ * Both with a network of the host's, too; hosts then begins with that of the host. What resolv.conf
+ * says depends on the network:
  */
-int etc_fill(int root_fd, const char *hostname, struct error *err);
+enum etc_network {
+	/* Loopback alone: no name server (resolvers then ask 127.0.0.1, where a container of the
+	 * same pod may listen), and one attempt of a second, since those of musl do not see that
+	 * nobody is there. */
+	ETC_NETWORK_LOOPBACK,
+	/* Another one than the host's, which may lead to its servers (a machine's): the host's
+	 * file without the servers that only the host reaches. Where it has no others (the stub of
+	 * systemd-resolved at 127.0.0.53), the file that the stub is fed from; where there is none,
+	 * as LOOPBACK. */
+	ETC_NETWORK_ROUTED,
+	/* The host's: its file, byte for byte. */
+	ETC_NETWORK_HOST,
+};
+
+#define ETC_FILES 3
+/* A file of the host that is larger counts as missing. */
+#define ETC_HOST_MAX ((size_t)4 << 20)
+
+struct etc {
+	struct buf texts[ETC_FILES];
+	struct container_file files[ETC_FILES]; /* with those texts */
+};
+
+#define ETC_INIT                                                                                   \
+	{                                                                                          \
+		.texts = { BUF_INIT, BUF_INIT, BUF_INIT }                                          \
+	}
+
+/* Into an etc that has nothing yet. host_fd: the root of the host, for the networks that look
+ * there. A file that cannot be read there counts as missing. -ENOMEM. */
+int etc_make(struct etc *etc, const char *name, enum etc_network network, int host_fd,
+	     struct error *err);
+void etc_done(struct etc *etc);
+
+/* The same for the containers of a workload that has its instance. */
+struct workload;
+enum etc_network etc_network_of(const struct workload *w);
+int etc_make_for(struct etc *etc, const struct workload *w, struct error *err);
+
+/*
+ * Puts the files into a root, in the place of whatever is there (base/rootfd.h, rootfd_put()). What
+ * a link at /etc names is in the root. Where /etc is no directory there are none.
+ * ERROR_PRECONDITION: one of them is a directory with something in it.
+ */
+int etc_fill(int root_fd, const struct etc *etc, struct error *err);
 
 #endif

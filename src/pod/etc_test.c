@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/rootfd.h"
 #include "base/str.h"
+#include "pod/model.h"
 #include "scratch.h"
 #include "unit.h"
 
@@ -30,52 +31,104 @@ static void bed_close(int fd)
 	(void)fd_close(fd);
 }
 
-static char *hosts(int fd)
+static void put(int fd, const char *name, const char *text)
+{
+	_cleanup_fd_ int file_fd = openat(fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	CHECK_INT(fd_write_full(file_fd, text, strlen(text)), 0);
+}
+
+static bool reads(int fd, const char *name, const char *text)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_str_ char *found = NULL;
 
-	return rootfd_read(fd, "etc/hosts", 4096, &b) < 0 ? NULL : buf_take_str(&b);
+	if (rootfd_read(fd, name, 4096, &b) == 0)
+		found = buf_take_str(&b);
+	if (found && !str_eq(found, text))
+		printf("# %s\n", found);
+	return found && str_eq(found, text);
+}
+
+#define OWN_HOSTS "127.0.0.1\tlocalhost web\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+#define NO_SERVER                                                                                  \
+	"# There is no network but loopback here, and no name server.\n"                           \
+	"options timeout:1 attempts:1\n"
+
+static void fill(int fd)
+{
+	_cleanup_(etc_done) struct etc etc = ETC_INIT;
+	struct error err = ERROR_INIT;
+
+	int r = etc_make(&etc, "web", ETC_NETWORK_LOOPBACK, -1, &err);
+
+	CHECK_INT(r, 0);
+	if (r == 0)
+		CHECK_INT(etc_fill(fd, &etc, &err), 0);
+}
+
+static bool is_filled(int fd)
+{
+	return reads(fd, "etc/hosts", OWN_HOSTS) && reads(fd, "etc/hostname", "web\n") &&
+	       reads(fd, "etc/resolv.conf", NO_SERVER);
+}
+
+/* What a file says, made for a network of a host with these files. */
+static bool says(int host_fd, enum etc_network network, size_t n, const char *text)
+{
+	_cleanup_(etc_done) struct etc etc = ETC_INIT;
+	struct error err = ERROR_INIT;
+	const struct container_file *f = &etc.files[n];
+
+	CHECK_INT(etc_make(&etc, "web", network, host_fd, &err), 0);
+	if (f->len == strlen(text) && (f->len == 0 || memcmp(f->data, text, f->len) == 0))
+		return true;
+	printf("# %.*s\n", (int)f->len, f->len ? (const char *)f->data : "");
+	return false;
 }
 
 static void fills_an_empty_root(void)
 {
-	struct error err = ERROR_INIT;
 	int fd = bed_open();
-	_cleanup_str_ char *text = NULL;
+	struct stat st;
 
-	CHECK_INT(etc_fill(fd, "web", &err), 0);
-	text = hosts(fd);
-	CHECK_STR(text, "127.0.0.1\tlocalhost web\n::1\tlocalhost ip6-localhost ip6-loopback\n");
+	fill(fd);
+	CHECK(is_filled(fd));
+	CHECK(fstatat(fd, "etc/hosts", &st, 0) == 0 && (st.st_mode & 07777) == 0644);
 	bed_close(fd);
 }
 
-static void fills_an_empty_file(void)
+static void takes_the_place_of_what_the_image_has(void)
 {
-	struct error err = ERROR_INIT;
 	int fd = bed_open();
-	_cleanup_str_ char *text = NULL;
 
 	CHECK_INT(mkdirat(fd, "etc", 0755), 0);
-	CHECK_INT(mknodat(fd, "etc/hosts", S_IFREG | 0644, 0), 0);
-	CHECK_INT(etc_fill(fd, "web", &err), 0);
-	text = hosts(fd);
-	CHECK(text && str_has_prefix(text, "127.0.0.1\tlocalhost web\n"));
+	put(fd, "etc/hosts", "of the image\n");
+	put(fd, "etc/passwd", "kept\n");
+	CHECK_INT(symlinkat("passwd", fd, "etc/hostname"), 0);
+	CHECK_INT(mkdirat(fd, "etc/resolv.conf", 0755), 0);
+	fill(fd);
+	CHECK(is_filled(fd));
+	CHECK(reads(fd, "etc/passwd", "kept\n"));
 	bed_close(fd);
 }
 
-static void leaves_what_the_image_says(void)
+static void refuses_a_directory_with_files(void)
 {
+	_cleanup_(etc_done) struct etc etc = ETC_INIT;
 	struct error err = ERROR_INIT;
 	int fd = bed_open();
-	_cleanup_str_ char *text = NULL;
-	_cleanup_fd_ int file_fd = -1;
 
 	CHECK_INT(mkdirat(fd, "etc", 0755), 0);
-	file_fd = openat(fd, "etc/hosts", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	CHECK_INT(fd_write_full(file_fd, "mine\n", 5), 0);
-	CHECK_INT(etc_fill(fd, "web", &err), 0);
-	text = hosts(fd);
-	CHECK_STR(text, "mine\n");
+	CHECK_INT(mkdirat(fd, "etc/hostname", 0755), 0);
+	put(fd, "etc/hostname/x", "kept");
+	CHECK_INT(etc_make(&etc, "web", ETC_NETWORK_LOOPBACK, -1, &err), 0);
+	if (!err.code) {
+		CHECK(etc_fill(fd, &etc, &err) < 0);
+		CHECK_INT(err.kind, ERROR_PRECONDITION);
+		CHECK(strstr(err.text, "/etc/hostname") != NULL);
+	}
+	CHECK(reads(fd, "etc/hostname/x", "kept"));
 	bed_close(fd);
 }
 
@@ -83,14 +136,16 @@ static void leaves_what_the_image_says(void)
 static void follows_no_link_out(void)
 {
 	char outside[] = "/tmp/nacre-etc-test-outside-XXXXXX";
-	struct error err = ERROR_INIT;
 	int fd = bed_open();
 	_cleanup_strv_ char **names = NULL;
 	_cleanup_fd_ int out_fd = -1;
+	char inside[64];
 
 	CHECK(mkdtemp(outside) != NULL);
 	CHECK_INT(symlinkat(outside, fd, "etc"), 0);
-	(void)etc_fill(fd, "web", &err);
+	fill(fd);
+	(void)snprintf(inside, sizeof(inside), "%s/hosts", outside + 1);
+	CHECK(reads(fd, inside, OWN_HOSTS));
 	out_fd = open(outside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK_INT(fd_list_dir(out_fd, &names), 0);
 	CHECK_INT(strv_len(names), 0);
@@ -98,7 +153,95 @@ static void follows_no_link_out(void)
 	bed_close(fd);
 }
 
+static void passes_over_an_etc_that_is_none(void)
+{
+	int fd = bed_open();
+
+	put(fd, "etc", "a file");
+	fill(fd);
+	CHECK(reads(fd, "etc", "a file"));
+	bed_close(fd);
+}
+
+static void knows_what_the_host_knows(void)
+{
+	int fd = bed_open();
+
+	CHECK_INT(mkdirat(fd, "etc", 0755), 0);
+	CHECK(says(fd, ETC_NETWORK_HOST, 0, OWN_HOSTS));
+	CHECK(says(fd, ETC_NETWORK_HOST, 2, ""));
+	put(fd, "etc/hosts", "127.0.0.1 localhost # web\n10.0.0.1 web2");
+	CHECK(says(fd, ETC_NETWORK_HOST, 0,
+		   "127.0.0.1 localhost # web\n10.0.0.1 web2\n127.0.0.1\tweb\n"));
+	put(fd, "etc/hosts", "10.0.0.1\tother web\n");
+	CHECK(says(fd, ETC_NETWORK_HOST, 0, "10.0.0.1\tother web\n"));
+	CHECK(says(fd, ETC_NETWORK_ROUTED, 0, OWN_HOSTS));
+	CHECK(says(fd, ETC_NETWORK_HOST, 1, "web\n"));
+	/* Its own stub can be reached from its own network. */
+	put(fd, "etc/resolv.conf", "nameserver 127.0.0.53\nsearch a");
+	CHECK(says(fd, ETC_NETWORK_HOST, 2, "nameserver 127.0.0.53\nsearch a"));
+	CHECK(says(fd, ETC_NETWORK_LOOPBACK, 2, NO_SERVER));
+	bed_close(fd);
+}
+
+static void names_servers_that_can_be_reached(void)
+{
+	int fd = bed_open();
+
+	CHECK_INT(mkdirat(fd, "etc", 0755), 0);
+	CHECK(says(fd, ETC_NETWORK_ROUTED, 2, NO_SERVER));
+	put(fd, "etc/resolv.conf",
+	    "nameserver 127.0.0.1\n nameserver\t10.0.0.53\nnameserver fe80::1%eth0\nsearch a");
+	CHECK(says(fd, ETC_NETWORK_ROUTED, 2, " nameserver\t10.0.0.53\nsearch a\n"));
+	/* The stub of systemd-resolved: what it asks itself. */
+	put(fd, "etc/resolv.conf", "nameserver 127.0.0.53\nnameserver ::1\noptions edns0\n");
+	CHECK(says(fd, ETC_NETWORK_ROUTED, 2, NO_SERVER));
+	CHECK(mkdirat(fd, "run", 0755) == 0 && mkdirat(fd, "run/systemd", 0755) == 0 &&
+	      mkdirat(fd, "run/systemd/resolve", 0755) == 0);
+	put(fd, "run/systemd/resolve/resolv.conf", "nameserver 10.0.0.1\nnameserver 2001:db8::1\n");
+	CHECK(says(fd, ETC_NETWORK_ROUTED, 2, "nameserver 10.0.0.1\nnameserver 2001:db8::1\n"));
+	bed_close(fd);
+}
+
+/* ---- whose network a workload has ---- */
+
+static void asks_whose_network_it_is(void)
+{
+	/* Too large for a frame together. */
+	static struct instance node, outer, inner;
+	struct workload pod = { .kind = WORKLOAD_POD, .network = "host", .instance = &inner };
+	struct workload cell = { .kind = WORKLOAD_CELL, .network = "host", .instance = &node };
+
+	(void)str_copy(outer.path, sizeof(outer.path), "o");
+	(void)str_copy(inner.path, sizeof(inner.path), "o/i");
+	outer.parent = &node;
+	inner.parent = &outer;
+	outer.host_network = true;
+	inner.host_network = true;
+	CHECK_INT(etc_network_of(&pod), ETC_NETWORK_HOST);
+	CHECK_INT(etc_network_of(&cell), ETC_NETWORK_HOST);
+	cell.instance = &inner;
+	CHECK_INT(etc_network_of(&cell), ETC_NETWORK_HOST);
+	outer.host_network = false;
+	CHECK_INT(etc_network_of(&pod), ETC_NETWORK_LOOPBACK);
+	CHECK_INT(etc_network_of(&cell), ETC_NETWORK_LOOPBACK);
+	outer.choice.kind = INSTANCE_VM;
+	CHECK_INT(etc_network_of(&pod), ETC_NETWORK_ROUTED);
+	CHECK_INT(etc_network_of(&cell), ETC_NETWORK_ROUTED);
+	pod.network = "none";
+	cell.network = "own";
+	CHECK_INT(etc_network_of(&pod), ETC_NETWORK_LOOPBACK);
+	CHECK_INT(etc_network_of(&cell), ETC_NETWORK_LOOPBACK);
+	pod.network = "pod";
+	inner.host_network = false;
+	CHECK_INT(etc_network_of(&pod), ETC_NETWORK_LOOPBACK);
+}
+
 UNIT_MAIN({ "fills an empty root", fills_an_empty_root },
-	  { "fills an empty file", fills_an_empty_file },
-	  { "leaves what the image says", leaves_what_the_image_says },
-	  { "follows no link out", follows_no_link_out })
+	  { "takes the place of what the image has", takes_the_place_of_what_the_image_has },
+	  { "refuses a directory with files", refuses_a_directory_with_files },
+	  { "follows no link out", follows_no_link_out },
+	  { "passes over an /etc that is no directory", passes_over_an_etc_that_is_none },
+	  { "knows what the host knows", knows_what_the_host_knows },
+	  { "names servers that can be reached", names_servers_that_can_be_reached },
+	  { "asks whose network it is", asks_whose_network_it_is })

@@ -16,6 +16,7 @@
 #include "image/image.h"
 #include "isolate/limits_words.h"
 #include "pod/alloc.h"
+#include "pod/etc.h"
 #include "pod/hosted.h"
 #include "pod/make.h"
 #include "pod/failure.h"
@@ -432,7 +433,9 @@ static void workload_on_started(void *userdata, const struct container_view *vie
 	loop_timer_set(&c->workload->answer, WORKLOAD_ANSWER_DELAY);
 }
 
-static void workload_start_container(struct workload *w, struct pod_container *c)
+/* etc: of one without descriptors. */
+static void workload_start_container(struct workload *w, struct pod_container *c,
+				     const struct etc *etc)
 {
 	struct peer *peer = workload_peer(w);
 	struct cell_spec cell = {
@@ -460,10 +463,10 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 		.image = c->image_id,
 		.late = w->prepare_due,
 	};
-	struct remote_start room;
+	struct container_disk disk;
 
 	if (instance_is_remote(w->instance))
-		remote_fill(c, &spec, &room);
+		remote_fill(c, etc, &spec, &disk);
 	(void)str_copy(spec.id, sizeof(spec.id), c->id);
 	c->starting = true;
 	c->late = spec.late;
@@ -478,6 +481,7 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 
 static void workload_start(struct workload *w)
 {
+	_cleanup_(etc_done) struct etc etc = ETC_INIT;
 	struct error err = ERROR_INIT;
 	int r = FAILPOINT("container.start");
 
@@ -491,6 +495,8 @@ static void workload_start(struct workload *w)
 		r = hosted_start(w, &workload_hosted_ops, &err);
 	else if (w->kind == WORKLOAD_POD && !instance_is_remote(w->instance))
 		r = limits_words_apply(w->instance->cgroup_fd, w->limits, &err);
+	if (r >= 0 && w->kind != WORKLOAD_VM && instance_is_remote(w->instance))
+		r = etc_make_for(&etc, w, &err);
 	if (r < 0) {
 		failure_refuse_limit(w, NULL, &err);
 		workload_fail(w, &err);
@@ -498,7 +504,7 @@ static void workload_start(struct workload *w)
 	}
 	w->asked = true;
 	for (size_t i = 0; w->kind != WORKLOAD_VM && i < w->n_containers; i++)
-		workload_start_container(w, &w->containers[i]);
+		workload_start_container(w, &w->containers[i], &etc);
 	FAILPOINT_AFTER("container.start");
 }
 

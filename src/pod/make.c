@@ -306,7 +306,8 @@ static void make_places(int root_fd)
 }
 
 /* The log file and the root file system of each container: made while its keeper comes up. */
-int workload_prepare(struct workload *w, struct image_store *images, int logs_fd, struct error *err)
+static int workload_prepare_all(struct workload *w, struct image_store *images, int logs_fd,
+				const struct etc *etc, struct error *err)
 {
 	_cleanup_fd_ int dir_fd = -1;
 	int r;
@@ -347,10 +348,18 @@ int workload_prepare(struct workload *w, struct image_store *images, int logs_fd
 		c->fds.rootfs = r;
 		c->has_rootfs = true;
 		c->image->n_users--; /* the root file system holds it now */
-		r = etc_fill(c->fds.rootfs, name_last(w->path), err);
+		r = etc_fill(c->fds.rootfs, etc, err);
 		if (r < 0)
 			return r;
 		make_places(c->fds.rootfs);
 	}
 	return 0;
+}
+
+int workload_prepare(struct workload *w, struct image_store *images, int logs_fd, struct error *err)
+{
+	_cleanup_(etc_done) struct etc etc = ETC_INIT;
+	int r = etc_make_for(&etc, w, err);
+
+	return r < 0 ? r : workload_prepare_all(w, images, logs_fd, &etc, err);
 }

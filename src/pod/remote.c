@@ -18,8 +18,6 @@ struct remote_claim {
 	struct workload *workload;
 };
 
-#define REMOTE_HOSTS "/etc/hosts"
-
 /* ---- disks and volumes ---- */
 
 void remote_claim_disks(struct workload *w)
@@ -283,20 +281,13 @@ int remote_put_disks(const struct workloads_config *config, struct workload *w,
 	return 0;
 }
 
-void remote_fill(const struct pod_container *c, struct container_spec *spec,
-		 struct remote_start *room)
+void remote_fill(const struct pod_container *c, const struct etc *etc, struct container_spec *spec,
+		 struct container_disk *room)
 {
-	int n = str_printf(room->text, sizeof(room->text),
-			   "127.0.0.1\tlocalhost %s\n::1\tlocalhost ip6-localhost ip6-loopback\n",
-			   name_last(c->workload->path));
-
-	room->disk = (struct container_disk){ .serial = c->serial, .fs = CONTAINER_DISK_FS };
-	room->hosts = (struct container_file){
-		.path = REMOTE_HOSTS, .mode = 0644, .data = room->text, .len = n > 0 ? (size_t)n : 0
-	};
-	spec->root_disk = &room->disk;
-	spec->files = &room->hosts;
-	spec->n_files = 1;
+	*room = (struct container_disk){ .serial = c->serial, .fs = CONTAINER_DISK_FS };
+	spec->root_disk = room;
+	spec->files = etc->files;
+	spec->n_files = ETC_FILES;
 	spec->keep_log = true;
 }
 

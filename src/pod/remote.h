@@ -2,6 +2,7 @@
 #ifndef NACRE_POD_REMOTE_H
 #define NACRE_POD_REMOTE_H
 
+#include "pod/etc.h"
 #include "pod/model.h"
 
 /*
@@ -25,14 +26,9 @@ int remote_claim_files(const struct workloads_config *config, struct workload *w
 void remote_lose_peer(struct workload *w);
 /* Nothing of it lives in its keeper any more: they are not used. */
 void remote_drop_disks(struct workload *w);
-/* Fills in what a container is started with; the text and the disk must live until then. */
-struct remote_start {
-	struct container_disk disk;
-	struct container_file hosts;
-	char text[256];
-};
-void remote_fill(const struct pod_container *c, struct container_spec *spec,
-		 struct remote_start *room);
+/* Fills in what a container is started with; the disk and the files must live until then. */
+void remote_fill(const struct pod_container *c, const struct etc *etc, struct container_spec *spec,
+		 struct container_disk *room);
 /* Takes what its keeper keeps of its output, from now on, if it does not already. */
 void remote_follow_log(const struct workloads_config *config, struct pod_container *c);
 /* No more. */

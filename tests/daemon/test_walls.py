@@ -17,7 +17,7 @@ import host
 import images
 import nacre_test
 import steps
-from nacre_test import nacre_pb2
+from nacre_test import nacre_pb2, runtime_pb2
 from steps import container, namespaces
 
 Code = grpc.StatusCode
@@ -134,6 +134,43 @@ class Files(WallsTest):
             names.update({w: address for w in words if w not in names})
         self.assertEqual("127.0.0.1", names["localhost"])
         self.assertIn("named", names)
+
+    def own_files(self, target):
+        return [self.sh(target, f"cat /etc/{name}") for name in ("hosts", "hostname", "resolv.conf")]
+
+    def test_files_of_the_network_are_the_nodes(self):
+        own = ["127.0.0.1\tlocalhost {0}\n::1\tlocalhost ip6-localhost ip6-loopback\n", "{0}\n",
+               "# There is no network but loopback here, and no name server.\noptions timeout:1 attempts:1\n"]
+        self.pod("p", container("sleep", "1000", read_only_root=True))
+        self.pod("n", network="none")
+        self.cell("c")
+        self.spawn("i")
+        self.cell("i/in", network="host")
+        for target in ("p", "n", "c", "i/in"):
+            self.assertEqual([t.format(target.rpartition("/")[2]) for t in own], self.own_files(target), target)
+        # A program that puts another file there can.
+        self.sh("c", "echo mine >/etc/new; mv /etc/new /etc/hosts; test \"$(cat /etc/hosts)\" = mine")
+
+    def test_files_of_the_hosts_network_are_the_hosts(self):
+        def of_host(path):
+            return host.read(path) if os.path.exists(path) else ""
+        self.spawn("i", network="host")
+        for run, target in ((self.pod, "p"), (self.cell, "c"), (self.cell, "i/in")):
+            run(target, network="host")
+            name = target.rpartition("/")[2]
+            hosts, hostname, resolv = self.own_files(target)
+            self.assertTrue(hosts.startswith(of_host("/etc/hosts")), hosts)
+            self.assertIn(name, hosts.split())
+            self.assertEqual((name + "\n", of_host("/etc/resolv.conf")), (hostname, resolv))
+
+    def test_a_volume_covers_files_of_the_network(self):
+        path = os.path.join(self.node.dir, "own-hosts")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("of the user\n")
+        self.addCleanup(os.unlink, path)
+        self.pod("p", container("sleep", "1000", mounts=[runtime_pb2.Mount(source=path, target="/etc/hosts")]))
+        self.assertEqual(["of the user\n", "p\n"], self.own_files("p")[:2])
+        self.assertEqual("of the user\n", host.read(path))
 
     def test_no_path_of_the_host(self):
         pid = self.pod("p").containers[0].pid
@@ -465,6 +502,36 @@ class HostileImages(steps.StepsTest):
                 self.remove("h", force=True)
             self.assertEqual(["ptmx"], os.listdir(self.canary))
             self.node.images.Remove(nacre_pb2.RemoveImageRequest(image="hostile"))
+
+    def test_files_of_the_network_whatever_the_image_has(self):
+        names = ("hosts", "hostname", "resolv.conf")
+        for kind, data, target in ((REG, b"of the image\n", ""), (LNK, b"", self.canary + "/ptmx"), (LNK, b"", "/run/none"),
+                                   (LNK, b"", "passwd"), (LNK, b"", "/proc/1/environ"), (FIFO, b"", ""), (DIR, b"", "")):
+            entries = [(f"etc/{name}", kind, 0o755, data, target) for name in names]
+            status = self.run_hostile(entries, Cmd=["/bin/sleep", "100000"])
+            self.assertEqual("running", status.state, (kind, target))
+            self.assertEqual(["127.0.0.1\tlocalhost h", "h"], self.sh("h", "head -n 1 /etc/hosts /etc/hostname -q").splitlines())
+            self.assertEqual("regular file 644\n" * 3, self.sh("h", "cd /etc; stat -c '%F %a' hosts hostname resolv.conf"))
+            self.assertIn("root:", self.sh("h", "cat /etc/passwd"))
+            self.remove("h", force=True)
+            self.node.images.Remove(nacre_pb2.RemoveImageRequest(image="hostile"))
+
+    def test_a_directory_with_files_has_the_name_of_one_of_ours(self):
+        before = self.node.baseline()
+        for name in ("hosts", "hostname", "resolv.conf"):
+            mk = images.module()
+            path = os.path.join(self.node.dir, "hostile.tar")
+            entries = [(f"etc/{name}", DIR, 0o755, b"", ""), (f"etc/{name}/x", REG, 0o644, b"kept", "")]
+            mk.write_image(path, [mk.Layer(mk.build_tar(entries + mk.busybox_entries()))], {"Cmd": ["true"]})
+            self.node.import_image(path, "hostile")
+            os.unlink(path)
+            with self.assertRaises(grpc.RpcError) as caught:
+                self.pod("h", container(image="hostile"))
+            self.assertEqual(Code.FAILED_PRECONDITION, caught.exception.code())
+            self.assertIn(f"/etc/{name}", caught.exception.details())
+            self.node.clear()
+            self.node.images.Remove(nacre_pb2.RemoveImageRequest(image="hostile"))
+        self.assertNoTraces(before)
 
     def test_working_directory_is_a_link(self):
         self.run_hostile([("w", LNK, 0o777, b"", self.canary)], WorkingDir="/w/new/one")
