@@ -13,7 +13,8 @@
  * A program beside that of a running container.
  *
  *   RUNNING    spawned. Its output is handed on.
- *   DRAINING   reaped; somebody still holds its output open, or nobody has read it yet.
+ *   DRAINING   reaped; somebody still holds its output open, or nobody has read it yet. Whoever holds
+ *              it open is waited for a fifth of a second; what the pipes hold then is the rest.
  *   CANCELLED  killed, nothing is handed on any more; waits to be reaped.
  *   OVER       the last callback runs, or (cancelled) it is freed before the loop waits again.
  *
