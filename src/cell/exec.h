@@ -13,8 +13,8 @@
  * A program beside that of a running container.
  *
  *   RUNNING    spawned. Its output is handed on.
- *   DRAINING   reaped; somebody still holds its output open, or nobody has read it yet. Whoever holds
- *              it open is waited for a fifth of a second; what the pipes hold then is the rest.
+ *   DRAINING   reaped; somebody still holds its output open, or nobody has read it yet.
+ *              Others that hold it open are waited for 200 ms.
  *   CANCELLED  killed, nothing is handed on any more; waits to be reaped.
  *   OVER       the last callback runs, or (cancelled) it is freed before the loop waits again.
  *
