@@ -33,6 +33,8 @@
 #define EXEC_READ_ERRORS_MAX 16
 /* More than the kernel keeps between the two ends of a terminal. */
 #define EXEC_TERMINAL_REST ((size_t)128 << 10)
+/* Behind the end of its program an exec waits so long for others that hold its output open. */
+#define EXEC_DRAIN_GRACE (200 * NSEC_PER_MSEC)
 
 enum exec_event { EXEC_REAPED, EXEC_DRAINED, EXEC_CANCEL, EXEC_EVENT_COUNT };
 
@@ -305,6 +307,9 @@ static void exec_reaped(struct loop_child *watch, int code, int status)
 	if (x->state == EXEC_DRAINING && x->cut)
 		exec_cut(x);
 	exec_finish(x);
+	/* A child that the program left behind may never close the pipe. */
+	if (x->state == EXEC_DRAINING && !x->last)
+		loop_timer_set(&x->timer, EXEC_DRAIN_GRACE);
 }
 
 static void exec_kill(struct keeper_exec *x)
@@ -318,24 +323,17 @@ static void exec_kill(struct keeper_exec *x)
 static void exec_timeout(struct loop_timer *timer)
 {
 	struct keeper_exec *x = container_of(timer, struct keeper_exec, timer);
-	bool running = x->state == EXEC_RUNNING;
 
-	/* Its container has ended: exec_end_all(). */
-	if (x->cut && !running) {
+	/* The drain is over; what still holds the output lives on. */
+	if (x->state != EXEC_RUNNING) {
 		exec_cut(x);
 		exec_finish(x);
 		return;
 	}
-	x->timed_out = running;
-	(void)str_copy(
-		x->reason, sizeof(x->reason),
-		running ? "killed, since its time was over"
-			: "it ended, but its output was still held open when its time was over");
+	x->timed_out = true;
+	(void)str_copy(x->reason, sizeof(x->reason), "killed, since its time was over");
 	exec_kill(x);
 	x->cut = true;
-	if (!running)
-		exec_cut(x);
-	exec_finish(x);
 }
 
 void exec_pause(struct keeper_exec *x, bool paused)

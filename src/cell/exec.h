@@ -14,6 +14,7 @@
  *
  *   RUNNING    spawned. Its output is handed on.
  *   DRAINING   reaped; somebody still holds its output open, or nobody has read it yet.
+ *              Others that hold it open are waited for 200 ms.
  *   CANCELLED  killed, nothing is handed on any more; waits to be reaped.
  *   OVER       the last callback runs, or (cancelled) it is freed before the loop waits again.
  *

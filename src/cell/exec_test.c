@@ -201,15 +201,39 @@ static void times_out(void)
 	CHECK_STR(text(&r, 1), "begun\n");
 	CHECK(clock_mono() - before < 60 * NSEC_PER_SEC);
 
-	/* The program ends by itself, what it left in another session holds the output. */
-	exec_wait(&r, n, "setsid sleep 901 & exit 6",
-		  (struct keeper_exec_spec){ .timeout = 5 * NSEC_PER_SEC });
-	CHECK_INT(r.exit_code, 6);
-	CHECK(strstr(r.reason, "output"));
-
 	exec_wait(&r, n, "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; done",
 		  (struct keeper_exec_spec){ .env = NULL });
 	CHECK(!strstr(text(&r, 1), "sleep 900 "));
+	result_reset(&r);
+	remove_cell();
+	bed_close(b);
+}
+
+/* The exec ends with its program; what the program left lives on, and its output is cut. */
+static void leaves_a_child(void)
+{
+	static const char *const left[] = { "sleep 901 & exit 6", "setsid sleep 901 & exit 6",
+					    "yes | cat & exit 6" };
+	struct result r = { .exec = NULL };
+	char command[128];
+	int n;
+
+	bed_open(b);
+	n = sleeper();
+	for (size_t i = 0; i < ARRAY_SIZE(left); i++) {
+		(void)str_printf(command, sizeof(command), "echo out; echo err >&2; %s", left[i]);
+		exec_wait(&r, n, command, (struct keeper_exec_spec){ .env = NULL });
+		CHECK_INT(r.exit_code, 6);
+		CHECK_STR(r.reason, "");
+		CHECK(str_has_prefix(text(&r, 1), "out\n"));
+		CHECK_STR(text(&r, 2), "err\n");
+	}
+	/* What is written within the drain is passed on. */
+	exec_wait(&r, n, "(sleep 0.02; echo late) & exit 0",
+		  (struct keeper_exec_spec){ .env = NULL });
+	CHECK_STR(text(&r, 1), "late\n");
+	exec_wait(&r, n, "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; done",
+		  (struct keeper_exec_spec){ .env = NULL });
 	CHECK(strstr(text(&r, 1), "sleep 901 "));
 	result_reset(&r);
 	remove_cell();
@@ -231,10 +255,11 @@ static void is_cancelled(void)
 	for (int i = 0; i < 200; i++)
 		bed_turn(b);
 	CHECK_INT(r.n_exits, 0);
-	/* While it is only being drained. */
-	CHECK_INT(
-		exec(&r, n, "setsid sleep 901 & exit 0", (struct keeper_exec_spec){ .env = NULL }),
-		0);
+	/* While it is only being drained: nobody reads the rest. */
+	CHECK_INT(exec(&r, n, "setsid sleep 901 & seq 1 5000; exit 0",
+		       (struct keeper_exec_spec){ .env = NULL }),
+		  0);
+	keeper_exec_pause(r.exec, true);
 	for (int i = 0; i < 200; i++)
 		bed_turn(b);
 	CHECK_INT(r.n_exits, 0);
@@ -422,6 +447,7 @@ static void has_a_terminal(void)
 }
 
 BED_MAIN({ "an exec runs inside", runs_inside }, { "an exec is refused", is_refused },
-	 { "an exec times out", times_out }, { "an exec is cancelled", is_cancelled },
-	 { "an exec is paused", is_paused }, { "many execs, ended by their container", many },
-	 { "takes_input", takes_input }, { "has_a_terminal", has_a_terminal })
+	 { "an exec times out", times_out }, { "an exec leaves a child behind", leaves_a_child },
+	 { "an exec is cancelled", is_cancelled }, { "an exec is paused", is_paused },
+	 { "many execs, ended by their container", many }, { "takes_input", takes_input },
+	 { "has_a_terminal", has_a_terminal })

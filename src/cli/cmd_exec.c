@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -34,6 +35,8 @@ static int exec_report(const struct session *s, const char *target)
 		(void)cli_complain("left; the program was killed");
 		return 0;
 	case SESSION_UNREAD:
+		/* As the broken pipe would have ended the program in our place. */
+		return 128 + SIGPIPE;
 	case SESSION_BEHIND:
 		return 0;
 	case SESSION_FAILED:

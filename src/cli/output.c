@@ -2,6 +2,7 @@
 #include "cli/output.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,33 @@ int output_write(int fd, const void *data, size_t len)
 		} else if (errno != EINTR) {
 			return output_failed(errno);
 		}
+	}
+	return 0;
+}
+
+/* A pipe that polls writable takes PIPE_BUF bytes without blocking, also where it is not
+ * non-blocking: to make it so would change it for those who share it. */
+int output_write_unless(int fd, const void *data, size_t len, int wake_fd)
+{
+	const char *at = data;
+
+	while (len > 0) {
+		struct pollfd look[] = { { .fd = fd, .events = POLLOUT },
+					 { .fd = wake_fd, .events = POLLIN } };
+		size_t n = MIN(len, (size_t)PIPE_BUF);
+		int r;
+
+		if (poll(look, ARRAY_SIZE(look), -1) < 0 && errno != EINTR)
+			return output_failed(errno);
+		if (!look[0].revents && look[1].revents)
+			return -EINTR;
+		if (!look[0].revents)
+			continue;
+		r = output_write(fd, at, n);
+		if (r < 0)
+			return r;
+		at += n;
+		len -= n;
 	}
 	return 0;
 }

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "cli/alloc.h"
 #include "cli/output.h"
@@ -13,6 +15,8 @@
 #define SESSION_CHUNK 65536
 /* So many interrupts and we leave, whatever becomes of the program. */
 #define SESSION_INTERRUPTS 3
+/* So long a program has to end by a SIGTERM before we leave without it. */
+#define SESSION_TERM_GRACE NSEC_PER_SEC
 
 /* So long the daemon may take to learn that a keeper has ended, where it lost the connection. */
 #define SESSION_LOSS_PATIENCE (2 * NSEC_PER_SEC)
@@ -90,18 +94,34 @@ static void session_resize(struct session *s)
 
 /* ---- signals ---- */
 
+static void session_leave(struct loop_timer *timer)
+{
+	session_end(container_of(timer, struct session, leaving), SESSION_LEFT, 128 + SIGTERM);
+}
+
+/* Whether we leave at once. */
+static bool session_is_left_by(struct session *s, int sig)
+{
+	/* What the program does not read is before it in the stream: it would not come through. */
+	bool blocked = s->stuck || !client_call_writable(&s->call);
+
+	if (sig == SIGINT)
+		return ++s->n_interrupts >= SESSION_INTERRUPTS || blocked;
+	return sig == SIGTERM && (blocked || (s->exec && ++s->n_terminations > 1));
+}
+
 static void session_pass_signal(struct session *s, int sig)
 {
 	Nacre__V1__StreamInput input = NACRE__V1__STREAM_INPUT__INIT;
 
-	/* What the program does not read is before it in the stream: it would not come through. */
-	if (sig == SIGINT &&
-	    (++s->n_interrupts >= SESSION_INTERRUPTS || !client_call_writable(&s->call))) {
+	if (session_is_left_by(s, sig)) {
 		session_end(s, SESSION_LEFT, 128 + sig);
 		return;
 	}
 	input.signal = (uint32_t)sig;
 	session_send(s, &input);
+	if (sig == SIGTERM && s->exec)
+		loop_timer_set(&s->leaving, SESSION_TERM_GRACE);
 }
 
 /* Stops as a program without a terminal of its own would, and comes back. */
@@ -138,8 +158,17 @@ static void session_signal(struct loop_signal *source, int sig, pid_t sender)
 
 static void session_output(struct session *s, int fd, const ProtobufCBinaryData *data)
 {
+	int r;
+
 	s->received[fd == STDERR_FILENO] += data->len;
-	if (s->unread || output_write(fd, data->data, data->len) == 0)
+	if (s->unread || s->stuck)
+		return;
+	/* What decides for itself may still want all of the output after a signal. */
+	r = s->on_signal ? output_write(fd, data->data, data->len)
+			 : output_write_unless(fd, data->data, data->len, s->wake_fd);
+	if (r == -EINTR) /* the loop has the signal next */
+		s->stuck = true;
+	if (r == 0 || r == -EINTR)
 		return;
 	s->unread = true;
 	if (!s->on_unread || s->on_unread(s))
@@ -207,6 +236,7 @@ int session_init(struct session *s, struct error *err)
 	static const int signals[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
 				       SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT };
 	size_t n = s->tty ? ARRAY_SIZE(signals) : ARRAY_SIZE(signals) - 3;
+	sigset_t wake;
 	int r;
 
 	s->terminal = (struct tty)TTY_INIT;
@@ -214,7 +244,12 @@ int session_init(struct session *s, struct error *err)
 	if (r < 0)
 		return error_set(err, r, "listen to signals");
 	s->signals_on = true;
-	return 0;
+	loop_timer_init(&s->leaving, client_loop(s->client), session_leave);
+	(void)sigemptyset(&wake);
+	(void)sigaddset(&wake, SIGINT);
+	(void)sigaddset(&wake, SIGTERM);
+	s->wake_fd = signalfd(-1, &wake, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->wake_fd < 0 ? error_set(err, -errno, "listen to signals") : 0;
 }
 
 static void session_settle(struct session *s)
@@ -260,8 +295,11 @@ void session_done(struct session *s)
 {
 	loop_fd_done(&s->input);
 	client_call_done(&s->call);
-	if (s->signals_on)
+	if (s->signals_on) {
 		loop_signal_done(&s->signals);
+		loop_timer_done(&s->leaving);
+		s->wake_fd = fd_close(s->wake_fd);
+	}
 	tty_done(&s->terminal);
 	free(s->chunk);
 	s->chunk = NULL;

@@ -35,8 +35,9 @@ struct session {
 	bool tty;   /* the program has a terminal, and so have we */
 	struct detach keys;
 	/* A signal from outside, where there is no terminal between (SIGINT, SIGTERM, SIGHUP,
-	 * SIGQUIT, SIGUSR1, SIGUSR2). True: leave. NULL: it goes to the program, and the third
-	 * SIGINT leaves. */
+	 * SIGQUIT, SIGUSR1, SIGUSR2). True: leave. NULL: it goes to the program; the third
+	 * SIGINT leaves. So does, from an exec, SIGTERM: a second later, so that the program can
+	 * end by itself, the second one at once. Both leave at once where nobody reads. */
 	bool (*on_signal)(struct session *s, int sig);
 	/* Nobody reads. True: leave, else what still comes is dropped. NULL: leave. */
 	bool (*on_unread)(struct session *s);
@@ -53,9 +54,12 @@ struct session {
 	struct client_call call;
 	struct loop_fd input;
 	struct loop_signal signals;
+	struct loop_timer leaving;
 	struct tty terminal;
 	bool signals_on, ended, unread;
-	int n_interrupts;
+	bool stuck; /* a signal came while nobody took the output */
+	int n_interrupts, n_terminations;
+	int wake_fd; /* readable while SIGINT or SIGTERM waits */
 	uint8_t *chunk;
 };
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attach and hold_output: replay, several clients, who takes nothing, the end of quick containers, and the command line."""
+import array
+import fcntl
 import signal
+import termios
 import time
 
 import grpc
@@ -160,6 +163,35 @@ class CommandLine(steps.StepsTest):
         client.send_signal(signal.SIGTERM)
         client.communicate(timeout=60 * nacre_test.SLOWNESS)
         self.assertEqual(8, client.returncode)
+
+    def test_sigterm_ends_an_exec_that_ignores_it(self):
+        self.pod("p")
+        for script in ("trap '' TERM; echo up; sleep 1000", "trap '' TERM; yes"):
+            client = self.node.spawn_cli("exec", "p", "sh", "-c", script)
+            client.stdout.read(1)
+            if "yes" in script:
+                # Nobody reads any more: the client waits with a full pipe.
+                full = array.array("i", [0])
+                nacre_test.until(lambda: fcntl.ioctl(client.stdout, termios.FIONREAD, full) == 0 and full[0] > 60000,
+                                 what="a full pipe")
+            client.send_signal(signal.SIGTERM)
+            self.assertEqual(143, client.wait(20 * nacre_test.SLOWNESS))
+            client.communicate()
+
+    def test_exec_without_a_reader_has_a_broken_pipe(self):
+        self.pod("p")
+        for script in ("yes", "while :; do echo x; sleep 0.01; done"):
+            client = self.node.spawn_cli("exec", "p", "sh", "-c", script)
+            client.stdout.read(1)
+            client.stdout.close()
+            self.assertEqual(141, client.wait(20 * nacre_test.SLOWNESS))
+            client.stdin.close()
+            client.stderr.close()
+
+    def test_exec_ends_although_a_child_keeps_the_pipe(self):
+        self.pod("p")
+        done = self.node.cli("exec", "p", "sh", "-c", "sleep 1000 & echo out; exit 6", check=False)
+        self.assertEqual((6, "out\n", ""), (done.returncode, done.stdout, done.stderr))
 
     def test_run_falls_back_to_the_log(self):
         """Who reads nothing of a run for longer than it is waited for still gets all of it."""
