@@ -252,6 +252,26 @@ class ImportTest(StoreTest):
         self.driver("rm", "swapped")
         self.assert_empty()
 
+    def test_a_blob_is_verified_although_its_layer_is_present(self):
+        """A configuration that gives another blob the diff id of a layer of the store; the same tar, packed otherwise, is taken."""
+        base = mkimage.Layer(mkimage.build_tar([small_file("base")]))
+        one, ident = self.make("a.tar", [base, [small_file("one")]], image_name="one")
+        self.driver("import", one)
+        for forged in (0, 1):
+            layers = [base, mkimage.Layer(mkimage.build_tar([small_file("one")]))]
+            layers[forged] = mkimage.Layer(mkimage.build_tar([small_file("other")]))
+            layers[forged].diff_id = (base.diff_id, mkimage.Layer(mkimage.build_tar([small_file("one")])).diff_id)[forged]
+            path, _ = self.make("b.tar", layers, image_name="two")
+            self.refused("invalid", "layer %d of 2: .*has the diff id .* the configuration says" % (forged + 1), "import", path)
+            self.assertEqual([ident], [line[0] for line in self.images()])
+        for compress in ("none", "gzip"):
+            path, _ = self.make("c.tar", [mkimage.Layer(base.tar, compress), [small_file("one")]], image_name="one")
+            self.driver("import", path)
+            self.assertEqual([["1", "2"]], [line[2:-1] for line in self.images()])
+        self.driver("sweep")
+        self.driver("rm", "one")
+        self.assert_empty()
+
     def test_two_at_once(self):
         one, ident = self.make("a.tar", [[small_file("f%d" % n)] for n in range(4)], image_name="one")
         for _ in range(8):
