@@ -435,8 +435,13 @@ static int network_run(struct network *n, struct network_getting *g,
 	int r;
 
 	r = exchange_start(&g->exchange, &n->registry, request, &network_document_ops, err);
-	while (r == 0 && !g->ended)
-		r = client_turn(&n->registry, -1, NETWORK_TURN_MS, &readable, err);
+	while (r == 0 && !g->ended) {
+		if (n->deadline && clock_mono() >= n->deadline)
+			r = error_refuse(err, ERROR_DEADLINE, "registry %s: %s: it took too long",
+					 n->registry.host, request->what);
+		else
+			r = client_turn(&n->registry, -1, NETWORK_TURN_MS, &readable, err);
+	}
 	exchange_stop(&g->exchange);
 	return r == 0 && g->err.code ? error_copy(err, &g->err) : r;
 }
