@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Import, list, find, remove, root file systems and recovery, through src/image without the daemon."""
+import bz2
 import gzip
 import hashlib
 import json
+import lzma
 import os
 import shutil
 import sqlite3
@@ -121,6 +123,16 @@ class ImportTest(StoreTest):
             files["index.json"] = mkimage.dump({"schemaVersion": 2, "manifests": [entry]})
             mkimage.write_directory(self.path(kind), files)
             self.refused("unsupported", words, "import", self.path(kind))
+
+    def test_archives_that_are_compressed_otherwise_are_named(self):
+        path, _ = self.make("a.tar", [[small_file("a")]], image_name="one")
+        with open(path, "rb") as file:
+            data = file.read()
+        for kind, module in (("xz", lzma), ("bzip2", bz2)):
+            with open(self.path("b.tar." + kind), "wb") as file:
+                file.write(module.compress(data))
+            self.refused("unsupported", f"compressed with {kind}.*recompress", "import", self.path("b.tar." + kind))
+        self.assert_empty()
 
     def test_tags_alone_become_names(self):
         """Behind the name of the file or directory, as far as that is one."""
