@@ -15,12 +15,12 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "fetch/docker.h"
-#include "fetch/hash.h"
 #include "fetch/oci.h"
 #include "fetch/reading.h"
 #include "fetch/source.h"
 #include "fuzz.h"
 #include "fuzz_tmpfs.h"
+#include "wire/checksum.h"
 
 #define BLOBS_MAX 10
 #define BYTES_MAX (1 << 20)
@@ -64,13 +64,13 @@ static void expand(struct buf *to, struct fuzz_input in, size_t after)
 
 static void put_blob(int dir_fd, size_t i, struct fuzz_input text)
 {
-	struct hash h;
+	struct checksum h;
 	char name[DIGEST_SIZE + 32];
 
 	expand(&blobs[i].text, text, i);
-	hash_start(&h);
-	hash_add(&h, buf_data(&blobs[i].text), blobs[i].text.len);
-	hash_end(&h, blobs[i].digest);
+	checksum_start(&h);
+	checksum_add(&h, buf_data(&blobs[i].text), blobs[i].text.len);
+	checksum_end(&h, blobs[i].digest);
 	(void)str_printf(name, sizeof(name), "blobs/sha256/%s", digest_hex(blobs[i].digest));
 	put(dir_fd, name, buf_data(&blobs[i].text), blobs[i].text.len);
 	(void)str_printf(name, sizeof(name), "b%zu", i);

@@ -7,14 +7,14 @@
 #include <sys/mman.h>
 
 #include "base/str.h"
-#include "fetch/hash.h"
 #include "fetch/unpack.h"
 #include "fuzz.h"
 #include "fuzz_tmpfs.h"
+#include "wire/checksum.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct hash h;
+	struct checksum h;
 	_cleanup_fd_ int root_fd = fuzz_tmpfs();
 	_cleanup_fd_ int fd = memfd_create("layer", MFD_CLOEXEC);
 	struct fuzz_input in = { data, size };
@@ -25,9 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	request.unpack.size = in.len;
 	request.unpack.max_bytes = 1 << 20;
 	request.unpack.max_entries = 100;
-	hash_start(&h);
-	hash_add(&h, in.at, in.len);
-	hash_end(&h, request.unpack.digest);
+	checksum_start(&h);
+	checksum_add(&h, in.at, in.len);
+	checksum_end(&h, request.unpack.digest);
 	(void)str_copy(request.unpack.diff_id, DIGEST_SIZE, request.unpack.digest);
 	fuzz_need(fd >= 0 && fd_write_full(fd, in.at, in.len) == 0);
 	fuzz_need(lseek(fd, 0, SEEK_SET) == 0);

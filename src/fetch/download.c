@@ -19,8 +19,8 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "fetch/channel.h"
-#include "fetch/hash.h"
 #include "registry/client.h"
+#include "wire/checksum.h"
 
 #define DOWNLOAD_HASH_STEP (8U << 20)
 #define DOWNLOAD_PIECE (256U << 10)
@@ -50,7 +50,7 @@ struct download {
 	uint64_t at;      /* of the answer: the file's byte that comes next */
 	uint64_t told;    /* to the pipe */
 	nsec_t progress;  /* when it was last told */
-	struct hash hash;
+	struct checksum hash;
 	struct exchange exchange;
 	char path[sizeof("/blobs/") + DIGEST_SIZE];
 	char what[sizeof("blob ") + DIGEST_SIZE];
@@ -154,7 +154,7 @@ static int download_added(struct download *l, struct error *err)
 
 static int download_write(struct download *l, const uint8_t *data, size_t len, struct error *err)
 {
-	hash_add(&l->hash, data, len);
+	checksum_add(&l->hash, data, len);
 	while (len) {
 		ssize_t n = pwrite(l->fd, data, len, (off_t)l->n);
 
@@ -213,7 +213,7 @@ static void download_whole(struct download *l)
 	char found[DIGEST_SIZE];
 	int r;
 
-	hash_end(&l->hash, found);
+	checksum_end(&l->hash, found);
 	if (!str_eq(found, l->offer->digest)) {
 		r = download_restart(l, found, &err);
 		if (r < 0)
@@ -301,7 +301,7 @@ static int download_hash(struct download *l, struct error *err)
 			l->from = l->n;
 			break;
 		}
-		hash_add(&l->hash, piece, (size_t)n);
+		checksum_add(&l->hash, piece, (size_t)n);
 		l->n += (uint64_t)n;
 	}
 	if (l->n == l->from)
@@ -398,7 +398,7 @@ static int downloads_take_fetch(struct downloads *d, const struct fetchmsg *m, i
 	o->asked = true;
 	(void)str_printf(l->path, sizeof(l->path), "/blobs/%s", o->digest);
 	(void)str_printf(l->what, sizeof(l->what), "blob %s", o->digest);
-	hash_start(&l->hash);
+	checksum_start(&l->hash);
 	if (l->pipe_fd >= 0)
 		r = fd_set_nonblock(l->pipe_fd, true);
 	return r < 0 ? error_set(err, r, "download") : 0;

@@ -21,10 +21,10 @@
 #include "base/sysio.h"
 #include "fetch/channel.h"
 #include "fetch/descriptor.h"
-#include "fetch/hash.h"
 #include "fetch/json.h"
 #include "fetch/reading.h"
 #include "fetch/tarball.h"
+#include "wire/checksum.h"
 #include "wire/reference.h"
 
 #define EXPORT_PIECE ((size_t)256 * 1024)
@@ -107,7 +107,7 @@ static int export_load(const struct export *x, const char *digest, struct buf *r
 		       struct error *err)
 {
 	_cleanup_fd_ int fd = export_open(x, digest, UINT64_MAX, err);
-	struct hash hash;
+	struct checksum hash;
 	char found[DIGEST_SIZE];
 	int r;
 
@@ -116,9 +116,9 @@ static int export_load(const struct export *x, const char *digest, struct buf *r
 	r = fd_read_all(fd, READING_DOCUMENT_MAX, ret);
 	if (r < 0)
 		return error_set(err, r, "read blob %s", digest);
-	hash_start(&hash);
-	hash_add(&hash, buf_data(ret), ret->len);
-	hash_end(&hash, found);
+	checksum_start(&hash);
+	checksum_add(&hash, buf_data(ret), ret->len);
+	checksum_end(&hash, found);
 	return str_eq(found, digest) ? 0 : export_damaged(err, digest, "has another digest");
 }
 
@@ -235,7 +235,7 @@ static int export_place(struct export *x, const struct export_image *image, json
 			bool changed, const struct buf *b, char ret_digest[DIGEST_SIZE],
 			uint64_t *ret_size, struct error *err)
 {
-	struct hash hash;
+	struct checksum hash;
 	char *text;
 
 	(void)str_copy(ret_digest, DIGEST_SIZE, image->digest);
@@ -246,9 +246,9 @@ static int export_place(struct export *x, const struct export_image *image, json
 	if (!text)
 		return error_set(err, -ENOMEM, "write a manifest");
 	*ret_size = strlen(text);
-	hash_start(&hash);
-	hash_add(&hash, text, strlen(text));
-	hash_end(&hash, ret_digest);
+	checksum_start(&hash);
+	checksum_add(&hash, text, strlen(text));
+	checksum_end(&hash, ret_digest);
 	return export_note(x, ret_digest, *ret_size, text, err);
 }
 
@@ -368,23 +368,23 @@ static int export_plan_one(struct export *x, const struct export_image *image, s
 static int export_copy(struct export *x, const struct export_blob *b, int fd, struct error *err)
 {
 	static uint8_t piece[EXPORT_PIECE];
-	struct hash hash;
+	struct checksum hash;
 	char found[DIGEST_SIZE];
 	uint64_t left = b->size;
 	int r;
 
-	hash_start(&hash);
+	checksum_start(&hash);
 	while (left) {
 		size_t len = (size_t)MIN(left, (uint64_t)sizeof(piece));
 
 		r = fd_read_full(fd, piece, len);
 		if (r < 0)
 			return error_set(err, r, "read blob %s", b->digest);
-		hash_add(&hash, piece, len);
+		checksum_add(&hash, piece, len);
 		left -= len;
 		/* The last piece goes out when it is known to be the right one. */
 		if (!left)
-			hash_end(&hash, found);
+			checksum_end(&hash, found);
 		if (!left && !str_eq(found, b->digest))
 			return export_damaged(err, b->digest, "has another digest");
 		r = tarball_add(&x->tarball, piece, len, err);

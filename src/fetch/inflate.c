@@ -71,8 +71,8 @@ enum fetch_compression inflate_guess(const uint8_t *data, size_t len)
 }
 
 /* Before a decoder is lost for words. A tar begins with a name, which no program would make so. */
-static int inflate_check_form(enum fetch_compression said, const uint8_t *data, size_t len,
-			      struct error *err)
+int inflate_check_form(enum fetch_compression said, const uint8_t *data, size_t len,
+		       struct error *err)
 {
 	static const char *const says[] = {
 		[FETCH_PLAIN] = "it is not compressed",
@@ -86,7 +86,7 @@ static int inflate_check_form(enum fetch_compression said, const uint8_t *data, 
 	if (!inflate_forms[form].is_read)
 		return error_refuse(err, ERROR_UNSUPPORTED,
 				    "the data is compressed with %s, which is not read here: "
-				    "gzip and zstd are",
+				    "gzip and zstd are; recompress it with one of these",
 				    inflate_forms[form].name);
 	if (inflate_forms[form].compression == said)
 		return 0;

@@ -13,7 +13,7 @@
 
 #include "base/macros.h"
 #include "base/str.h"
-#include "fetch/hash.h"
+#include "wire/checksum.h"
 
 #define KEY_RSA_BITS_MIN 2048
 #define KEY_RSA_BITS_MAX 16384
@@ -102,13 +102,13 @@ int key_fingerprint(void *key, char ret[DIGEST_SIZE])
 {
 	unsigned char *der = NULL;
 	int len = i2d_PUBKEY(key, &der);
-	struct hash h;
+	struct checksum h;
 
 	if (len <= 0)
 		return -ENOMEM;
-	hash_start(&h);
-	hash_add(&h, der, (size_t)len);
-	hash_end(&h, ret);
+	checksum_start(&h);
+	checksum_add(&h, der, (size_t)len);
+	checksum_end(&h, ret);
 	OPENSSL_free(der);
 	return 0;
 }

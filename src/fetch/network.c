@@ -9,11 +9,11 @@
 #include "base/str.h"
 #include "fetch/channel.h"
 #include "fetch/descriptor.h"
-#include "fetch/hash.h"
 #include "fetch/reading.h"
 #include "registry/client.h"
 #include "registry/header.h"
 #include "registry/limits.h"
+#include "wire/checksum.h"
 
 #define NETWORK_TURN_MS 1000
 
@@ -419,12 +419,12 @@ static const struct exchange_ops network_document_ops = { network_on_attempt, ne
 
 static void network_digest(const struct buf *b, char ret[DIGEST_SIZE])
 {
-	struct hash h;
+	struct checksum h;
 
-	hash_start(&h);
+	checksum_start(&h);
 	if (b->len)
-		hash_add(&h, buf_data(b), b->len);
-	hash_end(&h, ret);
+		checksum_add(&h, buf_data(b), b->len);
+	checksum_end(&h, ret);
 }
 
 /* Waits until it has ended. */
@@ -435,8 +435,13 @@ static int network_run(struct network *n, struct network_getting *g,
 	int r;
 
 	r = exchange_start(&g->exchange, &n->registry, request, &network_document_ops, err);
-	while (r == 0 && !g->ended)
-		r = client_turn(&n->registry, -1, NETWORK_TURN_MS, &readable, err);
+	while (r == 0 && !g->ended) {
+		if (n->deadline && clock_mono() >= n->deadline)
+			r = error_refuse(err, ERROR_DEADLINE, "registry %s: %s: it took too long",
+					 n->registry.host, request->what);
+		else
+			r = client_turn(&n->registry, -1, NETWORK_TURN_MS, &readable, err);
+	}
 	exchange_stop(&g->exchange);
 	return r == 0 && g->err.code ? error_copy(err, &g->err) : r;
 }

@@ -48,6 +48,7 @@ struct network {
 	struct network_blob *blobs;
 	size_t n_blobs;
 	struct policy *policy; /* NULL: there is none */
+	nsec_t deadline;       /* of what network_get() waits for, ERROR_DEADLINE; 0: none */
 };
 
 /* Receives the rest of the set-up, reads files, starts the client: all of it before the sandbox

@@ -30,6 +30,7 @@
 #include "fetch/reading.h"
 #include "registry/client.h"
 #include "registry/header.h"
+#include "wire/checksum.h"
 
 #define PUSH_PROGRESS (UINT64_C(100) * 1000000)
 #define PUSH_GOT_ON (64 << 10) /* bytes: who got on so far is not at the end of his tries */
@@ -473,6 +474,23 @@ static int push_media_type(struct push_flight *f, struct error *err)
 		       : 0;
 }
 
+/* A registry takes whatever it gets behind a tag: the store's manifest is verified here. */
+static int push_verify_manifest(const struct push_flight *f, struct error *err)
+{
+	struct checksum sum;
+	char found[DIGEST_SIZE];
+
+	checksum_start(&sum);
+	checksum_add(&sum, buf_data(&f->text), f->text.len);
+	checksum_end(&sum, found);
+	return str_eq(found, f->blob->digest)
+		       ? 0
+		       : error_set(err, -EIO,
+				   "the store is damaged, blob %s has another digest: pull or "
+				   "import the image again",
+				   f->blob->digest);
+}
+
 static int push_ask_names(struct push_flight *f, struct error *err)
 {
 	const struct reference *ref = &f->push->network->reference;
@@ -490,7 +508,9 @@ static int push_ask_names(struct push_flight *f, struct error *err)
 	r = fd_read_all(f->blob->fd, READING_DOCUMENT_MAX, &f->text);
 	if (r < 0)
 		return error_set(err, r, "read %s", f->what);
-	r = push_media_type(f, err);
+	r = push_verify_manifest(f, err);
+	if (r == 0)
+		r = push_media_type(f, err);
 	return r == 0 ? push_start(f,
 				   &(struct exchange_request){ .method = "PUT",
 							       .path = f->path,

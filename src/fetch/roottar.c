@@ -8,10 +8,10 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "fetch/docker.h"
-#include "fetch/hash.h"
 #include "fetch/inflate.h"
 #include "fetch/json.h"
 #include "fetch/reading.h"
+#include "wire/checksum.h"
 
 #define ROOTTAR_PIECE ((size_t)256 * 1024)
 
@@ -22,7 +22,7 @@ static int roottar_diff_id(const struct reading *r, int fd, const struct reading
 {
 	static uint8_t piece[ROOTTAR_PIECE];
 	_cleanup_(inflate_freep) struct inflate *i = NULL;
-	struct hash hash;
+	struct checksum hash;
 	ssize_t n;
 	int code;
 
@@ -37,15 +37,15 @@ static int roottar_diff_id(const struct reading *r, int fd, const struct reading
 			   err);
 	if (code < 0)
 		return code;
-	hash_start(&hash);
+	checksum_start(&hash);
 	do {
 		n = inflate_read(i, piece, sizeof(piece), err);
 		if (n > 0)
-			hash_add(&hash, piece, (size_t)n);
+			checksum_add(&hash, piece, (size_t)n);
 	} while (n > 0);
 	if (n < 0)
 		return error_wrap(err, (int)n, "decompress the tar");
-	hash_end(&hash, ret);
+	checksum_end(&hash, ret);
 	return 0;
 }
 

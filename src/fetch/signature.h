@@ -17,7 +17,7 @@
 
 #define SIGNATURE_PAYLOAD_MAX (64U << 10)
 #define SIGNATURE_TEXT_MAX 8192 /* of the base64 */
-#define SIGNATURES_MAX 64       /* of an image; more are not looked at */
+#define SIGNATURES_MAX 50       /* of an image; more are not looked at */
 
 #define SIGNATURE_LAYER "application/vnd.dev.cosign.simplesigning.v1+json"
 #define SIGNATURE_ANNOTATION "dev.cosignproject.cosign/signature"

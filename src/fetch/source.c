@@ -255,7 +255,7 @@ static int source_decompress(struct source *s, int staging_fd, enum fetch_compre
 static int source_open_file(struct source *s, int staging_fd, uint64_t max_bytes, struct error *err)
 {
 	enum fetch_compression compression;
-	uint8_t head[8];
+	uint8_t head[INFLATE_HEAD];
 	ssize_t n;
 	int r;
 
@@ -265,6 +265,9 @@ static int source_open_file(struct source *s, int staging_fd, uint64_t max_bytes
 	if (n == 0)
 		return error_refuse(err, ERROR_INVALID, "the archive is empty");
 	compression = inflate_guess(head, (size_t)n);
+	r = inflate_check_form(compression, head, (size_t)n, err);
+	if (r < 0)
+		return r;
 	if (compression != FETCH_PLAIN) {
 		r = source_decompress(s, staging_fd, compression, max_bytes, err);
 		if (r < 0)

@@ -9,8 +9,8 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "fetch/channel.h"
-#include "fetch/hash.h"
 #include "fetch/inflate.h"
+#include "wire/checksum.h"
 
 #define STAGING_INCOMING "incoming"
 #define STAGING_HEAD 8
@@ -25,7 +25,7 @@ struct staging_blob {
 struct staging_copy {
 	struct staging *staging;
 	int fd;
-	struct hash hash;
+	struct checksum hash;
 	uint64_t size, max;
 	uint8_t head[STAGING_HEAD];
 };
@@ -40,7 +40,7 @@ static void staging_copy_done(struct staging_copy *c)
 
 static int staging_copy_start(struct staging_copy *c, struct error *err)
 {
-	hash_start(&c->hash);
+	checksum_start(&c->hash);
 	c->fd = sysio_openat(c->staging->dir_fd, STAGING_INCOMING,
 			     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return c->fd < 0 ? error_set(err, -errno, "make a file for a blob") : 0;
@@ -64,7 +64,7 @@ static int staging_piece(void *userdata, const void *data, size_t len, struct er
 				    "the blobs of the archive have more than %llu bytes",
 				    (unsigned long long)c->staging->max_bytes);
 	if (len)
-		hash_add(&c->hash, data, len);
+		checksum_add(&c->hash, data, len);
 	r = fd_write_full(c->fd, data, len);
 	return r < 0 ? error_set(err, r, "write a blob") : 0;
 }
@@ -129,7 +129,7 @@ int staging_take(struct staging *s, struct source *source, const char *name, con
 	if (c.size != size)
 		return error_refuse(err, ERROR_INVALID, "blob %s has %llu bytes, not %llu", digest,
 				    (unsigned long long)c.size, (unsigned long long)size);
-	hash_end(&c.hash, found);
+	checksum_end(&c.hash, found);
 	if (!str_eq(found, digest))
 		return error_refuse(err, ERROR_INVALID, "blob %s has the digest %s", digest, found);
 	return staging_copy_end(&c, digest, err);
@@ -141,7 +141,7 @@ static int staging_found(struct staging_copy *c, char ret_digest[DIGEST_SIZE], u
 {
 	*ret_size = c->size;
 	*ret_compression = inflate_guess(c->head, (size_t)MIN(c->size, (uint64_t)STAGING_HEAD));
-	hash_end(&c->hash, ret_digest);
+	checksum_end(&c->hash, ret_digest);
 	return staging_copy_end(c, ret_digest, err);
 }
 
@@ -209,7 +209,7 @@ int staging_put(struct staging *s, const void *data, size_t len, const char *exp
 		r = staging_piece(&c, data, len, err);
 	if (r < 0)
 		return r;
-	hash_end(&c.hash, ret_digest);
+	checksum_end(&c.hash, ret_digest);
 	if (expected && !str_eq(ret_digest, expected))
 		return error_refuse(err, ERROR_INVALID, "blob %s has the digest %s", expected,
 				    ret_digest);

@@ -23,9 +23,9 @@
 #include "base/macros.h"
 #include "base/thread.h"
 #include "fetch/follow.h"
-#include "fetch/hash.h"
 #include "fetch/inflate.h"
 #include "fetch/memory.h"
+#include "wire/checksum.h"
 
 #define STREAM_BLOCKS_WAKE (STREAM_BLOCKS / 4)
 #define STREAM_PIECES_WAKE (STREAM_PIECES / 2)
@@ -44,7 +44,7 @@ struct stream {
 	struct inflate_pieces into;
 	uint8_t *blocks, *pieces;
 	size_t lens[STREAM_BLOCKS], piece_lens[STREAM_PIECES];
-	struct hash hash_in, hash_out; /* of the hasher, until it has ended */
+	struct checksum hash_in, hash_out; /* of the hasher, until it has ended */
 	int stop_fd;
 	pthread_t maker, hasher;
 	bool has_maker, has_hasher, has_lock;
@@ -237,12 +237,12 @@ static void *stream_hash(void *arg)
 
 	while ((work = stream_wait_work(s)) != STREAM_NONE) {
 		if (work == STREAM_PIECE) {
-			hash_add(&s->hash_in, stream_piece(s, s->n_read_hashed),
-				 s->piece_lens[s->n_read_hashed % STREAM_PIECES]);
+			checksum_add(&s->hash_in, stream_piece(s, s->n_read_hashed),
+				     s->piece_lens[s->n_read_hashed % STREAM_PIECES]);
 			stream_count(s, &s->n_read_hashed);
 		} else {
-			hash_add(&s->hash_out, stream_block(s, s->n_hashed),
-				 s->lens[s->n_hashed % STREAM_BLOCKS]);
+			checksum_add(&s->hash_out, stream_block(s, s->n_hashed),
+				     s->lens[s->n_hashed % STREAM_BLOCKS]);
 			stream_count(s, &s->n_hashed);
 		}
 	}
@@ -285,8 +285,8 @@ static int stream_setup(struct stream *s, const struct stream_config *config, st
 	s->pieces = malloc(STREAM_PIECES * INFLATE_INPUT);
 	if (!s->blocks || !s->pieces)
 		return error_set(err, -ENOMEM, "begin to decompress");
-	hash_start(&s->hash_in);
-	hash_start(&s->hash_out);
+	checksum_start(&s->hash_in);
+	checksum_start(&s->hash_out);
 	s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->stop_fd < 0)
 		return error_set(err, -errno, "begin to decompress");
@@ -395,8 +395,8 @@ void stream_digests(struct stream *s, char ret_in[DIGEST_SIZE], char ret_out[DIG
 {
 	stream_join(s->maker, &s->has_maker);
 	stream_join(s->hasher, &s->has_hasher);
-	hash_end(&s->hash_in, ret_in);
-	hash_end(&s->hash_out, ret_out);
+	checksum_end(&s->hash_in, ret_in);
+	checksum_end(&s->hash_out, ret_out);
 }
 
 uint64_t stream_n_in(const struct stream *s)

@@ -13,8 +13,8 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "fetch/hash.h"
 #include "unit.h"
+#include "wire/checksum.h"
 
 /* What is compressed: longer than all blocks of a stream together, and as uneven as files are. */
 #define PLAIN_LEN (STREAM_BLOCK * (STREAM_BLOCKS + 3) + 12345)
@@ -103,11 +103,11 @@ static bool sample_make(struct sample *s, size_t format, size_t len, size_t n_me
 
 static void digest_of(const void *data, size_t len, char ret[DIGEST_SIZE])
 {
-	struct hash h;
+	struct checksum h;
 
-	hash_start(&h);
-	hash_add(&h, data, len);
-	hash_end(&h, ret);
+	checksum_start(&h);
+	checksum_add(&h, data, len);
+	checksum_end(&h, ret);
 }
 
 /* Takes all of a stream. 0 where it is the sample, and its digests are; or the error. */

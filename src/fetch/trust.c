@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "fetch/channel.h"
 #include "fetch/descriptor.h"
@@ -13,6 +14,8 @@
 #include "fetch/signature.h"
 
 #define TRUST_LAYERS_MAX 256
+#define TRUST_SECOND UINT64_C(1000000000)
+#define TRUST_SECONDS 10    /* for all that is asked of the registry about one image */
 #define TRUST_KEY_SIZE 4096 /* of its name, with its end */
 
 /* Each rule of a scope may name one. */
@@ -22,6 +25,7 @@ struct trust_found {
 	struct buf payloads[SIGNATURES_MAX];
 	struct signature all[SIGNATURES_MAX];
 	size_t n;
+	size_t n_left; /* layers behind those, which are not looked at */
 };
 
 static void trust_found_done(struct trust_found *f)
@@ -79,8 +83,11 @@ static int trust_find(struct network *n, json_t *manifest, struct trust_found *f
 	json_t *list = NULL;
 	int r = json_need_array(manifest, "layers", TRUST_LAYERS_MAX, &list, err);
 
-	for (size_t i = 0; r == 0 && i < json_array_size(list) && f->n < SIGNATURES_MAX; i++)
+	size_t i;
+
+	for (i = 0; r == 0 && i < json_array_size(list) && f->n < SIGNATURES_MAX; i++)
 		r = trust_take_layer(n, f, json_array_get(list, i), err);
+	f->n_left = json_array_size(list) - i;
 	return r;
 }
 
@@ -134,15 +141,41 @@ static int trust_unread(struct trust_answer *a, const struct reference *ref,
 			    ref->name, error_text(why));
 }
 
+/* All signatures that count. */
+static int trust_gather(struct network *n, const char *digest, struct trust_answer *a,
+			struct error *err)
+{
+	int r;
+
+	n->deadline = clock_mono() + TRUST_SECONDS * TRUST_SECOND;
+	r = trust_load(n, digest, &a->manifest, err);
+	if (r == 0 && a->manifest)
+		r = trust_find(n, a->manifest, &a->found, err);
+	n->deadline = 0;
+	return r < 0 && err->kind == ERROR_DEADLINE
+		       ? error_wrap(err, r,
+				    "the signatures of %.200s did not come within %d seconds",
+				    n->reference.name, TRUST_SECONDS)
+		       : r;
+}
+
+/* The good one may be among those that were not looked at. */
+static int trust_refuse(const struct trust_answer *a, const struct error *why, struct error *err)
+{
+	if (why->kind != ERROR_PRECONDITION || !a->found.n_left)
+		return error_copy(err, why);
+	return error_refuse(err, ERROR_PRECONDITION,
+			    "%.400s; it has %zu more, and the first %d of an image count",
+			    error_text(why), a->found.n_left, SIGNATURES_MAX);
+}
+
 static int trust_ask(struct network *n, const char *digest, struct trust_answer *a,
 		     struct error *err)
 {
 	struct error why = ERROR_INIT;
 	int r;
 
-	r = trust_load(n, digest, &a->manifest, &why);
-	if (r == 0 && a->manifest)
-		r = trust_find(n, a->manifest, &a->found, &why);
+	r = trust_gather(n, digest, a, &why);
 	if (r < 0)
 		return trust_unread(a, &n->reference, &why, err);
 	r = signature_judge(a->scope, &n->reference, digest, a->found.all, a->found.n, &a->signers,
@@ -151,7 +184,7 @@ static int trust_ask(struct network *n, const char *digest, struct trust_answer 
 		a->verdict = FETCH_VERDICT_SIGNED;
 	else if (why.kind == ERROR_PRECONDITION)
 		a->verdict = FETCH_VERDICT_REFUSED;
-	return r < 0 ? error_copy(err, &why) : 0;
+	return r < 0 ? trust_refuse(a, &why, err) : 0;
 }
 
 /* FETCH_VERDICT_REFUSED beside an error: it is the policy's. */

@@ -88,6 +88,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 struct image_store *image_store_free(struct image_store *s);
 
 struct arena;
+struct buf;
 /* What the policy said of each reference that the image was pulled by and still has, into the
  * arena; without annotations. -ENOMEM. */
 int image_verdicts(const struct image *image, struct arena *a, struct image_verdict **ret,
@@ -171,8 +172,14 @@ struct image_lease *image_lease_free(struct image_lease *l);
 const struct image *image_lease_image(const struct image_lease *l);
 /* The digests of all its blobs: a strv. */
 char *const *image_lease_blobs(const struct image_lease *l);
-/* The blob, open for reading, or a negative errno. */
+/* The blob, open for reading, or a negative errno. Its bytes are not verified: for helpers, which
+ * compare them with the digest. */
 int image_lease_open(const struct image_lease *l, const char *digest);
+/* Reads one of its documents (manifest, configuration), at most 4 MiB, and verifies its digest.
+ * ERROR_FAULT that names the blob where that is wrong or the blob is missing; ret counts for
+ * nothing then. */
+int image_lease_read(const struct image_lease *l, const char *digest, struct buf *ret,
+		     struct error *err);
 
 /*
  * Writes images as one archive, a tar: an OCI layout, or the same with the manifest.json of `docker

@@ -201,6 +201,22 @@ static void layering_sync(struct layering *l)
 
 /* ---- settling ---- */
 
+/* The blob of a layer that is there already: known to hold the same tar. What a configuration says
+ * of a blob is believed when it was unpacked, or an image of the store has both. */
+static bool layering_is_proven(const struct layering_layer *layer, const struct layer *found)
+{
+	return str_eq(found->blob, layer->layer->digest);
+}
+
+static void layering_prove(const struct layering *l, const struct layering_layer *layer,
+			   struct layer *found)
+{
+	if (layering_is_proven(layer, found))
+		return;
+	(void)str_copy(found->blob, sizeof(found->blob), layer->layer->digest);
+	layering_wake_others(l);
+}
+
 static void layering_use(struct layering *l, struct layering_layer *layer, struct layer *found,
 			 bool fresh)
 {
@@ -316,6 +332,7 @@ static int layering_take(struct layering *l, struct layering_layer *layer, struc
 		trash_add(l->store, l->store->layers_fd, to, NULL);
 		return error_set(err, -ENOMEM, "take a layer");
 	}
+	(void)str_copy(taken->blob, sizeof(taken->blob), layer->layer->digest);
 	layering_use(l, layer, taken, true);
 	layering_sync_ahead(l, layer->n_bytes);
 	FAILPOINT_AFTER("import.layer");
@@ -355,15 +372,17 @@ static int layering_settle(struct layering *l, struct error *err)
 		struct layering_layer *layer = &l->layers[l->n_settled];
 		struct layer *found =
 			layer_find(l->store, layering_parent(l), layer->layer->diff_id);
+		bool proven = found && layering_is_proven(layer, found);
 		char dir[24];
 
-		if (found && layer->state == LAYER_UNPACKING)
+		if (proven && layer->state == LAYER_UNPACKING)
 			layering_give_up(l, layer);
-		if (layer->state == LAYER_UNPACKING || (!found && layer->state == LAYER_WAITING))
+		if (layer->state == LAYER_UNPACKING || (!proven && layer->state == LAYER_WAITING))
 			return 0;
 		if (found && layer->state == LAYER_UNPACKED) {
 			layer_dir(l, layer, dir);
 			trash_add(l->store, l->dir_fd, dir, NULL);
+			layering_prove(l, layer, found);
 		}
 		if (found) {
 			layering_use(l, layer, found, false);
@@ -580,11 +599,20 @@ static bool layering_is_claimed(const struct layering *l, unsigned k)
 
 static int layering_begin_more(struct layering *l, struct error *err)
 {
+	const struct layer *found = l->n_settled ? l->layers[l->n_settled - 1].layer->layer : NULL;
 	unsigned n_max = l->store->config.parallel_unpacks;
+	bool there = true;
 
 	for (unsigned k = l->n_settled; k < l->image->n_layers && l->n_running < n_max; k++) {
 		int r = 0;
 
+		/* Those above one that is only verified will settle without being unpacked. */
+		if (there)
+			found = layer_find(l->store, found ? found->number : 0,
+					   l->layers[k].layer->diff_id);
+		there = there && found;
+		if (there && layering_is_proven(&l->layers[k], found))
+			continue;
 		if (l->layers[k].state == LAYER_WAITING && !layering_is_claimed(l, k))
 			r = layering_unpack(l, &l->layers[k], err);
 		if (r < 0)

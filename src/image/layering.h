@@ -17,8 +17,9 @@
  * theirs. Two layerings that want the same chain of layers unpack each one once: the later waits
  * for the first, and goes on by itself where that one fails. It does not wait for a download from
  * another registry than its own, which may take as long as that one likes: then both unpack, and
- * who is later takes what the other has made. A value, inside its owner; it must not move
- * meanwhile.
+ * who is later takes what the other has made. A blob that a layer which is there was not made of is
+ * unpacked too, and thrown away when it was seen to hold the same. A value, inside its owner; it
+ * must not move meanwhile.
  */
 
 struct image_store;

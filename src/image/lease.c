@@ -5,9 +5,16 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/str.h"
 #include "base/sysio.h"
 #include "image/model.h"
 #include "store/root.h"
+#include "wire/checksum.h"
+
+/* Of one document: what nacre-fetch takes at most, too. */
+#define LEASE_DOCUMENT_MAX (4U << 20)
 
 struct image_lease {
 	struct list link;
@@ -70,6 +77,33 @@ int image_lease_open(const struct image_lease *l, const char *digest)
 	fd = sysio_openat(l->store->blobs_fd, digest_hex(digest),
 			  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
+}
+
+static int lease_damaged(struct error *err, const char *digest, const char *how)
+{
+	return error_set(err, -EIO,
+			 "the store is damaged, blob %s %s: pull or import the image again", digest,
+			 how);
+}
+
+int image_lease_read(const struct image_lease *l, const char *digest, struct buf *ret,
+		     struct error *err)
+{
+	_cleanup_fd_ int fd = image_lease_open(l, digest);
+	struct checksum sum;
+	char found[DIGEST_SIZE];
+	int r = fd < 0 ? fd : fd_read_all(fd, LEASE_DOCUMENT_MAX, ret);
+
+	if (r == -ENOENT)
+		return lease_damaged(err, digest, "is missing");
+	if (r == -EFBIG)
+		return lease_damaged(err, digest, "has another length");
+	if (r < 0)
+		return error_set(err, r, "read blob %s", digest);
+	checksum_start(&sum);
+	checksum_add(&sum, buf_data(ret), ret->len);
+	checksum_end(&sum, found);
+	return str_eq(found, digest) ? 0 : lease_damaged(err, digest, "has another digest");
 }
 
 void lease_free_all(struct image_store *s)

@@ -30,6 +30,9 @@ struct layer {
 	int64_t number;
 	int64_t parent; /* 0: none */
 	char diff_id[DIGEST_SIZE];
+	/* The last that was seen to hold the tar of this diff id; "": not known. Any other blob may
+	 * hold something else whatever a configuration says. */
+	char blob[DIGEST_SIZE];
 	uint64_t size;
 	unsigned n_holds;
 	unsigned n_marks; /* for who counts (prune.c, usage.c); 0 in between */

@@ -177,6 +177,19 @@ struct store_loading {
 	char **lost; /* ids of images without their layers */
 };
 
+/* Which blobs the layers were made of: where no two are the same, they are in order behind the
+ * documents. */
+static void store_learn_blobs(const struct image_store *s, const struct image_record *r)
+{
+	if (strv_len(r->blobs) != r->image.n_layers + 2)
+		return;
+	for (size_t k = 0; k < r->image.n_layers; k++) {
+		struct layer *l = layer_by_number(s, r->image.layers[k]);
+
+		(void)str_copy(l->blob, sizeof(l->blob), r->blobs[k + 2]);
+	}
+}
+
 static int store_load_image(void *data, const struct root_image *image)
 {
 	struct store_loading *l = data;
@@ -187,6 +200,7 @@ static int store_load_image(void *data, const struct root_image *image)
 		return -ENOMEM;
 	code = image_record_hold(l->store, r);
 	if (code == 0) {
+		store_learn_blobs(l->store, r);
 		list_add_tail(&l->store->images, &r->image.link);
 		return 0;
 	}

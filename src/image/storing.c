@@ -8,6 +8,7 @@
 
 #include "base/failpoint.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "base/sysio.h"
 #include "image/incoming.h"
 #include "image/model.h"
@@ -151,7 +152,8 @@ static uint64_t storing_estimate(const struct image_store *s, const struct incom
 
 	list_for_each (l, &image->layers, struct incoming_layer, link) {
 		found = there ? layer_find(s, found ? found->number : 0, l->diff_id) : NULL;
-		there = found != NULL;
+		/* Another blob is unpacked, to see that it holds the same. */
+		there = found && str_eq(found->blob, l->digest);
 		if (!there)
 			sum += l->size * (l->compression == FETCH_PLAIN ? 1 : STORING_ESTIMATE);
 	}

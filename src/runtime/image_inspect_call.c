@@ -5,23 +5,10 @@
 
 #include "api/nacre.pb-c.h"
 #include "base/buf.h"
-#include "base/fd.h"
 #include "base/str.h"
 #include "image/image.h"
 #include "runtime/convert.h"
 #include "runtime/services.h"
-
-/* Of one document: what nacre-fetch takes at most, too. */
-#define IMAGE_DOCUMENT_MAX (4U << 20)
-
-static int image_read_document(const struct image_lease *l, const char *digest, struct buf *ret,
-			       struct error *err)
-{
-	_cleanup_fd_ int fd = image_lease_open(l, digest);
-	int r = fd < 0 ? fd : fd_read_all(fd, IMAGE_DOCUMENT_MAX, ret);
-
-	return r < 0 ? error_set(err, r, "read the document %.80s", digest) : 0;
-}
 
 static ProtobufCBinaryData image_document(const struct buf *b)
 {
@@ -34,7 +21,7 @@ static void image_lease_drop(struct image_lease **l)
 }
 
 /* Documents are small, were read when the image came, and are read from the cache most of the time:
- * the loop thread reads them. */
+ * the loop thread reads and hashes them. */
 static int image_inspect(struct rpc_call *call, const struct image_service *s,
 			 const char *reference, struct error *err)
 {
@@ -52,9 +39,9 @@ static int image_inspect(struct rpc_call *call, const struct image_service *s,
 	m.image = convert_image(rpc_call_arena(call), image);
 	if (!m.image || image_lease_new(&lease, s->images, image) < 0)
 		return error_set(err, -ENOMEM, "inspect an image");
-	r = image_read_document(lease, image->digest, &manifest, err);
+	r = image_lease_read(lease, image->digest, &manifest, err);
 	if (r == 0)
-		r = image_read_document(lease, image->id, &config, err);
+		r = image_lease_read(lease, image->id, &config, err);
 	if (r < 0)
 		return r;
 	m.manifest = image_document(&manifest);

@@ -87,7 +87,8 @@
  * ERROR_INVALID for documents and digests that break their rules, as READ says it, and where the
  * registry says that of the request (400); ERROR_EXHAUSTED for a limit of ours; ERROR_PRECONDITION
  * where there is no image for the platform, and where the registry will not do this however often
- * it is asked (405 and the like: registry/exchange.c); ERROR_UNSUPPORTED for kinds of content that
+ * it is asked (405 and the like: registry/exchange.c); ERROR_DEADLINE where the signatures of an
+ * image did not come in time; ERROR_UNSUPPORTED for kinds of content that
  * we do not take.
  */
 

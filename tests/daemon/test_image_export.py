@@ -252,7 +252,9 @@ class Export(nacre_test.NodeTest):
         fails(grpc.StatusCode.RESOURCE_EXHAUSTED, "64", images=["x/one:1"] * 65)
 
     def test_damage_is_seen(self):
-        """A byte of a layer, its length, a missing one, the manifest: told with its name, and no archive is made."""
+        """A byte of a layer, its length, a missing one, the documents: told with its name, and no archive is made.
+
+        Inspect, which reads the documents, tells the same of these."""
         ident = self.put("x/one:1", [small("a", 600000)])
         manifest = self.node.json("image", "inspect", ident)["image"]["digest"]
         layer = self.manifest(ident)["layers"][0]["digest"]
@@ -270,6 +272,14 @@ class Export(nacre_test.NodeTest):
             with self.assertRaises(grpc.RpcError) as caught:
                 self.export(ident)
             self.assertEqual(grpc.StatusCode.INTERNAL, caught.exception.code())
+            if digest != layer:
+                with self.assertRaises(grpc.RpcError) as caught:
+                    self.node.images.Inspect(nacre_pb2.InspectImageRequest(image=ident))
+                self.assertEqual(grpc.StatusCode.INTERNAL, caught.exception.code())
+                self.assertIn(f"the store is damaged, blob {digest} {how}", caught.exception.details())
+                for command in ("inspect", "history"):
+                    done = self.node.cli("image", command, ident, check=False)
+                    self.assertEqual((125, "", True), (done.returncode, done.stdout, digest in done.stderr), done.stderr)
             with open(path, "wb") as file:
                 file.write(good)
 
@@ -281,8 +291,12 @@ class Export(nacre_test.NodeTest):
         breaks(layer, flip, "has another digest")
         breaks(layer, lambda path, good: os.truncate(path, len(good) - 1), "has another length")
         breaks(layer, lambda path, good: os.unlink(path), "is missing")
-        breaks(manifest, flip, "has another digest")
+        for document in (manifest, ident):
+            breaks(document, flip, "has another digest")
+            breaks(document, lambda path, good: os.unlink(path), "is missing")
+        breaks(ident, lambda path, good: os.truncate(path, 0), "has another")
         self.export(ident)
+        self.assertEqual(ident, self.node.json("image", "inspect", ident)["image"]["id"])
 
     def test_removed_under_way(self):
         """What is exported can be removed: its content stays for the archive, and goes behind it."""

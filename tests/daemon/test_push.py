@@ -161,6 +161,16 @@ class Push(PushTest):
         self.assertEqual(registry.blobs, self.there.blobs)
         self.node.cli("image", "rm", ident)
 
+    def test_a_damaged_manifest_stays_here(self):
+        """Behind a tag a registry takes what it gets: a flipped byte of the stored manifest is seen before."""
+        path = f"{self.node.root}/blobs/sha256/{self.root[7:]}"
+        with open(path, "r+b") as file:
+            data = file.read()
+            file.seek(0)
+            file.write(data.replace(b"schemaVersion", b"schemaversion"))
+        self.refused(grpc.StatusCode.INTERNAL, f"the store is damaged, blob {self.root} has another digest", self.push)
+        self.assertEqual({}, self.there.manifests)
+
     def test_errors(self):
         code, other = grpc.StatusCode, "sha256:" + "0" * 64
         images = self.node.images

@@ -362,6 +362,34 @@ class Verify(nacre_test.NodeTest):
         self.registry.on("GET", cosign.tag(self.root), lambda a: a.errors(403, "DENIED"))
         self.verify(125)
 
+    def test_fifty_signatures_count(self):
+        """The fiftieth is looked at, the next one is not, and that is told."""
+        self.wants("ours")
+        for _ in range(49):
+            cosign.sign(self.registry, "a/b", self.root, self.keys, "theirs")
+        cosign.sign(self.registry, "a/b", self.root, self.keys, "ours")
+        self.verify(0)
+        before = json.loads(self.registry.manifests["a/b", cosign.tag(self.root)][1])
+        before["layers"].insert(0, before["layers"][0])
+        self.registry.put_manifest("a/b", before, tag=cosign.tag(self.root))
+        self.refused("it has 1 more, and the first 50 of an image count")
+        with self.assertRaises(grpc.RpcError) as caught:
+            list(self.node.images.Pull(nacre_pb2.PullRequest(image=self.name)))
+        self.assertEqual(CODE.FAILED_PRECONDITION, caught.exception.code(), caught.exception.details())
+
+    def test_signatures_come_in_ten_seconds(self):
+        """A registry that is slow with the signatures ends the question, of a pull too, at the same time."""
+        self.wants("ours")
+        hold = threading.Event()
+        self.addCleanup(hold.set)
+        self.registry.on("GET", cosign.tag(self.root), lambda a: hold.wait(60) and False)
+        verify = self.node.images.Verify.future(nacre_pb2.VerifyImageRequest(image=self.name))
+        with self.assertRaises(grpc.RpcError) as caught:
+            list(self.node.images.Pull(nacre_pb2.PullRequest(image=self.name)))
+        for said in (caught.exception, verify.exception(60)):
+            self.assertEqual(CODE.DEADLINE_EXCEEDED, said.code(), said.details())
+            self.assertIn("did not come within 10 seconds: registry ", said.details())
+
     def test_names_that_are_none(self):
         self.policy(ACCEPT)
         self.node.cli("image", "pull", self.name)

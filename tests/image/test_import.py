@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Import, list, find, remove, root file systems and recovery, through src/image without the daemon."""
+import bz2
 import gzip
 import hashlib
 import json
+import lzma
 import os
 import shutil
 import sqlite3
@@ -121,6 +123,16 @@ class ImportTest(StoreTest):
             files["index.json"] = mkimage.dump({"schemaVersion": 2, "manifests": [entry]})
             mkimage.write_directory(self.path(kind), files)
             self.refused("unsupported", words, "import", self.path(kind))
+
+    def test_archives_that_are_compressed_otherwise_are_named(self):
+        path, _ = self.make("a.tar", [[small_file("a")]], image_name="one")
+        with open(path, "rb") as file:
+            data = file.read()
+        for kind, module in (("xz", lzma), ("bzip2", bz2)):
+            with open(self.path("b.tar." + kind), "wb") as file:
+                file.write(module.compress(data))
+            self.refused("unsupported", f"compressed with {kind}.*recompress", "import", self.path("b.tar." + kind))
+        self.assert_empty()
 
     def test_tags_alone_become_names(self):
         """Behind the name of the file or directory, as far as that is one."""
@@ -250,6 +262,26 @@ class ImportTest(StoreTest):
         self.assertEqual(sorted(os.listdir(self.root + "/layers")), ["0", "1", "3", "4", "5"])
         self.driver("rm", "two")
         self.driver("rm", "swapped")
+        self.assert_empty()
+
+    def test_a_blob_is_verified_although_its_layer_is_present(self):
+        """A configuration that gives another blob the diff id of a layer of the store; the same tar, packed otherwise, is taken."""
+        base = mkimage.Layer(mkimage.build_tar([small_file("base")]))
+        one, ident = self.make("a.tar", [base, [small_file("one")]], image_name="one")
+        self.driver("import", one)
+        for forged in (0, 1):
+            layers = [base, mkimage.Layer(mkimage.build_tar([small_file("one")]))]
+            layers[forged] = mkimage.Layer(mkimage.build_tar([small_file("other")]))
+            layers[forged].diff_id = (base.diff_id, mkimage.Layer(mkimage.build_tar([small_file("one")])).diff_id)[forged]
+            path, _ = self.make("b.tar", layers, image_name="two")
+            self.refused("invalid", "layer %d of 2: .*has the diff id .* the configuration says" % (forged + 1), "import", path)
+            self.assertEqual([ident], [line[0] for line in self.images()])
+        for compress in ("none", "gzip"):
+            path, _ = self.make("c.tar", [mkimage.Layer(base.tar, compress), [small_file("one")]], image_name="one")
+            self.driver("import", path)
+            self.assertEqual([["1", "2"]], [line[2:-1] for line in self.images()])
+        self.driver("sweep")
+        self.driver("rm", "one")
         self.assert_empty()
 
     def test_two_at_once(self):

@@ -135,6 +135,17 @@ class PullTest(StoreTest):
         self.assertEqual(self.images(), [])
         self.assertEqual([n for n in self.leftovers() if n.startswith(("staging", "layers"))], [])
 
+    def test_a_forged_blob_of_a_layer_that_is_present(self):
+        layers = self.layers(3)
+        ident, _ = self.serve("app", layers)
+        self.driver("pull", "localhost:5000/app")
+        forged = self.layers(1, seed=2)[0]
+        forged.diff_id = layers[1].diff_id
+        self.serve("evil", [layers[0], forged, layers[2]])
+        self.refused("invalid", "image localhost:5000/evil:latest: layer 2 of 3: ", "pull", "localhost:5000/evil")
+        self.assertEqual([ident], [line[0] for line in self.images()])
+        self.assertEqual(3, len([n for n in self.leftovers() if n.startswith("layers")]))
+
     def test_a_helper_that_dies_leaves_a_part(self):
         ident, digests = self.serve("app", self.layers(2, size=900000))
         self.script(die={digests[1]: [400000, 1]}, rate=1000000)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fetch/hash.h"
+#include "wire/checksum.h"
 
-void hash_start(struct hash *h)
+void checksum_start(struct checksum *h)
 {
 	sha256_init(&h->context);
 }
 
-void hash_add(struct hash *h, const void *data, size_t len)
+void checksum_add(struct checksum *h, const void *data, size_t len)
 {
 	sha256_update(&h->context, len, data);
 }
 
-void hash_end(struct hash *h, char ret[DIGEST_SIZE])
+void checksum_end(struct checksum *h, char ret[DIGEST_SIZE])
 {
 	uint8_t sum[SHA256_DIGEST_SIZE];
 
