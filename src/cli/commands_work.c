@@ -49,8 +49,9 @@
 	  "mount a directory or file of the node; may be given again" },                           \
 		{ "tmpfs", 0, "TARGET[:size=64m,mode=700,noexec]",                                 \
 		  "mount a new file system in memory; may be given again" },                       \
+		{ "read-only", 0, NULL, "nothing of its root can be written to" },                 \
 	{                                                                                          \
-		"read-only", 0, NULL, "nothing of its root can be written to"                      \
+		"disk", 0, "SIZE", "its root takes at most so much of the disk: 64m, 1g"           \
 	}
 /* What a group of processes may use. */
 #define OPTIONS_LIMITS                                                                             \

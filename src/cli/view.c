@@ -181,6 +181,7 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 		view_mount(j, c->mounts[i]);
 	json_put_end(j);
 	json_put_bool(j, "read_only_root", c->read_only_root);
+	json_put_unsigned(j, "disk", c->disk);
 	view_resources(j, c->resources);
 	json_put_end(j);
 }

@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/alloc.h"
+#include "isolate/ext4_file.h"
 
 /* Keeps a word for the messages. */
 static char *walls_keep(struct walls *w, char *word)
@@ -278,6 +279,17 @@ int walls_limits(Aurae__Runtime__V0__Resources **ret, Aurae__Runtime__V0__Resour
 	return 0;
 }
 
+static int walls_disk(Aurae__Runtime__V0__Container *to, const struct args *a, struct error *err)
+{
+	const char *text = args_value(a, "disk");
+
+	if (text && (walls_size(text, &to->disk) < 0 || to->disk < EXT4_FILE_MIN ||
+		     to->disk > EXT4_FILE_MAX))
+		return error_refuse(err, ERROR_INVALID,
+				    "--disk is a size of 16m to 1t, such as 64m, not \"%s\"", text);
+	return 0;
+}
+
 int walls_take(struct walls *w, Aurae__Runtime__V0__Container *to, const struct args *a,
 	       struct error *err)
 {
@@ -286,6 +298,8 @@ int walls_take(struct walls *w, Aurae__Runtime__V0__Container *to, const struct 
 	to->mounts = w->list;
 	to->n_mounts = w->n;
 	to->read_only_root = args_flag(a, "read-only");
+	if (r == 0)
+		r = walls_disk(to, a, err);
 	return r < 0 ? r : walls_limits(&to->resources, &w->resources, a, err);
 }
 

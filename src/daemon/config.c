@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "image/image.h"
 #include "image/registry.h"
+#include "isolate/ext4_file.h"
 
 #define CONFIG_FILE_MAX ((size_t)1024 * 1024)
 #define CONFIG_KEY_MAX 128
@@ -141,6 +142,17 @@ static int set_images_root(struct config *c, const char *value)
 static int set_vm_nested(struct config *c, const char *value)
 {
 	return set_yes(&c->vm.nested, value);
+}
+
+static int set_storage_container_limit(struct config *c, const char *value)
+{
+	uint64_t size = 0;
+
+	if (!str_eq(value, "none") &&
+	    (parse_size(value, &size) < 0 || size < EXT4_FILE_MIN || size > EXT4_FILE_MAX))
+		return -EINVAL;
+	c->storage.container_limit = size;
+	return 0;
 }
 
 static int set_vm_templates(struct config *c, const char *value)
@@ -306,6 +318,7 @@ static const struct {
 	{ "trust_domain", set_trust_domain, "1 to 255 of a-z, 0-9, '.', '-' and '_'" },
 	{ "images.reserve", set_images_reserve, "a size up to 1048576GiB, or 0" },
 	{ "images.root", set_images_root, "overlay, erofs or auto" },
+	{ "storage.container_limit", set_storage_container_limit, "16MiB to 1TiB, or none" },
 	{ "vm.memory", set_vm_memory, "64MiB to 1TiB" },
 	{ "vm.cpus", set_vm_cpus, "1 to 64" },
 	{ "vm.guest", set_vm_guest, "the name of a guest set, or default" },

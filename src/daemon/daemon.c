@@ -257,9 +257,8 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 		.userdata = d,
 	};
 	struct adoption adoption = { .daemon = d, .err = err };
-	int r;
+	int r = microvms_open(&d->microvms, d->loop, d->pool, &d->place, &d->config, err);
 
-	r = microvms_open(&d->microvms, d->loop, d->pool, &d->place, &d->config, err);
 	if (r < 0)
 		return r;
 	config.providers[INSTANCE_VM] = microvms_provider(&d->microvms);
@@ -282,6 +281,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.guard = { d->place.root_fd, d->place.run_fd },
 		.logs_fd = d->place.logs_fd,
 		.log = d->config.container_log,
+		.container_limit = d->config.storage.container_limit,
 	};
 	int r;
 

@@ -286,12 +286,16 @@ void image_rootfs_forget(struct image_store *s, void *userdata);
  * one file (struct image_store_config.root), with a fresh upper directory (removed by
  * image_rootfs_remove()), as a detached mount. The caller owns the descriptor and holds the image
  * (n_users) until image_rootfs_remove().
+ *
+ * limit: bytes that the upper directory may take, or 0: all of the disk. With a limit the directory
+ * lies on a file system of its own (image/limited.h), whose blocks are allocated here.
+ * ERROR_EXHAUSTED where the disk has no room for them and the reserve.
  */
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
-		      struct error *err);
+		      uint64_t limit, struct error *err);
 /* The root file system of a container that has ended, once more, for copying: a detached mount that
  * the caller owns. Nobody else may have one of the same container. ERROR_PRECONDITION where its
- * files, or its image, are gone. */
+ * files, or its image, are gone, or its own file system is still in use. */
 int image_rootfs_open(struct image_store *s, const struct image *image, const char *container_id,
 		      struct error *err);
 /* Takes a container's directories away, on the pool; tries again later where they are busy. image

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "base/tally.h"
+#include "image/limited.h"
 #include "image/lower.h"
 #include "image/model.h"
 #include "image/overlay.h"
@@ -58,6 +59,8 @@ static void container_run(struct pool_work *work)
 	struct image_container *c = container_of(work, struct image_container, work);
 
 	c->result = FAILPOINT("rootfs.remove");
+	/* Of a daemon that was killed in the middle of image_rootfs_make(). */
+	limited_detach(c->store->containers_fd, c->id);
 	if (c->result == 0)
 		c->result = rootfd_remove_tree(c->store->containers_fd, c->id);
 	FAILPOINT_AFTER("rootfs.remove");
@@ -167,9 +170,9 @@ static int rootfs_make_upper(struct image_store *s, const struct image *image, i
 }
 
 static int rootfs_make_dirs(struct image_store *s, const struct image *image, const char *id,
-			    struct error *err)
+			    uint64_t limit, struct error *err)
 {
-	_cleanup_fd_ int dir_fd = -1;
+	_cleanup_fd_ int dir_fd = -1, fs_fd = -1;
 
 	if (sysio_mkdirat(s->containers_fd, id, 0700) < 0)
 		return error_set(err, -errno, "make its directory");
@@ -177,13 +180,30 @@ static int rootfs_make_dirs(struct image_store *s, const struct image *image, co
 			      0);
 	if (dir_fd < 0)
 		return error_set(err, -errno, "open its directory");
-	return rootfs_make_upper(s, image, dir_fd, err);
+	if (!limit)
+		return rootfs_make_upper(s, image, dir_fd, err);
+	fs_fd = limited_make(s, dir_fd, limit, err);
+	return fs_fd < 0 ? fs_fd : rootfs_make_upper(s, image, fs_fd, err);
 }
 
 /* ---- roots ---- */
 
+/* own: the directories are on containers/ID/fs, which is not mounted any more behind this. */
+static int rootfs_mount(struct image_store *s, const struct image *image, const char *id,
+			const char *work, bool own, const struct lower *lower, struct error *err)
+{
+	char place[sizeof(((struct image_container *)NULL)->id) + sizeof("/fs")];
+	int r;
+
+	(void)str_printf(place, sizeof(place), "%s%s", id, own ? "/fs" : "");
+	r = overlay_mount(s, image, place, work, lower ? lower_fd(lower) : -1, err);
+	if (own)
+		limited_detach(s->containers_fd, id);
+	return r;
+}
+
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
-		      struct error *err)
+		      uint64_t limit, struct error *err)
 {
 	struct image_container *c;
 	int r;
@@ -201,11 +221,11 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 	if (r < 0)
 		(void)error_set(err, r, "make it");
 	else
-		r = rootfs_make_dirs(s, image, container_id, err);
+		r = rootfs_make_dirs(s, image, container_id, limit, err);
 	if (r == 0)
 		r = lower_take(s, image, &c->lower, err);
 	if (r == 0)
-		r = overlay_mount(s, image, c->id, "work", c->lower ? lower_fd(c->lower) : -1, err);
+		r = rootfs_mount(s, image, c->id, "work", limit > 0, c->lower, err);
 	if (r < 0) {
 		container_leave(c);
 		return error_wrap(err, r, "root file system of container %s", container_id);
@@ -216,35 +236,51 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 }
 
 /* An overlay that does not sync marks its working directory, and is not made with it again. */
-static int rootfs_make_work(struct image_store *s, const char *id, struct error *err)
+static int rootfs_make_work(int dir_fd, struct error *err)
 {
-	_cleanup_fd_ int dir_fd = sysio_openat(s->containers_fd, id,
-					       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	int r = dir_fd < 0 ? -errno : rootfd_remove_tree(dir_fd, ROOTFS_COPY_WORK);
+	int r = rootfd_remove_tree(dir_fd, ROOTFS_COPY_WORK);
 
 	if (r == 0 && sysio_mkdirat(dir_fd, ROOTFS_COPY_WORK, 0700) < 0)
 		r = -errno;
 	return r < 0 ? error_set(err, r, "make a working directory for it") : 0;
 }
 
+/* Where its directories are: its own file system (ret_own), mounted for this, or its directory. */
+static int rootfs_open_dirs(struct image_store *s, const char *id, bool *ret_own, struct error *err)
+{
+	_cleanup_fd_ int dir_fd = sysio_openat(s->containers_fd, id,
+					       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int r;
+
+	if (dir_fd < 0)
+		return error_set(err, -errno, "open its directory");
+	r = limited_open(dir_fd, err);
+	*ret_own = r != -ENOENT;
+	return r == -ENOENT ? TAKE_FD(dir_fd) : r;
+}
+
 int image_rootfs_open(struct image_store *s, const struct image *image, const char *container_id,
 		      struct error *err)
 {
 	const struct image_container *c = map_get(&s->containers, container_id);
+	_cleanup_fd_ int dir_fd = -1;
 	struct lower *lower = NULL;
+	bool own = false;
 	int r;
 
 	if (!c || c->leaving)
 		return error_refuse(err, ERROR_PRECONDITION, "its files are gone");
 	if (!image)
 		return error_refuse(err, ERROR_PRECONDITION, "its image is gone");
-	r = rootfs_make_work(s, container_id, err);
+	dir_fd = rootfs_open_dirs(s, container_id, &own, err);
+	r = dir_fd < 0 ? dir_fd : rootfs_make_work(dir_fd, err);
 	if (r == 0)
 		r = lower_take(s, image, &lower, err);
 	/* The overlay holds what it lies upon. */
 	if (r == 0)
-		r = overlay_mount(s, image, container_id, ROOTFS_COPY_WORK,
-				  lower ? lower_fd(lower) : -1, err);
+		r = rootfs_mount(s, image, container_id, ROOTFS_COPY_WORK, own, lower, err);
+	else if (own)
+		limited_detach(s->containers_fd, container_id);
 	(void)lower_drop(lower);
 	return r < 0 ? error_wrap(err, r, "root file system of container %s", container_id) : r;
 }

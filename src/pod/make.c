@@ -172,6 +172,27 @@ static void make_hint(const char *image, struct error *err)
 			   image, image);
 }
 
+/* A machine keeps the layers of its containers in its own memory. */
+static int make_disk(struct pod_container *c, size_t n, const struct workload_spec *spec,
+		     const struct workloads_config *config, struct error *err)
+{
+	const struct pod_container_spec *s = &spec->containers[n];
+	char field[ERROR_FIELD_MAX];
+
+	if (!c->image)
+		return 0;
+	if (!make_is_remote(spec)) {
+		c->disk = s->disk ? s->disk : config->container_limit;
+		return 0;
+	}
+	if (!s->disk)
+		return 0;
+	(void)str_printf(field, sizeof(field), "containers[%zu].disk", n);
+	return error_field(err, ERROR_UNSUPPORTED, field,
+			   "an instance of kind vm keeps what its containers write in the memory "
+			   "of its machine, so there is no disk to limit (limit the memory)");
+}
+
 static int make_container(struct workload *w, size_t n, const struct workload_spec *spec,
 			  const struct workloads_config *config, struct error *err)
 {
@@ -197,6 +218,8 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 	(void)str_printf(field, sizeof(field),
 			 s->image ? "containers[%zu].command" : "executable.command", n);
 	r = pod_container_fill(c, s, field, err);
+	if (r == 0)
+		r = make_disk(c, n, spec, config, err);
 	return r < 0 ? r : make_mounts(c, s, make_is_remote(spec), err);
 }
 
@@ -342,7 +365,7 @@ static int workload_prepare_all(struct workload *w, struct image_store *images, 
 		FAILPOINT_AFTER("workload.log");
 		if (!c->image)
 			continue;
-		r = image_rootfs_make(images, c->image, c->id, err);
+		r = image_rootfs_make(images, c->image, c->id, c->disk, err);
 		if (r < 0)
 			return r;
 		c->fds.rootfs = r;

@@ -28,6 +28,7 @@ struct pod_container_spec {
 	const struct pod_mount_spec *mounts;
 	size_t n_mounts; /* at most CONTAINER_MOUNTS_MAX */
 	bool read_only_root;
+	uint64_t disk;        /* bytes that its layer may take; 0: as the configuration says */
 	char *const *limits;  /* isolate/limits_words.h; NULL: none */
 	const char *settings; /* see struct pod_container; NULL: none */
 };

@@ -77,6 +77,7 @@ struct workloads_config {
 	struct mirrors *mirrors; /* made by workloads_new() */
 	int logs_fd;             /* directory of log files: ID/NAME.log */
 	struct log_policy log;
+	uint64_t container_limit; /* pod_container.disk where nobody says; 0: none */
 };
 
 /* A container as the node knows it. */
@@ -98,6 +99,7 @@ struct pod_container {
 	struct container_mount *mounts; /* fds.n_mounts of them, until it was started */
 	size_t n_mounts;
 	bool read_only_root;
+	uint64_t disk; /* bytes that its layer may take, until it was started; 0: no limit */
 	char **limits; /* isolate/limits_words.h, until it was started; NULL: none */
 	/* What else it was asked to be, in the words of whoever asked (runtime/settings.h); "":
 	 * nothing that is not in the other members. */

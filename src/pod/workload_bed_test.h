@@ -79,7 +79,7 @@ void image_rootfs_forget(struct image_store *s, void *userdata)
 }
 
 int image_rootfs_make(struct image_store *s, struct image *i, const char *container_id,
-		      struct error *err)
+		      uint64_t limit, struct error *err)
 {
 	if (fail_rootfs > 0 && --fail_rootfs == 0)
 		return error_set(err, -ENOSPC, "make a root file system");

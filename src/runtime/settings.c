@@ -2,12 +2,14 @@
 #include "runtime/settings.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "cell/mounts.h"
+#include "isolate/ext4_file.h"
 #include "rpc/client.h"
 #include "runtime/resources.h"
 
@@ -208,6 +210,7 @@ static int settings_keep(struct arena *a, struct pod_container_spec *to,
 	if (settings_mounts_shown(a, &shown, from, to) < 0)
 		return -ENOMEM;
 	shown.read_only_root = from->read_only_root;
+	shown.disk = from->disk;
 	shown.resources = from->resources;
 	to->settings = settings_pack(a, &shown);
 	return to->settings ? 0 : -ENOMEM;
@@ -231,6 +234,18 @@ static int settings_check_counts(const Aurae__Runtime__V0__Container *from, cons
 	return 0;
 }
 
+static int settings_check_disk(const Aurae__Runtime__V0__Container *from, const char *field,
+			       struct error *err)
+{
+	char name[ERROR_FIELD_MAX];
+
+	if (!from->disk || (from->disk >= EXT4_FILE_MIN && from->disk <= EXT4_FILE_MAX))
+		return 0;
+	(void)str_printf(name, sizeof(name), "%s.disk", field);
+	return error_field(err, ERROR_INVALID, name,
+			   "%" PRIu64 " bytes; a limit is 16 MiB to 1 TiB", from->disk);
+}
+
 int settings_take(struct arena *a, struct pod_container_spec *to,
 		  const Aurae__Runtime__V0__Container *from, const char *field,
 		  const struct settings_whole *whole, size_t *n_used, struct error *err)
@@ -239,8 +254,11 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 	char **words = NULL;
 	int r;
 
-	if (from->n_mounts == 0 && !from->read_only_root && !from->resources)
+	if (from->n_mounts == 0 && !from->read_only_root && !from->resources && !from->disk)
 		return 0;
+	r = settings_check_disk(from, field, err);
+	if (r < 0)
+		return r;
 	r = settings_check_counts(from, field, n_used, err);
 	if (r == 0 && from->n_mounts > 0)
 		r = settings_take_mounts(a, to, from, field, whole->volumes, whole->n_volumes, err);
@@ -251,6 +269,7 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 		return r;
 	to->limits = words;
 	to->read_only_root = from->read_only_root;
+	to->disk = from->disk;
 	r = settings_keep(a, to, from);
 	return r < 0 ? error_set(err, r, "%s", field) : 0;
 }
@@ -317,6 +336,7 @@ void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settin
 	to->mounts = kept->mounts;
 	to->n_mounts = kept->n_mounts;
 	to->read_only_root = kept->read_only_root;
+	to->disk = kept->disk;
 	to->resources = kept->resources;
 }
 
