@@ -328,8 +328,6 @@ class HostileTest(StoreTest):
             ("config", put("architecture", 5)),
             ("config", put("config", [])),
             ("config", put("config", "Env", "A=1")),
-            ("config", put("config", "Env", ["novalue"])),
-            ("config", put("config", "Env", ["=x"])),
             ("config", put("config", "Env", [5])),
             ("config", put("config", "Env", ["A=" + "x" * 40000])),
             ("config", put("config", "Env", ["A%d=" % n for n in range(5000)])),
@@ -353,7 +351,8 @@ class HostileTest(StoreTest):
                 answer = batch.take(path)
                 self.assertRegex(answer, "^(invalid|unsupported|exhausted|precondition): ", "%d %s" % (n, name))
         path = self.path("image-good")
-        mkimage.write_directory(path, self.rewrite("", None))
+        # What has no name or no value is passed over, as by other runtimes.
+        mkimage.write_directory(path, self.rewrite("config", put("config", "Env", ["novalue", "=x", "A=1"])))
         self.assertRegex(batch.take(path), "^ok ")
         self.assertEqual(batch.end(), 0)
         self.driver("rm", self.images()[0][0])
