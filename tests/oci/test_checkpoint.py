@@ -94,12 +94,13 @@ class Checkpoint(CriuTest):
         masked = opts.pop("mounts")
         self.assertIn({"key": "/proc/keys", "value": "nacre-mask"}, masked)
         self.assertEqual({m["value"] for m in masked}, {"nacre-mask"})
-        # Standard streams are the host's /dev/null, the standard error a file.
+        # The standard error is a file of the host. Input and output are the container's own /dev/null, which criu saves with it.
         external = opts.pop("external")
         for text in external:
             self.assertRegex(text, r"^file\[[0-9a-f]+:[0-9a-f]+\]$")
         with open(os.path.join(self.image, "descriptors.json"), encoding="utf-8") as f:
-            self.assertEqual(json.load(f), external)
+            self.assertEqual(json.load(f), ["", "", *external])
+        self.assertEqual(len(external), 1)
         for name in ("images_fd", "work_fd"):
             self.assertGreater(opts.pop(name), 2)
         self.assertEqual(opts, {"pid": pid, "root": os.path.realpath(self.rootfs), "log_file": "dump.log", "log_level": 4,
@@ -252,7 +253,7 @@ class Restore(CriuTest):
             self.assertGreater(opts.pop(name), 2)
         with open(os.path.join(self.image, "descriptors.json"), encoding="utf-8") as f:
             streams = json.load(f)
-        wanted = [{"key": text, "fd": fd} for fd, text in enumerate(streams) if text not in streams[:fd]]
+        wanted = [{"key": text, "fd": fd} for fd, text in enumerate(streams) if text and text not in streams[:fd]]
         self.assertEqual(opts.pop("inherit_fd"), wanted)
         root = opts.pop("root")
         group = opts.pop("cg_root")[0]
