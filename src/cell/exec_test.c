@@ -228,7 +228,7 @@ static void leaves_a_child(void)
 		CHECK(str_has_prefix(text(&r, 1), "out\n"));
 		CHECK_STR(text(&r, 2), "err\n");
 	}
-	/* What is written within the drain is passed on. */
+	/* Output written within the drain is passed on. */
 	exec_wait(&r, n, "(sleep 0.02; echo late) & exit 0",
 		  (struct keeper_exec_spec){ .env = NULL });
 	CHECK_STR(text(&r, 1), "late\n");

@@ -102,7 +102,7 @@ static void session_leave(struct loop_timer *timer)
 /* Whether we leave at once. */
 static bool session_is_left_by(struct session *s, int sig)
 {
-	/* What the program does not read is before it in the stream: it would not come through. */
+	/* Unread input blocks the stream: a signal sent behind it would not arrive. */
 	bool blocked = s->stuck || !client_call_writable(&s->call);
 
 	if (sig == SIGINT)

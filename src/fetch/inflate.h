@@ -62,8 +62,8 @@ uint64_t inflate_n_out(const struct inflate *i);
 
 /* What the first bytes of a file look like. */
 enum fetch_compression inflate_guess(const uint8_t *data, size_t len);
-/* What the first bytes look like (INFLATE_HEAD of them say all), beside what is said of them:
- * ERROR_UNSUPPORTED names xz and bzip2, ERROR_INVALID another compression than what was said. */
+/* Compares the compression that the first INFLATE_HEAD bytes show with the one that was declared:
+ * ERROR_UNSUPPORTED names xz and bzip2, ERROR_INVALID any other that differs. */
 #define INFLATE_HEAD 10
 int inflate_check_form(enum fetch_compression said, const uint8_t *data, size_t len,
 		       struct error *err);

@@ -73,7 +73,7 @@ static bool is_filled(int fd)
 	       reads(fd, "etc/resolv.conf", NO_SERVER);
 }
 
-/* What a file says, made for a network of a host with these files. */
+/* Compares the text of file n, made for this network on a host with these files. */
 static bool says(int host_fd, enum etc_network network, size_t n, const char *text)
 {
 	_cleanup_(etc_done) struct etc etc = ETC_INIT;

@@ -170,7 +170,7 @@ class CommandLine(steps.StepsTest):
             client = self.node.spawn_cli("exec", "p", "sh", "-c", script)
             client.stdout.read(1)
             if "yes" in script:
-                # Nobody reads any more: the client waits with a full pipe.
+                # The pipe is full, and the test reads no more: the client waits to write.
                 full = array.array("i", [0])
                 nacre_test.until(lambda: fcntl.ioctl(client.stdout, termios.FIONREAD, full) == 0 and full[0] > 60000,
                                  what="a full pipe")

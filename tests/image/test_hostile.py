@@ -351,7 +351,7 @@ class HostileTest(StoreTest):
                 answer = batch.take(path)
                 self.assertRegex(answer, "^(invalid|unsupported|exhausted|precondition): ", "%d %s" % (n, name))
         path = self.path("image-good")
-        # What has no name or no value is passed over, as by other runtimes.
+        # Other runtimes too pass over an entry without a name or without a value.
         mkimage.write_directory(path, self.rewrite("config", put("config", "Env", ["novalue", "=x", "A=1"])))
         self.assertRegex(batch.take(path), "^ok ")
         self.assertEqual(batch.end(), 0)

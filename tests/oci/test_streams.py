@@ -8,7 +8,7 @@ import oci_test
 import test_exec
 from oci_test import until
 
-# What the program finds: its descriptors, and the device of each standard stream. Only 9 is the shell's own: a subshell
+# The program prints its descriptors, and the device of each standard stream. Only 9 is the shell's own: a subshell
 # redirects for itself, while a command substitution leaves one or two ends of a pipe open in the shell.
 LOOK = ("exec 9>/tmp/found; (ls /proc/$$/fd; stat -L -c %F,%t,%T /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2) >&9;"
         "exec 9>&-; mv /tmp/found /tmp/seen")
@@ -92,7 +92,7 @@ class Closed(StreamsTest):
         self.assertIn("descriptor 3 is not open", done.stderr)
 
 
-# What a program does that opens its streams again.
+# The program opens its own streams again.
 AGAIN = "echo out >/dev/stdout; echo err >/dev/stderr; cat /dev/stdin"
 TTY = "echo out >/dev/stdout; echo err >/dev/stderr; echo tty >/dev/tty; test -r /dev/stdin"
 
