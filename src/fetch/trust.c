@@ -14,7 +14,6 @@
 #include "fetch/signature.h"
 
 #define TRUST_LAYERS_MAX 256
-#define TRUST_SECOND UINT64_C(1000000000)
 #define TRUST_SECONDS 10    /* for all that is asked of the registry about one image */
 #define TRUST_KEY_SIZE 4096 /* of its name, with its end */
 
@@ -147,7 +146,7 @@ static int trust_gather(struct network *n, const char *digest, struct trust_answ
 {
 	int r;
 
-	n->deadline = clock_mono() + TRUST_SECONDS * TRUST_SECOND;
+	n->deadline = clock_mono() + TRUST_SECONDS * NSEC_PER_SEC;
 	r = trust_load(n, digest, &a->manifest, err);
 	if (r == 0 && a->manifest)
 		r = trust_find(n, a->manifest, &a->found, err);
