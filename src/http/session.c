@@ -606,6 +606,11 @@ bool http_session_accepts_requests(const struct http_session *h)
 	return nghttp2_session_check_request_allowed(h->ng) != 0;
 }
 
+bool http_session_is_idle(const struct http_session *h)
+{
+	return list_empty(&h->streams);
+}
+
 void http_session_goaway(struct http_session *h)
 {
 	/* Without memory for the frame the peer only learns of it when the connection closes. */

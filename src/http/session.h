@@ -96,6 +96,8 @@ size_t http_session_queued(const struct http_session *h);
 bool http_session_alive(const struct http_session *h);
 /* Clients: false once the peer has said GOAWAY or stream ids are used up. */
 bool http_session_accepts_requests(const struct http_session *h);
+/* No stream is open. */
+bool http_session_is_idle(const struct http_session *h);
 /* Says GOAWAY: streams that are open go on, new ones are refused. */
 void http_session_goaway(struct http_session *h);
 

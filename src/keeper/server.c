@@ -683,6 +683,7 @@ static int server_new_rpc(struct keeper_server *s, int rpc_listen_fd)
 					    .loop = s->config.loop,
 					    .route = server_route,
 					    .userdata = s,
+					    .undivided = true,
 					    /* Its parent may be stopped for as long as it likes. */
 					    .ping_after = NSEC_NEVER,
 				    });

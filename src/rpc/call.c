@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "rpc/frame.h"
+#include "rpc/share.h"
 #include "rpc/status_detail.h"
 
 static const enum call_state call_edges[CALL_STATE_COUNT][CALL_EVENT_COUNT] = {
@@ -68,6 +69,13 @@ static void call_leave(struct rpc_call *c)
 	arena_done(&arena);
 }
 
+static void call_give_back(struct rpc_call *c)
+{
+	if (c->share)
+		share_give(c->share, SHARE_CALLS, 1);
+	c->share = share_unref(c->share);
+}
+
 static void call_enter(struct rpc_call *c, enum call_event event)
 {
 	struct call_host *h = c->host;
@@ -86,6 +94,7 @@ static void call_enter(struct rpc_call *c, enum call_event event)
 	}
 	c->host = NULL;
 	list_remove(&c->member);
+	call_give_back(c);
 	if (h) {
 		h->n_calls--;
 		h->ended(h);
@@ -406,7 +415,7 @@ static void call_ready(struct exchange *x)
 }
 
 int call_new(struct call_host *h, struct conn *conn, struct http_stream *s,
-	     const struct rpc_peer *peer)
+	     const struct rpc_peer *peer, struct share *share)
 {
 	struct arena arena = ARENA_INIT_LIMIT(CALL_ARENA_MAX);
 	struct rpc_call *c = arena_alloc(&arena, sizeof(*c));
@@ -422,7 +431,8 @@ int call_new(struct call_host *h, struct conn *conn, struct http_stream *s,
 	};
 	exchange_init(&c->x, conn, call_field, call_ready);
 	c->x.http = s;
-	c->x.budget = &h->budget;
+	c->share = share ? share_ref(share) : NULL;
+	c->x.share = share;
 	list_init(&c->member);
 	list_add_tail(&h->calls, &c->member);
 	h->n_calls++;
@@ -440,5 +450,7 @@ void call_abandon(struct rpc_call *c)
 	c->host = NULL;
 	if (c->state != CALL_GONE && c->state != CALL_ENDED)
 		call_enter(c, CALL_EVENT_LOST);
+	/* The pool goes with the server, the call may stay with its handler. */
+	call_give_back(c);
 	call_leave(c);
 }

@@ -23,6 +23,7 @@ struct rpc_call;
 struct call_no_grpc;
 struct conn;
 struct http_stream;
+struct share;
 
 /* Of a request with everything decoded. */
 #define CALL_ARENA_MAX (64U * 1024 * 1024)
@@ -60,7 +61,6 @@ struct call_input {
 /* What the calls of one server have in common; a value in the server. */
 struct call_host {
 	struct loop *loop;
-	struct exchange_budget budget;
 	struct list calls;
 	size_t n_calls; /* not CALL_ENDED, also those whose client is gone */
 	/* Sets c->input, or ends the call. */
@@ -87,6 +87,7 @@ struct rpc_call {
 	unsigned busy;      /* functions of ours that still need the struct */
 	struct arena arena; /* the call itself lies in it too */
 	struct call_head head;
+	struct share *share; /* of its client, until the call ends */
 	struct rpc_peer peer;
 	nsec_t deadline;         /* NSEC_NEVER: none */
 	struct loop_timer timer; /* initialised while `timed` */
@@ -108,9 +109,10 @@ struct rpc_call {
 	void *writable_data;
 };
 
-/* For http_ops.begin. 0 or -ENOMEM. */
+/* For http_ops.begin. share: of the peer, of which one call was taken for this one, and is given
+ * back at its end; NULL: nothing is counted. 0 or -ENOMEM. */
 int call_new(struct call_host *h, struct conn *conn, struct http_stream *s,
-	     const struct rpc_peer *peer);
+	     const struct rpc_peer *peer, struct share *share);
 /* The server goes away: the call's client with it. */
 void call_abandon(struct rpc_call *c);
 

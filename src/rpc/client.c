@@ -567,6 +567,17 @@ bool rpc_client_connected(const struct rpc_client *c)
 	return http && http_session_accepts_requests(http);
 }
 
+void rpc_client_each_stream(const struct rpc_client *c,
+			    void (*fn)(void *data, const struct rpc_stream_ops *ops,
+				       const void *userdata),
+			    void *data)
+{
+	const struct rpc_stream *s;
+
+	list_for_each (s, (struct list *)(uintptr_t)&c->streams, struct rpc_stream, member)
+		fn(data, s->ops, s->userdata);
+}
+
 ProtobufCMessage *rpc_decode(const ProtobufCMessageDescriptor *type, const uint8_t *data,
 			     size_t len, ProtobufCAllocator *allocator, struct error *err)
 {

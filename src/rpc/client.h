@@ -65,6 +65,12 @@ struct rpc_stream_ops {
 	size_t (*waiting)(struct rpc_stream *s, void *userdata);
 };
 
+/* Every stream whose end was not told yet. fn must not end any. */
+void rpc_client_each_stream(const struct rpc_client *c,
+			    void (*fn)(void *data, const struct rpc_stream_ops *ops,
+				       const void *userdata),
+			    void *data);
+
 struct rpc_request {
 	const char *method;              /* "/pkg.Service/Method" */
 	const char *target;              /* RPC_TARGET_HEADER; NULL or "": the peer itself */

@@ -7,6 +7,7 @@
 
 #include "rpc/frame.h"
 #include "rpc/gzip.h"
+#include "rpc/share.h"
 
 static void exchange_news(struct exchange *x)
 {
@@ -102,6 +103,14 @@ void exchange_init(struct exchange *x, struct conn *conn,
 	conn_item_init(&x->item, exchange_item);
 }
 
+static void exchange_discharge(struct exchange *x, size_t n)
+{
+	if (!x->share)
+		return;
+	share_give(x->share, SHARE_BYTES, n);
+	x->charged -= n;
+}
+
 void exchange_release(struct exchange *x)
 {
 	if (x->http) {
@@ -113,31 +122,18 @@ void exchange_release(struct exchange *x)
 	list_remove(&x->item.member);
 	buf_done(&x->rx);
 	buf_done(&x->plain);
-	if (x->budget)
-		x->budget->used -= x->charged;
-	x->budget = NULL;
-	x->charged = 0;
+	exchange_discharge(x, x->charged);
+	x->share = NULL;
 }
 
 bool exchange_charge(struct exchange *x, size_t n)
 {
-	struct exchange_budget *b = x->budget;
-
-	if (!b)
+	if (!x->share)
 		return true;
-	if (n > b->limit || b->used > b->limit - n)
+	if (!share_take(x->share, SHARE_BYTES, n))
 		return false;
-	b->used += n;
 	x->charged += n;
 	return true;
-}
-
-static void exchange_discharge(struct exchange *x, size_t n)
-{
-	if (!x->budget)
-		return;
-	x->budget->used -= n;
-	x->charged -= n;
 }
 
 static int exchange_inflate(struct exchange *x, const uint8_t **data, size_t *len,

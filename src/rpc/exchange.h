@@ -12,24 +12,20 @@
 #include "http/session.h"
 #include "rpc/conn.h"
 
+struct share;
+
 /*
  * One HTTP/2 stream that carries gRPC messages, either side: the part that a server's call and a
  * client's stream have in common. A value inside its owner, which is told by ready() that a flag
  * has changed or bytes have come, and then looks at all of them.
  */
 
-/* What several exchanges may hold together of bytes that a peer has sent. */
-struct exchange_budget {
-	size_t used;
-	size_t limit;
-};
-
 struct exchange {
 	struct conn_item item;
-	struct conn *conn;              /* NULL: released */
-	struct http_stream *http;       /* NULL: closed */
-	struct exchange_budget *budget; /* NULL: none */
-	size_t charged;                 /* to the budget */
+	struct conn *conn;        /* NULL: released */
+	struct http_stream *http; /* NULL: closed */
+	struct share *share;      /* NULL: bytes are not counted */
+	size_t charged;           /* to the share */
 	struct buf rx;
 	struct buf plain; /* the message in hand, where it came compressed */
 	size_t framed;    /* bytes of rx that the message in hand takes */
@@ -42,7 +38,7 @@ struct exchange {
 	bool ended;   /* the peer sends no more */
 	bool closed;  /* the stream is gone, for close_code */
 	bool drained; /* is writable again, until the owner clears this */
-	bool overrun; /* the budget or the memory was not enough: bytes are lost */
+	bool overrun; /* the share or the memory was not enough: bytes are lost */
 	bool oversized; /* too many header fields came */
 	uint32_t close_code;
 	void (*field)(struct exchange *x, const char *name, const char *value);
@@ -67,7 +63,7 @@ void exchange_release(struct exchange *x);
 /*
  * The next whole message: 1 with its bytes, which stay until exchange_drop(); 0 where none is
  * complete or the exchange is paused; or a refusal (too long, also once it is inflated; badly
- * compressed; out of budget).
+ * compressed; past the peer's share).
  */
 int exchange_next(struct exchange *x, const uint8_t **ret, size_t *ret_len, struct error *err);
 void exchange_drop(struct exchange *x);
@@ -77,7 +73,7 @@ void exchange_skip(struct exchange *x);
 bool exchange_has_rest(const struct exchange *x);
 /* Gives the window back for what has come, unless paused (and not flushed). */
 void exchange_give_back(struct exchange *x);
-/* Takes n bytes from the budget until the exchange is released. */
+/* Takes n bytes of the peer's share until the exchange is released. */
 bool exchange_charge(struct exchange *x, size_t n);
 void exchange_pause(struct exchange *x, bool paused);
 /* ready() once more. */

@@ -5,6 +5,7 @@
 #include "rpc/call.h"
 #include "rpc/client.h"
 #include "rpc/handler.h"
+#include "rpc/share.h"
 
 static struct rpc_stream *forward_stream(const struct rpc_call *c)
 {
@@ -113,13 +114,54 @@ static const struct rpc_stream_ops forward_ops = {
 	.waiting = forward_waiting,
 };
 
+/* ---- how many ---- */
+
+struct forward_count {
+	const struct share *share;
+	size_t all, mine;
+};
+
+static void forward_count_stream(void *data, const struct rpc_stream_ops *stream_ops,
+				 const void *userdata)
+{
+	struct forward_count *n = data;
+	const struct rpc_call *c = userdata;
+
+	if (stream_ops != &forward_ops)
+		return;
+	n->all++;
+	n->mine += c->share == n->share;
+}
+
+/* Past its streams a connection would hold calls back, the ones of this process too. */
+static int forward_admit(const struct rpc_call *c, const struct rpc_client *client,
+			 struct error *err)
+{
+	struct forward_count n = { .share = c->share };
+
+	if (!c->share || c->share->pool->undivided)
+		return 0;
+	rpc_client_each_stream(client, forward_count_stream, &n);
+	if (share_left(FORWARD_STREAMS_MAX, n.all, n.mine) > 0)
+		return 0;
+	return error_refuse(err, ERROR_EXHAUSTED,
+			    "calls: this client has %zu of the %d that one instance can have from "
+			    "all clients, its share (end some first)",
+			    n.mine, FORWARD_STREAMS_MAX);
+}
+
 static void forward_start(struct rpc_call *c, struct rpc_client *client,
 			  const struct rpc_request *request)
 {
 	struct error err = ERROR_INIT;
 	struct rpc_stream *s;
-	int r = rpc_client_call(client, request, &forward_ops, c, &s);
+	int r;
 
+	if (forward_admit(c, client, &err) < 0) {
+		call_fail(c, &err);
+		return;
+	}
+	r = rpc_client_call(client, request, &forward_ops, c, &s);
 	if (r < 0) {
 		(void)error_set(&err, r, "pass the call on");
 		call_fail(c, &err);

@@ -4,11 +4,17 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#include "http/session.h"
+
 /*
  * A call whose answer another server gives: every message is passed on as it came, in both
  * directions, each hop with its own windows. A side that does not read stops the reading from the
  * other one.
  */
+
+/* Calls that may be passed on over one connection at a time; the rest of its streams is for what
+ * this process asks itself. No peer has all of them (rpc/share.h): RESOURCE_EXHAUSTED. */
+#define FORWARD_STREAMS_MAX (HTTP_STREAMS_MAX - 100)
 
 struct rpc_call;
 struct rpc_client;

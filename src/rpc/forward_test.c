@@ -344,6 +344,30 @@ static void a_retired_client_takes_no_calls(void)
 	end();
 }
 
+static struct seen many[FORWARD_STREAMS_MAX];
+
+/* The rest of the connection is for other peers, and for calls of this process. */
+static void calls_that_are_passed_on_have_a_limit(void)
+{
+	struct seen own = { .n_ends = 0 };
+	size_t refused = 0;
+
+	begin(2);
+	turns(5);
+	memset(many, 0, sizeof(many));
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		wait_for(&many[i], "a", 100000, NSEC_NEVER);
+	turns(20);
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		refused += many[i].n_ends > 0 && many[i].code == RPC_RESOURCE_EXHAUSTED;
+	CHECK_INT(refused, FORWARD_STREAMS_MAX / 2);
+	/* What is not passed on is not counted. */
+	wait_for(&own, NULL, 1, NSEC_NEVER);
+	finish(&own);
+	CHECK_INT(own.code, RPC_OK);
+	end();
+}
+
 UNIT_MAIN({ "calls go down the chain", calls_go_down_the_chain },
 	  { "targets are paths", targets_are_paths },
 	  { "a slow reader stops the chain", a_slow_reader_stops_the_chain },
@@ -355,4 +379,5 @@ UNIT_MAIN({ "calls go down the chain", calls_go_down_the_chain },
 	    a_server_that_ends_does_not_wait_for_a_slow_reader },
 	  { "the rest of a server is bounded", the_rest_of_a_server_is_bounded },
 	  { "a server that dies has said what it has", a_server_that_dies_has_said_what_it_has },
-	  { "a retired client takes no calls", a_retired_client_takes_no_calls })
+	  { "a retired client takes no calls", a_retired_client_takes_no_calls },
+	  { "calls that are passed on have a limit", calls_that_are_passed_on_have_a_limit })

@@ -8,8 +8,8 @@
 #include "http/pull_test.h"
 #include "rpc/exchange.h"
 #include "rpc/frame.h"
-#include "rpc/gzip.h"
 #include "rpc/fixture_test.h"
+#include "rpc/gzip.h"
 #include "unit.h"
 
 /* A server, and a peer that says what no client of ours would say. */
@@ -637,12 +637,13 @@ static void out_of_descriptors(void)
 
 static struct seen crowd[CROWD * HTTP_STREAMS_MAX];
 
-static void calls_have_a_limit(void)
+/* Calls that are not refused are RPC_CALLS_MAX for a server with one client, else its share. */
+static void calls_of_a_peer(bool undivided, size_t expected)
 {
 	struct rpc_client *clients[CROWD];
 	size_t refused = 0;
 
-	server_begin();
+	server_begin_as((struct rpc_server_config){ .undivided = undivided });
 	memset(crowd, 0, sizeof(crowd));
 	for (size_t i = 0; i < CROWD; i++) {
 		CHECK_INT(rpc_client_new(&clients[i], loop, echo_connect(&address)), 0);
@@ -653,34 +654,88 @@ static void calls_have_a_limit(void)
 		turns(20);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(crowd); i++)
-		if (crowd[i].n_ends > 0 && crowd[i].code == RPC_UNAVAILABLE)
+		if (crowd[i].n_ends > 0 && crowd[i].code == RPC_RESOURCE_EXHAUSTED)
 			refused++;
-	CHECK_INT(refused, CROWD * HTTP_STREAMS_MAX - RPC_CALLS_MAX);
+	CHECK_INT(refused, CROWD * HTTP_STREAMS_MAX - expected);
 	nodes[0].client = NULL;
 	for (size_t i = 0; i < CROWD; i++)
 		clients[i] = rpc_client_free(clients[i]);
 	turns(20);
-	CHECK_INT(nodes[0].echo.n_cancelled, RPC_CALLS_MAX);
+	CHECK_INT(nodes[0].echo.n_cancelled, expected);
 	end();
 }
 
-static void a_budget_is_shared(void)
+static void calls_have_a_limit(void)
 {
-	struct exchange_budget budget = { .limit = 100 };
-	struct exchange a, b;
+	calls_of_a_peer(true, RPC_CALLS_MAX);
+}
 
-	exchange_init(&a, NULL, NULL, NULL);
-	exchange_init(&b, NULL, NULL, NULL);
-	a.budget = b.budget = &budget;
-	CHECK(exchange_charge(&a, 60));
-	CHECK(exchange_charge(&b, 40));
-	CHECK(!exchange_charge(&b, 1));
-	exchange_release(&a);
-	exchange_release(&a);
-	CHECK_INT(budget.used, 40);
-	CHECK(exchange_charge(&b, 60));
-	exchange_release(&b);
-	CHECK_INT(budget.used, 0);
+static void calls_of_a_peer_have_a_limit(void)
+{
+	calls_of_a_peer(false, RPC_CALLS_MAX / 2);
+}
+
+#define IDLE 40
+
+/* A server with room for 40 connections, of which a peer has half. */
+static void idle_connections_have_a_limit(void)
+{
+	struct rlimit was, tight;
+	struct seen seen = { .n_ends = 0 };
+	int fds[IDLE];
+
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &was), 0);
+	tight = (struct rlimit){ .rlim_cur = 2UL * IDLE, .rlim_max = was.rlim_max };
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	server_begin();
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &was), 0);
+	for (size_t i = 0; i < IDLE; i++) {
+		fds[i] = echo_connect(&address);
+		CHECK(fds[i] >= 0);
+	}
+	turns(5);
+	CHECK_INT(rpc_client_new(&nodes[0].client, loop, echo_connect(&address)), 0);
+	wait_for(&seen, NULL, 1, 100 * NSEC_PER_SEC);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_RESOURCE_EXHAUSTED);
+	CHECK(strstr(error_text(&seen.err), "has 20 of the 40 for all clients") != NULL);
+	nodes[0].client = rpc_client_free(nodes[0].client);
+	fds[0] = fd_close(fds[0]);
+	turns(5);
+	seen = (struct seen){ .n_ends = 0 };
+	CHECK_INT(rpc_client_new(&nodes[0].client, loop, echo_connect(&address)), 0);
+	wait_for(&seen, NULL, 1, 100 * NSEC_PER_SEC);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_OK);
+	for (size_t i = 1; i < IDLE; i++)
+		fds[i] = fd_close(fds[i]);
+	end();
+}
+
+/* Where the whole is in use, the oldest connection without a call makes room. */
+static void idle_connections_make_room(void)
+{
+	struct rlimit was, tight;
+	struct seen seen = { .n_ends = 0 };
+	int fds[IDLE];
+
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &was), 0);
+	tight = (struct rlimit){ .rlim_cur = 2UL * IDLE, .rlim_max = was.rlim_max };
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	server_begin_as((struct rpc_server_config){ .undivided = true });
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &was), 0);
+	for (size_t i = 0; i < IDLE; i++) {
+		fds[i] = echo_connect(&address);
+		CHECK(fds[i] >= 0);
+	}
+	turns(5);
+	CHECK_INT(rpc_client_new(&nodes[0].client, loop, echo_connect(&address)), 0);
+	wait_for(&seen, NULL, 1, 100 * NSEC_PER_SEC);
+	finish(&seen);
+	CHECK_INT(seen.code, RPC_OK);
+	for (size_t i = 0; i < IDLE; i++)
+		fds[i] = fd_close(fds[i]);
+	end();
 }
 
 UNIT_MAIN({ "heads", heads }, { "bodies", bodies }, { "compressed bodies", compressed_bodies },
@@ -693,4 +748,6 @@ UNIT_MAIN({ "heads", heads }, { "bodies", bodies }, { "compressed bodies", compr
 	  { "who is not admitted is sent away", who_is_not_admitted_is_sent_away },
 	  { "out of descriptors", out_of_descriptors },
 	  { "calls have a limit", calls_have_a_limit },
-	  { "a budget is shared", a_budget_is_shared })
+	  { "calls of a peer have a limit", calls_of_a_peer_have_a_limit },
+	  { "idle connections have a limit", idle_connections_have_a_limit },
+	  { "idle connections make room", idle_connections_make_room })

@@ -17,13 +17,12 @@ struct listener {
 	struct loop_timer backoff;
 	listener_fn fn;
 	void *owner;
-	bool paused;
 	bool waiting; /* for the backoff */
 };
 
 static void listener_arm(struct listener *l)
 {
-	loop_fd_set(&l->source, l->paused || l->waiting ? 0 : LOOP_READ);
+	loop_fd_set(&l->source, l->waiting ? 0 : LOOP_READ);
 }
 
 static void listener_backoff_over(struct loop_timer *t)
@@ -53,7 +52,7 @@ static void listener_event(struct loop_fd *source, unsigned events)
 	struct listener *l = container_of(source, struct listener, source);
 	int fd;
 
-	for (unsigned i = 0; i < LISTENER_ACCEPTS_MAX && !l->paused; i++) {
+	for (unsigned i = 0; i < LISTENER_ACCEPTS_MAX; i++) {
 		fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
 			listener_take(l, fd);
@@ -93,10 +92,4 @@ struct listener *listener_free(struct listener *l)
 	fd_close(l->fd);
 	free(l);
 	return NULL;
-}
-
-void listener_pause(struct listener *l, bool paused)
-{
-	l->paused = paused;
-	listener_arm(l);
 }

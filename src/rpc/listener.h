@@ -15,13 +15,11 @@
 struct loop;
 struct listener;
 
-/* fd, and who is at its other end; fd is the callee's. May pause, but not free, the listener. */
+/* fd, and who is at its other end; fd is the callee's. Must not free the listener. */
 typedef void (*listener_fn)(struct listener *l, int fd, const struct rpc_peer *peer, void *owner);
 
 /* Takes fd over, also on failure. 0 or -ENOMEM. */
 int listener_new(struct listener **ret, struct loop *loop, int fd, listener_fn fn, void *owner);
 struct listener *listener_free(struct listener *l);
-/* While paused, clients wait in the backlog. */
-void listener_pause(struct listener *l, bool paused);
 
 #endif

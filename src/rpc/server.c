@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -19,6 +20,7 @@
 #include "rpc/listener.h"
 #include "rpc/own_descriptors.h"
 #include "rpc/reflect.h"
+#include "rpc/share.h"
 #include "rpc/trim.h"
 
 struct server_method {
@@ -39,11 +41,15 @@ struct server_connection {
 	struct rpc_server *server;
 	struct conn *conn;
 	struct rpc_peer peer;
+	struct share *share; /* NULL: it is parting, and its calls are refused */
+	nsec_t part_at;      /* while it is parting: when it is closed at the latest */
 };
 
 struct rpc_server {
 	struct rpc_server_config config;
 	struct call_host host;
+	struct call_host refusing; /* of calls past their share */
+	struct share_pool pool;
 	struct health health;
 	struct reflect reflect;
 	struct list services;
@@ -52,7 +58,9 @@ struct rpc_server {
 	struct listener *listeners[RPC_LISTENERS_MAX];
 	size_t n_listeners;
 	struct list connections;
-	size_t n_connections;
+	struct list parting;             /* connections too, the oldest first */
+	size_t n_connections, n_parting; /* in both lists; in the second one */
+	struct loop_timer part;
 	struct loop_timer grace;
 	struct loop_defer emptied;
 	struct trim trim;
@@ -232,6 +240,11 @@ static void server_call_ended(struct call_host *h)
 		loop_defer_schedule(&s->emptied);
 }
 
+static void server_refused(struct call_host *h)
+{
+	(void)h;
+}
+
 static void server_stop_listening(struct rpc_server *s)
 {
 	while (s->n_listeners > 0)
@@ -260,31 +273,15 @@ bool rpc_server_is_written(const struct rpc_server *s)
 	return true;
 }
 
-void rpc_server_drain(struct rpc_server *s, nsec_t grace, void (*drained)(void *userdata),
-		      void *userdata)
-{
-	struct server_connection *sc;
-
-	s->drained = drained;
-	s->drained_data = userdata;
-	server_stop_listening(s);
-	health_drain(&s->health);
-	list_for_each (sc, &s->connections, struct server_connection, member) {
-		if (!conn_http(sc->conn))
-			continue;
-		http_session_goaway(conn_http(sc->conn));
-		conn_touch(sc->conn);
-	}
-	loop_timer_set(&s->grace, grace);
-	loop_defer_schedule(&s->emptied);
-}
-
 /* ---- connections ---- */
 
-static void server_pause_listening(struct rpc_server *s)
+static void server_connection_give_back(struct server_connection *sc)
 {
-	for (size_t i = 0; i < s->n_listeners; i++)
-		listener_pause(s->listeners[i], s->n_connections >= RPC_CONNECTIONS_MAX);
+	if (sc->share)
+		share_give(sc->share, SHARE_CONNECTIONS, 1);
+	else
+		sc->server->n_parting--;
+	sc->share = share_unref(sc->share);
 }
 
 static void server_connection_free(struct server_connection *sc)
@@ -292,10 +289,10 @@ static void server_connection_free(struct server_connection *sc)
 	struct rpc_server *s = sc->server;
 
 	conn_free(sc->conn);
+	server_connection_give_back(sc);
 	list_remove(&sc->member);
 	free(sc);
 	s->n_connections--;
-	server_pause_listening(s);
 	trim_ended(&s->trim);
 	if (s->drained)
 		loop_defer_schedule(&s->emptied);
@@ -311,9 +308,31 @@ static int server_begin(struct http_session *h, struct http_stream *stream)
 	struct conn *conn = http_session_userdata(h);
 	struct server_connection *sc = conn_owner(conn);
 
-	if (sc->server->host.n_calls >= RPC_CALLS_MAX)
-		return -EBUSY;
-	return call_new(&sc->server->host, conn, stream, &sc->peer);
+	int r;
+
+	if (!sc->share || !share_take(sc->share, SHARE_CALLS, 1))
+		return call_new(&sc->server->refusing, conn, stream, &sc->peer, NULL);
+	r = call_new(&sc->server->host, conn, stream, &sc->peer, sc->share);
+	if (r < 0)
+		share_give(sc->share, SHARE_CALLS, 1);
+	return r;
+}
+
+static void server_refuse_call(struct call_host *h, struct rpc_call *c)
+{
+	struct rpc_server *s = container_of(h, struct rpc_server, refusing);
+	struct conn *conn = c->x.conn;
+	const struct server_connection *sc = conn_owner(conn);
+	struct error err = ERROR_INIT;
+
+	(void)share_refuse(&s->pool, &sc->peer, sc->share ? SHARE_CALLS : SHARE_CONNECTIONS, &err);
+	call_fail(c, &err);
+	if (sc->share || !conn_http(conn))
+		return;
+	/* A client that calls again shall do so on a new connection, for which there may be room.
+	 */
+	http_session_goaway(conn_http(conn));
+	conn_touch(conn);
 }
 
 static const struct http_ops server_http_ops = {
@@ -325,6 +344,71 @@ static const struct http_ops server_http_ops = {
 	.close = exchange_on_close,
 	.drain = exchange_on_drain,
 };
+
+static void server_part_first(struct rpc_server *s)
+{
+	struct server_connection *sc = list_first(&s->parting, struct server_connection, member);
+
+	if (sc)
+		server_connection_free(sc);
+}
+
+static void server_part_over(struct loop_timer *t)
+{
+	struct rpc_server *s = container_of(t, struct rpc_server, part);
+	nsec_t now = clock_mono();
+	const struct server_connection *sc;
+
+	for (;;) {
+		sc = list_first(&s->parting, struct server_connection, member);
+		if (!sc)
+			return;
+		if (sc->part_at > now)
+			break;
+		server_part_first(s);
+	}
+	loop_timer_set(&s->part, sc->part_at - now);
+}
+
+/* The connection is counted no more, and stays until it has heard why. */
+static void server_part(struct server_connection *sc)
+{
+	struct rpc_server *s = sc->server;
+
+	if (s->n_parting >= RPC_PARTING_MAX)
+		server_part_first(s);
+	sc->share = share_unref(sc->share);
+	sc->part_at = clock_mono() + RPC_PARTING_TIME;
+	list_remove(&sc->member);
+	list_add_tail(&s->parting, &sc->member);
+	if (s->n_parting++ == 0)
+		loop_timer_set(&s->part, RPC_PARTING_TIME);
+}
+
+/* Its clients connect again when they have something to ask. False: every connection has calls. */
+static bool server_make_room(struct rpc_server *s)
+{
+	struct server_connection *sc;
+
+	list_for_each (sc, &s->connections, struct server_connection, member) {
+		if (!conn_http(sc->conn) || !http_session_is_idle(conn_http(sc->conn)))
+			continue;
+		http_session_goaway(conn_http(sc->conn));
+		conn_touch(sc->conn);
+		share_give(sc->share, SHARE_CONNECTIONS, 1);
+		server_part(sc);
+		return true;
+	}
+	return false;
+}
+
+static void server_seat(struct server_connection *sc)
+{
+	if (share_is_crowded_out(sc->share, SHARE_CONNECTIONS))
+		(void)server_make_room(sc->server);
+	if (!share_take(sc->share, SHARE_CONNECTIONS, 1))
+		server_part(sc);
+}
 
 static bool server_admits(const struct rpc_server *s, const struct rpc_peer *peer)
 {
@@ -346,8 +430,10 @@ static void server_accepted(struct listener *l, int fd, const struct rpc_peer *p
 		return;
 	*sc = (struct server_connection){ .server = s, .peer = *peer };
 	list_init(&sc->member);
-	if (conn_new(&sc->conn, s->config.loop, TAKE_FD(owned), HTTP_SERVER, &server_http_ops,
+	if (share_new(&sc->share, &s->pool, peer) < 0 ||
+	    conn_new(&sc->conn, s->config.loop, TAKE_FD(owned), HTTP_SERVER, &server_http_ops,
 		     server_connection_lost, sc) < 0) {
+		sc->share = share_unref(sc->share);
 		free(sc);
 		return;
 	}
@@ -356,7 +442,7 @@ static void server_accepted(struct listener *l, int fd, const struct rpc_peer *p
 				s->config.ping_wait ?: RPC_PING_WAIT);
 	list_add_tail(&s->connections, &sc->member);
 	s->n_connections++;
-	server_pause_listening(s);
+	server_seat(sc);
 }
 
 int rpc_server_listen(struct rpc_server *s, int listen_fd)
@@ -374,7 +460,38 @@ int rpc_server_listen(struct rpc_server *s, int listen_fd)
 	return 0;
 }
 
+void rpc_server_drain(struct rpc_server *s, nsec_t grace, void (*drained)(void *userdata),
+		      void *userdata)
+{
+	struct server_connection *sc;
+
+	s->drained = drained;
+	s->drained_data = userdata;
+	server_stop_listening(s);
+	health_drain(&s->health);
+	while (s->n_parting > 0)
+		server_part_first(s);
+	list_for_each (sc, &s->connections, struct server_connection, member) {
+		if (!conn_http(sc->conn))
+			continue;
+		http_session_goaway(conn_http(sc->conn));
+		conn_touch(sc->conn);
+	}
+	loop_timer_set(&s->grace, grace);
+	loop_defer_schedule(&s->emptied);
+}
+
 /* ---- servers ---- */
+
+/* The other half is for what is done for the clients. */
+static size_t server_connections_max(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return RPC_CONNECTIONS_MAX;
+	return (size_t)MIN(limit.rlim_cur / 2, (rlim_t)RPC_CONNECTIONS_MAX);
+}
 
 static void server_freep(struct rpc_server **s)
 {
@@ -392,9 +509,21 @@ int rpc_server_new(struct rpc_server **ret, const struct rpc_server_config *conf
 		.config = *config,
 		.host = {
 			.loop = config->loop,
-			.budget = { .limit = RPC_REQUESTS_MAX },
 			.open = server_open_call,
 			.ended = server_call_ended,
+		},
+		.refusing = {
+			.loop = config->loop,
+			.open = server_refuse_call,
+			.ended = server_refused,
+		},
+		.pool = {
+			.limit = {
+				[SHARE_CONNECTIONS] = server_connections_max(),
+				[SHARE_CALLS] = RPC_CALLS_MAX,
+				[SHARE_BYTES] = RPC_REQUESTS_MAX,
+			},
+			.undivided = config->undivided,
 		},
 		.reflect = {
 			.sets = {
@@ -406,9 +535,13 @@ int rpc_server_new(struct rpc_server **ret, const struct rpc_server_config *conf
 		.methods_by_path = MAP_INIT,
 	};
 	list_init(&s->host.calls);
+	list_init(&s->refusing.calls);
+	share_pool_init(&s->pool);
 	list_init(&s->services);
 	list_init(&s->methods);
 	list_init(&s->connections);
+	list_init(&s->parting);
+	loop_timer_init(&s->part, config->loop, server_part_over);
 	health_init(&s->health, server_knows_service);
 	loop_timer_init(&s->grace, config->loop, server_grace_over);
 	loop_defer_init(&s->emptied, config->loop, server_emptied);
@@ -437,27 +570,37 @@ static void server_free_tables(struct rpc_server *s)
 	map_done(&s->methods_by_path);
 }
 
+static void server_abandon(struct call_host *h)
+{
+	struct rpc_call *c;
+
+	for (;;) {
+		c = list_first(&h->calls, struct rpc_call, member);
+		if (!c)
+			return;
+		call_abandon(c);
+	}
+}
+
 struct rpc_server *rpc_server_free(struct rpc_server *s)
 {
 	struct server_connection *sc;
-	struct rpc_call *c;
 
 	if (!s)
 		return NULL;
 	s->drained = NULL;
 	server_stop_listening(s);
-	for (;;) {
-		c = list_first(&s->host.calls, struct rpc_call, member);
-		if (!c)
-			break;
-		call_abandon(c);
-	}
+	server_abandon(&s->host);
+	server_abandon(&s->refusing);
+	while (s->n_parting > 0)
+		server_part_first(s);
 	for (;;) {
 		sc = list_first(&s->connections, struct server_connection, member);
 		if (!sc)
 			break;
 		server_connection_free(sc);
 	}
+	loop_timer_done(&s->part);
 	loop_timer_done(&s->grace);
 	loop_defer_done(&s->emptied);
 	trim_done(&s->trim);

@@ -28,15 +28,24 @@ struct rpc_server;
 struct rpc_call;
 struct rpc_client;
 
-/* Beside RPC_MESSAGE_MAX (rpc/frame.h): what a server holds at most for its clients. */
-#define RPC_CONNECTIONS_MAX 1000 /* more wait in the backlog */
+/*
+ * Beside RPC_MESSAGE_MAX (rpc/frame.h): what a server holds at most for its clients. No peer has
+ * all of it (rpc/share.h), and none waits: what is past its share, or past the whole, is told
+ * RESOURCE_EXHAUSTED at once. Where all connections are in use and a peer comes that has none, the
+ * oldest one without a call makes room.
+ */
+#define RPC_CONNECTIONS_MAX 1000 /* and half of the descriptors that the process may have */
+/* Connections beside those whose calls are refused, or that make room, and how long each may stay.
+ * Past that the oldest is closed. */
+#define RPC_PARTING_MAX 64
+#define RPC_PARTING_TIME (5 * NSEC_PER_SEC)
 #define RPC_LISTENERS_MAX 4
 /* A client that has said nothing for so long is asked whether it is there, and its connection is
  * closed where nothing comes. One that is stopped (SIGSTOP) cannot answer. */
 #define RPC_PING_AFTER (7200 * NSEC_PER_SEC)
 #define RPC_PING_WAIT (20 * NSEC_PER_SEC)
-#define RPC_CALLS_MAX 10000                   /* not ended; more are refused (UNAVAILABLE) */
-#define RPC_REQUESTS_MAX (256U * 1024 * 1024) /* bytes of requests: RESOURCE_EXHAUSTED */
+#define RPC_CALLS_MAX 10000                   /* not ended */
+#define RPC_REQUESTS_MAX (256U * 1024 * 1024) /* bytes of requests */
 
 struct rpc_server_config {
 	struct loop *loop;
@@ -52,6 +61,8 @@ struct rpc_server_config {
 	/* Decides on a connection by its peer; NULL lets only the effective uid of this process in.
 	 */
 	bool (*admit)(void *userdata, const struct rpc_peer *peer);
+	/* The only client is a server that has divided its own: a peer may have everything. */
+	bool undivided;
 	/* 0: RPC_PING_AFTER and RPC_PING_WAIT. NSEC_NEVER: silent clients may stay. */
 	nsec_t ping_after, ping_wait;
 	/* Serialised google.protobuf.FileDescriptorSet for server reflection; NULL: no reflection.

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every call stands on: the socket, gRPC itself, health and reflection."""
+import contextlib
 import errno
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -231,6 +233,37 @@ class Calls(nacre_test.NodeTest):
         self.assertEqual(64, sum(self.node.fds().values()) - self.descriptors(before))
         for c in channels:
             c.close()
+        self.assertNoTraces(before)
+
+    def test_idle_connections_of_one_client_do_not_keep_others_waiting(self):
+        """1,000 of them, of which some begin the preface, or end it: another process is served, this one is told at once."""
+        self.assertAlive()
+        before = self.node.baseline()
+        was = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(was[0], 4096), was[1]))
+        idle = []
+        try:
+            for i in range(1000):
+                idle.append(socket.socket(socket.AF_UNIX))
+                idle[-1].connect(self.node.socket)
+                with contextlib.suppress(BrokenPipeError):
+                    idle[-1].send((b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")[i % 2])
+            began = time.monotonic()
+            self.node.cli("ps", seconds=20)
+            with channel(self.node) as late, self.assertRaises(grpc.RpcError) as caught:
+                late.unary_unary(INFO)(b"", timeout=20)
+            self.assertLess(time.monotonic() - began, 20)
+            self.assertEqual(Code.RESOURCE_EXHAUSTED, caught.exception.code())
+            self.assertRegex(caught.exception.details(), rf"^connections: process {os.getpid()} has \d+ of the \d+ ")
+            self.assertAlive()
+        finally:
+            for s in idle:
+                s.close()
+            resource.setrlimit(resource.RLIMIT_NOFILE, was)
+        # Behind the ends of the others, which the daemon has read by then.
+        self.assertAlive()
+        with channel(self.node) as late:
+            late.unary_unary(INFO)(b"", timeout=20)
         self.assertNoTraces(before)
 
     def descriptors(self, snapshot):
