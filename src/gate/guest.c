@@ -214,7 +214,7 @@ static void guest_accept(struct loop_fd *source, unsigned events)
 	if (fd < 0)
 		return;
 	/* Workloads of the guest could take all places with handshakes that they do not go on
-	 * with. */
+	 * with. They do not get here (net/peer_port.h); this is what is left where they do. */
 	if (from.sin_family != AF_INET ||
 	    memcmp(&from.sin_addr, g->parent_address, sizeof(g->parent_address)) != 0 ||
 	    conn_new(g, fd) < 0)

@@ -277,14 +277,15 @@ static void guest_prepare_more(struct guest *g)
 static int guest_start(struct guest *g, const struct bootmsg_boot *boot,
 		       const struct bootmsg_blob *frame, struct error *err)
 {
+	struct guest_boot b = { .boot = boot, .frame = frame };
 	int r;
 
 	r = guest_self_assume(boot, err);
 	if (r < 0)
 		return r;
-	r = guest_net_up(boot, !g->has_way, err);
-	if (r < 0)
-		return r;
+	b.device = guest_net_up(boot, !g->has_way, err);
+	if (b.device < 0)
+		return b.device;
 	r = guest_start_keeper(&g->programs, &g->groups, boot->title, g->dir_fd, &g->keeper, err);
 	if (r < 0)
 		return r;
@@ -292,7 +293,7 @@ static int guest_start(struct guest *g, const struct bootmsg_boot *boot,
 		log_warn("this guest has no gate: nobody reaches its keeper");
 		return 0;
 	}
-	return guest_start_gate(&g->programs, &g->groups, boot, frame, g->dir_fd, &g->gate, err);
+	return guest_start_gate(&g->programs, &g->groups, &b, g->dir_fd, &g->gate, err);
 }
 
 /* What comes before BOOT: its second network device. Returns as guest_port_wait() for what follows.

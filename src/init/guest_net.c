@@ -3,15 +3,12 @@
 #include "init/guest_self.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/sysio.h"
 #include "net/interface.h"
+#include "net/peer_port.h"
 
 #define NET_APPEARS_WITHIN (10 * NSEC_PER_SEC)
 #define NET_PAUSE (2 * NSEC_PER_MSEC)
@@ -36,7 +33,7 @@ static int net_up(const struct interface_plan *plan, struct error *err)
 	for (;;) {
 		r = interface_up(plan, err);
 		if (r != -ENODEV || clock_mono() - began > NET_APPEARS_WITHIN)
-			return r < 0 ? r : 0;
+			return r;
 		(void)nanosleep(&pause, NULL);
 	}
 }
@@ -57,24 +54,25 @@ int guest_net_up(const struct bootmsg_boot *boot, bool is_way, struct error *err
 int guest_net_nic(const struct bootmsg_nic *nic, struct error *err)
 {
 	struct interface_plan plan = { .name = NET_SECOND, .mtu = nic->mtu };
+	int r;
 
 	if ((*nic->address && prefix_parse(nic->address, &plan.address) < 0) ||
 	    (*nic->gateway && prefix_parse(nic->gateway, &plan.gateway) < 0))
 		return error_set(err, -EBADMSG, "the addresses of " NET_SECOND);
 	memcpy(plan.mac, nic->mac, sizeof(plan.mac));
-	return net_up(&plan, err);
+	r = net_up(&plan, err);
+	return r < 0 ? r : 0;
 }
 
-int guest_net_listen(const struct bootmsg_boot *boot, uint16_t port, struct error *err)
+int guest_net_listen(const struct bootmsg_boot *boot, int device, uint16_t port, struct error *err)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(port) };
-	_cleanup_fd_ int fd = -1;
+	struct peer_port_plan plan = {
+		.device = (uint32_t)device,
+		.port = port,
+		.backlog = NET_BACKLOG,
+	};
 
-	memcpy(&sin.sin_addr, boot->address, sizeof(sin.sin_addr));
-	fd = sysio_socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return error_set(err, -errno, "make a socket");
-	if (bind(fd, (const struct sockaddr *)&sin, sizeof(sin)) < 0 || listen(fd, NET_BACKLOG) < 0)
-		return error_set(err, -errno, "listen on port %u", port);
-	return TAKE_FD(fd);
+	memcpy(plan.address, boot->address, sizeof(plan.address));
+	memcpy(plan.peer, boot->gateway, sizeof(plan.peer));
+	return peer_port_listen(&plan, err);
 }

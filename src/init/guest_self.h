@@ -15,13 +15,14 @@
 int guest_self_assume(const struct bootmsg_boot *boot, struct error *err);
 
 /* Brings up lo, and the interface of the node's network, with its address; with the way out, too,
- * where there is no other one. */
+ * where there is no other one. Returns the index of that interface. */
 int guest_net_up(const struct bootmsg_boot *boot, bool is_way, struct error *err);
 
 /* The same for the second device, which is called "eth1" then. */
 int guest_net_nic(const struct bootmsg_nic *nic, struct error *err);
 
-/* A listening TCP socket on the address of the guest. */
-int guest_net_listen(const struct bootmsg_boot *boot, uint16_t port, struct error *err);
+/* A TCP socket that listens on the address of the guest, for the node alone: it hears what comes
+ * through that interface from the node's address, and no process of the guest (net/peer_port.h). */
+int guest_net_listen(const struct bootmsg_boot *boot, int device, uint16_t port, struct error *err);
 
 #endif

@@ -74,8 +74,8 @@ static int start_boot_file(const struct bootmsg_blob *frame, struct error *err)
 }
 
 int guest_start_gate(const struct guest_programs *programs, const struct guest_groups *groups,
-		     const struct bootmsg_boot *boot, const struct bootmsg_blob *frame, int dir_fd,
-		     struct isolate_child *ret, struct error *err)
+		     const struct guest_boot *b, int dir_fd, struct isolate_child *ret,
+		     struct error *err)
 {
 	const char *patience = getenv(GUESTGATE_PATIENCE_WORD);
 	const char *const argv[] = { "nacre-gate", "guest", patience ?: GUESTGATE_PATIENCE, NULL };
@@ -84,10 +84,10 @@ int guest_start_gate(const struct guest_programs *programs, const struct guest_g
 	struct isolate_plan plan;
 	int r;
 
-	listen_fd = guest_net_listen(boot, GUESTGATE_PORT, err);
+	listen_fd = guest_net_listen(b->boot, b->device, GUESTGATE_PORT, err);
 	if (listen_fd < 0)
 		return listen_fd;
-	boot_fd = start_boot_file(frame, err);
+	boot_fd = start_boot_file(b->frame, err);
 	if (boot_fd < 0)
 		return boot_fd;
 	isolate_plan_init(&plan);

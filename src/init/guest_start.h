@@ -25,9 +25,16 @@ int guest_programs_open(struct guest_programs *ret, struct error *err);
 int guest_start_keeper(const struct guest_programs *programs, const struct guest_groups *groups,
 		       const char *title, int dir_fd, struct isolate_child *ret, struct error *err);
 
-/* The gate (wire/guestgate.h); `frame` is BOOT as it came. Returns when it runs. */
+/* What the node has said, for the gate. */
+struct guest_boot {
+	const struct bootmsg_boot *boot;
+	const struct bootmsg_blob *frame; /* the same as it came */
+	int device;                       /* index of the interface of the node's network */
+};
+
+/* The gate (wire/guestgate.h). Returns when it runs. */
 int guest_start_gate(const struct guest_programs *programs, const struct guest_groups *groups,
-		     const struct bootmsg_boot *boot, const struct bootmsg_blob *frame, int dir_fd,
-		     struct isolate_child *ret, struct error *err);
+		     const struct guest_boot *b, int dir_fd, struct isolate_child *ret,
+		     struct error *err);
 
 #endif
