@@ -199,8 +199,8 @@ struct isolate_cpus {
 enum isolate_point {
 	/* In all namespaces, with ids mapped; the root is still the spawner's. */
 	ISOLATE_POINT_NAMESPACES,
-	/* All is mounted below the new root, which is mounted on "/"; not yet pivoted. Only with
-	 * ISOLATE_ROOT_TREE. */
+	/* All is mounted below the new root, which is mounted on "/" or on the plan's root_place;
+	 * not yet pivoted. Only with ISOLATE_ROOT_TREE. */
 	ISOLATE_POINT_MOUNTED,
 	/* All but no_new_privs, the filter (that of a plan without no_new_privs is set) and the
 	 * program is done; credentials and descriptors are the program's. All signals are blocked.
@@ -277,6 +277,10 @@ struct isolate_plan {
 	char *const *masked_paths, *const *readonly_paths; /* NULL: none */
 	/* As in struct isolate_mount, for the mount of root_fd. */
 	unsigned long root_propagation;
+	/* Of a tree: the directory of root_fd by its name in the mount namespace that is copied.
+	 * The root lies there until `at` has returned from ISOLATE_POINT_MOUNTED, so that who acts
+	 * at that point can mount below it by name. NULL: it lies on "/". */
+	const char *root_place;
 	bool no_pivot; /* chroot() instead: weaker, for a host whose root is a ramfs */
 
 	/* The program. exec_fd >= 0 is executed itself (execveat, AT_EMPTY_PATH); else argv[0] is

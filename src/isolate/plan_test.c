@@ -198,6 +198,7 @@ static char *const root_paths[] = { slash, NULL };
 static char *many_paths[ISOLATE_PATHS_MAX + 2];
 
 BREAKS(tree_lists, p->root = ISOLATE_ROOT_KEEP; p->root_fd = -1)
+BREAKS(tree_place, p->root_place = "relative")
 BREAKS(tree_mount_ns, p->ns[ISOLATE_NS_MOUNT] = ISOLATE_KEEP)
 BREAKS(tree_unbindable, MOUNT(m.fs = "tmpfs"; m.propagation = MS_UNBINDABLE);
        p->ns[ISOLATE_NS_MOUNT] = ISOLATE_KEEP; p->ns[ISOLATE_NS_USER] = ISOLATE_KEEP;
@@ -261,6 +262,7 @@ static const struct {
 	void (*break_it)(struct isolate_plan *p);
 } bad_trees[] = {
 	{ "root", break_tree_lists },
+	{ "root_place", break_tree_place },
 	{ "root", break_tree_mount_ns },
 	{ "root", break_container_userns },
 	{ "root", break_other_new },

@@ -151,12 +151,17 @@ static bool plan_root_propagation_is_wrong(const struct isolate_plan *p)
 	return plan_propagation_is_wrong(p->root_propagation);
 }
 
+static bool plan_root_place_is_wrong(const struct isolate_plan *p)
+{
+	return p->root_place && p->root_place[0] != '/';
+}
+
 static bool plan_tree_is_wrong(const struct isolate_plan *p)
 {
 	if (p->root == ISOLATE_ROOT_TREE)
 		return false;
-	return p->masked_paths || p->readonly_paths || p->root_propagation || p->no_pivot ||
-	       (p->root != ISOLATE_ROOT_CONTAINER && (p->n_mounts || p->n_devices));
+	return p->masked_paths || p->readonly_paths || p->root_propagation || p->root_place ||
+	       p->no_pivot || (p->root != ISOLATE_ROOT_CONTAINER && (p->n_mounts || p->n_devices));
 }
 
 const struct plan_rule plan_tree_rules[] = {
@@ -173,5 +178,6 @@ const struct plan_rule plan_tree_rules[] = {
 	{ "readonly_paths", plan_readonly_are_wrong, "at most 1024, absolute" },
 	{ "root_propagation", plan_root_propagation_is_wrong,
 	  "not MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE" },
+	{ "root_place", plan_root_place_is_wrong, "not absolute" },
 	{ NULL, NULL, NULL },
 };

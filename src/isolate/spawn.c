@@ -389,6 +389,7 @@ int isolate_spawn(const struct isolate_plan *plan, struct isolate_child *ret, st
 			   .null_fd = -1,
 			   .give_fd = -1,
 			   .shm_fd = -1,
+			   .place_fd = -1,
 			   .mount_ns_fd = -1,
 			   .sync_fd = -1,
 			   .sync_write_fd = -1,

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
+#include "isolate/mount.h"
 #include "isolate/pty.h"
 #include "isolate/tree_bed_test.h"
 
@@ -488,6 +489,64 @@ static void acts_when_mounted(void)
 	(void)close(pair[0]);
 }
 
+/* Mounts by name below the place of the root, as a hook does. */
+static int test_mounts_by_name(const struct isolate_at *at, struct error *err)
+{
+	if (at->point != ISOLATE_POINT_MOUNTED)
+		return 0;
+	if (mount("none", "/mnt/tmp", "tmpfs", 0, "mode=0700") < 0 ||
+	    mount("/mnt/bin/busybox", "/mnt/etc/file", NULL, MS_BIND, NULL) < 0)
+		return error_set(err, -errno, "mount by name");
+	return mkdir("/mnt/tmp/seen", 0700) < 0 ? error_set(err, -errno, "mkdir") : 0;
+}
+
+static void root_at_its_place(void)
+{
+	_cleanup_(test_run_done) struct test_run t;
+	_cleanup_fd_ int image = test_is_root ? test_image() : -1;
+	struct isolate_plan plan;
+
+	NEED_ROOT();
+	CHECK(mknodat(image, "etc/file", S_IFREG | 0644, 0) == 0);
+	CHECK(sysio_move_mount(image, "", AT_FDCWD, "/mnt", MOVE_MOUNT_F_EMPTY_PATH) == 0);
+	for (int pivot = 0; pivot < 2; pivot++) {
+		_cleanup_fd_ int copy = mount_copy(AT_FDCWD, "/mnt", NULL);
+
+		test_tree(&plan,
+			  SH("ls /tmp; test -x /etc/file && echo file; ls /mnt || echo none"),
+			  copy);
+		plan.root_place = "/mnt";
+		plan.no_pivot = !pivot;
+		plan.at = test_mounts_by_name;
+		plan.stdio[2] = -1;
+		test_run(&plan, &t);
+		CHECK_STR(test_text(&t), "seen\nfile\nnone\n");
+		test_run_done(&t);
+	}
+	CHECK(access("/mnt/tmp/seen", F_OK) < 0 && access("/mnt/etc/file", X_OK) < 0);
+	CHECK(umount2("/mnt", MNT_DETACH) == 0);
+}
+
+/* What has the name by now is not what the spawner has opened. */
+static void place_of_another_root(void)
+{
+	static const char *const paths[] = { "/mnt", "/nonexistent", "/dev/null" };
+
+	NEED_ROOT();
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		_cleanup_(test_run_done) struct test_run t;
+		_cleanup_fd_ int image = test_image();
+		struct isolate_plan plan;
+
+		test_tree(&plan, SH("echo ran"), image);
+		plan.root_place = paths[i];
+		test_run(&plan, &t);
+		CHECK(t.r < 0);
+		CHECK(strstr(t.err.text, paths[i]) != NULL);
+		CHECK_STR(test_text(&t), "");
+	}
+}
+
 static void wrong_mounts(void)
 {
 	struct isolate_mount none = NEW("/x", "no-such-fs", NULL, 0),
@@ -589,5 +648,7 @@ UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },
 	  { "a terminal and its console", console }, { "without pivot_root", without_pivot },
 	  { "a read-only root", read_only_root },
 	  { "the plan's owner acts when all is mounted", acts_when_mounted },
+	  { "the root lies at its place until then", root_at_its_place },
+	  { "a place that another directory has", place_of_another_root },
 	  { "mounts that cannot be", wrong_mounts }, { "the spawner is as before", leaves_nothing },
 	  { "removes its cgroup", removes_the_cgroup, true })

@@ -24,6 +24,7 @@ struct isolate_steps {
 	int null_fd;      /* /dev/null, verified */
 	int give_fd;      /* where the root comes from, with root_later */
 	int shm_fd;       /* detached mount for /dev/shm */
+	int place_fd;     /* the plan's root_place, opened by the child */
 	int mount_ns_fd;  /* where a tree goes that is not for the namespace it is made in */
 	/* A byte comes when the ids of a new user namespace are mapped; and its other end, which is
 	 * the spawner's. */

@@ -22,6 +22,8 @@
  * labels keeps it until the program, in a process that cannot be traced from where it is;
  * - the user namespace is the first: what is made afterwards is made with its ids and belongs to
  * it; clocks are set before the ids change, and hard limits raised before it is entered;
+ * - the place of the root is opened in the mount namespace that the clone has made, and by the
+ *   spawner's user: that of a new user namespace need not reach it;
  * - a namespace is entered before what is mounted in its view (sysfs shows the net namespace of who
  *   mounts it, mqueue the ipc namespace, cgroup2 the cgroup namespace);
  * - everything that needs privilege comes before it is dropped; a filter without no_new_privs needs
@@ -36,6 +38,7 @@ static const struct {
 	{ "wait for the ids", isolate_step_ids },
 	{ "set the OOM score", isolate_step_oom },
 	{ "close the spawner's descriptors", isolate_step_close },
+	{ "open the place of the root", isolate_step_place_root },
 	{ "raise the limits", isolate_step_rlimits_raise },
 	{ "join the namespaces", isolate_step_join },
 	{ "make the time namespace", isolate_step_time },

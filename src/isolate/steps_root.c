@@ -30,9 +30,11 @@
 /*
  * How a root is made. The tree that the clone has copied is made private; the new root is mounted
  * on "/", where it covers the old one; everything is mounted below it by descriptor; pivot_root()
- * exchanges the two, and the old one is detached. Where the namespace is that of a kit, there is
- * nothing to be covered or detached, and /dev and /sys are there already; with /proc they are made
- * ready before the root is taken, and moved into it: whoever makes the root has that time.
+ * exchanges the two, and the old one is detached. A tree can lie on the directory that it is a copy
+ * of instead (root_place): others reach it there by the name that they know. Where the namespace is
+ * that of a kit, there is nothing to be covered or detached, and /dev and /sys are there already;
+ * with /proc they are made ready before the root is taken, and moved into it: whoever makes the
+ * root has that time.
  *
  * An image is hostile. It gets a say in three names only, /proc, /dev and /sys: each is opened in
  * the root without following a link and must be a directory (it is made where it is missing). All
@@ -284,10 +286,36 @@ static int root_keeper(struct isolate_steps *s, struct error *err)
 	return r < 0 ? r : keeper_root_fill(s->root_fd, err);
 }
 
+/*
+ * Should: find the directory of the root in this process's mount namespace, where the owner of the
+ * plan will mount below it by name. Must not: take another one, which has got the name since the
+ * spawner opened the root.
+ */
+int isolate_step_place_root(struct isolate_steps *s, struct error *err)
+{
+	const char *path = s->plan->root_place;
+	struct stat place, root;
+
+	if (!path)
+		return 0;
+	s->place_fd = sysio_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	if (s->place_fd < 0 || fstat(s->place_fd, &place) < 0 || fstat(s->root_fd, &root) < 0)
+		return error_set(err, -errno, "open %s", path);
+	if (place.st_dev != root.st_dev || place.st_ino != root.st_ino)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%s: is another directory than the one that was opened", path);
+	return 0;
+}
+
 static int root_tree(struct isolate_steps *s, struct error *err)
 {
-	int r = mount_attach(s->root_fd, AT_FDCWD, "/", err);
+	int r;
 
+	if (s->place_fd >= 0)
+		r = mount_attach(s->root_fd, s->place_fd, "", err);
+	else
+		r = mount_attach(s->root_fd, AT_FDCWD, "/", err);
+	s->place_fd = fd_close(s->place_fd);
 	if (r == 0)
 		r = tree_make(s, NULL, err);
 	if (r < 0)

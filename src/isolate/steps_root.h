@@ -6,6 +6,7 @@
 
 /* The steps that make the file system tree; each says in steps_root.c what it should and must not
  * do. */
+int isolate_step_place_root(struct isolate_steps *s, struct error *err);
 int isolate_step_root(struct isolate_steps *s, struct error *err);
 int isolate_step_read_only(struct isolate_steps *s, struct error *err);
 

@@ -27,7 +27,8 @@
  * process then makes its own way (isolate), and stops only where somebody has to act meanwhile:
  *
  *   MOUNTED  where there are hooks of the runtime's namespaces: it says so and waits. The hooks of
- *            the container's namespaces it runs itself afterwards.
+ *            the container's namespaces it runs itself afterwards. Both find the root in its mount
+ *            namespace at the bundle's path, and what they mount below it stays the container's.
  *   READY    with `create`: it says so, and gets three descriptors to keep: the socket to wait for
  *            `start` at, and both that `start` needs, the reading end of the pipe where it reports
  *            a failure, and our end of the socket that it talks over (the listener of seccomp comes
@@ -156,6 +157,9 @@ static int launch_spawn(struct launch *l, struct error *err)
 	l->child_plan.plan = plan;
 	l->child_plan.stop_mounted = launch_has_hooks(l->c->config);
 	l->child_plan.stop_ready = l->o->wait;
+	/* Hooks mount in the container by the path of its root. */
+	if (l->child_plan.stop_mounted)
+		plan->root_place = l->c->rootfs;
 	l->child_plan.held = launch_can_hold(l);
 	if (!l->child_plan.held) {
 		r = group_confine(l->c, l->group_fd, err);

@@ -12,6 +12,7 @@ The case podman_races starts containers whose image has links into a volume, whi
 a tenth as often as the environment variable NACRE_RACES says (500), since podman takes its time. `races`: that case alone.
 """
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -61,6 +62,28 @@ def rootfs():
     return path
 
 
+def mounting_hooks():
+    """Two hooks that each mount a directory below the root, in the container's mount namespace, as GPU hooks do; their directory."""
+    path = "/tmp/hooks"
+    script = """state=$(cat)
+rootfs=$(echo "$state" | sed 's/.*"rootfs":[ ]*"\\([^"]*\\)".*/\\1/' | tr -d '\\n')
+pid=$(echo "$state" | sed 's/.*"pid":[ ]*\\([0-9]*\\).*/\\1/' | tr -d '\\n')
+exec $(test $1 = prestart && echo nsenter --mount=/proc/$pid/ns/mnt) sh -ec "mkdir -p $rootfs/run/$2; mount --bind /tmp/$1 $rootfs/run/$2"
+"""
+    os.mkdir(path)
+    with open("/tmp/hook.sh", "w", encoding="ascii") as f:
+        f.write(script)
+    for stage, name in (("prestart", "a"), ("createContainer", "b")):
+        os.mkdir(f"/tmp/{stage}")
+        with open(f"/tmp/{stage}/seen", "w", encoding="ascii") as f:
+            f.write(stage + "\n")
+        with open(f"{path}/{stage}.json", "w", encoding="ascii") as f:
+            json.dump({"version": "1.0.0", "when": {"always": True}, "stages": [stage],
+                       "hook": {"path": "/bin/sh", "args": ["sh", "/tmp/hook.sh", stage, name],
+                                "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]}}, f)
+    return path
+
+
 def podman_words(runtime):
     return ["podman", "--root", "/tmp/pod/root", "--runroot", "/tmp/pod/run", "--tmpdir", "/tmp/pod/tmp", "--storage-driver",
             "vfs", "--cgroup-manager", "cgroupfs", "--events-backend", "file", "--runtime", runtime]
@@ -79,6 +102,11 @@ def podman(runtime):
     pod("run", "--rm", *flags, "image", "sh", "-c", "exit 5", status=5)
     pod("run", "--rm", *flags, "image", "nosuch", status=127, said='executable file "nosuch" not found')
     pod("run", "--rm", "-t", *flags, "image", "tty", said="/dev/pts/0")
+    hooks = ["--hooks-dir", mounting_hooks()]
+    call(*base, *hooks, "run", "--rm", *flags, "image", "sh", "-c", "cat /run/*/seen", said="prestart\ncreateContainer\n")
+    with open("/proc/self/mountinfo", encoding="utf-8") as f:
+        if "/tmp/pod/root" in f.read():
+            raise Failed("what a hook has mounted is left on the host")
     pod("run", "-d", "--name", "a", *flags, "image", "sleep", "1000")
     pod("exec", "a", "ps", said="sleep 1000")
     pod("exec", "a", "sh", "-c", "exit 4", status=4)
