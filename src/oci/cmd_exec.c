@@ -249,5 +249,5 @@ int oci_exec(const struct oci *oci, const struct args *args, struct error *err)
 	r = launch_exec(&c, p, &o, args_value(args, "cgroup"), &l, err);
 	if (r < 0 || o.detached)
 		return r;
-	return terminal_stay(l.pidfd, l.master_fd, err);
+	return terminal_stay(l.pidfd, &l.master_fd, err);
 }

@@ -53,13 +53,13 @@ int container_destroy(struct container *c, struct error *err)
 	return 0;
 }
 
-int container_stay(struct container *c, const struct launched *l, bool keep, struct error *err)
+int container_stay(struct container *c, struct launched *l, bool keep, struct error *err)
 {
 	struct error gone = ERROR_INIT;
 	int status;
 
 	(void)flock(c->dir_fd, LOCK_UN);
-	status = terminal_stay(l->pidfd, l->master_fd, err);
+	status = terminal_stay(l->pidfd, &l->master_fd, err);
 	if (!keep && container_destroy(c, &gone) < 0)
 		report_warning("%s", error_text(&gone));
 	return status;

@@ -21,6 +21,6 @@ int container_destroy(struct container *c, struct error *err);
  * ended (terminal.h), and then destroys the container unless it is to be kept. Its exit status. All
  * signals must be blocked.
  */
-int container_stay(struct container *c, const struct launched *l, bool keep, struct error *err);
+int container_stay(struct container *c, struct launched *l, bool keep, struct error *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "oci/terminal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -14,7 +15,9 @@
 
 #include "base/fd.h"
 #include "base/macros.h"
+#include "oci/given.h"
 #include "oci/message.h"
+#include "oci/relay.h"
 
 int terminal_send(struct isolate_pty *pty, const char *socket, struct error *err)
 {
@@ -58,8 +61,11 @@ void terminal_block_signals(void)
 }
 
 struct stay {
-	int pidfd, master_fd, signal_fd;
-	bool raw, input_ended;
+	struct relay relay;
+	int pidfd, signal_fd;
+	int *master_fd; /* the caller's */
+	int output_fd;  /* our own standard output again, or -1 */
+	bool raw;
 	struct termios before;
 };
 
@@ -67,7 +73,7 @@ static void stay_set_raw(struct stay *s)
 {
 	struct termios t;
 
-	if (s->master_fd < 0 || tcgetattr(STDIN_FILENO, &s->before) < 0)
+	if (*s->master_fd < 0 || tcgetattr(STDIN_FILENO, &s->before) < 0)
 		return;
 	t = s->before;
 	cfmakeraw(&t);
@@ -79,17 +85,35 @@ static void stay_done(struct stay *s)
 	if (s->raw)
 		(void)tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
 	s->signal_fd = fd_close(s->signal_fd);
+	s->output_fd = fd_close(s->output_fd);
+}
+
+/*
+ * A terminal says that it can be written to while it takes a single byte, and a longer write waits
+ * until it is read: for ever, where it is paused. So it is opened once more, for us alone, to be
+ * written to without waiting. Where that cannot be it is as it was given.
+ */
+static int stay_open_output(struct stay *s)
+{
+	if (*s->master_fd >= 0 && isatty(STDOUT_FILENO))
+		s->output_fd = given_open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK, 0);
+	return s->output_fd >= 0 ? s->output_fd : STDOUT_FILENO;
 }
 
 static void stay_resize(const struct stay *s)
 {
 	struct winsize ws;
 
-	if (s->master_fd >= 0 && ioctl(STDIN_FILENO, TIOCGWINSZ, &ws) == 0)
-		(void)ioctl(s->master_fd, TIOCSWINSZ, &ws);
+	if (*s->master_fd >= 0 && ioctl(STDIN_FILENO, TIOCGWINSZ, &ws) == 0)
+		(void)ioctl(*s->master_fd, TIOCSWINSZ, &ws);
 }
 
-static void stay_on_signal(const struct stay *s)
+static bool stay_is_end(uint32_t signal)
+{
+	return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
+static void stay_on_signal(struct stay *s)
 {
 	struct signalfd_siginfo info;
 
@@ -97,33 +121,12 @@ static void stay_on_signal(const struct stay *s)
 		return;
 	if (info.ssi_signo == SIGWINCH)
 		stay_resize(s);
+	else if (s->relay.last && stay_is_end(info.ssi_signo))
+		relay_stop(&s->relay); /* nobody else is left whom it can end */
+	else if (info.ssi_signo == SIGPIPE && info.ssi_pid == (uint32_t)getpid())
+		return; /* of our own writing */
 	else if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGURG)
 		(void)pidfd_kill(s->pidfd, (int)info.ssi_signo);
-}
-
-/* What there is from one side to the other: false at the end. */
-static bool stay_copy(int from, int to)
-{
-	char data[4096];
-	ssize_t n = read(from, data, sizeof(data));
-
-	if (n < 0)
-		return errno == EINTR || errno == EAGAIN;
-	return n > 0 && fd_write_full(to, data, (size_t)n) == 0;
-}
-
-/* What the program has written last, once it has ended. */
-static void stay_drain(const struct stay *s)
-{
-	if (s->master_fd < 0 || fd_set_nonblock(s->master_fd, true) < 0)
-		return;
-	for (;;) {
-		char data[4096];
-		ssize_t n = read(s->master_fd, data, sizeof(data));
-
-		if (n <= 0 || fd_write_full(STDOUT_FILENO, data, (size_t)n) < 0)
-			return;
-	}
 }
 
 static int stay_reap(const struct stay *s, struct error *err)
@@ -139,39 +142,54 @@ static int stay_reap(const struct stay *s, struct error *err)
 	return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
-int terminal_stay(int pidfd, int master_fd, struct error *err)
+/* Until the program has ended, and what it has written last is written here. */
+static int stay_loop(struct stay *s, struct error *err)
 {
-	_cleanup_(stay_done) struct stay s = { .pidfd = pidfd,
-					       .master_fd = master_fd,
-					       .signal_fd = -1 };
+	enum { STAY_PID = RELAY_POLL_COUNT, STAY_SIGNAL, STAY_COUNT };
+
+	while (!s->relay.last || !relay_is_done(&s->relay)) {
+		struct pollfd p[STAY_COUNT] = {
+			[STAY_PID] = { .fd = s->relay.last ? -1 : s->pidfd, .events = POLLIN },
+			[STAY_SIGNAL] = { .fd = s->signal_fd, .events = POLLIN },
+		};
+
+		relay_polls(&s->relay, p);
+		if (poll(p, ARRAY_SIZE(p), -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			return error_set(err, -errno, "wait for the program");
+		}
+		if (p[STAY_SIGNAL].revents)
+			stay_on_signal(s);
+		relay_step(&s->relay, p);
+		/* As it is when a terminal's window is closed: the program gets SIGHUP. */
+		if (s->relay.unread) {
+			relay_stop(&s->relay);
+			*s->master_fd = fd_close(*s->master_fd);
+		}
+		if (p[STAY_PID].revents)
+			relay_finish(&s->relay);
+	}
+	return 0;
+}
+
+int terminal_stay(int pidfd, int *master_fd, struct error *err)
+{
+	_cleanup_(stay_done) struct stay s = {
+		.pidfd = pidfd, .master_fd = master_fd, .signal_fd = -1, .output_fd = -1
+	};
 	sigset_t all;
+	int r;
 
 	(void)sigfillset(&all);
 	s.signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s.signal_fd < 0)
 		return error_set(err, -errno, "listen for signals");
+	if (*master_fd >= 0)
+		(void)fd_set_nonblock(*master_fd, true);
+	relay_init(&s.relay, *master_fd, STDIN_FILENO, stay_open_output(&s));
 	stay_set_raw(&s);
 	stay_resize(&s);
-	for (;;) {
-		struct pollfd p[] = {
-			{ .fd = s.pidfd, .events = POLLIN },
-			{ .fd = s.signal_fd, .events = POLLIN },
-			{ .fd = s.master_fd, .events = POLLIN },
-			{ .fd = s.master_fd < 0 || s.input_ended ? -1 : STDIN_FILENO,
-			  .events = POLLIN },
-		};
-
-		if (poll(p, ARRAY_SIZE(p), -1) < 0 && errno != EINTR)
-			return error_set(err, -errno, "wait for the program");
-		if (p[1].revents)
-			stay_on_signal(&s);
-		if (p[2].revents && !stay_copy(s.master_fd, STDOUT_FILENO))
-			s.master_fd = -1;
-		if (p[3].revents && s.master_fd >= 0 && !stay_copy(STDIN_FILENO, s.master_fd))
-			s.input_ended = true;
-		if (p[0].revents)
-			break;
-	}
-	stay_drain(&s);
-	return stay_reap(&s, err);
+	r = stay_loop(&s, err);
+	return r < 0 ? r : stay_reap(&s, err);
 }

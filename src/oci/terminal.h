@@ -15,10 +15,11 @@ int terminal_set_size(const struct isolate_pty *pty, const struct oci_console_si
 
 /*
  * Stays with a program in the foreground until it has ended: signals that come here go to it, and
- * with a master (>= 0) this terminal is its own, raw. Its exit status as a shell would say it, or a
- * negative errno. All signals must be blocked.
+ * with a master (>= 0) this terminal is its own, raw (oci/relay.h). When nobody can read standard
+ * output any more the master is closed, and -1: the program gets SIGHUP. Its exit status as a shell
+ * would say it, or a negative errno. All signals must be blocked.
  */
-int terminal_stay(int pidfd, int master_fd, struct error *err);
+int terminal_stay(int pidfd, int *master_fd, struct error *err);
 /* Blocks all signals, for terminal_stay(). */
 void terminal_block_signals(void);
 
