@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -95,8 +96,14 @@ static void stay_done(struct stay *s)
  */
 static int stay_open_output(struct stay *s)
 {
+	struct stat own, again;
+
 	if (*s->master_fd >= 0 && isatty(STDOUT_FILENO))
 		s->output_fd = given_open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK, 0);
+	if (s->output_fd >= 0 &&
+	    (fstat(STDOUT_FILENO, &own) < 0 || fstat(s->output_fd, &again) < 0 ||
+	     own.st_dev != again.st_dev || own.st_ino != again.st_ino))
+		s->output_fd = fd_close(s->output_fd);
 	return s->output_fd >= 0 ? s->output_fd : STDOUT_FILENO;
 }
 
