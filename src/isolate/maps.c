@@ -48,17 +48,15 @@ static bool maps_are(char *text, const struct isolate_id_map *map, size_t n)
 	}
 }
 
-static int maps_read_back(int proc_fd, pid_t pid, const char *file,
-			  const struct isolate_id_map *map, size_t n)
+static int maps_read(int proc_fd, pid_t pid, const char *file, char text[MAPS_READ_MAX])
 {
 	_cleanup_fd_ int fd = maps_open(proc_fd, pid, file, O_RDONLY);
-	char text[MAPS_READ_MAX];
 	size_t len = 0;
 
 	if (fd < 0)
 		return fd;
-	while (len < sizeof(text) - 1) {
-		ssize_t k = sysio_read(fd, text + len, sizeof(text) - 1 - len);
+	while (len < MAPS_READ_MAX - 1) {
+		ssize_t k = sysio_read(fd, text + len, MAPS_READ_MAX - 1 - len);
 
 		if (k < 0)
 			return -errno;
@@ -67,7 +65,41 @@ static int maps_read_back(int proc_fd, pid_t pid, const char *file,
 		len += (size_t)k;
 	}
 	text[len] = '\0';
+	return 0;
+}
+
+static int maps_read_back(int proc_fd, pid_t pid, const char *file,
+			  const struct isolate_id_map *map, size_t n)
+{
+	char text[MAPS_READ_MAX];
+	int r = maps_read(proc_fd, pid, file, text);
+
+	if (r < 0)
+		return r;
 	return maps_are(text, map, n) ? 0 : -EIO;
+}
+
+int maps_look(int proc_fd, pid_t pid, uint32_t uid, uint32_t *ret)
+{
+	char text[MAPS_READ_MAX];
+	char *at = text;
+	int r = maps_read(proc_fd, pid, "uid_map", text);
+
+	if (r < 0)
+		return r;
+	for (;;) {
+		char *end;
+		unsigned long inside = strtoul(at, &end, 10), outside, count;
+
+		if (end == at)
+			return -ENOENT;
+		outside = strtoul(end, &end, 10);
+		count = strtoul(end, &at, 10);
+		if (uid < inside || uid - inside >= count)
+			continue;
+		*ret = (uint32_t)(outside + (uid - inside));
+		return 0;
+	}
 }
 
 static int maps_write_file(int proc_fd, pid_t pid, const char *file, const char *text, size_t len,

@@ -234,8 +234,9 @@ struct isolate_plan {
 	/*
 	 * Of a new user namespace: written by the spawner right after the clone, read back, before
 	 * the child does anything. Without deny_setgroups the spawner needs CAP_SETGID. All ids of
-	 * the plan are those inside. Of a joined one: what it has, as far as the caller knows, so
-	 * that the program's user gets the pipes of its streams; deny_setgroups where it has that.
+	 * the plan are those inside. Of a joined one: what it has, so that the program's user gets
+	 * the pipes of its streams; deny_setgroups where it has that. Without them the spawner asks
+	 * the kernel, by a process that enters the namespace.
 	 */
 	const struct isolate_id_map *uid_map, *gid_map;
 	size_t n_uid_map, n_gid_map;

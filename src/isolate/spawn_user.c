@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,15 +60,114 @@ int spawn_sysctls_check(const struct isolate_plan *plan, int proc_fd, struct err
 	return 0;
 }
 
+/*
+ * Enters the namespace, says so, and stays until it is looked at. Must not: be traced by what lives
+ * there, for it has all that the spawner has open.
+ */
+static _noreturn_ void spawn_look_helper(int user_fd, int say_fd, int stay_fd)
+{
+	char byte = 0;
+
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setns(user_fd, CLONE_NEWUSER) < 0 ||
+	    write(say_fd, &byte, 1) != 1)
+		_exit(1);
+	while (read(stay_fd, &byte, 1) < 0 && errno == EINTR)
+		;
+	_exit(0);
+}
+
+/* Whether the helper has entered the namespace. */
+static bool spawn_look_hears(int say_fd)
+{
+	char byte;
+	ssize_t n;
+
+	do
+		n = sysio_read(say_fd, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	return n == 1;
+}
+
+/*
+ * What a user of a namespace is outside. The kernel shows the ids of a namespace only in the /proc
+ * of a process that is in it, and a process with privilege outside cannot come back from there: so
+ * a helper enters it. say, stay: two pipes; the helper ends with the other end of `stay`.
+ */
+static int spawn_look_at_ids(const struct isolate_steps *s, int say[2], const int stay[2],
+			     uint32_t *ret)
+{
+	int pidfd = -1, r = -ESRCH;
+	struct clone_args args = {
+		.flags = CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+		.pidfd = (uint64_t)(uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	siginfo_t info;
+	pid_t pid = sysio_clone3(&args);
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		(void)fd_close(say[0]);
+		(void)fd_close(stay[1]);
+		spawn_look_helper(s->plan->ns_fd[ISOLATE_NS_USER], say[1], stay[0]);
+	}
+	say[1] = fd_close(say[1]);
+	if (spawn_look_hears(say[0]))
+		r = maps_look(s->proc_fd, pid, s->plan->uid, ret);
+	(void)pidfd_kill(pidfd, SIGKILL);
+	while (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED) < 0 && errno == EINTR)
+		;
+	(void)fd_close(pidfd);
+	return r;
+}
+
+static int spawn_look(const struct isolate_steps *s, uint32_t *ret)
+{
+	int say[2], stay[2], r;
+
+	if (pipe2(say, O_CLOEXEC) < 0)
+		return -errno;
+	if (pipe2(stay, O_CLOEXEC) < 0) {
+		r = -errno;
+	} else {
+		r = spawn_look_at_ids(s, say, stay, ret);
+		(void)fd_close(stay[0]);
+		(void)fd_close(stay[1]);
+	}
+	(void)fd_close(say[0]);
+	(void)fd_close(say[1]);
+	return r;
+}
+
+/* A user that is not mapped gets nothing: the program cannot be that one either. A namespace that
+ * cannot be entered is an error of the child, who says so. */
+static int spawn_give_stdio(struct isolate_steps *s, struct error *err)
+{
+	const struct isolate_plan *p = s->plan;
+	uint32_t uid;
+	int r;
+
+	if (!p->give_stdio)
+		return 0;
+	if (p->n_uid_map)
+		return stdio_give(p->stdio, maps_outside(p->uid_map, p->n_uid_map, p->uid),
+				  p->terminal, err);
+	if (p->ns[ISOLATE_NS_USER] != ISOLATE_JOIN || !stdio_has_any(p->stdio, p->terminal))
+		return 0;
+	r = spawn_look(s, &uid);
+	if (r == -ENOENT || r == -ESRCH)
+		return 0;
+	return r < 0 ? error_set(err, r, "look at the ids of the user namespace")
+		     : stdio_give(p->stdio, uid, p->terminal, err);
+}
+
 int spawn_user_prepare(struct isolate_steps *s, struct error *err)
 {
 	int fds[2];
 	const struct isolate_plan *p = s->plan;
-	int r = 0;
+	int r = spawn_give_stdio(s, err);
 
-	if (p->give_stdio && p->n_uid_map)
-		r = stdio_give(p->stdio, maps_outside(p->uid_map, p->n_uid_map, p->uid),
-			       p->terminal, err);
 	if (r < 0 || p->ns[ISOLATE_NS_USER] != ISOLATE_NEW)
 		return r;
 	if (pipe2(fds, O_CLOEXEC) < 0)

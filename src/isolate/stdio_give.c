@@ -25,6 +25,21 @@ static bool stdio_owner_stays(int error)
 	return error == EPERM || error == EINVAL || error == EOVERFLOW || error == EROFS;
 }
 
+static bool stdio_is_given(const struct stat *st, bool terminal)
+{
+	return S_ISFIFO(st->st_mode) || (terminal && stdio_is_pty(st));
+}
+
+bool stdio_has_any(const int fds[3], bool terminal)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < 3; i++)
+		if (fds[i] >= 0 && fstat(fds[i], &st) == 0 && stdio_is_given(&st, terminal))
+			return true;
+	return false;
+}
+
 int stdio_give(const int fds[3], uid_t uid, bool terminal, struct error *err)
 {
 	struct stat st;
@@ -34,7 +49,7 @@ int stdio_give(const int fds[3], uid_t uid, bool terminal, struct error *err)
 			continue;
 		if (fstat(fds[i], &st) < 0)
 			return error_set(err, -errno, "look at stream %zu", i);
-		if (st.st_uid == uid || !(S_ISFIFO(st.st_mode) || (terminal && stdio_is_pty(&st))))
+		if (st.st_uid == uid || !stdio_is_given(&st, terminal))
 			continue;
 		if (fchown(fds[i], uid, (gid_t)-1) < 0 && !stdio_owner_stays(errno))
 			return error_set(err, -errno, "change the owner of stream %zu", i);

@@ -16,5 +16,7 @@
  * An owner that the kernel does not let this process change stays.
  */
 int stdio_give(const int fds[3], uid_t uid, bool terminal, struct error *err);
+/* Whether one of them is of that kind. */
+bool stdio_has_any(const int fds[3], bool terminal);
 
 #endif

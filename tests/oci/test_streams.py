@@ -154,6 +154,38 @@ class Owner(StreamsTest):
                 self.assertEqual(self.terminal("exec", "--tty", "--user", "1234", self.name, "sh", "-c", TTY), "out\nerr\ntty\n")
                 self.delete()
 
+    def test_a_user_namespace_by_its_path(self):
+        """Of which config.json does not say the ids: neither the owner of the streams nor the runtime's own is mapped there."""
+        holder = subprocess.Popen(["unshare", "--user", "sleep", "1000"], stdout=subprocess.DEVNULL)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.kill)
+        path = f"/proc/{holder.pid}/ns/user"
+        until(lambda: os.readlink(path) != os.readlink("/proc/self/ns/user"), what="the user namespace")
+        for name, start in (("uid_map", 100000), ("gid_map", 200000)):
+            with open(f"/proc/{holder.pid}/{name}", "w", encoding="ascii") as f:
+                f.write(f"0 {start} 1000\n1000 {start + 5000} 1000\n")
+        for uid in (1234, 0):
+            for terminal in (False, True):
+                with self.subTest(uid=uid, terminal=terminal):
+                    self.user(uid, "sh", "-c", TTY if terminal else AGAIN, terminal=terminal)
+                    self.map_ids()
+                    for name in ("uidMappings", "gidMappings"):
+                        del self.config["linux"][name]
+                    self.config["linux"]["namespaces"][-1]["path"] = path
+                    self.save()
+                    run = ("run", "--bundle", self.path, self.name)
+                    if terminal:
+                        self.assertEqual(self.terminal(*run), "out\nerr\ntty\n")
+                    else:
+                        self.again(*run)
+        self.config["process"].update({"args": ["sleep", "1000"], "terminal": False})
+        self.save()
+        self.create()
+        self.oci("start", self.name)
+        self.again("exec", "--user", "1234", self.name, "sh", "-c", AGAIN)
+        self.assertEqual(self.terminal("exec", "--tty", "--user", "1234", self.name, "sh", "-c", TTY), "out\nerr\ntty\n")
+        self.delete()
+
     def terminal(self, *args):
         return self.oci(*args).stdout.replace("\r\n", "\n")
 
