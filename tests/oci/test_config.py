@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import resource
 import stat
 import subprocess
+import time
 
 import host
 import oci_test
@@ -54,6 +56,28 @@ class Config(oci_test.OciTest):
         self.assertEqual(out.splitlines(), ["NoNewPrivs:\t1", "77", "88", "0"])
         self.config["process"]["rlimits"] = [{"type": "RLIMIT_NOPE", "soft": 1, "hard": 1}]
         self.refused('process.rlimits[0].type: "RLIMIT_NOPE" is not known')
+
+    def test_documents_of_16_mib(self):
+        """Annotations, thousands of members that nobody knows, depth: by RLIMIT_AS within 192 MiB, where the build allows one."""
+        self.bundle("true")
+        self.config["ociVersion"] = "1.0.2-dev"
+        self.config["annotations"] = {f"org.example.{i}": "x" * 2000 for i in range(4000)}
+        self.config.update({f"unknown{i}": {"a": [i] * 10} for i in range(20000)})
+        deep = 0
+        for _ in range(60):
+            deep = [deep]
+        self.config["deep"] = deep
+        limit = None if oci_test.SANITIZED else lambda: resource.setrlimit(resource.RLIMIT_AS, (192 << 20, 192 << 20))
+        self.config["process"].update({"rlimits": [], "args": ["echo", "well"]})
+        self.config["fill"] = "x" * ((16 << 20) - len(json.dumps({**self.config, "fill": ""})))
+        self.save()
+        self.assertEqual(os.stat(os.path.join(self.path, "config.json")).st_size, 16 << 20)
+        begin = time.monotonic()
+        self.assertEqual(self.run_it(preexec_fn=limit).stdout, "well\n")
+        self.assertLess(time.monotonic() - begin, 10 * oci_test.SLOWNESS)
+        self.config["fill"] += "x"
+        self.save()
+        self.assertRegex(self.create(status=1), "config.json.*(16 MiB|too large)")
 
     def test_names_and_sysctls(self):
         self.bundle("true")
