@@ -69,6 +69,7 @@ enum isolate_root {
 	ISOLATE_ROOT_OTHER,
 };
 
+#define ISOLATE_HOME_SIZE 256
 #define ISOLATE_GROUPS_MAX 64
 #define ISOLATE_KEEP_FDS_MAX 16
 #define ISOLATE_ID_MAPS_MAX 340 /* of the kernel */
@@ -290,6 +291,9 @@ struct isolate_plan {
 	int exec_fd;
 	char *const *argv;
 	char *const *env;
+	/* NULL, or room of ISOLATE_HOME_SIZE for the home of uid by /etc/passwd of the root that
+	 * the program will have (isolate_user_home()): usually within a string of env. */
+	char *home;
 	const char *cwd; /* "" or NULL: "/"; in a container it is made (owned by uid) where it is
 			    missing */
 

@@ -52,6 +52,7 @@ static const struct {
 	{ "look for the security modules", isolate_step_modules },
 	{ "act in the namespaces", isolate_step_namespaces },
 	{ "make the root file system", isolate_step_root },
+	{ "find the home of the user", isolate_step_home },
 	{ "enter the working directory", isolate_step_cwd },
 	{ "make the root file system read-only", isolate_step_read_only },
 	{ "set the share of the machine", isolate_step_share },

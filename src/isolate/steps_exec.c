@@ -14,6 +14,7 @@
 #include "base/rootfd.h"
 #include "base/str.h"
 #include "base/sysio.h"
+#include "isolate/user.h"
 
 /* Where a program without PATH is looked for. */
 #define STEPS_PATH_DEFAULT "/bin:/usr/bin"
@@ -79,6 +80,22 @@ int isolate_step_cwd(struct isolate_steps *s, struct error *err)
 	if (fd < 0)
 		return error_set(err, fd, "%s", cwd);
 	return fchdir(fd) < 0 ? error_set(err, -errno, "%s", cwd) : 0;
+}
+
+/*
+ * Should: look below the root that the program will have, in which a volume can cover /etc/passwd.
+ * Must not: leave it by a link, wait for a fifo, or read without end; the file is a stranger's.
+ */
+int isolate_step_home(struct isolate_steps *s, struct error *err)
+{
+	_cleanup_fd_ int root_fd = -1;
+
+	if (!s->plan->home)
+		return 0;
+	root_fd = sysio_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	if (root_fd < 0)
+		return error_set(err, -errno, "open the root");
+	return isolate_user_home(root_fd, s->plan->uid, s->plan->home, err);
 }
 
 static int steps_exec_failed(struct isolate_steps *s, int r, const char *path, struct error *err)

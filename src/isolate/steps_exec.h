@@ -5,6 +5,8 @@
 #include "isolate/step.h"
 
 /* The last steps; each says in steps_exec.c what it should and must not do. */
+/* Fills plan.home. */
+int isolate_step_home(struct isolate_steps *s, struct error *err);
 int isolate_step_cwd(struct isolate_steps *s, struct error *err);
 int isolate_step_exec(struct isolate_steps *s, struct error *err);
 

@@ -262,6 +262,30 @@ static int user_fill_groups(int root_fd, const struct user_words *w, const char 
 	return user_put_primary(u, err);
 }
 
+static void user_take_home(const char *found, char home[ISOLATE_HOME_SIZE])
+{
+	if (found[0] != '/' || !str_is_clean(found) || str_copy(home, ISOLATE_HOME_SIZE, found) < 0)
+		(void)str_copy(home, ISOLATE_HOME_SIZE, "/");
+}
+
+int isolate_user_home(int root_fd, uid_t uid, char home[ISOLATE_HOME_SIZE], struct error *err)
+{
+	struct user_entry entry = { .home = "" };
+	_cleanup_str_ char *passwd = NULL;
+	struct error ignored = ERROR_INIT;
+	char number[16];
+	int r;
+
+	(void)str_printf(number, sizeof(number), "%u", uid);
+	passwd = user_read(root_fd, "/etc/passwd", &r, &ignored);
+	if (r == -ENOMEM)
+		return error_set(err, r, "read /etc/passwd");
+	if (!passwd || uid > USER_ID_MAX || user_find_passwd(passwd, number, &entry, &ignored) < 0)
+		entry.home = "";
+	user_take_home(entry.home, home);
+	return 0;
+}
+
 int isolate_user_find(int root_fd, const char *user, struct isolate_user *ret, struct error *err)
 {
 	struct isolate_user u = { .home = "/" };
@@ -287,9 +311,7 @@ int isolate_user_find(int root_fd, const char *user, struct isolate_user *ret, s
 
 	u.uid = entry.uid;
 	u.gid = entry.gid;
-	if (entry.home[0] == '/' && str_is_clean(entry.home) &&
-	    str_copy(u.home, sizeof(u.home), entry.home) < 0)
-		(void)str_copy(u.home, sizeof(u.home), "/");
+	user_take_home(entry.home, u.home);
 	r = user_fill_groups(root_fd, &w, entry.name, &u, err);
 	if (r < 0)
 		return r;

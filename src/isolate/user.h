@@ -20,8 +20,15 @@ struct isolate_user {
 	gid_t gid;
 	gid_t groups[ISOLATE_GROUPS_MAX];
 	size_t n_groups;
-	char home[256]; /* "/" where passwd has none */
+	char home[ISOLATE_HOME_SIZE]; /* "/" where passwd has none */
 };
+
+/*
+ * The home of a uid as /etc/passwd of the root has it; "/" where it has none or is no regular file
+ * of at most 4 MiB: whoever made the root must not keep its programs from starting so. Returns 0,
+ * -ENOMEM or what reading says.
+ */
+int isolate_user_home(int root_fd, uid_t uid, char home[ISOLATE_HOME_SIZE], struct error *err);
 
 /* ERROR_INVALID for a wrong form, ERROR_PRECONDITION where the name is not in the image. */
 int isolate_user_find(int root_fd, const char *user, struct isolate_user *ret, struct error *err);

@@ -339,15 +339,38 @@ static int convert_scheduler(struct convert *c, const struct oci_process *p, str
 	return 0;
 }
 
+/* The environment as it is given, and HOME, which the child finds out, where that is missing or
+ * empty. */
+static int convert_env(struct convert *c, const struct oci_process *p, struct error *err)
+{
+	static const char name[] = "HOME=";
+	size_t n = 0, size = sizeof(name) + ISOLATE_HOME_SIZE;
+	char **env, *home;
+
+	env = convert_alloc(c, p->n_env + 2, sizeof(char *), err);
+	home = env ? convert_alloc(c, size, 1, err) : NULL;
+	if (!home)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_env; i++)
+		if (!str_eq(p->env[i], name))
+			env[n++] = (char *)(uintptr_t)p->env[i];
+	if (!strv_env_get(env, "HOME")) {
+		(void)str_printf(home, size, "%s/", name);
+		c->plan.home = home + sizeof(name) - 1;
+		env[n++] = home;
+	}
+	c->plan.env = env;
+	return 0;
+}
+
 int convert_process(struct convert *c, const struct oci_process *p, struct error *err)
 {
 	int r;
 
 	c->plan.argv = (char *const *)(uintptr_t)p->args;
-	c->plan.env = p->env ? (char *const *)(uintptr_t)p->env
-			     : convert_alloc(c, 0, sizeof(char *), err);
-	if (!c->plan.env)
-		return -ENOMEM;
+	r = convert_env(c, p, err);
+	if (r < 0)
+		return r;
 	c->plan.cwd = p->cwd;
 	c->plan.no_new_privs = p->no_new_privs.value;
 	c->plan.apparmor = str_empty(p->apparmor) ? NULL : p->apparmor;

@@ -13,6 +13,11 @@
  * Strings are unescaped into the arena at once.
  */
 
+/* Up to so many members of an object are compared one by one; more have a table. */
+#define READER_FEW 32
+/* Names that somebody chose for their hashes cost so many steps each at most. */
+#define READER_PROBES_MAX 1024
+
 struct reader {
 	struct arena *arena;
 	const char *at, *end;
@@ -20,6 +25,8 @@ struct reader {
 	struct error *err;
 	struct {
 		struct json_value *value, *last; /* and its last child so far */
+		struct json_value **slots;       /* its members by their hash; NULL: few */
+		size_t n_slots;                  /* a power of two, at least twice their number */
 	} open[JSONREAD_DEPTH_MAX];
 	unsigned depth;
 };
@@ -244,6 +251,72 @@ static uint32_t name_hash(const char *s)
 	return h;
 }
 
+/* Where v is among the slots, or the free one that is for it; NULL after too many others. */
+static struct json_value **slot_find(struct json_value **slots, size_t n_slots,
+				     const struct json_value *v)
+{
+	size_t at = v->name_hash & (n_slots - 1);
+
+	for (int probes = 0; probes < READER_PROBES_MAX; probes++) {
+		if (!slots[at] ||
+		    (slots[at]->name_hash == v->name_hash && str_eq(slots[at]->name, v->name)))
+			return &slots[at];
+		at = (at + 1) & (n_slots - 1);
+	}
+	return NULL;
+}
+
+static int reader_collides(const struct reader *r)
+{
+	return reader_fail(r, "an object with too many members of one hash");
+}
+
+/* A table of twice the size; the old one stays in the arena, which costs at most as much again. */
+static int reader_grow_slots(struct reader *r, const struct json_value *object)
+{
+	size_t n = object->n * 4;
+	struct json_value **slots = arena_zalloc(r->arena, n, sizeof(struct json_value *));
+
+	if (!slots)
+		return reader_no_memory(r);
+	for (struct json_value *m = object->first; m; m = m->next) {
+		struct json_value **slot = slot_find(slots, n, m);
+
+		if (!slot)
+			return reader_collides(r);
+		*slot = m;
+	}
+	r->open[r->depth - 1].slots = slots;
+	r->open[r->depth - 1].n_slots = n;
+	return 0;
+}
+
+/* 1 where the innermost object has a member of v's name, else 0. */
+static int reader_has_member(struct reader *r, const struct json_value *object,
+			     struct json_value *v)
+{
+	struct json_value **slot;
+	int err = 0;
+
+	if (object->n < READER_FEW) {
+		for (const struct json_value *m = object->first; m; m = m->next)
+			if (m->name_hash == v->name_hash && str_eq(m->name, v->name))
+				return 1;
+		return 0;
+	}
+	if (object->n * 2 >= r->open[r->depth - 1].n_slots)
+		err = reader_grow_slots(r, object);
+	if (err < 0)
+		return err;
+	slot = slot_find(r->open[r->depth - 1].slots, r->open[r->depth - 1].n_slots, v);
+	if (!slot)
+		return reader_collides(r);
+	if (*slot)
+		return 1;
+	*slot = v;
+	return 0;
+}
+
 static int reader_member_name(struct reader *r, const struct json_value *object,
 			      struct json_value *v)
 {
@@ -256,9 +329,9 @@ static int reader_member_name(struct reader *r, const struct json_value *object,
 	if (err < 0)
 		return err;
 	v->name_hash = name_hash(v->name);
-	for (const struct json_value *m = object->first; m; m = m->next)
-		if (m->name_hash == v->name_hash && str_eq(m->name, v->name))
-			return reader_fail(r, "a member that is there twice");
+	err = reader_has_member(r, object, v);
+	if (err != 0)
+		return err < 0 ? err : reader_fail(r, "a member that is there twice");
 	reader_skip_blanks(r);
 	if (r->at == r->end || *r->at++ != ':')
 		return reader_fail(r, "a member without a colon");
@@ -277,7 +350,7 @@ static int reader_child(struct reader *r, struct json_value **ret)
 		return reader_no_memory(r);
 	if (parent->kind == JSON_OBJECT) {
 		if (parent->n == JSONREAD_MEMBERS_MAX)
-			return reader_fail(r, "an object of more than 4096 members");
+			return reader_fail(r, "an object of more than 65536 members");
 		err = reader_member_name(r, parent, v);
 		if (err < 0)
 			return err;
@@ -306,6 +379,8 @@ static int reader_open(struct reader *r, struct json_value **v)
 		return reader_fail(r, "nested more than 64 deep");
 	r->open[r->depth].value = *v;
 	r->open[r->depth].last = NULL;
+	r->open[r->depth].slots = NULL;
+	r->open[r->depth].n_slots = 0;
 	r->depth++;
 	return reader_child(r, v);
 }

@@ -18,7 +18,7 @@
  */
 
 #define JSONREAD_DEPTH_MAX 64
-#define JSONREAD_MEMBERS_MAX 4096 /* of one object */
+#define JSONREAD_MEMBERS_MAX 65536 /* of one object */
 
 enum json_kind { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 

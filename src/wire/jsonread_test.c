@@ -99,6 +99,30 @@ static void keeps_to_its_limits(void)
 	}
 }
 
+/* A member that is there twice, the second one at the end, among few and among many. */
+static void finds_what_is_there_twice(void)
+{
+	for (int n = 1; n <= 4096; n *= 2) {
+		_cleanup_(arena_done) struct arena arena = ARENA_INIT;
+		_cleanup_(buf_done) struct buf once = BUF_INIT, twice = BUF_INIT;
+		struct error err = ERROR_INIT;
+		struct json_value *v = NULL;
+		int r = 0;
+
+		for (int i = 0; i < n; i++)
+			r = r < 0 ? r : buf_addf(&once, "%s\"m%d\":%d", i ? "," : "{", i, i);
+		r = r < 0 ? r : buf_add(&twice, buf_data(&once), once.len);
+		r = r < 0 ? r : buf_addf(&twice, ",\"m%d\":0}", n / 2);
+		r = r < 0 ? r : buf_add_str(&once, "}");
+		CHECK_INT(r, 0);
+		CHECK_INT(json_parse(&v, &arena, buf_data(&once), once.len, NULL), 0);
+		CHECK_INT((int)v->n, n);
+		CHECK(json_member(v, "m0") && !json_member(v, "m"));
+		CHECK_INT(json_parse(&v, &arena, buf_data(&twice), twice.len, &err), -EINVAL);
+		CHECK_STR(err.text, "a member that is there twice (line 1)");
+	}
+}
+
 static void costs_no_more_than_its_arena(void)
 {
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(1000);
@@ -116,4 +140,5 @@ static void costs_no_more_than_its_arena(void)
 
 UNIT_MAIN({ "refuses what is no JSON", refuses }, { "reads", reads },
 	  { "keeps to its limits", keeps_to_its_limits },
+	  { "finds what is there twice", finds_what_is_there_twice },
 	  { "costs no more than its arena", costs_no_more_than_its_arena })

@@ -369,12 +369,73 @@ const char *const oci_hook_names[OCI_HOOK_KIND_COUNT] = {
 	[OCI_HOOK_POSTSTOP] = "poststop",
 };
 
+/* ---- semantic versions, by the grammar of semver.org ---- */
+
+#define DIGITS "0123456789"
+#define IDENTIFIER DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-"
+
+/* Takes MAJOR, MINOR or PATCH off *at: a number without a zero in front. */
+static bool version_number(const char **at)
+{
+	size_t n = strspn(*at, DIGITS);
+	bool good = n == 1 || (n > 1 && **at != '0');
+
+	*at += n;
+	return good;
+}
+
+static bool version_dot(const char **at)
+{
+	if (**at != '.')
+		return false;
+	(*at)++;
+	return true;
+}
+
+/* Takes identifiers with dots between them off *at. A number among those of a pre-release has no
+ * zero in front; one of a build may. */
+static bool version_identifiers(const char **at, bool prerelease)
+{
+	for (;; (*at)++) {
+		size_t n = strspn(*at, IDENTIFIER);
+
+		if (n == 0 || (prerelease && n > 1 && **at == '0' && strspn(*at, DIGITS) == n))
+			return false;
+		*at += n;
+		if (**at != '.')
+			return true;
+	}
+}
+
+static bool version_is_semantic(const char *at)
+{
+	if (!version_number(&at) || !version_dot(&at) || !version_number(&at) ||
+	    !version_dot(&at) || !version_number(&at))
+		return false;
+	if (*at == '-') {
+		at++;
+		if (!version_identifiers(&at, true))
+			return false;
+	}
+	if (*at == '+') {
+		at++;
+		if (!version_identifiers(&at, false))
+			return false;
+	}
+	return *at == '\0';
+}
+
 static int check_version(const char *version, struct error *err)
 {
-	if (str_has_prefix(version, "1.") && version[2] >= '0' && version[2] <= '9')
-		return 0;
-	return error_field(err, ERROR_INVALID, "ociVersion",
-			   "\"%.40s\" is not 1.x, which this runtime knows", version);
+	if (!version_is_semantic(version))
+		return error_field(err, ERROR_INVALID, "ociVersion",
+				   "\"%.40s\" is no semantic version (write it as 1.0.2 or "
+				   "1.0.2-dev)",
+				   version);
+	if (!str_has_prefix(version, "1."))
+		return error_field(err, ERROR_INVALID, "ociVersion",
+				   "\"%.40s\" is not 1.x, which this runtime knows", version);
+	return 0;
 }
 
 static int check_list_of_variables(const char *const *env, size_t n, const char *path,

@@ -15,7 +15,7 @@
  * Pointers are NULL and counts 0 where a member is missing.
  */
 
-#define OCI_CONFIG_SIZE_MAX ((size_t)4 << 20)
+#define OCI_CONFIG_SIZE_MAX ((size_t)16 << 20)
 #define OCI_CONFIG_ARENA_MAX ((size_t)64 << 20)
 #define OCI_ARGS_MAX 65536
 #define OCI_MOUNTS_MAX 4096

@@ -2,6 +2,7 @@
 #include "wire/oci_config.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "base/str.h"
@@ -19,6 +20,33 @@ static const struct {
 	{ "{\"ociVersion\":1}", "ociVersion: is no string" },
 	{ "{\"ociVersion\":\"2.0.0\"}",
 	  "ociVersion: \"2.0.0\" is not 1.x, which this runtime knows" },
+#define NO_VERSION(v)                                                                              \
+	{                                                                                          \
+		"{\"ociVersion\":\"" v "\"}",                                                      \
+			"ociVersion: \"" v "\" is no semantic version (write it as "               \
+			"1.0.2 or 1.0.2-dev)"                                                      \
+	}
+	NO_VERSION(""),
+	NO_VERSION("1"),
+	NO_VERSION("1.0"),
+	NO_VERSION("1.0."),
+	NO_VERSION("1.0.2.3"),
+	NO_VERSION("01.0.0"),
+	NO_VERSION("1.00.0"),
+	NO_VERSION("1.0.02"),
+	NO_VERSION("v1.0.2"),
+	NO_VERSION("1.0.2-"),
+	NO_VERSION("1.0.2-a..b"),
+	NO_VERSION("1.0.2-01"),
+	NO_VERSION("1.0.2+"),
+	NO_VERSION("1.0.2+a+b"),
+	NO_VERSION("1.0.2-a_b"),
+	NO_VERSION(" 1.0.2"),
+	NO_VERSION("1.0.2 "),
+	{ "{\"ociVersion\":\"10.0.0\"}",
+	  "ociVersion: \"10.0.0\" is not 1.x, which this runtime knows" },
+	{ "{\"ociVersion\":\"0.9.0-1.0\"}",
+	  "ociVersion: \"0.9.0-1.0\" is not 1.x, which this runtime knows" },
 	{ "{" V ",\"process\":7}", "process: is no object" },
 	{ "{" V ",\"process\":{}}", "process.cwd: is missing" },
 	{ "{" V ",\"process\":{\"cwd\":\"a\",\"args\":[\"x\"]}}",
@@ -110,6 +138,26 @@ static void reads(void)
 	CHECK_STR(c->os->resources->unified[0].value, "1");
 }
 
+static void takes_semantic_versions(void)
+{
+	static const char *const good[] = { "1.0.0",      "1.0.2-dev",      "1.0.0-rc.1+b",
+					    "1.10.200",   "1.0.0+001.a-b",  "1.0.0--",
+					    "1.0.0-0.x1", "1.0.0-01a.0+0.0" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		_cleanup_(arena_done) struct arena arena = ARENA_INIT;
+		struct error err = ERROR_INIT;
+		struct oci_config *c = NULL;
+		char text[80];
+		int n = str_printf(text, sizeof(text), "{\"ociVersion\":\"%s\"}", good[i]);
+
+		CHECK(n > 0);
+		CHECK_INT(oci_config_read(&c, &arena, text, strlen(text), &err), 0);
+		CHECK_STR(err.text, "");
+		CHECK_STR(c ? c->version : NULL, good[i]);
+	}
+}
+
 static void reads_parts(void)
 {
 	static const char process[] = "{\"cwd\":\"/\",\"args\":[\"x\"]}", bad[] = "{\"cwd\":\"/\"}";
@@ -127,4 +175,5 @@ static void reads_parts(void)
 	CHECK(res && res->pids && res->pids->limit.set && res->pids->limit.value == 0);
 }
 
-UNIT_MAIN({ "refuses", refuses }, { "reads", reads }, { "reads parts", reads_parts })
+UNIT_MAIN({ "refuses", refuses }, { "reads", reads }, { "reads parts", reads_parts },
+	  { "takes semantic versions", takes_semantic_versions })

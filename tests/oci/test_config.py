@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import resource
 import stat
 import subprocess
+import time
 
 import host
 import oci_test
@@ -54,6 +56,64 @@ class Config(oci_test.OciTest):
         self.assertEqual(out.splitlines(), ["NoNewPrivs:\t1", "77", "88", "0"])
         self.config["process"]["rlimits"] = [{"type": "RLIMIT_NOPE", "soft": 1, "hard": 1}]
         self.refused('process.rlimits[0].type: "RLIMIT_NOPE" is not known')
+
+    def test_documents_of_16_mib(self):
+        """Annotations, thousands of members that nobody knows, depth: by RLIMIT_AS within 192 MiB, where the build allows one."""
+        self.bundle("true")
+        self.config["ociVersion"] = "1.0.2-dev"
+        self.config["annotations"] = {f"org.example.{i}": "x" * 2000 for i in range(4000)}
+        self.config.update({f"unknown{i}": {"a": [i] * 10} for i in range(20000)})
+        deep = 0
+        for _ in range(60):
+            deep = [deep]
+        self.config["deep"] = deep
+        limit = None if oci_test.SANITIZED else lambda: resource.setrlimit(resource.RLIMIT_AS, (192 << 20, 192 << 20))
+        self.config["process"].update({"rlimits": [], "args": ["echo", "well"]})
+        self.config["fill"] = "x" * ((16 << 20) - len(json.dumps({**self.config, "fill": ""})))
+        self.save()
+        self.assertEqual(os.stat(os.path.join(self.path, "config.json")).st_size, 16 << 20)
+        begin = time.monotonic()
+        self.assertEqual(self.run_it(preexec_fn=limit).stdout, "well\n")
+        self.assertLess(time.monotonic() - begin, 10 * oci_test.SLOWNESS)
+        self.config["fill"] += "x"
+        self.save()
+        self.assertRegex(self.create(status=1), "config.json.*(16 MiB|too large)")
+
+    def test_home_of_the_passwd_in_the_container(self):
+        self.bundle("true")
+        passwd = os.path.join(self.rootfs, "etc", "passwd")
+        with open(passwd, "w", encoding="ascii") as f:
+            f.write("root:x:0:0::/root:/bin/sh\nweb:x:1234:5::/srv/web:\nbad:x:9:9::relative:\n")
+        for uid, env, home in ((0, [], "/root"), (1234, [], "/srv/web"), (77, [], "/"), (9, [], "/"), (1234, ["HOME=/x"], "/x"),
+                               (1234, ["HOME="], "/srv/web")):
+            self.config["process"]["user"] = {"uid": uid, "gid": 5}
+            self.config["process"]["env"] = ["PATH=/bin", *env]
+            self.assertEqual(self.sh("env | grep ^HOME="), f"HOME={home}\n", (uid, env))
+        self.config["process"].update({"args": ["sleep", "1000"], "env": ["PATH=/bin"]})
+        self.save()
+        self.create()
+        self.oci("start", self.name)
+        self.assertEqual(self.oci("exec", "--user", "1234", self.name, "env").stdout.splitlines()[-1], "HOME=/srv/web")
+        self.assertEqual(self.oci("exec", "--user", "1234", "--env", "HOME=/x", self.name, "env").stdout.count("HOME="), 1)
+        self.oci("delete", "--force", self.name)
+
+    def test_home_of_a_passwd_that_somebody_made_to_hurt(self):
+        """A link to the host's, a fifo, a directory, a device, one without an end: "/", at once."""
+        self.bundle("true")
+        self.config["process"]["user"] = {"uid": 1234, "gid": 5}
+        passwd = os.path.join(self.rootfs, "etc", "passwd")
+        outside = os.path.join(self.dir, "outside")
+        with open(outside, "w", encoding="ascii") as f:
+            f.write("web:x:1234:5::/of-the-host:\n")
+        for make in (lambda: os.symlink(outside, passwd), lambda: os.symlink("../../../outside", passwd),
+                     lambda: os.mkfifo(passwd), lambda: os.mkdir(passwd), lambda: os.mknod(passwd, 0o666 | stat.S_IFCHR, os.makedev(1, 5)),
+                     lambda: os.symlink("/proc/self/fd/0", passwd), lambda: os.symlink("passwd", passwd)):
+            make()
+            self.assertEqual(self.sh("env | grep ^HOME="), "HOME=/\n")
+            (os.rmdir if os.path.isdir(passwd) and not os.path.islink(passwd) else os.unlink)(passwd)
+        with open(passwd, "wb") as f:
+            f.truncate(5 << 20)
+        self.assertEqual(self.sh("env | grep ^HOME="), "HOME=/\n")
 
     def test_names_and_sysctls(self):
         self.bundle("true")

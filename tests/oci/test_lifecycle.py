@@ -228,7 +228,9 @@ class Errors(oci_test.OciTest):
     def test_bundles_that_are_none(self):
         self.assertIn("No such file", self.oci("create", "--bundle", "/nonexistent", self.name, status=1).stderr)
         self.bundle("true")
-        for change, text in (({"ociVersion": "2.0"}, "ociVersion"), ({"process": None}, "process: is missing"),
+        for change, text in (({"ociVersion": "2.0.0"}, "ociVersion"),
+                             ({"ociVersion": "1.0"}, 'ociVersion: "1.0" is no semantic version'),
+                             ({"ociVersion": "1.0.2.3"}, 'ociVersion: "1.0.2.3" is no semantic version'), ({"process": None}, "process: is missing"),
                              ({"root": None}, "root.path"), ({"mounts": [{}]}, "mounts[0].destination"),
                              ({"root": {"path": "nosuch"}}, "root.path")):
             before = dict(self.config)
