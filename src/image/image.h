@@ -316,4 +316,20 @@ int image_erofs_open(struct image_store *s, struct image *image, image_erofs_fn 
 void image_rootfs_adopt(struct image_store *s, struct image *image, const char *container_id);
 void image_rootfs_sweep(struct image_store *s);
 
+/*
+ * The room on the disk of the root directory, as of now: one system call. `floor` is what
+ * containers leave free: the reserve, and a part of it more, since whoever writes is stopped a
+ * moment later than he is seen. Both are 0 where nothing is to stay free.
+ */
+struct image_room {
+	uint64_t free, reserve, floor;
+};
+int image_room_look(const struct image_store *s, struct image_room *ret);
+/* Refuses to write `need` bytes for a container where less than the floor would stay:
+ * ERROR_EXHAUSTED. */
+int image_room_check(const struct image_store *s, uint64_t need, struct error *err);
+/* The directory with a directory for each container, by id: for image/measure.h. The store's own.
+ */
+int image_containers_fd(const struct image_store *s);
+
 #endif

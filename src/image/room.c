@@ -14,6 +14,7 @@
 #define ROOM_BLOCK 512 /* of st_blocks */
 #define ROOM_RESERVE ((uint64_t)256 << 20)
 #define ROOM_PART 20
+#define ROOM_FLOOR_PART 4
 
 /* Of a small disk only a part is left free where nobody said how much. */
 static uint64_t room_reserve_of(const struct image_store *s, const struct statvfs *v)
@@ -91,4 +92,36 @@ int room_check(struct image_store *s, uint64_t need, struct error *err)
 			    "the disk of the root directory is nearly full: %.1f MB are needed at "
 			    "least and %.1f MB free, of which %.1f MB stay so (images.reserve)",
 			    (double)need / 1e6, (double)have / 1e6, (double)room_reserve(s) / 1e6);
+}
+
+int image_room_look(const struct image_store *s, struct image_room *ret)
+{
+	struct statvfs v;
+
+	if (fstatvfs(s->config.root_fd, &v) < 0)
+		return -errno;
+	ret->free = (uint64_t)v.f_bavail * v.f_frsize;
+	ret->reserve = room_reserve_of(s, &v);
+	ret->floor = ret->reserve + ret->reserve / ROOM_FLOOR_PART;
+	return 0;
+}
+
+int image_room_check(const struct image_store *s, uint64_t need, struct error *err)
+{
+	struct image_room room;
+	int r = image_room_look(s, &room);
+
+	if (r < 0)
+		return error_set(err, r, "ask how full the disk is");
+	if (!room.reserve || room_is_enough(room.floor, room.free, need))
+		return 0;
+	return error_refuse(err, ERROR_EXHAUSTED,
+			    "the disk of the root directory is nearly full: %.1f MB are free, and "
+			    "containers leave %.1f MB of it (images.reserve)",
+			    (double)room.free / 1e6, (double)room.floor / 1e6);
+}
+
+int image_containers_fd(const struct image_store *s)
+{
+	return s->containers_fd;
 }

@@ -165,6 +165,13 @@ void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *use
 	FAILPOINT_AFTER("workload.stop");
 }
 
+void workload_stop_for(struct workload *w, const char *reason)
+{
+	if (!w->reason[0])
+		(void)str_copy(w->reason, sizeof(w->reason), reason);
+	workload_stop(w, 0, NULL, NULL);
+}
+
 void workload_wait(struct workload *w, struct pod_container *container, workload_fn done,
 		   void *userdata)
 {

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers leave the reserve of the node's disk alone though nobody has set a limit, and on a full disk the node goes on."""
+import os
+import shutil
+import subprocess
+import unittest
+
+import images
+import nacre_test
+import steps
+from nacre_test import nacre_pb2
+
+MIB = 1 << 20
+SIZE = 640 * MIB
+RESERVE = 96 * MIB
+
+
+class SmallDisk(unittest.TestCase):
+    """A node whose root directory is a small file system: Debian's default ext4, without quotas."""
+
+    pod, inspect = steps.StepsTest.pod, steps.StepsTest.inspect
+
+    def setUp(self):
+        if not shutil.which("mkfs.ext4"):
+            self.skipTest("mkfs.ext4 is not installed")
+        self.node = nacre_test.Node(f"images:\n  reserve: {RESERVE}\n", start=False)
+        self.addCleanup(self.node.destroy)
+        disk = os.path.join(self.node.dir, "disk")
+        with open(disk, "wb") as f:
+            f.truncate(SIZE)
+        subprocess.run(["mkfs.ext4", "-q", "-F", disk], check=True, capture_output=True)
+        os.makedirs(self.node.root)
+        done = subprocess.run(["mount", "-o", "loop", disk, self.node.root], capture_output=True, text=True, check=False)
+        if done.returncode:
+            self.skipTest(f"no loop device: {done.stderr.strip()}")
+        self.node.start()
+        images.ensure(self.node, "busybox")
+
+    def free(self):
+        st = os.statvfs(self.node.root)
+        return st.f_bavail * st.f_frsize
+
+    def fill(self, left):
+        """Somebody who is not the node's takes the disk, but for so many bytes. Closing it gives them back."""
+        fd = os.open(self.node.root, os.O_TMPFILE | os.O_RDWR)
+        os.posix_fallocate(fd, 0, self.free() - left)
+        return fd
+
+    def killed(self, name):
+        """Waits until it was, and has its reason."""
+        self.node.workloads.Wait(nacre_pb2.WaitRequest(target=name), timeout=60 * nacre_test.SLOWNESS)
+        reason = self.inspect(name).reason
+        self.assertIn("images.reserve", reason)
+        return reason
+
+    def assertClean(self):
+        self.node.clear()
+        self.assertEqual("", self.node.cli("check").stdout)
+
+
+class Writers(SmallDisk):
+    def test_who_writes_without_end_is_killed_alone(self):
+        self.pod("other", steps.container("sh", "-c", "while sleep 0.05; do echo x >>/mine; done"))
+        self.pod("writer", steps.container("sh", "-c", "while :; do cat /bin/busybox; done >/fill"))
+        self.assertIn("MB lately", self.killed("writer"))
+        self.assertGreaterEqual(self.free(), RESERVE)
+        self.assertEqual("running", self.inspect("other").state)
+        self.node.cli("rm", "writer")
+        nacre_test.until(lambda: self.free() > 2 * RESERVE, what="the room that it took")
+        self.pod("next", steps.container("sh", "-c", "dd if=/dev/zero of=/some bs=1M count=20 && sleep 100000"))
+        self.assertEqual("running", self.inspect("next").state)
+        self.assertClean()
+
+    def test_what_is_taken_at_one_blow(self):
+        self.pod("writer", steps.container("sh", "-c", "fallocate -l 2000m /fill; fallocate -l 400m /fill; sleep 100000"))
+        self.killed("writer")
+        self.assertClean()
+
+    def test_nobody_is_killed_for_somebody_else(self):
+        self.pod("p", steps.container("sh", "-c", "while sleep 0.01; do echo x >>/mine; done"))
+        fd = self.fill(RESERVE // 2)
+        nacre_test.until(lambda: "no container has written so much" in self.node.log(), what="a warning")
+        self.assertEqual("running", self.inspect("p").state)
+        os.close(fd)
+        self.assertClean()
+
+    def test_copies_into_a_container(self):
+        self.pod("p")
+        source = os.path.join(self.node.dir, "source")
+        with open(source, "wb") as f:
+            f.write(b"x" * (8 * MIB))
+        self.addCleanup(os.unlink, source)
+        self.node.cli("cp", source, "p:/some")
+        fd = self.fill(RESERVE + RESERVE // 4 + 4 * MIB)
+        done = self.node.cli("cp", source, "p:/more", check=False)
+        self.assertEqual((True, "images.reserve" in done.stderr), (done.returncode != 0, True), done.stderr)
+        self.assertEqual("running", self.inspect("p").state)
+        os.close(fd)
+        self.node.cli("cp", source, "p:/more")
+        self.assertClean()
+
+
+if __name__ == "__main__":
+    unittest.main()
