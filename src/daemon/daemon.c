@@ -510,6 +510,7 @@ static void daemon_become_ready(struct daemon *d)
 	if (d->config.spare && instances_open_spare(d->instances) < 0)
 		log_warn("no keeper is made ahead of need: out of memory");
 	d->serving = true;
+	image_ballast_restore(d->images);
 	disk_watch_wake(d->disk_watch);
 	microvms_begin(&d->microvms, d->instances);
 	FAILPOINT_AFTER("boot.serve");

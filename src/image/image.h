@@ -325,6 +325,14 @@ struct image_room {
 	uint64_t free, reserve, floor;
 };
 int image_room_look(const struct image_store *s, struct image_room *ret);
+/*
+ * Room that is put aside in the root directory, a file `ballast` of 16 MiB at most (of a small disk
+ * a part), none where nothing is to stay free. Where the disk is full each change of a workload
+ * takes a piece of it, as much as that needs, so that they start, end and are removed there too.
+ */
+void image_ballast_spend(const struct image_store *s);
+/* Makes it whole where more than the floor is free then. */
+void image_ballast_restore(const struct image_store *s);
 /* Refuses to write `need` bytes for a container where less than the floor would stay:
  * ERROR_EXHAUSTED. */
 int image_room_check(const struct image_store *s, uint64_t need, struct error *err);

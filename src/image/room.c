@@ -5,16 +5,23 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "image/model.h"
 
 #define ROOM_BLOCK 512 /* of st_blocks */
 #define ROOM_RESERVE ((uint64_t)256 << 20)
 #define ROOM_PART 20
 #define ROOM_FLOOR_PART 4
+#define ROOM_BALLAST "ballast"
+#define ROOM_BALLAST_MAX ((uint64_t)16 << 20)
+#define ROOM_BALLAST_PART 8 /* of the reserve */
+#define ROOM_PIECE ((uint64_t)1 << 20)
 
 /* Of a small disk only a part is left free where nobody said how much. */
 static uint64_t room_reserve_of(const struct image_store *s, const struct statvfs *v)
@@ -104,6 +111,55 @@ int image_room_look(const struct image_store *s, struct image_room *ret)
 	ret->reserve = room_reserve_of(s, &v);
 	ret->floor = ret->reserve + ret->reserve / ROOM_FLOOR_PART;
 	return 0;
+}
+
+static uint64_t room_ballast(const struct image_room *room)
+{
+	return MIN(ROOM_BALLAST_MAX, room->reserve / ROOM_BALLAST_PART);
+}
+
+static int room_open_ballast(const struct image_store *s, int flags)
+{
+	return sysio_openat(s->config.root_fd, ROOM_BALLAST,
+			    flags | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+void image_ballast_spend(const struct image_store *s)
+{
+	_cleanup_fd_ int fd = -1;
+	struct image_room room;
+	struct stat st;
+
+	if (image_room_look(s, &room) < 0 || room.free >= ROOM_PIECE)
+		return;
+	fd = room_open_ballast(s, 0);
+	if (fd < 0 || fstat(fd, &st) < 0 || !st.st_size)
+		return;
+	if (ftruncate(fd, MAX(st.st_size - (off_t)ROOM_PIECE, 0)) < 0)
+		return;
+	log_warn("the disk of the root directory is full: room that was put aside is used",
+		 LOG_INT("bytes", (int64_t)st.st_size));
+}
+
+void image_ballast_restore(const struct image_store *s)
+{
+	_cleanup_fd_ int fd = -1;
+	struct image_room room;
+	struct stat st = { .st_size = 0 };
+	uint64_t size;
+
+	if (image_room_look(s, &room) < 0)
+		return;
+	size = room_ballast(&room);
+	if (!size || room.free < room.floor + size)
+		return;
+	if (fstatat(s->config.root_fd, ROOM_BALLAST, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (uint64_t)st.st_size >= size)
+		return;
+	fd = room_open_ballast(s, O_CREAT);
+	/* Where this fails the file is as long as what it has. */
+	if (fd >= 0)
+		(void)posix_fallocate(fd, 0, (off_t)size);
 }
 
 int image_room_check(const struct image_store *s, uint64_t need, struct error *err)

@@ -268,6 +268,7 @@ static void disk_look(struct loop_timer *t)
 	d->warned = d->warned && low;
 	if (!d->work.busy && ((low && d->most - room.free >= disk_step(&room)) || disk_is_due(d)))
 		disk_measure(d, &room, low);
+	image_ballast_restore(d->config.images);
 	loop_timer_set(&d->timer, disk_next(&room));
 }
 

@@ -29,10 +29,13 @@ class SmallDisk(unittest.TestCase):
         with open(disk, "wb") as f:
             f.truncate(SIZE)
         subprocess.run(["mkfs.ext4", "-q", "-F", disk], check=True, capture_output=True)
-        os.makedirs(self.node.root)
-        done = subprocess.run(["mount", "-o", "loop", disk, self.node.root], capture_output=True, text=True, check=False)
+        top = os.path.join(self.node.dir, "small")
+        os.makedirs(top)
+        done = subprocess.run(["mount", "-o", "loop", disk, top], capture_output=True, text=True, check=False)
         if done.returncode:
             self.skipTest(f"no loop device: {done.stderr.strip()}")
+        # What the daemon has to write for its own use lies there too.
+        self.node.root, self.node.run = os.path.join(top, "root"), os.path.join(top, "run")
         self.node.start()
         images.ensure(self.node, "busybox")
 
@@ -97,6 +100,65 @@ class Writers(SmallDisk):
         self.assertEqual("running", self.inspect("p").state)
         os.close(fd)
         self.node.cli("cp", source, "p:/more")
+        self.assertClean()
+
+
+class Full(SmallDisk):
+    """Not a byte is left, and it is not the node that could change that."""
+
+    def setUp(self):
+        super().setUp()
+        self.pod("before")
+
+    def take_all(self):
+        fd = self.fill(0)
+        with open(os.path.join(self.node.root, "..", "rest"), "wb", buffering=0) as f:
+            for size in (1 << 16, 1 << 12):
+                try:
+                    while True:
+                        f.write(bytes(size))
+                except OSError:
+                    pass
+        self.assertEqual(0, self.free())
+        return fd
+
+    def works(self):
+        self.assertEqual("running", self.inspect("before").state)
+        self.assertIn("before", self.node.cli("exec", "before", "hostname").stdout)
+        for i in range(20):
+            self.pod(f"p{i}")
+        self.node.cli("run", "--rm", "busybox", "true")
+        for i in range(20):
+            self.node.cli("stop", "-t", "0", f"p{i}")
+            self.node.cli("rm", f"p{i}")
+
+    def test_pods_start_stop_and_go(self):
+        self.take_all()
+        self.works()
+        self.assertClean()
+
+    def test_a_daemon_that_is_killed(self):
+        self.take_all()
+        self.node.kill()
+        self.node.start()
+        self.works()
+        self.assertClean()
+
+    def test_a_daemon_that_ends(self):
+        self.take_all()
+        self.node.stop()
+        self.node.start()
+        self.works()
+        self.assertClean()
+
+    def test_what_is_put_aside_comes_back(self):
+        ballast = os.path.join(self.node.root, "ballast")
+        size = os.stat(ballast).st_size
+        fd = self.take_all()
+        self.pod("p")
+        self.assertLess(os.stat(ballast).st_size, size)
+        os.close(fd)
+        nacre_test.until(lambda: os.stat(ballast).st_size == size, what="the ballast again")
         self.assertClean()
 
 
