@@ -40,9 +40,9 @@ bool store_room_use(const struct store_room *r)
 
 bool store_room_is_there(const struct store_room *r)
 {
-	struct stat st;
+	_cleanup_fd_ int fd = sysio_openat(r->dir_fd, r->name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 
-	return fstatat(r->dir_fd, r->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return fd >= 0;
 }
 
 void store_room_extend(const struct store_room *r, const char *file, size_t bytes)
