@@ -27,7 +27,7 @@
 #define DISK_WATCH_SOON (10 * NSEC_PER_MSEC)
 #define DISK_WATCH_LATE (1 * NSEC_PER_SEC)
 /* Measuring takes a hundredth of a processor at most. */
-#define DISK_WATCH_MEASURE (10 * NSEC_PER_SEC)
+#define DISK_WATCH_MEASURE (2 * NSEC_PER_SEC)
 #define DISK_WATCH_COST 100
 /* Below this part of the reserve nobody is blamed for what is written. */
 #define DISK_WATCH_STEP_PART 16

@@ -87,6 +87,20 @@ class Writers(SmallDisk):
         os.close(fd)
         self.assertClean()
 
+    def test_what_is_written_is_shown(self):
+        self.pod("p", steps.container("sh", "-c", "dd if=/dev/zero of=/some bs=1M count=5; yes | head -n 100000; exec sleep 100000"))
+
+        def shown():
+            pod, = self.node.json("stats", "p")["workloads"]
+            return pod.get("files", {"bytes": 0, "logs": 0}), pod["containers"][0].get("files", {"bytes": 0})
+
+        nacre_test.until(lambda: shown()[0]["bytes"] >= 5 * MIB and shown()[0]["logs"] >= 200000, what="its size")
+        pod, container = shown()
+        self.assertLess(pod["bytes"], 6 * MIB)
+        self.assertEqual(pod["bytes"], container["bytes"])
+        self.assertRegex(self.node.cli("stats", "p").stdout.splitlines()[1], r"\d\.\d MB$")
+        self.assertClean()
+
     def test_copies_into_a_container(self):
         self.pod("p")
         source = os.path.join(self.node.dir, "source")
