@@ -106,6 +106,13 @@ static void stats_json_usage(struct json *j, const Nacre__V1__Usage *u)
 		json_put_unsigned(j, "writes", u->io->writes);
 		json_put_end(j);
 	}
+	if (u->files) {
+		json_put_object(j, "files");
+		json_put_unsigned(j, "bytes", u->files->bytes);
+		json_put_unsigned(j, "logs", u->files->logs);
+		json_put_time(j, "time", u->files->time);
+		json_put_end(j);
+	}
 }
 
 static void stats_json(const struct stats *s, FILE *to, bool compact)
@@ -191,6 +198,7 @@ static void stats_cells(struct table *t, const Nacre__V1__Usage *u)
 	table_add(t, pids);
 	stats_bytes(t, u->io, u->io ? u->io->read_bytes : 0);
 	stats_bytes(t, u->io, u->io ? u->io->written_bytes : 0);
+	stats_bytes(t, u->files, u->files ? u->files->bytes + u->files->logs : 0);
 }
 
 /* What its machine takes of the node: behind TIME comes all of its memory there, and the most that
@@ -208,7 +216,7 @@ static void stats_machine_row(struct table *t, const struct stats *s,
 	table_add(t, cpu);
 	stats_bytes(t, true, m->host_memory + m->overhead);
 	stats_bytes(t, m->limit > 0, m->limit);
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 4; i++)
 		table_add(t, "-");
 }
 
@@ -217,7 +225,7 @@ static void stats_no_row(struct table *t, const struct stats *s, const Nacre__V1
 {
 	table_add(t, w->name);
 	table_add_color(t, TABLE_DIM, w->kind);
-	for (size_t i = 0; i < (s->is_top ? 7U : 6U); i++)
+	for (size_t i = 0; i < (s->is_top ? 8U : 7U); i++)
 		table_add(t, "-");
 }
 
@@ -253,8 +261,8 @@ static void stats_row(struct table *t, const struct stats *s, const Nacre__V1__W
 
 static void stats_table(const struct stats *s, FILE *to)
 {
-	static const char *const heads[] = { "NAME",  "KIND", "CPU",  "TIME",   "MEMORY",
-					     "LIMIT", "PIDS", "READ", "WRITTEN" };
+	static const char *const heads[] = { "NAME",  "KIND", "CPU",  "TIME",    "MEMORY",
+					     "LIMIT", "PIDS", "READ", "WRITTEN", "FILES" };
 	struct table t = TABLE_INIT(ARRAY_SIZE(heads) - !s->is_top);
 
 	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {

@@ -29,7 +29,7 @@
  *   spare: yes           # whether a keeper is made ahead of need, for the next pod
  *   trust_domain: nacre.local  # of the identities (SPIFFE) that this node gives to instances
  *   images:
- *     reserve: 256MiB          # of the disk that images leave free; 0: none
+ *     reserve: 256MiB          # of the disk that images and containers leave free; 0: none
  *     root: overlay            # what roots lie upon: directories; or: erofs, auto
  *     registry_dirs: DIR:DIR   # HOST/hosts.toml below; default: certs.d of nacre, containerd
  *     policy: FILE             # who must have signed what; default: /etc/nacre/policy.json

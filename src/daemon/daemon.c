@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,6 +32,7 @@
 #include "keeper/client.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
+#include "pod/disk_watch.h"
 #include "pod/events.h"
 #include "pod/follow.h"
 #include "pod/log_reader.h"
@@ -56,13 +56,8 @@
 #define DAEMON_REPLACE_PATIENCE (30 * NSEC_PER_SEC)
 #define DAEMON_EXIT_FAILED 1
 
-struct options {
-	const char *config, *root, *run, *socket;
-	bool config_given, replace;
-};
-
 struct daemon {
-	struct options options;
+	struct daemon_options options;
 	struct config config;
 	struct place place;
 	struct loop *loop;
@@ -75,6 +70,7 @@ struct daemon {
 	struct instances *instances;
 	struct log_readers *logs;
 	struct workloads *workloads;
+	struct disk_watch *disk_watch;
 	struct rpc_server *server;
 	struct loop_signal signals;
 	struct loop_timer ready_limit;
@@ -169,6 +165,14 @@ static void daemon_on_container(void *userdata, struct instance *i,
 	struct daemon *d = userdata;
 
 	workloads_on_container(d->workloads, i, view);
+	disk_watch_wake(d->disk_watch);
+}
+
+static int daemon_copy_room(void *userdata, uint64_t need, struct error *err)
+{
+	const struct daemon *d = userdata;
+
+	return image_room_check(d->images, need, err);
 }
 
 static void daemon_on_synced(void *userdata, struct instance *i)
@@ -294,6 +298,14 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		r = workloads_new(&d->workloads, &config);
 	if (r < 0)
 		return error_set(err, r, "workloads");
+	r = disk_watch_new(&d->disk_watch,
+			   &(struct disk_watch_config){ .loop = d->loop,
+							.pool = d->pool,
+							.workloads = d->workloads,
+							.images = d->images,
+							.logs_fd = d->place.logs_fd });
+	if (r < 0)
+		return error_set(err, r, "watch the disk");
 	return workloads_adopt(d->workloads, err);
 }
 
@@ -345,16 +357,18 @@ static int daemon_add_services(struct daemon *d)
 	r = volumes_calls_init(&d->runtime.volumes, d->loop, &guard);
 	if (r < 0)
 		return r;
-	d->workload = (struct workload_service){ .loop = d->loop,
-						 .pool = d->pool,
-						 .workloads = d->workloads,
-						 .instances = d->instances,
-						 .foreigns = d->microvms.foreigns,
-						 .events = &d->events,
-						 .logs = d->logs,
-						 .cgroup_fd = d->place.cgroup_fd,
-						 .cgroup = d->place.cgroup,
-						 .copies = { .pool = d->pool } };
+	d->workload = (struct workload_service){
+		.loop = d->loop,
+		.pool = d->pool,
+		.workloads = d->workloads,
+		.instances = d->instances,
+		.foreigns = d->microvms.foreigns,
+		.events = &d->events,
+		.logs = d->logs,
+		.cgroup_fd = d->place.cgroup_fd,
+		.cgroup = d->place.cgroup,
+		.copies = { .pool = d->pool, .room = daemon_copy_room, .userdata = d }
+	};
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
 	d->disk = (struct disk_service){ .pool = d->pool, .root_fd = d->place.root_fd };
 	d->node = (struct node_service){ .loop = d->loop,
@@ -496,6 +510,8 @@ static void daemon_become_ready(struct daemon *d)
 	if (d->config.spare && instances_open_spare(d->instances) < 0)
 		log_warn("no keeper is made ahead of need: out of memory");
 	d->serving = true;
+	image_ballast_restore(d->images);
+	disk_watch_wake(d->disk_watch);
 	microvms_begin(&d->microvms, d->instances);
 	FAILPOINT_AFTER("boot.serve");
 	log_info("ready", LOG_STR("version", NACRE_VERSION), LOG_STR("socket", d->options.socket),
@@ -689,11 +705,13 @@ static void daemon_close(struct daemon *d)
 		loop_timer_done(&d->tell_ready);
 	}
 	volumes_calls_done(&d->runtime.volumes);
+	disk_watch_stop(d->disk_watch);
 	d->workloads = workloads_free(d->workloads);
 	d->instances = instances_free(d->instances);
 	loop_defer_done(&d->check);
 	/* No thread may still work for what is freed next. */
 	d->pool = pool_free(d->pool);
+	d->disk_watch = disk_watch_free(d->disk_watch);
 	copies_done(&d->workload.copies);
 	microvms_close(&d->microvms);
 	check_calls_free(&d->node);
@@ -707,53 +725,6 @@ static void daemon_close(struct daemon *d)
 }
 
 /* ---- the command ---- */
-
-/* -1 to go on, else the exit status. */
-static int daemon_options(struct options *o, int argc, char **argv)
-{
-	static const struct option longs[] = {
-		{ "config", required_argument, NULL, 'c' },
-		{ "root", required_argument, NULL, 'r' },
-		{ "run", required_argument, NULL, 'u' },
-		{ "socket", required_argument, NULL, 's' },
-		{ "replace", no_argument, NULL, 'R' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "list-failpoints", no_argument, NULL, 'f' },
-		{ NULL, 0, NULL, 0 },
-	};
-
-	optind = 1;
-	opterr = 0;
-	for (;;) {
-		switch (getopt_long(argc, argv, "+h", longs, NULL)) {
-		case -1:
-			return optind < argc ? daemon_usage("unexpected word: ", argv[optind]) : -1;
-		case 'c':
-			o->config = optarg;
-			o->config_given = true;
-			break;
-		case 'r':
-			o->root = optarg;
-			break;
-		case 'u':
-			o->run = optarg;
-			break;
-		case 's':
-			o->socket = optarg;
-			break;
-		case 'R':
-			o->replace = true;
-			break;
-		case 'h':
-			return daemon_usage(NULL, NULL);
-		case 'f':
-			failpoint_list(stdout);
-			return 0;
-		default:
-			return daemon_usage("unknown, or without its value: ", argv[optind - 1]);
-		}
-	}
-}
 
 int daemon_main(int argc, char **argv)
 {
@@ -771,7 +742,7 @@ int daemon_main(int argc, char **argv)
 	char socket[PATH_MAX];
 	int r;
 
-	r = daemon_options(&d.options, argc, argv);
+	r = daemon_options_parse(&d.options, argc, argv);
 	if (r >= 0)
 		return r;
 	list_init(&d.node.checks);

@@ -110,7 +110,7 @@ static int place_forget_last_boot(struct place *p, struct error *err)
 	_cleanup_(buf_done) struct buf now = BUF_INIT;
 	_cleanup_(buf_done) struct buf then = BUF_INIT;
 	_cleanup_fd_ int fd = -1;
-	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm",
+	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm", "run.db-reserve",
 					     "i",      "node",       PLACE_CGROUP };
 	int r;
 

@@ -2,8 +2,15 @@
 #ifndef NACRE_DAEMON_USAGE_H
 #define NACRE_DAEMON_USAGE_H
 
-/* How `nacre daemon` is called, behind what was wrong (NULL: it was asked for) with a word (or
- * NULL). The exit status. */
-int daemon_usage(const char *problem, const char *word);
+#include <stdbool.h>
+
+/* How `nacre daemon` is called. */
+struct daemon_options {
+	const char *config, *root, *run, *socket;
+	bool config_given, replace;
+};
+
+/* Sets what is given. -1 to go on, else the exit status: what was wrong, or asked for, was told. */
+int daemon_options_parse(struct daemon_options *o, int argc, char **argv);
 
 #endif

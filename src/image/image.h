@@ -316,4 +316,28 @@ int image_erofs_open(struct image_store *s, struct image *image, image_erofs_fn 
 void image_rootfs_adopt(struct image_store *s, struct image *image, const char *container_id);
 void image_rootfs_sweep(struct image_store *s);
 
+/*
+ * The room on the disk of the root directory, as of now: one system call. `floor` is what
+ * containers leave free: the reserve, and a part of it more, since whoever writes is stopped a
+ * moment later than he is seen. Both are 0 where nothing is to stay free.
+ */
+struct image_room {
+	uint64_t free, reserve, floor;
+};
+int image_room_look(const struct image_store *s, struct image_room *ret);
+/*
+ * Room that is put aside in the root directory, a file `ballast` of 16 MiB at most (of a small disk
+ * a part), none where nothing is to stay free. Where the disk is full each change of a workload
+ * takes a piece of it, as much as that needs, so that they start, end and are removed there too.
+ */
+void image_ballast_spend(const struct image_store *s);
+/* Makes it whole where more than the floor is free then. */
+void image_ballast_restore(const struct image_store *s);
+/* Refuses to write `need` bytes for a container where less than the floor would stay:
+ * ERROR_EXHAUSTED. */
+int image_room_check(const struct image_store *s, uint64_t need, struct error *err);
+/* The directory with a directory for each container, by id: for image/measure.h. The store's own.
+ */
+int image_containers_fd(const struct image_store *s);
+
 #endif

@@ -5,15 +5,23 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "image/model.h"
 
 #define ROOM_BLOCK 512 /* of st_blocks */
 #define ROOM_RESERVE ((uint64_t)256 << 20)
 #define ROOM_PART 20
+#define ROOM_FLOOR_PART 4
+#define ROOM_BALLAST "ballast"
+#define ROOM_BALLAST_MAX ((uint64_t)16 << 20)
+#define ROOM_BALLAST_PART 8 /* of the reserve */
+#define ROOM_PIECE ((uint64_t)1 << 20)
 
 /* Of a small disk only a part is left free where nobody said how much. */
 static uint64_t room_reserve_of(const struct image_store *s, const struct statvfs *v)
@@ -91,4 +99,85 @@ int room_check(struct image_store *s, uint64_t need, struct error *err)
 			    "the disk of the root directory is nearly full: %.1f MB are needed at "
 			    "least and %.1f MB free, of which %.1f MB stay so (images.reserve)",
 			    (double)need / 1e6, (double)have / 1e6, (double)room_reserve(s) / 1e6);
+}
+
+int image_room_look(const struct image_store *s, struct image_room *ret)
+{
+	struct statvfs v;
+
+	if (fstatvfs(s->config.root_fd, &v) < 0)
+		return -errno;
+	ret->free = (uint64_t)v.f_bavail * v.f_frsize;
+	ret->reserve = room_reserve_of(s, &v);
+	ret->floor = ret->reserve + ret->reserve / ROOM_FLOOR_PART;
+	return 0;
+}
+
+static uint64_t room_ballast(const struct image_room *room)
+{
+	return MIN(ROOM_BALLAST_MAX, room->reserve / ROOM_BALLAST_PART);
+}
+
+static int room_open_ballast(const struct image_store *s, int flags)
+{
+	return sysio_openat(s->config.root_fd, ROOM_BALLAST,
+			    flags | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+void image_ballast_spend(const struct image_store *s)
+{
+	_cleanup_fd_ int fd = -1;
+	struct image_room room;
+	struct stat st;
+
+	if (image_room_look(s, &room) < 0 || room.free >= ROOM_PIECE)
+		return;
+	fd = room_open_ballast(s, 0);
+	if (fd < 0 || fstat(fd, &st) < 0 || !st.st_size)
+		return;
+	if (ftruncate(fd, MAX(st.st_size - (off_t)ROOM_PIECE, 0)) < 0)
+		return;
+	log_warn("the disk of the root directory is full: room that was put aside is used",
+		 LOG_INT("bytes", (int64_t)st.st_size));
+}
+
+void image_ballast_restore(const struct image_store *s)
+{
+	_cleanup_fd_ int fd = -1;
+	struct image_room room;
+	struct stat st = { .st_size = 0 };
+	uint64_t size;
+
+	if (image_room_look(s, &room) < 0)
+		return;
+	size = room_ballast(&room);
+	if (!size || room.free < room.floor + size)
+		return;
+	if (fstatat(s->config.root_fd, ROOM_BALLAST, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (uint64_t)st.st_size >= size)
+		return;
+	fd = room_open_ballast(s, O_CREAT);
+	/* Where this fails the file is as long as what it has. */
+	if (fd >= 0)
+		(void)posix_fallocate(fd, 0, (off_t)size);
+}
+
+int image_room_check(const struct image_store *s, uint64_t need, struct error *err)
+{
+	struct image_room room;
+	int r = image_room_look(s, &room);
+
+	if (r < 0)
+		return error_set(err, r, "ask how full the disk is");
+	if (!room.reserve || room_is_enough(room.floor, room.free, need))
+		return 0;
+	return error_refuse(err, ERROR_EXHAUSTED,
+			    "the disk of the root directory is nearly full: %.1f MB are free, and "
+			    "containers leave %.1f MB of it (images.reserve)",
+			    (double)room.free / 1e6, (double)room.floor / 1e6);
+}
+
+int image_containers_fd(const struct image_store *s)
+{
+	return s->containers_fd;
 }

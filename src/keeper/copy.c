@@ -368,6 +368,8 @@ static int copy_to_take(struct copy_call *c, const Nacre__V1__CopyToRequest *q)
 {
 	int r = q->entry ? copy_to_take_entry(c, q->entry) : 0;
 
+	if (r == 0 && q->data.len > 0 && c->all->room)
+		r = c->all->room(c->all->userdata, q->data.len, &c->err);
 	if (r < 0)
 		return r;
 	c->has_entry = q->entry;

@@ -2,6 +2,8 @@
 #ifndef NACRE_KEEPER_COPY_H
 #define NACRE_KEEPER_COPY_H
 
+#include <stdint.h>
+
 #include "api/nacre.pb-c.h"
 #include "base/error.h"
 
@@ -20,6 +22,10 @@ struct copies {
 	struct pool *pool; /* not owned; NULL is fine while there are none */
 	unsigned n;        /* under way */
 	struct copy_call *first;
+	/* Whether `need` more bytes may be written for a container; NULL: as many as there is room
+	 * for. */
+	int (*room)(void *userdata, uint64_t need, struct error *err);
+	void *userdata;
 };
 
 /* Behind the end of all calls and of the pool: frees those that waited for a thread only to close

@@ -645,6 +645,7 @@ static void workload_make_files(struct workload *w)
 		return;
 	/* That its instance is its own is written when it has started; until then the instance's
 	 * record says whose it is. */
+	image_ballast_spend(config->images);
 	r = workload_prepare(w, config->images, config->logs_fd, &err);
 	workload_settle_late(w, r == 0);
 	if (r < 0)

@@ -80,6 +80,12 @@ struct workloads_config {
 	uint64_t container_limit; /* pod_container.disk where nobody says; 0: none */
 };
 
+/* What files take on the disk (pod/disk_watch.h). */
+struct disk_written {
+	uint64_t bytes;
+	nsec_t at; /* clock_real() of when that was measured; 0: it was not yet */
+};
+
 /* A container as the node knows it. */
 struct pod_container {
 	struct workload *workload;
@@ -107,11 +113,12 @@ struct pod_container {
 	struct container_status status;
 	pid_t host_pid; /* as the daemon sees it, once asked for */
 	bool has_rootfs;
-	bool seen;                /* its keeper has spoken of it in this life of the daemon */
-	bool starting;            /* its keeper was asked to start it and has not answered */
-	bool unanswered;          /* and will not: status.reason is how the call ended */
-	bool late;                /* and is still to get its descriptors */
-	struct container_fds fds; /* until they were handed to the keeper */
+	struct disk_written written; /* its layer, with the files of its own in it */
+	bool seen;                   /* its keeper has spoken of it in this life of the daemon */
+	bool starting;               /* its keeper was asked to start it and has not answered */
+	bool unanswered;             /* and will not: status.reason is how the call ended */
+	bool late;                   /* and is still to get its descriptors */
+	struct container_fds fds;    /* until they were handed to the keeper */
 	/* In an instance with a kernel of its own (pod/remote.h). */
 	char serial[INSTANCE_SERIAL_SIZE]; /* of the disk with its image */
 	bool has_disk;                     /* it is one of those who use it */
@@ -138,6 +145,8 @@ struct workload {
 	struct instance *instance; /* NULL once it is gone */
 	struct pod_container *containers;
 	size_t n_containers;
+	struct disk_written log_written; /* the logs of all its containers */
+	uint64_t grown; /* bytes that both had more than when they were measured before */
 	char **limits;  /* as those of a container, of its own group */
 	char *settings; /* likewise */
 

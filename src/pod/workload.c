@@ -100,6 +100,7 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 	struct workload *w = NULL;
 	int r;
 
+	image_ballast_spend(all->config.images);
 	r = workload_check_parent(all, spec, err);
 	if (r < 0)
 		return r;
@@ -165,6 +166,13 @@ void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *use
 	FAILPOINT_AFTER("workload.stop");
 }
 
+void workload_stop_for(struct workload *w, const char *reason)
+{
+	if (!w->reason[0])
+		(void)str_copy(w->reason, sizeof(w->reason), reason);
+	workload_stop(w, 0, NULL, NULL);
+}
+
 void workload_wait(struct workload *w, struct pod_container *container, workload_fn done,
 		   void *userdata)
 {
@@ -201,6 +209,7 @@ int workload_remove(struct workload *w, bool force, workload_fn done, void *user
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "%s is %s: stop it first, or remove it with force", w->path,
 				    workload_state_word(w->state));
+	image_ballast_spend(w->all->config.images);
 	r = FAILPOINT("workload.remove");
 	if (r < 0)
 		return error_set(err, r, "remove %s", w->path);

@@ -28,6 +28,8 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 /* Asks to end, kills after `grace`; done when every container has ended. Here and below, done is
  * only called at once (with err) where there is no memory to wait. */
 void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *userdata);
+/* Kills it, for a reason that its record says. */
+void workload_stop_for(struct workload *w, const char *reason);
 
 /* done when it has ended (container NULL), or that container has. */
 void workload_wait(struct workload *w, struct pod_container *container, workload_fn done,

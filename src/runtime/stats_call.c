@@ -33,6 +33,8 @@ struct stats_entry {
 	size_t question;
 	struct machine_usage machine;
 	struct usage usage;
+	struct disk_written files; /* at 0: they are not here, or not measured yet */
+	uint64_t logs;
 	int result; /* of usage_read() */
 };
 
@@ -121,6 +123,16 @@ static int stats_add_remote(struct stats_call *c, struct workload_service *s, st
 	return r;
 }
 
+/* Of the last entry. */
+static void stats_add_files(struct stats_call *c, const struct disk_written *files, uint64_t logs)
+{
+	struct stats_entry *e = &c->entries[c->n - 1];
+
+	e->files.bytes += files->bytes;
+	e->files.at = MAX(e->files.at, files->at);
+	e->logs += logs;
+}
+
 static int stats_add_workload(struct stats_call *c, struct workload_service *s, struct workload *w)
 {
 	char group[GROUP_PATH_MAX];
@@ -133,11 +145,20 @@ static int stats_add_workload(struct stats_call *c, struct workload_service *s, 
 	if (group_of_workload(s, w, group) < 0)
 		return 0;
 	r = stats_add(c, group, w->id, w->path, workload_kind_word(w->kind));
+	if (r == 0)
+		stats_add_files(c, &(struct disk_written){ .at = w->log_written.at },
+				w->log_written.bytes);
+	for (size_t i = 0; r == 0 && i < w->n_containers; i++)
+		stats_add_files(c, &w->containers[i].written, 0);
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++) {
 		const struct pod_container *pc = &w->containers[i];
 
 		if (!pod_container_has_ended(pc) && group_of_container(s, pc, group) == 0)
 			r = stats_add(c, group, pc->id, pc->name, NULL);
+		else
+			continue;
+		if (r == 0)
+			stats_add_files(c, &pc->written, 0);
 	}
 	return r;
 }
@@ -212,14 +233,16 @@ static void stats_run(struct pool_call *p)
 	}
 }
 
-static Nacre__V1__Usage *stats_usage(struct arena *a, const struct usage *u)
+static Nacre__V1__Usage *stats_usage(struct arena *a, const struct stats_entry *e)
 {
+	const struct usage *u = &e->usage;
 	struct {
 		Nacre__V1__Usage usage;
 		Nacre__V1__CpuUsage cpu;
 		Nacre__V1__MemoryUsage memory;
 		Nacre__V1__PidsUsage pids;
 		Nacre__V1__IoUsage io;
+		Nacre__V1__FilesUsage files;
 	} *m = arena_alloc(a, sizeof(*m));
 
 	if (!m)
@@ -229,6 +252,7 @@ static Nacre__V1__Usage *stats_usage(struct arena *a, const struct usage *u)
 	nacre__v1__memory_usage__init(&m->memory);
 	nacre__v1__pids_usage__init(&m->pids);
 	nacre__v1__io_usage__init(&m->io);
+	nacre__v1__files_usage__init(&m->files);
 	m->cpu.total_us = u->cpu_total_us;
 	m->cpu.user_us = u->cpu_user_us;
 	m->cpu.system_us = u->cpu_system_us;
@@ -245,10 +269,14 @@ static Nacre__V1__Usage *stats_usage(struct arena *a, const struct usage *u)
 	m->io.written_bytes = u->written_bytes;
 	m->io.reads = u->reads;
 	m->io.writes = u->writes;
+	m->files.bytes = e->files.bytes;
+	m->files.logs = e->logs;
+	m->files.time = e->files.at;
 	m->usage.cpu = &m->cpu;
 	m->usage.memory = u->has_memory ? &m->memory : NULL;
 	m->usage.pids = u->has_pids ? &m->pids : NULL;
 	m->usage.io = u->has_io ? &m->io : NULL;
+	m->usage.files = e->files.at ? &m->files : NULL;
 	return &m->usage;
 }
 
@@ -273,7 +301,7 @@ static size_t stats_convert(struct arena *a, const struct stats_call *c, size_t 
 	m->id = e->id;
 	m->name = e->name;
 	m->kind = (char *)(uintptr_t)e->kind;
-	m->usage = e->result == 0 ? stats_usage(a, &e->usage) : NULL;
+	m->usage = e->result == 0 ? stats_usage(a, e) : NULL;
 	m->containers = arena_zalloc(a, end - at, sizeof(*m->containers));
 	if ((e->result == 0 && !m->usage) || !m->containers ||
 	    machine_usage_convert(&e->machine, a, &m->machine) < 0)
@@ -289,7 +317,7 @@ static size_t stats_convert(struct arena *a, const struct stats_call *c, size_t 
 		nacre__v1__container_stats__init(k);
 		k->id = inner->id;
 		k->name = inner->name;
-		k->usage = stats_usage(a, &inner->usage);
+		k->usage = stats_usage(a, inner);
 		if (!k->usage)
 			return 0;
 		m->containers[m->n_containers++] = k;

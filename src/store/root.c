@@ -21,9 +21,8 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "loop/pool.h"
+#include "store/room.h"
 #include "store/sql.h"
-
-#define ROOT_RESERVE (512 << 10)
 
 static const struct sql_column image_columns[] = {
 	SQL_COLUMN(root_image, id, SQL_TEXT),
@@ -145,8 +144,7 @@ struct root_change {
 
 struct root_store {
 	struct sqlite3 *db;
-	int dir_fd;
-	char reserve[64]; /* name of the file that keeps some room */
+	struct store_room room; /* images are removed when a disk is full: a write too */
 	struct sqlite3_stmt *put_image;
 	struct sqlite3_stmt *statements[ROOT_STATEMENT_COUNT];
 	struct pool *pool;
@@ -154,30 +152,6 @@ struct root_store {
 	struct list waiting;
 	struct list batch;
 };
-
-/* ---- room on a full disk ---- */
-
-/*
- * Images are removed when a disk is full, and that is a write too. So a file of some pages lies
- * beside the database: it goes where a write finds no room, and comes back when there is some
- * again.
- */
-static void root_reserve_make(struct root_store *s)
-{
-	_cleanup_fd_ int fd = sysio_openat(
-		s->dir_fd, s->reserve, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	if (fd < 0)
-		return;
-	if (posix_fallocate(fd, 0, ROOT_RESERVE) != 0)
-		(void)sysio_unlinkat(s->dir_fd, s->reserve, 0);
-}
-
-/* Whether there was one. */
-static bool root_reserve_use(struct root_store *s)
-{
-	return sysio_unlinkat(s->dir_fd, s->reserve, 0) == 0;
-}
 
 /* ---- applying, on the pool's thread ---- */
 
@@ -365,9 +339,9 @@ static void root_write(struct root_store *s)
 {
 	root_write_once(s);
 	/* Where some changes of a batch were made, making them again changes nothing. */
-	if (root_batch_error(s) == -ENOSPC && root_reserve_use(s))
+	if (root_batch_error(s) == -ENOSPC && store_room_use(&s->room))
 		root_write_once(s);
-	root_reserve_make(s);
+	store_room_make(&s->room);
 }
 
 static void root_work_run(struct pool_work *work)
@@ -558,11 +532,10 @@ int root_store_open(struct root_store **ret, struct pool *pool, int dir_fd, cons
 	s->work = (struct pool_work){ .run = root_work_run, .done = root_work_done };
 	list_init(&s->waiting);
 	list_init(&s->batch);
-	(void)str_printf(s->reserve, sizeof(s->reserve), "%s-reserve", name);
-	s->dir_fd = fd_copy(dir_fd);
-	r = s->dir_fd < 0 ? error_set(err, s->dir_fd, "open the database %s", name)
-			  : sql_open(&s->db, dir_fd, name, &root_schema, err);
-	if (r == -ENOSPC && root_reserve_use(s))
+	r = store_room_init(&s->room, dir_fd, name);
+	r = r < 0 ? error_set(err, r, "open the database %s", name)
+		  : sql_open(&s->db, dir_fd, name, &root_schema, err);
+	if (r == -ENOSPC && store_room_use(&s->room))
 		r = sql_open(&s->db, dir_fd, name, &root_schema, err);
 	if (r == 0)
 		r = root_store_prepare(s, err);
@@ -570,7 +543,7 @@ int root_store_open(struct root_store **ret, struct pool *pool, int dir_fd, cons
 		(void)root_store_close(s);
 		return r;
 	}
-	root_reserve_make(s);
+	store_room_make(&s->room);
 	*ret = s;
 	return 0;
 }
@@ -589,7 +562,7 @@ struct root_store *root_store_close(struct root_store *s)
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT; i++)
 		(void)sql_finish(s->statements[i]);
 	(void)sql_close(s->db);
-	(void)fd_close(s->dir_fd);
+	store_room_done(&s->room);
 	free(s);
 	return NULL;
 }

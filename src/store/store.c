@@ -14,6 +14,7 @@
 
 #include "base/failpoint.h"
 #include "base/str.h"
+#include "store/room.h"
 #include "store/sql.h"
 
 static const struct sql_column instance_columns[] = {
@@ -161,8 +162,15 @@ static const struct sql_schema run_schema = {
 	.n_migrations = ARRAY_SIZE(run_migrations),
 };
 
+/* The log begins anew after that many bytes, and finds its blocks there whatever the disk has. */
+#define RUN_LOG ((size_t)2 << 20)
+/* The file grows by so much. */
+#define RUN_CHUNK (256 << 10)
+
 struct run_store {
 	struct sqlite3 *db;
+	struct store_room room;
+	bool used; /* it is to come back when there is room again */
 	struct sqlite3_stmt *put[RUN_KIND_COUNT];
 	struct sqlite3_stmt *drop[RUN_KIND_COUNT];
 	struct sqlite3_stmt *each[RUN_KIND_COUNT];
@@ -187,6 +195,19 @@ static int run_store_prepare(struct run_store *s, struct error *err)
 	return 0;
 }
 
+/* Neither is a reason not to begin. */
+static void run_store_set_room(struct run_store *s, const char *name)
+{
+	int chunk = RUN_CHUNK;
+	char log[64];
+
+	(void)sqlite3_file_control(s->db, "main", SQLITE_FCNTL_CHUNK_SIZE, &chunk);
+	/* Not the database itself: to close it once is to lose SQLite's locks. */
+	(void)str_printf(log, sizeof(log), "%s-wal", name);
+	store_room_extend(&s->room, log, RUN_LOG);
+	store_room_make(&s->room);
+}
+
 int run_store_open(struct run_store **ret, int dir_fd, const char *name, struct error *err)
 {
 	struct run_store *s = calloc(1, sizeof(*s));
@@ -194,13 +215,18 @@ int run_store_open(struct run_store **ret, int dir_fd, const char *name, struct 
 
 	if (!s)
 		return error_set(err, -ENOMEM, "open the database %s", name);
-	r = sql_open(&s->db, dir_fd, name, &run_schema, err);
+	r = store_room_init(&s->room, dir_fd, name);
+	r = r < 0 ? error_set(err, r, "open the database %s", name)
+		  : sql_open(&s->db, dir_fd, name, &run_schema, err);
+	if (r == -ENOSPC && store_room_use(&s->room))
+		r = sql_open(&s->db, dir_fd, name, &run_schema, err);
 	if (r == 0)
 		r = run_store_prepare(s, err);
 	if (r < 0) {
 		(void)run_store_close(s);
 		return r;
 	}
+	run_store_set_room(s, name);
 	*ret = s;
 	return 0;
 }
@@ -215,8 +241,26 @@ struct run_store *run_store_close(struct run_store *s)
 		(void)sql_finish(s->each[i]);
 	}
 	(void)sql_close(s->db);
+	store_room_done(&s->room);
 	free(s);
 	return NULL;
+}
+
+/* Whether a write that found no room may be tried once more. */
+static bool run_store_find_room(struct run_store *s, int r)
+{
+	if (r != -ENOSPC || !store_room_use(&s->room))
+		return false;
+	s->used = true;
+	return true;
+}
+
+/* After a write that went well. */
+static void run_store_keep_room(struct run_store *s)
+{
+	if (s->used)
+		store_room_make(&s->room);
+	s->used = s->used && !store_room_is_there(&s->room);
 }
 
 int run_store_begin(struct run_store *s, struct error *err)
@@ -225,6 +269,8 @@ int run_store_begin(struct run_store *s, struct error *err)
 
 	assert(!s->open);
 	r = sql_run(s->db, "BEGIN IMMEDIATE", err);
+	if (run_store_find_room(s, r))
+		r = sql_run(s->db, "BEGIN IMMEDIATE", err);
 	if (r < 0)
 		return error_wrap(err, r, "run.db");
 	s->open = true;
@@ -243,7 +289,11 @@ int run_store_commit(struct run_store *s, struct error *err)
 		r = FAILPOINT("store.commit") < 0 ? error_set(&fault, -EIO, "commit") : 0;
 	if (r == 0)
 		r = sql_run(s->db, "COMMIT", &fault);
+	/* Where SQLite has not undone it. */
+	if (!sqlite3_get_autocommit(s->db) && run_store_find_room(s, r))
+		r = sql_run(s->db, "COMMIT", &fault);
 	if (r == 0) {
+		run_store_keep_room(s);
 		FAILPOINT_AFTER("store.commit");
 		return 0;
 	}
@@ -268,6 +318,8 @@ static int run_store_write(struct run_store *s, struct sqlite3_stmt *statement, 
 		r = sql_finish_write(s->db, statement, &fault, what);
 	if (r == 0) {
 		FAILPOINT_AFTER("store.write");
+		if (!s->open)
+			run_store_keep_room(s);
 		return 0;
 	}
 	(void)sqlite3_reset(statement);
@@ -284,9 +336,12 @@ static int run_store_put(struct run_store *s, enum run_kind kind, const void *re
 	int r;
 
 	r = sql_bind_record(s->db, s->put[kind], t, record, err);
-	if (r < 0)
+	if (r == 0)
+		r = run_store_write(s, s->put[kind], t->name, err);
+	if (s->open || !run_store_find_room(s, r))
 		return r;
-	return run_store_write(s, s->put[kind], t->name, err);
+	r = sql_bind_record(s->db, s->put[kind], t, record, err);
+	return r < 0 ? r : run_store_write(s, s->put[kind], t->name, err);
 }
 
 static int run_store_drop(struct run_store *s, enum run_kind kind, const char *id,
@@ -295,9 +350,12 @@ static int run_store_drop(struct run_store *s, enum run_kind kind, const char *i
 	int r;
 
 	r = sql_bind_text(s->db, s->drop[kind], 1, id, err);
-	if (r < 0)
+	if (r == 0)
+		r = run_store_write(s, s->drop[kind], run_kinds[kind].table.name, err);
+	if (s->open || !run_store_find_room(s, r))
 		return r;
-	return run_store_write(s, s->drop[kind], run_kinds[kind].table.name, err);
+	r = sql_bind_text(s->db, s->drop[kind], 1, id, err);
+	return r < 0 ? r : run_store_write(s, s->drop[kind], run_kinds[kind].table.name, err);
 }
 
 int run_store_put_instance(struct run_store *s, const struct run_instance *r, struct error *err)

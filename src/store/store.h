@@ -15,7 +15,8 @@
  * header is run.db, store/root.h is root.db.
  *
  * run.db, in the run directory: what means nothing after a reboot. Written by the loop thread as
- * things change, never synced; it survives the daemon, not the machine. root.db, in the root
+ * things change, never synced; it survives the daemon, not the machine. Room for it is put aside
+ * (store/room.h), so that workloads start and end on a full disk too. root.db, in the root
  * directory: images. synchronous=FULL, written on the pool in groups; a write is told to its caller
  * when it lies on the disk. Both can be read with `sqlite3` while the daemon runs.
  *

@@ -205,7 +205,8 @@ static void reports_damage(void)
 
 		CHECK_INT(fstat(fd, &st), 0);
 		CHECK(st.st_size > 8192);
-		CHECK_INT(ftruncate(fd, st.st_size - 5000), 0);
+		/* Its end is room that is not in use yet. */
+		CHECK_INT(ftruncate(fd, 8192), 0);
 	}
 	CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), -EBADMSG);
 	scratch_done(&d);

@@ -172,7 +172,7 @@ class Stats(LookTest):
     def test_table(self):
         self.deep()
         lines = self.out("stats").splitlines()
-        self.assertEqual(["NAME", "KIND", "TIME", "MEMORY", "LIMIT", "PIDS", "READ", "WRITTEN"], lines[0].split())
+        self.assertEqual(["NAME", "KIND", "TIME", "MEMORY", "LIMIT", "PIDS", "READ", "WRITTEN", "FILES"], lines[0].split())
         self.assertEqual(["a", "a/b", "a/b/deep", "shop", "web", "db"], [line.split()[0] for line in lines[1:]])
         self.assertEqual(2, len(self.out("stats", "a/b").splitlines()))
         self.assertIn("no-such", self.node.cli("stats", "no-such", check=False).stderr)
