@@ -128,6 +128,8 @@ int spec_report(Aurae__Runtime__V0__ContainerStatus *const *containers, size_t n
 	for (size_t i = 0; i < n; i++) {
 		const Aurae__Runtime__V0__ContainerStatus *c = containers[i];
 
+		for (size_t k = 0; k < c->n_warnings; k++)
+			(void)cli_complain("warning: container %s: %s", c->name, c->warnings[k]);
 		if (!str_eq(c->state, "failed"))
 			continue;
 		if (n > 1)

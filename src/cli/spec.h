@@ -55,8 +55,8 @@ int spec_milliseconds(const struct args *a, const char *name, uint64_t otherwise
 /* The value of --detach-keys; none without a terminal. */
 int spec_detach(struct detach *d, const struct args *a, bool tty, struct error *err);
 
-/* Complains about each container that could not be started. The exit status for the first of them,
- * 0 where there is none. */
+/* Tells the warnings of each container, and complains about each that could not be started. The
+ * exit status for the first of them, 0 where there is none. */
 int spec_report(Aurae__Runtime__V0__ContainerStatus *const *containers, size_t n);
 
 #endif

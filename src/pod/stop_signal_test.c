@@ -7,6 +7,9 @@
 
 static void parses(void)
 {
+	CHECK(stop_signal_is_known("") && stop_signal_is_known(NULL));
+	CHECK(stop_signal_is_known("SIGRTMIN+3") && stop_signal_is_known("3"));
+	CHECK(!stop_signal_is_known("SIGNONSENSE") && !stop_signal_is_known("0"));
 	CHECK_INT(stop_signal_parse(""), SIGTERM);
 	CHECK_INT(stop_signal_parse(NULL), SIGTERM);
 	CHECK_INT(stop_signal_parse("SIGQUIT"), SIGQUIT);

@@ -2,9 +2,11 @@
 #include "runtime/convert.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "pod/stop_signal.h"
 #include "pod/workload.h"
 #include "runtime/settings.h"
 #include "runtime/target.h"
@@ -279,6 +281,25 @@ Nacre__V1__Image *convert_image(struct arena *a, const struct image *image)
 	return convert_verdicts(a, image, m) ? m : NULL;
 }
 
+/* 0 or -ENOMEM. */
+static int convert_warnings(struct arena *a, const struct pod_container *c,
+			    Aurae__Runtime__V0__ContainerStatus *m)
+{
+	const char *word = c->image ? c->image->config.stop_signal : "";
+
+	if (stop_signal_is_known(word))
+		return 0;
+	m->warnings = arena_zalloc(a, 1, sizeof(*m->warnings));
+	if (!m->warnings)
+		return -ENOMEM;
+	m->warnings[0] = arena_printf(a,
+				      "its image's StopSignal \"%s\" is no signal; it is stopped "
+				      "with SIGTERM",
+				      word);
+	m->n_warnings = 1;
+	return m->warnings[0] ? 0 : -ENOMEM;
+}
+
 static Aurae__Runtime__V0__ContainerStatus *convert_status(struct arena *a, struct pod_container *c)
 {
 	Aurae__Runtime__V0__ContainerStatus *m = arena_alloc(a, sizeof(*m));
@@ -296,7 +317,7 @@ static Aurae__Runtime__V0__ContainerStatus *convert_status(struct arena *a, stru
 	m->reason = c->status.reason;
 	m->started_at = c->status.started_at;
 	m->finished_at = c->status.finished_at;
-	return m;
+	return convert_warnings(a, c, m) == 0 ? m : NULL;
 }
 
 Aurae__Runtime__V0__ContainerStatus **convert_statuses(struct arena *a, struct workload *w)

@@ -123,6 +123,43 @@ static void finds_what_is_there_twice(void)
 	}
 }
 
+/* The end of FNV-1a's hash of a name that the reader puts its members in order by. */
+static unsigned name_slot(const char *name)
+{
+	uint32_t h = 2166136261U;
+
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 16777619U;
+	return h & 4095;
+}
+
+/* 1024 members whose names were chosen for one slot of 4096, and one more. */
+static void refuses_names_that_collide(void)
+{
+	for (int more = 0; more < 2; more++) {
+		_cleanup_(arena_done) struct arena arena = ARENA_INIT;
+		_cleanup_(buf_done) struct buf b = BUF_INIT;
+		struct error err = ERROR_INIT;
+		struct json_value *v = NULL;
+		int r = buf_add_str(&b, "{");
+
+		for (unsigned k = 0, n = 0; n < 1024U + more; k++) {
+			char name[16];
+
+			(void)str_printf(name, sizeof(name), "%u", k);
+			if (name_slot(name) != 0)
+				continue;
+			r = r < 0 ? r : buf_addf(&b, "%s\"%s\":0", n ? "," : "", name);
+			n++;
+		}
+		r = r < 0 ? r : buf_add_str(&b, "}");
+		CHECK_INT(r, 0);
+		CHECK_INT(json_parse(&v, &arena, buf_data(&b), b.len, &err), more ? -EINVAL : 0);
+		CHECK_STR(err.text,
+			  more ? "an object with too many members of one hash (line 1)" : "");
+	}
+}
+
 static void costs_no_more_than_its_arena(void)
 {
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(1000);
@@ -141,4 +178,5 @@ static void costs_no_more_than_its_arena(void)
 UNIT_MAIN({ "refuses what is no JSON", refuses }, { "reads", reads },
 	  { "keeps to its limits", keeps_to_its_limits },
 	  { "finds what is there twice", finds_what_is_there_twice },
+	  { "refuses names that collide", refuses_names_that_collide },
 	  { "costs no more than its arena", costs_no_more_than_its_arena })

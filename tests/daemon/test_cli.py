@@ -60,6 +60,21 @@ class Run(CliTest):
         done = self.node.cli("run", "--rm", "busybox", "/no/such", check=False)
         self.assertRegex(done.stderr, r"\Anacre: .*/no/such.*\n\Z")
 
+    def test_stop_signal_that_is_none_is_told(self):
+        """Once, on stderr, with what is done instead; and nothing of one that is a signal."""
+        for word, told in (("SIGNONSENSE", r"\Anacre: warning: container main: its image's StopSignal \"SIGNONSENSE\" is no signal; "
+                                           r"it is stopped with SIGTERM\n\Z"), ("SIGRTMIN+3", r"\A\Z"), ("", r"\A\Z")):
+            archive = images.make(os.path.join(self.node.dir, "stops.tar"), "--busybox", "--cmd", "true", "--stop-signal", word,
+                                  "--name", "stops")
+            self.node.import_image(archive, "stops")
+            self.addCleanup(self.node.cli, "image", "rm", "stops", check=False)
+            for words in (["run", "--rm", "stops"], ["run", "--rm", "-d", "stops"], ["cell", "stops"]):
+                done = self.node.cli(*words, check=False)
+                self.assertEqual(0, done.returncode, done.stderr)
+                self.assertRegex(done.stderr, told)
+            self.node.clear()
+            self.node.cli("image", "rm", "stops")
+
     def test_signal_is_128_and_its_number(self):
         client = self.node.spawn_cli("run", "--name", "killed", "busybox", "sleep", "100000")
         pid = nacre_test.until(lambda: self.pid_of("killed"), what="the pod")
