@@ -2,6 +2,7 @@
 #include "cli/session.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
@@ -156,6 +157,28 @@ static void session_signal(struct loop_signal *source, int sig, pid_t sender)
 
 /* ---- what comes ---- */
 
+static void session_unread(struct session *s)
+{
+	if (s->unread)
+		return;
+	s->unread = true;
+	if (!s->on_unread || s->on_unread(s))
+		session_end(s, SESSION_UNREAD, 0);
+}
+
+/* An output is readable when its reader is gone. A file, or the end of a socket that also brings
+ * something, is so without that, and not watched. */
+static void session_reader(struct loop_fd *source, unsigned events)
+{
+	struct session *s = container_of(source, struct session, reader);
+	struct pollfd p = { .fd = STDOUT_FILENO };
+	bool gone = poll(&p, 1, 0) > 0;
+
+	loop_fd_done(source);
+	if (gone)
+		session_unread(s);
+}
+
 static void session_output(struct session *s, int fd, const ProtobufCBinaryData *data)
 {
 	int r;
@@ -170,9 +193,7 @@ static void session_output(struct session *s, int fd, const ProtobufCBinaryData 
 		s->stuck = true;
 	if (r == 0 || r == -EINTR)
 		return;
-	s->unread = true;
-	if (!s->on_unread || s->on_unread(s))
-		session_end(s, SESSION_UNREAD, 0);
+	session_unread(s);
 }
 
 static void session_exit(struct session *s, const Nacre__V1__ExecExit *exit)
@@ -279,6 +300,10 @@ void session_run(struct session *s, const ProtobufCMessage *first)
 	if (s->tty && isatty(STDIN_FILENO) && !s->call.done &&
 	    tty_init(&s->terminal, STDIN_FILENO, &s->call.err) < 0)
 		s->call.done = true;
+	/* A program that stays silent would never find out. */
+	if (s->tty && !isatty(STDOUT_FILENO))
+		loop_fd_init(&s->reader, client_loop(s->client), STDOUT_FILENO, LOOP_READ,
+			     session_reader);
 	if (s->stdin) {
 		s->chunk = xrealloc(NULL, 2 * SESSION_CHUNK + DETACH_KEYS_MAX, 1);
 		loop_fd_init(&s->input, client_loop(s->client), STDIN_FILENO, LOOP_READ,
@@ -286,6 +311,7 @@ void session_run(struct session *s, const ProtobufCMessage *first)
 	}
 	(void)client_call_wait(s->client, &s->call);
 	loop_fd_done(&s->input);
+	loop_fd_done(&s->reader);
 	tty_done(&s->terminal);
 	session_settle(s);
 	client_call_done(&s->call);
@@ -294,6 +320,7 @@ void session_run(struct session *s, const ProtobufCMessage *first)
 void session_done(struct session *s)
 {
 	loop_fd_done(&s->input);
+	loop_fd_done(&s->reader);
 	client_call_done(&s->call);
 	if (s->signals_on) {
 		loop_signal_done(&s->signals);

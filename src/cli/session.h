@@ -53,6 +53,7 @@ struct session {
 	/* Private. */
 	struct client_call call;
 	struct loop_fd input;
+	struct loop_fd reader; /* of standard output, with a terminal and a pipe */
 	struct loop_signal signals;
 	struct loop_timer leaving;
 	struct tty terminal;

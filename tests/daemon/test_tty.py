@@ -125,6 +125,17 @@ class Exec(TtyTest):
             s.until(b"30 90\r\nerr\r\n")
             self.assertEqual(5, s.end())
 
+    def test_the_reader_of_the_output_goes(self):
+        """Also while the program is silent: `| head -1`."""
+        nacre = f"{nacre_test.BINARY} --socket {self.node.socket}"
+        for script in ("echo one; exec sleep 1000", "while echo one; do :; done"):
+            with self.subTest(script=script):
+                line = f"{{ {nacre} exec -it x sh -c '{script}'; echo ended $? >&2; }} | head -1"
+                with screen.Screen("sh", "-c", line) as s:
+                    s.until(b"one\r\n")
+                    s.until(b"ended 141\r\n")
+                    self.assertEqual(0, s.end())
+
     def test_vi(self):
         with self.screen("exec", "-it", "x", "vi", "/tmp/file") as s:
             s.until(b"/tmp/file")
