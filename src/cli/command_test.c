@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "cli/alloc.h"
 #include "cli/completion.h"
+#include "cli/foreign.h"
 #include "cli/help.h"
 #include "cli/man.h"
 #include "cli/text.h"
@@ -83,6 +84,8 @@ static void hints(void)
 		{ { "vm" }, "`vm` is followed by one of: run, disks, rmdisk" },
 		{ { "vm", "list" }, "unknown command `vm list` (there are: run, disks, rmdisk)" },
 		{ { "stp" }, "unknown command `stp` (did you mean `stop`?)" },
+		{ { "rmi", "x" }, "unknown command `rmi`: use `nacre image rm`" },
+		{ { "pull" }, "unknown command `pull`: use `nacre image pull`" },
 		{ { "zzz" }, "unknown command `zzz` (see `nacre help`)" },
 		{ { "" }, "unknown command `` (see `nacre help`)" },
 	};
@@ -100,6 +103,30 @@ static void hints(void)
 		CHECK_STR(error_text(&err), cases[i].text);
 		free(words[0]);
 		free(words[1]);
+	}
+}
+
+/* What is typed elsewhere is no command here, and what is advised is one. */
+static void advice_names_commands(void)
+{
+	for (size_t i = 0; foreign_word(i); i++) {
+		_cleanup_str_ char *word = xstrdup(foreign_word(i));
+		const char *at = foreign_command(word);
+		size_t n = 0;
+
+		CHECK(at && strstr(at, "`nacre "));
+		CHECK(!command_find(&word, 1, &n));
+		for (at = strstr(at, "`nacre "); at; at = strstr(at, "`nacre ")) {
+			_cleanup_str_ char *line = NULL;
+			char *words[2], *rest;
+
+			at += strlen("`nacre ");
+			line = xformat("%.*s", (int)strcspn(at, "`"), at);
+			rest = line;
+			words[0] = strsep(&rest, " ");
+			words[1] = strsep(&rest, " ");
+			CHECK(command_find(words, words[1] ? 2 : 1, &n));
+		}
 	}
 }
 
@@ -183,5 +210,6 @@ static void man_has_known_requests(void)
 }
 
 UNIT_MAIN({ "table_is_whole", table_is_whole }, { "finds", finds }, { "hints", hints },
+	  { "advice_names_commands", advice_names_commands },
 	  { "forms_have_every_command", forms_have_every_command },
 	  { "man_has_known_requests", man_has_known_requests })
