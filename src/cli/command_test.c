@@ -130,6 +130,14 @@ static void advice_names_commands(void)
 	}
 }
 
+static void options_of_others(void)
+{
+	CHECK_STR(foreign_option("workdir=/x"), "cwd");
+	CHECK_STR(foreign_option("net"), "network");
+	CHECK(!foreign_option("work"));
+	CHECK(!foreign_option("nets"));
+}
+
 /* What a writer writes. The caller frees it. */
 static char *written(void (*write)(FILE *to, const char *arg), const char *arg)
 {
@@ -210,6 +218,7 @@ static void man_has_known_requests(void)
 }
 
 UNIT_MAIN({ "table_is_whole", table_is_whole }, { "finds", finds }, { "hints", hints },
+	  { "options_of_others", options_of_others },
 	  { "advice_names_commands", advice_names_commands },
 	  { "forms_have_every_command", forms_have_every_command },
 	  { "man_has_known_requests", man_has_known_requests })

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/foreign.h"
 
+#include <string.h>
+
 #include "base/macros.h"
 #include "base/str.h"
 
@@ -32,6 +34,16 @@ static const struct {
 	{ "compose", "there is none here; `nacre pod` starts several containers together" },
 };
 
+static const struct {
+	const char *name;
+	const char *ours;
+} foreign_options[] = {
+	{ "workdir", "cwd" },
+	{ "net", "network" },
+	{ "mount", "volume" },
+	{ "cpu-shares", "cpu-weight" },
+};
+
 const char *foreign_command(const char *word)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(foreign_commands); i++) {
@@ -44,4 +56,15 @@ const char *foreign_command(const char *word)
 const char *foreign_word(size_t i)
 {
 	return i < ARRAY_SIZE(foreign_commands) ? foreign_commands[i].word : NULL;
+}
+
+const char *foreign_option(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_options); i++) {
+		const char *theirs = foreign_options[i].name;
+
+		if (strcspn(name, "=") == strlen(theirs) && str_has_prefix(name, theirs))
+			return foreign_options[i].ours;
+	}
+	return NULL;
 }

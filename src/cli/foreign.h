@@ -8,6 +8,8 @@
 
 /* What to say to the first word of a command line ("use `nacre image rm`"); or NULL. */
 const char *foreign_command(const char *word);
+/* The option of ours that does what `name` (up to '=') does elsewhere; or NULL. */
+const char *foreign_option(const char *name);
 /* The i-th word that foreign_command() knows; NULL behind the last. */
 const char *foreign_word(size_t i);
 
