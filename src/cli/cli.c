@@ -121,6 +121,9 @@ static int cli_dispatch(int argc, char **argv, const struct cli_extra *extras, s
 		return CLI_FAILED;
 	}
 	c = command_find(words, n, &n_name);
+	if (!c && n > 1 && (str_eq(words[1], "--help") || str_eq(words[1], "-h")) &&
+	    help_group(words[0], stdout))
+		return 0;
 	if (!c) {
 		(void)command_unknown(words, n, &err);
 		return cli_fail(&err);

@@ -152,6 +152,21 @@ static char *written(void (*write)(FILE *to, const char *arg), const char *arg)
 	return text;
 }
 
+static void group(FILE *to, const char *arg)
+{
+	CHECK(help_group(arg, to) == str_eq(arg, "vm"));
+}
+
+static void groups_have_help(void)
+{
+	_cleanup_str_ char *vm = written(group, "vm");
+	_cleanup_str_ char *half = written(group, "v");
+
+	CHECK(strstr(vm, "nacre vm disks"));
+	CHECK(!strstr(vm, "nacre guest"));
+	CHECK_STR(half, "");
+}
+
 static void overview(FILE *to, const char *arg)
 {
 	help_overview(to);
@@ -218,7 +233,7 @@ static void man_has_known_requests(void)
 }
 
 UNIT_MAIN({ "table_is_whole", table_is_whole }, { "finds", finds }, { "hints", hints },
-	  { "options_of_others", options_of_others },
+	  { "groups_have_help", groups_have_help }, { "options_of_others", options_of_others },
 	  { "advice_names_commands", advice_names_commands },
 	  { "forms_have_every_command", forms_have_every_command },
 	  { "man_has_known_requests", man_has_known_requests })
