@@ -80,11 +80,12 @@ static int args_add(struct args *a, const struct arg_option *option, char *value
 	return 0;
 }
 
-static int args_unknown(const struct args *a, const char *name, size_t len, struct error *err)
+static int args_unknown(struct args *a, const char *name, size_t len, struct error *err)
 {
 	const struct arg_option *near = NULL;
 	char word[DISTANCE_MAX + 2];
 
+	a->unknown = name;
 	(void)str_printf(word, sizeof(word), "%.*s", (int)len, name);
 	near = args_nearest(a, word);
 	if (near)

@@ -33,6 +33,8 @@ struct args {
 	size_t n_given;
 	char **operands; /* the strings are argv's */
 	size_t n_operands;
+	/* After a failure: the long option that no table has, without "--", up to '='; or NULL. */
+	const char *unknown;
 };
 
 #define ARGS_INIT                                                                                  \

@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/foreign.h"
 #include "cli/help.h"
 #include "cli/output.h"
 
@@ -38,6 +40,19 @@ static int cli_settle(struct cli *cli, const struct args *before, const struct a
 	return 0;
 }
 
+/* Options of docker and podman are told by the name that they have here, if `c` has them. */
+static int cli_misread(const struct command *c, const struct args *args, const struct error *err)
+{
+	const char *ours = args->unknown ? foreign_option(args->unknown) : NULL;
+
+	for (const struct arg_option *o = c->options; ours && o && o->name; o++) {
+		if (str_eq(o->name, ours))
+			return cli_complain("%s: unknown option --%.*s: use --%s", c->name,
+					    (int)strcspn(args->unknown, "="), args->unknown, ours);
+	}
+	return cli_complain("%s: %s; see `nacre help %s`", c->name, error_text(err), c->name);
+}
+
 static int cli_run(const struct command *c, const struct args *before, int argc, char **argv)
 {
 	size_t n_verbatim = c->n_verbatim ? c->n_verbatim : ARGS_VERBATIM_NEVER;
@@ -48,8 +63,7 @@ static int cli_run(const struct command *c, const struct args *before, int argc,
 
 	r = args_parse(&args, c->options, command_options, n_verbatim, argc, argv, &err);
 	if (r < 0)
-		return cli_complain("%s: %s; see `nacre help %s`", c->name, error_text(&err),
-				    c->name);
+		return cli_misread(c, &args, &err);
 	if (args_flag(&args, "help")) {
 		help_command(c, stdout);
 		return 0;
@@ -107,6 +121,9 @@ static int cli_dispatch(int argc, char **argv, const struct cli_extra *extras, s
 		return CLI_FAILED;
 	}
 	c = command_find(words, n, &n_name);
+	if (!c && n > 1 && (str_eq(words[1], "--help") || str_eq(words[1], "-h")) &&
+	    help_group(words[0], stdout))
+		return 0;
 	if (!c) {
 		(void)command_unknown(words, n, &err);
 		return cli_fail(&err);

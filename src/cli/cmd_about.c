@@ -142,6 +142,8 @@ int cmd_help(const struct cli *cli, const struct args *args)
 		return 0;
 	}
 	c = command_find(args->operands, args->n_operands, &n_words);
+	if (!c && args->n_operands == 1 && help_group(args->operands[0], stdout))
+		return 0;
 	if (!c) {
 		(void)command_unknown(args->operands, args->n_operands, &err);
 		return cli_fail(&err);

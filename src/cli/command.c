@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "cli/alloc.h"
+#include "cli/foreign.h"
 #include "cli/text.h"
 
 static bool command_is(const struct command *c, char *const *words, size_t n, size_t *ret_words)
@@ -54,6 +55,7 @@ static char *command_seconds(const char *first)
 int command_unknown(char *const *words, size_t n, struct error *err)
 {
 	_cleanup_str_ char *seconds = command_seconds(words[0]);
+	const char *advice = foreign_command(words[0]);
 	const char *asked = words[0];
 	const char *best = NULL;
 	size_t best_distance = 3;
@@ -64,6 +66,8 @@ int command_unknown(char *const *words, size_t n, struct error *err)
 	if (seconds)
 		return error_refuse(err, ERROR_INVALID, "unknown command `%s %s` (there are: %s)",
 				    words[0], words[1], seconds);
+	if (advice)
+		return error_refuse(err, ERROR_INVALID, "unknown command `%s`: %s", asked, advice);
 	for (size_t i = 0; command_at(i); i++) {
 		size_t distance = text_distance(asked, command_at(i)->name);
 

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "cli/alloc.h"
 #include "cli/completion.h"
+#include "cli/foreign.h"
 #include "cli/help.h"
 #include "cli/man.h"
 #include "cli/text.h"
@@ -83,6 +84,8 @@ static void hints(void)
 		{ { "vm" }, "`vm` is followed by one of: run, disks, rmdisk" },
 		{ { "vm", "list" }, "unknown command `vm list` (there are: run, disks, rmdisk)" },
 		{ { "stp" }, "unknown command `stp` (did you mean `stop`?)" },
+		{ { "rmi", "x" }, "unknown command `rmi`: use `nacre image rm`" },
+		{ { "pull" }, "unknown command `pull`: use `nacre image pull`" },
 		{ { "zzz" }, "unknown command `zzz` (see `nacre help`)" },
 		{ { "" }, "unknown command `` (see `nacre help`)" },
 	};
@@ -103,6 +106,38 @@ static void hints(void)
 	}
 }
 
+/* What is typed elsewhere is no command here, and what is advised is one. */
+static void advice_names_commands(void)
+{
+	for (size_t i = 0; foreign_word(i); i++) {
+		_cleanup_str_ char *word = xstrdup(foreign_word(i));
+		const char *at = foreign_command(word);
+		size_t n = 0;
+
+		CHECK(at && strstr(at, "`nacre "));
+		CHECK(!command_find(&word, 1, &n));
+		for (at = strstr(at, "`nacre "); at; at = strstr(at, "`nacre ")) {
+			_cleanup_str_ char *line = NULL;
+			char *words[2], *rest;
+
+			at += strlen("`nacre ");
+			line = xformat("%.*s", (int)strcspn(at, "`"), at);
+			rest = line;
+			words[0] = strsep(&rest, " ");
+			words[1] = strsep(&rest, " ");
+			CHECK(command_find(words, words[1] ? 2 : 1, &n));
+		}
+	}
+}
+
+static void options_of_others(void)
+{
+	CHECK_STR(foreign_option("workdir=/x"), "cwd");
+	CHECK_STR(foreign_option("net"), "network");
+	CHECK(!foreign_option("work"));
+	CHECK(!foreign_option("nets"));
+}
+
 /* What a writer writes. The caller frees it. */
 static char *written(void (*write)(FILE *to, const char *arg), const char *arg)
 {
@@ -115,6 +150,21 @@ static char *written(void (*write)(FILE *to, const char *arg), const char *arg)
 	write(to, arg);
 	(void)fclose(to);
 	return text;
+}
+
+static void group(FILE *to, const char *arg)
+{
+	CHECK(help_group(arg, to) == str_eq(arg, "vm"));
+}
+
+static void groups_have_help(void)
+{
+	_cleanup_str_ char *vm = written(group, "vm");
+	_cleanup_str_ char *half = written(group, "v");
+
+	CHECK(strstr(vm, "nacre vm disks"));
+	CHECK(!strstr(vm, "nacre guest"));
+	CHECK_STR(half, "");
 }
 
 static void overview(FILE *to, const char *arg)
@@ -183,5 +233,7 @@ static void man_has_known_requests(void)
 }
 
 UNIT_MAIN({ "table_is_whole", table_is_whole }, { "finds", finds }, { "hints", hints },
+	  { "groups_have_help", groups_have_help }, { "options_of_others", options_of_others },
+	  { "advice_names_commands", advice_names_commands },
 	  { "forms_have_every_command", forms_have_every_command },
 	  { "man_has_known_requests", man_has_known_requests })

@@ -53,6 +53,30 @@ void help_overview(FILE *to)
 	(void)fputs("\n`nacre help COMMAND` teaches one; `nacre doctor` looks at the host.\n", to);
 }
 
+bool help_group(const char *first, FILE *to)
+{
+	struct table t = TABLE_INIT_WRAPS(2);
+	size_t len = strlen(first);
+	bool has_any = false;
+
+	for (size_t i = 0; command_at(i); i++) {
+		const struct command *c = command_at(i);
+		_cleanup_str_ char *name = xformat("  nacre %s", c->name);
+
+		if (!str_has_prefix(c->name, first) || c->name[len] != ' ')
+			continue;
+		table_add(&t, name);
+		table_add(&t, c->summary);
+		has_any = true;
+	}
+	if (has_any)
+		(void)fprintf(to, "usage: nacre %s COMMAND …\n\ncommands:\n", first);
+	if (has_any)
+		table_write(&t, to, false);
+	table_done(&t);
+	return has_any;
+}
+
 void help_command(const struct command *c, FILE *to)
 {
 	(void)fprintf(to, "usage: nacre %s%s%s%s\n\n%s.\n\n%s\n", c->name,

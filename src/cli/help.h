@@ -2,6 +2,7 @@
 #ifndef NACRE_CLI_HELP_H
 #define NACRE_CLI_HELP_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* What `nacre help` says, from the table of commands. */
@@ -10,5 +11,8 @@ struct command;
 
 void help_overview(FILE *to);
 void help_command(const struct command *c, FILE *to);
+
+/* The commands whose first of two words is `first`. Returns false, and writes nothing, for none. */
+bool help_group(const char *first, FILE *to);
 
 #endif

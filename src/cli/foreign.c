@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/foreign.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/str.h"
+
+static const struct {
+	const char *word;
+	const char *advice;
+} foreign_commands[] = {
+	{ "kill", "use `nacre stop -t 0` to end it at once" },
+	{ "pull", "use `nacre image pull`" },
+	{ "push", "use `nacre image push`" },
+	{ "images", "use `nacre image ls`" },
+	{ "rmi", "use `nacre image rm`" },
+	{ "tag", "use `nacre image tag`" },
+	{ "history", "use `nacre image history`" },
+	{ "save", "use `nacre image export`" },
+	{ "load", "use `nacre image import`" },
+	{ "import", "use `nacre image import`" },
+	{ "export", "`nacre cp POD:/ -` writes the files of a pod, `nacre image export` an image" },
+	{ "ls", "use `nacre ps`" },
+	{ "list", "use `nacre ps`" },
+	{ "get", "use `nacre ps`" },
+	{ "describe", "use `nacre inspect`" },
+	{ "delete", "use `nacre rm`" },
+	{ "create", "use `nacre run -d`" },
+	{ "apply", "use `nacre pod`" },
+	{ "container", "its commands stand alone here: `nacre ps`, `nacre rm`" },
+	{ "build", "build with another tool, then use `nacre image import`" },
+	{ "commit", "build with another tool, then use `nacre image import`" },
+	{ "compose", "there is none here; `nacre pod` starts several containers together" },
+};
+
+static const struct {
+	const char *name;
+	const char *ours;
+} foreign_options[] = {
+	{ "workdir", "cwd" },
+	{ "net", "network" },
+	{ "mount", "volume" },
+	{ "cpu-shares", "cpu-weight" },
+};
+
+const char *foreign_command(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_commands); i++) {
+		if (str_eq(foreign_commands[i].word, word))
+			return foreign_commands[i].advice;
+	}
+	return NULL;
+}
+
+const char *foreign_word(size_t i)
+{
+	return i < ARRAY_SIZE(foreign_commands) ? foreign_commands[i].word : NULL;
+}
+
+const char *foreign_option(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_options); i++) {
+		const char *theirs = foreign_options[i].name;
+
+		if (strcspn(name, "=") == strlen(theirs) && str_has_prefix(name, theirs))
+			return foreign_options[i].ours;
+	}
+	return NULL;
+}
