@@ -9,12 +9,12 @@
 #include "base/error.h"
 
 /*
- * root.db, in the root directory: the images of the node. Changes are queued on the loop thread and
- * written on the pool, as many as wait in one transaction with synchronous=FULL; the caller hears
- * of its own when it lies on the disk, or that it does not: each change is made whole or not at
- * all, and they are made in the order of the calls. A file NAME-reserve keeps some room, so that
- * removing an image (and opening the database) works on a full disk too. src/image hides this
- * behind image/image.h.
+ * root.db, in the root directory: the images and the networks of the node. Changes are queued on
+ * the loop thread and written on the pool, as many as wait in one transaction with
+ * synchronous=FULL; the caller hears of its own when it lies on the disk, or that it does not: each
+ * change is made whole or not at all, and they are made in the order of the calls. A file
+ * NAME-reserve keeps some room, so that removing an image (and opening the database) works on a
+ * full disk too. src/image hides this behind image/image.h.
  */
 
 struct pool;
@@ -49,6 +49,16 @@ struct root_image {
 	size_t n_layers;
 };
 
+/* A network of pods (network/networks.h). Prefixes are texts, "" where there is none. */
+struct root_network {
+	const char *name;
+	unsigned number;
+	const char *pool4, *pool6, *gateway4;
+	unsigned mtu; /* 0: that of the host */
+	bool internal, node_open;
+	uint64_t created_at;
+};
+
 /* err is NULL where the change lies on the disk. -ENOSPC says that the disk is full. */
 typedef void (*root_done_fn)(void *userdata, const struct error *err);
 
@@ -71,6 +81,12 @@ int root_store_put_image(struct root_store *s, const struct root_image *image,
 int root_store_drop_image(struct root_store *s, const char *id, root_done_fn done, void *userdata,
 			  struct error *err);
 
+/* Inserts or replaces it by name. As root_store_put_image(). */
+int root_store_put_network(struct root_store *s, const struct root_network *network,
+			   root_done_fn done, void *userdata, struct error *err);
+int root_store_drop_network(struct root_store *s, const char *name, root_done_fn done,
+			    void *userdata, struct error *err);
+
 /* Nothing waits to be written, or is being written: what is read is all that was told. */
 bool root_store_is_idle(const struct root_store *s);
 /* Only while it is idle, and fn leaves it so: both use one connection. In order of creation, of
@@ -81,5 +97,8 @@ int root_store_each_image(struct root_store *s,
 int root_store_each_layer(struct root_store *s,
 			  int (*fn)(void *data, const struct root_layer *layer), void *data,
 			  struct error *err);
+int root_store_each_network(struct root_store *s,
+			    int (*fn)(void *data, const struct root_network *network), void *data,
+			    struct error *err);
 
 #endif

@@ -56,6 +56,7 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, instance_kind, SQL_TEXT),
 	SQL_COLUMN(run_workload, kind_reason, SQL_TEXT),
 	SQL_COLUMN(run_workload, stop_by, SQL_U64),
+	SQL_COLUMN(run_workload, attachment, SQL_TEXT),
 };
 
 static const struct sql_column container_columns[] = {
@@ -153,6 +154,7 @@ static const char *const run_migrations[] = {
 	 "CREATE TRIGGER workload_gone_mirror AFTER DELETE ON workload"
 	 " BEGIN DELETE FROM mirror WHERE workload=OLD.id; END"),
 	"ALTER TABLE workload ADD COLUMN stop_by INTEGER NOT NULL DEFAULT 0",
+	"ALTER TABLE workload ADD COLUMN attachment TEXT NOT NULL DEFAULT ''",
 };
 
 static const struct sql_schema run_schema = {

@@ -65,6 +65,7 @@ struct run_workload {
 	const char *settings;      /* as those of a container */
 	const char *instance_kind; /* of the instance that is made for it; "": none is */
 	const char *kind_reason;
+	const char *attachment; /* network/attachment.h; "": none */
 	uint64_t stop_by; /* of CLOCK_MONOTONIC: a stop that goes on kills it then; 0: none does */
 };
 

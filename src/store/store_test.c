@@ -241,6 +241,7 @@ static void brings_records_of_cells_along(void)
 				   "ALTER TABLE workload DROP COLUMN instance_kind;"
 				   "ALTER TABLE workload DROP COLUMN kind_reason;"
 				   "ALTER TABLE workload DROP COLUMN stop_by;"
+				   "ALTER TABLE workload DROP COLUMN attachment;"
 				   "DROP TRIGGER workload_gone_mirror;"
 				   "DROP TABLE mirror;"
 				   "PRAGMA user_version=7";

@@ -6,8 +6,6 @@
  * at a time, and what gathers while it runs is the next transaction.
  */
 
-#include "store/root.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,30 +19,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "loop/pool.h"
-#include "store/room.h"
-#include "store/sql.h"
-
-static const struct sql_column image_columns[] = {
-	SQL_COLUMN(root_image, id, SQL_TEXT),
-	SQL_COLUMN(root_image, digest, SQL_TEXT),
-	SQL_COLUMN(root_image, size, SQL_U64),
-	SQL_COLUMN(root_image, created, SQL_U64),
-	SQL_COLUMN(root_image, pinned, SQL_U64),
-	SQL_COLUMN(root_image, source, SQL_TEXT),
-	SQL_COLUMN(root_image, user, SQL_TEXT),
-	SQL_COLUMN(root_image, working_dir, SQL_TEXT),
-	SQL_COLUMN(root_image, stop_signal, SQL_TEXT),
-};
-
-static const struct sql_column layer_columns[] = {
-	SQL_COLUMN(root_layer, number, SQL_I64),
-	SQL_COLUMN(root_layer, parent, SQL_I64),
-	SQL_COLUMN(root_layer, diff_id, SQL_TEXT),
-	SQL_COLUMN(root_layer, size, SQL_U64),
-};
-
-static const struct sql_table image_table = { "image", image_columns, ARRAY_SIZE(image_columns) };
-static const struct sql_table layer_table = { "layer", layer_columns, ARRAY_SIZE(layer_columns) };
+#include "store/root_state.h"
 
 static const char *const root_migrations[] = {
 	"CREATE TABLE image("
@@ -69,6 +44,10 @@ static const char *const root_migrations[] = {
 	" DELETE FROM image_layer WHERE image=OLD.id; END",
 	"ALTER TABLE image ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE image ADD COLUMN source TEXT NOT NULL DEFAULT ''",
+	"CREATE TABLE network("
+	" name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, pool4 TEXT NOT NULL,"
+	" pool6 TEXT NOT NULL, gateway4 TEXT NOT NULL, mtu INTEGER NOT NULL,"
+	" internal INTEGER NOT NULL, node_open INTEGER NOT NULL, created_at INTEGER NOT NULL)",
 };
 
 static const struct sql_schema root_schema = {
@@ -76,22 +55,6 @@ static const struct sql_schema root_schema = {
 		   "PRAGMA cache_size=-256",
 	.migrations = root_migrations,
 	.n_migrations = ARRAY_SIZE(root_migrations),
-};
-
-enum root_statement {
-	ROOT_BEGIN,
-	ROOT_COMMIT,
-	ROOT_ROLLBACK,
-	ROOT_MARK,
-	ROOT_MARK_DONE,
-	ROOT_MARK_UNDO,
-	ROOT_DROP_IMAGE,
-	ROOT_DROP_LAYERS,
-	ROOT_ADD_LAYER,
-	ROOT_ADD_NAME,
-	ROOT_ADD_WORD,
-	ROOT_ADD_IMAGE_LAYER,
-	ROOT_STATEMENT_COUNT
 };
 
 static const char *const root_texts[] = {
@@ -108,49 +71,23 @@ static const char *const root_texts[] = {
 		"INSERT OR IGNORE INTO layer(number, parent, diff_id, size) VALUES(?,?,?,?)",
 	[ROOT_ADD_NAME] = "INSERT OR REPLACE INTO image_name(word, image) VALUES(?,?)",
 	[ROOT_ADD_WORD] = "INSERT INTO image_word(image, list, position, word) VALUES(?,?,?,?)",
+	[ROOT_DROP_NETWORK] = "DELETE FROM network WHERE name=?",
 	[ROOT_ADD_IMAGE_LAYER] = "INSERT INTO image_layer(image, position, layer) VALUES(?,?,?)",
 };
 static_assert(ARRAY_SIZE(root_texts) == ROOT_STATEMENT_COUNT, "a text for each statement");
-
-/* The lists of an image that are stored word by word. */
-static const struct {
-	const char *name;
-	size_t offset;
-} root_lists[] = {
-	{ "env", offsetof(struct root_image, env) },
-	{ "entrypoint", offsetof(struct root_image, entrypoint) },
-	{ "cmd", offsetof(struct root_image, cmd) },
-	{ "blob", offsetof(struct root_image, blobs) },
-	{ "origin", offsetof(struct root_image, origins) },
-	{ "verdict", offsetof(struct root_image, verdicts) },
-};
-
-static char *const **root_list_at(struct root_image *image, size_t i)
-{
-	return (char *const **)(void *)((char *)image + root_lists[i].offset);
-}
 
 struct root_change {
 	struct list link;
 	struct arena arena;
 	const char *id;
-	struct root_image *image; /* NULL: the image of that id goes */
+	bool is_network;              /* id is the name of a network, else that of an image */
+	struct root_image *image;     /* NULL: the image of that id goes */
+	struct root_network *network; /* likewise */
 	struct root_layer *layers;
 	size_t n_layers;
 	root_done_fn done;
 	void *userdata;
 	struct error err;
-};
-
-struct root_store {
-	struct sqlite3 *db;
-	struct store_room room; /* images are removed when a disk is full: a write too */
-	struct sqlite3_stmt *put_image;
-	struct sqlite3_stmt *statements[ROOT_STATEMENT_COUNT];
-	struct pool *pool;
-	struct pool_work work;
-	struct list waiting;
-	struct list batch;
 };
 
 /* ---- applying, on the pool's thread ---- */
@@ -207,7 +144,7 @@ static int root_apply_layers(struct root_store *s, const struct root_change *c, 
 	int r;
 
 	for (size_t i = 0; i < c->n_layers; i++) {
-		r = sql_bind_record(s->db, s->statements[ROOT_ADD_LAYER], &layer_table,
+		r = sql_bind_record(s->db, s->statements[ROOT_ADD_LAYER], &root_layer_table,
 				    &c->layers[i], err);
 		if (r == 0)
 			r = root_do(s, ROOT_ADD_LAYER, err);
@@ -232,7 +169,7 @@ static int root_apply_put(struct root_store *s, const struct root_change *c, str
 {
 	int r;
 
-	r = sql_bind_record(s->db, s->put_image, &image_table, c->image, err);
+	r = sql_bind_record(s->db, s->put_image, &root_image_table, c->image, err);
 	if (r == 0)
 		r = sql_finish_write(s->db, s->put_image, err, "root.db");
 	if (r == 0)
@@ -243,6 +180,18 @@ static int root_apply_put(struct root_store *s, const struct root_change *c, str
 	return r == 0 ? root_apply_layers(s, c, err) : r;
 }
 
+static int root_apply_network(struct root_store *s, const struct root_change *c, struct error *err)
+{
+	int r;
+
+	if (c->network) {
+		r = sql_bind_record(s->db, s->put_network, &root_network_table, c->network, err);
+		return r == 0 ? sql_finish_write(s->db, s->put_network, err, "root.db") : r;
+	}
+	r = sql_bind_text(s->db, s->statements[ROOT_DROP_NETWORK], 1, c->id, err);
+	return r == 0 ? root_do(s, ROOT_DROP_NETWORK, err) : r;
+}
+
 static int root_apply(struct root_store *s, const struct root_change *c, struct error *err)
 {
 	int r;
@@ -250,6 +199,8 @@ static int root_apply(struct root_store *s, const struct root_change *c, struct 
 	r = FAILPOINT("store.write");
 	if (r < 0)
 		return error_set(err, r, "root.db");
+	if (c->is_network)
+		return root_apply_network(s, c, err);
 	/* Also before a put: its triggers take the old lists away. */
 	r = sql_bind_text(s->db, s->statements[ROOT_DROP_IMAGE], 1, c->id, err);
 	if (r == 0)
@@ -414,26 +365,22 @@ static struct root_change *root_change_new(const char *id, root_done_fn done, vo
 	return c;
 }
 
-static int root_copy_list(struct arena *a, char *const **list)
-{
-	size_t n = *list ? strv_len(*list) : 0;
-	char **copy = arena_zalloc(a, n + 1, sizeof(*copy));
-
-	if (!copy)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		copy[i] = arena_strdup(a, (*list)[i]);
-		if (!copy[i])
-			return -ENOMEM;
-	}
-	*list = copy;
-	return 0;
-}
-
 static int root_copy_text(struct arena *a, const char **text)
 {
 	*text = arena_strdup(a, *text ? *text : "");
 	return *text ? 0 : -ENOMEM;
+}
+
+/* Those of a record that was copied as it is. */
+static int root_copy_texts(struct arena *a, const struct sql_table *t, void *record)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < t->n_columns && r == 0; i++)
+		if (t->columns[i].kind == SQL_TEXT)
+			r = root_copy_text(
+				a, (const char **)(void *)((char *)record + t->columns[i].offset));
+	return r;
 }
 
 static int root_copy_image(struct root_change *c, const struct root_image *image)
@@ -444,16 +391,9 @@ static int root_copy_image(struct root_change *c, const struct root_image *image
 	if (!copy)
 		return -ENOMEM;
 	c->image = copy;
-	for (size_t i = 0; i < image_table.n_columns; i++) {
-		const struct sql_column *column = &image_columns[i];
-
-		if (column->kind != SQL_TEXT)
-			continue;
-		r = root_copy_text(&c->arena,
-				   (const char **)(void *)((char *)copy + column->offset));
-		if (r < 0)
-			return r;
-	}
+	r = root_copy_texts(&c->arena, &root_image_table, copy);
+	if (r < 0)
+		return r;
 	r = root_copy_list(&c->arena, &copy->names);
 	for (size_t i = 0; i < ARRAY_SIZE(root_lists) && r == 0; i++)
 		r = root_copy_list(&c->arena, root_list_at(copy, i));
@@ -508,13 +448,44 @@ int root_store_drop_image(struct root_store *s, const char *id, root_done_fn don
 	return root_queue(s, c);
 }
 
-/* ---- open, close, reading at the start ---- */
+int root_store_put_network(struct root_store *s, const struct root_network *network,
+			   root_done_fn done, void *userdata, struct error *err)
+{
+	struct root_change *c = root_change_new(network->name, done, userdata);
+	int r;
+
+	if (!c)
+		return error_set(err, -ENOMEM, "record network %s", network->name);
+	c->is_network = true;
+	c->network = arena_memdup(&c->arena, network, sizeof(*network));
+	r = c->network ? root_copy_texts(&c->arena, &root_network_table, c->network) : -ENOMEM;
+	if (r < 0) {
+		root_change_free(c);
+		return error_set(err, r, "record network %s", network->name);
+	}
+	return root_queue(s, c);
+}
+
+int root_store_drop_network(struct root_store *s, const char *name, root_done_fn done,
+			    void *userdata, struct error *err)
+{
+	struct root_change *c = root_change_new(name, done, userdata);
+
+	if (!c)
+		return error_set(err, -ENOMEM, "drop the record of network %s", name);
+	c->is_network = true;
+	return root_queue(s, c);
+}
+
+/* ---- open, close ---- */
 
 static int root_store_prepare(struct root_store *s, struct error *err)
 {
 	int r;
 
-	r = sql_prepare_put(s->db, &s->put_image, &image_table, err);
+	r = sql_prepare_put(s->db, &s->put_image, &root_image_table, err);
+	if (r == 0)
+		r = sql_prepare_put(s->db, &s->put_network, &root_network_table, err);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT && r == 0; i++)
 		r = sql_prepare(s->db, &s->statements[i], root_texts[i], err);
 	return r;
@@ -559,6 +530,7 @@ struct root_store *root_store_close(struct root_store *s)
 	while (!list_empty(&s->batch))
 		root_change_free(list_first(&s->batch, struct root_change, link));
 	(void)sql_finish(s->put_image);
+	(void)sql_finish(s->put_network);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT; i++)
 		(void)sql_finish(s->statements[i]);
 	(void)sql_close(s->db);
@@ -570,148 +542,4 @@ struct root_store *root_store_close(struct root_store *s)
 bool root_store_is_idle(const struct root_store *s)
 {
 	return !s->work.busy && list_empty(&s->batch) && list_empty(&s->waiting);
-}
-
-/* The words that a statement with the image's id as ?1 (and a list's name as ?2) yields. */
-static int root_read_words(struct root_store *s, const char *text, const char *id, const char *list,
-			   char ***ret, struct error *err)
-{
-	_cleanup_statement_ struct sqlite3_stmt *words = NULL;
-	_cleanup_strv_ char **v = strv_copy(NULL);
-	int r;
-
-	if (!v)
-		return error_set(err, -ENOMEM, "read image %s", id);
-	r = sql_prepare(s->db, &words, text, err);
-	if (r == 0)
-		r = sql_bind_text(s->db, words, 1, id, err);
-	if (r == 0 && list)
-		r = sql_bind_text(s->db, words, 2, list, err);
-	if (r < 0)
-		return r;
-	for (;;) {
-		const char *word;
-
-		r = sql_next_row(s->db, words, err, "root.db");
-		if (r < 0)
-			return r;
-		if (r == 0)
-			break;
-		word = (const char *)sqlite3_column_text(words, 0);
-		if (strv_add(&v, word ? word : "") < 0)
-			return error_set(err, -ENOMEM, "read image %s", id);
-	}
-	*ret = TAKE_PTR(v);
-	return 0;
-}
-
-static int root_read_lists(struct root_store *s, struct root_image *image, struct arena *a,
-			   struct error *err)
-{
-	for (size_t i = 0; i <= ARRAY_SIZE(root_lists); i++) {
-		_cleanup_strv_ char **v = NULL;
-		char *const *list;
-		int r;
-
-		if (i == ARRAY_SIZE(root_lists))
-			r = root_read_words(
-				s, "SELECT word FROM image_name WHERE image=? ORDER BY rowid",
-				image->id, NULL, &v, err);
-		else
-			r = root_read_words(s,
-					    "SELECT word FROM image_word WHERE image=? AND list=?"
-					    " ORDER BY position",
-					    image->id, root_lists[i].name, &v, err);
-		if (r < 0)
-			return r;
-		list = v;
-		if (root_copy_list(a, &list) < 0)
-			return error_set(err, -ENOMEM, "read image %s", image->id);
-		if (i == ARRAY_SIZE(root_lists))
-			image->names = list;
-		else
-			*root_list_at(image, i) = list;
-	}
-	return 0;
-}
-
-static int root_read_layers(struct root_store *s, struct root_image *image, struct arena *a,
-			    struct error *err)
-{
-	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
-	int64_t *layers = NULL;
-	size_t n = 0, size = 0;
-	int r;
-
-	r = sql_prepare(s->db, &rows,
-			"SELECT layer FROM image_layer WHERE image=? ORDER BY position", err);
-	if (r == 0)
-		r = sql_bind_text(s->db, rows, 1, image->id, err);
-	while (r == 0) {
-		r = sql_next_row(s->db, rows, err, "root.db");
-		if (r <= 0)
-			break;
-		r = 0;
-		if (n == size) {
-			int64_t *more = arena_zalloc(a, size + 64, sizeof(*more));
-
-			if (!more)
-				return error_set(err, -ENOMEM, "read image %s", image->id);
-			if (n)
-				memcpy(more, layers, n * sizeof(*more));
-			layers = more;
-			size += 64;
-		}
-		layers[n++] = sqlite3_column_int64(rows, 0);
-	}
-	image->layers = layers;
-	image->n_layers = n;
-	return r;
-}
-
-int root_store_each_image(struct root_store *s,
-			  int (*fn)(void *data, const struct root_image *image), void *data,
-			  struct error *err)
-{
-	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
-	int r;
-
-	r = sql_prepare_select(s->db, &rows, &image_table, "ORDER BY created, rowid", err);
-	while (r == 0) {
-		_cleanup_(arena_done) struct arena a = ARENA_INIT;
-		struct root_image image = { .id = NULL };
-
-		r = sql_next_row(s->db, rows, err, "root.db");
-		if (r <= 0)
-			break;
-		sql_read_record(rows, &image_table, &image);
-		r = root_read_lists(s, &image, &a, err);
-		if (r == 0)
-			r = root_read_layers(s, &image, &a, err);
-		if (r == 0)
-			r = fn(data, &image);
-		assert(root_store_is_idle(s));
-	}
-	return r;
-}
-
-int root_store_each_layer(struct root_store *s,
-			  int (*fn)(void *data, const struct root_layer *layer), void *data,
-			  struct error *err)
-{
-	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
-	int r;
-
-	r = sql_prepare_select(s->db, &rows, &layer_table, "ORDER BY number", err);
-	while (r == 0) {
-		struct root_layer layer;
-
-		r = sql_next_row(s->db, rows, err, "root.db");
-		if (r <= 0)
-			break;
-		sql_read_record(rows, &layer_table, &layer);
-		r = fn(data, &layer);
-		assert(root_store_is_idle(s));
-	}
-	return r;
 }
