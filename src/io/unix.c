@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -126,6 +127,49 @@ int unix_connect(int dir_fd, const char *name, int type, struct error *err)
 	}
 	return TAKE_FD(fd);
 }
+
+/* ---- abstract names ---- */
+
+/* Who listens there: its pid, or 0. */
+static int unix_claimant(const struct sockaddr_un *addr, socklen_t len)
+{
+	_cleanup_fd_ int fd =
+		sysio_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct ucred peer = { .pid = 0 };
+	socklen_t size = sizeof(peer);
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)(const void *)addr, len) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return 0;
+	return peer.pid;
+}
+
+int unix_claim(const char *name, int *ret_pid, struct error *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	_cleanup_fd_ int fd =
+		sysio_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	socklen_t len;
+	int r;
+
+	*ret_pid = 0;
+	if (fd < 0)
+		return error_set(err, -errno, "make a socket for %s", name);
+	r = str_copy(addr.sun_path + 1, sizeof(addr.sun_path) - 1, name);
+	if (r < 0)
+		return error_set(err, r, "claim the name %s", name);
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+	/* Nobody accepts: that it listens is how its pid can be asked for. */
+	if (bind(fd, (const struct sockaddr *)(const void *)&addr, len) == 0 &&
+	    listen(fd, SOMAXCONN) == 0)
+		return TAKE_FD(fd);
+	r = -errno;
+	if (r == -EADDRINUSE)
+		*ret_pid = unix_claimant(&addr, len);
+	return error_set(err, r, "claim the name %s", name);
+}
+
+/* ---- who is there ---- */
 
 /* A pidfd is readable once its process has ended, also before that is reaped. */
 static bool unix_pid_lives(pid_t pid)

@@ -18,6 +18,12 @@
 int unix_listen(int dir_fd, const char *name, int type, struct error *err);
 /* A connected, non-blocking socket. -ECONNREFUSED and -ENOENT say that nobody listens. */
 int unix_connect(int dir_fd, const char *name, int type, struct error *err);
+/*
+ * Claims a name for this process in its network namespace: the socket that is returned has the
+ * abstract name, until it is closed. -EADDRINUSE: another one has it, *ret_pid is that, or 0 where
+ * it is not of this pid namespace.
+ */
+int unix_claim(const char *name, int *ret_pid, struct error *err);
 /* Whether a living process listens there: who called listen(), not who has got the socket from it.
  * A process that was killed may have a child between clone and exec, which holds a copy. One that
  * we cannot see (it is of another pid namespace), or whose queue is full, counts as living. */

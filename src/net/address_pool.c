@@ -11,7 +11,7 @@ struct address_pool {
 	struct prefix network;
 	uint32_t first; /* number within the network of the address that is slot 0 */
 	uint32_t n, n_taken;
-	uint32_t lowest; /* no slot below it is free */
+	uint32_t next; /* where the search for a free one begins */
 	bool taken[];
 };
 
@@ -111,21 +111,22 @@ static void address_pool_mark(struct address_pool *p, uint32_t slot)
 {
 	p->taken[slot] = true;
 	p->n_taken++;
-	while (p->lowest < p->n && p->taken[p->lowest])
-		p->lowest++;
 }
 
 int address_pool_get(struct address_pool *p, struct prefix *ret, struct error *err)
 {
 	char of[PREFIX_TEXT_MAX];
 
-	if (p->lowest == p->n) {
+	if (p->n_taken == p->n) {
 		prefix_print(&p->network, of);
 		return error_refuse(err, ERROR_EXHAUSTED,
 				    "all %u addresses of the pool %s are taken", p->n, of);
 	}
-	*ret = address_pool_at(p, p->lowest);
-	address_pool_mark(p, p->lowest);
+	while (p->taken[p->next])
+		p->next = (p->next + 1) % p->n;
+	*ret = address_pool_at(p, p->next);
+	address_pool_mark(p, p->next);
+	p->next = (p->next + 1) % p->n;
 	return 0;
 }
 
@@ -162,6 +163,5 @@ int address_pool_put(struct address_pool *p, const struct prefix *address, struc
 	assert(p->n_taken > 0);
 	p->taken[slot] = false;
 	p->n_taken--;
-	p->lowest = MIN(p->lowest, slot);
 	return 0;
 }

@@ -8,9 +8,10 @@
 #include "net/prefix.h"
 
 /*
- * The addresses of a network, each to be had by one. It hands out the lowest that is free, so the
- * same calls give the same addresses. It remembers nothing across a restart: whoever comes up again
- * takes those by name that are in use.
+ * The addresses of a network, each to be had by one. It hands out the next free one
+ * behind the one that it handed out last, so that an address is not another one's at once: who
+ * remembers it, as connection tracking does, has time to forget. It remembers nothing across a
+ * restart: whoever comes up again takes those by name that are in use.
  */
 struct address_pool;
 
@@ -30,7 +31,7 @@ static inline void address_pool_freep(struct address_pool **p)
 size_t address_pool_size(const struct address_pool *p);
 size_t address_pool_taken(const struct address_pool *p);
 
-/* The lowest free one, with the length of the network. ERROR_EXHAUSTED where there is none. */
+/* The next free one, with the length of the network. ERROR_EXHAUSTED where there is none. */
 int address_pool_get(struct address_pool *p, struct prefix *ret, struct error *err) _must_check_;
 /* That one, whatever length it says. ERROR_INVALID: it is not of this pool; ERROR_EXISTS: it is
  * taken. */

@@ -85,6 +85,8 @@ static int link_read_attr(struct link *l, const struct netattr *a)
 		return netattr_u32(a, &l->mtu);
 	case IFLA_MASTER:
 		return netattr_u32(a, &l->master);
+	case IFLA_GROUP:
+		return netattr_u32(a, &l->group);
 	case IFLA_LINK:
 		return netattr_u32(a, &l->peer);
 	case IFLA_LINKINFO:

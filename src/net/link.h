@@ -33,7 +33,8 @@ struct link {
 	uint8_t mac[LINK_MAC_LEN];
 	uint32_t mtu;
 	uint32_t master; /* the index of the bridge in which it is, or 0 */
-	uint32_t peer;   /* of a veth: the index of its other end, in whatever namespace that is */
+	uint32_t group;
+	uint32_t peer; /* of a veth: the index of its other end, in whatever namespace that is */
 };
 
 /* A name that the kernel takes: 1 to 15 bytes, no slash, colon or white space, not "." or "..". */

@@ -40,12 +40,12 @@ static int netlink_set_up(struct netlink *nl, struct error *err)
 	return 0;
 }
 
-int netlink_open(struct netlink *ret, struct error *err)
+int netlink_open_for(struct netlink *ret, int protocol, struct error *err)
 {
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
 	int r;
 
-	nl.fd = sysio_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	nl.fd = sysio_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	if (nl.fd < 0)
 		return error_set(err, -errno, "make a netlink socket");
 	r = netlink_set_up(&nl, err);
@@ -54,6 +54,11 @@ int netlink_open(struct netlink *ret, struct error *err)
 	*ret = nl;
 	nl.fd = -1;
 	return 0;
+}
+
+int netlink_open(struct netlink *ret, struct error *err)
+{
+	return netlink_open_for(ret, NETLINK_ROUTE, err);
 }
 
 void netlink_done(struct netlink *nl)

@@ -30,6 +30,8 @@ struct netlink {
 
 /* In the namespace of the calling thread. */
 int netlink_open(struct netlink *ret, struct error *err) _must_check_;
+/* The same for another family of requests than rtnetlink(7), NETLINK_*. */
+int netlink_open_for(struct netlink *ret, int protocol, struct error *err) _must_check_;
 /* May be called twice, and on NETLINK_NONE. */
 void netlink_done(struct netlink *nl);
 #define _cleanup_netlink_ _cleanup_(netlink_done)
