@@ -7,7 +7,8 @@
 /*
  * The one table of failpoints: name, who comes there ("any": the daemon, and keepers;
  * "upgrade": only where a daemon meets keepers of another build; "vm": the daemon, with instances
- * in machines; "ahead": likewise, where those are made ahead of need), whether it has a place
+ * in machines; "ahead": likewise, where those are made ahead of need; "network": the daemon, with
+ * pods on networks), whether it has a place
  * behind the step too, and what the process is about to do. Used by failpoint.c and
  * failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
  */
@@ -46,6 +47,10 @@ static const struct {
 	{ "image.collect", "daemon", true, "take away what nobody needs" },
 	{ "image.prune", "daemon", true, "prune an image" },
 	{ "image.trash", "daemon", true, "move a layer or blob out of sight" },
+
+	{ "network.record", "network", false, "record a network" },
+	{ "network.plug", "network", true, "make the port of a pod" },
+	{ "network.unplug", "network", true, "take the rules of a pod away" },
 
 	{ "instance.record", "daemon", true, "record a new instance" },
 	{ "instance.create", "daemon", true, "make the directories and sockets of an instance" },

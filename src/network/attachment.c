@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "network/attachment.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "net/address_pool.h"
+#include "network/model.h"
+
+static const struct {
+	const char *word;
+	uint8_t protocol;
+} publish_protocols[] = {
+	{ "tcp", IPPROTO_TCP },
+	{ "udp", IPPROTO_UDP },
+	{ "sctp", IPPROTO_SCTP },
+};
+
+const char *publish_protocol_word(uint8_t protocol)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(publish_protocols); i++)
+		if (publish_protocols[i].protocol == protocol)
+			return publish_protocols[i].word;
+	return "";
+}
+
+uint8_t publish_protocol_of(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(publish_protocols); i++)
+		if (str_eq(publish_protocols[i].word, word))
+			return publish_protocols[i].protocol;
+	return 0;
+}
+
+/* ---- making and undoing ---- */
+
+struct attachment *attachment_new(struct network *n, const char *owner, size_t n_publish)
+{
+	struct attachment *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	list_init(&a->link);
+	a->network = n;
+	a->owner = strdup(owner);
+	a->publish = calloc(n_publish + 1, sizeof(*a->publish));
+	a->sockets = calloc(n_publish + 1, sizeof(*a->sockets));
+	if (!a->owner || !a->publish || !a->sockets) {
+		free(a->owner);
+		free(a->publish);
+		free(a->sockets);
+		free(a);
+		return NULL;
+	}
+	for (size_t i = 0; i < n_publish; i++)
+		a->sockets[i] = -1;
+	return a;
+}
+
+struct attachment *attachment_free(struct attachment *a)
+{
+	if (!a)
+		return NULL;
+	if (a->state == ATTACHMENT_PLUGGING || a->state == ATTACHMENT_UNPLUGGING) {
+		a->abandoned = true;
+		return NULL;
+	}
+	if (!list_empty(&a->link))
+		a->network->n_attached--;
+	list_remove(&a->link);
+	if (a->ip4.family)
+		(void)address_pool_put(a->network->free4, &a->ip4, NULL);
+	if (a->ip6.family)
+		(void)address_pool_put(a->network->free6, &a->ip6, NULL);
+	for (size_t i = 0; i < a->n_publish; i++)
+		(void)fd_close(a->sockets[i]);
+	free(a->owner);
+	free(a->sockets);
+	free(a->publish);
+	free(a);
+	return NULL;
+}
+
+int attachment_print(const struct attachment *a, struct buf *b)
+{
+	char ip4[PREFIX_TEXT_MAX], ip6[PREFIX_TEXT_MAX], mac[LINK_MAC_TEXT];
+	int r;
+
+	prefix_print_address(&a->ip4, ip4);
+	prefix_print_address(&a->ip6, ip6);
+	link_print_mac(a->mac, mac);
+	r = buf_addf(b, "network=%s ip=%s", a->network->name, ip4);
+	if (r == 0 && a->ip6.family)
+		r = buf_addf(b, " ip6=%s", ip6);
+	if (r == 0)
+		r = buf_addf(b, " mac=%s to=%llu from=%llu", mac,
+			     (unsigned long long)a->rate_to_pod,
+			     (unsigned long long)a->rate_from_pod);
+	for (size_t i = 0; i < a->n_publish && r == 0; i++) {
+		const struct filter_publish *p = &a->publish[i];
+		char host[PREFIX_TEXT_MAX] = "";
+
+		if (p->host.family)
+			prefix_print_address(&p->host, host);
+		r = buf_addf(b, " publish=%s,%s,%u,%u", publish_protocol_word(p->protocol), host,
+			     p->host_port, p->pod_port);
+	}
+	return r;
+}

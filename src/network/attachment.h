@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_NETWORK_ATTACHMENT_H
+#define NACRE_NETWORK_ATTACHMENT_H
+
+#include <net/if.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "network/wish.h"
+
+/*
+ * That a workload is on a network: what it got. network_attach() (network/attach.h) reserves
+ * addresses and ports for it, attachment_plug() (network/plug.h) brings it into the kernel,
+ * attachment_unplug() takes it out and gives everything back. Its text is part of the workload's
+ * record.
+ *
+ * RESERVED   addresses and ports are its own; nothing of it is in the kernel
+ * PLUGGING   a thread makes its port
+ * PLUGGED    packets flow
+ * UNPLUGGING a thread takes its rules away; it is freed at the end of that
+ */
+enum attachment_state {
+	ATTACHMENT_RESERVED,
+	ATTACHMENT_PLUGGING,
+	ATTACHMENT_PLUGGED,
+	ATTACHMENT_UNPLUGGING,
+	ATTACHMENT_STATE_COUNT
+};
+
+struct network;
+
+struct attachment {
+	struct list link; /* of the network's */
+	struct network *network;
+	enum attachment_state state;
+	char *owner;              /* the workload's path */
+	char device[IF_NAMESIZE]; /* the node's end */
+	uint32_t index;           /* of that; 0: it is not there */
+	struct prefix ip4, ip6;   /* with the lengths of the network's; ip6: may be family 0 */
+	uint8_t mac[LINK_MAC_LEN];
+	/* As asked, host_port filled in where it was 0. */
+	struct filter_publish *publish;
+	size_t n_publish;
+	uint64_t rate_to_pod, rate_from_pod;
+
+	/* Private to this area. */
+	int *sockets;   /* one for each of publish, which holds the host's port; -1: none does */
+	bool abandoned; /* nobody waits for what goes on with it */
+};
+
+/* Gives back what was reserved, and leaves the kernel as it is: of one that is RESERVED, or where
+ * the daemon ends. What a thread is at goes with networks_free(), and nobody is told. NULL is fine.
+ */
+struct attachment *attachment_free(struct attachment *a);
+
+/* One with nothing, and room for that many ports; NULL without memory. */
+struct attachment *attachment_new(struct network *n, const char *owner, size_t n_publish);
+static inline void attachment_freep(struct attachment **a)
+{
+	*a = attachment_free(*a);
+}
+/* As one line, which network_adopt() takes. -ENOMEM. */
+int attachment_print(const struct attachment *a, struct buf *b);
+
+/* The word of the protocol, "tcp", "udp" or "sctp"; and back, 0 where it is none. */
+const char *publish_protocol_word(uint8_t protocol);
+uint8_t publish_protocol_of(const char *word);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_NETWORK_MODEL_H
+#define NACRE_NETWORK_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/list.h"
+#include "network/wish.h"
+
+/*
+ * A network of the node, as everybody may read it.
+ *
+ * MAKING    its record is on its way to the disk; who is to be on it may be attached already
+ * READY     recorded
+ * REMOVING  nobody can be attached any more; freed when its record is gone
+ */
+enum network_state { NETWORK_MAKING, NETWORK_READY, NETWORK_REMOVING, NETWORK_STATE_COUNT };
+
+#define NETWORKS_MAX 255
+
+struct address_pool;
+struct loop;
+struct network;
+struct networks;
+struct pool;
+struct root_store;
+
+struct networks_config {
+	struct loop *loop;
+	struct pool *pool;
+	struct root_store *store;
+};
+
+/* err NULL for success. */
+typedef void (*network_fn)(void *userdata, struct network *n, const struct error *err);
+
+struct network {
+	struct list link; /* in order of number */
+	struct networks *all;
+	char name[NETWORK_NAME_SIZE];
+	uint32_t number; /* 1 to NETWORKS_MAX; the default network is 1 */
+	enum network_state state;
+	struct prefix pool4, pool6;       /* pool6: family 0 where there is no IPv6 */
+	struct prefix gateway4, gateway6; /* gateway6: fe80::1, or family 0 */
+	uint32_t mtu;                     /* as its pods have it */
+	bool asked_mtu;                   /* it was named, and does not follow the host's */
+	bool internal;                    /* no way out, no published ports */
+	bool node_open;                   /* services on the node's addresses can be reached */
+	uint64_t created_at;              /* clock_real() */
+	size_t n_attached;
+
+	/* Private to this area. */
+	struct address_pool *free4, *free6;
+	struct list attachments;
+	/* Who waits for its record to be written or dropped; NULL: nobody. */
+	network_fn done;
+	void *userdata;
+};
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "network/plug.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/failpoint.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "net/conntrack.h"
+#include "net/port.h"
+#include "network/settle.h"
+#include "network/state.h"
+
+/* One attachment on its way. What a thread reads of it does not change meanwhile. */
+struct plug {
+	struct network_job job;
+	struct attachment *attachment;
+	int netns_fd;
+	plug_fn done;
+	void *userdata;
+	uint32_t index;
+	struct error err;
+};
+
+static void plug_filter_port(const struct attachment *a, uint32_t index, struct filter_port *ret)
+{
+	*ret = (struct filter_port){ .link = index,
+				     .network = a->network->number,
+				     .ip4 = a->ip4,
+				     .ip6 = a->ip6,
+				     .publish = a->publish,
+				     .n_publish = a->n_publish };
+}
+
+static void plug_end(struct plug *p)
+{
+	const plug_fn done = p->done;
+	void *userdata = p->userdata;
+	const struct error err = p->err;
+
+	networks_job_done(&p->job);
+	(void)fd_close(p->netns_fd);
+	free(p);
+	if (done)
+		done(userdata, err.code ? &err : NULL);
+}
+
+/* ---- into the kernel ---- */
+
+/* Whether somebody of this host itself can reach a published port by a loopback address. */
+static bool plug_wants_loopback(const struct attachment *a)
+{
+	for (size_t i = 0; i < a->n_publish; i++) {
+		const struct prefix *host = &a->publish[i].host;
+
+		if (!host->family || host->bytes[0] == 127 || host->family == AF_INET6)
+			return true;
+	}
+	return false;
+}
+
+static void plug_plan(const struct attachment *a, struct port_plan *ret)
+{
+	const struct network *n = a->network;
+
+	*ret = (struct port_plan){
+		.pod_name = "eth0",
+		.alias = a->owner,
+		.group = PORT_GROUP + n->number,
+		.mtu = n->mtu,
+		.ip4 = a->ip4,
+		.ip6 = a->ip6,
+		.gateway4 = n->gateway4,
+		.is_default = !n->internal,
+		.pool4 = n->pool4,
+		.pool6 = n->pool6,
+		.loopback = plug_wants_loopback(a),
+		.rate_to_pod = a->rate_to_pod,
+		.rate_from_pod = a->rate_from_pod,
+	};
+	memcpy(ret->name, a->device, sizeof(ret->name));
+	memcpy(ret->mac, a->mac, sizeof(ret->mac));
+}
+
+/* Who sends to a port of a protocol without connections stays where he was led first. */
+static void plug_forget_connections(const struct attachment *a)
+{
+	struct conntrack_stale *stale = calloc(2 * a->n_publish + 1, sizeof(*stale));
+	struct error err = ERROR_INIT;
+	size_t n = 0;
+
+	for (size_t i = 0; stale && i < a->n_publish; i++) {
+		const struct filter_publish *p = &a->publish[i];
+
+		if (p->protocol == IPPROTO_TCP)
+			continue;
+		stale[n++] = (struct conntrack_stale){ .protocol = p->protocol,
+						       .pod = a->ip4,
+						       .host_port = p->host_port };
+		if (!a->ip6.family)
+			continue;
+		stale[n] = stale[n - 1];
+		stale[n++].pod = a->ip6;
+	}
+	if (n > 0 && conntrack_forget(stale, n, &err) < 0)
+		log_warn("connections to a published port are still what they were",
+			 LOG_STR("workload", a->owner), LOG_ERR(&err));
+	free(stale);
+}
+
+static int plug_make(struct plug *p)
+{
+	struct networks *all = p->job.all;
+	const struct attachment *a = p->attachment;
+	struct filter_port port;
+	struct port_plan plan;
+	int r;
+
+	plug_plan(a, &plan);
+	r = FAILPOINT("network.plug");
+	if (r < 0)
+		return error_set(&p->err, r, "make the port of %s", a->owner);
+	r = port_make(&plan, p->netns_fd, &p->index, &p->err);
+	/* That of a pod which had this address before, and is held by its last connections. */
+	if (r == -EEXIST && port_remove(a->device, NULL) == 0) {
+		p->err = (struct error)ERROR_INIT;
+		r = port_make(&plan, p->netns_fd, &p->index, &p->err);
+	}
+	if (r < 0)
+		return r;
+	plug_filter_port(a, p->index, &port);
+	(void)pthread_mutex_lock(&all->filter_lock);
+	r = filter_add_port(all->filter, &port, &p->err);
+	(void)pthread_mutex_unlock(&all->filter_lock);
+	if (r < 0)
+		(void)port_remove(a->device, NULL);
+	else
+		plug_forget_connections(a);
+	return r;
+}
+
+static void plug_run(struct pool_work *work)
+{
+	struct plug *p = container_of(work, struct plug, job.work);
+
+	if (plug_make(p) == 0)
+		FAILPOINT_AFTER("network.plug");
+}
+
+static void plug_done(struct pool_work *work)
+{
+	struct plug *p = container_of(work, struct plug, job.work);
+
+	struct attachment *a = p->attachment;
+
+	a->state = p->err.code ? ATTACHMENT_RESERVED : ATTACHMENT_PLUGGED;
+	a->index = p->err.code ? 0 : p->index;
+	if (a->abandoned)
+		p->done = NULL;
+	plug_end(p);
+}
+
+static void plug_drop(struct network_job *job)
+{
+	struct plug *p = container_of(job, struct plug, job);
+
+	(void)fd_close(p->netns_fd);
+	free(p);
+}
+
+static struct plug *plug_new(struct attachment *a, plug_fn done, void *userdata)
+{
+	struct plug *p = calloc(1, sizeof(*p));
+
+	if (p)
+		*p = (struct plug){ .job.drop = plug_drop,
+				    .attachment = a,
+				    .netns_fd = -1,
+				    .done = done,
+				    .userdata = userdata,
+				    .err = ERROR_INIT };
+	return p;
+}
+
+int attachment_plug(struct attachment *a, int netns_fd, plug_fn done, void *userdata)
+{
+	struct plug *p = plug_new(a, done, userdata);
+
+	assert(a->state == ATTACHMENT_RESERVED);
+	if (!p) {
+		(void)fd_close(netns_fd);
+		return -ENOMEM;
+	}
+	p->netns_fd = netns_fd;
+	p->job.work = (struct pool_work){ .run = plug_run, .done = plug_done };
+	a->state = ATTACHMENT_PLUGGING;
+	networks_submit(a->network->all, &p->job);
+	return 0;
+}
+
+/* ---- out of it ---- */
+
+static void unplug_run(struct pool_work *work)
+{
+	struct plug *p = container_of(work, struct plug, job.work);
+	struct networks *all = p->job.all;
+	struct filter_port port;
+
+	FAILPOINT_BEFORE("network.unplug");
+	plug_filter_port(p->attachment, p->index, &port);
+	(void)pthread_mutex_lock(&all->filter_lock);
+	(void)filter_remove_port(all->filter, &port, &p->err);
+	(void)pthread_mutex_unlock(&all->filter_lock);
+	plug_forget_connections(p->attachment);
+	FAILPOINT_AFTER("network.unplug");
+}
+
+static void unplug_done(struct pool_work *work)
+{
+	struct plug *p = container_of(work, struct plug, job.work);
+	struct networks *all = p->job.all;
+
+	if (p->err.code) {
+		log_error("rules of a pod that is gone cannot be removed yet",
+			  LOG_STR("workload", p->attachment->owner), LOG_ERR(&p->err));
+		p->err = (struct error)ERROR_INIT;
+		networks_settle(all);
+	}
+	if (p->attachment->abandoned)
+		p->done = NULL;
+	p->attachment->state = ATTACHMENT_RESERVED;
+	p->attachment = attachment_free(p->attachment);
+	plug_end(p);
+}
+
+void attachment_unplug(struct attachment *a, plug_fn done, void *userdata)
+{
+	struct networks *all = a->network->all;
+	struct plug *p;
+
+	assert(a->state == ATTACHMENT_RESERVED || a->state == ATTACHMENT_PLUGGED);
+	p = a->state == ATTACHMENT_PLUGGED ? plug_new(a, done, userdata) : NULL;
+	if (!p) {
+		const bool was_plugged = a->state == ATTACHMENT_PLUGGED;
+
+		(void)attachment_free(a);
+		if (was_plugged)
+			networks_settle(all);
+		if (done)
+			done(userdata, NULL);
+		return;
+	}
+	p->index = a->index;
+	p->job.work = (struct pool_work){ .run = unplug_run, .done = unplug_done };
+	a->state = ATTACHMENT_UNPLUGGING;
+	networks_submit(all, &p->job);
+}

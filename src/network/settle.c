@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "network/settle.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "net/port.h"
+#include "net/subnets.h"
+#include "network/attachment.h"
+#include "network/state.h"
+
+/* What others change comes in bursts. */
+#define SETTLE_DELAY (20 * NSEC_PER_MSEC)
+/* After one that failed. */
+#define SETTLE_AGAIN (5 * NSEC_PER_SEC)
+
+/* One settling: a copy of what is to be, made on the loop thread, and what a thread found. */
+struct settling {
+	struct pool_work work;
+	struct networks *all;
+	struct filter_network *networks;
+	size_t n_networks;
+	struct filter_port *ports;       /* in this order in `seen` too */
+	char (*devices)[IF_NAMESIZE];    /* of each of ports */
+	struct attachment **attachments; /* for the loop thread alone */
+	size_t n_ports, n_present;
+	size_t n_orphans;
+	struct forward forward;
+	struct error err;
+};
+
+static struct settling *settling_free(struct settling *s)
+{
+	if (!s)
+		return NULL;
+	free(s->networks);
+	free(s->ports);
+	free(s->devices);
+	free(s->attachments);
+	free(s);
+	return NULL;
+}
+
+static void settling_add_port(struct settling *s, struct attachment *a)
+{
+	size_t i = s->n_ports++;
+
+	s->ports[i] = (struct filter_port){ .network = a->network->number,
+					    .ip4 = a->ip4,
+					    .ip6 = a->ip6,
+					    .publish = a->publish,
+					    .n_publish = a->n_publish };
+	memcpy(s->devices[i], a->device, IF_NAMESIZE);
+	s->attachments[i] = a;
+}
+
+static void settling_fill(struct settling *s, struct networks *all)
+{
+	struct attachment *a;
+	struct network *n;
+
+	list_for_each (n, &all->list, struct network, link) {
+		if (n->state == NETWORK_REMOVING)
+			continue;
+		s->networks[s->n_networks++] = (struct filter_network){ .number = n->number,
+									.pool4 = n->pool4,
+									.pool6 = n->pool6,
+									.internal = n->internal,
+									.node_open = n->node_open };
+		list_for_each (a, &n->attachments, struct attachment, link)
+			if (a->state == ATTACHMENT_PLUGGED)
+				settling_add_port(s, a);
+	}
+}
+
+static struct settling *settling_new(struct networks *all)
+{
+	struct settling *s = calloc(1, sizeof(*s));
+	size_t n_networks = 0, n_ports = 0;
+	const struct network *n;
+
+	if (!s)
+		return NULL;
+	list_for_each (n, &all->list, struct network, link) {
+		n_networks++;
+		n_ports += n->n_attached;
+	}
+	s->all = all;
+	s->forward = all->forward;
+	s->networks = calloc(n_networks + 1, sizeof(*s->networks));
+	s->ports = calloc(n_ports + 1, sizeof(*s->ports));
+	s->devices = calloc(n_ports + 1, sizeof(*s->devices));
+	s->attachments = calloc(n_ports + 1, sizeof(struct attachment *));
+	if (!s->networks || !s->ports || !s->devices || !s->attachments)
+		return settling_free(s);
+	settling_fill(s, all);
+	return s;
+}
+
+/* ---- on a thread ---- */
+
+/* The index of each port that is there, and the end of those that are nobody's. */
+static int settling_match(struct settling *s, const struct port_seen *seen, size_t n_seen)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n_seen && r == 0; i++) {
+		bool known = false;
+
+		for (size_t k = 0; k < s->n_ports; k++) {
+			if (!str_eq(s->devices[k], seen[i].name))
+				continue;
+			known = true;
+			s->ports[k].link = seen[i].link;
+		}
+		if (known)
+			continue;
+		s->n_orphans++;
+		r = port_remove(seen[i].name, &s->err);
+	}
+	return r;
+}
+
+static int settling_ports(struct settling *s)
+{
+	struct port_seen *seen = NULL;
+	size_t n_seen = 0;
+	int r;
+
+	r = port_list(&seen, &n_seen, &s->err);
+	if (r == 0)
+		r = settling_match(s, seen, n_seen);
+	free(seen);
+	return r;
+}
+
+/* The filter's part: those that are there, in front. */
+static int settling_filter(struct settling *s)
+{
+	struct networks *all = s->all;
+	struct filter_port *present = calloc(s->n_ports + 1, sizeof(*present));
+	struct filter_state state = { .networks = s->networks,
+				      .n_networks = s->n_networks,
+				      .ports = present,
+				      .drop_transit4 = s->forward.drop_transit4,
+				      .drop_transit6 = s->forward.drop_transit6 };
+	int r;
+
+	if (!present)
+		return error_set(&s->err, -ENOMEM, "settle the packet filter");
+	for (size_t i = 0; i < s->n_ports; i++)
+		if (s->ports[i].link)
+			present[s->n_present++] = s->ports[i];
+	state.n_ports = s->n_present;
+	r = filter_sync(all->filter, &state, &s->err);
+	free(present);
+	return r;
+}
+
+static int settling_routes(struct settling *s)
+{
+	struct prefix subnets[2 * NETWORKS_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_networks; i++) {
+		subnets[n++] = s->networks[i].pool4;
+		if (s->networks[i].pool6.family)
+			subnets[n++] = s->networks[i].pool6;
+	}
+	return subnets_settle_routes(subnets, n, &s->err);
+}
+
+static void settling_run(struct pool_work *work)
+{
+	struct settling *s = container_of(work, struct settling, work);
+	int r;
+
+	r = forward_settle(&s->forward, &s->err);
+	if (r == 0)
+		r = settling_ports(s);
+	if (r == 0)
+		r = settling_filter(s);
+	if (r == 0)
+		(void)settling_routes(s);
+}
+
+/* ---- on the loop thread ---- */
+
+static void settling_done(struct pool_work *work)
+{
+	struct settling *s = container_of(work, struct settling, work);
+	struct networks *all = s->all;
+
+	all->settling = false;
+	all->settlement = NULL;
+	for (size_t i = 0; i < s->n_ports; i++)
+		s->attachments[i]->index = s->ports[i].link;
+	if (s->err.code) {
+		log_error("the network of the pods cannot be settled, and is tried again",
+			  LOG_ERR(&s->err));
+		loop_timer_set(&all->settle_soon, SETTLE_AGAIN);
+	}
+	if (s->n_orphans > 0)
+		log_info("ports of pods that are gone were removed",
+			 LOG_INT("ports", (int64_t)s->n_orphans));
+	all->forward = s->forward;
+	/* Its own removal of the table is no news. */
+	if (all->filter_fd >= 0)
+		(void)filter_watch_read(all->filter_fd);
+	(void)settling_free(s);
+	networks_turn(all);
+}
+
+static void settling_start(struct networks *all)
+{
+	struct settling *s = settling_new(all);
+
+	all->settle_due = false;
+	if (!s) {
+		log_error("no memory to settle the network of the pods");
+		loop_timer_set(&all->settle_soon, SETTLE_AGAIN);
+		return;
+	}
+	all->settling = true;
+	all->settlement = s;
+	s->work = (struct pool_work){ .run = settling_run, .done = settling_done };
+	pool_submit(all->config.pool, &s->work);
+}
+
+/* What may begin now: a settling, or else all that waits. */
+void networks_turn(struct networks *all)
+{
+	struct network_job *job;
+
+	if (all->settling || all->stopped)
+		return;
+	if (all->settle_due && all->n_running == 0)
+		settling_start(all);
+	if (all->settling || all->settle_due)
+		return;
+	list_for_each (job, &all->jobs, struct network_job, link) {
+		if (job->submitted)
+			continue;
+		job->submitted = true;
+		all->n_running++;
+		pool_submit(all->config.pool, &job->work);
+	}
+}
+
+void networks_submit(struct networks *all, struct network_job *job)
+{
+	job->all = all;
+	list_init(&job->link);
+	list_add_tail(&all->jobs, &job->link);
+	networks_turn(all);
+}
+
+void networks_job_done(struct network_job *job)
+{
+	struct networks *all = job->all;
+
+	list_remove(&job->link);
+	all->n_running--;
+	networks_turn(all);
+}
+
+void networks_settle(struct networks *all)
+{
+	if (!all->begun)
+		return;
+	all->settle_due = true;
+	networks_turn(all);
+}
+
+void networks_leave(struct networks *all)
+{
+	struct error err = ERROR_INIT;
+
+	if (!all->begun || all->was_used || !forward_undo(&all->forward))
+		return;
+	if (filter_remove(all->filter, &err) < 0 || subnets_settle_routes(NULL, 0, &err) < 0)
+		log_warn("something of the pods' network is left", LOG_ERR(&err));
+}
+
+void networks_settle_soon(struct networks *all)
+{
+	all->settle_due = true;
+	loop_timer_set(&all->settle_soon, 0);
+}
+
+/* ---- what others do ---- */
+
+static void networks_on_soon(struct loop_timer *timer)
+{
+	networks_settle(container_of(timer, struct networks, settle_soon));
+}
+
+static void networks_on_forward(struct loop_fd *source, unsigned events)
+{
+	struct networks *all = container_of(source, struct networks, forward_watch);
+
+	(void)events;
+	if (forward_watch_read(source->fd, &all->forward))
+		loop_timer_set(&all->settle_soon, SETTLE_DELAY);
+}
+
+static void networks_on_filter(struct loop_fd *source, unsigned events)
+{
+	struct networks *all = container_of(source, struct networks, filter_watch);
+
+	(void)events;
+	if (filter_watch_read(source->fd))
+		loop_timer_set(&all->settle_soon, SETTLE_DELAY);
+}
+
+void networks_init_settle(struct networks *all)
+{
+	loop_timer_init(&all->settle_soon, all->config.loop, networks_on_soon);
+	all->forward_fd = -1;
+	all->filter_fd = -1;
+}
+
+void networks_watch(struct networks *all)
+{
+	struct error err = ERROR_INIT;
+
+	all->forward_fd = forward_watch_open(&err);
+	if (all->forward_fd < 0)
+		log_warn("changes of routes and forwarding are not seen", LOG_ERR(&err));
+	else
+		loop_fd_init(&all->forward_watch, all->config.loop, all->forward_fd, LOOP_READ,
+			     networks_on_forward);
+	if (filter_is_owned(all->filter))
+		return;
+	all->filter_fd = filter_watch_open(&err);
+	if (all->filter_fd < 0)
+		log_warn("changes of the packet filter are not seen", LOG_ERR(&err));
+	else
+		loop_fd_init(&all->filter_watch, all->config.loop, all->filter_fd, LOOP_READ,
+			     networks_on_filter);
+}
+
+void networks_done_settle(struct networks *all)
+{
+	struct network_job *job;
+
+	list_for_each (job, &all->jobs, struct network_job, link) {
+		list_remove(&job->link);
+		job->drop(job);
+	}
+	/* One that a thread did not come to. */
+	all->settlement = settling_free(all->settlement);
+	loop_timer_done(&all->settle_soon);
+	if (all->forward_fd >= 0)
+		loop_fd_done(&all->forward_watch);
+	if (all->filter_fd >= 0)
+		loop_fd_done(&all->filter_watch);
+	(void)fd_close(all->forward_fd);
+	(void)fd_close(all->filter_fd);
+}

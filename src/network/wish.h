@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_NETWORK_WISH_H
+#define NACRE_NETWORK_WISH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/filter.h"
+#include "net/link.h"
+#include "net/prefix.h"
+
+/*
+ * What a workload asks of a network. Values without ownership: the names and lists belong to
+ * whoever asks.
+ */
+
+/* A network's name is a label of DNS (base/parse.h). */
+#define NETWORK_NAME_SIZE 64
+#define NETWORK_PUBLISH_MAX 1024 /* ports of one workload; a range counts each */
+/* What a workload is on that names none; exists always. */
+#define NETWORK_DEFAULT "default"
+
+struct network_wish {
+	const char *network;
+	struct prefix ip4, ip6; /* family 0: the network's next one; the length does not count */
+	bool has_mac;
+	uint8_t mac[LINK_MAC_LEN]; /* of one device, not of a group */
+	/* host_port 0: a free one of 32768 to 60999 is chosen. */
+	const struct filter_publish *publish;
+	size_t n_publish;
+	uint64_t rate_to_pod, rate_from_pod; /* bits per second; 0: no limit */
+};
+
+#endif
