@@ -187,6 +187,7 @@ int bed_start(struct bed *b, const struct bed_start *s, struct error *err)
 	_cleanup_str_ char *text = strdup(s->script ?: "true");
 	struct cell_spec cell = { .name = s->cell ?: "c",
 				  .shares_instance = s->shares,
+				  .hostname = s->hostname,
 				  .host_network = s->host_network };
 	struct container_spec spec = { .kind = s->process ? CONTAINER_PROCESS : CONTAINER_IMAGE,
 				       .argv = s->argv ?: script,

@@ -45,6 +45,7 @@ struct bed_start {
 	const char *cell, *name, *script, *user, *cwd;
 	char *const *argv; /* instead of script */
 	char *const *env;
+	const char *hostname;
 	bool shares, host_network, process, stdin_open, no_log, tty, hold_output, keep_log, late;
 	const char *image; /* a digest */
 	struct terminal_size terminal;

@@ -128,6 +128,9 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, struct standby_pro
 		return error_set(err, r, "name of cell %s", spec->name);
 	}
 	r = FAILPOINT("cell.make");
+	if (r == 0 && spec->shares_instance && !str_empty(spec->hostname) &&
+	    sethostname(spec->hostname, strlen(spec->hostname)) < 0)
+		r = -errno;
 	if (r < 0) {
 		cell_free(c);
 		return error_set(err, r, "make the cgroup of cell %s", spec->name);

@@ -271,6 +271,11 @@ static void cell_shares_instance(void)
 	/* A cell is what it began as. */
 	CHECK_INT(bed_start(b, &(struct bed_start){ .script = "true" }, NULL) < 0, 1);
 	remove_cell("c");
+	n = start(&(struct bed_start){
+		.shares = true, .hostname = "www.example", .script = "hostname; echo $HOSTNAME" });
+	CHECK_INT(bed_wait(b, n)->exit_code, 0);
+	CHECK_STR(bed_log_text(b, n, 1), "www.example\nwww.example\n");
+	remove_cell("c");
 	bed_close(b);
 }
 
@@ -671,6 +676,8 @@ static void refusals(void)
 		{ { .user = "a:b:c" }, "user" },
 		{ { .user = "4294967295" }, "user" },
 		{ { .process = true, .user = "1:x" }, "user" },
+		{ { .hostname = "of-the-keeper" }, "hostname" },
+		{ { .shares = true, .hostname = "a\nb" }, "hostname" },
 	};
 
 	bed_open(b);

@@ -12,6 +12,8 @@
 
 #define PATH_DEFAULT "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+#define PROGRAM_HOSTNAME_MAX 64 /* of the kernel */
+
 /* The kernel refuses -1 as an id, and our own rule for images stops at the same number. */
 #define ID_NUMBER_MAX 2147483647U
 
@@ -77,6 +79,12 @@ int program_check_container(const struct cell_spec *cell, const struct container
 	if (cell->shares_instance && cell->host_network)
 		return error_field(err, ERROR_INVALID, "host_network",
 				   "the cell shares the network of the instance");
+	if (!str_empty(cell->hostname) &&
+	    (!cell->shares_instance || !str_is_clean(cell->hostname) ||
+	     strlen(cell->hostname) > PROGRAM_HOSTNAME_MAX))
+		return error_field(err, ERROR_INVALID, "hostname",
+				   "\"%.80s\" is no name that the instance can have",
+				   cell->hostname);
 	if (!memchr(spec->id, '\0', sizeof(spec->id)) || !name_is_label(spec->id))
 		return error_field(err, ERROR_INVALID, "id", "\"%.16s\" is not an identifier",
 				   spec->id);

@@ -29,6 +29,9 @@ struct cell_spec {
 	/* Shares net, ipc and uts namespaces and /dev/shm with the keeper; else they are the cell's
 	 * own. */
 	bool shares_instance;
+	/* What its keeper calls itself from then on, 1 to 64 bytes; only with shares_instance. NULL
+	 * or "": as it does. */
+	const char *hostname;
 	bool host_network; /* the cell's own ipc and uts, but the keeper's net namespace */
 	/* isolate/limits_words.h, of its group; with its first container. NULL: none. The field of
 	 * an error that is about them begins with CELL_LIMITS_FIELD. */

@@ -34,6 +34,7 @@ static void ps_row(struct table *t, const Nacre__V1__Workload *w, nsec_t now)
 	_cleanup_str_ char *state = view_state(w->kind, w->state, w->exit_code);
 	_cleanup_str_ char *images = view_images(w);
 	_cleanup_str_ char *kind = view_kind(w);
+	_cleanup_str_ char *ports = view_ports(w);
 	char created[TEXT_SIZE];
 
 	text_ago(created, now, w->created_at);
@@ -42,12 +43,14 @@ static void ps_row(struct table *t, const Nacre__V1__Workload *w, nsec_t now)
 	table_add(t, kind);
 	table_add_color(t, view_state_color(w->state), state);
 	table_add(t, created);
+	table_add(t, ports);
 	table_add(t, images);
 }
 
 static void ps_table(const struct cli *cli, const Nacre__V1__ListResponse *list)
 {
-	static const char *const heads[] = { "ID", "NAME", "KIND", "STATE", "CREATED", "IMAGE" };
+	static const char *const heads[] = { "ID",      "NAME",  "KIND", "STATE",
+					     "CREATED", "PORTS", "IMAGE" };
 	struct table t = { .n_columns = ARRAY_SIZE(heads), .n_fixed = 1 };
 	nsec_t now = clock_real();
 

@@ -9,6 +9,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/net_words.h"
 #include "cli/output.h"
 #include "cli/pull.h"
 #include "cli/session.h"
@@ -367,13 +368,15 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	};
 	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
 	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
+	_cleanup_(net_words_done) struct net_words net = { .words = NULL };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	Aurae__Runtime__V0__TerminalSize size;
 	bool detach = args_flag(args, "detach");
 	struct error err = ERROR_INIT;
 
-	if (spec_container_init(&spec, args, &err) < 0 || spec_nic_init(&nic, args, &err) < 0)
+	if (spec_container_init(&spec, args, &err) < 0 || spec_nic_init(&nic, args, &err) < 0 ||
+	    net_words_init(&net, args, &request.pod_network, &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "cli/handlers.h"
+#include "cli/net_words.h"
 #include "cli/tty.h"
 
 #define OPTION_ENV                                                                                 \
@@ -84,7 +85,7 @@ static const struct arg_option options_run[] = {
 	OPTION_ENV,
 	OPTION_CWD,
 	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint; '': none" },
-	{ "network", 0, "MODE", "pod (its own), none (loopback alone) or host" },
+	OPTIONS_NET,
 	OPTIONS_WALLS,
 	OPTIONS_LIMITS,
 	OPTION_IN,
@@ -97,7 +98,7 @@ static const struct arg_option options_pod[] = {
 	OPTION_NAME,
 	OPTION_IN,
 	OPTIONS_KIND,
-	{ "network", 0, "MODE", "pod (its own), none (loopback alone) or host" },
+	OPTIONS_NET,
 	{ "rm", 0, NULL, "remove the pod once all its containers have ended" },
 	OPTIONS_LIMITS,
 	OPTION_PULL,

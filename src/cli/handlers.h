@@ -68,6 +68,12 @@ int cmd_guest_rm(const struct cli *cli, const struct args *args);
 int cmd_vm_disks(const struct cli *cli, const struct args *args);
 int cmd_vm_rmdisk(const struct cli *cli, const struct args *args);
 int cmd_vm_run(const struct cli *cli, const struct args *args);
+/* cmd_network.c */
+int cmd_network_create(const struct cli *cli, const struct args *args);
+int cmd_network_inspect(const struct cli *cli, const struct args *args);
+int cmd_network_ls(const struct cli *cli, const struct args *args);
+int cmd_network_rm(const struct cli *cli, const struct args *args);
+int cmd_port(const struct cli *cli, const struct args *args);
 /* cmd_doctor.c */
 int cmd_doctor(const struct cli *cli, const struct args *args);
 /* cmd_check.c */

@@ -7,6 +7,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "cli/alloc.h"
+#include "cli/net_words.h"
 
 static const struct {
 	const char *state;
@@ -58,6 +59,12 @@ char *view_images(const Nacre__V1__Workload *w)
 		all = longer;
 	}
 	return all;
+}
+
+char *view_ports(const Nacre__V1__Workload *w)
+{
+	return w->attachment ? net_words_ports(w->attachment->publish, w->attachment->n_publish)
+			     : xstrdup("");
 }
 
 char *view_pid(int64_t pid)
@@ -186,6 +193,70 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 	json_put_end(j);
 }
 
+void view_port(struct json *j, const Aurae__Runtime__V0__PublishedPort *p)
+{
+	json_put_object(j, NULL);
+	json_put_word(j, "host_ip", p->host_ip);
+	json_put_unsigned(j, "host_port", p->host_port);
+	json_put_unsigned(j, "port", p->port);
+	json_put_word(j, "protocol", p->protocol);
+	json_put_unsigned(j, "count", p->count);
+	json_put_end(j);
+}
+
+static void view_ports_json(struct json *j, Aurae__Runtime__V0__PublishedPort *const *ports,
+			    size_t n)
+{
+	json_put_array(j, "publish");
+	for (size_t i = 0; i < n; i++)
+		view_port(j, ports[i]);
+	json_put_end(j);
+}
+
+static void view_asked(struct json *j, const Aurae__Runtime__V0__PodNetwork *m)
+{
+	if (!m) {
+		json_put_null(j, "asked");
+		return;
+	}
+	json_put_object(j, "asked");
+	json_put_word(j, "ip", m->ip);
+	json_put_word(j, "ip6", m->ip6);
+	json_put_word(j, "mac", m->mac);
+	view_ports_json(j, m->publish, m->n_publish);
+	view_words(j, "dns", m->dns, m->n_dns);
+	view_words(j, "dns_search", m->dns_search, m->n_dns_search);
+	view_words(j, "dns_option", m->dns_option, m->n_dns_option);
+	json_put_array(j, "hosts");
+	for (size_t i = 0; i < m->n_hosts; i++) {
+		json_put_object(j, NULL);
+		json_put_string(j, "name", m->hosts[i]->name);
+		json_put_string(j, "address", m->hosts[i]->address);
+		json_put_end(j);
+	}
+	json_put_end(j);
+	json_put_word(j, "hostname", m->hostname);
+	json_put_unsigned(j, "rate_to_pod", m->rate_to_pod);
+	json_put_unsigned(j, "rate_from_pod", m->rate_from_pod);
+	json_put_end(j);
+}
+
+static void view_attachment(struct json *j, const Nacre__V1__WorkloadNetwork *m)
+{
+	if (!m) {
+		json_put_null(j, "attachment");
+		return;
+	}
+	json_put_object(j, "attachment");
+	json_put_word(j, "name", m->name);
+	json_put_word(j, "ip", m->ip);
+	json_put_word(j, "ip6", m->ip6);
+	json_put_word(j, "mac", m->mac);
+	view_ports_json(j, m->publish, m->n_publish);
+	view_asked(j, m->asked);
+	json_put_end(j);
+}
+
 void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w)
 {
 	_cleanup_str_ char *images = view_images(w);
@@ -201,6 +272,7 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	json_put_time(j, "created_at", w->created_at);
 	json_put_string(j, "instance", w->instance);
 	json_put_word(j, "network", w->network);
+	view_attachment(j, w->attachment);
 	view_pid_json(j, w->pid);
 	json_put_word(j, "instance_kind", w->instance_kind);
 	json_put_word(j, "kind_reason", w->kind_reason);

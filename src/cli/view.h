@@ -23,12 +23,15 @@ char *view_kind(const Nacre__V1__Workload *w);
 /* Of what is an instance, the kind of its wall in any case, with the release of the kernel that it
  * runs on. The caller frees it. */
 char *view_level(const Nacre__V1__Workload *w, const char *kernel);
+/* Its published ports; "" where there is none. The caller frees it. */
+char *view_ports(const Nacre__V1__Workload *w);
 /* "" where there is none. The caller frees it. */
 char *view_pid(int64_t pid);
 
 /* What was started, on standard output. */
 void view_started(const char *id, const char *name, const char *kind, const char *kind_reason);
 void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w);
+void view_port(struct json *j, const Aurae__Runtime__V0__PublishedPort *p);
 void view_process(struct json *j, const Nacre__V1__Process *p);
 /* A word for the letter of the kernel. */
 const char *view_process_state(const char *letter);

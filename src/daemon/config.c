@@ -155,6 +155,12 @@ static int set_storage_container_limit(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_network_default(struct config *c, const char *value)
+{
+	c->network.by_default = str_eq(value, "default");
+	return c->network.by_default || str_eq(value, "none") ? 0 : -EINVAL;
+}
+
 static int set_vm_templates(struct config *c, const char *value)
 {
 	return set_yes(&c->vm.templates, value);
@@ -318,6 +324,7 @@ static const struct {
 	{ "trust_domain", set_trust_domain, "1 to 255 of a-z, 0-9, '.', '-' and '_'" },
 	{ "images.reserve", set_images_reserve, "a size up to 1048576GiB, or 0" },
 	{ "images.root", set_images_root, "overlay, erofs or auto" },
+	{ "network.default", set_network_default, "default or none" },
 	{ "storage.container_limit", set_storage_container_limit, "16MiB to 1TiB, or none" },
 	{ "vm.memory", set_vm_memory, "64MiB to 1TiB" },
 	{ "vm.cpus", set_vm_cpus, "1 to 64" },
@@ -346,6 +353,7 @@ void config_init(struct config *c)
 		.drain = 10 * NSEC_PER_SEC,
 		.spare = true,
 		.trust_domain = "nacre.local",
+		.network = { .by_default = true },
 		.vm = { .memory = (uint64_t)256 << 20,
 			.cpus = 1,
 			.heartbeat = 60 * NSEC_PER_SEC,

@@ -36,6 +36,8 @@
  *     parallel_downloads: 6    # blobs of a pull at once
  *     parallel_unpacks: auto   # layers of an image at once; auto: a processor each, to 4
  *     no_progress_timeout: 60s # a silent download is given up
+ *   network:
+ *     default: default         # what a pod is on that names no network: default, or: none
  *   storage:
  *     container_limit: none    # bytes that a container's writable layer may take
  *   vm:
@@ -67,6 +69,9 @@ struct config {
 		unsigned parallel_unpacks; /* 0: auto */
 		nsec_t no_progress;
 	} images;
+	struct {
+		bool by_default;
+	} network;
 	struct {
 		uint64_t container_limit; /* 0: none */
 	} storage;

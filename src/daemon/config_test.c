@@ -19,7 +19,8 @@ static int load(const char *text, struct config *c, struct error *err)
 	CHECK(fd >= 0);
 	CHECK_INT(fd_write_full(fd, text, strlen(text)), 0);
 	config_init(c);
-	*err = (struct error)ERROR_INIT;
+	if (err)
+		*err = (struct error)ERROR_INIT;
 	r = config_load(c, path, false, err);
 	(void)unlink(path);
 	return r;
@@ -56,6 +57,8 @@ static void reads_how_microvms_are_made(void)
 		"vm:\n  guest: ../x\n",
 		"vm:\n  guest: ''\n",
 		"vm:\n  pods: instance\n",
+		"network:\n  default: yes\n",
+		"network: none\n",
 		"vm:\n  pods: ''\n",
 		"vm: yes\n",
 		"vm:\n  templates: 1\n",
@@ -79,12 +82,17 @@ static void reads_how_microvms_are_made(void)
 	struct error err;
 	struct config c;
 
+	CHECK_INT(load("network:\n  default: none\n", &c, NULL), 0);
+	CHECK(!c.network.by_default);
+	CHECK_INT(load("network:\n  default: default\n", &c, NULL), 0);
+	CHECK(c.network.by_default);
 	CHECK_INT(load("", &c, &err), 0);
 	CHECK_INT(c.vm.memory, 256 << 20);
 	CHECK_INT(c.vm.cpus, 1);
 	CHECK(c.vm.templates);
 	CHECK_INT(c.vm.pool, 0);
 	CHECK_STR(c.vm.guest, "");
+	CHECK(c.network.by_default);
 	CHECK_INT(c.vm.pods, INSTANCE_KIND_COUNT);
 	CHECK_STR(c.trust_domain, "nacre.local");
 	CHECK_INT(load("trust_domain: a-1.b_c\nvm:\n  memory: 64MiB\n  cpus: 64\n"

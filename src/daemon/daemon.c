@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "base/title.h"
 #include "daemon/config.h"
+#include "daemon/instance_record.h"
 #include "daemon/microvms.h"
 #include "daemon/notify.h"
 #include "daemon/place.h"
@@ -32,6 +33,7 @@
 #include "keeper/client.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
+#include "network/networks.h"
 #include "pod/disk_watch.h"
 #include "pod/events.h"
 #include "pod/follow.h"
@@ -68,6 +70,7 @@ struct daemon {
 	struct events events;
 	struct microvms microvms;
 	struct instances *instances;
+	struct networks *networks;
 	struct log_readers *logs;
 	struct workloads *workloads;
 	struct disk_watch *disk_watch;
@@ -80,6 +83,7 @@ struct daemon {
 	struct workload_service workload;
 	struct image_service image;
 	struct disk_service disk;
+	struct network_service network;
 	struct node_service node;
 	bool serving;
 	bool draining;
@@ -102,39 +106,15 @@ static int daemon_connect(void *userdata, int rpc_fd, int fd_fd, struct peer **r
 static int daemon_save_instance(void *userdata, const struct instance *i, struct error *err)
 {
 	struct daemon *d = userdata;
-	struct run_instance r = {
-		.id = i->id,
-		.path = i->path,
-		.kind = instance_kind_word(i->choice.kind),
-		.kind_reason = i->choice.reason,
-		.kernel = i->kernel,
-		.machine_memory = i->machine.memory,
-		.machine_room = i->machine.room,
-		.machine_cpus = i->machine.cpus,
-		.state = (int)i->state,
-		.state_word = instance_state_word(i->state),
-		.pid = i->pid,
-		.start_time = i->start_time,
-		.cgroup = i->cgroup,
-		.host_network = i->host_network,
-		.owner = i->owner,
-		.reason = i->reason,
-		.created_at = i->created_at,
-		.request = i->request,
-		.settings = i->settings ? i->settings : "",
-	};
 
-	return run_store_put_instance(d->run_store, &r, err);
+	return instance_record_save(d->run_store, i, err);
 }
 
 static void daemon_forget_instance(void *userdata, const struct instance *i)
 {
 	struct daemon *d = userdata;
-	struct error err = ERROR_INIT;
 
-	if (run_store_drop_instance(d->run_store, i->id, &err) < 0)
-		log_error("cannot drop the record of an instance", LOG_STR("instance", i->path),
-			  LOG_ERR(&err));
+	instance_record_drop(d->run_store, i);
 }
 
 static void daemon_on_instance(void *userdata, struct instance *i)
@@ -210,39 +190,6 @@ static void daemon_on_note(void *userdata, struct instance *i)
 
 /* ---- opening ---- */
 
-struct adoption {
-	struct daemon *daemon;
-	struct error *err;
-};
-
-static int daemon_adopt_instance(void *data, const struct run_instance *r)
-{
-	struct adoption *a = data;
-	struct instance_record record = {
-		.id = r->id,
-		.path = r->path,
-		.owner = r->owner,
-		.reason = r->reason,
-		.cgroup = r->cgroup,
-		.state = r->state,
-		.host_network = r->host_network,
-		.created_at = r->created_at,
-		.request = r->request,
-		.settings = r->settings,
-		.kernel = r->kernel,
-		.choice.kind = instance_kind_of(r->kind),
-		.machine = { r->machine_memory, r->machine_room, r->machine_cpus },
-		.pid = (pid_t)r->pid,
-		.start_time = r->start_time,
-	};
-
-	if (r->state < 0 || r->state >= INSTANCE_STATE_COUNT ||
-	    record.choice.kind == INSTANCE_KIND_COUNT ||
-	    str_copy(record.choice.reason, sizeof(record.choice.reason), r->kind_reason) < 0)
-		return error_set(a->err, -EBADMSG, "the record of instance \"%s\"", r->path);
-	return instance_adopt(a->daemon->instances, &record, a->err);
-}
-
 static int daemon_open_instances(struct daemon *d, struct error *err)
 {
 	struct instances_config config = {
@@ -260,7 +207,6 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 		.on_note = daemon_on_note,
 		.userdata = d,
 	};
-	struct adoption adoption = { .daemon = d, .err = err };
 	int r = microvms_open(&d->microvms, d->loop, d->pool, &d->place, &d->config, err);
 
 	if (r < 0)
@@ -270,7 +216,7 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 	if (r < 0)
 		return r;
 	/* The node's keeper is looked for by daemon_on_check(). */
-	return run_store_each_instance(d->run_store, daemon_adopt_instance, &adoption, err);
+	return instance_records_adopt(d->run_store, d->instances, err);
 }
 
 static int daemon_open_workloads(struct daemon *d, struct error *err)
@@ -282,6 +228,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.images = d->images,
 		.store = d->run_store,
 		.events = &d->events,
+		.networks = d->networks,
 		.guard = { d->place.root_fd, d->place.run_fd },
 		.logs_fd = d->place.logs_fd,
 		.log = d->config.container_log,
@@ -309,6 +256,18 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 	return workloads_adopt(d->workloads, err);
 }
 
+static int daemon_open_root_store(struct daemon *d, struct error *err)
+{
+	struct networks_config config = { .loop = d->loop, .pool = d->pool };
+	int r = root_store_open(&d->root_store, d->pool, d->place.root_fd, "root.db", err);
+
+	if (r < 0)
+		return r;
+	config.store = d->root_store;
+	/* Reads the database, so before anybody writes to it. */
+	return networks_new(&d->networks, &config, err);
+}
+
 static int daemon_open_images(struct daemon *d, struct error *err)
 {
 	_cleanup_str_ char *fetch = place_helper(d->config.libexec, "nacre-fetch");
@@ -330,13 +289,9 @@ static int daemon_open_images(struct daemon *d, struct error *err)
 			     .https_proxy = getenv("https_proxy") ?: getenv("HTTPS_PROXY"),
 			     .no_proxy = getenv("no_proxy") ?: getenv("NO_PROXY") },
 	};
-	int r;
 
 	if (!fetch || !transfer)
 		return error_set(err, -ENOMEM, "find the helpers");
-	r = root_store_open(&d->root_store, d->pool, d->place.root_fd, "root.db", err);
-	if (r < 0)
-		return r;
 	config.store = d->root_store;
 	return image_store_new(&d->images, &config, err);
 }
@@ -352,7 +307,8 @@ static int daemon_add_services(struct daemon *d)
 					       .instances = d->instances,
 					       .logs = d->logs,
 					       .cgroup_fd = d->place.cgroup_fd,
-					       .pod_kind = d->config.vm.pods };
+					       .pod_kind = d->config.vm.pods,
+					       .on_network = d->config.network.by_default };
 	list_init(&d->runtime.executables);
 	r = volumes_calls_init(&d->runtime.volumes, d->loop, &guard);
 	if (r < 0)
@@ -371,6 +327,7 @@ static int daemon_add_services(struct daemon *d)
 	};
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
 	d->disk = (struct disk_service){ .pool = d->pool, .root_fd = d->place.root_fd };
+	d->network = (struct network_service){ .networks = d->networks, .workloads = d->workloads };
 	d->node = (struct node_service){ .loop = d->loop,
 					 .pool = d->pool,
 					 .workloads = d->workloads,
@@ -395,6 +352,8 @@ static int daemon_add_services(struct daemon *d)
 		r = rpc_server_add(d->server, &image_service, &d->image);
 	if (r == 0)
 		r = rpc_server_add(d->server, &disk_service, &d->disk);
+	if (r == 0)
+		r = rpc_server_add(d->server, &network_service, &d->network);
 	if (r == 0)
 		r = rpc_server_add(d->server, &node_service, &d->node);
 	return r;
@@ -679,7 +638,9 @@ static int daemon_open(struct daemon *d, struct error *err)
 	r = run_store_open(&d->run_store, d->place.run_fd, "run.db", err);
 	if (r < 0)
 		return r;
-	r = daemon_open_images(d, err);
+	r = daemon_open_root_store(d, err);
+	if (r == 0)
+		r = daemon_open_images(d, err);
 	if (r < 0)
 		return r;
 	r = daemon_open_instances(d, err);
@@ -706,6 +667,7 @@ static void daemon_close(struct daemon *d)
 	}
 	volumes_calls_done(&d->runtime.volumes);
 	disk_watch_stop(d->disk_watch);
+	networks_stop(d->networks);
 	d->workloads = workloads_free(d->workloads);
 	d->instances = instances_free(d->instances);
 	loop_defer_done(&d->check);
@@ -716,6 +678,7 @@ static void daemon_close(struct daemon *d)
 	microvms_close(&d->microvms);
 	check_calls_free(&d->node);
 	d->logs = log_readers_free(d->logs);
+	d->networks = networks_free(d->networks);
 	d->images = image_store_free(d->images);
 	d->root_store = root_store_close(d->root_store);
 	d->run_store = run_store_close(d->run_store);

@@ -16,7 +16,8 @@ static void start_request(Nacre__Instance__V1__StartRequest *request)
 {
 	static const struct cell_spec cell = { .name = "web",
 					       .shares_instance = true,
-					       .host_network = true };
+					       .host_network = true,
+					       .hostname = "www.example" };
 	static const struct container_spec spec = {
 		.id = "0123456789abcdef",
 		.name = "main",
@@ -47,6 +48,7 @@ static void start_survives(void)
 	CHECK_INT(convert_start(&cell, &spec, back, &arena, NULL), 0);
 	CHECK_STR(cell.name, "web");
 	CHECK(cell.shares_instance && cell.host_network);
+	CHECK_STR(cell.hostname, "www.example");
 	CHECK_STR(spec.id, "0123456789abcdef");
 	CHECK_STR(spec.name, "main");
 	CHECK_INT(spec.kind, CONTAINER_IMAGE);

@@ -97,9 +97,8 @@ static void relay_step_output(struct relay *r, short master, short output)
 		return;
 	}
 	/* Also while there is nothing to be written. */
-	if (output & (POLLERR | POLLHUP | POLLNVAL))
-		r->unread = true;
-	else if (output && way_write(&r->output, r->output_fd) < 0)
+	if (output & (POLLERR | POLLHUP | POLLNVAL) ||
+	    (output && way_write(&r->output, r->output_fd) < 0))
 		r->unread = true;
 	if (r->unread)
 		way_end(&r->output);

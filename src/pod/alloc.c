@@ -8,6 +8,8 @@
 #include "base/str.h"
 #include "cell/mounts.h"
 #include "image/image.h"
+#include "network/attachment.h"
+#include "pod/etc_wish.h"
 #include "pod/hosted.h"
 #include "pod/shares.h"
 
@@ -37,6 +39,8 @@ void workload_unmake(struct workload *w)
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_done(&w->containers[i]);
 	shares_free(w);
+	w->attachment = attachment_free(w->attachment);
+	w->etc = etc_wish_free(w->etc);
 	strv_free(w->limits);
 	free(w->refused);
 	free(w->failed);

@@ -27,10 +27,10 @@ struct disk_watch_config {
 
 int disk_watch_new(struct disk_watch **ret, const struct disk_watch_config *config);
 /* Before the workloads are freed; nothing is looked at any more. */
-void disk_watch_stop(struct disk_watch *w);
+void disk_watch_stop(struct disk_watch *d);
 /* Behind the end of the pool. */
-struct disk_watch *disk_watch_free(struct disk_watch *w);
+struct disk_watch *disk_watch_free(struct disk_watch *d);
 /* Something has begun to run. */
-void disk_watch_wake(struct disk_watch *w);
+void disk_watch_wake(struct disk_watch *d);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "cell/spec.h"
+#include "pod/etc_wish.h"
 
 /*
  * The files below /etc that say where a container runs: hosts, hostname and resolv.conf. They are
@@ -14,21 +15,22 @@
  * name work, they count as what the container wrote, and a volume on one of them or on /etc covers
  * them.
  *
- * hosts     localhost, and the workload's name as 127.0.0.1
- * hostname  that name
+ * hosts     localhost, and the workload's name as 127.0.0.1, or as its addresses on a network
+ * hostname  that name, or another one that was asked for (pod/etc_wish.h)
  *
- * Both with a network of the host's, too; hosts then begins with that of the host. What resolv.conf
- * says depends on the network:
+ * Both with a network of the host's, too; hosts then begins with that of the host. What was asked
+ * for stands behind. What resolv.conf says depends on the network, where nothing was asked for:
  */
 enum etc_network {
 	/* Loopback alone: no name server (resolvers then ask 127.0.0.1, where a container of the
 	 * same pod may listen), and one attempt of a second, since those of musl do not see that
 	 * nobody is there. */
 	ETC_NETWORK_LOOPBACK,
-	/* Another one than the host's, which may lead to its servers (a machine's): the host's
-	 * file without the servers that only the host reaches. Where it has no others (the stub of
-	 * systemd-resolved at 127.0.0.53), the file that the stub is fed from; where there is none,
-	 * as LOOPBACK. */
+	/* Another one than the host's, which may lead to its servers (a machine's, or one of the
+	 * node's): the host's file without the servers that only the host reaches, and without
+	 * those behind the third, with at most 32 search domains in 2048 bytes. Where it has no
+	 * others (the stub of systemd-resolved at 127.0.0.53), the file that the stub is fed from;
+	 * where there is none, as LOOPBACK. */
 	ETC_NETWORK_ROUTED,
 	/* The host's: its file, byte for byte. */
 	ETC_NETWORK_HOST,
@@ -37,6 +39,8 @@ enum etc_network {
 #define ETC_FILES 3
 /* A file of the host that is larger counts as missing. */
 #define ETC_HOST_MAX ((size_t)4 << 20)
+
+struct attachment;
 
 struct etc {
 	struct buf texts[ETC_FILES];
@@ -48,10 +52,19 @@ struct etc {
 		.texts = { BUF_INIT, BUF_INIT, BUF_INIT }                                          \
 	}
 
-/* Into an etc that has nothing yet. host_fd: the root of the host, for the networks that look
- * there. A file that cannot be read there counts as missing. -ENOMEM. */
-int etc_make(struct etc *etc, const char *name, enum etc_network network, int host_fd,
-	     struct error *err);
+struct etc_place {
+	const char *name; /* the workload's */
+	enum etc_network network;
+	/* The root of the host, for the networks that look there. A file that cannot be read there
+	 * counts as missing. */
+	int host_fd;
+	/* On a network of the node; NULL: it is on none. */
+	const struct attachment *attachment;
+	const struct etc_wish *wish; /* NULL: none */
+};
+
+/* Into an etc that has nothing yet. -ENOMEM. */
+int etc_make(struct etc *etc, const struct etc_place *place, struct error *err);
 void etc_done(struct etc *etc);
 
 /* The same for the containers of a workload that has its instance. */

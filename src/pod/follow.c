@@ -11,6 +11,7 @@
 #include "image/image.h"
 #include "pod/life.h"
 #include "pod/hosted.h"
+#include "pod/plug.h"
 #include "pod/record.h"
 #include "pod/remote.h"
 #include "pod/sweep.h"
@@ -182,7 +183,8 @@ static struct instance *workloads_find_instance(struct workloads *all, const str
 	return NULL;
 }
 
-static int workloads_adopt_one(void *userdata, struct workload *w, const char *instance_id)
+static int workloads_adopt_one(void *userdata, struct workload *w, const char *instance_id,
+			       const char *attachment)
 {
 	struct workloads *all = userdata;
 	struct error err = ERROR_INIT;
@@ -201,6 +203,9 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 		workload_unregister(w);
 		return r == -ENOMEM ? r : 0;
 	}
+	if (plug_adopt(w, all->config.networks, attachment, &err) < 0)
+		log_error("the network of a workload cannot be taken up",
+			  LOG_STR("workload", w->path), LOG_ERR(&err));
 	for (size_t i = 0; i < w->n_containers; i++) {
 		struct pod_container *c = &w->containers[i];
 

@@ -21,6 +21,7 @@
 #include "pod/make.h"
 #include "pod/failure.h"
 #include "pod/publish.h"
+#include "pod/plug.h"
 #include "pod/record.h"
 #include "pod/remote.h"
 #include "pod/stop_signal.h"
@@ -441,6 +442,7 @@ static void workload_start_container(struct workload *w, struct pod_container *c
 	struct cell_spec cell = {
 		.name = name_last(w->path),
 		.shares_instance = w->kind == WORKLOAD_POD,
+		.hostname = w->etc ? w->etc->hostname : NULL,
 		.host_network = w->kind == WORKLOAD_CELL && str_eq(w->network, "host"),
 		.limits = w->kind == WORKLOAD_POD ? NULL : w->limits,
 	};
@@ -562,14 +564,14 @@ static void workload_drop_rootfs(struct workload *w)
 	}
 }
 
-/* The last step, when nothing of it lives in a keeper any more and nobody there names it. Frees w.
- */
+/* The last step, when nothing of it lives in a keeper and nobody there names it. Frees w. */
 static void workload_finish_removal(struct workload *w)
 {
 	struct workloads *all = w->all;
 	struct error err = ERROR_INIT;
 
-	if (!w->taken_down || w->n_starting > 0 || w->awaits_keeper || w->n_disks > 0)
+	if (!w->taken_down || w->n_starting > 0 || w->awaits_keeper || w->n_disks > 0 ||
+	    !plug_is_released(w))
 		return;
 	if (w->kind == WORKLOAD_POD && w->instance && w->instance->state == INSTANCE_FAILED)
 		instance_remove(w->instance);
@@ -616,6 +618,7 @@ static void workload_settle_late(struct workload *w, bool give)
 {
 	struct peer *peer = workload_peer(w);
 
+	w->late_due = false;
 	for (size_t i = 0; i < w->n_containers; i++) {
 		struct pod_container *c = &w->containers[i];
 
@@ -631,8 +634,7 @@ static void workload_settle_late(struct workload *w, bool give)
 	}
 }
 
-/* The files of its containers, while its keeper answers to hello, or makes ready what needs none of
- * them. */
+/* Its containers' files, while its keeper answers to hello or makes ready what needs none. */
 static void workload_make_files(struct workload *w)
 {
 	const struct workloads_config *config = &w->all->config;
@@ -647,9 +649,11 @@ static void workload_make_files(struct workload *w)
 	 * record says whose it is. */
 	image_ballast_spend(config->images);
 	r = workload_prepare(w, config->images, config->logs_fd, &err);
-	workload_settle_late(w, r == 0);
-	if (r < 0)
+	w->late_due = r == 0;
+	if (r < 0) {
+		workload_settle_late(w, false);
 		workload_fail(w, &err);
+	}
 }
 
 /* What this node cannot do, or has no room for, is told as the failure of the call. */
@@ -722,6 +726,15 @@ static void workload_on_defer(struct loop_defer *d)
 {
 	struct workload *w = container_of(d, struct workload, defer);
 
+	struct error err = ERROR_INIT;
+	int awaits_plug = plug_is_awaited(w, &err);
+
+	if (awaits_plug < 0)
+		workload_fail(w, &err);
+	if (w->save_due)
+		workload_save(w);
+	w->save_due = false;
+
 	if (workload_gets_roots(w))
 		return;
 	if (workload_starts_early(w)) {
@@ -732,6 +745,10 @@ static void workload_on_defer(struct loop_defer *d)
 	}
 	if (w->prepare_due)
 		workload_make_files(w);
+	if (w->late_due && awaits_plug <= 0)
+		workload_settle_late(w, !workload_has_ended(w));
+	if (w->start_due && w->state == WORKLOAD_STARTING && awaits_plug > 0)
+		return;
 	if (w->start_due && w->state == WORKLOAD_STARTING && !workload_gets_disks(w))
 		workload_start(w);
 	w->start_due = false;
@@ -743,6 +760,8 @@ static void workload_on_defer(struct loop_defer *d)
 	if (w->auto_remove)
 		workload_event(w, WORKLOAD_REMOVE);
 	workload_take_down(w);
+	if (w->taken_down)
+		(void)plug_is_released(w);
 	if (w->state == WORKLOAD_REMOVING)
 		workload_finish_removal(w);
 }

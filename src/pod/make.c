@@ -283,7 +283,8 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 	w->created_at = clock_real();
 	w->settings = strdup(spec->settings ? spec->settings : "");
 	w->limits = spec->limits ? strv_copy(spec->limits) : NULL;
-	if (!w->settings || (spec->limits && !w->limits))
+	w->etc = spec->etc ? etc_wish_copy(spec->etc) : NULL;
+	if (!w->settings || (spec->limits && !w->limits) || (spec->etc && !w->etc))
 		return error_set(err, -ENOMEM, "workload");
 	if (workload_set_comment(w, spec->comment) < 0)
 		return error_set(err, -ENOMEM, "workload");

@@ -10,7 +10,9 @@
  * container will execute (OCI image specification, "Conversion to OCI Runtime Configuration").
  */
 
+struct etc_wish;
 struct image_store;
+struct network_wish;
 
 struct pod_container_spec {
 	const char *name;
@@ -36,10 +38,12 @@ struct pod_container_spec {
 struct workload_spec {
 	enum workload_kind kind;
 	const char *name;
-	struct instance *parent;        /* NULL: the node */
-	const char *network;            /* "pod", "none", "own", "host" */
-	struct instance_choice choice;  /* for a pod: of what kind its instance is */
-	const struct instance_nic *nic; /* of that; NULL: none */
+	struct instance *parent;           /* NULL: the node */
+	const char *network;               /* "pod", "none", "own", "host" */
+	const struct network_wish *attach; /* for a pod of kind cell; NULL: to no network */
+	struct instance_choice choice;     /* for a pod: of what kind its instance is */
+	const struct instance_nic *nic;    /* of that; NULL: none */
+	const struct etc_wish *etc;        /* NULL: nothing is asked of its files below /etc */
 	bool auto_remove;
 	const char *request; /* base/request.h; NULL: none */
 	const char *comment; /* for people; NULL: none */

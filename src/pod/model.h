@@ -54,6 +54,9 @@ enum workload_kind {
 #define WORKLOAD_REASON_MAX 512
 
 struct workloads;
+struct attachment;
+struct etc_wish;
+struct networks;
 struct foreign;
 struct foreigns;
 struct mirrors;
@@ -70,6 +73,7 @@ struct workloads_config {
 	struct pool *pool;
 	struct instances *instances;
 	struct foreigns *foreigns; /* NULL: no machine can be made */
+	struct networks *networks;
 	struct image_store *images;
 	struct run_store *store;
 	struct events *events;
@@ -138,8 +142,13 @@ struct workload {
 	char reason[WORKLOAD_REASON_MAX];
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	const char *network;            /* a word of the API */
-	struct instance_choice choice;  /* of the instance that is made for a pod */
-	char *comment;                  /* NULL: none */
+	/* On a network of the node; NULL: it is on none. */
+	struct attachment *attachment;
+	bool plug_failed;              /* `refused` says why, if there was memory for it */
+	bool save_due;                 /* its record is to be written when the loop turns */
+	struct etc_wish *etc;          /* until it was started; NULL: nothing */
+	struct instance_choice choice; /* of the instance that is made for a pod */
+	char *comment;                 /* NULL: none */
 	bool auto_remove;
 	uint64_t created_at;
 	struct instance *instance; /* NULL once it is gone */
@@ -158,6 +167,7 @@ struct workload {
 	bool has_roots;     /* what their root file systems lie upon was asked for */
 	size_t n_roots;     /* and is not there yet, for so many of them */
 	bool prepare_due;   /* its files are to be made when the loop turns */
+	bool late_due;      /* they are there, and are given once its network is there */
 	bool start_due;     /* to be started when the loop turns */
 	bool asked;         /* the keeper was asked to start its containers */
 	nsec_t stop_by;     /* clock_mono(): a stop that goes on kills it then; 0: none does */

@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "network/attachment.h"
 #include "pod/alloc.h"
 #include "store/store.h"
 
 int record_put_workload(struct run_store *s, const struct workload *w, struct error *err)
 {
+	_cleanup_(buf_done) struct buf attachment = BUF_INIT;
 	struct run_workload r = {
 		.id = w->id,
 		.path = w->path,
@@ -28,8 +30,15 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.instance_kind = w->kind == WORKLOAD_POD ? instance_kind_word(w->choice.kind) : "",
 		.kind_reason = w->choice.reason,
 		.stop_by = w->stop_by,
+		.attachment = "",
 	};
 
+	if (w->attachment) {
+		if (attachment_print(w->attachment, &attachment) < 0 ||
+		    buf_add(&attachment, "", 1) < 0)
+			return error_set(err, -ENOMEM, "record workload %s", w->path);
+		r.attachment = (const char *)buf_data(&attachment);
+	}
 	return run_store_put_workload(s, &r, err);
 }
 
@@ -86,7 +95,8 @@ struct record_walk {
 	struct run_store *store;
 	struct workload *w;
 	size_t n;
-	int (*fn)(void *userdata, struct workload *w, const char *instance_id);
+	int (*fn)(void *userdata, struct workload *w, const char *instance_id,
+		  const char *attachment);
 	void *userdata;
 	struct error *err;
 };
@@ -204,11 +214,12 @@ static int record_read(void *data, const struct run_workload *r)
 		workload_unmake(w);
 		return ret;
 	}
-	return walk->fn(walk->userdata, w, r->instance);
+	return walk->fn(walk->userdata, w, r->instance, r->attachment);
 }
 
 int record_each(struct run_store *s,
-		int (*fn)(void *userdata, struct workload *w, const char *instance_id),
+		int (*fn)(void *userdata, struct workload *w, const char *instance_id,
+			  const char *attachment),
 		void *userdata, struct error *err)
 {
 	struct record_walk walk = { .store = s, .fn = fn, .userdata = userdata, .err = err };

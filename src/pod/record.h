@@ -17,9 +17,10 @@ int record_put_container(struct run_store *s, const struct pod_container *c, uns
 int record_put_all(struct run_store *s, const struct workload *w, struct error *err);
 
 /* Calls fn with each recorded workload, its containers filled in; fn owns it. instance_id: where it
- * lived. */
+ * lived; attachment: as attachment_print() had it, or "". */
 int record_each(struct run_store *s,
-		int (*fn)(void *userdata, struct workload *w, const char *instance_id),
+		int (*fn)(void *userdata, struct workload *w, const char *instance_id,
+			  const char *attachment),
 		void *userdata, struct error *err);
 
 #endif

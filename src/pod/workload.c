@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "image/image.h"
 #include "pod/life.h"
+#include "pod/plug.h"
 #include "pod/publish.h"
 #include "pod/record.h"
 #include "pod/sweep.h"
@@ -84,6 +85,9 @@ static int workload_begin(struct workload *w, const struct workload_spec *spec, 
 	r = waiter_add(w, WAITER_STARTED, NULL, done, userdata);
 	if (r < 0)
 		return error_set(err, r, "workload %s", w->path);
+	r = plug_reserve(w, w->all->config.networks, spec, err);
+	if (r < 0)
+		return r;
 	r = FAILPOINT("workload.create");
 	if (r < 0)
 		return error_set(err, r, "record workload %s", w->path);

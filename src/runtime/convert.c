@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "pod/stop_signal.h"
 #include "pod/workload.h"
+#include "runtime/convert_network.h"
 #include "runtime/settings.h"
 #include "runtime/target.h"
 
@@ -91,6 +92,8 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 		m->instance_kind = convert_str(instance_kind_word(w->choice.kind));
 		m->kind_reason = w->choice.reason;
 	}
+	if (convert_attachment(a, w, m) < 0)
+		return NULL;
 	if (fields >> CONVERT_CONTAINERS & 1 && convert_containers(a, w, m) < 0)
 		return NULL;
 	return m;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
 #include <errno.h>
 
 #include "base/str.h"
@@ -13,6 +12,7 @@
 #include "runtime/kind.h"
 #include "runtime/machine_call.h"
 #include "runtime/nics.h"
+#include "runtime/pod_network.h"
 #include "runtime/remote.h"
 #include "runtime/request.h"
 #include "runtime/resources.h"
@@ -23,7 +23,6 @@
 
 /* ---- from request to specification ---- */
 
-static const char *const pod_networks[] = { "pod", "none", "host" };
 static const char *const cell_networks[] = { "own", "host" };
 
 static char **runtime_strv(struct arena *a, char **v, size_t n)
@@ -189,7 +188,7 @@ static bool runtime_failed(struct rpc_call *call, struct workload *w, const stru
 struct run_method {
 	enum workload_kind kind;
 	const char *parent_field;
-	const char *const *networks;
+	const char *const *networks; /* NULL: runtime/pod_network.h */
 	size_t n_networks;
 	workload_fn done;
 	void (*handle)(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
@@ -199,6 +198,7 @@ struct run_method {
 struct run_request {
 	const ProtobufCMessage *message;
 	const char *id, *name, *parent, *network;
+	const Aurae__Runtime__V0__PodNetwork *pod_network;
 	bool auto_remove;
 	enum instance_kind wish; /* of a pod; INSTANCE_KIND_COUNT: none */
 	bool cold;
@@ -353,9 +353,11 @@ static int run_check(struct run_hand *h, struct error *err)
 		.nic = &h->nic,
 	};
 	r = check_name("meta.name", spec->name, err);
-	if (r == 0)
+	if (r == 0 && method->networks)
 		r = check_word("network", q->network, method->networks, method->n_networks,
 			       &spec->network, err);
+	else if (r == 0)
+		r = pod_network_word(q->network, &spec->network, err);
 	if (r == 0)
 		r = request_find(h->service, q->message, q->id, h->key, &found, err);
 	if (r > 0) {
@@ -376,6 +378,9 @@ static int run_check(struct run_hand *h, struct error *err)
 			      &h->nic, err);
 	if (r == 0)
 		r = runtime_containers(rpc_call_arena(h->call), &what, spec, err);
+	if (r == 0 && method->kind == WORKLOAD_POD)
+		r = pod_network_take(rpc_call_arena(h->call), q->network, q->pod_network,
+				     h->service->on_network, spec, err);
 	spec->size = size_of(what.whole.resources, what.containers, what.n_containers);
 	if (r == 0)
 		r = size_check_run(spec->parent, what.whole.resources, what.containers,
@@ -388,23 +393,11 @@ static int run_check(struct run_hand *h, struct error *err)
 static int run_now(struct run_hand *h, struct error *err)
 {
 	struct workload *w;
+	int r = workload_run(h->service->workloads, &h->spec, h->method->done, h->call, &w, err);
 
-	return workload_run(h->service->workloads, &h->spec, h->method->done, h->call, &w, err);
-}
-
-static void run_take_volumes(struct workload_spec *spec, const struct volumes *opened)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < spec->n_containers; i++) {
-		const struct pod_container_spec *c = &spec->containers[i];
-		struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)c->mounts;
-
-		for (size_t k = 0; k < c->n_mounts; k++)
-			if (mounts[k].source)
-				mounts[k].fd = opened->fds[n++];
-	}
-	assert(n == opened->n);
+	if (r < 0)
+		pod_network_blame(h->request.pod_network, err);
+	return r;
 }
 
 /* What was right before its volumes were opened may have changed meanwhile. */
@@ -415,7 +408,7 @@ static void run_opened(void *userdata, const struct volumes *opened)
 	int r = run_check(h, &err);
 
 	if (r == 0) {
-		run_take_volumes(&h->spec, opened);
+		volumes_call_take(&h->spec, opened);
 		r = run_now(h, &err);
 	}
 	if (r < 0)
@@ -497,8 +490,7 @@ static void run_pod_done(void *userdata, struct workload *w, const struct error 
 
 static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
-	static const struct run_method method = { WORKLOAD_POD, "parent",
-						  pod_networks, ARRAY_SIZE(pod_networks),
+	static const struct run_method method = { WORKLOAD_POD, "parent", NULL, 0,
 						  run_pod_done, run_pod };
 	const Aurae__Runtime__V0__RunPodRequest *q =
 		(const Aurae__Runtime__V0__RunPodRequest *)(const void *)request;
@@ -508,6 +500,7 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 		.name = meta_name(q->meta),
 		.parent = q->parent,
 		.network = q->network,
+		.pod_network = q->pod_network,
 		.auto_remove = q->auto_remove,
 		.cold = q->cold,
 		.nics = q->nics,

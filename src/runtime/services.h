@@ -21,6 +21,7 @@ struct foreigns;
 struct image_store;
 struct instances;
 struct log_readers;
+struct networks;
 struct loop;
 struct pool;
 struct workloads;
@@ -35,6 +36,7 @@ struct runtime_service {
 	struct log_readers *logs;
 	int cgroup_fd;               /* the node's base group */
 	enum instance_kind pod_kind; /* of a pod without a wish; INSTANCE_KIND_COUNT: auto */
+	bool on_network;             /* a pod that names no network is on the default one */
 	struct list executables;     /* calls that wait for one (runtime/executable.c) */
 	struct volumes_calls volumes;
 	unsigned n_machine_calls; /* under way (runtime/machine_call.c) */
@@ -61,6 +63,13 @@ extern const struct rpc_service disk_service;
 struct disk_service {
 	struct pool *pool;
 	int root_fd;
+};
+
+/* nacre.v1.NetworkService; userdata: struct network_service. */
+extern const struct rpc_service network_service;
+struct network_service {
+	struct networks *networks;
+	struct workloads *workloads;
 };
 
 /* nacre.v1.EventService; userdata: struct workload_service. */

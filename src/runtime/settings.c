@@ -177,21 +177,26 @@ static int settings_mounts_shown(struct arena *a, Aurae__Runtime__V0__Container 
 	return 0;
 }
 
-static char *settings_pack(struct arena *a, const Aurae__Runtime__V0__Container *m)
+static char *settings_pack_any(struct arena *a, const ProtobufCMessage *m)
 {
-	size_t len = aurae__runtime__v0__container__get_packed_size(m);
+	size_t len = protobuf_c_message_get_packed_size(m);
 	uint8_t *bytes = arena_alloc(a, len + 1);
 	char *text = arena_alloc(a, 2 * len + 1);
 
 	if (!bytes || !text)
 		return NULL;
-	(void)aurae__runtime__v0__container__pack(m, bytes);
+	(void)protobuf_c_message_pack(m, bytes);
 	for (size_t i = 0; i < len; i++) {
 		text[2 * i] = settings_digits[bytes[i] >> 4];
 		text[2 * i + 1] = settings_digits[bytes[i] & 15];
 	}
 	text[2 * len] = '\0';
 	return text;
+}
+
+static char *settings_pack(struct arena *a, const Aurae__Runtime__V0__Container *m)
+{
+	return settings_pack_any(a, &m->base);
 }
 
 char *settings_of_resources(struct arena *a, Aurae__Runtime__V0__Resources *resources)
@@ -305,19 +310,19 @@ static void settings_free(void *a, void *p)
 {
 }
 
-/* NULL where there is nothing to show. */
-static Aurae__Runtime__V0__Container *settings_unpack(struct arena *a, const char *settings)
+/* The message of so many digits; NULL where there is nothing to show. */
+static void *settings_unpack_any(struct arena *a, const ProtobufCMessageDescriptor *type,
+				 const char *digits, size_t n)
 {
-	const ProtobufCMessageDescriptor *type = &aurae__runtime__v0__container__descriptor;
 	ProtobufCAllocator allocator = { .alloc = settings_alloc,
 					 .free = settings_free,
 					 .allocator_data = a };
-	size_t len = settings ? strlen(settings) / 2 : 0;
+	size_t len = n / 2;
 	uint8_t *bytes = len > 0 ? arena_alloc(a, len) : NULL;
 
 	for (size_t i = 0; bytes && i < len; i++) {
-		int high = settings_digit(settings[2 * i]);
-		int low = settings_digit(settings[2 * i + 1]);
+		int high = settings_digit(digits[2 * i]);
+		int low = settings_digit(digits[2 * i + 1]);
 
 		if (high < 0 || low < 0)
 			return NULL;
@@ -325,6 +330,36 @@ static Aurae__Runtime__V0__Container *settings_unpack(struct arena *a, const cha
 	}
 	/* What a later release wrote may be more than this one reads. */
 	return bytes ? (void *)rpc_decode(type, bytes, len, &allocator, NULL) : NULL;
+}
+
+static Aurae__Runtime__V0__Container *settings_unpack(struct arena *a, const char *settings)
+{
+	return settings_unpack_any(a, &aurae__runtime__v0__container__descriptor, settings,
+				   settings ? strcspn(settings, ".") : 0);
+}
+
+/* What is kept of the network, with the '.'; "": nothing. */
+static const char *settings_tail(const char *settings)
+{
+	return settings ? settings + strcspn(settings, ".") : "";
+}
+
+char *settings_with_network(struct arena *a, const char *settings,
+			    const Nacre__V1__WorkloadNetwork *network)
+{
+	char *text = settings_pack_any(a, &network->base);
+	int n = settings ? (int)strcspn(settings, ".") : 0;
+
+	return text ? arena_printf(a, "%.*s.%s", n, settings ? settings : "", text) : NULL;
+}
+
+Nacre__V1__WorkloadNetwork *settings_network(struct arena *a, const char *settings)
+{
+	const char *tail = settings_tail(settings);
+
+	return *tail ? settings_unpack_any(a, &nacre__v1__workload_network__descriptor, tail + 1,
+					   strlen(tail + 1))
+		     : NULL;
 }
 
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings)
@@ -352,6 +387,8 @@ char *settings_add(struct arena *a, const char *settings, const char *added)
 	Aurae__Runtime__V0__Container none = AURAE__RUNTIME__V0__CONTAINER__INIT;
 	Aurae__Runtime__V0__Container *kept = settings_unpack(a, settings) ?: &none;
 	Aurae__Runtime__V0__Resources *with = settings_resources(a, added);
+	const char *tail = settings_tail(settings);
+	char *text;
 
 	if (!with)
 		return NULL;
@@ -359,5 +396,6 @@ char *settings_add(struct arena *a, const char *settings, const char *added)
 		resources_merge(kept->resources, with);
 	else
 		kept->resources = with;
-	return settings_pack(a, kept);
+	text = settings_pack(a, kept);
+	return text && *tail ? arena_printf(a, "%s%s", text, tail) : text;
 }

@@ -10,8 +10,8 @@
 /*
  * What a container may do and reach beside what each does: its mounts, its root, its limits. From
  * the request to the specification, and to the text that the node keeps with the record and shows
- * as it was asked for. The text is the message of the API in hexadecimal digits; nobody else reads
- * it.
+ * as it was asked for. The text is the message of the API in hexadecimal digits, of a pod with
+ * what is kept of its network behind a '.'; nobody else reads it.
  */
 
 struct arena;
@@ -44,6 +44,13 @@ int settings_take_whole(struct arena *a, struct workload_spec *to,
 char *settings_of_resources(struct arena *a, Aurae__Runtime__V0__Resources *resources);
 /* A text with the limits of `added` over what it says. NULL without memory. */
 char *settings_add(struct arena *a, const char *settings, const char *added);
+
+/* A text (NULL: none) with what is kept of the network of a pod in place of what it says of that.
+ * NULL without memory. */
+char *settings_with_network(struct arena *a, const char *settings,
+			    const Nacre__V1__WorkloadNetwork *network);
+/* NULL for none. */
+Nacre__V1__WorkloadNetwork *settings_network(struct arena *a, const char *settings);
 
 /* Puts what the text says into what is shown. */
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/volumes_call.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -200,4 +201,19 @@ void volumes_calls_done(struct volumes_calls *all)
 		if (!v->work.busy)
 			volumes_free(v);
 	}
+}
+
+void volumes_call_take(struct workload_spec *spec, const struct volumes *opened)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < spec->n_containers; i++) {
+		const struct pod_container_spec *c = &spec->containers[i];
+		struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)c->mounts;
+
+		for (size_t k = 0; k < c->n_mounts; k++)
+			if (mounts[k].source)
+				mounts[k].fd = opened->fds[n++];
+	}
+	assert(n == opened->n);
 }

@@ -52,5 +52,7 @@ int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
 		       const struct workload_spec *spec,
 		       void (*go_on)(void *userdata, const struct volumes *opened), void *userdata,
 		       struct error *err);
+/* Gives the mounts of a specification of the same request their descriptors. */
+void volumes_call_take(struct workload_spec *spec, const struct volumes *opened);
 
 #endif

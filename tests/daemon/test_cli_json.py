@@ -54,13 +54,17 @@ class Output(nacre_test.NodeTest):
         self.check("cell", "--in", "a", "--name", "deep", "busybox", "sleep", "1000")
         self.node.cli("run", "--name", "failed", "busybox", "/no/such", check=False)
         self.node.cli("execute", "--keep", "--name", "here", "true")
-        self.assertEqual(6, len(self.check("ps", "-a")))
+        self.node.cli("run", "-d", "--name", "named", "--hostname", "x", "--dns", "10.0.0.1", "--add-host", "db:10.0.0.2", "busybox", "sleep",
+                      "1000")
+        self.assertEqual(7, len(self.check("ps", "-a")))
+        self.assertEqual("x", self.check("inspect", "named")["attachment"]["asked"]["hostname"])
+        self.assertEqual([], self.check("port", "named"))
         tree = self.check("tree")
         self.assertEqual(["deep"], [b["workload"]["name"].rpartition("/")[2] for e in tree if e["workload"]["name"] == "a"
                                     for b in e["children"]])
         for name in ("one", "shop", "a", "a/deep", "failed", "here"):
             self.check("inspect", name)
-        self.assertEqual({"a", "a/deep", "one", "shop"}, {w["name"] for w in self.check("stats")["workloads"]})
+        self.assertEqual({"a", "a/deep", "named", "one", "shop"}, {w["name"] for w in self.check("stats")["workloads"]})
         self.node.cli("stop", "-t", "0", "one")
         self.assertEqual(137, self.check("wait", "one")["exit_code"])
         with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +127,7 @@ class Output(nacre_test.NodeTest):
 
     def test_every_command_is_described(self):
         """Of all commands those without a schema are known, so that a new one is thought of."""
-        without = {"execute", "exec", "logs", "attach", "stop", "rm", "image rm", "image pin", "image unpin", "guest default", "guest rm", "vm rmdisk", "daemon", "help", "completion", "man", "signal",
+        without = {"execute", "exec", "logs", "attach", "stop", "rm", "image rm", "image pin", "image unpin", "guest default", "guest rm", "vm rmdisk", "network rm", "daemon", "help", "completion", "man", "signal",
                    "update"}
         man = self.node.cli("help").stdout.split("commands:\n")[1].split("\n\n")[0]
         names = {line[2:].split("  ")[0].strip() for line in man.splitlines()}

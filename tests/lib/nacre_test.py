@@ -127,6 +127,9 @@ class Node:
         # Nor does each node try KVM, which may take a processor for twenty seconds (test_survive.py has it).
         if "hardware:" not in config:
             config = config.replace("vm:\n", "vm:\n  hardware: no\n") if "vm:\n" in config else config + "vm:\n  hardware: no\n"
+        # Nor is a pod on a network that names none (tests/network has those).
+        if "network:" not in config:
+            config += "network:\n  default: none\n"
         with open(self.config, "w", encoding="utf-8") as f:
             # Tests count what is there: a keeper that waits for the next pod would come and go (test_spare.py has it), and so
             # would the machine of a template (test_warm.py).
@@ -305,6 +308,10 @@ class Node:
     @property
     def runtime(self):
         return pb["runtime_pb2_grpc"].RuntimeServiceStub(self.channel)
+
+    @property
+    def networks(self):
+        return pb["nacre_pb2_grpc"].NetworkServiceStub(self.channel)
 
     @property
     def workloads(self):
