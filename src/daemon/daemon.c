@@ -264,6 +264,7 @@ static int daemon_open_root_store(struct daemon *d, struct error *err)
 	if (r < 0)
 		return r;
 	config.store = d->root_store;
+	config.run_store = d->run_store;
 	/* Reads the database, so before anybody writes to it. */
 	return networks_new(&d->networks, &config, err);
 }

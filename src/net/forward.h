@@ -27,7 +27,8 @@ struct forward {
 	/* The host is no router but for us: what neither comes from a pod nor goes to one is not to
 	 * be forwarded. */
 	bool drop_transit4, drop_transit6;
-	/* Links that this struct has turned on, for forward_undo(). */
+	/* Links that were turned on, for forward_undo(); with those of an earlier daemon, which the
+	 * caller fills in. */
 	uint32_t turned4[FORWARD_LINKS_MAX], turned6[FORWARD_LINKS_MAX];
 	size_t n_turned4, n_turned6;
 	bool turned_all6;

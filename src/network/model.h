@@ -27,11 +27,13 @@ struct network;
 struct networks;
 struct pool;
 struct root_store;
+struct run_store;
 
 struct networks_config {
 	struct loop *loop;
 	struct pool *pool;
 	struct root_store *store;
+	struct run_store *run_store;
 };
 
 /* err NULL for success. */

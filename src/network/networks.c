@@ -385,6 +385,8 @@ int networks_begin(struct networks *all, struct error *err)
 		if (!n->asked_mtu)
 			n->mtu = all->host_mtu;
 	r = networks_make_default(all, err);
+	if (r == 0)
+		r = networks_load_forward(all, err);
 	if (r < 0)
 		return r;
 	all->begun = true;

@@ -20,6 +20,7 @@
 #include "net/port.h"
 #include "scratch.h"
 #include "store/root.h"
+#include "store/store.h"
 #include "unit.h"
 
 /* A node in a network namespace of its own, with a real store, pool and kernel. */
@@ -29,6 +30,7 @@ struct node {
 	struct loop *loop;
 	struct pool *pool;
 	struct root_store *store;
+	struct run_store *run_store;
 	struct networks *networks;
 	unsigned n_done;
 	int code;
@@ -40,9 +42,12 @@ static bool node_open(struct node *n)
 	struct error err = ERROR_INIT;
 
 	if (loop_new(&n->loop) < 0 || pool_new(&n->pool, n->loop, 2) < 0 ||
-	    root_store_open(&n->store, n->pool, n->fd, "root.db", &err) < 0)
+	    root_store_open(&n->store, n->pool, n->fd, "root.db", &err) < 0 ||
+	    run_store_open(&n->run_store, n->fd, "run.db", &err) < 0)
 		return false;
-	config = (struct networks_config){ .loop = n->loop, .pool = n->pool, .store = n->store };
+	config = (struct networks_config){
+		.loop = n->loop, .pool = n->pool, .store = n->store, .run_store = n->run_store
+	};
 	CHECK_INT(networks_new(&n->networks, &config, &err), 0);
 	return n->networks != NULL;
 }
@@ -53,6 +58,7 @@ static void node_close(struct node *n)
 	n->pool = n->pool ? pool_free(n->pool) : NULL;
 	n->networks = networks_free(n->networks);
 	n->store = root_store_close(n->store);
+	n->run_store = run_store_close(n->run_store);
 	n->loop = n->loop ? loop_free(n->loop) : NULL;
 }
 

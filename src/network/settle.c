@@ -12,6 +12,7 @@
 #include "net/subnets.h"
 #include "network/attachment.h"
 #include "network/state.h"
+#include "store/store.h"
 
 /* What others change comes in bursts. */
 #define SETTLE_DELAY (20 * NSEC_PER_MSEC)
@@ -190,6 +191,48 @@ static void settling_run(struct pool_work *work)
 
 /* ---- on the loop thread ---- */
 
+static void forward_save_one(struct networks *all, const char *family, uint32_t link)
+{
+	char id[32];
+	const struct run_forward record = { .id = id, .family = family, .link = link };
+	struct error err = ERROR_INIT;
+
+	(void)str_printf(id, sizeof(id), "%s/%u", family, link);
+	if (run_store_put_forward(all->config.run_store, &record, &err) < 0)
+		log_warn("that a link forwards for pods is not recorded", LOG_ERR(&err));
+}
+
+/* What a settling has turned on beyond what was on before: the lists only grow. */
+static void settling_save_forward(struct settling *s)
+{
+	const struct forward *was = &s->all->forward, *is = &s->forward;
+
+	for (size_t i = was->n_turned4; i < is->n_turned4; i++)
+		forward_save_one(s->all, "ipv4", is->turned4[i]);
+	for (size_t i = was->n_turned6; i < is->n_turned6; i++)
+		forward_save_one(s->all, "ipv6", is->turned6[i]);
+	if (is->turned_all6 && !was->turned_all6)
+		forward_save_one(s->all, "ipv6", 0);
+}
+
+static int forward_load_one(void *data, const struct run_forward *record)
+{
+	struct forward *f = data;
+
+	if (str_eq(record->family, "ipv4") && f->n_turned4 < FORWARD_LINKS_MAX)
+		f->turned4[f->n_turned4++] = record->link;
+	else if (record->link == 0)
+		f->turned_all6 = true;
+	else if (f->n_turned6 < FORWARD_LINKS_MAX)
+		f->turned6[f->n_turned6++] = record->link;
+	return 0;
+}
+
+int networks_load_forward(struct networks *all, struct error *err)
+{
+	return run_store_each_forward(all->config.run_store, forward_load_one, &all->forward, err);
+}
+
 static void settling_done(struct pool_work *work)
 {
 	struct settling *s = container_of(work, struct settling, work);
@@ -207,6 +250,7 @@ static void settling_done(struct pool_work *work)
 	if (s->n_orphans > 0)
 		log_info("ports of pods that are gone were removed",
 			 LOG_INT("ports", (int64_t)s->n_orphans));
+	settling_save_forward(s);
 	all->forward = s->forward;
 	/* Its own removal of the table is no news. */
 	if (all->filter_fd >= 0)

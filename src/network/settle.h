@@ -12,10 +12,13 @@
  * Private to this area.
  */
 
+struct error;
 struct networks;
 
 void networks_init_settle(struct networks *all);
 void networks_done_settle(struct networks *all);
+/* Reads what an earlier daemon has turned on at this host. */
+int networks_load_forward(struct networks *all, struct error *err);
 /* When what runs now has ended; several are one. What fails is logged and tried again. */
 void networks_settle(struct networks *all);
 /* The same once the loop turns: who is taken up from an earlier life of the daemon until then keeps

@@ -89,7 +89,20 @@ static const struct sql_column mirror_columns[] = {
 	SQL_COLUMN(run_mirror, source, SQL_TEXT),
 };
 
-enum run_kind { RUN_INSTANCE, RUN_WORKLOAD, RUN_CONTAINER, RUN_MIRROR, RUN_KIND_COUNT };
+static const struct sql_column forward_columns[] = {
+	SQL_COLUMN(run_forward, id, SQL_TEXT),
+	SQL_COLUMN(run_forward, family, SQL_TEXT),
+	SQL_COLUMN(run_forward, link, SQL_UNSIGNED),
+};
+
+enum run_kind {
+	RUN_INSTANCE,
+	RUN_WORKLOAD,
+	RUN_CONTAINER,
+	RUN_MIRROR,
+	RUN_FORWARD,
+	RUN_KIND_COUNT
+};
 
 static const struct {
 	struct sql_table table;
@@ -108,6 +121,9 @@ static const struct {
 	[RUN_MIRROR] = { { "mirror", mirror_columns, ARRAY_SIZE(mirror_columns) },
 			 "WHERE workload=? ORDER BY rowid",
 			 "DELETE FROM mirror WHERE id=?" },
+	[RUN_FORWARD] = { { "forward", forward_columns, ARRAY_SIZE(forward_columns) },
+			  "ORDER BY rowid",
+			  "DELETE FROM forward WHERE id=?" },
 };
 static_assert(ARRAY_SIZE(run_kinds) == RUN_KIND_COUNT, "a row for each kind");
 
@@ -154,7 +170,9 @@ static const char *const run_migrations[] = {
 	 "CREATE TRIGGER workload_gone_mirror AFTER DELETE ON workload"
 	 " BEGIN DELETE FROM mirror WHERE workload=OLD.id; END"),
 	"ALTER TABLE workload ADD COLUMN stop_by INTEGER NOT NULL DEFAULT 0",
-	"ALTER TABLE workload ADD COLUMN attachment TEXT NOT NULL DEFAULT ''",
+	("ALTER TABLE workload ADD COLUMN attachment TEXT NOT NULL DEFAULT '';"
+	 "CREATE TABLE forward("
+	 " id TEXT PRIMARY KEY, family TEXT NOT NULL, link INTEGER NOT NULL)"),
 };
 
 static const struct sql_schema run_schema = {
@@ -375,6 +393,11 @@ int run_store_put_container(struct run_store *s, const struct run_container *r, 
 	return run_store_put(s, RUN_CONTAINER, r, err);
 }
 
+int run_store_put_forward(struct run_store *s, const struct run_forward *r, struct error *err)
+{
+	return run_store_put(s, RUN_FORWARD, r, err);
+}
+
 int run_store_put_mirror(struct run_store *s, const struct run_mirror *r, struct error *err)
 {
 	return run_store_put(s, RUN_MIRROR, r, err);
@@ -396,6 +419,7 @@ union run_record {
 	struct run_workload workload;
 	struct run_container container;
 	struct run_mirror mirror;
+	struct run_forward forward;
 };
 
 union run_each_fn {
@@ -403,6 +427,7 @@ union run_each_fn {
 	int (*workload)(void *data, const struct run_workload *r);
 	int (*container)(void *data, const struct run_container *r);
 	int (*mirror)(void *data, const struct run_mirror *r);
+	int (*forward)(void *data, const struct run_forward *r);
 };
 
 static int run_store_call(enum run_kind kind, union run_each_fn fn, void *data,
@@ -414,7 +439,9 @@ static int run_store_call(enum run_kind kind, union run_each_fn fn, void *data,
 		return fn.workload(data, &record->workload);
 	if (kind == RUN_CONTAINER)
 		return fn.container(data, &record->container);
-	return fn.mirror(data, &record->mirror);
+	if (kind == RUN_MIRROR)
+		return fn.mirror(data, &record->mirror);
+	return fn.forward(data, &record->forward);
 }
 
 static int run_store_each(struct run_store *s, enum run_kind kind, union run_each_fn fn, void *data,
@@ -463,6 +490,12 @@ int run_store_each_container(struct run_store *s, const char *workload,
 	if (r < 0)
 		return r;
 	return run_store_each(s, RUN_CONTAINER, (union run_each_fn){ .container = fn }, data, err);
+}
+
+int run_store_each_forward(struct run_store *s, int (*fn)(void *data, const struct run_forward *r),
+			   void *data, struct error *err)
+{
+	return run_store_each(s, RUN_FORWARD, (union run_each_fn){ .forward = fn }, data, err);
 }
 
 int run_store_each_mirror(struct run_store *s, const char *workload,

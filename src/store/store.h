@@ -98,6 +98,13 @@ struct run_mirror {
 	const char *source; /* path */
 };
 
+/* A link of the host whose forwarding this node has turned on (net/forward.h). */
+struct run_forward {
+	const char *id;     /* family/link */
+	const char *family; /* "ipv4", "ipv6" */
+	unsigned link;      /* index; 0: all links at once */
+};
+
 int run_store_open(struct run_store **ret, int dir_fd, const char *name, struct error *err);
 struct run_store *run_store_close(struct run_store *s);
 
@@ -109,6 +116,7 @@ int run_store_put_instance(struct run_store *s, const struct run_instance *r, st
 int run_store_put_workload(struct run_store *s, const struct run_workload *r, struct error *err);
 int run_store_put_container(struct run_store *s, const struct run_container *r, struct error *err);
 int run_store_put_mirror(struct run_store *s, const struct run_mirror *r, struct error *err);
+int run_store_put_forward(struct run_store *s, const struct run_forward *r, struct error *err);
 int run_store_drop_instance(struct run_store *s, const char *id, struct error *err);
 /* Takes the workload's containers and mirrors along. */
 int run_store_drop_workload(struct run_store *s, const char *id, struct error *err);
@@ -124,6 +132,8 @@ int run_store_each_workload(struct run_store *s,
 int run_store_each_container(struct run_store *s, const char *workload,
 			     int (*fn)(void *data, const struct run_container *r), void *data,
 			     struct error *err);
+int run_store_each_forward(struct run_store *s, int (*fn)(void *data, const struct run_forward *r),
+			   void *data, struct error *err);
 int run_store_each_mirror(struct run_store *s, const char *workload,
 			  int (*fn)(void *data, const struct run_mirror *r), void *data,
 			  struct error *err);

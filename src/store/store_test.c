@@ -242,6 +242,7 @@ static void brings_records_of_cells_along(void)
 				   "ALTER TABLE workload DROP COLUMN kind_reason;"
 				   "ALTER TABLE workload DROP COLUMN stop_by;"
 				   "ALTER TABLE workload DROP COLUMN attachment;"
+				   "DROP TABLE forward;"
 				   "DROP TRIGGER workload_gone_mirror;"
 				   "DROP TABLE mirror;"
 				   "PRAGMA user_version=7";

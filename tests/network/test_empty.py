@@ -45,6 +45,9 @@ class EmptyNode(unittest.TestCase):
             self.assertIn("table inet nacre", look()[1])
             node.start()
             node.clear()
+            node.stop()
+            self.assertEqual(before, look())
+            node.start()
 
 
 
