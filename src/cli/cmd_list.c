@@ -29,7 +29,7 @@ static void ps_json(const Nacre__V1__ListResponse *list)
 	json_put_end(&j);
 }
 
-static void ps_row(struct table *t, const Nacre__V1__Workload *w, nsec_t now)
+static void ps_row(struct table *t, const Nacre__V1__Workload *w, bool has_ports, nsec_t now)
 {
 	_cleanup_str_ char *state = view_state(w->kind, w->state, w->exit_code);
 	_cleanup_str_ char *images = view_images(w);
@@ -43,21 +43,35 @@ static void ps_row(struct table *t, const Nacre__V1__Workload *w, nsec_t now)
 	table_add(t, kind);
 	table_add_color(t, view_state_color(w->state), state);
 	table_add(t, created);
-	table_add(t, ports);
+	if (has_ports)
+		table_add(t, ports);
 	table_add(t, images);
+}
+
+/* A column that nothing stands in takes room from the others. */
+static bool ps_has_ports(const Nacre__V1__ListResponse *list)
+{
+	for (size_t i = 0; i < list->n_workloads; i++)
+		if (list->workloads[i]->attachment && list->workloads[i]->attachment->n_publish > 0)
+			return true;
+	return false;
 }
 
 static void ps_table(const struct cli *cli, const Nacre__V1__ListResponse *list)
 {
-	static const char *const heads[] = { "ID",      "NAME",  "KIND", "STATE",
-					     "CREATED", "PORTS", "IMAGE" };
-	struct table t = { .n_columns = ARRAY_SIZE(heads), .n_fixed = 1 };
+	enum { PS_PORTS = 5 };
+	static const char *const heads[] = { "ID",    "NAME",    "KIND",
+					     "STATE", "CREATED", [PS_PORTS] = "PORTS",
+					     "IMAGE" };
+	const bool has_ports = ps_has_ports(list);
+	struct table t = { .n_columns = ARRAY_SIZE(heads) - !has_ports, .n_fixed = 1 };
 	nsec_t now = clock_real();
 
 	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
-		table_add_color(&t, TABLE_BOLD, heads[i]);
+		if (has_ports || i != PS_PORTS)
+			table_add_color(&t, TABLE_BOLD, heads[i]);
 	for (size_t i = 0; i < list->n_workloads; i++)
-		ps_row(&t, list->workloads[i], now);
+		ps_row(&t, list->workloads[i], has_ports, now);
 	table_write(&t, stdout, cli->color);
 	table_done(&t);
 }

@@ -232,6 +232,7 @@ int filter_sync(struct filter *f, const struct filter_state *state, struct error
 {
 	_cleanup_nft_batch_ struct nft_batch b = NFT_BATCH_INIT;
 	struct filter_elements e = { .b = &b, .verb = NFT_MSG_NEWSETELEM };
+	int r;
 
 	/* The first one makes it where somebody has removed it. */
 	filter_put_table(&b, NFT_MSG_NEWTABLE, f->flags);
@@ -243,7 +244,14 @@ int filter_sync(struct filter *f, const struct filter_state *state, struct error
 	for (size_t i = 0; i < state->n_ports; i++)
 		filter_put_port(&e, &state->ports[i]);
 	filter_elements_end(&e);
-	return nft_commit(&b, f->fd, "set the rules of the pods' network", err);
+	r = nft_commit(&b, f->fd, "set the rules of the pods' network", err);
+	/* What it lacks the kernel calls a file that is not there. */
+	return r == -ENOENT
+		       ? error_refuse(err, ERROR_PRECONDITION,
+				      "this kernel lacks a part of nf_tables; load the modules "
+				      "nft_ct, nft_chain_nat, nft_nat, nft_masq, nft_fib_inet, "
+				      "nft_reject_inet and nft_connlimit")
+		       : r;
 }
 
 /* The netlink port of the socket that the table belongs to. */

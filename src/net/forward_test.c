@@ -258,6 +258,6 @@ static void beside_many_ports(void)
 		(void)fd_close(pods[i]);
 }
 
-UNIT_MAIN({ "own_namespace", own_namespace }, { "settled", settled }, { "router", router },
+UNIT_MAIN({ "own_namespace", own_namespace, true }, { "settled", settled }, { "router", router },
 	  { "one_switch", one_switch }, { "watched", watched },
 	  { "beside_many_ports", beside_many_ports }, { "without_ipv6", without_ipv6 })

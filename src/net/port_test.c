@@ -623,6 +623,6 @@ static void many(void)
 	free(seen);
 }
 
-UNIT_MAIN({ "own_namespace", own_namespace }, { "names", names }, { "made", made },
+UNIT_MAIN({ "own_namespace", own_namespace, true }, { "names", names }, { "made", made },
 	  { "without_ipv6", without_ipv6 }, { "limited", limited }, { "failing", failing },
 	  { "talking", talking }, { "many", many })

@@ -192,6 +192,6 @@ static void nowhere(void)
 	CHECK_INT(reach("10.171.1.7"), 0);
 }
 
-UNIT_MAIN({ "own_namespace", own_namespace }, { "mtu", mtu }, { "choosing", choosing },
+UNIT_MAIN({ "own_namespace", own_namespace, true }, { "mtu", mtu }, { "choosing", choosing },
 	  { "none_left", none_left }, { "overlapping", overlapping }, { "sites", sites },
 	  { "nowhere", nowhere })

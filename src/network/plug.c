@@ -121,6 +121,11 @@ static int plug_make(struct plug *p)
 	struct port_plan plan;
 	int r;
 
+	if (all->unsettled.code)
+		return error_refuse(&p->err, ERROR_PRECONDITION,
+				    "the network of pods cannot be set up on this host: %.300s; "
+				    "use --network none or host meanwhile",
+				    error_text(&all->unsettled));
 	plug_plan(a, &plan);
 	r = FAILPOINT("network.plug");
 	if (r < 0)

@@ -250,6 +250,7 @@ static void settling_done(struct pool_work *work)
 	if (s->n_orphans > 0)
 		log_info("ports of pods that are gone were removed",
 			 LOG_INT("ports", (int64_t)s->n_orphans));
+	all->unsettled = s->err;
 	settling_save_forward(s);
 	all->forward = s->forward;
 	/* Its own removal of the table is no news. */

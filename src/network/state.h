@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/error.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "net/filter.h"
@@ -45,7 +46,9 @@ struct networks {
 	struct loop_timer settle_soon;
 	struct loop_fd forward_watch, filter_watch;
 	int forward_fd, filter_fd; /* of these; -1: nothing is watched */
-	struct forward forward;    /* as the last settling left it */
+	/* Why the last settling failed; code 0: it did not. Threads read it, while none goes on. */
+	struct error unsettled;
+	struct forward forward; /* as the last settling left it */
 
 	pthread_mutex_t filter_lock;
 	struct filter *filter;

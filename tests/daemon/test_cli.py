@@ -213,7 +213,7 @@ class Others(CliTest):
     def test_ps_for_people(self):
         id_ = self.start()
         lines = self.out("ps").splitlines()
-        self.assertEqual(["ID", "NAME", "KIND", "STATE", "CREATED", "PORTS", "IMAGE"], lines[0].split())
+        self.assertEqual(["ID", "NAME", "KIND", "STATE", "CREATED", "IMAGE"], lines[0].split())
         self.assertEqual([id_, "web", "pod", "running"], lines[1].split()[:4])
         self.assertNotIn("\x1b", "".join(lines))
         self.assertEqual(id_ + "\n", self.out("ps", "-q"))

@@ -61,7 +61,8 @@ class CommandLine(unittest.TestCase):
             with open(os.path.join(folder, name), encoding="utf-8") as f:
                 called |= set(re.findall(r'"/(\w+\.[\w.]+)/\w+"', f.read()))
         self.assertLessEqual(called, {"aurae.runtime.v0.RuntimeService", "nacre.v1.WorkloadService", "nacre.v1.EventService",
-                                      "nacre.v1.ImageService", "nacre.v1.DiskService", "nacre.v1.NodeService"})
+                                      "nacre.v1.ImageService", "nacre.v1.DiskService", "nacre.v1.NodeService",
+                                      "nacre.v1.NetworkService"})
         self.assertIn("nacre.v1.WorkloadService", called)
 
 

@@ -52,7 +52,8 @@ static void starts(void)
 	time_t end = guest_now() + GUEST_PATIENCE_S;
 
 	/* Not below this process's own group, which cannot hand on what it has. */
-	CHECK(config_fd >= 0 && dprintf(config_fd, "cgroup: /node/base\nspare: no\n") > 0);
+	CHECK(config_fd >= 0 && dprintf(config_fd, "cgroup: /node/base\nspare: no\n"
+						   "network:\n  default: none\n") > 0);
 	(void)close(config_fd);
 	/* Where this program is must be free of processes: it leaves for a leaf. */
 	CHECK(mkdir("/sys/fs/cgroup/node/test", 0755) == 0);

@@ -120,6 +120,7 @@ class Names(StoreTest):
         with sqlite3.connect(os.path.join(self.node.root, "root.db")) as db:
             db.execute("ALTER TABLE image DROP COLUMN pinned")
             db.execute("ALTER TABLE image DROP COLUMN source")
+            db.execute("DROP TABLE network")
             db.execute("PRAGMA user_version=1")
         db.close()
         self.node.start()
