@@ -366,7 +366,7 @@ int handover_read(struct handover_reader *r, const char *what, const struct hand
 		  size_t n, void *object, handover_nested_fn nested, void *userdata,
 		  struct error *err)
 {
-	uint64_t seen = 0;
+	bool seen[HANDOVER_FIELDS_MAX] = { false };
 
 	assert(n <= HANDOVER_FIELDS_MAX);
 	while (r->len) {
@@ -379,11 +379,11 @@ int handover_read(struct handover_reader *r, const char *what, const struct hand
 			return error_set(err, ret, "state: %s is cut", what);
 		while (i < n && fields[i].tag != head.tag)
 			i++;
-		if (i < n && (seen & ((uint64_t)1 << i)))
+		if (i < n && seen[i])
 			return error_refuse(err, ERROR_INVALID, "state: %s has two of %s", what,
 					    fields[i].name);
 		if (i < n) {
-			seen |= (uint64_t)1 << i;
+			seen[i] = true;
 			ret = read_field(r, &fields[i], data, head.len,
 					 (uint8_t *)object + fields[i].offset);
 			if (ret < 0)

@@ -50,8 +50,9 @@ struct handover_field {
 	uint64_t max;
 };
 
-#define HANDOVER_FIELDS_MAX 64
 #define HANDOVER_NESTED 100U
+/* Of one table: as many as there are tags. */
+#define HANDOVER_FIELDS_MAX (HANDOVER_NESTED - 1)
 
 /* HANDOVER(TAG, KIND, TYPE, MEMBER[, .max = N]) */
 #define HANDOVER(t, k, type, member, ...)                                                          \

@@ -290,7 +290,46 @@ static void wants_a_sealed_memfd_of_its_form(void)
 	CHECK(ftruncate(fd, 1) < 0 && errno == EPERM);
 }
 
+static int read_full(const struct handover_writer *w, const struct handover_field *table,
+		     int *numbers, struct error *err)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_fd_ int fd = handover_seal(w, err);
+	struct handover_reader r;
+
+	if (fd < 0)
+		return fd;
+	return handover_open(fd, false, &b, &r, err) < 0
+		       ? -1
+		       : handover_read(&r, "a full table", table, HANDOVER_FIELDS_MAX, numbers,
+				       NULL, NULL, err);
+}
+
+static void has_room_for_each_tag(void)
+{
+	_cleanup_(handover_writer_done) struct handover_writer w = HANDOVER_WRITER_INIT;
+	struct handover_field table[HANDOVER_FIELDS_MAX];
+	int from[HANDOVER_FIELDS_MAX], to[HANDOVER_FIELDS_MAX] = { 0 };
+	struct error err = ERROR_INIT;
+
+	for (unsigned i = 0; i < HANDOVER_FIELDS_MAX; i++) {
+		from[i] = (int)i + 1;
+		table[i] = (struct handover_field){ .tag = i + 1,
+						    .kind = HANDOVER_INT,
+						    .offset = i * sizeof(int),
+						    .size = sizeof(int),
+						    .name = "number" };
+	}
+	CHECK_INT(handover_write(&w, table, HANDOVER_FIELDS_MAX, from), 0);
+	CHECK_INT(read_full(&w, table, to, &err), 0);
+	CHECK(memcmp(from, to, sizeof(from)) == 0);
+	CHECK_INT(handover_write(&w, &table[HANDOVER_FIELDS_MAX - 1], 1, from), 0);
+	CHECK(read_full(&w, table, to, &err) < 0);
+	CHECK_STR(err.text, "state: a full table has two of number");
+}
+
 UNIT_MAIN({ "goes over whole", goes_over_whole },
+	  { "has room for each tag", has_room_for_each_tag },
 	  { "leaves out what is nothing", leaves_out_what_is_nothing },
 	  { "refuses what is newer", refuses_what_is_newer },
 	  { "refuses what is out of range", refuses_what_is_out_of_range },
