@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs protoc-c and marks the header that it makes as a system header, since its initialisers cast constness away in
-every file that uses them: protoc_c.py PROTOC_C PROTO_DIR OUT_DIR PROTO"""
+every file that uses them. gnu17 defines `linux` as a macro, and the CRI has fields of that name: the header undefines it.
+
+    protoc_c.py PROTOC_C PROTO_DIR OUT_DIR PROTO
+"""
 import os
 import subprocess
 import sys
@@ -15,7 +18,7 @@ def main():
     with open(path, encoding="utf-8") as f:
         text = f.read()
     with open(path, "w", encoding="utf-8") as f:
-        f.write('#pragma GCC diagnostic ignored "-Wcast-qual"\n#pragma GCC system_header\n' + text)
+        f.write('#pragma GCC diagnostic ignored "-Wcast-qual"\n#pragma GCC system_header\n#undef linux\n' + text)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ static const int error_kind_errno[] = {
 	[ERROR_DENIED] = -EACCES,      [ERROR_CANCELLED] = -ECANCELED,
 	[ERROR_DEADLINE] = -ETIMEDOUT, [ERROR_ABORTED] = -ESTALE,
 	[ERROR_RANGE] = -ERANGE,       [ERROR_UNAUTHENTICATED] = -EACCES,
+	[ERROR_UNKNOWN] = -EIO,
 };
 
 _Static_assert(ARRAY_SIZE(error_kind_errno) == ERROR_KIND_COUNT, "one errno for each kind");

@@ -31,7 +31,7 @@ static void refuse_has_a_code_for_each_kind(void)
 		CHECK_INT(err.kind, kind);
 		CHECK_INT(error_refuse(NULL, (enum error_kind)kind, "x"), r);
 	}
-	CHECK_STR(err.text, "no 13");
+	CHECK_STR(err.text, "no 14");
 	CHECK_INT(error_refuse(&err, ERROR_NOT_FOUND, "x"), -ENOENT);
 }
 

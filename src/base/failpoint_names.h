@@ -8,8 +8,8 @@
  * The one table of failpoints: name, who comes there ("any": the daemon, and keepers;
  * "upgrade": only where a daemon meets keepers of another build; "vm": the daemon, with instances
  * in machines; "ahead": likewise, where those are made ahead of need; "network": the daemon, with
- * pods on networks), whether it has a place
- * behind the step too, and what the process is about to do. Used by failpoint.c and
+ * pods on networks; "sandbox": the daemon, with containers that come and go), whether it has a
+ * place behind the step too, and what the process is about to do. Used by failpoint.c and
  * failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
  */
 static const struct {
@@ -76,6 +76,8 @@ static const struct {
 	{ "workload.remove", "daemon", true, "take away what a workload left" },
 	{ "workload.files", "daemon", true, "remove the files of a workload" },
 	{ "workload.forget", "daemon", true, "drop the record of a workload" },
+	{ "sandbox.create", "sandbox", true, "record a container of a sandbox" },
+	{ "member.files", "sandbox", true, "make the files of a container of a sandbox" },
 	{ "rootfs.remove", "daemon", true, "remove the directories of a container" },
 
 	{ "boot.instance", "daemon", true, "take up an instance of an earlier daemon" },

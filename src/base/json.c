@@ -158,6 +158,13 @@ void json_put_null(struct json *j, const char *key)
 	json_literal(j, key, "null");
 }
 
+void json_put_document(struct json *j, const char *key, const void *text, size_t len)
+{
+	json_begin(j, key);
+	(void)fwrite(text, 1, len, j->to);
+	json_finish(j);
+}
+
 void json_put_time(struct json *j, const char *key, nsec_t real)
 {
 	char text[CLOCK_TEXT_SIZE];

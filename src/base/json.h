@@ -45,6 +45,8 @@ void json_put_unsigned(struct json *j, const char *key, uint64_t value);
 void json_put_real(struct json *j, const char *key, uint64_t whole, unsigned hundredths);
 void json_put_bool(struct json *j, const char *key, bool value);
 void json_put_null(struct json *j, const char *key);
+/* A value that is JSON already, as it is. */
+void json_put_document(struct json *j, const char *key, const void *text, size_t len);
 /* RFC 3339; null for 0. */
 void json_put_time(struct json *j, const char *key, nsec_t real);
 

@@ -99,10 +99,11 @@ static void tells_time(void)
 	struct json j = { .to = capture_open(&c), .compact = true };
 
 	json_put_array(&j, NULL);
+	json_put_document(&j, NULL, "{\"a\": 1}, 2", 8);
 	json_put_time(&j, NULL, 0);
 	json_put_time(&j, NULL, 1769853600 * NSEC_PER_SEC + 5);
 	json_put_end(&j);
-	capture_check(&c, "[null,\"2026-01-31T10:00:00.000000005Z\"]\n");
+	capture_check(&c, "[{\"a\": 1},null,\"2026-01-31T10:00:00.000000005Z\"]\n");
 }
 
 UNIT_MAIN({ "indents", indents }, { "stays_on_a_line", stays_on_a_line }, { "escapes", escapes },

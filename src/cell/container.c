@@ -508,6 +508,7 @@ static int container_set_user(struct container *c, char *const *spec_env,
 	if (!c->user)
 		return -ENOMEM;
 	*c->user = *user;
+	program_add_groups(c->user, &c->security);
 	r = program_env(&env, spec_env, user->home, host);
 	if (r < 0)
 		return r;
@@ -520,6 +521,7 @@ static int container_copy_spec(struct container *c, const struct container_spec 
 			       const struct isolate_user *user)
 {
 	c->home_added = !strv_env_get(spec->env, "HOME");
+	c->security = spec->security;
 	c->cwd = strdup(str_empty(spec->cwd) ? "/" : spec->cwd);
 	if (!c->start->argv || !c->cwd)
 		return -ENOMEM;
@@ -768,6 +770,11 @@ int container_signal(struct container *c, int sig, bool all, struct error *err)
 	if (r < 0 && r != -ESRCH)
 		return error_set(err, r, "send signal %d to container %s", sig, c->name);
 	return 0;
+}
+
+int container_change_log(struct container *c, int fd, void (*changed)(void *data), void *data)
+{
+	return pump_change_log(&c->pump, fd, changed, data);
 }
 
 void container_finish_off(struct container *c)

@@ -56,6 +56,8 @@ static inline bool container_is_over(const struct container *c)
 /* keeper_signal(). Before the program runs, SIGKILL acts at once and others are kept for it. */
 int container_signal(struct container *c, int sig, bool all, struct error *err);
 /* SIGKILL to all of it, and a log that cannot be written is given up. */
+/* pump_change_log(). */
+int container_change_log(struct container *c, int fd, void (*changed)(void *data), void *data);
 void container_finish_off(struct container *c);
 
 #endif

@@ -65,6 +65,7 @@ struct container {
 	char **env;
 	char *cwd;
 	struct isolate_user *user;
+	struct container_security security; /* its groups are those of user */
 	bool home_added;
 	int cgroup_fd;
 	int ns_fd[CONTAINER_NS_COUNT]; /* for execs, opened by the first one */

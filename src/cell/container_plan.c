@@ -72,6 +72,8 @@ int container_clone(struct container *c, struct error *err)
 
 	isolate_plan_init(&plan);
 	program_plan(&plan, c->kind, c->user);
+	if (c->kind == CONTAINER_IMAGE)
+		program_secure(&plan, &c->security);
 	container_plan_walls(c, &plan);
 	plan.cgroup_fd = c->cgroup_fd;
 	plan.argv = c->start->argv;

@@ -331,7 +331,7 @@ static void exec_timeout(struct loop_timer *timer)
 		return;
 	}
 	x->timed_out = true;
-	(void)str_copy(x->reason, sizeof(x->reason), "killed, since its time was over");
+	(void)str_copy(x->reason, sizeof(x->reason), KEEPER_EXEC_TIME_OVER);
 	exec_kill(x);
 	x->cut = true;
 }
@@ -454,6 +454,7 @@ static int exec_plan(struct container *c, const struct isolate_user *user,
 		container_plan_host(c, plan);
 		return 0;
 	}
+	program_secure(plan, &c->security);
 	r = exec_open_namespaces(c, err);
 	if (r < 0)
 		return r;

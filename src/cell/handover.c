@@ -102,6 +102,11 @@ static const struct handover_field container_fields[] = {
 	HANDOVER_BOOL(75, struct container, attach.ended),
 	HANDOVER_BOOL(76, struct container, attach.abandoned),
 	HANDOVER(77, HANDOVER_UINT, struct container, attach.ring.added),
+	HANDOVER_BOOL(80, struct container, security.has_caps),
+	HANDOVER(81, HANDOVER_UINT, struct container, security.caps),
+	HANDOVER_BOOL(82, struct container, security.may_gain),
+	HANDOVER_BOOL(83, struct container, security.unfiltered),
+	HANDOVER(84, HANDOVER_INT, struct container, security.oom_score_adj),
 };
 HANDOVER_LEFT(struct container, link, "of its cell");
 HANDOVER_LEFT(struct container, dir, "found by its name");
@@ -110,10 +115,16 @@ HANDOVER_LEFT(struct container, status.group, "said by whoever tells it, of the 
 HANDOVER_LEFT(struct container, cell, "the record stands in that of its cell");
 HANDOVER_LEFT(struct container, host, "the keeper's");
 HANDOVER_LEFT(struct container, start, "gone once it is spawned");
+HANDOVER_LEFT(struct container, pump.next_log, "a log that is being written is not handed over");
+HANDOVER_LEFT(struct container, pump.changed, "likewise");
+HANDOVER_LEFT(struct container, pump.changed_data, "likewise");
 HANDOVER_LEFT(struct container, early_signals, "sent once it runs");
 HANDOVER_LEFT(struct container, maker, "over once it runs");
 HANDOVER_LEFT(struct container, hurries, "over once it runs");
 HANDOVER_LEFT(struct container, user, "a record of its own");
+HANDOVER_LEFT(struct container, security.groups, "those of the user");
+HANDOVER_LEFT(struct container, security.n_groups, "likewise");
+HANDOVER_LEFT(struct container, security.groups_exact, "likewise");
 HANDOVER_LEFT(struct container, ns_fd, "the next exec opens them again");
 HANDOVER_LEFT(struct container, null_fd, "the next exec opens it again");
 HANDOVER_LEFT(struct container, child.report_fd, "closed once it runs");

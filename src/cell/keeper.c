@@ -480,6 +480,25 @@ int keeper_signal(struct keeper *k, const char *id, int sig, bool all, struct er
 	return r;
 }
 
+int keeper_change_log(struct keeper *k, const char *id, int fd, void (*changed)(void *data),
+		      void *data, struct error *err)
+{
+	_cleanup_fd_ int own = fd;
+	struct container *c;
+	int r = keeper_find(k, id, &c, err);
+
+	if (r < 0)
+		return r;
+	if (c->status.state != CONTAINER_RUNNING || c->pump.log.fd < 0 || c->pump.log.dir_fd >= 0)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "container %s does not run, or has no log that can be changed",
+				    c->name);
+	r = container_change_log(c, TAKE_FD(own), changed, data);
+	return r < 0 ? error_refuse(err, ERROR_ABORTED,
+				    "the log of container %s is being changed already", c->name)
+		     : 0;
+}
+
 int keeper_open_root(struct keeper *k, const char *id, const char **ret_name, struct error *err)
 {
 	struct container *c;

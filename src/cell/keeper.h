@@ -63,6 +63,10 @@ void keeper_withdraw(struct keeper *k, const char *id, const struct error *err);
 /* ERROR_NOT_FOUND; success where it has ended. all: every process in the container's cgroup
  * (cgroup.kill, SIGKILL only). */
 int keeper_signal(struct keeper *k, const char *id, int sig, bool all, struct error *err);
+/* pump_change_log() of a container that has a log; fd is taken over. ERROR_NOT_FOUND,
+ * ERROR_PRECONDITION, ERROR_ABORTED. */
+int keeper_change_log(struct keeper *k, const char *id, int fd, void (*changed)(void *data),
+		      void *data, struct error *err);
 /* The root directory of a container's processes (O_PATH), and its name, valid until the loop turns.
  * ERROR_NOT_FOUND, ERROR_PRECONDITION where it does not run or has no root of its own. */
 int keeper_open_root(struct keeper *k, const char *id, const char **ret_name, struct error *err);

@@ -30,6 +30,13 @@ void log_file_init(struct log_file *f, int fd, int dir_fd, const char *name,
 		f->size = (uint64_t)st.st_size;
 }
 
+void log_file_change(struct log_file *f, int fd)
+{
+	(void)fd_close(f->fd);
+	f->fd = fd;
+	f->torn = false;
+}
+
 void log_file_done(struct log_file *f)
 {
 	f->fd = fd_close(f->fd);

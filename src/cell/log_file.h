@@ -48,6 +48,8 @@ void log_file_init(struct log_file *f, int fd, int dir_fd, const char *name,
 int log_file_resume(struct log_file *f, int dir_fd, const char *name,
 		    const struct log_policy *policy, uint64_t *ret_at);
 void log_file_done(struct log_file *f);
+/* What follows is written to this file, which is taken over; only where dir_fd is -1. */
+void log_file_change(struct log_file *f, int fd);
 
 /* Writes encoded lines, the first of which may be the rest of one that is torn. `end` is where the
  * container's output stands behind them. *ret_n is how many bytes were written, also where the rest

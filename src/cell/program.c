@@ -98,6 +98,12 @@ int program_check_container(const struct cell_spec *cell, const struct container
 	if ((spec->n_mounts > 0 || spec->read_only_root) && spec->kind != CONTAINER_IMAGE)
 		return error_field(err, ERROR_INVALID, "mounts",
 				   "only for a container of an image");
+	if (spec->security.oom_score_adj < -1000 || spec->security.oom_score_adj > 1000)
+		return error_field(err, ERROR_INVALID, "security",
+				   "the OOM score is not from -1000 to 1000");
+	if (spec->security.n_groups > CONTAINER_GROUPS_MAX)
+		return error_field(err, ERROR_INVALID, "security", "more than %d groups",
+				   CONTAINER_GROUPS_MAX);
 	r = mounts_check(spec->mounts, spec->n_mounts, err);
 	if (r == 0)
 		r = disk_check(spec, err);
@@ -220,4 +226,21 @@ void program_plan(struct isolate_plan *plan, enum container_kind kind,
 	plan->no_new_privs = true;
 	plan->seccomp = isolate_seccomp_default(isolate_caps_default);
 	plan->default_rlimits = true;
+}
+
+void program_secure(struct isolate_plan *plan, const struct container_security *security)
+{
+	if (security->has_caps)
+		plan->caps = security->caps;
+	plan->no_new_privs = !security->may_gain;
+	plan->oom_score_adj = security->oom_score_adj;
+	plan->seccomp = security->unfiltered ? NULL : isolate_seccomp_default(plan->caps);
+}
+
+void program_add_groups(struct isolate_user *user, const struct container_security *security)
+{
+	if (security->groups_exact)
+		user->n_groups = 0;
+	for (size_t i = 0; i < security->n_groups && user->n_groups < ISOLATE_GROUPS_MAX; i++)
+		user->groups[user->n_groups++] = security->groups[i];
 }

@@ -465,12 +465,24 @@ static void pump_note_torn(struct pump *p)
 		p->torn = record.len;
 }
 
+/* No thread has the log. */
+static void pump_take_next_log(struct pump *p)
+{
+	void (*changed)(void *data) = TAKE_PTR(p->changed);
+
+	if (p->next_log >= 0)
+		log_file_change(&p->log, TAKE_FD(p->next_log));
+	if (changed)
+		changed(p->changed_data);
+}
+
 static void pump_wrote(struct pool_work *work)
 {
 	struct pump *p = container_of(work, struct pump, work);
 
 	pump_note_torn(p);
 	buf_consume(&p->writing, p->n_written);
+	pump_take_next_log(p);
 	if (p->write_error == 0) {
 		p->delay = 0;
 		p->dropping = false;
@@ -522,7 +534,7 @@ static void pump_notify(struct loop_defer *defer)
 
 void pump_init(struct pump *p, struct pump_threads *threads, pump_fn fn)
 {
-	*p = (struct pump){ .threads = threads, .fn = fn, .log = LOG_FILE_NONE };
+	*p = (struct pump){ .threads = threads, .fn = fn, .log = LOG_FILE_NONE, .next_log = -1 };
 	/* Until it is told, and where a program that knew no policy hands it over. */
 	p->policy.block_for = NSEC_NEVER;
 	for (size_t i = 0; i < ARRAY_SIZE(p->streams); i++) {
@@ -533,6 +545,20 @@ void pump_init(struct pump *p, struct pump_threads *threads, pump_fn fn)
 	p->work.done = pump_wrote;
 	loop_timer_init(&p->retry, threads->loop, pump_retry);
 	loop_defer_init(&p->notify, threads->loop, pump_notify);
+}
+
+int pump_change_log(struct pump *p, int fd, void (*changed)(void *data), void *data)
+{
+	if (p->changed) {
+		(void)fd_close(fd);
+		return -EBUSY;
+	}
+	p->next_log = fd;
+	p->changed = changed;
+	p->changed_data = data;
+	if (!p->work.busy)
+		pump_take_next_log(p);
+	return 0;
 }
 
 int pump_start(struct pump *p, int out_fd, int err_fd, struct container_fds *fds, const char *name,
@@ -661,5 +687,6 @@ void pump_done(struct pump *p)
 	}
 	buf_done(&p->waiting);
 	buf_done(&p->writing);
+	pump_take_next_log(p);
 	log_file_done(&p->log);
 }

@@ -72,6 +72,9 @@ struct pump {
 	struct pump_stream streams[2]; /* stdout, stderr */
 	struct log_file log;           /* with the thread, while work.busy */
 	struct log_policy policy;
+	int next_log;                /* what follows the log once nothing is written; -1: nothing */
+	void (*changed)(void *data); /* tells that it has */
+	void *changed_data;
 	struct buf waiting;   /* encoded lines */
 	struct buf writing;   /* with the thread, while work.busy */
 	uint64_t n_read;      /* of the container's bytes: encoded, or dropped */
@@ -112,6 +115,10 @@ int pump_start(struct pump *p, int out_fd, int err_fd, struct container_fds *fds
 /* The same for the master of a terminal, whose output is stdout. */
 int pump_start_terminal(struct pump *p, int master_fd, struct container_fds *fds, const char *name,
 			const struct log_policy *policy);
+/* The log goes on in this file, which is taken over. changed is called once: when nothing more is
+ * written to the old one, at once or later, or the pump is done with. -EBUSY: an earlier change is
+ * not over. */
+int pump_change_log(struct pump *p, int fd, void (*changed)(void *data), void *data);
 void pump_tee(struct pump *p, pump_tee_fn fn, void *userdata);
 /* While it is held nothing is read, so the program blocks. */
 void pump_hold(struct pump *p, bool held);

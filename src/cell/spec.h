@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -59,6 +60,7 @@ struct log_policy {
 #define LOG_FILES_MAX 1000
 #define LOG_BLOCK_MAX (24 * 3600 * NSEC_PER_SEC) /* but for NSEC_NEVER */
 
+#define CONTAINER_GROUPS_MAX 32
 #define CONTAINER_MOUNTS_MAX 32
 
 /* A mount in a container's root. */
@@ -141,6 +143,27 @@ enum container_kind {
 	CONTAINER_PROCESS, /* a plain process of the keeper's system (RunExecutable) */
 };
 
+/* What a container from an image may do that is not the default; zeroes: nothing. */
+struct container_security {
+	bool has_caps;   /* `caps` are its capabilities, in place of isolate_caps_default */
+	uint64_t caps;   /* a bit for each number: bounding, and of root permitted and effective */
+	bool may_gain;   /* set-user-ID programs and capabilities of files give what they promise */
+	bool unfiltered; /* no filter of ours over its system calls */
+	int oom_score_adj; /* -1000 to 1000; what the kernel does not let it have is as near as can
+			      be */
+	/* Supplementary groups beside those that its /etc/group has for its user, or (exact) in
+	 * their place; its primary group is always among them. */
+	gid_t groups[CONTAINER_GROUPS_MAX];
+	size_t n_groups;
+	bool groups_exact;
+};
+
+static inline bool container_security_is_set(const struct container_security *s)
+{
+	return s->has_caps || s->may_gain || s->oom_score_adj || s->unfiltered || s->n_groups > 0 ||
+	       s->groups_exact;
+}
+
 struct container_spec {
 	char id[ID_SIZE];
 	const char *name; /* a label, unique in its cell */
@@ -178,6 +201,7 @@ struct container_spec {
 	/* The keeper keeps its output until it is taken (struct peer_log), in place of a log that
 	 * it writes. The container has not ended before that. */
 	bool keep_log;
+	struct container_security security; /* only for CONTAINER_IMAGE */
 	bool late; /* its descriptors, but those of its mounts, come later (keeper_supply()) */
 };
 
@@ -205,6 +229,9 @@ enum container_state {
 #define CONTAINER_REASON_MAX 512
 /* The reason of one that was killed so, beside signal 9; programs know its first word. */
 #define CONTAINER_OUT_OF_MEMORY "OOMKilled: the kernel killed it for want of memory"
+
+/* The reason of a program beside that of a container whose time was over. */
+#define KEEPER_EXEC_TIME_OVER "killed, since its time was over"
 
 struct container_status {
 	enum container_state state;

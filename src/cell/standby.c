@@ -180,7 +180,7 @@ bool standby_fits(const struct cell_spec *cell, const struct container_spec *spe
 	if (cell->shares_instance || cell->host_network || strv_len(cell->limits) > 0)
 		return false;
 	if (spec->kind != CONTAINER_IMAGE || !spec->late || spec->root_disk || spec->n_mounts > 0 ||
-	    spec->tty || strv_len(spec->limits) > 0)
+	    spec->tty || strv_len(spec->limits) > 0 || container_security_is_set(&spec->security))
 		return false;
 	return isolate_rest_fits(spec->argv, spec->env, spec->cwd, STANDBY_STRINGS_MORE,
 				 STANDBY_BYTES_MORE);

@@ -51,6 +51,13 @@
 		{ "tmpfs", 0, "TARGET[:size=64m,mode=700,noexec]",                                 \
 		  "mount a new file system in memory; may be given again" },                       \
 		{ "read-only", 0, NULL, "nothing of its root can be written to" },                 \
+		{ "cap-add", 0, "NAME", "give it a capability, or ALL; may be given again" },      \
+		{ "cap-drop", 0, "NAME", "take one from it, or ALL; may be given again" },         \
+		{ "group-add", 0, "GID", "one more group of its user; may be given again" },       \
+		{ "oom-score-adj", 0, "N", "end it sooner where memory runs out; -1000 to 1000" }, \
+		{ "security-opt", 0, "WORD", "no-new-privileges[=false], seccomp=unconfined" },    \
+		{ "security-profile", 0, "NAME",                                                   \
+		  "baseline: as docker and podman have it; restricted: no capability" },           \
 	{                                                                                          \
 		"disk", 0, "SIZE", "its root takes at most so much of the disk: 64m, 1g"           \
 	}

@@ -10,46 +10,8 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/credential_helper.h"
+#include "wire/base64.h"
 #include "wire/jsonread.h"
-
-/* ---- base64 ---- */
-
-static int credentials_digit(char c)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
-/* Into a string of the arena; NULL where it is none, or holds a NUL. */
-static char *credentials_decode(struct arena *arena, const char *text)
-{
-	size_t n = strlen(text), out = 0;
-	char *to = arena_alloc(arena, n + 1);
-	unsigned bits = 0, n_bits = 0;
-
-	while (n > 0 && text[n - 1] == '=')
-		n--;
-	for (size_t i = 0; to && i < n; i++) {
-		int digit = credentials_digit(text[i]);
-
-		if (digit < 0)
-			return NULL;
-		bits = (bits << 6 | (unsigned)digit) & 0xffffff;
-		n_bits += 6;
-		if (n_bits < 8)
-			continue;
-		n_bits -= 8;
-		to[out] = (char)(bits >> n_bits & 0xff);
-		if (!to[out++])
-			return NULL;
-	}
-	if (to)
-		to[out] = '\0';
-	return to;
-}
 
 /* ---- one file ---- */
 
@@ -87,7 +49,7 @@ static int credentials_take(struct credentials *c, struct arena *arena,
 	c->username = credentials_text(entry, "username");
 	c->password = credentials_text(entry, "password");
 	if (*auth) {
-		both = credentials_decode(arena, auth);
+		both = base64_decode(arena, auth);
 		colon = both ? strchr(both, ':') : NULL;
 		if (!colon)
 			return error_refuse(err, ERROR_INVALID,

@@ -166,6 +166,27 @@ static void view_resources(struct json *j, const Aurae__Runtime__V0__Resources *
 	json_put_end(j);
 }
 
+static void view_security(struct json *j, const Aurae__Runtime__V0__Security *s)
+{
+	if (!s) {
+		json_put_null(j, "security");
+		return;
+	}
+	json_put_object(j, "security");
+	json_put_word(j, "profile", s->profile);
+	view_words(j, "cap_add", s->cap_add, s->n_cap_add);
+	view_words(j, "cap_drop", s->cap_drop, s->n_cap_drop);
+	json_put_word(j, "privilege_escalation", s->privilege_escalation);
+	json_put_word(j, "seccomp", s->seccomp);
+	json_put_array(j, "groups");
+	for (size_t i = 0; i < s->n_groups; i++)
+		json_put_unsigned(j, NULL, s->groups[i]);
+	json_put_end(j);
+	json_put_bool(j, "groups_exact", s->groups_exact);
+	json_put_integer(j, "oom_score_adj", s->oom_score_adj);
+	json_put_end(j);
+}
+
 static void view_container(struct json *j, const Nacre__V1__Container *c)
 {
 	json_put_object(j, NULL);
@@ -190,6 +211,7 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 	json_put_bool(j, "read_only_root", c->read_only_root);
 	json_put_unsigned(j, "disk", c->disk);
 	view_resources(j, c->resources);
+	view_security(j, c->security);
 	json_put_end(j);
 }
 

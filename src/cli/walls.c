@@ -300,6 +300,8 @@ int walls_take(struct walls *w, Aurae__Runtime__V0__Container *to, const struct 
 	to->read_only_root = args_flag(a, "read-only");
 	if (r == 0)
 		r = walls_disk(to, a, err);
+	if (r == 0)
+		r = security_options_take(&w->security, to, a, err);
 	return r < 0 ? r : walls_limits(&to->resources, &w->resources, a, err);
 }
 
@@ -311,5 +313,6 @@ void walls_done(struct walls *w)
 	free(w->mounts);
 	free(w->list);
 	free(w->tmpfs);
+	security_options_done(&w->security);
 	*w = (struct walls)WALLS_INIT;
 }

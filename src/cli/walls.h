@@ -5,9 +5,10 @@
 #include "api/runtime.pb-c.h"
 #include "base/args.h"
 #include "base/error.h"
+#include "cli/security_options.h"
 
-/* What a container may reach and use: --volume, --tmpfs, --read-only and limits, for its message.
- */
+/* What a container may reach, use and do: --volume, --tmpfs, --read-only, limits and privilege, for
+ * its message. */
 
 struct walls {
 	Aurae__Runtime__V0__Mount *mounts, **list;
@@ -15,6 +16,7 @@ struct walls {
 	char **words; /* what the messages point to */
 	size_t n, n_words;
 	Aurae__Runtime__V0__Resources resources;
+	struct security_options security;
 };
 
 #define WALLS_INIT                                                                                 \

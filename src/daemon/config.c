@@ -161,6 +161,12 @@ static int set_network_default(struct config *c, const char *value)
 	return c->network.by_default || str_eq(value, "none") ? 0 : -EINVAL;
 }
 
+static int set_cri_network(struct config *c, const char *value)
+{
+	c->cri.builtin_network = str_eq(value, "builtin");
+	return c->cri.builtin_network || str_eq(value, "cni") ? 0 : -EINVAL;
+}
+
 static int set_vm_templates(struct config *c, const char *value)
 {
 	return set_yes(&c->vm.templates, value);
@@ -325,6 +331,7 @@ static const struct {
 	{ "images.reserve", set_images_reserve, "a size up to 1048576GiB, or 0" },
 	{ "images.root", set_images_root, "overlay, erofs or auto" },
 	{ "network.default", set_network_default, "default or none" },
+	{ "cri.network", set_cri_network, "cni or builtin" },
 	{ "storage.container_limit", set_storage_container_limit, "16MiB to 1TiB, or none" },
 	{ "vm.memory", set_vm_memory, "64MiB to 1TiB" },
 	{ "vm.cpus", set_vm_cpus, "1 to 64" },

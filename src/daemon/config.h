@@ -38,6 +38,8 @@
  *     no_progress_timeout: 60s # a silent download is given up
  *   network:
  *     default: default         # what a pod is on that names no network: default, or: none
+ *   cri:
+ *     network: cni             # of Kubernetes' pods: its plugins, or builtin: this node's networks
  *   storage:
  *     container_limit: none    # bytes that a container's writable layer may take
  *   vm:
@@ -72,6 +74,9 @@ struct config {
 	struct {
 		bool by_default;
 	} network;
+	struct {
+		bool builtin_network;
+	} cri;
 	struct {
 		uint64_t container_limit; /* 0: none */
 	} storage;

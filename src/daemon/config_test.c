@@ -59,6 +59,7 @@ static void reads_how_microvms_are_made(void)
 		"vm:\n  pods: instance\n",
 		"network:\n  default: yes\n",
 		"network: none\n",
+		"cri:\n  network: none\n",
 		"vm:\n  pods: ''\n",
 		"vm: yes\n",
 		"vm:\n  templates: 1\n",
@@ -86,7 +87,12 @@ static void reads_how_microvms_are_made(void)
 	CHECK(!c.network.by_default);
 	CHECK_INT(load("network:\n  default: default\n", &c, NULL), 0);
 	CHECK(c.network.by_default);
+	CHECK_INT(load("cri:\n  network: builtin\n", &c, NULL), 0);
+	CHECK(c.cri.builtin_network);
+	CHECK_INT(load("cri:\n  network: cni\n", &c, NULL), 0);
+	CHECK(!c.cri.builtin_network);
 	CHECK_INT(load("", &c, &err), 0);
+	CHECK(!c.cri.builtin_network);
 	CHECK_INT(c.vm.memory, 256 << 20);
 	CHECK_INT(c.vm.cpus, 1);
 	CHECK(c.vm.templates);

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "base/title.h"
+#include "cri/services.h"
 #include "daemon/config.h"
 #include "daemon/instance_record.h"
 #include "daemon/microvms.h"
@@ -85,6 +86,8 @@ struct daemon {
 	struct disk_service disk;
 	struct network_service network;
 	struct node_service node;
+	struct cri_runtime_service cri_runtime;
+	struct cri_image_service cri_image;
 	bool serving;
 	bool draining;
 	int result;     /* exit status */
@@ -297,6 +300,43 @@ static int daemon_open_images(struct daemon *d, struct error *err)
 	return image_store_new(&d->images, &config, err);
 }
 
+/* Whether pods of Kubernetes can have a network. */
+static int daemon_cri_network(void *userdata, const char **reason, struct error *err)
+{
+	const struct daemon *d = userdata;
+
+	if (d->config.cri.builtin_network)
+		return 0;
+	*reason = "NetworkPluginNotReady";
+	return error_refuse(err, ERROR_PRECONDITION,
+			    "no network is configured (`cri.network: builtin` in the configuration "
+			    "selects the networks of this node)");
+}
+
+static int daemon_add_cri(struct daemon *d)
+{
+	int r;
+
+	d->cri_runtime = (struct cri_runtime_service){ .instances = d->instances,
+						       .workloads = d->workloads,
+						       .volumes = &d->runtime.volumes,
+						       .events = &d->events,
+						       .work = &d->workload,
+						       .cgroup_fd = d->place.cgroup_fd,
+						       .network_ready = daemon_cri_network,
+						       .network = d,
+						       .root = d->options.root,
+						       .run = d->options.run,
+						       .cgroup = d->place.cgroup,
+						       .socket = d->options.socket };
+	d->cri_image = (struct cri_image_service){ .images = d->images,
+						   .instances = d->instances,
+						   .events = &d->events,
+						   .root = d->options.root };
+	r = rpc_server_add(d->server, &cri_runtime_service, &d->cri_runtime);
+	return r < 0 ? r : rpc_server_add(d->server, &cri_image_service, &d->cri_image);
+}
+
 static int daemon_add_services(struct daemon *d)
 {
 	const struct volume_guard guard = { d->place.root_fd, d->place.run_fd };
@@ -357,7 +397,7 @@ static int daemon_add_services(struct daemon *d)
 		r = rpc_server_add(d->server, &network_service, &d->network);
 	if (r == 0)
 		r = rpc_server_add(d->server, &node_service, &d->node);
-	return r;
+	return r < 0 ? r : daemon_add_cri(d);
 }
 
 static int daemon_serve(struct daemon *d, struct error *err)

@@ -243,6 +243,24 @@ int image_store_usage(struct image_store *s, image_usage_fn done, void *userdata
 		      struct error *err);
 
 /*
+ * The same as two sums, with the numbers of inodes, for who asks all the time: an unpacked layer is
+ * counted once in the life of the daemon, since it does not change. Calls that come while one is
+ * being answered share the count that follows it. done is not called before this has returned.
+ */
+struct image_space_part {
+	uint64_t bytes, n_inodes;
+};
+struct image_space {
+	struct image_space_part images;     /* layers, blobs, EROFS files, what is being unpacked */
+	struct image_space_part containers; /* what they wrote */
+	uint64_t at;                        /* wall clock, nanoseconds: when it was counted */
+};
+typedef void (*image_space_fn)(void *userdata, const struct image_space *s,
+			       const struct error *err);
+int image_store_space(struct image_store *s, image_space_fn done, void *userdata,
+		      struct error *err);
+
+/*
  * Removes images that no container uses and that are not pinned: those without a name, or all of
  * them; of these only those imported so long ago. With them partial downloads that nobody goes on
  * with (as long ago), and whatever lies in the store and belongs to nobody. With dry_run it only

@@ -49,6 +49,7 @@ static const char *const kinds[] = {
 	[ERROR_CANCELLED] = "cancelled",
 	[ERROR_DEADLINE] = "deadline",
 	[ERROR_ABORTED] = "aborted",
+	[ERROR_UNKNOWN] = "unknown",
 };
 
 struct driver {

@@ -37,6 +37,8 @@ struct layer {
 	unsigned n_holds;
 	unsigned n_marks; /* for who counts (prune.c, usage.c); 0 in between */
 	uint64_t bytes;   /* likewise: on the disk, with its EROFS file */
+	bool measured;    /* space.c has: */
+	struct image_space_part space;
 	char key[DIGEST_SIZE + 24];
 };
 
@@ -73,6 +75,7 @@ struct image_store {
 	unsigned n_exports;
 	struct list surveys; /* that are under way (survey.h) */
 	struct list prunes;  /* likewise (prune.c) */
+	struct list spaces;  /* counts that run, or wait for the one before (space.c) */
 	struct loop_timer collector;
 	bool swept; /* all containers are known */
 	struct list pulls;

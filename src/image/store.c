@@ -38,6 +38,7 @@
 #include "image/push.h"
 #include "image/recording.h"
 #include "image/rootfs.h"
+#include "image/space.h"
 #include "image/survey.h"
 #include "image/verify.h"
 #include "image/listing.h"
@@ -319,6 +320,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->exports);
 	list_init(&s->surveys);
 	list_init(&s->prunes);
+	list_init(&s->spaces);
 	list_init(&s->trash);
 	list_init(&s->erofs);
 	list_init(&s->lowers);
@@ -371,6 +373,7 @@ struct image_store *image_store_free(struct image_store *s)
 	verifies_free_all(s);
 	prune_free_all(s);
 	survey_free_all(s);
+	space_free_all(s);
 	collect_done(s);
 	flight_free_all(s);
 	erofs_free_all(s);

@@ -34,6 +34,7 @@ enum fake_op {
 	FAKE_OPEN,
 	FAKE_START,
 	FAKE_SIGNAL,
+	FAKE_CHANGE_LOG,
 	FAKE_REMOVE,
 	FAKE_REMOVE_CELL,
 	FAKE_SPAWN,
@@ -298,6 +299,13 @@ static inline void fake_signal(struct peer *p, const char *id, int sig, bool all
 	c->userdata = userdata;
 }
 
+static inline void fake_change_log(struct peer *p, const char *id, int fd, peer_done_fn done,
+				   void *userdata)
+{
+	(void)fd_close(fd);
+	fake_ask(p, FAKE_CHANGE_LOG, id, done, userdata);
+}
+
 static inline void fake_remove(struct peer *p, const char *id, peer_done_fn done, void *userdata)
 {
 	fake_ask(p, FAKE_REMOVE, id, done, userdata);
@@ -392,6 +400,7 @@ static const struct peer_ops fake_ops = {
 	.open = fake_open,
 	.start = fake_start,
 	.signal = fake_signal,
+	.change_log = fake_change_log,
 	.remove = fake_remove,
 	.remove_cell = fake_remove_cell,
 	.limit = fake_limit,

@@ -134,6 +134,11 @@ struct peer_ops {
 	void (*withdraw)(struct peer *p, const char *id);
 	void (*signal)(struct peer *p, const char *id, int sig, bool all, peer_done_fn done,
 		       void *userdata);
+	/* The log of a container goes on in this file, which is taken over; done when nothing more
+	 * is written to the old one. ERROR_PRECONDITION where it does not run, has none, or the
+	 * keeper cannot; ERROR_ABORTED: a change is under way. */
+	void (*change_log)(struct peer *p, const char *id, int fd, peer_done_fn done,
+			   void *userdata);
 	void (*remove)(struct peer *p, const char *id, peer_done_fn done, void *userdata);
 	void (*remove_cell)(struct peer *p, const char *cell, peer_done_fn done, void *userdata);
 	/* isolate/limits_words.h, of the group of a container, of a cell, or with "" for both of

@@ -24,3 +24,10 @@ int isolate_bind(int source_fd, bool read_only, bool no_exec, struct error *err)
 	r = mount_change(fd, &attr, true, err);
 	return r < 0 ? r : TAKE_FD(fd);
 }
+
+int isolate_bind_read_only(int fd, struct error *err)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+
+	return mount_change(fd, &attr, false, err);
+}

@@ -13,5 +13,7 @@
  * enough). The descriptor of the copy.
  */
 int isolate_bind(int source_fd, bool read_only, bool no_exec, struct error *err);
+/* Makes such a copy read-only itself, and leaves what is mounted below it as it is. */
+int isolate_bind_read_only(int fd, struct error *err);
 
 #endif

@@ -286,6 +286,11 @@ static void signal_(struct peer *p, const char *id, int sig, bool all, peer_done
 			  userdata);
 }
 
+static void change_log(struct peer *p, const char *id, int fd, peer_done_fn done, void *userdata)
+{
+	client_change_log(client_of(p), id, fd, done, userdata);
+}
+
 static void remove_(struct peer *p, const char *id, peer_done_fn done, void *userdata)
 {
 	Nacre__Instance__V1__RemoveRequest request;
@@ -445,6 +450,7 @@ static const struct peer_ops client_ops = {
 	.log_pause = client_log_pause,
 	.log_close = client_log_close,
 	.signal = signal_,
+	.change_log = change_log,
 	.remove = remove_,
 	.remove_cell = remove_cell,
 	.limit = client_limit,

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/list.h"
 #include "io/unix.h"
+#include "keeper/client_fd.h"
 #include "keeper/client_reopen.h"
 #include "keeper/convert.h"
 #include "keeper/passing.h"
@@ -69,13 +70,6 @@ static int client_call_send_fds(const struct client_call *call)
 					     call->mounts.n_mounts);
 }
 
-static void client_call_passing_error(int r, struct error *err)
-{
-	(void)error_set(err, r, "pass descriptors to the keeper");
-	if (r == -EPIPE || r == -ECONNRESET || r == -EAGAIN)
-		err->kind = ERROR_UNAVAILABLE;
-}
-
 /* fn is given by the caller, so that what follows upon an answer can start the next one. */
 static void client_call_begin_start(struct client_call *call, unary_fn fn)
 {
@@ -89,7 +83,7 @@ static void client_call_begin_start(struct client_call *call, unary_fn fn)
 	call->counted = true;
 	r = client_call_send_fds(call);
 	if (r < 0) {
-		client_call_passing_error(r, &err);
+		client_passing_error(r, &err);
 		unary_fail(&call->unary, c->loop, &err, fn);
 		return;
 	}
@@ -259,7 +253,7 @@ void client_call_give(struct client_call *call)
 		call->fds[i] = fd_close(call->fds[i]);
 	if (r == 0)
 		return;
-	client_call_passing_error(r, &err);
+	client_passing_error(r, &err);
 	unary_done(&call->unary);
 	client_call_refuse(call, &err);
 }
@@ -279,4 +273,33 @@ void client_call_plain(struct keeper_client *client, const char *method,
 	}
 	call->done = done;
 	client_call_ask(call, method, message, output, timeout);
+}
+
+void client_change_log(struct keeper_client *client, const char *id, int fd, peer_done_fn done,
+		       void *userdata)
+{
+	Nacre__Instance__V1__ChangeLogRequest request;
+	struct client_call *call = client_call_new(client, client_finish_plain, userdata);
+	_cleanup_fd_ int own = fd;
+	struct error err = ERROR_INIT;
+	int r = 0;
+
+	if (!call) {
+		client_no_memory(&err);
+		done(userdata, &err);
+		return;
+	}
+	call->done = done;
+	nacre__instance__v1__change_log_request__init(&request);
+	request.id = convert_str(id);
+	if (!client->changes_log || client->connection->channel_fd < 0)
+		r = error_refuse(&err, ERROR_PRECONDITION,
+				 "its keeper cannot change the log of a container");
+	else
+		r = client_send_fd(client, own, &request.log_token, &err);
+	if (r < 0)
+		client_call_refuse(call, &err);
+	else
+		client_call_ask(call, KEEPER_METHOD("ChangeLog"), &request.base,
+				&nacre__instance__v1__change_log_response__descriptor, NSEC_NEVER);
 }

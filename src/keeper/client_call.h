@@ -57,6 +57,9 @@ void client_call_plain(struct keeper_client *client, const char *method,
 		       const ProtobufCMessage *message, const ProtobufCMessageDescriptor *output,
 		       nsec_t timeout, peer_done_fn done, void *userdata);
 /* Sends the descriptors of a start that is under way already; a failure ends the call. */
+/* peer_ops.change_log(). */
+void client_change_log(struct keeper_client *client, const char *id, int fd, peer_done_fn done,
+		       void *userdata);
 void client_call_give(struct client_call *call);
 /* Ends a call without a completion. */
 void client_call_free(struct client_call *call);

@@ -2,11 +2,10 @@
 #include "keeper/client_reopen.h"
 
 #include <errno.h>
-#include <sys/random.h>
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "io/unix.h"
+#include "keeper/client_fd.h"
 #include "keeper/client_watch.h"
 #include "keeper/convert.h"
 #include "rpc/client.h"
@@ -365,21 +364,6 @@ static void reopen_on_answer(struct unary *u, const ProtobufCMessage *response,
 	connection_leave(c);
 }
 
-static int reopen_send_exe(const struct keeper_client *client, int exe_fd, uint64_t *ret_token,
-			   struct error *err)
-{
-	ssize_t n;
-	int r;
-
-	do
-		n = getrandom(ret_token, sizeof(*ret_token), 0);
-	while (n == (ssize_t)sizeof(*ret_token) && *ret_token == 0);
-	if (n != (ssize_t)sizeof(*ret_token))
-		return error_set(err, n < 0 ? -errno : -EIO, "draw a token");
-	r = fdchan_send(client->connection->channel_fd, *ret_token, client->target, exe_fd);
-	return r < 0 ? error_set(err, r, "pass the new program to the keeper") : 0;
-}
-
 int reopen_begin(struct keeper_client *client, const struct peer_upgrade *how, peer_done_fn done,
 		 void *userdata, struct error *err)
 {
@@ -394,7 +378,7 @@ int reopen_begin(struct keeper_client *client, const struct peer_upgrade *how, p
 				    "it has a kernel of its own: no program can be passed to it");
 	if (ro->active || c->n_calls || !client->watch)
 		return error_refuse(err, ERROR_ABORTED, "calls to the keeper are under way");
-	r = reopen_send_exe(client, how->exe_fd, &token, err);
+	r = client_send_fd(client, how->exe_fd, &token, err);
 	if (r < 0)
 		return r;
 	ro->active = true;

@@ -3,23 +3,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/macros.h"
 #include "base/str.h"
+#include "keeper/client_fd.h"
 #include "keeper/convert.h"
-
-/* A number that the keeper does not know yet; 0 means none. */
-static int token_draw(uint64_t *ret)
-{
-	do {
-		ssize_t n = getrandom(ret, sizeof(*ret), 0);
-
-		if (n != (ssize_t)sizeof(*ret))
-			return n < 0 ? -errno : -EIO;
-	} while (*ret == 0);
-	return 0;
-}
 
 static int client_call_draw(struct client_call *call, uint64_t *tokens, const int *fds, size_t n)
 {
@@ -28,7 +16,7 @@ static int client_call_draw(struct client_call *call, uint64_t *tokens, const in
 
 		if (fds && fds[i] < 0)
 			continue;
-		r = token_draw(&tokens[i]);
+		r = client_draw_token(&tokens[i]);
 		if (r < 0)
 			return r;
 		call->n_fds++;
@@ -114,9 +102,15 @@ int client_call_prepare_start(struct client_call *call, const struct cell_spec *
 	_cleanup_(start_mounts_done) struct start_mounts mounts = { .messages = NULL };
 	_cleanup_(start_disk_done) struct start_disk disk = { .messages = NULL };
 	Nacre__Instance__V1__StartRequest request;
+	Nacre__Instance__V1__Security security;
+	uint32_t groups[CONTAINER_GROUPS_MAX];
 	int r;
 
 	convert_start_request(&request, cell, spec);
+	if (container_security_is_set(&spec->security)) {
+		convert_security_request(&security, groups, &spec->security);
+		request.security = &security;
+	}
 	if (spec->late)
 		r = client_call_draw(call, call->tokens, NULL, START_FDS - !call->client->rotates);
 	else
@@ -181,6 +175,8 @@ int client_check_features(const struct client_call *call, const struct cell_spec
 		what = "logs that are kept";
 	else if (spec_has_share(spec) && !client->shares)
 		what = "shares";
+	else if (container_security_is_set(&spec->security) && !client->secures)
+		what = "security";
 	if (!what)
 		return client_check_channel(call, spec, err);
 	return error_refuse(err, ERROR_PRECONDITION, "its keeper (version %s) knows nothing of %s",

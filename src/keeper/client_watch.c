@@ -35,6 +35,8 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "shares", &client->shares },
 		{ "groups", &client->groups },
 		{ "files", &client->files },
+		{ "log-change", &client->changes_log },
+		{ "security", &client->secures },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

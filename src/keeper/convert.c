@@ -101,6 +101,22 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->keep_log = spec->keep_log;
 }
 
+void convert_security_request(Nacre__Instance__V1__Security *to, uint32_t *groups,
+			      const struct container_security *from)
+{
+	nacre__instance__v1__security__init(to);
+	to->has_caps = from->has_caps;
+	to->caps = from->caps;
+	to->may_gain = from->may_gain;
+	to->unfiltered = from->unfiltered;
+	to->oom_score_adj = from->oom_score_adj;
+	to->groups_exact = from->groups_exact;
+	to->groups = groups;
+	to->n_groups = from->n_groups;
+	for (size_t i = 0; i < from->n_groups; i++)
+		groups[i] = from->groups[i];
+}
+
 void convert_disk(Nacre__Instance__V1__Disk *to, const struct container_disk *from)
 {
 	nacre__instance__v1__disk__init(to);
@@ -299,6 +315,27 @@ static int convert_disks(struct container_spec *to, const Nacre__Instance__V1__S
 	return convert_files(to, from, arena, err);
 }
 
+static int convert_security(struct container_security *to,
+			    const Nacre__Instance__V1__Security *from, struct error *err)
+{
+	if (!from)
+		return 0;
+	if (from->n_groups > CONTAINER_GROUPS_MAX)
+		return error_field(err, ERROR_INVALID, "security.groups",
+				   "%zu are more than the limit of %d", from->n_groups,
+				   CONTAINER_GROUPS_MAX);
+	to->has_caps = from->has_caps;
+	to->caps = from->caps;
+	to->may_gain = from->may_gain;
+	to->unfiltered = from->unfiltered;
+	to->oom_score_adj = from->oom_score_adj;
+	to->groups_exact = from->groups_exact;
+	to->n_groups = from->n_groups;
+	for (size_t i = 0; i < from->n_groups; i++)
+		to->groups[i] = from->groups[i];
+	return 0;
+}
+
 int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		  const Nacre__Instance__V1__StartRequest *from, struct arena *arena,
 		  struct error *err)
@@ -337,6 +374,8 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 	};
 	(void)str_copy(spec->id, sizeof(spec->id), from->id);
 	r = convert_sides(&spec->terminal, from->width, from->height, err);
+	if (r == 0)
+		r = convert_security(&spec->security, from->security, err);
 	if (r < 0)
 		return r;
 	r = convert_mounts(spec, from, arena, err);

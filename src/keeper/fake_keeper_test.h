@@ -103,6 +103,16 @@ int keeper_signal(struct keeper *keeper, const char *id, int sig, bool all, stru
 	return 0;
 }
 
+int keeper_change_log(struct keeper *keeper, const char *id, int fd, void (*changed)(void *data),
+		      void *data, struct error *err)
+{
+	(void)fd_close(fd);
+	if (!str_eq(id, view.id))
+		return error_refuse(err, ERROR_NOT_FOUND, "no container %s", id);
+	changed(data);
+	return 0;
+}
+
 /* "/tmp", whatever that is to this process. */
 int keeper_open_root(struct keeper *keeper, const char *id, const char **ret_name,
 		     struct error *err)

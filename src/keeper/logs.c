@@ -149,3 +149,25 @@ void logs_handle(struct keeper *k, struct rpc_call *call,
 	if (logs_begin(k, call, request, &err) < 0)
 		rpc_call_fail(call, &err);
 }
+
+/* ---- another file ---- */
+
+static void logs_changed(void *call)
+{
+	Nacre__Instance__V1__ChangeLogResponse m = NACRE__INSTANCE__V1__CHANGE_LOG_RESPONSE__INIT;
+
+	rpc_call_reply(call, &m.base);
+}
+
+void logs_change(struct keeper *k, struct rpc_call *call, const char *id, int fd)
+{
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (fd < 0)
+		r = error_field(&err, ERROR_INVALID, "log_token", "required");
+	else
+		r = keeper_change_log(k, id, fd, logs_changed, call, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}

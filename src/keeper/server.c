@@ -145,7 +145,7 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 						"limits", "log-rotation", "upgrade",  "attach",
 						"tty",    "stream-exec",  "late-fds", "logs",
 						"disks",  "shares",       "copy",     "groups",
-						"files" };
+						"files",  "log-change",   "security" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;
@@ -348,6 +348,20 @@ static void server_signal(struct rpc_call *call, const ProtobufCMessage *message
 		rpc_call_fail(call, &err);
 	else
 		server_reply_empty(call, &nacre__instance__v1__signal_response__descriptor);
+}
+
+static void server_change_log(struct rpc_call *call, const ProtobufCMessage *message,
+			      void *userdata)
+{
+	const Nacre__Instance__V1__ChangeLogRequest *request = (const void *)message;
+	struct keeper_server *s = userdata;
+	struct error err = ERROR_INIT;
+	int fd = server_take_token(s, "log_token", request->log_token, &err);
+
+	if (fd < -1)
+		rpc_call_fail(call, &err);
+	else
+		logs_change(s->keeper, call, request->id, fd);
 }
 
 static void server_removed(void *userdata, const struct error *err)
@@ -641,6 +655,7 @@ static const struct rpc_method server_methods[] = {
 	METHOD("Watch", watch, true, server_watch),
 	METHOD("Start", start, false, server_start),
 	METHOD("Signal", signal, false, server_signal),
+	METHOD("ChangeLog", change_log, false, server_change_log),
 	METHOD("Remove", remove, false, server_remove),
 	METHOD("RemoveCell", remove_cell, false, server_remove_cell),
 	BIDI("Exec", exec, INPUT_FIELD, server_exec),

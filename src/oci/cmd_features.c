@@ -3,6 +3,8 @@
 
 #include "base/json.h"
 #include "base/macros.h"
+#include "base/str.h"
+#include "isolate/cap_name.h"
 #include "isolate/seccomp_profile.h"
 #include "oci/convert.h"
 #include "oci/criu.h"
@@ -33,6 +35,18 @@ static void features_enabled(struct json *j, const char *key, bool enabled)
 	json_put_end(j);
 }
 
+static void features_capabilities(struct json *j)
+{
+	char word[32];
+
+	json_put_array(j, "capabilities");
+	for (unsigned cap = 0; cap_name(cap); cap++) {
+		(void)str_printf(word, sizeof(word), "CAP_%s", cap_name(cap));
+		json_put_string(j, NULL, word);
+	}
+	json_put_end(j);
+}
+
 static void features_linux(struct json *j)
 {
 	static const char *const namespaces[] = { "cgroup", "ipc",  "mount", "network", "pid",
@@ -40,7 +54,7 @@ static void features_linux(struct json *j)
 
 	json_put_object(j, "linux");
 	features_strings(j, "namespaces", namespaces);
-	features_words(j, "capabilities", words_caps);
+	features_capabilities(j);
 	json_put_object(j, "cgroup");
 	json_put_bool(j, "v1", false);
 	json_put_bool(j, "v2", true);

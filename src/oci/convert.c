@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/str.h"
+#include "isolate/cap_name.h"
 #include "isolate/notes.h"
 #include "isolate/seccomp_profile.h"
 #include "oci/given.h"
@@ -195,10 +196,12 @@ int convert_namespaces(struct convert *c, struct error *err)
 
 static uint64_t convert_cap_set(const char *const *names, size_t n)
 {
-	uint64_t set = 0, number = 0;
+	uint64_t set = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (word_find(words_caps, names[i], &number) == 0)
+		int number = cap_number(names[i]);
+
+		if (number >= 0)
 			set |= UINT64_C(1) << number;
 		else
 			report_warning("process.capabilities: \"%.60s\" is not known", names[i]);
@@ -210,15 +213,12 @@ static uint64_t convert_cap_set(const char *const *names, size_t n)
  * What the other sets name beyond it, the kernel refuses by itself. */
 static void convert_look_at_bounding(const struct convert *c)
 {
-	for (size_t i = 0; words_caps[i].name; i++) {
-		unsigned long cap = (unsigned long)words_caps[i].value;
-
+	for (unsigned cap = 0; cap_name(cap); cap++)
 		if (c->caps.bounding & UINT64_C(1) << cap &&
-		    prctl(PR_CAPBSET_READ, cap, 0, 0, 0) <= 0)
-			report_warning("process.capabilities.bounding: %s is not in the bounding "
-				       "set of the caller, and not set",
-				       words_caps[i].name);
-	}
+		    prctl(PR_CAPBSET_READ, (unsigned long)cap, 0, 0, 0) <= 0)
+			report_warning("process.capabilities.bounding: CAP_%s is not in the "
+				       "bounding set of the caller, and not set",
+				       cap_name(cap));
 }
 
 static void convert_caps(struct convert *c, const struct oci_caps *caps)

@@ -14,7 +14,6 @@ struct word {
 	uint64_t value;
 };
 
-extern const struct word words_caps[];        /* "CAP_CHOWN": its number */
 extern const struct word words_rlimits[];     /* "RLIMIT_AS": its number */
 extern const struct word words_policies[];    /* "SCHED_OTHER" */
 extern const struct word words_sched_flags[]; /* "SCHED_FLAG_RESET_ON_FORK" */

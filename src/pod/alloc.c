@@ -13,7 +13,7 @@
 #include "pod/hosted.h"
 #include "pod/shares.h"
 
-static void pod_container_done(struct pod_container *c)
+static struct pod_container *pod_container_free(struct pod_container *c)
 {
 	if (c->image && c->has_rootfs == false)
 		c->image->n_users--;
@@ -28,6 +28,9 @@ static void pod_container_done(struct pod_container *c)
 	free(c->cwd);
 	free(c->user);
 	free(c->command);
+	free(c->failed);
+	free(c);
+	return NULL;
 }
 
 void workload_unmake(struct workload *w)
@@ -37,7 +40,7 @@ void workload_unmake(struct workload *w)
 	if (w->kind == WORKLOAD_VM)
 		hosted_leave(w);
 	for (size_t i = 0; i < w->n_containers; i++)
-		pod_container_done(&w->containers[i]);
+		pod_container_free(w->containers[i]);
 	shares_free(w);
 	w->attachment = attachment_free(w->attachment);
 	w->etc = etc_wish_free(w->etc);
@@ -50,24 +53,51 @@ void workload_unmake(struct workload *w)
 	free(w);
 }
 
+struct pod_container *workload_add_container(struct workload *w)
+{
+	struct pod_container **all =
+		reallocarray(w->containers, w->n_containers + 1, sizeof(struct pod_container *));
+	struct pod_container *c;
+
+	if (!all)
+		return NULL;
+	w->containers = all;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->workload = w;
+	c->position = w->n_ever++;
+	c->fds = (struct container_fds)CONTAINER_FDS_NONE;
+	w->containers[w->n_containers++] = c;
+	return c;
+}
+
+void workload_drop_container(struct workload *w, struct pod_container *c)
+{
+	size_t i = 0;
+
+	while (w->containers[i] != c)
+		i++;
+	memmove(&w->containers[i], &w->containers[i + 1],
+		(w->n_containers - i - 1) * sizeof(struct pod_container *));
+	w->n_containers--;
+	pod_container_free(c);
+}
+
 struct workload *workload_alloc(size_t n_containers)
 {
 	struct workload *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
-	w->containers = calloc(n_containers, sizeof(*w->containers));
-	if (!w->containers && n_containers > 0) {
-		free(w);
-		return NULL;
-	}
-	w->n_containers = n_containers;
 	list_init(&w->link);
 	list_init(&w->waiters);
 	list_init(&w->shares);
 	for (size_t i = 0; i < n_containers; i++) {
-		w->containers[i].workload = w;
-		w->containers[i].fds = (struct container_fds)CONTAINER_FDS_NONE;
+		if (workload_add_container(w))
+			continue;
+		workload_unmake(w);
+		return NULL;
 	}
 	return w;
 }

@@ -10,6 +10,10 @@
 
 /* An empty workload, to be filled from a request or a record. NULL without memory. */
 struct workload *workload_alloc(size_t n_containers);
+/* One more container, empty, behind the others. NULL without memory. */
+struct pod_container *workload_add_container(struct workload *w);
+/* Takes it out again, with all that it holds. */
+void workload_drop_container(struct workload *w, struct pod_container *c);
 /* Sets its comment once, to a copy; NULL and "" are none. -ENOMEM. */
 int workload_set_comment(struct workload *w, const char *comment);
 /* Frees its memory and closes descriptors; its lists and maps are left to their owners. NULL is

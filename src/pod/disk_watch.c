@@ -100,8 +100,8 @@ static int disk_add_all(struct disk_watch *d)
 		if (r == 0)
 			r = disk_add(d, w->id, "");
 		for (size_t i = 0; i < w->n_containers && r == 0; i++)
-			if (w->containers[i].has_rootfs)
-				r = disk_add(d, w->id, w->containers[i].id);
+			if (w->containers[i]->has_rootfs)
+				r = disk_add(d, w->id, w->containers[i]->id);
 	}
 	return r;
 }
@@ -153,8 +153,8 @@ static void disk_take(struct workloads *all, const struct disk_item *item)
 		return;
 	}
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (str_eq(w->containers[i].id, item->container))
-			w->grown += disk_note(&w->containers[i].written, item->measure.bytes,
+		if (str_eq(w->containers[i]->id, item->container))
+			w->grown += disk_note(&w->containers[i]->written, item->measure.bytes,
 					      !w->adopted);
 }
 

@@ -60,5 +60,5 @@ void failure_refuse_limit(struct workload *w, const struct pod_container *c,
 		(void)str_copy(w->refused->field, ERROR_FIELD_MAX, file);
 	else
 		(void)str_printf(w->refused->field, ERROR_FIELD_MAX, "containers[%zu].%s",
-				 (size_t)(c - w->containers), file);
+				 (size_t)c->position, file);
 }

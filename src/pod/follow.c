@@ -9,8 +9,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "image/image.h"
-#include "pod/life.h"
+#include "pod/container.h"
 #include "pod/hosted.h"
+#include "pod/life.h"
 #include "pod/plug.h"
 #include "pod/record.h"
 #include "pod/remote.h"
@@ -134,7 +135,7 @@ void workloads_on_close(struct workloads *all, struct instance *i)
 
 	list_for_each (w, &all->list, struct workload, link)
 		for (size_t n = 0; w->instance == i && n < w->n_containers; n++)
-			remote_close_log(&w->containers[n]);
+			remote_close_log(w->containers[n]);
 	list_for_each (w, &all->list, struct workload, link)
 		if (w->instance == i)
 			remote_lose_peer(w);
@@ -152,7 +153,7 @@ void workloads_on_synced(struct workloads *all, struct instance *i)
 		if (w->instance != i || !w->adopted)
 			continue;
 		for (size_t n = 0; n < w->n_containers; n++) {
-			struct pod_container *c = &w->containers[n];
+			struct pod_container *c = w->containers[n];
 
 			if (c->seen)
 				continue;
@@ -207,7 +208,7 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 		log_error("the network of a workload cannot be taken up",
 			  LOG_STR("workload", w->path), LOG_ERR(&err));
 	for (size_t i = 0; i < w->n_containers; i++) {
-		struct pod_container *c = &w->containers[i];
+		struct pod_container *c = w->containers[i];
 
 		if (str_empty(c->image_id))
 			continue;
@@ -237,7 +238,7 @@ int workloads_adopt(struct workloads *all, struct error *err)
 static bool workload_came_to_run(const struct workload *w)
 {
 	for (size_t i = 0; i < w->n_containers; i++) {
-		enum container_state state = w->containers[i].status.state;
+		enum container_state state = w->containers[i]->status.state;
 
 		if (state == CONTAINER_STARTING || state == CONTAINER_FAILED)
 			return false;
@@ -258,7 +259,7 @@ static void workload_resume(struct workload *w)
 	} else if (w->kind != WORKLOAD_VM && !workload_has_ended(w) &&
 		   (!w->instance || w->instance->ended)) {
 		workload_lose(w, gone);
-	} else if (w->state == WORKLOAD_STARTING && !workload_came_to_run(w)) {
+	} else if (w->state == WORKLOAD_STARTING && (w->lasts || !workload_came_to_run(w))) {
 		workload_kill(w);
 		workload_lose(w, "the daemon was restarted while it started");
 	} else if (w->state == WORKLOAD_STOPPING && w->stop_by > clock_mono()) {

@@ -14,7 +14,7 @@
 static void hosted_on_up(void *userdata, pid_t pid)
 {
 	struct workload *w = userdata;
-	struct pod_container *c = &w->containers[0];
+	struct pod_container *c = w->containers[0];
 	struct container_view view = { .id = c->id, .cell = name_last(w->path), .name = c->name };
 
 	/* The machine has its files now. */
@@ -50,7 +50,7 @@ static void hosted_on_io_error(void *userdata, const struct vm_io_error *e)
 
 static void hosted_ended_well(struct workload *w, const struct vm_end *end)
 {
-	struct pod_container *c = &w->containers[0];
+	struct pod_container *c = w->containers[0];
 	bool killed = end->cause == VM_END_ASKED;
 	struct container_status status = { .state = CONTAINER_EXITED,
 					   .exit_code = killed ? 128 + SIGKILL : 0,
@@ -65,7 +65,7 @@ static void hosted_ended_well(struct workload *w, const struct vm_end *end)
 static void hosted_on_end(void *userdata, const struct vm_end *end, const char *console)
 {
 	struct workload *w = userdata;
-	struct pod_container *c = &w->containers[0];
+	struct pod_container *c = w->containers[0];
 	bool well = end->cause == VM_END_POWERED_OFF || end->cause == VM_END_ASKED;
 	char reason[sizeof(c->status.reason)];
 
@@ -94,7 +94,7 @@ static const struct foreign_events hosted_events = {
 
 int hosted_start(struct workload *w, const struct hosted_ops *ops, struct error *err)
 {
-	struct pod_container *c = &w->containers[0];
+	struct pod_container *c = w->containers[0];
 	int r;
 
 	w->hosted_ops = ops;

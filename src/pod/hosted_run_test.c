@@ -110,6 +110,7 @@ static struct workload w;
 
 static bool begin(void)
 {
+	static struct pod_container *containers[] = { &container };
 	struct error err = ERROR_INIT;
 
 	memset(&bed, 0, sizeof(bed));
@@ -119,7 +120,7 @@ static bool begin(void)
 			       .path = "v",
 			       .kind = WORKLOAD_VM,
 			       .state = WORKLOAD_STARTING,
-			       .containers = &container,
+			       .containers = containers,
 			       .n_containers = 1,
 			       .wish = hosted_wish_new() };
 	if (!w.wish)

@@ -16,9 +16,11 @@
 #include "image/image.h"
 #include "isolate/limits_words.h"
 #include "pod/alloc.h"
+#include "pod/container.h"
 #include "pod/etc.h"
 #include "pod/hosted.h"
 #include "pod/make.h"
+#include "pod/member.h"
 #include "pod/failure.h"
 #include "pod/publish.h"
 #include "pod/plug.h"
@@ -66,15 +68,6 @@ static void workload_ignore(void *userdata, const struct error *err)
 {
 	(void)userdata;
 	(void)err;
-}
-
-static void pod_container_save(struct pod_container *c)
-{
-	unsigned position = (unsigned)(c - c->workload->containers);
-	struct error err = ERROR_INIT;
-
-	if (record_put_container(c->workload->all->config.store, c, position, &err) < 0)
-		log_error("cannot record a container", LOG_STR("container", c->id), LOG_ERR(&err));
 }
 
 static void workload_save(const struct workload *w)
@@ -177,27 +170,12 @@ static void workload_take_down(struct workload *w)
 
 /* ---- ending ---- */
 
-static int stop_signal_of(const struct pod_container *c)
-{
-	return stop_signal_parse(c->image ? c->image->config.stop_signal : "");
-}
-
-static void pod_container_end(struct pod_container *c)
-{
-	const struct workload *w = c->workload;
-	struct peer *peer = workload_peer(w);
-
-	if (peer && !c->starting && !pod_container_has_ended(c))
-		peer->ops->signal(peer, c->id, w->killed ? SIGKILL : stop_signal_of(c), w->killed,
-				  workload_ignore, NULL);
-}
-
 void workload_ask_to_end(struct workload *w)
 {
 	if (w->kind == WORKLOAD_VM)
 		hosted_end(w, w->killed);
 	for (size_t i = 0; i < w->n_containers; i++)
-		pod_container_end(&w->containers[i]);
+		pod_container_end(w->containers[i], w->killed);
 }
 
 /* Its containers do not end by the signals that they were sent. */
@@ -213,25 +191,6 @@ static void workload_end_around(struct workload *w)
 		peer->ops->remove_cell(peer, name_last(w->path), workload_ignore, NULL);
 }
 
-static void pod_container_lose(struct pod_container *c, const char *reason)
-{
-	bool ran = c->status.started_at != 0;
-
-	c->starting = false;
-	c->unanswered = false;
-	container_fds_close(&c->fds);
-	if (pod_container_has_ended(c))
-		return;
-	c->status.state = ran ? CONTAINER_EXITED : CONTAINER_FAILED;
-	c->status.exit_code = ran ? 128 + SIGKILL : 125;
-	c->status.signal = ran ? SIGKILL : 0;
-	c->status.finished_at = clock_real();
-	c->status.pid = 0;
-	(void)str_copy(c->status.reason, sizeof(c->status.reason), reason);
-	pod_container_save(c);
-	publish_container(c->workload->all->config.events, c, pod_container_state_word(c));
-}
-
 void workload_lose(struct workload *w, const char *reason)
 {
 	/* What a restart undoes is gone, for whoever makes the call again. */
@@ -241,7 +200,7 @@ void workload_lose(struct workload *w, const char *reason)
 		w->auto_remove = true;
 	}
 	for (size_t i = 0; i < w->n_containers; i++)
-		pod_container_lose(&w->containers[i], reason);
+		pod_container_lose(w->containers[i], reason);
 	w->n_starting = 0;
 	workload_reason(w, reason);
 	workload_event(w, WORKLOAD_BROKEN);
@@ -298,31 +257,6 @@ void workload_kill(struct workload *w)
 
 /* ---- starting ---- */
 
-void pod_container_update(struct pod_container *c, const struct container_status *status)
-{
-	enum container_state was = c->status.state;
-	int64_t pid;
-
-	if (pod_container_has_ended(c) || status->state < was)
-		return;
-	pid = c->status.pid;
-	c->status = *status;
-	c->status.log_lost += c->log_dropped;
-	/* The record keeps the pid that it had. */
-	if (!c->status.pid)
-		c->status.pid = pid;
-	c->host_pid = 0;
-	if (status->state == was)
-		return;
-	if (pod_container_has_ended(c))
-		FAILPOINT_BEFORE("container.ended");
-	pod_container_save(c);
-	if (pod_container_has_ended(c))
-		FAILPOINT_AFTER("container.ended");
-	if (status->state != CONTAINER_DRAINING)
-		publish_container(c->workload->all->config.events, c, pod_container_state_word(c));
-}
-
 /* The answer to its start: a status, or view NULL and why there is none. */
 static void pod_container_started(struct pod_container *c, const struct container_view *view,
 				  const char *reason)
@@ -347,15 +281,17 @@ static void pod_container_started(struct pod_container *c, const struct containe
 	}
 	FAILPOINT_AFTER("container.started");
 	if (w->killed || w->state == WORKLOAD_STOPPING)
-		pod_container_end(c);
+		pod_container_end(c, w->killed);
+	else if (c->is_leaving || c->stop_by)
+		pod_container_end(c, c->is_leaving);
 	loop_defer_schedule(&w->defer);
 }
 
 static const struct pod_container *workload_failed_container(const struct workload *w)
 {
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (w->containers[i].status.state == CONTAINER_FAILED)
-			return &w->containers[i];
+		if (w->containers[i]->status.state == CONTAINER_FAILED)
+			return w->containers[i];
 	return NULL;
 }
 
@@ -381,14 +317,14 @@ static void workload_check_started(struct workload *w)
 static void workload_on_answer(struct loop_timer *t)
 {
 	struct workload *w = container_of(t, struct workload, answer);
-	char reason[sizeof(w->containers->status.reason)];
+	char reason[CONTAINER_REASON_MAX];
 
 	if (w->instance && instance_is_lost(w->instance) && !instance_has_ended(w->instance)) {
 		loop_timer_set(&w->answer, WORKLOAD_ANSWER_DELAY);
 		return;
 	}
 	for (size_t i = 0; i < w->n_containers; i++) {
-		struct pod_container *c = &w->containers[i];
+		struct pod_container *c = w->containers[i];
 
 		if (!c->unanswered)
 			continue;
@@ -423,7 +359,9 @@ static void workload_on_started(void *userdata, const struct container_view *vie
 {
 	struct pod_container *c = userdata;
 
-	if (!view)
+	if (!view && c->workload->lasts)
+		member_keep_failure(c, err);
+	else if (!view)
 		failure_refuse_limit(c->workload, c, err);
 	if (view || err->kind != ERROR_UNAVAILABLE) {
 		workload_take_answer(c, view, err ? error_text(err) : "");
@@ -434,51 +372,9 @@ static void workload_on_started(void *userdata, const struct container_view *vie
 	loop_timer_set(&c->workload->answer, WORKLOAD_ANSWER_DELAY);
 }
 
-/* etc: of one without descriptors. */
-static void workload_start_container(struct workload *w, struct pod_container *c,
-				     const struct etc *etc)
+void workload_start_container(struct pod_container *c, const struct etc *etc)
 {
-	struct peer *peer = workload_peer(w);
-	struct cell_spec cell = {
-		.name = name_last(w->path),
-		.shares_instance = w->kind == WORKLOAD_POD,
-		.hostname = w->etc ? w->etc->hostname : NULL,
-		.host_network = w->kind == WORKLOAD_CELL && str_eq(w->network, "host"),
-		.limits = w->kind == WORKLOAD_POD ? NULL : w->limits,
-	};
-	struct container_spec spec = {
-		.name = c->name,
-		.kind = w->kind == WORKLOAD_EXECUTABLE ? CONTAINER_PROCESS : CONTAINER_IMAGE,
-		.argv = c->argv,
-		.env = c->env,
-		.cwd = c->cwd,
-		.user = c->user,
-		.stdin_open = c->stdin_open,
-		.log = w->all->config.log,
-		.tty = c->tty,
-		.terminal = c->terminal,
-		.hold_output = c->hold_output,
-		.mounts = c->mounts,
-		.n_mounts = c->n_mounts,
-		.read_only_root = c->read_only_root,
-		.limits = c->limits,
-		.image = c->image_id,
-		.late = w->prepare_due,
-	};
-	struct container_disk disk;
-
-	if (instance_is_remote(w->instance))
-		remote_fill(c, etc, &spec, &disk);
-	(void)str_copy(spec.id, sizeof(spec.id), c->id);
-	c->starting = true;
-	c->late = spec.late;
-	w->n_starting++;
-	peer->ops->start(peer, &cell, &spec, &c->fds, workload_on_started, c);
-	strv_free(TAKE_PTR(c->argv));
-	strv_free(TAKE_PTR(c->env));
-	c->mounts = mounts_free(c->mounts, c->n_mounts);
-	c->n_mounts = 0;
-	strv_free(TAKE_PTR(c->limits));
+	pod_container_launch(c, etc, c->workload->prepare_due, workload_on_started);
 }
 
 static void workload_start(struct workload *w)
@@ -506,7 +402,7 @@ static void workload_start(struct workload *w)
 	}
 	w->asked = true;
 	for (size_t i = 0; w->kind != WORKLOAD_VM && i < w->n_containers; i++)
-		workload_start_container(w, &w->containers[i], &etc);
+		workload_start_container(w->containers[i], &etc);
 	FAILPOINT_AFTER("container.start");
 }
 
@@ -533,8 +429,8 @@ static void workload_hide(struct workload *w)
 	if (map_get(&w->all->by_id, w->id) == w)
 		(void)map_remove(&w->all->by_id, w->id);
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (map_get(&w->all->containers, w->containers[i].id) == &w->containers[i])
-			(void)map_remove(&w->all->containers, w->containers[i].id);
+		if (map_get(&w->all->containers, w->containers[i]->id) == w->containers[i])
+			(void)map_remove(&w->all->containers, w->containers[i]->id);
 	list_remove(&w->link);
 }
 
@@ -543,25 +439,14 @@ void workload_unregister(struct workload *w)
 	loop_timer_done(&w->timer);
 	loop_timer_done(&w->answer);
 	loop_defer_done(&w->defer);
-	for (size_t i = 0; i < w->n_containers; i++)
-		remote_close_log(&w->containers[i]);
+	for (size_t i = 0; i < w->n_containers; i++) {
+		remote_close_log(w->containers[i]);
+		member_leave(w->containers[i]);
+	}
 	workload_forget_roots(w, w->all->config.images);
 	workload_hide(w);
 	waiter_forget(w, NULL);
 	workload_unmake(w);
-}
-
-static void workload_drop_rootfs(struct workload *w)
-{
-	for (size_t i = 0; i < w->n_containers; i++) {
-		struct pod_container *c = &w->containers[i];
-
-		if (!c->has_rootfs)
-			continue;
-		image_rootfs_remove(w->all->config.images, c->image, c->id);
-		c->has_rootfs = false;
-		c->image = NULL;
-	}
 }
 
 /* The last step, when nothing of it lives in a keeper and nobody there names it. Frees w. */
@@ -570,14 +455,15 @@ static void workload_finish_removal(struct workload *w)
 	struct workloads *all = w->all;
 	struct error err = ERROR_INIT;
 
-	if (!w->taken_down || w->n_starting > 0 || w->awaits_keeper || w->n_disks > 0 ||
-	    !plug_is_released(w))
+	if (!w->taken_down || w->n_starting > 0 || w->n_removing > 0 || w->awaits_keeper ||
+	    w->n_disks > 0 || !plug_is_released(w))
 		return;
 	if (w->kind == WORKLOAD_POD && w->instance && w->instance->state == INSTANCE_FAILED)
 		instance_remove(w->instance);
 	w->instance = NULL;
 	FAILPOINT_BEFORE("workload.files");
-	workload_drop_rootfs(w);
+	for (size_t i = 0; i < w->n_containers; i++)
+		pod_container_drop_root(w->containers[i]);
 	if (rootfd_remove_tree(all->config.logs_fd, w->id) < 0) {
 		log_warn("cannot remove the logs of a workload yet", LOG_STR("workload", w->path));
 		loop_timer_set(&all->sweep, WORKLOADS_SWEEP_FIRST);
@@ -599,13 +485,15 @@ static void workload_finish_removal(struct workload *w)
 static bool workload_all_ended(const struct workload *w)
 {
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (!pod_container_has_ended(&w->containers[i]))
+		if (!pod_container_has_ended(w->containers[i]))
 			return false;
 	return true;
 }
 
 static void workload_check_ended(struct workload *w)
 {
+	if (w->lasts && w->state != WORKLOAD_STOPPING)
+		return;
 	if (workload_has_ended(w) || w->n_starting > 0 || !w->asked || !workload_all_ended(w))
 		return;
 	FAILPOINT_BEFORE("workload.end");
@@ -620,7 +508,7 @@ static void workload_settle_late(struct workload *w, bool give)
 
 	w->late_due = false;
 	for (size_t i = 0; i < w->n_containers; i++) {
-		struct pod_container *c = &w->containers[i];
+		struct pod_container *c = w->containers[i];
 
 		if (!c->late)
 			continue;
@@ -697,7 +585,7 @@ static bool workload_starts_early(const struct workload *w)
 {
 	struct peer *peer = workload_peer(w);
 
-	return w->prepare_due && w->start_due && w->state == WORKLOAD_STARTING &&
+	return w->prepare_due && w->start_due && w->state == WORKLOAD_STARTING && !w->lasts &&
 	       w->kind != WORKLOAD_EXECUTABLE && peer && peer->ops->late && peer->ops->late(peer);
 }
 
@@ -753,6 +641,8 @@ static void workload_on_defer(struct loop_defer *d)
 		workload_start(w);
 	w->start_due = false;
 	workload_check_started(w);
+	if (w->lasts)
+		members_settle(w);
 	workload_check_ended(w);
 	waiter_tell_due(w);
 	if (!workload_has_ended(w))
@@ -760,8 +650,8 @@ static void workload_on_defer(struct loop_defer *d)
 	if (w->auto_remove)
 		workload_event(w, WORKLOAD_REMOVE);
 	workload_take_down(w);
-	if (w->taken_down)
-		(void)plug_is_released(w);
+	if (w->taken_down && plug_is_released(w))
+		waiter_tell_down(w);
 	if (w->state == WORKLOAD_REMOVING)
 		workload_finish_removal(w);
 }
@@ -790,8 +680,10 @@ int workload_register(struct workloads *all, struct workload *w, struct error *e
 				    workload_kind_word(w->kind));
 	if (r == 0)
 		r = map_add(&all->by_id, w->id, w);
+	for (size_t i = 0; i < w->n_containers; i++)
+		member_join(w->containers[i]);
 	for (size_t i = 0; i < w->n_containers && r == 0; i++)
-		r = map_add(&all->containers, w->containers[i].id, &w->containers[i]);
+		r = map_add(&all->containers, w->containers[i]->id, w->containers[i]);
 	if (r < 0)
 		return error_set(err, r, "workload %s", w->path);
 	list_add_tail(&all->list, &w->link);

@@ -2,31 +2,16 @@
 #ifndef NACRE_POD_LIFE_H
 #define NACRE_POD_LIFE_H
 
-#include "base/map.h"
-#include "pod/mirror.h"
-#include "pod/model.h"
+#include "pod/workloads.h"
 
 /*
  * How a workload goes from state to state; private to this area. Everything here only records and
  * asks; what follows is done by the workload's `defer`.
  */
 
+struct etc;
 struct hosted_ops;
 struct peer;
-
-#define WORKLOADS_SWEEP_FIRST (100 * NSEC_PER_MSEC)
-
-struct workloads {
-	struct workloads_config config;
-	struct list list;
-	struct map by_path;
-	struct map by_id;
-	struct map containers; /* by id */
-	/* Of log directories that could not be removed at once (sweep.h). */
-	struct loop_timer sweep;
-	nsec_t sweep_delay;
-	struct mirrors mirrors;
-};
 
 enum workload_event {
 	WORKLOAD_UP,     /* every container was started */
@@ -57,11 +42,11 @@ void workload_end_by(struct workload *w, nsec_t stop_by);
 void workload_lose(struct workload *w, const char *reason);
 /* The same, before it has come to run: whoever asked for it is told this error. */
 void workload_fail(struct workload *w, const struct error *err);
-/* What its keeper says of a container. */
-void pod_container_update(struct pod_container *c, const struct container_status *status);
 /* The answer to the start of a container: a status, or view NULL and why there is none. */
 void workload_take_answer(struct pod_container *c, const struct container_view *view,
 			  const char *reason);
+/* Asks its keeper to start a container. */
+void workload_start_container(struct pod_container *c, const struct etc *etc);
 /* For hosted_start() and hosted_adopt(). */
 extern const struct hosted_ops workload_hosted_ops;
 /* For instance_create(). */

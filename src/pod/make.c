@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/macros.h"
@@ -98,11 +99,13 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	if (r < 0)
 		return error_set(err, r, "draw an id");
 	(void)str_copy(c->name, sizeof(c->name), spec->name);
+	c->created_at = clock_real();
 	c->stdin_open = spec->stdin_open;
 	c->tty = spec->tty;
 	c->terminal = spec->terminal;
 	c->hold_output = spec->hold_output;
 	c->read_only_root = spec->read_only_root;
+	c->security = spec->security;
 	c->settings = strdup(spec->settings ? spec->settings : "");
 	c->limits = spec->limits ? strv_copy(spec->limits) : NULL;
 	c->image_name = strdup(spec->image ? spec->image : "");
@@ -173,15 +176,14 @@ static void make_hint(const char *image, struct error *err)
 }
 
 /* A machine keeps the layers of its containers in its own memory. */
-static int make_disk(struct pod_container *c, size_t n, const struct workload_spec *spec,
-		     const struct workloads_config *config, struct error *err)
+static int make_disk(struct pod_container *c, size_t n, const struct pod_container_spec *s,
+		     bool remote, const struct workloads_config *config, struct error *err)
 {
-	const struct pod_container_spec *s = &spec->containers[n];
 	char field[ERROR_FIELD_MAX];
 
 	if (!c->image)
 		return 0;
-	if (!make_is_remote(spec)) {
+	if (!remote) {
 		c->disk = s->disk ? s->disk : config->container_limit;
 		return 0;
 	}
@@ -193,19 +195,20 @@ static int make_disk(struct pod_container *c, size_t n, const struct workload_sp
 			   "of its machine, so there is no disk to limit (limit the memory)");
 }
 
-static int make_container(struct workload *w, size_t n, const struct workload_spec *spec,
-			  const struct workloads_config *config, struct error *err)
+static int make_log(struct pod_container *c, int log_fd, struct error *err)
 {
-	const struct pod_container_spec *s = &spec->containers[n];
-	struct pod_container *c = &w->containers[n];
+	c->fds.log = fd_copy(log_fd);
+	c->has_own_log = true;
+	return c->fds.log < 0 ? error_set(err, c->fds.log, "the log of %s", c->name) : 0;
+}
+
+int pod_container_make(struct pod_container *c, const struct pod_container_spec *s, size_t n,
+		       bool remote, const struct workloads_config *config, struct error *err)
+{
+	const struct workload *w = c->workload;
 	char field[ERROR_FIELD_MAX];
 	int r;
 
-	(void)str_printf(field, sizeof(field), "containers[%zu].name", n);
-	for (size_t i = 0; i < n; i++)
-		if (str_eq(spec->containers[i].name, s->name))
-			return error_field(err, ERROR_INVALID, field,
-					   "%s is taken by containers[%zu]", s->name, i);
 	if (s->image && w->kind != WORKLOAD_VM) {
 		c->image = image_store_find(config->images, s->image, err);
 		if (!c->image) {
@@ -219,8 +222,24 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 			 s->image ? "containers[%zu].command" : "executable.command", n);
 	r = pod_container_fill(c, s, field, err);
 	if (r == 0)
-		r = make_disk(c, n, spec, config, err);
-	return r < 0 ? r : make_mounts(c, s, make_is_remote(spec), err);
+		r = make_disk(c, n, s, remote, config, err);
+	if (r == 0 && s->has_log)
+		r = make_log(c, s->log_fd, err);
+	return r < 0 ? r : make_mounts(c, s, remote, err);
+}
+
+static int make_container(struct workload *w, size_t n, const struct workload_spec *spec,
+			  const struct workloads_config *config, struct error *err)
+{
+	const struct pod_container_spec *s = &spec->containers[n];
+	char field[ERROR_FIELD_MAX];
+
+	(void)str_printf(field, sizeof(field), "containers[%zu].name", n);
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(spec->containers[i].name, s->name))
+			return error_field(err, ERROR_INVALID, field,
+					   "%s is taken by containers[%zu]", s->name, i);
+	return pod_container_make(w->containers[n], s, n, make_is_remote(spec), config, err);
 }
 
 /* "busybox-3f2a" for an image, "pod-3f2a" otherwise: what the workload is, and something to tell it
@@ -228,7 +247,7 @@ static int make_container(struct workload *w, size_t n, const struct workload_sp
 static void make_name(const struct workload_spec *spec, const char *id,
 		      char ret[NAME_LABEL_MAX + 1])
 {
-	const char *image = spec->containers[0].image;
+	const char *image = spec->n_containers > 0 ? spec->containers[0].image : NULL;
 	char stem[32];
 	size_t n = 0;
 
@@ -253,7 +272,7 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 	char name[NAME_LABEL_MAX + 1];
 	int r;
 
-	if (spec->n_containers == 0)
+	if (spec->n_containers == 0 && !spec->lasts)
 		return error_field(err, ERROR_INVALID, "containers", "required");
 	if (spec->n_containers > WORKLOAD_CONTAINERS_MAX)
 		return error_field(err, ERROR_INVALID, "containers",
@@ -278,6 +297,7 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 	w->network = spec->network;
 	w->choice = spec->choice;
 	w->auto_remove = spec->auto_remove;
+	w->lasts = spec->lasts;
 	(void)str_copy(w->request, sizeof(w->request), spec->request ? spec->request : "");
 	w->instance = spec->kind == WORKLOAD_POD ? NULL : spec->parent;
 	w->created_at = clock_real();
@@ -304,9 +324,9 @@ int workload_await_roots(struct workload *w, struct image_store *images,
 	int r = 0;
 
 	for (size_t i = 0; i < w->n_containers && r >= 0; i++) {
-		if (!w->containers[i].image)
+		if (!w->containers[i]->image)
 			continue;
-		r = image_rootfs_await(images, w->containers[i].image, done, w, err);
+		r = image_rootfs_await(images, w->containers[i]->image, done, w, err);
 		w->n_roots += r > 0;
 	}
 	return r < 0 ? r : 0;
@@ -329,55 +349,79 @@ static void make_places(int root_fd)
 		(void)fd_close(rootfd_make_dir(root_fd, names[i]));
 }
 
+/* Its log file, unless whoever asked for it brought one. dir_fd: the log directory of its workload.
+ */
+static int prepare_log(struct pod_container *c, int dir_fd, struct error *err)
+{
+	const char *path = c->workload->path;
+	char name[NAME_LABEL_MAX + 8];
+	int r;
+
+	if (c->has_own_log)
+		return 0;
+	(void)str_printf(name, sizeof(name), "%s.log", c->name);
+	r = FAILPOINT("workload.log");
+	if (r < 0)
+		return error_set(err, r, "make the log of %s/%s", path, c->name);
+	c->fds.log =
+		sysio_openat(dir_fd, name,
+			     O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (c->fds.log < 0)
+		return error_set(err, -errno, "make the log of %s/%s", path, c->name);
+	c->fds.log_dir = fd_copy(dir_fd);
+	if (c->fds.log_dir < 0)
+		return error_set(err, c->fds.log_dir, "the log directory of %s", path);
+	FAILPOINT_AFTER("workload.log");
+	return 0;
+}
+
+static int prepare_container(struct pod_container *c, struct image_store *images, int dir_fd,
+			     const struct etc *etc, struct error *err)
+{
+	int r = prepare_log(c, dir_fd, err);
+
+	if (r < 0 || !c->image)
+		return r;
+	r = image_rootfs_make(images, c->image, c->id, c->disk, err);
+	if (r < 0)
+		return r;
+	c->fds.rootfs = r;
+	c->has_rootfs = true;
+	c->image->n_users--; /* the root file system holds it now */
+	r = etc_fill(c->fds.rootfs, etc, err);
+	if (r < 0)
+		return r;
+	make_places(c->fds.rootfs);
+	return 0;
+}
+
+/* A mount of its own, so that the keeper it goes to has no way up from there. */
+static int prepare_log_dir(const struct workload *w, int logs_fd, struct error *err)
+{
+	int fd = sysio_open_tree(logs_fd, w->id,
+				 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+
+	return fd < 0 ? error_set(err, -errno, "open the log directory of %s", w->path) : fd;
+}
+
 /* The log file and the root file system of each container: made while its keeper comes up. */
 static int workload_prepare_all(struct workload *w, struct image_store *images, int logs_fd,
 				const struct etc *etc, struct error *err)
 {
 	_cleanup_fd_ int dir_fd = -1;
-	int r;
+	int r = 0;
 
 	if (sysio_mkdirat(logs_fd, w->id, 0700) < 0 && errno != EEXIST)
 		return error_set(err, -errno, "make the log directory of %s", w->path);
 	/* Its keeper gets disks, and keeps the logs (pod/remote.h). */
 	if (w->instance && instance_is_remote(w->instance))
 		return 0;
-	/* A mount of its own, so that the keeper it goes to has no way up from there. */
-	dir_fd = sysio_open_tree(logs_fd, w->id,
-				 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	dir_fd = prepare_log_dir(w, logs_fd, err);
 	if (dir_fd < 0)
-		return error_set(err, -errno, "open the log directory of %s", w->path);
-
-	for (size_t i = 0; i < w->n_containers; i++) {
-		struct pod_container *c = &w->containers[i];
-		char name[NAME_LABEL_MAX + 8];
-
-		(void)str_printf(name, sizeof(name), "%s.log", c->name);
-		r = FAILPOINT("workload.log");
-		if (r < 0)
-			return error_set(err, r, "make the log of %s/%s", w->path, c->name);
-		c->fds.log = sysio_openat(
-			dir_fd, name,
-			O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
-		if (c->fds.log < 0)
-			return error_set(err, -errno, "make the log of %s/%s", w->path, c->name);
-		c->fds.log_dir = fd_copy(dir_fd);
-		if (c->fds.log_dir < 0)
-			return error_set(err, c->fds.log_dir, "the log directory of %s", w->path);
-		FAILPOINT_AFTER("workload.log");
-		if (!c->image)
-			continue;
-		r = image_rootfs_make(images, c->image, c->id, c->disk, err);
-		if (r < 0)
-			return r;
-		c->fds.rootfs = r;
-		c->has_rootfs = true;
-		c->image->n_users--; /* the root file system holds it now */
-		r = etc_fill(c->fds.rootfs, etc, err);
-		if (r < 0)
-			return r;
-		make_places(c->fds.rootfs);
-	}
-	return 0;
+		return dir_fd;
+	for (size_t i = 0; i < w->n_containers && r == 0; i++)
+		r = prepare_container(w->containers[i], images, dir_fd, etc, err);
+	return r;
 }
 
 int workload_prepare(struct workload *w, struct image_store *images, int logs_fd, struct error *err)
@@ -386,4 +430,17 @@ int workload_prepare(struct workload *w, struct image_store *images, int logs_fd
 	int r = etc_make_for(&etc, w, err);
 
 	return r < 0 ? r : workload_prepare_all(w, images, logs_fd, &etc, err);
+}
+
+int pod_container_prepare(struct pod_container *c, struct image_store *images, int logs_fd,
+			  struct error *err)
+{
+	_cleanup_(etc_done) struct etc etc = ETC_INIT;
+	_cleanup_fd_ int dir_fd = -1;
+	int r = etc_make_for(&etc, c->workload, err);
+
+	if (r < 0)
+		return r;
+	dir_fd = prepare_log_dir(c->workload, logs_fd, err);
+	return dir_fd < 0 ? dir_fd : prepare_container(c, images, dir_fd, &etc, err);
 }

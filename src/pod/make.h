@@ -30,9 +30,15 @@ struct pod_container_spec {
 	const struct pod_mount_spec *mounts;
 	size_t n_mounts; /* at most CONTAINER_MOUNTS_MAX */
 	bool read_only_root;
-	uint64_t disk;        /* bytes that its layer may take; 0: as the configuration says */
-	char *const *limits;  /* isolate/limits_words.h; NULL: none */
+	uint64_t disk;       /* bytes that its layer may take; 0: as the configuration says */
+	char *const *limits; /* isolate/limits_words.h; NULL: none */
+	struct container_security security;
 	const char *settings; /* see struct pod_container; NULL: none */
+	bool has_log;         /* of a sandbox: log_fd is its log, and is copied; else one is made */
+	int log_fd;
+	/* Where whoever fills in log_fd is to open it, and its name in the request; NULL: nowhere.
+	 */
+	const char *log_dir, *log_name, *log_field;
 };
 
 struct workload_spec {
@@ -45,6 +51,7 @@ struct workload_spec {
 	const struct instance_nic *nic;    /* of that; NULL: none */
 	const struct etc_wish *etc;        /* NULL: nothing is asked of its files below /etc */
 	bool auto_remove;
+	bool lasts;          /* a sandbox (pod/sandbox.h), which may have no container */
 	const char *request; /* base/request.h; NULL: none */
 	const char *comment; /* for people; NULL: none */
 	const struct pod_container_spec *containers;
@@ -70,5 +77,12 @@ void workload_forget_roots(struct workload *w, struct image_store *images);
 /* The log file and the root file system of each container; what was made stays in w. */
 int workload_prepare(struct workload *w, struct image_store *images, int logs_fd,
 		     struct error *err);
+
+/* The same for one more container of a workload that has its instance, remote or not; n stands in
+ * the names of fields. */
+int pod_container_make(struct pod_container *c, const struct pod_container_spec *spec, size_t n,
+		       bool remote, const struct workloads_config *config, struct error *err);
+int pod_container_prepare(struct pod_container *c, struct image_store *images, int logs_fd,
+			  struct error *err);
 
 #endif

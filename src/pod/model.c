@@ -45,33 +45,33 @@ const char *workload_kind_word(enum workload_kind kind)
 
 const char *pod_container_state_word(const struct pod_container *c)
 {
-	return container_states[c->status.state];
+	return pod_container_is_created(c) ? "created" : container_states[c->status.state];
 }
 
 int workload_exit_code(const struct workload *w)
 {
 	/* One that could not be started is why the others were stopped. */
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (w->containers[i].status.state == CONTAINER_FAILED)
-			return w->containers[i].status.exit_code;
+		if (w->containers[i]->status.state == CONTAINER_FAILED)
+			return w->containers[i]->status.exit_code;
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (w->containers[i].status.exit_code != 0)
-			return w->containers[i].status.exit_code;
+		if (w->containers[i]->status.exit_code != 0)
+			return w->containers[i]->status.exit_code;
 	return 0;
 }
 
 struct pod_container *workload_container(struct workload *w, const char *name, struct error *err)
 {
 	if (str_empty(name) && w->n_containers == 1)
-		return &w->containers[0];
+		return w->containers[0];
 	if (str_empty(name)) {
 		(void)error_field(err, ERROR_INVALID, "container", "required, %s has %zu of them",
 				  w->path, w->n_containers);
 		return NULL;
 	}
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (str_eq(w->containers[i].name, name))
-			return &w->containers[i];
+		if (str_eq(w->containers[i]->name, name))
+			return w->containers[i];
 	(void)error_field(err, ERROR_NOT_FOUND, "container", "%s has no container %s", w->path,
 			  name);
 	return NULL;
@@ -81,8 +81,8 @@ struct pod_container *workload_container(struct workload *w, const char *name, s
 static unsigned workload_group_number(const struct workload *w)
 {
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (w->containers[i].status.cell_group)
-			return w->containers[i].status.cell_group;
+		if (w->containers[i]->status.cell_group)
+			return w->containers[i]->status.cell_group;
 	return 0;
 }
 

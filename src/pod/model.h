@@ -90,9 +90,30 @@ struct disk_written {
 	nsec_t at; /* clock_real() of when that was measured; 0: it was not yet */
 };
 
+/*
+ * How far a container of a sandbox has come, beside what its keeper says (status.state, which is
+ * CONTAINER_STARTING in the first three).
+ *
+ * ROOT      recorded; what its root file system lies upon is being made.
+ * FILES     its files are to be made when the loop turns.
+ * CREATED   it waits to be started.
+ * STARTED   its keeper was asked to start it. Any container that came with its workload.
+ * REMOVING  its keeper was asked to forget it.
+ * REMOVED   and has; freed when the loop turns.
+ */
+enum pod_container_phase {
+	POD_CONTAINER_STARTED,
+	POD_CONTAINER_ROOT,
+	POD_CONTAINER_FILES,
+	POD_CONTAINER_CREATED,
+	POD_CONTAINER_REMOVING,
+	POD_CONTAINER_REMOVED,
+};
+
 /* A container as the node knows it. */
 struct pod_container {
 	struct workload *workload;
+	unsigned position; /* among those that its workload has ever had */
 	char id[ID_SIZE];
 	char name[NAME_LABEL_MAX + 1];
 	char *image_name; /* as the user said it; "" for an executable */
@@ -102,7 +123,8 @@ struct pod_container {
 	char **env;
 	char *cwd;
 	char *user;
-	char *command; /* for people */
+	char *command;       /* for people */
+	uint64_t created_at; /* as that of its workload */
 	bool stdin_open, tty;
 	struct terminal_size terminal; /* until it was started */
 	bool hold_output;
@@ -111,6 +133,7 @@ struct pod_container {
 	bool read_only_root;
 	uint64_t disk; /* bytes that its layer may take, until it was started; 0: no limit */
 	char **limits; /* isolate/limits_words.h, until it was started; NULL: none */
+	struct container_security security; /* until it was started */
 	/* What else it was asked to be, in the words of whoever asked (runtime/settings.h); "":
 	 * nothing that is not in the other members. */
 	char *settings;
@@ -130,6 +153,13 @@ struct pod_container {
 	bool log_over;                     /* all of it was */
 	uint64_t log_dropped;              /* bytes of it that could not be written here; a part of
 					      status.log_lost */
+	/* Of a sandbox (pod/sandbox.h). */
+	enum pod_container_phase phase;
+	bool is_leaving;  /* it is removed as soon as it has ended */
+	bool has_own_log; /* its log is a file of whoever asked for it, not ours */
+	nsec_t stop_by;   /* clock_mono(): it is killed then; 0: nobody stops it */
+	struct loop_timer stop;
+	struct error *failed; /* why it could not be made, or started; NULL: nothing failed */
 };
 
 struct workload {
@@ -150,9 +180,12 @@ struct workload {
 	struct instance_choice choice; /* of the instance that is made for a pod */
 	char *comment;                 /* NULL: none */
 	bool auto_remove;
+	/* A sandbox: it lives until it is stopped, and its containers come and go
+	 * (pod/sandbox.h). */
+	bool lasts;
 	uint64_t created_at;
 	struct instance *instance; /* NULL once it is gone */
-	struct pod_container *containers;
+	struct pod_container **containers;
 	size_t n_containers;
 	struct disk_written log_written; /* the logs of all its containers */
 	uint64_t grown; /* bytes that both had more than when they were measured before */
@@ -164,6 +197,8 @@ struct workload {
 	struct error
 		*refused;   /* why nothing like it can be here; NULL: nothing of it was refused */
 	size_t n_starting;  /* containers that are `starting` */
+	size_t n_removing;  /* containers that are POD_CONTAINER_REMOVING */
+	unsigned n_ever;    /* containers that it has ever had */
 	bool has_roots;     /* what their root file systems lie upon was asked for */
 	size_t n_roots;     /* and is not there yet, for so many of them */
 	bool prepare_due;   /* its files are to be made when the loop turns */
@@ -195,6 +230,12 @@ struct workload {
 static inline bool workload_has_ended(const struct workload *w)
 {
 	return w->state >= WORKLOAD_EXITED;
+}
+
+/* It was not started yet. */
+static inline bool pod_container_is_created(const struct pod_container *c)
+{
+	return c->phase >= POD_CONTAINER_ROOT && c->phase <= POD_CONTAINER_CREATED;
 }
 
 static inline bool pod_container_has_ended(const struct pod_container *c)

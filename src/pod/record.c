@@ -31,6 +31,7 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.kind_reason = w->choice.reason,
 		.stop_by = w->stop_by,
 		.attachment = "",
+		.lasts = w->lasts,
 	};
 
 	if (w->attachment) {
@@ -42,13 +43,12 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 	return run_store_put_workload(s, &r, err);
 }
 
-int record_put_container(struct run_store *s, const struct pod_container *c, unsigned position,
-			 struct error *err)
+int record_put_container(struct run_store *s, const struct pod_container *c, struct error *err)
 {
 	struct run_container r = {
 		.id = c->id,
 		.workload = c->workload->id,
-		.position = position,
+		.position = c->position,
 		.name = c->name,
 		.image = c->image_id,
 		.image_name = c->image_name,
@@ -66,6 +66,8 @@ int record_put_container(struct run_store *s, const struct pod_container *c, uns
 		.started_at = c->status.started_at,
 		.finished_at = c->status.finished_at,
 		.log_lost = c->status.log_lost,
+		.created_at = c->created_at,
+		.own_log = c->has_own_log,
 	};
 
 	return run_store_put_container(s, &r, err);
@@ -80,7 +82,7 @@ int record_put_all(struct run_store *s, const struct workload *w, struct error *
 		return r;
 	r = record_put_workload(s, w, err);
 	for (unsigned i = 0; i < w->n_containers && r == 0; i++)
-		r = record_put_container(s, &w->containers[i], i, err);
+		r = record_put_container(s, w->containers[i], err);
 	if (r < 0) {
 		(void)run_store_commit(s, NULL);
 		(void)run_store_drop_workload(s, w->id, NULL);
@@ -136,7 +138,11 @@ static int record_fill(void *data, const struct run_container *r)
 
 	if (r->state < 0 || r->state >= CONTAINER_STATE_COUNT || walk->n >= walk->w->n_containers)
 		return error_set(walk->err, -EBADMSG, "the record of container %s", r->id);
-	c = &walk->w->containers[walk->n++];
+	c = walk->w->containers[walk->n++];
+	c->position = r->position;
+	c->created_at = r->created_at;
+	c->has_own_log = r->own_log;
+	walk->w->n_ever = MAX(walk->w->n_ever, r->position + 1);
 	(void)str_copy(c->id, sizeof(c->id), r->id);
 	(void)str_copy(c->name, sizeof(c->name), r->name);
 	c->image_name = strdup(r->image_name);
@@ -201,6 +207,7 @@ static int record_read(void *data, const struct run_workload *r)
 	w->auto_remove = r->auto_remove;
 	w->created_at = r->created_at;
 	w->stop_by = r->stop_by;
+	w->lasts = r->lasts;
 	(void)str_copy(w->request, sizeof(w->request), r->request);
 	w->settings = strdup(r->settings);
 	if (!w->settings) {

@@ -11,8 +11,7 @@
 struct run_store;
 
 int record_put_workload(struct run_store *s, const struct workload *w, struct error *err);
-int record_put_container(struct run_store *s, const struct pod_container *c, unsigned position,
-			 struct error *err);
+int record_put_container(struct run_store *s, const struct pod_container *c, struct error *err);
 /* The workload and all its containers in one transaction. */
 int record_put_all(struct run_store *s, const struct workload *w, struct error *err);
 

@@ -25,7 +25,7 @@ void remote_claim_disks(struct workload *w)
 	struct error err = ERROR_INIT;
 
 	for (size_t n = 0; n < w->n_containers; n++) {
-		struct pod_container *c = &w->containers[n];
+		struct pod_container *c = w->containers[n];
 
 		c->has_disk = instance_claim_disk(w->instance, c->image_id, &err) == 0;
 		if (!c->has_disk)
@@ -39,7 +39,7 @@ void remote_drop_disks(struct workload *w)
 	struct pod_share *s;
 
 	for (size_t n = 0; n < w->n_containers; n++) {
-		struct pod_container *c = &w->containers[n];
+		struct pod_container *c = w->containers[n];
 
 		if (c->has_disk && w->instance && !w->instance->ended)
 			instance_drop_disk(w->instance, c->image_id);
@@ -249,7 +249,7 @@ static int remote_put_each(const struct workloads_config *config, struct workloa
 	int r;
 
 	for (size_t i = 0; i < w->n_containers; i++) {
-		struct pod_container *c = &w->containers[i];
+		struct pod_container *c = w->containers[i];
 
 		r = image_erofs_open(config->images, c->image, remote_on_image, c, err);
 		if (r < 0)

@@ -83,14 +83,14 @@ static void tally_groups(const struct workloads *all, const struct workload *w, 
 	tally_may(t, "cgroup", group);
 	tally_may(t, "processes", group);
 	for (size_t n = 0; n < w->n_containers; n++)
-		tally_container_groups(all, &w->containers[n], t);
+		tally_container_groups(all, w->containers[n], t);
 }
 
 static void tally_files(const struct workload *w, struct tally *t)
 {
 	tally_may(t, "log", w->id);
 	for (size_t n = 0; n < w->n_containers; n++) {
-		const struct pod_container *c = &w->containers[n];
+		const struct pod_container *c = w->containers[n];
 
 		if (c->status.started_at && w->kind != WORKLOAD_VM)
 			tally_must(t, "log", w->id, w->id, w->path);
@@ -195,7 +195,7 @@ int workloads_tally(struct workloads *all, struct tally *t, struct error *err)
 		tally_files(w, t);
 		tally_record(t, "workload", w->id, w->path, tally_must);
 		for (size_t n = 0; n < w->n_containers; n++)
-			tally_record(t, "container", w->containers[n].id, w->path, tally_must);
+			tally_record(t, "container", w->containers[n]->id, w->path, tally_must);
 	}
 	list_for_each (i, instances_list(all->config.instances), struct instance, link)
 		if (i->state != INSTANCE_GONE)

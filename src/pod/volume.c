@@ -95,18 +95,27 @@ static int volume_check(const struct volume_guard *guard, const char *field, con
 	return 0;
 }
 
-/* The directory that an open file lies in, by the kernel's word for the file. */
-static int volume_dir_of(int fd)
+/* What the kernel says that the open file is called. */
+static int volume_path_of(int fd, char ret[PATH_MAX])
 {
-	char link[32], path[PATH_MAX], name[NAME_MAX + 1];
+	char link[32];
 	ssize_t n;
 
 	(void)str_printf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path));
-	if (n < 0 || n >= (ssize_t)sizeof(path))
+	n = readlink(link, ret, PATH_MAX);
+	if (n < 0 || n >= PATH_MAX)
 		return n < 0 ? -errno : -ENAMETOOLONG;
-	path[n] = '\0';
-	return volume_parent(path, name);
+	ret[n] = '\0';
+	return 0;
+}
+
+/* The directory that an open file lies in, by the kernel's word for the file. */
+static int volume_dir_of(int fd)
+{
+	char path[PATH_MAX], name[NAME_MAX + 1];
+	int r = volume_path_of(fd, path);
+
+	return r < 0 ? r : volume_parent(path, name);
 }
 
 int volume_check_file(const struct volume_guard *guard, const char *field, const char *path, int fd,
@@ -142,4 +151,53 @@ int volume_open(const struct volume_guard *guard, const char *field, const char 
 		return r;
 	r = isolate_bind(fd, read_only, no_exec, err);
 	return r < 0 ? error_wrap_field(err, r, field) : r;
+}
+
+/* Links on the way are those of the node: they end in its root. */
+static int volume_open_at(const char *path, int flags)
+{
+	_cleanup_fd_ int root_fd = rootfd_point(AT_FDCWD, "/");
+
+	return root_fd < 0 ? root_fd : rootfd_open(root_fd, path, flags | O_PATH | O_CLOEXEC, 0);
+}
+
+int volume_open_through(const struct volume_guard *guard, const struct pod_mount_spec *m,
+			struct error *err)
+{
+	_cleanup_fd_ int fd = -1, mount_fd = -1;
+	char real[PATH_MAX];
+	int r;
+
+	if (str_empty(m->source) || m->source[0] != '/')
+		return volume_open(guard, m->field, m->source, m->read_only, m->no_exec, err);
+	fd = volume_open_at(m->source, 0);
+	r = fd < 0 ? fd : volume_path_of(fd, real);
+	if (r < 0)
+		return volume_failed(r, m->field, m->source, err);
+	mount_fd =
+		volume_open(guard, m->field, real, m->read_only && !m->top_only, m->no_exec, err);
+	if (mount_fd < 0)
+		return mount_fd;
+	r = m->read_only && m->top_only ? isolate_bind_read_only(mount_fd, err) : 0;
+	return r < 0 ? error_wrap_field(err, r, m->field) : TAKE_FD(mount_fd);
+}
+
+int volume_open_log(const char *field, const char *dir, const char *name, struct error *err)
+{
+	_cleanup_fd_ int dir_fd = volume_open_at(dir, O_DIRECTORY);
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+
+	if (dir_fd < 0)
+		return volume_failed(dir_fd, field, dir, err);
+	fd = rootfd_open(dir_fd, name,
+			 O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return volume_failed(fd, field, name, err);
+	if (fstat(fd, &st) < 0)
+		return volume_failed(-errno, field, name, err);
+	if (!S_ISREG(st.st_mode))
+		return error_field(err, ERROR_PRECONDITION, field, "%.200s is no regular file",
+				   name);
+	return TAKE_FD(fd);
 }

@@ -15,6 +15,8 @@ struct pod_mount_spec {
 	const char *source; /* a path of the node; NULL: a new tmpfs */
 	int fd;             /* what volume_open() made of it; stays the caller's */
 	bool read_only, no_exec;
+	bool follow;   /* volume_open_through() */
+	bool top_only; /* then read_only holds for the mount alone, not for those below it */
 	struct container_mount mount;
 };
 
@@ -33,6 +35,14 @@ struct volume_guard {
  */
 int volume_open(const struct volume_guard *guard, const char *field, const char *path,
 		bool read_only, bool no_exec, struct error *err);
+/* The same where links on the way to the source are followed, as the node has them; what they lead
+ * to is resolved through none. */
+int volume_open_through(const struct volume_guard *guard, const struct pod_mount_spec *m,
+			struct error *err);
+/* Waits likewise. A log file, made where it is missing, to append to: `name` below the directory
+ * `dir`, neither of which leads out of it. ERROR_NOT_FOUND: there is no such directory;
+ * ERROR_PRECONDITION for what is no regular file. */
+int volume_open_log(const char *field, const char *dir, const char *name, struct error *err);
 /* Whether an open regular file, as a disk or a kernel of a machine, may be given out: judged by
  * where the file itself lies, whatever links `path` goes through. ERROR_INVALID with the field. */
 int volume_check_file(const struct volume_guard *guard, const char *field, const char *path, int fd,

@@ -33,13 +33,19 @@ int waiter_add(struct workload *w, enum waiter_kind kind, struct pod_container *
 
 static bool waiter_is_due(const struct workload *w, const struct waiter *waiter)
 {
+	const struct pod_container *c = waiter->container;
+
 	switch (waiter->kind) {
+	case WAITER_CREATED:
+		return c->phase != POD_CONTAINER_ROOT && c->phase != POD_CONTAINER_FILES;
 	case WAITER_STARTED:
+		if (c)
+			return !pod_container_is_created(c) && !c->starting;
 		return !w->refused && w->state != WORKLOAD_STARTING &&
 		       w->state != WORKLOAD_STOPPING;
 	case WAITER_ENDED:
-		return waiter->container ? pod_container_has_ended(waiter->container)
-					 : workload_has_ended(w);
+		return c ? pod_container_has_ended(c) : workload_has_ended(w);
+	case WAITER_DOWN:
 	case WAITER_REMOVED:
 		return false;
 	}
@@ -67,6 +73,58 @@ void waiter_tell_due(struct workload *w)
 			return;
 		list_remove(&waiter->link);
 		waiter->done(waiter->userdata, w, NULL);
+		free(waiter);
+	}
+}
+
+void waiter_tell_down(struct workload *w)
+{
+	struct waiter *waiter;
+
+	for (;;) {
+		bool found = false;
+
+		list_for_each (waiter, &w->waiters, struct waiter, link) {
+			found = waiter->kind == WAITER_DOWN;
+			if (found)
+				break;
+		}
+		if (!found)
+			return;
+		list_remove(&waiter->link);
+		waiter->done(waiter->userdata, w, NULL);
+		free(waiter);
+	}
+}
+
+static struct waiter *waiter_of_container(const struct workload *w, const struct pod_container *c)
+{
+	struct waiter *waiter;
+
+	list_for_each (waiter, &w->waiters, struct waiter, link)
+		if (waiter->container == c)
+			return waiter;
+	return NULL;
+}
+
+void waiter_forget_container(struct workload *w, const struct pod_container *c)
+{
+	struct waiter *waiter;
+
+	for (waiter = waiter_of_container(w, c); waiter; waiter = waiter_of_container(w, c)) {
+		list_remove(&waiter->link);
+		free(waiter);
+	}
+}
+
+void waiter_tell_container(struct workload *w, const struct pod_container *c,
+			   const struct error *err)
+{
+	struct waiter *waiter;
+
+	for (waiter = waiter_of_container(w, c); waiter; waiter = waiter_of_container(w, c)) {
+		list_remove(&waiter->link);
+		waiter->done(waiter->userdata, w, err);
 		free(waiter);
 	}
 }

@@ -248,6 +248,11 @@ struct workload *workloads_find_id(const struct workloads *all, const char *id)
 	return map_get(&all->by_id, id);
 }
 
+struct pod_container *workloads_find_container(const struct workloads *all, const char *id)
+{
+	return map_get(&all->containers, id);
+}
+
 int workloads_new(struct workloads **ret, const struct workloads_config *config)
 {
 	struct workloads *all = calloc(1, sizeof(*all));
@@ -274,7 +279,7 @@ struct workloads *workloads_free(struct workloads *all)
 	list_for_each (w, &all->list, struct workload, link) {
 		/* What it holds of images lives on with its containers. */
 		for (size_t i = 0; i < w->n_containers; i++)
-			w->containers[i].image = NULL;
+			w->containers[i]->image = NULL;
 		instances_forget_waiter(all->config.instances, w);
 		workload_unregister(w);
 	}
@@ -297,8 +302,7 @@ int workload_set_settings(struct workload *w, struct pod_container *c, const cha
 		return error_set(err, -ENOMEM, "workload %s", w->path);
 	free(*at);
 	*at = copy;
-	return c ? record_put_container(store, c, (unsigned)(c - w->containers), err)
-		 : record_put_workload(store, w, err);
+	return c ? record_put_container(store, c, err) : record_put_workload(store, w, err);
 }
 
 int pod_container_open_root(const struct pod_container *c, struct error *err)

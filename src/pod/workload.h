@@ -16,6 +16,8 @@ const struct list *workloads_list(const struct workloads *all);
 /* By id or path; NULL where there is none. */
 struct workload *workloads_find(struct workloads *all, const char *target);
 struct workload *workloads_find_id(const struct workloads *all, const char *id);
+/* A container by its id. */
+struct pod_container *workloads_find_container(const struct workloads *all, const char *id);
 /*
  * Runs it. done: every container runs, or one has failed to (w is FAILED, its containers say why),
  * or the instance could not be made (FAILED as well). ERROR_EXISTS, ERROR_INVALID (naming the

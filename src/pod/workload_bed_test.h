@@ -400,7 +400,7 @@ static struct workload *run_well(enum workload_kind kind, const char *name, size
 
 static struct container_view view_of(const struct workload *w, size_t n, enum container_state state)
 {
-	const struct pod_container *c = &w->containers[n];
+	const struct pod_container *c = w->containers[n];
 	struct container_view view = { .id = c->id, .cell = name_last(w->path), .name = c->name };
 
 	view.status.state = state;
@@ -421,7 +421,7 @@ static void start_answered(struct workload *w, size_t n, enum container_state st
 	CHECK(c != NULL);
 	if (!c)
 		return;
-	CHECK_STR(c->name, w->containers[n].id);
+	CHECK_STR(c->name, w->containers[n]->id);
 	call = *c;
 	fake_call_free(c);
 	call.started(call.userdata, &view, NULL);

@@ -62,7 +62,7 @@ static void what_runs_goes_on(void)
 	CHECK_INT(pod->state, WORKLOAD_RUNNING);
 	CHECK_INT(cell->state, WORKLOAD_EXITED);
 	CHECK_INT(lost->state, WORKLOAD_EXITED);
-	CHECK_INT(lost->containers[0].status.exit_code, 125);
+	CHECK_INT(lost->containers[0]->status.exit_code, 125);
 	CHECK_INT(fake_count(node(), FAKE_REMOVE_CELL), 2);
 	CHECK_INT(pod->instance->state, INSTANCE_READY);
 	finish();

@@ -72,7 +72,7 @@ static void its_name_is_free_when_its_removal_was_told(void)
 	fake_kill_keeper(1);
 	FAKE_UNTIL(w->state == WORKLOAD_FAILED);
 	CHECK_STR(w->reason, "its keeper was killed by signal 9");
-	CHECK_INT(w->containers[0].status.exit_code, 137);
+	CHECK_INT(w->containers[0]->status.exit_code, 137);
 	CHECK_INT(workload_remove(w, false, told_by, &removed, NULL), 0);
 	fake_turns();
 	CHECK_INT(removed.n, 0);
@@ -118,7 +118,7 @@ static void a_container_that_fails_takes_the_others_along(void)
 	start_answered(w, 1, CONTAINER_FAILED);
 	CHECK_INT(started.n, 0);
 	CHECK_INT(fake_asked(node(), FAKE_SIGNAL)->sig, SIGKILL);
-	CHECK_STR(fake_asked(node(), FAKE_SIGNAL)->name, w->containers[0].id);
+	CHECK_STR(fake_asked(node(), FAKE_SIGNAL)->name, w->containers[0]->id);
 	tell(w, 0, CONTAINER_EXITED);
 	CHECK_INT(started.n, 1);
 	CHECK_INT(started.state, WORKLOAD_FAILED);
@@ -222,7 +222,7 @@ static void lose_answer(const struct workload *w, size_t n)
 	CHECK(c != NULL);
 	if (!c)
 		return;
-	CHECK_STR(c->name, w->containers[n].id);
+	CHECK_STR(c->name, w->containers[n]->id);
 	call = *c;
 	fake_call_free(c);
 	(void)error_refuse(&err, ERROR_UNAVAILABLE, "the connection was lost");
@@ -255,7 +255,7 @@ static void a_keeper_that_dies_while_it_starts_is_named(void)
 	FAKE_UNTIL(started.n == 1);
 	CHECK_INT(started.state, WORKLOAD_FAILED);
 	CHECK_STR(started.reason, "its keeper was killed by signal 9");
-	CHECK_STR(w->containers[0].status.reason, "its keeper was killed by signal 9");
+	CHECK_STR(w->containers[0]->status.reason, "its keeper was killed by signal 9");
 	finish();
 }
 
@@ -272,7 +272,7 @@ static void a_start_without_an_answer_fails(void)
 	start_answered(w, 1, CONTAINER_RUNNING);
 	CHECK_INT(started.n, 0);
 	FAKE_UNTIL(fake_asked(node(), FAKE_SIGNAL) != NULL);
-	CHECK_STR(fake_asked(node(), FAKE_SIGNAL)->name, w->containers[1].id);
+	CHECK_STR(fake_asked(node(), FAKE_SIGNAL)->name, w->containers[1]->id);
 	tell(w, 1, CONTAINER_EXITED);
 	CHECK_INT(started.n, 1);
 	CHECK_INT(started.state, WORKLOAD_FAILED);
@@ -428,11 +428,11 @@ static void the_keeper_dies_in_each_state(void)
 	CHECK_INT(started.n, 1);
 	CHECK_INT(started.state, WORKLOAD_FAILED);
 	CHECK_STR(starting->reason, "its keeper was killed by signal 9");
-	CHECK_INT(starting->containers[0].status.state, CONTAINER_FAILED);
+	CHECK_INT(starting->containers[0]->status.state, CONTAINER_FAILED);
 	CHECK_INT(stopped.n, 1);
 	CHECK_INT(stopped.state, WORKLOAD_FAILED);
 	CHECK_INT(running->state, WORKLOAD_FAILED);
-	CHECK_STR(running->containers[0].status.reason, "its keeper was killed by signal 9");
+	CHECK_STR(running->containers[0]->status.reason, "its keeper was killed by signal 9");
 	CHECK_INT(removed.n, 1);
 
 	/* The next keeper knows nothing of them. */

@@ -29,6 +29,7 @@ static const char *const status_reasons[] = {
 	[ERROR_ABORTED] = "OVERTAKEN",
 	[ERROR_RANGE] = "OUT_OF_RANGE",
 	[ERROR_UNAUTHENTICATED] = "UNAUTHENTICATED",
+	[ERROR_UNKNOWN] = "UNKNOWN",
 };
 static_assert(ARRAY_SIZE(status_reasons) == ERROR_KIND_COUNT, "one word for each kind");
 

@@ -26,6 +26,7 @@ static void each_kind_has_its_code(void)
 		{ ERROR_ABORTED, RPC_ABORTED, "ABORTED" },
 		{ ERROR_RANGE, RPC_OUT_OF_RANGE, "OUT_OF_RANGE" },
 		{ ERROR_UNAUTHENTICATED, RPC_UNAUTHENTICATED, "UNAUTHENTICATED" },
+		{ ERROR_UNKNOWN, RPC_UNKNOWN, "UNKNOWN" },
 	};
 	struct error err, back;
 

@@ -95,8 +95,8 @@ static void console_call_ended(void *userdata, struct workload *w, const struct 
 
 	c->waits = false;
 	if (w && !err) {
-		end.exit_code = w->containers[0].status.exit_code;
-		end.signal = w->containers[0].status.signal;
+		end.exit_code = w->containers[0]->status.exit_code;
+		end.signal = w->containers[0]->status.signal;
 		m.exit = &end;
 		r = rpc_call_send(call, &m.base);
 	}

@@ -51,7 +51,7 @@ static int convert_containers(struct arena *a, struct workload *w, Nacre__V1__Wo
 	if (!m->containers)
 		return -1;
 	for (size_t i = 0; i < w->n_containers; i++) {
-		m->containers[i] = convert_container(a, &w->containers[i]);
+		m->containers[i] = convert_container(a, w->containers[i]);
 		if (!m->containers[i])
 			return -1;
 	}
@@ -87,7 +87,7 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 		m->pid = w->kind == WORKLOAD_POD ? w->instance->pid : 0;
 	}
 	if (w->kind == WORKLOAD_VM)
-		m->pid = pod_container_pid(&w->containers[0]);
+		m->pid = pod_container_pid(w->containers[0]);
 	if (w->kind == WORKLOAD_POD) {
 		m->instance_kind = convert_str(instance_kind_word(w->choice.kind));
 		m->kind_reason = w->choice.reason;
@@ -328,7 +328,7 @@ Aurae__Runtime__V0__ContainerStatus **convert_statuses(struct arena *a, struct w
 	Aurae__Runtime__V0__ContainerStatus **all = arena_zalloc(a, w->n_containers, sizeof(*all));
 
 	for (size_t i = 0; all && i < w->n_containers; i++) {
-		all[i] = convert_status(a, &w->containers[i]);
+		all[i] = convert_status(a, w->containers[i]);
 		if (!all[i])
 			return NULL;
 	}

@@ -204,7 +204,7 @@ static void executable_on_end(void *userdata, struct workload *w, const struct e
 		(void)error_refuse(&x->err, ERROR_CANCELLED,
 				   "the call was cancelled, the process was killed");
 	} else {
-		x->status = w->containers[0].status;
+		x->status = w->containers[0]->status;
 		x->timed_out |= str_eq(w->reason, executable_timeout_reason);
 		r = executable_read_log(x);
 		if (r == 0)
@@ -297,7 +297,7 @@ static void executable_feed(struct executable_call *x)
 		executable_starve(x, &err);
 	if (r <= 0)
 		return;
-	m.id = w->containers[0].id;
+	m.id = w->containers[0]->id;
 	m.data.data = input->data + x->fed;
 	m.data.len = MIN(input->len - x->fed, CONTAINER_STDIN_MAX);
 	x->fed += m.data.len;

@@ -32,7 +32,7 @@ static struct {
 	struct runtime_service service;
 	/* The workload. */
 	struct workload w;
-	struct pod_container c;
+	struct pod_container c, *containers[1];
 	struct instance instance;
 	struct peer peer;
 	bool known, removing;
@@ -230,7 +230,8 @@ static void begin(size_t input)
 	(void)str_copy(t.w.path, sizeof(t.w.path), "exe");
 	t.w.kind = WORKLOAD_EXECUTABLE;
 	t.w.state = WORKLOAD_STARTING;
-	t.w.containers = &t.c;
+	t.containers[0] = &t.c;
+	t.w.containers = t.containers;
 	t.w.n_containers = 1;
 	t.w.instance = &t.instance;
 	t.instance.peer = &t.peer;

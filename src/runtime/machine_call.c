@@ -333,7 +333,7 @@ static void machine_call_done(void *userdata, struct workload *w, const struct e
 	}
 	m.id = w->id;
 	m.name = w->path;
-	m.pid = pod_container_pid(&w->containers[0]);
+	m.pid = pod_container_pid(w->containers[0]);
 	m.state = (char *)(uintptr_t)workload_state_word(w->state);
 	if (str_eq(w->network, "own"))
 		m.address = (char *)(uintptr_t)MACHINE_ADDRESS;

@@ -134,7 +134,7 @@ static int processes_add_remote_workload(struct processes_call *c, struct worklo
 	if (r == 0 && !only && w->kind == WORKLOAD_POD)
 		r = processes_add_machine(c, s, w->instance, w->path);
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++) {
-		const struct pod_container *pc = &w->containers[i];
+		const struct pod_container *pc = w->containers[i];
 
 		if ((!only || only == pc) && !pod_container_has_ended(pc))
 			r = processes_add_remote(c, pc->id, w->path, pc->name);
@@ -155,7 +155,7 @@ static int processes_add_workload(struct processes_call *c, struct workload_serv
 	    group_of_keeper(s, w->instance, group) == 0)
 		r = processes_add(c, group, w->path, "");
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++) {
-		const struct pod_container *pc = &w->containers[i];
+		const struct pod_container *pc = w->containers[i];
 
 		if (only && only != pc)
 			continue;

@@ -7,6 +7,7 @@
 #include "pod/failure.h"
 #include "pod/workload.h"
 #include "runtime/check.h"
+#include "runtime/container.h"
 #include "runtime/convert.h"
 #include "runtime/executable.h"
 #include "runtime/kind.h"
@@ -24,45 +25,6 @@
 /* ---- from request to specification ---- */
 
 static const char *const cell_networks[] = { "own", "host" };
-
-static char **runtime_strv(struct arena *a, char **v, size_t n)
-{
-	char **copy = arena_zalloc(a, n + 1, sizeof(*copy));
-
-	for (size_t i = 0; copy && i < n; i++)
-		copy[i] = v[i];
-	return copy;
-}
-
-static int runtime_check_container(const Aurae__Runtime__V0__Container *c, size_t i, size_t n,
-				   struct error *err)
-{
-	char field[64];
-	int r = 0;
-
-#define FIELD(name) (str_printf(field, sizeof(field), "containers[%zu]." name, i) < 0 ? "" : field)
-	if (str_empty(c->name) && n > 1)
-		return error_field(err, ERROR_INVALID, FIELD("name"),
-				   "required, since there are several");
-	if (str_empty(c->image))
-		return error_field(err, ERROR_INVALID, FIELD("image"), "required");
-	r = check_name(FIELD("name"), c->name, err);
-	/* One empty word resets the image's entrypoint. */
-	if (r == 0 && c->n_command && !(c->n_command == 1 && str_empty(c->command[0])))
-		r = check_words(FIELD("command"), c->command, c->n_command, err);
-	if (r == 0 && c->n_args)
-		r = check_args(FIELD("args"), c->args, c->n_args, err);
-	if (r == 0)
-		r = check_env(FIELD("env"), c->env, c->n_env, err);
-	if (r == 0)
-		r = check_dir(FIELD("working_dir"), c->working_dir, err);
-	if (r == 0)
-		r = check_user(FIELD("user"), c->user, err);
-	if (r == 0 && c->terminal)
-		r = check_size(FIELD("terminal"), c->terminal->width, c->terminal->height, err);
-#undef FIELD
-	return r;
-}
 
 /* What RunCell and RunPod run. */
 struct run_what {
@@ -102,24 +64,9 @@ static int runtime_containers(struct arena *a, const struct run_what *what,
 				   "%zu are more than the limit of %d", n, WORKLOAD_CONTAINERS_MAX);
 	to = arena_zalloc(a, n, sizeof(*to));
 	for (size_t i = 0; i < n && to; i++) {
-		r = runtime_check_container(from[i], i, n, err);
+		r = container_take(a, from[i], i, n, &to[i], err);
 		if (r < 0)
 			return r;
-		to[i] = (struct pod_container_spec){
-			.name = str_empty(from[i]->name) ? "main" : from[i]->name,
-			.image = from[i]->image,
-			.command = runtime_strv(a, from[i]->command, from[i]->n_command),
-			.args = runtime_strv(a, from[i]->args, from[i]->n_args),
-			.env = runtime_strv(a, from[i]->env, from[i]->n_env),
-			.working_dir = from[i]->working_dir,
-			.user = from[i]->user,
-			.stdin_open = from[i]->stdin,
-			.tty = from[i]->tty,
-			.terminal = convert_terminal(from[i]->terminal),
-			.hold_output = from[i]->hold_output,
-		};
-		if (!to[i].command || !to[i].args || !to[i].env)
-			to = NULL;
 	}
 	if (!to)
 		return error_set(err, -ENOMEM, "containers");
@@ -171,8 +118,8 @@ static bool runtime_failed(struct rpc_call *call, struct workload *w, const stru
 	if (w && !err && w->state != WORKLOAD_FAILED)
 		return false;
 	for (size_t i = 0; w && !err && i < w->n_containers; i++)
-		if (w->containers[i].status.state == CONTAINER_FAILED &&
-		    !str_eq(w->containers[i].status.reason, w->reason))
+		if (w->containers[i]->status.state == CONTAINER_FAILED &&
+		    !str_eq(w->containers[i]->status.reason, w->reason))
 			return false;
 	if (err)
 		(void)error_copy(&own, err);

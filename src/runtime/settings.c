@@ -217,6 +217,7 @@ static int settings_keep(struct arena *a, struct pod_container_spec *to,
 	shown.read_only_root = from->read_only_root;
 	shown.disk = from->disk;
 	shown.resources = from->resources;
+	shown.security = from->security;
 	to->settings = settings_pack(a, &shown);
 	return to->settings ? 0 : -ENOMEM;
 }
@@ -259,7 +260,8 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 	char **words = NULL;
 	int r;
 
-	if (from->n_mounts == 0 && !from->read_only_root && !from->resources && !from->disk)
+	if (from->n_mounts == 0 && !from->read_only_root && !from->resources && !from->disk &&
+	    !from->security)
 		return 0;
 	r = settings_check_disk(from, field, err);
 	if (r < 0)
@@ -335,31 +337,53 @@ static void *settings_unpack_any(struct arena *a, const ProtobufCMessageDescript
 static Aurae__Runtime__V0__Container *settings_unpack(struct arena *a, const char *settings)
 {
 	return settings_unpack_any(a, &aurae__runtime__v0__container__descriptor, settings,
-				   settings ? strcspn(settings, ".") : 0);
+				   settings ? strcspn(settings, ".~") : 0);
 }
 
-/* What is kept of the network, with the '.'; "": nothing. */
+/* What is kept of the network and of another family, with the '.' or '~'; "": nothing. */
 static const char *settings_tail(const char *settings)
 {
-	return settings ? settings + strcspn(settings, ".") : "";
+	return settings ? settings + strcspn(settings, ".~") : "";
+}
+
+static const char *settings_record_tail(const char *settings)
+{
+	return settings ? settings + strcspn(settings, "~") : "";
 }
 
 char *settings_with_network(struct arena *a, const char *settings,
 			    const Nacre__V1__WorkloadNetwork *network)
 {
 	char *text = settings_pack_any(a, &network->base);
-	int n = settings ? (int)strcspn(settings, ".") : 0;
+	int n = settings ? (int)strcspn(settings, ".~") : 0;
 
-	return text ? arena_printf(a, "%.*s.%s", n, settings ? settings : "", text) : NULL;
+	return text ? arena_printf(a, "%.*s.%s%s", n, settings ? settings : "", text,
+				   settings_record_tail(settings))
+		    : NULL;
 }
 
 Nacre__V1__WorkloadNetwork *settings_network(struct arena *a, const char *settings)
 {
 	const char *tail = settings_tail(settings);
 
-	return *tail ? settings_unpack_any(a, &nacre__v1__workload_network__descriptor, tail + 1,
-					   strlen(tail + 1))
-		     : NULL;
+	return *tail == '.' ? settings_unpack_any(a, &nacre__v1__workload_network__descriptor,
+						  tail + 1, strcspn(tail + 1, "~"))
+			    : NULL;
+}
+
+char *settings_with_record(struct arena *a, const char *settings, const ProtobufCMessage *record)
+{
+	char *text = settings_pack_any(a, record);
+	int n = settings ? (int)strcspn(settings, "~") : 0;
+
+	return text ? arena_printf(a, "%.*s~%s", n, settings ? settings : "", text) : NULL;
+}
+
+void *settings_record(struct arena *a, const char *settings, const ProtobufCMessageDescriptor *type)
+{
+	const char *tail = settings_record_tail(settings);
+
+	return *tail ? settings_unpack_any(a, type, tail + 1, strlen(tail + 1)) : NULL;
 }
 
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings)
@@ -373,6 +397,7 @@ void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settin
 	to->read_only_root = kept->read_only_root;
 	to->disk = kept->disk;
 	to->resources = kept->resources;
+	to->security = kept->security;
 }
 
 Aurae__Runtime__V0__Resources *settings_resources(struct arena *a, const char *settings)

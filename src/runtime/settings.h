@@ -11,7 +11,8 @@
  * What a container may do and reach beside what each does: its mounts, its root, its limits. From
  * the request to the specification, and to the text that the node keeps with the record and shows
  * as it was asked for. The text is the message of the API in hexadecimal digits, of a pod with
- * what is kept of its network behind a '.'; nobody else reads it.
+ * what is kept of its network behind a '.', and what another family of the API keeps behind a '~';
+ * nobody else reads it.
  */
 
 struct arena;
@@ -51,6 +52,13 @@ char *settings_with_network(struct arena *a, const char *settings,
 			    const Nacre__V1__WorkloadNetwork *network);
 /* NULL for none. */
 Nacre__V1__WorkloadNetwork *settings_network(struct arena *a, const char *settings);
+
+/* A text (NULL: none) with this message behind it, in place of the one that another family of the
+ * API kept there. NULL without memory. */
+char *settings_with_record(struct arena *a, const char *settings, const ProtobufCMessage *record);
+/* That message; NULL: there is none, or it is of another type. */
+void *settings_record(struct arena *a, const char *settings,
+		      const ProtobufCMessageDescriptor *type);
 
 /* Puts what the text says into what is shown. */
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings);

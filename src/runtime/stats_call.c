@@ -118,8 +118,8 @@ static int stats_add_remote(struct stats_call *c, struct workload_service *s, st
 	if (r == 0 && !c->entries[c->n - 1].cell)
 		r = -ENOMEM;
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++)
-		if (!pod_container_has_ended(&w->containers[i]))
-			r = stats_add(c, NULL, w->containers[i].id, w->containers[i].name, NULL);
+		if (!pod_container_has_ended(w->containers[i]))
+			r = stats_add(c, NULL, w->containers[i]->id, w->containers[i]->name, NULL);
 	return r;
 }
 
@@ -149,9 +149,9 @@ static int stats_add_workload(struct stats_call *c, struct workload_service *s, 
 		stats_add_files(c, &(struct disk_written){ .at = w->log_written.at },
 				w->log_written.bytes);
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++)
-		stats_add_files(c, &w->containers[i].written, 0);
+		stats_add_files(c, &w->containers[i]->written, 0);
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++) {
-		const struct pod_container *pc = &w->containers[i];
+		const struct pod_container *pc = w->containers[i];
 
 		if (!pod_container_has_ended(pc) && group_of_container(s, pc, group) == 0)
 			r = stats_add(c, group, pc->id, pc->name, NULL);

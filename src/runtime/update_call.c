@@ -55,8 +55,8 @@ static void update_run(struct pool_call *p)
 static struct pod_container *update_container(struct workload *w, const char *id)
 {
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (str_eq(w->containers[i].id, id))
-			return &w->containers[i];
+		if (str_eq(w->containers[i]->id, id))
+			return w->containers[i];
 	return NULL;
 }
 

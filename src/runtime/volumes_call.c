@@ -15,8 +15,9 @@
 
 struct volumes_item {
 	char *path;
+	char *log_name; /* it is the log of a container, below `path`; NULL: it is a mount */
 	char field[ERROR_FIELD_MAX];
-	bool read_only, no_exec;
+	bool read_only, no_exec, follow, top_only;
 };
 
 struct volumes_call {
@@ -35,6 +36,22 @@ struct volumes_call {
 	struct error err;
 };
 
+static int volumes_open(const struct volumes_call *v, const struct volumes_item *item,
+			struct error *err)
+{
+	if (item->log_name)
+		return volume_open_log(item->field, item->path, item->log_name, err);
+	if (item->follow)
+		return volume_open_through(&v->guard,
+					   &(struct pod_mount_spec){ .field = item->field,
+								     .source = item->path,
+								     .read_only = item->read_only,
+								     .no_exec = item->no_exec,
+								     .top_only = item->top_only },
+					   err);
+	return volume_open(&v->guard, item->field, item->path, item->read_only, item->no_exec, err);
+}
+
 /* On the thread. */
 static void volumes_run(struct pool_work *work)
 {
@@ -44,8 +61,7 @@ static void volumes_run(struct pool_work *work)
 		const struct volumes_item *item = &v->items[i];
 
 		atomic_store(&v->at, i);
-		v->fds[i] = volume_open(&v->guard, item->field, item->path, item->read_only,
-					item->no_exec, &v->err);
+		v->fds[i] = volumes_open(v, item, &v->err);
 	}
 }
 
@@ -56,7 +72,10 @@ static void volumes_free(struct volumes_call *v)
 	loop_timer_done(&v->timer);
 	for (size_t i = 0; i < v->n; i++) {
 		(void)fd_close(v->fds ? v->fds[i] : -1);
-		free(v->items ? v->items[i].path : NULL);
+		if (v->items) {
+			free(v->items[i].path);
+			free(v->items[i].log_name);
+		}
 	}
 	free(v->fds);
 	free(v->items);
@@ -113,35 +132,54 @@ static size_t volumes_count(const struct workload_spec *spec)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < spec->n_containers; i++)
+	for (size_t i = 0; i < spec->n_containers; i++) {
 		for (size_t k = 0; k < spec->containers[i].n_mounts; k++)
 			n += spec->containers[i].mounts[k].source != NULL;
+		n += spec->containers[i].log_dir != NULL;
+	}
 	return n;
 }
 
+static int volumes_copy_mount(struct volumes_item *item, const struct pod_mount_spec *m)
+{
+	(void)str_copy(item->field, sizeof(item->field), m->field);
+	item->read_only = m->read_only;
+	item->no_exec = m->no_exec;
+	item->follow = m->follow;
+	item->top_only = m->top_only;
+	item->path = strdup(m->source);
+	return item->path ? 0 : -ENOMEM;
+}
+
+static int volumes_copy_log(struct volumes_item *item, const struct pod_container_spec *c)
+{
+	(void)str_copy(item->field, sizeof(item->field), c->log_field);
+	item->path = strdup(c->log_dir);
+	item->log_name = strdup(c->log_name);
+	return item->path && item->log_name ? 0 : -ENOMEM;
+}
+
+/* The mounts of a container, behind them its log. */
 static int volumes_copy(struct volumes_call *v, const struct workload_spec *spec, size_t n)
 {
+	int r = 0;
+
 	v->items = calloc(n, sizeof(*v->items));
 	v->fds = calloc(n, sizeof(*v->fds));
 	if (!v->items || !v->fds)
 		return -ENOMEM;
-	for (size_t i = 0; i < spec->n_containers; i++) {
-		for (size_t k = 0; k < spec->containers[i].n_mounts; k++) {
-			const struct pod_mount_spec *m = &spec->containers[i].mounts[k];
-			struct volumes_item *item = &v->items[v->n];
+	for (size_t i = 0; i < n; i++)
+		v->fds[i] = -1;
+	for (size_t i = 0; i < spec->n_containers && r == 0; i++) {
+		const struct pod_container_spec *c = &spec->containers[i];
 
-			if (!m->source)
-				continue;
-			v->fds[v->n++] = -1;
-			(void)str_copy(item->field, sizeof(item->field), m->field);
-			item->read_only = m->read_only;
-			item->no_exec = m->no_exec;
-			item->path = strdup(m->source);
-			if (!item->path)
-				return -ENOMEM;
-		}
+		for (size_t k = 0; k < c->n_mounts && r == 0; k++)
+			if (c->mounts[k].source)
+				r = volumes_copy_mount(&v->items[v->n++], &c->mounts[k]);
+		if (r == 0 && c->log_dir)
+			r = volumes_copy_log(&v->items[v->n++], c);
 	}
-	return 0;
+	return r;
 }
 
 int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
@@ -208,12 +246,16 @@ void volumes_call_take(struct workload_spec *spec, const struct volumes *opened)
 	size_t n = 0;
 
 	for (size_t i = 0; i < spec->n_containers; i++) {
-		const struct pod_container_spec *c = &spec->containers[i];
+		struct pod_container_spec *c =
+			(struct pod_container_spec *)(uintptr_t)&spec->containers[i];
 		struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)c->mounts;
 
 		for (size_t k = 0; k < c->n_mounts; k++)
 			if (mounts[k].source)
 				mounts[k].fd = opened->fds[n++];
+		c->has_log = c->log_dir != NULL;
+		if (c->has_log)
+			c->log_fd = opened->fds[n++];
 	}
 	assert(n == opened->n);
 }

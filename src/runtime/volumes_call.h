@@ -10,10 +10,10 @@
 #include "pod/volume.h"
 
 /*
- * What a call mounts of the node, opened on a thread: its paths are the client's, and may lead to a
- * file system that does not answer. The call waits for them so long; a thread that the kernel does
- * not give back is left alone, and takes the place of one that could look others up. A value in the
- * service.
+ * What a call mounts of the node, and the logs that it names, opened on a thread: its paths are the
+ * client's, and may lead to a file system that does not answer. The call waits for them so long; a
+ * thread that the kernel does not give back is left alone, and takes the place of one that could
+ * look others up. A value in the service.
  */
 
 struct pool;
@@ -37,7 +37,8 @@ int volumes_calls_init(struct volumes_calls *all, struct loop *l, const struct v
 /* Waits for no thread. */
 void volumes_calls_done(struct volumes_calls *all);
 
-/* Detached mounts in the order of the containers and their mounts, for the call's arena. */
+/* Detached mounts in the order of the containers and their mounts, behind those of a container its
+ * log, for the call's arena. */
 struct volumes {
 	const int *fds;
 	size_t n;
@@ -52,7 +53,7 @@ int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
 		       const struct workload_spec *spec,
 		       void (*go_on)(void *userdata, const struct volumes *opened), void *userdata,
 		       struct error *err);
-/* Gives the mounts of a specification of the same request their descriptors. */
+/* Gives the mounts and logs of a specification of the same request their descriptors. */
 void volumes_call_take(struct workload_spec *spec, const struct volumes *opened);
 
 #endif

@@ -57,6 +57,7 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, kind_reason, SQL_TEXT),
 	SQL_COLUMN(run_workload, stop_by, SQL_U64),
 	SQL_COLUMN(run_workload, attachment, SQL_TEXT),
+	SQL_COLUMN(run_workload, lasts, SQL_BOOL),
 };
 
 static const struct sql_column container_columns[] = {
@@ -78,6 +79,8 @@ static const struct sql_column container_columns[] = {
 	SQL_COLUMN(run_container, reason, SQL_TEXT),
 	SQL_COLUMN(run_container, started_at, SQL_U64),
 	SQL_COLUMN(run_container, finished_at, SQL_U64),
+	SQL_COLUMN(run_container, created_at, SQL_U64),
+	SQL_COLUMN(run_container, own_log, SQL_BOOL),
 	SQL_COLUMN(run_container, log_lost, SQL_U64),
 	SQL_COLUMN(run_container, settings, SQL_TEXT),
 };
@@ -173,6 +176,9 @@ static const char *const run_migrations[] = {
 	("ALTER TABLE workload ADD COLUMN attachment TEXT NOT NULL DEFAULT '';"
 	 "CREATE TABLE forward("
 	 " id TEXT PRIMARY KEY, family TEXT NOT NULL, link INTEGER NOT NULL)"),
+	("ALTER TABLE workload ADD COLUMN lasts INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE container ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE container ADD COLUMN own_log INTEGER NOT NULL DEFAULT 0"),
 };
 
 static const struct sql_schema run_schema = {
@@ -411,6 +417,11 @@ int run_store_drop_instance(struct run_store *s, const char *id, struct error *e
 int run_store_drop_workload(struct run_store *s, const char *id, struct error *err)
 {
 	return run_store_drop(s, RUN_WORKLOAD, id, err);
+}
+
+int run_store_drop_container(struct run_store *s, const char *id, struct error *err)
+{
+	return run_store_drop(s, RUN_CONTAINER, id, err);
 }
 
 /* A record of any kind, and the function of the kind that takes it. */

@@ -66,6 +66,7 @@ struct run_workload {
 	const char *instance_kind; /* of the instance that is made for it; "": none is */
 	const char *kind_reason;
 	const char *attachment; /* network/attachment.h; "": none */
+	bool lasts;             /* it is a sandbox */
 	uint64_t stop_by; /* of CLOCK_MONOTONIC: a stop that goes on kills it then; 0: none does */
 };
 
@@ -86,8 +87,9 @@ struct run_container {
 	int exit_code;
 	int signal;
 	const char *reason;
-	uint64_t started_at, finished_at;
+	uint64_t created_at, started_at, finished_at;
 	uint64_t log_lost; /* bytes of its output that are not in its log */
+	bool own_log;      /* which is a file of whoever asked for it */
 };
 
 /* A volume of a workload whose files are given to its machine (pod/mirror.h). */
@@ -120,6 +122,7 @@ int run_store_put_forward(struct run_store *s, const struct run_forward *r, stru
 int run_store_drop_instance(struct run_store *s, const char *id, struct error *err);
 /* Takes the workload's containers and mirrors along. */
 int run_store_drop_workload(struct run_store *s, const char *id, struct error *err);
+int run_store_drop_container(struct run_store *s, const char *id, struct error *err);
 
 /* In order of creation (containers: by position). fn returns 0 to go on, or a negative errno that
  * ends the walk. */

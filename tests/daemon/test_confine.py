@@ -69,6 +69,22 @@ class Confined(steps.StepsTest):
         of = status(running.pid)
         self.assertEqual(int(seen["Seccomp_filters"]) + 1, int(of["Seccomp_filters"]))
 
+    def test_what_a_container_may_do_is_asked_for(self):
+        def run(*options):
+            out = self.node.cli("run", "--rm", *options, "busybox", "cat", "/proc/self/status").stdout
+            return dict(line.split(":\t", 1) for line in out.splitlines() if ":\t" in line)
+        plain, baseline, restricted = run(), run("--security-profile", "baseline"), run("--security-profile=restricted")
+        self.assertEqual((["00000000000005fb", "00000000a80425fb", "0" * 16], ["1", "0", "1"]),
+                         ([of["CapBnd"] for of in (plain, baseline, restricted)], [of["NoNewPrivs"] for of in (plain, baseline, restricted)]))
+        self.assertEqual("0000000000002001", run("--cap-drop", "all", "--cap-add", "net_raw,CAP_CHOWN")["CapEff"])
+        free = run("--security-opt", "seccomp=unconfined", "--security-opt", "no-new-privileges=false", "--group-add", "7")
+        self.assertEqual((int(plain["Seccomp_filters"]) - 1, "0", "0 7 "), (int(free["Seccomp_filters"]), free["NoNewPrivs"], free["Groups"]))
+        for options, words in ((("--cap-add", "FLY"), "is no capability"), (("--group-add", "x"), "the number of a group"),
+                               (("--security-opt", "label=x"), "not \"label=x\""), (("--security-profile", "none"), "neither \"baseline\"")):
+            done = self.node.cli("run", *options, "busybox", "true", check=False)
+            self.assertNotEqual(0, done.returncode)
+            self.assertIn(words, done.stderr)
+
     def execute(self, command, *args):
         done = self.node.runtime.RunExecutable(runtime_pb2.RunExecutableRequest(
             executable=runtime_pb2.Executable(command=command, args=args)), timeout=100 * nacre_test.SLOWNESS)

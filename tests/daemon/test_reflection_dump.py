@@ -36,7 +36,7 @@ class ReflectionDump(nacre_test.NodeTest):
     def test_every_method_is_documented(self):
         """A method of the user's services without a comment of its own is one that nobody can use."""
         bare = []
-        for name in ("runtime", "nacre"):
+        for name in ("runtime", "nacre", "cri"):
             with open(os.path.join(api.PROTOS, name + ".proto"), encoding="utf-8") as f:
                 lines = f.read().splitlines()
             bare += [line.strip() for before, line in zip(lines, lines[1:])

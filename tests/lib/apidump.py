@@ -6,7 +6,7 @@ import wire
 
 REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 # What a parent asks of a keeper is no service of a node's socket, but its numbers must not change either.
-FILES = ("runtime.proto", "nacre.proto", "instance.proto")
+FILES = ("runtime.proto", "nacre.proto", "instance.proto", "cri.proto")
 FIELD = descriptor_pb2.FieldDescriptorProto
 TYPES = {v: k[len("TYPE_"):].lower() for k, v in FIELD.Type.items()}
 

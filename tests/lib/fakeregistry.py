@@ -134,7 +134,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class FakeRegistry:
-    def __init__(self, tls=None, address="127.0.0.1", context=None):
+    def __init__(self, tls=None, address="127.0.0.1", context=None, port=0):
         """tls: (certificate, key); or a context with all that a server of TLS can be."""
         self.lock = threading.Lock()
         self.blobs, self.manifests, self.uploads, self.referring = {}, {}, {}, {}
@@ -143,7 +143,7 @@ class FakeRegistry:
         self.auth, self.user, self.password, self.identity = None, "user", "secret", None
         self.realm = None  # where tokens are had; None: here
         self.token_seconds = 60
-        self.server = Server((address, 0), Answer)
+        self.server = Server((address, port), Answer)
         self.server.registry = self
         self.tls = tls or context
         if tls:

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CRI_CONTAINER_CALL_H
+#define NACRE_CRI_CONTAINER_CALL_H
+
+#include <protobuf-c/protobuf-c.h>
+
+/* What makes, starts and ends containers. Members of a table of methods: userdata is the struct
+ * cri_service. */
+
+struct rpc_call;
+
+void cri_create_container(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
+void cri_start_container(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
+void cri_stop_container(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
+void cri_remove_container(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
+
+#endif

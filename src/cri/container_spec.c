@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/container_spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/signal_name.h"
+#include "base/str.h"
+#include "cri/record.h"
+#include "cri/security.h"
+#include "cri/services.h"
+#include "isolate/limits.h"
+#include "pod/model.h"
+#include "runtime/container.h"
+#include "runtime/settings.h"
+
+/* Bytes of its name in the CRI in that of the container. */
+#define CONTAINER_STEM_MAX 48
+
+typedef Runtime__V1__ContainerConfig cri_config;
+typedef Aurae__Runtime__V0__Container cri_own;
+
+static int spec_no_memory(struct error *err)
+{
+	return error_set(err, -ENOMEM, "container");
+}
+
+/* ---- its log ---- */
+
+static bool log_path_is_safe(const char *path)
+{
+	return path[0] != '/' && !str_eq(path, "..") && !str_has_prefix(path, "../") &&
+	       !str_has_suffix(path, "/..") && !strstr(path, "/../");
+}
+
+char *cri_container_log_path(struct arena *a, const Runtime__V1__PodSandboxConfig *sandbox,
+			     const Runtime__V1__ContainerConfig *config)
+{
+	if (str_empty(sandbox->log_directory) || str_empty(config->log_path))
+		return arena_strdup(a, "");
+	return arena_printf(a, "%s/%s", sandbox->log_directory, config->log_path);
+}
+
+/* Somebody else opens it (runtime/volumes_call.h). */
+static void spec_log(const cri_config *config, const Runtime__V1__PodSandboxConfig *sandbox,
+		     struct pod_container_spec *spec)
+{
+	if (str_empty(sandbox->log_directory) || str_empty(config->log_path))
+		return;
+	spec->log_dir = sandbox->log_directory;
+	spec->log_name = config->log_path;
+	spec->log_field = "config.log_path";
+}
+
+/* ---- what it runs ---- */
+
+static int spec_words(struct arena *a, const cri_config *config, cri_own *to, struct error *err)
+{
+	to->command = config->command;
+	to->n_command = config->n_command;
+	to->args = config->args;
+	to->n_args = config->n_args;
+	to->working_dir = config->working_dir;
+	to->stdin = config->stdin;
+	to->tty = config->tty;
+	to->env = arena_zalloc(a, config->n_envs + 1, sizeof(char *));
+	if (!to->env)
+		return spec_no_memory(err);
+	for (size_t i = 0; i < config->n_envs; i++) {
+		const Runtime__V1__KeyValue *e = config->envs[i];
+		char field[ERROR_FIELD_MAX];
+
+		(void)str_printf(field, sizeof(field), "config.envs[%zu].value", i);
+		if (e->value.len > 0 && memchr(e->value.data, 0, e->value.len))
+			return error_field(err, ERROR_INVALID, field, "it has a byte 0");
+		to->env[i] = arena_printf(a, "%s=%.*s", e->key, (int)e->value.len,
+					  e->value.data ? (const char *)e->value.data : "");
+		if (!to->env[i])
+			return spec_no_memory(err);
+	}
+	to->n_env = config->n_envs;
+	return 0;
+}
+
+/* "uid:gid", "name"; the image's where nothing is said. */
+static int spec_user(struct arena *a, const Runtime__V1__LinuxContainerSecurityContext *s,
+		     cri_own *to, struct error *err)
+{
+	const char *name = s->run_as_username;
+	char *user;
+
+	if (s->run_as_group && !s->run_as_user && str_empty(name))
+		return error_field(err, ERROR_INVALID, "config.linux.security_context.run_as_group",
+				   "only with run_as_user or run_as_username");
+	if (s->run_as_user && (s->run_as_user->value < 0 || s->run_as_user->value > UINT32_MAX - 1))
+		return error_field(err, ERROR_INVALID, "config.linux.security_context.run_as_user",
+				   "%" PRId64 " is no uid", s->run_as_user->value);
+	if (s->run_as_group &&
+	    (s->run_as_group->value < 0 || s->run_as_group->value > UINT32_MAX - 1))
+		return error_field(err, ERROR_INVALID, "config.linux.security_context.run_as_group",
+				   "%" PRId64 " is no gid", s->run_as_group->value);
+	if (!s->run_as_user && str_empty(name))
+		return 0;
+	user = s->run_as_user ? arena_printf(a, "%" PRId64, s->run_as_user->value)
+			      : arena_strdup(a, name);
+	if (user && s->run_as_group)
+		user = arena_printf(a, "%s:%" PRId64, user, s->run_as_group->value);
+	to->user = user;
+	return user ? 0 : spec_no_memory(err);
+}
+
+/* ---- what it reaches ---- */
+
+static int mount_check(const Runtime__V1__Mount *m, size_t i, struct error *err)
+{
+	char field[ERROR_FIELD_MAX];
+
+#define FIELD(name)                                                                                \
+	(str_printf(field, sizeof(field), "config.mounts[%zu]" name, i) < 0 ? "" : field)
+	if (m->image && !str_empty(m->image->image))
+		return error_field(err, ERROR_UNSUPPORTED, FIELD(".image"), "not honoured yet");
+	if (m->n_uidmappings || m->n_gidmappings)
+		return error_field(err, ERROR_UNSUPPORTED, FIELD(".uidMappings"),
+				   "not honoured yet");
+	if (m->recursive_read_only && !m->readonly)
+		return error_field(err, ERROR_INVALID, FIELD(".recursive_read_only"),
+				   "only with readonly");
+	if (m->recursive_read_only &&
+	    m->propagation != RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE)
+		return error_field(err, ERROR_INVALID, FIELD(".recursive_read_only"),
+				   "only with PROPAGATION_PRIVATE");
+	if (m->propagation != RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE)
+		return error_field(err, ERROR_UNSUPPORTED, FIELD(".propagation"),
+				   "not honoured yet");
+	if (str_empty(m->host_path))
+		return error_field(err, ERROR_INVALID, FIELD(".host_path"), "required");
+	/* Two of them hold for every mount. */
+	for (size_t k = 0; k < m->n_mount_options; k++)
+		if (!str_eq(m->mount_options[k], "noexec") &&
+		    !str_eq(m->mount_options[k], "nodev") && !str_eq(m->mount_options[k], "nosuid"))
+			return error_field(err, ERROR_INVALID, FIELD(".mount_options"),
+					   "\"%.40s\" is none of noexec, nodev, nosuid",
+					   m->mount_options[k]);
+#undef FIELD
+	return 0;
+}
+
+static int spec_mounts(struct arena *a, const cri_config *config, cri_own *to, struct error *err)
+{
+	size_t n = config->n_mounts;
+	Aurae__Runtime__V0__Mount *mounts = arena_zalloc(a, n + 1, sizeof(*mounts));
+
+	to->mounts = arena_zalloc(a, n + 1, sizeof(*to->mounts));
+	if (!mounts || !to->mounts)
+		return spec_no_memory(err);
+	for (size_t i = 0; i < n; i++) {
+		const Runtime__V1__Mount *m = config->mounts[i];
+		int r = mount_check(m, i, err);
+
+		if (r < 0)
+			return r;
+		aurae__runtime__v0__mount__init(&mounts[i]);
+		mounts[i].source = m->host_path;
+		mounts[i].target = m->container_path;
+		mounts[i].read_only = m->readonly;
+		for (size_t k = 0; k < m->n_mount_options; k++)
+			mounts[i].no_exec =
+				mounts[i].no_exec || str_eq(m->mount_options[k], "noexec");
+		to->mounts[to->n_mounts++] = &mounts[i];
+	}
+	return 0;
+}
+
+/* A kubelet tells a limit of 0 for each size of huge pages that the machine has. */
+static int resources_check(const Runtime__V1__LinuxContainerResources *from, struct error *err)
+{
+	if (from->oom_score_adj < -1000 || from->oom_score_adj > 1000)
+		return error_field(err, ERROR_INVALID, "config.linux.resources.oom_score_adj",
+				   "%" PRId64 " is not from -1000 to 1000", from->oom_score_adj);
+	if (from->n_unified)
+		return error_field(err, ERROR_UNSUPPORTED, "config.linux.resources.unified",
+				   "%.64s: not honoured yet", from->unified[0]->key);
+	for (size_t i = 0; i < from->n_hugepage_limits; i++)
+		if (from->hugepage_limits[i]->limit)
+			return error_field(
+				err, ERROR_UNSUPPORTED, "config.linux.resources.hugepage_limits",
+				"%.40s: not honoured yet", from->hugepage_limits[i]->page_size);
+	return 0;
+}
+
+static int spec_resources(struct arena *a, const Runtime__V1__LinuxContainerResources *from,
+			  cri_own *to, struct error *err)
+{
+	Aurae__Runtime__V0__Resources *m;
+	int r = resources_check(from, err);
+	bool any = from->cpu_quota || from->cpu_shares || from->memory_limit_in_bytes > 0 ||
+		   !str_empty(from->cpuset_cpus) || !str_empty(from->cpuset_mems);
+
+	if (r < 0 || !any)
+		return r;
+	m = arena_zalloc(a, 1, sizeof(*m));
+	if (!m)
+		return spec_no_memory(err);
+	aurae__runtime__v0__resources__init(m);
+	if (from->cpu_quota) {
+		m->cpu_quota = from->cpu_quota;
+		m->cpu_period = (uint64_t)from->cpu_period;
+	}
+	if (from->cpu_shares)
+		m->cpu_weight = limits_cpu_weight((uint64_t)MAX(from->cpu_shares, 0));
+	if (from->memory_limit_in_bytes > 0)
+		m->memory = (uint64_t)from->memory_limit_in_bytes;
+	if (from->memory_swap_limit_in_bytes > from->memory_limit_in_bytes)
+		m->memory_swap =
+			(uint64_t)(from->memory_swap_limit_in_bytes - from->memory_limit_in_bytes);
+	else if (from->memory_swap_limit_in_bytes > 0)
+		m->no_swap = true;
+	m->cpuset_cpus = from->cpuset_cpus;
+	m->cpuset_mems = from->cpuset_mems;
+	to->resources = m;
+	return 0;
+}
+
+static int spec_linux(struct arena *a, const Runtime__V1__LinuxContainerConfig *linux_config,
+		      cri_own *to, struct error *err)
+{
+	const Runtime__V1__LinuxContainerSecurityContext *s = linux_config->security_context;
+	int r = 0;
+
+	if (linux_config->resources)
+		r = spec_resources(a, linux_config->resources, to, err);
+	if (r == 0 && s)
+		r = spec_user(a, s, to, err);
+	if (s)
+		to->read_only_root = s->readonly_rootfs;
+	if (r == 0 && linux_config->resources && to->security)
+		to->security->oom_score_adj = (int32_t)linux_config->resources->oom_score_adj;
+	return r;
+}
+
+/* ---- its name ---- */
+
+static bool name_is_taken(const struct workload *w, const char *name)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (str_eq(w->containers[i]->name, name))
+			return true;
+	return false;
+}
+
+/* "app", or "app-2" for its third attempt: what the kubelet calls it, as far as it can be a name
+ * here. */
+static char *spec_name(struct arena *a, const struct workload *w,
+		       const Runtime__V1__ContainerMetadata *m)
+{
+	char stem[CONTAINER_STEM_MAX + 1];
+	size_t n = 0;
+	char *name;
+
+	for (const char *at = m->name; *at && n < CONTAINER_STEM_MAX; at++) {
+		bool fits = isascii(*at) && isalnum(*at);
+
+		if (fits || n > 0)
+			stem[n++] = fits ? (char)tolower(*at) : '-';
+	}
+	while (n > 0 && stem[n - 1] == '-')
+		n--;
+	stem[n] = '\0';
+	if (n == 0)
+		(void)str_copy(stem, sizeof(stem), "container");
+	name = m->attempt ? arena_printf(a, "%s-%" PRIu32, stem, m->attempt)
+			  : arena_strdup(a, stem);
+	for (unsigned k = w->n_ever; name && name_is_taken(w, name); k++)
+		name = arena_printf(a, "%.40s-%u", stem, k);
+	return name;
+}
+
+/* ---- the whole ---- */
+
+static int spec_check(const cri_config *config, struct error *err)
+{
+	if (!config)
+		return error_field(err, ERROR_INVALID, "config", "required");
+	if (!config->metadata || str_empty(config->metadata->name))
+		return error_field(err, ERROR_INVALID, "config.metadata.name", "required");
+	if (!config->image || str_empty(config->image->image))
+		return error_field(err, ERROR_INVALID, "config.image.image", "required");
+	if (!log_path_is_safe(config->log_path))
+		return error_field(err, ERROR_INVALID, "config.log_path",
+				   "\"%.200s\" is not a relative path without \"..\"",
+				   config->log_path);
+	if (config->stop_signal && !cri_container_stop_signal(config))
+		return error_field(err, ERROR_INVALID, "config.stop_signal", "%d is no signal",
+				   (int)config->stop_signal);
+	if (config->n_cdi_devices)
+		return error_field(err, ERROR_UNSUPPORTED, "config.CDI_devices",
+				   "not honoured yet");
+	if (config->n_devices)
+		return error_field(err, ERROR_UNSUPPORTED, "config.devices", "not honoured yet");
+	return config->linux ? cri_security_check_container(config->linux->security_context, err)
+			     : 0;
+}
+
+/* The fields of the message that it was made of. */
+static void spec_blame(struct error *err)
+{
+	static const struct {
+		const char *was, *is;
+	} words[] = {
+		{ "security.cap_add", "linux.security_context.capabilities.add_capabilities" },
+		{ "security.cap_drop", "linux.security_context.capabilities.drop_capabilities" },
+		{ "security.groups", "linux.security_context.supplemental_groups" },
+		{ "resources.memory", "linux.resources.memory_limit_in_bytes" },
+		{ "resources.cpu_weight", "linux.resources.cpu_shares" },
+		{ "resources.", "linux.resources." },
+		{ ".target", ".container_path" },
+		{ ".source", ".host_path" },
+		{ "env[", "envs[" },
+		{ "user", "linux.security_context.run_as_username" },
+	};
+	struct error was = *err;
+	const char *rest, *at = NULL;
+	size_t i = 0;
+
+	if (!str_has_prefix(was.field, "containers[0]."))
+		return;
+	rest = was.field + strlen("containers[0].");
+	for (; i < ARRAY_SIZE(words) && !at; i++)
+		at = strstr(rest, words[i].was);
+	if (at)
+		(void)str_printf(err->field, sizeof(err->field), "config.%.*s%s%.20s",
+				 (int)(at - rest), rest, words[i - 1].is,
+				 at + strlen(words[i - 1].was));
+	else
+		(void)str_printf(err->field, sizeof(err->field), "config.%.50s", rest);
+	if (str_has_prefix(was.text, was.field))
+		(void)str_printf(err->text, sizeof(err->text), "%s%.400s", err->field,
+				 was.text + strlen(was.field));
+}
+
+static int spec_make(const struct cri_runtime_service *s, struct arena *a, const cri_config *config,
+		     cri_own *own, struct pod_container_spec *spec, struct error *err)
+{
+	const struct settings_whole whole = { .base_fd = s->cgroup_fd };
+	size_t n_used = 0;
+	int r;
+
+	r = spec_words(a, config, own, err);
+	if (r == 0)
+		r = spec_mounts(a, config, own, err);
+	if (r == 0)
+		r = cri_security_take(a, config->linux ? config->linux->security_context : NULL,
+				      &own->security, err);
+	if (r == 0 && config->linux)
+		r = spec_linux(a, config->linux, own, err);
+	if (r < 0)
+		return r;
+	r = container_take(a, own, 0, 1, spec, err);
+	if (r == 0)
+		r = settings_take(a, spec, own, "containers[0]", &whole, &n_used, err);
+	if (r < 0)
+		spec_blame(err);
+	return r;
+}
+
+/* A kubelet means what its links lead to, and by read-only the mount itself. */
+static int spec_follow(struct arena *a, const cri_config *config, struct pod_container_spec *spec,
+		       struct error *err)
+{
+	struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)spec->mounts;
+
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		mounts[i].follow = true;
+		mounts[i].top_only = !config->mounts[i]->recursive_read_only;
+		mounts[i].field = arena_printf(a, "config.mounts[%zu].host_path", i);
+		if (!mounts[i].field)
+			return spec_no_memory(err);
+	}
+	return 0;
+}
+
+int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
+		       const struct workload *w, const Runtime__V1__PodSandboxConfig *sandbox,
+		       const Runtime__V1__CreateContainerRequest *q,
+		       struct pod_container_spec *spec, struct error *err)
+{
+	cri_own *own = arena_zalloc(a, 1, sizeof(*own));
+	int r = spec_check(q->config, err);
+
+	if (r < 0)
+		return r;
+	if (!own)
+		return spec_no_memory(err);
+	aurae__runtime__v0__container__init(own);
+	own->name = spec_name(a, w, q->config->metadata);
+	own->image = q->config->image->image;
+	if (!own->name)
+		return spec_no_memory(err);
+	r = spec_make(s, a, q->config, own, spec, err);
+	if (r < 0)
+		return r;
+	r = spec_follow(a, q->config, spec, err);
+	if (r < 0)
+		return r;
+	spec_log(q->config, sandbox, spec);
+	spec->settings = cri_record_container(a, spec->settings, q);
+	return spec->settings ? 0 : spec_no_memory(err);
+}
+
+/* "SIGNAL_SIGRTMINPLUS3" is RTMIN+3. */
+static int signal_of_name(const char *name)
+{
+	static const struct {
+		const char *was;
+		char is;
+	} parts[] = { { "PLUS", '+' }, { "MINUS", '-' } };
+	char word[32];
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		const char *at = strstr(name, parts[i].was);
+
+		if (!at)
+			continue;
+		(void)str_printf(word, sizeof(word), "%.*s%c%s", (int)(at - name), name,
+				 parts[i].is, at + strlen(parts[i].was));
+		return signal_number(word);
+	}
+	return signal_number(name);
+}
+
+int cri_container_stop_signal(const Runtime__V1__ContainerConfig *config)
+{
+	const ProtobufCEnumValue *v;
+	int number;
+
+	if (config->stop_signal == RUNTIME__V1__SIGNAL__SIGNAL_RUNTIME_DEFAULT)
+		return 0;
+	v = protobuf_c_enum_descriptor_get_value(&runtime__v1__signal__descriptor,
+						 (int)config->stop_signal);
+	number = v ? signal_of_name(v->name + strlen("SIGNAL_")) : 0;
+	return number > 0 ? number : 0;
+}
+
+Runtime__V1__Signal cri_signal_of(int number)
+{
+	const ProtobufCEnumDescriptor *d = &runtime__v1__signal__descriptor;
+
+	for (unsigned i = 0; i < d->n_values; i++)
+		if (d->values[i].value &&
+		    signal_of_name(d->values[i].name + strlen("SIGNAL_")) == number)
+			return (Runtime__V1__Signal)d->values[i].value;
+	return RUNTIME__V1__SIGNAL__SIGNAL_RUNTIME_DEFAULT;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CRI_FIND_H
+#define NACRE_CRI_FIND_H
+
+#include "base/error.h"
+#include "pod/model.h"
+
+/*
+ * Sandboxes and containers by what a call names them by: an id, or a beginning of one that is no
+ * other's. ERROR_INVALID for an empty one or one of several (the field is `field`),
+ * ERROR_NOT_FOUND.
+ */
+
+struct cri_runtime_service;
+
+int cri_find_sandbox(const struct cri_runtime_service *s, const char *field, const char *id,
+		     struct workload **ret, struct error *err);
+int cri_find_container(const struct cri_runtime_service *s, const char *field, const char *id,
+		       struct pod_container **ret, struct error *err);
+
+#endif

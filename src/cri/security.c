@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/security.h"
+
+#include <errno.h>
+
+#include "base/str.h"
+
+#define SANDBOX "config.linux.security_context."
+#define CONTAINER "config.linux.security_context."
+
+/* What each container has masked, and what a kubelet asks for unless a pod says otherwise. */
+static const char *const security_masked[] = {
+	"/proc/acpi",        "/proc/asound",      "/proc/interrupts",
+	"/proc/kcore",       "/proc/keys",        "/proc/latency_stats",
+	"/proc/scsi",        "/proc/sched_debug", "/proc/timer_list",
+	"/proc/timer_stats", "/sys/firmware",     "/sys/devices/virtual/powercap",
+};
+static const char *const security_read_only[] = {
+	"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
+};
+
+static int security_refuse(const char *field, const char *what, struct error *err)
+{
+	return error_field(err, ERROR_UNSUPPORTED, field, "%s: not honoured yet by this release",
+			   what);
+}
+
+/* ---- parts of both ---- */
+
+static const char *security_mode(Runtime__V1__NamespaceMode mode)
+{
+	static const char *const words[] = { "POD", "CONTAINER", "NODE", "TARGET" };
+
+	return (unsigned)mode < ARRAY_SIZE(words) ? words[mode] : "?";
+}
+
+static int security_check_userns(const Runtime__V1__UserNamespace *u, const char *field,
+				 struct error *err)
+{
+	if (!u || u->mode == RUNTIME__V1__NAMESPACE_MODE__NODE)
+		return 0;
+	if (u->mode != RUNTIME__V1__NAMESPACE_MODE__POD)
+		return error_field(err, ERROR_INVALID, field, "mode %s is neither POD nor NODE",
+				   security_mode(u->mode));
+	return security_refuse(field, "POD", err);
+}
+
+static int security_check_namespaces(const Runtime__V1__NamespaceOption *o, bool sandbox,
+				     struct error *err)
+{
+	if (!o)
+		return 0;
+	if (o->network != RUNTIME__V1__NAMESPACE_MODE__POD &&
+	    o->network != RUNTIME__V1__NAMESPACE_MODE__NODE)
+		return error_field(err, ERROR_INVALID, SANDBOX "namespace_options.network",
+				   "mode %s is neither POD nor NODE", security_mode(o->network));
+	if (o->ipc != RUNTIME__V1__NAMESPACE_MODE__POD)
+		return security_refuse(SANDBOX "namespace_options.ipc", security_mode(o->ipc), err);
+	/* Of a sandbox it says what its containers are going to ask for, each by itself. */
+	if (o->pid != RUNTIME__V1__NAMESPACE_MODE__CONTAINER &&
+	    !(sandbox && o->pid == RUNTIME__V1__NAMESPACE_MODE__POD))
+		return security_refuse(SANDBOX "namespace_options.pid", security_mode(o->pid), err);
+	return security_check_userns(o->userns_options, SANDBOX "namespace_options.userns_options",
+				     err);
+}
+
+static int security_check_selinux(const Runtime__V1__SELinuxOption *o, struct error *err)
+{
+	if (!o || (!*o->user && !*o->role && !*o->type && !*o->level))
+		return 0;
+	return security_refuse(SANDBOX "selinux_options", "labels", err);
+}
+
+/* ---- sandboxes ---- */
+
+int cri_security_check_sandbox(const Runtime__V1__LinuxSandboxSecurityContext *s, struct error *err)
+{
+	int r;
+
+	if (!s)
+		return 0;
+	if (s->run_as_group && !s->run_as_user)
+		return error_field(err, ERROR_INVALID, SANDBOX "run_as_group",
+				   "not without run_as_user");
+	r = security_check_namespaces(s->namespace_options, true, err);
+	if (r == 0)
+		r = security_check_selinux(s->selinux_options, err);
+	/* `privileged` allows it to containers, which ask for it themselves. */
+	return r;
+}
+
+/* ---- containers ---- */
+
+static int security_check_profile(const Runtime__V1__SecurityProfile *p, const char *field,
+				  bool unconfined, struct error *err)
+{
+	if (!p || p->profile_type == RUNTIME__V1__SECURITY_PROFILE__PROFILE_TYPE__RuntimeDefault)
+		return 0;
+	if (p->profile_type == RUNTIME__V1__SECURITY_PROFILE__PROFILE_TYPE__Unconfined)
+		return unconfined ? 0 : security_refuse(field, "Unconfined", err);
+	return security_refuse(field, "Localhost", err);
+}
+
+static int security_check_profiles(const Runtime__V1__LinuxContainerSecurityContext *s,
+				   struct error *err)
+{
+	int r = security_check_profile(s->seccomp, CONTAINER "seccomp", true, err);
+
+	if (r == 0 && !s->seccomp && *s->seccomp_profile_path &&
+	    !str_eq(s->seccomp_profile_path, "runtime/default") &&
+	    !str_eq(s->seccomp_profile_path, "unconfined"))
+		r = security_refuse(CONTAINER "seccomp_profile_path", s->seccomp_profile_path, err);
+	/* No container has a profile of AppArmor. */
+	if (r == 0)
+		r = security_check_profile(s->apparmor, CONTAINER "apparmor", true, err);
+	if (r == 0 && !s->apparmor && *s->apparmor_profile &&
+	    !str_eq(s->apparmor_profile, "runtime/default") &&
+	    !str_eq(s->apparmor_profile, "unconfined"))
+		r = security_refuse(CONTAINER "apparmor_profile", s->apparmor_profile, err);
+	return r;
+}
+
+static int security_check_ambient(const Runtime__V1__Capability *c, struct error *err)
+{
+	return c && c->n_add_ambient_capabilities > 0
+		       ? security_refuse(CONTAINER "capabilities.add_ambient_capabilities",
+					 c->add_ambient_capabilities[0], err)
+		       : 0;
+}
+
+static int security_check_paths(const char *field, char *const *paths, size_t n,
+				const char *const *there, size_t n_there, struct error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < n_there && !found; k++)
+			found = str_eq(paths[i], there[k]);
+		/* One for each processor. */
+		if (!found && !(str_has_prefix(paths[i], "/sys/devices/system/cpu/cpu") &&
+				str_has_suffix(paths[i], "/thermal_throttle")))
+			return security_refuse(field, paths[i], err);
+	}
+	return 0;
+}
+
+int cri_security_check_container(const Runtime__V1__LinuxContainerSecurityContext *s,
+				 struct error *err)
+{
+	int r;
+
+	if (!s)
+		return 0;
+	if (s->privileged)
+		return security_refuse(CONTAINER "privileged", "true", err);
+	r = security_check_namespaces(s->namespace_options, false, err);
+	if (r == 0)
+		r = security_check_ambient(s->capabilities, err);
+	if (r == 0)
+		r = security_check_selinux(s->selinux_options, err);
+	if (r == 0)
+		r = security_check_profiles(s, err);
+	if (r == 0)
+		r = security_check_paths(CONTAINER "masked_paths", s->masked_paths,
+					 s->n_masked_paths, security_masked,
+					 ARRAY_SIZE(security_masked), err);
+	if (r == 0)
+		r = security_check_paths(CONTAINER "readonly_paths", s->readonly_paths,
+					 s->n_readonly_paths, security_read_only,
+					 ARRAY_SIZE(security_read_only), err);
+	return r;
+}
+
+/* ---- what is asked of the domain ---- */
+
+/* Nothing said is no filter, as the CRI has it. */
+static bool security_is_unconfined(const Runtime__V1__LinuxContainerSecurityContext *s)
+{
+	if (s->seccomp)
+		return s->seccomp->profile_type ==
+		       RUNTIME__V1__SECURITY_PROFILE__PROFILE_TYPE__Unconfined;
+	return !str_eq(s->seccomp_profile_path, "runtime/default");
+}
+
+static int security_take_groups(struct arena *a,
+				const Runtime__V1__LinuxContainerSecurityContext *s,
+				Aurae__Runtime__V0__Security *to, struct error *err)
+{
+	to->groups = arena_zalloc(a, s->n_supplemental_groups + 1, sizeof(*to->groups));
+	if (!to->groups)
+		return error_set(err, -ENOMEM, "supplemental_groups");
+	for (size_t i = 0; i < s->n_supplemental_groups; i++) {
+		if (s->supplemental_groups[i] < 0 || s->supplemental_groups[i] > INT32_MAX)
+			return error_field(err, ERROR_INVALID, CONTAINER "supplemental_groups",
+					   "%lld is no group",
+					   (long long)s->supplemental_groups[i]);
+		to->groups[to->n_groups++] = (uint32_t)s->supplemental_groups[i];
+	}
+	to->groups_exact =
+		s->supplemental_groups_policy == RUNTIME__V1__SUPPLEMENTAL_GROUPS_POLICY__Strict;
+	return 0;
+}
+
+int cri_security_take(struct arena *a, const Runtime__V1__LinuxContainerSecurityContext *s,
+		      Aurae__Runtime__V0__Security **ret, struct error *err)
+{
+	static char baseline[] = "baseline", deny[] = "deny", unconfined[] = "unconfined";
+	static const Runtime__V1__LinuxContainerSecurityContext none =
+		RUNTIME__V1__LINUX_CONTAINER_SECURITY_CONTEXT__INIT;
+	Aurae__Runtime__V0__Security *m = arena_zalloc(a, 1, sizeof(*m));
+
+	if (!m)
+		return error_set(err, -ENOMEM, "security_context");
+	s = s ?: &none;
+	aurae__runtime__v0__security__init(m);
+	m->profile = baseline;
+	if (s->no_new_privs)
+		m->privilege_escalation = deny;
+	if (security_is_unconfined(s))
+		m->seccomp = unconfined;
+	if (s->capabilities) {
+		m->cap_add = s->capabilities->add_capabilities;
+		m->n_cap_add = s->capabilities->n_add_capabilities;
+		m->cap_drop = s->capabilities->drop_capabilities;
+		m->n_cap_drop = s->capabilities->n_drop_capabilities;
+	}
+	*ret = m;
+	return security_take_groups(a, s, m, err);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CRI_SERVICES_H
+#define NACRE_CRI_SERVICES_H
+
+#include <stdbool.h>
+
+#include "rpc/server.h"
+
+/*
+ * Kubernetes' CRI: two services over the same domain as those of runtime/services.h. Each is a
+ * table of methods, and takes just what it needs as userdata.
+ */
+
+struct error;
+struct events;
+struct image_store;
+struct instances;
+struct volumes_calls;
+struct workload_service;
+struct workloads;
+
+/* runtime.v1.ImageService; userdata: struct cri_image_service. */
+extern const struct rpc_service cri_image_service;
+struct cri_image_service {
+	struct image_store *images;
+	struct instances *instances;
+	struct events *events;
+	const char *root; /* absolute: the directory that images and containers are in */
+};
+
+/*
+ * Whether pods can have a network. 0, or an error whose text says why not and what to do; `reason`
+ * is one word for it then, for programs.
+ */
+typedef int (*cri_network_ready_fn)(void *userdata, const char **reason, struct error *err);
+
+/* runtime.v1.RuntimeService; userdata: struct cri_runtime_service. */
+extern const struct rpc_service cri_runtime_service;
+struct cri_runtime_service {
+	struct instances *instances;
+	struct workloads *workloads;
+	struct volumes_calls *volumes;
+	struct events *events;
+	struct workload_service *work; /* for names of groups */
+	int cgroup_fd;                 /* the node's base group */
+	cri_network_ready_fn network_ready;
+	void *network; /* userdata of network_ready */
+	const char *root, *run, *cgroup, *socket;
+};
+
+#endif
