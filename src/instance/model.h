@@ -99,6 +99,7 @@ struct instance {
 	/* isolate/limits_words.h, of all that is in it, where its keeper sets them: before it is
 	 * READY. NULL: none. */
 	char **limits;
+	char **sysctls; /* instance_spec; until it is made */
 	uint64_t created_at;
 	pid_t pid; /* of its keeper, as the daemon sees it; 0: unknown */
 	unsigned long long start_time;
@@ -148,6 +149,7 @@ struct instances_config {
 	int run_fd;         /* the run directory: sockets go below i/ID and node/ */
 	int cgroup_fd;      /* the node's base group */
 	const char *cgroup; /* its path below the v2 root */
+	int top_fd;         /* that root, for instance_spec.cgroup_parent; -1: there is none */
 	/* Of each kind; NULL: there is none. That of kind cell is filled in here. */
 	struct provider *providers[INSTANCE_KIND_COUNT];
 	bool no_cells; /* none is ever made */

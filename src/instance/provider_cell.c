@@ -47,7 +47,7 @@ static int cell_draw(struct instance *i)
 {
 	struct spare_keeper spare = SPARE_KEEPER_INIT;
 
-	if (instance_is_own(i) && !i->host_network && i->owner[0] &&
+	if (instance_is_own(i) && !i->host_network && i->owner[0] && !i->cgroup[0] && !i->sysctls &&
 	    spare_take(i->all->spare, &spare))
 		return cell_use_spare(i, &spare);
 	return id_new(i->id);
@@ -78,6 +78,7 @@ static int cell_make_keeper(struct instance *i, struct error *err)
 		.exe_fd = i->all->exe_fd,
 		.walled = !instance_is_node(i),
 		.host_network = i->host_network,
+		.sysctls = i->sysctls,
 	};
 	int r;
 

@@ -370,6 +370,11 @@ void isolate_plan_init(struct isolate_plan *plan);
  * Pure. ERROR_INVALID with the name of the member. */
 int isolate_plan_check(const struct isolate_plan *plan, struct error *err);
 
+/* Whether these are sysctls of namespaces that are not kept, with values of one line. Pure.
+ * ERROR_INVALID with "sysctls: NAME". */
+int isolate_sysctls_check(const struct isolate_sysctl *sysctls, size_t n,
+			  const enum isolate_ns_mode ns[ISOLATE_NS_COUNT], struct error *err);
+
 /* The container's seccomp filter for these capabilities (security.md 4.2), compiled into the
  * program; lives for ever. Unknown system calls get ENOSYS, forbidden ones EPERM; other ABIs than
  * the native one are refused. A process meets at most 32 sets of capabilities that unlock calls;

@@ -215,7 +215,7 @@ int isolate_plan_check(const struct isolate_plan *plan, struct error *err)
 	if (r == 0)
 		r = plan_check_rules(plan_ns_rules, plan, err);
 	if (r == 0)
-		r = plan_check_sysctls(plan, err);
+		r = isolate_sysctls_check(plan->sysctls, plan->n_sysctls, plan->ns, err);
 	if (r == 0)
 		r = plan_check_rules(plan_tree_rules, plan, err);
 	if (r == 0)

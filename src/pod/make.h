@@ -57,6 +57,8 @@ struct workload_spec {
 	const struct pod_container_spec *containers;
 	size_t n_containers;
 	char *const *limits;         /* of its own group */
+	const char *cgroup_parent;   /* of a pod of kind cell: see struct instance_spec */
+	char *const *sysctls;        /* likewise */
 	struct instance_size size;   /* for a pod: of its instance */
 	const char *settings;        /* as those of a container */
 	struct hosted_wish *machine; /* of a vm; workload_run() takes it over where it succeeds */

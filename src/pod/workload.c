@@ -64,6 +64,8 @@ static int workload_find_keeper(struct workload *w, const struct workload_spec *
 			    &(struct instance_spec){ .name = name_last(w->path),
 						     .owner = w->id,
 						     .host_network = str_eq(w->network, "host"),
+						     .cgroup_parent = spec->cgroup_parent,
+						     .sysctls = spec->sysctls,
 						     .volumes = !list_empty(&w->shares),
 						     .size = spec->size,
 						     .limits = spec->limits,

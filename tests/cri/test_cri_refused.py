@@ -8,6 +8,7 @@ import unittest
 
 import grpc
 
+import host
 import nacre_test
 
 cri, cri_grpc = nacre_test.pb["cri_pb2"], nacre_test.pb["cri_pb2_grpc"]
@@ -57,8 +58,17 @@ class Refused(nacre_test.NodeTest):
         def security(**more):
             return own(security_context=cri.LinuxSandboxSecurityContext(**more))
         for code, field, more in (
-                (Code.UNIMPLEMENTED, "config.linux.cgroup_parent", own(cgroup_parent="/kubepods")),
-                (Code.UNIMPLEMENTED, "config.linux.sysctls", own(sysctls={"net.ipv4.ip_forward": "1"})),
+                (Code.INVALID_ARGUMENT, "config.linux.cgroup_parent", own(cgroup_parent="kubepods")),
+                (Code.INVALID_ARGUMENT, "config.linux.cgroup_parent", own(cgroup_parent="/kubepods/../x")),
+                (Code.INVALID_ARGUMENT, "config.linux.cgroup_parent", own(cgroup_parent="/kubepods//x")),
+                (Code.INVALID_ARGUMENT, "config.linux.cgroup_parent", own(cgroup_parent="/x" * 257)),
+                (Code.INVALID_ARGUMENT, "config.linux.cgroup_parent", own(cgroup_parent=self.node.cgroup()[len(host.cgroup_root()):] + "/x")),
+                (Code.INVALID_ARGUMENT, "config.linux.sysctls", own(sysctls={"vm.swappiness": "1"})),
+                (Code.INVALID_ARGUMENT, "config.linux.sysctls", own(sysctls={"../net": "1"})),
+                (Code.INVALID_ARGUMENT, "config.linux.sysctls", own(sysctls={"kernel.shm_rmid_forced": "1\n2"})),
+                (Code.INVALID_ARGUMENT, "config.linux.sysctls",
+                 {"linux": cri.LinuxPodSandboxConfig(sysctls={"net.ipv4.ip_forward": "1"},
+                                                     security_context=cri.LinuxSandboxSecurityContext(namespace_options=namespaces(network=cri.NODE)))}),
                 (Code.UNIMPLEMENTED, SECURITY + "selinux_options", security(selinux_options=cri.SELinuxOption(level="s0"))),
                 (Code.UNIMPLEMENTED, SECURITY + "namespace_options.ipc", security(namespace_options=namespaces(ipc=cri.NODE))),
                 (Code.UNIMPLEMENTED, SECURITY + "namespace_options.pid", security(namespace_options=cri.NamespaceOption(pid=cri.NODE))),
