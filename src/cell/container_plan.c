@@ -57,8 +57,8 @@ static int container_plan_cell(struct container *c, struct isolate_plan *plan, s
 	if (r < 0)
 		return r;
 	plan->kit_ns_fd = kit->kit_ns_fd;
-	/* It is in the kit's /dev; only a terminal is of a devpts of its own, and /dev then too. */
-	if (kit->kit_ns_fd >= 0 && plan->pts_fd < 0)
+	/* It is in the kit's /dev. */
+	if (kit->kit_ns_fd >= 0 && !isolate_plan_has_dev(plan))
 		plan->shm_fd = -1;
 	return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef NACRE_ISOLATE_PLAN_H
 #define NACRE_ISOLATE_PLAN_H
 
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -267,7 +268,8 @@ struct isolate_plan {
 	int shm_fd; /* a directory to bind on /dev/shm (shared by a cell); -1: a tmpfs of its own */
 	/* The new mount namespace of a container: of a kit (isolate/kit.h), with nothing in it but
 	 * /dev and /sys, which become the container's, used up; -1: a copy of the spawner's, from
-	 * which its tree is taken. With pts_fd /dev is made anew; only then there is a shm_fd. */
+	 * which its tree is taken. Where isolate_plan_has_dev(), /dev is made anew; only then there
+	 * is a shm_fd. */
 	int kit_ns_fd;
 
 	/* Mounts go on in this order, devices behind them; of ISOLATE_ROOT_CONTAINER and _TREE.
@@ -365,6 +367,13 @@ struct isolate_plan {
 
 /* All namespaces kept, no descriptor, full privilege: what a caller starts from. */
 void isolate_plan_init(struct isolate_plan *plan);
+
+/* Whether /dev is not as that of any other container: a terminal is of a devpts of its own, and who
+ * may make nodes (CAP_MKNOD) makes none that are devices. */
+static inline bool isolate_plan_has_dev(const struct isolate_plan *p)
+{
+	return p->pts_fd >= 0 || p->caps & 1ULL << CAP_MKNOD;
+}
 
 /* Whether the plan makes sense (a root that needs a namespace, a join without a descriptor, ...).
  * Pure. ERROR_INVALID with the name of the member. */

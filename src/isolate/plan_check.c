@@ -94,7 +94,7 @@ static bool plan_shm_is_wrong(const struct isolate_plan *p)
 static bool plan_kit_ns_is_wrong(const struct isolate_plan *p)
 {
 	return p->kit_ns_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot ||
-				     (p->shm_fd >= 0 && p->pts_fd < 0));
+				     (p->shm_fd >= 0 && !isolate_plan_has_dev(p)));
 }
 
 static bool plan_terminal_is_wrong(const struct isolate_plan *p)

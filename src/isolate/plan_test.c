@@ -143,7 +143,7 @@ BREAKS(root_later, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->root_later
 BREAKS(root_later_mounts, p->root_fd = -1; p->root_later = true; p->mounts = &later_mount;
        p->n_mounts = 1)
 BREAKS(read_only, p->root = ISOLATE_ROOT_KEEP; p->root_fd = -1; p->root_read_only = true)
-BREAKS(kit_ns_with_shm, p->kit_ns_fd = 3; p->shm_fd = 4)
+BREAKS(kit_ns_with_shm, p->caps = isolate_caps_default; p->kit_ns_fd = 3; p->shm_fd = 4)
 BREAKS(kit_ns, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->kit_ns_fd = 3)
 BREAKS(pts, p->root = ISOLATE_ROOT_CONTAINER; p->root_fd = 3; p->pts_fd = 3)
 BREAKS(terminal, p->terminal = true; p->new_session = true)
