@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/mount.h>
+#include <sys/mount.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,6 +199,10 @@ int mounts_plan(struct mounts_plan **ret, struct isolate_plan *plan,
 		to->target = from->target;
 		to->source_fd = fds->mounts[order[i]];
 		to->detached = to->source_fd >= 0;
+		if (to->detached && from->propagation)
+			to->propagation =
+				MS_REC |
+				(from->propagation == MOUNT_BOTH_WAYS ? MS_SHARED : MS_SLAVE);
 		if (!to->detached)
 			mounts_plan_tmpfs(to, m->options[i], from);
 	}

@@ -132,9 +132,9 @@ static int mount_check(const Runtime__V1__Mount *m, size_t i, struct error *err)
 	    m->propagation != RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE)
 		return error_field(err, ERROR_INVALID, FIELD(".recursive_read_only"),
 				   "only with PROPAGATION_PRIVATE");
-	if (m->propagation != RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE)
-		return error_field(err, ERROR_UNSUPPORTED, FIELD(".propagation"),
-				   "not honoured yet");
+	if ((unsigned)m->propagation > RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_BIDIRECTIONAL)
+		return error_field(err, ERROR_INVALID, FIELD(".propagation"), "%d is unknown",
+				   (int)m->propagation);
 	if (str_empty(m->host_path))
 		return error_field(err, ERROR_INVALID, FIELD(".host_path"), "required");
 	/* Two of them hold for every mount. */
@@ -148,8 +148,25 @@ static int mount_check(const Runtime__V1__Mount *m, size_t i, struct error *err)
 	return 0;
 }
 
-static int spec_mounts(struct arena *a, const cri_config *config, cri_own *to, struct error *err)
+/* Who has the IPC of the node has its /dev/shm, unless something else goes there. */
+static bool spec_wants_shm(const Runtime__V1__PodSandboxConfig *sandbox, const cri_config *config)
 {
+	const Runtime__V1__LinuxSandboxSecurityContext *s =
+		sandbox && sandbox->linux ? sandbox->linux->security_context : NULL;
+
+	if (!s || !s->namespace_options ||
+	    s->namespace_options->ipc != RUNTIME__V1__NAMESPACE_MODE__NODE)
+		return false;
+	for (size_t i = 0; i < config->n_mounts; i++)
+		if (str_eq(config->mounts[i]->container_path, "/dev/shm"))
+			return false;
+	return true;
+}
+
+static int spec_mounts(struct arena *a, const Runtime__V1__PodSandboxConfig *sandbox,
+		       const cri_config *config, cri_own *to, struct error *err)
+{
+	static char shm[] = "/dev/shm";
 	size_t n = config->n_mounts;
 	Aurae__Runtime__V0__Mount *mounts = arena_zalloc(a, n + 1, sizeof(*mounts));
 
@@ -170,6 +187,12 @@ static int spec_mounts(struct arena *a, const cri_config *config, cri_own *to, s
 			mounts[i].no_exec =
 				mounts[i].no_exec || str_eq(m->mount_options[k], "noexec");
 		to->mounts[to->n_mounts++] = &mounts[i];
+	}
+	if (spec_wants_shm(sandbox, config)) {
+		aurae__runtime__v0__mount__init(&mounts[n]);
+		mounts[n].source = shm;
+		mounts[n].target = shm;
+		to->mounts[to->n_mounts++] = &mounts[n];
 	}
 	return 0;
 }
@@ -341,7 +364,8 @@ static void spec_blame(struct error *err)
 				 was.text + strlen(was.field));
 }
 
-static int spec_make(const struct cri_runtime_service *s, struct arena *a, const cri_config *config,
+static int spec_make(const struct cri_runtime_service *s, struct arena *a,
+		     const Runtime__V1__PodSandboxConfig *sandbox, const cri_config *config,
 		     cri_own *own, struct pod_container_spec *spec, struct error *err)
 {
 	const struct settings_whole whole = { .base_fd = s->cgroup_fd };
@@ -350,7 +374,7 @@ static int spec_make(const struct cri_runtime_service *s, struct arena *a, const
 
 	r = spec_words(a, config, own, err);
 	if (r == 0)
-		r = spec_mounts(a, config, own, err);
+		r = spec_mounts(a, sandbox, config, own, err);
 	if (r == 0)
 		r = cri_security_take(a, config->linux ? config->linux->security_context : NULL,
 				      &own->security, err);
@@ -372,9 +396,18 @@ static int spec_follow(struct arena *a, const cri_config *config, struct pod_con
 {
 	struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)spec->mounts;
 
-	for (size_t i = 0; i < spec->n_mounts; i++) {
+	static const enum mount_propagation propagations[] = {
+		[RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE] = MOUNT_PRIVATE,
+		[RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_HOST_TO_CONTAINER] = MOUNT_FROM_HOST,
+		[RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_BIDIRECTIONAL] = MOUNT_BOTH_WAYS,
+	};
+
+	for (size_t i = 0; i < config->n_mounts && i < spec->n_mounts; i++) {
+		const Runtime__V1__Mount *m = config->mounts[i];
+
 		mounts[i].follow = true;
-		mounts[i].top_only = !config->mounts[i]->recursive_read_only;
+		mounts[i].top_only = !m->recursive_read_only;
+		mounts[i].mount.propagation = propagations[m->propagation];
 		mounts[i].field = arena_printf(a, "config.mounts[%zu].host_path", i);
 		if (!mounts[i].field)
 			return spec_no_memory(err);
@@ -399,10 +432,13 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 	own->image = q->config->image->image;
 	if (!own->name)
 		return spec_no_memory(err);
-	r = spec_make(s, a, q->config, own, spec, err);
+	r = spec_make(s, a, sandbox, q->config, own, spec, err);
 	if (r < 0)
 		return r;
 	r = spec_follow(a, q->config, spec, err);
+	if (r == 0 && q->config->linux)
+		r = cri_security_take_walls(s, a, w, sandbox, q->config->linux->security_context,
+					    spec, err);
 	if (r < 0)
 		return r;
 	spec_log(q->config, sandbox, spec);

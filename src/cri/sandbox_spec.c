@@ -277,7 +277,8 @@ static int sandbox_sysctls(struct arena *a, const Runtime__V1__PodSandboxConfig 
 	}
 	if (own->n_sysctls == 0)
 		return 0;
-	if (instance_check_sysctls(sysctls, cri_sandbox_is_on_host(config), &why) < 0)
+	if (instance_check_sysctls(sysctls, cri_sandbox_is_on_host(config), spec->host_ipc, &why) <
+	    0)
 		return error_field(err, why.kind, "config.linux.sysctls", "%.300s",
 				   error_text(&why) + strlen("sysctls: "));
 	spec->sysctls = sysctls;
@@ -289,13 +290,17 @@ static int sandbox_linux(const struct cri_runtime_service *s, struct arena *a,
 			 const Runtime__V1__PodSandboxConfig *config, struct workload_spec *spec,
 			 struct error *err)
 {
+	const Runtime__V1__NamespaceOption *namespaces = sandbox_namespaces(config);
 	int r;
 
 	if (!config->linux)
 		return 0;
 	r = cri_security_check_sandbox(config->linux->security_context, err);
-	if (r == 0)
-		r = sandbox_group(s, config->linux->cgroup_parent, spec, err);
+	if (r < 0)
+		return r;
+	spec->host_pids = namespaces && namespaces->pid == RUNTIME__V1__NAMESPACE_MODE__NODE;
+	spec->host_ipc = namespaces && namespaces->ipc == RUNTIME__V1__NAMESPACE_MODE__NODE;
+	r = sandbox_group(s, config->linux->cgroup_parent, spec, err);
 	return r < 0 ? r : sandbox_sysctls(a, config, spec, err);
 }
 

@@ -210,6 +210,8 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 	(void)str_copy(i->owner, sizeof(i->owner), spec->owner ? spec->owner : "");
 	(void)str_copy(i->request, sizeof(i->request), spec->request ? spec->request : "");
 	i->host_network = spec->host_network;
+	i->host_pids = spec->host_pids;
+	i->host_ipc = spec->host_ipc;
 	i->volumes = spec->volumes;
 	if (!str_empty(spec->cgroup_parent) &&
 	    str_printf(i->cgroup, sizeof(i->cgroup), "%s/inst.%s", spec->cgroup_parent,

@@ -37,7 +37,7 @@ int instance_open_exe(struct error *err)
 	return TAKE_FD(fd);
 }
 
-static void instance_plan_namespaces(struct isolate_plan *plan, bool host_network)
+static void instance_plan_namespaces(struct isolate_plan *plan, bool host_network, bool host_ipc)
 {
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
 		plan->ns[i] =
@@ -52,6 +52,8 @@ static void instance_plan_namespaces(struct isolate_plan *plan, bool host_networ
 	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_KEEP;
 	if (host_network)
 		plan->ns[ISOLATE_NS_NET] = ISOLATE_KEEP;
+	if (host_ipc)
+		plan->ns[ISOLATE_NS_IPC] = ISOLATE_KEEP;
 	plan->bring_up_loopback = !host_network;
 }
 
@@ -69,7 +71,9 @@ static void instance_plan(struct isolate_plan *plan, const struct instance_spawn
 	if (!spec->walled)
 		return;
 
-	instance_plan_namespaces(plan, spec->host_network);
+	instance_plan_namespaces(plan, spec->host_network, spec->host_ipc);
+	if (spec->host_pids)
+		plan->ns[ISOLATE_NS_PID] = ISOLATE_KEEP;
 	plan->hostname = name_last(spec->title);
 	plan->root = ISOLATE_ROOT_KEEPER;
 }
@@ -99,7 +103,8 @@ static int instance_split_sysctls(char *const *sysctls, char ***text,
 	return 0;
 }
 
-int instance_check_sysctls(char *const *sysctls, bool host_network, struct error *err)
+int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ipc,
+			   struct error *err)
 {
 	struct isolate_sysctl split[ISOLATE_SYSCTLS_MAX];
 	_cleanup_strv_ char **text = NULL;
@@ -108,7 +113,7 @@ int instance_check_sysctls(char *const *sysctls, bool host_network, struct error
 	int r;
 
 	isolate_plan_init(&plan);
-	instance_plan_namespaces(&plan, host_network);
+	instance_plan_namespaces(&plan, host_network, host_ipc);
 	r = instance_split_sysctls(sysctls, &text, split, &n);
 	return r < 0 ? error_set(err, r, "sysctls") : isolate_sysctls_check(split, n, plan.ns, err);
 }

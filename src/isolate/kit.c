@@ -181,7 +181,7 @@ static int kit_make_sys(int dev_fd, struct error *err)
 
 	if (target < 0)
 		return target;
-	fd = place_sys(target, err);
+	fd = place_sys(target, false, err);
 	if (fd < 0)
 		return fd;
 	null_fd = dev_open_null(dev_fd, err);

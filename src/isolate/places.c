@@ -88,17 +88,18 @@ int place_dev(int target_fd, const struct place_dev_plan *plan, struct error *er
 	return r < 0 ? error_wrap(err, r, "/dev") : TAKE_FD(fd);
 }
 
-int place_sys(int target_fd, struct error *err)
+int place_sys(int target_fd, bool writable, struct error *err)
 {
-	int fd = place_new(target_fd, "sysfs", MOUNT_ATTR_RDONLY | PLACE_NO_SUID_DEV_EXEC, err);
+	unsigned read_only = writable ? 0 : MOUNT_ATTR_RDONLY;
+	int fd = place_new(target_fd, "sysfs", read_only | PLACE_NO_SUID_DEV_EXEC, err);
 
 	return fd < 0 ? error_wrap(err, fd, "/sys") : fd;
 }
 
-int place_cgroups(int sys_fd, struct error *err)
+int place_cgroups(int sys_fd, bool writable, struct error *err)
 {
-	int r = mount_below(sys_fd, "fs/cgroup", "cgroup2", MS_RDONLY | PLACE_MS_NO_SUID_DEV_EXEC,
-			    NULL, err);
+	int r = mount_below(sys_fd, "fs/cgroup", "cgroup2",
+			    (writable ? 0UL : MS_RDONLY) | PLACE_MS_NO_SUID_DEV_EXEC, NULL, err);
 
 	return r < 0 ? error_wrap(err, r, "/sys") : 0;
 }

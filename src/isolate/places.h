@@ -20,10 +20,10 @@ struct place_dev_plan {
 
 /* The mount, with devices, links, pts, shm and mqueue. */
 int place_dev(int target_fd, const struct place_dev_plan *plan, struct error *err);
-/* The mount, read-only. */
-int place_sys(int target_fd, struct error *err);
+/* The mount, read-only but where it is to be writable. */
+int place_sys(int target_fd, bool writable, struct error *err);
 /* In that mount the groups of the caller's cgroup namespace. */
-int place_cgroups(int sys_fd, struct error *err);
+int place_cgroups(int sys_fd, bool writable, struct error *err);
 
 /* Mounts a new file system on a directory; the mount. */
 int place_new(int target_fd, const char *fs, unsigned attrs, struct error *err);

@@ -44,8 +44,9 @@ enum isolate_root {
 	/*
 	 * root_fd, a detached mount, with what a container gets: /proc, /dev (tmpfs with the
 	 * minimal devices, pts, shm, mqueue), /sys read-only, /sys/fs/cgroup read-only, masked and
-	 * read-only paths (security.md 4.3); and then what the lists say: mounts, devices. Needs
-	 * new mount and pid namespaces.
+	 * read-only paths (security.md 4.3); and then what the lists say: mounts, devices,
+	 * masked_paths, readonly_paths. Needs a new mount namespace; /proc shows the pid namespace
+	 * that it is in.
 	 */
 	ISOLATE_ROOT_CONTAINER,
 	/*
@@ -272,13 +273,16 @@ struct isolate_plan {
 	 * is a shm_fd. */
 	int kit_ns_fd;
 
-	/* Mounts go on in this order, devices behind them; of ISOLATE_ROOT_CONTAINER and _TREE.
-	 * Paths: of a tree. */
+	/* Mounts go on in this order, devices and paths behind them; of ISOLATE_ROOT_CONTAINER and
+	 * _TREE. */
 	const struct isolate_mount *mounts;
 	size_t n_mounts;
 	const struct isolate_device *devices;
 	size_t n_devices;
 	char *const *masked_paths, *const *readonly_paths; /* NULL: none */
+	/* Of a container: the two lists stand in the place of what it would have; and /sys can be
+	 * written to, with the groups in it. Neither goes with a kit. */
+	bool own_masks, writable_sys;
 	/* As in struct isolate_mount, for the mount of root_fd. */
 	unsigned long root_propagation;
 	/* Of a tree: the directory of root_fd by its name in the mount namespace that is copied.

@@ -135,7 +135,8 @@ BREAKS(hostname_control, p->hostname = "a\nb")
 BREAKS(hostname_long,
        p->hostname = "01234567890123456789012345678901234567890123456789012345678901234")
 BREAKS(root_mount, p->ns[ISOLATE_NS_MOUNT] = ISOLATE_KEEP)
-BREAKS(root_pid, p->ns[ISOLATE_NS_PID] = ISOLATE_KEEP)
+BREAKS(masks_with_kit, p->own_masks = true; p->caps = isolate_caps_default; p->kit_ns_fd = 3)
+BREAKS(sys_with_kit, p->writable_sys = true; p->kit_ns_fd = 3)
 BREAKS(root_fd, p->root_fd = -1)
 BREAKS(root_fd_unused, p->root = ISOLATE_ROOT_KEEPER)
 BREAKS(root_fd_and_later, p->root_later = true)
@@ -332,7 +333,8 @@ static const struct {
 	{ "hostname", break_hostname_control },
 	{ "hostname", break_hostname_long },
 	{ "root", break_root_mount },
-	{ "root", break_root_pid },
+	{ "kit_ns_fd", break_masks_with_kit },
+	{ "kit_ns_fd", break_sys_with_kit },
 	{ "root_fd", break_root_fd },
 	{ "root_fd", break_root_fd_unused },
 	{ "root_fd", break_root_fd_and_later },

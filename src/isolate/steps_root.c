@@ -116,11 +116,14 @@ static int root_sys(struct isolate_steps *s, int place_fd, struct error *err)
 	target = root_target(place_fd, "sys", err);
 	if (target < 0)
 		return target;
-	fd = s->plan->kit_ns_fd >= 0 ? TAKE_FD(target) : place_sys(target, err);
+	fd = s->plan->kit_ns_fd >= 0 ? TAKE_FD(target)
+				     : place_sys(target, s->plan->writable_sys, err);
 	if (fd < 0)
 		return fd;
 	/* In the spawner's cgroup namespace the mount would show its groups, so there is none. */
-	r = s->plan->ns[ISOLATE_NS_CGROUP] == ISOLATE_KEEP ? 0 : place_cgroups(fd, err);
+	r = s->plan->ns[ISOLATE_NS_CGROUP] == ISOLATE_KEEP
+		    ? 0
+		    : place_cgroups(fd, s->plan->writable_sys, err);
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
@@ -146,6 +149,8 @@ static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd,
 	part_fds[TREE_SYS] = root_sys(s, place_fd, err);
 	if (part_fds[TREE_SYS] < 0)
 		return part_fds[TREE_SYS];
+	if (s->plan->own_masks)
+		return 0;
 	null_fd = dev_open_null(part_fds[TREE_DEV], err);
 	if (null_fd < 0)
 		return null_fd;

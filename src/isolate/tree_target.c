@@ -157,14 +157,40 @@ int tree_dir(const struct tree_view *v, const char *path, struct error *err)
 	return TAKE_FD(fd);
 }
 
+/* The part of a container that a path begins in, /proc or /sys: -1 for none. */
+static int tree_part(const struct tree_view *v, const char *clean, const char **ret_rest)
+{
+	static const struct {
+		const char *path;
+		enum tree_part part;
+	} parts[] = { { "/proc", TREE_PROC }, { "/sys", TREE_SYS } };
+
+	for (size_t i = 0; v->part_fds && i < ARRAY_SIZE(parts); i++) {
+		const char *rest = tree_path_below(clean, parts[i].path);
+
+		if (!rest)
+			continue;
+		*ret_rest = *rest ? rest : ".";
+		return v->part_fds[parts[i].part];
+	}
+	return -1;
+}
+
 int tree_open(const struct tree_view *v, const char *path, bool *ret_is_own, struct error *err)
 {
 	struct tree_base base;
 	char clean[PATH_MAX];
-	int fd, r = tree_path_clean(clean, sizeof(clean), path);
+	const char *rest;
+	int fd, part_fd, r = tree_path_clean(clean, sizeof(clean), path);
 
 	if (r < 0)
 		return error_set(err, r, "open it");
+	part_fd = tree_part(v, clean, &rest);
+	if (part_fd >= 0) {
+		*ret_is_own = true;
+		fd = rootfd_open(part_fd, rest, O_PATH, 0);
+		return fd < 0 && fd != -ENOENT ? error_set(err, fd, "open it") : fd;
+	}
 	tree_view_base(v, clean, &base);
 	/* What is bound on /dev has links that lead out of it, to /proc or /run. */
 	*ret_is_own = !base.is_root && (base.is_new || !tree_path_below(clean, "/dev"));

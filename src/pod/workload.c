@@ -66,6 +66,8 @@ static int workload_find_keeper(struct workload *w, const struct workload_spec *
 						     .host_network = str_eq(w->network, "host"),
 						     .cgroup_parent = spec->cgroup_parent,
 						     .sysctls = spec->sysctls,
+						     .host_pids = spec->host_pids,
+						     .host_ipc = spec->host_ipc,
 						     .volumes = !list_empty(&w->shares),
 						     .size = spec->size,
 						     .limits = spec->limits,
