@@ -8,9 +8,9 @@
  * The one table of failpoints: name, who comes there ("any": the daemon, and keepers;
  * "upgrade": only where a daemon meets keepers of another build; "vm": the daemon, with instances
  * in machines; "ahead": likewise, where those are made ahead of need; "network": the daemon, with
- * pods on networks; "sandbox": the daemon, with containers that come and go), whether it has a
- * place behind the step too, and what the process is about to do. Used by failpoint.c and
- * failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
+ * pods on networks; "sandbox": the daemon, with containers that come and go; "cni": nacre-cni),
+ * whether it has a place behind the step too, and what the process is about to do. Used by
+ * failpoint.c and failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
  */
 static const struct {
 	const char *name;
@@ -49,6 +49,7 @@ static const struct {
 	{ "image.trash", "daemon", true, "move a layer or blob out of sight" },
 
 	{ "network.record", "network", false, "record a network" },
+	{ "cni.add", "cni", true, "let plugins put a pod on their network" },
 	{ "network.plug", "network", true, "make the port of a pod" },
 	{ "network.unplug", "network", true, "take the rules of a pod away" },
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_PLUGIN_REQUEST_H
+#define NACRE_PLUGIN_REQUEST_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "wire/cnimsg.h"
+
+/*
+ * What the daemon asks for a pod, in the words of CNI.
+ */
+
+/* The arguments of the capabilities, as a JSON object of those that were asked for. ERROR_INVALID.
+ */
+int request_capabilities(const struct cnimsg *m, struct buf *ret, struct error *err);
+/* CNI_ARGS. ERROR_INVALID. */
+int request_args(const struct cnimsg *m, struct buf *ret, struct error *err);
+
+#endif
