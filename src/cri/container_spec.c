@@ -12,6 +12,7 @@
 #include "cri/record.h"
 #include "cri/security.h"
 #include "cri/services.h"
+#include "isolate/cgroup.h"
 #include "isolate/limits.h"
 #include "pod/model.h"
 #include "runtime/container.h"
@@ -19,6 +20,7 @@
 
 /* Bytes of its name in the CRI in that of the container. */
 #define CONTAINER_STEM_MAX 48
+#define SHARES_MIN 2 /* of cgroup version 1, in which a kubelet counts */
 
 typedef Runtime__V1__ContainerConfig cri_config;
 typedef Aurae__Runtime__V0__Container cri_own;
@@ -214,12 +216,23 @@ static int resources_check(const Runtime__V1__LinuxContainerResources *from, str
 	return 0;
 }
 
-static int spec_resources(struct arena *a, const Runtime__V1__LinuxContainerResources *from,
-			  cri_own *to, struct error *err)
+/* A container without a request gets the smallest share that there is. Where nobody can give
+ * shares, that asks for nothing. */
+static bool spec_asks_for_no_cpu(const struct cri_runtime_service *s,
+				 const Runtime__V1__LinuxContainerResources *from)
+{
+	return from->cpu_shares <= SHARES_MIN &&
+	       !(cgroup_controllers(s->cgroup_fd) & 1U << CGROUP_CPU);
+}
+
+static int spec_resources(const struct cri_runtime_service *s, struct arena *a,
+			  const Runtime__V1__LinuxContainerResources *from, cri_own *to,
+			  struct error *err)
 {
 	Aurae__Runtime__V0__Resources *m;
 	int r = resources_check(from, err);
-	bool any = from->cpu_quota || from->cpu_shares || from->memory_limit_in_bytes > 0 ||
+	bool shares = from->cpu_shares && !spec_asks_for_no_cpu(s, from);
+	bool any = from->cpu_quota || shares || from->memory_limit_in_bytes > 0 ||
 		   !str_empty(from->cpuset_cpus) || !str_empty(from->cpuset_mems);
 
 	if (r < 0 || !any)
@@ -232,7 +245,7 @@ static int spec_resources(struct arena *a, const Runtime__V1__LinuxContainerReso
 		m->cpu_quota = from->cpu_quota;
 		m->cpu_period = (uint64_t)from->cpu_period;
 	}
-	if (from->cpu_shares)
+	if (shares)
 		m->cpu_weight = limits_cpu_weight((uint64_t)MAX(from->cpu_shares, 0));
 	if (from->memory_limit_in_bytes > 0)
 		m->memory = (uint64_t)from->memory_limit_in_bytes;
@@ -247,18 +260,19 @@ static int spec_resources(struct arena *a, const Runtime__V1__LinuxContainerReso
 	return 0;
 }
 
-static int spec_linux(struct arena *a, const Runtime__V1__LinuxContainerConfig *linux_config,
-		      cri_own *to, struct error *err)
+static int spec_linux(const struct cri_runtime_service *s, struct arena *a,
+		      const Runtime__V1__LinuxContainerConfig *linux_config, cri_own *to,
+		      struct error *err)
 {
-	const Runtime__V1__LinuxContainerSecurityContext *s = linux_config->security_context;
+	const Runtime__V1__LinuxContainerSecurityContext *context = linux_config->security_context;
 	int r = 0;
 
 	if (linux_config->resources)
-		r = spec_resources(a, linux_config->resources, to, err);
-	if (r == 0 && s)
-		r = spec_user(a, s, to, err);
-	if (s)
-		to->read_only_root = s->readonly_rootfs;
+		r = spec_resources(s, a, linux_config->resources, to, err);
+	if (r == 0 && context)
+		r = spec_user(a, context, to, err);
+	if (context)
+		to->read_only_root = context->readonly_rootfs;
 	if (r == 0 && linux_config->resources && to->security)
 		to->security->oom_score_adj = (int32_t)linux_config->resources->oom_score_adj;
 	return r;
@@ -379,7 +393,7 @@ static int spec_make(const struct cri_runtime_service *s, struct arena *a,
 		r = cri_security_take(a, config->linux ? config->linux->security_context : NULL,
 				      &own->security, err);
 	if (r == 0 && config->linux)
-		r = spec_linux(a, config->linux, own, err);
+		r = spec_linux(s, a, config->linux, own, err);
 	if (r < 0)
 		return r;
 	r = container_take(a, own, 0, 1, spec, err);

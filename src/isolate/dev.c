@@ -9,8 +9,10 @@
 
 #include "base/fd.h"
 #include "base/macros.h"
+#include "base/str.h"
 #include "base/sysio.h"
 #include "isolate/mount.h"
+#include "isolate/plan.h"
 
 #define DEV_MEMORY_MAJOR 1
 #define DEV_NULL_MINOR 3
@@ -114,6 +116,20 @@ int dev_fill_sealed(int dir_fd, int target_fd, struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		(void)fd_close(fds[i]);
 	return r;
+}
+
+bool isolate_dev_has_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(dev_nodes); i++)
+		if (str_eq(name, dev_nodes[i].name))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(dev_dirs); i++)
+		if (str_eq(name, dev_dirs[i].name))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(dev_links); i++)
+		if (str_eq(name, dev_links[i].name))
+			return true;
+	return str_eq(name, "console");
 }
 
 int dev_link(int dir_fd, struct error *err)

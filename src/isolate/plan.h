@@ -110,8 +110,9 @@ struct isolate_sysctl {
  * A mount in the tree. The target is resolved in the root: links of the image are followed inside
  * it, what is missing is made (a file where the source is one). It may not be the root itself, nor
  * on a procfs, except for the files that the field puts there (/proc/cpuinfo, meminfo, ...), and on
- * /proc itself goes only a procfs; in a container, nor in /dev and /sys, except for /dev/shm. That
- * is judged by the file that the target leads to: ERROR_INVALID. The mount must be found at its
+ * /proc itself goes only a procfs; in a container, nor in /dev and /sys, except for /dev/shm and a
+ * name right in /dev that is not isolate_dev_has_name(). That is judged by the file that the target
+ * leads to: ERROR_INVALID. The mount must be found at its
  * target afterwards.
  */
 struct isolate_mount {
@@ -387,6 +388,9 @@ int isolate_plan_check(const struct isolate_plan *plan, struct error *err);
  * ERROR_INVALID with "sysctls: NAME". */
 int isolate_sysctls_check(const struct isolate_sysctl *sysctls, size_t n,
 			  const enum isolate_ns_mode ns[ISOLATE_NS_COUNT], struct error *err);
+
+/* Whether a container has this name in its /dev: a device, link or directory of the house. Pure. */
+bool isolate_dev_has_name(const char *name);
 
 /* The container's seccomp filter for these capabilities (security.md 4.2), compiled into the
  * program; lives for ever. Unknown system calls get ENOSYS, forbidden ones EPERM; other ABIs than

@@ -153,6 +153,15 @@ class Walls(nacre_test.NodeTest):
 
     # ---- mounts ----
 
+    def test_the_message_of_a_container_that_ends(self):
+        """A kubelet gives each container a file in its /dev."""
+        with open(self.dir + "/message", "w", encoding="ascii"):
+            pass
+        pod = self.sandbox()
+        one = self.run_one(pod, "one", mounts=[cri.Mount(host_path=self.dir + "/message", container_path="/dev/termination-log")])
+        self.sh(one, "echo all is done > /dev/termination-log")
+        self.assertEqual("all is done\n", host.read(self.dir + "/message"))
+
     def test_mounts_that_come_later(self):
         self.addCleanup(subprocess.run, ["umount", "-R", self.dir], check=False)
         subprocess.run(["mount", "-t", "tmpfs", "none", self.dir], check=True)
