@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -24,6 +25,10 @@
 
 /* What a clock may be behind at first start. */
 #define CA_BACKDATE_SECONDS 3600
+/* 2024-01-01: a clock before that has not been set since the machine started. */
+#define CA_CLOCK_MIN UINT64_C(1704067200)
+/* 9999-12-31: the last day that a certificate can name. */
+#define CA_CLOCK_MAX (UINT64_C(253402214400) - CERT_CA_SECONDS)
 
 struct ca {
 	struct key *key;
@@ -80,6 +85,16 @@ static int ca_domain_id(char ret[SPIFFE_SIZE], const char *domain)
 	return str_printf(ret, SPIFFE_SIZE, "spiffe://%s", domain);
 }
 
+/* A root that is made with a wrong clock ends, or begins, when the right time is known. */
+static int ca_check_clock(uint64_t now, struct error *err)
+{
+	if (now >= CA_CLOCK_MIN && now <= CA_CLOCK_MAX)
+		return 0;
+	return error_refuse(err, ERROR_PRECONDITION,
+			    "no certificate authority is made while the clock of this node is "
+			    "before 2024 or after 9989 (set the clock)");
+}
+
 /* From nothing: makes key, certificate and file. */
 static int ca_make(struct ca *ca, int dir_fd, const char *domain, uint64_t now, struct error *err)
 {
@@ -91,7 +106,9 @@ static int ca_make(struct ca *ca, int dir_fd, const char *domain, uint64_t now, 
 	uint8_t secret[KEY_SIZE];
 	int r;
 
-	r = ca_domain_id(id, domain);
+	r = ca_check_clock(now, err);
+	if (r == 0)
+		r = ca_domain_id(id, domain);
 	if (r >= 0)
 		r = key_new(&ca->key, err);
 	if (r == 0)
@@ -171,6 +188,27 @@ static int ca_parse(struct ca *ca, const struct buf *content, const char *domain
 	return r == 0 ? ca_check(ca, domain, now, err) : r;
 }
 
+/* Whoever else could read the key may have kept it. */
+static int ca_check_file(int fd, struct error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return error_set(err, -errno, "look at " CA_FILE);
+	if (!S_ISREG(st.st_mode))
+		return error_refuse(err, ERROR_PRECONDITION, "it is not a regular file");
+	if (st.st_uid != geteuid())
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "it belongs to user %ju, who can read the key",
+				    (uintmax_t)st.st_uid);
+	if (st.st_mode & (S_IRWXG | S_IRWXO))
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "its mode is %04o and others may have read or changed the key "
+				    "(set 0600 if nobody has)",
+				    (unsigned)st.st_mode & 07777);
+	return 0;
+}
+
 static int ca_read(struct ca *ca, int dir_fd, const char *domain, uint64_t now, struct error *err)
 {
 	_cleanup_(ca_file_done) struct buf content = BUF_INIT;
@@ -180,11 +218,14 @@ static int ca_read(struct ca *ca, int dir_fd, const char *domain, uint64_t now, 
 	fd = sysio_openat(dir_fd, CA_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0)
 		return errno == ENOENT ? -ENOENT : error_set(err, -errno, "open " CA_FILE);
-	r = fd_read_all(fd, CA_HEAD + CERT_SIZE_MAX, &content);
-	if (r < 0 && r != -EFBIG)
-		return error_set(err, r, "read " CA_FILE);
-	r = r < 0 ? error_refuse(err, ERROR_PRECONDITION, "it is too long")
-		  : ca_parse(ca, &content, domain, now, err);
+	r = ca_check_file(fd, err);
+	if (r == 0) {
+		r = fd_read_all(fd, CA_HEAD + CERT_SIZE_MAX, &content);
+		if (r < 0 && r != -EFBIG)
+			return error_set(err, r, "read " CA_FILE);
+		r = r < 0 ? error_refuse(err, ERROR_PRECONDITION, "it is too long")
+			  : ca_parse(ca, &content, domain, now, err);
+	}
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	if (err)

@@ -16,8 +16,10 @@ struct ca;
 /*
  * Reads the file, or makes it where there is none. What is left of an attempt that was interrupted
  * ("ca.new") is taken away. ERROR_PRECONDITION for a file that is no CA's (cut short, changed, of
- * another trust domain, expired): it is left as it is, since all that it has signed would be lost
- * with it. `now` in seconds since 1970. Keeps no descriptor.
+ * another trust domain, expired), that is not a regular file, that another user owns, or that has
+ * any permission for group or others: it is left as it is, since all that it has signed would be
+ * lost with it. `now` in seconds since 1970; where the file is to be made and `now` is before 2024
+ * or after 9989, the clock is wrong: ERROR_PRECONDITION, and no file is made. Keeps no descriptor.
  */
 int ca_open(struct ca **ret, int dir_fd, const char *domain, const char *node, uint64_t now,
 	    struct error *err);

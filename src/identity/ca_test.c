@@ -145,6 +145,70 @@ static void a_broken_file_is_refused(void)
 	refused_after(other_bit, "nacre.local", NOW);
 }
 
+static void readable_by_a_group(int fd)
+{
+	CHECK_INT(fchmod(fd, 0640), 0);
+}
+
+static void writable_by_others(int fd)
+{
+	CHECK_INT(fchmod(fd, 0602), 0);
+}
+
+static void a_key_that_others_can_read_is_refused(void)
+{
+	refused_after(readable_by_a_group, "nacre.local", NOW);
+	refused_after(writable_by_others, "nacre.local", NOW);
+}
+
+static void of_another_user(int fd)
+{
+	CHECK_INT(fchown(fd, 65534, (gid_t)-1), 0);
+}
+
+static void a_key_of_another_user_is_refused(void)
+{
+	if (geteuid() == 0)
+		refused_after(of_another_user, "nacre.local", NOW);
+}
+
+static void what_is_no_file_is_refused(void)
+{
+	int dir_fd = dir_begin();
+	_cleanup_(ca_freep) struct ca *ca = NULL;
+	struct error err = ERROR_INIT;
+
+	CHECK_INT(mkfifoat(dir_fd, "ca", 0600), 0);
+	CHECK(ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK(strstr(err.text, "not a regular file"));
+	dir_end(dir_fd);
+}
+
+static void not_made_at(uint64_t now)
+{
+	int dir_fd = dir_begin();
+	_cleanup_(ca_freep) struct ca *ca = NULL;
+	struct error err = ERROR_INIT;
+
+	CHECK(ca_open(&ca, dir_fd, "nacre.local", "n1", now, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	CHECK(strstr(err.text, "set the clock"));
+	CHECK(!is_there(dir_fd, "ca"));
+	/* With the right time it is made. */
+	CHECK_INT(ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, NULL), 0);
+	dir_end(dir_fd);
+}
+
+static void is_not_made_with_a_wrong_clock(void)
+{
+	not_made_at(0);
+	not_made_at(60);
+	not_made_at(UINT64_C(1704067199));
+	not_made_at(UINT64_C(253402214400));
+	not_made_at(UINT64_MAX);
+}
+
 static void another_domain_is_refused(void)
 {
 	refused_after(NULL, "other.local", NOW);
@@ -217,6 +281,10 @@ static void says_what_it_was_asked(void)
 UNIT_MAIN({ "begins", begins, true }, { "is_made_once", is_made_once },
 	  { "an_interrupted_start_is_forgotten", an_interrupted_start_is_forgotten },
 	  { "a_broken_file_is_refused", a_broken_file_is_refused },
+	  { "a_key_that_others_can_read_is_refused", a_key_that_others_can_read_is_refused },
+	  { "a_key_of_another_user_is_refused", a_key_of_another_user_is_refused },
+	  { "what_is_no_file_is_refused", what_is_no_file_is_refused },
+	  { "is_not_made_with_a_wrong_clock", is_not_made_with_a_wrong_clock },
 	  { "another_domain_is_refused", another_domain_is_refused },
 	  { "an_expired_ca_is_refused", an_expired_ca_is_refused },
 	  { "issues_for_its_own", issues_for_its_own },

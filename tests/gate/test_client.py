@@ -186,11 +186,29 @@ class Client(ClientTest):
 
     def test_an_authority_that_cannot_be_used(self):
         """Half of its file: no machine comes up, and the sentence says which file."""
-        with open(os.path.join(self.folder, "identity", "ca"), "wb") as f:
+        path = os.path.join(self.folder, "identity", "ca")
+        with open(path, "wb") as f:
             f.write(b"nacre-ca-1\n")
+        os.chmod(path, 0o600)
         driver = self.drive("start")
         self.assertIn('the file "ca"', driver.wait("bundle none"))
-        self.assertIn('the file "ca"', driver.wait("end"))
+        self.assertIn("cut short", driver.wait("end"))
+
+    def test_an_authority_whose_key_others_can_read(self):
+        """A whole file that the node itself made, with one bit of its mode changed."""
+        driver = self.drive("start")
+        driver.wait("bundle")
+        driver.say("end")
+        driver.wait("end")
+        path = os.path.join(self.folder, "identity", "ca")
+        os.chmod(path, 0o604)
+        with open(path, "rb") as f:
+            before = f.read()
+        driver = self.drive("start")
+        self.assertIn("its mode is 0604", driver.wait("bundle none"))
+        self.assertIn("set 0600", driver.wait("end"))
+        with open(path, "rb") as f:
+            self.assertEqual(before, f.read())
 
     def test_a_guest_with_another_token_fails(self):
         driver = self.drive("start")
