@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/cri.pb-c.h"
+#include "cri/channel_call.h"
 #include "cri/container_call.h"
 #include "cri/events_call.h"
 #include "cri/exec_sync_call.h"
@@ -67,6 +68,10 @@ static const struct rpc_method cri_runtime_methods[] = {
 	  cri_reopen_container_log },
 	{ "ExecSync", &runtime__v1__exec_sync_request__descriptor,
 	  &runtime__v1__exec_sync_response__descriptor, false, cri_exec_sync },
+	{ "Exec", &runtime__v1__exec_request__descriptor, &runtime__v1__exec_response__descriptor,
+	  false, cri_exec },
+	{ "Attach", &runtime__v1__attach_request__descriptor,
+	  &runtime__v1__attach_response__descriptor, false, cri_attach },
 	{ "GetContainerEvents", &runtime__v1__get_events_request__descriptor,
 	  &runtime__v1__container_event_response__descriptor, true, cri_get_container_events },
 };

@@ -17,6 +17,7 @@ struct image_store;
 struct instances;
 struct volumes_calls;
 struct workload_service;
+struct stream_server;
 struct workloads;
 
 /* runtime.v1.ImageService; userdata: struct cri_image_service. */
@@ -42,7 +43,8 @@ struct cri_runtime_service {
 	struct volumes_calls *volumes;
 	struct events *events;
 	struct workload_service *work; /* for names of groups */
-	int cgroup_fd;                 /* the node's base group */
+	struct stream_server *streams;
+	int cgroup_fd; /* the node's base group */
 	cri_network_ready_fn network_ready;
 	void *network; /* userdata of network_ready */
 	const char *root, *run, *cgroup, *socket;

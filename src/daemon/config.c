@@ -13,6 +13,7 @@
 #include "image/image.h"
 #include "image/registry.h"
 #include "isolate/ext4_file.h"
+#include "stream/address.h"
 
 #define CONFIG_FILE_MAX ((size_t)1024 * 1024)
 #define CONFIG_KEY_MAX 128
@@ -165,6 +166,17 @@ static int set_cri_network(struct config *c, const char *value)
 {
 	c->cri.builtin_network = str_eq(value, "builtin");
 	return c->cri.builtin_network || str_eq(value, "cni") ? 0 : -EINVAL;
+}
+
+static int set_cri_streaming(struct config *c, const char *value)
+{
+	char host[STREAM_HOST_SIZE];
+	struct sockaddr_storage address;
+	socklen_t len;
+	int r = stream_address_read(value, &address, &len, host);
+
+	return r < 0 ? r
+		     : str_copy(c->cri.streaming_address, sizeof(c->cri.streaming_address), value);
 }
 
 static int set_vm_templates(struct config *c, const char *value)
@@ -332,6 +344,8 @@ static const struct {
 	{ "images.root", set_images_root, "overlay, erofs or auto" },
 	{ "network.default", set_network_default, "default or none" },
 	{ "cri.network", set_cri_network, "cni or builtin" },
+	{ "cri.streaming_address", set_cri_streaming,
+	  "a loopback address with a port, \"127.0.0.1:0\" or \"[::1]:10010\"" },
 	{ "storage.container_limit", set_storage_container_limit, "16MiB to 1TiB, or none" },
 	{ "vm.memory", set_vm_memory, "64MiB to 1TiB" },
 	{ "vm.cpus", set_vm_cpus, "1 to 64" },
@@ -358,6 +372,7 @@ void config_init(struct config *c)
 				   .max_files = 4,
 				   .block_for = 30 * NSEC_PER_SEC },
 		.drain = 10 * NSEC_PER_SEC,
+		.cri = { .streaming_address = "127.0.0.1:0" },
 		.spare = true,
 		.trust_domain = "nacre.local",
 		.network = { .by_default = true },

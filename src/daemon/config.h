@@ -40,6 +40,7 @@
  *     default: default         # what a pod is on that names no network: default, or: none
  *   cri:
  *     network: cni             # of Kubernetes' pods: its plugins, or builtin: this node's networks
+ *     streaming_address: 127.0.0.1:0  # of exec, attach: on loopback; port 0: any
  *   storage:
  *     container_limit: none    # bytes that a container's writable layer may take
  *   vm:
@@ -76,6 +77,7 @@ struct config {
 	} network;
 	struct {
 		bool builtin_network;
+		char streaming_address[64];
 	} cri;
 	struct {
 		uint64_t container_limit; /* 0: none */

@@ -45,6 +45,7 @@
 #include "runtime/services.h"
 #include "store/root.h"
 #include "store/store.h"
+#include "stream/server.h"
 
 /*
  * The wiring of a node, in the order of daemon_open(): place, stores, images, instances, workloads,
@@ -87,6 +88,7 @@ struct daemon {
 	struct network_service network;
 	struct node_service node;
 	struct cri_runtime_service cri_runtime;
+	struct stream_server *streams;
 	struct cri_image_service cri_image;
 	bool serving;
 	bool draining;
@@ -318,7 +320,11 @@ static int daemon_add_cri(struct daemon *d)
 {
 	int r;
 
+	r = stream_server_new(&d->streams, d->loop, d->config.cri.streaming_address);
+	if (r < 0)
+		return r;
 	d->cri_runtime = (struct cri_runtime_service){ .instances = d->instances,
+						       .streams = d->streams,
 						       .workloads = d->workloads,
 						       .volumes = &d->runtime.volumes,
 						       .events = &d->events,
@@ -701,6 +707,7 @@ static void daemon_close(struct daemon *d)
 {
 	d->runtime.closing = true;
 	d->server = rpc_server_free(d->server);
+	d->streams = stream_server_free(d->streams);
 	if (d->serving)
 		(void)unlink(d->options.socket);
 	if (d->loop) {

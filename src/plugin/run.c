@@ -14,7 +14,7 @@
 
 #define RUN_PIECE 65536
 #define RUN_BUSY_TRIES 5 /* of a file that somebody is writing, as an installer may */
-#define RUN_BUSY_PAUSE NSEC_PER_SEC
+#define RUN_BUSY_PAUSE 1 /* s */
 
 /* The child, and our ends of its streams. */
 struct running {
@@ -111,7 +111,7 @@ static int run_start(struct running *g, struct error *err)
 	if (r == 0)
 		r = run_spawn(g, (const int[3]){ in, out, complaint });
 	for (int i = 0; i < RUN_BUSY_TRIES && r == -ETXTBSY; i++) {
-		struct timespec pause = { .tv_sec = RUN_BUSY_PAUSE / NSEC_PER_SEC };
+		struct timespec pause = { .tv_sec = RUN_BUSY_PAUSE };
 
 		(void)nanosleep(&pause, NULL);
 		r = run_spawn(g, (const int[3]){ in, out, complaint });

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_STREAM_HEAD_H
+#define NACRE_STREAM_HEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The head of a request of HTTP/1.1 that asks for another protocol (RFC 9110, 9112). A codec. Only
+ * what the streaming server looks at is kept.
+ */
+
+#define HEAD_MAX ((size_t)16384) /* bytes of it */
+#define HEAD_PATH_MAX 256
+#define HEAD_WORD_MAX 64
+#define HEAD_PROTOCOLS_MAX 8
+
+struct head {
+	char method[16];
+	char path[HEAD_PATH_MAX]; /* without what is behind a "?" */
+	bool is_upgrade;          /* Connection names it */
+	char upgrade[HEAD_WORD_MAX];
+	/* X-Stream-Protocol-Version, all of its lines, in order; what is past the limit, or too
+	 * long, is left out. */
+	char protocols[HEAD_PROTOCOLS_MAX][HEAD_WORD_MAX];
+	size_t n_protocols;
+};
+
+/* 1: it is there, *used bytes long with the empty line; 0: more is needed. -EPROTO: that is none;
+ * -ENOBUFS: it is longer than HEAD_MAX. */
+int head_take(const uint8_t *data, size_t len, size_t *used, struct head *ret);
+
+#endif

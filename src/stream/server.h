@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_STREAM_SERVER_H
+#define NACRE_STREAM_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "stream/command.h"
+
+/*
+ * The streaming server of the CRI: who has a URL, which is good for one connection, speaks with a
+ * command, or with a container's program, over streams of SPDY/3.1 (remote command, version 1 to 4
+ * of the protocol).
+ *
+ * It listens on a loopback address, from the first URL on. A connection shows its token before
+ * anything else of it is read than the head of a request, and has STREAM_PATIENCE for that and for
+ * opening its streams. What it does not read holds the command up, and what the command does not
+ * read holds the connection up; nothing is kept in between but STREAM_WAITING_MAX bytes.
+ */
+
+#define STREAM_TOKEN_LIFE (60 * NSEC_PER_SEC)
+#define STREAM_TOKENS_MAX 1000
+#define STREAM_CONNECTIONS_MAX 1024
+
+struct loop;
+struct stream_server;
+
+/* address: stream/address.h; -EINVAL. */
+int stream_server_new(struct stream_server **ret, struct loop *l, const char *address);
+/* Closes all connections. */
+struct stream_server *stream_server_free(struct stream_server *s);
+
+/* A URL for one connection, of at most `size` bytes. ERROR_EXHAUSTED past STREAM_TOKENS_MAX. Takes
+ * command->userdata over where it succeeds. */
+int stream_server_offer(struct stream_server *s, const struct stream_command *command, char *ret,
+			size_t size, struct error *err);
+
+#endif
