@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "base/title.h"
 #include "cri/services.h"
+#include "daemon/cni.h"
 #include "daemon/config.h"
 #include "daemon/instance_record.h"
 #include "daemon/microvms.h"
@@ -35,6 +36,7 @@
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "network/networks.h"
+#include "network/plugins.h"
 #include "pod/disk_watch.h"
 #include "pod/events.h"
 #include "pod/follow.h"
@@ -71,6 +73,7 @@ struct daemon {
 	struct events events;
 	struct microvms microvms;
 	struct instances *instances;
+	struct plugins *plugins; /* of CNI; NULL: none are run */
 	struct networks *networks;
 	struct log_readers *logs;
 	struct workloads *workloads;
@@ -256,7 +259,10 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 							.logs_fd = d->place.logs_fd });
 	if (r < 0)
 		return error_set(err, r, "watch the disk");
-	return workloads_adopt(d->workloads, err);
+	r = workloads_adopt(d->workloads, err);
+	if (r == 0 && d->plugins && plugins_begin(d->plugins) < 0)
+		r = error_set(err, -ENOMEM, "networks of plugins");
+	return r;
 }
 
 static int daemon_open_root_store(struct daemon *d, struct error *err)
@@ -266,6 +272,11 @@ static int daemon_open_root_store(struct daemon *d, struct error *err)
 
 	if (r < 0)
 		return r;
+	/* It keeps the privilege that this process has now. */
+	r = cni_open(&d->plugins, d->loop, &d->config, d->options.root, d->options.run, err);
+	if (r < 0)
+		return r;
+	config.plugins = d->plugins;
 	config.store = d->root_store;
 	config.run_store = d->run_store;
 	/* Reads the database, so before anybody writes to it. */
@@ -308,9 +319,12 @@ static int daemon_cri_network(void *userdata, const char **reason, struct error 
 	if (d->config.cri.builtin_network)
 		return 0;
 	*reason = "NetworkPluginNotReady";
-	return error_refuse(err, ERROR_PRECONDITION,
-			    "no network is configured (`cri.network: builtin` in the configuration "
-			    "selects the networks of this node)");
+	if (d->config.cri.plugin_network)
+		return plugins_is_ready(d->plugins, err);
+	return error_refuse(
+		err, ERROR_PRECONDITION,
+		"no network is configured (`cri.network: builtin` in the configuration "
+		"selects the networks of this node, `cri.network: cni` those of plugins)");
 }
 
 static int daemon_add_cri(struct daemon *d)
@@ -325,6 +339,9 @@ static int daemon_add_cri(struct daemon *d)
 						       .cgroup_fd = d->place.cgroup_fd,
 						       .network_ready = daemon_cri_network,
 						       .network = d,
+						       .pod_network = d->config.cri.plugin_network
+									      ? "cni"
+									      : NETWORK_DEFAULT,
 						       .root = d->options.root,
 						       .run = d->options.run,
 						       .cgroup = d->place.cgroup,
@@ -719,6 +736,7 @@ static void daemon_close(struct daemon *d)
 	microvms_close(&d->microvms);
 	check_calls_free(&d->node);
 	d->logs = log_readers_free(d->logs);
+	d->plugins = plugins_free(d->plugins);
 	d->networks = networks_free(d->networks);
 	d->images = image_store_free(d->images);
 	d->root_store = root_store_close(d->root_store);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/cni.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "daemon/config.h"
+#include "daemon/place.h"
+#include "network/plugins.h"
+
+/* "/run/netns" for "/run/nacre". */
+static char *cni_netns_dir(const char *run)
+{
+	size_t n = strlen(run);
+
+	while (n > 1 && run[n - 1] == '/')
+		n--;
+	while (n > 0 && run[n - 1] != '/')
+		n--;
+	return str_format("%.*snetns", (int)n, run);
+}
+
+int cni_open(struct plugins **ret, struct loop *loop, const struct config *config, const char *root,
+	     const char *run, struct error *err)
+{
+	_cleanup_str_ char *program = NULL, *state_dir = NULL, *netns_dir = NULL;
+
+	if (!config->network.plugins)
+		return 0;
+	program = place_helper(config->libexec, "nacre-cni");
+	state_dir = str_format("%s/cni", root);
+	netns_dir = cni_netns_dir(run);
+	if (!program || !state_dir || !netns_dir)
+		return error_set(err, -ENOMEM, "networks of plugins");
+	return plugins_new(ret,
+			   &(struct plugins_config){ .loop = loop,
+						     .program = program,
+						     .conf_dir = config->network.conf_dir,
+						     .bin_dirs = config->network.bin_dirs,
+						     .state_dir = state_dir,
+						     .netns_dir = netns_dir },
+			   err);
+}
