@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cell/container_plan.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/failpoint.h"
+#include "base/fd.h"
+#include "base/str.h"
 #include "cell/mounts.h"
 #include "cell/program.h"
 #include "cell/start.h"
@@ -19,23 +22,60 @@ void container_plan_host(const struct container *c, struct isolate_plan *plan)
 
 static void container_plan_walls(const struct container *c, struct isolate_plan *plan)
 {
+	static const enum isolate_ns_mode pids[CONTAINER_PIDS_COUNT] = {
+		[CONTAINER_PIDS_OWN] = ISOLATE_NEW,
+		[CONTAINER_PIDS_LAYER] = ISOLATE_KEEP,
+		[CONTAINER_PIDS_OTHER] = ISOLATE_JOIN,
+	};
+
 	if (c->kind == CONTAINER_PROCESS) {
 		container_plan_host(c, plan);
 		return;
 	}
-	plan->ns[ISOLATE_NS_PID] = ISOLATE_NEW;
+	plan->ns[ISOLATE_NS_PID] = pids[c->security.pids];
+	plan->ns_fd[ISOLATE_NS_PID] = c->start->pids_fd;
 	plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;
 	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_NEW;
 	plan->root = ISOLATE_ROOT_CONTAINER;
 	plan->root_fd = c->start->fds.rootfs;
 	plan->root_later = c->start->awaits;
 	plan->root_read_only = c->start->read_only_root;
+	plan->own_masks = c->security.own_masks;
+	plan->writable_sys = c->security.writable_sys;
+	plan->masked_paths = c->start->hidden;
+	plan->readonly_paths = c->start->read_only;
+}
+
+/* The pid namespace of a container that runs beside it. */
+static int container_open_pids(struct container *c, struct error *err)
+{
+	const struct container *other = NULL, *at;
+
+	if (c->kind != CONTAINER_IMAGE || c->security.pids != CONTAINER_PIDS_OTHER)
+		return 0;
+	list_for_each (at, &c->cell->containers, struct container, link)
+		if (str_eq(at->id, c->security.pids_of))
+			other = at;
+	if (!other || other->status.state != CONTAINER_RUNNING)
+		return error_field(err, ERROR_PRECONDITION, "pids_of",
+				   "the container %s does not run in this cell",
+				   c->security.pids_of);
+	c->start->pids_fd = isolate_ns_open(c->host->proc_fd, other->child.pid, ISOLATE_NS_PID);
+	if (c->start->pids_fd == -ENOENT || c->start->pids_fd == -ESRCH)
+		return error_field(err, ERROR_PRECONDITION, "pids_of", "the container %s has ended",
+				   other->name);
+	return c->start->pids_fd < 0 ? error_set(err, c->start->pids_fd,
+						 "open the processes of container %s", other->name)
+				     : 0;
 }
 
 void container_adopt_kit(struct container *c)
 {
 	struct isolate_kit *kit = &c->start->kit;
 
+	/* The /sys of a kit is masked already. */
+	if (c->security.own_masks || c->security.writable_sys)
+		return;
 	if (c->kind == CONTAINER_IMAGE && c->cell->shares_instance)
 		(void)stock_take(c->host->pod_stock, kit);
 	if (c->kind == CONTAINER_IMAGE && cell_wants_kit(c->cell) &&
@@ -57,8 +97,8 @@ static int container_plan_cell(struct container *c, struct isolate_plan *plan, s
 	if (r < 0)
 		return r;
 	plan->kit_ns_fd = kit->kit_ns_fd;
-	/* It is in the kit's /dev; only a terminal is of a devpts of its own, and /dev then too. */
-	if (kit->kit_ns_fd >= 0 && plan->pts_fd < 0)
+	/* It is in the kit's /dev. */
+	if (kit->kit_ns_fd >= 0 && !isolate_plan_has_dev(plan))
 		plan->shm_fd = -1;
 	return 0;
 }
@@ -71,6 +111,9 @@ int container_clone(struct container *c, struct error *err)
 	int r;
 
 	isolate_plan_init(&plan);
+	r = container_open_pids(c, err);
+	if (r < 0)
+		return r;
 	program_plan(&plan, c->kind, c->user);
 	if (c->kind == CONTAINER_IMAGE)
 		program_secure(&plan, &c->security);

@@ -2,13 +2,16 @@
 #include "cell/mounts.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/mount.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 
 #include "base/macros.h"
 #include "base/str.h"
 #include "cell/disk.h"
+#include "isolate/plan.h"
 
 #define MOUNTS_MODE_DEFAULT 01777
 #define MOUNTS_OPTIONS_SIZE 64
@@ -48,6 +51,23 @@ static bool mounts_is_below(const char *path, const char *name)
 	return n == strlen(name) && memcmp(path, name, n) == 0;
 }
 
+/* /dev/shm, or a name right in /dev that is not taken. */
+static bool mounts_is_free_in_dev(const char *path)
+{
+	char name[NAME_MAX + 1];
+	size_t n = mounts_name(&path);
+
+	path += n;
+	n = mounts_name(&path);
+	if (n == 0 || n >= sizeof(name))
+		return false;
+	(void)str_printf(name, sizeof(name), "%.*s", (int)n, path);
+	path += n;
+	if (mounts_name(&path) > 0)
+		return false;
+	return str_eq(name, "shm") || !isolate_dev_has_name(name);
+}
+
 static bool mounts_has_dots(const char *path)
 {
 	size_t n;
@@ -76,9 +96,11 @@ int mounts_check_target(const char *field, const char *target, struct error *err
 	if (mounts_is_below(target, "proc") || mounts_is_below(target, "sys"))
 		return error_field(err, ERROR_INVALID, field,
 				   "nothing can be mounted in /proc or /sys");
-	if (mounts_is_below(target, "dev") && !mounts_are_same(target, "/dev/shm"))
-		return error_field(err, ERROR_INVALID, field,
-				   "nothing can be mounted in /dev but /dev/shm");
+	if (mounts_is_below(target, "dev") && !mounts_is_free_in_dev(target))
+		return error_field(
+			err, ERROR_INVALID, field,
+			"in /dev a mount goes on /dev/shm, or on one name that no device or "
+			"link of the container has");
 	return 0;
 }
 
@@ -198,6 +220,10 @@ int mounts_plan(struct mounts_plan **ret, struct isolate_plan *plan,
 		to->target = from->target;
 		to->source_fd = fds->mounts[order[i]];
 		to->detached = to->source_fd >= 0;
+		if (to->detached && from->propagation)
+			to->propagation =
+				MS_REC |
+				(from->propagation == MOUNT_BOTH_WAYS ? MS_SHARED : MS_SLAVE);
 		if (!to->detached)
 			mounts_plan_tmpfs(to, m->options[i], from);
 	}

@@ -9,9 +9,10 @@
 
 static void targets(void)
 {
-	static const char *const good[] = { "/a",       "//a/b/", "/dev/shm", "/devices",
-					    "/process", "/a/..b", "/.a",      "/system/proc",
-					    "/a..",     "/..." };
+	static const char *const good[] = {
+		"/a",       "//a/b/", "/dev/shm", "/dev/termination-log", "//dev/x/", "/devices",
+		"/process", "/a/..b", "/.a",      "/system/proc",         "/a..",     "/..."
+	};
 	static const char *const bad[] = { "",
 					   "a",
 					   "/",
@@ -27,6 +28,10 @@ static void targets(void)
 					   "/sys/fs/cgroup",
 					   "/dev",
 					   "/dev/null",
+					   "/dev/stdin",
+					   "/dev/console",
+					   "/dev//mqueue/",
+					   "/dev/x/y",
 					   "/dev/shm/x" };
 	static char longest[SPEC_PATH_MAX + 2];
 

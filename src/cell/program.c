@@ -68,6 +68,35 @@ int program_check(char *const *argv, char *const *env, const char *cwd, const ch
 	return 0;
 }
 
+static int masks_check(char *const *paths, const char *field, struct error *err)
+{
+	if (strv_len(paths) > CONTAINER_MASKS_MAX)
+		return error_field(err, ERROR_INVALID, field, "more than %d", CONTAINER_MASKS_MAX);
+	for (; paths && *paths; paths++)
+		if ((*paths)[0] != '/' || strlen(*paths) > SPEC_PATH_MAX)
+			return error_field(err, ERROR_INVALID, field,
+					   "\"%.200s\" is not absolute, or longer than %d bytes",
+					   *paths, SPEC_PATH_MAX);
+	return 0;
+}
+
+static int walls_check(const struct container_security *s, const struct container_masks *masks,
+		       struct error *err)
+{
+	int r = masks_check(masks->hidden, "hidden_paths", err);
+
+	if (r == 0)
+		r = masks_check(masks->read_only, "read_only_paths", err);
+	if (r < 0)
+		return r;
+	if ((masks->hidden || masks->read_only) && !s->own_masks)
+		return error_field(err, ERROR_INVALID, "own_masks",
+				   "paths are named and do not count");
+	if ((unsigned)s->pids >= CONTAINER_PIDS_COUNT)
+		return error_field(err, ERROR_INVALID, "pids", "%u is unknown", (unsigned)s->pids);
+	return 0;
+}
+
 int program_check_container(const struct cell_spec *cell, const struct container_spec *spec,
 			    struct error *err)
 {
@@ -104,6 +133,9 @@ int program_check_container(const struct cell_spec *cell, const struct container
 	if (spec->security.n_groups > CONTAINER_GROUPS_MAX)
 		return error_field(err, ERROR_INVALID, "security", "more than %d groups",
 				   CONTAINER_GROUPS_MAX);
+	r = walls_check(&spec->security, &spec->masks, err);
+	if (r < 0)
+		return r;
 	r = mounts_check(spec->mounts, spec->n_mounts, err);
 	if (r == 0)
 		r = disk_check(spec, err);

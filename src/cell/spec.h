@@ -71,6 +71,9 @@ struct container_mount {
 	uint64_t size; /* bytes; 0: as the kernel has it */
 	unsigned mode; /* of its root; 0: 01777 */
 	bool no_exec;
+	/* Of a descriptor: what is mounted on the host later appears in it too; and the other way
+	 * round. */
+	enum mount_propagation { MOUNT_PRIVATE, MOUNT_FROM_HOST, MOUNT_BOTH_WAYS } propagation;
 	/* Not a tmpfs but the volume that the keeper's machine is given under this name; NULL or
 	 * "": none. */
 	const char *share;
@@ -143,6 +146,14 @@ enum container_kind {
 	CONTAINER_PROCESS, /* a plain process of the keeper's system (RunExecutable) */
 };
 
+/* Whose processes a container sees. */
+enum container_pids {
+	CONTAINER_PIDS_OWN,   /* its own; its program is number 1 */
+	CONTAINER_PIDS_LAYER, /* all that its keeper sees: of the pod, or of the host */
+	CONTAINER_PIDS_OTHER, /* those of a container that runs beside it, among them its own */
+	CONTAINER_PIDS_COUNT
+};
+
 /* What a container from an image may do that is not the default; zeroes: nothing. */
 struct container_security {
 	bool has_caps;   /* `caps` are its capabilities, in place of isolate_caps_default */
@@ -156,13 +167,26 @@ struct container_security {
 	gid_t groups[CONTAINER_GROUPS_MAX];
 	size_t n_groups;
 	bool groups_exact;
+	/* Of /proc and /sys is hidden and read-only what container_spec.masks says, and nothing
+	 * else. */
+	bool own_masks;
+	bool writable_sys; /* /sys can be written to, and the groups in it */
+	enum container_pids pids;
+	char pids_of[ID_SIZE]; /* the id of the container, of the same cell */
 };
 
 static inline bool container_security_is_set(const struct container_security *s)
 {
 	return s->has_caps || s->may_gain || s->oom_score_adj || s->unfiltered || s->n_groups > 0 ||
-	       s->groups_exact;
+	       s->groups_exact || s->own_masks || s->writable_sys || s->pids;
 }
+
+#define CONTAINER_MASKS_MAX 256
+
+/* Absolute paths in a container's tree; NULL: none. */
+struct container_masks {
+	char *const *hidden, *const *read_only;
+};
 
 struct container_spec {
 	char id[ID_SIZE];
@@ -202,6 +226,7 @@ struct container_spec {
 	 * it writes. The container has not ended before that. */
 	bool keep_log;
 	struct container_security security; /* only for CONTAINER_IMAGE */
+	struct container_masks masks;       /* with security.own_masks */
 	bool late; /* its descriptors, but those of its mounts, come later (keeper_supply()) */
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "cell/mounts.h"
 
@@ -12,6 +13,9 @@ struct container_start *start_free(struct container_start *s)
 	if (!s)
 		return NULL;
 	strv_free(s->argv);
+	strv_free(s->hidden);
+	strv_free(s->read_only);
+	s->pids_fd = fd_close(s->pids_fd);
 	s->mounts = mounts_free(s->mounts, s->n_mounts);
 	container_fds_close(&s->fds);
 	free(s->user);
@@ -21,11 +25,12 @@ struct container_start *start_free(struct container_start *s)
 	return NULL;
 }
 
-/* A root that the keeper makes by itself has not even begun, and what is mounted into it comes with
- * the root. */
+/* A root that the keeper makes by itself has not even begun, and what is mounted into it, or covers
+ * something of it, comes with the root. */
 static bool start_is_ahead(const struct container_spec *spec)
 {
-	return spec->late && !spec->root_disk && spec->n_mounts == 0;
+	return spec->late && !spec->root_disk && spec->n_mounts == 0 && !spec->masks.hidden &&
+	       !spec->masks.read_only;
 }
 
 struct container_start *start_new(const struct container_spec *spec, struct container_fds *fds)
@@ -45,11 +50,18 @@ struct container_start *start_new(const struct container_spec *spec, struct cont
 				       .hold_output = spec->hold_output,
 				       .n_mounts = spec->n_mounts,
 				       .read_only_root = spec->read_only_root,
+				       .pids_fd = -1,
 				       .kit = ISOLATE_KIT_NONE,
 				       .awaits = spec->late,
 				       .ahead = start_is_ahead(spec) };
 	s->logged = s->fds.log >= 0 || (spec->late && spec->log_token);
 	if (mounts_copy(&s->mounts, spec->mounts, spec->n_mounts) < 0)
+		return start_free(s);
+	if (spec->masks.hidden)
+		s->hidden = strv_copy(spec->masks.hidden);
+	if (spec->masks.read_only)
+		s->read_only = strv_copy(spec->masks.read_only);
+	if ((spec->masks.hidden && !s->hidden) || (spec->masks.read_only && !s->read_only))
 		return start_free(s);
 	s->user = spec->late ? strdup(spec->user ?: "") : NULL;
 	s->image = spec->late ? strdup(spec->image ?: "") : NULL;

@@ -17,8 +17,10 @@ struct container_start {
 	struct container_mount *mounts; /* fds.n_mounts of them */
 	size_t n_mounts;
 	bool read_only_root;
-	struct isolate_kit kit; /* that its cell was made with */
-	bool ahead_of_need;     /* its process waits for all that is its own: isolate/rest.h */
+	char **hidden, **read_only; /* container_spec.masks; NULL: none */
+	int pids_fd;                /* the pid namespace that it joins; -1: none */
+	struct isolate_kit kit;     /* that its cell was made with */
+	bool ahead_of_need;         /* its process waits for all that is its own: isolate/rest.h */
 	bool waited_for_kit, waits_for_kit;
 	bool awaits;        /* the rest of fds */
 	bool ahead;         /* all that the clone needs is there, but for the root */

@@ -12,6 +12,7 @@
 #include "cri/record.h"
 #include "cri/security.h"
 #include "cri/services.h"
+#include "isolate/cgroup.h"
 #include "isolate/limits.h"
 #include "pod/model.h"
 #include "runtime/container.h"
@@ -19,6 +20,7 @@
 
 /* Bytes of its name in the CRI in that of the container. */
 #define CONTAINER_STEM_MAX 48
+#define SHARES_MIN 2 /* of cgroup version 1, in which a kubelet counts */
 
 typedef Runtime__V1__ContainerConfig cri_config;
 typedef Aurae__Runtime__V0__Container cri_own;
@@ -132,9 +134,9 @@ static int mount_check(const Runtime__V1__Mount *m, size_t i, struct error *err)
 	    m->propagation != RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE)
 		return error_field(err, ERROR_INVALID, FIELD(".recursive_read_only"),
 				   "only with PROPAGATION_PRIVATE");
-	if (m->propagation != RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE)
-		return error_field(err, ERROR_UNSUPPORTED, FIELD(".propagation"),
-				   "not honoured yet");
+	if ((unsigned)m->propagation > RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_BIDIRECTIONAL)
+		return error_field(err, ERROR_INVALID, FIELD(".propagation"), "%d is unknown",
+				   (int)m->propagation);
 	if (str_empty(m->host_path))
 		return error_field(err, ERROR_INVALID, FIELD(".host_path"), "required");
 	/* Two of them hold for every mount. */
@@ -148,8 +150,25 @@ static int mount_check(const Runtime__V1__Mount *m, size_t i, struct error *err)
 	return 0;
 }
 
-static int spec_mounts(struct arena *a, const cri_config *config, cri_own *to, struct error *err)
+/* Who has the IPC of the node has its /dev/shm, unless something else goes there. */
+static bool spec_wants_shm(const Runtime__V1__PodSandboxConfig *sandbox, const cri_config *config)
 {
+	const Runtime__V1__LinuxSandboxSecurityContext *s =
+		sandbox && sandbox->linux ? sandbox->linux->security_context : NULL;
+
+	if (!s || !s->namespace_options ||
+	    s->namespace_options->ipc != RUNTIME__V1__NAMESPACE_MODE__NODE)
+		return false;
+	for (size_t i = 0; i < config->n_mounts; i++)
+		if (str_eq(config->mounts[i]->container_path, "/dev/shm"))
+			return false;
+	return true;
+}
+
+static int spec_mounts(struct arena *a, const Runtime__V1__PodSandboxConfig *sandbox,
+		       const cri_config *config, cri_own *to, struct error *err)
+{
+	static char shm[] = "/dev/shm";
 	size_t n = config->n_mounts;
 	Aurae__Runtime__V0__Mount *mounts = arena_zalloc(a, n + 1, sizeof(*mounts));
 
@@ -171,6 +190,12 @@ static int spec_mounts(struct arena *a, const cri_config *config, cri_own *to, s
 				mounts[i].no_exec || str_eq(m->mount_options[k], "noexec");
 		to->mounts[to->n_mounts++] = &mounts[i];
 	}
+	if (spec_wants_shm(sandbox, config)) {
+		aurae__runtime__v0__mount__init(&mounts[n]);
+		mounts[n].source = shm;
+		mounts[n].target = shm;
+		to->mounts[to->n_mounts++] = &mounts[n];
+	}
 	return 0;
 }
 
@@ -191,12 +216,23 @@ static int resources_check(const Runtime__V1__LinuxContainerResources *from, str
 	return 0;
 }
 
-static int spec_resources(struct arena *a, const Runtime__V1__LinuxContainerResources *from,
-			  cri_own *to, struct error *err)
+/* A container without a request gets the smallest share that there is. Where nobody can give
+ * shares, that asks for nothing. */
+static bool spec_asks_for_no_cpu(const struct cri_runtime_service *s,
+				 const Runtime__V1__LinuxContainerResources *from)
+{
+	return from->cpu_shares <= SHARES_MIN &&
+	       !(cgroup_controllers(s->cgroup_fd) & 1U << CGROUP_CPU);
+}
+
+static int spec_resources(const struct cri_runtime_service *s, struct arena *a,
+			  const Runtime__V1__LinuxContainerResources *from, cri_own *to,
+			  struct error *err)
 {
 	Aurae__Runtime__V0__Resources *m;
 	int r = resources_check(from, err);
-	bool any = from->cpu_quota || from->cpu_shares || from->memory_limit_in_bytes > 0 ||
+	bool shares = from->cpu_shares && !spec_asks_for_no_cpu(s, from);
+	bool any = from->cpu_quota || shares || from->memory_limit_in_bytes > 0 ||
 		   !str_empty(from->cpuset_cpus) || !str_empty(from->cpuset_mems);
 
 	if (r < 0 || !any)
@@ -209,7 +245,7 @@ static int spec_resources(struct arena *a, const Runtime__V1__LinuxContainerReso
 		m->cpu_quota = from->cpu_quota;
 		m->cpu_period = (uint64_t)from->cpu_period;
 	}
-	if (from->cpu_shares)
+	if (shares)
 		m->cpu_weight = limits_cpu_weight((uint64_t)MAX(from->cpu_shares, 0));
 	if (from->memory_limit_in_bytes > 0)
 		m->memory = (uint64_t)from->memory_limit_in_bytes;
@@ -224,18 +260,19 @@ static int spec_resources(struct arena *a, const Runtime__V1__LinuxContainerReso
 	return 0;
 }
 
-static int spec_linux(struct arena *a, const Runtime__V1__LinuxContainerConfig *linux_config,
-		      cri_own *to, struct error *err)
+static int spec_linux(const struct cri_runtime_service *s, struct arena *a,
+		      const Runtime__V1__LinuxContainerConfig *linux_config, cri_own *to,
+		      struct error *err)
 {
-	const Runtime__V1__LinuxContainerSecurityContext *s = linux_config->security_context;
+	const Runtime__V1__LinuxContainerSecurityContext *context = linux_config->security_context;
 	int r = 0;
 
 	if (linux_config->resources)
-		r = spec_resources(a, linux_config->resources, to, err);
-	if (r == 0 && s)
-		r = spec_user(a, s, to, err);
-	if (s)
-		to->read_only_root = s->readonly_rootfs;
+		r = spec_resources(s, a, linux_config->resources, to, err);
+	if (r == 0 && context)
+		r = spec_user(a, context, to, err);
+	if (context)
+		to->read_only_root = context->readonly_rootfs;
 	if (r == 0 && linux_config->resources && to->security)
 		to->security->oom_score_adj = (int32_t)linux_config->resources->oom_score_adj;
 	return r;
@@ -341,7 +378,8 @@ static void spec_blame(struct error *err)
 				 was.text + strlen(was.field));
 }
 
-static int spec_make(const struct cri_runtime_service *s, struct arena *a, const cri_config *config,
+static int spec_make(const struct cri_runtime_service *s, struct arena *a,
+		     const Runtime__V1__PodSandboxConfig *sandbox, const cri_config *config,
 		     cri_own *own, struct pod_container_spec *spec, struct error *err)
 {
 	const struct settings_whole whole = { .base_fd = s->cgroup_fd };
@@ -350,12 +388,12 @@ static int spec_make(const struct cri_runtime_service *s, struct arena *a, const
 
 	r = spec_words(a, config, own, err);
 	if (r == 0)
-		r = spec_mounts(a, config, own, err);
+		r = spec_mounts(a, sandbox, config, own, err);
 	if (r == 0)
 		r = cri_security_take(a, config->linux ? config->linux->security_context : NULL,
 				      &own->security, err);
 	if (r == 0 && config->linux)
-		r = spec_linux(a, config->linux, own, err);
+		r = spec_linux(s, a, config->linux, own, err);
 	if (r < 0)
 		return r;
 	r = container_take(a, own, 0, 1, spec, err);
@@ -372,9 +410,18 @@ static int spec_follow(struct arena *a, const cri_config *config, struct pod_con
 {
 	struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)spec->mounts;
 
-	for (size_t i = 0; i < spec->n_mounts; i++) {
+	static const enum mount_propagation propagations[] = {
+		[RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE] = MOUNT_PRIVATE,
+		[RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_HOST_TO_CONTAINER] = MOUNT_FROM_HOST,
+		[RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_BIDIRECTIONAL] = MOUNT_BOTH_WAYS,
+	};
+
+	for (size_t i = 0; i < config->n_mounts && i < spec->n_mounts; i++) {
+		const Runtime__V1__Mount *m = config->mounts[i];
+
 		mounts[i].follow = true;
-		mounts[i].top_only = !config->mounts[i]->recursive_read_only;
+		mounts[i].top_only = !m->recursive_read_only;
+		mounts[i].mount.propagation = propagations[m->propagation];
 		mounts[i].field = arena_printf(a, "config.mounts[%zu].host_path", i);
 		if (!mounts[i].field)
 			return spec_no_memory(err);
@@ -399,10 +446,13 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 	own->image = q->config->image->image;
 	if (!own->name)
 		return spec_no_memory(err);
-	r = spec_make(s, a, q->config, own, spec, err);
+	r = spec_make(s, a, sandbox, q->config, own, spec, err);
 	if (r < 0)
 		return r;
 	r = spec_follow(a, q->config, spec, err);
+	if (r == 0 && q->config->linux)
+		r = cri_security_take_walls(s, a, w, sandbox, q->config->linux->security_context,
+					    spec, err);
 	if (r < 0)
 		return r;
 	spec_log(q->config, sandbox, spec);

@@ -13,12 +13,16 @@
 #include "cri/security.h"
 #include "cri/services.h"
 #include "instance/choose.h"
+#include "instance/spawn.h"
+#include "isolate/cgroup_path.h"
 #include "network/networks.h"
 #include "runtime/pod_network.h"
 
 #define METADATA_MAX 1024
 /* Bytes of the pod's name in that of the sandbox. */
 #define SANDBOX_STEM_MAX 40
+/* Of a parent group: the path of the sandbox's own, and of those in it, is longer. */
+#define SANDBOX_CGROUP_MAX 512
 
 static int metadata_check(const char *field, const char *text, bool required, struct error *err)
 {
@@ -252,18 +256,67 @@ static int sandbox_check_log(const char *dir, struct error *err)
 	return 0;
 }
 
-/* `overhead` and `resources` say what the cgroup of the pod has, which is the kubelet's. */
-static int sandbox_check_linux(const Runtime__V1__LinuxPodSandboxConfig *own, struct error *err)
+/* A path from the root of the hierarchy, as both cgroup drivers of a kubelet give it. */
+static int sandbox_group(const struct cri_runtime_service *s, const char *parent,
+			 struct workload_spec *spec, struct error *err)
 {
-	if (!own)
+	size_t base = strlen(s->cgroup);
+
+	if (str_empty(parent) || str_eq(parent, "/"))
 		return 0;
-	if (!str_empty(own->cgroup_parent))
-		return error_field(err, ERROR_UNSUPPORTED, "config.linux.cgroup_parent",
-				   "not honoured yet");
-	if (own->n_sysctls)
-		return error_field(err, ERROR_UNSUPPORTED, "config.linux.sysctls",
-				   "%.80s: not honoured yet", own->sysctls[0]->key);
-	return cri_security_check_sandbox(own->security_context, err);
+	if (strlen(parent) > SANDBOX_CGROUP_MAX || cgroup_path_check(parent) < 0)
+		return error_field(err, ERROR_INVALID, "config.linux.cgroup_parent",
+				   "\"%.200s\" is no path of a cgroup that begins with /: no empty "
+				   "part, no \".\" or \"..\", at most %d bytes and %d parts",
+				   parent, SANDBOX_CGROUP_MAX, CGROUP_PATH_DEPTH_MAX);
+	if (strncmp(parent, s->cgroup, base) == 0 && (!parent[base] || parent[base] == '/'))
+		return error_field(err, ERROR_INVALID, "config.linux.cgroup_parent",
+				   "\"%.200s\" is in the node's own group", parent);
+	spec->cgroup_parent = parent;
+	return 0;
+}
+
+static int sandbox_sysctls(struct arena *a, const Runtime__V1__PodSandboxConfig *config,
+			   struct workload_spec *spec, struct error *err)
+{
+	const Runtime__V1__LinuxPodSandboxConfig *own = config->linux;
+	char **sysctls = arena_zalloc(a, own->n_sysctls + 1, sizeof(*sysctls));
+	struct error why = ERROR_INIT;
+
+	if (!sysctls)
+		return error_set(err, -ENOMEM, "sysctls");
+	for (size_t i = 0; i < own->n_sysctls; i++) {
+		sysctls[i] = arena_printf(a, "%s=%s", own->sysctls[i]->key, own->sysctls[i]->value);
+		if (!sysctls[i])
+			return error_set(err, -ENOMEM, "sysctls");
+	}
+	if (own->n_sysctls == 0)
+		return 0;
+	if (instance_check_sysctls(sysctls, cri_sandbox_is_on_host(config), spec->host_ipc, &why) <
+	    0)
+		return error_field(err, why.kind, "config.linux.sysctls", "%.300s",
+				   error_text(&why) + strlen("sysctls: "));
+	spec->sysctls = sysctls;
+	return 0;
+}
+
+/* `overhead` and `resources` say what the cgroup of the pod has, which is the kubelet's. */
+static int sandbox_linux(const struct cri_runtime_service *s, struct arena *a,
+			 const Runtime__V1__PodSandboxConfig *config, struct workload_spec *spec,
+			 struct error *err)
+{
+	const Runtime__V1__NamespaceOption *namespaces = sandbox_namespaces(config);
+	int r;
+
+	if (!config->linux)
+		return 0;
+	r = cri_security_check_sandbox(config->linux->security_context, err);
+	if (r < 0)
+		return r;
+	spec->host_pids = namespaces && namespaces->pid == RUNTIME__V1__NAMESPACE_MODE__NODE;
+	spec->host_ipc = namespaces && namespaces->ipc == RUNTIME__V1__NAMESPACE_MODE__NODE;
+	r = sandbox_group(s, config->linux->cgroup_parent, spec, err);
+	return r < 0 ? r : sandbox_sysctls(a, config, spec, err);
 }
 
 int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
@@ -285,12 +338,13 @@ int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
 	if (r == 0)
 		r = sandbox_check_log(q->config->log_directory, err);
 	if (r == 0)
-		r = sandbox_check_linux(q->config->linux, err);
-	if (r == 0)
 		r = sandbox_name(a, q->config->metadata, &name, err);
 	if (r < 0)
 		return r;
 	*spec = (struct workload_spec){ .kind = WORKLOAD_POD, .name = name, .lasts = true };
+	r = sandbox_linux(s, a, q->config, spec, err);
+	if (r < 0)
+		return r;
 	r = instances_choose(s->instances, NULL, INSTANCE_CELL, &spec->choice, err);
 	if (r == 0)
 		r = sandbox_network(s, a, q->config, spec, err);

@@ -2,8 +2,11 @@
 #include "cri/security.h"
 
 #include <errno.h>
+#include <linux/capability.h>
+#include <string.h>
 
 #include "base/str.h"
+#include "cri/find.h"
 
 #define SANDBOX "config.linux.security_context."
 #define CONTAINER "config.linux.security_context."
@@ -45,21 +48,30 @@ static int security_check_userns(const Runtime__V1__UserNamespace *u, const char
 	return security_refuse(field, "POD", err);
 }
 
-static int security_check_namespaces(const Runtime__V1__NamespaceOption *o, bool sandbox,
-				     struct error *err)
+static int security_check_mode(const char *field, Runtime__V1__NamespaceMode mode,
+			       struct error *err)
 {
+	if (mode == RUNTIME__V1__NAMESPACE_MODE__POD || mode == RUNTIME__V1__NAMESPACE_MODE__NODE)
+		return 0;
+	return error_field(err, ERROR_INVALID, field, "mode %s is neither POD nor NODE",
+			   security_mode(mode));
+}
+
+/* Of a sandbox `pid` says what its containers are going to ask for, each by itself. */
+static int security_check_namespaces(const Runtime__V1__NamespaceOption *o, struct error *err)
+{
+	int r;
+
 	if (!o)
 		return 0;
-	if (o->network != RUNTIME__V1__NAMESPACE_MODE__POD &&
-	    o->network != RUNTIME__V1__NAMESPACE_MODE__NODE)
-		return error_field(err, ERROR_INVALID, SANDBOX "namespace_options.network",
-				   "mode %s is neither POD nor NODE", security_mode(o->network));
-	if (o->ipc != RUNTIME__V1__NAMESPACE_MODE__POD)
-		return security_refuse(SANDBOX "namespace_options.ipc", security_mode(o->ipc), err);
-	/* Of a sandbox it says what its containers are going to ask for, each by itself. */
-	if (o->pid != RUNTIME__V1__NAMESPACE_MODE__CONTAINER &&
-	    !(sandbox && o->pid == RUNTIME__V1__NAMESPACE_MODE__POD))
-		return security_refuse(SANDBOX "namespace_options.pid", security_mode(o->pid), err);
+	r = security_check_mode(SANDBOX "namespace_options.network", o->network, err);
+	if (r == 0)
+		r = security_check_mode(SANDBOX "namespace_options.ipc", o->ipc, err);
+	if (r < 0)
+		return r;
+	if ((unsigned)o->pid > RUNTIME__V1__NAMESPACE_MODE__TARGET)
+		return error_field(err, ERROR_INVALID, SANDBOX "namespace_options.pid",
+				   "mode %d is unknown", (int)o->pid);
 	return security_check_userns(o->userns_options, SANDBOX "namespace_options.userns_options",
 				     err);
 }
@@ -82,7 +94,7 @@ int cri_security_check_sandbox(const Runtime__V1__LinuxSandboxSecurityContext *s
 	if (s->run_as_group && !s->run_as_user)
 		return error_field(err, ERROR_INVALID, SANDBOX "run_as_group",
 				   "not without run_as_user");
-	r = security_check_namespaces(s->namespace_options, true, err);
+	r = security_check_namespaces(s->namespace_options, err);
 	if (r == 0)
 		r = security_check_selinux(s->selinux_options, err);
 	/* `privileged` allows it to containers, which ask for it themselves. */
@@ -128,19 +140,16 @@ static int security_check_ambient(const Runtime__V1__Capability *c, struct error
 		       : 0;
 }
 
-static int security_check_paths(const char *field, char *const *paths, size_t n,
-				const char *const *there, size_t n_there, struct error *err)
+static int security_check_paths(const char *field, char *const *paths, size_t n, struct error *err)
 {
-	for (size_t i = 0; i < n; i++) {
-		bool found = false;
-
-		for (size_t k = 0; k < n_there && !found; k++)
-			found = str_eq(paths[i], there[k]);
-		/* One for each processor. */
-		if (!found && !(str_has_prefix(paths[i], "/sys/devices/system/cpu/cpu") &&
-				str_has_suffix(paths[i], "/thermal_throttle")))
-			return security_refuse(field, paths[i], err);
-	}
+	if (n > CONTAINER_MASKS_MAX)
+		return error_field(err, ERROR_INVALID, field, "%zu are more than the limit of %d",
+				   n, CONTAINER_MASKS_MAX);
+	for (size_t i = 0; i < n; i++)
+		if (paths[i][0] != '/' || strlen(paths[i]) > SPEC_PATH_MAX)
+			return error_field(err, ERROR_INVALID, field,
+					   "\"%.200s\" is not absolute, or longer than %d bytes",
+					   paths[i], SPEC_PATH_MAX);
 	return 0;
 }
 
@@ -151,9 +160,7 @@ int cri_security_check_container(const Runtime__V1__LinuxContainerSecurityContex
 
 	if (!s)
 		return 0;
-	if (s->privileged)
-		return security_refuse(CONTAINER "privileged", "true", err);
-	r = security_check_namespaces(s->namespace_options, false, err);
+	r = security_check_namespaces(s->namespace_options, err);
 	if (r == 0)
 		r = security_check_ambient(s->capabilities, err);
 	if (r == 0)
@@ -162,12 +169,10 @@ int cri_security_check_container(const Runtime__V1__LinuxContainerSecurityContex
 		r = security_check_profiles(s, err);
 	if (r == 0)
 		r = security_check_paths(CONTAINER "masked_paths", s->masked_paths,
-					 s->n_masked_paths, security_masked,
-					 ARRAY_SIZE(security_masked), err);
+					 s->n_masked_paths, err);
 	if (r == 0)
 		r = security_check_paths(CONTAINER "readonly_paths", s->readonly_paths,
-					 s->n_readonly_paths, security_read_only,
-					 ARRAY_SIZE(security_read_only), err);
+					 s->n_readonly_paths, err);
 	return r;
 }
 
@@ -205,6 +210,7 @@ int cri_security_take(struct arena *a, const Runtime__V1__LinuxContainerSecurity
 		      Aurae__Runtime__V0__Security **ret, struct error *err)
 {
 	static char baseline[] = "baseline", deny[] = "deny", unconfined[] = "unconfined";
+	static char every[] = "ALL", *all[] = { every };
 	static const Runtime__V1__LinuxContainerSecurityContext none =
 		RUNTIME__V1__LINUX_CONTAINER_SECURITY_CONTEXT__INIT;
 	Aurae__Runtime__V0__Security *m = arena_zalloc(a, 1, sizeof(*m));
@@ -216,9 +222,12 @@ int cri_security_take(struct arena *a, const Runtime__V1__LinuxContainerSecurity
 	m->profile = baseline;
 	if (s->no_new_privs)
 		m->privilege_escalation = deny;
-	if (security_is_unconfined(s))
+	if (s->privileged || security_is_unconfined(s))
 		m->seccomp = unconfined;
-	if (s->capabilities) {
+	if (s->privileged) {
+		m->cap_add = all;
+		m->n_cap_add = 1;
+	} else if (s->capabilities) {
 		m->cap_add = s->capabilities->add_capabilities;
 		m->n_cap_add = s->capabilities->n_add_capabilities;
 		m->cap_drop = s->capabilities->drop_capabilities;
@@ -226,4 +235,133 @@ int cri_security_take(struct arena *a, const Runtime__V1__LinuxContainerSecurity
 	}
 	*ret = m;
 	return security_take_groups(a, s, m, err);
+}
+
+/* ---- walls ---- */
+
+static const Runtime__V1__NamespaceOption *security_namespaces(
+	const Runtime__V1__PodSandboxConfig *sandbox)
+{
+	return sandbox && sandbox->linux && sandbox->linux->security_context
+		       ? sandbox->linux->security_context->namespace_options
+		       : NULL;
+}
+
+static int security_take_target(const struct cri_runtime_service *s, const struct workload *w,
+				const char *id, struct pod_container_spec *spec, struct error *err)
+{
+	struct pod_container *c = NULL;
+	int r = cri_find_container(s, CONTAINER "namespace_options.target_id", id, &c, err);
+
+	if (r < 0)
+		return r;
+	if (c->workload != w)
+		return error_field(err, ERROR_INVALID, CONTAINER "namespace_options.target_id",
+				   "the container %s is of another sandbox", id);
+	if (c->status.state != CONTAINER_RUNNING)
+		return error_field(err, ERROR_PRECONDITION, CONTAINER "namespace_options.target_id",
+				   "the container %s does not run", id);
+	spec->security.pids = CONTAINER_PIDS_OTHER;
+	return str_copy(spec->security.pids_of, sizeof(spec->security.pids_of), c->id);
+}
+
+/*
+ * Where it sees the keeper of its pod, it must not be able to take that over: a tracer of it has
+ * all that the keeper has. On the processes of the node there is no such wall.
+ */
+static int security_check_tracer(const struct container_security *s, bool host, struct error *err)
+{
+	uint64_t caps = s->has_caps ? s->caps : 0;
+
+	if (s->pids != CONTAINER_PIDS_LAYER || host || !(caps & 1ULL << CAP_SYS_PTRACE) ||
+	    caps & 1ULL << CAP_SYS_ADMIN)
+		return 0;
+	return error_field(
+		err, ERROR_PRECONDITION, CONTAINER "capabilities.add_capabilities",
+		"SYS_PTRACE: not where the pod's processes are shared, since its keeper "
+		"is one of them; a container that has another one as its target may have "
+		"it");
+}
+
+static int security_take_pids(const struct cri_runtime_service *s, const struct workload *w,
+			      const Runtime__V1__NamespaceOption *of_pod,
+			      const Runtime__V1__NamespaceOption *own,
+			      struct pod_container_spec *spec, struct error *err)
+{
+	bool host = of_pod && of_pod->pid == RUNTIME__V1__NAMESPACE_MODE__NODE;
+
+	if (!own || own->pid == RUNTIME__V1__NAMESPACE_MODE__CONTAINER)
+		return 0;
+	if (own->pid == RUNTIME__V1__NAMESPACE_MODE__TARGET)
+		return security_take_target(s, w, own->target_id, spec, err);
+	if (own->pid == RUNTIME__V1__NAMESPACE_MODE__NODE && !host)
+		return error_field(err, ERROR_INVALID, CONTAINER "namespace_options.pid",
+				   "NODE: its sandbox was not made so");
+	spec->security.pids = CONTAINER_PIDS_LAYER;
+	return security_check_tracer(&spec->security, host, err);
+}
+
+static bool security_is_usual(char *const *paths, size_t n, const char *const *there,
+			      size_t n_there)
+{
+	for (size_t i = 0; i < n; i++) {
+		/* One for each processor. */
+		bool found = str_has_prefix(paths[i], "/sys/devices/system/cpu/cpu") &&
+			     str_has_suffix(paths[i], "/thermal_throttle");
+
+		for (size_t k = 0; k < n_there && !found; k++)
+			found = str_eq(paths[i], there[k]);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* What was named, or where nothing was, what is there otherwise. */
+static char **security_paths(struct arena *a, char *const *paths, size_t n,
+			     const char *const *there, size_t n_there)
+{
+	size_t n_all = n ? n : n_there;
+	char **list = arena_zalloc(a, n_all + 1, sizeof(*list));
+
+	for (size_t i = 0; list && i < n_all; i++)
+		list[i] = n ? paths[i] : (char *)(uintptr_t)there[i];
+	return list;
+}
+
+/* A kubelet names what each container has anyway, unless a pod says otherwise. */
+static int security_take_masks(struct arena *a,
+			       const Runtime__V1__LinuxContainerSecurityContext *of,
+			       struct pod_container_spec *spec, struct error *err)
+{
+	spec->security.own_masks = of->privileged;
+	spec->security.writable_sys = of->privileged;
+	if (of->privileged ||
+	    (security_is_usual(of->masked_paths, of->n_masked_paths, security_masked,
+			       ARRAY_SIZE(security_masked)) &&
+	     security_is_usual(of->readonly_paths, of->n_readonly_paths, security_read_only,
+			       ARRAY_SIZE(security_read_only))))
+		return 0;
+	spec->security.own_masks = true;
+	spec->masks.hidden = security_paths(a, of->masked_paths, of->n_masked_paths,
+					    security_masked, ARRAY_SIZE(security_masked));
+	spec->masks.read_only = security_paths(a, of->readonly_paths, of->n_readonly_paths,
+					       security_read_only, ARRAY_SIZE(security_read_only));
+	return spec->masks.hidden && spec->masks.read_only
+		       ? 0
+		       : error_set(err, -ENOMEM, "masked_paths");
+}
+
+int cri_security_take_walls(const struct cri_runtime_service *s, struct arena *a,
+			    const struct workload *w, const Runtime__V1__PodSandboxConfig *sandbox,
+			    const Runtime__V1__LinuxContainerSecurityContext *of,
+			    struct pod_container_spec *spec, struct error *err)
+{
+	int r;
+
+	if (!of)
+		return 0;
+	r = security_take_pids(s, w, security_namespaces(sandbox), of->namespace_options, spec,
+			       err);
+	return r < 0 ? r : security_take_masks(a, of, spec, err);
 }

@@ -6,12 +6,14 @@
 #include "api/runtime.pb-c.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "pod/make.h"
 
 /*
- * Security contexts. Capabilities, the filter, what can be gained and groups are honoured, and the
- * masks of /proc and /sys that each container has may be asked for; what else would weaken or
- * change its walls is refused by name until it is honoured (ERROR_UNSUPPORTED).
+ * Security contexts. What would weaken or change the walls of a container and is not honoured is
+ * refused by name (ERROR_UNSUPPORTED).
  */
+
+struct cri_runtime_service;
 
 /* A sandbox has no process of its own, so what is said of that holds. */
 int cri_security_check_sandbox(const Runtime__V1__LinuxSandboxSecurityContext *s,
@@ -22,5 +24,11 @@ int cri_security_check_container(const Runtime__V1__LinuxContainerSecurityContex
 /* What was checked (NULL: nothing was said), as the own API has it, in the arena. */
 int cri_security_take(struct arena *a, const Runtime__V1__LinuxContainerSecurityContext *s,
 		      Aurae__Runtime__V0__Security **ret, struct error *err);
+/* What the own API does not have: whose processes it sees, and what of /proc and /sys is hidden.
+ * spec->security has the rest already. */
+int cri_security_take_walls(const struct cri_runtime_service *s, struct arena *a,
+			    const struct workload *w, const Runtime__V1__PodSandboxConfig *sandbox,
+			    const Runtime__V1__LinuxContainerSecurityContext *of,
+			    struct pod_container_spec *spec, struct error *err);
 
 #endif

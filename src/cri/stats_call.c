@@ -40,7 +40,7 @@ struct stats_call {
 	struct pool_call base;
 	struct arena arena;
 	const struct cri_runtime_service *service;
-	int cgroup_fd;
+	int top_fd;
 	struct stats_entry *entries;
 	size_t n, size;
 	size_t n_sandboxes, n_containers;
@@ -213,7 +213,7 @@ static void stats_run(struct pool_call *p)
 		struct stats_entry *e = &c->entries[i];
 
 		if (e->group)
-			cri_usage_read(&e->usage, c->cgroup_fd, e->group, e->device);
+			cri_usage_read(&e->usage, c->top_fd, e->group, e->device);
 	}
 }
 
@@ -356,7 +356,7 @@ static struct stats_call *stats_new(struct rpc_call *call, const struct cri_runt
 		return NULL;
 	}
 	c->service = s;
-	c->cgroup_fd = s->cgroup_fd;
+	c->top_fd = s->work->top_fd;
 	c->answer = answer;
 	return c;
 }

@@ -203,6 +203,7 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 		.run_fd = d->place.run_fd,
 		.cgroup_fd = d->place.cgroup_fd,
 		.cgroup = d->place.cgroup,
+		.top_fd = d->place.top_fd,
 		.connect = daemon_connect,
 		.save = daemon_save_instance,
 		.forget = daemon_forget_instance,
@@ -379,8 +380,9 @@ static int daemon_add_services(struct daemon *d)
 		.foreigns = d->microvms.foreigns,
 		.events = &d->events,
 		.logs = d->logs,
+		.top_fd = d->place.top_fd,
 		.cgroup_fd = d->place.cgroup_fd,
-		.cgroup = d->place.cgroup,
+		.base = d->place.cgroup,
 		.copies = { .pool = d->pool, .room = daemon_copy_room, .userdata = d }
 	};
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
@@ -758,6 +760,7 @@ int daemon_main(int argc, char **argv)
 			   .run_fd = -1,
 			   .lock_fd = -1,
 			   .logs_fd = -1,
+			   .top_fd = -1,
 			   .cgroup_fd = -1 },
 	};
 	struct error err = ERROR_INIT;

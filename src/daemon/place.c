@@ -217,12 +217,13 @@ static int place_keep_cgroup(struct place *p, struct error *err)
  * group that holds processes cannot: of the daemon's own one nothing comes down then. */
 static int place_open_cgroup(struct place *p, struct error *err)
 {
-	_cleanup_fd_ int root = cgroup_open_root(err);
 	unsigned have;
 
-	if (root < 0)
-		return root;
-	p->cgroup_fd = cgroup_make_path(root, p->cgroup + 1, 0, CGROUP_CONTROLLERS_WORKLOAD, err);
+	p->top_fd = cgroup_open_root(err);
+	if (p->top_fd < 0)
+		return p->top_fd;
+	p->cgroup_fd =
+		cgroup_make_path(p->top_fd, p->cgroup + 1, 0, CGROUP_CONTROLLERS_WORKLOAD, err);
 	if (p->cgroup_fd < 0)
 		return error_wrap(err, p->cgroup_fd, "cgroup: %s", p->cgroup);
 	have = cgroup_controllers(p->cgroup_fd) & CGROUP_CONTROLLERS_WORKLOAD;
@@ -236,9 +237,12 @@ int place_open(struct place *p, const char *root, const char *run, const char *w
 {
 	int r;
 
-	*p = (struct place){
-		.root_fd = -1, .run_fd = -1, .lock_fd = -1, .logs_fd = -1, .cgroup_fd = -1
-	};
+	*p = (struct place){ .root_fd = -1,
+			     .run_fd = -1,
+			     .lock_fd = -1,
+			     .logs_fd = -1,
+			     .top_fd = -1,
+			     .cgroup_fd = -1 };
 	p->run_fd = place_open_dir(run, err);
 	if (p->run_fd < 0)
 		return p->run_fd;
@@ -268,11 +272,8 @@ int place_open(struct place *p, const char *root, const char *run, const char *w
 
 void place_remove_cgroup(struct place *p)
 {
-	struct error err = ERROR_INIT;
-	_cleanup_fd_ int root = cgroup_open_root(&err);
-
 	p->cgroup_fd = fd_close(p->cgroup_fd);
-	if (root >= 0 && sysio_unlinkat(root, p->cgroup + 1, AT_REMOVEDIR) < 0)
+	if (p->top_fd >= 0 && sysio_unlinkat(p->top_fd, p->cgroup + 1, AT_REMOVEDIR) < 0)
 		log_debug("the base cgroup stays", LOG_STR("cgroup", p->cgroup));
 }
 
@@ -283,6 +284,7 @@ void place_done(struct place *p)
 	p->lock_fd = fd_close(p->lock_fd);
 	p->logs_fd = fd_close(p->logs_fd);
 	p->cgroup_fd = fd_close(p->cgroup_fd);
+	p->top_fd = fd_close(p->top_fd);
 }
 
 void place_find_helper(const char *libexec, const char *name, char *ret, size_t size)

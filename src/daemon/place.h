@@ -16,7 +16,8 @@ struct place {
 	int run_fd;
 	int lock_fd;
 	int logs_fd;
-	int cgroup_fd;
+	int top_fd;       /* root of the v2 hierarchy */
+	int cgroup_fd;    /* the base group below it */
 	char cgroup[600]; /* path below the root of the v2 hierarchy */
 };
 

@@ -175,7 +175,8 @@ static void keeper_protect(const struct keeper_process *k)
 	/* A daemon that has ended took the reader of stderr along. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	confine_memory();
-	if (k->node && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+	/* What loses its parent is its own also where it is not pid 1. */
+	if ((k->node || (!k->guest && getpid() != 1)) && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		log_debug("cannot reap orphans", LOG_STR("err", strerror(errno)));
 	(void)thread_be_prompt();
 	if (chdir("/") < 0)

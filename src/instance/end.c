@@ -33,18 +33,15 @@
 
 static void instance_clean_try(struct instance *i, nsec_t delay)
 {
-	char name[NAME_LABEL_MAX + 8];
-	int r = 0, dir_r = 0;
+	int r, dir_r = 0;
 
 	FAILPOINT_BEFORE("instance.clean");
-	place_group_name(i, name);
 	/* It may not have been possible to open it before. */
 	if (i->cgroup_fd < 0 && i->cgroup[0] && instance_is_own(i))
 		(void)place_open_cgroup(i, NULL);
 	if (i->cgroup_fd >= 0)
 		(void)cgroup_kill(i->cgroup_fd);
-	if (instance_is_own(i))
-		r = cgroup_remove(i->all->config.cgroup_fd, name);
+	r = place_remove_group(i);
 	if (r != -EBUSY)
 		dir_r = place_remove_dir(i);
 	if ((r < 0 || dir_r < 0) && delay <= INSTANCE_CLEAN_LAST) {

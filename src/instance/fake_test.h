@@ -21,6 +21,7 @@
 #include "instance/spawn.h"
 #include "isolate/cgroup.h"
 #include "isolate/cgroup_name.h"
+#include "isolate/cgroup_path.h"
 #include "scratch.h"
 
 /*
@@ -173,6 +174,36 @@ int cgroup_remove(int parent_fd, const char *name)
 		return -EBUSY;
 	}
 	return rootfd_remove_tree(parent_fd, name);
+}
+
+/* Paths of three parts. */
+int cgroup_make_path(int root_fd, const char *path, unsigned needed, unsigned wanted,
+		     struct error *err)
+{
+	char parts[3][64];
+	int fd = root_fd, next;
+
+	(void)needed;
+	(void)wanted;
+	if (sscanf(path, "%63[^/]/%63[^/]/%63[^/]", parts[0], parts[1], parts[2]) != 3)
+		return error_set(err, -EINVAL, "%s", path);
+	for (int i = 0; i < 3 && fd >= 0; i++) {
+		next = cgroup_make(fd, parts[i], err);
+		if (fd != root_fd)
+			(void)fd_close(fd);
+		fd = next;
+	}
+	return fd;
+}
+
+void cgroup_enable_workload(int dir_fd)
+{
+	(void)dir_fd;
+}
+
+int cgroup_remove_path(int root_fd, const char *path)
+{
+	return cgroup_remove(root_fd, path);
 }
 
 /* ---- keepers ---- */
@@ -544,6 +575,7 @@ static inline struct instances_config fake_config(void)
 		.run_fd = fake.dir_fd,
 		.cgroup_fd = fake.cgroup_fd,
 		.cgroup = "base",
+		.top_fd = fake.dir_fd,
 		.connect = fake_connect,
 		.save = fake_save,
 		.forget = fake_forget,

@@ -204,13 +204,19 @@ static int instance_begin(struct instance *i, struct error *err)
 }
 
 /* NOLINTNEXTLINE(readability-function-size): who it is for, and whom to tell */
-/* 0 or -ENOMEM. */
+/* 0, -ENOMEM, or -ENAMETOOLONG of its cgroup. */
 static int instance_take(struct instance *i, const struct instance_spec *spec)
 {
 	(void)str_copy(i->owner, sizeof(i->owner), spec->owner ? spec->owner : "");
 	(void)str_copy(i->request, sizeof(i->request), spec->request ? spec->request : "");
 	i->host_network = spec->host_network;
+	i->host_pids = spec->host_pids;
+	i->host_ipc = spec->host_ipc;
 	i->volumes = spec->volumes;
+	if (!str_empty(spec->cgroup_parent) &&
+	    str_printf(i->cgroup, sizeof(i->cgroup), "%s/inst.%s", spec->cgroup_parent,
+		       spec->name) < 0)
+		return -ENAMETOOLONG;
 	i->choice = spec->choice;
 	if (spec->nic)
 		i->nic = *spec->nic;
@@ -221,8 +227,11 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 		i->settings = strdup(spec->settings);
 	if (spec->limits && instance_is_remote(i))
 		i->limits = strv_copy(spec->limits);
+	if (spec->sysctls)
+		i->sysctls = strv_copy(spec->sysctls);
 	return (str_empty(spec->settings) || i->settings) &&
-			       (!spec->limits || !instance_is_remote(i) || i->limits)
+			       (!spec->limits || !instance_is_remote(i) || i->limits) &&
+			       (!spec->sysctls || i->sysctls)
 		       ? 0
 		       : -ENOMEM;
 }

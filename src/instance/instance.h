@@ -36,6 +36,12 @@ struct instance_spec {
 	const char *settings; /* what else it is asked to be, kept with its record */
 	bool host_network;
 	bool volumes; /* instance_put_volume() will be called */
+	/* Of one of kind cell below the node: the group that its own is made in, a path from the v2
+	 * root that begins with '/' and is not in the base group. Made where it is missing, and
+	 * then taken away with the last one in it. NULL: the node's base group. */
+	const char *cgroup_parent;
+	char *const *sysctls;     /* likewise: instance_check_sysctls() */
+	bool host_pids, host_ipc; /* likewise: it has these namespaces of the node */
 	struct instance_size size;
 	/* For one that is remote; of any other the group is there, and whoever asks sets them. */
 	char *const *limits;

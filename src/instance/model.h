@@ -90,8 +90,9 @@ struct instance {
 	char reason[INSTANCE_REASON_MAX];
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	bool host_network;
-	bool volumes;            /* of the node are to be had in it: only while it is made */
-	struct instance_nic nic; /* until it is made */
+	bool host_pids, host_ipc; /* until it is made */
+	bool volumes;             /* of the node are to be had in it: only while it is made */
+	struct instance_nic nic;  /* until it is made */
 	char *settings; /* what else it was asked to be, in the words of whoever asked; NULL:
 			   nothing */
 	struct instance_size size; /* as it was asked for */
@@ -99,6 +100,7 @@ struct instance {
 	/* isolate/limits_words.h, of all that is in it, where its keeper sets them: before it is
 	 * READY. NULL: none. */
 	char **limits;
+	char **sysctls; /* instance_spec; until it is made */
 	uint64_t created_at;
 	pid_t pid; /* of its keeper, as the daemon sees it; 0: unknown */
 	unsigned long long start_time;
@@ -148,6 +150,7 @@ struct instances_config {
 	int run_fd;         /* the run directory: sockets go below i/ID and node/ */
 	int cgroup_fd;      /* the node's base group */
 	const char *cgroup; /* its path below the v2 root */
+	int top_fd;         /* that root, for instance_spec.cgroup_parent; -1: there is none */
 	/* Of each kind; NULL: there is none. That of kind cell is filled in here. */
 	struct provider *providers[INSTANCE_KIND_COUNT];
 	bool no_cells; /* none is ever made */

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "isolate/cgroup.h"
+#include "isolate/cgroup_path.h"
 
 void place_group_name(const struct instance *i, char ret[NAME_LABEL_MAX + 8])
 {
@@ -48,12 +49,39 @@ int place_name_cgroup(struct instance *i, struct error *err)
 	return 0;
 }
 
+bool place_is_elsewhere(const struct instance *i)
+{
+	const char *base = i->all->config.cgroup;
+	size_t len = strlen(base);
+
+	return i->cgroup[0] && (strncmp(i->cgroup, base, len) != 0 || i->cgroup[len] != '/');
+}
+
+static const char *place_path(const struct instance *i)
+{
+	return i->cgroup + strspn(i->cgroup, "/");
+}
+
+/* One of our own; the groups above it are somebody else's, and may be there already. */
+static int place_make_elsewhere(struct instance *i, struct error *err)
+{
+	i->cgroup_fd = cgroup_make_path(i->all->config.top_fd, place_path(i), 0,
+					CGROUP_CONTROLLERS_WORKLOAD, err);
+	if (i->cgroup_fd < 0)
+		return i->cgroup_fd;
+	cgroup_enable_workload(i->cgroup_fd);
+	return 0;
+}
+
 /* Opens the group of an instance: for one of our own it is made where it is missing. */
 int place_open_cgroup(struct instance *i, struct error *err)
 {
 	const char *below = i->cgroup + MIN(strlen(i->cgroup), strlen(i->all->config.cgroup) + 1);
+	bool elsewhere = place_is_elsewhere(i);
 	char name[NAME_LABEL_MAX + 8];
 
+	if (instance_is_own(i) && elsewhere)
+		return place_make_elsewhere(i, err);
 	if (instance_is_own(i)) {
 		place_group_name(i, name);
 		i->cgroup_fd = cgroup_make_inner(i->all->config.cgroup_fd, name, err);
@@ -61,9 +89,22 @@ int place_open_cgroup(struct instance *i, struct error *err)
 	}
 	if (!i->cgroup[0])
 		return 0;
-	i->cgroup_fd = sysio_openat(i->all->config.cgroup_fd, below,
+	i->cgroup_fd = sysio_openat(elsewhere ? i->all->config.top_fd : i->all->config.cgroup_fd,
+				    elsewhere ? place_path(i) : below,
 				    O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	return i->cgroup_fd < 0 ? error_set(err, -errno, "open the cgroup %s", i->cgroup) : 0;
+}
+
+int place_remove_group(struct instance *i)
+{
+	char name[NAME_LABEL_MAX + 8];
+
+	if (!instance_is_own(i))
+		return 0;
+	if (place_is_elsewhere(i))
+		return cgroup_remove_path(i->all->config.top_fd, place_path(i));
+	place_group_name(i, name);
+	return cgroup_remove(i->all->config.cgroup_fd, name);
 }
 
 int place_make_dir(struct instance *i, struct error *err)

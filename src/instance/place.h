@@ -16,6 +16,11 @@ void place_group_name(const struct instance *i, char ret[NAME_LABEL_MAX + 8]);
 int place_name_cgroup(struct instance *i, struct error *err);
 /* Opens it, where it has one, as i->cgroup_fd; one of our own is made where it is missing. */
 int place_open_cgroup(struct instance *i, struct error *err);
+/* Takes that of one of our own away: 0 where none is left, -EBUSY while something lives there. */
+int place_remove_group(struct instance *i);
+/* Whether it hangs below a group that whoever asked for it has named (instance_spec.cgroup_parent),
+ * and not below the node's base group. */
+bool place_is_elsewhere(const struct instance *i);
 /* Makes and opens the directory as i->dir_fd. */
 int place_make_dir(struct instance *i, struct error *err);
 /* 0 where none is left; it can be tried again. */

@@ -47,8 +47,9 @@ static int cell_draw(struct instance *i)
 {
 	struct spare_keeper spare = SPARE_KEEPER_INIT;
 
-	if (instance_is_own(i) && !i->host_network && i->owner[0] &&
-	    spare_take(i->all->spare, &spare))
+	bool special = i->host_network || i->host_pids || i->host_ipc || i->cgroup[0] || i->sysctls;
+
+	if (instance_is_own(i) && !special && i->owner[0] && spare_take(i->all->spare, &spare))
 		return cell_use_spare(i, &spare);
 	return id_new(i->id);
 }
@@ -78,6 +79,9 @@ static int cell_make_keeper(struct instance *i, struct error *err)
 		.exe_fd = i->all->exe_fd,
 		.walled = !instance_is_node(i),
 		.host_network = i->host_network,
+		.host_pids = i->host_pids,
+		.host_ipc = i->host_ipc,
+		.sysctls = i->sysctls,
 	};
 	int r;
 

@@ -565,6 +565,27 @@ static void is_taken_up_by_its_provider(void)
 	fake_end_all();
 }
 
+static void has_its_group_where_it_was_asked_to_be(void)
+{
+	struct instance_spec spec = { .name = "a", .cgroup_parent = "/pods/one" };
+	struct error err = ERROR_INIT;
+	struct instance *i = NULL;
+
+	begin(false);
+	CHECK_INT(instance_create(fake.all, NULL, &spec, NULL, NULL, &i, &err), 0);
+	fake_yes(i, FAKE_OPEN);
+	fake_turns();
+	CHECK_INT(i->state, INSTANCE_READY);
+	CHECK_STR(i->cgroup, "/pods/one/inst.a");
+	CHECK(faccessat(fake.dir_fd, "pods/one/inst.a", F_OK, 0) == 0);
+	CHECK(faccessat(fake.cgroup_fd, "inst.a", F_OK, 0) < 0);
+	instance_stop(i, NULL, NULL);
+	fake_kill_keeper(fake.n_keepers - 1);
+	FAKE_UNTIL(faccessat(fake.dir_fd, "pods/one/inst.a", F_OK, 0) < 0);
+	CHECK(faccessat(fake.dir_fd, "pods/one", F_OK, 0) == 0);
+	fake_end_all();
+}
+
 static void words_stand_for_kinds(void)
 {
 	CHECK_INT(instance_kind_of("cell"), INSTANCE_CELL);
@@ -573,7 +594,8 @@ static void words_stand_for_kinds(void)
 	CHECK_INT(instance_kind_of(""), INSTANCE_KIND_COUNT);
 }
 
-UNIT_MAIN({ "chooses_what_there_is", chooses_what_there_is },
+UNIT_MAIN({ "has_its_group_where_it_was_asked_to_be", has_its_group_where_it_was_asked_to_be },
+	  { "chooses_what_there_is", chooses_what_there_is },
 	  { "chooses_what_is_preferred", chooses_what_is_preferred },
 	  { "lives_as_its_provider_makes_it", lives_as_its_provider_makes_it },
 	  { "is_not_ready_without_its_limits", is_not_ready_without_its_limits },

@@ -37,6 +37,26 @@ int instance_open_exe(struct error *err)
 	return TAKE_FD(fd);
 }
 
+static void instance_plan_namespaces(struct isolate_plan *plan, bool host_network, bool host_ipc)
+{
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+		plan->ns[i] =
+			i == ISOLATE_NS_USER || i == ISOLATE_NS_TIME ? ISOLATE_KEEP : ISOLATE_NEW;
+	/*
+	 * No cgroup namespace: its root would be the leaf, and where cgroup2 is mounted with
+	 * nsdelegate nobody clones into a group outside of the root of his namespace. To be born in
+	 * the layer's group and to move to the leaf is no way either: a move waits for an RCU grace
+	 * period, some 10 ms (cgroup_threadgroup_rwsem). The containers have namespaces of their
+	 * own.
+	 */
+	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_KEEP;
+	if (host_network)
+		plan->ns[ISOLATE_NS_NET] = ISOLATE_KEEP;
+	if (host_ipc)
+		plan->ns[ISOLATE_NS_IPC] = ISOLATE_KEEP;
+	plan->bring_up_loopback = !host_network;
+}
+
 static void instance_plan(struct isolate_plan *plan, const struct instance_spawn *spec, int leaf_fd)
 {
 	isolate_plan_init(plan);
@@ -51,22 +71,51 @@ static void instance_plan(struct isolate_plan *plan, const struct instance_spawn
 	if (!spec->walled)
 		return;
 
-	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
-		plan->ns[i] =
-			i == ISOLATE_NS_USER || i == ISOLATE_NS_TIME ? ISOLATE_KEEP : ISOLATE_NEW;
-	/*
-	 * No cgroup namespace: its root would be the leaf, and where cgroup2 is mounted with
-	 * nsdelegate nobody clones into a group outside of the root of his namespace. To be born in
-	 * the layer's group and to move to the leaf is no way either: a move waits for an RCU grace
-	 * period, some 10 ms (cgroup_threadgroup_rwsem). The containers have namespaces of their
-	 * own.
-	 */
-	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_KEEP;
-	if (spec->host_network)
-		plan->ns[ISOLATE_NS_NET] = ISOLATE_KEEP;
-	plan->bring_up_loopback = !spec->host_network;
+	instance_plan_namespaces(plan, spec->host_network, spec->host_ipc);
+	if (spec->host_pids)
+		plan->ns[ISOLATE_NS_PID] = ISOLATE_KEEP;
 	plan->hostname = name_last(spec->title);
 	plan->root = ISOLATE_ROOT_KEEPER;
+}
+
+/* "NAME=VALUE" each, cut in the copy that *text becomes. */
+static int instance_split_sysctls(char *const *sysctls, char ***text,
+				  struct isolate_sysctl ret[ISOLATE_SYSCTLS_MAX], size_t *ret_n)
+{
+	size_t n = strv_len(sysctls);
+
+	if (n == 0)
+		return 0;
+	if (n > ISOLATE_SYSCTLS_MAX)
+		return -E2BIG;
+	*text = strv_copy(sysctls);
+	if (!*text)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		char *value = strchr((*text)[i], '=');
+
+		ret[i].name = (*text)[i];
+		ret[i].value = value ? value + 1 : NULL;
+		if (value)
+			*value = '\0';
+	}
+	*ret_n = n;
+	return 0;
+}
+
+int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ipc,
+			   struct error *err)
+{
+	struct isolate_sysctl split[ISOLATE_SYSCTLS_MAX];
+	_cleanup_strv_ char **text = NULL;
+	struct isolate_plan plan;
+	size_t n = 0;
+	int r;
+
+	isolate_plan_init(&plan);
+	instance_plan_namespaces(&plan, host_network, host_ipc);
+	r = instance_split_sysctls(sysctls, &text, split, &n);
+	return r < 0 ? error_set(err, r, "sysctls") : isolate_sysctls_check(split, n, plan.ns, err);
 }
 
 /* As long as the longest name that an unnamed keeper may get. */
@@ -79,6 +128,8 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 	const char *argv[] = { "nacre", "keeper", "--title", spec->title, NULL, NULL, NULL, NULL };
 	size_t n = 4;
 	_cleanup_fd_ int rpc_fd = -1, channel_fd = -1, end_fd = -1, leaf_fd = -1;
+	struct isolate_sysctl sysctls[ISOLATE_SYSCTLS_MAX];
+	_cleanup_strv_ char **text = NULL;
 	struct isolate_plan plan;
 	int r;
 
@@ -111,6 +162,10 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 
 	FAILPOINT_AFTER("spawn.sockets");
 	instance_plan(&plan, spec, leaf_fd);
+	r = instance_split_sysctls(spec->sysctls, &text, sysctls, &plan.n_sysctls);
+	if (r < 0)
+		return error_set(err, r, "sysctls");
+	plan.sysctls = sysctls;
 	plan.argv = (char *const *)(uintptr_t)argv;
 	plan.env = keeper_env();
 	plan.keep_fds[INSTANCE_FD_RPC - 3] = rpc_fd;

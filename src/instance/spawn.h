@@ -43,8 +43,11 @@ struct instance_spawn {
 	bool unnamed;      /* title is for now: hello brings another, of at most a label */
 	bool walled;       /* namespaces and a root of its own; false: the keeper of the node */
 	bool in_guest;     /* not walled, and not the node either: the walls are the machine's */
-	bool host_network; /* only with walled */
-	int death_signal;  /* 0, or SIGKILL where its parent is a keeper */
+	/* Only with walled: these namespaces are those of whoever makes it. */
+	bool host_network, host_pids, host_ipc;
+	/* Likewise: "NAME=VALUE" each, of the namespaces that it gets; NULL: none. */
+	char *const *sysctls;
+	int death_signal; /* 0, or SIGKILL where its parent is a keeper */
 	/* With walled, in a guest: where its machine has the disks, which it cannot see from behind
 	 * its walls; not owned. NULL: not in a guest. */
 	const struct disk_places *disks;
@@ -53,6 +56,11 @@ struct instance_spawn {
 /* This program as a detached read-only mount that can be executed and handed on (architecture 9.5).
  */
 int instance_open_exe(struct error *err);
+
+/* Whether such sysctls are of namespaces that a keeper with walls gets. Pure. ERROR_INVALID with
+ * "sysctls: NAME". */
+int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ipc,
+			   struct error *err);
 
 /* Returns when the process was cloned; it listens from the first instant (the sockets are bound
  * before). */

@@ -116,6 +116,7 @@ struct instance *instance_free(struct instance *i)
 	i->cgroup_fd = fd_close(i->cgroup_fd);
 	free(i->settings);
 	strv_free(i->limits);
+	strv_free(i->sysctls);
 	free(i);
 	return NULL;
 }

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "base/tally.h"
+#include "instance/place.h"
 #include "instance/provider.h"
 #include "instance/spare.h"
 #include "isolate/cgroup_name.h"
@@ -94,10 +95,11 @@ static void instance_tally(const struct instance *i, struct tally *t)
 	/* Of what has ended and was cleaned up nothing is to be left. */
 	if (i->state == INSTANCE_GONE || (instance_has_ended(i) && i->clean_delay == 0))
 		return;
-	if (i->cgroup[0])
+	if (i->cgroup[0] && !place_is_elsewhere(i)) {
 		tally_groups(t, live, i->provider, instance_group(i));
-	if (live)
-		standby_tally(i, t);
+		if (live)
+			standby_tally(i, t);
+	}
 	if (!instance_is_own(i))
 		return;
 	(void)str_printf(dir, sizeof(dir), instance_is_node(i) ? "node" : "i/%s", i->id);

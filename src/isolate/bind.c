@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "isolate/bind.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/mount.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "isolate/mount.h"
 
-int isolate_bind(int source_fd, bool read_only, bool no_exec, struct error *err)
+/* Words before them. */
+#define BIND_MOUNTINFO_TAGS 6
+#define BIND_MOUNTINFO_MAX ((size_t)4 << 20)
+
+int isolate_bind(int source_fd, unsigned flags, struct error *err)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-				   .propagation = MS_PRIVATE };
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
 	_cleanup_fd_ int fd = -1;
 	int r;
 
-	if (read_only)
+	if (!(flags & ISOLATE_BIND_PEERS))
+		attr.propagation = MS_PRIVATE;
+	if (flags & ISOLATE_BIND_READ_ONLY)
 		attr.attr_set |= MOUNT_ATTR_RDONLY;
-	if (no_exec)
+	if (flags & ISOLATE_BIND_NO_EXEC)
 		attr.attr_set |= MOUNT_ATTR_NOEXEC;
 	fd = mount_copy_tree(source_fd, "", err);
 	if (fd < 0)
@@ -30,4 +41,42 @@ int isolate_bind_read_only(int fd, struct error *err)
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
 
 	return mount_change(fd, &attr, false, err);
+}
+
+/* The words between the options of a mount and "-" (proc_pid_mountinfo(5)). */
+static void bind_read_tags(char *line, bool *ret_shared, bool *ret_slave)
+{
+	char *save = NULL;
+	int i = 0;
+
+	for (char *word = strtok_r(line, " ", &save); word && !str_eq(word, "-");
+	     word = strtok_r(NULL, " ", &save)) {
+		if (i++ < BIND_MOUNTINFO_TAGS)
+			continue;
+		*ret_shared = *ret_shared || str_has_prefix(word, "shared:");
+		*ret_slave = *ret_slave || str_has_prefix(word, "master:");
+	}
+}
+
+int isolate_bind_peers(int fd, bool *ret_shared, bool *ret_slave, struct error *err)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_str_ char *text = NULL;
+	char *save = NULL;
+	uint64_t id = 0;
+	int r = mount_id(fd, &id, err);
+
+	*ret_shared = *ret_slave = false;
+	if (r < 0)
+		return r;
+	r = fd_read_file(AT_FDCWD, "/proc/self/mountinfo", BIND_MOUNTINFO_MAX, &b);
+	if (r < 0)
+		return error_set(err, r, "read the mounts");
+	text = buf_take_str(&b);
+	if (!text)
+		return error_set(err, -ENOMEM, "read the mounts");
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (strtoull(line, NULL, 10) == id)
+			bind_read_tags(line, ret_shared, ret_slave);
+	return 0;
 }

@@ -12,7 +12,12 @@
  * set-user-ID bits and device nodes mean nothing there. source_fd: the directory or file (O_PATH is
  * enough). The descriptor of the copy.
  */
-int isolate_bind(int source_fd, bool read_only, bool no_exec, struct error *err);
+#define ISOLATE_BIND_READ_ONLY 1U
+#define ISOLATE_BIND_NO_EXEC 2U
+#define ISOLATE_BIND_PEERS 4U /* not private: it is told of later mounts as its source is */
+int isolate_bind(int source_fd, unsigned flags, struct error *err);
+/* Whether the mount that a file is in is shared, and whether it is the slave of another one. */
+int isolate_bind_peers(int fd, bool *ret_shared, bool *ret_slave, struct error *err);
 /* Makes such a copy read-only itself, and leaves what is mounted below it as it is. */
 int isolate_bind_read_only(int fd, struct error *err);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
@@ -51,6 +52,26 @@ static int cgroup_parts_of(struct cgroup_parts *ret, const char *path, struct er
 					    CGROUP_PATH_DEPTH_MAX);
 		ret->names[ret->n++] = name;
 	}
+	return 0;
+}
+
+int cgroup_path_check(const char *path)
+{
+	size_t n = 0;
+
+	if (!str_is_clean(path))
+		return -EINVAL;
+	do {
+		size_t len;
+
+		if (*path++ != '/')
+			return -EINVAL;
+		len = strcspn(path, "/");
+		if (len == 0 || len > NAME_MAX || (len == 1 && path[0] == '.') ||
+		    (len == 2 && path[0] == '.' && path[1] == '.') || ++n > CGROUP_PATH_DEPTH_MAX)
+			return -EINVAL;
+		path += len;
+	} while (*path);
 	return 0;
 }
 

@@ -12,6 +12,9 @@
 #define CGROUP_PATH_DEPTH_MAX 32
 #define CGROUP_PATH_SIZE 4096
 
+/* Whether it is such a path behind a '/', at least one part long: 0 or -EINVAL. Pure. */
+int cgroup_path_check(const char *path);
+
 /*
  * Makes the groups of a relative path ("a/b/c") below root_fd where they are missing and opens the
  * last. `needed` controllers reach the last one, or it fails; those of `wanted` are handed down as

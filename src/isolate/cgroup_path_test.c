@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -150,6 +152,29 @@ static void needs_controllers(void)
 	}
 }
 
-UNIT_MAIN({ "names of the OCI", names_of_the_oci }, { "refuses names", refuses_names },
+static void checks_the_form_of_a_path(void)
+{
+	static const char *const good[] = { "/a", "/kubepods.slice/x-1", "/a/...", "/a/b/c" };
+	static const char *const bad[] = { "",      "/",    "a",     "/a/",   "//a",
+					   "/a//b", "/./a", "/a/..", "/a\nb", "a/b" };
+	char deep[2 * (CGROUP_PATH_DEPTH_MAX + 1) + 1], name[NAME_MAX + 3] = "/";
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		CHECK_INT(cgroup_path_check(good[i]), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		CHECK_INT(cgroup_path_check(bad[i]), -EINVAL);
+	for (size_t i = 0; i < sizeof(deep) - 1; i++)
+		deep[i] = i % 2 ? 'a' : '/';
+	deep[sizeof(deep) - 1] = '\0';
+	CHECK_INT(cgroup_path_check(deep), -EINVAL);
+	CHECK_INT(cgroup_path_check(deep + 2), 0);
+	memset(name + 1, 'n', NAME_MAX + 1);
+	CHECK_INT(cgroup_path_check(name), -EINVAL);
+	name[NAME_MAX + 1] = '\0';
+	CHECK_INT(cgroup_path_check(name), 0);
+}
+
+UNIT_MAIN({ "checks the form of a path", checks_the_form_of_a_path },
+	  { "names of the OCI", names_of_the_oci }, { "refuses names", refuses_names },
 	  { "makes and removes paths", makes_paths },
 	  { "a path needs its controllers", needs_controllers })

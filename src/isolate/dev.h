@@ -14,6 +14,12 @@
  * for both. The umask must be 0.
  */
 int dev_fill(int dir_fd, bool container, struct error *err);
+/*
+ * The same for a container that may make nodes (CAP_MKNOD). dir_fd: an empty file system without
+ * devices, detached; it is put on target_fd. The nodes of the house are mounts in it, so that one
+ * which the container makes, there or anywhere, is the device of nobody.
+ */
+int dev_fill_sealed(int dir_fd, int target_fd, struct error *err);
 /* Makes the links of a container in a /dev where nothing has their names. */
 int dev_link(int dir_fd, struct error *err);
 /* dir_fd/null as an O_PATH descriptor, after a look that it is the device 1:3. */

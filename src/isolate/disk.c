@@ -311,5 +311,7 @@ int disk_open_share(int shares_fd, const char *name, bool read_only, bool no_exe
 				    "this machine is given no volume %.80s", name);
 	if (fd < 0)
 		return error_set(err, fd, "open the volume %.80s", name);
-	return isolate_bind(fd, read_only, no_exec, err);
+	return isolate_bind(
+		fd, (read_only ? ISOLATE_BIND_READ_ONLY : 0) | (no_exec ? ISOLATE_BIND_NO_EXEC : 0),
+		err);
 }

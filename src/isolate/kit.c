@@ -168,7 +168,10 @@ static int kit_make_dev(int shm_fd, struct error *err)
 {
 	_cleanup_fd_ int target = kit_place("/dev", err);
 
-	return target < 0 ? target : place_dev(target, -1, shm_fd, err);
+	return target < 0
+		       ? target
+		       : place_dev(target,
+				   &(struct place_dev_plan){ .pts_fd = -1, .shm_fd = shm_fd }, err);
 }
 
 static int kit_make_sys(int dev_fd, struct error *err)
@@ -178,7 +181,7 @@ static int kit_make_sys(int dev_fd, struct error *err)
 
 	if (target < 0)
 		return target;
-	fd = place_sys(target, err);
+	fd = place_sys(target, false, err);
 	if (fd < 0)
 		return fd;
 	null_fd = dev_open_null(dev_fd, err);

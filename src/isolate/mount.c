@@ -174,6 +174,13 @@ int mount_pivot(int root_fd, struct error *err)
 	return 0;
 }
 
+int mount_leave(int mount_fd, struct error *err)
+{
+	if (fchdir(mount_fd) < 0)
+		return error_set(err, -errno, "enter a mount");
+	return umount2(".", MNT_DETACH) < 0 ? error_set(err, -errno, "take a mount away") : 0;
+}
+
 int mount_take_all(int mount_fd, struct error *err)
 {
 	int r;

@@ -44,6 +44,8 @@ int mount_id(int fd, uint64_t *ret, struct error *err);
 /* Whether two descriptors lie in the same mount: 1 or 0. */
 int mount_is_same(int a_fd, int b_fd, struct error *err);
 int mount_attach(int mount_fd, int dir_fd, const char *name, struct error *err);
+/* Takes a mount away from where it is attached; it is the working directory then. */
+int mount_leave(int mount_fd, struct error *err);
 /* Goes to root_fd, attached already: it is the root of this process (or thread) and of its mount
  * namespace, and what was the root is there no more. */
 int mount_pivot(int root_fd, struct error *err);

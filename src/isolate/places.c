@@ -61,24 +61,25 @@ static int place_pts(int dev_fd, int pts_fd, struct error *err)
 	return mount_attach(console_fd, dev_fd, "console", err);
 }
 
-int place_dev(int target_fd, int pts_fd, int shm_fd, struct error *err)
+int place_dev(int target_fd, const struct place_dev_plan *plan, struct error *err)
 {
 	static const struct mount_option options[] = {
 		{ "mode", "0755" }, { "size", "64k" }, { "nr_inodes", "1024" }, { NULL, NULL }
 	};
+	unsigned sealed = plan->sealed ? MOUNT_ATTR_NODEV : 0;
 	_cleanup_fd_ int fd =
-		mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+		mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | sealed, err);
 	int r;
 
 	if (fd < 0)
 		return fd;
-	r = dev_fill(fd, true, err);
-	if (r >= 0)
+	r = sealed ? dev_fill_sealed(fd, target_fd, err) : dev_fill(fd, true, err);
+	if (r >= 0 && !sealed)
 		r = mount_attach(fd, target_fd, "", err);
 	if (r >= 0)
-		r = place_pts(fd, pts_fd, err);
+		r = place_pts(fd, plan->pts_fd, err);
 	if (r >= 0)
-		r = place_shm(fd, shm_fd, err);
+		r = place_shm(fd, plan->shm_fd, err);
 	if (r >= 0)
 		r = mount_below(fd, "mqueue", "mqueue", PLACE_MS_NO_SUID_DEV_EXEC, NULL, err);
 	/* A kernel may be built without POSIX message queues: then there are none to be had. */
@@ -87,17 +88,18 @@ int place_dev(int target_fd, int pts_fd, int shm_fd, struct error *err)
 	return r < 0 ? error_wrap(err, r, "/dev") : TAKE_FD(fd);
 }
 
-int place_sys(int target_fd, struct error *err)
+int place_sys(int target_fd, bool writable, struct error *err)
 {
-	int fd = place_new(target_fd, "sysfs", MOUNT_ATTR_RDONLY | PLACE_NO_SUID_DEV_EXEC, err);
+	unsigned read_only = writable ? 0 : MOUNT_ATTR_RDONLY;
+	int fd = place_new(target_fd, "sysfs", read_only | PLACE_NO_SUID_DEV_EXEC, err);
 
 	return fd < 0 ? error_wrap(err, fd, "/sys") : fd;
 }
 
-int place_cgroups(int sys_fd, struct error *err)
+int place_cgroups(int sys_fd, bool writable, struct error *err)
 {
-	int r = mount_below(sys_fd, "fs/cgroup", "cgroup2", MS_RDONLY | PLACE_MS_NO_SUID_DEV_EXEC,
-			    NULL, err);
+	int r = mount_below(sys_fd, "fs/cgroup", "cgroup2",
+			    (writable ? 0UL : MS_RDONLY) | PLACE_MS_NO_SUID_DEV_EXEC, NULL, err);
 
 	return r < 0 ? error_wrap(err, r, "/sys") : 0;
 }

@@ -12,13 +12,18 @@
  * show, with umask 0. The working directory is another one afterwards.
  */
 
-/* The mount, with devices, links, pts (pts_fd, a detached mount; -1: a new one), shm (a detached
- * mount; -1: a new one) and mqueue. */
-int place_dev(int target_fd, int pts_fd, int shm_fd, struct error *err);
-/* The mount, read-only. */
-int place_sys(int target_fd, struct error *err);
+struct place_dev_plan {
+	int pts_fd;  /* a detached mount; -1: a new one */
+	int shm_fd;  /* likewise */
+	bool sealed; /* no node that is made later is a device: dev_fill_sealed() */
+};
+
+/* The mount, with devices, links, pts, shm and mqueue. */
+int place_dev(int target_fd, const struct place_dev_plan *plan, struct error *err);
+/* The mount, read-only but where it is to be writable. */
+int place_sys(int target_fd, bool writable, struct error *err);
 /* In that mount the groups of the caller's cgroup namespace. */
-int place_cgroups(int sys_fd, struct error *err);
+int place_cgroups(int sys_fd, bool writable, struct error *err);
 
 /* Mounts a new file system on a directory; the mount. */
 int place_new(int target_fd, const char *fs, unsigned attrs, struct error *err);

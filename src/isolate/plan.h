@@ -2,6 +2,7 @@
 #ifndef NACRE_ISOLATE_PLAN_H
 #define NACRE_ISOLATE_PLAN_H
 
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,8 +44,9 @@ enum isolate_root {
 	/*
 	 * root_fd, a detached mount, with what a container gets: /proc, /dev (tmpfs with the
 	 * minimal devices, pts, shm, mqueue), /sys read-only, /sys/fs/cgroup read-only, masked and
-	 * read-only paths (security.md 4.3); and then what the lists say: mounts, devices. Needs
-	 * new mount and pid namespaces.
+	 * read-only paths (security.md 4.3); and then what the lists say: mounts, devices,
+	 * masked_paths, readonly_paths. Needs a new mount namespace; /proc shows the pid namespace
+	 * that it is in.
 	 */
 	ISOLATE_ROOT_CONTAINER,
 	/*
@@ -108,8 +110,9 @@ struct isolate_sysctl {
  * A mount in the tree. The target is resolved in the root: links of the image are followed inside
  * it, what is missing is made (a file where the source is one). It may not be the root itself, nor
  * on a procfs, except for the files that the field puts there (/proc/cpuinfo, meminfo, ...), and on
- * /proc itself goes only a procfs; in a container, nor in /dev and /sys, except for /dev/shm. That
- * is judged by the file that the target leads to: ERROR_INVALID. The mount must be found at its
+ * /proc itself goes only a procfs; in a container, nor in /dev and /sys, except for /dev/shm and a
+ * name right in /dev that is not isolate_dev_has_name(). That is judged by the file that the target
+ * leads to: ERROR_INVALID. The mount must be found at its
  * target afterwards.
  */
 struct isolate_mount {
@@ -267,16 +270,20 @@ struct isolate_plan {
 	int shm_fd; /* a directory to bind on /dev/shm (shared by a cell); -1: a tmpfs of its own */
 	/* The new mount namespace of a container: of a kit (isolate/kit.h), with nothing in it but
 	 * /dev and /sys, which become the container's, used up; -1: a copy of the spawner's, from
-	 * which its tree is taken. With pts_fd /dev is made anew; only then there is a shm_fd. */
+	 * which its tree is taken. Where isolate_plan_has_dev(), /dev is made anew; only then there
+	 * is a shm_fd. */
 	int kit_ns_fd;
 
-	/* Mounts go on in this order, devices behind them; of ISOLATE_ROOT_CONTAINER and _TREE.
-	 * Paths: of a tree. */
+	/* Mounts go on in this order, devices and paths behind them; of ISOLATE_ROOT_CONTAINER and
+	 * _TREE. */
 	const struct isolate_mount *mounts;
 	size_t n_mounts;
 	const struct isolate_device *devices;
 	size_t n_devices;
 	char *const *masked_paths, *const *readonly_paths; /* NULL: none */
+	/* Of a container: the two lists stand in the place of what it would have; and /sys can be
+	 * written to, with the groups in it. Neither goes with a kit. */
+	bool own_masks, writable_sys;
 	/* As in struct isolate_mount, for the mount of root_fd. */
 	unsigned long root_propagation;
 	/* Of a tree: the directory of root_fd by its name in the mount namespace that is copied.
@@ -366,9 +373,24 @@ struct isolate_plan {
 /* All namespaces kept, no descriptor, full privilege: what a caller starts from. */
 void isolate_plan_init(struct isolate_plan *plan);
 
+/* Whether /dev is not as that of any other container: a terminal is of a devpts of its own, and who
+ * may make nodes (CAP_MKNOD) makes none that are devices. */
+static inline bool isolate_plan_has_dev(const struct isolate_plan *p)
+{
+	return p->pts_fd >= 0 || p->caps & 1ULL << CAP_MKNOD;
+}
+
 /* Whether the plan makes sense (a root that needs a namespace, a join without a descriptor, ...).
  * Pure. ERROR_INVALID with the name of the member. */
 int isolate_plan_check(const struct isolate_plan *plan, struct error *err);
+
+/* Whether these are sysctls of namespaces that are not kept, with values of one line. Pure.
+ * ERROR_INVALID with "sysctls: NAME". */
+int isolate_sysctls_check(const struct isolate_sysctl *sysctls, size_t n,
+			  const enum isolate_ns_mode ns[ISOLATE_NS_COUNT], struct error *err);
+
+/* Whether a container has this name in its /dev: a device, link or directory of the house. Pure. */
+bool isolate_dev_has_name(const char *name);
 
 /* The container's seccomp filter for these capabilities (security.md 4.2), compiled into the
  * program; lives for ever. Unknown system calls get ENOSYS, forbidden ones EPERM; other ABIs than

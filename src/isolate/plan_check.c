@@ -54,8 +54,7 @@ static bool plan_root_is_wrong(const struct isolate_plan *p)
 		return is_new;
 	case ISOLATE_ROOT_CONTAINER:
 	case ISOLATE_ROOT_KEEPER:
-		return !is_new || p->ns[ISOLATE_NS_PID] != ISOLATE_NEW ||
-		       p->ns[ISOLATE_NS_USER] != ISOLATE_KEEP;
+		return !is_new || p->ns[ISOLATE_NS_USER] != ISOLATE_KEEP;
 	default:
 		return true;
 	}
@@ -70,8 +69,8 @@ static bool plan_root_fd_is_wrong(const struct isolate_plan *p)
 
 static bool plan_root_later_is_wrong(const struct isolate_plan *p)
 {
-	return p->root_later &&
-	       (p->root != ISOLATE_ROOT_CONTAINER || p->n_mounts > 0 || p->n_devices > 0);
+	return p->root_later && (p->root != ISOLATE_ROOT_CONTAINER || p->n_mounts > 0 ||
+				 p->n_devices > 0 || p->masked_paths || p->readonly_paths);
 }
 
 static bool plan_rest_later_is_wrong(const struct isolate_plan *p)
@@ -93,8 +92,9 @@ static bool plan_shm_is_wrong(const struct isolate_plan *p)
 
 static bool plan_kit_ns_is_wrong(const struct isolate_plan *p)
 {
-	return p->kit_ns_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot ||
-				     (p->shm_fd >= 0 && p->pts_fd < 0));
+	return p->kit_ns_fd >= 0 &&
+	       (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot || p->own_masks ||
+		p->writable_sys || (p->shm_fd >= 0 && !isolate_plan_has_dev(p)));
 }
 
 static bool plan_terminal_is_wrong(const struct isolate_plan *p)
@@ -171,7 +171,7 @@ static const struct plan_rule plan_rules[] = {
 	{ "hostname", plan_hostname_is_wrong,
 	  "only in a new uts namespace, 1 to 64 bytes without control characters" },
 	{ "root", plan_root_is_wrong,
-	  "that of a container or keeper needs new mount and pid namespaces and no user "
+	  "that of a container or keeper needs a new mount namespace and no user "
 	  "namespace; a tree with a new user namespace, a new mount namespace; that of another "
 	  "process, none" },
 	{ "root_fd", plan_root_fd_is_wrong,
@@ -183,7 +183,9 @@ static const struct plan_rule plan_rules[] = {
 	{ "root_read_only", plan_read_only_is_wrong, "only for a root of its own" },
 	{ "shm_fd", plan_shm_is_wrong, "only for the root of a container" },
 	{ "kit_ns_fd", plan_kit_ns_is_wrong,
-	  "only for the root of a container, and with shm_fd only where there is a pts_fd" },
+	  "only for the root of a container with the usual masks, and with shm_fd only where /dev "
+	  "is "
+	  "its own" },
 	{ "terminal", plan_terminal_is_wrong, "needs a session of its own and stdio[0]" },
 	{ "argv", plan_argv_is_wrong, "the name of a program is missing" },
 	{ "env", plan_env_is_wrong, "missing" },
@@ -215,7 +217,7 @@ int isolate_plan_check(const struct isolate_plan *plan, struct error *err)
 	if (r == 0)
 		r = plan_check_rules(plan_ns_rules, plan, err);
 	if (r == 0)
-		r = plan_check_sysctls(plan, err);
+		r = isolate_sysctls_check(plan->sysctls, plan->n_sysctls, plan->ns, err);
 	if (r == 0)
 		r = plan_check_rules(plan_tree_rules, plan, err);
 	if (r == 0)

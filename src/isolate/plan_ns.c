@@ -82,7 +82,7 @@ static bool plan_sysctl_value_is_wrong(const char *value)
 	return false;
 }
 
-static int plan_check_sysctl(const struct isolate_plan *p, const struct isolate_sysctl *s,
+static int plan_check_sysctl(const struct isolate_sysctl *s, const enum isolate_ns_mode *ns,
 			     struct error *err)
 {
 	char path[SYSCTL_NAME_MAX + 1];
@@ -99,21 +99,22 @@ static int plan_check_sysctl(const struct isolate_plan *p, const struct isolate_
 	if (kind == ISOLATE_NS_COUNT)
 		return error_refuse(err, ERROR_INVALID, "sysctls: %s: belongs to no namespace",
 				    s->name);
-	if (p->ns[kind] == ISOLATE_KEEP)
+	if (ns[kind] == ISOLATE_KEEP)
 		return error_refuse(err, ERROR_INVALID,
 				    "sysctls: %s: is of a namespace that is kept", s->name);
 	return 0;
 }
 
-int plan_check_sysctls(const struct isolate_plan *p, struct error *err)
+int isolate_sysctls_check(const struct isolate_sysctl *sysctls, size_t n,
+			  const enum isolate_ns_mode ns[ISOLATE_NS_COUNT], struct error *err)
 {
 	int r = 0;
 
-	if (p->n_sysctls > ISOLATE_SYSCTLS_MAX || (p->n_sysctls && !p->sysctls))
+	if (n > ISOLATE_SYSCTLS_MAX || (n && !sysctls))
 		return error_refuse(err, ERROR_INVALID, "sysctls: more than %d",
 				    ISOLATE_SYSCTLS_MAX);
-	for (size_t i = 0; r == 0 && i < p->n_sysctls; i++)
-		r = plan_check_sysctl(p, &p->sysctls[i], err);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = plan_check_sysctl(&sysctls[i], ns, err);
 	return r;
 }
 

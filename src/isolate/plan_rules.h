@@ -18,7 +18,4 @@ extern const struct plan_rule plan_ns_rules[];
 extern const struct plan_rule plan_tree_rules[];
 extern const struct plan_rule plan_process_rules[];
 
-/* The sysctls, each by its name. */
-int plan_check_sysctls(const struct isolate_plan *p, struct error *err);
-
 #endif

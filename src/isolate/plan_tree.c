@@ -159,14 +159,17 @@ static bool plan_root_place_is_wrong(const struct isolate_plan *p)
 static bool plan_tree_is_wrong(const struct isolate_plan *p)
 {
 	if (p->root == ISOLATE_ROOT_TREE)
-		return false;
-	return p->masked_paths || p->readonly_paths || p->root_propagation || p->root_place ||
-	       p->no_pivot || (p->root != ISOLATE_ROOT_CONTAINER && (p->n_mounts || p->n_devices));
+		return p->own_masks || p->writable_sys;
+	if (p->root_propagation || p->root_place || p->no_pivot)
+		return true;
+	return p->root != ISOLATE_ROOT_CONTAINER &&
+	       (p->masked_paths || p->readonly_paths || p->n_mounts || p->n_devices ||
+		p->own_masks || p->writable_sys);
 }
 
 const struct plan_rule plan_tree_rules[] = {
 	{ "root", plan_tree_is_wrong,
-	  "lists of mounts and devices are for a container or a tree, of paths for a tree" },
+	  "lists of mounts, devices and paths are for a container or a tree" },
 	{ "mounts", plan_mounts_are_wrong,
 	  "at most 1024, each on an absolute path below /, either of a source or of a file system; "
 	  "cgroups only in a cgroup namespace; unbindable only in a new mount namespace" },

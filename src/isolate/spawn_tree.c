@@ -176,7 +176,7 @@ int spawn_tree_prepare(struct isolate_steps *s, struct error *err)
 	size_t n = p->n_mounts + p->n_devices;
 	int r;
 
-	if (p->root != ISOLATE_ROOT_TREE && n == 0)
+	if (p->root != ISOLATE_ROOT_TREE && n == 0 && !p->masked_paths && !p->readonly_paths)
 		return 0;
 	/* That of a container is its own affair. */
 	s->pts_index = p->n_mounts;

@@ -90,18 +90,20 @@ static int root_put(int mount_fd, int place_fd, const char *name, struct error *
 	return r < 0 ? error_wrap(err, r, "/%s", name) : 0;
 }
 
-/* With a terminal there is a devpts for it, which the kit could not know of. */
 static int root_dev(struct isolate_steps *s, int place_fd, struct error *err)
 {
 	const struct isolate_plan *p = s->plan;
+	const struct place_dev_plan plan = { .pts_fd = p->pts_fd,
+					     .shm_fd = s->shm_fd,
+					     .sealed = (p->caps & 1ULL << CAP_MKNOD) != 0 };
 	_cleanup_fd_ int target = -1;
 
-	if (p->kit_ns_fd >= 0 && p->pts_fd < 0)
+	if (p->kit_ns_fd >= 0 && !isolate_plan_has_dev(p))
 		return root_target(place_fd, "dev", err);
 	if (p->kit_ns_fd >= 0 && umount2("/dev", MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
 		return error_set(err, -errno, "take the /dev of a kit away");
 	target = root_target(place_fd, "dev", err);
-	return target < 0 ? target : place_dev(target, p->pts_fd, s->shm_fd, err);
+	return target < 0 ? target : place_dev(target, &plan, err);
 }
 
 /* /sys with the process's own cgroups in it; the mount. */
@@ -114,11 +116,14 @@ static int root_sys(struct isolate_steps *s, int place_fd, struct error *err)
 	target = root_target(place_fd, "sys", err);
 	if (target < 0)
 		return target;
-	fd = s->plan->kit_ns_fd >= 0 ? TAKE_FD(target) : place_sys(target, err);
+	fd = s->plan->kit_ns_fd >= 0 ? TAKE_FD(target)
+				     : place_sys(target, s->plan->writable_sys, err);
 	if (fd < 0)
 		return fd;
 	/* In the spawner's cgroup namespace the mount would show its groups, so there is none. */
-	r = s->plan->ns[ISOLATE_NS_CGROUP] == ISOLATE_KEEP ? 0 : place_cgroups(fd, err);
+	r = s->plan->ns[ISOLATE_NS_CGROUP] == ISOLATE_KEEP
+		    ? 0
+		    : place_cgroups(fd, s->plan->writable_sys, err);
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
@@ -144,6 +149,8 @@ static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd,
 	part_fds[TREE_SYS] = root_sys(s, place_fd, err);
 	if (part_fds[TREE_SYS] < 0)
 		return part_fds[TREE_SYS];
+	if (s->plan->own_masks)
+		return 0;
 	null_fd = dev_open_null(part_fds[TREE_DEV], err);
 	if (null_fd < 0)
 		return null_fd;

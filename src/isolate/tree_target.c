@@ -74,7 +74,7 @@ static int tree_check_place(const struct tree_view *v, int target_fd, const char
 	if (r > 0)
 		return error_refuse(err, ERROR_INVALID,
 				    "%s: leads into /dev or /sys of the container, and nothing can "
-				    "be mounted there but on /dev/shm",
+				    "be mounted there but on /dev/shm and new names right in /dev",
 				    path);
 	return r < 0 ? error_wrap(err, r, "%s", path) : 0;
 }
@@ -157,14 +157,40 @@ int tree_dir(const struct tree_view *v, const char *path, struct error *err)
 	return TAKE_FD(fd);
 }
 
+/* The part of a container that a path begins in, /proc or /sys: -1 for none. */
+static int tree_part(const struct tree_view *v, const char *clean, const char **ret_rest)
+{
+	static const struct {
+		const char *path;
+		enum tree_part part;
+	} parts[] = { { "/proc", TREE_PROC }, { "/sys", TREE_SYS } };
+
+	for (size_t i = 0; v->part_fds && i < ARRAY_SIZE(parts); i++) {
+		const char *rest = tree_path_below(clean, parts[i].path);
+
+		if (!rest)
+			continue;
+		*ret_rest = *rest ? rest : ".";
+		return v->part_fds[parts[i].part];
+	}
+	return -1;
+}
+
 int tree_open(const struct tree_view *v, const char *path, bool *ret_is_own, struct error *err)
 {
 	struct tree_base base;
 	char clean[PATH_MAX];
-	int fd, r = tree_path_clean(clean, sizeof(clean), path);
+	const char *rest;
+	int fd, part_fd, r = tree_path_clean(clean, sizeof(clean), path);
 
 	if (r < 0)
 		return error_set(err, r, "open it");
+	part_fd = tree_part(v, clean, &rest);
+	if (part_fd >= 0) {
+		*ret_is_own = true;
+		fd = rootfd_open(part_fd, rest, O_PATH, 0);
+		return fd < 0 && fd != -ENOENT ? error_set(err, fd, "open it") : fd;
+	}
 	tree_view_base(v, clean, &base);
 	/* What is bound on /dev has links that lead out of it, to /proc or /run. */
 	*ret_is_own = !base.is_root && (base.is_new || !tree_path_below(clean, "/dev"));
@@ -188,6 +214,25 @@ int tree_see(const struct tree_view *v, int mount_fd, const char *path, struct e
 	return r ? 0 : error_refuse(err, ERROR_PRECONDITION, "%s: changed under way", path);
 }
 
+/* The name right in a container's /dev that a path means, where nothing of the house has it; else
+ * NULL. Nobody else has made a link there. */
+static const char *tree_dev_name(const struct tree_view *v, const char *clean)
+{
+	const char *name = v->part_fds ? tree_path_below(clean, "/dev") : NULL;
+
+	return name && *name && !strchr(name, '/') && !isolate_dev_has_name(name) ? name : NULL;
+}
+
+static int tree_dev_target(const struct tree_view *v, const char *name, const char *path,
+			   bool is_dir, struct error *err)
+{
+	int dev_fd = v->part_fds[TREE_DEV];
+	int fd = is_dir ? rootfd_make_dir_through(dev_fd, name)
+			: rootfd_make_file_through(dev_fd, name);
+
+	return fd < 0 ? tree_failed(fd, path, err) : fd;
+}
+
 /*
  * Should: mount on the very file that was resolved, and then find the mount under the name again.
  * Must not: believe a name twice (security.md A07): where another process has exchanged a directory
@@ -199,20 +244,24 @@ int tree_attach(const struct tree_view *v, int mount_fd, const char *path, bool 
 	_cleanup_fd_ int target_fd = -1;
 	struct tree_base base;
 	char clean[PATH_MAX];
+	const char *dev_name;
 	struct stat st;
 	int r = tree_path_clean(clean, sizeof(clean), path);
 
 	if (r < 0 || fstat(mount_fd, &st) < 0)
 		return error_set(err, r < 0 ? r : -errno, "%s: look at what goes there", path);
 	tree_view_base(v, clean, &base);
+	dev_name = is_system ? NULL : tree_dev_name(v, clean);
 	if (is_system)
 		target_fd = tree_system_target(v, &base, path, err);
+	else if (dev_name)
+		target_fd = tree_dev_target(v, dev_name, path, S_ISDIR(st.st_mode), err);
 	else
 		target_fd = tree_any_target(v, &base, path, S_ISDIR(st.st_mode), err);
 	if (target_fd < 0)
 		return target_fd;
 	r = tree_check_proc(target_fd, mount_fd, path, err);
-	if (r == 0)
+	if (r == 0 && !dev_name)
 		r = tree_check_place(v, target_fd, path, err);
 	if (r < 0)
 		return r;

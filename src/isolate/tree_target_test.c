@@ -231,7 +231,7 @@ static void devices_behind_links(void)
 static const char to_root[] = "leads to the root, and nothing can be mounted on that";
 static const char to_part[] =
 	"leads into /dev or /sys of the container, and nothing can be mounted "
-	"there but on /dev/shm";
+	"there but on /dev/shm and new names right in /dev";
 static const char to_proc[] = "nothing is mounted in a procfs";
 
 static const struct {
@@ -256,6 +256,11 @@ static const struct {
 	{ "/dev/shm", "/x/sub", false, to_part, NULL },
 	{ "/dev/shm", "/x", false, NULL, NULL },
 	{ "/dev", "/x/shm", false, NULL, NULL },
+	{ "tmp", "/dev/own", false, NULL, NULL },
+	{ "tmp", "//dev/./own", true, NULL, NULL },
+	{ "tmp", "/dev/own/sub", false, to_part, NULL },
+	{ "tmp", "/dev/fd", false, to_proc, NULL },
+	{ "tmp", "/dev/null", true, to_part, NULL },
 	{ "tmp", "/x/y", false, NULL, NULL },
 	{ "/dev/null", "/x", true, to_part, NULL },
 	{ "/dev/shm", "/x/new", true, to_part, NULL },

@@ -108,7 +108,7 @@ int client_call_prepare_start(struct client_call *call, const struct cell_spec *
 
 	convert_start_request(&request, cell, spec);
 	if (container_security_is_set(&spec->security)) {
-		convert_security_request(&security, groups, &spec->security);
+		convert_security_request(&security, groups, &spec->security, &spec->masks);
 		request.security = &security;
 	}
 	if (spec->late)
@@ -136,6 +136,14 @@ static bool spec_has_share(const struct container_spec *spec)
 {
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		if (!str_empty(spec->mounts[i].share))
+			return true;
+	return false;
+}
+
+static bool spec_propagates(const struct container_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (spec->mounts[i].propagation)
 			return true;
 	return false;
 }
@@ -175,7 +183,8 @@ int client_check_features(const struct client_call *call, const struct cell_spec
 		what = "logs that are kept";
 	else if (spec_has_share(spec) && !client->shares)
 		what = "shares";
-	else if (container_security_is_set(&spec->security) && !client->secures)
+	else if ((container_security_is_set(&spec->security) || spec_propagates(spec)) &&
+		 !client->secures)
 		what = "security";
 	if (!what)
 		return client_check_channel(call, spec, err);

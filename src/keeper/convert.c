@@ -102,7 +102,8 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 }
 
 void convert_security_request(Nacre__Instance__V1__Security *to, uint32_t *groups,
-			      const struct container_security *from)
+			      const struct container_security *from,
+			      const struct container_masks *masks)
 {
 	nacre__instance__v1__security__init(to);
 	to->has_caps = from->has_caps;
@@ -111,6 +112,14 @@ void convert_security_request(Nacre__Instance__V1__Security *to, uint32_t *group
 	to->unfiltered = from->unfiltered;
 	to->oom_score_adj = from->oom_score_adj;
 	to->groups_exact = from->groups_exact;
+	to->own_masks = from->own_masks;
+	to->n_hidden_paths = strv_len(masks->hidden);
+	to->hidden_paths = (char **)(uintptr_t)masks->hidden;
+	to->n_read_only_paths = strv_len(masks->read_only);
+	to->read_only_paths = (char **)(uintptr_t)masks->read_only;
+	to->writable_sys = from->writable_sys;
+	to->pids = from->pids;
+	to->pids_of = (char *)(uintptr_t)from->pids_of;
 	to->groups = groups;
 	to->n_groups = from->n_groups;
 	for (size_t i = 0; i < from->n_groups; i++)
@@ -143,6 +152,7 @@ void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount 
 	to->no_exec = from->no_exec;
 	to->share = convert_str(from->share);
 	to->read_only = from->read_only;
+	to->propagation = from->propagation;
 }
 
 static int convert_list(char *const **to, char **from, size_t n, struct arena *arena,
@@ -270,6 +280,7 @@ static int convert_mounts(struct container_spec *to, const Nacre__Instance__V1__
 			.no_exec = from->mounts[i]->no_exec,
 			.share = from->mounts[i]->share,
 			.read_only = from->mounts[i]->read_only,
+			.propagation = (enum mount_propagation)from->mounts[i]->propagation,
 		};
 	to->mounts = mounts;
 	to->n_mounts = from->n_mounts;
@@ -315,6 +326,19 @@ static int convert_disks(struct container_spec *to, const Nacre__Instance__V1__S
 	return convert_files(to, from, arena, err);
 }
 
+static int convert_masks(struct container_masks *to, const Nacre__Instance__V1__Security *from,
+			 struct arena *arena, struct error *err)
+{
+	int r = 0;
+
+	if (from && from->n_hidden_paths)
+		r = convert_list(&to->hidden, from->hidden_paths, from->n_hidden_paths, arena, err);
+	if (r == 0 && from && from->n_read_only_paths)
+		r = convert_list(&to->read_only, from->read_only_paths, from->n_read_only_paths,
+				 arena, err);
+	return r;
+}
+
 static int convert_security(struct container_security *to,
 			    const Nacre__Instance__V1__Security *from, struct error *err)
 {
@@ -330,6 +354,11 @@ static int convert_security(struct container_security *to,
 	to->unfiltered = from->unfiltered;
 	to->oom_score_adj = from->oom_score_adj;
 	to->groups_exact = from->groups_exact;
+	to->own_masks = from->own_masks;
+	to->writable_sys = from->writable_sys;
+	to->pids = (enum container_pids)from->pids;
+	if (str_copy(to->pids_of, sizeof(to->pids_of), from->pids_of) < 0)
+		return error_field(err, ERROR_INVALID, "security.pids_of", "no id of a container");
 	to->n_groups = from->n_groups;
 	for (size_t i = 0; i < from->n_groups; i++)
 		to->groups[i] = from->groups[i];
@@ -376,6 +405,8 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 	r = convert_sides(&spec->terminal, from->width, from->height, err);
 	if (r == 0)
 		r = convert_security(&spec->security, from->security, err);
+	if (r == 0)
+		r = convert_masks(&spec->masks, from->security, arena, err);
 	if (r < 0)
 		return r;
 	r = convert_mounts(spec, from, arena, err);

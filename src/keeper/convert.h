@@ -33,7 +33,8 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount *from);
 /* groups: room for CONTAINER_GROUPS_MAX, which must live as long. */
 void convert_security_request(Nacre__Instance__V1__Security *to, uint32_t *groups,
-			      const struct container_security *from);
+			      const struct container_security *from,
+			      const struct container_masks *masks);
 void convert_disk(Nacre__Instance__V1__Disk *to, const struct container_disk *from);
 void convert_file(Nacre__Instance__V1__File *to, const struct container_file *from);
 /* Lists are ended in the arena. ERROR_INVALID names the field. */

@@ -180,7 +180,8 @@ static int disk_start_open_share(struct disk_start *d, const struct disk_share *
 		return disk_open_share(d->shares_fd, s->name, s->read_only, s->no_exec, &d->err);
 	if (fd < 0)
 		return error_set(&d->err, fd, "open the volume %s", s->name);
-	return isolate_bind(fd, true, s->no_exec, &d->err);
+	return isolate_bind(fd, ISOLATE_BIND_READ_ONLY | (s->no_exec ? ISOLATE_BIND_NO_EXEC : 0),
+			    &d->err);
 }
 
 static int disk_start_make(struct disk_start *d)

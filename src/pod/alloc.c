@@ -21,6 +21,8 @@ static struct pod_container *pod_container_free(struct pod_container *c)
 	c->mounts = mounts_free(c->mounts, c->n_mounts);
 	free(c->settings);
 	strv_free(c->limits);
+	strv_free(c->hidden);
+	strv_free(c->read_only);
 	strv_free(c->argv);
 	strv_free(c->env);
 	free(c->image_name);

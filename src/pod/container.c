@@ -131,6 +131,7 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 		.n_mounts = c->n_mounts,
 		.read_only_root = c->read_only_root,
 		.security = c->security,
+		.masks = { c->hidden, c->read_only },
 		.limits = c->limits,
 		.image = c->image_id,
 		.late = late,
@@ -152,6 +153,8 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 	c->mounts = mounts_free(c->mounts, c->n_mounts);
 	c->n_mounts = 0;
 	strv_free(TAKE_PTR(c->limits));
+	strv_free(TAKE_PTR(c->hidden));
+	strv_free(TAKE_PTR(c->read_only));
 }
 
 void pod_container_drop_root(struct pod_container *c)

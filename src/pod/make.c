@@ -106,6 +106,8 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	c->hold_output = spec->hold_output;
 	c->read_only_root = spec->read_only_root;
 	c->security = spec->security;
+	c->hidden = spec->masks.hidden ? strv_copy(spec->masks.hidden) : NULL;
+	c->read_only = spec->masks.read_only ? strv_copy(spec->masks.read_only) : NULL;
 	c->settings = strdup(spec->settings ? spec->settings : "");
 	c->limits = spec->limits ? strv_copy(spec->limits) : NULL;
 	c->image_name = strdup(spec->image ? spec->image : "");
@@ -117,7 +119,8 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 		r = make_env(c, spec);
 	c->command = make_command_text(c->argv);
 	if (r < 0 || !c->image_name || !c->image_id || !c->cwd || !c->user || !c->command ||
-	    !c->settings || (spec->limits && !c->limits))
+	    !c->settings || (spec->limits && !c->limits) || (spec->masks.hidden && !c->hidden) ||
+	    (spec->masks.read_only && !c->read_only))
 		return error_set(err, -ENOMEM, "container %s", spec->name);
 	if (strv_len(c->argv) == 0)
 		return error_field(err, ERROR_INVALID, field,

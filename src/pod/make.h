@@ -33,6 +33,7 @@ struct pod_container_spec {
 	uint64_t disk;       /* bytes that its layer may take; 0: as the configuration says */
 	char *const *limits; /* isolate/limits_words.h; NULL: none */
 	struct container_security security;
+	struct container_masks masks;
 	const char *settings; /* see struct pod_container; NULL: none */
 	bool has_log;         /* of a sandbox: log_fd is its log, and is copied; else one is made */
 	int log_fd;
@@ -57,6 +58,9 @@ struct workload_spec {
 	const struct pod_container_spec *containers;
 	size_t n_containers;
 	char *const *limits;         /* of its own group */
+	const char *cgroup_parent;   /* of a pod of kind cell: see struct instance_spec */
+	char *const *sysctls;        /* likewise */
+	bool host_pids, host_ipc;    /* likewise */
 	struct instance_size size;   /* for a pod: of its instance */
 	const char *settings;        /* as those of a container */
 	struct hosted_wish *machine; /* of a vm; workload_run() takes it over where it succeeds */

@@ -239,7 +239,11 @@ static void mirror_job_run(struct pool_work *work)
 	struct mirror_job *j = container_of(work, struct mirror_job, work);
 
 	if (j->source) {
-		j->fd = volume_open(&j->guard, "source", j->source, true, false, &j->err);
+		j->fd = volume_open(&j->guard,
+				    &(struct pod_mount_spec){ .field = "source",
+							      .source = j->source,
+							      .read_only = true },
+				    &j->err);
 		j->r = j->fd < 0 ? j->fd : 0;
 	}
 	if (j->r == 0)

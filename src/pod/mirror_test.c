@@ -185,7 +185,7 @@ static struct mirror *mirror_of(const char *path, bool again)
 	struct mirror *m = NULL;
 
 	if (!again) {
-		spec.fd = isolate_bind(at_fd, true, false, NULL);
+		spec.fd = isolate_bind(at_fd, ISOLATE_BIND_READ_ONLY, NULL);
 		CHECK(spec.fd >= 0);
 	}
 	if (mirror_new(&m, &all, &spec) < 0)

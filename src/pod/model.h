@@ -134,6 +134,7 @@ struct pod_container {
 	uint64_t disk; /* bytes that its layer may take, until it was started; 0: no limit */
 	char **limits; /* isolate/limits_words.h, until it was started; NULL: none */
 	struct container_security security; /* until it was started */
+	char **hidden, **read_only;         /* struct container_masks, likewise */
 	/* What else it was asked to be, in the words of whoever asked (runtime/settings.h); "":
 	 * nothing that is not in the other members. */
 	char *settings;

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "base/tally.h"
 #include "foreign/foreign.h"
+#include "instance/place.h"
 #include "instance/tally.h"
 #include "isolate/cgroup_name.h"
 #include "pod/life.h"
@@ -76,7 +77,7 @@ static void tally_groups(const struct workloads *all, const struct workload *w, 
 	}
 
 	if (!w->instance || w->instance->ended || w->taken_down ||
-	    instance_is_remote(w->instance) ||
+	    instance_is_remote(w->instance) || place_is_elsewhere(w->instance) ||
 	    workload_group(w, all->config.instances->config.cgroup_fd, instance_group(w->instance),
 			   group, sizeof(group)) < 0)
 		return;

@@ -128,9 +128,29 @@ int volume_check_file(const struct volume_guard *guard, const char *field, const
 	return volume_check(guard, field, path, fd, parent_fd, err);
 }
 
-int volume_open(const struct volume_guard *guard, const char *field, const char *path,
-		bool read_only, bool no_exec, struct error *err)
+/* Whether the mount that it is in passes on what is mounted there later. */
+static int volume_check_peers(const struct pod_mount_spec *m, int fd, struct error *err)
 {
+	bool shared = false, slave = false;
+	int r;
+
+	if (m->mount.propagation == MOUNT_PRIVATE)
+		return 0;
+	r = isolate_bind_peers(fd, &shared, &slave, err);
+	if (r < 0)
+		return error_wrap_field(err, r, m->field);
+	if (shared || (slave && m->mount.propagation == MOUNT_FROM_HOST))
+		return 0;
+	return error_field(err, ERROR_PRECONDITION, m->field,
+			   "%.200s is on a mount that is not shared%s, so nothing propagates; "
+			   "`mount --make-shared` changes that",
+			   m->source,
+			   m->mount.propagation == MOUNT_FROM_HOST ? " nor a slave" : "");
+}
+
+int volume_open(const struct volume_guard *guard, const struct pod_mount_spec *m, struct error *err)
+{
+	const char *field = m->field, *path = m->source;
 	_cleanup_fd_ int parent_fd = -1, fd = -1;
 	char name[NAME_MAX + 1];
 	int r;
@@ -147,9 +167,15 @@ int volume_open(const struct volume_guard *guard, const char *field, const char 
 	if (fd < 0)
 		return volume_failed(fd, field, path, err);
 	r = volume_check(guard, field, path, fd, parent_fd, err);
+	if (r == 0)
+		r = volume_check_peers(m, fd, err);
 	if (r < 0)
 		return r;
-	r = isolate_bind(fd, read_only, no_exec, err);
+	r = isolate_bind(fd,
+			 (m->read_only && !m->top_only ? ISOLATE_BIND_READ_ONLY : 0) |
+				 (m->no_exec ? ISOLATE_BIND_NO_EXEC : 0) |
+				 (m->mount.propagation ? ISOLATE_BIND_PEERS : 0),
+			 err);
 	return r < 0 ? error_wrap_field(err, r, field) : r;
 }
 
@@ -165,17 +191,18 @@ int volume_open_through(const struct volume_guard *guard, const struct pod_mount
 			struct error *err)
 {
 	_cleanup_fd_ int fd = -1, mount_fd = -1;
+	struct pod_mount_spec real_mount = *m;
 	char real[PATH_MAX];
 	int r;
 
 	if (str_empty(m->source) || m->source[0] != '/')
-		return volume_open(guard, m->field, m->source, m->read_only, m->no_exec, err);
+		return volume_open(guard, m, err);
 	fd = volume_open_at(m->source, 0);
 	r = fd < 0 ? fd : volume_path_of(fd, real);
 	if (r < 0)
 		return volume_failed(r, m->field, m->source, err);
-	mount_fd =
-		volume_open(guard, m->field, real, m->read_only && !m->top_only, m->no_exec, err);
+	real_mount.source = real;
+	mount_fd = volume_open(guard, &real_mount, err);
 	if (mount_fd < 0)
 		return mount_fd;
 	r = m->read_only && m->top_only ? isolate_bind_read_only(mount_fd, err) : 0;

@@ -27,14 +27,15 @@ struct volume_guard {
 
 /*
  * Waits for as long as the file systems on the way do not answer: not for the loop. A detached
- * mount of what `path` names in this process's own tree, for the container
+ * mount of what the source names in this process's own tree, for the container
  * (isolate/bind.h). Resolved once, through no link at all: what is checked is what travels. The
  * error names the field: ERROR_NOT_FOUND; ERROR_INVALID for a path that is not absolute or too
- * long, and for what is not given out; ERROR_PRECONDITION for a link on the way, and for what is
- * neither a directory nor a regular file.
+ * long, and for what is not given out; ERROR_PRECONDITION for a link on the way, for what is
+ * neither a directory nor a regular file, and where its own mount does not pass on what is mounted
+ * later, and mount.propagation asks for that.
  */
-int volume_open(const struct volume_guard *guard, const char *field, const char *path,
-		bool read_only, bool no_exec, struct error *err);
+int volume_open(const struct volume_guard *guard, const struct pod_mount_spec *m,
+		struct error *err);
 /* The same where links on the way to the source are followed, as the node has them; what they lead
  * to is resolved through none. */
 int volume_open_through(const struct volume_guard *guard, const struct pod_mount_spec *m,

@@ -19,6 +19,7 @@
 #include "instance/fake_test.h"
 #include "isolate/cgroup.h"
 #include "isolate/limits_words.h"
+#include "isolate/plan.h"
 #include "pod/etc.h"
 #include "pod/events.h"
 #include "pod/failure.h"
@@ -45,6 +46,11 @@ struct image *image_store_find(struct image_store *s, const char *reference, str
 		return &image;
 	(void)error_refuse(err, ERROR_NOT_FOUND, "there is no image %s", reference);
 	return NULL;
+}
+
+bool isolate_dev_has_name(const char *name)
+{
+	return str_eq(name, "null");
 }
 
 int log_pull_new(struct log_pull **ret, const struct log_pull_config *config)

@@ -58,14 +58,14 @@ static bool copy_is_remote(const struct pod_container *c)
 static int copy_open_running(const struct workload_service *s, struct pod_container *c,
 			     struct error *err)
 {
-	char group[GROUP_PATH_MAX], path[GROUP_PATH_MAX + 640]; /* below the v2 root */
+	char group[GROUP_PATH_MAX], path[GROUP_PATH_MAX + 1];
 	pid_t pid = pod_container_pid(c);
 	int fd = -ESRCH;
 
 	if (group_of_container(s, c, group) < 0)
 		return error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s is gone",
 				    c->workload->path);
-	if (pid > 0 && str_printf(path, sizeof(path), "%s/%s", s->cgroup, group) >= 0)
+	if (pid > 0 && str_printf(path, sizeof(path), "/%s", group) >= 0)
 		fd = process_open_root(pid, path);
 	if (fd < 0)
 		return error_refuse(err, ERROR_PRECONDITION, "its container has ended meanwhile");

@@ -13,11 +13,19 @@
 int group_of_instance(const struct workload_service *s, const struct instance *i,
 		      char ret[GROUP_PATH_MAX])
 {
-	size_t len = strlen(s->cgroup);
-
-	if (!i || strncmp(i->cgroup, s->cgroup, len) != 0 || i->cgroup[len] != '/')
+	(void)s;
+	if (!i || i->cgroup[0] != '/')
 		return -ENOENT;
-	return str_copy(ret, GROUP_PATH_MAX, i->cgroup + len + 1);
+	return str_copy(ret, GROUP_PATH_MAX, i->cgroup + 1);
+}
+
+/* Of a foreign machine: the group that is named in the base group. */
+static int group_in_base(const struct workload_service *s, const char *name,
+			 char ret[GROUP_PATH_MAX])
+{
+	int r = str_printf(ret, GROUP_PATH_MAX, "%s/%s", s->base + 1, name);
+
+	return MIN(r, 0);
 }
 
 /* Of an instance that has the groups of its cells on this host. */
@@ -37,12 +45,14 @@ int group_of_workload(const struct workload_service *s, const struct workload *w
 	char group[GROUP_PATH_MAX];
 	int r;
 
-	if (w->kind == WORKLOAD_VM)
-		return foreign_group(ret, GROUP_PATH_MAX, w->path);
+	if (w->kind == WORKLOAD_VM) {
+		r = foreign_group(group, sizeof(group), w->path);
+		return r < 0 ? r : group_in_base(s, group, ret);
+	}
 	if (w->kind == WORKLOAD_POD)
 		return group_of_instance(s, w->instance, ret);
 	r = group_with_cells(s, w->instance, group);
-	return r < 0 ? r : workload_group(w, s->cgroup_fd, group, ret, GROUP_PATH_MAX);
+	return r < 0 ? r : workload_group(w, s->top_fd, group, ret, GROUP_PATH_MAX);
 }
 
 int group_of_container(const struct workload_service *s, const struct pod_container *c,
@@ -51,10 +61,12 @@ int group_of_container(const struct workload_service *s, const struct pod_contai
 	char group[GROUP_PATH_MAX];
 	int r;
 
-	if (c->workload->kind == WORKLOAD_VM)
-		return foreign_monitor_group(ret, GROUP_PATH_MAX, c->workload->path);
+	if (c->workload->kind == WORKLOAD_VM) {
+		r = foreign_monitor_group(group, sizeof(group), c->workload->path);
+		return r < 0 ? r : group_in_base(s, group, ret);
+	}
 	r = group_with_cells(s, c->workload->instance, group);
-	return r < 0 ? r : pod_container_group(c, s->cgroup_fd, group, ret, GROUP_PATH_MAX);
+	return r < 0 ? r : pod_container_group(c, s->top_fd, group, ret, GROUP_PATH_MAX);
 }
 
 int group_of_keeper(const struct workload_service *s, const struct instance *i,

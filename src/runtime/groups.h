@@ -7,8 +7,8 @@
 #include "base/error.h"
 
 /*
- * Names of cgroups, for what is looked up in them on a thread: below the node's base group, as
- * workload_service.cgroup_fd has it.
+ * Names of cgroups, for what is looked up in them on a thread: paths from the root of the
+ * hierarchy (workload_service.top_fd) without a '/' in front.
  */
 
 struct instance;

@@ -42,8 +42,7 @@ struct processes_found {
 struct processes_call {
 	struct pool_call base;
 	struct arena arena;
-	int cgroup_fd;
-	const char *cgroup; /* lives as long as the daemon */
+	int top_fd;
 	struct processes_leaf *leaves;
 	size_t n_leaves, leaves_size;
 	struct processes_question *questions;
@@ -221,7 +220,7 @@ static void processes_run(struct pool_call *p)
 
 	for (c->at = 0; c->result == 0 && c->at < c->n_leaves; c->at++)
 		if (c->leaves[c->at].group)
-			c->result = processes_each(c->cgroup_fd, c->cgroup, c->leaves[c->at].group,
+			c->result = processes_each(c->top_fd, "", c->leaves[c->at].group,
 						   processes_take, c);
 	if (c->truncated)
 		c->result = 0;
@@ -386,8 +385,7 @@ int processes_call_start(struct rpc_call *call, struct workload_service *s, cons
 
 	if (!c)
 		return error_set(err, -ENOMEM, "look at processes");
-	c->cgroup_fd = s->cgroup_fd;
-	c->cgroup = s->cgroup;
+	c->top_fd = s->top_fd;
 	r = processes_find(c, s, target, container, err);
 	if (r < 0) {
 		processes_free(&c->base);

@@ -53,8 +53,9 @@ struct workload_service {
 	struct foreigns *foreigns;
 	struct events *events;
 	struct log_readers *logs;
-	int cgroup_fd;      /* the node's base group */
-	const char *cgroup; /* its path below the v2 root, with a '/' in front */
+	int top_fd;       /* root of the cgroup hierarchy, which groups.h counts from */
+	int cgroup_fd;    /* the node's base group */
+	const char *base; /* its path below that root, with a '/' in front */
 	struct copies copies;
 };
 

@@ -47,7 +47,7 @@ struct stats_question {
 struct stats_call {
 	struct pool_call base;
 	struct arena arena;
-	int cgroup_fd;
+	int top_fd;
 	struct stats_entry *entries;
 	size_t n, size;
 	size_t n_workloads;
@@ -228,8 +228,8 @@ static void stats_run(struct pool_call *p)
 		struct stats_entry *e = &c->entries[i];
 
 		if (e->group)
-			e->result = usage_read(c->cgroup_fd, e->group, &e->usage);
-		machine_usage_read(&e->machine, c->cgroup_fd);
+			e->result = usage_read(c->top_fd, e->group, &e->usage);
+		machine_usage_read(&e->machine, c->top_fd);
 	}
 }
 
@@ -427,7 +427,7 @@ int stats_call_start(struct rpc_call *call, struct workload_service *s, char *co
 
 	if (!c)
 		return error_set(err, -ENOMEM, "look at what runs");
-	c->cgroup_fd = s->cgroup_fd;
+	c->top_fd = s->top_fd;
 	if (n_targets > 0) {
 		r = stats_add_targets(c, s, targets, n_targets, err);
 	} else {

@@ -26,7 +26,7 @@ struct update_call {
 	struct pool_call base;
 	struct arena arena;
 	struct workload_service *service;
-	int cgroup_fd;
+	int top_fd;
 	char group[GROUP_PATH_MAX];
 	char id[ID_SIZE];              /* of the workload or instance */
 	char container[ID_SIZE];       /* "": the whole */
@@ -41,7 +41,7 @@ struct update_call {
 static void update_run(struct pool_call *p)
 {
 	struct update_call *c = container_of(p, struct update_call, base);
-	_cleanup_fd_ int fd = rootfd_point(c->cgroup_fd, c->group);
+	_cleanup_fd_ int fd = rootfd_point(c->top_fd, c->group);
 
 	if (fd == -ENOENT)
 		(void)error_refuse(&c->error, ERROR_PRECONDITION, "it has ended meanwhile");
@@ -187,8 +187,8 @@ static int update_prepare(struct update_call *c, const Nacre__V1__UpdateRequest 
 		r = size_check(in, q->resources, "resources", err);
 	if (r < 0)
 		return r;
-	r = resources_words(&c->arena, q->resources, c->peer ? -1 : c->cgroup_fd, "resources",
-			    &c->words, err);
+	r = resources_words(&c->arena, q->resources, c->peer ? -1 : c->service->cgroup_fd,
+			    "resources", &c->words, err);
 	if (r < 0)
 		return r;
 	if (!c->words)
@@ -217,7 +217,7 @@ int update_call_start(struct rpc_call *call, struct workload_service *s,
 	if (!c)
 		return error_set(err, -ENOMEM, "change limits");
 	c->service = s;
-	c->cgroup_fd = s->cgroup_fd;
+	c->top_fd = s->top_fd;
 	r = update_prepare(c, request, err);
 	if (r < 0) {
 		update_free(&c->base);

@@ -17,7 +17,7 @@ struct volumes_item {
 	char *path;
 	char *log_name; /* it is the log of a container, below `path`; NULL: it is a mount */
 	char field[ERROR_FIELD_MAX];
-	bool read_only, no_exec, follow, top_only;
+	struct pod_mount_spec mount;
 };
 
 struct volumes_call {
@@ -39,17 +39,13 @@ struct volumes_call {
 static int volumes_open(const struct volumes_call *v, const struct volumes_item *item,
 			struct error *err)
 {
+	struct pod_mount_spec m = item->mount;
+
 	if (item->log_name)
 		return volume_open_log(item->field, item->path, item->log_name, err);
-	if (item->follow)
-		return volume_open_through(&v->guard,
-					   &(struct pod_mount_spec){ .field = item->field,
-								     .source = item->path,
-								     .read_only = item->read_only,
-								     .no_exec = item->no_exec,
-								     .top_only = item->top_only },
-					   err);
-	return volume_open(&v->guard, item->field, item->path, item->read_only, item->no_exec, err);
+	m.field = item->field;
+	m.source = item->path;
+	return m.follow ? volume_open_through(&v->guard, &m, err) : volume_open(&v->guard, &m, err);
 }
 
 /* On the thread. */
@@ -143,10 +139,7 @@ static size_t volumes_count(const struct workload_spec *spec)
 static int volumes_copy_mount(struct volumes_item *item, const struct pod_mount_spec *m)
 {
 	(void)str_copy(item->field, sizeof(item->field), m->field);
-	item->read_only = m->read_only;
-	item->no_exec = m->no_exec;
-	item->follow = m->follow;
-	item->top_only = m->top_only;
+	item->mount = *m; /* but for what it points to */
 	item->path = strdup(m->source);
 	return item->path ? 0 : -ENOMEM;
 }

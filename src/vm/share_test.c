@@ -109,7 +109,7 @@ static int test_volume(void)
 
 	(void)mkdir("/mnt/volume", 0755);
 	fd = open("/mnt/volume", O_PATH | O_CLOEXEC);
-	return isolate_bind(fd, false, false, &err);
+	return isolate_bind(fd, 0, &err);
 }
 
 static void test_add_and_remove(struct share *s)

@@ -79,7 +79,7 @@ static void driver_add(const char *name, const char *path, bool read_only)
 {
 	struct error err = ERROR_INIT;
 	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
-	int mount_fd = fd < 0 ? -1 : isolate_bind(fd, false, false, &err);
+	int mount_fd = fd < 0 ? -1 : isolate_bind(fd, 0, &err);
 
 	if (mount_fd < 0 || share_add(&driver.share, &driver.change, name, mount_fd, read_only,
 				      on_change, &err) < 0)

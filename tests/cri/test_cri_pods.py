@@ -11,6 +11,7 @@ import unittest
 
 import grpc
 
+import host
 import nacre_test
 from nacre_test import nacre_pb2, until
 
@@ -82,6 +83,48 @@ class Pods(nacre_test.NodeTest):
         self.assertEqual((code, True), (caught.exception.code(), words in caught.exception.details()), caught.exception.details())
 
     # ---- sandboxes ----
+
+    def test_a_kubelet_names_the_group(self):
+        root, base = host.cgroup_root(), self.node.cgroup()
+        above = os.path.join(os.path.dirname(base), f"kube-{os.getpid()}")
+        given, missing = os.path.join(above, "burstable", "pod1"), os.path.join(above, "burstable", "pod2")
+        os.makedirs(given)
+        self.addCleanup(lambda: [os.rmdir(d) for d in (given, os.path.dirname(given), above)])
+        self.addCleanup(self.node.clear)
+
+        def run(name, parent):
+            pod = self.run_sandbox(name, linux=cri.LinuxPodSandboxConfig(cgroup_parent=parent[len(root):]))
+            one = self.create(pod, "one", "/bin/sleep", "1000")
+            self.start(one)
+            return pod, one
+        pod, one = run("web", given)
+        other, _ = run("db", missing)
+        for parent in given, missing:
+            pids = host.cgroup_pids(parent)
+            self.assertIn("sleep", [host.read(f"/proc/{p}/comm").strip() for p in pids])
+            self.assertFalse(pids & host.cgroup_pids(base))
+        # What is counted is found there, and a daemon that comes back finds all of it again.
+        for restart in False, True:
+            if restart:
+                self.node.restart()
+                type(self).api = cri_grpc.RuntimeServiceStub(self.node.channel)
+            stats = self.api.PodSandboxStats(cri.PodSandboxStatsRequest(pod_sandbox_id=pod)).stats
+            self.assertGreater(stats.linux.cpu.usage_core_nano_seconds.value, 0)
+            self.assertEqual(b"", self.execute(one, "true").stderr)
+            self.assertEqual(2, self.node.cli("tree").stdout.count("sleep 1000"))
+        self.stop_sandbox(pod)
+        self.stop_sandbox(other)
+        until(lambda: host.cgroups(os.path.dirname(given)) == {"pod1"}, what="only the kubelet's group is left")
+
+    def test_sysctls_of_a_sandbox(self):
+        names = {"net.ipv4.ip_local_port_range": "1024\t2000", "kernel.shm_rmid_forced": "1"}
+        paths = ["/proc/sys/" + n.replace(".", "/") for n in names]
+        before = [host.read(p) for p in paths]
+        pod = self.run_sandbox("web", linux=cri.LinuxPodSandboxConfig(sysctls=names))
+        one = self.create(pod, "one", "/bin/sleep", "1000")
+        self.start(one)
+        self.assertEqual("".join(v + "\n" for v in names.values()).encode(), self.execute(one, "cat", *paths).stdout)
+        self.assertEqual(before, [host.read(p) for p in paths])
 
     def test_a_sandbox_lives_without_a_container(self):
         dns = cri.DNSConfig(servers=["10.10.10.10"], searches=["google.com"], options=["ndots:8"])

@@ -8,6 +8,7 @@ import unittest
 
 import grpc
 
+import host
 import nacre_test
 
 cri, cri_grpc = nacre_test.pb["cri_pb2"], nacre_test.pb["cri_pb2_grpc"]
@@ -57,17 +58,25 @@ class Refused(nacre_test.NodeTest):
         def security(**more):
             return own(security_context=cri.LinuxSandboxSecurityContext(**more))
         for code, field, more in (
-                (Code.UNIMPLEMENTED, "config.linux.cgroup_parent", own(cgroup_parent="/kubepods")),
-                (Code.UNIMPLEMENTED, "config.linux.sysctls", own(sysctls={"net.ipv4.ip_forward": "1"})),
+                (Code.INVALID_ARGUMENT, "config.linux.cgroup_parent", own(cgroup_parent="kubepods")),
+                (Code.INVALID_ARGUMENT, "config.linux.cgroup_parent", own(cgroup_parent="/kubepods/../x")),
+                (Code.INVALID_ARGUMENT, "config.linux.cgroup_parent", own(cgroup_parent="/kubepods//x")),
+                (Code.INVALID_ARGUMENT, "config.linux.cgroup_parent", own(cgroup_parent="/x" * 257)),
+                (Code.INVALID_ARGUMENT, "config.linux.cgroup_parent", own(cgroup_parent=self.node.cgroup()[len(host.cgroup_root()):] + "/x")),
+                (Code.INVALID_ARGUMENT, "config.linux.sysctls", own(sysctls={"vm.swappiness": "1"})),
+                (Code.INVALID_ARGUMENT, "config.linux.sysctls", own(sysctls={"../net": "1"})),
+                (Code.INVALID_ARGUMENT, "config.linux.sysctls", own(sysctls={"kernel.shm_rmid_forced": "1\n2"})),
+                (Code.INVALID_ARGUMENT, "config.linux.sysctls",
+                 {"linux": cri.LinuxPodSandboxConfig(sysctls={"net.ipv4.ip_forward": "1"},
+                                                     security_context=cri.LinuxSandboxSecurityContext(namespace_options=namespaces(network=cri.NODE)))}),
                 (Code.UNIMPLEMENTED, SECURITY + "selinux_options", security(selinux_options=cri.SELinuxOption(level="s0"))),
-                (Code.UNIMPLEMENTED, SECURITY + "namespace_options.ipc", security(namespace_options=namespaces(ipc=cri.NODE))),
-                (Code.UNIMPLEMENTED, SECURITY + "namespace_options.pid", security(namespace_options=cri.NamespaceOption(pid=cri.NODE))),
                 (Code.UNIMPLEMENTED, SECURITY + "namespace_options.userns_options",
                  security(namespace_options=namespaces(userns_options=cri.UserNamespace(mode=cri.POD)))),
                 (Code.INVALID_ARGUMENT, SECURITY + "namespace_options.userns_options",
                  security(namespace_options=namespaces(userns_options=cri.UserNamespace(mode=cri.TARGET)))),
                 (Code.INVALID_ARGUMENT, SECURITY + "namespace_options.network",
                  security(namespace_options=namespaces(network=cri.CONTAINER))),
+                (Code.INVALID_ARGUMENT, SECURITY + "namespace_options.ipc", security(namespace_options=namespaces(ipc=cri.TARGET))),
                 (Code.INVALID_ARGUMENT, SECURITY + "run_as_group", security(run_as_group=cri.Int64Value(value=1)))):
             self.assertRefused(code, field, lambda more=more: self.run_sandbox(**more))
         self.assertEqual([], list(self.api.ListPodSandbox(cri.ListPodSandboxRequest()).items))
@@ -92,7 +101,6 @@ class Refused(nacre_test.NodeTest):
         for code, field, more in (
                 (Code.UNIMPLEMENTED, "config.devices", {"devices": [cri.Device(host_path="/dev/null")]}),
                 (Code.UNIMPLEMENTED, "config.CDI_devices", {"CDI_devices": [cri.CDIDevice(name="a.b/c=d")]}),
-                (Code.UNIMPLEMENTED, SECURITY + "privileged", security(privileged=True)),
                 (Code.UNIMPLEMENTED, SECURITY + "capabilities.add_ambient_capabilities",
                  security(capabilities=cri.Capability(add_ambient_capabilities=["NET_ADMIN"]))),
                 (Code.INVALID_ARGUMENT, SECURITY + "capabilities.drop_capabilities[1]",
@@ -102,15 +110,13 @@ class Refused(nacre_test.NodeTest):
                 (Code.UNIMPLEMENTED, SECURITY + "apparmor", security(apparmor=LOCALHOST)),
                 (Code.UNIMPLEMENTED, SECURITY + "apparmor_profile", security(apparmor_profile="localhost/x")),
                 (Code.INVALID_ARGUMENT, SECURITY + "supplemental_groups", security(supplemental_groups=[-1])),
-                (Code.UNIMPLEMENTED, SECURITY + "masked_paths", security(masked_paths=["/bin/ls"])),
-                (Code.UNIMPLEMENTED, SECURITY + "readonly_paths", security(readonly_paths=["/tmp"])),
-                (Code.UNIMPLEMENTED, SECURITY + "namespace_options.pid",
+                (Code.NOT_FOUND, SECURITY + "namespace_options.target_id",
                  security(namespace_options=cri.NamespaceOption(pid=cri.TARGET, target_id="x"))),
+                (Code.INVALID_ARGUMENT, SECURITY + "masked_paths", security(masked_paths=["bin/ls"])),
                 (Code.INVALID_ARGUMENT, "config.linux.resources.oom_score_adj", resources(oom_score_adj=1001)),
                 (Code.UNIMPLEMENTED, "config.linux.resources.unified", resources(unified={"memory.high": "max"})),
                 (Code.UNIMPLEMENTED, "config.linux.resources.hugepage_limits",
                  resources(hugepage_limits=[cri.HugepageLimit(page_size="2MB", limit=2 << 20)])),
-                (Code.UNIMPLEMENTED, "config.mounts[0].propagation", mount(propagation=cri.PROPAGATION_BIDIRECTIONAL)),
                 (Code.UNIMPLEMENTED, "config.mounts[0].uidMappings", mount(uidMappings=[cri.IDMapping(length=1)])),
                 (Code.UNIMPLEMENTED, "config.mounts[0].image", mount(image=cri.ImageSpec(image="busybox"))),
                 (Code.INVALID_ARGUMENT, "config.mounts[0].recursive_read_only", mount(recursive_read_only=True)),

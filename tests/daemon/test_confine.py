@@ -85,6 +85,16 @@ class Confined(steps.StepsTest):
             self.assertNotEqual(0, done.returncode)
             self.assertIn(words, done.stderr)
 
+    def test_a_node_that_a_container_makes_is_no_device(self):
+        script = ("for d in / /dev /dev/shm /t; do mknod $d/n c 1 3 && (: < $d/n) 2>/dev/null && echo $d is open; done; "
+                  "echo x > /dev/null && head -c 1 /dev/zero | wc -c; cat /proc/self/mountinfo")
+        out = self.node.cli("run", "--rm", "--security-profile", "baseline", "--tmpfs", "/t", "busybox", "sh", "-c", script).stdout
+        count, *lines = out.splitlines()
+        self.assertEqual("1", count, out)
+        # The devices of the house, each a mount of its own, and a devpts, where nobody makes a node. Those over /proc hide what is there.
+        mounts = {w[4] for w in (l.split() for l in lines) if "nodev" not in w[5].split(",") and not w[4].startswith("/proc/")}
+        self.assertEqual({"/dev/" + n for n in ("null", "zero", "full", "random", "urandom", "tty", "pts")}, mounts)
+
     def execute(self, command, *args):
         done = self.node.runtime.RunExecutable(runtime_pb2.RunExecutableRequest(
             executable=runtime_pb2.Executable(command=command, args=args)), timeout=100 * nacre_test.SLOWNESS)
