@@ -203,6 +203,22 @@ int cri_sandbox_etc(struct arena *a, const Runtime__V1__PodSandboxConfig *config
 	return r;
 }
 
+/* Plugins are told whose pod it is. */
+static int sandbox_identity(struct arena *a, const Runtime__V1__PodSandboxMetadata *m,
+			    struct workload_spec *spec, struct error *err)
+{
+	struct network_wish *wish = arena_zalloc(a, 1, sizeof(*wish));
+
+	if (!wish)
+		return error_set(err, -ENOMEM, "sandbox");
+	*wish = *spec->attach;
+	wish->pod = m->name;
+	wish->pod_namespace = m->namespace_;
+	wish->uid = m->uid;
+	spec->attach = wish;
+	return 0;
+}
+
 static int sandbox_network(const struct cri_runtime_service *s, struct arena *a,
 			   const Runtime__V1__PodSandboxConfig *config, struct workload_spec *spec,
 			   struct error *err)
@@ -222,11 +238,10 @@ static int sandbox_network(const struct cri_runtime_service *s, struct arena *a,
 		return r;
 	r = on_host ? 0 : sandbox_ports(a, config, asked, err);
 	if (r == 0)
-		r = pod_network_take(a, on_host ? "host" : NETWORK_DEFAULT, asked, false, spec,
-				     err);
+		r = pod_network_take(a, on_host ? "host" : s->pod_network, asked, false, spec, err);
 	if (r < 0)
 		sandbox_blame(err);
-	return r;
+	return r == 0 && spec->attach ? sandbox_identity(a, config->metadata, spec, err) : r;
 }
 
 /* ---- the rest ---- */

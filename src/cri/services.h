@@ -46,7 +46,8 @@ struct cri_runtime_service {
 	struct stream_server *streams;
 	int cgroup_fd; /* the node's base group */
 	cri_network_ready_fn network_ready;
-	void *network; /* userdata of network_ready */
+	void *network;           /* userdata of network_ready */
+	const char *pod_network; /* that its pods are on */
 	const char *root, *run, *cgroup, *socket;
 };
 

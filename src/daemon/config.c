@@ -18,6 +18,7 @@
 #define CONFIG_FILE_MAX ((size_t)1024 * 1024)
 #define CONFIG_KEY_MAX 128
 #define CONFIG_DEPTH_MAX 4
+#define CONFIG_DIRECTORIES_SIZE 4096
 
 /* ---- the keys ---- */
 
@@ -165,7 +166,15 @@ static int set_network_default(struct config *c, const char *value)
 static int set_cri_network(struct config *c, const char *value)
 {
 	c->cri.builtin_network = str_eq(value, "builtin");
-	return c->cri.builtin_network || str_eq(value, "cni") ? 0 : -EINVAL;
+	c->cri.plugin_network = str_eq(value, "cni");
+	c->network.plugins = c->network.plugins || c->cri.plugin_network;
+	return c->cri.builtin_network || c->cri.plugin_network ? 0 : -EINVAL;
+}
+
+static int set_network_conf_dir(struct config *c, const char *value)
+{
+	c->network.plugins = true;
+	return set_absolute(c->network.conf_dir, sizeof(c->network.conf_dir), value);
 }
 
 static int set_cri_streaming(struct config *c, const char *value)
@@ -259,9 +268,9 @@ static int set_vm_hardware(struct config *c, const char *value)
 }
 
 /* Absolute paths, parted by colons; each is set_absolute()'s. */
-static int set_images_registry_dirs(struct config *c, const char *value)
+static int set_directories(char *to, size_t size, const char *value)
 {
-	char one[sizeof(c->images.registry_dirs)], same[sizeof(one)];
+	char one[CONFIG_DIRECTORIES_SIZE], same[sizeof(one)];
 	const char *at = value;
 
 	for (;;) {
@@ -277,7 +286,18 @@ static int set_images_registry_dirs(struct config *c, const char *value)
 			break;
 		at += n + 1;
 	}
-	return str_copy(c->images.registry_dirs, sizeof(c->images.registry_dirs), value);
+	return str_copy(to, size, value);
+}
+
+static int set_images_registry_dirs(struct config *c, const char *value)
+{
+	return set_directories(c->images.registry_dirs, sizeof(c->images.registry_dirs), value);
+}
+
+static int set_network_bin_dirs(struct config *c, const char *value)
+{
+	c->network.plugins = true;
+	return set_directories(c->network.bin_dirs, sizeof(c->network.bin_dirs), value);
 }
 
 static int set_images_policy(struct config *c, const char *value)
@@ -342,6 +362,8 @@ static const struct {
 	{ "trust_domain", set_trust_domain, "1 to 255 of a-z, 0-9, '.', '-' and '_'" },
 	{ "images.reserve", set_images_reserve, "a size up to 1048576GiB, or 0" },
 	{ "images.root", set_images_root, "overlay, erofs or auto" },
+	{ "network.cni.conf_dir", set_network_conf_dir, "an absolute path" },
+	{ "network.cni.bin_dirs", set_network_bin_dirs, "absolute paths, parted by ':'" },
 	{ "network.default", set_network_default, "default or none" },
 	{ "cri.network", set_cri_network, "cni or builtin" },
 	{ "cri.streaming_address", set_cri_streaming,
@@ -375,7 +397,9 @@ void config_init(struct config *c)
 		.cri = { .streaming_address = "127.0.0.1:0" },
 		.spare = true,
 		.trust_domain = "nacre.local",
-		.network = { .by_default = true },
+		.network = { .by_default = true,
+			     .conf_dir = "/etc/cni/net.d",
+			     .bin_dirs = "/opt/cni/bin:/usr/lib/cni" },
 		.vm = { .memory = (uint64_t)256 << 20,
 			.cpus = 1,
 			.heartbeat = 60 * NSEC_PER_SEC,

@@ -38,6 +38,9 @@
  *     no_progress_timeout: 60s # a silent download is given up
  *   network:
  *     default: default         # what a pod is on that names no network: default, or: none
+ *     cni:                     # networks that plugins make; either key has them run
+ *       conf_dir: /etc/cni/net.d             # of their configurations
+ *       bin_dirs: /opt/cni/bin:/usr/lib/cni  # of their programs
  *   cri:
  *     network: cni             # of Kubernetes' pods: its plugins, or builtin: this node's networks
  *     streaming_address: 127.0.0.1:0  # of exec, attach: on loopback; port 0: any
@@ -74,9 +77,13 @@ struct config {
 	} images;
 	struct {
 		bool by_default;
+		bool plugins; /* are run */
+		char conf_dir[512];
+		char bin_dirs[1024];
 	} network;
 	struct {
 		bool builtin_network;
+		bool plugin_network; /* neither: pods of Kubernetes have none */
 		char streaming_address[64];
 	} cri;
 	struct {

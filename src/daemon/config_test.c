@@ -47,6 +47,22 @@ static void reads_every_key(void)
 	CHECK_INT(c.images.root, IMAGE_ROOT_EROFS);
 }
 
+static void reads_where_plugins_are(void)
+{
+	struct error err;
+	struct config c;
+
+	CHECK_INT(load("cri:\n  network: cni\n", &c, NULL), 0);
+	CHECK(!c.cri.builtin_network);
+	CHECK(c.cri.plugin_network && c.network.plugins);
+	CHECK_INT(load("network:\n  cni:\n    conf_dir: /a\n    bin_dirs: /b:/c\n", &c, NULL), 0);
+	CHECK(!c.cri.plugin_network && c.network.plugins);
+	CHECK_STR(c.network.conf_dir, "/a");
+	CHECK_STR(c.network.bin_dirs, "/b:/c");
+	CHECK(load("network:\n  cni:\n    bin_dirs: /b:c\n", &c, &err) < 0);
+	CHECK(load("network:\n  cni:\n    conf_dir: c\n", &c, &err) < 0);
+}
+
 static void reads_how_microvms_are_made(void)
 {
 	static const char *const wrong[] = {
@@ -89,10 +105,8 @@ static void reads_how_microvms_are_made(void)
 	CHECK(c.network.by_default);
 	CHECK_INT(load("cri:\n  network: builtin\n", &c, NULL), 0);
 	CHECK(c.cri.builtin_network);
-	CHECK_INT(load("cri:\n  network: cni\n", &c, NULL), 0);
-	CHECK(!c.cri.builtin_network);
 	CHECK_INT(load("", &c, &err), 0);
-	CHECK(!c.cri.builtin_network);
+	CHECK(!c.cri.builtin_network && !c.cri.plugin_network && !c.network.plugins);
 	CHECK_INT(c.vm.memory, 256 << 20);
 	CHECK_INT(c.vm.cpus, 1);
 	CHECK(c.vm.templates);
@@ -219,7 +233,8 @@ static void a_missing_file_is_an_error_when_it_was_named(void)
 	CHECK(strstr(err.text, "/nonexistent/config.yaml"));
 }
 
-UNIT_MAIN({ "reads every key", reads_every_key },
+UNIT_MAIN({ "reads where plugins are", reads_where_plugins_are },
+	  { "reads every key", reads_every_key },
 	  { "reads how microVMs are made", reads_how_microvms_are_made },
 	  { "reads the policy of logs", reads_the_policy_of_logs },
 	  { "takes an empty file", takes_an_empty_file },

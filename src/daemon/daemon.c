@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "base/title.h"
 #include "cri/services.h"
+#include "daemon/cni.h"
 #include "daemon/config.h"
 #include "daemon/instance_record.h"
 #include "daemon/microvms.h"
@@ -35,6 +36,7 @@
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "network/networks.h"
+#include "network/plugins.h"
 #include "pod/disk_watch.h"
 #include "pod/events.h"
 #include "pod/follow.h"
@@ -72,6 +74,7 @@ struct daemon {
 	struct events events;
 	struct microvms microvms;
 	struct instances *instances;
+	struct plugins *plugins; /* of CNI; NULL: none are run */
 	struct networks *networks;
 	struct log_readers *logs;
 	struct workloads *workloads;
@@ -259,7 +262,10 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 							.logs_fd = d->place.logs_fd });
 	if (r < 0)
 		return error_set(err, r, "watch the disk");
-	return workloads_adopt(d->workloads, err);
+	r = workloads_adopt(d->workloads, err);
+	if (r == 0 && d->plugins && plugins_begin(d->plugins) < 0)
+		r = error_set(err, -ENOMEM, "networks of plugins");
+	return r;
 }
 
 static int daemon_open_root_store(struct daemon *d, struct error *err)
@@ -269,6 +275,11 @@ static int daemon_open_root_store(struct daemon *d, struct error *err)
 
 	if (r < 0)
 		return r;
+	/* It keeps the privilege that this process has now. */
+	r = cni_open(&d->plugins, d->loop, &d->config, d->options.root, d->options.run, err);
+	if (r < 0)
+		return r;
+	config.plugins = d->plugins;
 	config.store = d->root_store;
 	config.run_store = d->run_store;
 	/* Reads the database, so before anybody writes to it. */
@@ -303,17 +314,11 @@ static int daemon_open_images(struct daemon *d, struct error *err)
 	return image_store_new(&d->images, &config, err);
 }
 
-/* Whether pods of Kubernetes can have a network. */
 static int daemon_cri_network(void *userdata, const char **reason, struct error *err)
 {
 	const struct daemon *d = userdata;
 
-	if (d->config.cri.builtin_network)
-		return 0;
-	*reason = "NetworkPluginNotReady";
-	return error_refuse(err, ERROR_PRECONDITION,
-			    "no network is configured (`cri.network: builtin` in the configuration "
-			    "selects the networks of this node)");
+	return cni_network_ready(&d->config, d->plugins, reason, err);
 }
 
 static int daemon_add_cri(struct daemon *d)
@@ -332,6 +337,9 @@ static int daemon_add_cri(struct daemon *d)
 						       .cgroup_fd = d->place.cgroup_fd,
 						       .network_ready = daemon_cri_network,
 						       .network = d,
+						       .pod_network = d->config.cri.plugin_network
+									      ? "cni"
+									      : NETWORK_DEFAULT,
 						       .root = d->options.root,
 						       .run = d->options.run,
 						       .cgroup = d->place.cgroup,
@@ -728,6 +736,7 @@ static void daemon_close(struct daemon *d)
 	microvms_close(&d->microvms);
 	check_calls_free(&d->node);
 	d->logs = log_readers_free(d->logs);
+	d->plugins = plugins_free(d->plugins);
 	d->networks = networks_free(d->networks);
 	d->images = image_store_free(d->images);
 	d->root_store = root_store_close(d->root_store);

@@ -13,9 +13,12 @@
 #include "net/address_pool.h"
 #include "net/port.h"
 #include "network/networks.h"
+#include "network/plugin_part.h"
+#include "network/plugins.h"
 #include "network/publish.h"
+#include "network/state.h"
 
-#define ATTACHMENT_WORD_MAX 160
+#define ATTACHMENT_WORD_MAX 320
 
 /* ---- addresses ---- */
 
@@ -171,6 +174,8 @@ int network_attach(struct networks *all, const struct network_wish *wish, const 
 	struct network *n;
 	int r;
 
+	if (plugin_part_is_meant(wish->network))
+		return plugins_attach(all->config.plugins, wish, owner, ret, err);
 	/* Nothing of the host is touched for a name that was mistyped. */
 	if (!str_eq(wish->network, NETWORK_DEFAULT) && !networks_find(all, wish->network))
 		return error_field(err, ERROR_NOT_FOUND, "network",
@@ -216,6 +221,7 @@ struct attachment_read {
 	uint64_t to, from;
 	size_t n_publish;
 	struct filter_publish *publish; /* NULL: they are only counted */
+	struct plugin_part part;
 };
 
 static int attachment_read_number(const char *word, uint64_t max, uint64_t *ret)
@@ -266,7 +272,9 @@ static int attachment_read_word(struct attachment_read *t, char *word)
 		return attachment_read_number(value, UINT64_MAX, &t->to);
 	if (str_eq(key, "from"))
 		return attachment_read_number(value, UINT64_MAX, &t->from);
-	return str_eq(key, "publish") ? attachment_read_publish(t, value) : -EBADMSG;
+	if (str_eq(key, "publish"))
+		return attachment_read_publish(t, value);
+	return plugin_part_read(&t->part, key, value) == 1 ? 0 : -EBADMSG;
 }
 
 /* Once to count the ports, and once more with room for them. */
@@ -287,7 +295,11 @@ static int attachment_read(struct attachment_read *t, const char *text)
 		text += len;
 		text += *text == ' ';
 	}
-	return r < 0 ? r : t->network[0] && t->ip4.family ? 0 : -EBADMSG;
+	if (r < 0)
+		return r;
+	return plugin_part_is_meant(t->network) ? (t->part.id[0] ? 0 : -EBADMSG)
+	       : t->network[0] && t->ip4.family ? 0
+						: -EBADMSG;
 }
 
 static void attachment_hold_ports(struct attachment *a)
@@ -303,6 +315,47 @@ static void attachment_hold_ports(struct attachment *a)
 	}
 }
 
+/* The rest of its text. */
+static void attachment_fill(struct attachment *a, struct attachment_read *t, const char *text)
+{
+	t->publish = a->publish;
+	(void)attachment_read(t, text);
+	a->n_publish = t->n_publish;
+	memcpy(a->mac, t->mac, sizeof(a->mac));
+	a->rate_to_pod = t->to;
+	a->rate_from_pod = t->from;
+}
+
+static int network_adopt_plugins(struct networks *all, struct attachment_read *t, const char *text,
+				 const char *owner, struct attachment **ret, struct error *err)
+{
+	static const uint8_t none[LINK_MAC_LEN] = { 0 };
+	const struct network_wish wish = { .network = t->network,
+					   .n_publish = t->n_publish,
+					   .id = t->part.id,
+					   .has_mac = memcmp(t->mac, none, sizeof(none)) != 0,
+					   .pod = t->part.pod,
+					   .pod_namespace = t->part.pod_namespace,
+					   .uid = t->part.uid };
+	_cleanup_(attachment_freep) struct attachment *a = NULL;
+	int r;
+
+	if (!all->config.plugins && !t->ip4.family && !t->ip6.family)
+		return error_refuse(
+			err, ERROR_PRECONDITION,
+			"this node runs no plugins of CNI any more (network.cni.conf_dir)");
+	r = plugins_new_attachment(all->config.plugins, &wish, owner, &a, err);
+
+	if (r < 0)
+		return r;
+	attachment_fill(a, t, text);
+	a->ip4 = t->ip4;
+	a->ip6 = t->ip6;
+	plugins_adopt(all->config.plugins, a);
+	*ret = TAKE_PTR(a);
+	return 0;
+}
+
 int network_adopt(struct networks *all, const char *text, const char *owner,
 		  struct attachment **ret, struct error *err)
 {
@@ -314,6 +367,11 @@ int network_adopt(struct networks *all, const char *text, const char *owner,
 	r = attachment_read(&t, text);
 	if (r < 0)
 		return error_set(err, r, "the record of the network of %s", owner);
+	if (plugin_part_is_meant(t.network))
+		return network_adopt_plugins(all, &t, text, owner, ret, err);
+	r = networks_begin(all, err);
+	if (r < 0)
+		return r;
 	n = networks_find(all, t.network);
 	if (!n)
 		return error_refuse(err, ERROR_NOT_FOUND, "the network %s of %s is gone", t.network,
@@ -321,18 +379,13 @@ int network_adopt(struct networks *all, const char *text, const char *owner,
 	a = attachment_new(n, owner, t.n_publish);
 	if (!a)
 		return error_set(err, -ENOMEM, "the network of %s", owner);
-	t.publish = a->publish;
-	(void)attachment_read(&t, text);
-	a->n_publish = t.n_publish;
+	attachment_fill(a, &t, text);
 	if (!t.ip6.family)
 		r = attachment_take(n, n->free4, "ip", &t.ip4, &a->ip4, err);
 	else
 		r = attachment_take_addresses(a, &t.ip4, &t.ip6, err);
 	if (r < 0)
 		return r;
-	memcpy(a->mac, t.mac, sizeof(a->mac));
-	a->rate_to_pod = t.to;
-	a->rate_from_pod = t.from;
 	a->state = ATTACHMENT_PLUGGED;
 	attachment_hold_ports(a);
 	attachment_join(a);

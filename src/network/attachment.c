@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "net/address_pool.h"
 #include "network/model.h"
+#include "network/plugin_part.h"
 
 static const struct {
 	const char *word;
@@ -72,17 +73,26 @@ struct attachment *attachment_free(struct attachment *a)
 	if (!list_empty(&a->link))
 		a->network->n_attached--;
 	list_remove(&a->link);
-	if (a->ip4.family)
+	if (a->network->free4 && a->ip4.family)
 		(void)address_pool_put(a->network->free4, &a->ip4, NULL);
-	if (a->ip6.family)
+	if (a->network->free6 && a->ip6.family)
 		(void)address_pool_put(a->network->free6, &a->ip6, NULL);
 	for (size_t i = 0; i < a->n_publish; i++)
 		(void)fd_close(a->sockets[i]);
+	/* One that plugins make is its only attachment's. */
+	if (plugin_part_is_meant(a->network->name))
+		free(a->network);
+	a->part = plugin_part_free(a->part);
 	free(a->owner);
 	free(a->sockets);
 	free(a->publish);
 	free(a);
 	return NULL;
+}
+
+static bool attachment_has_addresses(const struct attachment *a)
+{
+	return !a->part || a->state == ATTACHMENT_PLUGGED || a->state == ATTACHMENT_UNPLUGGING;
 }
 
 int attachment_print(const struct attachment *a, struct buf *b)
@@ -93,8 +103,13 @@ int attachment_print(const struct attachment *a, struct buf *b)
 	prefix_print_address(&a->ip4, ip4);
 	prefix_print_address(&a->ip6, ip6);
 	link_print_mac(a->mac, mac);
-	r = buf_addf(b, "network=%s ip=%s", a->network->name, ip4);
-	if (r == 0 && a->ip6.family)
+	r = buf_addf(b, "network=%s", a->network->name);
+	/* What is asked of plugins is no address yet. */
+	if (a->part && r == 0)
+		r = plugin_part_print(a->part, b);
+	if (r == 0 && a->ip4.family && attachment_has_addresses(a))
+		r = buf_addf(b, " ip=%s", ip4);
+	if (r == 0 && a->ip6.family && attachment_has_addresses(a))
 		r = buf_addf(b, " ip6=%s", ip6);
 	if (r == 0)
 		r = buf_addf(b, " mac=%s to=%llu from=%llu", mac,

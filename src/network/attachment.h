@@ -28,6 +28,7 @@ enum attachment_state {
 };
 
 struct network;
+struct plugin_part;
 
 struct attachment {
 	struct list link; /* of the network's */
@@ -44,6 +45,7 @@ struct attachment {
 	uint64_t rate_to_pod, rate_from_pod;
 
 	/* Private to this area. */
+	struct plugin_part *part; /* where plugins make its network, which is its own; or NULL */
 	int *sockets;   /* one for each of publish, which holds the host's port; -1: none does */
 	bool abandoned; /* nobody waits for what goes on with it */
 };

@@ -25,6 +25,7 @@ struct address_pool;
 struct loop;
 struct network;
 struct networks;
+struct plugins;
 struct pool;
 struct root_store;
 struct run_store;
@@ -34,6 +35,7 @@ struct networks_config {
 	struct pool *pool;
 	struct root_store *store;
 	struct run_store *run_store;
+	struct plugins *plugins; /* of CNI; NULL: this node runs none */
 };
 
 /* err NULL for success. */
@@ -42,6 +44,7 @@ typedef void (*network_fn)(void *userdata, struct network *n, const struct error
 struct network {
 	struct list link; /* in order of number */
 	struct networks *all;
+	struct plugins *plugins; /* that make it, in the place of this node; NULL: it does */
 	char name[NETWORK_NAME_SIZE];
 	uint32_t number; /* 1 to NETWORKS_MAX; the default network is 1 */
 	enum network_state state;

@@ -423,10 +423,10 @@ static int network_check_gateway(const struct network_spec *spec, struct error *
 static int network_check_spec(const struct network_spec *spec, struct error *err)
 {
 	if (!name_is_label(spec->name) || str_eq(spec->name, "none") ||
-	    str_eq(spec->name, "host") || str_eq(spec->name, "pod"))
+	    str_eq(spec->name, "host") || str_eq(spec->name, "pod") || str_eq(spec->name, "cni"))
 		return error_field(err, ERROR_INVALID, "name",
 				   "must be 1 to %d characters of a-z, 0-9 and '-', begin and end "
-				   "with a letter or digit, and be none of host, none and pod",
+				   "with a letter or digit, and be none of cni, host, none and pod",
 				   NAME_LABEL_MAX);
 	if (spec->subnet4.family && (spec->subnet4.length < 8 || spec->subnet4.length > 30))
 		return error_field(err, ERROR_INVALID, "subnets",

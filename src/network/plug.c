@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "net/conntrack.h"
 #include "net/port.h"
+#include "network/plugins.h"
 #include "network/settle.h"
 #include "network/state.h"
 
@@ -194,9 +195,12 @@ static struct plug *plug_new(struct attachment *a, plug_fn done, void *userdata)
 
 int attachment_plug(struct attachment *a, int netns_fd, plug_fn done, void *userdata)
 {
-	struct plug *p = plug_new(a, done, userdata);
+	struct plug *p;
 
 	assert(a->state == ATTACHMENT_RESERVED);
+	if (a->network->plugins)
+		return plugins_plug(a, netns_fd, done, userdata);
+	p = plug_new(a, done, userdata);
 	if (!p) {
 		(void)fd_close(netns_fd);
 		return -ENOMEM;
@@ -243,15 +247,25 @@ static void unplug_done(struct pool_work *work)
 	plug_end(p);
 }
 
+/* Whether plugins are at it; else it has to do with none, or they are told when the daemon starts
+ * again. */
+static bool plug_tells_plugins(struct attachment *a, plug_fn done, void *userdata)
+{
+	return a->network->plugins && a->state == ATTACHMENT_PLUGGED &&
+	       plugins_unplug(a, done, userdata) == 0;
+}
+
 void attachment_unplug(struct attachment *a, plug_fn done, void *userdata)
 {
 	struct networks *all = a->network->all;
 	struct plug *p;
 
 	assert(a->state == ATTACHMENT_RESERVED || a->state == ATTACHMENT_PLUGGED);
-	p = a->state == ATTACHMENT_PLUGGED ? plug_new(a, done, userdata) : NULL;
+	if (plug_tells_plugins(a, done, userdata))
+		return;
+	p = a->state == ATTACHMENT_PLUGGED && all ? plug_new(a, done, userdata) : NULL;
 	if (!p) {
-		const bool was_plugged = a->state == ATTACHMENT_PLUGGED;
+		const bool was_plugged = all && a->state == ATTACHMENT_PLUGGED;
 
 		(void)attachment_free(a);
 		if (was_plugged)

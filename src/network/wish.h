@@ -22,7 +22,7 @@
 #define NETWORK_DEFAULT "default"
 
 struct network_wish {
-	const char *network;
+	const char *network;    /* of the node; "cni" or "cni:NAME": one that plugins make */
 	struct prefix ip4, ip6; /* family 0: the network's next one; the length does not count */
 	bool has_mac;
 	uint8_t mac[LINK_MAC_LEN]; /* of one device, not of a group */
@@ -30,6 +30,10 @@ struct network_wish {
 	const struct filter_publish *publish;
 	size_t n_publish;
 	uint64_t rate_to_pod, rate_from_pod; /* bits per second; 0: no limit */
+
+	/* What plugins are told of it; each may be NULL but the id. */
+	const char *id, *pod, *pod_namespace, *uid;
+	char *const *servers, *const *search, *const *options;
 };
 
 #endif

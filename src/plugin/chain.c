@@ -154,6 +154,16 @@ static int chain_run(const struct chain *c, size_t i, const char *verb,
 
 /* ---- the chain ---- */
 
+int chain_is_complete(const struct chain *c, struct error *err)
+{
+	char path[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; i < c->config->n_plugins && r == 0; i++)
+		r = chain_find(c, c->config->plugins[i].type, path, sizeof(path), err);
+	return r;
+}
+
 int chain_add(const struct chain *c, struct cni_result *ret, struct error *err)
 {
 	const struct json_value *previous = NULL;

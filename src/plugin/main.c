@@ -35,7 +35,7 @@
 #define CNI_THREADS 16
 #define CNI_LOOK_EVERY 5000    /* ms */
 #define CNI_LOOK_SOON 100      /* ms, until a writer is done */
-#define CNI_CLEAN_EVERY 30     /* s */
+#define CNI_CLEAN_EVERY 5      /* s */
 #define CNI_COLLECT_EVERY 3600 /* s */
 #define CNI_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -101,7 +101,9 @@ static const char *service_live_netns(const struct service *s, const struct reco
 	return str_eq(r->boot, s->boot) && netns_is_there(r->netns) ? r->netns : "";
 }
 
-static int service_undo(struct service *s, const struct record *r, struct arena *arena,
+/* again: it failed before, and the pod is gone. A plugin that does not find what somebody else has
+ * removed from the namespace may do without it. */
+static int service_undo(struct service *s, const struct record *r, struct arena *arena, bool again,
 			struct error *err)
 {
 	struct chain chain = service_chain(s, r, arena);
@@ -109,6 +111,10 @@ static int service_undo(struct service *s, const struct record *r, struct arena 
 
 	chain.netns = service_live_netns(s, r);
 	e = chain_del(&chain, r->result, err);
+	if (e < 0 && again && *chain.netns) {
+		chain.netns = "";
+		e = chain_del(&chain, r->result, NULL);
+	}
 	if (e < 0)
 		return e;
 	if (str_eq(r->boot, s->boot))
@@ -137,7 +143,7 @@ static int service_undo_named(struct service *s, const char *container, bool gon
 	}
 	if (r < 0)
 		return error_set(err, r, "read the record of a network's pod");
-	return service_undo(s, &rec, &arena, err);
+	return service_undo(s, &rec, &arena, gone, err);
 }
 
 static int service_del(struct service *s, const char *container, struct error *err)
@@ -239,6 +245,7 @@ static int service_add(struct service *s, const struct cnimsg *m, int netns_fd, 
 	struct error own = ERROR_INIT;
 	char netns[NETNS_PATH_MAX];
 	struct record rec;
+	struct chain chain;
 	int r;
 
 	if (netns_fd < 0)
@@ -247,6 +254,10 @@ static int service_add(struct service *s, const struct cnimsg *m, int netns_fd, 
 	r = service_del(s, cnimsg_get(m, "container"), err);
 	if (r == 0)
 		r = service_prepare(s, m, &rec, &arena, err);
+	if (r < 0)
+		return r;
+	chain = service_chain(s, &rec, &arena);
+	r = chain_is_complete(&chain, err);
 	if (r == 0)
 		r = netns_bind(s->netns_dir, netns_fd, netns, err);
 	if (r < 0)
@@ -261,7 +272,7 @@ static int service_add(struct service *s, const struct cnimsg *m, int netns_fd, 
 	if (r == 0)
 		return 0;
 	rec.result = NULL;
-	if (service_undo(s, &rec, &arena, &own) < 0) {
+	if (service_undo(s, &rec, &arena, false, &own) < 0) {
 		(void)record_mark_gone(s->state_fd, rec.container);
 		log_warn("what plugins did for a pod cannot be undone yet",
 			 LOG_STR("container", rec.container), LOG_ERR(&own));

@@ -531,8 +531,10 @@ static void workload_make_files(struct workload *w)
 
 	w->prepare_due = false;
 	/* One that was asked for is gone on with, whatever is wanted of it by now. */
-	if (w->asked ? workload_has_ended(w) : w->state != WORKLOAD_STARTING)
+	if (w->asked ? workload_has_ended(w) : w->state != WORKLOAD_STARTING) {
+		workload_settle_late(w, false);
 		return;
+	}
 	/* That its instance is its own is written when it has started; until then the instance's
 	 * record says whose it is. */
 	image_ballast_spend(config->images);
@@ -631,7 +633,7 @@ static void workload_on_defer(struct loop_defer *d)
 		loop_defer_schedule(&w->defer);
 		return;
 	}
-	if (w->prepare_due)
+	if (w->prepare_due && !(awaits_plug > 0 && plug_chooses_address(w)))
 		workload_make_files(w);
 	if (w->late_due && awaits_plug <= 0)
 		workload_settle_late(w, !workload_has_ended(w));

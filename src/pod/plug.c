@@ -9,26 +9,34 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "network/attach.h"
-#include "network/networks.h"
+#include "network/model.h"
 #include "network/plug.h"
+#include "pod/etc_wish.h"
 #include "pod/failure.h"
 
 int plug_reserve(struct workload *w, struct networks *networks, const struct workload_spec *spec,
 		 struct error *err)
 {
+	struct network_wish wish;
+
 	if (!spec->attach)
 		return 0;
-	return network_attach(networks, spec->attach, w->path, &w->attachment, err);
+	wish = *spec->attach;
+	wish.id = w->id;
+	wish.pod = wish.pod ? wish.pod : w->path;
+	if (w->etc) {
+		wish.servers = w->etc->servers;
+		wish.search = w->etc->search;
+		wish.options = w->etc->options;
+	}
+	return network_attach(networks, &wish, w->path, &w->attachment, err);
 }
 
 int plug_adopt(struct workload *w, struct networks *networks, const char *text, struct error *err)
 {
-	int r;
-
 	if (str_empty(text))
 		return 0;
-	r = networks_begin(networks, err);
-	return r < 0 ? r : network_adopt(networks, text, w->path, &w->attachment, err);
+	return network_adopt(networks, text, w->path, &w->attachment, err);
 }
 
 /* The network namespace of its keeper, whose number has not become another process's. */
@@ -44,6 +52,11 @@ static int plug_open_netns(const struct instance *i, struct error *err)
 	return TAKE_FD(fd);
 }
 
+bool plug_chooses_address(const struct workload *w)
+{
+	return w->attachment && w->attachment->network->plugins;
+}
+
 static void plug_on_plugged(void *userdata, const struct error *err)
 {
 	struct workload *w = userdata;
@@ -52,6 +65,8 @@ static void plug_on_plugged(void *userdata, const struct error *err)
 		w->plug_failed = true;
 		(void)failure_refuse(w, err);
 	}
+	/* The next life of the daemon does not ask plugins. */
+	w->save_due = w->save_due || (!err && plug_chooses_address(w));
 	loop_defer_schedule(&w->defer);
 }
 

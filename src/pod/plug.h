@@ -21,6 +21,8 @@ int plug_adopt(struct workload *w, struct networks *networks, const char *text, 
 /* Begins, once the process is there whose network namespace it is. 1: it is not over yet, and the
  * workload's defer is scheduled when it is; 0; or why it failed. */
 int plug_is_awaited(struct workload *w, struct error *err);
+/* Whether its address is not known before it is plugged in, so that no file can have it. */
+bool plug_chooses_address(const struct workload *w);
 /* Nothing of it lives any more. Whether that is over for its network too; else the workload's
  * defer is scheduled when it is. */
 bool plug_is_released(struct workload *w);

@@ -15,6 +15,7 @@
 #include "pod/etc_wish.h"
 #include "runtime/check.h"
 #include "runtime/settings.h"
+#include "wire/cni_config.h"
 
 #define POD_NETWORK "pod_network"
 #define PUBLISH_PORT_MAX 65535
@@ -28,6 +29,13 @@ static char *pod_network_str(const char *s)
 	return (char *)(uintptr_t)s;
 }
 
+/* "cni:NAME", where NAME is that of a configuration of CNI. */
+static bool pod_network_is_of_plugins(const char *field)
+{
+	return str_has_prefix(field, "cni:") && strlen(field) < NETWORK_NAME_SIZE &&
+	       cni_name_is_valid(field + strlen("cni:"));
+}
+
 int pod_network_word(const char *field, const char **ret, struct error *err)
 {
 	static const char *const words[] = { "pod", "none", "host" };
@@ -39,11 +47,12 @@ int pod_network_word(const char *field, const char **ret, struct error *err)
 		*ret = words[i];
 		return 0;
 	}
-	if (str_empty(field) || (name_is_label(field) && !str_eq(field, "own")))
+	if (str_empty(field) || (name_is_label(field) && !str_eq(field, "own")) ||
+	    pod_network_is_of_plugins(field))
 		return 0;
 	return error_field(err, ERROR_INVALID, "network",
-			   "\"%.80s\" is neither \"none\", \"pod\" or \"host\" nor a name that a "
-			   "network can have",
+			   "\"%.80s\" is neither \"none\", \"pod\", \"host\", \"cni\" or "
+			   "\"cni:NAME\" nor a name that a network can have",
 			   field);
 }
 

@@ -433,12 +433,15 @@ int json_parse(struct json_value **ret, struct arena *arena, const void *data, s
 	struct reader r = { .arena = arena,
 			    .at = data,
 			    .begin = data,
-			    .end = (const char *)data + len,
+			    .end = len ? (const char *)data + len : data,
 			    .err = err };
 	struct json_value *v, *at;
 	int e;
 
-	if (!str_is_utf8(data, len))
+	/* A buffer that nothing was put into has no bytes. */
+	if (len == 0)
+		r.at = r.begin = r.end = "";
+	if (len > 0 && !str_is_utf8(data, len))
 		return error_refuse(err, ERROR_INVALID, "no valid UTF-8, or a NUL in it");
 	v = arena_zalloc(arena, 1, sizeof(*v));
 	if (!v)
