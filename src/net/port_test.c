@@ -569,22 +569,26 @@ static void talking(void)
 
 /* ---- many ---- */
 
-/* Waits until the kernel has said of each that it is gone. */
-static void await_gone(int fd, size_t n)
+/* Waits until none is left. What the kernel says of links only wakes this up: some of it is lost
+ * where it says more than the socket holds. */
+static void await_gone(int fd)
 {
 	_Alignas(4) uint8_t data[8192];
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	struct netmsg_bytes rest;
-	struct netmsg_head head;
-	ssize_t len;
+	struct port_seen *seen = NULL;
+	struct error err = ERROR_INIT;
+	size_t n = 1;
 
 	while (n > 0) {
-		CHECK_INT(poll(&p, 1, 20000), 1);
-		len = recv(fd, data, sizeof(data), 0);
-		CHECK(len > 0);
-		rest = (struct netmsg_bytes){ data, (size_t)len };
-		while (netmsg_next(&rest, &head) > 0)
-			n -= head.type == RTM_DELLINK && n > 0;
+		CHECK_INT(port_list(&seen, &n, &err), 0);
+		free(seen);
+		if (n == 0)
+			return;
+		if (poll(&p, 1, 20000) != 1) {
+			CHECK_INT(n, 0);
+			return;
+		}
+		(void)recv(fd, data, sizeof(data), 0);
 	}
 }
 
@@ -615,7 +619,7 @@ static void many(void)
 	/* A port goes with its pod's namespace. */
 	for (unsigned i = 0; i < MANY; i++)
 		(void)fd_close(pods[i]);
-	await_gone(watch_fd, MANY);
+	await_gone(watch_fd);
 	check_same(&was);
 	CHECK_INT(bed_descriptors(), n_fds);
 	CHECK_INT(port_list(&seen, &n, &err), 0);
