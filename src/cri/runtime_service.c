@@ -4,6 +4,7 @@
 #include "cri/container_call.h"
 #include "cri/events_call.h"
 #include "cri/exec_sync_call.h"
+#include "cri/forward_call.h"
 #include "cri/list_call.h"
 #include "cri/log_call.h"
 #include "cri/sandbox_call.h"
@@ -72,6 +73,8 @@ static const struct rpc_method cri_runtime_methods[] = {
 	  false, cri_exec },
 	{ "Attach", &runtime__v1__attach_request__descriptor,
 	  &runtime__v1__attach_response__descriptor, false, cri_attach },
+	{ "PortForward", &runtime__v1__port_forward_request__descriptor,
+	  &runtime__v1__port_forward_response__descriptor, false, cri_port_forward },
 	{ "GetContainerEvents", &runtime__v1__get_events_request__descriptor,
 	  &runtime__v1__container_event_response__descriptor, true, cri_get_container_events },
 };

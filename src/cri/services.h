@@ -17,6 +17,7 @@ struct image_store;
 struct instances;
 struct volumes_calls;
 struct workload_service;
+struct pool;
 struct stream_server;
 struct workloads;
 
@@ -43,6 +44,7 @@ struct cri_runtime_service {
 	struct volumes_calls *volumes;
 	struct events *events;
 	struct workload_service *work; /* for names of groups */
+	struct pool *pool;
 	struct stream_server *streams;
 	int cgroup_fd; /* the node's base group */
 	cri_network_ready_fn network_ready;

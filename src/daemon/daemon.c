@@ -329,6 +329,7 @@ static int daemon_add_cri(struct daemon *d)
 	if (r < 0)
 		return r;
 	d->cri_runtime = (struct cri_runtime_service){ .instances = d->instances,
+						       .pool = d->pool,
 						       .streams = d->streams,
 						       .workloads = d->workloads,
 						       .volumes = &d->runtime.volumes,

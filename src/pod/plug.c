@@ -39,8 +39,7 @@ int plug_adopt(struct workload *w, struct networks *networks, const char *text, 
 	return network_adopt(networks, text, w->path, &w->attachment, err);
 }
 
-/* The network namespace of its keeper, whose number has not become another process's. */
-static int plug_open_netns(const struct instance *i, struct error *err)
+int plug_open_netns(const struct instance *i, struct error *err)
 {
 	_cleanup_fd_ int fd = -1;
 	char path[48];

@@ -27,4 +27,8 @@ bool plug_chooses_address(const struct workload *w);
  * defer is scheduled when it is. */
 bool plug_is_released(struct workload *w);
 
+/* The network namespace of the keeper of an instance of kind cell, whose number has not become
+ * another process's. ERROR_UNAVAILABLE: it has ended. */
+int plug_open_netns(const struct instance *i, struct error *err);
+
 #endif

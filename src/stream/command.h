@@ -18,12 +18,16 @@
 #define STREAM_IDLE_MAX (4 * 3600 * NSEC_PER_SEC) /* without a byte in either direction */
 #define STREAM_WAITING_MAX ((size_t)256 * 1024)
 
+struct dial;
 struct stream_session;
 
 /* What a connection is for. The functions get `userdata`; `gone` comes once and last, also where
  * the URL was never used. */
 struct stream_command {
-	const char *kind; /* "exec", "attach": the first part of the path */
+	const char *kind; /* "exec", "attach", "portforward": the first part of the path */
+	/* Only this and `gone` where the client's streams are connections to ports of a pod
+	 * (stream/dial.h). */
+	void (*dial)(void *userdata, struct dial *d);
 	bool in, out, err, tty;
 	/* All streams are there. An error is told to the client. */
 	int (*begin)(void *userdata, struct stream_session *s, struct error *err);

@@ -16,6 +16,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "stream/forward.h"
 #include "stream/head.h"
 #include "stream/resize.h"
 #include "stream/spdy.h"
@@ -58,6 +59,7 @@ struct stream_session {
 	enum session_state state;
 	struct buf in, out;
 	struct spdy *spdy;
+	struct forward *forward;       /* of a command with dial() */
 	struct stream_command command; /* gone NULL: there is none (any more) */
 	unsigned version;
 	uint32_t ids[STREAM_COUNT]; /* 0: not opened */
@@ -70,6 +72,7 @@ struct stream_session {
 static const char *const session_protocols[] = {
 	NULL, "channel.k8s.io", "v2.channel.k8s.io", "v3.channel.k8s.io", "v4.channel.k8s.io",
 };
+static const char session_forwards[] = "portforward.k8s.io";
 
 struct list *stream_session_link(struct stream_session *s)
 {
@@ -86,6 +89,7 @@ static void session_drop_command(struct stream_session *s)
 	void (*gone)(void *userdata) = s->command.gone;
 
 	s->command.gone = NULL;
+	s->forward = forward_free(s->forward);
 	if (gone)
 		gone(s->command.userdata);
 }
@@ -154,6 +158,54 @@ static void session_answer(struct stream_session *s, const char *status, const c
 	session_end(s);
 }
 
+/* ---- ports ---- */
+
+static void client_reply(void *userdata, uint32_t stream)
+{
+	struct stream_session *s = userdata;
+
+	session_put(s, spdy_put_reply(s->spdy, &s->out, stream));
+}
+
+static void client_data(void *userdata, uint32_t stream, const void *data, size_t len, bool fin)
+{
+	struct stream_session *s = userdata;
+
+	session_put(s, spdy_put_data(&s->out, stream, data, len, fin));
+	s->was_full = s->was_full || stream_session_is_full(s);
+}
+
+static void client_reset(void *userdata, uint32_t stream, uint32_t status)
+{
+	struct stream_session *s = userdata;
+
+	session_put(s, spdy_put_reset(&s->out, stream, status));
+}
+
+static bool client_is_full(void *userdata)
+{
+	return stream_session_is_full(userdata);
+}
+
+static void client_hold(void *userdata, bool held)
+{
+	stream_session_hold_input(userdata, held);
+}
+
+static int session_forward(struct stream_session *s)
+{
+	const struct forward_config config = {
+		.loop = s->owner->loop,
+		.client = { client_reply, client_data, client_reset, client_is_full, client_hold,
+			    s },
+		.dial = s->command.dial,
+		.userdata = s->command.userdata,
+	};
+
+	s->forward = forward_new(&config);
+	return s->forward ? 0 : -ENOMEM;
+}
+
 /* ---- the request ---- */
 
 /* The first of the client's that is known here; 0: none. */
@@ -166,13 +218,31 @@ static unsigned session_choose(const struct head *h)
 	return 0;
 }
 
+static bool session_knows(const struct head *h, const char *protocol)
+{
+	for (size_t i = 0; i < h->n_protocols; i++)
+		if (str_eq(h->protocols[i], protocol))
+			return true;
+	return false;
+}
+
 static void session_upgrade(struct stream_session *s, const struct head *h)
 {
-	s->version = session_choose(h);
-	if (!s->version) {
-		session_answer(s, h->n_protocols ? "403 Forbidden" : "400 Bad Request",
-			       "X-Stream-Protocol-Version names none of v4.channel.k8s.io, "
-			       "v3.channel.k8s.io, v2.channel.k8s.io, channel.k8s.io");
+	const char *protocol = NULL;
+
+	s->version = s->command.dial ? 0 : session_choose(h);
+	if (s->version)
+		protocol = session_protocols[s->version];
+	else if (s->command.dial && session_knows(h, session_forwards))
+		protocol = session_forwards;
+	if (!protocol) {
+		session_answer(
+			s, h->n_protocols ? "403 Forbidden" : "400 Bad Request",
+			s->command.dial
+				? "X-Stream-Protocol-Version does not name portforward.k8s.io"
+				: "X-Stream-Protocol-Version names none of "
+				  "v4.channel.k8s.io, v3.channel.k8s.io, v2.channel.k8s.io, "
+				  "channel.k8s.io");
 		return;
 	}
 	s->spdy = spdy_new();
@@ -180,10 +250,12 @@ static void session_upgrade(struct stream_session *s, const struct head *h)
 					  "HTTP/1.1 101 Switching Protocols\r\nConnection: "
 					  "Upgrade\r\nUpgrade: SPDY/3.1\r\n"
 					  "X-Stream-Protocol-Version: %s\r\n\r\n",
-					  session_protocols[s->version])
+					  protocol)
 			       : -ENOMEM);
-	s->state = SESSION_STREAMS;
-	loop_timer_set(&s->timer, STREAM_PATIENCE);
+	s->state = s->command.dial ? SESSION_RUNNING : SESSION_STREAMS;
+	loop_timer_set(&s->timer, s->command.dial ? STREAM_IDLE_MAX : STREAM_PATIENCE);
+	if (s->command.dial)
+		session_put(s, session_forward(s));
 }
 
 static void session_take_head(struct stream_session *s)
@@ -257,12 +329,6 @@ static void session_open(struct stream_session *s, const struct spdy_event *e)
 
 	while (which < STREAM_COUNT && !str_eq(e->stream_type, stream_types[which]))
 		which++;
-	/* Numbers of a client are odd and grow. */
-	if (e->stream % 2 == 0 || e->stream <= s->last_id) {
-		session_break(s);
-		return;
-	}
-	s->last_id = e->stream;
 	if (s->state != SESSION_STREAMS || which == STREAM_COUNT ||
 	    !session_wants(s, (enum session_stream)which) || s->ids[which]) {
 		session_put(s, spdy_put_reset(&s->out, e->stream, SPDY_REFUSED));
@@ -303,6 +369,17 @@ static void session_data(struct stream_session *s, const struct spdy_event *e)
 
 static void session_event(struct stream_session *s, const struct spdy_event *e)
 {
+	/* Numbers of a client are odd and grow. */
+	if (e->kind == SPDY_OPEN && (e->stream % 2 == 0 || e->stream <= s->last_id)) {
+		session_break(s);
+		return;
+	}
+	if (e->kind == SPDY_OPEN)
+		s->last_id = e->stream;
+	if (s->forward && e->kind != SPDY_PING) {
+		forward_event(s->forward, e);
+		return;
+	}
 	switch (e->kind) {
 	case SPDY_OPEN:
 		session_open(s, e);
@@ -391,7 +468,9 @@ static void session_write(struct stream_session *s)
 	if (!s->was_full || s->out.len > STREAM_WAITING_MAX / 2)
 		return;
 	s->was_full = false;
-	if (s->state == SESSION_RUNNING)
+	if (s->forward)
+		forward_room(s->forward);
+	else if (s->state == SESSION_RUNNING)
 		s->command.on_room(s->command.userdata);
 }
 

@@ -142,6 +142,65 @@ class Streams(nacre_test.NodeTest):
             c.close()
         self.assertEqual(cri.CONTAINER_RUNNING, self.api.ContainerStatus(cri.ContainerStatusRequest(container_id=one)).status.state)
 
+    # ---- ports ----
+
+    SERVER = "while :; do nc -l -p 80 -e sh -c 'read x; echo got $x; cat'; done"
+
+    def forward(self, container, **more):
+        pod = self.api.ContainerStatus(cri.ContainerStatusRequest(container_id=container), wait_for_ready=True)
+        pod, = [c.pod_sandbox_id for c in self.api.ListContainers(cri.ListContainersRequest()).containers if c.id == pod.status.id]
+        url = self.api.PortForward(cri.PortForwardRequest(pod_sandbox_id=pod, port=[80])).url
+        return spdy.Connection(url, protocols=("portforward.k8s.io",), **more)
+
+    def pair(self, c, port, number):
+        error = c.open(streamType="error", port=str(port), requestID=str(number))
+        data = c.open(streamType="data", port=str(port), requestID=str(number))
+        c.send(error, b"", fin=True)
+        return data, error
+
+    def test_ports_of_a_pod(self):
+        one = self.make(self.api, "a", "sh", "-c", self.SERVER)
+        until(lambda: b":0050" in self.api.ExecSync(cri.ExecSyncRequest(container_id=one, cmd=["cat", "/proc/net/tcp", "/proc/net/tcp6"])).stdout,
+              what="it listens")
+        c = self.forward(one)
+        big = os.urandom(1 << 20)
+        for n in range(3):
+            data, error = self.pair(c, 80, n)
+            c.send(data, b"hello\n")
+            self.assertTrue(c.until(lambda d=data: b"got hello\n" in c.received.get(d, b"")))
+            for at in range(0, len(big), 1 << 16):
+                c.send(data, big[at:at + (1 << 16)])
+                c.until(lambda d=data, at=at: len(c.received[d]) > at - (1 << 17))
+            c.send(data, b"", fin=True)
+            self.assertTrue(c.until(lambda d=data, e=error: {d, e} <= c.ended))
+            self.assertEqual((True, b""), (c.received[data] == b"got hello\n" + big, c.received.get(error, b"")))
+            until(lambda: b":0050" in self.api.ExecSync(cri.ExecSyncRequest(container_id=one, cmd=["cat", "/proc/net/tcp", "/proc/net/tcp6"])).stdout,
+                  what="it listens again")
+        # A port where nobody listens is told so, and the others go on.
+        data, error = self.pair(c, 81, "x")
+        self.assertTrue(c.until(lambda: {data, error} <= c.ended))
+        self.assertIn(b"the port 81 of the pod: Connection refused", c.received[error])
+        data, error = self.pair(c, 80, "y")
+        c.send(data, b"again\n")
+        self.assertTrue(c.until(lambda: b"got again\n" in c.received.get(data, b"")))
+        c.close()
+
+    def test_ports_that_are_none(self):
+        one = self.make(self.api, "a")
+        c = self.forward(one)
+        for port, kind in (("0", "data"), ("65536", "data"), ("x", "error"), ("80", "stdin")):
+            number = c.open(streamType=kind, port=port, requestID="1")
+            while True:
+                kind_of, stream, _ = c.frame()
+                if (kind_of, stream) == (3, number):
+                    break
+        c.close()
+        pod = self.api.ListContainers(cri.ListContainersRequest()).containers[0].pod_sandbox_id
+        self.assertFails(Code.INVALID_ARGUMENT, lambda: self.api.PortForward(cri.PortForwardRequest(pod_sandbox_id=pod, port=[0])))
+        self.assertFails(Code.NOT_FOUND, lambda: self.api.PortForward(cri.PortForwardRequest(pod_sandbox_id="0123456789abcdef")))
+        self.api.StopPodSandbox(cri.StopPodSandboxRequest(pod_sandbox_id=pod))
+        self.assertFails(Code.FAILED_PRECONDITION, lambda: self.api.PortForward(cri.PortForwardRequest(pod_sandbox_id=pod)))
+
     # ---- what is refused ----
 
     def test_what_is_no_wish(self):

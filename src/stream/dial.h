@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_STREAM_DIAL_H
+#define NACRE_STREAM_DIAL_H
+
+#include "base/error.h"
+
+/*
+ * A connection to a port of a pod that was asked for: whoever can, makes its sockets in there. It
+ * outlives the client that wanted it, so it is always answered, once.
+ */
+
+enum { DIAL_IP4, DIAL_IP6, DIAL_COUNT };
+
+struct dial {
+	void (*done)(void *userdata, struct dial *d); /* NULL: nobody wants it any more */
+	void *userdata;
+	int fds[DIAL_COUNT]; /* not connected, non-blocking; -1: none. Taken over by `done` */
+	struct error err;    /* code 0: none */
+};
+
+/* NULL without memory. */
+struct dial *dial_new(void (*done)(void *userdata, struct dial *d), void *userdata);
+/* With its sockets. */
+struct dial *dial_free(struct dial *d);
+/* fds and err are filled in: tells who wants it, and frees it. */
+void dial_answer(struct dial *d);
+
+#endif
