@@ -19,6 +19,7 @@
 #include "stream/address.h"
 #include "stream/session.h"
 
+#define SERVER_PAUSE (100 * NSEC_PER_MSEC)
 #define TOKEN_SIZE (2 * ID_LEN + 1)
 
 /* A URL that nobody has used yet. */
@@ -38,6 +39,7 @@ struct stream_server {
 	int fd;                      /* -1: it does not listen yet */
 	unsigned port;
 	struct loop_fd source;
+	struct loop_timer pause; /* while the host has no descriptor for one more */
 	struct session_owner owner;
 	struct list sessions, offers;
 	unsigned n_sessions, n_offers;
@@ -103,6 +105,13 @@ static void server_closed(void *userdata, struct stream_session *session)
 	loop_fd_set(&s->source, LOOP_READ);
 }
 
+static void server_on_pause(struct loop_timer *timer)
+{
+	struct stream_server *s = container_of(timer, struct stream_server, pause);
+
+	loop_fd_set(&s->source, s->n_sessions < STREAM_CONNECTIONS_MAX ? LOOP_READ : 0);
+}
+
 static void server_on_connection(struct loop_fd *source, unsigned events)
 {
 	struct stream_server *s = container_of(source, struct stream_server, source);
@@ -111,6 +120,10 @@ static void server_on_connection(struct loop_fd *source, unsigned events)
 
 	(void)events;
 	fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+		loop_fd_set(&s->source, 0);
+		loop_timer_set(&s->pause, SERVER_PAUSE);
+	}
 	if (fd < 0)
 		return;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -145,6 +158,7 @@ static int server_listen(struct stream_server *s, struct error *err)
 	s->port = server_port(&bound);
 	s->fd = TAKE_FD(fd);
 	loop_fd_init(&s->source, s->loop, s->fd, LOOP_READ, server_on_connection);
+	loop_timer_init(&s->pause, s->loop, server_on_pause);
 	return 0;
 }
 
@@ -181,8 +195,10 @@ struct stream_server *stream_server_free(struct stream_server *s)
 		offer_free(list_entry(s->offers.next, struct offer, link), false);
 	while (!list_empty(&s->sessions))
 		(void)stream_session_free(stream_session_of(s->sessions.next));
-	if (s->fd >= 0)
+	if (s->fd >= 0) {
 		loop_fd_done(&s->source);
+		loop_timer_done(&s->pause);
+	}
 	s->fd = fd_close(s->fd);
 	free(s);
 	return NULL;
