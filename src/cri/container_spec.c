@@ -450,9 +450,10 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 	if (r < 0)
 		return r;
 	r = spec_follow(a, q->config, spec, err);
-	if (r == 0 && q->config->linux)
-		r = cri_security_take_walls(s, a, w, sandbox, q->config->linux->security_context,
-					    spec, err);
+	if (r == 0)
+		r = cri_security_take_walls(
+			s, a, w, sandbox,
+			q->config->linux ? q->config->linux->security_context : NULL, spec, err);
 	if (r < 0)
 		return r;
 	spec_log(q->config, sandbox, spec);

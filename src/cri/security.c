@@ -288,9 +288,13 @@ static int security_take_pids(const struct cri_runtime_service *s, const struct 
 			      const Runtime__V1__NamespaceOption *own,
 			      struct pod_container_spec *spec, struct error *err)
 {
+	static const Runtime__V1__NamespaceOption none = RUNTIME__V1__NAMESPACE_OPTION__INIT;
 	bool host = of_pod && of_pod->pid == RUNTIME__V1__NAMESPACE_MODE__NODE;
 
-	if (!own || own->pid == RUNTIME__V1__NAMESPACE_MODE__CONTAINER)
+	/* Where nothing is said, the sandbox says it; and the first mode, where that says nothing.
+	 */
+	own = own ?: of_pod ?: &none;
+	if (own->pid == RUNTIME__V1__NAMESPACE_MODE__CONTAINER)
 		return 0;
 	if (own->pid == RUNTIME__V1__NAMESPACE_MODE__TARGET)
 		return security_take_target(s, w, own->target_id, spec, err);
@@ -359,9 +363,7 @@ int cri_security_take_walls(const struct cri_runtime_service *s, struct arena *a
 {
 	int r;
 
-	if (!of)
-		return 0;
-	r = security_take_pids(s, w, security_namespaces(sandbox), of->namespace_options, spec,
-			       err);
-	return r < 0 ? r : security_take_masks(a, of, spec, err);
+	r = security_take_pids(s, w, security_namespaces(sandbox),
+			       of ? of->namespace_options : NULL, spec, err);
+	return r < 0 || !of ? r : security_take_masks(a, of, spec, err);
 }

@@ -312,7 +312,8 @@ class Pods(nacre_test.NodeTest):
         pod = self.run_sandbox("caps")
 
         def status(name, user=0, **more):
-            context = cri.LinuxContainerSecurityContext(run_as_user=cri.Int64Value(value=user), **more)
+            context = cri.LinuxContainerSecurityContext(run_as_user=cri.Int64Value(value=user),
+                                                        namespace_options=cri.NamespaceOption(pid=cri.CONTAINER), **more)
             one = self.create(pod, name, "sleep", "1000", linux=cri.LinuxContainerConfig(
                 security_context=context, resources=cri.LinuxContainerResources(oom_score_adj=500)))
             self.start(one)

@@ -105,7 +105,7 @@ class Streams(nacre_test.NodeTest):
     def test_a_client_that_goes_takes_its_command_along(self):
         one = self.make(self.api, "a")
         c = self.exec(one, "sleep", "4242")
-        running = lambda: [p for p in host.cgroup_pids(self.node.cgroup()) if b"4242" in open(f"/proc/{p}/cmdline", "rb").read()]
+        running = lambda: [p for p in host.cgroup_pids(self.node.cgroup()) if "4242" in host.read(f"/proc/{p}/cmdline")]
         until(running, what="it runs")
         c.close()
         until(lambda: not running(), what="it was killed")

@@ -68,6 +68,11 @@ class Walls(nacre_test.NodeTest):
         apart = self.run_one(pod, "three")
         seen = self.sh(two, "ps")
         self.assertEqual((True, True, False), ("sleep 888" in seen, "sleep 777" in seen, "sleep 888" in self.sh(apart, "ps")), seen)
+        # It is what nothing said means.
+        config = cri.ContainerConfig(metadata=cri.ContainerMetadata(name="bare"), image=cri.ImageSpec(image="busybox"), command=["sleep", "1000"])
+        bare = self.api.CreateContainer(cri.CreateContainerRequest(pod_sandbox_id=pod, config=config)).container_id
+        self.api.StartContainer(cri.StartContainerRequest(container_id=bare))
+        self.assertIn("sleep 888", self.sh(bare, "ps"))
         # The first of them is the keeper, which nobody of them can look into or end.
         self.assertIn("denied", self.sh(two, "ls /proc/1/root/"))
         self.sh(two, "kill -9 1; kill 1")
