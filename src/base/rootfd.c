@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,17 +18,24 @@
 #include "base/str.h"
 #include "base/sysio.h"
 
-#define ROOTFD_TRIES 64
-#define ROOTFD_DEPTH 8 /* levels of a tree that are open at once while it is removed */
+#define ROOTFD_TRIES 64  /* at once */
+#define ROOTFD_RESTS 100 /* and then with a millisecond before each */
+#define ROOTFD_DEPTH 8   /* levels of a tree that are open at once while it is removed */
 #define ROOTFD_COMPONENT 256
 #define ROOTFD_LINKS_MAX 40    /* on one path, as the kernel has it */
 #define ROOTFD_LEVELS_MAX 4096 /* as many as a path of the kernel can name, and more */
 
+/* The kernel gives up on a ".." while anything on the machine is renamed or mounted, which some
+ * part of it may be doing for milliseconds. */
 static int rootfd_openat2(int dir_fd, const char *path, struct open_how *how)
 {
 	how->flags |= O_CLOEXEC;
-	for (int i = 0; i < ROOTFD_TRIES; i++) {
-		long fd = syscall(SYS_openat2, dir_fd, path, how, sizeof(*how));
+	for (int i = 0; i < ROOTFD_TRIES + ROOTFD_RESTS; i++) {
+		long fd;
+
+		if (i >= ROOTFD_TRIES)
+			(void)poll(NULL, 0, 1);
+		fd = syscall(SYS_openat2, dir_fd, path, how, sizeof(*how));
 
 		if (fd >= 0)
 			return (int)fd;
