@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is in the directory of a network's configuration, and what its plugins answer; the first
- * byte says which. */
+/* Parsers of CNI network configurations and of plugin results; the first byte selects one. */
 
 #include "fuzz.h"
 #include "wire/cni_config.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a client of the streaming server sends: the head of its request, frames, sizes. */
+/* Parsers of the streaming server: request heads, SPDY frames, terminal sizes. */
 
 #include <string.h>
 

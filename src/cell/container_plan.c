@@ -2,7 +2,10 @@
 #include "cell/container_plan.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/failpoint.h"
 #include "base/fd.h"
@@ -44,6 +47,39 @@ static void container_plan_walls(const struct container *c, struct isolate_plan 
 	plan->writable_sys = c->security.writable_sys;
 	plan->masked_paths = c->start->hidden;
 	plan->readonly_paths = c->start->read_only;
+}
+
+/* Whether two descriptors are of the same namespace. */
+static bool plan_is_same_ns(int a_fd, int b_fd)
+{
+	struct stat a, b;
+
+	/* What cannot be told counts as the same. */
+	return fstat(a_fd, &a) < 0 || fstat(b_fd, &b) < 0 ||
+	       (a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+/*
+ * A tracer of the keeper has all that the keeper has: a container that sees its keeper has no
+ * CAP_SYS_PTRACE, unless it has CAP_SYS_ADMIN, or sees the host's processes anyway (then the keeper
+ * is not number 1).
+ */
+static int container_check_tracer(const struct container *c, struct error *err)
+{
+	uint64_t caps = c->security.has_caps ? c->security.caps : 0;
+	_cleanup_fd_ int own_fd = -1;
+
+	if (c->kind != CONTAINER_IMAGE || c->security.pids == CONTAINER_PIDS_OWN || getpid() != 1 ||
+	    !(caps & 1ULL << CAP_SYS_PTRACE) || caps & 1ULL << CAP_SYS_ADMIN)
+		return 0;
+	if (c->security.pids == CONTAINER_PIDS_OTHER) {
+		own_fd = isolate_ns_open(c->host->proc_fd, getpid(), ISOLATE_NS_PID);
+		if (!plan_is_same_ns(own_fd, c->start->pids_fd))
+			return 0;
+	}
+	return error_field(err, ERROR_PRECONDITION, "security.caps",
+			   "CAP_SYS_PTRACE: container %s would see its keeper, and could trace it",
+			   c->name);
 }
 
 /* The pid namespace of a container that runs beside it. */
@@ -112,6 +148,8 @@ int container_clone(struct container *c, struct error *err)
 
 	isolate_plan_init(&plan);
 	r = container_open_pids(c, err);
+	if (r == 0)
+		r = container_check_tracer(c, err);
 	if (r < 0)
 		return r;
 	program_plan(&plan, c->kind, c->user);

@@ -36,7 +36,6 @@ struct channel {
 	struct rpc_stream *stream; /* NULL: not asked yet, or ended */
 	bool has_ended;
 	int exit_code;
-	char reason[CONTAINER_REASON_MAX];
 	struct error failure;
 };
 
@@ -75,7 +74,6 @@ static void channel_on_message(struct rpc_stream *s, const uint8_t *data, size_t
 	if (m->exit) {
 		c->has_ended = true;
 		c->exit_code = m->exit->exit_code;
-		(void)str_copy(c->reason, sizeof(c->reason), m->exit->reason);
 	}
 	protobuf_c_message_free_unpacked(decoded, NULL);
 	if (stream_session_is_full(c->session))
@@ -118,22 +116,6 @@ static const struct rpc_stream_ops channel_ops = {
 
 /* ---- from the client ---- */
 
-static int channel_find(const struct cri_runtime_service *s, const char *id,
-			struct pod_container **ret, struct peer **ret_peer, struct error *err)
-{
-	int r = cri_find_container(s, "container_id", id, ret, err);
-
-	if (r < 0)
-		return r;
-	if ((*ret)->status.state != CONTAINER_RUNNING)
-		return error_refuse(err, ERROR_PRECONDITION, "the container %s is %s, not running",
-				    (*ret)->id, pod_container_state_word(*ret));
-	*ret_peer = workload_peer((*ret)->workload);
-	return *ret_peer ? 0
-			 : error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s is gone",
-					(*ret)->workload->path);
-}
-
 static int channel_ask(struct channel *c, struct error *err)
 {
 	struct rpc_request request = {
@@ -145,7 +127,7 @@ static int channel_ask(struct channel *c, struct error *err)
 	};
 	struct pod_container *of;
 	struct peer *peer;
-	int r = channel_find(c->service, c->id, &of, &peer, err);
+	int r = cri_find_running(c->service, c->id, &of, &peer, err);
 
 	if (r == 0)
 		r = passing_queue(peer, &c->turn, err);
@@ -316,7 +298,7 @@ static int exec_offer(struct cri_runtime_service *s, const Runtime__V1__ExecRequ
 	if (r == 0)
 		r = wish_check(&wish, err);
 	if (r == 0)
-		r = channel_find(s, q->container_id, &of, &peer, err);
+		r = cri_find_running(s, q->container_id, &of, &peer, err);
 	if (r < 0)
 		return r;
 	m.id = of->id;
@@ -361,7 +343,7 @@ static int attach_offer(struct cri_runtime_service *s, struct arena *a,
 	int r = wish_check(&wish, err);
 
 	if (r == 0)
-		r = channel_find(s, q->container_id, &of, &peer, err);
+		r = cri_find_running(s, q->container_id, &of, &peer, err);
 	if (r < 0)
 		return r;
 	if (q->tty != of->tty)

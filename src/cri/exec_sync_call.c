@@ -133,22 +133,6 @@ static const struct rpc_stream_ops exec_ops = {
 
 /* ---- what is asked ---- */
 
-static int exec_find(struct exec_sync *x, struct pod_container **ret, struct peer **ret_peer,
-		     struct error *err)
-{
-	int r = cri_find_container(x->service, "container_id", x->request->container_id, ret, err);
-
-	if (r < 0)
-		return r;
-	if ((*ret)->status.state != CONTAINER_RUNNING)
-		return error_refuse(err, ERROR_PRECONDITION, "the container %s is %s, not running",
-				    (*ret)->id, pod_container_state_word(*ret));
-	*ret_peer = workload_peer((*ret)->workload);
-	return *ret_peer ? 0
-			 : error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s is gone",
-					(*ret)->workload->path);
-}
-
 static int exec_ask(struct exec_sync *x, struct error *err)
 {
 	Nacre__Instance__V1__ExecRequest m = NACRE__INSTANCE__V1__EXEC_REQUEST__INIT;
@@ -159,7 +143,7 @@ static int exec_ask(struct exec_sync *x, struct error *err)
 	};
 	struct pod_container *c;
 	struct peer *peer;
-	int r = exec_find(x, &c, &peer, err);
+	int r = cri_find_running(x->service, x->request->container_id, &c, &peer, err);
 
 	if (r == 0)
 		r = passing_queue(peer, &x->turn, err);

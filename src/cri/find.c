@@ -62,3 +62,19 @@ int cri_find_container(const struct cri_runtime_service *s, const char *field, c
 	*ret = found;
 	return 0;
 }
+
+int cri_find_running(const struct cri_runtime_service *s, const char *id,
+		     struct pod_container **ret, struct peer **ret_peer, struct error *err)
+{
+	int r = cri_find_container(s, "container_id", id, ret, err);
+
+	if (r < 0)
+		return r;
+	if ((*ret)->status.state != CONTAINER_RUNNING)
+		return error_refuse(err, ERROR_PRECONDITION, "the container %s is %s, not running",
+				    (*ret)->id, pod_container_state_word(*ret));
+	*ret_peer = workload_peer((*ret)->workload);
+	return *ret_peer ? 0
+			 : error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s is gone",
+					(*ret)->workload->path);
+}

@@ -12,10 +12,15 @@
  */
 
 struct cri_runtime_service;
+struct peer;
 
 int cri_find_sandbox(const struct cri_runtime_service *s, const char *field, const char *id,
 		     struct workload **ret, struct error *err);
 int cri_find_container(const struct cri_runtime_service *s, const char *field, const char *id,
 		       struct pod_container **ret, struct error *err);
+/* The container of `container_id` and its keeper. ERROR_PRECONDITION: it does not run;
+ * ERROR_UNAVAILABLE: its keeper is gone. */
+int cri_find_running(const struct cri_runtime_service *s, const char *id,
+		     struct pod_container **ret, struct peer **ret_peer, struct error *err);
 
 #endif

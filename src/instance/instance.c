@@ -255,9 +255,10 @@ static int instance_make(struct instances *all, struct instance *parent,
 	if (r < 0)
 		return r;
 	i = instance_alloc(all, parent, path);
-	if (!i || instance_take(i, spec) < 0) {
+	r = i ? instance_take(i, spec) : -ENOMEM;
+	if (r < 0) {
 		(void)instance_free(i);
-		return error_set(err, -ENOMEM, "instance %s", path);
+		return error_set(err, r, "instance %s", path);
 	}
 	if (instance_is_nested_machine(i)) {
 		r = nested_plan(i, err);

@@ -129,6 +129,11 @@ class Walls(nacre_test.NodeTest):
         self.assertRefused(Code.FAILED_PRECONDITION, context + "capabilities.add_capabilities",
                            lambda: self.create(pod, "b", namespaces={"pid": cri.POD}, capabilities=ptrace))
         self.create(pod, "c", capabilities=ptrace)
+        # Nor by way of a container that sees the keeper: the keeper itself refuses that.
+        shared = self.run_one(pod, "d", namespaces={"pid": cri.POD})
+        late = self.create(pod, "e", namespaces={"pid": cri.TARGET, "target_id": shared}, capabilities=ptrace)
+        said = self.assertFails(Code.FAILED_PRECONDITION, lambda: self.api.StartContainer(cri.StartContainerRequest(container_id=late)))
+        self.assertIn("would see its keeper", said)
 
     # ---- /proc and /sys ----
 
