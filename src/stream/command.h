@@ -28,6 +28,9 @@ struct stream_command {
 	/* Only this and `gone` where the client's streams are connections to ports of a pod
 	 * (stream/dial.h). */
 	void (*dial)(void *userdata, struct dial *d);
+	/* Of such a command, for clients whose protocol does not name them itself; userdata's. */
+	const uint16_t *ports;
+	size_t n_ports;
 	bool in, out, err, tty;
 	/* All streams are there. An error is told to the client. */
 	int (*begin)(void *userdata, struct stream_session *s, struct error *err);

@@ -12,8 +12,9 @@
 
 /*
  * The streaming server of the CRI: who has a URL, which is good for one connection, speaks with a
- * command, or with a container's program, over streams of SPDY/3.1 (remote command, version 1 to 4
- * of the protocol).
+ * command, with a container's program or with ports of a pod: over streams of SPDY/3.1 (remote
+ * command, version 1 to 4 of the protocol; port-forward), over channels of a WebSocket (version 1,
+ * 4 and 5, also in base64), or over SPDY/3.1 in a WebSocket (port-forward).
  *
  * It listens on a loopback address, from the first URL on. A connection shows its token before
  * anything else of it is read than the head of a request, and has STREAM_PATIENCE for that and for

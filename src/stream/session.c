@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,23 +11,39 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/json.h"
 #include "base/macros.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "stream/channels.h"
 #include "stream/forward.h"
 #include "stream/head.h"
 #include "stream/resize.h"
 #include "stream/spdy.h"
+#include "stream/status.h"
+#include "stream/upgrade.h"
+#include "stream/websocket.h"
 
 #define SESSION_READ ((size_t)65536)
 #define SESSION_LINGER (5 * NSEC_PER_SEC)
+#define SESSION_PULSE (20 * NSEC_PER_SEC)
+/* Past it nothing more is read: a client that makes us answer (pings, streams that are refused) has
+ * to read the answers. Output of a command stops at STREAM_WAITING_MAX. */
+#define SESSION_ANSWERS_MAX (4 * STREAM_WAITING_MAX)
 #define SESSION_VERSION_RESIZE 3
 #define SESSION_VERSION_STATUS 4
+#define SESSION_VERSION_CLOSE 5
+
+/*
+ * A client speaks SPDY, or SPDY in the messages of a WebSocket, or channels of a WebSocket (enum
+ * upgrade_kind). For a command, streams and channels are the same: ids[] says which are there, and
+ * session_say() and session_hear() are where bytes of one go and come. For ports of a pod, the
+ * channels of each port stand for the two streams that a client of SPDY would have opened: the
+ * stream of a channel is its number plus one.
+ */
 
 /*
  * HEAD     the head of the request is awaited.
- * STREAMS  SPDY is spoken; the streams of the command are awaited.
+ * STREAMS  SPDY is spoken; the streams of the command are awaited. (Channels are there at once.)
  * RUNNING  the command has begun.
  * ENDING   nothing more is said but what waits; then the client is waited for, to close.
  */
@@ -44,6 +59,12 @@ enum session_stream {
 	STREAM_COUNT
 };
 
+static const unsigned stream_channels[] = {
+	[STREAM_ERROR] = 3,  [STREAM_STDIN] = 0,  [STREAM_STDOUT] = 1,
+	[STREAM_STDERR] = 2, [STREAM_RESIZE] = 4,
+};
+static_assert(ARRAY_SIZE(stream_channels) == STREAM_COUNT, "each stream has its channel");
+
 static const char *const stream_types[] = {
 	[STREAM_ERROR] = "error",   [STREAM_STDIN] = "stdin",   [STREAM_STDOUT] = "stdout",
 	[STREAM_STDERR] = "stderr", [STREAM_RESIZE] = "resize",
@@ -54,25 +75,23 @@ struct stream_session {
 	const struct session_owner *owner;
 	int fd;
 	struct loop_fd source;
-	struct loop_timer timer;
+	struct loop_timer timer, pulse;
 	struct loop_defer defer; /* to read on, or to go */
 	enum session_state state;
 	struct buf in, out;
+	struct buf inner_in, inner_out; /* SPDY in a WebSocket: what is read, what is to be sent */
+	struct upgrade upgrade;
 	struct spdy *spdy;
+	struct websocket *websocket;
+	struct channels *channels;
+	unsigned n_channels;           /* of ports, that have not ended */
 	struct forward *forward;       /* of a command with dial() */
 	struct stream_command command; /* gone NULL: there is none (any more) */
-	unsigned version;
-	uint32_t ids[STREAM_COUNT]; /* 0: not opened */
+	uint32_t ids[STREAM_COUNT];    /* 0: not opened; of channels 1 */
 	uint32_t last_id;
 	struct resize resize;
-	bool held, was_full, input_over, client_over, broken, shut;
+	bool held, was_full, input_over, client_over, broken, shut, said_close;
 };
-
-/* From the newest version on. */
-static const char *const session_protocols[] = {
-	NULL, "channel.k8s.io", "v2.channel.k8s.io", "v3.channel.k8s.io", "v4.channel.k8s.io",
-};
-static const char session_forwards[] = "portforward.k8s.io";
 
 struct list *stream_session_link(struct stream_session *s)
 {
@@ -102,10 +121,15 @@ struct stream_session *stream_session_free(struct stream_session *s)
 	list_remove(&s->link);
 	loop_fd_done(&s->source);
 	loop_timer_done(&s->timer);
+	loop_timer_done(&s->pulse);
 	loop_defer_done(&s->defer);
 	s->spdy = spdy_free(s->spdy);
+	s->websocket = websocket_free(s->websocket);
+	s->channels = channels_free(s->channels);
 	buf_done(&s->in);
 	buf_done(&s->out);
+	buf_done(&s->inner_in);
+	buf_done(&s->inner_out);
 	(void)fd_close(s->fd);
 	free(s);
 	return NULL;
@@ -113,11 +137,18 @@ struct stream_session *stream_session_free(struct stream_session *s)
 
 /* ---- what it waits for ---- */
 
+/* What was received is looked at. */
+static bool session_takes(const struct stream_session *s)
+{
+	return s->state != SESSION_ENDING && !s->broken && !s->held &&
+	       s->out.len < SESSION_ANSWERS_MAX;
+}
+
 static bool session_reads(const struct stream_session *s)
 {
 	if (s->client_over)
 		return false;
-	return s->state == SESSION_ENDING || (!s->held && s->in.len < SESSION_READ);
+	return s->state == SESSION_ENDING || (session_takes(s) && s->in.len < SESSION_READ);
 }
 
 static void session_watch(struct stream_session *s)
@@ -132,29 +163,45 @@ static void session_break(struct stream_session *s)
 	loop_defer_schedule(&s->defer);
 }
 
-/* Nothing is said any more but what waits. */
-static void session_end(struct stream_session *s)
-{
-	s->state = SESSION_ENDING;
-	loop_timer_set(&s->timer, SESSION_LINGER);
-	loop_defer_schedule(&s->defer);
-}
-
 /* What is put is put whole, or the connection is of no use any more. */
 static void session_put(struct stream_session *s, int r)
 {
+	if (r == 0 && s->inner_out.len > 0)
+		r = websocket_put(&s->out, WEBSOCKET_BINARY, buf_data(&s->inner_out),
+				  s->inner_out.len);
+	buf_clear(&s->inner_out);
 	if (r < 0)
 		session_break(s);
 	else
 		loop_defer_schedule(&s->defer);
 }
 
-static void session_answer(struct stream_session *s, const char *status, const char *words)
+/* Where frames of SPDY are put; session_put() comes next. */
+static struct buf *session_frames(struct stream_session *s)
 {
-	session_put(s, buf_addf(&s->out,
-				"HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
-				"Content-Length: %zu\r\nConnection: close\r\n\r\n%s\n",
-				status, strlen(words) + 1, words));
+	return s->upgrade.kind == UPGRADE_TUNNEL ? &s->inner_out : &s->out;
+}
+
+static void session_say_close(struct stream_session *s, unsigned code, const char *words)
+{
+	if (!s->websocket || s->said_close)
+		return;
+	s->said_close = true;
+	session_put(s, websocket_put_close(&s->out, code, words));
+}
+
+/* Nothing is said any more but what waits. */
+static void session_end(struct stream_session *s)
+{
+	session_say_close(s, WEBSOCKET_NORMAL, "");
+	s->state = SESSION_ENDING;
+	loop_timer_set(&s->timer, SESSION_LINGER);
+	loop_defer_schedule(&s->defer);
+}
+
+static void session_refuse(struct stream_session *s, const struct refusal *r)
+{
+	session_put(s, refusal_put(r, &s->out));
 	session_end(s);
 }
 
@@ -163,15 +210,36 @@ static void session_answer(struct stream_session *s, const char *status, const c
 static void client_reply(void *userdata, uint32_t stream)
 {
 	struct stream_session *s = userdata;
+	uint8_t port[2];
 
-	session_put(s, spdy_put_reply(s->spdy, &s->out, stream));
+	if (!s->channels) {
+		session_put(s, spdy_put_reply(s->spdy, session_frames(s), stream));
+		return;
+	}
+	/* A channel begins with the number of its port, the lower byte first. */
+	port[0] = (uint8_t)s->command.ports[(stream - 1) / 2];
+	port[1] = (uint8_t)(s->command.ports[(stream - 1) / 2] >> 8);
+	session_put(s, channels_put(s->channels, &s->out, stream - 1, port, sizeof(port)));
+}
+
+/* A channel has no end of its own; the last one ends the connection. */
+static void client_channel(struct stream_session *s, uint32_t stream, const void *data, size_t len,
+			   bool fin)
+{
+	if (len > 0)
+		session_put(s, channels_put(s->channels, &s->out, stream - 1, data, len));
+	if (fin && --s->n_channels == 0)
+		session_end(s);
 }
 
 static void client_data(void *userdata, uint32_t stream, const void *data, size_t len, bool fin)
 {
 	struct stream_session *s = userdata;
 
-	session_put(s, spdy_put_data(&s->out, stream, data, len, fin));
+	if (s->channels)
+		client_channel(s, stream, data, len, fin);
+	else
+		session_put(s, spdy_put_data(session_frames(s), stream, data, len, fin));
 	s->was_full = s->was_full || stream_session_is_full(s);
 }
 
@@ -179,7 +247,8 @@ static void client_reset(void *userdata, uint32_t stream, uint32_t status)
 {
 	struct stream_session *s = userdata;
 
-	session_put(s, spdy_put_reset(&s->out, stream, status));
+	/* The pair of a channel is refused without memory only. */
+	session_put(s, s->channels ? -ENOMEM : spdy_put_reset(session_frames(s), stream, status));
 }
 
 static bool client_is_full(void *userdata)
@@ -206,88 +275,20 @@ static int session_forward(struct stream_session *s)
 	return s->forward ? 0 : -ENOMEM;
 }
 
-/* ---- the request ---- */
-
-/* The first of the client's that is known here; 0: none. */
-static unsigned session_choose(const struct head *h)
+static void session_open_channels(struct stream_session *s)
 {
-	for (size_t i = 0; i < h->n_protocols; i++)
-		for (unsigned v = 1; v < ARRAY_SIZE(session_protocols); v++)
-			if (str_eq(h->protocols[i], session_protocols[v]))
-				return v;
-	return 0;
-}
+	s->n_channels = 2 * (unsigned)s->command.n_ports;
+	for (unsigned i = 0; i < 2 * s->command.n_ports && !s->broken; i++) {
+		struct spdy_event e = { .kind = SPDY_OPEN, .stream = i + 1 };
 
-static bool session_knows(const struct head *h, const char *protocol)
-{
-	for (size_t i = 0; i < h->n_protocols; i++)
-		if (str_eq(h->protocols[i], protocol))
-			return true;
-	return false;
-}
-
-static void session_upgrade(struct stream_session *s, const struct head *h)
-{
-	const char *protocol = NULL;
-
-	s->version = s->command.dial ? 0 : session_choose(h);
-	if (s->version)
-		protocol = session_protocols[s->version];
-	else if (s->command.dial && session_knows(h, session_forwards))
-		protocol = session_forwards;
-	if (!protocol) {
-		session_answer(
-			s, h->n_protocols ? "403 Forbidden" : "400 Bad Request",
-			s->command.dial
-				? "X-Stream-Protocol-Version does not name portforward.k8s.io"
-				: "X-Stream-Protocol-Version names none of "
-				  "v4.channel.k8s.io, v3.channel.k8s.io, v2.channel.k8s.io, "
-				  "channel.k8s.io");
-		return;
+		(void)str_copy(e.stream_type, sizeof(e.stream_type), i % 2 ? "error" : "data");
+		(void)str_printf(e.port, sizeof(e.port), "%u", s->command.ports[i / 2]);
+		(void)str_printf(e.request_id, sizeof(e.request_id), "%u", i / 2);
+		forward_event(s->forward, &e);
 	}
-	s->spdy = spdy_new();
-	session_put(s, s->spdy ? buf_addf(&s->out,
-					  "HTTP/1.1 101 Switching Protocols\r\nConnection: "
-					  "Upgrade\r\nUpgrade: SPDY/3.1\r\n"
-					  "X-Stream-Protocol-Version: %s\r\n\r\n",
-					  protocol)
-			       : -ENOMEM);
-	s->state = s->command.dial ? SESSION_RUNNING : SESSION_STREAMS;
-	loop_timer_set(&s->timer, s->command.dial ? STREAM_IDLE_MAX : STREAM_PATIENCE);
-	if (s->command.dial)
-		session_put(s, session_forward(s));
 }
 
-static void session_take_head(struct stream_session *s)
-{
-	struct head h;
-	size_t used;
-	int r = head_take(buf_data(&s->in), s->in.len, &used, &h);
-
-	if (r == 0)
-		return;
-	if (r < 0) {
-		session_answer(s,
-			       r == -ENOBUFS ? "431 Request Header Fields Too Large"
-					     : "400 Bad Request",
-			       "this is no request that can be answered here");
-		return;
-	}
-	buf_consume(&s->in, used);
-	if (!str_eq(h.method, "GET") && !str_eq(h.method, "POST"))
-		session_answer(s, "405 Method Not Allowed", "GET or POST");
-	else if (!h.is_upgrade || strcasecmp(h.upgrade, "SPDY/3.1") != 0)
-		session_answer(s, "400 Bad Request",
-			       "the request does not ask for an upgrade to SPDY/3.1");
-	else if (s->owner->claim(s->owner->userdata, h.path, &s->command) < 0)
-		session_answer(
-			s, "404 Not Found",
-			"there is no such URL; it is good for one connection within a minute");
-	else
-		session_upgrade(s, &h);
-}
-
-/* ---- streams ---- */
+/* ---- streams of a command ---- */
 
 static bool session_wants(const struct stream_session *s, enum session_stream which)
 {
@@ -303,11 +304,43 @@ static bool session_wants(const struct stream_session *s, enum session_stream wh
 	case STREAM_STDERR:
 		return c->err && !c->tty;
 	case STREAM_RESIZE:
-		return c->tty && s->version >= SESSION_VERSION_RESIZE;
+		return c->tty && (s->channels || s->upgrade.version >= SESSION_VERSION_RESIZE);
 	case STREAM_COUNT:
 		break;
 	}
 	return false;
+}
+
+static void session_say(struct stream_session *s, enum session_stream which, const void *data,
+			size_t len)
+{
+	if (s->channels)
+		session_put(s,
+			    channels_put(s->channels, &s->out, stream_channels[which], data, len));
+	else
+		session_put(s, spdy_put_data(session_frames(s), s->ids[which], data, len, false));
+}
+
+static void session_input_over(struct stream_session *s)
+{
+	if (s->input_over || s->state != SESSION_RUNNING)
+		return;
+	s->input_over = true;
+	s->command.on_input_end(s->command.userdata);
+}
+
+static void session_hear(struct stream_session *s, enum session_stream which, const uint8_t *data,
+			 size_t len)
+{
+	uint16_t width, height;
+	size_t used = 0;
+
+	if (s->state != SESSION_RUNNING || !s->ids[which])
+		return;
+	if (which == STREAM_STDIN && !s->input_over && len > 0)
+		s->command.on_input(s->command.userdata, data, len);
+	while (which == STREAM_RESIZE && resize_take(&s->resize, data, len, &used, &width, &height))
+		s->command.on_resize(s->command.userdata, width, height);
 }
 
 static void session_begin(struct stream_session *s)
@@ -323,6 +356,80 @@ static void session_begin(struct stream_session *s)
 		stream_session_fail(s, &err);
 }
 
+/* ---- the request ---- */
+
+/* All channels are there at once; an empty message on the first that is written to says so. */
+static void session_begin_channels(struct stream_session *s)
+{
+	for (unsigned i = 0; i < STREAM_COUNT; i++)
+		s->ids[i] = session_wants(s, (enum session_stream)i);
+	session_say(s,
+		    s->ids[STREAM_STDOUT]   ? STREAM_STDOUT
+		    : s->ids[STREAM_STDERR] ? STREAM_STDERR
+					    : STREAM_ERROR,
+		    "", 0);
+	session_begin(s);
+}
+
+static int session_new_codecs(struct stream_session *s)
+{
+	const struct upgrade *u = &s->upgrade;
+
+	if (u->kind == UPGRADE_CHANNELS)
+		s->channels = channels_new(u->is_base64);
+	else
+		s->spdy = spdy_new();
+	if (u->is_websocket)
+		s->websocket = websocket_new();
+	return (s->channels || s->spdy) && (s->websocket || !u->is_websocket) ? 0 : -ENOMEM;
+}
+
+static void session_upgrade(struct stream_session *s)
+{
+	int r = session_new_codecs(s);
+
+	if (r == 0)
+		r = upgrade_put(&s->upgrade, &s->out);
+	if (r == 0 && s->command.dial)
+		r = session_forward(s);
+	session_put(s, r);
+	if (r < 0)
+		return;
+	s->state = s->command.dial ? SESSION_RUNNING : SESSION_STREAMS;
+	loop_timer_set(&s->timer, s->command.dial ? STREAM_IDLE_MAX : STREAM_PATIENCE);
+	if (s->channels && s->command.dial)
+		session_open_channels(s);
+	else if (s->channels)
+		session_begin_channels(s);
+}
+
+static void session_take_head(struct stream_session *s)
+{
+	const struct refusal *why = NULL;
+	struct head h;
+	size_t used;
+	int r = head_take(buf_data(&s->in), s->in.len, &used, &h);
+
+	if (r == 0)
+		return;
+	if (r < 0)
+		why = r == -ENOBUFS ? &refusal_of_size : &refusal_of_request;
+	else
+		buf_consume(&s->in, used);
+	if (!why)
+		why = upgrade_check(&h, &s->upgrade);
+	if (!why && s->owner->claim(s->owner->userdata, h.path, &s->command) < 0)
+		why = &refusal_of_path;
+	if (!why)
+		why = upgrade_choose(&h, s->command.dial, s->command.n_ports, &s->upgrade);
+	if (why)
+		session_refuse(s, why);
+	else
+		session_upgrade(s);
+}
+
+/* ---- SPDY ---- */
+
 static void session_open(struct stream_session *s, const struct spdy_event *e)
 {
 	unsigned which = 0;
@@ -331,40 +438,21 @@ static void session_open(struct stream_session *s, const struct spdy_event *e)
 		which++;
 	if (s->state != SESSION_STREAMS || which == STREAM_COUNT ||
 	    !session_wants(s, (enum session_stream)which) || s->ids[which]) {
-		session_put(s, spdy_put_reset(&s->out, e->stream, SPDY_REFUSED));
+		session_put(s, spdy_put_reset(session_frames(s), e->stream, SPDY_REFUSED));
 		return;
 	}
 	s->ids[which] = e->stream;
-	session_put(s, spdy_put_reply(s->spdy, &s->out, e->stream));
+	session_put(s, spdy_put_reply(s->spdy, session_frames(s), e->stream));
 	session_begin(s);
-}
-
-static void session_input_over(struct stream_session *s)
-{
-	if (s->input_over || s->state != SESSION_RUNNING)
-		return;
-	s->input_over = true;
-	s->command.on_input_end(s->command.userdata);
 }
 
 static void session_data(struct stream_session *s, const struct spdy_event *e)
 {
-	uint16_t width, height;
-	size_t used = 0;
-
-	if (s->state != SESSION_RUNNING || !e->stream)
-		return;
-	if (e->stream == s->ids[STREAM_STDIN] && !s->input_over) {
-		if (e->len > 0)
-			s->command.on_input(s->command.userdata, e->data, e->len);
-		if (e->fin)
-			session_input_over(s);
-		return;
-	}
-	if (e->stream != s->ids[STREAM_RESIZE])
-		return;
-	while (resize_take(&s->resize, e->data, e->len, &used, &width, &height))
-		s->command.on_resize(s->command.userdata, width, height);
+	for (unsigned i = 0; i < STREAM_COUNT && e->stream; i++)
+		if (e->stream == s->ids[i])
+			session_hear(s, (enum session_stream)i, e->data, e->len);
+	if (e->fin && e->stream && e->stream == s->ids[STREAM_STDIN])
+		session_input_over(s);
 }
 
 static void session_event(struct stream_session *s, const struct spdy_event *e)
@@ -392,7 +480,7 @@ static void session_event(struct stream_session *s, const struct spdy_event *e)
 			session_input_over(s);
 		break;
 	case SPDY_PING:
-		session_put(s, spdy_put_ping(&s->out, e->stream));
+		session_put(s, spdy_put_ping(session_frames(s), e->stream));
 		break;
 	case SPDY_GOAWAY:
 	case SPDY_OTHER:
@@ -400,12 +488,12 @@ static void session_event(struct stream_session *s, const struct spdy_event *e)
 	}
 }
 
-static void session_take_frames(struct stream_session *s)
+static void session_take_frames(struct stream_session *s, struct buf *from)
 {
-	while (s->state != SESSION_ENDING && !s->broken && !s->held) {
+	while (session_takes(s)) {
 		struct spdy_event e;
 		size_t used;
-		int r = spdy_take(s->spdy, buf_data(&s->in), s->in.len, &used, &e);
+		int r = spdy_take(s->spdy, buf_data(from), from->len, &used, &e);
 
 		if (r < 0)
 			session_break(s);
@@ -413,7 +501,84 @@ static void session_take_frames(struct stream_session *s)
 			return;
 		session_event(s, &e);
 		/* What the event points to was in there. */
+		buf_consume(from, used);
+	}
+}
+
+/* ---- WebSocket ---- */
+
+static void session_close(struct stream_session *s, int error)
+{
+	const char *words;
+	unsigned code = websocket_code(error, &words);
+
+	session_say_close(s, code, words);
+	session_end(s);
+}
+
+static void session_on_channel(struct stream_session *s, unsigned channel, const uint8_t *data,
+			       size_t len)
+{
+	if (s->forward) {
+		const struct spdy_event e = {
+			.kind = SPDY_DATA, .stream = channel + 1, .data = data, .len = len
+		};
+
+		forward_event(s->forward, &e);
+		return;
+	}
+	if (channel == CHANNEL_CLOSE && s->upgrade.version >= SESSION_VERSION_CLOSE) {
+		if (len == 1 && data[0] == stream_channels[STREAM_STDIN] && s->ids[STREAM_STDIN])
+			session_input_over(s);
+		return;
+	}
+	for (unsigned i = 0; i < STREAM_COUNT; i++)
+		if (channel == stream_channels[i])
+			session_hear(s, (enum session_stream)i, data, len);
+}
+
+static void session_on_message(struct stream_session *s, const struct websocket_event *e)
+{
+	const uint8_t *data;
+	unsigned channel;
+	size_t len;
+	int r;
+
+	if (!s->channels) {
+		r = buf_add(&s->inner_in, e->data, e->len);
+		if (r < 0)
+			session_close(s, r);
+		else
+			session_take_frames(s, &s->inner_in);
+		return;
+	}
+	r = channels_take(s->channels, e, &channel, &data, &len);
+	if (r < 0)
+		session_close(s, r);
+	else if (r > 0)
+		session_on_channel(s, channel, data, len);
+}
+
+static void session_take_messages(struct stream_session *s)
+{
+	while (session_takes(s)) {
+		struct websocket_event e;
+		size_t used;
+		int r = websocket_take(s->websocket, buf_data(&s->in), s->in.len, &used, &e);
+
+		if (r < 0)
+			session_close(s, r);
+		if (r <= 0)
+			return;
 		buf_consume(&s->in, used);
+		if (e.opcode == WEBSOCKET_BINARY) {
+			session_on_message(s, &e);
+		} else if (e.opcode == WEBSOCKET_PING) {
+			session_put(s, websocket_put(&s->out, WEBSOCKET_PONG, e.data, e.len));
+		} else if (e.opcode == WEBSOCKET_CLOSE) {
+			session_say_close(s, e.code, "");
+			session_end(s);
+		}
 	}
 }
 
@@ -421,8 +586,10 @@ static void session_take(struct stream_session *s)
 {
 	if (s->state == SESSION_HEAD)
 		session_take_head(s);
-	if (s->state == SESSION_STREAMS || s->state == SESSION_RUNNING)
-		session_take_frames(s);
+	if (s->state != SESSION_HEAD && s->spdy)
+		session_take_frames(s, s->websocket ? &s->inner_in : &s->in);
+	if (s->state != SESSION_HEAD && s->websocket)
+		session_take_messages(s);
 	if (s->state == SESSION_ENDING)
 		buf_clear(&s->in);
 }
@@ -521,6 +688,19 @@ static void session_on_timer(struct loop_timer *timer)
 	session_break(container_of(timer, struct stream_session, timer));
 }
 
+/* A client whose input is held up is not heard either when it pings, and would take the connection
+ * for dead; a pong that it has not asked for says otherwise (RFC 6455, 5.5.3). */
+static void session_on_pulse(struct loop_timer *timer)
+{
+	struct stream_session *s = container_of(timer, struct stream_session, pulse);
+
+	if (!s->websocket || s->state != SESSION_RUNNING || !s->held)
+		return;
+	if (!stream_session_is_full(s))
+		session_put(s, websocket_put(&s->out, WEBSOCKET_PONG, "", 0));
+	loop_timer_set(timer, SESSION_PULSE);
+}
+
 int stream_session_new(struct stream_session **ret, const struct session_owner *owner, int fd)
 {
 	struct stream_session *s = calloc(1, sizeof(*s));
@@ -531,10 +711,11 @@ int stream_session_new(struct stream_session **ret, const struct session_owner *
 	}
 	s->owner = owner;
 	s->fd = fd;
-	s->in = s->out = (struct buf)BUF_INIT;
+	s->in = s->out = s->inner_in = s->inner_out = (struct buf)BUF_INIT;
 	list_init(&s->link);
 	loop_fd_init(&s->source, owner->loop, fd, LOOP_READ, session_on_fd);
 	loop_timer_init(&s->timer, owner->loop, session_on_timer);
+	loop_timer_init(&s->pulse, owner->loop, session_on_pulse);
 	loop_defer_init(&s->defer, owner->loop, session_on_defer);
 	loop_timer_set(&s->timer, STREAM_PATIENCE);
 	*ret = s;
@@ -550,82 +731,53 @@ bool stream_session_is_full(const struct stream_session *s)
 
 void stream_session_output(struct stream_session *s, int stream, const void *data, size_t len)
 {
-	uint32_t id = s->ids[stream == 2 ? STREAM_STDERR : STREAM_STDOUT];
+	enum session_stream which = stream == 2 ? STREAM_STDERR : STREAM_STDOUT;
 
-	if (s->state != SESSION_RUNNING || !id || len == 0)
+	if (s->state != SESSION_RUNNING || !s->ids[which] || len == 0)
 		return;
-	session_put(s, spdy_put_data(&s->out, id, data, len, false));
+	session_say(s, which, data, len);
 	s->was_full = s->was_full || stream_session_is_full(s);
 }
 
 void stream_session_hold_input(struct stream_session *s, bool held)
 {
+	if (held && !s->held)
+		loop_timer_set(&s->pulse, SESSION_PULSE);
 	s->held = held;
 	loop_defer_schedule(&s->defer);
 }
 
-/* The last word, and the end of every stream. */
-static void session_finish(struct stream_session *s, const char *words, size_t len)
+/* Channels end with the connection. */
+static int session_end_streams(struct stream_session *s)
 {
 	int r = 0;
 
+	for (unsigned i = STREAM_COUNT; i > 0 && r == 0 && !s->channels; i--)
+		if (s->ids[i - 1])
+			r = spdy_put_data(session_frames(s), s->ids[i - 1], "", 0, true);
+	return r;
+}
+
+/* The last word, and the end of every stream, of STREAM_ERROR last. */
+static void session_finish(struct stream_session *s, const char *words, size_t len)
+{
 	if (s->state != SESSION_RUNNING)
 		return;
 	if (len > 0)
-		r = spdy_put_data(&s->out, s->ids[STREAM_ERROR], words, len, false);
-	for (unsigned i = 0; i < STREAM_COUNT && r == 0; i++)
-		if (s->ids[i] && i != STREAM_ERROR)
-			r = spdy_put_data(&s->out, s->ids[i], "", 0, true);
-	if (r == 0)
-		r = spdy_put_data(&s->out, s->ids[STREAM_ERROR], "", 0, true);
-	session_put(s, r);
+		session_say(s, STREAM_ERROR, words, len);
+	session_put(s, session_end_streams(s));
 	session_end(s);
-}
-
-/* A Status of Kubernetes; exit_code NULL: there is none. */
-static char *session_status(const char *words, const int *exit_code)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *to = open_memstream(&text, &len);
-	struct json j = { .to = to, .compact = true };
-	char number[16];
-
-	if (!to)
-		return NULL;
-	json_put_object(&j, NULL);
-	json_put_string(&j, "status", words ? "Failure" : "Success");
-	if (words)
-		json_put_string(&j, "message", words);
-	if (words)
-		json_put_string(&j, "reason", exit_code ? "NonZeroExitCode" : "InternalError");
-	if (exit_code) {
-		(void)str_printf(number, sizeof(number), "%d", *exit_code);
-		json_put_object(&j, "details");
-		json_put_array(&j, "causes");
-		json_put_object(&j, NULL);
-		json_put_string(&j, "reason", "ExitCode");
-		json_put_string(&j, "message", number);
-		json_put_end(&j);
-		json_put_end(&j);
-		json_put_end(&j);
-	}
-	json_put_end(&j);
-	if (fclose(to) == 0)
-		return text;
-	free(text);
-	return NULL;
 }
 
 static void session_tell(struct stream_session *s, const char *words, const int *exit_code)
 {
 	_cleanup_str_ char *text = NULL;
 
-	if (s->version < SESSION_VERSION_STATUS) {
+	if (s->upgrade.version < SESSION_VERSION_STATUS) {
 		session_finish(s, words, words ? strlen(words) : 0);
 		return;
 	}
-	text = session_status(words, exit_code);
+	text = status_text(words, exit_code);
 	if (text)
 		session_finish(s, text, strlen(text));
 	else

@@ -5,7 +5,7 @@
 #include "base/list.h"
 #include "stream/command.h"
 
-/* One connection of the streaming server; private to this area. */
+/* One connection of the streaming server, whatever its client speaks; private to this area. */
 
 struct loop;
 
