@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Frames of WebSocket and the channels in their messages, as the streaming server reads them. The
- * first byte chooses the form of channels and how large the pieces are in which the rest arrives;
- * what is said does not depend on the pieces.
+ * Frames of WebSocket and what is in their messages, channels or SPDY, as the streaming server
+ * reads them. The first byte chooses the form of channels and how large the pieces are in which the
+ * rest arrives; what is said does not depend on the pieces.
  */
 
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 
 #include "fuzz.h"
 #include "stream/channels.h"
+#include "stream/talk.h"
 #include "stream/websocket.h"
 
 struct heard {
@@ -77,6 +78,32 @@ static struct heard read_all(const uint8_t *data, size_t size, bool is_base64, s
 	return h;
 }
 
+static void talk_all(const uint8_t *data, size_t size, const struct upgrade *u)
+{
+	struct buf in = BUF_INIT, out = BUF_INIT;
+	struct talk *t = talk_new(u, &out);
+	struct heard h = { .error = 0 };
+	struct spdy_event e;
+	int r = t ? buf_add(&in, data, size) : -1;
+
+	while (r >= 0) {
+		r = talk_take(t, &in, &e);
+		if (r == 0)
+			break;
+		fuzz_need(r < 0 || e.kind != SPDY_PING);
+		fuzz_need(r < 0 || u->kind == UPGRADE_TUNNEL || e.kind == SPDY_DATA ||
+			  e.kind == SPDY_OTHER);
+		if (r > 0 && e.len > 0)
+			hear(&h, e.stream, e.data, e.len);
+	}
+	/* Only pings are answered, with as many bytes at most. */
+	fuzz_need(out.len <= 2 * size);
+	fuzz_need(h.bytes <= size);
+	(void)talk_free(t);
+	buf_done(&in);
+	buf_done(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct heard whole, pieces;
@@ -93,5 +120,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Of a message that is refused, less or more may have been heard before that was seen. */
 	fuzz_need(whole.error < 0 || (whole.messages == pieces.messages &&
 				      whole.bytes == pieces.bytes && whole.sum == pieces.sum));
+	talk_all(data + 1, size - 1,
+		 &(struct upgrade){ .kind = UPGRADE_CHANNELS,
+				    .is_websocket = true,
+				    .is_base64 = is_base64,
+				    .version = 5 });
+	talk_all(data + 1, size - 1,
+		 &(struct upgrade){ .kind = UPGRADE_TUNNEL, .is_websocket = true });
 	return 0;
 }

@@ -14,31 +14,27 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "loop/loop.h"
-#include "stream/channels.h"
 #include "stream/forward.h"
 #include "stream/head.h"
 #include "stream/resize.h"
 #include "stream/spdy.h"
 #include "stream/status.h"
+#include "stream/talk.h"
 #include "stream/upgrade.h"
-#include "stream/websocket.h"
 
 #define SESSION_READ ((size_t)65536)
 #define SESSION_LINGER (5 * NSEC_PER_SEC)
-#define SESSION_PULSE (20 * NSEC_PER_SEC)
+#define SESSION_PULSE (10 * NSEC_PER_SEC)
 /* Past it nothing more is read: a client that makes us answer (pings, streams that are refused) has
  * to read the answers. Output of a command stops at STREAM_WAITING_MAX. */
 #define SESSION_ANSWERS_MAX (4 * STREAM_WAITING_MAX)
 #define SESSION_VERSION_RESIZE 3
 #define SESSION_VERSION_STATUS 4
-#define SESSION_VERSION_CLOSE 5
 
 /*
- * A client speaks SPDY, or SPDY in the messages of a WebSocket, or channels of a WebSocket (enum
- * upgrade_kind). For a command, streams and channels are the same: ids[] says which are there, and
- * session_say() and session_hear() are where bytes of one go and come. For ports of a pod, the
- * channels of each port stand for the two streams that a client of SPDY would have opened: the
- * stream of a channel is its number plus one.
+ * Whatever a client speaks (stream/talk.h), it is streams with numbers here: of a command ids[]
+ * says which are there, and of ports of a pod stream/forward.h knows them. Channels are not opened:
+ * those of a command are all there at once, and those of ports open their pairs by themselves.
  */
 
 /*
@@ -79,18 +75,15 @@ struct stream_session {
 	struct loop_defer defer; /* to read on, or to go */
 	enum session_state state;
 	struct buf in, out;
-	struct buf inner_in, inner_out; /* SPDY in a WebSocket: what is read, what is to be sent */
 	struct upgrade upgrade;
-	struct spdy *spdy;
-	struct websocket *websocket;
-	struct channels *channels;
-	unsigned n_channels;           /* of ports, that have not ended */
+	struct talk *talk;
+	size_t n_channels;             /* of ports, that have not ended */
 	struct forward *forward;       /* of a command with dial() */
 	struct stream_command command; /* gone NULL: there is none (any more) */
-	uint32_t ids[STREAM_COUNT];    /* 0: not opened; of channels 1 */
+	uint32_t ids[STREAM_COUNT];    /* 0: not opened */
 	uint32_t last_id;
 	struct resize resize;
-	bool held, was_full, input_over, client_over, broken, shut, said_close;
+	bool held, was_full, input_over, client_over, broken, shut;
 };
 
 struct list *stream_session_link(struct stream_session *s)
@@ -123,13 +116,9 @@ struct stream_session *stream_session_free(struct stream_session *s)
 	loop_timer_done(&s->timer);
 	loop_timer_done(&s->pulse);
 	loop_defer_done(&s->defer);
-	s->spdy = spdy_free(s->spdy);
-	s->websocket = websocket_free(s->websocket);
-	s->channels = channels_free(s->channels);
+	s->talk = talk_free(s->talk);
 	buf_done(&s->in);
 	buf_done(&s->out);
-	buf_done(&s->inner_in);
-	buf_done(&s->inner_out);
 	(void)fd_close(s->fd);
 	free(s);
 	return NULL;
@@ -166,34 +155,22 @@ static void session_break(struct stream_session *s)
 /* What is put is put whole, or the connection is of no use any more. */
 static void session_put(struct stream_session *s, int r)
 {
-	if (r == 0 && s->inner_out.len > 0)
-		r = websocket_put(&s->out, WEBSOCKET_BINARY, buf_data(&s->inner_out),
-				  s->inner_out.len);
-	buf_clear(&s->inner_out);
 	if (r < 0)
 		session_break(s);
 	else
 		loop_defer_schedule(&s->defer);
 }
 
-/* Where frames of SPDY are put; session_put() comes next. */
-static struct buf *session_frames(struct stream_session *s)
+static bool session_has_channels(const struct stream_session *s)
 {
-	return s->upgrade.kind == UPGRADE_TUNNEL ? &s->inner_out : &s->out;
-}
-
-static void session_say_close(struct stream_session *s, unsigned code, const char *words)
-{
-	if (!s->websocket || s->said_close)
-		return;
-	s->said_close = true;
-	session_put(s, websocket_put_close(&s->out, code, words));
+	return s->upgrade.kind == UPGRADE_CHANNELS;
 }
 
 /* Nothing is said any more but what waits. */
-static void session_end(struct stream_session *s)
+static void session_end(struct stream_session *s, int why)
 {
-	session_say_close(s, WEBSOCKET_NORMAL, "");
+	if (s->talk)
+		session_put(s, talk_close(s->talk, why));
 	s->state = SESSION_ENDING;
 	loop_timer_set(&s->timer, SESSION_LINGER);
 	loop_defer_schedule(&s->defer);
@@ -202,7 +179,7 @@ static void session_end(struct stream_session *s)
 static void session_refuse(struct stream_session *s, const struct refusal *r)
 {
 	session_put(s, refusal_put(r, &s->out));
-	session_end(s);
+	session_end(s, 0);
 }
 
 /* ---- ports ---- */
@@ -211,44 +188,33 @@ static void client_reply(void *userdata, uint32_t stream)
 {
 	struct stream_session *s = userdata;
 	uint8_t port[2];
+	int r = talk_accept(s->talk, stream);
 
-	if (!s->channels) {
-		session_put(s, spdy_put_reply(s->spdy, session_frames(s), stream));
-		return;
-	}
 	/* A channel begins with the number of its port, the lower byte first. */
-	port[0] = (uint8_t)s->command.ports[(stream - 1) / 2];
-	port[1] = (uint8_t)(s->command.ports[(stream - 1) / 2] >> 8);
-	session_put(s, channels_put(s->channels, &s->out, stream - 1, port, sizeof(port)));
-}
-
-/* A channel has no end of its own; the last one ends the connection. */
-static void client_channel(struct stream_session *s, uint32_t stream, const void *data, size_t len,
-			   bool fin)
-{
-	if (len > 0)
-		session_put(s, channels_put(s->channels, &s->out, stream - 1, data, len));
-	if (fin && --s->n_channels == 0)
-		session_end(s);
+	if (r == 0 && session_has_channels(s)) {
+		port[0] = (uint8_t)s->command.ports[(stream - 1) / 2];
+		port[1] = (uint8_t)(s->command.ports[(stream - 1) / 2] >> 8);
+		r = talk_data(s->talk, stream, port, sizeof(port), false);
+	}
+	session_put(s, r);
 }
 
 static void client_data(void *userdata, uint32_t stream, const void *data, size_t len, bool fin)
 {
 	struct stream_session *s = userdata;
 
-	if (s->channels)
-		client_channel(s, stream, data, len, fin);
-	else
-		session_put(s, spdy_put_data(session_frames(s), stream, data, len, fin));
+	session_put(s, talk_data(s->talk, stream, data, len, fin));
 	s->was_full = s->was_full || stream_session_is_full(s);
+	/* A channel has no end of its own: the last one ends the connection. */
+	if (fin && session_has_channels(s) && --s->n_channels == 0)
+		session_end(s, 0);
 }
 
 static void client_reset(void *userdata, uint32_t stream, uint32_t status)
 {
 	struct stream_session *s = userdata;
 
-	/* The pair of a channel is refused without memory only. */
-	session_put(s, s->channels ? -ENOMEM : spdy_put_reset(session_frames(s), stream, status));
+	session_put(s, talk_reset(s->talk, stream, status));
 }
 
 static bool client_is_full(void *userdata)
@@ -277,7 +243,7 @@ static int session_forward(struct stream_session *s)
 
 static void session_open_channels(struct stream_session *s)
 {
-	s->n_channels = 2 * (unsigned)s->command.n_ports;
+	s->n_channels = 2 * s->command.n_ports;
 	for (unsigned i = 0; i < 2 * s->command.n_ports && !s->broken; i++) {
 		struct spdy_event e = { .kind = SPDY_OPEN, .stream = i + 1 };
 
@@ -304,21 +270,12 @@ static bool session_wants(const struct stream_session *s, enum session_stream wh
 	case STREAM_STDERR:
 		return c->err && !c->tty;
 	case STREAM_RESIZE:
-		return c->tty && (s->channels || s->upgrade.version >= SESSION_VERSION_RESIZE);
+		return c->tty &&
+		       (session_has_channels(s) || s->upgrade.version >= SESSION_VERSION_RESIZE);
 	case STREAM_COUNT:
 		break;
 	}
 	return false;
-}
-
-static void session_say(struct stream_session *s, enum session_stream which, const void *data,
-			size_t len)
-{
-	if (s->channels)
-		session_put(s,
-			    channels_put(s->channels, &s->out, stream_channels[which], data, len));
-	else
-		session_put(s, spdy_put_data(session_frames(s), s->ids[which], data, len, false));
 }
 
 static void session_input_over(struct stream_session *s)
@@ -361,35 +318,23 @@ static void session_begin(struct stream_session *s)
 /* All channels are there at once; an empty message on the first that is written to says so. */
 static void session_begin_channels(struct stream_session *s)
 {
+	uint32_t first;
+
 	for (unsigned i = 0; i < STREAM_COUNT; i++)
-		s->ids[i] = session_wants(s, (enum session_stream)i);
-	session_say(s,
-		    s->ids[STREAM_STDOUT]   ? STREAM_STDOUT
-		    : s->ids[STREAM_STDERR] ? STREAM_STDERR
-					    : STREAM_ERROR,
-		    "", 0);
+		if (session_wants(s, (enum session_stream)i))
+			s->ids[i] = stream_channels[i] + 1;
+	first = s->ids[STREAM_STDOUT] ?: s->ids[STREAM_STDERR] ?: s->ids[STREAM_ERROR];
+	session_put(s, talk_data(s->talk, first, "", 0, false));
 	session_begin(s);
-}
-
-static int session_new_codecs(struct stream_session *s)
-{
-	const struct upgrade *u = &s->upgrade;
-
-	if (u->kind == UPGRADE_CHANNELS)
-		s->channels = channels_new(u->is_base64);
-	else
-		s->spdy = spdy_new();
-	if (u->is_websocket)
-		s->websocket = websocket_new();
-	return (s->channels || s->spdy) && (s->websocket || !u->is_websocket) ? 0 : -ENOMEM;
 }
 
 static void session_upgrade(struct stream_session *s)
 {
-	int r = session_new_codecs(s);
+	int r = upgrade_put(&s->upgrade, &s->out);
 
-	if (r == 0)
-		r = upgrade_put(&s->upgrade, &s->out);
+	s->talk = talk_new(&s->upgrade, &s->out);
+	if (r == 0 && !s->talk)
+		r = -ENOMEM;
 	if (r == 0 && s->command.dial)
 		r = session_forward(s);
 	session_put(s, r);
@@ -397,9 +342,9 @@ static void session_upgrade(struct stream_session *s)
 		return;
 	s->state = s->command.dial ? SESSION_RUNNING : SESSION_STREAMS;
 	loop_timer_set(&s->timer, s->command.dial ? STREAM_IDLE_MAX : STREAM_PATIENCE);
-	if (s->channels && s->command.dial)
+	if (session_has_channels(s) && s->command.dial)
 		session_open_channels(s);
-	else if (s->channels)
+	else if (session_has_channels(s))
 		session_begin_channels(s);
 }
 
@@ -428,7 +373,7 @@ static void session_take_head(struct stream_session *s)
 		session_upgrade(s);
 }
 
-/* ---- SPDY ---- */
+/* ---- what the client sends ---- */
 
 static void session_open(struct stream_session *s, const struct spdy_event *e)
 {
@@ -438,11 +383,11 @@ static void session_open(struct stream_session *s, const struct spdy_event *e)
 		which++;
 	if (s->state != SESSION_STREAMS || which == STREAM_COUNT ||
 	    !session_wants(s, (enum session_stream)which) || s->ids[which]) {
-		session_put(s, spdy_put_reset(session_frames(s), e->stream, SPDY_REFUSED));
+		session_put(s, talk_reset(s->talk, e->stream, SPDY_REFUSED));
 		return;
 	}
 	s->ids[which] = e->stream;
-	session_put(s, spdy_put_reply(s->spdy, session_frames(s), e->stream));
+	session_put(s, talk_accept(s->talk, e->stream));
 	session_begin(s);
 }
 
@@ -464,7 +409,7 @@ static void session_event(struct stream_session *s, const struct spdy_event *e)
 	}
 	if (e->kind == SPDY_OPEN)
 		s->last_id = e->stream;
-	if (s->forward && e->kind != SPDY_PING) {
+	if (s->forward) {
 		forward_event(s->forward, e);
 		return;
 	}
@@ -480,105 +425,26 @@ static void session_event(struct stream_session *s, const struct spdy_event *e)
 			session_input_over(s);
 		break;
 	case SPDY_PING:
-		session_put(s, spdy_put_ping(session_frames(s), e->stream));
-		break;
 	case SPDY_GOAWAY:
 	case SPDY_OTHER:
 		break;
 	}
 }
 
-static void session_take_frames(struct stream_session *s, struct buf *from)
+static void session_take_events(struct stream_session *s)
 {
 	while (session_takes(s)) {
 		struct spdy_event e;
-		size_t used;
-		int r = spdy_take(s->spdy, buf_data(from), from->len, &used, &e);
+		int r = talk_take(s->talk, &s->in, &e);
 
-		if (r < 0)
-			session_break(s);
-		if (r <= 0)
+		if (r == 0)
 			return;
-		session_event(s, &e);
-		/* What the event points to was in there. */
-		buf_consume(from, used);
-	}
-}
-
-/* ---- WebSocket ---- */
-
-static void session_close(struct stream_session *s, int error)
-{
-	const char *words;
-	unsigned code = websocket_code(error, &words);
-
-	session_say_close(s, code, words);
-	session_end(s);
-}
-
-static void session_on_channel(struct stream_session *s, unsigned channel, const uint8_t *data,
-			       size_t len)
-{
-	if (s->forward) {
-		const struct spdy_event e = {
-			.kind = SPDY_DATA, .stream = channel + 1, .data = data, .len = len
-		};
-
-		forward_event(s->forward, &e);
-		return;
-	}
-	if (channel == CHANNEL_CLOSE && s->upgrade.version >= SESSION_VERSION_CLOSE) {
-		if (len == 1 && data[0] == stream_channels[STREAM_STDIN] && s->ids[STREAM_STDIN])
-			session_input_over(s);
-		return;
-	}
-	for (unsigned i = 0; i < STREAM_COUNT; i++)
-		if (channel == stream_channels[i])
-			session_hear(s, (enum session_stream)i, data, len);
-}
-
-static void session_on_message(struct stream_session *s, const struct websocket_event *e)
-{
-	const uint8_t *data;
-	unsigned channel;
-	size_t len;
-	int r;
-
-	if (!s->channels) {
-		r = buf_add(&s->inner_in, e->data, e->len);
-		if (r < 0)
-			session_close(s, r);
+		if (r > 0)
+			session_event(s, &e);
+		else if (s->upgrade.is_websocket)
+			session_end(s, r);
 		else
-			session_take_frames(s, &s->inner_in);
-		return;
-	}
-	r = channels_take(s->channels, e, &channel, &data, &len);
-	if (r < 0)
-		session_close(s, r);
-	else if (r > 0)
-		session_on_channel(s, channel, data, len);
-}
-
-static void session_take_messages(struct stream_session *s)
-{
-	while (session_takes(s)) {
-		struct websocket_event e;
-		size_t used;
-		int r = websocket_take(s->websocket, buf_data(&s->in), s->in.len, &used, &e);
-
-		if (r < 0)
-			session_close(s, r);
-		if (r <= 0)
-			return;
-		buf_consume(&s->in, used);
-		if (e.opcode == WEBSOCKET_BINARY) {
-			session_on_message(s, &e);
-		} else if (e.opcode == WEBSOCKET_PING) {
-			session_put(s, websocket_put(&s->out, WEBSOCKET_PONG, e.data, e.len));
-		} else if (e.opcode == WEBSOCKET_CLOSE) {
-			session_say_close(s, e.code, "");
-			session_end(s);
-		}
+			session_break(s);
 	}
 }
 
@@ -586,10 +452,8 @@ static void session_take(struct stream_session *s)
 {
 	if (s->state == SESSION_HEAD)
 		session_take_head(s);
-	if (s->state != SESSION_HEAD && s->spdy)
-		session_take_frames(s, s->websocket ? &s->inner_in : &s->in);
-	if (s->state != SESSION_HEAD && s->websocket)
-		session_take_messages(s);
+	if (s->talk)
+		session_take_events(s);
 	if (s->state == SESSION_ENDING)
 		buf_clear(&s->in);
 }
@@ -694,10 +558,10 @@ static void session_on_pulse(struct loop_timer *timer)
 {
 	struct stream_session *s = container_of(timer, struct stream_session, pulse);
 
-	if (!s->websocket || s->state != SESSION_RUNNING || !s->held)
+	if (!s->talk || s->state != SESSION_RUNNING || !s->held)
 		return;
 	if (!stream_session_is_full(s))
-		session_put(s, websocket_put(&s->out, WEBSOCKET_PONG, "", 0));
+		session_put(s, talk_pulse(s->talk));
 	loop_timer_set(timer, SESSION_PULSE);
 }
 
@@ -711,7 +575,7 @@ int stream_session_new(struct stream_session **ret, const struct session_owner *
 	}
 	s->owner = owner;
 	s->fd = fd;
-	s->in = s->out = s->inner_in = s->inner_out = (struct buf)BUF_INIT;
+	s->in = s->out = (struct buf)BUF_INIT;
 	list_init(&s->link);
 	loop_fd_init(&s->source, owner->loop, fd, LOOP_READ, session_on_fd);
 	loop_timer_init(&s->timer, owner->loop, session_on_timer);
@@ -735,7 +599,7 @@ void stream_session_output(struct stream_session *s, int stream, const void *dat
 
 	if (s->state != SESSION_RUNNING || !s->ids[which] || len == 0)
 		return;
-	session_say(s, which, data, len);
+	session_put(s, talk_data(s->talk, s->ids[which], data, len, false));
 	s->was_full = s->was_full || stream_session_is_full(s);
 }
 
@@ -747,26 +611,20 @@ void stream_session_hold_input(struct stream_session *s, bool held)
 	loop_defer_schedule(&s->defer);
 }
 
-/* Channels end with the connection. */
-static int session_end_streams(struct stream_session *s)
-{
-	int r = 0;
-
-	for (unsigned i = STREAM_COUNT; i > 0 && r == 0 && !s->channels; i--)
-		if (s->ids[i - 1])
-			r = spdy_put_data(session_frames(s), s->ids[i - 1], "", 0, true);
-	return r;
-}
-
 /* The last word, and the end of every stream, of STREAM_ERROR last. */
 static void session_finish(struct stream_session *s, const char *words, size_t len)
 {
+	int r = 0;
+
 	if (s->state != SESSION_RUNNING)
 		return;
 	if (len > 0)
-		session_say(s, STREAM_ERROR, words, len);
-	session_put(s, session_end_streams(s));
-	session_end(s);
+		r = talk_data(s->talk, s->ids[STREAM_ERROR], words, len, false);
+	for (unsigned i = STREAM_COUNT; i > 0 && r == 0; i--)
+		if (s->ids[i - 1])
+			r = talk_data(s->talk, s->ids[i - 1], "", 0, true);
+	session_put(s, r);
+	session_end(s, 0);
 }
 
 static void session_tell(struct stream_session *s, const char *words, const int *exit_code)

@@ -166,6 +166,17 @@ class WebSocket(cri_streams.StreamsTest):
         c.end()
         self.assertEqual(sent // len(data) * 65535, int(c.finish()[0]))
 
+    def test_a_client_whose_input_is_held_up_hears_of_us(self):
+        """Its pings stand behind its input; without a pong it would take the connection for dead."""
+        one = self.make(self.api, "a")
+        c = self.exec(one, "sleep", "1000", stdin=True)
+        c.sock.settimeout(1)
+        with self.assertRaises(TimeoutError):
+            c.say(0, b"x" * (16 << 20))
+        c.sock.settimeout(30)
+        self.assertTrue(c.until(lambda: c.pongs))
+        c.close()
+
     # ---- attach ----
 
     def test_a_program_of_a_container(self):
