@@ -15,6 +15,7 @@
  */
 
 #define STREAM_PATIENCE (30 * NSEC_PER_SEC)
+#define STREAM_TOKEN_PATIENCE (5 * NSEC_PER_SEC)
 #define STREAM_IDLE_MAX (4 * 3600 * NSEC_PER_SEC) /* without a byte in either direction */
 #define STREAM_WAITING_MAX ((size_t)256 * 1024)
 

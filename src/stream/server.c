@@ -41,8 +41,9 @@ struct stream_server {
 	struct loop_fd source;
 	struct loop_timer pause; /* while the host has no descriptor for one more */
 	struct session_owner owner;
-	struct list sessions, offers;
-	unsigned n_sessions, n_offers;
+	struct list sessions, strangers; /* strangers: have shown no token; the oldest first */
+	struct list offers;
+	unsigned n_sessions, n_strangers, n_offers;
 };
 
 /* ---- offers ---- */
@@ -72,26 +73,42 @@ static bool token_is(const char *a, const char *b, size_t len)
 	return differ == 0;
 }
 
-static int server_claim(void *userdata, const char *path, struct stream_command *ret)
+static struct offer *server_find(struct stream_server *s, const char *path)
 {
 	const char *token = strrchr(path, '/');
-	struct stream_server *s = userdata;
 	struct offer *o;
 
 	if (!token || strlen(token + 1) != TOKEN_SIZE - 1)
-		return -ENOENT;
+		return NULL;
 	list_for_each (o, &s->offers, struct offer, link) {
 		size_t n = strlen(o->command.kind);
 
 		if (!token_is(o->token, token + 1, TOKEN_SIZE - 1))
 			continue;
 		if ((size_t)(token - path) != n + 1 || memcmp(path + 1, o->command.kind, n) != 0)
-			return -ENOENT;
-		*ret = o->command;
-		offer_free(o, true);
-		return 0;
+			return NULL;
+		return o;
 	}
-	return -ENOENT;
+	return NULL;
+}
+
+static int server_claim(void *userdata, struct stream_session *session, const char *path,
+			struct stream_command *ret)
+{
+	struct stream_server *s = userdata;
+	struct offer *o = server_find(s, path);
+
+	if (!o)
+		return -ENOENT;
+	if (s->n_sessions >= STREAM_CONNECTIONS_MAX)
+		return -EBUSY;
+	*ret = o->command;
+	offer_free(o, true);
+	list_remove(stream_session_link(session));
+	list_add_tail(&s->sessions, stream_session_link(session));
+	s->n_strangers--;
+	s->n_sessions++;
+	return 0;
 }
 
 /* ---- connections ---- */
@@ -100,16 +117,25 @@ static void server_closed(void *userdata, struct stream_session *session)
 {
 	struct stream_server *s = userdata;
 
-	(void)session;
-	s->n_sessions--;
-	loop_fd_set(&s->source, LOOP_READ);
+	if (stream_session_is_admitted(session))
+		s->n_sessions--;
+	else
+		s->n_strangers--;
+}
+
+static void server_make_room(struct stream_server *s)
+{
+	if (s->n_strangers < STREAM_STRANGERS_MAX)
+		return;
+	s->n_strangers--;
+	(void)stream_session_free(stream_session_of(s->strangers.next));
 }
 
 static void server_on_pause(struct loop_timer *timer)
 {
 	struct stream_server *s = container_of(timer, struct stream_server, pause);
 
-	loop_fd_set(&s->source, s->n_sessions < STREAM_CONNECTIONS_MAX ? LOOP_READ : 0);
+	loop_fd_set(&s->source, LOOP_READ);
 }
 
 static void server_on_connection(struct loop_fd *source, unsigned events)
@@ -127,12 +153,11 @@ static void server_on_connection(struct loop_fd *source, unsigned events)
 	if (fd < 0)
 		return;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	server_make_room(s);
 	if (stream_session_new(&session, &s->owner, fd) < 0)
 		return;
-	list_add_tail(&s->sessions, stream_session_link(session));
-	/* The rest waits for one of them to end. */
-	if (++s->n_sessions >= STREAM_CONNECTIONS_MAX)
-		loop_fd_set(&s->source, 0);
+	list_add_tail(&s->strangers, stream_session_link(session));
+	s->n_strangers++;
 }
 
 static unsigned server_port(const struct sockaddr_storage *a)
@@ -174,6 +199,7 @@ int stream_server_new(struct stream_server **ret, struct loop *l, const char *ad
 	s->loop = l;
 	s->fd = -1;
 	list_init(&s->sessions);
+	list_init(&s->strangers);
 	list_init(&s->offers);
 	s->owner = (struct session_owner){
 		.loop = l, .claim = server_claim, .closed = server_closed, .userdata = s
@@ -195,6 +221,8 @@ struct stream_server *stream_server_free(struct stream_server *s)
 		offer_free(list_entry(s->offers.next, struct offer, link), false);
 	while (!list_empty(&s->sessions))
 		(void)stream_session_free(stream_session_of(s->sessions.next));
+	while (!list_empty(&s->strangers))
+		(void)stream_session_free(stream_session_of(s->strangers.next));
 	if (s->fd >= 0) {
 		loop_fd_done(&s->source);
 		loop_timer_done(&s->pause);

@@ -17,14 +17,18 @@
  * 4 and 5, also in base64), or over SPDY/3.1 in a WebSocket (port-forward).
  *
  * It listens on a loopback address, from the first URL on. A connection shows its token before
- * anything else of it is read than the head of a request, and has STREAM_PATIENCE for that and for
- * opening its streams. What it does not read holds the command up, and what the command does not
- * read holds the connection up; nothing is kept in between but STREAM_WAITING_MAX bytes.
+ * anything else of it is read than the head of a request, and has STREAM_TOKEN_PATIENCE for that;
+ * then STREAM_PATIENCE for opening its streams. Any user of the host can connect, so those without
+ * a token do not count among STREAM_CONNECTIONS_MAX: of them at most STREAM_STRANGERS_MAX are kept,
+ * and the oldest is closed where one more comes. What it does not read holds the command up, and
+ * what the command does not read holds the connection up; nothing is kept in between but
+ * STREAM_WAITING_MAX bytes.
  */
 
 #define STREAM_TOKEN_LIFE (60 * NSEC_PER_SEC)
 #define STREAM_TOKENS_MAX 1000
 #define STREAM_CONNECTIONS_MAX 1024
+#define STREAM_STRANGERS_MAX 64
 
 struct loop;
 struct stream_server;

@@ -83,7 +83,7 @@ struct stream_session {
 	uint32_t ids[STREAM_COUNT];    /* 0: not opened */
 	uint32_t last_id;
 	struct resize resize;
-	bool held, was_full, input_over, client_over, broken, shut;
+	bool admitted, held, was_full, input_over, client_over, broken, shut;
 };
 
 struct list *stream_session_link(struct stream_session *s)
@@ -94,6 +94,11 @@ struct list *stream_session_link(struct stream_session *s)
 struct stream_session *stream_session_of(struct list *link)
 {
 	return list_entry(link, struct stream_session, link);
+}
+
+bool stream_session_is_admitted(const struct stream_session *s)
+{
+	return s->admitted;
 }
 
 static void session_drop_command(struct stream_session *s)
@@ -363,8 +368,11 @@ static void session_take_head(struct stream_session *s)
 		buf_consume(&s->in, used);
 	if (!why)
 		why = upgrade_check(&h, &s->upgrade);
-	if (!why && s->owner->claim(s->owner->userdata, h.path, &s->command) < 0)
-		why = &refusal_of_path;
+	if (!why) {
+		r = s->owner->claim(s->owner->userdata, s, h.path, &s->command);
+		s->admitted = r == 0;
+		why = r == 0 ? NULL : r == -EBUSY ? &refusal_of_number : &refusal_of_path;
+	}
 	if (!why)
 		why = upgrade_choose(&h, s->command.dial, s->command.n_ports, &s->upgrade);
 	if (why)
@@ -581,7 +589,7 @@ int stream_session_new(struct stream_session **ret, const struct session_owner *
 	loop_timer_init(&s->timer, owner->loop, session_on_timer);
 	loop_timer_init(&s->pulse, owner->loop, session_on_pulse);
 	loop_defer_init(&s->defer, owner->loop, session_on_defer);
-	loop_timer_set(&s->timer, STREAM_PATIENCE);
+	loop_timer_set(&s->timer, STREAM_TOKEN_PATIENCE);
 	*ret = s;
 	return 0;
 }

@@ -51,6 +51,12 @@ const struct refusal refusal_of_path = {
 	.fields = "",
 	.words = "there is no such URL; it is good for one connection within a minute",
 };
+const struct refusal refusal_of_number = {
+	.status = "503 Service Unavailable",
+	.fields = "",
+	.words = "1024 connections are in use, the limit; the URL is good for its minute all the "
+		 "same",
+};
 static const struct refusal refusal_of_method = {
 	.status = "405 Method Not Allowed",
 	.fields = "Allow: GET, POST\r\n",

@@ -35,7 +35,7 @@ struct refusal {
 	const char *status, *fields, *words;
 };
 
-extern const struct refusal refusal_of_request, refusal_of_size, refusal_of_path;
+extern const struct refusal refusal_of_request, refusal_of_size, refusal_of_path, refusal_of_number;
 
 /* Whether the request asks for something that is spoken here, or why not. Fills in is_websocket and
  * accept. */

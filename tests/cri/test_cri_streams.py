@@ -2,6 +2,7 @@
 """Commands in containers and containers' own programs over the streaming server, spoken to as kubectl and crictl do."""
 import json
 import os
+import resource
 import socket
 import time
 import unittest
@@ -189,6 +190,59 @@ class Streams(cri_streams.StreamsTest):
         with self.assertRaises(spdy.Refused) as caught:
             spdy.Connection(url, **more)
         self.assertEqual(status, caught.exception.args[0], caught.exception.args)
+
+    # ---- limits ----
+
+    @staticmethod
+    def is_open(s):
+        s.setblocking(False)
+        try:
+            return s.recv(1) != b""
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            return False
+
+    def test_who_shows_no_token(self):
+        one = self.make(self.api, "a")
+        url = self.api.Exec(cri.ExecRequest(container_id=one, cmd=["true"], stdout=True)).url
+        port = int(url.split(":")[2].split("/")[0])
+        strangers = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(200)]
+        for s in strangers:
+            self.addCleanup(s.close)
+        began = time.monotonic()
+        until(lambda: not any(self.is_open(s) for s in strangers[:136]), what="the oldest are closed")
+        self.assertEqual("Success", json.loads(spdy.Command(url, stderr=False).finish()[2])["status"])
+        self.assertLess(time.monotonic() - began, 4)
+        # The client of the URL has taken the place of one more.
+        self.assertEqual([False] * 137 + [True] * 63, [self.is_open(s) for s in strangers])
+        # A word now and then does not help.
+        while any(self.is_open(s) for s in strangers) and time.monotonic() - began < 20:
+            for s in strangers[137:]:
+                try:
+                    s.send(b"G")
+                except OSError:
+                    pass
+            time.sleep(0.5)
+        self.assertTrue(4 < time.monotonic() - began < 15, time.monotonic() - began)
+
+    def test_all_connections_in_use(self):
+        one = self.make(self.api, "a")
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4096, max(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+        inside = [spdy.Connection(self.forward_url(one), protocols=("portforward.k8s.io",)) for _ in range(1024)]
+        for c in inside:
+            self.addCleanup(c.close)
+        url = self.api.Exec(cri.ExecRequest(container_id=one, cmd=["true"], stdout=True)).url
+        self.assertRefused(503, url)
+        inside[0].close()
+
+        def answered():
+            try:
+                return json.loads(spdy.Command(url, stderr=False).finish()[2])["status"]
+            except spdy.Refused:
+                return None
+        self.assertEqual("Success", until(answered, what="there is room again"))
 
     def test_bytes_of_strangers(self):
         one = self.make(self.api, "a")
