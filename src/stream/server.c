@@ -16,6 +16,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "net/peer_user.h"
 #include "stream/address.h"
 #include "stream/session.h"
 
@@ -41,7 +42,9 @@ struct stream_server {
 	struct loop_fd source;
 	struct loop_timer pause; /* while the host has no descriptor for one more */
 	struct session_owner owner;
-	struct list sessions, strangers; /* strangers: have shown no token; the oldest first */
+	struct list sessions;
+	struct list strangers[2]; /* have shown no token: of other users, of our own; the oldest
+				     first */
 	struct list offers;
 	unsigned n_sessions, n_strangers, n_offers;
 };
@@ -123,12 +126,27 @@ static void server_closed(void *userdata, struct stream_session *session)
 		s->n_strangers--;
 }
 
-static void server_make_room(struct stream_server *s)
+/* False: there is none for a connection of another user. */
+static bool server_make_room(struct stream_server *s, bool is_own)
 {
+	bool is_last = list_empty(&s->strangers[0]);
+
 	if (s->n_strangers < STREAM_STRANGERS_MAX)
-		return;
+		return true;
+	if (is_last && !is_own)
+		return false;
 	s->n_strangers--;
-	(void)stream_session_free(stream_session_of(s->strangers.next));
+	(void)stream_session_free(stream_session_of(s->strangers[is_last].next));
+	return true;
+}
+
+/* Where the kernel does not tell, one user's connections are like another's. */
+static bool server_is_own(int fd)
+{
+	struct error err = ERROR_INIT;
+	uid_t user;
+
+	return peer_user(fd, &user, &err) == 0 && user == geteuid();
 }
 
 static void server_on_pause(struct loop_timer *timer)
@@ -142,6 +160,7 @@ static void server_on_connection(struct loop_fd *source, unsigned events)
 {
 	struct stream_server *s = container_of(source, struct stream_server, source);
 	struct stream_session *session;
+	bool is_own;
 	int fd, one = 1;
 
 	(void)events;
@@ -153,10 +172,14 @@ static void server_on_connection(struct loop_fd *source, unsigned events)
 	if (fd < 0)
 		return;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	server_make_room(s);
+	is_own = server_is_own(fd);
+	if (!server_make_room(s, is_own)) {
+		(void)fd_close(fd);
+		return;
+	}
 	if (stream_session_new(&session, &s->owner, fd) < 0)
 		return;
-	list_add_tail(&s->strangers, stream_session_link(session));
+	list_add_tail(&s->strangers[is_own], stream_session_link(session));
 	s->n_strangers++;
 }
 
@@ -199,7 +222,8 @@ int stream_server_new(struct stream_server **ret, struct loop *l, const char *ad
 	s->loop = l;
 	s->fd = -1;
 	list_init(&s->sessions);
-	list_init(&s->strangers);
+	list_init(&s->strangers[0]);
+	list_init(&s->strangers[1]);
 	list_init(&s->offers);
 	s->owner = (struct session_owner){
 		.loop = l, .claim = server_claim, .closed = server_closed, .userdata = s
@@ -221,8 +245,9 @@ struct stream_server *stream_server_free(struct stream_server *s)
 		offer_free(list_entry(s->offers.next, struct offer, link), false);
 	while (!list_empty(&s->sessions))
 		(void)stream_session_free(stream_session_of(s->sessions.next));
-	while (!list_empty(&s->strangers))
-		(void)stream_session_free(stream_session_of(s->strangers.next));
+	for (unsigned i = 0; i < ARRAY_SIZE(s->strangers); i++)
+		while (!list_empty(&s->strangers[i]))
+			(void)stream_session_free(stream_session_of(s->strangers[i].next));
 	if (s->fd >= 0) {
 		loop_fd_done(&s->source);
 		loop_timer_done(&s->pause);

@@ -19,10 +19,11 @@
  * It listens on a loopback address, from the first URL on. A connection shows its token before
  * anything else of it is read than the head of a request, and has STREAM_TOKEN_PATIENCE for that;
  * then STREAM_PATIENCE for opening its streams. Any user of the host can connect, so those without
- * a token do not count among STREAM_CONNECTIONS_MAX: of them at most STREAM_STRANGERS_MAX are kept,
- * and the oldest is closed where one more comes. What it does not read holds the command up, and
- * what the command does not read holds the connection up; nothing is kept in between but
- * STREAM_WAITING_MAX bytes.
+ * a token do not count among STREAM_CONNECTIONS_MAX: of them at most STREAM_STRANGERS_MAX are kept.
+ * Where one more comes the oldest is closed that is not of the daemon's user, who alone is told
+ * tokens; one of that user's is closed for another of the same only. What it does not read holds
+ * the command up, and what the command does not read holds the connection up; nothing is kept in
+ * between but STREAM_WAITING_MAX bytes.
  */
 
 #define STREAM_TOKEN_LIFE (60 * NSEC_PER_SEC)

@@ -208,6 +208,9 @@ static void client_data(void *userdata, uint32_t stream, const void *data, size_
 {
 	struct stream_session *s = userdata;
 
+	/* Behind the last word nothing is said. */
+	if (s->state != SESSION_RUNNING)
+		return;
 	session_put(s, talk_data(s->talk, stream, data, len, fin));
 	s->was_full = s->was_full || stream_session_is_full(s);
 	/* A channel has no end of its own: the last one ends the connection. */

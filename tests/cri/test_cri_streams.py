@@ -226,6 +226,37 @@ class Streams(cri_streams.StreamsTest):
             time.sleep(0.5)
         self.assertTrue(4 < time.monotonic() - began < 15, time.monotonic() - began)
 
+    @staticmethod
+    def connect_as(user, port):
+        os.seteuid(user)
+        try:
+            s = socket.socket()
+        finally:
+            os.seteuid(0)
+        s.connect(("127.0.0.1", port))
+        return s
+
+    def test_other_users_do_not_close_ours(self):
+        one = self.make(self.api, "a")
+        url = self.api.Exec(cri.ExecRequest(container_id=one, cmd=["true"], stdout=True)).url
+        port = int(url.split(":")[2].split("/")[0])
+        ours = [self.connect_as(0, port) for _ in range(10)]
+        theirs = [self.connect_as(54321, port) for _ in range(200)]
+        for s in ours + theirs:
+            self.addCleanup(s.close)
+        until(lambda: not any(self.is_open(s) for s in theirs[:146]), what="the oldest are closed")
+        self.assertEqual(([True] * 10, [True] * 54), ([self.is_open(s) for s in ours], [self.is_open(s) for s in theirs[146:]]))
+        # Nobody of them gets in once all places are ours.
+        more = [self.connect_as(0, port) for _ in range(54)]
+        for s in more:
+            self.addCleanup(s.close)
+        until(lambda: not any(self.is_open(s) for s in theirs), what="theirs are closed")
+        late = self.connect_as(54321, port)
+        self.addCleanup(late.close)
+        until(lambda: not self.is_open(late), what="the late one is closed")
+        self.assertEqual([True] * 64, [self.is_open(s) for s in ours + more])
+        self.assertEqual("Success", json.loads(spdy.Command(url, stderr=False).finish()[2])["status"])
+
     def test_all_connections_in_use(self):
         one = self.make(self.api, "a")
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
