@@ -152,7 +152,7 @@ class WebSocket(cri_streams.StreamsTest):
     def test_a_command_that_does_not_read(self):
         one = self.make(self.api, "a")
         before = int(host.read(f"/proc/{self.node.process.pid}/statm").split()[1])
-        c = self.exec(one, "sh", "-c", "sleep 3; wc -c", stdin=True, stderr=False)
+        c = self.exec(one, "sh", "-c", "sleep 8; wc -c", stdin=True, stderr=False)
         c.sock.settimeout(1)
         data, sent = c.frame(b"\0" + b"x" * 65535), 0
         with self.assertRaises(TimeoutError):
