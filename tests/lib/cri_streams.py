@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the streaming server have in common: a node with its first URL given out, containers, ports."""
+import re
 import subprocess
 
 import nacre_test
@@ -44,7 +45,8 @@ class StreamsTest(nacre_test.NodeTest):
 
     def until_listening(self, container):
         table = cri.ExecSyncRequest(container_id=container, cmd=["cat", "/proc/net/tcp", "/proc/net/tcp6"])
-        until(lambda: b":0050" in self.api.ExecSync(table).stdout, what="it listens")
+        # Not a connection that has just ended: state 0A.
+        until(lambda: re.search(rb":0050 \S+ 0A ", self.api.ExecSync(table).stdout), what="it listens")
 
     @staticmethod
     def pair(c, port, number):
