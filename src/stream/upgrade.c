@@ -125,10 +125,11 @@ static const struct protocol *protocol_find(const char *name, bool is_websocket,
 	return NULL;
 }
 
-#define SPDY_COMMANDS                                                                              \
-	"X-Stream-Protocol-Version names none of v4.channel.k8s.io, v3.channel.k8s.io, "           \
-	"v2.channel.k8s.io, channel.k8s.io"
-#define SPDY_PORTS "X-Stream-Protocol-Version does not name portforward.k8s.io"
+#define SPDY_COMMANDS "v4.channel.k8s.io, v3.channel.k8s.io, v2.channel.k8s.io, channel.k8s.io"
+#define SPDY_COMMANDS_WORDS "X-Stream-Protocol-Version names none of " SPDY_COMMANDS
+#define SPDY_PORTS "portforward.k8s.io"
+#define SPDY_PORTS_WORDS "X-Stream-Protocol-Version does not name " SPDY_PORTS
+#define ACCEPTED(protocols) "X-Accepted-Stream-Protocol-Versions: " protocols "\r\n"
 #define WEBSOCKET_COMMANDS                                                                         \
 	"Sec-WebSocket-Protocol names none of v5.channel.k8s.io, v4.channel.k8s.io, "              \
 	"v4.base64.channel.k8s.io, channel.k8s.io, base64.channel.k8s.io"
@@ -138,8 +139,10 @@ static const struct protocol *protocol_find(const char *name, bool is_websocket,
 
 /* [is_websocket][is_forward][the client named one] */
 static const struct refusal refusals_of_protocol[2][2][2] = {
-	{ { { "400 Bad Request", "", SPDY_COMMANDS }, { "403 Forbidden", "", SPDY_COMMANDS } },
-	  { { "400 Bad Request", "", SPDY_PORTS }, { "403 Forbidden", "", SPDY_PORTS } } },
+	{ { { "400 Bad Request", "", SPDY_COMMANDS_WORDS },
+	    { "403 Forbidden", ACCEPTED(SPDY_COMMANDS), SPDY_COMMANDS_WORDS } },
+	  { { "400 Bad Request", "", SPDY_PORTS_WORDS },
+	    { "403 Forbidden", ACCEPTED(SPDY_PORTS), SPDY_PORTS_WORDS } } },
 	{ { { "400 Bad Request", "", WEBSOCKET_COMMANDS },
 	    { "403 Forbidden", "", WEBSOCKET_COMMANDS } },
 	  { { "400 Bad Request", "", WEBSOCKET_PORTS },

@@ -351,6 +351,33 @@ static void writes_its_answer(void)
 			"Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n");
 }
 
+static void writes_a_refusal(void)
+{
+	_cleanup_(buf_done) struct buf to = BUF_INIT;
+	static const char fields[] = SPDY "X-Stream-Protocol-Version: v9.channel.k8s.io\r\n\r\n";
+	_cleanup_str_ char *request = str_format("POST / HTTP/1.1\r\n%s", fields);
+	_cleanup_str_ char *text = NULL;
+	const struct refusal *why;
+	struct upgrade u;
+	struct head h;
+	size_t used;
+
+	CHECK(request);
+	if (!request || head_take((const uint8_t *)request, strlen(request), &used, &h) != 1)
+		return;
+	CHECK(!upgrade_check(&h, &u));
+	why = upgrade_choose(&h, true, 0, &u);
+	CHECK(why);
+	if (why)
+		CHECK_OK(refusal_put(why, &to));
+	text = buf_take_str(&to);
+	CHECK_STR(text, "HTTP/1.1 403 Forbidden\r\n"
+			"X-Accepted-Stream-Protocol-Versions: portforward.k8s.io\r\n"
+			"Content-Type: text/plain; charset=utf-8\r\nContent-Length: 59\r\n"
+			"Connection: close\r\n\r\n"
+			"X-Stream-Protocol-Version does not name portforward.k8s.io\n");
+}
+
 /* ---- channels ---- */
 
 /* What one message in pieces of `step` says: "channel:bytes", or "error". */
@@ -434,5 +461,5 @@ UNIT_MAIN({ "reads_messages", reads_messages }, { "reads_long_messages", reads_l
 	  { "refuses_what_is_none", refuses_what_is_none },
 	  { "names_its_errors", names_its_errors }, { "writes_frames", writes_frames },
 	  { "answers_a_key", answers_a_key }, { "agrees_on_a_protocol", agrees_on_a_protocol },
-	  { "writes_its_answer", writes_its_answer }, { "reads_channels", reads_channels },
-	  { "writes_channels", writes_channels })
+	  { "writes_its_answer", writes_its_answer }, { "writes_a_refusal", writes_a_refusal },
+	  { "reads_channels", reads_channels }, { "writes_channels", writes_channels })
