@@ -11,6 +11,7 @@
 #include "cri/services.h"
 #include "cri/stats_call.h"
 #include "cri/status_call.h"
+#include "cri/update_call.h"
 
 static const struct rpc_method cri_runtime_methods[] = {
 	{ "Version", &runtime__v1__version_request__descriptor,
@@ -64,6 +65,13 @@ static const struct rpc_method cri_runtime_methods[] = {
 	  &runtime__v1__stream_containers_response__descriptor, true, cri_stream_containers },
 	{ "ContainerStatus", &runtime__v1__container_status_request__descriptor,
 	  &runtime__v1__container_status_response__descriptor, false, cri_container_status_call },
+	{ "UpdateContainerResources", &runtime__v1__update_container_resources_request__descriptor,
+	  &runtime__v1__update_container_resources_response__descriptor, false,
+	  cri_update_container_resources },
+	{ "UpdatePodSandboxResources",
+	  &runtime__v1__update_pod_sandbox_resources_request__descriptor,
+	  &runtime__v1__update_pod_sandbox_resources_response__descriptor, false,
+	  cri_update_pod_sandbox_resources },
 	{ "ReopenContainerLog", &runtime__v1__reopen_container_log_request__descriptor,
 	  &runtime__v1__reopen_container_log_response__descriptor, false,
 	  cri_reopen_container_log },
