@@ -7,6 +7,7 @@
 #include "cri/forward_call.h"
 #include "cri/list_call.h"
 #include "cri/log_call.h"
+#include "cri/metrics_call.h"
 #include "cri/sandbox_call.h"
 #include "cri/services.h"
 #include "cri/stats_call.h"
@@ -32,6 +33,15 @@ static const struct rpc_method cri_runtime_methods[] = {
 	{ "StreamPodSandboxStats", &runtime__v1__stream_pod_sandbox_stats_request__descriptor,
 	  &runtime__v1__stream_pod_sandbox_stats_response__descriptor, true,
 	  cri_stream_pod_sandbox_stats },
+	{ "ListMetricDescriptors", &runtime__v1__list_metric_descriptors_request__descriptor,
+	  &runtime__v1__list_metric_descriptors_response__descriptor, false,
+	  cri_list_metric_descriptors },
+	{ "ListPodSandboxMetrics", &runtime__v1__list_pod_sandbox_metrics_request__descriptor,
+	  &runtime__v1__list_pod_sandbox_metrics_response__descriptor, false,
+	  cri_list_pod_sandbox_metrics },
+	{ "StreamPodSandboxMetrics", &runtime__v1__stream_pod_sandbox_metrics_request__descriptor,
+	  &runtime__v1__stream_pod_sandbox_metrics_response__descriptor, true,
+	  cri_stream_pod_sandbox_metrics },
 	{ "UpdateRuntimeConfig", &runtime__v1__update_runtime_config_request__descriptor,
 	  &runtime__v1__update_runtime_config_response__descriptor, false,
 	  cri_update_runtime_config },
