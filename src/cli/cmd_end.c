@@ -20,7 +20,7 @@ int cmd_wait(const struct cli *cli, const struct args *args)
 
 	request.target = args->operands[0];
 	spec_set(&request.container, args_value(args, "container"));
-	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Wait", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.WorkloadService/Wait", &request.base,
 				 &nacre__v1__wait_response__descriptor, 0, &err);
 	if (!answer)
 		return cli_fail(&err);
@@ -73,7 +73,7 @@ int cmd_update(const struct cli *cli, const struct args *args)
 	spec_set(&request.container, args_value(args, "container"));
 	if (walls_limits(&request.resources, &resources, args, &err) < 0)
 		return cli_fail(&err);
-	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Update", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.WorkloadService/Update", &request.base,
 				 &nacre__v1__update_response__descriptor, 0, &err);
 	return answer ? 0 : cli_fail(&err);
 }
