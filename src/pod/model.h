@@ -142,6 +142,8 @@ struct pod_container {
 	pid_t host_pid; /* as the daemon sees it, once asked for */
 	bool has_rootfs;
 	struct disk_written written; /* its layer, with the files of its own in it */
+	uint64_t names;              /* what its /etc/hosts has (pod/names.h); 0: not known */
+	bool has_old_names;          /* and what it should have could not be written */
 	bool seen;                   /* its keeper has spoken of it in this life of the daemon */
 	bool starting;               /* its keeper was asked to start it and has not answered */
 	bool unanswered;             /* and will not: status.reason is how the call ended */

@@ -268,6 +268,7 @@ int workloads_new(struct workloads **ret, const struct workloads_config *config)
 	workloads_init_sweep(all);
 	mirrors_init(&all->mirrors, config->loop, &config->guard);
 	all->config.mirrors = &all->mirrors;
+	names_init(&all->names, config->loop, &all->list, &all->containers);
 	*ret = all;
 	return 0;
 }
@@ -280,6 +281,7 @@ struct workloads *workloads_free(struct workloads *all)
 		return NULL;
 	list_for_each (w, &all->list, struct workload, link)
 		waiter_tell_end(w);
+	names_done(&all->names);
 	list_for_each (w, &all->list, struct workload, link) {
 		/* What it holds of images lives on with its containers. */
 		for (size_t i = 0; i < w->n_containers; i++)
