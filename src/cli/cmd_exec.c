@@ -53,7 +53,7 @@ static int exec_report(const struct session *s, const char *target)
 static int exec_request(Nacre__V1__ExecRequest *request, const struct args *args,
 			struct spec_env *env, struct error *err)
 {
-	int r = spec_env_init(env, args, err);
+	int r = spec_env_init(env, args, true, err);
 
 	if (r == 0)
 		r = spec_milliseconds(args, "timeout", 0, &request->timeout_ms, err);
@@ -83,7 +83,7 @@ int cmd_exec(const struct cli *cli, const struct args *args)
 	    session_check_tty(request.tty, request.stdin, &err) < 0 ||
 	    spec_detach(&session.keys, args, request.tty, &err) < 0)
 		return cli_fail(&err);
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
 	session.client = client;
@@ -125,7 +125,7 @@ int cmd_execute(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 	int r = 0;
 
-	if (spec_env_init(&env, args, &err) < 0 ||
+	if (spec_env_init(&env, args, false, &err) < 0 ||
 	    spec_milliseconds(args, "timeout", 0, &executable.timeout_ms, &err) < 0)
 		return cli_fail(&err);
 	if (args_flag(args, "interactive"))
@@ -149,7 +149,7 @@ int cmd_execute(const struct cli *cli, const struct args *args)
 	spec_set(&executable.user, args_value(args, "user"));
 	spec_set(&executable.comment, args_value(args, "comment"));
 	spec_set(&executable.cwd, args_value(args, "cwd"));
-	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/RunExecutable",
+	answer = client_ask_once(&cli->daemon, "/aurae.runtime.v0.RuntimeService/RunExecutable",
 				 &request.base,
 				 &aurae__runtime__v0__run_executable_response__descriptor, 0, &err);
 	return answer ? execute_report(answer) : cli_fail(&err);

@@ -31,7 +31,8 @@ static void ps_json(const Nacre__V1__ListResponse *list)
 
 static void ps_row(struct table *t, const Nacre__V1__Workload *w, bool has_ports, nsec_t now)
 {
-	_cleanup_str_ char *state = view_state(w->kind, w->state, w->exit_code);
+	_cleanup_str_ char *state =
+		view_state(w->kind, w->paused ? "paused" : w->state, w->exit_code);
 	_cleanup_str_ char *images = view_images(w);
 	_cleanup_str_ char *kind = view_kind(w);
 	_cleanup_str_ char *ports = view_ports(w);
@@ -80,7 +81,7 @@ static Nacre__V1__ListResponse *ps_ask(const struct cli *cli, const struct args 
 				       struct error *err)
 {
 	Nacre__V1__ListRequest request = NACRE__V1__LIST_REQUEST__INIT;
-	_cleanup_client_ struct client *client = client_open(cli->socket, err);
+	_cleanup_client_ struct client *client = client_open(&cli->daemon, err);
 	Nacre__V1__ListResponse *list;
 
 	if (!client)
@@ -133,7 +134,7 @@ int cmd_inspect(const struct cli *cli, const struct args *args)
 	if (format && format_check(format, &err) < 0)
 		return cli_fail(&err);
 	request.target = args->operands[0];
-	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Inspect", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.WorkloadService/Inspect", &request.base,
 				 &nacre__v1__inspect_response__descriptor, 0, &err);
 	if (!answer)
 		return cli_fail(&err);

@@ -36,6 +36,9 @@ int cmd_events(const struct cli *cli, const struct args *args);
 /* cmd_end.c */
 int cmd_wait(const struct cli *cli, const struct args *args);
 int cmd_stop(const struct cli *cli, const struct args *args);
+int cmd_kill(const struct cli *cli, const struct args *args);
+int cmd_pause(const struct cli *cli, const struct args *args);
+int cmd_unpause(const struct cli *cli, const struct args *args);
 int cmd_update(const struct cli *cli, const struct args *args);
 int cmd_rm(const struct cli *cli, const struct args *args);
 /* cmd_image.c */
@@ -74,6 +77,11 @@ int cmd_network_inspect(const struct cli *cli, const struct args *args);
 int cmd_network_ls(const struct cli *cli, const struct args *args);
 int cmd_network_rm(const struct cli *cli, const struct args *args);
 int cmd_port(const struct cli *cli, const struct args *args);
+/* cmd_identity.c */
+int cmd_identity_ca(const struct cli *cli, const struct args *args);
+int cmd_identity_issue(const struct cli *cli, const struct args *args);
+int cmd_identity_ls(const struct cli *cli, const struct args *args);
+int cmd_identity_revoke(const struct cli *cli, const struct args *args);
 /* cmd_doctor.c */
 int cmd_doctor(const struct cli *cli, const struct args *args);
 /* cmd_check.c */
