@@ -415,7 +415,8 @@ class Strangers(Remote):
 class Restarts(Remote):
     @classmethod
     def tearDownClass(cls):
-        # Its keeper is made again with the daemon, while nothing runs.
+        # Its keeper is made again with the daemon, while nothing runs; and the connection of the tests.
+        cls.node.info.Info(nacre_pb2.InfoRequest())
         cls.before = cls.node.baseline()
         super().tearDownClass()
 
