@@ -98,6 +98,8 @@ void pod_container_update(struct pod_container *c, const struct container_status
 	pod_container_save(c);
 	if (pod_container_has_ended(c))
 		FAILPOINT_AFTER("container.ended");
+	if (status->state == CONTAINER_RUNNING)
+		names_look(&c->workload->all->names);
 	if (status->state != CONTAINER_DRAINING)
 		publish_container(c->workload->all->config.events, c, pod_container_state_word(c));
 }

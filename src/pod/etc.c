@@ -11,6 +11,8 @@
 #include "base/str.h"
 #include "network/attachment.h"
 #include "pod/model.h"
+#include "pod/names.h"
+#include "pod/workloads.h"
 
 #define ETC_DIR "/etc/"
 #define ETC_BLANK " \t\r"
@@ -163,6 +165,8 @@ static int etc_put_hosts(struct buf *b, const struct etc_place *p)
 
 	if (r == 0 && p->wish)
 		r = etc_put_lines(b, "", p->wish->hosts);
+	if (r == 0 && p->names)
+		r = buf_add(b, buf_data(p->names), p->names->len);
 	return r;
 }
 
@@ -378,11 +382,16 @@ enum etc_network etc_network_of(const struct workload *w)
 
 int etc_make_for(struct etc *etc, const struct workload *w, struct error *err)
 {
+	_cleanup_(buf_done) struct buf names = BUF_INIT;
 	_cleanup_fd_ int host_fd = -1;
 	struct etc_place place = { .name = name_last(w->path),
 				   .network = etc_network_of(w),
 				   .attachment = w->attachment,
-				   .wish = w->etc };
+				   .wish = w->etc,
+				   .names = &names };
+
+	if (names_block(&w->all->list, w, &names, &etc->names) < 0)
+		return error_set(err, -ENOMEM, "make /etc/hosts of %s", w->path);
 
 	if (place.network != ETC_NETWORK_LOOPBACK) {
 		host_fd = rootfd_point(AT_FDCWD, "/");

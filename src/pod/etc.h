@@ -19,7 +19,8 @@
  * hostname  that name, or another one that was asked for (pod/etc_wish.h)
  *
  * Both with a network of the host's, too; hosts then begins with that of the host. What was asked
- * for stands behind. What resolv.conf says depends on the network, where nothing was asked for:
+ * for stands behind, and then the names of the network. What resolv.conf says depends on the
+ * network, where nothing was asked for:
  */
 enum etc_network {
 	/* Loopback alone: no name server (resolvers then ask 127.0.0.1, where a container of the
@@ -43,6 +44,7 @@ enum etc_network {
 struct attachment;
 
 struct etc {
+	uint64_t names; /* of etc_make_for(): what stands for the block of names */
 	struct buf texts[ETC_FILES];
 	struct container_file files[ETC_FILES]; /* with those texts */
 };
@@ -61,6 +63,7 @@ struct etc_place {
 	/* On a network of the node; NULL: it is on none. */
 	const struct attachment *attachment;
 	const struct etc_wish *wish; /* NULL: none */
+	const struct buf *names;     /* block of hosts (pod/names.h); NULL: none */
 };
 
 /* Into an etc that has nothing yet. -ENOMEM. */

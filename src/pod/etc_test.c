@@ -12,10 +12,20 @@
 #include "network/attachment.h"
 #include "pod/etc_wish.h"
 #include "pod/model.h"
+#include "pod/names.h"
 #include "scratch.h"
 #include "unit.h"
 
 static char *bed_path;
+
+int names_block(const struct list *workloads, const struct workload *w, struct buf *b,
+		uint64_t *ret)
+{
+	(void)w;
+	(void)b;
+	*ret = 0;
+	return 0;
+}
 
 static int bed_open(void)
 {

@@ -394,6 +394,7 @@ static int prepare_container(struct pod_container *c, struct image_store *images
 	r = etc_fill(c->fds.rootfs, etc, err);
 	if (r < 0)
 		return r;
+	c->names = etc->names;
 	make_places(c->fds.rootfs);
 	return 0;
 }

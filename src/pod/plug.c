@@ -13,6 +13,7 @@
 #include "network/plug.h"
 #include "pod/etc_wish.h"
 #include "pod/failure.h"
+#include "pod/workloads.h"
 
 int plug_reserve(struct workload *w, struct networks *networks, const struct workload_spec *spec,
 		 struct error *err)
@@ -29,6 +30,7 @@ int plug_reserve(struct workload *w, struct networks *networks, const struct wor
 		wish.search = w->etc->search;
 		wish.options = w->etc->options;
 	}
+	names_look(&w->all->names);
 	return network_attach(networks, &wish, w->path, &w->attachment, err);
 }
 
@@ -36,6 +38,7 @@ int plug_adopt(struct workload *w, struct networks *networks, const char *text, 
 {
 	if (str_empty(text))
 		return 0;
+	names_look(&w->all->names);
 	return network_adopt(networks, text, w->path, &w->attachment, err);
 }
 
@@ -64,6 +67,8 @@ static void plug_on_plugged(void *userdata, const struct error *err)
 		w->plug_failed = true;
 		(void)failure_refuse(w, err);
 	}
+	if (!err && plug_chooses_address(w))
+		names_look(&w->all->names);
 	/* The next life of the daemon does not ask plugins. */
 	w->save_due = w->save_due || (!err && plug_chooses_address(w));
 	loop_defer_schedule(&w->defer);
@@ -110,6 +115,7 @@ bool plug_is_released(struct workload *w)
 {
 	if (!w->attachment)
 		return true;
+	names_look(&w->all->names);
 	if (w->attachment->state == ATTACHMENT_RESERVED ||
 	    w->attachment->state == ATTACHMENT_PLUGGED)
 		attachment_unplug(w->attachment, plug_on_unplugged, w);

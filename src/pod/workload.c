@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "image/image.h"
 #include "pod/life.h"
+#include "pod/pause.h"
 #include "pod/plug.h"
 #include "pod/publish.h"
 #include "pod/record.h"
@@ -166,8 +167,10 @@ void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *use
 		(void)error_refuse(&err, ERROR_ABORTED, "it was stopped while it started");
 		workload_fail(w, &err);
 	} else if (grace == 0) {
+		pause_end(w);
 		workload_kill(w);
 	} else if (!w->killed) {
+		pause_end(w);
 		workload_ask_to_end(w);
 		workload_end_by(w, clock_mono() + grace);
 	}
@@ -268,6 +271,7 @@ int workloads_new(struct workloads **ret, const struct workloads_config *config)
 	workloads_init_sweep(all);
 	mirrors_init(&all->mirrors, config->loop, &config->guard);
 	all->config.mirrors = &all->mirrors;
+	names_init(&all->names, config->loop, &all->list, &all->containers);
 	*ret = all;
 	return 0;
 }
@@ -280,6 +284,7 @@ struct workloads *workloads_free(struct workloads *all)
 		return NULL;
 	list_for_each (w, &all->list, struct workload, link)
 		waiter_tell_end(w);
+	names_done(&all->names);
 	list_for_each (w, &all->list, struct workload, link) {
 		/* What it holds of images lives on with its containers. */
 		for (size_t i = 0; i < w->n_containers; i++)

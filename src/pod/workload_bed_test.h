@@ -13,6 +13,7 @@
 #include "pod/log_pull.h"
 #include "pod/hosted.h"
 #include "pod/mirror.h"
+#include "pod/names.h"
 #include "pod/workload.h"
 
 #include "image/image.h"
@@ -174,6 +175,23 @@ int limits_words_check(char *const *words, struct error *err)
 int cgroup_controller_of(const char *name)
 {
 	return str_has_prefix(name, "cpu.") ? CGROUP_CPU : -ENOENT;
+}
+
+/* Nobody is on a network. */
+void names_init(struct names *n, struct loop *l, const struct list *of,
+		const struct map *containers)
+{
+	n->loop = l;
+}
+
+void names_done(struct names *n)
+{
+	CHECK(n->loop != NULL);
+}
+
+void names_look(struct names *n)
+{
+	CHECK(n->loop != NULL);
 }
 
 int etc_make_for(struct etc *etc, const struct workload *w, struct error *err)

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "pod/mirror.h"
 #include "pod/model.h"
+#include "pod/names.h"
 
 /*
  * All workloads of the node; private to this area.
@@ -22,6 +23,7 @@ struct workloads {
 	struct loop_timer sweep;
 	nsec_t sweep_delay;
 	struct mirrors mirrors;
+	struct names names;
 };
 
 #endif
