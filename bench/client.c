@@ -23,6 +23,7 @@
 #include "api/nacre.pb-c.h"
 #include "api/runtime.pb-c.h"
 #include "cli/client.h"
+#include "cli/target.h"
 
 #define ROUNDS_MAX 10000
 /* Made by bench/run. */
@@ -211,7 +212,7 @@ int main(int argc, char **argv)
 	n = strtoul(args[2], NULL, 10);
 	if (n == 0 || n > ROUNDS_MAX)
 		return EXIT_FAILURE;
-	c = client_open(argv[1], &err);
+	c = client_open(&(struct client_target){ .socket = argv[1] }, &err);
 	if (!c)
 		return fail(argv[1], &err);
 	for (size_t i = 0; i < n; i++) {

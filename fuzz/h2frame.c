@@ -5,9 +5,9 @@
 #include "fuzz.h"
 #include "wire/h2frame.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void feed(const uint8_t *data, size_t size, bool from_client)
 {
-	struct h2frame whole = { .n_head = 0 }, cut = { .n_head = 0 };
+	struct h2frame whole = { .from_client = from_client }, cut = whole;
 	struct error err = ERROR_INIT;
 	int a = h2frame_feed(&whole, data, size, &err), b = 0;
 
@@ -20,5 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_need(a < 0 || (whole.left == cut.left && whole.n_head == cut.n_head &&
 			    whole.block_stream == cut.block_stream));
 	fuzz_need(whole.left <= H2FRAME_PAYLOAD_MAX);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	feed(data, size, false);
+	feed(data, size, true);
 	return 0;
 }

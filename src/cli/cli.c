@@ -22,22 +22,17 @@ static int cli_settle(struct cli *cli, const struct args *before, const struct a
 	const struct args *const sources[] = { before, after };
 	const char *form = NULL;
 
-	cli->socket = getenv("NACRE_SOCKET");
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-		const char *path = args_value(sources[i], "socket");
 		const char *wanted = args_value(sources[i], "output");
 
-		cli->socket = path ? path : cli->socket;
 		form = wanted ? wanted : form;
 	}
-	if (str_empty(cli->socket))
-		cli->socket = CLI_SOCKET_DEFAULT;
 	if (form && !str_eq(form, "json") && !str_eq(form, "table"))
 		return error_refuse(err, ERROR_INVALID,
 				    "--output is \"json\" or \"table\", not \"%s\"", form);
 	cli->json = form && str_eq(form, "json");
 	cli->color = output_has_color(STDOUT_FILENO);
-	return 0;
+	return target_settle(&cli->daemon, before, after, err);
 }
 
 /* Options of docker and podman are told by the name that they have here, if `c` has them. */
@@ -58,7 +53,7 @@ static int cli_run(const struct command *c, const struct args *before, int argc,
 	size_t n_verbatim = c->n_verbatim ? c->n_verbatim : ARGS_VERBATIM_NEVER;
 	_cleanup_args_ struct args args = ARGS_INIT;
 	struct error err = ERROR_INIT;
-	struct cli cli = { .socket = NULL };
+	struct cli cli = { .json = false };
 	int r;
 
 	r = args_parse(&args, c->options, command_options, n_verbatim, argc, argv, &err);

@@ -13,6 +13,8 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "cli/alloc.h"
+#include "cli/remote.h"
+#include "cli/target.h"
 #include "io/unix.h"
 #include "loop/loop.h"
 #include "rpc/client.h"
@@ -20,6 +22,7 @@
 struct client {
 	struct loop *loop;
 	struct rpc_client *rpc;
+	struct remote *remote; /* NULL: the daemon is here */
 };
 
 /* A path that is too long for a socket's address goes by the descriptor of its directory. */
@@ -49,7 +52,22 @@ static void client_explain(const char *path, int r, struct error *err)
 			   strerror(-r), hint);
 }
 
-struct client *client_open(const char *socket, struct error *err)
+/* A socket to speak HTTP/2 over, or a negative errno with err. */
+static int client_reach(struct client *c, const struct client_target *target, struct error *err)
+{
+	int fd, r;
+
+	if (!target->socket) {
+		r = remote_connect(&c->remote, target, &fd, err);
+		return r < 0 ? r : fd;
+	}
+	fd = client_connect(target->socket, err);
+	if (fd < 0)
+		client_explain(target->socket, fd, err);
+	return fd;
+}
+
+struct client *client_open(const struct client_target *target, struct error *err)
 {
 	_cleanup_client_ struct client *c = xrealloc(NULL, 1, sizeof(*c));
 	int fd, r;
@@ -57,11 +75,9 @@ struct client *client_open(const char *socket, struct error *err)
 	*c = (struct client){ .loop = NULL };
 	/* It waits for answers, and a person for it. */
 	(void)thread_be_prompt();
-	fd = client_connect(socket, err);
-	if (fd < 0) {
-		client_explain(socket, fd, err);
+	fd = client_reach(c, target, err);
+	if (fd < 0)
 		return NULL;
-	}
 	r = loop_new(&c->loop);
 	if (r < 0) {
 		(void)fd_close(fd);
@@ -85,6 +101,7 @@ struct client *client_free(struct client *c)
 	if (c->rpc)
 		(void)rpc_client_free(c->rpc);
 	(void)loop_free(c->loop);
+	(void)remote_free(c->remote);
 	free(c);
 	return NULL;
 }
@@ -199,6 +216,8 @@ int client_call_wait(struct client *c, struct client_call *call)
 {
 	while (!call->done)
 		loop_turn(c->loop, true);
+	if (call->err.kind == ERROR_UNAVAILABLE && c->remote)
+		remote_explain(c->remote, &call->err);
 	return call->err.code;
 }
 
@@ -237,10 +256,11 @@ void *client_ask(struct client *c, const char *method, const ProtobufCMessage *r
 	return client_question(c, method, request, type, 0, err);
 }
 
-void *client_ask_once(const char *socket, const char *method, const ProtobufCMessage *request,
-		      const ProtobufCMessageDescriptor *type, nsec_t timeout, struct error *err)
+void *client_ask_once(const struct client_target *target, const char *method,
+		      const ProtobufCMessage *request, const ProtobufCMessageDescriptor *type,
+		      nsec_t timeout, struct error *err)
 {
-	_cleanup_client_ struct client *c = client_open(socket, err);
+	_cleanup_client_ struct client *c = client_open(target, err);
 
 	if (!c)
 		return NULL;

@@ -13,11 +13,12 @@
 
 struct client;
 struct client_call;
+struct client_target;
 struct loop;
 struct rpc_stream;
 
-/* NULL with err where nobody answers at the socket. */
-struct client *client_open(const char *socket, struct error *err);
+/* NULL with err where nobody answers there. */
+struct client *client_open(const struct client_target *target, struct error *err);
 struct client *client_free(struct client *c);
 static inline void client_freep(struct client **c)
 {
@@ -33,8 +34,9 @@ struct loop *client_loop(struct client *c);
 void *client_ask(struct client *c, const char *method, const ProtobufCMessage *request,
 		 const ProtobufCMessageDescriptor *type, struct error *err);
 /* The same over a connection for this one call, within `timeout`. */
-void *client_ask_once(const char *socket, const char *method, const ProtobufCMessage *request,
-		      const ProtobufCMessageDescriptor *type, nsec_t timeout, struct error *err);
+void *client_ask_once(const struct client_target *target, const char *method,
+		      const ProtobufCMessage *request, const ProtobufCMessageDescriptor *type,
+		      nsec_t timeout, struct error *err);
 
 static inline void client_message_freep(void *p)
 {

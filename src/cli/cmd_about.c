@@ -21,7 +21,7 @@ static Nacre__V1__InfoResponse *about_ask(const struct cli *cli, nsec_t timeout,
 {
 	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
 
-	return client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
+	return client_ask_once(&cli->daemon, "/nacre.v1.NodeService/Info", &request.base,
 			       &nacre__v1__info_response__descriptor, timeout, err);
 }
 

@@ -77,7 +77,7 @@ int cmd_attach(const struct cli *cli, const struct args *args)
 	Nacre__V1__TerminalSize size;
 	struct error err = ERROR_INIT;
 
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
 	inspect.target = request.target = args->operands[0];

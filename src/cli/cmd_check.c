@@ -56,7 +56,7 @@ int cmd_check(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 
 	(void)args;
-	answer = client_ask_once(cli->socket, "/nacre.v1.NodeService/Check", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.NodeService/Check", &request.base,
 				 &nacre__v1__check_response__descriptor, 0, &err);
 	if (!answer)
 		return cli_fail(&err);

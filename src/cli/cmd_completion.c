@@ -18,7 +18,8 @@
 
 /* One list of names, page after page. */
 struct names {
-	const char *socket, *suffix;
+	const struct client_target *daemon;
+	const char *suffix;
 	nsec_t deadline;
 	size_t n;
 	char *token; /* of the next page; NULL: the first */
@@ -39,7 +40,7 @@ static void *names_ask(struct names *to, const char *method, const ProtobufCMess
 {
 	nsec_t now = clock_mono();
 
-	return client_ask_once(to->socket, method, request, type,
+	return client_ask_once(to->daemon, method, request, type,
 			       to->deadline > now ? to->deadline - now : 1, err);
 }
 
@@ -125,7 +126,7 @@ static const struct {
 
 static int completion_names_put(const struct cli *cli, const char *what)
 {
-	struct names to = { .socket = cli->socket, .deadline = clock_mono() + NAMES_TIMEOUT };
+	struct names to = { .daemon = &cli->daemon, .deadline = clock_mono() + NAMES_TIMEOUT };
 	struct error err = ERROR_INIT;
 	int r;
 

@@ -83,7 +83,7 @@ int cmd_cp(const struct cli *cli, const struct args *args)
 		r = copy_check(cli, &from, &to, &c.err);
 	if (r < 0)
 		return cli_fail(&c.err);
-	client = client_open(cli->socket, &c.err);
+	client = client_open(&cli->daemon, &c.err);
 	if (!client)
 		return cli_fail(&c.err);
 	c.client = client;

@@ -256,7 +256,7 @@ static bool kvm(const struct cli *cli, char **ret_detail)
 
 	probe_look(&record);
 	if (record.verdict == PROBE_UNTRIED)
-		info = client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
+		info = client_ask_once(&cli->daemon, "/nacre.v1.NodeService/Info", &request.base,
 				       &nacre__v1__info_response__descriptor, DOCTOR_TIMEOUT, &err);
 	if (info)
 		root_fd = open(info->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -357,7 +357,7 @@ static bool erofs_files(const struct cli *cli, char **ret_detail)
 	const char *dir;
 	bool works;
 
-	info = client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
+	info = client_ask_once(&cli->daemon, "/nacre.v1.NodeService/Info", &request.base,
 			       &nacre__v1__info_response__descriptor, DOCTOR_TIMEOUT, &err);
 	dir = info ? info->root : "/var/tmp";
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -377,16 +377,16 @@ static bool daemon_(const struct cli *cli, char **ret_detail)
 	_cleanup_message_ Nacre__V1__InfoResponse *info = NULL;
 	struct error err = ERROR_INIT;
 
-	info = client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
+	info = client_ask_once(&cli->daemon, "/nacre.v1.NodeService/Info", &request.base,
 			       &nacre__v1__info_response__descriptor, DOCTOR_TIMEOUT, &err);
 	if (!info)
 		*ret_detail = xstrdup(error_text(&err));
 	else if (info->pool)
-		*ret_detail =
-			xformat("%s at %s, %" PRIu32 " of %" PRIu32 " machines in its pool",
-				info->version, cli->socket, info->pool->waiting, info->pool->size);
+		*ret_detail = xformat("%s at %s, %" PRIu32 " of %" PRIu32 " machines in its pool",
+				      info->version, cli->daemon.socket, info->pool->waiting,
+				      info->pool->size);
 	else
-		*ret_detail = xformat("%s at %s", info->version, cli->socket);
+		*ret_detail = xformat("%s at %s", info->version, cli->daemon.socket);
 	return info;
 }
 
@@ -398,7 +398,7 @@ static bool confinement(const struct cli *cli, char **ret_detail)
 	struct error err = ERROR_INIT;
 	uint64_t mode = 0, caps = 0;
 
-	info = client_ask_once(cli->socket, "/nacre.v1.NodeService/Info", &request.base,
+	info = client_ask_once(&cli->daemon, "/nacre.v1.NodeService/Info", &request.base,
 			       &nacre__v1__info_response__descriptor, DOCTOR_TIMEOUT, &err);
 	if (!info || !doctor_status(info->pid, "Seccomp", 10, &mode) ||
 	    !doctor_status(info->pid, "CapPrm", 16, &caps)) {
@@ -504,8 +504,11 @@ int cmd_doctor(const struct cli *cli, const struct args *args)
 {
 	struct table t = TABLE_INIT_WRAPS(3);
 	struct json j = JSON_INIT(stdout);
+	struct error err = ERROR_INIT;
 	unsigned n_missing = 0;
 
+	if (target_check_local(&cli->daemon, "doctor", &err) < 0)
+		return cli_fail(&err);
 	if (cli->json)
 		json_put_array(&j, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {

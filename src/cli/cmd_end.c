@@ -26,7 +26,7 @@ int cmd_wait(const struct cli *cli, const struct args *args)
 
 	request.target = args->operands[0];
 	spec_set(&request.container, args_value(args, "container"));
-	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Wait", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.WorkloadService/Wait", &request.base,
 				 &nacre__v1__wait_response__descriptor, 0, &err);
 	if (!answer)
 		return cli_fail(&err);
@@ -57,7 +57,7 @@ static bool end_wants(const Nacre__V1__Workload *w, enum end_all all)
 static Nacre__V1__ListResponse *end_list(const struct cli *cli, struct error *err)
 {
 	Nacre__V1__ListRequest request = NACRE__V1__LIST_REQUEST__INIT;
-	_cleanup_client_ struct client *client = client_open(cli->socket, err);
+	_cleanup_client_ struct client *client = client_open(&cli->daemon, err);
 
 	request.all = true;
 	return client ? listing_ask(client, &request, err) : NULL;
@@ -185,7 +185,7 @@ int cmd_update(const struct cli *cli, const struct args *args)
 	spec_set(&request.container, args_value(args, "container"));
 	if (walls_limits(&request.resources, &resources, args, &err) < 0)
 		return cli_fail(&err);
-	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Update", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.WorkloadService/Update", &request.base,
 				 &nacre__v1__update_response__descriptor, 0, &err);
 	return answer ? 0 : cli_fail(&err);
 }

@@ -83,7 +83,7 @@ int cmd_exec(const struct cli *cli, const struct args *args)
 	    session_check_tty(request.tty, request.stdin, &err) < 0 ||
 	    spec_detach(&session.keys, args, request.tty, &err) < 0)
 		return cli_fail(&err);
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
 	session.client = client;
@@ -149,7 +149,7 @@ int cmd_execute(const struct cli *cli, const struct args *args)
 	spec_set(&executable.user, args_value(args, "user"));
 	spec_set(&executable.comment, args_value(args, "comment"));
 	spec_set(&executable.cwd, args_value(args, "cwd"));
-	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/RunExecutable",
+	answer = client_ask_once(&cli->daemon, "/aurae.runtime.v0.RuntimeService/RunExecutable",
 				 &request.base,
 				 &aurae__runtime__v0__run_executable_response__descriptor, 0, &err);
 	return answer ? execute_report(answer) : cli_fail(&err);

@@ -109,12 +109,14 @@ int cmd_image_import(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 	int r;
 
-	r = import_config(args, &config, &err);
+	r = target_check_local(&cli->daemon, "image import", &err);
+	if (r == 0)
+		r = import_config(args, &config, &err);
 	if (r == 0)
 		r = import_path(args->operands[0], &spool, &path, &err);
 	if (r < 0)
 		return cli_fail(&err);
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
 	progress_init(&import.progress);

@@ -17,7 +17,7 @@ int cmd_image_tag(const struct cli *cli, const struct args *args)
 
 	request.image = args->operands[0];
 	request.name = args->operands[1];
-	answer = client_ask_once(cli->socket, "/nacre.v1.ImageService/Tag", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.ImageService/Tag", &request.base,
 				 &nacre__v1__tag_image_response__descriptor, 0, &err);
 	if (!answer) {
 		pull_hint(&err, request.image);

@@ -139,7 +139,7 @@ int cmd_image_df(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 
 	(void)args;
-	answer = client_ask_once(cli->socket, "/nacre.v1.ImageService/DiskUsage", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.ImageService/DiskUsage", &request.base,
 				 &nacre__v1__disk_usage_response__descriptor, 0, &err);
 	if (!answer)
 		return cli_fail(&err);
@@ -216,7 +216,7 @@ int cmd_image_prune(const struct cli *cli, const struct args *args)
 	request.all = args_flag(args, "all");
 	request.dry_run = args_flag(args, "dry-run");
 	request.older_than_s = older / NSEC_PER_SEC;
-	answer = client_ask_once(cli->socket, "/nacre.v1.ImageService/Prune", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.ImageService/Prune", &request.base,
 				 &nacre__v1__prune_images_response__descriptor, 0, &err);
 	if (!answer)
 		return cli_fail(&err);

@@ -287,7 +287,7 @@ int cmd_image_export(const struct cli *cli, const struct args *args)
 	request.format = format;
 	request.images = args->operands;
 	request.n_images = args->n_operands - 1;
-	client = client_open(cli->socket, &x.err);
+	client = client_open(&cli->daemon, &x.err);
 	if (!client)
 		return cli_fail(&x.err);
 	if (export_run(&x, client, &request.base) < 0) {

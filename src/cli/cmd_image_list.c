@@ -134,7 +134,7 @@ int cmd_image_ls(const struct cli *cli, const struct args *args)
 		return cli_fail(&err);
 	if (args->n_operands)
 		spec_set(&request.name_prefix, args->operands[0]);
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	list = client ? listing_ask_images(client, &request, &err) : NULL;
 	if (!list)
 		return cli_fail(&err);

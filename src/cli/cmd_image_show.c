@@ -39,7 +39,7 @@ static int shown_image_ask(struct shown_image *s, const struct cli *cli, char *r
 	int r;
 
 	request.image = reference;
-	s->answer = client_ask_once(cli->socket, "/nacre.v1.ImageService/Inspect", &request.base,
+	s->answer = client_ask_once(&cli->daemon, "/nacre.v1.ImageService/Inspect", &request.base,
 				    &nacre__v1__inspect_image_response__descriptor, 0, err);
 	if (!s->answer) {
 		pull_hint(err, reference);
@@ -116,7 +116,8 @@ int cmd_image_inspect(const struct cli *cli, const struct args *args)
 	if (shown_image_ask(&s, cli, args->operands[0], &err) < 0)
 		return cli_fail(&err);
 	s.with_referrers = args_flag(args, "referrers");
-	if (s.with_referrers && referrers_ask(&s.referrers, cli->socket, s.answer->image, &err) < 0)
+	if (s.with_referrers &&
+	    referrers_ask(&s.referrers, &cli->daemon, s.answer->image, &err) < 0)
 		return cli_fail(&err);
 	if (format)
 		return format_show(format, show_image, &s, &err) < 0 ? cli_fail(&err) : 0;

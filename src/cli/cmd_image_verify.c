@@ -119,7 +119,7 @@ int cmd_image_verify(const struct cli *cli, const struct args *args)
 	request.auths = auths;
 	if (verify_fill(&request, &auth, &arena, key, &err) < 0)
 		return cli_fail(&err);
-	answer = client_ask_once(cli->socket, "/nacre.v1.ImageService/Verify", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.ImageService/Verify", &request.base,
 				 &nacre__v1__verify_image_response__descriptor, 0, &err);
 	if (!answer)
 		return cli_fail(&err);

@@ -81,7 +81,7 @@ static Nacre__V1__ListResponse *ps_ask(const struct cli *cli, const struct args 
 				       struct error *err)
 {
 	Nacre__V1__ListRequest request = NACRE__V1__LIST_REQUEST__INIT;
-	_cleanup_client_ struct client *client = client_open(cli->socket, err);
+	_cleanup_client_ struct client *client = client_open(&cli->daemon, err);
 	Nacre__V1__ListResponse *list;
 
 	if (!client)
@@ -134,7 +134,7 @@ int cmd_inspect(const struct cli *cli, const struct args *args)
 	if (format && format_check(format, &err) < 0)
 		return cli_fail(&err);
 	request.target = args->operands[0];
-	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Inspect", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.WorkloadService/Inspect", &request.base,
 				 &nacre__v1__inspect_response__descriptor, 0, &err);
 	if (!answer)
 		return cli_fail(&err);

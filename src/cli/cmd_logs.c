@@ -98,7 +98,7 @@ int cmd_logs(const struct cli *cli, const struct args *args)
 				   lines);
 		return cli_fail(&err);
 	}
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
 	request.target = args->operands[0];
@@ -171,7 +171,7 @@ int cmd_events(const struct cli *cli, const struct args *args)
 	_cleanup_client_ struct client *client = NULL;
 	struct error err = ERROR_INIT;
 
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
 	spec_set(&request.target, args->operands[0]);

@@ -103,7 +103,7 @@ int cmd_network_create(const struct cli *cli, const struct args *args)
 		return cli_fail(&err);
 	request.name = args->operands[0];
 	request.subnets = spec_values(args, "subnet", &request.n_subnets);
-	answer = client_ask_once(cli->socket, "/nacre.v1.NetworkService/CreateNetwork",
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.NetworkService/CreateNetwork",
 				 &request.base, &nacre__v1__create_network_response__descriptor, 0,
 				 &err);
 	free(request.subnets);
@@ -150,7 +150,7 @@ int cmd_network_ls(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 
 	(void)args;
-	list = client_ask_once(cli->socket, "/nacre.v1.NetworkService/ListNetworks", &request.base,
+	list = client_ask_once(&cli->daemon, "/nacre.v1.NetworkService/ListNetworks", &request.base,
 			       &nacre__v1__list_networks_response__descriptor, 0, &err);
 	if (!list)
 		return cli_fail(&err);
@@ -173,7 +173,7 @@ int cmd_network_inspect(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 
 	request.name = args->operands[0];
-	answer = client_ask_once(cli->socket, "/nacre.v1.NetworkService/InspectNetwork",
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.NetworkService/InspectNetwork",
 				 &request.base, &nacre__v1__inspect_network_response__descriptor, 0,
 				 &err);
 	if (!answer)
@@ -233,7 +233,7 @@ int cmd_port(const struct cli *cli, const struct args *args)
 	size_t n_found = 0;
 
 	request.target = args->operands[0];
-	answer = client_ask_once(cli->socket, "/nacre.v1.WorkloadService/Inspect", &request.base,
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.WorkloadService/Inspect", &request.base,
 				 &nacre__v1__inspect_response__descriptor, 0, &err);
 	if (!answer)
 		return cli_fail(&err);

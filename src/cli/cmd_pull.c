@@ -160,7 +160,7 @@ int cmd_image_pull(const struct cli *cli, const struct args *args)
 	request.architecture = platform.architecture;
 	request.variant = platform.variant;
 	request.image = args->operands[0];
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
 	return pull_one(client, &pull, &request);

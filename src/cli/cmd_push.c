@@ -121,7 +121,7 @@ static void push_message(struct client_call *call, const ProtobufCMessage *messa
 static int push_call(const struct cli *cli, struct client_call *call, const char *method,
 		     const ProtobufCMessage *request, struct error *err)
 {
-	_cleanup_client_ struct client *client = client_open(cli->socket, err);
+	_cleanup_client_ struct client *client = client_open(&cli->daemon, err);
 
 	if (!client)
 		return err->code;

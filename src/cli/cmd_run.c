@@ -375,7 +375,7 @@ static int run_open(struct run *r, const struct cli *cli, const struct args *arg
 		code = session_check_tty(r->session.tty, r->session.stdin, err);
 	if (code < 0)
 		return code;
-	r->client = client_open(cli->socket, err);
+	r->client = client_open(&cli->daemon, err);
 	if (!r->client)
 		return err->code;
 	r->session.client = r->client;

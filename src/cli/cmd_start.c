@@ -84,7 +84,7 @@ static void *start_ask(const struct cli *cli, const struct args *args, const cha
 
 	*status = CLI_FAILED;
 	if (pull_when_read(&when, args_value(args, "pull"), &err) == 0)
-		client = client_open(cli->socket, &err);
+		client = client_open(&cli->daemon, &err);
 	if (client && when != PULL_ALWAYS)
 		answer = client_ask(client, method, request, type, &err);
 	if (answer || !client || (err.kind != ERROR_NOT_FOUND && when != PULL_ALWAYS))
@@ -195,7 +195,7 @@ int cmd_spawn(const struct cli *cli, const struct args *args)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
-	answer = client_ask_once(cli->socket, "/aurae.runtime.v0.RuntimeService/Spawn",
+	answer = client_ask_once(&cli->daemon, "/aurae.runtime.v0.RuntimeService/Spawn",
 				 &request.base, &aurae__runtime__v0__spawn_response__descriptor, 0,
 				 &err);
 	if (!answer)

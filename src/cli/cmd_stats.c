@@ -356,7 +356,7 @@ static int stats_run(const struct cli *cli, const struct args *args, bool is_top
 	struct error err = ERROR_INIT;
 	int r;
 
-	s.client = client_open(cli->socket, &err);
+	s.client = client_open(&cli->daemon, &err);
 	if (!s.client)
 		return cli_fail(&err);
 	if (watch) {

@@ -363,7 +363,7 @@ int cmd_tree(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 	int r;
 
-	tree.client = client_open(cli->socket, &err);
+	tree.client = client_open(&cli->daemon, &err);
 	if (!tree.client)
 		return cli_fail(&err);
 	if (args_flag(args, "watch")) {

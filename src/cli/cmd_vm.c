@@ -186,7 +186,7 @@ int cmd_vm_run(const struct cli *cli, const struct args *args)
 
 	if (vm_run_fill(&v, args, &err) < 0)
 		return cli_fail(&err);
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
 	answer = client_ask(client, "/aurae.runtime.v0.RuntimeService/RunVirtualMachine", &v.q.base,
@@ -235,7 +235,7 @@ int cmd_vm_disks(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 
 	(void)args;
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	list = client ? client_ask(client, "/nacre.v1.DiskService/List", &request.base,
 				   &nacre__v1__list_disks_response__descriptor, &err)
 		      : NULL;

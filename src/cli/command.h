@@ -7,16 +7,16 @@
 
 #include "base/error.h"
 #include "base/args.h"
+#include "cli/target.h"
 
 /* What a command is, and what it is told. All commands are in commands.c. */
 
 #define CLI_FAILED 125
-#define CLI_SOCKET_DEFAULT "/run/nacre/nacre.sock"
 #define CLI_OPERANDS_ANY ((size_t)-1)
 
 /* What holds for the whole run. */
 struct cli {
-	const char *socket;
+	struct client_target daemon;
 	bool json;
 	bool color; /* of standard output */
 };

@@ -11,6 +11,13 @@
 const struct arg_option command_options[] = {
 	{ "socket", 0, "PATH",
 	  "the daemon's socket, else $NACRE_SOCKET, else " CLI_SOCKET_DEFAULT },
+	{ "host", 0, "NAME[:PORT]",
+	  "a daemon elsewhere, over mutual TLS, else $NACRE_HOST; port " TARGET_PORT },
+	{ "tls-ca", 0, "FILE",
+	  "the certificate of its authority, else ca.crt of $NACRE_CERT_PATH" },
+	{ "tls-cert", 0, "FILE", "your certificate, else the only NAME.crt there" },
+	{ "tls-key", 0, "FILE", "its private key, else NAME.key there" },
+	{ "tls-name", 0, "NAME", "that the daemon's certificate must have, else that of --host" },
 	{ "output", 'o', "FORM", "table (for people) or json (for programs)" },
 	{ "help", 'h', NULL, "teach the command" },
 	OPTION_END,

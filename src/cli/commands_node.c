@@ -18,6 +18,15 @@ static const struct arg_option options_daemon[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_issue[] = {
+	{ "days", 0, "NUMBER", "that it is valid, else 90; at most 365" },
+	{ "role", 0, "ROLE",
+	  "reader, who may look (the usual one), or admin, who may do everything" },
+	{ "out", 0, "DIR", "where ca.crt, NAME.crt and NAME.key are written, else here" },
+	{ "force", 0, NULL, "replace files that are there" },
+	OPTION_END,
+};
+
 static const struct command node_commands[] = {
 	{
 		.name = "daemon",
@@ -27,6 +36,51 @@ static const struct command node_commands[] = {
 			"can be\n"
 			"stopped, upgraded and started again while every workload goes on.",
 		.options = options_daemon,
+	},
+	{
+		.name = "identity issue",
+		.operands = "NAME",
+		.summary = "make a key and a certificate, with which a user calls this node from "
+			   "elsewhere",
+		.help = "The key is made here, and only its public half goes to the node, whose "
+			"authority signs\n"
+			"the certificate. Prints its serial number. The node is reached where its "
+			"configuration\n"
+			"says `listen`.\n"
+			"\n"
+			"    nacre identity issue alice --role admin --out alice\n"
+			"    NACRE_CERT_PATH=alice nacre --host node1.example ps",
+		.options = options_issue,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_identity_issue,
+	},
+	{
+		.name = "identity ls",
+		.operands = "",
+		.summary = "list the certificates of users",
+		.help = "Also those that are over or revoked.",
+		.run = cmd_identity_ls,
+	},
+	{
+		.name = "identity revoke",
+		.operands = "NAME|SERIAL…",
+		.summary = "take the trust from certificates of users",
+		.help = "All of a name, or the one of a number. Connections with them end within a "
+			"second.",
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_identity_revoke,
+	},
+	{
+		.name = "identity ca",
+		.operands = "",
+		.summary = "print the certificate of this node's authority",
+		.help = "By it clients know the node. With --output json also the trust domain, "
+			"and "
+			"where the\n"
+			"node listens.",
+		.run = cmd_identity_ca,
 	},
 	{
 		.name = "doctor",

@@ -58,7 +58,7 @@ int each_operand(const struct cli *cli, const struct args *args, const struct ea
 	struct error err = ERROR_INIT;
 	struct each e = { .args = args, .call = call };
 
-	client = client_open(cli->socket, &err);
+	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
 	e.client = client;

@@ -77,6 +77,11 @@ int cmd_network_inspect(const struct cli *cli, const struct args *args);
 int cmd_network_ls(const struct cli *cli, const struct args *args);
 int cmd_network_rm(const struct cli *cli, const struct args *args);
 int cmd_port(const struct cli *cli, const struct args *args);
+/* cmd_identity.c */
+int cmd_identity_ca(const struct cli *cli, const struct args *args);
+int cmd_identity_issue(const struct cli *cli, const struct args *args);
+int cmd_identity_ls(const struct cli *cli, const struct args *args);
+int cmd_identity_revoke(const struct cli *cli, const struct args *args);
 /* cmd_doctor.c */
 int cmd_doctor(const struct cli *cli, const struct args *args);
 /* cmd_check.c */

@@ -39,8 +39,8 @@ static void referrers_message(struct client_call *call, const ProtobufCMessage *
 		};
 }
 
-int referrers_ask(struct referrers *r, const char *socket, const Nacre__V1__Image *image,
-		  struct error *err)
+int referrers_ask(struct referrers *r, const struct client_target *daemon,
+		  const Nacre__V1__Image *image, struct error *err)
 {
 	Nacre__V1__ReferrersRequest request = NACRE__V1__REFERRERS_REQUEST__INIT;
 	Nacre__V1__RegistryAuth auth = NACRE__V1__REGISTRY_AUTH__INIT, *auths[] = { &auth };
@@ -57,7 +57,7 @@ int referrers_ask(struct referrers *r, const char *socket, const Nacre__V1__Imag
 		return n;
 	request.auths = auths;
 	request.n_auths = n > 0 ? 1 : 0;
-	client = client_open(socket, err);
+	client = client_open(daemon, err);
 	if (!client)
 		return err->code;
 	r->call = (struct client_call){ .type = &nacre__v1__referrers_response__descriptor,

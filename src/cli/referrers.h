@@ -15,6 +15,8 @@ struct referrer {
 	unsigned n_left_out;
 };
 
+struct client_target;
+
 struct referrers {
 	struct client_call call;
 	char *subject; /* the digest that they refer to */
@@ -29,8 +31,8 @@ struct referrers {
 
 /* Asks the registry that the image came from, as the user. ERROR_PRECONDITION where it came from
  * none. On an error referrers_done() is still due. */
-int referrers_ask(struct referrers *r, const char *socket, const Nacre__V1__Image *image,
-		  struct error *err);
+int referrers_ask(struct referrers *r, const struct client_target *daemon,
+		  const Nacre__V1__Image *image, struct error *err);
 /* {"subject": ..., "list": [...]} under that key. */
 void referrers_show(struct json *j, const char *key, const struct referrers *r);
 void referrers_done(struct referrers *r);

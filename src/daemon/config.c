@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "gates/front.h"
 #include "image/image.h"
 #include "image/registry.h"
 #include "isolate/ext4_file.h"
@@ -344,11 +345,41 @@ static int set_trust_domain(struct config *c, const char *value)
 	return str_copy(c->trust_domain, sizeof(c->trust_domain), value);
 }
 
+static int set_listen(struct config *c, const char *value)
+{
+	struct sockaddr_storage address;
+	socklen_t len;
+	size_t n = c->listen.n;
+
+	if (front_address_read(value, &address, &len) < 0 || n == CONFIG_LISTEN_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(c->listen.addresses[i], value))
+			return -EINVAL;
+	c->listen.n++;
+	return str_copy(c->listen.addresses[n], sizeof(c->listen.addresses[n]), value);
+}
+
+static int set_listen_names(struct config *c, const char *value)
+{
+	size_t at = strlen(c->listen.names);
+
+	if (!front_name_is_valid(value) ||
+	    str_printf(c->listen.names + at, sizeof(c->listen.names) - at, "%s%s", at ? "," : "",
+		       value) < 0)
+		return -EINVAL;
+	return 0;
+}
+
 static const struct {
 	const char *key;
 	int (*set)(struct config *c, const char *value);
 	const char *expected;
+	bool is_list; /* set() is called for each value */
 } config_keys[] = {
+	{ "listen", set_listen,
+	  "an address with a port, \"192.0.2.1:7443\" or \"[::]:7443\"; up to 8, each once", true },
+	{ "listen_names", set_listen_names, "a DNS name in small letters, or an address", true },
 	{ "log.level", set_log_level, "debug, info, warn or error" },
 	{ "log.form", set_log_form, "text or json" },
 	{ "log.max_size", set_log_max_size, "64KiB to 1024GiB" },
@@ -422,6 +453,7 @@ struct config_reader {
 	size_t parents[CONFIG_DEPTH_MAX]; /* length of key at each level of nesting */
 	size_t depth;
 	bool has_key;
+	bool in_list;
 	bool seen[ARRAY_SIZE(config_keys)];
 };
 
@@ -468,10 +500,10 @@ static int config_on_value(struct config_reader *rd, const yaml_event_t *e, stru
 	int i = config_find(rd->key);
 	char what[128];
 
-	rd->has_key = false;
+	rd->has_key = rd->in_list;
 	if (i < 0)
 		return config_bad(rd, e, err, "this is a section, not a value");
-	if (rd->seen[i])
+	if (rd->seen[i] && !rd->in_list)
 		return config_bad(rd, e, err, "the key is there twice");
 	if (e->data.scalar.length != strlen((const char *)e->data.scalar.value))
 		return config_bad(rd, e, err, "the value holds a NUL");
@@ -483,9 +515,23 @@ static int config_on_value(struct config_reader *rd, const yaml_event_t *e, stru
 	return config_bad(rd, e, err, what);
 }
 
+/* The list of a key that has several values. */
+static int config_on_list(struct config_reader *rd, const yaml_event_t *e, struct error *err)
+{
+	int i = rd->has_key ? config_find(rd->key) : -1;
+
+	if (i < 0 || !config_keys[i].is_list || rd->in_list)
+		return config_bad(rd, e, err, "lists and aliases have no place here");
+	if (rd->seen[i])
+		return config_bad(rd, e, err, "the key is there twice");
+	rd->seen[i] = true;
+	rd->in_list = true;
+	return 0;
+}
+
 static int config_on_mapping(struct config_reader *rd, const yaml_event_t *e, struct error *err)
 {
-	if (rd->depth > 0 && !config_is_section(rd->key))
+	if (rd->in_list || (rd->depth > 0 && !config_is_section(rd->key)))
 		return config_bad(rd, e, err, "this takes a value, not a section");
 	if (rd->depth >= CONFIG_DEPTH_MAX)
 		return config_bad(rd, e, err, "nested too deep");
@@ -513,6 +559,11 @@ static int config_event(struct config_reader *rd, const yaml_event_t *e, struct 
 		rd->has_key = false;
 		return 0;
 	case YAML_SEQUENCE_START_EVENT:
+		return config_on_list(rd, e, err);
+	case YAML_SEQUENCE_END_EVENT:
+		rd->in_list = false;
+		rd->has_key = false;
+		return 0;
 	case YAML_ALIAS_EVENT:
 		return config_bad(rd, e, err, "lists and aliases have no place here");
 	case YAML_NO_EVENT:
@@ -520,7 +571,6 @@ static int config_event(struct config_reader *rd, const yaml_event_t *e, struct 
 	case YAML_STREAM_END_EVENT:
 	case YAML_DOCUMENT_START_EVENT:
 	case YAML_DOCUMENT_END_EVENT:
-	case YAML_SEQUENCE_END_EVENT:
 		return 0;
 	}
 	return 0;

@@ -12,6 +12,8 @@
 #include "image/registry.h"
 #include "instance/model.h"
 
+#define CONFIG_LISTEN_MAX 8
+
 /*
  * The configuration of a node: a YAML file of these keys, all optional. Anything else in it is an
  * error that names file, line and key.
@@ -28,6 +30,8 @@
  *   libexec: DIR         # where the helpers are
  *   spare: yes           # whether a keeper is made ahead of need, for the next pod
  *   trust_domain: nacre.local  # of the identities (SPIFFE) that this node gives to instances
+ *   listen: [ "0.0.0.0:7443", "[::]:7443" ]  # where users from elsewhere come in, with
+ * certificates listen_names: [ node1.example ]          # by which they call it, besides its own
  *   images:
  *     reserve: 256MiB          # of the disk that images and containers leave free; 0: none
  *     root: overlay            # what roots lie upon: directories; or: erofs, auto
@@ -66,6 +70,11 @@ struct config {
 	char libexec[512];
 	bool spare;
 	char trust_domain[256];
+	struct {
+		char addresses[CONFIG_LISTEN_MAX][64];
+		size_t n;
+		char names[2048]; /* parted by commas */
+	} listen;
 	struct {
 		uint64_t reserve;
 		enum image_root root;

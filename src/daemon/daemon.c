@@ -21,11 +21,13 @@
 #include "cri/services.h"
 #include "daemon/cni.h"
 #include "daemon/config.h"
+#include "daemon/images.h"
 #include "daemon/instance_record.h"
 #include "daemon/microvms.h"
 #include "daemon/notify.h"
 #include "daemon/place.h"
 #include "daemon/privilege.h"
+#include "daemon/remote.h"
 #include "daemon/usage.h"
 #include "image/image.h"
 #include "instance/instance.h"
@@ -92,6 +94,7 @@ struct daemon {
 	struct node_service node;
 	struct cri_runtime_service cri_runtime;
 	struct stream_server *streams;
+	struct remote remote;
 	struct cri_image_service cri_image;
 	bool serving;
 	bool draining;
@@ -286,34 +289,6 @@ static int daemon_open_root_store(struct daemon *d, struct error *err)
 	return networks_new(&d->networks, &config, err);
 }
 
-static int daemon_open_images(struct daemon *d, struct error *err)
-{
-	_cleanup_str_ char *fetch = place_helper(d->config.libexec, "nacre-fetch");
-	_cleanup_str_ char *transfer = place_helper(d->config.libexec, "nacre-transfer");
-	struct image_store_config config = {
-		.loop = d->loop,
-		.pool = d->pool,
-		.root_fd = d->place.root_fd,
-		.fetch_path = fetch,
-		.transfer_path = transfer,
-		.reserve = d->config.images.reserve,
-		.root = d->config.images.root,
-		.parallel_unpacks = d->config.images.parallel_unpacks,
-		.network = { .registry_dirs = d->config.images.registry_dirs,
-			     .policy = d->config.images.policy,
-			     .parallel_downloads = d->config.images.parallel_downloads,
-			     .no_progress = d->config.images.no_progress,
-			     .http_proxy = getenv("http_proxy"),
-			     .https_proxy = getenv("https_proxy") ?: getenv("HTTPS_PROXY"),
-			     .no_proxy = getenv("no_proxy") ?: getenv("NO_PROXY") },
-	};
-
-	if (!fetch || !transfer)
-		return error_set(err, -ENOMEM, "find the helpers");
-	config.store = d->root_store;
-	return image_store_new(&d->images, &config, err);
-}
-
 static int daemon_cri_network(void *userdata, const char **reason, struct error *err)
 {
 	const struct daemon *d = userdata;
@@ -414,6 +389,8 @@ static int daemon_add_services(struct daemon *d)
 		r = rpc_server_add(d->server, &network_service, &d->network);
 	if (r == 0)
 		r = rpc_server_add(d->server, &node_service, &d->node);
+	if (r == 0)
+		r = rpc_server_add(d->server, &identity_service, &d->remote.service);
 	return r < 0 ? r : daemon_add_cri(d);
 }
 
@@ -423,6 +400,8 @@ static int daemon_serve(struct daemon *d, struct error *err)
 		.loop = d->loop,
 		.descriptors = api_descriptors,
 		.descriptors_len = api_descriptors_len,
+		.authorize = remote_authorize,
+		.userdata = &d->remote,
 	};
 	int fd, r;
 
@@ -484,6 +463,7 @@ static void daemon_on_signal(struct loop_signal *source, int sig, pid_t sender)
 		return;
 	}
 	d->draining = true;
+	remote_end(&d->remote);
 	rpc_server_drain(d->server, d->config.drain, daemon_drained, d);
 }
 
@@ -530,6 +510,7 @@ static void daemon_become_ready(struct daemon *d)
 	image_ballast_restore(d->images);
 	disk_watch_wake(d->disk_watch);
 	microvms_begin(&d->microvms, d->instances);
+	remote_begin(&d->remote, d->server);
 	FAILPOINT_AFTER("boot.serve");
 	log_info("ready", LOG_STR("version", NACRE_VERSION), LOG_STR("socket", d->options.socket),
 		 LOG_STR("root", d->options.root), LOG_STR("run", d->options.run),
@@ -698,10 +679,14 @@ static int daemon_open(struct daemon *d, struct error *err)
 		return r;
 	r = daemon_open_root_store(d, err);
 	if (r == 0)
-		r = daemon_open_images(d, err);
+		r = images_open(&d->images, d->loop, d->pool, &d->place, &d->config, d->root_store,
+				err);
 	if (r < 0)
 		return r;
 	r = daemon_open_instances(d, err);
+	if (r == 0)
+		r = remote_open(&d->remote, d->loop, &d->config, d->root_store, d->microvms.issuer,
+				err);
 	if (r < 0)
 		return r;
 	r = daemon_open_workloads(d, err);
@@ -734,6 +719,7 @@ static void daemon_close(struct daemon *d)
 	d->pool = pool_free(d->pool);
 	d->disk_watch = disk_watch_free(d->disk_watch);
 	copies_done(&d->workload.copies);
+	remote_close(&d->remote);
 	microvms_close(&d->microvms);
 	check_calls_free(&d->node);
 	d->logs = log_readers_free(d->logs);

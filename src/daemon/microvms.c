@@ -15,7 +15,7 @@
 #include "foreign/foreign.h"
 #include "provider/vm.h"
 #include "vm/disks.h"
-#include "vm/issuer.h"
+#include "gates/issuer.h"
 #include "vm/qemu_driver.h"
 #include "vm/trial.h"
 

@@ -54,6 +54,25 @@ static int ca_deny(uint32_t request, const struct error *why, struct error *err)
 	return ca_send(&m, err);
 }
 
+static int ca_sign(const struct ca *ca, const struct gatemsg *m, struct error *err)
+{
+	const struct cert_request q = { .spki = m->sign.spki.data,
+					.spki_len = m->sign.spki.len,
+					.id = m->sign.id,
+					.names = *m->sign.names ? m->sign.names : NULL,
+					.not_before = m->sign.not_before,
+					.not_after = m->sign.not_after };
+	struct gatemsg answer = { .type = GATEMSG_SIGNED,
+				  .signed_ = { .request = m->sign.request } };
+	struct error why = ERROR_INIT;
+	struct cert c;
+
+	if (ca_issue(ca, &q, &c, &why) < 0 || cert_serial_of(&c, answer.signed_.serial, &why) < 0)
+		return ca_deny(m->sign.request, &why, err);
+	answer.signed_.chain = (struct gate_bytes){ .data = c.der, .len = c.len };
+	return ca_send(&answer, err);
+}
+
 static int ca_answer(const struct ca *ca, const struct gatemsg *m, struct error *err)
 {
 	const struct cert_request q = { .key = m->issue.key,
@@ -65,6 +84,8 @@ static int ca_answer(const struct ca *ca, const struct gatemsg *m, struct error 
 	struct error why = ERROR_INIT;
 	struct cert c;
 
+	if (m->type == GATEMSG_SIGN)
+		return ca_sign(ca, m, err);
 	if (m->type != GATEMSG_ISSUE)
 		return error_set(err, -EPROTO, "a message for a certificate authority");
 	if (ca_issue(ca, &q, &c, &why) < 0)

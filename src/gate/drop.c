@@ -22,6 +22,8 @@
 
 /* Streams have two each (gate/node.h); the rest is a handful. */
 #define DROP_FILES 512
+/* Of a front: two for each visitor, one for each handshake (gate/front.h). */
+#define DROP_FILES_FRONT 2304
 
 struct drop {
 	enum drop_role role;
@@ -64,10 +66,11 @@ static int drop_limits(const struct drop *d, struct error *err)
 		rlim_t value;
 	} limits[] = { { RLIMIT_CORE, 0 }, { RLIMIT_NOFILE, DROP_FILES }, { RLIMIT_FSIZE, 0 } };
 
-	(void)d;
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		const struct rlimit l = { .rlim_cur = limits[i].value,
-					  .rlim_max = limits[i].value };
+		rlim_t value = limits[i].what == RLIMIT_NOFILE && d->role == DROP_FRONT
+				       ? DROP_FILES_FRONT
+				       : limits[i].value;
+		const struct rlimit l = { .rlim_cur = value, .rlim_max = value };
 
 		if (setrlimit(limits[i].what, &l) < 0)
 			return error_set(err, -errno, "set a limit");
@@ -208,6 +211,9 @@ static int drop_allow_some(scmp_filter_ctx filter, enum drop_role role)
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	if (r < 0 || role == DROP_CA || role == DROP_RELAY)
 		return r;
+	if (role == DROP_FRONT)
+		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1,
+					SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
 	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
 				SCMP_A0(SCMP_CMP_EQ, (unsigned)domain));
 }
@@ -234,7 +240,7 @@ static int drop_calls_of(const struct drop *d, struct error *err)
 	return r < 0 ? error_set(err, r, "load a seccomp filter") : 0;
 }
 
-#define PRIVILEGED (1U << DROP_CA | 1U << DROP_NODE | 1U << DROP_RELAY)
+#define PRIVILEGED (1U << DROP_CA | 1U << DROP_NODE | 1U << DROP_RELAY | 1U << DROP_FRONT)
 #define ALL_ROLES (PRIVILEGED | 1U << DROP_GUEST)
 
 static const struct {

@@ -2,12 +2,14 @@
 
 /*
  * nacre-gate: the part of nacre that speaks TLS, holds keys, and reads what guests say. It is
- * started by nacre, in one of four roles:
+ * started by nacre, in one of five roles:
  *
  *   nacre-gate ca UID GID                    the node's certificate authority (gate/ca_role.h)
  *   nacre-gate node UID GID TITLE PATIENCE   the node's end of a virtual machine (gate/node.h)
- *   nacre-gate relay UID GID TITLE           console and agent of somebody's own system
- * (gate/relay.h) nacre-gate guest PATIENCE                the other end, within it (gate/guest.h)
+ *   nacre-gate front UID GID                 where users from elsewhere meet the node
+ * (gate/front.h) nacre-gate relay UID GID TITLE           console and agent of somebody's own
+ * system (gate/relay.h) nacre-gate guest PATIENCE                the other end, within it
+ * (gate/guest.h)
  *
  * PATIENCE is in seconds, for a handshake.
  *
@@ -27,6 +29,7 @@
 #include "base/thread.h"
 #include "base/title.h"
 #include "gate/ca_role.h"
+#include "gate/front.h"
 #include "gate/guest.h"
 #include "gate/node.h"
 #include "gate/relay.h"
@@ -50,6 +53,11 @@ static int run_node(const struct role_args *a, struct error *err)
 	return node_run(a->uid, a->gid, a->patience, err);
 }
 
+static int run_front(const struct role_args *a, struct error *err)
+{
+	return front_run(a->uid, a->gid, err);
+}
+
 static int run_relay(const struct role_args *a, struct error *err)
 {
 	return relay_run(a->uid, a->gid, err);
@@ -68,6 +76,7 @@ static const struct {
 } roles[] = {
 	{ "ca", .n_args = 4, .ids = 2, .run = run_ca },
 	{ "node", .n_args = 6, .ids = 2, .title = 4, .patience = 5, .run = run_node },
+	{ "front", .n_args = 4, .ids = 2, .run = run_front },
 	{ "relay", .n_args = 5, .ids = 2, .title = 4, .run = run_relay },
 	{ "guest", .n_args = 3, .patience = 2, .run = run_guest },
 };

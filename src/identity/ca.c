@@ -258,13 +258,22 @@ int ca_open(struct ca **ret, int dir_fd, const char *domain, const char *node, u
 	return 0;
 }
 
+/* For this node and what is below it, and for users of its trust domain. */
+static bool ca_may_sign(const struct ca *ca, const char *id)
+{
+	size_t len = strlen(ca->id);
+	struct spiffe s;
+
+	if (strncmp(id, ca->id, len) == 0 && (id[len] == '\0' || id[len] == '/'))
+		return true;
+	return spiffe_same_domain(id, ca->id) && spiffe_parse(&s, id, strlen(id), NULL) == 0 &&
+	       spiffe_is_user(&s);
+}
+
 int ca_issue(const struct ca *ca, const struct cert_request *request, struct cert *ret,
 	     struct error *err)
 {
-	size_t len = strlen(ca->id);
-
-	if (strncmp(request->id, ca->id, len) != 0 ||
-	    (request->id[len] != '\0' && request->id[len] != '/'))
+	if (!ca_may_sign(ca, request->id))
 		return error_refuse(err, ERROR_DENIED, "\"%.200s\" is no id of this node",
 				    request->id);
 	if (request->not_after > ca->not_after)

@@ -32,8 +32,9 @@ static inline void ca_freep(struct ca **ca)
 /* What its peers trust. */
 const struct cert *ca_root(const struct ca *ca);
 
-/* Signs for the ids of its own node alone, "spiffe://DOMAIN/node/NODE" and what is below. Others
- * are ERROR_DENIED, as is a life that ends after the CA's own. */
+/* Signs for the ids of its own node alone, "spiffe://DOMAIN/node/NODE" and what is below, and for
+ * users, "spiffe://DOMAIN/user/NAME". Others are ERROR_DENIED, as is a life that ends after the
+ * CA's own. */
 int ca_issue(const struct ca *ca, const struct cert_request *request, struct cert *ret,
 	     struct error *err);
 

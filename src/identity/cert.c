@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "identity/cert.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <openssl/rand.h>
@@ -10,7 +11,6 @@
 #include "identity/openssl.h"
 #include "wire/spiffe.h"
 
-#define CERT_SERIAL_SIZE 16
 #define CERT_CA_NAME "nacre node CA"
 
 /* What is said in both kinds. */
@@ -67,30 +67,91 @@ static int cert_add_word(X509 *x, X509V3_CTX *ctx, int nid, const char *value, s
 	return 0;
 }
 
+static int cert_push_name(GENERAL_NAMES *names, int type, const void *data, size_t len)
+{
+	GENERAL_NAME *name = GENERAL_NAME_new();
+	ASN1_STRING *text =
+		ASN1_STRING_type_new(type == GEN_IPADD ? V_ASN1_OCTET_STRING : V_ASN1_IA5STRING);
+
+	if (!text || !name || ASN1_STRING_set(text, data, (int)len) != 1) {
+		ASN1_STRING_free(text);
+		GENERAL_NAME_free(name);
+		return -ENOMEM;
+	}
+	GENERAL_NAME_set0_value(name, type, text);
+	if (sk_GENERAL_NAME_push(names, name) <= 0) {
+		GENERAL_NAME_free(name);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static bool cert_is_dns_name(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_";
+	size_t len = strlen(name);
+
+	return len > 0 && len <= CERT_NAME_MAX && strspn(name, letters) == len && name[0] != '.' &&
+	       name[0] != '-' && name[len - 1] != '.' && !strstr(name, "..");
+}
+
+/* One name by which a listener is reached. */
+static int cert_push_host(GENERAL_NAMES *names, const char *name, struct error *err)
+{
+	uint8_t bytes[16];
+	int r;
+
+	if (inet_pton(AF_INET, name, bytes) == 1)
+		r = cert_push_name(names, GEN_IPADD, bytes, 4);
+	else if (inet_pton(AF_INET6, name, bytes) == 1)
+		r = cert_push_name(names, GEN_IPADD, bytes, 16);
+	else if (cert_is_dns_name(name))
+		r = cert_push_name(names, GEN_DNS, name, strlen(name));
+	else
+		return error_refuse(err, ERROR_INVALID,
+				    "\"%.100s\" is no DNS name in small letters and no address",
+				    name);
+	return r < 0 ? openssl_error(err, r, "name a certificate") : 0;
+}
+
+static int cert_push_hosts(GENERAL_NAMES *names, const char *list, struct error *err)
+{
+	char one[CERT_NAME_MAX + 1];
+	unsigned n = 0;
+
+	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		size_t len = strcspn(at, ",");
+		int r;
+
+		if (len >= sizeof(one) || ++n > CERT_NAMES_MAX)
+			return error_refuse(err, ERROR_INVALID, "too many names, or too long ones");
+		memcpy(one, at, len);
+		one[len] = '\0';
+		r = cert_push_host(names, one, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* Not by the words of OpenSSL's configuration, in which an id could mean something else. */
-static int cert_add_name(X509 *x, const char *id, bool critical, struct error *err)
+static int cert_add_names(X509 *x, const struct cert_request *q, bool critical, struct error *err)
 {
 	_cleanup_(GENERAL_NAMES_free_p) GENERAL_NAMES *names = GENERAL_NAMES_new();
-	GENERAL_NAME *name = GENERAL_NAME_new();
-	ASN1_IA5STRING *text = ASN1_IA5STRING_new();
+	int r;
 
-	if (!text || !name || ASN1_STRING_set(text, id, (int)strlen(id)) != 1) {
-		ASN1_IA5STRING_free(text);
-		GENERAL_NAME_free(name);
+	if (!names || cert_push_name(names, GEN_URI, q->id, strlen(q->id)) < 0)
 		return openssl_error(err, -ENOMEM, "name a certificate");
-	}
-	GENERAL_NAME_set0_value(name, GEN_URI, text);
-	if (!names || sk_GENERAL_NAME_push(names, name) <= 0) {
-		GENERAL_NAME_free(name);
-		return openssl_error(err, -ENOMEM, "name a certificate");
-	}
+	r = cert_push_hosts(names, q->names, err);
+	if (r < 0)
+		return r;
 	if (X509_add1_ext_i2d(x, NID_subject_alt_name, names, critical, X509V3_ADD_DEFAULT) != 1)
 		return openssl_error(err, -ENOMEM, "name a certificate");
 	return 0;
 }
 
-static int cert_add_extensions(X509 *x, X509 *issuer, const struct cert_kind *kind, const char *id,
-			       struct error *err)
+static int cert_add_extensions(X509 *x, X509 *issuer, const struct cert_kind *kind,
+			       const struct cert_request *q, struct error *err)
 {
 	X509V3_CTX ctx;
 	int r;
@@ -106,15 +167,25 @@ static int cert_add_extensions(X509 *x, X509 *issuer, const struct cert_kind *ki
 	if (r == 0)
 		r = cert_add_word(x, &ctx, NID_authority_key_identifier, "keyid:always", err);
 	/* RFC 5280: critical where there is no subject. */
-	return r == 0 ? cert_add_name(x, id, !kind->is_ca, err) : r;
+	return r == 0 ? cert_add_names(x, q, !kind->is_ca, err) : r;
 }
 
-static int cert_set_names(X509 *x, X509 *issuer, const struct cert_kind *kind, struct error *err)
+/* The name of a user stands in the subject too, for programs that show that. */
+static int cert_set_names(X509 *x, X509 *issuer, const struct cert_kind *kind, const char *id,
+			  struct error *err)
 {
+	const char *user = NULL;
+	struct spiffe s;
+
+	if (spiffe_parse(&s, id, strlen(id), NULL) == 0 && spiffe_is_user(&s))
+		user = strrchr(id, '/') + 1;
 	if (kind->is_ca &&
 	    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
 				       (const unsigned char *)CERT_CA_NAME, -1, -1, 0) != 1)
 		return openssl_error(err, -ENOMEM, "name a CA");
+	if (user && X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
+					       (const unsigned char *)user, -1, -1, 0) != 1)
+		return openssl_error(err, -ENOMEM, "name a user");
 	if (X509_set_issuer_name(x, X509_get_subject_name(issuer)) != 1)
 		return openssl_error(err, -ENOMEM, "name the issuer of a certificate");
 	return 0;
@@ -145,9 +216,9 @@ static int cert_make(struct cert *ret, const struct cert_kind *kind, EVP_PKEY *s
 	if (r == 0)
 		r = cert_set_times(x, q, err);
 	if (r == 0)
-		r = cert_set_names(x, issuer ? issuer : x, kind, err);
+		r = cert_set_names(x, issuer ? issuer : x, kind, q->id, err);
 	if (r == 0)
-		r = cert_add_extensions(x, issuer ? issuer : x, kind, q->id, err);
+		r = cert_add_extensions(x, issuer ? issuer : x, kind, q, err);
 	if (r < 0)
 		return r;
 	if (X509_sign(x, key_openssl(issuer_key), NULL) <= 0)
@@ -180,6 +251,23 @@ static int cert_parse(X509 **ret, const uint8_t *der, size_t len, struct error *
 	return 0;
 }
 
+static uint64_t cert_life_max(const char *id)
+{
+	struct spiffe s;
+
+	if (spiffe_parse(&s, id, strlen(id), NULL) == 0 && spiffe_is_user(&s))
+		return CERT_USER_SECONDS_MAX;
+	return CERT_LEAF_SECONDS_MAX;
+}
+
+static int cert_read_key(EVP_PKEY **ret, const struct cert_request *q, struct error *err)
+{
+	if (q->spki)
+		return key_read_spki(ret, q->spki, q->spki_len, err);
+	*ret = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, q->key, KEY_SIZE);
+	return *ret ? 0 : openssl_error(err, -EINVAL, "read an Ed25519 key");
+}
+
 int cert_make_leaf(struct cert *ret, const struct key *ca_key, const struct cert *ca,
 		   const struct cert_request *request, struct error *err)
 {
@@ -189,19 +277,19 @@ int cert_make_leaf(struct cert *ret, const struct key *ca_key, const struct cert
 
 	if (!spiffe_is_id(request->id))
 		return error_refuse(err, ERROR_INVALID, "\"%.300s\" is no SPIFFE id", request->id);
-	if (request->not_after > request->not_before + CERT_LEAF_SECONDS_MAX)
-		return error_refuse(err, ERROR_INVALID, "a certificate lives at most %d seconds",
-				    CERT_LEAF_SECONDS_MAX);
+	if (request->not_after > request->not_before + cert_life_max(request->id))
+		return error_refuse(err, ERROR_INVALID, "a certificate lives at most %ju seconds",
+				    (uintmax_t)cert_life_max(request->id));
 	r = cert_parse(&issuer, ca->der, ca->len, err);
 	if (r < 0)
 		return r;
-	pkey = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, request->key, KEY_SIZE);
-	if (!pkey)
-		return openssl_error(err, -EINVAL, "read an Ed25519 key");
+	r = cert_read_key(&pkey, request, err);
+	if (r < 0)
+		return r;
 	return cert_make(ret, &cert_leaf, pkey, issuer, ca_key, request, err);
 }
 
-static int cert_time(uint64_t *ret, const ASN1_TIME *at, struct error *err)
+int cert_time(uint64_t *ret, const ASN1_TIME *at, struct error *err)
 {
 	_cleanup_(ASN1_TIME_free_p) ASN1_TIME *epoch = ASN1_TIME_set(NULL, 0);
 	int days = 0, seconds = 0;
@@ -244,4 +332,21 @@ int cert_check_key(const uint8_t *der, size_t len, const struct key *key, struct
 	if (!pkey || EVP_PKEY_eq(pkey, key_openssl(key)) != 1)
 		return error_refuse(err, ERROR_INVALID, "a certificate for another key");
 	return 0;
+}
+
+int cert_serial(const X509 *x, uint8_t *ret, struct error *err)
+{
+	_cleanup_(BN_free_p) BIGNUM *n = ASN1_INTEGER_to_BN(X509_get0_serialNumber(x), NULL);
+
+	if (!n || BN_is_negative(n) || BN_bn2binpad(n, ret, CERT_SERIAL_SIZE) < 0)
+		return openssl_error(err, -EINVAL, "read a serial number");
+	return 0;
+}
+
+int cert_serial_of(const struct cert *c, uint8_t ret[CERT_SERIAL_SIZE], struct error *err)
+{
+	_cleanup_(X509_free_p) X509 *x = NULL;
+	int r = cert_parse(&x, c->der, c->len, err);
+
+	return r == 0 ? cert_serial(x, ret, err) : r;
 }

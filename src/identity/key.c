@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "identity/openssl.h"
 
@@ -45,11 +47,11 @@ static int key_of(struct key **ret, EVP_PKEY *pkey, struct error *err)
 	struct key *k;
 
 	if (!pkey)
-		return openssl_error(err, -ENOMEM, "make an Ed25519 key");
+		return openssl_error(err, -ENOMEM, "make a key");
 	k = malloc(sizeof(*k));
 	if (!k) {
 		EVP_PKEY_free(pkey);
-		return error_set(err, -ENOMEM, "make an Ed25519 key");
+		return error_set(err, -ENOMEM, "make a key");
 	}
 	*k = (struct key){ .pkey = pkey };
 	*ret = k;
@@ -59,6 +61,11 @@ static int key_of(struct key **ret, EVP_PKEY *pkey, struct error *err)
 int key_new(struct key **ret, struct error *err)
 {
 	return key_of(ret, EVP_PKEY_Q_keygen(NULL, NULL, "ED25519"), err);
+}
+
+int key_new_user(struct key **ret, struct error *err)
+{
+	return key_of(ret, EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256"), err);
 }
 
 int key_load(struct key **ret, const uint8_t raw[KEY_SIZE], struct error *err)
@@ -91,6 +98,67 @@ int key_private(const struct key *k, uint8_t ret[KEY_SIZE], struct error *err)
 
 	if (EVP_PKEY_get_raw_private_key(k->pkey, ret, &len) != 1 || len != KEY_SIZE)
 		return openssl_error(err, -ENOMEM, "read an Ed25519 key");
+	return 0;
+}
+
+int key_spki(const struct key *k, uint8_t ret[KEY_SPKI_MAX], struct error *err)
+{
+	unsigned char *p = ret;
+	int len = i2d_PUBKEY(k->pkey, NULL);
+
+	if (len <= 0 || len > KEY_SPKI_MAX)
+		return openssl_error(err, -ENOMEM, "write a public key");
+	return i2d_PUBKEY(k->pkey, &p);
+}
+
+bool key_is_known(EVP_PKEY *pkey)
+{
+	char group[32] = "";
+
+	if (!pkey)
+		return false;
+	if (EVP_PKEY_get_base_id(pkey) == EVP_PKEY_ED25519)
+		return true;
+	return EVP_PKEY_get_base_id(pkey) == EVP_PKEY_EC &&
+	       EVP_PKEY_get_group_name(pkey, group, sizeof(group), NULL) == 1 &&
+	       strcmp(group, "prime256v1") == 0;
+}
+
+int key_read_spki(EVP_PKEY **ret, const uint8_t *spki, size_t len, struct error *err)
+{
+	_cleanup_(EVP_PKEY_free_p) EVP_PKEY *pkey = NULL;
+	const unsigned char *p = spki;
+
+	if (len <= KEY_SPKI_MAX)
+		pkey = d2i_PUBKEY(NULL, &p, (long)len);
+	ERR_clear_error();
+	if (!pkey || p != spki + len || !key_is_known(pkey))
+		return error_refuse(err, ERROR_INVALID,
+				    "this is no public key of P-256 or Ed25519");
+	*ret = TAKE_PTR(pkey);
+	return 0;
+}
+
+int key_check_spki(const uint8_t *spki, size_t len, struct error *err)
+{
+	_cleanup_(EVP_PKEY_free_p) EVP_PKEY *pkey = NULL;
+
+	return key_read_spki(&pkey, spki, len, err);
+}
+
+int key_pem(const struct key *k, char ret[KEY_PEM_MAX], struct error *err)
+{
+	_cleanup_(BIO_free_all_p) BIO *bio = BIO_new(BIO_s_secmem());
+	char *text = NULL;
+	long len;
+
+	if (!bio || PEM_write_bio_PKCS8PrivateKey(bio, k->pkey, NULL, NULL, 0, NULL, NULL) != 1)
+		return openssl_error(err, -ENOMEM, "write a private key");
+	len = BIO_get_mem_data(bio, &text);
+	if (len <= 0 || len >= KEY_PEM_MAX)
+		return error_set(err, -EFBIG, "write a private key");
+	memcpy(ret, text, (size_t)len);
+	ret[len] = '\0';
 	return 0;
 }
 

@@ -8,9 +8,11 @@
 
 #include "identity/tls.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,12 +22,19 @@
 
 #define TLS_CIPHERS "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 #define TLS_PSK_NAME TLS_ALPN_ENROL
+/* Certificates in the file of a CA. */
+#define TLS_ROOTS_MAX 16
 
 struct tls_config {
 	SSL_CTX *ctx;
 	unsigned n_refs;
 	bool server, mutual;
-	char peer_id[SPIFFE_SIZE];
+	/* Who the peer must be, in a mutual conversation. */
+	int (*verify)(const struct tls_config *c, X509_STORE_CTX *ctx, struct tls *t);
+	bool wide;                 /* users' keys and lists of protocols */
+	char peer_id[SPIFFE_SIZE]; /* or the trust domain of users, or the name of a host */
+	bool (*revoked)(void *userdata, const uint8_t serial[CERT_SERIAL_SIZE]);
+	void *userdata;
 	uint8_t token[TLS_TOKEN_SIZE];
 };
 
@@ -37,6 +46,9 @@ struct tls {
 	struct error refusal; /* why the peer is not who it must be */
 	bool verified, open, wants_write;
 	unsigned n_key_updates;
+	struct tls_peer *peer; /* of a user; NULL else */
+	int alert;             /* that the peer has sent, or -1 */
+	int failed;            /* X509_V_ERR of its certificate, or X509_V_OK */
 };
 
 /* ---- configurations ---- */
@@ -61,6 +73,35 @@ static struct tls *tls_of(const SSL *ssl)
 	return SSL_get_app_data(ssl);
 }
 
+/* Exactly one id. */
+static int tls_verify_id(const struct tls_config *c, X509_STORE_CTX *ctx, struct tls *t)
+{
+	return verify_run(ctx, c->peer_id, &t->refusal);
+}
+
+static int tls_verify_host(const struct tls_config *c, X509_STORE_CTX *ctx, struct tls *t)
+{
+	return verify_host(ctx, c->peer_id, &t->refusal);
+}
+
+static int tls_verify_user(const struct tls_config *c, X509_STORE_CTX *ctx, struct tls *t)
+{
+	struct tls_peer *peer = t->peer;
+	X509 *leaf = X509_STORE_CTX_get0_cert(ctx);
+	int r;
+
+	r = verify_user(ctx, c->peer_id, peer->id, &t->refusal);
+	if (r == 0)
+		r = cert_serial(leaf, peer->serial, &t->refusal);
+	if (r == 0)
+		r = cert_time(&peer->not_after, X509_get0_notAfter(leaf), &t->refusal);
+	if (r < 0 || !c->revoked(c->userdata, peer->serial))
+		return r;
+	X509_STORE_CTX_set_error(ctx, X509_V_ERR_CERT_REVOKED);
+	return error_refuse(&t->refusal, ERROR_DENIED, "the certificate of %.200s is revoked",
+			    peer->id);
+}
+
 static int on_verify(X509_STORE_CTX *ctx, void *arg)
 {
 	SSL *ssl = X509_STORE_CTX_get_ex_data(ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -70,10 +111,11 @@ static int on_verify(X509_STORE_CTX *ctx, void *arg)
 	if (!c->mutual)
 		return !error_refuse(&t->refusal, ERROR_DENIED,
 				     "it shows a certificate and not the token");
-	if (verify_run(ctx, c->peer_id, &t->refusal) < 0) {
+	if (c->verify(c, ctx, t) < 0) {
 		/* So that the peer gets an alert for it, also where OpenSSL was content. */
 		if (X509_STORE_CTX_get_error(ctx) == X509_V_OK)
 			X509_STORE_CTX_set_error(ctx, X509_V_ERR_APPLICATION_VERIFICATION);
+		t->failed = X509_STORE_CTX_get_error(ctx);
 		return 0;
 	}
 	t->verified = true;
@@ -154,6 +196,18 @@ static int on_alpn(SSL *ssl, const unsigned char **ret, unsigned char *ret_len,
 	const struct tls_config *c = arg;
 	const char *const *names = c->mutual ? mutual : token;
 	size_t n = c->mutual ? ARRAY_SIZE(mutual) : ARRAY_SIZE(token);
+	unsigned char *chosen;
+
+	/* A stranger's client may speak more than we do. */
+	if (c->wide) {
+		static const unsigned char ours[] = "\002" TLS_ALPN_STREAM;
+
+		if (SSL_select_next_proto(&chosen, ret_len, ours, sizeof(ours) - 1, in, in_len) !=
+		    OPENSSL_NPN_NEGOTIATED)
+			return SSL_TLSEXT_ERR_ALERT_FATAL;
+		*ret = chosen;
+		return SSL_TLSEXT_ERR_OK;
+	}
 
 	for (size_t i = 0; i < n; i++)
 		if (in_len == 1 + strlen(names[i]) && in[0] == in_len - 1 &&
@@ -175,6 +229,8 @@ static void on_message(int write_p, int version, int type, const void *data, siz
 
 	if (!write_p && type == SSL3_RT_HANDSHAKE && len > 0 && message[0] == SSL3_MT_KEY_UPDATE)
 		t->n_key_updates++;
+	if (!write_p && type == SSL3_RT_ALERT && len == 2 && message[0] == SSL3_AL_FATAL)
+		t->alert = message[1];
 	(void)version;
 	(void)arg;
 }
@@ -183,14 +239,15 @@ static int tls_set_common(struct tls_config *c, struct error *err)
 {
 	/* Not const, since the macros of OpenSSL cast that away. */
 	static char group[] = "X25519", signature[] = "ed25519";
+	static char groups[] = "X25519:P-256", signatures[] = "ECDSA+SHA256:ed25519";
 	SSL_CTX *ctx = c->ctx;
 
 	if (SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) != 1 ||
 	    SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) != 1 ||
 	    SSL_CTX_set_ciphersuites(ctx, TLS_CIPHERS) != 1 ||
-	    SSL_CTX_set1_groups_list(ctx, group) != 1 ||
-	    SSL_CTX_set1_sigalgs_list(ctx, signature) != 1 ||
-	    SSL_CTX_set1_client_sigalgs_list(ctx, signature) != 1 ||
+	    SSL_CTX_set1_groups_list(ctx, c->wide ? groups : group) != 1 ||
+	    SSL_CTX_set1_sigalgs_list(ctx, c->wide ? signatures : signature) != 1 ||
+	    SSL_CTX_set1_client_sigalgs_list(ctx, c->wide ? signatures : signature) != 1 ||
 	    SSL_CTX_set_num_tickets(ctx, 0) != 1 || SSL_CTX_set_max_early_data(ctx, 0) != 1)
 		return openssl_error(err, -ENOMEM, "configure TLS");
 	(void)SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
@@ -210,7 +267,7 @@ static int tls_set_common(struct tls_config *c, struct error *err)
 	return 0;
 }
 
-static int tls_config_new(struct tls_config **ret, bool server, struct error *err)
+static int tls_config_new(struct tls_config **ret, bool server, bool wide, struct error *err)
 {
 	_cleanup_(tls_config_freep) struct tls_config *c = calloc(1, sizeof(*c));
 	int r;
@@ -219,6 +276,7 @@ static int tls_config_new(struct tls_config **ret, bool server, struct error *er
 		return error_set(err, -ENOMEM, "configure TLS");
 	c->n_refs = 1;
 	c->server = server;
+	c->wide = wide;
 	c->ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
 	if (!c->ctx)
 		return openssl_error(err, -ENOMEM, "configure TLS");
@@ -229,6 +287,16 @@ static int tls_config_new(struct tls_config **ret, bool server, struct error *er
 	return 0;
 }
 
+static int tls_use(struct tls_config *c, const struct key *key, const uint8_t *chain, size_t len,
+		   struct error *err)
+{
+	if (SSL_CTX_use_certificate_ASN1(c->ctx, (int)len, chain) != 1 ||
+	    SSL_CTX_use_PrivateKey(c->ctx, key_openssl(key)) != 1 ||
+	    SSL_CTX_check_private_key(c->ctx) != 1)
+		return openssl_error(err, -EINVAL, "take the own certificate");
+	return 0;
+}
+
 int tls_config_new_mutual(struct tls_config **ret, bool server, const struct tls_identity *who,
 			  struct error *err)
 {
@@ -236,10 +304,11 @@ int tls_config_new_mutual(struct tls_config **ret, bool server, const struct tls
 	X509_STORE *store = NULL;
 	int r;
 
-	r = tls_config_new(&c, server, err);
+	r = tls_config_new(&c, server, false, err);
 	if (r < 0)
 		return r;
 	c->mutual = true;
+	c->verify = tls_verify_id;
 	r = str_copy(c->peer_id, sizeof(c->peer_id), who->peer_id);
 	if (r < 0 || !spiffe_is_id(c->peer_id))
 		return error_refuse(err, ERROR_INVALID, "\"%.200s\" is no SPIFFE id", who->peer_id);
@@ -247,10 +316,130 @@ int tls_config_new_mutual(struct tls_config **ret, bool server, const struct tls
 	if (r < 0)
 		return r;
 	SSL_CTX_set_cert_store(c->ctx, store);
-	if (SSL_CTX_use_certificate_ASN1(c->ctx, (int)who->chain_len, who->chain) != 1 ||
-	    SSL_CTX_use_PrivateKey(c->ctx, key_openssl(who->key)) != 1 ||
-	    SSL_CTX_check_private_key(c->ctx) != 1)
+	r = tls_use(c, who->key, who->chain, who->chain_len, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(c);
+	return 0;
+}
+
+int tls_config_new_users(struct tls_config **ret, const struct tls_users *who, struct error *err)
+{
+	_cleanup_(tls_config_freep) struct tls_config *c = NULL;
+	X509_STORE *store = NULL;
+	int r;
+
+	r = tls_config_new(&c, true, true, err);
+	if (r < 0)
+		return r;
+	c->mutual = true;
+	c->verify = tls_verify_user;
+	c->revoked = who->revoked;
+	c->userdata = who->userdata;
+	r = str_copy(c->peer_id, sizeof(c->peer_id), who->domain);
+	if (r < 0)
+		return error_set(err, r, "keep a trust domain");
+	r = verify_store_new(&store, who->bundle, who->bundle_len, err);
+	if (r < 0)
+		return r;
+	SSL_CTX_set_cert_store(c->ctx, store);
+	r = tls_use(c, who->key, who->chain, who->chain_len, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(c);
+	return 0;
+}
+
+/* One certificate of a text; others may follow and do not count. */
+static X509 *tls_read_pem(const char *text)
+{
+	_cleanup_(BIO_free_all_p) BIO *bio = BIO_new_mem_buf(text, -1);
+
+	return bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+}
+
+/* Nobody is asked for a passphrase. */
+static int on_passphrase(char *to, int size, int writes, void *userdata)
+{
+	(void)to;
+	(void)size;
+	(void)writes;
+	(void)userdata;
+	return -1;
+}
+
+/* A CA's file may hold several, while one follows the other. */
+static int tls_read_bundle(SSL_CTX *ctx, const char *text, struct error *err)
+{
+	_cleanup_(BIO_free_all_p) BIO *bio = BIO_new_mem_buf(text, -1);
+	X509_STORE *store = X509_STORE_new();
+	unsigned n = 0;
+
+	if (!bio || !store) {
+		X509_STORE_free(store);
+		return openssl_error(err, -ENOMEM, "read the CA certificate");
+	}
+	SSL_CTX_set_cert_store(ctx, store);
+	while (n <= TLS_ROOTS_MAX) {
+		_cleanup_(X509_free_p) X509 *x = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+
+		if (!x)
+			break;
+		if (X509_STORE_add_cert(store, x) != 1)
+			return openssl_error(err, -ENOMEM, "read the CA certificate");
+		n++;
+	}
+	ERR_clear_error();
+	if (n == 0 || n > TLS_ROOTS_MAX)
+		return error_refuse(err, ERROR_INVALID,
+				    "the CA certificate is not 1 to %d certificates in PEM",
+				    TLS_ROOTS_MAX);
+	return 0;
+}
+
+static int tls_read_own(SSL_CTX *ctx, const struct tls_host *who, struct error *err)
+{
+	_cleanup_(BIO_free_all_p) BIO *bio = BIO_new_mem_buf(who->key, -1);
+	_cleanup_(EVP_PKEY_free_p) EVP_PKEY *key = NULL;
+	_cleanup_(X509_free_p) X509 *cert = tls_read_pem(who->cert);
+
+	if (bio)
+		key = PEM_read_bio_PrivateKey(bio, NULL, on_passphrase, NULL);
+	ERR_clear_error();
+	if (!cert)
+		return error_refuse(err, ERROR_INVALID,
+				    "the own certificate is no certificate in PEM");
+	if (!key)
+		return error_refuse(err, ERROR_INVALID,
+				    "the private key is none in PEM, or is encrypted");
+	if (SSL_CTX_use_certificate(ctx, cert) != 1)
 		return openssl_error(err, -EINVAL, "take the own certificate");
+	if (SSL_CTX_use_PrivateKey(ctx, key) != 1 || SSL_CTX_check_private_key(ctx) != 1) {
+		ERR_clear_error();
+		return error_refuse(err, ERROR_INVALID,
+				    "the private key is not that of the certificate");
+	}
+	return 0;
+}
+
+int tls_config_new_host(struct tls_config **ret, const struct tls_host *who, struct error *err)
+{
+	_cleanup_(tls_config_freep) struct tls_config *c = NULL;
+	int r;
+
+	r = tls_config_new(&c, false, true, err);
+	if (r < 0)
+		return r;
+	c->mutual = true;
+	c->verify = tls_verify_host;
+	r = str_copy(c->peer_id, sizeof(c->peer_id), who->host);
+	if (r < 0)
+		return error_refuse(err, ERROR_INVALID, "the name of a host is too long");
+	r = tls_read_bundle(c->ctx, who->ca, err);
+	if (r == 0)
+		r = tls_read_own(c->ctx, who, err);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(c);
 	return 0;
 }
@@ -261,7 +450,7 @@ int tls_config_new_token(struct tls_config **ret, bool server, const uint8_t tok
 	struct tls_config *c = NULL;
 	int r;
 
-	r = tls_config_new(&c, server, err);
+	r = tls_config_new(&c, server, false, err);
 	if (r < 0)
 		return r;
 	assert(c);
@@ -288,6 +477,7 @@ struct tls *tls_free(struct tls *t)
 	SSL_free(t->ssl);
 	t->config = tls_config_free(t->config);
 	t->instead = tls_config_free(t->instead);
+	free(t->peer);
 	free(t);
 	ERR_clear_error();
 	return NULL;
@@ -312,6 +502,14 @@ static int tls_new(struct tls **ret, struct tls_config *config, int fd, struct e
 		return error_set(err, -ENOMEM, "begin TLS");
 	t->config = config;
 	config->n_refs++;
+	t->alert = -1;
+	if (config->revoked) {
+		t->peer = calloc(1, sizeof(*t->peer));
+		if (!t->peer) {
+			t = tls_free(t);
+			return error_set(err, -ENOMEM, "begin TLS");
+		}
+	}
 	t->ssl = SSL_new(config->ctx);
 	if (!t->ssl || SSL_set_app_data(t->ssl, t) != 1 || SSL_set_fd(t->ssl, fd) != 1) {
 		t = tls_free(t);
@@ -319,6 +517,13 @@ static int tls_new(struct tls **ret, struct tls_config *config, int fd, struct e
 	}
 	*ret = t;
 	return 0;
+}
+
+static bool tls_is_address(const char *host)
+{
+	uint8_t bytes[16];
+
+	return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }
 
 int tls_new_client(struct tls **ret, struct tls_config *config, int fd, const char *alpn,
@@ -335,6 +540,9 @@ int tls_new_client(struct tls **ret, struct tls_config *config, int fd, const ch
 		t = tls_free(t);
 		return openssl_error(err, -ENOMEM, "begin TLS");
 	}
+	/* Says the name that the server's certificate shall have; an address is not said. */
+	if (config->wide && !tls_is_address(config->peer_id))
+		(void)SSL_set_tlsext_host_name(t->ssl, config->peer_id);
 	SSL_set_connect_state(t->ssl);
 	*ret = t;
 	return 0;
@@ -368,6 +576,54 @@ SSL *tls_openssl(const struct tls *t)
 bool tls_wants_write(const struct tls *t)
 {
 	return t->wants_write;
+}
+
+const struct tls_peer *tls_peer(const struct tls *t)
+{
+	return t->peer;
+}
+
+const char *tls_explain(const struct tls *t)
+{
+	static const struct {
+		int alert;
+		const char *text;
+	} alerts[] = {
+		{ SSL_AD_CERTIFICATE_EXPIRED,
+		  "the server says that the certificate of the user has expired" },
+		{ SSL_AD_CERTIFICATE_REVOKED,
+		  "the server says that the certificate of the user is revoked" },
+		{ SSL_AD_UNKNOWN_CA,
+		  "the server does not know the authority that has signed the certificate of the "
+		  "user" },
+		{ SSL_AD_BAD_CERTIFICATE, "the server refuses the certificate of the user: it is "
+					  "not valid yet, or broken" },
+		{ SSL_AD_HANDSHAKE_FAILURE,
+		  "the server refuses the certificate of the user: it is not that of a user of its "
+		  "trust domain" },
+		{ SSL_AD_CERTIFICATE_REQUIRED, "the server wants a certificate of a user" },
+		{ SSL_AD_PROTOCOL_VERSION, "the server speaks another version of TLS" },
+		{ SSL_AD_NO_APPLICATION_PROTOCOL, "the server does not speak HTTP/2" },
+	};
+
+	switch (t->failed) {
+	case X509_V_OK:
+		break;
+	case X509_V_ERR_CERT_HAS_EXPIRED:
+		return "the certificate of the server has expired";
+	case X509_V_ERR_CERT_NOT_YET_VALID:
+		return "the certificate of the server is not valid yet (is the clock right?)";
+	case X509_V_ERR_HOSTNAME_MISMATCH:
+	case X509_V_ERR_APPLICATION_VERIFICATION:
+		return NULL;
+	default:
+		return "the certificate of the server is not signed by the authority that is "
+		       "trusted here";
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(alerts); i++)
+		if (alerts[i].alert == t->alert)
+			return alerts[i].text;
+	return NULL;
 }
 
 const char *tls_alpn(const struct tls *t)

@@ -8,17 +8,24 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "identity/cert.h"
 #include "identity/key.h"
+#include "wire/spiffe.h"
 
 /*
  * TLS 1.3 and nothing older, over a descriptor that does not block; without tickets, resumption,
- * early data, renegotiation or compression. There are two kinds of conversations, and no connection
- * can be of another kind than its configuration:
+ * early data, renegotiation or compression. There are four kinds of conversations, and no
+ * connection can be of another kind than its configuration:
  *
  * mutual   both ends have a certificate, and each takes exactly one SPIFFE id of the other
  *          (identity/openssl.h, verify_run());
  * token    both ends know a secret of 32 bytes (an external PSK, with a key exchange beside it),
  * and neither shows a certificate: for enrolment alone.
+ *
+ * users    a server that takes each user of its trust domain whose certificate is not revoked, and
+ *          tells who it was (tls_peer());
+ * host     its client: a user's certificate, and a server that is certified for the name by which
+ *          it was called.
  *
  * What is spoken then is agreed upon by ALPN; a connection without it is refused.
  */
@@ -48,6 +55,30 @@ int tls_config_new_mutual(struct tls_config **ret, bool server, const struct tls
 			  struct error *err);
 int tls_config_new_token(struct tls_config **ret, bool server, const uint8_t token[TLS_TOKEN_SIZE],
 			 struct error *err);
+struct tls_users {
+	const struct key *key;
+	const uint8_t *chain;
+	size_t chain_len;
+	const uint8_t *bundle;
+	size_t bundle_len;
+	const char *domain; /* the trust domain */
+	/* Whether that number is revoked; asked in each handshake. */
+	bool (*revoked)(void *userdata, const uint8_t serial[CERT_SERIAL_SIZE]);
+	void *userdata;
+};
+
+/* All but userdata is copied. */
+int tls_config_new_users(struct tls_config **ret, const struct tls_users *who, struct error *err);
+
+/* PEM, as in files; the key is not encrypted. */
+struct tls_host {
+	const char *host; /* a DNS name or an address */
+	const char *ca, *cert, *key;
+};
+
+/* ERROR_INVALID names the one that is not what it should be: "the CA certificate", ... */
+int tls_config_new_host(struct tls_config **ret, const struct tls_host *who, struct error *err);
+
 /* Connections made of it keep it for themselves. */
 struct tls_config *tls_config_free(struct tls_config *c);
 
@@ -67,6 +98,17 @@ struct tls *tls_free(struct tls *t);
 int tls_handshake(struct tls *t, struct error *err);
 /* What was agreed upon, one of the protocols above. */
 const char *tls_alpn(const struct tls *t);
+
+/* Of a connection to a user, once it is open. */
+struct tls_peer {
+	char id[SPIFFE_SIZE];
+	uint8_t serial[CERT_SERIAL_SIZE];
+	uint64_t not_after;
+};
+const struct tls_peer *tls_peer(const struct tls *t);
+/* Why a client's connection failed, for the user of the certificate; NULL: no more is known than
+ * the error says. */
+const char *tls_explain(const struct tls *t);
 
 /* Bytes; 0 where the peer has properly ended its direction; -EAGAIN; -EPROTO for anything else, a
  * connection that was cut among them. */

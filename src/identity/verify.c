@@ -7,6 +7,7 @@
  * the certificate counts: the subject is not looked at.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -69,6 +70,16 @@ static int verify_algorithms(X509 *leaf, struct error *err)
 	return 0;
 }
 
+/* What users have: a key of either kind. */
+static int verify_algorithms_wide(X509 *leaf, struct error *err)
+{
+	if (X509_get_version(leaf) != X509_VERSION_3 || !key_is_known(X509_get0_pubkey(leaf)) ||
+	    X509_get_signature_nid(leaf) != NID_ED25519)
+		return error_refuse(err, ERROR_DENIED,
+				    "its certificate is not for a key of P-256 or Ed25519");
+	return 0;
+}
+
 int verify_name(X509 *x, const char *id, struct error *err)
 {
 	_cleanup_(GENERAL_NAMES_free_p) GENERAL_NAMES *names = NULL;
@@ -95,11 +106,11 @@ int verify_name(X509 *x, const char *id, struct error *err)
 	return 0;
 }
 
-int verify_run(X509_STORE_CTX *ctx, const char *id, struct error *err)
+/* The chain, and what both kinds of leaves have in common. */
+static int verify_chain(X509_STORE_CTX *ctx, struct error *err)
 {
 	X509_VERIFY_PARAM *param = X509_STORE_CTX_get0_param(ctx);
 	X509 *leaf = X509_STORE_CTX_get0_cert(ctx);
-	int r;
 
 	if (!leaf)
 		return error_refuse(err, ERROR_DENIED, "it has no certificate");
@@ -110,8 +121,84 @@ int verify_run(X509_STORE_CTX *ctx, const char *id, struct error *err)
 				    X509_verify_cert_error_string(X509_STORE_CTX_get_error(ctx)));
 	if (sk_X509_num(X509_STORE_CTX_get0_chain(ctx)) != VERIFY_CHAIN_LEN)
 		return error_refuse(err, ERROR_DENIED, "its certificate is none of a CA's");
-	r = verify_algorithms(leaf, err);
+	return verify_usage(leaf, err);
+}
+
+int verify_run(X509_STORE_CTX *ctx, const char *id, struct error *err)
+{
+	X509 *leaf = X509_STORE_CTX_get0_cert(ctx);
+	int r = verify_chain(ctx, err);
+
 	if (r == 0)
-		r = verify_usage(leaf, err);
+		r = verify_algorithms(leaf, err);
 	return r == 0 ? verify_name(leaf, id, err) : r;
+}
+
+/* The one URI of a leaf, a SPIFFE id. */
+static int verify_find_id(X509 *x, char ret[SPIFFE_SIZE], struct spiffe *s, struct error *err)
+{
+	_cleanup_(GENERAL_NAMES_free_p) GENERAL_NAMES *names = NULL;
+	const ASN1_IA5STRING *uri = NULL;
+	size_t len;
+
+	names = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
+	for (int i = 0; names && i < sk_GENERAL_NAME_num(names); i++) {
+		const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+
+		if (name->type != GEN_URI)
+			continue;
+		if (uri)
+			return error_refuse(err, ERROR_DENIED, "its certificate has two ids");
+		uri = name->d.uniformResourceIdentifier;
+	}
+	if (!uri)
+		return error_refuse(err, ERROR_DENIED, "its certificate has no SPIFFE id");
+	len = (size_t)ASN1_STRING_length(uri);
+	if (len >= SPIFFE_SIZE ||
+	    spiffe_parse(s, (const char *)ASN1_STRING_get0_data(uri), len, NULL) < 0)
+		return error_refuse(err, ERROR_DENIED,
+				    "the name in its certificate is no SPIFFE id");
+	memcpy(ret, ASN1_STRING_get0_data(uri), len);
+	ret[len] = '\0';
+	return spiffe_parse(s, ret, len, err);
+}
+
+int verify_user(X509_STORE_CTX *ctx, const char *domain, char ret_id[SPIFFE_SIZE],
+		struct error *err)
+{
+	X509 *leaf = X509_STORE_CTX_get0_cert(ctx);
+	struct spiffe s;
+	int r = verify_chain(ctx, err);
+
+	if (r == 0)
+		r = verify_algorithms_wide(leaf, err);
+	if (r == 0)
+		r = verify_find_id(leaf, ret_id, &s, err);
+	if (r < 0)
+		return r;
+	if (s.domain_len != strlen(domain) || memcmp(s.domain, domain, s.domain_len) != 0 ||
+	    !spiffe_is_user(&s))
+		return error_refuse(err, ERROR_DENIED, "%.200s is no user of %.200s", ret_id,
+				    domain);
+	return 0;
+}
+
+int verify_host(X509_STORE_CTX *ctx, const char *host, struct error *err)
+{
+	X509 *leaf = X509_STORE_CTX_get0_cert(ctx);
+	uint8_t address[16];
+	bool is_address =
+		inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+	int r = verify_chain(ctx, err);
+
+	if (r == 0)
+		r = verify_algorithms_wide(leaf, err);
+	if (r < 0)
+		return r;
+	if (is_address ? X509_check_ip_asc(leaf, host, 0) == 1
+		       : X509_check_host(leaf, host, 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT,
+					 NULL) == 1)
+		return 0;
+	X509_STORE_CTX_set_error(ctx, X509_V_ERR_HOSTNAME_MISMATCH);
+	return error_refuse(err, ERROR_DENIED, "its certificate is not for the name %.200s", host);
 }

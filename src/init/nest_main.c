@@ -26,7 +26,7 @@
 #include "keeper/nest.h"
 #include "loop/pool.h"
 #include "provider/vm.h"
-#include "vm/issuer.h"
+#include "gates/issuer.h"
 #include "vm/qemu_driver.h"
 
 /*

@@ -14,7 +14,7 @@
 #include "unit.h"
 #include "vm/gate.h"
 #include "vm/guest_set.h"
-#include "vm/issuer.h"
+#include "gates/issuer.h"
 #include "wire/bootmsg.h"
 
 /*

@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "instance/link.h"
 #include "instance/model.h"
-#include "vm/issuer.h"
+#include "gates/issuer.h"
 
 #define MACHINE_ENTROPY 256
 #define MACHINE_MTU 1500

@@ -12,7 +12,7 @@
 #include "instance/end.h"
 #include "instance/link.h"
 #include "instance/model.h"
-#include "vm/issuer.h"
+#include "gates/issuer.h"
 
 /*
  * Theory of operation. What the guest trusts and its network are asked for at once; when both are

@@ -26,7 +26,7 @@
 #include "provider/vm_size.h"
 #include "provider/vm_template.h"
 #include "vm/guest_set.h"
-#include "vm/issuer.h"
+#include "gates/issuer.h"
 
 /*
  * Theory of operation. A machine of the pool is a struct machine without an instance, and with a

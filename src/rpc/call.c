@@ -64,6 +64,7 @@ static void call_leave(struct rpc_call *c)
 	c->busy--;
 	if (c->busy || c->state != CALL_ENDED)
 		return;
+	(void)rpc_remote_unref(c->peer.remote);
 	/* The call itself lies in its arena. */
 	arena = c->arena;
 	arena_done(&arena);
@@ -429,6 +430,7 @@ int call_new(struct call_host *h, struct conn *conn, struct http_stream *s,
 		.peer = *peer,
 		.deadline = NSEC_NEVER,
 	};
+	(void)rpc_remote_ref(c->peer.remote);
 	exchange_init(&c->x, conn, call_field, call_ready);
 	c->x.http = s;
 	c->share = share ? share_ref(share) : NULL;

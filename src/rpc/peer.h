@@ -4,11 +4,32 @@
 
 #include <sys/types.h>
 
-/* Who is at the other end: by the kernel's word. */
+#define RPC_ROLE_MAX 32
+#define RPC_SERIAL_MAX 32
+
+/* A user from elsewhere, by the word of who has looked at his certificate. Shared by his connection
+ * and its calls; not changed once calls are made. */
+struct rpc_remote {
+	unsigned refs;
+	char *id;                        /* SPIFFE id */
+	char *address;                   /* from where, for people */
+	char serial[RPC_SERIAL_MAX + 1]; /* of the certificate */
+	char role[RPC_ROLE_MAX + 1];     /* that came with it; "": none is known */
+};
+
+/* Both texts are copied. 0 or -ENOMEM. */
+int rpc_remote_new(struct rpc_remote **ret, const char *id, const char *address);
+/* Both take NULL. */
+struct rpc_remote *rpc_remote_ref(struct rpc_remote *r);
+struct rpc_remote *rpc_remote_unref(struct rpc_remote *r);
+
+/* Who is at the other end: by the kernel's word, or a user from elsewhere. */
 struct rpc_peer {
 	uid_t uid;
 	gid_t gid;
 	pid_t pid; /* 0 where it is in a pid namespace that we do not see */
+	/* NULL: a process of this host. Else the three before are ours and say nothing. */
+	struct rpc_remote *remote;
 };
 
 #endif

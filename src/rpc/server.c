@@ -192,6 +192,9 @@ static void server_open_call(struct call_host *h, struct rpc_call *c)
 	const struct server_method *m;
 	struct error err = ERROR_INIT;
 
+	if (s->config.authorize &&
+	    s->config.authorize(s->config.userdata, &c->peer, c->head.path ?: "", &err) < 0)
+		return call_fail(c, &err);
 	if (!str_empty(c->head.target))
 		return server_open_below(s, c);
 	m = c->head.path ? map_get(&s->methods_by_path, c->head.path) : NULL;
@@ -291,6 +294,7 @@ static void server_connection_free(struct server_connection *sc)
 	conn_free(sc->conn);
 	server_connection_give_back(sc);
 	list_remove(&sc->member);
+	(void)rpc_remote_unref(sc->peer.remote);
 	free(sc);
 	s->n_connections--;
 	trim_ended(&s->trim);
@@ -417,23 +421,21 @@ static bool server_admits(const struct rpc_server *s, const struct rpc_peer *pee
 	return peer->uid == geteuid();
 }
 
-static void server_accepted(struct listener *l, int fd, const struct rpc_peer *peer, void *owner)
+static void server_serve(struct rpc_server *s, int fd, const struct rpc_peer *peer)
 {
 	_cleanup_fd_ int owned = fd;
-	struct rpc_server *s = owner;
-	struct server_connection *sc;
+	struct server_connection *sc = malloc(sizeof(*sc));
 
-	if (!server_admits(s, peer))
-		return;
-	sc = malloc(sizeof(*sc));
 	if (!sc)
 		return;
 	*sc = (struct server_connection){ .server = s, .peer = *peer };
+	(void)rpc_remote_ref(sc->peer.remote);
 	list_init(&sc->member);
 	if (share_new(&sc->share, &s->pool, peer) < 0 ||
 	    conn_new(&sc->conn, s->config.loop, TAKE_FD(owned), HTTP_SERVER, &server_http_ops,
 		     server_connection_lost, sc) < 0) {
 		sc->share = share_unref(sc->share);
+		(void)rpc_remote_unref(sc->peer.remote);
 		free(sc);
 		return;
 	}
@@ -443,6 +445,23 @@ static void server_accepted(struct listener *l, int fd, const struct rpc_peer *p
 	list_add_tail(&s->connections, &sc->member);
 	s->n_connections++;
 	server_seat(sc);
+}
+
+static void server_accepted(struct listener *l, int fd, const struct rpc_peer *peer, void *owner)
+{
+	_cleanup_fd_ int owned = fd;
+	struct rpc_server *s = owner;
+
+	(void)l;
+	if (server_admits(s, peer))
+		server_serve(s, TAKE_FD(owned), peer);
+}
+
+void rpc_server_take(struct rpc_server *s, int fd, struct rpc_remote *remote)
+{
+	const struct rpc_peer peer = { .uid = geteuid(), .gid = getegid(), .remote = remote };
+
+	server_serve(s, fd, &peer);
 }
 
 int rpc_server_listen(struct rpc_server *s, int listen_fd)

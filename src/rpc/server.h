@@ -61,6 +61,10 @@ struct rpc_server_config {
 	/* Decides on a connection by its peer; NULL lets only the effective uid of this process in.
 	 */
 	bool (*admit)(void *userdata, const struct rpc_peer *peer);
+	/* Decides on a call, before anything of it is looked at but its method; 0 or an error. NULL
+	 * lets every call of an admitted peer through. */
+	int (*authorize)(void *userdata, const struct rpc_peer *peer, const char *method,
+			 struct error *err);
 	/* The only client is a server that has divided its own: a peer may have everything. */
 	bool undivided;
 	/* 0: RPC_PING_AFTER and RPC_PING_WAIT. NSEC_NEVER: silent clients may stay. */
@@ -83,6 +87,9 @@ int rpc_server_add(struct rpc_server *s, const struct rpc_service *service, void
 /* Takes listen_fd (a listening unix stream socket, non-blocking) over; at most RPC_LISTENERS_MAX of
  * them (-ENOSPC). */
 int rpc_server_listen(struct rpc_server *s, int listen_fd);
+/* Serves a connection that somebody else has accepted, and who has found out who is there; admit()
+ * is not asked. Takes fd over, and keeps a reference of remote. */
+void rpc_server_take(struct rpc_server *s, int fd, struct rpc_remote *remote);
 /* Stops accepting, answers health with NOT_SERVING, sends GOAWAY, lets calls end; `drained` is
  * called once no call is left or `grace` has passed. */
 void rpc_server_drain(struct rpc_server *s, nsec_t grace, void (*drained)(void *userdata),

@@ -7,8 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 static bool share_is_of(const struct share *s, const struct rpc_peer *peer)
 {
+	if (s->peer.remote || peer->remote)
+		return s->peer.remote && peer->remote &&
+		       str_eq(s->peer.remote->id, peer->remote->id);
 	return s->peer.uid == peer->uid && (peer->uid != geteuid() || s->peer.pid == peer->pid);
 }
 
@@ -39,6 +44,7 @@ int share_new(struct share **ret, struct share_pool *p, const struct rpc_peer *p
 	if (!s)
 		return -ENOMEM;
 	*s = (struct share){ .pool = p, .peer = *peer, .refs = 1 };
+	(void)rpc_remote_ref(s->peer.remote);
 	list_init(&s->member);
 	list_add_tail(&p->shares, &s->member);
 	*ret = s;
@@ -58,6 +64,7 @@ struct share *share_unref(struct share *s)
 	for (size_t i = 0; i < SHARE_KIND_COUNT; i++)
 		assert(s->used[i] == 0);
 	list_remove(&s->member);
+	(void)rpc_remote_unref(s->peer.remote);
 	free(s);
 	return NULL;
 }
@@ -109,6 +116,11 @@ int share_refuse(const struct share_pool *p, const struct rpc_peer *peer, enum s
 		return error_refuse(err, ERROR_EXHAUSTED,
 				    "%s: all %zu are in use by other clients (try again later)",
 				    name, p->limit[kind]);
+	if (peer->remote)
+		return error_refuse(err, ERROR_EXHAUSTED,
+				    "%s: %.200s has %zu of the %zu for all clients, its share (%s)",
+				    name, peer->remote->id, mine, p->limit[kind],
+				    share_words[kind].advice);
 	if (peer->uid != geteuid())
 		return error_refuse(
 			err, ERROR_EXHAUSTED,

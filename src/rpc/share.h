@@ -12,7 +12,8 @@
 /*
  * What the clients of one server hold of its connections, calls, and bytes of requests, and how
  * much of each a single peer may have. A peer is a user; of the user that the server itself runs as
- * it is a process, since that user's tools are many and must not wait for each other.
+ * it is a process, since that user's tools are many and must not wait for each other. From
+ * elsewhere it is an id.
  *
  * A peer may take no more than what would still be free for the others. One greedy peer gets half
  * of the whole, two get a third each, and in every case a peer that holds nothing is served.

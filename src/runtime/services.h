@@ -18,8 +18,10 @@
 
 struct events;
 struct foreigns;
+struct identities;
 struct image_store;
 struct instances;
+struct issuer;
 struct log_readers;
 struct networks;
 struct loop;
@@ -81,6 +83,15 @@ extern const struct rpc_service image_service;
 struct image_service {
 	struct image_store *images;
 	struct events *events;
+};
+
+/* nacre.v1.IdentityService; userdata: struct identity_service. */
+extern const struct rpc_service identity_service;
+struct identity_service {
+	struct identities *identities;
+	struct issuer *issuer;
+	const char *const *listen; /* n_listen addresses */
+	size_t n_listen;
 };
 
 /* nacre.v1.NodeService; userdata: struct node_service. */

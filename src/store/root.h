@@ -9,10 +9,10 @@
 #include "base/error.h"
 
 /*
- * root.db, in the root directory: the images and the networks of the node. Changes are queued on
- * the loop thread and written on the pool, as many as wait in one transaction with
- * synchronous=FULL; the caller hears of its own when it lies on the disk, or that it does not: each
- * change is made whole or not at all, and they are made in the order of the calls. A file
+ * root.db, in the root directory: the images, the networks and the users' certificates of the node.
+ * Changes are queued on the loop thread and written on the pool, as many as wait in one transaction
+ * with synchronous=FULL; the caller hears of its own when it lies on the disk, or that it does not:
+ * each change is made whole or not at all, and they are made in the order of the calls. A file
  * NAME-reserve keeps some room, so that removing an image (and opening the database) works on a
  * full disk too. src/image hides this behind image/image.h.
  */
@@ -59,6 +59,14 @@ struct root_network {
 	uint64_t created_at;
 };
 
+/* A certificate that was issued for a user (gates/identities.h). */
+struct root_identity {
+	const char *serial; /* 32 hexadecimal digits */
+	const char *name, *role;
+	uint64_t issued_at, not_before, not_after; /* seconds since 1970 */
+	uint64_t revoked_at;                       /* 0: it is not */
+};
+
 /* err is NULL where the change lies on the disk. -ENOSPC says that the disk is full. */
 typedef void (*root_done_fn)(void *userdata, const struct error *err);
 
@@ -87,6 +95,12 @@ int root_store_put_network(struct root_store *s, const struct root_network *netw
 int root_store_drop_network(struct root_store *s, const char *name, root_done_fn done,
 			    void *userdata, struct error *err);
 
+/* Inserts or replaces it by serial. As root_store_put_image(). */
+int root_store_put_identity(struct root_store *s, const struct root_identity *identity,
+			    root_done_fn done, void *userdata, struct error *err);
+int root_store_drop_identity(struct root_store *s, const char *serial, root_done_fn done,
+			     void *userdata, struct error *err);
+
 /* Nothing waits to be written, or is being written: what is read is all that was told. */
 bool root_store_is_idle(const struct root_store *s);
 /* Only while it is idle, and fn leaves it so: both use one connection. In order of creation, of
@@ -100,5 +114,9 @@ int root_store_each_layer(struct root_store *s,
 int root_store_each_network(struct root_store *s,
 			    int (*fn)(void *data, const struct root_network *network), void *data,
 			    struct error *err);
+/* In order of issue. */
+int root_store_each_identity(struct root_store *s,
+			     int (*fn)(void *data, const struct root_identity *identity),
+			     void *data, struct error *err);
 
 #endif

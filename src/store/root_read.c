@@ -41,10 +41,22 @@ static const struct sql_column network_columns[] = {
 	SQL_COLUMN(root_network, created_at, SQL_U64),
 };
 
+static const struct sql_column identity_columns[] = {
+	SQL_COLUMN(root_identity, serial, SQL_TEXT),
+	SQL_COLUMN(root_identity, name, SQL_TEXT),
+	SQL_COLUMN(root_identity, role, SQL_TEXT),
+	SQL_COLUMN(root_identity, issued_at, SQL_U64),
+	SQL_COLUMN(root_identity, not_before, SQL_U64),
+	SQL_COLUMN(root_identity, not_after, SQL_U64),
+	SQL_COLUMN(root_identity, revoked_at, SQL_U64),
+};
+
 const struct sql_table root_image_table = { "image", image_columns, ARRAY_SIZE(image_columns) };
 const struct sql_table root_layer_table = { "layer", layer_columns, ARRAY_SIZE(layer_columns) };
 const struct sql_table root_network_table = { "network", network_columns,
 					      ARRAY_SIZE(network_columns) };
+const struct sql_table root_identity_table = { "identity", identity_columns,
+					       ARRAY_SIZE(identity_columns) };
 
 const struct root_list root_lists[ROOT_LISTS] = {
 	{ "env", offsetof(struct root_image, env) },
@@ -231,6 +243,28 @@ int root_store_each_network(struct root_store *s,
 			break;
 		sql_read_record(rows, &root_network_table, &network);
 		r = fn(data, &network);
+		assert(root_store_is_idle(s));
+	}
+	return r;
+}
+
+int root_store_each_identity(struct root_store *s,
+			     int (*fn)(void *data, const struct root_identity *identity),
+			     void *data, struct error *err)
+{
+	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
+	int r;
+
+	r = sql_prepare_select(s->db, &rows, &root_identity_table, "ORDER BY issued_at, rowid",
+			       err);
+	while (r == 0) {
+		struct root_identity identity;
+
+		r = sql_next_row(s->db, rows, err, "root.db");
+		if (r <= 0)
+			break;
+		sql_read_record(rows, &root_identity_table, &identity);
+		r = fn(data, &identity);
 		assert(root_store_is_idle(s));
 	}
 	return r;

@@ -48,6 +48,10 @@ static const char *const root_migrations[] = {
 	" name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, pool4 TEXT NOT NULL,"
 	" pool6 TEXT NOT NULL, gateway4 TEXT NOT NULL, mtu INTEGER NOT NULL,"
 	" internal INTEGER NOT NULL, node_open INTEGER NOT NULL, created_at INTEGER NOT NULL)",
+	"CREATE TABLE identity("
+	" serial TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL,"
+	" issued_at INTEGER NOT NULL, not_before INTEGER NOT NULL, not_after INTEGER NOT NULL,"
+	" revoked_at INTEGER NOT NULL)",
 };
 
 static const struct sql_schema root_schema = {
@@ -72,17 +76,21 @@ static const char *const root_texts[] = {
 	[ROOT_ADD_NAME] = "INSERT OR REPLACE INTO image_name(word, image) VALUES(?,?)",
 	[ROOT_ADD_WORD] = "INSERT INTO image_word(image, list, position, word) VALUES(?,?,?,?)",
 	[ROOT_DROP_NETWORK] = "DELETE FROM network WHERE name=?",
+	[ROOT_DROP_IDENTITY] = "DELETE FROM identity WHERE serial=?",
 	[ROOT_ADD_IMAGE_LAYER] = "INSERT INTO image_layer(image, position, layer) VALUES(?,?,?)",
 };
 static_assert(ARRAY_SIZE(root_texts) == ROOT_STATEMENT_COUNT, "a text for each statement");
+
+enum root_kind { ROOT_IMAGE, ROOT_NETWORK, ROOT_IDENTITY };
 
 struct root_change {
 	struct list link;
 	struct arena arena;
 	const char *id;
-	bool is_network;              /* id is the name of a network, else that of an image */
+	enum root_kind kind;          /* of what id is the name */
 	struct root_image *image;     /* NULL: the image of that id goes */
 	struct root_network *network; /* likewise */
+	struct root_identity *identity;
 	struct root_layer *layers;
 	size_t n_layers;
 	root_done_fn done;
@@ -192,6 +200,18 @@ static int root_apply_network(struct root_store *s, const struct root_change *c,
 	return r == 0 ? root_do(s, ROOT_DROP_NETWORK, err) : r;
 }
 
+static int root_apply_identity(struct root_store *s, const struct root_change *c, struct error *err)
+{
+	int r;
+
+	if (c->identity) {
+		r = sql_bind_record(s->db, s->put_identity, &root_identity_table, c->identity, err);
+		return r == 0 ? sql_finish_write(s->db, s->put_identity, err, "root.db") : r;
+	}
+	r = sql_bind_text(s->db, s->statements[ROOT_DROP_IDENTITY], 1, c->id, err);
+	return r == 0 ? root_do(s, ROOT_DROP_IDENTITY, err) : r;
+}
+
 static int root_apply(struct root_store *s, const struct root_change *c, struct error *err)
 {
 	int r;
@@ -199,8 +219,10 @@ static int root_apply(struct root_store *s, const struct root_change *c, struct 
 	r = FAILPOINT("store.write");
 	if (r < 0)
 		return error_set(err, r, "root.db");
-	if (c->is_network)
+	if (c->kind == ROOT_NETWORK)
 		return root_apply_network(s, c, err);
+	if (c->kind == ROOT_IDENTITY)
+		return root_apply_identity(s, c, err);
 	/* Also before a put: its triggers take the old lists away. */
 	r = sql_bind_text(s->db, s->statements[ROOT_DROP_IMAGE], 1, c->id, err);
 	if (r == 0)
@@ -456,7 +478,7 @@ int root_store_put_network(struct root_store *s, const struct root_network *netw
 
 	if (!c)
 		return error_set(err, -ENOMEM, "record network %s", network->name);
-	c->is_network = true;
+	c->kind = ROOT_NETWORK;
 	c->network = arena_memdup(&c->arena, network, sizeof(*network));
 	r = c->network ? root_copy_texts(&c->arena, &root_network_table, c->network) : -ENOMEM;
 	if (r < 0) {
@@ -473,7 +495,36 @@ int root_store_drop_network(struct root_store *s, const char *name, root_done_fn
 
 	if (!c)
 		return error_set(err, -ENOMEM, "drop the record of network %s", name);
-	c->is_network = true;
+	c->kind = ROOT_NETWORK;
+	return root_queue(s, c);
+}
+
+int root_store_put_identity(struct root_store *s, const struct root_identity *identity,
+			    root_done_fn done, void *userdata, struct error *err)
+{
+	struct root_change *c = root_change_new(identity->serial, done, userdata);
+	int r;
+
+	if (!c)
+		return error_set(err, -ENOMEM, "record a certificate of %s", identity->name);
+	c->kind = ROOT_IDENTITY;
+	c->identity = arena_memdup(&c->arena, identity, sizeof(*identity));
+	r = c->identity ? root_copy_texts(&c->arena, &root_identity_table, c->identity) : -ENOMEM;
+	if (r < 0) {
+		root_change_free(c);
+		return error_set(err, r, "record a certificate of %s", identity->name);
+	}
+	return root_queue(s, c);
+}
+
+int root_store_drop_identity(struct root_store *s, const char *serial, root_done_fn done,
+			     void *userdata, struct error *err)
+{
+	struct root_change *c = root_change_new(serial, done, userdata);
+
+	if (!c)
+		return error_set(err, -ENOMEM, "drop the record of certificate %s", serial);
+	c->kind = ROOT_IDENTITY;
 	return root_queue(s, c);
 }
 
@@ -486,6 +537,8 @@ static int root_store_prepare(struct root_store *s, struct error *err)
 	r = sql_prepare_put(s->db, &s->put_image, &root_image_table, err);
 	if (r == 0)
 		r = sql_prepare_put(s->db, &s->put_network, &root_network_table, err);
+	if (r == 0)
+		r = sql_prepare_put(s->db, &s->put_identity, &root_identity_table, err);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT && r == 0; i++)
 		r = sql_prepare(s->db, &s->statements[i], root_texts[i], err);
 	return r;
@@ -531,6 +584,7 @@ struct root_store *root_store_close(struct root_store *s)
 		root_change_free(list_first(&s->batch, struct root_change, link));
 	(void)sql_finish(s->put_image);
 	(void)sql_finish(s->put_network);
+	(void)sql_finish(s->put_identity);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT; i++)
 		(void)sql_finish(s->statements[i]);
 	(void)sql_close(s->db);

@@ -12,8 +12,8 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "io/unix.h"
-#include "vm/channel.h"
-#include "vm/issuer.h"
+#include "gates/channel.h"
+#include "gates/issuer.h"
 
 #define GATE_SOCK_RPC "rpc.sock"
 #define GATE_SOCK_CONTROL "gate.sock"

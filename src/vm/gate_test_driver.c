@@ -21,7 +21,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "vm/gate.h"
-#include "vm/issuer.h"
+#include "gates/issuer.h"
 #include "loop/loop.h"
 
 static struct loop *loop;

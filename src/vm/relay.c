@@ -10,7 +10,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "io/unix.h"
-#include "vm/channel.h"
+#include "gates/channel.h"
 #include "wire/relay.h"
 
 #define RELAY_SOCK_CONSOLE "console.sock"

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "io/unix.h"
 #include "unit.h"
-#include "vm/channel.h"
+#include "gates/channel.h"
 #include "wire/relay.h"
 
 /* ---- what stands in for the program ---- */

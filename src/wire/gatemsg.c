@@ -51,6 +51,16 @@ static bool gatemsg_issue_fits(const struct gatemsg *m)
 	return m->issue.not_before < m->issue.not_after;
 }
 
+static bool gatemsg_sign_fits(const struct gatemsg *m)
+{
+	return m->sign.not_before < m->sign.not_after;
+}
+
+static bool gatemsg_revoked_fits(const struct gatemsg *m)
+{
+	return m->revoked.serials.len % GATE_SERIAL_SIZE == 0;
+}
+
 static bool gatemsg_setup_fits(const struct gatemsg *m)
 {
 	return spiffe_same_domain(m->setup.own_id, m->setup.peer_id);
@@ -112,6 +122,33 @@ static const struct {
 			   { FIELD(life.chain, GM_BYTES, 1, GATE_CHAIN_MAX),
 			     RAW(life.token, GATE_TOKEN_SIZE) } },
 	[GATEMSG_KEPT] = { "kept", { { GM_END } } },
+	[GATEMSG_SIGN] = { "sign",
+			   { FIELD(sign.request, GM_U32, 1, UINT32_MAX),
+			     FIELD(sign.spki, GM_BYTES, 1, GATE_SPKI_MAX),
+			     TEXT(sign.id, SPIFFE_MAX, spiffe_is_id),
+			     TEXT(sign.names, GATE_NAMES_MAX, NULL),
+			     FIELD(sign.not_before, GM_U64, 0, GATE_SECONDS_MAX),
+			     FIELD(sign.not_after, GM_U64, 0, GATE_SECONDS_MAX) },
+			   gatemsg_sign_fits },
+	[GATEMSG_SIGNED] = { "signed",
+			     { FIELD(signed_.request, GM_U32, 1, UINT32_MAX),
+			       RAW(signed_.serial, GATE_SERIAL_SIZE),
+			       FIELD(signed_.chain, GM_BYTES, 1, GATE_CHAIN_MAX) } },
+	[GATEMSG_FRONT] = { "front",
+			    { TEXT(front.domain, SPIFFE_DOMAIN_MAX, spiffe_domain_is_valid),
+			      FIELD(front.bundle, GM_BYTES, 1, GATE_BUNDLE_MAX) } },
+	[GATEMSG_WANT] = { "want",
+			   { FIELD(want.request, GM_U32, 1, UINT32_MAX),
+			     FIELD(want.spki, GM_BYTES, 1, GATE_SPKI_MAX) } },
+	[GATEMSG_REVOKED] = { "revoked",
+			      { FIELD(revoked.serials, GM_BYTES, 0,
+				      GATE_REVOKED_MAX *GATE_SERIAL_SIZE) },
+			      gatemsg_revoked_fits },
+	[GATEMSG_VISITOR] = { "visitor",
+			      { TEXT(visitor.id, SPIFFE_MAX, spiffe_is_id),
+				TEXT(visitor.address, GATE_ADDRESS_MAX, NULL),
+				RAW(visitor.serial, GATE_SERIAL_SIZE),
+				FIELD(visitor.not_after, GM_U64, 0, GATE_SECONDS_MAX) } },
 };
 static_assert(ARRAY_SIZE(gatemsg_types) == GATEMSG_TYPE_COUNT, "a row for each type");
 

@@ -18,6 +18,12 @@
  * answered by ISSUED or DENIED with its request number. DENIED with number 0 is the answer to CA
  * and the last word.
  *
+ * SIGN is answered likewise, by SIGNED or DENIED: for users, and for the listener that they meet.
+ *
+ * The daemon and `nacre-gate front`: FRONT comes first, and REVOKED, the whole list, each time that
+ * it changes; WANT is answered by SIGNED or DENIED; VISITOR says who is at the other end of the
+ * socket that comes with it.
+ *
  * The daemon and a gate: the gate begins with STATE, and then tells
  * again what it has told a daemon before and what it waits for. SETUP comes once; FRAME and CONSOLE
  * as often as wanted; NEED is answered by ISSUED or DENIED; END ends the gate. A gate in a guest is
@@ -36,6 +42,12 @@
 /* Certificates in DER, one behind the other. */
 #define GATE_CHAIN_MAX 8192
 #define GATE_BUNDLE_MAX (BOOTMSG_BUNDLE_MAX * BOOTMSG_CERT_MAX)
+#define GATE_SPKI_MAX 128
+#define GATE_SERIAL_SIZE 16
+#define GATE_NAMES_MAX 8192
+#define GATE_ADDRESS_MAX 64
+/* Certificates that are revoked and not over. */
+#define GATE_REVOKED_MAX 4096
 #define GATE_CONSOLE_MAX 65536 /* bytes of a console that are kept */
 
 enum gatemsg_type {
@@ -55,6 +67,12 @@ enum gatemsg_type {
 	GATEMSG_KEY,
 	GATEMSG_LIFE,
 	GATEMSG_KEPT,
+	GATEMSG_SIGN,
+	GATEMSG_SIGNED,
+	GATEMSG_FRONT,
+	GATEMSG_WANT,
+	GATEMSG_REVOKED,
+	GATEMSG_VISITOR,
 	GATEMSG_TYPE_COUNT
 };
 
@@ -136,6 +154,35 @@ struct gatemsg {
 			struct gate_bytes chain;
 			uint8_t token[GATE_TOKEN_SIZE];
 		} life;
+		struct {
+			uint32_t request;       /* not 0 */
+			struct gate_bytes spki; /* a public key of P-256 or Ed25519 */
+			const char *id;
+			const char *names; /* beside the id, parted by commas; or "" */
+			uint64_t not_before, not_after;
+		} sign;
+		struct {
+			uint32_t request;
+			uint8_t serial[GATE_SERIAL_SIZE];
+			struct gate_bytes chain;
+		} signed_;
+		struct {
+			const char *domain;
+			struct gate_bytes bundle;
+		} front;
+		struct {
+			uint32_t request; /* not 0 */
+			struct gate_bytes spki;
+		} want;
+		struct {
+			struct gate_bytes serials; /* GATE_SERIAL_SIZE bytes each */
+		} revoked;
+		struct {
+			const char *id;
+			const char *address; /* from where, for people */
+			uint8_t serial[GATE_SERIAL_SIZE];
+			uint64_t not_after;
+		} visitor;
 	};
 };
 

@@ -76,12 +76,19 @@ static void at_the_limits(void)
 		{ .type = GATEMSG_CA_READY, .ca_ready = { BYTES(GATE_BUNDLE_MAX) } },
 		{ .type = GATEMSG_ISSUED, .issued = { 1, BYTES(GATE_CHAIN_MAX) } },
 		{ .type = GATEMSG_LIFE, .life = { BYTES(GATE_CHAIN_MAX), KEY } },
+		{ .type = GATEMSG_SIGNED, .signed_ = { 1, KEY, BYTES(GATE_CHAIN_MAX) } },
+		{ .type = GATEMSG_WANT, .want = { 1, BYTES(GATE_SPKI_MAX) } },
+		{ .type = GATEMSG_FRONT, .front = { "x", BYTES(GATE_BUNDLE_MAX) } },
+		{ .type = GATEMSG_REVOKED,
+		  .revoked = { BYTES(GATE_REVOKED_MAX * GATE_SERIAL_SIZE) } },
 		{ .type = GATEMSG_NOTICE, .notice = { text } },
 	};
 	size_t n_text = ARRAY_SIZE(m) - 1;
 	size_t *lens[] = { &m[0].console_part.last.len, &m[1].frame.bytes.len,
-			   &m[2].ca_ready.bundle.len, &m[3].issued.chain.len,
-			   &m[4].life.chain.len };
+			   &m[2].ca_ready.bundle.len,   &m[3].issued.chain.len,
+			   &m[4].life.chain.len,        &m[5].signed_.chain.len,
+			   &m[6].want.spki.len,         &m[7].front.bundle.len,
+			   &m[8].revoked.serials.len };
 
 	memset(text, 'x', ERROR_TEXT_MAX - 1);
 	for (size_t i = 0; i < ARRAY_SIZE(m); i++) {
@@ -121,6 +128,14 @@ static void refuses_to_send(void)
 		{ .type = GATEMSG_NEED, .need = { 0, GATE_GUEST, KEY } },
 		{ .type = GATEMSG_NEED, .need = { 1, GATE_WHOSE_COUNT, KEY } },
 		{ .type = GATEMSG_FRAME, .frame = { BYTES(3) } },
+		{ .type = GATEMSG_SIGN, .sign = { 1, BYTES(GATE_SPKI_MAX + 1), GUEST, "", 5, 6 } },
+		{ .type = GATEMSG_SIGN, .sign = { 1, BYTES(9), GUEST, "", 6, 6 } },
+		{ .type = GATEMSG_SIGN, .sign = { 0, BYTES(9), GUEST, "", 5, 6 } },
+		{ .type = GATEMSG_SIGNED, .signed_ = { 1, KEY, BYTES(0) } },
+		{ .type = GATEMSG_FRONT, .front = { "Nacre", BYTES(9) } },
+		{ .type = GATEMSG_WANT, .want = { 1, BYTES(0) } },
+		{ .type = GATEMSG_REVOKED, .revoked = { BYTES(GATE_SERIAL_SIZE + 1) } },
+		{ .type = GATEMSG_VISITOR, .visitor = { "alice", "x", KEY, 9 } },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {

@@ -60,8 +60,18 @@ static struct h2_head h2_head_of(const uint8_t *p)
 	};
 }
 
-static int h2frame_check_form(const struct h2_head *h, struct error *err)
+static const char *h2_name(const struct h2_head *h)
 {
+	return h->type < ARRAY_SIZE(h2_types) ? h2_types[h->type].name : "of an unknown type";
+}
+
+static int h2frame_check_form(const struct h2frame *f, const struct h2_head *h, struct error *err)
+{
+	if (f->from_client && h->type >= ARRAY_SIZE(h2_types))
+		return h->len <= H2FRAME_PAYLOAD_MAX
+			       ? 0
+			       : error_set(err, -EPROTO, "an HTTP/2 frame of type %u of %u bytes",
+					   h->type, h->len);
 	if (h->type >= ARRAY_SIZE(h2_types) || h2_types[h->type].where == 0)
 		return error_set(err, -EPROTO, "an HTTP/2 frame of type %u", h->type);
 	if (h->len < h2_types[h->type].min || h->len > h2_types[h->type].max)
@@ -83,12 +93,12 @@ static int h2frame_check_block(struct h2frame *f, const struct h2_head *h, struc
 {
 	if (!f->begun && (h->type != H2_SETTINGS || h->flags & H2_FLAG_ACK))
 		return error_set(err, -EPROTO, "an HTTP/2 connection that begins with %s",
-				 h2_types[h->type].name);
+				 h2_name(h));
 	f->begun = true;
 	if ((f->block_stream != 0) != (h->type == H2_CONTINUATION) ||
 	    (f->block_stream && f->block_stream != h->stream))
-		return error_set(err, -EPROTO, "an HTTP/2 frame %s out of its place",
-				 h2_types[h->type].name);
+		return error_set(err, -EPROTO, "an HTTP/2 frame %s out of its place", h2_name(h));
+	f->asked = f->asked || h->type == H2_HEADERS;
 	if (h->type == H2_HEADERS)
 		f->continuations = 0;
 	if (h->type == H2_CONTINUATION && ++f->continuations > H2FRAME_CONTINUATIONS_MAX)
@@ -99,8 +109,29 @@ static int h2frame_check_block(struct h2frame *f, const struct h2_head *h, struc
 	return 0;
 }
 
+/* How much of the bytes is the preface of a client, or -EPROTO. */
+static int h2frame_take_preface(struct h2frame *f, const uint8_t *data, size_t len,
+				struct error *err)
+{
+	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	size_t n = MIN(len, sizeof(preface) - 1 - f->n_preface);
+
+	if (memcmp(data, preface + f->n_preface, n) != 0)
+		return error_set(err, -EPROTO, "the beginning of an HTTP/2 connection");
+	f->n_preface += (unsigned)n;
+	return (int)n;
+}
+
 int h2frame_feed(struct h2frame *f, const uint8_t *data, size_t len, struct error *err)
 {
+	if (f->from_client && len > 0) {
+		int n = h2frame_take_preface(f, data, len, err);
+
+		if (n < 0)
+			return n;
+		data += n;
+		len -= (size_t)n;
+	}
 	while (len > 0) {
 		size_t n = f->left ? MIN(len, (size_t)f->left)
 				   : MIN(len, (size_t)(H2FRAME_HEAD - f->n_head));
@@ -115,7 +146,7 @@ int h2frame_feed(struct h2frame *f, const uint8_t *data, size_t len, struct erro
 		len -= n;
 		if (f->n_head == H2FRAME_HEAD) {
 			struct h2_head h = h2_head_of(f->head);
-			int r = h2frame_check_form(&h, err);
+			int r = h2frame_check_form(f, &h, err);
 
 			if (r == 0)
 				r = h2frame_check_block(f, &h, err);

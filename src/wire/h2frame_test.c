@@ -43,9 +43,11 @@ static size_t lay_out(const struct frame *frames, size_t n)
 	return at;
 }
 
+static bool from_client;
+
 static int feed_in(size_t len, size_t step)
 {
-	struct h2frame f = { .n_head = 0 };
+	struct h2frame f = { .from_client = from_client };
 	int r = 0;
 
 	for (size_t at = 0; r == 0 && at < len; at += step)
@@ -127,5 +129,44 @@ static void bounds_a_block(void)
 	CHECK_INT(feed_in(lay_out(block, last + 2), 7), -EPROTO);
 }
 
+/* A preface, and frames that no server may send; what is wrong of a server is so of a client too.
+ */
+static void knows_clients(void)
+{
+	static const struct frame own[] = {
+		SETTINGS, { 20, 1, 4, 1 }, { 3, 0x10, 0, 0 }, { 0, 77, 0, 1 }
+	};
+	static const struct frame long_one[] = { SETTINGS, { 16385, 77, 0, 0 } };
+	static const struct frame between[] = { SETTINGS, { 1, 1, 0, 1 }, { 0, 77, 0, 1 } };
+	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	static const struct frame *const bad[] = { long_one, between };
+	static const size_t n_bad[] = { ARRAY_SIZE(long_one), ARRAY_SIZE(between) };
+	struct h2frame f = { .from_client = true };
+	size_t len, n = sizeof(preface) - 1;
+
+	from_client = true;
+	len = lay_out(own, ARRAY_SIZE(own));
+	memmove(bytes + n, bytes, len);
+	memcpy(bytes, preface, n);
+	for (size_t step = 1; step < 40; step++)
+		CHECK_INT(feed_in(n + len, step), 0);
+	CHECK_INT(h2frame_feed(&f, bytes, n + 9, NULL), 0);
+	CHECK(!f.asked);
+	CHECK_INT(h2frame_feed(&f, bytes + n + 9, len - 9, NULL), 0);
+	CHECK(f.asked);
+	for (size_t i = 0; i < n; i++) {
+		bytes[i] ^= 0x20;
+		CHECK_INT(feed_in(n + len, 5), -EPROTO);
+		bytes[i] ^= 0x20;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		len = lay_out(bad[i], n_bad[i]);
+		memmove(bytes + n, bytes, len);
+		memcpy(bytes, preface, n);
+		CHECK_INT(feed_in(n + len, 6), -EPROTO);
+	}
+	from_client = false;
+}
+
 UNIT_MAIN({ "lets_frames_pass", lets_frames_pass }, { "refuses", refuses },
-	  { "bounds_a_block", bounds_a_block })
+	  { "bounds_a_block", bounds_a_block }, { "knows_clients", knows_clients })

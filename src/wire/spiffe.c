@@ -7,6 +7,7 @@
 #include "base/str.h"
 
 #define SPIFFE_SCHEME "spiffe://"
+#define SPIFFE_USERS "/user/"
 #define SPIFFE_SCHEME_LEN (sizeof(SPIFFE_SCHEME) - 1)
 
 static bool spiffe_is_lower(char c)
@@ -124,5 +125,36 @@ int spiffe_format(char ret[SPIFFE_SIZE], const char *domain, const char *node, c
 		return error_refuse(err, ERROR_INVALID, "a SPIFFE id has at most %d bytes",
 				    SPIFFE_MAX);
 	memcpy(ret, text, (size_t)r + 1);
+	return 0;
+}
+
+/* Also the name of a file: neither hidden nor an option. */
+static bool spiffe_user_fits(const char *name, size_t len)
+{
+	return len > 0 && len <= SPIFFE_USER_MAX && spiffe_segment_fits(name, len) &&
+	       name[0] != '.' && name[0] != '-';
+}
+
+bool spiffe_user_is_valid(const char *name)
+{
+	return spiffe_user_fits(name, strlen(name));
+}
+
+bool spiffe_is_user(const struct spiffe *s)
+{
+	return s->path_len > strlen(SPIFFE_USERS) &&
+	       memcmp(s->path, SPIFFE_USERS, strlen(SPIFFE_USERS)) == 0 &&
+	       spiffe_user_fits(s->path + strlen(SPIFFE_USERS), s->path_len - strlen(SPIFFE_USERS));
+}
+
+int spiffe_format_user(char ret[SPIFFE_SIZE], const char *domain, const char *name,
+		       struct error *err)
+{
+	if (!spiffe_domain_is_valid(domain) || !spiffe_user_is_valid(name))
+		return error_refuse(err, ERROR_INVALID,
+				    "the name of a user is 1 to %d of [A-Za-z0-9._-], and begins "
+				    "with a letter, a digit or '_'",
+				    SPIFFE_USER_MAX);
+	(void)str_printf(ret, SPIFFE_SIZE, SPIFFE_SCHEME "%s" SPIFFE_USERS "%s", domain, name);
 	return 0;
 }

@@ -13,7 +13,8 @@
  * [a-z0-9._-]; a segment is one or more of [A-Za-z0-9._-], neither "." nor "..". There is no port,
  * user, query, fragment, percent sign, empty segment or slash at the end.
  *
- * A node is /node/NODE of its trust domain, an instance in it /node/NODE/instance/ID.
+ * A node is /node/NODE of its trust domain, an instance in it /node/NODE/instance/ID, a person or a
+ * program that calls nodes from elsewhere /user/NAME.
  */
 
 #define SPIFFE_MAX 2048 /* bytes of an id */
@@ -35,6 +36,16 @@ bool spiffe_is_id(const char *text);
 bool spiffe_domain_is_valid(const char *domain);
 /* Whether both are ids and of the same trust domain. */
 bool spiffe_same_domain(const char *a, const char *b);
+
+/* Names of users have at most so many bytes. */
+#define SPIFFE_USER_MAX 64
+
+/* Whether it is "/user/NAME". */
+bool spiffe_is_user(const struct spiffe *s);
+bool spiffe_user_is_valid(const char *name);
+/* ERROR_INVALID for a name that a user cannot have. */
+int spiffe_format_user(char ret[SPIFFE_SIZE], const char *domain, const char *name,
+		       struct error *err);
 
 /* ERROR_INVALID for names that an id cannot have. instance NULL: the node itself. */
 int spiffe_format(char ret[SPIFFE_SIZE], const char *domain, const char *node, const char *instance,

@@ -126,5 +126,32 @@ static void formats(void)
 	CHECK(!spiffe_same_domain("spiffe://a/x", "spiffe://a/"));
 }
 
-UNIT_MAIN({ "reads", reads }, { "refuses", refuses }, { "every_byte", every_byte },
-	  { "bounds", bounds }, { "formats", formats })
+static void knows_users(void)
+{
+	static const char *const names[] = { "alice", "a", "A_1", "_x", "0.b-c" };
+	static const char *const others[] = { "", ".", "..", ".x", "-x", "a/b", "a b", "\xc3\xa4" };
+	char id[SPIFFE_SIZE], name[SPIFFE_USER_MAX + 2];
+	struct spiffe s;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		CHECK_INT(spiffe_format_user(id, "nacre.local", names[i], NULL), 0);
+		CHECK_INT(spiffe_parse(&s, id, strlen(id), NULL), 0);
+		CHECK(spiffe_is_user(&s));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		CHECK_INT(spiffe_format_user(id, "nacre.local", others[i], NULL), -EINVAL);
+	memset(name, 'n', sizeof(name));
+	name[SPIFFE_USER_MAX + 1] = '\0';
+	CHECK(!spiffe_user_is_valid(name));
+	name[SPIFFE_USER_MAX] = '\0';
+	CHECK(spiffe_user_is_valid(name));
+	CHECK_INT(spiffe_parse(&s, "spiffe://x/node/n", 17, NULL), 0);
+	CHECK(!spiffe_is_user(&s));
+	CHECK_INT(spiffe_parse(&s, "spiffe://x/user/n/m", 19, NULL), 0);
+	CHECK(!spiffe_is_user(&s));
+	CHECK_INT(spiffe_parse(&s, "spiffe://x/user", 15, NULL), 0);
+	CHECK(!spiffe_is_user(&s));
+}
+
+UNIT_MAIN({ "knows_users", knows_users }, { "reads", reads }, { "refuses", refuses },
+	  { "every_byte", every_byte }, { "bounds", bounds }, { "formats", formats })

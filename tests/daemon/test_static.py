@@ -19,6 +19,7 @@ LIBEXEC = os.path.join(nacre_test.BUILD, "libexec", "nacre")
 LIBC = {"libc", "ld-linux-x86-64", "ld-linux-aarch64"}
 HELPERS = {"nacre-cni": LIBC,
            "nacre-fetch": {"libisal", *LIBC},
+           "nacre-remote": LIBC,
            "nacre-transfer": {"libjansson", "libnettle", "libseccomp", "libcrypto", "libssl", "libcurl", "libzstd", "libisal", *LIBC}}
 # What gcc 12 knows of the reference's section 4.5; the rest of it is newer, or clang's alone.
 FLAGS = """

@@ -10,6 +10,7 @@
 
 #include "api/cri.pb-c.h"
 #include "cli/client.h"
+#include "cli/target.h"
 #include "guest.h"
 #include "unit.h"
 
@@ -20,6 +21,7 @@
 #define CRI_METHOD "/runtime.v1.RuntimeService/"
 #define MIB ((int64_t)1 << 20)
 
+static const struct client_target here = { .socket = CRI_SOCKET };
 static pid_t node_pid = -1;
 static struct client *client;
 static char sandbox[64], created[64], running[64];
@@ -56,7 +58,7 @@ static void starts(void)
 	while (GUEST_RUN("nacre", "info") != 0 && guest_now() < end)
 		guest_pause();
 	CHECK_INT(GUEST_RUN("nacre", "image", "import", "/images/busybox.tar"), 0);
-	client = client_open(CRI_SOCKET, NULL);
+	client = client_open(&here, NULL);
 	CHECK(client != NULL);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NACRE_VM_CHANNEL_H
-#define NACRE_VM_CHANNEL_H
+#ifndef NACRE_GATES_CHANNEL_H
+#define NACRE_GATES_CHANNEL_H
 
 #include "base/error.h"
 #include "base/list.h"
@@ -9,8 +9,8 @@
 #include "wire/gatemsg.h"
 
 /*
- * Messages to and from a process of nacre-gate over a socket (SOCK_SEQPACKET), as both its roles
- * that a daemon has to do with need it; private to this area. A value inside its owner.
+ * Messages to and from a process of nacre-gate over a socket (SOCK_SEQPACKET), as all its roles
+ * that a daemon has to do with need it. A value inside its owner.
  */
 
 /* Packets that wait because the socket is full. */
@@ -19,7 +19,8 @@
 struct channel;
 
 struct channel_ops {
-	/* The channel may be done in it. */
+	/* The channel may be done in it. *c->passed_fd is the descriptor that came with the
+	 * message, or -1; it is closed afterwards unless it was taken (TAKE_FD). */
 	void (*on_message)(struct channel *c, const struct gatemsg *m);
 	/* Once: the other end is gone, or has said what is no message. The channel is to be done.
 	 */
@@ -29,7 +30,7 @@ struct channel_ops {
 struct channel {
 	const struct channel_ops *ops;
 	struct loop_fd source;
-	int fd;
+	int fd, *passed_fd; /* the second only in on_message */
 	struct list queue;
 	unsigned n_queued;
 	bool *gone; /* of the call that is on its way */

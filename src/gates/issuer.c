@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vm/issuer.h"
+#include "gates/issuer.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,16 +11,18 @@
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/str.h"
-#include "vm/channel.h"
+#include "gates/channel.h"
 
 /* Questions that wait for an answer. */
 #define ISSUER_QUESTIONS_MAX 1024
-/* What the clock of a peer may be behind. */
-#define ISSUER_BACKDATE_SECONDS 60
 
 struct question {
 	struct list siblings;
 	issuer_done_fn done;
+	issuer_signed_fn signed_done; /* in place of done: `wish` is what is asked */
+	struct issuer_wish wish;
+	char *names;
+	uint8_t spki[GATE_SPKI_MAX];
 	void *userdata;
 	bool sent, wants_bundle;
 	uint32_t request;
@@ -51,15 +53,39 @@ struct issuer {
 
 /* ---- questions ---- */
 
+static struct question *question_free(struct question *q)
+{
+	free(q->names);
+	free(q);
+	return NULL;
+}
+
+static void question_answer_signed(struct issuer *i, struct question *q,
+				   const struct gate_bytes *chain, const uint8_t *serial,
+				   const struct error *err)
+{
+	issuer_signed_fn done = q->signed_done;
+	void *userdata = q->userdata;
+
+	list_remove(&q->siblings);
+	i->n_questions--;
+	(void)question_free(q);
+	done(userdata, chain, serial, err);
+}
+
 static void question_answer(struct issuer *i, struct question *q, const struct gate_bytes *bytes,
 			    const struct error *err)
 {
 	issuer_done_fn done = q->done;
 	void *userdata = q->userdata;
 
+	if (q->signed_done) {
+		question_answer_signed(i, q, NULL, NULL, err);
+		return;
+	}
 	list_remove(&q->siblings);
 	i->n_questions--;
-	free(q);
+	(void)question_free(q);
 	done(userdata, bytes, err);
 }
 
@@ -148,8 +174,12 @@ static void issuer_message(struct channel *c, const struct gatemsg *m)
 		loop_defer_schedule(&i->work);
 	} else if (m->type == GATEMSG_ISSUED) {
 		q = issuer_find(i, m->issued.request);
-		if (q)
+		if (q && !q->signed_done)
 			question_answer(i, q, &m->issued.chain, NULL);
+	} else if (m->type == GATEMSG_SIGNED) {
+		q = issuer_find(i, m->signed_.request);
+		if (q && q->signed_done)
+			question_answer_signed(i, q, &m->signed_.chain, m->signed_.serial, NULL);
 	} else if (m->type == GATEMSG_DENIED) {
 		issuer_take_denied(i, m);
 	}
@@ -208,6 +238,21 @@ static int issuer_start(struct issuer *i, struct error *err)
 	return 0;
 }
 
+static int issuer_ask_wish(struct issuer *i, struct question *q, struct error *err)
+{
+	const struct gatemsg m = { .type = GATEMSG_SIGN,
+				   .sign = { .request = q->request,
+					     .spki = { q->spki, q->wish.spki.len },
+					     .id = q->id,
+					     .names = q->names,
+					     .not_before = q->wish.not_before,
+					     .not_after = q->wish.not_after } };
+	int r = channel_send(&i->channel, &m, err);
+
+	q->sent = r == 0;
+	return r;
+}
+
 static int issuer_ask(struct issuer *i, struct question *q, struct error *err)
 {
 	uint64_t now = clock_real() / NSEC_PER_SEC;
@@ -217,6 +262,8 @@ static int issuer_ask(struct issuer *i, struct question *q, struct error *err)
 	if (++i->last_request == 0)
 		i->last_request = 1;
 	q->request = i->last_request;
+	if (q->signed_done)
+		return issuer_ask_wish(i, q, err);
 	m.issue.request = q->request;
 	m.issue.id = q->id;
 	m.issue.not_before = now - (i->backdate ?: ISSUER_BACKDATE_SECONDS);
@@ -304,7 +351,7 @@ struct issuer *issuer_free(struct issuer *i)
 	if (!i)
 		return NULL;
 	list_for_each (q, &i->questions, struct question, siblings)
-		free(q);
+		(void)question_free(q);
 	loop_defer_done(&i->work);
 	if (i->running) {
 		(void)pidfd_kill(i->child.pidfd, SIGKILL);
@@ -352,6 +399,29 @@ int issuer_sign(struct issuer *i, const uint8_t key[GATE_KEY_SIZE], const char *
 	return r < 0 ? r : issuer_add(i, &q);
 }
 
+int issuer_sign_wish(struct issuer *i, const struct issuer_wish *wish, issuer_signed_fn done,
+		     void *userdata)
+{
+	struct question q = { .signed_done = done, .userdata = userdata, .wish = *wish };
+	int r = str_copy(q.id, sizeof(q.id), wish->id);
+
+	if (r < 0 || wish->spki.len > sizeof(q.spki))
+		return -EINVAL;
+	memcpy(q.spki, wish->spki.data, wish->spki.len);
+	q.names = strdup(wish->names);
+	if (!q.names)
+		return -ENOMEM;
+	r = issuer_add(i, &q);
+	if (r < 0)
+		free(q.names);
+	return r;
+}
+
+const char *issuer_domain(const struct issuer *i)
+{
+	return i->domain;
+}
+
 void issuer_forget(struct issuer *i, const void *userdata)
 {
 	struct question *q;
@@ -361,7 +431,7 @@ void issuer_forget(struct issuer *i, const void *userdata)
 			continue;
 		list_remove(&q->siblings);
 		i->n_questions--;
-		free(q);
+		(void)question_free(q);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NACRE_VM_ISSUER_H
-#define NACRE_VM_ISSUER_H
+#ifndef NACRE_GATES_ISSUER_H
+#define NACRE_GATES_ISSUER_H
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -43,12 +43,28 @@ struct issuer *issuer_free(struct issuer *i);
 void issuer_forget(struct issuer *i, const void *userdata);
 /* What peers of this node trust. 0, or -ENOMEM. */
 int issuer_bundle(struct issuer *i, issuer_done_fn done, void *userdata);
+/* The same for the certificate of a user or of a listener, whose number comes with it. */
+typedef void (*issuer_signed_fn)(void *userdata, const struct gate_bytes *chain,
+				 const uint8_t serial[GATE_SERIAL_SIZE], const struct error *err);
+struct issuer_wish {
+	struct gate_bytes spki; /* the public key */
+	const char *id;
+	const char *names; /* or "" */
+	uint64_t not_before, not_after;
+};
+/* All is copied. 0, ERROR_INVALID or -ENOMEM: 0 promises an answer. */
+int issuer_sign_wish(struct issuer *i, const struct issuer_wish *wish, issuer_signed_fn done,
+		     void *userdata);
+/* What the clock of a peer may be behind, in seconds. */
+#define ISSUER_BACKDATE_SECONDS 60
+
 /* A certificate from now on for `life`, at most a day. id: this node's, or below. */
 int issuer_sign(struct issuer *i, const uint8_t key[GATE_KEY_SIZE], const char *id, nsec_t life,
 		issuer_done_fn done, void *userdata);
 
 /* The id of this node, and of an instance in it. */
 int issuer_node_id(const struct issuer *i, char ret[SPIFFE_SIZE], struct error *err);
+const char *issuer_domain(const struct issuer *i);
 int issuer_instance_id(const struct issuer *i, const char *instance, char ret[SPIFFE_SIZE],
 		       struct error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vm/channel.h"
+#include "gates/channel.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -64,22 +64,48 @@ static void channel_write(struct channel *c)
 	loop_fd_set(&c->source, LOOP_READ | (c->n_queued ? LOOP_WRITE : 0));
 }
 
+/* A packet, with at most one descriptor; *ret_fd is -1 without. */
+static ssize_t channel_receive(int fd, int *ret_fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = channel_packet, .iov_len = sizeof(channel_packet) };
+	struct msghdr h = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.bytes,
+			    .msg_controllen = sizeof(control.bytes) };
+	const struct cmsghdr *c;
+	ssize_t n;
+
+	*ret_fd = -1;
+	n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&h);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+	return h.msg_flags & MSG_TRUNC ? -EBADMSG : n;
+}
+
 /* 1: a message was taken; 0: none is there; else it was the end. */
 static int channel_read(struct channel *c, struct error *err)
 {
+	_cleanup_fd_ int passed = -1;
 	struct gatemsg m;
-	ssize_t n = recv(c->fd, channel_packet, sizeof(channel_packet), MSG_DONTWAIT | MSG_TRUNC);
+	ssize_t n = channel_receive(c->fd, &passed);
 	int r;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return 0;
 	if (n <= 0)
-		return error_set(err, n < 0 ? -errno : -EPIPE, "nacre-gate");
-	if ((size_t)n > sizeof(channel_packet))
-		return error_set(err, -EBADMSG, "nacre-gate");
+		return error_set(err, n < 0 ? (int)n : -EPIPE, "nacre-gate");
 	r = gatemsg_decode(&m, channel_packet, (size_t)n, err);
 	if (r < 0)
 		return error_wrap(err, r, "nacre-gate");
+	c->passed_fd = &passed;
 	c->ops->on_message(c, &m);
 	return 1;
 }

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_DAEMON_ACCESS_H
+#define NACRE_DAEMON_ACCESS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "rpc/peer.h"
+
+/* What users from elsewhere may call, by the role that came with their certificate: "admin"
+ * everything, "reader" what changes nothing and hands out no files of workloads. */
+
+bool access_is_read(const char *method);
+/* 0, ERROR_DENIED or ERROR_UNAUTHENTICATED. method: "/package.Service/Method". */
+int access_check(const struct rpc_remote *who, const char *method, struct error *err);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_DAEMON_REMOTE_H
+#define NACRE_DAEMON_REMOTE_H
+
+#include "base/error.h"
+#include "daemon/config.h"
+#include "runtime/services.h"
+
+/*
+ * Users from elsewhere: the certificates that they have, the listeners where they come in, and what
+ * each of them may call.
+ */
+
+struct front;
+struct identities;
+struct issuer;
+struct loop;
+struct root_store;
+struct rpc_peer;
+struct rpc_server;
+
+struct remote {
+	struct loop *loop;
+	const struct config *config;
+	struct issuer *issuer;
+	struct identities *identities;
+	struct rpc_server *server; /* between remote_begin() and remote_end() */
+	struct front *fronts[CONFIG_LISTEN_MAX];
+	const char *listen[CONFIG_LISTEN_MAX];
+	struct identity_service service;
+};
+
+/* Reads the records: while the store is idle. Starts nothing. */
+int remote_open(struct remote *r, struct loop *loop, const struct config *config,
+		struct root_store *store, struct issuer *issuer, struct error *err);
+/* Listens, for the server. An address that cannot be had is tried again. */
+void remote_begin(struct remote *r, struct rpc_server *server);
+/* Nobody comes any more, and who is there goes. */
+void remote_end(struct remote *r);
+/* Behind pool_free(), before the issuer and the store go. Also where it was never opened. */
+void remote_close(struct remote *r);
+
+/* For struct rpc_server_config; userdata: struct remote. */
+int remote_authorize(void *userdata, const struct rpc_peer *peer, const char *method,
+		     struct error *err);
+
+#endif
