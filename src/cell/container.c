@@ -654,12 +654,22 @@ void container_resume(struct container *c)
 		loop_timer_set(&c->retry, 0);
 }
 
-static int container_make_group(struct container *c, char *const *limits, struct error *err)
+static int container_make_group(struct container *c, const struct container_spec *spec,
+				struct error *err)
 {
+	int r;
+
 	(void)str_copy(c->dir, sizeof(c->dir), c->name);
 	c->cgroup_fd = leaf_make(c->cell->cgroup_fd, c->dir, c->kind == CONTAINER_IMAGE,
-				 c->host->devices_fd, limits, err);
-	return c->cgroup_fd < 0 ? c->cgroup_fd : 0;
+				 c->host->devices_fd, spec->limits, err);
+	if (c->cgroup_fd < 0)
+		return c->cgroup_fd;
+	r = c->host->devices_fd < 0 ? 0
+				    : leaf_allow_devices(c->cgroup_fd, spec, &c->start->fds, err);
+	if (r >= 0)
+		return 0;
+	(void)cgroup_remove(c->cell->cgroup_fd, c->dir);
+	return error_wrap(err, r, "the devices of container %s", c->name);
 }
 
 /* The last thing that can fail: what was taken is the container's. */
@@ -712,8 +722,7 @@ int container_new(struct container **ret, const struct container_host *host, str
 		container_free(c);
 		return error_set(err, r, "make the cgroup of container %s", spec->name);
 	}
-	r = ahead ? container_take_process(c, ahead, err)
-		  : container_make_group(c, spec->limits, err);
+	r = ahead ? container_take_process(c, ahead, err) : container_make_group(c, spec, err);
 	if (r < 0) {
 		container_free(c);
 		return r;

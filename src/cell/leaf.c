@@ -2,12 +2,15 @@
 #include "cell/leaf.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/str.h"
+#include "cell/spec.h"
 #include "isolate/cgroup.h"
 #include "isolate/devices.h"
 #include "isolate/flat.h"
@@ -64,6 +67,39 @@ int leaf_make(int cell_fd, const char *name, bool walled, int devices_fd, char *
 		return error_wrap(err, r, "the cgroup of container %s", name);
 	}
 	return TAKE_FD(fd);
+}
+
+static int leaf_apply_given(int fd, const struct container_spec *spec,
+			    const struct container_fds *fds, struct error *err)
+{
+	struct device_rule *rules = calloc(DEVICE_RULES_MAX, sizeof(*rules));
+	size_t n = device_rules_default_count;
+	int r = 0;
+
+	if (!rules)
+		return error_set(err, -ENOMEM, "rules for devices");
+	memcpy(rules, device_rules_default, n * sizeof(*rules));
+	for (size_t i = 0; i < spec->n_mounts && i < fds->n_mounts && r == 0; i++)
+		if (spec->mounts[i].access && fds->mounts[i] >= 0)
+			r = devices_add_given(fds->mounts[i], spec->mounts[i].access, rules, &n,
+					      err);
+	if (r == 0)
+		r = devices_apply(fd, rules, n, err);
+	free(rules);
+	return r;
+}
+
+int leaf_allow_devices(int fd, const struct container_spec *spec, const struct container_fds *fds,
+		       struct error *err)
+{
+	static const struct device_rule all = { true, 'a', DEVICE_ANY, DEVICE_ANY, DEVICE_ALL };
+	bool any = false;
+
+	if (spec->security.all_devices)
+		return devices_apply(fd, &all, 1, err);
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		any = any || spec->mounts[i].access;
+	return any ? leaf_apply_given(fd, spec, fds, err) : 0;
 }
 
 bool leaf_is_out_of_memory(int leaf_fd)

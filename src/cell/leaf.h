@@ -23,6 +23,14 @@ int leaf_load_devices(void);
 int leaf_make(int cell_fd, const char *name, bool walled, int devices_fd, char *const *limits,
 	      struct error *err);
 
+struct container_fds;
+struct container_spec;
+
+/* Its devices beside those of every container: those of mounts with `access`, or all. Not where no
+ * program of devices could be loaded: there capabilities and the mounts decide alone. */
+int leaf_allow_devices(int fd, const struct container_spec *spec, const struct container_fds *fds,
+		       struct error *err);
+
 /* Whether the kernel has killed a process of it for want of memory. True as soon as the end of that
  * process can be seen. */
 bool leaf_is_out_of_memory(int leaf_fd);

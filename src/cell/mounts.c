@@ -11,6 +11,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "cell/disk.h"
+#include "isolate/devices.h"
 #include "isolate/plan.h"
 
 #define MOUNTS_MODE_DEFAULT 01777
@@ -51,7 +52,7 @@ static bool mounts_is_below(const char *path, const char *name)
 	return n == strlen(name) && memcmp(path, name, n) == 0;
 }
 
-/* /dev/shm, or a name right in /dev that is not taken. */
+/* /dev/shm, or a name in /dev that is not taken, or below one. */
 static bool mounts_is_free_in_dev(const char *path)
 {
 	char name[NAME_MAX + 1];
@@ -63,9 +64,9 @@ static bool mounts_is_free_in_dev(const char *path)
 		return false;
 	(void)str_printf(name, sizeof(name), "%.*s", (int)n, path);
 	path += n;
-	if (mounts_name(&path) > 0)
-		return false;
-	return str_eq(name, "shm") || !isolate_dev_has_name(name);
+	if (str_eq(name, "shm"))
+		return mounts_name(&path) == 0;
+	return !isolate_dev_has_name(name);
 }
 
 static bool mounts_has_dots(const char *path)
@@ -99,8 +100,8 @@ int mounts_check_target(const char *field, const char *target, struct error *err
 	if (mounts_is_below(target, "dev") && !mounts_is_free_in_dev(target))
 		return error_field(
 			err, ERROR_INVALID, field,
-			"in /dev a mount goes on /dev/shm, or on one name that no device or "
-			"link of the container has");
+			"in /dev a mount goes on /dev/shm, or on a name that no device, link or "
+			"directory of every container has");
 	return 0;
 }
 
@@ -119,6 +120,9 @@ int mounts_check(const struct container_mount *mounts, size_t n, struct error *e
 		if (mounts[i].mode & ~07777U)
 			return error_field(err, ERROR_INVALID, "mounts",
 					   "mode %o is more than 7777", mounts[i].mode);
+		if (mounts[i].access & ~DEVICE_ALL)
+			return error_field(err, ERROR_INVALID, "mounts", "access %u is unknown",
+					   mounts[i].access);
 	}
 	return 0;
 }

@@ -10,8 +10,10 @@
 static void targets(void)
 {
 	static const char *const good[] = {
-		"/a",       "//a/b/", "/dev/shm", "/dev/termination-log", "//dev/x/", "/devices",
-		"/process", "/a/..b", "/.a",      "/system/proc",         "/a..",     "/..."
+		"/a",       "//a/b/",   "/dev/shm",     "/dev/termination-log",
+		"//dev/x/", "/dev/x/y", "/devices",     "/process",
+		"/a/..b",   "/.a",      "/system/proc", "/a..",
+		"/..."
 	};
 	static const char *const bad[] = { "",
 					   "a",
@@ -31,7 +33,7 @@ static void targets(void)
 					   "/dev/stdin",
 					   "/dev/console",
 					   "/dev//mqueue/",
-					   "/dev/x/y",
+					   "/dev/pts/y",
 					   "/dev/shm/x" };
 	static char longest[SPEC_PATH_MAX + 2];
 

@@ -78,6 +78,9 @@ struct container_mount {
 	 * "": none. */
 	const char *share;
 	bool read_only; /* of a share */
+	/* Of a descriptor: the device that it is of, or those in the directory, may be opened so
+	 * (isolate/devices.h); 0: what every container may open. */
+	unsigned access;
 };
 
 /* A block device of the keeper's machine that a container has as its root, under a layer in memory.
@@ -171,6 +174,7 @@ struct container_security {
 	 * else. */
 	bool own_masks;
 	bool writable_sys; /* /sys can be written to, and the groups in it */
+	bool all_devices;  /* of the host may be opened and made */
 	enum container_pids pids;
 	char pids_of[ID_SIZE]; /* the id of the container, of the same cell */
 };
@@ -178,7 +182,7 @@ struct container_security {
 static inline bool container_security_is_set(const struct container_security *s)
 {
 	return s->has_caps || s->may_gain || s->oom_score_adj || s->unfiltered || s->n_groups > 0 ||
-	       s->groups_exact || s->own_masks || s->writable_sys || s->pids;
+	       s->groups_exact || s->own_masks || s->writable_sys || s->all_devices || s->pids;
 }
 
 #define CONTAINER_MASKS_MAX 256

@@ -13,6 +13,7 @@
 #include "cri/resources.h"
 #include "cri/security.h"
 #include "cri/services.h"
+#include "isolate/devices.h"
 #include "pod/model.h"
 #include "runtime/container.h"
 #include "runtime/settings.h"
@@ -163,6 +164,81 @@ static bool spec_wants_shm(const Runtime__V1__PodSandboxConfig *sandbox, const c
 	return true;
 }
 
+/* ---- devices ---- */
+
+/* "rwm"; a kubelet that says nothing means all of it. */
+static int device_access(const Runtime__V1__Device *d, size_t i, unsigned *ret, struct error *err)
+{
+	static const char letters[] = "rwm";
+	char field[ERROR_FIELD_MAX];
+	const char *at;
+
+	*ret = str_empty(d->permissions) ? DEVICE_ALL : 0;
+	for (const char *p = d->permissions; *p; p++) {
+		at = strchr(letters, *p);
+		if (!at) {
+			(void)str_printf(field, sizeof(field), "config.devices[%zu].permissions",
+					 i);
+			return error_field(err, ERROR_INVALID, field,
+					   "\"%.20s\" is not made of r, w and m", d->permissions);
+		}
+		*ret |= DEVICE_READ << (at - letters);
+	}
+	return 0;
+}
+
+static int device_check_path(const Runtime__V1__Device *d, size_t i, const char *target,
+			     struct error *err)
+{
+	char field[ERROR_FIELD_MAX];
+
+	(void)str_printf(field, sizeof(field), "config.devices[%zu].host_path", i);
+	if (str_empty(d->host_path))
+		return error_field(err, ERROR_INVALID, field, "required");
+	(void)str_printf(field, sizeof(field), "config.devices[%zu].container_path", i);
+	return settings_check_target(field, target, err);
+}
+
+/*
+ * A device is a mount of the node's own one, read-only: it can be opened for writing, and its owner
+ * and mode stay what they are. Its group says what it can be opened for.
+ */
+static int spec_devices(struct arena *a, const cri_config *config, struct pod_container_spec *spec,
+			struct error *err)
+{
+	size_t n = spec->n_mounts, n_all = n + config->n_devices;
+	struct pod_mount_spec *mounts = arena_zalloc(a, n_all + 1, sizeof(*mounts));
+
+	if (!mounts)
+		return spec_no_memory(err);
+	if (n_all > CONTAINER_MOUNTS_MAX)
+		return error_field(err, ERROR_INVALID, "config.devices",
+				   "%zu with those of mounts are more than the limit of %d", n_all,
+				   CONTAINER_MOUNTS_MAX);
+	for (size_t i = 0; i < n; i++)
+		mounts[i] = spec->mounts[i];
+	for (size_t i = 0; i < config->n_devices; i++) {
+		const Runtime__V1__Device *d = config->devices[i];
+		struct pod_mount_spec *m = &mounts[n + i];
+		int r;
+
+		m->mount.target = str_empty(d->container_path) ? d->host_path : d->container_path;
+		r = device_check_path(d, i, m->mount.target, err);
+		if (r == 0)
+			r = device_access(d, i, &m->mount.access, err);
+		if (r < 0)
+			return r;
+		m->source = d->host_path;
+		m->read_only = m->follow = m->devices = true;
+		m->field = arena_printf(a, "config.devices[%zu].host_path", i);
+		if (!m->field)
+			return spec_no_memory(err);
+	}
+	spec->mounts = mounts;
+	spec->n_mounts = n_all;
+	return 0;
+}
+
 static int spec_mounts(struct arena *a, const Runtime__V1__PodSandboxConfig *sandbox,
 		       const cri_config *config, cri_own *to, struct error *err)
 {
@@ -303,8 +379,6 @@ static int spec_check(const cri_config *config, struct error *err)
 	if (config->n_cdi_devices)
 		return error_field(err, ERROR_UNSUPPORTED, "config.CDI_devices",
 				   "not honoured yet");
-	if (config->n_devices)
-		return error_field(err, ERROR_UNSUPPORTED, "config.devices", "not honoured yet");
 	return config->linux ? cri_security_check_container(config->linux->security_context, err)
 			     : 0;
 }
@@ -385,6 +459,7 @@ static int spec_follow(struct arena *a, const cri_config *config, struct pod_con
 
 		mounts[i].follow = true;
 		mounts[i].top_only = !m->recursive_read_only;
+		mounts[i].devices = spec->security.all_devices;
 		mounts[i].mount.propagation = propagations[m->propagation];
 		mounts[i].field = arena_printf(a, "config.mounts[%zu].host_path", i);
 		if (!mounts[i].field)
@@ -413,11 +488,13 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 	r = spec_make(s, a, sandbox, q->config, own, spec, err);
 	if (r < 0)
 		return r;
-	r = spec_follow(a, q->config, spec, err);
+	r = cri_security_take_walls(s, a, w, sandbox,
+				    q->config->linux ? q->config->linux->security_context : NULL,
+				    spec, err);
 	if (r == 0)
-		r = cri_security_take_walls(
-			s, a, w, sandbox,
-			q->config->linux ? q->config->linux->security_context : NULL, spec, err);
+		r = spec_follow(a, q->config, spec, err);
+	if (r == 0)
+		r = spec_devices(a, q->config, spec, err);
 	if (r < 0)
 		return r;
 	spec_log(q->config, sandbox, spec);

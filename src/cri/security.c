@@ -340,6 +340,7 @@ static int security_take_masks(struct arena *a,
 {
 	spec->security.own_masks = of->privileged;
 	spec->security.writable_sys = of->privileged;
+	spec->security.all_devices = of->privileged;
 	if (of->privileged ||
 	    (security_is_usual(of->masked_paths, of->n_masked_paths, security_masked,
 			       ARRAY_SIZE(security_masked)) &&

@@ -23,6 +23,8 @@ int isolate_bind(int source_fd, unsigned flags, struct error *err)
 	_cleanup_fd_ int fd = -1;
 	int r;
 
+	if (flags & ISOLATE_BIND_DEVICES)
+		attr.attr_set &= ~(uint64_t)MOUNT_ATTR_NODEV;
 	if (!(flags & ISOLATE_BIND_PEERS))
 		attr.propagation = MS_PRIVATE;
 	if (flags & ISOLATE_BIND_READ_ONLY)

@@ -9,11 +9,13 @@
 /*
  * What of this process's own tree goes into a container: a detached copy of the mounts, with all
  * that is mounted below. Private, so that neither side sees what the other one mounts later;
- * set-user-ID bits and device nodes mean nothing there. source_fd: the directory or file (O_PATH is
- * enough). The descriptor of the copy.
+ * set-user-ID bits mean nothing there, and unless it is said otherwise, device nodes neither.
+ * source_fd: the directory or file (O_PATH is enough). The descriptor of the copy.
  */
 #define ISOLATE_BIND_READ_ONLY 1U
 #define ISOLATE_BIND_NO_EXEC 2U
+#define ISOLATE_BIND_DEVICES                                                                       \
+	8U                    /* device nodes are devices: whether they can be opened, groups say */
 #define ISOLATE_BIND_PEERS 4U /* not private: it is told of later mounts as its source is */
 int isolate_bind(int source_fd, unsigned flags, struct error *err);
 /* Whether the mount that a file is in is shared, and whether it is the slave of another one. */

@@ -2,14 +2,18 @@
 #include "isolate/devices.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/macros.h"
+#include "base/rootfd.h"
 #include "base/str.h"
 
 /*
@@ -28,6 +32,7 @@
 #define DEVICES_RULE_INSNS 13
 #define DEVICES_ATTACHED_MAX 64 /* BPF_CGROUP_MAX_PROGS */
 #define DEVICES_ATTACH_ROUNDS 8
+#define DEVICES_DEPTH_MAX 4 /* directories, of one that is given */
 /* dev_t inside the kernel: 12 bits and 20. No device has other numbers. */
 #define DEVICES_MINOR_BITS 20
 #define DEVICES_MAJOR_MAX 0xfff
@@ -365,6 +370,58 @@ int devices_attach(int cgroup_fd, int program_fd, struct error *err)
 	for (int i = 0; i < DEVICES_ATTACH_ROUNDS && r == -ENOENT; i++)
 		r = devices_attach_once(cgroup_fd, program_fd);
 	return r < 0 ? devices_refused(err, r, "put the rules for devices on the cgroup") : 0;
+}
+
+/* ---- what is given ---- */
+
+static int devices_add_one(const struct stat *st, unsigned access,
+			   struct device_rule rules[DEVICE_RULES_MAX], size_t *n, struct error *err)
+{
+	if (*n == DEVICE_RULES_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED, "more than %d rules for devices",
+				    DEVICE_RULES_MAX);
+	rules[(*n)++] = (struct device_rule){ .allow = true,
+					      .type = S_ISBLK(st->st_mode) ? 'b' : 'c',
+					      .major = major(st->st_rdev),
+					      .minor = minor(st->st_rdev),
+					      .access = access };
+	return 0;
+}
+
+/* depth: of directories, one in the other, that are still looked into. */
+static int devices_add_below(int fd, unsigned depth, unsigned access,
+			     struct device_rule rules[DEVICE_RULES_MAX], size_t *n,
+			     struct error *err)
+{
+	_cleanup_strv_ char **names = NULL;
+	_cleanup_fd_ int dir_fd = -1;
+	struct stat st;
+	int r = 0;
+
+	if (fstat(fd, &st) < 0)
+		return error_set(err, -errno, "look at a device");
+	if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
+		return devices_add_one(&st, access, rules, n, err);
+	if (!S_ISDIR(st.st_mode) || depth == 0)
+		return 0;
+	dir_fd = rootfd_open_beneath(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = dir_fd < 0 ? dir_fd : fd_list_dir(dir_fd, &names);
+	if (r < 0)
+		return error_set(err, r, "look for devices");
+	for (size_t i = 0; names[i] && r == 0; i++) {
+		_cleanup_fd_ int next_fd = rootfd_point(dir_fd, names[i]);
+
+		/* A link, or gone meanwhile. */
+		if (next_fd >= 0)
+			r = devices_add_below(next_fd, depth - 1, access, rules, n, err);
+	}
+	return r;
+}
+
+int devices_add_given(int fd, unsigned access, struct device_rule rules[DEVICE_RULES_MAX],
+		      size_t *n, struct error *err)
+{
+	return devices_add_below(fd, DEVICES_DEPTH_MAX, access, rules, n, err);
 }
 
 int devices_apply(int cgroup_fd, const struct device_rule *rules, size_t n, struct error *err)

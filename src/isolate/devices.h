@@ -55,6 +55,12 @@ int devices_present(int cgroup_fd);
 /* Takes it off again. 0 or a negative errno. */
 int devices_detach(int cgroup_fd, int program_fd);
 
+/* The devices that a container was given beside those of every one, put behind the n rules that are
+ * there: the device that fd is of, or those in the directory that it is of and below. Other files
+ * are passed over. ERROR_EXHAUSTED past DEVICE_RULES_MAX. */
+int devices_add_given(int fd, unsigned access, struct device_rule rules[DEVICE_RULES_MAX],
+		      size_t *n, struct error *err);
+
 /* Both: what becomes of a group that was made, or whose rules change. */
 int devices_apply(int cgroup_fd, const struct device_rule *rules, size_t n, struct error *err);
 

@@ -367,7 +367,39 @@ static void refuses_rules(void)
 	free(many);
 }
 
-UNIT_MAIN({ "refuses rules that make no sense", refuses_rules },
+/* A device, those in a directory, and what is none of both; from the house's own /dev. */
+static void given_ones_get_rules(void)
+{
+	struct device_rule *rules = calloc(DEVICE_RULES_MAX, sizeof(*rules));
+	_cleanup_fd_ int null_fd = open("/dev/null", O_PATH | O_CLOEXEC);
+	_cleanup_fd_ int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_fd_ int file_fd = open("/proc/self/status", O_PATH | O_CLOEXEC);
+	struct error err = ERROR_INIT;
+	bool found = false;
+	size_t n = 0;
+
+	CHECK(rules != NULL);
+	CHECK_INT(devices_add_given(null_fd, DEVICE_READ, rules, &n, &err), 0);
+	CHECK_INT(n, 1);
+	CHECK(rules[0].allow && rules[0].type == 'c');
+	CHECK_INT(rules[0].major, 1);
+	CHECK_INT(rules[0].minor, 3);
+	CHECK_INT(rules[0].access, DEVICE_READ);
+	CHECK_INT(devices_add_given(file_fd, DEVICE_READ, rules, &n, &err), 0);
+	CHECK_INT(n, 1);
+	CHECK_INT(devices_add_given(dev_fd, DEVICE_WRITE, rules, &n, &err), 0);
+	for (size_t i = 1; i < n; i++)
+		found = found || (rules[i].type == 'c' && rules[i].major == 1 &&
+				  rules[i].minor == 5 && rules[i].access == DEVICE_WRITE);
+	CHECK(found);
+	n = DEVICE_RULES_MAX;
+	CHECK(devices_add_given(null_fd, DEVICE_READ, rules, &n, &err) < 0);
+	CHECK_INT(err.kind, ERROR_EXHAUSTED);
+	free(rules);
+}
+
+UNIT_MAIN({ "given devices get rules", given_ones_get_rules },
+	  { "refuses rules that make no sense", refuses_rules },
 	  { "a container has the default set and nothing else", only_the_default_set },
 	  { "the last rule counts, for each kind of access", the_last_rule_counts },
 	  { "no device has such numbers", no_device_has_such_numbers },

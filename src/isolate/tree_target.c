@@ -74,7 +74,7 @@ static int tree_check_place(const struct tree_view *v, int target_fd, const char
 	if (r > 0)
 		return error_refuse(err, ERROR_INVALID,
 				    "%s: leads into /dev or /sys of the container, and nothing can "
-				    "be mounted there but on /dev/shm and new names right in /dev",
+				    "be mounted there but on /dev/shm and new names in /dev",
 				    path);
 	return r < 0 ? error_wrap(err, r, "%s", path) : 0;
 }
@@ -214,21 +214,41 @@ int tree_see(const struct tree_view *v, int mount_fd, const char *path, struct e
 	return r ? 0 : error_refuse(err, ERROR_PRECONDITION, "%s: changed under way", path);
 }
 
-/* The name right in a container's /dev that a path means, where nothing of the house has it; else
- * NULL. Nobody else has made a link there. */
+/* The path below a container's /dev that is meant, where nothing of the house has the first name of
+ * it; else NULL. */
 static const char *tree_dev_name(const struct tree_view *v, const char *clean)
 {
-	const char *name = v->part_fds ? tree_path_below(clean, "/dev") : NULL;
+	const char *path = v->part_fds ? tree_path_below(clean, "/dev") : NULL;
+	char first[NAME_MAX + 1];
 
-	return name && *name && !strchr(name, '/') && !isolate_dev_has_name(name) ? name : NULL;
+	if (!path || !*path ||
+	    str_printf(first, sizeof(first), "%.*s", (int)strcspn(path, "/"), path) < 0)
+		return NULL;
+	return isolate_dev_has_name(first) ? NULL : path;
 }
 
+/*
+ * Should: stay below the first name. Must not: follow a link on the way, which a volume that is
+ * mounted there before may have. Right in /dev nobody else has made one.
+ */
 static int tree_dev_target(const struct tree_view *v, const char *name, const char *path,
 			   bool is_dir, struct error *err)
 {
-	int dev_fd = v->part_fds[TREE_DEV];
-	int fd = is_dir ? rootfd_make_dir_through(dev_fd, name)
-			: rootfd_make_file_through(dev_fd, name);
+	_cleanup_fd_ int above_fd = -1;
+	const char *last = strrchr(name, '/');
+	int dev_fd = v->part_fds[TREE_DEV], fd;
+	char above[PATH_MAX];
+
+	if (last) {
+		(void)str_printf(above, sizeof(above), "%.*s", (int)(last - name), name);
+		above_fd = rootfd_make_dir_plain(dev_fd, above);
+		if (above_fd < 0)
+			return tree_plain_failed(above_fd, path, err);
+		dev_fd = above_fd;
+		name = last + 1;
+	}
+	fd = is_dir ? rootfd_make_dir_through(dev_fd, name)
+		    : rootfd_make_file_through(dev_fd, name);
 
 	return fd < 0 ? tree_failed(fd, path, err) : fd;
 }

@@ -231,7 +231,7 @@ static void devices_behind_links(void)
 static const char to_root[] = "leads to the root, and nothing can be mounted on that";
 static const char to_part[] =
 	"leads into /dev or /sys of the container, and nothing can be mounted "
-	"there but on /dev/shm and new names right in /dev";
+	"there but on /dev/shm and new names in /dev";
 static const char to_proc[] = "nothing is mounted in a procfs";
 
 static const struct {
@@ -258,7 +258,9 @@ static const struct {
 	{ "/dev", "/x/shm", false, NULL, NULL },
 	{ "tmp", "/dev/own", false, NULL, NULL },
 	{ "tmp", "//dev/./own", true, NULL, NULL },
-	{ "tmp", "/dev/own/sub", false, to_part, NULL },
+	{ "tmp", "/dev/own/sub", false, NULL, NULL },
+	{ "tmp", "/dev/own/deep/down", true, NULL, NULL },
+	{ "tmp", "/dev/shm/sub", false, to_part, NULL },
 	{ "tmp", "/dev/fd", false, to_proc, NULL },
 	{ "tmp", "/dev/null", true, to_part, NULL },
 	{ "tmp", "/x/y", false, NULL, NULL },

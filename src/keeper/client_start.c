@@ -148,6 +148,14 @@ static bool spec_propagates(const struct container_spec *spec)
 	return false;
 }
 
+static bool spec_has_devices(const struct container_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (spec->mounts[i].access)
+			return true;
+	return spec->security.all_devices;
+}
+
 /* Of one that is reached by bytes alone. */
 static int client_check_channel(const struct client_call *call, const struct container_spec *spec,
 				struct error *err)
@@ -186,6 +194,8 @@ int client_check_features(const struct client_call *call, const struct cell_spec
 	else if ((container_security_is_set(&spec->security) || spec_propagates(spec)) &&
 		 !client->secures)
 		what = "security";
+	else if (spec_has_devices(spec) && !client->devices)
+		what = "devices";
 	if (!what)
 		return client_check_channel(call, spec, err);
 	return error_refuse(err, ERROR_PRECONDITION, "its keeper (version %s) knows nothing of %s",

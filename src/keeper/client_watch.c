@@ -37,6 +37,7 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "files", &client->files },
 		{ "log-change", &client->changes_log },
 		{ "security", &client->secures },
+		{ "devices", &client->devices },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

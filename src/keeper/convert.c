@@ -118,6 +118,7 @@ void convert_security_request(Nacre__Instance__V1__Security *to, uint32_t *group
 	to->n_read_only_paths = strv_len(masks->read_only);
 	to->read_only_paths = (char **)(uintptr_t)masks->read_only;
 	to->writable_sys = from->writable_sys;
+	to->all_devices = from->all_devices;
 	to->pids = from->pids;
 	to->pids_of = (char *)(uintptr_t)from->pids_of;
 	to->groups = groups;
@@ -153,6 +154,7 @@ void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount 
 	to->share = convert_str(from->share);
 	to->read_only = from->read_only;
 	to->propagation = from->propagation;
+	to->access = from->access;
 }
 
 static int convert_list(char *const **to, char **from, size_t n, struct arena *arena,
@@ -281,6 +283,7 @@ static int convert_mounts(struct container_spec *to, const Nacre__Instance__V1__
 			.share = from->mounts[i]->share,
 			.read_only = from->mounts[i]->read_only,
 			.propagation = (enum mount_propagation)from->mounts[i]->propagation,
+			.access = from->mounts[i]->access,
 		};
 	to->mounts = mounts;
 	to->n_mounts = from->n_mounts;
@@ -356,6 +359,7 @@ static int convert_security(struct container_security *to,
 	to->groups_exact = from->groups_exact;
 	to->own_masks = from->own_masks;
 	to->writable_sys = from->writable_sys;
+	to->all_devices = from->all_devices;
 	to->pids = (enum container_pids)from->pids;
 	if (str_copy(to->pids_of, sizeof(to->pids_of), from->pids_of) < 0)
 		return error_field(err, ERROR_INVALID, "security.pids_of", "no id of a container");

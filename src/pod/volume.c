@@ -68,13 +68,18 @@ static int volume_is_ours(int fd, int parent_fd, bool is_dir, int own_fd)
 }
 
 static int volume_check(const struct volume_guard *guard, const char *field, const char *path,
-			int fd, int parent_fd, struct error *err)
+			int fd, int parent_fd, bool device, struct error *err)
 {
 	const int own[] = { guard->root_fd, guard->run_fd };
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return volume_failed(-errno, field, path, err);
+	if (device && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)))
+		return 0;
+	if (device && !S_ISDIR(st.st_mode))
+		return error_field(err, ERROR_PRECONDITION, field,
+				   "%.200s is neither a device nor a directory", path);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return S_ISLNK(st.st_mode)
 			       ? volume_failed(-ELOOP, field, path, err)
@@ -125,7 +130,7 @@ int volume_check_file(const struct volume_guard *guard, const char *field, const
 
 	if (parent_fd < 0)
 		return volume_failed(parent_fd, field, path, err);
-	return volume_check(guard, field, path, fd, parent_fd, err);
+	return volume_check(guard, field, path, fd, parent_fd, false, err);
 }
 
 /* Whether the mount that it is in passes on what is mounted there later. */
@@ -166,7 +171,7 @@ int volume_open(const struct volume_guard *guard, const struct pod_mount_spec *m
 	fd = rootfd_point(parent_fd, name);
 	if (fd < 0)
 		return volume_failed(fd, field, path, err);
-	r = volume_check(guard, field, path, fd, parent_fd, err);
+	r = volume_check(guard, field, path, fd, parent_fd, m->mount.access != 0, err);
 	if (r == 0)
 		r = volume_check_peers(m, fd, err);
 	if (r < 0)
@@ -174,6 +179,7 @@ int volume_open(const struct volume_guard *guard, const struct pod_mount_spec *m
 	r = isolate_bind(fd,
 			 (m->read_only && !m->top_only ? ISOLATE_BIND_READ_ONLY : 0) |
 				 (m->no_exec ? ISOLATE_BIND_NO_EXEC : 0) |
+				 (m->devices ? ISOLATE_BIND_DEVICES : 0) |
 				 (m->mount.propagation ? ISOLATE_BIND_PEERS : 0),
 			 err);
 	return r < 0 ? error_wrap_field(err, r, field) : r;

@@ -17,6 +17,7 @@ struct pod_mount_spec {
 	bool read_only, no_exec;
 	bool follow;   /* volume_open_through() */
 	bool top_only; /* then read_only holds for the mount alone, not for those below it */
+	bool devices;  /* device nodes in it are devices; with mount.access it may be one */
 	struct container_mount mount;
 };
 
@@ -31,8 +32,8 @@ struct volume_guard {
  * (isolate/bind.h). Resolved once, through no link at all: what is checked is what travels. The
  * error names the field: ERROR_NOT_FOUND; ERROR_INVALID for a path that is not absolute or too
  * long, and for what is not given out; ERROR_PRECONDITION for a link on the way, for what is
- * neither a directory nor a regular file, and where its own mount does not pass on what is mounted
- * later, and mount.propagation asks for that.
+ * neither a directory nor a regular file (of one with mount.access: nor a device), and where its
+ * own mount does not pass on what is mounted later, and mount.propagation asks for that.
  */
 int volume_open(const struct volume_guard *guard, const struct pod_mount_spec *m,
 		struct error *err);

@@ -56,6 +56,11 @@ static const Aurae__Runtime__V0__Volume *volume_find(Aurae__Runtime__V0__Volume 
 
 /* ---- mounts ---- */
 
+int settings_check_target(const char *field, const char *target, struct error *err)
+{
+	return mounts_check_target(field, target, err);
+}
+
 static int mount_check_tmpfs(const Aurae__Runtime__V0__Mount *m, const char *field,
 			     struct error *err)
 {

@@ -23,6 +23,9 @@ struct arena;
 /* The names and the forms of the volumes; "volumes[1].name" is to blame where one is wrong. */
 int settings_check_volumes(Aurae__Runtime__V0__Volume *const *volumes, size_t n, struct error *err);
 
+/* Whether something can be mounted there (cell/mounts.h). */
+int settings_check_target(const char *field, const char *target, struct error *err);
+
 /* What all containers of a workload have in common. */
 struct settings_whole {
 	Aurae__Runtime__V0__Volume *const *volumes;

@@ -99,7 +99,6 @@ class Refused(nacre_test.NodeTest):
         def mount(**more):
             return {"mounts": [cri.Mount(**{"container_path": "/data", "host_path": self.logs, **more})]}
         for code, field, more in (
-                (Code.UNIMPLEMENTED, "config.devices", {"devices": [cri.Device(host_path="/dev/null")]}),
                 (Code.UNIMPLEMENTED, "config.CDI_devices", {"CDI_devices": [cri.CDIDevice(name="a.b/c=d")]}),
                 (Code.UNIMPLEMENTED, SECURITY + "capabilities.add_ambient_capabilities",
                  security(capabilities=cri.Capability(add_ambient_capabilities=["NET_ADMIN"]))),
