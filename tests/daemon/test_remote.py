@@ -40,8 +40,13 @@ class Remote(nacre_test.NodeTest):
     @classmethod
     def setUpClass(cls):
         cls.port = free_port()
-        cls.CONFIG = f'listen: [ "127.0.0.1:{cls.port}" ]\nlisten_names: [ node.example ]\n'
+        cls.CONFIG = f'listen: [ "127.0.0.1:{cls.port}" ]\nlisten_names: [ node.example ]\n' + cls.settings()
         super().setUpClass()
+
+    @classmethod
+    def settings(cls):
+        """What else the configuration says."""
+        return ""
 
     @classmethod
     def prepare(cls):
@@ -415,9 +420,8 @@ class Strangers(Remote):
 class Restarts(Remote):
     @classmethod
     def tearDownClass(cls):
-        # Its keeper is made again with the daemon, while nothing runs.
-        cls.before = cls.node.baseline()
-        super().tearDownClass()
+        # The daemon is another one than at the first look, and so are its descriptors.
+        cls.node.destroy()
 
     def test_the_listener_comes_back(self):
         for _ in range(2):
