@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cli/alloc.h"
+#include "cli/contexts.h"
 
 #define TARGET_CA "ca.crt"
 
@@ -156,6 +157,48 @@ static const char *target_option(const struct args *before, const struct args *a
 	return str_empty(front) ? NULL : front;
 }
 
+static const char *or_else(const char *first, const char *second)
+{
+	return first ? first : second ? xstrdup(second) : NULL;
+}
+
+/* What the context says and the command line does not. name NULL: the one in use, if there is one.
+ */
+static int target_use_context(struct client_target *t, const char *name, const char **ret_host,
+			      const char **ret_socket, struct error *err)
+{
+	_cleanup_(contexts_freep) struct contexts *all = NULL;
+	const struct context *c;
+	int r = contexts_load(&all, err);
+
+	if (r < 0 || (!name && !all->current))
+		return r;
+	c = contexts_find(all, name ? name : all->current);
+	if (!c)
+		return error_refuse(err, ERROR_NOT_FOUND,
+				    "there is no context %.80s (nacre context ls)",
+				    name ? name : all->current);
+	*ret_host = or_else(NULL, c->fields[CONTEXT_HOST]);
+	*ret_socket = or_else(NULL, c->fields[CONTEXT_SOCKET]);
+	t->ca = or_else(t->ca, c->fields[CONTEXT_TLS_CA]);
+	t->cert = or_else(t->cert, c->fields[CONTEXT_TLS_CERT]);
+	t->key = or_else(t->key, c->fields[CONTEXT_TLS_KEY]);
+	t->server_name = or_else(t->server_name, c->fields[CONTEXT_TLS_NAME]);
+	return 0;
+}
+
+/* The context that --context names, or $NACRE_CONTEXT. */
+static int target_read_context(struct client_target *t, const struct args *before,
+			       const struct args *after, const char **ret_host,
+			       const char **ret_socket, struct error *err)
+{
+	const char *name = target_option(before, after, "context", NULL);
+
+	if (!name && str_empty(getenv("NACRE_HOST")) && str_empty(getenv("NACRE_SOCKET")))
+		name = target_option(before, after, "context", "NACRE_CONTEXT");
+	return name ? target_use_context(t, name, ret_host, ret_socket, err) : 0;
+}
+
 int target_settle(struct client_target *ret, const struct args *before, const struct args *after,
 		  struct error *err)
 {
@@ -171,10 +214,20 @@ int target_settle(struct client_target *ret, const struct args *before, const st
 
 	if (host && socket)
 		return error_refuse(err, ERROR_INVALID, "--host and --socket exclude each other");
+	if (!host && !socket) {
+		r = target_read_context(&t, before, after, &host, &socket, err);
+		if (r < 0)
+			return r;
+	}
 	if (!host && !socket)
 		host = target_option(before, after, "host", "NACRE_HOST");
 	if (!host && !socket)
 		socket = target_option(before, after, "socket", "NACRE_SOCKET");
+	if (!host && !socket) {
+		r = target_use_context(&t, NULL, &host, &socket, err);
+		if (r < 0)
+			return r;
+	}
 	if (!host) {
 		*ret = (struct client_target){ .socket = socket ? socket : CLI_SOCKET_DEFAULT };
 		return 0;
