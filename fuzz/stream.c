@@ -17,9 +17,9 @@ static void fuzz_head(const uint8_t *data, size_t size)
 	if (head_take(data, size, &used, &h) <= 0)
 		return;
 	fuzz_need(used >= 4 && used <= size && used <= HEAD_MAX + 4);
-	fuzz_need(h.path[0] == '/' && h.n_protocols <= HEAD_PROTOCOLS_MAX);
-	for (size_t i = 0; i < h.n_protocols; i++)
-		fuzz_need(h.protocols[i][0] != '\0');
+	fuzz_need(h.path[0] == '/' && h.protocols.n <= HEAD_PROTOCOLS_MAX);
+	for (size_t i = 0; i < h.protocols.n; i++)
+		fuzz_need(h.protocols.words[i][0] != '\0');
 }
 
 static void fuzz_frames(const uint8_t *data, size_t size)

@@ -128,6 +128,16 @@ int error_field(struct error *err, enum error_kind kind, const char *field, cons
 	return error_wrap_field(err, err->code, field);
 }
 
+void error_rename_field(struct error *err, const char *field)
+{
+	struct error was = *err;
+
+	if (str_has_prefix(was.text, was.field))
+		(void)str_printf(err->text, sizeof(err->text), "%s%s", field,
+				 was.text + strlen(was.field));
+	(void)str_copy(err->field, sizeof(err->field), field);
+}
+
 int error_copy(struct error *to, const struct error *from)
 {
 	if (to && from)

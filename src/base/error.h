@@ -82,6 +82,10 @@ int error_wrap(struct error *err, int r, const char *fmt, ...) _printf_(3, 4);
 /* Puts "FIELD: " in front of what is there: that field is to blame. Returns as error_wrap(). */
 int error_wrap_field(struct error *err, int r, const char *field);
 
+/* The field has another name in the message that the caller knows: also where the text begins with
+ * it. */
+void error_rename_field(struct error *err, const char *field);
+
 /* Copies the error `from` (may be NULL) into `to`; returns its code. */
 int error_copy(struct error *to, const struct error *from);
 

@@ -53,7 +53,7 @@ static int exec_report(const struct session *s, const char *target)
 static int exec_request(Nacre__V1__ExecRequest *request, const struct args *args,
 			struct spec_env *env, struct error *err)
 {
-	int r = spec_env_init(env, args, err);
+	int r = spec_env_init(env, args, true, err);
 
 	if (r == 0)
 		r = spec_milliseconds(args, "timeout", 0, &request->timeout_ms, err);
@@ -125,7 +125,7 @@ int cmd_execute(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 	int r = 0;
 
-	if (spec_env_init(&env, args, &err) < 0 ||
+	if (spec_env_init(&env, args, false, &err) < 0 ||
 	    spec_milliseconds(args, "timeout", 0, &executable.timeout_ms, &err) < 0)
 		return cli_fail(&err);
 	if (args_flag(args, "interactive"))

@@ -31,7 +31,8 @@ static void ps_json(const Nacre__V1__ListResponse *list)
 
 static void ps_row(struct table *t, const Nacre__V1__Workload *w, bool has_ports, nsec_t now)
 {
-	_cleanup_str_ char *state = view_state(w->kind, w->state, w->exit_code);
+	_cleanup_str_ char *state =
+		view_state(w->kind, w->paused ? "paused" : w->state, w->exit_code);
 	_cleanup_str_ char *images = view_images(w);
 	_cleanup_str_ char *kind = view_kind(w);
 	_cleanup_str_ char *ports = view_ports(w);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "api/nacre.pb-c.h"
+#include "base/fd.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
@@ -42,6 +46,7 @@ struct run {
 	uint64_t skip[2]; /* bytes of stdout and stderr that Attach has brought */
 	int n_signals;
 	int abandoned; /* the signal that ended our own patience, or 0 */
+	int cid_fd;    /* of --cidfile; -1: none */
 	bool left;     /* the pod goes on without us */
 	bool unread;   /* nobody reads the output any more */
 };
@@ -136,6 +141,7 @@ static void run_done(struct run *r)
 	client_call_done(&r->pass);
 	session_done(&r->session);
 	r->client = client_free(r->client);
+	r->cid_fd = fd_close(r->cid_fd);
 }
 
 /* Why it ended, where that is more than that its program did: of the pod, or of its one container.
@@ -292,6 +298,34 @@ static int run_start_pulled(struct run *r, const struct args *args,
 	return status < 0 ? -status : 0;
 }
 
+/* Before anything is started; one that is there belongs to another pod. */
+static int run_open_cidfile(struct run *r, const struct args *args, struct error *err)
+{
+	const char *file = args_value(args, "cidfile");
+
+	if (!file)
+		return 0;
+	r->cid_fd = sysio_openat(AT_FDCWD, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (r->cid_fd < 0 && errno == EEXIST)
+		return error_refuse(
+			err, ERROR_EXISTS,
+			"--cidfile: %s is there already: remove it, or name another file", file);
+	return r->cid_fd < 0 ? error_set(err, -errno, "--cidfile: make %s", file) : 0;
+}
+
+/* A pod that nobody could find by it is told, and stays. */
+static int run_write_cidfile(int fd, const struct args *args, const char *id)
+{
+	struct error err = ERROR_INIT;
+	int r = fd < 0 ? 0 : fd_write_full(fd, id, strlen(id));
+
+	if (r < 0) {
+		(void)error_set(&err, r, "write the id %s to %s", id, args_value(args, "cidfile"));
+		(void)cli_fail(&err);
+	}
+	return r;
+}
+
 static int run_pod(struct run *r, const struct cli *cli, const struct args *args,
 		   const Aurae__Runtime__V0__RunPodRequest *request)
 {
@@ -307,6 +341,8 @@ static int run_pod(struct run *r, const struct cli *cli, const struct args *args
 	answer = (const Aurae__Runtime__V0__RunPodResponse *)r->start.answer;
 	if (!answer)
 		return cli_complain("the daemon's answer is empty");
+	if (run_write_cidfile(r->cid_fd, args, answer->id) < 0)
+		return CLI_FAILED;
 	r->target = answer->id;
 	r->name = answer->name;
 	status = spec_report(answer->containers, answer->n_containers);
@@ -365,6 +401,7 @@ int cmd_run(const struct cli *cli, const struct args *args)
 		.logs = { .type = &nacre__v1__logs_response__descriptor, .on_message = run_logs },
 		.stop = { .type = &nacre__v1__stop_response__descriptor, .on_end = run_stop_end },
 		.pass = { .type = &nacre__v1__signal_response__descriptor },
+		.cid_fd = -1,
 	};
 	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
 	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
@@ -374,6 +411,7 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	Aurae__Runtime__V0__TerminalSize size;
 	bool detach = args_flag(args, "detach");
 	struct error err = ERROR_INIT;
+	int status;
 
 	if (spec_container_init(&spec, args, &err) < 0 || spec_nic_init(&nic, args, &err) < 0 ||
 	    net_words_init(&net, args, &request.pod_network, &err) < 0)
@@ -393,7 +431,10 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	spec_set(&request.kind, args_value(args, "kind"));
 	request.cold = args_flag(args, "cold");
 	spec_set(&request.network, args_value(args, "network"));
-	if (run_open(&run, cli, args, &err) < 0)
+	if (run_open(&run, cli, args, &err) < 0 || run_open_cidfile(&run, args, &err) < 0)
 		return cli_fail(&err);
-	return run_pod(&run, cli, args, &request);
+	status = run_pod(&run, cli, args, &request);
+	if (run.cid_fd >= 0 && !run.target)
+		(void)unlink(args_value(args, "cidfile"));
+	return status;
 }

@@ -185,7 +185,8 @@ static void tree_draw(struct tree *t, size_t from, size_t to, const char *above,
 
 	for (size_t i = from; i < to; i = next) {
 		const Nacre__V1__Workload *w = t->sorted[i];
-		_cleanup_str_ char *state = view_state(w->kind, w->state, w->exit_code);
+		_cleanup_str_ char *state =
+			view_state(w->kind, w->paused ? "paused" : w->state, w->exit_code);
 		const char *kernel = tree_kernel(w, around);
 		_cleanup_str_ char *kind = view_level(w, kernel);
 		const struct tree_line line = { w->name + strlen(above) + (*above ? 1 : 0), kind,

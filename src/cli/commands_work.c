@@ -11,6 +11,10 @@
 		"env", 'e', "NAME=VALUE",                                                          \
 			"set a variable; NAME alone takes it from here, if it is set"              \
 	}
+#define OPTION_ENV_FILE                                                                            \
+	{                                                                                          \
+		"env-file", 0, "FILE", "set variables, from lines NAME=VALUE; may be given again"  \
+	}
 #define OPTION_CWD                                                                                 \
 	{                                                                                          \
 		"cwd", 'w', "DIR", "start in this directory"                                       \
@@ -50,6 +54,7 @@
 	  "mount a directory or file of the node; may be given again" },                           \
 		{ "tmpfs", 0, "TARGET[:size=64m,mode=700,noexec]",                                 \
 		  "mount a new file system in memory; may be given again" },                       \
+		{ "shm-size", 0, "SIZE", "of /dev/shm, else half of the machine's memory: 256m" }, \
 		{ "read-only", 0, NULL, "nothing of its root can be written to" },                 \
 		{ "cap-add", 0, "NAME", "give it a capability, or ALL; may be given again" },      \
 		{ "cap-drop", 0, "NAME", "take one from it, or ALL; may be given again" },         \
@@ -84,12 +89,14 @@
 static const struct arg_option options_run[] = {
 	{ "detach", 'd', NULL, "print the pod's id and leave it running" },
 	{ "rm", 0, NULL, "remove the pod once it has ended" },
+	{ "cidfile", 0, "FILE", "write its id to this file, which must not be there yet" },
 	{ "interactive", 'i', NULL, "pass standard input on" },
 	{ "tty", 't', NULL, "give it a terminal; with -i it is this one" },
 	OPTION_DETACH_KEYS,
 	OPTION_NAME,
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
 	OPTION_ENV,
+	OPTION_ENV_FILE,
 	OPTION_CWD,
 	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint; '': none" },
 	OPTIONS_NET,
@@ -118,6 +125,7 @@ static const struct arg_option options_cell[] = {
 	{ "network", 0, "MODE", "own or host (that of its node or instance)" },
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
 	OPTION_ENV,
+	OPTION_ENV_FILE,
 	OPTION_CWD,
 	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint; '': none" },
 	OPTIONS_WALLS,
@@ -166,6 +174,7 @@ static const struct arg_option options_exec[] = {
 	OPTION_CONTAINER,
 	{ "user", 'u', "USER", "else the container's" },
 	{ "env", 'e', "NAME=VALUE", "set a variable, over the container's" },
+	OPTION_ENV_FILE,
 	OPTION_CWD,
 	{ "timeout", 0, "TIME", "kill it after so long: 10, 500ms, 5m" },
 	OPTION_END,
@@ -225,13 +234,32 @@ static const struct arg_option options_wait[] = {
 	OPTION_END,
 };
 
+#define OPTION_ALL                                                                                 \
+	{                                                                                          \
+		"all", 'a', NULL, "each one that runs, in the place of TARGET"                     \
+	}
+
+static const struct arg_option options_kill[] = {
+	{ "signal", 's', "SIGNAL", "send this one, such as HUP, SIGUSR1 or 9; else SIGKILL" },
+	OPTION_CONTAINER,
+	OPTION_ALL,
+	OPTION_END,
+};
+
+static const struct arg_option options_pause[] = {
+	OPTION_ALL,
+	OPTION_END,
+};
+
 static const struct arg_option options_stop[] = {
+	OPTION_ALL,
 	{ "time", 't', "TIME", "between asking and killing: 10 (seconds, the default), 500ms, 5m" },
 	OPTION_END,
 };
 
 static const struct arg_option options_rm[] = {
 	{ "force", 'f', NULL, "kill it first where it runs" },
+	{ "all", 'a', NULL, "each one that has ended, or with --force each one that there is" },
 	OPTION_END,
 };
 
@@ -555,11 +583,49 @@ static const struct command work_commands[] = {
 			"SIGKILL after the\n"
 			"time, all targets at once. An instance is stopped with all that is in "
 			"it, at every\n"
-			"depth, in the same way. What has ended already is left as it is.",
+			"depth, in the same way. What has ended already is left as it is. One "
+			"that is paused\n"
+			"goes on first.",
 		.options = options_stop,
-		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_stop,
+	},
+	{
+		.name = "kill",
+		.operands = "TARGET…",
+		.summary = "kill workloads, or send them another signal",
+		.help = "SIGKILL goes to all processes of a workload, in all of its containers; "
+			"nacre\n"
+			"returns when it has ended. Another signal goes to the first process of "
+			"a container.\n"
+			"\n"
+			"    nacre kill web\n"
+			"    nacre kill --signal HUP --container proxy shop",
+		.options = options_kill,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_kill,
+	},
+	{
+		.name = "pause",
+		.operands = "TARGET…",
+		.summary = "stop the processes of workloads where they are",
+		.help = "All processes of its containers get no time until `nacre unpause`; their "
+			"memory and\n"
+			"their connections stay. `nacre ps` shows it as paused. No program can be "
+			"started in\n"
+			"it meanwhile.",
+		.options = options_pause,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_pause,
+	},
+	{
+		.name = "unpause",
+		.operands = "TARGET…",
+		.summary = "let paused workloads go on",
+		.help = "One that is not paused is left as it is.",
+		.options = options_pause,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_unpause,
 	},
 	{
 		.name = "update",
@@ -582,9 +648,9 @@ static const struct command work_commands[] = {
 		.summary = "remove workloads that have ended, with every trace",
 		.help = "Record, log and files go.\n"
 			"\n"
-			"    nacre rm -f $(nacre ps -aq)",
+			"    nacre rm -f web\n"
+			"    nacre rm --all",
 		.options = options_rm,
-		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_rm,
 	},

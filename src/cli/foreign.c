@@ -10,7 +10,6 @@ static const struct {
 	const char *word;
 	const char *advice;
 } foreign_commands[] = {
-	{ "kill", "use `nacre stop -t 0` to end it at once" },
 	{ "pull", "use `nacre image pull`" },
 	{ "push", "use `nacre image push`" },
 	{ "images", "use `nacre image ls`" },

@@ -36,6 +36,9 @@ int cmd_events(const struct cli *cli, const struct args *args);
 /* cmd_end.c */
 int cmd_wait(const struct cli *cli, const struct args *args);
 int cmd_stop(const struct cli *cli, const struct args *args);
+int cmd_kill(const struct cli *cli, const struct args *args);
+int cmd_pause(const struct cli *cli, const struct args *args);
+int cmd_unpause(const struct cli *cli, const struct args *args);
 int cmd_update(const struct cli *cli, const struct args *args);
 int cmd_rm(const struct cli *cli, const struct args *args);
 /* cmd_image.c */

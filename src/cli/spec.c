@@ -2,35 +2,97 @@
 #include "cli/spec.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/fd.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "cli/alloc.h"
 #include "cli/command.h"
 
-int spec_env_init(struct spec_env *e, const struct args *a, struct error *err)
+#define SPEC_ENV_FILE_MAX ((size_t)1 << 20)
+
+/* NAME=VALUE; NAME alone takes the value that it has here. */
+static void spec_env_add(struct spec_env *e, const char *word)
 {
+	const char *value = strchr(word, '=') ? "" : getenv(word);
+
+	/* As docker and podman do: a variable that is not set here is not set there. */
+	if (!value)
+		return;
+	e->list = xrealloc(e->list, e->n + 2, sizeof(*e->list));
+	e->list[e->n++] = strchr(word, '=') ? xstrdup(word) : xformat("%s=%s", word, value);
+	e->list[e->n] = NULL;
+}
+
+/* A line of a file: as docker reads it, without quotes. Blanks before a name do not count. */
+static int spec_env_line(struct spec_env *e, const char *file, size_t number, char *line,
+			 struct error *err)
+{
+	size_t len = strlen(line);
+
+	if (len && line[len - 1] == '\r')
+		line[len - 1] = '\0';
+	line += strspn(line, " \t");
+	if (!*line || *line == '#')
+		return 0;
+	if (*line == '=' || strcspn(line, " \t") < strcspn(line, "="))
+		return error_refuse(err, ERROR_INVALID,
+				    "%s:%zu: a line is NAME=VALUE or NAME, not \"%.80s\"", file,
+				    number, line);
+	spec_env_add(e, line);
+	return 0;
+}
+
+static int spec_env_file(struct spec_env *e, const char *file, struct error *err)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_str_ char *text = NULL;
+	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, file, O_RDONLY | O_CLOEXEC, 0);
+	size_t number = 1;
+	int r = fd < 0 ? -errno : fd_read_all(fd, SPEC_ENV_FILE_MAX, &b);
+
+	if (r < 0)
+		return error_set(err, r, "read %s", file);
+	if (b.len && memchr(buf_data(&b), '\0', b.len))
+		return error_refuse(err, ERROR_INVALID, "%s is no text: it has a NUL byte", file);
+	text = buf_take_str(&b);
+	if (!text)
+		return error_set(err, -ENOMEM, "read %s", file);
+	for (char *line = text; line; number++) {
+		char *end = strchr(line, '\n');
+
+		if (end)
+			*end = '\0';
+		r = spec_env_line(e, file, number, line, err);
+		if (r < 0)
+			return r;
+		line = end ? end + 1 : NULL;
+	}
+	return 0;
+}
+
+int spec_env_init(struct spec_env *e, const struct args *a, bool has_files, struct error *err)
+{
+	const char *word;
 	size_t pos = 0;
+	int r = 0;
 
 	*e = (struct spec_env){ .list = NULL };
-	for (;;) {
-		const char *word = args_next(a, "env", &pos), *value;
-
-		if (!word)
-			return 0;
+	while (has_files && r == 0 && (word = args_next(a, "env-file", &pos)))
+		r = spec_env_file(e, word, err);
+	pos = 0;
+	while (r == 0 && (word = args_next(a, "env", &pos))) {
 		if (!*word || *word == '=')
 			return error_refuse(err, ERROR_INVALID,
 					    "--env is NAME=VALUE or NAME, not \"%s\"", word);
-		value = strchr(word, '=') ? "" : getenv(word);
-		/* As docker and podman do: a variable that is not set here is not set there. */
-		if (!value)
-			continue;
-		e->list = xrealloc(e->list, e->n + 2, sizeof(*e->list));
-		e->list[e->n++] = strchr(word, '=') ? xstrdup(word) : xformat("%s=%s", word, value);
-		e->list[e->n] = NULL;
+		spec_env_add(e, word);
 	}
+	return r;
 }
 
 void spec_env_done(struct spec_env *e)
@@ -55,7 +117,7 @@ int spec_container_init(struct spec_container *s, const struct args *a, struct e
 	s->walls = (struct walls)WALLS_INIT;
 	s->list[0] = c;
 	s->entrypoint[0] = args_value(a, "entrypoint");
-	r = spec_env_init(&s->env, a, err);
+	r = spec_env_init(&s->env, a, true, err);
 	if (r < 0)
 		return r;
 	c->name = main_name;

@@ -16,9 +16,9 @@ struct spec_env {
 	size_t n;
 };
 
-/* What --env asks for; NAME alone takes the value that it has here. ERROR_INVALID for another form.
- */
-int spec_env_init(struct spec_env *e, const struct args *a, struct error *err);
+/* What --env-file (has_files: the command has it) and --env ask for, in this order; NAME alone
+ * takes the value that it has here. ERROR_INVALID for another form. */
+int spec_env_init(struct spec_env *e, const struct args *a, bool has_files, struct error *err);
 void spec_env_done(struct spec_env *e);
 
 /* The only container of a workload, by --user, --env, --cwd, --entrypoint, IMAGE and COMMAND, and

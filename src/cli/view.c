@@ -300,6 +300,7 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	json_put_word(j, "kind_reason", w->kind_reason);
 	json_put_word(j, "kernel", w->kernel);
 	json_put_word(j, "cgroup", w->cgroup);
+	json_put_bool(j, "paused", w->paused);
 	json_put_bool(j, "auto_remove", w->auto_remove);
 	view_resources(j, w->resources);
 	json_put_word(j, "comment", w->comment);

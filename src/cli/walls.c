@@ -134,12 +134,26 @@ static size_t walls_count(const struct args *a, const char *name)
 	return n;
 }
 
+static int walls_shm(Aurae__Runtime__V0__Mount *m, Aurae__Runtime__V0__Tmpfs *fs, const char *value,
+		     struct error *err)
+{
+	static char target[] = "/dev/shm";
+
+	m->target = target;
+	m->tmpfs = fs;
+	if (walls_size(value, &fs->size) < 0 || fs->size == 0)
+		return error_refuse(err, ERROR_INVALID,
+				    "--shm-size is a size such as 64m or 1g, not \"%s\"", value);
+	return 0;
+}
+
 static int walls_take_mounts(struct walls *w, const struct args *a, struct error *err)
 {
 	size_t most = walls_count(a, "volume") + walls_count(a, "tmpfs"), pos = 0;
 	const char *value;
 	int r = 0;
 
+	most += args_value(a, "shm-size") != NULL;
 	w->mounts = xrealloc(NULL, most + 1, sizeof(*w->mounts));
 	w->list = xrealloc(NULL, most + 1, sizeof(*w->list));
 	w->tmpfs = xrealloc(NULL, most + 1, sizeof(*w->tmpfs));
@@ -155,6 +169,11 @@ static int walls_take_mounts(struct walls *w, const struct args *a, struct error
 	for (value = args_next(a, "tmpfs", &pos); value && r == 0;
 	     value = args_next(a, "tmpfs", &pos)) {
 		r = walls_tmpfs(w, &w->mounts[w->n], &w->tmpfs[w->n], value, err);
+		w->n++;
+	}
+	value = args_value(a, "shm-size");
+	if (value && r == 0) {
+		r = walls_shm(&w->mounts[w->n], &w->tmpfs[w->n], value, err);
 		w->n++;
 	}
 	return r;

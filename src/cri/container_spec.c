@@ -10,17 +10,15 @@
 #include "base/signal_name.h"
 #include "base/str.h"
 #include "cri/record.h"
+#include "cri/resources.h"
 #include "cri/security.h"
 #include "cri/services.h"
-#include "isolate/cgroup.h"
-#include "isolate/limits.h"
 #include "pod/model.h"
 #include "runtime/container.h"
 #include "runtime/settings.h"
 
 /* Bytes of its name in the CRI in that of the container. */
 #define CONTAINER_STEM_MAX 48
-#define SHARES_MIN 2 /* of cgroup version 1, in which a kubelet counts */
 
 typedef Runtime__V1__ContainerConfig cri_config;
 typedef Aurae__Runtime__V0__Container cri_own;
@@ -199,76 +197,46 @@ static int spec_mounts(struct arena *a, const Runtime__V1__PodSandboxConfig *san
 	return 0;
 }
 
-/* A kubelet tells a limit of 0 for each size of huge pages that the machine has. */
-static int resources_check(const Runtime__V1__LinuxContainerResources *from, struct error *err)
+static int spec_resources(const struct cri_runtime_service *s, struct arena *a,
+			  const Runtime__V1__LinuxContainerResources *from, cri_own *to,
+			  struct pod_container_spec *spec, struct error *err)
 {
-	if (from->oom_score_adj < -1000 || from->oom_score_adj > 1000)
-		return error_field(err, ERROR_INVALID, "config.linux.resources.oom_score_adj",
-				   "%" PRId64 " is not from -1000 to 1000", from->oom_score_adj);
-	if (from->n_unified)
-		return error_field(err, ERROR_UNSUPPORTED, "config.linux.resources.unified",
-				   "%.64s: not honoured yet", from->unified[0]->key);
-	for (size_t i = 0; i < from->n_hugepage_limits; i++)
-		if (from->hugepage_limits[i]->limit)
-			return error_field(
-				err, ERROR_UNSUPPORTED, "config.linux.resources.hugepage_limits",
-				"%.40s: not honoured yet", from->hugepage_limits[i]->page_size);
+	struct cri_limits limits;
+	int r = cri_limits_take(a, from, s->cgroup_fd, "config.linux.resources", NULL, &limits,
+				err);
+
+	if (r < 0)
+		return r;
+	to->resources = limits.resources;
+	spec->limits = limits.more;
 	return 0;
 }
 
-/* A container without a request gets the smallest share that there is. Where nobody can give
- * shares, that asks for nothing. */
-static bool spec_asks_for_no_cpu(const struct cri_runtime_service *s,
-				 const Runtime__V1__LinuxContainerResources *from)
+/* The limits that the own API has come first, as settings_take() made them. */
+static int spec_join_limits(struct arena *a, struct pod_container_spec *spec, char *const *more,
+			    struct error *err)
 {
-	return from->cpu_shares <= SHARES_MIN &&
-	       !(cgroup_controllers(s->cgroup_fd) & 1U << CGROUP_CPU);
-}
+	size_t n = strv_len(spec->limits), n_more = strv_len(more);
+	char **all = arena_zalloc(a, n + n_more + 1, sizeof(*all));
 
-static int spec_resources(const struct cri_runtime_service *s, struct arena *a,
-			  const Runtime__V1__LinuxContainerResources *from, cri_own *to,
-			  struct error *err)
-{
-	Aurae__Runtime__V0__Resources *m;
-	int r = resources_check(from, err);
-	bool shares = from->cpu_shares && !spec_asks_for_no_cpu(s, from);
-	bool any = from->cpu_quota || shares || from->memory_limit_in_bytes > 0 ||
-		   !str_empty(from->cpuset_cpus) || !str_empty(from->cpuset_mems);
-
-	if (r < 0 || !any)
-		return r;
-	m = arena_zalloc(a, 1, sizeof(*m));
-	if (!m)
+	if (!all)
 		return spec_no_memory(err);
-	aurae__runtime__v0__resources__init(m);
-	if (from->cpu_quota) {
-		m->cpu_quota = from->cpu_quota;
-		m->cpu_period = (uint64_t)from->cpu_period;
-	}
-	if (shares)
-		m->cpu_weight = limits_cpu_weight((uint64_t)MAX(from->cpu_shares, 0));
-	if (from->memory_limit_in_bytes > 0)
-		m->memory = (uint64_t)from->memory_limit_in_bytes;
-	if (from->memory_swap_limit_in_bytes > from->memory_limit_in_bytes)
-		m->memory_swap =
-			(uint64_t)(from->memory_swap_limit_in_bytes - from->memory_limit_in_bytes);
-	else if (from->memory_swap_limit_in_bytes > 0)
-		m->no_swap = true;
-	m->cpuset_cpus = from->cpuset_cpus;
-	m->cpuset_mems = from->cpuset_mems;
-	to->resources = m;
+	for (size_t i = 0; i < n + n_more; i++)
+		all[i] = i < n ? spec->limits[i] : more[i - n];
+	if (n_more > 0)
+		spec->limits = all;
 	return 0;
 }
 
 static int spec_linux(const struct cri_runtime_service *s, struct arena *a,
 		      const Runtime__V1__LinuxContainerConfig *linux_config, cri_own *to,
-		      struct error *err)
+		      struct pod_container_spec *spec, struct error *err)
 {
 	const Runtime__V1__LinuxContainerSecurityContext *context = linux_config->security_context;
 	int r = 0;
 
 	if (linux_config->resources)
-		r = spec_resources(s, a, linux_config->resources, to, err);
+		r = spec_resources(s, a, linux_config->resources, to, spec, err);
 	if (r == 0 && context)
 		r = spec_user(a, context, to, err);
 	if (context)
@@ -350,32 +318,26 @@ static void spec_blame(struct error *err)
 		{ "security.cap_add", "linux.security_context.capabilities.add_capabilities" },
 		{ "security.cap_drop", "linux.security_context.capabilities.drop_capabilities" },
 		{ "security.groups", "linux.security_context.supplemental_groups" },
-		{ "resources.memory", "linux.resources.memory_limit_in_bytes" },
-		{ "resources.cpu_weight", "linux.resources.cpu_shares" },
-		{ "resources.", "linux.resources." },
 		{ ".target", ".container_path" },
 		{ ".source", ".host_path" },
 		{ "env[", "envs[" },
 		{ "user", "linux.security_context.run_as_username" },
 	};
-	struct error was = *err;
-	const char *rest, *at = NULL;
+	const char *rest = err->field + strlen("containers[0]."), *at = NULL;
+	char field[ERROR_FIELD_MAX];
 	size_t i = 0;
 
-	if (!str_has_prefix(was.field, "containers[0]."))
+	if (!str_has_prefix(err->field, "containers[0]."))
 		return;
-	rest = was.field + strlen("containers[0].");
 	for (; i < ARRAY_SIZE(words) && !at; i++)
 		at = strstr(rest, words[i].was);
 	if (at)
-		(void)str_printf(err->field, sizeof(err->field), "config.%.*s%s%.20s",
-				 (int)(at - rest), rest, words[i - 1].is,
-				 at + strlen(words[i - 1].was));
+		(void)str_printf(field, sizeof(field), "config.%.*s%s%.20s", (int)(at - rest), rest,
+				 words[i - 1].is, at + strlen(words[i - 1].was));
 	else
-		(void)str_printf(err->field, sizeof(err->field), "config.%.50s", rest);
-	if (str_has_prefix(was.text, was.field))
-		(void)str_printf(err->text, sizeof(err->text), "%s%.400s", err->field,
-				 was.text + strlen(was.field));
+		(void)str_printf(field, sizeof(field), "config.%.50s", rest);
+	error_rename_field(err, field);
+	cri_limits_blame(err, "config.linux.resources");
 }
 
 static int spec_make(const struct cri_runtime_service *s, struct arena *a,
@@ -383,6 +345,7 @@ static int spec_make(const struct cri_runtime_service *s, struct arena *a,
 		     cri_own *own, struct pod_container_spec *spec, struct error *err)
 {
 	const struct settings_whole whole = { .base_fd = s->cgroup_fd };
+	char *const *more;
 	size_t n_used = 0;
 	int r;
 
@@ -393,15 +356,16 @@ static int spec_make(const struct cri_runtime_service *s, struct arena *a,
 		r = cri_security_take(a, config->linux ? config->linux->security_context : NULL,
 				      &own->security, err);
 	if (r == 0 && config->linux)
-		r = spec_linux(s, a, config->linux, own, err);
+		r = spec_linux(s, a, config->linux, own, spec, err);
 	if (r < 0)
 		return r;
+	more = spec->limits;
 	r = container_take(a, own, 0, 1, spec, err);
 	if (r == 0)
 		r = settings_take(a, spec, own, "containers[0]", &whole, &n_used, err);
 	if (r < 0)
 		spec_blame(err);
-	return r;
+	return r < 0 ? r : spec_join_limits(a, spec, more, err);
 }
 
 /* A kubelet means what its links lead to, and by read-only the mount itself. */

@@ -25,6 +25,8 @@
 struct forwarding {
 	struct cri_runtime_service *service;
 	char id[ID_SIZE]; /* of the sandbox */
+	size_t n_ports;
+	uint16_t ports[];
 };
 
 /* The sockets of one connection, which are made on a thread, in the pod's network. */
@@ -135,10 +137,15 @@ static int forward_offer(struct cri_runtime_service *s, const Runtime__V1__PortF
 					q->port[i]);
 	if (r < 0)
 		return r;
-	f = malloc(sizeof(*f));
+	f = malloc(sizeof(*f) + q->n_port * sizeof(f->ports[0]));
 	if (!f)
 		return error_set(err, -ENOMEM, "forward ports");
 	f->service = s;
+	f->n_ports = q->n_port;
+	for (size_t i = 0; i < q->n_port; i++)
+		f->ports[i] = (uint16_t)q->port[i];
+	command.ports = f->ports;
+	command.n_ports = f->n_ports;
 	(void)str_copy(f->id, sizeof(f->id), of->id);
 	command.userdata = f;
 	r = stream_server_offer(s->streams, &command, url, URL_MAX, err);

@@ -7,10 +7,12 @@
 #include "cri/forward_call.h"
 #include "cri/list_call.h"
 #include "cri/log_call.h"
+#include "cri/metrics_call.h"
 #include "cri/sandbox_call.h"
 #include "cri/services.h"
 #include "cri/stats_call.h"
 #include "cri/status_call.h"
+#include "cri/update_call.h"
 
 static const struct rpc_method cri_runtime_methods[] = {
 	{ "Version", &runtime__v1__version_request__descriptor,
@@ -31,6 +33,15 @@ static const struct rpc_method cri_runtime_methods[] = {
 	{ "StreamPodSandboxStats", &runtime__v1__stream_pod_sandbox_stats_request__descriptor,
 	  &runtime__v1__stream_pod_sandbox_stats_response__descriptor, true,
 	  cri_stream_pod_sandbox_stats },
+	{ "ListMetricDescriptors", &runtime__v1__list_metric_descriptors_request__descriptor,
+	  &runtime__v1__list_metric_descriptors_response__descriptor, false,
+	  cri_list_metric_descriptors },
+	{ "ListPodSandboxMetrics", &runtime__v1__list_pod_sandbox_metrics_request__descriptor,
+	  &runtime__v1__list_pod_sandbox_metrics_response__descriptor, false,
+	  cri_list_pod_sandbox_metrics },
+	{ "StreamPodSandboxMetrics", &runtime__v1__stream_pod_sandbox_metrics_request__descriptor,
+	  &runtime__v1__stream_pod_sandbox_metrics_response__descriptor, true,
+	  cri_stream_pod_sandbox_metrics },
 	{ "UpdateRuntimeConfig", &runtime__v1__update_runtime_config_request__descriptor,
 	  &runtime__v1__update_runtime_config_response__descriptor, false,
 	  cri_update_runtime_config },
@@ -64,6 +75,13 @@ static const struct rpc_method cri_runtime_methods[] = {
 	  &runtime__v1__stream_containers_response__descriptor, true, cri_stream_containers },
 	{ "ContainerStatus", &runtime__v1__container_status_request__descriptor,
 	  &runtime__v1__container_status_response__descriptor, false, cri_container_status_call },
+	{ "UpdateContainerResources", &runtime__v1__update_container_resources_request__descriptor,
+	  &runtime__v1__update_container_resources_response__descriptor, false,
+	  cri_update_container_resources },
+	{ "UpdatePodSandboxResources",
+	  &runtime__v1__update_pod_sandbox_resources_request__descriptor,
+	  &runtime__v1__update_pod_sandbox_resources_response__descriptor, false,
+	  cri_update_pod_sandbox_resources },
 	{ "ReopenContainerLog", &runtime__v1__reopen_container_log_request__descriptor,
 	  &runtime__v1__reopen_container_log_response__descriptor, false,
 	  cri_reopen_container_log },

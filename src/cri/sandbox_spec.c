@@ -174,18 +174,14 @@ static void sandbox_blame(struct error *err)
 		{ "pod_network.hostname", "config.hostname" },
 		{ "pod_network.publish", "config.port_mappings" },
 	};
-	struct error was = *err;
+	char field[ERROR_FIELD_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		size_t n = strlen(fields[i].was);
-
-		if (!str_has_prefix(was.field, fields[i].was))
+		if (!str_has_prefix(err->field, fields[i].was))
 			continue;
-		(void)str_printf(err->field, sizeof(err->field), "%s%.20s", fields[i].is,
-				 was.field + n);
-		if (str_has_prefix(was.text, was.field))
-			(void)str_printf(err->text, sizeof(err->text), "%s%.400s", err->field,
-					 was.text + strlen(was.field));
+		(void)str_printf(field, sizeof(field), "%s%.20s", fields[i].is,
+				 err->field + strlen(fields[i].was));
+		error_rename_field(err, field);
 		return;
 	}
 }

@@ -6,10 +6,12 @@
 #include "base/str.h"
 #include "cri/container_spec.h"
 #include "cri/record.h"
+#include "cri/resources.h"
 #include "cri/sandbox_spec.h"
 #include "image/image.h"
 #include "network/attachment.h"
 #include "pod/stop_signal.h"
+#include "runtime/settings.h"
 
 /* protobuf-c's strings are not const. */
 static char *status_str(const char *s)
@@ -218,7 +220,9 @@ static const char *status_reason(const struct pod_container *c)
 	return c->status.exit_code == 0 ? "Completed" : "Error";
 }
 
+/* The values that hold, whoever changed them. */
 static Runtime__V1__ContainerResources *status_resources(struct arena *a,
+							 const struct pod_container *c,
 							 const Runtime__V1__ContainerConfig *config)
 {
 	Runtime__V1__ContainerResources *m = arena_zalloc(a, 1, sizeof(*m));
@@ -226,8 +230,9 @@ static Runtime__V1__ContainerResources *status_resources(struct arena *a,
 	if (!m)
 		return NULL;
 	runtime__v1__container_resources__init(m);
-	m->linux = config->linux ? config->linux->resources : NULL;
-	return m;
+	m->linux = cri_limits_show(a, config->linux ? config->linux->resources : NULL,
+				   settings_resources(a, c->settings));
+	return m->linux ? m : NULL;
 }
 
 /* What it is stopped with where nobody said. */
@@ -262,7 +267,7 @@ Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, const struct
 	m->mounts = q->config->mounts;
 	m->n_mounts = q->config->n_mounts;
 	m->log_path = cri_container_log_path(a, pod->config, q->config);
-	m->resources = status_resources(a, q->config);
+	m->resources = status_resources(a, c, q->config);
 	m->stop_signal = q->config->stop_signal ?: status_image_signal(c);
 	if (!m->log_path || !m->resources)
 		return NULL;

@@ -16,6 +16,9 @@
 /* ./cell.+N/+N/cgroup.procs, with room for names. */
 #define PIDS_PATH_SIZE (2 * NAME_LABEL_MAX + 64)
 
+/* Namespaces of processes, one in the other: as many as the kernel allows, and the first. */
+#define PIDS_LEVELS_MAX 33
+
 /* Since 6.11; the headers may be older. */
 #define PIDS_NAMESPACE_OF_PIDFD _IO(0xff, 5)     /* PIDFD_GET_PID_NAMESPACE */
 #define PIDS_FROM_NAMESPACE _IOR(0xb7, 0x7, int) /* NS_GET_TGID_FROM_PIDNS */
@@ -71,29 +74,38 @@ static pid_t instance_pid_ask(const struct instance *i, pid_t inner)
 	return pid > 0 ? pid : 0;
 }
 
-/* Whether the process has the pid `inner` in the keeper's namespace and is pid 1 of one of its own
- * below. */
-static bool instance_pid_matches(const char *pid, pid_t inner)
+/* Its numbers in the namespaces from ours down to its own, at most `max`; how many it has. */
+static size_t instance_pid_levels(long pid, pid_t *levels, size_t max)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	_cleanup_str_ char *status = NULL;
 	char name[64], *line, *save = NULL;
-	long last = 0, above = 0;
+	size_t n = 0;
 
-	if (str_printf(name, sizeof(name), "/proc/%s/status", pid) < 0 ||
+	if (str_printf(name, sizeof(name), "/proc/%ld/status", pid) < 0 ||
 	    fd_read_file(AT_FDCWD, name, 16384, &b) < 0)
-		return false;
+		return 0;
 	status = buf_take_str(&b);
 	line = status ? strstr(status, "\nNSpid:") : NULL;
 	if (!line)
-		return false;
+		return 0;
 	line += 7;
 	line[strcspn(line, "\n")] = '\0';
-	for (char *word = strtok_r(line, "\t ", &save); word; word = strtok_r(NULL, "\t ", &save)) {
-		above = last;
-		last = strtol(word, NULL, 10);
-	}
-	return last == 1 && above == inner;
+	for (char *word = strtok_r(line, "\t ", &save); word && n < max;
+	     word = strtok_r(NULL, "\t ", &save))
+		levels[n++] = (pid_t)strtol(word, NULL, 10);
+	return n;
+}
+
+/* Whether the process has the pid `inner` in the keeper's namespace, which is the n-th from ours.
+ */
+static bool instance_pid_matches(const char *pid, pid_t inner, size_t n)
+{
+	pid_t levels[PIDS_LEVELS_MAX];
+
+	return n > 0 &&
+	       instance_pid_levels(strtol(pid, NULL, 10), levels, ARRAY_SIZE(levels)) >= n &&
+	       levels[n - 1] == inner;
 }
 
 pid_t instance_container_pid(struct instance *i, const char *group, pid_t keeper_pid,
@@ -102,7 +114,8 @@ pid_t instance_container_pid(struct instance *i, const char *group, pid_t keeper
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	_cleanup_str_ char *pids = NULL;
 	char path[PIDS_PATH_SIZE + sizeof("/cgroup.procs")], *save = NULL;
-	pid_t known;
+	pid_t known, levels[PIDS_LEVELS_MAX];
+	size_t n;
 
 	if (instance_is_remote(i))
 		return 0;
@@ -113,9 +126,13 @@ pid_t instance_container_pid(struct instance *i, const char *group, pid_t keeper
 		return 0;
 	pids = buf_take_str(&b);
 	known = instance_pid_ask(i, keeper_pid);
+	n = known ? 0
+		  : instance_pid_levels(i->pid ?: instance_keeper_pid(i), levels,
+					ARRAY_SIZE(levels));
 	for (char *pid = pids ? strtok_r(pids, "\n", &save) : NULL; pid;
 	     pid = strtok_r(NULL, "\n", &save))
-		if (known ? strtol(pid, NULL, 10) == known : instance_pid_matches(pid, keeper_pid))
+		if (known ? strtol(pid, NULL, 10) == known
+			  : instance_pid_matches(pid, keeper_pid, n))
 			return (pid_t)strtol(pid, NULL, 10);
 	return 0;
 }

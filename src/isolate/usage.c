@@ -274,6 +274,20 @@ static void usage_read_pressure(struct usage_group *g, const char *file, struct 
 	usage_read_stall(g, text, "full ", &p->full);
 }
 
+static void usage_read_memory_details(struct usage_group *g, struct usage_details *u)
+{
+	_cleanup_str_ char *stat = usage_text(g, "memory.stat");
+
+	if (!stat)
+		return;
+	u->memory_mapped = flat_value(stat, "file_mapped");
+	u->memory_active_anon = flat_value(stat, "active_anon");
+	u->memory_inactive_anon = flat_value(stat, "inactive_anon");
+	u->memory_anon_huge = flat_value(stat, "anon_thp");
+	u->page_faults = flat_value(stat, "pgfault");
+	u->major_page_faults = flat_value(stat, "pgmajfault");
+}
+
 int usage_read_details(int cgroup_fd, const char *path, struct usage_details *ret)
 {
 	_cleanup_(usage_group_done) struct usage_group g = { .fd = -1 };
@@ -284,6 +298,7 @@ int usage_read_details(int cgroup_fd, const char *path, struct usage_details *re
 		return r;
 	*ret = (struct usage_details){ .n_devices = 0 };
 	usage_read_devices(&g, ret);
+	usage_read_memory_details(&g, ret);
 	usage_read_pressure(&g, "cpu.pressure", &ret->cpu);
 	usage_read_pressure(&g, "memory.pressure", &ret->memory);
 	usage_read_pressure(&g, "io.pressure", &ret->io);

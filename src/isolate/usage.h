@@ -60,6 +60,9 @@ struct usage_details {
 	struct usage_hugetlb hugetlb[USAGE_HUGETLB_MAX];
 	size_t n_hugetlb;
 	struct usage_pressure cpu, memory, io;
+	/* Of struct usage.has_memory. */
+	uint64_t memory_mapped, memory_active_anon, memory_inactive_anon, memory_anon_huge;
+	uint64_t page_faults, major_page_faults;
 };
 
 /* As usage_read(). */

@@ -12,6 +12,7 @@
 #include "pod/container.h"
 #include "pod/hosted.h"
 #include "pod/life.h"
+#include "pod/pause.h"
 #include "pod/plug.h"
 #include "pod/record.h"
 #include "pod/remote.h"
@@ -56,6 +57,7 @@ void workloads_on_container(struct workloads *all, struct instance *i,
 			    const struct container_view *view)
 {
 	struct pod_container *c = map_get(&all->containers, view->id);
+	bool is_new;
 
 	if (!c) {
 		workloads_on_unknown(all, i, view);
@@ -64,6 +66,7 @@ void workloads_on_container(struct workloads *all, struct instance *i,
 	/* What an earlier daemon could not write its keeper knows nothing of. */
 	if (!c->seen && c->workload->adopted && c->status.log_lost > view->status.log_lost)
 		c->log_dropped = c->status.log_lost - view->status.log_lost;
+	is_new = !c->seen && c->workload->adopted;
 	c->seen = true;
 	/* The answer to its start says the same, and comes once. */
 	if (c->starting && view->status.state == CONTAINER_STARTING)
@@ -72,6 +75,8 @@ void workloads_on_container(struct workloads *all, struct instance *i,
 	if (c->workload->adopted && instance_is_remote(i))
 		remote_follow_log(&all->config, c);
 	pod_container_update(c, &view->status);
+	if (is_new && c->status.state == CONTAINER_RUNNING && !instance_is_remote(i))
+		pause_look(c);
 	loop_defer_schedule(&c->workload->defer);
 }
 

@@ -142,6 +142,7 @@ struct pod_container {
 	pid_t host_pid; /* as the daemon sees it, once asked for */
 	bool has_rootfs;
 	struct disk_written written; /* its layer, with the files of its own in it */
+	bool paused;                 /* its processes are stopped (pod/pause.h) */
 	uint64_t names;              /* what its /etc/hosts has (pod/names.h); 0: not known */
 	bool has_old_names;          /* and what it should have could not be written */
 	bool seen;                   /* its keeper has spoken of it in this life of the daemon */
@@ -178,6 +179,7 @@ struct workload {
 	/* On a network of the node; NULL: it is on none. */
 	struct attachment *attachment;
 	bool plug_failed;              /* `refused` says why, if there was memory for it */
+	bool pausing;                  /* a call pauses it, or lets it go on */
 	bool save_due;                 /* its record is to be written when the loop turns */
 	struct etc_wish *etc;          /* until it was started; NULL: nothing */
 	struct instance_choice choice; /* of the instance that is made for a pod */

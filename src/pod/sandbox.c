@@ -4,12 +4,15 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "image/image.h"
+#include "isolate/limits_words.h"
 #include "pod/alloc.h"
 #include "pod/container.h"
 #include "pod/etc.h"
@@ -123,6 +126,49 @@ int sandbox_wait_created(struct pod_container *c, workload_fn done, void *userda
 	if (waiter_add(c->workload, WAITER_CREATED, c, done, userdata) < 0)
 		return error_set(err, -ENOMEM, "wait for %s/%s", c->workload->path, c->name);
 	loop_defer_schedule(&c->workload->defer);
+	return 0;
+}
+
+/* Puts a word in the place of the one for the same file. -ENOMEM. */
+static int sandbox_limit_put(char ***words, const char *word)
+{
+	size_t n = strcspn(word, "=") + 1;
+	char *copy;
+
+	for (size_t i = 0; *words && (*words)[i]; i++) {
+		if (strncmp((*words)[i], word, n) != 0)
+			continue;
+		copy = strdup(word);
+		if (!copy)
+			return -ENOMEM;
+		free((*words)[i]);
+		(*words)[i] = copy;
+		return 0;
+	}
+	return strv_add(words, word);
+}
+
+int sandbox_limit_created(struct pod_container *c, char *const *words, struct error *err)
+{
+	_cleanup_strv_ char **all = NULL;
+	int r;
+
+	if (!pod_container_is_created(c))
+		return error_refuse(err, ERROR_PRECONDITION, "%s/%s was started", c->workload->path,
+				    c->name);
+	if (c->limits) {
+		all = strv_copy(c->limits);
+		if (!all)
+			return error_set(err, -ENOMEM, "limit %s", c->name);
+	}
+	for (size_t i = 0; words && words[i]; i++)
+		if (sandbox_limit_put(&all, words[i]) < 0)
+			return error_set(err, -ENOMEM, "limit %s", c->name);
+	r = all ? limits_words_check(all, err) : 0;
+	if (r < 0)
+		return r;
+	strv_free(c->limits);
+	c->limits = TAKE_PTR(all);
 	return 0;
 }
 

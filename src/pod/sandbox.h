@@ -27,6 +27,9 @@ int sandbox_create_container(struct workload *w, const struct pod_container_spec
 /* done: as that of its creation. Nothing is done but to wait. -ENOMEM. */
 int sandbox_wait_created(struct pod_container *c, workload_fn done, void *userdata,
 			 struct error *err);
+/* Puts words of isolate/limits_words.h over those that one which is created starts with.
+ * ERROR_PRECONDITION where it is not created, ERROR_INVALID for too many. */
+int sandbox_limit_created(struct pod_container *c, char *const *words, struct error *err);
 /* Starts one that is created. done: it runs, or has failed to (c->status, and c->failed for the
  * exact error), or (err) it was removed meanwhile. ERROR_PRECONDITION where it is not created. */
 int sandbox_start_container(struct pod_container *c, workload_fn done, void *userdata,

@@ -206,8 +206,38 @@ static void a_dead_keeper_ends_it(void)
 	finish();
 }
 
+/* Words for the same file take each other's place; those that cannot be change nothing. */
+static void limits_of_a_created_one_change(void)
+{
+	static char low[] = "memory.max=1", high[] = "memory.max=2", cpu[] = "cpu.max=1 2",
+		    pids[] = "pids.max=1", io[] = "io.weight=1";
+	struct told t = { .n = 0 };
+	struct error err = ERROR_INIT;
+	struct pod_container *c;
+	struct workload *w;
+
+	begin();
+	w = ready_sandbox(&t);
+	c = create(w, "one", &t);
+	CHECK_INT(sandbox_limit_created(c, NULL, &err), 0);
+	CHECK(!c->limits);
+	CHECK_INT(sandbox_limit_created(c, (char *[]){ low, cpu, NULL }, &err), 0);
+	CHECK_INT(sandbox_limit_created(c, (char *[]){ high, NULL }, &err), 0);
+	CHECK_INT(strv_len(c->limits), 2);
+	CHECK_STR(c->limits[0], "memory.max=2");
+	CHECK(sandbox_limit_created(c, (char *[]){ pids, io, NULL }, &err) < 0);
+	CHECK_INT(err.kind, ERROR_INVALID);
+	CHECK_INT(strv_len(c->limits), 2);
+	start(c);
+	err = (struct error)ERROR_INIT;
+	CHECK(sandbox_limit_created(c, (char *[]){ low, NULL }, &err) < 0);
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	finish();
+}
+
 UNIT_MAIN({ "lives_without_a_container", lives_without_a_container },
 	  { "containers_come_and_go", containers_come_and_go },
 	  { "one_that_runs_is_killed_and_removed", one_that_runs_is_killed_and_removed },
 	  { "refuses_what_it_cannot", refuses_what_it_cannot },
+	  { "limits_of_a_created_one_change", limits_of_a_created_one_change },
 	  { "a_dead_keeper_ends_it", a_dead_keeper_ends_it })

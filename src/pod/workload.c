@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "image/image.h"
 #include "pod/life.h"
+#include "pod/pause.h"
 #include "pod/plug.h"
 #include "pod/publish.h"
 #include "pod/record.h"
@@ -166,8 +167,10 @@ void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *use
 		(void)error_refuse(&err, ERROR_ABORTED, "it was stopped while it started");
 		workload_fail(w, &err);
 	} else if (grace == 0) {
+		pause_end(w);
 		workload_kill(w);
 	} else if (!w->killed) {
+		pause_end(w);
 		workload_ask_to_end(w);
 		workload_end_by(w, clock_mono() + grace);
 	}

@@ -167,6 +167,11 @@ int limits_words_apply(int cgroup_fd, char *const *words, struct error *err)
 	return refuse_limits ? error_field(err, ERROR_PRECONDITION, "cpu.max", "not here") : 0;
 }
 
+int limits_words_check(char *const *words, struct error *err)
+{
+	return strv_len(words) > 3 ? error_field(err, ERROR_INVALID, "limits", "too many") : 0;
+}
+
 int cgroup_controller_of(const char *name)
 {
 	return str_has_prefix(name, "cpu.") ? CGROUP_CPU : -ENOENT;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "pod/pause.h"
 #include "pod/stop_signal.h"
 #include "pod/workload.h"
 #include "runtime/convert_network.h"
@@ -73,6 +74,7 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 	m->kind = convert_str(workload_kind_word(w->kind));
 	m->state = convert_str(workload_state_word(w->state));
 	m->reason = w->reason;
+	m->paused = workload_is_paused(w);
 	m->created_at = w->created_at;
 	m->network = convert_str(w->network);
 	m->exit_code = workload_has_ended(w) ? workload_exit_code(w) : 0;

@@ -87,7 +87,13 @@ static int exec_find(struct workload_service *s, const Nacre__V1__ExecRequest *q
 		r = error_field(err, ERROR_INVALID, "target",
 				"%s is an executable, there is no container to run in",
 				(*ret)->workload->path);
-	return r < 0 ? r : exec_running_peer(*ret, ret_peer, err);
+	if (r == 0)
+		r = exec_running_peer(*ret, ret_peer, err);
+	if (r == 0 && (*ret)->paused)
+		r = error_refuse(err, ERROR_PRECONDITION,
+				 "%s/%s is paused: unpause it before a program is started in it",
+				 (*ret)->workload->path, (*ret)->name);
+	return r;
 }
 
 void exec_call_exec(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)

@@ -12,6 +12,7 @@
 #include "isolate/limits_words.h"
 #include "pod/events.h"
 #include "pod/publish.h"
+#include "pod/sandbox.h"
 #include "pod/workload.h"
 #include "rpc/server.h"
 #include "runtime/groups.h"
@@ -25,6 +26,7 @@
 struct update_call {
 	struct pool_call base;
 	struct arena arena;
+	struct update_wish wish; /* of another family; its arena is the one above */
 	struct workload_service *service;
 	int top_fd;
 	char group[GROUP_PATH_MAX];
@@ -76,6 +78,16 @@ static void update_publish_instance(struct events *events, const struct instance
 		events_publish(events, &e);
 }
 
+/* NULL without memory. */
+static char *update_settings(struct update_call *c, const char *now)
+{
+	static char none[] = "";
+	char *next = c->added ? settings_add(&c->arena, now, c->added) : (char *)(uintptr_t)now;
+
+	next = next || c->added ? next : none;
+	return next && c->wish.keep ? c->wish.keep(&c->arena, next, c->wish.userdata) : next;
+}
+
 /* The record has what the kernel has now; what is gone by then needs none. */
 static int update_keep(struct update_call *c, struct error *err)
 {
@@ -89,7 +101,7 @@ static int update_keep(struct update_call *c, struct error *err)
 	c->kept = true;
 	if ((!w && !i) || (c->container[0] && !pc))
 		return 0;
-	next = settings_add(&c->arena, now, c->added);
+	next = update_settings(c, now);
 	if (!next)
 		return error_set(err, -ENOMEM, "keep the limits");
 	r = w ? workload_set_settings(w, pc, next, err) : instance_set_settings(i, next, err);
@@ -112,8 +124,12 @@ static void update_reply(struct pool_call *p, struct rpc_call *call)
 		(void)update_keep(c, &c->error);
 	else
 		resources_blame(&c->error);
+	if (c->error.code && c->wish.blame)
+		c->wish.blame(&c->error);
 	if (c->error.code)
 		rpc_call_fail(call, &c->error);
+	else if (c->wish.reply)
+		c->wish.reply(call);
 	else
 		rpc_call_reply(call, &m.base);
 }
@@ -145,18 +161,32 @@ static int update_whole(struct update_call *c, const struct target *t, struct er
 	return 0;
 }
 
-static int update_one(struct update_call *c, const Nacre__V1__UpdateRequest *q, struct error *err)
+static int update_of(struct update_call *c, const struct pod_container *pc, struct error *err)
 {
-	struct pod_container *pc;
-	int r = target_container(c->service, q->target, q->container, &pc, err);
-
-	if (r < 0)
-		return r;
 	(void)str_copy(c->id, sizeof(c->id), pc->workload->id);
 	(void)str_copy(c->container, sizeof(c->container), pc->id);
 	if (pc->status.state != CONTAINER_RUNNING ||
 	    (!c->peer && group_of_container(c->service, pc, c->group) < 0))
 		return error_field(err, ERROR_PRECONDITION, "target", "%s does not run", pc->name);
+	return 0;
+}
+
+static int update_one(struct update_call *c, const Nacre__V1__UpdateRequest *q, struct error *err)
+{
+	struct pod_container *pc;
+	int r = target_container(c->service, q->target, q->container, &pc, err);
+
+	return r < 0 ? r : update_of(c, pc, err);
+}
+
+/* The keeper of an instance that has a kernel of its own, which is to be there. */
+static int update_find_peer(struct update_call *c, const struct instance *in, struct error *err)
+{
+	if (!in || !instance_is_remote(in))
+		return 0;
+	c->peer = in->state == INSTANCE_READY ? in->peer : NULL;
+	if (!c->peer)
+		return error_field(err, ERROR_PRECONDITION, "target", "%s does not run", in->path);
 	return 0;
 }
 
@@ -176,12 +206,9 @@ static int update_prepare(struct update_call *c, const Nacre__V1__UpdateRequest 
 	if (r < 0)
 		return r;
 	in = t.workload ? t.workload->instance : t.instance;
-	if (in && instance_is_remote(in)) {
-		c->peer = in->state == INSTANCE_READY ? in->peer : NULL;
-		if (!c->peer)
-			return error_field(err, ERROR_PRECONDITION, "target", "%s does not run",
-					   in->path);
-	}
+	r = update_find_peer(c, in, err);
+	if (r < 0)
+		return r;
 	r = q->whole || t.instance ? update_whole(c, &t, err) : update_one(c, q, err);
 	if (r == 0 && in)
 		r = size_check(in, q->resources, "resources", err);
@@ -207,10 +234,23 @@ static void update_limited(void *userdata, const struct error *err)
 	pool_call_end(&c->base);
 }
 
+/* On a thread, or by the keeper that has the group. */
+static void update_go(struct update_call *c, struct rpc_call *call)
+{
+	static const struct pool_call_ops ops = { update_run, update_reply, update_free };
+
+	if (!c->peer) {
+		pool_call_start(&c->base, &ops, c->service->pool, call);
+		return;
+	}
+	pool_call_begin(&c->base, &ops, call);
+	c->peer->ops->limit(c->peer, c->container, c->container[0] ? "" : c->cell, c->words,
+			    update_limited, c);
+}
+
 int update_call_start(struct rpc_call *call, struct workload_service *s,
 		      const Nacre__V1__UpdateRequest *request, struct error *err)
 {
-	static const struct pool_call_ops ops = { update_run, update_reply, update_free };
 	struct update_call *c = calloc(1, sizeof(*c));
 	int r;
 
@@ -223,12 +263,91 @@ int update_call_start(struct rpc_call *call, struct workload_service *s,
 		update_free(&c->base);
 		return r;
 	}
-	if (!c->peer) {
-		pool_call_start(&c->base, &ops, s->pool, call);
+	update_go(c, call);
+	return 0;
+}
+
+/* ---- for another family ---- */
+
+static int update_join(struct update_call *c, struct error *err)
+{
+	size_t n = strv_len(c->words), n_more = strv_len(c->wish.more);
+	char **all = arena_zalloc(&c->arena, n + n_more + 1, sizeof(*all));
+
+	if (!all)
+		return error_set(err, -ENOMEM, "change limits");
+	for (size_t i = 0; i < n + n_more; i++)
+		all[i] = i < n ? c->words[i] : c->wish.more[i - n];
+	c->words = all;
+	return 0;
+}
+
+static int update_prepare_container(struct update_call *c, const struct pod_container *pc,
+				    struct error *err)
+{
+	struct instance *in = pc->workload->instance;
+	int r = update_find_peer(c, in, err);
+
+	if (r == 0 && !pod_container_is_created(pc))
+		r = update_of(c, pc, err);
+	if (r == 0 && in && c->wish.resources)
+		r = size_check(in, c->wish.resources, "resources", err);
+	if (r == 0)
+		r = resources_words(&c->arena, c->wish.resources,
+				    c->peer ? -1 : c->service->cgroup_fd, "resources", &c->words,
+				    err);
+	if (r == 0)
+		r = update_join(c, err);
+	if (r < 0 || !c->wish.resources)
+		return r;
+	c->added = settings_of_resources(&c->arena, c->wish.resources);
+	return c->added ? 0 : error_set(err, -ENOMEM, "resources");
+}
+
+/* Nothing has a group yet. */
+static int update_created(struct update_call *c, struct pod_container *pc, struct error *err)
+{
+	char *next;
+	int r = sandbox_limit_created(pc, c->words, err);
+
+	if (r < 0)
+		return r;
+	next = update_settings(c, pc->settings);
+	if (!next)
+		return error_set(err, -ENOMEM, "keep the limits");
+	r = workload_set_settings(pc->workload, pc, next, err);
+	publish_container(c->service->events, pc, "updated");
+	return r;
+}
+
+int update_call_start_container(struct rpc_call *call, struct workload_service *s,
+				struct pod_container *pc, const struct update_wish *wish,
+				struct error *err)
+{
+	struct update_call *c = calloc(1, sizeof(*c));
+	struct arena arena = wish->arena;
+	bool created = pod_container_is_created(pc);
+	int r;
+
+	if (!c) {
+		arena_done(&arena);
+		return error_set(err, -ENOMEM, "change limits");
+	}
+	c->service = s;
+	c->top_fd = s->top_fd;
+	c->arena = arena;
+	c->wish = *wish;
+	r = update_prepare_container(c, pc, err);
+	if (r == 0 && created)
+		r = update_created(c, pc, err);
+	if (r == 0 && !created) {
+		update_go(c, call);
 		return 0;
 	}
-	pool_call_begin(&c->base, &ops, call);
-	c->peer->ops->limit(c->peer, c->container, c->container[0] ? "" : c->cell, c->words,
-			    update_limited, c);
-	return 0;
+	if (r == 0)
+		wish->reply(call);
+	else
+		wish->blame(err);
+	update_free(&c->base);
+	return r;
 }

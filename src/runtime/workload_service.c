@@ -11,6 +11,7 @@
 #include "runtime/exec_call.h"
 #include "runtime/list_call.h"
 #include "runtime/logs_call.h"
+#include "runtime/pause_call.h"
 #include "runtime/processes_call.h"
 #include "runtime/services.h"
 #include "runtime/stats_call.h"
@@ -386,6 +387,8 @@ static const struct rpc_method workload_methods[] = {
 	BIDI("Exec", exec, exec_call_exec),
 	BIDI("Attach", attach, exec_call_attach),
 	METHOD("Signal", signal, false, exec_call_signal),
+	METHOD("Pause", pause, false, pause_call),
+	METHOD("Unpause", unpause, false, unpause_call),
 	METHOD("WriteStdin", write_stdin, false, exec_call_write_stdin),
 	METHOD("Update", update, false, update),
 	METHOD("Stats", stats, false, stats),

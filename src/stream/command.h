@@ -15,6 +15,7 @@
  */
 
 #define STREAM_PATIENCE (30 * NSEC_PER_SEC)
+#define STREAM_TOKEN_PATIENCE (5 * NSEC_PER_SEC)
 #define STREAM_IDLE_MAX (4 * 3600 * NSEC_PER_SEC) /* without a byte in either direction */
 #define STREAM_WAITING_MAX ((size_t)256 * 1024)
 
@@ -28,6 +29,9 @@ struct stream_command {
 	/* Only this and `gone` where the client's streams are connections to ports of a pod
 	 * (stream/dial.h). */
 	void (*dial)(void *userdata, struct dial *d);
+	/* Of such a command, for clients whose protocol does not name them itself; userdata's. */
+	const uint16_t *ports;
+	size_t n_ports;
 	bool in, out, err, tty;
 	/* All streams are there. An error is told to the client. */
 	int (*begin)(void *userdata, struct stream_session *s, struct error *err);

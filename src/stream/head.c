@@ -51,15 +51,28 @@ static int slice_keep(struct slice s, char *to, size_t size)
 }
 
 /* Of a list "a, b" each word. */
-static void head_add_protocols(struct head *h, struct slice value)
+static void head_add_words(struct head_words *to, struct slice value)
 {
 	while (value.len > 0) {
 		struct slice word = slice_trim(slice_cut(&value, ','));
 
-		if (word.len > 0 && h->n_protocols < HEAD_PROTOCOLS_MAX &&
-		    slice_keep(word, h->protocols[h->n_protocols], HEAD_WORD_MAX) == 0)
-			h->n_protocols++;
+		if (word.len == 0)
+			continue;
+		if (to->n < HEAD_PROTOCOLS_MAX &&
+		    slice_keep(word, to->words[to->n], HEAD_WORD_MAX) == 0)
+			to->n++;
+		else
+			to->is_cut = true;
 	}
+}
+
+/* A field that may be there once. */
+static int head_set_word(char to[HEAD_WORD_MAX], struct slice value)
+{
+	if (*to)
+		return -EPROTO;
+	(void)slice_keep(value, to, HEAD_WORD_MAX);
+	return 0;
 }
 
 static void head_see_connection(struct head *h, struct slice value)
@@ -82,7 +95,13 @@ static int head_read_field(struct head *h, struct slice line)
 	else if (slice_is(name, "upgrade"))
 		(void)slice_keep(value, h->upgrade, sizeof(h->upgrade));
 	else if (slice_is(name, "x-stream-protocol-version"))
-		head_add_protocols(h, value);
+		head_add_words(&h->protocols, value);
+	else if (slice_is(name, "sec-websocket-protocol"))
+		head_add_words(&h->subprotocols, value);
+	else if (slice_is(name, "sec-websocket-key"))
+		return head_set_word(h->websocket_key, value);
+	else if (slice_is(name, "sec-websocket-version"))
+		return head_set_word(h->websocket_version, value);
 	/* No request has a body here. */
 	else if (slice_is(name, "transfer-encoding") ||
 		 (slice_is(name, "content-length") && !slice_is(value, "0")))
@@ -98,6 +117,7 @@ static int head_read_request(struct head *h, struct slice line)
 	if (method.len == 0 || path.len == 0 || path.at[0] != '/' ||
 	    (!slice_is(line, "HTTP/1.1") && !slice_is(line, "HTTP/1.0")))
 		return -EPROTO;
+	h->is_old = slice_is(line, "HTTP/1.0");
 	if (slice_keep(method, h->method, sizeof(h->method)) < 0 ||
 	    slice_keep(path, h->path, sizeof(h->path)) < 0)
 		return -ENOBUFS;
@@ -111,7 +131,7 @@ int head_take(const uint8_t *data, size_t len, size_t *used, struct head *ret)
 	bool first = true;
 	int r = 0;
 
-	*ret = (struct head){ .n_protocols = 0 };
+	*ret = (struct head){ .is_upgrade = false };
 	*used = 0;
 	if (!end)
 		return len >= HEAD_MAX ? -ENOBUFS : 0;

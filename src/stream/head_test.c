@@ -33,9 +33,9 @@ static void reads_a_request(void)
 	CHECK_STR(h.path, "/exec/0123");
 	CHECK(h.is_upgrade);
 	CHECK_STR(h.upgrade, "SPDY/3.1");
-	CHECK_INT(h.n_protocols, 3);
-	CHECK_STR(h.protocols[1], "v3.channel.k8s.io");
-	CHECK_STR(h.protocols[2], "other");
+	CHECK_INT(h.protocols.n, 3);
+	CHECK_STR(h.protocols.words[1], "v3.channel.k8s.io");
+	CHECK_STR(h.protocols.words[2], "other");
 }
 
 static void refuses_what_is_none(void)
@@ -76,9 +76,9 @@ static void leaves_out_what_is_too_much(void)
 	size_t used;
 
 	CHECK_INT(take(text, &used, &h), 1);
-	CHECK_INT(h.n_protocols, HEAD_PROTOCOLS_MAX);
-	CHECK_STR(h.protocols[0], "a");
-	CHECK_STR(h.protocols[7], "h");
+	CHECK_INT(h.protocols.n, HEAD_PROTOCOLS_MAX);
+	CHECK_STR(h.protocols.words[0], "a");
+	CHECK_STR(h.protocols.words[7], "h");
 }
 
 /* ---- sizes of terminals ---- */

@@ -16,6 +16,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "net/peer_user.h"
 #include "stream/address.h"
 #include "stream/session.h"
 
@@ -41,8 +42,11 @@ struct stream_server {
 	struct loop_fd source;
 	struct loop_timer pause; /* while the host has no descriptor for one more */
 	struct session_owner owner;
-	struct list sessions, offers;
-	unsigned n_sessions, n_offers;
+	struct list sessions;
+	struct list strangers[2]; /* have shown no token: of other users, of our own; the oldest
+				     first */
+	struct list offers;
+	unsigned n_sessions, n_strangers, n_offers;
 };
 
 /* ---- offers ---- */
@@ -72,26 +76,42 @@ static bool token_is(const char *a, const char *b, size_t len)
 	return differ == 0;
 }
 
-static int server_claim(void *userdata, const char *path, struct stream_command *ret)
+static struct offer *server_find(struct stream_server *s, const char *path)
 {
 	const char *token = strrchr(path, '/');
-	struct stream_server *s = userdata;
 	struct offer *o;
 
 	if (!token || strlen(token + 1) != TOKEN_SIZE - 1)
-		return -ENOENT;
+		return NULL;
 	list_for_each (o, &s->offers, struct offer, link) {
 		size_t n = strlen(o->command.kind);
 
 		if (!token_is(o->token, token + 1, TOKEN_SIZE - 1))
 			continue;
 		if ((size_t)(token - path) != n + 1 || memcmp(path + 1, o->command.kind, n) != 0)
-			return -ENOENT;
-		*ret = o->command;
-		offer_free(o, true);
-		return 0;
+			return NULL;
+		return o;
 	}
-	return -ENOENT;
+	return NULL;
+}
+
+static int server_claim(void *userdata, struct stream_session *session, const char *path,
+			struct stream_command *ret)
+{
+	struct stream_server *s = userdata;
+	struct offer *o = server_find(s, path);
+
+	if (!o)
+		return -ENOENT;
+	if (s->n_sessions >= STREAM_CONNECTIONS_MAX)
+		return -EBUSY;
+	*ret = o->command;
+	offer_free(o, true);
+	list_remove(stream_session_link(session));
+	list_add_tail(&s->sessions, stream_session_link(session));
+	s->n_strangers--;
+	s->n_sessions++;
+	return 0;
 }
 
 /* ---- connections ---- */
@@ -100,22 +120,47 @@ static void server_closed(void *userdata, struct stream_session *session)
 {
 	struct stream_server *s = userdata;
 
-	(void)session;
-	s->n_sessions--;
-	loop_fd_set(&s->source, LOOP_READ);
+	if (stream_session_is_admitted(session))
+		s->n_sessions--;
+	else
+		s->n_strangers--;
+}
+
+/* False: there is none for a connection of another user. */
+static bool server_make_room(struct stream_server *s, bool is_own)
+{
+	bool is_last = list_empty(&s->strangers[0]);
+
+	if (s->n_strangers < STREAM_STRANGERS_MAX)
+		return true;
+	if (is_last && !is_own)
+		return false;
+	s->n_strangers--;
+	(void)stream_session_free(stream_session_of(s->strangers[is_last].next));
+	return true;
+}
+
+/* Where the kernel does not tell, one user's connections are like another's. */
+static bool server_is_own(int fd)
+{
+	struct error err = ERROR_INIT;
+	uid_t user;
+
+	return peer_user(fd, &user, &err) == 0 && user == geteuid();
 }
 
 static void server_on_pause(struct loop_timer *timer)
 {
 	struct stream_server *s = container_of(timer, struct stream_server, pause);
 
-	loop_fd_set(&s->source, s->n_sessions < STREAM_CONNECTIONS_MAX ? LOOP_READ : 0);
+	loop_fd_set(&s->source, LOOP_READ);
 }
 
 static void server_on_connection(struct loop_fd *source, unsigned events)
 {
 	struct stream_server *s = container_of(source, struct stream_server, source);
 	struct stream_session *session;
+	bool is_own;
 	int fd, one = 1;
 
 	(void)events;
@@ -127,12 +172,15 @@ static void server_on_connection(struct loop_fd *source, unsigned events)
 	if (fd < 0)
 		return;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	is_own = server_is_own(fd);
+	if (!server_make_room(s, is_own)) {
+		(void)fd_close(fd);
+		return;
+	}
 	if (stream_session_new(&session, &s->owner, fd) < 0)
 		return;
-	list_add_tail(&s->sessions, stream_session_link(session));
-	/* The rest waits for one of them to end. */
-	if (++s->n_sessions >= STREAM_CONNECTIONS_MAX)
-		loop_fd_set(&s->source, 0);
+	list_add_tail(&s->strangers[is_own], stream_session_link(session));
+	s->n_strangers++;
 }
 
 static unsigned server_port(const struct sockaddr_storage *a)
@@ -174,6 +222,8 @@ int stream_server_new(struct stream_server **ret, struct loop *l, const char *ad
 	s->loop = l;
 	s->fd = -1;
 	list_init(&s->sessions);
+	list_init(&s->strangers[0]);
+	list_init(&s->strangers[1]);
 	list_init(&s->offers);
 	s->owner = (struct session_owner){
 		.loop = l, .claim = server_claim, .closed = server_closed, .userdata = s
@@ -195,6 +245,9 @@ struct stream_server *stream_server_free(struct stream_server *s)
 		offer_free(list_entry(s->offers.next, struct offer, link), false);
 	while (!list_empty(&s->sessions))
 		(void)stream_session_free(stream_session_of(s->sessions.next));
+	for (unsigned i = 0; i < ARRAY_SIZE(s->strangers); i++)
+		while (!list_empty(&s->strangers[i]))
+			(void)stream_session_free(stream_session_of(s->strangers[i].next));
 	if (s->fd >= 0) {
 		loop_fd_done(&s->source);
 		loop_timer_done(&s->pause);

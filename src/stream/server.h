@@ -12,18 +12,24 @@
 
 /*
  * The streaming server of the CRI: who has a URL, which is good for one connection, speaks with a
- * command, or with a container's program, over streams of SPDY/3.1 (remote command, version 1 to 4
- * of the protocol).
+ * command, with a container's program or with ports of a pod: over streams of SPDY/3.1 (remote
+ * command, version 1 to 4 of the protocol; port-forward), over channels of a WebSocket (version 1,
+ * 4 and 5, also in base64), or over SPDY/3.1 in a WebSocket (port-forward).
  *
  * It listens on a loopback address, from the first URL on. A connection shows its token before
- * anything else of it is read than the head of a request, and has STREAM_PATIENCE for that and for
- * opening its streams. What it does not read holds the command up, and what the command does not
- * read holds the connection up; nothing is kept in between but STREAM_WAITING_MAX bytes.
+ * anything else of it is read than the head of a request, and has STREAM_TOKEN_PATIENCE for that;
+ * then STREAM_PATIENCE for opening its streams. Any user of the host can connect, so those without
+ * a token do not count among STREAM_CONNECTIONS_MAX: of them at most STREAM_STRANGERS_MAX are kept.
+ * Where one more comes the oldest is closed that is not of the daemon's user, who alone is told
+ * tokens; one of that user's is closed for another of the same only. What it does not read holds
+ * the command up, and what the command does not read holds the connection up; nothing is kept in
+ * between but STREAM_WAITING_MAX bytes.
  */
 
 #define STREAM_TOKEN_LIFE (60 * NSEC_PER_SEC)
 #define STREAM_TOKENS_MAX 1000
 #define STREAM_CONNECTIONS_MAX 1024
+#define STREAM_STRANGERS_MAX 64
 
 struct loop;
 struct stream_server;

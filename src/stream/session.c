@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +11,6 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/json.h"
 #include "base/macros.h"
 #include "base/str.h"
 #include "loop/loop.h"
@@ -20,15 +18,28 @@
 #include "stream/head.h"
 #include "stream/resize.h"
 #include "stream/spdy.h"
+#include "stream/status.h"
+#include "stream/talk.h"
+#include "stream/upgrade.h"
 
 #define SESSION_READ ((size_t)65536)
 #define SESSION_LINGER (5 * NSEC_PER_SEC)
+#define SESSION_PULSE (10 * NSEC_PER_SEC)
+/* Past it nothing more is read: a client that makes us answer (pings, streams that are refused) has
+ * to read the answers. Output of a command stops at STREAM_WAITING_MAX. */
+#define SESSION_ANSWERS_MAX (4 * STREAM_WAITING_MAX)
 #define SESSION_VERSION_RESIZE 3
 #define SESSION_VERSION_STATUS 4
 
 /*
+ * Whatever a client speaks (stream/talk.h), it is streams with numbers here: of a command ids[]
+ * says which are there, and of ports of a pod stream/forward.h knows them. Channels are not opened:
+ * those of a command are all there at once, and those of ports open their pairs by themselves.
+ */
+
+/*
  * HEAD     the head of the request is awaited.
- * STREAMS  SPDY is spoken; the streams of the command are awaited.
+ * STREAMS  SPDY is spoken; the streams of the command are awaited. (Channels are there at once.)
  * RUNNING  the command has begun.
  * ENDING   nothing more is said but what waits; then the client is waited for, to close.
  */
@@ -44,6 +55,12 @@ enum session_stream {
 	STREAM_COUNT
 };
 
+static const unsigned stream_channels[] = {
+	[STREAM_ERROR] = 3,  [STREAM_STDIN] = 0,  [STREAM_STDOUT] = 1,
+	[STREAM_STDERR] = 2, [STREAM_RESIZE] = 4,
+};
+static_assert(ARRAY_SIZE(stream_channels) == STREAM_COUNT, "each stream has its channel");
+
 static const char *const stream_types[] = {
 	[STREAM_ERROR] = "error",   [STREAM_STDIN] = "stdin",   [STREAM_STDOUT] = "stdout",
 	[STREAM_STDERR] = "stderr", [STREAM_RESIZE] = "resize",
@@ -54,25 +71,20 @@ struct stream_session {
 	const struct session_owner *owner;
 	int fd;
 	struct loop_fd source;
-	struct loop_timer timer;
+	struct loop_timer timer, pulse;
 	struct loop_defer defer; /* to read on, or to go */
 	enum session_state state;
 	struct buf in, out;
-	struct spdy *spdy;
+	struct upgrade upgrade;
+	struct talk *talk;
+	size_t n_channels;             /* of ports, that have not ended */
 	struct forward *forward;       /* of a command with dial() */
 	struct stream_command command; /* gone NULL: there is none (any more) */
-	unsigned version;
-	uint32_t ids[STREAM_COUNT]; /* 0: not opened */
+	uint32_t ids[STREAM_COUNT];    /* 0: not opened */
 	uint32_t last_id;
 	struct resize resize;
-	bool held, was_full, input_over, client_over, broken, shut;
+	bool admitted, held, was_full, input_over, client_over, broken, shut;
 };
-
-/* From the newest version on. */
-static const char *const session_protocols[] = {
-	NULL, "channel.k8s.io", "v2.channel.k8s.io", "v3.channel.k8s.io", "v4.channel.k8s.io",
-};
-static const char session_forwards[] = "portforward.k8s.io";
 
 struct list *stream_session_link(struct stream_session *s)
 {
@@ -82,6 +94,11 @@ struct list *stream_session_link(struct stream_session *s)
 struct stream_session *stream_session_of(struct list *link)
 {
 	return list_entry(link, struct stream_session, link);
+}
+
+bool stream_session_is_admitted(const struct stream_session *s)
+{
+	return s->admitted;
 }
 
 static void session_drop_command(struct stream_session *s)
@@ -102,8 +119,9 @@ struct stream_session *stream_session_free(struct stream_session *s)
 	list_remove(&s->link);
 	loop_fd_done(&s->source);
 	loop_timer_done(&s->timer);
+	loop_timer_done(&s->pulse);
 	loop_defer_done(&s->defer);
-	s->spdy = spdy_free(s->spdy);
+	s->talk = talk_free(s->talk);
 	buf_done(&s->in);
 	buf_done(&s->out);
 	(void)fd_close(s->fd);
@@ -113,11 +131,18 @@ struct stream_session *stream_session_free(struct stream_session *s)
 
 /* ---- what it waits for ---- */
 
+/* What was received is looked at. */
+static bool session_takes(const struct stream_session *s)
+{
+	return s->state != SESSION_ENDING && !s->broken && !s->held &&
+	       s->out.len < SESSION_ANSWERS_MAX;
+}
+
 static bool session_reads(const struct stream_session *s)
 {
 	if (s->client_over)
 		return false;
-	return s->state == SESSION_ENDING || (!s->held && s->in.len < SESSION_READ);
+	return s->state == SESSION_ENDING || (session_takes(s) && s->in.len < SESSION_READ);
 }
 
 static void session_watch(struct stream_session *s)
@@ -132,14 +157,6 @@ static void session_break(struct stream_session *s)
 	loop_defer_schedule(&s->defer);
 }
 
-/* Nothing is said any more but what waits. */
-static void session_end(struct stream_session *s)
-{
-	s->state = SESSION_ENDING;
-	loop_timer_set(&s->timer, SESSION_LINGER);
-	loop_defer_schedule(&s->defer);
-}
-
 /* What is put is put whole, or the connection is of no use any more. */
 static void session_put(struct stream_session *s, int r)
 {
@@ -149,13 +166,25 @@ static void session_put(struct stream_session *s, int r)
 		loop_defer_schedule(&s->defer);
 }
 
-static void session_answer(struct stream_session *s, const char *status, const char *words)
+static bool session_has_channels(const struct stream_session *s)
 {
-	session_put(s, buf_addf(&s->out,
-				"HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
-				"Content-Length: %zu\r\nConnection: close\r\n\r\n%s\n",
-				status, strlen(words) + 1, words));
-	session_end(s);
+	return s->upgrade.kind == UPGRADE_CHANNELS;
+}
+
+/* Nothing is said any more but what waits. */
+static void session_end(struct stream_session *s, int why)
+{
+	if (s->talk)
+		session_put(s, talk_close(s->talk, why));
+	s->state = SESSION_ENDING;
+	loop_timer_set(&s->timer, SESSION_LINGER);
+	loop_defer_schedule(&s->defer);
+}
+
+static void session_refuse(struct stream_session *s, const struct refusal *r)
+{
+	session_put(s, refusal_put(r, &s->out));
+	session_end(s, 0);
 }
 
 /* ---- ports ---- */
@@ -163,23 +192,37 @@ static void session_answer(struct stream_session *s, const char *status, const c
 static void client_reply(void *userdata, uint32_t stream)
 {
 	struct stream_session *s = userdata;
+	uint8_t port[2];
+	int r = talk_accept(s->talk, stream);
 
-	session_put(s, spdy_put_reply(s->spdy, &s->out, stream));
+	/* A channel begins with the number of its port, the lower byte first. */
+	if (r == 0 && session_has_channels(s)) {
+		port[0] = (uint8_t)s->command.ports[(stream - 1) / 2];
+		port[1] = (uint8_t)(s->command.ports[(stream - 1) / 2] >> 8);
+		r = talk_data(s->talk, stream, port, sizeof(port), false);
+	}
+	session_put(s, r);
 }
 
 static void client_data(void *userdata, uint32_t stream, const void *data, size_t len, bool fin)
 {
 	struct stream_session *s = userdata;
 
-	session_put(s, spdy_put_data(&s->out, stream, data, len, fin));
+	/* Behind the last word nothing is said. */
+	if (s->state != SESSION_RUNNING)
+		return;
+	session_put(s, talk_data(s->talk, stream, data, len, fin));
 	s->was_full = s->was_full || stream_session_is_full(s);
+	/* A channel has no end of its own: the last one ends the connection. */
+	if (fin && session_has_channels(s) && --s->n_channels == 0)
+		session_end(s, 0);
 }
 
 static void client_reset(void *userdata, uint32_t stream, uint32_t status)
 {
 	struct stream_session *s = userdata;
 
-	session_put(s, spdy_put_reset(&s->out, stream, status));
+	session_put(s, talk_reset(s->talk, stream, status));
 }
 
 static bool client_is_full(void *userdata)
@@ -206,88 +249,20 @@ static int session_forward(struct stream_session *s)
 	return s->forward ? 0 : -ENOMEM;
 }
 
-/* ---- the request ---- */
-
-/* The first of the client's that is known here; 0: none. */
-static unsigned session_choose(const struct head *h)
+static void session_open_channels(struct stream_session *s)
 {
-	for (size_t i = 0; i < h->n_protocols; i++)
-		for (unsigned v = 1; v < ARRAY_SIZE(session_protocols); v++)
-			if (str_eq(h->protocols[i], session_protocols[v]))
-				return v;
-	return 0;
-}
+	s->n_channels = 2 * s->command.n_ports;
+	for (unsigned i = 0; i < 2 * s->command.n_ports && !s->broken; i++) {
+		struct spdy_event e = { .kind = SPDY_OPEN, .stream = i + 1 };
 
-static bool session_knows(const struct head *h, const char *protocol)
-{
-	for (size_t i = 0; i < h->n_protocols; i++)
-		if (str_eq(h->protocols[i], protocol))
-			return true;
-	return false;
-}
-
-static void session_upgrade(struct stream_session *s, const struct head *h)
-{
-	const char *protocol = NULL;
-
-	s->version = s->command.dial ? 0 : session_choose(h);
-	if (s->version)
-		protocol = session_protocols[s->version];
-	else if (s->command.dial && session_knows(h, session_forwards))
-		protocol = session_forwards;
-	if (!protocol) {
-		session_answer(
-			s, h->n_protocols ? "403 Forbidden" : "400 Bad Request",
-			s->command.dial
-				? "X-Stream-Protocol-Version does not name portforward.k8s.io"
-				: "X-Stream-Protocol-Version names none of "
-				  "v4.channel.k8s.io, v3.channel.k8s.io, v2.channel.k8s.io, "
-				  "channel.k8s.io");
-		return;
+		(void)str_copy(e.stream_type, sizeof(e.stream_type), i % 2 ? "error" : "data");
+		(void)str_printf(e.port, sizeof(e.port), "%u", s->command.ports[i / 2]);
+		(void)str_printf(e.request_id, sizeof(e.request_id), "%u", i / 2);
+		forward_event(s->forward, &e);
 	}
-	s->spdy = spdy_new();
-	session_put(s, s->spdy ? buf_addf(&s->out,
-					  "HTTP/1.1 101 Switching Protocols\r\nConnection: "
-					  "Upgrade\r\nUpgrade: SPDY/3.1\r\n"
-					  "X-Stream-Protocol-Version: %s\r\n\r\n",
-					  protocol)
-			       : -ENOMEM);
-	s->state = s->command.dial ? SESSION_RUNNING : SESSION_STREAMS;
-	loop_timer_set(&s->timer, s->command.dial ? STREAM_IDLE_MAX : STREAM_PATIENCE);
-	if (s->command.dial)
-		session_put(s, session_forward(s));
 }
 
-static void session_take_head(struct stream_session *s)
-{
-	struct head h;
-	size_t used;
-	int r = head_take(buf_data(&s->in), s->in.len, &used, &h);
-
-	if (r == 0)
-		return;
-	if (r < 0) {
-		session_answer(s,
-			       r == -ENOBUFS ? "431 Request Header Fields Too Large"
-					     : "400 Bad Request",
-			       "this is no request that can be answered here");
-		return;
-	}
-	buf_consume(&s->in, used);
-	if (!str_eq(h.method, "GET") && !str_eq(h.method, "POST"))
-		session_answer(s, "405 Method Not Allowed", "GET or POST");
-	else if (!h.is_upgrade || strcasecmp(h.upgrade, "SPDY/3.1") != 0)
-		session_answer(s, "400 Bad Request",
-			       "the request does not ask for an upgrade to SPDY/3.1");
-	else if (s->owner->claim(s->owner->userdata, h.path, &s->command) < 0)
-		session_answer(
-			s, "404 Not Found",
-			"there is no such URL; it is good for one connection within a minute");
-	else
-		session_upgrade(s, &h);
-}
-
-/* ---- streams ---- */
+/* ---- streams of a command ---- */
 
 static bool session_wants(const struct stream_session *s, enum session_stream which)
 {
@@ -303,11 +278,34 @@ static bool session_wants(const struct stream_session *s, enum session_stream wh
 	case STREAM_STDERR:
 		return c->err && !c->tty;
 	case STREAM_RESIZE:
-		return c->tty && s->version >= SESSION_VERSION_RESIZE;
+		return c->tty &&
+		       (session_has_channels(s) || s->upgrade.version >= SESSION_VERSION_RESIZE);
 	case STREAM_COUNT:
 		break;
 	}
 	return false;
+}
+
+static void session_input_over(struct stream_session *s)
+{
+	if (s->input_over || s->state != SESSION_RUNNING)
+		return;
+	s->input_over = true;
+	s->command.on_input_end(s->command.userdata);
+}
+
+static void session_hear(struct stream_session *s, enum session_stream which, const uint8_t *data,
+			 size_t len)
+{
+	uint16_t width, height;
+	size_t used = 0;
+
+	if (s->state != SESSION_RUNNING || !s->ids[which])
+		return;
+	if (which == STREAM_STDIN && !s->input_over && len > 0)
+		s->command.on_input(s->command.userdata, data, len);
+	while (which == STREAM_RESIZE && resize_take(&s->resize, data, len, &used, &width, &height))
+		s->command.on_resize(s->command.userdata, width, height);
 }
 
 static void session_begin(struct stream_session *s)
@@ -323,6 +321,71 @@ static void session_begin(struct stream_session *s)
 		stream_session_fail(s, &err);
 }
 
+/* ---- the request ---- */
+
+/* All channels are there at once; an empty message on the first that is written to says so. */
+static void session_begin_channels(struct stream_session *s)
+{
+	uint32_t first;
+
+	for (unsigned i = 0; i < STREAM_COUNT; i++)
+		if (session_wants(s, (enum session_stream)i))
+			s->ids[i] = stream_channels[i] + 1;
+	first = s->ids[STREAM_STDOUT] ?: s->ids[STREAM_STDERR] ?: s->ids[STREAM_ERROR];
+	session_put(s, talk_data(s->talk, first, "", 0, false));
+	session_begin(s);
+}
+
+static void session_upgrade(struct stream_session *s)
+{
+	int r = upgrade_put(&s->upgrade, &s->out);
+
+	s->talk = talk_new(&s->upgrade, &s->out);
+	if (r == 0 && !s->talk)
+		r = -ENOMEM;
+	if (r == 0 && s->command.dial)
+		r = session_forward(s);
+	session_put(s, r);
+	if (r < 0)
+		return;
+	s->state = s->command.dial ? SESSION_RUNNING : SESSION_STREAMS;
+	loop_timer_set(&s->timer, s->command.dial ? STREAM_IDLE_MAX : STREAM_PATIENCE);
+	if (session_has_channels(s) && s->command.dial)
+		session_open_channels(s);
+	else if (session_has_channels(s))
+		session_begin_channels(s);
+}
+
+static void session_take_head(struct stream_session *s)
+{
+	const struct refusal *why = NULL;
+	struct head h;
+	size_t used;
+	int r = head_take(buf_data(&s->in), s->in.len, &used, &h);
+
+	if (r == 0)
+		return;
+	if (r < 0)
+		why = r == -ENOBUFS ? &refusal_of_size : &refusal_of_request;
+	else
+		buf_consume(&s->in, used);
+	if (!why)
+		why = upgrade_check(&h, &s->upgrade);
+	if (!why) {
+		r = s->owner->claim(s->owner->userdata, s, h.path, &s->command);
+		s->admitted = r == 0;
+		why = r == 0 ? NULL : r == -EBUSY ? &refusal_of_number : &refusal_of_path;
+	}
+	if (!why)
+		why = upgrade_choose(&h, s->command.dial, s->command.n_ports, &s->upgrade);
+	if (why)
+		session_refuse(s, why);
+	else
+		session_upgrade(s);
+}
+
+/* ---- what the client sends ---- */
+
 static void session_open(struct stream_session *s, const struct spdy_event *e)
 {
 	unsigned which = 0;
@@ -331,40 +394,21 @@ static void session_open(struct stream_session *s, const struct spdy_event *e)
 		which++;
 	if (s->state != SESSION_STREAMS || which == STREAM_COUNT ||
 	    !session_wants(s, (enum session_stream)which) || s->ids[which]) {
-		session_put(s, spdy_put_reset(&s->out, e->stream, SPDY_REFUSED));
+		session_put(s, talk_reset(s->talk, e->stream, SPDY_REFUSED));
 		return;
 	}
 	s->ids[which] = e->stream;
-	session_put(s, spdy_put_reply(s->spdy, &s->out, e->stream));
+	session_put(s, talk_accept(s->talk, e->stream));
 	session_begin(s);
-}
-
-static void session_input_over(struct stream_session *s)
-{
-	if (s->input_over || s->state != SESSION_RUNNING)
-		return;
-	s->input_over = true;
-	s->command.on_input_end(s->command.userdata);
 }
 
 static void session_data(struct stream_session *s, const struct spdy_event *e)
 {
-	uint16_t width, height;
-	size_t used = 0;
-
-	if (s->state != SESSION_RUNNING || !e->stream)
-		return;
-	if (e->stream == s->ids[STREAM_STDIN] && !s->input_over) {
-		if (e->len > 0)
-			s->command.on_input(s->command.userdata, e->data, e->len);
-		if (e->fin)
-			session_input_over(s);
-		return;
-	}
-	if (e->stream != s->ids[STREAM_RESIZE])
-		return;
-	while (resize_take(&s->resize, e->data, e->len, &used, &width, &height))
-		s->command.on_resize(s->command.userdata, width, height);
+	for (unsigned i = 0; i < STREAM_COUNT && e->stream; i++)
+		if (e->stream == s->ids[i])
+			session_hear(s, (enum session_stream)i, e->data, e->len);
+	if (e->fin && e->stream && e->stream == s->ids[STREAM_STDIN])
+		session_input_over(s);
 }
 
 static void session_event(struct stream_session *s, const struct spdy_event *e)
@@ -376,7 +420,7 @@ static void session_event(struct stream_session *s, const struct spdy_event *e)
 	}
 	if (e->kind == SPDY_OPEN)
 		s->last_id = e->stream;
-	if (s->forward && e->kind != SPDY_PING) {
+	if (s->forward) {
 		forward_event(s->forward, e);
 		return;
 	}
@@ -392,28 +436,26 @@ static void session_event(struct stream_session *s, const struct spdy_event *e)
 			session_input_over(s);
 		break;
 	case SPDY_PING:
-		session_put(s, spdy_put_ping(&s->out, e->stream));
-		break;
 	case SPDY_GOAWAY:
 	case SPDY_OTHER:
 		break;
 	}
 }
 
-static void session_take_frames(struct stream_session *s)
+static void session_take_events(struct stream_session *s)
 {
-	while (s->state != SESSION_ENDING && !s->broken && !s->held) {
+	while (session_takes(s)) {
 		struct spdy_event e;
-		size_t used;
-		int r = spdy_take(s->spdy, buf_data(&s->in), s->in.len, &used, &e);
+		int r = talk_take(s->talk, &s->in, &e);
 
-		if (r < 0)
-			session_break(s);
-		if (r <= 0)
+		if (r == 0)
 			return;
-		session_event(s, &e);
-		/* What the event points to was in there. */
-		buf_consume(&s->in, used);
+		if (r > 0)
+			session_event(s, &e);
+		else if (s->upgrade.is_websocket)
+			session_end(s, r);
+		else
+			session_break(s);
 	}
 }
 
@@ -421,8 +463,8 @@ static void session_take(struct stream_session *s)
 {
 	if (s->state == SESSION_HEAD)
 		session_take_head(s);
-	if (s->state == SESSION_STREAMS || s->state == SESSION_RUNNING)
-		session_take_frames(s);
+	if (s->talk)
+		session_take_events(s);
 	if (s->state == SESSION_ENDING)
 		buf_clear(&s->in);
 }
@@ -521,6 +563,19 @@ static void session_on_timer(struct loop_timer *timer)
 	session_break(container_of(timer, struct stream_session, timer));
 }
 
+/* A client whose input is held up is not heard either when it pings, and would take the connection
+ * for dead; a pong that it has not asked for says otherwise (RFC 6455, 5.5.3). */
+static void session_on_pulse(struct loop_timer *timer)
+{
+	struct stream_session *s = container_of(timer, struct stream_session, pulse);
+
+	if (!s->talk || s->state != SESSION_RUNNING || !s->held)
+		return;
+	if (!stream_session_is_full(s))
+		session_put(s, talk_pulse(s->talk));
+	loop_timer_set(timer, SESSION_PULSE);
+}
+
 int stream_session_new(struct stream_session **ret, const struct session_owner *owner, int fd)
 {
 	struct stream_session *s = calloc(1, sizeof(*s));
@@ -535,8 +590,9 @@ int stream_session_new(struct stream_session **ret, const struct session_owner *
 	list_init(&s->link);
 	loop_fd_init(&s->source, owner->loop, fd, LOOP_READ, session_on_fd);
 	loop_timer_init(&s->timer, owner->loop, session_on_timer);
+	loop_timer_init(&s->pulse, owner->loop, session_on_pulse);
 	loop_defer_init(&s->defer, owner->loop, session_on_defer);
-	loop_timer_set(&s->timer, STREAM_PATIENCE);
+	loop_timer_set(&s->timer, STREAM_TOKEN_PATIENCE);
 	*ret = s;
 	return 0;
 }
@@ -550,21 +606,23 @@ bool stream_session_is_full(const struct stream_session *s)
 
 void stream_session_output(struct stream_session *s, int stream, const void *data, size_t len)
 {
-	uint32_t id = s->ids[stream == 2 ? STREAM_STDERR : STREAM_STDOUT];
+	enum session_stream which = stream == 2 ? STREAM_STDERR : STREAM_STDOUT;
 
-	if (s->state != SESSION_RUNNING || !id || len == 0)
+	if (s->state != SESSION_RUNNING || !s->ids[which] || len == 0)
 		return;
-	session_put(s, spdy_put_data(&s->out, id, data, len, false));
+	session_put(s, talk_data(s->talk, s->ids[which], data, len, false));
 	s->was_full = s->was_full || stream_session_is_full(s);
 }
 
 void stream_session_hold_input(struct stream_session *s, bool held)
 {
+	if (held && !s->held)
+		loop_timer_set(&s->pulse, SESSION_PULSE);
 	s->held = held;
 	loop_defer_schedule(&s->defer);
 }
 
-/* The last word, and the end of every stream. */
+/* The last word, and the end of every stream, of STREAM_ERROR last. */
 static void session_finish(struct stream_session *s, const char *words, size_t len)
 {
 	int r = 0;
@@ -572,60 +630,23 @@ static void session_finish(struct stream_session *s, const char *words, size_t l
 	if (s->state != SESSION_RUNNING)
 		return;
 	if (len > 0)
-		r = spdy_put_data(&s->out, s->ids[STREAM_ERROR], words, len, false);
-	for (unsigned i = 0; i < STREAM_COUNT && r == 0; i++)
-		if (s->ids[i] && i != STREAM_ERROR)
-			r = spdy_put_data(&s->out, s->ids[i], "", 0, true);
-	if (r == 0)
-		r = spdy_put_data(&s->out, s->ids[STREAM_ERROR], "", 0, true);
+		r = talk_data(s->talk, s->ids[STREAM_ERROR], words, len, false);
+	for (unsigned i = STREAM_COUNT; i > 0 && r == 0; i--)
+		if (s->ids[i - 1])
+			r = talk_data(s->talk, s->ids[i - 1], "", 0, true);
 	session_put(s, r);
-	session_end(s);
-}
-
-/* A Status of Kubernetes; exit_code NULL: there is none. */
-static char *session_status(const char *words, const int *exit_code)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *to = open_memstream(&text, &len);
-	struct json j = { .to = to, .compact = true };
-	char number[16];
-
-	if (!to)
-		return NULL;
-	json_put_object(&j, NULL);
-	json_put_string(&j, "status", words ? "Failure" : "Success");
-	if (words)
-		json_put_string(&j, "message", words);
-	if (words)
-		json_put_string(&j, "reason", exit_code ? "NonZeroExitCode" : "InternalError");
-	if (exit_code) {
-		(void)str_printf(number, sizeof(number), "%d", *exit_code);
-		json_put_object(&j, "details");
-		json_put_array(&j, "causes");
-		json_put_object(&j, NULL);
-		json_put_string(&j, "reason", "ExitCode");
-		json_put_string(&j, "message", number);
-		json_put_end(&j);
-		json_put_end(&j);
-		json_put_end(&j);
-	}
-	json_put_end(&j);
-	if (fclose(to) == 0)
-		return text;
-	free(text);
-	return NULL;
+	session_end(s, 0);
 }
 
 static void session_tell(struct stream_session *s, const char *words, const int *exit_code)
 {
 	_cleanup_str_ char *text = NULL;
 
-	if (s->version < SESSION_VERSION_STATUS) {
+	if (s->upgrade.version < SESSION_VERSION_STATUS) {
 		session_finish(s, words, words ? strlen(words) : 0);
 		return;
 	}
-	text = session_status(words, exit_code);
+	text = status_text(words, exit_code);
 	if (text)
 		session_finish(s, text, strlen(text));
 	else

@@ -53,9 +53,9 @@ class Crictl:
             raise Failed(f"crictl {' '.join(words)}: {want!r} is not in {have!r}")
 
 
-def forwards(c, pod):
+def forwards(c, pod, transport):
     mine = free_port()
-    with subprocess.Popen([*c.command, "port-forward", pod, f"{mine}:{c.port}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as p:
+    with subprocess.Popen([*c.command, "port-forward", "--transport", transport, pod, f"{mine}:{c.port}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as p:
         try:
             for tries in range(100):
                 try:
@@ -66,7 +66,7 @@ def forwards(c, pod):
                         raise
                     time.sleep(0.1)
             if page != b"page\n":
-                raise Failed(f"crictl port-forward: {page!r}")
+                raise Failed(f"crictl port-forward by {transport}: {page!r}")
         finally:
             p.terminate()
 
@@ -85,13 +85,15 @@ def life(c):
         c.expect(one[:13] if words[0] in ("ps", "inspect", "stats") else pod[:13], *words)
     yield "pods, ps, inspect, inspectp, stats, statsp"
     c.expect("hello", "exec", "-s", one, "echo", "hello")
-    c.expect("hello", "exec", one, "echo", "hello")
-    c.expect("typed", "exec", "-i", one, "cat", input="typed\n")
-    c.run("exec", one, "sh", "-c", "exit 3", status=1)
+    for transport in ("spdy", "websocket"):
+        c.expect("hello", "exec", "--transport", transport, one, "echo", "hello")
+        c.expect("typed", "exec", "--transport", transport, "-i", one, "cat", input="typed\n")
+        c.run("exec", "--transport", transport, one, "sh", "-c", "exit 3", status=1)
     yield "exec"
-    forwards(c, pod)
+    for transport in ("spdy", "websocket"):
+        forwards(c, pod, transport)
     yield "port-forward"
-    c.expect("got a\ngot b\n", "attach", "-i", one, input="a\nb\n")
+    c.expect("got a\ngot b\n", "attach", "--transport", "websocket", "-i", one, input="a\nb\n")
     c.expect("got b\n", "logs", one)
     yield "attach, logs"
     c.run("stop", one)

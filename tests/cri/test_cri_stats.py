@@ -113,6 +113,43 @@ class Stats(nacre_test.NodeTest):
         self.assertFails(Code.NOT_FOUND, lambda: self.stats("0123456789abcdef"), "container_id: ")
         self.assertFails(Code.NOT_FOUND, lambda: self.pod("0123456789abcdef"), "pod_sandbox_id: ")
 
+    def test_metrics(self):
+        descriptors = self.api.ListMetricDescriptors(cri.ListMetricDescriptorsRequest()).descriptors
+        keys = {d.name: list(d.label_keys) for d in descriptors}
+        self.assertEqual((len(descriptors), True), (len(keys), all(d.help and d.label_keys for d in descriptors)))
+        self.assertEqual([], list(self.api.ListPodSandboxMetrics(cri.ListPodSandboxMetricsRequest()).pod_metrics))
+        pods = [self.run_sandbox(f"pod{k}") for k in range(10)]
+        one = self.create(pods[0], "one", "sh", "-c", "exec 7</etc/passwd; sleep 1000 & touch /ready; wait",
+                          linux=cri.LinuxContainerConfig(resources=cri.LinuxContainerResources(oom_score_adj=5)))
+        self.create(pods[0], "created", start=False)
+        self.api.ExecSync(cri.ExecSyncRequest(container_id=one, cmd=["sh", "-c", "until [ -e /ready ]; do sleep 0.05; done"]))
+        told = self.api.ListPodSandboxMetrics(cri.ListPodSandboxMetricsRequest()).pod_metrics
+        pieces = list(self.api.StreamPodSandboxMetrics(cri.StreamPodSandboxMetricsRequest()))
+        self.assertEqual((pods, pods), ([p.pod_sandbox_id for p in told], [p.pod_sandbox_id for m in pieces for p in m.pod_sandbox_metrics]))
+        self.assertEqual(2, len(pieces))
+        self.assertEqual([one], [c.container_id for c in told[0].container_metrics])
+        found = {}
+        for whose in [told[0], *told[0].container_metrics]:
+            for m in whose.metrics:
+                self.assertEqual(len(keys[m.name]), len(m.label_values), m)
+                labels = dict(zip(keys[m.name], m.label_values))
+                self.assertTrue((labels["container"] in ("", "one"), labels["pod"], labels["namespace"]) == (True, "pod0", "tests"), labels)
+                self.assertTrue(m.timestamp and labels["id"].startswith("/"))
+                found.setdefault((labels["container"], m.name), []).append((labels, m.value.value))
+        # The shell and its child, each with its four descriptors, of which none is a socket.
+        for name, least in (("container_processes", 2), ("container_file_descriptors", 5), ("container_sockets", 0),
+                            ("container_cpu_usage_seconds_total", 0), ("container_fs_inodes_total", 1), ("container_start_time_seconds", 1 << 30),
+                            ("container_last_seen", 1 << 30), ("container_ulimits_soft", 1), ("container_spec_cpu_period", 100000)):
+            self.assertGreaterEqual(found["one", name][0][1], least, name)
+        self.assertEqual(2, found["one", "container_processes"][0][1])
+        self.assertEqual(("busybox", one), tuple(found["one", "container_last_seen"][0][0][k] for k in ("image", "name")))
+        self.assertEqual(("eth0", pods[0]), tuple(found["", "container_network_receive_bytes_total"][0][0][k] for k in ("interface", "name")))
+        self.assertNotIn(("one", "container_network_receive_bytes_total"), found)
+        self.assertNotIn(("", "container_spec_cpu_period"), found)
+        # What is not counted here is absent.
+        whole = self.pod(pods[0]).linux
+        self.assertEqual(whole.memory.HasField("usage_bytes"), ("", "container_memory_usage_bytes") in found)
+
 
 if __name__ == "__main__":
     unittest.main()

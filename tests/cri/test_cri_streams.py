@@ -2,49 +2,24 @@
 """Commands in containers and containers' own programs over the streaming server, spoken to as kubectl and crictl do."""
 import json
 import os
+import resource
 import socket
-import subprocess
 import time
 import unittest
 
 import grpc
 
+import cri_streams
 import host
 import nacre_test
 import spdy
 from nacre_test import until
 
-cri, cri_grpc = nacre_test.pb["cri_pb2"], nacre_test.pb["cri_pb2_grpc"]
+cri = nacre_test.pb["cri_pb2"]
 Code = grpc.StatusCode
 
 
-class Streams(nacre_test.NodeTest):
-    CONFIG = "network:\n  default: default\ncri:\n  network: builtin\n"
-
-    @classmethod
-    def prepare(cls):
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        cls.node.cli("run", "-d", "--name", "first", "busybox", "sleep", "1000")
-        # The first URL has the daemon listen.
-        api = cri_grpc.RuntimeServiceStub(cls.node.channel)
-        one = cls.make(api, "begin")
-        api.Exec(cri.ExecRequest(container_id=one, cmd=["true"], stdout=True))
-        cls.node.clear()
-
-    @staticmethod
-    def make(api, name, *command, **more):
-        metadata = cri.PodSandboxMetadata(name=name, uid=name, namespace="tests")
-        pod = api.RunPodSandbox(cri.RunPodSandboxRequest(config=cri.PodSandboxConfig(metadata=metadata))).pod_sandbox_id
-        config = cri.ContainerConfig(metadata=cri.ContainerMetadata(name="one"), image=cri.ImageSpec(image="busybox"),
-                                     command=command or ["sleep", "1000"], **more)
-        one = api.CreateContainer(cri.CreateContainerRequest(pod_sandbox_id=pod, config=config)).container_id
-        api.StartContainer(cri.StartContainerRequest(container_id=one))
-        return one
-
-    def setUp(self):
-        self.api = cri_grpc.RuntimeServiceStub(self.node.channel)
-        self.addCleanup(self.node.clear)
-
+class Streams(cri_streams.StreamsTest):
     def exec(self, container, *command, protocols=("v4.channel.k8s.io",), **want):
         want = {"stdout": True, "stderr": True, **want}
         url = self.api.Exec(cri.ExecRequest(container_id=container, cmd=command, **want)).url
@@ -144,25 +119,10 @@ class Streams(nacre_test.NodeTest):
 
     # ---- ports ----
 
-    SERVER = "while :; do nc -l -p 80 -e sh -c 'read x; echo got $x; cat'; done"
-
-    def forward(self, container, **more):
-        pod = self.api.ContainerStatus(cri.ContainerStatusRequest(container_id=container), wait_for_ready=True)
-        pod, = [c.pod_sandbox_id for c in self.api.ListContainers(cri.ListContainersRequest()).containers if c.id == pod.status.id]
-        url = self.api.PortForward(cri.PortForwardRequest(pod_sandbox_id=pod, port=[80])).url
-        return spdy.Connection(url, protocols=("portforward.k8s.io",), **more)
-
-    def pair(self, c, port, number):
-        error = c.open(streamType="error", port=str(port), requestID=str(number))
-        data = c.open(streamType="data", port=str(port), requestID=str(number))
-        c.send(error, b"", fin=True)
-        return data, error
-
     def test_ports_of_a_pod(self):
         one = self.make(self.api, "a", "sh", "-c", self.SERVER)
-        until(lambda: b":0050" in self.api.ExecSync(cri.ExecSyncRequest(container_id=one, cmd=["cat", "/proc/net/tcp", "/proc/net/tcp6"])).stdout,
-              what="it listens")
-        c = self.forward(one)
+        self.until_listening(one)
+        c = spdy.Connection(self.forward_url(one), protocols=("portforward.k8s.io",))
         big = os.urandom(1 << 20)
         for n in range(3):
             data, error = self.pair(c, 80, n)
@@ -174,8 +134,7 @@ class Streams(nacre_test.NodeTest):
             c.send(data, b"", fin=True)
             self.assertTrue(c.until(lambda d=data, e=error: {d, e} <= c.ended))
             self.assertEqual((True, b""), (c.received[data] == b"got hello\n" + big, c.received.get(error, b"")))
-            until(lambda: b":0050" in self.api.ExecSync(cri.ExecSyncRequest(container_id=one, cmd=["cat", "/proc/net/tcp", "/proc/net/tcp6"])).stdout,
-                  what="it listens again")
+            self.until_listening(one)
         # A port where nobody listens is told so, and the others go on.
         data, error = self.pair(c, 81, "x")
         self.assertTrue(c.until(lambda: {data, error} <= c.ended))
@@ -187,7 +146,7 @@ class Streams(nacre_test.NodeTest):
 
     def test_ports_that_are_none(self):
         one = self.make(self.api, "a")
-        c = self.forward(one)
+        c = spdy.Connection(self.forward_url(one), protocols=("portforward.k8s.io",))
         for port, kind in (("0", "data"), ("65536", "data"), ("x", "error"), ("80", "stdin")):
             number = c.open(streamType=kind, port=port, requestID="1")
             while True:
@@ -231,6 +190,90 @@ class Streams(nacre_test.NodeTest):
         with self.assertRaises(spdy.Refused) as caught:
             spdy.Connection(url, **more)
         self.assertEqual(status, caught.exception.args[0], caught.exception.args)
+
+    # ---- limits ----
+
+    @staticmethod
+    def is_open(s):
+        s.setblocking(False)
+        try:
+            return s.recv(1) != b""
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            return False
+
+    def test_who_shows_no_token(self):
+        one = self.make(self.api, "a")
+        url = self.api.Exec(cri.ExecRequest(container_id=one, cmd=["true"], stdout=True)).url
+        port = int(url.split(":")[2].split("/")[0])
+        strangers = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(200)]
+        for s in strangers:
+            self.addCleanup(s.close)
+        began = time.monotonic()
+        until(lambda: not any(self.is_open(s) for s in strangers[:136]), what="the oldest are closed")
+        self.assertEqual("Success", json.loads(spdy.Command(url, stderr=False).finish()[2])["status"])
+        self.assertLess(time.monotonic() - began, 4)
+        # The client of the URL has taken the place of one more.
+        self.assertEqual([False] * 137 + [True] * 63, [self.is_open(s) for s in strangers])
+        # A word now and then does not help.
+        while any(self.is_open(s) for s in strangers) and time.monotonic() - began < 20:
+            for s in strangers[137:]:
+                try:
+                    s.send(b"G")
+                except OSError:
+                    pass
+            time.sleep(0.5)
+        self.assertTrue(4 < time.monotonic() - began < 15, time.monotonic() - began)
+
+    @staticmethod
+    def connect_as(user, port):
+        os.seteuid(user)
+        try:
+            s = socket.socket()
+        finally:
+            os.seteuid(0)
+        s.connect(("127.0.0.1", port))
+        return s
+
+    def test_other_users_do_not_close_ours(self):
+        one = self.make(self.api, "a")
+        url = self.api.Exec(cri.ExecRequest(container_id=one, cmd=["true"], stdout=True)).url
+        port = int(url.split(":")[2].split("/")[0])
+        ours = [self.connect_as(0, port) for _ in range(10)]
+        theirs = [self.connect_as(54321, port) for _ in range(200)]
+        for s in ours + theirs:
+            self.addCleanup(s.close)
+        until(lambda: not any(self.is_open(s) for s in theirs[:146]), what="the oldest are closed")
+        self.assertEqual(([True] * 10, [True] * 54), ([self.is_open(s) for s in ours], [self.is_open(s) for s in theirs[146:]]))
+        # Nobody of them gets in once all places are ours.
+        more = [self.connect_as(0, port) for _ in range(54)]
+        for s in more:
+            self.addCleanup(s.close)
+        until(lambda: not any(self.is_open(s) for s in theirs), what="theirs are closed")
+        late = self.connect_as(54321, port)
+        self.addCleanup(late.close)
+        until(lambda: not self.is_open(late), what="the late one is closed")
+        self.assertEqual([True] * 64, [self.is_open(s) for s in ours + more])
+        self.assertEqual("Success", json.loads(spdy.Command(url, stderr=False).finish()[2])["status"])
+
+    def test_all_connections_in_use(self):
+        one = self.make(self.api, "a")
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4096, max(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+        inside = [spdy.Connection(self.forward_url(one), protocols=("portforward.k8s.io",)) for _ in range(1024)]
+        for c in inside:
+            self.addCleanup(c.close)
+        url = self.api.Exec(cri.ExecRequest(container_id=one, cmd=["true"], stdout=True)).url
+        self.assertRefused(503, url)
+        inside[0].close()
+
+        def answered():
+            try:
+                return json.loads(spdy.Command(url, stderr=False).finish()[2])["status"]
+            except spdy.Refused:
+                return None
+        self.assertEqual("Success", until(answered, what="there is room again"))
 
     def test_bytes_of_strangers(self):
         one = self.make(self.api, "a")

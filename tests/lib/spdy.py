@@ -44,6 +44,18 @@ class Connection:
                     break
                 self.data += got
             raise Refused(int(self.head.split()[1]), self.data.decode())
+        self.begin(self.sock)
+
+    @classmethod
+    def over(cls, sock):
+        """On what has sendall(), recv() and close()."""
+        self = cls.__new__(cls)
+        self.head, self.data = "", b""
+        self.begin(sock)
+        return self
+
+    def begin(self, sock):
+        self.sock = sock
         self.deflate = zlib.compressobj(zdict=DICTIONARY)
         self.inflate = zlib.decompressobj(zdict=DICTIONARY)
         self.next = 1
