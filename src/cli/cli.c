@@ -66,12 +66,16 @@ static int cli_run(const struct command *c, const struct args *before, int argc,
 	r = cli_settle(&cli, c, before, &args, &err);
 	if (r < 0)
 		return cli_fail(&err);
-	if (args.n_operands < c->n_min || args.n_operands > c->n_max)
+	if (args.n_operands < c->n_min || args.n_operands > c->n_max) {
+		target_done(&cli.daemon);
 		return cli_complain("%s: too %s arguments; usage: nacre %s%s%s%s", c->name,
 				    args.n_operands < c->n_min ? "few" : "many", c->name,
 				    c->options ? " [OPTION…]" : "", *c->operands ? " " : "",
 				    c->operands);
-	return c->run(&cli, &args);
+	}
+	r = c->run(&cli, &args);
+	target_done(&cli.daemon);
+	return r;
 }
 
 static int cli_run_extra(const struct command *c, const struct args *before, int argc, char **argv,

@@ -41,7 +41,7 @@ static int context_fill(struct context *c, const struct client_target *t, struct
 static int context_create(const struct args *args, struct error *err)
 {
 	_cleanup_(contexts_freep) struct contexts *all = NULL;
-	struct client_target target;
+	_cleanup_(target_done) struct client_target target = { .n_owned = 0 };
 	struct context *c;
 	int r;
 
