@@ -16,8 +16,8 @@
 #define _cleanup_args_ _cleanup_(args_done)
 
 /* Options in front of the command are the same as behind it; those behind it win. */
-static int cli_settle(struct cli *cli, const struct args *before, const struct args *after,
-		      struct error *err)
+static int cli_settle(struct cli *cli, const struct command *c, const struct args *before,
+		      const struct args *after, struct error *err)
 {
 	const struct args *const sources[] = { before, after };
 	const char *form = NULL;
@@ -32,7 +32,7 @@ static int cli_settle(struct cli *cli, const struct args *before, const struct a
 				    "--output is \"json\" or \"table\", not \"%s\"", form);
 	cli->json = form && str_eq(form, "json");
 	cli->color = output_has_color(STDOUT_FILENO);
-	return target_settle(&cli->daemon, before, after, err);
+	return c->alone ? 0 : target_settle(&cli->daemon, before, after, err);
 }
 
 /* Options of docker and podman are told by the name that they have here, if `c` has them. */
@@ -63,15 +63,19 @@ static int cli_run(const struct command *c, const struct args *before, int argc,
 		help_command(c, stdout);
 		return 0;
 	}
-	r = cli_settle(&cli, before, &args, &err);
+	r = cli_settle(&cli, c, before, &args, &err);
 	if (r < 0)
 		return cli_fail(&err);
-	if (args.n_operands < c->n_min || args.n_operands > c->n_max)
+	if (args.n_operands < c->n_min || args.n_operands > c->n_max) {
+		target_done(&cli.daemon);
 		return cli_complain("%s: too %s arguments; usage: nacre %s%s%s%s", c->name,
 				    args.n_operands < c->n_min ? "few" : "many", c->name,
 				    c->options ? " [OPTION…]" : "", *c->operands ? " " : "",
 				    c->operands);
-	return c->run(&cli, &args);
+	}
+	r = c->run(&cli, &args);
+	target_done(&cli.daemon);
+	return r;
 }
 
 static int cli_run_extra(const struct command *c, const struct args *before, int argc, char **argv,

@@ -30,13 +30,13 @@
 
 /* What is written: in each layout three files and, of Aurae's, a fourth that says where they are.
  */
-enum issue_file { ISSUE_CA, ISSUE_CERT, ISSUE_KEY, ISSUE_FILE_COUNT };
+enum issue_file { ISSUE_CA, ISSUE_CERT, ISSUE_KEY, ISSUE_CONFIG, ISSUE_FILE_COUNT };
 
 struct issue {
 	const char *name, *dir;
 	char *names[ISSUE_FILE_COUNT];
 	char *texts[ISSUE_FILE_COUNT];
-	bool replace;
+	bool replace, aurae;
 };
 
 static void issue_done(struct issue *i)
@@ -52,7 +52,7 @@ static void issue_done(struct issue *i)
 /* A key that is there belongs to somebody: found before one is made. */
 static int issue_check_files(const struct issue *i, int dir_fd, struct error *err)
 {
-	for (size_t f = ISSUE_CERT; f < ISSUE_FILE_COUNT && !i->replace; f++) {
+	for (size_t f = ISSUE_CERT; f <= ISSUE_KEY && !i->replace; f++) {
 		_cleanup_fd_ int fd =
 			sysio_openat(dir_fd, i->names[f], O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 
@@ -95,6 +95,43 @@ static int issue_open_dir(const struct issue *i, struct error *err)
 	return fd < 0 ? error_set(err, -errno, "open the directory %s", i->dir) : fd;
 }
 
+/* The names of Aurae's clients are constants of theirs. */
+static int issue_layout(struct issue *i, const char *layout, struct error *err)
+{
+	i->aurae = layout && str_eq(layout, "aurae");
+	if (layout && !i->aurae && !str_eq(layout, "nacre"))
+		return error_refuse(err, ERROR_INVALID,
+				    "--layout is \"nacre\" or \"aurae\", not \"%s\"", layout);
+	i->names[ISSUE_CERT] = xformat(i->aurae ? "_signed.client.%s.crt" : "%s.crt", i->name);
+	i->names[ISSUE_KEY] = xformat(i->aurae ? "client.%s.key" : "%s.key", i->name);
+	return 0;
+}
+
+/* The client configuration of Aurae, which names files absolutely, and one address of the node. */
+static int issue_aurae_config(const struct cli *cli, struct issue *i, struct error *err)
+{
+	Nacre__V1__AuthorityRequest request = NACRE__V1__AUTHORITY_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__AuthorityResponse *answer = NULL;
+	_cleanup_str_ char *dir = realpath(i->dir, NULL);
+
+	if (!dir)
+		return error_set(err, -errno, "find %s", i->dir);
+	if (strpbrk(dir, "\"\\"))
+		return error_refuse(err, ERROR_INVALID,
+				    "the configuration of Aurae cannot name the directory %s", dir);
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.IdentityService/Authority", &request.base,
+				 &nacre__v1__authority_response__descriptor, 0, err);
+	if (!answer)
+		return err->code;
+	i->names[ISSUE_CONFIG] = xstrdup("config");
+	i->texts[ISSUE_CONFIG] = xformat(
+		"[auth]\nca_crt = \"%s/%s\"\nclient_crt = \"%s/%s\"\nclient_key = \"%s/%s\"\n\n"
+		"[system]\nsocket = \"%s\"\n",
+		dir, i->names[ISSUE_CA], dir, i->names[ISSUE_CERT], dir, i->names[ISSUE_KEY],
+		answer->n_listen > 0 ? answer->listen[0] : "127.0.0.1:" TARGET_PORT);
+	return 0;
+}
+
 static int issue_options(const struct args *args, struct issue *i, Nacre__V1__IssueRequest *request,
 			 struct error *err)
 {
@@ -111,9 +148,7 @@ static int issue_options(const struct args *args, struct issue *i, Nacre__V1__Is
 	i->dir = out ? out : ".";
 	i->replace = args_flag(args, "force");
 	i->names[ISSUE_CA] = xstrdup("ca.crt");
-	i->names[ISSUE_CERT] = xformat("%s.crt", i->name);
-	i->names[ISSUE_KEY] = xformat("%s.key", i->name);
-	return 0;
+	return issue_layout(i, args_value(args, "layout"), err);
 }
 
 static void identity_time(uint64_t seconds, char *ret, size_t size)
@@ -185,8 +220,11 @@ static int issue_run(const struct cli *cli, struct issue *i, Nacre__V1__IssueReq
 	i->texts[ISSUE_CA] = pem_text(CERTIFICATE, answer->authority.data, answer->authority.len);
 	i->texts[ISSUE_CERT] =
 		pem_text(CERTIFICATE, answer->certificate.data, answer->certificate.len);
+	if (i->aurae)
+		r = issue_aurae_config(cli, i, err);
 	for (size_t f = 0; f < ISSUE_FILE_COUNT && r == 0; f++)
-		r = issue_write_file(i, dir_fd, f, err);
+		if (i->texts[f])
+			r = issue_write_file(i, dir_fd, (enum issue_file)f, err);
 	if (r == 0)
 		issue_tell(cli, i, answer->identity);
 	return r;

@@ -13,6 +13,7 @@ const struct arg_option command_options[] = {
 	  "the daemon's socket, else $NACRE_SOCKET, else " CLI_SOCKET_DEFAULT },
 	{ "host", 0, "NAME[:PORT]",
 	  "a daemon elsewhere, over mutual TLS, else $NACRE_HOST; port " TARGET_PORT },
+	{ "context", 0, "NAME", "the daemon of that name (nacre context), else $NACRE_CONTEXT" },
 	{ "tls-ca", 0, "FILE",
 	  "the certificate of its authority, else ca.crt of $NACRE_CERT_PATH" },
 	{ "tls-cert", 0, "FILE", "your certificate, else the only NAME.crt there" },

@@ -23,6 +23,8 @@ static const struct arg_option options_issue[] = {
 	{ "role", 0, "ROLE",
 	  "reader, who may look (the usual one), or admin, who may do everything" },
 	{ "out", 0, "DIR", "where ca.crt, NAME.crt and NAME.key are written, else here" },
+	{ "layout", 0, "WHOSE",
+	  "nacre, or aurae: the file names that its clients expect, and their file config" },
 	{ "force", 0, NULL, "replace files that are there" },
 	OPTION_END,
 };
@@ -83,6 +85,59 @@ static const struct command node_commands[] = {
 		.run = cmd_identity_ca,
 	},
 	{
+		.name = "context create",
+		.operands = "NAME",
+		.summary = "give a name to a daemon",
+		.help = "With --host, and --tls-ca, --tls-cert and --tls-key where the "
+			"certificates "
+			"are not where\n"
+			"they usually are; or with --socket.\n"
+			"\n"
+			"    nacre context create prod --host node1.example\n"
+			"    nacre context use prod",
+		.n_min = 1,
+		.n_max = 1,
+		.alone = true,
+		.run = cmd_context_create,
+	},
+	{
+		.name = "context use",
+		.operands = "NAME",
+		.summary = "speak to that daemon from now on",
+		.help = "Where no option and no variable says another one.",
+		.n_min = 1,
+		.n_max = 1,
+		.alone = true,
+		.run = cmd_context_use,
+	},
+	{
+		.name = "context ls",
+		.operands = "",
+		.summary = "list the daemons that have names",
+		.help = "The one in use has a star.",
+		.alone = true,
+		.run = cmd_context_ls,
+	},
+	{
+		.name = "context show",
+		.operands = "[NAME]",
+		.summary = "tell all about a name, or about the one in use, as JSON",
+		.help = "    nacre context show prod",
+		.n_max = 1,
+		.alone = true,
+		.run = cmd_context_show,
+	},
+	{
+		.name = "context rm",
+		.operands = "NAME…",
+		.summary = "forget names",
+		.help = "The daemons and the certificates stay.",
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.alone = true,
+		.run = cmd_context_rm,
+	},
+	{
 		.name = "doctor",
 		.operands = "",
 		.summary = "look whether this host has what nacre needs",
@@ -123,6 +178,7 @@ static const struct command node_commands[] = {
 		.summary = "list the commands, or teach one",
 		.help = "    nacre help run",
 		.n_max = 2,
+		.alone = true,
 		.run = cmd_help,
 	},
 	{
@@ -145,6 +201,7 @@ static const struct command node_commands[] = {
 		.operands = "",
 		.summary = "print the manual page nacre(1)",
 		.help = "    nacre man | man -l -",
+		.alone = true,
 		.run = cmd_man,
 	},
 };

@@ -77,6 +77,12 @@ int cmd_network_inspect(const struct cli *cli, const struct args *args);
 int cmd_network_ls(const struct cli *cli, const struct args *args);
 int cmd_network_rm(const struct cli *cli, const struct args *args);
 int cmd_port(const struct cli *cli, const struct args *args);
+/* cmd_context.c */
+int cmd_context_create(const struct cli *cli, const struct args *args);
+int cmd_context_ls(const struct cli *cli, const struct args *args);
+int cmd_context_rm(const struct cli *cli, const struct args *args);
+int cmd_context_show(const struct cli *cli, const struct args *args);
+int cmd_context_use(const struct cli *cli, const struct args *args);
 /* cmd_identity.c */
 int cmd_identity_ca(const struct cli *cli, const struct args *args);
 int cmd_identity_issue(const struct cli *cli, const struct args *args);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/target.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +13,22 @@
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cli/alloc.h"
+#include "cli/contexts.h"
 
 #define TARGET_CA "ca.crt"
+
+void target_done(struct client_target *t)
+{
+	while (t->n_owned > 0)
+		free(t->owned[--t->n_owned]);
+}
+
+static const char *target_keep(struct client_target *t, char *text)
+{
+	assert(t->n_owned < TARGET_OWNED_MAX);
+	t->owned[t->n_owned++] = text;
+	return text;
+}
 
 char *target_text(const struct client_target *t)
 {
@@ -73,7 +88,7 @@ static int target_read_host(struct client_target *t, const char *text, struct er
 		return error_refuse(err, ERROR_INVALID,
 				    "\"%.200s\" is no host: NAME, NAME:PORT or [ADDRESS]:PORT",
 				    text);
-	t->host = xformat("%.*s", (int)len, at);
+	t->host = target_keep(t, xformat("%.*s", (int)len, at));
 	if (!t->server_name)
 		t->server_name = t->host;
 	return 0;
@@ -132,14 +147,14 @@ static int target_find_files(struct client_target *t, struct error *err)
 		return error_refuse(err, ERROR_INVALID,
 				    "--tls-cert and --tls-key go together: one of them is missing");
 	if (!t->ca)
-		t->ca = xformat("%s/" TARGET_CA, dir);
+		t->ca = target_keep(t, xformat("%s/" TARGET_CA, dir));
 	if (t->cert)
 		return 0;
 	own = target_find_own(dir, err);
 	if (!own)
 		return err->code;
-	t->cert = xformat("%s.crt", own);
-	t->key = xformat("%s.key", own);
+	t->cert = target_keep(t, xformat("%s.crt", own));
+	t->key = target_keep(t, xformat("%s.key", own));
 	return 0;
 }
 
@@ -156,33 +171,92 @@ static const char *target_option(const struct args *before, const struct args *a
 	return str_empty(front) ? NULL : front;
 }
 
-int target_settle(struct client_target *ret, const struct args *before, const struct args *after,
-		  struct error *err)
+static const char *or_else(struct client_target *t, const char *first, const char *second)
 {
-	struct client_target t = {
+	return first ? first : second ? target_keep(t, xstrdup(second)) : NULL;
+}
+
+/* What the context says and the command line does not. name NULL: the one in use, if there is one.
+ */
+static int target_use_context(struct client_target *t, const char *name, const char **ret_host,
+			      const char **ret_socket, struct error *err)
+{
+	_cleanup_(contexts_freep) struct contexts *all = NULL;
+	const struct context *c;
+	int r = contexts_load(&all, err);
+
+	if (r < 0 || (!name && !all->current))
+		return r;
+	c = contexts_find(all, name ? name : all->current);
+	if (!c)
+		return error_refuse(err, ERROR_NOT_FOUND,
+				    "there is no context %.80s (nacre context ls)",
+				    name ? name : all->current);
+	*ret_host = or_else(t, NULL, c->fields[CONTEXT_HOST]);
+	*ret_socket = or_else(t, NULL, c->fields[CONTEXT_SOCKET]);
+	t->ca = or_else(t, t->ca, c->fields[CONTEXT_TLS_CA]);
+	t->cert = or_else(t, t->cert, c->fields[CONTEXT_TLS_CERT]);
+	t->key = or_else(t, t->key, c->fields[CONTEXT_TLS_KEY]);
+	t->server_name = or_else(t, t->server_name, c->fields[CONTEXT_TLS_NAME]);
+	return 0;
+}
+
+/* The context that --context names, or $NACRE_CONTEXT. */
+static int target_read_context(struct client_target *t, const struct args *before,
+			       const struct args *after, const char **ret_host,
+			       const char **ret_socket, struct error *err)
+{
+	const char *name = target_option(before, after, "context", NULL);
+
+	if (!name && str_empty(getenv("NACRE_HOST")) && str_empty(getenv("NACRE_SOCKET")))
+		name = target_option(before, after, "context", "NACRE_CONTEXT");
+	return name ? target_use_context(t, name, ret_host, ret_socket, err) : 0;
+}
+
+static int target_find(struct client_target *t, const struct args *before, const struct args *after,
+		       struct error *err)
+{
+	const char *host = target_option(before, after, "host", NULL);
+	const char *socket = target_option(before, after, "socket", NULL);
+	int r;
+
+	*t = (struct client_target){
 		.ca = target_option(before, after, "tls-ca", NULL),
 		.cert = target_option(before, after, "tls-cert", NULL),
 		.key = target_option(before, after, "tls-key", NULL),
 		.server_name = target_option(before, after, "tls-name", NULL),
 	};
-	const char *host = target_option(before, after, "host", NULL);
-	const char *socket = target_option(before, after, "socket", NULL);
-	int r;
-
 	if (host && socket)
 		return error_refuse(err, ERROR_INVALID, "--host and --socket exclude each other");
+	if (!host && !socket) {
+		r = target_read_context(t, before, after, &host, &socket, err);
+		if (r < 0)
+			return r;
+	}
 	if (!host && !socket)
 		host = target_option(before, after, "host", "NACRE_HOST");
 	if (!host && !socket)
 		socket = target_option(before, after, "socket", "NACRE_SOCKET");
+	if (!host && !socket) {
+		r = target_use_context(t, NULL, &host, &socket, err);
+		if (r < 0)
+			return r;
+	}
 	if (!host) {
-		*ret = (struct client_target){ .socket = socket ? socket : CLI_SOCKET_DEFAULT };
+		t->socket = socket ? socket : CLI_SOCKET_DEFAULT;
+		t->ca = t->cert = t->key = t->server_name = NULL;
 		return 0;
 	}
-	r = target_read_host(&t, host, err);
-	if (r == 0)
-		r = target_find_files(&t, err);
-	if (r == 0)
-		*ret = t;
+	r = target_read_host(t, host, err);
+	return r == 0 ? target_find_files(t, err) : r;
+}
+
+int target_settle(struct client_target *ret, const struct args *before, const struct args *after,
+		  struct error *err)
+{
+	int r = target_find(ret, before, after, err);
+
+	if (r < 0)
+		target_done(ret);
 	return r;
 }

@@ -38,13 +38,13 @@ static const char *const access_reads[] = {
 	"/grpc.reflection.v1alpha.ServerReflection/*",
 };
 
-static bool access_matches(const char *pattern, const char *method)
+bool access_matches(const char *pattern, const char *text)
 {
 	size_t len = strlen(pattern);
 
-	if (pattern[len - 1] == '*')
-		return strncmp(pattern, method, len - 1) == 0;
-	return str_eq(pattern, method);
+	if (len > 0 && pattern[len - 1] == '*')
+		return strncmp(pattern, text, len - 1) == 0;
+	return str_eq(pattern, text);
 }
 
 bool access_is_read(const char *method)

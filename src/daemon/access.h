@@ -10,6 +10,8 @@
 /* What users from elsewhere may call, by the role that came with their certificate: "admin"
  * everything, "reader" what changes nothing and hands out no files of workloads. */
 
+/* Whether the text is the pattern, or begins as one that ends with '*'. */
+bool access_matches(const char *pattern, const char *text);
 bool access_is_read(const char *method);
 /* 0, ERROR_DENIED or ERROR_UNAUTHENTICATED. method: "/package.Service/Method". */
 int access_check(const struct rpc_remote *who, const char *method, struct error *err);

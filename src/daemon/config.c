@@ -371,6 +371,16 @@ static int set_listen_names(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_policy(struct config *c, const char *value)
+{
+	return set_absolute(c->policy, sizeof(c->policy), value);
+}
+
+static int set_audit(struct config *c, const char *value)
+{
+	return set_absolute(c->audit, sizeof(c->audit), value);
+}
+
 static const struct {
 	const char *key;
 	int (*set)(struct config *c, const char *value);
@@ -379,6 +389,8 @@ static const struct {
 } config_keys[] = {
 	{ "listen", set_listen,
 	  "an address with a port, \"192.0.2.1:7443\" or \"[::]:7443\"; up to 8, each once", true },
+	{ "policy", set_policy, "an absolute path" },
+	{ "audit", set_audit, "an absolute path" },
 	{ "listen_names", set_listen_names, "a DNS name in small letters, or an address", true },
 	{ "log.level", set_log_level, "debug, info, warn or error" },
 	{ "log.form", set_log_form, "text or json" },

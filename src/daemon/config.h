@@ -32,6 +32,8 @@
  *   trust_domain: nacre.local  # of the identities (SPIFFE) that this node gives to instances
  *   listen: [ "0.0.0.0:7443", "[::]:7443" ]  # where users from elsewhere come in, with
  * certificates listen_names: [ node1.example ]          # by which they call it, besides its own
+ *   policy: /etc/nacre/access.yaml   # what they may call; without it, as their certificates say
+ *   audit: /var/log/nacre/audit.log  # what was refused and what was changed, and by whom
  *   images:
  *     reserve: 256MiB          # of the disk that images and containers leave free; 0: none
  *     root: overlay            # what roots lie upon: directories; or: erofs, auto
@@ -75,6 +77,8 @@ struct config {
 		size_t n;
 		char names[2048]; /* parted by commas */
 	} listen;
+	char policy[512]; /* "": roles of certificates alone */
+	char audit[512];  /* "": none */
 	struct {
 		uint64_t reserve;
 		enum image_root root;

@@ -401,6 +401,7 @@ static int daemon_serve(struct daemon *d, struct error *err)
 		.descriptors = api_descriptors,
 		.descriptors_len = api_descriptors_len,
 		.authorize = remote_authorize,
+		.done = remote_done,
 		.userdata = &d->remote,
 	};
 	int fd, r;
@@ -453,8 +454,10 @@ static void daemon_on_signal(struct loop_signal *source, int sig, pid_t sender)
 {
 	struct daemon *d = container_of(source, struct daemon, signals);
 
-	if (sig == SIGHUP)
+	if (sig == SIGHUP) {
+		remote_reload(&d->remote);
 		return;
+	}
 	log_info("told to end; what runs goes on", LOG_INT("signal", sig),
 		 LOG_INT("sender", sender));
 	(void)notify_send("STOPPING=1");
@@ -685,8 +688,7 @@ static int daemon_open(struct daemon *d, struct error *err)
 		return r;
 	r = daemon_open_instances(d, err);
 	if (r == 0)
-		r = remote_open(&d->remote, d->loop, &d->config, d->root_store, d->microvms.issuer,
-				err);
+		r = remote_open(&d->remote, d->loop, d->root_store, d->microvms.issuer, err);
 	if (r < 0)
 		return r;
 	r = daemon_open_workloads(d, err);
@@ -762,6 +764,8 @@ int daemon_main(int argc, char **argv)
 	}
 	config_init(&d.config);
 	r = config_load(&d.config, d.options.config, !d.options.config_given, &err);
+	if (r == 0)
+		r = remote_read(&d.remote, &d.config, &err);
 	if (r == 0) {
 		log_configure(STDERR_FILENO, d.config.log_level, d.config.log_form);
 		confine_memory();

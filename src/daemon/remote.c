@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "daemon/access.h"
+#include "daemon/audit.h"
 #include "daemon/place.h"
+#include "daemon/policy.h"
 #include "gates/front.h"
 #include "gates/identities.h"
 #include "gates/issuer.h"
@@ -37,34 +39,6 @@ static void remote_on_revoked(void *userdata)
 			remote_tell_revoked(r, r->fronts[i]);
 }
 
-int remote_open(struct remote *r, struct loop *loop, const struct config *config,
-		struct root_store *store, struct issuer *issuer, struct error *err)
-{
-	const struct identities_config c = {
-		.store = store, .issuer = issuer, .on_revoked = remote_on_revoked, .userdata = r
-	};
-	int n = identities_new(&r->identities, &c, err);
-
-	if (n < 0)
-		return n;
-	r->loop = loop;
-	r->config = config;
-	r->issuer = issuer;
-	for (size_t i = 0; i < config->listen.n; i++)
-		r->listen[i] = config->listen.addresses[i];
-	r->service = (struct identity_service){ .identities = r->identities,
-						.issuer = issuer,
-						.listen = r->listen,
-						.n_listen = config->listen.n };
-	return 0;
-}
-
-void remote_close(struct remote *r)
-{
-	remote_end(r);
-	r->identities = identities_free(r->identities);
-}
-
 /* ---- visitors ---- */
 
 static void remote_on_visitor(void *userdata, int fd, const struct front_visitor *visitor)
@@ -89,8 +63,111 @@ static void remote_on_visitor(void *userdata, int fd, const struct front_visitor
 int remote_authorize(void *userdata, const struct rpc_peer *peer, const char *method,
 		     struct error *err)
 {
-	(void)userdata;
-	return peer->remote ? access_check(peer->remote, method, err) : 0;
+	const struct remote *r = userdata;
+
+	if (!peer->remote)
+		return 0;
+	if (!r->policy)
+		return access_check(peer->remote, method, err);
+	if (policy_allows(r->policy, peer->remote->id, method))
+		return 0;
+	return error_refuse(err, ERROR_DENIED, "no rule of %.120s lets %.120s call %.120s",
+			    r->config->policy, peer->remote->id, method);
+}
+
+void remote_done(void *userdata, const struct rpc_peer *peer, const char *method,
+		 enum rpc_code code)
+{
+	const struct remote *r = userdata;
+
+	if (r->audit_fd > 0)
+		audit_call(r->audit_fd, peer, method, code);
+}
+
+/* ---- policy and audit ---- */
+
+static int remote_open_policy(struct remote *r, struct error *err)
+{
+	struct policy *p = NULL;
+	int n;
+
+	if (!*r->config->policy)
+		return 0;
+	n = policy_load(&p, r->config->policy, err);
+	if (n < 0)
+		return n;
+	r->policy = policy_free(r->policy);
+	r->policy = p;
+	return 0;
+}
+
+static int remote_open_audit(struct remote *r, struct error *err)
+{
+	int fd;
+
+	if (!*r->config->audit)
+		return 0;
+	fd = audit_open(r->config->audit, err);
+	if (fd < 0)
+		return fd;
+	if (r->audit_fd > 0)
+		(void)fd_close(r->audit_fd);
+	r->audit_fd = fd;
+	return 0;
+}
+
+void remote_reload(struct remote *r)
+{
+	struct error err = ERROR_INIT;
+
+	if (remote_open_policy(r, &err) < 0)
+		log_error("the policy is refused; the one before stays", LOG_ERR(&err));
+	else if (*r->config->policy)
+		log_info("the policy was read again", LOG_STR("file", r->config->policy));
+	if (remote_open_audit(r, &err) < 0)
+		log_error("the audit log is not opened again; the one before stays", LOG_ERR(&err));
+}
+
+/* ---- from open to close ---- */
+
+int remote_read(struct remote *r, const struct config *config, struct error *err)
+{
+	int n;
+
+	r->config = config;
+	n = remote_open_policy(r, err);
+	return n < 0 ? n : remote_open_audit(r, err);
+}
+
+int remote_open(struct remote *r, struct loop *loop, struct root_store *store,
+		struct issuer *issuer, struct error *err)
+{
+	const struct config *config = r->config;
+	const struct identities_config c = {
+		.store = store, .issuer = issuer, .on_revoked = remote_on_revoked, .userdata = r
+	};
+	int n = identities_new(&r->identities, &c, err);
+
+	if (n < 0)
+		return n;
+	r->loop = loop;
+	r->issuer = issuer;
+	for (size_t i = 0; i < config->listen.n; i++)
+		r->listen[i] = config->listen.addresses[i];
+	r->service = (struct identity_service){ .identities = r->identities,
+						.issuer = issuer,
+						.listen = r->listen,
+						.n_listen = config->listen.n };
+	return 0;
+}
+
+void remote_close(struct remote *r)
+{
+	remote_end(r);
+	r->identities = identities_free(r->identities);
+	r->policy = policy_free(r->policy);
+	if (r->audit_fd > 0)
+		r->audit_fd = fd_close(r->audit_fd);
 }
 
 /* ---- listeners ---- */

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "daemon/config.h"
+#include "rpc/status.h"
 #include "runtime/services.h"
 
 /*
@@ -15,6 +16,7 @@ struct front;
 struct identities;
 struct issuer;
 struct loop;
+struct policy;
 struct root_store;
 struct rpc_peer;
 struct rpc_server;
@@ -28,11 +30,18 @@ struct remote {
 	struct front *fronts[CONFIG_LISTEN_MAX];
 	const char *listen[CONFIG_LISTEN_MAX];
 	struct identity_service service;
+	struct policy *policy; /* NULL: the roles of certificates */
+	int audit_fd;          /* 0 and below: none */
 };
 
+/* The policy and the audit log that the configuration names: before anything is made. */
+int remote_read(struct remote *r, const struct config *config, struct error *err);
 /* Reads the records: while the store is idle. Starts nothing. */
-int remote_open(struct remote *r, struct loop *loop, const struct config *config,
-		struct root_store *store, struct issuer *issuer, struct error *err);
+int remote_open(struct remote *r, struct loop *loop, struct root_store *store,
+		struct issuer *issuer, struct error *err);
+/* Reads the policy and opens the audit log again, on SIGHUP. What is broken is told, and what was
+ * there before stays. */
+void remote_reload(struct remote *r);
 /* Listens, for the server. An address that cannot be had is tried again. */
 void remote_begin(struct remote *r, struct rpc_server *server);
 /* Nobody comes any more, and who is there goes. */
@@ -43,5 +52,7 @@ void remote_close(struct remote *r);
 /* For struct rpc_server_config; userdata: struct remote. */
 int remote_authorize(void *userdata, const struct rpc_peer *peer, const char *method,
 		     struct error *err);
+void remote_done(void *userdata, const struct rpc_peer *peer, const char *method,
+		 enum rpc_code code);
 
 #endif

@@ -290,6 +290,9 @@ static int pass_on(int fd, struct tls *t, const uint8_t *first, size_t len, stru
 	(void)printf("ok\n");
 	(void)fflush(stdout);
 	(void)loop_run(s.loop);
+	loop_timer_done(&s.farewell);
+	s.stream = stream_free(s.stream);
+	s.loop = loop_free(s.loop);
 	if (s.err.code == -EPIPE || s.err.code == -ECONNRESET)
 		return 0;
 	return error_copy(err, &s.err);
@@ -308,16 +311,21 @@ static int run_connect(const struct connect_args *a, struct error *err)
 	if (r < 0)
 		return r;
 	fd = connect_any(a, until, err);
-	if (fd < 0)
-		return fd;
-	r = tls_new_client(&t, config, fd, TLS_ALPN_STREAM, err);
-	if (r < 0)
+	r = fd < 0 ? fd : tls_new_client(&t, config, fd, TLS_ALPN_STREAM, err);
+	config = tls_config_free(config);
+	if (r < 0) {
+		(void)fd_close(fd);
 		return r;
+	}
 	r = shake_hands(t, fd, until, err);
 	if (r == 0)
 		r = hear_first(t, fd, first, sizeof(first), &len, until, err);
-	if (r < 0)
-		return explain(t, a, r, err);
+	if (r < 0) {
+		r = explain(t, a, r, err);
+		t = tls_free(t);
+		(void)fd_close(fd);
+		return r;
+	}
 	return pass_on(fd, t, first, len, err);
 }
 
@@ -347,5 +355,6 @@ int main(int argc, char **argv)
 	if (run(argc, argv, &err) == 0)
 		return EXIT_SUCCESS;
 	(void)printf("%s\n", error_text(&err));
+	(void)fflush(stdout);
 	return EXIT_FAILURE;
 }

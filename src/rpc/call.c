@@ -98,7 +98,7 @@ static void call_enter(struct rpc_call *c, enum call_event event)
 	call_give_back(c);
 	if (h) {
 		h->n_calls--;
-		h->ended(h);
+		h->ended(h, c);
 	}
 }
 
@@ -183,6 +183,7 @@ int call_send_message(struct rpc_call *c, const ProtobufCMessage *message)
 void call_end_error(struct rpc_call *c, enum rpc_code code, const struct error *err)
 {
 	c->busy++;
+	c->code = code;
 	/* An empty stream that ends well has a head like any other. */
 	if (code == RPC_OK && c->state == CALL_OPEN && call_answer(c) < 0)
 		exchange_reset(&c->x, HTTP_INTERNAL_ERROR);

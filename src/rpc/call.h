@@ -65,7 +65,7 @@ struct call_host {
 	size_t n_calls; /* not CALL_ENDED, also those whose client is gone */
 	/* Sets c->input, or ends the call. */
 	void (*open)(struct call_host *h, struct rpc_call *c);
-	void (*ended)(struct call_host *h);
+	void (*ended)(struct call_host *h, const struct rpc_call *c);
 };
 
 /* Header fields that mean something to us; NULL where they did not come. */
@@ -89,6 +89,7 @@ struct rpc_call {
 	struct call_head head;
 	struct share *share; /* of its client, until the call ends */
 	struct rpc_peer peer;
+	enum rpc_code code;      /* with which it has ended, whoever heard of it */
 	nsec_t deadline;         /* NSEC_NEVER: none */
 	struct loop_timer timer; /* initialised while `timed` */
 	bool timed;

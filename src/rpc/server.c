@@ -234,18 +234,21 @@ static void server_emptied(struct loop_defer *d)
 		server_tell_drained(s);
 }
 
-static void server_call_ended(struct call_host *h)
+static void server_call_ended(struct call_host *h, const struct rpc_call *c)
 {
 	struct rpc_server *s = container_of(h, struct rpc_server, host);
 
+	if (s->config.done)
+		s->config.done(s->config.userdata, &c->peer, c->head.path ?: "", c->code);
 	trim_ended(&s->trim);
 	if (s->drained)
 		loop_defer_schedule(&s->emptied);
 }
 
-static void server_refused(struct call_host *h)
+static void server_refused(struct call_host *h, const struct rpc_call *c)
 {
 	(void)h;
+	(void)c;
 }
 
 static void server_stop_listening(struct rpc_server *s)

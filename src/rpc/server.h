@@ -13,6 +13,7 @@
 #include "rpc/frame.h"
 #include "rpc/method.h"
 #include "rpc/peer.h"
+#include "rpc/status.h"
 
 /*
  * gRPC over HTTP/2, the serving side. The server owns its connections, a connection its calls. A
@@ -65,6 +66,9 @@ struct rpc_server_config {
 	 * lets every call of an admitted peer through. */
 	int (*authorize)(void *userdata, const struct rpc_peer *peer, const char *method,
 			 struct error *err);
+	/* A call has ended, with this code, whether or not its client has heard of it; or NULL. */
+	void (*done)(void *userdata, const struct rpc_peer *peer, const char *method,
+		     enum rpc_code code);
 	/* The only client is a server that has divided its own: a peer may have everything. */
 	bool undivided;
 	/* 0: RPC_PING_AFTER and RPC_PING_WAIT. NSEC_NEVER: silent clients may stay. */

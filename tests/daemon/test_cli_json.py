@@ -128,7 +128,7 @@ class Output(nacre_test.NodeTest):
     def test_every_command_is_described(self):
         """Of all commands those without a schema are known, so that a new one is thought of."""
         without = {"execute", "exec", "logs", "attach", "stop", "rm", "image rm", "image pin", "image unpin", "guest default", "guest rm", "vm rmdisk", "network rm", "daemon", "help", "completion", "man", "signal",
-                   "update"}
+                   "update", "context create", "context use", "context rm", "identity revoke"}
         man = self.node.cli("help").stdout.split("commands:\n")[1].split("\n\n")[0]
         names = {line[2:].split("  ")[0].strip() for line in man.splitlines()}
         self.assertEqual(set(), {n.replace("run", "run -d") if n == "run" else n for n in names} - set(self.document["commands"]) - without)

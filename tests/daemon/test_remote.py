@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import select
 import socket
 import ssl
@@ -40,8 +41,13 @@ class Remote(nacre_test.NodeTest):
     @classmethod
     def setUpClass(cls):
         cls.port = free_port()
-        cls.CONFIG = f'listen: [ "127.0.0.1:{cls.port}" ]\nlisten_names: [ node.example ]\n'
+        cls.CONFIG = f'listen: [ "127.0.0.1:{cls.port}" ]\nlisten_names: [ node.example ]\n' + cls.settings()
         super().setUpClass()
+
+    @classmethod
+    def settings(cls):
+        """What else the configuration says."""
+        return ""
 
     @classmethod
     def prepare(cls):
@@ -154,6 +160,20 @@ class Identities(Remote):
         self.assertEqual(open(os.path.join(out, "twice.key"), encoding="ascii").read(), before)
         self.issue("twice", "--force")
         self.assertNotEqual(open(os.path.join(out, "twice.key"), encoding="ascii").read(), before)
+
+    def test_the_layout_of_aurae(self):
+        out = self.issue("nova", "--role", "admin", "--layout", "aurae")
+        self.assertEqual(sorted(os.listdir(out)), ["_signed.client.nova.crt", "ca.crt", "client.nova.key", "config"])
+        self.assertEqual(os.stat(os.path.join(out, "client.nova.key")).st_mode & 0o777, 0o600)
+        told = dict(re.findall(r'^(\w+) = "(.*)"$', open(os.path.join(out, "config"), encoding="ascii").read(), re.MULTILINE))
+        self.assertEqual(told["socket"], f"127.0.0.1:{self.port}")
+        # As its clients connect: the name is a constant of theirs.
+        ca, cert, key = (open(told[k], "rb").read() for k in ("ca_crt", "client_crt", "client_key"))
+        with grpc.secure_channel(told["socket"], grpc.ssl_channel_credentials(ca, key, cert),
+                                 options=[("grpc.ssl_target_name_override", "server.unsafe.aurae.io")]) as channel:
+            self.assertEqual(channel.unary_unary("/grpc.health.v1.Health/Check")(b""), b"\x08\x01")
+        with self.assertRaises(nacre_test.CliError):
+            self.issue("vega", "--layout", "docker")
 
     def test_lists(self):
         rows = json.loads(self.node.cli("identity", "ls", "-o", "json").stdout)
@@ -311,6 +331,58 @@ class Sentences(Remote):
         self.sign("ghost", "URI:spiffe://nacre.local/user/ghost")
         done = self.remote("ghost", "ps")
         self.assertIn("has no record of certificate", done.stderr)
+
+
+class Contexts(Remote):
+    def setUp(self):
+        self.home = os.path.join(self.node.dir, "home-" + self.id().rsplit(".", 1)[1])
+        os.mkdir(self.home)
+
+    def at_home(self, *words, **variables):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("NACRE_SOCKET", "NACRE_HOST", "XDG_"))}
+        return subprocess.run([nacre_test.BINARY, *words], env={**env, "HOME": self.home, **variables}, capture_output=True,
+                              text=True, timeout=60 * nacre_test.SLOWNESS)
+
+    def create(self, name, user):
+        ca, cert, key = self.files(user)
+        done = self.at_home("context", "create", name, "--host", f"127.0.0.1:{self.port}", "--tls-ca", ca, "--tls-cert", cert,
+                            "--tls-key", key, "--tls-name", "node.example")
+        self.assertEqual((done.returncode, done.stdout), (0, name + "\n"), done.stderr)
+
+    def test_a_life(self):
+        self.create("prod", "alice")
+        self.create("look", "bob")
+        self.assertEqual(os.stat(os.path.join(self.home, ".config/nacre/contexts.json")).st_mode & 0o777, 0o600)
+        self.assertEqual(self.at_home("--context", "prod", "rm", "nothing").stderr.count("nothing"), 1)
+        self.assertIn("user/bob", self.at_home("rm", "nothing", NACRE_CONTEXT="look").stderr)
+        self.assertEqual(self.at_home("context", "use", "look").returncode, 0)
+        self.assertIn("user/bob", self.at_home("rm", "nothing").stderr)
+        self.assertRegex(self.at_home("context", "ls").stdout, r"\*  look  127.0.0.1:\d+  ")
+        told = json.loads(self.at_home("context", "show").stdout)
+        self.assertEqual((told["name"], told["current"], told["tls-name"], told["socket"]), ("look", True, "node.example", None))
+        # What is said at once counts more than what is in use.
+        self.assertEqual(self.at_home("ps", "--socket", self.node.socket).returncode, 0)
+        self.assertEqual(self.at_home("context", "rm", "look").returncode, 0)
+        self.assertEqual([c["name"] for c in json.loads(self.at_home("context", "ls", "-o", "json").stdout)], ["prod"])
+        self.assertIn("no context in use", self.at_home("context", "show").stderr)
+
+    def test_refusals(self):
+        self.create("prod", "alice")
+        for words, why in {("context", "create", "prod", "--socket", "/x"): "already", ("context", "create", "x"): "--host",
+                           ("context", "create", "a/b", "--socket", "/x"): "no name", ("context", "use", "y"): "no context y",
+                           ("context", "rm", "y"): "no context y", ("--context", "y", "ps"): "no context y"}.items():
+            done = self.at_home(*words)
+            self.assertEqual(done.returncode, 125, words)
+            self.assertIn(why, done.stderr)
+
+    def test_a_broken_file(self):
+        os.makedirs(os.path.join(self.home, ".config/nacre"))
+        path = os.path.join(self.home, ".config/nacre/contexts.json")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("{")
+        self.assertIn(path, self.at_home("ps").stderr)
+        self.assertEqual(self.at_home("help").returncode, 0)
+        self.assertEqual(self.at_home("ps", "--socket", self.node.socket).returncode, 0)
 
 
 class Strangers(Remote):

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy of users from elsewhere, and the audit log: what each may call, and what is written of it."""
+import json
+import os
+import signal
+import tempfile
+import time
+import unittest
+
+import grpc
+
+import nacre_test
+import test_remote
+from nacre_test import nacre_pb2, until
+
+Code = grpc.StatusCode
+USER = "spiffe://nacre.local/user/"
+
+
+class Policy(test_remote.Remote):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.mkdtemp(prefix="policy-")
+        cls.policy, cls.audit = os.path.join(cls.place, "access.yaml"), os.path.join(cls.place, "audit.log")
+        cls.write(f"{USER}alice: admin\n{USER}ci-*: [ reader, /nacre.v1.WorkloadService/Remove ]\n")
+        super().setUpClass()
+
+    @classmethod
+    def settings(cls):
+        return f"policy: {cls.policy}\naudit: {cls.audit}\n"
+
+    @classmethod
+    def write(cls, text):
+        with open(cls.policy + ".new", "w", encoding="utf-8") as f:
+            f.write(text)
+        os.rename(cls.policy + ".new", cls.policy)
+
+    @classmethod
+    def prepare(cls):
+        super().prepare()
+        cls.issue("ci-1")
+        cls.issue("eve", "--role", "admin")
+
+    def reload(self, word):
+        n = self.node.log().count(word)
+        self.node.send_signal(signal.SIGHUP)
+        until(lambda: self.node.log().count(word) > n, 10)
+
+    def workloads(self, name):
+        return nacre_test.pb["nacre_pb2_grpc"].WorkloadServiceStub(self.channel(name))
+
+    def lines(self):
+        with open(self.audit, encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+    def test_rules(self):
+        self.workloads("alice").List(nacre_pb2.ListRequest())
+        ci = self.workloads("ci-1")
+        ci.List(nacre_pb2.ListRequest())
+        for method, request, code in ((ci.Remove, nacre_pb2.RemoveRequest(target="x"), Code.NOT_FOUND),
+                                      (ci.Stop, nacre_pb2.StopRequest(target="x"), Code.PERMISSION_DENIED)):
+            with self.assertRaises(grpc.RpcError) as caught:
+                method(request)
+            self.assertEqual(caught.exception.code(), code)
+
+    def test_no_rule_is_a_refusal_whatever_the_certificate_says(self):
+        for name in ("eve", "bob"):
+            with self.assertRaises(grpc.RpcError) as caught:
+                self.workloads(name).List(nacre_pb2.ListRequest())
+            self.assertEqual(caught.exception.code(), Code.PERMISSION_DENIED)
+            for part in (self.policy, USER + name, "/nacre.v1.WorkloadService/List"):
+                self.assertIn(part, caught.exception.details())
+
+    def test_reload(self):
+        text = open(self.policy, encoding="utf-8").read()
+        self.addCleanup(self.reload, "was read again")
+        self.addCleanup(self.write, text)
+        eve = self.workloads("eve")
+        self.write(text + f"{USER}eve: reader\n")
+        self.reload("was read again")
+        eve.List(nacre_pb2.ListRequest())
+        for broken in (f"{USER}eve: king\n", "{", f"{USER}eve: [\n"):
+            self.write(broken)
+            self.reload("the one before stays")
+            eve.List(nacre_pb2.ListRequest())
+            self.assertIn(f"{self.policy}:", self.node.log().splitlines()[-1])
+        os.unlink(self.policy)
+        self.reload("the one before stays")
+        eve.List(nacre_pb2.ListRequest())
+        self.write("")
+        self.reload("was read again")
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.workloads("alice").List(nacre_pb2.ListRequest())
+        self.assertEqual(caught.exception.code(), Code.PERMISSION_DENIED)
+        # Who is root here needs no rule.
+        self.node.cli("ps")
+
+    def test_audit(self):
+        since = len(self.lines())
+        alice, bob = self.workloads("alice"), self.workloads("bob")
+        alice.List(nacre_pb2.ListRequest())
+        for call in (lambda: alice.Remove(nacre_pb2.RemoveRequest(target="nothing")), lambda: bob.List(nacre_pb2.ListRequest())):
+            with self.assertRaises(grpc.RpcError):
+                call()
+        with self.assertRaises(nacre_test.CliError):
+            self.node.cli("stop", "nothing")
+        told = self.lines()[since:]
+        self.assertEqual([(t.get("who"), t["method"], t["status"]) for t in told],
+                         [(USER + "alice", "/nacre.v1.WorkloadService/Remove", "NOT_FOUND"),
+                          (USER + "bob", "/nacre.v1.WorkloadService/List", "PERMISSION_DENIED"),
+                          (None, "/nacre.v1.WorkloadService/Stop", "NOT_FOUND")])
+        self.assertEqual(told[2]["uid"], 0)
+        self.assertRegex(told[0]["serial"], "^[0-9a-f]{32}$")
+        self.assertTrue(told[0]["from"].startswith("127.0.0.1:"))
+        self.assertTrue(told[0]["time"].startswith(time.strftime("%Y-", time.gmtime())))
+        self.assertEqual(os.stat(self.audit).st_mode & 0o777, 0o600)
+
+    def test_audit_is_rotated(self):
+        os.rename(self.audit, self.audit + ".1")
+        self.reload("was read again")
+        with self.assertRaises(nacre_test.CliError):
+            self.node.cli("stop", "nothing")
+        self.assertEqual(len(self.lines()), 1)
+
+
+class Start(unittest.TestCase):
+    def test_a_broken_policy_is_no_policy(self):
+        for text in (None, "alice: admin\n"):
+            with tempfile.TemporaryDirectory() as place, self.subTest(text), self.assertRaises(AssertionError) as caught:
+                if text:
+                    with open(os.path.join(place, "p"), "w", encoding="utf-8") as f:
+                        f.write(text)
+                nacre_test.Node(config=f"policy: {place}/p\n")
+            self.assertIn(f"{place}/p", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
