@@ -31,7 +31,7 @@ struct command {
 	const struct arg_option *options; /* or NULL */
 	size_t n_min, n_max;              /* operands */
 	size_t n_verbatim; /* after so many operands nothing is an option; 0: all may be */
-	bool alone; /* speaks to no daemon: which one is not looked for */
+	bool alone;        /* speaks to no daemon: which one is not looked for */
 	/* Returns the exit status; NULL: done elsewhere (struct cli_extra). */
 	int (*run)(const struct cli *cli, const struct args *args);
 };

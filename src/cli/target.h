@@ -27,8 +27,9 @@ struct client_target {
 #define TARGET_PORT "7443"
 #define CLI_SOCKET_DEFAULT "/run/nacre/nacre.sock"
 
-/* By --socket, --host and --tls-…, behind the command before in front of it; else by --context; else by
- * $NACRE_HOST, $NACRE_SOCKET or $NACRE_CONTEXT; else the context in use; else the usual socket. */
+/* By --socket, --host and --tls-…, behind the command before in front of it; else by --context;
+ * else by $NACRE_HOST, $NACRE_SOCKET or $NACRE_CONTEXT; else the context in use; else the usual
+ * socket. */
 int target_settle(struct client_target *ret, const struct args *before, const struct args *after,
 		  struct error *err);
 /* Also where it was never settled. */
