@@ -375,12 +375,19 @@ static bool metrics_are_there(const struct metrics_list *l, enum metrics_part pa
 	return there[part];
 }
 
+/* A negative one says that there is no limit. */
+static uint64_t metrics_limit(int64_t value)
+{
+	return value > 0 ? (uint64_t)value : 0;
+}
+
 /* Numbers that no member holds as they are. */
 static uint64_t metrics_made(const struct metrics_list *l, const struct metrics_kind *k)
 {
 	static const Runtime__V1__LinuxContainerResources none =
 		RUNTIME__V1__LINUX_CONTAINER_RESOURCES__INIT;
-	const Runtime__V1__LinuxContainerResources *limits = l->owner->limits ?: &none;
+	const Runtime__V1__LinuxContainerResources *limits =
+		l->owner->limits ? l->owner->limits : &none;
 	const struct usage *u = &l->of->usage;
 	const struct {
 		const char *name;
@@ -393,12 +400,12 @@ static uint64_t metrics_made(const struct metrics_list *l, const struct metrics_
 		{ "container_fs_usage_bytes", l->owner->files.bytes },
 		{ "container_start_time_seconds", l->owner->started_at / METRICS_NSEC_PER_SEC },
 		{ "container_spec_cpu_period", (uint64_t)(limits->cpu_period ?: 100000) },
-		{ "container_spec_cpu_quota", (uint64_t)MAX(limits->cpu_quota, 0) },
+		{ "container_spec_cpu_quota", metrics_limit(limits->cpu_quota) },
 		{ "container_spec_cpu_shares", (uint64_t)(limits->cpu_shares ?: 1024) },
 		{ "container_spec_memory_limit_bytes",
-		  (uint64_t)MAX(limits->memory_limit_in_bytes, 0) },
+		  metrics_limit(limits->memory_limit_in_bytes) },
 		{ "container_spec_memory_swap_limit_bytes",
-		  (uint64_t)MAX(limits->memory_swap_limit_in_bytes, 0) },
+		  metrics_limit(limits->memory_swap_limit_in_bytes) },
 		{ "container_spec_memory_reservation_limit_bytes", l->owner->reserved },
 	};
 

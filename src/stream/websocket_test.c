@@ -389,9 +389,10 @@ static char *hear(bool is_base64, const char *message, size_t len, size_t step)
 	int r = c ? 0 : -ENOMEM;
 
 	for (size_t at = 0; r >= 0 && (at < len || at == 0); at += step) {
+		size_t part = MIN(step, len - at);
 		const struct websocket_event e = { .opcode = WEBSOCKET_BINARY,
 						   .data = (const uint8_t *)message + at,
-						   .len = MIN(step, len - at),
+						   .len = part,
 						   .begins = at == 0,
 						   .ends = at + step >= len };
 		const uint8_t *data;
