@@ -138,7 +138,7 @@ static int mount_check(const Runtime__V1__Mount *m, size_t i, struct error *err)
 				   (int)m->propagation);
 	if (str_empty(m->host_path))
 		return error_field(err, ERROR_INVALID, FIELD(".host_path"), "required");
-	/* Two of them hold for every mount. */
+	/* nosuid holds for every mount, nodev for those of containers without all devices. */
 	for (size_t k = 0; k < m->n_mount_options; k++)
 		if (!str_eq(m->mount_options[k], "noexec") &&
 		    !str_eq(m->mount_options[k], "nodev") && !str_eq(m->mount_options[k], "nosuid"))
@@ -442,6 +442,14 @@ static int spec_make(const struct cri_runtime_service *s, struct arena *a,
 	return r < 0 ? r : spec_join_limits(a, spec, more, err);
 }
 
+static bool mount_has_option(const Runtime__V1__Mount *m, const char *option)
+{
+	for (size_t i = 0; i < m->n_mount_options; i++)
+		if (str_eq(m->mount_options[i], option))
+			return true;
+	return false;
+}
+
 /* A kubelet means what its links lead to, and by read-only the mount itself. */
 static int spec_follow(struct arena *a, const cri_config *config, struct pod_container_spec *spec,
 		       struct error *err)
@@ -459,7 +467,7 @@ static int spec_follow(struct arena *a, const cri_config *config, struct pod_con
 
 		mounts[i].follow = true;
 		mounts[i].top_only = !m->recursive_read_only;
-		mounts[i].devices = spec->security.all_devices;
+		mounts[i].devices = spec->security.all_devices && !mount_has_option(m, "nodev");
 		mounts[i].mount.propagation = propagations[m->propagation];
 		mounts[i].field = arena_printf(a, "config.mounts[%zu].host_path", i);
 		if (!mounts[i].field)

@@ -73,6 +73,11 @@ int cri_find_running(const struct cri_runtime_service *s, const char *id,
 	if ((*ret)->status.state != CONTAINER_RUNNING)
 		return error_refuse(err, ERROR_PRECONDITION, "the container %s is %s, not running",
 				    (*ret)->id, pod_container_state_word(*ret));
+	if ((*ret)->paused)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the container %s is paused: let it go on first (nacre unpause "
+				    "%s)",
+				    (*ret)->id, (*ret)->workload->path);
 	*ret_peer = workload_peer((*ret)->workload);
 	return *ret_peer ? 0
 			 : error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s is gone",

@@ -716,6 +716,9 @@ static void daemon_close(struct daemon *d)
 	networks_stop(d->networks);
 	d->workloads = workloads_free(d->workloads);
 	d->instances = instances_free(d->instances);
+	/* For calls whose work on a thread comes back now. */
+	d->workload.workloads = NULL;
+	d->workload.instances = NULL;
 	loop_defer_done(&d->check);
 	/* No thread may still work for what is freed next. */
 	d->pool = pool_free(d->pool);

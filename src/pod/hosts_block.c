@@ -28,52 +28,33 @@ int hosts_block_end(struct buf *b)
 	return buf_add_str(b, HOSTS_END);
 }
 
-static int hosts_mount_of(int fd, uint64_t *ret)
+/* What leads nowhere, away from this mount, or is of another kind, is the container's own affair.
+ */
+static bool hosts_is_own(int r)
 {
-	struct statx st;
-
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0)
-		return -errno;
-	if (!(st.stx_mask & STATX_MNT_ID))
-		return -EOPNOTSUPP;
-	*ret = st.stx_mnt_id;
-	return 0;
+	return r == -ENOENT || r == -ELOOP || r == -ENOTDIR || r == -EXDEV || r == -ENXIO ||
+	       r == -EACCES;
 }
 
-/* 1: the regular file of that name, on this very mount; 0: it is not. */
-static int hosts_is_plain(int etc_fd, uint64_t mount, struct stat *ret)
+/* The regular file of that name, on the mount of the directory; 0: it is none. */
+static int hosts_open(int etc_fd, struct stat *ret)
 {
-	_cleanup_fd_ int fd = rootfd_point(etc_fd, HOSTS_NAME);
-	uint64_t found;
-	int r;
+	_cleanup_fd_ int fd = rootfd_open_beneath(
+		etc_fd, HOSTS_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
-	if (fd == -ENOENT || fd == -ELOOP)
-		return 0;
 	if (fd < 0)
-		return fd;
+		return hosts_is_own(fd) ? 0 : fd;
 	if (fstat(fd, ret) < 0)
 		return -errno;
-	r = hosts_mount_of(fd, &found);
-	return r < 0 ? r : S_ISREG(ret->st_mode) && found == mount;
+	return S_ISREG(ret->st_mode) ? TAKE_FD(fd) : 0;
 }
 
-/* The directory, where it is one and lies on the mount of the root; 0: it is not. */
-static int hosts_open_etc(int root_fd, uint64_t *mount)
+/* The directory; 0: there is none on the mount of the root. */
+static int hosts_open_etc(int root_fd)
 {
-	_cleanup_fd_ int fd = rootfd_open(root_fd, "etc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	uint64_t found;
-	int r;
+	int fd = rootfd_open_beneath(root_fd, "etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
-		return 0;
-	if (fd < 0)
-		return fd;
-	r = hosts_mount_of(root_fd, mount);
-	if (r == 0)
-		r = hosts_mount_of(fd, &found);
-	if (r < 0)
-		return r;
-	return found == *mount ? TAKE_FD(fd) : 0;
+	return hosts_is_own(fd) ? 0 : fd;
 }
 
 /* 1: `to` is the text with another block; 0: nothing is to be replaced. */
@@ -99,13 +80,13 @@ static int hosts_replace(struct buf *to, char *text, const char *block)
 	return 1;
 }
 
-static int hosts_read(int etc_fd, const char *block, struct buf *to)
+static int hosts_read(int fd, const char *block, struct buf *to)
 {
 	_cleanup_(buf_done) struct buf from = BUF_INIT;
 	_cleanup_str_ char *text = NULL;
-	int r = rootfd_read(etc_fd, HOSTS_NAME, HOSTS_MAX, &from);
+	int r = fd_read_all(fd, HOSTS_MAX, &from);
 
-	if (r == -EFBIG || r == -ENOENT || r == -EINVAL || r == -ELOOP)
+	if (r == -EFBIG)
 		return 0;
 	if (r < 0)
 		return r;
@@ -116,49 +97,69 @@ static int hosts_read(int etc_fd, const char *block, struct buf *to)
 	return text ? hosts_replace(to, text, block) : -ENOMEM;
 }
 
-static int hosts_put_new(int etc_fd, const struct stat *st, const struct buf *text)
+static int hosts_write(int fd, const struct stat *st, const struct buf *text)
 {
-	int r = rootfd_put(etc_fd, HOSTS_NEW_NAME, st->st_mode & 0777, buf_data(text), text->len);
+	int r = fd_write_full(fd, buf_data(text), text->len);
 
 	if (r < 0)
 		return r;
-	if (fchownat(etc_fd, HOSTS_NEW_NAME, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fchown(fd, st->st_uid, st->st_gid) < 0 || fchmod(fd, st->st_mode & 0777) < 0)
 		return -errno;
-	return 0;
+	return 1;
 }
 
-static int hosts_exchange(int etc_fd, uint64_t mount, const struct buf *text)
+/* 1; 0: the container has something else of that name. */
+static int hosts_put_new(int etc_fd, const struct stat *st, const struct buf *text)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (sysio_unlinkat(etc_fd, HOSTS_NEW_NAME, 0) < 0 && errno != ENOENT)
+		return errno == EISDIR || errno == EPERM ? 0 : -errno;
+	fd = sysio_openat(etc_fd, HOSTS_NEW_NAME,
+			  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return hosts_write(fd, st, text);
+}
+
+static int hosts_exchange(int etc_fd, const struct stat *old, const struct buf *text)
 {
 	struct stat st;
-	int r = hosts_is_plain(etc_fd, mount, &st);
+	int r = hosts_put_new(etc_fd, old, text);
+	_cleanup_fd_ int again_fd = -1;
 
-	if (r <= 0)
+	if (r == 0 || r == -EROFS)
 		return r;
-	r = hosts_put_new(etc_fd, &st, text);
-	/* Again: a rename onto a name that is mounted upon in another namespace unmounts that. */
-	if (r == 0)
-		r = hosts_is_plain(etc_fd, mount, &st);
-	if (r == 1 && sysio_renameat(etc_fd, HOSTS_NEW_NAME, etc_fd, HOSTS_NAME) < 0)
+	/* A rename onto a name that is mounted upon in another namespace unmounts that. */
+	if (r == 1) {
+		r = hosts_open(etc_fd, &st);
+		again_fd = r;
+	}
+	if (r > 0) {
+		r = sysio_renameat(etc_fd, HOSTS_NEW_NAME, etc_fd, HOSTS_NAME);
+		if (r == 0)
+			return 1;
 		r = -errno;
-	if (r != 1 && r != -EROFS)
-		(void)sysio_unlinkat(etc_fd, HOSTS_NEW_NAME, 0);
+	}
+	(void)sysio_unlinkat(etc_fd, HOSTS_NEW_NAME, 0);
 	return r;
 }
 
 int hosts_block_put(int root_fd, const char *block)
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
-	_cleanup_fd_ int etc_fd = -1;
-	uint64_t mount;
+	_cleanup_fd_ int etc_fd = -1, fd = -1;
 	struct stat st;
 	int r;
 
-	r = hosts_open_etc(root_fd, &mount);
+	r = hosts_open_etc(root_fd);
 	if (r <= 0)
 		return r;
 	etc_fd = r;
-	r = hosts_is_plain(etc_fd, mount, &st);
-	if (r == 1)
-		r = hosts_read(etc_fd, block, &text);
-	return r == 1 ? hosts_exchange(etc_fd, mount, &text) : r;
+	r = hosts_open(etc_fd, &st);
+	if (r <= 0)
+		return r;
+	fd = r;
+	r = hosts_read(fd, block, &text);
+	return r == 1 ? hosts_exchange(etc_fd, &st, &text) : r;
 }

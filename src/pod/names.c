@@ -44,6 +44,7 @@ struct names_job {
 	struct list texts; /* struct names_text */
 	struct names_target targets[NAMES_BATCH];
 	size_t n_targets;
+	bool is_full; /* more of those that have not failed may be left */
 };
 
 /* ---- the block ---- */
@@ -214,8 +215,8 @@ static bool names_are_wanted(const struct workload *w)
 	       w->instance && !w->instance->ended && !instance_is_remote(w->instance);
 }
 
-/* As many as one turn of the thread takes. -ENOMEM. */
-static int names_collect(struct names_job *j)
+/* Those that could not be written before, or the others. */
+static int names_collect_some(struct names_job *j, bool have_failed)
 {
 	struct workload *w;
 	int r = 0;
@@ -223,12 +224,24 @@ static int names_collect(struct names_job *j)
 	list_for_each (w, j->names->workloads, struct workload, link) {
 		if (!names_are_wanted(w))
 			continue;
-		for (size_t i = 0; i < w->n_containers && r == 0; i++)
-			if (w->containers[i]->status.state == CONTAINER_RUNNING &&
-			    w->containers[i]->has_rootfs && j->n_targets < NAMES_BATCH)
-				r = names_add_target(j, w->containers[i]);
+		for (size_t i = 0; i < w->n_containers && r == 0; i++) {
+			struct pod_container *c = w->containers[i];
+
+			if (c->status.state == CONTAINER_RUNNING && c->has_rootfs &&
+			    c->has_old_names == have_failed && j->n_targets < NAMES_BATCH)
+				r = names_add_target(j, c);
+		}
 	}
 	return r;
+}
+
+/* As many as one turn of the thread takes: no failure is in the way of others. -ENOMEM. */
+static int names_collect(struct names_job *j)
+{
+	int r = names_collect_some(j, false);
+
+	j->is_full = j->n_targets == NAMES_BATCH;
+	return r < 0 ? r : names_collect_some(j, true);
 }
 
 /* ---- the turns ---- */
@@ -268,7 +281,7 @@ static void names_on_done(struct pool_work *work)
 {
 	struct names_job *j = container_of(work, struct names_job, work);
 	struct names *n = j->names;
-	bool again = false, more = j->n_targets == NAMES_BATCH;
+	bool again = false, more = j->is_full;
 
 	n->job = NULL;
 	/* The thread has been in other namespaces. */
@@ -276,10 +289,10 @@ static void names_on_done(struct pool_work *work)
 	for (size_t i = 0; i < j->n_targets; i++)
 		again = names_take(n, &j->targets[i]) || again;
 	(void)names_job_free(j);
-	if (again)
-		names_set(n, NAMES_AGAIN);
-	else if (more)
+	if (more)
 		names_set(n, 0);
+	else if (again)
+		names_set(n, NAMES_AGAIN);
 }
 
 static int names_begin(struct names *n)
@@ -330,10 +343,13 @@ void names_init(struct names *n, struct loop *l, const struct list *workloads,
 
 void names_done(struct names *n)
 {
+	struct pool *pool;
+
 	/* Nothing is set any more. */
 	loop_timer_done(&n->timer);
 	n->due = 1;
 	/* What has not begun is dropped without its done(). */
-	n->pool = pool_free(n->pool);
+	pool = TAKE_PTR(n->pool);
+	(void)pool_free(pool);
 	n->job = names_job_free(n->job);
 }

@@ -33,7 +33,7 @@ void pause_look(struct pod_container *c)
 		    *buf_data(&b) == '1';
 }
 
-static void pause_let_go(struct pod_container *c)
+void pause_let_go(struct pod_container *c)
 {
 	_cleanup_fd_ int fd = pause_open_group(c);
 	int r = fd < 0 ? fd : fd_write_file(fd, PAUSE_FILE, "0");

@@ -15,6 +15,8 @@
 int pause_open_group(const struct pod_container *c);
 /* Of one that an earlier life of the daemon has left. */
 void pause_look(struct pod_container *c);
+/* Lets one go on, as pause_end(). */
+void pause_let_go(struct pod_container *c);
 /* Lets all containers of a workload go on, so that they can be asked to end. Waits for nothing. */
 void pause_end(struct workload *w);
 

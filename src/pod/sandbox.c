@@ -18,6 +18,7 @@
 #include "pod/etc.h"
 #include "pod/life.h"
 #include "pod/member.h"
+#include "pod/pause.h"
 #include "pod/publish.h"
 #include "pod/record.h"
 #include "pod/waiter.h"
@@ -208,6 +209,8 @@ int sandbox_stop_container(struct pod_container *c, int sig, nsec_t grace, workl
 	loop_defer_schedule(&w->defer);
 	if (pod_container_has_ended(c))
 		return 0;
+	if (c->paused)
+		pause_let_go(c);
 	if (!c->stop_by && grace > 0)
 		pod_container_signal(c, sig);
 	if (!c->stop_by || stop_by < c->stop_by)

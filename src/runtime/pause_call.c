@@ -56,9 +56,11 @@ static void pausing_run(struct pool_call *base)
 /* What the kernel has now. One that was told to end meanwhile is not left in its way. */
 static void pausing_settle(const struct pausing *p)
 {
-	struct workload *w = workloads_find_id(p->service->workloads, p->id);
+	struct workloads *all = p->service->workloads;
+	struct workload *w = all ? workloads_find_id(all, p->id) : NULL;
 	bool was;
 
+	/* The next life of the daemon asks the kernel itself. */
 	if (!w)
 		return;
 	w->pausing = false;

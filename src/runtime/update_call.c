@@ -91,8 +91,9 @@ static char *update_settings(struct update_call *c, const char *now)
 /* The record has what the kernel has now; what is gone by then needs none. */
 static int update_keep(struct update_call *c, struct error *err)
 {
-	struct workload *w = workloads_find_id(c->service->workloads, c->id);
-	struct instance *i = w ? NULL : instances_find_id(c->service->instances, c->id);
+	bool closing = !c->service->workloads; /* the daemon ends */
+	struct workload *w = closing ? NULL : workloads_find_id(c->service->workloads, c->id);
+	struct instance *i = w || closing ? NULL : instances_find_id(c->service->instances, c->id);
 	struct pod_container *pc = w && c->container[0] ? update_container(w, c->container) : NULL;
 	const char *now = pc ? pc->settings : w ? w->settings : i ? i->settings : NULL;
 	char *next;

@@ -115,6 +115,23 @@ class Names(nacre_test.NodeTest):
         self.node.cli("rm", "-f", "db")
         self.misses("web", "db")
 
+    def test_the_daemon_ends_while_it_writes(self):
+        self.run_pod("web")
+        for i, delay in enumerate((0.03, 0.045, 0.05, 0.055, 0.06)):
+            self.node.cli("run", "-d", "--name", f"p{i}", "busybox", "sleep", "1000")
+            time.sleep(delay)
+            self.assertEqual(0, self.node.stop())
+            self.node.start()
+        self.sees("web", "p4", self.attachment("p4"))
+
+    def test_a_directory_of_its_own_is_in_nobodys_way(self):
+        self.run_pod("web")
+        self.run_pod("other")
+        self.inside("web", "mkdir", "-p", "/etc/.hosts.nacre/x")
+        db = self.run_pod("db")
+        self.sees("other", "db", db)
+        self.assertNotIn("db", self.hosts("web"))
+
     def test_a_hundred_changes_are_few_writes(self):
         self.run_pod("web")
         before = int(self.inside("web", "stat", "-c", "%i", "/etc/hosts"))
