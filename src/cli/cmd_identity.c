@@ -52,9 +52,13 @@ static void issue_done(struct issue *i)
 /* A key that is there belongs to somebody: found before one is made. */
 static int issue_check_files(const struct issue *i, int dir_fd, struct error *err)
 {
-	for (size_t f = ISSUE_CERT; f <= ISSUE_KEY && !i->replace; f++) {
-		_cleanup_fd_ int fd =
-			sysio_openat(dir_fd, i->names[f], O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	for (size_t f = 0; f < ISSUE_FILE_COUNT && !i->replace; f++) {
+		_cleanup_fd_ int fd = -1;
+
+		/* That of the authority is the same for all users of a node. */
+		if (f == ISSUE_CA || !i->names[f])
+			continue;
+		fd = sysio_openat(dir_fd, i->names[f], O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 
 		if (fd >= 0)
 			return error_refuse(err, ERROR_EXISTS,
@@ -104,6 +108,14 @@ static int issue_layout(struct issue *i, const char *layout, struct error *err)
 				    "--layout is \"nacre\" or \"aurae\", not \"%s\"", layout);
 	i->names[ISSUE_CERT] = xformat(i->aurae ? "_signed.client.%s.crt" : "%s.crt", i->name);
 	i->names[ISSUE_KEY] = xformat(i->aurae ? "client.%s.key" : "%s.key", i->name);
+	if (i->aurae)
+		i->names[ISSUE_CONFIG] = xstrdup("config");
+	if (str_eq(i->names[ISSUE_CERT], i->names[ISSUE_CA]))
+		return error_refuse(
+			err, ERROR_INVALID,
+			"a user cannot be called \"%s\": the authority's certificate is "
+			"%s",
+			i->name, i->names[ISSUE_CA]);
 	return 0;
 }
 
@@ -123,7 +135,6 @@ static int issue_aurae_config(const struct cli *cli, struct issue *i, struct err
 				 &nacre__v1__authority_response__descriptor, 0, err);
 	if (!answer)
 		return err->code;
-	i->names[ISSUE_CONFIG] = xstrdup("config");
 	i->texts[ISSUE_CONFIG] = xformat(
 		"[auth]\nca_crt = \"%s/%s\"\nclient_crt = \"%s/%s\"\nclient_key = \"%s/%s\"\n\n"
 		"[system]\nsocket = \"%s\"\n",

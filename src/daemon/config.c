@@ -360,11 +360,16 @@ static int set_listen(struct config *c, const char *value)
 	return str_copy(c->listen.addresses[n], sizeof(c->listen.addresses[n]), value);
 }
 
+/* A certificate holds 64, with the addresses of this host. */
+#define LISTEN_NAMES_MAX 24
+
 static int set_listen_names(struct config *c, const char *value)
 {
-	size_t at = strlen(c->listen.names);
+	size_t at = strlen(c->listen.names), n = at > 0;
 
-	if (!front_name_is_valid(value) ||
+	for (const char *name = c->listen.names; *name; name++)
+		n += *name == ',';
+	if (n == LISTEN_NAMES_MAX || !front_name_is_valid(value) ||
 	    str_printf(c->listen.names + at, sizeof(c->listen.names) - at, "%s%s", at ? "," : "",
 		       value) < 0)
 		return -EINVAL;
@@ -391,7 +396,8 @@ static const struct {
 	  "an address with a port, \"192.0.2.1:7443\" or \"[::]:7443\"; up to 8, each once", true },
 	{ "policy", set_policy, "an absolute path" },
 	{ "audit", set_audit, "an absolute path" },
-	{ "listen_names", set_listen_names, "a DNS name in small letters, or an address", true },
+	{ "listen_names", set_listen_names,
+	  "a DNS name in small letters, or an address, at most 24 of them", true },
 	{ "log.level", set_log_level, "debug, info, warn or error" },
 	{ "log.form", set_log_form, "text or json" },
 	{ "log.max_size", set_log_max_size, "64KiB to 1024GiB" },

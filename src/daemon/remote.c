@@ -67,7 +67,8 @@ int remote_authorize(void *userdata, const struct rpc_peer *peer, const char *me
 
 	if (!peer->remote)
 		return 0;
-	if (!r->policy)
+	/* A certificate without a record is refused whatever a rule says. */
+	if (!*peer->remote->role || !r->policy)
 		return access_check(peer->remote, method, err);
 	if (policy_allows(r->policy, peer->remote->id, method))
 		return 0;
@@ -124,6 +125,8 @@ void remote_reload(struct remote *r)
 		log_error("the policy is refused; the one before stays", LOG_ERR(&err));
 	else if (*r->config->policy)
 		log_info("the policy was read again", LOG_STR("file", r->config->policy));
+	if (r->server)
+		rpc_server_recheck(r->server);
 	if (remote_open_audit(r, &err) < 0)
 		log_error("the audit log is not opened again; the one before stays", LOG_ERR(&err));
 }

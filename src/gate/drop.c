@@ -179,11 +179,10 @@ static const int drop_calls[] = {
 
 /* What those do besides that serve connections. */
 static const int drop_calls_serving[] = {
-	SCMP_SYS(accept4),         SCMP_SYS(connect),    SCMP_SYS(shutdown),
-	SCMP_SYS(setsockopt),      SCMP_SYS(getsockopt), SCMP_SYS(fcntl),
-	SCMP_SYS(epoll_create1),   SCMP_SYS(epoll_ctl),  SCMP_SYS(epoll_wait),
-	SCMP_SYS(epoll_pwait),     SCMP_SYS(eventfd2),   SCMP_SYS(timerfd_create),
-	SCMP_SYS(timerfd_settime),
+	SCMP_SYS(accept4),    SCMP_SYS(shutdown),       SCMP_SYS(setsockopt),
+	SCMP_SYS(getsockopt), SCMP_SYS(fcntl),          SCMP_SYS(epoll_create1),
+	SCMP_SYS(epoll_ctl),  SCMP_SYS(epoll_wait),     SCMP_SYS(epoll_pwait),
+	SCMP_SYS(eventfd2),   SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
 };
 
 static int drop_allow(scmp_filter_ctx filter, const int *calls, size_t n)
@@ -211,9 +210,15 @@ static int drop_allow_some(scmp_filter_ctx filter, enum drop_role role)
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	if (r < 0 || role == DROP_CA || role == DROP_RELAY)
 		return r;
+	/* It connects to nobody: neither a socket that it has accepted, nor one of a pair, which
+	 * as a datagram socket could be led anywhere. */
 	if (role == DROP_FRONT)
-		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1,
-					SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 2,
+					SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+					SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, SOCK_STREAM));
+	r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(connect), 0);
+	if (r < 0)
+		return r;
 	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
 				SCMP_A0(SCMP_CMP_EQ, (unsigned)domain));
 }

@@ -30,6 +30,8 @@
 
 #define FRONT_ACCEPTS_MAX 16 /* in one turn */
 #define FRONT_TICK (2 * NSEC_PER_SEC)
+/* Without visitors: so late it learns at most that the clock was set. */
+#define FRONT_IDLE_TICK (60 * NSEC_PER_SEC)
 #define FRONT_ASK_AGAIN (5 * NSEC_PER_SEC)
 #define FRONT_BACKOFF (100 * NSEC_PER_MSEC)
 /* Between two notices. */
@@ -47,7 +49,7 @@ struct front {
 	uint32_t request; /* 0: none is open */
 	nsec_t asked_at;
 	struct tls_config *config; /* NULL: no certificate yet */
-	uint64_t not_after;
+	uint64_t not_before, not_after;
 	nsec_t renew_at;
 
 	struct list shaking, visitors; /* the oldest first */
@@ -129,6 +131,15 @@ static bool front_is_revoked(void *userdata, const uint8_t serial[CERT_SERIAL_SI
 	return false;
 }
 
+/* Also where the clock was set meanwhile, or stood still with the machine. */
+static bool front_is_due(const struct front *f)
+{
+	uint64_t now = papers_now();
+
+	return !f->config || clock_mono() >= f->renew_at || now < f->not_before ||
+	       now >= f->not_after;
+}
+
 static void front_ask(struct front *f)
 {
 	static uint32_t last;
@@ -137,8 +148,7 @@ static void front_ask(struct front *f)
 	nsec_t now = clock_mono();
 	int len;
 
-	if (!*f->domain || (f->config && now < f->renew_at) ||
-	    (f->asked_at && now - f->asked_at < FRONT_ASK_AGAIN))
+	if (!*f->domain || !front_is_due(f) || (f->asked_at && now - f->asked_at < FRONT_ASK_AGAIN))
 		return;
 	f->next = key_free(f->next);
 	f->asked_at = now;
@@ -185,6 +195,7 @@ static int front_take_signed(struct front *f, const struct gatemsg *m)
 	f->config = tls_config_free(f->config);
 	f->config = config;
 	f->next = key_free(f->next);
+	f->not_before = from;
 	f->not_after = until;
 	f->renew_at = papers_renew_at(until);
 	f->asked_at = 0;
@@ -416,10 +427,10 @@ static void front_tick(struct loop_timer *t)
 	front_ask(f);
 	front_listen(f);
 	now = clock_mono();
-	if (f->n_visitors > 0 || !f->config || f->renew_at <= now)
+	if (f->n_visitors > 0 || front_is_due(f))
 		loop_timer_set(&f->tick, FRONT_TICK);
 	else
-		loop_timer_set(&f->tick, MIN(f->renew_at - now, 3600 * NSEC_PER_SEC));
+		loop_timer_set(&f->tick, MIN(f->renew_at - now, FRONT_IDLE_TICK));
 }
 
 /* ---- the daemon ---- */

@@ -75,7 +75,7 @@ static ssize_t channel_receive(int fd, int *ret_fd)
 	struct msghdr h = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = control.bytes,
-			    .msg_controllen = sizeof(control.bytes) };
+			    .msg_controllen = CMSG_LEN(sizeof(int)) }; /* not two */
 	const struct cmsghdr *c;
 	ssize_t n;
 

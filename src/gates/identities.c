@@ -18,6 +18,7 @@ struct identities {
 	struct list list;
 	size_t n;
 	struct list asking;   /* struct asking */
+	size_t n_asking;      /* of these: each may become a record */
 	struct list revoking; /* struct revoking */
 	uint8_t revoked[IDENTITIES_MAX * GATE_SERIAL_SIZE];
 };
@@ -109,7 +110,8 @@ static int identity_read(void *data, const struct root_identity *record)
 			      .revoked_at = record->revoked_at };
 	uint8_t serial[GATE_SERIAL_SIZE];
 
-	if (all->n >= IDENTITIES_MAX || serial_bytes(record->serial, serial) < 0 ||
+	/* However many there are: a node starts with what it has recorded. */
+	if (serial_bytes(record->serial, serial) < 0 ||
 	    str_copy(i.serial, sizeof(i.serial), record->serial) < 0 ||
 	    str_copy(i.name, sizeof(i.name), record->name) < 0 ||
 	    str_copy(i.role, sizeof(i.role), record->role) < 0)
@@ -197,6 +199,7 @@ static void asking_end(struct asking *a, const struct gate_bytes *chain, const s
 	const struct identity i = a->identity;
 
 	list_remove(&a->link);
+	a->all->n_asking--;
 	if (done)
 		done(a->userdata, err ? NULL : &i, chain, err);
 	free(a);
@@ -270,11 +273,12 @@ int identities_issue(struct identities *all, const struct identity_wish *wish,
 		r = spiffe_format_user(id, issuer_domain(all->config.issuer), wish->name, err);
 	if (r < 0)
 		return r;
-	if (all->n >= IDENTITIES_MAX && !identities_make_room(all, now))
-		return error_refuse(err, ERROR_EXHAUSTED,
-				    "this node has issued %d certificates that are not over, and "
-				    "keeps the record of no more",
-				    IDENTITIES_MAX);
+	while (all->n + all->n_asking >= IDENTITIES_MAX)
+		if (!identities_make_room(all, now))
+			return error_refuse(err, ERROR_EXHAUSTED,
+					    "this node has issued %d certificates that are not "
+					    "over, and keeps the record of no more",
+					    IDENTITIES_MAX);
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return error_set(err, -ENOMEM, "issue a certificate");
@@ -296,6 +300,7 @@ int identities_issue(struct identities *all, const struct identity_wish *wish,
 		return error_set(err, r, "issue a certificate");
 	}
 	list_add_tail(&all->asking, &a->link);
+	all->n_asking++;
 	return 0;
 }
 
@@ -406,7 +411,8 @@ struct gate_bytes identities_revoked(const struct identities *all)
 	size_t len = 0;
 
 	list_for_each (i, &own->list, struct identity, link)
-		if (i->revoked_at && serial_bytes(i->serial, own->revoked + len) == 0)
+		if (i->revoked_at && len < sizeof(own->revoked) &&
+		    serial_bytes(i->serial, own->revoked + len) == 0)
 			len += GATE_SERIAL_SIZE;
 	return (struct gate_bytes){ own->revoked, len };
 }

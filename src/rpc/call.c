@@ -357,6 +357,7 @@ static void call_open(struct rpc_call *c)
 	if (call_start_timer(c) < 0)
 		return call_end(c, RPC_INVALID_ARGUMENT,
 				"grpc-timeout: not at most 8 digits and one of H M S m u n");
+	c->asked = true;
 	c->host->open(c->host, c);
 	if (c->state != CALL_NEW)
 		return;
@@ -429,6 +430,7 @@ int call_new(struct call_host *h, struct conn *conn, struct http_stream *s,
 		.state = CALL_NEW,
 		.arena = arena,
 		.peer = *peer,
+		.code = RPC_CANCELLED, /* until it is answered */
 		.deadline = NSEC_NEVER,
 	};
 	(void)rpc_remote_ref(c->peer.remote);

@@ -93,6 +93,7 @@ struct rpc_call {
 	nsec_t deadline;         /* NSEC_NEVER: none */
 	struct loop_timer timer; /* initialised while `timed` */
 	bool timed;
+	bool asked;                         /* its head is whole, and its host has looked at it */
 	const struct call_no_grpc *no_grpc; /* what the request is instead; NULL: it is gRPC */
 	const struct call_input *input;
 	const void *method; /* the input's own, as are input_data and userdata */

@@ -238,7 +238,7 @@ static void server_call_ended(struct call_host *h, const struct rpc_call *c)
 {
 	struct rpc_server *s = container_of(h, struct rpc_server, host);
 
-	if (s->config.done)
+	if (s->config.done && c->asked)
 		s->config.done(s->config.userdata, &c->peer, c->head.path ?: "", c->code);
 	trim_ended(&s->trim);
 	if (s->drained)
@@ -303,6 +303,30 @@ static void server_connection_free(struct server_connection *sc)
 	trim_ended(&s->trim);
 	if (s->drained)
 		loop_defer_schedule(&s->emptied);
+}
+
+/* Whether a call of this connection is not allowed any more. */
+static bool server_connection_is_denied(const struct rpc_server *s,
+					const struct server_connection *sc)
+{
+	struct error ignored = ERROR_INIT;
+	const struct rpc_call *c;
+
+	list_for_each (c, (struct list *)(uintptr_t)&s->host.calls, struct rpc_call, member)
+		if (c->asked && c->x.conn == sc->conn &&
+		    s->config.authorize(s->config.userdata, &c->peer, c->head.path ?: "",
+					&ignored) < 0)
+			return true;
+	return false;
+}
+
+void rpc_server_recheck(struct rpc_server *s)
+{
+	struct server_connection *sc;
+
+	list_for_each (sc, &s->connections, struct server_connection, member)
+		if (s->config.authorize && sc->peer.remote && server_connection_is_denied(s, sc))
+			server_connection_free(sc);
 }
 
 static void server_connection_lost(struct conn *conn, void *owner)

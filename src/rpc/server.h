@@ -105,6 +105,10 @@ void rpc_server_each_call(struct rpc_server *s,
 			  void (*fn)(void *userdata, const struct rpc_call *c, const char *method),
 			  void *userdata);
 
+/* What config.authorize allows has changed: connections from elsewhere with a call that it does not
+ * allow any more are closed. */
+void rpc_server_recheck(struct rpc_server *s);
+
 /* Whether everything that was said in calls, those that have ended too, has left this process. */
 bool rpc_server_is_written(const struct rpc_server *s);
 

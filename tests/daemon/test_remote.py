@@ -332,6 +332,10 @@ class Sentences(Remote):
         done = self.remote("ghost", "ps")
         self.assertIn("has no record of certificate", done.stderr)
 
+    def test_a_user_is_not_the_authority(self):
+        done = self.node.cli("identity", "issue", "ca", "--out", os.path.join(self.certs, "alice"), check=False)
+        self.assertIn('a user cannot be called "ca"', done.stderr)
+
 
 class Contexts(Remote):
     def setUp(self):

@@ -95,6 +95,41 @@ class Policy(test_remote.Remote):
         # Who is root here needs no rule.
         self.node.cli("ps")
 
+    def test_a_rule_does_not_replace_a_record(self):
+        self.sign("ci-ghost", "URI:spiffe://nacre.local/user/ci-ghost")
+        self.assertIn("has no record of certificate", self.remote("ci-ghost", "ps").stderr)
+
+    def test_a_reload_ends_what_it_does_not_allow(self):
+        text = open(self.policy, encoding="utf-8").read()
+        self.addCleanup(self.reload, "was read again")
+        self.addCleanup(self.write, text)
+        self.write(text + f"{USER}eve: reader\n")
+        self.reload("was read again")
+        stubs, calls = nacre_test.pb["nacre_pb2_grpc"], []
+        for name in ("eve", "alice"):
+            channel = self.channel(name)
+            calls.append(stubs.EventServiceStub(channel).Events(nacre_pb2.EventsRequest()))
+            # The answer to another call shows that this one has begun.
+            stubs.WorkloadServiceStub(channel).List(nacre_pb2.ListRequest())
+        events, stays = calls
+        self.write(text)
+        self.reload("was read again")
+        until(lambda: events.done(), what="the stream of eve ends")
+        self.assertFalse(stays.done())
+        stays.cancel()
+
+    def test_nobody_forges_a_line(self):
+        """A call that is reset before it is looked at is no call."""
+        before = len(self.lines())
+        with self.tls(self.context("ci-1")) as s:
+            method = b"/nacre.v1.WorkloadService/Remove"
+            head = (b"\x83\x87" + b"\x04" + bytes([len(method)]) + method + b"\x01\x01x"
+                    + b"\x0f\x10\x10application/grpc")
+            s.sendall(test_remote.PREFACE + test_remote.SETTINGS + len(head).to_bytes(3, "big") + b"\x01\x04\x00\x00\x00\x01" + head
+                      + b"\x00\x00\x04\x03\x00\x00\x00\x00\x01\x00\x00\x00\x08")
+            time.sleep(0.3)
+        self.assertEqual([], [line for line in self.lines()[before:] if line["method"].endswith("/Remove") and line["status"] == "OK"])
+
     def test_audit(self):
         since = len(self.lines())
         alice, bob = self.workloads("alice"), self.workloads("bob")
