@@ -46,7 +46,7 @@ int fd_read_file(int dir_fd, const char *name, size_t max, struct buf *b);
 /* A file of the kernel (cgroup, proc): one write() of the string. */
 int fd_write_file(int dir_fd, const char *name, const char *text);
 
-/* The names in a directory (without "." and ".."), as a strv; dir_fd stays open. */
+/* The names in a directory (without "." and ".."), as a strv, NULL for none; dir_fd stays open. */
 int fd_list_dir(int dir_fd, char ***ret);
 
 /* A pidfd for pid; -ESRCH where there is none. A caller must know that pid cannot have been used

@@ -105,7 +105,7 @@ static int metrics_count_descriptors(struct cri_reading *r, pid_t pid)
 	k = fd < 0 ? -errno : fd_list_dir(fd, &names);
 	if (k < 0)
 		return k;
-	for (size_t i = 0; names[i]; i++) {
+	for (size_t i = 0; names && names[i]; i++) {
 		if (r->descriptors == CRI_METRICS_DESCRIPTORS_MAX)
 			return -E2BIG;
 		r->descriptors++;

@@ -408,7 +408,7 @@ static int devices_add_below(int fd, unsigned depth, unsigned access,
 	r = dir_fd < 0 ? dir_fd : fd_list_dir(dir_fd, &names);
 	if (r < 0)
 		return error_set(err, r, "look for devices");
-	for (size_t i = 0; names[i] && r == 0; i++) {
+	for (size_t i = 0; names && names[i] && r == 0; i++) {
 		_cleanup_fd_ int next_fd = rootfd_point(dir_fd, names[i]);
 
 		/* A link, or gone meanwhile. */

@@ -374,11 +374,18 @@ static void given_ones_get_rules(void)
 	_cleanup_fd_ int null_fd = open("/dev/null", O_PATH | O_CLOEXEC);
 	_cleanup_fd_ int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_fd_ int file_fd = open("/proc/self/status", O_PATH | O_CLOEXEC);
+	char empty[] = "/tmp/nacre-devices-XXXXXX";
 	struct error err = ERROR_INIT;
 	bool found = false;
+	int empty_fd;
 	size_t n = 0;
 
-	CHECK(rules != NULL);
+	CHECK(rules != NULL && mkdtemp(empty) != NULL);
+	empty_fd = open(empty, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CHECK_INT(devices_add_given(empty_fd, DEVICE_READ, rules, &n, &err), 0);
+	CHECK_INT(n, 0);
+	(void)fd_close(empty_fd);
+	CHECK_INT(rmdir(empty), 0);
 	CHECK_INT(devices_add_given(null_fd, DEVICE_READ, rules, &n, &err), 0);
 	CHECK_INT(n, 1);
 	CHECK(rules[0].allow && rules[0].type == 'c');

@@ -228,7 +228,7 @@ static int usage_read_hugetlb(struct usage_group *g, struct usage_details *u)
 
 	if (r < 0)
 		return r == -ENODEV ? -ENOENT : r;
-	for (char **name = names; *name && u->n_hugetlb < USAGE_HUGETLB_MAX; name++)
+	for (char **name = names; name && *name && u->n_hugetlb < USAGE_HUGETLB_MAX; name++)
 		u->n_hugetlb += usage_hugetlb_of(g, *name, &u->hugetlb[u->n_hugetlb]);
 	return 0;
 }
