@@ -44,12 +44,12 @@ int cmd_wait(const struct cli *cli, const struct args *args)
 
 /* ---- the operands, or all that there are ---- */
 
-/* What --all stands for. */
+/* The workloads that --all selects. */
 enum end_all { END_ALL_RUNNING, END_ALL_ENDED, END_ALL };
 
 static bool end_wants(const Nacre__V1__Workload *w, enum end_all all)
 {
-	/* What an instance is around is stopped with it; what is in none of them is meant. */
+	/* Instances stay: only workloads are meant, those in instances too. */
 	return !str_eq(w->kind, "instance") &&
 	       (all == END_ALL || view_has_ended(w->state) == (all == END_ALL_ENDED));
 }

@@ -28,7 +28,8 @@
 
 /* ---- identity issue ---- */
 
-/* What is written: in each layout three files and, of Aurae's, a fourth that says where they are.
+/* The files that are written: in each layout three and, of Aurae's, a fourth that says where they
+ * are.
  */
 enum issue_file { ISSUE_CA, ISSUE_CERT, ISSUE_KEY, ISSUE_CONFIG, ISSUE_FILE_COUNT };
 

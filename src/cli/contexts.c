@@ -168,7 +168,7 @@ int contexts_load(struct contexts **ret, struct error *err)
 	path = xformat("%s/" CONTEXTS_FILE, dir ? dir : "");
 	if (dir)
 		r = fd_read_file(AT_FDCWD, path, CONTEXTS_FILE_MAX, &text);
-	/* Who may not look there, or whose home is none, has no contexts. */
+	/* A user without a home, or without permission to read it, has no contexts. */
 	if (r == -ENOENT || r == -ENOTDIR || r == -EACCES) {
 		*ret = xrealloc(NULL, 1, sizeof(**ret));
 		**ret = (struct contexts){ .n = 0 };

@@ -176,7 +176,8 @@ static const char *or_else(struct client_target *t, const char *first, const cha
 	return first ? first : second ? target_keep(t, xstrdup(second)) : NULL;
 }
 
-/* What the context says and the command line does not. name NULL: the one in use, if there is one.
+/* Fills in from a context the members that the command line left empty. name NULL: the one in use,
+ * if there is one.
  */
 static int target_use_context(struct client_target *t, const char *name, const char **ret_host,
 			      const char **ret_socket, struct error *err)

@@ -12,7 +12,7 @@
 /* Of one reading beside those that each device, size of page or link has. */
 #define METRICS_SINGLE_MAX 64
 
-/* What a value is of, and by that, when it is there. */
+/* The source of a value, which decides whether the value exists. */
 enum metrics_part {
 	METRICS_GROUP,  /* any group */
 	METRICS_MEMORY, /* a group that counts memory */
@@ -35,7 +35,7 @@ enum metrics_part {
 	METRICS_ULIMIT,
 };
 
-/* What a metric has beside the labels of every metric. */
+/* Labels of a metric beside those of every metric. */
 static const char *const metrics_base[] = {
 	"container", "id", "image", "name", "namespace", "pod"
 };
@@ -334,7 +334,7 @@ static void metrics_add_pages(struct metrics_list *l, const struct metrics_kind 
 			    (const char *const[]){ d->hugetlb[i].size });
 }
 
-/* What is counted in a group is counted in those below it, too. */
+/* A group's numbers include those of the groups below it: both scopes have the same. */
 static void metrics_add_faults(struct metrics_list *l, const struct metrics_kind *k)
 {
 	static const char *const scopes[] = { "container", "hierarchy" };

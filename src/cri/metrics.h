@@ -67,7 +67,7 @@ struct cri_reading {
 /* For a thread. */
 void cri_reading_take(struct cri_reading *r, int cgroup_fd, const struct cri_metrics_owner *owner);
 
-/* What there can be, in the arena. NULL without memory. */
+/* The descriptors of all metrics, in the arena. NULL without memory. */
 Runtime__V1__MetricDescriptor **cri_metrics_descriptors(struct arena *a, size_t *n);
 /* The metrics of one reading, in the arena. NULL without memory. */
 Runtime__V1__Metric **cri_metrics(struct arena *a, const struct cri_reading *r,

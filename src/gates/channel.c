@@ -153,6 +153,18 @@ void channel_drain(struct channel *c)
 		channel_take(c, UINT_MAX);
 }
 
+int channel_pair(int *ours, int *theirs, struct error *err)
+{
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return error_set(err, -errno, "make a socket for nacre-gate");
+	*ours = pair[0];
+	*theirs = pair[1];
+	r = fd_set_nonblock(*ours, true);
+	return r < 0 ? error_set(err, r, "make a socket for nacre-gate") : 0;
+}
+
 void channel_init(struct channel *c, struct loop *loop, int fd, const struct channel_ops *ops)
 {
 	*c = (struct channel){ .ops = ops, .fd = fd };

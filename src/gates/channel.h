@@ -41,6 +41,8 @@ struct channel {
 		.fd = -1                                                                           \
 	}
 
+/* The two ends of one: ours does not block. The caller closes both, also where this fails. */
+int channel_pair(int *ours, int *theirs, struct error *err);
 /* Takes fd, which does not block, over. */
 void channel_init(struct channel *c, struct loop *loop, int fd, const struct channel_ops *ops);
 void channel_done(struct channel *c);

@@ -390,15 +390,10 @@ static int front_start(struct front *f, struct error *err)
 	static const struct channel_ops ops = { .on_message = front_message,
 						.on_end = front_channel_end };
 	_cleanup_fd_ int ours = -1, theirs = -1;
-	int pair[2], r;
+	int r = channel_pair(&ours, &theirs, err);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return error_set(err, -errno, "make a socket for nacre-gate");
-	ours = pair[0];
-	theirs = pair[1];
-	r = fd_set_nonblock(ours, true);
 	if (r < 0)
-		return error_set(err, r, "make a socket for nacre-gate");
+		return r;
 	r = front_spawn(f, theirs, err);
 	if (r < 0)
 		return r;

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "base/list.h"
@@ -217,15 +216,10 @@ static int issuer_start(struct issuer *i, struct error *err)
 	const struct gatemsg begin = { .type = GATEMSG_CA,
 				       .ca = { .domain = i->domain, .node = i->node } };
 	_cleanup_fd_ int ours = -1, theirs = -1;
-	int pair[2], r;
+	int r = channel_pair(&ours, &theirs, err);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return error_set(err, -errno, "make a socket for nacre-gate");
-	ours = pair[0];
-	theirs = pair[1];
-	r = fd_set_nonblock(ours, true);
 	if (r < 0)
-		return error_set(err, r, "make a socket for nacre-gate");
+		return r;
 	r = issuer_spawn(i, theirs, err);
 	if (r < 0)
 		return r;
