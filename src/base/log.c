@@ -17,6 +17,7 @@
 static int log_fd = STDERR_FILENO;
 static enum log_level log_least = LOG_INFO;
 static enum log_form log_form = LOG_FORM_TEXT;
+static void (*log_tap)(enum log_level level, const char *line, size_t len);
 
 static const char *const log_words[] = {
 	[LOG_DEBUG] = "debug",
@@ -41,6 +42,11 @@ void log_configure(int fd, enum log_level least, enum log_form form)
 	log_fd = fd;
 	log_least = least;
 	log_form = form;
+}
+
+void log_set_tap(void (*tap)(enum log_level level, const char *line, size_t len))
+{
+	log_tap = tap;
 }
 
 int log_level_parse(const char *word)
@@ -210,5 +216,7 @@ void log_write(enum log_level level, const char *message, const struct log_field
 	if (write(log_fd, l.text, l.len) < 0) {
 		/* There is nowhere to say so. */
 	}
+	if (log_tap)
+		log_tap(level, l.text, l.len - 1);
 	errno = saved;
 }

@@ -42,6 +42,9 @@ void log_configure(int fd, enum log_level least, enum log_form form);
 /* The level for a word ("debug", "info", "warn", "error"), or -1. */
 int log_level_parse(const char *word);
 
+/* Called with each line that was written, without its end; by whatever thread. NULL: nobody is. */
+void log_set_tap(void (*tap)(enum log_level level, const char *line, size_t len));
+
 void log_write(enum log_level level, const char *message, const struct log_field *fields, size_t n);
 
 #define log_at(level, message, ...)                                                                \

@@ -35,6 +35,13 @@ static void container_plan_walls(const struct container *c, struct isolate_plan 
 		container_plan_host(c, plan);
 		return;
 	}
+	if (c->kind == CONTAINER_VISITOR) {
+		plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_JOIN;
+		plan->ns_fd[ISOLATE_NS_MOUNT] = c->start->fds.rootfs;
+		plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_NEW;
+		plan->new_proc = c->start->new_proc;
+		return;
+	}
 	plan->ns[ISOLATE_NS_PID] = pids[c->security.pids];
 	plan->ns_fd[ISOLATE_NS_PID] = c->start->pids_fd;
 	plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;

@@ -39,7 +39,7 @@ static const struct handover_field output_fields[] = {
 static const struct handover_field container_fields[] = {
 	HANDOVER(1, HANDOVER_TEXT, struct container, id),
 	HANDOVER(2, HANDOVER_TEXT, struct container, name),
-	HANDOVER(3, HANDOVER_UINT, struct container, kind, .max = CONTAINER_PROCESS),
+	HANDOVER(3, HANDOVER_UINT, struct container, kind, .max = CONTAINER_KIND_MAX),
 	HANDOVER(4, HANDOVER_UINT, struct container, status.state,
 		 .max = CONTAINER_STATE_COUNT - 1),
 	HANDOVER(5, HANDOVER_INT, struct container, status.pid),

@@ -288,6 +288,9 @@ static int keeper_check_start(struct keeper *k, const struct cell_spec *cell_spe
 	if (spec->kind == CONTAINER_IMAGE && rootfs_fd < 0 && !spec->late)
 		return error_field(err, ERROR_INVALID, "rootfs",
 				   "a container from an image needs one");
+	if (spec->kind == CONTAINER_VISITOR && rootfs_fd < 0)
+		return error_field(err, ERROR_INVALID, "rootfs",
+				   "a visitor needs a mount namespace");
 	if (k->stopping)
 		return error_refuse(err, ERROR_ABORTED, "the keeper is shutting down");
 	if (map_get(&k->containers, spec->id))

@@ -120,8 +120,12 @@ int program_check_container(const struct cell_spec *cell, const struct container
 	if (!spec->name || !name_is_label(spec->name))
 		return error_field(err, ERROR_INVALID, "name", "\"%.64s\" is not a label",
 				   spec->name ?: "");
-	if (spec->kind != CONTAINER_IMAGE && spec->kind != CONTAINER_PROCESS)
+	if ((unsigned)spec->kind > CONTAINER_KIND_MAX)
 		return error_field(err, ERROR_INVALID, "kind", "%d is unknown", (int)spec->kind);
+	if (spec->new_proc && spec->kind != CONTAINER_VISITOR)
+		return error_field(err, ERROR_INVALID, "new_proc", "only for a visitor");
+	if (spec->late && spec->kind == CONTAINER_VISITOR)
+		return error_field(err, ERROR_INVALID, "late_fds", "not for a visitor");
 	if (spec->tty && spec->kind != CONTAINER_IMAGE)
 		return error_field(err, ERROR_INVALID, "tty", "only for a container of an image");
 	if ((spec->n_mounts > 0 || spec->read_only_root) && spec->kind != CONTAINER_IMAGE)
@@ -181,7 +185,7 @@ static int user_numeric(const char *user, struct isolate_user *ret, struct error
 int program_user(enum container_kind kind, int root_fd, const char *user, struct isolate_user *ret,
 		 struct error *err)
 {
-	if (kind == CONTAINER_PROCESS)
+	if (kind != CONTAINER_IMAGE)
 		return user_numeric(user ?: "", ret, err);
 	return isolate_user_find(root_fd, user ?: "", ret, err);
 }
@@ -250,7 +254,7 @@ void program_plan(struct isolate_plan *plan, enum container_kind kind,
 	 */
 	plan->death_signal = SIGKILL;
 
-	if (kind == CONTAINER_PROCESS) {
+	if (kind != CONTAINER_IMAGE) {
 		plan->caps = ISOLATE_CAPS_ALL;
 		return;
 	}

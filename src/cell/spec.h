@@ -113,7 +113,7 @@ struct container_file {
 
 /* The descriptors of a container: -1 for none. Whoever takes them over leaves -1. */
 struct container_fds {
-	int rootfs;  /* detached mount */
+	int rootfs;  /* detached mount; of a CONTAINER_VISITOR its mount namespace */
 	int log;     /* NAME.log, to append CRI log lines to */
 	int log_dir; /* detached mount of the directory that it is in; without it nothing rotates */
 	/* For each of container_spec.mounts a detached mount, or -1: a new tmpfs. */
@@ -147,7 +147,11 @@ static inline struct container_fds container_fds_take(struct container_fds *fds)
 enum container_kind {
 	CONTAINER_IMAGE,   /* walled off, on a root file system from an image */
 	CONTAINER_PROCESS, /* a plain process of the keeper's system (RunExecutable) */
+	/* A plain process in the keeper's namespaces, on a tree that its keeper does not have: that
+	 * of a mount namespace, which comes in the place of a root file system. */
+	CONTAINER_VISITOR,
 };
+#define CONTAINER_KIND_MAX CONTAINER_VISITOR
 
 /* Whose processes a container sees. */
 enum container_pids {
@@ -232,6 +236,9 @@ struct container_spec {
 	struct container_security security; /* only for CONTAINER_IMAGE */
 	struct container_masks masks;       /* with security.own_masks */
 	bool late; /* its descriptors, but those of its mounts, come later (keeper_supply()) */
+	/* CONTAINER_VISITOR: in a copy of that mount namespace, with a /proc of the keeper's pid
+	 * namespace. */
+	bool new_proc;
 };
 
 /*

@@ -50,6 +50,7 @@ struct container_start *start_new(const struct container_spec *spec, struct cont
 				       .hold_output = spec->hold_output,
 				       .n_mounts = spec->n_mounts,
 				       .read_only_root = spec->read_only_root,
+				       .new_proc = spec->new_proc,
 				       .pids_fd = -1,
 				       .kit = ISOLATE_KIT_NONE,
 				       .awaits = spec->late,

@@ -17,6 +17,7 @@ struct container_start {
 	struct container_mount *mounts; /* fds.n_mounts of them */
 	size_t n_mounts;
 	bool read_only_root;
+	bool new_proc;
 	char **hidden, **read_only; /* container_spec.masks; NULL: none */
 	int pids_fd;                /* the pid namespace that it joins; -1: none */
 	struct isolate_kit kit;     /* that its cell was made with */

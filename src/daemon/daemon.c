@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/descriptors.h"
+#include "aurae/services.h"
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -92,6 +93,7 @@ struct daemon {
 	struct disk_service disk;
 	struct network_service network;
 	struct node_service node;
+	struct aurae aurae;
 	struct cri_runtime_service cri_runtime;
 	struct stream_server *streams;
 	struct remote remote;
@@ -391,6 +393,8 @@ static int daemon_add_services(struct daemon *d)
 		r = rpc_server_add(d->server, &node_service, &d->node);
 	if (r == 0)
 		r = rpc_server_add(d->server, &identity_service, &d->remote.service);
+	if (r == 0)
+		r = aurae_open(&d->aurae, d->server, &d->workload);
 	return r < 0 ? r : daemon_add_cri(d);
 }
 
@@ -703,6 +707,7 @@ static void daemon_close(struct daemon *d)
 {
 	d->runtime.closing = true;
 	d->server = rpc_server_free(d->server);
+	aurae_close(&d->aurae);
 	d->streams = stream_server_free(d->streams);
 	if (d->serving)
 		(void)unlink(d->options.socket);

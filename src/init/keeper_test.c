@@ -526,14 +526,17 @@ static void nests(void)
 	told_connect(&a);
 	log_fd = make_log();
 	before = clock_mono();
-	DONE_OK(&a, a.peer->ops->spawn(a.peer, "b", false, on_spawned, &a));
+	DONE_OK(&a, a.peer->ops->spawn(a.peer, "b", &(struct peer_shares){ .network = false },
+				       on_spawned, &a));
 	printf("# a nested keeper said hello after %u us\n",
 	       (unsigned)((clock_mono() - before) / NSEC_PER_USEC));
 	CHECK(a.pid > 1);
-	DONE(&a, a.peer->ops->spawn(a.peer, "b", false, on_spawned, &a));
+	DONE(&a, a.peer->ops->spawn(a.peer, "b", &(struct peer_shares){ .network = false },
+				    on_spawned, &a));
 	CHECK_INT(a.err.kind, ERROR_EXISTS);
 	told_child(&b, &a, "b");
-	DONE_OK(&b, b.peer->ops->spawn(b.peer, "c", false, on_spawned, &b));
+	DONE_OK(&b, b.peer->ops->spawn(b.peer, "c", &(struct peer_shares){ .network = false },
+				       on_spawned, &b));
 	told_child(&c, &b, "c");
 	start_shell(&c, "00000000000000ac", "echo deep; while :; do sleep 1; done", log_fd);
 	wait_for_log(log_fd, "deep");
@@ -554,11 +557,13 @@ static void nests(void)
 	told_close(&a);
 	told_connect(&a);
 	CHECK_STR(a.child, "b");
-	DONE_OK(&a, a.peer->ops->spawn(a.peer, "b", false, on_spawned, &a));
+	DONE_OK(&a, a.peer->ops->spawn(a.peer, "b", &(struct peer_shares){ .network = false },
+				       on_spawned, &a));
 	DONE_OK(&a, a.peer->ops->end(a.peer, "b", on_done, &a));
 	CHECK(!group_exists("inst.t/inst.b"));
 	DONE_OK(&a, a.peer->ops->end(a.peer, "b", on_done, &a));
-	DONE_OK(&a, a.peer->ops->spawn(a.peer, "d", true, on_spawned, &a));
+	DONE_OK(&a, a.peer->ops->spawn(a.peer, "d", &(struct peer_shares){ .network = true },
+				       on_spawned, &a));
 	(void)fd_close(log_fd);
 	shut_down(&a);
 	world_close();
@@ -584,7 +589,8 @@ static void tells_why_there_is_no_machine(void)
 	CHECK(strstr(a.err.text, "open /sys/block") != NULL);
 	CHECK(!group_exists("inst.t/inst.m"));
 	/* Its name is free again. */
-	DONE_OK(&a, a.peer->ops->spawn(a.peer, "m", false, on_spawned, &a));
+	DONE_OK(&a, a.peer->ops->spawn(a.peer, "m", &(struct peer_shares){ .network = false },
+				       on_spawned, &a));
 	shut_down(&a);
 	world_close();
 }

@@ -356,7 +356,7 @@ static inline void fake_limit(struct peer *p, const char *id, const char *cell, 
 	fake_ask(p, FAKE_LIMIT, words[0], done, userdata);
 }
 
-static inline void fake_spawn(struct peer *p, const char *name, bool host_network,
+static inline void fake_spawn(struct peer *p, const char *name, const struct peer_shares *shares,
 			      void (*done)(void *userdata, int64_t pid, const struct error *err),
 			      void *userdata)
 {

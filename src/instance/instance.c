@@ -163,7 +163,11 @@ static int instance_spawn_nested(struct instance *i, struct error *err)
 	} else {
 		loop_timer_set(&i->timer, INSTANCE_NESTED_LIMIT);
 		i->n_asked++;
-		above->ops->spawn(above, name_last(i->path), i->host_network,
+		above->ops->spawn(above, name_last(i->path),
+				  &(struct peer_shares){ .network = i->host_network,
+							 .pids = i->host_pids,
+							 .ipc = i->host_ipc,
+							 .uts = i->host_uts },
 				  instance_on_nested_cell, i);
 	}
 	FAILPOINT_AFTER("instance.nested");
@@ -212,6 +216,7 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 	i->host_network = spec->host_network;
 	i->host_pids = spec->host_pids;
 	i->host_ipc = spec->host_ipc;
+	i->host_uts = spec->host_uts;
 	i->volumes = spec->volumes;
 	if (!str_empty(spec->cgroup_parent) &&
 	    str_printf(i->cgroup, sizeof(i->cgroup), "%s/inst.%s", spec->cgroup_parent,

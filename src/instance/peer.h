@@ -114,6 +114,11 @@ typedef void (*peer_usage_fn)(void *userdata, const struct peer_group *groups, s
 typedef void (*peer_processes_fn)(void *userdata, const struct peer_process *processes, size_t n,
 				  bool truncated, const struct error *err);
 
+/* The namespaces of its keeper that a nested one has, in place of its own. */
+struct peer_shares {
+	bool network, pids, ipc, uts;
+};
+
 struct peer_ops {
 	/* Before open(): the path to say in hello, for a keeper that was made before it had one. It
 	 * is this program, so that its answer need not be waited for: what is asked at once follows
@@ -168,7 +173,7 @@ struct peer_ops {
 	/* No op is called any more. */
 	void (*log_close)(struct peer_log *log);
 	/* A nested instance below this one: done when it answers; then a peer for it works. */
-	void (*spawn)(struct peer *p, const char *name, bool host_network,
+	void (*spawn)(struct peer *p, const char *name, const struct peer_shares *shares,
 		      void (*done)(void *userdata, int64_t pid, const struct error *err),
 		      void *userdata);
 	/* The same of one with a kernel of its own, which must be that of this one too: `tools` is

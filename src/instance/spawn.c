@@ -74,7 +74,10 @@ static void instance_plan(struct isolate_plan *plan, const struct instance_spawn
 	instance_plan_namespaces(plan, spec->host_network, spec->host_ipc);
 	if (spec->host_pids)
 		plan->ns[ISOLATE_NS_PID] = ISOLATE_KEEP;
-	plan->hostname = name_last(spec->title);
+	if (spec->host_uts)
+		plan->ns[ISOLATE_NS_UTS] = ISOLATE_KEEP;
+	else
+		plan->hostname = name_last(spec->title);
 	plan->root = ISOLATE_ROOT_KEEPER;
 }
 

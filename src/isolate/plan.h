@@ -232,8 +232,12 @@ struct isolate_plan {
 	enum isolate_ns_mode ns[ISOLATE_NS_COUNT];
 	int ns_fd[ISOLATE_NS_COUNT]; /* for ISOLATE_JOIN; -1 otherwise. Any nsfs descriptor */
 	bool bring_up_loopback;      /* in a new net namespace */
-	const char *hostname;        /* in a new uts namespace; NULL: as it is */
-	const char *domainname;      /* the same */
+	/* The mount namespace that is joined is copied: the copy follows what is mounted in it
+	 * later, and has a procfs of the process's own pid namespace on /proc. With
+	 * ISOLATE_ROOT_KEEP. */
+	bool new_proc;
+	const char *hostname;   /* in a new uts namespace; NULL: as it is */
+	const char *domainname; /* the same */
 
 	/*
 	 * Of a new user namespace: written by the spawner right after the clone, read back, before

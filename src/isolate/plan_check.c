@@ -34,6 +34,13 @@ static bool plan_loopback_is_wrong(const struct isolate_plan *p)
 	return p->bring_up_loopback && p->ns[ISOLATE_NS_NET] != ISOLATE_NEW;
 }
 
+static bool plan_new_proc_is_wrong(const struct isolate_plan *p)
+{
+	return p->new_proc &&
+	       (p->ns[ISOLATE_NS_MOUNT] != ISOLATE_JOIN || p->root != ISOLATE_ROOT_KEEP ||
+		p->ns[ISOLATE_NS_USER] != ISOLATE_KEEP);
+}
+
 static bool plan_hostname_is_wrong(const struct isolate_plan *p)
 {
 	return p->hostname &&
@@ -168,6 +175,8 @@ static const struct plan_rule plan_rules[] = {
 	{ "ns", plan_ns_is_wrong, "no such mode" },
 	{ "ns_fd", plan_ns_fd_is_wrong, "a joined namespace has a descriptor, another has none" },
 	{ "bring_up_loopback", plan_loopback_is_wrong, "only in a new net namespace" },
+	{ "new_proc", plan_new_proc_is_wrong,
+	  "only with the tree of a mount namespace that is joined" },
 	{ "hostname", plan_hostname_is_wrong,
 	  "only in a new uts namespace, 1 to 64 bytes without control characters" },
 	{ "root", plan_root_is_wrong,

@@ -128,6 +128,7 @@ static const struct isolate_mount later_mount = ISOLATE_MOUNT_INIT;
 BREAKS(join_without_fd, p->ns[ISOLATE_NS_NET] = ISOLATE_JOIN)
 BREAKS(fd_without_join, p->ns_fd[ISOLATE_NS_NET] = 3)
 BREAKS(mode, p->ns[ISOLATE_NS_IPC] = (enum isolate_ns_mode)7)
+BREAKS(new_proc, p->new_proc = true)
 BREAKS(loopback, p->bring_up_loopback = true; p->ns[ISOLATE_NS_NET] = ISOLATE_KEEP)
 BREAKS(hostname_kept, p->hostname = "a"; p->ns[ISOLATE_NS_UTS] = ISOLATE_KEEP)
 BREAKS(hostname_empty, p->hostname = "")
@@ -328,6 +329,7 @@ static const struct {
 	{ "ns_fd", break_fd_without_join },
 	{ "ns", break_mode },
 	{ "bring_up_loopback", break_loopback },
+	{ "new_proc", break_new_proc },
 	{ "hostname", break_hostname_kept },
 	{ "hostname", break_hostname_empty },
 	{ "hostname", break_hostname_control },

@@ -171,6 +171,16 @@ int isolate_ns_open(int proc_fd, pid_t pid, enum isolate_ns kind)
 	return fd < 0 ? -errno : fd;
 }
 
+int isolate_ns_open_own(enum isolate_ns kind)
+{
+	char name[48];
+	int fd;
+
+	(void)str_printf(name, sizeof(name), "/proc/thread-self/%s", spawn_ns[kind].name);
+	fd = sysio_openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
 int isolate_root_open(int proc_fd, pid_t pid)
 {
 	char name[32];

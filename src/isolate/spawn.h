@@ -62,6 +62,8 @@ int isolate_child_report(struct isolate_child *c, int *ret_exit, struct error *e
 
 /* The namespace of a process as a descriptor. proc_fd: a /proc in which pid has that number. */
 int isolate_ns_open(int proc_fd, pid_t pid, enum isolate_ns kind);
+/* The same of this thread. */
+int isolate_ns_open_own(enum isolate_ns kind);
 /* The same of its root, for ISOLATE_ROOT_OTHER: a directory (O_PATH). */
 int isolate_root_open(int proc_fd, pid_t pid);
 /* The spawner's /dev/null, seen to be that: what a plan without a descriptor for a stream gives. */

@@ -408,6 +408,19 @@ static int (*const root_kinds[])(struct isolate_steps *s, struct error *err) = {
 	[ISOLATE_ROOT_TREE] = root_tree,
 };
 
+/* The copy of a namespace that was joined. Should: let nothing that is mounted here be seen in that
+ * one. */
+static int root_new_proc(struct error *err)
+{
+	if (unshare(CLONE_NEWNS) < 0)
+		return error_set(err, -errno, "copy the mount namespace");
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return error_set(err, -errno, "make the mounts followers");
+	if (mount("proc", "/proc", "proc", ROOT_MS_NO_SUID_DEV_EXEC, NULL) < 0)
+		return error_set(err, -errno, "mount /proc");
+	return 0;
+}
+
 /*
  * Should: leave the process in a tree that holds the plan's root and what this house mounts there,
  * and nothing of the spawner's tree. Must not: send a mount to any other namespace (all is made
@@ -420,6 +433,8 @@ int isolate_step_root(struct isolate_steps *s, struct error *err)
 
 	if (s->plan->root == ISOLATE_ROOT_OTHER)
 		return root_change(s->root_fd, err);
+	if (s->plan->new_proc)
+		return root_new_proc(err);
 	if (s->plan->ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW && s->mount_ns_fd < 0)
 		return 0;
 	/* That of a kit is. */

@@ -488,7 +488,8 @@ static int child_launch_machine(struct child *c, const struct child_config *conf
 }
 
 static int child_launch_keeper(struct child *c, const struct child_config *config,
-			       const char *title, bool host_network, struct error *err)
+			       const char *title, const struct peer_shares *shares,
+			       struct error *err)
 {
 	struct instance_spawn spawn = {
 		.title = title,
@@ -496,7 +497,10 @@ static int child_launch_keeper(struct child *c, const struct child_config *confi
 		.cgroup_fd = c->cgroup_fd,
 		.exe_fd = config->exe_fd,
 		.walled = true,
-		.host_network = host_network,
+		.host_network = shares->network,
+		.host_pids = shares->pids,
+		.host_ipc = shares->ipc,
+		.host_uts = shares->uts,
 		.death_signal = SIGKILL,
 		.disks = config->disks,
 	};
@@ -527,7 +531,7 @@ static int child_launch(struct child *c, const struct child_config *config,
 	if (r < 0)
 		return r;
 	r = spec->nest ? child_launch_machine(c, config, title, spec->nest, err)
-		       : child_launch_keeper(c, config, title, spec->host_network, err);
+		       : child_launch_keeper(c, config, title, &spec->shares, err);
 	if (r < 0)
 		return r;
 	loop_child_init(&c->watch, config->loop, c->process.pidfd, child_on_exit);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "base/parse.h"
+#include "instance/peer.h"
 #include "isolate/spawn.h"
 #include "keeper/nest.h"
 #include "keeper/unary.h"
@@ -92,7 +93,7 @@ struct child {
 
 struct child_spec {
 	const char *name;
-	bool host_network;
+	struct peer_shares shares;
 	const struct nest *nest; /* NULL: it is a cell */
 };
 

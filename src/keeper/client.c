@@ -313,7 +313,7 @@ static void remove_cell(struct peer *p, const char *cell, peer_done_fn done, voi
 			  userdata);
 }
 
-static void spawn(struct peer *p, const char *name, bool host_network,
+static void spawn(struct peer *p, const char *name, const struct peer_shares *shares,
 		  void (*done)(void *userdata, int64_t pid, const struct error *err),
 		  void *userdata)
 {
@@ -327,9 +327,21 @@ static void spawn(struct peer *p, const char *name, bool host_network,
 		done(userdata, 0, &err);
 		return;
 	}
+	if ((shares->pids || shares->ipc || shares->uts) && !client_of(p)->visitors) {
+		err = (struct error)ERROR_INIT;
+		(void)error_refuse(&err, ERROR_PRECONDITION,
+				   "its parent's keeper (version %s) cannot share its namespaces",
+				   client_of(p)->hello.version);
+		call->spawned = done;
+		client_call_refuse(call, &err);
+		return;
+	}
 	call->spawned = done;
 	request.name = convert_str(name);
-	request.host_network = host_network;
+	request.host_network = shares->network;
+	request.host_pids = shares->pids;
+	request.host_ipc = shares->ipc;
+	request.host_uts = shares->uts;
 	client_call_ask(call, KEEPER_METHOD("Spawn"), &request.base,
 			&nacre__instance__v1__spawn_response__descriptor, NSEC_NEVER);
 }

@@ -84,6 +84,7 @@ struct keeper_client {
 	bool shares;      /* and mounts what its machine is given by virtiofs */
 	bool groups;      /* and reads and changes its groups for its parent */
 	bool devices;     /* and gives devices beside those of every container */
+	bool visitors;    /* and runs CONTAINER_VISITOR, and nested keepers with its namespaces */
 	bool secures;     /* and takes what is not the default of a container's privilege */
 	bool changes_log; /* and goes on in another file */
 	bool files;       /* and takes volumes as the files that are in them */

@@ -196,6 +196,8 @@ int client_check_features(const struct client_call *call, const struct cell_spec
 		what = "security";
 	else if (spec_has_devices(spec) && !client->devices)
 		what = "devices";
+	else if (spec->kind == CONTAINER_VISITOR && !client->visitors)
+		what = "visitors";
 	if (!what)
 		return client_check_channel(call, spec, err);
 	return error_refuse(err, ERROR_PRECONDITION, "its keeper (version %s) knows nothing of %s",

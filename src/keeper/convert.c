@@ -99,6 +99,7 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->n_cell_limits = strv_len(cell->limits);
 	to->cell_limits = (char **)(uintptr_t)cell->limits;
 	to->keep_log = spec->keep_log;
+	to->new_proc = spec->new_proc;
 }
 
 void convert_security_request(Nacre__Instance__V1__Security *to, uint32_t *groups,
@@ -248,7 +249,7 @@ static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, st
 		return error_field(err, ERROR_INVALID, "name", "not a name of an object");
 	if (!id_is_valid(from->id))
 		return error_field(err, ERROR_INVALID, "id", "not %d hexadecimal digits", ID_LEN);
-	if (from->kind != CONTAINER_IMAGE && from->kind != CONTAINER_PROCESS)
+	if (from->kind > CONTAINER_KIND_MAX)
 		return error_field(err, ERROR_INVALID, "kind", "%u is none that this keeper knows",
 				   from->kind);
 	if (!from->n_argv || str_empty(from->argv[0]))
@@ -262,6 +263,8 @@ static int convert_start_check(const Nacre__Instance__V1__StartRequest *from, st
 		return error_field(err, ERROR_INVALID, "rootfs_token", "an image needs one");
 	if (from->kind == CONTAINER_PROCESS && from->rootfs_token)
 		return error_field(err, ERROR_INVALID, "rootfs_token", "a plain process has none");
+	if (from->kind == CONTAINER_VISITOR && !from->rootfs_token)
+		return error_field(err, ERROR_INVALID, "rootfs_token", "a visitor needs one");
 	r = convert_start_check_disk(from, err);
 	return r < 0 ? r : convert_start_check_log(from, err);
 }
@@ -395,6 +398,7 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		.read_only_root = from->read_only_root,
 		.late = from->late_fds,
 		.keep_log = from->keep_log,
+		.new_proc = from->new_proc,
 		.image = from->image,
 		.rootfs_token = from->rootfs_token,
 		.log_token = from->log_token,

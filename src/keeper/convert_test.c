@@ -82,7 +82,7 @@ static void spoil_long_id(Nacre__Instance__V1__StartRequest *r)
 
 static void spoil_kind(Nacre__Instance__V1__StartRequest *r)
 {
-	r->kind = 2;
+	r->kind = CONTAINER_KIND_MAX + 1;
 }
 
 static void spoil_argv(Nacre__Instance__V1__StartRequest *r)
@@ -103,6 +103,12 @@ static void spoil_rootfs(Nacre__Instance__V1__StartRequest *r)
 static void spoil_process(Nacre__Instance__V1__StartRequest *r)
 {
 	r->kind = CONTAINER_PROCESS;
+}
+
+static void spoil_visitor(Nacre__Instance__V1__StartRequest *r)
+{
+	r->kind = CONTAINER_VISITOR;
+	r->rootfs_token = 0;
 }
 
 /* ---- what the keeper makes itself ---- */
@@ -208,6 +214,7 @@ static void wrong_start_names_the_field(void)
 		{ "cwd:", spoil_cwd },
 		{ "rootfs_token:", spoil_rootfs },
 		{ "rootfs_token:", spoil_process },
+		{ "rootfs_token:", spoil_visitor },
 		{ "root_disk:", spoil_disk },
 		{ "root_disk:", spoil_disk_of_process },
 		{ "files:", spoil_files },

@@ -22,7 +22,10 @@ void spawning_cell(struct children *all, struct rpc_call *call, const ProtobufCM
 {
 	const Nacre__Instance__V1__SpawnRequest *request = (const void *)message;
 	const struct child_spec spec = { .name = request->name,
-					 .host_network = request->host_network };
+					 .shares = { .network = request->host_network,
+						     .pids = request->host_pids,
+						     .ipc = request->host_ipc,
+						     .uts = request->host_uts } };
 	struct error err = ERROR_INIT;
 
 	if (children_spawn(all, &spec, spawning_on_cell, call, &err) < 0)

@@ -104,6 +104,13 @@ void pod_container_update(struct pod_container *c, const struct container_status
 		publish_container(c->workload->all->config.events, c, pod_container_state_word(c));
 }
 
+static enum container_kind pod_container_kind(const struct workload *w)
+{
+	if (w->kind != WORKLOAD_EXECUTABLE)
+		return CONTAINER_IMAGE;
+	return instance_is_node(w->instance) ? CONTAINER_PROCESS : CONTAINER_VISITOR;
+}
+
 void pod_container_launch(struct pod_container *c, const struct etc *etc, bool late,
 			  void (*done)(void *userdata, const struct container_view *view,
 				       const struct error *err))
@@ -119,7 +126,8 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 	};
 	struct container_spec spec = {
 		.name = c->name,
-		.kind = w->kind == WORKLOAD_EXECUTABLE ? CONTAINER_PROCESS : CONTAINER_IMAGE,
+		.kind = pod_container_kind(w),
+		.new_proc = c->new_proc,
 		.argv = c->argv,
 		.env = c->env,
 		.cwd = c->cwd,

@@ -17,6 +17,7 @@
 #include "base/sysio.h"
 #include "cell/mounts.h"
 #include "image/image.h"
+#include "isolate/spawn.h"
 #include "pod/alloc.h"
 #include "pod/etc.h"
 #include "pod/shares.h"
@@ -106,6 +107,7 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	c->hold_output = spec->hold_output;
 	c->read_only_root = spec->read_only_root;
 	c->security = spec->security;
+	c->new_proc = spec->new_proc;
 	c->hidden = spec->masks.hidden ? strv_copy(spec->masks.hidden) : NULL;
 	c->read_only = spec->masks.read_only ? strv_copy(spec->masks.read_only) : NULL;
 	c->settings = strdup(spec->settings ? spec->settings : "");
@@ -378,11 +380,22 @@ static int prepare_log(struct pod_container *c, int dir_fd, struct error *err)
 	return 0;
 }
 
+/* The tree that it sees is that of this process. */
+static int prepare_visitor(struct pod_container *c, struct error *err)
+{
+	c->fds.rootfs = isolate_ns_open_own(ISOLATE_NS_MOUNT);
+	return c->fds.rootfs < 0 ? error_set(err, c->fds.rootfs, "open the own mount namespace")
+				 : 0;
+}
+
 static int prepare_container(struct pod_container *c, struct image_store *images, int dir_fd,
 			     const struct etc *etc, struct error *err)
 {
 	int r = prepare_log(c, dir_fd, err);
 
+	if (r == 0 && c->workload->kind == WORKLOAD_EXECUTABLE &&
+	    !instance_is_node(c->workload->instance))
+		return prepare_visitor(c, err);
 	if (r < 0 || !c->image)
 		return r;
 	r = image_rootfs_make(images, c->image, c->id, c->disk, err);

@@ -34,6 +34,7 @@ struct pod_container_spec {
 	char *const *limits; /* isolate/limits_words.h; NULL: none */
 	struct container_security security;
 	struct container_masks masks;
+	bool new_proc;        /* of an executable in an instance: container_spec.new_proc */
 	const char *settings; /* see struct pod_container; NULL: none */
 	bool has_log;         /* of a sandbox: log_fd is its log, and is copied; else one is made */
 	int log_fd;

@@ -119,6 +119,12 @@ int pod_container_group(const struct pod_container *c, int base_fd, const char *
 	return group_below(c->workload, c, base_fd, group, ret, size);
 }
 
+/* Its processes may have other numbers than here. */
+static bool pod_is_walled(const struct workload *w)
+{
+	return w->kind != WORKLOAD_EXECUTABLE || !instance_is_node(w->instance);
+}
+
 pid_t pod_container_pid(struct pod_container *c)
 {
 	struct workload *w = c->workload;
@@ -131,7 +137,7 @@ pid_t pod_container_pid(struct pod_container *c)
 	if (!c->host_pid &&
 	    pod_container_group(c, w->instance->cgroup_fd, ".", group, sizeof(group)) == 0)
 		c->host_pid = instance_container_pid(w->instance, group, (pid_t)c->status.pid,
-						     w->kind != WORKLOAD_EXECUTABLE);
+						     pod_is_walled(w));
 	return c->host_pid;
 }
 
@@ -142,8 +148,7 @@ pid_t pod_container_pid_told(struct pod_container *c)
 
 	if (c->host_pid || c->status.state != CONTAINER_RUNNING || !w->instance)
 		return pod_container_pid(c);
-	pid = instance_container_pid_told(w->instance, (pid_t)c->status.pid,
-					  w->kind != WORKLOAD_EXECUTABLE);
+	pid = instance_container_pid_told(w->instance, (pid_t)c->status.pid, pod_is_walled(w));
 	return pid ? pid : pod_container_pid(c);
 }
 

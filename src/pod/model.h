@@ -133,6 +133,7 @@ struct pod_container {
 	bool read_only_root;
 	uint64_t disk; /* bytes that its layer may take, until it was started; 0: no limit */
 	char **limits; /* isolate/limits_words.h, until it was started; NULL: none */
+	bool new_proc; /* container_spec.new_proc, likewise */
 	struct container_security security; /* until it was started */
 	char **hidden, **read_only;         /* struct container_masks, likewise */
 	/* What else it was asked to be, in the words of whoever asked (runtime/settings.h); "":

@@ -12,6 +12,7 @@
 #include "pod/log_reader.h"
 #include "pod/workload.h"
 #include "rpc/client.h"
+#include "runtime/cell_place.h"
 #include "runtime/check.h"
 #include "runtime/request.h"
 #include "runtime/words.h"
@@ -376,7 +377,7 @@ static int executable_check(const Aurae__Runtime__V0__RunExecutableRequest *q, s
 	if (r == 0)
 		r = check_name("meta.name", q->meta ? q->meta->name : "", err);
 	if (r == 0)
-		r = check_unset("cell", !str_empty(q->cell), err);
+		r = check_path("cell", q->cell, err);
 	if (r == 0)
 		r = check_args("executable.args", e->args, e->n_args, err);
 	if (r == 0)
@@ -436,6 +437,7 @@ static int executable_start(struct executable_call *x, const char *key, struct e
 	const Aurae__Runtime__V0__Executable *e = x->request->executable;
 	_cleanup_strv_ char **words = NULL;
 	_cleanup_strv_ char **env = NULL;
+	struct cell_place place;
 	struct pod_container_spec c = {
 		.name = "main",
 		.working_dir = e->cwd,
@@ -454,6 +456,12 @@ static int executable_start(struct executable_call *x, const char *key, struct e
 	struct workload *w;
 	int r;
 
+	r = cell_place_find(rpc_call_arena(x->call), x->service->instances, "cell",
+			    x->request->cell, &place, err);
+	if (r < 0)
+		return r;
+	spec.parent = place.instance;
+	c.new_proc = place.new_proc;
 	r = executable_words(e, &words, err);
 	for (size_t i = 0; i < e->n_env && r == 0; i++) {
 		r = strv_env_put(&env, e->env[i]);
@@ -522,8 +530,13 @@ static struct workload *executable_in_the_way(const struct runtime_service *s,
 					      const Aurae__Runtime__V0__RunExecutableRequest *q)
 {
 	const char *name = q->meta ? q->meta->name : "";
-	struct workload *w = str_empty(name) ? NULL : workloads_find(s->workloads, name);
+	char path[NAME_PATH_MAX + 1];
+	struct workload *w;
 
+	if (str_empty(name) || str_printf(path, sizeof(path), "%s%s%s", q->cell,
+					  str_empty(q->cell) ? "" : "/", name) < 0)
+		return NULL;
+	w = workloads_find(s->workloads, path);
 	return w && workload_is_leaving(w) ? w : NULL;
 }
 

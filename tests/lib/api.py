@@ -9,7 +9,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROTOS = os.path.join(ROOT, "src", "api")
-NAMES = ("runtime", "nacre", "instance", "cri")
+NAMES = ("runtime", "nacre", "instance", "cri", "cells", "discovery", "observe")
 
 
 def generate(folder):

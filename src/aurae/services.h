@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_AURAE_SERVICES_H
+#define NACRE_AURAE_SERVICES_H
+
+#include "base/list.h"
+#include "loop/loop.h"
+#include "rpc/method.h"
+
+/*
+ * The services of Aurae's daemon, on the domain that all services share. Each is a table of
+ * methods, and takes just what it needs as userdata.
+ */
+
+struct rpc_server;
+struct workload_service;
+
+/* aurae.cells.v0.CellService; userdata: struct aurae_cells. */
+extern const struct rpc_service aurae_cells_service;
+struct aurae_cells {
+	struct workload_service *work;
+};
+
+/* aurae.discovery.v0.DiscoveryService; userdata: none. */
+extern const struct rpc_service aurae_discovery_service;
+
+/* aurae.observe.v0.ObserveService; userdata: struct aurae_observe. */
+extern const struct rpc_service aurae_observe_service;
+struct aurae_observe {
+	struct workload_service *work;
+	struct list streams; /* of the daemon's log */
+	unsigned n_streams;
+	int wake_fd;
+	struct loop_fd source;
+};
+
+/* All of them. */
+struct aurae {
+	struct aurae_cells cells;
+	struct aurae_observe observe;
+};
+
+/* Adds them to a server; lines of the log are kept from now on. 0 or a negative errno. What was
+ * opened is closed, also where this fails, by aurae_close() behind the server's end; of zeroes that
+ * does nothing. */
+int aurae_open(struct aurae *a, struct rpc_server *server, struct workload_service *work);
+void aurae_close(struct aurae *a);
+
+#endif
