@@ -393,7 +393,10 @@ static const struct {
 	bool is_list; /* set() is called for each value */
 } config_keys[] = {
 	{ "listen", set_listen,
-	  "an address with a port, \"192.0.2.1:7443\" or \"[::]:7443\"; up to 8, each once", true },
+	  "an address with a port, \"192.0.2.1:7443\" or \"[::]:7443\", or the absolute path of a "
+	  "unix "
+	  "socket; up to 8, each once",
+	  true },
 	{ "policy", set_policy, "an absolute path" },
 	{ "audit", set_audit, "an absolute path" },
 	{ "listen_names", set_listen_names,

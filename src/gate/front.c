@@ -317,6 +317,8 @@ static int visitor_name(struct visitor *v, const struct sockaddr_storage *from)
 		return str_printf(v->address, sizeof(v->address), "%s:%u", text,
 				  ntohs(four->sin_port));
 	}
+	if (from->ss_family == AF_UNIX)
+		return str_copy(v->address, sizeof(v->address), "this host");
 	if (from->ss_family != AF_INET6)
 		return -EAFNOSUPPORT;
 	(void)inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof(text));

@@ -3,11 +3,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -18,12 +20,14 @@
 #include "base/str.h"
 #include "gates/channel.h"
 #include "gates/issuer.h"
+#include "io/unix.h"
 #include "loop/loop.h"
 
 /* Of the listener's own certificate. */
 #define FRONT_LIFE_SECONDS (12 * 3600)
 #define FRONT_RETRY (500 * NSEC_PER_MSEC)
 #define FRONT_BACKLOG 256
+#define FRONT_PATH_SIZE 108 /* of the kernel */
 /* The name that clients of Aurae expect of each server. */
 #define FRONT_NAME_AURAE "server.unsafe.aurae.io"
 
@@ -57,6 +61,12 @@ int front_address_read(const char *text, struct sockaddr_storage *ret, socklen_t
 	uint64_t port;
 	size_t len;
 
+	if (text[0] == '/') {
+		/* The path itself goes to io/unix.h. */
+		*ret = (struct sockaddr_storage){ .ss_family = AF_UNIX };
+		*ret_len = sizeof(sa_family_t);
+		return strlen(text) < FRONT_PATH_SIZE && str_is_clean(text) ? 0 : -EINVAL;
+	}
 	if (!colon || parse_u64(colon + 1, 1, UINT16_MAX, &port) < 0)
 		return -EINVAL;
 	len = (size_t)(colon - text);
@@ -113,6 +123,8 @@ static bool address_is_any(const struct sockaddr_storage *a)
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)a;
 	const struct sockaddr_in *four = (const struct sockaddr_in *)a;
 
+	if (a->ss_family == AF_UNIX)
+		return false;
 	return a->ss_family == AF_INET ? four->sin_addr.s_addr == htonl(INADDR_ANY)
 				       : IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr);
 }
@@ -193,9 +205,10 @@ int front_names(const struct sockaddr_storage *address, const char *more,
 	}
 	if (r == 0 && address_is_any(address))
 		names_add_interfaces(ret, address->ss_family);
-	else if (r == 0)
+	else if (r == 0 && address->ss_family != AF_UNIX)
 		r = names_add_address(ret, address);
-	if (r == 0 && (address_is_any(address) || address_is_loopback(address)))
+	if (r == 0 && (address->ss_family == AF_UNIX || address_is_any(address) ||
+		       address_is_loopback(address)))
 		r = names_add(ret, "localhost");
 	if (r == 0)
 		names_add_host(ret);
@@ -352,12 +365,28 @@ static void front_channel_end(struct channel *c, const struct error *err)
 
 /* ---- the socket ---- */
 
+/* Open to each user of this host: who has no certificate comes no further. */
+static int front_listen_path(struct front *f)
+{
+	int fd;
+
+	if (unix_is_served(AT_FDCWD, f->address, SOCK_STREAM))
+		return -EADDRINUSE;
+	fd = unix_listen(AT_FDCWD, f->address, SOCK_STREAM, NULL);
+	if (fd < 0)
+		return fd;
+	f->listen_fd = fd;
+	return chmod(f->address, 0666) < 0 ? -errno : 0;
+}
+
 static int front_listen(struct front *f)
 {
 	_cleanup_fd_ int fd =
 		socket(f->socket_address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int one = 1;
 
+	if (f->socket_address.ss_family == AF_UNIX)
+		return front_listen_path(f);
 	if (fd < 0)
 		return -errno;
 	/* "[::]" is that family alone: the other has an address of its own. */
@@ -472,6 +501,8 @@ struct front *front_free(struct front *f)
 	if (!f)
 		return NULL;
 	loop_timer_done(&f->retry);
+	if (f->listen_fd >= 0 && f->socket_address.ss_family == AF_UNIX)
+		(void)unlink(f->address);
 	if (f->running) {
 		(void)pidfd_kill(f->child.pidfd, SIGKILL);
 		front_release(f);

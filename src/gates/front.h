@@ -32,7 +32,7 @@ struct front_config {
 	struct loop *loop;
 	struct issuer *issuer; /* must outlive the front */
 	const char *program;   /* path of nacre-gate */
-	const char *address;   /* "ADDRESS:PORT" */
+	const char *address;   /* "ADDRESS:PORT", or a path */
 	const char *names;     /* by which it is reached besides, parted by commas; or "" */
 	uid_t uid;
 	gid_t gid;
@@ -47,7 +47,8 @@ struct front_config {
 
 /* Whether a certificate can be for the name: a DNS name in small letters, or an address. */
 bool front_name_is_valid(const char *name);
-/* Reads "192.0.2.1:7443", "[2001:db8::1]:7443" or "[::]:7443": 0 or -EINVAL. Port 0 is none. */
+/* Reads "192.0.2.1:7443", "[2001:db8::1]:7443", "[::]:7443", or the absolute path of a unix socket:
+ * 0 or -EINVAL. Port 0 is none. */
 int front_address_read(const char *text, struct sockaddr_storage *ret, socklen_t *ret_len);
 /* The names that a certificate for the address has: it, or those of the interfaces where it is a
  * wildcard, localhost where it is reached so, the host's own name, and `more`. */

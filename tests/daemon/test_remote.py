@@ -6,9 +6,11 @@ import os
 import pty
 import re
 import select
+import shutil
 import socket
 import ssl
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -41,7 +43,8 @@ class Remote(nacre_test.NodeTest):
     @classmethod
     def setUpClass(cls):
         cls.port = free_port()
-        cls.CONFIG = f'listen: [ "127.0.0.1:{cls.port}" ]\nlisten_names: [ node.example ]\n' + cls.settings()
+        cls.CONFIG = (cls.settings() if "listen" in cls.settings() else
+                      f'listen: [ "127.0.0.1:{cls.port}" ]\n' + cls.settings()) + "listen_names: [ node.example ]\n"
         super().setUpClass()
 
     @classmethod
@@ -486,6 +489,43 @@ class Strangers(Remote):
         for c in channels:
             c.close()
         self.assertEqual(self.remote("bob", "ps").returncode, 0)
+
+
+class OnThisHost(Remote):
+    """A unix socket for users with certificates."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="nt-")
+        super().setUpClass()
+
+    @classmethod
+    def settings(cls):
+        return f'listen: [ "{cls.folder}/tls.sock" ]\n'
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        left = os.listdir(cls.folder)
+        shutil.rmtree(cls.folder)
+        if left:
+            raise AssertionError(f"left behind: {left}")
+
+    def test_calls_through_a_unix_socket(self):
+        path = f"{self.folder}/tls.sock"
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o666)
+        ca, cert, key = (open(f, "rb").read() for f in self.files("alice"))
+        for mine in ((cert, key), (None, None)):
+            with grpc.secure_channel(f"unix:{path}", grpc.ssl_channel_credentials(ca, mine[1], mine[0]),
+                                     options=[("grpc.ssl_target_name_override", "server.unsafe.aurae.io")]) as channel:
+                call = channel.unary_unary("/aurae.discovery.v0.DiscoveryService/Discover")
+                if mine[0]:
+                    self.assertTrue(call(b"").startswith(b"\x08\x01\x12"))
+                else:
+                    self.assertFails(grpc.StatusCode.UNAVAILABLE, lambda c=call: c(b"", timeout=20))
+        # Without TLS nobody is heard.
+        with grpc.insecure_channel(f"unix:{path}") as channel:
+            self.assertFails(grpc.StatusCode.UNAVAILABLE, lambda: channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=20))
 
 
 class Restarts(Remote):
