@@ -52,6 +52,9 @@ static const struct {
 	{ "cni.add", "cni", true, "let plugins put a pod on their network" },
 	{ "network.plug", "network", true, "make the port of a pod" },
 	{ "network.unplug", "network", true, "take the rules of a pod away" },
+	{ "connect.begin", "network", true, "record that a pod comes to a network" },
+	{ "connect.record", "network", true, "record that a pod has come to a network" },
+	{ "disconnect.begin", "network", true, "record that a pod leaves a network" },
 
 	{ "instance.record", "daemon", true, "record a new instance" },
 	{ "instance.create", "daemon", true, "make the directories and sockets of an instance" },

@@ -200,6 +200,47 @@ int cmd_network_rm(const struct cli *cli, const struct args *args)
 						 &nacre__v1__remove_network_response__descriptor });
 }
 
+/* ---- network connect, disconnect ---- */
+
+int cmd_network_connect(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__ConnectNetworkRequest request = NACRE__V1__CONNECT_NETWORK_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__ConnectNetworkResponse *answer = NULL;
+	struct json j = JSON_INIT(stdout);
+	struct error err = ERROR_INIT;
+
+	request.name = args->operands[0];
+	request.target = args->operands[1];
+	spec_set(&request.ip, args_value(args, "ip"));
+	spec_set(&request.ip6, args_value(args, "ip6"));
+	spec_set(&request.mac, args_value(args, "mac-address"));
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.NetworkService/Connect", &request.base,
+				 &nacre__v1__connect_network_response__descriptor, 0, &err);
+	if (!answer)
+		return cli_fail(&err);
+	if (!answer->attachment)
+		return cli_complain("the daemon's answer has no attachment");
+	if (cli->json)
+		view_network(&j, answer->attachment);
+	else
+		(void)puts(answer->attachment->ip);
+	return 0;
+}
+
+int cmd_network_disconnect(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__DisconnectNetworkRequest request = NACRE__V1__DISCONNECT_NETWORK_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__DisconnectNetworkResponse *answer = NULL;
+	struct error err = ERROR_INIT;
+
+	request.name = args->operands[0];
+	request.target = args->operands[1];
+	request.force = args_flag(args, "force");
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.NetworkService/Disconnect", &request.base,
+				 &nacre__v1__disconnect_network_response__descriptor, 0, &err);
+	return answer ? 0 : cli_fail(&err);
+}
+
 /* ---- port ---- */
 
 /* Whether "80" or "80/udp" means this one; tcp goes without saying. */

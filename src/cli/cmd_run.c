@@ -414,7 +414,8 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	int status;
 
 	if (spec_container_init(&spec, args, &err) < 0 || spec_nic_init(&nic, args, &err) < 0 ||
-	    net_words_init(&net, args, &request.pod_network, &err) < 0)
+	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
+	    net_words_networks(&net, args, &request, &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
@@ -430,7 +431,6 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.kind, args_value(args, "kind"));
 	request.cold = args_flag(args, "cold");
-	spec_set(&request.network, args_value(args, "network"));
 	if (run_open(&run, cli, args, &err) < 0 || run_open_cidfile(&run, args, &err) < 0)
 		return cli_fail(&err);
 	status = run_pod(&run, cli, args, &request);

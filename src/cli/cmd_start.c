@@ -125,7 +125,8 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	request.auto_remove = args_flag(args, "rm");
 	if (walls_limits(&request.resources, &resources, args, &err) < 0 ||
 	    spec_nic_init(&nic, args, &err) < 0 ||
-	    net_words_init(&net, args, &request.pod_network, &err) < 0)
+	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
+	    net_words_networks(&net, args, &request, &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
@@ -133,7 +134,6 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.kind, args_value(args, "kind"));
 	request.cold = args_flag(args, "cold");
-	spec_set(&request.network, args_value(args, "network"));
 	answer = start_ask(cli, args, "/aurae.runtime.v0.RuntimeService/RunPod", &request.base,
 			   &aurae__runtime__v0__run_pod_response__descriptor, request.containers,
 			   request.n_containers, &status);

@@ -15,6 +15,18 @@ static const struct arg_option options_create[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_connect[] = {
+	{ "ip", 0, "ADDRESS", "its address of IPv4 there, else the network's next" },
+	{ "ip6", 0, "ADDRESS", "the same of IPv6" },
+	{ "mac-address", 0, "MAC", "of its device there, else made from its address" },
+	OPTION_END,
+};
+
+static const struct arg_option options_disconnect[] = {
+	{ "force", 'f', NULL, "also where ports of the host lead to it by this network" },
+	OPTION_END,
+};
+
 static const struct command network_commands[] = {
 	{
 		.name = "network create",
@@ -60,6 +72,36 @@ static const struct command network_commands[] = {
 		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_network_rm,
+	},
+	{
+		.name = "network connect",
+		.operands = "NETWORK POD",
+		.summary = "put a pod that runs on one more network",
+		.help = "It gets the next device (eth1, eth2, …) with an address there. Its pods "
+			"know "
+			"its names within a\n"
+			"second. Prints the address. A pod that starts again is on it again.\n"
+			"\n"
+			"    nacre network connect back web\n"
+			"    nacre network connect --ip 10.20.0.7 shop web",
+		.options = options_connect,
+		.n_min = 2,
+		.n_max = 2,
+		.run = cmd_network_connect,
+	},
+	{
+		.name = "network disconnect",
+		.operands = "NETWORK POD",
+		.summary = "take a pod that runs off a network",
+		.help = "Its device there is gone then, and its default route leads to the next of "
+			"its networks that\n"
+			"is not internal. Off the last one it has loopback alone.\n"
+			"\n"
+			"    nacre network disconnect back web",
+		.options = options_disconnect,
+		.n_min = 2,
+		.n_max = 2,
+		.run = cmd_network_disconnect,
 	},
 	{
 		.name = "port",

@@ -72,7 +72,9 @@ int cmd_vm_disks(const struct cli *cli, const struct args *args);
 int cmd_vm_rmdisk(const struct cli *cli, const struct args *args);
 int cmd_vm_run(const struct cli *cli, const struct args *args);
 /* cmd_network.c */
+int cmd_network_connect(const struct cli *cli, const struct args *args);
 int cmd_network_create(const struct cli *cli, const struct args *args);
+int cmd_network_disconnect(const struct cli *cli, const struct args *args);
 int cmd_network_inspect(const struct cli *cli, const struct args *args);
 int cmd_network_ls(const struct cli *cli, const struct args *args);
 int cmd_network_rm(const struct cli *cli, const struct args *args);

@@ -252,8 +252,87 @@ int net_words_init(struct net_words *n, const struct args *a,
 	return r;
 }
 
+/* "NAME[:ip=ADDRESS,…]", taken apart in place. A network of CNI has a ':' in its name. */
+static int net_network(char *text, const char *word, Aurae__Runtime__V0__FurtherNetwork *m,
+		       struct error *err)
+{
+	char *options = str_has_prefix(text, "cni:") ? NULL : strchr(text, ':');
+
+	aurae__runtime__v0__further_network__init(m);
+	m->network = text;
+	if (options)
+		*options++ = '\0';
+	while (options) {
+		char *value = strsep(&options, ",");
+		const char *key = strsep(&value, "=");
+
+		if (value && *value && str_eq(key, "ip") && !strchr(value, ':'))
+			m->ip = value;
+		else if (value && *value && (str_eq(key, "ip") || str_eq(key, "ip6")))
+			m->ip6 = value;
+		else if (value && *value && str_eq(key, "mac"))
+			m->mac = value;
+		else
+			return error_refuse(err, ERROR_INVALID,
+					    "--network: \"%s\" is no NAME[:ip=ADDRESS,ip6=ADDRESS,"
+					    "mac=MAC]",
+					    word);
+	}
+	return 0;
+}
+
+/* The option of its own and the one behind the name of the first network mean the same. */
+static int net_one_of(const char *option, char **field, char *value, struct error *err)
+{
+	if (!*value)
+		return 0;
+	if (**field)
+		return error_refuse(err, ERROR_INVALID,
+				    "--%s: given twice, once behind the name of --network", option);
+	*field = value;
+	return 0;
+}
+
+static int net_first(struct net_words *n, Aurae__Runtime__V0__RunPodRequest *q, struct error *err)
+{
+	const Aurae__Runtime__V0__FurtherNetwork *first = &n->networks[0];
+	int r = net_one_of("ip", &n->message.ip, first->ip, err);
+
+	if (r == 0)
+		r = net_one_of("ip6", &n->message.ip6, first->ip6, err);
+	if (r == 0)
+		r = net_one_of("mac-address", &n->message.mac, first->mac, err);
+	q->network = first->network;
+	if (*first->ip || *first->ip6 || *first->mac)
+		q->pod_network = &n->message;
+	return r;
+}
+
+int net_words_networks(struct net_words *n, const struct args *a,
+		       Aurae__Runtime__V0__RunPodRequest *q, struct error *err)
+{
+	size_t n_words;
+	char **words = spec_values(a, "network", &n_words);
+	int r = 0;
+
+	n->networks = xrealloc(NULL, n_words + 1, sizeof(*n->networks));
+	n->further = xrealloc(NULL, n_words + 1, sizeof(*n->further));
+	for (size_t i = 0; i < n_words && r == 0; i++) {
+		r = net_network(net_keep(n, xstrdup(words[i])), words[i], &n->networks[i], err);
+		if (r == 0 && i == 0)
+			r = net_first(n, q, err);
+		else if (r == 0)
+			n->further[q->n_further_networks++] = &n->networks[i];
+	}
+	q->further_networks = n->further;
+	free(words);
+	return r;
+}
+
 void net_words_done(struct net_words *n)
 {
+	free(n->networks);
+	free(n->further);
 	free(n->message.dns);
 	free(n->message.dns_search);
 	free(n->message.dns_option);

@@ -11,7 +11,9 @@
 
 /* Rows for the options of a command. */
 #define OPTIONS_NET                                                                                \
-	{ "network", 0, "NAME", "a network (nacre network), none (loopback alone) or host" },      \
+	{ "network", 0, "NAME[:ip=ADDRESS]",                                                       \
+	  "a network (nacre network), with ip=, ip6=, mac= there, none (loopback alone) or host; " \
+	  "may be given again for further networks" },                                             \
 		{ "publish", 'p', "[IP:][HOST:]POD[/udp]",                                         \
 		  "lead a port of the host to it, or a range: 8080:80; may be given again" },      \
 		{ "ip", 0, "ADDRESS", "its address of IPv4, else the network's next" },            \
@@ -30,6 +32,7 @@ struct net_words {
 	Aurae__Runtime__V0__PodNetwork message;
 	Aurae__Runtime__V0__PublishedPort *ports;
 	Aurae__Runtime__V0__HostName *hosts;
+	Aurae__Runtime__V0__FurtherNetwork *networks, **further;
 	char **words; /* what the messages point to */
 	size_t n_words;
 };
@@ -37,6 +40,9 @@ struct net_words {
 /* ret_message: NULL where no such option was given. ERROR_INVALID names the option. */
 int net_words_init(struct net_words *n, const struct args *a,
 		   Aurae__Runtime__V0__PodNetwork **ret_message, struct error *err);
+/* What --network asks for, into the request and its pod_network (behind net_words_init()). */
+int net_words_networks(struct net_words *n, const struct args *a,
+		       Aurae__Runtime__V0__RunPodRequest *q, struct error *err);
 void net_words_done(struct net_words *n);
 
 /* "10.0.0.1:8080-8082->80-82/tcp, 5353->53/udp"; "" where there is none. The caller frees it. */

@@ -124,4 +124,31 @@ static void words(void)
 	CHECK_STR(host, "[::1]:8002");
 }
 
-UNIT_MAIN({ "ports", ports }, { "others", others }, { "words", words })
+/* "take" without the message: further ones are beside it. */
+static void networks(void)
+{
+	Aurae__Runtime__V0__RunPodRequest q = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
+	static const char *const wrong[] = { "a:", "a:ip", "a:ip=", "a:name=x", "a:ip=1.2.3.4,," };
+	struct bed b;
+
+	CHECK_INT(take(&b, "--network", "back:ip=10.0.0.5,ip=fd00::5,mac=02:00:00:00:00:05"), 0);
+	CHECK_INT(net_words_networks(&b.words, &b.args, &q, &b.err), 0);
+	CHECK_STR(q.network, "back");
+	CHECK(q.pod_network && q.n_further_networks == 0);
+	CHECK_STR(q.pod_network->ip, "10.0.0.5");
+	CHECK_STR(q.pod_network->ip6, "fd00::5");
+	CHECK_STR(q.pod_network->mac, "02:00:00:00:00:05");
+	done(&b);
+	CHECK_INT(take(&b, "--network", "cni:other"), 0);
+	CHECK_INT(net_words_networks(&b.words, &b.args, &q, &b.err), 0);
+	CHECK_STR(q.network, "cni:other");
+	done(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		CHECK_INT(take(&b, "--network", wrong[i]), 0);
+		CHECK(net_words_networks(&b.words, &b.args, &q, &b.err) < 0);
+		CHECK(str_has_prefix(b.err.text, "--network: "));
+		done(&b);
+	}
+}
+
+UNIT_MAIN({ "ports", ports }, { "networks", networks }, { "others", others }, { "words", words })

@@ -263,6 +263,29 @@ static void view_asked(struct json *j, const Aurae__Runtime__V0__PodNetwork *m)
 	json_put_end(j);
 }
 
+static void view_attached(struct json *j, const Nacre__V1__WorkloadNetwork *m)
+{
+	json_put_word(j, "name", m->name);
+	json_put_word(j, "device", m->device);
+	json_put_word(j, "ip", m->ip);
+	json_put_word(j, "ip6", m->ip6);
+	json_put_word(j, "mac", m->mac);
+}
+
+static void view_further(struct json *j, Aurae__Runtime__V0__FurtherNetwork *const *list, size_t n)
+{
+	json_put_array(j, "further");
+	for (size_t i = 0; i < n; i++) {
+		json_put_object(j, NULL);
+		json_put_string(j, "network", list[i]->network);
+		json_put_word(j, "ip", list[i]->ip);
+		json_put_word(j, "ip6", list[i]->ip6);
+		json_put_word(j, "mac", list[i]->mac);
+		json_put_end(j);
+	}
+	json_put_end(j);
+}
+
 static void view_attachment(struct json *j, const Nacre__V1__WorkloadNetwork *m)
 {
 	if (!m) {
@@ -270,12 +293,17 @@ static void view_attachment(struct json *j, const Nacre__V1__WorkloadNetwork *m)
 		return;
 	}
 	json_put_object(j, "attachment");
-	json_put_word(j, "name", m->name);
-	json_put_word(j, "ip", m->ip);
-	json_put_word(j, "ip6", m->ip6);
-	json_put_word(j, "mac", m->mac);
+	view_attached(j, m);
 	view_ports_json(j, m->publish, m->n_publish);
 	view_asked(j, m->asked);
+	view_further(j, m->further, m->n_further);
+	json_put_end(j);
+}
+
+void view_network(struct json *j, const Nacre__V1__WorkloadNetwork *m)
+{
+	json_put_object(j, NULL);
+	view_attached(j, m);
 	json_put_end(j);
 }
 
@@ -295,6 +323,10 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	json_put_string(j, "instance", w->instance);
 	json_put_word(j, "network", w->network);
 	view_attachment(j, w->attachment);
+	json_put_array(j, "further_attachments");
+	for (size_t i = 0; i < w->n_further_attachments; i++)
+		view_network(j, w->further_attachments[i]);
+	json_put_end(j);
 	view_pid_json(j, w->pid);
 	json_put_word(j, "instance_kind", w->instance_kind);
 	json_put_word(j, "kind_reason", w->kind_reason);

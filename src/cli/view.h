@@ -31,6 +31,8 @@ char *view_pid(int64_t pid);
 /* What was started, on standard output. */
 void view_started(const char *id, const char *name, const char *kind, const char *kind_reason);
 void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w);
+/* One of the further networks of a pod. */
+void view_network(struct json *j, const Nacre__V1__WorkloadNetwork *m);
 void view_port(struct json *j, const Aurae__Runtime__V0__PublishedPort *p);
 void view_process(struct json *j, const Nacre__V1__Process *p);
 /* A word for the letter of the kernel. */

@@ -432,6 +432,31 @@ int port_make(const struct port_plan *plan, int pod_ns_fd, uint32_t *ret, struct
 	return 0;
 }
 
+static int port_lead_out_pod(void *arg, struct error *err)
+{
+	const struct port_plan *plan = arg;
+	const struct prefix all4 = { .family = AF_INET }, all6 = { .family = AF_INET6 };
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	struct link l;
+	int r;
+
+	r = netlink_open(&nl, err);
+	if (r == 0)
+		r = link_find(&nl, plan->pod_name, &l, err);
+	if (r == 0)
+		r = port_add_route(&nl, &all4, &plan->gateway4, l.index, err);
+	if (r == 0 && plan->ip6.family)
+		r = port_add_route(&nl, &all6, &port_gateway6, l.index, err);
+	return r;
+}
+
+int port_lead_out(const struct port_plan *plan, int pod_ns_fd, struct error *err)
+{
+	struct port_plan copy = *plan;
+
+	return inside_run(pod_ns_fd, port_lead_out_pod, &copy, err);
+}
+
 int port_remove(const char *name, struct error *err)
 {
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;

@@ -51,6 +51,8 @@ void port_mac(const struct prefix *ip4, uint8_t ret[LINK_MAC_LEN]);
  * What fails leaves nothing. */
 int port_make(const struct port_plan *plan, int pod_ns_fd, uint32_t *ret,
 	      struct error *err) _must_check_;
+/* The default routes of a pod lead to this port of its own, which is there, from now on. */
+int port_lead_out(const struct port_plan *plan, int pod_ns_fd, struct error *err) _must_check_;
 /* One that is not there is none to be removed. The kernel takes tens of milliseconds for it: a
  * port goes with its pod's namespace by itself. */
 int port_remove(const char *name, struct error *err);

@@ -218,7 +218,8 @@ struct attachment_read {
 	char network[NETWORK_NAME_SIZE];
 	struct prefix ip4, ip6;
 	uint8_t mac[LINK_MAC_LEN];
-	uint64_t to, from;
+	uint64_t to, from, eth;
+	bool is_half;
 	size_t n_publish;
 	struct filter_publish *publish; /* NULL: they are only counted */
 	struct plugin_part part;
@@ -272,6 +273,12 @@ static int attachment_read_word(struct attachment_read *t, char *word)
 		return attachment_read_number(value, UINT64_MAX, &t->to);
 	if (str_eq(key, "from"))
 		return attachment_read_number(value, UINT64_MAX, &t->from);
+	if (str_eq(key, "eth"))
+		return attachment_read_number(value, NETWORK_OF_ONE_MAX - 1, &t->eth);
+	if (str_eq(key, "half")) {
+		t->is_half = str_eq(value, "yes");
+		return t->is_half ? 0 : -EBADMSG;
+	}
 	if (str_eq(key, "publish"))
 		return attachment_read_publish(t, value);
 	return plugin_part_read(&t->part, key, value) == 1 ? 0 : -EBADMSG;
@@ -324,6 +331,8 @@ static void attachment_fill(struct attachment *a, struct attachment_read *t, con
 	memcpy(a->mac, t->mac, sizeof(a->mac));
 	a->rate_to_pod = t->to;
 	a->rate_from_pod = t->from;
+	a->eth = (unsigned)t->eth;
+	a->is_half = t->is_half;
 }
 
 static int network_adopt_plugins(struct networks *all, struct attachment_read *t, const char *text,

@@ -62,10 +62,39 @@ struct attachment *attachment_new(struct network *n, const char *owner, size_t n
 	return a;
 }
 
+void attachment_append(struct attachment **first, struct attachment *a)
+{
+	while (*first)
+		first = &(*first)->next;
+	a->at = first;
+	*first = a;
+}
+
+static void attachment_take_out(struct attachment *a)
+{
+	if (!a->at)
+		return;
+	*a->at = a->next;
+	if (a->next)
+		a->next->at = a->at;
+	a->next = NULL;
+	a->at = NULL;
+}
+
+struct attachment *attachment_on(struct attachment *first, const char *network)
+{
+	struct attachment *a = first;
+
+	while (a && !str_eq(a->network->name, network))
+		a = a->next;
+	return a;
+}
+
 struct attachment *attachment_free(struct attachment *a)
 {
 	if (!a)
 		return NULL;
+	attachment_take_out(a);
 	if (a->state == ATTACHMENT_PLUGGING || a->state == ATTACHMENT_UNPLUGGING) {
 		a->abandoned = true;
 		return NULL;
@@ -115,6 +144,10 @@ int attachment_print(const struct attachment *a, struct buf *b)
 		r = buf_addf(b, " mac=%s to=%llu from=%llu", mac,
 			     (unsigned long long)a->rate_to_pod,
 			     (unsigned long long)a->rate_from_pod);
+	if (r == 0 && a->eth > 0)
+		r = buf_addf(b, " eth=%u", a->eth);
+	if (r == 0 && a->is_half)
+		r = buf_add_str(b, " half=yes");
 	for (size_t i = 0; i < a->n_publish && r == 0; i++) {
 		const struct filter_publish *p = &a->publish[i];
 		char host[PREFIX_TEXT_MAX] = "";

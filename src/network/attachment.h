@@ -32,12 +32,20 @@ struct plugin_part;
 
 struct attachment {
 	struct list link; /* of the network's */
+	/* Further ones of the same workload, in the order in which it got them; `at` is what points
+	 * here, or NULL. attachment_free() takes it out. */
+	struct attachment *next, **at;
 	struct network *network;
 	enum attachment_state state;
 	char *owner;              /* the workload's path */
 	char device[IF_NAMESIZE]; /* the node's end */
 	uint32_t index;           /* of that; 0: it is not there */
-	struct prefix ip4, ip6;   /* with the lengths of the network's; ip6: may be family 0 */
+	unsigned eth;             /* the pod's end is ethN */
+	bool leads_out;           /* the pod's default routes are here */
+	/* It was begun, or is being ended, while the pod runs: a daemon that starts takes it out.
+	 */
+	bool is_half;
+	struct prefix ip4, ip6; /* with the lengths of the network's; ip6: may be family 0 */
 	uint8_t mac[LINK_MAC_LEN];
 	/* As asked, host_port filled in where it was 0. */
 	struct filter_publish *publish;
@@ -57,6 +65,11 @@ struct attachment *attachment_free(struct attachment *a);
 
 /* One with nothing, and room for that many ports; NULL without memory. */
 struct attachment *attachment_new(struct network *n, const char *owner, size_t n_publish);
+/* Puts it at the end of the list that begins with *first. */
+void attachment_append(struct attachment **first, struct attachment *a);
+/* Of the list; NULL: it is not on that network. */
+struct attachment *attachment_on(struct attachment *first, const char *network);
+
 static inline void attachment_freep(struct attachment **a)
 {
 	*a = attachment_free(*a);

@@ -249,12 +249,18 @@ static void is_the_same_from_its_text(void)
 		text_of(a, first, sizeof(first));
 		CHECK(strstr(first, "network=default ip=10.171.0.2 ") == first);
 		CHECK(strstr(first, " publish=udp,127.0.0.1,5353,53") != NULL);
+		CHECK(strstr(first, " eth=") == NULL && strstr(first, " half=") == NULL);
+		a->eth = 3;
+		a->is_half = true;
+		text_of(a, first, sizeof(first));
+		CHECK(strstr(first, " eth=3 half=yes ") != NULL);
 		a = attachment_free(a);
 		CHECK_INT(network_adopt(n.networks, first, "shop", &b, &err), 0);
 		if (b) {
 			text_of(b, second, sizeof(second));
 			CHECK_STR(second, first);
 			CHECK_INT(b->state, ATTACHMENT_PLUGGED);
+			CHECK(b->eth == 3 && b->is_half);
 		}
 	}
 	CHECK_STR(err.text, "");
@@ -273,6 +279,8 @@ static void refuses_a_text_that_is_none(void)
 		"network=default ip=10.171.0.2 publish=icmp,,80,80",
 		"network=default ip=10.171.0.2 publish=tcp,,80,80,80",
 		"network=default ip=10.171.0.2 publish=tcp,,80,99999",
+		"network=default ip=10.171.0.2 eth=16",
+		"network=default ip=10.171.0.2 half=no",
 	};
 	struct attachment *a = NULL;
 	struct error err = ERROR_INIT;
@@ -396,6 +404,62 @@ static void plugs_and_unplugs(void)
 	node_done(&n);
 }
 
+static void plug_and_wait(struct node *n, struct attachment *a, int ns_fd)
+{
+	int r = attachment_plug(a, fd_copy(ns_fd), on_plug, n);
+
+	n->n_done = 0;
+	CHECK(r == 0 || r == -ENOMEM);
+	if (r == 0)
+		LOOP_WAIT(n->loop, n->n_done == 1);
+}
+
+/* The first of two networks of a pod that lives on. */
+static void withdraw_first(struct node *n, struct attachment **first, int ns_fd)
+{
+	struct attachment *a = *first, *b = a->next;
+	char gone[IF_NAMESIZE];
+
+	b->eth = 1;
+	a->leads_out = true;
+	plug_and_wait(n, a, ns_fd);
+	plug_and_wait(n, b, ns_fd);
+	if (a->state != ATTACHMENT_PLUGGED || b->state != ATTACHMENT_PLUGGED)
+		return;
+	CHECK(attachment_on(a, "web") == b);
+	memcpy(gone, a->device, sizeof(gone));
+	n->n_done = 0;
+	if (attachment_withdraw(a, b, fd_copy(ns_fd), on_plug, n) < 0)
+		return;
+	LOOP_WAIT(n->loop, n->n_done == 1);
+	CHECK(*first == b && !b->next && !attachment_on(b, NETWORK_DEFAULT));
+	CHECK(!has_link(gone) && has_link(b->device));
+}
+
+static void is_withdrawn_alone(void)
+{
+	const struct network_spec spec = { .name = "web" };
+	const struct network_wish wishes[] = { { .network = NETWORK_DEFAULT },
+					       { .network = "web" } };
+	struct attachment *first = NULL, *a = NULL;
+	struct error err = ERROR_INIT;
+	struct node n;
+	int fd = -1;
+
+	if (node_init(&n) && networks_create(n.networks, &spec, on_network, &n, &err) == 0) {
+		LOOP_WAIT(n.loop, n.n_done == 1);
+		fd = new_netns();
+		for (size_t i = 0; i < ARRAY_SIZE(wishes); i++)
+			if (network_attach(n.networks, &wishes[i], "shop", &a, &err) == 0)
+				attachment_append(&first, a);
+		if (first && first->next)
+			withdraw_first(&n, &first, fd);
+	}
+	CHECK_STR(err.text, "");
+	(void)fd_close(fd);
+	node_done(&n);
+}
+
 static void removes_ports_of_nobody(void)
 {
 	struct port_plan plan = { .name = "nacre000aab0063",
@@ -429,5 +493,5 @@ UNIT_MAIN({ "makes the default one", makes_the_default_one },
 	  { "refuses a text that is none", refuses_a_text_that_is_none },
 	  { "names who has it", names_who_has_it },
 	  { "names the program that has the port", names_the_program_that_has_the_port },
-	  { "plugs and unplugs", plugs_and_unplugs },
+	  { "plugs and unplugs", plugs_and_unplugs }, { "is withdrawn alone", is_withdrawn_alone },
 	  { "removes ports of nobody", removes_ports_of_nobody })

@@ -21,6 +21,9 @@
 struct plug {
 	struct network_job job;
 	struct attachment *attachment;
+	struct port_plan heir; /* of who gets the default routes */
+	bool has_heir;
+	bool with_device; /* which does not go with its pod */
 	int netns_fd;
 	plug_fn done;
 	void *userdata;
@@ -70,20 +73,20 @@ static void plug_plan(const struct attachment *a, struct port_plan *ret)
 	const struct network *n = a->network;
 
 	*ret = (struct port_plan){
-		.pod_name = "eth0",
 		.alias = a->owner,
 		.group = PORT_GROUP + n->number,
 		.mtu = n->mtu,
 		.ip4 = a->ip4,
 		.ip6 = a->ip6,
 		.gateway4 = n->gateway4,
-		.is_default = !n->internal,
+		.is_default = a->leads_out,
 		.pool4 = n->pool4,
 		.pool6 = n->pool6,
 		.loopback = plug_wants_loopback(a),
 		.rate_to_pod = a->rate_to_pod,
 		.rate_from_pod = a->rate_from_pod,
 	};
+	(void)str_printf(ret->pod_name, sizeof(ret->pod_name), "eth%u", a->eth);
 	memcpy(ret->name, a->device, sizeof(ret->name));
 	memcpy(ret->mac, a->mac, sizeof(ret->mac));
 }
@@ -137,6 +140,11 @@ static int plug_make(struct plug *p)
 		p->err = (struct error)ERROR_INIT;
 		r = port_make(&plan, p->netns_fd, &p->index, &p->err);
 	}
+	if (r == -EEXIST)
+		return error_refuse(&p->err, ERROR_PRECONDITION,
+				    "%s has a device of its own that is called %s, as that on the "
+				    "network %s would be; rename it",
+				    a->owner, plan.pod_name, a->network->name);
 	if (r < 0)
 		return r;
 	plug_filter_port(a, p->index, &port);
@@ -214,6 +222,19 @@ int attachment_plug(struct attachment *a, int netns_fd, plug_fn done, void *user
 
 /* ---- out of it ---- */
 
+/* What is in its way is the pod's own doing, and does not hold the others up. */
+static void unplug_device(struct plug *p)
+{
+	struct error err = ERROR_INIT;
+	int r = port_remove(p->attachment->device, &err);
+
+	if (r == 0 && p->has_heir && p->netns_fd >= 0)
+		r = port_lead_out(&p->heir, p->netns_fd, &err);
+	if (r < 0)
+		log_warn("a pod that leaves a network is not as it should be",
+			 LOG_STR("workload", p->attachment->owner), LOG_ERR(&err));
+}
+
 static void unplug_run(struct pool_work *work)
 {
 	struct plug *p = container_of(work, struct plug, job.work);
@@ -221,11 +242,16 @@ static void unplug_run(struct pool_work *work)
 	struct filter_port port;
 
 	FAILPOINT_BEFORE("network.unplug");
-	plug_filter_port(p->attachment, p->index, &port);
-	(void)pthread_mutex_lock(&all->filter_lock);
-	(void)filter_remove_port(all->filter, &port, &p->err);
-	(void)pthread_mutex_unlock(&all->filter_lock);
+	/* A port that was not there when the table was written has no rules. */
+	if (p->index) {
+		plug_filter_port(p->attachment, p->index, &port);
+		(void)pthread_mutex_lock(&all->filter_lock);
+		(void)filter_remove_port(all->filter, &port, &p->err);
+		(void)pthread_mutex_unlock(&all->filter_lock);
+	}
 	plug_forget_connections(p->attachment);
+	if (p->with_device)
+		unplug_device(p);
 	FAILPOINT_AFTER("network.unplug");
 }
 
@@ -255,6 +281,14 @@ static bool plug_tells_plugins(struct attachment *a, plug_fn done, void *userdat
 	       plugins_unplug(a, done, userdata) == 0;
 }
 
+static void unplug_begin(struct plug *p, struct attachment *a)
+{
+	p->index = a->index;
+	p->job.work = (struct pool_work){ .run = unplug_run, .done = unplug_done };
+	a->state = ATTACHMENT_UNPLUGGING;
+	networks_submit(a->network->all, &p->job);
+}
+
 void attachment_unplug(struct attachment *a, plug_fn done, void *userdata)
 {
 	struct networks *all = a->network->all;
@@ -274,8 +308,27 @@ void attachment_unplug(struct attachment *a, plug_fn done, void *userdata)
 			done(userdata, NULL);
 		return;
 	}
-	p->index = a->index;
-	p->job.work = (struct pool_work){ .run = unplug_run, .done = unplug_done };
-	a->state = ATTACHMENT_UNPLUGGING;
-	networks_submit(all, &p->job);
+	unplug_begin(p, a);
+}
+
+int attachment_withdraw(struct attachment *a, struct attachment *heir, int netns_fd, plug_fn done,
+			void *userdata)
+{
+	struct plug *p;
+
+	assert(a->state == ATTACHMENT_PLUGGED && !a->network->plugins);
+	p = plug_new(a, done, userdata);
+	if (!p) {
+		(void)fd_close(netns_fd);
+		return -ENOMEM;
+	}
+	p->with_device = true;
+	p->netns_fd = netns_fd;
+	p->has_heir = heir != NULL;
+	if (heir)
+		plug_plan(heir, &p->heir);
+	/* Its owner's, which may be gone by then. */
+	p->heir.alias = NULL;
+	unplug_begin(p, a);
+	return 0;
 }

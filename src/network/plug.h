@@ -26,4 +26,12 @@ int attachment_plug(struct attachment *a, int netns_fd, plug_fn done, void *user
  */
 void attachment_unplug(struct attachment *a, plug_fn done, void *userdata);
 
+/*
+ * The same while the pod goes on, with its device: netns_fd is the pod's network namespace, which
+ * is taken over, or -1. heir: of the same pod, gets the default routes; NULL: nobody does, or they
+ * were not here. -ENOMEM at once, and nothing is changed.
+ */
+int attachment_withdraw(struct attachment *a, struct attachment *heir, int netns_fd, plug_fn done,
+			void *userdata);
+
 #endif

@@ -18,6 +18,8 @@
 /* A network's name is a label of DNS (base/parse.h). */
 #define NETWORK_NAME_SIZE 64
 #define NETWORK_PUBLISH_MAX 1024 /* ports of one workload; a range counts each */
+/* One workload is on at most so many networks at once, its devices eth0 to eth15. */
+#define NETWORK_OF_ONE_MAX 16
 /* What a workload is on that names none; exists always. */
 #define NETWORK_DEFAULT "default"
 

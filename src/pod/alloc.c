@@ -9,6 +9,7 @@
 #include "cell/mounts.h"
 #include "image/image.h"
 #include "network/attachment.h"
+#include "pod/change.h"
 #include "pod/etc_wish.h"
 #include "pod/hosted.h"
 #include "pod/shares.h"
@@ -44,7 +45,9 @@ void workload_unmake(struct workload *w)
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_free(w->containers[i]);
 	shares_free(w);
-	w->attachment = attachment_free(w->attachment);
+	while (w->attachment)
+		(void)attachment_free(w->attachment);
+	w->change = plug_change_free(w->change);
 	w->etc = etc_wish_free(w->etc);
 	strv_free(w->limits);
 	free(w->refused);

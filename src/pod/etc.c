@@ -138,6 +138,9 @@ static int etc_put_own_hosts(struct buf *b, const struct etc_place *p)
 	if (!p->attachment)
 		return buf_addf(b, etc_localhost, " ", etc_hostname(p));
 	r = buf_addf(b, etc_localhost, "", "");
+	/* There they follow its networks. */
+	if (r == 0 && p->names && p->names->len > 0 && str_eq(etc_hostname(p), p->name))
+		return 0;
 	if (r == 0)
 		r = etc_put_address(b, p, &p->attachment->ip4);
 	return r < 0 ? r : etc_put_address(b, p, &p->attachment->ip6);

@@ -46,12 +46,14 @@ struct pod_container_spec {
 struct workload_spec {
 	enum workload_kind kind;
 	const char *name;
-	struct instance *parent;           /* NULL: the node */
-	const char *network;               /* "pod", "none", "own", "host" */
-	const struct network_wish *attach; /* for a pod of kind cell; NULL: to no network */
-	struct instance_choice choice;     /* for a pod: of what kind its instance is */
-	const struct instance_nic *nic;    /* of that; NULL: none */
-	const struct etc_wish *etc;        /* NULL: nothing is asked of its files below /etc */
+	struct instance *parent;            /* NULL: the node */
+	const char *network;                /* "pod", "none", "own", "host" */
+	const struct network_wish *attach;  /* for a pod of kind cell; NULL: to no network */
+	const struct network_wish *further; /* and to these, behind it */
+	size_t n_further;
+	struct instance_choice choice;  /* for a pod: of what kind its instance is */
+	const struct instance_nic *nic; /* of that; NULL: none */
+	const struct etc_wish *etc;     /* NULL: nothing is asked of its files below /etc */
 	bool auto_remove;
 	bool lasts;          /* a sandbox (pod/sandbox.h), which may have no container */
 	const char *request; /* base/request.h; NULL: none */

@@ -177,8 +177,11 @@ struct workload {
 	char reason[WORKLOAD_REASON_MAX];
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	const char *network;            /* a word of the API */
-	/* On a network of the node; NULL: it is on none. */
+	/* On a network of the node, with further ones behind it (attachment.next); NULL: it is on
+	 * none. */
 	struct attachment *attachment;
+	struct plug_change *change;    /* of these, while it runs (pod/connect.h); NULL: none */
+	bool has_names;                /* it is, or was, on one: its files name who is beside it */
 	bool plug_failed;              /* `refused` says why, if there was memory for it */
 	bool pausing;                  /* a call pauses it, or lets it go on */
 	bool save_due;                 /* its record is to be written when the loop turns */

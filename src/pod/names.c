@@ -25,7 +25,7 @@
 /* The block of one network, for all that are on it. */
 struct names_text {
 	struct list link;
-	const struct attachment *of;
+	const struct workload *of;
 	char *text;
 	uint64_t sum;
 };
@@ -53,12 +53,20 @@ static bool names_has_one(const struct workload *w)
 {
 	static const char *const taken[] = { "localhost", "ip6-localhost", "ip6-loopback" };
 
-	if (!w->attachment || w->lasts || workload_has_ended(w))
+	if (w->lasts || workload_has_ended(w))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
 		if (str_eq(name_last(w->path), taken[i]))
 			return false;
 	return true;
+}
+
+/* Of a list, the first that is there for good. */
+static const struct attachment *names_first(const struct attachment *a)
+{
+	while (a && a->is_half)
+		a = a->next;
+	return a;
 }
 
 /* Plugins have a network for each of those who are on it, and one name for all. */
@@ -68,7 +76,21 @@ static bool names_are_together(const struct attachment *a, const struct attachme
 					    str_eq(a->network->name, b->network->name));
 }
 
-static int names_add_address(struct buf *b, const struct workload *w, const struct prefix *address)
+/* Whether both are on the same networks, in the same order. */
+static bool names_are_alike(const struct workload *a, const struct workload *b)
+{
+	const struct attachment *x = names_first(a->attachment);
+	const struct attachment *y = names_first(b->attachment);
+
+	while (x && y && names_are_together(x, y)) {
+		x = names_first(x->next);
+		y = names_first(y->next);
+	}
+	return !x && !y;
+}
+
+static int names_add_address(struct buf *b, const struct workload *w, const struct attachment *a,
+			     const struct prefix *address)
 {
 	const char *name = name_last(w->path);
 	char text[PREFIX_TEXT_MAX];
@@ -76,24 +98,48 @@ static int names_add_address(struct buf *b, const struct workload *w, const stru
 	if (!address->family)
 		return 0;
 	prefix_print_address(address, text);
-	return buf_addf(b, "%s\t%s %s.%s\n", text, name, name, w->attachment->network->name);
+	return buf_addf(b, "%s\t%s %s.%s\n", text, name, name, a->network->name);
 }
 
-static int names_add(struct buf *b, const struct workload *w)
+static int names_add(struct buf *b, const struct workload *w, const struct attachment *a)
 {
-	int r = names_add_address(b, w, &w->attachment->ip4);
+	int r = names_add_address(b, w, a, &a->ip4);
 
-	return r < 0 ? r : names_add_address(b, w, &w->attachment->ip6);
+	return r < 0 ? r : names_add_address(b, w, a, &a->ip6);
+}
+
+/* Those who are on one network. */
+static int names_add_network(struct buf *b, const struct list *workloads,
+			     const struct attachment *of)
+{
+	const struct workload *w;
+	int r = 0;
+
+	list_for_each (w, workloads, struct workload, link) {
+		const struct attachment *a = names_first(w->attachment);
+
+		while (a && !names_are_together(a, of))
+			a = names_first(a->next);
+		if (a && r == 0 && names_has_one(w))
+			r = names_add(b, w, a);
+	}
+	return r;
 }
 
 static int names_add_all(struct buf *b, const struct list *workloads, const struct workload *of)
 {
-	const struct workload *w;
-	int r = hosts_block_begin(b, of->attachment->network->name);
+	_cleanup_(buf_done) struct buf networks = BUF_INIT;
+	const struct attachment *first = names_first(of->attachment), *a;
+	int r = first ? 0 : buf_add_str(&networks, "none");
 
-	list_for_each (w, workloads, struct workload, link)
-		if (r == 0 && names_has_one(w) && names_are_together(w->attachment, of->attachment))
-			r = names_add(b, w);
+	for (a = first; a && r == 0; a = names_first(a->next))
+		r = buf_addf(&networks, "%s%s", a == first ? "" : ", ", a->network->name);
+	if (r == 0)
+		r = buf_add(&networks, "", 1);
+	if (r == 0)
+		r = hosts_block_begin(b, (const char *)buf_data(&networks));
+	for (a = first; a && r == 0; a = names_first(a->next))
+		r = names_add_network(b, workloads, a);
 	return r < 0 ? r : hosts_block_end(b);
 }
 
@@ -104,7 +150,7 @@ int names_block(const struct list *workloads, const struct workload *w, struct b
 	int r;
 
 	*ret = 0;
-	if (!w->attachment || w->lasts)
+	if (!w->has_names || w->lasts)
 		return 0;
 	r = names_add_all(b, workloads, w);
 	if (r == 0)
@@ -164,7 +210,7 @@ static const struct names_text *names_text_of(struct names_job *j, const struct 
 	struct names_text *t;
 
 	list_for_each (t, &j->texts, struct names_text, link)
-		if (names_are_together(t->of, w->attachment))
+		if (names_are_alike(t->of, w))
 			return t;
 	t = calloc(1, sizeof(*t));
 	if (!t)
@@ -174,7 +220,7 @@ static const struct names_text *names_text_of(struct names_job *j, const struct 
 		free(t);
 		return NULL;
 	}
-	t->of = w->attachment;
+	t->of = w;
 	list_init(&t->link);
 	list_add_tail(&j->texts, &t->link);
 	return t;
@@ -211,7 +257,7 @@ static int names_add_target(struct names_job *j, struct pod_container *c)
 
 static bool names_are_wanted(const struct workload *w)
 {
-	return w->kind == WORKLOAD_POD && w->attachment && !w->lasts && !workload_has_ended(w) &&
+	return w->kind == WORKLOAD_POD && w->has_names && !w->lasts && !workload_has_ended(w) &&
 	       w->instance && !w->instance->ended && !instance_is_remote(w->instance);
 }
 

@@ -9,7 +9,8 @@
 
 /*
  * Pods of one network find each other by name: /etc/hosts of each has a block (pod/hosts_block.h)
- * with the addresses of all of them, by the name of the pod and by NAME.NETWORK. It is written with
+ * with the addresses of all of them, by the name of the pod and by NAME.NETWORK, for each network
+ * that it is on. It is written with
  * the file, and again when somebody came or went, within a second: on a thread, in the containers
  * that run. No resolver is involved, and nothing parses what a pod sends.
  *
@@ -44,7 +45,7 @@ void names_done(struct names *n);
 /* Somebody came to a network or left one, or a container began to run. */
 void names_look(struct names *n);
 
-/* The block of the network that a workload is on, with those of all workloads that are on it, and
+/* The block of the networks that a workload is on, with all workloads that are on them, and
  * what stands for the block in pod_container.names. Nothing for one that gets no names: 0 and no
  * text. -ENOMEM. */
 int names_block(const struct list *workloads, const struct workload *w, struct buf *b,

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -15,32 +17,145 @@
 #include "pod/failure.h"
 #include "pod/workloads.h"
 
+/* ---- more than one network ---- */
+
+void plug_choose_way_out(struct workload *w)
+{
+	bool found = false;
+
+	for (struct attachment *a = w->attachment; a; a = a->next) {
+		a->leads_out = !found && !a->is_half && !a->network->internal;
+		found = found || a->leads_out;
+	}
+}
+
+static unsigned plug_free_eth(const struct workload *w)
+{
+	uint32_t taken = 0;
+	unsigned eth = 0;
+
+	static_assert(NETWORK_OF_ONE_MAX < 32, "a bit for each");
+	for (const struct attachment *a = w->attachment; a; a = a->next)
+		taken |= UINT32_C(1) << a->eth;
+	while (taken & UINT32_C(1) << eth)
+		eth++;
+	return eth;
+}
+
+int plug_reserve_one(struct workload *w, struct networks *networks, const struct network_wish *wish,
+		     struct attachment **ret, struct error *err)
+{
+	struct network_wish own = *wish;
+	unsigned eth = plug_free_eth(w);
+	int r;
+
+	own.id = w->id;
+	own.pod = own.pod ? own.pod : w->path;
+	if (attachment_on(w->attachment, own.network))
+		return error_field(err, ERROR_EXISTS, "network", "%s is on the network %s already",
+				   w->path, own.network);
+	if (eth >= NETWORK_OF_ONE_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED, "%s is on %d networks already, the limit",
+				    w->path, NETWORK_OF_ONE_MAX);
+	if (w->etc) {
+		own.servers = w->etc->servers;
+		own.search = w->etc->search;
+		own.options = w->etc->options;
+	}
+	r = network_attach(networks, &own, w->path, ret, err);
+	if (r < 0)
+		return r;
+	(*ret)->eth = eth;
+	attachment_append(&w->attachment, *ret);
+	w->has_names = true;
+	return 0;
+}
+
+/* Of the i-th further one, as the request calls it. */
+static int plug_blame_further(size_t i, int r, struct error *err)
+{
+	char field[ERROR_FIELD_MAX];
+
+	if (err && err->field[0] &&
+	    str_printf(field, sizeof(field), "further_networks[%zu].%s", i, err->field) >= 0)
+		error_rename_field(err, field);
+	return r;
+}
+
 int plug_reserve(struct workload *w, struct networks *networks, const struct workload_spec *spec,
 		 struct error *err)
 {
-	struct network_wish wish;
+	struct attachment *a;
+	int r;
 
 	if (!spec->attach)
 		return 0;
-	wish = *spec->attach;
-	wish.id = w->id;
-	wish.pod = wish.pod ? wish.pod : w->path;
-	if (w->etc) {
-		wish.servers = w->etc->servers;
-		wish.search = w->etc->search;
-		wish.options = w->etc->options;
+	r = plug_reserve_one(w, networks, spec->attach, &a, err);
+	for (size_t i = 0; i < spec->n_further && r == 0; i++) {
+		r = plug_reserve_one(w, networks, &spec->further[i], &a, err);
+		if (r < 0)
+			r = plug_blame_further(i, r, err);
 	}
+	if (r < 0)
+		return r;
+	plug_choose_way_out(w);
 	names_look(&w->all->names);
-	return network_attach(networks, &wish, w->path, &w->attachment, err);
+	return 0;
+}
+
+/* ---- the text of a record ---- */
+
+int plug_print(const struct workload *w, struct buf *b)
+{
+	int r = !w->attachment && w->has_names ? buf_add_str(b, PLUG_NONE) : 0;
+
+	for (const struct attachment *a = w->attachment; a && r == 0; a = a->next) {
+		r = a == w->attachment ? 0 : buf_add_str(b, "\n");
+		if (r == 0)
+			r = attachment_print(a, b);
+	}
+	return r < 0 ? r : buf_add(b, "", 1);
+}
+
+static int plug_adopt_one(struct workload *w, struct networks *networks, const char *text,
+			  size_t len, struct error *err)
+{
+	_cleanup_str_ char *line = strndup(text, len);
+	struct attachment *a = NULL;
+	int r;
+
+	if (!line)
+		return error_set(err, -ENOMEM, "the network of %s", w->path);
+	r = network_adopt(networks, line, w->path, &a, err);
+	if (r < 0)
+		return r;
+	attachment_append(&w->attachment, a);
+	if (a->is_half)
+		loop_defer_schedule(&w->defer);
+	return 0;
 }
 
 int plug_adopt(struct workload *w, struct networks *networks, const char *text, struct error *err)
 {
+	int r = 0;
+
 	if (str_empty(text))
 		return 0;
+	w->has_names = true;
+	/* One that cannot be had takes none of the others with it. */
+	for (size_t len; *text && !str_eq(text, PLUG_NONE); text += len + (text[len] == '\n')) {
+		int one;
+
+		len = strcspn(text, "\n");
+		one = plug_adopt_one(w, networks, text, len, r == 0 ? err : NULL);
+		r = r == 0 ? one : r;
+	}
+	plug_choose_way_out(w);
 	names_look(&w->all->names);
-	return network_adopt(networks, text, w->path, &w->attachment, err);
+	return r;
 }
+
+/* ---- into the kernel ---- */
 
 int plug_open_netns(const struct instance *i, struct error *err)
 {
@@ -74,50 +189,89 @@ static void plug_on_plugged(void *userdata, const struct error *err)
 	loop_defer_schedule(&w->defer);
 }
 
-static int plug_begin(struct workload *w, struct error *err)
+static int plug_begin(struct workload *w, struct attachment *a, struct error *err)
 {
 	int fd = plug_open_netns(w->instance, err), r;
 
 	if (fd < 0)
 		return fd;
-	r = attachment_plug(w->attachment, fd, plug_on_plugged, w);
+	r = attachment_plug(a, fd, plug_on_plugged, w);
 	return r < 0 ? error_set(err, r, "connect %s to its network", w->path) : 0;
 }
 
-int plug_is_awaited(struct workload *w, struct error *err)
-{
-	int r;
-
-	if (!w->attachment || w->state != WORKLOAD_STARTING)
-		return 0;
-	if (w->plug_failed)
-		return w->refused ? error_copy(err, w->refused)
-				  : error_set(err, -ENOMEM, "connect %s to its network", w->path);
-	if (w->attachment->state != ATTACHMENT_RESERVED)
-		return w->attachment->state == ATTACHMENT_PLUGGING;
-	if (!w->instance || w->instance->pid <= 0)
-		return 1;
-	r = plug_begin(w, err);
-	return r < 0 ? r : 1;
-}
+/* ---- out of it ---- */
 
 static void plug_on_unplugged(void *userdata, const struct error *err)
 {
 	struct workload *w = userdata;
 
 	(void)err;
-	w->attachment = NULL;
 	w->save_due = true;
 	loop_defer_schedule(&w->defer);
 }
 
+int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_fn done,
+		  void *userdata)
+{
+	const bool hands_on = may_lead || a->leads_out;
+	struct attachment *heir;
+	int fd = -1;
+
+	a->is_half = true;
+	plug_choose_way_out(w);
+	heir = hands_on ? w->attachment : NULL;
+	while (heir && !heir->leads_out)
+		heir = heir->next;
+	if (heir && heir->state == ATTACHMENT_PLUGGED && w->instance && !w->instance->ended)
+		fd = plug_open_netns(w->instance, NULL);
+	return attachment_withdraw(a, fd >= 0 ? heir : NULL, fd, done, userdata);
+}
+
+/* What a change was at when the daemon ended, or could not undo. */
+static void plug_take_halves_out(struct workload *w)
+{
+	if (w->change || workload_has_ended(w))
+		return;
+	for (struct attachment *a = w->attachment; a; a = a->next)
+		if (a->is_half && a->state == ATTACHMENT_PLUGGED)
+			(void)plug_withdraw(w, a, true, plug_on_unplugged, w);
+}
+
 bool plug_is_released(struct workload *w)
 {
+	struct attachment *next;
+
 	if (!w->attachment)
 		return true;
 	names_look(&w->all->names);
-	if (w->attachment->state == ATTACHMENT_RESERVED ||
-	    w->attachment->state == ATTACHMENT_PLUGGED)
-		attachment_unplug(w->attachment, plug_on_unplugged, w);
+	for (struct attachment *a = w->attachment; a; a = next) {
+		next = a->next;
+		if (a->state == ATTACHMENT_RESERVED || a->state == ATTACHMENT_PLUGGED)
+			attachment_unplug(a, plug_on_unplugged, w);
+	}
 	return !w->attachment;
+}
+
+/* ---- the turn of a workload ---- */
+
+int plug_is_awaited(struct workload *w, struct error *err)
+{
+	bool waits = false;
+
+	plug_take_halves_out(w);
+	if (!w->attachment || w->state != WORKLOAD_STARTING)
+		return 0;
+	if (w->plug_failed)
+		return w->refused ? error_copy(err, w->refused)
+				  : error_set(err, -ENOMEM, "connect %s to its network", w->path);
+	for (struct attachment *a = w->attachment; a; a = a->next) {
+		if (a->state == ATTACHMENT_RESERVED && w->instance && w->instance->pid > 0) {
+			int r = plug_begin(w, a, err);
+
+			if (r < 0)
+				return r;
+		}
+		waits = waits || a->state == ATTACHMENT_RESERVED || a->state == ATTACHMENT_PLUGGING;
+	}
+	return waits;
 }

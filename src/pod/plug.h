@@ -2,6 +2,8 @@
 #ifndef NACRE_POD_PLUG_H
 #define NACRE_POD_PLUG_H
 
+#include "base/buf.h"
+#include "network/plug.h"
 #include "pod/make.h"
 #include "pod/model.h"
 
@@ -13,10 +15,28 @@
  * (keeper/late.h), or is not asked.
  */
 
-/* Reserves what the spec asks for (network/attachment.h), if anything. */
+/* A record of one that is on no network any more. */
+#define PLUG_NONE "none"
+
+/* Reserves what the spec asks for (network/attachment.h), if anything: all of it, or the caller
+ * frees what there is of w->attachment. The first one is eth0. */
 int plug_reserve(struct workload *w, struct networks *networks, const struct workload_spec *spec,
 		 struct error *err);
-/* That of an earlier life, from the text of its record. */
+/* One more, behind those that it has; in the list already. "network": it is on that (ERROR_EXISTS),
+ * and what network_attach() says. */
+int plug_reserve_one(struct workload *w, struct networks *networks, const struct network_wish *wish,
+		     struct attachment **ret, struct error *err);
+/* The default routes lead to the first that is not internal, and stays. */
+void plug_choose_way_out(struct workload *w);
+/* Takes one out that is PLUGGED, with its device, and hands its default routes on, if they were
+ * there or may_lead: as attachment_withdraw(). */
+int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_fn done,
+		  void *userdata);
+
+/* All of its networks as the text of a record, with its NUL: a line for each, PLUG_NONE, or "" for
+ * one that never had any. -ENOMEM. */
+int plug_print(const struct workload *w, struct buf *b);
+/* Those of an earlier life, from that text. */
 int plug_adopt(struct workload *w, struct networks *networks, const char *text, struct error *err);
 /* Begins, once the process is there whose network namespace it is. 1: it is not over yet, and the
  * workload's defer is scheduled when it is; 0; or why it failed. */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "network/attachment.h"
 #include "pod/alloc.h"
+#include "pod/plug.h"
 #include "store/store.h"
 
 int record_put_workload(struct run_store *s, const struct workload *w, struct error *err)
@@ -34,12 +34,9 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.lasts = w->lasts,
 	};
 
-	if (w->attachment) {
-		if (attachment_print(w->attachment, &attachment) < 0 ||
-		    buf_add(&attachment, "", 1) < 0)
-			return error_set(err, -ENOMEM, "record workload %s", w->path);
-		r.attachment = (const char *)buf_data(&attachment);
-	}
+	if (plug_print(w, &attachment) < 0)
+		return error_set(err, -ENOMEM, "record workload %s", w->path);
+	r.attachment = (const char *)buf_data(&attachment);
 	return run_store_put_workload(s, &r, err);
 }
 

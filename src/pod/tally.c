@@ -7,6 +7,8 @@
 #include "instance/place.h"
 #include "instance/tally.h"
 #include "isolate/cgroup_name.h"
+#include "network/attachment.h"
+#include "network/model.h"
 #include "pod/life.h"
 #include "store/store.h"
 
@@ -103,6 +105,20 @@ static void tally_files(const struct workload *w, struct tally *t)
 	}
 }
 
+/* What comes or goes just now is not asked for. */
+static void tally_ports(const struct workload *w, struct tally *t)
+{
+	char thing[IF_NAMESIZE + 8];
+
+	for (const struct attachment *a = w->attachment; a && w->state == WORKLOAD_RUNNING;
+	     a = a->next) {
+		if (a->state != ATTACHMENT_PLUGGED || a->is_half || a->network->plugins)
+			continue;
+		(void)str_printf(thing, sizeof(thing), "ports/%s", a->device);
+		tally_must(t, "port", thing, w->id, w->path);
+	}
+}
+
 /* ---- what the store says ---- */
 
 static void tally_record(struct tally *t, const char *kind, const char *id, const char *path,
@@ -194,6 +210,7 @@ int workloads_tally(struct workloads *all, struct tally *t, struct error *err)
 	list_for_each (w, &all->list, struct workload, link) {
 		tally_groups(all, w, t);
 		tally_files(w, t);
+		tally_ports(w, t);
 		tally_record(t, "workload", w->id, w->path, tally_must);
 		for (size_t n = 0; n < w->n_containers; n++)
 			tally_record(t, "container", w->containers[n]->id, w->path, tally_must);

@@ -8,9 +8,9 @@ struct workloads;
 
 /*
  * Names what the workloads have outside of memory, for the check of a node: "cgroup" and
- * "processes" (paths below the base group), "log" and "rootfs" (directories, by id), "record" (what
- * run.db has of workloads and instances, as "KIND ID"). That the records are as memory says is
- * checked here too. An error is the store's.
+ * "processes" (paths below the base group), "port" ("ports/NAME", of a pod that runs), "log" and
+ * "rootfs" (directories, by id), "record" (what run.db has of workloads and instances, as "KIND
+ * ID"). That the records are as memory says is checked here too. An error is the store's.
  */
 int workloads_tally(struct workloads *all, struct tally *t, struct error *err);
 

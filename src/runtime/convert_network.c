@@ -74,7 +74,8 @@ Nacre__V1__Network *convert_network(struct arena *a, const struct network *n)
 											  : NULL;
 }
 
-Nacre__V1__NetworkPod *convert_network_pod(struct arena *a, const struct workload *w)
+Nacre__V1__NetworkPod *convert_network_pod(struct arena *a, const struct workload *w,
+					   const struct attachment *on)
 {
 	Nacre__V1__NetworkPod *m = arena_alloc(a, sizeof(*m));
 
@@ -83,9 +84,9 @@ Nacre__V1__NetworkPod *convert_network_pod(struct arena *a, const struct workloa
 	nacre__v1__network_pod__init(m);
 	m->id = convert_str(w->id);
 	m->name = convert_str(w->path);
-	m->ip = convert_address(a, &w->attachment->ip4);
-	m->ip6 = convert_address(a, &w->attachment->ip6);
-	m->mac = convert_mac(a, w->attachment->mac);
+	m->ip = convert_address(a, &on->ip4);
+	m->ip6 = convert_address(a, &on->ip6);
+	m->mac = convert_mac(a, on->mac);
 	return m->ip && m->ip6 && m->mac ? m : NULL;
 }
 
@@ -114,8 +115,9 @@ static int convert_live(struct arena *a, const struct attachment *from,
 	m->ip = convert_address(a, &from->ip4);
 	m->ip6 = convert_address(a, &from->ip6);
 	m->mac = convert_mac(a, from->mac);
+	m->device = arena_printf(a, "eth%u", from->eth);
 	m->publish = arena_zalloc(a, from->n_publish + 1, sizeof(*m->publish));
-	if (!m->ip || !m->ip6 || !m->mac || !m->publish)
+	if (!m->ip || !m->ip6 || !m->mac || !m->publish || !m->device)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n_publish; i++) {
 		m->publish[i] = convert_port(a, &from->publish[i]);
@@ -126,16 +128,49 @@ static int convert_live(struct arena *a, const struct attachment *from,
 	return 0;
 }
 
+Nacre__V1__WorkloadNetwork *convert_attached(struct arena *a, const struct attachment *from)
+{
+	Nacre__V1__WorkloadNetwork *m = arena_alloc(a, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	nacre__v1__workload_network__init(m);
+	return convert_live(a, from, m) < 0 ? NULL : m;
+}
+
+static int convert_further(struct arena *a, const struct attachment *first, Nacre__V1__Workload *m)
+{
+	m->further_attachments =
+		arena_zalloc(a, NETWORK_OF_ONE_MAX, sizeof(*m->further_attachments));
+	if (!m->further_attachments)
+		return -ENOMEM;
+	for (const struct attachment *from = first; from; from = from->next) {
+		if (from->is_half)
+			continue;
+		m->further_attachments[m->n_further_attachments] = convert_attached(a, from);
+		if (!m->further_attachments[m->n_further_attachments++])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int convert_attachment(struct arena *a, const struct workload *w, Nacre__V1__Workload *m)
 {
+	const struct attachment *first = w->attachment;
+
+	/* One that comes or goes just now is none yet, or none any more. */
+	while (first && first->is_half)
+		first = first->next;
 	m->attachment = settings_network(a, w->settings);
-	if (w->attachment && !m->attachment) {
+	if (first && !m->attachment) {
 		m->attachment = arena_alloc(a, sizeof(*m->attachment));
 		if (!m->attachment)
 			return -ENOMEM;
 		nacre__v1__workload_network__init(m->attachment);
 	}
-	if (w->attachment && convert_live(a, w->attachment, m->attachment) < 0)
+	if (first && convert_live(a, first, m->attachment) < 0)
+		return -ENOMEM;
+	if (first && first->next && convert_further(a, first->next, m) < 0)
 		return -ENOMEM;
 	if (m->attachment && !str_empty(m->attachment->name))
 		m->network = m->attachment->name;

@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/sysio.h"
 #include "base/tally.h"
+#include "net/port.h"
 
 /* Deeper than instances, cells and containers can be; what a container makes below is its own. */
 #define LOOK_DEPTH_MAX 40
@@ -229,6 +231,22 @@ static int look_mounts_of(struct tally *t, int dir_fd)
 	return 0;
 }
 
+static int look_ports(struct tally *t, struct error *err)
+{
+	char thing[IF_NAMESIZE + 8];
+	struct port_seen *seen = NULL;
+	size_t n = 0;
+	int r = port_list(&seen, &n, err);
+
+	tally_may_below(t, "port", "ports");
+	for (size_t i = 0; i < n && r == 0; i++) {
+		(void)str_printf(thing, sizeof(thing), "ports/%s", seen[i].name);
+		tally_seen(t, "port", thing);
+	}
+	free(seen);
+	return r;
+}
+
 /* ---- all of it ---- */
 
 int look_take(const struct look *l, struct tally *t, struct error *err)
@@ -255,5 +273,5 @@ int look_take(const struct look *l, struct tally *t, struct error *err)
 	r = look_mounts_of(t, l->root_fd);
 	if (r == 0)
 		r = look_mounts_of(t, l->run_fd);
-	return r < 0 ? error_set(err, r, "read the mounts") : 0;
+	return r < 0 ? error_set(err, r, "read the mounts") : look_ports(t, err);
 }

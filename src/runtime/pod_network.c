@@ -18,6 +18,7 @@
 #include "wire/cni_config.h"
 
 #define POD_NETWORK "pod_network"
+#define FURTHER "further_networks"
 #define PUBLISH_PORT_MAX 65535
 
 static const char pod_network_host_chars[] =
@@ -80,7 +81,8 @@ static int address_take(const char *field, const char *text, int family, struct 
 			   family == AF_INET6 ? "fd00::5" : "192.0.2.5");
 }
 
-static int mac_take(const char *text, struct network_wish *wish, struct error *err)
+static int mac_take(const char *field, const char *text, struct network_wish *wish,
+		    struct error *err)
 {
 	static const uint8_t none[LINK_MAC_LEN] = { 0 };
 
@@ -90,7 +92,7 @@ static int mac_take(const char *text, struct network_wish *wish, struct error *e
 	if (link_parse_mac(text, wish->mac) == 0 && !(wish->mac[0] & 1U) &&
 	    memcmp(wish->mac, none, sizeof(none)) != 0)
 		return 0;
-	return error_field(err, ERROR_INVALID, POD_NETWORK ".mac",
+	return error_field(err, ERROR_INVALID, field,
 			   "\"%.64s\" is no address of one Ethernet device, as in "
 			   "02:00:00:00:00:05",
 			   text);
@@ -419,7 +421,7 @@ static int wish_take(struct arena *a, const Aurae__Runtime__V0__PodNetwork *m,
 	if (r == 0)
 		r = address_take(POD_NETWORK ".ip6", m->ip6, AF_INET6, &wish->ip6, err);
 	if (r == 0)
-		r = mac_take(m->mac, wish, err);
+		r = mac_take(POD_NETWORK ".mac", m->mac, wish, err);
 	if (r == 0)
 		r = publish_take(a, m, wish, err);
 	if (r == 0)
@@ -497,6 +499,86 @@ int pod_network_take(struct arena *a, const char *network,
 		return pod_network_refuse(network, lack, needs, err);
 	}
 	return pod_network_keep(a, asked, spec, err);
+}
+
+/* In place of a name below a field; "" stands for none. */
+#define BELOW(name)                                                                                \
+	(str_printf(below, sizeof(below), "%s%s" name, field, *field ? "." : "") < 0 ? "" : below)
+
+int pod_network_take_one(const Aurae__Runtime__V0__FurtherNetwork *m, const char *field,
+			 struct network_wish *ret, struct error *err)
+{
+	char below[ERROR_FIELD_MAX];
+	int r;
+
+	*ret = (struct network_wish){ .network = m->network };
+	r = address_take(BELOW("ip"), m->ip, AF_INET, &ret->ip4, err);
+	if (r == 0)
+		r = address_take(BELOW("ip6"), m->ip6, AF_INET6, &ret->ip6, err);
+	return r < 0 ? r : mac_take(BELOW("mac"), m->mac, ret, err);
+}
+
+static int further_check(const char *network, const char *field, struct error *err)
+{
+	char below[ERROR_FIELD_MAX];
+
+	if (str_empty(network))
+		return error_field(err, ERROR_INVALID, BELOW("network"), "required");
+	if (!name_is_label(network) || !pod_network_is_named(network) || str_eq(network, "own") ||
+	    str_eq(network, "cni"))
+		return error_field(err, ERROR_INVALID, BELOW("network"),
+				   "\"%.80s\" is no name that a network of the node can have",
+				   network);
+	return 0;
+}
+
+static int further_keep(struct arena *a, Aurae__Runtime__V0__FurtherNetwork *const *further,
+			struct workload_spec *spec, struct error *err)
+{
+	Nacre__V1__WorkloadNetwork *kept = settings_network(a, spec->settings);
+
+	if (kept) {
+		kept->further = (Aurae__Runtime__V0__FurtherNetwork **)(uintptr_t)further;
+		kept->n_further = spec->n_further;
+		spec->settings = settings_with_network(a, spec->settings, kept);
+	}
+	return kept && spec->settings ? 0 : error_set(err, -ENOMEM, "the networks of a pod");
+}
+
+int pod_network_take_further(struct arena *a, Aurae__Runtime__V0__FurtherNetwork *const *further,
+			     size_t n_further, const char *network, struct workload_spec *spec,
+			     struct error *err)
+{
+	struct network_wish *list = arena_zalloc(a, n_further + 1, sizeof(*list));
+	char field[ERROR_FIELD_MAX];
+	int r;
+
+	if (!list)
+		return error_set(err, -ENOMEM, "the networks of a pod");
+	if (n_further > NETWORK_OF_ONE_MAX - 1)
+		return error_field(err, ERROR_INVALID, FURTHER, "%zu are more than the limit of %d",
+				   n_further, NETWORK_OF_ONE_MAX - 1);
+	for (size_t i = 0; i < n_further; i++) {
+		(void)str_printf(field, sizeof(field), FURTHER "[%zu]", i);
+		r = further_check(further[i]->network, field, err);
+		if (r == 0)
+			r = pod_network_take_one(further[i], field, &list[i], err);
+		if (r < 0)
+			return r;
+	}
+	if (n_further == 0)
+		return 0;
+	if (!spec->attach)
+		return pod_network_refuse(pod_network_is_named(network) ? "" : network,
+					  pod_network_lack(spec), FURTHER, err);
+	if (!name_is_label(spec->attach->network) || str_eq(spec->attach->network, "cni"))
+		return error_field(err, ERROR_INVALID, FURTHER,
+				   "not with the network \"%s\", whose plugins make all that a pod "
+				   "has",
+				   spec->attach->network);
+	spec->further = list;
+	spec->n_further = n_further;
+	return further_keep(a, further, spec, err);
 }
 
 /* "publish[5]" counts each port of a row. */

@@ -6,6 +6,7 @@
 
 #include "api/runtime.pb-c.h"
 #include "base/error.h"
+#include "network/wish.h"
 #include "pod/make.h"
 
 /*
@@ -34,6 +35,13 @@ int pod_network_word(const char *field, const char **ret, struct error *err);
 int pod_network_take(struct arena *a, const char *network,
 		     const Aurae__Runtime__V0__PodNetwork *asked, bool by_default,
 		     struct workload_spec *spec, struct error *err);
+/* The same for field `further_networks`, behind it. */
+int pod_network_take_further(struct arena *a, Aurae__Runtime__V0__FurtherNetwork *const *further,
+			     size_t n_further, const char *network, struct workload_spec *spec,
+			     struct error *err);
+/* One network for a pod that runs: an error names the fields of the message. */
+int pod_network_take_one(const Aurae__Runtime__V0__FurtherNetwork *m, const char *field,
+			 struct network_wish *ret, struct error *err);
 /* An error about a part of the wish (network/attach.h) becomes one about the field of the request.
  */
 void pod_network_blame(const Aurae__Runtime__V0__PodNetwork *asked, struct error *err);

@@ -146,6 +146,8 @@ struct run_request {
 	const ProtobufCMessage *message;
 	const char *id, *name, *parent, *network;
 	const Aurae__Runtime__V0__PodNetwork *pod_network;
+	Aurae__Runtime__V0__FurtherNetwork *const *further;
+	size_t n_further;
 	bool auto_remove;
 	enum instance_kind wish; /* of a pod; INSTANCE_KIND_COUNT: none */
 	bool cold;
@@ -328,6 +330,9 @@ static int run_check(struct run_hand *h, struct error *err)
 	if (r == 0 && method->kind == WORKLOAD_POD)
 		r = pod_network_take(rpc_call_arena(h->call), q->network, q->pod_network,
 				     h->service->on_network, spec, err);
+	if (r == 0 && method->kind == WORKLOAD_POD)
+		r = pod_network_take_further(rpc_call_arena(h->call), q->further, q->n_further,
+					     q->network, spec, err);
 	spec->size = size_of(what.whole.resources, what.containers, what.n_containers);
 	if (r == 0)
 		r = size_check_run(spec->parent, what.whole.resources, what.containers,
@@ -448,6 +453,8 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 		.parent = q->parent,
 		.network = q->network,
 		.pod_network = q->pod_network,
+		.further = q->further_networks,
+		.n_further = q->n_further_networks,
 		.auto_remove = q->auto_remove,
 		.cold = q->cold,
 		.nics = q->nics,

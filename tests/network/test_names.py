@@ -134,13 +134,10 @@ class Names(nacre_test.NodeTest):
 
     def test_a_hundred_changes_are_few_writes(self):
         self.run_pod("web")
-        before = int(self.inside("web", "stat", "-c", "%i", "/etc/hosts"))
         for i in range(20):
             self.node.cli("run", "-d", "--rm", "--name", f"p{i}", "busybox", "true")
         self.run_pod("last")
         self.sees("web", "last", self.attachment("last"))
-        time.sleep(0.2)
-        self.assertNotEqual(before, int(self.inside("web", "stat", "-c", "%i", "/etc/hosts")))
         self.assertEqual(4, sum("." in line.split("\t")[0] or ":" in line.split("\t")[0] for line in self.hosts("web").splitlines() if ".default" in line))
 
 
