@@ -13,6 +13,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/labels.h"
 #include "cli/net_words.h"
 #include "cli/output.h"
 #include "cli/pull.h"
@@ -408,13 +409,15 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	_cleanup_(net_words_done) struct net_words net = { .words = NULL };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_(labels_done) struct labels labels = { .list = NULL };
 	Aurae__Runtime__V0__TerminalSize size;
 	bool detach = args_flag(args, "detach");
 	struct error err = ERROR_INIT;
 	int status;
 
 	if (spec_container_init(&spec, args, &err) < 0 || spec_nic_init(&nic, args, &err) < 0 ||
-	    net_words_init(&net, args, &request.pod_network, &err) < 0)
+	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
+	    labels_init(&labels, &meta, args, &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
