@@ -8,6 +8,7 @@
 
 #include "api/nacre.pb-c.h"
 #include "base/fd.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cli/client.h"
@@ -283,14 +284,14 @@ static int run_start_pulled(struct run *r, const struct args *args,
 
 	if (pull_when_read(&when, args_value(args, "pull"), &err) < 0)
 		return cli_fail(&err);
-	if (when == PULL_ALWAYS)
-		status = pull_image(r->client, when, image);
+	if (pull_is_first(when))
+		status = pull_image_quietly(r->client, when, image, args_flag(args, "quiet"));
 	if (status < 0)
 		return -status;
 	run_start(r, request);
 	if (r->abandoned || when != PULL_MISSING || r->start.err.kind != ERROR_NOT_FOUND)
 		return 0;
-	status = pull_image(r->client, when, image);
+	status = pull_image_quietly(r->client, when, image, args_flag(args, "quiet"));
 	if (status > 0) {
 		client_call_done(&r->start);
 		r->start = (struct client_call){ .type = r->start.type };
@@ -325,6 +326,25 @@ static int run_write_cidfile(int fd, const struct args *args, const char *id)
 		(void)cli_fail(&err);
 	}
 	return r;
+}
+
+/* --replace: whatever has the name goes, with all that is in it. 0, or an exit status. */
+static int run_replace(struct run *r, const struct args *args)
+{
+	const char *name = args_value(args, "name"), *in = args_value(args, "in");
+	char path[NAME_PATH_MAX + 1];
+	int status;
+
+	if (!args_flag(args, "replace"))
+		return 0;
+	if (!name)
+		return cli_complain("--replace is about the name, which --name gives");
+	if (str_printf(path, sizeof(path), "%s%s%s", in ? in : "", in ? "/" : "", name) < 0)
+		return cli_complain("--replace: the name %.80s… is too long", name);
+	r->target = path;
+	status = run_remove(r, 0);
+	r->target = NULL;
+	return status;
 }
 
 static int run_pod(struct run *r, const struct cli *cli, const struct args *args,
@@ -436,7 +456,9 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	spec_set(&request.network, args_value(args, "network"));
 	if (run_open(&run, cli, args, &err) < 0 || run_open_cidfile(&run, args, &err) < 0)
 		return cli_fail(&err);
-	status = run_pod(&run, cli, args, &request);
+	status = run_replace(&run, args);
+	if (!status)
+		status = run_pod(&run, cli, args, &request);
 	if (run.cid_fd >= 0 && !run.target)
 		(void)unlink(args_value(args, "cidfile"));
 	return status;

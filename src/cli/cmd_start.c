@@ -86,9 +86,9 @@ static void *start_ask(const struct cli *cli, const struct args *args, const cha
 	*status = CLI_FAILED;
 	if (pull_when_read(&when, args_value(args, "pull"), &err) == 0)
 		client = client_open(&cli->daemon, &err);
-	if (client && when != PULL_ALWAYS)
+	if (client && !pull_is_first(when))
 		answer = client_ask(client, method, request, type, &err);
-	if (answer || !client || (err.kind != ERROR_NOT_FOUND && when != PULL_ALWAYS))
+	if (answer || !client || (err.kind != ERROR_NOT_FOUND && !pull_is_first(when)))
 		goto end;
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		r = pull_image(client, when, containers[i]->image);
@@ -98,7 +98,7 @@ static void *start_ask(const struct cli *cli, const struct args *args, const cha
 		*status = -r;
 		return NULL;
 	}
-	if (pulled || when == PULL_ALWAYS)
+	if (pulled || pull_is_first(when))
 		answer = client_ask(client, method, request, type, &err);
 end:
 	if (!answer)

@@ -51,6 +51,7 @@ static const struct arg_option options_prune[] = {
 };
 
 static const struct arg_option options_pull[] = {
+	{ "quiet", 'q', NULL, "tell nothing of how far it is" },
 	{ "platform", 0, "ARCH[/VARIANT]", "of the image, else that of this machine" },
 	OPTION_END,
 };

@@ -85,12 +85,17 @@
 
 #define OPTION_PULL                                                                                \
 	{                                                                                          \
-		"pull", 0, "WHEN", "load the image: missing (unless it is there), always or never" \
+		"pull", 0, "WHEN",                                                                 \
+			"load the image: missing (unless it is there), always, newer (as always, " \
+			"but the "                                                                 \
+			"one that is here will do) or never"                                       \
 	}
 
 static const struct arg_option options_run[] = {
 	{ "detach", 'd', NULL, "print the pod's id and leave it running" },
 	{ "rm", 0, NULL, "remove the pod once it has ended" },
+	{ "replace", 0, NULL, "first remove what has its name, as `nacre rm --force` does" },
+	{ "quiet", 'q', NULL, "tell nothing of the pull of its image" },
 	{ "cidfile", 0, "FILE", "write its id to this file, which must not be there yet" },
 	{ "interactive", 'i', NULL, "pass standard input on" },
 	{ "tty", 't', NULL, "give it a terminal; with -i it is this one" },
