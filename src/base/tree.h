@@ -61,6 +61,8 @@ struct tree_source;
 
 #define TREE_FOLLOW 1U /* a link at the end of the path is followed */
 #define TREE_EXACT 2U  /* hard links and holes are told as such, else as files in full */
+/* What is mounted in the tree is an empty directory or file, where the kernel tells (5.8). */
+#define TREE_ONE_MOUNT 4U
 
 /* The file, link or directory `path` in the root, with all that is in it. Links on the way are
  * followed inside of the root, one at its end is the thing itself unless '/' is behind it, or

@@ -40,9 +40,10 @@ struct tree_source {
 	size_t ends[TREE_DEPTH_MAX]; /* length of `path` at each of them */
 	char path[TREE_PATH_MAX];    /* of the entry that was told of last */
 	char target[TREE_PATH_MAX];
-	int start_fd;  /* of the root of the tree until it was told of */
-	int file_fd;   /* of the file that was told of last */
-	uint64_t left; /* of that one, or of the extent in hand */
+	uint64_t mount; /* of the root of the tree, with TREE_ONE_MOUNT */
+	int start_fd;   /* of the root of the tree until it was told of */
+	int file_fd;    /* of the file that was told of last */
+	uint64_t left;  /* of that one, or of the extent in hand */
 	struct tree_extent *map;
 	size_t n_map, extent; /* of that file: the next one */
 	struct map known;     /* struct tree_known */
@@ -67,6 +68,17 @@ bool tree_is_kernels(int fd)
 			return true;
 	}
 	return false;
+}
+
+/* 0 where the kernel does not say. */
+static uint64_t tree_source_mount(int path_fd)
+{
+	struct statx st;
+
+	if (statx(path_fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
+	    !(st.stx_mask & STATX_MNT_ID))
+		return 0;
+	return st.stx_mnt_id;
 }
 
 static int tree_source_again(int path_fd, int flags)
@@ -132,6 +144,7 @@ int tree_source_open(struct tree_source **ret, int root_fd, const char *path, co
 				   path);
 	if (s->start_fd < 0)
 		return error_set(err, s->start_fd, "path: open %.200s", path);
+	s->mount = flags & TREE_ONE_MOUNT ? tree_source_mount(s->start_fd) : 0;
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -319,6 +332,13 @@ static int tree_source_file(struct tree_source *s, int path_fd, const struct sta
 	return r;
 }
 
+/* What is mounted in its place is passed over. */
+static int tree_source_place(const struct stat *st, struct tree_entry *ret)
+{
+	ret->type = S_ISDIR(st->st_mode) ? TREE_DIRECTORY : TREE_FILE;
+	return 1;
+}
+
 /* Tells of what the O_PATH descriptor stands for, s->path being its name. */
 static int tree_source_tell(struct tree_source *s, int path_fd, struct tree_entry *ret,
 			    struct error *err)
@@ -336,6 +356,8 @@ static int tree_source_tell(struct tree_source *s, int path_fd, struct tree_entr
 		.gid = st.st_gid,
 		.mtime = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
 	};
+	if (s->flags & TREE_ONE_MOUNT && tree_source_mount(path_fd) != s->mount)
+		return tree_source_place(&st, ret);
 	if (tree_is_kernels(path_fd)) {
 		ret->reason = "it is on a file system of the kernel";
 	} else if (S_ISREG(st.st_mode)) {

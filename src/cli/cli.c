@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/docker.h"
 #include "cli/foreign.h"
 #include "cli/help.h"
 #include "cli/output.h"
@@ -132,11 +133,25 @@ static int cli_dispatch(int argc, char **argv, const struct cli_extra *extras, s
 	return cli_run(c, &before, (int)(n - n_name), words + n_name);
 }
 
+/* Under the name of docker or podman: their line becomes one of ours first. */
+static int cli_dispatch_docker(int argc, char **argv, const struct cli_extra *extras,
+			       size_t n_extras)
+{
+	_cleanup_(docker_line_done) struct docker_line line = { .words = NULL };
+	struct error err = ERROR_INIT;
+
+	if (docker_line_init(&line, argc, argv, &err) < 0)
+		return cli_fail(&err);
+	return cli_dispatch((int)line.n, line.words, extras, n_extras);
+}
+
 int cli_main(int argc, char **argv, const struct cli_extra *extras, size_t n_extras)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 
 	/* A reader that has gone is seen as EPIPE. */
 	(void)sigaction(SIGPIPE, &ignore, NULL);
+	if (argc > 0 && docker_is_name(argv[0]))
+		return output_finish(cli_dispatch_docker(argc, argv, extras, n_extras));
 	return output_finish(cli_dispatch(argc, argv, extras, n_extras));
 }

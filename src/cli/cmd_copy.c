@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "cli/alloc.h"
 #include "cli/command.h"
 #include "cli/copy.h"
 #include "cli/handlers.h"
 #include "cli/text.h"
+#include "loop/loop.h"
 
 /* Exit status where something was left out. */
 #define COPY_PARTIAL 1
@@ -72,7 +79,8 @@ int cmd_cp(const struct cli *cli, const struct args *args)
 	_cleanup_(copy_place_done) struct copy_place to = { .path = NULL };
 	struct copy c = { .archive = args_flag(args, "archive"),
 			  .follow = args_flag(args, "follow-link"),
-			  .quiet = args_flag(args, "quiet") };
+			  .quiet = args_flag(args, "quiet"),
+			  .archive_fd = STDOUT_FILENO };
 	_cleanup_client_ struct client *client = NULL;
 	int r;
 
@@ -92,4 +100,92 @@ int cmd_cp(const struct cli *cli, const struct args *args)
 	progress_done(&c.progress);
 	free(c.file);
 	return r < 0 ? cli_fail(&c.err) : copy_report(cli, &c);
+}
+
+/* ---- export ---- */
+
+/* The file gets its name when all of it is there. */
+struct copy_export {
+	struct copy copy;
+	struct loop_signal signals;
+	int signal; /* that came */
+	const char *path;
+	char *partial; /* NULL: it is written to as it stands */
+	int fd;
+};
+
+static void copy_export_signal(struct loop_signal *source, int sig, pid_t sender)
+{
+	struct copy_export *x = container_of(source, struct copy_export, signals);
+
+	x->signal = sig;
+	x->copy.call.done = true;
+}
+
+static int copy_export_open(struct copy_export *x)
+{
+	if (str_eq(x->path, "-")) {
+		x->fd = fd_copy(STDOUT_FILENO);
+	} else {
+		x->partial = xformat("%s.%d.partial", x->path, (int)getpid());
+		x->fd = sysio_openat(AT_FDCWD, x->partial,
+				     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	}
+	if (x->fd < 0)
+		return error_set(&x->copy.err, -errno, "open %s for writing", x->path);
+	x->copy.archive_fd = x->fd;
+	return 0;
+}
+
+static int copy_export_run(struct copy_export *x, char *target, char *container)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	char all[] = "/.", stream[] = "-";
+	const struct copy_place from = { .target = target, .container = container, .path = all };
+	const struct copy_place to = { .path = stream, .stream = true };
+	int r;
+
+	r = loop_signal_init(&x->signals, client_loop(x->copy.client), signals, ARRAY_SIZE(signals),
+			     copy_export_signal);
+	if (r < 0)
+		return error_set(&x->copy.err, r, "listen for signals");
+	r = copy_export_open(x);
+	if (r < 0)
+		return r;
+	progress_init(&x->copy.progress);
+	r = copy_from(&x->copy, &from, &to);
+	progress_done(&x->copy.progress);
+	if (r == 0 && !x->signal && x->partial &&
+	    sysio_renameat(AT_FDCWD, x->partial, AT_FDCWD, x->path) < 0)
+		r = error_set(&x->copy.err, -errno, "give the file the name %s", x->path);
+	if ((r < 0 || x->signal) && x->partial)
+		(void)sysio_unlinkat(AT_FDCWD, x->partial, 0);
+	return r;
+}
+
+int cmd_export(const struct cli *cli, const struct args *args)
+{
+	char *container = args_value(args, "container"), none[] = "";
+	const char *path = args_value(args, "file");
+	struct copy_export x = { .copy = { .one_mount = true, .archive = true },
+				 .path = path ? path : "-",
+				 .fd = -1 };
+	_cleanup_client_ struct client *client = NULL;
+	int status;
+
+	if (cli->json && !path)
+		return cli_complain("export: standard output cannot have both an archive and JSON");
+	client = client_open(&cli->daemon, &x.copy.err);
+	if (!client)
+		return cli_fail(&x.copy.err);
+	x.copy.client = client;
+	if (copy_export_run(&x, args->operands[0], container ? container : none) < 0 && !x.signal)
+		status = cli_fail(&x.copy.err);
+	else
+		status = x.signal ? 128 + x.signal : copy_report(cli, &x.copy);
+	loop_signal_done(&x.signals);
+	(void)fd_close(x.fd);
+	free(x.partial);
+	free(x.copy.file);
+	return status;
 }

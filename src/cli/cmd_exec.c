@@ -10,6 +10,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/labels.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/spec.h"
@@ -120,13 +121,15 @@ int cmd_execute(const struct cli *cli, const struct args *args)
 	Aurae__Runtime__V0__Executable executable = AURAE__RUNTIME__V0__EXECUTABLE__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_message_ Aurae__Runtime__V0__RunExecutableResponse *answer = NULL;
+	_cleanup_(labels_done) struct labels labels = { .list = NULL };
 	_cleanup_env_ struct spec_env env = { .list = NULL };
 	_cleanup_buf_ struct buf input = BUF_INIT;
 	struct error err = ERROR_INIT;
 	int r = 0;
 
 	if (spec_env_init(&env, args, false, &err) < 0 ||
-	    spec_milliseconds(args, "timeout", 0, &executable.timeout_ms, &err) < 0)
+	    spec_milliseconds(args, "timeout", 0, &executable.timeout_ms, &err) < 0 ||
+	    labels_init(&labels, &meta, args, &err) < 0)
 		return cli_fail(&err);
 	if (args_flag(args, "interactive"))
 		r = fd_read_all(STDIN_FILENO, EXECUTE_STDIN_MAX, &input);

@@ -7,9 +7,10 @@
 #include "cli/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
-#include "cli/format.h"
+#include "cli/docker_view.h"
 #include "cli/handlers.h"
 #include "cli/listing.h"
+#include "cli/rows.h"
 #include "cli/spec.h"
 #include "cli/text.h"
 #include "cli/view.h"
@@ -98,19 +99,52 @@ static void images_view(struct json *j, const void *what)
 	view_image(j, NULL, what);
 }
 
-static int images_show(const struct cli *cli, const struct args *args,
+/* A line for each name in docker's form, for each image in our own. */
+static int images_rows(const struct cli *cli, const struct args *args, struct rows *rows,
 		       const Nacre__V1__ListImagesResponse *list, struct error *err)
 {
-	const char *format = args_value(args, "format");
-	struct json j = JSON_INIT(stdout);
+	struct docker_image_row row = { .now = clock_real(),
+					.no_trunc = args_flag(args, "no-trunc") };
 	int r = 0;
 
-	if (format) {
-		for (size_t i = 0; i < list->n_images && r == 0; i++)
-			r = format_show(format, images_view, list->images[i], err);
-	} else if (args_flag(args, "quiet")) {
-		for (size_t i = 0; i < list->n_images; i++)
-			(void)puts(list->images[i]->id);
+	for (size_t i = 0; i < list->n_images && r == 0; i++) {
+		const Nacre__V1__Image *image = list->images[i];
+
+		row.image = image;
+		for (size_t k = 0; k < MAX(image->n_names, 1U) && r == 0; k++) {
+			if (k > 0 && !rows->is_template)
+				break;
+			row.name = image->n_names ? image->names[k] : NULL;
+			row.digest = row.name ? images_digest(row.name, image) : image->digest;
+			r = rows_add(rows, image, &row, err);
+		}
+	}
+	if (r == 0)
+		rows_end(rows, cli->color);
+	return r;
+}
+
+/* Whole ids, as other commands of ours take them; with a template in mind `docker images -q`
+ * shortens them. */
+static void images_ids(const Nacre__V1__ListImagesResponse *list, bool is_short)
+{
+	char id[TEXT_SIZE];
+
+	for (size_t i = 0; i < list->n_images; i++) {
+		text_short_id(id, list->images[i]->id);
+		(void)puts(is_short ? id : list->images[i]->id);
+	}
+}
+
+static int images_show(const struct cli *cli, const struct args *args, struct rows *rows,
+		       const Nacre__V1__ListImagesResponse *list, struct error *err)
+{
+	struct json j = JSON_INIT(stdout);
+
+	if (rows->format)
+		return images_rows(cli, args, rows, list, err);
+	if (args_flag(args, "quiet")) {
+		images_ids(list, args_flag(args, "short"));
 	} else if (cli->json) {
 		json_put_array(&j, NULL);
 		for (size_t i = 0; i < list->n_images; i++)
@@ -119,18 +153,21 @@ static int images_show(const struct cli *cli, const struct args *args,
 	} else {
 		images_table(cli, list, args_flag(args, "digests"));
 	}
-	return r;
+	return 0;
 }
 
 int cmd_image_ls(const struct cli *cli, const struct args *args)
 {
+	static const struct rows_view view = { images_view, docker_view_image_row,
+					       docker_view_image_head };
 	Nacre__V1__ListImagesRequest request = NACRE__V1__LIST_IMAGES_REQUEST__INIT;
 	_cleanup_message_ Nacre__V1__ListImagesResponse *list = NULL;
+	_cleanup_(rows_done) struct rows rows = { .format = NULL };
 	_cleanup_client_ struct client *client = NULL;
 	const char *format = args_value(args, "format");
 	struct error err = ERROR_INIT;
 
-	if (format && format_check(format, &err) < 0)
+	if (format && rows_begin(&rows, &view, format, &err) < 0)
 		return cli_fail(&err);
 	if (args->n_operands)
 		spec_set(&request.name_prefix, args->operands[0]);
@@ -139,5 +176,5 @@ int cmd_image_ls(const struct cli *cli, const struct args *args)
 	if (!list)
 		return cli_fail(&err);
 	images_filter(list, args);
-	return images_show(cli, args, list, &err) < 0 ? cli_fail(&err) : 0;
+	return images_show(cli, args, &rows, list, &err) < 0 ? cli_fail(&err) : 0;
 }

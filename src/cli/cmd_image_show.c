@@ -8,10 +8,11 @@
 #include "base/str.h"
 #include "cli/client.h"
 #include "cli/command.h"
-#include "cli/format.h"
+#include "cli/docker_view.h"
 #include "cli/handlers.h"
 #include "cli/pull.h"
 #include "cli/referrers.h"
+#include "cli/rows.h"
 #include "cli/text.h"
 #include "cli/view.h"
 #include "wire/jsonread.h"
@@ -57,72 +58,70 @@ static int shown_image_ask(struct shown_image *s, const struct cli *cli, char *r
 
 /* ---- inspect ---- */
 
-/* As it stands in the document; json_parse() bounds the depth. */
-static void show_value(struct json *j, const char *key, const struct json_value *v)
-{
-	uint64_t number;
-
-	switch (v->kind) {
-	case JSON_NULL:
-		json_put_null(j, key);
-		return;
-	case JSON_BOOL:
-		json_put_bool(j, key, v->truth);
-		return;
-	case JSON_NUMBER:
-		/* What is no whole number is shown as it is written. */
-		if (parse_u64(v->text, 0, UINT64_MAX, &number) == 0)
-			json_put_unsigned(j, key, number);
-		else
-			json_put_string(j, key, v->text);
-		return;
-	case JSON_STRING:
-		json_put_string(j, key, v->text);
-		return;
-	case JSON_ARRAY:
-		json_put_array(j, key);
-		break;
-	case JSON_OBJECT:
-		json_put_object(j, key);
-		break;
-	}
-	for (const struct json_value *m = v->first; m; m = m->next)
-		show_value(j, m->name, m);
-	json_put_end(j);
-}
-
 static void show_image(struct json *j, const void *what)
 {
 	const struct shown_image *s = what;
 
 	json_put_object(j, NULL);
 	view_image(j, "image", s->answer->image);
-	show_value(j, "manifest", s->manifest);
-	show_value(j, "config", s->config);
+	docker_view_value(j, "manifest", s->manifest);
+	docker_view_value(j, "config", s->config);
 	if (s->with_referrers)
 		referrers_show(j, "referrers", &s->referrers);
 	json_put_end(j);
 }
 
-int cmd_image_inspect(const struct cli *cli, const struct args *args)
+static void show_docker(struct json *j, const void *what)
+{
+	const struct shown_image *s = what;
+
+	docker_view_image(j, &(struct docker_image){ s->answer->image, s->config });
+}
+
+static int show_inspect(const struct cli *cli, char *reference, bool with_referrers,
+			struct rows *rows, struct json *j, format_view_fn show, struct error *err)
 {
 	_cleanup_(shown_image_done) struct shown_image s = { .arena = ARENA_INIT };
+	int r = shown_image_ask(&s, cli, reference, err);
+
+	if (r < 0)
+		return r;
+	s.with_referrers = with_referrers;
+	if (with_referrers) {
+		r = referrers_ask(&s.referrers, &cli->daemon, s.answer->image, err);
+		if (r < 0)
+			return r;
+	}
+	if (rows->format)
+		return rows_add(rows, &s, &s, err);
+	show(j, &s);
+	return 0;
+}
+
+/* As `nacre inspect`: one object for one image, else an array. */
+int cmd_image_inspect(const struct cli *cli, const struct args *args)
+{
+	static const struct rows_view view = { show_image, show_docker, NULL };
+	bool docker = args_flag(args, "docker"), many = docker || args->n_operands > 1;
+	_cleanup_(rows_done) struct rows rows = { .format = NULL };
 	const char *format = args_value(args, "format");
 	struct json j = JSON_INIT(stdout);
 	struct error err = ERROR_INIT;
+	int status = 0;
 
-	if (format && format_check(format, &err) < 0)
+	if (format && rows_begin(&rows, &view, format, &err) < 0)
 		return cli_fail(&err);
-	if (shown_image_ask(&s, cli, args->operands[0], &err) < 0)
-		return cli_fail(&err);
-	s.with_referrers = args_flag(args, "referrers");
-	if (s.with_referrers &&
-	    referrers_ask(&s.referrers, &cli->daemon, s.answer->image, &err) < 0)
-		return cli_fail(&err);
-	if (format)
-		return format_show(format, show_image, &s, &err) < 0 ? cli_fail(&err) : 0;
-	show_image(&j, &s);
-	return 0;
+	if (many && !format)
+		json_put_array(&j, NULL);
+	for (size_t i = 0; i < args->n_operands; i++) {
+		err = (struct error)ERROR_INIT;
+		if (show_inspect(cli, args->operands[i], args_flag(args, "referrers"), &rows, &j,
+				 docker ? show_docker : show_image, &err) < 0)
+			status = cli_fail(&err);
+	}
+	if (many && !format)
+		json_put_end(&j);
+	return status;
 }
 
 /* ---- history ---- */

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/parse.h"
 #include "base/str.h"
 #include "cli/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
-#include "cli/format.h"
+#include "cli/docker_view.h"
 #include "cli/handlers.h"
 #include "cli/listing.h"
+#include "cli/ps_filter.h"
+#include "cli/rows.h"
 #include "cli/spec.h"
 #include "cli/text.h"
 #include "cli/view.h"
@@ -77,41 +83,104 @@ static void ps_table(const struct cli *cli, const Nacre__V1__ListResponse *list)
 	table_done(&t);
 }
 
+/* ---- choosing ---- */
+
+/* The last so many alone. */
+static int ps_last(const struct args *args, size_t *ret, struct error *err)
+{
+	const char *text = args_value(args, "last");
+	uint32_t n = 0;
+
+	*ret = args_flag(args, "latest") ? 1 : SIZE_MAX;
+	if (!text)
+		return 0;
+	if (parse_u32(text, &n) < 0 || n == 0)
+		return error_refuse(err, ERROR_INVALID, "--last is a number from 1 on, not \"%s\"",
+				    text);
+	*ret = n;
+	return 0;
+}
+
+/* Leaves those in the list that are asked for; what goes is freed. */
+static void ps_choose(Nacre__V1__ListResponse *list, const struct ps_filter *filter, size_t n_last)
+{
+	size_t n = 0, n_before;
+
+	for (size_t i = 0; i < list->n_workloads; i++) {
+		if (ps_filter_matches(filter, list->workloads[i]))
+			list->workloads[n++] = list->workloads[i];
+		else
+			nacre__v1__workload__free_unpacked(list->workloads[i], NULL);
+	}
+	n_before = n > n_last ? n - n_last : 0;
+	for (size_t i = 0; i < n_before; i++)
+		nacre__v1__workload__free_unpacked(list->workloads[i], NULL);
+	list->n_workloads = n - n_before;
+	memmove(list->workloads, list->workloads + n_before,
+		list->n_workloads * sizeof(*list->workloads));
+}
+
 static Nacre__V1__ListResponse *ps_ask(const struct cli *cli, const struct args *args,
 				       struct error *err)
 {
 	Nacre__V1__ListRequest request = NACRE__V1__LIST_REQUEST__INIT;
-	_cleanup_client_ struct client *client = client_open(&cli->daemon, err);
+	_cleanup_(ps_filter_done) struct ps_filter filter = { .n = 0 };
+	_cleanup_client_ struct client *client = NULL;
 	Nacre__V1__ListResponse *list;
+	size_t n_last;
 
+	if (ps_filter_init(&filter, args, err) < 0 || ps_last(args, &n_last, err) < 0)
+		return NULL;
+	client = client_open(&cli->daemon, err);
 	if (!client)
 		return NULL;
-	request.all = args_flag(args, "all");
+	request.all = args_flag(args, "all") || filter.ended || n_last != SIZE_MAX;
 	request.kinds = spec_values(args, "kind", &request.n_kinds);
 	request.states = spec_values(args, "state", &request.n_states);
+	request.labels = filter.labels;
+	request.n_labels = filter.n_labels;
 	spec_set(&request.below, args->operands[0]);
 	list = listing_ask(client, &request, err);
 	free(request.kinds);
 	free(request.states);
+	if (list)
+		ps_choose(list, &filter, n_last);
 	return list;
+}
+
+/* ---- ps ---- */
+
+static int ps_rows(const struct cli *cli, const struct args *args, struct rows *rows,
+		   const Nacre__V1__ListResponse *list, struct error *err)
+{
+	struct docker_row row = { .now = clock_real(), .no_trunc = args_flag(args, "no-trunc") };
+	int r = 0;
+
+	for (size_t i = 0; i < list->n_workloads && r == 0; i++) {
+		row.workload = list->workloads[i];
+		r = rows_add(rows, list->workloads[i], &row, err);
+	}
+	if (r == 0)
+		rows_end(rows, cli->color);
+	return r;
 }
 
 int cmd_ps(const struct cli *cli, const struct args *args)
 {
+	static const struct rows_view view = { list_view, docker_view_row, docker_view_head };
 	_cleanup_message_ Nacre__V1__ListResponse *list = NULL;
+	_cleanup_(rows_done) struct rows rows = { .format = NULL };
 	const char *format = args_value(args, "format");
 	struct error err = ERROR_INIT;
 
-	if (format && format_check(format, &err) < 0)
+	if (format && rows_begin(&rows, &view, format, &err) < 0)
 		return cli_fail(&err);
 	list = ps_ask(cli, args, &err);
 	if (!list)
 		return cli_fail(&err);
 	if (format) {
-		for (size_t i = 0; i < list->n_workloads; i++) {
-			if (format_show(format, list_view, list->workloads[i], &err) < 0)
-				return cli_fail(&err);
-		}
+		if (ps_rows(cli, args, &rows, list, &err) < 0)
+			return cli_fail(&err);
 	} else if (args_flag(args, "quiet")) {
 		for (size_t i = 0; i < list->n_workloads; i++)
 			(void)puts(list->workloads[i]->id);
@@ -123,26 +192,54 @@ int cmd_ps(const struct cli *cli, const struct args *args)
 	return 0;
 }
 
-int cmd_inspect(const struct cli *cli, const struct args *args)
+/* ---- inspect ---- */
+
+static int inspect_one(struct client *client, char *target, struct rows *rows, struct json *j,
+		       format_view_fn show, struct error *err)
 {
 	Nacre__V1__InspectRequest request = NACRE__V1__INSPECT_REQUEST__INIT;
 	_cleanup_message_ Nacre__V1__InspectResponse *answer = NULL;
+
+	request.target = target;
+	answer = client_ask(client, "/nacre.v1.WorkloadService/Inspect", &request.base,
+			    &nacre__v1__inspect_response__descriptor, err);
+	if (!answer)
+		return err->code;
+	if (!answer->workload)
+		return error_set(err, -EPROTO, "the daemon's answer has no workload");
+	if (rows->format)
+		return rows_add(rows, answer->workload, answer->workload, err);
+	show(j, answer->workload);
+	return 0;
+}
+
+/* One object for one target; an array for several, and in docker's form always. One that is not
+ * there is told, and the others are shown. */
+int cmd_inspect(const struct cli *cli, const struct args *args)
+{
+	static const struct rows_view view = { list_view, docker_view_workload, NULL };
+	bool docker = args_flag(args, "docker"), many = docker || args->n_operands > 1;
+	_cleanup_(rows_done) struct rows rows = { .format = NULL };
+	_cleanup_client_ struct client *client = NULL;
 	const char *format = args_value(args, "format");
 	struct json j = JSON_INIT(stdout);
 	struct error err = ERROR_INIT;
+	int status = 0;
 
-	if (format && format_check(format, &err) < 0)
+	if (format && rows_begin(&rows, &view, format, &err) < 0)
 		return cli_fail(&err);
-	request.target = args->operands[0];
-	answer = client_ask_once(&cli->daemon, "/nacre.v1.WorkloadService/Inspect", &request.base,
-				 &nacre__v1__inspect_response__descriptor, 0, &err);
-	if (!answer)
+	client = client_open(&cli->daemon, &err);
+	if (!client)
 		return cli_fail(&err);
-	if (!answer->workload)
-		return cli_complain("the daemon's answer has no workload");
-	if (!format) {
-		view_workload(&j, NULL, answer->workload);
-		return 0;
+	if (many && !format)
+		json_put_array(&j, NULL);
+	for (size_t i = 0; i < args->n_operands; i++) {
+		err = (struct error)ERROR_INIT;
+		if (inspect_one(client, args->operands[i], &rows, &j,
+				docker ? docker_view_workload : list_view, &err) < 0)
+			status = cli_fail(&err);
 	}
-	return format_show(format, list_view, answer->workload, &err) < 0 ? cli_fail(&err) : 0;
+	if (many && !format)
+		json_put_end(&j);
+	return status;
 }

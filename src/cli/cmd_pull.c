@@ -23,7 +23,8 @@
 struct pull {
 	struct client_call call;
 	bool json, pulled;
-	bool quiet; /* its id is not what was asked for */
+	bool quiet;  /* its id is not what was asked for */
+	bool silent; /* nor how far it is */
 	struct progress_lines lines;
 };
 
@@ -102,9 +103,9 @@ static void pull_message(struct client_call *call, const ProtobufCMessage *messa
 	struct pull *p = container_of(call, struct pull, call);
 	const Nacre__V1__PullResponse *m = (const Nacre__V1__PullResponse *)message;
 
-	if (*m->note)
+	if (*m->note && !p->silent)
 		pull_note(p, m->note);
-	if (m->layer)
+	if (m->layer && !p->silent)
 		pull_layer(p, m->layer);
 	if (m->image)
 		pull_ends(p, m->image);
@@ -149,7 +150,7 @@ int cmd_image_pull(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__PullRequest request = NACRE__V1__PULL_REQUEST__INIT;
 	struct platform_option platform;
-	struct pull pull = { .json = cli->json };
+	struct pull pull = { .json = cli->json, .silent = args_flag(args, "quiet") };
 	_cleanup_client_ struct client *client = NULL;
 	struct error err = ERROR_INIT;
 	int r;
@@ -170,7 +171,7 @@ int cmd_image_pull(const struct cli *cli, const struct args *args)
 
 int pull_when_read(enum pull_when *ret, const char *word, struct error *err)
 {
-	static const char *const words[PULL_WHEN_COUNT] = { "missing", "always", "never" };
+	static const char *const words[PULL_WHEN_COUNT] = { "missing", "always", "newer", "never" };
 
 	*ret = PULL_MISSING;
 	for (size_t i = 0; word && i < PULL_WHEN_COUNT; i++) {
@@ -180,7 +181,8 @@ int pull_when_read(enum pull_when *ret, const char *word, struct error *err)
 		return 0;
 	}
 	return word ? error_refuse(err, ERROR_INVALID,
-				   "--pull: \"%.40s\" is none of missing, always, never", word)
+				   "--pull: \"%.40s\" is none of missing, always, newer, never",
+				   word)
 		    : 0;
 }
 
@@ -218,8 +220,13 @@ static bool pull_is_missing(struct client *client, const char *image)
 
 int pull_image(struct client *client, enum pull_when when, const char *image)
 {
+	return pull_image_quietly(client, when, image, false);
+}
+
+int pull_image_quietly(struct client *client, enum pull_when when, const char *image, bool quiet)
+{
 	Nacre__V1__PullRequest request = NACRE__V1__PULL_REQUEST__INIT;
-	struct pull pull = { .quiet = true };
+	struct pull pull = { .quiet = true, .silent = quiet };
 	int status;
 
 	if (when == PULL_NEVER || !pull_is_name(image) ||
@@ -227,5 +234,9 @@ int pull_image(struct client *client, enum pull_when when, const char *image)
 		return 0;
 	request.image = (char *)(uintptr_t)image;
 	status = pull_one(client, &pull, &request);
+	if (status && when == PULL_NEWER && !pull_is_missing(client, image)) {
+		(void)cli_complain("warning: %s is taken as it is here", image);
+		return 0;
+	}
 	return status ? -status : 1;
 }

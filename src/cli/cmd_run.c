@@ -8,11 +8,13 @@
 
 #include "api/nacre.pb-c.h"
 #include "base/fd.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "base/sysio.h"
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/labels.h"
 #include "cli/net_words.h"
 #include "cli/output.h"
 #include "cli/pull.h"
@@ -282,14 +284,14 @@ static int run_start_pulled(struct run *r, const struct args *args,
 
 	if (pull_when_read(&when, args_value(args, "pull"), &err) < 0)
 		return cli_fail(&err);
-	if (when == PULL_ALWAYS)
-		status = pull_image(r->client, when, image);
+	if (pull_is_first(when))
+		status = pull_image_quietly(r->client, when, image, args_flag(args, "quiet"));
 	if (status < 0)
 		return -status;
 	run_start(r, request);
 	if (r->abandoned || when != PULL_MISSING || r->start.err.kind != ERROR_NOT_FOUND)
 		return 0;
-	status = pull_image(r->client, when, image);
+	status = pull_image_quietly(r->client, when, image, args_flag(args, "quiet"));
 	if (status > 0) {
 		client_call_done(&r->start);
 		r->start = (struct client_call){ .type = r->start.type };
@@ -324,6 +326,25 @@ static int run_write_cidfile(int fd, const struct args *args, const char *id)
 		(void)cli_fail(&err);
 	}
 	return r;
+}
+
+/* --replace: whatever has the name goes, with all that is in it. 0, or an exit status. */
+static int run_replace(struct run *r, const struct args *args)
+{
+	const char *name = args_value(args, "name"), *in = args_value(args, "in");
+	char path[NAME_PATH_MAX + 1];
+	int status;
+
+	if (!args_flag(args, "replace"))
+		return 0;
+	if (!name)
+		return cli_complain("--replace is about the name, which --name gives");
+	if (str_printf(path, sizeof(path), "%s%s%s", in ? in : "", in ? "/" : "", name) < 0)
+		return cli_complain("--replace: the name %.80s… is too long", name);
+	r->target = path;
+	status = run_remove(r, 0);
+	r->target = NULL;
+	return status;
 }
 
 static int run_pod(struct run *r, const struct cli *cli, const struct args *args,
@@ -408,6 +429,7 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	_cleanup_(net_words_done) struct net_words net = { .words = NULL };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_(labels_done) struct labels labels = { .list = NULL };
 	Aurae__Runtime__V0__TerminalSize size;
 	bool detach = args_flag(args, "detach");
 	struct error err = ERROR_INIT;
@@ -415,7 +437,8 @@ int cmd_run(const struct cli *cli, const struct args *args)
 
 	if (spec_container_init(&spec, args, &err) < 0 || spec_nic_init(&nic, args, &err) < 0 ||
 	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
-	    net_words_networks(&net, args, &request, &err) < 0)
+	    net_words_networks(&net, args, &request, &err) < 0 ||
+	    labels_init(&labels, &meta, args, &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
@@ -433,7 +456,9 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	request.cold = args_flag(args, "cold");
 	if (run_open(&run, cli, args, &err) < 0 || run_open_cidfile(&run, args, &err) < 0)
 		return cli_fail(&err);
-	status = run_pod(&run, cli, args, &request);
+	status = run_replace(&run, args);
+	if (!status)
+		status = run_pod(&run, cli, args, &request);
 	if (run.cid_fd >= 0 && !run.target)
 		(void)unlink(args_value(args, "cidfile"));
 	return status;

@@ -9,6 +9,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/handlers.h"
+#include "cli/labels.h"
 #include "cli/net_words.h"
 #include "cli/pull.h"
 #include "cli/spec.h"
@@ -85,9 +86,9 @@ static void *start_ask(const struct cli *cli, const struct args *args, const cha
 	*status = CLI_FAILED;
 	if (pull_when_read(&when, args_value(args, "pull"), &err) == 0)
 		client = client_open(&cli->daemon, &err);
-	if (client && when != PULL_ALWAYS)
+	if (client && !pull_is_first(when))
 		answer = client_ask(client, method, request, type, &err);
-	if (answer || !client || (err.kind != ERROR_NOT_FOUND && when != PULL_ALWAYS))
+	if (answer || !client || (err.kind != ERROR_NOT_FOUND && !pull_is_first(when)))
 		goto end;
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		r = pull_image(client, when, containers[i]->image);
@@ -97,7 +98,7 @@ static void *start_ask(const struct cli *cli, const struct args *args, const cha
 		*status = -r;
 		return NULL;
 	}
-	if (pulled || when == PULL_ALWAYS)
+	if (pulled || pull_is_first(when))
 		answer = client_ask(client, method, request, type, &err);
 end:
 	if (!answer)
@@ -113,6 +114,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Resources resources;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_(labels_done) struct labels labels = { .list = NULL };
 	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *answer = NULL;
 	struct error err = ERROR_INIT;
 	int status;
@@ -126,7 +128,8 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	if (walls_limits(&request.resources, &resources, args, &err) < 0 ||
 	    spec_nic_init(&nic, args, &err) < 0 ||
 	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
-	    net_words_networks(&net, args, &request, &err) < 0)
+	    net_words_networks(&net, args, &request, &err) < 0 ||
+	    labels_init(&labels, &meta, args, &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
@@ -151,11 +154,13 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
 	Aurae__Runtime__V0__RunCellRequest request = AURAE__RUNTIME__V0__RUN_CELL_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_(labels_done) struct labels labels = { .list = NULL };
 	_cleanup_message_ Aurae__Runtime__V0__RunCellResponse *answer = NULL;
 	struct error err = ERROR_INIT;
 	int status;
 
-	if (spec_container_init(&spec, args, &err) < 0)
+	if (spec_container_init(&spec, args, &err) < 0 ||
+	    labels_init(&labels, &meta, args, &err) < 0)
 		return cli_fail(&err);
 	request.meta = &meta;
 	request.containers = spec.list;
@@ -180,6 +185,7 @@ int cmd_spawn(const struct cli *cli, const struct args *args)
 	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
 	Aurae__Runtime__V0__SpawnRequest request = AURAE__RUNTIME__V0__SPAWN_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_(labels_done) struct labels labels = { .list = NULL };
 	_cleanup_message_ Aurae__Runtime__V0__SpawnResponse *answer = NULL;
 	Aurae__Runtime__V0__Resources resources;
 	struct error err = ERROR_INIT;
@@ -191,7 +197,7 @@ int cmd_spawn(const struct cli *cli, const struct args *args)
 	request.cold = args_flag(args, "cold");
 	spec_set(&request.network, args_value(args, "network"));
 	if (walls_limits(&request.resources, &resources, args, &err) < 0 ||
-	    spec_nic_init(&nic, args, &err) < 0)
+	    spec_nic_init(&nic, args, &err) < 0 || labels_init(&labels, &meta, args, &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;

@@ -30,13 +30,16 @@ static const struct arg_option options_ls[] = {
 	{ "unused", 0, NULL, "only images that no container is made of" },
 	{ "pinned", 0, NULL, "only pinned images" },
 	{ "quiet", 'q', NULL, "ids alone" },
-	{ "format", 'F', "TEXT", "a line of this form, such as '{id} {size}'" },
+	{ "short", 0, NULL, "their first digits" },
+	{ "no-trunc", 0, NULL, "whole ids in templates" },
+	{ "format", 'F', "TEXT", "a line of this form: '{id} {size}', or '{{.ID}} {{.Size}}'" },
 	OPTION_END,
 };
 
 static const struct arg_option options_inspect[] = {
 	{ "format", 'F', "TEXT", "a line of this form, such as '{config.architecture}'" },
 	{ "referrers", 0, NULL, "also what refers to it in its registry, which is asked" },
+	{ "docker", 0, NULL, "in the form of docker, which its templates are about" },
 	OPTION_END,
 };
 
@@ -48,6 +51,7 @@ static const struct arg_option options_prune[] = {
 };
 
 static const struct arg_option options_pull[] = {
+	{ "quiet", 'q', NULL, "tell nothing of how far it is" },
 	{ "platform", 0, "ARCH[/VARIANT]", "of the image, else that of this machine" },
 	OPTION_END,
 };
@@ -295,8 +299,8 @@ static const struct command image_commands[] = {
 	},
 	{
 		.name = "image inspect",
-		.operands = "IMAGE",
-		.summary = "tell all about an image, as JSON",
+		.operands = "IMAGE…",
+		.summary = "tell all about images, as JSON",
 		.help = "Under \"image\" what the node knows of it; \"manifest\" and \"config\" "
 			"are its documents:\n"
 			"layers and their digests, platform, environment, labels. Its \"verdicts\" "
@@ -314,7 +318,7 @@ static const struct command image_commands[] = {
 			"    nacre image inspect --referrers --format '{referrers.list}' busybox",
 		.options = options_inspect,
 		.n_min = 1,
-		.n_max = 1,
+		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_image_inspect,
 	},
 	{

@@ -3,7 +3,9 @@
 
 #include "base/str.h"
 #include "cli/handlers.h"
+#include "cli/labels.h"
 #include "cli/net_words.h"
+#include "cli/ps_filter.h"
 #include "cli/tty.h"
 
 #define OPTION_ENV                                                                                 \
@@ -83,12 +85,17 @@
 
 #define OPTION_PULL                                                                                \
 	{                                                                                          \
-		"pull", 0, "WHEN", "load the image: missing (unless it is there), always or never" \
+		"pull", 0, "WHEN",                                                                 \
+			"load the image: missing (unless it is there), always, newer (as always, " \
+			"but the "                                                                 \
+			"one that is here will do) or never"                                       \
 	}
 
 static const struct arg_option options_run[] = {
 	{ "detach", 'd', NULL, "print the pod's id and leave it running" },
 	{ "rm", 0, NULL, "remove the pod once it has ended" },
+	{ "replace", 0, NULL, "first remove what has its name, as `nacre rm --force` does" },
+	{ "quiet", 'q', NULL, "tell nothing of the pull of its image" },
 	{ "cidfile", 0, "FILE", "write its id to this file, which must not be there yet" },
 	{ "interactive", 'i', NULL, "pass standard input on" },
 	{ "tty", 't', NULL, "give it a terminal; with -i it is this one" },
@@ -105,6 +112,7 @@ static const struct arg_option options_run[] = {
 	OPTION_IN,
 	OPTIONS_KIND,
 	OPTION_PULL,
+	OPTIONS_LABELS,
 	OPTION_END,
 };
 
@@ -116,6 +124,7 @@ static const struct arg_option options_pod[] = {
 	{ "rm", 0, NULL, "remove the pod once all its containers have ended" },
 	OPTIONS_LIMITS,
 	OPTION_PULL,
+	OPTIONS_LABELS,
 	OPTION_END,
 };
 
@@ -131,12 +140,13 @@ static const struct arg_option options_cell[] = {
 	OPTIONS_WALLS,
 	OPTIONS_LIMITS,
 	OPTION_PULL,
+	OPTIONS_LABELS,
 	OPTION_END,
 };
 
 static const struct arg_option options_spawn[] = {
-	OPTION_NAME,    OPTION_IN,  OPTIONS_KIND, { "network", 0, "MODE", "own or host" },
-	OPTIONS_LIMITS, OPTION_END,
+	OPTION_NAME,    OPTION_IN,      OPTIONS_KIND, { "network", 0, "MODE", "own or host" },
+	OPTIONS_LIMITS, OPTIONS_LABELS, OPTION_END,
 };
 
 static const struct arg_option options_update[] = {
@@ -156,6 +166,7 @@ static const struct arg_option options_execute[] = {
 	{ "timeout", 0, "TIME", "kill it after so long: 10, 500ms, 5m" },
 	{ "keep", 0, NULL, "keep its record and its log until `nacre rm`" },
 	{ "comment", 0, "TEXT", "free text, which `nacre inspect` shows" },
+	OPTIONS_LABELS,
 	OPTION_END,
 };
 
@@ -183,6 +194,10 @@ static const struct arg_option options_exec[] = {
 static const struct arg_option options_ps[] = {
 	{ "all", 'a', NULL, "also what has ended" },
 	{ "quiet", 'q', NULL, "ids alone" },
+	OPTION_PS_FILTER,
+	{ "last", 'n', "N", "only the last N that were made, also of what has ended" },
+	{ "latest", 'l', NULL, "only the last one, likewise" },
+	{ "no-trunc", 0, NULL, "whole commands in templates" },
 	{ "kind", 'k', "KIND", "only pod, cell, executable or instance; may be given again" },
 	{ "state", 's', "STATE", "only in this state, also one of the ended; may be given again" },
 	OPTION_FORMAT,
@@ -209,6 +224,7 @@ static const struct arg_option options_cp[] = {
 
 static const struct arg_option options_inspect[] = {
 	OPTION_FORMAT,
+	{ "docker", 0, NULL, "in the form of docker, which its templates are about" },
 	OPTION_END,
 };
 
@@ -417,7 +433,15 @@ static const struct command work_commands[] = {
 			"made; with\n"
 			"PATH only those inside of that instance, at any depth.\n"
 			"\n"
+			"Of several filters one of each key must fit, but all labels. --format "
+			"takes templates of\n"
+			"docker, too: of ID, Names, Image, Command, CreatedAt, Status, State, "
+			"Ports, Labels and\n"
+			"Networks; with \"table \" in front, columns with heads.\n"
+			"\n"
 			"    nacre ps -a\n"
+			"    nacre ps --filter label=env=test --filter status=running\n"
+			"    nacre ps -a --format 'table {{.Names}}\\t{{.Status}}'\n"
 			"    nacre ps --kind pod --state failed --format '{name}: {reason}'\n"
 			"    nacre ps -a -o json | jq '.[] | select(.exit_code != 0) | .name'",
 		.options = options_ps,
@@ -506,11 +530,11 @@ static const struct command work_commands[] = {
 	},
 	{
 		.name = "inspect",
-		.operands = "TARGET",
-		.summary = "tell all about one workload, as JSON",
+		.operands = "TARGET…",
+		.summary = "tell all about workloads, as JSON",
 		.help = "TARGET is an id or a path of names (\"web\", \"a/b/c\"), here and "
 			"wherever a command\n"
-			"takes a TARGET.\n"
+			"takes a TARGET. Several give an array.\n"
 			"\n"
 			"With --format one line comes out: TEXT, in which {PATH} stands for a "
 			"value "
@@ -522,11 +546,17 @@ static const struct command work_commands[] = {
 			"they "
 			"are in C.\n"
 			"\n"
+			"A template of docker is about the document of --docker: what stands there "
+			"under the\n"
+			"names that docker and podman have.\n"
+			"\n"
 			"    nacre inspect --format '{containers[0].pid}' web\n"
+			"    nacre inspect --format '{{.State.Status}} "
+			"{{.NetworkSettings.IPAddress}}' web\n"
 			"    nacre inspect --format '{name}\\t{containers[*].state}' shop",
 		.options = options_inspect,
 		.n_min = 1,
-		.n_max = 1,
+		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_inspect,
 	},
 	{

@@ -23,6 +23,8 @@ struct copy {
 	struct progress progress;
 	struct client *client; /* not owned */
 	bool archive, follow, quiet;
+	bool one_mount;     /* without what is mounted there */
+	int archive_fd;     /* where a tar archive goes; not owned */
 	struct copy_in *in; /* of copy_from(), for as long as it runs */
 	uint64_t n_entries, n_bytes, n_left_out;
 	char *file; /* that is in hand */

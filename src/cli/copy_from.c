@@ -29,10 +29,10 @@ struct copy_in {
 
 static int copy_in_flush(struct copy_in *in)
 {
-	int r = fd_write_full(STDOUT_FILENO, buf_data(&in->bytes), in->bytes.len);
+	int r = fd_write_full(in->copy->archive_fd, buf_data(&in->bytes), in->bytes.len);
 
 	buf_clear(&in->bytes);
-	return r < 0 ? error_set(&in->copy->err, r, "write standard output") : 0;
+	return r < 0 ? error_set(&in->copy->err, r, "write the archive") : 0;
 }
 
 static int copy_in_zeroes(struct copy_in *in, uint64_t n)
@@ -40,10 +40,10 @@ static int copy_in_zeroes(struct copy_in *in, uint64_t n)
 	static const uint8_t zeroes[64 * 1024];
 
 	for (; n > 0; n -= MIN(n, sizeof(zeroes))) {
-		int r = fd_write_full(STDOUT_FILENO, zeroes, (size_t)MIN(n, sizeof(zeroes)));
+		int r = fd_write_full(in->copy->archive_fd, zeroes, (size_t)MIN(n, sizeof(zeroes)));
 
 		if (r < 0)
-			return error_set(&in->copy->err, r, "write standard output");
+			return error_set(&in->copy->err, r, "write the archive");
 	}
 	return 0;
 }
@@ -146,9 +146,9 @@ static int copy_in_data(struct copy_in *in, const uint8_t *data, size_t len)
 	} else if (!in->in_file || len > in->due) {
 		r = error_refuse(&c->err, ERROR_FAULT, "more data came than a file has");
 	} else {
-		r = fd_write_full(STDOUT_FILENO, data, len);
+		r = fd_write_full(c->archive_fd, data, len);
 		if (r < 0)
-			(void)error_set(&c->err, r, "write standard output");
+			(void)error_set(&c->err, r, "write the archive");
 	}
 	c->n_bytes += len;
 	in->due -= MIN(in->due, len);
@@ -179,10 +179,11 @@ static int copy_in_open(struct copy_in *in, const struct copy_place *to, struct 
 	int r;
 
 	if (to->stream)
-		return isatty(STDOUT_FILENO) ? error_refuse(err, ERROR_INVALID,
-							    "cp: a tar archive is nothing for a "
-							    "terminal (put `> FILE.tar` behind)")
-					     : 0;
+		return isatty(in->copy->archive_fd)
+			       ? error_refuse(err, ERROR_INVALID,
+					      "cp: a tar archive is nothing for a "
+					      "terminal (put `> FILE.tar` behind)")
+			       : 0;
 	r = tree_sink_open(&in->sink, root_fd, to->path, err);
 	/* The container does not choose what appears in the user's directory. */
 	if (r == 0 && tree_sink_set_root(in->sink, in->name) < 0)
@@ -201,6 +202,7 @@ static int copy_in_run(struct copy_in *in, const struct copy_place *from)
 	request.path = from->path;
 	request.follow = c->follow;
 	request.exact = true;
+	request.one_mount = c->one_mount;
 	c->call.type = &nacre__v1__copy_from_response__descriptor;
 	c->call.on_message = copy_in_message;
 	client_call_start(c->client, &c->call, "/nacre.v1.WorkloadService/CopyFrom", &request.base);

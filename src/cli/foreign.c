@@ -19,7 +19,6 @@ static const struct {
 	{ "save", "use `nacre image export`" },
 	{ "load", "use `nacre image import`" },
 	{ "import", "use `nacre image import`" },
-	{ "export", "`nacre cp POD:/ -` writes the files of a pod, `nacre image export` an image" },
 	{ "ls", "use `nacre ps`" },
 	{ "list", "use `nacre ps`" },
 	{ "get", "use `nacre ps`" },

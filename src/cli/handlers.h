@@ -25,6 +25,12 @@ int cmd_inspect(const struct cli *cli, const struct args *args);
 int cmd_completion(const struct cli *cli, const struct args *args);
 /* cmd_copy.c */
 int cmd_cp(const struct cli *cli, const struct args *args);
+int cmd_export(const struct cli *cli, const struct args *args);
+/* cmd_system.c */
+int cmd_processes(const struct cli *cli, const struct args *args);
+int cmd_prune(const struct cli *cli, const struct args *args);
+int cmd_system_df(const struct cli *cli, const struct args *args);
+int cmd_system_prune(const struct cli *cli, const struct args *args);
 /* cmd_stats.c */
 int cmd_stats(const struct cli *cli, const struct args *args);
 int cmd_top(const struct cli *cli, const struct args *args);

@@ -7,6 +7,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "cli/alloc.h"
+#include "cli/labels.h"
 #include "cli/net_words.h"
 
 static const struct {
@@ -337,6 +338,7 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	view_resources(j, w->resources);
 	json_put_word(j, "comment", w->comment);
 	json_put_word(j, "keeper_note", w->keeper_note);
+	labels_view(j, "labels", w);
 	json_put_array(j, "containers");
 	for (size_t i = 0; i < w->n_containers; i++)
 		view_container(j, w->containers[i]);

@@ -307,7 +307,8 @@ int copy_from_begin(struct copies *all, struct rpc_call *call, int root_fd, cons
 	r = copy_call_new(&c, call, all, root_fd, id, q->path, err);
 	if (r < 0)
 		return r;
-	c->flags = (q->follow ? TREE_FOLLOW : 0) | (q->exact ? TREE_EXACT : 0);
+	c->flags = (q->follow ? TREE_FOLLOW : 0) | (q->exact ? TREE_EXACT : 0) |
+		   (q->one_mount ? TREE_ONE_MOUNT : 0);
 	c->work = (struct pool_work){ .run = copy_from_run, .done = copy_from_done };
 	rpc_call_on_cancel(call, copy_call_cancelled, c);
 	rpc_call_on_writable(call, copy_from_writable, c);

@@ -60,9 +60,29 @@ static int convert_containers(struct arena *a, struct workload *w, Nacre__V1__Wo
 	return 0;
 }
 
+static int convert_labels(struct arena *a, Nacre__V1__Workload *m, const char *settings)
+{
+	const Aurae__Runtime__V0__Meta *kept = settings_meta(a, settings);
+	Nacre__V1__Workload__LabelsEntry *entries;
+
+	if (!kept)
+		return 0;
+	entries = arena_zalloc(a, kept->n_labels + 1, sizeof(*entries));
+	m->labels = arena_zalloc(a, kept->n_labels + 1, sizeof(*m->labels));
+	if (!entries || !m->labels)
+		return -1;
+	for (size_t i = 0; i < kept->n_labels; i++) {
+		nacre__v1__workload__labels_entry__init(&entries[i]);
+		entries[i].key = kept->labels[i]->key;
+		entries[i].value = kept->labels[i]->value;
+		m->labels[m->n_labels++] = &entries[i];
+	}
+	return 0;
+}
+
 #define CONVERT_CONTAINERS 9 /* the number of Workload.containers */
 
-static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, uint32_t fields)
+static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, uint64_t fields)
 {
 	Nacre__V1__Workload *m = arena_alloc(a, sizeof(*m));
 
@@ -94,7 +114,7 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 		m->instance_kind = convert_str(instance_kind_word(w->choice.kind));
 		m->kind_reason = w->choice.reason;
 	}
-	if (convert_attachment(a, w, m) < 0)
+	if (convert_attachment(a, w, m) < 0 || convert_labels(a, m, w->settings) < 0)
 		return NULL;
 	if (fields >> CONVERT_CONTAINERS & 1 && convert_containers(a, w, m) < 0)
 		return NULL;
@@ -128,12 +148,12 @@ Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i)
 	m->kind_reason = i->choice.reason;
 	m->kernel = i->kernel;
 	m->resources = settings_resources(a, i->settings);
-	return m;
+	return convert_labels(a, m, i->settings) < 0 ? NULL : m;
 }
 
 /* ---- masks of fields ---- */
 
-int convert_fields(char *const *names, size_t n, uint32_t *ret, struct error *err)
+int convert_fields(char *const *names, size_t n, uint64_t *ret, struct error *err)
 {
 	const ProtobufCMessageDescriptor *type = &nacre__v1__workload__descriptor;
 	const ProtobufCFieldDescriptor *field;
@@ -147,8 +167,8 @@ int convert_fields(char *const *names, size_t n, uint32_t *ret, struct error *er
 			return error_field(err, ERROR_INVALID, entry,
 					   "\"%.80s\" is not a field of Workload", names[i]);
 		}
-		assert(field->id < 32);
-		*ret |= 1U << field->id;
+		assert(field->id < 64);
+		*ret |= UINT64_C(1) << field->id;
 	}
 	return 0;
 }
@@ -171,7 +191,7 @@ static size_t convert_size(const ProtobufCFieldDescriptor *field)
 }
 
 /* Sets the fields that are not asked for back to what a new message has. */
-static void convert_clear(Nacre__V1__Workload *m, uint32_t fields)
+static void convert_clear(Nacre__V1__Workload *m, uint64_t fields)
 {
 	static const Nacre__V1__Workload fresh = NACRE__V1__WORKLOAD__INIT;
 	const ProtobufCMessageDescriptor *type = &nacre__v1__workload__descriptor;
@@ -190,7 +210,7 @@ static void convert_clear(Nacre__V1__Workload *m, uint32_t fields)
 	}
 }
 
-Nacre__V1__Workload *convert_target(struct arena *a, const struct target *t, uint32_t fields)
+Nacre__V1__Workload *convert_target(struct arena *a, const struct target *t, uint64_t fields)
 {
 	Nacre__V1__Workload *m = t->workload ? convert_some(a, t->workload, fields)
 					     : convert_instance(a, t->instance);

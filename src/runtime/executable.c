@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "api/instance.pb-c.h"
+#include "base/arena.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/client.h"
@@ -15,6 +16,7 @@
 #include "runtime/cell_place.h"
 #include "runtime/check.h"
 #include "runtime/request.h"
+#include "runtime/settings.h"
 #include "runtime/words.h"
 
 /*
@@ -377,6 +379,8 @@ static int executable_check(const Aurae__Runtime__V0__RunExecutableRequest *q, s
 	if (r == 0)
 		r = check_name("meta.name", q->meta ? q->meta->name : "", err);
 	if (r == 0)
+		r = settings_check_labels(q->meta, err);
+	if (r == 0)
 		r = check_path("cell", q->cell, err);
 	if (r == 0)
 		r = check_args("executable.args", e->args, e->n_args, err);
@@ -435,6 +439,7 @@ static int executable_words(const Aurae__Runtime__V0__Executable *e, char ***ret
 static int executable_start(struct executable_call *x, const char *key, struct error *err)
 {
 	const Aurae__Runtime__V0__Executable *e = x->request->executable;
+	_cleanup_(arena_done) struct arena a = ARENA_INIT;
 	_cleanup_strv_ char **words = NULL;
 	_cleanup_strv_ char **env = NULL;
 	struct cell_place place;
@@ -470,6 +475,8 @@ static int executable_start(struct executable_call *x, const char *key, struct e
 	}
 	c.command = words;
 	c.env = env;
+	if (r == 0)
+		r = settings_add_labels(&a, &spec.settings, x->request->meta, err);
 	if (r == 0)
 		r = workload_run(x->service->workloads, &spec, executable_on_started, x, &w, err);
 	if (r < 0)

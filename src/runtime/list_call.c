@@ -71,7 +71,7 @@ struct list_question {
 	struct shown_place after;
 	uint64_t hash;
 	size_t n_page;
-	uint32_t fields;
+	uint64_t fields;
 };
 
 static uint64_t list_question_hash(const struct shown_filter *f)
@@ -81,6 +81,8 @@ static uint64_t list_question_hash(const struct shown_filter *f)
 	hash = hash_add(hash, &f->kinds, sizeof(f->kinds));
 	hash = hash_add(hash, &f->states, sizeof(f->states));
 	hash = hash_add(hash, &f->ended, sizeof(f->ended));
+	for (size_t i = 0; i < f->n_labels; i++)
+		hash = hash_add_str(hash, f->labels[i]);
 	return hash_add_str(hash, f->below);
 }
 
@@ -92,6 +94,8 @@ static int list_question(const Nacre__V1__ListRequest *q, struct list_question *
 	*ret = (struct list_question){ .filter = { .ended = q->all } };
 	r = shown_filter_set(&ret->filter, q->kinds, q->n_kinds, q->states, q->n_states, q->below,
 			     err);
+	if (r == 0)
+		r = shown_filter_set_labels(&ret->filter, q->labels, q->n_labels, err);
 	if (r == 0)
 		r = list_page_size(q->page_size, &ret->n_page, err);
 	if (r == 0)

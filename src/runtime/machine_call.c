@@ -18,6 +18,7 @@
 #include "runtime/pool_call.h"
 #include "runtime/request.h"
 #include "runtime/services.h"
+#include "runtime/settings.h"
 #include "vm/disks.h"
 #include "vm/firmware.h"
 #include "vm/kernel_image.h"
@@ -128,6 +129,8 @@ static int machine_check(struct machine_call *c, struct error *err)
 	int r;
 
 	r = check_name("meta.name", q->meta ? q->meta->name : "", err);
+	if (r == 0)
+		r = settings_check_labels(q->meta, err);
 	if (r == 0)
 		r = check_name("disk", q->disk, err);
 	if (r == 0 && !str_empty(q->disk) && str_empty(q->image))
@@ -381,7 +384,9 @@ static int machine_call_begin(struct machine_call *c, struct rpc_call *call, str
 
 	if (!command)
 		return error_set(err, -ENOMEM, "a machine");
-	r = workload_run(c->service->workloads, &spec, machine_call_done, call, &w, err);
+	r = settings_add_labels(rpc_call_arena(call), &spec.settings, c->q->meta, err);
+	if (r == 0)
+		r = workload_run(c->service->workloads, &spec, machine_call_done, call, &w, err);
 	if (r == 0)
 		c->wish = NULL;
 	return r;

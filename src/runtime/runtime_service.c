@@ -144,6 +144,7 @@ struct run_method {
 /* What their requests have in common. */
 struct run_request {
 	const ProtobufCMessage *message;
+	const Aurae__Runtime__V0__Meta *meta;
 	const char *id, *name, *parent, *network;
 	const Aurae__Runtime__V0__PodNetwork *pod_network;
 	Aurae__Runtime__V0__FurtherNetwork *const *further;
@@ -302,6 +303,8 @@ static int run_check(struct run_hand *h, struct error *err)
 		.nic = &h->nic,
 	};
 	r = check_name("meta.name", spec->name, err);
+	if (r == 0)
+		r = settings_check_labels(q->meta, err);
 	if (r == 0 && method->networks)
 		r = check_word("network", q->network, method->networks, method->n_networks,
 			       &spec->network, err);
@@ -333,6 +336,8 @@ static int run_check(struct run_hand *h, struct error *err)
 	if (r == 0 && method->kind == WORKLOAD_POD)
 		r = pod_network_take_further(rpc_call_arena(h->call), q->further, q->n_further,
 					     q->network, spec, err);
+	if (r == 0)
+		r = settings_add_labels(rpc_call_arena(h->call), &spec->settings, q->meta, err);
 	spec->size = size_of(what.whole.resources, what.containers, what.n_containers);
 	if (r == 0)
 		r = size_check_run(spec->parent, what.whole.resources, what.containers,
@@ -409,6 +414,7 @@ static void run_cell(struct rpc_call *call, const ProtobufCMessage *request, voi
 		(const Aurae__Runtime__V0__RunCellRequest *)(const void *)request;
 	struct run_request common = {
 		.message = request,
+		.meta = q->meta,
 		.id = q->request_id,
 		.name = meta_name(q->meta),
 		.parent = q->instance,
@@ -448,6 +454,7 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 		(const Aurae__Runtime__V0__RunPodRequest *)(const void *)request;
 	struct run_request common = {
 		.message = request,
+		.meta = q->meta,
 		.id = q->request_id,
 		.name = meta_name(q->meta),
 		.parent = q->parent,
@@ -654,6 +661,9 @@ static int spawn_create(struct rpc_call *call, const Aurae__Runtime__V0__SpawnRe
 		if (!spec->settings)
 			return error_set(err, -ENOMEM, "resources");
 	}
+	r = settings_add_labels(rpc_call_arena(call), &spec->settings, q->meta, err);
+	if (r < 0)
+		return r;
 	r = instance_create(all, parent, spec, spawn_done, call, &i, err);
 	/* Where the group is there already, its limits hold before anything lives in it. What fails
 	 * here is told when the instance is ready. */
@@ -675,7 +685,9 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	struct error err = ERROR_INIT;
 	int r;
 
-	r = request_find(s, request, q->request_id, key, &found, &err);
+	r = settings_check_labels(q->meta, &err);
+	if (r == 0)
+		r = request_find(s, request, q->request_id, key, &found, &err);
 	if (r > 0) {
 		if (spawn_repeat(call, request, s, found.instance, spawn, &err) < 0)
 			rpc_call_fail(call, &err);

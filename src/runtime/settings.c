@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -342,11 +343,17 @@ static void *settings_unpack_any(struct arena *a, const ProtobufCMessageDescript
 static Aurae__Runtime__V0__Container *settings_unpack(struct arena *a, const char *settings)
 {
 	return settings_unpack_any(a, &aurae__runtime__v0__container__descriptor, settings,
-				   settings ? strcspn(settings, ".~") : 0);
+				   settings ? strcspn(settings, ",.~") : 0);
 }
 
-/* What is kept of the network and of another family, with the '.' or '~'; "": nothing. */
+/* What is kept of labels, the network and another family, with the ',', '.' or '~'; "": nothing. */
 static const char *settings_tail(const char *settings)
+{
+	return settings ? settings + strcspn(settings, ",.~") : "";
+}
+
+/* The same of the network and another family. */
+static const char *settings_network_tail(const char *settings)
 {
 	return settings ? settings + strcspn(settings, ".~") : "";
 }
@@ -354,6 +361,93 @@ static const char *settings_tail(const char *settings)
 static const char *settings_record_tail(const char *settings)
 {
 	return settings ? settings + strcspn(settings, "~") : "";
+}
+
+static int settings_check_label(const Aurae__Runtime__V0__Meta__LabelsEntry *label,
+				struct error *err)
+{
+	size_t len = strlen(label->key);
+
+	if (len == 0)
+		return error_field(err, ERROR_INVALID, "meta.labels", "a label has no name");
+	if (len > SETTINGS_LABEL_NAME_MAX)
+		return error_field(err, ERROR_INVALID, "meta.labels",
+				   "the name \"%.20s…\" has %zu bytes; at most %zu", label->key,
+				   len, SETTINGS_LABEL_NAME_MAX);
+	if (strchr(label->key, '='))
+		return error_field(err, ERROR_INVALID, "meta.labels",
+				   "the name \"%.80s\" has a '='", label->key);
+	len = strlen(label->value);
+	if (len > SETTINGS_LABEL_VALUE_MAX)
+		return error_field(err, ERROR_INVALID, "meta.labels",
+				   "the value of \"%.80s\" has %zu bytes; at most %zu", label->key,
+				   len, SETTINGS_LABEL_VALUE_MAX);
+	return 0;
+}
+
+static int settings_label_order(const void *a, const void *b)
+{
+	const Aurae__Runtime__V0__Meta__LabelsEntry *const *x = a, *const *y = b;
+
+	return strcmp((*x)->key, (*y)->key);
+}
+
+int settings_check_labels(const Aurae__Runtime__V0__Meta *meta, struct error *err)
+{
+	size_t n = meta ? meta->n_labels : 0, bytes = 0;
+	int r;
+
+	if (n == 0)
+		return 0;
+	if (n > SETTINGS_LABELS_MAX)
+		return error_field(err, ERROR_INVALID, "meta.labels",
+				   "%zu are more than the limit of %d", n, SETTINGS_LABELS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		r = settings_check_label(meta->labels[i], err);
+		if (r < 0)
+			return r;
+		bytes += strlen(meta->labels[i]->key) + strlen(meta->labels[i]->value);
+	}
+	if (bytes > SETTINGS_LABELS_BYTES)
+		return error_field(err, ERROR_INVALID, "meta.labels",
+				   "all together have %zu bytes; at most %zu", bytes,
+				   SETTINGS_LABELS_BYTES);
+	qsort(meta->labels, n, sizeof(*meta->labels), settings_label_order);
+	for (size_t i = 1; i < n; i++)
+		if (str_eq(meta->labels[i]->key, meta->labels[i - 1]->key))
+			return error_field(err, ERROR_INVALID, "meta.labels",
+					   "\"%.80s\" is there twice", meta->labels[i]->key);
+	return 0;
+}
+
+int settings_add_labels(struct arena *a, const char **settings,
+			const Aurae__Runtime__V0__Meta *meta, struct error *err)
+{
+	Aurae__Runtime__V0__Meta kept = AURAE__RUNTIME__V0__META__INIT;
+	const char *now = *settings ? *settings : "";
+	char *text;
+
+	if (!meta || meta->n_labels == 0)
+		return 0;
+	kept.labels = meta->labels;
+	kept.n_labels = meta->n_labels;
+	text = settings_pack_any(a, &kept.base);
+	if (text)
+		text = arena_printf(a, "%.*s,%s%s", (int)strcspn(now, ",.~"), now, text,
+				    settings_network_tail(now));
+	if (!text)
+		return error_set(err, -ENOMEM, "meta.labels");
+	*settings = text;
+	return 0;
+}
+
+Aurae__Runtime__V0__Meta *settings_meta(struct arena *a, const char *settings)
+{
+	const char *tail = settings_tail(settings);
+
+	return *tail == ',' ? settings_unpack_any(a, &aurae__runtime__v0__meta__descriptor,
+						  tail + 1, strcspn(tail + 1, ".~"))
+			    : NULL;
 }
 
 char *settings_with_network(struct arena *a, const char *settings,
@@ -369,7 +463,7 @@ char *settings_with_network(struct arena *a, const char *settings,
 
 Nacre__V1__WorkloadNetwork *settings_network(struct arena *a, const char *settings)
 {
-	const char *tail = settings_tail(settings);
+	const char *tail = settings_network_tail(settings);
 
 	return *tail == '.' ? settings_unpack_any(a, &nacre__v1__workload_network__descriptor,
 						  tail + 1, strcspn(tail + 1, "~"))

@@ -10,15 +10,19 @@
 /*
  * What a container may do and reach beside what each does: its mounts, its root, its limits. From
  * the request to the specification, and to the text that the node keeps with the record and shows
- * as it was asked for. The text is the message of the API in hexadecimal digits, of a pod with
- * what is kept of its network behind a '.', and what another family of the API keeps behind a '~';
- * nobody else reads it.
+ * as it was asked for. The text is the message of the API in hexadecimal digits, with the labels
+ * behind a ',', of a pod with what is kept of its network behind a '.', and what another family of
+ * the API keeps behind a '~'; nobody else reads it.
  */
 
 struct arena;
 
 #define SETTINGS_VOLUMES_MAX 64
-#define SETTINGS_MOUNTS_MAX 256 /* of all containers of a workload together */
+#define SETTINGS_LABELS_MAX 64
+#define SETTINGS_LABEL_NAME_MAX ((size_t)256)
+#define SETTINGS_LABEL_VALUE_MAX ((size_t)4096)
+#define SETTINGS_LABELS_BYTES ((size_t)64 * 1024) /* of all together */
+#define SETTINGS_MOUNTS_MAX 256                   /* of all containers of a workload together */
 
 /* The names and the forms of the volumes; "volumes[1].name" is to blame where one is wrong. */
 int settings_check_volumes(Aurae__Runtime__V0__Volume *const *volumes, size_t n, struct error *err);
@@ -48,6 +52,15 @@ int settings_take_whole(struct arena *a, struct workload_spec *to,
 char *settings_of_resources(struct arena *a, Aurae__Runtime__V0__Resources *resources);
 /* A text with the limits of `added` over what it says. NULL without memory. */
 char *settings_add(struct arena *a, const char *settings, const char *added);
+
+/* Labels (meta may be NULL): ERROR_INVALID names "meta.labels". It puts them in order, so that
+ * requests with the same ones are the same bytes for request_find(). */
+int settings_check_labels(const Aurae__Runtime__V0__Meta *meta, struct error *err);
+/* Puts them into a text (NULL: none), in the arena. 0 or -ENOMEM with err. */
+int settings_add_labels(struct arena *a, const char **settings,
+			const Aurae__Runtime__V0__Meta *meta, struct error *err);
+/* What is kept of it; NULL for none. */
+Aurae__Runtime__V0__Meta *settings_meta(struct arena *a, const char *settings);
 
 /* A text (NULL: none) with what is kept of the network of a pod in place of what it says of that.
  * NULL without memory. */

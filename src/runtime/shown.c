@@ -9,6 +9,7 @@
 #include "pod/workload.h"
 #include "runtime/check.h"
 #include "runtime/services.h"
+#include "runtime/settings.h"
 
 static const char *const shown_kinds[] = { "pod", "cell", "executable", "vm", "instance" };
 static const char *const shown_states[] = {
@@ -78,6 +79,54 @@ int shown_filter_set(struct shown_filter *f, char *const *kinds, size_t n_kinds,
 	return r;
 }
 
+int shown_filter_set_labels(struct shown_filter *f, char *const *labels, size_t n,
+			    struct error *err)
+{
+	char entry[ERROR_FIELD_MAX];
+
+	if (n > SETTINGS_LABELS_MAX)
+		return error_field(err, ERROR_INVALID, "labels",
+				   "%zu are more than the limit of %d", n, SETTINGS_LABELS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		if (labels[i][0] && labels[i][0] != '=')
+			continue;
+		(void)str_printf(entry, sizeof(entry), "labels[%zu]", i);
+		return error_field(err, ERROR_INVALID, entry,
+				   "\"%.80s\" is neither NAME nor NAME=VALUE", labels[i]);
+	}
+	f->labels = labels;
+	f->n_labels = n;
+	return 0;
+}
+
+static bool shown_has_label(const Aurae__Runtime__V0__Meta *meta, const char *wanted)
+{
+	size_t len = strcspn(wanted, "=");
+
+	for (size_t i = 0; i < meta->n_labels; i++) {
+		const char *key = meta->labels[i]->key;
+
+		if (strlen(key) == len && memcmp(key, wanted, len) == 0)
+			return !wanted[len] || str_eq(meta->labels[i]->value, wanted + len + 1);
+	}
+	return false;
+}
+
+static bool shown_has_labels(const struct shown_filter *f, const struct target *t)
+{
+	const char *settings = t->workload ? t->workload->settings : t->instance->settings;
+	_cleanup_(arena_done) struct arena a = ARENA_INIT;
+	const Aurae__Runtime__V0__Meta *meta;
+
+	if (f->n_labels == 0)
+		return true;
+	meta = settings_meta(&a, settings);
+	for (size_t i = 0; i < f->n_labels; i++)
+		if (!meta || !shown_has_label(meta, f->labels[i]))
+			return false;
+	return true;
+}
+
 bool shown_is(const struct target *t)
 {
 	const struct instance *i = t->instance;
@@ -100,10 +149,10 @@ bool shown_matches(const struct shown_filter *f, const struct target *t)
 
 	if (!shown_covers(f, shown_kind(t), shown_path(t)))
 		return false;
-	if (f->states)
-		return f->states &
-		       shown_bit(shown_state(t), shown_states, ARRAY_SIZE(shown_states));
-	return f->ended || !over;
+	if (f->states &&
+	    !(f->states & shown_bit(shown_state(t), shown_states, ARRAY_SIZE(shown_states))))
+		return false;
+	return (f->states || f->ended || !over) && shown_has_labels(f, t);
 }
 
 /* ---- order ---- */

@@ -32,11 +32,16 @@ struct shown_filter {
 	unsigned kinds, states; /* sets of words, one bit each */
 	bool ended;             /* also what has ended; `states` overrules it */
 	char below[NAME_PATH_MAX + 1];
+	char *const *labels; /* NAME or NAME=VALUE, of the request; all of them */
+	size_t n_labels;
 };
 
 /* ERROR_INVALID names the word: "kinds[1]", "states[0]", "below". */
 int shown_filter_set(struct shown_filter *f, char *const *kinds, size_t n_kinds,
 		     char *const *states, size_t n_states, const char *below, struct error *err);
+/* Those that have all these labels. ERROR_INVALID names the word: "labels[1]". */
+int shown_filter_set_labels(struct shown_filter *f, char *const *labels, size_t n,
+			    struct error *err);
 bool shown_matches(const struct shown_filter *f, const struct target *t);
 /* The part of it that an object which is gone can be asked: its kind and path. */
 bool shown_covers(const struct shown_filter *f, const char *kind, const char *path);

@@ -40,7 +40,7 @@ class Output(nacre_test.NodeTest):
         super().tearDown()
 
     def check(self, command, *words, status=0):
-        done = self.node.cli("-o", "json", *command.split()[:2 if command.startswith("image") else 1], *words, check=False)
+        done = self.node.cli("-o", "json", *command.split()[:2 if command.startswith(("image", "system")) else 1], *words, check=False)
         self.assertEqual(status, done.returncode, done.stderr)
         value = json.loads(done.stdout)
         schema.check(self.document, command, value)
@@ -69,7 +69,12 @@ class Output(nacre_test.NodeTest):
         self.assertEqual(137, self.check("wait", "one")["exit_code"])
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(1, self.check("cp", "shop:web:/etc/passwd", folder)["entries"])
+            self.assertLess(10, self.check("export", "-O", os.path.join(folder, "x.tar"), "-c", "web", "shop")["entries"])
+        self.assertIn("sleep 1000", {p["command"] for p in self.check("processes", "shop")})
+        self.assertEqual(["images", "containers"], [row["kind"] for row in self.check("system df")])
         self.assertEqual(1, len(self.check("image ls")))
+        self.assertEqual({"pod", "executable"}, {i["kind"] for i in self.check("prune", "--force")["items"]})
+        self.check("system prune", "--force")
         self.check("check")
         self.check("info")
         self.check("version")

@@ -312,7 +312,7 @@ class Names(LookTest):
         for line in ("exec ", "exec -it -c deep ", f"--socket {self.node.socket} exec ", "-o json inspect ", "stop shop "):
             self.offers(names, lambda: set(self.complete_fish("nacre " + line)))
         # Behind the target stands somebody else's command, behind one that takes one there is nothing.
-        for line in ("exec shop a/b", "exec shop ls --co", "inspect shop a/", "image ls "):
+        for line in ("exec shop a/b", "exec shop ls --co", "logs shop a/", "image ls "):
             self.assertEqual(set(), {w for w in self.complete_fish("nacre " + line) if w in names or w[0] == "-"}, line)
         self.assertEqual(set(IMAGE_COMMANDS), set(self.complete_fish("nacre image ")))
         nacre_test.until(lambda: "docker.io/library/busybox:latest" in self.complete_fish("nacre image rm "), what="docker.io/library/busybox:latest")
