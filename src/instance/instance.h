@@ -40,8 +40,9 @@ struct instance_spec {
 	 * root that begins with '/' and is not in the base group. Made where it is missing, and
 	 * then taken away with the last one in it. NULL: the node's base group. */
 	const char *cgroup_parent;
-	char *const *sysctls;     /* likewise: instance_check_sysctls() */
-	bool host_pids, host_ipc; /* likewise: it has these namespaces of the node */
+	char *const *sysctls; /* likewise: instance_check_sysctls() */
+	/* Likewise: it has these namespaces of the node. */
+	bool host_pids, host_ipc, host_uts;
 	struct instance_size size;
 	/* For one that is remote; of any other the group is there, and whoever asks sets them. */
 	char *const *limits;

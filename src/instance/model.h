@@ -90,9 +90,9 @@ struct instance {
 	char reason[INSTANCE_REASON_MAX];
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	bool host_network;
-	bool host_pids, host_ipc; /* until it is made */
-	bool volumes;             /* of the node are to be had in it: only while it is made */
-	struct instance_nic nic;  /* until it is made */
+	bool host_pids, host_ipc, host_uts; /* until it is made */
+	bool volumes;            /* of the node are to be had in it: only while it is made */
+	struct instance_nic nic; /* until it is made */
 	char *settings; /* what else it was asked to be, in the words of whoever asked; NULL:
 			   nothing */
 	struct instance_size size; /* as it was asked for */

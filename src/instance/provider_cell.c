@@ -47,7 +47,8 @@ static int cell_draw(struct instance *i)
 {
 	struct spare_keeper spare = SPARE_KEEPER_INIT;
 
-	bool special = i->host_network || i->host_pids || i->host_ipc || i->cgroup[0] || i->sysctls;
+	bool special = i->host_network || i->host_pids || i->host_ipc || i->host_uts ||
+		       i->cgroup[0] || i->sysctls;
 
 	if (instance_is_own(i) && !special && i->owner[0] && spare_take(i->all->spare, &spare))
 		return cell_use_spare(i, &spare);
@@ -81,6 +82,7 @@ static int cell_make_keeper(struct instance *i, struct error *err)
 		.host_network = i->host_network,
 		.host_pids = i->host_pids,
 		.host_ipc = i->host_ipc,
+		.host_uts = i->host_uts,
 		.sysctls = i->sysctls,
 	};
 	int r;

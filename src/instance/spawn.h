@@ -44,7 +44,7 @@ struct instance_spawn {
 	bool walled;       /* namespaces and a root of its own; false: the keeper of the node */
 	bool in_guest;     /* not walled, and not the node either: the walls are the machine's */
 	/* Only with walled: these namespaces are those of whoever makes it. */
-	bool host_network, host_pids, host_ipc;
+	bool host_network, host_pids, host_ipc, host_uts;
 	/* Likewise: "NAME=VALUE" each, of the namespaces that it gets; NULL: none. */
 	char *const *sysctls;
 	int death_signal; /* 0, or SIGKILL where its parent is a keeper */
@@ -59,7 +59,7 @@ int instance_open_exe(struct error *err);
 
 /* Whether such sysctls are of namespaces that a keeper with walls gets. Pure. ERROR_INVALID with
  * "sysctls: NAME". */
-int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ipc,
+int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ipc, bool host_uts,
 			   struct error *err);
 
 /* Returns when the process was cloned; it listens from the first instant (the sockets are bound

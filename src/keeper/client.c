@@ -149,6 +149,7 @@ static int name_(struct peer *p, const char *path)
 	client->files = true;
 	client->secures = true;
 	client->devices = true;
+	client->rlimits = true;
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/remote.h"
 #include "runtime/request.h"
 #include "runtime/resources.h"
+#include "runtime/security.h"
 #include "runtime/services.h"
 #include "runtime/settings.h"
 #include "runtime/size.h"
@@ -146,6 +147,7 @@ struct run_request {
 	const ProtobufCMessage *message;
 	const char *id, *name, *parent, *network;
 	const Aurae__Runtime__V0__PodNetwork *pod_network;
+	const Aurae__Runtime__V0__PodSecurity *security;
 	bool auto_remove;
 	enum instance_kind wish; /* of a pod; INSTANCE_KIND_COUNT: none */
 	bool cold;
@@ -289,9 +291,12 @@ static int run_check(struct run_hand *h, struct error *err)
 	struct workload_spec *spec = &h->spec;
 	struct run_what what;
 	struct target found;
+	bool shared = false;
 	int r;
 
 	what = q->what;
+	what.whole.init = h->service->init;
+	what.whole.security = q->security;
 	*spec = (struct workload_spec){
 		.kind = method->kind,
 		.name = q->name,
@@ -324,10 +329,18 @@ static int run_check(struct run_hand *h, struct error *err)
 		r = nics_take(spec->network, q->nics, q->n_nics, spec->parent, &spec->choice,
 			      &h->nic, err);
 	if (r == 0)
+		r = security_take_pod(rpc_call_arena(h->call), spec, q->security,
+				      h->service->cgroup, &shared, err);
+	what.whole.host_ipc = spec->host_ipc;
+	if (r == 0)
 		r = runtime_containers(rpc_call_arena(h->call), &what, spec, err);
+	if (r == 0)
+		r = security_share_pids(spec, shared, err);
 	if (r == 0 && method->kind == WORKLOAD_POD)
 		r = pod_network_take(rpc_call_arena(h->call), q->network, q->pod_network,
 				     h->service->on_network, spec, err);
+	if (r == 0)
+		r = security_take_name(rpc_call_arena(h->call), spec, err);
 	spec->size = size_of(what.whole.resources, what.containers, what.n_containers);
 	if (r == 0)
 		r = size_check_run(spec->parent, what.whole.resources, what.containers,
@@ -448,6 +461,7 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 		.parent = q->parent,
 		.network = q->network,
 		.pod_network = q->pod_network,
+		.security = q->security,
 		.auto_remove = q->auto_remove,
 		.cold = q->cold,
 		.nics = q->nics,
