@@ -107,6 +107,9 @@ static const struct handover_field container_fields[] = {
 	HANDOVER_BOOL(82, struct container, security.may_gain),
 	HANDOVER_BOOL(83, struct container, security.unfiltered),
 	HANDOVER(84, HANDOVER_INT, struct container, security.oom_score_adj),
+	HANDOVER(85, HANDOVER_BYTES, struct container, security.rlimits),
+	HANDOVER(86, HANDOVER_UINT, struct container, security.n_rlimits,
+		 .max = ISOLATE_RLIMITS_MAX),
 };
 HANDOVER_LEFT(struct container, link, "of its cell");
 HANDOVER_LEFT(struct container, dir, "found by its name");

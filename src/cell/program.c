@@ -137,6 +137,9 @@ int program_check_container(const struct cell_spec *cell, const struct container
 	if (spec->security.n_groups > CONTAINER_GROUPS_MAX)
 		return error_field(err, ERROR_INVALID, "security", "more than %d groups",
 				   CONTAINER_GROUPS_MAX);
+	if (spec->security.n_rlimits > ISOLATE_RLIMITS_MAX)
+		return error_field(err, ERROR_INVALID, "security",
+				   "more than %d limits of processes", ISOLATE_RLIMITS_MAX);
 	r = walls_check(&spec->security, &spec->masks, err);
 	if (r < 0)
 		return r;
@@ -270,6 +273,8 @@ void program_secure(struct isolate_plan *plan, const struct container_security *
 		plan->caps = security->caps;
 	plan->no_new_privs = !security->may_gain;
 	plan->oom_score_adj = security->oom_score_adj;
+	plan->rlimits = security->rlimits;
+	plan->n_rlimits = security->n_rlimits;
 	plan->seccomp = security->unfiltered ? NULL : isolate_seccomp_default(plan->caps);
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/id.h"
+#include "isolate/plan.h"
 
 /*
  * What a keeper is asked to run, and what it says about it: the words that the node and its keepers
@@ -174,6 +175,9 @@ struct container_security {
 	gid_t groups[CONTAINER_GROUPS_MAX];
 	size_t n_groups;
 	bool groups_exact;
+	/* Over those that every container has; of execs in it too. */
+	struct isolate_rlimit rlimits[ISOLATE_RLIMITS_MAX];
+	size_t n_rlimits;
 	/* Of /proc and /sys is hidden and read-only what container_spec.masks says, and nothing
 	 * else. */
 	bool own_masks;
@@ -186,7 +190,8 @@ struct container_security {
 static inline bool container_security_is_set(const struct container_security *s)
 {
 	return s->has_caps || s->may_gain || s->oom_score_adj || s->unfiltered || s->n_groups > 0 ||
-	       s->groups_exact || s->own_masks || s->writable_sys || s->all_devices || s->pids;
+	       s->groups_exact || s->n_rlimits > 0 || s->own_masks || s->writable_sys ||
+	       s->all_devices || s->pids;
 }
 
 #define CONTAINER_MASKS_MAX 256

@@ -427,6 +427,7 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
 	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
 	_cleanup_(net_words_done) struct net_words net = { .words = NULL };
+	_cleanup_(pod_options_done) struct pod_options shared = { .sysctls = NULL };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_(labels_done) struct labels labels = { .list = NULL };
@@ -438,7 +439,8 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	if (spec_container_init(&spec, args, &err) < 0 || spec_nic_init(&nic, args, &err) < 0 ||
 	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
 	    net_words_networks(&net, args, &request, &err) < 0 ||
-	    labels_init(&labels, &meta, args, &err) < 0)
+	    labels_init(&labels, &meta, args, &err) < 0 ||
+	    pod_options_take(&shared, args, &request.security, &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;

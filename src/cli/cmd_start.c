@@ -111,6 +111,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	_cleanup_pod_containers_ struct pod_containers containers = { .n = 0 };
 	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
 	_cleanup_(net_words_done) struct net_words net = { .words = NULL };
+	_cleanup_(pod_options_done) struct pod_options shared = { .sysctls = NULL };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Resources resources;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
@@ -129,7 +130,8 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	    spec_nic_init(&nic, args, &err) < 0 ||
 	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
 	    net_words_networks(&net, args, &request, &err) < 0 ||
-	    labels_init(&labels, &meta, args, &err) < 0)
+	    labels_init(&labels, &meta, args, &err) < 0 ||
+	    pod_options_take(&shared, args, &request.security, &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;

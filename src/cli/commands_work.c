@@ -62,11 +62,28 @@
 		{ "cap-drop", 0, "NAME", "take one from it, or ALL; may be given again" },         \
 		{ "group-add", 0, "GID", "one more group of its user; may be given again" },       \
 		{ "oom-score-adj", 0, "N", "end it sooner where memory runs out; -1000 to 1000" }, \
-		{ "security-opt", 0, "WORD", "no-new-privileges[=false], seccomp=unconfined" },    \
+		{ "security-opt", 0, "WORD",                                                       \
+		  "no-new-privileges[=false], seccomp=unconfined, mask=PATH, unmask=PATH|ALL" },   \
+		{ "privileged", 0, NULL, "every capability and device, no filter: no wall" },      \
+		{ "device", 0, "HOST[:CONTAINER[:rwm]]",                                           \
+		  "let it open a device of the node; may be given again" },                        \
+		{ "ulimit", 0, "NAME=SOFT[:HARD]",                                                 \
+		  "of each of its processes: nofile=1024:4096; may be given again" },              \
+		{ "init", 0, NULL, "a small first process that reaps, and passes signals on" },    \
 		{ "security-profile", 0, "NAME",                                                   \
 		  "baseline: as docker and podman have it; restricted: no capability" },           \
 	{                                                                                          \
 		"disk", 0, "SIZE", "its root takes at most so much of the disk: 64m, 1g"           \
+	}
+/* What the containers of a pod share. */
+#define OPTIONS_SHARED                                                                             \
+	{ "pid", 0, "MODE", "whose processes it sees: private, pod or host" },                     \
+		{ "ipc", 0, "MODE", "private or host: shared memory, with /dev/shm" },             \
+		{ "uts", 0, "MODE", "private or host: the name of the system" },                   \
+		{ "sysctl", 0, "NAME=VALUE",                                                       \
+		  "of its own namespaces: net.ipv4.ip_forward=1; may be given again" },            \
+	{                                                                                          \
+		"cgroup-parent", 0, "PATH", "make its cgroup in this one of the node"              \
 	}
 /* What a group of processes may use. */
 #define OPTIONS_LIMITS                                                                             \
@@ -108,6 +125,7 @@ static const struct arg_option options_run[] = {
 	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint; '': none" },
 	OPTIONS_NET,
 	OPTIONS_WALLS,
+	OPTIONS_SHARED,
 	OPTIONS_LIMITS,
 	OPTION_IN,
 	OPTIONS_KIND,
@@ -122,6 +140,7 @@ static const struct arg_option options_pod[] = {
 	OPTIONS_KIND,
 	OPTIONS_NET,
 	{ "rm", 0, NULL, "remove the pod once all its containers have ended" },
+	OPTIONS_SHARED,
 	OPTIONS_LIMITS,
 	OPTION_PULL,
 	OPTIONS_LABELS,

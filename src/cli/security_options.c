@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/security_options.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,10 +61,33 @@ static int options_score(Aurae__Runtime__V0__Security *to, const char *word, str
 	return 0;
 }
 
+/* A copy that lives as long as the messages. */
+static char *options_keep(struct security_options *s, const char *word)
+{
+	size_t n = strv_len(s->words);
+
+	s->words = xrealloc(s->words, n + 2, sizeof(*s->words));
+	s->words[n] = xstrdup(word);
+	s->words[n + 1] = NULL;
+	return s->words[n];
+}
+
+/* Paths, with ':' between them as podman and docker have it. */
+static void options_paths(struct security_options *s, const char *word, char ***list, size_t *n)
+{
+	char *rest = options_keep(s, word), *part;
+
+	for (part = strsep(&rest, ":"); part; part = strsep(&rest, ":")) {
+		*list = xrealloc(*list, *n + 1, sizeof(**list));
+		(*list)[(*n)++] = part;
+	}
+}
+
 /* docker's words, and podman's. */
-static int options_take_one(Aurae__Runtime__V0__Security *to, const char *word, struct error *err)
+static int options_take_one(struct security_options *s, const char *word, struct error *err)
 {
 	static char allow[] = "allow", deny[] = "deny", unconfined[] = "unconfined";
+	Aurae__Runtime__V0__Security *to = &s->message;
 
 	if (str_eq(word, "no-new-privileges") || str_eq(word, "no-new-privileges=true") ||
 	    str_eq(word, "no-new-privileges:true"))
@@ -72,16 +96,21 @@ static int options_take_one(Aurae__Runtime__V0__Security *to, const char *word, 
 		to->privilege_escalation = allow;
 	else if (str_eq(word, "seccomp=unconfined"))
 		to->seccomp = unconfined;
+	else if (str_has_prefix(word, "mask="))
+		options_paths(s, word + strlen("mask="), &s->mask, &to->n_mask);
+	else if (str_has_prefix(word, "unmask="))
+		options_paths(s, word + strlen("unmask="), &s->unmask, &to->n_unmask);
 	else
 		return error_refuse(err, ERROR_INVALID,
-				    "--security-opt is no-new-privileges[=false] or "
-				    "seccomp=unconfined, not \"%s\"",
+				    "--security-opt is no-new-privileges[=false], "
+				    "seccomp=unconfined, mask=PATH or unmask=PATH, not \"%s\"",
 				    word);
+	to->mask = s->mask;
+	to->unmask = s->unmask;
 	return 0;
 }
 
-static int options_take_all(Aurae__Runtime__V0__Security *to, const struct args *a,
-			    struct error *err)
+static int options_take_all(struct security_options *s, const struct args *a, struct error *err)
 {
 	const char *word;
 	size_t pos = 0;
@@ -89,8 +118,123 @@ static int options_take_all(Aurae__Runtime__V0__Security *to, const struct args 
 
 	for (word = args_next(a, "security-opt", &pos); word && r == 0;
 	     word = args_next(a, "security-opt", &pos))
-		r = options_take_one(to, word, err);
+		r = options_take_one(s, word, err);
 	return r;
+}
+
+/* ---- limits of processes ---- */
+
+/* "1024", "unlimited", "-1". */
+static int ulimit_number(const char *text, uint64_t *ret)
+{
+	*ret = UINT64_MAX;
+	return str_eq(text, "unlimited") || str_eq(text, "-1")
+		       ? 0
+		       : parse_u64(text, 0, UINT64_MAX - 1, ret);
+}
+
+/* "nofile=1024:4096". */
+static int ulimit_take(Aurae__Runtime__V0__Ulimit *m, char *word)
+{
+	char *soft = strchr(word, '='), *hard;
+
+	aurae__runtime__v0__ulimit__init(m);
+	if (!soft || soft == word)
+		return -EINVAL;
+	*soft++ = '\0';
+	hard = strchr(soft, ':');
+	if (hard)
+		*hard++ = '\0';
+	m->name = word;
+	if (ulimit_number(soft, &m->soft) < 0)
+		return -EINVAL;
+	m->hard = m->soft;
+	return hard ? ulimit_number(hard, &m->hard) : 0;
+}
+
+static size_t options_count(const struct args *a, const char *name)
+{
+	size_t pos = 0, n = 0;
+
+	while (args_next(a, name, &pos))
+		n++;
+	return n;
+}
+
+static int options_ulimits(struct security_options *s, const struct args *a, struct error *err)
+{
+	size_t most = options_count(a, "ulimit"), pos = 0;
+
+	s->limits = xrealloc(NULL, most + 1, sizeof(*s->limits));
+	s->ulimits = xrealloc(NULL, most + 1, sizeof(*s->ulimits));
+	for (size_t i = 0; i < most; i++) {
+		const char *word = args_next(a, "ulimit", &pos);
+
+		if (ulimit_take(&s->limits[i], options_keep(s, word)) < 0)
+			return error_refuse(err, ERROR_INVALID,
+					    "--ulimit is NAME=SOFT[:HARD], such as "
+					    "nofile=1024:4096 or core=unlimited, not \"%s\"",
+					    word);
+		s->ulimits[i] = &s->limits[i];
+	}
+	s->message.ulimits = s->ulimits;
+	s->message.n_ulimits = most;
+	return 0;
+}
+
+/* ---- devices ---- */
+
+static bool device_is_access(const char *word)
+{
+	return *word && strspn(word, "rwm") == strlen(word);
+}
+
+/* "/dev/fuse", "/dev/sdb:/dev/disk", "/dev/sdb:/dev/disk:rw", "/dev/sdb:r". */
+static int device_take(Aurae__Runtime__V0__Device *m, char *word)
+{
+	char *second = strchr(word, ':'), *third;
+
+	aurae__runtime__v0__device__init(m);
+	m->host_path = word;
+	if (*word != '/')
+		return -EINVAL;
+	if (!second)
+		return 0;
+	*second++ = '\0';
+	third = strchr(second, ':');
+	if (third)
+		*third++ = '\0';
+	if (!third && device_is_access(second)) {
+		m->permissions = second;
+		return 0;
+	}
+	m->path = second;
+	if (third)
+		m->permissions = third;
+	return *second != '/' || (third && !device_is_access(third)) ? -EINVAL : 0;
+}
+
+static int options_devices(struct security_options *s, Aurae__Runtime__V0__Container *to,
+			   const struct args *a, struct error *err)
+{
+	size_t most = options_count(a, "device"), pos = 0;
+
+	s->devices = xrealloc(NULL, most + 1, sizeof(*s->devices));
+	s->device_list = xrealloc(NULL, most + 1, sizeof(*s->device_list));
+	for (size_t i = 0; i < most; i++) {
+		const char *word = args_next(a, "device", &pos);
+
+		if (device_take(&s->devices[i], options_keep(s, word)) < 0)
+			return error_refuse(err, ERROR_INVALID,
+					    "--device is HOST[:CONTAINER[:rwm]] with absolute "
+					    "paths, such as /dev/fuse or /dev/sdb:/dev/disk:r, not "
+					    "\"%s\"",
+					    word);
+		s->device_list[i] = &s->devices[i];
+	}
+	to->devices = s->device_list;
+	to->n_devices = most;
+	return 0;
 }
 
 int security_options_take(struct security_options *s, Aurae__Runtime__V0__Container *to,
@@ -105,15 +249,22 @@ int security_options_take(struct security_options *s, Aurae__Runtime__V0__Contai
 	s->drop = options_words(a, "cap-drop", &m->n_cap_drop);
 	m->cap_add = s->add;
 	m->cap_drop = s->drop;
+	m->privileged = args_flag(a, "privileged");
+	to->init = args_flag(a, "init");
 	if (profile)
 		m->profile = profile;
 	r = options_groups(s, a, err);
 	if (r == 0)
 		r = options_score(m, args_value(a, "oom-score-adj"), err);
 	if (r == 0)
-		r = options_take_all(m, a, err);
+		r = options_take_all(s, a, err);
+	if (r == 0)
+		r = options_ulimits(s, a, err);
+	if (r == 0)
+		r = options_devices(s, to, a, err);
 	if (r == 0 && (m->n_cap_add || m->n_cap_drop || m->n_groups || profile ||
-		       m->oom_score_adj || *m->privilege_escalation || *m->seccomp))
+		       m->oom_score_adj || *m->privilege_escalation || *m->seccomp ||
+		       m->privileged || m->n_mask || m->n_unmask || m->n_ulimits))
 		to->security = m;
 	return r;
 }
@@ -123,5 +274,62 @@ void security_options_done(struct security_options *s)
 	free(s->add);
 	free(s->drop);
 	free(s->groups);
+	free(s->mask);
+	free(s->unmask);
+	free(s->limits);
+	free(s->ulimits);
+	free(s->devices);
+	free(s->device_list);
+	strv_free(s->words);
 	*s = (struct security_options)SECURITY_OPTIONS_INIT;
+}
+
+/* ---- what the containers of a pod share ---- */
+
+int pod_options_take(struct pod_options *p, const struct args *a,
+		     Aurae__Runtime__V0__PodSecurity **ret, struct error *err)
+{
+	Aurae__Runtime__V0__PodSecurity *m = &p->message;
+	const struct {
+		const char *option;
+		char **field;
+	} modes[] = { { "pid", &m->pid }, { "ipc", &m->ipc }, { "uts", &m->uts } };
+	bool any = false;
+	size_t pos = 0;
+	char *word;
+
+	aurae__runtime__v0__pod_security__init(m);
+	p->sysctls = xrealloc(NULL, options_count(a, "sysctl") + 1, sizeof(*p->sysctls));
+	m->sysctls = p->sysctls;
+	for (word = args_next(a, "sysctl", &pos); word; word = args_next(a, "sysctl", &pos))
+		m->sysctls[m->n_sysctls++] = word;
+	for (size_t i = 0; i < m->n_sysctls; i++)
+		if (!strchr(m->sysctls[i], '=') || m->sysctls[i][0] == '=')
+			return error_refuse(err, ERROR_INVALID,
+					    "--sysctl is NAME=VALUE, such as "
+					    "net.ipv4.ip_forward=1, not \"%s\"",
+					    m->sysctls[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		word = args_value(a, modes[i].option);
+		any = any || word;
+		if (word)
+			*modes[i].field = word;
+		if (word && str_eq(word, "shareable"))
+			return error_refuse(
+				err, ERROR_INVALID,
+				"--%s is private or host: no pod joins the namespaces of "
+				"another one; containers that share are one pod "
+				"(`nacre pod`)",
+				modes[i].option);
+	}
+	if (args_value(a, "cgroup-parent"))
+		m->cgroup_parent = args_value(a, "cgroup-parent");
+	*ret = any || m->n_sysctls > 0 || *m->cgroup_parent ? m : NULL;
+	return 0;
+}
+
+void pod_options_done(struct pod_options *p)
+{
+	free(p->sysctls);
+	p->sysctls = NULL;
 }

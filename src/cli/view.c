@@ -167,6 +167,15 @@ static void view_resources(struct json *j, const Aurae__Runtime__V0__Resources *
 	json_put_end(j);
 }
 
+/* Also 0 is one. */
+static void view_ulimit(struct json *j, const char *key, uint64_t value)
+{
+	if (value == UINT64_MAX)
+		json_put_string(j, key, "max");
+	else
+		json_put_unsigned(j, key, value);
+}
+
 static void view_security(struct json *j, const Aurae__Runtime__V0__Security *s)
 {
 	if (!s) {
@@ -185,6 +194,47 @@ static void view_security(struct json *j, const Aurae__Runtime__V0__Security *s)
 	json_put_end(j);
 	json_put_bool(j, "groups_exact", s->groups_exact);
 	json_put_integer(j, "oom_score_adj", s->oom_score_adj);
+	json_put_bool(j, "privileged", s->privileged);
+	view_words(j, "mask", s->mask, s->n_mask);
+	view_words(j, "unmask", s->unmask, s->n_unmask);
+	json_put_array(j, "ulimits");
+	for (size_t i = 0; i < s->n_ulimits; i++) {
+		json_put_object(j, NULL);
+		json_put_string(j, "name", s->ulimits[i]->name);
+		view_ulimit(j, "soft", s->ulimits[i]->soft);
+		view_ulimit(j, "hard", s->ulimits[i]->hard);
+		json_put_end(j);
+	}
+	json_put_end(j);
+	json_put_end(j);
+}
+
+static void view_devices(struct json *j, Aurae__Runtime__V0__Device *const *devices, size_t n)
+{
+	json_put_array(j, "devices");
+	for (size_t i = 0; i < n; i++) {
+		json_put_object(j, NULL);
+		json_put_string(j, "host_path", devices[i]->host_path);
+		json_put_word(j, "path", devices[i]->path);
+		json_put_word(j, "permissions", devices[i]->permissions);
+		json_put_end(j);
+	}
+	json_put_end(j);
+}
+
+/* What the containers of a pod share. */
+static void view_pod_security(struct json *j, const Aurae__Runtime__V0__PodSecurity *s)
+{
+	if (!s) {
+		json_put_null(j, "security");
+		return;
+	}
+	json_put_object(j, "security");
+	json_put_word(j, "pid", s->pid);
+	json_put_word(j, "ipc", s->ipc);
+	json_put_word(j, "uts", s->uts);
+	view_words(j, "sysctls", s->sysctls, s->n_sysctls);
+	json_put_word(j, "cgroup_parent", s->cgroup_parent);
 	json_put_end(j);
 }
 
@@ -213,6 +263,8 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 	json_put_unsigned(j, "disk", c->disk);
 	view_resources(j, c->resources);
 	view_security(j, c->security);
+	view_devices(j, c->devices, c->n_devices);
+	json_put_bool(j, "init", c->init);
 	json_put_end(j);
 }
 
@@ -336,6 +388,7 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	json_put_bool(j, "paused", w->paused);
 	json_put_bool(j, "auto_remove", w->auto_remove);
 	view_resources(j, w->resources);
+	view_pod_security(j, w->security);
 	json_put_word(j, "comment", w->comment);
 	json_put_word(j, "keeper_note", w->keeper_note);
 	labels_view(j, "labels", w);

@@ -13,7 +13,6 @@
 #include "cri/resources.h"
 #include "cri/security.h"
 #include "cri/services.h"
-#include "isolate/devices.h"
 #include "pod/model.h"
 #include "runtime/container.h"
 #include "runtime/settings.h"
@@ -166,76 +165,21 @@ static bool spec_wants_shm(const Runtime__V1__PodSandboxConfig *sandbox, const c
 
 /* ---- devices ---- */
 
-/* "rwm"; a kubelet that says nothing means all of it. */
-static int device_access(const Runtime__V1__Device *d, size_t i, unsigned *ret, struct error *err)
+static int spec_devices(struct arena *a, const cri_config *config, cri_own *to, struct error *err)
 {
-	static const char letters[] = "rwm";
-	char field[ERROR_FIELD_MAX];
-	const char *at;
+	Aurae__Runtime__V0__Device *devices =
+		arena_zalloc(a, config->n_devices + 1, sizeof(*devices));
 
-	*ret = str_empty(d->permissions) ? DEVICE_ALL : 0;
-	for (const char *p = d->permissions; *p; p++) {
-		at = strchr(letters, *p);
-		if (!at) {
-			(void)str_printf(field, sizeof(field), "config.devices[%zu].permissions",
-					 i);
-			return error_field(err, ERROR_INVALID, field,
-					   "\"%.20s\" is not made of r, w and m", d->permissions);
-		}
-		*ret |= DEVICE_READ << (at - letters);
-	}
-	return 0;
-}
-
-static int device_check_path(const Runtime__V1__Device *d, size_t i, const char *target,
-			     struct error *err)
-{
-	char field[ERROR_FIELD_MAX];
-
-	(void)str_printf(field, sizeof(field), "config.devices[%zu].host_path", i);
-	if (str_empty(d->host_path))
-		return error_field(err, ERROR_INVALID, field, "required");
-	(void)str_printf(field, sizeof(field), "config.devices[%zu].container_path", i);
-	return settings_check_target(field, target, err);
-}
-
-/*
- * A device is a mount of the node's own one, read-only: it can be opened for writing, and its owner
- * and mode stay what they are. Its group says what it can be opened for.
- */
-static int spec_devices(struct arena *a, const cri_config *config, struct pod_container_spec *spec,
-			struct error *err)
-{
-	size_t n = spec->n_mounts, n_all = n + config->n_devices;
-	struct pod_mount_spec *mounts = arena_zalloc(a, n_all + 1, sizeof(*mounts));
-
-	if (!mounts)
+	to->devices = arena_zalloc(a, config->n_devices + 1, sizeof(*to->devices));
+	if (!devices || !to->devices)
 		return spec_no_memory(err);
-	if (n_all > CONTAINER_MOUNTS_MAX)
-		return error_field(err, ERROR_INVALID, "config.devices",
-				   "%zu with those of mounts are more than the limit of %d", n_all,
-				   CONTAINER_MOUNTS_MAX);
-	for (size_t i = 0; i < n; i++)
-		mounts[i] = spec->mounts[i];
 	for (size_t i = 0; i < config->n_devices; i++) {
-		const Runtime__V1__Device *d = config->devices[i];
-		struct pod_mount_spec *m = &mounts[n + i];
-		int r;
-
-		m->mount.target = str_empty(d->container_path) ? d->host_path : d->container_path;
-		r = device_check_path(d, i, m->mount.target, err);
-		if (r == 0)
-			r = device_access(d, i, &m->mount.access, err);
-		if (r < 0)
-			return r;
-		m->source = d->host_path;
-		m->read_only = m->follow = m->devices = true;
-		m->field = arena_printf(a, "config.devices[%zu].host_path", i);
-		if (!m->field)
-			return spec_no_memory(err);
+		aurae__runtime__v0__device__init(&devices[i]);
+		devices[i].host_path = config->devices[i]->host_path;
+		devices[i].path = config->devices[i]->container_path;
+		devices[i].permissions = config->devices[i]->permissions;
+		to->devices[to->n_devices++] = &devices[i];
 	}
-	spec->mounts = mounts;
-	spec->n_mounts = n_all;
 	return 0;
 }
 
@@ -394,6 +338,7 @@ static void spec_blame(struct error *err)
 		{ "security.groups", "linux.security_context.supplemental_groups" },
 		{ ".target", ".container_path" },
 		{ ".source", ".host_path" },
+		{ "].path", "].container_path" },
 		{ "env[", "envs[" },
 		{ "user", "linux.security_context.run_as_username" },
 	};
@@ -426,6 +371,8 @@ static int spec_make(const struct cri_runtime_service *s, struct arena *a,
 	r = spec_words(a, config, own, err);
 	if (r == 0)
 		r = spec_mounts(a, sandbox, config, own, err);
+	if (r == 0)
+		r = spec_devices(a, config, own, err);
 	if (r == 0)
 		r = cri_security_take(a, config->linux ? config->linux->security_context : NULL,
 				      &own->security, err);
@@ -473,6 +420,13 @@ static int spec_follow(struct arena *a, const cri_config *config, struct pod_con
 		if (!mounts[i].field)
 			return spec_no_memory(err);
 	}
+	for (size_t i = 0; i < config->n_devices; i++) {
+		struct pod_mount_spec *m = &mounts[spec->n_mounts - config->n_devices + i];
+
+		m->field = arena_printf(a, "config.devices[%zu].host_path", i);
+		if (!m->field)
+			return spec_no_memory(err);
+	}
 	return 0;
 }
 
@@ -501,8 +455,6 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 				    spec, err);
 	if (r == 0)
 		r = spec_follow(a, q->config, spec, err);
-	if (r == 0)
-		r = spec_devices(a, q->config, spec, err);
 	if (r < 0)
 		return r;
 	spec_log(q->config, sandbox, spec);

@@ -13,16 +13,13 @@
 #include "cri/security.h"
 #include "cri/services.h"
 #include "instance/choose.h"
-#include "instance/spawn.h"
-#include "isolate/cgroup_path.h"
 #include "network/networks.h"
 #include "runtime/pod_network.h"
+#include "runtime/security.h"
 
 #define METADATA_MAX 1024
 /* Bytes of the pod's name in that of the sandbox. */
 #define SANDBOX_STEM_MAX 40
-/* Of a parent group: the path of the sandbox's own, and of those in it, is longer. */
-#define SANDBOX_CGROUP_MAX 512
 
 static int metadata_check(const char *field, const char *text, bool required, struct error *err)
 {
@@ -256,20 +253,10 @@ static int sandbox_check_log(const char *dir, struct error *err)
 static int sandbox_group(const struct cri_runtime_service *s, const char *parent,
 			 struct workload_spec *spec, struct error *err)
 {
-	size_t base = strlen(s->cgroup);
-
 	if (str_empty(parent) || str_eq(parent, "/"))
 		return 0;
-	if (strlen(parent) > SANDBOX_CGROUP_MAX || cgroup_path_check(parent) < 0)
-		return error_field(err, ERROR_INVALID, "config.linux.cgroup_parent",
-				   "\"%.200s\" is no path of a cgroup that begins with /: no empty "
-				   "part, no \".\" or \"..\", at most %d bytes and %d parts",
-				   parent, SANDBOX_CGROUP_MAX, CGROUP_PATH_DEPTH_MAX);
-	if (strncmp(parent, s->cgroup, base) == 0 && (!parent[base] || parent[base] == '/'))
-		return error_field(err, ERROR_INVALID, "config.linux.cgroup_parent",
-				   "\"%.200s\" is in the node's own group", parent);
 	spec->cgroup_parent = parent;
-	return 0;
+	return security_check_cgroup(s->cgroup, parent, "config.linux.cgroup_parent", err);
 }
 
 static int sandbox_sysctls(struct arena *a, const Runtime__V1__PodSandboxConfig *config,
@@ -277,7 +264,6 @@ static int sandbox_sysctls(struct arena *a, const Runtime__V1__PodSandboxConfig 
 {
 	const Runtime__V1__LinuxPodSandboxConfig *own = config->linux;
 	char **sysctls = arena_zalloc(a, own->n_sysctls + 1, sizeof(*sysctls));
-	struct error why = ERROR_INIT;
 
 	if (!sysctls)
 		return error_set(err, -ENOMEM, "sysctls");
@@ -288,12 +274,9 @@ static int sandbox_sysctls(struct arena *a, const Runtime__V1__PodSandboxConfig 
 	}
 	if (own->n_sysctls == 0)
 		return 0;
-	if (instance_check_sysctls(sysctls, cri_sandbox_is_on_host(config), spec->host_ipc, &why) <
-	    0)
-		return error_field(err, why.kind, "config.linux.sysctls", "%.300s",
-				   error_text(&why) + strlen("sysctls: "));
 	spec->sysctls = sysctls;
-	return 0;
+	return security_check_sysctls(sysctls, spec, cri_sandbox_is_on_host(config),
+				      "config.linux.sysctls", err);
 }
 
 /* `overhead` and `resources` say what the cgroup of the pod has, which is the kubelet's. */

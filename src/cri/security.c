@@ -7,20 +7,10 @@
 
 #include "base/str.h"
 #include "cri/find.h"
+#include "runtime/security.h"
 
 #define SANDBOX "config.linux.security_context."
 #define CONTAINER "config.linux.security_context."
-
-/* What each container has masked, and what a kubelet asks for unless a pod says otherwise. */
-static const char *const security_masked[] = {
-	"/proc/acpi",        "/proc/asound",      "/proc/interrupts",
-	"/proc/kcore",       "/proc/keys",        "/proc/latency_stats",
-	"/proc/scsi",        "/proc/sched_debug", "/proc/timer_list",
-	"/proc/timer_stats", "/sys/firmware",     "/sys/devices/virtual/powercap",
-};
-static const char *const security_read_only[] = {
-	"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
-};
 
 static int security_refuse(const char *field, const char *what, struct error *err)
 {
@@ -265,24 +255,6 @@ static int security_take_target(const struct cri_runtime_service *s, const struc
 	return str_copy(spec->security.pids_of, sizeof(spec->security.pids_of), c->id);
 }
 
-/*
- * Where it sees the keeper of its pod, it must not be able to take that over: a tracer of it has
- * all that the keeper has. On the processes of the node there is no such wall.
- */
-static int security_check_tracer(const struct container_security *s, bool host, struct error *err)
-{
-	uint64_t caps = s->has_caps ? s->caps : 0;
-
-	if (s->pids != CONTAINER_PIDS_LAYER || host || !(caps & 1ULL << CAP_SYS_PTRACE) ||
-	    caps & 1ULL << CAP_SYS_ADMIN)
-		return 0;
-	return error_field(
-		err, ERROR_PRECONDITION, CONTAINER "capabilities.add_capabilities",
-		"SYS_PTRACE: not where the pod's processes are shared, since its keeper "
-		"is one of them; a container that has another one as its target may have "
-		"it");
-}
-
 static int security_take_pids(const struct cri_runtime_service *s, const struct workload *w,
 			      const Runtime__V1__NamespaceOption *of_pod,
 			      const Runtime__V1__NamespaceOption *own,
@@ -302,19 +274,19 @@ static int security_take_pids(const struct cri_runtime_service *s, const struct 
 		return error_field(err, ERROR_INVALID, CONTAINER "namespace_options.pid",
 				   "NODE: its sandbox was not made so");
 	spec->security.pids = CONTAINER_PIDS_LAYER;
-	return security_check_tracer(&spec->security, host, err);
+	return security_check_tracer(&spec->security, host,
+				     CONTAINER "capabilities.add_capabilities", err);
 }
 
-static bool security_is_usual(char *const *paths, size_t n, const char *const *there,
-			      size_t n_there)
+static bool security_is_usual(char *const *paths, size_t n, const char *const *there)
 {
 	for (size_t i = 0; i < n; i++) {
 		/* One for each processor. */
 		bool found = str_has_prefix(paths[i], "/sys/devices/system/cpu/cpu") &&
 			     str_has_suffix(paths[i], "/thermal_throttle");
 
-		for (size_t k = 0; k < n_there && !found; k++)
-			found = str_eq(paths[i], there[k]);
+		for (const char *const *at = there; *at && !found; at++)
+			found = str_eq(paths[i], *at);
 		if (!found)
 			return false;
 	}
@@ -323,9 +295,9 @@ static bool security_is_usual(char *const *paths, size_t n, const char *const *t
 
 /* What was named, or where nothing was, what is there otherwise. */
 static char **security_paths(struct arena *a, char *const *paths, size_t n,
-			     const char *const *there, size_t n_there)
+			     const char *const *there)
 {
-	size_t n_all = n ? n : n_there;
+	size_t n_all = n ? n : strv_len((char *const *)(uintptr_t)there);
 	char **list = arena_zalloc(a, n_all + 1, sizeof(*list));
 
 	for (size_t i = 0; list && i < n_all; i++)
@@ -342,16 +314,14 @@ static int security_take_masks(struct arena *a,
 	spec->security.writable_sys = of->privileged;
 	spec->security.all_devices = of->privileged;
 	if (of->privileged ||
-	    (security_is_usual(of->masked_paths, of->n_masked_paths, security_masked,
-			       ARRAY_SIZE(security_masked)) &&
-	     security_is_usual(of->readonly_paths, of->n_readonly_paths, security_read_only,
-			       ARRAY_SIZE(security_read_only))))
+	    (security_is_usual(of->masked_paths, of->n_masked_paths, security_hidden) &&
+	     security_is_usual(of->readonly_paths, of->n_readonly_paths, security_read_only)))
 		return 0;
 	spec->security.own_masks = true;
-	spec->masks.hidden = security_paths(a, of->masked_paths, of->n_masked_paths,
-					    security_masked, ARRAY_SIZE(security_masked));
-	spec->masks.read_only = security_paths(a, of->readonly_paths, of->n_readonly_paths,
-					       security_read_only, ARRAY_SIZE(security_read_only));
+	spec->masks.hidden =
+		security_paths(a, of->masked_paths, of->n_masked_paths, security_hidden);
+	spec->masks.read_only =
+		security_paths(a, of->readonly_paths, of->n_readonly_paths, security_read_only);
 	return spec->masks.hidden && spec->masks.read_only
 		       ? 0
 		       : error_set(err, -ENOMEM, "masked_paths");

@@ -87,6 +87,7 @@ struct daemon {
 	struct loop_timer ready_limit;
 	struct loop_timer tell_ready;
 	struct loop_defer check;
+	char *init; /* path of the program for Container.init */
 	struct runtime_service runtime;
 	struct workload_service workload;
 	struct image_service image;
@@ -335,14 +336,19 @@ static int daemon_add_services(struct daemon *d)
 	const struct volume_guard guard = { d->place.root_fd, d->place.run_fd };
 	int r;
 
+	d->init = place_helper(d->config.libexec, "nacre-init");
 	d->runtime = (struct runtime_service){ .loop = d->loop,
 					       .pool = d->pool,
 					       .workloads = d->workloads,
 					       .instances = d->instances,
 					       .logs = d->logs,
 					       .cgroup_fd = d->place.cgroup_fd,
+					       .cgroup = d->place.cgroup,
+					       .init = d->init,
 					       .pod_kind = d->config.vm.pods,
 					       .on_network = d->config.network.by_default };
+	if (!d->init)
+		return -ENOMEM;
 	list_init(&d->runtime.executables);
 	r = volumes_calls_init(&d->runtime.volumes, d->loop, &guard);
 	if (r < 0)
@@ -741,6 +747,7 @@ static void daemon_close(struct daemon *d)
 	d->loop = loop_free(d->loop);
 	place_done(&d->place);
 	events_done(&d->events);
+	free(d->init);
 }
 
 /* ---- the command ---- */

@@ -37,7 +37,8 @@ int instance_open_exe(struct error *err)
 	return TAKE_FD(fd);
 }
 
-static void instance_plan_namespaces(struct isolate_plan *plan, bool host_network, bool host_ipc)
+static void instance_plan_namespaces(struct isolate_plan *plan, bool host_network, bool host_ipc,
+				     bool host_uts)
 {
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
 		plan->ns[i] =
@@ -54,6 +55,8 @@ static void instance_plan_namespaces(struct isolate_plan *plan, bool host_networ
 		plan->ns[ISOLATE_NS_NET] = ISOLATE_KEEP;
 	if (host_ipc)
 		plan->ns[ISOLATE_NS_IPC] = ISOLATE_KEEP;
+	if (host_uts)
+		plan->ns[ISOLATE_NS_UTS] = ISOLATE_KEEP;
 	plan->bring_up_loopback = !host_network;
 }
 
@@ -71,13 +74,10 @@ static void instance_plan(struct isolate_plan *plan, const struct instance_spawn
 	if (!spec->walled)
 		return;
 
-	instance_plan_namespaces(plan, spec->host_network, spec->host_ipc);
+	instance_plan_namespaces(plan, spec->host_network, spec->host_ipc, spec->host_uts);
 	if (spec->host_pids)
 		plan->ns[ISOLATE_NS_PID] = ISOLATE_KEEP;
-	if (spec->host_uts)
-		plan->ns[ISOLATE_NS_UTS] = ISOLATE_KEEP;
-	else
-		plan->hostname = name_last(spec->title);
+	plan->hostname = spec->host_uts ? NULL : name_last(spec->title);
 	plan->root = ISOLATE_ROOT_KEEPER;
 }
 
@@ -106,7 +106,7 @@ static int instance_split_sysctls(char *const *sysctls, char ***text,
 	return 0;
 }
 
-int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ipc,
+int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ipc, bool host_uts,
 			   struct error *err)
 {
 	struct isolate_sysctl split[ISOLATE_SYSCTLS_MAX];
@@ -116,7 +116,7 @@ int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ip
 	int r;
 
 	isolate_plan_init(&plan);
-	instance_plan_namespaces(&plan, host_network, host_ipc);
+	instance_plan_namespaces(&plan, host_network, host_ipc, host_uts);
 	r = instance_split_sysctls(sysctls, &text, split, &n);
 	return r < 0 ? error_set(err, r, "sysctls") : isolate_sysctls_check(split, n, plan.ns, err);
 }

@@ -59,7 +59,7 @@ int instance_open_exe(struct error *err);
 
 /* Whether such sysctls are of namespaces that a keeper with walls gets. Pure. ERROR_INVALID with
  * "sysctls: NAME". */
-int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ipc,
+int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ipc, bool host_uts,
 			   struct error *err);
 
 /* Returns when the process was cloned; it listens from the first instant (the sockets are bound

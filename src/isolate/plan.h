@@ -220,6 +220,8 @@ enum isolate_point {
  * container (security.md 4.1). A bit for each capability number. */
 extern const uint64_t isolate_caps_default;
 #define ISOLATE_CAPS_ALL UINT64_MAX
+/* With this bit a set is of what the spawner has: "all", or all but some. */
+#define ISOLATE_CAPS_OF_SPAWNER (UINT64_C(1) << 63)
 
 /* What a plan's `at` gets. */
 struct isolate_at {

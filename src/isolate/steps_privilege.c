@@ -138,16 +138,18 @@ int isolate_step_caps(struct isolate_steps *s, struct error *err)
 {
 	const struct isolate_plan *p = s->plan;
 	struct isolate_cap_sets sets = { .permitted = p->uid == 0 ? p->caps : 0 };
+	uint64_t have = UINT64_MAX;
 	int r = 0;
 
 	if (p->keep_credentials)
 		return 0;
 	if (p->cap_sets)
 		return steps_cap_sets(p->cap_sets, err);
-	if (sets.permitted == ISOLATE_CAPS_ALL)
-		r = steps_cap_permitted(&sets.permitted, err);
+	if (sets.permitted & ISOLATE_CAPS_OF_SPAWNER)
+		r = steps_cap_permitted(&have, err);
 	if (r < 0)
 		return r;
+	sets.permitted &= have;
 	sets.effective = sets.permitted;
 	return steps_capset(&sets, err);
 }

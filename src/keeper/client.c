@@ -147,6 +147,9 @@ static int name_(struct peer *p, const char *path)
 	client->shares = true;
 	client->groups = true;
 	client->files = true;
+	client->secures = true;
+	client->devices = true;
+	client->rlimits = true;
 	return 0;
 }
 

@@ -103,12 +103,12 @@ int client_call_prepare_start(struct client_call *call, const struct cell_spec *
 	_cleanup_(start_disk_done) struct start_disk disk = { .messages = NULL };
 	Nacre__Instance__V1__StartRequest request;
 	Nacre__Instance__V1__Security security;
-	uint32_t groups[CONTAINER_GROUPS_MAX];
+	struct convert_security_lists lists;
 	int r;
 
 	convert_start_request(&request, cell, spec);
 	if (container_security_is_set(&spec->security)) {
-		convert_security_request(&security, groups, &spec->security, &spec->masks);
+		convert_security_request(&security, &lists, &spec->security, &spec->masks);
 		request.security = &security;
 	}
 	if (spec->late)
@@ -198,6 +198,8 @@ int client_check_features(const struct client_call *call, const struct cell_spec
 		what = "devices";
 	else if (spec->kind == CONTAINER_VISITOR && !client->visitors)
 		what = "visitors";
+	else if (spec->security.n_rlimits > 0 && !client->rlimits)
+		what = "limits of processes";
 	if (!what)
 		return client_check_channel(call, spec, err);
 	return error_refuse(err, ERROR_PRECONDITION, "its keeper (version %s) knows nothing of %s",

@@ -39,6 +39,7 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "security", &client->secures },
 		{ "devices", &client->devices },
 		{ "visitors", &client->visitors },
+		{ "rlimits", &client->rlimits },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

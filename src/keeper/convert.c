@@ -102,7 +102,25 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->new_proc = spec->new_proc;
 }
 
-void convert_security_request(Nacre__Instance__V1__Security *to, uint32_t *groups,
+static void convert_rlimits_request(Nacre__Instance__V1__Security *to,
+				    struct convert_security_lists *lists,
+				    const struct container_security *from)
+{
+	to->rlimits = lists->rlimits;
+	to->n_rlimits = from->n_rlimits;
+	for (size_t i = 0; i < from->n_rlimits; i++) {
+		Nacre__Instance__V1__Rlimit *m = &lists->limits[i];
+
+		nacre__instance__v1__rlimit__init(m);
+		m->resource = (uint32_t)from->rlimits[i].resource;
+		m->soft = from->rlimits[i].soft;
+		m->hard = from->rlimits[i].hard;
+		lists->rlimits[i] = m;
+	}
+}
+
+void convert_security_request(Nacre__Instance__V1__Security *to,
+			      struct convert_security_lists *lists,
 			      const struct container_security *from,
 			      const struct container_masks *masks)
 {
@@ -122,10 +140,11 @@ void convert_security_request(Nacre__Instance__V1__Security *to, uint32_t *group
 	to->all_devices = from->all_devices;
 	to->pids = from->pids;
 	to->pids_of = (char *)(uintptr_t)from->pids_of;
-	to->groups = groups;
+	convert_rlimits_request(to, lists, from);
+	to->groups = lists->groups;
 	to->n_groups = from->n_groups;
 	for (size_t i = 0; i < from->n_groups; i++)
-		groups[i] = from->groups[i];
+		lists->groups[i] = from->groups[i];
 }
 
 void convert_disk(Nacre__Instance__V1__Disk *to, const struct container_disk *from)
@@ -345,6 +364,23 @@ static int convert_masks(struct container_masks *to, const Nacre__Instance__V1__
 	return r;
 }
 
+static int convert_rlimits(struct container_security *to, const Nacre__Instance__V1__Security *from,
+			   struct error *err)
+{
+	if (from->n_rlimits > ISOLATE_RLIMITS_MAX)
+		return error_field(err, ERROR_INVALID, "security.rlimits",
+				   "%zu are more than the limit of %d", from->n_rlimits,
+				   ISOLATE_RLIMITS_MAX);
+	for (size_t i = 0; i < from->n_rlimits; i++)
+		to->rlimits[i] = (struct isolate_rlimit){
+			.resource = (int)MIN(from->rlimits[i]->resource, (uint32_t)INT32_MAX),
+			.soft = from->rlimits[i]->soft,
+			.hard = from->rlimits[i]->hard,
+		};
+	to->n_rlimits = from->n_rlimits;
+	return 0;
+}
+
 static int convert_security(struct container_security *to,
 			    const Nacre__Instance__V1__Security *from, struct error *err)
 {
@@ -369,7 +405,7 @@ static int convert_security(struct container_security *to,
 	to->n_groups = from->n_groups;
 	for (size_t i = 0; i < from->n_groups; i++)
 		to->groups[i] = from->groups[i];
-	return 0;
+	return convert_rlimits(to, from, err);
 }
 
 int convert_start(struct cell_spec *cell, struct container_spec *spec,

@@ -31,8 +31,14 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 			   const struct container_spec *spec);
 /* Parts of that request, which are put into it by who has the memory; a mount but for its token. */
 void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount *from);
-/* groups: room for CONTAINER_GROUPS_MAX, which must live as long. */
-void convert_security_request(Nacre__Instance__V1__Security *to, uint32_t *groups,
+/* The lists of such a message: it must live as long. */
+struct convert_security_lists {
+	uint32_t groups[CONTAINER_GROUPS_MAX];
+	Nacre__Instance__V1__Rlimit limits[ISOLATE_RLIMITS_MAX], *rlimits[ISOLATE_RLIMITS_MAX];
+};
+
+void convert_security_request(Nacre__Instance__V1__Security *to,
+			      struct convert_security_lists *lists,
 			      const struct container_security *from,
 			      const struct container_masks *masks);
 void convert_disk(Nacre__Instance__V1__Disk *to, const struct container_disk *from);

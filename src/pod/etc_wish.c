@@ -31,6 +31,7 @@ struct etc_wish *etc_wish_copy(const struct etc_wish *from)
 
 	if (!w)
 		return NULL;
+	w->is_host = from->is_host;
 	w->hostname = from->hostname ? strdup(from->hostname) : NULL;
 	if ((from->hostname && !w->hostname) || !etc_wish_copy_list(&w->servers, from->servers) ||
 	    !etc_wish_copy_list(&w->search, from->search) ||

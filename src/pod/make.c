@@ -75,6 +75,23 @@ static int make_env(struct pod_container *c, const struct pod_container_spec *sp
 	return r;
 }
 
+/* In front of what the container is shown to run. */
+static int make_init(struct pod_container *c, const char *init)
+{
+	_cleanup_strv_ char **argv = NULL;
+	int r = strv_add(&argv, init);
+
+	if (r == 0)
+		r = strv_add(&argv, "--");
+	if (r == 0)
+		r = make_append(&argv, c->argv);
+	if (r < 0)
+		return r;
+	strv_free(c->argv);
+	c->argv = TAKE_PTR(argv);
+	return 0;
+}
+
 static char *make_command_text(char *const *argv)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
@@ -127,6 +144,8 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	if (strv_len(c->argv) == 0)
 		return error_field(err, ERROR_INVALID, field,
 				   "required, since the image %s names no program", spec->image);
+	if (spec->init && make_init(c, spec->init) < 0)
+		return error_set(err, -ENOMEM, "container %s", spec->name);
 	return 0;
 }
 

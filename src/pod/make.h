@@ -41,6 +41,9 @@ struct pod_container_spec {
 	/* Where whoever fills in log_fd is to open it, and its name in the request; NULL: nowhere.
 	 */
 	const char *log_dir, *log_name, *log_field;
+	/* Its first process, among its mounts: it executes the words behind "--". NULL: the program
+	 * itself. */
+	const char *init;
 };
 
 struct workload_spec {
@@ -60,12 +63,12 @@ struct workload_spec {
 	const char *comment; /* for people; NULL: none */
 	const struct pod_container_spec *containers;
 	size_t n_containers;
-	char *const *limits;         /* of its own group */
-	const char *cgroup_parent;   /* of a pod of kind cell: see struct instance_spec */
-	char *const *sysctls;        /* likewise */
-	bool host_pids, host_ipc;    /* likewise */
-	struct instance_size size;   /* for a pod: of its instance */
-	const char *settings;        /* as those of a container */
+	char *const *limits;                /* of its own group */
+	const char *cgroup_parent;          /* of a pod of kind cell: see struct instance_spec */
+	char *const *sysctls;               /* likewise */
+	bool host_pids, host_ipc, host_uts; /* likewise */
+	struct instance_size size;          /* for a pod: of its instance */
+	const char *settings;               /* as those of a container */
 	struct hosted_wish *machine; /* of a vm; workload_run() takes it over where it succeeds */
 };
 

@@ -69,6 +69,7 @@ static int workload_find_keeper(struct workload *w, const struct workload_spec *
 						     .sysctls = spec->sysctls,
 						     .host_pids = spec->host_pids,
 						     .host_ipc = spec->host_ipc,
+						     .host_uts = spec->host_uts,
 						     .volumes = !list_empty(&w->shares),
 						     .size = spec->size,
 						     .limits = spec->limits,

@@ -71,5 +71,5 @@ int container_take(struct arena *a, const Aurae__Runtime__V0__Container *from, s
 	if (!to->command || !to->args || !to->env)
 		return error_set(err, -ENOMEM, "containers");
 	(void)str_printf(field, sizeof(field), "containers[%zu].security", i);
-	return security_take(&to->security, from->security, field, err);
+	return security_take(a, to, from->security, field, err);
 }

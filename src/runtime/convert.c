@@ -100,6 +100,7 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 	m->exit_code = workload_has_ended(w) ? workload_exit_code(w) : 0;
 	m->auto_remove = w->auto_remove;
 	m->resources = settings_resources(a, w->settings);
+	m->security = settings_security(a, w->settings);
 	m->comment = w->comment ? w->comment : m->comment;
 	if (w->instance) {
 		m->instance = w->instance->path;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/remote.h"
 
+#include "base/str.h"
 #include "pod/make.h"
 
 bool remote_will_be(const struct instance *parent, const struct instance_choice *choice)
@@ -19,6 +20,23 @@ static int remote_check_volumes(const struct pod_container_spec *c, struct error
 	return 0;
 }
 
+/* What of the node no machine can have. */
+static int remote_check_own(const struct pod_container_spec *c, size_t n, struct error *err)
+{
+	char field[ERROR_FIELD_MAX];
+
+	(void)str_printf(field, sizeof(field), "containers[%zu].init", n);
+	if (c->init)
+		return error_field(err, ERROR_UNSUPPORTED, field,
+				   "an instance of kind \"vm\" has no such program");
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (c->mounts[i].mount.access)
+			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
+					   "an instance of kind \"vm\" has the devices of its own "
+					   "machine, and none of the node");
+	return 0;
+}
+
 int remote_check_run(const struct workload_spec *spec, struct error *err)
 {
 	const struct instance_choice *choice = spec->kind == WORKLOAD_POD ? &spec->choice : NULL;
@@ -26,6 +44,8 @@ int remote_check_run(const struct workload_spec *spec, struct error *err)
 
 	if (!remote_will_be(spec->parent, choice))
 		return 0;
+	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
+		r = remote_check_own(&spec->containers[i], i, err);
 	/* The devices of a machine are those that it began with. */
 	for (size_t i = 0; spec->parent && r == 0 && i < spec->n_containers; i++)
 		r = remote_check_volumes(&spec->containers[i], err);

@@ -17,6 +17,7 @@
 #include "runtime/remote.h"
 #include "runtime/request.h"
 #include "runtime/resources.h"
+#include "runtime/security.h"
 #include "runtime/services.h"
 #include "runtime/settings.h"
 #include "runtime/size.h"
@@ -149,6 +150,7 @@ struct run_request {
 	const Aurae__Runtime__V0__PodNetwork *pod_network;
 	Aurae__Runtime__V0__FurtherNetwork *const *further;
 	size_t n_further;
+	const Aurae__Runtime__V0__PodSecurity *security;
 	bool auto_remove;
 	enum instance_kind wish; /* of a pod; INSTANCE_KIND_COUNT: none */
 	bool cold;
@@ -292,9 +294,12 @@ static int run_check(struct run_hand *h, struct error *err)
 	struct workload_spec *spec = &h->spec;
 	struct run_what what;
 	struct target found;
+	bool shared = false;
 	int r;
 
 	what = q->what;
+	what.whole.init = h->service->init;
+	what.whole.security = q->security;
 	*spec = (struct workload_spec){
 		.kind = method->kind,
 		.name = q->name,
@@ -329,7 +334,13 @@ static int run_check(struct run_hand *h, struct error *err)
 		r = nics_take(spec->network, q->nics, q->n_nics, spec->parent, &spec->choice,
 			      &h->nic, err);
 	if (r == 0)
+		r = security_take_pod(rpc_call_arena(h->call), spec, q->security,
+				      h->service->cgroup, &shared, err);
+	what.whole.host_ipc = spec->host_ipc;
+	if (r == 0)
 		r = runtime_containers(rpc_call_arena(h->call), &what, spec, err);
+	if (r == 0)
+		r = security_share_pids(spec, shared, err);
 	if (r == 0 && method->kind == WORKLOAD_POD)
 		r = pod_network_take(rpc_call_arena(h->call), q->network, q->pod_network,
 				     h->service->on_network, spec, err);
@@ -338,6 +349,8 @@ static int run_check(struct run_hand *h, struct error *err)
 					     q->network, spec, err);
 	if (r == 0)
 		r = settings_add_labels(rpc_call_arena(h->call), &spec->settings, q->meta, err);
+	if (r == 0)
+		r = security_take_name(rpc_call_arena(h->call), spec, err);
 	spec->size = size_of(what.whole.resources, what.containers, what.n_containers);
 	if (r == 0)
 		r = size_check_run(spec->parent, what.whole.resources, what.containers,
@@ -462,6 +475,7 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 		.pod_network = q->pod_network,
 		.further = q->further_networks,
 		.n_further = q->n_further_networks,
+		.security = q->security,
 		.auto_remove = q->auto_remove,
 		.cold = q->cold,
 		.nics = q->nics,

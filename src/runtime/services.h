@@ -36,7 +36,9 @@ struct runtime_service {
 	struct workloads *workloads;
 	struct instances *instances;
 	struct log_readers *logs;
-	int cgroup_fd;               /* the node's base group */
+	int cgroup_fd;      /* the node's base group */
+	const char *cgroup; /* its path below the root of the hierarchy, with a '/' in front */
+	const char *init;   /* path of the program for Container.init */
 	enum instance_kind pod_kind; /* of a pod without a wish; INSTANCE_KIND_COUNT: auto */
 	bool on_network;             /* a pod that names no network is on the default one */
 	struct list executables;     /* calls that wait for one (runtime/executable.c) */

@@ -10,9 +10,13 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cell/mounts.h"
+#include "isolate/devices.h"
 #include "isolate/ext4_file.h"
 #include "rpc/client.h"
 #include "runtime/resources.h"
+
+#define SETTINGS_INIT "/dev/init"
+#define SETTINGS_SHM "/dev/shm"
 
 static const char settings_digits[] = "0123456789abcdef";
 
@@ -160,10 +164,130 @@ static int settings_take_mounts(struct arena *a, struct pod_container_spec *to,
 	return 0;
 }
 
+/* ---- devices, and what else is mounted ---- */
+
+/* "rwm"; nothing said is all of it. */
+static int device_access(const Aurae__Runtime__V0__Device *d, const char *field, unsigned *ret,
+			 struct error *err)
+{
+	static const char letters[] = "rwm";
+	char name[ERROR_FIELD_MAX];
+	const char *at;
+
+	*ret = str_empty(d->permissions) ? DEVICE_ALL : 0;
+	for (const char *p = d->permissions; *p; p++) {
+		at = strchr(letters, *p);
+		if (!at) {
+			(void)str_printf(name, sizeof(name), "%s.permissions", field);
+			return error_field(err, ERROR_INVALID, name,
+					   "\"%.20s\" is not made of r, w and m", d->permissions);
+		}
+		*ret |= DEVICE_READ << (at - letters);
+	}
+	return 0;
+}
+
+/* Whether something is mounted there already. */
+static bool mounts_have(const struct pod_container_spec *to, const char *target)
+{
+	for (size_t i = 0; i < to->n_mounts; i++)
+		if (mounts_are_same(to->mounts[i].mount.target, target))
+			return true;
+	return false;
+}
+
+/*
+ * A device is a mount of the node's own one, read-only: it can be opened for writing, and its owner
+ * and mode stay what they are. Its group says what it can be opened for.
+ */
+static int device_take(struct arena *a, struct pod_container_spec *to,
+		       const Aurae__Runtime__V0__Device *d, const char *field,
+		       struct pod_mount_spec *m, struct error *err)
+{
+	char name[ERROR_FIELD_MAX];
+	int r;
+
+	*m = (struct pod_mount_spec){
+		.source = d->host_path, .read_only = true, .follow = true, .devices = true
+	};
+	m->mount.target = str_empty(d->path) ? d->host_path : d->path;
+	(void)str_printf(name, sizeof(name), "%s.host_path", field);
+	m->field = arena_strdup(a, name);
+	if (!m->field)
+		return error_set(err, -ENOMEM, "%s", field);
+	if (d->host_path[0] != '/')
+		return error_field(err, ERROR_INVALID, name, "\"%.80s\" is no absolute path",
+				   d->host_path);
+	(void)str_printf(name, sizeof(name), "%s.path", field);
+	r = mounts_check_target(name, m->mount.target, err);
+	if (r == 0 && mounts_have(to, m->mount.target))
+		return error_field(err, ERROR_INVALID, name, "%.200s is taken by another mount",
+				   m->mount.target);
+	return r < 0 ? r : device_access(d, field, &m->mount.access, err);
+}
+
+/* A file or directory of the node that the container does not ask for by itself. */
+static int settings_add_own(struct arena *a, struct pod_container_spec *to, const char *source,
+			    const char *target, const char *field, struct pod_mount_spec *m,
+			    struct error *err)
+{
+	*m = (struct pod_mount_spec){ .source = source, .follow = true };
+	m->mount.target = target;
+	m->field = arena_strdup(a, field);
+	if (!m->field)
+		return error_set(err, -ENOMEM, "%s", field);
+	if (mounts_have(to, target))
+		return error_field(err, ERROR_INVALID, field, "%s is taken by another mount",
+				   target);
+	return 0;
+}
+
+/* Behind the mounts that it asks for. */
+static int settings_take_more(struct arena *a, struct pod_container_spec *to,
+			      const Aurae__Runtime__V0__Container *from, const char *field,
+			      const struct settings_whole *whole, struct error *err)
+{
+	size_t n_all = to->n_mounts + from->n_devices + 2;
+	struct pod_mount_spec *mounts = arena_zalloc(a, n_all, sizeof(*mounts));
+	char name[ERROR_FIELD_MAX];
+	int r = 0;
+
+	if (!mounts)
+		return error_set(err, -ENOMEM, "mounts");
+	for (size_t i = 0; i < to->n_mounts; i++)
+		mounts[i] = to->mounts[i];
+	to->mounts = mounts;
+	(void)str_printf(name, sizeof(name), "%s.init", field);
+	if (from->init) {
+		to->init = SETTINGS_INIT;
+		r = settings_add_own(a, to, whole->init, SETTINGS_INIT, name, &mounts[to->n_mounts],
+				     err);
+		mounts[to->n_mounts++].read_only = true;
+	}
+	(void)str_printf(name, sizeof(name), "%s.ipc", field);
+	if (r == 0 && whole->host_ipc && !mounts_have(to, SETTINGS_SHM)) {
+		r = settings_add_own(a, to, SETTINGS_SHM, SETTINGS_SHM, name, &mounts[to->n_mounts],
+				     err);
+		to->n_mounts++;
+	}
+	for (size_t i = 0; i < from->n_devices && r == 0; i++) {
+		(void)str_printf(name, sizeof(name), "%s.devices[%zu]", field, i);
+		r = device_take(a, to, from->devices[i], name, &mounts[to->n_mounts], err);
+		to->n_mounts++;
+	}
+	if (r < 0 || to->n_mounts <= CONTAINER_MOUNTS_MAX)
+		return r;
+	(void)str_printf(name, sizeof(name), "%s.%s", field,
+			 from->n_devices > 0 ? "devices" : "mounts");
+	return error_field(err, ERROR_INVALID, name,
+			   "%zu mounts with those of devices are more than the limit of %d",
+			   to->n_mounts, CONTAINER_MOUNTS_MAX);
+}
+
 /* ---- the text of the record ---- */
 
 /* The mounts as they are shown: with the paths of volumes. */
-static int settings_mounts_shown(struct arena *a, Aurae__Runtime__V0__Container *to,
+static int settings_mounts_shown(struct arena *a, Nacre__V1__KeptSettings *to,
 				 const Aurae__Runtime__V0__Container *from,
 				 const struct pod_container_spec *spec)
 {
@@ -200,14 +324,14 @@ static char *settings_pack_any(struct arena *a, const ProtobufCMessage *m)
 	return text;
 }
 
-static char *settings_pack(struct arena *a, const Aurae__Runtime__V0__Container *m)
+static char *settings_pack(struct arena *a, const Nacre__V1__KeptSettings *m)
 {
 	return settings_pack_any(a, &m->base);
 }
 
 char *settings_of_resources(struct arena *a, Aurae__Runtime__V0__Resources *resources)
 {
-	Aurae__Runtime__V0__Container shown = AURAE__RUNTIME__V0__CONTAINER__INIT;
+	Nacre__V1__KeptSettings shown = NACRE__V1__KEPT_SETTINGS__INIT;
 
 	shown.resources = resources;
 	return settings_pack(a, &shown);
@@ -216,7 +340,7 @@ char *settings_of_resources(struct arena *a, Aurae__Runtime__V0__Resources *reso
 static int settings_keep(struct arena *a, struct pod_container_spec *to,
 			 const Aurae__Runtime__V0__Container *from)
 {
-	Aurae__Runtime__V0__Container shown = AURAE__RUNTIME__V0__CONTAINER__INIT;
+	Nacre__V1__KeptSettings shown = NACRE__V1__KEPT_SETTINGS__INIT;
 
 	if (settings_mounts_shown(a, &shown, from, to) < 0)
 		return -ENOMEM;
@@ -224,6 +348,9 @@ static int settings_keep(struct arena *a, struct pod_container_spec *to,
 	shown.disk = from->disk;
 	shown.resources = from->resources;
 	shown.security = from->security;
+	shown.devices = from->devices;
+	shown.n_devices = from->n_devices;
+	shown.init = from->init;
 	to->settings = settings_pack(a, &shown);
 	return to->settings ? 0 : -ENOMEM;
 }
@@ -267,7 +394,7 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 	int r;
 
 	if (from->n_mounts == 0 && !from->read_only_root && !from->resources && !from->disk &&
-	    !from->security)
+	    !from->security && from->n_devices == 0 && !from->init && !whole->host_ipc)
 		return 0;
 	r = settings_check_disk(from, field, err);
 	if (r < 0)
@@ -275,6 +402,8 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 	r = settings_check_counts(from, field, n_used, err);
 	if (r == 0 && from->n_mounts > 0)
 		r = settings_take_mounts(a, to, from, field, whole->volumes, whole->n_volumes, err);
+	if (r == 0)
+		r = settings_take_more(a, to, from, field, whole, err);
 	(void)str_printf(name, sizeof(name), "%s.resources", field);
 	if (r == 0)
 		r = resources_words(a, from->resources, whole->base_fd, name, &words, err);
@@ -290,14 +419,18 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 int settings_take_whole(struct arena *a, struct workload_spec *to,
 			const struct settings_whole *whole, struct error *err)
 {
+	Nacre__V1__KeptSettings shown = NACRE__V1__KEPT_SETTINGS__INIT;
 	char **words;
 	int r;
 
 	r = resources_words(a, whole->resources, whole->base_fd, "resources", &words, err);
-	if (r < 0 || !words)
+	if (r < 0 || (!words && !whole->security))
 		return r;
+	if (words)
+		shown.resources = whole->resources;
+	shown.pod = (Aurae__Runtime__V0__PodSecurity *)(uintptr_t)whole->security;
 	to->limits = words;
-	to->settings = settings_of_resources(a, whole->resources);
+	to->settings = settings_pack(a, &shown);
 	return to->settings ? 0 : error_set(err, -ENOMEM, "resources");
 }
 
@@ -340,9 +473,9 @@ static void *settings_unpack_any(struct arena *a, const ProtobufCMessageDescript
 	return bytes ? (void *)rpc_decode(type, bytes, len, &allocator, NULL) : NULL;
 }
 
-static Aurae__Runtime__V0__Container *settings_unpack(struct arena *a, const char *settings)
+static Nacre__V1__KeptSettings *settings_unpack(struct arena *a, const char *settings)
 {
-	return settings_unpack_any(a, &aurae__runtime__v0__container__descriptor, settings,
+	return settings_unpack_any(a, &nacre__v1__kept_settings__descriptor, settings,
 				   settings ? strcspn(settings, ",.~") : 0);
 }
 
@@ -487,7 +620,7 @@ void *settings_record(struct arena *a, const char *settings, const ProtobufCMess
 
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings)
 {
-	Aurae__Runtime__V0__Container *kept = settings_unpack(a, settings);
+	Nacre__V1__KeptSettings *kept = settings_unpack(a, settings);
 
 	if (!kept)
 		return;
@@ -497,19 +630,29 @@ void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settin
 	to->disk = kept->disk;
 	to->resources = kept->resources;
 	to->security = kept->security;
+	to->devices = kept->devices;
+	to->n_devices = kept->n_devices;
+	to->init = kept->init;
+}
+
+Aurae__Runtime__V0__PodSecurity *settings_security(struct arena *a, const char *settings)
+{
+	Nacre__V1__KeptSettings *kept = settings_unpack(a, settings);
+
+	return kept ? kept->pod : NULL;
 }
 
 Aurae__Runtime__V0__Resources *settings_resources(struct arena *a, const char *settings)
 {
-	Aurae__Runtime__V0__Container *kept = settings_unpack(a, settings);
+	Nacre__V1__KeptSettings *kept = settings_unpack(a, settings);
 
 	return kept ? kept->resources : NULL;
 }
 
 char *settings_add(struct arena *a, const char *settings, const char *added)
 {
-	Aurae__Runtime__V0__Container none = AURAE__RUNTIME__V0__CONTAINER__INIT;
-	Aurae__Runtime__V0__Container *kept = settings_unpack(a, settings) ?: &none;
+	Nacre__V1__KeptSettings none = NACRE__V1__KEPT_SETTINGS__INIT;
+	Nacre__V1__KeptSettings *kept = settings_unpack(a, settings) ?: &none;
 	Aurae__Runtime__V0__Resources *with = settings_resources(a, added);
 	const char *tail = settings_tail(settings);
 	char *text;

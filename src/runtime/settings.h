@@ -10,7 +10,7 @@
 /*
  * What a container may do and reach beside what each does: its mounts, its root, its limits. From
  * the request to the specification, and to the text that the node keeps with the record and shows
- * as it was asked for. The text is the message of the API in hexadecimal digits, with the labels
+ * as it was asked for. The text is a message KeptSettings in hexadecimal digits, with the labels
  * behind a ',', of a pod with what is kept of its network behind a '.', and what another family of
  * the API keeps behind a '~'; nobody else reads it.
  */
@@ -35,7 +35,10 @@ struct settings_whole {
 	Aurae__Runtime__V0__Volume *const *volumes;
 	size_t n_volumes;
 	Aurae__Runtime__V0__Resources *resources;
-	int base_fd; /* resources_words() */
+	int base_fd;      /* resources_words() */
+	bool host_ipc;    /* each has the node's /dev/shm, unless something else goes there */
+	const char *init; /* path of the program for Container.init */
+	const Aurae__Runtime__V0__PodSecurity *security; /* NULL: nothing was said */
 };
 
 /* Fills in the members of `to` that are about this, all in the arena. field: "containers[1]".
@@ -78,6 +81,8 @@ void *settings_record(struct arena *a, const char *settings,
 
 /* Puts what the text says into what is shown. */
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings);
+/* What its containers share of walls, of a pod; NULL for nothing. */
+Aurae__Runtime__V0__PodSecurity *settings_security(struct arena *a, const char *settings);
 /* Its limits; NULL for none. */
 Aurae__Runtime__V0__Resources *settings_resources(struct arena *a, const char *settings);
 

@@ -46,6 +46,14 @@ class Spare(unittest.TestCase):
         until(lambda: not os.path.exists(f"/proc/{second}") or not title(second), what="the end of the old spare")
         self.waiting(second)
 
+    def test_it_knows_all_that_a_new_one_knows(self):
+        """Before it has said so: what it is asked for comes right behind its name."""
+        for options in (("--cap-add", "NET_RAW"), ("--ulimit", "nofile=99"), ("--device", "/dev/full:/dev/mine")):
+            waits = self.waiting()
+            self.node.cli("run", "-d", "--name", "web", *options, "busybox", "sleep", "1000")
+            self.assertEqual(waits, self.inspect("web").pid)
+            self.node.cli("rm", "-f", "web")
+
     def test_one_that_dies_takes_nothing_along(self):
         os.kill(self.waiting(), signal.SIGKILL)
         until(lambda: "a spare keeper has ended" in self.node.log(), what="a word about it")
