@@ -27,8 +27,10 @@
 #include "isolate/cgroup.h"
 #include "isolate/confine.h"
 #include "isolate/erofs_file.h"
+#include "net/filter.h"
 #include "net/inside.h"
 #include "net/link.h"
+#include "net/policy.h"
 #include "net/tap.h"
 #include "vm/probe_record.h"
 #include "vm/qemu_driver.h"
@@ -332,6 +334,44 @@ static bool bridges(const struct cli *cli, char **ret_detail)
 	return doctor_inside(doctor_make_bridge, ret_detail);
 }
 
+static int doctor_make_filter(void *arg, struct error *err)
+{
+	const struct filter_state none = { .networks = NULL };
+	struct filter *f = NULL;
+	int r = filter_new(&f, err);
+
+	if (r == 0)
+		r = filter_sync(f, &none, err);
+	(void)filter_free(f);
+	return r;
+}
+
+static bool packet_filter(const struct cli *cli, char **ret_detail)
+{
+	return doctor_inside(doctor_make_filter, ret_detail);
+}
+
+/* Here, and not in a namespace of its own: it is about the rules of others. */
+static bool forwarding(const struct cli *cli, char **ret_detail)
+{
+	struct policy_chain *list = NULL;
+	struct error err = ERROR_INIT;
+	size_t n = 0;
+	int r = policy_list(&list, &n, &err);
+
+	if (r < 0)
+		*ret_detail = xstrdup(error_text(&err));
+	else if (n > 0)
+		*ret_detail =
+			xformat("the chain %s of the table %s %s drops what none of its rules "
+				"accepts",
+				list[0].chain, list[0].family, list[0].table);
+	else
+		*ret_detail = xstrdup("no chain of others drops it");
+	free(list);
+	return r == 0 && n == 0;
+}
+
 static bool mkfs_erofs(const struct cli *cli, char **ret_detail)
 {
 	static const char *const places[] = { "/usr/bin/mkfs.erofs", "/usr/sbin/mkfs.erofs" };
@@ -450,6 +490,14 @@ static const struct check checks[] = {
 	{ "bridge and veth", false, bridges,
 	  "no virtual machine can start; no instance can have a network device of another one",
 	  "run as root; modprobe bridge veth, or run a kernel with CONFIG_BRIDGE and CONFIG_VETH" },
+	{ "packet filter", false, packet_filter, "no pod can be on a network",
+	  "run as root; modprobe nf_tables nft_ct nft_chain_nat nft_nat nft_masq nft_fib_inet "
+	  "nft_reject_inet nft_connlimit; or run pods with --network none or host" },
+	{ "forwarding", false, forwarding,
+	  "pods may reach neither each other nor the world, unless that chain accepts the links "
+	  "nacre+",
+	  "iptables -I FORWARD -i nacre+ -j ACCEPT; iptables -I FORWARD -o nacre+ -j ACCEPT (with "
+	  "Docker in the chain DOCKER-USER, with ip6tables likewise)" },
 	{ "mkfs.erofs", false, mkfs_erofs,
 	  "no image can be run in a virtual machine, or with images.root: erofs",
 	  "apt install erofs-utils" },

@@ -377,33 +377,6 @@ static bool has_link(const char *name)
 	return netlink_open(&nl, NULL) == 0 && link_find(&nl, name, &l, NULL) == 0;
 }
 
-static void plugs_and_unplugs(void)
-{
-	const struct network_wish wish = { .network = NETWORK_DEFAULT };
-	struct attachment *a = NULL;
-	struct error err = ERROR_INIT;
-	char device[IF_NAMESIZE];
-	struct node n;
-	int r;
-
-	if (node_init(&n) && network_attach(n.networks, &wish, "shop", &a, &err) == 0) {
-		memcpy(device, a->device, sizeof(device));
-		r = attachment_plug(a, new_netns(), on_plug, &n);
-		CHECK(r == 0 || r == -ENOMEM);
-		if (r == 0) {
-			LOOP_WAIT(n.loop, n.n_done == 1);
-			CHECK_INT(n.code, 0);
-			/* The namespace was the device's, and nobody else's. */
-			CHECK(n.code < 0 || a->state == ATTACHMENT_PLUGGED);
-			n.n_done = 0;
-		}
-		attachment_unplug(a, on_plug, &n);
-		LOOP_WAIT(n.loop, n.n_done == 1);
-		LOOP_WAIT(n.loop, !has_link(device));
-	}
-	node_done(&n);
-}
-
 static void plug_and_wait(struct node *n, struct attachment *a, int ns_fd)
 {
 	int r = attachment_plug(a, fd_copy(ns_fd), on_plug, n);
@@ -436,13 +409,14 @@ static void withdraw_first(struct node *n, struct attachment **first, int ns_fd)
 	CHECK(!has_link(gone) && has_link(b->device));
 }
 
-static void is_withdrawn_alone(void)
+static void plugs_and_unplugs(void)
 {
 	const struct network_spec spec = { .name = "web" };
 	const struct network_wish wishes[] = { { .network = NETWORK_DEFAULT },
 					       { .network = "web" } };
 	struct attachment *first = NULL, *a = NULL;
 	struct error err = ERROR_INIT;
+	char device[IF_NAMESIZE];
 	struct node n;
 	int fd = -1;
 
@@ -454,6 +428,15 @@ static void is_withdrawn_alone(void)
 				attachment_append(&first, a);
 		if (first && first->next)
 			withdraw_first(&n, &first, fd);
+		/* The namespace was the device's, and nobody else's. */
+		fd = fd_close(fd);
+		if (first) {
+			(void)str_copy(device, sizeof(device), first->device);
+			n.n_done = 0;
+			attachment_unplug(first, on_plug, &n);
+			LOOP_WAIT(n.loop, n.n_done == 1);
+			LOOP_WAIT(n.loop, !has_link(device));
+		}
 	}
 	CHECK_STR(err.text, "");
 	(void)fd_close(fd);
@@ -493,5 +476,5 @@ UNIT_MAIN({ "makes the default one", makes_the_default_one },
 	  { "refuses a text that is none", refuses_a_text_that_is_none },
 	  { "names who has it", names_who_has_it },
 	  { "names the program that has the port", names_the_program_that_has_the_port },
-	  { "plugs and unplugs", plugs_and_unplugs }, { "is withdrawn alone", is_withdrawn_alone },
+	  { "plugs and unplugs", plugs_and_unplugs },
 	  { "removes ports of nobody", removes_ports_of_nobody })

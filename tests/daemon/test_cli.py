@@ -431,6 +431,18 @@ class Complaints(unittest.TestCase):
         self.assertEqual((False, "/dev/net/tun is something else: No such device"), (tap["ok"], tap["cause"]))
         self.assertEqual(links, os.listdir("/sys/class/net"))
 
+    def test_doctor_sees_who_drops_what_is_forwarded(self):
+        def rows(prepare):
+            done = subprocess.run(["unshare", "-n", "sh", "-c", f"{prepare}; exec \"$0\" doctor -o json", nacre_test.BINARY],
+                                  capture_output=True, text=True, check=False, timeout=100 * nacre_test.SLOWNESS)
+            return {row["check"]: row for row in json.loads(done.stdout)}
+        self.assertTrue(rows("true")["forwarding"]["ok"])
+        seen = rows("nft 'add table ip filter; add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }'")
+        self.assertTrue(seen["packet filter"]["ok"])
+        self.assertEqual((False, False), (seen["forwarding"]["ok"], seen["forwarding"]["essential"]))
+        self.assertIn("the chain FORWARD of the table ip filter", seen["forwarding"]["cause"])
+        self.assertIn("nacre+", seen["forwarding"]["cure"])
+
     def test_doctor_advises_a_kernel_for_machines(self):
         """The kernel's own word counts: distributions carry the mitigation back to older versions."""
         folder = "/sys/devices/system/cpu/vulnerabilities"
