@@ -225,7 +225,7 @@ static const struct arg_option options_cp[] = {
 
 static const struct arg_option options_inspect[] = {
 	OPTION_FORMAT,
-	{ "docker", 0, NULL, "in the form of docker, which its templates are about" },
+	{ "docker", 0, NULL, "in the form of docker, which its templates are about; also images" },
 	OPTION_END,
 };
 
