@@ -79,6 +79,7 @@ struct keeper_exec {
 	struct isolate_child child;
 	pid_t session;
 	struct loop_child watch;
+	struct loop_fd report; /* of child.report_fd, where on_start is wanted */
 	struct exec_stream streams[2];
 	struct input input;
 	struct terminal terminal;
@@ -126,6 +127,7 @@ struct keeper_exec *exec_free(struct keeper_exec *x)
 	input_done(&x->input);
 	terminal_done(&x->terminal);
 	loop_child_done(&x->watch);
+	loop_fd_done(&x->report);
 	loop_timer_done(&x->timer);
 	loop_defer_done(&x->gone);
 	isolate_child_done(&x->child);
@@ -294,6 +296,7 @@ static void exec_reaped(struct loop_child *watch, int code, int status)
 
 	FAILPOINT_BEFORE("exec.exit");
 	exec_record_end(x, code, status);
+	loop_fd_done(&x->report);
 	isolate_child_done(&x->child);
 	exec_enter(x, EXEC_REAPED);
 	FAILPOINT_AFTER("exec.exit");
@@ -310,6 +313,18 @@ static void exec_reaped(struct loop_child *watch, int code, int status)
 	/* A child that the program left behind may never close the pipe. */
 	if (x->state == EXEC_DRAINING && !x->last)
 		loop_timer_set(&x->timer, EXEC_DRAIN_GRACE);
+}
+
+/* The end of the report is that of its steps; what it says of one that failed is left to
+ * exec_record_end(). */
+static void exec_reported(struct loop_fd *source, unsigned events)
+{
+	struct keeper_exec *x = container_of(source, struct keeper_exec, report);
+	int n = 0;
+
+	loop_fd_done(&x->report);
+	if (x->state == EXEC_RUNNING && ioctl(x->child.report_fd, FIONREAD, &n) == 0 && n == 0)
+		x->ops.on_start(x->userdata);
 }
 
 static void exec_kill(struct keeper_exec *x)
@@ -656,6 +671,8 @@ int exec_new(struct keeper_exec **ret, struct container *c, const struct keeper_
 		loop_fd_init(&x->streams[i].source, x->loop, x->streams[i].fd, LOOP_READ,
 			     stream_event);
 	loop_child_init(&x->watch, x->loop, x->child.pidfd, exec_reaped);
+	if (ops->on_start)
+		loop_fd_init(&x->report, x->loop, x->child.report_fd, LOOP_READ, exec_reported);
 	if (spec->timeout != NSEC_NEVER)
 		loop_timer_set(&x->timer, spec->timeout);
 	x->container = c;

@@ -446,8 +446,57 @@ static void has_a_terminal(void)
 	bed_close(b);
 }
 
+static int n_starts;
+
+static void on_start(void *userdata)
+{
+	struct result *r = userdata;
+
+	CHECK_INT(r->n_exits, 0);
+	n_starts++;
+}
+
+/* Once, when it runs; never of one that cannot be executed. */
+static void tells_its_start(void)
+{
+	const struct keeper_exec_ops with_start = { on_output, on_exit_called, on_start };
+	char *waits[] = { (char[]){ "/bin/sh" }, (char[]){ "-c" }, (char[]){ "read x; exit 3" },
+			  NULL };
+	char *nope[] = { (char[]){ "nope" }, NULL };
+	struct keeper_exec_spec spec = {
+		.argv = waits, .cwd = "", .user = "", .timeout = NSEC_NEVER, .stdin_open = true
+	};
+	struct result r = { .exec = NULL };
+	struct error err = ERROR_INIT;
+	int n;
+
+	bed_open(b);
+	n = sleeper();
+	spec.id = bed_id(n);
+	CHECK_INT(keeper_exec(b->keeper, &spec, &with_start, &r, &r.exec, &err), 0);
+	CHECK_INT(n_starts, 0);
+	BED_UNTIL(b, n_starts);
+	CHECK_INT(r.n_exits, 0);
+	CHECK_INT(keeper_exec_write(r.exec, "x\n", 2, true, on_written, &err), 0);
+	BED_UNTIL(b, r.n_exits);
+	CHECK_INT(r.exit_code, 3);
+	CHECK_INT(n_starts, 1);
+	result_reset(&r);
+
+	spec.argv = nope;
+	spec.stdin_open = false;
+	CHECK_INT(keeper_exec(b->keeper, &spec, &with_start, &r, &r.exec, &err), 0);
+	BED_UNTIL(b, r.n_exits);
+	CHECK_INT(r.exit_code, 127);
+	CHECK(strstr(r.reason, "nope"));
+	CHECK_INT(n_starts, 1);
+	result_reset(&r);
+	remove_cell();
+	bed_close(b);
+}
+
 BED_MAIN({ "an exec runs inside", runs_inside }, { "an exec is refused", is_refused },
 	 { "an exec times out", times_out }, { "an exec leaves a child behind", leaves_a_child },
 	 { "an exec is cancelled", is_cancelled }, { "an exec is paused", is_paused },
 	 { "many execs, ended by their container", many }, { "takes_input", takes_input },
-	 { "has_a_terminal", has_a_terminal })
+	 { "has_a_terminal", has_a_terminal }, { "tells_its_start", tells_its_start })

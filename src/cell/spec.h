@@ -306,6 +306,9 @@ struct keeper_exec_ops {
 	/* Last: both streams are at their end and the process is reaped. The exec is gone
 	 * afterwards. */
 	void (*on_exit)(void *userdata, int exit_code, int sig, const char *reason);
+	/* The program was executed; not where that failed, or it has ended already (on_exit). May
+	 * be NULL. */
+	void (*on_start)(void *userdata);
 };
 
 struct keeper_attach_spec {

@@ -71,6 +71,31 @@ static int exec_request(Nacre__V1__ExecRequest *request, const struct args *args
 	return r;
 }
 
+/* 0 when it runs; else why it does not. */
+static int exec_detached(const struct cli *cli, Nacre__V1__ExecRequest *request)
+{
+	_cleanup_message_ Nacre__V1__ExecResponse *answer = NULL;
+	struct client_call call = { .type = &nacre__v1__exec_response__descriptor };
+	_cleanup_client_ struct client *client = NULL;
+	struct error err = ERROR_INIT;
+
+	request->detach = true;
+	client = client_open(&cli->daemon, &err);
+	if (!client)
+		return cli_fail(&err);
+	client_call_start(client, &call, "/nacre.v1.WorkloadService/Exec", &request->base);
+	(void)client_call_wait(client, &call);
+	err = call.err;
+	answer = (Nacre__V1__ExecResponse *)(void *)TAKE_PTR(call.answer);
+	client_call_done(&call);
+	if (err.code)
+		return cli_fail(&err);
+	if (!answer || !answer->exit)
+		return 0;
+	(void)cli_complain("%s", answer->exit->reason);
+	return answer->exit->exit_code;
+}
+
 int cmd_exec(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__ExecRequest request = NACRE__V1__EXEC_REQUEST__INIT;
@@ -80,8 +105,11 @@ int cmd_exec(const struct cli *cli, const struct args *args)
 	Nacre__V1__TerminalSize size;
 	struct error err = ERROR_INIT;
 
-	if (exec_request(&request, args, &env, &err) < 0 ||
-	    session_check_tty(request.tty, request.stdin, &err) < 0 ||
+	if (exec_request(&request, args, &env, &err) < 0)
+		return cli_fail(&err);
+	if (args_flag(args, "detach"))
+		return exec_detached(cli, &request);
+	if (session_check_tty(request.tty, request.stdin, &err) < 0 ||
 	    spec_detach(&session.keys, args, request.tty, &err) < 0)
 		return cli_fail(&err);
 	client = client_open(&cli->daemon, &err);

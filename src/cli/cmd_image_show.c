@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/docker_view.h"
 #include "cli/handlers.h"
+#include "cli/image_show.h"
 #include "cli/pull.h"
 #include "cli/referrers.h"
 #include "cli/rows.h"
@@ -96,6 +97,19 @@ static int show_inspect(const struct cli *cli, char *reference, bool with_referr
 		return rows_add(rows, &s, &s, err);
 	show(j, &s);
 	return 0;
+}
+
+int image_show_docker(const struct cli *cli, char *reference, struct rows *rows, struct json *j,
+		      struct error *err)
+{
+	static const struct rows_view view = { show_image, show_docker, NULL };
+	const struct rows_view *was = rows->view;
+	int r;
+
+	rows->view = &view;
+	r = show_inspect(cli, reference, false, rows, j, show_docker, err);
+	rows->view = was;
+	return r;
 }
 
 /* As `nacre inspect`: one object for one image, else an array. */

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/docker_view.h"
 #include "cli/handlers.h"
+#include "cli/image_show.h"
 #include "cli/listing.h"
 #include "cli/ps_filter.h"
 #include "cli/rows.h"
@@ -234,10 +235,17 @@ int cmd_inspect(const struct cli *cli, const struct args *args)
 	if (many && !format)
 		json_put_array(&j, NULL);
 	for (size_t i = 0; i < args->n_operands; i++) {
+		struct error no_image = ERROR_INIT;
+
 		err = (struct error)ERROR_INIT;
 		if (inspect_one(client, args->operands[i], &rows, &j,
-				docker ? docker_view_workload : list_view, &err) < 0)
-			status = cli_fail(&err);
+				docker ? docker_view_workload : list_view, &err) == 0)
+			continue;
+		/* To docker an image is a thing like others. */
+		if (docker && err.kind == ERROR_NOT_FOUND &&
+		    image_show_docker(cli, args->operands[i], &rows, &j, &no_image) == 0)
+			continue;
+		status = cli_fail(&err);
 	}
 	if (many && !format)
 		json_put_end(&j);

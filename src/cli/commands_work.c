@@ -198,6 +198,7 @@ static const struct arg_option options_attach[] = {
 };
 
 static const struct arg_option options_exec[] = {
+	{ "detach", 'd', NULL, "leave it running, and what it writes goes nowhere" },
 	{ "interactive", 'i', NULL, "pass standard input on" },
 	{ "tty", 't', NULL, "give it a terminal; with -i it is this one" },
 	OPTION_DETACH_KEYS,
@@ -243,7 +244,7 @@ static const struct arg_option options_cp[] = {
 
 static const struct arg_option options_inspect[] = {
 	OPTION_FORMAT,
-	{ "docker", 0, NULL, "in the form of docker, which its templates are about" },
+	{ "docker", 0, NULL, "in the form of docker, which its templates are about; also images" },
 	OPTION_END,
 };
 
@@ -415,6 +416,7 @@ static const struct command work_commands[] = {
 			"SIGINT. What the program leaves running when it ends is not waited for.\n"
 			"\n"
 			"    nacre exec web ps\n"
+			"    nacre exec -d web sh -c 'sleep 60; rm /lock'\n"
 			"    nacre exec -it web sh\n"
 			"    nacre exec -i web sh -c 'cat > /file' < file\n"
 			"    nacre exec shop --container probe --user nobody id",

@@ -17,6 +17,9 @@
 
 static const char no_build[] =
 	"nacre builds no images: build with another tool, then use `load` or `pull`";
+static const char no_login[] =
+	"nacre keeps no credentials: it reads those that podman, docker or skopeo keep "
+	"($REGISTRY_AUTH_FILE, ~/.docker/config.json)";
 static const char no_cluster[] = "nacre is one node, without a cluster of its own";
 
 /* In the place of one of theirs, ours; or why there is none. */
@@ -51,6 +54,9 @@ static const struct docker_command docker_commands[] = {
 	{ "system info", "info" },
 	{ "network list", "network ls" },
 	{ "network remove", "network rm" },
+	{ "diff", NULL, "nacre does not tell what a container has changed; `export` has all" },
+	{ "login", NULL, no_login },
+	{ "logout", NULL, no_login },
 	{ "import", NULL, "use `nacre image import --root --name NAME FILE`" },
 	{ "build", NULL, no_build },
 	{ "buildx", NULL, no_build },

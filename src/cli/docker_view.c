@@ -219,7 +219,6 @@ static void docker_ports_json(struct json *j, const Nacre__V1__WorkloadNetwork *
 		const Aurae__Runtime__V0__PublishedPort *p = n->publish[i];
 		_cleanup_str_ char *key =
 			xformat("%" PRIu32 "/%s", p->port, *p->protocol ? p->protocol : "tcp");
-		_cleanup_str_ char *port = xformat("%" PRIu32, p->host_port);
 		bool again = false;
 
 		/* One member has all addresses and ports that lead to one port. */

@@ -19,12 +19,12 @@ struct docker_row {
 	bool no_trunc;
 };
 
-void docker_view_row(struct json *j, const void *row);
+void docker_view_row(struct json *j, const void *what);
 /* The head of such a value: "CONTAINER ID" for "ID". */
 const char *docker_view_head(const char *member);
 
 /* What `docker inspect` has of a workload. */
-void docker_view_workload(struct json *j, const void *workload);
+void docker_view_workload(struct json *j, const void *what);
 
 /* What `docker images --format` has of an image under one of its names, NULL: it has none. */
 struct docker_image_row {
@@ -35,7 +35,7 @@ struct docker_image_row {
 	bool no_trunc;
 };
 
-void docker_view_image_row(struct json *j, const void *row);
+void docker_view_image_row(struct json *j, const void *what);
 const char *docker_view_image_head(const char *member);
 
 /* What `docker image inspect` has, with the image's configuration. */
@@ -44,7 +44,7 @@ struct docker_image {
 	const struct json_value *config;
 };
 
-void docker_view_image(struct json *j, const void *image);
+void docker_view_image(struct json *j, const void *what);
 /* A value of a document as it stands there. */
 void docker_view_value(struct json *j, const char *key, const struct json_value *v);
 

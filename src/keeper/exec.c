@@ -2,6 +2,7 @@
 #include "keeper/exec.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
 #include "cell/keeper.h"
@@ -13,8 +14,14 @@
 struct exec {
 	struct typing typing;
 	struct rpc_call *call;
-	struct keeper_exec *program; /* NULL once it has ended */
-	bool failed;                 /* a message could not be sent */
+	struct keeper_exec *program;    /* NULL once it has ended */
+	bool failed;                    /* a message could not be sent */
+	struct exec_detached *detached; /* NULL: the call lasts as long as the program */
+};
+
+/* A program that its call does not wait for; freed at its end. */
+struct exec_detached {
+	struct exec *exec; /* NULL once its call is over */
 };
 
 static void exec_on_writable(struct rpc_call *call, void *data)
@@ -90,14 +97,58 @@ static const struct keeper_exec_ops exec_ops = {
 	.on_exit = exec_on_exit,
 };
 
+/* ---- detached ---- */
+
+static void detached_on_output(void *userdata, int stream, const void *data, size_t len)
+{
+	(void)userdata;
+}
+
+static void detached_on_start(void *userdata)
+{
+	struct exec_detached *d = userdata;
+
+	exec_end(TAKE_PTR(d->exec));
+}
+
+static void detached_on_exit(void *userdata, int exit_code, int sig, const char *reason)
+{
+	struct exec_detached *d = userdata;
+	struct exec *x = d->exec;
+
+	free(d);
+	if (!x)
+		return;
+	x->program = NULL;
+	/* It was over before anybody saw it begin, or it could not be executed. */
+	if (*reason)
+		exec_on_exit(x, exit_code, sig, reason);
+	else
+		exec_end(x);
+}
+
+static const struct keeper_exec_ops exec_detached_ops = {
+	.on_output = detached_on_output,
+	.on_exit = detached_on_exit,
+	.on_start = detached_on_start,
+};
+
+/* ---- the end of the call ---- */
+
+static void exec_kill(struct exec *x)
+{
+	if (!x->program)
+		return;
+	keeper_exec_cancel(TAKE_PTR(x->program));
+	free(TAKE_PTR(x->detached));
+}
+
 static void exec_on_cancel(struct rpc_call *call, void *data)
 {
 	struct error err = ERROR_INIT;
 	struct exec *x = data;
 
-	if (x->program)
-		keeper_exec_cancel(x->program);
-	x->program = NULL;
+	exec_kill(x);
 	typing_stop(&x->typing);
 	rpc_call_on_writable(call, NULL, NULL);
 	(void)error_refuse(&err, ERROR_CANCELLED, "the program was killed: nobody waits for it");
@@ -137,7 +188,7 @@ static void refuse(struct typing *t, const struct error *err)
 {
 	struct exec *x = exec_of(t);
 
-	keeper_exec_cancel(TAKE_PTR(x->program));
+	exec_kill(x);
 	typing_stop(t);
 	rpc_call_on_cancel(x->call, NULL, NULL);
 	rpc_call_on_writable(x->call, NULL, NULL);
@@ -175,9 +226,18 @@ static int exec_begin(struct keeper *k, struct rpc_call *call,
 	if (!x)
 		return error_set(err, -ENOMEM, "take the request up");
 	x->call = call;
-	r = keeper_exec(k, &spec, &exec_ops, x, &x->program, err);
-	if (r < 0)
+	if (request->detach) {
+		x->detached = calloc(1, sizeof(*x->detached));
+		if (!x->detached)
+			return error_set(err, -ENOMEM, "take the request up");
+		x->detached->exec = x;
+	}
+	r = keeper_exec(k, &spec, request->detach ? &exec_detached_ops : &exec_ops,
+			request->detach ? (void *)x->detached : x, &x->program, err);
+	if (r < 0) {
+		free(TAKE_PTR(x->detached));
 		return r;
+	}
 	rpc_call_on_cancel(call, exec_on_cancel, x);
 	typing_start(&x->typing, call, &exec_typing_ops, spec.stdin_open);
 	return 0;

@@ -66,6 +66,9 @@ static int exec_check(const Nacre__V1__ExecRequest *q, struct error *err)
 		r = exec_check_size(q->terminal, err);
 	if (r == 0 && q->input)
 		r = error_field(err, ERROR_INVALID, "input", "not in the first message");
+	if (r == 0 && q->detach && q->stdin)
+		r = error_field(err, ERROR_INVALID, "stdin",
+				"not with detach: nobody stays who could send it");
 	return r;
 }
 
@@ -119,6 +122,7 @@ void exec_call_exec(struct rpc_call *call, const ProtobufCMessage *request, void
 	m.timeout_ms = q->timeout_ms;
 	m.stdin = q->stdin;
 	m.tty = q->tty;
+	m.detach = q->detach;
 	m.terminal = exec_size(q->terminal, &size);
 	passing_begin(peer, call, METHOD("Exec"), &m.base);
 }

@@ -221,6 +221,29 @@ class Exec(StreamTest):
         t.cancel()
         nacre_test.until(lambda: len(self.processes()) == 1, what="the end of its session")
 
+    def test_detached(self):
+        """The call ends when the program runs; it goes on without a client, and over a restart of the daemon, with its output dropped."""
+        t = self.talk("x", "sh", "-c", "while [ ! -e /go ]; do head -c 100000 /dev/zero; echo >>/lines; sleep 0.05; done; echo done >/done", stdin=False, detach=True)
+        self.assertEqual((b"", b"", grpc.StatusCode.OK), t.end())
+        self.node.restart()
+        self.assertEqual(0, self.talk("x", "sh", "-c", "n=$(wc -l </lines); while [ $(wc -l </lines) -le $((n + 2)) ]; do sleep 0.05; done; touch /go; "
+                                      "while [ ! -e /done ]; do sleep 0.05; done", stdin=False).end()[2])
+        t = self.talk("x", "/no/such", stdin=False, detach=True)
+        self.assertEqual((b"", b"", 127), t.end())
+        self.assertIn("/no/such", t.exit.reason)
+        t = self.talk("x", "true", detach=True)
+        self.assertEqual(BAD, t.end()[2])
+        self.assertIn("stdin: not with detach", t.details)
+        for _ in range(20):
+            self.assertEqual(grpc.StatusCode.OK, self.talk("x", "true", stdin=False, detach=True).end()[2])
+        done = self.node.cli("exec", "-d", "x", "/no/such", check=False)
+        self.assertEqual((127, ""), (done.returncode, done.stdout))
+        self.assertIn("/no/such", done.stderr)
+        self.assertEqual(0, self.node.cli("exec", "-dt", "x", "sleep", "100000").returncode)
+        self.node.cli("stop", "-t", "0", "x")
+        # What a daemon opens for its first pod is no leftover, but is missed in one that was restarted.
+        self.node.cli("run", "--rm", "busybox", "true")
+
     def test_64_mib_through_cat(self):
         size, piece = 64 << 20, os.urandom(1 << 16)
         wanted = hashlib.sha256(piece * (size // len(piece))).hexdigest()
