@@ -454,7 +454,7 @@ static int exec_plan(struct container *c, const struct isolate_user *user,
 		container_plan_host(c, plan);
 		return 0;
 	}
-	program_secure(plan, &c->security);
+	container_plan_security(c, plan);
 	r = exec_open_namespaces(c, err);
 	if (r < 0)
 		return r;

@@ -86,6 +86,7 @@ struct keeper_client {
 	bool devices;     /* and gives devices beside those of every container */
 	bool secures;     /* and takes what is not the default of a container's privilege */
 	bool rlimits;     /* and limits of its processes */
+	bool filters;     /* and filters of its own for a container */
 	bool changes_log; /* and goes on in another file */
 	bool files;       /* and takes volumes as the files that are in them */
 	bool stale;       /* says hello and watches again, as a part of `reopen` */

@@ -39,6 +39,7 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "security", &client->secures },
 		{ "devices", &client->devices },
 		{ "rlimits", &client->rlimits },
+		{ "filters", &client->filters },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

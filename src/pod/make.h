@@ -34,6 +34,12 @@ struct pod_container_spec {
 	char *const *limits; /* isolate/limits_words.h; NULL: none */
 	struct container_security security;
 	struct container_masks masks;
+	/* A seccomp profile as JSON: a text, or a file of the node. Whoever fills in `filter` and
+	 * security.own_filter turns it into that (runtime/volumes_call.h). */
+	const char *profile_path, *profile_field; /* the field also for the text; NULL: none */
+	const void *profile;
+	size_t profile_len;
+	struct container_filter filter;
 	const char *settings; /* see struct pod_container; NULL: none */
 	bool has_log;         /* of a sandbox: log_fd is its log, and is copied; else one is made */
 	int log_fd;
