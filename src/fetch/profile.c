@@ -198,13 +198,17 @@ static int rule_take(struct arena *a, struct seccomp_profile_rule *to, const str
 							.value_two = c->args[k].value_two.value,
 							.op = c->args[k].op };
 	*one = c->name;
-	*to = (struct seccomp_profile_rule){ .names = c->name ? one : c->names,
-					     .n_names = c->name ? 1 : c->n_names,
+	*to = (struct seccomp_profile_rule){ .names = c->names,
+					     .n_names = c->n_names,
 					     .action = c->action,
 					     .has_errno = c->errno_ret.set,
 					     .errno_value = (uint32_t)c->errno_ret.value,
 					     .args = args,
 					     .n_args = c->n_args };
+	if (!c->name)
+		return 0;
+	to->names = one;
+	to->n_names = 1;
 	return 0;
 }
 

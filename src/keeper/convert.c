@@ -373,12 +373,16 @@ static int convert_rlimits(struct container_security *to, const Nacre__Instance_
 		return error_field(err, ERROR_INVALID, "security.rlimits",
 				   "%zu are more than the limit of %d", from->n_rlimits,
 				   ISOLATE_RLIMITS_MAX);
-	for (size_t i = 0; i < from->n_rlimits; i++)
-		to->rlimits[i] = (struct isolate_rlimit){
-			.resource = (int)MIN(from->rlimits[i]->resource, (uint32_t)INT32_MAX),
-			.soft = from->rlimits[i]->soft,
-			.hard = from->rlimits[i]->hard,
-		};
+	for (size_t i = 0; i < from->n_rlimits; i++) {
+		const Nacre__Instance__V1__Rlimit *m = from->rlimits[i];
+
+		if (m->resource > INT32_MAX)
+			return error_field(err, ERROR_INVALID, "security.rlimits", "%u is unknown",
+					   m->resource);
+		to->rlimits[i] = (struct isolate_rlimit){ .resource = (int)m->resource,
+							  .soft = m->soft,
+							  .hard = m->hard };
+	}
 	to->n_rlimits = from->n_rlimits;
 	return 0;
 }

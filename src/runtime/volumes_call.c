@@ -201,11 +201,12 @@ static void profile_done(void *userdata, const void *insns, size_t len, unsigned
 	} else {
 		void *copy = malloc(len);
 
-		if (copy)
+		if (copy) {
 			memcpy(copy, insns, len);
-		else
+			v->filters[at] = (struct container_filter){ copy, len, flags };
+		} else {
 			(void)error_set(&v->err, -ENOMEM, "keep a filter");
-		v->filters[at] = (struct container_filter){ copy, copy ? len : 0, flags };
+		}
 		atomic_store(&v->at, at + 1);
 	}
 	if (v->err.code || profile_next(v) == 0)
