@@ -104,6 +104,7 @@ static void container_drop_record(struct container *c)
 	strv_free(TAKE_PTR(c->env));
 	free(TAKE_PTR(c->cwd));
 	free(TAKE_PTR(c->user));
+	buf_done(&c->filter);
 	c->cgroup_fd = fd_close(c->cgroup_fd);
 	loop_timer_done(&c->retry);
 	pump_done(&c->pump);
@@ -523,7 +524,7 @@ static int container_copy_spec(struct container *c, const struct container_spec 
 	c->home_added = !strv_env_get(spec->env, "HOME");
 	c->security = spec->security;
 	c->cwd = strdup(str_empty(spec->cwd) ? "/" : spec->cwd);
-	if (!c->start->argv || !c->cwd)
+	if (!c->start->argv || !c->cwd || container_keep_filter(c, &spec->filter) < 0)
 		return -ENOMEM;
 	if (user)
 		return container_set_user(c, spec->env, user);
@@ -612,6 +613,7 @@ int container_alloc(struct container **ret, const struct container_host *host, s
 				 .cgroup_fd = -1,
 				 .ns_fd = { -1, -1, -1 },
 				 .null_fd = -1,
+				 .filter = BUF_INIT,
 				 .stdio = STREAMS_INIT,
 				 .terminal = TERMINAL_INIT,
 				 .child = ISOLATE_CHILD_INIT };

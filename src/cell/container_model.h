@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/list.h"
 #include "cell/attach.h"
@@ -66,6 +67,9 @@ struct container {
 	char *cwd;
 	struct isolate_user *user;
 	struct container_security security; /* its groups are those of user */
+	struct buf filter;                  /* container_spec.filter */
+	unsigned filter_flags;
+	struct sock_fprog filter_prog; /* of it, for plans */
 	bool home_added;
 	int cgroup_fd;
 	int ns_fd[CONTAINER_NS_COUNT]; /* for execs, opened by the first one */

@@ -23,6 +23,25 @@ void container_plan_host(const struct container *c, struct isolate_plan *plan)
 	plan->ns_fd[ISOLATE_NS_MOUNT] = c->host->host_mount_ns_fd;
 }
 
+int container_keep_filter(struct container *c, const struct container_filter *filter)
+{
+	c->filter_flags = filter->flags;
+	return filter->len > 0 ? buf_add(&c->filter, filter->insns, filter->len) : 0;
+}
+
+void container_plan_security(struct container *c, struct isolate_plan *plan)
+{
+	program_secure(plan, &c->security);
+	if (!c->security.own_filter)
+		return;
+	c->filter_prog = (struct sock_fprog){
+		.len = (unsigned short)(c->filter.len / sizeof(struct sock_filter)),
+		.filter = (struct sock_filter *)(uintptr_t)buf_data(&c->filter),
+	};
+	plan->seccomp = &c->filter_prog;
+	plan->seccomp_flags = c->filter_flags;
+}
+
 static void container_plan_walls(const struct container *c, struct isolate_plan *plan)
 {
 	static const enum isolate_ns_mode pids[CONTAINER_PIDS_COUNT] = {
@@ -161,7 +180,7 @@ int container_clone(struct container *c, struct error *err)
 		return r;
 	program_plan(&plan, c->kind, c->user);
 	if (c->kind == CONTAINER_IMAGE)
-		program_secure(&plan, &c->security);
+		container_plan_security(c, &plan);
 	container_plan_walls(c, &plan);
 	plan.cgroup_fd = c->cgroup_fd;
 	plan.argv = c->start->argv;

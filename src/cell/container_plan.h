@@ -10,6 +10,10 @@
 
 /* The namespaces of a plain process, for its first program and its execs. */
 void container_plan_host(const struct container *c, struct isolate_plan *plan);
+/* Of its start, for as long as it lives; 0 or -ENOMEM. */
+int container_keep_filter(struct container *c, const struct container_filter *filter);
+/* Capabilities, filter and limits of its programs. They point into the container. */
+void container_plan_security(struct container *c, struct isolate_plan *plan);
 /* Its cell is made with the keeper's kit, where that fits: what container_launch() does anyway. */
 void container_adopt_kit(struct container *c);
 

@@ -470,7 +470,7 @@ static int exec_plan(struct container *c, const struct isolate_user *user,
 		return 0;
 	}
 	if (c->kind == CONTAINER_IMAGE)
-		program_secure(plan, &c->security);
+		container_plan_security(c, plan);
 	r = exec_open_namespaces(c, err);
 	if (r < 0)
 		return r;

@@ -107,6 +107,9 @@ static const struct handover_field container_fields[] = {
 	HANDOVER_BOOL(82, struct container, security.may_gain),
 	HANDOVER_BOOL(83, struct container, security.unfiltered),
 	HANDOVER(84, HANDOVER_INT, struct container, security.oom_score_adj),
+	HANDOVER_BOOL(87, struct container, security.own_filter),
+	HANDOVER(88, HANDOVER_BUF, struct container, filter),
+	HANDOVER(89, HANDOVER_UINT, struct container, filter_flags),
 	HANDOVER(85, HANDOVER_BYTES, struct container, security.rlimits),
 	HANDOVER(86, HANDOVER_UINT, struct container, security.n_rlimits,
 		 .max = ISOLATE_RLIMITS_MAX),
@@ -128,6 +131,7 @@ HANDOVER_LEFT(struct container, user, "a record of its own");
 HANDOVER_LEFT(struct container, security.groups, "those of the user");
 HANDOVER_LEFT(struct container, security.n_groups, "likewise");
 HANDOVER_LEFT(struct container, security.groups_exact, "likewise");
+HANDOVER_LEFT(struct container, filter_prog, "made of the filter for each plan");
 HANDOVER_LEFT(struct container, security.own_masks, "of its start");
 HANDOVER_LEFT(struct container, security.writable_sys, "of its start");
 HANDOVER_LEFT(struct container, security.all_devices, "its group has them");

@@ -80,6 +80,20 @@ static int masks_check(char *const *paths, const char *field, struct error *err)
 	return 0;
 }
 
+static int filter_check(const struct container_spec *spec, struct error *err)
+{
+	const struct container_filter *f = &spec->filter;
+
+	if (spec->security.own_filter != (f->len > 0))
+		return error_field(err, ERROR_INVALID, "filter", "it is there, or counts, alone");
+	if (f->len > CONTAINER_FILTER_MAX || f->len % sizeof(struct sock_filter) ||
+	    f->flags & ~(unsigned)CONTAINER_FILTER_FLAGS)
+		return error_field(err, ERROR_INVALID, "filter",
+				   "%zu bytes with flags %#x are no filter of a container", f->len,
+				   f->flags);
+	return 0;
+}
+
 static int walls_check(const struct container_security *s, const struct container_masks *masks,
 		       struct error *err)
 {
@@ -141,6 +155,8 @@ int program_check_container(const struct cell_spec *cell, const struct container
 		return error_field(err, ERROR_INVALID, "security",
 				   "more than %d limits of processes", ISOLATE_RLIMITS_MAX);
 	r = walls_check(&spec->security, &spec->masks, err);
+	if (r == 0)
+		r = filter_check(spec, err);
 	if (r < 0)
 		return r;
 	r = mounts_check(spec->mounts, spec->n_mounts, err);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <linux/seccomp.h>
 #include <sys/types.h>
 
 #include "base/clock.h"
@@ -168,6 +169,7 @@ struct container_security {
 	uint64_t caps;   /* a bit for each number: bounding, and of root permitted and effective */
 	bool may_gain;   /* set-user-ID programs and capabilities of files give what they promise */
 	bool unfiltered; /* no filter of ours over its system calls */
+	bool own_filter; /* container_spec.filter in the place of ours */
 	int oom_score_adj; /* -1000 to 1000; what the kernel does not let it have is as near as can
 			      be */
 	/* Supplementary groups beside those that its /etc/group has for its user, or (exact) in
@@ -189,9 +191,9 @@ struct container_security {
 
 static inline bool container_security_is_set(const struct container_security *s)
 {
-	return s->has_caps || s->may_gain || s->oom_score_adj || s->unfiltered || s->n_groups > 0 ||
-	       s->groups_exact || s->n_rlimits > 0 || s->own_masks || s->writable_sys ||
-	       s->all_devices || s->pids;
+	return s->has_caps || s->may_gain || s->oom_score_adj || s->unfiltered || s->own_filter ||
+	       s->n_groups > 0 || s->groups_exact || s->n_rlimits > 0 || s->own_masks ||
+	       s->writable_sys || s->all_devices || s->pids;
 }
 
 #define CONTAINER_MASKS_MAX 256
@@ -200,6 +202,17 @@ static inline bool container_security_is_set(const struct container_security *s)
 struct container_masks {
 	char *const *hidden, *const *read_only;
 };
+
+/* A program of classic BPF over system calls, of struct sock_filter; the kernel checks it. */
+struct container_filter {
+	const void *insns; /* NULL: none */
+	size_t len;        /* bytes */
+	unsigned flags;    /* SECCOMP_FILTER_FLAG_*, of CONTAINER_FILTER_FLAGS */
+};
+
+#define CONTAINER_FILTER_MAX (BPF_MAXINSNS * sizeof(struct sock_filter))
+/* LOG and SPEC_ALLOW; the others need a second thread, or somebody who listens. */
+#define CONTAINER_FILTER_FLAGS (SECCOMP_FILTER_FLAG_LOG | SECCOMP_FILTER_FLAG_SPEC_ALLOW)
 
 struct container_spec {
 	char id[ID_SIZE];
@@ -239,6 +252,7 @@ struct container_spec {
 	 * it writes. The container has not ended before that. */
 	bool keep_log;
 	struct container_security security; /* only for CONTAINER_IMAGE */
+	struct container_filter filter;     /* with security.own_filter */
 	struct container_masks masks;       /* with security.own_masks */
 	bool late; /* its descriptors, but those of its mounts, come later (keeper_supply()) */
 	/* CONTAINER_VISITOR: in a copy of that mount namespace, with a /proc of the keeper's pid

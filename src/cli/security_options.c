@@ -2,14 +2,18 @@
 #include "cli/security_options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "cli/alloc.h"
 
 #define GROUP_MAX 2147483647U
+#define OPTIONS_PROFILE_MAX ((size_t)256 << 10)
 
 /* Each value, and each part of one that commas divide: "NET_RAW,MKNOD" is podman's form. */
 static char **options_words(const struct args *a, const char *name, size_t *ret_n)
@@ -83,6 +87,25 @@ static void options_paths(struct security_options *s, const char *word, char ***
 	}
 }
 
+/* A seccomp profile, as it is: a helper of the node reads it. */
+static int options_profile(struct security_options *s, const char *file, struct error *err)
+{
+	_cleanup_fd_ int fd = sysio_openat(AT_FDCWD, file, O_RDONLY | O_CLOEXEC, 0);
+	int r = fd < 0 ? -errno : 0;
+
+	buf_done(&s->profile);
+	if (r == 0)
+		r = fd_read_all(fd, OPTIONS_PROFILE_MAX, &s->profile);
+	if (r < 0)
+		return error_set(err, r, "--security-opt seccomp: read %s", file);
+	if (s->profile.len == 0)
+		return error_refuse(err, ERROR_INVALID, "--security-opt seccomp: %s is empty",
+				    file);
+	s->message.seccomp_profile.data = (uint8_t *)(uintptr_t)buf_data(&s->profile);
+	s->message.seccomp_profile.len = s->profile.len;
+	return 0;
+}
+
 /* docker's words, and podman's. */
 static int options_take_one(struct security_options *s, const char *word, struct error *err)
 {
@@ -96,6 +119,8 @@ static int options_take_one(struct security_options *s, const char *word, struct
 		to->privilege_escalation = allow;
 	else if (str_eq(word, "seccomp=unconfined"))
 		to->seccomp = unconfined;
+	else if (str_has_prefix(word, "seccomp=") && word[strlen("seccomp=")])
+		return options_profile(s, word + strlen("seccomp="), err);
 	else if (str_has_prefix(word, "mask="))
 		options_paths(s, word + strlen("mask="), &s->mask, &to->n_mask);
 	else if (str_has_prefix(word, "unmask="))
@@ -103,7 +128,7 @@ static int options_take_one(struct security_options *s, const char *word, struct
 	else
 		return error_refuse(err, ERROR_INVALID,
 				    "--security-opt is no-new-privileges[=false], "
-				    "seccomp=unconfined, mask=PATH or unmask=PATH, not \"%s\"",
+				    "seccomp=unconfined|FILE, mask=PATH or unmask=PATH, not \"%s\"",
 				    word);
 	to->mask = s->mask;
 	to->unmask = s->unmask;
@@ -262,9 +287,10 @@ int security_options_take(struct security_options *s, Aurae__Runtime__V0__Contai
 		r = options_ulimits(s, a, err);
 	if (r == 0)
 		r = options_devices(s, to, a, err);
-	if (r == 0 && (m->n_cap_add || m->n_cap_drop || m->n_groups || profile ||
-		       m->oom_score_adj || *m->privilege_escalation || *m->seccomp ||
-		       m->privileged || m->n_mask || m->n_unmask || m->n_ulimits))
+	if (r == 0 &&
+	    (m->n_cap_add || m->n_cap_drop || m->n_groups || profile || m->oom_score_adj ||
+	     *m->privilege_escalation || *m->seccomp || m->privileged ||
+	     m->seccomp_profile.len > 0 || m->n_mask || m->n_unmask || m->n_ulimits))
 		to->security = m;
 	return r;
 }
@@ -275,6 +301,7 @@ void security_options_done(struct security_options *s)
 	free(s->drop);
 	free(s->groups);
 	free(s->mask);
+	buf_done(&s->profile);
 	free(s->unmask);
 	free(s->limits);
 	free(s->ulimits);

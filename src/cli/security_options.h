@@ -4,6 +4,7 @@
 
 #include "api/runtime.pb-c.h"
 #include "base/args.h"
+#include "base/buf.h"
 #include "base/error.h"
 
 /* What a container may do: --cap-add, --cap-drop, --group-add, --security-opt, --security-profile,
@@ -16,6 +17,7 @@ struct security_options {
 	char **add, **drop; /* of the arguments */
 	uint32_t *groups;
 	char **mask, **unmask;
+	struct buf profile;
 	Aurae__Runtime__V0__Ulimit *limits, **ulimits;
 	Aurae__Runtime__V0__Device *devices, **device_list;
 	char **words; /* what the messages point to; ends with NULL */

@@ -103,15 +103,56 @@ static int security_check_profile(const Runtime__V1__SecurityProfile *p, const c
 	return security_refuse(field, "Localhost", err);
 }
 
+#define SECCOMP_LOCAL "localhost/" /* of the old form, in front of a path */
+
+/* The path of a profile on the node, and the field that names it; NULL: there is none. */
+static const char *security_seccomp_path(const Runtime__V1__LinuxContainerSecurityContext *s,
+					 const char **ret_field)
+{
+	*ret_field =
+		s->seccomp ? CONTAINER "seccomp.localhost_ref" : CONTAINER "seccomp_profile_path";
+	if (s->privileged)
+		return NULL;
+	if (s->seccomp)
+		return s->seccomp->profile_type ==
+				       RUNTIME__V1__SECURITY_PROFILE__PROFILE_TYPE__Localhost
+			       ? s->seccomp->localhost_ref
+			       : NULL;
+	return str_has_prefix(s->seccomp_profile_path, SECCOMP_LOCAL)
+		       ? s->seccomp_profile_path + strlen(SECCOMP_LOCAL)
+		       : NULL;
+}
+
+/* A kubelet says the whole path, of a file in its own directory. */
+static int security_check_seccomp(const Runtime__V1__LinuxContainerSecurityContext *s,
+				  struct error *err)
+{
+	const char *field, *path = security_seccomp_path(s, &field);
+
+	if (!path)
+		return s->seccomp || !*s->seccomp_profile_path ||
+				       str_eq(s->seccomp_profile_path, "runtime/default") ||
+				       str_eq(s->seccomp_profile_path, "unconfined") ||
+				       s->privileged
+			       ? 0
+			       : error_field(
+					 err, ERROR_INVALID, field,
+					 "\"%.200s\" is none of runtime/default, unconfined and "
+					 "localhost/PATH",
+					 s->seccomp_profile_path);
+	if (path[0] != '/' || strlen(path) > SPEC_PATH_MAX || strstr(path, "/../") ||
+	    str_has_suffix(path, "/.."))
+		return error_field(err, ERROR_INVALID, field,
+				   "\"%.200s\" is no absolute path of a profile without \"..\"",
+				   path);
+	return 0;
+}
+
 static int security_check_profiles(const Runtime__V1__LinuxContainerSecurityContext *s,
 				   struct error *err)
 {
-	int r = security_check_profile(s->seccomp, CONTAINER "seccomp", true, err);
+	int r = security_check_seccomp(s, err);
 
-	if (r == 0 && !s->seccomp && *s->seccomp_profile_path &&
-	    !str_eq(s->seccomp_profile_path, "runtime/default") &&
-	    !str_eq(s->seccomp_profile_path, "unconfined"))
-		r = security_refuse(CONTAINER "seccomp_profile_path", s->seccomp_profile_path, err);
 	/* No container has a profile of AppArmor. */
 	if (r == 0)
 		r = security_check_profile(s->apparmor, CONTAINER "apparmor", true, err);
@@ -174,7 +215,8 @@ static bool security_is_unconfined(const Runtime__V1__LinuxContainerSecurityCont
 	if (s->seccomp)
 		return s->seccomp->profile_type ==
 		       RUNTIME__V1__SECURITY_PROFILE__PROFILE_TYPE__Unconfined;
-	return !str_eq(s->seccomp_profile_path, "runtime/default");
+	return !str_eq(s->seccomp_profile_path, "runtime/default") &&
+	       !str_has_prefix(s->seccomp_profile_path, SECCOMP_LOCAL);
 }
 
 static int security_take_groups(struct arena *a,
@@ -332,9 +374,14 @@ int cri_security_take_walls(const struct cri_runtime_service *s, struct arena *a
 			    const Runtime__V1__LinuxContainerSecurityContext *of,
 			    struct pod_container_spec *spec, struct error *err)
 {
+	const char *field = NULL;
 	int r;
 
 	r = security_take_pids(s, w, security_namespaces(sandbox),
 			       of ? of->namespace_options : NULL, spec, err);
-	return r < 0 || !of ? r : security_take_masks(a, of, spec, err);
+	if (r < 0 || !of)
+		return r;
+	spec->profile_path = security_seccomp_path(of, &field);
+	spec->profile_field = spec->profile_path ? field : NULL;
+	return security_take_masks(a, of, spec, err);
 }

@@ -350,7 +350,7 @@ static int daemon_add_services(struct daemon *d)
 	if (!d->init)
 		return -ENOMEM;
 	list_init(&d->runtime.executables);
-	r = volumes_calls_init(&d->runtime.volumes, d->loop, &guard);
+	r = volumes_calls_init(&d->runtime.volumes, d->loop, d->images, &guard);
 	if (r < 0)
 		return r;
 	d->workload = (struct workload_service){

@@ -11,6 +11,7 @@
  *                        on, 7: the pipe; it was started in the core's, and goes there before it
  *                        looks at the blob
  *   nacre-fetch export   3: socket, 4: the directory of the blobs, 5: a pipe, for the archive
+ *   nacre-fetch profile  3: socket, 4: a seccomp profile, 5: where the filter goes
  *
  * What speaks to registries is another program (transfer.c): one of these starts for each layer,
  * and most libraries are for the network.
@@ -27,6 +28,7 @@
 #include "fetch/export.h"
 #include "fetch/job.h"
 #include "fetch/oci.h"
+#include "fetch/profile.h"
 #include "fetch/reading.h"
 #include "fetch/roottar.h"
 #include "fetch/sandbox.h"
@@ -125,11 +127,23 @@ static int main_run_export(const struct fetchmsg *request, int to_fd, struct err
 	return r == 0 ? export_run(JOB_SOCK_FD, &copy, blobs_fd, to_fd, err) : r;
 }
 
+static int main_run_profile(const struct fetchmsg *request, int to_fd, struct error *err)
+{
+	struct profile_place place;
+	int r = profile_find_place(&place, request->profile.caps, err);
+
+	if (r == 0)
+		r = sandbox_enter(SANDBOX_EXPORT, -1, JOB_FROM_FD,
+				  FETCH_INSNS_MAX * sizeof(struct sock_filter), err);
+	return r == 0 ? profile_run(&place, JOB_FROM_FD, to_fd, JOB_SOCK_FD, err) : r;
+}
+
 static const struct job_command commands[] = {
 	{ "read", FETCHMSG_READ, main_run_read, false },
 	{ "unpack", FETCHMSG_UNPACK, main_run_unpack, false },
 	{ "unpack-apart", FETCHMSG_UNPACK, main_run_unpack_apart, false },
 	{ "export", FETCHMSG_EXPORT, main_run_export, true },
+	{ "profile", FETCHMSG_PROFILE, main_run_profile, true },
 };
 
 int main(int argc, char **argv)

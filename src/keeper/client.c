@@ -150,6 +150,7 @@ static int name_(struct peer *p, const char *path)
 	client->secures = true;
 	client->devices = true;
 	client->rlimits = true;
+	client->filters = true;
 	return 0;
 }
 

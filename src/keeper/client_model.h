@@ -87,6 +87,7 @@ struct keeper_client {
 	bool visitors;    /* and runs CONTAINER_VISITOR, and nested keepers with its namespaces */
 	bool secures;     /* and takes what is not the default of a container's privilege */
 	bool rlimits;     /* and limits of its processes */
+	bool filters;     /* and filters of its own for a container */
 	bool changes_log; /* and goes on in another file */
 	bool files;       /* and takes volumes as the files that are in them */
 	bool stale;       /* says hello and watches again, as a part of `reopen` */

@@ -108,7 +108,7 @@ int client_call_prepare_start(struct client_call *call, const struct cell_spec *
 
 	convert_start_request(&request, cell, spec);
 	if (container_security_is_set(&spec->security)) {
-		convert_security_request(&security, &lists, &spec->security, &spec->masks);
+		convert_security_request(&security, &lists, spec);
 		request.security = &security;
 	}
 	if (spec->late)
@@ -200,6 +200,8 @@ int client_check_features(const struct client_call *call, const struct cell_spec
 		what = "visitors";
 	else if (spec->security.n_rlimits > 0 && !client->rlimits)
 		what = "limits of processes";
+	else if (spec->security.own_filter && !client->filters)
+		what = "filters for system calls";
 	if (!what)
 		return client_check_channel(call, spec, err);
 	return error_refuse(err, ERROR_PRECONDITION, "its keeper (version %s) knows nothing of %s",

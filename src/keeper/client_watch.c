@@ -40,6 +40,7 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "devices", &client->devices },
 		{ "visitors", &client->visitors },
 		{ "rlimits", &client->rlimits },
+		{ "filters", &client->filters },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

@@ -121,10 +121,15 @@ static void convert_rlimits_request(Nacre__Instance__V1__Security *to,
 
 void convert_security_request(Nacre__Instance__V1__Security *to,
 			      struct convert_security_lists *lists,
-			      const struct container_security *from,
-			      const struct container_masks *masks)
+			      const struct container_spec *spec)
 {
+	const struct container_security *from = &spec->security;
+	const struct container_masks *masks = &spec->masks;
+
 	nacre__instance__v1__security__init(to);
+	to->filter.data = (uint8_t *)(uintptr_t)spec->filter.insns;
+	to->filter.len = spec->filter.len;
+	to->filter_flags = spec->filter.flags;
 	to->has_caps = from->has_caps;
 	to->caps = from->caps;
 	to->may_gain = from->may_gain;
@@ -371,12 +376,16 @@ static int convert_rlimits(struct container_security *to, const Nacre__Instance_
 		return error_field(err, ERROR_INVALID, "security.rlimits",
 				   "%zu are more than the limit of %d", from->n_rlimits,
 				   ISOLATE_RLIMITS_MAX);
-	for (size_t i = 0; i < from->n_rlimits; i++)
-		to->rlimits[i] = (struct isolate_rlimit){
-			.resource = (int)MIN(from->rlimits[i]->resource, (uint32_t)INT32_MAX),
-			.soft = from->rlimits[i]->soft,
-			.hard = from->rlimits[i]->hard,
-		};
+	for (size_t i = 0; i < from->n_rlimits; i++) {
+		const Nacre__Instance__V1__Rlimit *m = from->rlimits[i];
+
+		if (m->resource > INT32_MAX)
+			return error_field(err, ERROR_INVALID, "security.rlimits", "%u is unknown",
+					   m->resource);
+		to->rlimits[i] = (struct isolate_rlimit){ .resource = (int)m->resource,
+							  .soft = m->soft,
+							  .hard = m->hard };
+	}
 	to->n_rlimits = from->n_rlimits;
 	return 0;
 }
@@ -453,6 +462,12 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		r = convert_masks(&spec->masks, from->security, arena, err);
 	if (r < 0)
 		return r;
+	if (from->security && from->security->filter.len > 0) {
+		spec->security.own_filter = true;
+		spec->filter = (struct container_filter){ from->security->filter.data,
+							  from->security->filter.len,
+							  from->security->filter_flags };
+	}
 	r = convert_mounts(spec, from, arena, err);
 	if (r == 0)
 		r = convert_disks(spec, from, arena, err);

@@ -39,8 +39,7 @@ struct convert_security_lists {
 
 void convert_security_request(Nacre__Instance__V1__Security *to,
 			      struct convert_security_lists *lists,
-			      const struct container_security *from,
-			      const struct container_masks *masks);
+			      const struct container_spec *spec);
 void convert_disk(Nacre__Instance__V1__Disk *to, const struct container_disk *from);
 void convert_file(Nacre__Instance__V1__File *to, const struct container_file *from);
 /* Lists are ended in the arena. ERROR_INVALID names the field. */

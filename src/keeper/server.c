@@ -146,7 +146,7 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 						"tty",     "stream-exec",  "late-fds", "logs",
 						"disks",   "shares",       "copy",     "groups",
 						"files",   "log-change",   "security", "devices",
-						"visitors", "rlimits" };
+						"visitors", "rlimits", "filters" };
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;

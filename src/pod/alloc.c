@@ -24,6 +24,7 @@ static struct pod_container *pod_container_free(struct pod_container *c)
 	strv_free(c->limits);
 	strv_free(c->hidden);
 	strv_free(c->read_only);
+	buf_done(&c->filter);
 	strv_free(c->argv);
 	strv_free(c->env);
 	free(c->image_name);

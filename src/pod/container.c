@@ -142,6 +142,7 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 		.read_only_root = c->read_only_root,
 		.security = c->security,
 		.masks = { c->hidden, c->read_only },
+		.filter = { buf_data(&c->filter), c->filter.len, c->filter_flags },
 		.limits = c->limits,
 		.image = c->image_id,
 		.late = late,
@@ -165,6 +166,7 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 	strv_free(TAKE_PTR(c->limits));
 	strv_free(TAKE_PTR(c->hidden));
 	strv_free(TAKE_PTR(c->read_only));
+	buf_done(&c->filter);
 }
 
 void pod_container_drop_root(struct pod_container *c)

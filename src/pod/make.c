@@ -127,13 +127,17 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	c->new_proc = spec->new_proc;
 	c->hidden = spec->masks.hidden ? strv_copy(spec->masks.hidden) : NULL;
 	c->read_only = spec->masks.read_only ? strv_copy(spec->masks.read_only) : NULL;
+	c->filter_flags = spec->filter.flags;
+	if (spec->filter.len > 0)
+		r = buf_add(&c->filter, spec->filter.insns, spec->filter.len);
 	c->settings = strdup(spec->settings ? spec->settings : "");
 	c->limits = spec->limits ? strv_copy(spec->limits) : NULL;
 	c->image_name = strdup(spec->image ? spec->image : "");
 	c->image_id = strdup(c->image ? c->image->id : "");
 	c->cwd = strdup(make_first(spec->working_dir, config ? config->working_dir : NULL));
 	c->user = strdup(make_first(spec->user, config ? config->user : NULL));
-	r = make_argv(c, spec);
+	if (r == 0)
+		r = make_argv(c, spec);
 	if (r == 0)
 		r = make_env(c, spec);
 	c->command = make_command_text(c->argv);

@@ -35,6 +35,12 @@ struct pod_container_spec {
 	struct container_security security;
 	struct container_masks masks;
 	bool new_proc;        /* of an executable in an instance: container_spec.new_proc */
+	/* A seccomp profile as JSON: a text, or a file of the node. Whoever fills in `filter` and
+	 * security.own_filter turns it into that (runtime/volumes_call.h). */
+	const char *profile_path, *profile_field; /* the field also for the text; NULL: none */
+	const void *profile;
+	size_t profile_len;
+	struct container_filter filter;
 	const char *settings; /* see struct pod_container; NULL: none */
 	bool has_log;         /* of a sandbox: log_fd is its log, and is copied; else one is made */
 	int log_fd;

@@ -136,6 +136,8 @@ struct pod_container {
 	bool new_proc; /* container_spec.new_proc, likewise */
 	struct container_security security; /* until it was started */
 	char **hidden, **read_only;         /* struct container_masks, likewise */
+	struct buf filter;                  /* struct container_filter, likewise */
+	unsigned filter_flags;
 	/* What else it was asked to be, in the words of whoever asked (runtime/settings.h); "":
 	 * nothing that is not in the other members. */
 	char *settings;

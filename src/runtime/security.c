@@ -20,6 +20,7 @@
 
 #define GROUP_MAX 2147483647U /* as isolate/user.h */
 #define SECURITY_MASKS_MAX 64 /* of each list in a request */
+#define SECURITY_PROFILE_MAX ((size_t)256 << 10)
 /* Of a parent group: the path of the pod's own, and of those in it, is longer. */
 #define SECURITY_CGROUP_MAX 512
 
@@ -181,6 +182,31 @@ static int score_take(struct container_security *to, int32_t score, const char *
 	return error_field(err, ERROR_INVALID, name, "%d is not from -1000 to 1000", (int)score);
 }
 
+static int seccomp_profile_take(struct arena *a, struct pod_container_spec *to,
+				const Aurae__Runtime__V0__Security *from, const char *field,
+				struct error *err)
+{
+	char *name;
+
+	if (from->seccomp_profile.len == 0)
+		return 0;
+	name = arena_printf(a, "%s.seccomp_profile", field);
+	if (!name)
+		return error_set(err, -ENOMEM, "%s", field);
+	if (!str_empty(from->seccomp))
+		return error_field(err, ERROR_INVALID, name, "not beside seccomp \"%.40s\"",
+				   from->seccomp);
+	if (from->seccomp_profile.len > SECURITY_PROFILE_MAX)
+		return error_field(err, ERROR_INVALID, name,
+				   "%zu bytes are more than the limit of %zu",
+				   from->seccomp_profile.len, SECURITY_PROFILE_MAX);
+	to->security.unfiltered = false;
+	to->profile_field = name;
+	to->profile = from->seccomp_profile.data;
+	to->profile_len = from->seccomp_profile.len;
+	return 0;
+}
+
 /* ---- limits of processes ---- */
 
 static int ulimit_take(struct container_security *to, const Aurae__Runtime__V0__Ulimit *m,
@@ -322,6 +348,8 @@ int security_take(struct arena *a, struct pod_container_spec *to,
 		r = escalation_take(s, from->privilege_escalation, field, err);
 	if (r == 0)
 		r = seccomp_take(s, from, field, err);
+	if (r == 0)
+		r = seccomp_profile_take(a, to, from, field, err);
 	if (r == 0)
 		r = groups_take(s, from, field, err);
 	if (r == 0)

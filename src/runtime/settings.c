@@ -340,6 +340,8 @@ char *settings_of_resources(struct arena *a, Aurae__Runtime__V0__Resources *reso
 static int settings_keep(struct arena *a, struct pod_container_spec *to,
 			 const Aurae__Runtime__V0__Container *from)
 {
+	Aurae__Runtime__V0__Security security = AURAE__RUNTIME__V0__SECURITY__INIT;
+	static char profile[] = "profile";
 	Nacre__V1__KeptSettings shown = NACRE__V1__KEPT_SETTINGS__INIT;
 
 	if (settings_mounts_shown(a, &shown, from, to) < 0)
@@ -347,7 +349,14 @@ static int settings_keep(struct arena *a, struct pod_container_spec *to,
 	shown.read_only_root = from->read_only_root;
 	shown.disk = from->disk;
 	shown.resources = from->resources;
-	shown.security = from->security;
+	if (from->security) {
+		security = *from->security;
+		shown.security = &security;
+	}
+	/* Of a profile only that there was one. */
+	if (security.seccomp_profile.len > 0)
+		security.seccomp = profile;
+	security.seccomp_profile = (ProtobufCBinaryData){ .len = 0 };
 	shown.devices = from->devices;
 	shown.n_devices = from->n_devices;
 	shown.init = from->init;

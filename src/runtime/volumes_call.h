@@ -10,12 +10,14 @@
 #include "pod/volume.h"
 
 /*
- * What a call mounts of the node, and the logs that it names, opened on a thread: its paths are the
- * client's, and may lead to a file system that does not answer. The call waits for them so long; a
- * thread that the kernel does not give back is left alone, and takes the place of one that could
- * look others up. A value in the service.
+ * What a call mounts of the node, and the logs and seccomp profiles that it names, opened on a
+ * thread: its paths are the client's, and may lead to a file system that does not answer. The call
+ * waits for them so long; a thread that the kernel does not give back is left alone, and takes the
+ * place of one that could look others up. Profiles then become filters, one after the other
+ * (image/profile.h). A value in the service.
  */
 
+struct image_store;
 struct pool;
 struct rpc_call;
 struct workload_spec;
@@ -24,23 +26,27 @@ struct workload_spec;
 #define VOLUMES_THREADS 16
 /* Calls whose volumes are being opened, or are waited for no more. */
 #define VOLUMES_CALLS_MAX 64
+#define VOLUMES_PROFILE_MAX ((size_t)1 << 20) /* bytes of a seccomp profile in a file */
 
 struct volumes_calls {
 	struct loop *loop;
 	struct pool *pool;
+	struct image_store *images;
 	struct volume_guard guard;
 	struct list list;
 	size_t n;
 };
 
-int volumes_calls_init(struct volumes_calls *all, struct loop *l, const struct volume_guard *guard);
+int volumes_calls_init(struct volumes_calls *all, struct loop *l, struct image_store *images,
+		       const struct volume_guard *guard);
 /* Waits for no thread. */
 void volumes_calls_done(struct volumes_calls *all);
 
 /* Detached mounts in the order of the containers and their mounts, behind those of a container its
- * log, for the call's arena. */
+ * log, and behind that its profile (no descriptor), in the place of which the filter counts. */
 struct volumes {
 	const int *fds;
+	const struct container_filter *filters;
 	size_t n;
 };
 
@@ -53,7 +59,8 @@ int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
 		       const struct workload_spec *spec,
 		       void (*go_on)(void *userdata, const struct volumes *opened), void *userdata,
 		       struct error *err);
-/* Gives the mounts and logs of a specification of the same request their descriptors. */
+/* Gives the mounts and logs of a specification of the same request their descriptors, and its
+ * containers their filters, which live as long as go_on() runs. */
 void volumes_call_take(struct workload_spec *spec, const struct volumes *opened);
 
 #endif

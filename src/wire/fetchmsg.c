@@ -144,6 +144,11 @@ static bool fetch_tag_fits(const struct fetchmsg *m)
 	       reference_parse(&ref, text, NULL) == 0 && str_eq(ref.tag, m->tag.name);
 }
 
+static bool fetch_filter_fits(const struct fetchmsg *m)
+{
+	return m->filter.n_insns > 0;
+}
+
 static bool fetch_fetch_fits(const struct fetchmsg *m)
 {
 	return m->fetch.from <= m->fetch.size;
@@ -321,6 +326,11 @@ static const struct {
 				      FIELD(export_image.id, FETCH_DIGEST, 0),
 				      FIELD(export_image.names, FETCH_CLEAN, FETCH_NAMES_MAX) },
 				    NULL },
+	[FETCHMSG_PROFILE] = { "profile", { FIELD(profile.caps, FETCH_U64, UINT64_MAX) }, NULL },
+	[FETCHMSG_FILTER] = { "filter",
+			      { FIELD(filter.n_insns, FETCH_U32, FETCH_INSNS_MAX),
+				FIELD(filter.flags, FETCH_U32, UINT32_MAX) },
+			      fetch_filter_fits },
 	[FETCHMSG_COPY] = { "copy",
 			    { FIELD(copy.reference, FETCH_CLEAN, REFERENCE_SIZE - 1),
 			      FIELD(copy.destination, FETCH_CLEAN, REFERENCE_SIZE - 1),

@@ -31,6 +31,9 @@
  * and the digest that its manifest has in the archive; all else is empty), while the archive goes
  * into the pipe, and DONE when all of it is there.
  *
+ * PROFILE has a seccomp profile as its source and a file for the filter that it becomes, which
+ * FILTER tells the size of, once it is there.
+ *
  * Jobs with network. The core begins with one of PULL, PUSH, COPY, LIST and VERIFY, goes on with
  * any number of NETWORK (at most one), PROXY (at most one), POLICY (at most one), REGISTRY_DIR,
  * ENDPOINT and AUTH in any order, for a PUSH with its MOUNTs and PUSH_BLOBs, and ends with GO:
@@ -112,6 +115,7 @@
 #define FETCH_CONNECTIONS_MAX 64             /* at once */
 #define FETCH_TAGS_MAX 100000                /* of a list */
 #define FETCH_MILLISECONDS_MAX 3600000
+#define FETCH_INSNS_MAX 4096  /* of a filter for system calls; the kernel's limit */
 #define FETCH_NAMES_MAX 61440 /* bytes of the names of an image that is exported */
 #define FETCH_SIGNERS_MAX 16
 #define FETCH_ANNOTATIONS_MAX 64 /* of a signature */
@@ -165,6 +169,8 @@ enum fetchmsg_type {
 	FETCHMSG_SIGNER,
 	FETCHMSG_ANNOTATION,
 	FETCHMSG_VERDICT,
+	FETCHMSG_PROFILE,
+	FETCHMSG_FILTER,
 	FETCHMSG_TYPE_COUNT
 };
 
@@ -404,6 +410,13 @@ struct fetchmsg {
 			char id[DIGEST_SIZE];
 			const char *names; /* full, parted by blanks; "": none */
 		} export_image;
+		struct {
+			uint64_t caps; /* of the container, a bit for each number */
+		} profile;
+		struct {
+			uint32_t n_insns; /* struct sock_filter each; at least one */
+			uint32_t flags;   /* SECCOMP_FILTER_FLAG_* */
+		} filter;
 		struct {
 			const char *reference;    /* in full: tag, digest or both */
 			const char *destination;  /* in full; a digest is what it must have */

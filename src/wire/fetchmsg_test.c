@@ -56,6 +56,8 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_TAG, .tag = { "v1.0_x-Y" } },
 	{ .type = FETCHMSG_EXPORT, .export = { FETCH_EXPORT_DOCKER, FETCH_IMAGES_MAX } },
 	{ .type = FETCHMSG_EXPORT_IMAGE, .export_image = { DIGEST, DIGEST, "a.b/c:1 a.b/d:2" } },
+	{ .type = FETCHMSG_PROFILE, .profile = { UINT64_MAX } },
+	{ .type = FETCHMSG_FILTER, .filter = { FETCH_INSNS_MAX, 2 } },
 	{ .type = FETCHMSG_COPY, .copy = { "a.b/c:1", "d.e/f@" DIGEST, "arm", "v7", 9 } },
 	{ .type = FETCHMSG_WANT, .want = { DIGEST, 5 } },
 	{ .type = FETCHMSG_MEMORY, .memory = { 5 } },
@@ -92,6 +94,16 @@ static void goes_and_comes(void)
 			CHECK_INT(m.pull.host_flags, 1);
 		}
 	}
+}
+
+static void refuses_filters(void)
+{
+	const struct fetchmsg none = { .type = FETCHMSG_FILTER, .filter = { 0, 0 } };
+	const struct fetchmsg long_one = { .type = FETCHMSG_FILTER,
+					   .filter = { FETCH_INSNS_MAX + 1, 0 } };
+
+	CHECK_INT(fetchmsg_encode(&none, packet, NULL), -EINVAL);
+	CHECK_INT(fetchmsg_encode(&long_one, packet, NULL), -EINVAL);
 }
 
 static void refuses_to_send(void)
@@ -217,6 +229,6 @@ static void refuses_hidden_text(void)
 	CHECK_INT(fetchmsg_decode(&m, packet, (size_t)n, NULL), -EBADMSG);
 }
 
-UNIT_MAIN({ "goes_and_comes", goes_and_comes }, { "refuses_to_send", refuses_to_send },
-	  { "survives_other_bytes", survives_other_bytes },
+UNIT_MAIN({ "goes_and_comes", goes_and_comes }, { "refuses_filters", refuses_filters },
+	  { "refuses_to_send", refuses_to_send }, { "survives_other_bytes", survives_other_bytes },
 	  { "refuses_hidden_text", refuses_hidden_text })

@@ -104,8 +104,13 @@ class Refused(nacre_test.NodeTest):
                  security(capabilities=cri.Capability(add_ambient_capabilities=["NET_ADMIN"]))),
                 (Code.INVALID_ARGUMENT, SECURITY + "capabilities.drop_capabilities[1]",
                  security(capabilities=cri.Capability(drop_capabilities=["ALL", "FLY"]))),
-                (Code.UNIMPLEMENTED, SECURITY + "seccomp", security(seccomp=LOCALHOST)),
-                (Code.UNIMPLEMENTED, SECURITY + "seccomp_profile_path", security(seccomp_profile_path="localhost/x")),
+                (Code.NOT_FOUND, SECURITY + "seccomp.localhost_ref", security(seccomp=LOCALHOST)),
+                *((Code.INVALID_ARGUMENT, SECURITY + "seccomp.localhost_ref", security(seccomp=cri.SecurityProfile(
+                    profile_type=cri.SecurityProfile.Localhost, localhost_ref=path))) for path in ("", "x", "../x", "/x/../y", "/x/..", "/" + "x" * 4095)),
+                (Code.FAILED_PRECONDITION, SECURITY + "seccomp.localhost_ref", security(seccomp=cri.SecurityProfile(
+                    profile_type=cri.SecurityProfile.Localhost, localhost_ref="/dev/zero"))),
+                (Code.INVALID_ARGUMENT, SECURITY + "seccomp_profile_path", security(seccomp_profile_path="localhost/x")),
+                (Code.INVALID_ARGUMENT, SECURITY + "seccomp_profile_path", security(seccomp_profile_path="/x")),
                 (Code.UNIMPLEMENTED, SECURITY + "apparmor", security(apparmor=LOCALHOST)),
                 (Code.UNIMPLEMENTED, SECURITY + "apparmor_profile", security(apparmor_profile="localhost/x")),
                 (Code.INVALID_ARGUMENT, SECURITY + "supplemental_groups", security(supplemental_groups=[-1])),

@@ -161,6 +161,21 @@ class Walls(nacre_test.NodeTest):
         options = re.search(r"^\S+ \S+ \S+ \S+ /sys (\S+)", self.sh(free, "cat /proc/self/mountinfo"), re.M).group(1)
         self.assertEqual("rw", options.split(",")[0])
 
+    def test_seccomp_profiles_of_the_node(self):
+        path = self.dir + "/profile.json"
+        with open(path, "w", encoding="ascii") as f:
+            f.write('{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}]}')
+        pod = self.sandbox()
+        local = cri.SecurityProfile(profile_type=cri.SecurityProfile.Localhost, localhost_ref=path)
+        for name, fields in (("new", {"seccomp": local}), ("old", {"seccomp_profile_path": "localhost/" + path})):
+            one = self.run_one(pod, name, **fields)
+            self.assertIn("not permitted", self.sh(one, "mkdir /x"))
+        field = "config.linux.security_context.seccomp.localhost_ref"
+        for text in ("", "{", "[]", " " * ((1 << 20) + 1)):
+            with open(path, "w", encoding="ascii") as f:
+                f.write(text)
+            self.assertRefused(Code.INVALID_ARGUMENT, field, lambda: self.create(pod, "broken", seccomp=local))
+
     # ---- mounts ----
 
     def test_the_message_of_a_container_that_ends(self):

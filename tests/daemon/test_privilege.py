@@ -110,6 +110,42 @@ class Privilege(steps.StepsTest):
             self.assertRefused(Code.INVALID_ARGUMENT, f"containers[0].security.{field}",
                                lambda f=fields: self.pod("q", container("true", security=Security(**f))))
 
+    # ---- seccomp ----
+
+    def test_a_profile_from_a_file(self):
+        path = self.dir + "/profile.json"
+        calls = [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38},
+                 {"names": ["rmdir", "unlinkat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38, "excludes": {"caps": ["CAP_CHOWN"]}},
+                 {"names": ["chdir"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38, "includes": {"caps": ["CAP_SYS_ADMIN"]}}]
+        with open(path, "w", encoding="ascii") as f:
+            json.dump({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": calls}, f)
+        pid = self.run_pod("--security-opt", "seccomp=" + path)
+        keeper, of = (host.read(f"/proc/{p}/status") for p in (self.inspect("p").pid, pid))
+        filters = [int(next(l for l in t.splitlines() if l.startswith("Seccomp_filters")).split()[1]) for t in (keeper, of)]
+        self.assertEqual(filters[0] + 1, filters[1])
+        test = "mkdir /x 2>&1; cd /tmp && rmdir /home 2>/dev/null; ls -d /home /x 2>/dev/null"
+        # What the container is executed with later has it too, also by the next daemon.
+        for _ in range(2):
+            said = self.sh(test)
+            self.assertIn("not implemented", said)
+            self.assertNotIn("/home", said)
+            self.node.restart()
+        self.assertEqual("profile", self.inspect("p").containers[0].security.seccomp)
+
+    def test_profiles_that_cannot_be(self):
+        def run(text, **fields):
+            return self.pod("q", container("true", security=Security(seccomp_profile=text, **fields)))
+        field = "containers[0].security.seccomp_profile"
+        listener = b'{"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "/x", "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_NOTIFY"}]}'
+        for code, text in ((Code.INVALID_ARGUMENT, b"{"), (Code.INVALID_ARGUMENT, b"\0" * 9), (Code.INVALID_ARGUMENT, b"[]" * 3),
+                           (Code.INVALID_ARGUMENT, b'{"defaultAction": "SCMP_ACT_FLY"}'), (Code.INVALID_ARGUMENT, b"[" * 200000),
+                           (Code.INVALID_ARGUMENT, b" " * (256 << 10) + b" "), (Code.UNIMPLEMENTED, listener)):
+            self.assertRefused(code, field, lambda t=text: run(t))
+        self.assertRefused(Code.INVALID_ARGUMENT, field, lambda: run(b"{}", seccomp="unconfined"))
+        said = self.assertFails(Code.INVALID_ARGUMENT, lambda: run(b'{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["read"]}]}'))
+        self.assertIn("syscalls[0].action", said)
+        self.assertEqual({}, self.all())
+
     # ---- limits of processes ----
 
     def test_limits_of_processes(self):
