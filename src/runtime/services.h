@@ -26,6 +26,7 @@ struct log_readers;
 struct networks;
 struct loop;
 struct pool;
+struct volumes;
 struct workloads;
 
 /* aurae.runtime.v0.RuntimeService; userdata: struct runtime_service. */
@@ -35,6 +36,7 @@ struct runtime_service {
 	struct pool *pool;
 	struct workloads *workloads;
 	struct instances *instances;
+	struct image_store *images;
 	struct log_readers *logs;
 	int cgroup_fd;               /* the node's base group */
 	enum instance_kind pod_kind; /* of a pod without a wish; INSTANCE_KIND_COUNT: auto */
@@ -72,6 +74,13 @@ struct disk_service {
 extern const struct rpc_service network_service;
 struct network_service {
 	struct networks *networks;
+	struct workloads *workloads;
+};
+
+/* nacre.v1.VolumeService; userdata: struct volume_service. */
+extern const struct rpc_service volume_service;
+struct volume_service {
+	struct volumes *volumes;
 	struct workloads *workloads;
 };
 
