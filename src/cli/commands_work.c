@@ -54,7 +54,7 @@
 	  "mount a volume of the node by name, or a path of it; may be given again" },             \
 		{ "mount", 0, "type=KIND,source=SOURCE,target=TARGET,…",                           \
 		  "the same in docker's words: bind, volume or tmpfs" },                           \
-		{ "tmpfs", 0, "TARGET[:size=64m,mode=700,noexec]",                                 \
+		{ "tmpfs", 0, "TARGET[:size=64m,mode=700,uid=1,noexec]",                           \
 		  "mount a new file system in memory; may be given again" },                       \
 		{ "shm-size", 0, "SIZE", "of /dev/shm, else half of the machine's memory: 256m" }, \
 		{ "read-only", 0, NULL, "nothing of its root can be written to" },                 \

@@ -165,6 +165,16 @@ static int mount_set_mode(struct mount_target *t, char *value)
 	return value ? mount_octal(value, &t->fs->mode) : -EINVAL;
 }
 
+static int mount_set_uid(struct mount_target *t, char *value)
+{
+	return value ? parse_u32(value, &t->fs->uid) : -EINVAL;
+}
+
+static int mount_set_gid(struct mount_target *t, char *value)
+{
+	return value ? parse_u32(value, &t->fs->gid) : -EINVAL;
+}
+
 static int mount_set_target(struct mount_target *t, char *value)
 {
 	if (str_empty(value))
@@ -200,6 +210,8 @@ static const struct mount_option mount_flags[] = {
 	{ "Z", MOUNT_OF_SOURCE, mount_set_private_label },
 	{ "size", MOUNT_OF_TMPFS, mount_set_size },
 	{ "mode", MOUNT_OF_TMPFS, mount_set_mode },
+	{ "uid", MOUNT_OF_TMPFS, mount_set_uid },
+	{ "gid", MOUNT_OF_TMPFS, mount_set_gid },
 	/* What each of them is anyway. */
 	{ "nosuid", MOUNT_OF_ANY, mount_set_nothing },
 	{ "nodev", MOUNT_OF_ANY, mount_set_nothing },

@@ -130,6 +130,8 @@ static void view_mount(struct json *j, const Aurae__Runtime__V0__Mount *m)
 		json_put_object(j, "tmpfs");
 		json_put_unsigned(j, "size", m->tmpfs->size);
 		json_put_unsigned(j, "mode", m->tmpfs->mode);
+		json_put_unsigned(j, "uid", m->tmpfs->uid);
+		json_put_unsigned(j, "gid", m->tmpfs->gid);
 		json_put_end(j);
 	} else {
 		json_put_null(j, "tmpfs");

@@ -38,6 +38,7 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "log-change", &client->changes_log },
 		{ "security", &client->secures },
 		{ "devices", &client->devices },
+		{ "tmpfs-owner", &client->tmpfs_owner },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

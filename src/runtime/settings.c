@@ -96,6 +96,10 @@ static int mount_check_tmpfs(const Aurae__Runtime__V0__Mount *m, const char *fie
 		return error_field(err, ERROR_INVALID, name, "%o is more than 7777",
 				   m->tmpfs->mode);
 	}
+	(void)str_printf(name, sizeof(name), "%s.tmpfs.%s", field,
+			 m->tmpfs->uid > INT32_MAX ? "uid" : "gid");
+	if (m->tmpfs->uid > INT32_MAX || m->tmpfs->gid > INT32_MAX)
+		return error_field(err, ERROR_INVALID, name, "more than %d", INT32_MAX);
 	(void)str_printf(name, sizeof(name), "%s.read_only", field);
 	if (m->read_only)
 		return error_field(err, ERROR_INVALID, name, "an empty tmpfs is of no use then");
@@ -243,6 +247,8 @@ static int mount_take(struct arena *a, struct pod_mount_spec *to,
 	} else if (m->tmpfs) {
 		to->mount.size = m->tmpfs->size;
 		to->mount.mode = m->tmpfs->mode;
+		to->mount.uid = m->tmpfs->uid;
+		to->mount.gid = m->tmpfs->gid;
 		to->mount.no_exec = m->no_exec;
 		r = mount_check_tmpfs(m, field, err);
 	} else {

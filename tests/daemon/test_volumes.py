@@ -5,6 +5,7 @@ import concurrent.futures
 import io
 import json
 import os
+import subprocess
 import tarfile
 import unittest
 
@@ -375,6 +376,29 @@ class CommandLine(VolumesTest):
         os.unlink("shared/file")
         self.assertIn("none/at/all", self.node.cli("run", "--rm", "-v", "none/at/all:/x", "busybox", check=False).stderr)
 
+    def test_a_tmpfs_has_an_owner(self):
+        out = self.node.cli("run", "--rm", "--tmpfs", "/x:uid=12,gid=34,mode=750,size=64k", "--tmpfs", "/y", "seeded", "stat", "-c", "%u %g %a %F",
+                            "/x", "/y").stdout
+        self.assertEqual(["12 34 750 directory", "0 0 1777 directory"], out.splitlines())
+        self.assertIn("uid", self.node.cli("run", "--rm", "--tmpfs", "/x:uid=4000000000", "busybox", check=False).stderr)
+
+    def test_what_the_host_mounts_later(self):
+        top = os.path.join(self.node.dir, "top")
+        os.makedirs(os.path.join(top, "point"))
+        self.addCleanup(os.rmdir, top)
+        self.addCleanup(os.rmdir, os.path.join(top, "point"))
+        for command in (["mount", "-t", "tmpfs", "none", top], ["mount", "--make-shared", top]):
+            subprocess.run(command, check=True)
+        self.addCleanup(subprocess.run, ["umount", "-R", top], check=True)
+        os.mkdir(os.path.join(top, "point"))
+        self.node.cli("run", "-d", "--name", "slave", "-v", f"{top}:/x:rslave", "busybox", "sleep", "1000")
+        self.node.cli("run", "-d", "--name", "private", "--mount", f"type=bind,src={top},dst=/x,bind-propagation=rprivate", "busybox", "sleep", "1000")
+        subprocess.run(["mount", "-t", "tmpfs", "none", os.path.join(top, "point")], check=True)
+        for name, n in (("slave", 2), ("private", 1)):
+            seen = host.read(f"/proc/{self.inspect(name).containers[0].pid}/mountinfo")
+            self.assertEqual(n, sum(line.split()[4] in ("/x", "/x/point") for line in seen.splitlines()), seen)
+        self.assertIn("not shared", self.node.cli("run", "--rm", "-v", "/usr:/x:rshared", "busybox", check=False).stderr)
+
     def mounted(self, *words):
         """The only mount beside those of every container, as inspect shows it."""
         ident = self.node.cli("run", "-d", *words, "seeded", "sleep", "1000").stdout.strip()
@@ -391,7 +415,7 @@ class CommandLine(VolumesTest):
             seen = self.mounted(*words)["/x"]
             self.assertEqual(("/usr", None, False), (seen["source"], seen["volume"], seen["read_only"]), words)
         for words in (["--tmpfs", "/x:size=1m,mode=700,exec"], ["--mount", "type=tmpfs,dst=/x,tmpfs-size=1m,tmpfs-mode=0700"]):
-            self.assertEqual({"size": 1 << 20, "mode": 0o700}, {k: self.mounted(*words)["/x"]["tmpfs"][k] for k in ("size", "mode")})
+            self.assertEqual({"size": 1 << 20, "mode": 0o700, "uid": 0, "gid": 0}, self.mounted(*words)["/x"]["tmpfs"])
         for bad in ("type=image,dst=/x", "src=data", "type=bind,dst=/x", "dst=/x,tmpfs-size=1m", "dst=/x,readonly=maybe", "dst=/x,nothing"):
             self.assertIn("--mount", self.node.cli("run", "--rm", "--mount", bad, "busybox", check=False).stderr)
         for bad in ("data", "data:", ":/x", "data:/x:rslave", "/usr:/x:nocopy", "data:/x:what"):
