@@ -82,6 +82,10 @@ static const struct {
 	{ "workload.forget", "daemon", true, "drop the record of a workload" },
 	{ "sandbox.create", "sandbox", true, "record a container of a sandbox" },
 	{ "member.files", "sandbox", true, "make the files of a container of a sandbox" },
+	{ "volume.record", "volume", true, "record a volume" },
+	{ "volume.fill", "volume", true, "put what was copied into a volume" },
+	{ "volume.drop", "volume", true, "drop the record of a volume" },
+	{ "volume.files", "volume", true, "remove the files of a volume" },
 	{ "rootfs.remove", "daemon", true, "remove the directories of a container" },
 
 	{ "boot.instance", "daemon", true, "take up an instance of an earlier daemon" },

@@ -15,7 +15,7 @@
 #include "isolate/plan.h"
 
 #define MOUNTS_MODE_DEFAULT 01777
-#define MOUNTS_OPTIONS_SIZE 64
+#define MOUNTS_OPTIONS_SIZE 96
 
 struct mounts_plan {
 	struct isolate_mount mounts[CONTAINER_MOUNTS_MAX];
@@ -120,6 +120,10 @@ int mounts_check(const struct container_mount *mounts, size_t n, struct error *e
 		if (mounts[i].mode & ~07777U)
 			return error_field(err, ERROR_INVALID, "mounts",
 					   "mode %o is more than 7777", mounts[i].mode);
+		if (mounts[i].uid > INT32_MAX || mounts[i].gid > INT32_MAX)
+			return error_field(err, ERROR_INVALID, "mounts",
+					   "owner %u:%u has a number above %d", mounts[i].uid,
+					   mounts[i].gid, INT32_MAX);
 		if (mounts[i].access & ~DEVICE_ALL)
 			return error_field(err, ERROR_INVALID, "mounts", "access %u is unknown",
 					   mounts[i].access);
@@ -161,12 +165,14 @@ static void mounts_plan_tmpfs(struct isolate_mount *to, char options[MOUNTS_OPTI
 			      const struct container_mount *from)
 {
 	unsigned mode = from->mode ?: MOUNTS_MODE_DEFAULT;
+	int n = str_printf(options, MOUNTS_OPTIONS_SIZE, "mode=%o", mode);
 
-	if (from->size)
-		(void)str_printf(options, MOUNTS_OPTIONS_SIZE, "mode=%o,size=%llu", mode,
+	if (n > 0 && (from->uid || from->gid))
+		n += str_printf(options + n, MOUNTS_OPTIONS_SIZE - (size_t)n, ",uid=%u,gid=%u",
+				from->uid, from->gid);
+	if (n > 0 && from->size)
+		(void)str_printf(options + n, MOUNTS_OPTIONS_SIZE - (size_t)n, ",size=%llu",
 				 (unsigned long long)from->size);
-	else
-		(void)str_printf(options, MOUNTS_OPTIONS_SIZE, "mode=%o", mode);
 	to->fs = "tmpfs";
 	to->options = options;
 	to->attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;

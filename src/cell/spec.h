@@ -72,6 +72,8 @@ struct container_mount {
 	/* Of a new tmpfs alone; anything else comes with its attributes. */
 	uint64_t size; /* bytes; 0: as the kernel has it */
 	unsigned mode; /* of its root; 0: 01777 */
+	uid_t uid;     /* likewise */
+	gid_t gid;
 	bool no_exec;
 	/* Of a descriptor: what is mounted on the host later appears in it too; and the other way
 	 * round. */

@@ -167,6 +167,7 @@ int cmd_rm(const struct cli *cli, const struct args *args)
 	Nacre__V1__RemoveRequest request = NACRE__V1__REMOVE_REQUEST__INIT;
 
 	request.force = args_flag(args, "force");
+	request.volumes = args_flag(args, "volumes");
 	return end_each(cli, args, request.force ? END_ALL : END_ALL_ENDED,
 			&(struct each_call){
 				"/nacre.v1.WorkloadService/Remove", &request.base, &request.target,

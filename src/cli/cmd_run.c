@@ -185,6 +185,7 @@ static int run_remove(struct run *r, int status)
 
 	request.target = r->target;
 	request.force = true;
+	request.volumes = true;
 	answer = client_ask(r->client, "/nacre.v1.WorkloadService/Remove", &request.base,
 			    &nacre__v1__remove_response__descriptor, &err);
 	if (answer || err.kind == ERROR_NOT_FOUND)

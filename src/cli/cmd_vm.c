@@ -25,6 +25,7 @@
 #include "cli/text.h"
 #include "cli/view.h"
 #include "cli/vm_words.h"
+#include "cli/mount_words.h"
 #include "cli/walls.h"
 
 #define VM_FILE_MAX ((size_t)1 << 20)
@@ -99,7 +100,7 @@ static int vm_size(const struct args *args, const char *name, uint64_t *to, stru
 {
 	const char *value = args_value(args, name);
 
-	if (value && walls_size(value, to) < 0)
+	if (value && mount_words_size(value, to) < 0)
 		return error_refuse(err, ERROR_INVALID, "--%s: \"%s\" is no size", name, value);
 	return 0;
 }

@@ -16,6 +16,7 @@ extern const struct command_group command_group_image;   /* images */
 extern const struct command_group command_group_machine; /* foreign systems, guest sets */
 extern const struct command_group command_group_network; /* networks, and ports */
 extern const struct command_group command_group_system;  /* all of them together */
+extern const struct command_group command_group_volume;  /* volumes */
 extern const struct command_group command_group_node;    /* the node, and this program */
 
 /* The last row of the options of a command. */

@@ -52,9 +52,11 @@
 	}
 /* What its container may reach. */
 #define OPTIONS_WALLS                                                                              \
-	{ "volume", 'v', "SOURCE:TARGET[:ro,noexec]",                                              \
-	  "mount a directory or file of the node; may be given again" },                           \
-		{ "tmpfs", 0, "TARGET[:size=64m,mode=700,noexec]",                                 \
+	{ "volume", 'v', "[SOURCE:]TARGET[:ro,noexec,nocopy,U,rslave,…]",                          \
+	  "mount a volume of the node by name, or a path of it; may be given again" },             \
+		{ "mount", 0, "type=KIND,source=SOURCE,target=TARGET,…",                           \
+		  "the same in docker's words: bind, volume or tmpfs" },                           \
+		{ "tmpfs", 0, "TARGET[:size=64m,mode=700,uid=1,noexec]",                           \
 		  "mount a new file system in memory; may be given again" },                       \
 		{ "shm-size", 0, "SIZE", "of /dev/shm, else half of the machine's memory: 256m" }, \
 		{ "read-only", 0, NULL, "nothing of its root can be written to" },                 \
@@ -297,6 +299,7 @@ static const struct arg_option options_stop[] = {
 static const struct arg_option options_rm[] = {
 	{ "force", 'f', NULL, "kill it first where it runs" },
 	{ "all", 'a', NULL, "each one that has ended, or with --force each one that there is" },
+	{ "volumes", 'v', NULL, "with its volumes that have no name" },
 	OPTION_END,
 };
 

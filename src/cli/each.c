@@ -38,7 +38,7 @@ static void each_finish(struct each *e)
 		if (!c->err.code && !c->answer)
 			(void)error_refuse(&c->err, ERROR_FAULT,
 					   "the daemon's answer to %s is empty", e->call->method);
-		if (c->err.code)
+		if (c->err.code && !(e->call->missing_is_fine && c->err.kind == ERROR_NOT_FOUND))
 			e->status = cli_fail(&c->err);
 		client_call_done(c);
 	}

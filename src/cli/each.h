@@ -22,6 +22,7 @@ struct each_call {
 	char **slot;
 	const ProtobufCMessageDescriptor *answer;
 	bool together;
+	bool missing_is_fine; /* what is not there is passed over */
 };
 
 int each_operand(const struct cli *cli, const struct args *args, const struct each_call *call);

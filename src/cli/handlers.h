@@ -85,6 +85,12 @@ int cmd_network_inspect(const struct cli *cli, const struct args *args);
 int cmd_network_ls(const struct cli *cli, const struct args *args);
 int cmd_network_rm(const struct cli *cli, const struct args *args);
 int cmd_port(const struct cli *cli, const struct args *args);
+/* cmd_volume.c */
+int cmd_volume_create(const struct cli *cli, const struct args *args);
+int cmd_volume_inspect(const struct cli *cli, const struct args *args);
+int cmd_volume_ls(const struct cli *cli, const struct args *args);
+int cmd_volume_prune(const struct cli *cli, const struct args *args);
+int cmd_volume_rm(const struct cli *cli, const struct args *args);
 /* cmd_context.c */
 int cmd_context_create(const struct cli *cli, const struct args *args);
 int cmd_context_ls(const struct cli *cli, const struct args *args);

@@ -121,13 +121,18 @@ static void view_mount(struct json *j, const Aurae__Runtime__V0__Mount *m)
 {
 	json_put_object(j, NULL);
 	json_put_word(j, "source", m->source);
+	json_put_word(j, "volume", m->volume);
+	json_put_word(j, "sub_path", m->sub_path);
 	json_put_string(j, "target", m->target);
 	json_put_bool(j, "read_only", m->read_only);
 	json_put_bool(j, "no_exec", m->no_exec);
+	json_put_word(j, "propagation", m->propagation);
 	if (m->tmpfs) {
 		json_put_object(j, "tmpfs");
 		json_put_unsigned(j, "size", m->tmpfs->size);
 		json_put_unsigned(j, "mode", m->tmpfs->mode);
+		json_put_unsigned(j, "uid", m->tmpfs->uid);
+		json_put_unsigned(j, "gid", m->tmpfs->gid);
 		json_put_end(j);
 	} else {
 		json_put_null(j, "tmpfs");

@@ -98,7 +98,7 @@ static int create_find(struct container_call *h, struct workload **ret,
 				       (*ret)->path);
 }
 
-static void create_opened(void *userdata, const struct volumes *opened)
+static void create_opened(void *userdata, const struct volumes_opened *opened)
 {
 	struct container_call *h = userdata;
 	struct workload_spec whole = { .containers = &h->spec, .n_containers = 1 };

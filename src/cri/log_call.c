@@ -49,7 +49,7 @@ static int log_check(struct log_call *h, struct pod_container *c, struct error *
 	return 0;
 }
 
-static void log_opened(void *userdata, const struct volumes *opened)
+static void log_opened(void *userdata, const struct volumes_opened *opened)
 {
 	struct log_call *h = userdata;
 	struct workload_spec whole = { .containers = &h->spec, .n_containers = 1 };

@@ -51,6 +51,7 @@
 #include "store/root.h"
 #include "store/store.h"
 #include "stream/server.h"
+#include "volumes/volumes.h"
 
 /*
  * The wiring of a node, in the order of daemon_open(): place, stores, images, instances, workloads,
@@ -79,6 +80,7 @@ struct daemon {
 	struct instances *instances;
 	struct plugins *plugins; /* of CNI; NULL: none are run */
 	struct networks *networks;
+	struct volumes *volumes;
 	struct log_readers *logs;
 	struct workloads *workloads;
 	struct disk_watch *disk_watch;
@@ -93,6 +95,7 @@ struct daemon {
 	struct image_service image;
 	struct disk_service disk;
 	struct network_service network;
+	struct volume_service volume;
 	struct node_service node;
 	struct aurae aurae;
 	struct cri_runtime_service cri_runtime;
@@ -241,6 +244,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.pool = d->pool,
 		.instances = d->instances,
 		.images = d->images,
+		.volumes = d->volumes,
 		.store = d->run_store,
 		.events = &d->events,
 		.networks = d->networks,
@@ -288,8 +292,11 @@ static int daemon_open_root_store(struct daemon *d, struct error *err)
 	config.plugins = d->plugins;
 	config.store = d->root_store;
 	config.run_store = d->run_store;
-	/* Reads the database, so before anybody writes to it. */
-	return networks_new(&d->networks, &config, err);
+	/* They read the database, so before anybody writes to it. */
+	r = networks_new(&d->networks, &config, err);
+	return r < 0 ? r
+		     : images_open_volumes(&d->volumes, d->pool, &d->place, d->options.root,
+					   d->root_store, err);
 }
 
 static int daemon_cri_network(void *userdata, const char **reason, struct error *err)
@@ -334,6 +341,20 @@ static int daemon_add_cri(struct daemon *d)
 static int daemon_add_services(struct daemon *d)
 {
 	const struct volume_guard guard = { d->place.root_fd, d->place.run_fd };
+	const struct {
+		const struct rpc_service *service;
+		void *userdata;
+	} services[] = {
+		{ &runtime_service, &d->runtime },
+		{ &workload_service, &d->workload },
+		{ &event_service, &d->workload },
+		{ &image_service, &d->image },
+		{ &disk_service, &d->disk },
+		{ &network_service, &d->network },
+		{ &volume_service, &d->volume },
+		{ &node_service, &d->node },
+		{ &identity_service, &d->remote.service },
+	};
 	int r;
 
 	d->init = place_helper(d->config.libexec, "nacre-init");
@@ -341,6 +362,7 @@ static int daemon_add_services(struct daemon *d)
 					       .pool = d->pool,
 					       .workloads = d->workloads,
 					       .instances = d->instances,
+					       .images = d->images,
 					       .logs = d->logs,
 					       .cgroup_fd = d->place.cgroup_fd,
 					       .cgroup = d->place.cgroup,
@@ -350,9 +372,8 @@ static int daemon_add_services(struct daemon *d)
 	if (!d->init)
 		return -ENOMEM;
 	list_init(&d->runtime.executables);
-	r = volumes_calls_init(&d->runtime.volumes, d->loop, d->images, &guard);
-	if (r < 0)
-		return r;
+	r = volumes_calls_init(&d->runtime.volumes, d->loop, &guard);
+	volumes_calls_know(&d->runtime.volumes, d->volumes, d->images, d->workloads);
 	d->workload = (struct workload_service){
 		.loop = d->loop,
 		.pool = d->pool,
@@ -369,6 +390,7 @@ static int daemon_add_services(struct daemon *d)
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
 	d->disk = (struct disk_service){ .pool = d->pool, .root_fd = d->place.root_fd };
 	d->network = (struct network_service){ .networks = d->networks, .workloads = d->workloads };
+	d->volume = (struct volume_service){ .volumes = d->volumes, .workloads = d->workloads };
 	d->node = (struct node_service){ .loop = d->loop,
 					 .pool = d->pool,
 					 .workloads = d->workloads,
@@ -384,21 +406,8 @@ static int daemon_add_services(struct daemon *d)
 					 .started_at = clock_real(),
 					 .lacks = d->node.lacks,
 					 .n_lacks = d->node.n_lacks };
-	r = rpc_server_add(d->server, &runtime_service, &d->runtime);
-	if (r == 0)
-		r = rpc_server_add(d->server, &workload_service, &d->workload);
-	if (r == 0)
-		r = rpc_server_add(d->server, &event_service, &d->workload);
-	if (r == 0)
-		r = rpc_server_add(d->server, &image_service, &d->image);
-	if (r == 0)
-		r = rpc_server_add(d->server, &disk_service, &d->disk);
-	if (r == 0)
-		r = rpc_server_add(d->server, &network_service, &d->network);
-	if (r == 0)
-		r = rpc_server_add(d->server, &node_service, &d->node);
-	if (r == 0)
-		r = rpc_server_add(d->server, &identity_service, &d->remote.service);
+	for (size_t i = 0; i < ARRAY_SIZE(services) && r == 0; i++)
+		r = rpc_server_add(d->server, services[i].service, services[i].userdata);
 	if (r == 0)
 		r = aurae_open(&d->aurae, d->server, &d->workload);
 	return r < 0 ? r : daemon_add_cri(d);
@@ -712,6 +721,7 @@ static int daemon_open(struct daemon *d, struct error *err)
 static void daemon_close(struct daemon *d)
 {
 	d->runtime.closing = true;
+	volumes_stop(d->volumes);
 	d->server = rpc_server_free(d->server);
 	aurae_close(&d->aurae);
 	d->streams = stream_server_free(d->streams);
@@ -741,6 +751,7 @@ static void daemon_close(struct daemon *d)
 	d->logs = log_readers_free(d->logs);
 	d->plugins = plugins_free(d->plugins);
 	d->networks = networks_free(d->networks);
+	d->volumes = volumes_free(d->volumes);
 	d->images = image_store_free(d->images);
 	d->root_store = root_store_close(d->root_store);
 	d->run_store = run_store_close(d->run_store);

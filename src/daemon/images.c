@@ -8,6 +8,7 @@
 #include "daemon/config.h"
 #include "daemon/place.h"
 #include "image/image.h"
+#include "volumes/volumes.h"
 
 int images_open(struct image_store **ret, struct loop *loop, struct pool *pool,
 		const struct place *place, const struct config *config, struct root_store *store,
@@ -37,4 +38,14 @@ int images_open(struct image_store **ret, struct loop *loop, struct pool *pool,
 		return error_set(err, -ENOMEM, "find the helpers");
 	c.store = store;
 	return image_store_new(ret, &c, err);
+}
+
+int images_open_volumes(struct volumes **ret, struct pool *pool, const struct place *place,
+			const char *root, struct root_store *store, struct error *err)
+{
+	const struct volumes_config config = {
+		.pool = pool, .store = store, .root_fd = place->root_fd, .root = root
+	};
+
+	return volumes_new(ret, &config, err);
 }

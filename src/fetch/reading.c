@@ -63,6 +63,24 @@ static int reading_send_list(struct reading_out *o, json_t *settings, const char
 	return 0;
 }
 
+/* The names of an object whose values say nothing. */
+static int reading_send_volumes(struct reading_out *o, json_t *settings, struct error *err)
+{
+	json_t *volumes = NULL, *value;
+	const char *path;
+	int r = json_get_object(settings, "Volumes", &volumes, err);
+
+	if (r < 0 || !volumes)
+		return r;
+	json_object_foreach(volumes, path, value)
+	{
+		r = reading_send_word(o, FETCH_VOLUME, path, err);
+		if (r < 0)
+			return error_wrap(err, r, "member \"Volumes\"");
+	}
+	return 0;
+}
+
 static int reading_send_names(struct reading_out *o, char *const *names, struct error *err)
 {
 	for (; names && *names; names++) {
@@ -184,6 +202,8 @@ static int reading_send_settings(struct reading *r, const struct reading_image *
 		code = reading_send_list(&o, settings, "Entrypoint", FETCH_ENTRYPOINT, err);
 	if (code == 0)
 		code = reading_send_list(&o, settings, "Cmd", FETCH_CMD, err);
+	if (code == 0)
+		code = reading_send_volumes(&o, settings, err);
 	if (code == 0)
 		code = reading_send_layers(r, image, diff_ids, err);
 	if (code < 0)

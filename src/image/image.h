@@ -35,6 +35,7 @@ struct image_config {
 	char *user;        /* "" where the image names none */
 	char *working_dir; /* "" likewise */
 	char *stop_signal; /* "" likewise */
+	char **volumes;    /* the paths of its VOLUME, as they stand there */
 };
 
 struct image {
@@ -299,6 +300,11 @@ typedef void (*image_rootfs_fn)(void *userdata, const struct error *err);
 int image_rootfs_await(struct image_store *s, struct image *image, image_rootfs_fn done,
 		       void *userdata, struct error *err);
 void image_rootfs_forget(struct image_store *s, void *userdata);
+/*
+ * The tree that its layers make, as a detached mount: read-only, without set-id, devices and
+ * execution. The image is held (n_users) by the caller for as long as somebody reads it.
+ */
+int image_view_open(struct image_store *s, const struct image *image, struct error *err);
 /*
  * The root file system of a new container: an overlay of the image's layers, as directories or as
  * one file (struct image_store_config.root), with a fresh upper directory (removed by

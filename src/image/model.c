@@ -28,6 +28,7 @@ static int image_record_copy(struct image_record *r, const struct root_image *fr
 	i->config.env = strv_copy(from->env);
 	i->config.entrypoint = strv_copy(from->entrypoint);
 	i->config.cmd = strv_copy(from->cmd);
+	i->config.volumes = strv_copy(from->volumes);
 	i->verdicts = strv_copy(from->verdicts);
 	i->source = strdup(from->source ? from->source : "");
 	i->config.user = strdup(from->user ? from->user : "");
@@ -37,7 +38,7 @@ static int image_record_copy(struct image_record *r, const struct root_image *fr
 	i->layers = calloc(from->n_layers + 1, sizeof(*i->layers));
 	if (!i->names || !i->origins || !i->verdicts || !i->source || !i->config.env ||
 	    !i->config.entrypoint || !i->config.cmd || !i->config.user || !i->config.working_dir ||
-	    !i->config.stop_signal || !r->blobs || !i->layers)
+	    !i->config.stop_signal || !i->config.volumes || !r->blobs || !i->layers)
 		return -ENOMEM;
 	verdicts_keep(i->verdicts, i->names);
 	i->n_layers = from->n_layers;
@@ -75,6 +76,7 @@ struct image_record *image_record_free(struct image_record *r)
 	strv_free(r->image.config.env);
 	strv_free(r->image.config.entrypoint);
 	strv_free(r->image.config.cmd);
+	strv_free(r->image.config.volumes);
 	free(r->image.config.user);
 	free(r->image.config.working_dir);
 	free(r->image.config.stop_signal);
@@ -101,6 +103,7 @@ void image_record_view(const struct image_record *r, struct root_image *ret)
 		.env = i->config.env,
 		.entrypoint = i->config.entrypoint,
 		.cmd = i->config.cmd,
+		.volumes = i->config.volumes,
 		.names = i->names,
 		.blobs = r->blobs,
 		.origins = i->origins,

@@ -235,6 +235,13 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 	return r;
 }
 
+int image_view_open(struct image_store *s, const struct image *image, struct error *err)
+{
+	int r = overlay_mount(s, image, NULL, NULL, -1, err);
+
+	return r < 0 ? error_wrap(err, r, "read the files of the image") : r;
+}
+
 /* An overlay that does not sync marks its working directory, and is not made with it again. */
 static int rootfs_make_work(int dir_fd, struct error *err)
 {

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/sysio.h"
 #include "isolate/mount.h"
 
 /* Words before them. */
@@ -81,4 +82,12 @@ int isolate_bind_peers(int fd, bool *ret_shared, bool *ret_slave, struct error *
 		if (strtoull(line, NULL, 10) == id)
 			bind_read_tags(line, ret_shared, ret_slave);
 	return 0;
+}
+
+bool isolate_has_selinux(void)
+{
+	_cleanup_fd_ int fd =
+		sysio_openat(AT_FDCWD, "/sys/fs/selinux/enforce", O_PATH | O_CLOEXEC, 0);
+
+	return fd >= 0;
 }

@@ -20,6 +20,8 @@
 int isolate_bind(int source_fd, unsigned flags, struct error *err);
 /* Whether the mount that a file is in is shared, and whether it is the slave of another one. */
 int isolate_bind_peers(int fd, bool *ret_shared, bool *ret_slave, struct error *err);
+/* Whether this host labels files for SELinux. */
+bool isolate_has_selinux(void);
 /* Makes such a copy read-only itself, and leaves what is mounted below it as it is. */
 int isolate_bind_read_only(int fd, struct error *err);
 

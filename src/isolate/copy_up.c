@@ -7,8 +7,11 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -28,6 +31,44 @@ static int copy_up_meta(int fd, const struct stat *st)
 	    futimens(fd, times) < 0)
 		return -errno;
 	return 0;
+}
+
+#define COPY_UP_NAMES_MAX 4096 /* bytes of all names of attributes, then they are too many */
+#define COPY_UP_VALUE_MAX 65536
+
+/* One that the destination has no place for is left behind. */
+static int copy_up_attribute(int from_fd, int to_fd, const char *name, char *value)
+{
+	ssize_t n = fgetxattr(from_fd, name, value, COPY_UP_VALUE_MAX);
+
+	if (n < 0)
+		return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
+	if (fsetxattr(to_fd, name, value, (size_t)n, 0) < 0 && errno != EOPNOTSUPP &&
+	    errno != EPERM && errno != EACCES)
+		return -errno;
+	return 0;
+}
+
+static int copy_up_attributes(int from_fd, int to_fd, char *value)
+{
+	char names[COPY_UP_NAMES_MAX];
+	ssize_t n = flistxattr(from_fd, names, sizeof(names));
+	int r = 0;
+
+	if (n < 0)
+		return errno == EOPNOTSUPP ? 0 : -errno;
+	for (ssize_t at = 0; at < n && r == 0; at += (ssize_t)strlen(names + at) + 1)
+		r = copy_up_attribute(from_fd, to_fd, names + at, value);
+	return r;
+}
+
+/* The attributes come behind the owner, whose change takes capabilities away. value: room for one
+ * of them; NULL: none is copied. */
+static int copy_up_all_meta(int from_fd, int to_fd, const struct stat *st, char *value)
+{
+	int r = copy_up_meta(to_fd, st);
+
+	return r < 0 || !value ? r : copy_up_attributes(from_fd, to_fd, value);
 }
 
 static int copy_up_data(int from_fd, int to_fd)
@@ -54,7 +95,8 @@ static int copy_up_data(int from_fd, int to_fd)
 	}
 }
 
-static int copy_up_file(int from_dir, int to_dir, const char *name, const struct stat *st)
+static int copy_up_file(int from_dir, int to_dir, const char *name, const struct stat *st,
+			char *value)
 {
 	_cleanup_fd_ int from_fd = sysio_openat(
 		from_dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
@@ -71,7 +113,14 @@ static int copy_up_file(int from_dir, int to_dir, const char *name, const struct
 	if (to_fd < 0)
 		return -errno;
 	r = copy_up_data(from_fd, to_fd);
-	return r < 0 ? r : copy_up_meta(to_fd, st);
+	return r < 0 ? r : copy_up_all_meta(from_fd, to_fd, st, value);
+}
+
+/* What it is known by among the names of files that have several. */
+static void copy_up_key(char key[32], const struct stat *st)
+{
+	(void)str_printf(key, 32, "%llx-%llx", (unsigned long long)st->st_dev,
+			 (unsigned long long)st->st_ino);
 }
 
 static int copy_up_link(int from_dir, int to_dir, const char *name, const struct stat *st)
@@ -105,6 +154,9 @@ struct copy_up_level {
 struct copy_up {
 	struct copy_up_level levels[COPY_UP_DEPTH_MAX];
 	size_t depth;
+	/* To a disk, with attributes and hard links; -1 and NULL: to a tmpfs. */
+	int links_fd;
+	char *value;
 };
 
 static void copy_up_done(struct copy_up *c)
@@ -138,19 +190,43 @@ static int copy_up_push(struct copy_up *c, int from_dir, int to_dir, const char 
 	return 0;
 }
 
+/* A file with several names is copied where the first of them is seen. */
+static int copy_up_linked(const struct copy_up *c, int from_dir, int to_dir, const char *name,
+			  const struct stat *st)
+{
+	char key[32];
+	int r;
+
+	copy_up_key(key, st);
+	if (sysio_linkat(c->links_fd, key, to_dir, name) == 0)
+		return 0;
+	if (errno != ENOENT && errno != EMLINK)
+		return -errno;
+	r = copy_up_file(from_dir, to_dir, name, st, c->value);
+	if (r == 0 && sysio_linkat(to_dir, name, c->links_fd, key) < 0 && errno != EEXIST)
+		r = -errno;
+	return r;
+}
+
 static int copy_up_one(struct copy_up *c, const char *name)
 {
+	bool disk = c->links_fd >= 0;
+
 	int from_dir = c->levels[c->depth - 1].from_fd, to_dir = c->levels[c->depth - 1].to_fd;
 	struct stat st;
 
 	if (fstatat(from_dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
+	if (S_ISREG(st.st_mode) && disk && st.st_nlink > 1)
+		return copy_up_linked(c, from_dir, to_dir, name, &st);
 	if (S_ISREG(st.st_mode))
-		return copy_up_file(from_dir, to_dir, name, &st);
+		return copy_up_file(from_dir, to_dir, name, &st, c->value);
 	if (S_ISLNK(st.st_mode))
 		return copy_up_link(from_dir, to_dir, name, &st);
+	if (S_ISSOCK(st.st_mode) || (disk && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))))
+		return 0;
 	if (!S_ISDIR(st.st_mode))
-		return S_ISSOCK(st.st_mode) ? 0 : copy_up_node(to_dir, name, &st);
+		return copy_up_node(to_dir, name, &st);
 	if (sysio_mkdirat(to_dir, name, 0700) < 0)
 		return -errno;
 	return copy_up_push(c, from_dir, to_dir, name);
@@ -176,7 +252,7 @@ static int copy_up_step(struct copy_up *c)
 	if (n < 0)
 		return -errno;
 	if (n == 0) {
-		r = copy_up_meta(l->to_fd, &l->st);
+		r = copy_up_all_meta(l->from_fd, l->to_fd, &l->st, c->value);
 		(void)fd_close(l->from_fd);
 		(void)fd_close(l->to_fd);
 		c->depth--;
@@ -187,18 +263,41 @@ static int copy_up_step(struct copy_up *c)
 	return copy_up_is_dot(entry->d_name) ? 0 : copy_up_one(c, entry->d_name);
 }
 
+static int copy_up_all(struct copy_up *c, int dir_fd, int to_fd, struct error *err)
+{
+	int r = copy_up_push(c, dir_fd, to_fd, ".");
+
+	while (r == 0 && c->depth)
+		r = copy_up_step(c);
+	return r < 0 ? error_set(err, r, "copy what the directory holds") : 0;
+}
+
 int copy_up(int root_fd, const char *path, int tmpfs_fd, struct error *err)
 {
-	_cleanup_(copy_up_done) struct copy_up c = { .depth = 0 };
+	_cleanup_(copy_up_done) struct copy_up c = { .links_fd = -1 };
 	_cleanup_fd_ int dir_fd = rootfd_open(root_fd, path, O_PATH | O_DIRECTORY, 0);
-	int r;
 
 	if (dir_fd == -ENOENT)
 		return 0;
 	if (dir_fd < 0)
 		return error_set(err, dir_fd, "open what is to be copied");
-	r = copy_up_push(&c, dir_fd, tmpfs_fd, ".");
-	while (r == 0 && c.depth)
-		r = copy_up_step(&c);
-	return r < 0 ? error_set(err, r, "copy what the directory holds") : 0;
+	return copy_up_all(&c, dir_fd, tmpfs_fd, err);
+}
+
+int copy_up_to_disk(int root_fd, const char *path, int dir_fd, int links_fd, struct error *err)
+{
+	_cleanup_str_ char *value = malloc(COPY_UP_VALUE_MAX);
+	_cleanup_(copy_up_done) struct copy_up c = { .links_fd = links_fd, .value = value };
+	_cleanup_fd_ int from_fd = rootfd_open(root_fd, path, O_PATH | O_DIRECTORY, 0);
+	int r;
+
+	if (!value)
+		return error_set(err, -ENOMEM, "copy what the directory holds");
+	/* A link that leads nowhere, or in a circle, is told by the mount. */
+	if (from_fd == -ENOENT || from_fd == -ENOTDIR || from_fd == -ELOOP)
+		return 0;
+	if (from_fd < 0)
+		return error_set(err, from_fd, "open what is to be copied");
+	r = copy_up_all(&c, from_fd, dir_fd, err);
+	return r < 0 ? r : 1;
 }

@@ -83,6 +83,7 @@ struct keeper_client {
 	bool logs;        /* and keeps logs until they are taken */
 	bool shares;      /* and mounts what its machine is given by virtiofs */
 	bool groups;      /* and reads and changes its groups for its parent */
+	bool tmpfs_owner; /* and gives a tmpfs to an owner */
 	bool devices;     /* and gives devices beside those of every container */
 	bool visitors;    /* and runs CONTAINER_VISITOR, and nested keepers with its namespaces */
 	bool secures;     /* and takes what is not the default of a container's privilege */

@@ -175,6 +175,14 @@ static int client_check_channel(const struct client_call *call, const struct con
 			    "its keeper has a kernel of its own: %s cannot be passed to it", what);
 }
 
+static bool spec_has_owner(const struct container_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (spec->mounts[i].uid || spec->mounts[i].gid)
+			return true;
+	return false;
+}
+
 int client_check_features(const struct client_call *call, const struct cell_spec *cell,
 			  const struct container_spec *spec, struct error *err)
 {
@@ -202,6 +210,8 @@ int client_check_features(const struct client_call *call, const struct cell_spec
 		what = "limits of processes";
 	else if (spec->security.own_filter && !client->filters)
 		what = "filters for system calls";
+	else if (spec_has_owner(spec) && !client->tmpfs_owner)
+		what = "the owner of a tmpfs";
 	if (!what)
 		return client_check_channel(call, spec, err);
 	return error_refuse(err, ERROR_PRECONDITION, "its keeper (version %s) knows nothing of %s",

@@ -41,6 +41,7 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "visitors", &client->visitors },
 		{ "rlimits", &client->rlimits },
 		{ "filters", &client->filters },
+		{ "tmpfs-owner", &client->tmpfs_owner },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

@@ -180,6 +180,8 @@ void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount 
 	to->read_only = from->read_only;
 	to->propagation = from->propagation;
 	to->access = from->access;
+	to->uid = from->uid;
+	to->gid = from->gid;
 }
 
 static int convert_list(char *const **to, char **from, size_t n, struct arena *arena,
@@ -311,6 +313,8 @@ static int convert_mounts(struct container_spec *to, const Nacre__Instance__V1__
 			.read_only = from->mounts[i]->read_only,
 			.propagation = (enum mount_propagation)from->mounts[i]->propagation,
 			.access = from->mounts[i]->access,
+			.uid = from->mounts[i]->uid,
+			.gid = from->mounts[i]->gid,
 		};
 	to->mounts = mounts;
 	to->n_mounts = from->n_mounts;

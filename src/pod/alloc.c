@@ -13,6 +13,7 @@
 #include "pod/etc_wish.h"
 #include "pod/hosted.h"
 #include "pod/shares.h"
+#include "pod/volumes.h"
 
 static struct pod_container *pod_container_free(struct pod_container *c)
 {
@@ -21,6 +22,7 @@ static struct pod_container *pod_container_free(struct pod_container *c)
 	container_fds_close(&c->fds);
 	c->mounts = mounts_free(c->mounts, c->n_mounts);
 	free(c->settings);
+	strv_free(c->volumes);
 	strv_free(c->limits);
 	strv_free(c->hidden);
 	strv_free(c->read_only);
@@ -46,6 +48,7 @@ void workload_unmake(struct workload *w)
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_free(w->containers[i]);
 	shares_free(w);
+	workload_forget_volumes(w);
 	while (w->attachment)
 		(void)attachment_free(w->attachment);
 	w->change = plug_change_free(w->change);
@@ -99,6 +102,7 @@ struct workload *workload_alloc(size_t n_containers)
 	list_init(&w->link);
 	list_init(&w->waiters);
 	list_init(&w->shares);
+	list_init(&w->volumes_leaving);
 	for (size_t i = 0; i < n_containers; i++) {
 		if (workload_add_container(w))
 			continue;

@@ -27,6 +27,7 @@
 #include "pod/record.h"
 #include "pod/remote.h"
 #include "pod/stop_signal.h"
+#include "pod/volumes.h"
 #include "pod/waiter.h"
 #include "store/store.h"
 
@@ -198,6 +199,7 @@ void workload_lose(struct workload *w, const char *reason)
 		log_info("what had not started when the daemon ended is undone",
 			 LOG_STR("workload", w->path), LOG_STR("reason", reason));
 		w->auto_remove = true;
+		w->drops_volumes = true;
 	}
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_lose(w->containers[i], reason);
@@ -457,6 +459,9 @@ static void workload_finish_removal(struct workload *w)
 
 	if (!w->taken_down || w->n_starting > 0 || w->n_removing > 0 || w->awaits_keeper ||
 	    w->n_disks > 0 || !plug_is_released(w))
+		return;
+	/* Before its record: what is left of a killed daemon is gone on with. */
+	if (!workload_drop_volumes(w))
 		return;
 	if (w->kind == WORKLOAD_POD && w->instance && w->instance->state == INSTANCE_FAILED)
 		instance_remove(w->instance);

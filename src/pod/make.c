@@ -177,6 +177,8 @@ static int make_mounts(struct pod_container *c, const struct pod_container_spec 
 		c->mounts[i].target = strdup(m->mount.target);
 		if (!c->mounts[i].target)
 			return error_set(err, -ENOMEM, "container %s", spec->name);
+		if (m->volume_id && strv_add(&c->volumes, m->volume_id) < 0)
+			return error_set(err, -ENOMEM, "container %s", spec->name);
 		if (m->source && remote) {
 			int r = shares_take(c->workload, m, &c->mounts[i], err);
 
@@ -201,6 +203,25 @@ static void make_hint(const char *image, struct error *err)
 			   "there is no image \"%.150s\" on this node; `nacre image pull %.150s` "
 			   "loads it",
 			   image, image);
+}
+
+static struct image *make_find_image(struct image_store *images, const char *name, size_t n,
+				     struct error *err)
+{
+	struct image *image = image_store_find(images, name, err);
+	char field[ERROR_FIELD_MAX];
+
+	if (image)
+		return image;
+	make_hint(name, err);
+	(void)str_printf(field, sizeof(field), "containers[%zu].image", n);
+	(void)error_wrap_field(err, -ENOENT, field);
+	return NULL;
+}
+
+int workload_check_image(struct image_store *images, const char *image, size_t n, struct error *err)
+{
+	return make_find_image(images, image, n, err) ? 0 : err->code;
 }
 
 /* A machine keeps the layers of its containers in its own memory. */
@@ -238,12 +259,9 @@ int pod_container_make(struct pod_container *c, const struct pod_container_spec 
 	int r;
 
 	if (s->image && w->kind != WORKLOAD_VM) {
-		c->image = image_store_find(config->images, s->image, err);
-		if (!c->image) {
-			make_hint(s->image, err);
-			(void)str_printf(field, sizeof(field), "containers[%zu].image", n);
-			return error_wrap_field(err, -ENOENT, field);
-		}
+		c->image = make_find_image(config->images, s->image, n, err);
+		if (!c->image)
+			return -ENOENT;
 		c->image->n_users++;
 	}
 	(void)str_printf(field, sizeof(field),
@@ -325,6 +343,7 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 	w->network = spec->network;
 	w->choice = spec->choice;
 	w->auto_remove = spec->auto_remove;
+	w->drops_volumes = spec->auto_remove;
 	w->lasts = spec->lasts;
 	(void)str_copy(w->request, sizeof(w->request), spec->request ? spec->request : "");
 	w->instance = spec->kind == WORKLOAD_POD ? NULL : spec->parent;

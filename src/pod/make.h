@@ -82,6 +82,9 @@ struct workload_spec {
  * ("containers[1].image"). */
 int workload_make(const struct workload_spec *spec, const struct workloads_config *config,
 		  struct workload **ret, struct error *err);
+/* Whether the image of containers[n] is on this node: ERROR_NOT_FOUND says what to do. */
+int workload_check_image(struct image_store *images, const char *image, size_t n,
+			 struct error *err);
 /*
  * What the root file systems of its containers lie upon, where that is still to be made: done is
  * called once for each of w->n_roots, with w, unless workload_forget_roots() is called before. An

@@ -64,6 +64,7 @@ struct image;
 struct hosted_ops;
 struct hosted_wish;
 struct image_store;
+struct volumes;
 struct run_store;
 struct pool;
 struct events;
@@ -75,6 +76,7 @@ struct workloads_config {
 	struct foreigns *foreigns; /* NULL: no machine can be made */
 	struct networks *networks;
 	struct image_store *images;
+	struct volumes *volumes;
 	struct run_store *store;
 	struct events *events;
 	struct volume_guard guard;
@@ -130,6 +132,7 @@ struct pod_container {
 	bool hold_output;
 	struct container_mount *mounts; /* fds.n_mounts of them, until it was started */
 	size_t n_mounts;
+	char **volumes; /* ids of the node's volumes that it has; NULL: none */
 	bool read_only_root;
 	uint64_t disk; /* bytes that its layer may take, until it was started; 0: no limit */
 	char **limits; /* isolate/limits_words.h, until it was started; NULL: none */
@@ -191,6 +194,7 @@ struct workload {
 	struct instance_choice choice; /* of the instance that is made for a pod */
 	char *comment;                 /* NULL: none */
 	bool auto_remove;
+	bool drops_volumes; /* its anonymous volumes go with it (pod/volumes.h) */
 	/* A sandbox: it lives until it is stopped, and its containers come and go
 	 * (pod/sandbox.h). */
 	bool lasts;
@@ -226,7 +230,9 @@ struct workload {
 	bool has_disks;
 	void (*on_disks)(struct workload *w);
 	struct error disk_error; /* why one could not be had; code 0: none was missed */
-	bool taken_down;         /* nothing of it lives in a keeper any more */
+	bool volumes_dropped;    /* that was begun */
+	struct list volumes_leaving;
+	bool taken_down; /* nothing of it lives in a keeper any more */
 	bool taking_down;
 	bool adopted;
 	struct foreign *machine;             /* of kind vm; NULL: it has not begun, or is gone */

@@ -32,6 +32,7 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.stop_by = w->stop_by,
 		.attachment = "",
 		.lasts = w->lasts,
+		.drops_volumes = w->drops_volumes,
 	};
 
 	if (plug_print(w, &attachment) < 0)
@@ -40,8 +41,19 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 	return run_store_put_workload(s, &r, err);
 }
 
+static char *record_volumes(const struct pod_container *c)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+
+	for (char *const *v = c->volumes; v && *v; v++)
+		if (buf_addf(&b, "%s%s", v == c->volumes ? "" : " ", *v) < 0)
+			return NULL;
+	return c->volumes ? buf_take_str(&b) : strdup("");
+}
+
 int record_put_container(struct run_store *s, const struct pod_container *c, struct error *err)
 {
+	_cleanup_str_ char *volumes = record_volumes(c);
 	struct run_container r = {
 		.id = c->id,
 		.workload = c->workload->id,
@@ -65,8 +77,11 @@ int record_put_container(struct run_store *s, const struct pod_container *c, str
 		.log_lost = c->status.log_lost,
 		.created_at = c->created_at,
 		.own_log = c->has_own_log,
+		.volumes = volumes,
 	};
 
+	if (!volumes)
+		return error_set(err, -ENOMEM, "record container %s", c->id);
 	return run_store_put_container(s, &r, err);
 }
 
@@ -128,10 +143,29 @@ static int record_count(void *data, const struct run_container *r)
 	return 0;
 }
 
+/* Ids, joined by blanks. */
+static int record_read_volumes(struct pod_container *c, const char *ids)
+{
+	char id[ID_SIZE];
+	int r = 0;
+
+	while (*ids && r == 0) {
+		size_t n = strcspn(ids, " ");
+
+		if (n != ID_LEN)
+			return -EBADMSG;
+		(void)str_printf(id, sizeof(id), "%.*s", (int)n, ids);
+		r = strv_add(&c->volumes, id);
+		ids += n + (ids[n] == ' ');
+	}
+	return r;
+}
+
 static int record_fill(void *data, const struct run_container *r)
 {
 	struct record_walk *walk = data;
 	struct pod_container *c;
+	int ret;
 
 	if (r->state < 0 || r->state >= CONTAINER_STATE_COUNT || walk->n >= walk->w->n_containers)
 		return error_set(walk->err, -EBADMSG, "the record of container %s", r->id);
@@ -159,6 +193,9 @@ static int record_fill(void *data, const struct run_container *r)
 		.log_lost = r->log_lost,
 	};
 	(void)str_copy(c->status.reason, sizeof(c->status.reason), r->reason);
+	ret = record_read_volumes(c, r->volumes);
+	if (ret < 0)
+		return error_set(walk->err, ret, "the record of container %s", r->id);
 	if (!c->image_name || !c->image_id || !c->command || !c->user || !c->settings)
 		return error_set(walk->err, -ENOMEM, "container %s", r->id);
 	return 0;
@@ -205,6 +242,7 @@ static int record_read(void *data, const struct run_workload *r)
 	w->created_at = r->created_at;
 	w->stop_by = r->stop_by;
 	w->lasts = r->lasts;
+	w->drops_volumes = r->drops_volumes;
 	(void)str_copy(w->request, sizeof(w->request), r->request);
 	w->settings = strdup(r->settings);
 	if (!w->settings) {

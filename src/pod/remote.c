@@ -203,7 +203,8 @@ static int remote_put_mirror(struct pod_share *s)
 
 static int remote_put_share(struct pod_share *s, struct error *err)
 {
-	if (s->read_only && remote_put_mirror(s) == 0)
+	/* A volume of the node changes file by file, as it does for its other users. */
+	if (s->read_only && s->source[0] == '/' && remote_put_mirror(s) == 0)
 		return 0;
 	return remote_put_volume(s, err);
 }

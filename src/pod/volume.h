@@ -18,6 +18,13 @@ struct pod_mount_spec {
 	bool follow;   /* volume_open_through() */
 	bool top_only; /* then read_only holds for the mount alone, not for those below it */
 	bool devices;  /* device nodes in it are devices; with mount.access it may be one */
+	/* `source` is the name of a volume of the node (volumes/volumes.h), which is made where it
+	 * is missing; of an anonymous one a new id. */
+	bool is_volume, anonymous;
+	bool no_copy;          /* of what the image has there, into an empty volume */
+	const char *sub_path;  /* in the volume; NULL: all of it */
+	bool chown;            /* to the user of the container */
+	const char *volume_id; /* of it, filled in with fd; NULL: it is none */
 	struct container_mount mount;
 };
 

@@ -9,6 +9,16 @@ bool remote_will_be(const struct instance *parent, const struct instance_choice 
 	return parent ? instance_is_remote(parent) : choice && choice->kind == INSTANCE_VM;
 }
 
+static int remote_check_propagation(const struct pod_container_spec *c, struct error *err)
+{
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (c->mounts[i].mount.propagation != MOUNT_PRIVATE)
+			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
+					   "mounts do not propagate into an instance with a kernel "
+					   "of its own: leave the propagation out");
+	return 0;
+}
+
 static int remote_check_volumes(const struct pod_container_spec *c, struct error *err)
 {
 	for (size_t i = 0; i < c->n_mounts; i++)
@@ -46,6 +56,8 @@ int remote_check_run(const struct workload_spec *spec, struct error *err)
 		return 0;
 	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
 		r = remote_check_own(&spec->containers[i], i, err);
+	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
+		r = remote_check_propagation(&spec->containers[i], err);
 	/* The devices of a machine are those that it began with. */
 	for (size_t i = 0; spec->parent && r == 0 && i < spec->n_containers; i++)
 		r = remote_check_volumes(&spec->containers[i], err);

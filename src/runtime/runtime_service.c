@@ -21,6 +21,7 @@
 #include "runtime/services.h"
 #include "runtime/settings.h"
 #include "runtime/size.h"
+#include "runtime/storage/implied.h"
 #include "runtime/volumes_call.h"
 
 /* ---- from request to specification ---- */
@@ -371,7 +372,7 @@ static int run_now(struct run_hand *h, struct error *err)
 }
 
 /* What was right before its volumes were opened may have changed meanwhile. */
-static void run_opened(void *userdata, const struct volumes *opened)
+static void run_opened(void *userdata, const struct volumes_opened *opened)
 {
 	struct error err = ERROR_INIT;
 	struct run_hand *h = userdata;
@@ -383,6 +384,30 @@ static void run_opened(void *userdata, const struct volumes *opened)
 	}
 	if (r < 0)
 		rpc_call_fail(h->call, &err);
+}
+
+/* The containers with what is mounted of itself: what their images have as volumes. Cells of an
+ * instance with a kernel of its own get nothing of the node. */
+static int run_imply(struct run_hand *h, struct error *err)
+{
+	struct run_what *what = &h->request.what;
+	const struct instance *parent = instances_find(h->service->instances, h->request.parent);
+	bool takes = h->method->kind == WORKLOAD_POD || !parent || !instance_is_remote(parent);
+
+	return implied_take(rpc_call_arena(h->call), takes ? h->service->images : NULL,
+			    &what->containers, what->n_containers, err);
+}
+
+/* Before its volumes are made: they are for nothing where there is an image missing. */
+static int run_check_images(const struct run_hand *h, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < h->spec.n_containers && r == 0; i++)
+		if (h->spec.containers[i].n_mounts > 0)
+			r = workload_check_image(h->service->images, h->spec.containers[i].image, i,
+						 err);
+	return r;
 }
 
 static int run(struct rpc_call *call, struct runtime_service *s, const struct run_method *method,
@@ -397,9 +422,14 @@ static int run(struct rpc_call *call, struct runtime_service *s, const struct ru
 	h->service = s;
 	h->method = method;
 	h->request = *q;
-	r = run_check(h, err);
+	r = run_imply(h, err);
+	if (r == 0)
+		r = run_check(h, err);
 	if (r != 0)
 		return MIN(r, 0);
+	r = run_check_images(h, err);
+	if (r < 0)
+		return r;
 	r = volumes_call_start(&s->volumes, call, &h->spec, run_opened, h, err);
 	return r > 0 ? run_now(h, err) : r;
 }

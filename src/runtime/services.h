@@ -26,6 +26,7 @@ struct log_readers;
 struct networks;
 struct loop;
 struct pool;
+struct volumes;
 struct workloads;
 
 /* aurae.runtime.v0.RuntimeService; userdata: struct runtime_service. */
@@ -35,6 +36,7 @@ struct runtime_service {
 	struct pool *pool;
 	struct workloads *workloads;
 	struct instances *instances;
+	struct image_store *images;
 	struct log_readers *logs;
 	int cgroup_fd;      /* the node's base group */
 	const char *cgroup; /* its path below the root of the hierarchy, with a '/' in front */
@@ -74,6 +76,13 @@ struct disk_service {
 extern const struct rpc_service network_service;
 struct network_service {
 	struct networks *networks;
+	struct workloads *workloads;
+};
+
+/* nacre.v1.VolumeService; userdata: struct volume_service. */
+extern const struct rpc_service volume_service;
+struct volume_service {
+	struct volumes *volumes;
 	struct workloads *workloads;
 };
 

@@ -10,17 +10,32 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cell/mounts.h"
+#include "isolate/bind.h"
 #include "isolate/devices.h"
 #include "isolate/ext4_file.h"
 #include "rpc/client.h"
 #include "runtime/resources.h"
+#include "volumes/volumes.h"
 
 #define SETTINGS_INIT "/dev/init"
 #define SETTINGS_SHM "/dev/shm"
 
+static char settings_none[] = "";
 static const char settings_digits[] = "0123456789abcdef";
 
 /* ---- volumes ---- */
+
+/* A volume of the node. */
+static int settings_check_named(const Aurae__Runtime__V0__Volume *volume, size_t i,
+				struct error *err)
+{
+	char field[ERROR_FIELD_MAX];
+
+	(void)str_printf(field, sizeof(field), "volumes[%zu].named", i);
+	if (!str_empty(volume->host_path))
+		return error_field(err, ERROR_INVALID, field, "not beside host_path");
+	return volume_check_name(field, volume->named, err);
+}
 
 int settings_check_volumes(Aurae__Runtime__V0__Volume *const *volumes, size_t n, struct error *err)
 {
@@ -41,6 +56,13 @@ int settings_check_volumes(Aurae__Runtime__V0__Volume *const *volumes, size_t n,
 				return error_field(err, ERROR_INVALID, field,
 						   "%s is taken by volumes[%zu]", volumes[i]->name,
 						   k);
+		if (!str_empty(volumes[i]->named)) {
+			int r = settings_check_named(volumes[i], i, err);
+
+			if (r < 0)
+				return r;
+			continue;
+		}
 		(void)str_printf(field, sizeof(field), "volumes[%zu].host_path", i);
 		if (volumes[i]->host_path[0] != '/')
 			return error_field(err, ERROR_INVALID, field,
@@ -79,10 +101,104 @@ static int mount_check_tmpfs(const Aurae__Runtime__V0__Mount *m, const char *fie
 		return error_field(err, ERROR_INVALID, name, "%o is more than 7777",
 				   m->tmpfs->mode);
 	}
+	(void)str_printf(name, sizeof(name), "%s.tmpfs.%s", field,
+			 m->tmpfs->uid > INT32_MAX ? "uid" : "gid");
+	if (m->tmpfs->uid > INT32_MAX || m->tmpfs->gid > INT32_MAX)
+		return error_field(err, ERROR_INVALID, name, "more than %d", INT32_MAX);
 	(void)str_printf(name, sizeof(name), "%s.read_only", field);
 	if (m->read_only)
 		return error_field(err, ERROR_INVALID, name, "an empty tmpfs is of no use then");
 	return 0;
+}
+
+static bool mount_is_of_volume(const Aurae__Runtime__V0__Mount *m)
+{
+	return !str_empty(m->volume) || m->anonymous;
+}
+
+/* What a member says that this mount cannot have. */
+static int mount_refuse(const char *field, const char *member, const char *reason,
+			struct error *err)
+{
+	char name[ERROR_FIELD_MAX];
+
+	(void)str_printf(name, sizeof(name), "%s.%s", field, member);
+	return error_field(err, ERROR_INVALID, name, "%s", reason);
+}
+
+static int mount_take_volume(struct pod_mount_spec *to, const char *name, struct error *err)
+{
+	to->source = name;
+	to->is_volume = true;
+	return volume_check_name(to->field, name, err);
+}
+
+static const struct {
+	const char *word;
+	enum mount_propagation propagation;
+} mount_propagations[] = {
+	{ "", MOUNT_PRIVATE },          { "private", MOUNT_PRIVATE },
+	{ "rprivate", MOUNT_PRIVATE },  { "slave", MOUNT_FROM_HOST },
+	{ "rslave", MOUNT_FROM_HOST },  { "shared", MOUNT_BOTH_WAYS },
+	{ "rshared", MOUNT_BOTH_WAYS },
+};
+
+static int mount_take_propagation(struct pod_mount_spec *to, const Aurae__Runtime__V0__Mount *m,
+				  const char *field, struct error *err)
+{
+	char name[ERROR_FIELD_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(mount_propagations); i++) {
+		if (!str_eq(m->propagation, mount_propagations[i].word))
+			continue;
+		to->mount.propagation = mount_propagations[i].propagation;
+		if (to->mount.propagation != MOUNT_PRIVATE && (m->tmpfs || to->is_volume))
+			return mount_refuse(field, "propagation", "only of a path of the node",
+					    err);
+		return 0;
+	}
+	(void)str_printf(name, sizeof(name), "%s.propagation", field);
+	return error_field(err, ERROR_INVALID, name,
+			   "\"%.40s\" is none of rprivate, rslave and rshared", m->propagation);
+}
+
+static int mount_take_relabel(const Aurae__Runtime__V0__Mount *m, const char *field,
+			      struct error *err)
+{
+	char name[ERROR_FIELD_MAX];
+
+	if (str_empty(m->relabel))
+		return 0;
+	(void)str_printf(name, sizeof(name), "%s.relabel", field);
+	if (!str_eq(m->relabel, "shared") && !str_eq(m->relabel, "private"))
+		return error_field(err, ERROR_INVALID, name,
+				   "\"%.40s\" is neither shared nor private", m->relabel);
+	if (isolate_has_selinux())
+		return error_field(err, ERROR_PRECONDITION, name,
+				   "this node labels nothing for SELinux, which this host has: "
+				   "label it with chcon -t container_file_t");
+	return 0;
+}
+
+/* How it is mounted, beside what. */
+static int mount_take_manner(struct pod_mount_spec *to, const Aurae__Runtime__V0__Mount *m,
+			     const char *field, struct error *err)
+{
+	int r;
+
+	if (m->no_copy && !to->is_volume)
+		return mount_refuse(field, "no_copy", "only of a volume", err);
+	if (!str_empty(m->sub_path) && !to->is_volume)
+		return mount_refuse(field, "sub_path", "only of a volume", err);
+	if (!str_empty(m->sub_path) && m->sub_path[0] == '/')
+		return mount_refuse(field, "sub_path", "must be relative", err);
+	if (m->chown && (m->tmpfs || to->read_only))
+		return mount_refuse(field, "chown", "not of a tmpfs, nor what is read-only", err);
+	to->no_copy = m->no_copy;
+	to->sub_path = str_empty(m->sub_path) ? NULL : m->sub_path;
+	to->chown = m->chown;
+	r = mount_take_propagation(to, m, field, err);
+	return r < 0 ? r : mount_take_relabel(m, field, err);
 }
 
 /* What the source says: a path, or the name of a volume. */
@@ -103,8 +219,10 @@ static int mount_take_source(struct pod_mount_spec *to, const Aurae__Runtime__V0
 		return error_field(err, ERROR_NOT_FOUND, to->field,
 				   "\"%.80s\" is neither an absolute path nor among the volumes",
 				   m->source);
-	to->source = volume->host_path;
 	to->read_only = m->read_only || volume->read_only;
+	if (!str_empty(volume->named))
+		return mount_take_volume(to, volume->named, err);
+	to->source = volume->host_path;
 	return 0;
 }
 
@@ -125,12 +243,23 @@ static int mount_take(struct arena *a, struct pod_mount_spec *to,
 	if (!to->field)
 		return error_set(err, -ENOMEM, "mounts");
 	to->mount.target = m->target;
-	if (!m->tmpfs)
-		return mount_take_source(to, m, volumes, n_volumes, err);
-	to->mount.size = m->tmpfs->size;
-	to->mount.mode = m->tmpfs->mode;
-	to->mount.no_exec = m->no_exec;
-	return mount_check_tmpfs(m, field, err);
+	if (mount_is_of_volume(m)) {
+		if (!str_empty(m->source) || m->tmpfs)
+			return mount_refuse(field, "volume", "not beside a source or a tmpfs", err);
+		to->read_only = m->read_only;
+		to->anonymous = m->anonymous;
+		r = mount_take_volume(to, m->volume, err);
+	} else if (m->tmpfs) {
+		to->mount.size = m->tmpfs->size;
+		to->mount.mode = m->tmpfs->mode;
+		to->mount.uid = m->tmpfs->uid;
+		to->mount.gid = m->tmpfs->gid;
+		to->mount.no_exec = m->no_exec;
+		r = mount_check_tmpfs(m, field, err);
+	} else {
+		r = mount_take_source(to, m, volumes, n_volumes, err);
+	}
+	return r < 0 ? r : mount_take_manner(to, m, field, err);
 }
 
 static int settings_take_mounts(struct arena *a, struct pod_container_spec *to,
@@ -286,7 +415,7 @@ static int settings_take_more(struct arena *a, struct pod_container_spec *to,
 
 /* ---- the text of the record ---- */
 
-/* The mounts as they are shown: with the paths of volumes. */
+/* The mounts as they are shown: with the paths and names that they stand for. */
 static int settings_mounts_shown(struct arena *a, Nacre__V1__KeptSettings *to,
 				 const Aurae__Runtime__V0__Container *from,
 				 const struct pod_container_spec *spec)
@@ -298,8 +427,13 @@ static int settings_mounts_shown(struct arena *a, Nacre__V1__KeptSettings *to,
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n_mounts; i++) {
 		mounts[i] = *from->mounts[i];
-		if (spec->mounts[i].source)
+		if (spec->mounts[i].is_volume) {
+			mounts[i].source = settings_none;
+			mounts[i].volume = (char *)(uintptr_t)spec->mounts[i].source;
+			mounts[i].anonymous = false;
+		} else if (spec->mounts[i].source) {
 			mounts[i].source = (char *)(uintptr_t)spec->mounts[i].source;
+		}
 		mounts[i].read_only = spec->mounts[i].read_only;
 		to->mounts[i] = &mounts[i];
 	}

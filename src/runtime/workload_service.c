@@ -191,6 +191,8 @@ static void remove_target(struct rpc_call *call, const ProtobufCMessage *request
 	int r;
 
 	r = target_find(userdata, q->target, &t, &err);
+	if (r == 0 && t.workload && q->volumes && (q->force || workload_has_ended(t.workload)))
+		t.workload->drops_volumes = true;
 	if (r == 0)
 		r = t.workload ? workload_remove(t.workload, q->force, remove_workload_done, call,
 						 &err)

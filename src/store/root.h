@@ -9,12 +9,12 @@
 #include "base/error.h"
 
 /*
- * root.db, in the root directory: the images, the networks and the users' certificates of the node.
- * Changes are queued on the loop thread and written on the pool, as many as wait in one transaction
- * with synchronous=FULL; the caller hears of its own when it lies on the disk, or that it does not:
- * each change is made whole or not at all, and they are made in the order of the calls. A file
- * NAME-reserve keeps some room, so that removing an image (and opening the database) works on a
- * full disk too. src/image hides this behind image/image.h.
+ * root.db, in the root directory: the images, networks, volumes and users' certificates of the
+ * node. Changes are queued on the loop thread and written on the pool, as many as wait in one
+ * transaction with synchronous=FULL; the caller hears of its own when it lies on the disk, or that
+ * it does not: each change is made whole or not at all, and they are made in the order of the
+ * calls. A file NAME-reserve keeps some room, so that removing an image (and opening the database)
+ * works on a full disk too. src/image hides this behind image/image.h.
  */
 
 struct pool;
@@ -41,6 +41,7 @@ struct root_image {
 	char *const *env; /* these lists may be NULL for empty */
 	char *const *entrypoint;
 	char *const *cmd;
+	char *const *volumes; /* the paths of its VOLUME */
 	char *const *names;
 	char *const *blobs;    /* digests of all that the content store holds for it */
 	char *const *origins;  /* what registries have it as: "HOST/PATH@sha256:HEX" */
@@ -65,6 +66,15 @@ struct root_identity {
 	const char *name, *role;
 	uint64_t issued_at, not_before, not_after; /* seconds since 1970 */
 	uint64_t revoked_at;                       /* 0: it is not */
+};
+
+/* A volume of the node (volumes/volumes.h). */
+struct root_volume {
+	const char *id;
+	const char *name;
+	const char *labels; /* each with a newline behind it */
+	bool anonymous;
+	uint64_t created_at;
 };
 
 /* err is NULL where the change lies on the disk. -ENOSPC says that the disk is full. */
@@ -101,6 +111,12 @@ int root_store_put_identity(struct root_store *s, const struct root_identity *id
 int root_store_drop_identity(struct root_store *s, const char *serial, root_done_fn done,
 			     void *userdata, struct error *err);
 
+/* Inserts or replaces it by id. As root_store_put_image(). */
+int root_store_put_volume(struct root_store *s, const struct root_volume *volume, root_done_fn done,
+			  void *userdata, struct error *err);
+int root_store_drop_volume(struct root_store *s, const char *id, root_done_fn done, void *userdata,
+			   struct error *err);
+
 /* Nothing waits to be written, or is being written: what is read is all that was told. */
 bool root_store_is_idle(const struct root_store *s);
 /* Only while it is idle, and fn leaves it so: both use one connection. In order of creation, of
@@ -114,6 +130,10 @@ int root_store_each_layer(struct root_store *s,
 int root_store_each_network(struct root_store *s,
 			    int (*fn)(void *data, const struct root_network *network), void *data,
 			    struct error *err);
+/* In order of creation. */
+int root_store_each_volume(struct root_store *s,
+			   int (*fn)(void *data, const struct root_volume *volume), void *data,
+			   struct error *err);
 /* In order of issue. */
 int root_store_each_identity(struct root_store *s,
 			     int (*fn)(void *data, const struct root_identity *identity),

@@ -51,12 +51,19 @@ static const struct sql_column identity_columns[] = {
 	SQL_COLUMN(root_identity, revoked_at, SQL_U64),
 };
 
+static const struct sql_column volume_columns[] = {
+	SQL_COLUMN(root_volume, id, SQL_TEXT),        SQL_COLUMN(root_volume, name, SQL_TEXT),
+	SQL_COLUMN(root_volume, labels, SQL_TEXT),    SQL_COLUMN(root_volume, anonymous, SQL_BOOL),
+	SQL_COLUMN(root_volume, created_at, SQL_U64),
+};
+
 const struct sql_table root_image_table = { "image", image_columns, ARRAY_SIZE(image_columns) };
 const struct sql_table root_layer_table = { "layer", layer_columns, ARRAY_SIZE(layer_columns) };
 const struct sql_table root_network_table = { "network", network_columns,
 					      ARRAY_SIZE(network_columns) };
 const struct sql_table root_identity_table = { "identity", identity_columns,
 					       ARRAY_SIZE(identity_columns) };
+const struct sql_table root_volume_table = { "volume", volume_columns, ARRAY_SIZE(volume_columns) };
 
 const struct root_list root_lists[ROOT_LISTS] = {
 	{ "env", offsetof(struct root_image, env) },
@@ -64,6 +71,7 @@ const struct root_list root_lists[ROOT_LISTS] = {
 	{ "cmd", offsetof(struct root_image, cmd) },
 	{ "blob", offsetof(struct root_image, blobs) },
 	{ "origin", offsetof(struct root_image, origins) },
+	{ "volume", offsetof(struct root_image, volumes) },
 	{ "verdict", offsetof(struct root_image, verdicts) },
 };
 
@@ -243,6 +251,27 @@ int root_store_each_network(struct root_store *s,
 			break;
 		sql_read_record(rows, &root_network_table, &network);
 		r = fn(data, &network);
+		assert(root_store_is_idle(s));
+	}
+	return r;
+}
+
+int root_store_each_volume(struct root_store *s,
+			   int (*fn)(void *data, const struct root_volume *volume), void *data,
+			   struct error *err)
+{
+	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
+	int r;
+
+	r = sql_prepare_select(s->db, &rows, &root_volume_table, "ORDER BY created_at, rowid", err);
+	while (r == 0) {
+		struct root_volume volume;
+
+		r = sql_next_row(s->db, rows, err, "root.db");
+		if (r <= 0)
+			break;
+		sql_read_record(rows, &root_volume_table, &volume);
+		r = fn(data, &volume);
 		assert(root_store_is_idle(s));
 	}
 	return r;

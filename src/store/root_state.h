@@ -34,13 +34,14 @@ enum root_statement {
 	ROOT_ADD_IMAGE_LAYER,
 	ROOT_DROP_NETWORK,
 	ROOT_DROP_IDENTITY,
+	ROOT_DROP_VOLUME,
 	ROOT_STATEMENT_COUNT
 };
 
 struct root_store {
 	struct sqlite3 *db;
 	struct store_room room; /* images are removed when a disk is full: a write too */
-	struct sqlite3_stmt *put_image, *put_network, *put_identity;
+	struct sqlite3_stmt *put_image, *put_network, *put_identity, *put_volume;
 	struct sqlite3_stmt *statements[ROOT_STATEMENT_COUNT];
 	struct pool *pool;
 	struct pool_work work;
@@ -49,14 +50,14 @@ struct root_store {
 };
 
 extern const struct sql_table root_image_table, root_layer_table, root_network_table,
-	root_identity_table;
+	root_identity_table, root_volume_table;
 
 /* The lists of an image that are stored word by word. */
 struct root_list {
 	const char *name;
 	size_t offset; /* of a char *const *, in struct root_image */
 };
-#define ROOT_LISTS 6
+#define ROOT_LISTS 7
 extern const struct root_list root_lists[ROOT_LISTS];
 
 static inline char *const **root_list_at(struct root_image *image, size_t i)

@@ -58,6 +58,7 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, stop_by, SQL_U64),
 	SQL_COLUMN(run_workload, attachment, SQL_TEXT),
 	SQL_COLUMN(run_workload, lasts, SQL_BOOL),
+	SQL_COLUMN(run_workload, drops_volumes, SQL_BOOL),
 };
 
 static const struct sql_column container_columns[] = {
@@ -83,6 +84,7 @@ static const struct sql_column container_columns[] = {
 	SQL_COLUMN(run_container, own_log, SQL_BOOL),
 	SQL_COLUMN(run_container, log_lost, SQL_U64),
 	SQL_COLUMN(run_container, settings, SQL_TEXT),
+	SQL_COLUMN(run_container, volumes, SQL_TEXT),
 };
 
 static const struct sql_column mirror_columns[] = {
@@ -179,6 +181,8 @@ static const char *const run_migrations[] = {
 	("ALTER TABLE workload ADD COLUMN lasts INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE container ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE container ADD COLUMN own_log INTEGER NOT NULL DEFAULT 0"),
+	("ALTER TABLE workload ADD COLUMN drops_volumes INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE container ADD COLUMN volumes TEXT NOT NULL DEFAULT ''"),
 };
 
 static const struct sql_schema run_schema = {

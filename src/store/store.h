@@ -67,6 +67,7 @@ struct run_workload {
 	const char *kind_reason;
 	const char *attachment; /* network/attachment.h; "": none */
 	bool lasts;             /* it is a sandbox */
+	bool drops_volumes;     /* its anonymous volumes go with it */
 	uint64_t stop_by; /* of CLOCK_MONOTONIC: a stop that goes on kills it then; 0: none does */
 };
 
@@ -88,8 +89,9 @@ struct run_container {
 	int signal;
 	const char *reason;
 	uint64_t created_at, started_at, finished_at;
-	uint64_t log_lost; /* bytes of its output that are not in its log */
-	bool own_log;      /* which is a file of whoever asked for it */
+	uint64_t log_lost;   /* bytes of its output that are not in its log */
+	bool own_log;        /* which is a file of whoever asked for it */
+	const char *volumes; /* ids of the node's volumes that it has, joined by blanks */
 };
 
 /* A volume of a workload whose files are given to its machine (pod/mirror.h). */

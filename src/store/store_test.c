@@ -245,6 +245,8 @@ static void brings_records_of_cells_along(void)
 				   "ALTER TABLE workload DROP COLUMN lasts;"
 				   "ALTER TABLE container DROP COLUMN created_at;"
 				   "ALTER TABLE container DROP COLUMN own_log;"
+				   "ALTER TABLE workload DROP COLUMN drops_volumes;"
+				   "ALTER TABLE container DROP COLUMN volumes;"
 				   "DROP TABLE forward;"
 				   "DROP TRIGGER workload_gone_mirror;"
 				   "DROP TABLE mirror;"

@@ -45,6 +45,7 @@ static bool fetch_word_fits(const struct fetchmsg *m)
 		return *m->word.text != '=' && strchr(m->word.text, '=');
 	case FETCH_ENTRYPOINT:
 	case FETCH_CMD:
+	case FETCH_VOLUME:
 		return true;
 	case FETCH_LIST_COUNT:
 		break;

@@ -177,7 +177,14 @@ enum fetchmsg_type {
 enum fetch_compression { FETCH_PLAIN, FETCH_GZIP, FETCH_ZSTD, FETCH_COMPRESSION_COUNT };
 
 /* The lists of an image. A name is a full reference (wire/reference.h) without a digest. */
-enum fetch_list { FETCH_NAME, FETCH_ENV, FETCH_ENTRYPOINT, FETCH_CMD, FETCH_LIST_COUNT };
+enum fetch_list {
+	FETCH_NAME,
+	FETCH_ENV,
+	FETCH_ENTRYPOINT,
+	FETCH_CMD,
+	FETCH_VOLUME,
+	FETCH_LIST_COUNT
+};
 
 enum fetch_export {
 	FETCH_EXPORT_OCI,    /* an OCI layout, as a tar */

@@ -424,7 +424,7 @@ class Cli(MountsTest):
             os.unlink(os.path.join(self.dir, "link"))
 
     def test_wrong_ones(self):
-        for words, text in ((("-v", "/etc"), "SOURCE:TARGET"), (("-v", ":/x"), "SOURCE:TARGET"), (("-v", "/etc:/x:loud"), "loud"),
+        for words, text in ((("-v", "etc"), "SOURCE:TARGET"), (("-v", ":/x"), "SOURCE:TARGET"), (("-v", "/etc:/x:loud"), "loud"),
                             (("--tmpfs", "/x:size=no"), "size=no"), (("--tmpfs", "/x:mode=9"), "mode=9"),
                             (("--tmpfs", "/x:ro"), "ro"), (("-v", "./no-such:/x"), "no-such"), (("-v", "/no/such:/x"), "/no/such"),
                             (("-v", "/etc:/proc"), "/proc")):

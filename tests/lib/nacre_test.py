@@ -314,6 +314,10 @@ class Node:
         return pb["nacre_pb2_grpc"].NetworkServiceStub(self.channel)
 
     @property
+    def volumes(self):
+        return pb["nacre_pb2_grpc"].VolumeServiceStub(self.channel)
+
+    @property
     def workloads(self):
         return pb["nacre_pb2_grpc"].WorkloadServiceStub(self.channel)
 

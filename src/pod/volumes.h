@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_VOLUMES_H
+#define NACRE_POD_VOLUMES_H
+
+#include <stdbool.h>
+
+/* Which of the node's volumes (volumes/volumes.h) workloads have, and that those without a name go
+ * with them. */
+
+struct workload;
+struct workloads;
+
+/* The first workload, running or ended, that has the volume of this id; NULL: none. `but` does not
+ * count, and may be NULL. */
+struct workload *workloads_with_volume(const struct workloads *all, const char *id,
+				       const struct workload *but);
+/* Whether the workload has it. */
+bool workload_has_volume(const struct workload *w, const char *id);
+
+/* Begins to remove the anonymous volumes of w that nobody else has, where they are to go with it
+ * (drops_volumes). True when that is done; else its deferred work is scheduled then. Private to
+ * this area. */
+bool workload_drop_volumes(struct workload *w);
+/* Nobody waits for that any more. */
+void workload_forget_volumes(struct workload *w);
+
+#endif
