@@ -26,8 +26,10 @@ struct volumes_call {
 	struct list member;
 	struct volumes_calls *all;
 	struct volume_guard guard;
-	struct rpc_call *call; /* NULL: nobody waits any more */
+	bool waits;            /* somebody waits for it: */
+	struct rpc_call *call; /* NULL: no call, but who is told by `fail` */
 	void (*go_on)(void *userdata, const struct volumes *opened);
+	void (*fail)(void *userdata, const struct error *err);
 	void *userdata;
 	struct volumes_item *items;
 	int *fds;
@@ -78,26 +80,35 @@ static void volumes_free(struct volumes_call *v)
 	free(v);
 }
 
-/* The call, which waits no more. */
-static struct rpc_call *volumes_take_call(struct volumes_call *v)
+/* Whether somebody waited, who does so no more. */
+static bool volumes_end_wait(struct volumes_call *v)
 {
-	struct rpc_call *call = TAKE_PTR(v->call);
+	bool waited = v->waits;
 
+	v->waits = false;
 	loop_timer_stop(&v->timer);
-	if (call)
-		rpc_call_on_cancel(call, NULL, NULL);
-	return call;
+	if (waited && v->call)
+		rpc_call_on_cancel(v->call, NULL, NULL);
+	return waited;
+}
+
+static void volumes_fail(struct volumes_call *v, const struct error *err)
+{
+	if (v->call)
+		rpc_call_fail(v->call, err);
+	else
+		v->fail(v->userdata, err);
 }
 
 static void volumes_done(struct pool_work *work)
 {
 	struct volumes_call *v = container_of(work, struct volumes_call, work);
 	const struct volumes opened = { v->fds, v->n };
-	struct rpc_call *call = volumes_take_call(v);
+	bool waited = volumes_end_wait(v);
 
-	if (call && v->err.code)
-		rpc_call_fail(call, &v->err);
-	else if (call)
+	if (waited && v->err.code)
+		volumes_fail(v, &v->err);
+	else if (waited)
 		v->go_on(v->userdata, &opened);
 	volumes_free(v);
 }
@@ -106,20 +117,20 @@ static void volumes_on_timer(struct loop_timer *t)
 {
 	struct volumes_call *v = container_of(t, struct volumes_call, timer);
 	const struct volumes_item *item = &v->items[atomic_load(&v->at)];
-	struct rpc_call *call = volumes_take_call(v);
 	struct error err = ERROR_INIT;
 
+	(void)volumes_end_wait(v);
 	(void)error_field(&err, ERROR_UNAVAILABLE, item->field,
 			  "%.200s could not be opened within %d s", item->path,
 			  (int)(VOLUMES_PATIENCE / NSEC_PER_SEC));
-	rpc_call_fail(call, &err);
+	volumes_fail(v, &err);
 }
 
 static void volumes_on_cancel(struct rpc_call *call, void *data)
 {
 	struct error err = ERROR_INIT;
 
-	(void)volumes_take_call(data);
+	(void)volumes_end_wait(data);
 	(void)error_refuse(&err, ERROR_CANCELLED, "the call was cancelled");
 	rpc_call_fail(call, &err);
 }
@@ -175,10 +186,9 @@ static int volumes_copy(struct volumes_call *v, const struct workload_spec *spec
 	return r;
 }
 
-int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
-		       const struct workload_spec *spec,
-		       void (*go_on)(void *userdata, const struct volumes *opened), void *userdata,
-		       struct error *err)
+static int volumes_start(struct volumes_calls *all, const struct workload_spec *spec,
+			 const struct volumes_call *what, struct volumes_call **ret,
+			 struct error *err)
 {
 	size_t n = volumes_count(spec);
 	struct volumes_call *v;
@@ -194,8 +204,9 @@ int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
 		return error_set(err, -ENOMEM, "open volumes");
 	v->all = all;
 	v->guard = all->guard;
-	v->go_on = go_on;
-	v->userdata = userdata;
+	v->go_on = what->go_on;
+	v->fail = what->fail;
+	v->userdata = what->userdata;
 	v->work = (struct pool_work){ .run = volumes_run, .done = volumes_done };
 	list_init(&v->member);
 	list_add_tail(&all->list, &v->member);
@@ -205,11 +216,38 @@ int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
 		volumes_free(v);
 		return error_set(err, -ENOMEM, "open volumes");
 	}
-	v->call = call;
-	rpc_call_on_cancel(call, volumes_on_cancel, v);
+	v->waits = true;
 	loop_timer_set(&v->timer, VOLUMES_PATIENCE);
 	pool_submit(all->pool, &v->work);
+	*ret = v;
 	return 0;
+}
+
+int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
+		       const struct workload_spec *spec,
+		       void (*go_on)(void *userdata, const struct volumes *opened), void *userdata,
+		       struct error *err)
+{
+	const struct volumes_call what = { .go_on = go_on, .userdata = userdata };
+	struct volumes_call *v;
+	int r = volumes_start(all, spec, &what, &v, err);
+
+	if (r == 0) {
+		v->call = call;
+		rpc_call_on_cancel(call, volumes_on_cancel, v);
+	}
+	return r;
+}
+
+int volumes_open_start(struct volumes_calls *all, const struct workload_spec *spec,
+		       void (*go_on)(void *userdata, const struct volumes *opened),
+		       void (*fail)(void *userdata, const struct error *err), void *userdata,
+		       struct error *err)
+{
+	const struct volumes_call what = { .go_on = go_on, .fail = fail, .userdata = userdata };
+	struct volumes_call *v;
+
+	return volumes_start(all, spec, &what, &v, err);
 }
 
 int volumes_calls_init(struct volumes_calls *all, struct loop *l, const struct volume_guard *guard)

@@ -53,6 +53,12 @@ int volumes_call_start(struct volumes_calls *all, struct rpc_call *call,
 		       const struct workload_spec *spec,
 		       void (*go_on)(void *userdata, const struct volumes *opened), void *userdata,
 		       struct error *err);
+/* The same for who is no call: `fail` is called in the place of go_on where nothing could be
+ * opened, unless volumes_calls_done() comes first. */
+int volumes_open_start(struct volumes_calls *all, const struct workload_spec *spec,
+		       void (*go_on)(void *userdata, const struct volumes *opened),
+		       void (*fail)(void *userdata, const struct error *err), void *userdata,
+		       struct error *err);
 /* Gives the mounts and logs of a specification of the same request their descriptors. */
 void volumes_call_take(struct workload_spec *spec, const struct volumes *opened);
 
