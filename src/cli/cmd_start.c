@@ -11,6 +11,7 @@
 #include "cli/handlers.h"
 #include "cli/net_words.h"
 #include "cli/pull.h"
+#include "cli/restart_option.h"
 #include "cli/spec.h"
 #include "cli/view.h"
 #include "cli/walls.h"
@@ -112,6 +113,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	_cleanup_(net_words_done) struct net_words net = { .words = NULL };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Resources resources;
+	Aurae__Runtime__V0__RestartPolicy restart;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *answer = NULL;
 	struct error err = ERROR_INIT;
@@ -125,7 +127,8 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	request.auto_remove = args_flag(args, "rm");
 	if (walls_limits(&request.resources, &resources, args, &err) < 0 ||
 	    spec_nic_init(&nic, args, &err) < 0 ||
-	    net_words_init(&net, args, &request.pod_network, &err) < 0)
+	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
+	    restart_option_read(&request.restart, &restart, args, &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
@@ -150,12 +153,14 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 {
 	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
 	Aurae__Runtime__V0__RunCellRequest request = AURAE__RUNTIME__V0__RUN_CELL_REQUEST__INIT;
+	Aurae__Runtime__V0__RestartPolicy restart;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_message_ Aurae__Runtime__V0__RunCellResponse *answer = NULL;
 	struct error err = ERROR_INIT;
 	int status;
 
-	if (spec_container_init(&spec, args, &err) < 0)
+	if (spec_container_init(&spec, args, &err) < 0 ||
+	    restart_option_read(&request.restart, &restart, args, &err) < 0)
 		return cli_fail(&err);
 	request.meta = &meta;
 	request.containers = spec.list;

@@ -57,12 +57,16 @@ struct workload_spec {
 	const char *comment; /* for people; NULL: none */
 	const struct pod_container_spec *containers;
 	size_t n_containers;
-	char *const *limits;         /* of its own group */
-	const char *cgroup_parent;   /* of a pod of kind cell: see struct instance_spec */
-	char *const *sysctls;        /* likewise */
-	bool host_pids, host_ipc;    /* likewise */
-	struct instance_size size;   /* for a pod: of its instance */
-	const char *settings;        /* as those of a container */
+	char *const *limits;       /* of its own group */
+	const char *cgroup_parent; /* of a pod of kind cell: see struct instance_spec */
+	char *const *sysctls;      /* likewise */
+	bool host_pids, host_ipc;  /* likewise */
+	struct instance_size size; /* for a pod: of its instance */
+	const char *settings;      /* as those of a container */
+	struct restart_rule restart;
+	bool create_only; /* nothing of it is started: it is CREATED when its files are there */
+	const char
+		*wish; /* what it was asked to be, for whoever starts it again; NULL: nobody can */
 	struct hosted_wish *machine; /* of a vm; workload_run() takes it over where it succeeds */
 };
 

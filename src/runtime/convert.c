@@ -60,9 +60,22 @@ static int convert_containers(struct arena *a, struct workload *w, Nacre__V1__Wo
 	return 0;
 }
 
+static int convert_restart(struct arena *a, const struct workload *w, Nacre__V1__Workload *m)
+{
+	if (w->restart.policy == RESTART_NO)
+		return 0;
+	m->restart = arena_alloc(a, sizeof(*m->restart));
+	if (!m->restart)
+		return -1;
+	aurae__runtime__v0__restart_policy__init(m->restart);
+	m->restart->policy = convert_str(restart_policy_word(w->restart.policy));
+	m->restart->max_retries = w->restart.max;
+	return 0;
+}
+
 #define CONVERT_CONTAINERS 9 /* the number of Workload.containers */
 
-static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, uint32_t fields)
+static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, uint64_t fields)
 {
 	Nacre__V1__Workload *m = arena_alloc(a, sizeof(*m));
 
@@ -81,6 +94,9 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 	m->auto_remove = w->auto_remove;
 	m->resources = settings_resources(a, w->settings);
 	m->comment = w->comment ? w->comment : m->comment;
+	m->restart_count = w->restart_count;
+	m->restart_at = w->restart_at;
+	m->stopped = w->stopped;
 	if (w->instance) {
 		m->instance = w->instance->path;
 		m->cgroup = w->instance->cgroup;
@@ -94,7 +110,7 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 		m->instance_kind = convert_str(instance_kind_word(w->choice.kind));
 		m->kind_reason = w->choice.reason;
 	}
-	if (convert_attachment(a, w, m) < 0)
+	if (convert_attachment(a, w, m) < 0 || convert_restart(a, w, m) < 0)
 		return NULL;
 	if (fields >> CONVERT_CONTAINERS & 1 && convert_containers(a, w, m) < 0)
 		return NULL;
@@ -133,7 +149,7 @@ Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i)
 
 /* ---- masks of fields ---- */
 
-int convert_fields(char *const *names, size_t n, uint32_t *ret, struct error *err)
+int convert_fields(char *const *names, size_t n, uint64_t *ret, struct error *err)
 {
 	const ProtobufCMessageDescriptor *type = &nacre__v1__workload__descriptor;
 	const ProtobufCFieldDescriptor *field;
@@ -147,8 +163,8 @@ int convert_fields(char *const *names, size_t n, uint32_t *ret, struct error *er
 			return error_field(err, ERROR_INVALID, entry,
 					   "\"%.80s\" is not a field of Workload", names[i]);
 		}
-		assert(field->id < 32);
-		*ret |= 1U << field->id;
+		assert(field->id < 64);
+		*ret |= (uint64_t)1 << field->id;
 	}
 	return 0;
 }
@@ -171,7 +187,7 @@ static size_t convert_size(const ProtobufCFieldDescriptor *field)
 }
 
 /* Sets the fields that are not asked for back to what a new message has. */
-static void convert_clear(Nacre__V1__Workload *m, uint32_t fields)
+static void convert_clear(Nacre__V1__Workload *m, uint64_t fields)
 {
 	static const Nacre__V1__Workload fresh = NACRE__V1__WORKLOAD__INIT;
 	const ProtobufCMessageDescriptor *type = &nacre__v1__workload__descriptor;
@@ -190,7 +206,7 @@ static void convert_clear(Nacre__V1__Workload *m, uint32_t fields)
 	}
 }
 
-Nacre__V1__Workload *convert_target(struct arena *a, const struct target *t, uint32_t fields)
+Nacre__V1__Workload *convert_target(struct arena *a, const struct target *t, uint64_t fields)
 {
 	Nacre__V1__Workload *m = t->workload ? convert_some(a, t->workload, fields)
 					     : convert_instance(a, t->instance);

@@ -17,11 +17,11 @@
 Nacre__V1__Workload *convert_workload(struct arena *a, struct workload *w);
 /* A set of fields of Workload by their numbers; ERROR_INVALID names the entry: "fields[2]". No
  * names are all of them. */
-int convert_fields(char *const *names, size_t n, uint32_t *ret, struct error *err);
-#define CONVERT_ALL UINT32_MAX
+int convert_fields(char *const *names, size_t n, uint64_t *ret, struct error *err);
+#define CONVERT_ALL UINT64_MAX
 /* Either of the two, with only these fields filled in. */
 struct target;
-Nacre__V1__Workload *convert_target(struct arena *a, const struct target *t, uint32_t fields);
+Nacre__V1__Workload *convert_target(struct arena *a, const struct target *t, uint64_t fields);
 /* A plain instance: one that was not spawned for a pod. */
 Nacre__V1__Workload *convert_instance(struct arena *a, struct instance *i);
 Nacre__V1__Image *convert_image(struct arena *a, const struct image *image);

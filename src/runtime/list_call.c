@@ -71,7 +71,7 @@ struct list_question {
 	struct shown_place after;
 	uint64_t hash;
 	size_t n_page;
-	uint32_t fields;
+	uint64_t fields;
 };
 
 static uint64_t list_question_hash(const struct shown_filter *f)

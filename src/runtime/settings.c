@@ -391,6 +391,16 @@ void *settings_record(struct arena *a, const char *settings, const ProtobufCMess
 	return *tail ? settings_unpack_any(a, type, tail + 1, strlen(tail + 1)) : NULL;
 }
 
+char *settings_text(struct arena *a, const ProtobufCMessage *m)
+{
+	return settings_pack_any(a, m);
+}
+
+void *settings_message(struct arena *a, const ProtobufCMessageDescriptor *type, const char *text)
+{
+	return settings_unpack_any(a, type, text, strlen(text));
+}
+
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings)
 {
 	Aurae__Runtime__V0__Container *kept = settings_unpack(a, settings);
