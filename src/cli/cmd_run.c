@@ -420,7 +420,7 @@ static int run_command(const struct cli *cli, const struct args *args, bool deta
 
 	if (spec_container_init(&spec, args, &err) < 0 || spec_nic_init(&nic, args, &err) < 0 ||
 	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
-	    restart_option_read(&request.restart, &restart, args, &err) < 0)
+	    restart_option_read(&request.restart, &restart, args, args_flag(args, "rm"), &err) < 0)
 		return cli_fail(&err);
 	run.detach = detach;
 	run.session.stdin = args_flag(args, "interactive");

@@ -128,7 +128,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	if (walls_limits(&request.resources, &resources, args, &err) < 0 ||
 	    spec_nic_init(&nic, args, &err) < 0 ||
 	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
-	    restart_option_read(&request.restart, &restart, args, &err) < 0)
+	    restart_option_read(&request.restart, &restart, args, args_flag(args, "rm"), &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
@@ -160,7 +160,7 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 	int status;
 
 	if (spec_container_init(&spec, args, &err) < 0 ||
-	    restart_option_read(&request.restart, &restart, args, &err) < 0)
+	    restart_option_read(&request.restart, &restart, args, false, &err) < 0)
 		return cli_fail(&err);
 	request.meta = &meta;
 	request.containers = spec.list;

@@ -19,7 +19,7 @@ static const char *restart_word(const char *text, size_t n)
 
 int restart_option_read(Aurae__Runtime__V0__RestartPolicy **field,
 			Aurae__Runtime__V0__RestartPolicy *room, const struct args *args,
-			struct error *err)
+			bool remove, struct error *err)
 {
 	const char *text = args_value(args, "restart");
 	size_t n = text ? strcspn(text, ":") : 0;
@@ -36,7 +36,7 @@ int restart_option_read(Aurae__Runtime__V0__RestartPolicy **field,
 			"--restart is no, on-failure[:N], always or unless-stopped, not "
 			"\"%.80s\"",
 			text);
-	if (args_flag(args, "rm") && !str_eq(word, "no"))
+	if (remove && !str_eq(word, "no"))
 		return error_refuse(
 			err, ERROR_INVALID,
 			"--rm and --restart %s exclude each other: what is removed when "

@@ -2,6 +2,8 @@
 #ifndef NACRE_CLI_RESTART_OPTION_H
 #define NACRE_CLI_RESTART_OPTION_H
 
+#include <stdbool.h>
+
 #include "api/runtime.pb-c.h"
 #include "base/error.h"
 
@@ -15,9 +17,9 @@ struct args;
 	}
 
 /* What --restart asks for: *field of a request is `room`, or NULL where the option is not there.
- * ERROR_INVALID for other words, and beside --rm. */
+ * ERROR_INVALID for other words, and beside --rm (remove). */
 int restart_option_read(Aurae__Runtime__V0__RestartPolicy **field,
 			Aurae__Runtime__V0__RestartPolicy *room, const struct args *args,
-			struct error *err);
+			bool remove, struct error *err);
 
 #endif

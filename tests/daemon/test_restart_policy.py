@@ -118,9 +118,7 @@ class RestartPolicy(nacre_test.NodeTest):
         self.has("bad", state="failed", restart_count=0, restart_at=None)
 
     def test_a_cell(self):
-        container = runtime_pb2.Container(image="busybox", args=["sh", "-c", THRICE])
-        self.node.runtime.RunCell(runtime_pb2.RunCellRequest(meta=runtime_pb2.Meta(name="c"), containers=[container],
-                                                            restart=Policy(policy="always")))
+        self.node.cli("cell", "--name", "c", "--restart", "always", "busybox", "sh", "-c", THRICE)
         self.logged("c", "1", "2", "3")
         shown = self.node.workloads.Inspect(nacre_pb2.InspectRequest(target="c")).workload
         self.assertEqual(("always", 2), (shown.restart.policy, shown.restart_count))
