@@ -68,6 +68,8 @@ static const struct {
 	{ "instance.forget", "daemon", true, "drop the record of an instance" },
 
 	{ "workload.create", "daemon", true, "record a new workload" },
+	{ "workload.created", "again", true, "record that the files of a workload are there" },
+	{ "workload.again", "again", true, "record that a workload is started again" },
 	{ "workload.log", "daemon", true, "make the log of a container" },
 	{ "container.rootfs", "daemon", true, "make the root file system of a container" },
 	{ "container.start", "daemon", true, "ask the keeper to start a container" },

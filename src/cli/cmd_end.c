@@ -44,6 +44,11 @@ int cmd_wait(const struct cli *cli, const struct args *args)
 
 /* ---- the operands, or all that there are ---- */
 
+static bool end_is_idle(const char *state)
+{
+	return view_has_ended(state) || str_eq(state, "created");
+}
+
 /* The workloads that --all selects. */
 enum end_all { END_ALL_RUNNING, END_ALL_ENDED, END_ALL };
 
@@ -51,7 +56,7 @@ static bool end_wants(const Nacre__V1__Workload *w, enum end_all all)
 {
 	/* Instances stay: only workloads are meant, those in instances too. */
 	return !str_eq(w->kind, "instance") &&
-	       (all == END_ALL || view_has_ended(w->state) == (all == END_ALL_ENDED));
+	       (all == END_ALL || end_is_idle(w->state) == (all == END_ALL_ENDED));
 }
 
 static Nacre__V1__ListResponse *end_list(const struct cli *cli, struct error *err)
@@ -109,6 +114,19 @@ int cmd_stop(const struct cli *cli, const struct args *args)
 			&(struct each_call){ "/nacre.v1.WorkloadService/Stop", &request.base,
 					     &request.target, &nacre__v1__stop_response__descriptor,
 					     true });
+}
+
+int cmd_restart(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__RestartRequest request = NACRE__V1__RESTART_REQUEST__INIT;
+	struct error err = ERROR_INIT;
+
+	if (spec_milliseconds(args, "time", STOP_GRACE_MS, &request.grace_ms, &err) < 0)
+		return cli_fail(&err);
+	return end_each(cli, args, END_ALL_RUNNING,
+			&(struct each_call){ "/nacre.v1.WorkloadService/Restart", &request.base,
+					     &request.target,
+					     &nacre__v1__restart_response__descriptor, true });
 }
 
 /* All of it is killed as a stop without patience does it, in whatever container. */

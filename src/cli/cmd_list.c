@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +37,23 @@ static void ps_json(const Nacre__V1__ListResponse *list)
 	json_put_end(&j);
 }
 
-static void ps_row(struct table *t, const Nacre__V1__Workload *w, bool has_ports, nsec_t now)
+/* Its state, and what its policy has made of it. */
+static char *ps_state(const Nacre__V1__Workload *w)
 {
 	_cleanup_str_ char *state =
 		view_state(w->kind, w->paused ? "paused" : w->state, w->exit_code);
+
+	if (w->restart_at)
+		return xformat("%s, restarts", state);
+	if (w->restart_count == 0)
+		return xstrdup(state);
+	return xformat("%s (%" PRIu32 " restart%s)", state, w->restart_count,
+		       w->restart_count == 1 ? "" : "s");
+}
+
+static void ps_row(struct table *t, const Nacre__V1__Workload *w, bool has_ports, nsec_t now)
+{
+	_cleanup_str_ char *state = ps_state(w);
 	_cleanup_str_ char *images = view_images(w);
 	_cleanup_str_ char *kind = view_kind(w);
 	_cleanup_str_ char *ports = view_ports(w);

@@ -13,11 +13,13 @@
 #include "base/sysio.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/each.h"
 #include "cli/handlers.h"
 #include "cli/labels.h"
 #include "cli/net_words.h"
 #include "cli/output.h"
 #include "cli/pull.h"
+#include "cli/restart_option.h"
 #include "cli/session.h"
 #include "cli/spec.h"
 #include "cli/view.h"
@@ -49,6 +51,7 @@ struct run {
 	int n_signals;
 	int abandoned; /* the signal that ended our own patience, or 0 */
 	int cid_fd;    /* of --cidfile; -1: none */
+	bool detach;   /* we do not stay with it */
 	bool left;     /* the pod goes on without us */
 	bool unread;   /* nobody reads the output any more */
 };
@@ -368,7 +371,7 @@ static int run_pod(struct run *r, const struct cli *cli, const struct args *args
 	r->target = answer->id;
 	r->name = answer->name;
 	status = spec_report(answer->containers, answer->n_containers);
-	if (args_flag(args, "detach")) {
+	if (r->detach) {
 		if (cli->json)
 			view_started(answer->id, answer->name, answer->kind, answer->kind_reason);
 		else
@@ -384,24 +387,22 @@ static int run_pod(struct run *r, const struct cli *cli, const struct args *args
 static int run_open(struct run *r, const struct cli *cli, const struct args *args,
 		    struct error *err)
 {
-	bool detach = args_flag(args, "detach");
 	int code;
 
-	r->session.stdin = args_flag(args, "interactive");
-	r->session.tty = args_flag(args, "tty");
 	r->session.on_signal = run_signal;
 	r->session.on_unread = run_unread;
 	r->session.fall_back = !r->session.tty;
 	code = spec_detach(&r->session.keys, args, r->session.tty, err);
-	if (code == 0 && !detach)
+	if (code == 0 && !r->detach)
 		code = session_check_tty(r->session.tty, r->session.stdin, err);
 	if (code < 0)
 		return code;
-	r->client = client_open(&cli->daemon, err);
+	if (!r->client)
+		r->client = client_open(&cli->daemon, err);
 	if (!r->client)
 		return err->code;
 	r->session.client = r->client;
-	return detach ? 0 : session_init(&r->session, err);
+	return r->detach ? 0 : session_init(&r->session, err);
 }
 
 static Aurae__Runtime__V0__TerminalSize *run_size(Aurae__Runtime__V0__TerminalSize *to)
@@ -416,15 +417,19 @@ static Aurae__Runtime__V0__TerminalSize *run_size(Aurae__Runtime__V0__TerminalSi
 	return to;
 }
 
-int cmd_run(const struct cli *cli, const struct args *args)
+#define RUN_INIT(start_type)                                                                       \
+	{                                                                                          \
+		.start = { .type = (start_type) },                                                 \
+		.logs = { .type = &nacre__v1__logs_response__descriptor, .on_message = run_logs }, \
+		.stop = { .type = &nacre__v1__stop_response__descriptor, .on_end = run_stop_end }, \
+		.pass = { .type = &nacre__v1__signal_response__descriptor }, .cid_fd = -1,         \
+	}
+
+/* detach: its id is printed, and nobody stays with it. */
+static int run_command(const struct cli *cli, const struct args *args, bool detach, bool create)
 {
-	_cleanup_(run_done) struct run run = {
-		.start = { .type = &aurae__runtime__v0__run_pod_response__descriptor },
-		.logs = { .type = &nacre__v1__logs_response__descriptor, .on_message = run_logs },
-		.stop = { .type = &nacre__v1__stop_response__descriptor, .on_end = run_stop_end },
-		.pass = { .type = &nacre__v1__signal_response__descriptor },
-		.cid_fd = -1,
-	};
+	_cleanup_(run_done) struct run run =
+		RUN_INIT(&aurae__runtime__v0__run_pod_response__descriptor);
 	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
 	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
 	_cleanup_(net_words_done) struct net_words net = { .words = NULL };
@@ -432,8 +437,8 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_(labels_done) struct labels labels = { .list = NULL };
+	Aurae__Runtime__V0__RestartPolicy restart;
 	Aurae__Runtime__V0__TerminalSize size;
-	bool detach = args_flag(args, "detach");
 	struct error err = ERROR_INIT;
 	int status;
 
@@ -441,8 +446,13 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
 	    net_words_networks(&net, args, &request, &err) < 0 ||
 	    labels_init(&labels, &meta, args, &err) < 0 ||
-	    pod_options_take(&shared, args, &request.security, &err) < 0)
+	    pod_options_take(&shared, args, &request.security, &err) < 0 ||
+	    restart_option_read(&request.restart, &restart, args, args_flag(args, "rm"), &err) < 0)
 		return cli_fail(&err);
+	run.detach = detach;
+	run.session.stdin = args_flag(args, "interactive");
+	run.session.tty = args_flag(args, "tty");
+	request.create_only = create;
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
 	spec.message.stdin = args_flag(args, "interactive");
@@ -465,4 +475,83 @@ int cmd_run(const struct cli *cli, const struct args *args)
 	if (run.cid_fd >= 0 && !run.target)
 		(void)unlink(args_value(args, "cidfile"));
 	return status;
+}
+
+int cmd_run(const struct cli *cli, const struct args *args)
+{
+	return run_command(cli, args, args_flag(args, "detach"), false);
+}
+
+int cmd_create(const struct cli *cli, const struct args *args)
+{
+	return run_command(cli, args, true, true);
+}
+
+/* ---- start --attach ---- */
+
+/* What its one container has of our terminal. */
+static int start_look(struct run *r, const struct args *args, struct error *err)
+{
+	Nacre__V1__InspectRequest request = NACRE__V1__INSPECT_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__InspectResponse *answer = NULL;
+	const Nacre__V1__Workload *w;
+
+	request.target = args->operands[0];
+	answer = client_ask(r->client, "/nacre.v1.WorkloadService/Inspect", &request.base,
+			    &nacre__v1__inspect_response__descriptor, err);
+	if (!answer)
+		return err->code;
+	w = answer->workload;
+	if (!w || w->n_containers != 1)
+		return error_refuse(err, ERROR_INVALID,
+				    "--attach is for what has one container: start %s, then `nacre "
+				    "attach --container NAME`",
+				    args->operands[0]);
+	if (str_eq(w->state, "running"))
+		return error_refuse(err, ERROR_PRECONDITION, "%s runs already: attach to it",
+				    w->name);
+	r->session.tty = w->containers[0]->tty;
+	r->session.stdin = args_flag(args, "interactive");
+	return 0;
+}
+
+static int start_attached(const struct cli *cli, const struct args *args)
+{
+	_cleanup_(run_done) struct run run = RUN_INIT(&nacre__v1__start_response__descriptor);
+	Nacre__V1__StartRequest request = NACRE__V1__START_REQUEST__INIT;
+	const Nacre__V1__StartResponse *answer;
+	struct error err = ERROR_INIT;
+
+	run.client = client_open(&cli->daemon, &err);
+	if (!run.client || start_look(&run, args, &err) < 0 || run_open(&run, cli, args, &err) < 0)
+		return cli_fail(&err);
+	request.target = args->operands[0];
+	request.hold_output = true;
+	client_call_start(run.client, &run.start, "/nacre.v1.WorkloadService/Start", &request.base);
+	(void)client_call_wait(run.client, &run.start);
+	if (run.abandoned)
+		return 128 + run.abandoned;
+	if (run.start.err.code)
+		return cli_fail(&run.start.err);
+	answer = (const Nacre__V1__StartResponse *)run.start.answer;
+	if (!answer || !answer->workload)
+		return cli_complain("the daemon's answer is empty");
+	run.target = answer->workload->id;
+	run.name = answer->workload->name;
+	return run_follow(&run);
+}
+
+int cmd_start(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__StartRequest request = NACRE__V1__START_REQUEST__INIT;
+
+	if (args_flag(args, "interactive") && !args_flag(args, "attach"))
+		return cli_complain("--interactive is for --attach");
+	if (args_flag(args, "attach"))
+		return args->n_operands == 1 ? start_attached(cli, args)
+					     : cli_complain("--attach is for one TARGET");
+	return each_operand(cli, args,
+			    &(struct each_call){ "/nacre.v1.WorkloadService/Start", &request.base,
+						 &request.target,
+						 &nacre__v1__start_response__descriptor, true });
 }

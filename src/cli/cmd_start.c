@@ -12,6 +12,7 @@
 #include "cli/labels.h"
 #include "cli/net_words.h"
 #include "cli/pull.h"
+#include "cli/restart_option.h"
 #include "cli/spec.h"
 #include "cli/view.h"
 #include "cli/walls.h"
@@ -114,6 +115,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	_cleanup_(pod_options_done) struct pod_options shared = { .sysctls = NULL };
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Resources resources;
+	Aurae__Runtime__V0__RestartPolicy restart;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_(labels_done) struct labels labels = { .list = NULL };
 	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *answer = NULL;
@@ -131,7 +133,8 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
 	    net_words_networks(&net, args, &request, &err) < 0 ||
 	    labels_init(&labels, &meta, args, &err) < 0 ||
-	    pod_options_take(&shared, args, &request.security, &err) < 0)
+	    pod_options_take(&shared, args, &request.security, &err) < 0 ||
+	    restart_option_read(&request.restart, &restart, args, args_flag(args, "rm"), &err) < 0)
 		return cli_fail(&err);
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
@@ -155,6 +158,7 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 {
 	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
 	Aurae__Runtime__V0__RunCellRequest request = AURAE__RUNTIME__V0__RUN_CELL_REQUEST__INIT;
+	Aurae__Runtime__V0__RestartPolicy restart;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_(labels_done) struct labels labels = { .list = NULL };
 	_cleanup_message_ Aurae__Runtime__V0__RunCellResponse *answer = NULL;
@@ -162,7 +166,8 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 	int status;
 
 	if (spec_container_init(&spec, args, &err) < 0 ||
-	    labels_init(&labels, &meta, args, &err) < 0)
+	    labels_init(&labels, &meta, args, &err) < 0 ||
+	    restart_option_read(&request.restart, &restart, args, false, &err) < 0)
 		return cli_fail(&err);
 	request.meta = &meta;
 	request.containers = spec.list;

@@ -6,6 +6,7 @@
 #include "cli/labels.h"
 #include "cli/net_words.h"
 #include "cli/ps_filter.h"
+#include "cli/restart_option.h"
 #include "cli/tty.h"
 
 #define OPTION_ENV                                                                                 \
@@ -111,29 +112,32 @@
 			"one that is here will do) or never"                                       \
 	}
 
+/* Of a pod that is run, or created. */
+#define OPTIONS_RUN                                                                                \
+	{ "rm", 0, NULL, "remove the pod once it has ended" },                                     \
+		{ "cidfile", 0, "FILE",                                                            \
+		  "write its id to this file, which must not be there yet" },                      \
+		{ "interactive", 'i', NULL, "pass standard input on" },                            \
+		{ "tty", 't', NULL, "give it a terminal; with -i it is this one" },                \
+		OPTION_DETACH_KEYS, OPTION_NAME, OPTION_RESTART,                                   \
+		{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },     \
+		OPTION_ENV, OPTION_ENV_FILE, OPTION_CWD,                                           \
+		{ "entrypoint", 0, "WORD",                                                         \
+		  "the program, in place of the image's entrypoint; '': none" },                   \
+		{ "replace", 0, NULL,                                                              \
+		  "first remove what has its name, as `nacre rm --force` does" },                  \
+		{ "quiet", 'q', NULL, "tell nothing of the pull of its image" },                   \
+		OPTIONS_NET, OPTIONS_WALLS, OPTIONS_SHARED, OPTIONS_LIMITS, OPTION_IN,             \
+		OPTIONS_KIND, OPTION_PULL, OPTIONS_LABELS
+
+static const struct arg_option options_create[] = {
+	OPTIONS_RUN,
+	OPTION_END,
+};
+
 static const struct arg_option options_run[] = {
 	{ "detach", 'd', NULL, "print the pod's id and leave it running" },
-	{ "rm", 0, NULL, "remove the pod once it has ended" },
-	{ "replace", 0, NULL, "first remove what has its name, as `nacre rm --force` does" },
-	{ "quiet", 'q', NULL, "tell nothing of the pull of its image" },
-	{ "cidfile", 0, "FILE", "write its id to this file, which must not be there yet" },
-	{ "interactive", 'i', NULL, "pass standard input on" },
-	{ "tty", 't', NULL, "give it a terminal; with -i it is this one" },
-	OPTION_DETACH_KEYS,
-	OPTION_NAME,
-	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
-	OPTION_ENV,
-	OPTION_ENV_FILE,
-	OPTION_CWD,
-	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint; '': none" },
-	OPTIONS_NET,
-	OPTIONS_WALLS,
-	OPTIONS_SHARED,
-	OPTIONS_LIMITS,
-	OPTION_IN,
-	OPTIONS_KIND,
-	OPTION_PULL,
-	OPTIONS_LABELS,
+	OPTIONS_RUN,
 	OPTION_END,
 };
 
@@ -144,6 +148,7 @@ static const struct arg_option options_pod[] = {
 	OPTIONS_NET,
 	{ "rm", 0, NULL, "remove the pod once all its containers have ended" },
 	OPTIONS_SHARED,
+	OPTION_RESTART,
 	OPTIONS_LIMITS,
 	OPTION_PULL,
 	OPTIONS_LABELS,
@@ -152,6 +157,7 @@ static const struct arg_option options_pod[] = {
 
 static const struct arg_option options_cell[] = {
 	OPTION_NAME,
+	OPTION_RESTART,
 	OPTION_IN,
 	{ "network", 0, "MODE", "own or host (that of its node or instance)" },
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
@@ -222,7 +228,8 @@ static const struct arg_option options_ps[] = {
 	{ "latest", 'l', NULL, "only the last one, likewise" },
 	{ "no-trunc", 0, NULL, "whole commands in templates" },
 	{ "kind", 'k', "KIND", "only pod, cell, executable or instance; may be given again" },
-	{ "state", 's', "STATE", "only in this state, also one of the ended; may be given again" },
+	{ "state", 's', "STATE",
+	  "only in this state, also created or one of the ended; may be given again" },
 	OPTION_FORMAT,
 	OPTION_END,
 };
@@ -296,6 +303,13 @@ static const struct arg_option options_stop[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_start[] = {
+	{ "attach", 'a', NULL, "stay with it, as `nacre run` does" },
+	{ "interactive", 'i', NULL, "with --attach: pass standard input on" },
+	OPTION_DETACH_KEYS,
+	OPTION_END,
+};
+
 static const struct arg_option options_rm[] = {
 	{ "force", 'f', NULL, "kill it first where it runs" },
 	{ "all", 'a', NULL, "each one that has ended, or with --force each one that there is" },
@@ -320,9 +334,14 @@ static const struct command work_commands[] = {
 			"the image's\n"
 			"entrypoint.\n"
 			"\n"
-			"The record of the pod and its log stay until `nacre rm`, unless --rm is "
-			"given. An image\n"
-			"that the node has not is pulled first, as `nacre image pull` does it "
+			"The record of the pod, its files and its log stay until `nacre rm`, "
+			"unless --rm is\n"
+			"given; `nacre start` runs it once more. With --restart it is started "
+			"again by itself\n"
+			"until somebody stops it: after 100 ms, then after twice as long each "
+			"time, at most a\n"
+			"minute. An image that the node has not is pulled first, as `nacre image "
+			"pull` does it\n"
 			"(--pull).\n"
 			"\n"
 			"    nacre run --rm busybox echo hello\n"
@@ -336,6 +355,41 @@ static const struct command work_commands[] = {
 		.n_max = CLI_OPERANDS_ANY,
 		.n_verbatim = 1,
 		.run = cmd_run,
+	},
+	{
+		.name = "create",
+		.operands = "IMAGE [COMMAND…]",
+		.summary = "make a pod with its files, to be started later",
+		.help = "As `nacre run`, but nothing runs, and it has no address yet, until `nacre "
+			"start`.\n"
+			"`nacre cp` reaches its files meanwhile. Prints its id.\n"
+			"\n"
+			"    nacre create --name web busybox httpd -f -p 8080 -h /www\n"
+			"    nacre cp ./site web:/www\n"
+			"    nacre start web",
+		.options = options_create,
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.n_verbatim = 1,
+		.run = cmd_create,
+	},
+	{
+		.name = "start",
+		.operands = "TARGET…",
+		.summary = "start pods and cells that have ended, or were created",
+		.help = "Each runs with the files that it has, as it was asked for at first: same "
+			"id, name,\n"
+			"limits and mounts, a new address unless --ip named one. Its log goes on. "
+			"What runs\n"
+			"already is left as it is. Those of kind vm keep no files, and cannot be "
+			"started.\n"
+			"\n"
+			"    nacre start web db\n"
+			"    nacre start --attach job",
+		.options = options_start,
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_start,
 	},
 	{
 		.name = "pod",
@@ -644,6 +698,19 @@ static const struct command work_commands[] = {
 		.options = options_stop,
 		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_stop,
+	},
+	{
+		.name = "restart",
+		.operands = "TARGET…",
+		.summary = "stop pods and cells, and start them again",
+		.help = "As `nacre stop` and `nacre start`, all targets at once. What has ended is "
+			"started.\n"
+			"\n"
+			"    nacre restart web\n"
+			"    nacre restart --time 1m --all",
+		.options = options_stop,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_restart,
 	},
 	{
 		.name = "kill",

@@ -24,7 +24,6 @@ static const struct {
 	{ "get", "use `nacre ps`" },
 	{ "describe", "use `nacre inspect`" },
 	{ "delete", "use `nacre rm`" },
-	{ "create", "use `nacre run -d`" },
 	{ "apply", "use `nacre pod`" },
 	{ "container", "its commands stand alone here: `nacre ps`, `nacre rm`" },
 	{ "build", "build with another tool, then use `nacre image import`" },

@@ -9,6 +9,8 @@ struct cli;
 
 /* cmd_run.c */
 int cmd_run(const struct cli *cli, const struct args *args);
+int cmd_create(const struct cli *cli, const struct args *args);
+int cmd_start(const struct cli *cli, const struct args *args);
 /* cmd_start.c */
 int cmd_pod(const struct cli *cli, const struct args *args);
 int cmd_cell(const struct cli *cli, const struct args *args);
@@ -42,6 +44,7 @@ int cmd_events(const struct cli *cli, const struct args *args);
 /* cmd_end.c */
 int cmd_wait(const struct cli *cli, const struct args *args);
 int cmd_stop(const struct cli *cli, const struct args *args);
+int cmd_restart(const struct cli *cli, const struct args *args);
 int cmd_kill(const struct cli *cli, const struct args *args);
 int cmd_pause(const struct cli *cli, const struct args *args);
 int cmd_unpause(const struct cli *cli, const struct args *args);

@@ -365,6 +365,15 @@ void view_network(struct json *j, const Nacre__V1__WorkloadNetwork *m)
 	json_put_end(j);
 }
 
+static void view_restart(struct json *j, const Nacre__V1__Workload *w)
+{
+	json_put_string(j, "restart", w->restart ? w->restart->policy : "no");
+	json_put_integer(j, "restart_max", w->restart ? w->restart->max_retries : 0);
+	json_put_integer(j, "restart_count", w->restart_count);
+	json_put_time(j, "restart_at", w->restart_at);
+	json_put_bool(j, "stopped", w->stopped);
+}
+
 void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w)
 {
 	_cleanup_str_ char *images = view_images(w);
@@ -392,6 +401,7 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	json_put_word(j, "cgroup", w->cgroup);
 	json_put_bool(j, "paused", w->paused);
 	json_put_bool(j, "auto_remove", w->auto_remove);
+	view_restart(j, w);
 	view_resources(j, w->resources);
 	view_pod_security(j, w->security);
 	json_put_word(j, "comment", w->comment);

@@ -48,6 +48,7 @@
 #include "rpc/server.h"
 #include "runtime/check_call.h"
 #include "runtime/services.h"
+#include "runtime/start_call.h"
 #include "store/root.h"
 #include "store/store.h"
 #include "stream/server.h"
@@ -92,6 +93,7 @@ struct daemon {
 	char *init; /* path of the program for Container.init */
 	struct runtime_service runtime;
 	struct workload_service workload;
+	struct starts starts;
 	struct image_service image;
 	struct disk_service disk;
 	struct network_service network;
@@ -252,6 +254,8 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.logs_fd = d->place.logs_fd,
 		.log = d->config.container_log,
 		.container_limit = d->config.storage.container_limit,
+		.restart = starts_restart,
+		.userdata = &d->starts,
 	};
 	int r;
 
@@ -372,6 +376,7 @@ static int daemon_add_services(struct daemon *d)
 	if (!d->init)
 		return -ENOMEM;
 	list_init(&d->runtime.executables);
+	starts_init(&d->starts, &d->runtime, &d->workload.copies);
 	r = volumes_calls_init(&d->runtime.volumes, d->loop, &guard);
 	volumes_calls_know(&d->runtime.volumes, d->volumes, d->images, d->workloads);
 	d->workload = (struct workload_service){
@@ -385,7 +390,8 @@ static int daemon_add_services(struct daemon *d)
 		.top_fd = d->place.top_fd,
 		.cgroup_fd = d->place.cgroup_fd,
 		.base = d->place.cgroup,
-		.copies = { .pool = d->pool, .room = daemon_copy_room, .userdata = d }
+		.copies = { .pool = d->pool, .room = daemon_copy_room, .userdata = d },
+		.starts = &d->starts
 	};
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
 	d->disk = (struct disk_service){ .pool = d->pool, .root_fd = d->place.root_fd };
@@ -733,6 +739,7 @@ static void daemon_close(struct daemon *d)
 		loop_timer_done(&d->tell_ready);
 	}
 	volumes_calls_done(&d->runtime.volumes);
+	starts_done(&d->starts);
 	disk_watch_stop(d->disk_watch);
 	networks_stop(d->networks);
 	d->workloads = workloads_free(d->workloads);

@@ -317,6 +317,11 @@ int image_view_open(struct image_store *s, const struct image *image, struct err
  */
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
 		      uint64_t limit, struct error *err);
+/* The root file system of a container that has one and does not run, to be run again: with the
+ * files that it has, else as image_rootfs_make(). What fails leaves them as they are.
+ * ERROR_PRECONDITION where they are gone, or its own file system is still in use. */
+int image_rootfs_again(struct image_store *s, struct image *image, const char *container_id,
+		       struct error *err);
 /* The root file system of a container that has ended, once more, for copying: a detached mount that
  * the caller owns. Nobody else may have one of the same container. ERROR_PRECONDITION where its
  * files, or its image, are gone, or its own file system is still in use. */

@@ -243,11 +243,11 @@ int image_view_open(struct image_store *s, const struct image *image, struct err
 }
 
 /* An overlay that does not sync marks its working directory, and is not made with it again. */
-static int rootfs_make_work(int dir_fd, struct error *err)
+static int rootfs_make_work(int dir_fd, const char *name, struct error *err)
 {
-	int r = rootfd_remove_tree(dir_fd, ROOTFS_COPY_WORK);
+	int r = rootfd_remove_tree(dir_fd, name);
 
-	if (r == 0 && sysio_mkdirat(dir_fd, ROOTFS_COPY_WORK, 0700) < 0)
+	if (r == 0 && sysio_mkdirat(dir_fd, name, 0700) < 0)
 		r = -errno;
 	return r < 0 ? error_set(err, r, "make a working directory for it") : 0;
 }
@@ -266,12 +266,12 @@ static int rootfs_open_dirs(struct image_store *s, const char *id, bool *ret_own
 	return r == -ENOENT ? TAKE_FD(dir_fd) : r;
 }
 
-int image_rootfs_open(struct image_store *s, const struct image *image, const char *container_id,
-		      struct error *err)
+/* Its root once more; *lower is taken where it is not held yet. */
+static int rootfs_mount_again(struct image_store *s, const struct image *image, const char *id,
+			      const char *work, struct lower **lower, struct error *err)
 {
-	const struct image_container *c = map_get(&s->containers, container_id);
+	const struct image_container *c = map_get(&s->containers, id);
 	_cleanup_fd_ int dir_fd = -1;
-	struct lower *lower = NULL;
 	bool own = false;
 	int r;
 
@@ -279,17 +279,40 @@ int image_rootfs_open(struct image_store *s, const struct image *image, const ch
 		return error_refuse(err, ERROR_PRECONDITION, "its files are gone");
 	if (!image)
 		return error_refuse(err, ERROR_PRECONDITION, "its image is gone");
-	dir_fd = rootfs_open_dirs(s, container_id, &own, err);
-	r = dir_fd < 0 ? dir_fd : rootfs_make_work(dir_fd, err);
+	dir_fd = rootfs_open_dirs(s, id, &own, err);
+	r = dir_fd < 0 ? dir_fd : rootfs_make_work(dir_fd, work, err);
+	if (r == 0 && !*lower)
+		r = lower_take(s, image, lower, err);
 	if (r == 0)
-		r = lower_take(s, image, &lower, err);
-	/* The overlay holds what it lies upon. */
-	if (r == 0)
-		r = rootfs_mount(s, image, container_id, ROOTFS_COPY_WORK, own, lower, err);
+		r = rootfs_mount(s, image, id, work, own, *lower, err);
 	else if (own)
-		limited_detach(s->containers_fd, container_id);
+		limited_detach(s->containers_fd, id);
+	return r < 0 ? error_wrap(err, r, "root file system of container %s", id) : r;
+}
+
+int image_rootfs_again(struct image_store *s, struct image *image, const char *container_id,
+		       struct error *err)
+{
+	struct image_container *c = map_get(&s->containers, container_id);
+	struct lower *none = NULL;
+	int r = FAILPOINT("container.rootfs");
+
+	if (r < 0)
+		return error_set(err, r, "root file system of container %s", container_id);
+	r = rootfs_mount_again(s, image, container_id, "work", c ? &c->lower : &none, err);
+	FAILPOINT_AFTER("container.rootfs");
+	return r;
+}
+
+int image_rootfs_open(struct image_store *s, const struct image *image, const char *container_id,
+		      struct error *err)
+{
+	struct lower *lower = NULL;
+	int r = rootfs_mount_again(s, image, container_id, ROOTFS_COPY_WORK, &lower, err);
+
+	/* The overlay holds what it lies upon. */
 	(void)lower_drop(lower);
-	return r < 0 ? error_wrap(err, r, "root file system of container %s", container_id) : r;
+	return r;
 }
 
 void image_rootfs_remove(struct image_store *s, struct image *image, const char *container_id)

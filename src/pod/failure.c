@@ -24,7 +24,9 @@ void failure_keep(struct workload *w, const struct error *err)
 int failure_tell(const struct workload *w, struct error *err)
 {
 	(void)error_refuse(err, ERROR_UNAVAILABLE, "%s", w->reason);
-	if (w->failed) {
+	if (w->refused) {
+		(void)error_copy(err, w->refused);
+	} else if (w->failed) {
 		err->kind = w->failed->kind;
 		err->code = w->failed->code;
 		(void)str_copy(err->field, sizeof(err->field), w->failed->field);
@@ -40,7 +42,7 @@ bool failure_refuse(struct workload *w, const struct error *err)
 	w->refused = failure_take(w->refused, err);
 	if (!w->refused)
 		return false;
-	w->auto_remove = true;
+	w->auto_remove = w->auto_remove || !w->stays;
 	return true;
 }
 

@@ -18,7 +18,7 @@ void failure_keep(struct workload *w, const struct error *err);
 int failure_tell(const struct workload *w, struct error *err);
 
 /* The request cannot be met here: w->refused. Where there is no memory for it, false: it is told as
- * any other failure. */
+ * any other failure. One that has files of its own stays (workload.stays). */
 bool failure_refuse(struct workload *w, const struct error *err);
 /*
  * A limit that its group does not take, of a container or (c NULL) of the whole: that is a refusal,

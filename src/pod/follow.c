@@ -155,7 +155,7 @@ void workloads_on_synced(struct workloads *all, struct instance *i)
 	struct workload *w;
 
 	list_for_each (w, &all->list, struct workload, link) {
-		if (w->instance != i || !w->adopted)
+		if (w->instance != i || !w->adopted || w->state == WORKLOAD_CREATED)
 			continue;
 		for (size_t n = 0; n < w->n_containers; n++) {
 			struct pod_container *c = w->containers[n];

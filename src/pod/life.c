@@ -26,6 +26,7 @@
 #include "pod/plug.h"
 #include "pod/record.h"
 #include "pod/remote.h"
+#include "pod/restart.h"
 #include "pod/stop_signal.h"
 #include "pod/volumes.h"
 #include "pod/waiter.h"
@@ -50,17 +51,24 @@
 
 static const enum workload_state edges[WORKLOAD_STATE_COUNT][WORKLOAD_EVENT_COUNT] = {
 	[WORKLOAD_STARTING] = { WORKLOAD_RUNNING, WORKLOAD_STOPPING, WORKLOAD_FAILED,
-				WORKLOAD_FAILED, WORKLOAD_STARTING },
+				WORKLOAD_FAILED, WORKLOAD_STARTING, WORKLOAD_CREATED,
+				WORKLOAD_STARTING },
 	[WORKLOAD_RUNNING] = { WORKLOAD_RUNNING, WORKLOAD_STOPPING, WORKLOAD_EXITED,
-			       WORKLOAD_FAILED, WORKLOAD_RUNNING },
+			       WORKLOAD_FAILED, WORKLOAD_RUNNING, WORKLOAD_RUNNING,
+			       WORKLOAD_RUNNING },
 	[WORKLOAD_STOPPING] = { WORKLOAD_STOPPING, WORKLOAD_STOPPING, WORKLOAD_EXITED,
-				WORKLOAD_FAILED, WORKLOAD_STOPPING },
+				WORKLOAD_FAILED, WORKLOAD_STOPPING, WORKLOAD_STOPPING,
+				WORKLOAD_STOPPING },
 	[WORKLOAD_EXITED] = { WORKLOAD_EXITED, WORKLOAD_EXITED, WORKLOAD_EXITED, WORKLOAD_EXITED,
-			      WORKLOAD_REMOVING },
+			      WORKLOAD_REMOVING, WORKLOAD_EXITED, WORKLOAD_STARTING },
 	[WORKLOAD_FAILED] = { WORKLOAD_FAILED, WORKLOAD_FAILED, WORKLOAD_FAILED, WORKLOAD_FAILED,
-			      WORKLOAD_REMOVING },
+			      WORKLOAD_REMOVING, WORKLOAD_FAILED, WORKLOAD_STARTING },
 	[WORKLOAD_REMOVING] = { WORKLOAD_REMOVING, WORKLOAD_REMOVING, WORKLOAD_REMOVING,
-				WORKLOAD_REMOVING, WORKLOAD_REMOVING },
+				WORKLOAD_REMOVING, WORKLOAD_REMOVING, WORKLOAD_REMOVING,
+				WORKLOAD_REMOVING },
+	[WORKLOAD_CREATED] = { WORKLOAD_CREATED, WORKLOAD_CREATED, WORKLOAD_CREATED,
+			       WORKLOAD_CREATED, WORKLOAD_REMOVING, WORKLOAD_CREATED,
+			       WORKLOAD_STARTING },
 };
 
 /* ---- small things ---- */
@@ -195,7 +203,7 @@ static void workload_end_around(struct workload *w)
 void workload_lose(struct workload *w, const char *reason)
 {
 	/* What a restart undoes is gone, for whoever makes the call again. */
-	if (w->adopted && w->state == WORKLOAD_STARTING) {
+	if (w->adopted && w->state == WORKLOAD_STARTING && !w->stays) {
 		log_info("what had not started when the daemon ended is undone",
 			 LOG_STR("workload", w->path), LOG_STR("reason", reason));
 		w->auto_remove = true;
@@ -440,6 +448,7 @@ void workload_unregister(struct workload *w)
 {
 	loop_timer_done(&w->timer);
 	loop_timer_done(&w->answer);
+	restart_done(w);
 	loop_defer_done(&w->defer);
 	for (size_t i = 0; i < w->n_containers; i++) {
 		remote_close_log(w->containers[i]);
@@ -527,6 +536,20 @@ static void workload_settle_late(struct workload *w, bool give)
 	}
 }
 
+/* Nothing of it is held but its files. */
+static void workload_finish_creation(struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		container_fds_close(&w->containers[i]->fds);
+	w->late_due = false;
+	w->create_only = false;
+	w->stays = true;
+	w->taken_down = true;
+	FAILPOINT_BEFORE("workload.created");
+	workload_event(w, WORKLOAD_MADE);
+	FAILPOINT_AFTER("workload.created");
+}
+
 /* Its containers' files, while its keeper answers to hello or makes ready what needs none. */
 static void workload_make_files(struct workload *w)
 {
@@ -548,6 +571,8 @@ static void workload_make_files(struct workload *w)
 	if (r < 0) {
 		workload_settle_late(w, false);
 		workload_fail(w, &err);
+	} else if (w->create_only) {
+		workload_finish_creation(w);
 	}
 }
 
@@ -654,11 +679,13 @@ static void workload_on_defer(struct loop_defer *d)
 	waiter_tell_due(w);
 	if (!workload_has_ended(w))
 		return;
-	if (w->auto_remove)
+	if (w->auto_remove && w->state != WORKLOAD_CREATED)
 		workload_event(w, WORKLOAD_REMOVE);
 	workload_take_down(w);
-	if (w->taken_down && plug_is_released(w))
+	if (w->taken_down && plug_is_released(w)) {
+		restart_look(w);
 		waiter_tell_down(w);
+	}
 	if (w->state == WORKLOAD_REMOVING)
 		workload_finish_removal(w);
 }
@@ -680,6 +707,7 @@ int workload_register(struct workloads *all, struct workload *w, struct error *e
 	w->all = all;
 	loop_timer_init(&w->timer, all->config.loop, workload_on_timer);
 	loop_timer_init(&w->answer, all->config.loop, workload_on_answer);
+	restart_init(w);
 	loop_defer_init(&w->defer, all->config.loop, workload_on_defer);
 	r = map_add(&all->by_path, w->path, w);
 	if (r == -EEXIST)

@@ -19,6 +19,8 @@ enum workload_event {
 	WORKLOAD_ENDED,  /* every container has ended */
 	WORKLOAD_BROKEN, /* could not start, or its keeper is gone */
 	WORKLOAD_REMOVE,
+	WORKLOAD_MADE,  /* its files are there, and more was not asked for */
+	WORKLOAD_START, /* it is started, or started again */
 	WORKLOAD_EVENT_COUNT
 };
 

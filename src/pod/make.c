@@ -345,6 +345,8 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 	w->auto_remove = spec->auto_remove;
 	w->drops_volumes = spec->auto_remove;
 	w->lasts = spec->lasts;
+	w->restart = spec->restart;
+	w->create_only = spec->create_only;
 	(void)str_copy(w->request, sizeof(w->request), spec->request ? spec->request : "");
 	w->instance = spec->kind == WORKLOAD_POD ? NULL : spec->parent;
 	w->created_at = clock_real();
@@ -410,9 +412,11 @@ static int prepare_log(struct pod_container *c, int dir_fd, struct error *err)
 	r = FAILPOINT("workload.log");
 	if (r < 0)
 		return error_set(err, r, "make the log of %s/%s", path, c->name);
-	c->fds.log =
-		sysio_openat(dir_fd, name,
-			     O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	/* That of an earlier run goes on. */
+	c->fds.log = sysio_openat(dir_fd, name,
+				  O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC |
+					  (c->workload->stays ? 0 : O_EXCL),
+				  0640);
 	if (c->fds.log < 0)
 		return error_set(err, -errno, "make the log of %s/%s", path, c->name);
 	c->fds.log_dir = fd_copy(dir_fd);
@@ -440,12 +444,14 @@ static int prepare_container(struct pod_container *c, struct image_store *images
 		return prepare_visitor(c, err);
 	if (r < 0 || !c->image)
 		return r;
-	r = image_rootfs_make(images, c->image, c->id, c->disk, err);
+	r = c->has_rootfs ? image_rootfs_again(images, c->image, c->id, err)
+			  : image_rootfs_make(images, c->image, c->id, c->disk, err);
 	if (r < 0)
 		return r;
 	c->fds.rootfs = r;
+	if (!c->has_rootfs)
+		c->image->n_users--; /* the root file system holds it now */
 	c->has_rootfs = true;
-	c->image->n_users--; /* the root file system holds it now */
 	r = etc_fill(c->fds.rootfs, etc, err);
 	if (r < 0)
 		return r;

@@ -75,6 +75,10 @@ struct workload_spec {
 	bool host_pids, host_ipc, host_uts; /* likewise */
 	struct instance_size size;          /* for a pod: of its instance */
 	const char *settings;               /* as those of a container */
+	struct restart_rule restart;
+	bool create_only; /* nothing of it is started: it is CREATED when its files are there */
+	const char
+		*wish; /* what it was asked to be, for whoever starts it again; NULL: nobody can */
 	struct hosted_wish *machine; /* of a vm; workload_run() takes it over where it succeeds */
 };
 

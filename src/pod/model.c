@@ -14,6 +14,7 @@ static const char *const workload_states[] = {
 	[WORKLOAD_STARTING] = "starting", [WORKLOAD_RUNNING] = "running",
 	[WORKLOAD_STOPPING] = "stopping", [WORKLOAD_EXITED] = "exited",
 	[WORKLOAD_FAILED] = "failed",     [WORKLOAD_REMOVING] = "removing",
+	[WORKLOAD_CREATED] = "created",
 };
 static_assert(ARRAY_SIZE(workload_states) == WORKLOAD_STATE_COUNT, "one word for each state");
 
@@ -25,6 +26,14 @@ static const char *const workload_kinds[] = {
 };
 static_assert(ARRAY_SIZE(workload_kinds) == WORKLOAD_KIND_COUNT, "one word for each kind");
 
+static const char *const restart_policies[] = {
+	[RESTART_NO] = "no",
+	[RESTART_ON_FAILURE] = "on-failure",
+	[RESTART_ALWAYS] = "always",
+	[RESTART_UNLESS_STOPPED] = "unless-stopped",
+};
+static_assert(ARRAY_SIZE(restart_policies) == RESTART_POLICY_COUNT, "a word for each policy");
+
 /* A container that drains runs for its users: its output is not complete yet. */
 static const char *const container_states[] = {
 	[CONTAINER_STARTING] = "starting", [CONTAINER_RUNNING] = "running",
@@ -32,6 +41,19 @@ static const char *const container_states[] = {
 	[CONTAINER_FAILED] = "failed",
 };
 static_assert(ARRAY_SIZE(container_states) == CONTAINER_STATE_COUNT, "one word for each state");
+
+const char *restart_policy_word(enum restart_policy policy)
+{
+	return restart_policies[policy];
+}
+
+enum restart_policy restart_policy_of(const char *word)
+{
+	for (int p = 0; p < RESTART_POLICY_COUNT; p++)
+		if (str_eq(restart_policies[p], word))
+			return (enum restart_policy)p;
+	return RESTART_POLICY_COUNT;
+}
 
 const char *workload_state_word(enum workload_state state)
 {
@@ -45,7 +67,9 @@ const char *workload_kind_word(enum workload_kind kind)
 
 const char *pod_container_state_word(const struct pod_container *c)
 {
-	return pod_container_is_created(c) ? "created" : container_states[c->status.state];
+	bool created = pod_container_is_created(c) || c->workload->state == WORKLOAD_CREATED;
+
+	return created ? "created" : container_states[c->status.state];
 }
 
 int workload_exit_code(const struct workload *w)

@@ -30,6 +30,10 @@
  * EXITED    every container has ended. Its instance or cell is taken down in the background.
  * FAILED    it did not start, or its keeper ended: `reason`. Taken down likewise.
  * REMOVING  being removed; freed at the end of that.
+ * CREATED   its files are there, and nothing else: it waits to be started (pod/again.h).
+ *
+ * One that is EXITED, FAILED or CREATED can be started (again): STARTING, with the files that it
+ * has.
  */
 enum workload_state {
 	WORKLOAD_STARTING,
@@ -38,6 +42,7 @@ enum workload_state {
 	WORKLOAD_EXITED,
 	WORKLOAD_FAILED,
 	WORKLOAD_REMOVING,
+	WORKLOAD_CREATED, /* behind those that have ended: nothing of it lives either */
 	WORKLOAD_STATE_COUNT
 };
 
@@ -53,6 +58,21 @@ enum workload_kind {
 #define WORKLOADS_MAX 4096
 #define WORKLOAD_REASON_MAX 512
 
+/* When a workload that has ended is started again by itself (pod/restart.h). */
+enum restart_policy {
+	RESTART_NO,
+	RESTART_ON_FAILURE,
+	RESTART_ALWAYS,
+	RESTART_UNLESS_STOPPED,
+	RESTART_POLICY_COUNT
+};
+
+struct restart_rule {
+	enum restart_policy policy;
+	unsigned max; /* restarts in a row of RESTART_ON_FAILURE; 0: any number */
+};
+
+struct workload;
 struct workloads;
 struct attachment;
 struct etc_wish;
@@ -84,6 +104,10 @@ struct workloads_config {
 	int logs_fd;             /* directory of log files: ID/NAME.log */
 	struct log_policy log;
 	uint64_t container_limit; /* pod_container.disk where nobody says; 0: none */
+	/* Starts w again, as its policy wants it: by workload_start(), or restart_failed() tells
+	 * why not. Not called before workloads_resume(). */
+	void (*restart)(void *userdata, struct workload *w);
+	void *userdata;
 };
 
 /* What files take on the disk (pod/disk_watch.h). */
@@ -195,6 +219,11 @@ struct workload {
 	char *comment;                 /* NULL: none */
 	bool auto_remove;
 	bool drops_volumes; /* its anonymous volumes go with it (pod/volumes.h) */
+	bool stays; /* it has files of its own: one that cannot be started is as it was before */
+	struct restart_rule restart;
+	unsigned restart_count; /* restarts by its policy since somebody started it */
+	uint64_t restart_at;    /* clock_real() of the next one; 0: none is due */
+	bool stopped;           /* somebody stopped it: its policy rests until somebody starts it */
 	/* A sandbox: it lives until it is stopped, and its containers come and go
 	 * (pod/sandbox.h). */
 	bool lasts;
@@ -216,6 +245,7 @@ struct workload {
 	unsigned n_ever;    /* containers that it has ever had */
 	bool has_roots;     /* what their root file systems lie upon was asked for */
 	size_t n_roots;     /* and is not there yet, for so many of them */
+	bool create_only;   /* it is CREATED when its files are there */
 	bool prepare_due;   /* its files are to be made when the loop turns */
 	bool late_due;      /* they are there, and are given once its network is there */
 	bool start_due;     /* to be started when the loop turns */
@@ -239,11 +269,15 @@ struct workload {
 	struct hosted_wish *wish;            /* what it is to be, until it is up */
 	const struct hosted_ops *hosted_ops; /* of kind vm (pod/hosted.h) */
 	struct loop_timer timer;
+	struct loop_timer again;  /* until restart_at */
+	nsec_t restart_delay;     /* before the last restart; 0: there was none */
+	nsec_t restart_next;      /* before the one that is due */
 	struct loop_timer answer; /* while a container is `unanswered` */
 	struct loop_defer defer;
 	struct list waiters;
 };
 
+/* Nothing of it runs: it has ended, or was not started yet. */
 static inline bool workload_has_ended(const struct workload *w)
 {
 	return w->state >= WORKLOAD_EXITED;
@@ -260,6 +294,9 @@ static inline bool pod_container_has_ended(const struct pod_container *c)
 	return c->status.state >= CONTAINER_EXITED;
 }
 
+const char *restart_policy_word(enum restart_policy policy);
+/* RESTART_POLICY_COUNT: it is none. */
+enum restart_policy restart_policy_of(const char *word);
 const char *workload_state_word(enum workload_state state);
 const char *workload_kind_word(enum workload_kind kind);
 const char *pod_container_state_word(const struct pod_container *c);

@@ -33,6 +33,12 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.attachment = "",
 		.lasts = w->lasts,
 		.drops_volumes = w->drops_volumes,
+		.stays = w->stays,
+		.restart = restart_policy_word(w->restart.policy),
+		.restart_max = w->restart.max,
+		.restart_count = w->restart_count,
+		.restart_delay = w->restart_delay,
+		.stopped = w->stopped,
 	};
 
 	if (plug_print(w, &attachment) < 0)
@@ -85,16 +91,37 @@ int record_put_container(struct run_store *s, const struct pod_container *c, str
 	return run_store_put_container(s, &r, err);
 }
 
-int record_put_all(struct run_store *s, const struct workload *w, struct error *err)
+static int record_put_each(struct run_store *s, const struct workload *w, struct error *err)
 {
+	int r = record_put_workload(s, w, err);
+
+	for (unsigned i = 0; i < w->n_containers && r == 0; i++)
+		r = record_put_container(s, w->containers[i], err);
+	return r;
+}
+
+int record_put_again(struct run_store *s, const struct workload *w, struct error *err)
+{
+	int r = run_store_begin(s, err);
+
+	if (r < 0)
+		return r;
+	(void)record_put_each(s, w, NULL);
+	return run_store_commit(s, err);
+}
+
+int record_put_all(struct run_store *s, const struct workload *w, const char *wish,
+		   struct error *err)
+{
+	const struct run_wish kept = { .id = w->id, .text = wish };
 	int r;
 
 	r = run_store_begin(s, err);
 	if (r < 0)
 		return r;
-	r = record_put_workload(s, w, err);
-	for (unsigned i = 0; i < w->n_containers && r == 0; i++)
-		r = record_put_container(s, w->containers[i], err);
+	r = record_put_each(s, w, err);
+	if (r == 0 && wish)
+		r = run_store_put_wish(s, &kept, err);
 	if (r < 0) {
 		(void)run_store_commit(s, NULL);
 		(void)run_store_drop_workload(s, w->id, NULL);
@@ -104,6 +131,30 @@ int record_put_all(struct run_store *s, const struct workload *w, struct error *
 }
 
 /* ---- reading ---- */
+
+static int record_take_wish(void *data, const struct run_wish *r)
+{
+	char **ret = data;
+
+	*ret = strdup(r->text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int record_wish(struct run_store *s, const struct workload *w, char **ret, struct error *err)
+{
+	char *text = NULL;
+	int r = run_store_each_wish(s, w->id, record_take_wish, &text, err);
+
+	if (r < 0)
+		return error_set(err, r, "read what %s was asked to be", w->path);
+	if (!text)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "what %s was asked to be is not known any more: remove it, and "
+				    "run it anew",
+				    w->path);
+	*ret = text;
+	return 0;
+}
 
 struct record_walk {
 	struct run_store *store;
@@ -218,7 +269,8 @@ static int record_read(void *data, const struct run_workload *r)
 	struct workload *w;
 	int ret;
 
-	if (r->state < 0 || r->state >= WORKLOAD_STATE_COUNT || record_choice(r, &choice) < 0)
+	if (r->state < 0 || r->state >= WORKLOAD_STATE_COUNT || record_choice(r, &choice) < 0 ||
+	    restart_policy_of(r->restart) == RESTART_POLICY_COUNT)
 		return error_set(walk->err, -EBADMSG, "the record of workload %s", r->id);
 	walk->n = 0;
 	ret = run_store_each_container(walk->store, r->id, record_count, walk, walk->err);
@@ -243,6 +295,12 @@ static int record_read(void *data, const struct run_workload *r)
 	w->stop_by = r->stop_by;
 	w->lasts = r->lasts;
 	w->drops_volumes = r->drops_volumes;
+	w->stays = r->stays;
+	w->restart.policy = restart_policy_of(r->restart);
+	w->restart.max = r->restart_max;
+	w->restart_count = r->restart_count;
+	w->restart_delay = r->restart_delay;
+	w->stopped = r->stopped;
 	(void)str_copy(w->request, sizeof(w->request), r->request);
 	w->settings = strdup(r->settings);
 	if (!w->settings) {

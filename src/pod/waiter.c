@@ -41,10 +41,13 @@ static bool waiter_is_due(const struct workload *w, const struct waiter *waiter)
 	case WAITER_STARTED:
 		if (c)
 			return !pod_container_is_created(c) && !c->starting;
-		return !w->refused && w->state != WORKLOAD_STARTING &&
+		return (!w->refused || w->stays) && w->state != WORKLOAD_STARTING &&
 		       w->state != WORKLOAD_STOPPING;
 	case WAITER_ENDED:
-		return c ? pod_container_has_ended(c) : workload_has_ended(w);
+		return c ? pod_container_has_ended(c)
+			 : workload_has_ended(w) && w->state != WORKLOAD_CREATED;
+	case WAITER_IDLE:
+		return workload_has_ended(w);
 	case WAITER_DOWN:
 	case WAITER_REMOVED:
 		return false;

@@ -12,6 +12,7 @@ enum waiter_kind {
 	WAITER_STARTED, /* it, or the one container, runs, or never will; one that was refused is
 			 * gone by then */
 	WAITER_ENDED,   /* it, or the one container, has ended */
+	WAITER_IDLE,    /* it has ended, or was not started yet */
 	WAITER_DOWN,    /* it has, and nothing of it is in a keeper or on a network */
 	WAITER_REMOVED, /* nothing of it, or of the one container, is left */
 };

@@ -10,31 +10,25 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "image/image.h"
+#include "pod/find_keeper.h"
 #include "pod/life.h"
 #include "pod/pause.h"
 #include "pod/plug.h"
 #include "pod/publish.h"
 #include "pod/record.h"
+#include "pod/restart.h"
 #include "pod/sweep.h"
 #include "pod/waiter.h"
 
 /* ---- running ---- */
 
-static int workload_check_parent(struct workloads *all, const struct workload_spec *spec,
-				 struct error *err)
+static int workload_check_room(const struct workloads *all, struct error *err)
 {
-	const struct instance *in =
-		spec->parent ? spec->parent : instances_find(all->config.instances, "");
-
-	if (all->by_id.n >= WORKLOADS_MAX)
-		return error_refuse(err, ERROR_EXHAUSTED,
-				    "this node has %d workloads already, its limit", WORKLOADS_MAX);
-	if (!in || in->state != INSTANCE_READY)
-		return error_refuse(err, in && in->path[0] ? ERROR_PRECONDITION : ERROR_UNAVAILABLE,
-				    "the instance %s is %s",
-				    in && in->path[0] ? in->path : "of the node",
-				    in ? instance_state_word(in->state) : "gone");
-	return 0;
+	return all->by_id.n < WORKLOADS_MAX
+		       ? 0
+		       : error_refuse(err, ERROR_EXHAUSTED,
+				      "this node has %d workloads already, its limit",
+				      WORKLOADS_MAX);
 }
 
 /* The name must not be that of an instance, nor that of the cell that the pod around it has. */
@@ -51,35 +45,6 @@ static int workload_check_name(const struct workload *w, const struct instance *
 	return 0;
 }
 
-/* Its keeper: the instance that is there, or one that is made for it. */
-static int workload_find_keeper(struct workload *w, const struct workload_spec *spec,
-				struct error *err)
-{
-	int r;
-
-	if (w->kind != WORKLOAD_POD) {
-		w->start_due = true;
-		return 0;
-	}
-	r = instance_create(w->all->config.instances, spec->parent,
-			    &(struct instance_spec){ .name = name_last(w->path),
-						     .owner = w->id,
-						     .host_network = str_eq(w->network, "host"),
-						     .cgroup_parent = spec->cgroup_parent,
-						     .sysctls = spec->sysctls,
-						     .host_pids = spec->host_pids,
-						     .host_ipc = spec->host_ipc,
-						     .host_uts = spec->host_uts,
-						     .volumes = !list_empty(&w->shares),
-						     .size = spec->size,
-						     .limits = spec->limits,
-						     .choice = w->choice,
-						     .nic = spec->nic },
-			    workload_on_instance_ready, w, &w->instance, err);
-	w->awaits_keeper = r == 0;
-	return r;
-}
-
 static int workload_begin(struct workload *w, const struct workload_spec *spec, workload_fn done,
 			  void *userdata, struct error *err)
 {
@@ -91,13 +56,15 @@ static int workload_begin(struct workload *w, const struct workload_spec *spec, 
 	r = waiter_add(w, WAITER_STARTED, NULL, done, userdata);
 	if (r < 0)
 		return error_set(err, r, "workload %s", w->path);
-	r = plug_reserve(w, w->all->config.networks, spec, err);
-	if (r < 0)
-		return r;
+	if (!spec->create_only) {
+		r = plug_reserve(w, w->all->config.networks, spec, err);
+		if (r < 0)
+			return r;
+	}
 	r = FAILPOINT("workload.create");
 	if (r < 0)
 		return error_set(err, r, "record workload %s", w->path);
-	r = record_put_all(w->all->config.store, w, err);
+	r = record_put_all(w->all->config.store, w, spec->wish, err);
 	if (r == 0)
 		FAILPOINT_AFTER("workload.create");
 	return r;
@@ -111,7 +78,9 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 	int r;
 
 	image_ballast_spend(all->config.images);
-	r = workload_check_parent(all, spec, err);
+	r = workload_check_room(all, err);
+	if (r == 0)
+		r = keeper_check_parent(all, spec, err);
 	if (r < 0)
 		return r;
 	r = workload_make(spec, &all->config, &w, err);
@@ -129,7 +98,8 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 	publish_workload(all->config.events, w, workload_state_word(w->state));
 
 	/* From here on it exists; a failure is its state. */
-	r = workload_find_keeper(w, spec, &own);
+	if (!w->create_only)
+		r = keeper_find(w, spec, &own);
 	if (r < 0)
 		workload_fail(w, &own);
 	w->prepare_due = r == 0 && w->kind != WORKLOAD_VM;
@@ -150,11 +120,11 @@ static void workload_no_memory(struct workload *w, const char *what, workload_fn
 	done(userdata, w, &err);
 }
 
-void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *userdata)
+static void workload_end(struct workload *w, nsec_t grace, workload_fn done, void *userdata)
 {
 	struct error err = ERROR_INIT;
 
-	if (waiter_add(w, WAITER_ENDED, NULL, done, userdata) < 0) {
+	if (waiter_add(w, WAITER_IDLE, NULL, done, userdata) < 0) {
 		workload_no_memory(w, "stop", done, userdata);
 		return;
 	}
@@ -178,11 +148,17 @@ void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *use
 	FAILPOINT_AFTER("workload.stop");
 }
 
+void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *userdata)
+{
+	restart_rest(w);
+	workload_end(w, grace, done, userdata);
+}
+
 void workload_stop_for(struct workload *w, const char *reason)
 {
 	if (!w->reason[0])
 		(void)str_copy(w->reason, sizeof(w->reason), reason);
-	workload_stop(w, 0, NULL, NULL);
+	workload_end(w, 0, NULL, NULL);
 }
 
 void workload_wait(struct workload *w, struct pod_container *container, workload_fn done,
@@ -204,7 +180,8 @@ void workload_wait_started(struct workload *w, workload_fn done, void *userdata)
 
 bool workload_is_leaving(const struct workload *w)
 {
-	return w->state == WORKLOAD_REMOVING || (w->auto_remove && workload_has_ended(w));
+	return w->state == WORKLOAD_REMOVING ||
+	       (w->auto_remove && workload_has_ended(w) && w->state != WORKLOAD_CREATED);
 }
 
 void workload_forget_waiter(struct workload *w, void *userdata)
@@ -229,7 +206,10 @@ int workload_remove(struct workload *w, bool force, workload_fn done, void *user
 	if (r < 0)
 		return error_set(err, r, "remove %s", w->path);
 	w->auto_remove = true;
-	if (workload_has_ended(w))
+	/* Nothing else moves one on that was not started. */
+	if (w->state == WORKLOAD_CREATED)
+		workload_event(w, WORKLOAD_REMOVE);
+	else if (workload_has_ended(w))
 		loop_defer_schedule(&w->defer);
 	else
 		workload_stop(w, 0, NULL, NULL);
@@ -323,7 +303,8 @@ int pod_container_open_root(const struct pod_container *c, struct error *err)
 		fd = fd_copy(c->fds.rootfs);
 		return fd < 0 ? error_set(err, fd, "open its root") : fd;
 	}
-	if (c->has_rootfs && c->status.state > CONTAINER_RUNNING)
+	if (c->has_rootfs &&
+	    (c->status.state > CONTAINER_RUNNING || c->workload->state == WORKLOAD_CREATED))
 		return image_rootfs_open(c->workload->all->config.images, c->image, c->id, err);
 	return error_refuse(err, ERROR_PRECONDITION, "%s/%s is %s, and has no files",
 			    c->workload->path, c->name, pod_container_state_word(c));

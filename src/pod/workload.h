@@ -27,8 +27,9 @@ struct pod_container *workloads_find_container(const struct workloads *all, cons
 int workload_run(struct workloads *all, const struct workload_spec *spec, workload_fn done,
 		 void *userdata, struct workload **ret, struct error *err);
 
-/* Asks to end, kills after `grace`; done when every container has ended. Here and below, done is
- * only called at once (with err) where there is no memory to wait. */
+/* Asks to end, kills after `grace`; done when every container has ended, or none was started yet.
+ * No policy starts it again (pod/restart.h). Here and below, done is only called at once (with err)
+ * where there is no memory to wait. */
 void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *userdata);
 /* Kills it, for a reason that its record says. */
 void workload_stop_for(struct workload *w, const char *reason);

@@ -107,6 +107,17 @@ int image_rootfs_make(struct image_store *s, struct image *i, const char *contai
 	return eventfd(0, EFD_CLOEXEC);
 }
 
+static unsigned n_rootfs_again; /* that were run again */
+
+int image_rootfs_again(struct image_store *s, struct image *i, const char *container_id,
+		       struct error *err)
+{
+	if (fail_rootfs > 0 && --fail_rootfs == 0)
+		return error_refuse(err, ERROR_PRECONDITION, "its files are gone");
+	n_rootfs_again++;
+	return eventfd(0, EFD_CLOEXEC);
+}
+
 /* No volume is given as files. */
 void mirrors_init(struct mirrors *of, struct loop *l, const struct volume_guard *guard)
 {
@@ -326,6 +337,9 @@ static void synced(struct instance *i)
 	fake_turns();
 }
 
+/* Who starts again what a policy wants. */
+static void (*restart_asked)(void *userdata, struct workload *w);
+
 static void open_daemon(void)
 {
 	struct instances_config config = fake_config();
@@ -340,6 +354,7 @@ static void open_daemon(void)
 	CHECK_INT(instances_new(&fake.all, &config, NULL), 0);
 	CHECK_INT(run_store_each_instance(store, adopt, NULL, NULL), 0);
 	pods.store = store;
+	pods.restart = restart_asked;
 	pods.instances = fake.all;
 	CHECK_INT(workloads_new(&all, &pods), 0);
 	CHECK_INT(workloads_adopt(all, NULL), 0);
@@ -407,6 +422,9 @@ static void told_by(void *userdata, struct workload *w, const struct error *err)
 	}
 }
 
+/* What is run beside that. */
+static struct workload_spec run_more;
+
 static int run(enum workload_kind kind, const char *name, size_t n, struct told *told,
 	       struct workload **ret, struct error *err)
 {
@@ -415,10 +433,13 @@ static int run(enum workload_kind kind, const char *name, size_t n, struct told 
 		{ .name = "one", .image = kind == WORKLOAD_EXECUTABLE ? NULL : "app" },
 		{ .name = "two", .image = kind == WORKLOAD_EXECUTABLE ? NULL : "app" },
 	};
-	struct workload_spec spec = {
-		.kind = kind, .name = name, .network = "own", .containers = c, .n_containers = n
-	};
+	struct workload_spec spec = run_more;
 
+	spec.kind = kind;
+	spec.name = name;
+	spec.network = "own";
+	spec.containers = c;
+	spec.n_containers = n;
 	c[0].command = words;
 	return workload_run(all, &spec, told ? told_by : NULL, told, ret, err);
 }

@@ -153,6 +153,7 @@ static void set_recorded(const char *path, enum workload_state state, const char
 				  .state_word = workload_state_word(state),
 				  .network = "own",
 				  .reason = "",
+				  .restart = "no",
 				  .created_at = w->created_at };
 
 	CHECK_INT(run_store_put_workload(store, &r, NULL), 0);

@@ -80,6 +80,19 @@ static int convert_labels(struct arena *a, Nacre__V1__Workload *m, const char *s
 	return 0;
 }
 
+static int convert_restart(struct arena *a, const struct workload *w, Nacre__V1__Workload *m)
+{
+	if (w->restart.policy == RESTART_NO)
+		return 0;
+	m->restart = arena_alloc(a, sizeof(*m->restart));
+	if (!m->restart)
+		return -1;
+	aurae__runtime__v0__restart_policy__init(m->restart);
+	m->restart->policy = convert_str(restart_policy_word(w->restart.policy));
+	m->restart->max_retries = w->restart.max;
+	return 0;
+}
+
 #define CONVERT_CONTAINERS 9 /* the number of Workload.containers */
 
 static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, uint64_t fields)
@@ -102,6 +115,9 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 	m->resources = settings_resources(a, w->settings);
 	m->security = settings_security(a, w->settings);
 	m->comment = w->comment ? w->comment : m->comment;
+	m->restart_count = w->restart_count;
+	m->restart_at = w->restart_at;
+	m->stopped = w->stopped;
 	if (w->instance) {
 		m->instance = w->instance->path;
 		m->cgroup = w->instance->cgroup;
@@ -115,7 +131,8 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 		m->instance_kind = convert_str(instance_kind_word(w->choice.kind));
 		m->kind_reason = w->choice.reason;
 	}
-	if (convert_attachment(a, w, m) < 0 || convert_labels(a, m, w->settings) < 0)
+	if (convert_attachment(a, w, m) < 0 || convert_labels(a, m, w->settings) < 0 ||
+	    convert_restart(a, w, m) < 0)
 		return NULL;
 	if (fields >> CONVERT_CONTAINERS & 1 && convert_containers(a, w, m) < 0)
 		return NULL;

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec_call.h"
 
+#include <signal.h>
+
 #include "api/instance.pb-c.h"
 #include "api/nacre.pb-c.h"
 #include "base/signal_name.h"
 #include "base/str.h"
+#include "image/image.h"
 #include "keeper/passing.h"
+#include "pod/restart.h"
+#include "pod/stop_signal.h"
 #include "pod/workload.h"
 #include "rpc/server.h"
 #include "runtime/check.h"
@@ -198,6 +203,14 @@ static void signal_done(void *userdata, const struct error *err)
 		rpc_call_reply(userdata, &m.base);
 }
 
+/* Whether somebody wants it to end. */
+static bool exec_signal_ends(const struct pod_container *c, int sig)
+{
+	const char *word = c->image ? c->image->config.stop_signal : "";
+
+	return sig == SIGKILL || sig == stop_signal_parse(word);
+}
+
 void exec_call_signal(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
 	const Nacre__V1__SignalRequest *q = (const Nacre__V1__SignalRequest *)(const void *)request;
@@ -218,6 +231,8 @@ void exec_call_signal(struct rpc_call *call, const ProtobufCMessage *request, vo
 		rpc_call_fail(call, &err);
 		return;
 	}
+	if (exec_signal_ends(c, (int)q->signal))
+		restart_rest(c->workload);
 	peer->ops->signal(peer, c->id, (int)q->signal, false, signal_done, call);
 }
 

@@ -5,6 +5,7 @@
 #include "instance/choose.h"
 #include "isolate/limits_words.h"
 #include "pod/failure.h"
+#include "pod/restart.h"
 #include "pod/workload.h"
 #include "runtime/check.h"
 #include "runtime/container.h"
@@ -17,95 +18,13 @@
 #include "runtime/remote.h"
 #include "runtime/request.h"
 #include "runtime/resources.h"
+#include "runtime/run_spec.h"
 #include "runtime/security.h"
 #include "runtime/services.h"
 #include "runtime/settings.h"
 #include "runtime/size.h"
 #include "runtime/storage/implied.h"
 #include "runtime/volumes_call.h"
-
-/* ---- from request to specification ---- */
-
-static const char *const cell_networks[] = { "own", "host" };
-
-/* What RunCell and RunPod run. */
-struct run_what {
-	Aurae__Runtime__V0__Container **containers;
-	size_t n_containers;
-	struct settings_whole whole;
-};
-
-static int runtime_settings(struct arena *a, const struct run_what *what,
-			    struct pod_container_spec *to, struct error *err)
-{
-	size_t n_used = 0;
-	char field[64];
-	int r;
-
-	r = settings_check_volumes(what->whole.volumes, what->whole.n_volumes, err);
-	for (size_t i = 0; i < what->n_containers && r == 0; i++) {
-		(void)str_printf(field, sizeof(field), "containers[%zu]", i);
-		r = settings_take(a, &to[i], what->containers[i], field, &what->whole, &n_used,
-				  err);
-	}
-	return r;
-}
-
-static int runtime_containers(struct arena *a, const struct run_what *what,
-			      struct workload_spec *spec, struct error *err)
-{
-	Aurae__Runtime__V0__Container **from = what->containers;
-	size_t n = what->n_containers;
-	struct pod_container_spec *to;
-	int r;
-
-	if (n == 0)
-		return error_field(err, ERROR_INVALID, "containers", "required");
-	if (n > WORKLOAD_CONTAINERS_MAX)
-		return error_field(err, ERROR_INVALID, "containers",
-				   "%zu are more than the limit of %d", n, WORKLOAD_CONTAINERS_MAX);
-	to = arena_zalloc(a, n, sizeof(*to));
-	for (size_t i = 0; i < n && to; i++) {
-		r = container_take(a, from[i], i, n, &to[i], err);
-		if (r < 0)
-			return r;
-	}
-	if (!to)
-		return error_set(err, -ENOMEM, "containers");
-	spec->containers = to;
-	spec->n_containers = n;
-	r = runtime_settings(a, what, to, err);
-	return r < 0 ? r : settings_take_whole(a, spec, &what->whole, err);
-}
-
-static int runtime_parent(struct runtime_service *s, const char *field, const char *path,
-			  struct instance **ret, struct error *err)
-{
-	int r = check_path(field, path, err);
-
-	if (r < 0)
-		return r;
-	*ret = NULL;
-	if (str_empty(path))
-		return 0;
-	*ret = instances_find(s->instances, path);
-	return *ret ? 0 : error_field(err, ERROR_NOT_FOUND, field, "there is no instance %s", path);
-}
-
-static int runtime_choose(struct runtime_service *s, const struct instance *parent,
-			  enum instance_kind wish, struct instance_choice *ret, struct error *err)
-{
-	struct error own = ERROR_INIT;
-
-	if (instances_choose(s->instances, parent, wish, ret, &own) == 0)
-		return 0;
-	return error_field(err, own.kind, "kind", "%s", error_text(&own));
-}
-
-static const char *meta_name(const Aurae__Runtime__V0__Meta *meta)
-{
-	return meta ? meta->name : "";
-}
 
 /* ---- RunCell, RunPod ---- */
 
@@ -136,28 +55,8 @@ static bool runtime_failed(struct rpc_call *call, struct workload *w, const stru
 /* What RunCell and RunPod differ in. */
 struct run_method {
 	enum workload_kind kind;
-	const char *parent_field;
-	const char *const *networks; /* NULL: runtime/pod_network.h */
-	size_t n_networks;
 	workload_fn done;
 	void (*handle)(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
-};
-
-/* What their requests have in common. */
-struct run_request {
-	const ProtobufCMessage *message;
-	const Aurae__Runtime__V0__Meta *meta;
-	const char *id, *name, *parent, *network;
-	const Aurae__Runtime__V0__PodNetwork *pod_network;
-	Aurae__Runtime__V0__FurtherNetwork *const *further;
-	size_t n_further;
-	const Aurae__Runtime__V0__PodSecurity *security;
-	bool auto_remove;
-	enum instance_kind wish; /* of a pod; INSTANCE_KIND_COUNT: none */
-	bool cold;
-	Aurae__Runtime__V0__Nic **nics;
-	size_t n_nics;
-	struct run_what what;
 };
 
 /* The statuses for an answer; NULL where the call has been failed instead. */
@@ -292,30 +191,17 @@ static int run_check(struct run_hand *h, struct error *err)
 	const struct run_method *method = h->method;
 	const struct run_request *q = &h->request;
 	const struct run_again again = { h->call, q->message, h->service, method->handle };
+	struct arena *a = rpc_call_arena(h->call);
 	struct workload_spec *spec = &h->spec;
-	struct run_what what;
 	struct target found;
-	bool shared = false;
 	int r;
 
-	what = q->what;
-	what.whole.init = h->service->init;
-	what.whole.security = q->security;
-	*spec = (struct workload_spec){
-		.kind = method->kind,
-		.name = q->name,
-		.auto_remove = q->auto_remove,
-		.request = h->key,
-		.nic = &h->nic,
-	};
+	*spec = (struct workload_spec){ .kind = method->kind, .name = q->name, .request = h->key };
 	r = check_name("meta.name", spec->name, err);
 	if (r == 0)
 		r = settings_check_labels(q->meta, err);
-	if (r == 0 && method->networks)
-		r = check_word("network", q->network, method->networks, method->n_networks,
-			       &spec->network, err);
-	else if (r == 0)
-		r = pod_network_word(q->network, &spec->network, err);
+	if (r == 0)
+		r = run_take_network(q, spec, err);
 	if (r == 0)
 		r = request_find(h->service, q->message, q->id, h->key, &found, err);
 	if (r > 0) {
@@ -323,42 +209,13 @@ static int run_check(struct run_hand *h, struct error *err)
 		return r < 0 ? r : 1;
 	}
 	if (r == 0)
-		r = runtime_parent(h->service, method->parent_field, q->parent, &spec->parent, err);
-	if (r == 0 && method->kind == WORKLOAD_POD)
-		r = runtime_choose(h->service, spec->parent, q->wish, &spec->choice, err);
-	spec->choice.cold = q->cold;
-	/* There the keeper asks its own kernel. */
-	if (r == 0 &&
-	    remote_will_be(spec->parent, method->kind == WORKLOAD_POD ? &spec->choice : NULL))
-		what.whole.base_fd = -1;
-	if (r == 0)
-		r = nics_take(spec->network, q->nics, q->n_nics, spec->parent, &spec->choice,
-			      &h->nic, err);
-	if (r == 0)
-		r = security_take_pod(rpc_call_arena(h->call), spec, q->security,
-				      h->service->cgroup, &shared, err);
-	what.whole.host_ipc = spec->host_ipc;
-	if (r == 0)
-		r = runtime_containers(rpc_call_arena(h->call), &what, spec, err);
-	if (r == 0)
-		r = security_share_pids(spec, shared, err);
-	if (r == 0 && method->kind == WORKLOAD_POD)
-		r = pod_network_take(rpc_call_arena(h->call), q->network, q->pod_network,
-				     h->service->on_network, spec, err);
-	if (r == 0 && method->kind == WORKLOAD_POD)
-		r = pod_network_take_further(rpc_call_arena(h->call), q->further, q->n_further,
-					     q->network, spec, err);
-	if (r == 0)
-		r = settings_add_labels(rpc_call_arena(h->call), &spec->settings, q->meta, err);
-	if (r == 0)
-		r = security_take_name(rpc_call_arena(h->call), spec, err);
-	spec->size = size_of(what.whole.resources, what.containers, what.n_containers);
-	if (r == 0)
-		r = size_check_run(spec->parent, what.whole.resources, what.containers,
-				   what.n_containers, err);
-	if (r == 0)
-		r = remote_check_run(spec, err);
-	return r == 0 ? run_clear_way(&again, q->parent, spec->name, err) : r;
+		r = run_specify(h->service, a, q, spec, &h->nic, err);
+	if (r < 0)
+		return r;
+	spec->wish = settings_text(a, q->message);
+	if (!spec->wish)
+		return error_set(err, -ENOMEM, "keep the request");
+	return run_clear_way(&again, q->parent, spec->name, err);
 }
 
 static int run_now(struct run_hand *h, struct error *err)
@@ -450,23 +307,9 @@ static void run_cell_done(void *userdata, struct workload *w, const struct error
 
 static void run_cell(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
-	static const struct run_method method = { WORKLOAD_CELL, "instance",
-						  cell_networks, ARRAY_SIZE(cell_networks),
-						  run_cell_done, run_cell };
-	const Aurae__Runtime__V0__RunCellRequest *q =
-		(const Aurae__Runtime__V0__RunCellRequest *)(const void *)request;
-	struct run_request common = {
-		.message = request,
-		.meta = q->meta,
-		.id = q->request_id,
-		.name = meta_name(q->meta),
-		.parent = q->instance,
-		.network = q->network,
-		.what = { q->containers,
-			  q->n_containers,
-			  { q->volumes, q->n_volumes, q->resources,
-			    ((const struct runtime_service *)userdata)->cgroup_fd } },
-	};
+	static const struct run_method method = { WORKLOAD_CELL, run_cell_done, run_cell };
+	const struct run_request common = run_cell_request(
+		userdata, (const Aurae__Runtime__V0__RunCellRequest *)(const void *)request);
 	struct error err = ERROR_INIT;
 
 	if (run(call, userdata, &method, &common, &err) < 0)
@@ -491,35 +334,15 @@ static void run_pod_done(void *userdata, struct workload *w, const struct error 
 
 static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
-	static const struct run_method method = { WORKLOAD_POD, "parent", NULL, 0,
-						  run_pod_done, run_pod };
+	static const struct run_method method = { WORKLOAD_POD, run_pod_done, run_pod };
 	const Aurae__Runtime__V0__RunPodRequest *q =
 		(const Aurae__Runtime__V0__RunPodRequest *)(const void *)request;
-	struct run_request common = {
-		.message = request,
-		.meta = q->meta,
-		.id = q->request_id,
-		.name = meta_name(q->meta),
-		.parent = q->parent,
-		.network = q->network,
-		.pod_network = q->pod_network,
-		.further = q->further_networks,
-		.n_further = q->n_further_networks,
-		.security = q->security,
-		.auto_remove = q->auto_remove,
-		.cold = q->cold,
-		.nics = q->nics,
-		.n_nics = q->n_nics,
-		.what = { q->containers,
-			  q->n_containers,
-			  { q->volumes, q->n_volumes, q->resources,
-			    ((const struct runtime_service *)userdata)->cgroup_fd } },
-	};
+	const struct runtime_service *s = userdata;
+	struct run_request common = run_pod_request(s, q);
 	struct error err = ERROR_INIT;
 	int r;
 
-	r = kind_take(q->kind, ((const struct runtime_service *)userdata)->pod_kind, &common.wish,
-		      &err);
+	r = kind_take(q->kind, s->pod_kind, &common.wish, &err);
 	if (r == 0)
 		r = check_unset("ports", q->n_ports > 0, &err);
 	if (r == 0)
@@ -529,6 +352,8 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 }
 
 /* ---- Spawn ---- */
+
+static const char *const spawn_networks[] = { "own", "host" };
 
 static void spawn_removed(struct instance *i)
 {
@@ -661,24 +486,24 @@ static int spawn_check(struct runtime_service *s, struct arena *a,
 	enum instance_kind wish = INSTANCE_KIND_COUNT;
 	int r;
 
-	r = check_name("meta.name", meta_name(q->meta), err);
+	r = check_name("meta.name", run_meta_name(q->meta), err);
 	if (r == 0)
 		r = kind_take(q->kind, INSTANCE_KIND_COUNT, &wish, err);
 	if (r == 0)
-		r = check_word("network", q->network, cell_networks, ARRAY_SIZE(cell_networks),
+		r = check_word("network", q->network, spawn_networks, ARRAY_SIZE(spawn_networks),
 			       &ret->network, err);
 	if (r == 0)
 		r = check_unset("image", !str_empty(q->image), err);
 	if (r == 0)
 		r = check_unset("devices", q->n_devices > 0, err);
 	if (r == 0)
-		r = runtime_parent(s, "parent", q->parent, &ret->parent, err);
+		r = run_parent(s, "parent", q->parent, &ret->parent, err);
 	if (r == 0 && name_depth(q->parent) >= NAME_DEPTH_MAX)
 		r = error_field(err, ERROR_INVALID, "parent",
 				"%s is %d instances deep, nothing can be deeper", q->parent,
 				NAME_DEPTH_MAX);
 	if (r == 0)
-		r = runtime_choose(s, ret->parent, wish, &ret->choice, err);
+		r = run_choose(s, ret->parent, wish, &ret->choice, err);
 	ret->choice.cold = q->cold;
 	if (r == 0)
 		r = nics_take(ret->network, q->nics, q->n_nics, ret->parent, &ret->choice,
@@ -705,9 +530,6 @@ static int spawn_create(struct rpc_call *call, const Aurae__Runtime__V0__SpawnRe
 		if (!spec->settings)
 			return error_set(err, -ENOMEM, "resources");
 	}
-	r = settings_add_labels(rpc_call_arena(call), &spec->settings, q->meta, err);
-	if (r < 0)
-		return r;
 	r = instance_create(all, parent, spec, spawn_done, call, &i, err);
 	/* Where the group is there already, its limits hold before anything lives in it. What fails
 	 * here is told when the instance is ready. */
@@ -729,9 +551,7 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	struct error err = ERROR_INIT;
 	int r;
 
-	r = settings_check_labels(q->meta, &err);
-	if (r == 0)
-		r = request_find(s, request, q->request_id, key, &found, &err);
+	r = request_find(s, request, q->request_id, key, &found, &err);
 	if (r > 0) {
 		if (spawn_repeat(call, request, s, found.instance, spawn, &err) < 0)
 			rpc_call_fail(call, &err);
@@ -740,17 +560,17 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	if (r == 0)
 		r = spawn_check(s, rpc_call_arena(call), q, &plan, &err);
 	if (r == 0)
-		r = run_clear_way(&again, q->parent, meta_name(q->meta), &err);
+		r = run_clear_way(&again, q->parent, run_meta_name(q->meta), &err);
 	if (r > 0)
 		return;
-	if (r == 0 && str_empty(meta_name(q->meta))) {
+	if (r == 0 && str_empty(run_meta_name(q->meta))) {
 		r = id_new(id);
 		if (r < 0)
 			(void)error_set(&err, r, "draw a name");
 		else
 			(void)str_printf(name, sizeof(name), "instance-%.8s", id);
 	} else if (r == 0) {
-		(void)str_copy(name, sizeof(name), meta_name(q->meta));
+		(void)str_copy(name, sizeof(name), run_meta_name(q->meta));
 	}
 	if (r == 0 && plan.parent && plan.parent->state != INSTANCE_READY)
 		r = error_field(&err, ERROR_PRECONDITION, "parent", "the instance %s is %s",

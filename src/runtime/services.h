@@ -27,6 +27,7 @@ struct networks;
 struct loop;
 struct pool;
 struct volumes;
+struct starts;
 struct workloads;
 
 /* aurae.runtime.v0.RuntimeService; userdata: struct runtime_service. */
@@ -63,6 +64,7 @@ struct workload_service {
 	int cgroup_fd;    /* the node's base group */
 	const char *base; /* its path below that root, with a '/' in front */
 	struct copies copies;
+	struct starts *starts;
 };
 
 /* nacre.v1.DiskService; userdata: struct disk_service. */

@@ -761,6 +761,26 @@ void *settings_record(struct arena *a, const char *settings, const ProtobufCMess
 	return *tail ? settings_unpack_any(a, type, tail + 1, strlen(tail + 1)) : NULL;
 }
 
+char *settings_text(struct arena *a, const ProtobufCMessage *m)
+{
+	return settings_pack_any(a, m);
+}
+
+void *settings_message(struct arena *a, const ProtobufCMessageDescriptor *type, const char *text)
+{
+	return settings_unpack_any(a, type, text, strlen(text));
+}
+
+void settings_mounts(struct arena *a, const char *settings, Aurae__Runtime__V0__Container *to)
+{
+	const Nacre__V1__KeptSettings *kept = settings_unpack(a, settings);
+
+	if (!kept || kept->n_mounts == 0)
+		return;
+	to->mounts = kept->mounts;
+	to->n_mounts = kept->n_mounts;
+}
+
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings)
 {
 	Nacre__V1__KeptSettings *kept = settings_unpack(a, settings);

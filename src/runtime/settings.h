@@ -79,6 +79,15 @@ char *settings_with_record(struct arena *a, const char *settings, const Protobuf
 void *settings_record(struct arena *a, const char *settings,
 		      const ProtobufCMessageDescriptor *type);
 
+/* Any message as such a text, and back. NULL without memory, or (back) where it is none of the
+ * type. */
+char *settings_text(struct arena *a, const ProtobufCMessage *m);
+void *settings_message(struct arena *a, const ProtobufCMessageDescriptor *type, const char *text);
+
+/* The mounts that a container has, with the names and paths that they stand for, in the place of
+ * those that it was asked for by. */
+void settings_mounts(struct arena *a, const char *settings, Aurae__Runtime__V0__Container *to);
+
 /* Puts what the text says into what is shown. */
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings);
 /* What its containers share of walls, of a pod; NULL for nothing. */

@@ -13,7 +13,8 @@
 
 static const char *const shown_kinds[] = { "pod", "cell", "executable", "vm", "instance" };
 static const char *const shown_states[] = {
-	"spawning", "ready", "starting", "running", "stopping", "exited", "failed", "removing",
+	"spawning", "ready",  "created", "starting", "running",
+	"stopping", "exited", "failed",  "removing",
 };
 
 static const char *shown_kind(const struct target *t)

@@ -139,20 +139,28 @@ static int stop_instance(struct rpc_call *call, struct workload_service *s, stru
 	return 0;
 }
 
+int stop_call_grace(uint64_t ms, nsec_t *ret, struct error *err)
+{
+	if (ms > STOP_GRACE_MAX_MS)
+		return error_field(err, ERROR_INVALID, "grace_ms",
+				   "%llu is more than an hour (%llu)", (unsigned long long)ms,
+				   (unsigned long long)STOP_GRACE_MAX_MS);
+	*ret = ms * NSEC_PER_MSEC;
+	return 0;
+}
+
 int stop_call_start(struct rpc_call *call, struct workload_service *s,
 		    const Nacre__V1__StopRequest *q, struct error *err)
 {
-	nsec_t grace = q->grace_ms * NSEC_PER_MSEC;
 	struct target t;
+	nsec_t grace;
 	int r;
 
 	r = target_find(s, q->target, &t, err);
+	if (r == 0)
+		r = stop_call_grace(q->grace_ms, &grace, err);
 	if (r < 0)
 		return r;
-	if (q->grace_ms > STOP_GRACE_MAX_MS)
-		return error_field(
-			err, ERROR_INVALID, "grace_ms", "%llu is more than an hour (%llu)",
-			(unsigned long long)q->grace_ms, (unsigned long long)STOP_GRACE_MAX_MS);
 	/* The instance of a pod, named by its id. */
 	if (!t.workload && t.instance->owner[0])
 		t.workload = workloads_find_id(s->workloads, t.instance->owner);

@@ -3,10 +3,14 @@
 #define NACRE_RUNTIME_STOP_CALL_H
 
 #include "api/nacre.pb-c.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 struct rpc_call;
 struct workload_service;
+
+/* Milliseconds between asking and killing, as a time. ERROR_INVALID: more than an hour. */
+int stop_call_grace(uint64_t ms, nsec_t *ret, struct error *err);
 
 /*
  * WorkloadService.Stop: ends the call later, or returns an error.

@@ -14,6 +14,7 @@
 #include "runtime/pause_call.h"
 #include "runtime/processes_call.h"
 #include "runtime/services.h"
+#include "runtime/start_call.h"
 #include "runtime/stats_call.h"
 #include "runtime/stop_call.h"
 #include "runtime/target.h"
@@ -57,6 +58,26 @@ static void stop(struct rpc_call *call, const ProtobufCMessage *request, void *u
 
 	if (stop_call_start(call, userdata, (const Nacre__V1__StopRequest *)(const void *)request,
 			    &err) < 0)
+		rpc_call_fail(call, &err);
+}
+
+/* ---- Start, Restart ---- */
+
+static void start(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	struct error err = ERROR_INIT;
+
+	if (start_call_start(call, userdata, (const Nacre__V1__StartRequest *)(const void *)request,
+			     &err) < 0)
+		rpc_call_fail(call, &err);
+}
+
+static void restart(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	struct error err = ERROR_INIT;
+
+	if (start_call_restart(call, userdata,
+			       (const Nacre__V1__RestartRequest *)(const void *)request, &err) < 0)
 		rpc_call_fail(call, &err);
 }
 
@@ -383,6 +404,8 @@ static const struct rpc_method workload_methods[] = {
 	METHOD("List", list, false, list_call),
 	METHOD("Inspect", inspect, false, inspect),
 	METHOD("Stop", stop, false, stop),
+	METHOD("Start", start, false, start),
+	METHOD("Restart", restart, false, restart),
 	METHOD("Remove", remove, false, remove_target),
 	METHOD("Wait", wait, false, wait),
 	METHOD("Logs", logs, true, logs),

@@ -59,6 +59,17 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, attachment, SQL_TEXT),
 	SQL_COLUMN(run_workload, lasts, SQL_BOOL),
 	SQL_COLUMN(run_workload, drops_volumes, SQL_BOOL),
+	SQL_COLUMN(run_workload, stays, SQL_BOOL),
+	SQL_COLUMN(run_workload, restart, SQL_TEXT),
+	SQL_COLUMN(run_workload, restart_max, SQL_UNSIGNED),
+	SQL_COLUMN(run_workload, restart_count, SQL_UNSIGNED),
+	SQL_COLUMN(run_workload, restart_delay, SQL_U64),
+	SQL_COLUMN(run_workload, stopped, SQL_BOOL),
+};
+
+static const struct sql_column wish_columns[] = {
+	SQL_COLUMN(run_wish, id, SQL_TEXT),
+	SQL_COLUMN(run_wish, text, SQL_TEXT),
 };
 
 static const struct sql_column container_columns[] = {
@@ -106,13 +117,14 @@ enum run_kind {
 	RUN_CONTAINER,
 	RUN_MIRROR,
 	RUN_FORWARD,
+	RUN_WISH,
 	RUN_KIND_COUNT
 };
 
 static const struct {
 	struct sql_table table;
 	const char *each;
-	const char *drop; /* containers and mirrors go with their workload, by triggers */
+	const char *drop; /* containers, mirrors and wishes go with their workload, by triggers */
 } run_kinds[] = {
 	[RUN_INSTANCE] = { { "instance", instance_columns, ARRAY_SIZE(instance_columns) },
 			   "ORDER BY created_at, rowid",
@@ -129,6 +141,9 @@ static const struct {
 	[RUN_FORWARD] = { { "forward", forward_columns, ARRAY_SIZE(forward_columns) },
 			  "ORDER BY rowid",
 			  "DELETE FROM forward WHERE id=?" },
+	[RUN_WISH] = { { "wish", wish_columns, ARRAY_SIZE(wish_columns) },
+		       "WHERE id=?",
+		       "DELETE FROM wish WHERE id=?" },
 };
 static_assert(ARRAY_SIZE(run_kinds) == RUN_KIND_COUNT, "a row for each kind");
 
@@ -183,6 +198,15 @@ static const char *const run_migrations[] = {
 	 "ALTER TABLE container ADD COLUMN own_log INTEGER NOT NULL DEFAULT 0"),
 	("ALTER TABLE workload ADD COLUMN drops_volumes INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE container ADD COLUMN volumes TEXT NOT NULL DEFAULT ''"),
+	("ALTER TABLE workload ADD COLUMN stays INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE workload ADD COLUMN restart TEXT NOT NULL DEFAULT 'no';"
+	 "ALTER TABLE workload ADD COLUMN restart_max INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE workload ADD COLUMN restart_count INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE workload ADD COLUMN restart_delay INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE workload ADD COLUMN stopped INTEGER NOT NULL DEFAULT 0;"
+	 "CREATE TABLE wish(id TEXT PRIMARY KEY, text TEXT NOT NULL);"
+	 "CREATE TRIGGER workload_gone_wish AFTER DELETE ON workload"
+	 " BEGIN DELETE FROM wish WHERE id=OLD.id; END"),
 };
 
 static const struct sql_schema run_schema = {
@@ -413,6 +437,11 @@ int run_store_put_mirror(struct run_store *s, const struct run_mirror *r, struct
 	return run_store_put(s, RUN_MIRROR, r, err);
 }
 
+int run_store_put_wish(struct run_store *s, const struct run_wish *r, struct error *err)
+{
+	return run_store_put(s, RUN_WISH, r, err);
+}
+
 int run_store_drop_instance(struct run_store *s, const char *id, struct error *err)
 {
 	return run_store_drop(s, RUN_INSTANCE, id, err);
@@ -435,6 +464,7 @@ union run_record {
 	struct run_container container;
 	struct run_mirror mirror;
 	struct run_forward forward;
+	struct run_wish wish;
 };
 
 union run_each_fn {
@@ -443,6 +473,7 @@ union run_each_fn {
 	int (*container)(void *data, const struct run_container *r);
 	int (*mirror)(void *data, const struct run_mirror *r);
 	int (*forward)(void *data, const struct run_forward *r);
+	int (*wish)(void *data, const struct run_wish *r);
 };
 
 static int run_store_call(enum run_kind kind, union run_each_fn fn, void *data,
@@ -456,6 +487,8 @@ static int run_store_call(enum run_kind kind, union run_each_fn fn, void *data,
 		return fn.container(data, &record->container);
 	if (kind == RUN_MIRROR)
 		return fn.mirror(data, &record->mirror);
+	if (kind == RUN_WISH)
+		return fn.wish(data, &record->wish);
 	return fn.forward(data, &record->forward);
 }
 
@@ -511,6 +544,18 @@ int run_store_each_forward(struct run_store *s, int (*fn)(void *data, const stru
 			   void *data, struct error *err)
 {
 	return run_store_each(s, RUN_FORWARD, (union run_each_fn){ .forward = fn }, data, err);
+}
+
+int run_store_each_wish(struct run_store *s, const char *workload,
+			int (*fn)(void *data, const struct run_wish *r), void *data,
+			struct error *err)
+{
+	int r;
+
+	r = sql_bind_text(s->db, s->each[RUN_WISH], 1, workload, err);
+	if (r < 0)
+		return r;
+	return run_store_each(s, RUN_WISH, (union run_each_fn){ .wish = fn }, data, err);
 }
 
 int run_store_each_mirror(struct run_store *s, const char *workload,

@@ -69,6 +69,17 @@ struct run_workload {
 	bool lasts;             /* it is a sandbox */
 	bool drops_volumes;     /* its anonymous volumes go with it */
 	uint64_t stop_by; /* of CLOCK_MONOTONIC: a stop that goes on kills it then; 0: none does */
+	bool stays;       /* it has files of its own: it is there again where a start fails */
+	const char *restart; /* pod/restart.h: the word of its policy */
+	unsigned restart_max, restart_count;
+	uint64_t restart_delay; /* ns, before the last one */
+	bool stopped;           /* by somebody: no policy starts it */
+};
+
+/* What a workload was asked to be, to be asked for again. */
+struct run_wish {
+	const char *id; /* of the workload */
+	const char *text;
 };
 
 struct run_container {
@@ -121,8 +132,9 @@ int run_store_put_workload(struct run_store *s, const struct run_workload *r, st
 int run_store_put_container(struct run_store *s, const struct run_container *r, struct error *err);
 int run_store_put_mirror(struct run_store *s, const struct run_mirror *r, struct error *err);
 int run_store_put_forward(struct run_store *s, const struct run_forward *r, struct error *err);
+int run_store_put_wish(struct run_store *s, const struct run_wish *r, struct error *err);
 int run_store_drop_instance(struct run_store *s, const char *id, struct error *err);
-/* Takes the workload's containers and mirrors along. */
+/* Takes the workload's containers, mirrors and wish along. */
 int run_store_drop_workload(struct run_store *s, const char *id, struct error *err);
 int run_store_drop_container(struct run_store *s, const char *id, struct error *err);
 
@@ -137,6 +149,10 @@ int run_store_each_workload(struct run_store *s,
 int run_store_each_container(struct run_store *s, const char *workload,
 			     int (*fn)(void *data, const struct run_container *r), void *data,
 			     struct error *err);
+/* At most one. */
+int run_store_each_wish(struct run_store *s, const char *workload,
+			int (*fn)(void *data, const struct run_wish *r), void *data,
+			struct error *err);
 int run_store_each_forward(struct run_store *s, int (*fn)(void *data, const struct run_forward *r),
 			   void *data, struct error *err);
 int run_store_each_mirror(struct run_store *s, const char *workload,

@@ -49,6 +49,9 @@ class Output(nacre_test.NodeTest):
     def test_every_command(self):
         self.check("run -d", "-d", "--name", "one", "-v", "/etc/hosts:/h:ro", "--tmpfs", "/t:size=1m", "--read-only", "busybox",
                    "sleep", "1000")
+        self.check("create", "--name", "later", "--restart", "on-failure:3", "busybox", "true")
+        self.assertEqual(("created", 3), tuple(self.check("inspect", "later")[k] for k in ("state", "restart_max")))
+        self.node.cli("rm", "later")
         self.check("pod", "--name", "shop", "web=busybox", "sleep", "1000", "--", "db=busybox", "sh", "-c", "exit 3")
         self.check("spawn", "--name", "a")
         self.check("cell", "--in", "a", "--name", "deep", "busybox", "sleep", "1000")
@@ -132,7 +135,7 @@ class Output(nacre_test.NodeTest):
 
     def test_every_command_is_described(self):
         """Of all commands those without a schema are known, so that a new one is thought of."""
-        without = {"execute", "exec", "logs", "attach", "stop", "rm", "image rm", "image pin", "image unpin", "guest default", "guest rm", "vm rmdisk", "network rm", "network disconnect", "volume rm", "daemon", "help", "completion", "man", "signal", "kill", "pause", "unpause",
+        without = {"execute", "exec", "logs", "attach", "start", "stop", "restart", "rm", "image rm", "image pin", "image unpin", "guest default", "guest rm", "vm rmdisk", "network rm", "network disconnect", "volume rm", "daemon", "help", "completion", "man", "signal", "kill", "pause", "unpause",
                    "update", "context create", "context use", "context rm", "identity revoke"}
         man = self.node.cli("help").stdout.split("commands:\n")[1].split("\n\n")[0]
         names = {line[2:].split("  ")[0].strip() for line in man.splitlines()}

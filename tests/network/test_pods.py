@@ -114,6 +114,27 @@ class OnNetworks(nacre_test.NodeTest):
         self.node.cli("rm", "-f", "web")
         self.assertIsNone(fetch("127.0.0.1", 8080))
 
+    def test_started_again(self):
+        a = self.serve("web", "hello", publish=[Port(host_port=8080, port=80)])
+        self.hears("127.0.0.1", 8080, "hello")
+        self.run_pod("fixed", ip="10.171.0.77")
+        self.node.cli("restart", "-t", "0", "web", "fixed")
+        self.hears("127.0.0.1", 8080, "hello")
+        self.assertNotEqual(a.ip, self.attachment("web").ip)
+        self.assertEqual("10.171.0.77", self.attachment("fixed").ip)
+        self.assertIn(f"{self.attachment('web').ip}\tweb", self.inside("web", "cat", "/etc/hosts"))
+        # Its port is taken meanwhile.
+        self.node.cli("stop", "-t", "0", "web")
+        until(lambda: not self.attachment("web").ip, what="it is on no network")
+        self.run_pod("other", publish=[Port(host_port=8080, port=80)])
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.node.workloads.Start(nacre_pb2.StartRequest(target="web"))
+        self.assertEqual(Code.ALREADY_EXISTS, caught.exception.code(), caught.exception.details())
+        self.assertIn("other", caught.exception.details())
+        self.node.cli("rm", "-f", "other")
+        self.node.cli("start", "web")
+        self.hears("127.0.0.1", 8080, "hello")
+
     def test_a_taken_port(self):
         self.run_pod("web", publish=[Port(host_port=8080, port=80)])
         with self.assertRaises(grpc.RpcError) as caught:
