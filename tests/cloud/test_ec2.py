@@ -3,14 +3,17 @@
 """Machines of EC2, made by a node in a cloud of the test's own (tests/lib/fake_ec2.py): however a call goes wrong, none is left."""
 import json
 import os
+import shutil
 import signal
 import sqlite3
+import tempfile
 import threading
 import unittest
 
 import grpc
 
 import fake_ec2
+import faults
 import host
 import nacre_test
 import schema
@@ -372,6 +375,162 @@ class Ends(CloudTest):
         self.assertEqual([], self.helpers())
         self.node.start()
         self.wait_state("vm", "running")
+
+
+@faults.spread
+class Crashes(CloudTest):
+    """Where the build can be made to fail: the daemon ends at each named place, in front of and behind the step."""
+
+    @faults.for_each(faults.places("cloud"))
+    def killed_at(self, place):
+        self.node.stop()
+        self.node.start(env={"NACRE_FAILPOINT": f"{place}=crash"})
+        try:
+            self.run_vm("vm")
+            self.remove("vm")
+        except grpc.RpcError:
+            pass
+        nacre_test.until(lambda: not self.node.alive, what=f"the crash at {place}")
+        self.node.wait()
+        self.node.start()
+        self.assertLessEqual(len(self.cloud.machines), 1)
+        for vm in self.vms():
+            # It goes on, or to its end, before anybody asks.
+            nacre_test.until(lambda: self.state("vm") in ("running", None), what=f"{vm.name} after the crash at {place}")
+
+
+class Keys(unittest.TestCase):
+    """Where the key comes from, and what happens when it ends."""
+
+    def setUp(self):
+        self.cloud = fake_ec2.Cloud().__enter__()
+        self.addCleanup(self.cloud.__exit__)
+
+    def node(self, more="", **env):
+        hidden = {k: "" for k in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")}
+        node = nacre_test.Node(config=self.cloud.config(more), env={**hidden, "AWS_EC2_METADATA_DISABLED": "true", **env})
+        self.addCleanup(node.destroy)
+        return node
+
+    def run_vm(self, node):
+        return CloudTest.stub(node).RunCloudVm(pb2.RunCloudVmRequest(image="ami-1"), timeout=60 * nacre_test.SLOWNESS).vm
+
+    def clear(self, node):
+        stub = CloudTest.stub(node)
+        for vm in stub.ListCloudVms(pb2.ListCloudVmsRequest()).vms:
+            stub.RemoveCloudVm(pb2.RemoveCloudVmRequest(target=vm.name, force=True), timeout=60 * nacre_test.SLOWNESS)
+        self.assertEqual([], self.cloud.alive())
+
+    def write(self, path, key):
+        with open(path + ".new", "w", encoding="ascii") as f:
+            f.write(f"[default]\naws_access_key_id = none\naws_secret_access_key = none\n[nacre]\naws_access_key_id = {key}\n"
+                    f"aws_secret_access_key = {self.cloud.keys[key]['secret']}\n")
+        os.rename(path + ".new", path)
+
+    def test_of_a_file_that_is_replaced(self):
+        folder = tempfile.mkdtemp(prefix="nt-")
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "keys")
+        self.write(path, "AKIDTEST")
+        os.chmod(path, 0o600)
+        node = self.node("    profile: nacre\n", AWS_SHARED_CREDENTIALS_FILE=path)
+        self.run_vm(node)
+        # It ends while one is made; somebody renews the file.
+        self.cloud.keys["AKIDTEST"]["ended"] = True
+        self.cloud.keys["AKIDNEXT"] = {"secret": "other", "token": "", "ended": False}
+        thread = threading.Thread(target=self.run_vm, args=(node,))
+        thread.start()
+        nacre_test.until(lambda: "key has ended" in node.log())
+        self.write(path, "AKIDNEXT")
+        thread.join(60)
+        nacre_test.until(lambda: len(self.cloud.alive()) == 2)
+        self.clear(node)
+
+    def test_of_the_metadata_service(self):
+        self.cloud.keys["ASIAONE"] = {"secret": "one", "token": "session/one==", "ended": False}
+        self.cloud.keys["ASIATWO"] = {"secret": "two", "token": "session/two==", "ended": False}
+        self.cloud.metadata_key = "ASIAONE"
+        node = self.node(AWS_EC2_METADATA_DISABLED="false", AWS_EC2_METADATA_SERVICE_ENDPOINT=self.cloud.url + "/")
+        self.run_vm(node)
+        self.cloud.keys["ASIAONE"]["ended"] = True
+        self.cloud.metadata_key = "ASIATWO"
+        self.run_vm(node)
+        self.assertEqual(2, len(self.cloud.alive()))
+        self.clear(node)
+
+    def test_none(self):
+        node = self.node(HOME="/nonexistent")
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.run_vm(node)
+        self.assertEqual((Code.FAILED_PRECONDITION, True), (caught.exception.code(), "no key" in caught.exception.details()))
+        self.assertEqual([], list(CloudTest.stub(node).ListCloudVms(pb2.ListCloudVmsRequest()).vms))
+
+
+class Configuration(unittest.TestCase):
+    def refused(self, text, *parts):
+        with self.assertRaises(AssertionError) as caught:
+            nacre_test.Node(config="cloud:\n" + text).destroy()
+        for part in parts:
+            self.assertIn(part, str(caught.exception))
+
+    def test_what_is_refused(self):
+        self.refused("  ec2:\n    subnet: s\n", "cloud.ec2.region: required")
+        self.refused("  ec2:\n    region: Über\n", "cloud.ec2.region", "is not the name of a region")
+        self.refused("  ec2:\n    region: r\n    types: [ x ]\n", "cloud.ec2.types", "NAME=CPUS:MEMORY")
+        self.refused("  poll: 1ms\n", "cloud.poll", "a duration from 100ms to 10m")
+
+    def test_without_a_cloud(self):
+        with nacre_test.Node() as node:
+            with self.assertRaises(grpc.RpcError) as caught:
+                CloudTest.stub(node).RunCloudVm(pb2.RunCloudVmRequest(image="ami-1"))
+            self.assertEqual(Code.FAILED_PRECONDITION, caught.exception.code())
+            self.assertIn("cloud.ec2.region", caught.exception.details())
+
+    def test_a_key_is_not_shown_in_the_clear(self):
+        """Over http only a loopback address is asked."""
+        env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+        with nacre_test.Node(config="cloud:\n  ec2:\n    region: r\n    endpoint: http://192.0.2.1/\n", env=env) as node:
+            with self.assertRaises(grpc.RpcError) as caught:
+                CloudTest.stub(node).RunCloudVm(pb2.RunCloudVmRequest(image="ami-1", type="t"))
+            self.assertEqual(Code.INVALID_ARGUMENT, caught.exception.code())
+            self.assertIn("keys are shown over https alone", caught.exception.details())
+
+    def test_another_region(self):
+        """Machines of the region before are shown, and not touched."""
+        with fake_ec2.Cloud() as cloud, nacre_test.Node(config=cloud.config(), env=cloud.env()) as node:
+            stub = CloudTest.stub(node)
+            stub.RunCloudVm(pb2.RunCloudVmRequest(name="vm", image="ami-1"))
+            node.stop()
+            text = host.read(node.config)
+            for words, reason in ((text.replace("eu-test-1", "eu-test-2"), "is in the region eu-test-1, and cloud.ec2.region"),
+                                  ("vm:\n  hardware: no\nspare: no\n", "none is configured any more")):
+                with open(node.config, "w", encoding="utf-8") as f:
+                    f.write(words)
+                node.start()
+                self.assertIn("that the configuration does not name", node.log())
+                with self.assertRaises(grpc.RpcError) as caught:
+                    CloudTest.stub(node).RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm", force=True))
+                self.assertEqual(Code.FAILED_PRECONDITION, caught.exception.code())
+                self.assertIn(reason, caught.exception.details())
+                self.assertEqual(1, len(cloud.alive()))
+                node.stop()
+            with open(node.config, "w", encoding="utf-8") as f:
+                f.write(text)
+            node.start()
+            CloudTest.stub(node).RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm", force=True))
+            self.assertEqual([], cloud.alive())
+
+
+class Sandbox(CloudTest):
+    def test_what_the_helper_is(self):
+        """Nobody, without capabilities, behind a filter, at an empty root; the kernel says it."""
+        (pid,) = nacre_test.until(self.helpers)
+        # The first answer shows that its sandbox is closed.
+        self.run_vm("vm")
+        status = dict(line.split(":\t", 1) for line in host.read(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+        self.assertEqual((["65534"] * 4, "0" * 16, "0" * 16, "1", "2"), (
+            status["Uid"].split(), status["CapEff"], status["CapBnd"], status["NoNewPrivs"], status["Seccomp"]))
+        self.assertEqual(["etc"], os.listdir(f"/proc/{pid}/root"))
 
 
 class Lost(CloudTest):

@@ -362,8 +362,8 @@ class Cloud:
         elif not self.metadata_key or not request.path.startswith(role):
             request.answer(404, b"")
         elif request.path == role:
-            request.answer(200, b"node role", "text/plain")
-        elif urllib.parse.unquote(request.path[len(role):]) != "node role":
+            request.answer(200, b"node+role@x", "text/plain")
+        elif urllib.parse.unquote(request.path[len(role):]) != "node+role@x":
             request.answer(404, b"")
         else:
             self.metadata_asked += 1
