@@ -8,7 +8,8 @@
  * The one table of failpoints: name, who comes there ("any": the daemon, and keepers;
  * "upgrade": only where a daemon meets keepers of another build; "vm": the daemon, with instances
  * in machines; "ahead": likewise, where those are made ahead of need; "network": the daemon, with
- * pods on networks; "sandbox": the daemon, with containers that come and go; "cni": nacre-cni),
+ * pods on networks; "sandbox": the daemon, with containers that come and go; "cni": nacre-cni;
+ * "cloud": the daemon, with machines in a cloud),
  * whether it has a place behind the step too, and what the process is about to do. Used by
  * failpoint.c and failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
  */
@@ -50,6 +51,11 @@ static const struct {
 
 	{ "network.record", "network", false, "record a network" },
 	{ "cni.add", "cni", true, "let plugins put a pod on their network" },
+	{ "cloud.record", "cloud", true, "record a machine that a cloud is to make" },
+	{ "cloud.create", "cloud", true, "ask a cloud for a machine" },
+	{ "cloud.made", "cloud", true, "record what a cloud calls a new machine" },
+	{ "cloud.terminate", "cloud", true, "ask a cloud to end a machine" },
+	{ "cloud.forget", "cloud", true, "drop the record of a machine in a cloud" },
 	{ "network.plug", "network", true, "make the port of a pod" },
 	{ "network.unplug", "network", true, "take the rules of a pod away" },
 	{ "connect.begin", "network", true, "record that a pod comes to a network" },

@@ -14,6 +14,7 @@ struct command_group {
 extern const struct command_group command_group_work;    /* what runs, and is asked of it */
 extern const struct command_group command_group_image;   /* images */
 extern const struct command_group command_group_machine; /* foreign systems, guest sets */
+extern const struct command_group command_group_cloud;   /* machines in a cloud */
 extern const struct command_group command_group_network; /* networks, and ports */
 extern const struct command_group command_group_system;  /* all of them together */
 extern const struct command_group command_group_volume;  /* volumes */

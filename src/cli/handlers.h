@@ -80,6 +80,13 @@ int cmd_guest_rm(const struct cli *cli, const struct args *args);
 int cmd_vm_disks(const struct cli *cli, const struct args *args);
 int cmd_vm_rmdisk(const struct cli *cli, const struct args *args);
 int cmd_vm_run(const struct cli *cli, const struct args *args);
+/* cmd_cloud.c */
+int cmd_cloud_gc(const struct cli *cli, const struct args *args);
+int cmd_cloud_logs(const struct cli *cli, const struct args *args);
+int cmd_cloud_ls(const struct cli *cli, const struct args *args);
+int cmd_cloud_rm(const struct cli *cli, const struct args *args);
+int cmd_cloud_run(const struct cli *cli, const struct args *args);
+int cmd_cloud_stop(const struct cli *cli, const struct args *args);
 /* cmd_network.c */
 int cmd_network_connect(const struct cli *cli, const struct args *args);
 int cmd_network_create(const struct cli *cli, const struct args *args);

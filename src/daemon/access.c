@@ -13,6 +13,8 @@ static const char *const access_reads[] = {
 	"/nacre.v1.WorkloadService/Processes",
 	"/nacre.v1.EventService/*",
 	"/nacre.v1.DiskService/List",
+	"/nacre.v1.CloudService/ListCloudVms",
+	"/nacre.v1.CloudService/CloudVmConsole",
 	"/nacre.v1.NetworkService/ListNetworks",
 	"/nacre.v1.NetworkService/InspectNetwork",
 	"/nacre.v1.ImageService/List",

@@ -268,6 +268,91 @@ static int set_vm_hardware(struct config *c, const char *value)
 	return c->vm.no_hardware || str_eq(value, "auto") ? 0 : -EINVAL;
 }
 
+/* ---- clouds ---- */
+
+static int set_cloud_word(char *to, size_t size, const char *value)
+{
+	return cloud_word_is_valid(value) ? str_copy(to, size, value) : -EINVAL;
+}
+
+static int set_cloud_cluster(struct config *c, const char *value)
+{
+	return name_is_label(value) ? str_copy(c->cloud.cluster, sizeof(c->cloud.cluster), value)
+				    : -EINVAL;
+}
+
+static int set_cloud_poll(struct config *c, const char *value)
+{
+	nsec_t poll;
+
+	if (parse_duration(value, &poll) < 0 || poll < CLOUD_POLL_MIN || poll > CLOUD_POLL_MAX)
+		return -EINVAL;
+	c->cloud.poll = poll;
+	return 0;
+}
+
+static int set_cloud_settle(struct config *c, const char *value)
+{
+	nsec_t settle;
+
+	if (parse_duration(value, &settle) < 0 || settle > CLOUD_SETTLE_MAX)
+		return -EINVAL;
+	c->cloud.settle = settle;
+	return 0;
+}
+
+static int set_ec2_region(struct config *c, const char *value)
+{
+	return name_is_label(value) ? str_copy(c->cloud.region, sizeof(c->cloud.region), value)
+				    : -EINVAL;
+}
+
+/* What else is wrong with it nacre-cloud says, which asks there. */
+static int set_ec2_endpoint(struct config *c, const char *value)
+{
+	if (!str_has_prefix(value, "https://") && !str_has_prefix(value, "http://"))
+		return -EINVAL;
+	return set_cloud_word(c->cloud.endpoint, sizeof(c->cloud.endpoint), value);
+}
+
+static int set_ec2_profile(struct config *c, const char *value)
+{
+	return set_cloud_word(c->cloud.profile, sizeof(c->cloud.profile), value);
+}
+
+static int set_ec2_subnet(struct config *c, const char *value)
+{
+	return set_cloud_word(c->cloud.subnet, sizeof(c->cloud.subnet), value);
+}
+
+static int set_ec2_key_name(struct config *c, const char *value)
+{
+	return set_cloud_word(c->cloud.key_name, sizeof(c->cloud.key_name), value);
+}
+
+static int set_ec2_instance_profile(struct config *c, const char *value)
+{
+	return set_cloud_word(c->cloud.instance_profile, sizeof(c->cloud.instance_profile), value);
+}
+
+static int set_ec2_security_groups(struct config *c, const char *value)
+{
+	struct cloud_settings *s = &c->cloud;
+
+	if (s->n_groups == CLOUD_GROUPS_MAX)
+		return -EINVAL;
+	return set_cloud_word(s->groups[s->n_groups++], sizeof(s->groups[0]), value);
+}
+
+static int set_ec2_types(struct config *c, const char *value)
+{
+	struct cloud_settings *s = &c->cloud;
+
+	if (s->n_types == CLOUD_TYPES_MAX)
+		return -EINVAL;
+	return cloud_type_parse(value, &s->types[s->n_types++]);
+}
+
 /* Absolute paths, parted by colons; each is set_absolute()'s. */
 static int set_directories(char *to, size_t size, const char *value)
 {
@@ -420,6 +505,20 @@ static const struct {
 	{ "cri.network", set_cri_network, "cni or builtin" },
 	{ "cri.streaming_address", set_cri_streaming,
 	  "a loopback address with a port, \"127.0.0.1:0\" or \"[::1]:10010\"" },
+	{ "cloud.cluster", set_cloud_cluster, "1 to 63 of a-z, 0-9 and '-'" },
+	{ "cloud.poll", set_cloud_poll, "a duration from 100ms to 10m" },
+	{ "cloud.settle", set_cloud_settle, "a duration up to 1h" },
+	{ "cloud.ec2.region", set_ec2_region, "the name of a region, as in eu-central-1" },
+	{ "cloud.ec2.endpoint", set_ec2_endpoint, "a URL of https, or of http on this host" },
+	{ "cloud.ec2.profile", set_ec2_profile, "the name of a profile" },
+	{ "cloud.ec2.subnet", set_ec2_subnet, "the id of a subnet, as in subnet-0a1b" },
+	{ "cloud.ec2.security_groups", set_ec2_security_groups,
+	  "the id of a security group, as in sg-0a1b; at most 8 of them", true },
+	{ "cloud.ec2.key_name", set_ec2_key_name, "the name of a key" },
+	{ "cloud.ec2.instance_profile", set_ec2_instance_profile, "the name of a profile" },
+	{ "cloud.ec2.types", set_ec2_types,
+	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in t3.micro=2:1GiB:0.0104; at most 32",
+	  true },
 	{ "storage.container_limit", set_storage_container_limit, "16MiB to 1TiB, or none" },
 	{ "vm.memory", set_vm_memory, "64MiB to 1TiB" },
 	{ "vm.cpus", set_vm_cpus, "1 to 64" },
@@ -452,6 +551,9 @@ void config_init(struct config *c)
 		.network = { .by_default = true,
 			     .conf_dir = "/etc/cni/net.d",
 			     .bin_dirs = "/opt/cni/bin:/usr/lib/cni" },
+		.cloud = { .cluster = "nacre",
+			   .poll = 30 * NSEC_PER_SEC,
+			   .settle = 300 * NSEC_PER_SEC },
 		.vm = { .memory = (uint64_t)256 << 20,
 			.cpus = 1,
 			.heartbeat = 60 * NSEC_PER_SEC,
@@ -626,6 +728,12 @@ static int config_parse(struct config *c, const char *path, const struct buf *te
 	return r;
 }
 
+static bool config_has_cloud(const struct cloud_settings *s)
+{
+	return *s->endpoint || *s->profile || *s->subnet || *s->key_name || *s->instance_profile ||
+	       s->n_groups > 0 || s->n_types > 0;
+}
+
 int config_load(struct config *c, const char *path, bool missing_ok, struct error *err)
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
@@ -641,6 +749,11 @@ int config_load(struct config *c, const char *path, bool missing_ok, struct erro
 		return error_refuse(err, ERROR_INVALID,
 				    "%s: vm.pool: machines of a pool go on from a template, and "
 				    "vm.templates says no",
+				    path);
+	if (r == 0 && !*c->cloud.region && config_has_cloud(&c->cloud))
+		return error_refuse(err, ERROR_INVALID,
+				    "%s: cloud.ec2.region: required beside the other keys of "
+				    "cloud.ec2",
 				    path);
 	return r;
 }

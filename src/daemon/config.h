@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cell/spec.h"
+#include "clouds/plan.h"
 #include "image/image.h"
 #include "image/registry.h"
 #include "instance/model.h"
@@ -50,6 +51,19 @@
  *   cri:
  *     network: cni             # of Kubernetes' pods: its plugins, or builtin: this node's networks
  *     streaming_address: 127.0.0.1:0  # of exec, attach: on loopback; port 0: any
+ *   cloud:
+ *     cluster: nacre           # in the tags of machines in the cloud
+ *     poll: 30s                # between two looks at them while nothing changes
+ *     settle: 5m               # as long the cloud may not know what it has just made
+ *     ec2:                     # Amazon's (doc/cloud.md); region switches it on
+ *       region: eu-central-1
+ *       endpoint: URL          # default: that of the region
+ *       profile: NAME          # of ~/.aws/credentials; default: the environment, else "default"
+ *       subnet: subnet-…
+ *       security_groups: [ sg-… ]
+ *       key_name: NAME         # of the key for SSH that the cloud puts into machines
+ *       instance_profile: NAME # what machines may do in the cloud
+ *       types: [ "t3.micro=2:1GiB:0.0104" ]  # NAME=CPUS:MEMORY:PRICE, to choose from
  *   storage:
  *     container_limit: none    # bytes that a container's writable layer may take
  *   vm:
@@ -99,6 +113,7 @@ struct config {
 		bool plugin_network; /* neither: pods of Kubernetes have none */
 		char streaming_address[64];
 	} cri;
+	struct cloud_settings cloud;
 	struct {
 		uint64_t container_limit; /* 0: none */
 	} storage;

@@ -19,7 +19,9 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "base/title.h"
+#include "clouds/clouds.h"
 #include "cri/services.h"
+#include "daemon/cloud.h"
 #include "daemon/cni.h"
 #include "daemon/config.h"
 #include "daemon/images.h"
@@ -103,6 +105,8 @@ struct daemon {
 	struct cri_runtime_service cri_runtime;
 	struct stream_server *streams;
 	struct remote remote;
+	struct clouds *clouds;
+	struct cloud_service cloud;
 	struct cri_image_service cri_image;
 	bool serving;
 	bool draining;
@@ -356,6 +360,7 @@ static int daemon_add_services(struct daemon *d)
 		{ &disk_service, &d->disk },
 		{ &network_service, &d->network },
 		{ &volume_service, &d->volume },
+		{ &cloud_service, &d->cloud },
 		{ &node_service, &d->node },
 		{ &identity_service, &d->remote.service },
 	};
@@ -395,6 +400,7 @@ static int daemon_add_services(struct daemon *d)
 	};
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
 	d->disk = (struct disk_service){ .pool = d->pool, .root_fd = d->place.root_fd };
+	d->cloud = (struct cloud_service){ .clouds = d->clouds };
 	d->network = (struct network_service){ .networks = d->networks, .workloads = d->workloads };
 	d->volume = (struct volume_service){ .volumes = d->volumes, .workloads = d->workloads };
 	d->node = (struct node_service){ .loop = d->loop,
@@ -522,6 +528,7 @@ static void daemon_become_ready(struct daemon *d)
 	loop_timer_stop(&d->ready_limit);
 	daemon_confine(d);
 	workloads_resume(d->workloads);
+	cloud_begin(d->clouds);
 	instances_sweep(d->instances);
 	image_rootfs_sweep(d->images);
 	FAILPOINT_BEFORE("boot.serve");
@@ -714,6 +721,9 @@ static int daemon_open(struct daemon *d, struct error *err)
 	r = daemon_open_instances(d, err);
 	if (r == 0)
 		r = remote_open(&d->remote, d->loop, d->root_store, d->microvms.issuer, err);
+	if (r == 0)
+		r = cloud_open(&d->clouds, d->loop, &d->config, &d->place, d->root_store,
+			       &d->events, err);
 	if (r < 0)
 		return r;
 	r = daemon_open_workloads(d, err);
@@ -752,6 +762,7 @@ static void daemon_close(struct daemon *d)
 	d->pool = pool_free(d->pool);
 	d->disk_watch = disk_watch_free(d->disk_watch);
 	copies_done(&d->workload.copies);
+	d->clouds = clouds_free(d->clouds);
 	remote_close(&d->remote);
 	microvms_close(&d->microvms);
 	check_calls_free(&d->node);
@@ -772,7 +783,7 @@ static void daemon_close(struct daemon *d)
 
 int daemon_main(int argc, char **argv)
 {
-	struct daemon d = {
+	static struct daemon d = {
 		.options = { .config = "/etc/nacre/config.yaml",
 			     .root = "/var/lib/nacre",
 			     .run = "/run/nacre" },

@@ -414,7 +414,7 @@ static int sandbox_enter_root(enum sandbox_job job, int write_fd, struct error *
 
 	if (job != SANDBOX_NETWORK)
 		return sandbox_empty_root(NULL, err);
-	if (fchown(write_fd, SANDBOX_NETWORK_USER, SANDBOX_NETWORK_USER) < 0)
+	if (write_fd >= 0 && fchown(write_fd, SANDBOX_NETWORK_USER, SANDBOX_NETWORK_USER) < 0)
 		return error_set(err, -errno, "hand the directory over");
 	r = sandbox_names_read(&names, err);
 	return r == 0 ? sandbox_empty_root(&names, err) : r;

@@ -22,7 +22,8 @@ enum sandbox_job {
 	 * Speaks to registries, and writes documents. It stays in the machine's network namespace,
 	 * as nobody, with no capability; its root has copies of /etc/resolv.conf, hosts and
 	 * nsswitch.conf, so that names can be looked up. To begin with it needs CAP_SYS_ADMIN,
-	 * SETPCAP, SETUID, SETGID, DAC_READ_SEARCH and CHOWN: the directory becomes its own.
+	 * SETPCAP, SETUID, SETGID, DAC_READ_SEARCH and CHOWN: the directory, where there is one,
+	 * becomes its own.
 	 */
 	SANDBOX_NETWORK,
 	SANDBOX_JOB_COUNT

@@ -20,7 +20,7 @@
 struct event {
 	uint64_t sequence;  /* from 1 in the life of this daemon */
 	uint64_t time;      /* wall clock, nanoseconds */
-	const char *object; /* "workload", "container", "instance", "image" */
+	const char *object; /* "workload", "container", "instance", "image", "cloud" */
 	const char *kind;   /* these three are words that live for ever */
 	const char *state;  /* the new one, or "removed" */
 	const char *id;

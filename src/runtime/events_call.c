@@ -14,7 +14,8 @@
 #include "runtime/services.h"
 #include "runtime/target.h"
 
-static const char *const events_objects[] = { "workload", "container", "instance", "image" };
+static const char *const events_objects[] = { "workload", "container", "instance", "image",
+					      "cloud" };
 
 struct events_call {
 	struct feed feed;

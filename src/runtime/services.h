@@ -16,6 +16,7 @@
  * userdata.
  */
 
+struct clouds;
 struct events;
 struct foreigns;
 struct identities;
@@ -105,6 +106,12 @@ struct identity_service {
 	struct issuer *issuer;
 	const char *const *listen; /* n_listen addresses */
 	size_t n_listen;
+};
+
+/* nacre.v1.CloudService; userdata: struct cloud_service. */
+extern const struct rpc_service cloud_service;
+struct cloud_service {
+	struct clouds *clouds;
 };
 
 /* nacre.v1.NodeService; userdata: struct node_service. */

@@ -9,10 +9,10 @@
 #include "base/error.h"
 
 /*
- * root.db, in the root directory: the images, networks, volumes and users' certificates of the
- * node. Changes are queued on the loop thread and written on the pool, as many as wait in one
- * transaction with synchronous=FULL; the caller hears of its own when it lies on the disk, or that
- * it does not: each change is made whole or not at all, and they are made in the order of the
+ * root.db, in the root directory: the images, networks, volumes, users' certificates and machines in
+ * clouds of the node. Changes are queued on the loop thread and written on the pool, as many as wait
+ * in one transaction with synchronous=FULL; the caller hears of its own when it lies on the disk, or
+ * that it does not: each change is made whole or not at all, and they are made in the order of the
  * calls. A file NAME-reserve keeps some room, so that removing an image (and opening the database)
  * works on a full disk too. src/image hides this behind image/image.h.
  */
@@ -77,6 +77,16 @@ struct root_volume {
 	uint64_t created_at;
 };
 
+/* A machine in a cloud (clouds/clouds.h). Words are its own; "" where there is none. */
+struct root_cloud_vm {
+	const char *id, *name;
+	const char *request; /* the create call, as it was first sent: words, each with a newline */
+	const char *token;   /* of that call */
+	const char *instance; /* what the cloud calls it */
+	const char *state, *wanted, *reason, *address, *zone;
+	uint64_t created_at, ended_at; /* nanoseconds since 1970; 0: not yet */
+};
+
 /* err is NULL where the change lies on the disk. -ENOSPC says that the disk is full. */
 typedef void (*root_done_fn)(void *userdata, const struct error *err);
 
@@ -116,6 +126,10 @@ int root_store_put_volume(struct root_store *s, const struct root_volume *volume
 			  void *userdata, struct error *err);
 int root_store_drop_volume(struct root_store *s, const char *id, root_done_fn done, void *userdata,
 			   struct error *err);
+int root_store_put_cloud_vm(struct root_store *s, const struct root_cloud_vm *vm, root_done_fn done,
+			    void *userdata, struct error *err);
+int root_store_drop_cloud_vm(struct root_store *s, const char *id, root_done_fn done,
+			     void *userdata, struct error *err);
 
 /* Nothing waits to be written, or is being written: what is read is all that was told. */
 bool root_store_is_idle(const struct root_store *s);
@@ -138,5 +152,9 @@ int root_store_each_volume(struct root_store *s,
 int root_store_each_identity(struct root_store *s,
 			     int (*fn)(void *data, const struct root_identity *identity),
 			     void *data, struct error *err);
+/* In order of creation. */
+int root_store_each_cloud_vm(struct root_store *s,
+			     int (*fn)(void *data, const struct root_cloud_vm *vm), void *data,
+			     struct error *err);
 
 #endif

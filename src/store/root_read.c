@@ -57,6 +57,21 @@ static const struct sql_column volume_columns[] = {
 	SQL_COLUMN(root_volume, created_at, SQL_U64),
 };
 
+static const struct sql_column cloud_vm_columns[] = {
+	SQL_COLUMN(root_cloud_vm, id, SQL_TEXT),
+	SQL_COLUMN(root_cloud_vm, name, SQL_TEXT),
+	SQL_COLUMN(root_cloud_vm, request, SQL_TEXT),
+	SQL_COLUMN(root_cloud_vm, token, SQL_TEXT),
+	SQL_COLUMN(root_cloud_vm, instance, SQL_TEXT),
+	SQL_COLUMN(root_cloud_vm, state, SQL_TEXT),
+	SQL_COLUMN(root_cloud_vm, wanted, SQL_TEXT),
+	SQL_COLUMN(root_cloud_vm, reason, SQL_TEXT),
+	SQL_COLUMN(root_cloud_vm, address, SQL_TEXT),
+	SQL_COLUMN(root_cloud_vm, zone, SQL_TEXT),
+	SQL_COLUMN(root_cloud_vm, created_at, SQL_U64),
+	SQL_COLUMN(root_cloud_vm, ended_at, SQL_U64),
+};
+
 const struct sql_table root_image_table = { "image", image_columns, ARRAY_SIZE(image_columns) };
 const struct sql_table root_layer_table = { "layer", layer_columns, ARRAY_SIZE(layer_columns) };
 const struct sql_table root_network_table = { "network", network_columns,
@@ -64,6 +79,8 @@ const struct sql_table root_network_table = { "network", network_columns,
 const struct sql_table root_identity_table = { "identity", identity_columns,
 					       ARRAY_SIZE(identity_columns) };
 const struct sql_table root_volume_table = { "volume", volume_columns, ARRAY_SIZE(volume_columns) };
+const struct sql_table root_cloud_vm_table = { "cloud_vm", cloud_vm_columns,
+					       ARRAY_SIZE(cloud_vm_columns) };
 
 const struct root_list root_lists[ROOT_LISTS] = {
 	{ "env", offsetof(struct root_image, env) },
@@ -294,6 +311,28 @@ int root_store_each_identity(struct root_store *s,
 			break;
 		sql_read_record(rows, &root_identity_table, &identity);
 		r = fn(data, &identity);
+		assert(root_store_is_idle(s));
+	}
+	return r;
+}
+
+int root_store_each_cloud_vm(struct root_store *s,
+			     int (*fn)(void *data, const struct root_cloud_vm *vm), void *data,
+			     struct error *err)
+{
+	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
+	int r;
+
+	r = sql_prepare_select(s->db, &rows, &root_cloud_vm_table, "ORDER BY created_at, rowid",
+			       err);
+	while (r == 0) {
+		struct root_cloud_vm vm;
+
+		r = sql_next_row(s->db, rows, err, "root.db");
+		if (r <= 0)
+			break;
+		sql_read_record(rows, &root_cloud_vm_table, &vm);
+		r = fn(data, &vm);
 		assert(root_store_is_idle(s));
 	}
 	return r;

@@ -55,6 +55,11 @@ static const char *const root_migrations[] = {
 	"CREATE TABLE volume("
 	" id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, labels TEXT NOT NULL,"
 	" anonymous INTEGER NOT NULL, created_at INTEGER NOT NULL)",
+	"CREATE TABLE cloud_vm("
+	" id TEXT PRIMARY KEY, name TEXT NOT NULL, request TEXT NOT NULL, token TEXT NOT NULL,"
+	" instance TEXT NOT NULL, state TEXT NOT NULL, wanted TEXT NOT NULL, reason TEXT NOT NULL,"
+	" address TEXT NOT NULL, zone TEXT NOT NULL, created_at INTEGER NOT NULL,"
+	" ended_at INTEGER NOT NULL)",
 };
 
 static const struct sql_schema root_schema = {
@@ -81,11 +86,12 @@ static const char *const root_texts[] = {
 	[ROOT_DROP_NETWORK] = "DELETE FROM network WHERE name=?",
 	[ROOT_DROP_IDENTITY] = "DELETE FROM identity WHERE serial=?",
 	[ROOT_DROP_VOLUME] = "DELETE FROM volume WHERE id=?",
+	[ROOT_DROP_CLOUD_VM] = "DELETE FROM cloud_vm WHERE id=?",
 	[ROOT_ADD_IMAGE_LAYER] = "INSERT INTO image_layer(image, position, layer) VALUES(?,?,?)",
 };
 static_assert(ARRAY_SIZE(root_texts) == ROOT_STATEMENT_COUNT, "a text for each statement");
 
-enum root_kind { ROOT_IMAGE, ROOT_NETWORK, ROOT_IDENTITY, ROOT_VOLUME };
+enum root_kind { ROOT_IMAGE, ROOT_NETWORK, ROOT_IDENTITY, ROOT_VOLUME, ROOT_CLOUD_VM };
 
 struct root_change {
 	struct list link;
@@ -96,6 +102,7 @@ struct root_change {
 	struct root_network *network; /* likewise */
 	struct root_identity *identity;
 	struct root_volume *volume;
+	struct root_cloud_vm *vm;
 	struct root_layer *layers;
 	size_t n_layers;
 	root_done_fn done;
@@ -217,6 +224,18 @@ static int root_apply_identity(struct root_store *s, const struct root_change *c
 	return r == 0 ? root_do(s, ROOT_DROP_IDENTITY, err) : r;
 }
 
+static int root_apply_cloud_vm(struct root_store *s, const struct root_change *c, struct error *err)
+{
+	int r;
+
+	if (c->vm) {
+		r = sql_bind_record(s->db, s->put_cloud_vm, &root_cloud_vm_table, c->vm, err);
+		return r == 0 ? sql_finish_write(s->db, s->put_cloud_vm, err, "root.db") : r;
+	}
+	r = sql_bind_text(s->db, s->statements[ROOT_DROP_CLOUD_VM], 1, c->id, err);
+	return r == 0 ? root_do(s, ROOT_DROP_CLOUD_VM, err) : r;
+}
+
 static int root_apply_volume(struct root_store *s, const struct root_change *c, struct error *err)
 {
 	int r;
@@ -242,6 +261,8 @@ static int root_apply(struct root_store *s, const struct root_change *c, struct 
 		return root_apply_identity(s, c, err);
 	if (c->kind == ROOT_VOLUME)
 		return root_apply_volume(s, c, err);
+	if (c->kind == ROOT_CLOUD_VM)
+		return root_apply_cloud_vm(s, c, err);
 	/* Also before a put: its triggers take the old lists away. */
 	r = sql_bind_text(s->db, s->statements[ROOT_DROP_IMAGE], 1, c->id, err);
 	if (r == 0)
@@ -547,6 +568,35 @@ int root_store_drop_identity(struct root_store *s, const char *serial, root_done
 	return root_queue(s, c);
 }
 
+int root_store_put_cloud_vm(struct root_store *s, const struct root_cloud_vm *vm, root_done_fn done,
+			    void *userdata, struct error *err)
+{
+	struct root_change *c = root_change_new(vm->id, done, userdata);
+	int r;
+
+	if (!c)
+		return error_set(err, -ENOMEM, "record a machine in a cloud");
+	c->kind = ROOT_CLOUD_VM;
+	c->vm = arena_memdup(&c->arena, vm, sizeof(*vm));
+	r = c->vm ? root_copy_texts(&c->arena, &root_cloud_vm_table, c->vm) : -ENOMEM;
+	if (r < 0) {
+		root_change_free(c);
+		return error_set(err, r, "record a machine in a cloud");
+	}
+	return root_queue(s, c);
+}
+
+int root_store_drop_cloud_vm(struct root_store *s, const char *id, root_done_fn done,
+			     void *userdata, struct error *err)
+{
+	struct root_change *c = root_change_new(id, done, userdata);
+
+	if (!c)
+		return error_set(err, -ENOMEM, "drop the record of a machine in a cloud");
+	c->kind = ROOT_CLOUD_VM;
+	return root_queue(s, c);
+}
+
 int root_store_put_volume(struct root_store *s, const struct root_volume *volume, root_done_fn done,
 			  void *userdata, struct error *err)
 {
@@ -589,6 +639,8 @@ static int root_store_prepare(struct root_store *s, struct error *err)
 		r = sql_prepare_put(s->db, &s->put_identity, &root_identity_table, err);
 	if (r == 0)
 		r = sql_prepare_put(s->db, &s->put_volume, &root_volume_table, err);
+	if (r == 0)
+		r = sql_prepare_put(s->db, &s->put_cloud_vm, &root_cloud_vm_table, err);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT && r == 0; i++)
 		r = sql_prepare(s->db, &s->statements[i], root_texts[i], err);
 	return r;
@@ -636,6 +688,7 @@ struct root_store *root_store_close(struct root_store *s)
 	(void)sql_finish(s->put_network);
 	(void)sql_finish(s->put_identity);
 	(void)sql_finish(s->put_volume);
+	(void)sql_finish(s->put_cloud_vm);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT; i++)
 		(void)sql_finish(s->statements[i]);
 	(void)sql_close(s->db);

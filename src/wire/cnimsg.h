@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "wire/keyed.h"
 
 /*
  * What the daemon and nacre-cni tell each other: packets of a SOCK_SEQPACKET socket, each a list of
@@ -29,8 +30,7 @@
 #define CNIMSG_WORDS_MAX 4096
 
 struct cnimsg {
-	const char *words; /* in the packet */
-	size_t len;
+	struct keyed words;
 };
 
 /* Appends a word; -EINVAL: no such key, or a value that none can be. Or -ENOMEM. */

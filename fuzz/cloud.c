@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a cloud and its configuration say, by the first byte: an answer in XML, with the machines in
+ * it or an error; a file of keys; the metadata service; a packet between the daemon and its helper.
+ */
+
+#include "base/str.h"
+#include "cloud/credentials.h"
+#include "cloud/ec2.h"
+#include "cloud/xml.h"
+#include "fuzz.h"
+#include "wire/base64.h"
+#include "wire/cloudmsg.h"
+
+static void fuzz_answer(struct fuzz_input in)
+{
+	struct arena arena = ARENA_INIT_LIMIT(1 << 20);
+	const struct xml_node *set, *item;
+	struct error err = ERROR_INIT;
+	struct xml_node *root;
+	struct ec2_machine m;
+	struct ec2_fault f;
+	bool again;
+
+	if (xml_parse(&root, &arena, in.at, in.len, &err) == 0) {
+		if (ec2_judge(400, root, &f, &again, &err) < 0)
+			fuzz_need(*err.text && str_is_clean(f.code));
+		set = xml_find(root, "instancesSet");
+		for (item = set ? set->first : NULL; item; item = item->next) {
+			if (ec2_read_machine(&m, item, &arena, &err) < 0)
+				continue;
+			fuzz_need(str_has_prefix(m.id, "i-") && str_is_clean(m.state));
+			fuzz_need(str_is_clean(m.reason) &&
+				  str_is_utf8(m.reason, strlen(m.reason)));
+			for (size_t i = 0; i < m.n_tags; i++)
+				fuzz_need(str_is_clean(m.tags[i]) && strchr(m.tags[i], '='));
+		}
+	}
+	arena_done(&arena);
+}
+
+static void fuzz_profile(struct fuzz_input in)
+{
+	struct credentials c;
+
+	if (credentials_read_profile(&c, (const char *)in.at, in.len, "default", NULL) > 0)
+		fuzz_need(*c.id && *c.secret && str_is_clean(c.secret) && str_is_clean(c.token));
+}
+
+static void fuzz_metadata(struct fuzz_input in)
+{
+	struct credentials c;
+
+	if (credentials_read_metadata(&c, in.at, in.len, NULL) == 0)
+		fuzz_need(str_is_clean(c.id) && str_is_clean(c.token));
+}
+
+static void fuzz_packet(struct fuzz_input in)
+{
+	struct cloudmsg m;
+	const char *at = NULL;
+	size_t n = 0;
+
+	if (cloudmsg_read(&m, in.at, in.len) < 0)
+		return;
+	while (cloudmsg_next(&m, "tag", &at))
+		n++;
+	fuzz_need(n <= CLOUDMSG_WORDS_MAX && str_is_clean(cloudmsg_get(&m, "id")));
+}
+
+/* What base64 was read into says the same again. */
+static void fuzz_base64(struct fuzz_input in)
+{
+	struct arena arena = ARENA_INIT_LIMIT(1 << 20);
+	char *text = fuzz_str(in), *again;
+	uint8_t *data = arena_alloc(&arena, strlen(text) + 1);
+	uint8_t *same = arena_alloc(&arena, strlen(text) + 4);
+	size_t len, n;
+
+	if (data && same && base64_decode_lines(text, data, &len)) {
+		again = base64_encode(&arena, data, len);
+		fuzz_need(again && base64_decode_lines(again, same, &n) && n == len &&
+			  memcmp(data, same, n) == 0);
+	}
+	arena_done(&arena);
+	free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static void (*const targets[])(struct fuzz_input in) = { fuzz_answer, fuzz_profile,
+								 fuzz_metadata, fuzz_packet,
+								 fuzz_base64 };
+	struct fuzz_input in = { .at = data, .len = size };
+
+	if (size > 0)
+		targets[fuzz_byte(&in) % ARRAY_SIZE(targets)](in);
+	return 0;
+}

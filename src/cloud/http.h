@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLOUD_HTTP_H
+#define NACRE_CLOUD_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/*
+ * One request at a time over HTTP, by libcurl, which keeps the connection for the next. For one
+ * thread. No redirect is followed, no proxy is asked, no cookie is kept.
+ */
+
+struct http {
+	void *curl;
+	const struct buf *authorities; /* certificates (PEM); NULL: there is no TLS */
+};
+
+struct http_request {
+	const char *method, *url;
+	const char *const *headers; /* "NAME: VALUE", n_headers of them */
+	size_t n_headers;
+	const void *body; /* of a POST */
+	size_t body_len;
+	long timeout_ms;
+	size_t answer_max;
+	/* Over a connection of its own: on an old one that turns out to be dead libcurl sends a
+	 * request a second time without a word. */
+	bool fresh;
+};
+
+struct http_answer {
+	int status;
+};
+
+/* Once, before any thread. -ENOMEM. */
+int http_begin(struct error *err);
+int http_init(struct http *h, const struct buf *authorities, struct error *err);
+void http_done(struct http *h);
+/* The body goes into `body`. ERROR_UNAVAILABLE where there is no whole answer; *a is as it was. */
+int http_ask(struct http *h, const struct http_request *q, struct http_answer *a, struct buf *body,
+	     struct error *err);
+
+#endif

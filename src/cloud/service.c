@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cloud/service.h"
+
+#include <errno.h>
+
+#include "base/str.h"
+#include "cloud/ec2_call.h"
+
+struct service_call {
+	struct ec2 *ec2;
+	const struct cloudmsg *q;
+	service_send_fn send;
+	struct arena arena;
+	struct ec2_fault fault;
+};
+
+static int service_begin(struct buf *b, const struct cloudmsg *q, const char *verb)
+{
+	int r = cloudmsg_put(b, "verb", "%s", verb);
+
+	return r < 0 ? r : cloudmsg_put(b, "number", "%s", cloudmsg_get(q, "number"));
+}
+
+static int service_put_machine(struct buf *b, const struct ec2_machine *m)
+{
+	const struct {
+		const char *key, *value;
+	} words[] = { { "id", m->id },         { "token", m->token },
+		      { "state", m->state },   { "type", m->type },
+		      { "zone", m->zone },     { "address", m->address },
+		      { "reason", m->reason }, { "launched", m->launched } };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(words) && r == 0; i++)
+		if (!str_empty(words[i].value))
+			r = cloudmsg_put(b, words[i].key, "%s", words[i].value);
+	for (size_t i = 0; i < m->n_tags && r == 0; i++)
+		r = cloudmsg_put(b, "tag", "%s", m->tags[i]);
+	return r;
+}
+
+static int service_put_error(struct buf *b, const struct ec2_fault *f, const struct error *err)
+{
+	int r = cloudmsg_put(b, "kind", "%d", (int)err->kind);
+
+	if (r == 0)
+		r = cloudmsg_put(b, "text", "%s", error_text(err));
+	if (r == 0 && *f->code)
+		r = cloudmsg_put(b, "code", "%s", f->code);
+	if (r == 0 && f->unknown)
+		r = cloudmsg_put(b, "unknown", "yes");
+	return r;
+}
+
+static int service_create(struct service_call *c, struct buf *b, struct error *err)
+{
+	struct ec2_machine m;
+	int r = ec2_create(c->ec2, c->q, &c->arena, &m, &c->fault, err);
+
+	if (r == 0 && service_put_machine(b, &m) < 0)
+		r = error_set(err, -ENOMEM, "answer");
+	return r;
+}
+
+static int service_tell_machine(void *userdata, const struct ec2_machine *m)
+{
+	struct service_call *c = userdata;
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	int r = service_begin(&b, c->q, "vm");
+
+	if (r == 0)
+		r = service_put_machine(&b, m);
+	return r < 0 || c->send(&b) ? r : -EPIPE;
+}
+
+static int service_list(struct service_call *c, struct buf *b, struct error *err)
+{
+	int r = ec2_list(c->ec2, c->q, service_tell_machine, c, &c->fault, err);
+
+	(void)b;
+	return r < 0 && !err->code ? error_set(err, r, "answer") : r;
+}
+
+static int service_terminate(struct service_call *c, struct buf *b, struct error *err)
+{
+	const char *state;
+	int r = ec2_terminate(c->ec2, cloudmsg_get(c->q, "id"), &c->arena, &state, &c->fault, err);
+
+	if (r == 0 && cloudmsg_put(b, "state", "%s", state) < 0)
+		r = error_set(err, -ENOMEM, "answer");
+	return r;
+}
+
+static int service_console(struct service_call *c, struct buf *b, struct error *err)
+{
+	const char *output, *time;
+	int r = ec2_console(c->ec2, cloudmsg_get(c->q, "id"), &c->arena, &output, &time, &c->fault,
+			    err);
+
+	if (r == 0 && (cloudmsg_put(b, "output", "%s", output) < 0 ||
+		       cloudmsg_put(b, "time", "%s", time) < 0))
+		r = error_set(err, -ENOMEM, "answer");
+	return r;
+}
+
+static const struct {
+	const char *verb;
+	int (*serve)(struct service_call *c, struct buf *b, struct error *err);
+} service_verbs[] = {
+	{ "create", service_create },
+	{ "list", service_list },
+	{ "terminate", service_terminate },
+	{ "console", service_console },
+};
+
+static int service_run(struct service_call *c, struct buf *b, struct error *err)
+{
+	const char *verb = cloudmsg_get(c->q, "verb");
+
+	for (size_t i = 0; i < ARRAY_SIZE(service_verbs); i++)
+		if (str_eq(service_verbs[i].verb, verb))
+			return service_verbs[i].serve(c, b, err);
+	return error_refuse(err, ERROR_UNSUPPORTED, "nacre-cloud knows no verb \"%.32s\"", verb);
+}
+
+static void service_answer(const struct cloudmsg *q, const struct buf *words,
+			   const struct ec2_fault *f, const struct error *err, service_send_fn send)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	int r = service_begin(&b, q, "done");
+
+	if (r == 0 && err)
+		r = service_put_error(&b, f, err);
+	else if (r == 0 && words->len)
+		r = buf_add(&b, buf_data(words), words->len);
+	/* Without an answer the daemon waits until this process ends. */
+	if (r == 0)
+		(void)send(&b);
+}
+
+void service_refuse(const struct cloudmsg *q, const struct error *err, service_send_fn send)
+{
+	service_answer(q, NULL, &(struct ec2_fault){ .code = "" }, err, send);
+}
+
+bool service_serve(struct ec2 *e, const struct cloudmsg *q, service_send_fn send)
+{
+	struct service_call c = {
+		.ec2 = e, .q = q, .send = send, .arena = ARENA_INIT_LIMIT(EC2_ANSWER_MEMORY)
+	};
+	_cleanup_(buf_done) struct buf words = BUF_INIT;
+	struct error err = ERROR_INIT;
+	int r = service_run(&c, &words, &err);
+
+	service_answer(q, &words, &c.fault, r < 0 ? &err : NULL, send);
+	arena_done(&c.arena);
+	return r == 0 || !c.fault.stale;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLOUD_SERVICE_H
+#define NACRE_CLOUD_SERVICE_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "cloud/ec2.h"
+#include "wire/cloudmsg.h"
+
+/*
+ * What nacre-cloud does for the daemon (wire/cloudmsg.h): each request is one call of the cloud.
+ */
+
+/* Sends one packet to the daemon; false where it could not. */
+typedef bool (*service_send_fn)(const struct buf *packet);
+
+/* Answers q, by any number of packets. false: the key has ended, and this process cannot find
+ * another one; it is to end. */
+bool service_serve(struct ec2 *e, const struct cloudmsg *q, service_send_fn send);
+/* The answer to a request that nobody can serve. */
+void service_refuse(const struct cloudmsg *q, const struct error *err, service_send_fn send);
+
+#endif

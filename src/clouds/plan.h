@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLOUDS_PLAN_H
+#define NACRE_CLOUDS_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+/*
+ * What the configuration says of a cloud, and which type of machine is chosen from it. Pure.
+ */
+
+#define CLOUD_WORD_MAX 127 /* a name of the cloud's */
+#define CLOUD_GROUPS_MAX 8
+#define CLOUD_TYPES_MAX 32
+#define CLOUD_POLL_MIN (100 * NSEC_PER_MSEC)
+#define CLOUD_POLL_MAX (600 * NSEC_PER_SEC)
+#define CLOUD_SETTLE_MAX (3600 * NSEC_PER_SEC)
+
+/* A type of machine: the table of prices, in the order of the configuration. */
+struct cloud_type {
+	char name[32];
+	unsigned cpus;
+	uint64_t memory;
+	uint64_t price; /* of an hour, in millionths of whatever; 0: not told */
+};
+
+struct cloud_settings {
+	char region[64]; /* "": there is no cloud */
+	char endpoint[256], profile[CLOUD_WORD_MAX + 1];
+	char cluster[64];
+	char subnet[CLOUD_WORD_MAX + 1], key_name[CLOUD_WORD_MAX + 1];
+	char instance_profile[CLOUD_WORD_MAX + 1];
+	char groups[CLOUD_GROUPS_MAX][64];
+	size_t n_groups;
+	struct cloud_type types[CLOUD_TYPES_MAX];
+	size_t n_types;
+	nsec_t poll;   /* between two looks at all machines while nothing changes */
+	nsec_t settle; /* as long the cloud may not know what it has just made */
+};
+
+/* A word as the names of the cloud's are: printable ASCII without blanks, quotes and commas. */
+bool cloud_word_is_valid(const char *word);
+/* "NAME=CPUS:MEMORY", and ":PRICE" where it has one: "t3.small=2:2GiB:0.0208". -EINVAL. */
+int cloud_type_parse(const char *text, struct cloud_type *ret);
+/* The cheapest type with so much of both, the first one of those; where one has no price it is the
+ * first of the table. ERROR_INVALID names `type`, ERROR_EXHAUSTED what is too much. */
+int cloud_plan_type(const struct cloud_settings *s, unsigned cpus, uint64_t memory,
+		    const struct cloud_type **ret, struct error *err);
+
+#endif
