@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "cli/spec.h"
 #include "cli/table.h"
-#include "cli/walls.h"
+#include "cli/mount_words.h"
 
 #define CLOUD_METHOD "/nacre.v1.CloudService/"
 
@@ -85,7 +85,7 @@ static int cloud_run_fill(const struct args *args, Nacre__V1__RunCloudVmRequest 
 	q->dry_run = args_flag(args, "dry-run");
 	if (cpus && parse_u32(cpus, &q->cpus) < 0)
 		return error_refuse(err, ERROR_INVALID, "--cpus: \"%s\" is no number", cpus);
-	if (memory && walls_size(memory, &q->memory) < 0)
+	if (memory && mount_words_size(memory, &q->memory) < 0)
 		return error_refuse(err, ERROR_INVALID, "--memory: \"%s\" is no size", memory);
 	if (*q->type && (cpus || memory))
 		return error_refuse(err, ERROR_INVALID,
