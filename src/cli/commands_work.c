@@ -75,7 +75,8 @@
 		  "of each of its processes: nofile=1024:4096; may be given again" },              \
 		{ "init", 0, NULL, "a small first process that reaps, and passes signals on" },    \
 		{ "security-profile", 0, "NAME",                                                   \
-		  "baseline: as docker and podman have it; restricted: no capability" },           \
+		  "baseline: as docker and podman have it; restricted: no capability; "            \
+		  "privileged" },                                                                  \
 	{                                                                                          \
 		"disk", 0, "SIZE", "its root takes at most so much of the disk: 64m, 1g"           \
 	}

@@ -99,8 +99,9 @@ static int profile_take(struct container_security *to, const char *profile, cons
 	if (to->may_gain || str_eq(profile, restricted))
 		return 0;
 	(void)str_printf(name, sizeof(name), "%s.profile", field);
-	return error_field(err, ERROR_INVALID, name, "\"%.40s\" is neither \"%s\" nor \"%s\"",
-			   profile, baseline, restricted);
+	return error_field(err, ERROR_INVALID, name,
+			   "\"%.40s\" is none of \"%s\", \"%s\" and \"privileged\"", profile,
+			   baseline, restricted);
 }
 
 /* "ALL" that is dropped leaves what is added by name; one that is added is all but what is dropped
@@ -334,11 +335,20 @@ int security_take(struct arena *a, struct pod_container_spec *to,
 		  const Aurae__Runtime__V0__Security *from, const char *field, struct error *err)
 {
 	struct container_security *s = &to->security;
+	Aurae__Runtime__V0__Security all;
+	static char none[] = "";
 	int r;
 
 	*s = (struct container_security){ .has_caps = false };
 	if (!from)
 		return 0;
+	/* Two names of the same. */
+	if (str_eq(from->profile, "privileged")) {
+		all = *from;
+		all.profile = none;
+		all.privileged = true;
+		from = &all;
+	}
 	r = profile_take(s, from->profile, field, err);
 	if (r == 0)
 		r = privilege_take(s, from, field, err);

@@ -80,7 +80,7 @@ class Confined(steps.StepsTest):
         free = run("--security-opt", "seccomp=unconfined", "--security-opt", "no-new-privileges=false", "--group-add", "7")
         self.assertEqual((int(plain["Seccomp_filters"]) - 1, "0", "0 7 "), (int(free["Seccomp_filters"]), free["NoNewPrivs"], free["Groups"]))
         for options, words in ((("--cap-add", "FLY"), "is no capability"), (("--group-add", "x"), "the number of a group"),
-                               (("--security-opt", "label=x"), "not \"label=x\""), (("--security-profile", "none"), "neither \"baseline\"")):
+                               (("--security-opt", "label=x"), "not \"label=x\""), (("--security-profile", "none"), "none of \"baseline\"")):
             done = self.node.cli("run", *options, "busybox", "true", check=False)
             self.assertNotEqual(0, done.returncode)
             self.assertIn(words, done.stderr)

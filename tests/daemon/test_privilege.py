@@ -94,6 +94,8 @@ class Privilege(steps.StepsTest):
         self.assertEqual("made", self.sh("mkdir /sys/fs/cgroup/x 2>/dev/null || touch /proc/sys/vm/swappiness && echo made"))
         self.assertNotEqual("0", self.sh("cat /proc/interrupts | wc -c"))
         self.assertTrue(self.inspect("p").containers[0].security.privileged)
+        other = self.node.cli("run", "--rm", "--security-profile", "privileged", "busybox", "sh", "-c", "grep CapEff /proc/self/status; grep -c ' /proc/' /proc/self/mountinfo; true")
+        self.assertEqual([f"CapEff:\t{int(line.split()[1], 16):016x}", "0"], other.stdout.splitlines())
         self.assertRefused(Code.INVALID_ARGUMENT, "containers[0].security.privileged",
                            lambda: self.pod("q", container("true", security=Security(privileged=True, profile="baseline"))))
 
