@@ -33,6 +33,8 @@ static int rows_heads(struct rows *r, struct error *err)
 		abort();
 	ret = template_heads(r->format, r->view->head, memory, err);
 	(void)fclose(memory);
+	if (!text)
+		abort();
 	if (ret < 0)
 		return ret;
 	r->table.n_columns = 1;
@@ -68,6 +70,8 @@ int rows_add(struct rows *r, const void *own, const void *docker, struct error *
 		abort();
 	r->view->docker(&(struct json){ .to = memory, .compact = true }, docker);
 	(void)fclose(memory);
+	if (!json)
+		abort();
 	if (!r->is_table)
 		return template_write(r->format, json, stdout, err);
 	memory = open_memstream(&line, &len);
@@ -75,6 +79,8 @@ int rows_add(struct rows *r, const void *own, const void *docker, struct error *
 		abort();
 	ret = template_write(r->format, json, memory, err);
 	(void)fclose(memory);
+	if (!line)
+		abort();
 	if (ret == 0)
 		rows_cells(r, line, TABLE_PLAIN);
 	return ret;

@@ -163,7 +163,8 @@ static const char *value_printed(const struct template_run *t,
 		abort();
 	write(v, memory);
 	(void)fclose(memory);
-	kept = arena_strdup(t->arena, text);
+	/* There is none where it could not grow. */
+	kept = text ? arena_strdup(t->arena, text) : NULL;
 	if (!kept)
 		abort();
 	return kept;
@@ -687,6 +688,8 @@ int template_write(const char *text, const char *json, FILE *to, struct error *e
 	t.to = memory;
 	r = template_do(&t);
 	(void)fclose(memory);
+	if (!written)
+		abort();
 	if (r == 0)
 		(void)fprintf(to, "%s\n", written);
 	return r;

@@ -102,7 +102,7 @@ class When(nacre_test.NodeTest):
     def test_what_cannot_be_pulled(self):
         """A wrong word; an image that no registry has, told as a pull tells it; an id, which is no name of any registry."""
         done = self.node.cli("run", "--pull", "soon", self.image, check=False)
-        self.assertIn("none of missing, always, never", done.stderr)
+        self.assertIn("none of missing, always, newer, never", done.stderr)
         self.assertEqual(0, self.pulls())
         done = self.node.cli("run", f"{self.registry.host}/a/none:1", check=False)
         self.assertEqual((125, ""), (done.returncode, done.stdout))
