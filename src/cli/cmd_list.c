@@ -79,7 +79,29 @@ static bool ps_has_ports(const Nacre__V1__ListResponse *list)
 	return false;
 }
 
-static void ps_table(const struct cli *cli, const Nacre__V1__ListResponse *list)
+static bool ps_cloud_is_shown(const Nacre__V1__CloudVm *vm, bool all)
+{
+	return all || (!str_eq(vm->state, "exited") && !str_eq(vm->state, "failed"));
+}
+
+static void ps_cloud_row(struct table *t, const Nacre__V1__CloudVm *vm, bool has_ports, nsec_t now)
+{
+	char created[TEXT_SIZE];
+
+	text_ago(created, now, vm->created_at);
+	table_add(t, vm->id);
+	table_add(t, vm->name);
+	table_add(t, vm->provider);
+	table_add_color(t, view_state_color(vm->state), vm->state);
+	table_add(t, created);
+	if (has_ports)
+		table_add(t, "");
+	table_add(t, vm->image);
+}
+
+/* clouds: NULL where nobody asked for them. */
+static void ps_table(const struct cli *cli, const Nacre__V1__ListResponse *list,
+		     const Nacre__V1__ListCloudVmsResponse *clouds, bool all)
 {
 	enum { PS_PORTS = 5 };
 	static const char *const heads[] = { "ID",    "NAME",    "KIND",
@@ -94,6 +116,9 @@ static void ps_table(const struct cli *cli, const Nacre__V1__ListResponse *list)
 			table_add_color(&t, TABLE_BOLD, heads[i]);
 	for (size_t i = 0; i < list->n_workloads; i++)
 		ps_row(&t, list->workloads[i], has_ports, now);
+	for (size_t i = 0; clouds && i < clouds->n_vms; i++)
+		if (ps_cloud_is_shown(clouds->vms[i], all))
+			ps_cloud_row(&t, clouds->vms[i], has_ports, now);
 	table_write(&t, stdout, cli->color);
 	table_done(&t);
 }
@@ -133,6 +158,38 @@ static void ps_choose(Nacre__V1__ListResponse *list, const struct ps_filter *fil
 	list->n_workloads = n - n_before;
 	memmove(list->workloads, list->workloads + n_before,
 		list->n_workloads * sizeof(*list->workloads));
+}
+
+/* Machines in a cloud, for people: a program knows whether it wants them (nacre cloud ls). NULL
+ * where there are none for this user, or with err. */
+static Nacre__V1__ListCloudVmsResponse *ps_ask_clouds(const struct cli *cli, struct error *err)
+{
+	Nacre__V1__ListCloudVmsRequest request = NACRE__V1__LIST_CLOUD_VMS_REQUEST__INIT;
+	Nacre__V1__ListCloudVmsResponse *list;
+
+	list = client_ask_once(&cli->daemon, "/nacre.v1.CloudService/ListCloudVms", &request.base,
+			       &nacre__v1__list_cloud_vms_response__descriptor, 0, err);
+	/* A policy may not allow it, and a daemon of an older release does not know it. */
+	if (!list && (err->kind == ERROR_DENIED || err->kind == ERROR_UNSUPPORTED))
+		*err = (struct error)ERROR_INIT;
+	return list;
+}
+
+static int ps_show_table(const struct cli *cli, const struct args *args,
+			 const Nacre__V1__ListResponse *list)
+{
+	bool whole = !args_value(args, "kind") && !args_value(args, "state") &&
+		     !args_value(args, "filter") && !args_value(args, "last") &&
+		     !args_flag(args, "latest") && !args->n_operands;
+	_cleanup_message_ Nacre__V1__ListCloudVmsResponse *clouds = NULL;
+	struct error err = ERROR_INIT;
+
+	if (whole)
+		clouds = ps_ask_clouds(cli, &err);
+	if (err.code)
+		return cli_fail(&err);
+	ps_table(cli, list, clouds, args_flag(args, "all"));
+	return 0;
 }
 
 static Nacre__V1__ListResponse *ps_ask(const struct cli *cli, const struct args *args,
@@ -202,7 +259,7 @@ int cmd_ps(const struct cli *cli, const struct args *args)
 	} else if (cli->json) {
 		ps_json(list);
 	} else {
-		ps_table(cli, list);
+		return ps_show_table(cli, args, list);
 	}
 	return 0;
 }

@@ -31,12 +31,12 @@ static const struct command cloud_commands[] = {
 		.operands = "IMAGE",
 		.summary = "run an image of a cloud as a machine there",
 		.help = "IMAGE is an image of Amazon's EC2. The machine has the system of the "
-			"image, and no nacre in\n"
-			"it. It is ended by `nacre cloud stop` or rm, and in no other case left "
-			"behind: also where\n"
-			"this node dies in the middle. The configuration says which region, "
-			"subnet and groups\n"
-			"(doc/cloud.md). Prints its name when the cloud has made it.\n"
+			"image, and no nacre\n"
+			"in it. It is ended by `nacre cloud stop` or rm, and in no other case "
+			"left behind: also\n"
+			"where this node dies in the middle. The configuration says which "
+			"region, subnet and\n"
+			"groups (doc/cloud.md). Prints its name when the cloud has made it.\n"
 			"\n"
 			"    nacre cloud run --name web --cpus 2 --memory 4g "
 			"ami-0abcdef0123456789\n"
@@ -53,8 +53,8 @@ static const struct command cloud_commands[] = {
 		.operands = "",
 		.summary = "list the machines of this node in the cloud",
 		.help = "With what the cloud says of them, and why one failed or ended. Those "
-			"that have ended are\n"
-			"shown until they are removed.",
+			"that have ended\n"
+			"are shown until they are removed.",
 		.run = cmd_cloud_ls,
 	},
 	{
@@ -91,11 +91,11 @@ static const struct command cloud_commands[] = {
 		.name = "cloud gc",
 		.operands = "",
 		.summary = "end machines in the cloud that nobody has a record of",
-		.help = "Machines have tags that say which node has made them. Of a node that has "
+		.help = "Machines have tags that say which node has made them. Where a node has "
 			"lost its disk\n"
 			"they go on, and cost. This ends those of this node (or of another one) "
-			"that this node has\n"
-			"no record of, and prints them.\n"
+			"that this node\n"
+			"has no record of, and prints them.\n"
 			"\n"
 			"    nacre cloud gc --dry-run\n"
 			"    nacre cloud gc --node 5f0c2b7d9e1a3c48",

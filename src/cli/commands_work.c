@@ -511,7 +511,9 @@ static const struct command work_commands[] = {
 		.summary = "list what runs",
 		.help = "Pods, cells, executables and instances, in the order in which they were "
 			"made; with\n"
-			"PATH only those inside of that instance, at any depth.\n"
+			"PATH only those inside of that instance, at any depth. Machines in a "
+			"cloud stand at the\n"
+			"end of the table; for programs `nacre cloud ls` has them.\n"
 			"\n"
 			"Of several filters one of each key must fit, but all labels. --format "
 			"takes templates of\n"

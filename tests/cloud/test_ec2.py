@@ -99,11 +99,14 @@ class Life(CloudTest):
             self.assertEqual(("subnet-1", "sg-1", "sg-2", "required", "terminate"), (
                 q["SubnetId"], q["SecurityGroupId.1"], q["SecurityGroupId.2"], q["MetadataOptions.HttpTokens"],
                 q["InstanceInitiatedShutdownBehavior"]))
+            self.assertEqual([vm.id, "web", "ec2", "running"], self.node.cli("ps").stdout.splitlines()[-1].split()[:4])
             console = self.api.CloudVmConsole(pb2.CloudVmConsoleRequest(target="web"))
             self.assertEqual((machine.console.encode(), "2026-01-01T00:00:00.000Z"), (console.output, console.time))
             self.assertFails(Code.FAILED_PRECONDITION, lambda: self.remove("web", force=False), "has not ended")
             self.assertEqual("exited", self.api.StopCloudVm(pb2.StopCloudVmRequest(target=vm.id)).vm.state)
             self.assertEqual([], self.cloud.alive())
+            self.assertNotIn("web", self.node.cli("ps").stdout)
+            self.assertIn("exited", self.node.cli("ps", "-a").stdout)
             # Ending what has ended is fine.
             self.assertEqual("exited", self.api.StopCloudVm(pb2.StopCloudVmRequest(target="web")).vm.state)
             self.assertGreater(self.vms()[0].ended_at, self.vms()[0].created_at)

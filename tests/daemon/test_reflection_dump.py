@@ -60,7 +60,7 @@ class CommandLine(unittest.TestCase):
         for name in os.listdir(folder):
             with open(os.path.join(folder, name), encoding="utf-8") as f:
                 called |= set(re.findall(r'"/(\w+\.[\w.]+)/\w+"', f.read()))
-        self.assertLessEqual(called, {"aurae.runtime.v0.RuntimeService", "nacre.v1.WorkloadService", "nacre.v1.EventService",
+        self.assertLessEqual(called, {"aurae.runtime.v0.RuntimeService", "nacre.v1.WorkloadService", "nacre.v1.EventService", "nacre.v1.CloudService",
                                       "nacre.v1.ImageService", "nacre.v1.DiskService", "nacre.v1.NodeService",
                                       "nacre.v1.NetworkService", "nacre.v1.VolumeService", "nacre.v1.IdentityService"})
         self.assertIn("nacre.v1.WorkloadService", called)
