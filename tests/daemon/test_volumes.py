@@ -14,6 +14,7 @@ import grpc
 import faults
 import host
 import nacre_test
+import schema
 import steps
 from nacre_test import nacre_pb2, runtime_pb2
 from steps import container
@@ -355,6 +356,11 @@ class CommandLine(VolumesTest):
             self.assertEqual(names, cli("volume", "ls", "-q", *words).stdout.split(), filters)
         self.assertIn("dangling", cli("volume", "ls", "--filter", "size=1", check=False).stderr)
         shown, = json.loads(cli("volume", "inspect", "data").stdout)
+        for command, words in (("volume create", ["create", "other"]), ("volume ls", ["ls"]), ("volume inspect", ["inspect", "data"]),
+                               ("inspect", None)):
+            value = self.node.json(*(["volume", *words] if words else ["inspect", "p"]))
+            schema.check(schema.load(), command, value)
+        cli("volume", "rm", "other")
         self.assertEqual(({"owner": "shop"}, ["p"]), (shown["labels"], shown["workloads"]))
         self.assertIn("p, which is running", cli("volume", "rm", "data", check=False).stderr)
         cli("rm", "-f", "p")
@@ -362,6 +368,7 @@ class CommandLine(VolumesTest):
         self.assertIn("no volume data", cli("volume", "rm", "data", check=False).stderr)
         cli("volume", "rm", "-f", "data")
         self.assertEqual(nameless + "\n", cli("volume", "prune", "-f", "--all").stdout)
+        schema.check(schema.load(), "volume prune", self.node.json("volume", "prune"))
 
     def test_a_name_is_never_a_directory_of_where_one_stands(self):
         os.makedirs(os.path.join(self.node.dir, "shared"), exist_ok=True)
@@ -449,3 +456,5 @@ class Killed(VolumesTest):
                     self.assertEqual(["data"], os.listdir(os.path.dirname(v.path)))
                     self.assertIn(len(os.listdir(v.path)), (0, 6))
                 self.prune()
+        # The daemon and the keeper that the class began with are not those of its end.
+        type(self).before = self.node.baseline()
