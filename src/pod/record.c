@@ -10,10 +10,10 @@
 #include "pod/alloc.h"
 #include "store/store.h"
 
-int record_put_workload(struct run_store *s, const struct workload *w, struct error *err)
+/* Without its attachment. */
+static struct run_workload record_of_workload(const struct workload *w)
 {
-	_cleanup_(buf_done) struct buf attachment = BUF_INIT;
-	struct run_workload r = {
+	return (struct run_workload){
 		.id = w->id,
 		.path = w->path,
 		.kind = workload_kind_word(w->kind),
@@ -39,6 +39,12 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.restart_delay = w->restart_delay,
 		.stopped = w->stopped,
 	};
+}
+
+int record_put_workload(struct run_store *s, const struct workload *w, struct error *err)
+{
+	_cleanup_(buf_done) struct buf attachment = BUF_INIT;
+	struct run_workload r = record_of_workload(w);
 
 	if (w->attachment) {
 		if (attachment_print(w->attachment, &attachment) < 0 ||
@@ -49,9 +55,9 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 	return run_store_put_workload(s, &r, err);
 }
 
-int record_put_container(struct run_store *s, const struct pod_container *c, struct error *err)
+static struct run_container record_of_container(const struct pod_container *c)
 {
-	struct run_container r = {
+	return (struct run_container){
 		.id = c->id,
 		.workload = c->workload->id,
 		.position = c->position,
@@ -75,8 +81,57 @@ int record_put_container(struct run_store *s, const struct pod_container *c, str
 		.created_at = c->created_at,
 		.own_log = c->has_own_log,
 	};
+}
+
+int record_put_container(struct run_store *s, const struct pod_container *c, struct error *err)
+{
+	const struct run_container r = record_of_container(c);
 
 	return run_store_put_container(s, &r, err);
+}
+
+static int record_take_wish(void *data, const struct run_wish *r)
+{
+	char **ret = data;
+
+	*ret = strdup(r->text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int record_wish(struct run_store *s, const struct workload *w, char **ret, struct error *err)
+{
+	char *text = NULL;
+	int r = run_store_each_wish(s, w->id, record_take_wish, &text, err);
+
+	if (r < 0)
+		return error_set(err, r, "read what %s was asked to be", w->path);
+	if (!text)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "what %s was asked to be is not known any more: remove it, and "
+				    "run it anew",
+				    w->path);
+	*ret = text;
+	return 0;
+}
+
+int record_keep(struct run_store *s, const struct workload *w, char **ret, struct error *err)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_str_ char *wish = NULL;
+	struct run_kept kept = { .workload = record_of_workload(w),
+				 .n_containers = w->n_containers };
+	int r = record_wish(s, w, &wish, err);
+
+	if (r < 0)
+		return r;
+	kept.wish = (struct run_wish){ .id = w->id, .text = wish };
+	kept.containers = calloc(w->n_containers + 1, sizeof(*kept.containers));
+	for (size_t i = 0; kept.containers && i < w->n_containers; i++)
+		kept.containers[i] = record_of_container(w->containers[i]);
+	r = kept.containers ? run_kept_write(&b, &kept) : -ENOMEM;
+	free(kept.containers);
+	*ret = r == 0 ? buf_take_str(&b) : NULL;
+	return *ret ? 0 : error_set(err, -ENOMEM, "keep workload %s", w->path);
 }
 
 static int record_put_each(struct run_store *s, const struct workload *w, struct error *err)
@@ -119,30 +174,6 @@ int record_put_all(struct run_store *s, const struct workload *w, const char *wi
 }
 
 /* ---- reading ---- */
-
-static int record_take_wish(void *data, const struct run_wish *r)
-{
-	char **ret = data;
-
-	*ret = strdup(r->text);
-	return *ret ? 0 : -ENOMEM;
-}
-
-int record_wish(struct run_store *s, const struct workload *w, char **ret, struct error *err)
-{
-	char *text = NULL;
-	int r = run_store_each_wish(s, w->id, record_take_wish, &text, err);
-
-	if (r < 0)
-		return error_set(err, r, "read what %s was asked to be", w->path);
-	if (!text)
-		return error_refuse(err, ERROR_PRECONDITION,
-				    "what %s was asked to be is not known any more: remove it, and "
-				    "run it anew",
-				    w->path);
-	*ret = text;
-	return 0;
-}
 
 struct record_walk {
 	struct run_store *store;

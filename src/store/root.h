@@ -9,7 +9,8 @@
 #include "base/error.h"
 
 /*
- * root.db, in the root directory: the images, the networks and the users' certificates of the node.
+ * root.db, in the root directory: the images, the networks and the users' certificates of the node,
+ * and the workloads that can be started again after a reboot.
  * Changes are queued on the loop thread and written on the pool, as many as wait in one transaction
  * with synchronous=FULL; the caller hears of its own when it lies on the disk, or that it does not:
  * each change is made whole or not at all, and they are made in the order of the calls. A file
@@ -67,6 +68,12 @@ struct root_identity {
 	uint64_t revoked_at;                       /* 0: it is not */
 };
 
+/* A workload that outlives a reboot. */
+struct root_kept {
+	const char *id;
+	const char *text; /* run_kept_write() */
+};
+
 /* err is NULL where the change lies on the disk. -ENOSPC says that the disk is full. */
 typedef void (*root_done_fn)(void *userdata, const struct error *err);
 
@@ -101,6 +108,12 @@ int root_store_put_identity(struct root_store *s, const struct root_identity *id
 int root_store_drop_identity(struct root_store *s, const char *serial, root_done_fn done,
 			     void *userdata, struct error *err);
 
+/* Inserts or replaces it by id. As root_store_put_image(). */
+int root_store_put_kept(struct root_store *s, const struct root_kept *kept, root_done_fn done,
+			void *userdata, struct error *err);
+int root_store_drop_kept(struct root_store *s, const char *id, root_done_fn done, void *userdata,
+			 struct error *err);
+
 /* Nothing waits to be written, or is being written: what is read is all that was told. */
 bool root_store_is_idle(const struct root_store *s);
 /* Only while it is idle, and fn leaves it so: both use one connection. In order of creation, of
@@ -114,6 +127,8 @@ int root_store_each_layer(struct root_store *s,
 int root_store_each_network(struct root_store *s,
 			    int (*fn)(void *data, const struct root_network *network), void *data,
 			    struct error *err);
+int root_store_each_kept(struct root_store *s, int (*fn)(void *data, const struct root_kept *kept),
+			 void *data, struct error *err);
 /* In order of issue. */
 int root_store_each_identity(struct root_store *s,
 			     int (*fn)(void *data, const struct root_identity *identity),

@@ -34,13 +34,14 @@ enum root_statement {
 	ROOT_ADD_IMAGE_LAYER,
 	ROOT_DROP_NETWORK,
 	ROOT_DROP_IDENTITY,
+	ROOT_DROP_KEPT,
 	ROOT_STATEMENT_COUNT
 };
 
 struct root_store {
 	struct sqlite3 *db;
 	struct store_room room; /* images are removed when a disk is full: a write too */
-	struct sqlite3_stmt *put_image, *put_network, *put_identity;
+	struct sqlite3_stmt *put_image, *put_network, *put_identity, *put_kept;
 	struct sqlite3_stmt *statements[ROOT_STATEMENT_COUNT];
 	struct pool *pool;
 	struct pool_work work;
@@ -49,7 +50,7 @@ struct root_store {
 };
 
 extern const struct sql_table root_image_table, root_layer_table, root_network_table,
-	root_identity_table;
+	root_identity_table, root_kept_table;
 
 /* The lists of an image that are stored word by word. */
 struct root_list {

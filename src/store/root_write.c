@@ -52,6 +52,7 @@ static const char *const root_migrations[] = {
 	" serial TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL,"
 	" issued_at INTEGER NOT NULL, not_before INTEGER NOT NULL, not_after INTEGER NOT NULL,"
 	" revoked_at INTEGER NOT NULL)",
+	"CREATE TABLE kept(id TEXT PRIMARY KEY, text TEXT NOT NULL)",
 };
 
 static const struct sql_schema root_schema = {
@@ -77,11 +78,12 @@ static const char *const root_texts[] = {
 	[ROOT_ADD_WORD] = "INSERT INTO image_word(image, list, position, word) VALUES(?,?,?,?)",
 	[ROOT_DROP_NETWORK] = "DELETE FROM network WHERE name=?",
 	[ROOT_DROP_IDENTITY] = "DELETE FROM identity WHERE serial=?",
+	[ROOT_DROP_KEPT] = "DELETE FROM kept WHERE id=?",
 	[ROOT_ADD_IMAGE_LAYER] = "INSERT INTO image_layer(image, position, layer) VALUES(?,?,?)",
 };
 static_assert(ARRAY_SIZE(root_texts) == ROOT_STATEMENT_COUNT, "a text for each statement");
 
-enum root_kind { ROOT_IMAGE, ROOT_NETWORK, ROOT_IDENTITY };
+enum root_kind { ROOT_IMAGE, ROOT_NETWORK, ROOT_IDENTITY, ROOT_KEPT };
 
 struct root_change {
 	struct list link;
@@ -91,6 +93,7 @@ struct root_change {
 	struct root_image *image;     /* NULL: the image of that id goes */
 	struct root_network *network; /* likewise */
 	struct root_identity *identity;
+	struct root_kept *kept;
 	struct root_layer *layers;
 	size_t n_layers;
 	root_done_fn done;
@@ -212,6 +215,24 @@ static int root_apply_identity(struct root_store *s, const struct root_change *c
 	return r == 0 ? root_do(s, ROOT_DROP_IDENTITY, err) : r;
 }
 
+static int root_apply_kept(struct root_store *s, const struct root_change *c, struct error *err)
+{
+	int r;
+
+	if (c->kept) {
+		r = sql_bind_record(s->db, s->put_kept, &root_kept_table, c->kept, err);
+		if (r == 0)
+			r = sql_finish_write(s->db, s->put_kept, err, "root.db");
+	} else {
+		r = sql_bind_text(s->db, s->statements[ROOT_DROP_KEPT], 1, c->id, err);
+		if (r == 0)
+			r = root_do(s, ROOT_DROP_KEPT, err);
+	}
+	if (r == 0)
+		FAILPOINT_AFTER("store.write");
+	return r;
+}
+
 static int root_apply(struct root_store *s, const struct root_change *c, struct error *err)
 {
 	int r;
@@ -223,6 +244,8 @@ static int root_apply(struct root_store *s, const struct root_change *c, struct 
 		return root_apply_network(s, c, err);
 	if (c->kind == ROOT_IDENTITY)
 		return root_apply_identity(s, c, err);
+	if (c->kind == ROOT_KEPT)
+		return root_apply_kept(s, c, err);
 	/* Also before a put: its triggers take the old lists away. */
 	r = sql_bind_text(s->db, s->statements[ROOT_DROP_IMAGE], 1, c->id, err);
 	if (r == 0)
@@ -528,6 +551,35 @@ int root_store_drop_identity(struct root_store *s, const char *serial, root_done
 	return root_queue(s, c);
 }
 
+int root_store_put_kept(struct root_store *s, const struct root_kept *kept, root_done_fn done,
+			void *userdata, struct error *err)
+{
+	struct root_change *c = root_change_new(kept->id, done, userdata);
+	int r;
+
+	if (!c)
+		return error_set(err, -ENOMEM, "keep workload %s", kept->id);
+	c->kind = ROOT_KEPT;
+	c->kept = arena_memdup(&c->arena, kept, sizeof(*kept));
+	r = c->kept ? root_copy_texts(&c->arena, &root_kept_table, c->kept) : -ENOMEM;
+	if (r < 0) {
+		root_change_free(c);
+		return error_set(err, r, "keep workload %s", kept->id);
+	}
+	return root_queue(s, c);
+}
+
+int root_store_drop_kept(struct root_store *s, const char *id, root_done_fn done, void *userdata,
+			 struct error *err)
+{
+	struct root_change *c = root_change_new(id, done, userdata);
+
+	if (!c)
+		return error_set(err, -ENOMEM, "drop what is kept of workload %s", id);
+	c->kind = ROOT_KEPT;
+	return root_queue(s, c);
+}
+
 /* ---- open, close ---- */
 
 static int root_store_prepare(struct root_store *s, struct error *err)
@@ -539,6 +591,8 @@ static int root_store_prepare(struct root_store *s, struct error *err)
 		r = sql_prepare_put(s->db, &s->put_network, &root_network_table, err);
 	if (r == 0)
 		r = sql_prepare_put(s->db, &s->put_identity, &root_identity_table, err);
+	if (r == 0)
+		r = sql_prepare_put(s->db, &s->put_kept, &root_kept_table, err);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT && r == 0; i++)
 		r = sql_prepare(s->db, &s->statements[i], root_texts[i], err);
 	return r;
@@ -585,6 +639,7 @@ struct root_store *root_store_close(struct root_store *s)
 	(void)sql_finish(s->put_image);
 	(void)sql_finish(s->put_network);
 	(void)sql_finish(s->put_identity);
+	(void)sql_finish(s->put_kept);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT; i++)
 		(void)sql_finish(s->statements[i]);
 	(void)sql_close(s->db);

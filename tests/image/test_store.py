@@ -122,6 +122,7 @@ class Names(StoreTest):
             db.execute("ALTER TABLE image DROP COLUMN source")
             db.execute("DROP TABLE network")
             db.execute("DROP TABLE identity")
+            db.execute("DROP TABLE kept")
             db.execute("PRAGMA user_version=1")
         db.close()
         self.node.start()
