@@ -25,8 +25,8 @@ const struct arg_option command_options[] = {
 };
 
 static const struct command_group *const groups[] = {
-	&command_group_work,    &command_group_image,  &command_group_network, &command_group_volume,
-	&command_group_machine, &command_group_cloud,  &command_group_system,  &command_group_node,
+	&command_group_work,    &command_group_image, &command_group_network, &command_group_volume,
+	&command_group_machine, &command_group_cloud, &command_group_system,  &command_group_node,
 };
 
 const struct command *command_at(size_t i)

@@ -127,9 +127,9 @@
 		  "the program, in place of the image's entrypoint; '': none" },                   \
 		{ "replace", 0, NULL,                                                              \
 		  "first remove what has its name, as `nacre rm --force` does" },                  \
-		{ "quiet", 'q', NULL, "tell nothing of the pull of its image" },                   \
-		OPTIONS_NET, OPTIONS_WALLS, OPTIONS_SHARED, OPTIONS_LIMITS, OPTION_IN,             \
-		OPTIONS_KIND, OPTION_PULL, OPTIONS_LABELS
+		{ "quiet", 'q', NULL, "tell nothing of the pull of its image" }, OPTIONS_NET,      \
+		OPTIONS_WALLS, OPTIONS_SHARED, OPTIONS_LIMITS, OPTION_IN, OPTIONS_KIND,            \
+		OPTION_PULL, OPTIONS_LABELS
 
 static const struct arg_option options_create[] = {
 	OPTIONS_RUN,

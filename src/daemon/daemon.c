@@ -252,6 +252,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.images = d->images,
 		.volumes = d->volumes,
 		.store = d->run_store,
+		.kept = d->root_store,
 		.events = &d->events,
 		.networks = d->networks,
 		.guard = { d->place.root_fd, d->place.run_fd },

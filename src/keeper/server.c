@@ -141,12 +141,12 @@ static int server_check_open(const struct keeper_server *s, struct error *err)
 
 static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
-	static const char *const features[] = { "exec",     "stdin",        "spawn",      "mounts",
-						"limits",   "log-rotation", "upgrade",    "attach",
-						"tty",      "stream-exec",  "late-fds",   "logs",
-						"disks",    "shares",       "copy",       "groups",
-						"files",    "log-change",   "security",   "devices",
-						"visitors", "rlimits",      "filters",    "tmpfs-owner" };
+	static const char *const features[] = {
+		"exec",     "stdin",   "spawn",    "mounts",      "limits",   "log-rotation",
+		"upgrade",  "attach",  "tty",      "stream-exec", "late-fds", "logs",
+		"disks",    "shares",  "copy",     "groups",      "files",    "log-change",
+		"security", "devices", "visitors", "rlimits",     "filters",  "tmpfs-owner"
+	};
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
 	struct keeper_server *s = userdata;

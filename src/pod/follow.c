@@ -14,6 +14,7 @@
 #include "pod/life.h"
 #include "pod/pause.h"
 #include "pod/plug.h"
+#include "pod/reboot.h"
 #include "pod/record.h"
 #include "pod/remote.h"
 #include "pod/sweep.h"
@@ -237,7 +238,13 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 
 int workloads_adopt(struct workloads *all, struct error *err)
 {
-	return record_each(all->config.store, workloads_adopt_one, all, err);
+	int r = reboot_restore(all, err);
+
+	if (r == 0)
+		r = record_each(all->config.store, workloads_adopt_one, all, err);
+	if (r == 0)
+		reboot_sweep(all);
+	return r;
 }
 
 static bool workload_came_to_run(const struct workload *w)

@@ -16,7 +16,8 @@ void workloads_on_instance(struct workloads *all, struct instance *i);
 void workloads_on_synced(struct workloads *all, struct instance *i);
 void workloads_on_close(struct workloads *all, struct instance *i);
 
-/* After a restart, behind instance_adopt(): reads the records. workloads_resume() then, when the
+/* After a restart, behind instance_adopt(): reads the records; after a reboot, those that were kept
+ * (pod/reboot.h). workloads_resume() then, when the
  * keepers have told what they have, goes on with what was half done and removes what has no record:
  * a workload that was STARTING is RUNNING if every container came to run, else it is undone:
  * FAILED for as long as something of it lives, then removed, so that its name is free for the same

@@ -18,12 +18,13 @@
 #include "pod/alloc.h"
 #include "pod/container.h"
 #include "pod/etc.h"
+#include "pod/failure.h"
 #include "pod/hosted.h"
 #include "pod/make.h"
 #include "pod/member.h"
-#include "pod/failure.h"
-#include "pod/publish.h"
 #include "pod/plug.h"
+#include "pod/publish.h"
+#include "pod/reboot.h"
 #include "pod/record.h"
 #include "pod/remote.h"
 #include "pod/restart.h"
@@ -93,6 +94,7 @@ static void workload_enter(struct workload *w, enum workload_state state)
 	if (state != WORKLOAD_STOPPING)
 		loop_timer_stop(&w->timer);
 	workload_save(w);
+	reboot_touch(w);
 	publish_workload(w->all->config.events, w, workload_state_word(state));
 	/* What follows from it is done after the current callback; so are its waiters told. */
 	loop_defer_schedule(&w->defer);
@@ -486,6 +488,7 @@ static void workload_finish_removal(struct workload *w)
 	FAILPOINT_BEFORE("workload.forget");
 	if (run_store_drop_workload(all->config.store, w->id, &err) < 0)
 		log_error("cannot drop a record", LOG_STR("workload", w->path), LOG_ERR(&err));
+	reboot_forget(w);
 	FAILPOINT_AFTER("workload.forget");
 	publish_workload(all->config.events, w, "removed");
 	/* One that is told may make another of the same name at once. */

@@ -34,7 +34,7 @@ struct pod_container_spec {
 	char *const *limits; /* isolate/limits_words.h; NULL: none */
 	struct container_security security;
 	struct container_masks masks;
-	bool new_proc;        /* of an executable in an instance: container_spec.new_proc */
+	bool new_proc; /* of an executable in an instance: container_spec.new_proc */
 	/* A seccomp profile as JSON: a text, or a file of the node. Whoever fills in `filter` and
 	 * security.own_filter turns it into that (runtime/volumes_call.h). */
 	const char *profile_path, *profile_field; /* the field also for the text; NULL: none */

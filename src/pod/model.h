@@ -85,6 +85,7 @@ struct hosted_ops;
 struct hosted_wish;
 struct image_store;
 struct volumes;
+struct root_store;
 struct run_store;
 struct pool;
 struct events;
@@ -98,6 +99,7 @@ struct workloads_config {
 	struct image_store *images;
 	struct volumes *volumes;
 	struct run_store *store;
+	struct root_store *kept; /* pod/reboot.h; NULL: nothing is kept over a reboot */
 	struct events *events;
 	struct volume_guard guard;
 	struct mirrors *mirrors; /* made by workloads_new() */
@@ -213,6 +215,7 @@ struct workload {
 	bool has_names;                /* it is, or was, on one: its files name who is beside it */
 	bool plug_failed;              /* `refused` says why, if there was memory for it */
 	bool pausing;                  /* a call pauses it, or lets it go on */
+	bool keep_due, kept;           /* pod/reboot.h */
 	bool save_due;                 /* its record is to be written when the loop turns */
 	struct etc_wish *etc;          /* until it was started; NULL: nothing */
 	struct instance_choice choice; /* of the instance that is made for a pod */

@@ -10,10 +10,10 @@
 #include "pod/plug.h"
 #include "store/store.h"
 
-int record_put_workload(struct run_store *s, const struct workload *w, struct error *err)
+/* Without its attachment. */
+static struct run_workload record_of_workload(const struct workload *w)
 {
-	_cleanup_(buf_done) struct buf attachment = BUF_INIT;
-	struct run_workload r = {
+	return (struct run_workload){
 		.id = w->id,
 		.path = w->path,
 		.kind = workload_kind_word(w->kind),
@@ -40,6 +40,12 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 		.restart_delay = w->restart_delay,
 		.stopped = w->stopped,
 	};
+}
+
+int record_put_workload(struct run_store *s, const struct workload *w, struct error *err)
+{
+	_cleanup_(buf_done) struct buf attachment = BUF_INIT;
+	struct run_workload r = record_of_workload(w);
 
 	if (plug_print(w, &attachment) < 0)
 		return error_set(err, -ENOMEM, "record workload %s", w->path);
@@ -57,10 +63,10 @@ static char *record_volumes(const struct pod_container *c)
 	return c->volumes ? buf_take_str(&b) : strdup("");
 }
 
-int record_put_container(struct run_store *s, const struct pod_container *c, struct error *err)
+/* volumes: record_volumes(). */
+static struct run_container record_of_container(const struct pod_container *c, const char *volumes)
 {
-	_cleanup_str_ char *volumes = record_volumes(c);
-	struct run_container r = {
+	return (struct run_container){
 		.id = c->id,
 		.workload = c->workload->id,
 		.position = c->position,
@@ -85,10 +91,75 @@ int record_put_container(struct run_store *s, const struct pod_container *c, str
 		.own_log = c->has_own_log,
 		.volumes = volumes,
 	};
+}
+
+int record_put_container(struct run_store *s, const struct pod_container *c, struct error *err)
+{
+	_cleanup_str_ char *volumes = record_volumes(c);
+	const struct run_container r = record_of_container(c, volumes);
 
 	if (!volumes)
 		return error_set(err, -ENOMEM, "record container %s", c->id);
 	return run_store_put_container(s, &r, err);
+}
+
+static int record_take_wish(void *data, const struct run_wish *r)
+{
+	char **ret = data;
+
+	*ret = strdup(r->text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int record_wish(struct run_store *s, const struct workload *w, char **ret, struct error *err)
+{
+	char *text = NULL;
+	int r = run_store_each_wish(s, w->id, record_take_wish, &text, err);
+
+	if (r < 0)
+		return error_set(err, r, "read what %s was asked to be", w->path);
+	if (!text)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "what %s was asked to be is not known any more: remove it, and "
+				    "run it anew",
+				    w->path);
+	*ret = text;
+	return 0;
+}
+
+/* What is there is freed by the caller, also where this fails. */
+static int record_keep_containers(const struct workload *w, struct run_kept *kept)
+{
+	kept->containers = calloc(w->n_containers + 1, sizeof(*kept->containers));
+	for (size_t i = 0; kept->containers && i < w->n_containers; i++) {
+		char *volumes = record_volumes(w->containers[i]);
+
+		kept->containers[i] = record_of_container(w->containers[i], volumes);
+		if (!volumes)
+			return -ENOMEM;
+	}
+	return kept->containers ? 0 : -ENOMEM;
+}
+
+int record_keep(struct run_store *s, const struct workload *w, char **ret, struct error *err)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_str_ char *wish = NULL;
+	struct run_kept kept = { .workload = record_of_workload(w),
+				 .n_containers = w->n_containers };
+	int r = record_wish(s, w, &wish, err);
+
+	if (r < 0)
+		return r;
+	kept.wish = (struct run_wish){ .id = w->id, .text = wish };
+	r = record_keep_containers(w, &kept);
+	if (r == 0)
+		r = run_kept_write(&b, &kept);
+	for (size_t i = 0; kept.containers && i < w->n_containers; i++)
+		free((void *)(uintptr_t)kept.containers[i].volumes);
+	free(kept.containers);
+	*ret = r == 0 ? buf_take_str(&b) : NULL;
+	return *ret ? 0 : error_set(err, -ENOMEM, "keep workload %s", w->path);
 }
 
 static int record_put_each(struct run_store *s, const struct workload *w, struct error *err)
@@ -131,30 +202,6 @@ int record_put_all(struct run_store *s, const struct workload *w, const char *wi
 }
 
 /* ---- reading ---- */
-
-static int record_take_wish(void *data, const struct run_wish *r)
-{
-	char **ret = data;
-
-	*ret = strdup(r->text);
-	return *ret ? 0 : -ENOMEM;
-}
-
-int record_wish(struct run_store *s, const struct workload *w, char **ret, struct error *err)
-{
-	char *text = NULL;
-	int r = run_store_each_wish(s, w->id, record_take_wish, &text, err);
-
-	if (r < 0)
-		return error_set(err, r, "read what %s was asked to be", w->path);
-	if (!text)
-		return error_refuse(err, ERROR_PRECONDITION,
-				    "what %s was asked to be is not known any more: remove it, and "
-				    "run it anew",
-				    w->path);
-	*ret = text;
-	return 0;
-}
 
 struct record_walk {
 	struct run_store *store;

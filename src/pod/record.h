@@ -18,6 +18,9 @@ int record_put_all(struct run_store *s, const struct workload *w, const char *wi
 		   struct error *err);
 /* The same of one that is recorded. */
 int record_put_again(struct run_store *s, const struct workload *w, struct error *err);
+/* All of it as one text (store/store.h, struct run_kept), to be freed by the caller. Errors of
+ * record_wish(). */
+int record_keep(struct run_store *s, const struct workload *w, char **ret, struct error *err);
 /* What it was asked to be, to be freed by the caller. ERROR_PRECONDITION: that was not kept. */
 int record_wish(struct run_store *s, const struct workload *w, char **ret, struct error *err);
 

@@ -5,13 +5,15 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "pod/publish.h"
+#include "pod/reboot.h"
 #include "pod/record.h"
 #include "pod/workloads.h"
 
-static void restart_save(const struct workload *w)
+static void restart_save(struct workload *w)
 {
 	struct error err = ERROR_INIT;
 
+	reboot_touch(w);
 	if (record_put_workload(w->all->config.store, w, &err) < 0)
 		log_error("cannot record a workload", LOG_STR("workload", w->path), LOG_ERR(&err));
 }

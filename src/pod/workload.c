@@ -15,6 +15,7 @@
 #include "pod/pause.h"
 #include "pod/plug.h"
 #include "pod/publish.h"
+#include "pod/reboot.h"
 #include "pod/record.h"
 #include "pod/restart.h"
 #include "pod/sweep.h"
@@ -250,6 +251,7 @@ int workloads_new(struct workloads **ret, const struct workloads_config *config)
 	all->config = *config;
 	list_init(&all->list);
 	workloads_init_sweep(all);
+	reboot_init(all);
 	mirrors_init(&all->mirrors, config->loop, &config->guard);
 	all->config.mirrors = &all->mirrors;
 	names_init(&all->names, config->loop, &all->list, &all->containers);
@@ -266,6 +268,7 @@ struct workloads *workloads_free(struct workloads *all)
 	list_for_each (w, &all->list, struct workload, link)
 		waiter_tell_end(w);
 	names_done(&all->names);
+	reboot_done(all);
 	list_for_each (w, &all->list, struct workload, link) {
 		/* What it holds of images lives on with its containers. */
 		for (size_t i = 0; i < w->n_containers; i++)
@@ -292,6 +295,7 @@ int workload_set_settings(struct workload *w, struct pod_container *c, const cha
 		return error_set(err, -ENOMEM, "workload %s", w->path);
 	free(*at);
 	*at = copy;
+	reboot_touch(w);
 	return c ? record_put_container(store, c, err) : record_put_workload(store, w, err);
 }
 

@@ -22,6 +22,10 @@ struct workloads {
 	/* Of log directories that could not be removed at once (sweep.h). */
 	struct loop_timer sweep;
 	nsec_t sweep_delay;
+	/* What is kept over a reboot (reboot.h). */
+	struct loop_timer keep;
+	bool keep_set;
+	char **kept_ids; /* until reboot_sweep(): of what was kept when the daemon began */
 	struct mirrors mirrors;
 	struct names names;
 };

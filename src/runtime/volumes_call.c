@@ -30,8 +30,8 @@
  * Theory of operation. A call first has the volumes made that are missing, and waits until they are
  * recorded. Then it waits until none of its volumes is being filled by another call. Then a thread
  * opens everything in order, and fills those that are empty and that nobody has: what the image has
- * is copied beside the volume's directory, and takes its place (volumes/fill.h). Then seccomp profiles
- * become filters, one after the other (image/profile.h).
+ * is copied beside the volume's directory, and takes its place (volumes/fill.h). Then seccomp
+ * profiles become filters, one after the other (image/profile.h).
  */
 
 struct volumes_item {

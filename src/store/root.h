@@ -9,12 +9,13 @@
 #include "base/error.h"
 
 /*
- * root.db, in the root directory: the images, networks, volumes, users' certificates and machines in
- * clouds of the node. Changes are queued on the loop thread and written on the pool, as many as wait
- * in one transaction with synchronous=FULL; the caller hears of its own when it lies on the disk, or
- * that it does not: each change is made whole or not at all, and they are made in the order of the
- * calls. A file NAME-reserve keeps some room, so that removing an image (and opening the database)
- * works on a full disk too. src/image hides this behind image/image.h.
+ * root.db, in the root directory: the images, networks, volumes, users' certificates and machines
+ * in clouds of the node, and the workloads that can be started again after a reboot. Changes are
+ * queued on the loop thread and written on the pool, as many as wait in one transaction with
+ * synchronous=FULL; the caller hears of its own when it lies on the disk, or that it does not: each
+ * change is made whole or not at all, and they are made in the order of the calls. A file
+ * NAME-reserve keeps some room, so that removing an image (and opening the database) works on a
+ * full disk too. src/image hides this behind image/image.h.
  */
 
 struct pool;
@@ -87,6 +88,12 @@ struct root_cloud_vm {
 	uint64_t created_at, ended_at; /* nanoseconds since 1970; 0: not yet */
 };
 
+/* A workload that outlives a reboot. */
+struct root_kept {
+	const char *id;
+	const char *text; /* run_kept_write() */
+};
+
 /* err is NULL where the change lies on the disk. -ENOSPC says that the disk is full. */
 typedef void (*root_done_fn)(void *userdata, const struct error *err);
 
@@ -130,6 +137,10 @@ int root_store_put_cloud_vm(struct root_store *s, const struct root_cloud_vm *vm
 			    void *userdata, struct error *err);
 int root_store_drop_cloud_vm(struct root_store *s, const char *id, root_done_fn done,
 			     void *userdata, struct error *err);
+int root_store_put_kept(struct root_store *s, const struct root_kept *kept, root_done_fn done,
+			void *userdata, struct error *err);
+int root_store_drop_kept(struct root_store *s, const char *id, root_done_fn done, void *userdata,
+			 struct error *err);
 
 /* Nothing waits to be written, or is being written: what is read is all that was told. */
 bool root_store_is_idle(const struct root_store *s);
@@ -148,6 +159,8 @@ int root_store_each_network(struct root_store *s,
 int root_store_each_volume(struct root_store *s,
 			   int (*fn)(void *data, const struct root_volume *volume), void *data,
 			   struct error *err);
+int root_store_each_kept(struct root_store *s, int (*fn)(void *data, const struct root_kept *kept),
+			 void *data, struct error *err);
 /* In order of issue. */
 int root_store_each_identity(struct root_store *s,
 			     int (*fn)(void *data, const struct root_identity *identity),

@@ -60,6 +60,7 @@ static const char *const root_migrations[] = {
 	" instance TEXT NOT NULL, state TEXT NOT NULL, wanted TEXT NOT NULL, reason TEXT NOT NULL,"
 	" address TEXT NOT NULL, zone TEXT NOT NULL, created_at INTEGER NOT NULL,"
 	" ended_at INTEGER NOT NULL)",
+	"CREATE TABLE kept(id TEXT PRIMARY KEY, text TEXT NOT NULL)",
 };
 
 static const struct sql_schema root_schema = {
@@ -87,11 +88,19 @@ static const char *const root_texts[] = {
 	[ROOT_DROP_IDENTITY] = "DELETE FROM identity WHERE serial=?",
 	[ROOT_DROP_VOLUME] = "DELETE FROM volume WHERE id=?",
 	[ROOT_DROP_CLOUD_VM] = "DELETE FROM cloud_vm WHERE id=?",
+	[ROOT_DROP_KEPT] = "DELETE FROM kept WHERE id=?",
 	[ROOT_ADD_IMAGE_LAYER] = "INSERT INTO image_layer(image, position, layer) VALUES(?,?,?)",
 };
 static_assert(ARRAY_SIZE(root_texts) == ROOT_STATEMENT_COUNT, "a text for each statement");
 
-enum root_kind { ROOT_IMAGE, ROOT_NETWORK, ROOT_IDENTITY, ROOT_VOLUME, ROOT_CLOUD_VM };
+enum root_kind {
+	ROOT_IMAGE,
+	ROOT_NETWORK,
+	ROOT_IDENTITY,
+	ROOT_VOLUME,
+	ROOT_CLOUD_VM,
+	ROOT_KEPT,
+};
 
 struct root_change {
 	struct list link;
@@ -103,6 +112,7 @@ struct root_change {
 	struct root_identity *identity;
 	struct root_volume *volume;
 	struct root_cloud_vm *vm;
+	struct root_kept *kept;
 	struct root_layer *layers;
 	size_t n_layers;
 	root_done_fn done;
@@ -236,6 +246,24 @@ static int root_apply_cloud_vm(struct root_store *s, const struct root_change *c
 	return r == 0 ? root_do(s, ROOT_DROP_CLOUD_VM, err) : r;
 }
 
+static int root_apply_kept(struct root_store *s, const struct root_change *c, struct error *err)
+{
+	int r;
+
+	if (c->kept) {
+		r = sql_bind_record(s->db, s->put_kept, &root_kept_table, c->kept, err);
+		if (r == 0)
+			r = sql_finish_write(s->db, s->put_kept, err, "root.db");
+	} else {
+		r = sql_bind_text(s->db, s->statements[ROOT_DROP_KEPT], 1, c->id, err);
+		if (r == 0)
+			r = root_do(s, ROOT_DROP_KEPT, err);
+	}
+	if (r == 0)
+		FAILPOINT_AFTER("store.write");
+	return r;
+}
+
 static int root_apply_volume(struct root_store *s, const struct root_change *c, struct error *err)
 {
 	int r;
@@ -263,6 +291,8 @@ static int root_apply(struct root_store *s, const struct root_change *c, struct 
 		return root_apply_volume(s, c, err);
 	if (c->kind == ROOT_CLOUD_VM)
 		return root_apply_cloud_vm(s, c, err);
+	if (c->kind == ROOT_KEPT)
+		return root_apply_kept(s, c, err);
 	/* Also before a put: its triggers take the old lists away. */
 	r = sql_bind_text(s->db, s->statements[ROOT_DROP_IMAGE], 1, c->id, err);
 	if (r == 0)
@@ -597,6 +627,35 @@ int root_store_drop_cloud_vm(struct root_store *s, const char *id, root_done_fn 
 	return root_queue(s, c);
 }
 
+int root_store_put_kept(struct root_store *s, const struct root_kept *kept, root_done_fn done,
+			void *userdata, struct error *err)
+{
+	struct root_change *c = root_change_new(kept->id, done, userdata);
+	int r;
+
+	if (!c)
+		return error_set(err, -ENOMEM, "keep workload %s", kept->id);
+	c->kind = ROOT_KEPT;
+	c->kept = arena_memdup(&c->arena, kept, sizeof(*kept));
+	r = c->kept ? root_copy_texts(&c->arena, &root_kept_table, c->kept) : -ENOMEM;
+	if (r < 0) {
+		root_change_free(c);
+		return error_set(err, r, "keep workload %s", kept->id);
+	}
+	return root_queue(s, c);
+}
+
+int root_store_drop_kept(struct root_store *s, const char *id, root_done_fn done, void *userdata,
+			 struct error *err)
+{
+	struct root_change *c = root_change_new(id, done, userdata);
+
+	if (!c)
+		return error_set(err, -ENOMEM, "drop what is kept of workload %s", id);
+	c->kind = ROOT_KEPT;
+	return root_queue(s, c);
+}
+
 int root_store_put_volume(struct root_store *s, const struct root_volume *volume, root_done_fn done,
 			  void *userdata, struct error *err)
 {
@@ -641,6 +700,8 @@ static int root_store_prepare(struct root_store *s, struct error *err)
 		r = sql_prepare_put(s->db, &s->put_volume, &root_volume_table, err);
 	if (r == 0)
 		r = sql_prepare_put(s->db, &s->put_cloud_vm, &root_cloud_vm_table, err);
+	if (r == 0)
+		r = sql_prepare_put(s->db, &s->put_kept, &root_kept_table, err);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT && r == 0; i++)
 		r = sql_prepare(s->db, &s->statements[i], root_texts[i], err);
 	return r;
@@ -689,6 +750,7 @@ struct root_store *root_store_close(struct root_store *s)
 	(void)sql_finish(s->put_identity);
 	(void)sql_finish(s->put_volume);
 	(void)sql_finish(s->put_cloud_vm);
+	(void)sql_finish(s->put_kept);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT; i++)
 		(void)sql_finish(s->statements[i]);
 	(void)sql_close(s->db);

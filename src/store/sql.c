@@ -4,10 +4,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -391,4 +395,114 @@ void sql_read_record(struct sqlite3_stmt *s, const struct sql_table *t, void *re
 			sql_set_member(c->kind, member, sqlite3_column_int64(s, (int)i));
 		}
 	}
+}
+
+/* ---- records as text ---- */
+
+static const char sql_digits[] = "0123456789abcdef";
+
+static int sql_text_add_hex(struct buf *b, const char *text)
+{
+	int r = 0;
+
+	for (; text && *text && r == 0; text++) {
+		const unsigned char c = (unsigned char)*text;
+		const char two[] = { sql_digits[c >> 4], sql_digits[c & 15] };
+
+		r = buf_add(b, two, sizeof(two));
+	}
+	return r;
+}
+
+int sql_text_add(struct buf *b, const struct sql_table *t, const void *record)
+{
+	int r = buf_add_str(b, t->name);
+
+	for (size_t i = 0; i < t->n_columns && r == 0; i++) {
+		const struct sql_column *c = &t->columns[i];
+		const char *member = (const char *)record + c->offset;
+
+		r = buf_addf(b, " %s=", c->name);
+		if (r == 0 && c->kind == SQL_TEXT)
+			r = sql_text_add_hex(b, *(const char *const *)(const void *)member);
+		else if (r == 0)
+			r = buf_addf(b, "%" PRId64, sql_member_int(c->kind, member));
+	}
+	return r == 0 ? buf_add_str(b, "\n") : r;
+}
+
+static int sql_text_digit(char c)
+{
+	const char *at = c ? strchr(sql_digits, c) : NULL;
+
+	return at ? (int)(at - sql_digits) : -1;
+}
+
+static int sql_text_read_hex(struct arena *a, const char *from, size_t n, const char **ret)
+{
+	char *text = arena_alloc(a, n / 2 + 1);
+
+	if (!text)
+		return -ENOMEM;
+	for (size_t i = 0; i + 1 < n; i += 2) {
+		int high = sql_text_digit(from[i]), low = sql_text_digit(from[i + 1]);
+
+		if (high < 0 || low < 0)
+			return -EBADMSG;
+		text[i / 2] = (char)(high << 4 | low);
+	}
+	text[n / 2] = '\0';
+	*ret = text;
+	return n % 2 ? -EBADMSG : 0;
+}
+
+static int sql_text_read_value(struct arena *a, const struct sql_column *c, const char *value,
+			       size_t n, void *record)
+{
+	char *member = (char *)record + c->offset;
+	char number[24], *end;
+
+	if (c->kind == SQL_TEXT)
+		return sql_text_read_hex(a, value, n, (const char **)(void *)member);
+	if (n == 0 || n >= sizeof(number))
+		return -EBADMSG;
+	memcpy(number, value, n);
+	number[n] = '\0';
+	errno = 0;
+	sql_set_member(c->kind, member, strtoll(number, &end, 10));
+	return *end || errno ? -EBADMSG : 0;
+}
+
+static int sql_text_read_word(struct arena *a, const struct sql_table *t, const char *word,
+			      size_t n, void *record)
+{
+	const char *equals = memchr(word, '=', n);
+	size_t n_name = equals ? (size_t)(equals - word) : n;
+
+	for (size_t i = 0; equals && i < t->n_columns; i++)
+		if (strlen(t->columns[i].name) == n_name &&
+		    memcmp(t->columns[i].name, word, n_name) == 0)
+			return sql_text_read_value(a, &t->columns[i], equals + 1, n - n_name - 1,
+						   record);
+	return -EBADMSG;
+}
+
+int sql_text_read(struct arena *a, const struct sql_table *t, const char *line, size_t n,
+		  void *record)
+{
+	size_t at = strlen(t->name);
+	int r = 0;
+
+	for (size_t i = 0; i < t->n_columns; i++)
+		if (t->columns[i].kind == SQL_TEXT)
+			*(const char **)(void *)((char *)record + t->columns[i].offset) = "";
+	while (at < n && r == 0) {
+		const char *word = line + at + 1;
+		const char *blank = memchr(word, ' ', n - at - 1);
+		size_t len = blank ? (size_t)(blank - word) : n - at - 1;
+
+		r = sql_text_read_word(a, t, word, len, record);
+		at += 1 + len;
+	}
+	return r;
 }

@@ -73,6 +73,17 @@ struct sql_table {
 #member, k, offsetof(struct type, member)                                          \
 	}
 
+/*
+ * A record as a line of text, and back: the name of its table, then NAME=VALUE for each column,
+ * texts in hexadecimal digits. A column that the line has not is empty, one that the table has not
+ * is -EBADMSG. Texts that are read are in the arena.
+ */
+struct arena;
+struct buf;
+int sql_text_add(struct buf *b, const struct sql_table *t, const void *record);
+int sql_text_read(struct arena *a, const struct sql_table *t, const char *line, size_t n,
+		  void *record);
+
 /* "INSERT ... ON CONFLICT(key) DO UPDATE ..." for all columns. */
 int sql_prepare_put(struct sqlite3 *db, struct sqlite3_stmt **ret, const struct sql_table *t,
 		    struct error *err);

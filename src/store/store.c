@@ -11,7 +11,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <sqlite3.h>
+#include <string.h>
 
+#include "base/arena.h"
 #include "base/failpoint.h"
 #include "base/str.h"
 #include "store/room.h"
@@ -207,6 +209,7 @@ static const char *const run_migrations[] = {
 	 "CREATE TABLE wish(id TEXT PRIMARY KEY, text TEXT NOT NULL);"
 	 "CREATE TRIGGER workload_gone_wish AFTER DELETE ON workload"
 	 " BEGIN DELETE FROM wish WHERE id=OLD.id; END"),
+	"CREATE TABLE restored(one INTEGER PRIMARY KEY)",
 };
 
 static const struct sql_schema run_schema = {
@@ -568,4 +571,75 @@ int run_store_each_mirror(struct run_store *s, const char *workload,
 	if (r < 0)
 		return r;
 	return run_store_each(s, RUN_MIRROR, (union run_each_fn){ .mirror = fn }, data, err);
+}
+
+/* ---- what root.db keeps ---- */
+
+int run_store_is_restored(struct run_store *s, bool *ret, struct error *err)
+{
+	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
+	int r = sql_prepare(s->db, &rows, "SELECT one FROM restored", err);
+
+	if (r == 0)
+		r = sql_next_row(s->db, rows, err, "restored");
+	if (r < 0)
+		return r;
+	*ret = r > 0;
+	return 0;
+}
+
+int run_store_set_restored(struct run_store *s, struct error *err)
+{
+	return sql_run(s->db, "INSERT OR IGNORE INTO restored(one) VALUES(1)", err);
+}
+
+int run_kept_write(struct buf *b, const struct run_kept *kept)
+{
+	int r = sql_text_add(b, &run_kinds[RUN_WORKLOAD].table, &kept->workload);
+
+	for (size_t i = 0; i < kept->n_containers && r == 0; i++)
+		r = sql_text_add(b, &run_kinds[RUN_CONTAINER].table, &kept->containers[i]);
+	return r == 0 ? sql_text_add(b, &run_kinds[RUN_WISH].table, &kept->wish) : r;
+}
+
+static bool run_kept_is(const char *line, enum run_kind kind)
+{
+	const char *name = run_kinds[kind].table.name;
+	size_t n = strlen(name);
+
+	return strncmp(line, name, n) == 0 && line[n] == ' ';
+}
+
+static int run_kept_read_line(struct arena *a, const char *line, size_t n, struct run_kept *k)
+{
+	if (run_kept_is(line, RUN_WORKLOAD))
+		return sql_text_read(a, &run_kinds[RUN_WORKLOAD].table, line, n, &k->workload);
+	if (run_kept_is(line, RUN_CONTAINER))
+		return sql_text_read(a, &run_kinds[RUN_CONTAINER].table, line, n,
+				     &k->containers[k->n_containers++]);
+	return run_kept_is(line, RUN_WISH)
+		       ? sql_text_read(a, &run_kinds[RUN_WISH].table, line, n, &k->wish)
+		       : -EBADMSG;
+}
+
+int run_kept_read(struct arena *a, const char *text, struct run_kept *ret, struct error *err)
+{
+	size_t n_lines = 0;
+	int r = 0;
+
+	for (const char *at = strchr(text, '\n'); at; at = strchr(at + 1, '\n'))
+		n_lines++;
+	*ret = (struct run_kept){ .containers =
+					  arena_zalloc(a, n_lines + 1, sizeof(*ret->containers)) };
+	if (!ret->containers)
+		return error_set(err, -ENOMEM, "read a workload that was kept");
+	while (*text && r == 0) {
+		size_t n = strcspn(text, "\n");
+
+		r = run_kept_read_line(a, text, n, ret);
+		text += n + (text[n] == '\n');
+	}
+	if (r == 0 && (str_empty(ret->workload.id) || str_empty(ret->wish.text)))
+		r = -EBADMSG;
+	return r < 0 ? error_set(err, r, "read a workload that was kept") : 0;
 }

@@ -120,6 +120,26 @@ struct run_forward {
 	unsigned link;      /* index; 0: all links at once */
 };
 
+/* A workload as root.db keeps it (store/root.h): all its rows in one text. */
+struct run_kept {
+	struct run_workload workload;
+	struct run_container *containers;
+	size_t n_containers;
+	struct run_wish wish;
+};
+
+struct arena;
+struct buf;
+/* -ENOMEM. */
+int run_kept_write(struct buf *b, const struct run_kept *kept);
+/* All in the arena. -EBADMSG: it is none, or of a later release. */
+int run_kept_read(struct arena *a, const char *text, struct run_kept *ret, struct error *err);
+
+/* Whether what root.db keeps was brought into this run.db, or need not be: once for each boot of
+ * the host. */
+int run_store_is_restored(struct run_store *s, bool *ret, struct error *err);
+int run_store_set_restored(struct run_store *s, struct error *err);
+
 int run_store_open(struct run_store **ret, int dir_fd, const char *name, struct error *err);
 struct run_store *run_store_close(struct run_store *s);
 

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "scratch.h"
@@ -253,6 +255,7 @@ static void brings_records_of_cells_along(void)
 				   "ALTER TABLE workload DROP COLUMN restart_count;"
 				   "ALTER TABLE workload DROP COLUMN restart_delay;"
 				   "ALTER TABLE workload DROP COLUMN stopped;"
+				   "DROP TABLE restored;"
 				   "DROP TRIGGER workload_gone_wish;"
 				   "DROP TABLE wish;"
 				   "DROP TABLE forward;"
@@ -288,6 +291,42 @@ static void brings_records_of_cells_along(void)
 	CHECK_INT(seen, 3);
 	s = run_store_close(s);
 	scratch_done(&d);
+}
+
+static void keeps_a_workload_as_text(void)
+{
+	struct run_container c[] = { container("1", "w", 0), container("2", "w", 1) };
+	struct run_kept kept = { .workload = workload("w", 7),
+				 .containers = c,
+				 .n_containers = 2,
+				 .wish = { .id = "w", .text = "0a0b" } };
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	struct arena a = ARENA_INIT;
+	struct error err = ERROR_INIT;
+	struct run_kept read;
+	char *text;
+
+	c[1].reason = "a b=c\n\303\244";
+	CHECK_INT(run_kept_write(&b, &kept), 0);
+	text = buf_take_str(&b);
+	CHECK_INT(run_kept_read(&a, text, &read, &err), 0);
+	CHECK_STR(read.workload.path, "w");
+	CHECK_INT(read.workload.created_at, 7);
+	CHECK(read.workload.auto_remove && !read.workload.lasts);
+	CHECK_STR(read.workload.restart, "");
+	CHECK_INT(read.n_containers, 2);
+	CHECK_INT(read.containers[1].exit_code, -1);
+	CHECK_STR(read.containers[1].reason, c[1].reason);
+	CHECK_STR(read.wish.text, "0a0b");
+	text[strlen(text) - 2] = 'x';
+	CHECK_INT(run_kept_read(&a, text, &read, &err), -EBADMSG);
+	CHECK_INT(run_kept_read(&a, "workload later=1\n", &read, &err), -EBADMSG);
+	CHECK_INT(run_kept_read(&a, "machine id=31\n", &read, &err), -EBADMSG);
+	CHECK_INT(run_kept_read(&a, "workload id=3\n", &read, &err), -EBADMSG);
+	CHECK_INT(run_kept_read(&a, "workload state=1x\n", &read, &err), -EBADMSG);
+	CHECK_INT(run_kept_read(&a, "", &read, &err), -EBADMSG);
+	free(text);
+	arena_done(&a);
 }
 
 static void refuses_newer_schema(void)
@@ -360,5 +399,6 @@ static void files_are_the_owners_alone(void)
 UNIT_MAIN({ "files are the owner's alone", files_are_the_owners_alone },
 	  { "keeps_records", keeps_records }, { "reports_damage", reports_damage },
 	  { "brings_records_of_cells_along", brings_records_of_cells_along },
+	  { "keeps_a_workload_as_text", keeps_a_workload_as_text },
 	  { "refuses_newer_schema", refuses_newer_schema },
 	  { "says_who_is_busy", says_who_is_busy })

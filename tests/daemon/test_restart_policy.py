@@ -81,7 +81,8 @@ class RestartPolicy(nacre_test.NodeTest):
         until(lambda: self.show("web")["restart_count"] >= 1, what="a restart")
         self.node.restart()
         self.logged("web", "1", "2", "3", "4", "5")
-        self.assertEqual(4, self.show("web")["restart_count"])
+        # One more where the daemon was killed in the middle of one.
+        self.assertIn(self.show("web")["restart_count"], (4, 5))
 
     def test_a_volume_that_comes_back(self):
         source = os.path.join(self.node.dir, "volume")

@@ -124,6 +124,7 @@ class Names(StoreTest):
             db.execute("DROP TABLE identity")
             db.execute("DROP TABLE volume")
             db.execute("DROP TABLE cloud_vm")
+            db.execute("DROP TABLE kept")
             db.execute("PRAGMA user_version=1")
         db.close()
         self.node.start()
