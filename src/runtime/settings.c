@@ -238,7 +238,8 @@ static int mount_take(struct arena *a, struct pod_mount_spec *to,
 	r = mounts_check_target(name, m->target, err);
 	if (r < 0)
 		return r;
-	(void)str_printf(name, sizeof(name), "%s.source", field);
+	(void)str_printf(name, sizeof(name), "%s.%s", field,
+			 mount_is_of_volume(m) ? "volume" : "source");
 	*to = (struct pod_mount_spec){ .field = arena_strdup(a, name), .no_exec = m->no_exec };
 	if (!to->field)
 		return error_set(err, -ENOMEM, "mounts");
