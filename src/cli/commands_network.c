@@ -77,10 +77,12 @@ static const struct command network_commands[] = {
 		.name = "network connect",
 		.operands = "NETWORK POD",
 		.summary = "put a pod that runs on one more network",
-		.help = "It gets the next device (eth1, eth2, …) with an address there. Its pods "
-			"know "
-			"its names within a\n"
-			"second. Prints the address. A pod that starts again is on it again.\n"
+		.help = "It gets the next device (eth1, eth2, …) with an address there. The pods "
+			"of "
+			"it\n"
+			"know its names within a second. Prints the address. A pod that starts "
+			"again is\n"
+			"on it again.\n"
 			"\n"
 			"    nacre network connect back web\n"
 			"    nacre network connect --ip 10.20.0.7 shop web",
@@ -94,8 +96,8 @@ static const struct command network_commands[] = {
 		.operands = "NETWORK POD",
 		.summary = "take a pod that runs off a network",
 		.help = "Its device there is gone then, and its default route leads to the next of "
-			"its networks that\n"
-			"is not internal. Off the last one it has loopback alone.\n"
+			"its\n"
+			"networks that is not internal. Off the last one it has loopback alone.\n"
 			"\n"
 			"    nacre network disconnect back web",
 		.options = options_disconnect,

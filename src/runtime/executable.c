@@ -15,6 +15,7 @@
 #include "rpc/client.h"
 #include "runtime/cell_place.h"
 #include "runtime/check.h"
+#include "runtime/labels.h"
 #include "runtime/request.h"
 #include "runtime/settings.h"
 #include "runtime/words.h"
@@ -379,7 +380,7 @@ static int executable_check(const Aurae__Runtime__V0__RunExecutableRequest *q, s
 	if (r == 0)
 		r = check_name("meta.name", q->meta ? q->meta->name : "", err);
 	if (r == 0)
-		r = settings_check_labels(q->meta, err);
+		r = labels_check(q->meta, err);
 	if (r == 0)
 		r = check_path("cell", q->cell, err);
 	if (r == 0)

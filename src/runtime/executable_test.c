@@ -16,6 +16,7 @@
 #include "pod/log_reader.h"
 #include "pod/workload.h"
 #include "runtime/cell_place.h"
+#include "runtime/labels.h"
 #include "runtime/request.h"
 #include "runtime/settings.h"
 #include "rpc/client.h"
@@ -206,7 +207,7 @@ int request_find(const struct runtime_service *s, const ProtobufCMessage *reques
 	return 0;
 }
 
-int settings_check_labels(const Aurae__Runtime__V0__Meta *meta, struct error *err)
+int labels_check(const Aurae__Runtime__V0__Meta *meta, struct error *err)
 {
 	return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/labels.h"
 #include "runtime/machine_call.h"
 
 #include <errno.h>
@@ -130,7 +131,7 @@ static int machine_check(struct machine_call *c, struct error *err)
 
 	r = check_name("meta.name", q->meta ? q->meta->name : "", err);
 	if (r == 0)
-		r = settings_check_labels(q->meta, err);
+		r = labels_check(q->meta, err);
 	if (r == 0)
 		r = check_name("disk", q->disk, err);
 	if (r == 0 && !str_empty(q->disk) && str_empty(q->image))

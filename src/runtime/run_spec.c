@@ -255,6 +255,19 @@ static void specify_containers(struct arena *a, const struct workload *w, struct
 	}
 }
 
+/* The networks of the node that it was on, with those that it came to later. */
+static void specify_networks(struct arena *a, const struct workload *w, struct run_request *q)
+{
+	const Nacre__V1__WorkloadNetwork *kept = settings_network(a, w->settings);
+
+	if (!kept || str_empty(kept->name) || str_has_prefix(kept->name, "cni"))
+		return;
+	q->network = kept->name;
+	q->pod_network = kept->asked ?: q->pod_network;
+	q->further = kept->further;
+	q->n_further = kept->n_further;
+}
+
 int run_specify_again(const struct runtime_service *s, struct arena *a, const struct workload *w,
 		      const char *wish, struct workload_spec *spec, struct instance_nic *nic,
 		      struct error *err)
@@ -273,6 +286,8 @@ int run_specify_again(const struct runtime_service *s, struct arena *a, const st
 	q.wish = w->choice.kind;
 	q.create_only = false;
 	specify_containers(a, w, &q.what);
+	if (is_pod)
+		specify_networks(a, w, &q);
 	*spec = (struct workload_spec){ .kind = w->kind, .name = name_last(w->path) };
 	r = run_take_network(&q, spec, err);
 	return r < 0 ? r : run_specify(s, a, &q, spec, nic, err);

@@ -11,6 +11,7 @@
 #include "runtime/container.h"
 #include "runtime/convert.h"
 #include "runtime/executable.h"
+#include "runtime/labels.h"
 #include "runtime/kind.h"
 #include "runtime/machine_call.h"
 #include "runtime/nics.h"
@@ -199,7 +200,7 @@ static int run_check(struct run_hand *h, struct error *err)
 	*spec = (struct workload_spec){ .kind = method->kind, .name = q->name, .request = h->key };
 	r = check_name("meta.name", spec->name, err);
 	if (r == 0)
-		r = settings_check_labels(q->meta, err);
+		r = labels_check(q->meta, err);
 	if (r == 0)
 		r = run_take_network(q, spec, err);
 	if (r == 0)

@@ -18,11 +18,7 @@
 struct arena;
 
 #define SETTINGS_VOLUMES_MAX 64
-#define SETTINGS_LABELS_MAX 64
-#define SETTINGS_LABEL_NAME_MAX ((size_t)256)
-#define SETTINGS_LABEL_VALUE_MAX ((size_t)4096)
-#define SETTINGS_LABELS_BYTES ((size_t)64 * 1024) /* of all together */
-#define SETTINGS_MOUNTS_MAX 256                   /* of all containers of a workload together */
+#define SETTINGS_MOUNTS_MAX 256 /* of all containers of a workload together */
 
 /* The names and the forms of the volumes; "volumes[1].name" is to blame where one is wrong. */
 int settings_check_volumes(Aurae__Runtime__V0__Volume *const *volumes, size_t n, struct error *err);
@@ -56,10 +52,7 @@ char *settings_of_resources(struct arena *a, Aurae__Runtime__V0__Resources *reso
 /* A text with the limits of `added` over what it says. NULL without memory. */
 char *settings_add(struct arena *a, const char *settings, const char *added);
 
-/* Labels (meta may be NULL): ERROR_INVALID names "meta.labels". It puts them in order, so that
- * requests with the same ones are the same bytes for request_find(). */
-int settings_check_labels(const Aurae__Runtime__V0__Meta *meta, struct error *err);
-/* Puts them into a text (NULL: none), in the arena. 0 or -ENOMEM with err. */
+/* Puts labels into a text (NULL: none), in the arena; meta may be NULL. 0 or -ENOMEM with err. */
 int settings_add_labels(struct arena *a, const char **settings,
 			const Aurae__Runtime__V0__Meta *meta, struct error *err);
 /* What is kept of it; NULL for none. */

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "pod/workload.h"
 #include "runtime/check.h"
+#include "runtime/labels.h"
 #include "runtime/services.h"
 #include "runtime/settings.h"
 
@@ -85,9 +86,9 @@ int shown_filter_set_labels(struct shown_filter *f, char *const *labels, size_t 
 {
 	char entry[ERROR_FIELD_MAX];
 
-	if (n > SETTINGS_LABELS_MAX)
+	if (n > LABELS_MAX)
 		return error_field(err, ERROR_INVALID, "labels",
-				   "%zu are more than the limit of %d", n, SETTINGS_LABELS_MAX);
+				   "%zu are more than the limit of %d", n, LABELS_MAX);
 	for (size_t i = 0; i < n; i++) {
 		if (labels[i][0] && labels[i][0] != '=')
 			continue;

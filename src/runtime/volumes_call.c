@@ -3,18 +3,12 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "base/sysio.h"
 #include "image/image.h"
 #include "image/profile.h"
 #include "isolate/bind.h"
@@ -23,6 +17,7 @@
 #include "pod/make.h"
 #include "pod/volumes.h"
 #include "rpc/server.h"
+#include "runtime/storage/profile_file.h"
 #include "volumes/fill.h"
 #include "volumes/volumes.h"
 
@@ -89,43 +84,6 @@ struct volumes_call {
 };
 
 /* ---- on the thread ---- */
-
-/* A copy in memory, which can be read without waiting. */
-static int profile_seal(const void *data, size_t len, const char *field, struct error *err)
-{
-	_cleanup_fd_ int fd = memfd_create("profile", MFD_CLOEXEC);
-	int r = fd < 0 ? -errno : fd_write_full(fd, data, len);
-
-	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
-		r = -errno;
-	return r < 0 ? error_set(err, r, "%s", field) : TAKE_FD(fd);
-}
-
-static int profile_open(const char *path, const char *field, struct error *err)
-{
-	_cleanup_(buf_done) struct buf b = BUF_INIT;
-	_cleanup_fd_ int fd = -1;
-	struct stat st;
-	int r;
-
-	/* No FIFO and no device is waited for. */
-	fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return error_field(err, errno == ENOENT ? ERROR_NOT_FOUND : ERROR_PRECONDITION,
-				   field, "%.200s: %s", path, strerror(errno));
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return error_field(err, ERROR_PRECONDITION, field, "%.200s is no regular file",
-				   path);
-	r = fd_read_all(fd, VOLUMES_PROFILE_MAX, &b);
-	if (r == -EFBIG || r == -E2BIG || r == -ENOBUFS)
-		return error_field(err, ERROR_INVALID, field,
-				   "%.200s is larger than the limit of %zu bytes", path,
-				   VOLUMES_PROFILE_MAX);
-	if (r < 0)
-		return error_field(err, ERROR_PRECONDITION, field, "read %.200s: %s", path,
-				   strerror(-r));
-	return profile_seal(buf_data(&b), b.len, field, err);
-}
 
 static int volumes_fill(struct volumes_call *v, const struct volumes_item *item, struct error *err)
 {
@@ -199,8 +157,8 @@ static int volumes_open(struct volumes_call *v, const struct volumes_item *item,
 	int r;
 
 	if (item->is_profile)
-		return item->path ? profile_open(item->path, item->field, err)
-				  : profile_seal(item->text, item->len, item->field, err);
+		return item->path ? profile_file_open(item->path, item->field, err)
+				  : profile_file_seal(item->text, item->len, item->field, err);
 	if (item->log_name)
 		return volume_open_log(item->field, item->path, item->log_name, err);
 	fd = volumes_open_mount(v, item, err);

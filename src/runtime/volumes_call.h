@@ -29,7 +29,6 @@ struct workloads;
 #define VOLUMES_THREADS 16
 /* Calls whose volumes are being opened, or are waited for no more. */
 #define VOLUMES_CALLS_MAX 64
-#define VOLUMES_PROFILE_MAX ((size_t)1 << 20) /* bytes of a seccomp profile in a file */
 
 struct volumes_calls {
 	struct loop *loop;
