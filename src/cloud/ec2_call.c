@@ -156,16 +156,18 @@ static enum ec2_meaning ec2_meaning_of(int status, const char *code)
 	return status >= 500 || !*code ? EC2_DOUBT : EC2_STATE;
 }
 
+static const char ec2_clock[] = " (the key has ended, or the clock of this host is wrong)";
+static const char ec2_policy[] =
+	" (the key of the daemon: doc/cloud.md has the policy that it needs)";
+
 static const struct {
 	enum error_kind kind;
 	const char *also;
 } ec2_meanings[] = {
 	[EC2_AGAIN] = { ERROR_UNAVAILABLE, "" },
 	[EC2_DOUBT] = { ERROR_UNAVAILABLE, "" },
-	[EC2_KEY_OVER] = { ERROR_UNAVAILABLE, " (the key has ended, or the clock of this host is "
-					      "wrong)" },
-	[EC2_KEY] = { ERROR_PRECONDITION, " (the key of the daemon: doc/cloud.md has the policy "
-					  "that it needs)" },
+	[EC2_KEY_OVER] = { ERROR_UNAVAILABLE, ec2_clock },
+	[EC2_KEY] = { ERROR_PRECONDITION, ec2_policy },
 	[EC2_FULL] = { ERROR_EXHAUSTED, "" },
 	[EC2_WRONG] = { ERROR_INVALID, "" },
 	[EC2_MISSING] = { ERROR_NOT_FOUND, "" },
@@ -215,6 +217,7 @@ static void ec2_host(const struct url *u, char *ret, size_t size)
 static int ec2_send(struct ec2 *e, const struct buf *form, const struct credentials *key,
 		    struct http_answer *a, struct buf *body, struct error *err)
 {
+	static const char content_line[] = "Content-Type: " EC2_CONTENT;
 	char url[URL_SIZE], host[URL_HOST_MAX + 16], hex[SIGV4_HEX_SIZE];
 	struct sigv4_header signed_headers[] = { { "content-type", EC2_CONTENT },
 						 { "host", host },
@@ -248,19 +251,19 @@ static int ec2_send(struct ec2 *e, const struct buf *form, const struct credenti
 	token = str_format("X-Amz-Security-Token: %s", key->token);
 	if (!date || !line || !host_line || !token)
 		return error_set(err, -ENOMEM, "sign a request");
-	return http_ask(&e->http,
-			&(struct http_request){
-				.method = "POST",
-				.url = url,
-				.headers = (const char *const[]){ "Content-Type: " EC2_CONTENT,
-								  host_line, date, line, token },
-				.n_headers = *key->token ? 5 : 4,
-				.body = buf_data(form),
-				.body_len = form->len,
-				.timeout_ms = EC2_TIMEOUT_MS,
-				.answer_max = EC2_ANSWER_MAX,
-				.fresh = e->once },
-			a, body, err);
+	return http_ask(
+		&e->http,
+		&(struct http_request){ .method = "POST",
+					.url = url,
+					.headers = (const char *const[]){ content_line, host_line,
+									  date, line, token },
+					.n_headers = *key->token ? 5 : 4,
+					.body = buf_data(form),
+					.body_len = form->len,
+					.timeout_ms = EC2_TIMEOUT_MS,
+					.answer_max = EC2_ANSWER_MAX,
+					.fresh = e->once },
+		a, body, err);
 }
 
 static int ec2_try(struct ec2 *e, const struct buf *form, struct credentials *key,

@@ -517,6 +517,7 @@ static void cloud_vm_created(void *userdata, const struct cloudmsg *m, const str
 	struct cloud_vm *vm = userdata;
 
 	vm->question = NULL;
+	loop_defer_schedule(&vm->step);
 	FAILPOINT_AFTER("cloud.create");
 	if (!err) {
 		cloud_vm_made(vm, m);
@@ -546,7 +547,11 @@ static void cloud_vm_ended(void *userdata, const struct cloudmsg *m, const struc
 	struct cloud_vm *vm = userdata;
 
 	vm->question = NULL;
+	loop_defer_schedule(&vm->step);
 	FAILPOINT_AFTER("cloud.terminate");
+	/* A list was faster. */
+	if (cloud_vm_has_ended(vm))
+		return;
 	if (!err) {
 		vm->pause = CLOUD_PAUSE_FIRST;
 		vm->terminated = clock_mono();
