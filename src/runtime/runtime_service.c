@@ -531,6 +531,9 @@ static int spawn_create(struct rpc_call *call, const Aurae__Runtime__V0__SpawnRe
 		if (!spec->settings)
 			return error_set(err, -ENOMEM, "resources");
 	}
+	r = settings_add_labels(rpc_call_arena(call), &spec->settings, q->meta, err);
+	if (r < 0)
+		return r;
 	r = instance_create(all, parent, spec, spawn_done, call, &i, err);
 	/* Where the group is there already, its limits hold before anything lives in it. What fails
 	 * here is told when the instance is ready. */
@@ -552,7 +555,9 @@ static void spawn(struct rpc_call *call, const ProtobufCMessage *request, void *
 	struct error err = ERROR_INIT;
 	int r;
 
-	r = request_find(s, request, q->request_id, key, &found, &err);
+	r = labels_check(q->meta, &err);
+	if (r == 0)
+		r = request_find(s, request, q->request_id, key, &found, &err);
 	if (r > 0) {
 		if (spawn_repeat(call, request, s, found.instance, spawn, &err) < 0)
 			rpc_call_fail(call, &err);
