@@ -90,7 +90,8 @@ static void step(struct peer *p, struct loop *loop, unsigned what)
 		p->ops->remove_cell(p, "cell", on_done, NULL);
 		break;
 	case 3:
-		p->ops->spawn(p, "child", &(struct peer_shares){ .network = false }, on_spawned, NULL);
+		p->ops->spawn(p, "child", &(struct peer_shares){ .network = false }, on_spawned,
+			      NULL);
 		break;
 	case 4:
 		p->ops->end(p, "child", on_done, NULL);
