@@ -114,7 +114,7 @@ int spec_container_init(struct spec_container *s, const struct args *a, struct e
 	int r;
 
 	aurae__runtime__v0__container__init(c);
-	s->walls = (struct walls)WALLS_INIT;
+	s->walls = walls_none;
 	s->list[0] = c;
 	s->entrypoint[0] = args_value(a, "entrypoint");
 	r = spec_env_init(&s->env, a, true, err);

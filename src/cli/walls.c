@@ -10,6 +10,8 @@
 #include "cli/alloc.h"
 #include "isolate/ext4_file.h"
 
+const struct walls walls_none;
+
 /* ---- limits ---- */
 
 /* "none" says that there is no limit. */
@@ -159,5 +161,5 @@ void walls_done(struct walls *w)
 {
 	mount_words_done(&w->mounts);
 	security_options_done(&w->security);
-	*w = (struct walls)WALLS_INIT;
+	*w = walls_none;
 }

@@ -17,10 +17,8 @@ struct walls {
 	struct security_options security;
 };
 
-#define WALLS_INIT                                                                                 \
-	{                                                                                          \
-		.mounts = MOUNT_WORDS_INIT                                                         \
-	}
+/* Nothing of it. */
+extern const struct walls walls_none;
 
 /* ERROR_INVALID names the option. The message points into w. */
 int walls_take(struct walls *w, Aurae__Runtime__V0__Container *to, const struct args *a,
