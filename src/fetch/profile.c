@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fetch/profile.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/utsname.h>
 
 #include "base/arena.h"
@@ -115,13 +117,28 @@ static const struct {
 	{ "SCMP_ARCH_AARCH64", "arm64" },
 };
 
+/* "6.1", also with what a release has behind it: where that begins, or NULL. */
+static const char *version_read(const char *text, unsigned *ret_major, unsigned *ret_minor)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return NULL;
+	*ret_major = (unsigned)strtoul(text, &end, 10);
+	if (end - text > 4 || end[0] != '.' || !isdigit((unsigned char)end[1]))
+		return NULL;
+	text = end + 1;
+	*ret_minor = (unsigned)strtoul(text, &end, 10);
+	return end - text > 4 ? NULL : end;
+}
+
 static int filter_has_kernel(const struct profile_filter *f, const struct profile_place *place,
 			     const char *part, bool *ret, struct error *err)
 {
 	unsigned major, minor;
-	char rest;
+	const char *rest = version_read(f->min_kernel, &major, &minor);
 
-	if (sscanf(f->min_kernel, "%4u.%4u%c", &major, &minor, &rest) != 2)
+	if (!rest || *rest)
 		return error_refuse(err, ERROR_INVALID,
 				    "%s.minKernel: \"%.40s\" is no version such as 4.8", part,
 				    f->min_kernel);
@@ -298,7 +315,7 @@ int profile_find_place(struct profile_place *ret, uint64_t caps, struct error *e
 	struct utsname name;
 
 	*ret = (struct profile_place){ .caps = caps };
-	if (uname(&name) == 0 && sscanf(name.release, "%4u.%4u", &ret->major, &ret->minor) == 2)
+	if (uname(&name) == 0 && version_read(name.release, &ret->major, &ret->minor))
 		return 0;
 	return error_refuse(err, ERROR_PRECONDITION, "the kernel does not say which it is");
 }
