@@ -44,6 +44,25 @@ class Privilege(steps.StepsTest):
     def sh(self, script):
         return self.node.cli("exec", "p", "sh", "-c", script, check=False).stdout.strip()
 
+    def seen(self, pid):
+        """What the kernel says of its walls."""
+        status = [l for l in host.read(f"/proc/{pid}/status").splitlines() if l.split(":")[0] in ("CapBnd", "CapEff", "NoNewPrivs", "Seccomp")]
+        return status, limits(pid)["Max open files"], self.sh("stat -c %t:%T /dev/extra; cat /proc/sys/net/ipv4/ip_default_ttl; readlink /proc/1/exe; "
+                                                              "mkdir /refused; cat /proc/mounts | wc -l")
+
+    def test_a_pod_that_starts_again_has_the_same_walls(self):
+        profile = os.path.join(self.dir, "p.json")
+        with open(profile, "w", encoding="ascii") as f:
+            json.dump({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38}]}, f)
+        pid = self.run_pod("--device", f"{self.device}:/dev/extra", "--ulimit", "nofile=10:20", "--sysctl", "net.ipv4.ip_default_ttl=42", "--init",
+                           "--cap-add", "NET_ADMIN", "--cap-drop", "CHOWN", "--security-opt", f"seccomp={profile}")
+        before = self.seen(pid)
+        self.node.cli("restart", "-t", "0", "p")
+        again = self.inspect("p").containers[0].pid
+        self.assertNotEqual(pid, again)
+        self.assertEqual(before, self.seen(again))
+        self.assertIn("42", before[2])
+
     def assertRefused(self, code, field, call):
         said = self.assertFails(code, call)
         self.assertTrue(said.startswith(field + ": "), said)

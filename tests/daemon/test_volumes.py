@@ -311,6 +311,23 @@ class Anonymous(VolumesTest):
         self.run_volume("q", runtime_pb2.Mount(target="/seed/", tmpfs=runtime_pb2.Tmpfs()), mount("named", "/none"), image="seeded")
         self.assertEqual(3, len(self.volumes()))
 
+    def test_a_workload_that_starts_again_has_its_own(self):
+        self.run_volume("p", mount("data"), mount(anonymous=True, target="/own"), image="seeded")
+        before = {m.target: m.volume for m in self.inspect("p").containers[0].mounts}
+        self.node.cli("exec", "p", "sh", "-c", "echo kept >/own/x; echo more >/seed/y")
+        known = set(self.volumes())
+        for _ in range(2):
+            self.node.cli("restart", "-t", "0", "p")
+            self.assertEqual(before, {m.target: m.volume for m in self.inspect("p").containers[0].mounts})
+            self.assertEqual(known, set(self.volumes()))
+            self.assertEqual("kept\nmore\nof the image\n", self.node.cli("exec", "p", "cat", "/own/x", "/seed/y", "/seed/file").stdout)
+            self.node.restart()
+        self.node.workloads.Remove(nacre_pb2.RemoveRequest(target="p", force=True, volumes=True))
+        self.assertEqual({"data"}, set(self.volumes()))
+        self.prune()
+        self.node.info.Info(nacre_pb2.InfoRequest())
+        type(self).before = self.node.baseline()
+
     def test_they_go_with_their_workload_if_asked(self):
         self.run_volume("p", mount("data"), image="seeded")
         self.remove("p", force=True)

@@ -115,6 +115,16 @@ class Several(OnSeveral):
         listed = self.node.json("ps")[0]
         self.assertEqual(["front", "quiet"], [a["name"] for a in listed["further_attachments"]])
 
+    def test_one_that_starts_again_is_on_the_same(self):
+        self.run_pod("web", "back", "front", further=[Further(network="quiet", ip="10.98.3.7")])
+        self.disconnect("front", "web")
+        self.node.cli("restart", "-t", "0", "web")
+        shown = self.agrees("web")
+        self.assertEqual((["back", "quiet"], "10.98.3.7"), (list(shown), shown["quiet"].ip))
+        self.connect("front", "web")
+        self.node.cli("restart", "-t", "0", "web")
+        self.assertEqual(["back", "quiet", "front"], list(self.agrees("web")))
+
     def test_the_way_out_is_no_internal_one(self):
         self.run_pod("web", "quiet", "back")
         self.assertEqual((["eth1"], ["eth1"]), (self.gateway("web"), self.gateway("web", "-6")))
