@@ -152,6 +152,23 @@ static void allocate(struct rpc_call *call, const ProtobufCMessage *request, voi
 
 /* ---- Free ---- */
 
+static bool cells_is_below(const char *path, const char *cell)
+{
+	size_t n = strlen(cell);
+
+	return strncmp(path, cell, n) == 0 && path[n] == '/';
+}
+
+/* What was started while it was being freed has ended with it. */
+static void cells_remove_late(const struct cells_call *c)
+{
+	struct workload *w;
+
+	list_for_each (w, workloads_list(c->service->work->workloads), struct workload, link)
+		if (cells_is_below(w->path, c->name))
+			(void)workload_remove(w, true, NULL, NULL, NULL);
+}
+
 static void cells_gone(void *userdata, struct instance *i, const struct error *err)
 {
 	Aurae__Cells__V0__CellServiceFreeResponse m =
@@ -160,6 +177,7 @@ static void cells_gone(void *userdata, struct instance *i, const struct error *e
 
 	if (i && i->state == INSTANCE_FAILED)
 		instance_remove(i);
+	cells_remove_late(c);
 	if (err)
 		rpc_call_fail(c->call, err);
 	else
@@ -189,13 +207,6 @@ static void cells_removed(void *userdata, struct workload *w, const struct error
 		(void)error_copy(&c->err, err);
 	if (--c->n_left == 0)
 		cells_stop(c);
-}
-
-static bool cells_is_below(const char *path, const char *cell)
-{
-	size_t n = strlen(cell);
-
-	return strncmp(path, cell, n) == 0 && path[n] == '/';
 }
 
 /* What runs in it ends first, with its record; an error is told once all of them are done. */
@@ -315,6 +326,8 @@ static int cells_run(struct cells_call *c, const Aurae__Cells__V0__Executable *e
 		     const struct cell_place *place, struct error *err)
 {
 	struct arena *a = rpc_call_arena(c->call);
+	/* What it is found by; all else is in the specification. */
+	Aurae__Cells__V0__Executable record = AURAE__CELLS__V0__EXECUTABLE__INIT;
 	char *command[] = { (char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", e->command, NULL };
 	struct pod_container_spec main_container = {
 		.name = "main",
@@ -330,10 +343,11 @@ static int cells_run(struct cells_call *c, const Aurae__Cells__V0__Executable *e
 		.comment = e->description,
 		.containers = &main_container,
 		.n_containers = 1,
-		.settings = settings_with_record(a, NULL, &e->base),
 	};
 	struct workload *w;
 
+	record.name = e->name;
+	spec.settings = settings_with_record(a, NULL, &record.base);
 	if (!main_container.user || !spec.settings)
 		return error_set(err, -ENOMEM, "executable");
 	return workload_run(c->service->work->workloads, &spec, cells_started, c, &w, err);

@@ -6,6 +6,9 @@
 #include "base/str.h"
 #include "cloud/ec2_call.h"
 
+/* Of one machine; EC2 allows 50. */
+#define SERVICE_TAGS_MAX 64
+
 struct service_call {
 	struct ec2 *ec2;
 	const struct cloudmsg *q;
@@ -34,7 +37,7 @@ static int service_put_machine(struct buf *b, const struct ec2_machine *m)
 	for (size_t i = 0; i < ARRAY_SIZE(words) && r == 0; i++)
 		if (!str_empty(words[i].value))
 			r = cloudmsg_put(b, words[i].key, "%s", words[i].value);
-	for (size_t i = 0; i < m->n_tags && r == 0; i++)
+	for (size_t i = 0; i < MIN(m->n_tags, (size_t)SERVICE_TAGS_MAX) && r == 0; i++)
 		r = cloudmsg_put(b, "tag", "%s", m->tags[i]);
 	return r;
 }

@@ -37,6 +37,7 @@ static struct cloud_call *cloud_call_new(struct clouds *all, void *userdata)
 	c->userdata = userdata;
 	list_init(&c->link);
 	list_add_tail(&all->calls, &c->link);
+	all->n_calls++;
 	return c;
 }
 
@@ -45,6 +46,7 @@ static void cloud_call_end(struct cloud_call *c, const struct cloudmsg *m, const
 	struct error own = ERROR_INIT;
 
 	list_remove(&c->link);
+	c->all->n_calls--;
 	loop_defer_done(&c->next);
 	(void)cloud_question_forget(c->question);
 	if (c->done)
@@ -86,6 +88,18 @@ static int clouds_check(const struct clouds *all, struct error *err)
 	return error_refuse(err, ERROR_PRECONDITION,
 			    "no cloud is configured on this node (cloud.ec2.region in its "
 			    "configuration names the region; doc/cloud.md says the rest)");
+}
+
+/* The cloud bounds how often it is asked; the machines of this node are not to wait for users. */
+static int clouds_check_calls(const struct clouds *all, struct error *err)
+{
+	int r = clouds_check(all, err);
+
+	if (r < 0 || all->n_calls < CLOUD_CALLS_MAX)
+		return r;
+	return error_refuse(err, ERROR_EXHAUSTED,
+			    "%d calls to the cloud are under way, the limit: try again",
+			    CLOUD_CALLS_MAX);
 }
 
 /* ---- a new machine ---- */
@@ -179,9 +193,13 @@ static int clouds_prepare(struct clouds *all, const struct cloud_wish *wish, str
 static int clouds_ask_whether(struct clouds *all, struct buf *b, cloud_done_fn done, void *userdata,
 			      struct error *err)
 {
-	struct cloud_call *c = cloud_call_new(all, userdata);
-	int r = c ? cloudmsg_put(b, "dry-run", "yes") : -ENOMEM;
+	struct cloud_call *c;
+	int r = clouds_check_calls(all, err);
 
+	if (r < 0)
+		return r;
+	c = cloud_call_new(all, userdata);
+	r = c ? cloudmsg_put(b, "dry-run", "yes") : -ENOMEM;
 	if (r == 0)
 		r = cloud_helper_ask(all->helper, b, &cloud_call_ops, c, &c->question);
 	if (r < 0) {
@@ -245,7 +263,7 @@ int cloud_vm_console(struct cloud_vm *vm, cloud_console_fn done, void *userdata,
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	struct cloud_call *c;
-	int r = clouds_check(vm->all, err);
+	int r = clouds_check_calls(vm->all, err);
 
 	if (r < 0)
 		return r;
@@ -364,7 +382,7 @@ int clouds_collect(struct clouds *all, const char *node, bool dry_run, cloud_col
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	struct cloud_call *c;
-	int r = clouds_check(all, err);
+	int r = clouds_check_calls(all, err);
 
 	if (r < 0)
 		return r;

@@ -30,6 +30,7 @@ struct clouds;
 struct loop;
 struct root_store;
 
+#define CLOUD_CALLS_MAX 16 /* of users that wait for the cloud, but for new machines */
 #define CLOUD_VMS_MAX 4096
 #define CLOUD_FOUND_MAX 16384
 

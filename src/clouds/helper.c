@@ -101,14 +101,15 @@ static void helper_flush(struct cloud_helper *h)
 	struct cloud_question *q;
 	bool full = false;
 
-	if (!h->running)
+	/* Its socket is at its end, or it is: what is asked now waits for the next one. */
+	if (!h->running || !h->sock.loop)
 		return;
 	list_for_each (q, &h->questions, struct cloud_question, link) {
 		if (q->sent || full)
 			continue;
 		full = send(h->sock_fd, buf_data(&q->packet), q->packet.len,
 			    MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
-		       errno == EAGAIN;
+		       (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM);
 		if (full)
 			continue;
 		/* Where it could not be sent for another reason the helper is gone, and its end
@@ -190,11 +191,14 @@ static int helper_receive(struct cloud_helper *h)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -EPIPE;
-	if (cloudmsg_read(&m, packet, (size_t)n) == 0)
+	if (cloudmsg_read(&m, packet, (size_t)n) == 0) {
 		helper_take(h, &m);
-	else
-		log_warn("nacre-cloud has said what is no message");
-	return 1;
+		return 1;
+	}
+	/* Which question that was for nobody knows: its end answers all of them. */
+	log_warn("nacre-cloud has said what is no message, and is ended");
+	(void)pidfd_kill(h->child.pidfd, SIGKILL);
+	return -EBADMSG;
 }
 
 static void helper_on_sock(struct loop_fd *source, unsigned events)

@@ -89,6 +89,7 @@ struct clouds {
 	struct map by_token;
 	size_t n;
 	struct list calls; /* under way (calls.c) */
+	size_t n_calls;
 
 	struct loop_timer look;
 	nsec_t look_due; /* by the monotonic clock; 0: nobody looks */

@@ -534,6 +534,8 @@ static void cloud_vm_created(void *userdata, const struct cloudmsg *m, const str
 	if (vm->tried || str_eq(cloudmsg_get(m, "code"), "IdempotentParameterMismatch")) {
 		vm->failure_kind = err->kind;
 		vm->doubt = true;
+		/* Only a list that begins from now on can say. */
+		vm->born = vm->all->round;
 		vm->since = clock_mono();
 		clouds_look(vm->all, true);
 		return;

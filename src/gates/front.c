@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -372,11 +371,9 @@ static int front_listen_path(struct front *f)
 
 	if (unix_is_served(AT_FDCWD, f->address, SOCK_STREAM))
 		return -EADDRINUSE;
-	fd = unix_listen(AT_FDCWD, f->address, SOCK_STREAM, NULL);
-	if (fd < 0)
-		return fd;
+	fd = unix_listen_mode(AT_FDCWD, f->address, SOCK_STREAM, 0666, NULL);
 	f->listen_fd = fd;
-	return chmod(f->address, 0666) < 0 ? -errno : 0;
+	return MIN(fd, 0);
 }
 
 static int front_listen(struct front *f)

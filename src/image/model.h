@@ -59,6 +59,7 @@ struct image_store {
 	char *fetch_path, *transfer_path; /* the configuration's are the caller's */
 	int blobs_fd, layers_fd, containers_fd, staging_fd, erofs_fd, partial_fd;
 	struct hush hush; /* while layers are unpacked */
+	char **lost; /* ids of images without a layer, whose records image_rootfs_sweep() drops */
 	struct ration ration;
 	struct list closings; /* closing.h */
 	struct list images;

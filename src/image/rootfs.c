@@ -21,6 +21,7 @@
 #include "image/lower.h"
 #include "image/model.h"
 #include "image/overlay.h"
+#include "store/root.h"
 
 #define ROOTFS_RETRY_FIRST (100 * NSEC_PER_MSEC)
 /* The working directory of the overlays of a container that has ended. */
@@ -338,7 +339,15 @@ void image_rootfs_adopt(struct image_store *s, struct image *image, const char *
 		image->n_users++;
 }
 
-void image_rootfs_sweep(struct image_store *s)
+/* One whose record stays is found again at the next start. */
+static void rootfs_drop_lost(struct image_store *s)
+{
+	for (size_t i = 0; s->lost && s->lost[i]; i++)
+		(void)root_store_drop_image(s->config.store, s->lost[i], NULL, NULL, NULL);
+	strv_free(TAKE_PTR(s->lost));
+}
+
+static void rootfs_sweep_roots(struct image_store *s)
 {
 	int fd = sysio_openat(s->containers_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -363,4 +372,10 @@ void image_rootfs_sweep(struct image_store *s)
 	}
 	(void)closedir(dir);
 	s->swept = true;
+}
+
+void image_rootfs_sweep(struct image_store *s)
+{
+	rootfs_drop_lost(s);
+	rootfs_sweep_roots(s);
 }

@@ -217,7 +217,6 @@ static void store_loading_done(struct store_loading *l)
 	strv_free(l->lost);
 }
 
-/* Nothing is written before all was read. */
 static int store_load_records(struct image_store *s, struct error *err)
 {
 	_cleanup_(store_loading_done) struct store_loading l = { s, strv_copy(NULL) };
@@ -228,8 +227,9 @@ static int store_load_records(struct image_store *s, struct error *err)
 	r = root_store_each_layer(s->config.store, store_load_layer, s, err);
 	if (r == 0)
 		r = root_store_each_image(s->config.store, store_load_image, &l, err);
-	for (size_t i = 0; r == 0 && l.lost[i]; i++)
-		r = root_store_drop_image(s->config.store, l.lost[i], NULL, NULL, err);
+	/* Others read the database behind this: nothing is written before all have. */
+	if (r == 0)
+		s->lost = TAKE_PTR(l.lost);
 	return r < 0 ? error_wrap(err, r, "read the images") : 0;
 }
 
@@ -363,6 +363,7 @@ struct image_store *image_store_free(struct image_store *s)
 {
 	if (!s)
 		return NULL;
+	strv_free(s->lost);
 	import_free_all(s);
 	export_free_all(s);
 	lease_free_all(s);

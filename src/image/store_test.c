@@ -159,6 +159,7 @@ static void opening_tidies(void)
 	make(&s, "blobs/sha256/x", false);
 	CHECK_INT(unlinkat(s.fd, "layers/2", AT_REMOVEDIR), 0);
 	stage_again(&s);
+	image_rootfs_sweep(s.images);
 	wait_gone(&s, "staging/half");
 	CHECK(!is_there(&s, "layers/7") && !is_there(&s, "layers/junk"));
 	CHECK(!is_there(&s, "blobs/sha256/e" HEX_63) && !is_there(&s, "blobs/sha256/x"));
@@ -335,12 +336,15 @@ static void lost_images_on_a_full_disk(void)
 	}
 	s.full = true;
 	stage_again(&s);
+	image_rootfs_sweep(s.images);
 	CHECK(image_store_find(s.images, "busybox", NULL) != NULL);
 	CHECK(!image_store_find(s.images, "sha256:2" HEX_63, NULL));
 	disk_is_full(false);
 	s.full = false;
 	stage_again(&s);
+	image_rootfs_sweep(s.images);
 	stage_again(&s);
+	image_rootfs_sweep(s.images);
 	check_tally(&s, 0);
 	stage_done(&s);
 }

@@ -90,25 +90,33 @@ static int unix_clear(int dir_fd, const char *name)
 	return sysio_unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int unix_listen(int dir_fd, const char *name, int type, struct error *err)
+int unix_listen_mode(int dir_fd, const char *name, int type, mode_t mode, struct error *err)
 {
 	_cleanup_fd_ int fd = sysio_socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mode_t mask;
 	int r;
 
 	if (fd < 0)
 		return error_set(err, -errno, "make a socket for %s", name);
 	/* bind() gives the name the mode of the socket itself, less the umask. */
-	if (fchmod(fd, 0600) < 0)
+	if (fchmod(fd, mode) < 0)
 		return error_set(err, -errno, "set the mode of the socket %s", name);
 	r = unix_clear(dir_fd, name);
 	if (r < 0)
 		return error_set(err, r, "replace the socket %s", name);
+	mask = umask(0);
 	r = unix_act_at(bind, fd, dir_fd, name);
+	(void)umask(mask);
 	if (r < 0)
 		return error_set(err, r, "bind the socket %s", name);
 	if (listen(fd, SOMAXCONN) < 0)
 		return error_set(err, -errno, "listen on the socket %s", name);
 	return TAKE_FD(fd);
+}
+
+int unix_listen(int dir_fd, const char *name, int type, struct error *err)
+{
+	return unix_listen_mode(dir_fd, name, type, 0600, err);
 }
 
 int unix_connect(int dir_fd, const char *name, int type, struct error *err)

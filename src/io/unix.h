@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -16,6 +17,8 @@
 /* A listening socket NAME in dir_fd, mode 0600, non-blocking; an old socket of that name is
  * replaced. dir_fd may be AT_FDCWD, then NAME is a path of at most 107 bytes. */
 int unix_listen(int dir_fd, const char *name, int type, struct error *err);
+/* The same of another mode; for the loop's thread, since it changes the umask for a moment. */
+int unix_listen_mode(int dir_fd, const char *name, int type, mode_t mode, struct error *err);
 /* A connected, non-blocking socket. -ECONNREFUSED and -ENOENT say that nobody listens. */
 int unix_connect(int dir_fd, const char *name, int type, struct error *err);
 /*

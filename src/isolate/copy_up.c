@@ -71,28 +71,70 @@ static int copy_up_all_meta(int from_fd, int to_fd, const struct stat *st, char 
 	return r < 0 || !value ? r : copy_up_attributes(from_fd, to_fd, value);
 }
 
-static int copy_up_data(int from_fd, int to_fd)
+/* By hand, a block at a time. A hole stays one: what is zero is not written. */
+static int copy_up_rest(int from_fd, int to_fd)
 {
+	static const char zeroes[4096];
 	char block[4096];
-	ssize_t n;
 
 	for (;;) {
-		n = copy_file_range(from_fd, NULL, to_fd, NULL, COPY_UP_CHUNK, 0);
-		if (n <= 0)
-			break;
-	}
-	/* It does not go from one kind of file system to another, and says 0 for some (of the
-	 * kernel's own making): the rest by hand. */
-	for (;;) {
-		int r;
+		ssize_t n = sysio_read(from_fd, block, sizeof(block));
+		int r = 0;
 
-		n = sysio_read(from_fd, block, sizeof(block));
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
-		r = fd_write_full(to_fd, block, (size_t)n);
+		if (memcmp(block, zeroes, (size_t)n) != 0)
+			r = fd_write_full(to_fd, block, (size_t)n);
+		else if (lseek(to_fd, n, SEEK_CUR) < 0)
+			r = -errno;
 		if (r < 0)
 			return r;
 	}
+}
+
+/* What is between holes, as far as both file systems do that. 0, 1: the rest is to be copied by
+ * hand, from where both are. */
+static int copy_up_pieces(int from_fd, int to_fd, off_t size)
+{
+	off_t at = 0;
+
+	while (at < size) {
+		off_t from = lseek(from_fd, at, SEEK_DATA), to;
+		ssize_t n;
+
+		if (from < 0 && errno == ENXIO)
+			return 0;
+		to = from < 0 ? -1 : lseek(from_fd, from, SEEK_HOLE);
+		at = from < 0 ? at : from;
+		while (to >= 0 && at < to) {
+			off_t in = at, out = at;
+
+			n = copy_file_range(from_fd, &in, to_fd, &out, (size_t)(to - at), 0);
+			if (n <= 0)
+				break;
+			at += n;
+		}
+		if (to >= 0 && at == to)
+			continue;
+		return lseek(from_fd, at, SEEK_SET) < 0 || lseek(to_fd, at, SEEK_SET) < 0 ? -errno
+											  : 1;
+	}
+	return 0;
+}
+
+static int copy_up_data(int from_fd, int to_fd, off_t size)
+{
+	int r = size > 0 ? copy_up_pieces(from_fd, to_fd, size) : 1;
+
+	/* copy_file_range() does not go from one kind of file system to another, and files of the
+	 * kernel's own making have another size than they say. */
+	if (r > 0) {
+		r = copy_up_rest(from_fd, to_fd);
+		size = lseek(to_fd, 0, SEEK_CUR);
+	}
+	if (r == 0 && (size < 0 || ftruncate(to_fd, size) < 0))
+		r = -errno;
+	return r;
 }
 
 static int copy_up_file(int from_dir, int to_dir, const char *name, const struct stat *st,
@@ -112,7 +154,7 @@ static int copy_up_file(int from_dir, int to_dir, const char *name, const struct
 			     0600);
 	if (to_fd < 0)
 		return -errno;
-	r = copy_up_data(from_fd, to_fd);
+	r = copy_up_data(from_fd, to_fd, seen.st_size);
 	return r < 0 ? r : copy_up_all_meta(from_fd, to_fd, st, value);
 }
 

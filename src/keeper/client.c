@@ -151,6 +151,8 @@ static int name_(struct peer *p, const char *path)
 	client->devices = true;
 	client->rlimits = true;
 	client->filters = true;
+	client->tmpfs_owner = true;
+	client->visitors = true;
 	return 0;
 }
 

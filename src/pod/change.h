@@ -16,6 +16,7 @@ struct plug_change {
 	struct workload *workload;
 	struct attachment *attachment; /* of a connect */
 	char network[NETWORK_NAME_SIZE];
+	bool stale;     /* the pod's settings were changed meanwhile */
 	char *settings; /* of a connect, until they are those of the pod; else those that were */
 	workload_fn done;
 	void *userdata;

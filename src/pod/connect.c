@@ -141,6 +141,13 @@ static void connect_on_plugged(void *userdata, const struct error *err)
 		connect_on_undone(c, NULL);
 		return;
 	}
+	/* What this connect would write knows nothing of that. */
+	if (c->stale) {
+		(void)error_refuse(&c->err, ERROR_UNAVAILABLE,
+				   "%s was changed meanwhile; try again", w->path);
+		connect_undo(c);
+		return;
+	}
 	c->attachment->is_half = false;
 	change_swap(w, &c->settings);
 	if (change_save(w, FAILPOINT("connect.record"), &c->err) < 0) {

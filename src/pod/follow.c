@@ -306,6 +306,7 @@ void workloads_resume(struct workloads *all)
 	struct workload *w;
 
 	FAILPOINT_BEFORE("boot.resume");
+	all->resumed = true;
 	list_for_each (w, &all->list, struct workload, link)
 		workload_resume(w);
 	workloads_drop_orphans(all);

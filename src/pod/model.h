@@ -226,6 +226,8 @@ struct workload {
 	struct restart_rule restart;
 	unsigned restart_count; /* restarts by its policy since somebody started it */
 	uint64_t restart_at;    /* clock_real() of the next one; 0: none is due */
+	bool restarting;        /* its policy starts it; what it mounts is being opened */
+	bool restart_missed;    /* the last restart came to nothing */
 	bool stopped;           /* somebody stopped it: its policy rests until somebody starts it */
 	/* A sandbox: it lives until it is stopped, and its containers come and go
 	 * (pod/sandbox.h). */

@@ -19,11 +19,20 @@
 
 /* ---- to root.db ---- */
 
+static bool reboot_has_volumes(const struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (w->containers[i]->volumes && w->containers[i]->volumes[0])
+			return true;
+	return false;
+}
+
+/* One that is removed when it has ended is kept for its volumes, which go with it. */
 static bool reboot_is_wanted(const struct workload *w)
 {
 	return (w->kind == WORKLOAD_POD || w->kind == WORKLOAD_CELL) && !w->lasts &&
 	       w->choice.kind != INSTANCE_VM && !strchr(w->path, '/') &&
-	       (!w->auto_remove || w->state == WORKLOAD_CREATED) &&
+	       (!w->auto_remove || w->state == WORKLOAD_CREATED || reboot_has_volumes(w)) &&
 	       (w->state != WORKLOAD_STARTING || w->stays);
 }
 
@@ -78,19 +87,6 @@ void reboot_done(struct workloads *all)
 	strv_free(TAKE_PTR(all->kept_ids));
 }
 
-void reboot_touch(struct workload *w)
-{
-	struct workloads *all = w->all;
-
-	if (!all->config.kept || !reboot_is_wanted(w))
-		return;
-	w->keep_due = true;
-	if (all->keep_set)
-		return;
-	all->keep_set = true;
-	loop_timer_set(&all->keep, REBOOT_SETTLE);
-}
-
 void reboot_forget(struct workload *w)
 {
 	struct error err = ERROR_INIT;
@@ -102,6 +98,23 @@ void reboot_forget(struct workload *w)
 	if (root_store_drop_kept(w->all->config.kept, w->id, NULL, NULL, &err) < 0)
 		log_error("cannot drop what is kept of a workload", LOG_STR("workload", w->path),
 			  LOG_ERR(&err));
+}
+
+void reboot_touch(struct workload *w)
+{
+	struct workloads *all = w->all;
+
+	if (!all->config.kept)
+		return;
+	if (!reboot_is_wanted(w)) {
+		reboot_forget(w);
+		return;
+	}
+	w->keep_due = true;
+	if (all->keep_set)
+		return;
+	all->keep_set = true;
+	loop_timer_set(&all->keep, REBOOT_SETTLE);
 }
 
 /* ---- from root.db ---- */

@@ -173,12 +173,13 @@ static int record_put_each(struct run_store *s, const struct workload *w, struct
 
 int record_put_again(struct run_store *s, const struct workload *w, struct error *err)
 {
-	int r = run_store_begin(s, err);
+	int r = run_store_begin(s, err), ended;
 
 	if (r < 0)
 		return r;
-	(void)record_put_each(s, w, NULL);
-	return run_store_commit(s, err);
+	r = record_put_each(s, w, err);
+	ended = run_store_commit(s, r == 0 ? err : NULL);
+	return r < 0 ? r : ended;
 }
 
 int record_put_all(struct run_store *s, const struct workload *w, const char *wish,

@@ -43,8 +43,8 @@ static bool restart_has_run(const struct workload *w)
 
 static bool restart_is_wanted(const struct workload *w)
 {
-	if (w->stopped || w->auto_remove || !w->all->config.restart || !restart_has_run(w) ||
-	    (w->state != WORKLOAD_EXITED && w->state != WORKLOAD_FAILED))
+	if (!w->all->resumed || w->stopped || w->auto_remove || !w->all->config.restart ||
+	    !restart_has_run(w) || (w->state != WORKLOAD_EXITED && w->state != WORKLOAD_FAILED))
 		return false;
 	switch (w->restart.policy) {
 	case RESTART_ON_FAILURE:
@@ -76,6 +76,7 @@ static void restart_on_timer(struct loop_timer *t)
 		return;
 	w->restart_count++;
 	w->restart_delay = w->restart_next;
+	w->restarting = true;
 	restart_save(w);
 	(void)str_printf(note, sizeof(note), "restart %u, as its policy %s wants it",
 			 w->restart_count, restart_policy_word(w->restart.policy));
@@ -95,9 +96,9 @@ void restart_done(struct workload *w)
 
 void restart_look(struct workload *w)
 {
-	if (w->restart_at || !restart_is_wanted(w))
+	if (w->restart_at || w->restarting || !restart_is_wanted(w))
 		return;
-	w->restart_next = w->restart_delay && restart_ran(w) < RESTART_WELL
+	w->restart_next = w->restart_delay && (w->restart_missed || restart_ran(w) < RESTART_WELL)
 				  ? MIN(2 * w->restart_delay, RESTART_LAST)
 				  : RESTART_FIRST;
 	w->restart_at = clock_real() + w->restart_next;
@@ -108,12 +109,15 @@ void restart_failed(struct workload *w, const struct error *err)
 {
 	log_warn("a workload cannot be started again", LOG_STR("workload", w->path), LOG_ERR(err));
 	(void)str_copy(w->reason, sizeof(w->reason), error_text(err));
+	w->restarting = false;
+	w->restart_missed = true;
 	restart_save(w);
 	restart_look(w);
 }
 
 void restart_rest(struct workload *w)
 {
+	w->restarting = false;
 	restart_cancel(w);
 	if (w->stopped || w->restart.policy == RESTART_NO)
 		return;
@@ -123,6 +127,7 @@ void restart_rest(struct workload *w)
 
 void restart_begin(struct workload *w, bool by_policy)
 {
+	w->restarting = w->restart_missed = false;
 	restart_cancel(w);
 	if (by_policy)
 		return;

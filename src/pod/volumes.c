@@ -65,7 +65,10 @@ static void workload_drop_volume(struct workload *w, const char *id)
 	struct volume_leaving *l;
 	struct error err = ERROR_INIT;
 
-	if (!v || !v->anonymous || v->n_held > 0 || workloads_with_volume(w->all, id, w))
+	if (!v || !v->anonymous || workloads_with_volume(w->all, id, w))
+		return;
+	v->unwanted = v->n_held > 0;
+	if (v->unwanted)
 		return;
 	l = calloc(1, sizeof(*l));
 	if (!l) {

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "image/image.h"
 #include "pod/find_keeper.h"
+#include "pod/change.h"
 #include "pod/life.h"
 #include "pod/pause.h"
 #include "pod/plug.h"
@@ -295,6 +296,8 @@ int workload_set_settings(struct workload *w, struct pod_container *c, const cha
 		return error_set(err, -ENOMEM, "workload %s", w->path);
 	free(*at);
 	*at = copy;
+	if (!c && w->change)
+		w->change->stale = true;
 	reboot_touch(w);
 	return c ? record_put_container(store, c, err) : record_put_workload(store, w, err);
 }

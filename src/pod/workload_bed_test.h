@@ -382,6 +382,7 @@ static void begin(void)
 	CHECK_INT(instances_open_node(fake.all, &err), 0);
 	fake_yes(node(), FAKE_OPEN);
 	synced(node());
+	workloads_resume(all);
 	seen[0] = '\0';
 	n_fds = count_fds();
 }

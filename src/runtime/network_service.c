@@ -244,26 +244,6 @@ static int network_find_pod(const struct network_service *s, const char *target,
 				  target);
 }
 
-/* What it was asked to be, with one network more. */
-static const char *network_settings_with(struct arena *a, const struct workload *w,
-					 Aurae__Runtime__V0__FurtherNetwork *one)
-{
-	Nacre__V1__WorkloadNetwork none = NACRE__V1__WORKLOAD_NETWORK__INIT;
-	Nacre__V1__WorkloadNetwork *kept = settings_network(a, w->settings);
-	Aurae__Runtime__V0__FurtherNetwork **list;
-
-	kept = kept ? kept : &none;
-	list = arena_zalloc(a, kept->n_further + 1, sizeof(*list));
-	if (!list)
-		return NULL;
-	for (size_t i = 0; i < kept->n_further; i++)
-		list[i] = kept->further[i];
-	list[kept->n_further] = one;
-	kept->further = list;
-	kept->n_further++;
-	return settings_with_network(a, w->settings, kept);
-}
-
 /* The next one becomes the first; what was asked of the first alone is gone with it. */
 static int network_settings_promote(struct arena *a, Nacre__V1__WorkloadNetwork *kept)
 {
@@ -291,6 +271,36 @@ static int network_settings_promote(struct arena *a, Nacre__V1__WorkloadNetwork 
 	kept->further++;
 	kept->n_further--;
 	return 0;
+}
+
+/* What it was asked to be, with one network more. */
+static const char *network_settings_with(struct arena *a, const struct workload *w,
+					 Aurae__Runtime__V0__FurtherNetwork *one)
+{
+	Nacre__V1__WorkloadNetwork none = NACRE__V1__WORKLOAD_NETWORK__INIT;
+	Nacre__V1__WorkloadNetwork *kept = settings_network(a, w->settings);
+	Aurae__Runtime__V0__FurtherNetwork **list;
+
+	kept = kept ? kept : &none;
+	/* On none: this is the first. */
+	if (str_empty(kept->name)) {
+		if (network_settings_promote(a, kept) < 0)
+			return NULL;
+		kept->name = one->network;
+		kept->asked->ip = one->ip;
+		kept->asked->ip6 = one->ip6;
+		kept->asked->mac = one->mac;
+		return settings_with_network(a, w->settings, kept);
+	}
+	list = arena_zalloc(a, kept->n_further + 1, sizeof(*list));
+	if (!list)
+		return NULL;
+	for (size_t i = 0; i < kept->n_further; i++)
+		list[i] = kept->further[i];
+	list[kept->n_further] = one;
+	kept->further = list;
+	kept->n_further++;
+	return settings_with_network(a, w->settings, kept);
 }
 
 static const char *network_settings_without(struct arena *a, const struct workload *w,

@@ -549,15 +549,16 @@ int pod_network_take_further(struct arena *a, Aurae__Runtime__V0__FurtherNetwork
 			     size_t n_further, const char *network, struct workload_spec *spec,
 			     struct error *err)
 {
-	struct network_wish *list = arena_zalloc(a, n_further + 1, sizeof(*list));
+	struct network_wish *list;
 	char field[ERROR_FIELD_MAX];
 	int r;
 
-	if (!list)
-		return error_set(err, -ENOMEM, "the networks of a pod");
 	if (n_further > NETWORK_OF_ONE_MAX - 1)
 		return error_field(err, ERROR_INVALID, FURTHER, "%zu are more than the limit of %d",
 				   n_further, NETWORK_OF_ONE_MAX - 1);
+	list = arena_zalloc(a, n_further + 1, sizeof(*list));
+	if (!list)
+		return error_set(err, -ENOMEM, "the networks of a pod");
 	for (size_t i = 0; i < n_further; i++) {
 		(void)str_printf(field, sizeof(field), FURTHER "[%zu]", i);
 		r = further_check(further[i]->network, field, err);

@@ -241,31 +241,48 @@ struct run_request run_pod_request(const struct runtime_service *s,
 
 /* What was asked for, where that is what it has: its images by their ids, its limits as they were
  * changed since, its mounts with the volumes that it has. */
-static void specify_containers(struct arena *a, const struct workload *w, struct run_what *what)
+static int specify_containers(struct arena *a, const struct workload *w, struct run_what *what,
+			      struct error *err)
 {
-	Aurae__Runtime__V0__Resources *limits = settings_resources(a, w->settings);
+	struct settings_kept kept;
+	int r = settings_read(a, w->settings, &kept, err);
 
-	what->whole.resources = limits ?: what->whole.resources;
-	for (size_t i = 0; i < MIN(what->n_containers, w->n_containers); i++) {
-		limits = settings_resources(a, w->containers[i]->settings);
-		what->containers[i]->image = w->containers[i]->image_id;
-		what->containers[i]->resources = limits ?: what->containers[i]->resources;
-		what->containers[i]->hold_output = false;
-		settings_mounts(a, w->containers[i]->settings, what->containers[i]);
+	what->whole.resources = kept.resources ?: what->whole.resources;
+	for (size_t i = 0; i < MIN(what->n_containers, w->n_containers) && r == 0; i++) {
+		Aurae__Runtime__V0__Container *c = what->containers[i];
+
+		r = settings_read(a, w->containers[i]->settings, &kept, err);
+		c->image = w->containers[i]->image_id;
+		c->resources = kept.resources ?: c->resources;
+		c->hold_output = false;
+		if (kept.n_mounts == 0)
+			continue;
+		c->mounts = kept.mounts;
+		c->n_mounts = kept.n_mounts;
 	}
+	return r;
 }
 
-/* The networks of the node that it was on, with those that it came to later. */
-static void specify_networks(struct arena *a, const struct workload *w, struct run_request *q)
+/* The networks of the node that it was on, with those that it came to later, and without those that
+ * it was taken off. */
+static int specify_networks(struct arena *a, const struct workload *w, struct run_request *q,
+			    struct error *err)
 {
-	const Nacre__V1__WorkloadNetwork *kept = settings_network(a, w->settings);
+	const Nacre__V1__WorkloadNetwork *on;
+	struct settings_kept kept;
+	int r = settings_read(a, w->settings, &kept, err);
 
-	if (!kept || str_empty(kept->name) || str_has_prefix(kept->name, "cni"))
-		return;
-	q->network = kept->name;
-	q->pod_network = kept->asked ?: q->pod_network;
-	q->further = kept->further;
-	q->n_further = kept->n_further;
+	on = kept.network;
+	if (r < 0 || !on || str_eq(on->name, "cni") || str_has_prefix(on->name, "cni:"))
+		return r;
+	q->pod_network = on->asked ?: q->pod_network;
+	q->further = on->further;
+	q->n_further = on->n_further;
+	if (!str_empty(on->name))
+		q->network = on->name;
+	else if (!str_eq(q->network, "host") && !str_eq(q->network, "none"))
+		q->network = "pod";
+	return 0;
 }
 
 int run_specify_again(const struct runtime_service *s, struct arena *a, const struct workload *w,
@@ -285,9 +302,11 @@ int run_specify_again(const struct runtime_service *s, struct arena *a, const st
 	q = is_pod ? run_pod_request(s, m) : run_cell_request(s, m);
 	q.wish = w->choice.kind;
 	q.create_only = false;
-	specify_containers(a, w, &q.what);
-	if (is_pod)
-		specify_networks(a, w, &q);
+	r = specify_containers(a, w, &q.what, err);
+	if (r == 0 && is_pod)
+		r = specify_networks(a, w, &q, err);
+	if (r < 0)
+		return r;
 	*spec = (struct workload_spec){ .kind = w->kind, .name = name_last(w->path) };
 	r = run_take_network(&q, spec, err);
 	return r < 0 ? r : run_specify(s, a, &q, spec, nic, err);

@@ -509,6 +509,11 @@ static int settings_check_counts(const Aurae__Runtime__V0__Container *from, cons
 	if (from->n_mounts > CONTAINER_MOUNTS_MAX)
 		return error_field(err, ERROR_INVALID, name, "%zu are more than the limit of %d",
 				   from->n_mounts, CONTAINER_MOUNTS_MAX);
+	if (from->n_devices > CONTAINER_MOUNTS_MAX) {
+		(void)str_printf(name, sizeof(name), "%s.devices", field);
+		return error_field(err, ERROR_INVALID, name, "%zu are more than the limit of %d",
+				   from->n_devices, CONTAINER_MOUNTS_MAX);
+	}
 	if (*n_used > SETTINGS_MOUNTS_MAX)
 		return error_field(
 			err, ERROR_INVALID, name,
@@ -715,14 +720,21 @@ void *settings_message(struct arena *a, const ProtobufCMessageDescriptor *type, 
 	return settings_unpack_any(a, type, text, strlen(text));
 }
 
-void settings_mounts(struct arena *a, const char *settings, Aurae__Runtime__V0__Container *to)
+int settings_read(struct arena *a, const char *settings, struct settings_kept *ret,
+		  struct error *err)
 {
 	const Nacre__V1__KeptSettings *kept = settings_unpack(a, settings);
+	bool has_head = settings && strcspn(settings, ",.~") > 0;
 
-	if (!kept || kept->n_mounts == 0)
-		return;
-	to->mounts = kept->mounts;
-	to->n_mounts = kept->n_mounts;
+	*ret = (struct settings_kept){ .network = settings_network(a, settings) };
+	if ((has_head && !kept) || (*settings_network_tail(settings) == '.' && !ret->network))
+		return error_set(err, -EBADMSG, "read what is kept of a workload");
+	if (!kept)
+		return 0;
+	ret->resources = kept->resources;
+	ret->mounts = kept->mounts;
+	ret->n_mounts = kept->n_mounts;
+	return 0;
 }
 
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings)

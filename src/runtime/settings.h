@@ -77,9 +77,17 @@ void *settings_record(struct arena *a, const char *settings,
 char *settings_text(struct arena *a, const ProtobufCMessage *m);
 void *settings_message(struct arena *a, const ProtobufCMessageDescriptor *type, const char *text);
 
-/* The mounts that a container has, with the names and paths that they stand for, in the place of
- * those that it was asked for by. */
-void settings_mounts(struct arena *a, const char *settings, Aurae__Runtime__V0__Container *to);
+/* What the text says, for a start from the record; zeroes where it says nothing. The mounts have
+ * the names and paths that they stand for. An error where the text cannot be read: nothing is left
+ * out then. */
+struct settings_kept {
+	Aurae__Runtime__V0__Resources *resources;
+	Aurae__Runtime__V0__Mount **mounts;
+	size_t n_mounts;
+	Nacre__V1__WorkloadNetwork *network;
+};
+int settings_read(struct arena *a, const char *settings, struct settings_kept *ret,
+		  struct error *err);
 
 /* Puts what the text says into what is shown. */
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings);

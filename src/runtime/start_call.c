@@ -125,8 +125,14 @@ static struct workload *start_find(struct start *s, struct error *err)
 static void start_now(struct start *s, struct workload *w)
 {
 	struct error err = ERROR_INIT;
-	int r = workload_check_start(w, &err);
+	int r;
 
+	/* Somebody has stopped it meanwhile. */
+	if (s->by_policy && w->stopped) {
+		start_end(s, w, NULL);
+		return;
+	}
+	r = workload_check_start(w, &err);
 	if (r > 0) {
 		workload_wait_started(w, start_on_started, s);
 		return;

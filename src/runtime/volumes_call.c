@@ -192,7 +192,9 @@ static void volumes_leave_one(struct volumes_calls *all, struct volumes_item *it
 	volume->n_opened -= item->opened;
 	if (item->fills)
 		volume->filling = false;
-	if (item->own && !workloads_with_volume(all->workloads, volume->id, NULL))
+	volume->unwanted = volume->unwanted || item->own;
+	if (volume->unwanted && volume->n_held == 0 &&
+	    !workloads_with_volume(all->workloads, volume->id, NULL))
 		(void)volume_remove(volume, NULL, NULL);
 }
 
@@ -725,6 +727,9 @@ void volumes_calls_done(struct volumes_calls *all)
 
 	if (!all->pool)
 		return;
+	/* What comes back now starts nothing: starts_done() tells who waits. */
+	list_for_each (v, &all->list, struct volumes_call, member)
+		v->waits = false;
 	all->pool = pool_leave(all->pool);
 	/* A thread that is not back has its own for as long as this process lives. */
 	list_for_each (v, &all->list, struct volumes_call, member) {
