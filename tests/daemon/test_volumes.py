@@ -321,12 +321,8 @@ class Anonymous(VolumesTest):
             self.assertEqual(before, {m.target: m.volume for m in self.inspect("p").containers[0].mounts})
             self.assertEqual(known, set(self.volumes()))
             self.assertEqual("kept\nmore\nof the image\n", self.node.cli("exec", "p", "cat", "/own/x", "/seed/y", "/seed/file").stdout)
-            self.node.restart()
         self.node.workloads.Remove(nacre_pb2.RemoveRequest(target="p", force=True, volumes=True))
         self.assertEqual({"data"}, set(self.volumes()))
-        self.prune()
-        self.node.info.Info(nacre_pb2.InfoRequest())
-        type(self).before = self.node.baseline()
 
     def test_they_go_with_their_workload_if_asked(self):
         self.run_volume("p", mount("data"), image="seeded")
