@@ -156,8 +156,9 @@ static void ps_choose(Nacre__V1__ListResponse *list, const struct ps_filter *fil
 	for (size_t i = 0; i < n_before; i++)
 		nacre__v1__workload__free_unpacked(list->workloads[i], NULL);
 	list->n_workloads = n - n_before;
-	memmove(list->workloads, list->workloads + n_before,
-		list->n_workloads * sizeof(*list->workloads));
+	if (n_before > 0)
+		memmove(list->workloads, list->workloads + n_before,
+			list->n_workloads * sizeof(*list->workloads));
 }
 
 /* Machines in a cloud, for people: a program knows whether it wants them (nacre cloud ls). NULL
