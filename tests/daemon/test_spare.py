@@ -48,7 +48,8 @@ class Spare(unittest.TestCase):
 
     def test_it_knows_all_that_a_new_one_knows(self):
         """Before it has said so: what it is asked for comes right behind its name."""
-        for options in (("--cap-add", "NET_RAW"), ("--ulimit", "nofile=99"), ("--device", "/dev/full:/dev/mine")):
+        for options in (("--cap-add", "NET_RAW"), ("--ulimit", "nofile=99"), ("--device", "/dev/full:/dev/mine"),
+                        ("--tmpfs", "/x:uid=12")):
             waits = self.waiting()
             self.node.cli("run", "-d", "--name", "web", *options, "busybox", "sleep", "1000")
             self.assertEqual(waits, self.inspect("web").pid)

@@ -124,6 +124,13 @@ class Several(OnSeveral):
         self.connect("front", "web")
         self.node.cli("restart", "-t", "0", "web")
         self.assertEqual(["back", "quiet", "front"], list(self.agrees("web")))
+        for network in ("quiet", "front", "back"):
+            self.disconnect(network, "web", force=True)
+        self.node.cli("restart", "-t", "0", "web")
+        self.assertEqual({}, self.agrees("web"))
+        self.connect("front", "web")
+        self.node.cli("restart", "-t", "0", "web")
+        self.assertEqual(["front"], list(self.agrees("web")))
 
     def test_the_way_out_is_no_internal_one(self):
         self.run_pod("web", "quiet", "back")
