@@ -36,6 +36,13 @@ static bool reboot_is_wanted(const struct workload *w)
 	       (w->state != WORKLOAD_STARTING || w->stays);
 }
 
+static void reboot_written(void *userdata, const struct error *err)
+{
+	(void)userdata;
+	if (err)
+		log_warn("a workload is not kept for a reboot", LOG_ERR(err));
+}
+
 static void reboot_write(struct workload *w)
 {
 	const struct workloads_config *config = &w->all->config;
@@ -49,7 +56,7 @@ static void reboot_write(struct workload *w)
 		return;
 	kept.text = text;
 	if (r == 0)
-		r = root_store_put_kept(config->kept, &kept, NULL, NULL, &err);
+		r = root_store_put_kept(config->kept, &kept, reboot_written, NULL, &err);
 	if (r < 0)
 		log_error("a workload is not kept for a reboot", LOG_STR("workload", w->path),
 			  LOG_ERR(&err));

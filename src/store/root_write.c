@@ -344,18 +344,16 @@ static int root_apply_batch(struct root_store *s, struct error *err)
 	return r;
 }
 
-/* What failed in the batch, as the first of its errors that is ENOSPC, else any. */
-static int root_batch_error(const struct root_store *s)
+/* Whether something had no room that the reserve is for. What is kept for a reboot is written all
+ * the time: on a full disk it would take what the next opening needs. */
+static bool root_batch_wants_room(const struct root_store *s)
 {
 	struct root_change *c;
-	int r = 0;
 
-	list_for_each (c, &s->batch, struct root_change, link) {
-		if (c->err.code == -ENOSPC)
-			return -ENOSPC;
-		r = r == 0 ? c->err.code : r;
-	}
-	return r;
+	list_for_each (c, &s->batch, struct root_change, link)
+		if (c->err.code == -ENOSPC && !c->kept)
+			return true;
+	return false;
 }
 
 static void root_write_once(struct root_store *s)
@@ -382,7 +380,7 @@ static void root_write(struct root_store *s)
 {
 	root_write_once(s);
 	/* Where some changes of a batch were made, making them again changes nothing. */
-	if (root_batch_error(s) == -ENOSPC && store_room_use(&s->room))
+	if (root_batch_wants_room(s) && store_room_use(&s->room))
 		root_write_once(s);
 	store_room_make(&s->room);
 }
