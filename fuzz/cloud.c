@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a cloud and its configuration say, by the first byte: an answer in XML, with the machines in
- * it or an error; a file of keys; the metadata service; a packet between the daemon and its helper.
+ * Input from a cloud and from credentials. The first byte selects the parser: an XML response
+ * (machines or an error), a credentials file, the metadata service, a packet between the daemon and
+ * its helper.
  */
 
 #include "base/str.h"

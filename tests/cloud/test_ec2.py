@@ -46,22 +46,14 @@ class CloudTest(unittest.TestCase):
             self.remove(vm.name)
         self.assertEqual(([], []), (self.vms(), self.cloud.alive()))
 
-    @property
-    def api(self):
-        return self.stub(self.node)
-
-    @staticmethod
-    def stub(node):
-        return nacre_test.pb["nacre_pb2_grpc"].CloudServiceStub(node.channel)
-
     def vms(self):
-        return list(self.api.ListCloudVms(pb2.ListCloudVmsRequest()).vms)
+        return list(self.node.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).vms)
 
     def run_vm(self, name="", image="ami-1", timeout=60, **more):
-        return self.api.RunCloudVm(pb2.RunCloudVmRequest(name=name, image=image, **more), timeout=timeout * nacre_test.SLOWNESS).vm
+        return self.node.clouds.RunCloudVm(pb2.RunCloudVmRequest(name=name, image=image, **more), timeout=timeout * nacre_test.SLOWNESS).vm
 
     def remove(self, name, force=True):
-        self.api.RemoveCloudVm(pb2.RemoveCloudVmRequest(target=name, force=force), timeout=60 * nacre_test.SLOWNESS)
+        self.node.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target=name, force=force), timeout=60 * nacre_test.SLOWNESS)
 
     def state(self, name):
         return next((v.state for v in self.vms() if v.name == name), None)
@@ -92,7 +84,7 @@ class Life(CloudTest):
             self.assertEqual(("ec2", "eu-test-1", "eu-test-1a", "ami-1", "small"), (vm.provider, vm.region, vm.zone, vm.image, vm.type))
             (machine,) = self.cloud.alive()
             self.assertEqual((vm.instance, vm.address), (machine.id, machine.address))
-            node = self.api.ListCloudVms(pb2.ListCloudVmsRequest()).node
+            node = self.node.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).node
             self.assertRegex(node, "^[0-9a-f]{16}$")
             self.assertEqual({"nacre-cluster": "nacre", "nacre-node": node, "nacre-vm": vm.id, "Name": "web"}, machine.tags)
             q = machine.parameters
@@ -100,15 +92,15 @@ class Life(CloudTest):
                 q["SubnetId"], q["SecurityGroupId.1"], q["SecurityGroupId.2"], q["MetadataOptions.HttpTokens"],
                 q["InstanceInitiatedShutdownBehavior"]))
             self.assertEqual([vm.id, "web", "ec2", "running"], self.node.cli("ps").stdout.splitlines()[-1].split()[:4])
-            console = self.api.CloudVmConsole(pb2.CloudVmConsoleRequest(target="web"))
+            console = self.node.clouds.CloudVmConsole(pb2.CloudVmConsoleRequest(target="web"))
             self.assertEqual((machine.console.encode(), "2026-01-01T00:00:00.000Z"), (console.output, console.time))
             self.assertFails(Code.FAILED_PRECONDITION, lambda: self.remove("web", force=False), "has not ended")
-            self.assertEqual("exited", self.api.StopCloudVm(pb2.StopCloudVmRequest(target=vm.id)).vm.state)
+            self.assertEqual("exited", self.node.clouds.StopCloudVm(pb2.StopCloudVmRequest(target=vm.id)).vm.state)
             self.assertEqual([], self.cloud.alive())
             self.assertNotIn("web", self.node.cli("ps").stdout)
             self.assertIn("exited", self.node.cli("ps", "-a").stdout)
             # Ending what has ended is fine.
-            self.assertEqual("exited", self.api.StopCloudVm(pb2.StopCloudVmRequest(target="web")).vm.state)
+            self.assertEqual("exited", self.node.clouds.StopCloudVm(pb2.StopCloudVmRequest(target="web")).vm.state)
             self.assertGreater(self.vms()[0].ended_at, self.vms()[0].created_at)
             self.remove("web", force=False)
             for state in ("pending", "running", "ending", "exited", "removed"):
@@ -148,8 +140,8 @@ class Life(CloudTest):
         self.assertFails(Code.INVALID_ARGUMENT, lambda: self.run_vm(image="ami-0", dry_run=True), "InvalidAMIID.NotFound")
         self.assertFails(Code.NOT_FOUND, lambda: self.remove("two"), "two")
         self.assertFails(Code.INVALID_ARGUMENT, lambda: self.remove(""), "target: required")
-        self.assertFails(Code.NOT_FOUND, lambda: self.api.CloudVmConsole(pb2.CloudVmConsoleRequest(target="two")))
-        self.assertFails(Code.INVALID_ARGUMENT, lambda: self.api.CollectCloudVms(pb2.CollectCloudVmsRequest(node="x")), "node: ")
+        self.assertFails(Code.NOT_FOUND, lambda: self.node.clouds.CloudVmConsole(pb2.CloudVmConsoleRequest(target="two")))
+        self.assertFails(Code.INVALID_ARGUMENT, lambda: self.node.clouds.CollectCloudVms(pb2.CollectCloudVmsRequest(node="x")), "node: ")
         # A refusal leaves no record.
         self.assertEqual(["one"], [v.name for v in self.vms()])
 
@@ -416,12 +408,11 @@ class Keys(unittest.TestCase):
         return node
 
     def run_vm(self, node):
-        return CloudTest.stub(node).RunCloudVm(pb2.RunCloudVmRequest(image="ami-1"), timeout=60 * nacre_test.SLOWNESS).vm
+        return node.clouds.RunCloudVm(pb2.RunCloudVmRequest(image="ami-1"), timeout=60 * nacre_test.SLOWNESS).vm
 
     def clear(self, node):
-        stub = CloudTest.stub(node)
-        for vm in stub.ListCloudVms(pb2.ListCloudVmsRequest()).vms:
-            stub.RemoveCloudVm(pb2.RemoveCloudVmRequest(target=vm.name, force=True), timeout=60 * nacre_test.SLOWNESS)
+        for vm in node.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).vms:
+            node.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target=vm.name, force=True), timeout=60 * nacre_test.SLOWNESS)
         self.assertEqual([], self.cloud.alive())
 
     def write(self, path, key):
@@ -466,7 +457,7 @@ class Keys(unittest.TestCase):
         with self.assertRaises(grpc.RpcError) as caught:
             self.run_vm(node)
         self.assertEqual((Code.FAILED_PRECONDITION, True), (caught.exception.code(), "no key" in caught.exception.details()))
-        self.assertEqual([], list(CloudTest.stub(node).ListCloudVms(pb2.ListCloudVmsRequest()).vms))
+        self.assertEqual([], list(node.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).vms))
 
 
 class Configuration(unittest.TestCase):
@@ -485,7 +476,7 @@ class Configuration(unittest.TestCase):
     def test_without_a_cloud(self):
         with nacre_test.Node() as node:
             with self.assertRaises(grpc.RpcError) as caught:
-                CloudTest.stub(node).RunCloudVm(pb2.RunCloudVmRequest(image="ami-1"))
+                node.clouds.RunCloudVm(pb2.RunCloudVmRequest(image="ami-1"))
             self.assertEqual(Code.FAILED_PRECONDITION, caught.exception.code())
             self.assertIn("cloud.ec2.region", caught.exception.details())
 
@@ -494,15 +485,14 @@ class Configuration(unittest.TestCase):
         env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
         with nacre_test.Node(config="cloud:\n  ec2:\n    region: r\n    endpoint: http://192.0.2.1/\n", env=env) as node:
             with self.assertRaises(grpc.RpcError) as caught:
-                CloudTest.stub(node).RunCloudVm(pb2.RunCloudVmRequest(image="ami-1", type="t"))
+                node.clouds.RunCloudVm(pb2.RunCloudVmRequest(image="ami-1", type="t"))
             self.assertEqual(Code.INVALID_ARGUMENT, caught.exception.code())
             self.assertIn("keys are shown over https alone", caught.exception.details())
 
     def test_another_region(self):
         """Machines of the region before are shown, and not touched."""
         with fake_ec2.Cloud() as cloud, nacre_test.Node(config=cloud.config(), env=cloud.env()) as node:
-            stub = CloudTest.stub(node)
-            stub.RunCloudVm(pb2.RunCloudVmRequest(name="vm", image="ami-1"))
+            node.clouds.RunCloudVm(pb2.RunCloudVmRequest(name="vm", image="ami-1"))
             node.stop()
             text = host.read(node.config)
             for words, reason in ((text.replace("eu-test-1", "eu-test-2"), "is in the region eu-test-1, and cloud.ec2.region"),
@@ -512,7 +502,7 @@ class Configuration(unittest.TestCase):
                 node.start()
                 self.assertIn("that the configuration does not name", node.log())
                 with self.assertRaises(grpc.RpcError) as caught:
-                    CloudTest.stub(node).RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm", force=True))
+                    node.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm", force=True))
                 self.assertEqual(Code.FAILED_PRECONDITION, caught.exception.code())
                 self.assertIn(reason, caught.exception.details())
                 self.assertEqual(1, len(cloud.alive()))
@@ -520,7 +510,7 @@ class Configuration(unittest.TestCase):
             with open(node.config, "w", encoding="utf-8") as f:
                 f.write(text)
             node.start()
-            CloudTest.stub(node).RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm", force=True))
+            node.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm", force=True))
             self.assertEqual([], cloud.alive())
 
 
@@ -540,18 +530,18 @@ class Lost(CloudTest):
     """Machines whose record is lost, and those of other nodes."""
 
     def collect(self, on, **q):
-        return [v.instance for v in self.stub(on).CollectCloudVms(pb2.CollectCloudVmsRequest(**q)).vms]
+        return [v.instance for v in on.clouds.CollectCloudVms(pb2.CollectCloudVmsRequest(**q)).vms]
 
     def test_another_node_of_the_account(self):
         with nacre_test.Node(config=self.cloud.config(), env=self.cloud.env()) as other:
             self.run_vm("mine")
-            theirs = self.stub(other).RunCloudVm(pb2.RunCloudVmRequest(name="mine", image="ami-1")).vm
+            theirs = other.clouds.RunCloudVm(pb2.RunCloudVmRequest(name="mine", image="ami-1")).vm
             nacre_test.until(lambda: len([m for m in self.cloud.alive() if m.visible]) == 2)
             self.assertEqual([], self.collect(self.node))
             self.assertEqual([], self.collect(other))
             self.assertEqual(2, len(self.cloud.alive()))
             # One that never comes back.
-            name = self.stub(other).ListCloudVms(pb2.ListCloudVmsRequest()).node
+            name = other.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).node
             self.assertEqual([theirs.instance], self.collect(self.node, node=name, dry_run=True))
             self.assertEqual(2, len(self.cloud.alive()))
             self.assertEqual([theirs.instance], self.collect(self.node, node=name))

@@ -318,6 +318,10 @@ class Node:
         return pb["nacre_pb2_grpc"].VolumeServiceStub(self.channel)
 
     @property
+    def clouds(self):
+        return pb["nacre_pb2_grpc"].CloudServiceStub(self.channel)
+
+    @property
     def workloads(self):
         return pb["nacre_pb2_grpc"].WorkloadServiceStub(self.channel)
 
