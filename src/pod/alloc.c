@@ -23,6 +23,7 @@ static struct pod_container *pod_container_free(struct pod_container *c)
 	c->mounts = mounts_free(c->mounts, c->n_mounts);
 	free(c->settings);
 	strv_free(c->volumes);
+	strv_free(c->own_volumes);
 	strv_free(c->limits);
 	strv_free(c->hidden);
 	strv_free(c->read_only);

@@ -177,7 +177,8 @@ static int make_mounts(struct pod_container *c, const struct pod_container_spec 
 		c->mounts[i].target = strdup(m->mount.target);
 		if (!c->mounts[i].target)
 			return error_set(err, -ENOMEM, "container %s", spec->name);
-		if (m->volume_id && strv_add(&c->volumes, m->volume_id) < 0)
+		if (m->volume_id && (strv_add(&c->volumes, m->volume_id) < 0 ||
+				     (m->anonymous && strv_add(&c->own_volumes, m->volume_id) < 0)))
 			return error_set(err, -ENOMEM, "container %s", spec->name);
 		if (m->source && remote) {
 			int r = shares_take(c->workload, m, &c->mounts[i], err);

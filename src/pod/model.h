@@ -158,7 +158,8 @@ struct pod_container {
 	bool hold_output;
 	struct container_mount *mounts; /* fds.n_mounts of them, until it was started */
 	size_t n_mounts;
-	char **volumes; /* ids of the node's volumes that it has; NULL: none */
+	char **volumes;     /* ids of the node's volumes that it has; NULL: none */
+	char **own_volumes; /* those of them that were made for it: anonymous ones; NULL: none */
 	bool read_only_root;
 	uint64_t disk; /* bytes that its layer may take, until it was started; 0: no limit */
 	char **limits; /* isolate/limits_words.h, until it was started; NULL: none */
@@ -221,7 +222,7 @@ struct workload {
 	struct instance_choice choice; /* of the instance that is made for a pod */
 	char *comment;                 /* NULL: none */
 	bool auto_remove;
-	bool drops_volumes; /* its anonymous volumes go with it (pod/volumes.h) */
+	bool drops_volumes; /* the volumes that were made for it go with it (pod/volumes.h) */
 	bool stays; /* it has files of its own: one that cannot be started is as it was before */
 	struct restart_rule restart;
 	unsigned restart_count; /* restarts by its policy since somebody started it */

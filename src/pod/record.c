@@ -53,12 +53,21 @@ int record_put_workload(struct run_store *s, const struct workload *w, struct er
 	return run_store_put_workload(s, &r, err);
 }
 
+static bool record_is_own(const struct pod_container *c, const char *id)
+{
+	for (char *const *v = c->own_volumes; v && *v; v++)
+		if (str_eq(*v, id))
+			return true;
+	return false;
+}
+
 static char *record_volumes(const struct pod_container *c)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 
 	for (char *const *v = c->volumes; v && *v; v++)
-		if (buf_addf(&b, "%s%s", v == c->volumes ? "" : " ", *v) < 0)
+		if (buf_addf(&b, "%s%s%s", v == c->volumes ? "" : " ",
+			     record_is_own(c, *v) ? "+" : "", *v) < 0)
 			return NULL;
 	return c->volumes ? buf_take_str(&b) : strdup("");
 }
@@ -242,19 +251,22 @@ static int record_count(void *data, const struct run_container *r)
 	return 0;
 }
 
-/* Ids, joined by blanks. */
+/* Ids, joined by blanks, with a '+' in front of those that were made for it. */
 static int record_read_volumes(struct pod_container *c, const char *ids)
 {
 	char id[ID_SIZE];
 	int r = 0;
 
 	while (*ids && r == 0) {
-		size_t n = strcspn(ids, " ");
+		bool own = *ids == '+';
+		size_t n = strcspn(ids += own, " ");
 
 		if (n != ID_LEN)
 			return -EBADMSG;
 		(void)str_printf(id, sizeof(id), "%.*s", (int)n, ids);
 		r = strv_add(&c->volumes, id);
+		if (r == 0 && own)
+			r = strv_add(&c->own_volumes, id);
 		ids += n + (ids[n] == ' ');
 	}
 	return r;

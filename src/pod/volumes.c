@@ -89,7 +89,7 @@ bool workload_drop_volumes(struct workload *w)
 	if (w->drops_volumes && !w->volumes_dropped) {
 		w->volumes_dropped = true;
 		for (size_t i = 0; i < w->n_containers; i++)
-			for (char *const *v = w->containers[i]->volumes; v && *v; v++)
+			for (char *const *v = w->containers[i]->own_volumes; v && *v; v++)
 				workload_drop_volume(w, *v);
 	}
 	return list_empty(&w->volumes_leaving);

@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-/* Which of the node's volumes (volumes/volumes.h) workloads have, and that those without a name go
- * with them. */
+/* Which of the node's volumes (volumes/volumes.h) workloads have, and that those which were made
+ * for a workload, without a name, go with it. One that a later workload names by its id is not its.
+ */
 
 struct workload;
 struct workloads;
@@ -17,9 +18,9 @@ struct workload *workloads_with_volume(const struct workloads *all, const char *
 /* Whether the workload has it. */
 bool workload_has_volume(const struct workload *w, const char *id);
 
-/* Begins to remove the anonymous volumes of w that nobody else has, where they are to go with it
- * (drops_volumes). True when that is done; else its deferred work is scheduled then. Private to
- * this area. */
+/* Begins to remove the volumes that were made for w and that nobody else has, where they are to go
+ * with it (drops_volumes). True when that is done; else its deferred work is scheduled then.
+ * Private to this area. */
 bool workload_drop_volumes(struct workload *w);
 /* Nobody waits for that any more. */
 void workload_forget_volumes(struct workload *w);

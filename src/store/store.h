@@ -67,7 +67,7 @@ struct run_workload {
 	const char *kind_reason;
 	const char *attachment; /* network/attachment.h; "": none */
 	bool lasts;             /* it is a sandbox */
-	bool drops_volumes;     /* its anonymous volumes go with it */
+	bool drops_volumes;     /* the volumes that were made for it go with it */
 	uint64_t stop_by; /* of CLOCK_MONOTONIC: a stop that goes on kills it then; 0: none does */
 	bool stays;       /* it has files of its own: it is there again where a start fails */
 	const char *restart; /* pod/restart.h: the word of its policy */
@@ -100,9 +100,11 @@ struct run_container {
 	int signal;
 	const char *reason;
 	uint64_t created_at, started_at, finished_at;
-	uint64_t log_lost;   /* bytes of its output that are not in its log */
-	bool own_log;        /* which is a file of whoever asked for it */
-	const char *volumes; /* ids of the node's volumes that it has, joined by blanks */
+	uint64_t log_lost; /* bytes of its output that are not in its log */
+	bool own_log;      /* which is a file of whoever asked for it */
+	/* Ids of the node's volumes that it has, joined by blanks; a '+' is in front of those that
+	 * were made for it. */
+	const char *volumes;
 };
 
 /* A volume of a workload whose files are given to its machine (pod/mirror.h). */

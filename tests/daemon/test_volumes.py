@@ -321,6 +321,7 @@ class Anonymous(VolumesTest):
             self.assertEqual(before, {m.target: m.volume for m in self.inspect("p").containers[0].mounts})
             self.assertEqual(known, set(self.volumes()))
             self.assertEqual("kept\nmore\nof the image\n", self.node.cli("exec", "p", "cat", "/own/x", "/seed/y", "/seed/file").stdout)
+        self.node.restart()
         self.node.workloads.Remove(nacre_pb2.RemoveRequest(target="p", force=True, volumes=True))
         self.assertEqual({"data"}, set(self.volumes()))
 
@@ -335,8 +336,10 @@ class Anonymous(VolumesTest):
         self.run_volume("q", mount(nameless, "/x"))
         self.node.workloads.Remove(nacre_pb2.RemoveRequest(target="p", force=True, volumes=True))
         self.assertEqual({"data", nameless}, set(self.volumes()))
+        # Nor does one go with a workload that it was not made for.
         self.node.workloads.Remove(nacre_pb2.RemoveRequest(target="q", force=True, volumes=True))
-        self.assertEqual({"data"}, set(self.volumes()))
+        self.node.cli("run", "--rm", "-v", nameless + ":/x", "seeded", "sh", "-c", "echo x >/x/y")
+        self.assertEqual({"data", nameless}, set(self.volumes()))
 
     def test_a_run_that_removes_itself_takes_them(self):
         for flags in ([], ["-d"]):
