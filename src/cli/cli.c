@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/docker.h"
 #include "cli/foreign.h"
 #include "cli/help.h"
 #include "cli/output.h"
+#include "cli/typed.h"
 
 #define _cleanup_args_ _cleanup_(args_done)
 
@@ -36,28 +39,66 @@ static int cli_settle(struct cli *cli, const struct command *c, const struct arg
 	return c->alone ? 0 : target_settle(&cli->daemon, before, after, err);
 }
 
-/* Options of docker and podman are told by the name that they have here, if `c` has them. */
+/* The option of `c` that docker and podman have by the name that was not understood; or NULL. */
+static const char *cli_ours(const struct command *c, const struct args *args, bool *ret_is_same)
+{
+	const char *ours = args->unknown ? foreign_option(args->unknown, ret_is_same) : NULL;
+
+	for (const struct arg_option *o = c->options; ours && o && o->name; o++)
+		if (str_eq(o->name, ours))
+			return ours;
+	return NULL;
+}
+
 static int cli_misread(const struct command *c, const struct args *args, const struct error *err)
 {
-	const char *ours = args->unknown ? foreign_option(args->unknown) : NULL;
+	bool is_same;
+	const char *ours = cli_ours(c, args, &is_same);
 
-	for (const struct arg_option *o = c->options; ours && o && o->name; o++) {
-		if (str_eq(o->name, ours))
-			return cli_complain("%s: unknown option --%.*s: use --%s", c->name,
-					    (int)strcspn(args->unknown, "="), args->unknown, ours);
-	}
+	if (ours)
+		return cli_complain("%s: unknown option --%.*s: use --%s", c->name,
+				    (int)strcspn(args->unknown, "="), args->unknown, ours);
 	return cli_complain("%s: %s; see `nacre help %s`", c->name, error_text(err), c->name);
+}
+
+/* Takes the words apart; an option by its name elsewhere is put in its place in argv first. The
+ * texts that this needs go to `owned`, one for each word at the most. */
+static int cli_parse(const struct command *c, struct args *args, int argc, char **argv,
+		     struct arena *owned, struct error *err)
+{
+	size_t n_verbatim = c->n_verbatim ? c->n_verbatim : ARGS_VERBATIM_NEVER;
+	const char *ours;
+	bool is_same;
+	char *word;
+	int r;
+
+	for (;;) {
+		r = args_parse(args, c->options, command_options, n_verbatim, argc, argv, err);
+		ours = r < 0 ? cli_ours(c, args, &is_same) : NULL;
+		if (!ours || !is_same)
+			return r;
+		word = arena_printf(owned, "--%s%s", ours,
+				    args->unknown + strcspn(args->unknown, "="));
+		if (!word)
+			return error_set(err, -ENOMEM, "read the arguments");
+		for (int i = 0; i < argc; i++)
+			if (argv[i] + 2 == args->unknown)
+				argv[i] = word;
+		args_done(args);
+		*args = (struct args)ARGS_INIT;
+		*err = (struct error)ERROR_INIT;
+	}
 }
 
 static int cli_run(const struct command *c, const struct args *before, int argc, char **argv)
 {
-	size_t n_verbatim = c->n_verbatim ? c->n_verbatim : ARGS_VERBATIM_NEVER;
+	_cleanup_(arena_done) struct arena owned = ARENA_INIT;
 	_cleanup_args_ struct args args = ARGS_INIT;
 	struct error err = ERROR_INIT;
 	struct cli cli = { .json = false };
 	int r;
 
-	r = args_parse(&args, c->options, command_options, n_verbatim, argc, argv, &err);
+	r = cli_parse(c, &args, argc, argv, &owned, &err);
 	if (r < 0)
 		return cli_misread(c, &args, &err);
 	if (args_flag(&args, "help")) {
@@ -74,7 +115,9 @@ static int cli_run(const struct command *c, const struct args *before, int argc,
 				    c->options ? " [OPTION…]" : "", *c->operands ? " " : "",
 				    c->operands);
 	}
+	typed_note(&args);
 	r = c->run(&cli, &args);
+	typed_note(NULL);
 	target_done(&cli.daemon);
 	return r;
 }

@@ -146,13 +146,14 @@ int cmd_kill(const struct cli *cli, const struct args *args)
 	const char *word = args_value(args, "signal");
 	int number = word ? signal_number(word) : SIGKILL;
 
-	if (number < 1)
+	if (number < 0)
 		return cli_complain("--signal is a name or number such as HUP, SIGUSR1 or 9, "
 				    "not \"%s\"",
 				    word);
 	if (number == SIGKILL && !args_value(args, "container"))
 		return end_kill_whole(cli, args);
 	request.signal = (uint32_t)number;
+	request.probe = number == 0;
 	spec_set(&request.container, args_value(args, "container"));
 	return end_each(cli, args, END_ALL_RUNNING,
 			&(struct each_call){ "/nacre.v1.WorkloadService/Signal", &request.base,

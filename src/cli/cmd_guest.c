@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/nacre.pb-c.h"
 #include "base/args.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "cli/client.h"
 #include "cli/command.h"
 #include "cli/guest_source.h"
 #include "cli/handlers.h"
@@ -22,6 +25,8 @@
  */
 
 #define GUEST_MIB (UINT64_C(1) << 20)
+#define GUEST_ROOT "/var/lib/nacre"
+#define GUEST_INFO_TIMEOUT (2 * NSEC_PER_SEC)
 
 static void guest_json(struct json *j, const struct guest_set_info *info)
 {
@@ -46,6 +51,26 @@ static void guest_json(struct json *j, const struct guest_set_info *info)
 static void guest_tell(void *userdata, const char *text)
 {
 	(void)fprintf(stderr, "nacre: %s\n", text);
+}
+
+/*
+ * The root directory that --root names, else that of the daemon, else the usual one: the daemon is
+ * not needed.
+ */
+static int guest_root(const struct cli *cli, const struct args *args, bool make, struct error *err)
+{
+	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__InfoResponse *info = NULL;
+	const char *root = args_value(args, "root");
+	struct error unused = ERROR_INIT;
+
+	if (root)
+		return guest_source_root(root, make, err);
+	if (target_check_local(&cli->daemon, "guest sets are files of the node", err) < 0)
+		return -EOPNOTSUPP;
+	info = client_ask_once(&cli->daemon, "/nacre.v1.NodeService/Info", &request.base,
+			       &nacre__v1__info_response__descriptor, GUEST_INFO_TIMEOUT, &unused);
+	return guest_source_root(info ? info->root : GUEST_ROOT, make, err);
 }
 
 static int guest_build_run(const struct cli *cli, const struct guest_build *b)
@@ -75,7 +100,7 @@ int cmd_guest_build(const struct cli *cli, const struct args *args)
 
 	r = guest_source_find(&source, args, &err);
 	if (r == 0) {
-		root_fd = guest_source_root(args, true, &err);
+		root_fd = guest_root(cli, args, true, &err);
 		r = MIN(root_fd, 0);
 	}
 	status = r < 0 ? cli_fail(&err)
@@ -129,7 +154,7 @@ int cmd_guest_ls(const struct cli *cli, const struct args *args)
 	struct guest_set_info *list = NULL;
 	struct json j = JSON_INIT(stdout);
 	struct error err = ERROR_INIT;
-	_cleanup_fd_ int root_fd = guest_source_root(args, false, &err);
+	_cleanup_fd_ int root_fd = guest_root(cli, args, false, &err);
 	size_t n = 0;
 
 	if (root_fd < 0 || guest_set_list(root_fd, &list, &n, &err) < 0)
@@ -149,7 +174,7 @@ int cmd_guest_ls(const struct cli *cli, const struct args *args)
 int cmd_guest_default(const struct cli *cli, const struct args *args)
 {
 	struct error err = ERROR_INIT;
-	_cleanup_fd_ int root_fd = guest_source_root(args, false, &err);
+	_cleanup_fd_ int root_fd = guest_root(cli, args, false, &err);
 
 	if (root_fd < 0 || guest_set_make_default(root_fd, args->operands[0], &err) < 0)
 		return cli_fail(&err);
@@ -159,7 +184,7 @@ int cmd_guest_default(const struct cli *cli, const struct args *args)
 int cmd_guest_rm(const struct cli *cli, const struct args *args)
 {
 	struct error err = ERROR_INIT;
-	_cleanup_fd_ int root_fd = guest_source_root(args, false, &err);
+	_cleanup_fd_ int root_fd = guest_root(cli, args, false, &err);
 	int status = 0;
 
 	if (root_fd < 0)

@@ -22,6 +22,7 @@
 
 struct pull {
 	struct client_call call;
+	const char *missing; /* an image that somebody would run */
 	bool json, pulled;
 	bool quiet;  /* its id is not what was asked for */
 	bool silent; /* nor how far it is */
@@ -122,6 +123,8 @@ static int pull_run(struct client *client, struct pull *p, const ProtobufCMessag
 	err = p->call.err;
 	client_call_done(&p->call);
 	progress_lines_done(&p->lines);
+	if (err.code && p->missing)
+		(void)cli_complain("this node has no image %s, and cannot pull it:", p->missing);
 	if (err.code)
 		return cli_fail(&err);
 	return p->pulled ? 0 : cli_complain("the daemon did not tell which image this is");
@@ -226,7 +229,9 @@ int pull_image(struct client *client, enum pull_when when, const char *image)
 int pull_image_quietly(struct client *client, enum pull_when when, const char *image, bool quiet)
 {
 	Nacre__V1__PullRequest request = NACRE__V1__PULL_REQUEST__INIT;
-	struct pull pull = { .quiet = true, .silent = quiet };
+	struct pull pull = { .missing = when == PULL_MISSING ? image : NULL,
+			     .quiet = true,
+			     .silent = quiet };
 	int status;
 
 	if (when == PULL_NEVER || !pull_is_name(image) ||

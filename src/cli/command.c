@@ -10,6 +10,7 @@
 #include "cli/alloc.h"
 #include "cli/foreign.h"
 #include "cli/text.h"
+#include "cli/typed.h"
 
 static bool command_is(const struct command *c, char *const *words, size_t n, size_t *ret_words)
 {
@@ -26,7 +27,13 @@ static bool command_is(const struct command *c, char *const *words, size_t n, si
 
 const struct command *command_find(char *const *words, size_t n, size_t *ret_words)
 {
+	const char *synonym = n > 0 ? foreign_synonym(words[0]) : NULL;
+
 	for (size_t i = 0; command_at(i); i++) {
+		if (synonym && str_eq(command_at(i)->name, synonym)) {
+			*ret_words = 1;
+			return command_at(i);
+		}
 		if (command_is(command_at(i), words, n, ret_words))
 			return command_at(i);
 	}
@@ -98,5 +105,8 @@ int cli_complain(const char *fmt, ...)
 
 int cli_fail(const struct error *err)
 {
-	return cli_complain("%s", error_text(err));
+	struct error ours = *err;
+
+	typed_rename(&ours);
+	return cli_complain("%s", error_text(&ours));
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/typed.h"
 #include "cli/command.h"
 
 #include "unit.h"
@@ -61,6 +62,7 @@ static void finds(void)
 {
 	char image[] = "image", ls[] = "ls", ps[] = "ps", im[] = "im";
 	char *two[] = { image, ls }, *one[] = { ps, ls }, *half[] = { image }, *part[] = { im, ls };
+	char rmi[] = "rmi", *synonym[] = { rmi, ls };
 	const struct command *c;
 	size_t n = 0;
 
@@ -69,6 +71,9 @@ static void finds(void)
 	CHECK_INT(n, 2);
 	c = command_find(one, 2, &n);
 	CHECK(c && str_eq(c->name, "ps"));
+	CHECK_INT(n, 1);
+	c = command_find(synonym, 2, &n);
+	CHECK(c && str_eq(c->name, "image rm"));
 	CHECK_INT(n, 1);
 	CHECK(!command_find(half, 1, &n));
 	CHECK(!command_find(part, 2, &n));
@@ -84,8 +89,7 @@ static void hints(void)
 		{ { "vm" }, "`vm` is followed by one of: run, disks, rmdisk" },
 		{ { "vm", "list" }, "unknown command `vm list` (there are: run, disks, rmdisk)" },
 		{ { "stp" }, "unknown command `stp` (did you mean `stop`?)" },
-		{ { "rmi", "x" }, "unknown command `rmi`: use `nacre image rm`" },
-		{ { "pull" }, "unknown command `pull`: use `nacre image pull`" },
+		{ { "save", "x" }, "unknown command `save`: use `nacre image export`" },
 		{ { "zzz" }, "unknown command `zzz` (see `nacre help`)" },
 		{ { "" }, "unknown command `` (see `nacre help`)" },
 	};
@@ -132,10 +136,54 @@ static void advice_names_commands(void)
 
 static void options_of_others(void)
 {
-	CHECK_STR(foreign_option("workdir=/x"), "cwd");
-	CHECK_STR(foreign_option("net"), "network");
-	CHECK(!foreign_option("work"));
-	CHECK(!foreign_option("nets"));
+	bool is_same = false;
+
+	CHECK_STR(foreign_option("workdir=/x", &is_same), "cwd");
+	CHECK(is_same);
+	CHECK_STR(foreign_option("net", &is_same), "network");
+	CHECK_STR(foreign_option("cpu-shares", &is_same), "cpu-weight");
+	CHECK(!is_same);
+	CHECK(!foreign_option("work", &is_same));
+	CHECK(!foreign_option("nets", &is_same));
+}
+
+/* A field that an option has set has its name; any other keeps its own. */
+static void fields_by_their_options(void)
+{
+	static const struct {
+		const char *field, *text;
+	} cases[] = {
+		{ "containers[0].resources.memory", "--memory: is wrong" },
+		{ "containers[0].mounts[0].source", "--mount: is wrong" },
+		{ "resources.memory_low", "resources.memory_low: is wrong" },
+		{ "containers[1].resources.memory", "containers[1].resources.memory: is wrong" },
+		{ "containers[0].image", "containers[0].image: is wrong" },
+		{ "target", "target: is wrong" },
+	};
+	static const struct arg_option options[] = {
+		{ "memory", 'm', "SIZE", "" },
+		{ "memory-low", 0, "SIZE", "" },
+		{ "mount", 0, "WORDS", "" },
+		{ NULL, 0, NULL, NULL },
+	};
+	char *words[] = { xstrdup("--memory=1"), xstrdup("--mount=x"), NULL };
+	struct args args = ARGS_INIT;
+	struct error err = ERROR_INIT;
+
+	CHECK_INT(args_parse(&args, options, NULL, ARGS_VERBATIM_NEVER, 2, words, &err), 0);
+	typed_note(&args);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		(void)error_field(&err, ERROR_INVALID, cases[i].field, "is wrong");
+		typed_rename(&err);
+		CHECK_STR(error_text(&err), cases[i].text);
+	}
+	typed_note(NULL);
+	(void)error_field(&err, ERROR_INVALID, "containers[0].resources.memory", "is wrong");
+	typed_rename(&err);
+	CHECK_STR(error_text(&err), "containers[0].resources.memory: is wrong");
+	args_done(&args);
+	free(words[0]);
+	free(words[1]);
 }
 
 /* What a writer writes. The caller frees it. */
@@ -234,6 +282,7 @@ static void man_has_known_requests(void)
 
 UNIT_MAIN({ "table_is_whole", table_is_whole }, { "finds", finds }, { "hints", hints },
 	  { "groups_have_help", groups_have_help }, { "options_of_others", options_of_others },
+	  { "fields_by_their_options", fields_by_their_options },
 	  { "advice_names_commands", advice_names_commands },
 	  { "forms_have_every_command", forms_have_every_command },
 	  { "man_has_known_requests", man_has_known_requests })

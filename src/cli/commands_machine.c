@@ -7,7 +7,8 @@
 
 #define OPTION_ROOT                                                                                \
 	{                                                                                          \
-		"root", 0, "DIR", "the daemon's root directory, else /var/lib/nacre"               \
+		"root", 0, "DIR",                                                                  \
+			"the daemon's root directory, else as it says, or /var/lib/nacre"          \
 	}
 
 static const struct arg_option options_guest[] = {

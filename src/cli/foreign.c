@@ -6,16 +6,16 @@
 #include "base/macros.h"
 #include "base/str.h"
 
+/* Their operands and options mean the same here. */
+static const char *const foreign_synonyms[][2] = {
+	{ "pull", "image pull" }, { "push", "image push" }, { "images", "image ls" },
+	{ "rmi", "image rm" },    { "tag", "image tag" },   { "history", "image history" },
+};
+
 static const struct {
 	const char *word;
 	const char *advice;
 } foreign_commands[] = {
-	{ "pull", "use `nacre image pull`" },
-	{ "push", "use `nacre image push`" },
-	{ "images", "use `nacre image ls`" },
-	{ "rmi", "use `nacre image rm`" },
-	{ "tag", "use `nacre image tag`" },
-	{ "history", "use `nacre image history`" },
 	{ "save", "use `nacre image export`" },
 	{ "load", "use `nacre image import`" },
 	{ "import", "use `nacre image import`" },
@@ -34,12 +34,21 @@ static const struct {
 static const struct {
 	const char *name;
 	const char *ours;
+	bool is_same; /* their value means the same here */
 } foreign_options[] = {
-	{ "workdir", "cwd" },
-	{ "net", "network" },
-	{ "mount", "volume" },
-	{ "cpu-shares", "cpu-weight" },
+	{ "workdir", "cwd", true },
+	{ "net", "network", true },
+	{ "cpu-shares", "cpu-weight", false },
 };
+
+const char *foreign_synonym(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_synonyms); i++) {
+		if (str_eq(foreign_synonyms[i][0], word))
+			return foreign_synonyms[i][1];
+	}
+	return NULL;
+}
 
 const char *foreign_command(const char *word)
 {
@@ -55,13 +64,15 @@ const char *foreign_word(size_t i)
 	return i < ARRAY_SIZE(foreign_commands) ? foreign_commands[i].word : NULL;
 }
 
-const char *foreign_option(const char *name)
+const char *foreign_option(const char *name, bool *ret_is_same)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(foreign_options); i++) {
 		const char *theirs = foreign_options[i].name;
 
-		if (strcspn(name, "=") == strlen(theirs) && str_has_prefix(name, theirs))
+		if (strcspn(name, "=") == strlen(theirs) && str_has_prefix(name, theirs)) {
+			*ret_is_same = foreign_options[i].is_same;
 			return foreign_options[i].ours;
+		}
 	}
 	return NULL;
 }

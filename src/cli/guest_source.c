@@ -12,7 +12,6 @@
 #include "base/str.h"
 #include "base/sysio.h"
 
-#define SOURCE_ROOT "/var/lib/nacre"
 #define SOURCE_KERNEL "vmlinuz-"
 /* What a machine with nothing but virtio needs, and a third of the size. */
 #define SOURCE_PREFERRED "cloud"
@@ -156,12 +155,10 @@ void guest_source_done(struct guest_source *s)
 	s->gate_fd = fd_close(s->gate_fd);
 }
 
-int guest_source_root(const struct args *args, bool make, struct error *err)
+int guest_source_root(const char *root, bool make, struct error *err)
 {
-	const char *root = args_value(args, "root");
 	int fd;
 
-	root = root ? root : SOURCE_ROOT;
 	if (make && sysio_mkdirat(AT_FDCWD, root, 0700) < 0 && errno != EEXIST)
 		return error_set(err, -errno, "make %s", root);
 	fd = sysio_openat(AT_FDCWD, root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);

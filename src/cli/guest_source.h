@@ -25,7 +25,7 @@ struct guest_source {
 int guest_source_find(struct guest_source *s, const struct args *args, struct error *err);
 void guest_source_done(struct guest_source *s);
 
-/* The node's root directory, by --root. make: it is made where it is missing. */
-int guest_source_root(const struct args *args, bool make, struct error *err);
+/* The node's root directory. make: it is made where it is missing. */
+int guest_source_root(const char *root, bool make, struct error *err);
 
 #endif

@@ -222,13 +222,19 @@ void exec_call_signal(struct rpc_call *call, const ProtobufCMessage *request, vo
 	r = target_container(userdata, q->target, q->container, &c, &err);
 	if (r == 0)
 		r = target_refuse_machine(c->workload, "no signal reaches what runs in it", &err);
-	if (r == 0 && (q->signal < 1 || q->signal > SIGNAL_MAX_NUMBER))
+	if (r == 0 && q->probe && q->signal)
+		r = error_field(&err, ERROR_INVALID, "signal", "a probe sends none");
+	if (r == 0 && !q->probe && (q->signal < 1 || q->signal > SIGNAL_MAX_NUMBER))
 		r = error_field(&err, ERROR_INVALID, "signal", "%u is not from 1 to %d", q->signal,
 				SIGNAL_MAX_NUMBER);
 	if (r == 0)
 		r = exec_running_peer(c, &peer, &err);
 	if (r < 0) {
 		rpc_call_fail(call, &err);
+		return;
+	}
+	if (q->probe) {
+		signal_done(call, NULL);
 		return;
 	}
 	if (exec_signal_ends(c, (int)q->signal))

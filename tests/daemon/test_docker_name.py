@@ -74,9 +74,19 @@ class Named(nacre_test.NodeTest):
         self.assertEqual("-h\n", done.stdout, done.stderr)
 
     def test_another_name_changes_nothing(self):
-        done = self.node.cli("images", check=False)
+        done = self.node.cli("save", check=False)
         self.assertEqual(125, done.returncode)
-        self.assertIn("use `nacre image ls`", done.stderr)
+        self.assertIn("use `nacre image export`", done.stderr)
+
+    def test_synonyms(self):
+        self.assertEqual(self.node.cli("image", "ls").stdout, self.node.cli("images").stdout)
+        self.assertEqual("/tmp\n", self.node.cli("run", "--rm", "--workdir=/tmp", "--net", "none", "busybox", "pwd").stdout)
+        done = self.node.cli("run", "--rm", "--net", "none", "busybox", "echo", "--net", "x")
+        self.assertEqual("--net x\n", done.stdout)
+
+    def test_fields_have_the_names_of_options(self):
+        done = self.node.cli("run", "--rm", "--mount", "type=bind,source=/no-such,target=/x", "busybox", "true", check=False)
+        self.assertEqual("nacre: --mount: there is no /no-such on the node\n", done.stderr)
 
     def test_what_it_cannot_it_names(self):
         for line, words in (("docker frobnicate", "unknown command `frobnicate`"), ("docker run -P busybox", "docker run: --publish-all: name each port"),

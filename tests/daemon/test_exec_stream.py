@@ -324,6 +324,8 @@ class Signal(StreamTest):
         request = nacre_pb2.SignalRequest(target="s", signal=signal.SIGUSR2)
         self.assertFails(BAD, lambda: self.node.workloads.Signal(nacre_pb2.SignalRequest(target="s", signal=65)), "signal")
         self.assertFails(BAD, lambda: self.node.workloads.Signal(nacre_pb2.SignalRequest(target="s")), "signal")
+        self.node.workloads.Signal(nacre_pb2.SignalRequest(target="s", probe=True))
+        self.assertFails(BAD, lambda: self.node.workloads.Signal(nacre_pb2.SignalRequest(target="s", probe=True, signal=9)), "signal")
         # Before it has its trap the kernel drops the signal: it is the first process of its namespace.
         nacre_test.until(lambda: self.logs("s") == b"ready\n", what="its trap")
         self.node.workloads.Signal(request)
