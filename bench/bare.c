@@ -22,9 +22,9 @@
  * With --rest it waits for so long before each.
  *
  * Everything is mounted in a mount namespace of this process, the writable layers on a tmpfs over
- * --scratch, so nothing is left behind. The overlay has the options of our own (image/overlay.c):
- * userxattr, and volatile, with which no unmount waits for a disk. Prints one JSON object with
- * times in microseconds.
+ * --scratch, so nothing is left behind. The overlay has the options of our own
+ * (image/rootfs/overlay.c): userxattr, and volatile, with which no unmount waits for a disk. Prints
+ * one JSON object with times in microseconds.
  */
 
 #include <errno.h>
@@ -47,7 +47,7 @@
 #include <unistd.h>
 
 #include "bare_whole.h"
-#include "base/thread.h"
+#include "base/process/thread.h"
 
 #define BARE_ROUNDS_MAX 10000
 #define BARE_NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)

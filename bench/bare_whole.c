@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "isolate/plan.h"
+#include "isolate/plan/plan.h"
 
 #define WHOLE_PLAIN (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 

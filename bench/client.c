@@ -22,8 +22,8 @@
 
 #include "api/nacre.pb-c.h"
 #include "api/runtime.pb-c.h"
-#include "cli/client.h"
-#include "cli/target.h"
+#include "cli/remote/client.h"
+#include "cli/remote/target.h"
 
 #define ROUNDS_MAX 10000
 /* Made by bench/run. */

@@ -16,10 +16,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
 #include "loop/loop.h"
-#include "rpc/client.h"
+#include "rpc/exchange/client.h"
 #include "rpc/rpc_test.pb-c.h"
 
 #define CONNECTIONS_MAX 1024

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "wire/agent.h"
+#include "wire/message/agent.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

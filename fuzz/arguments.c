@@ -2,9 +2,9 @@
 
 /* The command line: words, one a line, up to where a command would run. */
 
-#include "base/args.h"
-#include "cli/command.h"
-#include "cli/spec.h"
+#include "base/text/args.h"
+#include "cli/options/spec.h"
+#include "cli/table/command.h"
 #include "fuzz.h"
 
 #define WORDS_MAX 64

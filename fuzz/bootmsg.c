@@ -4,7 +4,7 @@
  */
 
 #include "fuzz.h"
-#include "wire/bootmsg.h"
+#include "wire/message/bootmsg.h"
 
 static uint8_t frame[BOOTMSG_FRAME_MAX];
 

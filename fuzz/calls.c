@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
+#include "base/file/fd.h"
+#include "base/memory/buf.h"
 #include "fuzz.h"
 #include "http/pull_test.h"
 #include "loop/loop.h"
-#include "rpc/echo.h"
-#include "rpc/server.h"
+#include "rpc/echo/echo.h"
+#include "rpc/server/server.h"
 
 #define STREAMS 4
 #define STEPS 64

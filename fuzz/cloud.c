@@ -6,13 +6,13 @@
  * its helper.
  */
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "cloud/credentials.h"
 #include "cloud/ec2.h"
 #include "cloud/xml.h"
 #include "fuzz.h"
-#include "wire/base64.h"
-#include "wire/cloudmsg.h"
+#include "wire/format/base64.h"
+#include "wire/message/cloudmsg.h"
 
 static void fuzz_answer(struct fuzz_input in)
 {

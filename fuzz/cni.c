@@ -3,9 +3,9 @@
 /* Parsers of CNI network configurations and of plugin results; the first byte selects one. */
 
 #include "fuzz.h"
-#include "wire/cni_config.h"
-#include "wire/cni_result.h"
-#include "wire/cnimsg.h"
+#include "wire/document/cni_config.h"
+#include "wire/document/cni_result.h"
+#include "wire/message/cnimsg.h"
 
 static void fuzz_config(struct arena *arena, const uint8_t *data, size_t size)
 {

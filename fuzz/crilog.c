@@ -3,9 +3,9 @@
 /* Lines of logs. The input is read as a file; and it is written as a container's output, which must
  * come back. */
 
-#include "base/buf.h"
+#include "base/memory/buf.h"
 #include "fuzz.h"
-#include "wire/crilog.h"
+#include "wire/format/crilog.h"
 
 /* The output that the whole lines of a file stand for; the number of lines that are none. */
 static unsigned read_file(struct fuzz_input file, struct buf *to)

@@ -3,7 +3,7 @@
 /* What nacre-fetch says: a message that was decoded is encoded to the same bytes. */
 
 #include "fuzz.h"
-#include "wire/fetchmsg.h"
+#include "wire/message/fetchmsg.h"
 
 static uint8_t packet[FETCHMSG_SIZE_MAX];
 

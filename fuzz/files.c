@@ -9,16 +9,16 @@
 #include <unistd.h>
 
 #include "api/instance.pb-c.h"
-#include "base/fd.h"
-#include "base/rootfd.h"
-#include "base/str.h"
-#include "base/tree_list.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/file/tree_list.h"
+#include "base/text/str.h"
 #include "cell/spec.h"
 #include "fuzz.h"
 #include "fuzz_tmpfs.h"
-#include "isolate/generations.h"
-#include "keeper/convert_tree.h"
-#include "rpc/client.h"
+#include "isolate/mount/generations.h"
+#include "keeper/message/convert_tree.h"
+#include "rpc/exchange/client.h"
 
 static void check_outside(int top_fd)
 {

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "fuzz.h"
 #include "loop/loop.h"
-#include "rpc/echo.h"
-#include "rpc/server.h"
+#include "rpc/echo/echo.h"
+#include "rpc/server/server.h"
 
 #define TURNS 12
 

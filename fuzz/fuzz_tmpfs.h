@@ -6,8 +6,8 @@
 #include <linux/mount.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
 #include "fuzz.h"
 
 /* A directory that is mounted nowhere and ends with its descriptor. */

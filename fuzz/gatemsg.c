@@ -3,7 +3,7 @@
 /* What is said to nacre-gate and by it: a message that was decoded is encoded to the same bytes. */
 
 #include "fuzz.h"
-#include "wire/gatemsg.h"
+#include "wire/message/gatemsg.h"
 
 static uint8_t packet[GATEMSG_SIZE_MAX];
 

@@ -3,7 +3,7 @@
 /* What a guest set says of itself: what was read is read again from what it is written as. */
 
 #include "fuzz.h"
-#include "vm/guest_desc.h"
+#include "vm/guest/guest_desc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

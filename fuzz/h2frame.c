@@ -3,7 +3,7 @@
 /* The heads of HTTP/2 frames: how the bytes are cut makes no difference to what is let through. */
 
 #include "fuzz.h"
-#include "wire/h2frame.h"
+#include "wire/format/h2frame.h"
 
 static void feed(const uint8_t *data, size_t size, bool from_client)
 {

@@ -12,15 +12,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
-#include "base/str.h"
-#include "fetch/docker.h"
-#include "fetch/oci.h"
-#include "fetch/reading.h"
-#include "fetch/source.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
+#include "fetch/job/oci.h"
+#include "fetch/unpack/docker.h"
+#include "fetch/unpack/reading.h"
+#include "fetch/unpack/source.h"
 #include "fuzz.h"
 #include "fuzz_tmpfs.h"
-#include "wire/checksum.h"
+#include "wire/name/checksum.h"
 
 #define BLOBS_MAX 10
 #define BYTES_MAX (1 << 20)

@@ -5,7 +5,7 @@
  * many messages follow and how the call ends, and each has its length before it.
  */
 
-#include "keeper/client.h"
+#include "keeper/client/client.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include "api/instance.pb-c.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 #include "loop/loop.h"
-#include "rpc/echo.h"
-#include "rpc/server.h"
+#include "rpc/echo/echo.h"
+#include "rpc/server/server.h"
 
 #define METHODS_MAX 64
 #define STEPS 24

@@ -5,7 +5,7 @@
  * noise on the channel. The keeper is a real one without a cgroup, so that it can start nothing.
  */
 
-#include "keeper/server.h"
+#include "keeper/server/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +14,14 @@
 #include <unistd.h>
 
 #include "api/instance.pb-c.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 #include "fuzz_tmpfs.h"
 #include "instance/spawn.h"
 #include "io/unix.h"
 #include "loop/loop.h"
-#include "rpc/client.h"
+#include "rpc/exchange/client.h"
 
 #define CALLS_MAX 16
 #define STEPS 48

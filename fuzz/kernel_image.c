@@ -3,9 +3,9 @@
 /* Files of a kernel that somebody gives: an image, packed or not, and a module. */
 
 #include "fuzz.h"
-#include "vm/elf64.h"
-#include "vm/kernel_image.h"
-#include "vm/kmod.h"
+#include "vm/guest/elf64.h"
+#include "vm/guest/kernel_image.h"
+#include "vm/guest/kmod.h"
 
 static int on_needed(void *userdata, const char *name, struct error *err)
 {

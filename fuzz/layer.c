@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "base/str.h"
-#include "fetch/unpack.h"
+#include "base/text/str.h"
+#include "fetch/unpack/unpack.h"
 #include "fuzz.h"
 #include "fuzz_tmpfs.h"
-#include "wire/checksum.h"
+#include "wire/name/checksum.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -8,7 +8,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "fuzz.h"
-#include "rpc/client.h"
+#include "rpc/exchange/client.h"
 
 extern const ProtobufCMessageDescriptor *const fuzz_messages[];
 extern const size_t fuzz_n_messages;

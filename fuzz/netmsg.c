@@ -3,9 +3,9 @@
 /* A datagram of netlink: what the kernel answers about links, addresses and routes. */
 
 #include "fuzz.h"
-#include "net/address.h"
-#include "net/link.h"
-#include "net/netmsg.h"
+#include "net/netlink/address.h"
+#include "net/netlink/link.h"
+#include "net/netlink/netmsg.h"
 
 /* All attributes below, which lie within what they are in. */
 static void walk(struct netmsg_bytes rest, unsigned depth)

@@ -3,7 +3,7 @@
 /* config.json of a bundle, and the documents that are parts of it. */
 
 #include "fuzz.h"
-#include "wire/oci_config.h"
+#include "wire/document/oci_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -8,9 +8,9 @@
 
 #include <openssl/evp.h>
 
-#include "base/str.h"
-#include "fetch/policy.h"
-#include "fetch/signature.h"
+#include "base/text/str.h"
+#include "fetch/transfer/policy.h"
+#include "fetch/transfer/signature.h"
 #include "fuzz.h"
 
 #define PROOF_BYTES 64

@@ -2,7 +2,7 @@
 
 /* Seccomp profiles of strangers, up to the filter. */
 
-#include "fetch/profile.h"
+#include "fetch/unpack/profile.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

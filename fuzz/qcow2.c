@@ -3,7 +3,7 @@
 /* The beginning of a disk that somebody brings. */
 
 #include "fuzz.h"
-#include "vm/qcow2.h"
+#include "vm/disk/qcow2.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

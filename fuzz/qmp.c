@@ -9,11 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "fuzz.h"
 #include "loop/loop.h"
-#include "vm/qemu_slots.h"
-#include "vm/qmp.h"
+#include "vm/qemu/qemu_slots.h"
+#include "vm/qemu/qmp.h"
 
 #define TURNS 3
 

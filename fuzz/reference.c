@@ -2,10 +2,10 @@
 
 /* References of images: the full form of a text is a reference, and its own full form. */
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "fuzz.h"
-#include "wire/digest.h"
-#include "wire/reference.h"
+#include "wire/name/digest.h"
+#include "wire/name/reference.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -6,7 +6,7 @@
  * to one that means the same.
  */
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 #include "registry/answer.h"
 #include "registry/challenge.h"

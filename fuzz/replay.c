@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
+#include "base/file/fd.h"
+#include "base/memory/buf.h"
 #include "fuzz.h"
 
 #define REPLAY_MAX (1 << 20)

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "fuzz.h"
 #include "fuzz_tmpfs.h"
-#include "pod/etc.h"
+#include "pod/networks/etc.h"
 
 #define SERVERS_MAX 3
 #define SEARCH_MAX 2056 /* with its first word */

@@ -10,10 +10,10 @@
 #include <linux/audit.h>
 
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "fuzz.h"
-#include "isolate/bpf_test.h"
-#include "isolate/seccomp_profile.h"
+#include "isolate/seccomp/bpf_test.h"
+#include "isolate/seccomp/seccomp_profile.h"
 
 #define RULES 64
 #define NAMES 256

@@ -4,7 +4,7 @@
  */
 
 #include "fuzz.h"
-#include "wire/spiffe.h"
+#include "wire/name/spiffe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "wire/tar_read.h"
+#include "wire/format/tar_read.h"
 
 struct seen {
 	uint64_t sum; /* of all that was told, in order */

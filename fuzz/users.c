@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "fuzz.h"
 #include "fuzz_tmpfs.h"
-#include "isolate/user.h"
+#include "isolate/user/user.h"
 
 static int root_fd = -1;
 

@@ -5,18 +5,18 @@
 
 #include "aurae/check.h"
 #include "aurae/services.h"
-#include "base/arena.h"
-#include "base/map.h"
-#include "base/parse.h"
-#include "base/str.h"
+#include "base/memory/arena.h"
+#include "base/memory/map.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 #include "instance/instance.h"
-#include "isolate/limits_words.h"
-#include "pod/failure.h"
-#include "pod/workload.h"
-#include "rpc/server.h"
-#include "runtime/cell_place.h"
+#include "isolate/cgroup/limits_words.h"
+#include "pod/workload/failure.h"
+#include "pod/workload/workload.h"
+#include "rpc/server/server.h"
 #include "runtime/services.h"
-#include "runtime/settings.h"
+#include "runtime/start/cell_place.h"
+#include "runtime/start/settings.h"
 
 #define CELLS_ID_MAX ((uint32_t)INT32_MAX)
 

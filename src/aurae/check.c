@@ -6,11 +6,11 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/macros.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "isolate/cgroup.h"
+#include "base/memory/arena.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
+#include "isolate/cgroup/cgroup.h"
 
 #define CHECK_EXECUTABLE_NAME_MAX 256
 #define CHECK_COMMAND_MAX 131071 /* what the kernel takes as one argument */

@@ -3,7 +3,7 @@
 #define NACRE_AURAE_CHECK_H
 
 #include "api/cells.pb-c.h"
-#include "base/error.h"
+#include "base/log/error.h"
 
 /* Fields of aurae.cells.v0. What is wrong with one is ERROR_PRECONDITION, which names it, as
  * Aurae's daemon has it. */
@@ -14,8 +14,8 @@ struct arena;
 int aurae_check_name(struct arena *a, const char *field, const char *name, const char **ret,
 		     struct error *err);
 int aurae_check_executable(const Aurae__Cells__V0__Executable *e, struct error *err);
-/* The limits of a cell in words of isolate/limits_words.h, in the arena; NULL: there are none.
- * base_fd: the node's group, whose controllers are asked whether they are there. */
+/* The limits of a cell in words of isolate/cgroup/limits_words.h, in the arena; NULL: there are
+ * none. base_fd: the node's group, whose controllers are asked whether they are there. */
 int aurae_check_limits(struct arena *a, const Aurae__Cells__V0__Cell *cell, int base_fd,
 		       char ***ret, struct error *err);
 /* For an error whose field is a file of the kernel: that of the request which is written there. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aurae/check.h"
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "unit.h"
 
 static void names_are_trimmed_and_checked(void)

@@ -2,7 +2,7 @@
 #include "api/discovery.pb-c.h"
 #include "aurae/services.h"
 #include "base/macros.h"
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 
 static void discover(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {

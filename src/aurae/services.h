@@ -2,9 +2,9 @@
 #ifndef NACRE_AURAE_SERVICES_H
 #define NACRE_AURAE_SERVICES_H
 
-#include "base/list.h"
+#include "base/memory/list.h"
 #include "loop/loop.h"
-#include "rpc/method.h"
+#include "rpc/server/method.h"
 
 /*
  * The services of Aurae's daemon, on the domain that all services share. Each is a table of

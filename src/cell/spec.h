@@ -8,11 +8,11 @@
 #include <linux/seccomp.h>
 #include <sys/types.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/fd.h"
-#include "base/id.h"
-#include "isolate/plan.h"
+#include "base/file/fd.h"
+#include "base/log/error.h"
+#include "base/text/id.h"
+#include "base/time/clock.h"
+#include "isolate/plan/plan.h"
 
 /*
  * What a keeper is asked to run, and what it says about it: the words that the node and its keepers
@@ -36,8 +36,8 @@ struct cell_spec {
 	 * or "": as it does. */
 	const char *hostname;
 	bool host_network; /* the cell's own ipc and uts, but the keeper's net namespace */
-	/* isolate/limits_words.h, of its group; with its first container. NULL: none. The field of
-	 * an error that is about them begins with CELL_LIMITS_FIELD. */
+	/* isolate/cgroup/limits_words.h, of its group; with its first container. NULL: none. The
+	 * field of an error that is about them begins with CELL_LIMITS_FIELD. */
 	char *const *limits;
 };
 
@@ -83,7 +83,7 @@ struct container_mount {
 	const char *share;
 	bool read_only; /* of a share */
 	/* Of a descriptor: the device that it is of, or those in the directory, may be opened so
-	 * (isolate/devices.h); 0: what every container may open. */
+	 * (isolate/cgroup/devices.h); 0: what every container may open. */
 	unsigned access;
 };
 
@@ -241,7 +241,7 @@ struct container_spec {
 	const struct container_mount *mounts;
 	size_t n_mounts;
 	bool read_only_root;
-	char *const *limits; /* isolate/limits_words.h; NULL: none */
+	char *const *limits; /* isolate/cgroup/limits_words.h; NULL: none */
 	/* Digest of the image whose root file system it has, which nobody has written to; "" or
 	 * NULL: unknown. */
 	const char *image;
@@ -297,8 +297,8 @@ struct container_status {
 	int signal;                       /* that ended it, or 0 */
 	uint64_t started_at, finished_at; /* wall clock, nanoseconds; 0: not yet */
 	uint64_t log_lost;                /* bytes of output that are not in the log (log_policy) */
-	/* Of the groups of its cell and its own, where these have numbers (isolate/cgroup_name.h);
-	 * 0: they have the names. */
+	/* Of the groups of its cell and its own, where these have numbers
+	 * (isolate/cgroup/cgroup_name.h); 0: they have the names. */
 	unsigned cell_group, group;
 	char reason[CONTAINER_REASON_MAX];
 };
@@ -347,7 +347,8 @@ struct keeper_attach_ops {
 
 /* The reader of a log that is kept (container_spec.keep_log). */
 struct keeper_log_ops {
-	/* Whole lines of wire/crilog.h, at most KEEPER_LOG_MAX bytes; at: the first one's place. */
+	/* Whole lines of wire/format/crilog.h, at most KEEPER_LOG_MAX bytes; at: the first one's
+	 * place. */
 	void (*on_lines)(void *userdata, uint64_t at, const void *lines, size_t len);
 	/* Nothing follows behind that place. */
 	void (*on_eof)(void *userdata, uint64_t at);

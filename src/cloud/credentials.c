@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
 #include "cloud/http.h"
 #include "registry/url.h"
-#include "wire/jsonread.h"
+#include "wire/document/jsonread.h"
 
 #define CREDENTIALS_FILE_MAX (256 << 10)
 #define CREDENTIALS_LINE_MAX 16384

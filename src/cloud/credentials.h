@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "base/time/clock.h"
 
 /*
  * The key that requests are signed with. It comes from the first of these that has one:

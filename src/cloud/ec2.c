@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "cloud/xml.h"
-#include "wire/base64.h"
+#include "wire/format/base64.h"
 
 #define EC2_ID_MAX 63
 

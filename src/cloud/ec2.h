@@ -4,15 +4,15 @@
 
 #include <stdbool.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/arena.h"
+#include "base/memory/buf.h"
 #include "cloud/ec2_call.h"
-#include "wire/cloudmsg.h"
+#include "wire/message/cloudmsg.h"
 
 /*
- * EC2's query API: requests as the daemon's words have them (wire/cloudmsg.h), answers out of XML
- * (ec2_call.h).
+ * EC2's query API: requests as the daemon's words have them (wire/message/cloudmsg.h), answers out
+ * of XML (ec2_call.h).
  */
 
 #define EC2_PAGES_MAX 1000

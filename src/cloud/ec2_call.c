@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
 #include "cloud/sigv4.h"
 
 #define EC2_TIMEOUT_MS 20000L

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/arena.h"
+#include "base/memory/buf.h"
 #include "cloud/credentials.h"
 #include "cloud/http.h"
 #include "cloud/xml.h"

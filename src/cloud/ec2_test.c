@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "cloud/xml.h"
 #include "unit.h"
 

@@ -4,7 +4,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 #define HTTP_CONNECT_MS 10000L
 #define HTTP_HEAD_MAX (64 << 10)

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/buf.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
 
 /*
  * One request at a time over HTTP, by libcurl, which keeps the connection for the next. For one

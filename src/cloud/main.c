@@ -3,9 +3,9 @@
 /*
  * nacre-cloud: speaks to a cloud for the daemon (doc/decisions/cloud.md). The daemon starts it in
  * new namespaces, but in the machine's network, with a socket as descriptor 3, and speaks
- * wire/cloudmsg.h with it. It reads keys and certificates of the machine, closes a sandbox around
- * itself, and only then is a stranger heard. Some threads take requests from the socket, each one
- * at a time; the process ends with the socket.
+ * wire/message/cloudmsg.h with it. It reads keys and certificates of the machine, closes a sandbox
+ * around itself, and only then is a stranger heard. Some threads take requests from the socket,
+ * each one at a time; the process ends with the socket.
  */
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "cloud/ec2.h"
 #include "cloud/http.h"
 #include "cloud/service.h"
-#include "fetch/sandbox.h"
+#include "fetch/job/sandbox.h"
 
 #define CLOUD_SOCKET_FD 3
 #define CLOUD_THREADS 4

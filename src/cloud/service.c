@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "cloud/ec2_call.h"
 
 /* Of one machine; EC2 allows 50. */

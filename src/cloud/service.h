@@ -4,12 +4,13 @@
 
 #include <stdbool.h>
 
-#include "base/buf.h"
+#include "base/memory/buf.h"
 #include "cloud/ec2.h"
-#include "wire/cloudmsg.h"
+#include "wire/message/cloudmsg.h"
 
 /*
- * What nacre-cloud does for the daemon (wire/cloudmsg.h): each request is one call of the cloud.
+ * What nacre-cloud does for the daemon (wire/message/cloudmsg.h): each request is one call of the
+ * cloud.
  */
 
 /* Sends one packet to the daemon; false where it could not. */

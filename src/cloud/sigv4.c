@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/buf.h"
-#include "base/str.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
 
 #define SIGV4_ALGORITHM "AWS4-HMAC-SHA256"
 

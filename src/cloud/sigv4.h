@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 
 /*
  * AWS Signature Version 4 of one request. Pure: the time comes from the caller.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cloud/sigv4.h"
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "unit.h"
 
 /* Each answer is one that AWS has published for its test suite and manual, or that its own client

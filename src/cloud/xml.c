@@ -5,8 +5,8 @@
 #include <expat.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/str.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
 
 #define XML_BYTES_MAX (8 << 20)
 

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "base/arena.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/arena.h"
 
 /*
  * A document of XML as a tree, in an arena. Of a document the elements and their text are kept:

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/buf.h"
+#include "base/memory/buf.h"
 #include "unit.h"
 
 static int parse(struct arena *a, const char *text, const struct xml_node **ret, struct error *err)

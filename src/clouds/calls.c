@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "clouds/model.h"
 
 /* One under way, which ends with its caller being told. */

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "base/id.h"
-#include "base/list.h"
-#include "base/parse.h"
+#include "base/log/error.h"
+#include "base/memory/list.h"
+#include "base/text/id.h"
+#include "base/text/parse.h"
 #include "clouds/plan.h"
 
 /*

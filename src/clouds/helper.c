@@ -9,12 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/list.h"
-#include "base/log.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "isolate/spawn.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/memory/list.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
+#include "isolate/spawn/spawn.h"
 #include "loop/loop.h"
 
 #define HELPER_MESSAGES_PER_TURN 32

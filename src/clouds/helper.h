@@ -4,14 +4,14 @@
 
 #include <stdbool.h>
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "wire/cloudmsg.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "wire/message/cloudmsg.h"
 
 /*
- * The daemon's end of the conversation with nacre-cloud (wire/cloudmsg.h). The helper is started
- * once, ahead of the first question, and again where it has ended: with a pause that grows to
- * HELPER_PAUSE_MAX while it answers nothing. A question that was not sent yet waits for it. One
+ * The daemon's end of the conversation with nacre-cloud (wire/message/cloudmsg.h). The helper is
+ * started once, ahead of the first question, and again where it has ended: with a pause that grows
+ * to HELPER_PAUSE_MAX while it answers nothing. A question that was not sent yet waits for it. One
  * that was sent fails with ERROR_UNAVAILABLE, and whether the cloud has done it is not known.
  */
 

@@ -2,8 +2,8 @@
 #ifndef NACRE_CLOUDS_MODEL_H
 #define NACRE_CLOUDS_MODEL_H
 
-#include "base/buf.h"
-#include "base/map.h"
+#include "base/memory/buf.h"
+#include "base/memory/map.h"
 #include "clouds/clouds.h"
 #include "clouds/helper.h"
 #include "loop/loop.h"

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/parse.h"
-#include "base/str.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 
 #define PRICE_DIGITS 6
 

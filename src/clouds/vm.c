@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/failpoint.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 
 /*
  * The life of one machine. An event changes the state, the state is recorded, and when the record
@@ -167,7 +167,8 @@ void cloud_vm_give_up(struct cloud_vm *vm, const struct error *err)
 
 /* ---- its record ---- */
 
-/* Words never hold a newline (wire/keyed.h): it stands in the record where the packet has a NUL. */
+/* Words never hold a newline (wire/message/keyed.h): it stands in the record where the packet has a
+ * NUL. */
 static void cloud_swap(char *text, size_t len, char from, char to)
 {
 	for (size_t i = 0; i < len; i++)

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 
 /*
  * Kubernetes' CRI: two services over the same domain as those of runtime/services.h. Each is a

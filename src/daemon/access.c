@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/access.h"
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* A method that is not here changes something. A '*' at the end stands for any rest. */
 static const char *const access_reads[] = {

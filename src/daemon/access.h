@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
-#include "rpc/peer.h"
+#include "base/log/error.h"
+#include "rpc/server/peer.h"
 
 /* What users from elsewhere may call, by the role that came with their certificate: "admin"
  * everything, "reader" what changes nothing and hands out no files of workloads. */

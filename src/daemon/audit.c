@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/text/json.h"
+#include "base/time/clock.h"
 #include "daemon/access.h"
 
 /* Ids have a bound, and methods that exist too; what is longer is cut. */

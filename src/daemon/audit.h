@@ -2,9 +2,9 @@
 #ifndef NACRE_DAEMON_AUDIT_H
 #define NACRE_DAEMON_AUDIT_H
 
-#include "base/error.h"
-#include "rpc/peer.h"
-#include "rpc/status.h"
+#include "base/log/error.h"
+#include "rpc/message/status.h"
+#include "rpc/server/peer.h"
 
 /*
  * A line of JSON for each call that was refused to somebody, and for each that may have changed

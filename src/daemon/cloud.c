@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-#include "base/log.h"
-#include "base/str.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "clouds/clouds.h"
 #include "daemon/config.h"
 #include "daemon/place.h"
-#include "pod/events.h"
+#include "pod/workload/events.h"
 
 static void cloud_on_state(void *userdata, const struct cloud_vm *vm, const char *state)
 {

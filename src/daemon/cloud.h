@@ -2,7 +2,7 @@
 #ifndef NACRE_DAEMON_CLOUD_H
 #define NACRE_DAEMON_CLOUD_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 struct clouds;
 struct config;

@@ -2,7 +2,7 @@
 #ifndef NACRE_DAEMON_CNI_H
 #define NACRE_DAEMON_CNI_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 struct config;
 struct loop;

@@ -6,14 +6,14 @@
 #include <unistd.h>
 #include <yaml.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
-#include "base/parse.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/memory/buf.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 #include "gates/front.h"
 #include "image/image.h"
 #include "image/registry.h"
-#include "isolate/ext4_file.h"
+#include "isolate/disk/ext4_file.h"
 #include "stream/address.h"
 
 #define CONFIG_FILE_MAX ((size_t)1024 * 1024)

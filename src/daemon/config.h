@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/log.h"
+#include "base/log/error.h"
+#include "base/log/log.h"
+#include "base/time/clock.h"
 #include "cell/spec.h"
 #include "clouds/plan.h"
 #include "image/image.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the daemon has given up (isolate/confine.h) leaves it what the networks of guests and pods
- * need. */
+/* What the daemon has given up (isolate/seccomp/confine.h) leaves it what the networks of guests
+ * and pods need. */
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,15 +14,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "isolate/confine.h"
-#include "net/forward.h"
-#include "net/conntrack.h"
-#include "net/filter.h"
-#include "net/inside.h"
-#include "net/port.h"
-#include "net/segment.h"
-#include "net/subnets.h"
+#include "base/file/fd.h"
+#include "isolate/seccomp/confine.h"
+#include "net/filter/filter.h"
+#include "net/filter/forward.h"
+#include "net/netlink/conntrack.h"
+#include "net/port/inside.h"
+#include "net/port/port.h"
+#include "net/port/segment.h"
+#include "net/range/subnets.h"
 #include "unit.h"
 
 /* A child's word is a line that it prints; its exit status says whether all was well. */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "daemon/config.h"
 #include "daemon/place.h"
 #include "image/image.h"

@@ -2,7 +2,7 @@
 #ifndef NACRE_DAEMON_IMAGES_H
 #define NACRE_DAEMON_IMAGES_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 struct config;
 struct image_store;

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "base/log.h"
-#include "base/str.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "instance/instance.h"
 #include "store/store.h"
 

@@ -2,7 +2,7 @@
 #ifndef NACRE_DAEMON_INSTANCE_RECORD_H
 #define NACRE_DAEMON_INSTANCE_RECORD_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * Instances as rows of the run database.

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "base/macros.h"
-#include "base/str.h"
-#include "base/title.h"
-#include "cli/cli.h"
-#include "cli/untar.h"
+#include "base/process/title.h"
+#include "base/text/str.h"
+#include "cli/copy/untar.h"
+#include "cli/table/cli.h"
 #include "daemon/daemon.h"
 #include "init/guest_main.h"
 #include "init/keeper_main.h"
 #include "init/nest_main.h"
-#include "oci/main.h"
+#include "oci/cmd/main.h"
 
 /*
  * One program: the node's daemon, the keeper of a layer (also as its pid 1), pid 1

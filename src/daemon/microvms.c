@@ -6,18 +6,18 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/fd.h"
-#include "base/id.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/id.h"
+#include "base/text/str.h"
 #include "daemon/config.h"
 #include "daemon/place.h"
 #include "foreign/foreign.h"
-#include "provider/vm.h"
-#include "vm/disks.h"
 #include "gates/issuer.h"
-#include "vm/qemu_driver.h"
-#include "vm/trial.h"
+#include "provider/vm.h"
+#include "vm/disk/disks.h"
+#include "vm/probe/trial.h"
+#include "vm/qemu/qemu_driver.h"
 
 #define MICROVMS_LIFE (3600 * NSEC_PER_SEC)
 /* Beside those of the machines. */

@@ -2,7 +2,7 @@
 #ifndef NACRE_DAEMON_MICROVMS_H
 #define NACRE_DAEMON_MICROVMS_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * What instances of kind vm need of a node: its identity, whose keys are in "identity" of the root

@@ -12,9 +12,9 @@
 #include "daemon/remote.h"
 #include "daemon/usage.h"
 #include "loop/loop.h"
-#include "pod/events.h"
+#include "pod/workload/events.h"
 #include "runtime/services.h"
-#include "runtime/start_call.h"
+#include "runtime/start/start_call.h"
 
 struct clouds;
 struct disk_watch;

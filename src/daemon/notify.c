@@ -7,10 +7,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 
 static int notify_failed(const char *state, int code)
 {

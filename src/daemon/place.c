@@ -10,15 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/rootfd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
 #include "daemon/replace.h"
-#include "isolate/cgroup.h"
-#include "isolate/cgroup_path.h"
+#include "isolate/cgroup/cgroup.h"
+#include "isolate/cgroup/cgroup_path.h"
 
 #define PLACE_RUN_DEFAULT "/run/nacre"
 #define PLACE_REPLACES_MAX 8

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
 
 /*
  * Where a node keeps things: its root and run directories and its base cgroup, made where they are

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
 #include "daemon/access.h"
-#include "wire/spiffe.h"
+#include "wire/name/spiffe.h"
 
 #define POLICY_FILE_MAX ((size_t)256 * 1024)
 #define POLICY_WORD_MAX 256

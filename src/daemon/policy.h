@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * What users from elsewhere may call, by a file that the administrator writes: a YAML mapping of

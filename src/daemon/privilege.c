@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
 
 #define PRIVILEGE_STATUS_MAX 65536
 

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "daemon/access.h"
 #include "daemon/audit.h"
 #include "daemon/place.h"
@@ -14,7 +14,7 @@
 #include "gates/front.h"
 #include "gates/identities.h"
 #include "gates/issuer.h"
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 
 /* As whom the gates of listeners run: beside those of machines (microvms.c). */
 #define REMOTE_GATE_UID 1879113725

@@ -2,9 +2,9 @@
 #ifndef NACRE_DAEMON_REMOTE_H
 #define NACRE_DAEMON_REMOTE_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "daemon/config.h"
-#include "rpc/status.h"
+#include "rpc/message/status.h"
 #include "runtime/services.h"
 
 /*

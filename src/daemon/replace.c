@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <time.h>
 
-#include "base/fd.h"
-#include "base/log.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
 
 /* The process that holds the lock; 0: nobody that we can see. */
 static pid_t lock_holder(int fd, struct error *err)

@@ -2,8 +2,8 @@
 #ifndef NACRE_DAEMON_REPLACE_H
 #define NACRE_DAEMON_REPLACE_H
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
 
 /*
  * `nacre daemon --replace`: asks the daemon that holds a lock (of fcntl(2)) to drain and end, and

@@ -3,13 +3,13 @@
 
 #include <errno.h>
 
-#include "base/clock.h"
 #include "base/macros.h"
+#include "base/time/clock.h"
 #include "daemon/cni.h"
 #include "image/image.h"
 #include "instance/instance.h"
 #include "network/networks.h"
-#include "rpc/server.h"
+#include "rpc/server/server.h"
 #include "stream/server.h"
 
 /* The services of the node's socket. */

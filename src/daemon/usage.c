@@ -4,7 +4,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-#include "base/failpoint.h"
+#include "base/fault/failpoint.h"
 
 #define DAEMON_EXIT_USAGE 2
 

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/fd.h"
-#include "base/log.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
 #include "foreign/model.h"
 #include "provider/vm_words.h"
-#include "vm/relay.h"
+#include "vm/driver/relay.h"
 
 /*
  * What a guest is asked before its end, and what is said of it afterwards. The relay closes a

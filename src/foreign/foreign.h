@@ -6,15 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "vm/driver.h"
+#include "base/log/error.h"
+#include "vm/driver/driver.h"
 
 /*
  * A machine with somebody's own system in it. There is no nacre inside: no keeper, no gate, nothing
- * that is asked over RPC. What it consists of: the machine (vm/driver.h), a process that reads its
- * console and its guest agent (vm/relay.h), each with a user and a leaf of the machine's group for
- * itself, a directory "machines/ID" in the run directory with the sockets of both, and, where it
- * has a network, one of its own (net/segment.h), in which the node's end has SEGMENT_NODE_ADDRESS.
+ * that is asked over RPC. What it consists of: the machine (vm/driver/driver.h), a process that
+ * reads its console and its guest agent (vm/driver/relay.h), each with a user and a leaf of the
+ * machine's group for itself, a directory "machines/ID" in the run directory with the sockets of
+ * both, and, where it has a network, one of its own (net/port/segment.h), in which the node's end
+ * has SEGMENT_NODE_ADDRESS.
  *
  * Both processes outlive the daemon. Its disks are open files; who made them has forgotten them.
  */
@@ -88,7 +89,7 @@ void foreign_ask_to_end(struct foreign *f);
 /* on_end follows, also of one that has not begun yet. */
 void foreign_kill(struct foreign *f);
 
-/* A connection to its console (vm/relay.h). ERROR_UNAVAILABLE. */
+/* A connection to its console (vm/driver/relay.h). ERROR_UNAVAILABLE. */
 int foreign_console(struct foreigns *all, const char *id, bool replay, struct error *err);
 
 /* Kills what is left of one, and removes its directory and its group: 0, or -EBUSY for a moment.

@@ -8,15 +8,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/rootfd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "foreign/model.h"
-#include "isolate/cgroup.h"
-#include "vm/relay.h"
-#include "wire/agent.h"
+#include "isolate/cgroup/cgroup.h"
+#include "vm/driver/relay.h"
+#include "wire/message/agent.h"
 
 /*
  * Theory of operation. Directory and group are made at once; the network, where there is to be one,

@@ -2,14 +2,14 @@
 #ifndef NACRE_FOREIGN_MODEL_H
 #define NACRE_FOREIGN_MODEL_H
 
-#include "base/id.h"
-#include "base/list.h"
-#include "base/parse.h"
+#include "base/memory/list.h"
+#include "base/text/id.h"
+#include "base/text/parse.h"
 #include "foreign/foreign.h"
-#include "isolate/spawn.h"
+#include "isolate/spawn/spawn.h"
 #include "loop/loop.h"
-#include "net/segment.h"
-#include "wire/relay.h"
+#include "net/port/segment.h"
+#include "wire/message/relay.h"
 
 /*
  * Private to this area. A machine outlives who asked for it (`events` NULL) until its relay, where

@@ -6,12 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
 #include "gate/drop.h"
 #include "gate/papers.h"
 #include "identity/ca.h"
-#include "wire/gatemsg.h"
+#include "wire/message/gatemsg.h"
 
 static uint8_t ca_packet[GATEMSG_SIZE_MAX];
 

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * The process that holds the key of the node's certificate authority: asked over the socket at

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "loop/loop.h"
-#include "wire/gatemsg.h"
+#include "wire/message/gatemsg.h"
 
 /*
  * Where the daemon speaks to a gate: a listening socket (SOCK_SEQPACKET), and the one connection

@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "base/macros.h"
 
 /* Streams have two each (gate/node.h); the rest is a handful. */

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * What a gate gives up before it reads the first byte of a stranger, in the order of one table

@@ -17,16 +17,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/list.h"
+#include "base/file/fd.h"
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/memory/list.h"
+#include "base/text/str.h"
 #include "gate/drop.h"
 #include "gate/papers.h"
 #include "gate/shake.h"
 #include "gate/stream.h"
 #include "loop/loop.h"
-#include "wire/gatemsg.h"
+#include "wire/message/gatemsg.h"
 
 #define FRONT_ACCEPTS_MAX 16 /* in one turn */
 #define FRONT_TICK (2 * NSEC_PER_SEC)

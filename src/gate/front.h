@@ -4,15 +4,15 @@
 
 #include <sys/types.h>
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
 
 /*
  * Where users from elsewhere meet the node: it accepts TCP connections on a socket that the daemon
  * has made, ends their TLS, learns from the certificate who the user is, and hands the daemon one
  * end of a socket pair with that (GATEMSG_VISITOR), to which it passes well-formed HTTP/2 frames
- * only (wire/h2frame.h). Its own key is made here; the certificate for it comes from the daemon,
- * and is renewed at half of its life. It lives as long as the daemon that has started it.
+ * only (wire/format/h2frame.h). Its own key is made here; the certificate for it comes from the
+ * daemon, and is renewed at half of its life. It lives as long as the daemon that has started it.
  *
  * Of strangers it holds at most: FRONT_SHAKES_MAX handshakes, FRONT_SHAKES_ADDRESS_MAX of one
  * address (of one /64 of IPv6), each for `patience`; where there are more, the oldest of all makes

@@ -21,17 +21,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
-#include "base/list.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/memory/buf.h"
+#include "base/memory/list.h"
+#include "base/text/str.h"
 #include "gate/drop.h"
 #include "gate/papers.h"
 #include "gate/shake.h"
 #include "gate/stream.h"
 #include "gate/talk.h"
 #include "io/unix.h"
-#include "wire/guestgate.h"
+#include "wire/message/guestgate.h"
 
 #define GUEST_KEEPER "rpc.sock"
 
@@ -214,7 +214,7 @@ static void guest_accept(struct loop_fd *source, unsigned events)
 	if (fd < 0)
 		return;
 	/* Workloads of the guest could take all places with handshakes that they do not go on
-	 * with. They do not get here (net/peer_port.h); this is what is left where they do. */
+	 * with. They do not get here (net/port/peer_port.h); this is what is left where they do. */
 	if (from.sin_family != AF_INET ||
 	    memcmp(&from.sin_addr, g->parent_address, sizeof(g->parent_address)) != 0 ||
 	    conn_new(g, fd) < 0)

@@ -2,14 +2,14 @@
 #ifndef NACRE_GATE_GUEST_H
 #define NACRE_GATE_GUEST_H
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
 
 /*
  * The gate within a guest: the only thing that the node reaches. It is started by pid 1 with the
- * descriptors of wire/guestgate.h, makes its key, waits to be enrolled with the token of BOOT, and
- * from then on passes on what the one parent says to the keeper. Its certificate is renewed by the
- * parent, over a connection of the same two identities.
+ * descriptors of wire/message/guestgate.h, makes its key, waits to be enrolled with the token of
+ * BOOT, and from then on passes on what the one parent says to the keeper. Its certificate is
+ * renewed by the parent, over a connection of the same two identities.
  */
 
 /* Connections at a time, in whatever state. */

@@ -23,11 +23,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/fd.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "base/thread.h"
-#include "base/title.h"
+#include "base/file/fd.h"
+#include "base/process/thread.h"
+#include "base/process/title.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 #include "gate/ca_role.h"
 #include "gate/front.h"
 #include "gate/guest.h"

@@ -20,9 +20,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/list.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/memory/list.h"
+#include "base/text/str.h"
 #include "gate/control.h"
 #include "gate/drop.h"
 #include "gate/enrol.h"

@@ -4,15 +4,15 @@
 
 #include <sys/types.h>
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
 
 /*
  * The node's end of one virtual machine, in the machine's network namespace. It serves rpc.sock as
  * a keeper would: each connection there becomes one to the guest, over TLS, to exactly the identity
- * that the daemon has named; and what the guest says is looked at here first (wire/h2frame.h). It
- * carries the boot port and keeps the end of the console. It outlives the daemon, and whatever it
- * needs of one (certificates) waits for the next.
+ * that the daemon has named; and what the guest says is looked at here first
+ * (wire/format/h2frame.h). It carries the boot port and keeps the end of the console. It outlives
+ * the daemon, and whatever it needs of one (certificates) waits for the next.
  */
 
 enum node_fd {

@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
 #include "identity/cert.h"
 #include "identity/tls.h"
-#include "wire/gatemsg.h"
+#include "wire/message/gatemsg.h"
 
 /*
  * The identity of one end, as it lives: a key that was made here, the certificate for it, when that

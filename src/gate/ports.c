@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "base/macros.h"
 
 /* ---- the boot port ---- */
@@ -44,7 +44,7 @@ static size_t boot_frame_size(const struct buf *b)
 	return sizeof(len) + le32toh(len);
 }
 
-/* Takes what is whole. Its text is looked at by the daemon alone (wire/bootmsg.h). */
+/* Takes what is whole. Its text is looked at by the daemon alone (wire/message/bootmsg.h). */
 static void boot_port_take(struct boot_port *p)
 {
 	for (;;) {

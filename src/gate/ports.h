@@ -2,11 +2,11 @@
 #ifndef NACRE_GATE_PORTS_H
 #define NACRE_GATE_PORTS_H
 
-#include "base/buf.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
 #include "loop/loop.h"
-#include "wire/bootmsg.h"
-#include "wire/gatemsg.h"
+#include "wire/message/bootmsg.h"
+#include "wire/message/gatemsg.h"
 
 /*
  * What a machine monitor hands out as sockets: the boot port, of which whole frames are taken and

@@ -7,13 +7,13 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "base/macros.h"
+#include "base/time/clock.h"
 #include "gate/drop.h"
 #include "loop/loop.h"
-#include "wire/agent.h"
-#include "wire/relay.h"
+#include "wire/message/agent.h"
+#include "wire/message/relay.h"
 
 /*
  * The ring is numbered by all that ever came: a client has the number of its next byte. Nobody is

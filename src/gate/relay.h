@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * `nacre-gate relay`: what stands between the daemon and a machine with somebody's own system in

@@ -28,11 +28,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
+#include "base/time/clock.h"
 #include "gate/stream.h"
 #include "identity/tls.h"
 #include "loop/loop.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 
 unsigned shake_events(const struct tls *tls, bool read, bool write)
 {

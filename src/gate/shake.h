@@ -2,8 +2,8 @@
 #ifndef NACRE_GATE_SHAKE_H
 #define NACRE_GATE_SHAKE_H
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
 #include "identity/tls.h"
 #include "loop/loop.h"
 

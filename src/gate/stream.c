@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "gate/shake.h"
 
 /* Pieces that are moved in one turn, so that no stream keeps the others waiting. */

@@ -2,12 +2,12 @@
 #ifndef NACRE_GATE_STREAM_H
 #define NACRE_GATE_STREAM_H
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "base/list.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "base/memory/list.h"
 #include "identity/tls.h"
 #include "loop/loop.h"
-#include "wire/h2frame.h"
+#include "wire/format/h2frame.h"
 
 /*
  * One connection that is passed on: bytes between a plain socket of the own side and TLS, both

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "gate/shake.h"
 
 static uint8_t talk_packet[GATEMSG_SIZE_MAX];

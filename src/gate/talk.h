@@ -2,16 +2,16 @@
 #ifndef NACRE_GATE_TALK_H
 #define NACRE_GATE_TALK_H
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "base/time/clock.h"
 #include "identity/tls.h"
 #include "loop/loop.h"
-#include "wire/gatemsg.h"
+#include "wire/message/gatemsg.h"
 
 /*
- * An enrolment connection: messages (wire/gatemsg.h) over TLS, one at a time and each way, with a
- * bound on the whole. A value inside its owner.
+ * An enrolment connection: messages (wire/message/gatemsg.h) over TLS, one at a time and each way,
+ * with a bound on the whole. A value inside its owner.
  */
 
 #define TALK_PATIENCE (60 * NSEC_PER_SEC)

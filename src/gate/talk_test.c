@@ -5,9 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "gate/shake.h"
+#include "base/file/fd.h"
 #include "gate/papers.h"
+#include "gate/shake.h"
 #include "unit.h"
 
 #define NODE "spiffe://nacre.local/node/n1"

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 
 #define CHANNEL_MESSAGES_PER_TURN 16
 #define CAP(name) (UINT64_C(1) << (name))

@@ -2,11 +2,11 @@
 #ifndef NACRE_GATES_CHANNEL_H
 #define NACRE_GATES_CHANNEL_H
 
-#include "base/error.h"
-#include "base/list.h"
-#include "isolate/spawn.h"
+#include "base/log/error.h"
+#include "base/memory/list.h"
+#include "isolate/spawn/spawn.h"
 #include "loop/loop.h"
-#include "wire/gatemsg.h"
+#include "wire/message/gatemsg.h"
 
 /*
  * Messages to and from a process of nacre-gate over a socket (SOCK_SEQPACKET), as all its roles

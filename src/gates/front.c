@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/parse.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/memory/buf.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
+#include "base/time/clock.h"
 #include "gates/channel.h"
 #include "gates/issuer.h"
 #include "io/unix.h"

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "base/error.h"
-#include "wire/gatemsg.h"
+#include "base/log/error.h"
+#include "wire/message/gatemsg.h"
 
 /*
  * One address at which users from elsewhere reach this node: a listening socket, made here, and the

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/str.h"
+#include "base/text/str.h"
+#include "base/time/clock.h"
 #include "gates/issuer.h"
 #include "store/root.h"
-#include "wire/spiffe.h"
+#include "wire/name/spiffe.h"
 
 #define DAY_SECONDS UINT64_C(86400)
 

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "base/list.h"
-#include "wire/gatemsg.h"
+#include "base/log/error.h"
+#include "base/memory/list.h"
+#include "wire/message/gatemsg.h"
 
 /*
  * The certificates that this node has issued for users, each with its number: who has it, with

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
-#include "base/list.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/memory/list.h"
+#include "base/text/str.h"
 #include "gates/channel.h"
 
 /* Questions that wait for an answer. */

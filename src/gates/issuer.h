@@ -5,14 +5,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "wire/gatemsg.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
+#include "wire/message/gatemsg.h"
 
 /*
  * The node's certificate authority as the daemon uses it: a process of nacre-gate that holds the
  * key, started when it is first asked for something, and again where it has ended. It is asked one
- * thing after the other; what it says is checked (wire/gatemsg.h), and no key passes through here.
+ * thing after the other; what it says is checked (wire/message/gatemsg.h), and no key passes
+ * through here.
  */
 
 struct issuer;

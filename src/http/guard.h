@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 
 /*
  * What a peer may do that nghttp2 would let pass: frames that cost us work and carry nothing, more

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "base/buf.h"
+#include "base/memory/buf.h"
 
 /*
  * What is to be sent in one call of sendmsg(): bytes of its own (heads of frames, and what is so

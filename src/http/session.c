@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/list.h"
+#include "base/memory/list.h"
 #include "http/guard.h"
 
 /*

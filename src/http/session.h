@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/macros.h"
+#include "base/memory/buf.h"
 #include "http/code.h"
 #include "http/out.h"
 

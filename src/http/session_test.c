@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 #include "http/guard.h"
 #include "http/pull_test.h"
 

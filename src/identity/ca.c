@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
 #include "identity/openssl.h"
-#include "wire/spiffe.h"
+#include "wire/name/spiffe.h"
 
 #define CA_FILE "ca"
 #define CA_FILE_NEW "ca.new"

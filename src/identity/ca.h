@@ -2,7 +2,7 @@
 #ifndef NACRE_IDENTITY_CA_H
 #define NACRE_IDENTITY_CA_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "identity/cert.h"
 
 /*

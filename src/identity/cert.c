@@ -7,9 +7,9 @@
 #include <openssl/rand.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "identity/openssl.h"
-#include "wire/spiffe.h"
+#include "wire/name/spiffe.h"
 
 #define CERT_CA_NAME "nacre node CA"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "identity/key.h"
 
 /*

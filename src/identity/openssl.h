@@ -11,9 +11,9 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "base/macros.h"
-#include "wire/spiffe.h"
+#include "wire/name/spiffe.h"
 
 /* What the units of this area share of OpenSSL; private to it, and to its tests. */
 

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "identity/openssl.h"
-#include "wire/spiffe.h"
+#include "wire/name/spiffe.h"
 
 #define TLS_CIPHERS "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 #define TLS_PSK_NAME TLS_ALPN_ENROL

@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "identity/cert.h"
 #include "identity/key.h"
-#include "wire/spiffe.h"
+#include "wire/name/spiffe.h"
 
 /*
  * TLS 1.3 and nothing older, over a descriptor that does not block; without tickets, resumption,

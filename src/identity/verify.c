@@ -13,7 +13,7 @@
 
 #include "identity/cert.h"
 #include "identity/openssl.h"
-#include "wire/spiffe.h"
+#include "wire/name/spiffe.h"
 
 /* The leaf and its root: nobody in this house signs by way of another. */
 #define VERIFY_CHAIN_LEN 2

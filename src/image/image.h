@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "base/list.h"
+#include "base/log/error.h"
+#include "base/memory/list.h"
 #include "image/registry.h"
 
 /*
@@ -60,7 +60,7 @@ struct image {
 /*
  * What the root file systems of containers lie upon: the directories of the layers; the EROFS file
  * of them all, which is made when it is first needed; or the file where there is one already (a
- * microVM has run the image) and the kernel can mount it (isolate/erofs_file.h), and else the
+ * microVM has run the image) and the kernel can mount it (isolate/disk/erofs_file.h), and else the
  * directories.
  */
 enum image_root { IMAGE_ROOT_OVERLAY, IMAGE_ROOT_EROFS, IMAGE_ROOT_AUTO };
@@ -312,7 +312,7 @@ int image_view_open(struct image_store *s, const struct image *image, struct err
  * (n_users) until image_rootfs_remove().
  *
  * limit: bytes that the upper directory may take, or 0: all of the disk. With a limit the directory
- * lies on a file system of its own (image/limited.h), whose blocks are allocated here.
+ * lies on a file system of its own (image/rootfs/limited.h), whose blocks are allocated here.
  * ERROR_EXHAUSTED where the disk has no room for them and the reserve.
  */
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
@@ -365,7 +365,8 @@ void image_ballast_restore(const struct image_store *s);
 /* Refuses to write `need` bytes for a container where less than the floor would stay:
  * ERROR_EXHAUSTED. */
 int image_room_check(const struct image_store *s, uint64_t need, struct error *err);
-/* The directory with a directory for each container, by id: for image/measure.h. The store's own.
+/* The directory with a directory for each container, by id: for image/content/measure.h. The
+ * store's own.
  */
 int image_containers_fd(const struct image_store *s);
 

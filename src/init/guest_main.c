@@ -14,12 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "base/sysio.h"
-#include "base/title.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/process/title.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 #include "init/guest_modules.h"
 #include "init/guest_port.h"
 #include "init/guest_power.h"
@@ -27,7 +27,7 @@
 #include "init/guest_self.h"
 #include "init/guest_start.h"
 #include "instance/spawn.h"
-#include "isolate/disk_bus.h"
+#include "isolate/disk/disk_bus.h"
 #include "loop/loop.h"
 
 /*

@@ -9,11 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
-#include "base/sysio.h"
-#include "base/thread.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/process/thread.h"
+#include "base/text/str.h"
 
 #define MODULES_LIST_MAX 65536 /* bytes */
 #define MODULES_PATH_MAX 64

@@ -2,7 +2,7 @@
 #ifndef NACRE_INIT_GUEST_MODULES_H
 #define NACRE_INIT_GUEST_MODULES_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * The kernel's modules that the initramfs brings in /modules, loaded in the order of /modules/list,
@@ -10,7 +10,7 @@
  * that the machine can do without; with '+' likewise, and a boot does not wait for it: each takes
  * milliseconds where the processor is emulated. So does each disk, and a machine has slots for
  * many: the driver of disks looks at none when it is loaded, but at those that are looked for
- * (isolate/disk_bus.h). No list: a kernel with everything built in.
+ * (isolate/disk/disk_bus.h). No list: a kernel with everything built in.
  */
 struct guest_modules {
 	int dir_fd;

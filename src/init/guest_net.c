@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "net/interface.h"
-#include "net/peer_port.h"
+#include "base/time/clock.h"
+#include "net/port/interface.h"
+#include "net/port/peer_port.h"
 
 #define NET_APPEARS_WITHIN (10 * NSEC_PER_SEC)
 #define NET_PAUSE (2 * NSEC_PER_MSEC)

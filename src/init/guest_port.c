@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
+#include "base/time/clock.h"
 
 #define PORT_APPEARS_WITHIN (60 * NSEC_PER_SEC)
 #define PORT_SAYS_WITHIN (NSEC_PER_SEC)

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
-#include "wire/bootmsg.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "base/time/clock.h"
+#include "wire/message/bootmsg.h"
 
 /* The guest's end of the boot port. */
 struct guest_port {

@@ -7,9 +7,9 @@
 #include <sys/reboot.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
 
 #define POWER_BUTTON_NAME "Power Button\n"
 

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/sysio.h"
-#include "isolate/cgroup.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "isolate/cgroup/cgroup.h"
 
 #define ROOT_NEW "/root"
 

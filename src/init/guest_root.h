@@ -2,7 +2,7 @@
 #ifndef NACRE_INIT_GUEST_ROOT_H
 #define NACRE_INIT_GUEST_ROOT_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /* The file systems and cgroups of a guest. Nothing but pid 1 runs yet, and all names are its own.
  */

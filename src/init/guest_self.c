@@ -9,10 +9,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
+#include "base/time/clock.h"
 
 #define SELF_MACHINE_ID_BYTES 16
 /* Longer than any boot that is waited for. */

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
-#include "wire/bootmsg.h"
+#include "base/log/error.h"
+#include "wire/message/bootmsg.h"
 
 /*
  * What makes this machine another one than every other that began with the same memory (a template
@@ -22,7 +22,8 @@ int guest_net_up(const struct bootmsg_boot *boot, bool is_way, struct error *err
 int guest_net_nic(const struct bootmsg_nic *nic, struct error *err);
 
 /* A TCP socket that listens on the address of the guest, for the node alone: it hears what comes
- * through that interface from the node's address, and no process of the guest (net/peer_port.h). */
+ * through that interface from the node's address, and no process of the guest
+ * (net/port/peer_port.h). */
 int guest_net_listen(const struct bootmsg_boot *boot, int device, uint16_t port, struct error *err);
 
 #endif

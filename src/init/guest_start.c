@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
 #include "init/guest_self.h"
 #include "instance/spawn.h"
-#include "wire/guestgate.h"
+#include "wire/message/guestgate.h"
 
 #define START_GATE "/libexec/nacre/nacre-gate"
 

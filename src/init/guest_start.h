@@ -2,10 +2,10 @@
 #ifndef NACRE_INIT_GUEST_START_H
 #define NACRE_INIT_GUEST_START_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "init/guest_root.h"
-#include "isolate/spawn.h"
-#include "wire/bootmsg.h"
+#include "isolate/spawn/spawn.h"
+#include "wire/message/bootmsg.h"
 
 /* The two programs that pid 1 of a guest starts. */
 
@@ -32,7 +32,7 @@ struct guest_boot {
 	int device;                       /* index of the interface of the node's network */
 };
 
-/* The gate (wire/guestgate.h). Returns when it runs. */
+/* The gate (wire/message/guestgate.h). Returns when it runs. */
 int guest_start_gate(const struct guest_programs *programs, const struct guest_groups *groups,
 		     const struct guest_boot *b, int dir_fd, struct isolate_child *ret,
 		     struct error *err);

@@ -12,17 +12,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "base/thread.h"
-#include "base/title.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/process/thread.h"
+#include "base/process/title.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 #include "init/node_mounts.h"
 #include "init/reexec.h"
 #include "instance/spawn.h"
-#include "isolate/confine.h"
-#include "keeper/server.h"
+#include "isolate/seccomp/confine.h"
+#include "keeper/server/server.h"
 #include "loop/loop.h"
 
 /*

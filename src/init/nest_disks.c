@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
 #include "instance/instance.h"
 
 static void disks_name(unsigned slot, char ret[INSTANCE_SERIAL_SIZE])

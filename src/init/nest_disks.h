@@ -2,8 +2,8 @@
 #ifndef NACRE_INIT_NEST_DISKS_H
 #define NACRE_INIT_NEST_DISKS_H
 
-#include "base/error.h"
-#include "isolate/disk.h"
+#include "base/log/error.h"
+#include "isolate/disk/disk.h"
 
 /*
  * The disks of a guest as those of a machine in it. Each slot of that machine shows the block

@@ -12,22 +12,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/log.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
 #include "base/macros.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "base/sysio.h"
-#include "base/title.h"
+#include "base/process/title.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
+#include "gates/issuer.h"
 #include "init/nest_disks.h"
 #include "instance/instance.h"
 #include "instance/spawn.h"
-#include "keeper/client.h"
-#include "keeper/nest.h"
+#include "keeper/client/client.h"
+#include "keeper/nested/nest.h"
 #include "loop/pool.h"
 #include "provider/vm.h"
-#include "gates/issuer.h"
-#include "vm/qemu_driver.h"
+#include "vm/qemu/qemu_driver.h"
 
 /*
  * Theory of operation. This process makes one machine, by the very provider that a node has: what

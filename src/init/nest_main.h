@@ -2,8 +2,8 @@
 #ifndef NACRE_INIT_NEST_MAIN_H
 #define NACRE_INIT_NEST_MAIN_H
 
-/* "nacre nest TITLE TOOLS MEMORY CPUS": what keeper/nest.h starts in a guest. Returns the exit
- * status. */
+/* "nacre nest TITLE TOOLS MEMORY CPUS": what keeper/nested/nest.h starts in a guest. Returns the
+ * exit status. */
 int nest_main(int argc, char **argv);
 
 #endif

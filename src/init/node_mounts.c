@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
 
 /* <sys/mount.h> and <linux/mount.h> do not go together in glibc 2.36. */
 #define PROPAGATION_SLAVE (1U << 19)

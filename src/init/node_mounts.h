@@ -2,7 +2,7 @@
 #ifndef NACRE_INIT_NODE_MOUNTS_H
 #define NACRE_INIT_NODE_MOUNTS_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * Gives the keeper of the node a mount namespace of its own, so that the host does not see what it

@@ -9,14 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/handover.h"
-#include "base/parse.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/process/handover.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 #include "instance/keeper_env.h"
 #include "instance/spawn.h"
-#include "keeper/upgrade.h"
+#include "keeper/server/upgrade.h"
 
 #define WORD_STATE "--resume"
 #define WORD_MOUNTS "--host-mounts"

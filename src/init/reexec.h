@@ -4,11 +4,11 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
- * Both ends of the execve() by which a keeper goes on as another program (keeper/upgrade.h): the
- * words on its command line, and which descriptors stay open.
+ * Both ends of the execve() by which a keeper goes on as another program (keeper/server/upgrade.h):
+ * the words on its command line, and which descriptors stay open.
  */
 
 struct handover_writer;

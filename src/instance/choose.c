@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "instance/choose.h"
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "instance/nested.h"
 #include "instance/provider.h"
 

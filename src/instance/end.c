@@ -4,14 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "instance/nested.h"
 #include "instance/place.h"
 #include "instance/provider.h"
-#include "isolate/cgroup.h"
+#include "isolate/cgroup/cgroup.h"
 
 /*
  * Theory of operation. The end of an instance of depth one is the end of its process (pidfd); of a

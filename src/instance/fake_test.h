@@ -14,14 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/build_id.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/process/build_id.h"
+#include "base/text/str.h"
 #include "instance/instance.h"
 #include "instance/spawn.h"
-#include "isolate/cgroup.h"
-#include "isolate/cgroup_name.h"
-#include "isolate/cgroup_path.h"
+#include "isolate/cgroup/cgroup.h"
+#include "isolate/cgroup/cgroup_name.h"
+#include "isolate/cgroup/cgroup_path.h"
 #include "scratch.h"
 
 /*

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "instance/end.h"
 #include "instance/link.h"
 #include "instance/nested.h"
@@ -21,8 +21,8 @@
 #include "instance/spare.h"
 #include "instance/spawn.h"
 #include "instance/upgrade.h"
-#include "isolate/cgroup.h"
-#include "isolate/cgroup_name.h"
+#include "isolate/cgroup/cgroup.h"
+#include "isolate/cgroup/cgroup_name.h"
 
 /* The keeper above has limits of its own, and cleans up before it answers. */
 #define INSTANCE_NESTED_LIMIT (20 * NSEC_PER_SEC)

@@ -32,7 +32,7 @@ int instances_open_node(struct instances *all, struct error *err);
 struct instance_spec {
 	const char *name;     /* below its parent */
 	const char *owner;    /* the workload that it is made for */
-	const char *request;  /* base/request.h */
+	const char *request;  /* base/text/request.h */
 	const char *settings; /* what else it is asked to be, kept with its record */
 	bool host_network;
 	bool volumes; /* instance_put_volume() will be called */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 #define KEEPER_ENV_VALUE_MAX 1024
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "instance/keeper_env.h"
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "unit.h"
 
 #define LONG_VALUE 2000

@@ -4,10 +4,10 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "instance/end.h"
 #include "instance/pids.h"
 #include "instance/provider.h"

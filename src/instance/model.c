@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "instance/provider.h"
 
 static const char *const instance_words[] = {

@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/error.h"
-#include "base/id.h"
-#include "base/list.h"
-#include "base/map.h"
-#include "base/parse.h"
-#include "base/request.h"
+#include "base/log/error.h"
+#include "base/memory/list.h"
+#include "base/memory/map.h"
+#include "base/text/id.h"
+#include "base/text/parse.h"
+#include "base/text/request.h"
 #include "instance/nic.h"
 #include "instance/peer.h"
 #include "loop/loop.h"
@@ -97,8 +97,8 @@ struct instance {
 			   nothing */
 	struct instance_size size; /* as it was asked for */
 	struct instance_machine machine;
-	/* isolate/limits_words.h, of all that is in it, where its keeper sets them: before it is
-	 * READY. NULL: none. */
+	/* isolate/cgroup/limits_words.h, of all that is in it, where its keeper sets them: before
+	 * it is READY. NULL: none. */
 	char **limits;
 	char **sysctls; /* instance_spec; until it is made */
 	uint64_t created_at;

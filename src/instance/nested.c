@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "instance/nested.h"
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "instance/provider.h"
 
 /* Of the disk in the outer machine: no image is called so. */

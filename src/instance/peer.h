@@ -5,20 +5,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "cell/keeper.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
+#include "cell/layer/keeper.h"
 #include "cell/spec.h"
-#include "isolate/process.h"
-#include "isolate/usage.h"
+#include "isolate/cgroup/process.h"
+#include "isolate/cgroup/usage.h"
 
 /*
  * A keeper as its parent sees it, whatever kind of wall and how many hops stand between: what floor
  * 5 asks, answered by src/keeper over gRPC. All calls are asynchronous; a completion never comes
  * before the call has returned, and comes exactly once, with err NULL for success, also when the
  * connection is lost (ERROR_UNAVAILABLE). peer->ops->free() ends what is open without calling back;
- * a call that was passed on undecoded (keeper/passing.h) is none of the peer's, and goes on to its
- * end.
+ * a call that was passed on undecoded (keeper/server/passing.h) is none of the peer's, and goes on
+ * to its end.
  */
 
 struct peer;
@@ -55,14 +55,15 @@ struct peer_events {
 
 /* What hello told. */
 struct peer_hello {
-	char build[65]; /* base/build_id.h; "" : unknown */
+	char build[65]; /* base/process/build_id.h; "" : unknown */
 	char version[32];
 	bool can_upgrade;
 };
 
 /*
- * The log that a keeper keeps of a container (container_spec.keep_log): lines of wire/crilog.h, at
- * places that are bytes of output. There is one reader of a log, the last one.
+ * The log that a keeper keeps of a container (container_spec.keep_log): lines of
+ * wire/format/crilog.h, at places that are bytes of output. There is one reader of a log, the last
+ * one.
  */
 struct peer_log;
 
@@ -146,10 +147,10 @@ struct peer_ops {
 			   void *userdata);
 	void (*remove)(struct peer *p, const char *id, peer_done_fn done, void *userdata);
 	void (*remove_cell)(struct peer *p, const char *cell, peer_done_fn done, void *userdata);
-	/* isolate/limits_words.h, of the group of a container, of a cell, or with "" for both of
-	 * the whole layer. What a keeper says of its groups, and which processes it sees: within
-	 * PEER_LOOK_TIMEOUT. All three only for one whose kernel is another; ERROR_PRECONDITION
-	 * where it cannot. */
+	/* isolate/cgroup/limits_words.h, of the group of a container, of a cell, or with "" for
+	 * both of the whole layer. What a keeper says of its groups, and which processes it sees:
+	 * within PEER_LOOK_TIMEOUT. All three only for one whose kernel is another;
+	 * ERROR_PRECONDITION where it cannot. */
 	void (*limit)(struct peer *p, const char *id, const char *cell, char *const *words,
 		      peer_done_fn done, void *userdata);
 	void (*usage)(struct peer *p, peer_usage_fn done, void *userdata);

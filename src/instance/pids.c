@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "base/macros.h"
-#include "base/str.h"
-#include "isolate/cgroup_name.h"
+#include "base/text/str.h"
+#include "isolate/cgroup/cgroup_name.h"
 
 /* ./cell.+N/+N/cgroup.procs, with room for names. */
 #define PIDS_PATH_SIZE (2 * NAME_LABEL_MAX + 64)

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/rootfd.h"
-#include "base/str.h"
-#include "base/sysio.h"
-#include "isolate/cgroup.h"
-#include "isolate/cgroup_path.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
+#include "isolate/cgroup/cgroup.h"
+#include "isolate/cgroup/cgroup_path.h"
 
 void place_group_name(const struct instance *i, char ret[NAME_LABEL_MAX + 8])
 {

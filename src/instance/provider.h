@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
 #include "instance/peer.h"
 
 /*

@@ -4,18 +4,18 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/log.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "instance/end.h"
 #include "instance/link.h"
 #include "instance/pids.h"
 #include "instance/place.h"
 #include "instance/spare.h"
 #include "instance/spawn.h"
-#include "isolate/cgroup.h"
+#include "isolate/cgroup/cgroup.h"
 
 #define CELL_HELLO_LIMIT (6 * NSEC_PER_SEC)
 #define CELL_STOP_GRACE (5 * NSEC_PER_SEC)

@@ -8,16 +8,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/list.h"
-#include "base/log.h"
-#include "base/rootfd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/memory/list.h"
+#include "base/text/str.h"
 #include "instance/model.h"
 #include "instance/peer.h"
 #include "instance/spawn.h"
-#include "isolate/cgroup.h"
+#include "isolate/cgroup/cgroup.h"
 #include "loop/loop.h"
 #include "loop/pause.h"
 

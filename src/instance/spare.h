@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/error.h"
-#include "base/id.h"
+#include "base/log/error.h"
+#include "base/text/id.h"
 
 /*
  * A keeper made ahead of need. Most of the time that the start of a pod takes goes into the clone

@@ -11,14 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 #include "instance/keeper_env.h"
 #include "io/unix.h"
-#include "isolate/cgroup.h"
+#include "isolate/cgroup/cgroup.h"
 
 #define KEEPER_OOM_SCORE_ADJ (-998)
 

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
-#include "isolate/disk.h"
-#include "isolate/spawn.h"
+#include "base/log/error.h"
+#include "isolate/disk/disk.h"
+#include "isolate/spawn/spawn.h"
 
 /*
  * How a keeper comes to be, the same way at every depth: used by the node's daemon and by keepers.

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "instance/provider.h"
 #include "instance/upgrade.h"
 

@@ -4,14 +4,14 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
-#include "base/tally.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/memory/tally.h"
+#include "base/text/str.h"
 #include "instance/place.h"
 #include "instance/provider.h"
 #include "instance/spare.h"
-#include "isolate/cgroup_name.h"
+#include "isolate/cgroup/cgroup_name.h"
 
 #define TALLY_PATH_MAX 1200
 
@@ -73,7 +73,7 @@ static void nameless_tally(void *userdata, const char *dir)
 	tally_may_below(walk->tally, "processes", path);
 }
 
-/* A process that its keeper has made for the next cell (cell/standby.h). */
+/* A process that its keeper has made for the next cell (cell/start/standby.h). */
 static void standby_tally(const struct instance *i, struct tally *t)
 {
 	struct nameless_walk walk = { t, instance_group(i) };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "instance/upgrade.h"
 
-#include "base/build_id.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/log/log.h"
+#include "base/process/build_id.h"
+#include "base/text/str.h"
 
 #define UPGRADE_DELAY_MIN (50 * NSEC_PER_MSEC)
 #define UPGRADE_DELAY_MAX (10 * NSEC_PER_SEC)

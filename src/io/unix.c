@@ -12,11 +12,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
 #include "base/macros.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 
 /* ---- sockets by directory and name ---- */
 

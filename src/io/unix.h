@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * Unix sockets by directory descriptor and name (through /proc/self/fd/N/NAME, so that no long path

@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
 #include "base/macros.h"
-#include "base/rootfd.h"
 #include "unit.h"
 
 static char dir_name[] = "unix-test-XXXXXX";

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/log.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
 
 /*
  * Each source holds a watcher of libev in its `room`, and stops it in its done(): stopping also

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
 #include "base/macros.h"
-#include "base/sysio.h"
 #include "unit.h"
 
 /* What the callbacks below saw. */

@@ -5,7 +5,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "base/macros.h"
 
 static void pause_on_end(struct loop_fd *source, unsigned events _unused_)

@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/thread.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/process/thread.h"
 
 /*
  * One lock over two queues: works wait in `queued`, a thread takes one, runs it without the lock

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "net/address_pool.h"
-#include "net/port.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
+#include "net/port/port.h"
+#include "net/range/address_pool.h"
 #include "network/networks.h"
 #include "network/plugin_part.h"
 #include "network/plugins.h"

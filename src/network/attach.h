@@ -2,7 +2,7 @@
 #ifndef NACRE_NETWORK_ATTACH_H
 #define NACRE_NETWORK_ATTACH_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "network/attachment.h"
 
 struct networks;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
-#include "base/str.h"
-#include "net/address_pool.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
+#include "net/range/address_pool.h"
 #include "network/model.h"
 #include "network/plugin_part.h"
 

@@ -4,8 +4,8 @@
 
 #include <net/if.h>
 
-#include "base/buf.h"
-#include "base/list.h"
+#include "base/memory/buf.h"
+#include "base/memory/list.h"
 #include "network/wish.h"
 
 /*

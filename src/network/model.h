@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "base/list.h"
+#include "base/log/error.h"
+#include "base/memory/list.h"
 #include "network/wish.h"
 
 /*

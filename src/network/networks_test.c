@@ -8,16 +8,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "loop/wait_test.h"
+#include "net/netlink/link.h"
+#include "net/netlink/netlink.h"
+#include "net/port/port.h"
 #include "network/attach.h"
 #include "network/plug.h"
-#include "net/link.h"
-#include "net/netlink.h"
-#include "net/port.h"
 #include "scratch.h"
 #include "store/root.h"
 #include "store/store.h"

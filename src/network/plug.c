@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
-#include "net/conntrack.h"
-#include "net/port.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
+#include "net/netlink/conntrack.h"
+#include "net/port/port.h"
 #include "network/plugins.h"
 #include "network/settle.h"
 #include "network/state.h"

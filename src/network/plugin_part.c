@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
-#include "wire/cnimsg.h"
+#include "base/text/str.h"
+#include "wire/message/cnimsg.h"
 
 #define PLUGIN_NETWORK "cni"
 

@@ -2,9 +2,9 @@
 #ifndef NACRE_NETWORK_PLUGIN_PART_H
 #define NACRE_NETWORK_PLUGIN_PART_H
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "base/id.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "base/text/id.h"
 #include "network/wish.h"
 
 /*
@@ -18,7 +18,7 @@ struct plugin_part {
 	char id[ID_SIZE]; /* CNI_CONTAINERID */
 	char pod[PLUGIN_WORD_MAX + 1], pod_namespace[PLUGIN_WORD_MAX + 1], uid[PLUGIN_WORD_MAX + 1];
 	bool asked_mac;
-	struct buf names; /* words of a message (wire/cnimsg.h): its resolver's settings */
+	struct buf names; /* words of a message (wire/message/cnimsg.h): its resolver's settings */
 };
 
 /* Whether a wish or a record names such a network: "cni" for the first one of the directory, or

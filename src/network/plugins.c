@@ -10,14 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/parse.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 #include "loop/loop.h"
 #include "network/model.h"
 #include "network/plugin_part.h"
-#include "wire/cnimsg.h"
+#include "wire/message/cnimsg.h"
 
 #define PLUGINS_SOCKET_FD 3 /* of the program */
 #define PLUGINS_MESSAGES_PER_TURN 16

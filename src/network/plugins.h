@@ -2,14 +2,14 @@
 #ifndef NACRE_NETWORK_PLUGINS_H
 #define NACRE_NETWORK_PLUGINS_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "network/attachment.h"
 
 /*
  * Networks that plugins of CNI make (doc/decisions/cni.md). A program, nacre-cni, runs them, reads
  * what they write and keeps a record of what is to be undone; here is the daemon's end of the
- * conversation (wire/cnimsg.h), which never waits for it. An attachment of such a network is one as
- * any other, and its network is a struct of its own, of no number and in no list.
+ * conversation (wire/message/cnimsg.h), which never waits for it. An attachment of such a network
+ * is one as any other, and its network is a struct of its own, of no number and in no list.
  *
  * The program has the privilege that the daemon had when it started it, so it is started before the
  * daemon gives that up, and not again. It ends with the daemon.

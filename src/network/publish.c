@@ -9,11 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/memory/buf.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 
 bool publish_collides(const struct filter_publish *a, const struct filter_publish *b)
 {

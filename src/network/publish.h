@@ -2,8 +2,8 @@
 #ifndef NACRE_NETWORK_PUBLISH_H
 #define NACRE_NETWORK_PUBLISH_H
 
-#include "base/error.h"
-#include "net/filter.h"
+#include "base/log/error.h"
+#include "net/filter/filter.h"
 
 /*
  * Ports of the host that lead to a pod. The packet filter turns what comes for one around before

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
-#include "net/port.h"
-#include "net/subnets.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
+#include "net/port/port.h"
+#include "net/range/subnets.h"
 #include "network/attachment.h"
 #include "network/state.h"
 #include "store/store.h"

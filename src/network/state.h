@@ -5,11 +5,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
-#include "net/filter.h"
-#include "net/forward.h"
+#include "net/filter/filter.h"
+#include "net/filter/forward.h"
 #include "network/model.h"
 
 /*

@@ -6,16 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/filter.h"
-#include "net/link.h"
-#include "net/prefix.h"
+#include "net/filter/filter.h"
+#include "net/netlink/link.h"
+#include "net/range/prefix.h"
 
 /*
  * What a workload asks of a network. Values without ownership: the names and lists belong to
  * whoever asks.
  */
 
-/* A network's name is a label of DNS (base/parse.h). */
+/* A network's name is a label of DNS (base/text/parse.h). */
 #define NETWORK_NAME_SIZE 64
 #define NETWORK_PUBLISH_MAX 1024 /* ports of one workload; a range counts each */
 /* One workload is on at most so many networks at once, its devices eth0 to eth15. */

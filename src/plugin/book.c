@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
+#include "base/time/clock.h"
 #include "plugin/chain.h"
 
 #define BOOK_ARENA ((size_t)32 << 20)

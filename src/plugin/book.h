@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "wire/cni_config.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "wire/document/cni_config.h"
 
 /*
  * The directory of configurations. The first file of it, in the order of their names, is the

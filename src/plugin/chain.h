@@ -2,10 +2,10 @@
 #ifndef NACRE_PLUGIN_CHAIN_H
 #define NACRE_PLUGIN_CHAIN_H
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "wire/cni_config.h"
-#include "wire/cni_result.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
+#include "wire/document/cni_config.h"
+#include "wire/document/cni_result.h"
 
 /*
  * The plugins of one network as a chain: what CNI has a runtime do with them. Each function runs

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
+#include "base/time/clock.h"
 #include "plugin/book.h"
 #include "plugin/record.h"
 #include "plugin/request.h"

@@ -2,8 +2,8 @@
 
 /*
  * nacre-cni: runs the plugins of CNI for the daemon (doc/decisions/cni.md). The daemon starts it
- * before it gives up its privilege, with a socket as descriptor 3, and speaks wire/cnimsg.h with
- * it:
+ * before it gives up its privilege, with a socket as descriptor 3, and speaks wire/message/cnimsg.h
+ * with it:
  *
  *   nacre-cni CONF_DIR BIN_DIRS STATE_DIR NETNS_DIR
  *
@@ -25,10 +25,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
+#include "base/time/clock.h"
 #include "plugin/service.h"
 
 #define CNI_SOCKET_FD 3

@@ -9,9 +9,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
 
 #define NETNS_UUID_SIZE 37
 

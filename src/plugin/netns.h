@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * A name for a network namespace: a bind mount, since plugins take a path, and some hand it to a

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/rootfd.h"
-#include "base/str.h"
-#include "base/sysio.h"
-#include "wire/jsonwrite.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
+#include "wire/document/jsonwrite.h"
 
 #define RECORD_SUFFIX ".json"
 #define RECORD_GONE ".gone"

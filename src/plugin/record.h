@@ -2,11 +2,11 @@
 #ifndef NACRE_PLUGIN_RECORD_H
 #define NACRE_PLUGIN_RECORD_H
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/error.h"
-#include "wire/cni_config.h"
-#include "wire/jsonread.h"
+#include "base/log/error.h"
+#include "base/memory/arena.h"
+#include "base/memory/buf.h"
+#include "wire/document/cni_config.h"
+#include "wire/document/jsonread.h"
 
 /*
  * What is kept of a container on a network of plugins: what they were asked, with their

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/parse.h"
-#include "base/str.h"
-#include "wire/jsonwrite.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
+#include "wire/document/jsonwrite.h"
 
 /* Bits that may pass at once: what a quarter of a second lets through, and 64 KiB at least. */
 #define REQUEST_BURST_MIN (UINT64_C(64) * 1024 * 8)

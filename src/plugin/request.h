@@ -2,9 +2,9 @@
 #ifndef NACRE_PLUGIN_REQUEST_H
 #define NACRE_PLUGIN_REQUEST_H
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "wire/cnimsg.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "wire/message/cnimsg.h"
 
 /*
  * What the daemon asks for a pod, in the words of CNI.

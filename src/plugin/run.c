@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <sys/wait.h>
 
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
 
 #define RUN_PIECE 65536
 #define RUN_BUSY_TRIES 5 /* of a file that somebody is writing, as an installer may */

@@ -2,9 +2,9 @@
 #ifndef NACRE_PLUGIN_RUN_H
 #define NACRE_PLUGIN_RUN_H
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "base/time/clock.h"
 
 /*
  * One run of a plugin: a child process that reads one document and writes another. It leads a

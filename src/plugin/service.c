@@ -4,15 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "plugin/chain.h"
 #include "plugin/netns.h"
 #include "plugin/record.h"
 #include "plugin/request.h"
-#include "wire/jsonwrite.h"
+#include "wire/document/jsonwrite.h"
 
 #define SERVICE_ARENA ((size_t)64 << 20)
 #define SERVICE_PATIENCE (120 * NSEC_PER_SEC) /* with one plugin */

@@ -5,14 +5,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "base/buf.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
 #include "plugin/book.h"
-#include "wire/cnimsg.h"
+#include "wire/message/cnimsg.h"
 
 /*
- * What nacre-cni does for the daemon (wire/cnimsg.h): pods come onto networks of plugins and leave
- * them. All of it waits for plugins; several threads may be in it at once, for different
+ * What nacre-cni does for the daemon (wire/message/cnimsg.h): pods come onto networks of plugins
+ * and leave them. All of it waits for plugins; several threads may be in it at once, for different
  * containers.
  *
  * A container has a record (plugin/record.h) from before its first plugin runs until its last one

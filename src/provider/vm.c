@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
 #include "instance/link.h"
 #include "instance/model.h"
 #include "instance/place.h"
@@ -19,7 +19,7 @@
 #include "provider/vm_pool.h"
 #include "provider/vm_size.h"
 #include "provider/vm_template.h"
-#include "vm/guest_set.h"
+#include "vm/guest/guest_set.h"
 
 /* An emulated machine on a busy host takes its time. */
 #define VMS_HELLO_LIMIT (180 * NSEC_PER_SEC)

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
 #include "instance/model.h"
-#include "isolate/cgroup.h"
+#include "isolate/cgroup/cgroup.h"
 
 /* The user that it has, so that nobody else gets it. */
 static void machine_find_uid(struct machine *m)

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "instance/end.h"
 #include "instance/link.h"
 #include "instance/model.h"

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/parse.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 #include "instance/end.h"
 #include "instance/model.h"
 

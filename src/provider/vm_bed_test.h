@@ -4,18 +4,18 @@
 
 #include "instance/fake_test.h"
 #include "io/unix.h"
-#include "isolate/cgroup.h"
-#include "isolate/footprint.h"
-#include "isolate/limits_words.h"
-#include "net/inside.h"
+#include "isolate/cgroup/cgroup.h"
+#include "isolate/cgroup/footprint.h"
+#include "isolate/cgroup/limits_words.h"
+#include "net/port/inside.h"
 #include "provider/vm.h"
 #include "provider/vm_machine.h"
 #include "provider/vm_template.h"
 #include "unit.h"
-#include "vm/gate.h"
-#include "vm/guest_set.h"
 #include "gates/issuer.h"
-#include "wire/bootmsg.h"
+#include "vm/driver/gate.h"
+#include "vm/guest/guest_set.h"
+#include "wire/message/bootmsg.h"
 
 /*
  * The whole of the provider, on a machine that is a process that sleeps, a gate that records what

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/parse.h"
+#include "base/fault/failpoint.h"
+#include "base/memory/buf.h"
+#include "base/text/parse.h"
+#include "base/time/clock.h"
+#include "gates/issuer.h"
 #include "instance/link.h"
 #include "instance/model.h"
-#include "gates/issuer.h"
 
 #define MACHINE_ENTROPY 256
 #define MACHINE_MTU 1500

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "vm/driver.h"
+#include "base/time/clock.h"
+#include "vm/driver/driver.h"
 
 /* What microVMs are made with, and of. */
 
@@ -21,7 +21,7 @@ struct vms_config {
 	const struct vm_driver *driver;
 	struct issuer *issuer;    /* outlives all of it */
 	const char *gate_program; /* path of nacre-gate; copied */
-	int root_fd;              /* of the node: guest sets are there (vm/guest_set.h) */
+	int root_fd;              /* of the node: guest sets are there (vm/guest/guest_set.h) */
 	const char *guest;        /* the set that is booted; "": the default; copied */
 	uint64_t memory;          /* bytes of one that has no limit of its own */
 	unsigned cpus;

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/error.h"
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/log/error.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
 #include "instance/end.h"
 #include "instance/model.h"
 

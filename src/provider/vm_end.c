@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/log.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
+#include "base/time/clock.h"
 #include "instance/end.h"
 #include "instance/model.h"
 #include "provider/vm_pool.h"

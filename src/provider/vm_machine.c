@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
+#include "gates/issuer.h"
 #include "instance/end.h"
 #include "instance/link.h"
 #include "instance/model.h"
-#include "gates/issuer.h"
 
 /*
  * Theory of operation. What the guest trusts and its network are asked for at once; when both are

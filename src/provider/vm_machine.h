@@ -2,16 +2,16 @@
 #ifndef NACRE_PROVIDER_VM_MACHINE_H
 #define NACRE_PROVIDER_VM_MACHINE_H
 
-#include "base/list.h"
+#include "base/memory/list.h"
 #include "instance/provider.h"
 #include "loop/loop.h"
-#include "net/segment.h"
+#include "net/port/segment.h"
 #include "provider/vm_config.h"
 #include "provider/vm_nics.h"
 #include "provider/vm_slots.h"
 #include "provider/vm_volumes.h"
-#include "vm/gate.h"
-#include "wire/bootmsg.h"
+#include "vm/driver/gate.h"
+#include "wire/message/bootmsg.h"
 
 /*
  * A machine, its gate and its network, as the private part of an instance (i->own); private to this

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
-#include "base/str.h"
-#include "net/inside.h"
-#include "net/segment.h"
-#include "vm/gate.h"
-#include "wire/bootmsg.h"
+#include "base/file/fd.h"
+#include "base/text/str.h"
+#include "net/port/inside.h"
+#include "net/port/segment.h"
+#include "vm/driver/gate.h"
+#include "wire/message/bootmsg.h"
 
 #define NIC_NUMBER 1
 #define NIC_NAME_DIGITS 12

@@ -2,8 +2,8 @@
 #ifndef NACRE_PROVIDER_VM_NICS_H
 #define NACRE_PROVIDER_VM_NICS_H
 
-#include "base/error.h"
-#include "base/id.h"
+#include "base/log/error.h"
+#include "base/text/id.h"
 #include "instance/nic.h"
 #include "loop/pool.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/vm_machine.h"
-#include "vm/guest_set.h"
+#include "vm/guest/guest_set.h"
 
 size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
 		      const char *words[VM_WORDS_MAX + 1], struct vm_spec *ret)

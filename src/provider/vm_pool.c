@@ -10,23 +10,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/id.h"
-#include "base/log.h"
-#include "base/parse.h"
-#include "base/rootfd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/text/id.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
+#include "gates/issuer.h"
 #include "instance/model.h"
 #include "instance/spare.h"
-#include "isolate/cgroup.h"
-#include "isolate/footprint.h"
+#include "isolate/cgroup/cgroup.h"
+#include "isolate/cgroup/footprint.h"
 #include "provider/vm_machine.h"
 #include "provider/vm_size.h"
 #include "provider/vm_template.h"
-#include "vm/guest_set.h"
-#include "gates/issuer.h"
+#include "vm/guest/guest_set.h"
 
 /*
  * Theory of operation. A machine of the pool is a struct machine without an instance, and with a

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "instance/provider.h"
 
 /*

@@ -4,11 +4,11 @@
 #include <inttypes.h>
 
 #include "base/macros.h"
-#include "base/str.h"
-#include "isolate/cgroup.h"
-#include "isolate/limits_words.h"
-#include "vm/driver.h"
-#include "vm/guest_desc.h"
+#include "base/text/str.h"
+#include "isolate/cgroup/cgroup.h"
+#include "isolate/cgroup/limits_words.h"
+#include "vm/driver/driver.h"
+#include "vm/guest/guest_desc.h"
 
 #define SIZE_MIB ((uint64_t)1 << 20)
 #define SIZE_MAX_BYTES (VM_MEMORY_MIB_MAX * SIZE_MIB)

@@ -2,7 +2,7 @@
 #ifndef NACRE_PROVIDER_VM_SIZE_H
 #define NACRE_PROVIDER_VM_SIZE_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "instance/model.h"
 #include "provider/vm_config.h"
 
@@ -19,7 +19,7 @@
  * around that.
  *
  * The VMM's own leaf on the host has, where the host has the controller, the RAM and
- * VM_OVERHEAD_MIB as its limit (vm/driver.h).
+ * VM_OVERHEAD_MIB as its limit (vm/driver/driver.h).
  */
 
 #define VM_SIZE_SHARE 16

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
 #include "unit.h"
-#include "vm/driver.h"
-#include "vm/guest_desc.h"
+#include "vm/driver/driver.h"
+#include "vm/guest/guest_desc.h"
 
 #define MIB ((uint64_t)1 << 20)
 

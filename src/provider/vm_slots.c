@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "base/parse.h"
-#include "base/str.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 
 #define SLOTS_SERIAL "slot"
 

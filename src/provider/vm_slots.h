@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "vm/driver.h"
+#include "vm/driver/driver.h"
 
 /*
  * Which disk is in which slot of a machine, and for how many: what is only read, is there once for

@@ -6,13 +6,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
 #include "instance/model.h"
-#include "isolate/cgroup.h"
+#include "isolate/cgroup/cgroup.h"
 #include "provider/vm_size.h"
 #include "provider/vm_template.h"
-#include "vm/guest_set.h"
+#include "vm/guest/guest_set.h"
 
 /* The two ends of what lies between gate and machine. */
 struct machine_lines {

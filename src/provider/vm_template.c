@@ -11,20 +11,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/id.h"
-#include "base/log.h"
-#include "base/rootfd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/memory/buf.h"
+#include "base/text/id.h"
+#include "base/text/str.h"
 #include "instance/model.h"
 #include "instance/spare.h"
-#include "isolate/cgroup.h"
+#include "isolate/cgroup/cgroup.h"
 #include "provider/vm_machine.h"
-#include "vm/guest_set.h"
-#include "wire/bootmsg.h"
+#include "vm/guest/guest_set.h"
+#include "wire/message/bootmsg.h"
 
 /*
  * Theory of operation. `form` says what a machine must have in common with the one that was saved:

@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
-#include "isolate/cgroup.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
+#include "isolate/cgroup/cgroup.h"
 
 /* What it is called by the kernel. */
 #define VM_VOLUMES_COMM "virtiofsd"

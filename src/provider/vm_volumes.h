@@ -2,14 +2,15 @@
 #ifndef NACRE_PROVIDER_VM_VOLUMES_H
 #define NACRE_PROVIDER_VM_VOLUMES_H
 
-#include "base/list.h"
+#include "base/memory/list.h"
 #include "instance/peer.h"
-#include "vm/share.h"
+#include "vm/disk/share.h"
 
 /*
- * What serves the volumes of one machine (vm/share.h), as a part of it; private to this area. It is
- * found again by its leaf of the instance's group, in which it is alone, so that no record need
- * name it. It ends when its machine does; where it ends before, the machine is of no use any more.
+ * What serves the volumes of one machine (vm/disk/share.h), as a part of it; private to this area.
+ * It is found again by its leaf of the instance's group, in which it is alone, so that no record
+ * need name it. It ends when its machine does; where it ends before, the machine is of no use any
+ * more.
  */
 
 #define VM_VOLUMES_LEAF "share"

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 #define WORDS_LINE_MAX 256
 #define WORDS_BETWEEN " | "

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "registry/limits.h"
-#include "wire/jsonread.h"
-#include "wire/reference.h"
+#include "wire/document/jsonread.h"
+#include "wire/name/reference.h"
 
 /* Where a token server says nothing else (its specification). */
 #define ANSWER_TOKEN_SECONDS 60

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/arena.h"
 
 /* The small documents with which registries and token servers answer. Pure; texts live in the
  * arena. ERROR_INVALID where they break their rules. */

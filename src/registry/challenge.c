@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "registry/header.h"
 
 #define CHALLENGE_TOKEN                                                                            \

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /* What an answer of 401 asks for: the value of WWW-Authenticate (RFC 7235). */
 

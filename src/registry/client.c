@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "registry/exchange.h"
 #include "registry/limits.h"
 #include "registry/token.h"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 #include "registry/registry.h"
 
 /* The life of a client, and its turns. */

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/memory/arena.h"
+#include "base/text/str.h"
 #include "registry/hosts.h"
 #include "registry/limits.h"
-#include "wire/fetchmsg.h"
+#include "wire/message/fetchmsg.h"
 
 #define ENDPOINT_SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
 #define ENDPOINT_SYSTEM_CA_MAX (8 << 20)

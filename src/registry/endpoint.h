@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
 #include "registry/url.h"
 
 /*

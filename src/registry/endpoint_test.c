@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "scratch.h"
 #include "unit.h"
-#include "wire/fetchmsg.h"
+#include "wire/message/fetchmsg.h"
 
 static char top[] = "/tmp/nacre-endpoint-XXXXXX";
 static char *dirs[] = { top, NULL };

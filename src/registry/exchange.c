@@ -19,12 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "registry/answer.h"
 #include "registry/header.h"
 #include "registry/limits.h"
 #include "registry/noproxy.h"
-#include "wire/fetchmsg.h"
+#include "wire/message/fetchmsg.h"
 
 #define EXCHANGE_ATTEMPTS_MAX 200
 #define EXCHANGE_CHALLENGES_MAX 2

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/list.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "base/memory/list.h"
+#include "base/time/clock.h"
 #include "registry/registry.h"
 #include "registry/token.h"
 #include "registry/transfer.h"

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "registry/token.h"
 #include "registry/transfer.h"
 #include "unit.h"
-#include "wire/fetchmsg.h"
+#include "wire/message/fetchmsg.h"
 
 #define BED_ANSWERS 64
 #define BED_TURNS 1000

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 static char header_lower(char c)
 {

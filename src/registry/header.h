@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 
 /* Values of headers of HTTP. Pure; each takes any text. */
 

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "registry/limits.h"
-#include "wire/fetchmsg.h"
+#include "wire/message/fetchmsg.h"
 
 #define HOSTS_WORD_MAX 4096
 #define HOSTS_DIAL_MAX 3600000

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/arena.h"
 
 /*
  * hosts.toml, in the layout that containerd made usual: how one registry is reached, and its

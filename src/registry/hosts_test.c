@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/str.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
 #include "registry/limits.h"
 #include "unit.h"
-#include "wire/fetchmsg.h"
+#include "wire/message/fetchmsg.h"
 
 static void everything(void)
 {

@@ -11,7 +11,7 @@
 #define REGISTRY_FILE_MAX (1 << 20) /* hosts.toml, a certificate, a key, the CA bundle */
 #define REGISTRY_HOSTS_MAX 64       /* of one hosts.toml */
 
-/* Where the core says nothing else (wire/fetchmsg.h, NETWORK). */
+/* Where the core says nothing else (wire/message/fetchmsg.h, NETWORK). */
 #define REGISTRY_CONNECTIONS 6
 #define REGISTRY_STALL_MS 60000
 #define REGISTRY_MIN_RATE 1024

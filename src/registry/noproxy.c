@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "registry/header.h"
 
 #define NOPROXY_ENTRY_MAX 300 /* a longer one is no host */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "unit.h"
 
 static bool has(const char *list, const char *url)

@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/list.h"
+#include "base/log/error.h"
+#include "base/memory/list.h"
+#include "base/time/clock.h"
 #include "registry/endpoint.h"
 #include "registry/transfer.h"
-#include "wire/reference.h"
+#include "wire/name/reference.h"
 
 /*
  * A client of one repository of one registry (OCI distribution 1.1, Docker v2), for one job: what

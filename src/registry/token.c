@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/str.h"
+#include "base/memory/arena.h"
+#include "base/text/str.h"
 #include "registry/answer.h"
 #include "registry/limits.h"
-#include "wire/fetchmsg.h"
+#include "wire/message/fetchmsg.h"
 
 #define TOKEN_MEMORY_MAX (256 << 10)
 #define TOKEN_CLIENT "nacre"

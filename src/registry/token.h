@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/memory/buf.h"
+#include "base/time/clock.h"
 #include "registry/challenge.h"
 #include "registry/registry.h"
 

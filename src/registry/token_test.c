@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "unit.h"
-#include "wire/fetchmsg.h"
+#include "wire/message/fetchmsg.h"
 
 /* A registry whose endpoints and credentials a test names; nothing is spoken to. */
 static struct endpoint endpoint;

@@ -9,12 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
 #include "registry/header.h"
 #include "registry/limits.h"
-#include "wire/fetchmsg.h"
+#include "wire/message/fetchmsg.h"
 
 #define TRANSFER_BUFFER (256L << 10)
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 #define URL_LETTERS "abcdefghijklmnopqrstuvwxyz"
 #define URL_DIGITS "0123456789"

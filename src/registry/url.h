@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * URLs of http and https as registries name them, taken apart strictly: no user, no fragment, no

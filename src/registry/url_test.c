@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "unit.h"
 
 static void takes_apart(void)

@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/list.h"
+#include "base/memory/list.h"
 #include "instance/model.h"
-#include "keeper/copy.h"
-#include "rpc/server.h"
-#include "runtime/volumes_call.h"
+#include "keeper/message/copy.h"
+#include "rpc/server/server.h"
+#include "runtime/storage/volumes_call.h"
 
 /*
  * The services of a node's socket. Each is a table of methods, and takes just what it needs as
@@ -45,9 +45,9 @@ struct runtime_service {
 	const char *init;   /* path of the program for Container.init */
 	enum instance_kind pod_kind; /* of a pod without a wish; INSTANCE_KIND_COUNT: auto */
 	bool on_network;             /* a pod that names no network is on the default one */
-	struct list executables;     /* calls that wait for one (runtime/executable.c) */
+	struct list executables;     /* calls that wait for one (runtime/start/executable.c) */
 	struct volumes_calls volumes;
-	unsigned n_machine_calls; /* under way (runtime/machine_call.c) */
+	unsigned n_machine_calls; /* under way (runtime/start/machine_call.c) */
 	bool closing;             /* the daemon ends: what its clients run goes on */
 };
 
@@ -123,7 +123,7 @@ struct node_service {
 	struct instances *instances;
 	struct image_store *images;
 	int root_fd, run_fd, cgroup_fd;
-	struct list checks; /* that run (runtime/check_call.h) */
+	struct list checks; /* that run (runtime/node/check_call.h) */
 	const char *root, *run, *cgroup;
 	uint64_t started_at;
 	const char *const *lacks; /* n_lacks sentences */

@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/fd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
 
 #define STORE_ROOM (512 << 10)
 

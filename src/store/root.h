@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * root.db, in the root directory: the images, networks, volumes, users' certificates and machines
@@ -46,7 +46,7 @@ struct root_image {
 	char *const *names;
 	char *const *blobs;    /* digests of all that the content store holds for it */
 	char *const *origins;  /* what registries have it as: "HOST/PATH@sha256:HEX" */
-	char *const *verdicts; /* what the policy said of it (image/verdict.h) */
+	char *const *verdicts; /* what the policy said of it (image/transfer/verdict.h) */
 	const int64_t *layers; /* numbers, lowest first */
 	size_t n_layers;
 };

@@ -7,7 +7,7 @@
 #include <sqlite3.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "store/root_state.h"
 
 static const struct sql_column image_columns[] = {

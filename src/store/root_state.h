@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/arena.h"
-#include "base/list.h"
+#include "base/memory/arena.h"
+#include "base/memory/list.h"
 #include "loop/pool.h"
 #include "store/room.h"
 #include "store/root.h"

@@ -12,12 +12,12 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-#include "base/arena.h"
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/list.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/memory/arena.h"
+#include "base/memory/list.h"
+#include "base/text/str.h"
 #include "loop/pool.h"
 #include "store/root_state.h"
 

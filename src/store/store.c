@@ -13,9 +13,9 @@
 #include <sqlite3.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/failpoint.h"
-#include "base/str.h"
+#include "base/fault/failpoint.h"
+#include "base/memory/arena.h"
+#include "base/text/str.h"
 #include "store/room.h"
 #include "store/sql.h"
 

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "base/id.h"
-#include "base/parse.h"
+#include "base/log/error.h"
+#include "base/text/id.h"
+#include "base/text/parse.h"
 
 /*
  * What the node remembers, in two SQLite files (architecture 9.1): only this area writes them. This
@@ -40,7 +40,7 @@ struct run_instance {
 	const char *owner; /* id of the workload that it was made for, or "" */
 	const char *reason;
 	uint64_t created_at;
-	const char *request;  /* base/request.h */
+	const char *request;  /* base/text/request.h */
 	const char *settings; /* as those of a container */
 	const char *kind_reason;
 	const char *kernel;                    /* release, where it is its own; or "" */
@@ -60,7 +60,7 @@ struct run_workload {
 	bool auto_remove;
 	const char *reason;
 	uint64_t created_at;
-	const char *request; /* base/request.h */
+	const char *request; /* base/text/request.h */
 	const char *comment;
 	const char *settings;      /* as those of a container */
 	const char *instance_kind; /* of the instance that is made for it; "": none is */
@@ -70,7 +70,7 @@ struct run_workload {
 	bool drops_volumes;     /* the volumes that were made for it go with it */
 	uint64_t stop_by; /* of CLOCK_MONOTONIC: a stop that goes on kills it then; 0: none does */
 	bool stays;       /* it has files of its own: it is there again where a start fails */
-	const char *restart; /* pod/restart.h: the word of its policy */
+	const char *restart; /* pod/restart/restart.h: the word of its policy */
 	unsigned restart_max, restart_count;
 	uint64_t restart_delay; /* ns, before the last one */
 	bool stopped;           /* by somebody: no policy starts it */
@@ -107,7 +107,7 @@ struct run_container {
 	const char *volumes;
 };
 
-/* A volume of a workload whose files are given to its machine (pod/mirror.h). */
+/* A volume of a workload whose files are given to its machine (pod/storage/mirror.h). */
 struct run_mirror {
 	const char *id;       /* workload/name */
 	const char *workload; /* id */
@@ -115,7 +115,7 @@ struct run_mirror {
 	const char *source; /* path */
 };
 
-/* A link of the host whose forwarding this node has turned on (net/forward.h). */
+/* A link of the host whose forwarding this node has turned on (net/filter/forward.h). */
 struct run_forward {
 	const char *id;     /* family/link */
 	const char *family; /* "ipv4", "ipv6" */

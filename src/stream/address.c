@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/parse.h"
-#include "base/str.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 
 int stream_address_read(const char *text, struct sockaddr_storage *ret, socklen_t *ret_len,
 			char host[STREAM_HOST_SIZE])

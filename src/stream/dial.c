@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 
 struct dial *dial_new(void (*done)(void *userdata, struct dial *d), void *userdata)
 {

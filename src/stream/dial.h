@@ -2,7 +2,7 @@
 #ifndef NACRE_STREAM_DIAL_H
 #define NACRE_STREAM_DIAL_H
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * A connection to a port of a pod that was asked for: whoever can, makes its sockets in there. It

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
-#include "base/list.h"
+#include "base/file/fd.h"
 #include "base/macros.h"
-#include "base/parse.h"
-#include "base/str.h"
+#include "base/memory/buf.h"
+#include "base/memory/list.h"
+#include "base/text/parse.h"
+#include "base/text/str.h"
 #include "loop/loop.h"
 
 #define FORWARD_PIECE ((size_t)8192)

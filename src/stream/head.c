@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* A part of the text; no NUL at its end. */
 struct slice {

@@ -10,13 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/id.h"
-#include "base/log.h"
+#include "base/file/fd.h"
+#include "base/log/log.h"
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/text/id.h"
+#include "base/text/str.h"
 #include "loop/loop.h"
-#include "net/peer_user.h"
+#include "net/port/peer_user.h"
 #include "stream/address.h"
 #include "stream/session.h"
 

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/log/error.h"
+#include "base/time/clock.h"
 #include "stream/command.h"
 
 /*

@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/memory/buf.h"
+#include "base/text/str.h"
 #include "loop/loop.h"
 #include "stream/forward.h"
 #include "stream/head.h"

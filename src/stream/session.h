@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/list.h"
+#include "base/memory/list.h"
 #include "stream/command.h"
 
 /* One connection of the streaming server, whatever its client speaks; private to this area. */

@@ -8,7 +8,7 @@
 #include <zlib.h>
 
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "stream/spdy_dictionary.h"
 
 #define SPDY_VERSION 3U

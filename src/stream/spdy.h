@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/memory/buf.h"
 
 /*
  * Frames of SPDY/3.1 as the clients of a kubelet speak it: streams that the client opens, without

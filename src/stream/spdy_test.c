@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "stream/spdy_dictionary.h"
 #include "unit.h"
 

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "stream/channels.h"
 
 #define PORTS_MAX ((CHANNEL_MAX + 1) / 2) /* two channels each */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/buf.h"
+#include "base/memory/buf.h"
 #include "stream/head.h"
 #include "stream/websocket.h"
 

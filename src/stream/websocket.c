@@ -10,7 +10,7 @@
 #include <nettle/sha1.h>
 
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 #define FRAME_FIN 0x80U
 #define FRAME_RESERVED 0x70U

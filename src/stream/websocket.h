@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/memory/buf.h"
 
 /*
  * Frames of WebSocket (RFC 6455) as a server reads and writes them, without extensions. A codec: no

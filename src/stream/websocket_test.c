@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "stream/channels.h"
 #include "stream/upgrade.h"
 #include "unit.h"

@@ -11,12 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/rootfd.h"
-#include "base/str.h"
-#include "base/sysio.h"
-#include "isolate/copy_up.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/file/sysio.h"
+#include "base/text/str.h"
+#include "isolate/tree/copy_up.h"
 
 #define FILL_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * The directories of a volume: ID/data is what containers have; ID/new is there while it is filled,
@@ -25,7 +25,7 @@ int fill_open_below(int data_fd, const char *path, struct error *err);
 
 /*
  * What the tree root_fd has at the path becomes the content of a volume that is empty and that
- * nobody has opened: with the owner and mode of that directory (isolate/copy_up.h says what is
+ * nobody has opened: with the owner and mode of that directory (isolate/tree/copy_up.h says what is
  * copied). It is on the disk when this returns. Of a volume that is not empty, and where there is
  * no directory at the path, nothing changes. Where it fails the volume is as empty as it was.
  */

@@ -8,9 +8,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/rootfd.h"
-#include "base/str.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/text/str.h"
 #include "scratch.h"
 #include "unit.h"
 

@@ -8,15 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/map.h"
-#include "base/rootfd.h"
-#include "base/str.h"
-#include "base/sysio.h"
+#include "base/fault/failpoint.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/memory/buf.h"
+#include "base/memory/map.h"
+#include "base/text/str.h"
+#include "base/time/clock.h"
 #include "store/root.h"
 #include "volumes/fill.h"
 

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "base/id.h"
-#include "base/list.h"
+#include "base/log/error.h"
+#include "base/memory/list.h"
+#include "base/text/id.h"
 #include "loop/pool.h"
 
 /*
@@ -17,9 +17,9 @@
  * record and removed behind it, so that one without a record is what a killed daemon left: it goes
  * at the next start.
  *
- * Who has a volume is not known here: whoever removes one sees to that (runtime/volumes_call.h,
- * pod/workload.h). All of it belongs to the loop thread; what is in the directories is read and
- * written by others (volumes/fill.h).
+ * Who has a volume is not known here: whoever removes one sees to that
+ * (runtime/storage/volumes_call.h, pod/workload/workload.h). All of it belongs to the loop thread;
+ * what is in the directories is read and written by others (volumes/fill.h).
  */
 
 struct root_store;

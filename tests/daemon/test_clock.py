@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wall clock is set forward and back by a day, many times a second, in the daemon and in every keeper: no timeout changes.
 
-The clock is that of base/clock_shift.h. Whatever would wait by it would wait for a day, or not at all.
+The clock is that of base/time/clock_shift.h. Whatever would wait by it would wait for a day, or not at all.
 """
 import os
 import re

@@ -13,7 +13,7 @@ import steps
 from nacre_test import nacre_pb2, runtime_pb2, until
 from steps import container
 
-# As in isolate/confine.c.
+# As in isolate/seccomp/confine.c.
 KEPT = sum(1 << n for n in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 15, 18, 19, 21, 23, 24, 27, 29, 31))
 SETS = ("CapBnd", "CapPrm", "CapEff", "CapInh", "CapAmb")
 

@@ -12,7 +12,7 @@ import nacre_test
 import steps
 
 Code = grpc.StatusCode
-# Each kind of call of base/sysio.h, with what it fails with, how often the flow makes it, and how many of those ./check tries.
+# Each kind of call of base/file/sysio.h, with what it fails with, how often the flow makes it, and how many of those ./check tries.
 CALLS = (
     ("clone3", "EAGAIN", 12, 3), ("mkdirat", "ENOSPC", 60, 4), ("openat", "EMFILE", 500, 8), ("fsopen", "ENOMEM", 8, 2),
     ("fsconfig", "EPERM", 60, 3), ("fsmount", "ENOSPC", 8, 2), ("move_mount", "EPERM", 1, 1), ("open_tree", "ENOSPC", 1, 1),

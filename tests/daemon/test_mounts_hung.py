@@ -16,7 +16,7 @@ from nacre_test import runtime_pb2
 Code = grpc.StatusCode
 libc = ctypes.CDLL(None, use_errno=True)
 MNT_DETACH = 2
-# runtime/volumes_call.h
+# runtime/storage/volumes_call.h
 CALLS_MAX = 64
 
 

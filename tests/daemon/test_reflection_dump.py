@@ -51,14 +51,15 @@ class CommandLine(unittest.TestCase):
         wrong = re.compile(r"api/instance\.pb-c\.h|nacre[._]+instance|Nacre__Instance|nacre\.instance\.v1|run\.db|root\.db|\"store/|\"pod/"
                            r"|\"instance/|\"keeper/|\"image/")
         found = []
-        for name in sorted(os.listdir(folder)):
-            with open(os.path.join(folder, name), encoding="utf-8") as f:
+        files = sorted(os.path.join(top, name) for top, _, names in os.walk(folder) for name in names)
+        for name in files:
+            with open(name, encoding="utf-8") as f:
                 found += [f"{name}:{n}: {line.strip()}" for n, line in enumerate(f, 1) if wrong.search(line)]
         self.assertEqual([], found)
         # The services that it calls are those of the user's socket.
         called = set()
-        for name in os.listdir(folder):
-            with open(os.path.join(folder, name), encoding="utf-8") as f:
+        for name in files:
+            with open(name, encoding="utf-8") as f:
                 called |= set(re.findall(r'"/(\w+\.[\w.]+)/\w+"', f.read()))
         self.assertLessEqual(called, {"aurae.runtime.v0.RuntimeService", "nacre.v1.WorkloadService", "nacre.v1.EventService", "nacre.v1.CloudService",
                                       "nacre.v1.ImageService", "nacre.v1.DiskService", "nacre.v1.NodeService",

@@ -3,7 +3,7 @@
 
 Rows of the reference "security": A01, A02, A08, A26, A28, A29, A40. Races are run 500 times, or as often as the environment
 variable NACRE_RACES says (make races: 20,000). Those of mounts, masks and /proc (A07, A16, A17, A19) are in
-isolate/spawn_race_test.c.
+isolate/spawn/spawn_race_test.c.
 """
 import os
 

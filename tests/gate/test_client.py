@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon's end of a gate (src/vm/gate.h, issuer.h), by a driver: with the real nacre-gate, and a real one as the guest."""
+"""The daemon's end of a gate (src/vm/driver/gate.h, issuer.h), by a driver: with the real nacre-gate, and a real one as the guest."""
 import os
 import queue
 import shutil

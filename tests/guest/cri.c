@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "api/cri.pb-c.h"
-#include "cli/client.h"
-#include "cli/target.h"
+#include "cli/remote/client.h"
+#include "cli/remote/target.h"
 #include "guest.h"
 #include "unit.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * In the place of nacre-gate in a guest under test: finds what wire/guestgate.h promises. Who
- * connects and says "?" is told what the guest looks like from here, in lines "NAME VALUE", and the
- * frame BOOT in hexadecimal; who says "!" ends it; who begins with anything else speaks to the
+ * In the place of nacre-gate in a guest under test: finds what wire/message/guestgate.h promises.
+ * Who connects and says "?" is told what the guest looks like from here, in lines "NAME VALUE", and
+ * the frame BOOT in hexadecimal; who says "!" ends it; who begins with anything else speaks to the
  * keeper.
  */
 
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "wire/guestgate.h"
+#include "wire/message/guestgate.h"
 
 #define WITNESS_PIECE 65536
 

@@ -16,14 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file/fd.h"
 #include "base/macros.h"
-#include "base/str.h"
-#include "isolate/cgroup.h"
-#include "isolate/cgroup_path.h"
-#include "isolate/cgroup_watch.h"
-#include "isolate/limits.h"
-#include "isolate/usage.h"
+#include "base/text/str.h"
+#include "isolate/cgroup/cgroup.h"
+#include "isolate/cgroup/cgroup_path.h"
+#include "isolate/cgroup/cgroup_watch.h"
+#include "isolate/cgroup/limits.h"
+#include "isolate/cgroup/usage.h"
 #include "unit.h"
 
 #define MIB ((uint64_t)1 << 20)

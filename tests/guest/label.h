@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "guest.h"
-#include "isolate/spawn.h"
+#include "isolate/spawn/spawn.h"
 #include "unit.h"
 
 #define LABEL_BUNDLE "/run/labels"

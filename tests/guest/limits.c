@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What isolate/limits.h promises, measured; memory has a program of its own. */
+/* What isolate/cgroup/limits.h promises, measured; memory has a program of its own. */
 
-#include "isolate/limits.h"
+#include "isolate/cgroup/limits.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "base/clock.h"
+#include "base/time/clock.h"
 #include "groups.h"
 
 /* ---- every file ---- */

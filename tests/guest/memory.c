@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What isolate/limits.h promises of memory and swap, measured. */
+/* What isolate/cgroup/limits.h promises of memory and swap, measured. */
 
 #include <poll.h>
 

@@ -7,7 +7,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from driver import StoreTest, small_file  # noqa: E402
 
-# What each fake begins with: fd 3 is the socket, 5 the directory; say() sends a packet as wire/fetchmsg.c lays it out.
+# What each fake begins with: fd 3 is the socket, 5 the directory; say() sends a packet as wire/message/fetchmsg.c lays it out.
 PRELUDE = '''#!/usr/bin/python3
 import hashlib, os, random, socket, struct, sys, time
 sock = socket.socket(fileno=3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node's end of the boot port, and a machine to have it on: written from src/wire/bootmsg.h, not from its code.
+"""The node's end of the boot port, and a machine to have it on: written from src/wire/message/bootmsg.h, not from its code.
 
     with boot_port.Machine(kernel, initrd, build) as machine:
         machine.say(boot_port.boot())

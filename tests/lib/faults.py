@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemons and keepers that are made to fail: base/failpoint.h and base/sysio.h, and what must be true afterwards.
+"""Daemons and keepers that are made to fail: base/fault/failpoint.h and base/file/sysio.h, and what must be true afterwards.
 
     @faults.spread
     class Crashes(faults.FaultTest):

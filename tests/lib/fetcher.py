@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The helpers without the core: runs them as src/image/helper.c does, and speaks the packets of wire/fetchmsg.h."""
+"""The helpers without the core: runs them as src/image/helper/helper.c does, and speaks the packets of wire/message/fetchmsg.h."""
 import array
 import ctypes
 import fcntl

@@ -2,7 +2,7 @@
 """A volume whose directories another process exchanges while a container starts that has links into it.
 
 As often as the environment variable NACRE_RACES says, 500 times otherwise; `make races`: 20,000. The same with podman as the caller
-is in tests/conformance/callers.py, with the engine alone in src/isolate/spawn_race_test.c. Row A17 of the reference "security".
+is in tests/conformance/callers.py, with the engine alone in src/isolate/spawn/spawn_race_test.c. Row A17 of the reference "security".
 """
 import os
 import subprocess

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/rootfd.h"
+#include "base/file/fd.h"
+#include "base/file/rootfd.h"
 
 /* Removes a test's directory in /tmp, which may be a mount of its own. 0 or a negative errno. */
 static inline int scratch_remove(const char *path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks that lie over others, without the daemon: what vm/qcow2.h writes, as qemu-img and a machine that boots from it see it."""
+"""Disks that lie over others, without the daemon: what vm/disk/qcow2.h writes, as qemu-img and a machine that boots from it see it."""
 import json
 import os
 import shutil

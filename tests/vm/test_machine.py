@@ -149,7 +149,7 @@ class MachineTest(unittest.TestCase):
 
 
 class Jail(MachineTest):
-    """What the jail promises (vm/jail.h), as the kernel shows it."""
+    """What the jail promises (vm/driver/jail.h), as the kernel shows it."""
 
     def setUp(self):
         super().setUp()
@@ -291,7 +291,7 @@ class Disks(MachineTest):
 
 
     def test_of_a_seed(self):
-        """The kernel reads what vm/seed.h writes."""
+        """The kernel reads what vm/disk/seed.h writes."""
         path, long = self.disk("seed", ""), "instance-id: a\n" + "x" * 70000
         subprocess.run([DRIVER, "seed", path, "meta-data", long, "user-data", "#cloud-config\n", "network-config", "version: 2\n",
                         "a-name-of-three-parts-no-less-than-it", ""], check=True)
@@ -489,7 +489,7 @@ class Templates(MachineTest):
 
 
 class Trial(MachineTest):
-    """Whether a guest comes up here at all (vm/probe.h)."""
+    """Whether a guest comes up here at all (vm/probe/probe.h)."""
     WORKS, NO_DEVICE, NO_GUEST = 1, 2, 3
 
     def tried(self, accelerator, marker="@up"):

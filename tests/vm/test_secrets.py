@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes that change as a whole in a pod with a kernel of its own (src/pod/mirror.h), through a whole node: directories as a kubelet
+"""Volumes that change as a whole in a pod with a kernel of its own (src/pod/storage/mirror.h), through a whole node: directories as a kubelet
 makes them, and small ones in memory."""
 import os
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes of a microVM (src/vm/share.h): virtiofsd in its jail, a real guest (tests/guest/share.c) in plain QEMU, and the node between."""
+"""Volumes of a microVM (src/vm/disk/share.h): virtiofsd in its jail, a real guest (tests/guest/share.c) in plain QEMU, and the node between."""
 import contextlib
 import errno
 import fcntl
@@ -52,7 +52,7 @@ def missing():
 
 
 class Driver:
-    """src/vm/share_test_driver.c."""
+    """src/vm/disk/share_test_driver.c."""
 
     def __init__(self, *args, **more):
         self.process = subprocess.Popen([DRIVER, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more)

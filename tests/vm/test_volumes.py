@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes of pods with a kernel of their own (src/pod/shares.h, src/vm/share.h), through a whole node and its command line."""
+"""Volumes of pods with a kernel of their own (src/pod/storage/shares.h, src/vm/disk/share.h), through a whole node and its command line."""
 import json
 import os
 import re

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "base/arena.h"
-#include "base/id.h"
-#include "base/str.h"
-#include "cell/mounts.h"
+#include "base/memory/arena.h"
+#include "base/text/id.h"
+#include "base/text/str.h"
 #include "cell/spec.h"
+#include "cell/start/mounts.h"
 #include "image/image.h"
-#include "pod/model.h"
+#include "pod/workload/model.h"
 
 static int implied_memory(struct error *err)
 {

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "api/runtime.pb-c.h"
-#include "base/error.h"
+#include "base/log/error.h"
 
 /*
  * What a request mounts without naming it: a volume without a name has an id from here on (in

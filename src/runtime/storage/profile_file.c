@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fd.h"
-#include "base/sysio.h"
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/memory/buf.h"
 
 int profile_file_seal(const void *data, size_t len, const char *field, struct error *err)
 {

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/error.h"
+#include "base/log/error.h"
 
 /* Seccomp profiles as JSON, as descriptors of copies in memory, which can be read without waiting.
  * Errors name the field. */

@@ -5,11 +5,11 @@
 
 #include "api/nacre.pb-c.h"
 #include "base/macros.h"
-#include "base/map.h"
-#include "base/str.h"
-#include "pod/volumes.h"
-#include "pod/workload.h"
-#include "rpc/server.h"
+#include "base/memory/map.h"
+#include "base/text/str.h"
+#include "pod/storage/volumes.h"
+#include "pod/workload/workload.h"
+#include "rpc/server/server.h"
 #include "runtime/services.h"
 #include "volumes/volumes.h"
 

@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock_shift.h"
-
-int64_t clock_shift(uint64_t mono)
-{
-	(void)mono;
-	return 0;
-}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text/str.h"
+#include "cli/cmd/handlers.h"
+#include "cli/cmd/pull.h"
+#include "cli/options/labels.h"
+#include "cli/options/net_words.h"
+#include "cli/options/restart_option.h"
+#include "cli/options/spec.h"
+#include "cli/options/walls.h"
+#include "cli/output/alloc.h"
+#include "cli/output/view.h"
+#include "cli/remote/client.h"
+#include "cli/table/command.h"
+
+/* The containers of `nacre pod`, taken from the words in place. */
+struct pod_containers {
+	Aurae__Runtime__V0__Container *messages;
+	Aurae__Runtime__V0__Container **list;
+	size_t n;
+};
+
+static void pod_containers_done(struct pod_containers *p)
+{
+	free(p->messages);
+	free(p->list);
+}
+#define _cleanup_pod_containers_ _cleanup_(pod_containers_done)
+
+static int pod_containers_add(struct pod_containers *p, char **words, size_t n, struct error *err)
+{
+	char *equals = n > 0 ? strchr(words[0], '=') : NULL;
+	Aurae__Runtime__V0__Container *c;
+
+	if (!equals || equals == words[0] || !equals[1])
+		return error_refuse(err, ERROR_INVALID,
+				    "a container of a pod is NAME=IMAGE [WORD…], not \"%s\"",
+				    n > 0 ? words[0] : "");
+	*equals = '\0';
+	c = &p->messages[p->n];
+	aurae__runtime__v0__container__init(c);
+	c->name = words[0];
+	c->image = equals + 1;
+	c->args = words + 1;
+	c->n_args = n - 1;
+	p->list[p->n++] = c;
+	return 0;
+}
+
+static int pod_containers_init(struct pod_containers *p, char **words, size_t n, struct error *err)
+{
+	size_t first = 0;
+	int r;
+
+	/* Each takes one word at least, so n are enough. */
+	p->messages = xrealloc(NULL, n, sizeof(*p->messages));
+	p->list = xrealloc(NULL, n, sizeof(*p->list));
+	for (size_t i = 0; i <= n; i++) {
+		if (i < n && !str_eq(words[i], "--"))
+			continue;
+		r = pod_containers_add(p, words + first, i - first, err);
+		if (r < 0)
+			return r;
+		first = i + 1;
+	}
+	return 0;
+}
+
+/*
+ * Makes the call; where it finds no image, and that is wanted, the images that are not there are
+ * pulled, and it is made again. NULL with *status, told already.
+ */
+static void *start_ask(const struct cli *cli, const struct args *args, const char *method,
+		       const ProtobufCMessage *request, const ProtobufCMessageDescriptor *type,
+		       Aurae__Runtime__V0__Container *const *containers, size_t n, int *status)
+{
+	_cleanup_client_ struct client *client = NULL;
+	struct error err = ERROR_INIT;
+	enum pull_when when;
+	void *answer = NULL;
+	int pulled = 0, r = 0;
+
+	*status = CLI_FAILED;
+	if (pull_when_read(&when, args_value(args, "pull"), &err) == 0)
+		client = client_open(&cli->daemon, &err);
+	if (client && !pull_is_first(when))
+		answer = client_ask(client, method, request, type, &err);
+	if (answer || !client || (err.kind != ERROR_NOT_FOUND && !pull_is_first(when)))
+		goto end;
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = pull_image(client, when, containers[i]->image);
+		pulled += r > 0;
+	}
+	if (r < 0) {
+		*status = -r;
+		return NULL;
+	}
+	if (pulled || pull_is_first(when))
+		answer = client_ask(client, method, request, type, &err);
+end:
+	if (!answer)
+		(void)cli_fail(&err);
+	return answer;
+}
+
+int cmd_pod(const struct cli *cli, const struct args *args)
+{
+	_cleanup_pod_containers_ struct pod_containers containers = { .n = 0 };
+	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
+	_cleanup_(net_words_done) struct net_words net = { .words = NULL };
+	_cleanup_(pod_options_done) struct pod_options shared = { .sysctls = NULL };
+	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
+	Aurae__Runtime__V0__Resources resources;
+	Aurae__Runtime__V0__RestartPolicy restart;
+	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_(labels_done) struct labels labels = { .list = NULL };
+	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *answer = NULL;
+	struct error err = ERROR_INIT;
+	int status;
+
+	if (pod_containers_init(&containers, args->operands, args->n_operands, &err) < 0)
+		return cli_fail(&err);
+	request.meta = &meta;
+	request.containers = containers.list;
+	request.n_containers = containers.n;
+	request.auto_remove = args_flag(args, "rm");
+	if (walls_limits(&request.resources, &resources, args, &err) < 0 ||
+	    spec_nic_init(&nic, args, &err) < 0 ||
+	    net_words_init(&net, args, &request.pod_network, &err) < 0 ||
+	    net_words_networks(&net, args, &request, &err) < 0 ||
+	    labels_init(&labels, &meta, args, &err) < 0 ||
+	    pod_options_take(&shared, args, &request.security, &err) < 0 ||
+	    restart_option_read(&request.restart, &restart, args, args_flag(args, "rm"), &err) < 0)
+		return cli_fail(&err);
+	request.nics = nic.list;
+	request.n_nics = nic.list[0] ? 1 : 0;
+	spec_set(&meta.name, args_value(args, "name"));
+	spec_set(&request.parent, args_value(args, "in"));
+	spec_set(&request.kind, args_value(args, "kind"));
+	request.cold = args_flag(args, "cold");
+	answer = start_ask(cli, args, "/aurae.runtime.v0.RuntimeService/RunPod", &request.base,
+			   &aurae__runtime__v0__run_pod_response__descriptor, request.containers,
+			   request.n_containers, &status);
+	if (!answer)
+		return status;
+	if (cli->json)
+		view_started(answer->id, answer->name, answer->kind, answer->kind_reason);
+	else
+		(void)puts(answer->id);
+	return spec_report(answer->containers, answer->n_containers);
+}
+
+int cmd_cell(const struct cli *cli, const struct args *args)
+{
+	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
+	Aurae__Runtime__V0__RunCellRequest request = AURAE__RUNTIME__V0__RUN_CELL_REQUEST__INIT;
+	Aurae__Runtime__V0__RestartPolicy restart;
+	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_(labels_done) struct labels labels = { .list = NULL };
+	_cleanup_message_ Aurae__Runtime__V0__RunCellResponse *answer = NULL;
+	struct error err = ERROR_INIT;
+	int status;
+
+	if (spec_container_init(&spec, args, &err) < 0 ||
+	    labels_init(&labels, &meta, args, &err) < 0 ||
+	    restart_option_read(&request.restart, &restart, args, false, &err) < 0)
+		return cli_fail(&err);
+	request.meta = &meta;
+	request.containers = spec.list;
+	request.n_containers = 1;
+	spec_set(&meta.name, args_value(args, "name"));
+	spec_set(&request.instance, args_value(args, "in"));
+	spec_set(&request.network, args_value(args, "network"));
+	answer = start_ask(cli, args, "/aurae.runtime.v0.RuntimeService/RunCell", &request.base,
+			   &aurae__runtime__v0__run_cell_response__descriptor, request.containers,
+			   request.n_containers, &status);
+	if (!answer)
+		return status;
+	if (cli->json)
+		view_started(answer->id, answer->name, "cell", NULL);
+	else
+		(void)puts(answer->name);
+	return spec_report(answer->containers, answer->n_containers);
+}
+
+int cmd_spawn(const struct cli *cli, const struct args *args)
+{
+	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
+	Aurae__Runtime__V0__SpawnRequest request = AURAE__RUNTIME__V0__SPAWN_REQUEST__INIT;
+	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
+	_cleanup_(labels_done) struct labels labels = { .list = NULL };
+	_cleanup_message_ Aurae__Runtime__V0__SpawnResponse *answer = NULL;
+	Aurae__Runtime__V0__Resources resources;
+	struct error err = ERROR_INIT;
+
+	request.meta = &meta;
+	spec_set(&meta.name, args_value(args, "name"));
+	spec_set(&request.parent, args_value(args, "in"));
+	spec_set(&request.kind, args_value(args, "kind"));
+	request.cold = args_flag(args, "cold");
+	spec_set(&request.network, args_value(args, "network"));
+	if (walls_limits(&request.resources, &resources, args, &err) < 0 ||
+	    spec_nic_init(&nic, args, &err) < 0 || labels_init(&labels, &meta, args, &err) < 0)
+		return cli_fail(&err);
+	request.nics = nic.list;
+	request.n_nics = nic.list[0] ? 1 : 0;
+	answer = client_ask_once(&cli->daemon, "/aurae.runtime.v0.RuntimeService/Spawn",
+				 &request.base, &aurae__runtime__v0__spawn_response__descriptor, 0,
+				 &err);
+	if (!answer)
+		return cli_fail(&err);
+	if (cli->json) {
+		view_started(answer->id, answer->name, answer->kind, answer->kind_reason);
+		return 0;
+	}
+	(void)puts(answer->name);
+	/* Why it is of this kind is for a person only. */
+	if (isatty(STDERR_FILENO) && !str_empty(answer->kind_reason))
+		(void)cli_complain("kind %s: %s", answer->kind, answer->kind_reason);
+	return 0;
+}

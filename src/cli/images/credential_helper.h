@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_CREDENTIAL_HELPER_H
+#define NACRE_CLI_CREDENTIAL_HELPER_H
+
+#include <stdbool.h>
+
+#include "base/log/error.h"
+#include "base/memory/arena.h"
+
+/*
+ * Programs that keep the user's credentials: `docker-credential-NAME get`, found in his PATH and
+ * run as his process. It is told the server on its standard input and answers on its standard
+ * output; its standard error and terminal are the user's. What it answers stands in no error and no
+ * argument. Where it is waited for no longer, or we are told to end, what it has started ends with
+ * it, but for what has left its process group.
+ */
+
+/* Of one run: for how long it is waited, as somebody may have to be asked, and how much is read. */
+#define CREDENTIAL_HELPER_SECONDS 60
+#define CREDENTIAL_HELPER_MAX ((size_t)64 << 10)
+/* For tests: fewer seconds than those. */
+#define CREDENTIAL_HELPER_ENV "NACRE_CREDENTIAL_HELPER_SECONDS"
+
+/* Whether a configuration may name it: letters, digits, '.', '_', '-'. */
+bool credential_helper_is_name(const char *name);
+
+/* 1: texts in the arena; 0: it has none. ERROR_PRECONDITION: it is not there, takes too long, or
+ * ends with an error; ERROR_INVALID: its answer is none. */
+int credential_helper_get(const char *name, const char *server, struct arena *arena,
+			  const char **ret_user, const char **ret_secret, struct error *err);
+
+#endif

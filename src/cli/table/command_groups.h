@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_COMMAND_GROUPS_H
+#define NACRE_CLI_COMMAND_GROUPS_H
+
+#include "cli/table/command.h"
+
+/* The parts of the one table of commands (commands.c); each stands in commands_GROUP.c. */
+
+struct command_group {
+	const struct command *commands;
+	size_t n;
+};
+
+extern const struct command_group command_group_work;    /* what runs, and is asked of it */
+extern const struct command_group command_group_image;   /* images */
+extern const struct command_group command_group_machine; /* foreign systems, guest sets */
+extern const struct command_group command_group_cloud;   /* machines in a cloud */
+extern const struct command_group command_group_network; /* networks, and ports */
+extern const struct command_group command_group_system;  /* all of them together */
+extern const struct command_group command_group_volume;  /* volumes */
+extern const struct command_group command_group_node;    /* the node, and this program */
+
+/* The last row of the options of a command. */
+#define OPTION_END                                                                                 \
+	{                                                                                          \
+		NULL, 0, NULL, NULL                                                                \
+	}
+
+#endif

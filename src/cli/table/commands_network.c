@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/table/command_groups.h"
+
+#include "base/text/str.h"
+#include "cli/cmd/handlers.h"
+
+static const struct arg_option options_create[] = {
+	{ "subnet", 0, "ADDRESS/LENGTH", "of its pods, else one that is free; also one of IPv6" },
+	{ "gateway", 0, "ADDRESS", "of the subnet of IPv4, else its first" },
+	{ "internal", 0, NULL, "nothing leads out of it, and nothing into it" },
+	{ "node", 0, NULL, "its pods reach services on the node's addresses" },
+	{ "ipv6", 0, "WHETHER", "false: no addresses of IPv6" },
+	{ "mtu", 0, "BYTES", "of a packet, else as the host's way out has it" },
+	{ "opt", 0, "NAME=VALUE", "mtu=BYTES, as docker has it" },
+	OPTION_END,
+};
+
+static const struct arg_option options_connect[] = {
+	{ "ip", 0, "ADDRESS", "its address of IPv4 there, else the network's next" },
+	{ "ip6", 0, "ADDRESS", "the same of IPv6" },
+	{ "mac-address", 0, "MAC", "of its device there, else made from its address" },
+	OPTION_END,
+};
+
+static const struct arg_option options_disconnect[] = {
+	{ "force", 'f', NULL, "also where ports of the host lead to it by this network" },
+	OPTION_END,
+};
+
+static const struct command network_commands[] = {
+	{
+		.name = "network create",
+		.operands = "NAME",
+		.summary = "make a network for pods",
+		.help = "Pods of one network reach each other, and the world behind the host's "
+			"address; those of\n"
+			"others they do not. It lives until it is removed, also over a restart "
+			"of the host.\n"
+			"Prints its name.\n"
+			"\n"
+			"    nacre network create back --internal\n"
+			"    nacre network create shop --subnet 10.20.0.0/24\n"
+			"    nacre run -d --network shop --publish 8080:80 busybox httpd -f",
+		.options = options_create,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_network_create,
+	},
+	{
+		.name = "network ls",
+		.operands = "",
+		.summary = "list networks",
+		.help = "With their subnets, and how many pods are on each. The one named "
+			"\"default\" is there from\n"
+			"the first pod on.",
+		.run = cmd_network_ls,
+	},
+	{
+		.name = "network inspect",
+		.operands = "NAME",
+		.summary = "tell all about a network, and who is on it, as JSON",
+		.help = "Its subnets, and the pods with their addresses.",
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_network_inspect,
+	},
+	{
+		.name = "network rm",
+		.operands = "NAME…",
+		.summary = "remove networks",
+		.help = "One that a pod is on is not removed, nor the one named \"default\".",
+		.n_min = 1,
+		.n_max = CLI_OPERANDS_ANY,
+		.run = cmd_network_rm,
+	},
+	{
+		.name = "network connect",
+		.operands = "NETWORK POD",
+		.summary = "put a pod that runs on one more network",
+		.help = "It gets the next device (eth1, eth2, …) with an address there. The pods "
+			"of "
+			"it\n"
+			"know its names within a second. Prints the address. A pod that starts "
+			"again is\n"
+			"on it again.\n"
+			"\n"
+			"    nacre network connect back web\n"
+			"    nacre network connect --ip 10.20.0.7 shop web",
+		.options = options_connect,
+		.n_min = 2,
+		.n_max = 2,
+		.run = cmd_network_connect,
+	},
+	{
+		.name = "network disconnect",
+		.operands = "NETWORK POD",
+		.summary = "take a pod that runs off a network",
+		.help = "Its device there is gone then, and its default route leads to the next of "
+			"its\n"
+			"networks that is not internal. Off the last one it has loopback alone.\n"
+			"\n"
+			"    nacre network disconnect back web",
+		.options = options_disconnect,
+		.n_min = 2,
+		.n_max = 2,
+		.run = cmd_network_disconnect,
+	},
+	{
+		.name = "port",
+		.operands = "TARGET [PORT[/PROTOCOL]]",
+		.summary = "tell which ports of the host lead to a pod",
+		.help = "With PORT only where that one is reached, without its name.\n"
+			"\n"
+			"    nacre port web\n"
+			"    nacre port web 80/tcp",
+		.n_min = 1,
+		.n_max = 2,
+		.run = cmd_port,
+	},
+};
+
+const struct command_group command_group_network = { network_commands,
+						     ARRAY_SIZE(network_commands) };

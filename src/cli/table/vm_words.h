@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_CLI_VM_WORDS_H
+#define NACRE_CLI_VM_WORDS_H
+
+#include "base/text/args.h"
+
+/* What the table of commands says of `vm run`. */
+extern const struct arg_option vm_run_options[];
+extern const char vm_run_help[];
+
+#endif

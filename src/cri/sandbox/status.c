@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/sandbox/status.h"
+
+#include <string.h>
+
+#include "base/text/str.h"
+#include "cri/sandbox/container_spec.h"
+#include "cri/sandbox/record.h"
+#include "cri/sandbox/resources.h"
+#include "cri/sandbox/sandbox_spec.h"
+#include "image/image.h"
+#include "network/attachment.h"
+#include "pod/workload/stop_signal.h"
+#include "runtime/start/settings.h"
+
+/* protobuf-c's strings are not const. */
+static char *status_str(const char *s)
+{
+	return (char *)(uintptr_t)s;
+}
+
+/* ---- maps ---- */
+
+/* Each entry of a map of strings is so, whatever its type. */
+struct status_entry {
+	ProtobufCMessage base;
+	char *key, *value;
+};
+
+/* The same entries as those of another message. */
+static void *status_map(struct arena *a, void *from, size_t n,
+			const ProtobufCMessageDescriptor *type)
+{
+	struct status_entry **was = from, **to = arena_zalloc(a, n + 1, sizeof(*to));
+
+	for (size_t i = 0; i < n && to; i++) {
+		to[i] = arena_zalloc(a, 1, sizeof(**to));
+		if (!to[i])
+			return NULL;
+		protobuf_c_message_init(type, to[i]);
+		to[i]->key = was[i]->key;
+		to[i]->value = was[i]->value;
+	}
+	return to;
+}
+
+#define STATUS_MAP(a, to, from, field, type)                                                       \
+	((to)->field = status_map((a), (from)->field, (from)->n_##field, &(type)),                 \
+	 (to)->n_##field = (to)->field ? (from)->n_##field : 0, (to)->field != NULL)
+
+/* ---- sandboxes ---- */
+
+Runtime__V1__PodSandboxState cri_sandbox_state(const struct workload *w)
+{
+	return w->state == WORKLOAD_RUNNING ? RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_READY
+					    : RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_NOTREADY;
+}
+
+Runtime__V1__PodSandbox *cri_sandbox_item(struct arena *a, const struct workload *w,
+					  const Runtime__V1__RunPodSandboxRequest *q)
+{
+	Runtime__V1__PodSandbox *m = arena_zalloc(a, 1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	runtime__v1__pod_sandbox__init(m);
+	m->id = arena_strdup(a, w->id);
+	if (!m->id)
+		return NULL;
+	m->metadata = q->config->metadata;
+	m->state = cri_sandbox_state(w);
+	m->created_at = (int64_t)w->created_at;
+	m->runtime_handler = q->runtime_handler;
+	return STATUS_MAP(a, m, q->config, labels,
+			  runtime__v1__pod_sandbox__labels_entry__descriptor) &&
+			       STATUS_MAP(a, m, q->config, annotations,
+					  runtime__v1__pod_sandbox__annotations_entry__descriptor)
+		       ? m
+		       : NULL;
+}
+
+/* The first address, of IPv4 where there is one, is the pod's. */
+static Runtime__V1__PodSandboxNetworkStatus *status_network(struct arena *a,
+							    const struct workload *w)
+{
+	Runtime__V1__PodSandboxNetworkStatus *m = arena_zalloc(a, 1, sizeof(*m));
+	Runtime__V1__PodIP *other = arena_zalloc(a, 1, sizeof(*other));
+	const struct attachment *at = w->attachment;
+	char text[PREFIX_TEXT_MAX];
+
+	if (!m || !other)
+		return NULL;
+	runtime__v1__pod_sandbox_network_status__init(m);
+	runtime__v1__pod_ip__init(other);
+	if (!at)
+		return m;
+	if (at->ip4.family) {
+		prefix_print_address(&at->ip4, text);
+		m->ip = arena_strdup(a, text);
+	}
+	if (!at->ip6.family || !m->ip)
+		return m->ip ? m : NULL;
+	prefix_print_address(&at->ip6, text);
+	if (!at->ip4.family) {
+		m->ip = arena_strdup(a, text);
+		return m->ip ? m : NULL;
+	}
+	other->ip = arena_strdup(a, text);
+	m->additional_ips = arena_zalloc(a, 1, sizeof(*m->additional_ips));
+	if (!other->ip || !m->additional_ips)
+		return NULL;
+	m->additional_ips[m->n_additional_ips++] = other;
+	return m;
+}
+
+static Runtime__V1__LinuxPodSandboxStatus *status_namespaces(
+	struct arena *a, const Runtime__V1__PodSandboxConfig *config)
+{
+	Runtime__V1__LinuxPodSandboxStatus *m = arena_zalloc(a, 1, sizeof(*m));
+	Runtime__V1__Namespace *n = arena_zalloc(a, 1, sizeof(*n));
+	Runtime__V1__NamespaceOption *o = arena_zalloc(a, 1, sizeof(*o));
+	const Runtime__V1__LinuxSandboxSecurityContext *s =
+		config->linux ? config->linux->security_context : NULL;
+
+	if (!m || !n || !o)
+		return NULL;
+	runtime__v1__linux_pod_sandbox_status__init(m);
+	runtime__v1__namespace__init(n);
+	runtime__v1__namespace_option__init(o);
+	m->namespaces = n;
+	n->options = s && s->namespace_options ? s->namespace_options : o;
+	return m;
+}
+
+Runtime__V1__PodSandboxStatus *cri_sandbox_status(struct arena *a, const struct workload *w,
+						  const Runtime__V1__RunPodSandboxRequest *q)
+{
+	Runtime__V1__PodSandboxStatus *m = arena_zalloc(a, 1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	runtime__v1__pod_sandbox_status__init(m);
+	m->id = status_str(w->id);
+	m->metadata = q->config->metadata;
+	m->state = cri_sandbox_state(w);
+	m->created_at = (int64_t)w->created_at;
+	m->runtime_handler = q->runtime_handler;
+	m->network = status_network(a, w);
+	m->linux = status_namespaces(a, q->config);
+	if (!m->network || !m->linux)
+		return NULL;
+	return STATUS_MAP(a, m, q->config, labels,
+			  runtime__v1__pod_sandbox_status__labels_entry__descriptor) &&
+			       STATUS_MAP(
+				       a, m, q->config, annotations,
+				       runtime__v1__pod_sandbox_status__annotations_entry__descriptor)
+		       ? m
+		       : NULL;
+}
+
+/* ---- containers ---- */
+
+Runtime__V1__ContainerState cri_container_state(const struct pod_container *c)
+{
+	switch (c->status.state) {
+	case CONTAINER_RUNNING:
+	case CONTAINER_DRAINING:
+		return RUNTIME__V1__CONTAINER_STATE__CONTAINER_RUNNING;
+	case CONTAINER_EXITED:
+	case CONTAINER_FAILED:
+		return RUNTIME__V1__CONTAINER_STATE__CONTAINER_EXITED;
+	case CONTAINER_STARTING:
+	case CONTAINER_STATE_COUNT:
+	default:
+		return RUNTIME__V1__CONTAINER_STATE__CONTAINER_CREATED;
+	}
+}
+
+/* Its image as the kubelet named it, and by its id. */
+static char *status_image_ref(const struct pod_container *c)
+{
+	return c->image_id ? c->image_id : status_str("");
+}
+
+Runtime__V1__Container *cri_container_item(struct arena *a, const struct pod_container *c,
+					   const Runtime__V1__CreateContainerRequest *q)
+{
+	Runtime__V1__Container *m = arena_zalloc(a, 1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	runtime__v1__container__init(m);
+	m->id = arena_strdup(a, c->id);
+	m->pod_sandbox_id = arena_strdup(a, c->workload->id);
+	m->image_ref = arena_strdup(a, status_image_ref(c));
+	if (!m->id || !m->pod_sandbox_id || !m->image_ref)
+		return NULL;
+	m->metadata = q->config->metadata;
+	m->image = q->config->image;
+	m->image_id = m->image_ref;
+	m->state = cri_container_state(c);
+	m->created_at = (int64_t)c->created_at;
+	return STATUS_MAP(a, m, q->config, labels,
+			  runtime__v1__container__labels_entry__descriptor) &&
+			       STATUS_MAP(a, m, q->config, annotations,
+					  runtime__v1__container__annotations_entry__descriptor)
+		       ? m
+		       : NULL;
+}
+
+/* One word for programs; the sentence is `message`. */
+static const char *status_reason(const struct pod_container *c)
+{
+	if (!pod_container_has_ended(c))
+		return "";
+	if (c->status.state == CONTAINER_FAILED)
+		return "StartError";
+	if (str_has_prefix(c->status.reason, "OOMKilled"))
+		return "OOMKilled";
+	return c->status.exit_code == 0 ? "Completed" : "Error";
+}
+
+/* The values that hold, whoever changed them. */
+static Runtime__V1__ContainerResources *status_resources(struct arena *a,
+							 const struct pod_container *c,
+							 const Runtime__V1__ContainerConfig *config)
+{
+	Runtime__V1__ContainerResources *m = arena_zalloc(a, 1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	runtime__v1__container_resources__init(m);
+	m->linux = cri_limits_show(a, config->linux ? config->linux->resources : NULL,
+				   settings_resources(a, c->settings));
+	return m->linux ? m : NULL;
+}
+
+/* What it is stopped with where nobody said. */
+static Runtime__V1__Signal status_image_signal(const struct pod_container *c)
+{
+	const char *word = c->image ? c->image->config.stop_signal : "";
+
+	return cri_signal_of(stop_signal_parse(word));
+}
+
+Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, const struct pod_container *c,
+						   const Runtime__V1__CreateContainerRequest *q)
+{
+	const Runtime__V1__RunPodSandboxRequest *pod = cri_record_of_sandbox(a, c->workload);
+	Runtime__V1__ContainerStatus *m = arena_zalloc(a, 1, sizeof(*m));
+
+	if (!m || !pod)
+		return NULL;
+	runtime__v1__container_status__init(m);
+	m->id = status_str(c->id);
+	m->metadata = q->config->metadata;
+	m->state = cri_container_state(c);
+	m->created_at = (int64_t)c->created_at;
+	m->started_at = (int64_t)c->status.started_at;
+	m->finished_at = (int64_t)c->status.finished_at;
+	m->exit_code = pod_container_has_ended(c) ? c->status.exit_code : 0;
+	m->image = q->config->image;
+	m->image_ref = status_image_ref(c);
+	m->image_id = status_image_ref(c);
+	m->reason = status_str(status_reason(c));
+	m->message = status_str(c->status.reason);
+	m->mounts = q->config->mounts;
+	m->n_mounts = q->config->n_mounts;
+	m->log_path = cri_container_log_path(a, pod->config, q->config);
+	m->resources = status_resources(a, c, q->config);
+	m->stop_signal = q->config->stop_signal ?: status_image_signal(c);
+	if (!m->log_path || !m->resources)
+		return NULL;
+	return STATUS_MAP(a, m, q->config, labels,
+			  runtime__v1__container_status__labels_entry__descriptor) &&
+			       STATUS_MAP(
+				       a, m, q->config, annotations,
+				       runtime__v1__container_status__annotations_entry__descriptor)
+		       ? m
+		       : NULL;
+}

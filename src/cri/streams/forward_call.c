@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cri/streams/forward_call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "api/cri.pb-c.h"
+#include "base/file/fd.h"
+#include "base/text/id.h"
+#include "base/text/str.h"
+#include "cri/sandbox/find.h"
+#include "cri/services.h"
+#include "loop/pool.h"
+#include "net/port/inside.h"
+#include "pod/networks/plug.h"
+#include "pod/workload/workload.h"
+#include "rpc/server/server.h"
+#include "stream/dial.h"
+#include "stream/server.h"
+
+#define URL_MAX 256
+
+/* A client's, for one sandbox. */
+struct forwarding {
+	struct cri_runtime_service *service;
+	char id[ID_SIZE]; /* of the sandbox */
+	size_t n_ports;
+	uint16_t ports[];
+};
+
+/* The sockets of one connection, which are made on a thread, in the pod's network. */
+struct forward_work {
+	struct pool_work work;
+	struct dial *dial;
+	int netns_fd;
+};
+
+/* ---- sockets ---- */
+
+static int forward_make(void *arg, struct error *err)
+{
+	static const int families[DIAL_COUNT] = { AF_INET, AF_INET6 };
+	struct dial *d = arg;
+
+	for (int i = 0; i < DIAL_COUNT; i++)
+		d->fds[i] = socket(families[i], SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* A kernel may know only one of the two. */
+	return d->fds[DIAL_IP4] < 0 && d->fds[DIAL_IP6] < 0
+		       ? error_set(err, -errno, "make a socket in the network of a pod")
+		       : 0;
+}
+
+static void forward_run(struct pool_work *work)
+{
+	struct forward_work *w = container_of(work, struct forward_work, work);
+
+	if (inside_run(w->netns_fd, forward_make, w->dial, &w->dial->err) < 0 && !w->dial->err.code)
+		(void)error_set(&w->dial->err, -EIO, "enter the network of a pod");
+}
+
+static void forward_done(struct pool_work *work)
+{
+	struct forward_work *w = container_of(work, struct forward_work, work);
+
+	(void)fd_close(w->netns_fd);
+	dial_answer(w->dial);
+	free(w);
+}
+
+static int forward_find(const struct cri_runtime_service *s, const char *id, struct workload **ret,
+			struct error *err)
+{
+	int r = cri_find_sandbox(s, "pod_sandbox_id", id, ret, err);
+
+	if (r < 0)
+		return r;
+	if ((*ret)->state != WORKLOAD_RUNNING || !(*ret)->instance)
+		return error_refuse(err, ERROR_PRECONDITION, "the sandbox %s is not ready",
+				    (*ret)->id);
+	if (instance_is_remote((*ret)->instance))
+		return error_field(err, ERROR_UNSUPPORTED, "pod_sandbox_id",
+				   "ports of a pod with a kernel of its own cannot be forwarded "
+				   "yet");
+	return 0;
+}
+
+static int forward_begin(const struct forwarding *f, struct dial *d, struct error *err)
+{
+	struct forward_work *w;
+	struct workload *of;
+	int fd, r = forward_find(f->service, f->id, &of, err);
+
+	if (r < 0)
+		return r;
+	fd = plug_open_netns(of->instance, err);
+	if (fd < 0)
+		return fd;
+	w = malloc(sizeof(*w));
+	if (!w) {
+		(void)fd_close(fd);
+		return error_set(err, -ENOMEM, "forward a port");
+	}
+	*w = (struct forward_work){ .work = { .run = forward_run, .done = forward_done },
+				    .dial = d,
+				    .netns_fd = fd };
+	pool_submit(f->service->pool, &w->work);
+	return 0;
+}
+
+static void forward_dial(void *userdata, struct dial *d)
+{
+	if (forward_begin(userdata, d, &d->err) < 0)
+		dial_answer(d);
+}
+
+static void forward_gone(void *userdata)
+{
+	free(userdata);
+}
+
+/* ---- the call ---- */
+
+static int forward_offer(struct cri_runtime_service *s, const Runtime__V1__PortForwardRequest *q,
+			 char url[URL_MAX], struct error *err)
+{
+	struct stream_command command = { .kind = "portforward",
+					  .dial = forward_dial,
+					  .gone = forward_gone };
+	struct forwarding *f;
+	struct workload *of;
+	int r = forward_find(s, q->pod_sandbox_id, &of, err);
+
+	for (size_t i = 0; r == 0 && i < q->n_port; i++)
+		if (q->port[i] < 1 || q->port[i] > UINT16_MAX)
+			r = error_field(err, ERROR_INVALID, "port", "%d is not from 1 to 65535",
+					q->port[i]);
+	if (r < 0)
+		return r;
+	f = malloc(sizeof(*f) + q->n_port * sizeof(f->ports[0]));
+	if (!f)
+		return error_set(err, -ENOMEM, "forward ports");
+	f->service = s;
+	f->n_ports = q->n_port;
+	for (size_t i = 0; i < q->n_port; i++)
+		f->ports[i] = (uint16_t)q->port[i];
+	command.ports = f->ports;
+	command.n_ports = f->n_ports;
+	(void)str_copy(f->id, sizeof(f->id), of->id);
+	command.userdata = f;
+	r = stream_server_offer(s->streams, &command, url, URL_MAX, err);
+	if (r < 0)
+		free(f);
+	return r;
+}
+
+void cri_port_forward(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	Runtime__V1__PortForwardResponse m = RUNTIME__V1__PORT_FORWARD_RESPONSE__INIT;
+	struct error err = ERROR_INIT;
+	char url[URL_MAX];
+
+	m.url = url;
+	if (forward_offer(userdata, (const Runtime__V1__PortForwardRequest *)(const void *)request,
+			  url, &err) < 0)
+		rpc_call_fail(call, &err);
+	else
+		rpc_call_reply(call, &m.base);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/content/tally.h"
+
+#include <inttypes.h>
+
+#include "base/memory/tally.h"
+#include "base/text/str.h"
+#include "image/content/model.h"
+#include "image/rootfs/erofs.h"
+#include "image/rootfs/rootfs.h"
+#include "image/transfer/errand.h"
+#include "image/transfer/import.h"
+#include "image/transfer/pull.h"
+#include "store/root.h"
+
+static void tally_image(const struct image_store *s, const struct image_record *r, struct tally *t)
+{
+	const struct image *i = &r->image;
+	char name[24];
+
+	for (size_t n = 0; n < i->n_layers; n++) {
+		(void)str_printf(name, sizeof(name), "%" PRId64, i->layers[n]);
+		tally_must(t, "layer", name, i->id, i->names[0] ?: i->id);
+	}
+	for (size_t n = 0; r->blobs[n]; n++)
+		tally_must(t, "blob", digest_hex(r->blobs[n]), i->id, i->names[0] ?: i->id);
+}
+
+/* What only an import holds so far. */
+static void tally_content(const struct image_store *s, struct tally *t)
+{
+	const struct layer *l;
+	const struct blob *b;
+	size_t pos = 0;
+	char name[24];
+
+	for (l = map_next(&s->layers, &pos); l; l = map_next(&s->layers, &pos)) {
+		(void)str_printf(name, sizeof(name), "%" PRId64, l->number);
+		tally_may(t, "layer", name);
+		tally_may(t, "erofs", name);
+	}
+	pos = 0;
+	for (b = map_next(&s->blobs, &pos); b; b = map_next(&s->blobs, &pos))
+		tally_may(t, "blob", digest_hex(b->digest));
+}
+
+/* ---- what root.db says ---- */
+
+struct tally_root {
+	struct image_store *store;
+	struct tally *tally;
+};
+
+static bool tally_same_names(const struct image *i, char *const *names)
+{
+	if (strv_len(i->names) != strv_len(names))
+		return false;
+	for (size_t n = 0; names && names[n]; n++)
+		if (!image_has_name(i, names[n]))
+			return false;
+	return true;
+}
+
+static int tally_read_image(void *data, const struct root_image *r)
+{
+	const struct tally_root *walk = data;
+	const struct image *i = image_store_by_id(walk->store, r->id);
+	char thing[DIGEST_SIZE + 16];
+
+	(void)str_printf(thing, sizeof(thing), "image %s", r->id);
+	tally_seen(walk->tally, "record", thing);
+	if (i && !tally_same_names(i, r->names))
+		tally_fault(walk->tally, "image", i->id, i->names[0] ?: i->id,
+			    "its record has other names");
+	return 0;
+}
+
+static int tally_read_layer(void *data, const struct root_layer *r)
+{
+	const struct tally_root *walk = data;
+	char thing[40];
+
+	(void)str_printf(thing, sizeof(thing), "layer %" PRId64, r->number);
+	tally_seen(walk->tally, "record", thing);
+	return 0;
+}
+
+static void tally_records_of(const struct image *i, struct tally *t)
+{
+	char thing[DIGEST_SIZE + 16];
+
+	(void)str_printf(thing, sizeof(thing), "image %s", i->id);
+	tally_must(t, "record", thing, i->id, i->names[0] ?: i->id);
+	for (size_t n = 0; n < i->n_layers; n++) {
+		(void)str_printf(thing, sizeof(thing), "layer %" PRId64, i->layers[n]);
+		tally_must(t, "record", thing, i->id, i->names[0] ?: i->id);
+	}
+}
+
+static int tally_root(struct image_store *s, struct tally *t, struct error *err)
+{
+	struct tally_root walk = { .store = s, .tally = t };
+	const struct image *i;
+	int r;
+
+	if (!root_store_is_idle(s->config.store))
+		return 0;
+	r = root_store_each_image(s->config.store, tally_read_image, &walk, err);
+	if (r == 0)
+		r = root_store_each_layer(s->config.store, tally_read_layer, &walk, err);
+	if (r < 0)
+		return r;
+	list_for_each (i, &s->images, struct image, link)
+		tally_records_of(i, t);
+	return 1;
+}
+
+void image_store_tally_staging(const struct image_store *s, struct tally *t)
+{
+	import_tally(s, t);
+	pull_tally(s, t);
+	errand_tally(s, t);
+	trash_tally(s, t);
+	erofs_tally(s, t);
+}
+
+int image_store_tally(struct image_store *s, struct tally *t, struct error *err)
+{
+	struct image *i;
+
+	list_for_each (i, &s->images, struct image, link)
+		tally_image(s, image_record_of(i), t);
+	tally_content(s, t);
+	/* What an image without layers lies on. */
+	tally_may(t, "layer", "0");
+	image_store_tally_staging(s, t);
+	rootfs_tally(s, t);
+	return tally_root(s, t, err);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_IMAGE_WEIGH_H
+#define NACRE_IMAGE_WEIGH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "image/content/model.h"
+#include "image/content/survey.h"
+
+/* Whose the bytes are that a survey found: of one image, of several, or of nobody. */
+
+/* Notes the bytes of each layer and blob in the model, and clears all marks. */
+void weigh_begin(const struct survey *s);
+/* Marks all that the image holds, once more. */
+void weigh_mark(struct image_store *s, const struct image_record *r);
+/* Of what the image holds, the bytes that have one mark, and those that have more. */
+void weigh_split(struct image_store *s, const struct image_record *r, uint64_t *ret_own,
+		 uint64_t *ret_shared);
+/* Of what the image holds, the bytes that nobody else holds than those that were marked. What it
+ * has counted it counts no more. */
+uint64_t weigh_freed(struct image_store *s, const struct image_record *r);
+/* Whether nothing keeps the image but itself. */
+bool weigh_is_unused(const struct image *i, bool all);
+/* What goes with all images that are unused, with all partial downloads that nobody holds, and with
+ * garbage. */
+uint64_t weigh_reclaimable(const struct survey *s);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_IMAGE_RATION_H
+#define NACRE_IMAGE_RATION_H
+
+#include <stdint.h>
+
+#include "base/memory/list.h"
+
+/*
+ * The memory that all helpers of a store may have together for what a stranger's layer asks for: a
+ * window of zstd (fetchmsg.h: MEMORY). Who asks waits for his turn; nobody is passed over by one
+ * who asked later and wants less.
+ */
+
+struct ration {
+	uint64_t max;
+	uint64_t used;
+	struct list waiting; /* in order */
+};
+
+/* Somebody's part of it. A value; zeroed: none. */
+struct ration_share {
+	struct list link; /* while it waits */
+	struct ration *ration;
+	uint64_t n_bytes;
+	/* It is his: within a call of this header, his own or that of another one. Must not call
+	 * one. */
+	void (*on_grant)(struct ration_share *share);
+};
+
+void ration_init(struct ration *r, uint64_t max);
+/* Gives back what he has, and asks for so many bytes, at most the ration's. on_grant is set. */
+void ration_ask(struct ration *r, struct ration_share *share, uint64_t n_bytes);
+/* Gives back what he has, or waits for. Does nothing where that is nothing. */
+void ration_leave(struct ration_share *share);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_ISOLATE_KIT_H
+#define NACRE_ISOLATE_KIT_H
+
+#include "base/log/error.h"
+#include "base/process/hurry.h"
+#include "isolate/plan/plan.h"
+
+/*
+ * What the first container of a group of its own needs and what can be made before anybody knows
+ * what that container is: the namespaces net (its loopback device is up), ipc and uts, and a mount
+ * namespace in which there is nothing but /dev (with pts, shm and mqueue), /sys (masked; without
+ * the groups, which depend on the container's cgroup namespace) and, below them, one read-only file
+ * system with empty directories for these and /proc. The kits of one maker have that one in common.
+ * Most of the time of a start goes there.
+ *
+ * A kit is descriptors and nothing else: no process, no cgroup, nothing that is mounted anywhere
+ * else. Whoever closes them, or dies, leaves nothing behind. What a container gets from a kit is
+ * what its own process would have made, by the same code, in namespaces that nobody was in before.
+ */
+#define ISOLATE_KIT_EMPTY "empty" /* in the mount namespace: what directories are hidden with */
+
+struct isolate_kit {
+	int ns_fd[ISOLATE_NS_COUNT]; /* -1 but for net, ipc and uts: to be joined */
+	int shm_fd;                  /* a detached mount: the file system on /dev/shm once more */
+	int kit_ns_fd;               /* for the plan */
+};
+
+#define ISOLATE_KIT_NONE                                                                           \
+	{                                                                                          \
+		.ns_fd = { -1, -1, -1, -1, -1, -1, -1, -1 }, .shm_fd = -1, .kit_ns_fd = -1         \
+	}
+
+/* What the kits of one keeper are made with. */
+struct isolate_kit_maker {
+	int proc_fd; /* not owned: a /proc of the caller's pid namespace */
+	/* Not owned. For containers of a keeper's pod, which share net, ipc and uts with the
+	 * keeper: such a kit has only kit_ns_fd, with /dev/shm a second mount of this. -1: for
+	 * cells apart.
+	 */
+	int shm_fd;
+	struct hurry *hurry; /* whom it lets go first between two steps; NULL: nobody */
+	int mold_fd; /* owned: what kit_ns_fd is a copy of, made with the first kit; -1: not yet */
+};
+
+/*
+ * Takes this thread into new namespaces and back again, which needs the rights that a spawner has,
+ * and half a millisecond. The thread has its working directory and umask for itself from then on.
+ */
+int isolate_kit_make(struct isolate_kit *ret, struct isolate_kit_maker *m, struct error *err);
+void isolate_kit_maker_done(struct isolate_kit_maker *m);
+/* Names the uts namespace of the kit. */
+int isolate_kit_set_hostname(const struct isolate_kit *kit, int proc_fd, const char *name,
+			     struct error *err);
+/* Closes what it has. */
+void isolate_kit_done(struct isolate_kit *kit);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_ISOLATE_PLACES_H
+#define NACRE_ISOLATE_PLACES_H
+
+#include <stdbool.h>
+
+#include "base/log/error.h"
+
+/*
+ * What a container finds in /dev and /sys, mounted on a directory; private to this area. Made by
+ * the container's own process, or ahead of it (isolate/spawn/kit.h): in the namespaces that they
+ * are to show, with umask 0. The working directory is another one afterwards.
+ */
+
+struct place_dev_plan {
+	int pts_fd;  /* a detached mount; -1: a new one */
+	int shm_fd;  /* likewise */
+	bool sealed; /* no node that is made later is a device: dev_fill_sealed() */
+};
+
+/* The mount, with devices, links, pts, shm and mqueue. */
+int place_dev(int target_fd, const struct place_dev_plan *plan, struct error *err);
+/* The mount, read-only but where it is to be writable. */
+int place_sys(int target_fd, bool writable, struct error *err);
+/* In that mount the groups of the caller's cgroup namespace. */
+int place_cgroups(int sys_fd, bool writable, struct error *err);
+
+/* Mounts a new file system on a directory; the mount. */
+int place_new(int target_fd, const char *fs, unsigned attrs, struct error *err);
+
+#endif

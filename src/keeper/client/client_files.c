@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/client/client_files.h"
+
+#include "base/text/str.h"
+#include "keeper/client/client_call.h"
+#include "keeper/message/convert.h"
+#include "keeper/message/convert_tree.h"
+
+static struct keeper_client *client_of(struct peer *p)
+{
+	return container_of(p, struct keeper_client, peer);
+}
+
+bool client_takes_files(struct peer *p)
+{
+	return client_of(p)->files;
+}
+
+static void client_finish_files(struct client_call *call, const ProtobufCMessage *response,
+				const struct error *err)
+{
+	(void)response;
+	call->done(call->userdata, err);
+}
+
+void client_put_files(struct peer *p, const char *volume, const struct tree_list *files,
+		      peer_done_fn done, void *userdata)
+{
+	struct client_call *call = client_call_new(client_of(p), client_finish_files, userdata);
+	Nacre__Instance__V1__PutFilesRequest request;
+	struct convert_files f;
+	struct error err;
+
+	if (!call) {
+		client_no_memory(&err);
+		done(userdata, &err);
+		return;
+	}
+	call->done = done;
+	nacre__instance__v1__put_files_request__init(&request);
+	request.volume = convert_str(volume);
+	if (convert_files(&f, &request, files) < 0) {
+		client_no_memory(&err);
+		client_call_refuse(call, &err);
+		return;
+	}
+	client_call_ask(call, KEEPER_METHOD("PutFiles"), &request.base,
+			&nacre__instance__v1__put_files_response__descriptor, PEER_FILES_TIMEOUT);
+	convert_files_done(&f);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_OCI_COMMAND_H
+#define NACRE_OCI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/log/error.h"
+#include "base/text/args.h"
+
+/* What a command of the runtime is, and what it is told. The table of all is in commands.c. */
+
+#define OCI_ROOT_DEFAULT "/run/nacre/oci"
+#define OCI_OPERANDS_ANY ((size_t)-1)
+
+/* What holds for the whole run. */
+struct oci {
+	const char *root;
+	bool systemd_cgroup;
+	char **argv; /* of the process, to execute it again */
+};
+
+struct oci_command {
+	const char *name;
+	const char *operands; /* as its usage shows them */
+	const char *summary;  /* one line, no full stop */
+	const char *help;     /* paragraphs; or NULL */
+	const struct arg_option *options;
+	size_t n_min, n_max; /* operands */
+	size_t n_verbatim;   /* after so many operands nothing is an option; 0: all may be */
+	/* The exit status, or a negative errno with err set. */
+	int (*run)(const struct oci *oci, const struct args *args, struct error *err);
+};
+
+extern const struct oci_command oci_commands[];
+extern const size_t n_oci_commands;
+extern const struct arg_option oci_options[]; /* before the command */
+
+const struct oci_command *oci_command_find(const char *name);
+
+void oci_help_overview(FILE *to);
+void oci_help_command(const struct oci_command *c, FILE *to);
+/* nacre-oci(1), in roff. */
+void oci_help_man(FILE *to);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_NAMES_H
+#define NACRE_POD_NAMES_H
+
+#include "base/memory/buf.h"
+#include "base/memory/list.h"
+#include "loop/loop.h"
+#include "pod/workload/model.h"
+
+/*
+ * Pods of one network find each other by name: /etc/hosts of each has a block
+ * (pod/networks/hosts_block.h) with the addresses of all of them, by the name of the pod and by
+ * NAME.NETWORK, for each network that it is on. It is written with the file, and again when
+ * somebody came or went, within a second: on a thread, in the containers that run. No resolver is
+ * involved, and nothing parses what a pod sends.
+ *
+ * Sandboxes of Kubernetes have no names here, and get none: their /etc/hosts is the kubelet's.
+ */
+
+/* What belongs together is one change. */
+#define NAMES_SETTLE (50 * NSEC_PER_MSEC)
+/* Where a file could not be written, though it might have been. */
+#define NAMES_AGAIN (5 * NSEC_PER_SEC)
+
+struct map;
+struct pool;
+struct names_job;
+
+/* A value: all of a daemon. */
+struct names {
+	struct loop *loop;
+	const struct list *workloads;
+	const struct map *containers; /* of these, by id */
+	struct loop_timer timer;
+	nsec_t due;            /* clock_mono() of the timer; 0: it is not set */
+	struct pool *pool;     /* one thread, for one job: it changes its root */
+	struct names_job *job; /* what that is at; NULL: nothing */
+};
+
+void names_init(struct names *n, struct loop *l, const struct list *workloads,
+		const struct map *containers);
+/* Waits for what the thread is at. Before the workloads go. */
+void names_done(struct names *n);
+
+/* Somebody came to a network or left one, or a container began to run. */
+void names_look(struct names *n);
+
+/* The block of the networks that a workload is on, with all workloads that are on them, and
+ * what stands for the block in pod_container.names. Nothing for one that gets no names: 0 and no
+ * text. -ENOMEM. */
+int names_block(const struct list *workloads, const struct workload *w, struct buf *b,
+		uint64_t *ret);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/networks/plug.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file/fd.h"
+#include "base/file/sysio.h"
+#include "base/log/log.h"
+#include "base/text/str.h"
+#include "network/attach.h"
+#include "network/model.h"
+#include "network/plug.h"
+#include "pod/networks/etc_wish.h"
+#include "pod/workload/failure.h"
+#include "pod/workload/workloads.h"
+
+/* ---- more than one network ---- */
+
+void plug_choose_way_out(struct workload *w)
+{
+	bool found = false;
+
+	for (struct attachment *a = w->attachment; a; a = a->next) {
+		a->leads_out = !found && !a->is_half && !a->network->internal;
+		found = found || a->leads_out;
+	}
+}
+
+static unsigned plug_free_eth(const struct workload *w)
+{
+	uint32_t taken = 0;
+	unsigned eth = 0;
+
+	static_assert(NETWORK_OF_ONE_MAX < 32, "a bit for each");
+	for (const struct attachment *a = w->attachment; a; a = a->next)
+		taken |= UINT32_C(1) << a->eth;
+	while (taken & UINT32_C(1) << eth)
+		eth++;
+	return eth;
+}
+
+int plug_reserve_one(struct workload *w, struct networks *networks, const struct network_wish *wish,
+		     struct attachment **ret, struct error *err)
+{
+	struct network_wish own = *wish;
+	unsigned eth = plug_free_eth(w);
+	int r;
+
+	own.id = w->id;
+	own.pod = own.pod ? own.pod : w->path;
+	if (attachment_on(w->attachment, own.network))
+		return error_field(err, ERROR_EXISTS, "network", "%s is on the network %s already",
+				   w->path, own.network);
+	if (eth >= NETWORK_OF_ONE_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED, "%s is on %d networks already, the limit",
+				    w->path, NETWORK_OF_ONE_MAX);
+	if (w->etc) {
+		own.servers = w->etc->servers;
+		own.search = w->etc->search;
+		own.options = w->etc->options;
+	}
+	r = network_attach(networks, &own, w->path, ret, err);
+	if (r < 0)
+		return r;
+	(*ret)->eth = eth;
+	attachment_append(&w->attachment, *ret);
+	w->has_names = true;
+	return 0;
+}
+
+/* Of the i-th further one, as the request calls it. */
+static int plug_blame_further(size_t i, int r, struct error *err)
+{
+	char field[ERROR_FIELD_MAX];
+
+	if (err && err->field[0] &&
+	    str_printf(field, sizeof(field), "further_networks[%zu].%s", i, err->field) >= 0)
+		error_rename_field(err, field);
+	return r;
+}
+
+int plug_reserve(struct workload *w, struct networks *networks, const struct workload_spec *spec,
+		 struct error *err)
+{
+	struct attachment *a;
+	int r;
+
+	if (!spec->attach)
+		return 0;
+	r = plug_reserve_one(w, networks, spec->attach, &a, err);
+	for (size_t i = 0; i < spec->n_further && r == 0; i++) {
+		r = plug_reserve_one(w, networks, &spec->further[i], &a, err);
+		if (r < 0)
+			r = plug_blame_further(i, r, err);
+	}
+	if (r < 0)
+		return r;
+	plug_choose_way_out(w);
+	names_look(&w->all->names);
+	return 0;
+}
+
+/* ---- the text of a record ---- */
+
+int plug_print(const struct workload *w, struct buf *b)
+{
+	int r = !w->attachment && w->has_names ? buf_add_str(b, PLUG_NONE) : 0;
+
+	for (const struct attachment *a = w->attachment; a && r == 0; a = a->next) {
+		r = a == w->attachment ? 0 : buf_add_str(b, "\n");
+		if (r == 0)
+			r = attachment_print(a, b);
+	}
+	return r < 0 ? r : buf_add(b, "", 1);
+}
+
+static int plug_adopt_one(struct workload *w, struct networks *networks, const char *text,
+			  size_t len, struct error *err)
+{
+	_cleanup_str_ char *line = strndup(text, len);
+	struct attachment *a = NULL;
+	int r;
+
+	if (!line)
+		return error_set(err, -ENOMEM, "the network of %s", w->path);
+	r = network_adopt(networks, line, w->path, &a, err);
+	if (r < 0)
+		return r;
+	attachment_append(&w->attachment, a);
+	if (a->is_half)
+		loop_defer_schedule(&w->defer);
+	return 0;
+}
+
+int plug_adopt(struct workload *w, struct networks *networks, const char *text, struct error *err)
+{
+	int r = 0;
+
+	if (str_empty(text))
+		return 0;
+	w->has_names = true;
+	/* One that cannot be had takes none of the others with it. */
+	for (size_t len; *text && !str_eq(text, PLUG_NONE); text += len + (text[len] == '\n')) {
+		int one;
+
+		len = strcspn(text, "\n");
+		one = plug_adopt_one(w, networks, text, len, r == 0 ? err : NULL);
+		r = r == 0 ? one : r;
+	}
+	plug_choose_way_out(w);
+	names_look(&w->all->names);
+	return r;
+}
+
+/* ---- into the kernel ---- */
+
+int plug_open_netns(const struct instance *i, struct error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	char path[48];
+
+	(void)str_printf(path, sizeof(path), "/proc/%d/ns/net", (int)i->pid);
+	fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0 || pidfd_has_ended(i->pidfd))
+		return error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s has ended", i->path);
+	return TAKE_FD(fd);
+}
+
+bool plug_chooses_address(const struct workload *w)
+{
+	return w->attachment && w->attachment->network->plugins;
+}
+
+static void plug_on_plugged(void *userdata, const struct error *err)
+{
+	struct workload *w = userdata;
+
+	if (err) {
+		w->plug_failed = true;
+		(void)failure_refuse(w, err);
+	}
+	if (!err && plug_chooses_address(w))
+		names_look(&w->all->names);
+	/* The next life of the daemon does not ask plugins. */
+	w->save_due = w->save_due || (!err && plug_chooses_address(w));
+	loop_defer_schedule(&w->defer);
+}
+
+static int plug_begin(struct workload *w, struct attachment *a, struct error *err)
+{
+	int fd = plug_open_netns(w->instance, err), r;
+
+	if (fd < 0)
+		return fd;
+	r = attachment_plug(a, fd, plug_on_plugged, w);
+	return r < 0 ? error_set(err, r, "connect %s to its network", w->path) : 0;
+}
+
+/* ---- out of it ---- */
+
+static void plug_on_unplugged(void *userdata, const struct error *err)
+{
+	struct workload *w = userdata;
+
+	(void)err;
+	w->save_due = true;
+	loop_defer_schedule(&w->defer);
+}
+
+int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_fn done,
+		  void *userdata)
+{
+	const bool hands_on = may_lead || a->leads_out;
+	struct attachment *heir;
+	int fd = -1;
+
+	a->is_half = true;
+	plug_choose_way_out(w);
+	heir = hands_on ? w->attachment : NULL;
+	while (heir && !heir->leads_out)
+		heir = heir->next;
+	if (heir && heir->state == ATTACHMENT_PLUGGED && w->instance && !w->instance->ended)
+		fd = plug_open_netns(w->instance, NULL);
+	return attachment_withdraw(a, fd >= 0 ? heir : NULL, fd, done, userdata);
+}
+
+/* What a change was at when the daemon ended, or could not undo. */
+static void plug_take_halves_out(struct workload *w)
+{
+	if (w->change || workload_has_ended(w))
+		return;
+	for (struct attachment *a = w->attachment; a; a = a->next)
+		if (a->is_half && a->state == ATTACHMENT_PLUGGED)
+			(void)plug_withdraw(w, a, true, plug_on_unplugged, w);
+}
+
+bool plug_is_released(struct workload *w)
+{
+	struct attachment *next;
+
+	if (!w->attachment)
+		return true;
+	names_look(&w->all->names);
+	for (struct attachment *a = w->attachment; a; a = next) {
+		next = a->next;
+		if (a->state == ATTACHMENT_RESERVED || a->state == ATTACHMENT_PLUGGED)
+			attachment_unplug(a, plug_on_unplugged, w);
+	}
+	return !w->attachment;
+}
+
+/* ---- the turn of a workload ---- */
+
+int plug_is_awaited(struct workload *w, struct error *err)
+{
+	bool waits = false;
+
+	plug_take_halves_out(w);
+	if (!w->attachment || w->state != WORKLOAD_STARTING)
+		return 0;
+	if (w->plug_failed)
+		return w->refused ? error_copy(err, w->refused)
+				  : error_set(err, -ENOMEM, "connect %s to its network", w->path);
+	for (struct attachment *a = w->attachment; a; a = a->next) {
+		if (a->state == ATTACHMENT_RESERVED && w->instance && w->instance->pid > 0) {
+			int r = plug_begin(w, a, err);
+
+			if (r < 0)
+				return r;
+		}
+		waits = waits || a->state == ATTACHMENT_RESERVED || a->state == ATTACHMENT_PLUGGING;
+	}
+	return waits;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pod/storage/shares.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file/fd.h"
+#include "base/text/str.h"
+#include "pod/storage/mirror.h"
+#include "pod/storage/volume.h"
+#include "pod/workload/model.h"
+
+/* The same path may be another directory by the time that it is opened for the next mount. */
+static struct pod_share *shares_find(const struct workload *w, const char *source,
+				     const struct stat *st)
+{
+	struct pod_share *s;
+
+	list_for_each (s, &w->shares, struct pod_share, link)
+		if (s->dev == st->st_dev && s->ino == st->st_ino && str_eq(s->source, source))
+			return s;
+	return NULL;
+}
+
+static struct pod_share *shares_add(struct workload *w, const char *source)
+{
+	struct pod_share *s = calloc(1, sizeof(*s));
+	char *copy = strdup(source);
+
+	if (!s || !copy) {
+		free(s);
+		free(copy);
+		return NULL;
+	}
+	*s = (struct pod_share){ .workload = w, .source = copy, .fd = -1, .read_only = true };
+	(void)str_printf(s->name, sizeof(s->name), "v%zu", w->n_shares++);
+	list_init(&s->link);
+	list_add_tail(&w->shares, &s->link);
+	return s;
+}
+
+int shares_take(struct workload *w, const struct pod_mount_spec *from, struct container_mount *to,
+		struct error *err)
+{
+	struct pod_share *s;
+	struct stat st;
+	int fd;
+
+	if (fstat(from->fd, &st) < 0)
+		return error_set(err, -errno, "%s", from->field);
+	s = shares_find(w, from->source, &st);
+	if (!s) {
+		s = shares_add(w, from->source);
+		if (!s)
+			return error_set(err, -ENOMEM, "%s", from->field);
+		s->dev = st.st_dev;
+		s->ino = st.st_ino;
+	}
+	/* Of the mounts of one source, the one that can be written to is what all are given. */
+	if (s->fd < 0 || (s->read_only && !from->read_only)) {
+		fd = fd_copy(from->fd);
+		if (fd < 0)
+			return error_set(err, fd, "%s", from->field);
+		(void)fd_close(s->fd);
+		s->fd = fd;
+		s->read_only = from->read_only;
+	}
+	to->share = s->name;
+	to->read_only = from->read_only;
+	to->no_exec = from->no_exec;
+	return 0;
+}
+
+struct pod_share *shares_again(struct workload *w, const char *name, const char *source)
+{
+	struct pod_share *s = shares_add(w, source);
+
+	if (s)
+		(void)str_copy(s->name, sizeof(s->name), name);
+	return s;
+}
+
+void shares_free(struct workload *w)
+{
+	struct pod_share *s;
+
+	list_for_each (s, &w->shares, struct pod_share, link) {
+		list_remove(&s->link);
+		s->mirror = mirror_free(s->mirror);
+		(void)fd_close(s->fd);
+		free(s->source);
+		free(s);
+	}
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_SHARES_H
+#define NACRE_POD_SHARES_H
+
+#include <sys/types.h>
+
+#include "base/log/error.h"
+#include "base/memory/list.h"
+
+/*
+ * What a pod with a kernel of its own mounts of the node: each directory or file once, however many
+ * of its containers mount it, under a name that its keeper finds it by. It is read-only on the
+ * node's side where every one of them mounts it so; else the guest's kernel sees to those that do.
+ * Private to this area.
+ */
+
+struct container_mount;
+struct mirror;
+struct pod_mount_spec;
+struct workload;
+struct workloads_config;
+
+#define POD_SHARE_NAME_SIZE 16
+
+struct pod_share {
+	struct list link; /* workload.shares */
+	struct workload *workload;
+	char name[POD_SHARE_NAME_SIZE];
+	char *source;
+	int fd; /* a detached mount, until the instance has it */
+	bool read_only;
+	dev_t dev;
+	ino_t ino;
+	/* pod/storage/mirror.h; NULL: it is a volume of its machine's file system, or not decided
+	 * yet. */
+	struct mirror *mirror;
+	bool deciding; /* the mirror has not said whether it is one */
+	const struct workloads_config *config;
+};
+
+/* Among those of the workload, with its name in *to. 0, or -ENOMEM or what a descriptor failed by.
+ */
+int shares_take(struct workload *w, const struct pod_mount_spec *from, struct container_mount *to,
+		struct error *err);
+/* One of an earlier life, of which nothing is known but name and source. NULL without memory. */
+struct pod_share *shares_again(struct workload *w, const char *name, const char *source);
+void shares_free(struct workload *w);
+
+#endif

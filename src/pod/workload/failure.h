@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_FAILURE_H
+#define NACRE_POD_FAILURE_H
+
+#include "pod/workload/model.h"
+
+/*
+ * Why a workload could not come to run, for whoever asked for it. Most failures are its state: it
+ * is FAILED, with a reason, and so is the call. A refusal is that of the call alone: nothing of the
+ * workload is left when the call fails.
+ */
+
+/* What it could not come to run for; the first counts. Without memory for it only the reason is
+ * told. */
+void failure_keep(struct workload *w, const struct error *err);
+/* For one that is FAILED, its reason: of the kind, and with the field, of what was kept, or of what
+ * its instance could not be made for; else ERROR_UNAVAILABLE. Returns the error's code. */
+int failure_tell(const struct workload *w, struct error *err);
+
+/* The request cannot be met here: w->refused. Where there is no memory for it, false: it is told as
+ * any other failure. One that has files of its own stays (workload.stays). */
+bool failure_refuse(struct workload *w, const struct error *err);
+/*
+ * A limit that its group does not take, of a container or (c NULL) of the whole: that is a refusal,
+ * with the field. Nothing for any other error.
+ */
+void failure_refuse_limit(struct workload *w, const struct pod_container *c,
+			  const struct error *err);
+
+#endif

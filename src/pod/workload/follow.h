@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_FOLLOW_H
+#define NACRE_POD_FOLLOW_H
+
+#include "pod/workload/model.h"
+
+/*
+ * What workloads learn from elsewhere: from the instances that they live in, and from the records
+ * of an earlier life of the daemon.
+ */
+
+/* What the instances tell (wired in the daemon). */
+void workloads_on_container(struct workloads *all, struct instance *i,
+			    const struct container_view *view);
+void workloads_on_instance(struct workloads *all, struct instance *i);
+void workloads_on_synced(struct workloads *all, struct instance *i);
+void workloads_on_close(struct workloads *all, struct instance *i);
+
+/* After a restart, behind instance_adopt(): reads the records; after a reboot, those that were kept
+ * (pod/restart/reboot.h). workloads_resume() then, when the
+ * keepers have told what they have, goes on with what was half done and removes what has no record:
+ * a workload that was STARTING is RUNNING if every container came to run, else it is undone:
+ * FAILED for as long as something of it lives, then removed, so that its name is free for the same
+ * call. */
+int workloads_adopt(struct workloads *all, struct error *err);
+void workloads_resume(struct workloads *all);
+
+#endif

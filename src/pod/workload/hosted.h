@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_HOSTED_H
+#define NACRE_POD_HOSTED_H
+
+#include "foreign/foreign.h"
+#include "pod/workload/model.h"
+
+/*
+ * A workload of kind "vm": a machine with somebody's own system in it (foreign/foreign.h) in the
+ * place of an instance with containers. It has one container all the same, "machine", which stands
+ * for what runs in it: its pid is that of the machine's monitor, its terminal the console.
+ */
+
+#define HOSTED_CONTAINER "machine"
+
+/* What one is to be; who has it owns all descriptors and words in it. */
+struct hosted_wish {
+	struct foreign_spec spec;
+	struct vm_disk disks[VM_DISKS_MAX], bases[VM_DISKS_MAX];
+	char **words;
+};
+
+/* One without descriptors; NULL without memory. */
+struct hosted_wish *hosted_wish_new(void);
+/* Takes NULL, returns NULL. */
+struct hosted_wish *hosted_wish_free(struct hosted_wish *wish);
+
+/* Private to this area; w->kind is WORKLOAD_VM. */
+
+/* What becomes of its machine, for whoever moves the workload on (life.h). */
+struct hosted_ops {
+	/* The answer to its start: a status, or view NULL and why there is none. */
+	void (*answer)(struct pod_container *c, const struct container_view *view,
+		       const char *reason);
+	/* It has ended as machines do. */
+	void (*update)(struct pod_container *c, const struct container_status *status);
+	/* It is gone, and how it ended is not known. */
+	void (*lose)(struct workload *w, const char *reason);
+};
+
+/* Begins it; ops is told what follows, and must live as long as w. */
+int hosted_start(struct workload *w, const struct hosted_ops *ops, struct error *err);
+/* Takes it up after a restart of the daemon. ERROR_UNAVAILABLE and how it has ended. */
+int hosted_adopt(struct workload *w, const struct hosted_ops *ops, struct error *err);
+/* Asks the guest to power off, or (kill) ends the machine. */
+void hosted_end(struct workload *w, bool kill);
+/* 0: nothing of it is left. -EBUSY: it is to be tried again. */
+int hosted_take_down(struct workload *w);
+/* Lets go of it. */
+void hosted_leave(struct workload *w);
+/* What is there of machines that have no record. */
+void hosted_sweep(struct workloads *all);
+
+#endif

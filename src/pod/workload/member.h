@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_MEMBER_H
+#define NACRE_POD_MEMBER_H
+
+#include "pod/workload/model.h"
+
+/*
+ * The containers of a sandbox, which come and go (pod/workload/sandbox.h), as its life moves them
+ * on. Private to this area.
+ */
+
+/* Arms its timer, and stops it; called for each container of any workload. */
+void member_join(struct pod_container *c);
+void member_leave(struct pod_container *c);
+/* What its root file system lies upon is asked for. The image is held by c. */
+int member_await_root(struct pod_container *c, struct error *err);
+/* Why it could not be made or started, for whoever waits for that. */
+void member_keep_failure(struct pod_container *c, const struct error *err);
+/* It is to end by that time, and is killed then. */
+void member_end_by(struct pod_container *c, nsec_t stop_by);
+/* Makes true what is wanted of each container; some may be gone behind this. */
+void members_settle(struct workload *w);
+
+#endif

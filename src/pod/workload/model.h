@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_MODEL_H
+#define NACRE_POD_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log/error.h"
+#include "base/memory/list.h"
+#include "base/text/id.h"
+#include "base/text/parse.h"
+#include "base/text/request.h"
+#include "base/time/clock.h"
+#include "cell/spec.h"
+#include "instance/instance.h"
+#include "loop/loop.h"
+#include "pod/storage/volume.h"
+
+/*
+ * What a user runs: a pod (containers in an instance spawned for them), a cell (containers in an
+ * instance that is there, or on the node), an executable (one plain process of the node) or a vm (a
+ * machine with somebody's own system: pod/workload/hosted.h). Its
+ * containers live in a keeper, which goes on while the daemon is away; what is here is the node's
+ * record of them.
+ *
+ * STARTING  recorded; its instance, root file systems and processes are being made.
+ * RUNNING   every container was started, at least one still runs.
+ * STOPPING  told to stop; some containers have not ended yet.
+ * EXITED    every container has ended. Its instance or cell is taken down in the background.
+ * FAILED    it did not start, or its keeper ended: `reason`. Taken down likewise.
+ * REMOVING  being removed; freed at the end of that.
+ * CREATED   its files are there, and nothing else: it waits to be started (pod/restart/again.h).
+ *
+ * One that is EXITED, FAILED or CREATED can be started (again): STARTING, with the files that it
+ * has.
+ */
+enum workload_state {
+	WORKLOAD_STARTING,
+	WORKLOAD_RUNNING,
+	WORKLOAD_STOPPING,
+	WORKLOAD_EXITED,
+	WORKLOAD_FAILED,
+	WORKLOAD_REMOVING,
+	WORKLOAD_CREATED, /* behind those that have ended: nothing of it lives either */
+	WORKLOAD_STATE_COUNT
+};
+
+enum workload_kind {
+	WORKLOAD_POD,
+	WORKLOAD_CELL,
+	WORKLOAD_EXECUTABLE,
+	WORKLOAD_VM,
+	WORKLOAD_KIND_COUNT
+};
+
+#define WORKLOAD_CONTAINERS_MAX 64
+#define WORKLOADS_MAX 4096
+#define WORKLOAD_REASON_MAX 512
+
+/* When a workload that has ended is started again by itself (pod/restart/restart.h). */
+enum restart_policy {
+	RESTART_NO,
+	RESTART_ON_FAILURE,
+	RESTART_ALWAYS,
+	RESTART_UNLESS_STOPPED,
+	RESTART_POLICY_COUNT
+};
+
+struct restart_rule {
+	enum restart_policy policy;
+	unsigned max; /* restarts in a row of RESTART_ON_FAILURE; 0: any number */
+};
+
+struct workload;
+struct workloads;
+struct attachment;
+struct etc_wish;
+struct networks;
+struct foreign;
+struct foreigns;
+struct mirrors;
+struct image;
+struct hosted_ops;
+struct hosted_wish;
+struct image_store;
+struct volumes;
+struct root_store;
+struct run_store;
+struct pool;
+struct events;
+
+struct workloads_config {
+	struct loop *loop;
+	struct pool *pool;
+	struct instances *instances;
+	struct foreigns *foreigns; /* NULL: no machine can be made */
+	struct networks *networks;
+	struct image_store *images;
+	struct volumes *volumes;
+	struct run_store *store;
+	struct root_store *kept; /* pod/restart/reboot.h; NULL: nothing is kept over a reboot */
+	struct events *events;
+	struct volume_guard guard;
+	struct mirrors *mirrors; /* made by workloads_new() */
+	int logs_fd;             /* directory of log files: ID/NAME.log */
+	struct log_policy log;
+	uint64_t container_limit; /* pod_container.disk where nobody says; 0: none */
+	/* Starts w again, as its policy wants it: by workload_start(), or restart_failed() tells
+	 * why not. Not called before workloads_resume(). */
+	void (*restart)(void *userdata, struct workload *w);
+	void *userdata;
+};
+
+/* What files take on the disk (pod/storage/disk_watch.h). */
+struct disk_written {
+	uint64_t bytes;
+	nsec_t at; /* clock_real() of when that was measured; 0: it was not yet */
+};
+
+/*
+ * How far a container of a sandbox has come, beside what its keeper says (status.state, which is
+ * CONTAINER_STARTING in the first three).
+ *
+ * ROOT      recorded; what its root file system lies upon is being made.
+ * FILES     its files are to be made when the loop turns.
+ * CREATED   it waits to be started.
+ * STARTED   its keeper was asked to start it. Any container that came with its workload.
+ * REMOVING  its keeper was asked to forget it.
+ * REMOVED   and has; freed when the loop turns.
+ */
+enum pod_container_phase {
+	POD_CONTAINER_STARTED,
+	POD_CONTAINER_ROOT,
+	POD_CONTAINER_FILES,
+	POD_CONTAINER_CREATED,
+	POD_CONTAINER_REMOVING,
+	POD_CONTAINER_REMOVED,
+};
+
+/* A container as the node knows it. */
+struct pod_container {
+	struct workload *workload;
+	unsigned position; /* among those that its workload has ever had */
+	char id[ID_SIZE];
+	char name[NAME_LABEL_MAX + 1];
+	char *image_name; /* as the user said it; "" for an executable */
+	char *image_id;
+	struct image *image; /* held, or NULL */
+	char **argv;         /* until it was started */
+	char **env;
+	char *cwd;
+	char *user;
+	char *command;       /* for people */
+	uint64_t created_at; /* as that of its workload */
+	bool stdin_open, tty;
+	struct terminal_size terminal; /* until it was started */
+	bool hold_output;
+	struct container_mount *mounts; /* fds.n_mounts of them, until it was started */
+	size_t n_mounts;
+	char **volumes;     /* ids of the node's volumes that it has; NULL: none */
+	char **own_volumes; /* those of them that were made for it: anonymous ones; NULL: none */
+	bool read_only_root;
+	uint64_t disk; /* bytes that its layer may take, until it was started; 0: no limit */
+	char **limits; /* isolate/cgroup/limits_words.h, until it was started; NULL: none */
+	bool new_proc; /* container_spec.new_proc, likewise */
+	struct container_security security; /* until it was started */
+	char **hidden, **read_only;         /* struct container_masks, likewise */
+	struct buf filter;                  /* struct container_filter, likewise */
+	unsigned filter_flags;
+	/* What else it was asked to be, in the words of whoever asked (runtime/start/settings.h);
+	 * "": nothing that is not in the other members. */
+	char *settings;
+	struct container_status status;
+	pid_t host_pid; /* as the daemon sees it, once asked for */
+	bool has_rootfs;
+	struct disk_written written; /* its layer, with the files of its own in it */
+	bool paused;                 /* its processes are stopped (pod/workload/pause.h) */
+	uint64_t names;           /* what its /etc/hosts has (pod/networks/names.h); 0: not known */
+	bool has_old_names;       /* and what it should have could not be written */
+	bool seen;                /* its keeper has spoken of it in this life of the daemon */
+	bool starting;            /* its keeper was asked to start it and has not answered */
+	bool unanswered;          /* and will not: status.reason is how the call ended */
+	bool late;                /* and is still to get its descriptors */
+	struct container_fds fds; /* until they were handed to the keeper */
+	/* In an instance with a kernel of its own (pod/workload/remote.h). */
+	char serial[INSTANCE_SERIAL_SIZE]; /* of the disk with its image */
+	bool has_disk;                     /* it is one of those who use it */
+	struct log_pull *log;              /* that is being taken; NULL: it is not */
+	bool log_over;                     /* all of it was */
+	uint64_t log_dropped;              /* bytes of it that could not be written here; a part of
+					      status.log_lost */
+	/* Of a sandbox (pod/workload/sandbox.h). */
+	enum pod_container_phase phase;
+	bool is_leaving;  /* it is removed as soon as it has ended */
+	bool has_own_log; /* its log is a file of whoever asked for it, not ours */
+	nsec_t stop_by;   /* clock_mono(): it is killed then; 0: nobody stops it */
+	struct loop_timer stop;
+	struct error *failed; /* why it could not be made, or started; NULL: nothing failed */
+};
+
+struct workload {
+	struct list link; /* in order of creation */
+	struct workloads *all;
+	char id[ID_SIZE];
+	char path[NAME_PATH_MAX + 1];
+	enum workload_kind kind;
+	enum workload_state state;
+	char reason[WORKLOAD_REASON_MAX];
+	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
+	const char *network;            /* a word of the API */
+	/* On a network of the node, with further ones behind it (attachment.next); NULL: it is on
+	 * none. */
+	struct attachment *attachment;
+	struct plug_change
+		*change;      /* of these, while it runs (pod/networks/connect.h); NULL: none */
+	bool has_names;       /* it is, or was, on one: its files name who is beside it */
+	bool plug_failed;     /* `refused` says why, if there was memory for it */
+	bool pausing;         /* a call pauses it, or lets it go on */
+	bool keep_due, kept;  /* pod/restart/reboot.h */
+	bool save_due;        /* its record is to be written when the loop turns */
+	struct etc_wish *etc; /* until it was started; NULL: nothing */
+	struct instance_choice choice; /* of the instance that is made for a pod */
+	char *comment;                 /* NULL: none */
+	bool auto_remove;
+	bool drops_volumes; /* the volumes that were made for it go with it (pod/storage/volumes.h)
+			     */
+	bool stays; /* it has files of its own: one that cannot be started is as it was before */
+	struct restart_rule restart;
+	unsigned restart_count; /* restarts by its policy since somebody started it */
+	uint64_t restart_at;    /* clock_real() of the next one; 0: none is due */
+	bool restarting;        /* its policy starts it; what it mounts is being opened */
+	bool restart_missed;    /* the last restart came to nothing */
+	bool stopped;           /* somebody stopped it: its policy rests until somebody starts it */
+	/* A sandbox: it lives until it is stopped, and its containers come and go
+	 * (pod/workload/sandbox.h). */
+	bool lasts;
+	uint64_t created_at;
+	struct instance *instance; /* NULL once it is gone */
+	struct pod_container **containers;
+	size_t n_containers;
+	struct disk_written log_written; /* the logs of all its containers */
+	uint64_t grown; /* bytes that both had more than when they were measured before */
+	char **limits;  /* as those of a container, of its own group */
+	char *settings; /* likewise */
+
+	/* Private to this area. */
+	struct error *failed; /* what it could not come to run for; NULL: nothing that is known */
+	struct error
+		*refused;   /* why nothing like it can be here; NULL: nothing of it was refused */
+	size_t n_starting;  /* containers that are `starting` */
+	size_t n_removing;  /* containers that are POD_CONTAINER_REMOVING */
+	unsigned n_ever;    /* containers that it has ever had */
+	bool has_roots;     /* what their root file systems lie upon was asked for */
+	size_t n_roots;     /* and is not there yet, for so many of them */
+	bool create_only;   /* it is CREATED when its files are there */
+	bool prepare_due;   /* its files are to be made when the loop turns */
+	bool late_due;      /* they are there, and are given once its network is there */
+	bool start_due;     /* to be started when the loop turns */
+	bool asked;         /* the keeper was asked to start its containers */
+	nsec_t stop_by;     /* clock_mono(): a stop that goes on kills it then; 0: none does */
+	unsigned n_kills;   /* how often its containers were killed */
+	bool killed;        /* whatever has not ended is killed */
+	bool awaits_keeper; /* instance_create() has not called back */
+	struct list shares; /* struct pod_share */
+	size_t n_shares;
+	size_t n_disks; /* and shares, that were asked for and are not there yet */
+	bool has_disks;
+	void (*on_disks)(struct workload *w);
+	struct error disk_error; /* why one could not be had; code 0: none was missed */
+	bool volumes_dropped;    /* that was begun */
+	struct list volumes_leaving;
+	bool taken_down; /* nothing of it lives in a keeper any more */
+	bool taking_down;
+	bool adopted;
+	struct foreign *machine;             /* of kind vm; NULL: it has not begun, or is gone */
+	struct hosted_wish *wish;            /* what it is to be, until it is up */
+	const struct hosted_ops *hosted_ops; /* of kind vm (pod/workload/hosted.h) */
+	struct loop_timer timer;
+	struct loop_timer again;  /* until restart_at */
+	nsec_t restart_delay;     /* before the last restart; 0: there was none */
+	nsec_t restart_next;      /* before the one that is due */
+	struct loop_timer answer; /* while a container is `unanswered` */
+	struct loop_defer defer;
+	struct list waiters;
+};
+
+/* Nothing of it runs: it has ended, or was not started yet. */
+static inline bool workload_has_ended(const struct workload *w)
+{
+	return w->state >= WORKLOAD_EXITED;
+}
+
+/* It was not started yet. */
+static inline bool pod_container_is_created(const struct pod_container *c)
+{
+	return c->phase >= POD_CONTAINER_ROOT && c->phase <= POD_CONTAINER_CREATED;
+}
+
+static inline bool pod_container_has_ended(const struct pod_container *c)
+{
+	return c->status.state >= CONTAINER_EXITED;
+}
+
+const char *restart_policy_word(enum restart_policy policy);
+/* RESTART_POLICY_COUNT: it is none. */
+enum restart_policy restart_policy_of(const char *word);
+const char *workload_state_word(enum workload_state state);
+const char *workload_kind_word(enum workload_kind kind);
+const char *pod_container_state_word(const struct pod_container *c);
+/* The exit code of its first container that could not be started, or else of the first that did not
+ * end with 0. */
+int workload_exit_code(const struct workload *w);
+
+/* By name; "" is the only one. NULL with err. */
+struct pod_container *workload_container(struct workload *w, const char *name, struct error *err);
+/* Its keeper, NULL where there is none to ask. */
+struct peer *workload_peer(const struct workload *w);
+/* The pid of its first process as the daemon sees it; 0 where none runs. */
+pid_t pod_container_pid(struct pod_container *c);
+/* The same in the answer to its start: what the kernel says of the number that its keeper has told
+ * a moment ago. Nothing is remembered. */
+pid_t pod_container_pid_told(struct pod_container *c);
+
+/* The paths of the groups of a cell's workload and of a container below base_fd, where group is
+ * that of the instance ("." : base_fd is it). -ENAMETOOLONG. */
+int workload_group(const struct workload *w, int base_fd, const char *group, char *ret,
+		   size_t size);
+int pod_container_group(const struct pod_container *c, int base_fd, const char *group, char *ret,
+			size_t size);
+
+/* err NULL for success. w is NULL where it was removed meanwhile. */
+typedef void (*workload_fn)(void *userdata, struct workload *w, const struct error *err);
+
+#endif

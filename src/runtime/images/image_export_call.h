@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RUNTIME_IMAGE_EXPORT_CALL_H
+#define NACRE_RUNTIME_IMAGE_EXPORT_CALL_H
+
+#include "rpc/server/server.h"
+
+/* nacre.v1.ImageService.Export; userdata: struct image_service. */
+void image_export_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
+
+#endif

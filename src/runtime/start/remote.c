@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/start/remote.h"
+
+#include "base/text/str.h"
+#include "pod/workload/make.h"
+
+bool remote_will_be(const struct instance *parent, const struct instance_choice *choice)
+{
+	return parent ? instance_is_remote(parent) : choice && choice->kind == INSTANCE_VM;
+}
+
+static int remote_check_propagation(const struct pod_container_spec *c, struct error *err)
+{
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (c->mounts[i].mount.propagation != MOUNT_PRIVATE)
+			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
+					   "mounts do not propagate into an instance with a kernel "
+					   "of its own: leave the propagation out");
+	return 0;
+}
+
+static int remote_check_volumes(const struct pod_container_spec *c, struct error *err)
+{
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (c->mounts[i].source)
+			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
+					   "nothing of the node can be mounted in an instance that "
+					   "is there and has a kernel of its own: only what a pod "
+					   "was made with is");
+	return 0;
+}
+
+/* What of the node no machine can have. */
+static int remote_check_own(const struct pod_container_spec *c, size_t n, struct error *err)
+{
+	char field[ERROR_FIELD_MAX];
+
+	(void)str_printf(field, sizeof(field), "containers[%zu].init", n);
+	if (c->init)
+		return error_field(err, ERROR_UNSUPPORTED, field,
+				   "an instance of kind \"vm\" has no such program");
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (c->mounts[i].mount.access)
+			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
+					   "an instance of kind \"vm\" has the devices of its own "
+					   "machine, and none of the node");
+	return 0;
+}
+
+int remote_check_run(const struct workload_spec *spec, struct error *err)
+{
+	const struct instance_choice *choice = spec->kind == WORKLOAD_POD ? &spec->choice : NULL;
+	int r = 0;
+
+	if (!remote_will_be(spec->parent, choice))
+		return 0;
+	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
+		r = remote_check_own(&spec->containers[i], i, err);
+	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
+		r = remote_check_propagation(&spec->containers[i], err);
+	/* The devices of a machine are those that it began with. */
+	for (size_t i = 0; spec->parent && r == 0 && i < spec->n_containers; i++)
+		r = remote_check_volumes(&spec->containers[i], err);
+	return r;
+}
+
+int remote_refuse(const struct instance *i, const char *field, const char *what, struct error *err)
+{
+	if (!i || !instance_is_remote(i))
+		return 0;
+	return error_field(err, ERROR_UNSUPPORTED, field, "%s has a kernel of its own, %s", i->path,
+			   what);
+}

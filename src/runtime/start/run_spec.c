@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/start/run_spec.h"
+
+#include <errno.h>
+
+#include "base/memory/arena.h"
+#include "base/text/str.h"
+#include "instance/choose.h"
+#include "instance/instance.h"
+#include "pod/restart/restart.h"
+#include "runtime/core/check.h"
+#include "runtime/networks/nics.h"
+#include "runtime/networks/pod_network.h"
+#include "runtime/services.h"
+#include "runtime/start/container.h"
+#include "runtime/start/remote.h"
+#include "runtime/start/security.h"
+#include "runtime/start/size.h"
+
+/* ---- the containers ---- */
+
+static int runtime_settings(struct arena *a, const struct run_what *what,
+			    struct pod_container_spec *to, struct error *err)
+{
+	size_t n_used = 0;
+	char field[64];
+	int r;
+
+	r = settings_check_volumes(what->whole.volumes, what->whole.n_volumes, err);
+	for (size_t i = 0; i < what->n_containers && r == 0; i++) {
+		(void)str_printf(field, sizeof(field), "containers[%zu]", i);
+		r = settings_take(a, &to[i], what->containers[i], field, &what->whole, &n_used,
+				  err);
+	}
+	return r;
+}
+
+static int runtime_containers(struct arena *a, const struct run_what *what,
+			      struct workload_spec *spec, struct error *err)
+{
+	Aurae__Runtime__V0__Container **from = what->containers;
+	size_t n = what->n_containers;
+	struct pod_container_spec *to;
+	int r;
+
+	if (n == 0)
+		return error_field(err, ERROR_INVALID, "containers", "required");
+	if (n > WORKLOAD_CONTAINERS_MAX)
+		return error_field(err, ERROR_INVALID, "containers",
+				   "%zu are more than the limit of %d", n, WORKLOAD_CONTAINERS_MAX);
+	to = arena_zalloc(a, n, sizeof(*to));
+	for (size_t i = 0; i < n && to; i++) {
+		r = container_take(a, from[i], i, n, &to[i], err);
+		if (r < 0)
+			return r;
+	}
+	if (!to)
+		return error_set(err, -ENOMEM, "containers");
+	spec->containers = to;
+	spec->n_containers = n;
+	r = runtime_settings(a, what, to, err);
+	return r < 0 ? r : settings_take_whole(a, spec, &what->whole, err);
+}
+
+int run_parent(const struct runtime_service *s, const char *field, const char *path,
+	       struct instance **ret, struct error *err)
+{
+	int r = check_path(field, path, err);
+
+	if (r < 0)
+		return r;
+	*ret = NULL;
+	if (str_empty(path))
+		return 0;
+	*ret = instances_find(s->instances, path);
+	return *ret ? 0 : error_field(err, ERROR_NOT_FOUND, field, "there is no instance %s", path);
+}
+
+int run_choose(const struct runtime_service *s, const struct instance *parent,
+	       enum instance_kind wish, struct instance_choice *ret, struct error *err)
+{
+	struct error own = ERROR_INIT;
+
+	if (instances_choose(s->instances, parent, wish, ret, &own) == 0)
+		return 0;
+	return error_field(err, own.kind, "kind", "%s", error_text(&own));
+}
+
+/* ---- all of it ---- */
+
+static const char *const cell_networks[] = { "own", "host" };
+
+static int run_take_restart(const Aurae__Runtime__V0__RestartPolicy *from, bool auto_remove,
+			    struct restart_rule *to, struct error *err)
+{
+	if (!from)
+		return 0;
+	to->policy = str_empty(from->policy) ? RESTART_NO : restart_policy_of(from->policy);
+	to->max = from->max_retries;
+	if (to->policy == RESTART_POLICY_COUNT)
+		return error_field(err, ERROR_INVALID, "restart.policy",
+				   "\"%.80s\" is none of no, on-failure, always and unless-stopped",
+				   from->policy);
+	if (to->max > RESTART_RETRIES_MAX)
+		return error_field(err, ERROR_INVALID, "restart.max_retries",
+				   "%u are more than the limit of %d", to->max,
+				   RESTART_RETRIES_MAX);
+	if (to->max && to->policy != RESTART_ON_FAILURE)
+		return error_field(err, ERROR_INVALID, "restart.max_retries",
+				   "only the policy on-failure counts its restarts");
+	if (to->policy != RESTART_NO && auto_remove)
+		return error_field(err, ERROR_INVALID, "restart",
+				   "not with auto_remove: what is removed when it has ended cannot "
+				   "be started again");
+	return 0;
+}
+
+/* Where nothing is left of its files when it has ended. */
+static int run_check_stays(const struct run_request *q, const struct workload_spec *spec,
+			   struct error *err)
+{
+	const char *field = q->create_only ? "create_only" : "restart";
+
+	if (!q->create_only && spec->restart.policy == RESTART_NO)
+		return 0;
+	if (!remote_will_be(spec->parent, spec->kind == WORKLOAD_POD ? &spec->choice : NULL))
+		return 0;
+	return error_field(err, ERROR_UNSUPPORTED, field,
+			   "not of kind vm, or in an instance of that kind: its containers have "
+			   "their files in the memory of the machine, which ends with them");
+}
+
+int run_take_network(const struct run_request *q, struct workload_spec *spec, struct error *err)
+{
+	return spec->kind == WORKLOAD_POD
+		       ? pod_network_word(q->network, &spec->network, err)
+		       : check_word("network", q->network, cell_networks, ARRAY_SIZE(cell_networks),
+				    &spec->network, err);
+}
+
+int run_specify(const struct runtime_service *s, struct arena *a, const struct run_request *q,
+		struct workload_spec *spec, struct instance_nic *nic, struct error *err)
+{
+	struct run_what what = q->what;
+	bool is_pod = spec->kind == WORKLOAD_POD, shared = false;
+	int r;
+
+	what.whole.init = s->init;
+	what.whole.security = q->security;
+	spec->auto_remove = q->auto_remove;
+	spec->create_only = q->create_only;
+	spec->nic = nic;
+	r = run_take_restart(q->restart, q->auto_remove, &spec->restart, err);
+	if (r == 0)
+		r = run_parent(s, is_pod ? "parent" : "instance", q->parent, &spec->parent, err);
+	if (r == 0 && is_pod)
+		r = run_choose(s, spec->parent, q->wish, &spec->choice, err);
+	spec->choice.cold = q->cold;
+	if (r == 0)
+		r = run_check_stays(q, spec, err);
+	/* There the keeper asks its own kernel. */
+	if (r == 0 && remote_will_be(spec->parent, is_pod ? &spec->choice : NULL))
+		what.whole.base_fd = -1;
+	if (r == 0)
+		r = nics_take(spec->network, q->nics, q->n_nics, spec->parent, &spec->choice, nic,
+			      err);
+	if (r == 0)
+		r = security_take_pod(a, spec, q->security, s->cgroup, &shared, err);
+	what.whole.host_ipc = spec->host_ipc;
+	if (r == 0)
+		r = runtime_containers(a, &what, spec, err);
+	if (r == 0)
+		r = security_share_pids(spec, shared, err);
+	if (r == 0 && is_pod)
+		r = pod_network_take(a, q->network, q->pod_network, s->on_network, spec, err);
+	if (r == 0 && is_pod)
+		r = pod_network_take_further(a, q->further, q->n_further, q->network, spec, err);
+	if (r == 0)
+		r = settings_add_labels(a, &spec->settings, q->meta, err);
+	if (r == 0)
+		r = security_take_name(a, spec, err);
+	spec->size = size_of(what.whole.resources, what.containers, what.n_containers);
+	if (r == 0)
+		r = size_check_run(spec->parent, what.whole.resources, what.containers,
+				   what.n_containers, err);
+	return r == 0 ? remote_check_run(spec, err) : r;
+}
+
+/* ---- the requests ---- */
+
+const char *run_meta_name(const Aurae__Runtime__V0__Meta *meta)
+{
+	return meta ? meta->name : "";
+}
+
+struct run_request run_cell_request(const struct runtime_service *s,
+				    const Aurae__Runtime__V0__RunCellRequest *q)
+{
+	return (struct run_request){
+		.message = &q->base,
+		.meta = q->meta,
+		.id = q->request_id,
+		.name = run_meta_name(q->meta),
+		.parent = q->instance,
+		.network = q->network,
+		.restart = q->restart,
+		.create_only = q->create_only,
+		.what = { q->containers,
+			  q->n_containers,
+			  { q->volumes, q->n_volumes, q->resources, s->cgroup_fd } },
+	};
+}
+
+struct run_request run_pod_request(const struct runtime_service *s,
+				   const Aurae__Runtime__V0__RunPodRequest *q)
+{
+	return (struct run_request){
+		.message = &q->base,
+		.meta = q->meta,
+		.id = q->request_id,
+		.name = run_meta_name(q->meta),
+		.parent = q->parent,
+		.network = q->network,
+		.pod_network = q->pod_network,
+		.further = q->further_networks,
+		.n_further = q->n_further_networks,
+		.security = q->security,
+		.auto_remove = q->auto_remove,
+		.restart = q->restart,
+		.create_only = q->create_only,
+		.cold = q->cold,
+		.nics = q->nics,
+		.n_nics = q->n_nics,
+		.what = { q->containers,
+			  q->n_containers,
+			  { q->volumes, q->n_volumes, q->resources, s->cgroup_fd } },
+	};
+}
+
+/* ---- the request of one that is there ---- */
+
+/* What was asked for, where that is what it has: its images by their ids, its limits as they were
+ * changed since, its mounts with the volumes that it has. */
+static int specify_containers(struct arena *a, const struct workload *w, struct run_what *what,
+			      struct error *err)
+{
+	struct settings_kept kept;
+	int r = settings_read(a, w->settings, &kept, err);
+
+	what->whole.resources = kept.resources ?: what->whole.resources;
+	for (size_t i = 0; i < MIN(what->n_containers, w->n_containers) && r == 0; i++) {
+		Aurae__Runtime__V0__Container *c = what->containers[i];
+
+		r = settings_read(a, w->containers[i]->settings, &kept, err);
+		c->image = w->containers[i]->image_id;
+		c->resources = kept.resources ?: c->resources;
+		c->hold_output = false;
+		if (kept.n_mounts == 0)
+			continue;
+		c->mounts = kept.mounts;
+		c->n_mounts = kept.n_mounts;
+	}
+	return r;
+}
+
+/* The networks of the node that it was on, with those that it came to later, and without those that
+ * it was taken off. */
+static int specify_networks(struct arena *a, const struct workload *w, struct run_request *q,
+			    struct error *err)
+{
+	const Nacre__V1__WorkloadNetwork *on;
+	struct settings_kept kept;
+	int r = settings_read(a, w->settings, &kept, err);
+
+	on = kept.network;
+	if (r < 0 || !on || str_eq(on->name, "cni") || str_has_prefix(on->name, "cni:"))
+		return r;
+	q->pod_network = on->asked ?: q->pod_network;
+	q->further = on->further;
+	q->n_further = on->n_further;
+	if (!str_empty(on->name))
+		q->network = on->name;
+	else if (!str_eq(q->network, "host") && !str_eq(q->network, "none"))
+		q->network = "pod";
+	return 0;
+}
+
+int run_specify_again(const struct runtime_service *s, struct arena *a, const struct workload *w,
+		      const char *wish, struct workload_spec *spec, struct instance_nic *nic,
+		      struct error *err)
+{
+	bool is_pod = w->kind == WORKLOAD_POD;
+	const void *m = settings_message(a,
+					 is_pod ? &aurae__runtime__v0__run_pod_request__descriptor
+						: &aurae__runtime__v0__run_cell_request__descriptor,
+					 wish);
+	struct run_request q;
+	int r;
+
+	if (!m)
+		return error_set(err, -EBADMSG, "read the request that %s was made for", w->path);
+	q = is_pod ? run_pod_request(s, m) : run_cell_request(s, m);
+	q.wish = w->choice.kind;
+	q.create_only = false;
+	r = specify_containers(a, w, &q.what, err);
+	if (r == 0 && is_pod)
+		r = specify_networks(a, w, &q, err);
+	if (r < 0)
+		return r;
+	*spec = (struct workload_spec){ .kind = w->kind, .name = name_last(w->path) };
+	r = run_take_network(&q, spec, err);
+	return r < 0 ? r : run_specify(s, a, &q, spec, nic, err);
+}

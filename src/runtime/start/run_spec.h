@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_RUNTIME_RUN_SPEC_H
+#define NACRE_RUNTIME_RUN_SPEC_H
+
+#include "instance/model.h"
+#include "pod/workload/make.h"
+#include "runtime/start/settings.h"
+
+/*
+ * From the requests RunCell and RunPod to the specification of a workload: when they come, and
+ * again from the record of one that is started once more.
+ */
+
+struct arena;
+struct runtime_service;
+
+/* What RunCell and RunPod run. */
+struct run_what {
+	Aurae__Runtime__V0__Container **containers;
+	size_t n_containers;
+	struct settings_whole whole;
+};
+
+/* What their requests have in common. */
+struct run_request {
+	const ProtobufCMessage *message;
+	const Aurae__Runtime__V0__Meta *meta;
+	const char *id, *name, *parent, *network;
+	const Aurae__Runtime__V0__PodNetwork *pod_network;
+	Aurae__Runtime__V0__FurtherNetwork *const *further;
+	size_t n_further;
+	const Aurae__Runtime__V0__PodSecurity *security;
+	bool auto_remove;
+	const Aurae__Runtime__V0__RestartPolicy *restart;
+	bool create_only;
+	enum instance_kind wish; /* of a pod; INSTANCE_KIND_COUNT: none */
+	bool cold;
+	Aurae__Runtime__V0__Nic **nics;
+	size_t n_nics;
+	struct run_what what;
+};
+
+const char *run_meta_name(const Aurae__Runtime__V0__Meta *meta);
+/* What a message says; `wish` is left out. */
+struct run_request run_cell_request(const struct runtime_service *s,
+				    const Aurae__Runtime__V0__RunCellRequest *q);
+struct run_request run_pod_request(const struct runtime_service *s,
+				   const Aurae__Runtime__V0__RunPodRequest *q);
+
+/* The instance of a path, NULL for the node; ERROR_INVALID and ERROR_NOT_FOUND name `field`. */
+int run_parent(const struct runtime_service *s, const char *field, const char *path,
+	       struct instance **ret, struct error *err);
+/* The kind of an instance; an error names `kind`. */
+int run_choose(const struct runtime_service *s, const struct instance *parent,
+	       enum instance_kind wish, struct instance_choice *ret, struct error *err);
+
+/* The word of its network; spec->kind is there. */
+int run_take_network(const struct run_request *q, struct workload_spec *spec, struct error *err);
+/* All else, in the arena; spec->kind, its name and network are there. nic lasts as long as spec.
+ * The error names the field. */
+int run_specify(const struct runtime_service *s, struct arena *a, const struct run_request *q,
+		struct workload_spec *spec, struct instance_nic *nic, struct error *err);
+
+/* What the request of a workload (workload_wish()) asks for now that it is to be started again. */
+int run_specify_again(const struct runtime_service *s, struct arena *a, const struct workload *w,
+		      const char *wish, struct workload_spec *spec, struct instance_nic *nic,
+		      struct error *err);
+
+#endif

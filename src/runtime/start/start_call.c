@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/start/start_call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/file/fd.h"
+#include "base/memory/arena.h"
+#include "base/text/str.h"
+#include "instance/instance.h"
+#include "keeper/message/copy.h"
+#include "pod/restart/again.h"
+#include "pod/restart/restart.h"
+#include "pod/workload/failure.h"
+#include "pod/workload/sandbox.h"
+#include "pod/workload/workload.h"
+#include "rpc/server/server.h"
+#include "runtime/core/convert.h"
+#include "runtime/core/target.h"
+#include "runtime/services.h"
+#include "runtime/start/resources.h"
+#include "runtime/start/run_spec.h"
+#include "runtime/storage/volumes_call.h"
+#include "runtime/workload/stop_call.h"
+
+/* One start, until it was told how it went. */
+struct start {
+	struct list link; /* of those under way */
+	struct starts *all;
+	char id[ID_SIZE];
+	bool by_policy, hold_output;
+	bool opening; /* what it mounts is being opened */
+	struct arena arena;
+	struct workload_spec spec;
+	struct instance_nic nic;
+	workload_fn done;
+	void *userdata;
+};
+
+void starts_init(struct starts *all, struct runtime_service *runtime, const struct copies *copies)
+{
+	*all = (struct starts){ .runtime = runtime, .copies = copies };
+	list_init(&all->list);
+}
+
+/* Its end: w as it is then, NULL where it is gone. */
+static void start_end(struct start *s, struct workload *w, const struct error *err)
+{
+	workload_fn done = s->done;
+	void *userdata = s->userdata;
+
+	list_remove(&s->link);
+	arena_done(&s->arena);
+	free(s);
+	done(userdata, w, err);
+}
+
+void starts_done(struct starts *all)
+{
+	struct error err = ERROR_INIT;
+	struct start *s;
+
+	if (!all->runtime)
+		return;
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "the daemon ends");
+	list_for_each (s, &all->list, struct start, link)
+		if (s->opening)
+			start_end(s, NULL, &err);
+}
+
+static void start_on_started(void *userdata, struct workload *w, const struct error *err)
+{
+	start_end(userdata, w, err);
+}
+
+/* ---- from the record to the specification ---- */
+
+/* Two overlays of the same files must not be. */
+static int start_check_copies(const struct start *s, const struct workload *w, struct error *err)
+{
+	for (size_t i = 0; i < w->n_containers; i++) {
+		int fd = copies_root(s->all->copies, w->containers[i]->id);
+
+		if (fd < 0)
+			continue;
+		(void)fd_close(fd);
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "files of %s/%s are being copied (try again when that is over)",
+				    w->path, w->containers[i]->name);
+	}
+	return 0;
+}
+
+/* What was right before its volumes were opened may have changed meanwhile: it is done twice. */
+static int start_specify(struct start *s, const struct workload *w, struct error *err)
+{
+	char *wish = NULL, *kept;
+	int r = start_check_copies(s, w, err);
+
+	if (r == 0)
+		r = workload_wish(w, &wish, err);
+	if (r < 0)
+		return r;
+	kept = arena_strdup(&s->arena, wish);
+	free(wish);
+	if (!kept)
+		return error_set(err, -ENOMEM, "start %s", w->path);
+	r = run_specify_again(s->all->runtime, &s->arena, w, kept, &s->spec, &s->nic, err);
+	for (size_t i = 0; r == 0 && i < s->spec.n_containers; i++)
+		((struct pod_container_spec *)(uintptr_t)s->spec.containers)[i].hold_output =
+			s->hold_output;
+	return r;
+}
+
+static struct workload *start_find(struct start *s, struct error *err)
+{
+	struct workload *w = workloads_find_id(s->all->runtime->workloads, s->id);
+
+	if (!w)
+		(void)error_refuse(err, ERROR_ABORTED, "it was removed before it was started");
+	return w;
+}
+
+/* Another call may have started it meanwhile. */
+static void start_now(struct start *s, struct workload *w)
+{
+	struct error err = ERROR_INIT;
+	int r;
+
+	/* Somebody has stopped it meanwhile. */
+	if (s->by_policy && w->stopped) {
+		start_end(s, w, NULL);
+		return;
+	}
+	r = workload_check_start(w, &err);
+	if (r > 0) {
+		workload_wait_started(w, start_on_started, s);
+		return;
+	}
+	if (r == 0)
+		r = workload_start(w, &s->spec, s->by_policy, start_on_started, s, &err);
+	if (r < 0)
+		start_end(s, w, &err);
+}
+
+static void start_on_opened(void *userdata, const struct volumes_opened *opened)
+{
+	struct error err = ERROR_INIT;
+	struct start *s = userdata;
+	struct workload *w = start_find(s, &err);
+
+	s->opening = false;
+	if (w && start_specify(s, w, &err) == 0) {
+		volumes_call_take(&s->spec, opened);
+		start_now(s, w);
+	} else {
+		start_end(s, w, &err);
+	}
+}
+
+static void start_on_unopened(void *userdata, const struct error *err)
+{
+	struct start *s = userdata;
+
+	s->opening = false;
+	start_end(s, workloads_find_id(s->all->runtime->workloads, s->id), err);
+}
+
+static void start_on_down(void *userdata, struct workload *w, const struct error *err)
+{
+	struct start *s = userdata;
+	struct error own = ERROR_INIT;
+	int r;
+
+	if (err || !w) {
+		if (!err)
+			(void)error_refuse(&own, ERROR_ABORTED,
+					   "it was removed before it was started");
+		start_end(s, w, err ? err : &own);
+		return;
+	}
+	r = start_specify(s, w, &own);
+	if (r == 0)
+		r = volumes_open_start(&s->all->runtime->volumes, &s->spec, start_on_opened,
+				       start_on_unopened, s, &own);
+	if (r > 0)
+		start_now(s, w);
+	else if (r < 0)
+		start_end(s, w, &own);
+	else
+		s->opening = true;
+}
+
+/* done is not called where this fails. */
+static int start_begin(struct starts *all, struct workload *w, const struct start *what,
+		       struct error *err)
+{
+	struct start *s;
+	int r = workload_check_start(w, err);
+
+	if (r < 0)
+		return r;
+	s = malloc(sizeof(*s));
+	if (!s)
+		return error_set(err, -ENOMEM, "start %s", w->path);
+	*s = *what;
+	s->all = all;
+	(void)str_copy(s->id, sizeof(s->id), w->id);
+	list_init(&s->link);
+	list_add_tail(&all->list, &s->link);
+	if (r > 0) {
+		workload_wait_started(w, start_on_started, s);
+		return 0;
+	}
+	if (sandbox_wait_down(w, start_on_down, s) == 0)
+		return 0;
+	list_remove(&s->link);
+	free(s);
+	return error_set(err, -ENOMEM, "start %s", w->path);
+}
+
+/* ---- the policies ---- */
+
+static void start_told_policy(void *userdata, struct workload *w, const struct error *err)
+{
+	(void)userdata;
+	/* Else how it went is its state. */
+	if (err && w && workload_has_ended(w))
+		restart_failed(w, err);
+}
+
+void starts_restart(void *userdata, struct workload *w)
+{
+	const struct start what = { .by_policy = true, .done = start_told_policy };
+	struct error err = ERROR_INIT;
+
+	if (start_begin(userdata, w, &what, &err) < 0)
+		restart_failed(w, &err);
+}
+
+/* ---- the calls ---- */
+
+/* Why it did not come to run. */
+static void start_blame(const struct workload *w, struct error *err)
+{
+	for (size_t i = 0; i < w->n_containers; i++) {
+		const struct container_status *status = &w->containers[i]->status;
+
+		if (status->state != CONTAINER_FAILED || str_eq(status->reason, w->reason))
+			continue;
+		(void)error_refuse(err, ERROR_ABORTED, "%s", w->reason);
+		return;
+	}
+	(void)failure_tell(w, err);
+}
+
+/* The workload for an answer; NULL where the call has been failed instead. */
+static Nacre__V1__Workload *start_shown(struct rpc_call *call, struct workload *w,
+					const struct error *err)
+{
+	struct error own = ERROR_INIT;
+	Nacre__V1__Workload *m = NULL;
+
+	if (err)
+		(void)error_copy(&own, err);
+	else if (!w)
+		(void)error_refuse(&own, ERROR_ABORTED, "it was removed while it started");
+	else if (w->state == WORKLOAD_FAILED)
+		start_blame(w, &own);
+	if (own.code == 0) {
+		m = convert_workload(rpc_call_arena(call), w);
+		if (!m)
+			(void)error_set(&own, -ENOMEM, "answer");
+	}
+	if (!m)
+		resources_fail(call, &own);
+	return m;
+}
+
+static void start_told(void *userdata, struct workload *w, const struct error *err)
+{
+	Nacre__V1__StartResponse m = NACRE__V1__START_RESPONSE__INIT;
+	struct rpc_call *call = userdata;
+
+	m.workload = start_shown(call, w, err);
+	if (m.workload)
+		rpc_call_reply(call, &m.base);
+}
+
+static int start_target(const struct workload_service *s, const char *name, struct workload **ret,
+			struct error *err)
+{
+	struct target t;
+	int r = target_find(s, name, &t, err);
+
+	if (r < 0)
+		return r;
+	if (!t.workload)
+		return error_field(
+			err, ERROR_UNSUPPORTED, "target",
+			"%s is an instance, which leaves nothing to start: spawn it anew",
+			t.instance->path);
+	*ret = t.workload;
+	r = workload_check_start(t.workload, err);
+	return MIN(r, 0);
+}
+
+int start_call_start(struct rpc_call *call, struct workload_service *s,
+		     const Nacre__V1__StartRequest *q, struct error *err)
+{
+	struct start what = { .hold_output = q->hold_output, .done = start_told };
+	struct workload *w;
+	int r = start_target(s, q->target, &w, err);
+
+	what.userdata = call;
+	return r < 0 ? r : start_begin(s->starts, w, &what, err);
+}
+
+/* A restart, in the arena of its call. */
+struct restart_call {
+	struct rpc_call *call;
+	struct starts *starts;
+};
+
+static void restart_told(void *userdata, struct workload *w, const struct error *err)
+{
+	Nacre__V1__RestartResponse m = NACRE__V1__RESTART_RESPONSE__INIT;
+	struct restart_call *c = userdata;
+
+	m.workload = start_shown(c->call, w, err);
+	if (m.workload)
+		rpc_call_reply(c->call, &m.base);
+}
+
+static void restart_on_stopped(void *userdata, struct workload *w, const struct error *err)
+{
+	struct restart_call *c = userdata;
+	const struct start what = { .done = restart_told, .userdata = c };
+	struct error own = ERROR_INIT;
+
+	if (!err && !w)
+		(void)error_refuse(&own, ERROR_ABORTED, "it was removed before it was started");
+	if (err || own.code || start_begin(c->starts, w, &what, &own) < 0)
+		rpc_call_fail(c->call, err ? err : &own);
+}
+
+int start_call_restart(struct rpc_call *call, struct workload_service *s,
+		       const Nacre__V1__RestartRequest *q, struct error *err)
+{
+	struct restart_call *c = arena_zalloc(rpc_call_arena(call), 1, sizeof(*c));
+	struct workload *w;
+	nsec_t grace;
+	int r = stop_call_grace(q->grace_ms, &grace, err);
+
+	if (r == 0)
+		r = start_target(s, q->target, &w, err);
+	if (r < 0)
+		return r;
+	if (!c)
+		return error_set(err, -ENOMEM, "restart %s", w->path);
+	*c = (struct restart_call){ call, s->starts };
+	workload_stop(w, grace, restart_on_stopped, c);
+	return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_VM_TRIAL_H
+#define NACRE_VM_TRIAL_H
+
+#include <sys/types.h>
+
+#include "base/log/error.h"
+#include "vm/driver/driver.h"
+#include "vm/probe/probe_record.h"
+
+/*
+ * What a node knows of hardware virtualization, and how it comes to know it: a guest of its own set
+ * is booted once for each kernel of the host, each QEMU and each set, aside, and what was seen is
+ * written to the root directory (vm/probe/probe_record.h). Whoever asks is told what is known by
+ * then, and waits for nothing.
+ */
+
+struct trial;
+
+struct trial_config {
+	struct loop *loop;
+	const struct vm_driver *driver;
+	int root_fd;       /* of the node: guest sets and the record */
+	int run_fd;        /* a directory "trial" is made there while one is under way */
+	const char *guest; /* the set; "": the default; copied */
+	uid_t uid;         /* nobody else's */
+	gid_t gid;
+	bool never; /* nothing is tried, and nothing holds that was tried before */
+};
+
+/* Starts nothing, takes away what one has left that did not come to its end. */
+int trial_new(struct trial **ret, const struct trial_config *config, struct error *err);
+/* One that is under way is ended; nothing is recorded. */
+struct trial *trial_free(struct trial *t);
+
+/* What is known now. Where that is nothing, a trial begins, unless something lacks for it or one is
+ * under way: the verdict is PROBE_UNTRIED then, and its text says which. The disk is asked at most
+ * once in TRIAL_LOOK. */
+#define TRIAL_LOOK (2 * NSEC_PER_SEC)
+const struct probe_record *trial_ask(struct trial *t);
+
+#endif
