@@ -41,6 +41,7 @@ sources = $(shell find src libexec tests bench fuzz -name '*.[ch]' 2>/dev/null)
 all: $(BUILD)/build.ninja
 	@tools/layers
 	ninja -C $(BUILD)
+	@tools/layers --objects $(BUILD)
 	@tools/headers --if-changed $(BUILD)
 
 $(BUILD)/build.ninja:

@@ -5,6 +5,7 @@
 #include "base/text/args.h"
 #include "cli/options/spec.h"
 #include "cli/table/command.h"
+#include "cli/table/command_groups.h"
 #include "fuzz.h"
 
 #define WORDS_MAX 64
@@ -46,12 +47,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	while (in.len > 0 && n < WORDS_MAX)
 		words[n++] = fuzz_str(fuzz_until(&in, '\n'));
-	c = n > 0 ? command_find(words, n, &n_name) : NULL;
+	c = n > 0 ? command_find(&command_table, words, n, &n_name) : NULL;
 	if (c) {
 		fuzz_need(n_name <= n);
 		parse_command(c, (int)(n - n_name), words + n_name);
 	} else if (n > 0) {
-		fuzz_need(command_unknown(words, n, &err) < 0);
+		fuzz_need(command_unknown(&command_table, words, n, &err) < 0);
 	}
 	for (size_t i = 0; i < n; i++)
 		free(words[i]);

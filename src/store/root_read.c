@@ -98,6 +98,11 @@ const struct root_list root_lists[ROOT_LISTS] = {
 	{ "verdict", offsetof(struct root_image, verdicts) },
 };
 
+bool root_store_is_idle(const struct root_store *s)
+{
+	return !s->work.busy && list_empty(&s->batch) && list_empty(&s->waiting);
+}
+
 int root_copy_list(struct arena *a, char *const **list)
 {
 	size_t n = *list ? strv_len(*list) : 0;

@@ -13,7 +13,7 @@
 #include "store/sql.h"
 
 /*
- * The inside of root.db, for root.c, which writes, and root_read.c, which reads.
+ * The inside of root.db, for root_write.c, which writes, and root_read.c, which reads.
  */
 
 struct sqlite3;

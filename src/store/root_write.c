@@ -756,8 +756,3 @@ struct root_store *root_store_close(struct root_store *s)
 	free(s);
 	return NULL;
 }
-
-bool root_store_is_idle(const struct root_store *s)
-{
-	return !s->work.busy && list_empty(&s->batch) && list_empty(&s->waiting);
-}

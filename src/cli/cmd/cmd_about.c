@@ -138,14 +138,14 @@ int cmd_help(const struct cli *cli, const struct args *args)
 	size_t n_words;
 
 	if (args->n_operands == 0) {
-		help_overview(stdout);
+		help_overview(cli->commands, stdout);
 		return 0;
 	}
-	c = command_find(args->operands, args->n_operands, &n_words);
-	if (!c && args->n_operands == 1 && help_group(args->operands[0], stdout))
+	c = command_find(cli->commands, args->operands, args->n_operands, &n_words);
+	if (!c && args->n_operands == 1 && help_group(cli->commands, args->operands[0], stdout))
 		return 0;
 	if (!c) {
-		(void)command_unknown(args->operands, args->n_operands, &err);
+		(void)command_unknown(cli->commands, args->operands, args->n_operands, &err);
 		return cli_fail(&err);
 	}
 	help_command(c, stdout);
@@ -154,6 +154,6 @@ int cmd_help(const struct cli *cli, const struct args *args)
 
 int cmd_man(const struct cli *cli, const struct args *args)
 {
-	man_write(stdout);
+	man_write(cli->commands, stdout);
 	return 0;
 }

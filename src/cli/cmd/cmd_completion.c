@@ -19,6 +19,7 @@
 /* One list of names, page after page. */
 struct names {
 	const struct client_target *daemon;
+	const struct command_table *commands;
 	const char *suffix;
 	nsec_t deadline;
 	size_t n;
@@ -102,8 +103,8 @@ static int names_of_images(struct names *to, struct error *err)
 static int names_of_commands(struct names *to, struct error *err)
 {
 	(void)err;
-	for (size_t i = 0; command_at(i); i++)
-		names_put(to, command_at(i)->name);
+	for (size_t i = 0; command_at(to->commands, i); i++)
+		names_put(to, command_at(to->commands, i)->name);
 	return 0;
 }
 
@@ -126,7 +127,9 @@ static const struct {
 
 static int completion_names_put(const struct cli *cli, const char *what)
 {
-	struct names to = { .daemon = &cli->daemon, .deadline = clock_mono() + NAMES_TIMEOUT };
+	struct names to = { .daemon = &cli->daemon,
+			    .commands = cli->commands,
+			    .deadline = clock_mono() + NAMES_TIMEOUT };
 	struct error err = ERROR_INIT;
 	int r;
 
@@ -151,7 +154,7 @@ int cmd_completion(const struct cli *cli, const struct args *args)
 		return completion_names_put(cli, what);
 	if (what || args->n_operands == 0)
 		return cli_complain("completion: a shell (bash, zsh or fish), or --names");
-	if (completion_write(args->operands[0], stdout) < 0)
+	if (completion_write(cli->commands, args->operands[0], stdout) < 0)
 		return cli_complain(
 			"completion: there is none for \"%s\", only for bash, zsh and fish",
 			args->operands[0]);

@@ -21,30 +21,6 @@
 /* Exit status where something was left out. */
 #define COPY_PARTIAL 1
 
-void copy_warn(struct copy *c, const char *path, const char *why)
-{
-	progress_done(&c->progress);
-	(void)cli_complain("cp: %s is left out: %s", path, why);
-	c->n_left_out++;
-}
-
-void copy_tell(struct copy *c)
-{
-	char bytes[TEXT_SIZE];
-
-	if (c->quiet)
-		return;
-	text_bytes(bytes, c->n_bytes);
-	progress_tell(&c->progress, "%" PRIu64 " %s, %s: %s", c->n_entries,
-		      c->n_entries == 1 ? "entry" : "entries", bytes, c->file ? c->file : "");
-}
-
-void copy_set_file(struct copy *c, const char *path)
-{
-	free(c->file);
-	c->file = xstrdup(path);
-}
-
 static int copy_report(const struct cli *cli, const struct copy *c)
 {
 	struct json j = JSON_INIT(stdout);

@@ -13,6 +13,7 @@
 #include "cli/options/typed.h"
 #include "cli/output/output.h"
 #include "cli/table/command.h"
+#include "cli/table/command_groups.h"
 #include "cli/table/docker.h"
 #include "cli/table/foreign.h"
 #include "cli/table/help.h"
@@ -95,7 +96,7 @@ static int cli_run(const struct command *c, const struct args *before, int argc,
 	_cleanup_(arena_done) struct arena owned = ARENA_INIT;
 	_cleanup_args_ struct args args = ARGS_INIT;
 	struct error err = ERROR_INIT;
-	struct cli cli = { .json = false };
+	struct cli cli = { .commands = &command_table };
 	int r;
 
 	r = cli_parse(c, &args, argc, argv, &owned, &err);
@@ -156,19 +157,19 @@ static int cli_dispatch(int argc, char **argv, const struct cli_extra *extras, s
 	words = before.operands;
 	n = before.n_operands;
 	if (args_flag(&before, "help")) {
-		help_overview(stdout);
+		help_overview(&command_table, stdout);
 		return 0;
 	}
 	if (n == 0) {
-		help_overview(stderr);
+		help_overview(&command_table, stderr);
 		return CLI_FAILED;
 	}
-	c = command_find(words, n, &n_name);
+	c = command_find(&command_table, words, n, &n_name);
 	if (!c && n > 1 && (str_eq(words[1], "--help") || str_eq(words[1], "-h")) &&
-	    help_group(words[0], stdout))
+	    help_group(&command_table, words[0], stdout))
 		return 0;
 	if (!c) {
-		(void)command_unknown(words, n, &err);
+		(void)command_unknown(&command_table, words, n, &err);
 		return cli_fail(&err);
 	}
 	if (!c->run)
@@ -183,7 +184,7 @@ static int cli_dispatch_docker(int argc, char **argv, const struct cli_extra *ex
 	_cleanup_(docker_line_done) struct docker_line line = { .words = NULL };
 	struct error err = ERROR_INIT;
 
-	if (docker_line_init(&line, argc, argv, &err) < 0)
+	if (docker_line_init(&line, &command_table, argc, argv, &err) < 0)
 		return cli_fail(&err);
 	return cli_dispatch((int)line.n, line.words, extras, n_extras);
 }

@@ -12,6 +12,32 @@
 #include "cli/output/text.h"
 #include "cli/table/foreign.h"
 
+const struct arg_option command_options[] = {
+	{ "socket", 0, "PATH",
+	  "the daemon's socket, else $NACRE_SOCKET, else " CLI_SOCKET_DEFAULT },
+	{ "host", 0, "NAME[:PORT]",
+	  "a daemon elsewhere, over mutual TLS, else $NACRE_HOST; port " TARGET_PORT },
+	{ "context", 0, "NAME", "the daemon of that name (nacre context), else $NACRE_CONTEXT" },
+	{ "tls-ca", 0, "FILE",
+	  "the certificate of its authority, else ca.crt of $NACRE_CERT_PATH" },
+	{ "tls-cert", 0, "FILE", "your certificate, else the only NAME.crt there" },
+	{ "tls-key", 0, "FILE", "its private key, else NAME.key there" },
+	{ "tls-name", 0, "NAME", "that the daemon's certificate must have, else that of --host" },
+	{ "output", 'o', "FORM", "table (for people) or json (for programs)" },
+	{ "help", 'h', NULL, "teach the command" },
+	{ NULL, 0, NULL, NULL },
+};
+
+const struct command *command_at(const struct command_table *t, size_t i)
+{
+	for (size_t g = 0; g < t->n; g++) {
+		if (i < t->groups[g]->n)
+			return &t->groups[g]->commands[i];
+		i -= t->groups[g]->n;
+	}
+	return NULL;
+}
+
 static bool command_is(const struct command *c, char *const *words, size_t n, size_t *ret_words)
 {
 	const char *blank = strchr(c->name, ' ');
@@ -25,29 +51,30 @@ static bool command_is(const struct command *c, char *const *words, size_t n, si
 	return true;
 }
 
-const struct command *command_find(char *const *words, size_t n, size_t *ret_words)
+const struct command *command_find(const struct command_table *t, char *const *words, size_t n,
+				   size_t *ret_words)
 {
 	const char *synonym = n > 0 ? foreign_synonym(words[0]) : NULL;
 
-	for (size_t i = 0; command_at(i); i++) {
-		if (synonym && str_eq(command_at(i)->name, synonym)) {
+	for (size_t i = 0; command_at(t, i); i++) {
+		if (synonym && str_eq(command_at(t, i)->name, synonym)) {
 			*ret_words = 1;
-			return command_at(i);
+			return command_at(t, i);
 		}
-		if (command_is(command_at(i), words, n, ret_words))
-			return command_at(i);
+		if (command_is(command_at(t, i), words, n, ret_words))
+			return command_at(t, i);
 	}
 	return NULL;
 }
 
 /* The names behind a first word that is only half a name ("image"): "import, ls, rm"; or NULL. */
-static char *command_seconds(const char *first)
+static char *command_seconds(const struct command_table *t, const char *first)
 {
 	size_t len = strlen(first);
 	char *all = NULL;
 
-	for (size_t i = 0; command_at(i); i++) {
-		const char *name = command_at(i)->name;
+	for (size_t i = 0; command_at(t, i); i++) {
+		const char *name = command_at(t, i)->name;
 		char *longer;
 
 		if (!str_has_prefix(name, first) || name[len] != ' ')
@@ -59,9 +86,9 @@ static char *command_seconds(const char *first)
 	return all;
 }
 
-int command_unknown(char *const *words, size_t n, struct error *err)
+int command_unknown(const struct command_table *t, char *const *words, size_t n, struct error *err)
 {
-	_cleanup_str_ char *seconds = command_seconds(words[0]);
+	_cleanup_str_ char *seconds = command_seconds(t, words[0]);
 	const char *advice = foreign_command(words[0]);
 	const char *asked = words[0];
 	const char *best = NULL;
@@ -75,11 +102,11 @@ int command_unknown(char *const *words, size_t n, struct error *err)
 				    words[0], words[1], seconds);
 	if (advice)
 		return error_refuse(err, ERROR_INVALID, "unknown command `%s`: %s", asked, advice);
-	for (size_t i = 0; command_at(i); i++) {
-		size_t distance = text_distance(asked, command_at(i)->name);
+	for (size_t i = 0; command_at(t, i); i++) {
+		size_t distance = text_distance(asked, command_at(t, i)->name);
 
-		if (distance < best_distance && distance < strlen(command_at(i)->name)) {
-			best = command_at(i)->name;
+		if (distance < best_distance && distance < strlen(command_at(t, i)->name)) {
+			best = command_at(t, i)->name;
 			best_distance = distance;
 		}
 	}

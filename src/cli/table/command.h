@@ -9,7 +9,9 @@
 #include "base/text/args.h"
 #include "cli/remote/target.h"
 
-/* What a command is, and what it is told. All commands are in commands.c. */
+/* What a command is, and what it is told. The table of all is in commands.c. */
+
+struct command_table;
 
 #define CLI_FAILED 125
 #define CLI_OPERANDS_ANY ((size_t)-1)
@@ -19,6 +21,7 @@ struct cli {
 	struct client_target daemon;
 	bool json;
 	bool color; /* of standard output */
+	const struct command_table *commands;
 };
 
 struct command {
@@ -36,15 +39,26 @@ struct command {
 	int (*run)(const struct cli *cli, const struct args *args);
 };
 
+struct command_group {
+	const struct command *commands;
+	size_t n;
+};
+
+struct command_table {
+	const struct command_group *const *groups;
+	size_t n;
+};
+
 /* The i-th of all commands, in the order in which they are shown; NULL behind the last. */
-const struct command *command_at(size_t i);
+const struct command *command_at(const struct command_table *t, size_t i);
 /* Options that every command takes. */
 extern const struct arg_option command_options[];
 
 /* The command that the n words begin with, and how many words its name has; or NULL. */
-const struct command *command_find(char *const *words, size_t n, size_t *ret_words);
+const struct command *command_find(const struct command_table *t, char *const *words, size_t n,
+				   size_t *ret_words);
 /* A sentence for words that name no command. */
-int command_unknown(char *const *words, size_t n, struct error *err);
+int command_unknown(const struct command_table *t, char *const *words, size_t n, struct error *err);
 
 /* "nacre: TEXT" on standard error. Returns CLI_FAILED. */
 int cli_complain(const char *fmt, ...) _printf_(1, 2);

@@ -4,12 +4,8 @@
 
 #include "cli/table/command.h"
 
-/* The parts of the one table of commands (commands.c); each stands in commands_GROUP.c. */
-
-struct command_group {
-	const struct command *commands;
-	size_t n;
-};
+/* The one table of commands (commands.c), and its parts; each stands in commands_GROUP.c. */
+extern const struct command_table command_table;
 
 extern const struct command_group command_group_work;    /* what runs, and is asked of it */
 extern const struct command_group command_group_image;   /* images */

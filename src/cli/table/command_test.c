@@ -7,6 +7,7 @@
 #include "base/text/str.h"
 #include "cli/output/alloc.h"
 #include "cli/output/text.h"
+#include "cli/table/command_groups.h"
 #include "cli/table/completion.h"
 #include "cli/table/foreign.h"
 #include "cli/table/help.h"
@@ -43,8 +44,8 @@ static void check_help(const char *help)
 
 static void table_is_whole(void)
 {
-	for (size_t i = 0; command_at(i); i++) {
-		const struct command *c = command_at(i);
+	for (size_t i = 0; command_at(&command_table, i); i++) {
+		const struct command *c = command_at(&command_table, i);
 
 		CHECK(!str_empty(c->name) && c->operands && !str_empty(c->help));
 		CHECK(!str_empty(c->summary) && !str_has_suffix(c->summary, "."));
@@ -52,7 +53,7 @@ static void table_is_whole(void)
 		CHECK(c->run || str_eq(c->name, "daemon"));
 		CHECK((c->n_max == 0) == (*c->operands == '\0'));
 		for (size_t k = 0; k < i; k++)
-			CHECK(!str_eq(command_at(k)->name, c->name));
+			CHECK(!str_eq(command_at(&command_table, k)->name, c->name));
 		check_options(c);
 		check_help(c->help);
 	}
@@ -66,18 +67,18 @@ static void finds(void)
 	const struct command *c;
 	size_t n = 0;
 
-	c = command_find(two, 2, &n);
+	c = command_find(&command_table, two, 2, &n);
 	CHECK(c && str_eq(c->name, "image ls"));
 	CHECK_INT(n, 2);
-	c = command_find(one, 2, &n);
+	c = command_find(&command_table, one, 2, &n);
 	CHECK(c && str_eq(c->name, "ps"));
 	CHECK_INT(n, 1);
-	c = command_find(synonym, 2, &n);
+	c = command_find(&command_table, synonym, 2, &n);
 	CHECK(c && str_eq(c->name, "image rm"));
 	CHECK_INT(n, 1);
-	CHECK(!command_find(half, 1, &n));
-	CHECK(!command_find(part, 2, &n));
-	CHECK(!command_find(part, 0, &n));
+	CHECK(!command_find(&command_table, half, 1, &n));
+	CHECK(!command_find(&command_table, part, 2, &n));
+	CHECK(!command_find(&command_table, part, 0, &n));
 }
 
 static void hints(void)
@@ -103,7 +104,7 @@ static void hints(void)
 			words[n] = xstrdup(cases[i].words[n]);
 			n++;
 		}
-		CHECK(command_unknown(words, n, &err) < 0);
+		CHECK(command_unknown(&command_table, words, n, &err) < 0);
 		CHECK_STR(error_text(&err), cases[i].text);
 		free(words[0]);
 		free(words[1]);
@@ -119,7 +120,7 @@ static void advice_names_commands(void)
 		size_t n = 0;
 
 		CHECK(at && strstr(at, "`nacre "));
-		CHECK(!command_find(&word, 1, &n));
+		CHECK(!command_find(&command_table, &word, 1, &n));
 		for (at = strstr(at, "`nacre "); at; at = strstr(at, "`nacre ")) {
 			_cleanup_str_ char *line = NULL;
 			char *words[2], *rest;
@@ -129,7 +130,7 @@ static void advice_names_commands(void)
 			rest = line;
 			words[0] = strsep(&rest, " ");
 			words[1] = strsep(&rest, " ");
-			CHECK(command_find(words, words[1] ? 2 : 1, &n));
+			CHECK(command_find(&command_table, words, words[1] ? 2 : 1, &n));
 		}
 	}
 }
@@ -202,7 +203,7 @@ static char *written(void (*write)(FILE *to, const char *arg), const char *arg)
 
 static void group(FILE *to, const char *arg)
 {
-	CHECK(help_group(arg, to) == str_eq(arg, "vm"));
+	CHECK(help_group(&command_table, arg, to) == str_eq(arg, "vm"));
 }
 
 static void groups_have_help(void)
@@ -217,17 +218,17 @@ static void groups_have_help(void)
 
 static void overview(FILE *to, const char *arg)
 {
-	help_overview(to);
+	help_overview(&command_table, to);
 }
 
 static void man(FILE *to, const char *arg)
 {
-	man_write(to);
+	man_write(&command_table, to);
 }
 
 static void completion(FILE *to, const char *arg)
 {
-	CHECK_INT(completion_write(arg, to), 0);
+	CHECK_INT(completion_write(&command_table, arg, to), 0);
 }
 
 static void forms_have_every_command(void)
@@ -236,27 +237,29 @@ static void forms_have_every_command(void)
 	_cleanup_str_ char *overview_text = written(overview, NULL);
 	_cleanup_str_ char *man_text = written(man, NULL);
 
-	for (size_t i = 0; command_at(i); i++) {
-		_cleanup_str_ char *head = xformat(".SS \"nacre %s", command_at(i)->name);
+	for (size_t i = 0; command_at(&command_table, i); i++) {
+		_cleanup_str_ char *head =
+			xformat(".SS \"nacre %s", command_at(&command_table, i)->name);
 
-		CHECK(strstr(overview_text, command_at(i)->name));
-		CHECK(strstr(overview_text, command_at(i)->summary));
+		CHECK(strstr(overview_text, command_at(&command_table, i)->name));
+		CHECK(strstr(overview_text, command_at(&command_table, i)->summary));
 		CHECK(strstr(man_text, head));
 	}
 	for (size_t s = 0; s < sizeof(shells) / sizeof(shells[0]); s++) {
 		_cleanup_str_ char *text = written(completion, shells[s]);
 
-		for (size_t i = 0; command_at(i); i++) {
-			const struct arg_option *o = command_at(i)->options;
+		for (size_t i = 0; command_at(&command_table, i); i++) {
+			const struct arg_option *o = command_at(&command_table, i)->options;
 
-			const char *blank = strchr(command_at(i)->name, ' ');
+			const char *blank = strchr(command_at(&command_table, i)->name, ' ');
 
-			CHECK(strstr(text, blank ? blank + 1 : command_at(i)->name));
+			CHECK(strstr(text,
+				     blank ? blank + 1 : command_at(&command_table, i)->name));
 			for (; o && o->name; o++)
 				CHECK(strstr(text, o->name));
 		}
 	}
-	CHECK(completion_write("csh", stdout) < 0);
+	CHECK(completion_write(&command_table, "csh", stdout) < 0);
 }
 
 /* No line of text begins with a control character of roff by accident. */

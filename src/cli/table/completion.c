@@ -13,31 +13,33 @@
 #define COMPLETION_ANY 1000
 
 /* Whether a command before this one has the same first word ("image"). */
-static bool completion_is_repeat(size_t i)
+static bool completion_is_repeat(const struct command_table *all, size_t i)
 {
-	size_t len = strcspn(command_at(i)->name, " ");
+	size_t len = strcspn(command_at(all, i)->name, " ");
 
 	for (size_t k = 0; k < i; k++) {
-		if (strcspn(command_at(k)->name, " ") == len &&
-		    memcmp(command_at(k)->name, command_at(i)->name, len) == 0)
+		if (strcspn(command_at(all, k)->name, " ") == len &&
+		    memcmp(command_at(all, k)->name, command_at(all, i)->name, len) == 0)
 			return true;
 	}
 	return false;
 }
 
-static void completion_first_words(FILE *to)
+static void completion_first_words(const struct command_table *all, FILE *to)
 {
-	for (size_t i = 0; command_at(i); i++) {
-		if (!completion_is_repeat(i))
+	for (size_t i = 0; command_at(all, i); i++) {
+		if (!completion_is_repeat(all, i))
 			(void)fprintf(to, "%s%.*s", i ? " " : "",
-				      (int)strcspn(command_at(i)->name, " "), command_at(i)->name);
+				      (int)strcspn(command_at(all, i)->name, " "),
+				      command_at(all, i)->name);
 	}
 }
 
-static void completion_second_words(const char *first, size_t len, FILE *to)
+static void completion_second_words(const struct command_table *all, const char *first, size_t len,
+				    FILE *to)
 {
-	for (size_t i = 0; command_at(i); i++) {
-		const char *name = command_at(i)->name;
+	for (size_t i = 0; command_at(all, i); i++) {
+		const char *name = command_at(all, i)->name;
 
 		if (strncmp(name, first, len) == 0 && name[len] == ' ')
 			(void)fprintf(to, "%s ", name + len + 1);
@@ -102,37 +104,37 @@ static void completion_case(const struct command *c, FILE *to)
 }
 
 /* The branches of a shell's `case $cmd`: which words may follow. */
-static void completion_cases(FILE *to)
+static void completion_cases(const struct command_table *all, FILE *to)
 {
 	(void)fputs("\t'') words='", to);
-	completion_first_words(to);
+	completion_first_words(all, to);
 	(void)fputs("'\n\t\t[[ $cur != -* ]] || words='", to);
 	completion_option_words(command_options, to);
 	(void)fputs("' ;;\n", to);
-	for (size_t i = 0; command_at(i); i++) {
-		size_t len = strcspn(command_at(i)->name, " ");
+	for (size_t i = 0; command_at(all, i); i++) {
+		size_t len = strcspn(command_at(all, i)->name, " ");
 
-		if (!command_at(i)->name[len] || completion_is_repeat(i))
+		if (!command_at(all, i)->name[len] || completion_is_repeat(all, i))
 			continue;
-		(void)fprintf(to, "\t'%.*s') words='", (int)len, command_at(i)->name);
-		completion_second_words(command_at(i)->name, len, to);
+		(void)fprintf(to, "\t'%.*s') words='", (int)len, command_at(all, i)->name);
+		completion_second_words(all, command_at(all, i)->name, len, to);
 		(void)fputs("' ;;\n", to);
 	}
-	for (size_t i = 0; command_at(i); i++)
-		completion_case(command_at(i), to);
+	for (size_t i = 0; command_at(all, i); i++)
+		completion_case(command_at(all, i), to);
 }
 
 /* The second half of a name counts only behind a first half. */
-static void completion_halves(FILE *to)
+static void completion_halves(const struct command_table *all, FILE *to)
 {
 	const char *bar = "";
 
-	for (size_t i = 0; command_at(i); i++) {
-		size_t len = strcspn(command_at(i)->name, " ");
+	for (size_t i = 0; command_at(all, i); i++) {
+		size_t len = strcspn(command_at(all, i)->name, " ");
 
-		if (!command_at(i)->name[len] || completion_is_repeat(i))
+		if (!command_at(all, i)->name[len] || completion_is_repeat(all, i))
 			continue;
-		(void)fprintf(to, "%s%.*s", bar, (int)len, command_at(i)->name);
+		(void)fprintf(to, "%s%.*s", bar, (int)len, command_at(all, i)->name);
 		bar = "|";
 	}
 }
@@ -142,7 +144,7 @@ static void completion_halves(FILE *to)
  * completed: first the command is found, and what may follow; then its operands are counted. `most`
  * operands have names to choose from, and behind `ours` of them the words are somebody else's.
  */
-static void completion_analysis(unsigned first, FILE *to)
+static void completion_analysis(const struct command_table *all, unsigned first, FILE *to)
 {
 	(void)fprintf(to,
 		      "\tlocal cmd= words= valued=' ' names= most=1000 ours=1000 n=0 i sock=\n"
@@ -154,13 +156,13 @@ static void completion_analysis(unsigned first, FILE *to)
 		      "\t\t*) cmd+=${cmd:+ }${all[i]}\n"
 		      "\t\t   case $cmd in ",
 		      first);
-	completion_halves(to);
+	completion_halves(all, to);
 	(void)fputs(") ;; *) break ;; esac ;;\n"
 		    "\t\tesac\n"
 		    "\tdone\n"
 		    "\tcase $cmd in\n",
 		    to);
-	completion_cases(to);
+	completion_cases(all, to);
 	(void)fputs("\tesac\n"
 		    "\tfor ((i++; i < at; i++)); do\n"
 		    "\t\tcase ${all[i]} in\n"
@@ -175,7 +177,7 @@ static void completion_analysis(unsigned first, FILE *to)
 
 /* Bash parts words at colons, which images and places have: what stands before the last one is not
  * replaced. */
-static void bash(FILE *to)
+static void bash(const struct command_table *all, FILE *to)
 {
 	(void)fputs("# nacre completion bash\n"
 		    "_nacre()\n{\n"
@@ -186,7 +188,7 @@ static void bash(FILE *to)
 		    "\tlocal at=$((${#all[@]} - 1))\n"
 		    "\tlocal cur=${all[at]}\n",
 		    to);
-	completion_analysis(1, to);
+	completion_analysis(all, 1, to);
 	(void)fputs("\tif [[ $names && $cur != -* ]]; then\n"
 		    "\t\twords=$(nacre ${sock:+--socket \"$sock\"} completion --names $names "
 		    "2>/dev/null)\n"
@@ -204,7 +206,7 @@ static void bash(FILE *to)
 		    to);
 }
 
-static void zsh(FILE *to)
+static void zsh(const struct command_table *all, FILE *to)
 {
 	(void)fputs("#compdef nacre\n"
 		    "_nacre()\n{\n"
@@ -212,7 +214,7 @@ static void zsh(FILE *to)
 		    "\tlocal at=$CURRENT cur=${words[CURRENT]}\n"
 		    "\t() {\n",
 		    to);
-	completion_analysis(2, to);
+	completion_analysis(all, 2, to);
 	(void)fputs("\tif [[ -n $names && $cur != -* ]]; then\n"
 		    "\t\twords=$(nacre ${sock:+--socket} ${sock:+$sock} completion --names $names "
 		    "2>/dev/null)\n"
@@ -223,7 +225,7 @@ static void zsh(FILE *to)
 		    "\telse compadd -- ${=words}; fi\n"
 		    "\tcase $cmd in ''|",
 		    to);
-	completion_halves(to);
+	completion_halves(all, to);
 	(void)fputs(") ;; *) [[ -n $names && $names != places ]] || _files ;; esac\n"
 		    "\t}\n"
 		    "}\n"
@@ -284,9 +286,9 @@ static void completion_fish_operand(const struct command *c, FILE *to)
 }
 
 /* The first word of a command, or its second one behind the first. */
-static void completion_fish_word(size_t at, FILE *to)
+static void completion_fish_word(const struct command_table *all, size_t at, FILE *to)
 {
-	const struct command *c = command_at(at);
+	const struct command *c = command_at(all, at);
 	size_t len = strcspn(c->name, " ");
 	const char *second = c->name[len] ? c->name + len + 1 : "";
 
@@ -294,7 +296,7 @@ static void completion_fish_word(size_t at, FILE *to)
 		      *second ? (int)len : 0, c->name, *second ? second : c->name);
 	completion_fish_text(c->summary, to);
 	(void)fputc('\n', to);
-	if (*second && !completion_is_repeat(at))
+	if (*second && !completion_is_repeat(all, at))
 		(void)fprintf(to, "complete -c nacre -f -n '__nacre_at \"\" 1' -a %.*s\n", (int)len,
 			      c->name);
 }
@@ -304,7 +306,7 @@ static void completion_fish_word(size_t at, FILE *to)
  * whether the words are nacre's still. `complete` asks __nacre_at, with a command and so many
  * operands as are too many.
  */
-static void completion_fish_functions(FILE *to)
+static void completion_fish_functions(const struct command_table *all, FILE *to)
 {
 	(void)fputs(
 		"# nacre completion fish\n"
@@ -330,20 +332,20 @@ static void completion_fish_functions(FILE *to)
 		"\t\tswitch $cmd\n"
 		"\t\t\tcase '' ",
 		to);
-	for (size_t i = 0; command_at(i); i++)
-		if (strchr(command_at(i)->name, ' ') && !completion_is_repeat(i))
-			(void)fprintf(to, "'%.*s' ", (int)strcspn(command_at(i)->name, " "),
-				      command_at(i)->name);
+	for (size_t i = 0; command_at(all, i); i++)
+		if (strchr(command_at(all, i)->name, ' ') && !completion_is_repeat(all, i))
+			(void)fprintf(to, "'%.*s' ", (int)strcspn(command_at(all, i)->name, " "),
+				      command_at(all, i)->name);
 	(void)fputs("\n\t\t\t\tset cmd (string trim -- \"$cmd $word\")\n"
 		    "\t\t\t\tset valued\n"
 		    "\t\t\t\tswitch $cmd\n",
 		    to);
-	for (size_t i = 0; command_at(i); i++) {
+	for (size_t i = 0; command_at(all, i); i++) {
 		(void)fprintf(to, "\t\t\t\t\tcase '%s'\n\t\t\t\t\t\tset valued ",
-			      command_at(i)->name);
-		completion_valued(command_at(i)->options, to);
+			      command_at(all, i)->name);
+		completion_valued(command_at(all, i)->options, to);
 		(void)fprintf(to, "\n\t\t\t\t\t\tset most %d\n",
-			      command_at(i)->n_verbatim ? 1 : COMPLETION_ANY);
+			      command_at(all, i)->n_verbatim ? 1 : COMPLETION_ANY);
 	}
 	(void)fputs("\t\t\t\tend\n"
 		    "\t\t\tcase '*'\n"
@@ -372,14 +374,14 @@ static void completion_fish_functions(FILE *to)
 		    to);
 }
 
-static void fish(FILE *to)
+static void fish(const struct command_table *all, FILE *to)
 {
-	completion_fish_functions(to);
-	for (size_t i = 0; command_at(i); i++) {
-		completion_fish_word(i, to);
-		completion_fish_operand(command_at(i), to);
-		for (const struct arg_option *o = command_at(i)->options; o && o->name; o++)
-			completion_fish_option(command_at(i), o, to);
+	completion_fish_functions(all, to);
+	for (size_t i = 0; command_at(all, i); i++) {
+		completion_fish_word(all, i, to);
+		completion_fish_operand(command_at(all, i), to);
+		for (const struct arg_option *o = command_at(all, i)->options; o && o->name; o++)
+			completion_fish_option(command_at(all, i), o, to);
 	}
 	for (const struct arg_option *o = command_options; o->name; o++)
 		completion_fish_option(NULL, o, to);
@@ -387,18 +389,18 @@ static void fish(FILE *to)
 
 static const struct {
 	const char *shell;
-	void (*write)(FILE *to);
+	void (*write)(const struct command_table *all, FILE *to);
 } shells[] = {
 	{ "bash", bash },
 	{ "zsh", zsh },
 	{ "fish", fish },
 };
 
-int completion_write(const char *shell, FILE *to)
+int completion_write(const struct command_table *all, const char *shell, FILE *to)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(shells); i++) {
 		if (str_eq(shells[i].shell, shell)) {
-			shells[i].write(to);
+			shells[i].write(all, to);
 			return 0;
 		}
 	}

@@ -199,6 +199,7 @@ static bool docker_is_in(const char *list, const char *word, size_t len)
 /* ---- one line ---- */
 
 struct docker_parse {
+	const struct command_table *all; /* of ours */
 	struct docker_line *line;
 	const char *program;
 	char *theirs;                         /* the command, by its first name */
@@ -260,7 +261,7 @@ static size_t docker_take_command(struct docker_parse *p, int argc, char **argv)
 	}
 	if (p->theirs)
 		p->command = docker_find_command(p->theirs);
-	if (!n && command_find(argv, (size_t)argc, &n))
+	if (!n && command_find(p->all, argv, (size_t)argc, &n))
 		p->theirs = xstrdup(n == 2 ? two : argv[0]);
 	return n;
 }
@@ -487,7 +488,7 @@ static int docker_translate(struct docker_parse *p, int argc, char **argv, struc
 		return error_refuse(err, ERROR_UNSUPPORTED, "%s %s: %s", p->program, p->theirs,
 				    c->reason);
 	docker_push_words(p->line, c ? c->ours : p->theirs);
-	p->ours = command_find(p->line->words + first, p->line->n - first, &n_ours);
+	p->ours = command_find(p->all, p->line->words + first, p->line->n - first, &n_ours);
 	r = docker_words(p, argc - (int)n, argv + n, err);
 	if (r < 0)
 		return r;
@@ -498,9 +499,10 @@ static int docker_translate(struct docker_parse *p, int argc, char **argv, struc
 	return 0;
 }
 
-int docker_line_init(struct docker_line *l, int argc, char **argv, struct error *err)
+int docker_line_init(struct docker_line *l, const struct command_table *all, int argc, char **argv,
+		     struct error *err)
 {
-	_cleanup_(docker_parse_done) struct docker_parse p = { .line = l };
+	_cleanup_(docker_parse_done) struct docker_parse p = { .all = all, .line = l };
 	const char *slash = strrchr(argv[0], '/');
 	int before, r;
 

@@ -16,6 +16,8 @@
 /* Whether that is the name of one of them ("/usr/local/bin/docker"). */
 bool docker_is_name(const char *argv0);
 
+struct command_table;
+
 struct docker_line {
 	char **words; /* ends with NULL; the first is the program's name */
 	size_t n;
@@ -23,7 +25,8 @@ struct docker_line {
 
 /* ERROR_UNSUPPORTED and ERROR_INVALID say what cannot be done and why. docker_line_done() in any
  * case. */
-int docker_line_init(struct docker_line *l, int argc, char **argv, struct error *err);
+int docker_line_init(struct docker_line *l, const struct command_table *all, int argc, char **argv,
+		     struct error *err);
 void docker_line_done(struct docker_line *l);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/text/str.h"
 #include "cli/output/alloc.h"
+#include "cli/table/command_groups.h"
 
 /* The words of a line, parted by blanks, as the words of ours, likewise; or what is wrong. The
  * caller frees it. */
@@ -18,7 +19,7 @@ static char *translated(const char *line)
 
 	while (n < 31 && (words[n] = strsep(&rest, " ")))
 		n++;
-	if (docker_line_init(&ours, n, words, &err) < 0)
+	if (docker_line_init(&ours, &command_table, n, words, &err) < 0)
 		return xstrdup(error_text(&err));
 	all = xstrdup("");
 	for (size_t i = 1; i < ours.n; i++) {

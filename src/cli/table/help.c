@@ -35,16 +35,16 @@ static void help_options(const struct arg_option *options, FILE *to)
 	table_done(&t);
 }
 
-void help_overview(FILE *to)
+void help_overview(const struct command_table *all, FILE *to)
 {
 	struct table t = TABLE_INIT_WRAPS(2);
 
 	(void)fprintf(to, "usage: %s\n\nOwns every workload of this node.\n\ncommands:\n", usage);
-	for (size_t i = 0; command_at(i); i++) {
-		_cleanup_str_ char *name = xformat("  %s", command_at(i)->name);
+	for (size_t i = 0; command_at(all, i); i++) {
+		_cleanup_str_ char *name = xformat("  %s", command_at(all, i)->name);
 
 		table_add(&t, name);
-		table_add(&t, command_at(i)->summary);
+		table_add(&t, command_at(all, i)->summary);
 	}
 	table_write(&t, to, false);
 	table_done(&t);
@@ -53,14 +53,14 @@ void help_overview(FILE *to)
 	(void)fputs("\n`nacre help COMMAND` teaches one; `nacre doctor` looks at the host.\n", to);
 }
 
-bool help_group(const char *first, FILE *to)
+bool help_group(const struct command_table *all, const char *first, FILE *to)
 {
 	struct table t = TABLE_INIT_WRAPS(2);
 	size_t len = strlen(first);
 	bool has_any = false;
 
-	for (size_t i = 0; command_at(i); i++) {
-		const struct command *c = command_at(i);
+	for (size_t i = 0; command_at(all, i); i++) {
+		const struct command *c = command_at(all, i);
 		_cleanup_str_ char *name = xformat("  nacre %s", c->name);
 
 		if (!str_has_prefix(c->name, first) || c->name[len] != ' ')

@@ -8,11 +8,12 @@
 /* What `nacre help` says, from the table of commands. */
 
 struct command;
+struct command_table;
 
-void help_overview(FILE *to);
+void help_overview(const struct command_table *all, FILE *to);
 void help_command(const struct command *c, FILE *to);
 
 /* The commands whose first of two words is `first`. Returns false, and writes nothing, for none. */
-bool help_group(const char *first, FILE *to);
+bool help_group(const struct command_table *all, const char *first, FILE *to);
 
 #endif

@@ -128,7 +128,7 @@ static void man_terms(const char *head, const struct man_term *terms, size_t n, 
 	}
 }
 
-void man_write(FILE *to)
+void man_write(const struct command_table *all, FILE *to)
 {
 	static const struct man_term statuses[] = {
 		{ "0", "It worked, or the workload ended with 0." },
@@ -162,8 +162,8 @@ void man_write(FILE *to)
 	(void)fputs(".SH OPTIONS\nThey may stand in front of the command or behind it.\n", to);
 	man_options(command_options, to);
 	(void)fputs(".SH COMMANDS\n", to);
-	for (size_t i = 0; command_at(i); i++)
-		man_command(command_at(i), to);
+	for (size_t i = 0; command_at(all, i); i++)
+		man_command(command_at(all, i), to);
 	man_terms("EXIT STATUS", statuses, ARRAY_SIZE(statuses), to);
 	man_terms("ENVIRONMENT", variables, ARRAY_SIZE(variables), to);
 	man_terms("FILES", files, ARRAY_SIZE(files), to);

@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 
+struct command_table;
+
 /* nacre(1) in roff, from the table of commands. */
-void man_write(FILE *to);
+void man_write(const struct command_table *all, FILE *to);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Changes of an image's record: a further name, and whether it is pinned. Each holds in memory at
- * once, so that a change that is queued behind it writes it too, and is taken back where the
- * database refuses it.
+ * Changes of an image's record: a further name, whether it is pinned, and its end. Each holds in
+ * memory at once, so that a change that is queued behind it writes it too, and is taken back where
+ * the database refuses it.
  */
 
 #include <errno.h>
@@ -15,7 +15,6 @@
 #include "image/content/recording.h"
 #include "image/transfer/verdict.h"
 #include "store/root.h"
-#include "wire/name/reference.h"
 
 struct change {
 	struct image_store *store;
@@ -142,4 +141,194 @@ int image_store_pin(struct image_store *s, const char *reference, bool pinned,
 		return error_set(err, -ENOMEM, "pin an image");
 	image->pinned = pinned;
 	return change_start(c, image, err);
+}
+
+/* ---- removing ---- */
+
+struct removal {
+	struct trash_watch watch;
+	struct image_store *store;
+	struct image_record *record; /* that leaves; NULL where only a name goes */
+	char id[DIGEST_SIZE];
+	char name[REFERENCE_SIZE]; /* that goes, or "" */
+	bool released;             /* the content went before its record */
+	struct error err;
+	void (*done)(void *userdata, const struct error *err);
+	void *userdata;
+};
+
+static void removal_end(struct removal *m)
+{
+	if (m->done)
+		m->done(m->userdata, m->err.code ? &m->err : NULL);
+	free(m);
+}
+
+static void removal_gone(struct trash_watch *w)
+{
+	removal_end(container_of(w, struct removal, watch));
+}
+
+/* Takes the record's content away, and ends when it is gone. */
+static void removal_release(struct removal *m)
+{
+	struct image_record *r = TAKE_PTR(m->record);
+
+	/* One of its own, so that the watch does not end in the middle. */
+	m->watch.n_pending++;
+	if (!m->released)
+		image_record_release(m->store, r, &m->watch);
+	(void)image_record_free(r);
+	if (--m->watch.n_pending == 0)
+		removal_end(m);
+}
+
+static void removal_undo(struct removal *m)
+{
+	struct image_record *r = TAKE_PTR(m->record);
+	struct image *image = r ? &r->image : image_store_by_id(m->store, m->id);
+
+	if (r) {
+		list_remove(&r->image.link);
+		list_add_tail(&m->store->images, &r->image.link);
+	}
+	/* Another image may have taken the name meanwhile. */
+	if (image && *m->name && !image_store_by_name(m->store, m->name))
+		(void)image_store_give_name(m->store, image, m->name);
+	removal_end(m);
+}
+
+/*
+ * On a full disk the record cannot be dropped, since that writes too. Then the content goes first,
+ * which makes room, and the record is tried again; should that fail still, the next start finds an
+ * image without layers and drops it.
+ */
+static void removal_dropped_last(void *userdata, const struct error *err)
+{
+	struct removal *m = userdata;
+
+	if (err) {
+		(void)error_copy(&m->err, err);
+		(void)error_wrap(&m->err, err->code,
+				 "the image's files are gone, but not its record");
+	}
+	removal_release(m);
+}
+
+static void removal_made_room(struct trash_watch *w)
+{
+	struct removal *m = container_of(w, struct removal, watch);
+	struct error err = ERROR_INIT;
+
+	m->watch.gone = removal_gone;
+	/* What a pull has made of it meanwhile has written, or will, over the old record. */
+	if (image_store_by_id(m->store, m->id) || recording_is_under_way(m->store, m->id))
+		removal_release(m);
+	else if (root_store_drop_image(m->store->config.store, m->id, removal_dropped_last, m,
+				       &err) < 0)
+		removal_dropped_last(m, &err);
+}
+
+static void removal_make_room(struct removal *m)
+{
+	m->released = true;
+	m->watch.gone = removal_made_room;
+	m->watch.n_pending++;
+	image_record_release(m->store, m->record, &m->watch);
+	if (--m->watch.n_pending == 0)
+		removal_made_room(&m->watch);
+}
+
+static void removal_dropped(void *userdata, const struct error *err)
+{
+	struct removal *m = userdata;
+
+	FAILPOINT_AFTER("image.remove");
+	if (!err) {
+		removal_release(m);
+	} else if (err->code == -ENOSPC) {
+		removal_make_room(m);
+	} else {
+		(void)error_copy(&m->err, err);
+		removal_undo(m);
+	}
+}
+
+static void removal_unnamed(void *userdata, const struct error *err)
+{
+	struct removal *m = userdata;
+
+	if (!err) {
+		removal_end(m);
+		return;
+	}
+	(void)error_copy(&m->err, err);
+	removal_undo(m);
+}
+
+static int removal_start_name(struct removal *m, struct image *image, struct error *err)
+{
+	struct root_image view;
+	int r;
+
+	image_drop_name(image, m->name);
+	recording_overtake(m->store, m->name);
+	image_record_view(image_record_of(image), &view);
+	r = root_store_put_image(m->store->config.store, &view, NULL, 0, removal_unnamed, m, err);
+	if (r < 0)
+		(void)image_store_give_name(m->store, image, m->name);
+	return r;
+}
+
+static int removal_start_image(struct removal *m, struct image *image, struct error *err)
+{
+	int r;
+
+	r = FAILPOINT("image.remove");
+	if (r < 0)
+		return error_set(err, r, "remove an image");
+	r = root_store_drop_image(m->store->config.store, image->id, removal_dropped, m, err);
+	if (r < 0)
+		return r;
+	m->record = image_record_of(image);
+	list_remove(&image->link);
+	list_add_tail(&m->store->leaving, &image->link);
+	return 0;
+}
+
+int image_store_remove(struct image_store *s, const char *reference,
+		       void (*done)(void *userdata, const struct error *err), void *userdata,
+		       struct error *err)
+{
+	char name[REFERENCE_SIZE];
+	struct image *image = image_store_find_name(s, reference, name, err);
+	struct removal *m;
+	bool whole;
+	int r;
+
+	if (!image)
+		return err ? err->code : -ENOENT;
+	whole = !*name || strv_len(image->names) <= 1;
+	if (whole && image->n_users > 0)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "image \"%.200s\" is in use by %u container%s", reference,
+				    image->n_users, image->n_users == 1 ? "" : "s");
+	if (whole && image->pinned)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "image \"%.200s\" is pinned (see `nacre image unpin`)",
+				    reference);
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return error_set(err, -ENOMEM, "remove image \"%.200s\"", reference);
+	*m = (struct removal){ .watch = { .gone = removal_gone },
+			       .store = s,
+			       .err = ERROR_INIT,
+			       .done = done,
+			       .userdata = userdata };
+	(void)str_copy(m->id, sizeof(m->id), image->id);
+	(void)str_copy(m->name, sizeof(m->name), whole ? "" : name);
+	r = whole ? removal_start_image(m, image, err) : removal_start_name(m, image, err);
+	if (r < 0)
+		free(m);
+	return r;
 }

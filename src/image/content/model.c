@@ -17,6 +17,8 @@
 #include "image/transfer/verdict.h"
 #include "store/root.h"
 
+#define STORE_PREFIX_MIN 6
+
 /* ---- records ---- */
 
 static int image_record_copy(struct image_record *r, const struct root_image *from)
@@ -526,4 +528,96 @@ void trash_tally(const struct image_store *s, struct tally *t)
 
 	list_for_each (entry, &s->trash, struct trash, link)
 		tally_may(t, entry->kind ?: "staging", entry->kind ? entry->from : entry->name);
+}
+
+/* ---- finding ---- */
+
+const struct list *image_store_list(const struct image_store *s)
+{
+	return &s->images;
+}
+
+static int store_not_found(const char *reference, struct error *err)
+{
+	return error_refuse(err, ERROR_NOT_FOUND, "there is no image \"%.300s\"", reference);
+}
+
+static struct image *store_find_digest(const struct image_store *s, const char *digest)
+{
+	struct image *found = NULL;
+	struct image *i;
+
+	list_for_each (i, &s->images, struct image, link) {
+		if (str_eq(i->id, digest) || str_eq(i->digest, digest))
+			return i;
+	}
+	/* Of an index that several platforms were pulled by, the one that came last. */
+	list_for_each (i, &s->images, struct image, link)
+		if (image_has_origin(i, digest))
+			found = i;
+	return found;
+}
+
+/* The image whose id begins with these digits: 1 and *ret, 0 where there is none, or ERROR_INVALID.
+ */
+static int store_find_prefix(const struct image_store *s, const char *digits, struct image **ret,
+			     struct error *err)
+{
+	size_t len = strlen(digits);
+	struct image *found = NULL;
+	struct image *i;
+
+	if (len < STORE_PREFIX_MIN || len > DIGEST_HEX_LEN ||
+	    strspn(digits, "0123456789abcdef") != len)
+		return 0;
+	list_for_each (i, &s->images, struct image, link) {
+		if (!str_has_prefix(digest_hex(i->id), digits))
+			continue;
+		if (found)
+			return error_refuse(err, ERROR_INVALID,
+					    "\"%s\" is the beginning of more than one image id",
+					    digits);
+		found = i;
+	}
+	*ret = found;
+	return found != NULL;
+}
+
+struct image *image_store_find_name(struct image_store *s, const char *reference,
+				    char ret_name[REFERENCE_SIZE], struct error *err)
+{
+	struct image *image = NULL;
+	struct reference ref;
+	int r;
+
+	*ret_name = '\0';
+	if (digest_is_valid(reference))
+		image = store_find_digest(s, reference);
+	else if (reference_parse(&ref, reference, err) == 0) {
+		reference_format(&ref, ret_name);
+		image = *ref.digest ? store_find_digest(s, ref.digest)
+				    : image_store_by_name(s, ret_name);
+		if (*ref.digest)
+			*ret_name = '\0';
+	} else if (str_has_prefix(reference, "sha256:")) {
+		reference += strlen("sha256:");
+	} else if (!digest_is_hex(reference)) {
+		return NULL;
+	}
+	if (image)
+		return image;
+	if (err)
+		*err = (struct error)ERROR_INIT;
+	*ret_name = '\0';
+	r = store_find_prefix(s, reference, &image, err);
+	if (r == 0)
+		(void)store_not_found(reference, err);
+	return image;
+}
+
+struct image *image_store_find(struct image_store *s, const char *reference, struct error *err)
+{
+	char name[REFERENCE_SIZE];
+
+	return image_store_find_name(s, reference, name, err);
 }

@@ -14,6 +14,7 @@
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "wire/name/digest.h"
+#include "wire/name/reference.h"
 
 /*
  * What this area keeps in memory: images with their names, and the content that they share,
@@ -120,6 +121,9 @@ void image_record_view(const struct image_record *r, struct root_image *ret);
 struct image *image_store_by_id(const struct image_store *s, const char *id);
 /* The image that has this full name. */
 struct image *image_store_by_name(const struct image_store *s, const char *name);
+/* image_store_find(); *ret_name: the full name, where the reference was one of the image's. */
+struct image *image_store_find_name(struct image_store *s, const char *reference,
+				    char ret_name[REFERENCE_SIZE], struct error *err);
 bool image_has_name(const struct image *image, const char *name);
 /* Whether a registry had it by this digest. */
 bool image_has_origin(const struct image *image, const char *digest);

@@ -181,7 +181,7 @@ static void recording_image_done(void *userdata, const struct error *err)
 		i->err = *err;
 	/* Whoever cancels wants it gone, also when that came too late. */
 	if (!err && i->cancelled && fresh && !r->record)
-		(void)image_store_remove(i->store, r->id, NULL, NULL, NULL);
+		i->unwanted(i, r->id);
 	recording_image_free(r);
 	if (--i->n_pending == 0)
 		i->done(i);

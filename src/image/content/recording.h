@@ -23,7 +23,8 @@ struct recording {
 	const char *source;                  /* where the images came from (image.h) */
 	const char *origin;                  /* one of image.h's; "": none */
 	const struct image_verdict *verdict; /* of the policy; NULL: it was not asked */
-	bool cancelled; /* set at any time: images that come into the list are removed again */
+	bool cancelled; /* set at any time: images that come into the list are unwanted */
+	void (*unwanted)(struct recording *r, const char *id);
 	void (*done)(struct recording *r);
 	struct error err; /* the first that went wrong */
 	unsigned n_pending;

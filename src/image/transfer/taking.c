@@ -75,6 +75,11 @@ static void taking_record_done(struct recording *r)
 	t->ops->recorded(t);
 }
 
+static void taking_unwanted(struct recording *r, const char *id)
+{
+	(void)image_store_remove(r->store, id, NULL, NULL, NULL);
+}
+
 int taking_record(struct taking *t, const char *name, const char *source, const char *origin,
 		  const struct image_verdict *verdict)
 {
@@ -84,6 +89,7 @@ int taking_record(struct taking *t, const char *name, const char *source, const 
 					   .source = source,
 					   .origin = origin,
 					   .verdict = verdict,
+					   .unwanted = taking_unwanted,
 					   .done = taking_record_done,
 					   .err = ERROR_INIT };
 	if (recording_start(&t->recording))

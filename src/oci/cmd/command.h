@@ -14,8 +14,11 @@
 #define OCI_ROOT_DEFAULT "/run/nacre/oci"
 #define OCI_OPERANDS_ANY ((size_t)-1)
 
+struct oci_table;
+
 /* What holds for the whole run. */
 struct oci {
+	const struct oci_table *table;
 	const char *root;
 	bool systemd_cgroup;
 	char **argv; /* of the process, to execute it again */
@@ -33,15 +36,16 @@ struct oci_command {
 	int (*run)(const struct oci *oci, const struct args *args, struct error *err);
 };
 
-extern const struct oci_command oci_commands[];
-extern const size_t n_oci_commands;
-extern const struct arg_option oci_options[]; /* before the command */
+struct oci_table {
+	const struct oci_command *commands;
+	size_t n;
+	const struct arg_option *options; /* before the command */
+};
 
-const struct oci_command *oci_command_find(const char *name);
+/* The one of all commands, for main.c, which hands it to those who show it. */
+extern const struct oci_table oci_table;
 
-void oci_help_overview(FILE *to);
+void oci_help_overview(const struct oci_table *t, FILE *to);
 void oci_help_command(const struct oci_command *c, FILE *to);
-/* nacre-oci(1), in roff. */
-void oci_help_man(FILE *to);
 
 #endif

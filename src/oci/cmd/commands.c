@@ -33,7 +33,7 @@
 		"no-new-keyring", 0, NULL, "keep the caller's session keyring"                     \
 	}
 
-const struct arg_option oci_options[] = {
+static const struct arg_option options_before[] = {
 	{ "root", 0, "DIR", "where the state of containers is, else " OCI_ROOT_DEFAULT },
 	{ "log", 0, "FILE", "write errors and warnings there, too" },
 	{ "log-format", 0, "FORM", "text or json" },
@@ -182,7 +182,7 @@ static const struct arg_option options_spec[] = {
 
 static const struct arg_option options_none[] = { OPTION_END };
 
-const struct oci_command oci_commands[] = {
+static const struct oci_command commands[] = {
 	{ "create", "ID", "make a container that waits for start",
 	  "Does everything but execute the program. Hooks of the kinds prestart, createRuntime\n"
 	  "and createContainer run. A container that cannot be made leaves nothing behind.",
@@ -228,12 +228,4 @@ const struct oci_command oci_commands[] = {
 	{ "man", "", "print nacre-oci(1)", NULL, options_none, 0, 0, 0, oci_man },
 };
 
-const size_t n_oci_commands = ARRAY_SIZE(oci_commands);
-
-const struct oci_command *oci_command_find(const char *name)
-{
-	for (size_t i = 0; i < n_oci_commands; i++)
-		if (str_eq(oci_commands[i].name, name))
-			return &oci_commands[i];
-	return NULL;
-}
+const struct oci_table oci_table = { commands, ARRAY_SIZE(commands), options_before };

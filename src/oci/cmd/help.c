@@ -21,17 +21,17 @@ static void help_options(const struct arg_option *o, FILE *to)
 	}
 }
 
-void oci_help_overview(FILE *to)
+void oci_help_overview(const struct oci_table *t, FILE *to)
 {
 	(void)fputs(
 		"usage: nacre-oci [OPTION…] COMMAND …\n\n"
 		"Runs containers of OCI bundles, for podman, containerd, Docker and by hand.\n\n"
 		"commands:\n",
 		to);
-	for (size_t i = 0; i < n_oci_commands; i++)
-		(void)fprintf(to, "  %-12s %s\n", oci_commands[i].name, oci_commands[i].summary);
+	for (size_t i = 0; i < t->n; i++)
+		(void)fprintf(to, "  %-12s %s\n", t->commands[i].name, t->commands[i].summary);
 	(void)fputs("\noptions before the command:\n", to);
-	help_options(oci_options, to);
+	help_options(t->options, to);
 }
 
 void oci_help_command(const struct oci_command *c, FILE *to)
@@ -79,7 +79,7 @@ static void man_options(const struct arg_option *o, FILE *to)
 	}
 }
 
-void oci_help_man(FILE *to)
+static void man_page(const struct oci_table *t, FILE *to)
 {
 	(void)fprintf(to,
 		      ".TH NACRE\\-OCI 1 \"\" \"nacre %s\"\n.SH NAME\nnacre\\-oci \\- runs "
@@ -90,10 +90,10 @@ void oci_help_man(FILE *to)
 		      "daemon. An error is a sentence on standard error and in the file of "
 		      "\\-\\-log, and exit status 1.\n.SH OPTIONS\n",
 		      NACRE_VERSION);
-	man_options(oci_options, to);
+	man_options(t->options, to);
 	(void)fputs(".SH COMMANDS\n", to);
-	for (size_t i = 0; i < n_oci_commands; i++) {
-		const struct oci_command *c = &oci_commands[i];
+	for (size_t i = 0; i < t->n; i++) {
+		const struct oci_command *c = &t->commands[i];
 
 		(void)fprintf(to, ".SS %s ", c->name);
 		man_text(c->operands, to);
@@ -111,9 +111,8 @@ void oci_help_man(FILE *to)
 
 int oci_man(const struct oci *oci, const struct args *args, struct error *err)
 {
-	(void)oci;
 	(void)args;
 	(void)err;
-	oci_help_man(stdout);
+	man_page(oci->table, stdout);
 	return EXIT_SUCCESS;
 }

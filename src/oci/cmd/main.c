@@ -22,6 +22,14 @@ static void print_version(void)
 	(void)printf("nacre-oci version %s\nspec: 1.3.0\n", NACRE_VERSION);
 }
 
+static const struct oci_command *command_find(const char *name)
+{
+	for (size_t i = 0; i < oci_table.n; i++)
+		if (str_eq(oci_table.commands[i].name, name))
+			return &oci_table.commands[i];
+	return NULL;
+}
+
 /* Behind the global options: the command's own words. */
 static int run_command(const struct oci *oci, const struct oci_command *c, int argc, char **argv,
 		       struct error *err)
@@ -49,6 +57,7 @@ static int run_command(const struct oci *oci, const struct oci_command *c, int a
 static int run_words(const struct args *global, char **argv, struct error *err)
 {
 	const struct oci oci = {
+		.table = &oci_table,
 		.root = args_value(global, "root") ?: OCI_ROOT_DEFAULT,
 		.systemd_cgroup = args_flag(global, "systemd-cgroup"),
 		.argv = argv,
@@ -66,14 +75,14 @@ static int run_words(const struct args *global, char **argv, struct error *err)
 	}
 	if (args_flag(global, "help") || global->n_operands == 0 ||
 	    str_eq(global->operands[0], "help")) {
-		c = global->n_operands > 1 ? oci_command_find(global->operands[1]) : NULL;
+		c = global->n_operands > 1 ? command_find(global->operands[1]) : NULL;
 		if (c)
 			oci_help_command(c, stdout);
 		else
-			oci_help_overview(stdout);
+			oci_help_overview(&oci_table, stdout);
 		return EXIT_SUCCESS;
 	}
-	c = oci_command_find(global->operands[0]);
+	c = command_find(global->operands[0]);
 	if (!c)
 		return error_refuse(err, ERROR_INVALID, "unknown command \"%.60s\"",
 				    global->operands[0]);
@@ -86,7 +95,7 @@ int oci_main(int n_words, char **words, char **argv)
 	struct error err = ERROR_INIT;
 	int r;
 
-	r = args_parse(&global, oci_options, NULL, 1, n_words, words, &err);
+	r = args_parse(&global, oci_table.options, NULL, 1, n_words, words, &err);
 	if (r == 0)
 		r = run_words(&global, argv, &err);
 	if (r < 0) {
