@@ -29,6 +29,7 @@ int instance_record_save(struct run_store *s, const struct instance *i, struct e
 		.reason = i->reason,
 		.created_at = i->created_at,
 		.request = i->request,
+		.handle = i->handle,
 		.settings = i->settings ? i->settings : "",
 	};
 
@@ -62,6 +63,7 @@ static int instance_record_adopt(void *data, const struct run_instance *r)
 		.host_network = r->host_network,
 		.created_at = r->created_at,
 		.request = r->request,
+		.handle = r->handle,
 		.settings = r->settings,
 		.kernel = r->kernel,
 		.choice.kind = instance_kind_of(r->kind),

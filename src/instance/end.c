@@ -166,7 +166,7 @@ void instance_end_nested(struct instance *i)
 		return;
 	}
 	i->n_asked++;
-	above->ops->end(above, name_last(i->path), instance_on_end, i);
+	above->ops->end(above, i->handle, instance_on_end, i);
 }
 
 void instance_fail(struct instance *i, const struct error *err)

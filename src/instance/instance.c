@@ -75,6 +75,7 @@ static struct instance *instance_alloc(struct instances *all, struct instance *p
 	list_init(&i->waiters);
 	instance_init_sources(i);
 	(void)str_copy(i->path, sizeof(i->path), path);
+	(void)str_copy(i->handle, sizeof(i->handle), name_last(path));
 	i->created_at = clock_real();
 	return i;
 }
@@ -113,7 +114,7 @@ static int instance_connect_nested(struct instance *i, struct error *err)
 {
 	int r;
 
-	r = i->parent->peer->ops->child(i->parent->peer, name_last(i->path), &i->peer);
+	r = i->parent->peer->ops->child(i->parent->peer, i->handle, &i->peer);
 	if (r < 0)
 		return error_set(err, r, "reach instance %s", i->path);
 	r = place_open_cgroup(i, err);
@@ -163,7 +164,7 @@ static int instance_spawn_nested(struct instance *i, struct error *err)
 	} else {
 		loop_timer_set(&i->timer, INSTANCE_NESTED_LIMIT);
 		i->n_asked++;
-		above->ops->spawn(above, name_last(i->path),
+		above->ops->spawn(above, i->handle,
 				  &(struct peer_shares){ .network = i->host_network,
 							 .pids = i->host_pids,
 							 .ipc = i->host_ipc,
@@ -219,8 +220,8 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 	i->host_uts = spec->host_uts;
 	i->volumes = spec->volumes;
 	if (!str_empty(spec->cgroup_parent) &&
-	    str_printf(i->cgroup, sizeof(i->cgroup), "%s/inst.%s", spec->cgroup_parent,
-		       spec->name) < 0)
+	    str_printf(i->cgroup, sizeof(i->cgroup), "%s/inst.%s", spec->cgroup_parent, i->handle) <
+		    0)
 		return -ENAMETOOLONG;
 	i->choice = spec->choice;
 	if (spec->nic)
@@ -248,6 +249,23 @@ static void instance_withdraw(struct instance *i)
 	(void)instance_free(i);
 }
 
+static bool instance_handle_is_taken(const struct instance *i)
+{
+	const struct instance *other;
+
+	list_for_each (other, &i->all->list, struct instance, link)
+		if (other != i && other->state != INSTANCE_GONE && other->parent == i->parent &&
+		    str_eq(other->handle, i->handle))
+			return true;
+	return false;
+}
+
+static void instance_choose_handle(struct instance *i)
+{
+	for (unsigned n = 2; instance_handle_is_taken(i); n++)
+		name_number(i->handle, name_last(i->path), n);
+}
+
 /* Known by its path and its id, with all that it was asked to be. */
 static int instance_make(struct instances *all, struct instance *parent,
 			 const struct instance_spec *spec, struct instance **ret, struct error *err)
@@ -260,6 +278,8 @@ static int instance_make(struct instances *all, struct instance *parent,
 	if (r < 0)
 		return r;
 	i = instance_alloc(all, parent, path);
+	if (i && all->renamed)
+		instance_choose_handle(i);
 	r = i ? instance_take(i, spec) : -ENOMEM;
 	if (r < 0) {
 		(void)instance_free(i);
@@ -395,6 +415,31 @@ int instance_kill_cell(struct instance *i, const char *cell)
 		return r;
 	(void)str_printf(path, sizeof(path), "%s/cgroup.kill", dir);
 	return fd_write_file(i->cgroup_fd, path, "1");
+}
+
+int instance_reserve_rename(struct instance *i)
+{
+	return map_reserve(&i->all->by_path, 2);
+}
+
+void instance_rename(struct instance *i, const char *path)
+{
+	struct map *by_path = &i->all->by_path;
+	bool known = map_get(by_path, i->path) == i;
+	int r = 0;
+
+	if (known)
+		(void)map_remove(by_path, i->path);
+	(void)str_copy(i->path, sizeof(i->path), path);
+	i->all->renamed = true;
+	if (known)
+		r = map_add(by_path, i->path, i);
+	assert(r == 0);
+}
+
+int instance_save(struct instance *i, struct error *err)
+{
+	return i->all->config.save(i->all->config.userdata, i, err);
 }
 
 int instance_set_settings(struct instance *i, const char *settings, struct error *err)
@@ -547,6 +592,9 @@ int instance_adopt(struct instances *all, const struct instance_record *r, struc
 		(void)instance_free(i);
 		return ret;
 	}
+	if (!str_empty(r->handle))
+		(void)str_copy(i->handle, sizeof(i->handle), r->handle);
+	all->renamed = all->renamed || !str_eq(i->handle, name_last(i->path));
 	(void)str_copy(i->reason, sizeof(i->reason), r->reason);
 	(void)str_copy(i->cgroup, sizeof(i->cgroup), r->cgroup);
 	(void)str_copy(i->kernel, sizeof(i->kernel), r->kernel ? r->kernel : "");

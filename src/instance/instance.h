@@ -70,6 +70,13 @@ void instance_drop_disk(struct instance *i, const char *name);
 /* A volume for it: provider.h, put_volume(). Only where instance_is_remote(). */
 int instance_put_volume(struct instance *i, const char *name, int mount_fd, bool read_only,
 			peer_done_fn done, void *userdata, struct error *err);
+/* Another path, which is free, for one that nothing is in; its keeper and its cgroup go on under
+ * its handle. Nothing is recorded. Behind instance_reserve_rename() (0 or -ENOMEM) it is done, and
+ * can be undone once. */
+int instance_reserve_rename(struct instance *i);
+void instance_rename(struct instance *i, const char *path);
+/* What it is recorded as. */
+int instance_save(struct instance *i, struct error *err);
 /* In the place of those that it was made with. */
 int instance_set_settings(struct instance *i, const char *settings, struct error *err);
 /* done as that of instance_create(), for one that is there: at once with err without memory. */
@@ -98,6 +105,7 @@ void instances_forget_waiter(struct instances *all, const void *userdata);
  * and nothing was ended. */
 struct instance_record {
 	const char *id, *path, *owner, *reason, *cgroup, *request, *settings, *kernel;
+	const char *handle; /* NULL or "": the last label of path */
 	struct instance_choice choice;
 	struct instance_machine machine;
 	int state;

@@ -24,13 +24,12 @@ static void instance_peer_child_end(void *userdata, const char *name, const char
 {
 	struct instance *i = userdata;
 	struct instance *below;
-	char path[NAME_PATH_MAX + NAME_LABEL_MAX + 2];
 
-	(void)snprintf(path, sizeof(path), "%s%s%s", i->path, i->path[0] ? "/" : "", name);
-	below = map_get(&i->all->by_path, path);
 	/* Of one that has not been made yet, that is the end of the last one of this name. */
-	if (below && !instance_is_own(below) && below->peer)
-		instance_note_end(below, reason);
+	list_for_each (below, &i->all->list, struct instance, link)
+		if (below->parent == i && str_eq(below->handle, name) &&
+		    !instance_has_ended(below) && !instance_is_own(below) && below->peer)
+			instance_note_end(below, reason);
 }
 
 static void instance_peer_synced(void *userdata)

@@ -85,6 +85,9 @@ struct instance {
 	char kernel[INSTANCE_KERNEL_MAX]; /* release of its own; "" : it has that of its parent */
 	char id[ID_SIZE];
 	char path[NAME_PATH_MAX + 1];
+	/* What the keeper above and the cgroups call it: the last label of the path that it was
+	 * made with, unless an instance that was renamed has that. */
+	char handle[NAME_LABEL_MAX + 1];
 	char owner[ID_SIZE]; /* the workload that it was made for, or "" */
 	enum instance_state state;
 	char reason[INSTANCE_REASON_MAX];
@@ -177,6 +180,7 @@ struct instances {
 	struct map by_path;
 	struct map by_id;
 	int keepers_fd;      /* run directory's "i" */
+	bool renamed;        /* one of them may have a handle that is not in its path */
 	struct spare *spare; /* NULL: keepers are made when they are needed only */
 	int exe_fd;
 	struct loop_timer upgrade_timer;

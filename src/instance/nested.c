@@ -52,7 +52,7 @@ static void nested_on_disk(void *userdata, const struct error *err)
 {
 	struct instance *i = userdata;
 	struct error own = ERROR_INIT;
-	struct peer_machine machine = { .name = name_last(i->path),
+	struct peer_machine machine = { .name = i->handle,
 					.tools = i->tools,
 					.memory = i->machine.memory,
 					.cpus = i->machine.cpus };

@@ -22,7 +22,7 @@ void place_group_name(const struct instance *i, char ret[NAME_LABEL_MAX + 8])
 	else if (instance_is_node(i))
 		(void)str_copy(ret, NAME_LABEL_MAX + 8, "node");
 	else
-		(void)str_printf(ret, NAME_LABEL_MAX + 8, "inst.%s", name_last(i->path));
+		(void)str_printf(ret, NAME_LABEL_MAX + 8, "inst.%s", i->handle);
 }
 
 int place_remove_dir(struct instance *i)

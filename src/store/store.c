@@ -39,6 +39,7 @@ static const struct sql_column instance_columns[] = {
 	SQL_COLUMN(run_instance, machine_memory, SQL_U64),
 	SQL_COLUMN(run_instance, machine_room, SQL_U64),
 	SQL_COLUMN(run_instance, machine_cpus, SQL_UNSIGNED),
+	SQL_COLUMN(run_instance, handle, SQL_TEXT),
 };
 
 static const struct sql_column workload_columns[] = {
@@ -67,6 +68,7 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, restart_count, SQL_UNSIGNED),
 	SQL_COLUMN(run_workload, restart_delay, SQL_U64),
 	SQL_COLUMN(run_workload, stopped, SQL_BOOL),
+	SQL_COLUMN(run_workload, handle, SQL_TEXT),
 };
 
 static const struct sql_column wish_columns[] = {
@@ -210,6 +212,8 @@ static const char *const run_migrations[] = {
 	 "CREATE TRIGGER workload_gone_wish AFTER DELETE ON workload"
 	 " BEGIN DELETE FROM wish WHERE id=OLD.id; END"),
 	"CREATE TABLE restored(one INTEGER PRIMARY KEY)",
+	("ALTER TABLE instance ADD COLUMN handle TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE workload ADD COLUMN handle TEXT NOT NULL DEFAULT ''"),
 };
 
 static const struct sql_schema run_schema = {

@@ -42,6 +42,7 @@ struct run_instance {
 	uint64_t created_at;
 	const char *request;  /* base/text/request.h */
 	const char *settings; /* as those of a container */
+	const char *handle;   /* instance/model.h; "": the last label of its path */
 	const char *kind_reason;
 	const char *kernel;                    /* release, where it is its own; or "" */
 	uint64_t machine_memory, machine_room; /* bytes; 0: no machine of its own */
@@ -61,6 +62,7 @@ struct run_workload {
 	const char *reason;
 	uint64_t created_at;
 	const char *request; /* base/text/request.h */
+	const char *handle;  /* pod/workload/model.h; "": the last label of its path */
 	const char *comment;
 	const char *settings;      /* as those of a container */
 	const char *instance_kind; /* of the instance that is made for it; "": none is */

@@ -46,6 +46,7 @@ static struct run_workload workload(const char *id, uint64_t created)
 				      .network = "pod",
 				      .auto_remove = true,
 				      .reason = "",
+				      .handle = id,
 				      .created_at = created };
 }
 
@@ -258,6 +259,8 @@ static void brings_records_of_cells_along(void)
 				   "DROP TABLE restored;"
 				   "DROP TRIGGER workload_gone_wish;"
 				   "DROP TABLE wish;"
+				   "ALTER TABLE instance DROP COLUMN handle;"
+				   "ALTER TABLE workload DROP COLUMN handle;"
 				   "DROP TABLE forward;"
 				   "DROP TRIGGER workload_gone_mirror;"
 				   "DROP TABLE mirror;"

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """create, start, restart: what has ended runs again with its files; judged by its files, the kernel's processes and its log."""
 import os
+import unittest
 
 import grpc
 
+import faults
 import nacre_test
 from nacre_test import nacre_pb2, runtime_pb2, until
 
@@ -178,3 +180,102 @@ class Create(LifeTest):
         self.logged("i/c", "1")
         self.node.cli("restart", "i/c")
         self.logged("i/c", "1", "2")
+
+
+class Rename(LifeTest):
+    def rename(self, target, name):
+        return self.node.workloads.Rename(nacre_pb2.RenameRequest(target=target, name=name)).workload
+
+    def test_pods_cells_and_executables_go_on(self):
+        self.run_pod("pod")
+        self.node.cli("cell", "--name", "cell", "busybox", "sh", "-c", STAY)
+        execute = self.node.spawn_cli("execute", "--keep", "--name", "exe", "--", "sleep", "1000")
+        self.addCleanup(execute.communicate)
+        until(lambda: self.node.cli("inspect", "exe", check=False).returncode == 0 and self.show("exe")["state"] == "running", what="it runs")
+        before = {name: self.show(name) for name in ("pod", "cell", "exe")}
+        groups = {name: nacre_test.host.read(f"/proc/{before[name]['containers'][0]['pid']}/cgroup") for name in before}
+        with nacre_test.Events(self.node) as events:
+            for name in before:
+                self.node.cli("rename", name, name + "-2")
+                events.wait(name + "-2", "renamed", object="workload")
+        self.assertEqual(sorted(n + "-2" for n in before), sorted(w["name"] for w in self.node.json("ps")))
+        # Others take the names while these live; nobody's group is another's.
+        for again in range(2):
+            for name, w in before.items():
+                now = self.show(name + "-2")
+                self.assertEqual((w["id"], w["containers"][0]["pid"], "running"), (now["id"], now["containers"][0]["pid"], now["state"]))
+                self.refused(Code.NOT_FOUND, "", self.node.workloads.Inspect, request=nacre_pb2.InspectRequest(target=name))
+            if not again:
+                self.node.restart()
+        self.run_pod("pod")
+        self.node.cli("cell", "--name", "cell", "busybox", "sh", "-c", STAY)
+        for name in ("pod", "cell"):
+            pid = self.show(name)["containers"][0]["pid"]
+            self.assertNotEqual(groups[name], nacre_test.host.read(f"/proc/{pid}/cgroup"))
+            self.logged(name + "-2", "1")
+            self.assertEqual("hi\n", self.node.cli("exec", name + "-2", "echo", "hi").stdout)
+            self.assertIn("sleep", self.node.cli("processes", name + "-2").stdout)
+        self.node.restart()
+        self.assertEqual("", self.node.cli("check").stdout)
+        # The end of one is not the end of the other.
+        self.node.cli("stop", "cell-2", "pod-2", "exe-2")
+        self.assertEqual(["running", "running"], [self.show(name)["state"] for name in ("pod", "cell")])
+        self.node.cli("start", "cell-2", "pod-2")
+        self.logged("cell-2", "1", "2")
+        self.logged("pod-2", "1", "2")
+        self.assertEqual("pod-2\n", self.node.cli("exec", "pod-2", "hostname").stdout)
+        self.node.cli("rm", "-f", "--all")
+        self.nothing_left()
+
+    def test_in_an_instance_and_by_policy(self):
+        self.node.cli("spawn", "--name", "inner")
+        self.node.cli("run", "-d", "--in", "inner", "--name", "p", "busybox", "sh", "-c", STAY)
+        self.node.cli("run", "-d", "--name", "again", "--restart", "on-failure", "busybox", "sh", "-c", COUNT + "; [ $(wc -l < /runs) -ge 2 ] || { sleep 0.5; exit 1; }")
+        self.node.cli("rename", "again", "named")
+        self.assertEqual("inner/q", self.rename("inner/p", "q").name)
+        self.node.cli("run", "-d", "--in", "inner", "--name", "p", "busybox", "sh", "-c", STAY)
+        self.node.cli("stop", "inner/p")
+        self.assertEqual(("running", "exited"), (self.show("inner/q")["state"], self.show("inner/p")["state"]))
+        self.node.restart()
+        self.assertEqual("hi\n", self.node.cli("exec", "inner/q", "echo", "hi").stdout)
+        self.node.cli("stop", "inner/q")
+        until(lambda: self.show("named")["state"] == "exited", what="its policy has started it again")
+        self.logged("named", "1", "2")
+
+    def test_what_has_ended(self):
+        self.run_pod("over", script=COUNT)
+        self.node.cli("wait", "over")
+        self.rename("over", "done")
+        self.node.restart()
+        self.node.cli("start", "done")
+        self.logged("done", "1", "2")
+        self.node.cli("rename", "done", "done")
+
+    def test_refused(self):
+        self.node.cli("spawn", "--name", "inner")
+        self.run_pod("web")
+        self.run_pod("db")
+        self.node.cli("run", "-d", "--in", "web", "--name", "below", "busybox", "sleep", "1000")
+        for target, name, code, words in (
+                ("db", "web", Code.ALREADY_EXISTS, "name: web is taken by a pod"), ("db", "inner", Code.ALREADY_EXISTS, "name: inner is taken by an instance"),
+                ("db", "", Code.INVALID_ARGUMENT, "name: required"), ("db", "A_b", Code.INVALID_ARGUMENT, "name: \"A_b\" is no name"),
+                ("db", "a/b", Code.INVALID_ARGUMENT, "name: "), ("db", "x" * 64, Code.INVALID_ARGUMENT, "name: "),
+                ("nobody", "x", Code.NOT_FOUND, "target: there is no workload"), ("", "x", Code.INVALID_ARGUMENT, "target: required"),
+                ("inner", "x", Code.UNIMPLEMENTED, "target: inner is an instance"),
+                ("web", "x", Code.FAILED_PRECONDITION, "web is around web/below")):
+            with self.subTest(target=target, name=name):
+                self.refused(code, words, self.node.workloads.Rename, request=nacre_pb2.RenameRequest(target=target, name=name))
+
+    @unittest.skipUnless(faults.has_faults(), "this build has no failpoints")
+    def test_what_cannot_be_recorded_has_its_name(self):
+        self.run_pod("web")
+        for place, name in (("workload.rename=error:28", "web"), ("workload.rename+=exit", "db")):
+            self.node.stop()
+            self.node.start(env={"NACRE_FAILPOINT": place})
+            with self.assertRaises(grpc.RpcError):
+                self.rename("web", "db")
+            if "exit" in place:
+                self.node.wait()
+                self.node.start()
+            self.assertEqual([name], [w["name"] for w in self.node.json("ps")])
+            self.assertEqual("hi\n", self.node.cli("exec", name, "echo", "hi").stdout)

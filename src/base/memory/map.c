@@ -86,12 +86,12 @@ static struct map_slot *map_find(const struct map *m, const char *key, uint64_t 
 	}
 }
 
-/* Lays the live entries out anew, at most half full with one more; the dead are gone then. */
-static int map_resize(struct map *m)
+/* Lays the live entries out anew, at most half full with n more; the dead are gone then. */
+static int map_resize(struct map *m, size_t n)
 {
 	struct map next = { .size = MAP_SIZE_MIN, .n = m->n, .n_used = m->n };
 
-	while (next.size < (m->n + 1) * 2)
+	while (next.size < (m->n + n) * 2)
 		next.size *= 2;
 	next.slots = calloc(next.size, sizeof(*next.slots));
 	if (!next.slots)
@@ -104,17 +104,20 @@ static int map_resize(struct map *m)
 	return 0;
 }
 
+int map_reserve(struct map *m, size_t n)
+{
+	return (m->n_used + n) * 4 > m->size * 3 ? map_resize(m, n) : 0;
+}
+
 int map_add(struct map *m, const char *key, void *value)
 {
 	uint64_t hash = map_hash(key);
 	struct map_slot *s;
 	int r;
 
-	if ((m->n_used + 1) * 4 > m->size * 3) {
-		r = map_resize(m);
-		if (r < 0)
-			return r;
-	}
+	r = map_reserve(m, 1);
+	if (r < 0)
+		return r;
 	s = map_find(m, key, hash);
 	if (s->key)
 		return -EEXIST;

@@ -27,6 +27,9 @@ struct map {
 void map_done(struct map *m);
 /* 0; -EEXIST where the key is there already; -ENOMEM. */
 int map_add(struct map *m, const char *key, void *value) _must_check_;
+/* Room for n more: the next n of map_add() do not fail for want of memory, whatever map_remove()
+ * takes out in between. 0 or -ENOMEM. */
+int map_reserve(struct map *m, size_t n) _must_check_;
 /* NULL where there is none. */
 void *map_get(const struct map *m, const char *key);
 /* Returns the value that was removed, or NULL. */

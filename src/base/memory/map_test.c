@@ -112,5 +112,24 @@ static void walk_with_removal(void)
 	map_done(&m);
 }
 
+static void room(void)
+{
+	struct map m = MAP_INIT;
+	const struct map_slot *slots;
+
+	entries_init();
+	CHECK_INT(map_reserve(&m, 2), 0);
+	slots = m.slots;
+	for (size_t i = 0; i < 10; i++) {
+		CHECK_INT(map_reserve(&m, 2), 0);
+		slots = m.slots;
+		CHECK_INT(map_add(&m, entries[i].key, &entries[i]), 0);
+		CHECK(map_remove(&m, entries[i].key) == &entries[i]);
+		CHECK_INT(map_add(&m, entries[i + 10].key, &entries[i]), 0);
+		CHECK(m.slots == slots);
+	}
+	map_done(&m);
+}
+
 UNIT_MAIN({ "small", small }, { "large", large }, { "churn", churn },
-	  { "walk with removal", walk_with_removal })
+	  { "walk with removal", walk_with_removal }, { "room", room })

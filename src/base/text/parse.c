@@ -138,3 +138,11 @@ const char *name_last(const char *path)
 
 	return slash ? slash + 1 : path;
 }
+
+void name_number(char ret[NAME_LABEL_MAX + 1], const char *label, unsigned n)
+{
+	char number[16];
+	int len = snprintf(number, sizeof(number), "-%u", n);
+
+	(void)snprintf(ret, NAME_LABEL_MAX + 1, "%.*s%s", NAME_LABEL_MAX - len, label, number);
+}

@@ -38,5 +38,7 @@ bool name_is_path(const char *s);
 size_t name_depth(const char *path);
 /* The last label of a path. */
 const char *name_last(const char *path);
+/* "LABEL-N", of a label that is cut where both are too long for one. */
+void name_number(char ret[NAME_LABEL_MAX + 1], const char *label, unsigned n);
 
 #endif

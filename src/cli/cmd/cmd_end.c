@@ -181,6 +181,19 @@ int cmd_unpause(const struct cli *cli, const struct args *args)
 					     &nacre__v1__unpause_response__descriptor, false });
 }
 
+int cmd_rename(const struct cli *cli, const struct args *args)
+{
+	Nacre__V1__RenameRequest request = NACRE__V1__RENAME_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__RenameResponse *answer = NULL;
+	struct error err = ERROR_INIT;
+
+	request.target = args->operands[0];
+	request.name = args->operands[1];
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.WorkloadService/Rename", &request.base,
+				 &nacre__v1__rename_response__descriptor, 0, &err);
+	return answer ? 0 : cli_fail(&err);
+}
+
 int cmd_rm(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__RemoveRequest request = NACRE__V1__REMOVE_REQUEST__INIT;

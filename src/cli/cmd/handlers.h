@@ -49,6 +49,7 @@ int cmd_kill(const struct cli *cli, const struct args *args);
 int cmd_pause(const struct cli *cli, const struct args *args);
 int cmd_unpause(const struct cli *cli, const struct args *args);
 int cmd_update(const struct cli *cli, const struct args *args);
+int cmd_rename(const struct cli *cli, const struct args *args);
 int cmd_rm(const struct cli *cli, const struct args *args);
 /* cmd_image.c */
 int cmd_image_pull(const struct cli *cli, const struct args *args); /* cmd_pull.c */

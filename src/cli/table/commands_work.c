@@ -753,6 +753,23 @@ static const struct command work_commands[] = {
 		.run = cmd_unpause,
 	},
 	{
+		.name = "rename",
+		.operands = "TARGET NAME",
+		.summary = "give a workload another name",
+		.help = "Whatever it does goes on: id, processes, files, log and addresses stay, "
+			"and "
+			"pods of its\n"
+			"networks find it by the new name. Its own hostname follows when it is "
+			"started again.\n"
+			"What is in an instance stays in there: NAME is a-z, 0-9 and '-', without "
+			"a path.\n"
+			"\n"
+			"    nacre rename web web-old",
+		.n_min = 2,
+		.n_max = 2,
+		.run = cmd_rename,
+	},
+	{
 		.name = "update",
 		.operands = "TARGET",
 		.summary = "change the limits of what runs",

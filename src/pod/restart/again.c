@@ -17,6 +17,7 @@
 #include "pod/workload/life.h"
 #include "pod/workload/publish.h"
 #include "pod/workload/record.h"
+#include "pod/workload/rename.h"
 #include "pod/workload/waiter.h"
 
 /*
@@ -192,6 +193,7 @@ static void again_move(struct workload *w, struct workload *n, const struct work
 	if (w->kind != WORKLOAD_POD)
 		w->instance =
 			spec->parent ? spec->parent : instances_find(w->all->config.instances, "");
+	rename_choose_handle(w->all, w);
 }
 
 /* ---- the start ---- */

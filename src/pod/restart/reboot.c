@@ -134,6 +134,7 @@ static void reboot_end(struct run_kept *k)
 
 	w->instance = "";
 	w->attachment = "";
+	w->handle = ""; /* nothing of it lives under any */
 	w->stop_by = 0;
 	w->stays = true;
 	if (!ran)

@@ -118,7 +118,7 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 	struct workload *w = c->workload;
 	struct peer *peer = workload_peer(w);
 	struct cell_spec cell = {
-		.name = name_last(w->path),
+		.name = w->handle,
 		.shares_instance = w->kind == WORKLOAD_POD,
 		.hostname = w->etc && !w->etc->is_host ? w->etc->hostname : NULL,
 		.host_network = w->kind == WORKLOAD_CELL && str_eq(w->network, "host"),

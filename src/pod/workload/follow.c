@@ -33,7 +33,7 @@ static bool workloads_know_cell(const struct workloads *all, const struct instan
 	const struct workload *w;
 
 	list_for_each (w, &all->list, struct workload, link)
-		if (w->instance == i && str_eq(name_last(w->path), cell))
+		if (w->instance == i && str_eq(w->handle, cell))
 			return true;
 	return false;
 }
@@ -203,6 +203,7 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 	remote = w->instance ? instance_is_remote(w->instance)
 			     : w->kind == WORKLOAD_POD && w->choice.kind == INSTANCE_VM;
 	w->adopted = true;
+	all->renamed = all->renamed || !str_eq(w->handle, name_last(w->path));
 	r = workload_register(all, w, &err);
 	if (r < 0) {
 		log_error("a recorded workload cannot be taken up", LOG_STR("workload", w->path),

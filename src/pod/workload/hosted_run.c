@@ -15,7 +15,7 @@ static void hosted_on_up(void *userdata, pid_t pid)
 {
 	struct workload *w = userdata;
 	struct pod_container *c = w->containers[0];
-	struct container_view view = { .id = c->id, .cell = name_last(w->path), .name = c->name };
+	struct container_view view = { .id = c->id, .cell = w->handle, .name = c->name };
 
 	/* The machine has its files now. */
 	w->wish = hosted_wish_free(w->wish);
@@ -98,7 +98,7 @@ int hosted_start(struct workload *w, const struct hosted_ops *ops, struct error 
 	int r;
 
 	w->hosted_ops = ops;
-	r = foreign_start(&w->machine, w->all->config.foreigns, w->id, w->path, &w->wish->spec,
+	r = foreign_start(&w->machine, w->all->config.foreigns, w->id, w->handle, &w->wish->spec,
 			  &hosted_events, w, err);
 	if (r < 0)
 		return r;
@@ -110,7 +110,7 @@ int hosted_start(struct workload *w, const struct hosted_ops *ops, struct error 
 int hosted_adopt(struct workload *w, const struct hosted_ops *ops, struct error *err)
 {
 	w->hosted_ops = ops;
-	return foreign_adopt(&w->machine, w->all->config.foreigns, w->id, w->path, &hosted_events,
+	return foreign_adopt(&w->machine, w->all->config.foreigns, w->id, w->handle, &hosted_events,
 			     w, err);
 }
 
@@ -132,7 +132,7 @@ int hosted_take_down(struct workload *w)
 		return -EBUSY;
 	}
 	w->wish = hosted_wish_free(w->wish);
-	return foreign_clean(w->all->config.foreigns, w->id, w->path);
+	return foreign_clean(w->all->config.foreigns, w->id, w->handle);
 }
 
 /* ---- what has no record ---- */
@@ -147,9 +147,12 @@ static bool hosted_knows_id(void *userdata, const char *id)
 static bool hosted_knows_name(void *userdata, const char *name)
 {
 	const struct workloads *all = userdata;
-	const struct workload *w = map_get(&all->by_path, name);
+	const struct workload *w;
 
-	return w && w->kind == WORKLOAD_VM;
+	list_for_each (w, &all->list, struct workload, link)
+		if (w->kind == WORKLOAD_VM && str_eq(w->handle, name))
+			return true;
+	return false;
 }
 
 void hosted_sweep(struct workloads *all)

@@ -117,7 +117,8 @@ static bool begin(void)
 	container = (struct pod_container){ .name = "machine", .workload = &w };
 	w = (struct workload){ .all = &all,
 			       .id = "1",
-			       .path = "v",
+			       .path = "renamed",
+			       .handle = "v",
 			       .kind = WORKLOAD_VM,
 			       .state = WORKLOAD_STARTING,
 			       .containers = containers,
@@ -245,15 +246,19 @@ static void is_taken_down_when_it_has_ended(void)
 
 static void knows_its_own(void)
 {
-	struct workload pod = { .kind = WORKLOAD_POD };
+	struct workload pod = { .kind = WORKLOAD_POD, .handle = "pod" };
 
 	if (!begin())
 		return;
-	if (map_add(&all.by_id, "1", &w) == 0 && map_add(&all.by_path, "v", &w) == 0 &&
-	    map_add(&all.by_path, "pod", &pod) == 0)
+	list_init(&all.list);
+	list_init(&w.link);
+	list_init(&pod.link);
+	list_add_tail(&all.list, &w.link);
+	list_add_tail(&all.list, &pod.link);
+	if (map_add(&all.by_id, "1", &w) == 0)
 		hosted_sweep(&all);
 	map_done(&all.by_id);
-	map_done(&all.by_path);
+	list_remove(&w.link);
 	hosted_leave(&w);
 }
 

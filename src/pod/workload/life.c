@@ -174,7 +174,7 @@ static void workload_take_down(struct workload *w)
 	else if (w->kind == WORKLOAD_VM)
 		workload_take_down_machine(w);
 	else if (w->kind != WORKLOAD_POD && peer)
-		peer->ops->remove_cell(peer, name_last(w->path), workload_on_cell_gone, w);
+		peer->ops->remove_cell(peer, w->handle, workload_on_cell_gone, w);
 	else
 		workload_taken_down(w);
 }
@@ -199,7 +199,7 @@ static void workload_end_around(struct workload *w)
 	if (w->kind == WORKLOAD_POD && w->instance)
 		instance_stop(w->instance, NULL, NULL);
 	else if (w->kind != WORKLOAD_POD && peer)
-		peer->ops->remove_cell(peer, name_last(w->path), workload_ignore, NULL);
+		peer->ops->remove_cell(peer, w->handle, workload_ignore, NULL);
 }
 
 void workload_lose(struct workload *w, const char *reason)
@@ -230,7 +230,7 @@ static void workload_lose_to_mute(struct workload *w)
 		instance_stop(w->instance, NULL, NULL);
 		return;
 	}
-	if (instance_kill_cell(w->instance, name_last(w->path)) < 0)
+	if (instance_kill_cell(w->instance, w->handle) < 0)
 		log_warn("cannot kill a cell", LOG_STR("workload", w->path));
 	workload_lose(w, "it was killed past its keeper, which cannot be spoken to");
 }

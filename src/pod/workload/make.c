@@ -340,6 +340,7 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 		return error_field(err, ERROR_INVALID, "meta.name",
 				   "%s/%s would be deeper than %d names", above, name,
 				   NAME_DEPTH_MAX);
+	(void)str_copy(w->handle, sizeof(w->handle), name);
 	w->kind = spec->kind;
 	w->network = spec->network;
 	w->choice = spec->choice;

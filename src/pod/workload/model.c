@@ -118,7 +118,7 @@ static int group_below(const struct workload *w, const struct pod_container *c, 
 	int r = 0;
 
 	if (!number) {
-		(void)str_printf(name, sizeof(name), "cell.%s", name_last(w->path));
+		(void)str_printf(name, sizeof(name), "cell.%s", w->handle);
 		return cgroup_find_below(base_fd, group, name, c ? c->name : NULL, ret, size);
 	}
 	if (!c)

@@ -204,6 +204,9 @@ struct workload {
 	struct workloads *all;
 	char id[ID_SIZE];
 	char path[NAME_PATH_MAX + 1];
+	/* What its keeper and its cgroups call it: the last label of the path that it was started
+	 * with, unless a workload that was renamed since has that (pod/workload/rename.h). */
+	char handle[NAME_LABEL_MAX + 1];
 	enum workload_kind kind;
 	enum workload_state state;
 	char reason[WORKLOAD_REASON_MAX];

@@ -25,6 +25,7 @@ static struct run_workload record_of_workload(const struct workload *w)
 		.reason = w->reason,
 		.created_at = w->created_at,
 		.request = w->request,
+		.handle = w->handle,
 		.comment = w->comment ? w->comment : "",
 		.settings = w->settings,
 		.instance_kind = w->kind == WORKLOAD_POD ? instance_kind_word(w->choice.kind) : "",
@@ -345,6 +346,7 @@ static int record_read(void *data, const struct run_workload *r)
 		return error_set(walk->err, -ENOMEM, "workload %s", r->id);
 	(void)str_copy(w->id, sizeof(w->id), r->id);
 	(void)str_copy(w->path, sizeof(w->path), r->path);
+	(void)str_copy(w->handle, sizeof(w->handle), *r->handle ? r->handle : name_last(r->path));
 	(void)str_copy(w->reason, sizeof(w->reason), r->reason);
 	w->kind = record_kind(r->kind);
 	w->network = record_network(r->network);

@@ -61,7 +61,7 @@ static void tally_machine(const struct workload *w, struct tally *t)
 
 	if (w->taken_down)
 		return;
-	(void)foreign_group(name, sizeof(name), w->path);
+	(void)foreign_group(name, sizeof(name), w->handle);
 	tally_may_below(t, "cgroup", name);
 	tally_may_below(t, "processes", name);
 	if (w->state == WORKLOAD_RUNNING)

@@ -20,6 +20,7 @@
 #include "pod/workload/pause.h"
 #include "pod/workload/publish.h"
 #include "pod/workload/record.h"
+#include "pod/workload/rename.h"
 #include "pod/workload/waiter.h"
 
 /* ---- running ---- */
@@ -90,6 +91,7 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 		return r;
 	if (w->kind != WORKLOAD_POD && w->kind != WORKLOAD_VM && !w->instance)
 		w->instance = instances_find(all->config.instances, "");
+	rename_choose_handle(all, w);
 	r = workload_register(all, w, err);
 	if (r == 0)
 		r = workload_begin(w, spec, done, userdata, err);

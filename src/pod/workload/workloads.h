@@ -26,6 +26,7 @@ struct workloads {
 	struct loop_timer keep;
 	bool keep_set;
 	char **kept_ids; /* until reboot_sweep(): of what was kept when the daemon began */
+	bool renamed;    /* one of them may have a handle that is not in its path */
 	bool resumed;    /* policies may start something */
 	struct mirrors mirrors;
 	struct names names;

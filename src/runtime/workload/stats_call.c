@@ -114,7 +114,7 @@ static int stats_add_remote(struct stats_call *c, struct workload_service *s, st
 	if (r == 0 && w->kind == WORKLOAD_POD)
 		r = machine_usage_plan(&c->entries[c->n - 1].machine, &c->arena, s, w->instance);
 	else if (r == 0)
-		c->entries[c->n - 1].cell = arena_strdup(&c->arena, name_last(w->path));
+		c->entries[c->n - 1].cell = arena_strdup(&c->arena, w->handle);
 	if (r == 0 && !c->entries[c->n - 1].cell)
 		r = -ENOMEM;
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++)

@@ -153,7 +153,7 @@ static int update_whole(struct update_call *c, const struct target *t, struct er
 
 	(void)str_copy(c->id, sizeof(c->id), t->workload ? t->workload->id : t->instance->id);
 	if (t->workload && t->workload->kind != WORKLOAD_POD)
-		(void)str_copy(c->cell, sizeof(c->cell), name_last(path));
+		(void)str_copy(c->cell, sizeof(c->cell), t->workload->handle);
 	if (!over && c->peer)
 		return 0;
 	if (over || (t->workload ? group_of_workload(c->service, t->workload, c->group)

@@ -4,6 +4,7 @@
 
 #include "api/nacre.pb-c.h"
 #include "base/text/str.h"
+#include "pod/workload/rename.h"
 #include "pod/workload/workload.h"
 #include "runtime/core/check.h"
 #include "runtime/core/convert.h"
@@ -79,6 +80,35 @@ static void restart(struct rpc_call *call, const ProtobufCMessage *request, void
 	if (start_call_restart(call, userdata,
 			       (const Nacre__V1__RestartRequest *)(const void *)request, &err) < 0)
 		rpc_call_fail(call, &err);
+}
+
+/* ---- Rename ---- */
+
+static void rename_target(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__RenameRequest *q = (const Nacre__V1__RenameRequest *)(const void *)request;
+	Nacre__V1__RenameResponse m = NACRE__V1__RENAME_RESPONSE__INIT;
+	struct error err = ERROR_INIT;
+	struct target t;
+	int r;
+
+	r = target_find(userdata, q->target, &t, &err);
+	if (r == 0 && !t.workload)
+		r = error_field(
+			&err, ERROR_UNSUPPORTED, "target",
+			"%s is an instance, which keeps its name (a workload can be renamed)",
+			t.instance->path);
+	if (r == 0)
+		r = workload_rename(t.workload, q->name, &err);
+	if (r < 0) {
+		rpc_call_fail(call, &err);
+		return;
+	}
+	m.workload = convert_workload(rpc_call_arena(call), t.workload);
+	if (m.workload)
+		rpc_call_reply(call, &m.base);
+	else
+		answer_memory(call);
 }
 
 /* ---- Remove ---- */
@@ -406,6 +436,7 @@ static const struct rpc_method workload_methods[] = {
 	METHOD("Stop", stop, false, stop),
 	METHOD("Start", start, false, start),
 	METHOD("Restart", restart, false, restart),
+	METHOD("Rename", rename, false, rename_target),
 	METHOD("Remove", remove, false, remove_target),
 	METHOD("Wait", wait, false, wait),
 	METHOD("Logs", logs, true, logs),
