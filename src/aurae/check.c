@@ -37,7 +37,7 @@ int aurae_check_name(struct arena *a, const char *field, const char *name, const
 	}
 	return error_field(err, ERROR_PRECONDITION, field,
 			   "\"%.200s\" must be 1 to %d labels with '/' between them, each of 1 to "
-			   "%d of a-z, 0-9 and '-', neither first nor last a '-'",
+			   "%d of a-z, A-Z, 0-9 and '-', neither first nor last a '-'",
 			   name, NAME_DEPTH_MAX, NAME_LABEL_MAX);
 }
 

@@ -348,15 +348,19 @@ const struct rpc_service aurae_observe_service = {
 	.n_methods = ARRAY_SIZE(observe_methods),
 };
 
-int aurae_open(struct aurae *a, struct rpc_server *server, struct workload_service *work)
+int aurae_open(struct aurae *a, struct rpc_server *server, struct workload_service *work,
+	       struct runtime_service *runtime)
 {
 	int r = observe_open(&a->observe, work);
 
 	a->cells = (struct aurae_cells){ .work = work };
+	a->vms.runtime = runtime;
 	if (r == 0)
 		r = rpc_server_add(server, &aurae_cells_service, &a->cells);
 	if (r == 0)
 		r = rpc_server_add(server, &aurae_observe_service, &a->observe);
+	if (r == 0)
+		r = rpc_server_add(server, &aurae_vms_service, &a->vms);
 	return r < 0 ? r : rpc_server_add(server, &aurae_discovery_service, NULL);
 }
 

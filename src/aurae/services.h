@@ -2,6 +2,7 @@
 #ifndef NACRE_AURAE_SERVICES_H
 #define NACRE_AURAE_SERVICES_H
 
+#include "base/log/error.h"
 #include "base/memory/list.h"
 #include "loop/loop.h"
 #include "rpc/server/method.h"
@@ -11,7 +12,9 @@
  * methods, and takes just what it needs as userdata.
  */
 
+struct root_store;
 struct rpc_server;
+struct runtime_service;
 struct workload_service;
 
 /* aurae.cells.v0.CellService; userdata: struct aurae_cells. */
@@ -33,16 +36,32 @@ struct aurae_observe {
 	struct loop_fd source;
 };
 
+/* aurae.vms.v0.VmService; userdata: struct aurae_vms. */
+extern const struct rpc_service aurae_vms_service;
+struct aurae_vms {
+	struct root_store *store; /* NULL: it was not loaded */
+	struct runtime_service *runtime;
+	struct list list; /* n machines */
+	size_t n;
+	unsigned n_calls; /* that open files */
+};
+/* What is allocated, while the store is idle. */
+int aurae_vms_load(struct aurae_vms *s, struct root_store *store, struct error *err);
+/* Behind the pool's end: what it has written is told before. Of zeroes it does nothing. */
+void aurae_vms_done(struct aurae_vms *s);
+
 /* All of them. */
 struct aurae {
 	struct aurae_cells cells;
 	struct aurae_observe observe;
+	struct aurae_vms vms; /* loaded by whoever opens them */
 };
 
 /* Adds them to a server; lines of the log are kept from now on. 0 or a negative errno. What was
  * opened is closed, also where this fails, by aurae_close() behind the server's end; of zeroes that
  * does nothing. */
-int aurae_open(struct aurae *a, struct rpc_server *server, struct workload_service *work);
+int aurae_open(struct aurae *a, struct rpc_server *server, struct workload_service *work,
+	       struct runtime_service *runtime);
 void aurae_close(struct aurae *a);
 
 #endif

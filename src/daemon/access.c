@@ -28,6 +28,7 @@ static const char *const access_reads[] = {
 	"/aurae.cells.v0.CellService/List",
 	"/aurae.discovery.v0.DiscoveryService/*",
 	"/aurae.observe.v0.ObserveService/*",
+	"/aurae.vms.v0.VmService/List",
 	"/runtime.v1.RuntimeService/Version",
 	"/runtime.v1.RuntimeService/Status",
 	"/runtime.v1.RuntimeService/List*",

@@ -551,6 +551,8 @@ static int daemon_open(struct daemon *d, struct error *err)
 	if (r == 0)
 		r = cloud_open(&d->clouds, d->loop, &d->config, &d->place, d->root_store,
 			       &d->events, err);
+	if (r == 0)
+		r = aurae_vms_load(&d->aurae.vms, d->root_store, err);
 	if (r < 0)
 		return r;
 	r = daemon_open_workloads(d, err);
@@ -589,6 +591,7 @@ static void daemon_close(struct daemon *d)
 	d->pool = pool_free(d->pool);
 	d->disk_watch = disk_watch_free(d->disk_watch);
 	copies_done(&d->workload.copies);
+	aurae_vms_done(&d->aurae.vms);
 	d->clouds = clouds_free(d->clouds);
 	remote_close(&d->remote);
 	microvms_close(&d->microvms);

@@ -130,6 +130,6 @@ int daemon_add_services(struct daemon *d)
 	for (size_t i = 0; i < ARRAY_SIZE(services) && r == 0; i++)
 		r = rpc_server_add(d->server, services[i].service, services[i].userdata);
 	if (r == 0)
-		r = aurae_open(&d->aurae, d->server, &d->workload);
+		r = aurae_open(&d->aurae, d->server, &d->workload, &d->runtime);
 	return r < 0 ? r : daemon_add_cri(d);
 }

@@ -88,6 +88,12 @@ struct root_cloud_vm {
 	uint64_t created_at, ended_at; /* nanoseconds since 1970; 0: not yet */
 };
 
+/* A machine that a client of Aurae's daemon has allocated (aurae/vms.h). */
+struct root_aurae_vm {
+	const char *id;   /* a label */
+	const char *text; /* its message, as runtime/start/settings.h writes one */
+};
+
 /* A workload that outlives a reboot. */
 struct root_kept {
 	const char *id;
@@ -137,6 +143,11 @@ int root_store_put_cloud_vm(struct root_store *s, const struct root_cloud_vm *vm
 			    void *userdata, struct error *err);
 int root_store_drop_cloud_vm(struct root_store *s, const char *id, root_done_fn done,
 			     void *userdata, struct error *err);
+/* Inserts or replaces it by id. As root_store_put_image(). */
+int root_store_put_aurae_vm(struct root_store *s, const struct root_aurae_vm *vm, root_done_fn done,
+			    void *userdata, struct error *err);
+int root_store_drop_aurae_vm(struct root_store *s, const char *id, root_done_fn done,
+			     void *userdata, struct error *err);
 int root_store_put_kept(struct root_store *s, const struct root_kept *kept, root_done_fn done,
 			void *userdata, struct error *err);
 int root_store_drop_kept(struct root_store *s, const char *id, root_done_fn done, void *userdata,
@@ -168,6 +179,10 @@ int root_store_each_identity(struct root_store *s,
 /* In order of creation. */
 int root_store_each_cloud_vm(struct root_store *s,
 			     int (*fn)(void *data, const struct root_cloud_vm *vm), void *data,
+			     struct error *err);
+/* In order of creation. */
+int root_store_each_aurae_vm(struct root_store *s,
+			     int (*fn)(void *data, const struct root_aurae_vm *vm), void *data,
 			     struct error *err);
 
 #endif

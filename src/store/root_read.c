@@ -77,6 +77,11 @@ static const struct sql_column kept_columns[] = {
 	SQL_COLUMN(root_kept, text, SQL_TEXT),
 };
 
+static const struct sql_column aurae_vm_columns[] = {
+	SQL_COLUMN(root_aurae_vm, id, SQL_TEXT),
+	SQL_COLUMN(root_aurae_vm, text, SQL_TEXT),
+};
+
 const struct sql_table root_image_table = { "image", image_columns, ARRAY_SIZE(image_columns) };
 const struct sql_table root_layer_table = { "layer", layer_columns, ARRAY_SIZE(layer_columns) };
 const struct sql_table root_network_table = { "network", network_columns,
@@ -87,6 +92,8 @@ const struct sql_table root_volume_table = { "volume", volume_columns, ARRAY_SIZ
 const struct sql_table root_cloud_vm_table = { "cloud_vm", cloud_vm_columns,
 					       ARRAY_SIZE(cloud_vm_columns) };
 const struct sql_table root_kept_table = { "kept", kept_columns, ARRAY_SIZE(kept_columns) };
+const struct sql_table root_aurae_vm_table = { "aurae_vm", aurae_vm_columns,
+					       ARRAY_SIZE(aurae_vm_columns) };
 
 const struct root_list root_lists[ROOT_LISTS] = {
 	{ "env", offsetof(struct root_image, env) },
@@ -363,6 +370,26 @@ int root_store_each_kept(struct root_store *s, int (*fn)(void *data, const struc
 			break;
 		sql_read_record(rows, &root_kept_table, &kept);
 		r = fn(data, &kept);
+		assert(root_store_is_idle(s));
+	}
+	return r;
+}
+
+int root_store_each_aurae_vm(struct root_store *s,
+			     int (*fn)(void *data, const struct root_aurae_vm *vm), void *data,
+			     struct error *err)
+{
+	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
+	int r = sql_prepare_select(s->db, &rows, &root_aurae_vm_table, "ORDER BY rowid", err);
+
+	while (r == 0) {
+		struct root_aurae_vm vm;
+
+		r = sql_next_row(s->db, rows, err, "root.db");
+		if (r <= 0)
+			break;
+		sql_read_record(rows, &root_aurae_vm_table, &vm);
+		r = fn(data, &vm);
 		assert(root_store_is_idle(s));
 	}
 	return r;

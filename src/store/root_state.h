@@ -37,6 +37,7 @@ enum root_statement {
 	ROOT_DROP_VOLUME,
 	ROOT_DROP_CLOUD_VM,
 	ROOT_DROP_KEPT,
+	ROOT_DROP_AURAE_VM,
 	ROOT_STATEMENT_COUNT
 };
 
@@ -44,7 +45,7 @@ struct root_store {
 	struct sqlite3 *db;
 	struct store_room room; /* images are removed when a disk is full: a write too */
 	struct sqlite3_stmt *put_image, *put_network, *put_identity, *put_volume, *put_cloud_vm,
-		*put_kept;
+		*put_kept, *put_aurae_vm;
 	struct sqlite3_stmt *statements[ROOT_STATEMENT_COUNT];
 	struct pool *pool;
 	struct pool_work work;
@@ -53,7 +54,8 @@ struct root_store {
 };
 
 extern const struct sql_table root_image_table, root_layer_table, root_network_table,
-	root_identity_table, root_volume_table, root_cloud_vm_table, root_kept_table;
+	root_identity_table, root_volume_table, root_cloud_vm_table, root_kept_table,
+	root_aurae_vm_table;
 
 /* The lists of an image that are stored word by word. */
 struct root_list {

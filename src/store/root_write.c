@@ -61,6 +61,7 @@ static const char *const root_migrations[] = {
 	" address TEXT NOT NULL, zone TEXT NOT NULL, created_at INTEGER NOT NULL,"
 	" ended_at INTEGER NOT NULL)",
 	"CREATE TABLE kept(id TEXT PRIMARY KEY, text TEXT NOT NULL)",
+	"CREATE TABLE aurae_vm(id TEXT PRIMARY KEY, text TEXT NOT NULL)",
 };
 
 static const struct sql_schema root_schema = {
@@ -89,6 +90,7 @@ static const char *const root_texts[] = {
 	[ROOT_DROP_VOLUME] = "DELETE FROM volume WHERE id=?",
 	[ROOT_DROP_CLOUD_VM] = "DELETE FROM cloud_vm WHERE id=?",
 	[ROOT_DROP_KEPT] = "DELETE FROM kept WHERE id=?",
+	[ROOT_DROP_AURAE_VM] = "DELETE FROM aurae_vm WHERE id=?",
 	[ROOT_ADD_IMAGE_LAYER] = "INSERT INTO image_layer(image, position, layer) VALUES(?,?,?)",
 };
 static_assert(ARRAY_SIZE(root_texts) == ROOT_STATEMENT_COUNT, "a text for each statement");
@@ -100,6 +102,7 @@ enum root_kind {
 	ROOT_VOLUME,
 	ROOT_CLOUD_VM,
 	ROOT_KEPT,
+	ROOT_AURAE_VM,
 };
 
 struct root_change {
@@ -113,6 +116,7 @@ struct root_change {
 	struct root_volume *volume;
 	struct root_cloud_vm *vm;
 	struct root_kept *kept;
+	struct root_aurae_vm *aurae_vm;
 	struct root_layer *layers;
 	size_t n_layers;
 	root_done_fn done;
@@ -210,40 +214,37 @@ static int root_apply_put(struct root_store *s, const struct root_change *c, str
 	return r == 0 ? root_apply_layers(s, c, err) : r;
 }
 
-static int root_apply_network(struct root_store *s, const struct root_change *c, struct error *err)
+/* Puts the record, or where that is NULL drops the one of that id. */
+static int root_apply_record(struct root_store *s, struct sqlite3_stmt *put,
+			     const struct sql_table *table, const void *record,
+			     enum root_statement drop, const char *id, struct error *err)
 {
 	int r;
 
-	if (c->network) {
-		r = sql_bind_record(s->db, s->put_network, &root_network_table, c->network, err);
-		return r == 0 ? sql_finish_write(s->db, s->put_network, err, "root.db") : r;
+	if (record) {
+		r = sql_bind_record(s->db, put, table, record, err);
+		return r == 0 ? sql_finish_write(s->db, put, err, "root.db") : r;
 	}
-	r = sql_bind_text(s->db, s->statements[ROOT_DROP_NETWORK], 1, c->id, err);
-	return r == 0 ? root_do(s, ROOT_DROP_NETWORK, err) : r;
+	r = sql_bind_text(s->db, s->statements[drop], 1, id, err);
+	return r == 0 ? root_do(s, drop, err) : r;
+}
+
+static int root_apply_network(struct root_store *s, const struct root_change *c, struct error *err)
+{
+	return root_apply_record(s, s->put_network, &root_network_table, c->network,
+				 ROOT_DROP_NETWORK, c->id, err);
 }
 
 static int root_apply_identity(struct root_store *s, const struct root_change *c, struct error *err)
 {
-	int r;
-
-	if (c->identity) {
-		r = sql_bind_record(s->db, s->put_identity, &root_identity_table, c->identity, err);
-		return r == 0 ? sql_finish_write(s->db, s->put_identity, err, "root.db") : r;
-	}
-	r = sql_bind_text(s->db, s->statements[ROOT_DROP_IDENTITY], 1, c->id, err);
-	return r == 0 ? root_do(s, ROOT_DROP_IDENTITY, err) : r;
+	return root_apply_record(s, s->put_identity, &root_identity_table, c->identity,
+				 ROOT_DROP_IDENTITY, c->id, err);
 }
 
 static int root_apply_cloud_vm(struct root_store *s, const struct root_change *c, struct error *err)
 {
-	int r;
-
-	if (c->vm) {
-		r = sql_bind_record(s->db, s->put_cloud_vm, &root_cloud_vm_table, c->vm, err);
-		return r == 0 ? sql_finish_write(s->db, s->put_cloud_vm, err, "root.db") : r;
-	}
-	r = sql_bind_text(s->db, s->statements[ROOT_DROP_CLOUD_VM], 1, c->id, err);
-	return r == 0 ? root_do(s, ROOT_DROP_CLOUD_VM, err) : r;
+	return root_apply_record(s, s->put_cloud_vm, &root_cloud_vm_table, c->vm,
+				 ROOT_DROP_CLOUD_VM, c->id, err);
 }
 
 static int root_apply_kept(struct root_store *s, const struct root_change *c, struct error *err)
@@ -264,16 +265,16 @@ static int root_apply_kept(struct root_store *s, const struct root_change *c, st
 	return r;
 }
 
+static int root_apply_aurae_vm(struct root_store *s, const struct root_change *c, struct error *err)
+{
+	return root_apply_record(s, s->put_aurae_vm, &root_aurae_vm_table, c->aurae_vm,
+				 ROOT_DROP_AURAE_VM, c->id, err);
+}
+
 static int root_apply_volume(struct root_store *s, const struct root_change *c, struct error *err)
 {
-	int r;
-
-	if (c->volume) {
-		r = sql_bind_record(s->db, s->put_volume, &root_volume_table, c->volume, err);
-		return r == 0 ? sql_finish_write(s->db, s->put_volume, err, "root.db") : r;
-	}
-	r = sql_bind_text(s->db, s->statements[ROOT_DROP_VOLUME], 1, c->id, err);
-	return r == 0 ? root_do(s, ROOT_DROP_VOLUME, err) : r;
+	return root_apply_record(s, s->put_volume, &root_volume_table, c->volume, ROOT_DROP_VOLUME,
+				 c->id, err);
 }
 
 static int root_apply(struct root_store *s, const struct root_change *c, struct error *err)
@@ -293,6 +294,8 @@ static int root_apply(struct root_store *s, const struct root_change *c, struct 
 		return root_apply_cloud_vm(s, c, err);
 	if (c->kind == ROOT_KEPT)
 		return root_apply_kept(s, c, err);
+	if (c->kind == ROOT_AURAE_VM)
+		return root_apply_aurae_vm(s, c, err);
 	/* Also before a put: its triggers take the old lists away. */
 	r = sql_bind_text(s->db, s->statements[ROOT_DROP_IMAGE], 1, c->id, err);
 	if (r == 0)
@@ -654,6 +657,35 @@ int root_store_drop_kept(struct root_store *s, const char *id, root_done_fn done
 	return root_queue(s, c);
 }
 
+int root_store_put_aurae_vm(struct root_store *s, const struct root_aurae_vm *vm, root_done_fn done,
+			    void *userdata, struct error *err)
+{
+	struct root_change *c = root_change_new(vm->id, done, userdata);
+	int r;
+
+	if (!c)
+		return error_set(err, -ENOMEM, "record machine %s", vm->id);
+	c->kind = ROOT_AURAE_VM;
+	c->aurae_vm = arena_memdup(&c->arena, vm, sizeof(*vm));
+	r = c->aurae_vm ? root_copy_texts(&c->arena, &root_aurae_vm_table, c->aurae_vm) : -ENOMEM;
+	if (r < 0) {
+		root_change_free(c);
+		return error_set(err, r, "record machine %s", vm->id);
+	}
+	return root_queue(s, c);
+}
+
+int root_store_drop_aurae_vm(struct root_store *s, const char *id, root_done_fn done,
+			     void *userdata, struct error *err)
+{
+	struct root_change *c = root_change_new(id, done, userdata);
+
+	if (!c)
+		return error_set(err, -ENOMEM, "drop the record of machine %s", id);
+	c->kind = ROOT_AURAE_VM;
+	return root_queue(s, c);
+}
+
 int root_store_put_volume(struct root_store *s, const struct root_volume *volume, root_done_fn done,
 			  void *userdata, struct error *err)
 {
@@ -700,6 +732,8 @@ static int root_store_prepare(struct root_store *s, struct error *err)
 		r = sql_prepare_put(s->db, &s->put_cloud_vm, &root_cloud_vm_table, err);
 	if (r == 0)
 		r = sql_prepare_put(s->db, &s->put_kept, &root_kept_table, err);
+	if (r == 0)
+		r = sql_prepare_put(s->db, &s->put_aurae_vm, &root_aurae_vm_table, err);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT && r == 0; i++)
 		r = sql_prepare(s->db, &s->statements[i], root_texts[i], err);
 	return r;
@@ -749,6 +783,7 @@ struct root_store *root_store_close(struct root_store *s)
 	(void)sql_finish(s->put_volume);
 	(void)sql_finish(s->put_cloud_vm);
 	(void)sql_finish(s->put_kept);
+	(void)sql_finish(s->put_aurae_vm);
 	for (size_t i = 0; i < ROOT_STATEMENT_COUNT; i++)
 		(void)sql_finish(s->statements[i]);
 	(void)sql_close(s->db);

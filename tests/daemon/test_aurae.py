@@ -94,6 +94,21 @@ class Cells(AuraeTest):
         self.assertFails(grpc.StatusCode.NOT_FOUND, lambda: self.allocate("none/b/c"), "cell none")
         self.assertEqual([{"prod": []}], self.tree())
 
+    def test_capital_letters_are_letters_of_their_own(self):
+        self.cell("Web")
+        self.cell("web")
+        self.cell("Web/DB-1", isolate_process=True)
+        self.assertEqual([{"Web": [{"Web/DB-1": []}]}, {"web": []}], self.tree())
+        self.start("Web/DB-1", "one", "sleep 60")
+        pid = self.host_pid("Web/DB-1")
+        self.assertIn("Web/", host.read(f"/proc/{pid}/cgroup"))
+        self.stop("Web/DB-1", "one")
+        self.free("Web")
+        self.assertEqual([{"web": []}], self.tree())
+        # Pods keep to small letters.
+        self.assertFails(grpc.StatusCode.INVALID_ARGUMENT, lambda: self.node.runtime.RunPod(runtime_pb2.RunPodRequest(
+            meta=runtime_pb2.Meta(name="Web"))), "meta.name")
+
     def test_limits_out_of_range(self):
         for field, fields in (("cell.cpu.weight", {"cpu": cells.CpuController(weight=0)}),
                               ("cell.cpu.weight", {"cpu": cells.CpuController(weight=10001)}),

@@ -125,6 +125,7 @@ class Names(StoreTest):
             db.execute("DROP TABLE volume")
             db.execute("DROP TABLE cloud_vm")
             db.execute("DROP TABLE kept")
+            db.execute("DROP TABLE aurae_vm")
             db.execute("PRAGMA user_version=1")
         db.close()
         self.node.start()

@@ -9,7 +9,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROTOS = os.path.join(ROOT, "src", "api")
-NAMES = ("runtime", "nacre", "instance", "cri", "cells", "discovery", "observe")
+NAMES = ("runtime", "nacre", "instance", "cri", "cells", "discovery", "observe", "vms")
 
 
 def generate(folder):

@@ -108,8 +108,7 @@ int rootfd_is_below(int dir_fd, int above_fd)
 	return -ELOOP;
 }
 
-/* Opens what the O_PATH descriptor stands for; -ENOENT where there is no /proc to do it with. */
-static int rootfd_open_again(int path_fd, int flags)
+int rootfd_open_again(int path_fd, int flags)
 {
 	char name[64];
 	int fd, r;

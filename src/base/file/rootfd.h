@@ -35,6 +35,10 @@ int rootfd_is_below(int dir_fd, int above_fd);
  * device. */
 int rootfd_open_regular(int root_fd, const char *path);
 
+/* Opens what the O_PATH descriptor, or any other, stands for once more, whatever has its name
+ * meanwhile; -ENOENT where there is no /proc to do it with. */
+int rootfd_open_again(int path_fd, int flags);
+
 /* The content of a regular file of at most max bytes; -EFBIG past that. */
 int rootfd_read(int root_fd, const char *path, size_t max, struct buf *b);
 

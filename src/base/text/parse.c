@@ -92,19 +92,25 @@ int parse_size(const char *s, uint64_t *ret)
 	return parse_quantity(s, units, ARRAY_SIZE(units), ret);
 }
 
-static bool name_label_len_ok(const char *s, size_t n)
+static bool name_label_len_ok(const char *s, size_t n, bool capitals)
 {
 	if (n == 0 || n > NAME_LABEL_MAX || s[0] == '-' || s[n - 1] == '-')
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", s[i]))
+		if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", s[i]) &&
+		    !(capitals && s[i] >= 'A' && s[i] <= 'Z'))
 			return false;
 	return true;
 }
 
 bool name_is_label(const char *s)
 {
-	return name_label_len_ok(s, strlen(s));
+	return name_label_len_ok(s, strlen(s), false);
+}
+
+bool name_is_label_of_any_case(const char *s)
+{
+	return name_label_len_ok(s, strlen(s), true);
 }
 
 bool name_is_path(const char *s)
@@ -114,7 +120,7 @@ bool name_is_path(const char *s)
 	for (;;) {
 		size_t n = strcspn(s, "/");
 
-		if (++depth > NAME_DEPTH_MAX || !name_label_len_ok(s, n))
+		if (++depth > NAME_DEPTH_MAX || !name_label_len_ok(s, n, true))
 			return false;
 		if (!s[n])
 			return true;

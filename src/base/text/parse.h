@@ -26,10 +26,13 @@ int parse_size(const char *s, uint64_t *ret);
  */
 #define NAME_LABEL_MAX 63
 bool name_is_label(const char *s);
+/* The same with capital letters, which are letters of their own: what cells of Aurae's API may be
+ * called, and so any instance. */
+bool name_is_label_of_any_case(const char *s);
 
 /*
- * A path of names, "a/b/c", of at most NAME_DEPTH_MAX labels (architecture 9.11). The empty string
- * is the node itself and not a path.
+ * A path of names, "a/b/c", of at most NAME_DEPTH_MAX labels of any case (architecture 9.11). The
+ * empty string is the node itself and not a path.
  */
 #define NAME_DEPTH_MAX 8
 #define NAME_PATH_MAX (NAME_DEPTH_MAX * (NAME_LABEL_MAX + 1))

@@ -84,11 +84,14 @@ static void paths(void)
 	char s[NAME_PATH_MAX + 64] = "";
 	size_t n = 0;
 
+	CHECK(name_is_path("A/b-Z") && name_is_label_of_any_case("aZ") &&
+	      !name_is_label_of_any_case("-A") && !name_is_label_of_any_case("A_b") &&
+	      !name_is_label("A"));
 	CHECK(name_is_path("a") && name_is_path("a/b") && name_is_path("a/b/c/d/e/f/g/h"));
 	CHECK(!name_is_path("a/b/c/d/e/f/g/h/i"));
 	CHECK(!name_is_path("") && !name_is_path("/") && !name_is_path("/a") &&
 	      !name_is_path("a/"));
-	CHECK(!name_is_path("a//b") && !name_is_path("a/../b") && !name_is_path("a/B"));
+	CHECK(!name_is_path("a//b") && !name_is_path("a/../b") && name_is_path("a/B"));
 	for (int i = 0; i < NAME_DEPTH_MAX; i++) {
 		memset(s + n, 'x', NAME_LABEL_MAX);
 		n += NAME_LABEL_MAX;

@@ -444,7 +444,7 @@ static int child(struct peer *p, const char *name, struct peer **ret)
 	struct keeper_client *client;
 	int r;
 
-	if (!name_is_label(name) || name_depth(parent->target) >= NAME_DEPTH_MAX)
+	if (!name_is_label_of_any_case(name) || name_depth(parent->target) >= NAME_DEPTH_MAX)
 		return -EINVAL;
 	r = client_new(&client, parent->connection, parent->peer.ops);
 	if (r < 0)

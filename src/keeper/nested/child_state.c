@@ -43,7 +43,7 @@ int child_write_state(struct handover_writer *w, const struct child *c)
 
 static int child_check_state(const struct child *c, bool trial, struct error *err)
 {
-	bool ok = name_is_label(c->name);
+	bool ok = name_is_label_of_any_case(c->name);
 
 	if (c->state == CHILD_RUNNING && !trial)
 		ok = ok && c->process.pid > 0 && c->process.pidfd >= 0 && c->dir_fd >= 0 &&

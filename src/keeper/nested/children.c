@@ -72,7 +72,7 @@ static int children_admit(struct children *all, const char *name, struct error *
 {
 	struct child *same;
 
-	if (!name_is_label(name))
+	if (!name_is_label_of_any_case(name))
 		return error_field(err, ERROR_INVALID, "name", "not a name of an object");
 	same = children_find(all, name, strlen(name));
 	if (same && child_alive(same))

@@ -193,24 +193,23 @@ static int machine_open_disk(struct machine_call *c, struct error *err)
 	return 0;
 }
 
-/* Opened; a negative errno, blamed on the field. */
-static int machine_open_kernel(const struct machine_call *c, struct error *err)
+int machine_kernel_open(const struct volume_guard *guard, const char *field, const char *path,
+			struct error *err)
 {
-	const char *path = c->q->kernel;
 	_cleanup_fd_ int fd = disk_open_file(path, err);
 	uint8_t head[KERNEL_IMAGE_HEAD];
 	ssize_t n;
 	int r;
 
 	if (fd < 0)
-		return machine_blame(err, fd, "kernel");
-	r = volume_check_file(&c->guard, "kernel", path, fd, err);
+		return machine_blame(err, fd, field);
+	r = volume_check_file(guard, field, path, fd, err);
 	if (r < 0)
 		return r;
 	n = sysio_pread(fd, head, sizeof(head), 0);
 	r = n < 0 ? error_set(err, -errno, "read %.300s", path)
 		  : kernel_image_check_head(head, (size_t)n, err);
-	return r < 0 ? machine_blame(err, r, "kernel") : TAKE_FD(fd);
+	return r < 0 ? machine_blame(err, r, field) : TAKE_FD(fd);
 }
 
 static int machine_open_boot(struct machine_call *c, struct error *err)
@@ -228,7 +227,7 @@ static int machine_open_boot(struct machine_call *c, struct error *err)
 	}
 	if (spec->firmware != VM_FIRMWARE_NONE)
 		return 0;
-	spec->kernel_fd = machine_open_kernel(c, err);
+	spec->kernel_fd = machine_kernel_open(&c->guard, "kernel", q->kernel, err);
 	if (spec->kernel_fd < 0)
 		return spec->kernel_fd;
 	if (str_empty(q->initrd))

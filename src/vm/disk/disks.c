@@ -143,6 +143,43 @@ int disk_open_base(struct disk_base *ret, const char *source, const char *format
 	return 0;
 }
 
+/* ---- what is given as it is ---- */
+
+int disk_lock_drive(int fd, const char *path, bool writable, struct error *err)
+{
+	struct flock lock = { .l_type = writable ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET };
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	if (errno == EAGAIN || errno == EACCES)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "another drive is %.300s, and one of the two is written to "
+				    "(stop the other machine, or let both only read it)",
+				    path);
+	return error_set(err, -errno, "lock %.300s", path);
+}
+
+int disk_open_drive(const char *path, bool writable, struct error *err)
+{
+	_cleanup_fd_ int seen_fd = disk_open_file(path, err);
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+
+	if (seen_fd < 0)
+		return seen_fd;
+	/* What was looked at, not what may stand there meanwhile. */
+	fd = rootfd_open_again(seen_fd, (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return error_set(err, fd, "open %.300s%s", path, writable ? " for writing" : "");
+	if (fstat(fd, &st) < 0)
+		return error_set(err, -errno, "look at %.300s", path);
+	if (st.st_size == 0 || st.st_size % DISK_SECTOR)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%.300s has %lld bytes, which are no whole sectors of %u", path,
+				    (long long)st.st_size, DISK_SECTOR);
+	return TAKE_FD(fd);
+}
+
 /* ---- what is laid over it ---- */
 
 static int disks_open(int root_fd, struct error *err)

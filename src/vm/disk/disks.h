@@ -44,6 +44,14 @@ struct disk_base {
  */
 int disk_open_base(struct disk_base *ret, const char *source, const char *format,
 		   struct error *err);
+/*
+ * An image as it is, raw: an absolute path of a regular file in whole sectors. One that is writable
+ * is open for writing.
+ */
+int disk_open_drive(const char *path, bool writable, struct error *err);
+/* ERROR_PRECONDITION where another machine has it, and one of the two writes to it. The lock is
+ * that of what was opened, so it lasts as long as that is. */
+int disk_lock_drive(int fd, const char *path, bool writable, struct error *err);
 /* A kernel or a first root: a regular file by an absolute path. */
 int disk_open_file(const char *path, struct error *err);
 
