@@ -9,6 +9,7 @@
 #   make format         lays the code out
 #   make api            renews doc/api.txt, what server reflection tells of the API
 #   make conformance    other people's clients against a private daemon
+#   make workloads      thirty kinds of Debian's software (or NAMES="nginx redis") in pods: work, graceful end, data (half an hour)
 #   make guest          what needs cgroup v2 alone, in a virtual machine with Debian's kernel (part of ./check)
 #   make guest-kernel   the small kernel for guests, from Debian's linux-source, in build/guest-kernel (ten minutes)
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
@@ -173,6 +174,11 @@ api: all
 conformance: all
 	tests/conformance/run $(BUILD)
 	tests/conformance/callers.py $(BUILD)
+
+.PHONY: workloads
+workloads: all
+	@tools/install --check build workloads
+	tests/workloads/run $(WORKLOADS_FLAGS) $(BUILD) $(NAMES)
 
 .PHONY: guest
 guest: all
