@@ -185,8 +185,9 @@ struct container_security {
 	/* Of /proc and /sys is hidden and read-only what container_spec.masks says, and nothing
 	 * else. */
 	bool own_masks;
-	bool writable_sys; /* /sys can be written to, and the groups in it */
-	bool all_devices;  /* of the host may be opened and made */
+	bool writable_sys;    /* /sys can be written to, and the groups in it */
+	bool writable_groups; /* its own groups can; its limits cannot be lifted by that */
+	bool all_devices;     /* of the host may be opened and made */
 	enum container_pids pids;
 	char pids_of[ID_SIZE]; /* the id of the container, of the same cell */
 };
@@ -195,7 +196,7 @@ static inline bool container_security_is_set(const struct container_security *s)
 {
 	return s->has_caps || s->may_gain || s->oom_score_adj || s->unfiltered || s->own_filter ||
 	       s->n_groups > 0 || s->groups_exact || s->n_rlimits > 0 || s->own_masks ||
-	       s->writable_sys || s->all_devices || s->pids;
+	       s->writable_sys || s->writable_groups || s->all_devices || s->pids;
 }
 
 #define CONTAINER_MASKS_MAX 256

@@ -118,6 +118,19 @@ class Privilege(steps.StepsTest):
         self.assertRefused(Code.INVALID_ARGUMENT, "containers[0].security.privileged",
                            lambda: self.pod("q", container("true", security=Security(privileged=True, profile="baseline"))))
 
+    def test_writable_groups(self):
+        """It makes groups below its own, and nothing else of /sys is its."""
+        pid = self.run_pod("--security-opt", "writable-cgroups")
+        self.assertEqual("moved", self.sh("mkdir /sys/fs/cgroup/own && echo 1 >/sys/fs/cgroup/own/cgroup.procs && echo moved"))
+        self.assertTrue(host.read(f"/proc/{pid}/cgroup").rstrip().endswith("/own"))
+        self.assertIn("/sys ro,", self.sh("awk '$2 == \"/sys\" {print $2, $4}' /proc/mounts"))
+        self.assertTrue(self.inspect("p").containers[0].security.writable_cgroup)
+        # Who comes in later belongs to it too, and all of them end with it.
+        self.assertEqual("here", self.sh("echo here"))
+        self.node.cli("rm", "-f", "p")
+        pid = self.run_pod()
+        self.assertEqual("no", self.sh("mkdir /sys/fs/cgroup/own 2>/dev/null || echo no"))
+
     def test_what_is_hidden(self):
         self.run_pod("--security-opt", "mask=/etc/passwd:/root", "--security-opt", "unmask=/proc/interrupts:/proc/sys")
         self.assertEqual(["0", "0"], [self.sh("cat /etc/passwd | wc -c"), self.sh("cat /proc/timer_list | wc -c")])

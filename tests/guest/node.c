@@ -6,6 +6,7 @@
  */
 
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -359,6 +360,34 @@ static void processes_of_a_request_are_a_limit(void)
 	CHECK(strstr(guest_output, "fork") != NULL);
 }
 
+/* As systemd does it: all processes below, controllers handed on. */
+static void groups_are_left_to_a_container(void)
+{
+	static const char hands_on[] =
+		"cd /sys/fs/cgroup && mkdir own && echo 1 >own/cgroup.procs && "
+		"echo $$ >own/cgroup.procs && "
+		"echo +memory +pids >cgroup.subtree_control";
+
+	CHECK_NACRE("run", "-d", "--name", "own", "--memory", "48m", "--security-opt",
+		    "writable-cgroups", "busybox", "sleep", "1000");
+	CHECK_NACRE("exec", "own", "sh", "-c", hands_on);
+	CHECK_NACRE("exec", "own", "cat", "/proc/self/cgroup");
+	CHECK(strstr(guest_output, "0::/nacre.exec\n") != NULL);
+	CHECK_NACRE("exec", "own", "sh", "-c", "echo 16M >/sys/fs/cgroup/own/memory.max");
+	CHECK(NACRE("exec", "own", "sh", "-c", "echo max >/sys/fs/cgroup/memory.max") != 0);
+	CHECK_NACRE("exec", "own", "cat", "/sys/fs/cgroup/memory.max");
+	CHECK(strstr(guest_output, "50331648\n") != NULL);
+	CHECK_NACRE("rm", "-f", "own");
+}
+
+static void groups_are_not_left_where_limits_would_be(void)
+{
+	CHECK(mount(NULL, "/sys/fs/cgroup", NULL, MS_REMOUNT, "") == 0);
+	CHECK(NACRE("run", "--rm", "--security-opt", "writable-cgroups", "busybox", "true") == 125);
+	CHECK(strstr(guest_output, "nsdelegate") != NULL);
+	CHECK(mount(NULL, "/sys/fs/cgroup", NULL, MS_REMOUNT, "nsdelegate") == 0);
+}
+
 static void is_consistent(void)
 {
 	CHECK_NACRE("check");
@@ -403,5 +432,7 @@ UNIT_MAIN({ "the daemon starts and imports an image", starts },
 	  { "limits of pods, cells and instances", limits_hold_for_the_whole },
 	  { "memory that is asked for is a limit", memory_of_a_request_is_a_limit },
 	  { "processes that are asked for are a limit", processes_of_a_request_are_a_limit },
+	  { "a container has groups of its own", groups_are_left_to_a_container },
+	  { "and cannot lift its limits by them", groups_are_not_left_where_limits_would_be },
 	  { "the record is what is there", is_consistent },
 	  { "the daemon ends, and nothing is left", ends })

@@ -121,7 +121,7 @@ class Memcached(Case):
 
 class Rabbitmq(Case):
     start_seconds = 180
-    URL = "--url=amqp://guest:guest@rabbitmq/"
+    URL = "--url=amqp://guest:guest@rabbitmq"
 
     def show(self):
         self.until(lambda: "q1" in self.client("amqp-declare-queue", self.URL, "-d", "-q", "q1"), "a queue")
@@ -179,12 +179,17 @@ class Prometheus(Case):
 class Openjdk(Case):
     start_seconds = 120
 
+    def start(self):
+        # A limit of memory, where a host can have one.
+        self.limit = ["-m", "512m"] if "memory" in nacre_test.host.read(nacre_test.host.cgroup_root() + "/cgroup.controllers").split() else []
+        self.run(*self.row.options, *self.limit)
+
     def show(self):
         self.until(lambda: self.page(8083).startswith("java "), "a page")
         processors, memory = self.page(8083).split()[1:]
         self.equal(os.cpu_count(), int(processors))
-        # A quarter of the limit, where a host can have one.
-        if "memory" in nacre_test.host.read(os.path.join(nacre_test.host.cgroup_root(), "cgroup.controllers")).split():
+        # A quarter of the limit.
+        if self.limit:
             self.equal(True, int(memory) <= 128 << 20)
 
 
@@ -219,9 +224,9 @@ class Php(Case):
     def show(self):
         self.shows_page(8087, "php fpm-fcgi 36")
 
-    def stop(self):
-        # Its status is that of both containers; nginx answers SIGQUIT, the signal of the image, as well.
-        return super().stop()
+    def log(self):
+        done = self.node.cli("logs", "--container", "main", self.name)
+        return done.stdout + done.stderr
 
 
 class Ruby(Case):
@@ -245,9 +250,6 @@ class Golang(Case):
 
 
 class Gcc(Case):
-    def start(self):
-        super().start()
-
     def show(self):
         self.equal("0", self.cli("wait", self.name, seconds=600).split()[-1])
         self.has("# PASS:", self.log())
@@ -307,6 +309,10 @@ class Systemd(Case):
 
 
 class Postfix(Case):
+    def greets(self):
+        with smtplib.SMTP("127.0.0.1", 2525, timeout=20) as smtp:
+            return smtp.noop()[0] == 250
+
     def show(self):
         def send():
             with smtplib.SMTP("127.0.0.1", 2525, timeout=20) as smtp:
@@ -317,6 +323,8 @@ class Postfix(Case):
 
     def kept(self):
         self.until(lambda: "hello alice" in self.exec("cat", "/var/mail/alice"), "the message")
+        # It is process 1: before it has a handler SIGTERM is dropped.
+        self.until(self.greets, "a server")
 
 
 class Bind(Case):

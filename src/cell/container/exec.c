@@ -22,6 +22,7 @@
 #include "cell/output/terminal.h"
 #include "cell/start/container_plan.h"
 #include "cell/start/program.h"
+#include "isolate/cgroup/cgroup.h"
 #include "isolate/spawn/spawn.h"
 #include "loop/loop.h"
 
@@ -561,6 +562,23 @@ static int exec_open_stdio(struct keeper_exec *x, struct container *c,
 	return r;
 }
 
+/*
+ * A container that has handed controllers on to groups below its own (systemd does) lets no process
+ * into its own any more: EBUSY. Who comes later then gets a group beside those.
+ */
+static int exec_spawn_below(struct keeper_exec *x, const struct container *c,
+			    struct isolate_plan *plan, struct error *err)
+{
+	_cleanup_fd_ int group_fd = -1;
+
+	*err = (struct error)ERROR_INIT;
+	group_fd = cgroup_make(c->cgroup_fd, SESSION_GROUP, err);
+	if (group_fd < 0)
+		return group_fd;
+	plan->cgroup_fd = group_fd;
+	return isolate_spawn(plan, &x->child, err);
+}
+
 static int exec_spawn(struct keeper_exec *x, struct container *c,
 		      const struct keeper_exec_spec *spec, struct error *err)
 {
@@ -599,6 +617,8 @@ static int exec_spawn(struct keeper_exec *x, struct container *c,
 	if (r < 0)
 		return error_set(err, r, "start %s", spec->argv[0]);
 	r = isolate_spawn(&plan, &x->child, err);
+	if (r == -EBUSY && c->kind == CONTAINER_IMAGE)
+		r = exec_spawn_below(x, c, &plan, err);
 	if (r < 0)
 		return r;
 	FAILPOINT_AFTER("exec.start");

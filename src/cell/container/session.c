@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cell/container/session.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file/fd.h"
+#include "base/file/sysio.h"
 #include "base/text/str.h"
 
 #define SESSION_PROCS_MAX ((size_t)1 << 20)
@@ -68,7 +70,13 @@ static bool session_kill_round(int proc_fd, int cgroup_fd, pid_t session)
 
 void session_kill(int proc_fd, int cgroup_fd, pid_t session)
 {
-	for (int i = 0; i < SESSION_ROUNDS_MAX; i++)
-		if (!session_kill_round(proc_fd, cgroup_fd, session))
-			return;
+	_cleanup_fd_ int below_fd = sysio_openat(
+		cgroup_fd, SESSION_GROUP, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	bool met = true;
+
+	for (int i = 0; met && i < SESSION_ROUNDS_MAX; i++) {
+		met = session_kill_round(proc_fd, cgroup_fd, session);
+		if (below_fd >= 0 && session_kill_round(proc_fd, below_fd, session))
+			met = true;
+	}
 }

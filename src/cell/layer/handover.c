@@ -134,6 +134,7 @@ HANDOVER_LEFT(struct container, security.groups_exact, "likewise");
 HANDOVER_LEFT(struct container, filter_prog, "made of the filter for each plan");
 HANDOVER_LEFT(struct container, security.own_masks, "of its start");
 HANDOVER_LEFT(struct container, security.writable_sys, "of its start");
+HANDOVER_LEFT(struct container, security.writable_groups, "of its start");
 HANDOVER_LEFT(struct container, security.all_devices, "its group has them");
 HANDOVER_LEFT(struct container, security.pids, "of its start");
 HANDOVER_LEFT(struct container, security.pids_of, "of its start");

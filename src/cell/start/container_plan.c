@@ -71,6 +71,7 @@ static void container_plan_walls(const struct container *c, struct isolate_plan 
 	plan->root_read_only = c->start->read_only_root;
 	plan->own_masks = c->security.own_masks;
 	plan->writable_sys = c->security.writable_sys;
+	plan->writable_groups = c->security.writable_groups;
 	plan->masked_paths = c->start->hidden;
 	plan->readonly_paths = c->start->read_only;
 }
@@ -136,7 +137,7 @@ void container_adopt_kit(struct container *c)
 	struct isolate_kit *kit = &c->start->kit;
 
 	/* The /sys of a kit is masked already. */
-	if (c->security.own_masks || c->security.writable_sys)
+	if (c->security.own_masks || c->security.writable_sys || c->security.writable_groups)
 		return;
 	if (c->kind == CONTAINER_IMAGE && c->cell->shares_instance)
 		(void)stock_take(c->host->pod_stock, kit);

@@ -121,6 +121,8 @@ static int options_take_one(struct security_options *s, const char *word, struct
 		to->seccomp = unconfined;
 	else if (str_has_prefix(word, "seccomp=") && word[strlen("seccomp=")])
 		return options_profile(s, word + strlen("seccomp="), err);
+	else if (str_eq(word, "writable-cgroups") || str_eq(word, "writable-cgroups=true"))
+		to->writable_cgroup = true;
 	else if (str_has_prefix(word, "mask="))
 		options_paths(s, word + strlen("mask="), &s->mask, &to->n_mask);
 	else if (str_has_prefix(word, "unmask="))
@@ -128,7 +130,8 @@ static int options_take_one(struct security_options *s, const char *word, struct
 	else
 		return error_refuse(err, ERROR_INVALID,
 				    "--security-opt is no-new-privileges[=false], "
-				    "seccomp=unconfined|FILE, mask=PATH or unmask=PATH, not \"%s\"",
+				    "seccomp=unconfined|FILE, writable-cgroups, mask=PATH or "
+				    "unmask=PATH, not \"%s\"",
 				    word);
 	to->mask = s->mask;
 	to->unmask = s->unmask;
@@ -287,10 +290,10 @@ int security_options_take(struct security_options *s, Aurae__Runtime__V0__Contai
 		r = options_ulimits(s, a, err);
 	if (r == 0)
 		r = options_devices(s, to, a, err);
-	if (r == 0 &&
-	    (m->n_cap_add || m->n_cap_drop || m->n_groups || profile || m->oom_score_adj ||
-	     *m->privilege_escalation || *m->seccomp || m->privileged ||
-	     m->seccomp_profile.len > 0 || m->n_mask || m->n_unmask || m->n_ulimits))
+	if (r == 0 && (m->n_cap_add || m->n_cap_drop || m->n_groups || profile ||
+		       m->oom_score_adj || *m->privilege_escalation || *m->seccomp ||
+		       m->privileged || m->seccomp_profile.len > 0 || m->n_mask || m->n_unmask ||
+		       m->n_ulimits || m->writable_cgroup))
 		to->security = m;
 	return r;
 }

@@ -200,6 +200,7 @@ static void view_security(struct json *j, const Aurae__Runtime__V0__Security *s)
 	json_put_bool(j, "groups_exact", s->groups_exact);
 	json_put_integer(j, "oom_score_adj", s->oom_score_adj);
 	json_put_bool(j, "privileged", s->privileged);
+	json_put_bool(j, "writable_cgroup", s->writable_cgroup);
 	view_words(j, "mask", s->mask, s->n_mask);
 	view_words(j, "unmask", s->unmask, s->n_unmask);
 	json_put_array(j, "ulimits");

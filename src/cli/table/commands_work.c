@@ -66,8 +66,8 @@
 		{ "group-add", 0, "GID", "one more group of its user; may be given again" },       \
 		{ "oom-score-adj", 0, "N", "end it sooner where memory runs out; -1000 to 1000" }, \
 		{ "security-opt", 0, "WORD",                                                       \
-		  "no-new-privileges[=false], seccomp=unconfined|FILE, mask=PATH, "                \
-		  "unmask=PATH|ALL" },                                                             \
+		  "no-new-privileges[=false], seccomp=unconfined|FILE, writable-cgroups, "         \
+		  "mask=PATH, unmask=PATH|ALL" },                                                  \
 		{ "privileged", 0, NULL, "every capability and device, no filter: no wall" },      \
 		{ "device", 0, "HOST[:CONTAINER[:rwm]]",                                           \
 		  "let it open a device of the node; may be given again" },                        \

@@ -290,6 +290,9 @@ struct isolate_plan {
 	/* Of a container: the two lists stand in the place of what it would have; and /sys can be
 	 * written to, with the groups in it. Neither goes with a kit. */
 	bool own_masks, writable_sys;
+	/* Of a container: its own groups can be written to, and nothing else of /sys; refused where
+	 * that would lift the limits of its group (places.h). Does not go with a kit. */
+	bool writable_groups;
 	/* As in struct isolate_mount, for the mount of root_fd. */
 	unsigned long root_propagation;
 	/* Of a tree: the directory of root_fd by its name in the mount namespace that is copied.

@@ -99,9 +99,9 @@ static bool plan_shm_is_wrong(const struct isolate_plan *p)
 
 static bool plan_kit_ns_is_wrong(const struct isolate_plan *p)
 {
-	return p->kit_ns_fd >= 0 &&
-	       (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot || p->own_masks ||
-		p->writable_sys || (p->shm_fd >= 0 && !isolate_plan_has_dev(p)));
+	return p->kit_ns_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot ||
+				     p->own_masks || p->writable_sys || p->writable_groups ||
+				     (p->shm_fd >= 0 && !isolate_plan_has_dev(p)));
 }
 
 static bool plan_terminal_is_wrong(const struct isolate_plan *p)

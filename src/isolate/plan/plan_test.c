@@ -138,6 +138,7 @@ BREAKS(hostname_long,
 BREAKS(root_mount, p->ns[ISOLATE_NS_MOUNT] = ISOLATE_KEEP)
 BREAKS(masks_with_kit, p->own_masks = true; p->caps = isolate_caps_default; p->kit_ns_fd = 3)
 BREAKS(sys_with_kit, p->writable_sys = true; p->kit_ns_fd = 3)
+BREAKS(groups_with_kit, p->writable_groups = true; p->kit_ns_fd = 3)
 BREAKS(root_fd, p->root_fd = -1)
 BREAKS(root_fd_unused, p->root = ISOLATE_ROOT_KEEPER)
 BREAKS(root_fd_and_later, p->root_later = true)
@@ -337,6 +338,7 @@ static const struct {
 	{ "root", break_root_mount },
 	{ "kit_ns_fd", break_masks_with_kit },
 	{ "kit_ns_fd", break_sys_with_kit },
+	{ "kit_ns_fd", break_groups_with_kit },
 	{ "root_fd", break_root_fd },
 	{ "root_fd", break_root_fd_unused },
 	{ "root_fd", break_root_fd_and_later },

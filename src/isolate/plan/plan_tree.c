@@ -159,12 +159,12 @@ static bool plan_root_place_is_wrong(const struct isolate_plan *p)
 static bool plan_tree_is_wrong(const struct isolate_plan *p)
 {
 	if (p->root == ISOLATE_ROOT_TREE)
-		return p->own_masks || p->writable_sys;
+		return p->own_masks || p->writable_sys || p->writable_groups;
 	if (p->root_propagation || p->root_place || p->no_pivot)
 		return true;
 	return p->root != ISOLATE_ROOT_CONTAINER &&
 	       (p->masked_paths || p->readonly_paths || p->n_mounts || p->n_devices ||
-		p->own_masks || p->writable_sys);
+		p->own_masks || p->writable_sys || p->writable_groups);
 }
 
 const struct plan_rule plan_tree_rules[] = {

@@ -123,7 +123,9 @@ static int root_sys(struct isolate_steps *s, int place_fd, struct error *err)
 	/* In the spawner's cgroup namespace the mount would show its groups, so there is none. */
 	r = s->plan->ns[ISOLATE_NS_CGROUP] == ISOLATE_KEEP
 		    ? 0
-		    : place_cgroups(fd, s->plan->writable_sys, err);
+		    : place_cgroups(fd, s->plan->writable_sys || s->plan->writable_groups, err);
+	if (r == 0 && s->plan->writable_groups && s->plan->ns[ISOLATE_NS_CGROUP] != ISOLATE_KEEP)
+		r = place_check_groups(fd, err);
 	return r < 0 ? r : TAKE_FD(fd);
 }
 

@@ -2,18 +2,22 @@
 #include "isolate/tree/places.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/mount.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file/fd.h"
+#include "base/file/rootfd.h"
 #include "base/file/sysio.h"
+#include "base/memory/buf.h"
 #include "isolate/mount/mount.h"
 #include "isolate/spawn/pty.h"
 #include "isolate/tree/dev.h"
 
 #define PLACE_NO_SUID_DEV_EXEC (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+#define PLACE_LIMIT_MAX 4096 /* bytes of a file of a group */
 /* The same for mount_below(). */
 #define PLACE_MS_NO_SUID_DEV_EXEC ((unsigned long)(MS_NOSUID | MS_NODEV | MS_NOEXEC))
 
@@ -102,4 +106,50 @@ int place_cgroups(int sys_fd, bool writable, struct error *err)
 			    (writable ? 0UL : MS_RDONLY) | PLACE_MS_NO_SUID_DEV_EXEC, NULL, err);
 
 	return r < 0 ? error_wrap(err, r, "/sys") : 0;
+}
+
+/* Writes what is there already: 0 if the kernel takes it. */
+static int place_write_same(int dir_fd, const char *name)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_fd_ int fd = -1;
+	int r = fd_read_file(dir_fd, name, PLACE_LIMIT_MAX, &b);
+
+	if (r < 0)
+		return r;
+	fd = sysio_openat(dir_fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	return write(fd, buf_data(&b), b.len) < 0 ? -errno : 0;
+}
+
+/* The mount's options are not to be seen from here, so the kernel is asked by a write. */
+int place_check_groups(int sys_fd, struct error *err)
+{
+	static const char *const limits[] = { "pids.max", "memory.max", "cpu.weight",
+					      "cpuset.cpus" };
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	_cleanup_fd_ int dir_fd =
+		rootfd_open(sys_fd, "fs/cgroup", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int r;
+
+	if (dir_fd < 0)
+		return error_set(err, dir_fd, "open /sys/fs/cgroup");
+	r = fd_read_file(dir_fd, "cgroup.controllers", PLACE_LIMIT_MAX, &b);
+	if (r < 0)
+		return error_set(err, r, "read /sys/fs/cgroup/cgroup.controllers");
+	/* Without controllers there are no limits. */
+	if (b.len <= 1)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		r = place_write_same(dir_fd, limits[i]);
+		if (r == -EPERM)
+			return 0;
+		if (r != -ENOENT)
+			break;
+	}
+	return error_refuse(
+		err, ERROR_PRECONDITION,
+		"a container with writable groups could lift its limits: cgroup2 is not "
+		"mounted with nsdelegate (mount -o remount,nsdelegate /sys/fs/cgroup)");
 }

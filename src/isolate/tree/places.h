@@ -24,6 +24,12 @@ int place_dev(int target_fd, const struct place_dev_plan *plan, struct error *er
 int place_sys(int target_fd, bool writable, struct error *err);
 /* In that mount the groups of the caller's cgroup namespace. */
 int place_cgroups(int sys_fd, bool writable, struct error *err);
+/*
+ * Whether the groups that this process has just mounted below sys_fd can be left to it: whoever
+ * writes there may not change the limits of the group that is the root of its namespace. The kernel
+ * forbids that where cgroup2 is mounted with nsdelegate. ERROR_PRECONDITION: it does not.
+ */
+int place_check_groups(int sys_fd, struct error *err);
 
 /* Mounts a new file system on a directory; the mount. */
 int place_new(int target_fd, const char *fs, unsigned attrs, struct error *err);

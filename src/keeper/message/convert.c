@@ -142,6 +142,7 @@ void convert_security_request(Nacre__Instance__V1__Security *to,
 	to->n_read_only_paths = strv_len(masks->read_only);
 	to->read_only_paths = (char **)(uintptr_t)masks->read_only;
 	to->writable_sys = from->writable_sys;
+	to->writable_groups = from->writable_groups;
 	to->all_devices = from->all_devices;
 	to->pids = from->pids;
 	to->pids_of = (char *)(uintptr_t)from->pids_of;
@@ -411,6 +412,7 @@ static int convert_security(struct container_security *to,
 	to->groups_exact = from->groups_exact;
 	to->own_masks = from->own_masks;
 	to->writable_sys = from->writable_sys;
+	to->writable_groups = from->writable_groups;
 	to->all_devices = from->all_devices;
 	to->pids = (enum container_pids)from->pids;
 	if (str_copy(to->pids_of, sizeof(to->pids_of), from->pids_of) < 0)

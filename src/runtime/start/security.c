@@ -349,6 +349,7 @@ int security_take(struct arena *a, struct pod_container_spec *to,
 		all.privileged = true;
 		from = &all;
 	}
+	s->writable_groups = from->writable_cgroup;
 	r = profile_take(s, from->profile, field, err);
 	if (r == 0)
 		r = privilege_take(s, from, field, err);
