@@ -10,8 +10,8 @@ static void names_are_trimmed_and_checked(void)
 		{ "a", "a" }, { "/a/b/c/", "a/b/c" }, { "//web-1", "web-1" }, { "0", "0" }
 	};
 	static const char *const bad[] = {
-		"",  "/", "a//b", "a_b",  "prod/web_1",       "a.b", "-a", "a-",
-		"A", "_", "a b",  "../a", "1/2/3/4/5/6/7/8/9"
+		"",   "/", "a//b", "a_b",  "prod/web_1",       "a.b", "-a", "a-",
+		"A_", "_", "a b",  "../a", "1/2/3/4/5/6/7/8/9"
 	};
 	struct arena a = ARENA_INIT;
 	struct error err = ERROR_INIT;

@@ -172,6 +172,7 @@ static int observe_open(struct aurae_observe *s, struct workload_service *work)
 {
 	*s = (struct aurae_observe){ .work = work };
 	list_init(&s->streams);
+	aurae_signals_open(&s->signals, work);
 	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->wake_fd < 0)
 		return -errno;
@@ -319,14 +320,9 @@ static void observe_output(struct rpc_call *call, const ProtobufCMessage *reques
 
 static void observe_signals(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
-	struct error err = ERROR_INIT;
+	struct aurae_observe *s = userdata;
 
-	(void)request;
-	(void)userdata;
-	(void)error_refuse(&err, ERROR_UNSUPPORTED,
-			   "this build reads no signals from the kernel; ends of executables and "
-			   "containers are in nacre.v1.EventService");
-	rpc_call_fail(call, &err);
+	aurae_signals_call(call, request, &s->signals);
 }
 
 static const struct rpc_method observe_methods[] = {
@@ -370,6 +366,7 @@ void aurae_close(struct aurae *a)
 
 	if (!s->work)
 		return;
+	aurae_signals_stop(&s->signals);
 	log_ring_close();
 	loop_fd_done(&s->source);
 	s->wake_fd = fd_close(s->wake_fd);

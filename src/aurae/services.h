@@ -5,6 +5,7 @@
 #include "base/log/error.h"
 #include "base/memory/list.h"
 #include "loop/loop.h"
+#include "loop/pool.h"
 #include "rpc/server/method.h"
 
 /*
@@ -15,6 +16,7 @@
 struct root_store;
 struct rpc_server;
 struct runtime_service;
+struct signal_watch;
 struct workload_service;
 
 /* aurae.cells.v0.CellService; userdata: struct aurae_cells. */
@@ -26,6 +28,24 @@ struct aurae_cells {
 /* aurae.discovery.v0.DiscoveryService; userdata: none. */
 extern const struct rpc_service aurae_discovery_service;
 
+/* GetPosixSignalsStream of the service below (isolate/spawn/signal_watch.h). */
+struct aurae_signals {
+	struct workload_service *owner; /* NULL: it has ended */
+	struct list streams;            /* n of them */
+	unsigned n;
+	struct signal_watch *watch; /* of the thread while `work` is busy */
+	struct pool_work work;
+	struct loop_fd source;
+	uint64_t lost; /* as was told */
+	struct error err;
+};
+void aurae_signals_open(struct aurae_signals *s, struct workload_service *owner);
+void aurae_signals_call(struct rpc_call *call, const ProtobufCMessage *request,
+			struct aurae_signals *s);
+/* Behind the server's end, and behind the pool's. */
+void aurae_signals_stop(struct aurae_signals *s);
+void aurae_signals_done(struct aurae_signals *s);
+
 /* aurae.observe.v0.ObserveService; userdata: struct aurae_observe. */
 extern const struct rpc_service aurae_observe_service;
 struct aurae_observe {
@@ -34,6 +54,7 @@ struct aurae_observe {
 	unsigned n_streams;
 	int wake_fd;
 	struct loop_fd source;
+	struct aurae_signals signals;
 };
 
 /* aurae.vms.v0.VmService; userdata: struct aurae_vms. */

@@ -591,6 +591,7 @@ static void daemon_close(struct daemon *d)
 	d->pool = pool_free(d->pool);
 	d->disk_watch = disk_watch_free(d->disk_watch);
 	copies_done(&d->workload.copies);
+	aurae_signals_done(&d->aurae.observe.signals);
 	aurae_vms_done(&d->aurae.vms);
 	d->clouds = clouds_free(d->clouds);
 	remote_close(&d->remote);

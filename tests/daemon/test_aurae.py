@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 import unittest
 
 import grpc
@@ -316,6 +317,66 @@ class Observe(AuraeTest):
             self.observe.GetAuraeDaemonLogStream(observe.GetAuraeDaemonLogStreamRequest(), timeout=60)))
         for s in streams:
             s.cancel()
+
+    def signals(self, kind=0, name=""):
+        """A stream of them, and what it has told: [(signal, pid)]."""
+        request = observe.GetPosixSignalsStreamRequest(workload=observe.Workload(workload_type=kind, id=name)) if kind else \
+            observe.GetPosixSignalsStreamRequest()
+        stream, told = self.observe.GetPosixSignalsStream(request), []
+
+        def read():
+            try:
+                for r in stream:
+                    told.append((r.signal.signal, r.signal.process_id))
+            except grpc.RpcError as e:
+                told.append(e)
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, 10)
+        self.addCleanup(stream.cancel)
+        return told
+
+    def until_told(self, told, pid, number, seen):
+        """Sends it until it is told: a stream is watched some time after it was asked for."""
+        def again():
+            if told and isinstance(told[-1], grpc.RpcError) and told[-1].code() == grpc.StatusCode.UNIMPLEMENTED:
+                self.skipTest(told[-1].details())
+            os.kill(pid, number)
+            time.sleep(0.02)
+            return (number, seen) in told
+        nacre_test.until(again, what=f"signal {number} of {seen} in {told[:5]}")
+
+    def test_signals_by_the_group_of_the_receiver(self):
+        deaf = "trap '' USR1 USR2; exec sleep 60"
+        pids = {}
+        for name in ("sig", "sig/below", "other"):
+            self.cell(name, isolate_process=name == "other")
+            own = self.start(name, "deaf", deaf).pid
+            pids[name] = (self.host_pid(name), own)
+            nacre_test.until(lambda n=name: "sleep" in host.read(f"/proc/{pids[n][0]}/comm"), what="its program")
+        whole, cell, isolated = self.signals(), self.signals(observe.WORKLOAD_TYPE_CELL, "sig"), self.signals(observe.WORKLOAD_TYPE_CELL, "other")
+        self.until_told(cell, pids["sig"][0], signal.SIGUSR1, pids["sig"][1])
+        # The number that the process has for itself.
+        self.assertNotEqual(*pids["other"])
+        self.until_told(isolated, pids["other"][0], signal.SIGUSR1, pids["other"][1])
+        # The sender is in no cell. Others are told only to who has asked for all.
+        for name in ("sig/below", "other"):
+            self.until_told(whole, pids[name][0], signal.SIGUSR2, pids[name][1])
+        self.until_told(whole, pids["sig"][0], signal.SIGUSR1, pids["sig"][1])
+        self.assertEqual({(signal.SIGUSR1, pids["sig"][1])}, set(cell))
+        self.stop("sig", "deaf")
+        nacre_test.until(lambda: (signal.SIGKILL, pids["sig"][1]) in cell, what=f"its end in {cell[-3:]}")
+        self.assertNotIn(pids["sig"][1], [p for _, p in isolated])
+
+    def test_wrong_streams_of_signals(self):
+        for code, kind, name, text in (
+                (grpc.StatusCode.NOT_FOUND, observe.WORKLOAD_TYPE_CELL, "none", "workload.id: there is no cell none"),
+                (WRONG, observe.WORKLOAD_TYPE_CELL, "a_b", "workload.id"),
+                (grpc.StatusCode.NOT_FOUND, observe.WORKLOAD_TYPE_POD_SANDBOX, "none", "workload.id: no pod"),
+                (grpc.StatusCode.UNIMPLEMENTED, observe.WORKLOAD_TYPE_VM, "v", "workload.workload_type"),
+                (grpc.StatusCode.INVALID_ARGUMENT, 9, "v", "workload.workload_type: 9 is unknown")):
+            self.assertFails(code, lambda k=kind, n=name: list(self.observe.GetPosixSignalsStream(observe.GetPosixSignalsStreamRequest(
+                workload=observe.Workload(workload_type=k, id=n)), timeout=10)), text)
 
     def test_discovery_and_health(self):
         answer = nacre_test.pb["discovery_pb2_grpc"].DiscoveryServiceStub(self.node.channel).Discover(discovery.DiscoverRequest())
