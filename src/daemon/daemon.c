@@ -50,6 +50,7 @@
 #include "runtime/node/check_call.h"
 #include "runtime/services.h"
 #include "runtime/start/start_call.h"
+#include "runtime/workload/health_call.h"
 #include "store/root.h"
 #include "store/store.h"
 #include "stream/server.h"
@@ -204,6 +205,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.log = d->config.container_log,
 		.container_limit = d->config.storage.container_limit,
 		.restart = starts_restart,
+		.health = &health_call_ops,
 		.userdata = &d->starts,
 	};
 	int r;

@@ -36,6 +36,7 @@ struct image_config {
 	char *working_dir; /* "" likewise */
 	char *stop_signal; /* "" likewise */
 	char **volumes;    /* the paths of its VOLUME, as they stand there */
+	char **health; /* its HEALTHCHECK, in the words of wire/message/fetchmsg.h; empty: none */
 };
 
 struct image {

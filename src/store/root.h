@@ -43,6 +43,7 @@ struct root_image {
 	char *const *entrypoint;
 	char *const *cmd;
 	char *const *volumes; /* the paths of its VOLUME */
+	char *const *health;  /* its HEALTHCHECK (wire/message/fetchmsg.h) */
 	char *const *names;
 	char *const *blobs;    /* digests of all that the content store holds for it */
 	char *const *origins;  /* what registries have it as: "HOST/PATH@sha256:HEX" */

@@ -103,6 +103,7 @@ const struct root_list root_lists[ROOT_LISTS] = {
 	{ "origin", offsetof(struct root_image, origins) },
 	{ "volume", offsetof(struct root_image, volumes) },
 	{ "verdict", offsetof(struct root_image, verdicts) },
+	{ "health", offsetof(struct root_image, health) },
 };
 
 bool root_store_is_idle(const struct root_store *s)

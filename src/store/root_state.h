@@ -62,7 +62,7 @@ struct root_list {
 	const char *name;
 	size_t offset; /* of a char *const *, in struct root_image */
 };
-#define ROOT_LISTS 7
+#define ROOT_LISTS 8
 extern const struct root_list root_lists[ROOT_LISTS];
 
 static inline char *const **root_list_at(struct root_image *image, size_t i)

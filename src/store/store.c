@@ -100,6 +100,7 @@ static const struct sql_column container_columns[] = {
 	SQL_COLUMN(run_container, log_lost, SQL_U64),
 	SQL_COLUMN(run_container, settings, SQL_TEXT),
 	SQL_COLUMN(run_container, volumes, SQL_TEXT),
+	SQL_COLUMN(run_container, health, SQL_TEXT),
 };
 
 static const struct sql_column mirror_columns[] = {
@@ -214,6 +215,7 @@ static const char *const run_migrations[] = {
 	"CREATE TABLE restored(one INTEGER PRIMARY KEY)",
 	("ALTER TABLE instance ADD COLUMN handle TEXT NOT NULL DEFAULT '';"
 	 "ALTER TABLE workload ADD COLUMN handle TEXT NOT NULL DEFAULT ''"),
+	"ALTER TABLE container ADD COLUMN health TEXT NOT NULL DEFAULT ''",
 };
 
 static const struct sql_schema run_schema = {

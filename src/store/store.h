@@ -107,6 +107,7 @@ struct run_container {
 	/* Ids of the node's volumes that it has, joined by blanks; a '+' is in front of those that
 	 * were made for it. */
 	const char *volumes;
+	const char *health; /* pod/workload/health.h: the word of its state, or "" */
 };
 
 /* A volume of a workload whose files are given to its machine (pod/storage/mirror.h). */

@@ -250,6 +250,7 @@ static void brings_records_of_cells_along(void)
 				   "ALTER TABLE container DROP COLUMN own_log;"
 				   "ALTER TABLE workload DROP COLUMN drops_volumes;"
 				   "ALTER TABLE container DROP COLUMN volumes;"
+				   "ALTER TABLE container DROP COLUMN health;"
 				   "ALTER TABLE workload DROP COLUMN stays;"
 				   "ALTER TABLE workload DROP COLUMN restart;"
 				   "ALTER TABLE workload DROP COLUMN restart_max;"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream/forward.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +13,7 @@
 #include "base/text/parse.h"
 #include "base/text/str.h"
 #include "loop/loop.h"
+#include "net/port/sockets.h"
 
 #define FORWARD_PIECE ((size_t)8192)
 /* Bytes for a pod that does not read, before the client is held up. */
@@ -116,30 +115,13 @@ static void pair_refuse(struct pair *p, const char *why)
 
 /* ---- connecting ---- */
 
-static int pair_connect_one(const struct pair *p)
-{
-	const struct sockaddr_in ip4 = { .sin_family = AF_INET,
-					 .sin_port = htons(p->port),
-					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	const struct sockaddr_in6 ip6 = { .sin6_family = AF_INET6,
-					  .sin6_port = htons(p->port),
-					  .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-	int r;
-
-	if (p->at == DIAL_IP4)
-		r = connect(p->fds[p->at], (const struct sockaddr *)&ip4, sizeof(ip4));
-	else
-		r = connect(p->fds[p->at], (const struct sockaddr *)&ip6, sizeof(ip6));
-	return r < 0 && errno != EINPROGRESS ? -errno : 0;
-}
-
 /* The next of its sockets that can be tried; `why` is how the one before failed. */
 static void pair_connect(struct pair *p, int why)
 {
 	for (; p->at < DIAL_COUNT; p->at++) {
 		if (p->fds[p->at] < 0)
 			continue;
-		why = pair_connect_one(p);
+		why = sockets_connect(p->fds[p->at], p->at, p->port);
 		if (why < 0)
 			continue;
 		p->state = PAIR_CONNECTING;

@@ -40,7 +40,7 @@ class Output(nacre_test.NodeTest):
         super().tearDown()
 
     def check(self, command, *words, status=0):
-        done = self.node.cli("-o", "json", *command.split()[:2 if command.startswith(("image", "system")) else 1], *words, check=False)
+        done = self.node.cli("-o", "json", *command.split()[:2 if command.startswith(("image", "system", "health")) else 1], *words, check=False)
         self.assertEqual(status, done.returncode, done.stderr)
         value = json.loads(done.stdout)
         schema.check(self.document, command, value)
@@ -68,6 +68,11 @@ class Output(nacre_test.NodeTest):
         for name in ("one", "shop", "a", "a/deep", "failed", "here"):
             self.check("inspect", name)
         self.assertEqual({"a", "a/deep", "named", "one", "shop"}, {w["name"] for w in self.check("stats")["workloads"]})
+        self.check("run -d", "-d", "--name", "probed", "--health-http", "80/live", "--health-retries", "1", "busybox", "sleep", "1000")
+        self.check("healthcheck run", "probed", status=1)
+        self.assertEqual("unhealthy", self.check("inspect", "probed")["containers"][0]["health"]["status"])
+        self.check("wait", "--condition", "unhealthy", "probed")
+        self.node.cli("rm", "--force", "probed")
         self.node.cli("stop", "-t", "0", "one")
         self.assertEqual(137, self.check("wait", "one")["exit_code"])
         with tempfile.TemporaryDirectory() as folder:

@@ -188,6 +188,24 @@ class Starting(PodTest):
             self.assertEqual((0, out.encode()), (self.wait("c").exit_code, self.logs("c")))
             self.remove("c")
 
+    def test_options_of_each_container(self):
+        """Behind a "--" stand options of one container; those in front are the pod's."""
+        self.node.cli("pod", "--name", "shop", "--hostname", "h", "--", "-e", "A=1", "--user", "65534", "--tmpfs", "/t", "one=busybox", "sh",
+                      "-c", "echo $A $(id -u) $(hostname); exec sleep 1000", "--", "--read-only", "--cap-drop", "ALL",
+                      "--health-cmd", "true", "--health-interval", "100ms", "two=busybox", "sh", "-c", "echo x > /x || exec sleep 1000")
+        self.assertEqual("1 65534 h\n", nacre_test.until(lambda: self.node.cli("logs", "-c", "one", "shop").stdout, what="its log"))
+        one, two = self.node.json("inspect", "shop")["containers"]
+        self.assertEqual((["/t"], False, None), ([m["target"] for m in one["mounts"]], one["read_only_root"], one["health"]))
+        self.assertEqual(([], True, ["ALL"], "running"), (two["mounts"], two["read_only_root"], two["security"]["cap_drop"], two["state"]))
+        self.node.cli("wait", "--condition", "healthy", "shop")
+        with open(f"/proc/{two['pid']}/status", encoding="ascii") as status:
+            self.assertIn("CapEff:\t0000000000000000", status.read())
+        for words, what in ((["--", "--no-such", "a=busybox"], "unknown option --no-such"), (["--", "-e", "A=1"], "NAME=IMAGE"),
+                            (["a=busybox", "--", "--name", "x", "b=busybox"], "unknown option --name")):
+            done = self.node.cli("pod", *words, check=False)
+            self.assertEqual(125, done.returncode)
+            self.assertIn(what, done.stderr)
+
 
 class Ending(PodTest):
     def test_wait_gives_exit_codes(self):

@@ -26,12 +26,14 @@ int cmd_wait(const struct cli *cli, const struct args *args)
 
 	request.target = args->operands[0];
 	spec_set(&request.container, args_value(args, "container"));
+	spec_set(&request.condition, args_value(args, "condition"));
 	answer = client_ask_once(&cli->daemon, "/nacre.v1.WorkloadService/Wait", &request.base,
 				 &nacre__v1__wait_response__descriptor, 0, &err);
 	if (!answer)
 		return cli_fail(&err);
 	if (!cli->json) {
-		(void)printf("%" PRId32 "\n", answer->exit_code);
+		if (str_empty(request.condition) || str_eq(request.condition, "stopped"))
+			(void)printf("%" PRId32 "\n", answer->exit_code);
 		return 0;
 	}
 	json_put_object(&j, NULL);

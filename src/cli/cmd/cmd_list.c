@@ -10,6 +10,7 @@
 #include "base/text/str.h"
 #include "cli/cmd/handlers.h"
 #include "cli/cmd/image_show.h"
+#include "cli/options/health_view.h"
 #include "cli/options/ps_filter.h"
 #include "cli/options/spec.h"
 #include "cli/output/alloc.h"
@@ -42,13 +43,14 @@ static char *ps_state(const Nacre__V1__Workload *w)
 {
 	_cleanup_str_ char *state =
 		view_state(w->kind, w->paused ? "paused" : w->state, w->exit_code);
+	const char *health = health_view_word(w);
 
 	if (w->restart_at)
 		return xformat("%s, restarts", state);
 	if (w->restart_count == 0)
-		return xstrdup(state);
-	return xformat("%s (%" PRIu32 " restart%s)", state, w->restart_count,
-		       w->restart_count == 1 ? "" : "s");
+		return *health ? xformat("%s (%s)", state, health) : xstrdup(state);
+	return xformat("%s (%s%s%" PRIu32 " restart%s)", state, health, *health ? ", " : "",
+		       w->restart_count, w->restart_count == 1 ? "" : "s");
 }
 
 static void ps_row(struct table *t, const Nacre__V1__Workload *w, bool has_ports, nsec_t now)

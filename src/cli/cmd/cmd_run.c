@@ -447,6 +447,7 @@ static int run_command(const struct cli *cli, const struct args *args, bool deta
 	    net_words_networks(&net, args, &request, &err) < 0 ||
 	    labels_init(&labels, &meta, args, &err) < 0 ||
 	    pod_options_take(&shared, args, &request.security, &err) < 0 ||
+	    (args_flag(args, "rm") && health_options_check_stays(&spec.health, &err) < 0) ||
 	    restart_option_read(&request.restart, &restart, args, args_flag(args, "rm"), &err) < 0)
 		return cli_fail(&err);
 	run.detach = detach;

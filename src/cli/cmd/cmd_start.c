@@ -15,39 +15,56 @@
 #include "cli/output/alloc.h"
 #include "cli/output/view.h"
 #include "cli/remote/client.h"
-#include "cli/table/command.h"
+#include "cli/table/command_groups.h"
 
 /* The containers of `nacre pod`, taken from the words in place. */
 struct pod_containers {
-	Aurae__Runtime__V0__Container *messages;
+	struct args *args; /* of each, in front of its name */
+	struct spec_container *specs;
 	Aurae__Runtime__V0__Container **list;
 	size_t n;
 };
 
 static void pod_containers_done(struct pod_containers *p)
 {
-	free(p->messages);
+	for (size_t i = 0; i < p->n; i++) {
+		spec_container_done(&p->specs[i]);
+		args_done(&p->args[i]);
+	}
+	free(p->args);
+	free(p->specs);
 	free(p->list);
 }
 #define _cleanup_pod_containers_ _cleanup_(pod_containers_done)
 
+/* [OPTION…] NAME=IMAGE [WORD…] */
 static int pod_containers_add(struct pod_containers *p, char **words, size_t n, struct error *err)
 {
-	char *equals = n > 0 ? strchr(words[0], '=') : NULL;
-	Aurae__Runtime__V0__Container *c;
+	struct spec_container *spec = &p->specs[p->n];
+	struct args *a = &p->args[p->n];
+	const char *word;
+	char *equals;
+	int r;
 
-	if (!equals || equals == words[0] || !equals[1])
+	*a = (struct args)ARGS_INIT;
+	*spec = (struct spec_container){ .env = { .list = NULL } };
+	p->list[p->n++] = &spec->message;
+	r = args_parse(a, command_container_options, NULL, 1, (int)n, words, err);
+	if (r < 0)
+		return error_wrap(err, r, "container %zu", p->n);
+	word = a->n_operands > 0 ? a->operands[0] : "";
+	equals = strchr(word, '=');
+	if (!equals || equals == word || !equals[1])
 		return error_refuse(err, ERROR_INVALID,
-				    "a container of a pod is NAME=IMAGE [WORD…], not \"%s\"",
-				    n > 0 ? words[0] : "");
+				    "a container of a pod is NAME=IMAGE [WORD…], not \"%s\"", word);
 	*equals = '\0';
-	c = &p->messages[p->n];
-	aurae__runtime__v0__container__init(c);
-	c->name = words[0];
-	c->image = equals + 1;
-	c->args = words + 1;
-	c->n_args = n - 1;
-	p->list[p->n++] = c;
+	r = spec_container_init(spec, a, err);
+	if (r < 0)
+		return error_wrap(err, r, "container %s", word);
+	spec->message.name = a->operands[0];
+	spec->message.image = equals + 1;
+	spec->message.stdin = args_flag(a, "interactive");
+	spec->message.tty = args_flag(a, "tty");
 	return 0;
 }
 
@@ -57,8 +74,9 @@ static int pod_containers_init(struct pod_containers *p, char **words, size_t n,
 	int r;
 
 	/* Each takes one word at least, so n are enough. */
-	p->messages = xrealloc(NULL, n, sizeof(*p->messages));
-	p->list = xrealloc(NULL, n, sizeof(*p->list));
+	p->args = xrealloc(NULL, n, sizeof(*p->args));
+	p->specs = xrealloc(NULL, n, sizeof(*p->specs));
+	p->list = xrealloc(NULL, n, sizeof(Aurae__Runtime__V0__Container *));
 	for (size_t i = 0; i <= n; i++) {
 		if (i < n && !str_eq(words[i], "--"))
 			continue;

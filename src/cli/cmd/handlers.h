@@ -15,6 +15,8 @@ int cmd_start(const struct cli *cli, const struct args *args);
 int cmd_pod(const struct cli *cli, const struct args *args);
 int cmd_cell(const struct cli *cli, const struct args *args);
 int cmd_spawn(const struct cli *cli, const struct args *args);
+/* cmd_health.c */
+int cmd_healthcheck_run(const struct cli *cli, const struct args *args);
 /* cmd_attach.c */
 int cmd_attach(const struct cli *cli, const struct args *args);
 /* cmd_exec.c */

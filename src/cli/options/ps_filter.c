@@ -7,6 +7,7 @@
 
 #include "base/text/parse.h"
 #include "base/text/str.h"
+#include "cli/options/health_view.h"
 #include "cli/output/alloc.h"
 #include "cli/output/view.h"
 
@@ -161,6 +162,25 @@ static bool pod_matches(const struct ps_filter_entry *e, const Nacre__V1__Worklo
 	       (str_eq(e->value, w->name) || str_has_prefix(w->id, e->value));
 }
 
+static int health_check(struct ps_filter_entry *e, struct error *err)
+{
+	static const char *const words[] = { "starting", "healthy", "unhealthy", "none" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (str_eq(e->value, words[i]))
+			return 0;
+	return error_refuse(err, ERROR_INVALID,
+			    "--filter health=%s: it is one of starting, healthy, unhealthy, none",
+			    e->value);
+}
+
+static bool health_matches(const struct ps_filter_entry *e, const Nacre__V1__Workload *w)
+{
+	const char *word = health_view_word(w);
+
+	return str_eq(e->value, *word ? word : "none");
+}
+
 /* The daemon has chosen already. */
 static bool label_matches(const struct ps_filter_entry *e, const Nacre__V1__Workload *w)
 {
@@ -177,6 +197,7 @@ static const struct ps_filter_key ps_filter_keys[] = {
 	{ "network", NULL, network_matches, false },
 	{ "volume", NULL, volume_matches, false },
 	{ "pod", NULL, pod_matches, false },
+	{ "health", health_check, health_matches, false },
 };
 
 /* ---- all of them ---- */

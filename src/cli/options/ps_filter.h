@@ -13,7 +13,7 @@
 
 #define PS_FILTER_KEYS                                                                             \
 	"name=REGEX, id=ID, label=NAME[=VALUE], status=STATE, exited=CODE, ancestor=IMAGE, "       \
-	"network=NAME, volume=PATH, pod=NAME"
+	"network=NAME, volume=PATH, pod=NAME, health=WORD"
 
 #define OPTION_PS_FILTER                                                                           \
 	{                                                                                          \

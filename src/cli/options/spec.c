@@ -115,6 +115,7 @@ int spec_container_init(struct spec_container *s, const struct args *a, struct e
 
 	aurae__runtime__v0__container__init(c);
 	s->walls = walls_none;
+	s->health = (struct health_options){ .arena = ARENA_INIT };
 	s->list[0] = c;
 	s->entrypoint[0] = args_value(a, "entrypoint");
 	r = spec_env_init(&s->env, a, true, err);
@@ -130,13 +131,15 @@ int spec_container_init(struct spec_container *s, const struct args *a, struct e
 	c->n_env = s->env.n;
 	spec_set(&c->working_dir, args_value(a, "cwd"));
 	spec_set(&c->user, args_value(a, "user"));
-	return walls_take(&s->walls, c, a, err);
+	r = walls_take(&s->walls, c, a, err);
+	return r < 0 ? r : health_options_take(&s->health, c, a, err);
 }
 
 void spec_container_done(struct spec_container *s)
 {
 	spec_env_done(&s->env);
 	walls_done(&s->walls);
+	health_options_done(&s->health);
 }
 
 char **spec_values(const struct args *args, const char *name, size_t *ret_n)

@@ -4,6 +4,7 @@
 
 #include "api/runtime.pb-c.h"
 #include "base/text/args.h"
+#include "cli/options/health_options.h"
 #include "cli/options/walls.h"
 #include "cli/output/tty.h"
 
@@ -29,6 +30,7 @@ struct spec_container {
 	char *entrypoint[1];
 	struct spec_env env;
 	struct walls walls;
+	struct health_options health;
 };
 
 int spec_container_init(struct spec_container *s, const struct args *a, struct error *err);

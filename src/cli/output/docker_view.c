@@ -7,6 +7,7 @@
 
 #include "base/text/parse.h"
 #include "base/text/str.h"
+#include "cli/options/health_view.h"
 #include "cli/options/labels.h"
 #include "cli/options/net_words.h"
 #include "cli/options/ps_filter.h"
@@ -58,6 +59,7 @@ static nsec_t docker_finished(const Nacre__V1__Workload *w)
 static char *docker_status(const Nacre__V1__Workload *w, nsec_t now)
 {
 	nsec_t started = docker_started(w), finished = docker_finished(w);
+	const char *health = health_view_word(w);
 	char since[TEXT_SIZE];
 
 	if (view_has_ended(w->state)) {
@@ -69,7 +71,9 @@ static char *docker_status(const Nacre__V1__Workload *w, nsec_t now)
 	if (str_eq(ps_status(w), "removing"))
 		return xstrdup("Removal In Progress");
 	docker_since(since, now, started ? started : w->created_at);
-	return xformat("Up %s%s", since, w->paused ? " (Paused)" : "");
+	if (!*health || w->paused)
+		return xformat("Up %s%s", since, w->paused ? " (Paused)" : "");
+	return xformat("Up %s (%s%s)", since, str_eq(health, "starting") ? "health: " : "", health);
 }
 
 static char *docker_ports(const Nacre__V1__Workload *w)
@@ -209,6 +213,7 @@ static void docker_state(struct json *j, const Nacre__V1__Workload *w,
 	json_put_string(j, "Error", *w->reason || !c ? w->reason : c->reason);
 	docker_put_time(j, "StartedAt", docker_started(w));
 	docker_put_time(j, "FinishedAt", ended ? docker_finished(w) : 0);
+	health_view_docker(j, c);
 	json_put_end(j);
 }
 

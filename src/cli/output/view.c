@@ -6,6 +6,7 @@
 
 #include "base/macros.h"
 #include "base/text/str.h"
+#include "cli/options/health_view.h"
 #include "cli/options/labels.h"
 #include "cli/options/net_words.h"
 #include "cli/output/alloc.h"
@@ -271,6 +272,7 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 	view_security(j, c->security);
 	view_devices(j, c->devices, c->n_devices);
 	json_put_bool(j, "init", c->init);
+	health_view(j, c);
 	json_put_end(j);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/text/str.h"
 #include "cli/cmd/handlers.h"
+#include "cli/options/health_options.h"
 #include "cli/options/labels.h"
 #include "cli/options/net_words.h"
 #include "cli/options/ps_filter.h"
@@ -128,8 +129,8 @@
 		{ "replace", 0, NULL,                                                              \
 		  "first remove what has its name, as `nacre rm --force` does" },                  \
 		{ "quiet", 'q', NULL, "tell nothing of the pull of its image" }, OPTIONS_NET,      \
-		OPTIONS_WALLS, OPTIONS_SHARED, OPTIONS_LIMITS, OPTION_IN, OPTIONS_KIND,            \
-		OPTION_PULL, OPTIONS_LABELS
+		OPTIONS_WALLS, OPTIONS_HEALTH, OPTIONS_SHARED, OPTIONS_LIMITS, OPTION_IN,          \
+		OPTIONS_KIND, OPTION_PULL, OPTIONS_LABELS
 
 static const struct arg_option options_create[] = {
 	OPTIONS_RUN,
@@ -156,6 +157,20 @@ static const struct arg_option options_pod[] = {
 	OPTION_END,
 };
 
+const struct arg_option command_container_options[] = {
+	{ "interactive", 'i', NULL, "keep its standard input open" },
+	{ "tty", 't', NULL, "give it a terminal" },
+	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
+	OPTION_ENV,
+	OPTION_ENV_FILE,
+	OPTION_CWD,
+	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint; '': none" },
+	OPTIONS_WALLS,
+	OPTIONS_HEALTH,
+	OPTIONS_LIMITS,
+	OPTION_END,
+};
+
 static const struct arg_option options_cell[] = {
 	OPTION_NAME,
 	OPTION_RESTART,
@@ -167,6 +182,7 @@ static const struct arg_option options_cell[] = {
 	OPTION_CWD,
 	{ "entrypoint", 0, "WORD", "the program, in place of the image's entrypoint; '': none" },
 	OPTIONS_WALLS,
+	OPTIONS_HEALTH,
 	OPTIONS_LIMITS,
 	OPTION_PULL,
 	OPTIONS_LABELS,
@@ -272,11 +288,6 @@ static const struct arg_option options_logs[] = {
 	{ "since", 0, "TIME", "only lines from then on: 1h30m (ago), 2026-01-31T10:00:00Z" },
 	{ "until", 0, "TIME", "only lines from before: 10m (ago), seconds since 1970, a date" },
 	{ "tail", 'n', "N", "only the last N lines of what is there" },
-	OPTION_CONTAINER,
-	OPTION_END,
-};
-
-static const struct arg_option options_wait[] = {
 	OPTION_CONTAINER,
 	OPTION_END,
 };
@@ -394,16 +405,23 @@ static const struct command work_commands[] = {
 	},
 	{
 		.name = "pod",
-		.operands = "CONTAINER=IMAGE [WORD…] [-- CONTAINER=IMAGE [WORD…]]…",
+		.operands = "CONTAINER=IMAGE [WORD…] [-- [OPTION…] CONTAINER=IMAGE [WORD…]]…",
 		.summary = "run several containers as one pod",
 		.help = "Starts a pod whose containers share localhost and IPC, prints its id and "
 			"leaves it\n"
 			"running. Each container is a name, an image and, if it is to differ from "
 			"the\n"
-			"image's, its command; \"--\" stands between two containers.\n"
+			"image's, its command; \"--\" stands between two containers, and may stand "
+			"before the\n"
+			"first. Behind it come options of that container (-e, -v, "
+			"--cap-add and all others\n"
+			"that `nacre run` has of a container alone); those of the pod stand in "
+			"front of all.\n"
 			"\n"
 			"    nacre pod --name shop web=busybox httpd -f -p 80 -- probe=busybox "
 			"sleep 1000\n"
+			"    nacre pod -m 1g -- -v data:/d db=IMAGE -- -u 99 --health-tcp 80 "
+			"web=IMAGE\n"
 			"    nacre exec shop --container probe wget -qO- http://localhost/",
 		.options = options_pod,
 		.n_min = 1,
@@ -676,17 +694,7 @@ static const struct command work_commands[] = {
 		.n_max = 1,
 		.run = cmd_events,
 	},
-	{
-		.name = "wait",
-		.operands = "TARGET",
-		.summary = "wait until a workload has ended, print its exit code",
-		.help = "128 + n where signal n ended it. The exit status of `nacre wait` itself "
-			"is 0.",
-		.options = options_wait,
-		.n_min = 1,
-		.n_max = 1,
-		.run = cmd_wait,
-	},
+
 	{
 		.name = "stop",
 		.operands = "TARGET…",

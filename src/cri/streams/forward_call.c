@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cri/streams/forward_call.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include "api/cri.pb-c.h"
 #include "base/file/fd.h"
@@ -11,8 +11,7 @@
 #include "base/text/str.h"
 #include "cri/sandbox/find.h"
 #include "cri/services.h"
-#include "loop/pool.h"
-#include "net/port/inside.h"
+#include "net/port/sockets.h"
 #include "pod/networks/plug.h"
 #include "pod/workload/workload.h"
 #include "rpc/server/server.h"
@@ -31,39 +30,20 @@ struct forwarding {
 
 /* The sockets of one connection, which are made on a thread, in the pod's network. */
 struct forward_work {
-	struct pool_work work;
+	struct sockets sockets;
 	struct dial *dial;
-	int netns_fd;
 };
+static_assert((int)DIAL_COUNT == (int)SOCKETS_COUNT, "one place for each");
 
 /* ---- sockets ---- */
 
-static int forward_make(void *arg, struct error *err)
+static void forward_done(struct sockets *s)
 {
-	static const int families[DIAL_COUNT] = { AF_INET, AF_INET6 };
-	struct dial *d = arg;
+	struct forward_work *w = container_of(s, struct forward_work, sockets);
 
-	for (int i = 0; i < DIAL_COUNT; i++)
-		d->fds[i] = socket(families[i], SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* A kernel may know only one of the two. */
-	return d->fds[DIAL_IP4] < 0 && d->fds[DIAL_IP6] < 0
-		       ? error_set(err, -errno, "make a socket in the network of a pod")
-		       : 0;
-}
-
-static void forward_run(struct pool_work *work)
-{
-	struct forward_work *w = container_of(work, struct forward_work, work);
-
-	if (inside_run(w->netns_fd, forward_make, w->dial, &w->dial->err) < 0 && !w->dial->err.code)
-		(void)error_set(&w->dial->err, -EIO, "enter the network of a pod");
-}
-
-static void forward_done(struct pool_work *work)
-{
-	struct forward_work *w = container_of(work, struct forward_work, work);
-
-	(void)fd_close(w->netns_fd);
+	for (int i = 0; i < SOCKETS_COUNT; i++)
+		w->dial->fds[i] = TAKE_FD(s->fds[i]);
+	w->dial->err = s->err;
 	dial_answer(w->dial);
 	free(w);
 }
@@ -101,10 +81,8 @@ static int forward_begin(const struct forwarding *f, struct dial *d, struct erro
 		(void)fd_close(fd);
 		return error_set(err, -ENOMEM, "forward a port");
 	}
-	*w = (struct forward_work){ .work = { .run = forward_run, .done = forward_done },
-				    .dial = d,
-				    .netns_fd = fd };
-	pool_submit(f->service->pool, &w->work);
+	w->dial = d;
+	sockets_make(&w->sockets, f->service->pool, fd, forward_done);
 	return 0;
 }
 

@@ -81,6 +81,39 @@ static int reading_send_volumes(struct reading_out *o, json_t *settings, struct 
 	return 0;
 }
 
+static int reading_send_number(struct reading_out *o, json_t *object, const char *name,
+			       struct error *err)
+{
+	json_t *value = json_object_get(object, name);
+	char text[24];
+
+	if (value && !json_is_null(value) && !json_is_integer(value))
+		return error_refuse(err, ERROR_INVALID, "member \"Healthcheck.%s\" is no number",
+				    name);
+	(void)str_printf(text, sizeof(text), "%lld",
+			 MAX((long long)json_integer_value(value), 0LL));
+	return reading_send_word(o, FETCH_HEALTH, text, err);
+}
+
+/* Docker's member, which others build into their images too. Without a Test it says nothing. */
+static int reading_send_health(struct reading_out *o, json_t *settings, struct error *err)
+{
+	static const char *const numbers[FETCH_HEALTH_NUMBERS] = {
+		"Interval", "Timeout", "StartPeriod", "StartInterval", "Retries",
+	};
+	json_t *health = NULL, *test = NULL;
+	int r = json_get_object(settings, "Healthcheck", &health, err);
+
+	if (r < 0 || !health)
+		return r;
+	r = json_get_array(health, "Test", FETCH_WORDS_MAX, &test, err);
+	if (r < 0 || json_array_size(test) == 0)
+		return r;
+	for (size_t i = 0; i < FETCH_HEALTH_NUMBERS && r == 0; i++)
+		r = reading_send_number(o, health, numbers[i], err);
+	return r < 0 ? r : reading_send_list(o, health, "Test", FETCH_HEALTH, err);
+}
+
 static int reading_send_names(struct reading_out *o, char *const *names, struct error *err)
 {
 	for (; names && *names; names++) {
@@ -204,6 +237,8 @@ static int reading_send_settings(struct reading *r, const struct reading_image *
 		code = reading_send_list(&o, settings, "Cmd", FETCH_CMD, err);
 	if (code == 0)
 		code = reading_send_volumes(&o, settings, err);
+	if (code == 0)
+		code = reading_send_health(&o, settings, err);
 	if (code == 0)
 		code = reading_send_layers(r, image, diff_ids, err);
 	if (code < 0)

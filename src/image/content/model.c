@@ -31,6 +31,7 @@ static int image_record_copy(struct image_record *r, const struct root_image *fr
 	i->config.entrypoint = strv_copy(from->entrypoint);
 	i->config.cmd = strv_copy(from->cmd);
 	i->config.volumes = strv_copy(from->volumes);
+	i->config.health = strv_copy(from->health);
 	i->verdicts = strv_copy(from->verdicts);
 	i->source = strdup(from->source ? from->source : "");
 	i->config.user = strdup(from->user ? from->user : "");
@@ -40,7 +41,8 @@ static int image_record_copy(struct image_record *r, const struct root_image *fr
 	i->layers = calloc(from->n_layers + 1, sizeof(*i->layers));
 	if (!i->names || !i->origins || !i->verdicts || !i->source || !i->config.env ||
 	    !i->config.entrypoint || !i->config.cmd || !i->config.user || !i->config.working_dir ||
-	    !i->config.stop_signal || !i->config.volumes || !r->blobs || !i->layers)
+	    !i->config.stop_signal || !i->config.volumes || !i->config.health || !r->blobs ||
+	    !i->layers)
 		return -ENOMEM;
 	verdicts_keep(i->verdicts, i->names);
 	i->n_layers = from->n_layers;
@@ -79,6 +81,7 @@ struct image_record *image_record_free(struct image_record *r)
 	strv_free(r->image.config.entrypoint);
 	strv_free(r->image.config.cmd);
 	strv_free(r->image.config.volumes);
+	strv_free(r->image.config.health);
 	free(r->image.config.user);
 	free(r->image.config.working_dir);
 	free(r->image.config.stop_signal);
@@ -106,6 +109,7 @@ void image_record_view(const struct image_record *r, struct root_image *ret)
 		.entrypoint = i->config.entrypoint,
 		.cmd = i->config.cmd,
 		.volumes = i->config.volumes,
+		.health = i->config.health,
 		.names = i->names,
 		.blobs = r->blobs,
 		.origins = i->origins,

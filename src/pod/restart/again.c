@@ -14,6 +14,7 @@
 #include "pod/restart/restart.h"
 #include "pod/workload/alloc.h"
 #include "pod/workload/find_keeper.h"
+#include "pod/workload/health.h"
 #include "pod/workload/life.h"
 #include "pod/workload/publish.h"
 #include "pod/workload/record.h"
@@ -154,6 +155,7 @@ static void again_move_container(struct pod_container *to, struct pod_container 
 /* As one is that was never started. */
 static void again_reset_container(struct pod_container *c)
 {
+	health_drop(c);
 	c->status = (struct container_status){ .state = CONTAINER_STARTING };
 	c->phase = POD_CONTAINER_STARTED;
 	c->host_pid = 0;

@@ -10,6 +10,7 @@
 #include "cell/start/mounts.h"
 #include "image/image.h"
 #include "pod/networks/etc.h"
+#include "pod/workload/health.h"
 #include "pod/workload/publish.h"
 #include "pod/workload/record.h"
 #include "pod/workload/remote.h"
@@ -67,6 +68,7 @@ void pod_container_lose(struct pod_container *c, const char *reason)
 	container_fds_close(&c->fds);
 	if (pod_container_has_ended(c))
 		return;
+	health_end(c);
 	c->status.state = ran ? CONTAINER_EXITED : CONTAINER_FAILED;
 	c->status.exit_code = ran ? 128 + SIGKILL : 125;
 	c->status.signal = ran ? SIGKILL : 0;
@@ -93,6 +95,8 @@ void pod_container_update(struct pod_container *c, const struct container_status
 	c->host_pid = 0;
 	if (status->state == was)
 		return;
+	if (status->state > CONTAINER_RUNNING)
+		health_end(c);
 	if (pod_container_has_ended(c))
 		FAILPOINT_BEFORE("container.ended");
 	pod_container_save(c);
@@ -102,6 +106,8 @@ void pod_container_update(struct pod_container *c, const struct container_status
 		names_look(&c->workload->all->names);
 	if (status->state != CONTAINER_DRAINING)
 		publish_container(c->workload->all->config.events, c, pod_container_state_word(c));
+	if (status->state == CONTAINER_RUNNING)
+		health_begin(c);
 }
 
 static enum container_kind pod_container_kind(const struct workload *w)

@@ -13,6 +13,7 @@
 #include "pod/restart/reboot.h"
 #include "pod/restart/sweep.h"
 #include "pod/workload/container.h"
+#include "pod/workload/health.h"
 #include "pod/workload/hosted.h"
 #include "pod/workload/life.h"
 #include "pod/workload/pause.h"
@@ -78,6 +79,8 @@ void workloads_on_container(struct workloads *all, struct instance *i,
 	pod_container_update(c, &view->status);
 	if (is_new && c->status.state == CONTAINER_RUNNING && !instance_is_remote(i))
 		pause_look(c);
+	if (is_new && c->status.state == CONTAINER_RUNNING)
+		health_begin(c);
 	loop_defer_schedule(&c->workload->defer);
 }
 

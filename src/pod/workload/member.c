@@ -12,6 +12,7 @@
 #include "image/image.h"
 #include "pod/workload/alloc.h"
 #include "pod/workload/container.h"
+#include "pod/workload/health.h"
 #include "pod/workload/make.h"
 #include "pod/workload/publish.h"
 #include "pod/workload/waiter.h"
@@ -40,6 +41,7 @@ void member_join(struct pod_container *c)
 
 void member_leave(struct pod_container *c)
 {
+	health_drop(c);
 	loop_timer_done(&c->stop);
 	if (c->phase == POD_CONTAINER_ROOT)
 		image_rootfs_forget(c->workload->all->config.images, c);

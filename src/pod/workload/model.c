@@ -55,6 +55,18 @@ enum restart_policy restart_policy_of(const char *word)
 	return RESTART_POLICY_COUNT;
 }
 
+static const char *const health_words[HEALTH_STATUS_COUNT] = {
+	[HEALTH_NONE] = "",
+	[HEALTH_STARTING] = "starting",
+	[HEALTH_HEALTHY] = "healthy",
+	[HEALTH_UNHEALTHY] = "unhealthy",
+};
+
+const char *health_word(enum health_status status)
+{
+	return health_words[status];
+}
+
 const char *workload_state_word(enum workload_state state)
 {
 	return workload_states[state];

@@ -72,6 +72,15 @@ struct restart_rule {
 	unsigned max; /* restarts in a row of RESTART_ON_FAILURE; 0: any number */
 };
 
+/* What the probes of a container say (pod/workload/health.h). */
+enum health_status {
+	HEALTH_NONE, /* it is not probed */
+	HEALTH_STARTING,
+	HEALTH_HEALTHY,
+	HEALTH_UNHEALTHY,
+	HEALTH_STATUS_COUNT
+};
+
 struct workload;
 struct workloads;
 struct attachment;
@@ -81,6 +90,8 @@ struct foreign;
 struct foreigns;
 struct mirrors;
 struct image;
+struct health;
+struct health_ops;
 struct hosted_ops;
 struct hosted_wish;
 struct image_store;
@@ -109,6 +120,7 @@ struct workloads_config {
 	/* Starts w again, as its policy wants it: by workload_start(), or restart_failed() tells
 	 * why not. Not called before workloads_resume(). */
 	void (*restart)(void *userdata, struct workload *w);
+	const struct health_ops *health; /* NULL: nothing is probed */
 	void *userdata;
 };
 
@@ -176,9 +188,11 @@ struct pod_container {
 	bool has_rootfs;
 	struct disk_written written; /* its layer, with the files of its own in it */
 	bool paused;                 /* its processes are stopped (pod/workload/pause.h) */
-	uint64_t names;           /* what its /etc/hosts has (pod/networks/names.h); 0: not known */
-	bool has_old_names;       /* and what it should have could not be written */
-	bool seen;                /* its keeper has spoken of it in this life of the daemon */
+	uint64_t names;        /* what its /etc/hosts has (pod/networks/names.h); 0: not known */
+	bool has_old_names;    /* and what it should have could not be written */
+	bool seen;             /* its keeper has spoken of it in this life of the daemon */
+	struct health *health; /* NULL: it has no check, or did not run yet */
+	enum health_status health_status; /* kept with its record */
 	bool starting;            /* its keeper was asked to start it and has not answered */
 	bool unanswered;          /* and will not: status.reason is how the call ended */
 	bool late;                /* and is still to get its descriptors */
@@ -232,7 +246,8 @@ struct workload {
 	struct restart_rule restart;
 	unsigned restart_count; /* restarts by its policy since somebody started it */
 	uint64_t restart_at;    /* clock_real() of the next one; 0: none is due */
-	bool restarting;        /* its policy starts it; what it mounts is being opened */
+	bool restarting;        /* its policy, or that of its health, starts it: it is being
+				   stopped first, or what it mounts is being opened */
 	bool restart_missed;    /* the last restart came to nothing */
 	bool stopped;           /* somebody stopped it: its policy rests until somebody starts it */
 	/* A sandbox: it lives until it is stopped, and its containers come and go
@@ -308,6 +323,8 @@ static inline bool pod_container_has_ended(const struct pod_container *c)
 const char *restart_policy_word(enum restart_policy policy);
 /* RESTART_POLICY_COUNT: it is none. */
 enum restart_policy restart_policy_of(const char *word);
+/* "starting", "healthy", "unhealthy"; "" for HEALTH_NONE. */
+const char *health_word(enum health_status status);
 const char *workload_state_word(enum workload_state state);
 const char *workload_kind_word(enum workload_kind kind);
 const char *pod_container_state_word(const struct pod_container *c);

@@ -33,7 +33,8 @@ void publish_workload_note(struct events *events, const struct workload *w, cons
 	events_publish(events, &e);
 }
 
-void publish_container(struct events *events, const struct pod_container *c, const char *state)
+static void publish_container_as(struct events *events, const struct pod_container *c,
+				 const char *state, const char *reason)
 {
 	char name[NAME_PATH_MAX + NAME_LABEL_MAX + 2];
 	struct event e = {
@@ -43,10 +44,24 @@ void publish_container(struct events *events, const struct pod_container *c, con
 		.workload = c->workload->id,
 		.kind = workload_kind_word(c->workload->kind),
 		.state = state,
-		.reason = c->status.reason,
+		.reason = reason,
 		.exit_code = c->status.exit_code,
 	};
 
 	(void)str_printf(name, sizeof(name), "%s/%s", c->workload->path, c->name);
 	events_publish(events, &e);
+}
+
+void publish_container(struct events *events, const struct pod_container *c, const char *state)
+{
+	publish_container_as(events, c, state, c->status.reason);
+}
+
+void publish_container_health(struct events *events, const struct pod_container *c,
+			      const char *word)
+{
+	char note[40];
+
+	(void)str_printf(note, sizeof(note), "health_status: %s", word);
+	publish_container_as(events, c, pod_container_state_word(c), note);
 }

@@ -12,5 +12,8 @@ void publish_workload(struct events *events, const struct workload *w, const cha
  * has. */
 void publish_workload_note(struct events *events, const struct workload *w, const char *note);
 void publish_container(struct events *events, const struct pod_container *c, const char *state);
+/* "health_status: WORD", as a note of a container. */
+void publish_container_health(struct events *events, const struct pod_container *c,
+			      const char *word);
 
 #endif

@@ -100,6 +100,7 @@ static struct run_container record_of_container(const struct pod_container *c, c
 		.created_at = c->created_at,
 		.own_log = c->has_own_log,
 		.volumes = volumes,
+		.health = health_word(c->health_status),
 	};
 }
 
@@ -273,6 +274,14 @@ static int record_read_volumes(struct pod_container *c, const char *ids)
 	return r;
 }
 
+static enum health_status record_health(const char *word)
+{
+	for (int s = 0; s < HEALTH_STATUS_COUNT; s++)
+		if (str_eq(health_word((enum health_status)s), word))
+			return (enum health_status)s;
+	return HEALTH_NONE;
+}
+
 static int record_fill(void *data, const struct run_container *r)
 {
 	struct record_walk *walk = data;
@@ -285,6 +294,7 @@ static int record_fill(void *data, const struct run_container *r)
 	c->position = r->position;
 	c->created_at = r->created_at;
 	c->has_own_log = r->own_log;
+	c->health_status = record_health(r->health);
 	walk->w->n_ever = MAX(walk->w->n_ever, r->position + 1);
 	(void)str_copy(c->id, sizeof(c->id), r->id);
 	(void)str_copy(c->name, sizeof(c->name), r->name);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "pod/workload/health.h"
+
 struct waiter {
 	struct list link;
 	enum waiter_kind kind;
@@ -31,6 +33,12 @@ int waiter_add(struct workload *w, enum waiter_kind kind, struct pod_container *
 	return 0;
 }
 
+static bool waiter_has_ended(const struct workload *w, const struct pod_container *c)
+{
+	return c ? pod_container_has_ended(c)
+		 : workload_has_ended(w) && w->state != WORKLOAD_CREATED;
+}
+
 static bool waiter_is_due(const struct workload *w, const struct waiter *waiter)
 {
 	const struct pod_container *c = waiter->container;
@@ -43,9 +51,14 @@ static bool waiter_is_due(const struct workload *w, const struct waiter *waiter)
 			return !pod_container_is_created(c) && !c->starting;
 		return (!w->refused || w->stays) && w->state != WORKLOAD_STARTING &&
 		       w->state != WORKLOAD_STOPPING;
+	case WAITER_HEALTHY:
+	case WAITER_UNHEALTHY:
+		return waiter_has_ended(w, c) ||
+		       health_compare(w, c,
+				      waiter->kind == WAITER_HEALTHY ? HEALTH_HEALTHY
+								     : HEALTH_UNHEALTHY) != 0;
 	case WAITER_ENDED:
-		return c ? pod_container_has_ended(c)
-			 : workload_has_ended(w) && w->state != WORKLOAD_CREATED;
+		return waiter_has_ended(w, c);
 	case WAITER_IDLE:
 		return workload_has_ended(w);
 	case WAITER_DOWN:

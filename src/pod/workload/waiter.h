@@ -8,13 +8,15 @@
  * Who waits for what of a workload. A waiter is told once, and never from within waiter_add().
  */
 enum waiter_kind {
-	WAITER_CREATED, /* the files of the one container are there, or cannot be made */
-	WAITER_STARTED, /* it, or the one container, runs, or never will; one that was refused is
-			 * gone by then */
-	WAITER_ENDED,   /* it, or the one container, has ended */
-	WAITER_IDLE,    /* it has ended, or was not started yet */
-	WAITER_DOWN,    /* it has, and nothing of it is in a keeper or on a network */
-	WAITER_REMOVED, /* nothing of it, or of the one container, is left */
+	WAITER_CREATED,   /* the files of the one container are there, or cannot be made */
+	WAITER_STARTED,   /* it, or the one container, runs, or never will; one that was refused is
+			   * gone by then */
+	WAITER_HEALTHY,   /* all that is probed of it is healthy, or never will be */
+	WAITER_UNHEALTHY, /* one container is unhealthy, likewise */
+	WAITER_ENDED,     /* it, or the one container, has ended */
+	WAITER_IDLE,      /* it has ended, or was not started yet */
+	WAITER_DOWN,      /* it has, and nothing of it is in a keeper or on a network */
+	WAITER_REMOVED,   /* nothing of it, or of the one container, is left */
 };
 
 /* 0 or -ENOMEM. done NULL: nobody waits. */

@@ -124,7 +124,7 @@ static void workload_no_memory(struct workload *w, const char *what, workload_fn
 	done(userdata, w, &err);
 }
 
-static void workload_end(struct workload *w, nsec_t grace, workload_fn done, void *userdata)
+void workload_end(struct workload *w, nsec_t grace, workload_fn done, void *userdata)
 {
 	struct error err = ERROR_INIT;
 
@@ -169,6 +169,16 @@ void workload_wait(struct workload *w, struct pod_container *container, workload
 		   void *userdata)
 {
 	if (waiter_add(w, WAITER_ENDED, container, done, userdata) < 0)
+		workload_no_memory(w, "wait for", done, userdata);
+	else
+		loop_defer_schedule(&w->defer);
+}
+
+void workload_wait_health(struct workload *w, struct pod_container *container, bool healthy,
+			  workload_fn done, void *userdata)
+{
+	if (waiter_add(w, healthy ? WAITER_HEALTHY : WAITER_UNHEALTHY, container, done, userdata) <
+	    0)
 		workload_no_memory(w, "wait for", done, userdata);
 	else
 		loop_defer_schedule(&w->defer);

@@ -31,12 +31,18 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
  * No policy starts it again (pod/restart/restart.h). Here and below, done is only called at once
  * (with err) where there is no memory to wait. */
 void workload_stop(struct workload *w, nsec_t grace, workload_fn done, void *userdata);
+/* The same for whoever starts it again: its policy does not rest. */
+void workload_end(struct workload *w, nsec_t grace, workload_fn done, void *userdata);
 /* Kills it, for a reason that its record says. */
 void workload_stop_for(struct workload *w, const char *reason);
 
 /* done when it has ended (container NULL), or that container has. */
 void workload_wait(struct workload *w, struct pod_container *container, workload_fn done,
 		   void *userdata);
+/* done when what is probed of it (or that container) is healthy, or one container is unhealthy
+ * (healthy false); also when it has ended, or nothing of it is probed (pod/workload/health.h). */
+void workload_wait_health(struct workload *w, struct pod_container *container, bool healthy,
+			  workload_fn done, void *userdata);
 /* done when every container runs, one has failed to, or it has ended, as that of workload_run(). */
 void workload_wait_started(struct workload *w, workload_fn done, void *userdata);
 /* It has ended and is removed without anybody asking again. */

@@ -12,6 +12,7 @@
 #include "runtime/core/target.h"
 #include "runtime/networks/convert_network.h"
 #include "runtime/start/settings.h"
+#include "runtime/workload/health.h"
 
 /* protobuf-c's strings are not const, but serialising only reads them. */
 static char *convert_str(const char *s)
@@ -43,7 +44,7 @@ static Nacre__V1__Container *convert_container(struct arena *a, struct pod_conta
 	m->tty = c->tty;
 	m->stdin = c->stdin_open;
 	settings_show(a, m, c->settings);
-	return m;
+	return health_show(a, m, c) < 0 ? NULL : m;
 }
 
 static int convert_containers(struct arena *a, struct workload *w, Nacre__V1__Workload *m)

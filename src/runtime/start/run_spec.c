@@ -16,6 +16,7 @@
 #include "runtime/start/remote.h"
 #include "runtime/start/security.h"
 #include "runtime/start/size.h"
+#include "runtime/workload/health.h"
 
 /* ---- the containers ---- */
 
@@ -169,6 +170,10 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 	what.whole.host_ipc = spec->host_ipc;
 	if (r == 0)
 		r = runtime_containers(a, &what, spec, err);
+	if (r == 0)
+		r = health_check_run(what.containers, what.n_containers, spec,
+				     remote_will_be(spec->parent, is_pod ? &spec->choice : NULL),
+				     s->images, err);
 	if (r == 0)
 		r = security_share_pids(spec, shared, err);
 	if (r == 0 && is_pod)

@@ -495,6 +495,7 @@ static int settings_keep(struct arena *a, struct pod_container_spec *to,
 	shown.devices = from->devices;
 	shown.n_devices = from->n_devices;
 	shown.init = from->init;
+	shown.health = from->health;
 	to->settings = settings_pack(a, &shown);
 	return to->settings ? 0 : -ENOMEM;
 }
@@ -543,7 +544,8 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 	int r;
 
 	if (from->n_mounts == 0 && !from->read_only_root && !from->resources && !from->disk &&
-	    !from->security && from->n_devices == 0 && !from->init && !whole->host_ipc)
+	    !from->security && from->n_devices == 0 && !from->init && !from->health &&
+	    !whole->host_ipc)
 		return 0;
 	r = settings_check_disk(from, field, err);
 	if (r < 0)
@@ -734,6 +736,7 @@ int settings_read(struct arena *a, const char *settings, struct settings_kept *r
 	ret->resources = kept->resources;
 	ret->mounts = kept->mounts;
 	ret->n_mounts = kept->n_mounts;
+	ret->health = kept->health;
 	return 0;
 }
 
@@ -752,6 +755,7 @@ void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settin
 	to->devices = kept->devices;
 	to->n_devices = kept->n_devices;
 	to->init = kept->init;
+	to->health = kept->health;
 }
 
 Aurae__Runtime__V0__PodSecurity *settings_security(struct arena *a, const char *settings)

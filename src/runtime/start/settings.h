@@ -85,6 +85,7 @@ struct settings_kept {
 	Aurae__Runtime__V0__Mount **mounts;
 	size_t n_mounts;
 	Nacre__V1__WorkloadNetwork *network;
+	Aurae__Runtime__V0__HealthCheck *health;
 };
 int settings_read(struct arena *a, const char *settings, struct settings_kept *ret,
 		  struct error *err);

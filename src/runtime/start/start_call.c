@@ -128,7 +128,7 @@ static void start_now(struct start *s, struct workload *w)
 	int r;
 
 	/* Somebody has stopped it meanwhile. */
-	if (s->by_policy && w->stopped) {
+	if (s->by_policy && (w->stopped || !w->restarting)) {
 		start_end(s, w, NULL);
 		return;
 	}
@@ -236,6 +236,20 @@ void starts_restart(void *userdata, struct workload *w)
 
 	if (start_begin(userdata, w, &what, &err) < 0)
 		restart_failed(w, &err);
+}
+
+static void start_on_ended(void *userdata, struct workload *w, const struct error *err)
+{
+	/* The daemon ends, it was removed, or somebody has stopped it meanwhile. */
+	if (err || !w || !w->restarting)
+		return;
+	starts_restart(userdata, w);
+}
+
+void starts_begin_anew(struct starts *all, struct workload *w, nsec_t grace)
+{
+	w->restarting = true;
+	workload_end(w, grace, start_on_ended, all);
 }
 
 /* ---- the calls ---- */

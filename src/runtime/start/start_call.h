@@ -5,6 +5,7 @@
 #include "api/nacre.pb-c.h"
 #include "base/log/error.h"
 #include "base/memory/list.h"
+#include "base/time/clock.h"
 
 /*
  * WorkloadService.Start and Restart, and the restarts that a policy wants (pod/restart/restart.h).
@@ -37,5 +38,7 @@ int start_call_restart(struct rpc_call *call, struct workload_service *s,
 		       const Nacre__V1__RestartRequest *q, struct error *err);
 /* workloads_config.restart; userdata: struct starts. */
 void starts_restart(void *userdata, struct workload *w);
+/* Stops it and starts it again, unless somebody stops it meanwhile. How that went is its state. */
+void starts_begin_anew(struct starts *all, struct workload *w, nsec_t grace);
 
 #endif

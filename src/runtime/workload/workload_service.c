@@ -13,6 +13,7 @@
 #include "runtime/start/start_call.h"
 #include "runtime/workload/copy_call.h"
 #include "runtime/workload/exec_call.h"
+#include "runtime/workload/health_call.h"
 #include "runtime/workload/list_call.h"
 #include "runtime/workload/logs_call.h"
 #include "runtime/workload/pause_call.h"
@@ -20,6 +21,7 @@
 #include "runtime/workload/stats_call.h"
 #include "runtime/workload/stop_call.h"
 #include "runtime/workload/update_call.h"
+#include "runtime/workload/wait_call.h"
 
 static void answer_memory(struct rpc_call *call)
 {
@@ -254,81 +256,24 @@ static void remove_target(struct rpc_call *call, const ProtobufCMessage *request
 
 /* ---- Wait ---- */
 
-struct wait_call {
-	struct rpc_call *call;
-	struct workload_service *service;
-	char id[ID_SIZE];
-	char container[NAME_LABEL_MAX + 1];
-};
-
-static void wait_done(void *userdata, struct workload *w, const struct error *err)
-{
-	struct wait_call *c = userdata;
-	Nacre__V1__WaitResponse m = NACRE__V1__WAIT_RESPONSE__INIT;
-	struct error own = ERROR_INIT;
-	struct pod_container *container = NULL;
-
-	rpc_call_on_cancel(c->call, NULL, NULL);
-	if (!w)
-		(void)error_refuse(&own, ERROR_ABORTED, "it was removed before its end was told");
-	if (w && c->container[0])
-		container = workload_container(w, c->container, &own);
-	if (err || own.code) {
-		rpc_call_fail(c->call, err ? err : &own);
-		return;
-	}
-	m.exit_code = container ? container->status.exit_code : workload_exit_code(w);
-	m.workload = convert_workload(rpc_call_arena(c->call), w);
-	if (m.workload)
-		rpc_call_reply(c->call, &m.base);
-	else
-		answer_memory(c->call);
-}
-
-static void wait_cancelled(struct rpc_call *call, void *data)
-{
-	struct wait_call *c = data;
-	struct workload *w = workloads_find(c->service->workloads, c->id);
-	struct error err = ERROR_INIT;
-
-	if (w)
-		workload_forget_waiter(w, c);
-	(void)error_refuse(&err, ERROR_CANCELLED, "the call was cancelled");
-	rpc_call_fail(call, &err);
-}
-
 static void wait(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
 {
-	const Nacre__V1__WaitRequest *q = (const Nacre__V1__WaitRequest *)(const void *)request;
-	struct wait_call *c = arena_zalloc(rpc_call_arena(call), 1, sizeof(*c));
-	struct pod_container *container = NULL;
 	struct error err = ERROR_INIT;
-	struct target t;
-	int r;
 
-	r = target_find(userdata, q->target, &t, &err);
-	if (r == 0 && !t.workload)
-		r = error_field(&err, ERROR_INVALID, "target",
-				"%s is an instance, which lives until it is "
-				"stopped",
-				t.instance->path);
-	if (r == 0 && !str_empty(q->container)) {
-		container = workload_container(t.workload, q->container, &err);
-		r = container ? 0 : err.code;
-	}
-	if (r == 0 && !c)
-		r = error_set(&err, -ENOMEM, "wait");
-	if (r < 0) {
+	if (wait_call_start(call, userdata, (const Nacre__V1__WaitRequest *)(const void *)request,
+			    &err) < 0)
 		rpc_call_fail(call, &err);
-		return;
-	}
-	c->call = call;
-	c->service = userdata;
-	(void)str_copy(c->id, sizeof(c->id), t.workload->id);
-	if (container)
-		(void)str_copy(c->container, sizeof(c->container), container->name);
-	rpc_call_on_cancel(call, wait_cancelled, c);
-	workload_wait(t.workload, container, wait_done, c);
+}
+
+/* ---- HealthCheck ---- */
+
+static void health_check(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	struct error err = ERROR_INIT;
+
+	if (health_call_run(call, userdata,
+			    (const Nacre__V1__HealthCheckRequest *)(const void *)request, &err) < 0)
+		rpc_call_fail(call, &err);
 }
 
 /* ---- Logs ---- */
@@ -439,6 +384,7 @@ static const struct rpc_method workload_methods[] = {
 	METHOD("Rename", rename, false, rename_target),
 	METHOD("Remove", remove, false, remove_target),
 	METHOD("Wait", wait, false, wait),
+	METHOD("HealthCheck", health_check, false, health_check),
 	METHOD("Logs", logs, true, logs),
 	BIDI("Exec", exec, exec_call_exec),
 	BIDI("Attach", attach, exec_call_attach),

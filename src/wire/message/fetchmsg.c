@@ -46,6 +46,7 @@ static bool fetch_word_fits(const struct fetchmsg *m)
 	case FETCH_ENTRYPOINT:
 	case FETCH_CMD:
 	case FETCH_VOLUME:
+	case FETCH_HEALTH:
 		return true;
 	case FETCH_LIST_COUNT:
 		break;

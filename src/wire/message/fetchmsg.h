@@ -177,12 +177,17 @@ enum fetchmsg_type {
 enum fetch_compression { FETCH_PLAIN, FETCH_GZIP, FETCH_ZSTD, FETCH_COMPRESSION_COUNT };
 
 /* The lists of an image. A name is a full reference (wire/name/reference.h) without a digest. */
+#define FETCH_HEALTH_NUMBERS 5
 enum fetch_list {
 	FETCH_NAME,
 	FETCH_ENV,
 	FETCH_ENTRYPOINT,
 	FETCH_CMD,
 	FETCH_VOLUME,
+	/* The image's HEALTHCHECK: FETCH_HEALTH_NUMBERS decimal numbers (interval, timeout, start
+	 * period and start interval in nanoseconds, retries; 0 where it says nothing), then its
+	 * Test: NONE, CMD or CMD-SHELL, and words. */
+	FETCH_HEALTH,
 	FETCH_LIST_COUNT
 };
 
