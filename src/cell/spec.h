@@ -35,6 +35,9 @@ struct cell_spec {
 	/* What its keeper calls itself from then on, 1 to 64 bytes; only with shares_instance. NULL
 	 * or "": as it does. */
 	const char *hostname;
+	/* Its containers are in a user namespace with these ids, which all that is its own belongs
+	 * to; with shares_instance that which the keeper's namespaces belong to. count 0: none. */
+	struct isolate_ids ids;
 	bool host_network; /* the cell's own ipc and uts, but the keeper's net namespace */
 	/* isolate/cgroup/limits_words.h, of its group; with its first container. NULL: none. The
 	 * field of an error that is about them begins with CELL_LIMITS_FIELD. */

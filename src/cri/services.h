@@ -39,6 +39,7 @@ typedef int (*cri_network_ready_fn)(void *userdata, const char **reason, struct 
 /* runtime.v1.RuntimeService; userdata: struct cri_runtime_service. */
 extern const struct rpc_service cri_runtime_service;
 struct cri_runtime_service {
+	struct image_store *images; /* what it can do for user namespaces */
 	struct instances *instances;
 	struct workloads *workloads;
 	struct volumes_calls *volumes;

@@ -158,6 +158,26 @@ static int set_storage_container_limit(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_users_first(struct config *c, const char *value)
+{
+	uint64_t n = 0;
+
+	if (parse_u64(value, 1, INT32_MAX, &n) < 0)
+		return -EINVAL;
+	c->users.first = (uint32_t)n;
+	return 0;
+}
+
+static int set_users_count(struct config *c, const char *value)
+{
+	uint64_t n = 0;
+
+	if (parse_u64(value, 0, INT32_MAX, &n) < 0)
+		return -EINVAL;
+	c->users.count = (uint32_t)n;
+	return 0;
+}
+
 static int set_network_default(struct config *c, const char *value)
 {
 	c->network.by_default = str_eq(value, "default");
@@ -520,6 +540,8 @@ static const struct {
 	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in t3.micro=2:1GiB:0.0104; at most 32",
 	  true },
 	{ "storage.container_limit", set_storage_container_limit, "16MiB to 1TiB, or none" },
+	{ "users.first", set_users_first, "an id from 1 to 2147483647" },
+	{ "users.count", set_users_count, "how many ids, 65536 for each pod" },
 	{ "vm.memory", set_vm_memory, "64MiB to 1TiB" },
 	{ "vm.cpus", set_vm_cpus, "1 to 64" },
 	{ "vm.guest", set_vm_guest, "the name of a guest set, or default" },
@@ -547,6 +569,7 @@ void config_init(struct config *c)
 		.drain = 10 * NSEC_PER_SEC,
 		.cri = { .streaming_address = "127.0.0.1:0" },
 		.spare = true,
+		.users = { POD_IDS_FIRST, POD_IDS_COUNT },
 		.trust_domain = "nacre.local",
 		.network = { .by_default = true,
 			     .conf_dir = "/etc/cni/net.d",

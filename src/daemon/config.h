@@ -12,6 +12,7 @@
 #include "image/image.h"
 #include "image/registry.h"
 #include "instance/model.h"
+#include "pod/workload/ids.h"
 
 #define CONFIG_LISTEN_MAX 8
 
@@ -66,6 +67,9 @@
  *       types: [ "t3.micro=2:1GiB:0.0104" ]  # NAME=CPUS:MEMORY:PRICE, to choose from
  *   storage:
  *     container_limit: none    # bytes that a container's writable layer may take
+ *   users:                     # ids that pods with a user namespace of their own get, 65,536 each
+ *     first: 1879048192        # of users and of groups; those of /etc/subuid are left out
+ *     count: 268304384
  *   vm:
  *     memory: 256MiB  # of a microVM that has no limit of its own
  *     cpus: 1         # likewise
@@ -117,6 +121,9 @@ struct config {
 	struct {
 		uint64_t container_limit; /* 0: none */
 	} storage;
+	struct {
+		uint32_t first, count;
+	} users; /* pod/workload/ids.h */
 	struct {
 		uint64_t memory;
 		unsigned cpus;

@@ -204,12 +204,19 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.logs_fd = d->place.logs_fd,
 		.log = d->config.container_log,
 		.container_limit = d->config.storage.container_limit,
+		.ids = { .first = d->config.users.first,
+			 .count = MIN(d->config.users.count,
+				      (uint32_t)INT32_MAX - d->config.users.first) },
 		.restart = starts_restart,
 		.health = &health_call_ops,
 		.userdata = &d->starts,
 	};
 	int r;
 
+	r = ids_space_read(&config.ids);
+	if (r < 0)
+		return error_set(err, r, "read /etc/subuid");
+	d->ids = config.ids;
 	r = microvms_open_foreign(&d->microvms, d->loop, d->pool, &d->place, &d->config, err);
 	if (r < 0)
 		return r;
@@ -584,6 +591,7 @@ static void daemon_close(struct daemon *d)
 	disk_watch_stop(d->disk_watch);
 	networks_stop(d->networks);
 	d->workloads = workloads_free(d->workloads);
+	ids_space_done(&d->ids);
 	d->instances = instances_free(d->instances);
 	/* For calls whose work on a thread comes back now. */
 	d->workload.workloads = NULL;

@@ -44,6 +44,7 @@ struct daemon {
 	struct volumes *volumes;
 	struct log_readers *logs;
 	struct workloads *workloads;
+	struct ids_space ids; /* for their user namespaces */
 	struct disk_watch *disk_watch;
 	struct rpc_server *server;
 	struct loop_signal signals;

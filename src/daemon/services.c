@@ -35,7 +35,8 @@ static int daemon_add_cri(struct daemon *d)
 	r = stream_server_new(&d->streams, d->loop, d->config.cri.streaming_address);
 	if (r < 0)
 		return r;
-	d->cri_runtime = (struct cri_runtime_service){ .instances = d->instances,
+	d->cri_runtime = (struct cri_runtime_service){ .images = d->images,
+						       .instances = d->instances,
 						       .pool = d->pool,
 						       .streams = d->streams,
 						       .workloads = d->workloads,

@@ -9,6 +9,7 @@
 #include "base/log/error.h"
 #include "base/memory/list.h"
 #include "image/registry.h"
+#include "isolate/spawn/ids.h"
 
 /*
  * The images of a node. A struct image is read-only for everybody but this area, lives in memory
@@ -305,24 +306,33 @@ void image_rootfs_forget(struct image_store *s, void *userdata);
  * The tree that its layers make, as a detached mount: read-only, without set-id, devices and
  * execution. The image is held (n_users) by the caller for as long as somebody reads it.
  */
-int image_view_open(struct image_store *s, const struct image *image, struct error *err);
+int image_view_open(struct image_store *s, const struct image *image, const struct isolate_ids *ids,
+		    struct error *err);
 /*
  * The root file system of a new container: an overlay of the image's layers, as directories or as
  * one file (struct image_store_config.root), with a fresh upper directory (removed by
  * image_rootfs_remove()), as a detached mount. The caller owns the descriptor and holds the image
  * (n_users) until image_rootfs_remove().
  *
+ * ids: of the user namespace that it is for; NULL or not set: none. What is on the disk has the ids
+ * that the container sees, whatever they are outside. ERROR_PRECONDITION where the kernel, or the
+ * file system of the node's root directory, cannot map ids.
+ *
  * limit: bytes that the upper directory may take, or 0: all of the disk. With a limit the directory
  * lies on a file system of its own (image/rootfs/limited.h), whose blocks are allocated here.
  * ERROR_EXHAUSTED where the disk has no room for them and the reserve.
  */
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
-		      uint64_t limit, struct error *err);
+		      uint64_t limit, const struct isolate_ids *ids, struct error *err);
+/* Whether the kernel and the node's root directory can map ids: tried once in the life of the
+ * store.
+ */
+bool image_store_maps_ids(struct image_store *s);
 /* The root file system of a container that has one and does not run, to be run again: with the
  * files that it has, else as image_rootfs_make(). What fails leaves them as they are.
  * ERROR_PRECONDITION where they are gone, or its own file system is still in use. */
 int image_rootfs_again(struct image_store *s, struct image *image, const char *container_id,
-		       struct error *err);
+		       const struct isolate_ids *ids, struct error *err);
 /* The root file system of a container that has ended, once more, for copying: a detached mount that
  * the caller owns. Nobody else may have one of the same container. ERROR_PRECONDITION where its
  * files, or its image, are gone, or its own file system is still in use. */

@@ -218,6 +218,7 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 	i->host_pids = spec->host_pids;
 	i->host_ipc = spec->host_ipc;
 	i->host_uts = spec->host_uts;
+	i->ids = spec->ids;
 	i->volumes = spec->volumes;
 	if (!str_empty(spec->cgroup_parent) &&
 	    str_printf(i->cgroup, sizeof(i->cgroup), "%s/inst.%s", spec->cgroup_parent, i->handle) <

@@ -4,6 +4,7 @@
 
 #include "instance/model.h"
 #include "instance/provider.h"
+#include "isolate/spawn/ids.h"
 
 /*
  * The life of instances: everything that changes one goes through here.
@@ -43,6 +44,7 @@ struct instance_spec {
 	char *const *sysctls; /* likewise: instance_check_sysctls() */
 	/* Of one of kind cell: it has these namespaces of its parent. */
 	bool host_pids, host_ipc, host_uts;
+	struct isolate_ids ids; /* likewise: struct instance_spawn */
 	struct instance_size size;
 	/* For one that is remote; of any other the group is there, and whoever asks sets them. */
 	char *const *limits;

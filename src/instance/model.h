@@ -94,6 +94,7 @@ struct instance {
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	bool host_network;
 	bool host_pids, host_ipc, host_uts; /* until it is made */
+	struct isolate_ids ids;             /* likewise */
 	bool volumes;            /* of the node are to be had in it: only while it is made */
 	struct instance_nic nic; /* until it is made */
 	char *settings; /* what else it was asked to be, in the words of whoever asked; NULL:

@@ -48,7 +48,7 @@ static int cell_draw(struct instance *i)
 	struct spare_keeper spare = SPARE_KEEPER_INIT;
 
 	bool special = i->host_network || i->host_pids || i->host_ipc || i->host_uts ||
-		       i->cgroup[0] || i->sysctls;
+		       i->cgroup[0] || i->sysctls || isolate_ids_are_set(&i->ids);
 
 	if (instance_is_own(i) && !special && i->owner[0] && spare_take(i->all->spare, &spare))
 		return cell_use_spare(i, &spare);
@@ -83,6 +83,7 @@ static int cell_make_keeper(struct instance *i, struct error *err)
 		.host_pids = i->host_pids,
 		.host_ipc = i->host_ipc,
 		.host_uts = i->host_uts,
+		.ids = i->ids,
 		.sysctls = i->sysctls,
 	};
 	int r;

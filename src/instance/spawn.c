@@ -19,6 +19,7 @@
 #include "instance/keeper_env.h"
 #include "io/unix.h"
 #include "isolate/cgroup/cgroup.h"
+#include "isolate/mount/idmap.h"
 
 #define KEEPER_OOM_SCORE_ADJ (-998)
 
@@ -125,6 +126,38 @@ int instance_check_sysctls(char *const *sysctls, bool host_network, bool host_ip
 #define SPAWN_ROOM "---------------------------------------------------------------"
 static_assert(sizeof(SPAWN_ROOM) == NAME_LABEL_MAX + 1, "room for a label");
 
+/* The namespaces of its pod are made ahead of it, in a user namespace that it stays out of. */
+static int instance_make_users(const struct instance_spawn *spec, struct isolate_plan *plan,
+			       int fds[ISOLATE_NS_COUNT], struct error *err)
+{
+	bool kinds[ISOLATE_NS_COUNT] = {
+		[ISOLATE_NS_NET] = !spec->host_network,
+		[ISOLATE_NS_IPC] = !spec->host_ipc,
+		[ISOLATE_NS_UTS] = !spec->host_uts,
+	};
+	int r;
+
+	if (!isolate_ids_are_set(&spec->ids) ||
+	    (spec->host_network && spec->host_ipc && spec->host_uts))
+		return 0;
+	r = isolate_users_new(&spec->ids, kinds, fds, err);
+	if (r < 0)
+		return error_wrap(err, r, "make the user namespace");
+	plan->joins_new = true;
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+		if (kinds[i]) {
+			plan->ns[i] = ISOLATE_JOIN;
+			plan->ns_fd[i] = fds[i];
+		}
+	return 0;
+}
+
+static void instance_close_users(int fds[ISOLATE_NS_COUNT])
+{
+	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
+		fds[i] = fd_close(fds[i]);
+}
+
 int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret, struct error *err)
 {
 	/* The arguments are longer than any title that the keeper will set in their place. */
@@ -133,6 +166,7 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 	_cleanup_fd_ int rpc_fd = -1, channel_fd = -1, end_fd = -1, leaf_fd = -1;
 	struct isolate_sysctl sysctls[ISOLATE_SYSCTLS_MAX];
 	_cleanup_strv_ char **text = NULL;
+	int users[ISOLATE_NS_COUNT] = { -1, -1, -1, -1, -1, -1, -1, -1 };
 	struct isolate_plan plan;
 	int r;
 
@@ -183,7 +217,11 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 		if (spec->disks->bus_fd >= 0)
 			plan.keep_fds[plan.n_keep_fds++] = spec->disks->bus_fd;
 	}
-	return isolate_spawn(&plan, ret, err);
+	r = instance_make_users(spec, &plan, users, err);
+	if (r == 0)
+		r = isolate_spawn(&plan, ret, err);
+	instance_close_users(users);
+	return r;
 }
 
 int instance_connect(int dir_fd, int *ret_rpc_fd, int *ret_fd_fd, struct error *err)

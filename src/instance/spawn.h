@@ -47,6 +47,9 @@ struct instance_spawn {
 	bool host_network, host_pids, host_ipc, host_uts;
 	/* Likewise: "NAME=VALUE" each, of the namespaces that it gets; NULL: none. */
 	char *const *sysctls;
+	/* Likewise: what it gets belongs to a new user namespace with these ids, which it is not in
+	 * itself: its containers will be. */
+	struct isolate_ids ids;
 	int death_signal; /* 0, or SIGKILL where its parent is a keeper */
 	/* With walled, in a guest: where its machine has the disks, which it cannot see from behind
 	 * its walls; not owned. NULL: not in a guest. */

@@ -69,6 +69,9 @@ static const struct sql_column workload_columns[] = {
 	SQL_COLUMN(run_workload, restart_delay, SQL_U64),
 	SQL_COLUMN(run_workload, stopped, SQL_BOOL),
 	SQL_COLUMN(run_workload, handle, SQL_TEXT),
+	SQL_COLUMN(run_workload, ids_uid, SQL_UNSIGNED),
+	SQL_COLUMN(run_workload, ids_gid, SQL_UNSIGNED),
+	SQL_COLUMN(run_workload, ids_count, SQL_UNSIGNED),
 };
 
 static const struct sql_column wish_columns[] = {
@@ -216,6 +219,9 @@ static const char *const run_migrations[] = {
 	("ALTER TABLE instance ADD COLUMN handle TEXT NOT NULL DEFAULT '';"
 	 "ALTER TABLE workload ADD COLUMN handle TEXT NOT NULL DEFAULT ''"),
 	"ALTER TABLE container ADD COLUMN health TEXT NOT NULL DEFAULT ''",
+	("ALTER TABLE workload ADD COLUMN ids_uid INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE workload ADD COLUMN ids_gid INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE workload ADD COLUMN ids_count INTEGER NOT NULL DEFAULT 0"),
 };
 
 static const struct sql_schema run_schema = {

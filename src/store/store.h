@@ -76,6 +76,8 @@ struct run_workload {
 	unsigned restart_max, restart_count;
 	uint64_t restart_delay; /* ns, before the last one */
 	bool stopped;           /* by somebody: no policy starts it */
+	/* Of its user namespace: the user and group that 0 is outside, and how many; 0: none. */
+	unsigned ids_uid, ids_gid, ids_count;
 };
 
 /* What a workload was asked to be, to be asked for again. */

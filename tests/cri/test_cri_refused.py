@@ -21,6 +21,7 @@ LOCALHOST = cri.SecurityProfile(profile_type=cri.SecurityProfile.Localhost, loca
 def namespaces(**more):
     return cri.NamespaceOption(**{"pid": cri.CONTAINER, **more})
 
+MAPPED = cri.IDMapping(host_id=65536, length=65536)
 
 class Refused(nacre_test.NodeTest):
     CONFIG = "network:\n  default: default\ncri:\n  network: builtin\n"
@@ -70,8 +71,17 @@ class Refused(nacre_test.NodeTest):
                  {"linux": cri.LinuxPodSandboxConfig(sysctls={"net.ipv4.ip_forward": "1"},
                                                      security_context=cri.LinuxSandboxSecurityContext(namespace_options=namespaces(network=cri.NODE)))}),
                 (Code.UNIMPLEMENTED, SECURITY + "selinux_options", security(selinux_options=cri.SELinuxOption(level="s0"))),
-                (Code.UNIMPLEMENTED, SECURITY + "namespace_options.userns_options",
-                 security(namespace_options=namespaces(userns_options=cri.UserNamespace(mode=cri.POD)))),
+                *((Code.INVALID_ARGUMENT, SECURITY + "namespace_options.userns_options",
+                   security(namespace_options=namespaces(userns_options=cri.UserNamespace(mode=cri.POD, uids=users, gids=groups))))
+                  for users, groups in (([], []), ([MAPPED] * 2, [MAPPED]), ([MAPPED], [MAPPED] * 2), ([MAPPED], []),
+                                        ([cri.IDMapping(host_id=65536, container_id=1, length=9)], [MAPPED]),
+                                        ([MAPPED], [cri.IDMapping(host_id=65536, length=9)]),
+                                        ([cri.IDMapping(host_id=0, length=65536)], [MAPPED]),
+                                        ([cri.IDMapping(host_id=2**31 - 9, length=65536)], [MAPPED]),
+                                        ([cri.IDMapping(host_id=2**32 - 1, length=65536)], [MAPPED]),
+                                        ([cri.IDMapping(host_id=65536)], [cri.IDMapping(host_id=65536)]))),
+                (Code.INVALID_ARGUMENT, SECURITY + "namespace_options.userns_options",
+                 security(namespace_options=namespaces(userns_options=cri.UserNamespace(mode=cri.CONTAINER)))),
                 (Code.INVALID_ARGUMENT, SECURITY + "namespace_options.userns_options",
                  security(namespace_options=namespaces(userns_options=cri.UserNamespace(mode=cri.TARGET)))),
                 (Code.INVALID_ARGUMENT, SECURITY + "namespace_options.network",
@@ -119,7 +129,7 @@ class Refused(nacre_test.NodeTest):
                 (Code.INVALID_ARGUMENT, SECURITY + "masked_paths", security(masked_paths=["bin/ls"])),
                 (Code.INVALID_ARGUMENT, "config.linux.resources.oom_score_adj", resources(oom_score_adj=1001)),
                 (Code.INVALID_ARGUMENT, "config.linux.resources.unified", resources(unified={"../memory.high": "max"})),
-                (Code.UNIMPLEMENTED, "config.mounts[0].uidMappings", mount(uidMappings=[cri.IDMapping(length=1)])),
+                (Code.INVALID_ARGUMENT, "config.mounts[0].uidMappings", mount(uidMappings=[cri.IDMapping(length=1)])),
                 (Code.UNIMPLEMENTED, "config.mounts[0].image", mount(image=cri.ImageSpec(image="busybox"))),
                 (Code.INVALID_ARGUMENT, "config.mounts[0].recursive_read_only", mount(recursive_read_only=True)),
                 (Code.INVALID_ARGUMENT, "config.mounts[0].mount_options", mount(mount_options=["suid"])),

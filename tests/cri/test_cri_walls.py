@@ -58,6 +58,47 @@ class Walls(nacre_test.NodeTest):
         said = self.assertFails(code, call)
         self.assertTrue(said.startswith(field + ": "), said)
 
+    # ---- users ----
+
+    def mapped_sandbox(self, host_id=3 * 65536, **more):
+        mapping = [cri.IDMapping(host_id=host_id, length=65536)]
+        return self.sandbox(userns_options=cri.UserNamespace(mode=cri.POD, uids=mapping, gids=mapping), **more), mapping
+
+    def test_a_user_namespace(self):
+        pod, mapping = self.mapped_sandbox()
+        os.chmod(self.dir, 0o755)
+        for name, owner in (("his", 1000), ("roots", 0)):
+            with open(f"{self.dir}/{name}", "w", encoding="ascii"):
+                os.chown(f"{self.dir}/{name}", owner, owner)
+        mounts = [cri.Mount(host_path=self.dir, container_path="/mapped", uidMappings=mapping, gidMappings=mapping),
+                  cri.Mount(host_path=self.dir, container_path="/as-it-is", readonly=True)]
+        one = self.run_one(pod, "one", "sh", "-c", "sleep 777 & exec sleep 888", namespaces={"pid": cri.POD}, mounts=mounts)
+        two = self.run_one(pod, "two")
+        pid = next(p for p in os.listdir("/proc") if p.isdigit() and host.read(f"/proc/{p}/cmdline").startswith("sleep\x00888"))
+        self.assertEqual(["0 196608 65536"] * 2, [" ".join(host.read(f"/proc/{pid}/{m}").split()) for m in ("uid_map", "gid_map")])
+        self.assertEqual("1000 0 65534 65534", self.sh(one, "stat -c %u /mapped/his /mapped/roots /as-it-is/his /as-it-is/roots | xargs"))
+        self.sh(one, "touch /mapped/new")
+        self.assertEqual(0, os.stat(self.dir + "/new").st_uid)
+        # Both containers are in it, and so are the namespaces that they share.
+        self.assertEqual(1, len({self.sh(c, f"readlink /proc/self/ns/{n}") for c in (one, two) for n in ("user",)}))
+        self.assertIn("sleep 777", self.sh(one, "ps"))
+        self.assertIn("denied", self.sh(one, "ls /proc/1/root/"))
+        # A volume with other ids than the sandbox has is none.
+        other = [cri.IDMapping(host_id=65536, length=65536)]
+        self.assertRefused(Code.INVALID_ARGUMENT, "config.mounts[0].uidMappings", lambda: self.create(
+            pod, "three", mounts=[cri.Mount(host_path=self.dir, container_path="/m", uidMappings=other, gidMappings=other)]))
+        # Over a restart of the daemon, too.
+        self.node.kill()
+        self.node.start()
+        self.api = cri_grpc.RuntimeServiceStub(self.node.channel)
+        self.assertEqual("0 196608", self.sh(self.run_one(pod, "four"), "awk '{ print $1, $2 }' /proc/self/uid_map"))
+
+    def test_a_user_namespace_on_the_network_of_the_node(self):
+        pod, _ = self.mapped_sandbox(network=cri.NODE)
+        one = self.run_one(pod, "one")
+        self.assertEqual("0 196608", self.sh(one, "awk '{ print $1, $2 }' /proc/self/uid_map"))
+        self.assertIn("not permitted", self.sh(one, "ip link set lo down"))
+
     # ---- processes ----
 
     def test_containers_of_a_pod_share_their_processes(self):

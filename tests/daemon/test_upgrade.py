@@ -269,6 +269,19 @@ class Ends(UpgradeTest):
         self.assertEqual(3, self.stop("p").exit_code)
 
 
+    def test_a_user_namespace_is_kept(self):
+        node = self.begin()
+        node.cli("run", "-d", "--name", "p", "--userns", "auto", "busybox", "sleep", "100000")
+        node.cli("cell", "--name", "c", "--userns", "auto", "busybox", "sleep", "100000")
+        keepers = node.all_keepers()
+        self.replace()
+        node.until_upgraded(keepers)
+        for name in ("p", "c"):
+            inside = host.read(f"/proc/{self.inspect(name).containers[0].pid}/uid_map").split()
+            self.assertEqual([*inside, "0"], node.cli("exec", name, "sh", "-c", "cat /proc/self/uid_map; id -u").stdout.split())
+            self.assertNotEqual("0", inside[1])
+
+
 class Replace(UpgradeTest):
     def test_replace_takes_over(self):
         node = self.begin()

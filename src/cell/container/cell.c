@@ -16,6 +16,7 @@
 #include "cell/start/standby.h"
 #include "isolate/cgroup/cgroup.h"
 #include "isolate/cgroup/limits_words.h"
+#include "isolate/mount/idmap.h"
 #include "isolate/spawn/spawn.h"
 
 #define CELL_SHM_SIZE "64m"
@@ -96,6 +97,34 @@ int cell_alloc(struct cell **ret, int layer_fd, int shm_parent_fd, int shm_fd)
 	return 0;
 }
 
+/*
+ * The user namespace of a cell, with all that is its own in it; that of a pod was made before its
+ * keeper, whose namespaces belong to it. One that shares all of the node's has just this one.
+ */
+static int cell_make_users(struct cell *c, struct error *err)
+{
+	bool kinds[ISOLATE_NS_COUNT] = { false };
+	int r;
+
+	if (!isolate_ids_are_set(&c->ids))
+		return 0;
+	if (c->shm_fd >= 0 && fchown(c->shm_fd, c->ids.uid, c->ids.gid) < 0)
+		return error_set(err, -errno, "give /dev/shm of cell %s away", c->name);
+	for (size_t i = 0; i < ARRAY_SIZE(shared_kinds); i++) {
+		kinds[shared_kinds[i]] = cell_owns(c, shared_kinds[i]);
+		if (c->shares_instance && c->ns_fd[ISOLATE_NS_USER] < 0)
+			c->ns_fd[ISOLATE_NS_USER] = isolate_ns_owner(shared_kinds[i]);
+	}
+	if (c->ns_fd[ISOLATE_NS_USER] >= 0)
+		return 0;
+	r = isolate_users_new(&c->ids, kinds, c->ns_fd, err);
+	if (r < 0)
+		return error_wrap(err, r, "the user namespace of cell %s", c->name);
+	c->unnamed = !c->shares_instance;
+	c->state = CELL_MADE;
+	return 0;
+}
+
 /* That its own limits are to blame, and not those of the container that it is made for. */
 static int cell_refused(const struct cell_spec *spec, int r, struct error *err)
 {
@@ -121,6 +150,7 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, struct standby_pro
 	c->shares_instance = spec->shares_instance;
 	c->host_network = spec->host_network;
 	c->state = spec->shares_instance ? CELL_MADE : CELL_BARE;
+	c->ids = spec->ids;
 
 	r = str_copy(c->name, sizeof(c->name), spec->name);
 	if (r < 0) {
@@ -142,10 +172,11 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, struct standby_pro
 	}
 	FAILPOINT_AFTER("cell.make");
 	r = limits_words_apply(c->cgroup_fd, spec->limits, err);
+	r = r < 0 ? cell_refused(spec, r, err) : cell_make_users(c, err);
 	if (r < 0) {
 		(void)cell_remove_cgroup(c);
 		cell_free(c);
-		return cell_refused(spec, r, err);
+		return r;
 	}
 	*ret = c;
 	return 0;
@@ -186,6 +217,10 @@ int cell_check(const struct cell *c, const struct cell_spec *spec, struct error 
 		return error_field(err, ERROR_PRECONDITION, "shares_instance",
 				   "cell %s %s the instance's namespaces", c->name,
 				   c->shares_instance ? "shares" : "does not share");
+	if (c->ids.count != spec->ids.count || c->ids.uid != spec->ids.uid ||
+	    c->ids.gid != spec->ids.gid)
+		return error_field(err, ERROR_PRECONDITION, "ids",
+				   "cell %s has other ids in its user namespace", c->name);
 	if (c->host_network != spec->host_network)
 		return error_field(err, ERROR_PRECONDITION, "host_network",
 				   "cell %s %s the network of its keeper", c->name,
@@ -239,7 +274,11 @@ static int cell_mount_shm(struct cell *c, struct error *err)
 	r = FAILPOINT("cell.shm");
 	if (r < 0)
 		return error_set(err, r, "mount /dev/shm of cell %s", c->name);
+	r = isolate_ids_enter(&c->ids, err);
+	if (r < 0)
+		return r;
 	fd = shm_new(c->name, err);
+	isolate_ids_leave(&c->ids);
 	r = fd < 0 ? fd : cell_attach_shm(c, &fd, err);
 	FAILPOINT_AFTER("cell.shm");
 	return r;
@@ -273,6 +312,10 @@ int cell_plan(struct cell *c, struct isolate_plan *plan, bool *ret_maker, struct
 	*ret_maker = false;
 	if (c->state == CELL_MADE) {
 		cell_plan_join(c, plan);
+		plan->joins_new = c->unnamed;
+		plan->bring_up_loopback = c->unnamed && cell_owns(c, ISOLATE_NS_NET);
+		plan->hostname = c->unnamed ? c->name : NULL;
+		c->unnamed = false;
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(shared_kinds); i++)
@@ -330,6 +373,21 @@ void cell_plan_join(const struct cell *c, struct isolate_plan *plan)
 		plan->ns[kind] = ISOLATE_JOIN;
 		plan->ns_fd[kind] = c->ns_fd[kind];
 	}
+}
+
+void cell_plan_users(const struct cell *c, struct isolate_plan *plan, struct cell_maps *maps)
+{
+	if (!isolate_ids_are_set(&c->ids))
+		return;
+	*maps = (struct cell_maps){
+		.uid = { .outside = c->ids.uid, .count = c->ids.count },
+		.gid = { .outside = c->ids.gid, .count = c->ids.count },
+	};
+	plan->ns[ISOLATE_NS_USER] = ISOLATE_JOIN;
+	plan->ns_fd[ISOLATE_NS_USER] = c->ns_fd[ISOLATE_NS_USER];
+	plan->uid_map = &maps->uid;
+	plan->gid_map = &maps->gid;
+	plan->n_uid_map = plan->n_gid_map = 1;
 }
 
 void cell_begin_removal(struct cell *c)

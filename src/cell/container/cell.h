@@ -30,6 +30,8 @@ struct cell {
 	char dir[CGROUP_DIR_SIZE]; /* of its group, in that of the layer */
 	bool shares_instance;
 	bool host_network;
+	bool unnamed; /* its namespaces are there, without name and loopback device */
+	struct isolate_ids ids;
 	enum cell_state state;
 	struct list link;       /* the keeper's */
 	struct list containers; /* struct container.link */
@@ -84,6 +86,12 @@ int cell_adopt(struct cell *c, struct isolate_kit *kit, int proc_fd, struct erro
 int cell_hold(struct cell *c, int proc_fd, pid_t pid, struct error *err);
 /* The maker's program runs (or not): what it made is kept (or dropped). */
 void cell_settle(struct cell *c, bool running);
+/* How a program beside a running container enters its user namespace, if there is one. ids: what
+ * the plan points to. */
+struct cell_maps {
+	struct isolate_id_map uid, gid;
+};
+void cell_plan_users(const struct cell *c, struct isolate_plan *plan, struct cell_maps *maps);
 /* How a process joins the cell of a running container. */
 void cell_plan_join(const struct cell *c, struct isolate_plan *plan);
 

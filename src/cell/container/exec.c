@@ -458,7 +458,7 @@ static int exec_open_null(struct container *c, struct error *err)
 }
 
 static int exec_plan(struct container *c, const struct isolate_user *user,
-		     struct isolate_plan *plan, struct error *err)
+		     struct isolate_plan *plan, struct cell_maps *maps, struct error *err)
 {
 	int r;
 
@@ -480,6 +480,8 @@ static int exec_plan(struct container *c, const struct isolate_user *user,
 		plan->ns_fd[exec_kinds[i]] = c->ns_fd[i];
 	}
 	cell_plan_join(c->cell, plan);
+	if (c->kind == CONTAINER_IMAGE)
+		cell_plan_users(c->cell, plan, maps);
 	return 0;
 }
 
@@ -586,12 +588,13 @@ static int exec_spawn(struct keeper_exec *x, struct container *c,
 	_cleanup_strv_ char **env = NULL;
 	struct isolate_user user;
 	struct isolate_plan plan;
+	struct cell_maps maps;
 	int r;
 
 	r = exec_find_user(c, spec->user, &user, err);
 	if (r < 0)
 		return r;
-	r = exec_plan(c, &user, &plan, err);
+	r = exec_plan(c, &user, &plan, &maps, err);
 	if (r < 0)
 		return r;
 	r = exec_env(&env, c, spec, &user);

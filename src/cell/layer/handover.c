@@ -209,6 +209,11 @@ static const struct handover_field cell_fields[] = {
 	HANDOVER_BOOL(10, struct cell, shm_mounted),
 	/* Where it is not just cell.NAME; a program that knows no other refuses the state. */
 	HANDOVER(11, HANDOVER_TEXT, struct cell, dir),
+	HANDOVER(12, HANDOVER_UINT, struct cell, ids.uid),
+	HANDOVER(13, HANDOVER_UINT, struct cell, ids.gid),
+	HANDOVER(14, HANDOVER_UINT, struct cell, ids.count),
+	HANDOVER(15, HANDOVER_FD, struct cell, ns_fd[ISOLATE_NS_USER]),
+	HANDOVER_BOOL(16, struct cell, unnamed),
 };
 HANDOVER_LEFT(struct cell, link, "of the keeper");
 HANDOVER_LEFT(struct cell, containers, "records of their own");

@@ -35,7 +35,7 @@ static int streams_pipe(struct streams *s, int fd, struct error *err)
 static int streams_open_terminal(struct streams *s, const struct container_start *start,
 				 struct error *err)
 {
-	int r = terminal_open_new(&s->terminal, &start->terminal, err);
+	int r = terminal_open_new(&s->terminal, &start->ids, &start->terminal, err);
 
 	/* Each of the two closes its own. */
 	for (int fd = start->stdin_open ? 0 : 1; r >= 0 && fd < 2; fd++) {

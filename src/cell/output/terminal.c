@@ -39,9 +39,10 @@ static int terminal_prepare(struct terminal *t, const struct terminal_size *size
 	return r;
 }
 
-int terminal_open_new(struct terminal *t, const struct terminal_size *size, struct error *err)
+int terminal_open_new(struct terminal *t, const struct isolate_ids *ids,
+		      const struct terminal_size *size, struct error *err)
 {
-	int r = isolate_pty_new(&t->pty, err);
+	int r = isolate_pty_new(&t->pty, ids, err);
 
 	return r < 0 ? r : terminal_prepare(t, size, err);
 }

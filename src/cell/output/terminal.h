@@ -25,7 +25,8 @@ struct terminal {
 
 /* Out of a new devpts (the first program of a container), or of that of a process (an exec); as
  * large as it says from the first byte on. The plan makes it the user's. */
-int terminal_open_new(struct terminal *t, const struct terminal_size *size, struct error *err);
+int terminal_open_new(struct terminal *t, const struct isolate_ids *ids,
+		      const struct terminal_size *size, struct error *err);
 int terminal_open_of(struct terminal *t, int proc_fd, pid_t pid, const struct terminal_size *size,
 		     struct error *err);
 /* A descriptor of the master for somebody's own. */

@@ -66,6 +66,8 @@ static void container_plan_walls(const struct container *c, struct isolate_plan 
 	plan->ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;
 	plan->ns[ISOLATE_NS_CGROUP] = ISOLATE_NEW;
 	plan->root = ISOLATE_ROOT_CONTAINER;
+	plan->ids = c->cell->ids;
+	plan->user_fd = c->cell->ns_fd[ISOLATE_NS_USER];
 	plan->root_fd = c->start->fds.rootfs;
 	plan->root_later = c->start->awaits;
 	plan->root_read_only = c->start->read_only_root;
@@ -137,7 +139,8 @@ void container_adopt_kit(struct container *c)
 	struct isolate_kit *kit = &c->start->kit;
 
 	/* The /sys of a kit is masked already. */
-	if (c->security.own_masks || c->security.writable_sys || c->security.writable_groups)
+	if (c->security.own_masks || c->security.writable_sys || c->security.writable_groups ||
+	    isolate_ids_are_set(&c->cell->ids))
 		return;
 	if (c->kind == CONTAINER_IMAGE && c->cell->shares_instance)
 		(void)stock_take(c->host->pod_stock, kit);
@@ -187,6 +190,7 @@ int container_clone(struct container *c, struct error *err)
 	plan.argv = c->start->argv;
 	plan.env = c->env;
 	plan.cwd = c->cwd;
+	c->start->ids = c->cell->ids;
 	r = mounts_plan(&mounts, &plan, c->start->mounts, &c->start->fds, err);
 	if (r == 0)
 		r = streams_open(stdio, c->start, c->start->logged || c->pump.keeps, err);

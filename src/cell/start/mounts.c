@@ -162,14 +162,15 @@ int mounts_copy(struct container_mount **ret, const struct container_mount *moun
 /* ---- the plan ---- */
 
 static void mounts_plan_tmpfs(struct isolate_mount *to, char options[MOUNTS_OPTIONS_SIZE],
-			      const struct container_mount *from)
+			      const struct container_mount *from, const struct isolate_ids *ids)
 {
 	unsigned mode = from->mode ?: MOUNTS_MODE_DEFAULT;
 	int n = str_printf(options, MOUNTS_OPTIONS_SIZE, "mode=%o", mode);
 
 	if (n > 0 && (from->uid || from->gid))
 		n += str_printf(options + n, MOUNTS_OPTIONS_SIZE - (size_t)n, ",uid=%u,gid=%u",
-				from->uid, from->gid);
+				isolate_ids_outside(ids, ids->uid, from->uid),
+				isolate_ids_outside(ids, ids->gid, from->gid));
 	if (n > 0 && from->size)
 		(void)str_printf(options + n, MOUNTS_OPTIONS_SIZE - (size_t)n, ",size=%llu",
 				 (unsigned long long)from->size);
@@ -235,7 +236,7 @@ int mounts_plan(struct mounts_plan **ret, struct isolate_plan *plan,
 				MS_REC |
 				(from->propagation == MOUNT_BOTH_WAYS ? MS_SHARED : MS_SLAVE);
 		if (!to->detached)
-			mounts_plan_tmpfs(to, m->options[i], from);
+			mounts_plan_tmpfs(to, m->options[i], from, &plan->ids);
 	}
 	plan->mounts = m->mounts;
 	plan->n_mounts = fds->n_mounts;

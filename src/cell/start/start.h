@@ -13,6 +13,7 @@ struct container_start {
 	bool stdin_open;
 	bool tty;
 	struct terminal_size terminal;
+	struct isolate_ids ids; /* of its cell, when it is cloned */
 	bool hold_output;
 	struct container_mount *mounts; /* fds.n_mounts of them */
 	size_t n_mounts;

@@ -193,6 +193,7 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.instance, args_value(args, "in"));
 	spec_set(&request.network, args_value(args, "network"));
+	spec_set(&request.userns, args_value(args, "userns"));
 	answer = start_ask(cli, args, "/aurae.runtime.v0.RuntimeService/RunCell", &request.base,
 			   &aurae__runtime__v0__run_cell_response__descriptor, request.containers,
 			   request.n_containers, &status);

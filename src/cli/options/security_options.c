@@ -323,7 +323,9 @@ int pod_options_take(struct pod_options *p, const struct args *a,
 	const struct {
 		const char *option;
 		char **field;
-	} modes[] = { { "pid", &m->pid }, { "ipc", &m->ipc }, { "uts", &m->uts } };
+	} modes[] = {
+		{ "pid", &m->pid }, { "ipc", &m->ipc }, { "uts", &m->uts }, { "userns", &m->userns }
+	};
 	bool any = false;
 	size_t pos = 0;
 	char *word;

@@ -240,6 +240,7 @@ static void view_pod_security(struct json *j, const Aurae__Runtime__V0__PodSecur
 	json_put_word(j, "pid", s->pid);
 	json_put_word(j, "ipc", s->ipc);
 	json_put_word(j, "uts", s->uts);
+	json_put_word(j, "userns", s->userns);
 	view_words(j, "sysctls", s->sysctls, s->n_sysctls);
 	json_put_word(j, "cgroup_parent", s->cgroup_parent);
 	json_put_end(j);
@@ -407,6 +408,15 @@ void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w
 	view_restart(j, w);
 	view_resources(j, w->resources);
 	view_pod_security(j, w->security);
+	if (w->ids_count) {
+		json_put_object(j, "ids");
+		json_put_unsigned(j, "uid", w->ids_uid);
+		json_put_unsigned(j, "gid", w->ids_gid);
+		json_put_unsigned(j, "count", w->ids_count);
+		json_put_end(j);
+	} else {
+		json_put_null(j, "ids");
+	}
 	json_put_word(j, "comment", w->comment);
 	json_put_word(j, "keeper_note", w->keeper_note);
 	labels_view(j, "labels", w);

@@ -86,6 +86,8 @@
 	{ "pid", 0, "MODE", "whose processes it sees: private, pod or host" },                     \
 		{ "ipc", 0, "MODE", "private or host: shared memory, with /dev/shm" },             \
 		{ "uts", 0, "MODE", "private or host: the name of the system" },                   \
+		{ "userns", 0, "MODE",                                                             \
+		  "auto: users and groups of its own, 65,536 ids that no other pod has; host" },   \
 		{ "sysctl", 0, "NAME=VALUE",                                                       \
 		  "of its own namespaces: net.ipv4.ip_forward=1; may be given again" },            \
 	{                                                                                          \
@@ -175,6 +177,8 @@ static const struct arg_option options_cell[] = {
 	OPTION_NAME,
 	OPTION_RESTART,
 	OPTION_IN,
+	{ "userns", 0, "MODE",
+	  "auto: 65,536 users and groups that no pod or other cell has; host" },
 	{ "network", 0, "MODE", "own or host (that of its node or instance)" },
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
 	OPTION_ENV,

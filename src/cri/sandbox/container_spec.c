@@ -114,7 +114,19 @@ static int spec_user(struct arena *a, const Runtime__V1__LinuxContainerSecurityC
 
 /* ---- what it reaches ---- */
 
-static int mount_check(const Runtime__V1__Mount *m, size_t i, struct error *err)
+/* None, or those of the pod. */
+static bool mount_ids_fit(const Runtime__V1__Mount *m, const struct isolate_ids *ids)
+{
+	if (m->n_uidmappings == 0 && m->n_gidmappings == 0)
+		return true;
+	return isolate_ids_are_set(ids) && m->n_uidmappings == 1 && m->n_gidmappings == 1 &&
+	       m->uidmappings[0]->container_id == 0 && m->gidmappings[0]->container_id == 0 &&
+	       m->uidmappings[0]->host_id == ids->uid && m->gidmappings[0]->host_id == ids->gid &&
+	       m->uidmappings[0]->length == ids->count && m->gidmappings[0]->length == ids->count;
+}
+
+static int mount_check(const Runtime__V1__Mount *m, size_t i, const struct isolate_ids *ids,
+		       struct error *err)
 {
 	char field[ERROR_FIELD_MAX];
 
@@ -122,9 +134,9 @@ static int mount_check(const Runtime__V1__Mount *m, size_t i, struct error *err)
 	(str_printf(field, sizeof(field), "config.mounts[%zu]" name, i) < 0 ? "" : field)
 	if (m->image && !str_empty(m->image->image))
 		return error_field(err, ERROR_UNSUPPORTED, FIELD(".image"), "not honoured yet");
-	if (m->n_uidmappings || m->n_gidmappings)
-		return error_field(err, ERROR_UNSUPPORTED, FIELD(".uidMappings"),
-				   "not honoured yet");
+	if (!mount_ids_fit(m, ids))
+		return error_field(err, ERROR_INVALID, FIELD(".uidMappings"),
+				   "not the ids of the sandbox's user namespace");
 	if (m->recursive_read_only && !m->readonly)
 		return error_field(err, ERROR_INVALID, FIELD(".recursive_read_only"),
 				   "only with readonly");
@@ -184,7 +196,8 @@ static int spec_devices(struct arena *a, const cri_config *config, cri_own *to, 
 }
 
 static int spec_mounts(struct arena *a, const Runtime__V1__PodSandboxConfig *sandbox,
-		       const cri_config *config, cri_own *to, struct error *err)
+		       const cri_config *config, const struct isolate_ids *ids, cri_own *to,
+		       struct error *err)
 {
 	static char shm[] = "/dev/shm";
 	size_t n = config->n_mounts;
@@ -195,7 +208,7 @@ static int spec_mounts(struct arena *a, const Runtime__V1__PodSandboxConfig *san
 		return spec_no_memory(err);
 	for (size_t i = 0; i < n; i++) {
 		const Runtime__V1__Mount *m = config->mounts[i];
-		int r = mount_check(m, i, err);
+		int r = mount_check(m, i, ids, err);
 
 		if (r < 0)
 			return r;
@@ -361,7 +374,8 @@ static void spec_blame(struct error *err)
 
 static int spec_make(const struct cri_runtime_service *s, struct arena *a,
 		     const Runtime__V1__PodSandboxConfig *sandbox, const cri_config *config,
-		     cri_own *own, struct pod_container_spec *spec, struct error *err)
+		     const struct isolate_ids *ids, cri_own *own, struct pod_container_spec *spec,
+		     struct error *err)
 {
 	const struct settings_whole whole = { .base_fd = s->cgroup_fd };
 	char *const *more;
@@ -370,7 +384,7 @@ static int spec_make(const struct cri_runtime_service *s, struct arena *a,
 
 	r = spec_words(a, config, own, err);
 	if (r == 0)
-		r = spec_mounts(a, sandbox, config, own, err);
+		r = spec_mounts(a, sandbox, config, ids, own, err);
 	if (r == 0)
 		r = spec_devices(a, config, own, err);
 	if (r == 0)
@@ -413,6 +427,7 @@ static int spec_follow(struct arena *a, const cri_config *config, struct pod_con
 		const Runtime__V1__Mount *m = config->mounts[i];
 
 		mounts[i].follow = true;
+		mounts[i].map_ids = m->n_uidmappings > 0;
 		mounts[i].top_only = !m->recursive_read_only;
 		mounts[i].devices = spec->security.all_devices && !mount_has_option(m, "nodev");
 		mounts[i].mount.propagation = propagations[m->propagation];
@@ -447,7 +462,7 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 	own->image = q->config->image->image;
 	if (!own->name)
 		return spec_no_memory(err);
-	r = spec_make(s, a, sandbox, q->config, own, spec, err);
+	r = spec_make(s, a, sandbox, q->config, &w->ids, own, spec, err);
 	if (r < 0)
 		return r;
 	r = cri_security_take_walls(s, a, w, sandbox,

@@ -294,6 +294,8 @@ static int sandbox_linux(const struct cri_runtime_service *s, struct arena *a,
 		return r;
 	spec->host_pids = namespaces && namespaces->pid == RUNTIME__V1__NAMESPACE_MODE__NODE;
 	spec->host_ipc = namespaces && namespaces->ipc == RUNTIME__V1__NAMESPACE_MODE__NODE;
+	cri_security_ids(namespaces, &spec->ids);
+	spec->users = isolate_ids_are_set(&spec->ids);
 	r = sandbox_group(s, config->linux->cgroup_parent, spec, err);
 	return r < 0 ? r : sandbox_sysctls(a, config, spec, err);
 }

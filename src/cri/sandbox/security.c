@@ -27,6 +27,34 @@ static const char *security_mode(Runtime__V1__NamespaceMode mode)
 	return (unsigned)mode < ARRAY_SIZE(words) ? words[mode] : "?";
 }
 
+/* One range each, from id 0 on, of the same length: what a kubelet gives. */
+static int security_check_mapping(const Runtime__V1__UserNamespace *u, const char *field,
+				  struct error *err)
+{
+	const Runtime__V1__IDMapping *uid, *gid;
+
+	if (u->n_uids != 1 || u->n_gids != 1)
+		return error_field(err, ERROR_INVALID, field,
+				   "%zu ranges of users and %zu of groups: there is one of each",
+				   u->n_uids, u->n_gids);
+	uid = u->uids[0];
+	gid = u->gids[0];
+	if (uid->container_id != 0 || gid->container_id != 0)
+		return error_field(err, ERROR_INVALID, field,
+				   "id 0 of the container is not mapped: its range begins with 0");
+	if (uid->length == 0 || uid->length != gid->length)
+		return error_field(err, ERROR_INVALID, field,
+				   "%u users and %u groups: as many of each, and at least one",
+				   uid->length, gid->length);
+	if (uid->host_id == 0 || gid->host_id == 0 || uid->host_id > INT32_MAX ||
+	    gid->host_id > INT32_MAX || uid->length > INT32_MAX - uid->host_id ||
+	    gid->length > INT32_MAX - gid->host_id)
+		return error_field(err, ERROR_INVALID, field,
+				   "from id %u, %u on: not 0, nor past 2147483647", uid->host_id,
+				   gid->host_id);
+	return 0;
+}
+
 static int security_check_userns(const Runtime__V1__UserNamespace *u, const char *field,
 				 struct error *err)
 {
@@ -35,7 +63,17 @@ static int security_check_userns(const Runtime__V1__UserNamespace *u, const char
 	if (u->mode != RUNTIME__V1__NAMESPACE_MODE__POD)
 		return error_field(err, ERROR_INVALID, field, "mode %s is neither POD nor NODE",
 				   security_mode(u->mode));
-	return security_refuse(field, "POD", err);
+	return security_check_mapping(u, field, err);
+}
+
+void cri_security_ids(const Runtime__V1__NamespaceOption *o, struct isolate_ids *ret)
+{
+	const Runtime__V1__UserNamespace *u = o ? o->userns_options : NULL;
+
+	*ret = (struct isolate_ids){ .count = 0 };
+	if (u && u->mode == RUNTIME__V1__NAMESPACE_MODE__POD && u->n_uids == 1 && u->n_gids == 1)
+		*ret = (struct isolate_ids){ u->uids[0]->host_id, u->gids[0]->host_id,
+					     u->uids[0]->length };
 }
 
 static int security_check_mode(const char *field, Runtime__V1__NamespaceMode mode,

@@ -6,6 +6,7 @@
 #include "api/runtime.pb-c.h"
 #include "base/log/error.h"
 #include "base/memory/arena.h"
+#include "isolate/spawn/ids.h"
 #include "pod/workload/make.h"
 
 /*
@@ -30,5 +31,9 @@ int cri_security_take_walls(const struct cri_runtime_service *s, struct arena *a
 			    const struct workload *w, const Runtime__V1__PodSandboxConfig *sandbox,
 			    const Runtime__V1__LinuxContainerSecurityContext *of,
 			    struct pod_container_spec *spec, struct error *err);
+
+/* The ids of the user namespace that a sandbox is asked to have; not set: it has none. They were
+ * checked. */
+void cri_security_ids(const Runtime__V1__NamespaceOption *o, struct isolate_ids *ret);
 
 #endif

@@ -7,6 +7,7 @@
 #include "cri/sandbox/handler.h"
 #include "cri/services.h"
 #include "cri/state/info.h"
+#include "image/image.h"
 #include "instance/instance.h"
 
 /* What a kubelet asks for; it has been the same since there are kubelets. */
@@ -72,6 +73,8 @@ static size_t status_handlers(const struct cri_runtime_service *s,
 		runtime__v1__runtime_handler__init(&list[n]);
 		runtime__v1__runtime_handler_features__init(&features[n]);
 		features[n].recursive_read_only_mounts = true;
+		features[n].user_namespaces =
+			cri_handlers[i].kind == INSTANCE_CELL && image_store_maps_ids(s->images);
 		list[n].name = status_text(cri_handlers[i].name);
 		list[n].features = &features[n];
 		pointers[n] = &list[n];
@@ -141,6 +144,7 @@ void cri_status(struct rpc_call *call, const ProtobufCMessage *request, void *us
 	m.runtime_handlers = pointers;
 	m.n_runtime_handlers = status_handlers(s, handlers, handler_features, pointers);
 	features.mount_options = true;
+	features.user_namespaces_host_network = image_store_maps_ids(s->images);
 	m.features = &features;
 	if (q->verbose) {
 		info.key = status_text(CRI_INFO_KEY);

@@ -100,9 +100,11 @@ struct image_store {
 	struct list lower_waits;
 	bool tried_lower; /* whether the kernel can; lower_fault: why not */
 	struct error lower_fault;
-	struct map containers; /* struct image_container by id: made or adopted */
-	bool old_overlay;      /* a kernel before 6.5, without lowerdir+ */
-	bool open;             /* until then no other thread knows of it: it may still be freed */
+	struct map containers;    /* struct image_container by id: made or adopted */
+	bool attaches_ids;        /* a kernel before 6.15 (overlay.c) */
+	bool tried_ids, maps_ids; /* image_store_maps_ids() */
+	bool old_overlay;         /* a kernel before 6.5, without lowerdir+ */
+	bool open; /* until then no other thread knows of it: it may still be freed */
 };
 
 /* ---- records ---- */

@@ -5,14 +5,17 @@
 struct error;
 struct image;
 struct image_store;
+struct isolate_ids;
 
 /*
  * An overlay of an image's layers as a detached mount: for the container id with its directories
  * containers/ID/{upper, WORK}, or with id NULL the layers alone, read-only, without set-id, devices
  * and execution. work: a directory that no overlay has had before. lower_fd: a mount of all layers
- * together (lower.h), or -1: their directories.
+ * together (lower.h), or -1: their directories. ids: of the user namespace that it is for, so that
+ * the files of each layer, and of the container's directories, seem to be of those; NULL or not
+ * set: as they are.
  */
 int overlay_mount(struct image_store *s, const struct image *image, const char *id,
-		  const char *work, int lower_fd, struct error *err);
+		  const char *work, int lower_fd, const struct isolate_ids *ids, struct error *err);
 
 #endif

@@ -191,20 +191,21 @@ static int rootfs_make_dirs(struct image_store *s, const struct image *image, co
 
 /* own: the directories are on containers/ID/fs, which is not mounted any more behind this. */
 static int rootfs_mount(struct image_store *s, const struct image *image, const char *id,
-			const char *work, bool own, const struct lower *lower, struct error *err)
+			const char *work, bool own, const struct lower *lower,
+			const struct isolate_ids *ids, struct error *err)
 {
 	char place[sizeof(((struct image_container *)NULL)->id) + sizeof("/fs")];
 	int r;
 
 	(void)str_printf(place, sizeof(place), "%s%s", id, own ? "/fs" : "");
-	r = overlay_mount(s, image, place, work, lower ? lower_fd(lower) : -1, err);
+	r = overlay_mount(s, image, place, work, lower ? lower_fd(lower) : -1, ids, err);
 	if (own)
 		limited_detach(s->containers_fd, id);
 	return r;
 }
 
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
-		      uint64_t limit, struct error *err)
+		      uint64_t limit, const struct isolate_ids *ids, struct error *err)
 {
 	struct image_container *c;
 	int r;
@@ -226,7 +227,7 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 	if (r == 0)
 		r = lower_take(s, image, &c->lower, err);
 	if (r == 0)
-		r = rootfs_mount(s, image, c->id, "work", limit > 0, c->lower, err);
+		r = rootfs_mount(s, image, c->id, "work", limit > 0, c->lower, ids, err);
 	if (r < 0) {
 		container_leave(c);
 		return error_wrap(err, r, "root file system of container %s", container_id);
@@ -236,9 +237,10 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 	return r;
 }
 
-int image_view_open(struct image_store *s, const struct image *image, struct error *err)
+int image_view_open(struct image_store *s, const struct image *image, const struct isolate_ids *ids,
+		    struct error *err)
 {
-	int r = overlay_mount(s, image, NULL, NULL, -1, err);
+	int r = overlay_mount(s, image, NULL, NULL, -1, ids, err);
 
 	return r < 0 ? error_wrap(err, r, "read the files of the image") : r;
 }
@@ -269,7 +271,8 @@ static int rootfs_open_dirs(struct image_store *s, const char *id, bool *ret_own
 
 /* Its root once more; *lower is taken where it is not held yet. */
 static int rootfs_mount_again(struct image_store *s, const struct image *image, const char *id,
-			      const char *work, struct lower **lower, struct error *err)
+			      const char *work, struct lower **lower, const struct isolate_ids *ids,
+			      struct error *err)
 {
 	const struct image_container *c = map_get(&s->containers, id);
 	_cleanup_fd_ int dir_fd = -1;
@@ -285,14 +288,14 @@ static int rootfs_mount_again(struct image_store *s, const struct image *image, 
 	if (r == 0 && !*lower)
 		r = lower_take(s, image, lower, err);
 	if (r == 0)
-		r = rootfs_mount(s, image, id, work, own, *lower, err);
+		r = rootfs_mount(s, image, id, work, own, *lower, ids, err);
 	else if (own)
 		limited_detach(s->containers_fd, id);
 	return r < 0 ? error_wrap(err, r, "root file system of container %s", id) : r;
 }
 
 int image_rootfs_again(struct image_store *s, struct image *image, const char *container_id,
-		       struct error *err)
+		       const struct isolate_ids *ids, struct error *err)
 {
 	struct image_container *c = map_get(&s->containers, container_id);
 	struct lower *none = NULL;
@@ -300,7 +303,7 @@ int image_rootfs_again(struct image_store *s, struct image *image, const char *c
 
 	if (r < 0)
 		return error_set(err, r, "root file system of container %s", container_id);
-	r = rootfs_mount_again(s, image, container_id, "work", c ? &c->lower : &none, err);
+	r = rootfs_mount_again(s, image, container_id, "work", c ? &c->lower : &none, ids, err);
 	FAILPOINT_AFTER("container.rootfs");
 	return r;
 }
@@ -309,7 +312,7 @@ int image_rootfs_open(struct image_store *s, const struct image *image, const ch
 		      struct error *err)
 {
 	struct lower *lower = NULL;
-	int r = rootfs_mount_again(s, image, container_id, ROOTFS_COPY_WORK, &lower, err);
+	int r = rootfs_mount_again(s, image, container_id, ROOTFS_COPY_WORK, &lower, NULL, err);
 
 	/* The overlay holds what it lies upon. */
 	(void)lower_drop(lower);

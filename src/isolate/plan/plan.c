@@ -18,6 +18,7 @@ void isolate_plan_init(struct isolate_plan *plan)
 		.pts_fd = -1,
 		.shm_fd = -1,
 		.kit_ns_fd = -1,
+		.user_fd = -1,
 		.exec_fd = -1,
 		.caps = ISOLATE_CAPS_ALL,
 		.stdio = { -1, -1, -1 },

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/log/error.h"
+#include "isolate/spawn/ids.h"
 
 /*
  * What a process shall be walled off with, as plain data: made and checked before anything happens
@@ -233,7 +234,9 @@ struct isolate_at {
 struct isolate_plan {
 	enum isolate_ns_mode ns[ISOLATE_NS_COUNT];
 	int ns_fd[ISOLATE_NS_COUNT]; /* for ISOLATE_JOIN; -1 otherwise. Any nsfs descriptor */
-	bool bring_up_loopback;      /* in a new net namespace */
+	/* Those that are joined were made for this process, and nobody is in them yet. */
+	bool joins_new;
+	bool bring_up_loopback; /* in a new net namespace */
 	/* The mount namespace that is joined is copied: the copy follows what is mounted in it
 	 * later, and has a procfs of the process's own pid namespace on /proc. With
 	 * ISOLATE_ROOT_KEEP. */
@@ -280,6 +283,15 @@ struct isolate_plan {
 	 * there is a shm_fd. */
 	int kit_ns_fd;
 
+	/*
+	 * Of a container: a user namespace with these ids, which its process enters once its root
+	 * is complete, with a copy of its mount namespace and a cgroup namespace that belong to it.
+	 * What it makes before is made with the ids of root in there, but with the spawner's
+	 * privilege: so it has all devices and file systems, and what is mounted cannot be taken
+	 * apart from inside. uid, gid and groups are ids inside. -1: none.
+	 */
+	int user_fd;
+	struct isolate_ids ids;
 	/* Mounts go on in this order, devices and paths behind them; of ISOLATE_ROOT_CONTAINER and
 	 * _TREE. */
 	const struct isolate_mount *mounts;

@@ -29,9 +29,14 @@ static bool plan_ns_fd_is_wrong(const struct isolate_plan *p)
 	return false;
 }
 
+static bool plan_is_new(const struct isolate_plan *p, enum isolate_ns kind)
+{
+	return p->ns[kind] == ISOLATE_NEW || (p->ns[kind] == ISOLATE_JOIN && p->joins_new);
+}
+
 static bool plan_loopback_is_wrong(const struct isolate_plan *p)
 {
-	return p->bring_up_loopback && p->ns[ISOLATE_NS_NET] != ISOLATE_NEW;
+	return p->bring_up_loopback && !plan_is_new(p, ISOLATE_NS_NET);
 }
 
 static bool plan_new_proc_is_wrong(const struct isolate_plan *p)
@@ -44,7 +49,7 @@ static bool plan_new_proc_is_wrong(const struct isolate_plan *p)
 static bool plan_hostname_is_wrong(const struct isolate_plan *p)
 {
 	return p->hostname &&
-	       (p->ns[ISOLATE_NS_UTS] != ISOLATE_NEW || !*p->hostname ||
+	       (!plan_is_new(p, ISOLATE_NS_UTS) || !*p->hostname ||
 		strlen(p->hostname) > PLAN_HOSTNAME_MAX || !str_is_clean(p->hostname));
 }
 
@@ -102,6 +107,21 @@ static bool plan_kit_ns_is_wrong(const struct isolate_plan *p)
 	return p->kit_ns_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot ||
 				     p->own_masks || p->writable_sys || p->writable_groups ||
 				     (p->shm_fd >= 0 && !isolate_plan_has_dev(p)));
+}
+
+static bool plan_user_fd_is_wrong(const struct isolate_plan *p)
+{
+	return (p->user_fd >= 0) != isolate_ids_are_set(&p->ids) ||
+	       (p->user_fd >= 0 &&
+		(p->root != ISOLATE_ROOT_CONTAINER || p->rest_later || p->no_pivot));
+}
+
+static bool plan_ids_are_wrong(const struct isolate_plan *p)
+{
+	return isolate_ids_are_set(&p->ids) && (p->ids.uid > INT32_MAX || p->ids.gid > INT32_MAX ||
+						p->ids.count > (uint32_t)INT32_MAX - p->ids.uid ||
+						p->ids.count > (uint32_t)INT32_MAX - p->ids.gid ||
+						p->uid >= p->ids.count || p->gid >= p->ids.count);
 }
 
 static bool plan_terminal_is_wrong(const struct isolate_plan *p)
@@ -195,6 +215,9 @@ static const struct plan_rule plan_rules[] = {
 	  "only for the root of a container with the usual masks, and with shm_fd only where /dev "
 	  "is "
 	  "its own" },
+	{ "user_fd", plan_user_fd_is_wrong,
+	  "only for the root of a container that is not told its program later, with ids" },
+	{ "ids", plan_ids_are_wrong, "past 2147483647, or without the user or group" },
 	{ "terminal", plan_terminal_is_wrong, "needs a session of its own and stdio[0]" },
 	{ "argv", plan_argv_is_wrong, "the name of a program is missing" },
 	{ "env", plan_env_is_wrong, "missing" },

@@ -16,6 +16,7 @@
 #include "base/macros.h"
 #include "base/text/str.h"
 #include "isolate/mount/mount.h"
+#include "isolate/spawn/pty.h"
 #include "isolate/steps/loopback.h"
 #include "isolate/tree/dev.h"
 #include "isolate/tree/mask.h"
@@ -163,15 +164,16 @@ static int kit_place(const char *name, struct error *err)
 	return fd < 0 ? error_set(err, -errno, "open %s of the kit", name) : fd;
 }
 
-/* shm_fd: as for place_dev(). */
-static int kit_make_dev(int shm_fd, struct error *err)
+/* shm_fd, tty: as for place_dev(). */
+static int kit_make_dev(int shm_fd, unsigned tty, struct error *err)
 {
 	_cleanup_fd_ int target = kit_place("/dev", err);
 
-	return target < 0
-		       ? target
-		       : place_dev(target,
-				   &(struct place_dev_plan){ .pts_fd = -1, .shm_fd = shm_fd }, err);
+	return target < 0 ? target
+			  : place_dev(target,
+				      &(struct place_dev_plan){
+					      .pts_fd = -1, .shm_fd = shm_fd, .tty = tty },
+				      err);
 }
 
 static int kit_make_sys(int dev_fd, struct error *err)
@@ -194,7 +196,8 @@ static int kit_make_sys(int dev_fd, struct error *err)
 static int kit_furnish(struct isolate_kit *kit, const struct isolate_kit_maker *m, int shm_fd,
 		       struct error *err)
 {
-	_cleanup_fd_ int dev_fd = kit_make_dev(shm_fd, err);
+	_cleanup_fd_ int dev_fd =
+		kit_make_dev(shm_fd, isolate_ids_outside(&m->ids, m->ids.gid, PTY_GROUP), err);
 
 	if (dev_fd < 0)
 		return dev_fd;
@@ -211,10 +214,15 @@ static int kit_furnish(struct isolate_kit *kit, const struct isolate_kit_maker *
 static int kit_fill(struct isolate_kit *kit, const struct isolate_kit_maker *m, int shm_fd,
 		    struct error *err)
 {
-	mode_t mask = umask(0);
-	int r = kit_furnish(kit, m, shm_fd, err);
+	mode_t mask;
+	int r = isolate_ids_enter(&m->ids, err);
 
+	if (r < 0)
+		return r;
+	mask = umask(0);
+	r = kit_furnish(kit, m, shm_fd, err);
 	(void)umask(mask);
+	isolate_ids_leave(&m->ids);
 	if (r < 0)
 		return r;
 	kit->kit_ns_fd = kit_open_space(m->proc_fd, "thread-self/ns/mnt");

@@ -39,7 +39,8 @@ struct isolate_kit_maker {
 	 * cells apart.
 	 */
 	int shm_fd;
-	struct hurry *hurry; /* whom it lets go first between two steps; NULL: nobody */
+	struct isolate_ids ids; /* of the containers that they are for */
+	struct hurry *hurry;    /* whom it lets go first between two steps; NULL: nobody */
 	int mold_fd; /* owned: what kit_ns_fd is a copy of, made with the first kit; -1: not yet */
 };
 

@@ -456,7 +456,7 @@ static void with_a_terminal(void)
 	CHECK(mkdirat(place_fd, "cell", 0700) == 0);
 	CHECK(sysio_move_mount(kit.shm_fd, "", place_fd, "cell", MOVE_MOUNT_F_EMPTY_PATH) == 0);
 	CHECK(mkdirat(kit.shm_fd, "of-the-cell", 0700) == 0);
-	CHECK_INT(isolate_pty_new(&pty, NULL), 0);
+	CHECK_INT(isolate_pty_new(&pty, &(struct isolate_ids){ .count = 0 }, NULL), 0);
 	test_container(&plan,
 		       SH("readlink /proc/self/fd/0; ls /dev/pts /dev/shm;"
 			  "grep -c ' /dev[ /]' /proc/self/mountinfo; ls /sys/firmware"),

@@ -43,14 +43,16 @@ static int pty_open(struct isolate_pty *p, int pts_fd, struct error *err)
 	return p->slave_fd < 0 ? error_set(err, -errno, "open a terminal") : 0;
 }
 
-int isolate_pty_new(struct isolate_pty *ret, struct error *err)
+int isolate_pty_new(struct isolate_pty *ret, const struct isolate_ids *ids, struct error *err)
 {
-	static const struct mount_option options[] = {
-		{ "mode", "0620" }, { "ptmxmode", "0666" }, { "gid", "5" }, { NULL, NULL }
-	};
 	_cleanup_(isolate_pty_done) struct isolate_pty p = ISOLATE_PTY_INIT;
+	char group[16];
+	const struct mount_option options[] = {
+		{ "mode", "0620" }, { "ptmxmode", "0666" }, { "gid", group }, { NULL, NULL }
+	};
 	int r;
 
+	(void)str_printf(group, sizeof(group), "%u", isolate_ids_outside(ids, ids->gid, PTY_GROUP));
 	p.mount_fd = mount_new("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
 	if (p.mount_fd < 0)
 		return p.mount_fd;

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "base/log/error.h"
+#include "isolate/spawn/ids.h"
 
 /*
  * A terminal for a process that is yet to be made: both of its ends, out of a devpts that the
@@ -23,11 +24,11 @@ struct isolate_pty {
 		.master_fd = -1, .slave_fd = -1, .mount_fd = -1                                    \
 	}
 
-/* How a container's devpts is mounted; 5 is the group tty of all distributions. */
-#define PTY_MOUNT_OPTIONS "mode=0620,ptmxmode=0666,gid=5"
+/* The group of terminals in a container: tty in all distributions. */
+#define PTY_GROUP 5
 
-/* Number 0 of a new devpts. */
-int isolate_pty_new(struct isolate_pty *ret, struct error *err);
+/* Number 0 of a new devpts. ids: of the user namespace of the container that gets it. */
+int isolate_pty_new(struct isolate_pty *ret, const struct isolate_ids *ids, struct error *err);
 /* Of the devpts at /dev/pts of a process. proc_fd: a /proc in which pid has that number, which must
  * not change its owner meanwhile. ERROR_PRECONDITION where there is no devpts. */
 int isolate_pty_of(struct isolate_pty *ret, int proc_fd, pid_t pid, struct error *err);

@@ -261,8 +261,8 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 	}
 	s->ignored = spawn_ignored;
 	/* One that is new to a user namespace has them all. */
-	s->bounding =
-		p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP ? spawn_caps_bounding : spawn_caps_known;
+	s->bounding = p->ns[ISOLATE_NS_USER] == ISOLATE_KEEP && p->user_fd < 0 ? spawn_caps_bounding
+									       : spawn_caps_known;
 	s->proc_fd = spawn_proc_fd;
 	s->oom_is_set = spawn_has_oom_score(p);
 	s->keeps_proc = spawn_keeps_proc(p);
@@ -284,7 +284,7 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 
 static bool spawn_joins(const struct isolate_plan *p)
 {
-	if (p->kit_ns_fd >= 0)
+	if (p->kit_ns_fd >= 0 || p->user_fd >= 0)
 		return true;
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
 		if (p->ns[i] == ISOLATE_JOIN)

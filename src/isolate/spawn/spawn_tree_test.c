@@ -405,7 +405,7 @@ static void console(void)
 
 	NEED_ROOT();
 	image = test_image();
-	CHECK(isolate_pty_new(&pty, NULL) == 0);
+	CHECK(isolate_pty_new(&pty, &(struct isolate_ids){ .count = 0 }, NULL) == 0);
 	test_tree(&plan,
 		  SH("readlink /proc/self/fd/0; stat -c %t:%T /dev/console /dev/pts/0;"
 		     "grep -c ' /dev/console ' /proc/self/mountinfo"),

@@ -150,6 +150,9 @@ static int spawn_give_stdio(struct isolate_steps *s, struct error *err)
 
 	if (!p->give_stdio)
 		return 0;
+	if (p->user_fd >= 0)
+		return stdio_give(p->stdio, isolate_ids_outside(&p->ids, p->ids.uid, p->uid),
+				  p->terminal, err);
 	if (p->n_uid_map)
 		return stdio_give(p->stdio, maps_outside(p->uid_map, p->n_uid_map, p->uid),
 				  p->terminal, err);

@@ -61,7 +61,7 @@ struct isolate_report {
 };
 
 /* The most descriptors that stay open, without those of a tree. */
-#define ISOLATE_STEPS_FDS (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 15)
+#define ISOLATE_STEPS_FDS (3 + ISOLATE_KEEP_FDS_MAX + ISOLATE_NS_COUNT + 16)
 
 #define ISOLATE_EXIT_FAILED 125
 #define ISOLATE_EXIT_NOT_EXECUTABLE 126

@@ -6,6 +6,7 @@
 #include "base/fault/failpoint.h"
 #include "isolate/steps/steps_exec.h"
 #include "isolate/steps/steps_fd.h"
+#include "isolate/steps/steps_inside.h"
 #include "isolate/steps/steps_label.h"
 #include "isolate/steps/steps_ns.h"
 #include "isolate/steps/steps_point.h"
@@ -26,6 +27,8 @@
  *   spawner's user: that of a new user namespace need not reach it;
  * - a namespace is entered before what is mounted in its view (sysfs shows the net namespace of who
  *   mounts it, mqueue the ipc namespace, cgroup2 the cgroup namespace);
+ * - a container's own user namespace comes as soon as its root is complete, which its ids alone
+ *   could not make; whose files they are is known before;
  * - everything that needs privilege comes before it is dropped; a filter without no_new_privs needs
  *   CAP_SYS_ADMIN and comes before, one with it comes last, right before the program;
  * - the death signal comes behind the change of credentials, which clears it.
@@ -51,7 +54,9 @@ static const struct {
 	{ "set the sysctls", isolate_step_sysctls },
 	{ "look for the security modules", isolate_step_modules },
 	{ "act in the namespaces", isolate_step_namespaces },
+	{ "make files as root of the container", isolate_step_file_ids },
 	{ "make the root file system", isolate_step_root },
+	{ "enter the user namespace of the container", isolate_step_enter_user },
 	{ "find the home of the user", isolate_step_home },
 	{ "enter the working directory", isolate_step_cwd },
 	{ "make the root file system read-only", isolate_step_read_only },

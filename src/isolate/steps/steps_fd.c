@@ -74,6 +74,7 @@ int isolate_step_close(struct isolate_steps *s, struct error *err)
 	steps_fds_add(&set, s->mount_ns_fd);
 	steps_fds_add(&set, p->pts_fd);
 	steps_fds_add(&set, p->kit_ns_fd);
+	steps_fds_add(&set, p->user_fd);
 	steps_fds_add(&set, s->root_fd);
 	steps_fds_add(&set, s->exec_fd);
 	steps_fds_add(&set, s->at_fd);
@@ -148,7 +149,7 @@ int isolate_step_stdio_owner(struct isolate_steps *s, struct error *err)
 {
 	const struct isolate_plan *p = s->plan;
 
-	if (!p->give_stdio || p->n_uid_map)
+	if (!p->give_stdio || p->n_uid_map || p->user_fd >= 0)
 		return 0;
 	return stdio_give(s->stdio, p->uid, p->terminal, err);
 }

@@ -19,6 +19,7 @@
 #include "isolate/plan/rest.h"
 #include "isolate/spawn/give.h"
 #include "isolate/spawn/kit.h"
+#include "isolate/spawn/pty.h"
 #include "isolate/steps/steps_point.h"
 #include "isolate/tree/dev.h"
 #include "isolate/tree/keeper_root.h"
@@ -95,6 +96,8 @@ static int root_dev(struct isolate_steps *s, int place_fd, struct error *err)
 	const struct isolate_plan *p = s->plan;
 	const struct place_dev_plan plan = { .pts_fd = p->pts_fd,
 					     .shm_fd = s->shm_fd,
+					     .tty = isolate_ids_outside(&p->ids, p->ids.gid,
+									PTY_GROUP),
 					     .sealed = (p->caps & 1ULL << CAP_MKNOD) != 0 };
 	_cleanup_fd_ int target = -1;
 

@@ -23,7 +23,9 @@
  */
 int isolate_step_rlimits_raise(struct isolate_steps *s, struct error *err)
 {
-	return s->plan->ns[ISOLATE_NS_USER] == ISOLATE_JOIN ? rlimits_raise(0, s->plan, err) : 0;
+	return s->plan->ns[ISOLATE_NS_USER] == ISOLATE_JOIN || s->plan->user_fd >= 0
+		       ? rlimits_raise(0, s->plan, err)
+		       : 0;
 }
 
 /*

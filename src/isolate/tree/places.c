@@ -12,8 +12,8 @@
 #include "base/file/rootfd.h"
 #include "base/file/sysio.h"
 #include "base/memory/buf.h"
+#include "base/text/str.h"
 #include "isolate/mount/mount.h"
-#include "isolate/spawn/pty.h"
 #include "isolate/tree/dev.h"
 
 #define PLACE_NO_SUID_DEV_EXEC (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
@@ -45,14 +45,15 @@ static int place_shm(int dev_fd, int shm_fd, struct error *err)
 	return r < 0 ? r : mount_attach(shm_fd, dev_fd, "shm", err);
 }
 
-static int place_pts(int dev_fd, int pts_fd, struct error *err)
+static int place_pts(int dev_fd, const struct place_dev_plan *plan, struct error *err)
 {
 	_cleanup_fd_ int console_fd = -1;
-	int r;
+	int pts_fd = plan->pts_fd, r;
+	char options[64];
 
+	(void)str_printf(options, sizeof(options), "mode=0620,ptmxmode=0666,gid=%u", plan->tty);
 	if (pts_fd < 0)
-		return mount_below(dev_fd, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
-				   PTY_MOUNT_OPTIONS, err);
+		return mount_below(dev_fd, "pts", "devpts", MS_NOSUID | MS_NOEXEC, options, err);
 	r = mount_attach(pts_fd, dev_fd, "pts", err);
 	if (r < 0)
 		return r;
@@ -81,7 +82,7 @@ int place_dev(int target_fd, const struct place_dev_plan *plan, struct error *er
 	if (r >= 0 && !sealed)
 		r = mount_attach(fd, target_fd, "", err);
 	if (r >= 0)
-		r = place_pts(fd, plan->pts_fd, err);
+		r = place_pts(fd, plan, err);
 	if (r >= 0)
 		r = place_shm(fd, plan->shm_fd, err);
 	if (r >= 0)

@@ -68,6 +68,9 @@ void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct c
 	to->cell = convert_str(cell->name);
 	to->shares_instance = cell->shares_instance;
 	to->host_network = cell->host_network;
+	to->ids_uid = cell->ids.uid;
+	to->ids_gid = cell->ids.gid;
+	to->ids_count = cell->ids.count;
 	to->hostname = convert_str(cell->hostname);
 	to->id = convert_str(spec->id);
 	to->name = convert_str(spec->name);
@@ -436,6 +439,7 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		.name = from->cell,
 		.shares_instance = from->shares_instance,
 		.host_network = from->host_network,
+		.ids = { from->ids_uid, from->ids_gid, from->ids_count },
 		.hostname = from->hostname,
 	};
 	*spec = (struct container_spec){

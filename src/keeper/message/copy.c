@@ -11,6 +11,7 @@
 #include "base/memory/buf.h"
 #include "base/text/id.h"
 #include "base/text/str.h"
+#include "isolate/spawn/ids.h"
 #include "keeper/message/convert_tree.h"
 #include "loop/pool.h"
 #include "rpc/server/server.h"
@@ -39,6 +40,7 @@ struct copy_call {
 	int root_fd;
 	char id[ID_SIZE]; /* of the container */
 	char *path;
+	struct isolate_ids ids;
 	unsigned flags; /* TREE_* */
 	bool directory; /* CopyTo: into one that is there */
 	struct tree_source *source;
@@ -115,7 +117,8 @@ static void copy_call_cancelled(struct rpc_call *call, void *data)
 }
 
 static int copy_call_new(struct copy_call **ret, struct rpc_call *call, struct copies *all,
-			 int root_fd, const char *id, const char *path, struct error *err)
+			 int root_fd, const char *id, const struct isolate_ids *ids,
+			 const char *path, struct error *err)
 {
 	_cleanup_fd_ int fd = root_fd;
 	struct copy_call *c = calloc(1, sizeof(*c));
@@ -127,6 +130,8 @@ static int copy_call_new(struct copy_call **ret, struct rpc_call *call, struct c
 		.all = all, .call = call, .next = all->first, .root_fd = TAKE_FD(fd)
 	};
 	all->first = c;
+	if (ids)
+		c->ids = *ids;
 	(void)str_copy(c->id, sizeof(c->id), id);
 	c->path = strdup(path);
 	if (!c->path) {
@@ -209,6 +214,8 @@ static int copy_from_entry(struct copy_call *c)
 		c->ended = r == 0;
 		return r;
 	}
+	e.uid = isolate_ids_inside(&c->ids, c->ids.uid, e.uid);
+	e.gid = isolate_ids_inside(&c->ids, c->ids.gid, e.gid);
 	convert_entry(&entry, &e);
 	m.entry = &entry;
 	c->in_file = e.type == TREE_FILE;
@@ -299,12 +306,13 @@ static void copy_from_done(struct pool_work *work)
 }
 
 int copy_from_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *id,
-		    const Nacre__V1__CopyFromRequest *q, struct error *err)
+		    const struct isolate_ids *ids, const Nacre__V1__CopyFromRequest *q,
+		    struct error *err)
 {
 	struct copy_call *c;
 	int r;
 
-	r = copy_call_new(&c, call, all, root_fd, id, q->path, err);
+	r = copy_call_new(&c, call, all, root_fd, id, ids, q->path, err);
 	if (r < 0)
 		return r;
 	c->flags = (q->follow ? TREE_FOLLOW : 0) | (q->exact ? TREE_EXACT : 0) |
@@ -334,6 +342,9 @@ static void copy_to_run(struct pool_work *work)
 		copy_call_close(c);
 		return;
 	}
+	r = isolate_ids_enter(&c->ids, &c->err);
+	if (r < 0)
+		return;
 	if (!c->sink)
 		r = copy_to_open(c);
 	if (r == 0 && c->has_entry)
@@ -342,6 +353,7 @@ static void copy_to_run(struct pool_work *work)
 		r = tree_sink_write(c->sink, buf_data(&c->bytes), c->bytes.len, &c->err);
 	if (r == 0 && c->ended)
 		(void)tree_sink_finish(c->sink, &c->err);
+	isolate_ids_leave(&c->ids);
 	copy_call_judge(&c->err);
 }
 
@@ -351,6 +363,13 @@ static int copy_to_take_entry(struct copy_call *c, const Nacre__V1__CopyEntry *e
 
 	if (r < 0)
 		return r;
+	c->entry.uid = isolate_ids_outside(&c->ids, c->ids.uid, c->entry.uid);
+	c->entry.gid = isolate_ids_outside(&c->ids, c->ids.gid, c->entry.gid);
+	if (c->entry.uid == UINT32_MAX || c->entry.gid == UINT32_MAX)
+		return error_field(
+			&c->err, ERROR_INVALID, "entry",
+			"%.200s has an owner that the %u ids of the container do not have",
+			c->entry_path, c->ids.count);
 	free(c->entry_map);
 	c->entry_map = NULL;
 	if (c->entry.map) {
@@ -429,12 +448,13 @@ static void copy_to_done(struct pool_work *work)
 }
 
 int copy_to_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *id,
-		  const Nacre__V1__CopyToRequest *first, struct error *err)
+		  const struct isolate_ids *ids, const Nacre__V1__CopyToRequest *first,
+		  struct error *err)
 {
 	struct copy_call *c;
 	int r;
 
-	r = copy_call_new(&c, call, all, root_fd, id, first->path, err);
+	r = copy_call_new(&c, call, all, root_fd, id, ids, first->path, err);
 	if (r < 0)
 		return r;
 	c->directory = first->directory;

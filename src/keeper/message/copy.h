@@ -18,6 +18,8 @@ struct rpc_call;
 
 #define COPIES_MAX 16U
 
+struct isolate_ids;
+
 struct copies {
 	struct pool *pool; /* not owned; NULL is fine while there are none */
 	unsigned n;        /* under way */
@@ -39,10 +41,13 @@ int copies_check(const struct copies *all, const char *path, struct error *err);
 int copies_root(const struct copies *all, const char *id);
 /* Both end the call later, or return an error. root_fd: of the container's root (O_PATH is enough),
  * taken over also where this fails. id: of the container, for copies_root(). q: path and what is
- * said of it; its target is not looked at. first: the first message of the stream. */
+ * said of it; its target is not looked at. ids: of the user namespace that the root is seen from;
+ * NULL: none, or it shows what is on the disk. first: the first message of the stream. */
 int copy_from_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *id,
-		    const Nacre__V1__CopyFromRequest *q, struct error *err);
+		    const struct isolate_ids *ids, const Nacre__V1__CopyFromRequest *q,
+		    struct error *err);
 int copy_to_begin(struct copies *all, struct rpc_call *call, int root_fd, const char *id,
-		  const Nacre__V1__CopyToRequest *first, struct error *err);
+		  const struct isolate_ids *ids, const Nacre__V1__CopyToRequest *first,
+		  struct error *err);
 
 #endif

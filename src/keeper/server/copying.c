@@ -27,7 +27,7 @@ void copying_from(struct copying *c, struct rpc_call *call, const Nacre__V1__Cop
 	int r = copying_open(c, q->target, q->path, &name, &err);
 
 	if (r >= 0)
-		r = copy_from_begin(&c->copies, call, r, q->target, q, &err);
+		r = copy_from_begin(&c->copies, call, r, q->target, NULL, q, &err);
 	if (r < 0)
 		rpc_call_fail(call, &err);
 }
@@ -43,7 +43,7 @@ void copying_to(struct copying *c, struct rpc_call *call, const Nacre__V1__CopyT
 	else
 		r = error_refuse(&err, ERROR_INVALID, "the first message is missing");
 	if (r >= 0)
-		r = copy_to_begin(&c->copies, call, r, first->target, first, &err);
+		r = copy_to_begin(&c->copies, call, r, first->target, NULL, first, &err);
 	if (r < 0)
 		rpc_call_fail(call, &err);
 }

@@ -81,7 +81,7 @@ static int launch_terminal(struct launch *l, struct error *err)
 			       : 0;
 	if ((l->o->wait || l->o->detached) && !l->o->console_socket)
 		return error_refuse(err, ERROR_INVALID, "process.terminal: needs --console-socket");
-	r = isolate_pty_new(&l->pty, err);
+	r = isolate_pty_new(&l->pty, &(struct isolate_ids){ .count = 0 }, err);
 	if (r < 0)
 		return r;
 	l->conv.plan.pts_fd = l->pty.mount_fd;

@@ -31,6 +31,7 @@ struct names_text {
 };
 
 struct names_target {
+	struct isolate_ids ids; /* of its user namespace */
 	char id[ID_SIZE];
 	pid_t pid;
 	char *group; /* whole path of its cgroup */
@@ -160,7 +161,7 @@ int names_block(const struct list *workloads, const struct workload *w, struct b
 
 /* ---- on the thread ---- */
 
-static int names_put(const struct names_target *t)
+static int names_put_as_is(const struct names_target *t)
 {
 	_cleanup_fd_ int proc_fd = process_open(t->pid, t->group);
 	_cleanup_fd_ int root_fd = -1, view_fd = -1;
@@ -176,6 +177,18 @@ static int names_put(const struct names_target *t)
 		return r;
 	view_fd = root_view_open(proc_fd);
 	return view_fd < 0 ? view_fd : hosts_block_put(view_fd, t->text->text);
+}
+
+/* The new file belongs to the root of the container. */
+static int names_put(const struct names_target *t)
+{
+	int r = isolate_ids_enter(&t->ids, NULL);
+
+	if (r < 0)
+		return r;
+	r = names_put_as_is(t);
+	isolate_ids_leave(&t->ids);
+	return r;
 }
 
 static void names_run(struct pool_work *work)
@@ -249,6 +262,7 @@ static int names_add_target(struct names_job *j, struct pod_container *c)
 		return 0;
 	t->pid = pod_container_pid(c);
 	t->text = text;
+	t->ids = c->workload->ids;
 	t->group = t->pid > 0 ? names_group(c) : NULL;
 	(void)str_copy(t->id, sizeof(t->id), c->id);
 	j->n_targets += t->group != NULL;

@@ -223,10 +223,14 @@ int workload_start(struct workload *w, const struct workload_spec *spec, bool by
 		   workload_fn done, void *userdata, struct error *err)
 {
 	_cleanup_(unmakep) struct workload *n = NULL;
+	struct workload_spec own_spec = *spec;
 	struct workloads *all = w->all;
 	struct error own = ERROR_INIT;
 	int r = again_check(w, spec, err);
 
+	/* Those that it has, for as long as it is there. */
+	own_spec.ids = w->ids;
+	spec = &own_spec;
 	image_ballast_spend(all->config.images);
 	if (r == 0)
 		r = workload_make(spec, &all->config, &n, err);

@@ -23,6 +23,7 @@ struct pod_mount_spec {
 	bool is_volume, anonymous;
 	bool no_copy;          /* of what the image has there, into an empty volume */
 	const char *sub_path;  /* in the volume; NULL: all of it */
+	bool map_ids;          /* of a pod in a user namespace: those of its files */
 	bool chown;            /* to the user of the container */
 	const char *volume_id; /* of it, filled in with fd; NULL: it is none */
 	struct container_mount mount;

@@ -129,6 +129,7 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 		.hostname = w->etc && !w->etc->is_host ? w->etc->hostname : NULL,
 		.host_network = w->kind == WORKLOAD_CELL && str_eq(w->network, "host"),
 		.limits = w->kind == WORKLOAD_POD ? NULL : w->limits,
+		.ids = w->ids,
 	};
 	struct container_spec spec = {
 		.name = c->name,

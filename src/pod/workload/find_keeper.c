@@ -35,6 +35,7 @@ int keeper_find(struct workload *w, const struct workload_spec *spec, struct err
 						     .host_pids = spec->host_pids,
 						     .host_ipc = spec->host_ipc,
 						     .host_uts = spec->host_uts,
+						     .ids = w->ids,
 						     .volumes = !list_empty(&w->shares),
 						     .size = spec->size,
 						     .limits = spec->limits,

@@ -17,6 +17,7 @@
 #include "base/time/clock.h"
 #include "cell/start/mounts.h"
 #include "image/image.h"
+#include "isolate/mount/idmap.h"
 #include "isolate/spawn/spawn.h"
 #include "pod/networks/etc.h"
 #include "pod/storage/shares.h"
@@ -160,6 +161,22 @@ static bool make_is_remote(const struct workload_spec *spec)
 			    : spec->kind == WORKLOAD_POD && spec->choice.kind == INSTANCE_VM;
 }
 
+/* The files of a volume seem to be of those ids that the container has for them. The mount was made
+ * for this one, and nobody has seen it. */
+static int make_map_ids(const struct workload *w, const struct pod_mount_spec *m, struct error *err)
+{
+	int users[ISOLATE_NS_COUNT], r;
+
+	if (!isolate_ids_are_set(&w->ids) || !m->map_ids)
+		return 0;
+	r = isolate_users_new(&w->ids, NULL, users, err);
+	if (r < 0)
+		return r;
+	r = isolate_idmap_apply(m->fd, users[ISOLATE_NS_USER], false, err);
+	(void)fd_close(users[ISOLATE_NS_USER]);
+	return r < 0 ? error_wrap_field(err, r, m->field) : 0;
+}
+
 static int make_mounts(struct pod_container *c, const struct pod_container_spec *spec, bool remote,
 		       struct error *err)
 {
@@ -186,7 +203,11 @@ static int make_mounts(struct pod_container *c, const struct pod_container_spec 
 			if (r < 0)
 				return r;
 		} else if (m->source) {
-			fd = fd_copy(m->fd);
+			int r = make_map_ids(c->workload, m, err);
+
+			fd = r < 0 ? r : fd_copy(m->fd);
+			if (r < 0)
+				return r;
 			if (fd < 0)
 				return error_set(err, fd, "%s", m->field);
 		}
@@ -343,6 +364,7 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 	(void)str_copy(w->handle, sizeof(w->handle), name);
 	w->kind = spec->kind;
 	w->network = spec->network;
+	w->ids = spec->ids;
 	w->choice = spec->choice;
 	w->auto_remove = spec->auto_remove;
 	w->drops_volumes = spec->auto_remove;
@@ -439,6 +461,7 @@ static int prepare_visitor(struct pod_container *c, struct error *err)
 static int prepare_container(struct pod_container *c, struct image_store *images, int dir_fd,
 			     const struct etc *etc, struct error *err)
 {
+	const struct isolate_ids *ids = &c->workload->ids;
 	int r = prepare_log(c, dir_fd, err);
 
 	if (r == 0 && c->workload->kind == WORKLOAD_EXECUTABLE &&
@@ -446,20 +469,24 @@ static int prepare_container(struct pod_container *c, struct image_store *images
 		return prepare_visitor(c, err);
 	if (r < 0 || !c->image)
 		return r;
-	r = c->has_rootfs ? image_rootfs_again(images, c->image, c->id, err)
-			  : image_rootfs_make(images, c->image, c->id, c->disk, err);
+	r = c->has_rootfs ? image_rootfs_again(images, c->image, c->id, ids, err)
+			  : image_rootfs_make(images, c->image, c->id, c->disk, ids, err);
 	if (r < 0)
 		return r;
 	c->fds.rootfs = r;
 	if (!c->has_rootfs)
 		c->image->n_users--; /* the root file system holds it now */
 	c->has_rootfs = true;
-	r = etc_fill(c->fds.rootfs, etc, err);
+	r = isolate_ids_enter(ids, err);
 	if (r < 0)
 		return r;
-	c->names = etc->names;
-	make_places(c->fds.rootfs);
-	return 0;
+	r = etc_fill(c->fds.rootfs, etc, err);
+	if (r == 0)
+		make_places(c->fds.rootfs);
+	isolate_ids_leave(ids);
+	if (r == 0)
+		c->names = etc->names;
+	return r;
 }
 
 /* A mount of its own, so that the keeper it goes to has no way up from there. */

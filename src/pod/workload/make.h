@@ -73,8 +73,12 @@ struct workload_spec {
 	const char *cgroup_parent;          /* of a pod of kind cell: see struct instance_spec */
 	char *const *sysctls;               /* likewise */
 	bool host_pids, host_ipc, host_uts; /* likewise */
-	struct instance_size size;          /* for a pod: of its instance */
-	const char *settings;               /* as those of a container */
+	/* In a user namespace: with `ids`, or where these are not set with a range of its own,
+	 * which workload_run() chooses (pod/workload/ids.h). */
+	bool users;
+	struct isolate_ids ids;
+	struct instance_size size; /* for a pod: of its instance */
+	const char *settings;      /* as those of a container */
 	struct restart_rule restart;
 	bool create_only; /* nothing of it is started: it is CREATED when its files are there */
 	const char

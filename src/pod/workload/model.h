@@ -16,6 +16,7 @@
 #include "instance/instance.h"
 #include "loop/loop.h"
 #include "pod/storage/volume.h"
+#include "pod/workload/ids.h"
 
 /*
  * What a user runs: a pod (containers in an instance spawned for them), a cell (containers in an
@@ -114,6 +115,7 @@ struct workloads_config {
 	struct events *events;
 	struct volume_guard guard;
 	struct mirrors *mirrors; /* made by workloads_new() */
+	struct ids_space ids;    /* not owned */
 	int logs_fd;             /* directory of log files: ID/NAME.log */
 	struct log_policy log;
 	uint64_t container_limit; /* pod_container.disk where nobody says; 0: none */
@@ -226,6 +228,8 @@ struct workload {
 	char reason[WORKLOAD_REASON_MAX];
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	const char *network;            /* a word of the API */
+	/* Of its user namespace: for as long as it is there, over all its starts. count 0: none. */
+	struct isolate_ids ids;
 	/* On a network of the node, with further ones behind it (attachment.next); NULL: it is on
 	 * none. */
 	struct attachment *attachment;

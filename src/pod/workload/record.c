@@ -40,6 +40,9 @@ static struct run_workload record_of_workload(const struct workload *w)
 		.restart_count = w->restart_count,
 		.restart_delay = w->restart_delay,
 		.stopped = w->stopped,
+		.ids_uid = w->ids.uid,
+		.ids_gid = w->ids.gid,
+		.ids_count = w->ids.count,
 	};
 }
 
@@ -373,6 +376,7 @@ static int record_read(void *data, const struct run_workload *r)
 	w->restart_count = r->restart_count;
 	w->restart_delay = r->restart_delay;
 	w->stopped = r->stopped;
+	w->ids = (struct isolate_ids){ r->ids_uid, r->ids_gid, r->ids_count };
 	(void)str_copy(w->request, sizeof(w->request), r->request);
 	w->settings = strdup(r->settings);
 	if (!w->settings) {

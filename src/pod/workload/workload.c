@@ -73,10 +73,28 @@ static int workload_begin(struct workload *w, const struct workload_spec *spec, 
 	return r;
 }
 
+/* The specification with ids of its own, where it asks for some. */
+static int workload_choose_ids(const struct workloads *all, const struct workload_spec **spec,
+			       struct workload_spec *chosen, struct error *err)
+{
+	struct ids_taken taken;
+	const struct workload *w;
+
+	if (!(*spec)->users || isolate_ids_are_set(&(*spec)->ids))
+		return 0;
+	ids_taken_init(&taken, &all->config.ids);
+	list_for_each (w, &all->list, struct workload, link)
+		ids_taken_add(&taken, &w->ids);
+	*chosen = **spec;
+	*spec = chosen;
+	return ids_choose(&taken, &chosen->ids, err);
+}
+
 int workload_run(struct workloads *all, const struct workload_spec *spec, workload_fn done,
 		 void *userdata, struct workload **ret, struct error *err)
 {
 	struct error own = ERROR_INIT;
+	struct workload_spec chosen;
 	struct workload *w = NULL;
 	int r;
 
@@ -86,7 +104,9 @@ int workload_run(struct workloads *all, const struct workload_spec *spec, worklo
 		r = keeper_check_parent(all, spec, err);
 	if (r < 0)
 		return r;
-	r = workload_make(spec, &all->config, &w, err);
+	r = workload_choose_ids(all, &spec, &chosen, err);
+	if (r == 0)
+		r = workload_make(spec, &all->config, &w, err);
 	if (r < 0)
 		return r;
 	if (w->kind != WORKLOAD_POD && w->kind != WORKLOAD_VM && !w->instance)

@@ -20,6 +20,7 @@
 #include "instance/fake_test.h"
 #include "isolate/cgroup/cgroup.h"
 #include "isolate/cgroup/limits_words.h"
+#include "isolate/mount/idmap.h"
 #include "isolate/plan/plan.h"
 #include "isolate/spawn/spawn.h"
 #include "pod/networks/etc.h"
@@ -98,7 +99,7 @@ void image_ballast_spend(const struct image_store *s)
 }
 
 int image_rootfs_make(struct image_store *s, struct image *i, const char *container_id,
-		      uint64_t limit, struct error *err)
+		      uint64_t limit, const struct isolate_ids *ids, struct error *err)
 {
 	if (fail_rootfs > 0 && --fail_rootfs == 0)
 		return error_set(err, -ENOSPC, "make a root file system");
@@ -107,10 +108,28 @@ int image_rootfs_make(struct image_store *s, struct image *i, const char *contai
 	return eventfd(0, EFD_CLOEXEC);
 }
 
+/* Nothing is mapped. */
+int isolate_users_new(const struct isolate_ids *ids, const bool kinds[ISOLATE_NS_COUNT],
+		      int ret_fd[ISOLATE_NS_COUNT], struct error *err)
+{
+	(void)ids;
+	(void)kinds;
+	(void)ret_fd;
+	return error_set(err, -ENOSYS, "make a user namespace");
+}
+
+int isolate_idmap_apply(int mount_fd, int userns_fd, bool below, struct error *err)
+{
+	(void)mount_fd;
+	(void)userns_fd;
+	(void)below;
+	return error_set(err, -ENOSYS, "map ids");
+}
+
 static unsigned n_rootfs_again; /* that were run again */
 
 int image_rootfs_again(struct image_store *s, struct image *i, const char *container_id,
-		       struct error *err)
+		       const struct isolate_ids *ids, struct error *err)
 {
 	if (fail_rootfs > 0 && --fail_rootfs == 0)
 		return error_refuse(err, ERROR_PRECONDITION, "its files are gone");

@@ -119,6 +119,9 @@ static Nacre__V1__Workload *convert_some(struct arena *a, struct workload *w, ui
 	m->restart_count = w->restart_count;
 	m->restart_at = w->restart_at;
 	m->stopped = w->stopped;
+	m->ids_uid = w->ids.uid;
+	m->ids_gid = w->ids.gid;
+	m->ids_count = w->ids.count;
 	if (w->instance) {
 		m->instance = w->instance->path;
 		m->cgroup = w->instance->cgroup;

@@ -116,6 +116,17 @@ static int run_take_restart(const Aurae__Runtime__V0__RestartPolicy *from, bool 
 	return 0;
 }
 
+/* Of a cell. */
+static int run_take_users(struct workload_spec *spec, const char *word, struct error *err)
+{
+	int r = security_take_users(spec, word, "userns", err);
+
+	if (r == 0 && spec->users && spec->parent && instance_is_remote(spec->parent))
+		return error_field(err, ERROR_UNSUPPORTED, "userns",
+				   "not in an instance of kind vm, whose kernel is its wall");
+	return r;
+}
+
 /* Where nothing is left of its files when it has ended. */
 static int run_check_stays(const struct run_request *q, const struct workload_spec *spec,
 			   struct error *err)
@@ -167,6 +178,8 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 			      err);
 	if (r == 0)
 		r = security_take_pod(a, spec, q->security, s->cgroup, &shared, err);
+	if (r == 0 && !is_pod)
+		r = run_take_users(spec, q->userns, err);
 	what.whole.host_ipc = spec->host_ipc;
 	if (r == 0)
 		r = runtime_containers(a, &what, spec, err);
@@ -210,6 +223,7 @@ struct run_request run_cell_request(const struct runtime_service *s,
 		.network = q->network,
 		.restart = q->restart,
 		.create_only = q->create_only,
+		.userns = q->userns,
 		.what = { q->containers,
 			  q->n_containers,
 			  { q->volumes, q->n_volumes, q->resources, s->cgroup_fd } },

@@ -32,6 +32,7 @@ struct run_request {
 	const Aurae__Runtime__V0__PodSecurity *security;
 	bool auto_remove;
 	const Aurae__Runtime__V0__RestartPolicy *restart;
+	const char *userns; /* of a cell */
 	bool create_only;
 	enum instance_kind wish; /* of a pod; INSTANCE_KIND_COUNT: none */
 	bool cold;

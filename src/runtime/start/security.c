@@ -449,6 +449,7 @@ static int pod_check_place(const struct workload_spec *to,
 		{ "security.pid", to->host_pids },
 		{ "security.ipc", to->host_ipc },
 		{ "security.uts", to->host_uts },
+		{ "security.userns", to->users },
 		{ "security.sysctls", from->n_sysctls > 0 },
 		{ "security.cgroup_parent", !str_empty(from->cgroup_parent) },
 	};
@@ -464,6 +465,22 @@ static int pod_check_place(const struct workload_spec *to,
 	return 0;
 }
 
+int security_take_users(struct workload_spec *to, const char *word, const char *field,
+			struct error *err)
+{
+	to->users = str_eq(word, "auto");
+	if (to->users || str_empty(word) || str_eq(word, "host"))
+		return 0;
+	if (str_eq(word, "keep-id"))
+		return error_field(
+			err, ERROR_INVALID, field,
+			"\"keep-id\" keeps the ids of a user who runs containers without "
+			"root; those of this node are run by root (\"auto\" is a range of "
+			"ids of its own)");
+	return error_field(err, ERROR_INVALID, field, "\"%.40s\" is neither \"auto\" nor \"host\"",
+			   word);
+}
+
 static int pod_take_modes(struct workload_spec *to, const Aurae__Runtime__V0__PodSecurity *from,
 			  bool *ret_shared, struct error *err)
 {
@@ -475,6 +492,8 @@ static int pod_take_modes(struct workload_spec *to, const Aurae__Runtime__V0__Po
 		r = mode_take(from->ipc, "security.ipc", host, ARRAY_SIZE(host), &ipc, err);
 	if (r == 0)
 		r = mode_take(from->uts, "security.uts", host, ARRAY_SIZE(host), &uts, err);
+	if (r == 0)
+		r = security_take_users(to, from->userns, "security.userns", err);
 	*ret_shared = pid > 0;
 	to->host_pids = pid == 1;
 	to->host_ipc = ipc > 0;

@@ -41,6 +41,9 @@ int security_check_sysctls(char *const *sysctls, const struct workload_spec *spe
 int security_take_pod(struct arena *a, struct workload_spec *to,
 		      const Aurae__Runtime__V0__PodSecurity *from, const char *base,
 		      bool *ret_shared, struct error *err);
+/* Whether it has a user namespace: "auto", "host" or "". ERROR_INVALID with the field. */
+int security_take_users(struct workload_spec *to, const char *word, const char *field,
+			struct error *err);
 /* Its containers see all its processes: `shared` as security_take_pod() has told. */
 int security_share_pids(const struct workload_spec *spec, bool shared, struct error *err);
 /* The files below /etc of a pod that has the name of the node, which is read here. */

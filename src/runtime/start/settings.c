@@ -130,6 +130,7 @@ static int mount_take_volume(struct pod_mount_spec *to, const char *name, struct
 {
 	to->source = name;
 	to->is_volume = true;
+	to->map_ids = true;
 	return volume_check_name(to->field, name, err);
 }
 
@@ -212,6 +213,7 @@ static int mount_take_source(struct pod_mount_spec *to, const Aurae__Runtime__V0
 		return error_field(err, ERROR_INVALID, to->field, "required");
 	to->source = m->source;
 	to->read_only = m->read_only;
+	to->map_ids = true;
 	if (m->source[0] == '/')
 		return 0;
 	volume = volume_find(volumes, n_volumes, m->source);

@@ -407,7 +407,7 @@ static int volumes_look_into(struct volumes_call *v, const struct volumes_item *
 
 	if (view->fd >= 0 || !view->image || !(item->fills || item->mount.chown))
 		return 0;
-	r = image_view_open(v->all->images, view->image, err);
+	r = image_view_open(v->all->images, view->image, NULL, err);
 	if (r < 0)
 		return error_wrap_field(err, r, item->field);
 	view->fd = r;

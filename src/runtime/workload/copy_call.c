@@ -127,6 +127,12 @@ static int copy_open_root(const struct workload_service *s, struct arena *a,
 	return r >= 0 ? r : pod_container_open_root(c, err);
 }
 
+/* That of one which does not run is on the disk, with the ids inside. */
+static const struct isolate_ids *copy_ids(const struct pod_container *c)
+{
+	return c->status.state == CONTAINER_RUNNING ? &c->workload->ids : NULL;
+}
+
 /* ---- calls ---- */
 
 int copy_from_start(struct rpc_call *call, struct workload_service *s, struct pod_container *c,
@@ -147,7 +153,7 @@ int copy_from_start(struct rpc_call *call, struct workload_service *s, struct po
 		return 0;
 	}
 	r = copy_open_root(s, rpc_call_arena(call), c, q->path, err);
-	return r < 0 ? r : copy_from_begin(&s->copies, call, r, c->id, q, err);
+	return r < 0 ? r : copy_from_begin(&s->copies, call, r, c->id, copy_ids(c), q, err);
 }
 
 int copy_to_start(struct rpc_call *call, struct workload_service *s, struct pod_container *c,
@@ -168,5 +174,5 @@ int copy_to_start(struct rpc_call *call, struct workload_service *s, struct pod_
 		return 0;
 	}
 	r = copy_open_root(s, rpc_call_arena(call), c, first->path, err);
-	return r < 0 ? r : copy_to_begin(&s->copies, call, r, c->id, first, err);
+	return r < 0 ? r : copy_to_begin(&s->copies, call, r, c->id, copy_ids(c), first, err);
 }

@@ -26,6 +26,7 @@ struct processes_leaf {
 	char *workload, *container;
 	char *id; /* then: of the container; "": the keeper */
 	size_t question;
+	struct isolate_ids ids; /* of its user namespace */
 };
 
 /* A keeper that is asked. */
@@ -155,11 +156,14 @@ static int processes_add_workload(struct processes_call *c, struct workload_serv
 		r = processes_add(c, group, w->path, "");
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++) {
 		const struct pod_container *pc = w->containers[i];
+		size_t n = c->n_leaves;
 
 		if (only && only != pc)
 			continue;
 		if (!pod_container_has_ended(pc) && group_of_container(s, pc, group) == 0)
 			r = processes_add(c, group, w->path, pc->name);
+		if (r == 0 && c->n_leaves > n)
+			c->leaves[c->n_leaves - 1].ids = w->ids;
 	}
 	return r;
 }
@@ -240,7 +244,8 @@ static Nacre__V1__Process *processes_convert(struct arena *a, const struct proce
 	m->parent = f->process.parent;
 	m->workload = c->leaves[f->leaf].workload;
 	m->container = c->leaves[f->leaf].container;
-	m->uid = f->process.uid;
+	m->uid = isolate_ids_inside(&c->leaves[f->leaf].ids, c->leaves[f->leaf].ids.uid,
+				    f->process.uid);
 	m->state = state;
 	m->cpu_us = f->process.cpu_us;
 	m->memory = f->process.memory;
