@@ -32,13 +32,15 @@ struct cell_spec {
 	/* Shares net, ipc and uts namespaces and /dev/shm with the keeper; else they are the cell's
 	 * own. */
 	bool shares_instance;
-	/* What its keeper calls itself from then on, 1 to 64 bytes; only with shares_instance. NULL
-	 * or "": as it does. */
+	/* What the cell calls itself, 1 to 64 bytes. With shares_instance its keeper does so too
+	 * from then on. NULL or "": by its name; with shares_instance as its keeper does. */
 	const char *hostname;
 	/* Its containers are in a user namespace with these ids, which all that is its own belongs
 	 * to; with shares_instance that which the keeper's namespaces belong to. count 0: none. */
 	struct isolate_ids ids;
 	bool host_network; /* the cell's own ipc and uts, but the keeper's net namespace */
+	/* Likewise, but the net namespace that container_fds.network is. */
+	bool given_network;
 	/* isolate/cgroup/limits_words.h, of its group; with its first container. NULL: none. The
 	 * field of an error that is about them begins with CELL_LIMITS_FIELD. */
 	char *const *limits;
@@ -123,6 +125,7 @@ struct container_fds {
 	int rootfs;  /* detached mount; of a CONTAINER_VISITOR its mount namespace */
 	int log;     /* NAME.log, to append CRI log lines to */
 	int log_dir; /* detached mount of the directory that it is in; without it nothing rotates */
+	int network; /* net namespace of a cell with cell_spec.given_network */
 	/* For each of container_spec.mounts a detached mount, or -1: a new tmpfs. */
 	int mounts[CONTAINER_MOUNTS_MAX];
 	size_t n_mounts;
@@ -130,7 +133,7 @@ struct container_fds {
 
 #define CONTAINER_FDS_NONE                                                                         \
 	{                                                                                          \
-		.rootfs = -1, .log = -1, .log_dir = -1                                             \
+		.rootfs = -1, .log = -1, .log_dir = -1, .network = -1                              \
 	}
 
 static inline void container_fds_close(struct container_fds *fds)
@@ -138,6 +141,7 @@ static inline void container_fds_close(struct container_fds *fds)
 	fds->rootfs = fd_close(fds->rootfs);
 	fds->log = fd_close(fds->log);
 	fds->log_dir = fd_close(fds->log_dir);
+	fds->network = fd_close(fds->network);
 	for (size_t i = 0; i < fds->n_mounts; i++)
 		(void)fd_close(fds->mounts[i]);
 	fds->n_mounts = 0;

@@ -252,7 +252,7 @@ static void copy_file(int dir_fd, const char *name, const char *from)
 #define FDS(rootfs_fd, log_fd)                                                                     \
 	&(struct container_fds)                                                                    \
 	{                                                                                          \
-		.rootfs = (rootfs_fd), .log = (log_fd), .log_dir = -1                              \
+		.rootfs = (rootfs_fd), .log = (log_fd), .log_dir = -1, .network = -1               \
 	}
 
 static int make_rootfs(void)

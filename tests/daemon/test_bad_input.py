@@ -90,8 +90,8 @@ CELLS = [
     (BAD, "containers[0].mounts[0].source", cell(container(mounts=[runtime_pb2.Mount(source="/", target="/x")]))),
     (NONE, "containers[0].mounts[0].source", cell(container(mounts=[runtime_pb2.Mount(source="/no/such", target="/x")]))),
     (BAD, "volumes[0].name", cell(volumes=[runtime_pb2.Volume(name="A", host_path="/etc")])),
-    (BAD, "network", cell(network="bridge")),
-    (BAD, "network", cell(network="none")),
+    (BAD, "network", cell(network="Bridge")),
+    (BAD, "network", cell(network="pod")),
     (NONE, "instance", cell(instance="no/such/one")),
 ] + [(BAD, "containers[0].user", cell(container(user=u))) for u in (" 1", "1 ", ":1", "a b", "a:b:c", "u" * 300, "../etc")
 ] + [(BAD, "instance", cell(instance=p)) for p in BAD_PATHS

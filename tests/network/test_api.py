@@ -92,8 +92,6 @@ class BadInput(nacre_test.NodeTest):
 
     def test_where_there_is_none_yet(self):
         self.node.cli("spawn", "--name", "a")
-        self.refused(LATER, "network", lambda: self.run_pod(parent="a"))
-        self.refused(LATER, "pod_network.publish", lambda: self.run_pod("", publish(), parent="a"))
         self.run_pod("", Ask(hostname="deep"), name="in", parent="a")
         self.assertEqual("deep\n", self.node.cli("exec", "a/in", "hostname").stdout)
         self.node.clear()

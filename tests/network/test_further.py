@@ -314,7 +314,7 @@ class WhileItRuns(OnSeveral):
             for call in (self.connect, self.disconnect):
                 self.assertFails(Code.FAILED_PRECONDITION, lambda: call("back", network + "-pod"), f'"{network}"')
         self.node.cli("cell", "--name", "cell", "busybox", "sleep", "1000")
-        self.assertFails(Code.FAILED_PRECONDITION, lambda: self.connect("back", "cell"), "only pods")
+        self.assertFails(Code.FAILED_PRECONDITION, lambda: self.connect("back", "cell"), '"own"')
         self.assertFails(Code.ALREADY_EXISTS, lambda: self.connect("back", "web"), "name: ")
         self.assertFails(Code.FAILED_PRECONDITION, lambda: self.disconnect("front", "web"), "not on the network front")
         self.assertFails(Code.NOT_FOUND, lambda: self.connect("nobody", "web"), "name: ")

@@ -43,6 +43,15 @@ static void cell_close_namespaces(struct cell *c)
 		c->ns_fd[i] = fd_close(c->ns_fd[i]);
 }
 
+/* Those that a container of it was to make. */
+static void cell_close_made(struct cell *c)
+{
+	int given_fd = c->given_network ? TAKE_FD(c->ns_fd[ISOLATE_NS_NET]) : -1;
+
+	cell_close_namespaces(c);
+	c->ns_fd[ISOLATE_NS_NET] = given_fd;
+}
+
 static void cell_enter(struct cell *c, enum cell_event event)
 {
 	enum cell_state to = edges[c->state][event];
@@ -50,7 +59,7 @@ static void cell_enter(struct cell *c, enum cell_event event)
 	assert(to != NEVER);
 	c->state = to;
 	if (to == CELL_BARE)
-		cell_close_namespaces(c);
+		cell_close_made(c);
 }
 
 static bool cell_owns(const struct cell *c, enum isolate_ns kind)
@@ -58,6 +67,12 @@ static bool cell_owns(const struct cell *c, enum isolate_ns kind)
 	if (c->shares_instance)
 		return false;
 	return kind != ISOLATE_NS_NET || !c->host_network;
+}
+
+/* Whether its first container makes it. */
+static bool cell_makes(const struct cell *c, enum isolate_ns kind)
+{
+	return cell_owns(c, kind) && !(kind == ISOLATE_NS_NET && c->given_network);
 }
 
 /* A group of its own name; or that of a process that waited, which is told its name. */
@@ -149,10 +164,14 @@ int cell_new(struct cell **ret, const struct cell_spec *spec, struct standby_pro
 		return error_set(err, r, "make cell %s", spec->name);
 	c->shares_instance = spec->shares_instance;
 	c->host_network = spec->host_network;
+	c->given_network = spec->given_network;
 	c->state = spec->shares_instance ? CELL_MADE : CELL_BARE;
 	c->ids = spec->ids;
 
 	r = str_copy(c->name, sizeof(c->name), spec->name);
+	if (r == 0)
+		r = str_copy(c->hostname, sizeof(c->hostname),
+			     str_empty(spec->hostname) ? spec->name : spec->hostname);
 	if (r < 0) {
 		cell_free(c);
 		return error_set(err, r, "name of cell %s", spec->name);
@@ -225,6 +244,10 @@ int cell_check(const struct cell *c, const struct cell_spec *spec, struct error 
 		return error_field(err, ERROR_PRECONDITION, "host_network",
 				   "cell %s %s the network of its keeper", c->name,
 				   c->host_network ? "uses" : "does not use");
+	if (c->given_network != spec->given_network)
+		return error_field(err, ERROR_PRECONDITION, "network_token",
+				   "cell %s %s a network from outside", c->name,
+				   c->given_network ? "has" : "does not have");
 	return 0;
 }
 
@@ -289,7 +312,7 @@ int cell_adopt(struct cell *c, struct isolate_kit *kit, int proc_fd, struct erro
 	int r;
 
 	assert(cell_wants_kit(c));
-	r = isolate_kit_set_hostname(kit, proc_fd, c->name, err);
+	r = isolate_kit_set_hostname(kit, proc_fd, c->hostname, err);
 	if (r == 0)
 		r = cell_attach_shm(c, &kit->shm_fd, err);
 	if (r < 0)
@@ -319,10 +342,14 @@ int cell_plan(struct cell *c, struct isolate_plan *plan, bool *ret_maker, struct
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(shared_kinds); i++)
-		if (cell_owns(c, shared_kinds[i]))
+		if (cell_makes(c, shared_kinds[i]))
 			plan->ns[shared_kinds[i]] = ISOLATE_NEW;
-	plan->bring_up_loopback = cell_owns(c, ISOLATE_NS_NET);
-	plan->hostname = c->name;
+	if (c->given_network) {
+		plan->ns[ISOLATE_NS_NET] = ISOLATE_JOIN;
+		plan->ns_fd[ISOLATE_NS_NET] = c->ns_fd[ISOLATE_NS_NET];
+	}
+	plan->bring_up_loopback = cell_makes(c, ISOLATE_NS_NET);
+	plan->hostname = c->hostname;
 	*ret_maker = true;
 	cell_enter(c, CELL_MAKE);
 	return 0;
@@ -334,14 +361,14 @@ int cell_hold(struct cell *c, int proc_fd, pid_t pid, struct error *err)
 		enum isolate_ns kind = shared_kinds[i];
 		int fd;
 
-		if (!cell_owns(c, kind))
+		if (!cell_makes(c, kind))
 			continue;
 		fd = isolate_ns_open(proc_fd, pid, kind);
 		if (fd >= 0) {
 			c->ns_fd[kind] = fd;
 			continue;
 		}
-		cell_close_namespaces(c);
+		cell_close_made(c);
 		/* A process that has ended has no namespaces any more, reaped or not. */
 		if (fd == -ENOENT || fd == -ESRCH)
 			return -ESRCH;

@@ -25,13 +25,18 @@
  */
 enum cell_state { CELL_BARE, CELL_MAKING, CELL_MADE, CELL_REMOVING, CELL_STATE_COUNT };
 
+/* That of the kernel's utsname. */
+#define CELL_HOSTNAME_MAX 64
+
 struct cell {
 	char name[64];
 	char dir[CGROUP_DIR_SIZE]; /* of its group, in that of the layer */
 	bool shares_instance;
+	char hostname[CELL_HOSTNAME_MAX + 1];
 	bool host_network;
 	bool unnamed; /* its namespaces are there, without name and loopback device */
 	struct isolate_ids ids;
+	bool given_network; /* ns_fd has it from the beginning to the end */
 	enum cell_state state;
 	struct list link;       /* the keeper's */
 	struct list containers; /* struct container.link */
@@ -46,8 +51,9 @@ struct cell {
 
 struct standby_process;
 
-/* Makes the directory; the descriptors stay the caller's and must live as long as the cell. ahead:
- * the group of that process instead, which is taken from it, also on failure; NULL: none. */
+/* Makes the directory; the descriptors stay the caller's and must live as long as the cell. The
+ * net namespace that it is given is the caller's to put into ns_fd. ahead: the group of that
+ * process instead, which is taken from it, also on failure; NULL: none. */
 int cell_new(struct cell **ret, const struct cell_spec *spec, struct standby_process *ahead,
 	     int layer_fd, int shm_parent_fd, int shm_fd, struct error *err);
 /* One that another program is to fill (cell/layer/handover.h): without descriptors, in state BARE.
@@ -72,7 +78,7 @@ int cell_plan(struct cell *c, struct isolate_plan *plan, bool *ret_maker, struct
 /* Whether all namespaces that a kit has are its own. */
 static inline bool cell_is_apart(const struct cell *c)
 {
-	return !c->shares_instance && !c->host_network;
+	return !c->shares_instance && !c->host_network && !c->given_network;
 }
 /* Whether it can take those of a kit now. */
 static inline bool cell_wants_kit(const struct cell *c)

@@ -501,7 +501,7 @@ static int container_set_user(struct container *c, char *const *spec_env,
 
 	/* gethostname() need not end what it cuts, hence one byte less. */
 	if (c->kind == CONTAINER_IMAGE && !c->cell->shares_instance)
-		host = c->cell->name;
+		host = c->cell->hostname;
 	else if (c->kind == CONTAINER_IMAGE && gethostname(hostname, sizeof(hostname) - 1) == 0)
 		host = hostname;
 

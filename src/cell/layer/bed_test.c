@@ -188,7 +188,8 @@ int bed_start(struct bed *b, const struct bed_start *s, struct error *err)
 	struct cell_spec cell = { .name = s->cell ?: "c",
 				  .shares_instance = s->shares,
 				  .hostname = s->hostname,
-				  .host_network = s->host_network };
+				  .host_network = s->host_network,
+				  .given_network = s->network_fd > 0 };
 	struct container_spec spec = { .kind = s->process ? CONTAINER_PROCESS : CONTAINER_IMAGE,
 				       .argv = s->argv ?: script,
 				       .env = s->env,
@@ -205,7 +206,8 @@ int bed_start(struct bed *b, const struct bed_start *s, struct error *err)
 	char log_name[32], name[32];
 	struct container_fds fds = { .rootfs = -1,
 				     .log = s->log_fd > 0 ? s->log_fd : -1,
-				     .log_dir = s->log_dir_fd > 0 ? s->log_dir_fd : -1 };
+				     .log_dir = s->log_dir_fd > 0 ? s->log_dir_fd : -1,
+				     .network = s->network_fd > 0 ? s->network_fd : -1 };
 	int n = b->n_ids++;
 	int r;
 

@@ -50,6 +50,7 @@ struct bed_start {
 	const char *image; /* a digest */
 	struct terminal_size terminal;
 	int log_fd;            /* 0: a new file */
+	int network_fd;        /* which is taken over; 0: none */
 	int log_dir_fd;        /* 0: none */
 	struct log_policy log; /* block_for 0: for ever */
 };

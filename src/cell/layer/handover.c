@@ -214,6 +214,8 @@ static const struct handover_field cell_fields[] = {
 	HANDOVER(14, HANDOVER_UINT, struct cell, ids.count),
 	HANDOVER(15, HANDOVER_FD, struct cell, ns_fd[ISOLATE_NS_USER]),
 	HANDOVER_BOOL(16, struct cell, unnamed),
+	HANDOVER_BOOL(17, struct cell, given_network),
+	HANDOVER(18, HANDOVER_TEXT, struct cell, hostname),
 };
 HANDOVER_LEFT(struct cell, link, "of the keeper");
 HANDOVER_LEFT(struct cell, containers, "records of their own");
@@ -405,6 +407,8 @@ int handover_read_cell(struct handover_reader *r, const struct container_host *h
 		handover_drop_cell(cell);
 		return n;
 	}
+	if (!*cell->hostname)
+		(void)str_copy(cell->hostname, sizeof(cell->hostname), cell->name);
 	if (!*cell->dir)
 		(void)str_printf(cell->dir, sizeof(cell->dir), "cell.%s", cell->name);
 	if (cell->shares_instance)

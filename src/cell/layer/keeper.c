@@ -277,7 +277,8 @@ static bool cell_has_name(const struct cell *cell, const char *name)
 }
 
 static int keeper_check_start(struct keeper *k, const struct cell_spec *cell_spec,
-			      const struct container_spec *spec, int rootfs_fd, struct error *err)
+			      const struct container_spec *spec, const struct container_fds *fds,
+			      struct error *err)
 {
 	const struct cell *cell;
 	int r;
@@ -285,10 +286,13 @@ static int keeper_check_start(struct keeper *k, const struct cell_spec *cell_spe
 	r = program_check_container(cell_spec, spec, err);
 	if (r < 0)
 		return r;
-	if (spec->kind == CONTAINER_IMAGE && rootfs_fd < 0 && !spec->late)
+	if (cell_spec->given_network != (fds->network >= 0))
+		return error_field(err, ERROR_INVALID, "network_token",
+				   "it comes where the cell is given a network, and only there");
+	if (spec->kind == CONTAINER_IMAGE && fds->rootfs < 0 && !spec->late)
 		return error_field(err, ERROR_INVALID, "rootfs",
 				   "a container from an image needs one");
-	if (spec->kind == CONTAINER_VISITOR && rootfs_fd < 0)
+	if (spec->kind == CONTAINER_VISITOR && fds->rootfs < 0)
 		return error_field(err, ERROR_INVALID, "rootfs",
 				   "a visitor needs a mount namespace");
 	if (k->stopping)
@@ -312,17 +316,28 @@ static int keeper_check_start(struct keeper *k, const struct cell_spec *cell_spe
 	return 0;
 }
 
-static int keeper_find_cell(struct keeper *k, const struct cell_spec *spec,
-			    struct standby_process *ahead, struct cell **ret, struct error *err)
+/* What a start brings along, on its way to be a container. */
+struct start_request {
+	const struct cell_spec *cell;
+	const struct container_spec *spec;
+	const struct isolate_user *user; /* NULL: not known yet */
+	struct container_fds *fds;
+	struct standby_process *ahead; /* NULL: none that fits */
+};
+
+static int keeper_find_cell(struct keeper *k, const struct start_request *q, struct cell **ret,
+			    struct error *err)
 {
+	const struct cell_spec *spec = q->cell;
 	struct cell *cell = map_get(&k->cells, spec->name);
 	int r;
 
 	if (!cell) {
-		r = cell_new(&cell, spec, ahead, k->config.cgroup_fd, k->config.shm_parent_fd,
+		r = cell_new(&cell, spec, q->ahead, k->config.cgroup_fd, k->config.shm_parent_fd,
 			     k->config.shm_fd, err);
 		if (r < 0)
 			return r;
+		cell->ns_fd[ISOLATE_NS_NET] = TAKE_FD(q->fds->network);
 		r = map_add(&k->cells, cell->name, cell);
 		if (r < 0) {
 			(void)cell_remove_cgroup(cell);
@@ -358,15 +373,6 @@ int keeper_record(struct keeper *k, struct container *c, keeper_started_fn done,
 	return r < 0 ? error_set(err, r, "record container %s", c->name) : 0;
 }
 
-/* What a start brings along, on its way to be a container. */
-struct start_request {
-	const struct cell_spec *cell;
-	const struct container_spec *spec;
-	const struct isolate_user *user; /* NULL: not known yet */
-	struct container_fds *fds;
-	struct standby_process *ahead; /* NULL: none that fits */
-};
-
 static int keeper_add(struct keeper *k, const struct start_request *q, keeper_started_fn done,
 		      void *userdata, struct container **ret, struct error *err)
 {
@@ -374,9 +380,11 @@ static int keeper_add(struct keeper *k, const struct start_request *q, keeper_st
 	struct cell *cell;
 	int r;
 
-	r = keeper_find_cell(k, q->cell, q->ahead, &cell, err);
+	r = keeper_find_cell(k, q, &cell, err);
 	if (r < 0)
 		return r;
+	/* One is enough for all containers of a cell. */
+	q->fds->network = fd_close(q->fds->network);
 	r = container_new(ret, &k->host, cell, q->spec, q->user, q->fds, q->ahead, err);
 	if (r < 0) {
 		keeper_drop_empty_cell(k, cell, is_new);
@@ -417,7 +425,7 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 	struct container *c = NULL;
 	int r;
 
-	r = keeper_check_start(k, cell_spec, spec, own.rootfs, err);
+	r = keeper_check_start(k, cell_spec, spec, &own, err);
 	if (r == 0)
 		r = users_find_early(&k->users, spec, own.rootfs, &user, &q.user, err);
 	if (r < 0)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -300,6 +301,50 @@ static void cell_uses_host_network(void)
 	s.shares = true;
 	CHECK(bed_start(b, &s, NULL) < 0);
 	remove_cell("c");
+	bed_close(b);
+}
+
+/* A descriptor of a new network namespace, and its name. */
+static int new_network(char name[64])
+{
+	int own_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC), fd;
+	ssize_t len;
+
+	CHECK(own_fd >= 0 && unshare(CLONE_NEWNET) == 0);
+	fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	len = readlink("/proc/thread-self/ns/net", name, 63);
+	CHECK(fd >= 0 && len > 0);
+	name[len] = '\0';
+	CHECK(setns(own_fd, CLONE_NEWNET) == 0);
+	close(own_fd);
+	return fd;
+}
+
+static void cell_is_given_a_network(void)
+{
+	struct bed_start s = { .hostname = "www.example",
+			       .script = "readlink /proc/self/ns/net; hostname; echo $HOSTNAME" };
+	char name[64], want[160];
+	int fd, n;
+
+	bed_open(b);
+	fd = new_network(name);
+	/* What its first container did not come to make is made by the second; all join. */
+	n = start(&(struct bed_start){ .network_fd = fd_copy(fd),
+				       .hostname = "www.example",
+				       .argv = (char *const[]){ (char[]){ "/nowhere" }, NULL } });
+	CHECK_INT(bed_wait(b, n)->state, CONTAINER_FAILED);
+	(void)str_printf(want, sizeof(want), "%s\nwww.example\nwww.example\n", name);
+	for (int i = 0; i < 2; i++) {
+		s.network_fd = fd_copy(fd);
+		n = start(&s);
+		CHECK_INT(bed_wait(b, n)->exit_code, 0);
+		CHECK_STR(bed_log_text(b, n, 1), want);
+	}
+	s.network_fd = 0;
+	CHECK(bed_start(b, &s, NULL) < 0);
+	remove_cell("c");
+	close(fd);
 	bed_close(b);
 }
 
@@ -676,7 +721,7 @@ static void refusals(void)
 		{ { .user = "a:b:c" }, "user" },
 		{ { .user = "4294967295" }, "user" },
 		{ { .process = true, .user = "1:x" }, "user" },
-		{ { .hostname = "of-the-keeper" }, "hostname" },
+		{ { .hostname = "a\nb" }, "hostname" },
 		{ { .shares = true, .hostname = "a\nb" }, "hostname" },
 	};
 
@@ -735,6 +780,7 @@ BED_MAIN({ "limits", limits }, { "exit codes and signals", exit_codes },
 	 { "containers of a cell share", cell_is_shared },
 	 { "a cell shares the instance", cell_shares_instance },
 	 { "a cell uses the host's network", cell_uses_host_network },
+	 { "a cell is given a network", cell_is_given_a_network },
 	 { "the next cell from stock", next_cell_from_stock },
 	 { "the next cell at once", next_cell_at_once },
 	 { "those that wait go on", waiting_ones_go_on },

@@ -122,12 +122,15 @@ int program_check_container(const struct cell_spec *cell, const struct container
 	if (cell->shares_instance && cell->host_network)
 		return error_field(err, ERROR_INVALID, "host_network",
 				   "the cell shares the network of the instance");
+	if (cell->given_network &&
+	    (cell->shares_instance || cell->host_network || spec->kind != CONTAINER_IMAGE))
+		return error_field(err, ERROR_INVALID, "network_token",
+				   "only for a container from an image, in a cell with a network "
+				   "of its own");
 	if (!str_empty(cell->hostname) &&
-	    (!cell->shares_instance || !str_is_clean(cell->hostname) ||
-	     strlen(cell->hostname) > PROGRAM_HOSTNAME_MAX))
+	    (!str_is_clean(cell->hostname) || strlen(cell->hostname) > PROGRAM_HOSTNAME_MAX))
 		return error_field(err, ERROR_INVALID, "hostname",
-				   "\"%.80s\" is no name that the instance can have",
-				   cell->hostname);
+				   "\"%.80s\" is no name that a system can have", cell->hostname);
 	if (!memchr(spec->id, '\0', sizeof(spec->id)) || !name_is_label(spec->id))
 		return error_field(err, ERROR_INVALID, "id", "\"%.16s\" is not an identifier",
 				   spec->id);

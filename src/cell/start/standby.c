@@ -177,8 +177,8 @@ void standby_make(struct standby *s, struct isolate_kit *kit)
 
 bool standby_fits(const struct cell_spec *cell, const struct container_spec *spec)
 {
-	if (cell->shares_instance || cell->host_network || strv_len(cell->limits) > 0 ||
-	    isolate_ids_are_set(&cell->ids))
+	if (cell->shares_instance || cell->host_network || cell->given_network ||
+	    strv_len(cell->limits) > 0 || isolate_ids_are_set(&cell->ids))
 		return false;
 	if (spec->kind != CONTAINER_IMAGE || !spec->late || spec->root_disk || spec->n_mounts > 0 ||
 	    spec->tty || strv_len(spec->limits) > 0 || container_security_is_set(&spec->security))

@@ -175,7 +175,10 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 int cmd_cell(const struct cli *cli, const struct args *args)
 {
 	_cleanup_(spec_container_done) struct spec_container spec = { .env = { .list = NULL } };
+	_cleanup_(net_words_done) struct net_words net = { .words = NULL };
 	Aurae__Runtime__V0__RunCellRequest request = AURAE__RUNTIME__V0__RUN_CELL_REQUEST__INIT;
+	/* Of which the fields about networks are the same. */
+	Aurae__Runtime__V0__RunPodRequest as_pod = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__RestartPolicy restart;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_(labels_done) struct labels labels = { .list = NULL };
@@ -184,6 +187,8 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 	int status;
 
 	if (spec_container_init(&spec, args, &err) < 0 ||
+	    net_words_init(&net, args, &as_pod.pod_network, &err) < 0 ||
+	    net_words_networks(&net, args, &as_pod, &err) < 0 ||
 	    labels_init(&labels, &meta, args, &err) < 0 ||
 	    restart_option_read(&request.restart, &restart, args, false, &err) < 0)
 		return cli_fail(&err);
@@ -192,8 +197,11 @@ int cmd_cell(const struct cli *cli, const struct args *args)
 	request.n_containers = 1;
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.instance, args_value(args, "in"));
-	spec_set(&request.network, args_value(args, "network"));
 	spec_set(&request.userns, args_value(args, "userns"));
+	request.network = as_pod.network;
+	request.pod_network = as_pod.pod_network;
+	request.further_networks = as_pod.further_networks;
+	request.n_further_networks = as_pod.n_further_networks;
 	answer = start_ask(cli, args, "/aurae.runtime.v0.RuntimeService/RunCell", &request.base,
 			   &aurae__runtime__v0__run_cell_response__descriptor, request.containers,
 			   request.n_containers, &status);

@@ -179,7 +179,7 @@ static const struct arg_option options_cell[] = {
 	OPTION_IN,
 	{ "userns", 0, "MODE",
 	  "auto: 65,536 users and groups that no pod or other cell has; host" },
-	{ "network", 0, "MODE", "own or host (that of its node or instance)" },
+	OPTIONS_NET,
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
 	OPTION_ENV,
 	OPTION_ENV_FILE,
@@ -440,10 +440,13 @@ static const struct command work_commands[] = {
 		.help = "A cell has a cgroup and network, IPC and UTS namespaces of its own, and "
 			"no instance\n"
 			"around it: one wall less than a pod. Prints its name and leaves it "
-			"running.\n"
+			"running. Without\n"
+			"--network it has loopback alone; --network host is that of its node or "
+			"instance.\n"
 			"\n"
 			"    nacre cell --name clock busybox sh -c 'while date; do sleep 1; done'\n"
-			"    nacre cell --in a/b --name deep busybox sleep 1000",
+			"    nacre cell --in a/b --name deep busybox sleep 1000\n"
+			"    nacre cell --network shop --publish 8080:80 busybox httpd -f",
 		.options = options_cell,
 		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,

@@ -73,7 +73,7 @@ static int forward_begin(const struct forwarding *f, struct dial *d, struct erro
 
 	if (r < 0)
 		return r;
-	fd = plug_open_netns(of->instance, err);
+	fd = plug_open_netns(of, err);
 	if (fd < 0)
 		return fd;
 	w = malloc(sizeof(*w));

@@ -152,6 +152,7 @@ static int name_(struct peer *p, const char *path)
 	client->rlimits = true;
 	client->filters = true;
 	client->tmpfs_owner = true;
+	client->cell_network = true;
 	client->visitors = true;
 	return 0;
 }
@@ -200,6 +201,7 @@ static void start(struct peer *p, const struct cell_spec *cell, const struct con
 	/* One that does not ask for it would keep it for ever. */
 	if (client->rotates)
 		call->fds[2] = TAKE_FD(own.log_dir);
+	call->mounts.network = TAKE_FD(own.network);
 	memcpy(call->mounts.mounts, own.mounts, sizeof(own.mounts));
 	call->mounts.n_mounts = own.n_mounts;
 	own.n_mounts = 0;

@@ -23,7 +23,7 @@
 
 /* Room for what another connection may have left. */
 #define START_FDS_MAX (TOKENS_HELD_MAX - 24)
-_Static_assert(START_FDS + CONTAINER_MOUNTS_MAX <= START_FDS_MAX, "one start at least fits");
+_Static_assert(START_FDS + 1 + CONTAINER_MOUNTS_MAX <= START_FDS_MAX, "one start at least fits");
 
 /* Takes the call out of all lists. */
 static void client_call_unlink(struct client_call *call)
@@ -65,6 +65,8 @@ static int client_call_send_fds(const struct client_call *call)
 {
 	int r = client_call_send_list(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
 
+	if (r == 0 && call->mounts.network >= 0)
+		r = client_call_send_list(call, &call->network_token, &call->mounts.network, 1);
 	return r < 0 ? r
 		     : client_call_send_list(call, call->mount_tokens, call->mounts.mounts,
 					     call->mounts.n_mounts);

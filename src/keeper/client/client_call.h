@@ -39,8 +39,8 @@ struct client_call {
 	size_t n_fds;
 	uint64_t tokens[START_FDS];
 	int fds[START_FDS];
-	uint64_t *mount_tokens;
-	struct container_fds mounts; /* its mounts alone */
+	uint64_t *mount_tokens, network_token;
+	struct container_fds mounts; /* its mounts and its cell's network alone */
 };
 
 /* NULL without memory; client_no_memory() is the error of that. Then it is started: finish follows,

@@ -75,24 +75,25 @@ struct keeper_client {
 	void *events_userdata;
 	char *path; /* to say in hello, or NULL */
 	bool opened;
-	bool rotates;     /* the keeper, its containers' logs */
-	bool mounts;      /* and knows of mounts and of a root that is read-only */
-	bool limits;      /* and of limits */
-	bool late;        /* and starts what is to have its descriptors later */
-	bool disks;       /* and mounts disks of its machine */
-	bool logs;        /* and keeps logs until they are taken */
-	bool shares;      /* and mounts what its machine is given by virtiofs */
-	bool groups;      /* and reads and changes its groups for its parent */
-	bool tmpfs_owner; /* and gives a tmpfs to an owner */
-	bool devices;     /* and gives devices beside those of every container */
-	bool visitors;    /* and runs CONTAINER_VISITOR, and nested keepers with its namespaces */
-	bool secures;     /* and takes what is not the default of a container's privilege */
-	bool rlimits;     /* and limits of its processes */
-	bool filters;     /* and filters of its own for a container */
-	bool changes_log; /* and goes on in another file */
-	bool files;       /* and takes volumes as the files that are in them */
-	bool stale;       /* says hello and watches again, as a part of `reopen` */
-	bool told;        /* of the gap */
+	bool rotates;      /* the keeper, its containers' logs */
+	bool mounts;       /* and knows of mounts and of a root that is read-only */
+	bool limits;       /* and of limits */
+	bool late;         /* and starts what is to have its descriptors later */
+	bool disks;        /* and mounts disks of its machine */
+	bool logs;         /* and keeps logs until they are taken */
+	bool shares;       /* and mounts what its machine is given by virtiofs */
+	bool groups;       /* and reads and changes its groups for its parent */
+	bool tmpfs_owner;  /* and gives a tmpfs to an owner */
+	bool cell_network; /* and a cell a net namespace, and a host name */
+	bool devices;      /* and gives devices beside those of every container */
+	bool visitors;     /* and runs CONTAINER_VISITOR, and nested keepers with its namespaces */
+	bool secures;      /* and takes what is not the default of a container's privilege */
+	bool rlimits;      /* and limits of its processes */
+	bool filters;      /* and filters of its own for a container */
+	bool changes_log;  /* and goes on in another file */
+	bool files;        /* and takes volumes as the files that are in them */
+	bool stale;        /* says hello and watches again, as a part of `reopen` */
+	bool told;         /* of the gap */
 	struct peer_hello hello;
 	struct error refusal; /* with a code: nothing may be asked of the keeper */
 };

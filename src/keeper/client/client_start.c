@@ -116,6 +116,8 @@ int client_call_prepare_start(struct client_call *call, const struct cell_spec *
 	else
 		r = client_call_draw(call, call->tokens, call->fds, ARRAY_SIZE(call->fds));
 	if (r == 0)
+		r = client_call_draw(call, &call->network_token, &call->mounts.network, 1);
+	if (r == 0)
 		r = client_call_add_mounts(call, &mounts, &request, spec);
 	if (r == 0)
 		r = client_call_add_disk(&disk, &request, spec);
@@ -124,6 +126,7 @@ int client_call_prepare_start(struct client_call *call, const struct cell_spec *
 	request.rootfs_token = call->tokens[0];
 	request.log_token = call->tokens[1];
 	request.log_dir_token = call->tokens[2];
+	request.network_token = call->network_token;
 	call->len = nacre__instance__v1__start_request__get_packed_size(&request);
 	call->data = malloc(call->len + 1);
 	if (!call->data)
@@ -165,7 +168,9 @@ static int client_check_channel(const struct client_call *call, const struct con
 	for (size_t i = 0; i < call->mounts.n_mounts && !what; i++)
 		if (call->mounts.mounts[i] >= 0)
 			what = "a mount";
-	if (call->fds[0] >= 0)
+	if (call->mounts.network >= 0)
+		what = "a network";
+	else if (call->fds[0] >= 0)
 		what = "a root file system";
 	else if (call->fds[1] >= 0 || call->fds[2] >= 0)
 		what = "a log";
@@ -212,6 +217,11 @@ int client_check_features(const struct client_call *call, const struct cell_spec
 		what = "filters for system calls";
 	else if (spec_has_owner(spec) && !client->tmpfs_owner)
 		what = "the owner of a tmpfs";
+	else if (!client->cell_network && !cell->shares_instance &&
+		 (cell->given_network || !str_empty(cell->hostname)))
+		what = "networks of cells";
+	if (!what && cell->given_network && call->mounts.network < 0)
+		return error_set(err, -EMFILE, "the network of cell %s", cell->name);
 	if (!what)
 		return client_check_channel(call, spec, err);
 	return error_refuse(err, ERROR_PRECONDITION, "its keeper (version %s) knows nothing of %s",

@@ -42,6 +42,7 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "rlimits", &client->rlimits },
 		{ "filters", &client->filters },
 		{ "tmpfs-owner", &client->tmpfs_owner },
+		{ "cell-network", &client->cell_network },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

@@ -441,6 +441,7 @@ int convert_start(struct cell_spec *cell, struct container_spec *spec,
 		.host_network = from->host_network,
 		.ids = { from->ids_uid, from->ids_gid, from->ids_count },
 		.hostname = from->hostname,
+		.given_network = from->network_token != 0,
 	};
 	*spec = (struct container_spec){
 		.name = from->name,

@@ -142,10 +142,11 @@ static int server_check_open(const struct keeper_server *s, struct error *err)
 static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
 	static const char *const features[] = {
-		"exec",     "stdin",   "spawn",    "mounts",      "limits",   "log-rotation",
-		"upgrade",  "attach",  "tty",      "stream-exec", "late-fds", "logs",
-		"disks",    "shares",  "copy",     "groups",      "files",    "log-change",
-		"security", "devices", "visitors", "rlimits",     "filters",  "tmpfs-owner"
+		"exec",         "stdin",   "spawn",      "mounts",      "limits",
+		"log-rotation", "upgrade", "attach",     "tty",         "stream-exec",
+		"late-fds",     "logs",    "disks",      "shares",      "copy",
+		"groups",       "files",   "log-change", "security",    "devices",
+		"visitors",     "rlimits", "filters",    "tmpfs-owner", "cell-network"
 	};
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
@@ -297,8 +298,10 @@ static int server_begin_start(struct keeper_server *s, struct rpc_call *call,
 		fds.log = server_take_token(s, "log_token", request->log_token, err);
 		fds.log_dir = server_take_token(s, "log_dir_token", request->log_dir_token, err);
 	}
+	fds.network = server_take_token(s, "network_token", request->network_token, err);
 	r = MIN(fds.rootfs, fds.log);
 	r = MIN(r, fds.log_dir);
+	r = MIN(r, fds.network);
 	r = MIN(r, server_take_mounts(s, &fds, request, err) - 1);
 	if (r >= -1)
 		r = server_check_open(s, err);

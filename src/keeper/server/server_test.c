@@ -266,7 +266,8 @@ static void descriptors_arrive_with_a_start(void)
 	begin_open();
 	fds = (struct container_fds){ .rootfs = fd_copy(dir_fd),
 				      .log = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600),
-				      .log_dir = fd_copy(dir_fd) };
+				      .log_dir = fd_copy(dir_fd),
+				      .network = -1 };
 	CHECK(fstat(fds.log, &sent) == 0);
 	peer->ops->start(peer, &cell, &spec, &fds, on_started, NULL);
 	CHECK(fds.rootfs == -1 && fds.log == -1 && fds.log_dir == -1);
@@ -317,7 +318,8 @@ static void give_late(void)
 {
 	struct container_fds fds = { .rootfs = fd_copy(dir_fd),
 				     .log = fd_copy(dir_fd),
-				     .log_dir = fd_copy(dir_fd) };
+				     .log_dir = fd_copy(dir_fd),
+				     .network = -1 };
 
 	peer->ops->give(peer, "0000000000000001", &fds);
 	CHECK(fds.rootfs == -1 && fds.log == -1 && fds.log_dir == -1);

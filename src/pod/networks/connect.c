@@ -57,9 +57,10 @@ static void change_end(struct plug_change *c, const char *note, const struct err
 
 static int change_check(const struct workload *w, struct error *err)
 {
-	if (w->kind != WORKLOAD_POD)
+	if (w->kind != WORKLOAD_POD && w->kind != WORKLOAD_CELL)
 		return error_refuse(err, ERROR_PRECONDITION,
-				    "%s is of kind %s, and only pods can change their networks",
+				    "%s is of kind %s, and only pods and cells can change their "
+				    "networks",
 				    w->path, workload_kind_word(w->kind));
 	if (w->choice.kind == INSTANCE_VM)
 		return error_refuse(err, ERROR_UNSUPPORTED,
@@ -168,7 +169,7 @@ static int connect_begin(struct plug_change *c, struct error *err)
 	r = change_save(w, FAILPOINT("connect.begin"), err);
 	if (r == 0) {
 		FAILPOINT_AFTER("connect.begin");
-		fd = plug_open_netns(w->instance, err);
+		fd = plug_open_netns(w, err);
 		r = MIN(fd, 0);
 	}
 	if (r < 0)

@@ -239,17 +239,6 @@ static const struct names_text *names_text_of(struct names_job *j, const struct 
 	return t;
 }
 
-static char *names_group(const struct pod_container *c)
-{
-	const struct instance *i = c->workload->instance;
-	char group[2 * NAME_LABEL_MAX + 64];
-
-	if (i->cgroup[0] != '/' ||
-	    pod_container_group(c, i->cgroup_fd, ".", group, sizeof(group)) < 0)
-		return NULL;
-	return str_format("%s%s", i->cgroup, group + 1);
-}
-
 /* 0; -ENOMEM. */
 static int names_add_target(struct names_job *j, struct pod_container *c)
 {
@@ -263,7 +252,7 @@ static int names_add_target(struct names_job *j, struct pod_container *c)
 	t->pid = pod_container_pid(c);
 	t->text = text;
 	t->ids = c->workload->ids;
-	t->group = t->pid > 0 ? names_group(c) : NULL;
+	t->group = t->pid > 0 ? pod_container_whole_group(c) : NULL;
 	(void)str_copy(t->id, sizeof(t->id), c->id);
 	j->n_targets += t->group != NULL;
 	return 0;
@@ -271,8 +260,9 @@ static int names_add_target(struct names_job *j, struct pod_container *c)
 
 static bool names_are_wanted(const struct workload *w)
 {
-	return w->kind == WORKLOAD_POD && w->has_names && !w->lasts && !workload_has_ended(w) &&
-	       w->instance && !w->instance->ended && !instance_is_remote(w->instance);
+	return (w->kind == WORKLOAD_POD || w->kind == WORKLOAD_CELL) && w->has_names && !w->lasts &&
+	       !workload_has_ended(w) && w->instance && !w->instance->ended &&
+	       !instance_is_remote(w->instance);
 }
 
 /* Those that could not be written before, or the others. */

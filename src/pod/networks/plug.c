@@ -9,9 +9,12 @@
 #include "base/file/fd.h"
 #include "base/file/sysio.h"
 #include "base/log/log.h"
+#include "base/macros.h"
 #include "base/text/str.h"
+#include "isolate/cgroup/process.h"
 #include "network/attach.h"
 #include "network/model.h"
+#include "network/namespace.h"
 #include "network/plug.h"
 #include "pod/networks/etc_wish.h"
 #include "pod/workload/failure.h"
@@ -157,16 +160,86 @@ int plug_adopt(struct workload *w, struct networks *networks, const char *text, 
 
 /* ---- into the kernel ---- */
 
-int plug_open_netns(const struct instance *i, struct error *err)
+/* Of a process whose number may be another one's by now: only where it is in that group. */
+static int plug_open_of_group(pid_t pid, const char *group)
+{
+	_cleanup_fd_ int proc_fd = process_open(pid, group);
+	int fd;
+
+	if (proc_fd < 0)
+		return proc_fd;
+	fd = sysio_openat(proc_fd, "ns/net", O_RDONLY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Of an instance of this daemon by its pidfd, of a nested one by its group. */
+static int plug_open_of_keeper(const struct instance *i, struct error *err)
 {
 	_cleanup_fd_ int fd = -1;
 	char path[48];
 
-	(void)str_printf(path, sizeof(path), "/proc/%d/ns/net", (int)i->pid);
-	fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0 || pidfd_has_ended(i->pidfd))
+	if (i->pidfd < 0) {
+		fd = i->pid > 0 && i->cgroup[0] == '/' ? plug_open_of_group(i->pid, i->cgroup)
+						       : -ESRCH;
+	} else {
+		(void)str_printf(path, sizeof(path), "/proc/%d/ns/net", (int)i->pid);
+		fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	}
+	if (fd < 0 || (i->pidfd >= 0 && pidfd_has_ended(i->pidfd)))
 		return error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s has ended", i->path);
 	return TAKE_FD(fd);
+}
+
+static int plug_open_of_container(struct pod_container *c)
+{
+	_cleanup_str_ char *group = pod_container_whole_group(c);
+	pid_t pid = pod_container_pid(c);
+
+	return group && pid > 0 ? plug_open_of_group(pid, group) : -ESRCH;
+}
+
+int plug_open_netns(const struct workload *w, struct error *err)
+{
+	int fd = -ESRCH;
+
+	if (w->kind == WORKLOAD_POD)
+		return plug_open_of_keeper(w->instance, err);
+	if (w->netns)
+		fd = fd_copy(network_namespace_fd(w->netns, NULL));
+	for (size_t i = 0; i < w->n_containers && fd < 0; i++)
+		if (w->containers[i]->status.state == CONTAINER_RUNNING)
+			fd = plug_open_of_container(w->containers[i]);
+	return fd >= 0 ? fd
+		       : error_refuse(err, ERROR_UNAVAILABLE, "the containers of %s have ended",
+				      w->path);
+}
+
+static void plug_on_netns(void *userdata)
+{
+	struct workload *w = userdata;
+
+	loop_defer_schedule(&w->defer);
+}
+
+/* 0; 1: not yet; or why it cannot be. */
+static int plug_make_netns(struct workload *w, struct error *err)
+{
+	int r = 0;
+
+	if (w->kind != WORKLOAD_CELL)
+		return 0;
+	if (!w->netns)
+		r = network_namespace_new(&w->netns, w->all->config.networks, plug_on_netns, w);
+	if (r < 0)
+		return error_set(err, r, "make the network of %s", w->path);
+	r = network_namespace_fd(w->netns, err);
+	return r == -EINPROGRESS ? 1 : MIN(r, 0);
+}
+
+bool plug_has_netns(const struct workload *w)
+{
+	return w->kind != WORKLOAD_CELL || !w->attachment ||
+	       (w->netns && network_namespace_fd(w->netns, NULL) >= 0);
 }
 
 bool plug_chooses_address(const struct workload *w)
@@ -191,7 +264,7 @@ static void plug_on_plugged(void *userdata, const struct error *err)
 
 static int plug_begin(struct workload *w, struct attachment *a, struct error *err)
 {
-	int fd = plug_open_netns(w->instance, err), r;
+	int fd = plug_open_netns(w, err), r;
 
 	if (fd < 0)
 		return fd;
@@ -223,7 +296,7 @@ int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_
 	while (heir && !heir->leads_out)
 		heir = heir->next;
 	if (heir && heir->state == ATTACHMENT_PLUGGED && w->instance && !w->instance->ended)
-		fd = plug_open_netns(w->instance, NULL);
+		fd = plug_open_netns(w, NULL);
 	return attachment_withdraw(a, fd >= 0 ? heir : NULL, fd, done, userdata);
 }
 
@@ -254,18 +327,30 @@ bool plug_is_released(struct workload *w)
 
 /* ---- the turn of a workload ---- */
 
+/* Whether the network namespace that its ports are made in is there. */
+static bool plug_has_place(const struct workload *w)
+{
+	return w->kind == WORKLOAD_CELL || (w->instance && w->instance->pid > 0);
+}
+
 int plug_is_awaited(struct workload *w, struct error *err)
 {
 	bool waits = false;
+	int made;
 
 	plug_take_halves_out(w);
+	if (w->state != WORKLOAD_STARTING)
+		w->netns = network_namespace_free(w->netns);
 	if (!w->attachment || w->state != WORKLOAD_STARTING)
 		return 0;
 	if (w->plug_failed)
 		return w->refused ? error_copy(err, w->refused)
 				  : error_set(err, -ENOMEM, "connect %s to its network", w->path);
+	made = plug_make_netns(w, err);
+	if (made != 0)
+		return made;
 	for (struct attachment *a = w->attachment; a; a = a->next) {
-		if (a->state == ATTACHMENT_RESERVED && w->instance && w->instance->pid > 0) {
+		if (a->state == ATTACHMENT_RESERVED && plug_has_place(w)) {
 			int r = plug_begin(w, a, err);
 
 			if (r < 0)

@@ -47,8 +47,10 @@ bool plug_chooses_address(const struct workload *w);
  * defer is scheduled when it is. */
 bool plug_is_released(struct workload *w);
 
-/* The network namespace of the keeper of an instance of kind cell, whose number has not become
- * another process's. ERROR_UNAVAILABLE: it has ended. */
-int plug_open_netns(const struct instance *i, struct error *err);
+/* Whether what its keeper is to be told of it can be told: the namespace of a cell is there. */
+bool plug_has_netns(const struct workload *w);
+/* The network namespace of one that starts or runs: that of its keeper, or of a container of the
+ * cell. ERROR_UNAVAILABLE: it has ended. */
+int plug_open_netns(const struct workload *w, struct error *err);
 
 #endif

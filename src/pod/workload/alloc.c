@@ -9,6 +9,7 @@
 #include "cell/start/mounts.h"
 #include "image/image.h"
 #include "network/attachment.h"
+#include "network/namespace.h"
 #include "pod/networks/change.h"
 #include "pod/networks/etc_wish.h"
 #include "pod/storage/shares.h"
@@ -52,6 +53,7 @@ void workload_unmake(struct workload *w)
 	workload_forget_volumes(w);
 	while (w->attachment)
 		(void)attachment_free(w->attachment);
+	w->netns = network_namespace_free(w->netns);
 	w->change = plug_change_free(w->change);
 	w->etc = etc_wish_free(w->etc);
 	strv_free(w->limits);

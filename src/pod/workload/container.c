@@ -9,6 +9,7 @@
 #include "base/time/clock.h"
 #include "cell/start/mounts.h"
 #include "image/image.h"
+#include "network/namespace.h"
 #include "pod/networks/etc.h"
 #include "pod/workload/health.h"
 #include "pod/workload/publish.h"
@@ -128,6 +129,7 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 		.shares_instance = w->kind == WORKLOAD_POD,
 		.hostname = w->etc && !w->etc->is_host ? w->etc->hostname : NULL,
 		.host_network = w->kind == WORKLOAD_CELL && str_eq(w->network, "host"),
+		.given_network = w->kind == WORKLOAD_CELL && w->attachment,
 		.limits = w->kind == WORKLOAD_POD ? NULL : w->limits,
 		.ids = w->ids,
 	};
@@ -156,6 +158,9 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 	};
 	struct container_disk disk;
 
+	/* Without one the keeper is not asked (client_check_features()). */
+	if (w->netns)
+		c->fds.network = fd_copy(network_namespace_fd(w->netns, NULL));
 	if (instance_is_remote(w->instance))
 		remote_fill(c, etc, &spec, &disk);
 	if (c->has_own_log)

@@ -621,7 +621,8 @@ static bool workload_starts_early(const struct workload *w)
 	struct peer *peer = workload_peer(w);
 
 	return w->prepare_due && w->start_due && w->state == WORKLOAD_STARTING && !w->lasts &&
-	       w->kind != WORKLOAD_EXECUTABLE && peer && peer->ops->late && peer->ops->late(peer);
+	       w->kind != WORKLOAD_EXECUTABLE && plug_has_netns(w) && peer && peer->ops->late &&
+	       peer->ops->late(peer);
 }
 
 static void workload_on_disks(struct workload *w)

@@ -192,3 +192,14 @@ struct peer *workload_peer(const struct workload *w)
 {
 	return w->instance && !w->instance->ended ? w->instance->peer : NULL;
 }
+
+char *pod_container_whole_group(const struct pod_container *c)
+{
+	const struct instance *i = c->workload->instance;
+	char group[2 * NAME_LABEL_MAX + 64];
+
+	if (i->cgroup[0] != '/' ||
+	    pod_container_group(c, i->cgroup_fd, ".", group, sizeof(group)) < 0)
+		return NULL;
+	return str_format("%s%s", i->cgroup, group + 1);
+}

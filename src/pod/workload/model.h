@@ -89,6 +89,7 @@ struct etc_wish;
 struct networks;
 struct foreign;
 struct foreigns;
+struct network_namespace;
 struct mirrors;
 struct image;
 struct health;
@@ -233,6 +234,8 @@ struct workload {
 	/* On a network of the node, with further ones behind it (attachment.next); NULL: it is on
 	 * none. */
 	struct attachment *attachment;
+	/* Of a cell, made before its keeper hears of it; NULL once it has started. */
+	struct network_namespace *netns;
 	struct plug_change
 		*change;      /* of these, while it runs (pod/networks/connect.h); NULL: none */
 	bool has_names;       /* it is, or was, on one: its files name who is beside it */
@@ -352,6 +355,10 @@ int workload_group(const struct workload *w, int base_fd, const char *group, cha
 		   size_t size);
 int pod_container_group(const struct pod_container *c, int base_fd, const char *group, char *ret,
 			size_t size);
+
+/* The whole path of that of a container, which the caller frees; NULL where it is not known, or
+ * there is no memory. */
+char *pod_container_whole_group(const struct pod_container *c);
 
 /* err NULL for success. w is NULL where it was removed meanwhile. */
 typedef void (*workload_fn)(void *userdata, struct workload *w, const struct error *err);

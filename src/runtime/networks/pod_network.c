@@ -57,10 +57,22 @@ int pod_network_word(const char *field, const char **ret, struct error *err)
 			   field);
 }
 
+int pod_network_cell_word(const char *field, const char **ret, struct error *err)
+{
+	*ret = str_eq(field, "host") ? "host" : "own";
+	if (str_empty(field) ||
+	    (name_is_label(field) && !str_eq(field, "pod") && !str_eq(field, "cni")))
+		return 0;
+	return error_field(err, ERROR_INVALID, "network",
+			   "\"%.80s\" is neither \"own\" nor \"host\", nor a name that a network "
+			   "of the node can have",
+			   field);
+}
+
 static bool pod_network_is_named(const char *network)
 {
-	return !str_empty(network) && !str_eq(network, "pod") && !str_eq(network, "none") &&
-	       !str_eq(network, "host");
+	return !str_empty(network) && !str_eq(network, "pod") && !str_eq(network, "own") &&
+	       !str_eq(network, "none") && !str_eq(network, "host");
 }
 
 /* ---- addresses ---- */
@@ -436,10 +448,15 @@ static int wish_take(struct arena *a, const Aurae__Runtime__V0__PodNetwork *m,
 /* Why a pod can be on no network yet; NULL: it can. */
 static const char *pod_network_lack(const struct workload_spec *spec)
 {
+	if (spec->kind == WORKLOAD_CELL)
+		return spec->parent && instance_is_remote(spec->parent)
+			       ? "a cell in an instance of kind \"vm\" can be on no network of the "
+				 "node yet"
+			       : NULL;
 	if (spec->choice.kind == INSTANCE_VM)
 		return "a pod of kind \"vm\" can be on no network of the node yet";
-	if (spec->parent && !instance_is_node(spec->parent))
-		return "a pod in an instance can be on no network of the node yet";
+	if (spec->parent && instance_is_remote(spec->parent))
+		return "a pod in an instance of kind \"vm\" can be on no network of the node yet";
 	return NULL;
 }
 

@@ -27,6 +27,8 @@ struct arena;
 
 /* What spec->network is for such a field; ERROR_INVALID. */
 int pod_network_word(const char *field, const char **ret, struct error *err);
+/* The same of a cell: "own" or "host". */
+int pod_network_cell_word(const char *field, const char **ret, struct error *err);
 /*
  * Fills in spec->attach, spec->etc and the part of spec->settings about them, all in the arena, of
  * a specification that has its parent and its choice. by_default: a pod that names no network is on

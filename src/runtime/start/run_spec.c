@@ -89,8 +89,6 @@ int run_choose(const struct runtime_service *s, const struct instance *parent,
 
 /* ---- all of it ---- */
 
-static const char *const cell_networks[] = { "own", "host" };
-
 static int run_take_restart(const Aurae__Runtime__V0__RestartPolicy *from, bool auto_remove,
 			    struct restart_rule *to, struct error *err)
 {
@@ -144,10 +142,8 @@ static int run_check_stays(const struct run_request *q, const struct workload_sp
 
 int run_take_network(const struct run_request *q, struct workload_spec *spec, struct error *err)
 {
-	return spec->kind == WORKLOAD_POD
-		       ? pod_network_word(q->network, &spec->network, err)
-		       : check_word("network", q->network, cell_networks, ARRAY_SIZE(cell_networks),
-				    &spec->network, err);
+	return spec->kind == WORKLOAD_POD ? pod_network_word(q->network, &spec->network, err)
+					  : pod_network_cell_word(q->network, &spec->network, err);
 }
 
 int run_specify(const struct runtime_service *s, struct arena *a, const struct run_request *q,
@@ -189,9 +185,10 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 				     s->images, err);
 	if (r == 0)
 		r = security_share_pids(spec, shared, err);
-	if (r == 0 && is_pod)
-		r = pod_network_take(a, q->network, q->pod_network, s->on_network, spec, err);
-	if (r == 0 && is_pod)
+	if (r == 0)
+		r = pod_network_take(a, q->network, q->pod_network, is_pod && s->on_network, spec,
+				     err);
+	if (r == 0)
 		r = pod_network_take_further(a, q->further, q->n_further, q->network, spec, err);
 	if (r == 0)
 		r = settings_add_labels(a, &spec->settings, q->meta, err);
@@ -221,6 +218,9 @@ struct run_request run_cell_request(const struct runtime_service *s,
 		.name = run_meta_name(q->meta),
 		.parent = q->instance,
 		.network = q->network,
+		.pod_network = q->pod_network,
+		.further = q->further_networks,
+		.n_further = q->n_further_networks,
 		.restart = q->restart,
 		.create_only = q->create_only,
 		.userns = q->userns,
@@ -300,7 +300,7 @@ static int specify_networks(struct arena *a, const struct workload *w, struct ru
 	if (!str_empty(on->name))
 		q->network = on->name;
 	else if (!str_eq(q->network, "host") && !str_eq(q->network, "none"))
-		q->network = "pod";
+		q->network = w->kind == WORKLOAD_POD ? "pod" : "own";
 	return 0;
 }
 
@@ -322,7 +322,7 @@ int run_specify_again(const struct runtime_service *s, struct arena *a, const st
 	q.wish = w->choice.kind;
 	q.create_only = false;
 	r = specify_containers(a, w, &q.what, err);
-	if (r == 0 && is_pod)
+	if (r == 0)
 		r = specify_networks(a, w, &q, err);
 	if (r < 0)
 		return r;
