@@ -89,9 +89,10 @@ int ec2_create_form(struct buf *b, const struct cloudmsg *q)
 	static const struct {
 		const char *name, *key;
 	} words[] = {
-		{ "ImageId", "image" },     { "InstanceType", "type" },
-		{ "ClientToken", "token" }, { "SubnetId", "subnet" },
-		{ "KeyName", "key-name" },  { "IamInstanceProfile.Name", "instance-profile" }
+		{ "ImageId", "image" },      { "InstanceType", "type" },
+		{ "ClientToken", "token" },  { "SubnetId", "subnet" },
+		{ "KeyName", "key-name" },   { "IamInstanceProfile.Name", "instance-profile" },
+		{ "UserData", "user-data" },
 	};
 	int r = ec2_begin(b, "RunInstances");
 

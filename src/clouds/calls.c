@@ -81,7 +81,7 @@ static void cloud_call_on_done(void *userdata, const struct cloudmsg *m, const s
 
 static const struct cloud_question_ops cloud_call_ops = { .on_done = cloud_call_on_done };
 
-static int clouds_check(const struct clouds *all, struct error *err)
+int clouds_check(const struct clouds *all, struct error *err)
 {
 	if (all->helper)
 		return 0;
@@ -135,7 +135,8 @@ static int clouds_put_words(struct clouds *all, const struct cloud_wish *wish, c
 		      { "type", type },
 		      { "subnet", s->subnet },
 		      { "key-name", s->key_name },
-		      { "instance-profile", s->instance_profile } };
+		      { "instance-profile", s->instance_profile },
+		      { "user-data", wish->user_data ?: "" } };
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(words) && r == 0; i++)
@@ -143,6 +144,8 @@ static int clouds_put_words(struct clouds *all, const struct cloud_wish *wish, c
 			r = cloudmsg_put(b, words[i].key, "%s", words[i].value);
 	for (size_t i = 0; i < s->n_groups && r == 0; i++)
 		r = cloudmsg_put(b, "group", "%s", s->groups[i]);
+	if (r == 0 && wish->owner)
+		r = cloudmsg_put(b, "tag", CLOUD_TAG_POD "=%s", wish->owner);
 	return r < 0 ? r : clouds_put_tags(all, b, all->node);
 }
 

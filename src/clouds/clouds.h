@@ -80,6 +80,7 @@ struct clouds *clouds_free(struct clouds *all);
 /* What is shown of one; lives until the loop turns. */
 struct cloud_view {
 	const char *id, *name, *image, *type, *region, *instance, *address, *zone, *reason;
+	const char *owner; /* the instance of this node that it is; "": none */
 	enum cloud_state state;
 	uint64_t created_at, ended_at;
 };
@@ -95,6 +96,14 @@ void cloud_vm_view(const struct cloud_vm *vm, struct cloud_view *ret);
 /* err NULL for success. vm NULL: it is gone, or was never made. */
 typedef void (*cloud_done_fn)(void *userdata, const struct cloud_vm *vm, const struct error *err);
 
+/* That one of an instance has another state or address, or its record goes (gone); not from within
+ * a call of here. */
+typedef void (*cloud_watch_fn)(void *userdata, const struct cloud_vm *vm, bool gone);
+void clouds_watch(struct clouds *all, cloud_watch_fn fn, void *userdata);
+struct cloud_vm *clouds_find_owned(const struct clouds *all, const char *owner);
+/* Why no machine can be made; 0: a cloud is configured. */
+int clouds_check(const struct clouds *all, struct error *err);
+
 struct cloud_wish {
 	const char *name;  /* "": one is found */
 	const char *image; /* as the cloud calls it */
@@ -102,6 +111,9 @@ struct cloud_wish {
 	unsigned cpus;
 	uint64_t memory;
 	bool dry_run; /* the cloud is asked whether it would */
+	/* Of one that is an instance of this node (provider/ec2.h): the instance's id, and what it
+	 * is told (base64). NULL: it is none. */
+	const char *owner, *user_data;
 };
 
 /*

@@ -14,6 +14,7 @@
 #define CLOUD_TAG_CLUSTER "nacre-cluster"
 #define CLOUD_TAG_NODE "nacre-node"
 #define CLOUD_TAG_VM "nacre-vm"
+#define CLOUD_TAG_POD "nacre-instance"
 #define CLOUD_TOKEN_MAX 63
 
 enum cloud_wanted { CLOUD_WANT_RUN, CLOUD_WANT_STOP, CLOUD_WANT_REMOVE, CLOUD_WANTED_COUNT };
@@ -43,6 +44,7 @@ struct cloud_vm {
 	struct list link; /* clouds.list */
 	struct clouds *all;
 	char id[ID_SIZE];
+	char owner[ID_SIZE]; /* the instance that it is, by its tag; "": none */
 	char name[NAME_LABEL_MAX + 1];
 	struct buf words; /* of the create call, from verb on; as cloudmsg_read() takes them */
 	struct cloudmsg request;
@@ -89,6 +91,8 @@ struct clouds {
 	struct map by_token;
 	size_t n;
 	struct list calls; /* under way (calls.c) */
+	cloud_watch_fn watch_fn;
+	void *watch_userdata;
 	size_t n_calls;
 
 	struct loop_timer look;

@@ -34,6 +34,7 @@ struct cloud_settings {
 	char cluster[64];
 	char subnet[CLOUD_WORD_MAX + 1], key_name[CLOUD_WORD_MAX + 1];
 	char instance_profile[CLOUD_WORD_MAX + 1];
+	char agent[CLOUD_WORD_MAX + 1]; /* the image of instances of kind ec2; "": there are none */
 	char groups[CLOUD_GROUPS_MAX][64];
 	size_t n_groups;
 	struct cloud_type types[CLOUD_TYPES_MAX];

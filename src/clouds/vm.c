@@ -71,6 +71,8 @@ static void cloud_vm_tell_state(const struct cloud_vm *vm, const char *state)
 
 	if (c->on_state)
 		c->on_state(c->userdata, vm, state);
+	if (vm->owner[0] && vm->all->watch_fn)
+		vm->all->watch_fn(vm->all->watch_userdata, vm, str_eq(state, "removed"));
 }
 
 /* ---- who waits ---- */
@@ -154,6 +156,7 @@ void cloud_vm_view(const struct cloud_vm *vm, struct cloud_view *ret)
 				    .address = vm->address,
 				    .zone = vm->zone,
 				    .reason = vm->reason,
+				    .owner = vm->owner,
 				    .state = vm->state,
 				    .created_at = vm->created_at,
 				    .ended_at = vm->ended_at };
@@ -412,6 +415,15 @@ static void cloud_vm_note(struct cloud_vm *vm, char *to, size_t size, const char
 	cloud_vm_save(vm);
 }
 
+static void cloud_vm_note_address(struct cloud_vm *vm, const char *address)
+{
+	bool other = *address && !str_eq(vm->address, address);
+
+	cloud_vm_note(vm, vm->address, sizeof(vm->address), address);
+	if (other && vm->owner[0] && vm->all->watch_fn)
+		vm->all->watch_fn(vm->all->watch_userdata, vm, false);
+}
+
 static void cloud_vm_learn(struct cloud_vm *vm, const struct cloudmsg *m)
 {
 	static const struct {
@@ -424,7 +436,7 @@ static void cloud_vm_learn(struct cloud_vm *vm, const struct cloudmsg *m)
 	};
 	const char *state = cloudmsg_get(m, "state"), *reason = cloudmsg_get(m, "reason");
 
-	cloud_vm_note(vm, vm->address, sizeof(vm->address), cloudmsg_get(m, "address"));
+	cloud_vm_note_address(vm, cloudmsg_get(m, "address"));
 	cloud_vm_note(vm, vm->zone, sizeof(vm->zone), cloudmsg_get(m, "zone"));
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		if (!str_eq(words[i].word, state))
@@ -655,6 +667,16 @@ static void cloud_vm_on_step(struct loop_defer *d)
 	steps[vm->state](vm);
 }
 
+static void cloud_vm_find_owner(struct cloud_vm *vm)
+{
+	const char *at = NULL, *tag;
+
+	while ((tag = cloudmsg_next(&vm->request, "tag", &at)) != NULL)
+		if (str_has_prefix(tag, CLOUD_TAG_POD "="))
+			(void)str_copy(vm->owner, sizeof(vm->owner),
+				       tag + strlen(CLOUD_TAG_POD "="));
+}
+
 struct cloud_vm *cloud_vm_new(struct clouds *all, struct buf *words)
 {
 	struct cloud_vm *vm = calloc(1, sizeof(*vm));
@@ -673,8 +695,10 @@ struct cloud_vm *cloud_vm_new(struct clouds *all, struct buf *words)
 	loop_timer_init(&vm->again, all->config.loop, cloud_vm_on_again);
 	loop_defer_init(&vm->step, all->config.loop, cloud_vm_on_step);
 	if (cloudmsg_read(&vm->request, buf_data(&vm->words), vm->words.len) == 0 &&
-	    str_copy(vm->token, sizeof(vm->token), cloudmsg_get(&vm->request, "token")) == 0)
+	    str_copy(vm->token, sizeof(vm->token), cloudmsg_get(&vm->request, "token")) == 0) {
+		cloud_vm_find_owner(vm);
 		return vm;
+	}
 	return cloud_vm_free(vm);
 }
 

@@ -195,6 +195,22 @@ struct cloud_vm *clouds_find(const struct clouds *all, const char *target)
 	return NULL;
 }
 
+struct cloud_vm *clouds_find_owned(const struct clouds *all, const char *owner)
+{
+	struct cloud_vm *vm;
+
+	for (vm = clouds_next(all, NULL); vm; vm = clouds_next(all, vm))
+		if (str_eq(vm->owner, owner))
+			return vm;
+	return NULL;
+}
+
+void clouds_watch(struct clouds *all, cloud_watch_fn fn, void *userdata)
+{
+	all->watch_fn = fn;
+	all->watch_userdata = userdata;
+}
+
 static int clouds_read(void *data, const struct root_cloud_vm *record)
 {
 	struct clouds *all = data;

@@ -259,6 +259,7 @@ static int set_vm_pods(struct config *c, const char *value)
 	static const char *const words[] = {
 		[INSTANCE_CELL] = "cell",
 		[INSTANCE_VM] = "vm",
+		[INSTANCE_EC2] = "ec2",
 		[INSTANCE_KIND_COUNT] = "auto",
 	};
 
@@ -353,6 +354,11 @@ static int set_ec2_key_name(struct config *c, const char *value)
 static int set_ec2_instance_profile(struct config *c, const char *value)
 {
 	return set_cloud_word(c->cloud.instance_profile, sizeof(c->cloud.instance_profile), value);
+}
+
+static int set_ec2_agent(struct config *c, const char *value)
+{
+	return set_cloud_word(c->cloud.agent, sizeof(c->cloud.agent), value);
 }
 
 static int set_ec2_security_groups(struct config *c, const char *value)
@@ -536,6 +542,7 @@ static const struct {
 	  "the id of a security group, as in sg-0a1b; at most 8 of them", true },
 	{ "cloud.ec2.key_name", set_ec2_key_name, "the name of a key" },
 	{ "cloud.ec2.instance_profile", set_ec2_instance_profile, "the name of a profile" },
+	{ "cloud.ec2.agent_image", set_ec2_agent, "the id of an image, as in ami-0a1b" },
 	{ "cloud.ec2.types", set_ec2_types,
 	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in t3.micro=2:1GiB:0.0104; at most 32",
 	  true },
@@ -547,7 +554,7 @@ static const struct {
 	{ "vm.guest", set_vm_guest, "the name of a guest set, or default" },
 	{ "vm.templates", set_vm_templates, "yes or no" },
 	{ "vm.pool", set_vm_pool, "0 to 64" },
-	{ "vm.pods", set_vm_pods, "auto, cell or vm" },
+	{ "vm.pods", set_vm_pods, "auto, cell, vm or ec2" },
 	{ "vm.heartbeat", set_vm_heartbeat, "a duration of 3s or more, or no" },
 	{ "vm.nested", set_vm_nested, "yes or no" },
 	{ "vm.hardware", set_vm_hardware, "auto or no" },
@@ -754,7 +761,7 @@ static int config_parse(struct config *c, const char *path, const struct buf *te
 static bool config_has_cloud(const struct cloud_settings *s)
 {
 	return *s->endpoint || *s->profile || *s->subnet || *s->key_name || *s->instance_profile ||
-	       s->n_groups > 0 || s->n_types > 0;
+	       *s->agent || s->n_groups > 0 || s->n_types > 0;
 }
 
 int config_load(struct config *c, const char *path, bool missing_ok, struct error *err)

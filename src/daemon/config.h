@@ -64,6 +64,7 @@
  *       security_groups: [ sg-… ]
  *       key_name: NAME         # of the key for SSH that the cloud puts into machines
  *       instance_profile: NAME # what machines may do in the cloud
+ *       agent_image: ami-…     # of machines of kind ec2; default: there are none
  *       types: [ "t3.micro=2:1GiB:0.0104" ]  # NAME=CPUS:MEMORY:PRICE, to choose from
  *   storage:
  *     container_limit: none    # bytes that a container's writable layer may take
@@ -76,7 +77,7 @@
  *     guest: default  # the guest set that it boots (nacre guest)
  *     templates: yes  # microVMs go on from one that has booted, and share pages with it
  *     pool: 0         # so many are loaded from that ahead of need
- *     pods: auto      # of what kind a pod's instance is where nobody says: auto, cell, vm
+ *     pods: auto      # of what kind a pod's instance is where nobody says: auto, cell, vm, ec2
  *     heartbeat: 60s  # a guest that does not answer for so long is ended; no: none is
  *     nested: no      # guests may use hardware virtualization themselves
  *     hardware: auto  # no: without hardware virtualization, which is not even tried

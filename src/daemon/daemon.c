@@ -46,6 +46,7 @@
 #include "pod/workload/events.h"
 #include "pod/workload/follow.h"
 #include "pod/workload/workload.h"
+#include "provider/ec2.h"
 #include "rpc/server/server.h"
 #include "runtime/node/check_call.h"
 #include "runtime/services.h"
@@ -180,7 +181,11 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 
 	if (r < 0)
 		return r;
+	r = microvms_open_ec2(&d->microvms, d->loop, d->pool, d->clouds, &d->config, err);
+	if (r < 0)
+		return r;
 	config.providers[INSTANCE_VM] = microvms_provider(&d->microvms);
+	config.providers[INSTANCE_EC2] = ec2s_provider(d->microvms.ec2s);
 	r = instances_new(&d->instances, &config, err);
 	if (r < 0)
 		return r;
@@ -365,6 +370,7 @@ static void daemon_become_ready(struct daemon *d)
 	daemon_confine(d);
 	workloads_resume(d->workloads);
 	cloud_begin(d->clouds);
+	ec2s_begin(d->microvms.ec2s);
 	instances_sweep(d->instances);
 	image_rootfs_sweep(d->images);
 	FAILPOINT_BEFORE("boot.serve");
@@ -554,12 +560,11 @@ static int daemon_open(struct daemon *d, struct error *err)
 				err);
 	if (r < 0)
 		return r;
-	r = daemon_open_instances(d, err);
+	r = cloud_open(&d->clouds, d->loop, &d->config, &d->place, d->root_store, &d->events, err);
+	if (r == 0)
+		r = daemon_open_instances(d, err);
 	if (r == 0)
 		r = remote_open(&d->remote, d->loop, d->root_store, d->microvms.issuer, err);
-	if (r == 0)
-		r = cloud_open(&d->clouds, d->loop, &d->config, &d->place, d->root_store,
-			       &d->events, err);
 	if (r == 0)
 		r = aurae_vms_load(&d->aurae.vms, d->root_store, err);
 	if (r < 0)

@@ -14,6 +14,7 @@
 #include "daemon/place.h"
 #include "foreign/foreign.h"
 #include "gates/issuer.h"
+#include "provider/ec2.h"
 #include "provider/vm.h"
 #include "vm/disk/disks.h"
 #include "vm/probe/trial.h"
@@ -180,8 +181,27 @@ int microvms_open_foreign(struct microvms *m, struct loop *l, struct pool *pool,
 	return foreigns_new(&m->foreigns, &c, err);
 }
 
+int microvms_open_ec2(struct microvms *m, struct loop *l, struct pool *pool, struct clouds *clouds,
+		      const struct config *config, struct error *err)
+{
+	char gate[PATH_MAX];
+	const struct ec2s_config c = {
+		.loop = l,
+		.pool = pool,
+		.clouds = clouds,
+		.issuer = m->issuer,
+		.gate_program = gate,
+		.image = config->cloud.agent,
+		.certificate_life = MICROVMS_LIFE,
+	};
+
+	place_find_helper(config->libexec, "nacre-gate", gate, sizeof(gate));
+	return ec2s_new(&m->ec2s, &c, err);
+}
+
 void microvms_close(struct microvms *m)
 {
+	m->ec2s = ec2s_free(m->ec2s);
 	m->foreigns = foreigns_free(m->foreigns);
 	m->vms = vms_free(m->vms);
 	m->issuer = issuer_free(m->issuer);

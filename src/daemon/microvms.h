@@ -19,6 +19,8 @@ struct pool;
 struct provider;
 struct trial;
 struct vms;
+struct clouds;
+struct ec2s;
 
 struct microvms {
 	int identity_fd; /* 0 and below: not open */
@@ -26,6 +28,7 @@ struct microvms {
 	struct vms *vms;
 	struct trial *trial;
 	struct foreigns *foreigns;
+	struct ec2s *ec2s;
 };
 
 /* Starts nothing. A node without the programs for it has the provider too, which says what is
@@ -39,6 +42,10 @@ void microvms_begin(struct microvms *m, struct instances *all);
 int microvms_open_foreign(struct microvms *m, struct loop *l, struct pool *pool,
 			  const struct place *place, const struct config *config,
 			  struct error *err);
+/* Machines of kind ec2, behind microvms_open(). The same; the clouds end before microvms_close().
+ */
+int microvms_open_ec2(struct microvms *m, struct loop *l, struct pool *pool, struct clouds *clouds,
+		      const struct config *config, struct error *err);
 /* Behind pool_free() and instances_free(). Also where it was never opened. */
 void microvms_close(struct microvms *m);
 struct provider *microvms_provider(struct microvms *m);

@@ -41,6 +41,9 @@ struct guest {
 	struct loop_fd listener;
 	char parent_id[SPIFFE_SIZE];
 	uint8_t parent_address[4];
+	bool far;                    /* in a cloud: the parent comes from wherever it is */
+	struct loop_timer unclaimed; /* until a parent has to have come there, or to come again */
+	nsec_t lease;
 	struct buf bundle;
 	struct papers papers;
 	struct tls_config *token; /* for the next enrolment */
@@ -124,6 +127,8 @@ static int guest_take_life(struct guest *g, const struct gatemsg *m, struct erro
 	}
 	g->token = tls_config_free(g->token);
 	g->token = token;
+	if (g->far)
+		loop_timer_set(&g->unclaimed, g->lease);
 	return 0;
 }
 
@@ -216,7 +221,8 @@ static void guest_accept(struct loop_fd *source, unsigned events)
 	/* Workloads of the guest could take all places with handshakes that they do not go on
 	 * with. They do not get here (net/port/peer_port.h); this is what is left where they do. */
 	if (from.sin_family != AF_INET ||
-	    memcmp(&from.sin_addr, g->parent_address, sizeof(g->parent_address)) != 0 ||
+	    (!g->far &&
+	     memcmp(&from.sin_addr, g->parent_address, sizeof(g->parent_address)) != 0) ||
 	    conn_new(g, fd) < 0)
 		(void)fd_close(fd);
 }
@@ -230,6 +236,7 @@ static int guest_take_boot(struct guest *g, const struct bootmsg_boot *boot, str
 	if (!spiffe_is_id(boot->own_id) || !spiffe_is_id(boot->parent_id))
 		return error_refuse(err, ERROR_INVALID, "BOOT has no SPIFFE ids");
 	memcpy(g->parent_address, boot->gateway, sizeof(g->parent_address));
+	g->far = bootmsg_is_far(boot);
 	(void)str_copy(g->parent_id, sizeof(g->parent_id), boot->parent_id);
 	for (size_t i = 0; r == 0 && i < boot->bundle.n; i++)
 		r = buf_add(&g->bundle, boot->bundle.item[i].data, boot->bundle.item[i].len);
@@ -264,9 +271,30 @@ static int guest_read_boot(struct guest *g, struct error *err)
 	return guest_take_boot(g, &m.boot, err);
 }
 
-int guest_run(nsec_t patience, struct error *err)
+/* A token of which nobody has made use in time enrols nobody, and a node that does not sign any
+ * more does not come back: a machine that nobody has is one too much. */
+static void guest_on_unclaimed(struct loop_timer *t)
 {
-	struct guest g = { .patience = patience, .bundle = BUF_INIT, .papers = PAPERS_INIT };
+	loop_quit(container_of(t, struct guest, unclaimed)->loop, -ETIMEDOUT);
+}
+
+static int guest_serve(struct guest *g, struct error *err)
+{
+	int r;
+
+	loop_fd_init(&g->listener, g->loop, GUESTGATE_FD_LISTEN, LOOP_READ, guest_accept);
+	loop_timer_init(&g->unclaimed, g->loop, guest_on_unclaimed);
+	if (g->far)
+		loop_timer_set(&g->unclaimed, MIN(g->lease, (nsec_t)BOOTMSG_FAR_LIFE_NS));
+	r = loop_run(g->loop);
+	return r < 0 ? error_set(err, r, "hear from the node") : r;
+}
+
+int guest_run(nsec_t patience, nsec_t lease, struct error *err)
+{
+	struct guest g = {
+		.patience = patience, .lease = lease, .bundle = BUF_INIT, .papers = PAPERS_INIT
+	};
 	int r;
 
 	list_init(&g.conns);
@@ -285,6 +313,5 @@ int guest_run(nsec_t patience, struct error *err)
 	r = drop_privilege(DROP_GUEST, 0, 0, err);
 	if (r < 0)
 		return r;
-	loop_fd_init(&g.listener, g.loop, GUESTGATE_FD_LISTEN, LOOP_READ, guest_accept);
-	return loop_run(g.loop);
+	return guest_serve(&g, err);
 }

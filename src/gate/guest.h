@@ -15,7 +15,8 @@
 /* Connections at a time, in whatever state. */
 #define GUEST_CONNS_MAX 128
 
-/* Runs until it fails. patience: for a handshake. */
-int guest_run(nsec_t patience, struct error *err);
+/* Runs until it fails. patience: for a handshake. lease: one in a cloud fails when its node has not
+ * signed for it for so long. */
+int guest_run(nsec_t patience, nsec_t lease, struct error *err);
 
 #endif

@@ -35,8 +35,14 @@
 #define NODE_CONNECT_SHARE 40
 #define NODE_RETRY_SOON (20 * NSEC_PER_MSEC)
 #define NODE_RETRY_LATER (NSEC_PER_SEC)
+/* The same over networks of others: it may be lost on the way, and whoever is asked is not asked
+ * without a pause. */
+#define NODE_CONNECT_SHARE_FAR 4
+#define NODE_RETRY_FAR (250 * NSEC_PER_MSEC)
 /* From the guest's first frame to its certificate: the time of so many handshakes. */
 #define NODE_ENROL_SHAKES 12
+/* The same of a machine in a cloud, which begins to boot when its address is known. */
+#define NODE_ENROL_FAR ((nsec_t)BOOTMSG_FAR_LIFE_NS)
 
 /* A question to the daemon. */
 struct node_need {
@@ -53,6 +59,7 @@ struct node {
 	struct loop_fd listener;
 	struct loop_timer tick, connect_patience;
 	nsec_t patience; /* for a handshake */
+	bool far;        /* in a cloud: no boot port, no console, and a network of others */
 
 	enum gate_state state;
 	char text[ERROR_TEXT_MAX];
@@ -116,6 +123,17 @@ static void node_notice(struct node *n, const char *what, const struct error *er
 	(void)str_printf(n->notice, sizeof(n->notice), "%s: %.400s", what, error_text(err));
 	n->notice_told = false;
 	control_kick(&n->control);
+}
+
+/* Whether the guest may be asked to enrol: one in a cloud is when its address is known. */
+static bool node_is_spoken_to(const struct node *n)
+{
+	return n->far || n->boot.n_frames > 0;
+}
+
+static nsec_t node_retry_soon(const struct node *n)
+{
+	return n->far ? NODE_RETRY_FAR : NODE_RETRY_SOON;
 }
 
 static bool node_guest_is_valid(const struct node *n)
@@ -281,7 +299,7 @@ static void node_begin_enrol(struct node *n)
 	struct tls *tls;
 	int fd, r = 0;
 
-	n->enrol_again_at = clock_mono() + NODE_RETRY_SOON;
+	n->enrol_again_at = clock_mono() + node_retry_soon(n);
 	if (renews && !papers_are_valid(&n->papers))
 		return;
 	if (!renews)
@@ -293,14 +311,15 @@ static void node_begin_enrol(struct node *n)
 	if (r < 0)
 		return;
 	enrol_start(&n->enrol, fd, tls);
-	loop_timer_set(&n->connect_patience, n->patience / NODE_CONNECT_SHARE);
+	loop_timer_set(&n->connect_patience,
+		       n->patience / (n->far ? NODE_CONNECT_SHARE_FAR : NODE_CONNECT_SHARE));
 }
 
 static void node_renew_guest(struct node *n)
 {
 	nsec_t now = clock_mono();
 
-	if (n->enrol.active || now < n->enrol_again_at || n->boot.n_frames == 0)
+	if (n->enrol.active || now < n->enrol_again_at || !node_is_spoken_to(n))
 		return;
 	if (node_guest_is_valid(n) && now < n->guest_renew_at)
 		return;
@@ -319,7 +338,7 @@ static nsec_t node_next_time(const struct node *n)
 		at = MIN(at, MAX(n->papers.renew_at, now));
 	if (n->guest_not_after && !n->enrol.active)
 		at = MIN(at, MAX(n->guest_renew_at, n->enrol_again_at));
-	if (!n->guest_not_after && !n->enrol.active && n->boot.n_frames > 0)
+	if (!n->guest_not_after && !n->enrol.active && node_is_spoken_to(n))
 		at = MIN(at, n->enrol_again_at);
 	/* Not in the same moment again, where an answer is waited for. */
 	return MAX(at, now + 10 * NSEC_PER_MSEC) - now;
@@ -335,7 +354,7 @@ static void node_advance(struct node *n)
 	node_renew_guest(n);
 	if (papers_are_valid(&n->papers) && node_guest_is_valid(n))
 		node_enter(n, GATE_UP, "");
-	else if (!node_guest_is_valid(n) && n->boot.n_frames > 0)
+	else if (!node_guest_is_valid(n) && node_is_spoken_to(n))
 		node_enter(n, GATE_ENROLLING, "");
 	else
 		node_enter(n, GATE_WAITING, "");
@@ -400,7 +419,8 @@ static void on_enrol_end(struct enrol *e, bool shaken, const struct error *err)
 	} else if (first && shaken) {
 		node_fail(n, "the guest could not be enrolled", err);
 		return;
-	} else if (first && now - n->enrol_since > NODE_ENROL_SHAKES * n->patience) {
+	} else if (first && now - n->enrol_since >
+				    (n->far ? NODE_ENROL_FAR : NODE_ENROL_SHAKES * n->patience)) {
 		node_fail(n, "the guest was not reached for its enrolment", err);
 		return;
 	} else if (shaken) {
@@ -408,7 +428,7 @@ static void on_enrol_end(struct enrol *e, bool shaken, const struct error *err)
 			node_swap_tokens(n);
 		node_notice(n, "a new certificate did not come to the guest", err);
 	}
-	n->enrol_again_at = now + (err && shaken ? NODE_RETRY_LATER : NODE_RETRY_SOON);
+	n->enrol_again_at = now + (err && shaken ? NODE_RETRY_LATER : node_retry_soon(n));
 	node_advance(n);
 }
 
@@ -518,7 +538,8 @@ static void node_take_denied(struct node *n, const struct gatemsg *m)
 static void node_take_frame(struct node *n, const struct gatemsg *m)
 {
 	struct error err = ERROR_INIT;
-	int r = boot_port_send(&n->boot, m->frame.bytes.data, m->frame.bytes.len);
+	int r = n->far ? -ENOTCONN
+		       : boot_port_send(&n->boot, m->frame.bytes.data, m->frame.bytes.len);
 
 	if (r == 0)
 		return;
@@ -659,7 +680,7 @@ static void node_accept(struct loop_fd *source, unsigned events)
 		node_begin_stream(n, fd);
 }
 
-static int node_begin(struct node *n, nsec_t patience, struct error *err)
+static int node_begin(struct node *n, nsec_t patience, bool far, struct error *err)
 {
 	static const struct control_ops control_ops = { .on_connect = on_control_connect,
 							.on_message = on_control_message,
@@ -669,11 +690,15 @@ static int node_begin(struct node *n, nsec_t patience, struct error *err)
 	int r = 0;
 
 	*n = (struct node){
-		.patience = patience, .bundle = BUF_INIT, .papers = PAPERS_INIT, .notice_told = true
+		.patience = patience,
+		.far = far,
+		.bundle = BUF_INIT,
+		.papers = PAPERS_INIT,
+		.notice_told = true,
 	};
 	list_init(&n->openings);
 	list_init(&n->streams);
-	for (int fd = NODE_FD_RPC; r == 0 && fd < NODE_FD_END; fd++)
+	for (int fd = NODE_FD_RPC; r == 0 && fd < (far ? NODE_FD_BOOT : NODE_FD_END); fd++)
 		r = fd_set_nonblock(fd, true);
 	if (r == 0)
 		r = loop_new(&n->loop);
@@ -683,16 +708,18 @@ static int node_begin(struct node *n, nsec_t patience, struct error *err)
 	loop_timer_init(&n->connect_patience, n->loop, node_connect_over);
 	loop_fd_init(&n->listener, n->loop, NODE_FD_RPC, 0, node_accept);
 	enrol_init(&n->enrol, n->loop, patience, &enrol_ops);
-	boot_port_init(&n->boot, n->loop, NODE_FD_BOOT, on_boot_port);
-	console_init(&n->console, n->loop, NODE_FD_CONSOLE, on_console_end);
+	if (!far) {
+		boot_port_init(&n->boot, n->loop, NODE_FD_BOOT, on_boot_port);
+		console_init(&n->console, n->loop, NODE_FD_CONSOLE, on_console_end);
+	}
 	r = control_init(&n->control, n->loop, NODE_FD_CONTROL, &control_ops);
 	return r < 0 ? error_set(err, r, "listen to the daemon") : 0;
 }
 
-int node_run(uid_t uid, gid_t gid, nsec_t patience, struct error *err)
+int node_run(uid_t uid, gid_t gid, nsec_t patience, bool far, struct error *err)
 {
 	static struct node n;
-	int r = node_begin(&n, patience, err);
+	int r = node_begin(&n, patience, far, err);
 
 	if (r == 0)
 		r = drop_privilege(DROP_NODE, uid, gid, err);

@@ -20,6 +20,7 @@
 #include "base/process/title.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
+#include "init/guest_cloud.h"
 #include "init/guest_modules.h"
 #include "init/guest_port.h"
 #include "init/guest_power.h"
@@ -63,6 +64,8 @@ struct guest {
 	struct isolate_child keeper, gate;
 	bool ending;  /* asked to */
 	bool has_way; /* out, by its second network device */
+	bool far;     /* in a cloud (guest_cloud.h): it has no boot port */
+	int device;   /* of the network there */
 	struct loop_signal signals;
 	struct loop_fd port_source, button_source;
 	struct loop_timer port_again, end_timer;
@@ -208,7 +211,8 @@ static int guest_arm(struct guest *g, struct error *err)
 		return error_set(err, r, "listen for signals");
 	loop_timer_init(&g->end_timer, g->loop, guest_on_end_timer);
 	loop_timer_init(&g->port_again, g->loop, guest_on_port_again);
-	loop_fd_init(&g->port_source, g->loop, g->port.fd, LOOP_READ, guest_on_port);
+	if (!g->far)
+		loop_fd_init(&g->port_source, g->loop, g->port.fd, LOOP_READ, guest_on_port);
 	button_fd = guest_power_button_open();
 	if (button_fd >= 0)
 		loop_fd_init(&g->button_source, g->loop, button_fd, LOOP_READ, guest_on_button);
@@ -249,7 +253,9 @@ static int guest_prepare(struct guest *g, struct error *err)
 	r = guest_modules_load(&g->modules, err);
 	if (r < 0)
 		return r;
-	r = guest_port_open(&g->port, err);
+	r = guest_cloud_is_asked(&g->far, err);
+	if (r == 0 && !g->far)
+		r = guest_port_open(&g->port, err);
 	if (r < 0)
 		return r;
 	r = guest_programs_open(&g->programs, err);
@@ -283,7 +289,7 @@ static int guest_start(struct guest *g, const struct bootmsg_boot *boot,
 	r = guest_self_assume(boot, err);
 	if (r < 0)
 		return r;
-	b.device = guest_net_up(boot, !g->has_way, err);
+	b.device = g->far ? g->device : guest_net_up(boot, !g->has_way, err);
 	if (b.device < 0)
 		return b.device;
 	r = guest_start_keeper(&g->programs, &g->groups, boot->title, g->dir_fd, &g->keeper, err);
@@ -310,12 +316,57 @@ static int guest_hear_nic(struct guest *g, struct bootmsg *m, int n, struct erro
 	return guest_port_wait(&g->port, m, err);
 }
 
+/* The frame at the front of what came; it has a secret in it, and is gone afterwards. */
+static int guest_take_boot(struct guest *g, const struct bootmsg_boot *boot, int n,
+			   struct error *err)
+{
+	const struct bootmsg_blob frame = { .data = buf_data(&g->port.in), .len = (size_t)n };
+	int r = guest_start(g, boot, &frame, err);
+
+	explicit_bzero(g->port.in.base + g->port.in.head, (size_t)n);
+	buf_consume(&g->port.in, (size_t)n);
+	return r;
+}
+
+/* User-data stay what they are for as long as the machine is there, whoever starts it again: they
+ * are taken while they are new, and never again. */
+static int guest_check_age(const struct bootmsg_boot *boot, struct error *err)
+{
+	nsec_t now = clock_real(), told = boot->wall_clock_ns;
+
+	if (now < told || now - told <= (nsec_t)BOOTMSG_FAR_LIFE_NS)
+		return 0;
+	return error_refuse(err, ERROR_DENIED,
+			    "the token in the user-data of this machine has ended: they are more "
+			    "than %d minutes old",
+			    (int)(BOOTMSG_FAR_LIFE_NS / (60 * (uint64_t)NSEC_PER_SEC)));
+}
+
+static int guest_hear_far(struct guest *g, struct error *err)
+{
+	struct bootmsg m;
+	int n;
+
+	g->device = guest_cloud_hear(&g->port.in, err);
+	if (g->device < 0)
+		return g->device;
+	n = bootmsg_next(&m, buf_data(&g->port.in), g->port.in.len, err);
+	if (n < 0)
+		return n;
+	if (n == 0 || m.type != BOOTMSG_BOOT || !bootmsg_is_far(&m.boot))
+		return error_refuse(err, ERROR_INVALID,
+				    "the user-data of this machine are not for one in a cloud");
+	n = guest_check_age(&m.boot, err) < 0 ? -EACCES : n;
+	return n < 0 ? n : guest_take_boot(g, &m.boot, n, err);
+}
+
 static int guest_hear(struct guest *g, struct error *err)
 {
-	struct bootmsg_blob frame;
 	struct bootmsg m;
-	int n, r;
+	int n;
 
+	if (g->far)
+		return guest_hear_far(g, err);
 	/* A template is made of a machine that nobody speaks to. */
 	if (!guest_port_is_spoken_to(&g->port, GUEST_SPOKEN_TO_WITHIN))
 		guest_prepare_more(g);
@@ -329,12 +380,7 @@ static int guest_hear(struct guest *g, struct error *err)
 	if (m.type != BOOTMSG_BOOT)
 		return error_refuse(err, ERROR_INVALID,
 				    "the node does not begin with BOOT on the boot port");
-	frame = (struct bootmsg_blob){ .data = buf_data(&g->port.in), .len = (size_t)n };
-	r = guest_start(g, &m.boot, &frame, err);
-	/* It has a secret in it. */
-	explicit_bzero(g->port.in.base + g->port.in.head, (size_t)n);
-	buf_consume(&g->port.in, (size_t)n);
-	return r;
+	return guest_take_boot(g, &m.boot, n, err);
 }
 
 static int guest_say_ready(struct guest *g, struct error *err)
@@ -345,6 +391,8 @@ static int guest_say_ready(struct guest *g, struct error *err)
 		.ready = { .version = NACRE_VERSION, .kernel = name.release },
 	};
 
+	if (g->far)
+		return 0;
 	if (uname(&name) < 0)
 		return error_set(err, -errno, "ask for the kernel's release");
 	return guest_port_say(&g->port, &ready, err);

@@ -83,12 +83,12 @@ static int self_name(const char *hostname, struct error *err)
 /* The node's word is as old as what the machine has done since: one that has booted has a clock
  * from its hardware, which is right, and ahead of that. One that goes on from a template is behind.
  */
-static int self_set_clock(nsec_t told, struct error *err)
+static int self_set_clock(nsec_t told, nsec_t ahead, struct error *err)
 {
 	nsec_t now = clock_real();
 	int r;
 
-	if (now >= told && now - told < SELF_CLOCK_AHEAD)
+	if (now >= told && now - told < ahead)
 		return 0;
 	r = clock_set_real(told);
 	return r < 0 ? error_set(err, r, "set the clock") : 0;
@@ -101,7 +101,10 @@ int guest_self_assume(const struct bootmsg_boot *boot, struct error *err)
 	r = self_stir(&boot->entropy, err);
 	if (r < 0)
 		return r;
-	r = self_set_clock(boot->wall_clock_ns, err);
+	/* What a cloud makes of an order takes its time: this one is not older than that. */
+	r = self_set_clock(boot->wall_clock_ns,
+			   bootmsg_is_far(boot) ? (nsec_t)BOOTMSG_FAR_LIFE_NS : SELF_CLOCK_AHEAD,
+			   err);
 	if (r < 0)
 		return r;
 	r = self_name(boot->hostname, err);

@@ -78,7 +78,9 @@ int guest_start_gate(const struct guest_programs *programs, const struct guest_g
 		     struct error *err)
 {
 	const char *patience = getenv(GUESTGATE_PATIENCE_WORD);
-	const char *const argv[] = { "nacre-gate", "guest", patience ?: GUESTGATE_PATIENCE, NULL };
+	const char *lease = getenv(GUESTGATE_LEASE_WORD);
+	const char *const argv[] = { "nacre-gate", "guest", patience ?: GUESTGATE_PATIENCE,
+				     lease ?: GUESTGATE_LEASE, NULL };
 	static const char *const env[] = { NULL };
 	_cleanup_fd_ int listen_fd = -1, boot_fd = -1;
 	struct isolate_plan plan;

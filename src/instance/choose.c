@@ -15,6 +15,12 @@ static int choose_wish(const struct instances *all, const struct instance *paren
 	if (!p)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "this build has no provider \"%s\", only \"cell\"", word);
+	if (parent && wish == INSTANCE_EC2)
+		return error_refuse(
+			err, ERROR_PRECONDITION,
+			"an instance of kind \"ec2\" is made by the node itself, and not in "
+			"%s",
+			parent->path);
 	r = p->ops->plan(p, err);
 	if (r == 0 && parent && wish != INSTANCE_CELL)
 		r = nested_check(all, parent, err);

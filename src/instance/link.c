@@ -44,10 +44,17 @@ static void instance_peer_synced(void *userdata)
 	upgrade_consider(i);
 }
 
+static void instance_left(struct instance *i)
+{
+	if (i->state == INSTANCE_STOPPING && instance_is_own(i) && i->provider->ops->left)
+		i->provider->ops->left(i);
+}
+
 /* The keeper, or that above it, should say why in a moment; the timer sees to it. */
 static void instance_lost(struct instance *i, const char *why, const struct error *err)
 {
 	i->lost = true;
+	instance_left(i);
 	if (i->state == INSTANCE_STOPPING || i->broken || i->told_end)
 		return;
 	(void)error_refuse(&i->last_error, ERROR_UNAVAILABLE, "%s: %s", why, error_text(err));
@@ -82,6 +89,7 @@ static void instance_peer_gap(void *userdata, const struct error *err)
 	struct instance *i = userdata;
 
 	i->lost = true;
+	instance_left(i);
 	if (i->state == INSTANCE_READY)
 		log_info("the connection to a keeper is lost and is made again",
 			 LOG_STR("instance", i->path), LOG_ERR(err));

@@ -22,6 +22,7 @@ const char *instance_state_word(enum instance_state state)
 static const char *const instance_kinds[] = {
 	[INSTANCE_CELL] = "cell",
 	[INSTANCE_VM] = "vm",
+	[INSTANCE_EC2] = "ec2",
 };
 
 static_assert(ARRAY_SIZE(instance_kinds) == INSTANCE_KIND_COUNT, "one word for each kind");
@@ -38,6 +39,11 @@ enum instance_kind instance_kind_of(const char *word)
 	while (k < INSTANCE_KIND_COUNT && !str_eq(instance_kinds[k], word))
 		k++;
 	return k;
+}
+
+bool instance_kind_is_remote(enum instance_kind kind)
+{
+	return kind == INSTANCE_VM || kind == INSTANCE_EC2;
 }
 
 bool instance_is_remote(const struct instance *i)

@@ -91,6 +91,17 @@ struct peer_group {
 
 #define PEER_LOOK_TIMEOUT (5 * NSEC_PER_SEC)
 #define PEER_FILES_TIMEOUT (30 * NSEC_PER_SEC)
+/* Of one piece, over a network that may be slow. */
+#define PEER_DISK_TIMEOUT (60 * NSEC_PER_SEC)
+#define PEER_PIECE_MAX ((size_t)1 << 20)
+
+/* Of a disk; all of it is read before put_disk() returns. */
+struct peer_piece {
+	const char *serial;
+	uint64_t offset, size; /* size: of the whole */
+	const uint8_t *data;
+	size_t len;
+};
 #define PEER_GROUPS_MAX ((size_t)2048)
 #define PEER_PROCESSES_MAX ((size_t)10000)
 
@@ -164,6 +175,11 @@ struct peer_ops {
 	bool (*takes_files)(struct peer *p);
 	void (*put_files)(struct peer *p, const char *volume, const struct tree_list *files,
 			  peer_done_fn done, void *userdata);
+	/* A piece of a disk for the machine that it is in (1 MiB at most), in their order from the
+	 * first on: with its last byte it is there by this serial. ERROR_EXHAUSTED without room,
+	 * ERROR_PRECONDITION where it cannot take any, ERROR_EXISTS where it has that one. */
+	void (*put_disk)(struct peer *p, const struct peer_piece *piece, peer_done_fn done,
+			 void *userdata);
 	/* Reads a kept log from a place on; what is before it is let go of. No op is called before
 	 * this has returned. 0 or -ENOMEM. */
 	int (*log_open)(struct peer *p, const char *id, uint64_t from,

@@ -96,6 +96,9 @@ struct provider_ops {
 	/* Its keeper has just been asked to end it: what else is to be tried before stop_grace is
 	 * over. NULL: nothing. */
 	void (*stopping)(struct instance *i);
+	/* Its keeper, which was asked to end it, has closed the connection. NULL: the end of its
+	 * process tells. */
+	void (*left)(struct instance *i);
 	/* Likewise, of one that was made with `volumes`, else ERROR_PRECONDITION: a detached mount,
 	 * taken over also where this fails, becomes a volume that its keeper finds by the name, and
 	 * goes with the instance. read_only: also where the instance does not obey. */

@@ -12,31 +12,10 @@
 #include "gates/issuer.h"
 #include "instance/link.h"
 #include "instance/model.h"
+#include "provider/bundle.h"
 
 #define MACHINE_ENTROPY 256
 #define MACHINE_MTU 1500
-
-/* The certificates of a bundle, one behind the other: each is a SEQUENCE with a length of two
- * bytes. */
-static int machine_split(const struct machine *m, struct bootmsg_list *ret)
-{
-	size_t at = 0;
-
-	ret->n = 0;
-	while (at < m->bundle_len) {
-		const uint8_t *der = m->bundle + at;
-		size_t left = m->bundle_len - at, len;
-
-		if (left < 4 || der[0] != 0x30 || der[1] != 0x82 || ret->n == BOOTMSG_BUNDLE_MAX)
-			return -EBADMSG;
-		len = 4 + ((size_t)der[2] << 8 | der[3]);
-		if (len > left)
-			return -EBADMSG;
-		ret->item[ret->n++] = (struct bootmsg_blob){ der, len };
-		at += len;
-	}
-	return ret->n > 0 ? 0 : -EBADMSG;
-}
 
 int machine_random(void *data, size_t len, struct error *err)
 {
@@ -78,7 +57,7 @@ static int machine_boot_frame(struct machine *m, uint8_t frame[BOOTMSG_FRAME_MAX
 		r = issuer_instance_id(m->vms->config.issuer, i->id, own, err);
 	if (r < 0)
 		return r;
-	r = machine_split(m, &msg.boot.bundle);
+	r = bundle_split(m->bundle, m->bundle_len, &msg.boot.bundle);
 	if (r < 0)
 		return error_set(err, r, "what a guest is to trust");
 	return bootmsg_encode(&msg, frame, err);

@@ -67,9 +67,11 @@ def take_run(body, at=0):
     return body[at + 4:at + 4 + length]
 
 
-def boot_frame(token, bundle, parent=NODE_ID, own=GUEST_ID):
-    values = [bytes(64), u64(time.time_ns()), b"web\0", b"pod/web\0", b"0123456789abcdef\0", socket.inet_aton(GUEST_ADDRESS), u32(8),
-              socket.inet_aton(NODE_ADDRESS), bytes.fromhex("026e61637202"), u32(1500), token, bundle, parent.encode() + b"\0",
+def boot_frame(token, bundle, parent=NODE_ID, own=GUEST_ID, far=False):
+    """far: for a machine in a cloud, which has its addresses from there."""
+    values = [bytes(64), u64(time.time_ns()), b"web\0", b"pod/web\0", b"0123456789abcdef\0",
+              bytes(4) if far else socket.inet_aton(GUEST_ADDRESS), u32(8), bytes(4) if far else socket.inet_aton(NODE_ADDRESS),
+              bytes.fromhex("026e61637202"), u32(1500), token, bundle, parent.encode() + b"\0",
               own.encode() + b"\0"]
     body = struct.pack("<IHH", BOOT_MAGIC, 1, 0)
     body += b"".join(struct.pack("<HH", i + 1, len(v)) + v for i, v in enumerate(values))
@@ -176,7 +178,7 @@ class Keeper:
 class Guest:
     """`nacre-gate guest`."""
 
-    def __init__(self, folder, keeper, token, bundle, patience="10", **ids):
+    def __init__(self, folder, keeper, token, bundle, patience="10", lease="86400", **ids):
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind((GUEST_ADDRESS, PORT))
@@ -186,7 +188,7 @@ class Guest:
         os.lseek(boot, 0, 0)
         directory = os.open(keeper.folder, os.O_PATH | os.O_DIRECTORY)
         # As pid 1 starts it: as root, without a capability.
-        self.process = start("guest", patience, fds=(self.listener.fileno(), boot, directory))
+        self.process = start("guest", patience, lease, fds=(self.listener.fileno(), boot, directory))
         os.close(boot)
         os.close(directory)
         self.listener.close()

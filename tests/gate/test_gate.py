@@ -172,6 +172,23 @@ class Enrolment(GateTest):
         first.dial()
         self.bed.keeper.accept()
 
+    def test_a_guest_in_a_cloud_needs_its_node(self):
+        """It ends where nobody enrols it in time, and where its node does not sign for it any more; with one here neither counts."""
+        node = self.bed.start_node()
+        self.bed.start_guest(far=True, lease="1")
+        self.assertEqual(1, self.bed.guest.process.wait(30))
+        self.bed.start_guest(far=True, lease="3")
+        node.setup()
+        node.ready()
+        node.until_state(UP)
+        self.assertIsNone(self.bed.guest.process.poll())
+        node.dial().sendall(b"x")
+        self.assertEqual(b"x", self.bed.keeper.accept().recv(10))
+        self.assertEqual(1, self.bed.guest.process.wait(30))
+        self.bed.start_guest(lease="1")
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.bed.guest.process.wait(2)
+
     def test_a_guest_without_the_token_gets_nothing(self):
         """openssl s_client with another secret, and without any."""
         self.bed.start_node()

@@ -9,7 +9,7 @@
  * "upgrade": only where a daemon meets keepers of another build; "vm": the daemon, with instances
  * in machines; "ahead": likewise, where those are made ahead of need; "network": the daemon, with
  * pods on networks; "sandbox": the daemon, with containers that come and go; "cni": nacre-cni;
- * "cloud": the daemon, with machines in a cloud),
+ * "cloud": the daemon, with machines in a cloud; "ec2": likewise, with pods in them),
  * whether it has a place behind the step too, and what the process is about to do. Used by
  * failpoint.c and failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
  */
@@ -56,6 +56,9 @@ static const struct {
 	{ "cloud.made", "cloud", true, "record what a cloud calls a new machine" },
 	{ "cloud.terminate", "cloud", true, "ask a cloud to end a machine" },
 	{ "cloud.forget", "cloud", true, "drop the record of a machine in a cloud" },
+	{ "ec2.run", "ec2", true, "have the machine of an instance made in a cloud" },
+	{ "ec2.gate", "ec2", true, "start the gate of a machine in a cloud" },
+	{ "ec2.end", "ec2", true, "end the machine of an instance in a cloud" },
 	{ "network.plug", "network", true, "make the port of a pod" },
 	{ "network.unplug", "network", true, "take the rules of a pod away" },
 	{ "connect.begin", "network", true, "record that a pod comes to a network" },

@@ -114,6 +114,7 @@ int cmd_guest_build(const struct cli *cli, const struct args *args)
 						 .gate_fd = source.gate_fd,
 						 .keep_default = args_flag(args, "keep-default"),
 						 .nested = args_flag(args, "nested"),
+						 .cloud = args_flag(args, "cloud"),
 						 .tell = guest_tell,
 					 });
 	guest_source_done(&source);

@@ -24,6 +24,7 @@ static const struct arg_option options_guest_build[] = {
 	{ "gate", 0, "FILE", "nacre-gate, else the one beside this program; or: none" },
 	{ "keep-default", 0, NULL, "leave the default as it is, where there is one" },
 	{ "nested", 0, NULL, "with QEMU for guests that have guests of their own" },
+	{ "cloud", 0, NULL, "with what a machine in a cloud needs, for an image there" },
 	OPTION_ROOT,
 	OPTION_END,
 };
@@ -78,6 +79,10 @@ static const struct command machine_commands[] = {
 			"it (nacre spawn\n"
 			"--in). The set has this host's QEMU with its libraries then, as an EROFS "
 			"of some 130 MB.\n"
+			"\n"
+			"With --cloud it also has the network drivers of EC2. Its kernel and "
+			"initrd are what the\n"
+			"image for --kind ec2 boots (doc/cloud.md); give --keep-default with it.\n"
 			"\n"
 			"The daemon is not needed for it. The new set becomes the default. Sets "
 			"that are there\n"

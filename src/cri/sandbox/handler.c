@@ -9,6 +9,7 @@ const struct cri_handler cri_handlers[] = {
 	{ "", INSTANCE_CELL },
 	{ "cell", INSTANCE_CELL },
 	{ "vm", INSTANCE_VM },
+	{ "ec2", INSTANCE_EC2 },
 };
 const size_t cri_n_handlers = ARRAY_SIZE(cri_handlers);
 
@@ -22,7 +23,8 @@ int cri_handler_find(const char *field, const char *name, const struct cri_handl
 		return 0;
 	}
 	return error_field(err, ERROR_INVALID, field,
-			   "there is no runtime handler \"%.80s\"; there are \"cell\" and \"vm\"",
+			   "there is no runtime handler \"%.80s\"; there are \"cell\", \"vm\" and "
+			   "\"ec2\"",
 			   name);
 }
 

@@ -19,6 +19,7 @@
 #include "base/file/sysio.h"
 #include "base/text/str.h"
 #include "isolate/disk/disk_bus.h"
+#include "isolate/disk/disk_loop.h"
 #include "isolate/mount/bind.h"
 #include "isolate/mount/mount.h"
 
@@ -107,7 +108,8 @@ static int disk_find_up(const struct disk_places *places, const char *serial,
 		if (!e)
 			break;
 		if (e->d_name[0] != '.' && strlen(e->d_name) <= DISK_NAME_MAX &&
-		    disk_is(places->sys_fd, e->d_name, serial))
+		    (disk_is(places->sys_fd, e->d_name, serial) ||
+		     disk_loop_is(places->sys_fd, e->d_name, serial)))
 			return str_copy(ret, DISK_NAME_MAX + 1, e->d_name);
 	}
 	return -ENODEV;

@@ -478,6 +478,7 @@ static const struct peer_ops client_ops = {
 	.processes = client_processes,
 	.takes_files = client_takes_files,
 	.put_files = client_put_files,
+	.put_disk = client_put_disk,
 	.spawn = spawn,
 	.spawn_machine = client_spawn_machine,
 	.end = end,

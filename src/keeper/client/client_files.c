@@ -48,3 +48,19 @@ void client_put_files(struct peer *p, const char *volume, const struct tree_list
 			&nacre__instance__v1__put_files_response__descriptor, PEER_FILES_TIMEOUT);
 	convert_files_done(&f);
 }
+
+void client_put_disk(struct peer *p, const struct peer_piece *piece, peer_done_fn done,
+		     void *userdata)
+{
+	Nacre__Instance__V1__PutDiskRequest request;
+
+	nacre__instance__v1__put_disk_request__init(&request);
+	request.serial = convert_str(piece->serial);
+	request.offset = piece->offset;
+	request.size = piece->size;
+	request.data.data = (uint8_t *)(uintptr_t)piece->data;
+	request.data.len = piece->len;
+	client_call_plain(client_of(p), KEEPER_METHOD("PutDisk"), &request.base,
+			  &nacre__instance__v1__put_disk_response__descriptor, PEER_DISK_TIMEOUT,
+			  done, userdata);
+}

@@ -7,6 +7,8 @@
 /* Of a peer: volumes that are given as the files that are in them. */
 
 bool client_takes_files(struct peer *p);
+void client_put_disk(struct peer *p, const struct peer_piece *piece, peer_done_fn done,
+		     void *userdata);
 void client_put_files(struct peer *p, const char *volume, const struct tree_list *files,
 		      peer_done_fn done, void *userdata);
 

@@ -251,3 +251,25 @@ void exec_handle(struct keeper *k, struct rpc_call *call,
 	if (exec_begin(k, call, request, &err) < 0)
 		rpc_call_fail(call, &err);
 }
+
+static void exec_stdin_written(void *userdata, const struct error *err)
+{
+	Nacre__Instance__V1__WriteStdinResponse response;
+
+	if (err) {
+		rpc_call_fail(userdata, err);
+		return;
+	}
+	nacre__instance__v1__write_stdin_response__init(&response);
+	rpc_call_reply(userdata, &response.base);
+}
+
+void exec_write_stdin(struct keeper *k, struct rpc_call *call,
+		      const Nacre__Instance__V1__WriteStdinRequest *request)
+{
+	struct error err = ERROR_INIT;
+
+	if (keeper_write_stdin(k, request->id, request->data.data, request->data.len,
+			       request->close, exec_stdin_written, call, &err) < 0)
+		rpc_call_fail(call, &err);
+}

@@ -15,4 +15,8 @@ struct rpc_call;
 void exec_handle(struct keeper *k, struct rpc_call *call,
 		 const Nacre__Instance__V1__ExecRequest *request);
 
+/* WriteStdin, of the first program of a container. */
+void exec_write_stdin(struct keeper *k, struct rpc_call *call,
+		      const Nacre__Instance__V1__WriteStdinRequest *request);
+
 #endif

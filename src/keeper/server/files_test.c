@@ -25,6 +25,7 @@
 #include "isolate/mount/generations.h"
 #include "keeper/client/client.h"
 #include "keeper/message/convert_tree.h"
+#include "keeper/server/given.h"
 #include "keeper/server/server.h"
 #include "loop/loop.h"
 #include "loop/wait_test.h"
@@ -189,6 +190,104 @@ static void refuses_files(void)
 	end();
 }
 
+/* ---- disks ---- */
+
+static void piece(const char *serial, uint64_t offset, uint64_t size, size_t len)
+{
+	static const uint8_t data[GIVEN_PIECE_MAX + 1];
+	const struct peer_piece p = {
+		.serial = serial, .offset = offset, .size = size, .data = data, .len = len
+	};
+
+	told.n_done = 0;
+	told.err = (struct error)ERROR_INIT;
+	peer->ops->put_disk(peer, &p, on_done, NULL);
+}
+
+static bool is_told(enum error_kind kind, const char *field)
+{
+	if (!wait_done(1) || told.err.code == -ENOMEM)
+		return false;
+	CHECK_INT(told.err.kind, kind);
+	CHECK_STR(told.err.field, field);
+	return true;
+}
+
+/* None of them becomes whole here: that is a device of the kernel's (tests/cloud/test_ec2_pods.py).
+ */
+static void refuses_pieces(void)
+{
+	static const struct {
+		const char *serial;
+		uint64_t offset, size;
+		size_t len;
+		const char *field;
+	} wrong[] = {
+		{ "", 0, 10, 5, "serial" },
+		{ "A", 0, 10, 5, "serial" },
+		{ "a/b", 0, 10, 5, "serial" },
+		{ "123456789012345678901", 0, 10, 5, "serial" },
+		{ "a", 0, 10, 0, "data" },
+		{ "a", 0, UINT64_C(1) << 30, GIVEN_PIECE_MAX + 1, "data" },
+		{ "a", 0, 4, 5, "size" },
+		{ "a", 6, 10, 5, "size" },
+		{ "a", UINT64_MAX, 10, 5, "size" },
+		{ "a", 5, 10, 4, "offset" },
+	};
+	bool goes = true;
+
+	begin();
+	goes = told.n_done == 1 && !told.err.code;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong) && goes; i++) {
+		piece(wrong[i].serial, wrong[i].offset, wrong[i].size, wrong[i].len);
+		goes = is_told(ERROR_INVALID, wrong[i].field);
+	}
+	end();
+}
+
+static void takes_pieces_in_their_order(void)
+{
+	bool goes = true;
+
+	begin();
+	goes = told.n_done == 1 && !told.err.code;
+	for (size_t i = 0; i < GIVEN_MAX && goes; i++) {
+		char serial[8];
+
+		(void)str_printf(serial, sizeof(serial), "d%zu", i);
+		piece(serial, 0, 100, 10);
+		goes = wait_done(1) && !told.err.code;
+	}
+	if (goes) {
+		piece("more", 0, 100, 10);
+		goes = is_told(ERROR_EXHAUSTED, "");
+	}
+	if (goes) {
+		piece("d0", 10, 100, 10);
+		goes = wait_done(1) && !told.err.code;
+	}
+	/* Not again, not further on, not of another size; and what came before is none the worse.
+	 */
+	if (goes) {
+		piece("d0", 10, 100, 10);
+		goes = is_told(ERROR_INVALID, "offset");
+	}
+	if (goes) {
+		piece("d0", 30, 100, 10);
+		goes = is_told(ERROR_INVALID, "offset");
+	}
+	if (goes) {
+		piece("d0", 20, 100, 10);
+		goes = wait_done(1) && !told.err.code;
+		CHECK(goes || told.err.code == -ENOMEM);
+	}
+	if (goes) {
+		piece("d1", 10, 101, 10);
+		(void)is_told(ERROR_INVALID, "offset");
+	}
+	end();
+}
+
 /* ---- messages ---- */
 
 static struct {
@@ -260,4 +359,6 @@ static void keeps_limits(void)
 }
 
 UNIT_MAIN({ "takes_files", takes_files }, { "refuses_files", refuses_files },
+	  { "refuses_pieces", refuses_pieces },
+	  { "takes_pieces_in_their_order", takes_pieces_in_their_order },
 	  { "keeps_limits", keeps_limits })

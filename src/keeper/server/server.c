@@ -19,6 +19,7 @@
 #include "keeper/server/disks.h"
 #include "keeper/server/exec.h"
 #include "keeper/server/files.h"
+#include "keeper/server/given.h"
 #include "keeper/server/groups.h"
 #include "keeper/server/late.h"
 #include "keeper/server/logs.h"
@@ -51,6 +52,7 @@ struct keeper_server {
 	struct copying copying;
 	struct groups groups;
 	struct files files;
+	struct given given;
 	struct children children;
 	struct watchers watchers;
 	struct upgrade upgrade;
@@ -142,11 +144,11 @@ static int server_check_open(const struct keeper_server *s, struct error *err)
 static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
 	static const char *const features[] = {
-		"exec",         "stdin",   "spawn",      "mounts",      "limits",
-		"log-rotation", "upgrade", "attach",     "tty",         "stream-exec",
-		"late-fds",     "logs",    "disks",      "shares",      "copy",
-		"groups",       "files",   "log-change", "security",    "devices",
-		"visitors",     "rlimits", "filters",    "tmpfs-owner", "cell-network"
+		"exec",         "stdin",   "spawn",    "mounts",      "limits",   "log-rotation",
+		"upgrade",      "attach",  "tty",      "stream-exec", "late-fds", "logs",
+		"disks",        "shares",  "copy",     "groups",      "files",    "log-change",
+		"security",     "devices", "visitors", "rlimits",     "filters",  "tmpfs-owner",
+		"cell-network", "put-disk"
 	};
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
@@ -491,25 +493,19 @@ static void server_put_files(struct rpc_call *call, const ProtobufCMessage *mess
 	files_put(&s->files, call, (const void *)message);
 }
 
-static void server_stdin_written(void *userdata, const struct error *err)
+static void server_put_disk(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
-	if (err)
-		rpc_call_fail(userdata, err);
-	else
-		server_reply_empty(userdata,
-				   &nacre__instance__v1__write_stdin_response__descriptor);
+	struct keeper_server *s = userdata;
+
+	given_put(&s->given, call, (const void *)message);
 }
 
 static void server_write_stdin(struct rpc_call *call, const ProtobufCMessage *message,
 			       void *userdata)
 {
-	const Nacre__Instance__V1__WriteStdinRequest *request = (const void *)message;
 	struct keeper_server *s = userdata;
-	struct error err = ERROR_INIT;
 
-	if (keeper_write_stdin(s->keeper, request->id, request->data.data, request->data.len,
-			       request->close, server_stdin_written, call, &err) < 0)
-		rpc_call_fail(call, &err);
+	exec_write_stdin(s->keeper, call, (const void *)message);
 }
 
 /* ---- nested instances ---- */
@@ -676,6 +672,7 @@ static const struct rpc_method server_methods[] = {
 	  .client_streaming = true,
 	  .handle = server_copy_to },
 	METHOD("PutFiles", put_files, false, server_put_files),
+	METHOD("PutDisk", put_disk, false, server_put_disk),
 	METHOD("WriteStdin", write_stdin, false, server_write_stdin),
 	METHOD("Limit", limit, false, server_limit),
 	METHOD("Usage", usage, false, server_usage),
@@ -757,6 +754,7 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 		   server_started);
 	groups_init(&s->groups, config->loop, s->keeper, config->keeper.cgroup_fd);
 	files_init(&s->files, config->loop, config->keeper.shm_parent_fd);
+	given_init(&s->given);
 	s->tokens.arrived = server_on_token;
 	r = server_new_rpc(s, TAKE_FD(rpc_fd));
 	if (r < 0)
@@ -780,6 +778,7 @@ struct keeper_server *keeper_server_free(struct keeper_server *s)
 		lates_done(&s->lates);
 	s->tokens.arrived = NULL;
 	files_done(&s->files);
+	given_done(&s->given);
 	/* The calls go first: those that are cancelled let go of what they hold in the keeper. */
 	if (s->rpc)
 		s->rpc = rpc_server_free(s->rpc);

@@ -139,6 +139,10 @@ static int route_change(struct netlink *nl, uint16_t type, uint16_t flags,
 		info.rtm_type = RTN_UNICAST;
 		info.rtm_scope = has_via ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
 	}
+	if (adds && route->forbidden) {
+		info.rtm_type = RTN_PROHIBIT;
+		info.rtm_scope = RT_SCOPE_UNIVERSE;
+	}
 	netmsg_begin(&m, type, NLM_F_REQUEST | NLM_F_ACK | flags, &info, sizeof(info));
 	if (to.length > 0)
 		address_put(&m, RTA_DST, &to);

@@ -37,6 +37,7 @@ struct route {
 	struct prefix to;  /* a network; length 0 of a family is the default route */
 	struct prefix via; /* the gateway; none where the network is on the link itself */
 	uint32_t link;     /* where it leaves; 0: where the gateway is */
+	bool forbidden;    /* what goes there is refused; of one that is added */
 };
 
 int route_add(struct netlink *nl, const struct route *route, struct error *err) _must_check_;

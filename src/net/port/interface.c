@@ -65,8 +65,12 @@ static int interface_there(int r)
 static int interface_set(struct netlink *nl, const struct link *link,
 			 const struct interface_plan *plan, struct error *err)
 {
+	static const uint8_t none[LINK_MAC_LEN];
 	const struct link_change change = {
-		.mac = memcmp(link->mac, plan->mac, LINK_MAC_LEN) != 0 ? plan->mac : NULL,
+		.mac = memcmp(plan->mac, none, LINK_MAC_LEN) != 0 &&
+				       memcmp(link->mac, plan->mac, LINK_MAC_LEN) != 0
+			       ? plan->mac
+			       : NULL,
 		.mtu = plan->mtu,
 		.power = LINK_UP,
 		.no_auto_ipv6 = true,

@@ -13,7 +13,7 @@
  * address and a way to everybody else. For pid 1 of a guest, whose kernel does none of it.
  */
 struct interface_plan {
-	uint8_t mac[LINK_MAC_LEN];
+	uint8_t mac[LINK_MAC_LEN];  /* zeroes: the only device of Ethernet there is, as it is */
 	const char *name;           /* that it gets while it is down; NULL: the one that it has */
 	uint32_t mtu;               /* 0: the kernel's */
 	struct prefix address;      /* or none */

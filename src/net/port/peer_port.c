@@ -38,6 +38,8 @@ static int peer_port_filter(int fd, const struct peer_port_plan *plan)
 
 	memcpy(&peer, plan->peer, sizeof(peer));
 	code[3].k = ntohl(peer);
+	if (!peer)
+		code[3].jf = 0;
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ? -errno
 											   : 0;
 }

@@ -62,9 +62,10 @@ static int change_check(const struct workload *w, struct error *err)
 				    "%s is of kind %s, and only pods and cells can change their "
 				    "networks",
 				    w->path, workload_kind_word(w->kind));
-	if (w->choice.kind == INSTANCE_VM)
+	if (instance_kind_is_remote(w->choice.kind))
 		return error_refuse(err, ERROR_UNSUPPORTED,
-				    "a pod of kind \"vm\" can be on no network of the node yet");
+				    "a pod of kind \"%s\" can be on no network of the node yet",
+				    instance_kind_word(w->choice.kind));
 	if (w->state != WORKLOAD_RUNNING)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "%s is %s, and networks are changed of a pod that runs",

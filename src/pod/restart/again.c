@@ -46,11 +46,11 @@ static int again_check_kind(const struct workload *w, struct error *err)
 		return error_refuse(err, ERROR_UNSUPPORTED,
 				    "%s is a sandbox of Kubernetes, which never starts one again",
 				    w->path);
-	if (w->kind == WORKLOAD_POD && w->choice.kind == INSTANCE_VM)
+	if (w->kind == WORKLOAD_POD && instance_kind_is_remote(w->choice.kind))
 		return error_refuse(err, ERROR_UNSUPPORTED,
-				    "%s is a pod of kind vm, whose files were in the memory of its "
+				    "%s is a pod of kind %s, whose files were in the memory of its "
 				    "machine: run it anew",
-				    w->path);
+				    w->path, instance_kind_word(w->choice.kind));
 	return 0;
 }
 

@@ -157,8 +157,9 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 /* Whether no descriptor will reach its keeper. */
 static bool make_is_remote(const struct workload_spec *spec)
 {
-	return spec->parent ? instance_is_remote(spec->parent)
-			    : spec->kind == WORKLOAD_POD && spec->choice.kind == INSTANCE_VM;
+	return spec->parent
+		       ? instance_is_remote(spec->parent)
+		       : spec->kind == WORKLOAD_POD && instance_kind_is_remote(spec->choice.kind);
 }
 
 /* The files of a volume seem to be of those ids that the container has for them. The mount was made

@@ -84,10 +84,12 @@ int nics_take(const char *network, Aurae__Runtime__V0__Nic *const *nics, size_t 
 	int r;
 
 	*ret = (struct instance_nic){ .bridge = "" };
-	if (choice->kind == INSTANCE_VM && str_eq(network, "host"))
+	if (instance_kind_is_remote(choice->kind) && str_eq(network, "host"))
 		return error_field(err, ERROR_PRECONDITION, "network",
-				   "an instance of kind \"vm\" has a kernel of its own, and no "
-				   "part in another one's network but a device (nics)");
+				   "an instance of kind \"%s\" has a kernel of its own, and no "
+				   "part in another one's network%s",
+				   instance_kind_word(choice->kind),
+				   choice->kind == INSTANCE_VM ? " but a device (nics)" : "");
 	if (n == 0)
 		return 0;
 	if (n > 1)

@@ -453,6 +453,9 @@ static const char *pod_network_lack(const struct workload_spec *spec)
 			       ? "a cell in an instance of kind \"vm\" can be on no network of the "
 				 "node yet"
 			       : NULL;
+	if (spec->choice.kind == INSTANCE_EC2)
+		return "a pod of kind \"ec2\" is on the network of its cloud, and on none of the "
+		       "node";
 	if (spec->choice.kind == INSTANCE_VM)
 		return "a pod of kind \"vm\" can be on no network of the node yet";
 	if (spec->parent && instance_is_remote(spec->parent))

@@ -6,7 +6,8 @@
 
 bool remote_will_be(const struct instance *parent, const struct instance_choice *choice)
 {
-	return parent ? instance_is_remote(parent) : choice && choice->kind == INSTANCE_VM;
+	return parent ? instance_is_remote(parent)
+		      : choice && instance_kind_is_remote(choice->kind);
 }
 
 static int remote_check_propagation(const struct pod_container_spec *c, struct error *err)
@@ -47,6 +48,20 @@ static int remote_check_own(const struct pod_container_spec *c, size_t n, struct
 	return 0;
 }
 
+/* What a machine in a cloud cannot have: nothing of the node is mounted there, and what is small
+ * and does not change is sent (pod/storage/mirror.h). */
+static int remote_check_far(const struct pod_container_spec *c, struct error *err)
+{
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (c->mounts[i].source &&
+		    (!c->mounts[i].mount.read_only || c->mounts[i].source[0] != '/'))
+			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
+					   "an instance of kind \"ec2\" takes of the node only "
+					   "directories that are mounted read-only, of at most 256 "
+					   "files and 1 MiB");
+	return 0;
+}
+
 int remote_check_run(const struct workload_spec *spec, struct error *err)
 {
 	const struct instance_choice *choice = spec->kind == WORKLOAD_POD ? &spec->choice : NULL;
@@ -58,6 +73,9 @@ int remote_check_run(const struct workload_spec *spec, struct error *err)
 		r = remote_check_own(&spec->containers[i], i, err);
 	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
 		r = remote_check_propagation(&spec->containers[i], err);
+	for (size_t i = 0;
+	     choice && choice->kind == INSTANCE_EC2 && r == 0 && i < spec->n_containers; i++)
+		r = remote_check_far(&spec->containers[i], err);
 	/* The devices of a machine are those that it began with. */
 	for (size_t i = 0; spec->parent && r == 0 && i < spec->n_containers; i++)
 		r = remote_check_volumes(&spec->containers[i], err);

@@ -283,7 +283,7 @@ static int gate_spawn(struct gate *g, const struct gate_start *start, const int 
 		      struct error *err)
 {
 	_cleanup_str_ char *program = strdup(start->program), *title = strdup(start->title);
-	char uid[16], gid[16], patience[16], role[] = "node";
+	char uid[16], gid[16], patience[16], role[8];
 	char *const argv[] = { program, role, uid, gid, title, patience, NULL };
 	const struct channel_spawn spec = { .argv = argv,
 					    .net_fd = start->net_fd,
@@ -293,6 +293,7 @@ static int gate_spawn(struct gate *g, const struct gate_start *start, const int 
 
 	if (!program || !title)
 		return error_set(err, -ENOMEM, "start nacre-gate");
+	(void)str_copy(role, sizeof(role), start->boot_fd < 0 ? "far" : "node");
 	(void)str_printf(uid, sizeof(uid), "%u", start->uid);
 	(void)str_printf(gid, sizeof(gid), "%u", start->gid);
 	(void)str_copy(patience, sizeof(patience), start->patience ?: GUESTGATE_PATIENCE);
@@ -315,7 +316,7 @@ static int gate_begin(struct gate *g, const struct gate_config *config,
 	if (r == 0) {
 		const int fds[] = { rpc_fd, control_fd, start->boot_fd, start->console_fd };
 
-		r = gate_spawn(g, start, fds, ARRAY_SIZE(fds), err);
+		r = gate_spawn(g, start, fds, start->boot_fd < 0 ? 2 : ARRAY_SIZE(fds), err);
 	}
 	if (r < 0)
 		return r;
@@ -365,6 +366,11 @@ struct gate *gate_free(struct gate *g)
 }
 
 /* ---- what the daemon says ---- */
+
+pid_t gate_pid(const struct gate *g)
+{
+	return g->child.pid;
+}
 
 void gate_end(struct gate *g)
 {

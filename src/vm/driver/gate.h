@@ -38,9 +38,9 @@ struct gate_config {
 struct gate_start {
 	const char *program; /* path of nacre-gate */
 	const char *title;   /* of the instance, for ps */
-	int net_fd;          /* the network namespace of the machine */
+	int net_fd;          /* the network namespace of the machine; -1: the daemon's own */
 	int cgroup_fd;       /* -1: the daemon's own */
-	int boot_fd;         /* connected socket of the boot port's chardev */
+	int boot_fd;         /* connected socket of the boot port's chardev; -1: it is in a cloud */
 	int console_fd;      /* the same of the console */
 	uid_t uid;           /* as whom it runs; not 0, and nobody else's */
 	gid_t gid;
@@ -74,6 +74,8 @@ int gate_start(struct gate **ret, const struct gate_config *config, const struct
 /* To one that a daemon before has started. ERROR_UNAVAILABLE where none is there. */
 int gate_connect(struct gate **ret, const struct gate_config *config,
 		 const struct gate_events *events, void *userdata, struct error *err);
+/* Of one that this daemon has started. */
+pid_t gate_pid(const struct gate *g);
 /* Leaves the process running. */
 struct gate *gate_free(struct gate *g);
 /* Tells it to end; on_end follows. */

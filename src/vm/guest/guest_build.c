@@ -18,6 +18,7 @@
 #define BUILD_PROGRAM_MAX ((size_t)256 << 20)
 #define BUILD_SHORT 4 /* digits of each build's id in a name */
 #define BUILD_NESTED "-nested"
+#define BUILD_CLOUD "-cloud"
 #define BUILD_MIB (UINT64_C(1) << 20)
 /* What a guest needs beside its kernel and, for a moment, twice its initramfs: its keeper, its
  * gate, the kernel's own. In steps of as much. */
@@ -41,6 +42,10 @@ static const struct {
 	{ "bridge", KMOD_LATER },     { "veth", KMOD_LATER },          { "virtio_rng", KMOD_LATER },
 	{ "tun", KMOD_LATER },
 };
+
+/* Of EC2: the network of Nitro and of Xen; and images as disks in memory
+ * (isolate/disk/disk_loop.h). */
+static const char *const build_modules_cloud[] = { "loop", "virtio_pci", "ena", "xen_netfront" };
 
 struct building {
 	const struct guest_build *b;
@@ -106,6 +111,8 @@ static int build_take_modules(struct building *g, struct error *err)
 	char text[128];
 	int r = kmod_tree_open(&tree, g->b->modules_fd, err);
 
+	for (size_t i = 0; r == 0 && g->b->cloud && i < ARRAY_SIZE(build_modules_cloud); i++)
+		r = kmod_list_add(&g->modules, tree, build_modules_cloud[i], KMOD_MAY, NULL, err);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(build_modules); i++) {
 		bool missing = false;
 
@@ -314,11 +321,12 @@ static int build_choose_name(struct building *g, struct error *err)
 	if (g->b->name)
 		return str_copy(g->name, sizeof(g->name), g->b->name);
 	/* The release is cut rather than the builds. */
-	(void)str_printf(g->name, sizeof(g->name), "%.*s-%.*s%.*s%s",
+	(void)str_printf(g->name, sizeof(g->name), "%.*s-%.*s%.*s%s%s",
 			 GUEST_SET_NAME_MAX - 2 * BUILD_SHORT - 1 -
-				 (int)(g->b->nested ? strlen(BUILD_NESTED) : 0),
+				 (int)(g->b->nested ? strlen(BUILD_NESTED) : 0) -
+				 (int)(g->b->cloud ? strlen(BUILD_CLOUD) : 0),
 			 g->desc.release, BUILD_SHORT, g->desc.build, BUILD_SHORT, g->desc.gate,
-			 g->b->nested ? BUILD_NESTED : "");
+			 g->b->nested ? BUILD_NESTED : "", g->b->cloud ? BUILD_CLOUD : "");
 	if (!guest_set_is_name(g->name))
 		return error_refuse(err, ERROR_INVALID,
 				    "the kernel's release \"%s\" makes no name: give one",

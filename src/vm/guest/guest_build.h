@@ -18,6 +18,7 @@ struct guest_build {
 	int gate_fd;       /* nacre-gate, static; -1: none, and nobody reaches the keeper */
 	bool keep_default; /* where there is one: it stays */
 	bool nested;       /* with what its guests need to have guests (vm/guest/guest_tools.h) */
+	bool cloud;        /* for machines in a cloud: with the drivers of their networks */
 	/* What a person may want to know and that is no failure. */
 	void (*tell)(void *userdata, const char *text);
 	void *userdata;

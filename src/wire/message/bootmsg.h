@@ -2,6 +2,7 @@
 #ifndef NACRE_WIRE_BOOTMSG_H
 #define NACRE_WIRE_BOOTMSG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,8 @@
 #define BOOTMSG_MTU_MIN 576
 #define BOOTMSG_WORD_MAX 128 /* bytes of a version, of a kernel's release */
 #define BOOTMSG_ADDRESS_MAX 64
+/* How old BOOT may be for a machine in a cloud: so long its token enrols. */
+#define BOOTMSG_FAR_LIFE_NS (UINT64_C(900) * 1000000000)
 
 enum bootmsg_type {
 	BOOTMSG_BOOT,
@@ -94,6 +97,13 @@ struct bootmsg {
 		} nic;
 	};
 };
+
+/* Whether it is for a machine in a cloud, which has its address from there and reaches the node
+ * over networks of others: address, gateway and MAC are zeroes. */
+static inline bool bootmsg_is_far(const struct bootmsg_boot *b)
+{
+	return !(b->address[0] | b->address[1] | b->address[2] | b->address[3]);
+}
 
 /* Writes the whole frame into `frame`, which has room for BOOTMSG_FRAME_MAX bytes: its length, or
  * ERROR_INVALID where a member breaks its rule. */

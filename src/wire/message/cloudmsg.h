@@ -18,6 +18,7 @@
  *   verb=begin      region; endpoint and profile, "" for the usual ones
  * and then, each with a `number` that the answer has again:
  *   verb=create     token, image, type; subnet, key-name, instance-profile where there is one;
+ *                   user-data (base64) likewise;
  *                   group and tag ("KEY=VALUE") any number of times; dry-run=yes makes nothing
  *   verb=list       tag, any number of times: machines that have them all
  *   verb=terminate  id

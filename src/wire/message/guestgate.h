@@ -18,6 +18,10 @@
 #define GUESTGATE_PATIENCE "10"
 #define GUESTGATE_PATIENCE_TWICE "120"
 #define GUESTGATE_PATIENCE_WORD "NACRE_PATIENCE"
+/* Seconds for which one in a cloud goes on without a new certificate from its node; its argument
+ * likewise. A node that never comes back leaves no machine for longer than that. */
+#define GUESTGATE_LEASE "86400"
+#define GUESTGATE_LEASE_WORD "NACRE_LEASE"
 
 /* The descriptors that it finds open. */
 enum guestgate_fd {

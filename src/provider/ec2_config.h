@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_PROVIDER_EC2_CONFIG_H
+#define NACRE_PROVIDER_EC2_CONFIG_H
+
+#include "base/time/clock.h"
+
+/* What machines of kind ec2 are made with. */
+
+struct clouds;
+struct issuer;
+struct loop;
+struct pool;
+
+struct ec2s_config {
+	struct loop *loop;
+	struct pool *pool;
+	struct clouds *clouds;    /* outlives the instances, and ends before this */
+	struct issuer *issuer;    /* outlives all of it */
+	const char *gate_program; /* path of nacre-gate; copied */
+	const char *image;        /* of the agent, as the cloud calls it; "": none; lives as long */
+	nsec_t certificate_life;
+};
+
+#endif
