@@ -571,3 +571,100 @@ class Told(PodTest):
         finally:
             stop.set()
             thread.join()
+
+
+class Order(PodTest):
+    """Init containers, one after the other, before the others."""
+
+    def pod_of(self, *sections, name="shop", options=(), check=True):
+        words = ["pod", "--name", name, *options]
+        for section in sections:
+            words += ["--", *section]
+        return self.node.cli(*words, check=check)
+
+    def init(self, name, script):
+        return ["--init-ctr", "always", "-v", "ordered:/d", name + "=busybox", "sh", "-c", script]
+
+    def main(self, name, script="exec sleep 1000"):
+        return ["-v", "ordered:/d", name + "=busybox", "sh", "-c", script]
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.node.cli, "volume", "rm", "ordered", check=False)
+        self.addCleanup(self.node.clear)
+
+    def states(self, name="shop"):
+        return {c["name"]: (c["state"], c["exit_code"]) for c in self.node.json("inspect", name)["containers"]}
+
+    def test_one_after_the_other(self):
+        self.pod_of(self.main("web", "echo web >> /d/log; exec sleep 1000"), self.init("one", "sleep 0.3; echo one >> /d/log"),
+                    self.init("two", "echo two >> /d/log"), self.main("db", "until grep -q web /d/log; do sleep 0.1; done; exec sleep 1000"))
+        self.assertEqual({"web": ("running", None), "one": ("exited", 0), "two": ("exited", 0), "db": ("running", None)}, self.states())
+        nacre_test.until(lambda: self.node.cli("exec", "-c", "db", "shop", "cat", "/d/log").stdout == "one\ntwo\nweb\n", what="the order")
+        web, one, two, db = self.node.json("inspect", "shop")["containers"]
+        self.assertEqual([False, True, True, False], [c["init_container"] for c in (web, one, two, db)])
+        self.assertLessEqual(one["finished_at"], two["started_at"])
+        self.assertLessEqual(two["finished_at"], min(web["started_at"], db["started_at"]))
+        # Again at each start, and over a daemon that takes over.
+        self.node.restart()
+        self.assertEqual("running", self.node.json("inspect", "shop")["state"])
+        self.node.cli("restart", "-t", "0", "shop")
+        self.assertEqual("one\ntwo\nweb\none\ntwo\n", self.node.cli("exec", "-c", "db", "shop", "cat", "/d/log").stdout[:20])
+        self.node.cli("stop", "-t", "0", "shop")
+        self.assertEqual({("exited", 137), ("exited", 0)}, set(self.states().values()))
+
+    def test_one_that_fails(self):
+        done = self.pod_of(self.init("one", "exit 3"), self.init("two", "touch /d/two"), self.main("web"), check=False)
+        self.assertEqual(3, done.returncode)
+        self.assertIn("init container one ended with 3", done.stderr)
+        w = self.node.json("inspect", "shop")
+        self.assertEqual(("failed", 3, "the init container one ended with 3"), (w["state"], w["exit_code"], w["reason"]))
+        self.assertEqual({"one": ("exited", 3), "two": ("exited", 0), "web": ("exited", 0)}, self.states())
+        self.assertIn("not started", w["containers"][2]["reason"])
+        self.assertIsNone(w["containers"][2]["started_at"])
+        # Its policy begins with the first one.
+        self.pod_of(self.init("one", "echo x >> /d/runs; [ $(wc -l < /d/runs) -ge 3 ]"), self.main("web"), name="again",
+                    options=("--restart", "on-failure"), check=False)
+        self.assertIn("init container one ended with 3", self.node.cli("start", "shop", check=False).stderr)
+        nacre_test.until(lambda: self.node.json("inspect", "again")["state"] == "running", what="the third start")
+        self.assertEqual("3\n", self.node.cli("exec", "-c", "web", "again", "sh", "-c", "wc -l < /d/runs").stdout)
+
+    def test_one_that_cannot_be_executed(self):
+        done = self.pod_of(["--init-ctr", "always", "one=busybox", "/no/such"], self.main("web"), check=False)
+        self.assertEqual(127, done.returncode)
+        self.assertEqual(("failed", 127), self.states()["one"])
+        self.assertEqual("failed", self.node.json("inspect", "shop")["state"])
+
+    def test_stop_while_one_runs(self):
+        client = self.node.spawn_cli("pod", "--name", "shop", "--", *self.init("one", "exec sleep 1000"), "--", *self.main("web"))
+        nacre_test.until(lambda: self.node.cli("inspect", "shop", check=False).returncode == 0 and
+                         self.states() == {"one": ("running", None), "web": ("created", None)}, what="the init container runs")
+        self.assertIn("starting", self.node.cli("ps").stdout)
+        self.node.cli("stop", "-t", "0", "shop")
+        self.assertEqual({"one": ("exited", 137), "web": ("exited", 0)}, self.states())
+        client.communicate(timeout=60)
+        # And one whose daemon dies is undone, as any start is.
+        client = self.node.spawn_cli("pod", "--name", "cut", "--", *self.init("one", "exec sleep 1000"), "--", *self.main("web"))
+        nacre_test.until(lambda: self.node.cli("inspect", "cut", check=False).returncode == 0 and
+                         self.states("cut")["one"] == ("running", None), what="the init container runs")
+        self.node.kill()
+        client.communicate(timeout=60)
+        self.node.start()
+        nacre_test.until(lambda: self.node.cli("inspect", "cut", check=False).returncode != 0, what="undone")
+        # The node has a spare keeper again behind the first start.
+        self.node.cli("run", "--rm", "busybox", "true")
+
+    def test_what_is_refused(self):
+        for fields, code, field in (((True,), grpc.StatusCode.INVALID_ARGUMENT, "containers[0].init_container"),
+                                    ((False, True), grpc.StatusCode.INVALID_ARGUMENT, "containers[1].init_container")):
+            containers = [runtime_pb2.Container(name=f"c{i}", image="busybox", init_container=is_init,
+                                                health=runtime_pb2.HealthCheck(shell="true") if len(fields) > 1 and is_init else None)
+                          for i, is_init in enumerate(fields)]
+            self.assertFails(code, lambda q=runtime_pb2.RunPodRequest(containers=containers): self.node.runtime.RunPod(q), field)
+        self.assertIn("always", self.node.cli("pod", "--", "--init-ctr", "once", "a=busybox", check=False).stderr)
+
+    def test_in_a_cell(self):
+        containers = [runtime_pb2.Container(name="one", image="busybox", args=["sh", "-c", "exit 0"], init_container=True),
+                      runtime_pb2.Container(name="web", image="busybox", args=["sleep", "1000"])]
+        self.node.runtime.RunCell(runtime_pb2.RunCellRequest(meta=runtime_pb2.Meta(name="c"), containers=containers))
+        self.assertEqual({"one": ("exited", 0), "web": ("running", None)}, self.states("c"))

@@ -63,6 +63,11 @@ static int pod_containers_add(struct pod_containers *p, char **words, size_t n, 
 		return error_wrap(err, r, "container %s", word);
 	spec->message.name = a->operands[0];
 	spec->message.image = equals + 1;
+	if (args_value(a, "init-ctr") && !str_eq(args_value(a, "init-ctr"), "always"))
+		return error_refuse(err, ERROR_INVALID,
+				    "--init-ctr is always (at each start), not \"%s\"",
+				    args_value(a, "init-ctr"));
+	spec->message.init_container = args_value(a, "init-ctr") != NULL;
 	spec->message.stdin = args_flag(a, "interactive");
 	spec->message.tty = args_flag(a, "tty");
 	return 0;
@@ -125,6 +130,23 @@ end:
 	return answer;
 }
 
+/* What came of its init containers: a status for the first that failed. */
+static int pod_report_init(const struct pod_containers *p,
+			   const Aurae__Runtime__V0__RunPodResponse *answer)
+{
+	for (size_t i = 0; i < MIN(p->n, answer->n_containers); i++) {
+		const Aurae__Runtime__V0__ContainerStatus *c = answer->containers[i];
+
+		if (!p->list[i]->init_container || c->exit_code == 0)
+			continue;
+		(void)cli_complain("the init container %s ended with %d: nothing behind it was "
+				   "started",
+				   c->name, c->exit_code);
+		return c->exit_code;
+	}
+	return 0;
+}
+
 int cmd_pod(const struct cli *cli, const struct args *args)
 {
 	_cleanup_pod_containers_ struct pod_containers containers = { .n = 0 };
@@ -169,7 +191,8 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 		view_started(answer->id, answer->name, answer->kind, answer->kind_reason);
 	else
 		(void)puts(answer->id);
-	return spec_report(answer->containers, answer->n_containers);
+	status = spec_report(answer->containers, answer->n_containers);
+	return status ? status : pod_report_init(&containers, answer);
 }
 
 int cmd_cell(const struct cli *cli, const struct args *args)

@@ -273,6 +273,7 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 	view_security(j, c->security);
 	view_devices(j, c->devices, c->n_devices);
 	json_put_bool(j, "init", c->init);
+	json_put_bool(j, "init_container", c->init_container);
 	health_view(j, c);
 	json_put_end(j);
 }

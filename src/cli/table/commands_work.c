@@ -162,6 +162,7 @@ static const struct arg_option options_pod[] = {
 const struct arg_option command_container_options[] = {
 	{ "interactive", 'i', NULL, "keep its standard input open" },
 	{ "tty", 't', NULL, "give it a terminal" },
+	{ "init-ctr", 0, "always", "it runs to its end, with 0, before those behind it begin" },
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
 	OPTION_ENV,
 	OPTION_ENV_FILE,

@@ -80,6 +80,18 @@ void pod_container_lose(struct pod_container *c, const char *reason)
 	publish_container(c->workload->all->config.events, c, pod_container_state_word(c));
 }
 
+void pod_container_skip(struct pod_container *c, const char *reason)
+{
+	c->phase = POD_CONTAINER_STARTED;
+	container_fds_close(&c->fds);
+	c->status.state = CONTAINER_EXITED;
+	c->status.finished_at = clock_real();
+	(void)str_printf(c->status.reason, sizeof(c->status.reason), "not started: %.480s", reason);
+	pod_container_save(c);
+	publish_container(c->workload->all->config.events, c, pod_container_state_word(c));
+	loop_defer_schedule(&c->workload->defer);
+}
+
 void pod_container_update(struct pod_container *c, const struct container_status *status)
 {
 	enum container_state was = c->status.state;

@@ -26,6 +26,8 @@ void pod_container_end(struct pod_container *c, bool kill);
 void pod_container_signal(struct pod_container *c, int sig);
 /* What its keeper says of it. */
 void pod_container_update(struct pod_container *c, const struct container_status *status);
+/* It was not started, and never will be: it has ended with 0, for this reason. */
+void pod_container_skip(struct pod_container *c, const char *reason);
 /* It never will end, or run: its keeper is gone. Nothing where it has ended. */
 void pod_container_lose(struct pod_container *c, const char *reason);
 void pod_container_drop_root(struct pod_container *c);

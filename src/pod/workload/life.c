@@ -26,6 +26,7 @@
 #include "pod/workload/hosted.h"
 #include "pod/workload/make.h"
 #include "pod/workload/member.h"
+#include "pod/workload/order.h"
 #include "pod/workload/publish.h"
 #include "pod/workload/record.h"
 #include "pod/workload/remote.h"
@@ -307,21 +308,42 @@ static const struct pod_container *workload_failed_container(const struct worklo
 	return NULL;
 }
 
+/* The next containers in order; their files are there. */
+static void workload_start_next(struct workload *w)
+{
+	const struct pod_container *first = order_first(w);
+	static const struct etc no_etc = ETC_INIT;
+
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (pod_container_is_created(w->containers[i]) &&
+		    order_is_next(w->containers[i], first))
+			workload_start_container(w->containers[i], &no_etc);
+}
+
 static void workload_check_started(struct workload *w)
 {
-	const struct pod_container *failed = workload_failed_container(w);
+	const struct pod_container *failed = workload_failed_container(w), *init;
+	enum order_step step = w->lasts ? ORDER_DONE : order_look(w, &init);
 	char reason[WORKLOAD_REASON_MAX];
 
 	if (w->state != WORKLOAD_STARTING || !w->asked || w->n_starting > 0 || w->killed)
 		return;
-	if (!failed) {
+	if (!failed && step == ORDER_NEXT)
+		workload_start_next(w);
+	if (!failed && step == ORDER_DONE) {
 		workload_event(w, WORKLOAD_UP);
 		instances_rest(w->all->config.instances);
-		return;
 	}
-	(void)str_printf(reason, sizeof(reason), "container %s: %.400s", failed->name,
-			 failed->status.reason);
+	if (!failed && step != ORDER_BROKEN)
+		return;
+	if (failed)
+		(void)str_printf(reason, sizeof(reason), "container %s: %.400s", failed->name,
+				 failed->status.reason);
+	else
+		(void)str_printf(reason, sizeof(reason), "the init container %s ended with %d",
+				 init->name, init->status.exit_code);
 	workload_reason(w, reason);
+	order_skip(w, reason);
 	workload_kill(w);
 }
 
@@ -392,6 +414,7 @@ void workload_start_container(struct pod_container *c, const struct etc *etc)
 static void workload_start(struct workload *w)
 {
 	_cleanup_(etc_done) struct etc etc = ETC_INIT;
+	const struct pod_container *first;
 	struct error err = ERROR_INIT;
 	int r = FAILPOINT("container.start");
 
@@ -413,8 +436,11 @@ static void workload_start(struct workload *w)
 		return;
 	}
 	w->asked = true;
+	order_hold(w);
+	first = order_first(w);
 	for (size_t i = 0; w->kind != WORKLOAD_VM && i < w->n_containers; i++)
-		workload_start_container(w->containers[i], &etc);
+		if (order_is_next(w->containers[i], first))
+			workload_start_container(w->containers[i], &etc);
 	FAILPOINT_AFTER("container.start");
 }
 
@@ -679,6 +705,8 @@ static void workload_on_defer(struct loop_defer *d)
 	workload_check_started(w);
 	if (w->lasts)
 		members_settle(w);
+	else if (w->asked && (w->killed || w->state == WORKLOAD_STOPPING))
+		order_skip(w, "its workload was stopped");
 	workload_check_ended(w);
 	waiter_tell_due(w);
 	if (!workload_has_ended(w))

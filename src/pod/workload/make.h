@@ -27,6 +27,7 @@ struct pod_container_spec {
 	bool tty;
 	struct terminal_size terminal;
 	bool hold_output;
+	bool is_init; /* it ends before others begin (pod/workload/order.h) */
 	const struct pod_mount_spec *mounts;
 	size_t n_mounts; /* at most CONTAINER_MOUNTS_MAX */
 	bool read_only_root;

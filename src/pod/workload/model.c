@@ -96,6 +96,14 @@ int workload_exit_code(const struct workload *w)
 	return 0;
 }
 
+bool pod_container_is_to_blame(const struct pod_container *c)
+{
+	const struct container_status *s = &c->status;
+
+	return (s->state == CONTAINER_FAILED || (c->is_init && s->exit_code != 0)) &&
+	       !str_eq(s->reason, c->workload->reason);
+}
+
 struct pod_container *workload_container(struct workload *w, const char *name, struct error *err)
 {
 	if (str_empty(name) && w->n_containers == 1)

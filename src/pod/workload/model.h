@@ -194,6 +194,7 @@ struct pod_container {
 	uint64_t names;        /* what its /etc/hosts has (pod/networks/names.h); 0: not known */
 	bool has_old_names;    /* and what it should have could not be written */
 	bool seen;             /* its keeper has spoken of it in this life of the daemon */
+	bool is_init;          /* it runs to its end before others begin (pod/workload/order.h) */
 	struct health *health; /* NULL: it has no check, or did not run yet */
 	enum health_status health_status; /* kept with its record */
 	bool starting;            /* its keeper was asked to start it and has not answered */
@@ -343,6 +344,9 @@ int workload_exit_code(const struct workload *w);
 struct pod_container *workload_container(struct workload *w, const char *name, struct error *err);
 /* Its keeper, NULL where there is none to ask. */
 struct peer *workload_peer(const struct workload *w);
+/* It is why its workload did not come to run: it could not be started, or is an init container that
+ * has failed. False where that had another reason. */
+bool pod_container_is_to_blame(const struct pod_container *c);
 /* The pid of its first process as the daemon sees it; 0 where none runs. */
 pid_t pod_container_pid(struct pod_container *c);
 /* The same in the answer to its start: what the kernel says of the number that its keeper has told

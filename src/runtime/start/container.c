@@ -67,6 +67,7 @@ int container_take(struct arena *a, const Aurae__Runtime__V0__Container *from, s
 		.tty = from->tty,
 		.terminal = convert_terminal(from->terminal),
 		.hold_output = from->hold_output,
+		.is_init = from->init_container,
 	};
 	if (!to->command || !to->args || !to->env)
 		return error_set(err, -ENOMEM, "containers");

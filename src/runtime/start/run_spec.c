@@ -140,6 +140,31 @@ static int run_check_stays(const struct run_request *q, const struct workload_sp
 			   "their files in the memory of the machine, which ends with them");
 }
 
+/* Its init containers, and what there is beside them. */
+static int run_check_order(const struct run_what *what, bool remote, struct error *err)
+{
+	char field[ERROR_FIELD_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < what->n_containers; i++) {
+		const Aurae__Runtime__V0__Container *c = what->containers[i];
+
+		if (!c->init_container)
+			continue;
+		n++;
+		(void)str_printf(field, sizeof(field), "containers[%zu].init_container", i);
+		if (remote)
+			return error_field(err, ERROR_UNSUPPORTED, field,
+					   "not of kind vm, or in an instance of that kind");
+		if (c->health)
+			return error_field(err, ERROR_INVALID, field, "not with health");
+	}
+	return n == 0 || n < what->n_containers
+		       ? 0
+		       : error_field(err, ERROR_INVALID, field,
+				     "no container is left that is none: it would never run");
+}
+
 int run_take_network(const struct run_request *q, struct workload_spec *spec, struct error *err)
 {
 	return spec->kind == WORKLOAD_POD ? pod_network_word(q->network, &spec->network, err)
@@ -179,6 +204,9 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 	what.whole.host_ipc = spec->host_ipc;
 	if (r == 0)
 		r = runtime_containers(a, &what, spec, err);
+	if (r == 0)
+		r = run_check_order(
+			&what, remote_will_be(spec->parent, is_pod ? &spec->choice : NULL), err);
 	if (r == 0)
 		r = health_check_run(what.containers, what.n_containers, spec,
 				     remote_will_be(spec->parent, is_pod ? &spec->choice : NULL),

@@ -40,8 +40,7 @@ static bool runtime_failed(struct rpc_call *call, struct workload *w, const stru
 	if (w && !err && w->state != WORKLOAD_FAILED)
 		return false;
 	for (size_t i = 0; w && !err && i < w->n_containers; i++)
-		if (w->containers[i]->status.state == CONTAINER_FAILED &&
-		    !str_eq(w->containers[i]->status.reason, w->reason))
+		if (pod_container_is_to_blame(w->containers[i]))
 			return false;
 	if (err)
 		(void)error_copy(&own, err);

@@ -498,6 +498,7 @@ static int settings_keep(struct arena *a, struct pod_container_spec *to,
 	shown.n_devices = from->n_devices;
 	shown.init = from->init;
 	shown.health = from->health;
+	shown.init_container = from->init_container;
 	to->settings = settings_pack(a, &shown);
 	return to->settings ? 0 : -ENOMEM;
 }
@@ -547,7 +548,7 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 
 	if (from->n_mounts == 0 && !from->read_only_root && !from->resources && !from->disk &&
 	    !from->security && from->n_devices == 0 && !from->init && !from->health &&
-	    !whole->host_ipc)
+	    !from->init_container && !whole->host_ipc)
 		return 0;
 	r = settings_check_disk(from, field, err);
 	if (r < 0)
@@ -758,6 +759,7 @@ void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settin
 	to->n_devices = kept->n_devices;
 	to->init = kept->init;
 	to->health = kept->health;
+	to->init_container = kept->init_container;
 }
 
 Aurae__Runtime__V0__PodSecurity *settings_security(struct arena *a, const char *settings)

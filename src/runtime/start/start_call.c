@@ -258,9 +258,7 @@ void starts_begin_anew(struct starts *all, struct workload *w, nsec_t grace)
 static void start_blame(const struct workload *w, struct error *err)
 {
 	for (size_t i = 0; i < w->n_containers; i++) {
-		const struct container_status *status = &w->containers[i]->status;
-
-		if (status->state != CONTAINER_FAILED || str_eq(status->reason, w->reason))
+		if (!pod_container_is_to_blame(w->containers[i]))
 			continue;
 		(void)error_refuse(err, ERROR_ABORTED, "%s", w->reason);
 		return;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_POD_ORDER_H
+#define NACRE_POD_ORDER_H
+
+#include "pod/workload/model.h"
+
+/*
+ * The order in which the containers of a workload start: its init containers one after the other,
+ * each when the one before has ended with 0, then all others together. One that waits is
+ * POD_CONTAINER_CREATED. Private to this area.
+ */
+
+enum order_step {
+	ORDER_DONE,   /* none waits */
+	ORDER_WAIT,   /* an init container has not ended yet */
+	ORDER_NEXT,   /* some are to be started */
+	ORDER_BROKEN, /* an init container has failed: the others never will be */
+};
+
+/* All of them wait, where one is an init container; before any is started. */
+void order_hold(struct workload *w);
+/* *ret: the init container that has failed. */
+enum order_step order_look(const struct workload *w, const struct pod_container **ret);
+/* Whether it is to be started now, behind order_hold() or for ORDER_NEXT; first: order_first(). */
+bool order_is_next(const struct pod_container *c, const struct pod_container *first);
+/* The init container that is next; NULL: none is left. */
+const struct pod_container *order_first(const struct workload *w);
+/* Those that still wait have ended: they are not started any more. */
+void order_skip(struct workload *w, const char *reason);
+
+#endif
