@@ -8,7 +8,7 @@
 #   make analyze        clang's analyser over all sources (half an hour; make lint does without it)
 #   make format         lays the code out
 #   make api            renews doc/api.txt, what server reflection tells of the API
-#   make conformance    other people's clients against a private daemon
+#   make conformance    other people's clients against a private daemon; six of the workloads below
 #   make workloads      thirty kinds of Debian's software (or NAMES="nginx redis") in pods: work, graceful end, data (half an hour)
 #   make guest          what needs cgroup v2 alone, in a virtual machine with Debian's kernel (part of ./check)
 #   make guest-kernel   the small kernel for guests, from Debian's linux-source, in build/guest-kernel (ten minutes)
@@ -174,6 +174,7 @@ api: all
 conformance: all
 	tests/conformance/run $(BUILD)
 	tests/conformance/callers.py $(BUILD)
+	tests/workloads/run --together $(BUILD) nginx postgresql redis sshd busybox zombies
 
 .PHONY: workloads
 workloads: all

@@ -23,7 +23,7 @@ def rows():
 
 
 # Users of images whose program does not change its user by itself.
-USERS = {"postgresql": "postgres", "gcc": "builder"}
+USERS = {"postgresql": "postgres", "gcc": "builder", "rabbitmq": "rabbitmq"}
 
 
 def settings(row):
