@@ -211,6 +211,17 @@ class Base(unittest.TestCase):
         return os.listdir(self.node.root + "/erofs")
 
 
+
+class Users(Base):
+    def test_a_pod_in_a_user_namespace(self):
+        """The file is mounted with mapped ids then, once more for each root."""
+        for name in ("p", "q"):
+            self.node.cli("run", "-d", "--name", name, "--userns", "auto", self.name, "sleep", "1000")
+            self.assertEqual("0:0 0:0", self.node.cli("exec", name, "sh", "-c", "touch /new; stat -c %u:%g /bin/busybox /new | xargs").stdout.strip())
+            with open(f"/proc/{self.pid(name)}/uid_map", encoding="ascii") as maps:
+                self.assertNotEqual("0", maps.read().split()[1])
+        self.assertTrue(self.on_a_file("p"))
+
 class Same(Base):
     def test_each_name_is_as_on_directories(self):
         tars = [MKIMAGE.build_tar(MKIMAGE.busybox_entries()), lower_layer(), upper_layer()]

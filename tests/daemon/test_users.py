@@ -176,7 +176,30 @@ class Users(steps.StepsTest):
         self.assertIn("not permitted", self.sh("ip link set lo down", "open"))
         self.assertEqual("0", self.sh("id -u", "open"))
 
+    def test_a_file_system_without_ids(self):
+        said = self.assertFails(Code.FAILED_PRECONDITION, lambda: self.pod(
+            "p", container("sleep", "1000", mounts=[runtime_pb2.Mount(source="/sys/kernel", target="/k", read_only=True)]),
+            security=runtime_pb2.PodSecurity(userns="auto")))
+        self.assertEqual("containers[0].mounts[0].source: the file system cannot map ids of its mounts", said)
+        # Nothing of it is left: its range is the next one's.
+        self.assertEqual(FIRST, ids_of(self.run_pod())[0])
+
     def tearDown(self):
         self.node.cli("rm", "-fa", check=False)
         self.node.cli("volume", "prune", "-fa", check=False)
         super().tearDown()
+
+
+class Few(steps.StepsTest):
+    CONFIG = "users:\n  first: 1000000\n  count: 131072\n"
+
+    def test_ranges_that_are_taken(self):
+        for name, first in (("a", 1000000), ("b", 1065536)):
+            self.node.cli("run", "-d", "--name", name, "--userns", "auto", "busybox", "sleep", "1000")
+            self.assertEqual(first, ids_of(self.inspect(name).containers[0].pid)[0])
+        said = self.assertFails(Code.RESOURCE_EXHAUSTED, lambda: self.pod("c", container("true"), security=runtime_pb2.PodSecurity(userns="auto")))
+        self.assertIn("each of the 2 ranges of ids for user namespaces is taken", said)
+        self.assertEqual({"a", "b"}, set(self.all()))
+        self.node.cli("rm", "-f", "a")
+        self.node.cli("run", "-d", "--name", "c", "--userns", "auto", "busybox", "sleep", "1000")
+        self.assertEqual(1000000, ids_of(self.inspect("c").containers[0].pid)[0])

@@ -92,8 +92,10 @@ static void ids_mark(struct ids_taken *t, uint32_t first, uint32_t count)
 
 void ids_taken_init(struct ids_taken *t, const struct ids_space *s)
 {
-	*t = (struct ids_taken){ .first = s->first,
-				 .n = MIN(s->count / POD_IDS, POD_IDS_RANGES_MAX) };
+	uint32_t count = MIN(s->count, (uint32_t)INT32_MAX - s->first);
+	uint32_t n = MIN(count / POD_IDS, POD_IDS_RANGES_MAX);
+
+	*t = (struct ids_taken){ .first = s->first, .n = n };
 	for (size_t i = 0; i < s->n_others; i++)
 		ids_mark(t, s->others[i].first, s->others[i].count);
 }

@@ -25,7 +25,7 @@ struct ids_range {
 	uint32_t first, count;
 };
 
-/* Where they are taken from. */
+/* Where they are taken from; first is at most 2147483647, and ids past that are left out. */
 struct ids_space {
 	uint32_t first, count;
 	struct ids_range *others; /* owned: of somebody else (ids_space_read()) */
