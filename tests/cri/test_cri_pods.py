@@ -126,6 +126,25 @@ class Pods(nacre_test.NodeTest):
         self.assertEqual("".join(v + "\n" for v in names.values()).encode(), self.execute(one, "cat", *paths).stdout)
         self.assertEqual(before, [host.read(p) for p in paths])
 
+    def test_addresses_of_further_networks(self):
+        self.node.cli("network", "create", "--subnet", "10.98.1.0/24", "back")
+        self.addCleanup(self.node.cli, "network", "rm", "back")
+        pod = self.run_sandbox("web")
+        one = self.create(pod, "one", "/bin/sleep", "1000")
+        self.start(one)
+        first = self.sandbox(pod).network
+        self.assertEqual(1, len(first.additional_ips))
+        self.node.cli("network", "connect", "back", pod)
+        status = self.sandbox(pod).network
+        shown = [status.ip] + [a.ip for a in status.additional_ips]
+        self.assertEqual([first.ip, first.additional_ips[0].ip], shown[:2])
+        links = self.execute(one, "ip", "-o", "address").stdout.decode()
+        found = [line.split()[3].split("/")[0] for line in links.splitlines() if " eth" in line and "fe80" not in line]
+        self.assertEqual(sorted(found), sorted(shown))
+        self.node.cli("network", "disconnect", "back", pod)
+        self.assertEqual(first, self.sandbox(pod).network)
+        self.node.cli("rm", "-f", pod)
+
     def test_a_sandbox_lives_without_a_container(self):
         dns = cri.DNSConfig(servers=["10.10.10.10"], searches=["google.com"], options=["ndots:8"])
         pod = self.run_sandbox("web", labels={"a": "b"}, annotations={"x/y": "z"}, dns_config=dns)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cells on networks, of the node and of nested instances, judged by the kernel's own lists and by packets."""
 import os
-import subprocess
+import time
 import unittest
 
 import grpc
 
-import nacre_test
 from nacre_test import nacre_pb2, runtime_pb2, until
 from test_further import OnSeveral
 from test_pods import fetch, ports, rules
@@ -125,6 +124,26 @@ class Cells(OnSeveral):
         self.assertEqual("hello\n", fetch("127.0.0.1", 8080))
         self.run_pod("pod", "back")
         self.hears("pod", before[0]["back"].ip, "hello")
+
+    def test_a_daemon_that_is_killed_while_it_starts(self):
+        """At whatever moment: the cell runs and has what the kernel has, or nothing of it is left."""
+        for milliseconds in (0, 1, 2, 4, 8, 16, 32):
+            with self.subTest(milliseconds=milliseconds):
+                call = self.node.runtime.RunCell.future(runtime_pb2.RunCellRequest(
+                    meta=runtime_pb2.Meta(name="web"), network="back", pod_network=Ask(publish=[Port(host_port=8080, port=80)]),
+                    containers=[runtime_pb2.Container(image="busybox", args=["sleep", "1000"])]))
+                time.sleep(milliseconds / 1000)
+                self.node.kill()
+                call.cancel()
+                self.node.start()
+                until(lambda: [w.state for w in self.node.workloads.List(nacre_pb2.ListRequest(all=True)).workloads] in ([], ["running"]),
+                      what="it runs, or is gone")
+                if self.node.workloads.List(nacre_pb2.ListRequest(all=True)).workloads:
+                    self.agrees("web")
+                    self.node.cli("rm", "-f", "web")
+                until(lambda: not ports() and "8080" not in rules(), what="nothing of it is left")
+                self.assertEqual([], self.node.json("check"))
+        self.run_pod("next", "back", publish=[Port(host_port=8080, port=80)])
 
     def test_one_that_starts_again_is_on_the_same(self):
         self.run_cell("web", "back", "quiet", commands=[SERVE], says="again", publish=[Port(host_port=8080, port=80)], ip="10.98.1.9")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cri/sandbox/status.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/text/str.h"
@@ -79,38 +80,54 @@ Runtime__V1__PodSandbox *cri_sandbox_item(struct arena *a, const struct workload
 		       : NULL;
 }
 
-/* The first address, of IPv4 where there is one, is the pod's. */
+/* Adds an address, of family 0: nothing. The first one of all is the pod's. -ENOMEM. */
+static int status_add_address(struct arena *a, Runtime__V1__PodSandboxNetworkStatus *m,
+			      const struct prefix *address)
+{
+	char text[PREFIX_TEXT_MAX], *copy;
+	Runtime__V1__PodIP *other;
+
+	if (!address->family)
+		return 0;
+	prefix_print_address(address, text);
+	copy = arena_strdup(a, text);
+	if (!copy)
+		return -ENOMEM;
+	if (str_empty(m->ip)) {
+		m->ip = copy;
+		return 0;
+	}
+	other = arena_zalloc(a, 1, sizeof(*other));
+	if (!other)
+		return -ENOMEM;
+	runtime__v1__pod_ip__init(other);
+	other->ip = copy;
+	m->additional_ips[m->n_additional_ips++] = other;
+	return 0;
+}
+
+/* The addresses of its first network, IPv4 before IPv6, then those of the further ones. */
 static Runtime__V1__PodSandboxNetworkStatus *status_network(struct arena *a,
 							    const struct workload *w)
 {
 	Runtime__V1__PodSandboxNetworkStatus *m = arena_zalloc(a, 1, sizeof(*m));
-	Runtime__V1__PodIP *other = arena_zalloc(a, 1, sizeof(*other));
-	const struct attachment *at = w->attachment;
-	char text[PREFIX_TEXT_MAX];
+	int r = 0;
 
-	if (!m || !other)
+	if (!m)
 		return NULL;
 	runtime__v1__pod_sandbox_network_status__init(m);
-	runtime__v1__pod_ip__init(other);
-	if (!at)
-		return m;
-	if (at->ip4.family) {
-		prefix_print_address(&at->ip4, text);
-		m->ip = arena_strdup(a, text);
-	}
-	if (!at->ip6.family || !m->ip)
-		return m->ip ? m : NULL;
-	prefix_print_address(&at->ip6, text);
-	if (!at->ip4.family) {
-		m->ip = arena_strdup(a, text);
-		return m->ip ? m : NULL;
-	}
-	other->ip = arena_strdup(a, text);
-	m->additional_ips = arena_zalloc(a, 1, sizeof(*m->additional_ips));
-	if (!other->ip || !m->additional_ips)
+	m->additional_ips =
+		arena_zalloc(a, (size_t)2 * NETWORK_OF_ONE_MAX, sizeof(*m->additional_ips));
+	if (!m->additional_ips)
 		return NULL;
-	m->additional_ips[m->n_additional_ips++] = other;
-	return m;
+	for (const struct attachment *at = w->attachment; at && r == 0; at = at->next) {
+		if (at->is_half)
+			continue;
+		r = status_add_address(a, m, &at->ip4);
+		if (r == 0)
+			r = status_add_address(a, m, &at->ip6);
+	}
+	return r < 0 ? NULL : m;
 }
 
 static Runtime__V1__LinuxPodSandboxStatus *status_namespaces(
