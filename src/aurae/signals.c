@@ -249,7 +249,7 @@ static int signals_group_of(const struct instance *i, struct signals_stream *t, 
 static int signals_choose_cell(const char *id, struct signals_stream *t, struct error *err)
 {
 	struct arena *a = rpc_call_arena(t->call);
-	struct cell_place place;
+	struct cell_place place = { .instance = NULL };
 	const char *name;
 	int r = aurae_check_name(a, "workload.id", id, &name, err);
 
@@ -278,7 +278,7 @@ static int signals_choose(const Aurae__Observe__V0__Workload *w, struct signals_
 {
 	if (!w)
 		return 0;
-	switch (w->workload_type) {
+	switch ((int)w->workload_type) {
 	case AURAE__OBSERVE__V0__WORKLOAD_TYPE__WORKLOAD_TYPE_UNSPECIFIED:
 		return str_empty(w->id)
 			       ? 0

@@ -287,8 +287,6 @@ class Observe(AuraeTest):
         self.assertFails(grpc.StatusCode.NOT_FOUND, lambda: self.output(1), "process_id")
         self.assertFails(grpc.StatusCode.NOT_FOUND, lambda: self.output(pid, 0), "channel_type")
         self.assertFails(grpc.StatusCode.INVALID_ARGUMENT, lambda: self.output(pid, 7), "channel_type")
-        self.assertFails(grpc.StatusCode.UNIMPLEMENTED, lambda: list(self.observe.GetPosixSignalsStream(
-            observe.GetPosixSignalsStreamRequest(), timeout=10)))
 
     def test_the_daemons_log(self):
         stream = self.observe.GetAuraeDaemonLogStream(observe.GetAuraeDaemonLogStreamRequest(), timeout=60)

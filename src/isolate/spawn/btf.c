@@ -128,11 +128,12 @@ uint32_t btf_find(const struct btf *b, unsigned kind, const char *name)
 static int btf_offset_in(const struct btf *b, uint32_t id, const char *member, unsigned depth)
 {
 	const struct btf_type *t = btf_type_of(b, id);
-	const struct btf_member *m = (const void *)(t + 1);
+	const struct btf_member *m;
 
 	if (!t || depth == BTF_NESTED_MAX ||
 	    (BTF_INFO_KIND(t->info) != BTF_KIND_STRUCT && BTF_INFO_KIND(t->info) != BTF_KIND_UNION))
 		return -ENOENT;
+	m = (const void *)(t + 1);
 	for (uint32_t i = 0; i < BTF_INFO_VLEN(t->info); i++) {
 		uint32_t bits =
 			BTF_INFO_KFLAG(t->info) ? BTF_MEMBER_BIT_OFFSET(m[i].offset) : m[i].offset;

@@ -99,7 +99,7 @@ static void signal_load_pointer(struct signal_code *c, unsigned dst, unsigned sr
 
 static void signal_load_map(struct signal_code *c, unsigned dst, unsigned kind, int fd)
 {
-	signal_add(c, BPF_LD | BPF_DW | BPF_IMM, dst, kind, 0, fd);
+	signal_add(c, BPF_LD | BPF_DW, dst, kind, 0, fd);
 	signal_add(c, 0, 0, 0, 0, 0);
 }
 
@@ -150,7 +150,7 @@ static void signal_compile(struct signal_code *c, const struct signal_offsets *o
 	signal_add_groups(c, o);
 	signal_load_map(c, BPF_REG_1, BPF_PSEUDO_MAP_FD, ring_fd);
 	signal_add(c, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_2, BPF_REG_10, 0, 0);
-	signal_add(c, BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_2, 0, 0, SIGNAL_STACK);
+	signal_add(c, BPF_ALU64 | BPF_ADD, BPF_REG_2, 0, 0, SIGNAL_STACK);
 	signal_add(c, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, sizeof(struct signal_event));
 	signal_add(c, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_4, 0, 0, 0);
 	signal_add(c, BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_ringbuf_output);
