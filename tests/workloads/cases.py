@@ -282,6 +282,7 @@ class Sshd(Case):
 
 class Cron(Case):
     NOT_IN_VM = "a microVM has no --init, without which cron ignores SIGTERM"
+
     def show(self):
         self.until(lambda: "system root\n" in self.exec("cat", "/tmp/system"), "the system's job", 130)
         self.until(lambda: "user alice\n" in self.exec("cat", "/tmp/user"), "the user's job", 130)
@@ -402,6 +403,7 @@ class Busybox(Case):
 
 class Zombies(Case):
     NOT_IN_VM = "a microVM has no --init"
+
     def count(self):
         return self.exec("sh", "-c", "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l").strip()
 
