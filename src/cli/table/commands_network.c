@@ -76,7 +76,7 @@ static const struct command network_commands[] = {
 	{
 		.name = "network connect",
 		.operands = "NETWORK POD",
-		.summary = "put a pod that runs on one more network",
+		.summary = "put a pod or a cell that runs on one more network",
 		.help = "It gets the next device (eth1, eth2, …) with an address there. The pods "
 			"of "
 			"it\n"
@@ -94,7 +94,7 @@ static const struct command network_commands[] = {
 	{
 		.name = "network disconnect",
 		.operands = "NETWORK POD",
-		.summary = "take a pod that runs off a network",
+		.summary = "take a pod or a cell that runs off a network",
 		.help = "Its device there is gone then, and its default route leads to the next of "
 			"its\n"
 			"networks that is not internal. Off the last one it has loopback alone.\n"

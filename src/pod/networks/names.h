@@ -8,7 +8,7 @@
 #include "pod/workload/model.h"
 
 /*
- * Pods of one network find each other by name: /etc/hosts of each has a block
+ * Pods and cells of one network find each other by name: /etc/hosts of each has a block
  * (pod/networks/hosts_block.h) with the addresses of all of them, by the name of the pod and by
  * NAME.NETWORK, for each network that it is on. It is written with the file, and again when
  * somebody came or went, within a second: on a thread, in the containers that run. No resolver is

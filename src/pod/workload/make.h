@@ -56,9 +56,10 @@ struct pod_container_spec {
 struct workload_spec {
 	enum workload_kind kind;
 	const char *name;
-	struct instance *parent;            /* NULL: the node */
-	const char *network;                /* "pod", "none", "own", "host" */
-	const struct network_wish *attach;  /* for a pod of kind cell; NULL: to no network */
+	struct instance *parent; /* NULL: the node */
+	const char *network;     /* "pod", "none", "own", "host" */
+	const struct network_wish
+		*attach; /* for a pod or a cell of this kernel; NULL: to no network */
 	const struct network_wish *further; /* and to these, behind it */
 	size_t n_further;
 	struct instance_choice choice;  /* for a pod: of what kind its instance is */
