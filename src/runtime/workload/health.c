@@ -74,7 +74,7 @@ struct health_field {
 
 static struct health_field health_field(size_t i, const char *member)
 {
-	struct health_field f;
+	struct health_field f = { .name = "" };
 
 	(void)str_printf(f.name, sizeof(f.name), "containers[%zu].health%s%s", i,
 			 *member ? "." : "", member);
