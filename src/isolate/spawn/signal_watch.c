@@ -62,6 +62,13 @@ static int signal_bpf(enum bpf_cmd cmd, union bpf_attr *attr)
 	return r < 0 ? -errno : (int)r;
 }
 
+/* Whole: an initializer leaves what is behind its member of a union as it was, and the kernel wants
+ * that to be 0. */
+static void signal_clear(union bpf_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+}
+
 /* ---- the program ---- */
 
 static void signal_add(struct signal_code *c, uint8_t code, unsigned dst, unsigned src, int off,
@@ -215,14 +222,18 @@ static int signal_refused(struct error *err, int r, const char *what)
 
 static int signal_make_maps(struct signal_watch *w, struct error *err)
 {
-	union bpf_attr ring = { .map_type = BPF_MAP_TYPE_RINGBUF, .max_entries = SIGNAL_RING };
-	union bpf_attr lost = { .map_type = BPF_MAP_TYPE_ARRAY,
-				.key_size = sizeof(uint32_t),
-				.value_size = sizeof(uint64_t),
-				.max_entries = 1,
-				.map_flags = BPF_F_MMAPABLE };
+	union bpf_attr ring, lost;
 	void *p;
 
+	signal_clear(&ring);
+	ring.map_type = BPF_MAP_TYPE_RINGBUF;
+	ring.max_entries = SIGNAL_RING;
+	signal_clear(&lost);
+	lost.map_type = BPF_MAP_TYPE_ARRAY;
+	lost.key_size = sizeof(uint32_t);
+	lost.value_size = sizeof(uint64_t);
+	lost.max_entries = 1;
+	lost.map_flags = BPF_F_MMAPABLE;
 	w->ring_fd = signal_bpf(BPF_MAP_CREATE, &ring);
 	w->lost_fd = w->ring_fd < 0 ? w->ring_fd : signal_bpf(BPF_MAP_CREATE, &lost);
 	if (w->lost_fd < 0)
@@ -248,11 +259,13 @@ static int signal_make_maps(struct signal_watch *w, struct error *err)
 static int signal_load_program(struct signal_watch *w, const struct signal_offsets *o,
 			       struct error *err)
 {
-	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_TRACING,
-				.expected_attach_type = BPF_TRACE_RAW_TP,
-				.attach_btf_id = o->tracepoint };
 	struct signal_code code;
+	union bpf_attr attr;
 
+	signal_clear(&attr);
+	attr.prog_type = BPF_PROG_TYPE_TRACING;
+	attr.expected_attach_type = BPF_TRACE_RAW_TP;
+	attr.attach_btf_id = o->tracepoint;
 	signal_compile(&code, o, w->ring_fd, w->lost_fd);
 	attr.insns = (uintptr_t)code.insns;
 	attr.insn_cnt = code.n;
@@ -264,7 +277,8 @@ static int signal_load_program(struct signal_watch *w, const struct signal_offse
 	while (w->program_fd == -EAGAIN);
 	if (w->program_fd < 0)
 		return signal_refused(err, w->program_fd, "load a program for signals");
-	attr = (union bpf_attr){ .raw_tracepoint = { .prog_fd = (uint32_t)w->program_fd } };
+	signal_clear(&attr);
+	attr.raw_tracepoint.prog_fd = (uint32_t)w->program_fd;
 	w->link_fd = signal_bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
 	return w->link_fd < 0 ? signal_refused(err, w->link_fd, "watch signals") : 0;
 }
