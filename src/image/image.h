@@ -338,6 +338,10 @@ int image_rootfs_again(struct image_store *s, struct image *image, const char *c
  * files, or its image, are gone, or its own file system is still in use. */
 int image_rootfs_open(struct image_store *s, const struct image *image, const char *container_id,
 		      struct error *err);
+/* The directory of a container's overlay that has what it has changed, running or ended, for
+ * reading. ERROR_PRECONDITION where its files are gone, or where they are on a file system of its
+ * own that is in use. */
+int image_rootfs_open_changes(struct image_store *s, const char *container_id, struct error *err);
 /* Takes a container's directories away, on the pool; tries again later where they are busy. image
  * may be NULL (a container of an earlier life of the daemon whose image is gone). */
 void image_rootfs_remove(struct image_store *s, struct image *image, const char *container_id);

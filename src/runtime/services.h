@@ -65,6 +65,7 @@ struct workload_service {
 	int cgroup_fd;    /* the node's base group */
 	const char *base; /* its path below that root, with a '/' in front */
 	struct copies copies;
+	unsigned n_diffs; /* calls of Diff that are under way */
 	struct starts *starts;
 };
 

@@ -78,6 +78,8 @@ class Output(nacre_test.NodeTest):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(1, self.check("cp", "shop:web:/etc/passwd", folder)["entries"])
             self.assertLess(10, self.check("export", "-O", os.path.join(folder, "x.tar"), "-c", "web", "shop")["entries"])
+        self.node.cli("exec", "-c", "web", "shop", "touch", "/made")
+        self.assertEqual([{"change": "A", "path": "/made"}], self.check("diff", "-c", "web", "shop"))
         self.assertIn("sleep 1000", {p["command"] for p in self.check("processes", "shop")})
         self.assertEqual(["images", "containers"], [row["kind"] for row in self.check("system df")])
         self.assertEqual(1, len(self.check("image ls")))

@@ -8,9 +8,11 @@ import stat
 import subprocess
 import tarfile
 import tempfile
+import unittest
 
 from grpc import StatusCode
 
+import images
 import nacre_test
 import nacre_pb2 as pb
 
@@ -551,3 +553,84 @@ class Messages(CopyTest):
         for e, _ in entries:
             found[e.type] = found.get(e.type, 0) + 1
         return found
+
+
+CHANGE = """
+set -e
+echo x >/new; mkdir -p /d/e; echo x >/d/e/f; ln -s /etc /link
+rm /etc/group; echo x >>/etc/passwd; chmod 711 /tmp
+rm -r /var; mkdir /var; echo x >/var/own
+mv /bin/true /bin/was-true
+printf x >"$(printf '/od\\nd')"
+"""
+CHANGED = """A /d
+A /d/e
+A /d/e/f
+A /link
+A /new
+A /od\\012d
+C /bin
+A /bin/was-true
+D /bin/true
+C /etc
+C /etc/passwd
+D /etc/group
+C /tmp
+C /var
+A /var/own
+D /var/log""".split("\n")
+
+
+class Diff(nacre_test.NodeTest):
+    OPTIONS = ((), ("--disk", "16m"), ("-v", "vol:/mnt/vol"))
+    IMAGES = ()
+
+    @classmethod
+    def prepare(cls):
+        path = images.make(os.path.join(cls.node.dir, "diff.tar"), "--busybox", "--cmd", "sh", "--dir", "/var/log", "--layers", "3")
+        cls.node.import_image(path, "busybox")
+        # What its roots lie upon is made with the first.
+        cls.node.cli("run", "--rm", "busybox", "true")
+
+    def setUp(self):
+        self.addCleanup(self.node.clear)
+
+    def diff(self, *words):
+        return self.node.cli("diff", *words).stdout.splitlines()
+
+    def test_what_a_container_changes(self):
+        for options in self.OPTIONS:
+            with self.subTest(options=options):
+                self.node.cli("create", "--name", "web", *options, "busybox", "sh", "-c", CHANGE + "sleep 1000")
+                self.assertEqual([], self.diff("web"))
+                self.node.cli("start", "web")
+                nacre_test.until(lambda: self.node.cli("exec", "web", "ls", "/", check=False).stdout.count("od"), what="it has written")
+                if "--disk" in options:
+                    self.assertIn("runs with a limit of its disk", self.node.cli("diff", "web", check=False).stderr)
+                else:
+                    self.assertEqual(sorted(CHANGED), sorted(l for l in self.diff("web") if "/mnt" not in l))
+                self.node.restart()
+                self.node.cli("stop", "-t", "0", "web")
+                self.assertEqual(sorted(CHANGED), sorted(l for l in self.diff("web") if "/mnt" not in l))
+                self.node.cli("start", "web")
+                self.node.cli("rm", "-f", "web")
+                if "-v" in options:
+                    self.node.cli("volume", "rm", "vol")
+
+    def test_refused(self):
+        self.node.cli("execute", "--keep", "--name", "exe", "true")
+        self.node.cli("spawn", "--name", "inner")
+        self.node.cli("pod", "--name", "two", "a=busybox", "sleep", "1000", "--", "b=busybox", "sleep", "1000")
+        for target, code, words in (("exe", StatusCode.INVALID_ARGUMENT, "target: exe is an executable"),
+                                    ("inner", StatusCode.INVALID_ARGUMENT, "target: inner is an instance"),
+                                    ("two", StatusCode.INVALID_ARGUMENT, "container: required"),
+                                    ("nobody", StatusCode.NOT_FOUND, "nobody"), ("", StatusCode.INVALID_ARGUMENT, "target: required")):
+            with self.subTest(target=target):
+                self.assertFails(code, lambda t=target: list(self.node.workloads.Diff(pb.DiffRequest(target=t))), words)
+
+
+@unittest.skipUnless(shutil.which("mkfs.erofs"), "mkfs.erofs is missing")
+class DiffOnErofs(Diff):
+    CONFIG = "images:\n  root: erofs\n"
+    OPTIONS = ((),)
+    test_refused = None

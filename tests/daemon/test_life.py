@@ -269,12 +269,12 @@ class Rename(LifeTest):
     @unittest.skipUnless(faults.has_faults(), "this build has no failpoints")
     def test_what_cannot_be_recorded_has_its_name(self):
         self.run_pod("web")
-        for place, name in (("workload.rename=error:28", "web"), ("workload.rename+=exit", "db")):
+        for place, name in (("workload.rename=error:28", "web"), ("workload.rename+=crash", "db")):
             self.node.stop()
             self.node.start(env={"NACRE_FAILPOINT": place})
             with self.assertRaises(grpc.RpcError):
                 self.rename("web", "db")
-            if "exit" in place:
+            if "crash" in place:
                 self.node.wait()
                 self.node.start()
             self.assertEqual([name], [w["name"] for w in self.node.json("ps")])

@@ -35,6 +35,8 @@ int cmd_processes(const struct cli *cli, const struct args *args);
 int cmd_prune(const struct cli *cli, const struct args *args);
 int cmd_system_df(const struct cli *cli, const struct args *args);
 int cmd_system_prune(const struct cli *cli, const struct args *args);
+/* cmd_diff.c */
+int cmd_diff(const struct cli *cli, const struct args *args);
 /* cmd_stats.c */
 int cmd_stats(const struct cli *cli, const struct args *args);
 int cmd_top(const struct cli *cli, const struct args *args);

@@ -8,6 +8,7 @@
 extern const struct command_table command_table;
 
 extern const struct command_group command_group_work;    /* what runs, and is asked of it */
+extern const struct command_group command_group_files;   /* files of containers */
 extern const struct command_group command_group_image;   /* images */
 extern const struct command_group command_group_machine; /* foreign systems, guest sets */
 extern const struct command_group command_group_cloud;   /* machines in a cloud */

@@ -54,7 +54,6 @@ static const struct docker_command docker_commands[] = {
 	{ "system info", "info" },
 	{ "network list", "network ls" },
 	{ "network remove", "network rm" },
-	{ "diff", NULL, "nacre does not tell what a container has changed; `export` has all" },
 	{ "login", NULL, no_login },
 	{ "logout", NULL, no_login },
 	{ "import", NULL, "use `nacre image import --root --name NAME FILE`" },

@@ -319,6 +319,26 @@ int image_rootfs_open(struct image_store *s, const struct image *image, const ch
 	return r;
 }
 
+int image_rootfs_open_changes(struct image_store *s, const char *container_id, struct error *err)
+{
+	const struct image_container *c = map_get(&s->containers, container_id);
+	_cleanup_fd_ int dir_fd = -1;
+	bool own = false;
+	int fd;
+
+	if (!c || c->leaving)
+		return error_refuse(err, ERROR_PRECONDITION, "its files are gone");
+	dir_fd = rootfs_open_dirs(s, container_id, &own, err);
+	if (dir_fd < 0)
+		return dir_fd;
+	fd = sysio_openat(dir_fd, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		(void)error_set(err, -errno, "open the directory of its changes");
+	if (own)
+		limited_detach(s->containers_fd, container_id);
+	return fd < 0 ? err->code : fd;
+}
+
 void image_rootfs_remove(struct image_store *s, struct image *image, const char *container_id)
 {
 	struct image_container *c;

@@ -348,3 +348,30 @@ int pod_container_open_root(const struct pod_container *c, struct error *err)
 	return error_refuse(err, ERROR_PRECONDITION, "%s/%s is %s, and has no files",
 			    c->workload->path, c->name, pod_container_state_word(c));
 }
+
+int pod_container_open_changes(const struct pod_container *c, int *ret_image_fd, struct error *err)
+{
+	struct image_store *images = c->workload->all->config.images;
+	_cleanup_fd_ int upper_fd = -1;
+	int r;
+
+	if (!c->has_rootfs)
+		return error_refuse(err, ERROR_PRECONDITION, "%s/%s is %s, and has no files",
+				    c->workload->path, c->name, pod_container_state_word(c));
+	if (!c->image)
+		return error_refuse(err, ERROR_PRECONDITION, "the image of %s/%s is gone",
+				    c->workload->path, c->name);
+	upper_fd = image_rootfs_open_changes(images, c->id, err);
+	if (upper_fd < 0 && err->kind == ERROR_PRECONDITION && c->status.state == CONTAINER_RUNNING)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%s/%s runs with a limit of its disk, on a file system that "
+				    "nobody else can have meanwhile: stop it first",
+				    c->workload->path, c->name);
+	if (upper_fd < 0)
+		return error_wrap(err, upper_fd, "%s/%s", c->workload->path, c->name);
+	r = image_view_open(images, c->image, err);
+	if (r < 0)
+		return r;
+	*ret_image_fd = r;
+	return TAKE_FD(upper_fd);
+}

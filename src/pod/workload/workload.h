@@ -63,5 +63,9 @@ int workload_remove(struct workload *w, bool force, workload_fn done, void *user
 /* The root file system of a container that does not run (any more), as a descriptor of the caller's
  * own; see image_rootfs_open(). ERROR_PRECONDITION where it has none. */
 int pod_container_open_root(const struct pod_container *c, struct error *err);
+/* What it has changed, and the tree of its image below that (*ret_image_fd), to be compared.
+ * ERROR_PRECONDITION where it has none of its own, or they are on a file system of its own in use.
+ */
+int pod_container_open_changes(const struct pod_container *c, int *ret_image_fd, struct error *err);
 
 #endif

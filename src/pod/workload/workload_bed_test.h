@@ -245,6 +245,16 @@ int etc_fill(int root_fd, const struct etc *etc, struct error *err)
 	return 0;
 }
 
+int image_rootfs_open_changes(struct image_store *s, const char *container_id, struct error *err)
+{
+	return error_refuse(err, ERROR_PRECONDITION, "there is nothing here");
+}
+
+int image_view_open(struct image_store *s, const struct image *i, struct error *err)
+{
+	return error_refuse(err, ERROR_PRECONDITION, "there is nothing here");
+}
+
 int image_rootfs_open(struct image_store *s, const struct image *i, const char *container_id,
 		      struct error *err)
 {

@@ -12,6 +12,7 @@
 #include "runtime/services.h"
 #include "runtime/start/start_call.h"
 #include "runtime/workload/copy_call.h"
+#include "runtime/workload/diff_call.h"
 #include "runtime/workload/exec_call.h"
 #include "runtime/workload/health_call.h"
 #include "runtime/workload/list_call.h"
@@ -396,6 +397,7 @@ static const struct rpc_method workload_methods[] = {
 	METHOD("Stats", stats, false, stats),
 	METHOD("Processes", processes, false, processes),
 	METHOD("CopyFrom", copy_from, true, copy_from),
+	METHOD("Diff", diff, true, diff_call),
 	{ .name = "CopyTo",
 	  .input = &nacre__v1__copy_to_request__descriptor,
 	  .output = &nacre__v1__copy_to_response__descriptor,
