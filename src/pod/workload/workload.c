@@ -369,7 +369,7 @@ int pod_container_open_changes(const struct pod_container *c, int *ret_image_fd,
 				    c->workload->path, c->name);
 	if (upper_fd < 0)
 		return error_wrap(err, upper_fd, "%s/%s", c->workload->path, c->name);
-	r = image_view_open(images, c->image, err);
+	r = image_view_open(images, c->image, NULL, err);
 	if (r < 0)
 		return r;
 	*ret_image_fd = r;

@@ -250,7 +250,8 @@ int image_rootfs_open_changes(struct image_store *s, const char *container_id, s
 	return error_refuse(err, ERROR_PRECONDITION, "there is nothing here");
 }
 
-int image_view_open(struct image_store *s, const struct image *i, struct error *err)
+int image_view_open(struct image_store *s, const struct image *i, const struct isolate_ids *ids,
+		    struct error *err)
 {
 	return error_refuse(err, ERROR_PRECONDITION, "there is nothing here");
 }
