@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import tempfile
+import urllib.request
 
 import grpc
 
@@ -143,6 +144,20 @@ class Users(steps.StepsTest):
         self.assertEqual("0 1", self.sh("id -u; [ $(ls /proc | grep -c '^[0-9]') -gt 3 ] && echo 1").replace("\n", " "))
         self.assertIn("not permitted", self.sh("hostname other"))
         self.assertRegex(self.sh(f"kill -9 {os.getpid()}"), "not permitted|No such process")
+
+    def test_on_a_network(self):
+        """The ports are made in the namespace of the pod, which its keeper enters after it was cloned, and not in the node's."""
+        before = os.listdir("/sys/class/net")
+        for _ in range(3):
+            self.run_pod("--network", "default", "-p", "8080:80", command=("httpd", "-f", "-p", "80", "-h", "/etc"))
+            self.assertEqual(["eth0", "lo"], sorted(self.sh("ls /sys/class/net").split()))
+            self.assertNotIn("eth0", set(os.listdir("/sys/class/net")) - set(before))
+            until(lambda: self.sh("wget -qO- http://127.0.0.1/passwd").startswith("root:"))
+            with urllib.request.urlopen("http://127.0.0.1:8080/passwd", timeout=10) as answer:
+                self.assertIn(b"root:", answer.read())
+            self.node.cli("rm", "-f", "p")
+        done = self.node.cli("cell", "--userns", "auto", "--network", "default", "busybox", "true", check=False)
+        self.assertIn("--network: a cell in a user namespace can be on no network of the node", done.stderr)
 
     def test_ports_and_sysctls(self):
         self.node.cli("run", "-d", "--name", "p", "--userns", "auto", "--sysctl", "net.ipv4.ip_default_ttl=42", "busybox", "nc", "-l", "-p", "80", "-e", "cat")

@@ -337,7 +337,7 @@ int cell_plan(struct cell *c, struct isolate_plan *plan, bool *ret_maker, struct
 		cell_plan_join(c, plan);
 		plan->joins_new = c->unnamed;
 		plan->bring_up_loopback = c->unnamed && cell_owns(c, ISOLATE_NS_NET);
-		plan->hostname = c->unnamed ? c->name : NULL;
+		plan->hostname = c->unnamed ? c->hostname : NULL;
 		c->unnamed = false;
 		return 0;
 	}

@@ -337,7 +337,8 @@ static int keeper_find_cell(struct keeper *k, const struct start_request *q, str
 			     k->config.shm_fd, err);
 		if (r < 0)
 			return r;
-		cell->ns_fd[ISOLATE_NS_NET] = TAKE_FD(q->fds->network);
+		if (cell->given_network)
+			cell->ns_fd[ISOLATE_NS_NET] = TAKE_FD(q->fds->network);
 		r = map_add(&k->cells, cell->name, cell);
 		if (r < 0) {
 			(void)cell_remove_cgroup(cell);

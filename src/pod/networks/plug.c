@@ -327,10 +327,15 @@ bool plug_is_released(struct workload *w)
 
 /* ---- the turn of a workload ---- */
 
-/* Whether the network namespace that its ports are made in is there. */
+/* Whether the network namespace that its ports are made in is there. A keeper is cloned into its own,
+ * but enters that of a user namespace by itself: before that it stands in the node's. */
 static bool plug_has_place(const struct workload *w)
 {
-	return w->kind == WORKLOAD_CELL || (w->instance && w->instance->pid > 0);
+	const struct instance *i = w->instance;
+
+	if (w->kind == WORKLOAD_CELL)
+		return true;
+	return i && i->pid > 0 && (!isolate_ids_are_set(&w->ids) || i->state == INSTANCE_READY);
 }
 
 int plug_is_awaited(struct workload *w, struct error *err)

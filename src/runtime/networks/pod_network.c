@@ -448,6 +448,10 @@ static int wish_take(struct arena *a, const Aurae__Runtime__V0__PodNetwork *m,
 /* Why a pod can be on no network yet; NULL: it can. */
 static const char *pod_network_lack(const struct workload_spec *spec)
 {
+	/* The namespace of that network belongs to the node, and what runs in another user
+	 * namespace could not be joined in it. */
+	if (spec->kind == WORKLOAD_CELL && spec->users)
+		return "a cell in a user namespace can be on no network of the node: run a pod";
 	if (spec->kind == WORKLOAD_CELL)
 		return spec->parent && instance_is_remote(spec->parent)
 			       ? "a cell in an instance of kind \"vm\" can be on no network of the "
