@@ -15,11 +15,12 @@
 #include "cli/output/alloc.h"
 #include "cli/output/view.h"
 #include "cli/remote/client.h"
-#include "cli/table/command_groups.h"
+#include "cli/table/command.h"
 
 /* The containers of `nacre pod`, taken from the words in place. */
 struct pod_containers {
 	struct args *args; /* of each, in front of its name */
+	const struct arg_option *options;
 	struct spec_container *specs;
 	Aurae__Runtime__V0__Container **list;
 	size_t n;
@@ -49,7 +50,7 @@ static int pod_containers_add(struct pod_containers *p, char **words, size_t n, 
 	*a = (struct args)ARGS_INIT;
 	*spec = (struct spec_container){ .env = { .list = NULL } };
 	p->list[p->n++] = &spec->message;
-	r = args_parse(a, command_container_options, NULL, 1, (int)n, words, err);
+	r = args_parse(a, p->options, NULL, 1, (int)n, words, err);
 	if (r < 0)
 		return error_wrap(err, r, "container %zu", p->n);
 	word = a->n_operands > 0 ? a->operands[0] : "";
@@ -73,11 +74,13 @@ static int pod_containers_add(struct pod_containers *p, char **words, size_t n, 
 	return 0;
 }
 
-static int pod_containers_init(struct pod_containers *p, char **words, size_t n, struct error *err)
+static int pod_containers_init(struct pod_containers *p, const struct cli *cli, char **words,
+			       size_t n, struct error *err)
 {
 	size_t first = 0;
 	int r;
 
+	p->options = cli->commands->container_options;
 	/* Each takes one word at least, so n are enough. */
 	p->args = xrealloc(NULL, n, sizeof(*p->args));
 	p->specs = xrealloc(NULL, n, sizeof(*p->specs));
@@ -162,7 +165,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 	int status;
 
-	if (pod_containers_init(&containers, args->operands, args->n_operands, &err) < 0)
+	if (pod_containers_init(&containers, cli, args->operands, args->n_operands, &err) < 0)
 		return cli_fail(&err);
 	request.meta = &meta;
 	request.containers = containers.list;

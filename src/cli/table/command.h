@@ -47,6 +47,8 @@ struct command_group {
 struct command_table {
 	const struct command_group *const *groups;
 	size_t n;
+	/* What `nacre run` takes of its container alone, for each container of `nacre pod`. */
+	const struct arg_option *container_options;
 };
 
 /* The i-th of all commands, in the order in which they are shown; NULL behind the last. */

@@ -18,8 +18,7 @@ extern const struct command_group command_group_volume;  /* volumes */
 extern const struct command_group command_group_health;  /* what is waited for, health checks */
 extern const struct command_group command_group_node;    /* the node, and this program */
 
-/* What `nacre run` takes of its container alone, for each container of `nacre pod`. */
-extern const struct arg_option command_container_options[];
+extern const struct arg_option command_container_options[]; /* command_table.container_options */
 
 /* The last row of the options of a command. */
 #define OPTION_END                                                                                 \

@@ -14,4 +14,5 @@ static const struct command_group *const groups[] = {
 	&command_group_system,  &command_group_node,
 };
 
-const struct command_table command_table = { groups, ARRAY_SIZE(groups) };
+const struct command_table command_table = { groups, ARRAY_SIZE(groups),
+					     command_container_options };

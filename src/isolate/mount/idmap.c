@@ -4,11 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <linux/nsfs.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +15,7 @@
 #include "base/file/sysio.h"
 #include "base/macros.h"
 #include "isolate/mount/mount.h"
-#include "isolate/spawn/spawn.h"
+#include "isolate/spawn/ns.h"
 #include "isolate/user/maps.h"
 
 /* A namespace needs a process to be mapped through: one that does nothing, and has ended before the
@@ -133,24 +131,6 @@ int isolate_users_new(const struct isolate_ids *ids, const bool kinds[ISOLATE_NS
 	for (size_t i = 0; r < 0 && i < ISOLATE_NS_COUNT; i++)
 		ret_fd[i] = fd_close(ret_fd[i]);
 	return r;
-}
-
-int isolate_ns_owner(enum isolate_ns kind)
-{
-	_cleanup_fd_ int ns_fd = isolate_ns_open_own(kind);
-	_cleanup_fd_ int own_fd = isolate_ns_open_own(ISOLATE_NS_USER);
-	_cleanup_fd_ int fd = -1;
-	struct stat a, b;
-
-	if (ns_fd < 0 || own_fd < 0)
-		return ns_fd < 0 ? ns_fd : own_fd;
-	fd = ioctl(ns_fd, NS_GET_USERNS);
-	if (fd < 0 || fstat(fd, &a) < 0 || fstat(own_fd, &b) < 0)
-		return -errno;
-	if (a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-		return -EPERM;
-	(void)fd_set_cloexec(fd, true);
-	return TAKE_FD(fd);
 }
 
 int isolate_idmap_apply(int mount_fd, int userns_fd, bool below, struct error *err)

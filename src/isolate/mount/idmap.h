@@ -25,10 +25,6 @@ int isolate_idmap_new(const struct isolate_id_map *uid_map, size_t n_uid_map,
 int isolate_users_new(const struct isolate_ids *ids, const bool kinds[ISOLATE_NS_COUNT],
 		      int ret_fd[ISOLATE_NS_COUNT], struct error *err);
 
-/* The user namespace that a namespace of this process belongs to, where that is below its own; else
- * -EPERM or what opening it says. */
-int isolate_ns_owner(enum isolate_ns kind);
-
 /* Maps a detached mount that nobody has seen yet; below: with all mounts below it.
  * ERROR_PRECONDITION where the file system cannot do it (overlay: map its lower layers). */
 int isolate_idmap_apply(int mount_fd, int userns_fd, bool below, struct error *err);

@@ -2,6 +2,7 @@
 #include "isolate/spawn/spawn.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
@@ -32,20 +33,6 @@
  * clones, and is done: it waits for nothing. The child is a copy of the memory (no CLONE_VM), so it
  * works on the same plan without a lock. It reports over a pipe that the exec closes.
  */
-
-static const struct {
-	const char *name; /* below /proc/PID/ns */
-	uint64_t flag;    /* for the clone; 0: not made by it (steps_ns.c) */
-} spawn_ns[ISOLATE_NS_COUNT] = {
-	[ISOLATE_NS_PID] = { "ns/pid", CLONE_NEWPID },
-	[ISOLATE_NS_MOUNT] = { "ns/mnt", CLONE_NEWNS },
-	[ISOLATE_NS_NET] = { "ns/net", CLONE_NEWNET },
-	[ISOLATE_NS_IPC] = { "ns/ipc", CLONE_NEWIPC },
-	[ISOLATE_NS_UTS] = { "ns/uts", CLONE_NEWUTS },
-	[ISOLATE_NS_CGROUP] = { "ns/cgroup", 0 },
-	[ISOLATE_NS_USER] = { "ns/user", CLONE_NEWUSER },
-	[ISOLATE_NS_TIME] = { "ns/time", 0 },
-};
 
 /* Of this process, for its whole life: a mount of /proc that no other process can reach, and the
  * pid namespace that its children are born in unless told otherwise. Made by the first spawn that
@@ -156,29 +143,6 @@ static void spawn_done(struct spawn *sp)
 	(void)fd_close(sp->steps.sync_write_fd);
 	spawn_tree_done(&sp->steps);
 	spawn_forget();
-}
-
-int isolate_ns_open(int proc_fd, pid_t pid, enum isolate_ns kind)
-{
-	char name[48];
-	int fd;
-	int r;
-
-	r = str_printf(name, sizeof(name), "%d/%s", (int)pid, spawn_ns[kind].name);
-	if (r < 0)
-		return r;
-	fd = sysio_openat(proc_fd, name, O_RDONLY | O_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
-}
-
-int isolate_ns_open_own(enum isolate_ns kind)
-{
-	char name[48];
-	int fd;
-
-	(void)str_printf(name, sizeof(name), "/proc/thread-self/%s", spawn_ns[kind].name);
-	fd = sysio_openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
 }
 
 int isolate_root_open(int proc_fd, pid_t pid)
@@ -316,7 +280,7 @@ static pid_t spawn_clone3(struct isolate_steps *s, int *ret_pidfd)
 
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
 		if (p->ns[i] == ISOLATE_NEW)
-			spaces |= spawn_ns[i].flag;
+			spaces |= isolate_ns_flag((enum isolate_ns)i);
 	if (s->mount_ns_fd >= 0)
 		spaces |= CLONE_NEWNS;
 	if (p->kit_ns_fd >= 0)

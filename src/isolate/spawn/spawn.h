@@ -7,6 +7,7 @@
 #include "base/log/error.h"
 #include "isolate/plan/plan.h"
 #include "isolate/plan/rest.h"
+#include "isolate/spawn/ns.h"
 
 /*
  * Carries out a plan: each program of the house is cloned here. The child goes through a table of
@@ -60,10 +61,6 @@ void isolate_child_done(struct isolate_child *c);
  */
 int isolate_child_report(struct isolate_child *c, int *ret_exit, struct error *err);
 
-/* The namespace of a process as a descriptor. proc_fd: a /proc in which pid has that number. */
-int isolate_ns_open(int proc_fd, pid_t pid, enum isolate_ns kind);
-/* The same of this thread. */
-int isolate_ns_open_own(enum isolate_ns kind);
 /* The same of its root, for ISOLATE_ROOT_OTHER: a directory (O_PATH). */
 int isolate_root_open(int proc_fd, pid_t pid);
 /* The spawner's /dev/null, seen to be that: what a plan without a descriptor for a stream gives. */
