@@ -327,8 +327,8 @@ bool plug_is_released(struct workload *w)
 
 /* ---- the turn of a workload ---- */
 
-/* Whether the network namespace that its ports are made in is there. A keeper is cloned into its own,
- * but enters that of a user namespace by itself: before that it stands in the node's. */
+/* Whether the network namespace that its ports are made in is there. A keeper is cloned into its
+ * own, but enters that of a user namespace by itself: before that it stands in the node's. */
 static bool plug_has_place(const struct workload *w)
 {
 	const struct instance *i = w->instance;
