@@ -300,14 +300,13 @@ static void limits_are_refused(void)
 
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
 		CHECK(guest_run(asked[i]) != 0);
-		CHECK(strstr(guest_output,
-			     i == 1 ? "resources.cpuset_cpus: " : "resources.pids: ") != NULL);
+		CHECK(strstr(guest_output, i == 1 ? "--cpuset-cpus: " : "--pids-limit: ") != NULL);
 		CHECK(NACRE("inspect", "no") != 0);
 		CHECK(strstr(guest_output, "there is no") != NULL);
 	}
 	CHECK_NACRE("run", "-d", "--name", "yes", "--pids-limit", "50", "busybox", "sleep", "1000");
 	CHECK(NACRE("update", "yes", "--pids-limit", "2147483647") != 0);
-	CHECK(strstr(guest_output, "resources.pids: ") != NULL);
+	CHECK(strstr(guest_output, "--pids-limit: ") != NULL);
 	CHECK_NACRE("rm", "-f", "yes");
 	CHECK_NACRE("check");
 }
