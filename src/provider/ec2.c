@@ -142,20 +142,20 @@ static void ec2_on_notice(void *userdata, const char *text)
 static void ec2_on_gate_end(void *userdata, const struct error *err)
 {
 	struct ec2_vm *m = userdata;
+	const char *text = "its gate has ended";
 	char reason[192];
 
+	if (m->instance && m->instance->broken)
+		text = error_text(&m->instance->last_error);
+	else if (m->end[0])
+		text = m->end;
+	else if (err)
+		text = error_text(err);
+	/* The error is the gate's, and goes with it. */
+	(void)str_printf(reason, sizeof(reason), "%.180s", text);
 	m->gate = gate_free(m->gate);
-	if (!m->instance)
-		return;
-	if (m->instance->broken)
-		(void)str_printf(reason, sizeof(reason), "%.180s",
-				 error_text(&m->instance->last_error));
-	else
-		(void)str_printf(reason, sizeof(reason), "%.180s",
-				 m->end[0] ? m->end
-				 : err     ? error_text(err)
-					   : "its gate has ended");
-	instance_ended(m->instance, reason);
+	if (m->instance)
+		instance_ended(m->instance, reason);
 }
 
 static const struct gate_events ec2_gate_events = {
