@@ -222,6 +222,7 @@ static void convert_clear(Nacre__V1__Workload *m, uint64_t fields)
 		const ProtobufCFieldDescriptor *field = &type->fields[i];
 		size_t at = field->offset, size = convert_size(field);
 
+		assert(field->id < 64);
 		if (fields >> field->id & 1)
 			continue;
 		if (field->label == PROTOBUF_C_LABEL_REPEATED) {
