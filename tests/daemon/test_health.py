@@ -223,8 +223,7 @@ class Ports(HealthTest):
 class Failures(HealthTest):
     def test_kill_and_policy(self):
         self.run_pod("web", "--health-cmd", "false", *FAST, "--health-on-failure", "kill", "--restart", "on-failure:1")
-        until(lambda: self.show("web")["state"] == "exited" and self.show("web")["restart_count"] == 1, what="killed twice")
-        w = self.show("web")
+        w = until(lambda: next((w for w in [self.show("web")] if (w["state"], w["restart_count"]) == ("exited", 1)), None), what="killed twice")
         self.assertEqual((137, "unhealthy"), (w["exit_code"], w["containers"][0]["health"]["status"]))
 
     def test_stop(self):

@@ -118,6 +118,18 @@ static bool typed_option(char *to, size_t size, const char *names)
 	return false;
 }
 
+/* With the part of it that is wrong, unless that is the source, which the option is mostly about.
+ */
+static void typed_put(struct error *err, const char *option, const char *part)
+{
+	char name[ERROR_FIELD_MAX];
+
+	if (part && !str_eq(part, ".source") &&
+	    str_printf(name, sizeof(name), "%s: %s", option, part + 1) >= 0)
+		option = name;
+	error_rename_field(err, option);
+}
+
 void typed_rename(struct error *err)
 {
 	char plain[ERROR_FIELD_MAX], option[ERROR_FIELD_MAX];
@@ -132,7 +144,7 @@ void typed_rename(struct error *err)
 		if (!str_has_prefix(plain, field) || (plain[len] && plain[len] != '.'))
 			continue;
 		if (typed_option(option, sizeof(option), typed_fields[i].options))
-			error_rename_field(err, option);
+			typed_put(err, option, strrchr(plain + len, '.'));
 		return;
 	}
 }

@@ -156,6 +156,7 @@ static void fields_by_their_options(void)
 	} cases[] = {
 		{ "containers[0].resources.memory", "--memory: is wrong" },
 		{ "containers[0].mounts[0].source", "--mount: is wrong" },
+		{ "containers[0].mounts[0].tmpfs.uid", "--mount: uid: is wrong" },
 		{ "resources.memory_low", "resources.memory_low: is wrong" },
 		{ "containers[1].resources.memory", "containers[1].resources.memory: is wrong" },
 		{ "containers[0].image", "containers[0].image: is wrong" },
