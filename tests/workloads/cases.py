@@ -21,8 +21,11 @@ class Nginx(Case):
     def show(self):
         self.shows_page(8080, "a page of nginx")
         self.exec("sh", "-c", "head -c 8000000 /dev/zero >/var/www/html/large; echo changed >/var/www/html/index.html")
-        # Half of a download is read before the server is asked to end, the rest after.
-        self.download = subprocess.Popen(["curl", "-s", "--limit-rate", "4M", "-o", self.dir + "/large", "http://127.0.0.1:8080/large"])
+        # Part of a download comes before the server is asked to end, the rest after. The server is the slow one: what it has handed to
+        # the kernel when it ends goes with the pod's network.
+        self.exec("sh", "-c", "echo 'limit_rate 4m;' >/etc/nginx/conf.d/slow.conf && nginx -s reload")
+        self.until(lambda: "gracefully shutting down" in self.log(), "the end of the workers without it")
+        self.download = subprocess.Popen(["curl", "-s", "-o", self.dir + "/large", "http://127.0.0.1:8080/large"])
         until(lambda: os.path.exists(self.dir + "/large") and os.path.getsize(self.dir + "/large"), what="a download")
 
     def stop(self):
