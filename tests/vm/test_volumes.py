@@ -197,7 +197,7 @@ class Volumes(steps.StepsTest):
 
     def test_none_for_an_instance_that_is_there(self):
         done = self.node.cli("run", "--in", "p", "--name", "c", "-v", f"{self.place}/both:/x", "busybox", "true", check=False)
-        self.assertRegex(done.stderr, r"containers\[0\]\.mounts\[0\]\.source: .*only what a pod was made with")
+        self.assertRegex(done.stderr, r"nacre: --volume: .*only what a pod was made with")
 
     def test_zz_restart_and_end(self):
         """The daemon is killed; another one knows who serves the volumes, and what its end means."""
