@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a network and a service of a cloud tell a machine: DHCP, HTTP, user-data. */
+/* Input from the network of a cloud: DHCP, HTTP, user-data. */
 
 #include <stdlib.h>
 #include <string.h>

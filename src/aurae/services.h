@@ -66,7 +66,7 @@ struct aurae_vms {
 	size_t n;
 	unsigned n_calls; /* that open files */
 };
-/* What is allocated, while the store is idle. */
+/* Loads the allocated machines, while the store is idle. */
 int aurae_vms_load(struct aurae_vms *s, struct root_store *store, struct error *err);
 /* Behind the pool's end: what it has written is told before. Of zeroes it does nothing. */
 void aurae_vms_done(struct aurae_vms *s);

@@ -298,7 +298,7 @@ static int signals_choose(const Aurae__Observe__V0__Workload *w, struct signals_
 	}
 }
 
-/* What the kernel tells is a number of its first pid namespace. */
+/* The kernel tells pids of its first pid namespace. */
 static int signals_check_place(struct error *err)
 {
 	char own[64] = "";
