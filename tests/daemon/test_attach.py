@@ -170,13 +170,25 @@ class CommandLine(steps.StepsTest):
             client = self.node.spawn_cli("exec", "p", "sh", "-c", script)
             client.stdout.read(1)
             if "yes" in script:
-                # The pipe is full, and the test reads no more: the client waits to write.
-                full = array.array("i", [0])
-                nacre_test.until(lambda: fcntl.ioctl(client.stdout, termios.FIONREAD, full) == 0 and full[0] > 60000,
-                                 what="a full pipe")
+                self.fill(client)
             client.send_signal(signal.SIGTERM)
             self.assertEqual(143, client.wait(20 * nacre_test.SLOWNESS))
             client.communicate()
+
+    def fill(self, client):
+        """Until the pipe is full. The test reads no more then: the client waits to write."""
+        full = array.array("i", [0])
+        nacre_test.until(lambda: fcntl.ioctl(client.stdout, termios.FIONREAD, full) == 0 and full[0] > 60000,
+                         what="a full pipe")
+
+    def test_sigterm_stops_a_run_that_nobody_reads(self):
+        client = self.node.spawn_cli("run", "--rm", "busybox", "sh", "-c",
+                                     "trap 'exit 8' TERM; while :; do echo aaaaaaaaaaaaaaaa; done")
+        client.stdout.read(1)
+        self.fill(client)
+        client.send_signal(signal.SIGTERM)
+        self.assertEqual(8, client.wait(20 * nacre_test.SLOWNESS))
+        client.communicate()
 
     def test_exec_without_a_reader_has_a_broken_pipe(self):
         self.pod("p")

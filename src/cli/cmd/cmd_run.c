@@ -133,8 +133,8 @@ static void run_logs(struct client_call *call, const ProtobufCMessage *message)
 	r->skip[is_stderr] -= known;
 	if (r->unread)
 		return;
-	if (output_write(is_stderr ? STDERR_FILENO : STDOUT_FILENO, m->data.data + known,
-			 m->data.len - known) < 0)
+	if (session_write(&r->session, is_stderr ? STDERR_FILENO : STDOUT_FILENO,
+			  m->data.data + known, m->data.len - known) < 0)
 		(void)run_unread(&r->session);
 }
 

@@ -86,7 +86,7 @@ int output_write(int fd, const void *data, size_t len)
 
 /* A pipe that polls writable takes PIPE_BUF bytes without blocking, also where it is not
  * non-blocking: to make it so would change it for those who share it. */
-int output_write_unless(int fd, const void *data, size_t len, int wake_fd)
+int output_write_unless(int fd, const void *data, size_t len, int wake_fd, int patience_ms)
 {
 	const char *at = data;
 
@@ -98,7 +98,7 @@ int output_write_unless(int fd, const void *data, size_t len, int wake_fd)
 
 		if (poll(look, ARRAY_SIZE(look), -1) < 0 && errno != EINTR)
 			return output_failed(errno);
-		if (!look[0].revents && look[1].revents)
+		if (!look[0].revents && look[1].revents && poll(look, 1, patience_ms) == 0)
 			return -EINTR;
 		if (!look[0].revents)
 			continue;

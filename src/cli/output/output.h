@@ -17,8 +17,9 @@ unsigned output_height(int fd);
 /* Writes all of it, waiting where fd is non-blocking. 0 or a negative errno; -EPIPE: nobody reads.
  */
 int output_write(int fd, const void *data, size_t len);
-/* The same, but given up with -EINTR where wake_fd is readable and nobody takes the output. */
-int output_write_unless(int fd, const void *data, size_t len, int wake_fd);
+/* The same, but given up with -EINTR where wake_fd is readable and nobody takes the output for
+ * another patience_ms. */
+int output_write_unless(int fd, const void *data, size_t len, int wake_fd, int patience_ms);
 /* What was buffered for standard output, now. As output_write(). */
 int output_flush(void);
 /* The same at the end of a command. Returns the exit status: `status`, or CLI_FAILED with a

@@ -18,6 +18,8 @@
 #define SESSION_INTERRUPTS 3
 /* So long a program has to end by a SIGTERM before we leave without it. */
 #define SESSION_TERM_GRACE NSEC_PER_SEC
+/* So long a reader that has stopped may take to go on, once a signal waits. */
+#define SESSION_READER_PATIENCE_MS 1000
 
 /* So long the daemon may take to learn that a keeper has ended, where it lost the connection. */
 #define SESSION_LOSS_PATIENCE (2 * NSEC_PER_SEC)
@@ -179,21 +181,25 @@ static void session_reader(struct loop_fd *source, unsigned events)
 		session_unread(s);
 }
 
+int session_write(struct session *s, int fd, const void *data, size_t len)
+{
+	int r = 0;
+
+	/* What decides for itself may still want all of the output after a signal. */
+	if (!s->unread && !s->stuck)
+		r = output_write_unless(fd, data, len, s->wake_fd,
+					s->on_signal ? SESSION_READER_PATIENCE_MS : 0);
+	if (r != -EINTR)
+		return r;
+	s->stuck = true; /* the loop has the signal next */
+	return 0;
+}
+
 static void session_output(struct session *s, int fd, const ProtobufCBinaryData *data)
 {
-	int r;
-
 	s->received[fd == STDERR_FILENO] += data->len;
-	if (s->unread || s->stuck)
-		return;
-	/* What decides for itself may still want all of the output after a signal. */
-	r = s->on_signal ? output_write(fd, data->data, data->len)
-			 : output_write_unless(fd, data->data, data->len, s->wake_fd);
-	if (r == -EINTR) /* the loop has the signal next */
-		s->stuck = true;
-	if (r == 0 || r == -EINTR)
-		return;
-	session_unread(s);
+	if (session_write(s, fd, data->data, data->len) < 0)
+		session_unread(s);
 }
 
 static void session_exit(struct session *s, const Nacre__V1__ExecExit *exit)

@@ -72,6 +72,12 @@ int session_init(struct session *s, struct error *err);
 void session_run(struct session *s, const ProtobufCMessage *first);
 void session_done(struct session *s);
 /*
+ * Writes output of the program. Where nobody takes it and SIGINT or SIGTERM waits, this and all
+ * that comes later is dropped, so that the signal is looked at; a session with on_signal gives the
+ * reader a second. 0 or a negative errno, as output_write().
+ */
+int session_write(struct session *s, int fd, const void *data, size_t len);
+/*
  * After a call that ended with ERROR_UNAVAILABLE: whether the workload has ended with its keeper.
  * The daemon, if there is one, is given a moment to learn it. The answer to Wait, which the caller
  * frees, or NULL.
