@@ -57,6 +57,10 @@ class DiskLimitTest(steps.StepsTest):
         self.assertLess(self.taken(), MIB)
         self.node.clear()
         self.assertNothingLeft()
+        done = self.node.cli("run", "--rm", "--disk", "1t", "busybox", "true", check=False)
+        self.assertEqual(125, done.returncode)
+        self.assertEqual([], self.node.json("ps", "-a"))
+        self.assertNothingLeft()
 
     def test_sizes_that_are_refused(self):
         for size in (1, 16 * MIB - 1, (1 << 40) + 1):

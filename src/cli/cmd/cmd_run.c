@@ -464,6 +464,7 @@ static int run_command(const struct cli *cli, const struct args *args, bool deta
 	request.containers = spec.list;
 	request.n_containers = 1;
 	request.auto_remove = detach && args_flag(args, "rm");
+	request.remove_failed = args_flag(args, "rm");
 	spec_set(&meta.name, args_value(args, "name"));
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.kind, args_value(args, "kind"));

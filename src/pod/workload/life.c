@@ -205,10 +205,14 @@ static void workload_end_around(struct workload *w)
 
 void workload_lose(struct workload *w, const char *reason)
 {
+	bool starting = w->state == WORKLOAD_STARTING && !w->stays;
+
 	/* What a restart undoes is gone, for whoever makes the call again. */
-	if (w->adopted && w->state == WORKLOAD_STARTING && !w->stays) {
+	if (w->adopted && starting)
 		log_info("what had not started when the daemon ended is undone",
 			 LOG_STR("workload", w->path), LOG_STR("reason", reason));
+	w->dropped = starting && w->drops_failed;
+	if (starting && (w->adopted || w->drops_failed)) {
 		w->auto_remove = true;
 		w->drops_volumes = true;
 	}

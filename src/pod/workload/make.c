@@ -370,6 +370,7 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 	w->choice = spec->choice;
 	w->auto_remove = spec->auto_remove;
 	w->drops_volumes = spec->auto_remove;
+	w->drops_failed = spec->drops_failed;
 	w->lasts = spec->lasts;
 	w->restart = spec->restart;
 	w->create_only = spec->create_only;

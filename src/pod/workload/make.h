@@ -65,7 +65,7 @@ struct workload_spec {
 	struct instance_choice choice;  /* for a pod: of what kind its instance is */
 	const struct instance_nic *nic; /* of that; NULL: none */
 	const struct etc_wish *etc;     /* NULL: nothing is asked of its files below /etc */
-	bool auto_remove;
+	bool auto_remove, drops_failed;
 	bool lasts;          /* a sandbox (pod/workload/sandbox.h), which may have no container */
 	const char *request; /* base/text/request.h; NULL: none */
 	const char *comment; /* for people; NULL: none */

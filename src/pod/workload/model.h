@@ -250,6 +250,8 @@ struct workload {
 	bool auto_remove;
 	bool drops_volumes; /* the volumes that were made for it go with it (pod/storage/volumes.h)
 			     */
+	bool drops_failed;  /* it goes where its first start fails (RunPodRequest.remove_failed) */
+	bool dropped;       /* it did, and it goes */
 	bool stays; /* it has files of its own: one that cannot be started is as it was before */
 	struct restart_rule restart;
 	unsigned restart_count; /* restarts by its policy since somebody started it */

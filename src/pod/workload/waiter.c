@@ -49,8 +49,10 @@ static bool waiter_is_due(const struct workload *w, const struct waiter *waiter)
 	case WAITER_STARTED:
 		if (c)
 			return !pod_container_is_created(c) && !c->starting;
-		return (!w->refused || w->stays) && w->state != WORKLOAD_STARTING &&
-		       w->state != WORKLOAD_STOPPING;
+		/* Who hears that nothing came of it finds its name free. */
+		if ((w->refused && !w->stays) || w->dropped)
+			return false;
+		return w->state != WORKLOAD_STARTING && w->state != WORKLOAD_STOPPING;
 	case WAITER_HEALTHY:
 	case WAITER_UNHEALTHY:
 		return waiter_has_ended(w, c) ||

@@ -214,6 +214,27 @@ static void an_instance_that_fails_is_told_once(void)
 	finish();
 }
 
+static void one_that_is_to_go_where_it_fails(void)
+{
+	struct told started = { .n = 0 };
+	struct workload *w;
+
+	begin();
+	for (int drops = 0; drops < 2; drops++) {
+		started.n = 0;
+		w = run_well(WORKLOAD_POD, "p", 1, &started);
+		w->drops_failed = drops;
+		fake_kill_keeper(fake.n_keepers - 1);
+		FAKE_UNTIL(started.n == 1);
+		CHECK_INT(started.failure.kind, ERROR_UNAVAILABLE);
+		if (!drops)
+			remove_well(w);
+		FAKE_UNTIL(list_empty(workloads_list(all)));
+	}
+	check_nothing_left();
+	finish();
+}
+
 static void lose_answer(const struct workload *w, size_t n)
 {
 	struct fake_call *c = fake_asked(node(), FAKE_START), call;
@@ -722,6 +743,7 @@ UNIT_MAIN({ "a_cell_runs_and_ends", a_cell_runs_and_ends },
 	  { "a_limit_of_the_pod_that_is_refused_leaves_nothing",
 	    a_limit_of_the_pod_that_is_refused_leaves_nothing },
 	  { "an_instance_that_fails_is_told_once", an_instance_that_fails_is_told_once },
+	  { "one_that_is_to_go_where_it_fails", one_that_is_to_go_where_it_fails },
 	  { "an_instance_that_cannot_be_made_is_the_failure",
 	    an_instance_that_cannot_be_made_is_the_failure },
 	  { "a_keeper_that_dies_while_it_starts_is_named",

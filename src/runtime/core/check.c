@@ -8,6 +8,9 @@
 
 #define CHECK_WORDS_MAX 4096
 #define CHECK_BYTES_MAX ((size_t)1024 * 1024)
+/* What execve() takes for one argument or variable (MAX_ARG_STRLEN with pages of 4 KiB), without
+ * its NUL. */
+#define CHECK_WORD_MAX ((size_t)131071)
 #define CHECK_DIR_MAX 4095
 
 int check_name(const char *field, const char *name, struct error *err)
@@ -37,8 +40,17 @@ static int check_sizes(const char *field, char *const *v, size_t n, struct error
 	if (n > CHECK_WORDS_MAX)
 		return error_field(err, ERROR_INVALID, field, "%zu are more than the limit of %d",
 				   n, CHECK_WORDS_MAX);
-	for (size_t i = 0; i < n; i++)
-		bytes += strlen(v[i]) + 1;
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(v[i]);
+
+		if (len > CHECK_WORD_MAX)
+			return error_field(
+				err, ERROR_INVALID, field,
+				"number %zu has %zu bytes, and a program can be given at "
+				"most %zu in one",
+				i + 1, len, CHECK_WORD_MAX);
+		bytes += len + 1;
+	}
 	if (bytes > CHECK_BYTES_MAX)
 		return error_field(err, ERROR_INVALID, field,
 				   "%zu bytes are more than the limit of %zu", bytes,

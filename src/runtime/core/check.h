@@ -16,13 +16,13 @@
 int check_name(const char *field, const char *name, struct error *err);
 /* A path of labels; empty is fine. */
 int check_path(const char *field, const char *path, struct error *err);
-/* NAME=VALUE, each; no control bytes in names. At most 4096 of them. */
+/* NAME=VALUE, each; no control bytes in names. The limits of check_words(). */
 int check_env(const char *field, char *const *env, size_t n, struct error *err);
 /* At most so many bytes. */
 int check_text(const char *field, const char *text, size_t n_max, struct error *err);
 /* Empty, or absolute. */
 int check_dir(const char *field, const char *dir, struct error *err);
-/* Not empty, at most 4096 words and 1 MiB in all. */
+/* Not empty, at most 4096 words of 131,071 bytes, and 1 MiB in all. */
 int check_words(const char *field, char *const *words, size_t n, struct error *err);
 /* The same limits, may be empty. */
 int check_args(const char *field, char *const *words, size_t n, struct error *err);

@@ -59,10 +59,10 @@ static void environments(void)
 
 static void sizes(void)
 {
-	static char big[1024 * 1024 + 1];
+	static char big[131073];
 	static char word[] = "x";
 	static char *many[4097];
-	char *one[] = { big };
+	char *one[] = { big }, *nine[9];
 	struct error err = ERROR_INIT;
 
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
@@ -72,8 +72,15 @@ static void sizes(void)
 	CHECK_STR(err.text, "command: 4097 are more than the limit of 4096");
 	memset(big, 'x', sizeof(big) - 1);
 	CHECK(check_words("command", one, 1, &err) < 0);
+	CHECK_STR(err.text, "command: number 1 has 131072 bytes, and a program can be given at "
+			    "most 131071 in one");
 	big[sizeof(big) - 2] = '\0';
 	CHECK_INT(check_words("command", one, 1, &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(nine); i++)
+		nine[i] = big;
+	CHECK_INT(check_words("command", nine, 8, &err), 0);
+	CHECK(check_words("command", nine, 9, &err) < 0);
+	CHECK_STR(err.text, "command: 1179648 bytes are more than the limit of 1048576");
 	CHECK(check_words("command", NULL, 0, &err) < 0);
 	CHECK_STR(err.text, "command: required");
 }

@@ -181,6 +181,7 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 	what.whole.init = s->init;
 	what.whole.security = q->security;
 	spec->auto_remove = q->auto_remove;
+	spec->drops_failed = q->remove_failed;
 	spec->create_only = q->create_only;
 	spec->nic = nic;
 	r = run_take_restart(q->restart, q->auto_remove, &spec->restart, err);
@@ -273,6 +274,7 @@ struct run_request run_pod_request(const struct runtime_service *s,
 		.n_further = q->n_further_networks,
 		.security = q->security,
 		.auto_remove = q->auto_remove,
+		.remove_failed = q->remove_failed,
 		.restart = q->restart,
 		.create_only = q->create_only,
 		.cold = q->cold,

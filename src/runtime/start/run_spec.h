@@ -30,7 +30,7 @@ struct run_request {
 	Aurae__Runtime__V0__FurtherNetwork *const *further;
 	size_t n_further;
 	const Aurae__Runtime__V0__PodSecurity *security;
-	bool auto_remove;
+	bool auto_remove, remove_failed;
 	const Aurae__Runtime__V0__RestartPolicy *restart;
 	const char *userns; /* of a cell */
 	bool create_only;
