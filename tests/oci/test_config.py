@@ -7,9 +7,12 @@ import resource
 import stat
 import subprocess
 import time
+import unittest
 
 import host
 import oci_test
+
+NAMED = "/sys/fs/cgroup/systemd"
 
 
 class Config(oci_test.OciTest):
@@ -359,6 +362,29 @@ class Config(oci_test.OciTest):
         self.delete()
         # The slices were made for it, and nobody else is in them.
         self.assertFalse(os.path.exists(os.path.join(host.cgroup_root(), os.path.dirname(line[3:]).lstrip("/").split("/")[0])))
+
+    @unittest.skipUnless(os.path.exists(f"{NAMED}/tasks"), "this host has no hierarchy name=systemd of version 1")
+    def test_a_group_where_systemd_looks_for_one(self):
+        """What podman --systemd asks for on such a host, and what each process of the container is in."""
+        self.bundle("sleep", "1000")
+        path = f"/{self.name}-above/{self.name}"
+        self.config["linux"]["cgroupsPath"] = path
+        self.config["linux"]["namespaces"] = [n for n in self.config["linux"]["namespaces"] if n["type"] != "cgroup"]
+        self.config["mounts"] = [m for m in self.config["mounts"] if not m["destination"].startswith("/sys/fs/cgroup")] + [
+            {"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": ["nosuid", "noexec", "nodev", "ro"]},
+            {"destination": NAMED, "type": "bind", "source": NAMED, "options": ["bind", "rprivate"]}]
+        self.save()
+        own = host.read("/proc/self/cgroup")
+        self.create()
+        self.oci("start", self.name)
+        line = f":name=systemd:{path}\n"
+        self.assertIn(line, host.read(f"/proc/{self.state()['pid']}/cgroup"))
+        self.assertIn(line, self.oci("exec", self.name, "cat", "/proc/self/cgroup").stdout)
+        self.assertIn(" - cgroup ", next(m for m in host.read(f"/proc/{self.state()['pid']}/mountinfo").splitlines() if f" {NAMED} " in m))
+        self.oci("exec", self.name, "mkdir", f"{NAMED}{path}/init.scope")
+        self.assertEqual(own, host.read("/proc/self/cgroup"))
+        self.delete()
+        self.assertFalse(os.path.exists(f"{NAMED}/{self.name}-above"))
 
 
 class About(oci_test.OciTest):

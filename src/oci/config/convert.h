@@ -52,6 +52,9 @@ int convert_namespaces(struct convert *c, struct error *err);
 /* The first process of the container, or one more (exec): everything that a process has. */
 int convert_process(struct convert *c, const struct oci_process *p, struct error *err);
 int convert_seccomp(struct convert *c, struct error *err);
+/* The mount of systemd's hierarchy that the container asks for (oci/launch/named.h), whose source
+ * may still be something else; NULL: it asks for none. */
+const struct oci_mount *convert_named_mount(const struct oci_config *config);
 /* The tree: root, mounts, devices, masked paths. */
 int convert_tree(struct convert *c, const char *rootfs, struct error *err);
 /* What is for the whole container: names, sysctls, clocks, memory policy. */

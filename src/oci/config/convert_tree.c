@@ -37,6 +37,8 @@ struct mount_word {
 	uint64_t set, clear;
 };
 
+#define MOUNT_CGROUP "/sys/fs/cgroup"
+
 #define ATIME MOUNT_ATTR__ATIME
 #define FOLLOW 0x00200000 /* MOUNT_ATTR_NOSYMFOLLOW */
 
@@ -177,6 +179,32 @@ static int mount_bind_source(struct convert *c, const struct oci_mount *m, struc
 	return convert_own(c, fd, err);
 }
 
+const struct oci_mount *convert_named_mount(const struct oci_config *config)
+{
+	for (size_t i = 0; i < config->n_mounts; i++) {
+		const struct oci_mount *m = &config->mounts[i];
+
+		if (str_eq(m->destination, MOUNT_CGROUP "/systemd") && !str_empty(m->source) &&
+		    m->source[0] == '/')
+			return m;
+	}
+	return NULL;
+}
+
+/* Where systemd's hierarchy is to lie in it, it is a place for hierarchies, as on the host. */
+static bool mount_holds_named(const struct convert *c, const struct oci_mount *m)
+{
+	return !str_empty(m->type) && str_eq(m->type, "cgroup") &&
+	       str_eq(m->destination, MOUNT_CGROUP) && convert_named_mount(c->config);
+}
+
+static void mount_place_for_named(struct isolate_mount *to)
+{
+	to->fs = "tmpfs";
+	to->source = "tmpfs";
+	to->options = "mode=755";
+}
+
 /* Without a cgroup namespace a mount of the hierarchy would show the host's: the container gets its
  * own group instead. */
 static bool mount_shows_group(const struct convert *c, const struct oci_mount *m)
@@ -275,6 +303,8 @@ static int convert_mount(struct convert *c, const struct oci_mount *m, struct is
 		r = error_set(err, -ENOMEM, "%s", field);
 	else if (o.bind || (!str_empty(m->type) && str_eq(m->type, "bind")))
 		r = mount_bind_source(c, m, to, field, err);
+	else if (mount_holds_named(c, m))
+		mount_place_for_named(to);
 	else if (mount_shows_group(c, m))
 		r = mount_group(c, to, err);
 	else

@@ -10,6 +10,7 @@
 #include "isolate/cgroup/devices.h"
 #include "isolate/cgroup/limits.h"
 #include "oci/config/convert.h"
+#include "oci/launch/named.h"
 
 #define GROUP_EMPTY_MS 10000
 
@@ -93,7 +94,7 @@ int group_remove(struct container *c, struct error *err)
 		return root;
 	group = cgroup_open_path(root, c->cgroup);
 	if (group == -ENOENT)
-		return 0;
+		return named_remove(c, err);
 	if (group < 0)
 		return error_set(err, group, "open the cgroup %s", c->cgroup);
 	if (cgroup_populated(group) > 0) {
@@ -104,5 +105,5 @@ int group_remove(struct container *c, struct error *err)
 			return error_set(err, r, "end the processes of the cgroup %s", c->cgroup);
 	}
 	r = cgroup_remove_path(root, c->cgroup);
-	return r < 0 ? error_set(err, r, "remove the cgroup %s", c->cgroup) : 0;
+	return r < 0 ? error_set(err, r, "remove the cgroup %s", c->cgroup) : named_remove(c, err);
 }

@@ -19,6 +19,7 @@
 #include "oci/launch/launch_child.h"
 #include "oci/launch/launch_options.h"
 #include "oci/launch/message.h"
+#include "oci/launch/named.h"
 #include "oci/launch/seccomp_agent.h"
 #include "oci/launch/terminal.h"
 
@@ -176,7 +177,7 @@ static int launch_spawn(struct launch *l, struct error *err)
 		plan->at_data = &l->child_plan;
 		plan->at_fd = pair[1];
 	}
-	r = isolate_spawn(plan, &l->child, err);
+	r = named_spawn(l->c, plan, &l->child, err);
 	/* Its end is closed with the process. */
 	l->child_plan.socket_fd = fd_close(l->child_plan.socket_fd);
 	return r == 0 && l->child_plan.held ? launch_let_go(l, err) : r;

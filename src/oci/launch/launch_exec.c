@@ -12,6 +12,7 @@
 #include "oci/config/words.h"
 #include "oci/launch/launch.h"
 #include "oci/launch/launch_options.h"
+#include "oci/launch/named.h"
 #include "oci/launch/seccomp_agent.h"
 
 static const struct {
@@ -186,7 +187,7 @@ int launch_exec(struct container *c, const struct oci_process *p, const struct l
 		child_fd = pair[1];
 		conv.plan.at_fd = child_fd;
 	}
-	r = isolate_spawn(&conv.plan, &child, err);
+	r = named_spawn(c, &conv.plan, &child, err);
 	child_fd = fd_close(child_fd);
 	if (r < 0)
 		return r;
