@@ -22,6 +22,20 @@ static void fuzz_head(const uint8_t *data, size_t size)
 		fuzz_need(h.protocols.words[i][0] != '\0');
 }
 
+static void fuzz_fields(const uint8_t *data, size_t size)
+{
+	struct http_text name, value;
+	struct httphead h;
+	size_t used;
+
+	if (httphead_take(data, size, &used, &h) <= 0)
+		return;
+	while (httphead_next(&h.fields, &name, &value))
+		fuzz_need(name.len > 0 && name.at >= (const char *)data &&
+			  value.at + value.len <= (const char *)data + used);
+	fuzz_need(h.fields.len == 0);
+}
+
 static void fuzz_frames(const uint8_t *data, size_t size)
 {
 	struct spdy *s = spdy_new();
@@ -53,6 +67,7 @@ static void fuzz_sizes(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	fuzz_head(data, size);
+	fuzz_fields(data, size);
 	fuzz_frames(data, size);
 	fuzz_sizes(data, size);
 	return 0;

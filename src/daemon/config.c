@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
-#include <yaml.h>
 
 #include "base/file/fd.h"
 #include "base/memory/buf.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
+#include "daemon/config_read.h"
 #include "gates/front.h"
+#include "gates/metrics_port.h"
 #include "image/image.h"
 #include "image/registry.h"
 #include "isolate/disk/ext4_file.h"
 #include "stream/address.h"
 
 #define CONFIG_FILE_MAX ((size_t)1024 * 1024)
-#define CONFIG_KEY_MAX 128
-#define CONFIG_DEPTH_MAX 4
 #define CONFIG_DIRECTORIES_SIZE 4096
 
 /* ---- the keys ---- */
@@ -448,6 +448,24 @@ static int set_images_no_progress(struct config *c, const char *value)
 	return 0;
 }
 
+static int set_svid_life(struct config *c, const char *value)
+{
+	nsec_t life;
+
+	if (parse_duration(value, &life) < 0 || life < CONFIG_SVID_LIFE_MIN ||
+	    life > CONFIG_SVID_LIFE_MAX)
+		return -EINVAL;
+	c->svid_life = (unsigned)(life / NSEC_PER_SEC);
+	return 0;
+}
+
+static int set_metrics_listen(struct config *c, const char *value)
+{
+	return metrics_port_address_is_valid(value)
+		       ? str_copy(c->metrics.listen, sizeof(c->metrics.listen), value)
+		       : -EINVAL;
+}
+
 /* SPIFFE-ID, section 2.1. */
 static int set_trust_domain(struct config *c, const char *value)
 {
@@ -497,12 +515,7 @@ static int set_audit(struct config *c, const char *value)
 	return set_absolute(c->audit, sizeof(c->audit), value);
 }
 
-static const struct {
-	const char *key;
-	int (*set)(struct config *c, const char *value);
-	const char *expected;
-	bool is_list; /* set() is called for each value */
-} config_keys[] = {
+static const struct config_key config_keys[] = {
 	{ "listen", set_listen,
 	  "an address with a port, \"192.0.2.1:7443\" or \"[::]:7443\", or the absolute path of a "
 	  "unix "
@@ -546,6 +559,9 @@ static const struct {
 	{ "cloud.ec2.types", set_ec2_types,
 	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in t3.micro=2:1GiB:0.0104; at most 32",
 	  true },
+	{ "identity.svid_life", set_svid_life, "a duration from 2s to 24h" },
+	{ "metrics.listen", set_metrics_listen,
+	  "an address of one interface with a port, \"127.0.0.1:9464\" or \"[::1]:9464\"" },
 	{ "storage.container_limit", set_storage_container_limit, "16MiB to 1TiB, or none" },
 	{ "users.first", set_users_first, "an id from 1 to 2147483647" },
 	{ "users.count", set_users_count, "how many ids, 65536 for each pod" },
@@ -565,6 +581,8 @@ static const struct {
 	{ "images.no_progress_timeout", set_images_no_progress, "a duration from 1s to 1h" },
 };
 
+static_assert(ARRAY_SIZE(config_keys) <= CONFIG_KEYS_MAX, "a place for each");
+
 void config_init(struct config *c)
 {
 	*c = (struct config){
@@ -578,6 +596,7 @@ void config_init(struct config *c)
 		.spare = true,
 		.users = { POD_IDS_FIRST, POD_IDS_COUNT },
 		.trust_domain = "nacre.local",
+		.svid_life = 3600,
 		.network = { .by_default = true,
 			     .conf_dir = "/etc/cni/net.d",
 			     .bin_dirs = "/opt/cni/bin:/usr/lib/cni" },
@@ -599,165 +618,6 @@ void config_init(struct config *c)
 
 /* ---- the file ---- */
 
-struct config_reader {
-	struct config *config;
-	const char *path;
-	char key[CONFIG_KEY_MAX];         /* of the value that comes next */
-	size_t parents[CONFIG_DEPTH_MAX]; /* length of key at each level of nesting */
-	size_t depth;
-	bool has_key;
-	bool in_list;
-	bool seen[ARRAY_SIZE(config_keys)];
-};
-
-static bool config_is_section(const char *key)
-{
-	size_t n = strlen(key);
-
-	for (size_t i = 0; i < ARRAY_SIZE(config_keys); i++)
-		if (strncmp(config_keys[i].key, key, n) == 0 && config_keys[i].key[n] == '.')
-			return true;
-	return false;
-}
-
-static int config_find(const char *key)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(config_keys); i++)
-		if (str_eq(config_keys[i].key, key))
-			return (int)i;
-	return -1;
-}
-
-static int config_bad(const struct config_reader *rd, const yaml_event_t *e, struct error *err,
-		      const char *what)
-{
-	return error_refuse(err, ERROR_INVALID, "%s:%zu: %s: %s", rd->path, e->start_mark.line + 1,
-			    rd->key, what);
-}
-
-static int config_on_key(struct config_reader *rd, const yaml_event_t *e, struct error *err)
-{
-	size_t at = rd->depth > 1 ? rd->parents[rd->depth - 1] : 0;
-	const char *name = (const char *)e->data.scalar.value;
-
-	if (str_printf(rd->key + at, sizeof(rd->key) - at, "%s%s", at ? "." : "", name) < 0)
-		return config_bad(rd, e, err, "the key is too long");
-	rd->has_key = true;
-	if (config_find(rd->key) < 0 && !config_is_section(rd->key))
-		return config_bad(rd, e, err, "there is no such key");
-	return 0;
-}
-
-static int config_on_value(struct config_reader *rd, const yaml_event_t *e, struct error *err)
-{
-	int i = config_find(rd->key);
-	char what[128];
-
-	rd->has_key = rd->in_list;
-	if (i < 0)
-		return config_bad(rd, e, err, "this is a section, not a value");
-	if (rd->seen[i] && !rd->in_list)
-		return config_bad(rd, e, err, "the key is there twice");
-	if (e->data.scalar.length != strlen((const char *)e->data.scalar.value))
-		return config_bad(rd, e, err, "the value holds a NUL");
-	rd->seen[i] = true;
-	if (config_keys[i].set(rd->config, (const char *)e->data.scalar.value) == 0)
-		return 0;
-	(void)str_printf(what, sizeof(what), "\"%.40s\" is not %s",
-			 (const char *)e->data.scalar.value, config_keys[i].expected);
-	return config_bad(rd, e, err, what);
-}
-
-/* The list of a key that has several values. */
-static int config_on_list(struct config_reader *rd, const yaml_event_t *e, struct error *err)
-{
-	int i = rd->has_key ? config_find(rd->key) : -1;
-
-	if (i < 0 || !config_keys[i].is_list || rd->in_list)
-		return config_bad(rd, e, err, "lists and aliases have no place here");
-	if (rd->seen[i])
-		return config_bad(rd, e, err, "the key is there twice");
-	rd->seen[i] = true;
-	rd->in_list = true;
-	return 0;
-}
-
-static int config_on_mapping(struct config_reader *rd, const yaml_event_t *e, struct error *err)
-{
-	if (rd->in_list || (rd->depth > 0 && !config_is_section(rd->key)))
-		return config_bad(rd, e, err, "this takes a value, not a section");
-	if (rd->depth >= CONFIG_DEPTH_MAX)
-		return config_bad(rd, e, err, "nested too deep");
-	rd->parents[rd->depth++] = strlen(rd->key);
-	rd->has_key = false;
-	return 0;
-}
-
-static int config_event(struct config_reader *rd, const yaml_event_t *e, struct error *err)
-{
-	switch (e->type) {
-	case YAML_SCALAR_EVENT:
-		/* An empty file is an empty scalar in some versions of the library. */
-		if (rd->depth == 0 && !e->data.scalar.value[0])
-			return 0;
-		if (rd->depth == 0)
-			return error_refuse(err, ERROR_INVALID, "%s:%zu: expected keys and values",
-					    rd->path, e->start_mark.line + 1);
-		return rd->has_key ? config_on_value(rd, e, err) : config_on_key(rd, e, err);
-	case YAML_MAPPING_START_EVENT:
-		return config_on_mapping(rd, e, err);
-	case YAML_MAPPING_END_EVENT:
-		rd->depth--;
-		rd->key[rd->depth ? rd->parents[rd->depth] : 0] = '\0';
-		rd->has_key = false;
-		return 0;
-	case YAML_SEQUENCE_START_EVENT:
-		return config_on_list(rd, e, err);
-	case YAML_SEQUENCE_END_EVENT:
-		rd->in_list = false;
-		rd->has_key = false;
-		return 0;
-	case YAML_ALIAS_EVENT:
-		return config_bad(rd, e, err, "lists and aliases have no place here");
-	case YAML_NO_EVENT:
-	case YAML_STREAM_START_EVENT:
-	case YAML_STREAM_END_EVENT:
-	case YAML_DOCUMENT_START_EVENT:
-	case YAML_DOCUMENT_END_EVENT:
-		return 0;
-	}
-	return 0;
-}
-
-static int config_parse(struct config *c, const char *path, const struct buf *text,
-			struct error *err)
-{
-	struct config_reader rd = { .config = c, .path = path };
-	yaml_parser_t parser;
-	bool done = false;
-	int r = 0;
-
-	if (!yaml_parser_initialize(&parser))
-		return error_set(err, -ENOMEM, "read %s", path);
-	yaml_parser_set_input_string(&parser, text->len ? buf_data(text) : (const uint8_t *)"",
-				     text->len);
-	while (r == 0 && !done) {
-		yaml_event_t e;
-
-		if (!yaml_parser_parse(&parser, &e)) {
-			r = error_refuse(err, ERROR_INVALID, "%s:%zu: %s", path,
-					 parser.problem_mark.line + 1,
-					 parser.problem ? parser.problem : "not YAML");
-			break;
-		}
-		r = config_event(&rd, &e, err);
-		done = e.type == YAML_STREAM_END_EVENT;
-		yaml_event_delete(&e);
-	}
-	yaml_parser_delete(&parser);
-	return r;
-}
-
 static bool config_has_cloud(const struct cloud_settings *s)
 {
 	return *s->endpoint || *s->profile || *s->subnet || *s->key_name || *s->instance_profile ||
@@ -774,7 +634,7 @@ int config_load(struct config *c, const char *path, bool missing_ok, struct erro
 		return 0;
 	if (r < 0)
 		return error_set(err, r, "read the configuration %s", path);
-	r = config_parse(c, path, &text, err);
+	r = config_read(c, config_keys, ARRAY_SIZE(config_keys), path, &text, err);
 	if (r == 0 && c->vm.pool && !c->vm.templates)
 		return error_refuse(err, ERROR_INVALID,
 				    "%s: vm.pool: machines of a pool go on from a template, and "

@@ -34,6 +34,8 @@
  *   trust_domain: nacre.local  # of the identities (SPIFFE) that this node gives to instances
  *   listen: [ "0.0.0.0:7443", "[::]:7443" ]  # where users from elsewhere come in, with
  * certificates listen_names: [ node1.example ]          # by which they call it, besides its own
+ *   identity:
+ *     svid_life: 1h      # of the certificates that workloads get; renewed at half of it
  *   policy: /etc/nacre/access.yaml   # what they may call; without it, as their certificates say
  *   audit: /var/log/nacre/audit.log  # what was refused and what was changed, and by whom
  *   images:
@@ -66,6 +68,8 @@
  *       instance_profile: NAME # what machines may do in the cloud
  *       agent_image: ami-…     # of machines of kind ec2; default: there are none
  *       types: [ "t3.micro=2:1GiB:0.0104" ]  # NAME=CPUS:MEMORY:PRICE, to choose from
+ *   metrics:
+ *     listen: 127.0.0.1:9464   # where Prometheus scrapes /metrics; default: nowhere
  *   storage:
  *     container_limit: none    # bytes that a container's writable layer may take
  *   users:                     # ids that pods with a user namespace of their own get, 65,536 each
@@ -96,8 +100,9 @@ struct config {
 		size_t n;
 		char names[2048]; /* parted by commas */
 	} listen;
-	char policy[512]; /* "": roles of certificates alone */
-	char audit[512];  /* "": none */
+	unsigned svid_life; /* seconds */
+	char policy[512];   /* "": roles of certificates alone */
+	char audit[512];    /* "": none */
 	struct {
 		uint64_t reserve;
 		enum image_root root;
@@ -120,6 +125,9 @@ struct config {
 	} cri;
 	struct cloud_settings cloud;
 	struct {
+		char listen[64]; /* "": nobody scrapes */
+	} metrics;
+	struct {
 		uint64_t container_limit; /* 0: none */
 	} storage;
 	struct {
@@ -138,6 +146,8 @@ struct config {
 	} vm;
 };
 
+#define CONFIG_SVID_LIFE_MIN (2 * NSEC_PER_SEC)
+#define CONFIG_SVID_LIFE_MAX (24 * 3600 * NSEC_PER_SEC)
 #define CONFIG_RESERVE_MAX ((uint64_t)1 << 50)
 #define CONFIG_IMAGES_PATIENCE_MIN NSEC_PER_SEC
 #define CONFIG_IMAGES_PATIENCE_MAX (3600 * NSEC_PER_SEC)

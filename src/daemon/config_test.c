@@ -63,6 +63,32 @@ static void reads_where_plugins_are(void)
 	CHECK(load("network:\n  cni:\n    conf_dir: c\n", &c, &err) < 0);
 }
 
+static void reads_where_metrics_are(void)
+{
+	static const char *const wrong[] = {
+		"0.0.0.0:9464", "[::]:9464",         "127.0.0.1",
+		"9464",         "/run/metrics.sock", "localhost:9464"
+	};
+	struct error err;
+	char text[64];
+	struct config c;
+
+	CHECK_INT(load("", &c, &err), 0);
+	CHECK_STR(c.metrics.listen, "");
+	CHECK_INT(c.svid_life, 3600);
+	CHECK_INT(load("identity:\n  svid_life: 10s\n", &c, &err), 0);
+	CHECK_INT(c.svid_life, 10);
+	CHECK(load("identity:\n  svid_life: 1s\n", &c, &err) < 0);
+	CHECK(load("identity:\n  svid_life: 25h\n", &c, &err) < 0);
+	CHECK_INT(load("metrics:\n  listen: '[::1]:9464'\n", &c, &err), 0);
+	CHECK_STR(c.metrics.listen, "[::1]:9464");
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		(void)str_printf(text, sizeof(text), "metrics:\n  listen: '%s'\n", wrong[i]);
+		CHECK(load(text, &c, &err) < 0);
+		CHECK(strstr(err.text, "metrics.listen"));
+	}
+}
+
 static void reads_how_microvms_are_made(void)
 {
 	static const char *const wrong[] = {
@@ -236,6 +262,7 @@ static void a_missing_file_is_an_error_when_it_was_named(void)
 UNIT_MAIN({ "reads where plugins are", reads_where_plugins_are },
 	  { "reads every key", reads_every_key },
 	  { "reads how microVMs are made", reads_how_microvms_are_made },
+	  { "reads where metrics are", reads_where_metrics_are },
 	  { "reads the policy of logs", reads_the_policy_of_logs },
 	  { "takes an empty file", takes_an_empty_file },
 	  { "names line and key", names_line_and_key },

@@ -30,7 +30,10 @@
 #include "daemon/place.h"
 #include "daemon/privilege.h"
 #include "daemon/remote.h"
+#include "daemon/svid.h"
 #include "daemon/usage.h"
+#include "gates/metrics_port.h"
+#include "gates/svid_port.h"
 #include "image/image.h"
 #include "instance/instance.h"
 #include "instance/place.h"
@@ -49,6 +52,7 @@
 #include "provider/ec2.h"
 #include "rpc/server/server.h"
 #include "runtime/node/check_call.h"
+#include "runtime/node/metrics.h"
 #include "runtime/services.h"
 #include "runtime/start/start_call.h"
 #include "runtime/workload/health_call.h"
@@ -205,7 +209,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.kept = d->root_store,
 		.events = &d->events,
 		.networks = d->networks,
-		.guard = { d->place.root_fd, d->place.run_fd },
+		.guard = { d->place.root_fd, d->place.run_fd, -1 },
 		.logs_fd = d->place.logs_fd,
 		.log = d->config.container_log,
 		.container_limit = d->config.storage.container_limit,
@@ -337,6 +341,8 @@ static void daemon_on_signal(struct loop_signal *source, int sig, pid_t sender)
 	}
 	d->draining = true;
 	remote_end(&d->remote);
+	d->metrics_port = metrics_port_free(d->metrics_port);
+	d->svids = svid_port_free(d->svids);
 	rpc_server_drain(d->server, d->config.drain, daemon_drained, d);
 }
 
@@ -386,6 +392,8 @@ static void daemon_become_ready(struct daemon *d)
 	disk_watch_wake(d->disk_watch);
 	microvms_begin(&d->microvms, d->instances);
 	remote_begin(&d->remote, d->server);
+	daemon_begin_metrics(d);
+	svid_begin(d);
 	FAILPOINT_AFTER("boot.serve");
 	log_info("ready", LOG_STR("version", NACRE_VERSION), LOG_STR("socket", d->options.socket),
 		 LOG_STR("root", d->options.root), LOG_STR("run", d->options.run),
@@ -543,7 +551,9 @@ static int daemon_open(struct daemon *d, struct error *err)
 	r = d->options.replace ? daemon_check_socket(d, err) : 0;
 	if (r < 0)
 		return r;
-	r = daemon_open_loop(d, err);
+	r = svid_open_dir(d, err);
+	if (r == 0)
+		r = daemon_open_loop(d, err);
 	if (r < 0)
 		return r;
 	r = events_init(&d->events);
@@ -579,6 +589,8 @@ static void daemon_close(struct daemon *d)
 {
 	d->runtime.closing = true;
 	volumes_stop(d->volumes);
+	daemon_end_metrics(d);
+	d->svids = svid_port_free(d->svids);
 	d->server = rpc_server_free(d->server);
 	aurae_close(&d->aurae);
 	d->streams = stream_server_free(d->streams);
@@ -596,6 +608,7 @@ static void daemon_close(struct daemon *d)
 	d->workloads = workloads_free(d->workloads);
 	ids_space_done(&d->ids);
 	d->instances = instances_free(d->instances);
+	d->metrics = metrics_free(d->metrics);
 	/* For calls whose work on a thread comes back now. */
 	d->workload.workloads = NULL;
 	d->workload.instances = NULL;
@@ -618,6 +631,7 @@ static void daemon_close(struct daemon *d)
 	d->root_store = root_store_close(d->root_store);
 	d->run_store = run_store_close(d->run_store);
 	d->loop = loop_free(d->loop);
+	d->identity_fd = fd_close(d->identity_fd);
 	place_done(&d->place);
 	events_done(&d->events);
 	free(d->init);
@@ -628,6 +642,7 @@ static void daemon_close(struct daemon *d)
 int daemon_main(int argc, char **argv)
 {
 	static struct daemon d = {
+		.identity_fd = -1,
 		.options = { .config = "/etc/nacre/config.yaml",
 			     .root = "/var/lib/nacre",
 			     .run = "/run/nacre" },

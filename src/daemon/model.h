@@ -19,6 +19,9 @@
 struct clouds;
 struct disk_watch;
 struct log_readers;
+struct metrics;
+struct metrics_port;
+struct svid_port;
 struct networks;
 struct plugins;
 struct pool;
@@ -67,6 +70,10 @@ struct daemon {
 	struct clouds *clouds;
 	struct cloud_service cloud;
 	struct cri_image_service cri_image;
+	struct metrics *metrics; /* NULL: nobody scrapes */
+	struct metrics_port *metrics_port;
+	struct svid_port *svids;
+	int identity_fd; /* the directory of its socket; -1: there can be none */
 	bool serving;
 	bool draining;
 	int result;     /* exit status */
@@ -75,6 +82,11 @@ struct daemon {
 	bool replacing; /* the last keeper of the node is being cleaned up behind */
 	bool trying;    /* a keeper of the node was made, and has not been ready yet */
 };
+
+/* Serves the metrics where the configuration says so; its failure is logged. */
+void daemon_begin_metrics(struct daemon *d);
+/* Nobody is served any more. */
+void daemon_end_metrics(struct daemon *d);
 
 /* Makes the services, and adds them to its server. 0 or a negative errno. */
 int daemon_add_services(struct daemon *d);

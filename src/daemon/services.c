@@ -63,7 +63,7 @@ static int daemon_add_cri(struct daemon *d)
 
 int daemon_add_services(struct daemon *d)
 {
-	const struct volume_guard guard = { d->place.root_fd, d->place.run_fd };
+	const struct volume_guard guard = { d->place.root_fd, d->place.run_fd, d->identity_fd };
 	const struct {
 		const struct rpc_service *service;
 		void *userdata;

@@ -2,15 +2,17 @@
 
 /*
  * nacre-gate: the part of nacre that speaks TLS, holds keys, and reads what guests say. It is
- * started by nacre, in one of six roles:
+ * started by nacre, in one of seven roles:
  *
  *   nacre-gate ca UID GID                    the node's certificate authority (gate/ca_role.h)
  *   nacre-gate node UID GID TITLE PATIENCE   the node's end of a virtual machine (gate/node.h)
  *   nacre-gate far UID GID TITLE PATIENCE    likewise, of one in a cloud
  *   nacre-gate front UID GID                 where users from elsewhere meet the node
- * (gate/front.h) nacre-gate relay UID GID TITLE           console and agent of somebody's own
- * system (gate/relay.h) nacre-gate guest PATIENCE LEASE                the other end, within it
- * (gate/guest.h)
+ *                                            (gate/front.h)
+ *   nacre-gate metrics UID GID               where Prometheus scrapes it (gate/metrics.h)
+ *   nacre-gate relay UID GID TITLE           console and agent of somebody's own system
+ *                                            (gate/relay.h)
+ *   nacre-gate guest PATIENCE LEASE          the other end, within it (gate/guest.h)
  *
  * PATIENCE is in seconds, for a handshake; LEASE likewise, for a machine in a cloud
  * (wire/message/guestgate.h).
@@ -33,6 +35,7 @@
 #include "gate/ca_role.h"
 #include "gate/front.h"
 #include "gate/guest.h"
+#include "gate/metrics.h"
 #include "gate/node.h"
 #include "gate/relay.h"
 #include "identity/key.h"
@@ -66,6 +69,11 @@ static int run_front(const struct role_args *a, struct error *err)
 	return front_run(a->uid, a->gid, err);
 }
 
+static int run_metrics(const struct role_args *a, struct error *err)
+{
+	return metrics_run(a->uid, a->gid, err);
+}
+
 static int run_relay(const struct role_args *a, struct error *err)
 {
 	return relay_run(a->uid, a->gid, err);
@@ -86,6 +94,7 @@ static const struct {
 	{ "node", .n_args = 6, .ids = 2, .title = 4, .patience = 5, .run = run_node },
 	{ "far", .n_args = 6, .ids = 2, .title = 4, .patience = 5, .run = run_far },
 	{ "front", .n_args = 4, .ids = 2, .run = run_front },
+	{ "metrics", .n_args = 4, .ids = 2, .run = run_metrics },
 	{ "relay", .n_args = 5, .ids = 2, .title = 4, .run = run_relay },
 	{ "guest", .n_args = 4, .patience = 2, .lease = 3, .run = run_guest },
 };

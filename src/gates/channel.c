@@ -196,6 +196,34 @@ int channel_send(struct channel *c, const struct gatemsg *m, struct error *err)
 	return 0;
 }
 
+int channel_send_fd(struct channel *c, const struct gatemsg *m, int fd, struct error *err)
+{
+	static uint8_t packet[GATEMSG_SIZE_MAX];
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .bytes = { 0 } };
+	int len = gatemsg_encode(m, packet, err);
+	struct iovec iov = { .iov_base = packet, .iov_len = (size_t)MAX(len, 0) };
+	struct msghdr h = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.bytes,
+			    .msg_controllen = sizeof(control.bytes) };
+	struct cmsghdr *head = CMSG_FIRSTHDR(&h);
+
+	if (len < 0)
+		return len;
+	if (c->fd < 0 || c->n_queued > 0)
+		return error_set(err, -EAGAIN, "tell nacre-gate");
+	*head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+				  .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS };
+	memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+	if (sendmsg(c->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return error_set(err, -errno, "tell nacre-gate");
+	return 0;
+}
+
 /*
  * Should: leave the steps of gate/drop.c their capabilities, and hand down the listed descriptors.
  * Must not: hand down anything else.

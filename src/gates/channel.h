@@ -48,6 +48,8 @@ void channel_init(struct channel *c, struct loop *loop, int fd, const struct cha
 void channel_done(struct channel *c);
 /* 0, ERROR_INVALID (gatemsg_encode()), -ENOBUFS, -ENOMEM. Messages keep their order. */
 int channel_send(struct channel *c, const struct gatemsg *m, struct error *err);
+/* The same with a descriptor, which stays the caller's: at once, or -EAGAIN. */
+int channel_send_fd(struct channel *c, const struct gatemsg *m, int fd, struct error *err);
 
 /* Takes what is there already, of a process that has ended. */
 void channel_drain(struct channel *c);

@@ -117,7 +117,7 @@ static int names_add_address(char ret[GATE_NAMES_MAX + 1], const struct sockaddr
 	return names_add(ret, text);
 }
 
-static bool address_is_any(const struct sockaddr_storage *a)
+bool front_address_is_any(const struct sockaddr_storage *a)
 {
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)a;
 	const struct sockaddr_in *four = (const struct sockaddr_in *)a;
@@ -202,11 +202,11 @@ int front_names(const struct sockaddr_storage *address, const char *more,
 		r = names_add(ret, one);
 		at += len + (at[len] == ',');
 	}
-	if (r == 0 && address_is_any(address))
+	if (r == 0 && front_address_is_any(address))
 		names_add_interfaces(ret, address->ss_family);
 	else if (r == 0 && address->ss_family != AF_UNIX)
 		r = names_add_address(ret, address);
-	if (r == 0 && (address->ss_family == AF_UNIX || address_is_any(address) ||
+	if (r == 0 && (address->ss_family == AF_UNIX || front_address_is_any(address) ||
 		       address_is_loopback(address)))
 		r = names_add(ret, "localhost");
 	if (r == 0)
@@ -376,25 +376,29 @@ static int front_listen_path(struct front *f)
 	return MIN(fd, 0);
 }
 
-static int front_listen(struct front *f)
+int front_listen_at(const struct sockaddr_storage *address, socklen_t len)
 {
 	_cleanup_fd_ int fd =
-		socket(f->socket_address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int one = 1;
 
-	if (f->socket_address.ss_family == AF_UNIX)
-		return front_listen_path(f);
 	if (fd < 0)
 		return -errno;
 	/* "[::]" is that family alone: the other has an address of its own. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
-	    (f->socket_address.ss_family == AF_INET6 &&
+	    (address->ss_family == AF_INET6 &&
 	     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0) ||
-	    bind(fd, (const struct sockaddr *)&f->socket_address, f->socket_len) < 0 ||
-	    listen(fd, FRONT_BACKLOG) < 0)
+	    bind(fd, (const struct sockaddr *)address, len) < 0 || listen(fd, FRONT_BACKLOG) < 0)
 		return -errno;
-	f->listen_fd = TAKE_FD(fd);
-	return 0;
+	return TAKE_FD(fd);
+}
+
+static int front_listen(struct front *f)
+{
+	if (f->socket_address.ss_family == AF_UNIX)
+		return front_listen_path(f);
+	f->listen_fd = front_listen_at(&f->socket_address, f->socket_len);
+	return MIN(f->listen_fd, 0);
 }
 
 static int front_spawn(struct front *f, int sock_fd, struct error *err)

@@ -50,6 +50,10 @@ bool front_name_is_valid(const char *name);
 /* Reads "192.0.2.1:7443", "[2001:db8::1]:7443", "[::]:7443", or the absolute path of a unix socket:
  * 0 or -EINVAL. Port 0 is none. */
 int front_address_read(const char *text, struct sockaddr_storage *ret, socklen_t *ret_len);
+/* A wildcard: of all interfaces. */
+bool front_address_is_any(const struct sockaddr_storage *address);
+/* A listening TCP socket, non-blocking, or a negative errno. */
+int front_listen_at(const struct sockaddr_storage *address, socklen_t len);
 /* The names that a certificate for the address has: it, or those of the interfaces where it is a
  * wildcard, localhost where it is reached so, the host's own name, and `more`. */
 int front_names(const struct sockaddr_storage *address, const char *more,

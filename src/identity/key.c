@@ -146,6 +146,21 @@ int key_check_spki(const uint8_t *spki, size_t len, struct error *err)
 	return key_read_spki(&pkey, spki, len, err);
 }
 
+int key_pkcs8(const struct key *k, uint8_t ret[KEY_PKCS8_MAX], struct error *err)
+{
+	_cleanup_(BIO_free_all_p) BIO *bio = BIO_new(BIO_s_secmem());
+	char *data = NULL;
+	long len;
+
+	if (!bio || i2d_PKCS8PrivateKey_bio(bio, k->pkey, NULL, NULL, 0, NULL, NULL) != 1)
+		return openssl_error(err, -ENOMEM, "write a private key");
+	len = BIO_get_mem_data(bio, &data);
+	if (len <= 0 || len > KEY_PKCS8_MAX)
+		return error_set(err, -EFBIG, "write a private key");
+	memcpy(ret, data, (size_t)len);
+	return (int)len;
+}
+
 int key_pem(const struct key *k, char ret[KEY_PEM_MAX], struct error *err)
 {
 	_cleanup_(BIO_free_all_p) BIO *bio = BIO_new(BIO_s_secmem());

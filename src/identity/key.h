@@ -11,7 +11,7 @@
 /*
  * Ed25519 keys, the kind of this house, and P-256 keys (ECDSA), the kind that everybody's TLS
  * knows: of users, and of the end of a listener that users meet. And the beginning of OpenSSL: no
- * name of it leaves this area, which is linked into nacre-gate and nacre-remote alone.
+ * name of it leaves this area, which is linked into nacre-gate, nacre-remote and nacre-svid alone.
  */
 
 #define KEY_SIZE 32 /* raw: of either half, of an Ed25519 key */
@@ -44,6 +44,9 @@ int key_spki(const struct key *k, uint8_t ret[KEY_SPKI_MAX], struct error *err);
 int key_check_spki(const uint8_t *spki, size_t len, struct error *err);
 /* PKCS #8 in PEM, not encrypted; a text. The caller wipes it. */
 int key_pem(const struct key *k, char ret[KEY_PEM_MAX], struct error *err);
+#define KEY_PKCS8_MAX 512
+/* The same in DER; its length. The caller wipes it. */
+int key_pkcs8(const struct key *k, uint8_t ret[KEY_PKCS8_MAX], struct error *err);
 /* Of Ed25519. The caller wipes it. */
 int key_private(const struct key *k, uint8_t ret[KEY_SIZE], struct error *err);
 

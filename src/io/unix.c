@@ -380,3 +380,22 @@ int fdchan_receive(int sock_fd, struct fdchan_packet *ret)
 	*ret = packet;
 	return 1;
 }
+
+/* SO_PEERPIDFD, which Debian's libc does not name. */
+#define UNIX_PEERPIDFD 77
+
+int unix_peer_process(int fd, pid_t *ret_pid)
+{
+	_cleanup_fd_ int pidfd = -1;
+	socklen_t len = sizeof(pidfd), cred_len = sizeof(struct ucred);
+	struct ucred cred;
+
+	if (getsockopt(fd, SOL_SOCKET, UNIX_PEERPIDFD, &pidfd, &len) < 0)
+		return -errno;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0)
+		return -errno;
+	if (cred.pid <= 0)
+		return -ESRCH;
+	*ret_pid = cred.pid;
+	return TAKE_FD(pidfd);
+}

@@ -33,6 +33,13 @@ int unix_claim(const char *name, int *ret_pid, struct error *err);
 bool unix_is_served(int dir_fd, const char *name, int type);
 
 /*
+ * Which process has connected, or made a pair: its id in *ret_pid, and a pidfd, which is the
+ * caller's. The id is only its own until it ends, which the pidfd tells. -ENOPROTOOPT: this kernel
+ * does not say (before Linux 6.5); -ESRCH: it is in a pid namespace that we do not see.
+ */
+int unix_peer_process(int fd, pid_t *ret_pid);
+
+/*
  * The second socket beside a gRPC connection (architecture 9.2): each packet is a fixed header and
  * one descriptor. `token` is drawn by the sender and named in a message of the gRPC stream
  * afterwards; `target` is the instance below the receiver that the descriptor is for ("" for the

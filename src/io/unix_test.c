@@ -491,9 +491,41 @@ static void fdchan_table_is_full(void)
 	pair_end();
 }
 
+/* Whoever has the socket by now: the process that has made it, also when it has ended. */
+static void tells_which_process_has_connected(void)
+{
+	struct error err = ERROR_INIT;
+	int listen_fd, fd, pidfd, status;
+	pid_t child, pid = 0;
+
+	dir_begin();
+	listen_fd = unix_listen(dir_fd, "s", SOCK_STREAM, &err);
+	CHECK(listen_fd >= 0);
+	fd = unix_connect(dir_fd, "s", SOCK_STREAM, &err);
+	child = fork();
+	if (child == 0)
+		_exit(unix_connect(dir_fd, "s", SOCK_STREAM, &err) < 0);
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+	for (int i = 0; i < 2; i++) {
+		_cleanup_fd_ int got = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+
+		pidfd = unix_peer_process(got, &pid);
+		if (pidfd == -ENOPROTOOPT)
+			break;
+		CHECK(pidfd >= 0);
+		CHECK_INT(pid, i == 0 ? getpid() : child);
+		CHECK(pidfd_has_ended(pidfd) == (i == 1));
+		(void)fd_close(pidfd);
+	}
+	(void)fd_close(fd);
+	(void)fd_close(listen_fd);
+	dir_end();
+}
+
 UNIT_MAIN({ "listens and connects", listens_and_connects },
 	  { "knows_who_listens_from_who_holds_the_socket",
 	    knows_who_listens_from_who_holds_the_socket },
+	  { "tells_which_process_has_connected", tells_which_process_has_connected },
 	  { "refuses", refuses }, { "long paths do not matter", long_paths_do_not_matter },
 	  { "works without /proc", works_without_proc }, { "fdchan passes", fdchan_passes },
 	  { "fdchan passes all", fdchan_passes_all }, { "fdchan fills up", fdchan_fills_up },

@@ -340,3 +340,13 @@ void pool_submit(struct pool *p, struct pool_work *work)
 	}
 	(void)pthread_mutex_unlock(&p->lock);
 }
+
+struct pool_load pool_load(struct pool *p)
+{
+	struct pool_load load;
+
+	(void)pthread_mutex_lock(&p->lock);
+	load = (struct pool_load){ p->n_queued, p->n_threads - p->n_idle };
+	(void)pthread_mutex_unlock(&p->lock);
+	return load;
+}

@@ -41,6 +41,12 @@ static inline void pool_freep(struct pool **p)
  */
 void pool_submit(struct pool *p, struct pool_work *work);
 
+/* Works that wait for a thread, and threads that are at one. */
+struct pool_load {
+	unsigned queued, busy;
+};
+struct pool_load pool_load(struct pool *p);
+
 /* The threads that are there now end with the work in hand, and others go on. What a process gives
  * up (capabilities) it gives up for the calling thread and those that this one makes afterwards. */
 void pool_renew(struct pool *p);

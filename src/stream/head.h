@@ -6,12 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/format/httphead.h"
+
 /*
  * The head of a request of HTTP/1.1 that asks for another protocol (RFC 9110, 9112). A codec. Only
  * what the streaming server looks at is kept.
  */
 
-#define HEAD_MAX ((size_t)16384) /* bytes of it */
+#define HEAD_MAX HTTPHEAD_MAX /* bytes of it */
 #define HEAD_PATH_MAX 256
 #define HEAD_WORD_MAX 64
 #define HEAD_PROTOCOLS_MAX 8

@@ -496,9 +496,18 @@ static size_t mount_count(const struct args *a)
 	return n;
 }
 
+/* Where SPIFFE's programs and their documents have it. */
+static void mount_identity(struct mount_words *w)
+{
+	static char target[] = "/run/spiffe";
+
+	w->mounts[w->n].identity = true;
+	w->mounts[w->n++].target = target;
+}
+
 int mount_words_take(struct mount_words *w, const struct args *a, struct error *err)
 {
-	size_t most = mount_count(a);
+	size_t most = mount_count(a) + 1;
 
 	w->mounts = xrealloc(NULL, most + 1, sizeof(*w->mounts));
 	w->list = xrealloc(NULL, most + 1, sizeof(*w->list));
@@ -521,6 +530,8 @@ int mount_words_take(struct mount_words *w, const struct args *a, struct error *
 			w->n++;
 		}
 	}
+	if (args_flag(a, "identity"))
+		mount_identity(w);
 	return 0;
 }
 

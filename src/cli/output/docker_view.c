@@ -280,6 +280,7 @@ static void docker_mounts_json(struct json *j, const Nacre__V1__Container *c)
 		json_put_object(j, NULL);
 		json_put_string(j, "Type",
 				m->tmpfs            ? "tmpfs"
+				: m->identity       ? "bind"
 				: *m->source == '/' ? "bind"
 						    : "volume");
 		json_put_string(j, "Source", m->source);

@@ -128,6 +128,7 @@ static void view_mount(struct json *j, const Aurae__Runtime__V0__Mount *m)
 	json_put_bool(j, "read_only", m->read_only);
 	json_put_bool(j, "no_exec", m->no_exec);
 	json_put_word(j, "propagation", m->propagation);
+	json_put_bool(j, "identity", m->identity);
 	if (m->tmpfs) {
 		json_put_object(j, "tmpfs");
 		json_put_unsigned(j, "size", m->tmpfs->size);

@@ -61,6 +61,8 @@
 		{ "tmpfs", 0, "TARGET[:size=64m,mode=700,uid=1,noexec]",                           \
 		  "mount a new file system in memory; may be given again" },                       \
 		{ "shm-size", 0, "SIZE", "of /dev/shm, else half of the machine's memory: 256m" }, \
+		{ "identity", 0, NULL,                                                             \
+		  "the socket of SPIFFE's Workload API at /run/spiffe: certificates of its own" }, \
 		{ "read-only", 0, NULL, "nothing of its root can be written to" },                 \
 		{ "cap-add", 0, "NAME", "give it a capability, or ALL; may be given again" },      \
 		{ "cap-drop", 0, "NAME", "take one from it, or ALL; may be given again" },         \

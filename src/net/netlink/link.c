@@ -7,6 +7,7 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,6 +77,18 @@ static int link_read_info(struct link *l, struct netmsg_bytes rest)
 	}
 }
 
+static_assert(sizeof(struct link_counters) == 8 * sizeof(uint64_t) &&
+		      offsetof(struct link_counters, tx_dropped) ==
+			      offsetof(struct rtnl_link_stats64, tx_dropped),
+	      "the first members of the kernel's");
+
+/* Newer kernels have more members at its end. */
+static void link_read_counters(struct link *l, const struct netattr *a)
+{
+	if (a->value.len >= sizeof(l->counters))
+		memcpy(&l->counters, a->value.at, sizeof(l->counters));
+}
+
 static int link_read_attr(struct link *l, const struct netattr *a)
 {
 	switch (a->type) {
@@ -91,6 +104,9 @@ static int link_read_attr(struct link *l, const struct netattr *a)
 		return netattr_u32(a, &l->peer);
 	case IFLA_LINKINFO:
 		return link_read_info(l, a->value);
+	case IFLA_STATS64:
+		link_read_counters(l, a);
+		return 0;
 	case IFLA_ADDRESS:
 		l->has_mac = netattr_bytes(a, l->mac, sizeof(l->mac)) == 0;
 		return 0;

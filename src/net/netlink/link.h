@@ -22,6 +22,12 @@
 #define LINK_MAC_LEN 6
 #define LINK_KIND_MAX 16
 
+/* Since it exists, as the kernel tells them; one that tells none has 0. */
+struct link_counters {
+	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes;
+	uint64_t rx_errors, tx_errors, rx_dropped, tx_dropped;
+};
+
 struct link {
 	uint32_t index;
 	char name[IF_NAMESIZE];
@@ -34,6 +40,7 @@ struct link {
 	uint32_t mtu;
 	uint32_t master; /* the index of the bridge in which it is, or 0 */
 	uint32_t group;
+	struct link_counters counters;
 	uint32_t peer; /* of a veth: the index of its other end, in whatever namespace that is */
 };
 

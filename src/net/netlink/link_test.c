@@ -233,6 +233,8 @@ static void listed(void)
 	CHECK(r == 0 || r == -ENOMEM);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		CHECK_INT(list[i].index, bed_link_number(list[i].name, "ifindex"));
+		CHECK_INT(list[i].counters.tx_packets,
+			  bed_link_number(list[i].name, "statistics/tx_packets"));
 		seen += str_has_prefix(list[i].name, "many");
 	}
 	CHECK(r < 0 || (seen == N && str_eq(list[0].name, "lo")));

@@ -21,7 +21,9 @@ struct pod_mount_spec {
 	/* `source` is the name of a volume of the node (volumes/volumes.h), which is made where it
 	 * is missing; of an anonymous one a new id. */
 	bool is_volume, anonymous;
-	bool no_copy;          /* of what the image has there, into an empty volume */
+	bool is_identity; /* the directory of the socket of the Workload API; `source` only says so
+			   */
+	bool no_copy;     /* of what the image has there, into an empty volume */
 	const char *sub_path;  /* in the volume; NULL: all of it */
 	bool map_ids;          /* of a pod in a user namespace: those of its files */
 	bool chown;            /* to the user of the container */
@@ -32,6 +34,7 @@ struct pod_mount_spec {
 /* Directories that are not given out, nor what holds them: -1 for none. */
 struct volume_guard {
 	int root_fd, run_fd;
+	int identity_fd; /* what a mount with is_identity has; it is given out, and read-only */
 };
 
 /*

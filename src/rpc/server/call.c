@@ -246,6 +246,8 @@ static void call_field(struct exchange *x, const char *name, const char *value)
 	struct rpc_call *c = container_of(x, struct rpc_call, x);
 	char **to;
 
+	if (c->host->mark && str_eq(name, c->host->mark))
+		c->n_marks += str_eq(value, "true") ? 1 : 2;
 	for (size_t i = 0; i < ARRAY_SIZE(call_fields); i++) {
 		if (!str_eq(name, call_fields[i].name))
 			continue;
@@ -357,6 +359,13 @@ static void call_open(struct rpc_call *c)
 	if (call_start_timer(c) < 0)
 		return call_end(c, RPC_INVALID_ARGUMENT,
 				"grpc-timeout: not at most 8 digits and one of H M S m u n");
+	if (c->host->mark && c->n_marks != 1) {
+		struct error err = ERROR_INIT;
+
+		(void)error_refuse(&err, ERROR_INVALID,
+				   "metadata: \"%s: true\" must be there, and once", c->host->mark);
+		return call_fail(c, &err);
+	}
 	c->asked = true;
 	c->host->open(c->host, c);
 	if (c->state != CALL_NEW)

@@ -62,7 +62,8 @@ struct call_input {
 struct call_host {
 	struct loop *loop;
 	struct list calls;
-	size_t n_calls; /* not CALL_ENDED, also those whose client is gone */
+	size_t n_calls;   /* not CALL_ENDED, also those whose client is gone */
+	const char *mark; /* rpc_server_config.mark */
 	/* Sets c->input, or ends the call. */
 	void (*open)(struct call_host *h, struct rpc_call *c);
 	void (*ended)(struct call_host *h, const struct rpc_call *c);
@@ -91,8 +92,10 @@ struct rpc_call {
 	struct rpc_peer peer;
 	enum rpc_code code;      /* with which it has ended, whoever heard of it */
 	nsec_t deadline;         /* NSEC_NEVER: none */
+	nsec_t began;            /* where its server measures: when it was asked; else 0 */
 	struct loop_timer timer; /* initialised while `timed` */
 	bool timed;
+	unsigned n_marks;                   /* more than 1: it has none that is valid */
 	bool asked;                         /* its head is whole, and its host has looked at it */
 	const struct call_no_grpc *no_grpc; /* what the request is instead; NULL: it is gRPC */
 	const struct call_input *input;

@@ -18,6 +18,7 @@
 #include "rpc/server/handler.h"
 #include "rpc/server/health.h"
 #include "rpc/server/listener.h"
+#include "rpc/server/measure.h"
 #include "rpc/server/own_descriptors.h"
 #include "rpc/server/reflect.h"
 #include "rpc/server/share.h"
@@ -64,6 +65,7 @@ struct rpc_server {
 	struct loop_timer grace;
 	struct loop_defer emptied;
 	struct trim trim;
+	struct measures *measures;       /* NULL: nothing is measured */
 	void (*drained)(void *userdata); /* NULL: not draining, or told */
 	void *drained_data;
 };
@@ -186,12 +188,26 @@ static void server_open_below(struct rpc_server *s, struct rpc_call *c)
 	forward_open(c, client, c->head.path, rest);
 }
 
+/* A method of ours alone says whether its calls are short. */
+static void server_measure_call(struct rpc_server *s, struct rpc_call *c)
+{
+	const struct server_method *m =
+		c->head.path ? map_get(&s->methods_by_path, c->head.path) : NULL;
+	const struct rpc_method *method = m ? m->method : NULL;
+
+	c->began = clock_mono();
+	measures_begin(s->measures, m ? m->path : "",
+		       method && !method->server_streaming && !method->client_streaming);
+}
+
 static void server_open_call(struct call_host *h, struct rpc_call *c)
 {
 	struct rpc_server *s = container_of(h, struct rpc_server, host);
 	const struct server_method *m;
 	struct error err = ERROR_INIT;
 
+	if (s->measures)
+		server_measure_call(s, c);
 	if (s->config.authorize &&
 	    s->config.authorize(s->config.userdata, &c->peer, c->head.path ?: "", &err) < 0)
 		return call_fail(c, &err);
@@ -238,6 +254,12 @@ static void server_call_ended(struct call_host *h, const struct rpc_call *c)
 {
 	struct rpc_server *s = container_of(h, struct rpc_server, host);
 
+	if (c->began)
+		measures_end(s->measures,
+			     c->head.path && map_get(&s->methods_by_path, c->head.path)
+				     ? c->head.path
+				     : "",
+			     c->code, clock_mono() - c->began);
 	if (s->config.done && c->asked)
 		s->config.done(s->config.userdata, &c->peer, c->head.path ?: "", c->code);
 	trim_ended(&s->trim);
@@ -266,6 +288,32 @@ void rpc_server_each_call(struct rpc_server *s,
 	list_for_each (c, &s->host.calls, struct rpc_call, member)
 		if (!rpc_call_cancelled(c))
 			fn(userdata, c, c->head.path ?: "");
+}
+
+int rpc_server_measure(struct rpc_server *s)
+{
+	s->measures = malloc(sizeof(*s->measures));
+	if (!s->measures)
+		return -ENOMEM;
+	measures_init(s->measures);
+	return 0;
+}
+
+void rpc_server_each_measure(const struct rpc_server *s,
+			     void (*fn)(void *userdata, const struct rpc_measure *m),
+			     void *userdata)
+{
+	const struct rpc_measure *m;
+
+	if (s->measures)
+		list_for_each (m, &s->measures->all, struct rpc_measure, member)
+			fn(userdata, m);
+}
+
+struct rpc_server_load rpc_server_load(const struct rpc_server *s)
+{
+	return (struct rpc_server_load){ s->n_connections, s->host.n_calls,
+					 s->pool.used[SHARE_BYTES] };
 }
 
 bool rpc_server_is_written(const struct rpc_server *s)
@@ -297,6 +345,8 @@ static void server_connection_free(struct server_connection *sc)
 	conn_free(sc->conn);
 	server_connection_give_back(sc);
 	list_remove(&sc->member);
+	if (s->config.closed && sc->peer.remote)
+		s->config.closed(s->config.userdata, sc->peer.remote);
 	(void)rpc_remote_unref(sc->peer.remote);
 	free(sc);
 	s->n_connections--;
@@ -557,6 +607,7 @@ int rpc_server_new(struct rpc_server **ret, const struct rpc_server_config *conf
 			.loop = config->loop,
 			.open = server_open_call,
 			.ended = server_call_ended,
+			.mark = config->mark,
 		},
 		.refusing = {
 			.loop = config->loop,
@@ -650,6 +701,9 @@ struct rpc_server *rpc_server_free(struct rpc_server *s)
 	loop_timer_done(&s->grace);
 	loop_defer_done(&s->emptied);
 	trim_done(&s->trim);
+	if (s->measures)
+		measures_done(s->measures);
+	free(s->measures);
 	server_free_tables(s);
 	free(s);
 	return NULL;

@@ -28,6 +28,7 @@ struct loop;
 struct rpc_server;
 struct rpc_call;
 struct rpc_client;
+struct rpc_measure;
 
 /*
  * Beside RPC_MESSAGE_MAX (rpc/message/frame.h): what a server holds at most for its clients. No
@@ -69,6 +70,11 @@ struct rpc_server_config {
 	/* A call has ended, with this code, whether or not its client has heard of it; or NULL. */
 	void (*done)(void *userdata, const struct rpc_peer *peer, const char *method,
 		     enum rpc_code code);
+	/* Each call must have this field of metadata, once and with the value "true": the name;
+	 * NULL: none. */
+	const char *mark;
+	/* A connection that rpc_server_take() has served is over, and its calls are; or NULL. */
+	void (*closed)(void *userdata, const struct rpc_remote *remote);
 	/* The only client is a server that has divided its own: a peer may have everything. */
 	bool undivided;
 	/* 0: RPC_PING_AFTER and RPC_PING_WAIT. NSEC_NEVER: silent clients may stay. */
@@ -104,6 +110,20 @@ void rpc_server_drain(struct rpc_server *s, nsec_t grace, void (*drained)(void *
 void rpc_server_each_call(struct rpc_server *s,
 			  void (*fn)(void *userdata, const struct rpc_call *c, const char *method),
 			  void *userdata);
+
+/* Counts and times calls from now on (rpc/server/measure.h); once, before it serves. 0 or -ENOMEM.
+ */
+int rpc_server_measure(struct rpc_server *s);
+/* Those that were called, in the order in which they first were. */
+void rpc_server_each_measure(const struct rpc_server *s,
+			     void (*fn)(void *userdata, const struct rpc_measure *m),
+			     void *userdata);
+
+/* What its clients hold now. */
+struct rpc_server_load {
+	size_t connections, calls, request_bytes;
+};
+struct rpc_server_load rpc_server_load(const struct rpc_server *s);
 
 /* What config.authorize allows has changed: connections from elsewhere with a call that it does not
  * allow any more are closed. */

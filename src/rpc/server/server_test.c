@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "rpc/server/fixture_test.h"
+#include "rpc/server/measure.h"
 #include "unit.h"
 
 /* ---- one server ---- */
@@ -24,6 +25,50 @@ static void a_unary_call(void)
 	CHECK_INT(seen.err.code, 0);
 	CHECK_INT(seen.n_messages, 1);
 	CHECK_INT(seen.n_bytes, 7);
+	end();
+}
+
+static void see_measure(void *userdata, const struct rpc_measure *m)
+{
+	struct rpc_measure *to = userdata;
+	bool is_echo = str_has_suffix(m->path, "/Echo"),
+	     is_count = str_has_suffix(m->path, "/Count");
+
+	CHECK(is_echo || is_count || str_empty(m->path));
+	to[is_echo ? 0 : is_count ? 1 : 2] = *m;
+}
+
+static void calls_are_measured(void)
+{
+	struct rpc_measure got[3] = { { .started = 0 } };
+	struct seen seen[4] = { { .n_ends = 0 } };
+	Nacre__Test__V1__EchoRequest request;
+	struct rpc_server_load load;
+	uint64_t n = 0;
+
+	begin(1);
+	must(rpc_server_measure(nodes[0].server) == 0);
+	nacre__test__v1__echo_request__init(&request);
+	call(&seen[0], "/nacre.test.v1.Test/Echo", NULL, &request.base, NSEC_NEVER);
+	finish(&seen[0]);
+	call(&seen[1], "/nacre.test.v1.Test/Echo", NULL, &request.base, NSEC_NEVER);
+	finish(&seen[1]);
+	count(&seen[2], NULL, 3, 3, NSEC_NEVER);
+	finish(&seen[2]);
+	call(&seen[3], "/nacre.test.v1.Test/Nothing", NULL, &request.base, NSEC_NEVER);
+	finish(&seen[3]);
+	rpc_server_each_measure(nodes[0].server, see_measure, got);
+	CHECK_INT(got[0].started, 2);
+	CHECK_INT(got[0].by_code[RPC_OK], 2);
+	for (size_t i = 0; i <= RPC_MEASURE_BOUNDS; i++)
+		n += got[0].buckets[i];
+	CHECK_INT(n, 2);
+	CHECK(got[0].is_timed && got[0].total > 0);
+	CHECK(!got[1].is_timed && got[1].by_code[RPC_OK] == 1);
+	CHECK_INT(got[2].started, 1);
+	CHECK_INT(got[2].by_code[RPC_UNIMPLEMENTED], 1);
+	load = rpc_server_load(nodes[0].server);
+	CHECK(load.connections == 1 && load.calls == 0 && load.request_bytes == 0);
 	end();
 }
 
@@ -394,8 +439,9 @@ static void drain_ends_after_its_grace(void)
 	end();
 }
 
-UNIT_MAIN({ "a unary call", a_unary_call }, { "the status arrives", the_status_arrives },
-	  { "a stream", a_stream }, { "many at once", many_at_once },
+UNIT_MAIN({ "a unary call", a_unary_call }, { "calls are measured", calls_are_measured },
+	  { "the status arrives", the_status_arrives }, { "a stream", a_stream },
+	  { "many at once", many_at_once },
 	  { "a slow reader stops the handler", a_slow_reader_stops_the_handler },
 	  { "cancel reaches the handler", cancel_reaches_the_handler },
 	  { "deadlines pass", deadlines_pass }, { "messages of 16 MiB", messages_of_16_mib },

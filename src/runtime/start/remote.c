@@ -45,6 +45,11 @@ static int remote_check_own(const struct pod_container_spec *c, size_t n, struct
 			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
 					   "an instance of kind \"vm\" has the devices of its own "
 					   "machine, and none of the node");
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (c->mounts[i].is_identity)
+			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
+					   "the socket of the Workload API does not reach into an "
+					   "instance with a kernel of its own");
 	return 0;
 }
 

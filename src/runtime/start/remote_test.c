@@ -25,7 +25,9 @@ static int run(struct instance *parent, enum workload_kind kind, const struct in
 {
 	const struct pod_mount_spec mounts[] = {
 		{ .field = "containers[0].mounts[0].source" },
-		{ .field = "containers[0].mounts[1].source", .source = source },
+		{ .field = "containers[0].mounts[1].source",
+		  .source = source,
+		  .is_identity = source && str_eq(source, "identity") },
 	};
 	const struct pod_container_spec c = { .mounts = mounts, .n_mounts = ARRAY_SIZE(mounts) };
 	const struct workload_spec spec = {
@@ -49,6 +51,9 @@ static void what_a_pod_may_have(void)
 	CHECK_INT(run(NULL, WORKLOAD_POD, &plain, true, "/etc", &err), 0);
 	CHECK_INT(run(NULL, WORKLOAD_POD, &vm, true, NULL, &err), 0);
 	CHECK_INT(run(NULL, WORKLOAD_POD, &vm, false, "/etc", &err), 0);
+	CHECK_INT(run(NULL, WORKLOAD_POD, &plain, false, "identity", &err), 0);
+	CHECK(run(NULL, WORKLOAD_POD, &vm, false, "identity", &err) < 0);
+	CHECK_INT(err.kind, ERROR_UNSUPPORTED);
 }
 
 /* The keeper in there sets the limits of a cell. */

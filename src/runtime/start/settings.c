@@ -14,6 +14,7 @@
 #include "isolate/disk/ext4_file.h"
 #include "isolate/mount/bind.h"
 #include "rpc/exchange/client.h"
+#include "runtime/start/identity_mount.h"
 #include "runtime/start/resources.h"
 #include "volumes/volumes.h"
 
@@ -241,12 +242,16 @@ static int mount_take(struct arena *a, struct pod_mount_spec *to,
 	if (r < 0)
 		return r;
 	(void)str_printf(name, sizeof(name), "%s.%s", field,
-			 mount_is_of_volume(m) ? "volume" : "source");
+			 m->identity             ? "identity"
+			 : mount_is_of_volume(m) ? "volume"
+						 : "source");
 	*to = (struct pod_mount_spec){ .field = arena_strdup(a, name), .no_exec = m->no_exec };
 	if (!to->field)
 		return error_set(err, -ENOMEM, "mounts");
 	to->mount.target = m->target;
-	if (mount_is_of_volume(m)) {
+	if (m->identity) {
+		r = identity_mount_take(to, m, field, err);
+	} else if (mount_is_of_volume(m)) {
 		if (!str_empty(m->source) || m->tmpfs)
 			return mount_refuse(field, "volume", "not beside a source or a tmpfs", err);
 		to->read_only = m->read_only;
@@ -293,7 +298,7 @@ static int settings_take_mounts(struct arena *a, struct pod_container_spec *to,
 	}
 	to->mounts = mounts;
 	to->n_mounts = from->n_mounts;
-	return 0;
+	return identity_mount_name(a, to, field, err);
 }
 
 /* ---- devices, and what else is mounted ---- */
@@ -434,7 +439,7 @@ static int settings_mounts_shown(struct arena *a, Nacre__V1__KeptSettings *to,
 			mounts[i].source = settings_none;
 			mounts[i].volume = (char *)(uintptr_t)spec->mounts[i].source;
 			mounts[i].anonymous = false;
-		} else if (spec->mounts[i].source) {
+		} else if (spec->mounts[i].source && !spec->mounts[i].is_identity) {
 			mounts[i].source = (char *)(uintptr_t)spec->mounts[i].source;
 		}
 		mounts[i].read_only = spec->mounts[i].read_only;

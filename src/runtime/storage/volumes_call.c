@@ -120,6 +120,16 @@ static int volumes_open_named(struct volumes_call *v, const struct volumes_item 
 	return below_fd < 0 ? below_fd : volumes_bind(item, below_fd, err);
 }
 
+static int volumes_open_identity(struct volumes_call *v, const struct volumes_item *item,
+				 struct error *err)
+{
+	if (v->guard.identity_fd < 0)
+		return error_field(err, ERROR_PRECONDITION, item->field,
+				   "this kernel cannot say which process has connected to a "
+				   "socket (SO_PEERPIDFD): Linux 6.5 or newer can");
+	return volumes_bind(item, v->guard.identity_fd, err);
+}
+
 static int volumes_open_mount(struct volumes_call *v, const struct volumes_item *item,
 			      struct error *err)
 {
@@ -132,6 +142,8 @@ static int volumes_open_mount(struct volumes_call *v, const struct volumes_item 
 			(void)error_wrap(err, fd, "the volume %s", item->path);
 		return fd < 0 ? error_wrap_field(err, fd, item->field) : fd;
 	}
+	if (m.is_identity)
+		return volumes_open_identity(v, item, err);
 	m.field = item->field;
 	m.source = item->path;
 	return m.follow ? volume_open_through(&v->guard, &m, err) : volume_open(&v->guard, &m, err);

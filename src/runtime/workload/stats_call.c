@@ -5,199 +5,20 @@
 #include <stdlib.h>
 
 #include "api/nacre.pb-c.h"
-#include "base/memory/array.h"
 #include "base/text/str.h"
-#include "base/time/clock.h"
-#include "instance/instance.h"
-#include "isolate/cgroup/usage.h"
-#include "pod/workload/workload.h"
 #include "rpc/server/server.h"
-#include "runtime/core/groups.h"
 #include "runtime/core/pool_call.h"
 #include "runtime/core/target.h"
 #include "runtime/services.h"
-#include "runtime/workload/machine_usage.h"
-
-/*
- * The loop writes down which groups to read, asks the keepers that have groups of another kernel,
- * and when all of them have answered, or could not, a thread reads those that are here, and the
- * loop answers. What an entry says is copied: its workload may be gone by then.
- */
-
-struct stats_entry {
-	char *group; /* NULL: its keeper is asked */
-	char *cell;  /* then: of a cell; "": of a container (by its id), or all that the keeper has
-		      */
-	char *id, *name;
-	const char *kind; /* NULL: a container of the workload entry in front of it */
-	size_t question;
-	struct machine_usage machine;
-	struct usage usage;
-	struct disk_written files; /* at 0: they are not here, or not measured yet */
-	uint64_t logs;
-	int result; /* of usage_read() */
-};
-
-/* A keeper that is asked, once for all that it has. */
-struct stats_question {
-	struct stats_call *call;
-	struct instance *instance; /* until it was asked */
-};
+#include "runtime/workload/stats_look.h"
 
 struct stats_call {
 	struct pool_call base;
-	struct arena arena;
-	int top_fd;
-	struct stats_entry *entries;
-	size_t n, size;
-	size_t n_workloads;
-	struct stats_question *questions;
-	size_t n_questions, questions_size;
-	size_t question;  /* of what is added */
-	size_t n_pending; /* of them, and one for who asks */
+	struct stats_look *look;
 	struct pool *pool;
-	uint64_t time;
 };
 
-/* group NULL: its keeper is asked (stats_question()). */
-static int stats_add(struct stats_call *c, const char *group, const char *id, const char *name,
-		     const char *kind)
-{
-	void *room = c->entries;
-	int r = array_grow(&room, c->n, &c->size, sizeof(*c->entries));
-	struct stats_entry *entries = room;
-
-	c->entries = entries;
-	if (r < 0)
-		return r;
-	entries[c->n] = (struct stats_entry){
-		.group = group ? arena_strdup(&c->arena, group) : NULL,
-		.cell = arena_strdup(&c->arena, ""),
-		.id = arena_strdup(&c->arena, id),
-		.name = arena_strdup(&c->arena, name),
-		.kind = kind,
-		.question = c->question,
-		.result = group ? 0 : -ENOENT,
-	};
-	if ((group && !entries[c->n].group) || !entries[c->n].cell || !entries[c->n].id ||
-	    !entries[c->n].name)
-		return -ENOMEM;
-	c->n++;
-	c->n_workloads += kind != NULL;
-	return 0;
-}
-
-/* What follows is asked of its keeper. */
-static int stats_begin_question(struct stats_call *c, struct instance *i)
-{
-	void *questions = c->questions;
-	int r;
-
-	for (c->question = 0; c->question < c->n_questions; c->question++)
-		if (c->questions[c->question].instance == i)
-			return 0;
-	r = array_grow(&questions, c->n_questions, &c->questions_size, sizeof(*c->questions));
-	c->questions = questions;
-	if (r == 0)
-		c->questions[c->n_questions++] =
-			(struct stats_question){ .call = c, .instance = i };
-	return r;
-}
-
-static int stats_add_remote(struct stats_call *c, struct workload_service *s, struct workload *w)
-{
-	const char *kind = workload_kind_word(w->kind);
-	int r = stats_begin_question(c, w->instance);
-
-	if (r == 0)
-		r = stats_add(c, NULL, w->id, w->path, kind);
-	if (r == 0 && w->kind == WORKLOAD_POD)
-		r = machine_usage_plan(&c->entries[c->n - 1].machine, &c->arena, s, w->instance);
-	else if (r == 0)
-		c->entries[c->n - 1].cell = arena_strdup(&c->arena, w->handle);
-	if (r == 0 && !c->entries[c->n - 1].cell)
-		r = -ENOMEM;
-	for (size_t i = 0; r == 0 && i < w->n_containers; i++)
-		if (!pod_container_has_ended(w->containers[i]))
-			r = stats_add(c, NULL, w->containers[i]->id, w->containers[i]->name, NULL);
-	return r;
-}
-
-/* Of the last entry. */
-static void stats_add_files(struct stats_call *c, const struct disk_written *files, uint64_t logs)
-{
-	struct stats_entry *e = &c->entries[c->n - 1];
-
-	e->files.bytes += files->bytes;
-	e->files.at = MAX(e->files.at, files->at);
-	e->logs += logs;
-}
-
-static int stats_add_workload(struct stats_call *c, struct workload_service *s, struct workload *w)
-{
-	char group[GROUP_PATH_MAX];
-	int r;
-
-	if (workload_has_ended(w))
-		return 0;
-	if (w->instance && instance_is_remote(w->instance))
-		return stats_add_remote(c, s, w);
-	if (group_of_workload(s, w, group) < 0)
-		return 0;
-	r = stats_add(c, group, w->id, w->path, workload_kind_word(w->kind));
-	if (r == 0)
-		stats_add_files(c, &(struct disk_written){ .at = w->log_written.at },
-				w->log_written.bytes);
-	for (size_t i = 0; r == 0 && i < w->n_containers; i++)
-		stats_add_files(c, &w->containers[i]->written, 0);
-	for (size_t i = 0; r == 0 && i < w->n_containers; i++) {
-		const struct pod_container *pc = w->containers[i];
-
-		if (!pod_container_has_ended(pc) && group_of_container(s, pc, group) == 0)
-			r = stats_add(c, group, pc->id, pc->name, NULL);
-		else
-			continue;
-		if (r == 0)
-			stats_add_files(c, &pc->written, 0);
-	}
-	return r;
-}
-
-static int stats_add_instance(struct stats_call *c, struct workload_service *s, struct instance *i)
-{
-	char group[GROUP_PATH_MAX];
-	int r;
-
-	if (instance_has_ended(i))
-		return 0;
-	if (!instance_is_remote(i))
-		return group_of_instance(s, i, group) < 0
-			       ? 0
-			       : stats_add(c, group, i->id, i->path, "instance");
-	r = stats_begin_question(c, i);
-	if (r == 0)
-		r = stats_add(c, NULL, i->id, i->path, "instance");
-	if (r == 0)
-		r = machine_usage_plan(&c->entries[c->n - 1].machine, &c->arena, s, i);
-	return r;
-}
-
-static int stats_add_all(struct stats_call *c, struct workload_service *s)
-{
-	struct instance *i;
-	struct workload *w;
-	int r = 0;
-
-	list_for_each (i, instances_list(s->instances), struct instance, link)
-		if (r == 0 && i->path[0] && !i->owner[0])
-			r = stats_add_instance(c, s, i);
-	list_for_each (w, workloads_list(s->workloads), struct workload, link)
-		if (r == 0)
-			r = stats_add_workload(c, s, w);
-	return r;
-}
-
-static int stats_add_targets(struct stats_call *c, struct workload_service *s, char *const *targets,
+static int stats_add_targets(struct stats_look *l, struct workload_service *s, char *const *targets,
 			     size_t n, struct error *err)
 {
 	int r = 0;
@@ -213,24 +34,15 @@ static int stats_add_targets(struct stats_call *c, struct workload_service *s, c
 		r = target_find_field(s, field, targets[k], &t, err);
 		if (r < 0)
 			return r;
-		r = t.workload ? stats_add_workload(c, s, t.workload)
-			       : stats_add_instance(c, s, t.instance);
+		r = t.workload ? stats_look_add_workload(l, s, t.workload)
+			       : stats_look_add_instance(l, s, t.instance);
 	}
 	return r < 0 ? error_set(err, r, "look at what runs") : 0;
 }
 
 static void stats_run(struct pool_call *p)
 {
-	struct stats_call *c = container_of(p, struct stats_call, base);
-
-	c->time = clock_real();
-	for (size_t i = 0; i < c->n; i++) {
-		struct stats_entry *e = &c->entries[i];
-
-		if (e->group)
-			e->result = usage_read(c->top_fd, e->group, &e->usage);
-		machine_usage_read(&e->machine, c->top_fd);
-	}
+	stats_look_read(container_of(p, struct stats_call, base)->look);
 }
 
 static Nacre__V1__Usage *stats_usage(struct arena *a, const struct stats_entry *e)
@@ -282,14 +94,14 @@ static Nacre__V1__Usage *stats_usage(struct arena *a, const struct stats_entry *
 
 /* The entry at `at` and its containers behind it; *ret is NULL where its group is gone. Returns the
  * entry behind them; 0 without memory. */
-static size_t stats_convert(struct arena *a, const struct stats_call *c, size_t at,
+static size_t stats_convert(struct arena *a, const struct stats_look *l, size_t at,
 			    Nacre__V1__WorkloadStats **ret)
 {
-	const struct stats_entry *e = &c->entries[at];
+	const struct stats_entry *e = &l->entries[at];
 	Nacre__V1__WorkloadStats *m = arena_alloc(a, sizeof(*m));
 	size_t end = at + 1;
 
-	while (end < c->n && !c->entries[end].kind)
+	while (end < l->n && !l->entries[end].kind)
 		end++;
 	*ret = NULL;
 	/* A machine is told of although its keeper says nothing. */
@@ -307,7 +119,7 @@ static size_t stats_convert(struct arena *a, const struct stats_call *c, size_t 
 	    machine_usage_convert(&e->machine, a, &m->machine) < 0)
 		return 0;
 	for (size_t i = at + 1; i < end; i++) {
-		const struct stats_entry *inner = &c->entries[i];
+		const struct stats_entry *inner = &l->entries[i];
 		Nacre__V1__ContainerStats *k = arena_alloc(a, sizeof(*k));
 
 		if (inner->result < 0)
@@ -328,20 +140,20 @@ static size_t stats_convert(struct arena *a, const struct stats_call *c, size_t 
 
 static void stats_reply(struct pool_call *p, struct rpc_call *call)
 {
-	const struct stats_call *c = container_of(p, struct stats_call, base);
+	const struct stats_look *l = container_of(p, struct stats_call, base)->look;
 	Nacre__V1__StatsResponse m = NACRE__V1__STATS_RESPONSE__INIT;
 	struct arena *a = rpc_call_arena(call);
 	struct error err = ERROR_INIT;
 	size_t next = 0;
 	bool failed;
 
-	m.time = c->time;
-	m.workloads = arena_zalloc(a, c->n_workloads + 1, sizeof(*m.workloads));
+	m.time = l->time;
+	m.workloads = arena_zalloc(a, l->n_workloads + 1, sizeof(*m.workloads));
 	failed = !m.workloads;
-	for (size_t i = 0; !failed && i < c->n; i = next) {
+	for (size_t i = 0; !failed && i < l->n; i = next) {
 		Nacre__V1__WorkloadStats *w;
 
-		next = stats_convert(a, c, i, &w);
+		next = stats_convert(a, l, i, &w);
 		failed = next == 0;
 		if (w)
 			m.workloads[m.n_workloads++] = w;
@@ -358,64 +170,15 @@ static void stats_free(struct pool_call *p)
 {
 	struct stats_call *c = container_of(p, struct stats_call, base);
 
-	arena_done(&c->arena);
-	free(c->entries);
-	free(c->questions);
+	(void)stats_look_free(c->look);
 	free(c);
 }
 
-/* ---- what keepers are asked ---- */
-
-static bool stats_is_about(const struct stats_entry *e, const struct peer_group *group)
+static void stats_ready(void *userdata)
 {
-	if (!e->kind)
-		return str_eq(group->id, e->id);
-	return !*group->id && str_eq(group->cell, e->cell);
-}
+	struct stats_call *c = userdata;
 
-static void stats_answered(struct stats_call *c)
-{
-	if (--c->n_pending == 0)
-		pool_call_submit(&c->base, c->pool);
-}
-
-static void stats_on_usage(void *userdata, const struct peer_group *groups, size_t n,
-			   const struct error *err)
-{
-	const struct stats_question *q = userdata;
-	struct stats_call *c = q->call;
-	size_t question = (size_t)(q - c->questions);
-
-	(void)err;
-	for (size_t i = 0; i < c->n; i++) {
-		struct stats_entry *e = &c->entries[i];
-
-		if (e->group || e->question != question)
-			continue;
-		for (size_t k = 0; e->result < 0 && k < n; k++) {
-			if (!stats_is_about(e, &groups[k]))
-				continue;
-			e->usage = groups[k].usage;
-			e->result = 0;
-		}
-	}
-	stats_answered(c);
-}
-
-static void stats_ask(struct stats_call *c)
-{
-	c->n_pending = 1;
-	for (size_t k = 0; k < c->n_questions; k++) {
-		struct stats_question *q = &c->questions[k];
-		struct peer *peer = q->instance->state == INSTANCE_READY ? q->instance->peer : NULL;
-
-		q->instance = NULL;
-		if (!peer)
-			continue;
-		c->n_pending++;
-		peer->ops->usage(peer, stats_on_usage, q);
-	}
-	stats_answered(c);
+	pool_call_submit(&c->base, c->pool);
 }
 
 int stats_call_start(struct rpc_call *call, struct workload_service *s, char *const *targets,
@@ -427,11 +190,13 @@ int stats_call_start(struct rpc_call *call, struct workload_service *s, char *co
 
 	if (!c)
 		return error_set(err, -ENOMEM, "look at what runs");
-	c->top_fd = s->top_fd;
-	if (n_targets > 0) {
-		r = stats_add_targets(c, s, targets, n_targets, err);
+	c->look = stats_look_new(s, NULL);
+	if (!c->look) {
+		r = error_set(err, -ENOMEM, "look at what runs");
+	} else if (n_targets > 0) {
+		r = stats_add_targets(c->look, s, targets, n_targets, err);
 	} else {
-		r = stats_add_all(c, s);
+		r = stats_look_add_all(c->look, s);
 		if (r < 0)
 			(void)error_set(err, r, "look at what runs");
 	}
@@ -441,6 +206,6 @@ int stats_call_start(struct rpc_call *call, struct workload_service *s, char *co
 	}
 	c->pool = s->pool;
 	pool_call_begin(&c->base, &ops, call);
-	stats_ask(c);
+	stats_look_ask(c->look, stats_ready, c);
 	return 0;
 }

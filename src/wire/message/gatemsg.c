@@ -71,6 +71,12 @@ static bool gatemsg_denied_fits(const struct gatemsg *m)
 	return *m->denied.text;
 }
 
+static bool gatemsg_caller_fits(const struct gatemsg *m)
+{
+	return *m->caller.refusal ||
+	       (spiffe_is_id(m->caller.id) && spiffe_is_id(m->caller.instance_id));
+}
+
 static const struct {
 	const char *name;
 	struct gatemsg_field fields[GATEMSG_FIELDS_MAX + 1];
@@ -149,6 +155,19 @@ static const struct {
 				TEXT(visitor.address, GATE_ADDRESS_MAX, NULL),
 				RAW(visitor.serial, GATE_SERIAL_SIZE),
 				FIELD(visitor.not_after, GM_U64, 0, GATE_SECONDS_MAX) } },
+	[GATEMSG_SCRAPE] = { "scrape", { { GM_END } } },
+	[GATEMSG_CALLER] = { "caller",
+			     { FIELD(caller.caller, GM_U32, 1, UINT32_MAX),
+			       TEXT(caller.id, SPIFFE_MAX, NULL),
+			       TEXT(caller.instance_id, SPIFFE_MAX, NULL),
+			       TEXT(caller.refusal, ERROR_TEXT_MAX - 1, NULL) },
+			     gatemsg_caller_fits },
+	[GATEMSG_WISH] = { "wish",
+			   { FIELD(wish.request, GM_U32, 1, UINT32_MAX),
+			     FIELD(wish.caller, GM_U32, 1, UINT32_MAX),
+			     FIELD(wish.whose, GM_U32, 0, GATE_SVID_COUNT - 1),
+			     FIELD(wish.spki, GM_BYTES, 1, GATE_SPKI_MAX) } },
+	[GATEMSG_PART] = { "part", { FIELD(part.caller, GM_U32, 1, UINT32_MAX) } },
 };
 static_assert(ARRAY_SIZE(gatemsg_types) == GATEMSG_TYPE_COUNT, "a row for each type");
 

@@ -24,6 +24,12 @@
  * it changes; WANT is answered by SIGNED or DENIED; VISITOR says who is at the other end of the
  * socket that comes with it.
  *
+ * `nacre-gate metrics` says SCRAPE, with a socket through which the page is to come.
+ *
+ * The daemon and `nacre-svid`: FRONT comes first, and again where what it says has changed; CALLER
+ * says who is at the other end of the socket that comes with it; WISH is answered by SIGNED or
+ * DENIED; PART says, either way, that a caller is gone.
+ *
  * The daemon and a gate: the gate begins with STATE, and then tells
  * again what it has told a daemon before and what it waits for. SETUP comes once; FRAME and CONSOLE
  * as often as wanted; NEED is answered by ISSUED or DENIED; END ends the gate. A gate in a guest is
@@ -73,6 +79,10 @@ enum gatemsg_type {
 	GATEMSG_WANT,
 	GATEMSG_REVOKED,
 	GATEMSG_VISITOR,
+	GATEMSG_SCRAPE,
+	GATEMSG_CALLER,
+	GATEMSG_WISH,
+	GATEMSG_PART,
 	GATEMSG_TYPE_COUNT
 };
 
@@ -89,6 +99,9 @@ enum gate_state {
 
 /* Whose certificate. */
 enum gate_whose { GATE_NODE, GATE_GUEST, GATE_WHOSE_COUNT };
+
+/* Which of the ids of a caller. */
+enum gate_svid { GATE_SVID_STABLE, GATE_SVID_INSTANCE, GATE_SVID_COUNT };
 
 struct gate_bytes {
 	const uint8_t *data;
@@ -184,6 +197,20 @@ struct gatemsg {
 			uint8_t serial[GATE_SERIAL_SIZE];
 			uint64_t not_after;
 		} visitor;
+		struct {
+			uint32_t caller; /* a number, not 0 */
+			const char *id, *instance_id;
+			const char *refusal; /* why it has no identity: no id counts; or "" */
+		} caller;
+		struct {
+			uint32_t request; /* not 0 */
+			uint32_t caller;
+			uint32_t whose; /* enum gate_svid */
+			struct gate_bytes spki;
+		} wish;
+		struct {
+			uint32_t caller;
+		} part;
 	};
 };
 

@@ -39,6 +39,11 @@ static const struct gatemsg good[] = {
 	{ .type = GATEMSG_KEY, .key = { KEY } },
 	{ .type = GATEMSG_LIFE, .life = { BYTES(4), KEY } },
 	{ .type = GATEMSG_KEPT },
+	{ .type = GATEMSG_SCRAPE },
+	{ .type = GATEMSG_CALLER, .caller = { 1, GUEST, GUEST "/x", "" } },
+	{ .type = GATEMSG_CALLER, .caller = { 2, "", "", "no" } },
+	{ .type = GATEMSG_WISH, .wish = { 3, 1, GATE_SVID_INSTANCE, BYTES(91) } },
+	{ .type = GATEMSG_PART, .part = { 1 } },
 };
 
 static void goes_and_comes(void)

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NACRE_SVID_DESCRIPTORS_H
+#define NACRE_SVID_DESCRIPTORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What server reflection answers with: workload.proto as it is written. */
+extern const uint8_t workload_descriptors[];
+extern const size_t workload_descriptors_len;
+
+#endif
