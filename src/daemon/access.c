@@ -19,6 +19,8 @@ static const char *const access_reads[] = {
 	"/nacre.v1.NetworkService/InspectNetwork",
 	"/nacre.v1.VolumeService/ListVolumes",
 	"/nacre.v1.VolumeService/InspectVolume",
+	"/nacre.v1.SecretService/ListSecrets",
+	"/nacre.v1.SecretService/InspectSecret",
 	"/nacre.v1.ImageService/List",
 	"/nacre.v1.ImageService/Inspect",
 	"/nacre.v1.ImageService/DiskUsage",

@@ -46,6 +46,7 @@
 #include "network/plugins.h"
 #include "pod/log/log_reader.h"
 #include "pod/storage/disk_watch.h"
+#include "pod/storage/volumes.h"
 #include "pod/workload/events.h"
 #include "pod/workload/follow.h"
 #include "pod/workload/workload.h"
@@ -209,8 +210,9 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.kept = d->root_store,
 		.events = &d->events,
 		.networks = d->networks,
-		.guard = { d->place.root_fd, d->place.run_fd, -1 },
+		.guard = { d->place.root_fd, d->place.run_fd, d->place.sets_fd, -1 },
 		.logs_fd = d->place.logs_fd,
+		.sets_fd = d->place.sets_fd,
 		.log = d->config.container_log,
 		.container_limit = d->config.storage.container_limit,
 		.ids = { .first = d->config.users.first, .count = d->config.users.count },
@@ -242,6 +244,8 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 	if (r < 0)
 		return error_set(err, r, "watch the disk");
 	r = workloads_adopt(d->workloads, err);
+	if (r == 0)
+		workloads_collect_secrets(d->workloads);
 	if (r == 0 && d->plugins && plugins_begin(d->plugins) < 0)
 		r = error_set(err, -ENOMEM, "networks of plugins");
 	return r;
@@ -610,6 +614,7 @@ static void daemon_close(struct daemon *d)
 	d->instances = instances_free(d->instances);
 	d->metrics = metrics_free(d->metrics);
 	/* For calls whose work on a thread comes back now. */
+	d->volume.exports.gone = d->volume.imports.gone = NULL;
 	d->workload.workloads = NULL;
 	d->workload.instances = NULL;
 	loop_defer_done(&d->check);
@@ -617,6 +622,8 @@ static void daemon_close(struct daemon *d)
 	d->pool = pool_free(d->pool);
 	d->disk_watch = disk_watch_free(d->disk_watch);
 	copies_done(&d->workload.copies);
+	copies_done(&d->volume.exports);
+	copies_done(&d->volume.imports);
 	aurae_signals_done(&d->aurae.observe.signals);
 	aurae_vms_done(&d->aurae.vms);
 	d->clouds = clouds_free(d->clouds);

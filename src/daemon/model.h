@@ -62,6 +62,7 @@ struct daemon {
 	struct disk_service disk;
 	struct network_service network;
 	struct volume_service volume;
+	struct secret_service secret;
 	struct node_service node;
 	struct aurae aurae;
 	struct cri_runtime_service cri_runtime;

@@ -19,6 +19,7 @@
 #include "daemon/replace.h"
 #include "isolate/cgroup/cgroup.h"
 #include "isolate/cgroup/cgroup_path.h"
+#include "volumes/secrets.h"
 
 #define PLACE_RUN_DEFAULT "/run/nacre"
 #define PLACE_REPLACES_MAX 8
@@ -111,7 +112,7 @@ static int place_forget_last_boot(struct place *p, struct error *err)
 	_cleanup_(buf_done) struct buf then = BUF_INIT;
 	_cleanup_fd_ int fd = -1;
 	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm", "run.db-reserve",
-					     "i",      "node",       PLACE_CGROUP };
+					     "i",      "node",       "secrets",    PLACE_CGROUP };
 	int r;
 
 	r = fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 128, &now);
@@ -241,6 +242,8 @@ int place_open(struct place *p, const char *root, const char *run, const char *w
 			     .run_fd = -1,
 			     .lock_fd = -1,
 			     .logs_fd = -1,
+			     .secrets_fd = -1,
+			     .sets_fd = -1,
 			     .top_fd = -1,
 			     .cgroup_fd = -1 };
 	p->run_fd = place_open_dir(run, err);
@@ -267,7 +270,11 @@ int place_open(struct place *p, const char *root, const char *run, const char *w
 	p->logs_fd = sysio_openat(p->root_fd, "logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (p->logs_fd < 0)
 		return error_set(err, -errno, "open %s/logs", root);
-	return place_open_cgroup(p, err);
+	p->secrets_fd = secrets_open(p->root_fd, err);
+	if (p->secrets_fd < 0)
+		return p->secrets_fd;
+	p->sets_fd = secrets_open(p->run_fd, err);
+	return p->sets_fd < 0 ? p->sets_fd : place_open_cgroup(p, err);
 }
 
 void place_remove_cgroup(struct place *p)
@@ -283,6 +290,8 @@ void place_done(struct place *p)
 	p->run_fd = fd_close(p->run_fd);
 	p->lock_fd = fd_close(p->lock_fd);
 	p->logs_fd = fd_close(p->logs_fd);
+	p->secrets_fd = fd_close(p->secrets_fd);
+	p->sets_fd = fd_close(p->sets_fd);
 	p->cgroup_fd = fd_close(p->cgroup_fd);
 	p->top_fd = fd_close(p->top_fd);
 }

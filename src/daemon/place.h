@@ -16,9 +16,10 @@ struct place {
 	int run_fd;
 	int lock_fd;
 	int logs_fd;
-	int top_fd;       /* root of the v2 hierarchy */
-	int cgroup_fd;    /* the base group below it */
-	char cgroup[600]; /* path below the root of the v2 hierarchy */
+	int secrets_fd, sets_fd; /* volumes/secrets.h */
+	int top_fd;              /* root of the v2 hierarchy */
+	int cgroup_fd;           /* the base group below it */
+	char cgroup[600];        /* path below the root of the v2 hierarchy */
 };
 
 /* ERROR_PRECONDITION where another daemon has the run directory; where `replace` is not 0, that one

@@ -21,6 +21,34 @@ static int daemon_copy_room(void *userdata, uint64_t need, struct error *err)
 	return image_room_check(d->images, need, err);
 }
 
+static void daemon_volume_exported(void *userdata, const char *id)
+{
+	struct daemon *d = userdata;
+
+	volume_service_copied(&d->volume, id, false);
+}
+
+static void daemon_volume_imported(void *userdata, const char *id)
+{
+	struct daemon *d = userdata;
+
+	volume_service_copied(&d->volume, id, true);
+}
+
+static void daemon_init_volume(struct daemon *d)
+{
+	d->volume = (struct volume_service){
+		.volumes = d->volumes,
+		.workloads = d->workloads,
+		.exports = { .pool = d->pool, .gone = daemon_volume_exported, .userdata = d },
+		.imports = { .pool = d->pool,
+			     .room = daemon_copy_room,
+			     .gone = daemon_volume_imported,
+			     .userdata = d },
+	};
+	d->secret = (struct secret_service){ d->pool, d->place.secrets_fd, d->place.sets_fd };
+}
+
 static int daemon_cri_network(void *userdata, const char **reason, struct error *err)
 {
 	const struct daemon *d = userdata;
@@ -63,16 +91,22 @@ static int daemon_add_cri(struct daemon *d)
 
 int daemon_add_services(struct daemon *d)
 {
-	const struct volume_guard guard = { d->place.root_fd, d->place.run_fd, d->identity_fd };
+	const struct volume_guard guard = { d->place.root_fd, d->place.run_fd, -1, d->identity_fd };
 	const struct {
 		const struct rpc_service *service;
 		void *userdata;
 	} services[] = {
-		{ &runtime_service, &d->runtime }, { &workload_service, &d->workload },
-		{ &event_service, &d->workload },  { &image_service, &d->image },
-		{ &disk_service, &d->disk },       { &network_service, &d->network },
-		{ &volume_service, &d->volume },   { &cloud_service, &d->cloud },
-		{ &node_service, &d->node },       { &identity_service, &d->remote.service },
+		{ &runtime_service, &d->runtime },
+		{ &workload_service, &d->workload },
+		{ &event_service, &d->workload },
+		{ &image_service, &d->image },
+		{ &disk_service, &d->disk },
+		{ &network_service, &d->network },
+		{ &volume_service, &d->volume },
+		{ &secret_service, &d->secret },
+		{ &cloud_service, &d->cloud },
+		{ &node_service, &d->node },
+		{ &identity_service, &d->remote.service },
 	};
 	int r;
 
@@ -93,7 +127,8 @@ int daemon_add_services(struct daemon *d)
 	list_init(&d->runtime.executables);
 	starts_init(&d->starts, &d->runtime, &d->workload.copies);
 	r = volumes_calls_init(&d->runtime.volumes, d->loop, &guard);
-	volumes_calls_know(&d->runtime.volumes, d->volumes, d->images, d->workloads);
+	volumes_calls_know(&d->runtime.volumes, d->volumes, d->images, d->workloads,
+			   d->place.secrets_fd, d->place.sets_fd);
 	d->workload = (struct workload_service){
 		.loop = d->loop,
 		.pool = d->pool,
@@ -112,7 +147,7 @@ int daemon_add_services(struct daemon *d)
 	d->disk = (struct disk_service){ .pool = d->pool, .root_fd = d->place.root_fd };
 	d->cloud = (struct cloud_service){ .clouds = d->clouds };
 	d->network = (struct network_service){ .networks = d->networks, .workloads = d->workloads };
-	d->volume = (struct volume_service){ .volumes = d->volumes, .workloads = d->workloads };
+	daemon_init_volume(d);
 	d->node = (struct node_service){ .loop = d->loop,
 					 .pool = d->pool,
 					 .workloads = d->workloads,

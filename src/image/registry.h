@@ -293,6 +293,12 @@ int image_tags_start(struct image_store *s, const char *repository, const struct
 int image_referrers_start(struct image_store *s, const char *image, const struct image_auths *auths,
 			  const struct image_listing_ops *ops, void *userdata,
 			  struct image_listing **ret, struct error *err);
+/* Asks a registry itself whether it takes credentials, of which exactly those for this host count:
+ * GET /v2/, with a token where it wants one. A registry that asks for none takes any. on_done alone
+ * is called. ERROR_UNAUTHENTICATED: it does not. */
+int image_login_start(struct image_store *s, const char *host, const struct image_auths *auths,
+		      const struct image_listing_ops *ops, void *userdata,
+		      struct image_listing **ret, struct error *err);
 /* on_done is not called. */
 void image_listing_cancel(struct image_listing *t);
 

@@ -67,6 +67,9 @@ static bool exchange_can(const struct exchange *x, size_t endpoint)
 {
 	const struct endpoint *e = &x->registry->endpoints.list[endpoint];
 
+	/* What a mirror says of credentials is about its own. */
+	if (e->mirror && !*x->registry->path)
+		return false;
 	return (e->can & x->request.need) == x->request.need;
 }
 

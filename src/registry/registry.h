@@ -14,7 +14,8 @@
 
 /*
  * A client of one repository of one registry (OCI distribution 1.1, Docker v2), for one job: what
- * registry/client.h makes, and exchanges work on. One thread.
+ * registry/client.h makes, and exchanges work on. One thread. Of a registry as such no mirror is
+ * asked, and no token for a repository.
  *
  * Credentials are shown to the registry that they were given for, and to the realm that it names
  * where one owner has both (url_same_owner) or credentials for the realm's own host were given;
@@ -32,7 +33,8 @@ struct registry_settings {
 };
 
 struct registry_config {
-	const char *name;                 /* host and path of the reference */
+	/* Host and path of the reference. "HOST/": of no repository, but of the registry itself. */
+	const char *name;
 	struct endpoint_config endpoints; /* its host is taken from the name */
 	const struct registry_credentials *credentials;
 	size_t n_credentials;

@@ -173,6 +173,8 @@ static int token_add_scopes(struct registry *r, const struct challenge *c, struc
 
 	if (!r->pushes && *c->scope)
 		return token_pair(b, "&", "scope", c->scope);
+	if (!*r->path)
+		return 0;
 	(void)str_printf(scope, sizeof(scope), "repository:%s:%s", r->path,
 			 r->pushes ? "pull,push" : "pull");
 	code = token_pair(b, "&", "scope", scope);

@@ -88,6 +88,16 @@ extern const struct rpc_service volume_service;
 struct volume_service {
 	struct volumes *volumes;
 	struct workloads *workloads;
+	struct copies exports, imports; /* their `gone`: volume_service_copied() */
+};
+/* A copy of its files has ended, out of it or into it; id: of the volume. */
+void volume_service_copied(struct volume_service *s, const char *id, bool into);
+
+/* nacre.v1.SecretService; userdata: struct secret_service. */
+extern const struct rpc_service secret_service;
+struct secret_service {
+	struct pool *pool;
+	int dir_fd, sets_fd; /* volumes/secrets.h */
 };
 
 /* nacre.v1.EventService; userdata: struct workload_service. */

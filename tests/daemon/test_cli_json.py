@@ -142,7 +142,7 @@ class Output(nacre_test.NodeTest):
 
     def test_every_command_is_described(self):
         """Of all commands those without a schema are known, so that a new one is thought of."""
-        without = {"cloud logs", "cloud stop", "cloud rm", "execute", "exec", "logs", "attach", "start", "stop", "restart", "rename", "rm", "image rm", "image pin", "image unpin", "guest default", "guest rm", "vm rmdisk", "network rm", "network disconnect", "volume rm", "daemon", "help", "completion", "man", "signal", "kill", "pause", "unpause",
+        without = {"cloud logs", "cloud stop", "cloud rm", "execute", "exec", "logs", "attach", "start", "stop", "restart", "rename", "rm", "image rm", "image pin", "image unpin", "guest default", "guest rm", "vm rmdisk", "network rm", "network disconnect", "volume rm", "secret rm", "login", "logout", "daemon", "help", "completion", "man", "signal", "kill", "pause", "unpause",
                    "update", "context create", "context use", "context rm", "identity revoke"}
         man = self.node.cli("help").stdout.split("commands:\n")[1].split("\n\n")[0]
         names = {line[2:].split("  ")[0].strip() for line in man.splitlines()}

@@ -207,6 +207,24 @@ class Starting(PodTest):
             self.assertIn(what, done.stderr)
 
 
+    def test_in_the_place_of_another(self):
+        """--replace, --pod-id-file and --quiet of `nacre pod`, as `nacre run` has them."""
+        cli, path = self.node.cli, os.path.join(self.node.dir, "pod.id")
+        words = "pod", "--replace", "-q", "--pod-id-file", path, "--name", "shop", "web=busybox", "sleep", "1000"
+        first = cli(*words).stdout.strip()
+        with open(path, encoding="ascii") as f:
+            self.assertEqual(first, f.read())
+        self.assertIn("pod.id is there already", cli(*words, check=False).stderr)
+        self.assertEqual(first, self.inspect("shop").id)
+        os.unlink(path)
+        self.assertNotEqual(first, cli(*words).stdout.strip())
+        os.unlink(path)
+        self.assertEqual(125, cli("pod", "--pod-id-file", path, "--name", "shop", "web=busybox", check=False).returncode)
+        self.assertFalse(os.path.exists(path))
+        self.assertIn("--name gives", cli("pod", "--replace", "web=busybox", check=False).stderr)
+        cli("rm", "-f", "shop")
+
+
 class Ending(PodTest):
     def test_wait_gives_exit_codes(self):
         self.pod("w", container("sh", "-c", "exit 0", name="a"), container("sh", "-c", "sleep 0.2; exit 5", name="b"),
@@ -662,6 +680,31 @@ class Order(PodTest):
                           for i, is_init in enumerate(fields)]
             self.assertFails(code, lambda q=runtime_pb2.RunPodRequest(containers=containers): self.node.runtime.RunPod(q), field)
         self.assertIn("always", self.node.cli("pod", "--", "--init-ctr", "once", "a=busybox", check=False).stderr)
+
+    def test_what_requires_another(self):
+        """Each begins when those that it requires have come so far; what never comes fails the pod."""
+        check = ("--health-cmd", "test -e /d/up", "--health-interval", "100ms", "--health-start-period", "1m", "--health-start-interval", "100ms")
+        self.pod_of(["--requires", "db:healthy", "--requires", "job:completed", *self.main("web", "cp /d/up /d/seen; exec sleep 1000")],
+                    [*check, *self.main("db", "sleep 0.5; echo up > /d/up; exec sleep 1000")],
+                    ["--requires", "db", *self.main("job", "echo done >> /d/job")], self.init("one", "touch /d/one"))
+        web, db, job, one = self.node.json("inspect", "shop")["containers"]
+        self.assertEqual(["running", "running", "exited"], [c["state"] for c in (web, db, job)])
+        self.assertLessEqual(one["finished_at"], db["started_at"])
+        self.assertLessEqual(db["started_at"], job["started_at"])
+        self.assertLessEqual(job["finished_at"], web["started_at"])
+        self.assertEqual("up\n", self.node.cli("exec", "-c", "web", "shop", "cat", "/d/seen").stdout)
+        self.node.cli("restart", "-t", "0", "shop")
+        self.assertEqual("done\ndone\n", self.node.cli("exec", "-c", "db", "shop", "cat", "/d/job").stdout)
+        for condition, script, options, said in (("completed", "exit 4", (), "container db ended with 4"), ("healthy", "exec sleep 1000", (), "without a health check"),
+                                                 ("healthy", "exit 0", check, "container db ended with 0")):
+            self.node.cli("rm", "-f", "bad", check=False)
+            self.pod_of(["--requires", "db:" + condition, *self.main("web")], [*options, *self.main("db", script)], name="bad", check=False)
+            w = self.node.json("inspect", "bad")
+            self.assertIn(said, w["reason"])
+            self.assertEqual(("failed", None), (w["state"], w["containers"][0]["started_at"]))
+        for words, said in ((["a:x"], "none of started"), (["c"], "no other container"), (["b"], "no other container"), (["a"], "wait for each other")):
+            done = self.pod_of(["--requires", "b", "a=busybox"], ["--requires", *words, "b=busybox"], name="no", check=False)
+            self.assertIn(said, done.stderr)
 
     def test_in_a_cell(self):
         containers = [runtime_pb2.Container(name="one", image="busybox", args=["sh", "-c", "exit 0"], init_container=True),

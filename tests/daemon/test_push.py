@@ -4,6 +4,7 @@ import base64
 import crypt  # pylint: disable=deprecated-module
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -403,6 +404,92 @@ class Helpers(PushTest):
         self.config(credsStore="../test")
         self.fails("is no name of a credential helper")
         self.assertFalse(self.there.asked("PUT", "/"))
+
+
+class Login(nacre_test.NodeTest):
+    IMAGES = ()
+
+    def setUp(self):
+        super().setUp()
+        self.registry = self.enterContext(fakeregistry.FakeRegistry())
+        self.registry.on("GET", "^/v2/$", lambda a: a.reply(200, b"{}") if self.registry.admit(a, a.path) else None)
+        self.dir = self.enterContext(tempfile.TemporaryDirectory())
+        self.file = self.dir + "/.docker/config.json"
+        self.env = {k: v for k, v in os.environ.items() if k not in ("REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "XDG_RUNTIME_DIR")}
+        self.env.update(HOME=self.dir, PATH=f"{self.dir}:{os.environ['PATH']}")
+
+    def cli(self, *words, check=True, password="secret", **env):
+        done = self.node.cli(*words, check=check, env={**self.env, "XDG_RUNTIME_DIR": "", **env}, stdin=password + "\n")
+        self.assertNotIn("secret", done.stdout + done.stderr + self.node.log())
+        return done
+
+    def login(self, *words, **more):
+        return self.cli("login", "-u", "user", "--password-stdin", *words, self.registry.host, **more)
+
+    def kept(self, path=None):
+        with open(path or self.file, encoding="utf-8") as f:
+            return json.load(f)
+
+    def test_in_and_out(self):
+        """As a registry takes them, with a token and without; other entries and members stay, and a link does."""
+        entry = {"auth": base64.b64encode(b"user:secret").decode()}
+        other = {"auths": {"other.example": {"auth": "bWU6", "more": [1.50, {}]}}, "detachKeys": "ctrl-\u00e9,\"", "n": 18446744073709551615}
+        os.mkdir(self.dir + "/.docker")
+        with open(self.dir + "/real", "w", encoding="utf-8") as f:
+            json.dump(other, f)
+        os.symlink("../real", self.file)
+        for auth in ("basic", "bearer"):
+            self.registry.auth = auth
+            wrong = self.login(password="wrong", check=False)
+            self.assertEqual(125, wrong.returncode)
+            self.assertRegex(wrong.stderr, f"^nacre: Unauthenticated: registry {self.registry.host} .*login: .*not accept the credentials")
+            self.assertEqual(other, self.kept())
+            self.assertEqual("Login Succeeded\n", self.login().stdout)
+            self.assertEqual({**other, "auths": {**other["auths"], self.registry.host: entry}}, self.kept())
+            self.assertEqual((True, 0o600), (os.path.islink(self.file), os.stat(self.file).st_mode & 0o777))
+            self.assertEqual("user\n", self.cli("login", "--get-login", self.registry.host).stdout)
+            self.assertRegex(self.cli("login", self.registry.host).stdout, "kept already")
+            self.assertRegex(self.cli("logout", f"http://{self.registry.host}/").stdout, "^Removed login credentials for 127")
+            self.assertEqual(other, self.kept())
+        self.assertFalse([p for _, p, _ in self.registry.requests if "repository%3Adocker" in p])
+        self.assertEqual(125, self.cli("logout", self.registry.host, check=False).returncode)
+        self.assertEqual(["config.json"], os.listdir(self.dir + "/.docker"))
+        self.cli("logout", "--all")
+        self.assertEqual({**other, "auths": {}}, self.kept())
+        self.assertEqual(125, self.cli("login", "-u", "user", "--password-stdin", "no-host", check=False).returncode)
+
+    def test_elsewhere(self):
+        """Into the file of --authfile, or that which has the host; at the terminal; to a helper."""
+        self.registry.auth = "basic"
+        mine, words = self.dir + "/mine.json", (nacre_test.BINARY, "--socket", self.node.socket, "login", self.registry.host)
+        self.login("--authfile", mine)
+        self.assertEqual([self.registry.host], list(self.kept(mine)["auths"]))
+        self.assertFalse(os.path.exists(self.file))
+        self.cli("logout", "--authfile", mine, self.registry.host)
+        self.assertEqual({}, self.kept(mine)["auths"])
+        with screen.Screen(*words, env=self.env) as s:
+            s.until(b"username: ")
+            s.type(b"usx\x7fer\r")
+            s.until(b"password: ")
+            s.type(b"secret\r")
+            s.until(re.compile(rb"\A\r+\nLogin Succeeded"))
+            self.assertEqual(0, s.end())
+        self.assertEqual([self.registry.host], list(self.kept()["auths"]))
+        with screen.Screen(*words, "-u", "me", env=self.env) as s:
+            s.until(b"password: ")
+            s.type(b"\x03")
+            self.assertEqual(125, s.end())
+        with open(self.dir + "/docker-credential-keep", "w", encoding="ascii") as f:
+            f.write(f"#!/bin/sh\ncase $1 in\nstore) cat > {self.dir}/store;;\nerase) rm {self.dir}/store;;\n"
+                    f"*) cat {self.dir}/store 2>&- && exit; echo 'credentials not found in native keychain'; exit 1;;\nesac\n")
+        os.chmod(self.dir + "/docker-credential-keep", 0o755)
+        with open(mine, "w", encoding="ascii") as f:
+            json.dump({"credsStore": "keep"}, f)
+        self.login(REGISTRY_AUTH_FILE=mine, HOME="")
+        self.assertEqual({"ServerURL": self.registry.host, "Username": "user", "Secret": "secret"}, self.kept(self.dir + "/store"))
+        self.assertEqual({"credsStore": "keep"}, self.kept(mine))
+        self.cli("logout", self.registry.host, REGISTRY_AUTH_FILE=mine)
+        self.assertEqual((False, {}), (os.path.exists(self.dir + "/store"), self.kept()["auths"]))
 
 
 @unittest.skipUnless(shutil.which("docker-registry"), "docker-registry is not installed")

@@ -63,7 +63,7 @@ class CommandLine(unittest.TestCase):
                 called |= set(re.findall(r'"/(\w+\.[\w.]+)/\w+"', f.read()))
         self.assertLessEqual(called, {"aurae.runtime.v0.RuntimeService", "nacre.v1.WorkloadService", "nacre.v1.EventService", "nacre.v1.CloudService",
                                       "nacre.v1.ImageService", "nacre.v1.DiskService", "nacre.v1.NodeService",
-                                      "nacre.v1.NetworkService", "nacre.v1.VolumeService", "nacre.v1.IdentityService"})
+                                      "nacre.v1.NetworkService", "nacre.v1.VolumeService", "nacre.v1.SecretService", "nacre.v1.IdentityService"})
         self.assertIn("nacre.v1.WorkloadService", called)
 
 

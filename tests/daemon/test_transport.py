@@ -23,7 +23,7 @@ import wire
 from nacre_test import nacre_pb2, runtime_pb2
 
 SERVICES = {"aurae.runtime.v0.RuntimeService", "nacre.v1.WorkloadService", "nacre.v1.EventService", "nacre.v1.ImageService",
-            "nacre.v1.NodeService", "nacre.v1.DiskService", "nacre.v1.NetworkService", "nacre.v1.VolumeService", "nacre.v1.IdentityService",
+            "nacre.v1.NodeService", "nacre.v1.DiskService", "nacre.v1.NetworkService", "nacre.v1.VolumeService", "nacre.v1.SecretService", "nacre.v1.IdentityService",
             "nacre.v1.CloudService", "aurae.cells.v0.CellService", "aurae.discovery.v0.DiscoveryService", "aurae.observe.v0.ObserveService", "aurae.vms.v0.VmService",
             "runtime.v1.RuntimeService", "runtime.v1.ImageService", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
             "grpc.reflection.v1alpha.ServerReflection"}

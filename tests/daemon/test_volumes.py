@@ -2,11 +2,14 @@
 """Volumes of the node, with a name and without: what makes them, fills them, keeps them and takes them away. Compared with the
 directories on the disk, the mounts that the kernel tells of, and what is left behind."""
 import concurrent.futures
+import glob
 import io
 import json
 import os
+import stat
 import subprocess
 import tarfile
+import threading
 import unittest
 
 import grpc
@@ -386,6 +389,62 @@ class CommandLine(VolumesTest):
         self.assertEqual(nameless + "\n", cli("volume", "prune", "-f", "--all").stdout)
         schema.check(schema.load(), "volume prune", self.node.json("volume", "prune"))
 
+    def test_export_and_import(self):
+        self.make("data"), self.make("copy")
+        there, = (os.path.join(self.node.root, "volumes", self.volume(n).id, "data") for n in ("data",))
+        copy = os.path.join(self.node.root, "volumes", self.volume("copy").id, "data")
+        os.chmod(there, 0o2770)
+        os.chown(there, 1234, 4321)
+        os.mkdir(there + "/dir")
+        with open(there + "/dir/file", "wb") as f:
+            f.write(b"x")
+            f.truncate(5 << 20)
+        os.chown(there + "/dir/file", 5, 6)
+        os.link(there + "/dir/file", there + "/hard")
+        os.symlink("/etc/passwd", there + "/soft")
+        archive = os.path.join(self.node.dir, "v.tar")
+        self.addCleanup(os.unlink, archive)
+        self.assertEqual("", self.node.cli("volume", "export", "data", "-O", archive).stdout)
+        with open(copy + "/kept", "w", encoding="ascii"):
+            pass
+        schema.check(schema.load(), "volume import", self.node.json("volume", "import", "copy", archive))
+        os.unlink(copy + "/kept")
+        look = lambda top: sorted((p[len(top):], s.st_mode, s.st_uid, s.st_gid, s.st_nlink, s.st_size if stat.S_ISREG(s.st_mode) else 0)  # noqa: E731
+                                  for p in [top, *glob.glob(top + "/**", recursive=True)] for s in [os.lstat(p)])
+        self.assertEqual(look(there), look(copy))
+        self.assertEqual("/etc/passwd", os.readlink(copy + "/soft"))
+        self.assertLess(os.stat(copy + "/hard").st_blocks, 1000)
+        self.drop("copy"), self.make("copy")
+        with subprocess.Popen([nacre_test.BINARY, "--socket", self.node.socket, "volume", "export", "data"], stdout=subprocess.PIPE) as export:
+            done = subprocess.run([nacre_test.BINARY, "--socket", self.node.socket, "volume", "import", "copy", "-"], check=True,
+                                  stdin=export.stdout, stdout=subprocess.PIPE)
+        self.assertEqual((b"", 5 << 20), (done.stdout, os.stat(os.path.join(self.volume("copy").path, "hard")).st_size))
+        for words in (["export", "none"], ["import", "none", archive]):
+            self.assertIn("no volume none", self.node.cli("volume", *words, check=False).stderr)
+        self.assertIn("No such file", self.node.cli("volume", "import", "copy", "/none", check=False).stderr)
+
+    def test_it_stays_while_it_is_copied(self):
+        """Nor does a first container fill it then, which would put another directory in its place."""
+        self.make("data")
+        go = threading.Event()
+
+        def messages():
+            yield nacre_pb2.CopyToRequest(target="data", entry=nacre_pb2.CopyEntry(type="TYPE_FILE", path=b"./a", size=1, mode=0o644))
+            go.wait()
+            yield nacre_pb2.CopyToRequest(data=b"x")
+        call = self.node.volumes.ImportVolume.future(messages())
+        nacre_test.until(lambda: os.listdir(self.volume("data").path), what="the file that is not complete")
+        with self.assertRaisesRegex(grpc.RpcError, "its files are copied"):
+            self.drop("data")
+        self.run_volume("p", mount("data", "/seed"), image="seeded")
+        go.set()
+        self.assertEqual((1, 1), (call.result().entries, call.result().bytes))
+        self.assertEqual(["a"], os.listdir(self.volume("data").path))
+        self.node.clear()
+        with self.assertRaisesRegex(grpc.RpcError, "path: a volume has none"):
+            self.node.volumes.ImportVolume(iter([nacre_pb2.CopyToRequest(target="data", path="/x")]))
+        self.drop("data")
+
     def test_a_name_is_never_a_directory_of_where_one_stands(self):
         os.makedirs(os.path.join(self.node.dir, "shared"), exist_ok=True)
         self.addCleanup(os.rmdir, os.path.join(self.node.dir, "shared"))
@@ -443,6 +502,73 @@ class CommandLine(VolumesTest):
             self.assertIn("--mount", self.node.cli("run", "--rm", "--mount", bad, "busybox", check=False).stderr)
         for bad in ("data", "data:", ":/x", "data:/x:rslave", "/usr:/x:nocopy", "data:/x:what"):
             self.assertIn("--volume", self.node.cli("run", "--rm", "-v", bad, "busybox", check=False).stderr)
+
+
+class Secrets(VolumesTest):
+    """Compared with what the container reads; the value is looked for in all that could show it."""
+    VALUE, NEXT = "of-the-first-hour", "of-the-second"
+
+    def cli(self, *words, value=None, **kwargs):
+        done = self.node.cli(*words, stdin=value, **kwargs)
+        self.assertFalse({v for v in (self.VALUE, self.NEXT) if v in done.stdout + done.stderr} and words[0] != "exec", words)
+        return done
+
+    def sets(self):
+        return os.listdir(os.path.join(self.node.run, "secrets"))
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(lambda: self.node.cli("secret", "rm", "-i", "key", "other"))
+        ident = self.cli("secret", "create", "key", "-", value=self.VALUE).stdout.strip()
+        shown, = self.node.json("secret", "inspect", "key")
+        self.assertEqual((ident, len(self.VALUE)), (shown["id"], shown["size"]))
+
+    def read(self, what, target="p"):
+        return self.cli("exec", target, "sh", "-c", what).stdout
+
+    def test_files_variables_and_a_new_value(self):
+        self.cli("run", "-d", "--name", "p", "--secret", "key", "--secret", "source=key,target=mine,uid=1,gid=2,mode=0400", "--secret",
+                 "key,target=/etc/key", "--secret", "key,type=env,target=KEY", "--restart", "on-failure", "busybox", "sleep", "1000")
+        look = "cd /run/secrets; stat -c '%n %a %u %g' * /etc/key; cat key mine /etc/key; echo; echo $KEY"
+        there = f"key 444 0 0\nmine 400 1 2\n/etc/key 444 0 0\n{self.VALUE * 3}\n{self.VALUE}\n"
+        self.assertEqual(there, self.read(look))
+        self.assertNotEqual(0, self.cli("exec", "p", "sh", "-c", "echo > /run/secrets/key", check=False).returncode)
+        for mode, path in ((0o700, self.node.root + "/secrets"), (0o600, self.node.root + "/secrets/key"), (0o700, self.node.run + "/secrets")):
+            self.assertEqual(mode, os.stat(path).st_mode & 0o777, path)
+        self.assertIn("there is a secret key", self.cli("secret", "create", "key", "-", value=self.NEXT, check=False).stderr)
+        self.cli("secret", "create", "--replace", "key", "-", value=self.NEXT)
+        self.assertEqual(self.NEXT * 2 + self.VALUE, self.read("cd /run/secrets; cat key mine /etc/key"))
+        for words in (["inspect", "p"], ["-o", "json", "inspect", "p"], ["inspect", "--docker", "p"], ["ps"], ["logs", "p"], ["secret", "ls"]):
+            self.cli(*words)
+        self.assertNotIn(self.VALUE, self.node.log())
+        mounts = self.node.json("inspect", "p")["containers"][0]["mounts"]
+        self.assertEqual([["/run/secrets", ["key", "key"]], ["/etc/key", ["key"]]], [[m["target"], m["secrets"]] for m in mounts])
+        self.node.restart()
+        self.cli("secret", "create", "--replace", "key", "-", value=self.VALUE)
+        self.assertEqual(self.VALUE, self.read("cat /run/secrets/key"))
+        self.cli("secret", "create", "--replace", "key", "-", value=self.NEXT)
+        self.cli("restart", "-t", "0", "p")
+        self.assertEqual(there.replace(self.VALUE, self.NEXT), self.read(look))
+        self.assertEqual(2, len(self.sets()))
+        for name in self.sets():
+            done = self.cli("run", "--rm", "-v", f"{self.node.run}/secrets/{name}/files:/x:ro", "busybox", "true", check=False)
+            self.assertIn("not given out", done.stderr)
+        with open("/proc/mounts", encoding="utf-8") as f:
+            self.assertNotIn(self.sets()[0], f.read())
+        self.cli("rm", "-f", "p")
+        nacre_test.until(lambda: not self.sets(), what="the copies to go")
+
+    def test_what_is_refused_leaves_nothing(self):
+        for words, said in ((["--secret", "none"], "no secret none"), (["--secret", "none,type=env"], "no secret none"),
+                            (["--secret", "key", "--secret", "none,target=x"], "no secret none"), (["--secret", "key,mode=9"], '"mode=9" is wrong'),
+                            (["--secret", "key,target=../x"], "is not the name of a file"), (["--secret", "key", "--secret", "key"], "taken by another")):
+            self.assertIn(said, self.cli("run", "--rm", *words, "busybox", "true", check=False).stderr)
+        self.cli("secret", "create", "--env", "other", "PATH")
+        schema.check(schema.load(), "secret ls", self.node.json("secret", "ls"))
+        self.assertEqual(2, len(self.cli("secret", "ls", "-q").stdout.split()))
+        self.cli("secret", "rm", "key")
+        self.assertIn("no secret key", self.cli("secret", "rm", "key", check=False).stderr)
+        self.assertEqual([], self.sets())
 
 
 class Killed(VolumesTest):

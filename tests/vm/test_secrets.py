@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import stat
+import subprocess
 import tempfile
 import time
 import unittest
@@ -17,6 +18,7 @@ from machines import load_tests  # noqa: F401
 
 SECOND = 1.0
 SECRET = "a-word-that-is-nowhere-else-"
+NODES = "of-the-node-"
 SWAPS = 200
 FILES_MAX = 256
 # Looks as fast as the guest can: both files of the generation that it has entered, and one by its name. A shell alone, no process.
@@ -92,7 +94,13 @@ class Secrets(steps.StepsTest):
         try:
             cls.image("busybox")
             machines.build_set(cls.node)
-            cls.node.cli("run", "-d", "--kind", "vm", "--name", "p", "-v", f"{cls.place}/secret:/s:ro", "-v", f"{cls.memory}/plain:/plain:ro",
+            cls.node.kill()
+            subprocess.run(["mount", "-t", "tmpfs", "none", cls.node.run + "/secrets"], check=True)
+            cls.addClassCleanup(subprocess.run, ["umount", "-l", cls.node.run + "/secrets"], check=False)
+            cls.node.start()
+            cls.node.cli("secret", "create", "key", "-", stdin=NODES + "key")
+            cls.node.cli("run", "-d", "--kind", "vm", "--name", "p", "--secret", "key,mode=0400,uid=3", "--secret", "key,type=env,target=KEY", "--secret", "key,target=/etc/key",
+                         "-v", f"{cls.place}/secret:/s:ro", "-v", f"{cls.memory}/plain:/plain:ro",
                          "-v", f"{cls.memory}/full:/full:ro", "busybox", "sleep", "100000", seconds=240)
         except BaseException:
             print(cls.node.log())
@@ -138,6 +146,16 @@ class Secrets(steps.StepsTest):
         pid = int(host.read(os.path.join(self.cgroup_dir("p"), "share", "cgroup.procs")).split()[0])
         self.assertNotIn(self.place, host.read(f"/proc/{pid}/mountinfo"))
         self.assertNotIn(os.path.basename(self.memory), host.read(f"/proc/{pid}/mountinfo"))
+
+    def test_a_secret_of_the_node(self):
+        """In the same way, over a restart of the daemon as well; and as a variable."""
+        self.assertRegex(self.guest("grep ' /run/secrets ' /proc/mounts").stdout, r" tmpfs ro,nosuid,nodev,")
+        self.assertEqual("3:0 400\n", self.guest("stat -L -c '%u:%g %a' /run/secrets/key").stdout)
+        self.assertEqual(f"{NODES}key {NODES}key {NODES}key\n", self.guest("echo $(cat /run/secrets/key) $(cat /etc/key) $KEY").stdout)
+        for n in (1, 2):
+            self.node.cli("secret", "create", "--replace", "key", "-", stdin=f"{NODES}{n}")
+            self.await_in_guest("/run/secrets/key", f"{NODES}{n}")
+            self.node.restart()
 
     def test_b_all_old_or_all_new(self):
         self.guest(f"setsid sh -c '{READER}' > /tmp/said 2>&1 < /dev/null & true")

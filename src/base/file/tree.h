@@ -97,6 +97,9 @@ struct tree_sink;
 int tree_sink_open(struct tree_sink **ret, int root_fd, const char *path, struct error *err);
 /* Whether the destination is a directory that is there. ERROR_NOT_FOUND, ERROR_PRECONDITION. */
 int tree_sink_check_directory(const struct tree_sink *s, struct error *err);
+/* The entry "." gives the destination, where it is a directory that is there, its mode, owner and
+ * time. Else it keeps its own, as each directory does that is there. */
+void tree_sink_dress_top(struct tree_sink *s);
 /* Whatever the entries say, the root of the tree has this name ("." as above): whoever sends them
  * does not choose it. -ENAMETOOLONG. */
 int tree_sink_set_root(struct tree_sink *s, const char *name);

@@ -32,6 +32,7 @@ struct tree_sink {
 	bool there;               /* something that is no directory stands at the destination */
 	bool directory;           /* the destination must be one */
 	bool begun;               /* there was an entry */
+	bool dress;               /* tree_sink_dress_top() */
 	char word[TREE_PATH_MAX]; /* the destination, as it was given */
 	bool named;               /* `root` counts */
 	char root[NAME_MAX + 1];  /* the tree's own name, whatever entries say; "": its content */
@@ -220,6 +221,11 @@ struct tree_sink *tree_sink_free(struct tree_sink *s)
 	return NULL;
 }
 
+void tree_sink_dress_top(struct tree_sink *s)
+{
+	s->dress = true;
+}
+
 int tree_check_path(const char *field, const char *path, struct error *err)
 {
 	size_t len = strlen(path), depth = 0;
@@ -357,6 +363,19 @@ static int tree_sink_directory(struct tree_sink *s, const struct tree_entry *e, 
 	if (r == 0 && made)
 		r = tree_sink_dress(fd, e, owner);
 	return r < 0 ? error_set(err, r, "make the directory %.300s", e->path) : 0;
+}
+
+static int tree_sink_top(struct tree_sink *s, const struct tree_entry *e, bool owner,
+			 struct error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (!s->dress || !s->into)
+		return 0;
+	fd = rootfd_open(s->top_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	r = fd < 0 ? fd : tree_sink_dress(fd, e, owner);
+	return r < 0 ? error_set(err, r, "give %.200s its mode and owner", s->word) : 0;
 }
 
 /* Gives what was made under the temporary name its own. */
@@ -548,7 +567,7 @@ int tree_sink_entry(struct tree_sink *s, const struct tree_entry *e, bool owner,
 	if (r < 0)
 		return r;
 	if (!*path && e->type == TREE_DIRECTORY)
-		return 0;
+		return tree_sink_top(s, e, owner, err);
 	dir = tree_sink_part(path, &name);
 	r = *name ? str_copy(s->place, sizeof(s->place), name) : -EINVAL;
 	if (r < 0)

@@ -284,6 +284,27 @@ static void hard_links_and_holes(void)
 	bed_close();
 }
 
+static void top_is_dressed_where_that_is_asked_for(void)
+{
+	const struct tree_entry top = { .type = TREE_DIRECTORY, .path = ".", .mode = 02750 };
+	_cleanup_(tree_sink_freep) struct tree_sink *sink = NULL;
+	struct error err = ERROR_INIT;
+	struct stat st;
+
+	bed_open();
+	CHECK_INT(mkdirat(root_fd, "to", 0700), 0);
+	for (mode_t wanted = 0700; wanted != 0; wanted = wanted == 0700 ? top.mode : 0) {
+		CHECK_INT(tree_sink_open(&sink, root_fd, "/to/.", &err), 0);
+		if (wanted == top.mode)
+			tree_sink_dress_top(sink);
+		CHECK_INT(tree_sink_entry(sink, &top, false, &err), 0);
+		sink = tree_sink_free(sink);
+		CHECK_INT(fstatat(root_fd, "to", &st, 0), 0);
+		CHECK_INT(st.st_mode & 07777, wanted);
+	}
+	bed_close();
+}
+
 /* What the entries call the root of the tree is not asked. */
 static void root_has_the_name_that_was_given(void)
 {
@@ -354,5 +375,6 @@ static void kernels_files(void)
 UNIT_MAIN({ "copies", copies }, { "links stay inside", links_stay_inside },
 	  { "sink refuses", sink_refuses }, { "depth", depth },
 	  { "hard links and holes", hard_links_and_holes },
+	  { "top is dressed where that is asked for", top_is_dressed_where_that_is_asked_for },
 	  { "root has the name that was given", root_has_the_name_that_was_given },
 	  { "destination", destination }, { "kernel's files", kernels_files })

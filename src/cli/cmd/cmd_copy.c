@@ -139,23 +139,22 @@ static int copy_export_run(struct copy_export *x, char *target, char *container)
 	return r;
 }
 
-int cmd_export(const struct cli *cli, const struct args *args)
+static int copy_export(const struct cli *cli, const char *path, char *volume, char *target,
+		       char *container)
 {
-	char *container = args_value(args, "container"), none[] = "";
-	const char *path = args_value(args, "file");
-	struct copy_export x = { .copy = { .one_mount = true, .archive = true },
+	struct copy_export x = { .copy = { .one_mount = true, .archive = true, .volume = volume },
 				 .path = path ? path : "-",
 				 .fd = -1 };
 	_cleanup_client_ struct client *client = NULL;
 	int status;
 
-	if (cli->json && !path)
+	if (cli->json && str_eq(x.path, "-"))
 		return cli_complain("export: standard output cannot have both an archive and JSON");
 	client = client_open(&cli->daemon, &x.copy.err);
 	if (!client)
 		return cli_fail(&x.copy.err);
 	x.copy.client = client;
-	if (copy_export_run(&x, args->operands[0], container ? container : none) < 0 && !x.signal)
+	if (copy_export_run(&x, target, container) < 0 && !x.signal)
 		status = cli_fail(&x.copy.err);
 	else
 		status = x.signal ? 128 + x.signal : copy_report(cli, &x.copy);
@@ -164,4 +163,55 @@ int cmd_export(const struct cli *cli, const struct args *args)
 	free(x.partial);
 	free(x.copy.file);
 	return status;
+}
+
+int cmd_export(const struct cli *cli, const struct args *args)
+{
+	char *container = args_value(args, "container"), none[] = "";
+
+	return copy_export(cli, args_value(args, "file"), NULL, args->operands[0],
+			   container ? container : none);
+}
+
+/* ---- volumes ---- */
+
+int cmd_volume_export(const struct cli *cli, const struct args *args)
+{
+	char none[] = "";
+
+	return copy_export(cli, args_value(args, "file"), args->operands[0], none, none);
+}
+
+/* The reader of archives reads standard input. */
+static int copy_read_file(const char *path, struct error *err)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (str_eq(path, "-"))
+		return 0;
+	fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0 || dup3(fd, STDIN_FILENO, 0) < 0)
+		return error_set(err, -errno, "open %s", path);
+	return 0;
+}
+
+int cmd_volume_import(const struct cli *cli, const struct args *args)
+{
+	char none[] = "", stream[] = "-";
+	const struct copy_place from = { .path = stream, .stream = true }, to = { .path = none };
+	struct copy c = { .archive = true, .volume = args->operands[0] };
+	_cleanup_client_ struct client *client = NULL;
+	int r = copy_read_file(args->operands[1], &c.err);
+
+	if (r < 0)
+		return cli_fail(&c.err);
+	client = client_open(&cli->daemon, &c.err);
+	if (!client)
+		return cli_fail(&c.err);
+	c.client = client;
+	progress_init(&c.progress);
+	r = copy_to(&c, &from, &to);
+	progress_done(&c.progress);
+	free(c.file);
+	return r < 0 ? cli_fail(&c.err) : copy_report(cli, &c);
 }

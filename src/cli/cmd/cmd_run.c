@@ -12,6 +12,7 @@
 #include "base/text/parse.h"
 #include "base/text/str.h"
 #include "cli/cmd/handlers.h"
+#include "cli/cmd/id_file.h"
 #include "cli/cmd/pull.h"
 #include "cli/options/labels.h"
 #include "cli/options/net_words.h"
@@ -182,19 +183,7 @@ static int run_result(struct run *r)
 
 static int run_remove(struct run *r, int status)
 {
-	Nacre__V1__RemoveRequest request = NACRE__V1__REMOVE_REQUEST__INIT;
-	_cleanup_message_ Nacre__V1__RemoveResponse *answer = NULL;
-	struct error err = ERROR_INIT;
-
-	request.target = r->target;
-	request.force = true;
-	request.volumes = true;
-	answer = client_ask(r->client, "/nacre.v1.WorkloadService/Remove", &request.base,
-			    &nacre__v1__remove_response__descriptor, &err);
-	if (answer || err.kind == ERROR_NOT_FOUND)
-		return status;
-	(void)cli_fail(&err);
-	return status ? status : CLI_FAILED;
+	return remove_by_force(r->client, r->target, status);
 }
 
 /* The connection, or the keeper behind it, has gone: the pod need not have. */
@@ -304,53 +293,6 @@ static int run_start_pulled(struct run *r, const struct args *args,
 	return status < 0 ? -status : 0;
 }
 
-/* Before anything is started; one that is there belongs to another pod. */
-static int run_open_cidfile(struct run *r, const struct args *args, struct error *err)
-{
-	const char *file = args_value(args, "cidfile");
-
-	if (!file)
-		return 0;
-	r->cid_fd = sysio_openat(AT_FDCWD, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (r->cid_fd < 0 && errno == EEXIST)
-		return error_refuse(
-			err, ERROR_EXISTS,
-			"--cidfile: %s is there already: remove it, or name another file", file);
-	return r->cid_fd < 0 ? error_set(err, -errno, "--cidfile: make %s", file) : 0;
-}
-
-/* A pod that nobody could find by it is told, and stays. */
-static int run_write_cidfile(int fd, const struct args *args, const char *id)
-{
-	struct error err = ERROR_INIT;
-	int r = fd < 0 ? 0 : fd_write_full(fd, id, strlen(id));
-
-	if (r < 0) {
-		(void)error_set(&err, r, "write the id %s to %s", id, args_value(args, "cidfile"));
-		(void)cli_fail(&err);
-	}
-	return r;
-}
-
-/* --replace: whatever has the name goes, with all that is in it. 0, or an exit status. */
-static int run_replace(struct run *r, const struct args *args)
-{
-	const char *name = args_value(args, "name"), *in = args_value(args, "in");
-	char path[NAME_PATH_MAX + 1];
-	int status;
-
-	if (!args_flag(args, "replace"))
-		return 0;
-	if (!name)
-		return cli_complain("--replace is about the name, which --name gives");
-	if (str_printf(path, sizeof(path), "%s%s%s", in ? in : "", in ? "/" : "", name) < 0)
-		return cli_complain("--replace: the name %.80s… is too long", name);
-	r->target = path;
-	status = run_remove(r, 0);
-	r->target = NULL;
-	return status;
-}
-
 static int run_pod(struct run *r, const struct cli *cli, const struct args *args,
 		   const Aurae__Runtime__V0__RunPodRequest *request)
 {
@@ -366,7 +308,7 @@ static int run_pod(struct run *r, const struct cli *cli, const struct args *args
 	answer = (const Aurae__Runtime__V0__RunPodResponse *)r->start.answer;
 	if (!answer)
 		return cli_complain("the daemon's answer is empty");
-	if (run_write_cidfile(r->cid_fd, args, answer->id) < 0)
+	if (id_file_write(r->cid_fd, args, "cidfile", answer->id) < 0)
 		return CLI_FAILED;
 	r->target = answer->id;
 	r->name = answer->name;
@@ -469,13 +411,14 @@ static int run_command(const struct cli *cli, const struct args *args, bool deta
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.kind, args_value(args, "kind"));
 	request.cold = args_flag(args, "cold");
-	if (run_open(&run, cli, args, &err) < 0 || run_open_cidfile(&run, args, &err) < 0)
+	if (run_open(&run, cli, args, &err) < 0 ||
+	    id_file_open(args, "cidfile", &run.cid_fd, &err) < 0)
 		return cli_fail(&err);
-	status = run_replace(&run, args);
+	status = replace_named(run.client, args);
 	if (!status)
 		status = run_pod(&run, cli, args, &request);
 	if (run.cid_fd >= 0 && !run.target)
-		(void)unlink(args_value(args, "cidfile"));
+		id_file_drop(args, "cidfile");
 	return status;
 }
 

@@ -4,8 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file/fd.h"
 #include "base/text/str.h"
 #include "cli/cmd/handlers.h"
+#include "cli/cmd/id_file.h"
 #include "cli/cmd/pull.h"
 #include "cli/options/labels.h"
 #include "cli/options/net_words.h"
@@ -23,6 +25,7 @@ struct pod_containers {
 	const struct arg_option *options;
 	struct spec_container *specs;
 	Aurae__Runtime__V0__Container **list;
+	void **requires; /* what the messages point to; NULL for none */
 	size_t n;
 };
 
@@ -32,11 +35,44 @@ static void pod_containers_done(struct pod_containers *p)
 		spec_container_done(&p->specs[i]);
 		args_done(&p->args[i]);
 	}
+	for (size_t i = 0; i < p->n; i++)
+		free(p->requires[i]);
+	free(p->requires);
 	free(p->args);
 	free(p->specs);
 	free(p->list);
 }
 #define _cleanup_pod_containers_ _cleanup_(pod_containers_done)
+
+/* --requires NAME[:CONDITION], taken apart in place: a list of pointers, with the messages behind.
+ */
+static void *pod_containers_require(Aurae__Runtime__V0__Container *c, const struct args *a)
+{
+	Aurae__Runtime__V0__Requirement **list, *messages;
+	size_t n = 0, pos = 0;
+	char *value;
+
+	while (args_next(a, "requires", &pos))
+		n++;
+	if (n == 0)
+		return NULL;
+	list = xrealloc(NULL, n, sizeof(*messages) + sizeof(Aurae__Runtime__V0__Requirement *));
+	messages = (Aurae__Runtime__V0__Requirement *)(void *)&list[n];
+	pos = 0;
+	for (size_t i = 0; i < n && (value = args_next(a, "requires", &pos)); i++) {
+		char *colon = strchr(value, ':');
+
+		aurae__runtime__v0__requirement__init(&messages[i]);
+		messages[i].container = value;
+		if (colon)
+			*colon++ = '\0';
+		spec_set(&messages[i].condition, colon);
+		list[i] = &messages[i];
+	}
+	c->requires = list;
+	c->n_requires = n;
+	return list;
+}
 
 /* [OPTION…] NAME=IMAGE [WORD…] */
 static int pod_containers_add(struct pod_containers *p, char **words, size_t n, struct error *err)
@@ -49,6 +85,7 @@ static int pod_containers_add(struct pod_containers *p, char **words, size_t n, 
 
 	*a = (struct args)ARGS_INIT;
 	*spec = (struct spec_container){ .env = { .list = NULL } };
+	p->requires[p->n] = NULL;
 	p->list[p->n++] = &spec->message;
 	r = args_parse(a, p->options, NULL, 1, (int)n, words, err);
 	if (r < 0)
@@ -69,6 +106,7 @@ static int pod_containers_add(struct pod_containers *p, char **words, size_t n, 
 				    "--init-ctr is always (at each start), not \"%s\"",
 				    args_value(a, "init-ctr"));
 	spec->message.init_container = args_value(a, "init-ctr") != NULL;
+	p->requires[p->n - 1] = pod_containers_require(&spec->message, a);
 	spec->message.stdin = args_flag(a, "interactive");
 	spec->message.tty = args_flag(a, "tty");
 	return 0;
@@ -85,6 +123,7 @@ static int pod_containers_init(struct pod_containers *p, const struct cli *cli, 
 	p->args = xrealloc(NULL, n, sizeof(*p->args));
 	p->specs = xrealloc(NULL, n, sizeof(*p->specs));
 	p->list = xrealloc(NULL, n, sizeof(Aurae__Runtime__V0__Container *));
+	p->requires = xrealloc(NULL, n, sizeof(void *));
 	for (size_t i = 0; i <= n; i++) {
 		if (i < n && !str_eq(words[i], "--"))
 			continue;
@@ -104,6 +143,8 @@ static void *start_ask(const struct cli *cli, const struct args *args, const cha
 		       const ProtobufCMessage *request, const ProtobufCMessageDescriptor *type,
 		       Aurae__Runtime__V0__Container *const *containers, size_t n, int *status)
 {
+	bool is_pod = type == &aurae__runtime__v0__run_pod_response__descriptor;
+	bool quiet = is_pod && args_flag(args, "quiet");
 	_cleanup_client_ struct client *client = NULL;
 	struct error err = ERROR_INIT;
 	enum pull_when when;
@@ -113,12 +154,18 @@ static void *start_ask(const struct cli *cli, const struct args *args, const cha
 	*status = CLI_FAILED;
 	if (pull_when_read(&when, args_value(args, "pull"), &err) == 0)
 		client = client_open(&cli->daemon, &err);
+	if (client && is_pod) {
+		*status = replace_named(client, args);
+		if (*status)
+			return NULL;
+		*status = CLI_FAILED;
+	}
 	if (client && !pull_is_first(when))
 		answer = client_ask(client, method, request, type, &err);
 	if (answer || !client || (err.kind != ERROR_NOT_FOUND && !pull_is_first(when)))
 		goto end;
 	for (size_t i = 0; i < n && r >= 0; i++) {
-		r = pull_image(client, when, containers[i]->image);
+		r = pull_image_quietly(client, when, containers[i]->image, quiet);
 		pulled += r > 0;
 	}
 	if (r < 0) {
@@ -162,6 +209,7 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_(labels_done) struct labels labels = { .list = NULL };
 	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *answer = NULL;
+	_cleanup_fd_ int id_fd = -1;
 	struct error err = ERROR_INIT;
 	int status;
 
@@ -185,11 +233,15 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	spec_set(&request.parent, args_value(args, "in"));
 	spec_set(&request.kind, args_value(args, "kind"));
 	request.cold = args_flag(args, "cold");
+	if (id_file_open(args, "pod-id-file", &id_fd, &err) < 0)
+		return cli_fail(&err);
 	answer = start_ask(cli, args, "/aurae.runtime.v0.RuntimeService/RunPod", &request.base,
 			   &aurae__runtime__v0__run_pod_response__descriptor, request.containers,
 			   request.n_containers, &status);
-	if (!answer)
-		return status;
+	if (!answer && id_fd >= 0)
+		id_file_drop(args, "pod-id-file");
+	if (!answer || id_file_write(id_fd, args, "pod-id-file", answer->id) < 0)
+		return answer ? CLI_FAILED : status;
 	if (cli->json)
 		view_started(answer->id, answer->name, answer->kind, answer->kind_reason);
 	else

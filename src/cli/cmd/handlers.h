@@ -56,6 +56,8 @@ int cmd_update(const struct cli *cli, const struct args *args);
 int cmd_rename(const struct cli *cli, const struct args *args);
 int cmd_rm(const struct cli *cli, const struct args *args);
 /* cmd_image.c */
+int cmd_login(const struct cli *cli, const struct args *args);      /* cmd_login.c */
+int cmd_logout(const struct cli *cli, const struct args *args);     /* the same */
 int cmd_image_pull(const struct cli *cli, const struct args *args); /* cmd_pull.c */
 int cmd_image_export(const struct cli *cli, const struct args *args);
 int cmd_image_copy(const struct cli *cli, const struct args *args); /* cmd_push.c */
@@ -101,7 +103,13 @@ int cmd_network_ls(const struct cli *cli, const struct args *args);
 int cmd_network_rm(const struct cli *cli, const struct args *args);
 int cmd_port(const struct cli *cli, const struct args *args);
 /* cmd_volume.c */
+int cmd_secret_create(const struct cli *cli, const struct args *args);  /* cmd_secret.c */
+int cmd_secret_ls(const struct cli *cli, const struct args *args);      /* cmd_secret.c */
+int cmd_secret_inspect(const struct cli *cli, const struct args *args); /* cmd_secret.c */
+int cmd_secret_rm(const struct cli *cli, const struct args *args);      /* cmd_secret.c */
 int cmd_volume_create(const struct cli *cli, const struct args *args);
+int cmd_volume_export(const struct cli *cli, const struct args *args); /* cmd_copy.c */
+int cmd_volume_import(const struct cli *cli, const struct args *args); /* the same */
 int cmd_volume_inspect(const struct cli *cli, const struct args *args);
 int cmd_volume_ls(const struct cli *cli, const struct args *args);
 int cmd_volume_prune(const struct cli *cli, const struct args *args);

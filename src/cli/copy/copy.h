@@ -24,6 +24,7 @@ struct copy {
 	struct client *client; /* not owned */
 	bool archive, follow, quiet;
 	bool one_mount;     /* without what is mounted there */
+	char *volume;       /* all of it, in the place of a container; NULL: none. Not owned */
 	int archive_fd;     /* where a tar archive goes; not owned */
 	struct copy_in *in; /* of copy_from(), for as long as it runs */
 	uint64_t n_entries, n_bytes, n_left_out;

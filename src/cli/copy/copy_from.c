@@ -194,6 +194,7 @@ static int copy_in_open(struct copy_in *in, const struct copy_place *to, struct 
 static int copy_in_run(struct copy_in *in, const struct copy_place *from)
 {
 	Nacre__V1__CopyFromRequest request = NACRE__V1__COPY_FROM_REQUEST__INIT;
+	Nacre__V1__ExportVolumeRequest volume = NACRE__V1__EXPORT_VOLUME_REQUEST__INIT;
 	struct copy *c = in->copy;
 	int r;
 
@@ -203,9 +204,15 @@ static int copy_in_run(struct copy_in *in, const struct copy_place *from)
 	request.follow = c->follow;
 	request.exact = true;
 	request.one_mount = c->one_mount;
+	volume.name = c->volume;
 	c->call.type = &nacre__v1__copy_from_response__descriptor;
 	c->call.on_message = copy_in_message;
-	client_call_start(c->client, &c->call, "/nacre.v1.WorkloadService/CopyFrom", &request.base);
+	if (c->volume)
+		client_call_start(c->client, &c->call, "/nacre.v1.VolumeService/ExportVolume",
+				  &volume.base);
+	else
+		client_call_start(c->client, &c->call, "/nacre.v1.WorkloadService/CopyFrom",
+				  &request.base);
 	(void)client_call_wait(c->client, &c->call);
 	if (c->err.code)
 		return c->err.code;

@@ -117,6 +117,9 @@ static void copy_out_parents(struct copy_out *out, const char *path)
 		at += strcspn(at, "/");
 		len = (size_t)(at - path);
 		at++;
+		/* The destination itself is there. */
+		if (len == 1 && *path == '.')
+			continue;
 		if (strncmp(out->known, path, len) == 0 &&
 		    (out->known[len] == '/' || !out->known[len]))
 			continue;
@@ -203,13 +206,21 @@ static int copy_out_run(struct copy_out *out, const struct copy_place *to)
 	struct copy *c = out->copy;
 	int r = 1;
 
-	request.target = to->target;
-	request.container = to->container;
-	request.path = to->path;
-	request.directory = out->untar != NULL;
+	if (c->volume) {
+		request.target = c->volume;
+		request.with_directory = true;
+	} else {
+		request.target = to->target;
+		request.container = to->container;
+		request.path = to->path;
+		request.directory = out->untar != NULL;
+	}
 	c->call.type = &nacre__v1__copy_to_response__descriptor;
 	c->call.more = true;
-	client_call_start(c->client, &c->call, "/nacre.v1.WorkloadService/CopyTo", &request.base);
+	client_call_start(c->client, &c->call,
+			  c->volume ? "/nacre.v1.VolumeService/ImportVolume"
+				    : "/nacre.v1.WorkloadService/CopyTo",
+			  &request.base);
 	while (r > 0 && !c->call.done) {
 		bool ready;
 

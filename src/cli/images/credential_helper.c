@@ -27,13 +27,16 @@
 #include "base/text/str.h"
 #include "base/time/clock.h"
 #include "wire/document/jsonread.h"
+#include "wire/document/jsonwrite.h"
 
 /* What helpers of Docker's protocol say where they have nothing. */
 #define HELPER_NONE "credentials not found in native keychain"
 
 struct credential_helper {
 	char *program;
-	pid_t pid; /* and its group's */
+	const char *verb;     /* "get", "store", "erase" */
+	const char *question; /* that it is handed */
+	pid_t pid;            /* and its group's */
 	int pidfd;
 	nsec_t due;
 	struct buf answer;
@@ -70,7 +73,7 @@ static nsec_t helper_patience(void)
 
 /* The question is short: it lies in the pipe before there is anybody who could end without reading
  * it. */
-static int helper_question(const char *server, int *ret_fd, struct error *err)
+static int helper_question(const char *question, int *ret_fd, struct error *err)
 {
 	_cleanup_fd_ int from = -1;
 	_cleanup_fd_ int to = -1;
@@ -81,8 +84,8 @@ static int helper_question(const char *server, int *ret_fd, struct error *err)
 		return error_set(err, -errno, "make a pipe");
 	from = pair[0];
 	to = pair[1];
-	n = write(to, server, strlen(server));
-	if (n != (ssize_t)strlen(server))
+	n = write(to, question, strlen(question));
+	if (n != (ssize_t)strlen(question))
 		return error_set(err, n < 0 ? -errno : -EIO, "write into a pipe");
 	*ret_fd = TAKE_FD(from);
 	return 0;
@@ -163,8 +166,7 @@ static int helper_actions(const struct credential_helper *h, int in_fd, int out_
  * else, or put a secret into its arguments. */
 static int helper_spawn(struct credential_helper *h, int in_fd, int out_fd, struct error *err)
 {
-	char get[] = "get";
-	char *argv[] = { h->program, get, NULL };
+	char *argv[] = { h->program, (char *)(uintptr_t)h->verb, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	int r;
@@ -278,7 +280,7 @@ static int helper_failed(const struct credential_helper *h, int r, struct error 
 	return error_set(err, r, "hear the credential helper %s", h->program);
 }
 
-static int helper_run(struct credential_helper *h, const char *server, struct error *err)
+static int helper_run(struct credential_helper *h, struct error *err)
 {
 	_cleanup_fd_ int in_fd = -1;
 	_cleanup_fd_ int out_fd = -1;
@@ -286,7 +288,7 @@ static int helper_run(struct credential_helper *h, const char *server, struct er
 	int pair[2];
 	int r;
 
-	r = helper_question(server, &in_fd, err);
+	r = helper_question(h->question, &in_fd, err);
 	if (r < 0)
 		return r;
 	if (pipe2(pair, O_CLOEXEC) < 0)
@@ -303,7 +305,7 @@ static int helper_run(struct credential_helper *h, const char *server, struct er
 }
 
 /* Must not: go on where somebody wants us to end. */
-static int helper_run_alone(struct credential_helper *h, const char *server, struct error *err)
+static int helper_run_alone(struct credential_helper *h, struct error *err)
 {
 	bool typed;
 	int r = helper_hold_signals(h, err);
@@ -312,7 +314,7 @@ static int helper_run_alone(struct credential_helper *h, const char *server, str
 		return r;
 	h->tty_fd = helper_open_tty();
 	typed = h->tty_fd >= 0;
-	r = helper_run(h, server, err);
+	r = helper_run(h, err);
 	helper_take_tty_back(h);
 	typed = typed && r == 0 && WIFSIGNALED(h->status) &&
 		(WTERMSIG(h->status) == SIGINT || WTERMSIG(h->status) == SIGQUIT);
@@ -359,33 +361,80 @@ static bool helper_has_none(const struct credential_helper *h)
 	       memcmp(buf_data(&h->answer), HELPER_NONE, n) == 0;
 }
 
+/* One run, to its end. 1: it has answered well; 0: it has nothing for this server. */
+static int helper_do(struct credential_helper *h, const char *name, struct error *err)
+{
+	int r;
+
+	h->program = str_format("docker-credential-%s", name);
+	if (!h->program)
+		return error_set(err, -ENOMEM, "start a credential helper");
+	h->due = clock_mono() + helper_patience();
+	h->answer = (struct buf)BUF_INIT_LIMIT(CREDENTIAL_HELPER_MAX);
+	h->pidfd = h->signal_fd = h->tty_fd = -1;
+	r = helper_run_alone(h, err);
+	if (r < 0 || helper_has_none(h))
+		return r;
+	if (WIFSIGNALED(h->status))
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the credential helper %s was ended by signal %d", h->program,
+				    WTERMSIG(h->status));
+	if (WEXITSTATUS(h->status) != 0)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the credential helper %s ended with status %d", h->program,
+				    WEXITSTATUS(h->status));
+	return 1;
+}
+
+static void helper_done(struct credential_helper *h)
+{
+	helper_wipe(h);
+	free(h->program);
+}
+
 int credential_helper_get(const char *name, const char *server, struct arena *arena,
 			  const char **ret_user, const char **ret_secret, struct error *err)
 {
-	_cleanup_str_ char *program = str_format("docker-credential-%s", name);
-	struct credential_helper h = { .program = program,
-				       .due = clock_mono() + helper_patience(),
-				       .answer = BUF_INIT_LIMIT(CREDENTIAL_HELPER_MAX),
-				       .pidfd = -1,
-				       .signal_fd = -1,
-				       .tty_fd = -1 };
-	int r;
+	struct credential_helper h = { .verb = "get", .question = server };
+	int r = helper_do(&h, name, err);
 
-	if (!program)
-		return error_set(err, -ENOMEM, "start a credential helper");
-	r = helper_run_alone(&h, server, err);
-	if (r == 0 && helper_has_none(&h))
-		r = 0;
-	else if (r == 0 && WIFSIGNALED(h.status))
-		r = error_refuse(err, ERROR_PRECONDITION,
-				 "the credential helper %s was ended by signal %d", program,
-				 WTERMSIG(h.status));
-	else if (r == 0 && WEXITSTATUS(h.status) != 0)
-		r = error_refuse(err, ERROR_PRECONDITION,
-				 "the credential helper %s ended with status %d", program,
-				 WEXITSTATUS(h.status));
-	else if (r == 0)
+	if (r > 0)
 		r = helper_take(&h, arena, ret_user, ret_secret, err);
-	helper_wipe(&h);
+	helper_done(&h);
 	return r;
+}
+
+int credential_helper_erase(const char *name, const char *server, struct error *err)
+{
+	struct credential_helper h = { .verb = "erase", .question = server };
+	int r = helper_do(&h, name, err);
+
+	helper_done(&h);
+	return r;
+}
+
+int credential_helper_store(const char *name, const char *server, const char *user,
+			    const char *secret, struct error *err)
+{
+	const char *const members[][2] = { { "ServerURL", server },
+					   { "Username", user },
+					   { "Secret", secret } };
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	struct credential_helper h = { .verb = "store" };
+	int r = buf_add_str(&b, "{");
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(members); i++) {
+		r = json_write_name(&b, members[i][0]);
+		if (r == 0)
+			r = json_write_text(&b, members[i][1]);
+	}
+	if (r == 0)
+		r = buf_add(&b, "}", sizeof("}"));
+	if (r < 0)
+		return error_set(err, r, "start a credential helper");
+	h.question = (const char *)buf_data(&b);
+	r = helper_do(&h, name, err);
+	helper_done(&h);
+	explicit_bzero(b.base, b.size);
+	return MIN(r, 0);
 }

@@ -8,11 +8,11 @@
 #include "base/memory/arena.h"
 
 /*
- * Programs that keep the user's credentials: `docker-credential-NAME get`, found in his PATH and
- * run as his process. It is told the server on its standard input and answers on its standard
- * output; its standard error and terminal are the user's. What it answers stands in no error and no
- * argument. Where it is waited for no longer, or we are told to end, what it has started ends with
- * it, but for what has left its process group.
+ * Programs that keep the user's credentials: `docker-credential-NAME get` (store, erase), found in
+ * his PATH and run as his process. It is told the server on its standard input and answers on its
+ * standard output; its standard error and terminal are the user's. What it answers stands in no
+ * error and no argument. Where it is waited for no longer, or we are told to end, what it has
+ * started ends with it, but for what has left its process group.
  */
 
 /* Of one run: for how long it is waited, as somebody may have to be asked, and how much is read. */
@@ -28,5 +28,9 @@ bool credential_helper_is_name(const char *name);
  * ends with an error; ERROR_INVALID: its answer is none. */
 int credential_helper_get(const char *name, const char *server, struct arena *arena,
 			  const char **ret_user, const char **ret_secret, struct error *err);
+/* Hands it a name and password to keep, or tells it to forget them: 1, or 0 where it had none. */
+int credential_helper_store(const char *name, const char *server, const char *user,
+			    const char *secret, struct error *err);
+int credential_helper_erase(const char *name, const char *server, struct error *err);
 
 #endif

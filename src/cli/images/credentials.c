@@ -15,8 +15,7 @@
 
 /* ---- one file ---- */
 
-/* Whether the key of an entry means this host: as it is, or as Docker writes its own. */
-static bool credentials_is_host(const char *key, const char *host)
+bool credentials_is_host(const char *key, const char *host)
 {
 	size_t n;
 
@@ -127,8 +126,7 @@ int credentials_read_helper(const char **ret, struct arena *arena, const char *h
 	return 1;
 }
 
-/* Under the name under which Docker keeps its own registry. */
-static const char *credentials_server(const char *host)
+const char *credentials_server(const char *host)
 {
 	return str_eq(host, "docker.io") ? "https://index.docker.io/v1/" : host;
 }
@@ -156,19 +154,13 @@ static int credentials_ask(struct credentials *ret, struct arena *arena, const c
 
 /* ---- the files ---- */
 
-static int credentials_try(struct credentials *ret, struct arena *arena, const char *host,
-			   const char *dir, const char *name, struct error *err)
+int credentials_find_in(struct credentials *ret, struct arena *arena, const char *host,
+			const char *path, struct error *err)
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
 	const char *helper = "";
-	char *path;
 	int r;
 
-	if (str_empty(dir))
-		return 0;
-	path = *name ? arena_printf(arena, "%s/%s", dir, name) : arena_strdup(arena, dir);
-	if (!path)
-		return error_set(err, -ENOMEM, "read credentials");
 	r = fd_read_file(AT_FDCWD, path, CREDENTIALS_FILE_MAX, &text);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
@@ -185,16 +177,32 @@ static int credentials_try(struct credentials *ret, struct arena *arena, const c
 	return r < 0 ? error_wrap(err, r, "%s", path) : r;
 }
 
+int credentials_place(const char **ret, struct arena *arena, size_t i, struct error *err)
+{
+	static const char *const places[CREDENTIALS_PLACES][2] = {
+		[CREDENTIALS_AUTH_FILE] = { "REGISTRY_AUTH_FILE", "" },
+		[CREDENTIALS_DOCKER] = { "DOCKER_CONFIG", "/config.json" },
+		[CREDENTIALS_RUNTIME] = { "XDG_RUNTIME_DIR", "/containers/auth.json" },
+		[CREDENTIALS_HOME] = { "HOME", "/.docker/config.json" },
+	};
+	const char *value = getenv(places[i][0]);
+
+	if (str_empty(value))
+		return 0;
+	*ret = arena_printf(arena, "%s%s", value, places[i][1]);
+	return *ret ? 1 : error_set(err, -ENOMEM, "read credentials");
+}
+
 int credentials_find(struct credentials *ret, struct arena *arena, const char *host,
 		     struct error *err)
 {
-	const char *const places[][2] = { { getenv("REGISTRY_AUTH_FILE"), "" },
-					  { getenv("DOCKER_CONFIG"), "config.json" },
-					  { getenv("XDG_RUNTIME_DIR"), "containers/auth.json" },
-					  { getenv("HOME"), ".docker/config.json" } };
+	const char *path;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(places); i++)
-		r = credentials_try(ret, arena, host, places[i][0], places[i][1], err);
+	for (size_t i = 0; r == 0 && i < CREDENTIALS_PLACES; i++) {
+		r = credentials_place(&path, arena, i, err);
+		if (r > 0)
+			r = credentials_find_in(ret, arena, host, path, err);
+	}
 	return r;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text/str.h"
+#include "cli/images/authfile.h"
 #include "unit.h"
 
 static int read_text(struct credentials *c, struct arena *a, const char *host, const char *text)
@@ -60,6 +61,52 @@ static void reads_entries(void)
 	CHECK(read_text(&c, &a, "x", "{") < 0);
 }
 
+static void changes_entries(void)
+{
+	static const char text[] = "{\"a\":[1,\"x\\\"{\",{}],\"auths\":{\"b\":{\"auth\":\"bWU6\"},"
+				   "\"https://index.docker.io/v1/\":{}}}";
+	static const struct {
+		const char *text, *host, *auth, *made;
+		bool found;
+	} cases[] = {
+		{ "{}", "c", "x",
+		  "{\n\t\"auths\": {\n\t\t\"c\": {\n\t\t\t\"auth\": \"x\"\n\t\t}\n\t}\n}\n",
+		  false },
+		{ "{\"auths\":null}", "c", NULL, "{\n\t\"auths\": {}\n}\n", false },
+		{ text, NULL, NULL,
+		  "{\n\t\"a\": [\n\t\t1,\n\t\t\"x\\\"{\",\n\t\t{}\n\t],\n\t\"auths\": {}\n}\n",
+		  true },
+		{ text, "b", NULL,
+		  "{\n\t\"a\": [\n\t\t1,\n\t\t\"x\\\"{\",\n\t\t{}\n\t],\n\t\"auths\": {\n\t\t"
+		  "\"https://index.docker.io/v1/\": {}\n\t}\n}\n",
+		  true },
+		{ "{\"auths\":{\"index.docker.io\":{}}}", "docker.io", "x",
+		  "{\n\t\"auths\": {\n\t\t\"https://index.docker.io/v1/\": {\n\t\t\t\"auth\": "
+		  "\"x\"\n\t\t}"
+		  "\n\t}\n}\n",
+		  true },
+		{ "[]", "b", NULL, NULL, false },
+		{ "{\"auths\":[]}", "b", NULL, NULL, false },
+		{ "{", "b", NULL, NULL, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(arena_done) struct arena a = ARENA_INIT;
+		_cleanup_(buf_done) struct buf made = BUF_INIT;
+		struct error err = ERROR_INIT;
+		bool found = false;
+		int r = authfile_edit(&made, &a, cases[i].text, strlen(cases[i].text),
+				      cases[i].host, cases[i].auth, &found, &err);
+
+		CHECK_INT(r, cases[i].made ? 0 : -EINVAL);
+		if (r < 0)
+			continue;
+		CHECK_INT(found, cases[i].found);
+		CHECK_INT(buf_add(&made, "", 1), 0);
+		CHECK_STR((const char *)buf_data(&made), cases[i].made);
+	}
+}
+
 static void reads_helpers(void)
 {
 	static const char text[] = "{\"credHelpers\": {\"a.example\": \"one\", "
@@ -88,4 +135,5 @@ static void reads_helpers(void)
 	}
 }
 
-UNIT_MAIN({ "reads entries", reads_entries }, { "reads helpers", reads_helpers })
+UNIT_MAIN({ "reads entries", reads_entries }, { "changes entries", changes_entries },
+	  { "reads helpers", reads_helpers })

@@ -2,6 +2,7 @@
 #include "cli/options/walls.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -142,13 +143,31 @@ static int walls_disk(Aurae__Runtime__V0__Container *to, const struct args *a, s
 	return 0;
 }
 
+static void walls_put_mounts(struct walls *w, Aurae__Runtime__V0__Container *to)
+{
+	to->mounts = w->mounts.list;
+	to->n_mounts = w->mounts.n;
+	to->secret_env = w->secrets.variable_list;
+	to->n_secret_env = w->secrets.n_variables;
+	if (w->secrets.n_mounts == 0)
+		return;
+	w->all_mounts = xrealloc(NULL, w->mounts.n + w->secrets.n_mounts, sizeof(*w->all_mounts));
+	for (size_t i = 0; i < w->mounts.n; i++)
+		w->all_mounts[i] = w->mounts.list[i];
+	for (size_t i = 0; i < w->secrets.n_mounts; i++)
+		w->all_mounts[w->mounts.n + i] = &w->secrets.mounts[i];
+	to->mounts = w->all_mounts;
+	to->n_mounts = w->mounts.n + w->secrets.n_mounts;
+}
+
 int walls_take(struct walls *w, Aurae__Runtime__V0__Container *to, const struct args *a,
 	       struct error *err)
 {
 	int r = mount_words_take(&w->mounts, a, err);
 
-	to->mounts = w->mounts.list;
-	to->n_mounts = w->mounts.n;
+	if (r == 0)
+		r = secret_words_take(&w->secrets, a, err);
+	walls_put_mounts(w, to);
 	to->read_only_root = args_flag(a, "read-only");
 	if (r == 0)
 		r = walls_disk(to, a, err);
@@ -160,6 +179,8 @@ int walls_take(struct walls *w, Aurae__Runtime__V0__Container *to, const struct 
 void walls_done(struct walls *w)
 {
 	mount_words_done(&w->mounts);
+	secret_words_done(&w->secrets);
+	free(w->all_mounts);
 	security_options_done(&w->security);
 	*w = walls_none;
 }

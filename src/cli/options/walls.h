@@ -6,6 +6,7 @@
 #include "base/log/error.h"
 #include "base/text/args.h"
 #include "cli/options/mount_words.h"
+#include "cli/options/secret_words.h"
 #include "cli/options/security_options.h"
 
 /* What a container may reach, use and do: --volume, --tmpfs, --read-only, limits and privilege, for
@@ -13,6 +14,8 @@
 
 struct walls {
 	struct mount_words mounts;
+	struct secret_words secrets;
+	Aurae__Runtime__V0__Mount **all_mounts; /* of both */
 	Aurae__Runtime__V0__Resources resources;
 	struct security_options security;
 };

@@ -129,6 +129,10 @@ static void view_mount(struct json *j, const Aurae__Runtime__V0__Mount *m)
 	json_put_bool(j, "no_exec", m->no_exec);
 	json_put_word(j, "propagation", m->propagation);
 	json_put_bool(j, "identity", m->identity);
+	json_put_array(j, "secrets");
+	for (size_t i = 0; i < m->n_secrets; i++)
+		json_put_string(j, NULL, m->secrets[i]->name);
+	json_put_end(j);
 	if (m->tmpfs) {
 		json_put_object(j, "tmpfs");
 		json_put_unsigned(j, "size", m->tmpfs->size);

@@ -15,6 +15,7 @@ extern const struct command_group command_group_cloud;   /* machines in a cloud 
 extern const struct command_group command_group_network; /* networks, and ports */
 extern const struct command_group command_group_system;  /* all of them together */
 extern const struct command_group command_group_volume;  /* volumes */
+extern const struct command_group command_group_secret;  /* secrets */
 extern const struct command_group command_group_health;  /* what is waited for, health checks */
 extern const struct command_group command_group_node;    /* the node, and this program */
 

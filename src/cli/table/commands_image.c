@@ -62,6 +62,26 @@ static const struct arg_option options_copy[] = {
 	OPTION_END,
 };
 
+#define AUTHFILE_OPTION                                                                            \
+	{                                                                                          \
+		"authfile", 0, "FILE", "the file of credentials"                                   \
+	}
+
+static const struct arg_option options_login[] = {
+	{ "username", 'u', "NAME", "as whom, else it is asked for" },
+	{ "password", 'p', "TEXT", "seen by all users of this machine" },
+	{ "password-stdin", 0, NULL, "the password is standard input" },
+	{ "get-login", 0, NULL, "only print as whom one is logged in" },
+	AUTHFILE_OPTION,
+	OPTION_END,
+};
+
+static const struct arg_option options_logout[] = {
+	{ "all", 'a', NULL, "of all registries" },
+	AUTHFILE_OPTION,
+	OPTION_END,
+};
+
 static const struct arg_option options_verify[] = {
 	{ "key", 'k', "FILE", "a public key in PEM that must have signed, in place of the policy" },
 	OPTION_END,
@@ -180,6 +200,46 @@ static const struct command image_commands[] = {
 		.n_min = 1,
 		.n_max = 2,
 		.run = cmd_image_push,
+	},
+	{
+		.name = "login",
+		.operands = "[REGISTRY]",
+		.summary = "keep credentials for a registry",
+		.help = "REGISTRY is its host, with a port if it has one, else docker.io. It is "
+			"asked "
+			"whether it\n"
+			"takes the credentials (how it is reached, hosts.toml says), and then they "
+			"are kept as\n"
+			"docker and podman keep them, readable for you alone: where your files "
+			"have "
+			"some for it\n"
+			"already, else in $REGISTRY_AUTH_FILE, $DOCKER_CONFIG/config.json or "
+			"~/.docker/config.json.\n"
+			"Where such a file names a credential helper, that keeps them. What is not "
+			"given is asked\n"
+			"for at the terminal; without --username what is kept already is tried "
+			"first.\n"
+			"\n"
+			"    nacre login registry.local:5000\n"
+			"    nacre login -u ci --password-stdin quay.io < token",
+		.options = options_login,
+		.n_max = 1,
+		.run = cmd_login,
+	},
+	{
+		.name = "logout",
+		.operands = "[REGISTRY]",
+		.summary = "forget the credentials for a registry",
+		.help = "In all files that are read for it, or the one of --authfile. Helpers are "
+			"told to forget\n"
+			"theirs. The registry is not asked.\n"
+			"\n"
+			"    nacre logout registry.local:5000\n"
+			"    nacre logout --all",
+		.options = options_logout,
+		.n_max = 1,
+		.alone = true,
+		.run = cmd_logout,
 	},
 	{
 		.name = "image copy",

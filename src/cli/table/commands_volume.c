@@ -28,6 +28,11 @@ static const struct arg_option options_prune[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_export[] = {
+	{ "file", 'O', "FILE", "write it there, when it is whole, else to standard output" },
+	OPTION_END,
+};
+
 static const struct command volume_commands[] = {
 	{
 		.name = "volume create",
@@ -77,6 +82,38 @@ static const struct command volume_commands[] = {
 		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_volume_rm,
+	},
+	{
+		.name = "volume export",
+		.operands = "NAME",
+		.summary = "write what is in a volume as a tar archive",
+		.help = "To standard output, or a file, which gets its name when all of it is "
+			"there. Owners,\n"
+			"modes, links and holes are in it. Exit status 1: something was left out, "
+			"such as a\n"
+			"socket, and is named.\n"
+			"\n"
+			"    nacre volume export data > data.tar\n"
+			"    nacre volume export data | nacre --host other volume import data -",
+		.options = options_export,
+		.n_min = 1,
+		.n_max = 1,
+		.run = cmd_volume_export,
+	},
+	{
+		.name = "volume import",
+		.operands = "NAME FILE",
+		.summary = "put what a tar archive has into a volume",
+		.help = "FILE is a tar, not compressed, \"-\" standard input. The volume must be "
+			"there; a file in\n"
+			"it is replaced by one of its name, and others stay.\n"
+			"\n"
+			"    nacre volume create data\n"
+			"    nacre volume import data data.tar\n"
+			"    zcat data.tar.gz | nacre volume import data -",
+		.n_min = 2,
+		.n_max = 2,
+		.run = cmd_volume_import,
 	},
 	{
 		.name = "volume prune",

@@ -63,6 +63,8 @@
 		{ "shm-size", 0, "SIZE", "of /dev/shm, else half of the machine's memory: 256m" }, \
 		{ "identity", 0, NULL,                                                             \
 		  "the socket of SPIFFE's Workload API at /run/spiffe: certificates of its own" }, \
+		{ "secret", 0, "NAME[,type=mount|env,target=…,uid=,gid=,mode=]",                   \
+		  "a secret as a file in /run/secrets or a variable; may be given again" },        \
 		{ "read-only", 0, NULL, "nothing of its root can be written to" },                 \
 		{ "cap-add", 0, "NAME", "give it a capability, or ALL; may be given again" },      \
 		{ "cap-drop", 0, "NAME", "take one from it, or ALL; may be given again" },         \
@@ -153,6 +155,9 @@ static const struct arg_option options_pod[] = {
 	OPTIONS_KIND,
 	OPTIONS_NET,
 	{ "rm", 0, NULL, "remove the pod once all its containers have ended" },
+	{ "replace", 0, NULL, "first remove what has its name, as `nacre rm --force` does" },
+	{ "pod-id-file", 0, "FILE", "write its id to this file, which must not be there yet" },
+	{ "quiet", 'q', NULL, "tell nothing of the pull of its images" },
 	OPTIONS_SHARED,
 	OPTION_RESTART,
 	OPTIONS_LIMITS,
@@ -164,6 +169,8 @@ static const struct arg_option options_pod[] = {
 const struct arg_option command_container_options[] = {
 	{ "interactive", 'i', NULL, "keep its standard input open" },
 	{ "tty", 't', NULL, "give it a terminal" },
+	{ "requires", 0, "NAME[:started|healthy|completed]",
+	  "begin when that one has come so far; may be given again" },
 	{ "init-ctr", 0, "always", "it runs to its end, with 0, before those behind it begin" },
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
 	OPTION_ENV,

@@ -17,9 +17,6 @@
 
 static const char no_build[] =
 	"nacre builds no images: build with another tool, then use `load` or `pull`";
-static const char no_login[] =
-	"nacre keeps no credentials: it reads those that podman, docker or skopeo keep "
-	"($REGISTRY_AUTH_FILE, ~/.docker/config.json)";
 static const char no_cluster[] = "nacre is one node, without a cluster of its own";
 
 /* In the place of one of theirs, ours; or why there is none. */
@@ -54,8 +51,6 @@ static const struct docker_command docker_commands[] = {
 	{ "system info", "info" },
 	{ "network list", "network ls" },
 	{ "network remove", "network rm" },
-	{ "login", NULL, no_login },
-	{ "logout", NULL, no_login },
 	{ "import", NULL, "use `nacre image import --root --name NAME FILE`" },
 	{ "build", NULL, no_build },
 	{ "buildx", NULL, no_build },
@@ -67,7 +62,6 @@ static const struct docker_command docker_commands[] = {
 	{ "service", NULL, no_cluster },
 	{ "stack", NULL, no_cluster },
 	{ "node", NULL, no_cluster },
-	{ "secret", NULL, "nacre keeps no secrets" },
 	{ "config", NULL, "nacre keeps no configs" },
 	{ "plugin", NULL, "nacre has no plugins but those of CNI, which its configuration names" },
 	{ "manifest", NULL, "nacre makes no manifests; `nacre image inspect` shows them" },
@@ -95,7 +89,7 @@ static const char *const docker_groups[] = { "container", "pod" };
 
 /* An option of theirs that ours has by another name, or not at all. */
 struct docker_option {
-	const char *commands; /* of theirs, between blanks */
+	const char *commands; /* of theirs, between blanks; one of two words with a '_' */
 	const char *name;
 	char letter;
 	bool value;
@@ -140,6 +134,14 @@ static const struct docker_option docker_options[] = {
 	{ " load ", "input", 'i', true, "-", NULL },
 	{ " load ", "quiet", 'q', false, "", NULL },
 	{ " export ", "output", 'o', true, "--file", NULL },
+	{ " secret_create ", "label", 'l', true, NULL, "a secret has no labels" },
+	{ " secret_create ", "driver", 'd', true, NULL, "secrets are files of the node" },
+	{ " secret_inspect ", "showsecret", 0, false, NULL, "nothing shows a secret" },
+	{ " secret_inspect ", "format", 'f', true, NULL, "use jq on what it prints" },
+	{ " volume_export ", "output", 'o', true, "--file", NULL },
+	{ " login ", "tls-verify", 0, true, NULL, "hosts.toml says how a registry is reached" },
+	{ " login ", "cert-dir", 0, true, NULL, "use certs.d of the node" },
+	{ " login ", "verbose", 'v', false, "", NULL },
 	{ " logs ", "details", 0, false, NULL, "a line of the log has a time and its text alone" },
 	{ " stop restart ", "timeout", 0, true, "--time", NULL },
 	{ " stop restart ", "signal", 's', true, NULL,
@@ -147,16 +149,16 @@ static const struct docker_option docker_options[] = {
 	{ " inspect ", "format", 'f', true, "--format", NULL },
 	{ " inspect ", "type", 0, true, NULL, "use `container inspect` or `image inspect`" },
 	{ " inspect ", "size", 's', false, NULL, "`nacre image df` tells what a container takes" },
-	{ " image inspect ", "format", 'f', true, "--format", NULL },
+	{ " image_inspect ", "format", 'f', true, "--format", NULL },
 	{ " stats ", "no-stream", 0, false, "", NULL },
 	{ " stats ", "all", 'a', false, NULL, "what has ended uses nothing" },
 	{ " stats ", "format", 0, true, NULL, "use -o json" },
 	{ " history ", "no-trunc", 0, false, "", NULL },
-	{ " network ls ", "no-trunc", 0, false, "", NULL },
-	{ " network create ", "driver", 'd', true, NULL, "networks are bridges of the node" },
-	{ " image prune ", "force", 'f', false, "", NULL },
-	{ " image prune ", "filter", 0, true, NULL, "use --older-than" },
-	{ " system df ", "verbose", 'v', false, NULL, "`nacre image df` says more" },
+	{ " network_ls ", "no-trunc", 0, false, "", NULL },
+	{ " network_create ", "driver", 'd', true, NULL, "networks are bridges of the node" },
+	{ " image_prune ", "force", 'f', false, "", NULL },
+	{ " image_prune ", "filter", 0, true, NULL, "use --older-than" },
+	{ " system_df ", "verbose", 'v', false, NULL, "`nacre image df` says more" },
 };
 
 /* ---- words ---- */
@@ -268,10 +270,15 @@ static size_t docker_take_command(struct docker_parse *p, int argc, char **argv)
 static const struct docker_option *docker_find_option(const struct docker_parse *p,
 						      const char *name, size_t len, char letter)
 {
+	_cleanup_str_ char *command = xstrdup(p->theirs);
+	char *blank = strchr(command, ' ');
+
+	if (blank)
+		*blank = '_';
 	for (size_t i = 0; i < ARRAY_SIZE(docker_options); i++) {
 		const struct docker_option *o = &docker_options[i];
 
-		if (!docker_is_in(o->commands, p->theirs, strlen(p->theirs)))
+		if (!docker_is_in(o->commands, command, strlen(command)))
 			continue;
 		if (name ? strlen(o->name) == len && strncmp(o->name, name, len) == 0
 			 : o->letter && o->letter == letter)

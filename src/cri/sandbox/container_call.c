@@ -12,6 +12,7 @@
 #include "pod/workload/sandbox.h"
 #include "pod/workload/workload.h"
 #include "runtime/storage/volumes_call.h"
+#include "runtime/storage/volumes_take.h"
 
 /* A second more would not fit the clock. */
 #define STOP_TIMEOUT_MAX ((int64_t)100 * 365 * 24 * 3600)

@@ -10,6 +10,7 @@
 #include "cri/services.h"
 #include "pod/workload/sandbox.h"
 #include "runtime/storage/volumes_call.h"
+#include "runtime/storage/volumes_take.h"
 
 static void log_changed(void *userdata, const struct error *err)
 {

@@ -69,3 +69,13 @@ int list_run(struct network *n, struct error *err)
 	r = n->request.list.what == FETCH_LIST_TAGS ? list_tags(n, err) : list_resolve(n, err);
 	return r == 0 ? channel_send(n->sock_fd, &done, err) : r;
 }
+
+int list_login(struct network *n, struct error *err)
+{
+	struct network_question q = { .what = "login", .path = "", .max = READING_DOCUMENT_MAX };
+	_cleanup_(network_document_done) struct network_document root = { .data = BUF_INIT };
+	struct fetchmsg done = { .type = FETCHMSG_DONE };
+	int r = network_get(n, &q, &root, err);
+
+	return r == 0 ? channel_send(n->sock_fd, &done, err) : r;
+}

@@ -7,5 +7,7 @@
 
 /* The job `list` (wire/message/fetchmsg.h). */
 int list_run(struct network *n, struct error *err);
+/* The job `login`. */
+int list_login(struct network *n, struct error *err);
 
 #endif

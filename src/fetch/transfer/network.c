@@ -238,6 +238,19 @@ static const char *network_reference(const struct fetchmsg *m, uint32_t *ret_fla
 	return m->type == FETCHMSG_PULL ? m->pull.reference : m->list.reference;
 }
 
+/* What is asked about; of a LOGIN the registry itself. */
+static int network_take_reference(struct network *n, const struct fetchmsg *request,
+				  struct error *err)
+{
+	if (request->type == FETCHMSG_LOGIN)
+		return str_printf(n->reference.name, sizeof(n->reference.name), "%s/",
+				  request->login.host) < 0
+			       ? error_refuse(err, ERROR_INVALID, "the host is too long")
+			       : 0;
+	return reference_parse(&n->reference,
+			       network_reference(request, &n->config.endpoints.host_flags), err);
+}
+
 /* The texts of the request that are needed later. */
 static int network_keep_request(struct network *n, const struct fetchmsg *request,
 				struct error *err)
@@ -246,8 +259,7 @@ static int network_keep_request(struct network *n, const struct fetchmsg *reques
 	int r;
 
 	n->request = *request;
-	r = reference_parse(&n->reference,
-			    network_reference(request, &n->config.endpoints.host_flags), err);
+	r = network_take_reference(n, request, err);
 	if (request->type == FETCHMSG_PULL) {
 		n->request.pull.reference = network_keep(n, request->pull.reference, &bad);
 		n->request.pull.os = network_keep(n, request->pull.os, &bad);

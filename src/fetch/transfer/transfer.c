@@ -9,6 +9,7 @@
  *   nacre-transfer copy     3: socket, 5: staging directory
  *   nacre-transfer list     the same, with a directory that stays as it is
  *   nacre-transfer verify   likewise
+ *   nacre-transfer login    likewise
  */
 
 #include "base/macros.h"
@@ -45,6 +46,8 @@ static int transfer_run(const struct fetchmsg *request, int to_fd, struct error 
 		r = copy_run(&n, &to, to_fd, err);
 	else if (r == 0 && type == FETCHMSG_VERIFY)
 		r = verify_run(&n, to_fd, err);
+	else if (r == 0 && type == FETCHMSG_LOGIN)
+		r = list_login(&n, err);
 	else if (r == 0)
 		r = list_run(&n, err);
 	network_close(&to);
@@ -58,6 +61,7 @@ static const struct job_command commands[] = {
 	{ "copy", FETCHMSG_COPY, transfer_run, false },
 	{ "list", FETCHMSG_LIST, transfer_run, false },
 	{ "verify", FETCHMSG_VERIFY, transfer_run, false },
+	{ "login", FETCHMSG_LOGIN, transfer_run, false },
 };
 
 int main(int argc, char **argv)

@@ -19,7 +19,7 @@ struct image_listing {
 	struct image_store *store;
 	struct image_listing_ops ops;
 	void *userdata;
-	uint32_t what; /* enum fetch_listing */
+	uint32_t what; /* enum fetch_listing; of a login FETCH_LISTING_COUNT */
 	bool cancelled, said_done;
 	unsigned n_annotations; /* of the last referrer that are still to come */
 	size_t annotations_room;
@@ -37,14 +37,14 @@ static void listing_free(struct image_listing *t)
 
 static bool listing_takes(const struct image_listing *t, enum fetchmsg_type type)
 {
-	bool tags = t->what == FETCH_LIST_TAGS;
+	bool tags = t->what == FETCH_LIST_TAGS, login = t->what == FETCH_LISTING_COUNT;
 
 	if (t->said_done || (t->n_annotations > 0) != (type == FETCHMSG_ANNOTATION))
 		return false;
 	if (type == FETCHMSG_ANNOTATION)
 		return true;
 	return type == FETCHMSG_DONE || (tags && type == FETCHMSG_TAG) ||
-	       (!tags && (type == FETCHMSG_RESOLVED || type == FETCHMSG_REFERRER));
+	       (!tags && !login && (type == FETCHMSG_RESOLVED || type == FETCHMSG_REFERRER));
 }
 
 static void listing_take_referrer(struct image_listing *t, const struct fetchmsg *m)
@@ -126,7 +126,7 @@ static int tags_check(const char *repository, char ret[REFERENCE_SIZE], struct e
 	return reference_normalise(ret, repository, err);
 }
 
-static int listing_start(struct image_store *s, const struct fetchmsg *m,
+static int listing_start(struct image_store *s, const char *command, const struct fetchmsg *m,
 			 const struct image_auths *auths, const struct image_listing_ops *ops,
 			 void *userdata, struct image_listing **ret, struct error *err)
 {
@@ -140,10 +140,13 @@ static int listing_start(struct image_store *s, const struct fetchmsg *m,
 	if (!t)
 		return error_set(err, -ENOMEM, "ask a registry for a list");
 	*t = (struct image_listing){
-		.store = s, .ops = *ops, .userdata = userdata, .what = m->list.what
+		.store = s,
+		.ops = *ops,
+		.userdata = userdata,
+		.what = m->type == FETCHMSG_LIST ? m->list.what : FETCH_LISTING_COUNT,
 	};
 	list_init(&t->link);
-	r = errand_start(&t->errand, s, "list", m, auths, &listing_helper_ops, err);
+	r = errand_start(&t->errand, s, command, m, auths, &listing_helper_ops, err);
 	if (r == 0)
 		r = network_go(&t->errand.helper, err);
 	if (r < 0) {
@@ -168,7 +171,7 @@ int image_tags_start(struct image_store *s, const char *repository, const struct
 	m.list.reference = reference;
 	m.list.what = FETCH_LIST_TAGS;
 	m.list.max = IMAGE_TAGS_MAX;
-	return r < 0 ? r : listing_start(s, &m, auths, ops, userdata, ret, err);
+	return r < 0 ? r : listing_start(s, "list", &m, auths, ops, userdata, ret, err);
 }
 
 int image_referrers_start(struct image_store *s, const char *image, const struct image_auths *auths,
@@ -182,7 +185,21 @@ int image_referrers_start(struct image_store *s, const char *image, const struct
 	m.list.reference = reference;
 	m.list.what = FETCH_LIST_REFERRERS;
 	m.list.max = IMAGE_REFERRERS_MAX;
-	return r < 0 ? r : listing_start(s, &m, auths, ops, userdata, ret, err);
+	return r < 0 ? r : listing_start(s, "list", &m, auths, ops, userdata, ret, err);
+}
+
+int image_login_start(struct image_store *s, const char *host, const struct image_auths *auths,
+		      const struct image_listing_ops *ops, void *userdata,
+		      struct image_listing **ret, struct error *err)
+{
+	const struct fetchmsg m = { .type = FETCHMSG_LOGIN, .login = { .host = host } };
+
+	if (!reference_is_registry(host))
+		return error_refuse(err, ERROR_INVALID,
+				    "\"%.200s\" names no registry: a host with a dot or a port, or "
+				    "localhost",
+				    host);
+	return listing_start(s, "login", &m, auths, ops, userdata, ret, err);
 }
 
 void image_listing_cancel(struct image_listing *t)

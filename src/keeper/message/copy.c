@@ -43,6 +43,7 @@ struct copy_call {
 	struct isolate_ids ids;
 	unsigned flags; /* TREE_* */
 	bool directory; /* CopyTo: into one that is there */
+	bool dress;     /* CopyTo: which gets the mode and owner of the entry "." */
 	struct tree_source *source;
 	struct tree_sink *sink;
 	/* CopyFrom: messages that were made, each behind its length. CopyTo: the data in hand. */
@@ -57,6 +58,12 @@ struct copy_call {
 	uint64_t n_entries, n_bytes;
 	struct error err;
 };
+
+static void copies_tell_gone(const struct copies *all, const char *id)
+{
+	if (all->gone)
+		all->gone(all->userdata, id);
+}
 
 static void copy_call_free(struct copy_call *c)
 {
@@ -74,6 +81,7 @@ static void copy_call_free(struct copy_call *c)
 	free(c->entry_target);
 	free(c->entry_map);
 	free(c->path);
+	copies_tell_gone(c->all, c->id);
 	free(c);
 }
 
@@ -123,8 +131,10 @@ static int copy_call_new(struct copy_call **ret, struct rpc_call *call, struct c
 	_cleanup_fd_ int fd = root_fd;
 	struct copy_call *c = calloc(1, sizeof(*c));
 
-	if (!c)
+	if (!c) {
+		copies_tell_gone(all, id);
 		return error_set(err, -ENOMEM, "copy");
+	}
 	all->n++;
 	*c = (struct copy_call){
 		.all = all, .call = call, .next = all->first, .root_fd = TAKE_FD(fd)
@@ -330,6 +340,8 @@ static int copy_to_open(struct copy_call *c)
 {
 	int r = tree_sink_open(&c->sink, c->root_fd, c->path, &c->err);
 
+	if (r == 0 && c->dress)
+		tree_sink_dress_top(c->sink);
 	return r == 0 && c->directory ? tree_sink_check_directory(c->sink, &c->err) : r;
 }
 
@@ -407,9 +419,10 @@ static void copy_to_message(struct rpc_call *call, const ProtobufCMessage *messa
 	struct error err;
 	int r = 0;
 
-	if (q && (*q->target || *q->container || *q->path || q->directory))
+	if (q && (*q->target || *q->container || *q->path || q->directory || q->with_directory))
 		r = error_refuse(&c->err, ERROR_INVALID,
-				 "target, container, path, directory: in the first message only");
+				 "target, container, path, directory, with_directory: in the first "
+				 "message only");
 	if (r == 0 && q)
 		r = copy_to_take(c, q);
 	if (r < 0) {
@@ -458,6 +471,7 @@ int copy_to_begin(struct copies *all, struct rpc_call *call, int root_fd, const 
 	if (r < 0)
 		return r;
 	c->directory = first->directory;
+	c->dress = first->with_directory;
 	c->work = (struct pool_work){ .run = copy_to_run, .done = copy_to_done };
 	r = copy_to_take(c, first);
 	if (r < 0) {

@@ -27,6 +27,9 @@ struct copies {
 	/* Whether `need` more bytes may be written for a container; NULL: as many as there is room
 	 * for. */
 	int (*room)(void *userdata, uint64_t need, struct error *err);
+	/* Told once for each copy that was to begin, also where that failed: nothing of it is open
+	 * any more. Or NULL. */
+	void (*gone)(void *userdata, const char *id);
 	void *userdata;
 };
 

@@ -148,6 +148,7 @@ static void again_move_container(struct pod_container *to, struct pod_container 
 	to->terminal = from->terminal;
 	to->hold_output = from->hold_output;
 	to->is_init = from->is_init;
+	to->requires = from->requires;
 	to->read_only_root = from->read_only_root;
 	to->disk = from->disk;
 	to->security = from->security;

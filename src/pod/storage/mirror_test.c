@@ -113,7 +113,7 @@ static const struct mirror_ops ops = { .peer = whom, .done = on_done, .kept = on
 
 static bool begin(void)
 {
-	const struct volume_guard guard = { -1, -1 };
+	const struct volume_guard guard = { -1, -1, -1 };
 
 	memset(&given, 0, sizeof(given));
 	memset(&told, 0, sizeof(told));

@@ -86,6 +86,8 @@ static int volume_check(const struct volume_guard *guard, const char *field, con
 			       : error_field(err, ERROR_PRECONDITION, field,
 					     "%.200s is neither a directory nor a regular file",
 					     path);
+	if (guard->sets_fd >= 0 && rootfd_is_below(parent_fd, guard->sets_fd) > 0)
+		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		int r = volume_is_ours(fd, parent_fd, S_ISDIR(st.st_mode), own[i]);
 

@@ -9,6 +9,8 @@
 
 /* A directory or file of the node that goes into a container. */
 
+struct secret_file;
+
 /* A mount; `field` is its source's name in the request, for errors. */
 struct pod_mount_spec {
 	const char *field;
@@ -23,10 +25,14 @@ struct pod_mount_spec {
 	bool is_volume, anonymous;
 	bool is_identity; /* the directory of the socket of the Workload API; `source` only says so
 			   */
-	bool no_copy;     /* of what the image has there, into an empty volume */
-	const char *sub_path;  /* in the volume; NULL: all of it */
-	bool map_ids;          /* of a pod in a user namespace: those of its files */
-	bool chown;            /* to the user of the container */
+	bool no_copy;         /* of what the image has there, into an empty volume */
+	const char *sub_path; /* in the volume; NULL: all of it */
+	bool map_ids;         /* of a pod in a user namespace: those of its files */
+	bool chown;           /* to the user of the container */
+	/* `source` is the id of a set of secrets (volumes/secrets.h), which is made of these; 0: it
+	 * is none. */
+	const struct secret_file *secrets;
+	size_t n_secrets;
 	const char *volume_id; /* of it, filled in with fd; NULL: it is none */
 	struct container_mount mount;
 };
@@ -34,6 +40,7 @@ struct pod_mount_spec {
 /* Directories that are not given out, nor what holds them: -1 for none. */
 struct volume_guard {
 	int root_fd, run_fd;
+	int sets_fd; /* what lies in it is given out all the same: our own mounts (secrets) */
 	int identity_fd; /* what a mount with is_identity has; it is given out, and read-only */
 };
 

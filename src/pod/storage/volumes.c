@@ -7,6 +7,7 @@
 #include "base/text/str.h"
 #include "pod/workload/model.h"
 #include "pod/workload/workloads.h"
+#include "volumes/secrets.h"
 #include "volumes/volumes.h"
 
 bool workload_has_volume(const struct workload *w, const char *id)
@@ -99,4 +100,25 @@ void workload_forget_volumes(struct workload *w)
 {
 	while (!list_empty(&w->volumes_leaving))
 		volume_leaving_free(list_first(&w->volumes_leaving, struct volume_leaving, link));
+}
+
+/* ---- secrets ---- */
+
+void workload_drop_secrets(const struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		for (char *const *v = w->containers[i]->volumes; v && *v; v++)
+			if (!volumes_find(w->all->config.volumes, *v))
+				secret_set_drop(w->all->config.sets_fd, *v);
+}
+
+static bool workloads_have_set(void *userdata, const char *id)
+{
+	return workloads_with_volume(userdata, id, NULL);
+}
+
+void workloads_collect_secrets(struct workloads *all)
+{
+	if (all->config.sets_fd >= 0)
+		secret_sets_collect(all->config.sets_fd, workloads_have_set, all);
 }

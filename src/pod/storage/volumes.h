@@ -22,6 +22,10 @@ bool workload_has_volume(const struct workload *w, const char *id);
  * with it (drops_volumes). True when that is done; else its deferred work is scheduled then.
  * Private to this area. */
 bool workload_drop_volumes(struct workload *w);
+/* The sets of secrets that w has, which go with it. Private to this area. */
+void workload_drop_secrets(const struct workload *w);
+/* Drops those that no workload has: once all records are read. */
+void workloads_collect_secrets(struct workloads *all);
 /* Nobody waits for that any more. */
 void workload_forget_volumes(struct workload *w);
 

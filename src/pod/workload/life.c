@@ -324,6 +324,18 @@ static void workload_start_next(struct workload *w)
 			workload_start_container(w->containers[i], &no_etc);
 }
 
+/* For whom others were never started. */
+static void workload_tell_broken(const struct pod_container *c, char ret[WORKLOAD_REASON_MAX])
+{
+	if (pod_container_has_ended(c))
+		(void)str_printf(ret, WORKLOAD_REASON_MAX, "the %scontainer %s ended with %d",
+				 c->is_init ? "init " : "", c->name, c->status.exit_code);
+	else
+		(void)str_printf(ret, WORKLOAD_REASON_MAX, "the container %s is %s", c->name,
+				 c->health_status == HEALTH_NONE ? "without a health check"
+								 : "unhealthy");
+}
+
 static void workload_check_started(struct workload *w)
 {
 	const struct pod_container *failed = workload_failed_container(w), *init;
@@ -344,8 +356,7 @@ static void workload_check_started(struct workload *w)
 		(void)str_printf(reason, sizeof(reason), "container %s: %.400s", failed->name,
 				 failed->status.reason);
 	else
-		(void)str_printf(reason, sizeof(reason), "the init container %s ended with %d",
-				 init->name, init->status.exit_code);
+		workload_tell_broken(init, reason);
 	workload_reason(w, reason);
 	order_skip(w, reason);
 	workload_kill(w);
@@ -510,6 +521,7 @@ static void workload_finish_removal(struct workload *w)
 	FAILPOINT_BEFORE("workload.files");
 	for (size_t i = 0; i < w->n_containers; i++)
 		pod_container_drop_root(w->containers[i]);
+	workload_drop_secrets(w);
 	if (rootfd_remove_tree(all->config.logs_fd, w->id) < 0) {
 		log_warn("cannot remove the logs of a workload yet", LOG_STR("workload", w->path));
 		loop_timer_set(&all->sweep, WORKLOADS_SWEEP_FIRST);

@@ -124,6 +124,7 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	c->terminal = spec->terminal;
 	c->hold_output = spec->hold_output;
 	c->is_init = spec->is_init;
+	c->requires = spec->requires;
 	c->read_only_root = spec->read_only_root;
 	c->security = spec->security;
 	c->new_proc = spec->new_proc;

@@ -28,6 +28,7 @@ struct pod_container_spec {
 	struct terminal_size terminal;
 	bool hold_output;
 	bool is_init; /* it ends before others begin (pod/workload/order.h) */
+	struct pod_requires requires;
 	const struct pod_mount_spec *mounts;
 	size_t n_mounts; /* at most CONTAINER_MOUNTS_MAX */
 	bool read_only_root;
@@ -51,6 +52,14 @@ struct pod_container_spec {
 	/* Its first process, among its mounts: it executes the words behind "--". NULL: the program
 	 * itself. */
 	const char *init;
+	/* Variables whose values are secrets; the last n_secret_env of `env` are theirs, which
+	 * whoever reads them fills in (runtime/storage/volumes_call.h). The field of the first. */
+	const struct pod_secret_env *secret_env;
+	size_t n_secret_env;
+};
+
+struct pod_secret_env {
+	const char *secret, *variable, *field;
 };
 
 struct workload_spec {

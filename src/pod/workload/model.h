@@ -2,6 +2,7 @@
 #ifndef NACRE_POD_MODEL_H
 #define NACRE_POD_MODEL_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -118,6 +119,7 @@ struct workloads_config {
 	struct mirrors *mirrors; /* made by workloads_new() */
 	struct ids_space ids;    /* not owned */
 	int logs_fd;             /* directory of log files: ID/NAME.log */
+	int sets_fd;             /* of sets of secrets (volumes/secrets.h); -1: there are none */
 	struct log_policy log;
 	uint64_t container_limit; /* pod_container.disk where nobody says; 0: none */
 	/* Starts w again, as its policy wants it: by workload_start(), or restart_failed() tells
@@ -154,6 +156,12 @@ enum pod_container_phase {
 };
 
 /* A container as the node knows it. */
+/* What one container waits for of others, each a bit (1 << its index). */
+struct pod_requires {
+	uint64_t started, healthy, completed;
+};
+static_assert(WORKLOAD_CONTAINERS_MAX <= 64, "a bit for each container");
+
 struct pod_container {
 	struct workload *workload;
 	unsigned position; /* among those that its workload has ever had */
@@ -191,11 +199,12 @@ struct pod_container {
 	bool has_rootfs;
 	struct disk_written written; /* its layer, with the files of its own in it */
 	bool paused;                 /* its processes are stopped (pod/workload/pause.h) */
-	uint64_t names;        /* what its /etc/hosts has (pod/networks/names.h); 0: not known */
-	bool has_old_names;    /* and what it should have could not be written */
-	bool seen;             /* its keeper has spoken of it in this life of the daemon */
-	bool is_init;          /* it runs to its end before others begin (pod/workload/order.h) */
-	struct health *health; /* NULL: it has no check, or did not run yet */
+	uint64_t names;     /* what its /etc/hosts has (pod/networks/names.h); 0: not known */
+	bool has_old_names; /* and what it should have could not be written */
+	bool seen;          /* its keeper has spoken of it in this life of the daemon */
+	bool is_init;       /* it runs to its end before others begin (pod/workload/order.h) */
+	struct pod_requires requires;     /* likewise: of those that come before it */
+	struct health *health;            /* NULL: it has no check, or did not run yet */
 	enum health_status health_status; /* kept with its record */
 	bool starting;            /* its keeper was asked to start it and has not answered */
 	bool unanswered;          /* and will not: status.reason is how the call ended */

@@ -3,15 +3,107 @@
 
 #include "pod/workload/container.h"
 
+static uint64_t order_mask(const struct pod_requires *r)
+{
+	return r->started | r->healthy | r->completed;
+}
+
+bool order_is_possible(const struct pod_requires *list, size_t n)
+{
+	uint64_t all = n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX, done = 0, before;
+
+	do {
+		before = done;
+		for (size_t i = 0; i < n; i++)
+			if ((order_mask(&list[i]) & ~done) == 0)
+				done |= UINT64_C(1) << i;
+	} while (done != before);
+	return done == all;
+}
+
 void order_hold(struct workload *w)
 {
 	bool ordered = false;
 
 	for (size_t i = 0; i < w->n_containers; i++)
-		ordered = ordered || w->containers[i]->is_init;
+		ordered = ordered || w->containers[i]->is_init ||
+			  order_mask(&w->containers[i]->requires);
 	for (size_t i = 0; i < w->n_containers && ordered; i++)
 		w->containers[i]->phase = POD_CONTAINER_CREATED;
 }
+
+/* ---- requirements ---- */
+
+enum order_met { ORDER_NOT_YET, ORDER_MET, ORDER_NEVER };
+
+static enum order_met order_met_healthy(const struct pod_container *c)
+{
+	if (pod_container_has_ended(c) || c->health_status == HEALTH_UNHEALTHY)
+		return ORDER_NEVER;
+	if (c->status.state == CONTAINER_RUNNING && c->health_status == HEALTH_NONE)
+		return ORDER_NEVER;
+	return c->health_status == HEALTH_HEALTHY ? ORDER_MET : ORDER_NOT_YET;
+}
+
+/* One of those that `of` requires. */
+static enum order_met order_met_one(const struct pod_requires *of, size_t i,
+				    const struct pod_container *c)
+{
+	uint64_t bit = UINT64_C(1) << i;
+
+	if (pod_container_is_created(c))
+		return ORDER_NOT_YET;
+	if (of->completed & bit && !pod_container_has_ended(c))
+		return ORDER_NOT_YET;
+	if (of->completed & bit && c->status.exit_code != 0)
+		return ORDER_NEVER;
+	if (of->healthy & bit)
+		return order_met_healthy(c);
+	return c->status.state == CONTAINER_STARTING ? ORDER_NOT_YET : ORDER_MET;
+}
+
+/* *ret: the one that never will. */
+static enum order_met order_met(const struct pod_container *of, const struct pod_container **ret)
+{
+	const struct workload *w = of->workload;
+	enum order_met all = ORDER_MET;
+
+	for (size_t i = 0; i < w->n_containers; i++) {
+		enum order_met one;
+
+		if (!(order_mask(&of->requires) & UINT64_C(1) << i))
+			continue;
+		one = order_met_one(&of->requires, i, w->containers[i]);
+		if (one == ORDER_NEVER)
+			*ret = w->containers[i];
+		if (one == ORDER_NEVER)
+			return one;
+		if (one == ORDER_NOT_YET)
+			all = one;
+	}
+	return all;
+}
+
+/* Of those that are no init containers. */
+static enum order_step order_look_rest(const struct workload *w, const struct pod_container **ret)
+{
+	enum order_step step = ORDER_WAIT;
+
+	for (size_t i = 0; i < w->n_containers; i++) {
+		enum order_met met;
+
+		if (!pod_container_is_created(w->containers[i]))
+			continue;
+		met = order_met(w->containers[i], ret);
+		if (met == ORDER_NEVER)
+			return ORDER_BROKEN;
+		if (met == ORDER_MET)
+			step = ORDER_NEXT;
+	}
+	return step;
+}
+
+/* ---- all of them ---- */
 
 enum order_step order_look(const struct workload *w, const struct pod_container **ret)
 {
@@ -31,7 +123,9 @@ enum order_step order_look(const struct workload *w, const struct pod_container 
 		return ORDER_DONE;
 	if (last && !pod_container_has_ended(last))
 		return ORDER_WAIT;
-	return last && last->status.exit_code != 0 ? ORDER_BROKEN : ORDER_NEXT;
+	if (last && last->status.exit_code != 0)
+		return ORDER_BROKEN;
+	return order_first(w) ? ORDER_NEXT : order_look_rest(w, ret);
 }
 
 const struct pod_container *order_first(const struct workload *w)
@@ -44,7 +138,11 @@ const struct pod_container *order_first(const struct workload *w)
 
 bool order_is_next(const struct pod_container *c, const struct pod_container *first)
 {
-	return first ? c == first : !c->is_init;
+	const struct pod_container *never;
+
+	if (first || c->is_init)
+		return c == first;
+	return order_met(c, &never) == ORDER_MET;
 }
 
 void order_skip(struct workload *w, const char *reason)

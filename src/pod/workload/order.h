@@ -6,20 +6,21 @@
 
 /*
  * The order in which the containers of a workload start: its init containers one after the other,
- * each when the one before has ended with 0, then all others together. One that waits is
- * POD_CONTAINER_CREATED. Private to this area.
+ * each when the one before has ended with 0, then all others that require nothing together, and
+ * each other one when what it requires has come so far. One that waits is POD_CONTAINER_CREATED.
+ * Private to this area, but for the last.
  */
 
 enum order_step {
 	ORDER_DONE,   /* none waits */
-	ORDER_WAIT,   /* an init container has not ended yet */
+	ORDER_WAIT,   /* what those that wait require has not come yet */
 	ORDER_NEXT,   /* some are to be started */
-	ORDER_BROKEN, /* an init container has failed: the others never will be */
+	ORDER_BROKEN, /* it never will: those that wait never are started */
 };
 
-/* All of them wait, where one is an init container; before any is started. */
+/* All of them wait, where one is an init container or requires another; before any is started. */
 void order_hold(struct workload *w);
-/* *ret: the init container that has failed. */
+/* *ret: the container for which it is broken. */
 enum order_step order_look(const struct workload *w, const struct pod_container **ret);
 /* Whether it is to be started now, behind order_hold() or for ORDER_NEXT; first: order_first(). */
 bool order_is_next(const struct pod_container *c, const struct pod_container *first);
@@ -27,5 +28,8 @@ bool order_is_next(const struct pod_container *c, const struct pod_container *fi
 const struct pod_container *order_first(const struct workload *w);
 /* Those that still wait have ended: they are not started any more. */
 void order_skip(struct workload *w, const char *reason);
+
+/* Whether containers that require this of each other can all start: no circle. */
+bool order_is_possible(const struct pod_requires *list, size_t n);
 
 #endif

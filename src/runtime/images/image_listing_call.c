@@ -260,3 +260,19 @@ void image_referrers_call(struct rpc_call *call, const ProtobufCMessage *request
 		     &(struct listing_wish){ "image", q->image, q->auths, q->n_auths,
 					     image_referrers_start, listing_flush_referrers });
 }
+
+static void listing_flush_login(struct listing_call *c)
+{
+	const Nacre__V1__LoginResponse m = NACRE__V1__LOGIN_RESPONSE__INIT;
+
+	listing_send(c, &m.base);
+}
+
+void image_login_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__LoginRequest *q = (const Nacre__V1__LoginRequest *)(const void *)request;
+
+	listing_call(call, userdata,
+		     &(struct listing_wish){ "registry", q->registry, q->auths, q->n_auths,
+					     image_login_start, listing_flush_login });
+}

@@ -4,8 +4,9 @@
 
 #include "rpc/server/server.h"
 
-/* nacre.v1.ImageService/Tags and /Referrers; userdata: struct image_service. */
+/* nacre.v1.ImageService/Tags, /Referrers and /Login; userdata: struct image_service. */
 void image_tags_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
 void image_referrers_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
+void image_login_call(struct rpc_call *call, const ProtobufCMessage *request, void *userdata);
 
 #endif

@@ -206,6 +206,8 @@ static const struct rpc_method image_methods[] = {
 	  image_tags_call },
 	{ "Referrers", &nacre__v1__referrers_request__descriptor,
 	  &nacre__v1__referrers_response__descriptor, true, image_referrers_call },
+	{ "Login", &nacre__v1__login_request__descriptor, &nacre__v1__login_response__descriptor,
+	  false, image_login_call },
 	{ "Verify", &nacre__v1__verify_image_request__descriptor,
 	  &nacre__v1__verify_image_response__descriptor, false, image_verify_call },
 	{ "List", &nacre__v1__list_images_request__descriptor,

@@ -2,15 +2,18 @@
 #include "runtime/start/container.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/text/str.h"
 #include "runtime/core/check.h"
 #include "runtime/core/convert.h"
 #include "runtime/start/security.h"
+#include "volumes/secrets.h"
 
-static char **container_strv(struct arena *a, char **v, size_t n)
+/* With room for some more behind them. */
+static char **container_strv(struct arena *a, char **v, size_t n, size_t more)
 {
-	char **copy = arena_zalloc(a, n + 1, sizeof(*copy));
+	char **copy = arena_zalloc(a, n + 1 + more, sizeof(*copy));
 
 	for (size_t i = 0; copy && i < n; i++)
 		copy[i] = v[i];
@@ -47,6 +50,39 @@ static int container_check(const Aurae__Runtime__V0__Container *c, size_t i, siz
 	return r;
 }
 
+/* Slots for their values, behind the other variables. */
+static int container_take_secrets(struct arena *a, const Aurae__Runtime__V0__Container *from,
+				  size_t i, struct pod_container_spec *to, struct error *err)
+{
+	struct pod_secret_env *list = arena_zalloc(a, from->n_secret_env + 1, sizeof(*list));
+	char field[ERROR_FIELD_MAX];
+
+	if (from->n_secret_env > SECRETS_OF_MOUNT_MAX)
+		return error_field(err, ERROR_INVALID, "secret_env", "more than %d",
+				   SECRETS_OF_MOUNT_MAX);
+	for (size_t k = 0; list && k < from->n_secret_env; k++) {
+		const Aurae__Runtime__V0__SecretVariable *v = from->secret_env[k];
+		int r;
+
+		(void)str_printf(field, sizeof(field), "containers[%zu].secret_env[%zu]", i, k);
+		r = secret_check_name(field, v->name, err);
+		if (r < 0)
+			return r;
+		if (str_empty(v->variable) || strchr(v->variable, '=') ||
+		    !str_is_clean(v->variable))
+			return error_field(err, ERROR_INVALID, field,
+					   "variable: \"%.80s\" is no name of one", v->variable);
+		list[k] = (struct pod_secret_env){ v->name, v->variable, arena_strdup(a, field) };
+		if (!list[k].field)
+			list = NULL;
+	}
+	if (!list)
+		return error_set(err, -ENOMEM, "containers");
+	to->secret_env = list;
+	to->n_secret_env = from->n_secret_env;
+	return 0;
+}
+
 int container_take(struct arena *a, const Aurae__Runtime__V0__Container *from, size_t i, size_t n,
 		   struct pod_container_spec *to, struct error *err)
 {
@@ -58,9 +94,9 @@ int container_take(struct arena *a, const Aurae__Runtime__V0__Container *from, s
 	*to = (struct pod_container_spec){
 		.name = str_empty(from->name) ? "main" : from->name,
 		.image = from->image,
-		.command = container_strv(a, from->command, from->n_command),
-		.args = container_strv(a, from->args, from->n_args),
-		.env = container_strv(a, from->env, from->n_env),
+		.command = container_strv(a, from->command, from->n_command, 0),
+		.args = container_strv(a, from->args, from->n_args, 0),
+		.env = container_strv(a, from->env, from->n_env, from->n_secret_env),
 		.working_dir = from->working_dir,
 		.user = from->user,
 		.stdin_open = from->stdin,
@@ -71,6 +107,9 @@ int container_take(struct arena *a, const Aurae__Runtime__V0__Container *from, s
 	};
 	if (!to->command || !to->args || !to->env)
 		return error_set(err, -ENOMEM, "containers");
+	r = container_take_secrets(a, from, i, to, err);
+	if (r < 0)
+		return r;
 	(void)str_printf(field, sizeof(field), "containers[%zu].security", i);
 	return security_take(a, to, from->security, field, err);
 }

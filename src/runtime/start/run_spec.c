@@ -8,6 +8,7 @@
 #include "instance/choose.h"
 #include "instance/instance.h"
 #include "pod/restart/restart.h"
+#include "pod/workload/order.h"
 #include "runtime/core/check.h"
 #include "runtime/networks/nics.h"
 #include "runtime/networks/pod_network.h"
@@ -165,6 +166,74 @@ static int run_check_order(const struct run_what *what, bool remote, struct erro
 				     "no container is left that is none: it would never run");
 }
 
+static size_t run_find_container(const struct run_what *what, const char *name)
+{
+	size_t i = 0;
+
+	while (i < what->n_containers && !str_eq(what->containers[i]->name, name))
+		i++;
+	return i;
+}
+
+/* One that a container requires, `at`. */
+static int run_take_requirement(const struct run_what *what, size_t at,
+				const Aurae__Runtime__V0__Requirement *q, const char *field,
+				struct pod_requires *to, struct error *err)
+{
+	size_t i = run_find_container(what, q->container);
+	uint64_t bit = UINT64_C(1) << (i & 63);
+
+	if (i == what->n_containers || i == at || what->containers[i]->init_container)
+		return error_field(err, ERROR_INVALID, field,
+				   "\"%.80s\" is no other container that is no init container",
+				   q->container);
+	if (str_empty(q->condition) || str_eq(q->condition, "started"))
+		to->started |= bit;
+	else if (str_eq(q->condition, "healthy"))
+		to->healthy |= bit;
+	else if (str_eq(q->condition, "completed"))
+		to->completed |= bit;
+	else
+		return error_field(err, ERROR_INVALID, field,
+				   "condition: \"%.40s\" is none of started, healthy and "
+				   "completed",
+				   q->condition);
+	return 0;
+}
+
+/* What its containers require of each other. */
+static int run_take_requires(const struct run_what *what, bool remote, struct workload_spec *spec,
+			     struct error *err)
+{
+	struct pod_requires list[WORKLOAD_CONTAINERS_MAX] = { { 0, 0, 0 } };
+	char field[ERROR_FIELD_MAX] = "containers";
+
+	for (size_t i = 0; i < what->n_containers; i++) {
+		const Aurae__Runtime__V0__Container *c = what->containers[i];
+
+		for (size_t k = 0; k < c->n_requires; k++) {
+			int r;
+
+			(void)str_printf(field, sizeof(field), "containers[%zu].requires[%zu]", i,
+					 k);
+			if (remote)
+				return error_field(err, ERROR_UNSUPPORTED, field,
+						   "not of kind vm, or in an instance of that "
+						   "kind");
+			if (c->init_container)
+				return error_field(err, ERROR_INVALID, field,
+						   "init containers have an order already");
+			r = run_take_requirement(what, i, c->requires[k], field, &list[i], err);
+			if (r < 0)
+				return r;
+		}
+		((struct pod_container_spec *)(uintptr_t)spec->containers)[i].requires = list[i];
+	}
+	return order_is_possible(list, what->n_containers)
+		       ? 0
+		       : error_field(err, ERROR_INVALID, field, "containers wait for each other");
+}
+
 int run_take_network(const struct run_request *q, struct workload_spec *spec, struct error *err)
 {
 	return spec->kind == WORKLOAD_POD ? pod_network_word(q->network, &spec->network, err)
@@ -208,6 +277,10 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 	if (r == 0)
 		r = run_check_order(
 			&what, remote_will_be(spec->parent, is_pod ? &spec->choice : NULL), err);
+	if (r == 0)
+		r = run_take_requires(&what,
+				      remote_will_be(spec->parent, is_pod ? &spec->choice : NULL),
+				      spec, err);
 	if (r == 0)
 		r = health_check_run(what.containers, what.n_containers, spec,
 				     remote_will_be(spec->parent, is_pod ? &spec->choice : NULL),

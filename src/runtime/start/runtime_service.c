@@ -26,6 +26,7 @@
 #include "runtime/start/size.h"
 #include "runtime/storage/implied.h"
 #include "runtime/storage/volumes_call.h"
+#include "runtime/storage/volumes_take.h"
 
 /* ---- RunCell, RunPod ---- */
 

@@ -16,6 +16,7 @@
 #include "rpc/exchange/client.h"
 #include "runtime/start/identity_mount.h"
 #include "runtime/start/resources.h"
+#include "runtime/start/secret_mount.h"
 #include "volumes/volumes.h"
 
 #define SETTINGS_INIT "/dev/init"
@@ -251,6 +252,8 @@ static int mount_take(struct arena *a, struct pod_mount_spec *to,
 	to->mount.target = m->target;
 	if (m->identity) {
 		r = identity_mount_take(to, m, field, err);
+	} else if (m->n_secrets) {
+		r = secret_mount_take(a, to, m, field, err);
 	} else if (mount_is_of_volume(m)) {
 		if (!str_empty(m->source) || m->tmpfs)
 			return mount_refuse(field, "volume", "not beside a source or a tmpfs", err);
@@ -439,7 +442,8 @@ static int settings_mounts_shown(struct arena *a, Nacre__V1__KeptSettings *to,
 			mounts[i].source = settings_none;
 			mounts[i].volume = (char *)(uintptr_t)spec->mounts[i].source;
 			mounts[i].anonymous = false;
-		} else if (spec->mounts[i].source && !spec->mounts[i].is_identity) {
+		} else if (spec->mounts[i].source && !spec->mounts[i].is_identity &&
+			   !spec->mounts[i].n_secrets) {
 			mounts[i].source = (char *)(uintptr_t)spec->mounts[i].source;
 		}
 		mounts[i].read_only = spec->mounts[i].read_only;
@@ -756,6 +760,7 @@ void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settin
 		return;
 	to->mounts = kept->mounts;
 	to->n_mounts = kept->n_mounts;
+	secret_mount_hide(kept->mounts, kept->n_mounts);
 	to->read_only_root = kept->read_only_root;
 	to->disk = kept->disk;
 	to->resources = kept->resources;

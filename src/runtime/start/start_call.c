@@ -21,6 +21,7 @@
 #include "runtime/start/resources.h"
 #include "runtime/start/run_spec.h"
 #include "runtime/storage/volumes_call.h"
+#include "runtime/storage/volumes_take.h"
 #include "runtime/workload/stop_call.h"
 
 /* One start, until it was told how it went. */

@@ -11,6 +11,7 @@
 #include "cell/start/mounts.h"
 #include "image/image.h"
 #include "pod/workload/model.h"
+#include "volumes/secrets.h"
 
 static int implied_memory(struct error *err)
 {
@@ -30,7 +31,7 @@ static size_t implied_count(const Aurae__Runtime__V0__Container *c, char *const 
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->n_mounts; i++)
-		n += c->mounts[i]->anonymous;
+		n += c->mounts[i]->anonymous || c->mounts[i]->n_secrets > 0;
 	for (; volumes && *volumes; volumes++)
 		n += !implied_has_target(c, *volumes);
 	return n;
@@ -43,7 +44,7 @@ static int implied_name(struct arena *a, Aurae__Runtime__V0__Mount *m, struct er
 
 	if (id_new(id) < 0)
 		return error_set(err, -EIO, "draw an id");
-	m->anonymous = true;
+	m->anonymous = m->n_secrets == 0;
 	m->volume = arena_strdup(a, id);
 	return m->volume ? 0 : implied_memory(err);
 }
@@ -73,13 +74,21 @@ static int implied_asked(struct arena *a, Aurae__Runtime__V0__Container *c, cons
 		Aurae__Runtime__V0__Mount *m;
 		int r;
 
-		if (!c->mounts[i]->anonymous)
+		if (!c->mounts[i]->anonymous && c->mounts[i]->n_secrets == 0)
 			continue;
-		(void)str_printf(name, sizeof(name), "%s.mounts[%zu].anonymous", field, i);
+		(void)str_printf(name, sizeof(name), "%s.mounts[%zu].%s", field, i,
+				 c->mounts[i]->n_secrets ? "secrets" : "anonymous");
 		if (!str_empty(c->mounts[i]->volume))
 			return error_field(err, ERROR_INVALID, name,
 					   "not beside the name of a "
 					   "volume");
+		if (c->mounts[i]->n_secrets > SECRETS_OF_MOUNT_MAX)
+			return error_field(err, ERROR_INVALID, name, "more than %d",
+					   SECRETS_OF_MOUNT_MAX);
+		if (c->mounts[i]->n_secrets && (c->mounts[i]->anonymous || c->mounts[i]->tmpfs ||
+						!str_empty(c->mounts[i]->source)))
+			return error_field(err, ERROR_INVALID, name,
+					   "not beside a source, a tmpfs or a volume");
 		m = arena_memdup(a, c->mounts[i], sizeof(*m));
 		if (!m)
 			return implied_memory(err);

@@ -11,6 +11,7 @@
 #include "pod/workload/workload.h"
 #include "rpc/server/server.h"
 #include "runtime/services.h"
+#include "volumes/fill.h"
 #include "volumes/volumes.h"
 
 static void volume_no_memory(struct rpc_call *call)
@@ -208,17 +209,17 @@ static void volume_list(struct rpc_call *call, const ProtobufCMessage *request, 
 		rpc_call_reply(call, &m.base);
 }
 
-static struct volume *volume_named(const struct volume_service *s, const char *name,
-				   struct error *err)
+static struct volume *volume_named(const struct volume_service *s, const char *field,
+				   const char *name, struct error *err)
 {
 	struct volume *v = NULL;
 
 	if (str_empty(name))
-		(void)error_field(err, ERROR_INVALID, "name", "required");
-	else if (volume_check_name("name", name, err) == 0)
+		(void)error_field(err, ERROR_INVALID, field, "required");
+	else if (volume_check_name(field, name, err) == 0)
 		v = volumes_find(s->volumes, name);
 	if (!v && !err->code)
-		(void)error_field(err, ERROR_NOT_FOUND, "name", "this node has no volume %s", name);
+		(void)error_field(err, ERROR_NOT_FOUND, field, "this node has no volume %s", name);
 	return v;
 }
 
@@ -229,7 +230,7 @@ static void volume_inspect(struct rpc_call *call, const ProtobufCMessage *reques
 	Nacre__V1__InspectVolumeResponse m = NACRE__V1__INSPECT_VOLUME_RESPONSE__INIT;
 	const struct volume_service *s = userdata;
 	struct error err = ERROR_INIT;
-	const struct volume *v = volume_named(s, q->name, &err);
+	const struct volume *v = volume_named(s, "name", q->name, &err);
 
 	if (!v) {
 		rpc_call_fail(call, &err);
@@ -255,7 +256,8 @@ static int volume_check_unused(const struct volume_service *s, const struct volu
 				    v->name, w->path, workload_state_word(w->state));
 	if (v->n_held > 0)
 		return error_refuse(err, ERROR_PRECONDITION,
-				    "the volume %s is given to something that starts just now",
+				    "the volume %s is given to something that starts just now, or "
+				    "its files are copied",
 				    v->name);
 	return 0;
 }
@@ -279,7 +281,7 @@ static void volume_remove_named(struct rpc_call *call, const ProtobufCMessage *r
 		(const Nacre__V1__RemoveVolumeRequest *)(const void *)request;
 	const struct volume_service *s = userdata;
 	struct error err = ERROR_INIT;
-	struct volume *v = volume_named(s, q->name, &err);
+	struct volume *v = volume_named(s, "name", q->name, &err);
 	struct volume_call *c = NULL;
 
 	if (v && volume_check_unused(s, v, &err) == 0)
@@ -392,6 +394,87 @@ static void volume_prune(struct rpc_call *call, const ProtobufCMessage *request,
 	volume_prune_end(p);
 }
 
+/* ---- ExportVolume, ImportVolume ---- */
+
+#define VOLUME_CONTENT "/."
+
+/* For a copy, which holds it: its directory. */
+static int volume_open_held(const struct volume_service *s, const struct copies *copies,
+			    struct volume *v, struct error *err)
+{
+	int fd;
+
+	if (v->state != VOLUME_READY || v->filling)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the volume %s is being made: try again", v->name);
+	fd = copies_check(copies, VOLUME_CONTENT, err);
+	if (fd == 0)
+		fd = fill_open(volumes_dir(s->volumes), v->id, err);
+	if (fd >= 0)
+		v->n_held++;
+	return fd;
+}
+
+static void volume_export(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__ExportVolumeRequest *q =
+		(const Nacre__V1__ExportVolumeRequest *)(const void *)request;
+	Nacre__V1__CopyFromRequest what = NACRE__V1__COPY_FROM_REQUEST__INIT;
+	struct volume_service *s = userdata;
+	struct error err = ERROR_INIT;
+	struct volume *v = volume_named(s, "name", q->name, &err);
+	int r = v ? volume_open_held(s, &s->exports, v, &err) : err.code;
+
+	what.path = (char *)(uintptr_t)VOLUME_CONTENT;
+	what.exact = true;
+	what.one_mount = true;
+	if (r >= 0)
+		r = copy_from_begin(&s->exports, call, r, v->id, NULL, &what, &err);
+	if (r < 0)
+		rpc_call_fail(call, &err);
+}
+
+static void volume_import(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__CopyToRequest *q = (const Nacre__V1__CopyToRequest *)(const void *)request;
+	Nacre__V1__CopyToRequest first = NACRE__V1__COPY_TO_REQUEST__INIT;
+	struct volume_service *s = userdata;
+	struct error err = ERROR_INIT;
+	struct volume *v = NULL;
+	int r = 0;
+
+	if (q)
+		first = *q;
+	if (*first.container || *first.path || first.directory)
+		r = error_field(&err, ERROR_INVALID, *first.container ? "container" : "path",
+				"a volume has none: leave it out");
+	first.path = (char *)(uintptr_t)VOLUME_CONTENT;
+	first.directory = true;
+	if (r == 0)
+		v = volume_named(s, "target", first.target, &err);
+	r = v ? volume_open_held(s, &s->imports, v, &err) : err.code;
+	if (r < 0) {
+		rpc_call_fail(call, &err);
+		return;
+	}
+	/* No first container fills it now, which puts another directory in its place. */
+	v->n_opened++;
+	if (copy_to_begin(&s->imports, call, r, v->id, NULL, &first, &err) < 0)
+		rpc_call_fail(call, &err);
+}
+
+void volume_service_copied(struct volume_service *s, const char *id, bool into)
+{
+	struct volume *v = volumes_find(s->volumes, id);
+
+	if (!v)
+		return;
+	v->n_held--;
+	v->n_opened -= into;
+	if (v->unwanted && v->n_held == 0 && !workloads_with_volume(s->workloads, v->id, NULL))
+		(void)volume_remove(v, NULL, NULL);
+}
+
 static const struct rpc_method volume_methods[] = {
 	{ "CreateVolume", &nacre__v1__create_volume_request__descriptor,
 	  &nacre__v1__create_volume_response__descriptor, false, volume_create },
@@ -403,6 +486,13 @@ static const struct rpc_method volume_methods[] = {
 	  &nacre__v1__remove_volume_response__descriptor, false, volume_remove_named },
 	{ "PruneVolumes", &nacre__v1__prune_volumes_request__descriptor,
 	  &nacre__v1__prune_volumes_response__descriptor, false, volume_prune },
+	{ "ExportVolume", &nacre__v1__export_volume_request__descriptor,
+	  &nacre__v1__copy_from_response__descriptor, true, volume_export },
+	{ .name = "ImportVolume",
+	  .input = &nacre__v1__copy_to_request__descriptor,
+	  .output = &nacre__v1__copy_to_response__descriptor,
+	  .handle = volume_import,
+	  .client_streaming = true },
 };
 
 const struct rpc_service volume_service = {

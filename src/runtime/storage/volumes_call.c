@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/storage/volumes_call.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,7 +17,9 @@
 #include "pod/workload/make.h"
 #include "rpc/server/server.h"
 #include "runtime/storage/profile_file.h"
+#include "runtime/storage/secret_item.h"
 #include "volumes/fill.h"
+#include "volumes/secrets.h"
 #include "volumes/volumes.h"
 
 /*
@@ -43,6 +44,10 @@ struct volumes_item {
 	/* Of the container: what its image has, as one tree; -1: nobody asks. And who it is. */
 	size_t container;
 	char *user;
+	/* Of a mount of secrets; or the variable that gets one, `secret`, which stands in text
+	 * then: "NAME=VALUE". Both its own. */
+	struct secret_file *secrets;
+	char *secret, *variable;
 	/* Of the node. */
 	struct volumes_call *call;
 	struct volume *volume; /* NULL: it is none, or has not been found yet */
@@ -62,7 +67,8 @@ struct volumes_call {
 	struct list member;
 	struct volumes_calls *all;
 	struct volume_guard guard;
-	int dir_fd;            /* of all volumes of the node */
+	int dir_fd; /* of all volumes of the node */
+	int secrets_fd, sets_fd;
 	bool waits;            /* somebody waits for it: */
 	struct rpc_call *call; /* NULL: no call, but who is told by `fail` */
 	void (*go_on)(void *userdata, const struct volumes_opened *opened);
@@ -72,6 +78,7 @@ struct volumes_call {
 	const char **ids;
 	int *fds;
 	struct container_filter *filters;
+	char **texts;
 	size_t n;
 	struct volumes_view *views; /* one for each container */
 	size_t n_views;
@@ -130,12 +137,27 @@ static int volumes_open_identity(struct volumes_call *v, const struct volumes_it
 	return volumes_bind(item, v->guard.identity_fd, err);
 }
 
-static int volumes_open_mount(struct volumes_call *v, const struct volumes_item *item,
-			      struct error *err)
+/* Without the name of the secret's field, of which there are several. */
+static int volumes_open_secrets(struct volumes_call *v, struct volumes_item *item,
+				struct error *err)
+{
+	_cleanup_fd_ int fd = secret_set_make(v->secrets_fd, v->sets_fd, item->path, item->secrets,
+					      item->mount.n_secrets, err);
+	int r = fd < 0 ? fd : secret_item_path(fd, &item->text, &item->len, err);
+
+	if (r == 0)
+		r = volumes_bind(item, fd, err);
+
+	return r < 0 ? error_wrap_field(err, r, item->field) : r;
+}
+
+static int volumes_open_mount(struct volumes_call *v, struct volumes_item *item, struct error *err)
 {
 	struct pod_mount_spec m = item->mount;
 	int fd;
 
+	if (m.n_secrets)
+		return volumes_open_secrets(v, item, err);
 	if (m.is_volume) {
 		fd = volumes_open_named(v, item, err);
 		if (fd < 0)
@@ -163,11 +185,14 @@ static int volumes_chown(struct volumes_call *v, const struct volumes_item *item
 	return r < 0 ? error_wrap_field(err, r, item->field) : 0;
 }
 
-static int volumes_open(struct volumes_call *v, const struct volumes_item *item, struct error *err)
+static int volumes_open(struct volumes_call *v, struct volumes_item *item, struct error *err)
 {
 	_cleanup_fd_ int fd = -1;
 	int r;
 
+	if (item->variable)
+		return secret_item_read(v->secrets_fd, item->secret, item->variable, item->field,
+					&item->text, &item->len, err);
 	if (item->is_profile)
 		return item->path ? profile_file_open(item->path, item->field, err)
 				  : profile_file_seal(item->text, item->len, item->field, err);
@@ -198,6 +223,9 @@ static void volumes_leave_one(struct volumes_calls *all, struct volumes_item *it
 	struct volume *volume = item->volume;
 
 	list_remove(&item->made.link);
+	if (item->mount.n_secrets && item->path &&
+	    !workloads_with_volume(all->workloads, item->path, NULL))
+		secret_set_drop(all->sets_fd, item->path);
 	if (!volume)
 		return;
 	volume->n_held--;
@@ -226,11 +254,17 @@ static void volumes_call_free(struct volumes_call *v)
 		free(v->items[i].target);
 		free(v->items[i].sub_path);
 		free(v->items[i].user);
+		free(v->items[i].secrets);
+		free(v->items[i].secret);
+		free(v->items[i].variable);
+		if (v->items[i].text)
+			explicit_bzero(v->items[i].text, v->items[i].len);
 		free(v->items[i].text);
 	}
 	for (size_t i = 0; v->filters && i < v->n; i++)
 		free((void *)(uintptr_t)v->filters[i].insns);
 	free(v->filters);
+	free(v->texts);
 	for (size_t i = 0; v->views && i < v->n_views; i++) {
 		(void)fd_close(v->views[i].fd);
 		if (v->views[i].image)
@@ -273,9 +307,11 @@ static void volumes_fail(struct volumes_call *v, const struct error *err)
 
 static void volumes_finish(struct volumes_call *v)
 {
-	const struct volumes_opened opened = { v->fds, v->ids, v->filters, v->n };
+	const struct volumes_opened opened = { v->fds, v->ids, v->filters, v->texts, v->n };
 	bool waited = volumes_end_wait(v);
 
+	for (size_t i = 0; i < v->n; i++)
+		v->texts[i] = v->items[i].is_profile ? NULL : v->items[i].text;
 	if (waited && v->err.code)
 		volumes_tell(v, &v->err);
 	else if (waited)
@@ -439,6 +475,8 @@ static void volumes_go(struct volumes_call *v)
 		r = volumes_look_into(v, &v->items[i], &err);
 		if (v->items[i].volume)
 			v->ids[i] = v->items[i].volume_id;
+		else if (v->items[i].mount.n_secrets)
+			v->ids[i] = v->items[i].path;
 	}
 	if (r < 0) {
 		volumes_fail(v, &err);
@@ -522,6 +560,7 @@ static size_t volumes_count_items(const struct workload_spec *spec)
 			n += spec->containers[i].mounts[k].source != NULL;
 		n += spec->containers[i].log_dir != NULL;
 		n += spec->containers[i].profile_field != NULL;
+		n += spec->containers[i].n_secret_env;
 	}
 	return n;
 }
@@ -540,7 +579,15 @@ static int volumes_copy_mount(struct volumes_item *item, const struct pod_mount_
 	    volumes_copy_text(&item->target, m->mount.target) < 0 ||
 	    volumes_copy_text(&item->sub_path, m->sub_path) < 0)
 		return -ENOMEM;
-	return 0;
+	return m->n_secrets ? secret_item_copy(m, &item->secrets) : 0;
+}
+
+static int volumes_copy_variable(struct volumes_item *item, const struct pod_secret_env *e)
+{
+	(void)str_copy(item->field, sizeof(item->field), e->field);
+	item->secret = strdup(e->secret);
+	item->variable = strdup(e->variable);
+	return item->secret && item->variable ? 0 : -ENOMEM;
 }
 
 static int volumes_copy_log(struct volumes_item *item, const struct pod_container_spec *c)
@@ -594,8 +641,9 @@ static int volumes_alloc(struct volumes_call *v, const struct workload_spec *spe
 	v->fds = calloc(n, sizeof(*v->fds));
 	v->ids = (const char **)calloc(n, sizeof(*v->ids));
 	v->filters = calloc(n, sizeof(*v->filters));
+	v->texts = calloc(n, sizeof(*v->texts));
 	v->views = calloc(spec->n_containers, sizeof(*v->views));
-	if (!v->items || !v->fds || !v->ids || !v->filters || !v->views)
+	if (!v->items || !v->fds || !v->ids || !v->filters || !v->texts || !v->views)
 		return -ENOMEM;
 	v->n_views = spec->n_containers;
 	for (size_t i = 0; i < v->n_views; i++)
@@ -607,7 +655,7 @@ static int volumes_alloc(struct volumes_call *v, const struct workload_spec *spe
 	return 0;
 }
 
-/* The mounts of a container, behind them its log and its profile. */
+/* The mounts of a container, behind them its log, its profile and its secret variables. */
 static int volumes_copy(struct volumes_call *v, const struct workload_spec *spec, size_t n)
 {
 	int r = volumes_alloc(v, spec, n);
@@ -629,6 +677,8 @@ static int volumes_copy(struct volumes_call *v, const struct workload_spec *spec
 			r = volumes_copy_log(&v->items[v->n++], c);
 		if (r == 0 && c->profile_field)
 			r = volumes_copy_profile(&v->items[v->n++], c);
+		for (size_t k = 0; k < c->n_secret_env && r == 0; k++)
+			r = volumes_copy_variable(&v->items[v->n++], &c->secret_env[k]);
 	}
 	return r;
 }
@@ -663,6 +713,8 @@ static int volumes_start(struct volumes_calls *all, const struct workload_spec *
 	v->all = all;
 	v->guard = all->guard;
 	v->dir_fd = all->volumes ? volumes_dir(all->volumes) : -1;
+	v->secrets_fd = all->secrets_fd;
+	v->sets_fd = all->sets_fd;
 	v->go_on = what->go_on;
 	v->fail = what->fail;
 	v->userdata = what->userdata;
@@ -726,8 +778,11 @@ int volumes_calls_init(struct volumes_calls *all, struct loop *l, const struct v
 }
 
 void volumes_calls_know(struct volumes_calls *all, struct volumes *volumes,
-			struct image_store *images, struct workloads *workloads)
+			struct image_store *images, struct workloads *workloads, int secrets_fd,
+			int sets_fd)
 {
+	all->secrets_fd = secrets_fd;
+	all->sets_fd = sets_fd;
 	all->volumes = volumes;
 	all->images = images;
 	all->workloads = workloads;
@@ -751,29 +806,4 @@ void volumes_calls_done(struct volumes_calls *all)
 			volumes_call_free(v);
 	}
 	loop_defer_done(&all->again);
-}
-
-void volumes_call_take(struct workload_spec *spec, const struct volumes_opened *opened)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < spec->n_containers; i++) {
-		struct pod_container_spec *c =
-			(struct pod_container_spec *)(uintptr_t)&spec->containers[i];
-		struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)c->mounts;
-
-		for (size_t k = 0; k < c->n_mounts; k++) {
-			if (!mounts[k].source)
-				continue;
-			mounts[k].volume_id = opened->ids[n];
-			mounts[k].fd = opened->fds[n++];
-		}
-		c->has_log = c->log_dir != NULL;
-		if (c->has_log)
-			c->log_fd = opened->fds[n++];
-		c->security.own_filter = c->profile_field != NULL;
-		if (c->profile_field)
-			c->filter = opened->filters[n++];
-	}
-	assert(n == opened->n);
 }

@@ -37,6 +37,7 @@ struct volumes_calls {
 	struct volumes *volumes;
 	struct image_store *images;
 	struct workloads *workloads;
+	int secrets_fd, sets_fd; /* volumes/secrets.h; the owner's */
 	struct list list;
 	struct loop_defer again; /* for calls that wait for a volume to be filled */
 	size_t n;
@@ -45,16 +46,20 @@ struct volumes_calls {
 int volumes_calls_init(struct volumes_calls *all, struct loop *l, const struct volume_guard *guard);
 /* Before the first call. */
 void volumes_calls_know(struct volumes_calls *all, struct volumes *volumes,
-			struct image_store *images, struct workloads *workloads);
+			struct image_store *images, struct workloads *workloads, int secrets_fd,
+			int sets_fd);
 /* Waits for no thread. */
 void volumes_calls_done(struct volumes_calls *all);
 
 /* Detached mounts in the order of the containers and their mounts, behind those of a container its
- * log, and behind that its profile (no descriptor), in the place of which the filter counts. */
+ * log, behind that its profile (no descriptor), in the place of which the filter counts, and then
+ * its variables that are secrets, of which the text counts. That of a mount is where its set of
+ * secrets lies on the node; NULL: it has none. */
 struct volumes_opened {
 	const int *fds;
-	const char *const *ids; /* of the volumes of the node among them; else NULL */
+	const char *const *ids; /* of the volumes of the node and sets of secrets; else NULL */
 	const struct container_filter *filters;
+	char *const *texts;
 	size_t n;
 };
 
@@ -75,8 +80,4 @@ int volumes_open_start(struct volumes_calls *all, const struct workload_spec *sp
 		       void (*go_on)(void *userdata, const struct volumes_opened *opened),
 		       void (*fail)(void *userdata, const struct error *err), void *userdata,
 		       struct error *err);
-/* Gives the mounts and logs of a specification of the same request their descriptors, and its
- * containers their filters, which live as long as go_on() runs. */
-void volumes_call_take(struct workload_spec *spec, const struct volumes_opened *opened);
-
 #endif

@@ -88,6 +88,11 @@ static bool fetch_list_fits(const struct fetchmsg *m)
 	return fetch_is_full(m->list.reference);
 }
 
+static bool fetch_login_fits(const struct fetchmsg *m)
+{
+	return reference_is_registry(m->login.host);
+}
+
 static bool fetch_verify_fits(const struct fetchmsg *m)
 {
 	return fetch_is_full(m->verify.reference) &&
@@ -370,6 +375,9 @@ static const struct {
 				 FIELD(verdict.text, FETCH_CLEAN, ERROR_TEXT_MAX - 1),
 				 FIELD(verdict.n_signers, FETCH_U32, FETCH_SIGNERS_MAX) },
 			       fetch_verdict_fits },
+	[FETCHMSG_LOGIN] = { "login",
+			     { FIELD(login.host, FETCH_CLEAN, FETCH_HOST_MAX) },
+			     fetch_login_fits },
 };
 static_assert(ARRAY_SIZE(fetch_types) == FETCHMSG_TYPE_COUNT, "a row for each type");
 

@@ -171,6 +171,7 @@ enum fetchmsg_type {
 	FETCHMSG_VERDICT,
 	FETCHMSG_PROFILE,
 	FETCHMSG_FILTER,
+	FETCHMSG_LOGIN,
 	FETCHMSG_TYPE_COUNT
 };
 
@@ -466,6 +467,9 @@ struct fetchmsg {
 			const char *text;   /* why it is refused; else "" */
 			uint32_t n_signers; /* that came before */
 		} verdict;
+		struct {
+			const char *host; /* of references: "docker.io" */
+		} login;
 	};
 };
 

@@ -65,6 +65,7 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_SIGNER, .signer = { "/a.pub", DIGEST, "a.b/c" } },
 	{ .type = FETCHMSG_ANNOTATION, .annotation = { "a", "b\nc" } },
 	{ .type = FETCHMSG_VERDICT, .verdict = { DIGEST, FETCH_VERDICT_REFUSED, "", "no", 0 } },
+	{ .type = FETCHMSG_LOGIN, .login = { "a.b:5000" } },
 };
 static_assert(ARRAY_SIZE(good) == FETCHMSG_TYPE_COUNT + 4,
 	      "one of each, of words and of auths three");
@@ -104,6 +105,17 @@ static void refuses_filters(void)
 
 	CHECK_INT(fetchmsg_encode(&none, packet, NULL), -EINVAL);
 	CHECK_INT(fetchmsg_encode(&long_one, packet, NULL), -EINVAL);
+}
+
+static void refuses_hosts(void)
+{
+	static const char *const hosts[] = { "", "a", "a.b/c", "a.b@c", "a.b:x", "A b.c" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++)
+		CHECK_INT(fetchmsg_encode(&(struct fetchmsg){ .type = FETCHMSG_LOGIN,
+							      .login = { hosts[i] } },
+					  packet, NULL),
+			  -EINVAL);
 }
 
 static void refuses_to_send(void)
@@ -230,5 +242,6 @@ static void refuses_hidden_text(void)
 }
 
 UNIT_MAIN({ "goes_and_comes", goes_and_comes }, { "refuses_filters", refuses_filters },
-	  { "refuses_to_send", refuses_to_send }, { "survives_other_bytes", survives_other_bytes },
+	  { "refuses_hosts", refuses_hosts }, { "refuses_to_send", refuses_to_send },
+	  { "survives_other_bytes", survives_other_bytes },
 	  { "refuses_hidden_text", refuses_hidden_text })

@@ -206,3 +206,15 @@ int reference_normalise(char ret[REFERENCE_SIZE], const char *text, struct error
 	reference_format(&ref, ret);
 	return 0;
 }
+
+bool reference_is_registry(const char *text)
+{
+	struct reference ref;
+	char name[REFERENCE_SIZE];
+	size_t len = strlen(text);
+
+	/* What stands in front of a path only where it is a host. */
+	return !strchr(text, '/') && str_printf(name, sizeof(name), "%s/a", text) >= 0 &&
+	       reference_parse(&ref, name, NULL) == 0 && strncmp(ref.name, text, len) == 0 &&
+	       ref.name[len] == '/' && !strchr(text, '@');
+}

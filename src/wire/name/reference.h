@@ -29,6 +29,9 @@ struct reference {
 int reference_parse(struct reference *ret, const char *text, struct error *err);
 /* name[:tag][@digest] */
 void reference_format(const struct reference *ref, char ret[REFERENCE_SIZE]);
+/* Whether a text is the host of a registry, as the full form of a reference has it: "docker.io",
+ * "localhost", "[::1]:5000". */
+bool reference_is_registry(const char *text);
 /* Parses and formats: the full form of a text. */
 int reference_normalise(char ret[REFERENCE_SIZE], const char *text, struct error *err);
 
