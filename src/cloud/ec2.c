@@ -325,6 +325,34 @@ int ec2_terminate(struct ec2 *e, const char *id, struct arena *arena, const char
 	return ec2_check(ret_state, "state", err);
 }
 
+static int ec2_tag_form(struct buf *b, const struct cloudmsg *q)
+{
+	const char *at = NULL, *id, *tag = cloudmsg_get(q, "tag"), *equals = strchr(tag, '=');
+	_cleanup_str_ char *key = NULL;
+	char name[64];
+	int r = ec2_begin(b, "CreateTags");
+
+	for (unsigned n = 1; r == 0 && (id = cloudmsg_next(q, "id", &at)) != NULL; n++) {
+		(void)str_printf(name, sizeof(name), "ResourceId.%u", n);
+		r = ec2_put(b, name, id);
+	}
+	key = str_format("%.*s", equals ? (int)(equals - tag) : 0, tag);
+	if (r == 0)
+		r = key ? ec2_put(b, "Tag.1.Key", key) : -ENOMEM;
+	return r < 0 ? r : ec2_put(b, "Tag.1.Value", equals ? equals + 1 : "");
+}
+
+int ec2_tag(struct ec2 *e, const struct cloudmsg *q, struct arena *arena, struct ec2_fault *f,
+	    struct error *err)
+{
+	_cleanup_(buf_done) struct buf form = BUF_INIT;
+	struct xml_node *root;
+	int r = ec2_tag_form(&form, q);
+
+	return r < 0 ? error_set(err, r, "ask the cloud")
+		     : ec2_call(e, &form, arena, &root, f, err);
+}
+
 /* The last bytes, with '?' for each NUL, as base64 again. */
 static int ec2_console_text(const char *text, struct arena *arena, const char **ret)
 {

@@ -35,6 +35,9 @@ int ec2_list(struct ec2 *e, const struct cloudmsg *q, ec2_machine_fn fn, void *u
 /* TerminateInstances. ERROR_NOT_FOUND. */
 int ec2_terminate(struct ec2 *e, const char *id, struct arena *arena, const char **ret_state,
 		  struct ec2_fault *f, struct error *err);
+/* CreateTags: one tag for all the ids. ERROR_NOT_FOUND where one of them is gone. */
+int ec2_tag(struct ec2 *e, const struct cloudmsg *q, struct arena *arena, struct ec2_fault *f,
+	    struct error *err);
 /* GetConsoleOutput: base64 of its last bytes, and when the cloud has read them. */
 int ec2_console(struct ec2 *e, const char *id, struct arena *arena, const char **ret_base64,
 		const char **ret_time, struct ec2_fault *f, struct error *err);

@@ -286,6 +286,7 @@ static int ec2_try(struct ec2 *e, const struct buf *form, struct credentials *ke
 		f->unknown = true;
 		return r;
 	}
+	e->date = a.date;
 	if (xml_parse(&root, arena, body.len ? buf_data(&body) : (const uint8_t *)"", body.len,
 		      &own) == -ENOMEM) {
 		f->unknown = true;

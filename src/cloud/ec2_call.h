@@ -33,7 +33,8 @@ struct ec2_account {
 struct ec2 {
 	struct ec2_account *account;
 	struct http http;
-	bool once; /* the next call is one of which each try must be known */
+	bool once;    /* the next call is one of which each try must be known */
+	int64_t date; /* of the cloud's last answer; 0: it told none */
 };
 
 /* How a call has failed, beside the error. */

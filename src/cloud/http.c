@@ -109,6 +109,15 @@ static void http_prepare(const struct http *h, const struct http_request *q,
 	}
 }
 
+static int64_t http_date(const struct http *h)
+{
+	struct curl_header *date;
+
+	return curl_easy_header(h->curl, "Date", 0, CURLH_HEADER, -1, &date) == CURLHE_OK
+		       ? MAX(curl_getdate(date->value, NULL), 0)
+		       : 0;
+}
+
 int http_ask(struct http *h, const struct http_request *q, struct http_answer *a, struct buf *body,
 	     struct error *err)
 {
@@ -132,6 +141,6 @@ int http_ask(struct http *h, const struct http_request *q, struct http_answer *a
 	if (code != CURLE_OK)
 		return error_refuse(err, ERROR_UNAVAILABLE, "%.200s: %s", q->url,
 				    *reason ? reason : curl_easy_strerror(code));
-	*a = (struct http_answer){ .status = (int)status };
+	*a = (struct http_answer){ .status = (int)status, .date = http_date(h) };
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/log/error.h"
 #include "base/memory/buf.h"
@@ -33,6 +34,7 @@ struct http_request {
 
 struct http_answer {
 	int status;
+	int64_t date; /* of the server, in seconds since 1970; 0: it tells none */
 };
 
 /* Once, before any thread. -ENOMEM. */

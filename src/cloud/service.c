@@ -106,6 +106,12 @@ static int service_console(struct service_call *c, struct buf *b, struct error *
 	return r;
 }
 
+static int service_tag(struct service_call *c, struct buf *b, struct error *err)
+{
+	(void)b;
+	return ec2_tag(c->ec2, c->q, &c->arena, &c->fault, err);
+}
+
 static const struct {
 	const char *verb;
 	int (*serve)(struct service_call *c, struct buf *b, struct error *err);
@@ -114,6 +120,7 @@ static const struct {
 	{ "list", service_list },
 	{ "terminate", service_terminate },
 	{ "console", service_console },
+	{ "tag", service_tag },
 };
 
 static int service_run(struct service_call *c, struct buf *b, struct error *err)
@@ -126,12 +133,14 @@ static int service_run(struct service_call *c, struct buf *b, struct error *err)
 	return error_refuse(err, ERROR_UNSUPPORTED, "nacre-cloud knows no verb \"%.32s\"", verb);
 }
 
-static void service_answer(const struct cloudmsg *q, const struct buf *words,
+static void service_answer(const struct cloudmsg *q, const struct buf *words, int64_t date,
 			   const struct ec2_fault *f, const struct error *err, service_send_fn send)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	int r = service_begin(&b, q, "done");
 
+	if (r == 0 && date > 0)
+		r = cloudmsg_put(&b, "now", "%lld", (long long)date);
 	if (r == 0 && err)
 		r = service_put_error(&b, f, err);
 	else if (r == 0 && words->len)
@@ -143,7 +152,7 @@ static void service_answer(const struct cloudmsg *q, const struct buf *words,
 
 void service_refuse(const struct cloudmsg *q, const struct error *err, service_send_fn send)
 {
-	service_answer(q, NULL, &(struct ec2_fault){ .code = "" }, err, send);
+	service_answer(q, NULL, 0, &(struct ec2_fault){ .code = "" }, err, send);
 }
 
 bool service_serve(struct ec2 *e, const struct cloudmsg *q, service_send_fn send)
@@ -155,7 +164,7 @@ bool service_serve(struct ec2 *e, const struct cloudmsg *q, service_send_fn send
 	struct error err = ERROR_INIT;
 	int r = service_run(&c, &words, &err);
 
-	service_answer(q, &words, &c.fault, r < 0 ? &err : NULL, send);
+	service_answer(q, &words, e->date, &c.fault, r < 0 ? &err : NULL, send);
 	arena_done(&c.arena);
 	return r == 0 || !c.fault.stale;
 }

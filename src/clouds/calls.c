@@ -20,7 +20,7 @@ struct cloud_call {
 	cloud_collect_fn collect;
 	void *userdata;
 	/* Of a collection. */
-	bool dry_run;
+	bool dry_run, expired;
 	struct cloud_found *found;
 	size_t n_found, at; /* the one that is being ended */
 	bool too_many;
@@ -146,6 +146,8 @@ static int clouds_put_words(struct clouds *all, const struct cloud_wish *wish, c
 		r = cloudmsg_put(b, "group", "%s", s->groups[i]);
 	if (r == 0 && wish->owner)
 		r = cloudmsg_put(b, "tag", CLOUD_TAG_POD "=%s", wish->owner);
+	if (r == 0)
+		r = clouds_put_lease(all, b);
 	return r < 0 ? r : clouds_put_tags(all, b, all->node);
 }
 
@@ -315,14 +317,18 @@ static void collect_on_vm(void *userdata, const struct cloudmsg *m)
 	}
 	f = &c->found[c->n_found++];
 	*f = (struct cloud_found){ .name = "" };
+	f->lease = cloud_lease_of(m);
 	(void)str_copy(f->instance, sizeof(f->instance), cloudmsg_get(m, "id"));
 	(void)str_copy(f->state, sizeof(f->state), state);
 	(void)str_copy(f->type, sizeof(f->type), cloudmsg_get(m, "type"));
 	(void)str_copy(f->address, sizeof(f->address), cloudmsg_get(m, "address"));
 	(void)str_copy(f->zone, sizeof(f->zone), cloudmsg_get(m, "zone"));
-	while ((tag = cloudmsg_next(m, "tag", &at)) != NULL)
+	while ((tag = cloudmsg_next(m, "tag", &at)) != NULL) {
 		if (str_has_prefix(tag, "Name="))
 			(void)str_copy(f->name, sizeof(f->name), tag + 5);
+		if (str_has_prefix(tag, CLOUD_TAG_NODE "="))
+			(void)str_copy(f->node, sizeof(f->node), tag + strlen(CLOUD_TAG_NODE "="));
+	}
 }
 
 static void collect_on_ended(void *userdata, const struct cloudmsg *m, const struct error *err)
@@ -359,6 +365,25 @@ static void collect_on_next(struct loop_defer *d)
 	cloud_call_end(c, NULL, &err);
 }
 
+/* Those whose lease has ended, by the cloud's clock alone: that of this node may be wrong. One
+ * without a lease is nobody's to judge. */
+static int collect_expired(struct cloud_call *c, struct error *err)
+{
+	uint64_t now;
+	size_t n = 0;
+
+	if (!cloud_helper_time(c->all->helper, &now))
+		return error_refuse(
+			err, ERROR_UNAVAILABLE,
+			"the cloud does not tell what time it is, and no other clock is "
+			"believed about leases");
+	for (size_t i = 0; i < c->n_found; i++)
+		if (c->found[i].lease && c->found[i].lease < now)
+			c->found[n++] = c->found[i];
+	c->n_found = n;
+	return 0;
+}
+
 static void collect_on_list(void *userdata, const struct cloudmsg *m, const struct error *err)
 {
 	struct cloud_call *c = userdata;
@@ -371,6 +396,8 @@ static void collect_on_list(void *userdata, const struct cloudmsg *m, const stru
 				   "there are more than %d machines of that node, or no memory for "
 				   "them",
 				   CLOUD_FOUND_MAX);
+	if (!err && !own.code && c->expired)
+		(void)collect_expired(c, &own);
 	if (err || own.code)
 		cloud_call_end(c, NULL, err ? err : &own);
 	else
@@ -380,9 +407,20 @@ static void collect_on_list(void *userdata, const struct cloudmsg *m, const stru
 static const struct cloud_question_ops collect_list_ops = { .on_vm = collect_on_vm,
 							    .on_done = collect_on_list };
 
-int clouds_collect(struct clouds *all, const char *node, bool dry_run, cloud_collect_fn done,
+/* Of which node: with `expired` any, unless one is named. */
+static int collect_put_tags(struct clouds *all, const struct cloud_collect_wish *wish,
+			    struct buf *b)
+{
+	if (wish->expired && !*wish->node)
+		return cloudmsg_put(b, "tag", CLOUD_TAG_CLUSTER "=%s",
+				    all->config.settings->cluster);
+	return clouds_put_tags(all, b, *wish->node ? wish->node : all->node);
+}
+
+int clouds_collect(struct clouds *all, const struct cloud_collect_wish *wish, cloud_collect_fn done,
 		   void *userdata, struct error *err)
 {
+	const char *node = wish->node;
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	struct cloud_call *c;
 	int r = clouds_check_calls(all, err);
@@ -397,7 +435,7 @@ int clouds_collect(struct clouds *all, const char *node, bool dry_run, cloud_col
 	c = cloud_call_new(all, userdata);
 	r = c ? cloudmsg_put(&b, "verb", "list") : -ENOMEM;
 	if (r == 0)
-		r = clouds_put_tags(all, &b, *node ? node : all->node);
+		r = collect_put_tags(all, wish, &b);
 	if (r == 0)
 		r = cloud_helper_ask(all->helper, &b, &collect_list_ops, c, &c->question);
 	if (r < 0) {
@@ -406,7 +444,8 @@ int clouds_collect(struct clouds *all, const char *node, bool dry_run, cloud_col
 		return error_set(err, r, "ask the cloud");
 	}
 	loop_defer_init(&c->next, all->config.loop, collect_on_next);
-	c->dry_run = dry_run;
+	c->dry_run = wish->dry_run;
+	c->expired = wish->expired;
 	c->collect = done;
 	return 0;
 }

@@ -83,6 +83,7 @@ struct cloud_view {
 	const char *owner; /* the instance of this node that it is; "": none */
 	enum cloud_state state;
 	uint64_t created_at, ended_at;
+	uint64_t lease; /* its end, in seconds since 1970; 0: not known */
 };
 
 const char *cloud_state_word(enum cloud_state s);
@@ -143,12 +144,20 @@ int cloud_vm_console(struct cloud_vm *vm, cloud_console_fn done, void *userdata,
 /* A machine in the cloud with the tags of a node, and no record here. */
 struct cloud_found {
 	char instance[64], name[64], state[32], type[64], address[64], zone[64];
-	char reason[256]; /* why it could not be ended; "": it was, or is to be */
+	char node[ID_SIZE]; /* whose it is, by its tags */
+	uint64_t lease;     /* when that ends, in seconds since 1970; 0: it has none */
+	char reason[256];   /* why it could not be ended; "": it was, or is to be */
+};
+struct cloud_collect_wish {
+	const char *node; /* "": this one, or with `expired` all of the cluster */
+	bool expired;     /* only where the lease has ended, by the clock of the cloud */
+	bool dry_run;     /* they are just told */
 };
 typedef void (*cloud_collect_fn)(void *userdata, const struct cloud_found *found, size_t n,
 				 const struct error *err);
-/* Ends those of a node ("": this one) of which there is no record, or (dry_run) just tells them. */
-int clouds_collect(struct clouds *all, const char *node, bool dry_run, cloud_collect_fn done,
+/* Ends those of which there is no record here. ERROR_UNAVAILABLE also where the cloud tells no
+ * time. */
+int clouds_collect(struct clouds *all, const struct cloud_collect_wish *wish, cloud_collect_fn done,
 		   void *userdata, struct error *err);
 /* What this node is called in the tags. */
 const char *clouds_node(const struct clouds *all);

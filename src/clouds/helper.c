@@ -44,6 +44,7 @@ struct cloud_helper {
 	struct loop_timer again;
 	struct loop_defer lost; /* it could not be started */
 	nsec_t pause;
+	nsec_t cloud_time, time_at; /* that it told, by its clock, and when, by the monotonic one */
 	struct list questions;
 	uint64_t n_questions;
 };
@@ -156,6 +157,24 @@ static struct cloud_question *helper_find(struct cloud_helper *h, const struct c
 	return NULL;
 }
 
+static void helper_note_time(struct cloud_helper *h, const struct cloudmsg *m)
+{
+	uint64_t now;
+
+	if (parse_u64(cloudmsg_get(m, "now"), 1, UINT32_MAX, &now) < 0)
+		return;
+	h->cloud_time = (nsec_t)now * NSEC_PER_SEC;
+	h->time_at = clock_mono();
+}
+
+bool cloud_helper_time(const struct cloud_helper *h, uint64_t *ret)
+{
+	if (!h->cloud_time)
+		return false;
+	*ret = (uint64_t)((h->cloud_time + (clock_mono() - h->time_at)) / NSEC_PER_SEC);
+	return true;
+}
+
 static void helper_take(struct cloud_helper *h, const struct cloudmsg *m)
 {
 	struct cloud_question *q = helper_find(h, m);
@@ -165,6 +184,7 @@ static void helper_take(struct cloud_helper *h, const struct cloudmsg *m)
 	if (!q)
 		return;
 	h->pause = HELPER_PAUSE_FIRST;
+	helper_note_time(h, m);
 	if (str_eq(cloudmsg_get(m, "verb"), "vm")) {
 		if (q->ops && q->ops->on_vm)
 			q->ops->on_vm(q->userdata, m);

@@ -52,4 +52,7 @@ struct cloud_question *cloud_question_forget(struct cloud_question *q);
 /* Whether the cloud may have done what failed. m as on_done has it. */
 bool cloud_answer_is_unknown(const struct cloudmsg *m);
 
+/* What time it is for the cloud, in seconds since 1970. false: it has not told yet. */
+bool cloud_helper_time(const struct cloud_helper *h, uint64_t *ret);
+
 #endif

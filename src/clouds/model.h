@@ -15,6 +15,7 @@
 #define CLOUD_TAG_NODE "nacre-node"
 #define CLOUD_TAG_VM "nacre-vm"
 #define CLOUD_TAG_POD "nacre-instance"
+#define CLOUD_TAG_LEASE "nacre-lease"
 #define CLOUD_TOKEN_MAX 63
 
 enum cloud_wanted { CLOUD_WANT_RUN, CLOUD_WANT_STOP, CLOUD_WANT_REMOVE, CLOUD_WANTED_COUNT };
@@ -65,6 +66,9 @@ struct cloud_vm {
 	nsec_t pause;
 	struct loop_defer step;
 
+	uint64_t lease;  /* its end, as the cloud has it: seconds; 0: none is known */
+	uint64_t renews; /* what that is to be when the call which renews it has come back */
+
 	nsec_t since;         /* by the monotonic clock: taken up, or made */
 	nsec_t terminated;    /* likewise: the cloud was told last; 0: not yet */
 	bool seen;            /* in a list */
@@ -101,12 +105,41 @@ struct clouds {
 	bool look_soon; /* there was a reason while one was on its way */
 	bool look_failed;
 	uint64_t round;
+
+	struct cloud_question *renewing; /* leases (lease.c) */
+	nsec_t renewed;                  /* by the monotonic clock: the last such call */
+	bool lease_failed;
 };
 
-/* watch.c: the states of all machines are looked at, now or when it is time. */
+/* set.c */
+
+/* Between two looks where a machine comes or goes, unless settings.poll is shorter. */
+#define CLOUD_LOOK_SOON (2 * NSEC_PER_SEC)
+
+static inline bool cloud_vm_has_ended(const struct cloud_vm *vm)
+{
+	return vm->state == CLOUD_EXITED || vm->state == CLOUD_FAILED;
+}
+
+/* The states of all machines are looked at, now or when it is time. */
 void clouds_look(struct clouds *all, bool soon);
+/* A look in so long; one that is due before stays so. NSEC_NEVER: none. */
+void clouds_arm(struct clouds *all, nsec_t pause);
+/* How long nobody need look; NSEC_NEVER: there is nothing to be seen. */
+nsec_t clouds_pause(const struct clouds *all);
+/* A list is to show it. */
+bool cloud_vm_is_watched(const struct cloud_vm *vm);
 /* A list's tags of a node. -ENOMEM. */
 int clouds_put_tags(struct clouds *all, struct buf *b, const char *node);
+
+/* lease.c */
+
+/* The tag with a new lease. -ENOMEM. */
+int clouds_put_lease(const struct clouds *all, struct buf *b);
+/* Of a machine that a list shows; 0: it has none. */
+uint64_t cloud_lease_of(const struct cloudmsg *m);
+/* Renews what is due, unless that was just done: after each list. */
+void clouds_renew(struct clouds *all);
 
 /* calls.c: who waits hears err. */
 void clouds_end_calls(struct clouds *all, const struct error *err);
@@ -121,7 +154,6 @@ void cloud_vm_save(struct cloud_vm *vm);
 void cloud_vm_give_up(struct cloud_vm *vm, const struct error *err);
 /* The one writer of the state. */
 void cloud_vm_on(struct cloud_vm *vm, enum cloud_event e);
-bool cloud_vm_has_ended(const struct cloud_vm *vm);
 /* What a list says of it. */
 void cloud_vm_seen(struct cloud_vm *vm, const struct cloudmsg *m);
 /* A list that was begun after it was made does not have it. */

@@ -19,6 +19,8 @@
 #define CLOUD_POLL_MIN (100 * NSEC_PER_MSEC)
 #define CLOUD_POLL_MAX (600 * NSEC_PER_SEC)
 #define CLOUD_SETTLE_MAX (3600 * NSEC_PER_SEC)
+#define CLOUD_LEASE_MIN NSEC_PER_SEC
+#define CLOUD_LEASE_MAX (30 * 24 * 3600 * NSEC_PER_SEC)
 
 /* A type of machine: the table of prices, in the order of the configuration. */
 struct cloud_type {
@@ -40,6 +42,7 @@ struct cloud_settings {
 	struct cloud_type types[CLOUD_TYPES_MAX];
 	size_t n_types;
 	nsec_t poll;   /* between two looks at all machines while nothing changes */
+	nsec_t lease;  /* a machine is its node's for so long, unless that is renewed */
 	nsec_t settle; /* as long the cloud may not know what it has just made */
 };
 

@@ -60,11 +60,6 @@ const char *cloud_state_word(enum cloud_state s)
 	return cloud_words[s];
 }
 
-bool cloud_vm_has_ended(const struct cloud_vm *vm)
-{
-	return vm->state == CLOUD_EXITED || vm->state == CLOUD_FAILED;
-}
-
 static void cloud_vm_tell_state(const struct cloud_vm *vm, const char *state)
 {
 	const struct clouds_config *c = &vm->all->config;
@@ -159,7 +154,8 @@ void cloud_vm_view(const struct cloud_vm *vm, struct cloud_view *ret)
 				    .owner = vm->owner,
 				    .state = vm->state,
 				    .created_at = vm->created_at,
-				    .ended_at = vm->ended_at };
+				    .ended_at = vm->ended_at,
+				    .lease = vm->lease };
 }
 
 void cloud_vm_give_up(struct cloud_vm *vm, const struct error *err)
@@ -465,6 +461,7 @@ void cloud_vm_seen(struct cloud_vm *vm, const struct cloudmsg *m)
 	if (vm->elsewhere || vm->dropping || (vm->state == CLOUD_CREATING && !vm->doubt))
 		return;
 	vm->seen = true;
+	vm->lease = cloud_lease_of(m);
 	vm->missed = 0;
 	vm->round = vm->all->round;
 	if (vm->state == CLOUD_CREATING)

@@ -13,7 +13,6 @@
 #include "base/text/str.h"
 #include "clouds/model.h"
 
-#define CLOUD_LOOK_SOON (2 * NSEC_PER_SEC)
 #define CLOUD_NODE_FILE "cloud-node"
 
 /* ---- the name of this node ---- */
@@ -59,53 +58,7 @@ static int clouds_read_node(struct clouds *all, struct error *err)
 	return 0;
 }
 
-const char *clouds_node(const struct clouds *all)
-{
-	return all->node;
-}
-
 /* ---- one look at all ---- */
-
-int clouds_put_tags(struct clouds *all, struct buf *b, const char *node)
-{
-	int r = cloudmsg_put(b, "tag", CLOUD_TAG_CLUSTER "=%s", all->config.settings->cluster);
-
-	return r < 0 ? r : cloudmsg_put(b, "tag", CLOUD_TAG_NODE "=%s", node);
-}
-
-static bool cloud_vm_is_watched(const struct cloud_vm *vm)
-{
-	return !vm->elsewhere && !cloud_vm_has_ended(vm) &&
-	       (vm->state != CLOUD_CREATING || vm->doubt);
-}
-
-/* How long nobody need look; NSEC_NEVER: there is nothing to be seen. */
-static nsec_t clouds_pause(const struct clouds *all)
-{
-	const nsec_t steady = all->config.settings->poll;
-	const nsec_t moving = MIN(steady, CLOUD_LOOK_SOON);
-	nsec_t pause = NSEC_NEVER;
-	struct cloud_vm *vm;
-
-	for (vm = clouds_next(all, NULL); vm; vm = clouds_next(all, vm)) {
-		bool stays = vm->state == CLOUD_RUNNING || vm->state == CLOUD_STOPPED;
-
-		if (cloud_vm_is_watched(vm))
-			pause = MIN(pause, stays ? steady : moving);
-	}
-	return pause;
-}
-
-/* A look that is due before stays so. */
-static void clouds_arm(struct clouds *all, nsec_t pause)
-{
-	nsec_t due = clock_mono() + pause;
-
-	if (pause == NSEC_NEVER || (all->look_due && all->look_due <= due))
-		return;
-	all->look_due = due;
-	loop_timer_set(&all->look, pause);
-}
 
 static void clouds_on_vm(void *userdata, const struct cloudmsg *m)
 {
@@ -130,6 +83,8 @@ static void clouds_on_list(void *userdata, const struct cloudmsg *m, const struc
 		if (!err && cloud_vm_is_watched(vm) && vm->round < all->round &&
 		    vm->born < all->round)
 			cloud_vm_missed(vm);
+	if (!err)
+		clouds_renew(all);
 	clouds_arm(all, clouds_pause(all));
 	if (all->look_soon) {
 		all->look_soon = false;
@@ -154,56 +109,7 @@ static void clouds_on_look(struct loop_timer *t)
 		clouds_arm(all, CLOUD_LOOK_SOON);
 }
 
-void clouds_look(struct clouds *all, bool soon)
-{
-	nsec_t pause;
-
-	if (!all->helper)
-		return;
-	if (all->looking) {
-		all->look_soon = all->look_soon || soon;
-		return;
-	}
-	pause = clouds_pause(all);
-	/* What has just been asked for is not visible in the same moment. */
-	clouds_arm(all, soon ? MIN(pause, CLOUD_LOOK_SOON / 8) : pause);
-}
-
-/* ---- the collection ---- */
-
-const struct list *clouds_list(const struct clouds *all)
-{
-	return &all->list;
-}
-
-struct cloud_vm *clouds_next(const struct clouds *all, const struct cloud_vm *at)
-{
-	const struct list *next = at ? at->link.next : all->list.next;
-
-	return next == &all->list
-		       ? NULL
-		       : list_entry((struct list *)(uintptr_t)next, struct cloud_vm, link);
-}
-
-struct cloud_vm *clouds_find(const struct clouds *all, const char *target)
-{
-	struct cloud_vm *vm;
-
-	for (vm = clouds_next(all, NULL); vm; vm = clouds_next(all, vm))
-		if (str_eq(vm->name, target) || str_eq(vm->id, target))
-			return vm;
-	return NULL;
-}
-
-struct cloud_vm *clouds_find_owned(const struct clouds *all, const char *owner)
-{
-	struct cloud_vm *vm;
-
-	for (vm = clouds_next(all, NULL); vm; vm = clouds_next(all, vm))
-		if (str_eq(vm->owner, owner))
-			return vm;
-	return NULL;
-}
+/* ---- the object ---- */
 
 void clouds_watch(struct clouds *all, cloud_watch_fn fn, void *userdata)
 {

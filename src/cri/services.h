@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "base/memory/list.h"
 #include "rpc/server/server.h"
 
 /*
@@ -15,6 +16,7 @@ struct error;
 struct events;
 struct image_store;
 struct instances;
+struct pod_container;
 struct volumes_calls;
 struct workload_service;
 struct pool;
@@ -43,6 +45,7 @@ struct cri_runtime_service {
 	struct instances *instances;
 	struct workloads *workloads;
 	struct volumes_calls *volumes;
+	struct cdi_calls *devices;
 	struct events *events;
 	struct workload_service *work; /* for names of groups */
 	struct pool *pool;
@@ -52,6 +55,16 @@ struct cri_runtime_service {
 	void *network;           /* userdata of network_ready */
 	const char *pod_network; /* that its pods are on */
 	const char *root, *run, *cgroup, *socket;
+	struct list logs; /* of containers, that are being opened (cri_log_open()) */
 };
+
+/*
+ * workloads_config.open_log(), with the service as its userdata: for containers whose log an
+ * earlier daemon has begun. What is asked for before the service is there is done by
+ * cri_logs_begin(). Behind volumes_calls_done() cri_logs_end() frees what is still asked for.
+ */
+int cri_log_open(void *userdata, struct pod_container *c, struct error *err);
+void cri_logs_begin(struct cri_runtime_service *s);
+void cri_logs_end(struct cri_runtime_service *s);
 
 #endif

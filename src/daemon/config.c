@@ -302,24 +302,29 @@ static int set_cloud_cluster(struct config *c, const char *value)
 				    : -EINVAL;
 }
 
+static int set_cloud_duration(nsec_t *to, const char *value, nsec_t min, nsec_t max)
+{
+	nsec_t duration;
+
+	if (parse_duration(value, &duration) < 0 || duration < min || duration > max)
+		return -EINVAL;
+	*to = duration;
+	return 0;
+}
+
 static int set_cloud_poll(struct config *c, const char *value)
 {
-	nsec_t poll;
-
-	if (parse_duration(value, &poll) < 0 || poll < CLOUD_POLL_MIN || poll > CLOUD_POLL_MAX)
-		return -EINVAL;
-	c->cloud.poll = poll;
-	return 0;
+	return set_cloud_duration(&c->cloud.poll, value, CLOUD_POLL_MIN, CLOUD_POLL_MAX);
 }
 
 static int set_cloud_settle(struct config *c, const char *value)
 {
-	nsec_t settle;
+	return set_cloud_duration(&c->cloud.settle, value, 0, CLOUD_SETTLE_MAX);
+}
 
-	if (parse_duration(value, &settle) < 0 || settle > CLOUD_SETTLE_MAX)
-		return -EINVAL;
-	c->cloud.settle = settle;
-	return 0;
+static int set_cloud_lease(struct config *c, const char *value)
+{
+	return set_cloud_duration(&c->cloud.lease, value, CLOUD_LEASE_MIN, CLOUD_LEASE_MAX);
 }
 
 static int set_ec2_region(struct config *c, const char *value)
@@ -410,6 +415,11 @@ static int set_network_bin_dirs(struct config *c, const char *value)
 {
 	c->network.plugins = true;
 	return set_directories(c->network.bin_dirs, sizeof(c->network.bin_dirs), value);
+}
+
+static int set_cdi_dirs(struct config *c, const char *value)
+{
+	return set_directories(c->devices.cdi_dirs, sizeof(c->devices.cdi_dirs), value);
 }
 
 static int set_images_policy(struct config *c, const char *value)
@@ -541,12 +551,14 @@ static const struct config_key config_keys[] = {
 	{ "network.cni.conf_dir", set_network_conf_dir, "an absolute path" },
 	{ "network.cni.bin_dirs", set_network_bin_dirs, "absolute paths, parted by ':'" },
 	{ "network.default", set_network_default, "default or none" },
+	{ "devices.cdi_dirs", set_cdi_dirs, "absolute paths, parted by ':'" },
 	{ "cri.network", set_cri_network, "cni or builtin" },
 	{ "cri.streaming_address", set_cri_streaming,
 	  "a loopback address with a port, \"127.0.0.1:0\" or \"[::1]:10010\"" },
 	{ "cloud.cluster", set_cloud_cluster, "1 to 63 of a-z, 0-9 and '-'" },
 	{ "cloud.poll", set_cloud_poll, "a duration from 100ms to 10m" },
 	{ "cloud.settle", set_cloud_settle, "a duration up to 1h" },
+	{ "cloud.lease", set_cloud_lease, "a duration from 1s to 30d" },
 	{ "cloud.ec2.region", set_ec2_region, "the name of a region, as in eu-central-1" },
 	{ "cloud.ec2.endpoint", set_ec2_endpoint, "a URL of https, or of http on this host" },
 	{ "cloud.ec2.profile", set_ec2_profile, "the name of a profile" },
@@ -593,6 +605,7 @@ void config_init(struct config *c)
 				   .block_for = 30 * NSEC_PER_SEC },
 		.drain = 10 * NSEC_PER_SEC,
 		.cri = { .streaming_address = "127.0.0.1:0" },
+		.devices = { .cdi_dirs = "/etc/cdi:/var/run/cdi" },
 		.spare = true,
 		.users = { POD_IDS_FIRST, POD_IDS_COUNT },
 		.trust_domain = "nacre.local",
@@ -602,6 +615,7 @@ void config_init(struct config *c)
 			     .bin_dirs = "/opt/cni/bin:/usr/lib/cni" },
 		.cloud = { .cluster = "nacre",
 			   .poll = 30 * NSEC_PER_SEC,
+			   .lease = 24 * 3600 * NSEC_PER_SEC,
 			   .settle = 300 * NSEC_PER_SEC },
 		.vm = { .memory = (uint64_t)256 << 20,
 			.cpus = 1,

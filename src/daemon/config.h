@@ -54,6 +54,8 @@
  *   cri:
  *     network: cni             # of Kubernetes' pods: its plugins, or builtin: this node's networks
  *     streaming_address: 127.0.0.1:0  # of exec, attach: on loopback; port 0: any
+ *   devices:
+ *     cdi_dirs: /etc/cdi:/var/run/cdi  # where vendors describe them; the last one counts most
  *   cloud:
  *     cluster: nacre           # in the tags of machines in the cloud
  *     poll: 30s                # between two looks at them while nothing changes
@@ -123,6 +125,9 @@ struct config {
 		bool plugin_network; /* neither: pods of Kubernetes have none */
 		char streaming_address[64];
 	} cri;
+	struct {
+		char cdi_dirs[1024];
+	} devices;
 	struct cloud_settings cloud;
 	struct {
 		char listen[64]; /* "": nobody scrapes */

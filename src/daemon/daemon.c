@@ -219,6 +219,8 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.restart = starts_restart,
 		.health = &health_call_ops,
 		.userdata = &d->starts,
+		.open_log = cri_log_open,
+		.open_log_userdata = &d->cri_runtime,
 	};
 	int r;
 
@@ -606,6 +608,8 @@ static void daemon_close(struct daemon *d)
 		loop_timer_done(&d->tell_ready);
 	}
 	volumes_calls_done(&d->runtime.volumes);
+	cdi_calls_done(&d->runtime.devices);
+	cri_logs_end(&d->cri_runtime);
 	starts_done(&d->starts);
 	disk_watch_stop(d->disk_watch);
 	networks_stop(d->networks);

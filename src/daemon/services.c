@@ -69,6 +69,7 @@ static int daemon_add_cri(struct daemon *d)
 						       .streams = d->streams,
 						       .workloads = d->workloads,
 						       .volumes = &d->runtime.volumes,
+						       .devices = &d->runtime.devices,
 						       .events = &d->events,
 						       .work = &d->workload,
 						       .cgroup_fd = d->place.cgroup_fd,
@@ -81,6 +82,8 @@ static int daemon_add_cri(struct daemon *d)
 						       .run = d->options.run,
 						       .cgroup = d->place.cgroup,
 						       .socket = d->options.socket };
+	list_init(&d->cri_runtime.logs);
+	cri_logs_begin(&d->cri_runtime);
 	d->cri_image = (struct cri_image_service){ .images = d->images,
 						   .instances = d->instances,
 						   .events = &d->events,
@@ -127,6 +130,9 @@ int daemon_add_services(struct daemon *d)
 	list_init(&d->runtime.executables);
 	starts_init(&d->starts, &d->runtime, &d->workload.copies);
 	r = volumes_calls_init(&d->runtime.volumes, d->loop, &guard);
+	if (r == 0)
+		r = cdi_calls_init(&d->runtime.devices, d->loop, d->images,
+				   d->config.devices.cdi_dirs);
 	volumes_calls_know(&d->runtime.volumes, d->volumes, d->images, d->workloads,
 			   d->place.secrets_fd, d->place.sets_fd);
 	d->workload = (struct workload_service){

@@ -309,6 +309,15 @@ void image_rootfs_forget(struct image_store *s, void *userdata);
 int image_view_open(struct image_store *s, const struct image *image, const struct isolate_ids *ids,
 		    struct error *err);
 /*
+ * What goes into a container of an image that it does not run: as image_view_open(), but its
+ * programs can be executed, unless no_exec is set. sub_path: a directory or regular file in it,
+ * relative, links in it stay in the image; NULL: all of it. ERROR_NOT_FOUND; ERROR_PRECONDITION for
+ * what is neither. The image is held (n_users) by the caller for as long as the mount is there.
+ */
+int image_mount_open(struct image_store *s, const struct image *image,
+		     const struct isolate_ids *ids, const char *sub_path, bool no_exec,
+		     struct error *err);
+/*
  * The root file system of a new container: an overlay of the image's layers, as directories or as
  * one file (struct image_store_config.root), with a fresh upper directory (removed by
  * image_rootfs_remove()), as a detached mount. The caller owns the descriptor and holds the image

@@ -101,6 +101,8 @@ struct instance {
 			   nothing */
 	struct instance_size size; /* as it was asked for */
 	struct instance_machine machine;
+	char address[46]; /* of its machine, on a network that is none of the node's; "" : none, or
+			     not known yet */
 	/* isolate/cgroup/limits_words.h, of all that is in it, where its keeper sets them: before
 	 * it is READY. NULL: none. */
 	char **limits;

@@ -250,6 +250,7 @@ static void ec2_look(struct ec2_vm *m)
 			instance_break(i, m->end);
 		return;
 	}
+	(void)str_copy(i->address, sizeof(i->address), v.address);
 	if (m->gate || !*v.address || i->state != INSTANCE_SPAWNING || i->broken)
 		return;
 	if (ec2_start_gate(m, v.address, &err) < 0)

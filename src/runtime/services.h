@@ -9,6 +9,7 @@
 #include "instance/model.h"
 #include "keeper/message/copy.h"
 #include "rpc/server/server.h"
+#include "runtime/storage/cdi_call.h"
 #include "runtime/storage/volumes_call.h"
 
 /*
@@ -47,6 +48,7 @@ struct runtime_service {
 	bool on_network;             /* a pod that names no network is on the default one */
 	struct list executables;     /* calls that wait for one (runtime/start/executable.c) */
 	struct volumes_calls volumes;
+	struct cdi_calls devices;
 	unsigned n_machine_calls; /* under way (runtime/start/machine_call.c) */
 	bool closing;             /* the daemon ends: what its clients run goes on */
 };

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import tempfile
 import threading
+import time
 import unittest
 
 import grpc
@@ -86,6 +87,8 @@ class Life(CloudTest):
             self.assertEqual((vm.instance, vm.address), (machine.id, machine.address))
             node = self.node.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).node
             self.assertRegex(node, "^[0-9a-f]{16}$")
+            lease = int(machine.tags.pop("nacre-lease"))
+            self.assertAlmostEqual(time.time() + 24 * 3600, lease, delta=300)
             self.assertEqual({"nacre-cluster": "nacre", "nacre-node": node, "nacre-vm": vm.id, "Name": "web"}, machine.tags)
             q = machine.parameters
             self.assertEqual(("subnet-1", "sg-1", "sg-2", "required", "terminate"), (
@@ -546,6 +549,48 @@ class Lost(CloudTest):
             self.assertEqual(2, len(self.cloud.alive()))
             self.assertEqual([theirs.instance], self.collect(self.node, node=name))
             nacre_test.until(lambda: len(self.cloud.alive()) == 1)
+
+    def test_a_node_that_does_not_come_back(self):
+        """Its leases end, by the clock of the cloud, which is an hour ahead here; until then nobody ends its machines."""
+        self.cloud.clock = 3600
+        with nacre_test.Node(config=self.cloud.config(lease="2s"), env=self.cloud.env()) as other:
+            vm = other.clouds.RunCloudVm(pb2.RunCloudVmRequest(name="vm", image="ami-1")).vm
+            machine = self.cloud.machines[vm.instance]
+            # A key without that right: the machine goes on, and somebody is told.
+            self.cloud.fail["CreateTags"] = [(403, "UnauthorizedOperation", "You are not authorized")]
+            nacre_test.until(lambda: "the leases of machines in the cloud cannot be renewed" in other.log())
+            self.cloud.calls.clear()
+            nacre_test.until(lambda: self.cloud.calls["CreateTags"] >= 2, what="the lease is renewed, and again")
+            self.assertAlmostEqual(time.time() + 3600, int(machine.tags["nacre-lease"]), delta=60)
+            self.assertEqual([], self.collect(self.node, expired=True))
+            shown = other.clouds.ListCloudVms(pb2.ListCloudVmsRequest())
+            self.assertAlmostEqual(time.time() + 3600, shown.vms[0].lease_ends_at / 1e9, delta=60)
+            other.kill()
+            nacre_test.until(lambda: self.collect(self.node, expired=True, dry_run=True), what="its lease has ended")
+            found = self.node.clouds.CollectCloudVms(pb2.CollectCloudVmsRequest(expired=True, dry_run=True)).vms
+            self.assertEqual([(vm.instance, shown.node)], [(v.instance, v.node) for v in found])
+            self.assertEqual([], self.collect(self.node))
+            self.assertIn(vm.instance, self.node.cli("cloud", "gc", "--expired").stdout)
+            nacre_test.until(lambda: not self.cloud.alive())
+            # It comes back all the same.
+            other.start()
+            nacre_test.until(lambda: [v.state for v in other.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).vms] == ["exited"])
+            other.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm"))
+
+    def test_a_clone_with_the_same_name(self):
+        """Neither ends what the other has made: of a machine without a record here nothing is done by itself."""
+        with nacre_test.Node(config=self.cloud.config(lease="2s"), env=self.cloud.env()) as clone:
+            clone.stop()
+            shutil.copy(os.path.join(self.node.root, "cloud-node"), os.path.join(clone.root, "cloud-node"))
+            clone.start()
+            self.run_vm("vm")
+            theirs = clone.clouds.RunCloudVm(pb2.RunCloudVmRequest(name="vm", image="ami-1")).vm
+            self.wait_state("vm", "running")
+            nacre_test.until(lambda: self.cloud.calls["CreateTags"] >= 1)
+            self.assertEqual(([], 2), (self.collect(self.node, expired=True), len(self.cloud.alive())))
+            self.remove("vm")
+            self.assertEqual([theirs.instance], [m.id for m in self.cloud.alive()])
+            clone.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm", force=True))
 
     def test_a_lost_record(self):
         self.run_vm("vm")

@@ -3,9 +3,11 @@
 """Pods of kind ec2: a machine of the fake's boots, enrols over the network and runs containers; however that goes wrong, none is left."""
 import base64
 import os
+import shutil
 import signal
 import struct
 import subprocess
+import tempfile
 import threading
 import unittest
 
@@ -19,6 +21,7 @@ import nacre_test
 import steps
 from nacre_test import nacre_pb2, runtime_pb2
 
+cri, cri_grpc = nacre_test.pb["cri_pb2"], nacre_test.pb["cri_pb2_grpc"]
 Code = grpc.StatusCode
 AGENT = "    agent_image: ami-a9e47\n"
 MARK = b"#nacre-boot\n"
@@ -103,7 +106,7 @@ class Machines(CloudTest):
         self.assertEqual(("running", "ec2"), (instance.state, instance.instance_kind))
         # Tags and user-data: whose it is, and how it enrols. No key is in there.
         (record,) = self.records()
-        self.assertEqual({"nacre-cluster", "nacre-node", "nacre-vm", "nacre-instance", "Name"}, set(machine.tags))
+        self.assertEqual({"nacre-cluster", "nacre-node", "nacre-vm", "nacre-instance", "nacre-lease", "Name"}, set(machine.tags))
         self.assertEqual((record.id, "pod-" + machine.tags["nacre-instance"]), (machine.tags["nacre-vm"], record.name))
         self.assertTrue(machine.user_data.startswith(MARK) and len(machine.user_data) < 4096, machine.user_data)
         self.assertEqual("small", machine.parameters["InstanceType"])
@@ -124,7 +127,89 @@ class Machines(CloudTest):
         self.assertEqual("exited", self.inspect("web").state)
         self.none_left()
         self.assertFalse(machine.guest.alive)
-        self.old_token(machine)
+
+    # -- by the kubelet's interface --
+
+    def cri(self):
+        return cri_grpc.RuntimeServiceStub(self.node.channel)
+
+    def sandbox_config(self, name, **more):
+        return cri.PodSandboxConfig(metadata=cri.PodSandboxMetadata(name=name, uid="uid-" + name, namespace="tests"), hostname=name,
+                                    log_directory=self.logs_of_pods, **more)
+
+    def create(self, sandbox, name, *command, **more):
+        config = cri.ContainerConfig(metadata=cri.ContainerMetadata(name=name), image=cri.ImageSpec(image="busybox"), command=command,
+                                     log_path=name + ".log", **more)
+        return self.cri().CreateContainer(cri.CreateContainerRequest(pod_sandbox_id=sandbox, config=config)).container_id
+
+    def lines(self, name):
+        """What the kubelet's file has: (text, whether it is no mark)."""
+        with open(os.path.join(self.logs_of_pods, name + ".log"), encoding="ascii") as f:
+            return [line.split(" ", 3)[3].rstrip("\n") for line in f if ":at=" not in line]
+
+    def test_sandbox(self):
+        """A sandbox of the handler ec2: containers come and go in it, their logs are the kubelet's files, whatever becomes of the daemon."""
+        self.logs_of_pods = tempfile.mkdtemp(prefix="nacre-cri-")
+        self.addCleanup(shutil.rmtree, self.logs_of_pods)
+        secret = os.path.join(self.logs_of_pods, "secret")
+        os.mkdir(secret)
+        subprocess.run(["mount", "-t", "tmpfs", "none", secret], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", secret], check=True)
+        with open(os.path.join(secret, "token"), "w", encoding="ascii") as f:
+            f.write("first")
+        linux = cri.LinuxPodSandboxConfig(resources=cri.LinuxContainerResources(memory_limit_in_bytes=4 << 30, cpu_quota=250000))
+        made = self.cri().RunPodSandbox.future(
+            cri.RunPodSandboxRequest(config=self.sandbox_config("web", linux=linux), runtime_handler="ec2"),
+            timeout=120 * nacre_test.SLOWNESS)
+        nacre_test.until(self.cloud.alive, what="a machine")
+        (machine,) = self.cloud.alive()
+        # Meanwhile: user-data outlive what they are for. A machine that starts with old ones serves nobody, and switches itself off.
+        late = fake_ec2.Guest(self.cloud, 99, older(machine.user_data, 16 * 60))
+        self.addCleanup(late.close)
+        pod = made.result().pod_sandbox_id
+        self.assertEqual("big", machine.parameters["InstanceType"])
+        status = self.cri().PodSandboxStatus(cri.PodSandboxStatusRequest(pod_sandbox_id=pod)).status
+        self.assertEqual((machine.address, "ec2", cri.SANDBOX_READY), (status.network.ip, status.runtime_handler, status.state))
+        mount = cri.Mount(host_path=secret, container_path="/secret", readonly=True)
+        one = self.create(pod, "one", "sh", "-c", "echo $(hostname) $(cat /secret/token); while ! [ -e /go ]; do sleep 0.1; done; echo over",
+                          mounts=[mount])
+        self.assertEqual(cri.CONTAINER_CREATED, self.container(one).state)
+        self.cri().StartContainer(cri.StartContainerRequest(container_id=one))
+        nacre_test.until(lambda: self.lines("one") == ["web first"], what="its first line")
+        # The kubelet has renamed the file; then the daemon is killed. Nothing is lost, nothing is there twice.
+        path = os.path.join(self.logs_of_pods, "one.log")
+        os.rename(path, path + ".old")
+        self.cri().ReopenContainerLog(cri.ReopenContainerLogRequest(container_id=one))
+        self.assertEqual([], self.lines("one"))
+        os.kill(self.node.pid, signal.SIGKILL)
+        self.node.wait()
+        self.node.start()
+        ran = self.cri().ExecSync(cri.ExecSyncRequest(container_id=one, cmd=["sh", "-c", "echo out; echo err >&2; touch /go; exit 3"]))
+        self.assertEqual((b"out\n", b"err\n", 3), (ran.stdout, ran.stderr, ran.exit_code))
+        nacre_test.until(lambda: self.container(one).state == cri.CONTAINER_EXITED, what="it has ended")
+        self.assertEqual(["over"], self.lines("one"))
+        # A second one of the same image and volume, which is stopped. What it cannot have is refused, and leaves nothing.
+        for field, more in (("config.mounts[0].host_path", {"mounts": [cri.Mount(host_path=secret, container_path="/x")]}),
+                            ("privileged", {"linux": cri.LinuxContainerConfig(
+                                security_context=cri.LinuxContainerSecurityContext(privileged=True))})):
+            self.assertFails(Code.UNIMPLEMENTED, lambda more=more: self.create(pod, "two", "true", **more), field)
+        self.assertFails(Code.UNIMPLEMENTED, lambda: self.cri().PortForward(cri.PortForwardRequest(pod_sandbox_id=pod, port=[80])), "ports")
+        two = self.create(pod, "two", "sleep", "1000", mounts=[mount])
+        self.cri().StartContainer(cri.StartContainerRequest(container_id=two))
+        self.assertEqual(b"first", self.cri().ExecSync(cri.ExecSyncRequest(container_id=two, cmd=["cat", "/secret/token"])).stdout)
+        self.cri().StopContainer(cri.StopContainerRequest(container_id=two, timeout=0))
+        self.assertEqual(cri.CONTAINER_EXITED, self.container(two).state)
+        self.cri().RemoveContainer(cri.RemoveContainerRequest(container_id=two))
+        self.assertEqual([one], [c.id for c in self.cri().ListContainers(cri.ListContainersRequest()).containers])
+        self.cri().StopPodSandbox(cri.StopPodSandboxRequest(pod_sandbox_id=pod), timeout=60)
+        self.none_left()
+        self.cri().RemovePodSandbox(cri.RemovePodSandboxRequest(pod_sandbox_id=pod), timeout=60)
+        self.assertEqual([], list(self.cri().ListPodSandbox(cri.ListPodSandboxRequest()).items))
+        nacre_test.until(lambda: not late.alive, what="it has switched itself off")
+        self.assertIn(b"the token in the user-data of this machine has ended", late.console())
+
+    def container(self, container):
+        return self.cri().ContainerStatus(cri.ContainerStatusRequest(container_id=container)).status
 
     def restarts(self):
         """The daemon is killed: pod and machine are what they were."""
@@ -136,14 +221,6 @@ class Machines(CloudTest):
         self.assertEqual(1, len(self.cloud.alive()))
         self.assertEqual(b"hello\n", self.logs("web"))
 
-    def old_token(self, machine):
-        """User-data outlive what they are for; a machine that is started with old ones serves nobody, and switches itself off."""
-        late = fake_ec2.Guest(self.cloud, 99, older(machine.user_data, 16 * 60))
-        try:
-            nacre_test.until(lambda: not late.alive, what="it has switched itself off")
-            self.assertIn(b"the token in the user-data of this machine has ended", late.console())
-        finally:
-            late.close()
 
 
 class Nobody(CloudTest):
@@ -251,6 +328,37 @@ class Nobody(CloudTest):
                     self.assertIn(word, caught.exception.details())
         self.assertEqual({}, dict(self.cloud.machines))
 
+    def test_refusals_of_sandboxes(self):
+        """The same by the kubelet's interface, by the names that it has."""
+        api = cri_grpc.RuntimeServiceStub(self.node.channel)
+        self.assertIn("ec2", {h.name for h in api.Status(cri.StatusRequest()).runtime_handlers})
+        host = cri.NODE
+        options = {"network": cri.NamespaceOption(network=host), "pid": cri.NamespaceOption(pid=host), "ipc": cri.NamespaceOption(ipc=host),
+                   "userns_options": cri.NamespaceOption(userns_options=cri.UserNamespace(
+                       mode=cri.POD, uids=[cri.IDMapping(host_id=65536, length=65536)], gids=[cri.IDMapping(host_id=65536, length=65536)]))}
+        linux = {f"config.linux.security_context.namespace_options.{k}":
+                 cri.LinuxPodSandboxConfig(security_context=cri.LinuxSandboxSecurityContext(namespace_options=v)) for k, v in options.items()}
+        linux["config.linux.security_context.privileged"] = cri.LinuxPodSandboxConfig(
+            security_context=cri.LinuxSandboxSecurityContext(privileged=True))
+        linux["config.linux.sysctls"] = cri.LinuxPodSandboxConfig(sysctls={"kernel.shm_rmid_forced": "1"})
+        wishes = [(field, {"linux": value}) for field, value in linux.items()]
+        wishes.append(("config.port_mappings", {"port_mappings": [cri.PortMapping(host_port=80, container_port=80)]}))
+        for field, more in wishes:
+            config = cri.PodSandboxConfig(metadata=cri.PodSandboxMetadata(name="web", uid="1", namespace="tests"), **more)
+            with self.subTest(field):
+                self.assertFails(Code.UNIMPLEMENTED, lambda config=config: api.RunPodSandbox(
+                    cri.RunPodSandboxRequest(config=config, runtime_handler="ec2")), field)
+        self.assertEqual({}, dict(self.cloud.machines))
+
+    def test_a_sandbox_without_a_machine(self):
+        """What the cloud refuses is the answer of the call, and nothing of the sandbox is left."""
+        api = cri_grpc.RuntimeServiceStub(self.node.channel)
+        self.cloud.capacity = 0
+        config = cri.PodSandboxConfig(metadata=cri.PodSandboxMetadata(name="web", uid="1", namespace="tests"))
+        self.assertFails(Code.RESOURCE_EXHAUSTED, lambda: api.RunPodSandbox(
+            cri.RunPodSandboxRequest(config=config, runtime_handler="ec2")), "InsufficientInstanceCapacity")
+        self.assertEqual(0, len(api.ListPodSandbox(cri.ListPodSandboxRequest()).items))
+
     def test_without_an_image(self):
         with nacre_test.Node(config=self.cloud.config(), env=self.cloud.env()) as node:
             with self.assertRaises(grpc.RpcError) as caught:
@@ -258,6 +366,8 @@ class Nobody(CloudTest):
                                                               containers=[steps.container("true")]))
             self.assertEqual(Code.FAILED_PRECONDITION, caught.exception.code())
             self.assertIn("cloud.ec2.agent_image", caught.exception.details())
+            status = cri_grpc.RuntimeServiceStub(node.channel).Status(cri.StatusRequest(verbose=True))
+            self.assertNotIn("ec2", {h.name for h in status.runtime_handlers})
 
 
 @faults.spread

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices of the node in containers of Kubernetes: those that were asked for, so as they were asked for, and no other one."""
+import json
 import os
 import shutil
 import stat
@@ -17,7 +18,13 @@ LOOP = os.makedev(10, 237)
 
 
 class Devices(nacre_test.NodeTest):
-    CONFIG = "network:\n  default: default\ncri:\n  network: builtin\n"
+    VENDORS = tempfile.mkdtemp(prefix="nacre-cdi-")
+    CONFIG = f"network:\n  default: default\ncri:\n  network: builtin\ndevices:\n  cdi_dirs: {VENDORS}/none:{VENDORS}/etc:{VENDORS}/run\n"
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.VENDORS, ignore_errors=True)
+        super().tearDownClass()
 
     @classmethod
     def prepare(cls):
@@ -42,10 +49,11 @@ class Devices(nacre_test.NodeTest):
         os.chmod(path, 0o666)
         return path
 
-    def create(self, *devices, name="one", mounts=(), start=True, **security):
+    def create(self, *devices, name="one", mounts=(), start=True, cdi=(), annotations=None, envs=(), **security):
         context = cri.LinuxContainerSecurityContext(**security)
         config = cri.ContainerConfig(metadata=cri.ContainerMetadata(name=name), image=cri.ImageSpec(image="busybox"), command=["sleep", "1000"],
-                                     devices=[cri.Device(**d) for d in devices], mounts=mounts,
+                                     devices=[cri.Device(**d) for d in devices], mounts=mounts, envs=envs, annotations=annotations or {},
+                                     CDI_devices=[cri.CDIDevice(name=n) for n in cdi],
                                      linux=cri.LinuxContainerConfig(security_context=context))
         one = self.api.CreateContainer(cri.CreateContainerRequest(pod_sandbox_id=self.pod, config=config)).container_id
         if start:
@@ -75,6 +83,64 @@ class Devices(nacre_test.NodeTest):
         # A container beside it has none of that.
         other = self.create(name="other")
         self.assertIn("No such file", self.sh(other, "ls /dev/mine"))
+
+    def vendor(self, where, name, text):
+        os.makedirs(f"{self.VENDORS}/{where}", exist_ok=True)
+        self.addCleanup(shutil.rmtree, f"{self.VENDORS}/{where}", ignore_errors=True)
+        with open(f"{self.VENDORS}/{where}/{name}", "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def test_devices_of_vendors(self):
+        """By name, from files of two directories and of both forms."""
+        zero = {"deviceNodes": [{"path": "/dev/v/zero", "hostPath": "/dev/zero", "permissions": "r"}], "additionalGids": [4321]}
+        self.vendor("etc", "a.json", json.dumps({"cdiVersion": "0.7.0", "kind": "vendor.com/mem", "devices": [
+            {"name": "zero", "containerEdits": zero}, {"name": "loop", "containerEdits": {"env": ["WHICH=old"]}}]}))
+        self.vendor("run", "b.yaml", f"""---
+cdiVersion: 1.0.0
+kind: vendor.com/mem
+containerEdits:
+  env: [KIND=mem, "MINE=theirs"]
+  mounts:
+  - {{hostPath: {self.VENDORS}/run, containerPath: /vendor, options: [ro, nosuid, noexec]}}
+devices:
+- name: loop
+  containerEdits:
+    env: [WHICH=new]
+    deviceNodes:
+    - path: /dev/v/loop
+      hostPath: {self.device}
+""")
+        own = {"host_path": "/dev/null", "container_path": "/dev/own"}
+        one = self.create(own, cdi=["vendor.com/mem=loop"], annotations={"cdi.k8s.io/plugin": "vendor.com/mem=zero,vendor.com/mem=loop"},
+                          envs=[cri.KeyValue(key="MINE", value=b"mine")])
+        self.assertEqual("a ed\n4\nnew mem theirs\nb.yaml\n0 4321",
+                         self.sh(one, "stat -c '%t %T' /dev/v/loop; head -c 4 /dev/v/zero | wc -c; echo $WHICH $KIND $MINE; ls /vendor; id -G"))
+        self.assertEqual("read", self.sh(one, "exec 3</dev/v/loop && echo read"))
+        self.assertIn("Read-only", self.sh(one, "touch /vendor/x"))
+        self.assertIn("noexec", self.sh(one, "grep ' /vendor ' /proc/self/mounts"))
+        # Nobody else has it, and nothing of it is opened by its rules.
+        self.assertIn("No such file", self.sh(self.create(name="two"), "ls /dev/v"))
+
+    def test_devices_of_vendors_that_are_not_there(self):
+        good = {"cdiVersion": "0.7.0", "kind": "vendor.com/mem", "devices": [
+            {"name": "gone", "containerEdits": {"deviceNodes": [{"path": "/dev/v", "hostPath": "/dev/none"}]}},
+            {"name": "hook", "containerEdits": {"hooks": [{"hookName": "prestart", "path": "/bin/x"}]}}]}
+        self.vendor("etc", "a.json", json.dumps(good))
+        self.vendor("etc", "b.yaml", "kind: [\n")
+        for code, name, words in (
+                (Code.INVALID_ARGUMENT, "vendor.com=x", "is not vendor/class=name"),
+                (Code.NOT_FOUND, "vendor.com/mem=x", f"no file has the device vendor.com/mem=x ({self.VENDORS}/etc/b.yaml: line "),
+                (Code.NOT_FOUND, "vendor.com/mem=gone", "/dev/none"),
+                (Code.UNIMPLEMENTED, "vendor.com/mem=hook", f"{self.VENDORS}/etc/a.json: vendor.com/mem=hook: containerEdits.hooks: prestart")):
+            said = self.assertFails(code, lambda name=name: self.create(cdi=[name]))
+            self.assertEqual((True, True), (said.startswith("config.CDI_devices: "), words in said), said)
+        self.vendor("run", "c.json", "")
+        os.unlink(f"{self.VENDORS}/run/c.json")
+        os.mkfifo(f"{self.VENDORS}/run/c.json")
+        said = self.assertFails(Code.FAILED_PRECONDITION, lambda: self.create(cdi=["vendor.com/mem=gone"]))
+        self.assertIn("c.json: it is no regular file", said)
+        self.assertFails(Code.INVALID_ARGUMENT, lambda: self.create(cdi=[f"a.b/c={i}" for i in range(65)]))
+        self.assertEqual([], list(self.api.ListContainers(cri.ListContainersRequest()).containers))
 
     def test_only_reading(self):
         one = self.create({"host_path": self.device, "container_path": "/dev/mine", "permissions": "r"})

@@ -27,7 +27,7 @@ class Info(unittest.TestCase):
         self.assertEqual({"", "cell"}, {h.name for h in status.runtime_handlers} - {"vm"})
         self.assertEqual({(True, True)}, {(h.features.recursive_read_only_mounts, h.features.user_namespaces)
                                           for h in status.runtime_handlers if h.name != "vm"})
-        self.assertEqual(cri_pb2.RuntimeFeatures(mount_options=True, user_namespaces_host_network=True), status.features)
+        self.assertEqual(cri_pb2.RuntimeFeatures(supplemental_groups_policy=True, mount_options=True, user_namespaces_host_network=True), status.features)
         info = json.loads(status.info["info"])
         self.assertEqual((node.root, node.run, node.socket), tuple(info["config"][k] for k in ("rootDir", "stateDir", "socket")))
         self.assertIsNone(info["handlers"]["cell"])

@@ -327,6 +327,24 @@ class Pods(nacre_test.NodeTest):
         self.assertIn(b"Read-only file system", answer.stderr)
         self.assertEqual(mounts, list(self.status(one).mounts))
 
+    def test_an_image_is_mounted(self):
+        image = cri.ImageSpec(image="busybox", user_specified_image="busybox:1")
+        mounts = [cri.Mount(container_path="/image", image=image, readonly=True),
+                  cri.Mount(container_path="/part", image=image, image_sub_path="../bin/../bin/busybox", readonly=True)]
+        ids = [cri.IDMapping(host_id=300000, length=65536)]
+        for name, more in (("one", {}), ("two", {"userns_options": cri.UserNamespace(mode=cri.POD, uids=ids, gids=ids)})):
+            options = cri.NamespaceOption(pid=cri.CONTAINER, **more)
+            pod = self.run_sandbox(name, linux=cri.LinuxPodSandboxConfig(security_context=cri.LinuxSandboxSecurityContext(namespace_options=options)))
+            one = self.create(pod, "one", "sleep", "1000", mounts=mounts,
+                              linux=cri.LinuxContainerConfig(security_context=cri.LinuxContainerSecurityContext(namespace_options=options)))
+            self.start(one)
+            answer = self.execute(one, "sh", "-c", "/image/bin/busybox stat -c %u:%A /image/bin/busybox; cmp /image/bin/busybox /part; touch /image/x")
+            self.assertEqual((b"0:-rwxr-xr-x\n", True), (answer.stdout, b"Read-only file system" in answer.stderr), answer)
+            status = self.status(one)
+            self.assertEqual([status.image_id] * 2, [m.image.image_ref for m in status.mounts])
+            # As it sees them itself.
+            self.assertEqual((0, 0, [0]), (status.user.linux.uid, status.user.linux.gid, list(status.user.linux.supplemental_groups)))
+
     def test_privilege_is_what_was_asked_for(self):
         pod = self.run_sandbox("caps")
 
@@ -343,6 +361,9 @@ class Pods(nacre_test.NodeTest):
             for key in ("CapBnd", "CapEff", "NoNewPrivs", "Seccomp_filters"):
                 self.assertEqual(first[key], second[key], key)
             self.assertIn("\n500\n", out)
+            seen = self.status(one).user.linux
+            self.assertEqual((first["Uid"][1], first["Gid"][1], first["Groups"]),
+                             (str(seen.uid), str(seen.gid), [str(g) for g in seen.supplemental_groups]))
             return first
         baseline, default = 0xa80425fb, cri.SecurityProfile()
         plain = status("plain")

@@ -109,7 +109,7 @@ class Refused(nacre_test.NodeTest):
         def mount(**more):
             return {"mounts": [cri.Mount(**{"container_path": "/data", "host_path": self.logs, **more})]}
         for code, field, more in (
-                (Code.UNIMPLEMENTED, "config.CDI_devices", {"CDI_devices": [cri.CDIDevice(name="a.b/c=d")]}),
+                (Code.NOT_FOUND, "config.CDI_devices", {"CDI_devices": [cri.CDIDevice(name="a.b/c=d")]}),
                 (Code.UNIMPLEMENTED, SECURITY + "capabilities.add_ambient_capabilities",
                  security(capabilities=cri.Capability(add_ambient_capabilities=["NET_ADMIN"]))),
                 (Code.INVALID_ARGUMENT, SECURITY + "capabilities.drop_capabilities[1]",
@@ -130,7 +130,14 @@ class Refused(nacre_test.NodeTest):
                 (Code.INVALID_ARGUMENT, "config.linux.resources.oom_score_adj", resources(oom_score_adj=1001)),
                 (Code.INVALID_ARGUMENT, "config.linux.resources.unified", resources(unified={"../memory.high": "max"})),
                 (Code.INVALID_ARGUMENT, "config.mounts[0].uidMappings", mount(uidMappings=[cri.IDMapping(length=1)])),
-                (Code.UNIMPLEMENTED, "config.mounts[0].image", mount(image=cri.ImageSpec(image="busybox"))),
+                (Code.INVALID_ARGUMENT, "config.mounts[0].image", mount(image=cri.ImageSpec(image="busybox"))),
+                (Code.INVALID_ARGUMENT, "config.mounts[0].readonly", mount(host_path="", image=cri.ImageSpec(image="busybox"))),
+                (Code.NOT_FOUND, "config.mounts[0].image", mount(host_path="", readonly=True, image=cri.ImageSpec(image="none"))),
+                *((Code.NOT_FOUND, "config.mounts[0].image", mount(host_path="", readonly=True, image=cri.ImageSpec(image="busybox"),
+                                                                   image_sub_path=path)) for path in ("no", "bin/busybox/x")),
+                (Code.INVALID_ARGUMENT, "config.mounts[0].image_sub_path", mount(host_path="", readonly=True, image=cri.ImageSpec(image="busybox"),
+                                                                                 image_sub_path="/bin")),
+                (Code.INVALID_ARGUMENT, "config.mounts[0].image_sub_path", mount(image_sub_path="bin")),
                 (Code.INVALID_ARGUMENT, "config.mounts[0].recursive_read_only", mount(recursive_read_only=True)),
                 (Code.INVALID_ARGUMENT, "config.mounts[0].mount_options", mount(mount_options=["suid"])),
                 (Code.INVALID_ARGUMENT, "config.mounts[0].host_path", mount(host_path="")),

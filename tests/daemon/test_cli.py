@@ -370,6 +370,11 @@ class Others(CliTest):
         done = self.node.cli("doctor", check=False)
         self.assertIn(done.returncode, (0, 125, 1))
         self.assertGreater(len(done.stdout.splitlines()), 3)
+        rows = [json.loads(self.node.cli("doctor", *words, "-o", "json", check=False).stdout) for words in ((), ("--kubernetes",))]
+        more = {row["check"]: row for row in rows[1][len(rows[0]):]}
+        self.assertEqual((True, False), (more["CRI"]["ok"], more["network of pods"]["ok"]), more)
+        self.assertIn("cri.network", more["network of pods"]["cause"])
+        self.assertEqual(len(host.read("/proc/swaps").splitlines()) > 1, not more["swap"]["ok"])
         self.assertNoTraces(before)
 
 

@@ -328,6 +328,28 @@ class Anonymous(VolumesTest):
         self.node.workloads.Remove(nacre_pb2.RemoveRequest(target="p", force=True, volumes=True))
         self.assertEqual({"data"}, set(self.volumes()))
 
+    def test_an_image_is_mounted_and_stays(self):
+        """Also where the daemon was restarted, and something else has its name."""
+        def image(target, **more):
+            return runtime_pb2.Mount(image="data", target=target, **more)
+        self.also_image("data", [], lambda tar: (seeded(tar), entry(tar, "out", tarfile.SYMTYPE, linkname="/etc/passwd")))
+        self.run_volume("p", image("/all"), image("/part", sub_path="seed/file"), image("/out", sub_path="out"), image("/no", no_exec=True))
+        look = "cat /all/seed/file /part; head -n 1 /out; stat -c %u:%g /part; /all/bin/stat -c %a /all/seed; /no/bin/stat; touch /all/x"
+        seen = "of the image\nof the image\nroot:x:0:0::/:/bin/sh\n1:2\n1750\n"
+        for again in False, True, True:
+            if again:
+                self.node.restart()
+                self.make_image("data", [], lambda tar: None)
+                self.node.cli("restart", "-t", "0", "p")
+            done = self.node.cli("exec", "p", "sh", "-c", look, check=False)
+            self.assertEqual((seen, True, True), (done.stdout, "Read-only" in done.stderr, "ermission denied" in done.stderr), done.stderr)
+            self.assertEqual("data", self.inspect("p").containers[0].mounts[0].image)
+        # It has no name any more: nothing else holds it.
+        for n in 1, 0:
+            self.node.cli("image", "prune")
+            self.assertEqual(n, len([i for i in self.node.images.List(nacre_pb2.ListImagesRequest()).images if not i.names]))
+            self.node.clear()
+
     def test_they_go_with_their_workload_if_asked(self):
         self.run_volume("p", mount("data"), image="seeded")
         self.remove("p", force=True)
@@ -498,7 +520,10 @@ class CommandLine(VolumesTest):
             self.assertEqual(("/usr", None, False), (seen["source"], seen["volume"], seen["read_only"]), words)
         for words in (["--tmpfs", "/x:size=1m,mode=700,exec"], ["--mount", "type=tmpfs,dst=/x,tmpfs-size=1m,tmpfs-mode=0700"]):
             self.assertEqual({"size": 1 << 20, "mode": 0o700, "uid": 0, "gid": 0}, self.mounted(*words)["/x"]["tmpfs"])
-        for bad in ("type=image,dst=/x", "src=data", "type=bind,dst=/x", "dst=/x,tmpfs-size=1m", "dst=/x,readonly=maybe", "dst=/x,nothing"):
+        seen = self.mounted("--mount", "type=image,source=busybox,target=/x,subpath=bin")["/x"]
+        self.assertEqual((None, None, "busybox", "bin", True), tuple(seen[k] for k in ("source", "volume", "image", "sub_path", "read_only")))
+        for bad in ("type=image,dst=/x", "type=image,src=busybox,dst=/x,rw=true", "type=image,src=busybox,dst=/x,U", "src=data", "type=bind,dst=/x",
+                    "dst=/x,tmpfs-size=1m", "dst=/x,readonly=maybe", "dst=/x,nothing"):
             self.assertIn("--mount", self.node.cli("run", "--rm", "--mount", bad, "busybox", check=False).stderr)
         for bad in ("data", "data:", ":/x", "data:/x:rslave", "/usr:/x:nocopy", "data:/x:what"):
             self.assertIn("--volume", self.node.cli("run", "--rm", "-v", bad, "busybox", check=False).stderr)

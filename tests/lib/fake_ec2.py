@@ -39,6 +39,7 @@ KNOWN = {
                     r"|UserData|TagSpecification\.\d+\.(ResourceType|Tag\.\d+\.(Key|Value))",
     "DescribeInstances": r"InstanceId\.\d+|Filter\.\d+\.(Name|Value\.\d+)|MaxResults|NextToken",
     "TerminateInstances": r"InstanceId\.\d+",
+    "CreateTags": r"ResourceId\.\d+|Tag\.1\.(Key|Value)",
     "GetConsoleOutput": r"InstanceId|Latest",
 }
 
@@ -227,6 +228,9 @@ class Cloud:
             def log_message(self, *_):
                 pass
 
+            def date_time_string(self, timestamp=None):
+                return super().date_time_string(time.time() + cloud.clock if timestamp is None else timestamp)
+
             def answer(self, status, body, kind="text/xml;charset=UTF-8"):
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
@@ -262,6 +266,7 @@ class Cloud:
         """Nothing goes wrong any more."""
         with self.lock:
             self.boot = self.end = self.hide = 0.05
+            self.clock = 0                                   # seconds that it is ahead of this host's, in answers
             self.throttle = 0                                # each k-th call
             self.drop = collections.Counter()                # {action: so many answers are lost}
             self.fail = collections.defaultdict(list)        # {action: [(status, code, message), ...]}
@@ -293,8 +298,8 @@ class Cloud:
 
     # -- what a node is told --
 
-    def config(self, more="", poll="100ms", settle="1s"):
-        return (f"cloud:\n  poll: {poll}\n  settle: {settle}\n  ec2:\n    region: {self.region}\n    endpoint: {self.url}\n"
+    def config(self, more="", poll="100ms", settle="1s", lease="24h"):
+        return (f"cloud:\n  poll: {poll}\n  settle: {settle}\n  lease: {lease}\n  ec2:\n    region: {self.region}\n    endpoint: {self.url}\n"
                 f"    subnet: subnet-1\n    security_groups: [ sg-1, sg-2 ]\n"
                 f'    types: [ "big=8:32GiB:0.4", "small=2:2GiB:0.02" ]\n{more}')
 
@@ -472,6 +477,14 @@ class Cloud:
                 m.guest.end()
         return {"instancesSet": [{"instanceId": m.id, "currentState": {"code": 32, "name": m.state},
                                   "previousState": {"code": 16, "name": "running"}} for m in found]}
+
+    def CreateTags(self, q):
+        names = self.listed(q, "ResourceId")
+        if not names or len(names) > 1000 or q["Tag.1.Key"].startswith("aws:") or len(q["Tag.1.Value"]) > 256:
+            raise Refusal(400, "InvalidParameterValue", "a tag, or of what")
+        for m in [self.find(name) for name in names]:
+            m.tags[q["Tag.1.Key"]] = q["Tag.1.Value"]
+        return {"return": "true"}
 
     def GetConsoleOutput(self, q):
         m = self.find(q["InstanceId"])

@@ -193,11 +193,29 @@ static int log_file_reopen(const struct log_file *f)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Counts whole lines on from *at; a mark says where the output stands. */
+static void log_file_count(struct log_file *f, const uint8_t *lines, size_t len, uint64_t *at)
+{
+	struct crilog_record record;
+
+	while (len > 0) {
+		size_t n = through_line(lines, len);
+
+		if (crilog_parse(&record, lines, n) == 0 && record.mark == CRILOG_MARK_FILE) {
+			f->number = record.file;
+			*at = record.number;
+		} else {
+			*at += crilog_count(lines, n);
+		}
+		lines += n;
+		len -= n;
+	}
+}
+
 /* Where the output stands behind the whole lines of the file, and which file it is. */
 static int log_file_measure(struct log_file *f, uint64_t *ret_at)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
-	struct crilog_record record;
 	uint64_t at = 0, end = 0;
 	uint8_t *to;
 	int r;
@@ -221,28 +239,55 @@ static int log_file_measure(struct log_file *f, uint64_t *ret_at)
 		if (!feed)
 			continue;
 		whole = (size_t)(feed - buf_data(&b)) + 1;
-		r = crilog_parse(&record, buf_data(&b), through_line(buf_data(&b), whole));
-		if (end == 0 && r == 0 && record.mark == CRILOG_MARK_FILE) {
-			f->number = record.file;
-			at = record.number;
-		}
-		at += crilog_count(buf_data(&b), whole);
+		log_file_count(f, buf_data(&b), whole, &at);
 		end += whole;
 		buf_consume(&b, whole);
 	}
 }
 
-int log_file_resume(struct log_file *f, int dir_fd, const char *name,
-		    const struct log_policy *policy, uint64_t *ret_at)
+static int log_file_go_on(struct log_file *f, uint64_t *ret_at)
 {
-	int r;
+	int r = f->fd < 0 ? f->fd : log_file_measure(f, ret_at);
 
-	log_file_init(f, -1, dir_fd, name, policy);
-	f->fd = log_file_reopen(f);
-	r = f->fd < 0 ? f->fd : log_file_measure(f, ret_at);
 	/* A line that is not whole is told again by whoever has it. */
 	if (r == 0 && sysio_ftruncate(f->fd, (off_t)f->size) < 0)
 		r = -errno;
+	if (r < 0)
+		log_file_done(f);
+	return r;
+}
+
+int log_file_resume(struct log_file *f, int dir_fd, const char *name,
+		    const struct log_policy *policy, uint64_t *ret_at)
+{
+	log_file_init(f, -1, dir_fd, name, policy);
+	f->fd = log_file_reopen(f);
+	return log_file_go_on(f, ret_at);
+}
+
+int log_file_mark(struct log_file *f, uint64_t at)
+{
+	char mark[CRILOG_MARK_MAX];
+	size_t n = crilog_mark_file(mark, clock_real(), f->number + 1, at);
+	int r = fd_write_full(f->fd, mark, n);
+
+	if (r < 0)
+		return r;
+	f->number++;
+	f->size += n;
+	return 0;
+}
+
+int log_file_take(struct log_file *f, int fd, const struct log_policy *policy, bool fresh,
+		  uint64_t *ret_at)
+{
+	int r;
+
+	log_file_init(f, fd, -1, "", policy);
+	if (!fresh)
+		return log_file_go_on(f, ret_at);
+	*ret_at = 0;
+	r = f->size > 0 ? log_file_mark(f, 0) : 0;
 	if (r < 0)
 		log_file_done(f);
 	return r;

@@ -47,9 +47,15 @@ void log_file_init(struct log_file *f, int fd, int dir_fd, const char *name,
  * where the output stands behind it. Reads the file. 0, or an errno: then nothing is open. */
 int log_file_resume(struct log_file *f, int dir_fd, const char *name,
 		    const struct log_policy *policy, uint64_t *ret_at);
+/* The same for a file of somebody else's, without names beside it: the descriptor, which is taken
+ * over, can be read too. `fresh`: what is in it is none of this log's, which begins behind it. */
+int log_file_take(struct log_file *f, int fd, const struct log_policy *policy, bool fresh,
+		  uint64_t *ret_at);
 void log_file_done(struct log_file *f);
 /* What follows is written to this file, which is taken over; only where dir_fd is -1. */
 void log_file_change(struct log_file *f, int fd);
+/* Says in the file, between two lines, where the output stands: log_file_take() finds it there. */
+int log_file_mark(struct log_file *f, uint64_t at);
 
 /* Writes encoded lines, the first of which may be the rest of one that is torn. `end` is where the
  * container's output stands behind them. *ret_n is how many bytes were written, also where the rest

@@ -34,6 +34,8 @@ static void cloud_members(struct json *j, const Nacre__V1__CloudVm *vm)
 	json_put_word(j, "reason", vm->reason);
 	json_put_time(j, "created", vm->created_at);
 	json_put_time(j, "ended", vm->ended_at);
+	json_put_time(j, "lease_ends", vm->lease_ends_at);
+	json_put_word(j, "node", vm->node);
 }
 
 static void cloud_json(Nacre__V1__CloudVm *const *vms, size_t n)
@@ -157,6 +159,7 @@ int cmd_cloud_gc(const struct cli *cli, const struct args *args)
 
 	spec_set(&q.node, args_value(args, "node"));
 	q.dry_run = args_flag(args, "dry-run");
+	q.expired = args_flag(args, "expired");
 	list = client_ask_once(&cli->daemon, CLOUD_METHOD "CollectCloudVms", &q.base,
 			       &nacre__v1__collect_cloud_vms_response__descriptor, 0, &err);
 	if (!list)

@@ -19,6 +19,7 @@
 #include "base/text/json.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
+#include "cli/cmd/doctor_check.h"
 #include "cli/cmd/handlers.h"
 #include "cli/output/alloc.h"
 #include "cli/output/table.h"
@@ -43,18 +44,8 @@
 #define DOCTOR_FILE_MAX (64U << 10)
 /* Exit status where something essential lacks. */
 #define DOCTOR_MISSING 1
-#define DOCTOR_TIMEOUT (2 * NSEC_PER_SEC)
 
 #define _cleanup_buf_ _cleanup_(buf_done)
-
-struct check {
-	const char *name;
-	bool essential;
-	/* Whether it is there; *ret_detail (the caller's) says what was seen. */
-	bool (*look)(const struct cli *cli, char **ret_detail);
-	const char *consequence;
-	const char *cure;
-};
 
 /* A small file of the kernel as text without its last line feed; NULL where it cannot be read. */
 static char *doctor_read(int dir_fd, const char *name)
@@ -553,21 +544,26 @@ int cmd_doctor(const struct cli *cli, const struct args *args)
 	struct table t = TABLE_INIT_WRAPS(3);
 	struct json j = JSON_INIT(stdout);
 	struct error err = ERROR_INIT;
+	size_t n_all =
+		ARRAY_SIZE(checks) + (args_flag(args, "kubernetes") ? doctor_n_kubernetes : 0);
 	unsigned n_missing = 0;
 
 	if (target_check_local(&cli->daemon, "doctor", &err) < 0)
 		return cli_fail(&err);
 	if (cli->json)
 		json_put_array(&j, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
+	for (size_t i = 0; i < n_all; i++) {
+		const struct check *c = i < ARRAY_SIZE(checks)
+						? &checks[i]
+						: &doctor_kubernetes[i - ARRAY_SIZE(checks)];
 		_cleanup_str_ char *detail = NULL;
-		bool there = checks[i].look(cli, &detail);
+		bool there = c->look(cli, &detail);
 
-		n_missing += !there && checks[i].essential;
+		n_missing += !there && c->essential;
 		if (cli->json)
-			doctor_json(&j, &checks[i], there, detail);
+			doctor_json(&j, c, there, detail);
 		else
-			doctor_rows(&t, &checks[i], there, detail);
+			doctor_rows(&t, c, there, detail);
 	}
 	if (cli->json)
 		json_put_end(&j);

@@ -70,9 +70,9 @@ static int mount_truth(const char *text, protobuf_c_boolean *ret)
 
 /* ---- one option ---- */
 
-enum mount_kind { MOUNT_OF_BIND = 1, MOUNT_OF_VOLUME = 2, MOUNT_OF_TMPFS = 4 };
+enum mount_kind { MOUNT_OF_BIND = 1, MOUNT_OF_VOLUME = 2, MOUNT_OF_TMPFS = 4, MOUNT_OF_IMAGE = 8 };
 #define MOUNT_OF_SOURCE (MOUNT_OF_BIND | MOUNT_OF_VOLUME)
-#define MOUNT_OF_ANY (MOUNT_OF_SOURCE | MOUNT_OF_TMPFS)
+#define MOUNT_OF_ANY (MOUNT_OF_SOURCE | MOUNT_OF_TMPFS | MOUNT_OF_IMAGE)
 
 struct mount_target {
 	Aurae__Runtime__V0__Mount *m;
@@ -220,18 +220,19 @@ static const struct mount_option mount_flags[] = {
 
 /* Of --mount, beside its type. */
 static const struct mount_option mount_members[] = {
-	{ "source", MOUNT_OF_SOURCE, mount_set_source },
-	{ "src", MOUNT_OF_SOURCE, mount_set_source },
+	{ "source", MOUNT_OF_SOURCE | MOUNT_OF_IMAGE, mount_set_source },
+	{ "src", MOUNT_OF_SOURCE | MOUNT_OF_IMAGE, mount_set_source },
 	{ "target", MOUNT_OF_ANY, mount_set_target },
 	{ "dst", MOUNT_OF_ANY, mount_set_target },
 	{ "destination", MOUNT_OF_ANY, mount_set_target },
-	{ "readonly", MOUNT_OF_SOURCE, mount_set_ro },
-	{ "ro", MOUNT_OF_SOURCE, mount_set_ro },
+	{ "readonly", MOUNT_OF_SOURCE | MOUNT_OF_IMAGE, mount_set_ro },
+	{ "ro", MOUNT_OF_SOURCE | MOUNT_OF_IMAGE, mount_set_ro },
 	{ "noexec", MOUNT_OF_ANY, mount_set_noexec },
 	{ "bind-propagation", MOUNT_OF_BIND, mount_set_propagation },
 	{ "volume-nocopy", MOUNT_OF_VOLUME, mount_set_nocopy },
 	{ "volume-subpath", MOUNT_OF_VOLUME, mount_set_sub_path },
-	{ "subpath", MOUNT_OF_VOLUME, mount_set_sub_path },
+	{ "image-subpath", MOUNT_OF_IMAGE, mount_set_sub_path },
+	{ "subpath", MOUNT_OF_VOLUME | MOUNT_OF_IMAGE, mount_set_sub_path },
 	{ "tmpfs-size", MOUNT_OF_TMPFS, mount_set_size },
 	{ "tmpfs-mode", MOUNT_OF_TMPFS, mount_set_mode },
 	{ "relabel", MOUNT_OF_SOURCE, mount_set_relabel },
@@ -382,7 +383,8 @@ static int mount_type(const char *text, unsigned *ret, struct error *err)
 		unsigned kind;
 	} types[] = { { "bind", MOUNT_OF_BIND },
 		      { "volume", MOUNT_OF_VOLUME },
-		      { "tmpfs", MOUNT_OF_TMPFS } };
+		      { "tmpfs", MOUNT_OF_TMPFS },
+		      { "image", MOUNT_OF_IMAGE } };
 	_cleanup_str_ char *words = xstrdup(text);
 	char *rest = NULL;
 
@@ -400,8 +402,8 @@ static int mount_type(const char *text, unsigned *ret, struct error *err)
 		}
 		if (!known)
 			return error_refuse(err, ERROR_INVALID,
-					    "--mount: \"%s\" is none of type=bind, type=volume and "
-					    "type=tmpfs",
+					    "--mount: \"%s\" is none of type=bind, type=volume, "
+					    "type=tmpfs and type=image",
 					    word);
 	}
 	return 0;
@@ -423,6 +425,7 @@ static int mount_member(struct mount_target *t, unsigned kind, char *word, struc
 				    whole,
 				    kind == MOUNT_OF_TMPFS    ? "tmpfs"
 				    : kind == MOUNT_OF_VOLUME ? "volume"
+				    : kind == MOUNT_OF_IMAGE  ? "image"
 							      : "bind");
 	return r < 0 ? error_refuse(err, ERROR_INVALID, "--mount: \"%s\" has a wrong value", whole)
 		     : 0;
@@ -443,8 +446,12 @@ static int mount_finish(struct mount_words *w, struct mount_target *t, unsigned 
 		m->volume = m->source;
 		m->source = none;
 	} else if (str_empty(m->source)) {
-		return error_refuse(err, ERROR_INVALID,
-				    "--mount: source=PATH is missing of type=bind");
+		return error_refuse(err, ERROR_INVALID, "--mount: source=%s is missing of type=%s",
+				    kind == MOUNT_OF_IMAGE ? "IMAGE" : "PATH",
+				    kind == MOUNT_OF_IMAGE ? "image" : "bind");
+	} else if (kind == MOUNT_OF_IMAGE) {
+		m->image = m->source;
+		m->source = none;
 	} else {
 		return mount_real(w, m, "mount", err);
 	}

@@ -281,9 +281,10 @@ static void docker_mounts_json(struct json *j, const Nacre__V1__Container *c)
 		json_put_string(j, "Type",
 				m->tmpfs            ? "tmpfs"
 				: m->identity       ? "bind"
+				: *m->image         ? "image"
 				: *m->source == '/' ? "bind"
 						    : "volume");
-		json_put_string(j, "Source", m->source);
+		json_put_string(j, "Source", *m->image ? m->image : m->source);
 		json_put_string(j, "Destination", m->target);
 		json_put_bool(j, "RW", !m->read_only);
 		json_put_end(j);

@@ -123,6 +123,7 @@ static void view_mount(struct json *j, const Aurae__Runtime__V0__Mount *m)
 	json_put_object(j, NULL);
 	json_put_word(j, "source", m->source);
 	json_put_word(j, "volume", m->volume);
+	json_put_word(j, "image", m->image);
 	json_put_word(j, "sub_path", m->sub_path);
 	json_put_string(j, "target", m->target);
 	json_put_bool(j, "read_only", m->read_only);

@@ -15,6 +15,7 @@ static const struct arg_option options_run[] = {
 
 static const struct arg_option options_gc[] = {
 	{ "dry-run", 0, NULL, "end nothing, and just tell" },
+	{ "expired", 0, NULL, "of any node, where the lease has ended" },
 	{ "node", 0, "ID",
 	  "another node, which never comes back, by its tag nacre-node; else this one" },
 	OPTION_END,
@@ -97,7 +98,12 @@ static const struct command cloud_commands[] = {
 			"that this node\n"
 			"has no record of, and prints them.\n"
 			"\n"
+			"A node renews the lease of its machines, a tag, while it lives. With "
+			"--expired those of\n"
+			"all nodes are ended whose lease has ended by the clock of the cloud.\n"
+			"\n"
 			"    nacre cloud gc --dry-run\n"
+			"    nacre cloud gc --expired\n"
 			"    nacre cloud gc --node 5f0c2b7d9e1a3c48",
 		.options = options_gc,
 		.run = cmd_cloud_gc,

@@ -18,6 +18,11 @@ static const struct arg_option options_daemon[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_doctor[] = {
+	{ "kubernetes", 0, NULL, "also whether it is ready for a kubelet (doc/kubernetes.md)" },
+	OPTION_END,
+};
+
 static const struct arg_option options_issue[] = {
 	{ "days", 0, "NUMBER", "that it is valid, else 90; at most 365" },
 	{ "role", 0, "ROLE",
@@ -146,6 +151,7 @@ static const struct command node_commands[] = {
 			"to do about it. The exit status is 1 where something essential lacks, "
 			"else 0. Changes\n"
 			"nothing.",
+		.options = options_doctor,
 		.run = cmd_doctor,
 	},
 	{

@@ -57,7 +57,7 @@
 	{ "volume", 'v', "[SOURCE:]TARGET[:ro,noexec,nocopy,U,rslave,…]",                          \
 	  "mount a volume of the node by name, or a path of it; may be given again" },             \
 		{ "mount", 0, "type=KIND,source=SOURCE,target=TARGET,…",                           \
-		  "the same in docker's words: bind, volume or tmpfs" },                           \
+		  "the same in docker's words: bind, volume, tmpfs or image" },                    \
 		{ "tmpfs", 0, "TARGET[:size=64m,mode=700,uid=1,noexec]",                           \
 		  "mount a new file system in memory; may be given again" },                       \
 		{ "shm-size", 0, "SIZE", "of /dev/shm, else half of the machine's memory: 256m" }, \

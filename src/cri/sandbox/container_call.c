@@ -5,12 +5,14 @@
 
 #include "base/text/str.h"
 #include "cri/sandbox/container_spec.h"
+#include "cri/sandbox/devices.h"
 #include "cri/sandbox/find.h"
 #include "cri/sandbox/record.h"
 #include "cri/sandbox/sandbox_spec.h"
 #include "cri/services.h"
 #include "pod/workload/sandbox.h"
 #include "pod/workload/workload.h"
+#include "runtime/storage/cdi_call.h"
 #include "runtime/storage/volumes_call.h"
 #include "runtime/storage/volumes_take.h"
 
@@ -145,9 +147,43 @@ static int create_again(struct container_call *h, struct pod_container *c, struc
 			   c->id, pod_container_state_word(c));
 }
 
-static int create(struct container_call *h, struct error *err)
+static int create_specified(struct container_call *h, struct workload *w,
+			    const Runtime__V1__RunPodSandboxRequest *pod,
+			    const struct cdi_changes *changes, struct error *err)
 {
 	struct workload_spec whole = { .containers = &h->spec, .n_containers = 1 };
+	int r = cri_container_spec(h->service, rpc_call_arena(h->call), w, pod->config, h->request,
+				   changes, &h->spec, err);
+
+	if (r < 0)
+		return r;
+	r = volumes_call_start(h->service->volumes, h->call, &whole, create_opened, h, err);
+	return r > 0 ? create_now(h, w, pod, err) : r;
+}
+
+/* Its devices are known. */
+static void create_with(void *userdata, const struct cdi_changes *changes)
+{
+	const Runtime__V1__RunPodSandboxRequest *pod;
+	struct container_call *h = userdata;
+	struct error err = ERROR_INIT;
+	struct pod_container *c = NULL;
+	struct workload *w;
+	int r = create_find(h, &w, &pod, &err);
+
+	/* The same call may have come again meanwhile. */
+	if (r == 0)
+		c = create_find_same(rpc_call_arena(h->call), w, h->request->config);
+	if (r == 0)
+		r = c ? create_again(h, c, &err) : create_specified(h, w, pod, changes, &err);
+	if (r < 0)
+		rpc_call_fail(h->call, &err);
+}
+
+static int create(struct container_call *h, struct error *err)
+{
+	char **names;
+	size_t n_names;
 	struct arena *a = rpc_call_arena(h->call);
 	const Runtime__V1__RunPodSandboxRequest *pod;
 	struct pod_container *c;
@@ -159,11 +195,12 @@ static int create(struct container_call *h, struct error *err)
 	c = create_find_same(a, w, h->request->config);
 	if (c)
 		return create_again(h, c, err);
-	r = cri_container_spec(h->service, a, w, pod->config, h->request, &h->spec, err);
+	r = cri_container_devices(a, h->request->config, &names, &n_names, err);
 	if (r < 0)
 		return r;
-	r = volumes_call_start(h->service->volumes, h->call, &whole, create_opened, h, err);
-	return r > 0 ? create_now(h, w, pod, err) : r;
+	return n_names > 0 ? cdi_call_start(h->service->devices, h->call, CRI_FIELD_DEVICES, names,
+					    n_names, create_with, h, err)
+			   : create_specified(h, w, pod, NULL, err);
 }
 
 void cri_create_container(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)

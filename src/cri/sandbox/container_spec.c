@@ -9,13 +9,16 @@
 #include "base/text/parse.h"
 #include "base/text/signal_name.h"
 #include "base/text/str.h"
+#include "cri/sandbox/devices.h"
 #include "cri/sandbox/record.h"
 #include "cri/sandbox/resources.h"
 #include "cri/sandbox/security.h"
 #include "cri/services.h"
 #include "pod/workload/model.h"
 #include "runtime/start/container.h"
+#include "runtime/start/remote.h"
 #include "runtime/start/settings.h"
+#include "runtime/storage/cdi_call.h"
 
 /* Bytes of its name in the CRI in that of the container. */
 #define CONTAINER_STEM_MAX 48
@@ -125,6 +128,11 @@ static bool mount_ids_fit(const Runtime__V1__Mount *m, const struct isolate_ids 
 	       m->uidmappings[0]->length == ids->count && m->gidmappings[0]->length == ids->count;
 }
 
+static bool mount_is_of_image(const Runtime__V1__Mount *m)
+{
+	return m->image && !str_empty(m->image->image);
+}
+
 static int mount_check(const Runtime__V1__Mount *m, size_t i, const struct isolate_ids *ids,
 		       struct error *err)
 {
@@ -132,8 +140,14 @@ static int mount_check(const Runtime__V1__Mount *m, size_t i, const struct isola
 
 #define FIELD(name)                                                                                \
 	(str_printf(field, sizeof(field), "config.mounts[%zu]" name, i) < 0 ? "" : field)
-	if (m->image && !str_empty(m->image->image))
-		return error_field(err, ERROR_UNSUPPORTED, FIELD(".image"), "not honoured yet");
+	if (mount_is_of_image(m) && !str_empty(m->host_path))
+		return error_field(err, ERROR_INVALID, FIELD(".image"), "not beside host_path");
+	if (mount_is_of_image(m) && !m->readonly)
+		return error_field(err, ERROR_INVALID, FIELD(".readonly"),
+				   "an image is mounted read-only: true is required");
+	if (!mount_is_of_image(m) && !str_empty(m->image_sub_path))
+		return error_field(err, ERROR_INVALID, FIELD(".image_sub_path"),
+				   "only of an image");
 	if (!mount_ids_fit(m, ids))
 		return error_field(err, ERROR_INVALID, FIELD(".uidMappings"),
 				   "not the ids of the sandbox's user namespace");
@@ -147,7 +161,7 @@ static int mount_check(const Runtime__V1__Mount *m, size_t i, const struct isola
 	if ((unsigned)m->propagation > RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_BIDIRECTIONAL)
 		return error_field(err, ERROR_INVALID, FIELD(".propagation"), "%d is unknown",
 				   (int)m->propagation);
-	if (str_empty(m->host_path))
+	if (str_empty(m->host_path) && !mount_is_of_image(m))
 		return error_field(err, ERROR_INVALID, FIELD(".host_path"), "required");
 	/* nosuid holds for every mount, nodev for those of containers without all devices. */
 	for (size_t k = 0; k < m->n_mount_options; k++)
@@ -214,6 +228,10 @@ static int spec_mounts(struct arena *a, const Runtime__V1__PodSandboxConfig *san
 			return r;
 		aurae__runtime__v0__mount__init(&mounts[i]);
 		mounts[i].source = m->host_path;
+		if (mount_is_of_image(m)) {
+			mounts[i].image = m->image->image;
+			mounts[i].sub_path = m->image_sub_path;
+		}
 		mounts[i].target = m->container_path;
 		mounts[i].read_only = m->readonly;
 		for (size_t k = 0; k < m->n_mount_options; k++)
@@ -230,13 +248,12 @@ static int spec_mounts(struct arena *a, const Runtime__V1__PodSandboxConfig *san
 	return 0;
 }
 
-static int spec_resources(const struct cri_runtime_service *s, struct arena *a,
+static int spec_resources(int base_fd, struct arena *a,
 			  const Runtime__V1__LinuxContainerResources *from, cri_own *to,
 			  struct pod_container_spec *spec, struct error *err)
 {
 	struct cri_limits limits;
-	int r = cri_limits_take(a, from, s->cgroup_fd, "config.linux.resources", NULL, &limits,
-				err);
+	int r = cri_limits_take(a, from, base_fd, "config.linux.resources", NULL, &limits, err);
 
 	if (r < 0)
 		return r;
@@ -261,7 +278,7 @@ static int spec_join_limits(struct arena *a, struct pod_container_spec *spec, ch
 	return 0;
 }
 
-static int spec_linux(const struct cri_runtime_service *s, struct arena *a,
+static int spec_linux(int base_fd, struct arena *a,
 		      const Runtime__V1__LinuxContainerConfig *linux_config, cri_own *to,
 		      struct pod_container_spec *spec, struct error *err)
 {
@@ -269,7 +286,7 @@ static int spec_linux(const struct cri_runtime_service *s, struct arena *a,
 	int r = 0;
 
 	if (linux_config->resources)
-		r = spec_resources(s, a, linux_config->resources, to, spec, err);
+		r = spec_resources(base_fd, a, linux_config->resources, to, spec, err);
 	if (r == 0 && context)
 		r = spec_user(a, context, to, err);
 	if (context)
@@ -333,9 +350,6 @@ static int spec_check(const cri_config *config, struct error *err)
 	if (config->stop_signal && !cri_container_stop_signal(config))
 		return error_field(err, ERROR_INVALID, "config.stop_signal", "%d is no signal",
 				   (int)config->stop_signal);
-	if (config->n_cdi_devices)
-		return error_field(err, ERROR_UNSUPPORTED, "config.CDI_devices",
-				   "not honoured yet");
 	return config->linux ? cri_security_check_container(config->linux->security_context, err)
 			     : 0;
 }
@@ -351,6 +365,7 @@ static void spec_blame(struct error *err)
 		{ "security.groups", "linux.security_context.supplemental_groups" },
 		{ ".target", ".container_path" },
 		{ ".source", ".host_path" },
+		{ ".sub_path", ".image_sub_path" },
 		{ "].path", "].container_path" },
 		{ "env[", "envs[" },
 		{ "user", "linux.security_context.run_as_username" },
@@ -372,12 +387,12 @@ static void spec_blame(struct error *err)
 	cri_limits_blame(err, "config.linux.resources");
 }
 
-static int spec_make(const struct cri_runtime_service *s, struct arena *a,
-		     const Runtime__V1__PodSandboxConfig *sandbox, const cri_config *config,
-		     const struct isolate_ids *ids, cri_own *own, struct pod_container_spec *spec,
-		     struct error *err)
+static int spec_make(int base_fd, struct arena *a, const Runtime__V1__PodSandboxConfig *sandbox,
+		     const cri_config *config, const struct isolate_ids *ids,
+		     const struct cdi_changes *changes, cri_own *own,
+		     struct pod_container_spec *spec, struct error *err)
 {
-	const struct settings_whole whole = { .base_fd = s->cgroup_fd };
+	const struct settings_whole whole = { .base_fd = base_fd };
 	char *const *more;
 	size_t n_used = 0;
 	int r;
@@ -391,7 +406,9 @@ static int spec_make(const struct cri_runtime_service *s, struct arena *a,
 		r = cri_security_take(a, config->linux ? config->linux->security_context : NULL,
 				      &own->security, err);
 	if (r == 0 && config->linux)
-		r = spec_linux(s, a, config->linux, own, spec, err);
+		r = spec_linux(base_fd, a, config->linux, own, spec, err);
+	if (r == 0 && changes)
+		r = cdi_changes_add(a, changes, own, err);
 	if (r < 0)
 		return r;
 	more = spec->limits;
@@ -412,8 +429,8 @@ static bool mount_has_option(const Runtime__V1__Mount *m, const char *option)
 }
 
 /* A kubelet means what its links lead to, and by read-only the mount itself. */
-static int spec_follow(struct arena *a, const cri_config *config, struct pod_container_spec *spec,
-		       struct error *err)
+static int spec_follow(struct arena *a, const cri_config *config, const struct cdi_changes *changes,
+		       struct pod_container_spec *spec, struct error *err)
 {
 	struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)spec->mounts;
 
@@ -426,6 +443,12 @@ static int spec_follow(struct arena *a, const cri_config *config, struct pod_con
 	for (size_t i = 0; i < config->n_mounts && i < spec->n_mounts; i++) {
 		const Runtime__V1__Mount *m = config->mounts[i];
 
+		if (mount_is_of_image(m)) {
+			mounts[i].field = arena_printf(a, "config.mounts[%zu].image", i);
+			if (!mounts[i].field)
+				return spec_no_memory(err);
+			continue;
+		}
 		mounts[i].follow = true;
 		mounts[i].map_ids = m->n_uidmappings > 0;
 		mounts[i].top_only = !m->recursive_read_only;
@@ -436,7 +459,8 @@ static int spec_follow(struct arena *a, const cri_config *config, struct pod_con
 			return spec_no_memory(err);
 	}
 	for (size_t i = 0; i < config->n_devices; i++) {
-		struct pod_mount_spec *m = &mounts[spec->n_mounts - config->n_devices + i];
+		size_t n_behind = config->n_devices + (changes ? changes->n_devices : 0);
+		struct pod_mount_spec *m = &mounts[spec->n_mounts - n_behind + i];
 
 		m->field = arena_printf(a, "config.devices[%zu].host_path", i);
 		if (!m->field)
@@ -445,10 +469,46 @@ static int spec_follow(struct arena *a, const cri_config *config, struct pod_con
 	return 0;
 }
 
+/* What vendors name is likewise of the node, and told by the field of their devices. */
+static void spec_follow_vendor(const cri_own *own, const struct cdi_changes *changes,
+			       struct pod_container_spec *spec)
+{
+	struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)spec->mounts;
+
+	for (size_t i = 0; i < changes->n_mounts; i++) {
+		struct pod_mount_spec *m = &mounts[own->n_mounts - changes->n_mounts + i];
+
+		m->follow = true;
+		m->top_only = true;
+		m->map_ids = false;
+		m->field = CRI_FIELD_DEVICES;
+	}
+	for (size_t i = 0; i < changes->n_devices; i++)
+		mounts[spec->n_mounts - changes->n_devices + i].field = CRI_FIELD_DEVICES;
+}
+
+/* What a machine in a cloud cannot give a container. */
+static int spec_check_far(const struct workload *w, const cri_config *config,
+			  const struct pod_container_spec *spec, struct error *err)
+{
+	const struct workload_spec whole = {
+		.kind = WORKLOAD_POD, .choice = w->choice, .containers = spec, .n_containers = 1
+	};
+
+	if (config->linux && config->linux->security_context &&
+	    config->linux->security_context->privileged)
+		return error_field(err, ERROR_UNSUPPORTED,
+				   "config.linux.security_context.privileged",
+				   "not in a pod of kind \"ec2\": what has all privilege of its "
+				   "machine's kernel has that of the agent");
+	return remote_check_run(&whole, err);
+}
+
 int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 		       const struct workload *w, const Runtime__V1__PodSandboxConfig *sandbox,
 		       const Runtime__V1__CreateContainerRequest *q,
-		       struct pod_container_spec *spec, struct error *err)
+		       const struct cdi_changes *changes, struct pod_container_spec *spec,
+		       struct error *err)
 {
 	cri_own *own = arena_zalloc(a, 1, sizeof(*own));
 	int r = spec_check(q->config, err);
@@ -462,14 +522,20 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 	own->image = q->config->image->image;
 	if (!own->name)
 		return spec_no_memory(err);
-	r = spec_make(s, a, sandbox, q->config, &w->ids, own, spec, err);
+	/* In a kernel of its own its keeper asks that. */
+	r = spec_make(workload_is_remote(w) ? -1 : s->cgroup_fd, a, sandbox, q->config, &w->ids,
+		      changes, own, spec, err);
 	if (r < 0)
 		return r;
 	r = cri_security_take_walls(s, a, w, sandbox,
 				    q->config->linux ? q->config->linux->security_context : NULL,
 				    spec, err);
 	if (r == 0)
-		r = spec_follow(a, q->config, spec, err);
+		r = spec_follow(a, q->config, changes, spec, err);
+	if (r == 0 && changes)
+		spec_follow_vendor(own, changes, spec);
+	if (r == 0 && workload_is_remote(w))
+		r = spec_check_far(w, q->config, spec, err);
 	if (r < 0)
 		return r;
 	spec_log(q->config, sandbox, spec);

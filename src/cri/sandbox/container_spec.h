@@ -11,14 +11,17 @@
  * below `config`.
  */
 
+struct cdi_changes;
 struct cri_runtime_service;
 
 /* Fills in a specification, all in the arena, for a sandbox that was made so. Its log and the
- * sources of its mounts are named; runtime/storage/volumes_call.h opens them. */
+ * sources of its mounts are named; runtime/storage/volumes_call.h opens them. changes: what it gets
+ * with its devices; NULL: nothing. */
 int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 		       const struct workload *w, const Runtime__V1__PodSandboxConfig *sandbox,
 		       const Runtime__V1__CreateContainerRequest *q,
-		       struct pod_container_spec *spec, struct error *err);
+		       const struct cdi_changes *changes, struct pod_container_spec *spec,
+		       struct error *err);
 /* The path of its log on the node: "" where it has none. NULL without memory. */
 char *cri_container_log_path(struct arena *a, const Runtime__V1__PodSandboxConfig *sandbox,
 			     const Runtime__V1__ContainerConfig *config);

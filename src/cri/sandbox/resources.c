@@ -66,7 +66,8 @@ static void limits_take_shares(const cri_resources *from, int base_fd, own_resou
 {
 	if (from->cpu_shares == 0)
 		return;
-	if (from->cpu_shares <= SHARES_MIN && !(cgroup_controllers(base_fd) & 1U << CGROUP_CPU))
+	if (from->cpu_shares <= SHARES_MIN && base_fd >= 0 &&
+	    !(cgroup_controllers(base_fd) & 1U << CGROUP_CPU))
 		return;
 	to->cpu_weight = limits_cpu_weight((uint64_t)from->cpu_shares);
 }
@@ -121,7 +122,7 @@ static int limits_add(struct limits_more *m, const char *name, const char *file,
 
 	(void)limits_field(m->field, name, field);
 	if (controller >= 0 && !(m->controllers >> controller & 1)) {
-		bool kept = cgroup_controllers(m->base_fd) >> controller & 1;
+		bool kept = m->base_fd < 0 || cgroup_controllers(m->base_fd) >> controller & 1;
 		int r;
 
 		if (kept)
@@ -150,7 +151,7 @@ static int limits_add_pages(struct limits_more *m, const Runtime__V1__HugepageLi
 		return error_field(err, ERROR_INVALID,
 				   limits_field(m->field, "hugepage_limits", field),
 				   "\"%.40s\" is no size of pages such as 2MB", p->page_size);
-	if (p->limit == 0 && !(m->controllers & 1U << CGROUP_HUGETLB))
+	if (p->limit == 0 && (m->base_fd < 0 || !(m->controllers & 1U << CGROUP_HUGETLB)))
 		return 0;
 	(void)str_printf(file, sizeof(file), "hugetlb.%s.max", p->page_size);
 	(void)str_printf(value, sizeof(value), "%" PRIu64, p->limit);
@@ -194,7 +195,8 @@ static int limits_take_more(struct arena *a, const cri_resources *from, int base
 			err, ERROR_INVALID, limits_field(field, "unified", name),
 			"%zu with those of hugepage_limits are more than the limit of %d", n,
 			LIMITS_WORDS_MAX / 2);
-	m.controllers = cgroup_controllers(base_fd) & CGROUP_CONTROLLERS_WORKLOAD;
+	m.controllers = base_fd < 0 ? CGROUP_CONTROLLERS_WORKLOAD
+				    : cgroup_controllers(base_fd) & CGROUP_CONTROLLERS_WORKLOAD;
 	m.words = arena_zalloc(a, n + 1, sizeof(*m.words));
 	if (!m.words)
 		return limits_no_memory(err);

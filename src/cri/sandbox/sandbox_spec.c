@@ -20,6 +20,11 @@
 #define METADATA_MAX 1024
 /* Bytes of the pod's name in that of the sandbox. */
 #define SANDBOX_STEM_MAX 40
+/* Of limits of processor time where nobody says, and what a kubelet tells for a request of one
+ * processor, and for none. */
+#define SANDBOX_PERIOD 100000
+#define SANDBOX_SHARES_OF_ONE 1024
+#define SANDBOX_SHARES_NONE 2
 
 static int metadata_check(const char *field, const char *text, bool required, struct error *err)
 {
@@ -300,6 +305,79 @@ static int sandbox_linux(const struct cri_runtime_service *s, struct arena *a,
 	return r < 0 ? r : sandbox_sysctls(a, config, spec, err);
 }
 
+/* ---- in a machine of a cloud ---- */
+
+static int sandbox_check_far(const Runtime__V1__PodSandboxConfig *config, struct error *err)
+{
+	const Runtime__V1__LinuxSandboxSecurityContext *s = sandbox_security(config);
+	const Runtime__V1__NamespaceOption *n = sandbox_namespaces(config);
+	const Runtime__V1__UserNamespace *users = n ? n->userns_options : NULL;
+	const struct {
+		const char *field;
+		bool set;
+	} fields[] = {
+		{ "config.linux.security_context.namespace_options.network",
+		  n && n->network == RUNTIME__V1__NAMESPACE_MODE__NODE },
+		{ "config.linux.security_context.namespace_options.pid",
+		  n && n->pid == RUNTIME__V1__NAMESPACE_MODE__NODE },
+		{ "config.linux.security_context.namespace_options.ipc",
+		  n && n->ipc == RUNTIME__V1__NAMESPACE_MODE__NODE },
+		{ "config.linux.security_context.namespace_options.userns_options",
+		  users && users->mode == RUNTIME__V1__NAMESPACE_MODE__POD },
+		{ "config.linux.security_context.privileged", s && s->privileged },
+		{ "config.linux.sysctls", config->linux && config->linux->n_sysctls > 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (fields[i].set)
+			return error_field(err, ERROR_UNSUPPORTED, fields[i].field,
+					   "a pod of kind \"ec2\" has a machine of its own, and "
+					   "nothing of the node's: use another runtime class");
+	return 0;
+}
+
+/* What its containers may use together, or else have asked for: the type is chosen by it. */
+static struct instance_size sandbox_size(const Runtime__V1__LinuxContainerResources *r)
+{
+	struct instance_size ret = { .memory = 0 };
+	uint64_t period, quota;
+
+	if (!r)
+		return ret;
+	period = r->cpu_period > 0 ? (uint64_t)r->cpu_period : SANDBOX_PERIOD;
+	quota = r->cpu_quota > 0 ? (uint64_t)r->cpu_quota : 0;
+	if (!quota && r->cpu_shares > SANDBOX_SHARES_NONE) {
+		period = SANDBOX_SHARES_OF_ONE;
+		quota = (uint64_t)r->cpu_shares;
+	}
+	ret.memory = r->memory_limit_in_bytes > 0 ? (uint64_t)r->memory_limit_in_bytes : 0;
+	ret.cpus = (unsigned)MIN(quota / period + (quota % period > 0), (uint64_t)UINT16_MAX);
+	return ret;
+}
+
+/* It is on the network of its cloud, whatever those of the node are. */
+static int sandbox_far(struct arena *a, const Runtime__V1__PodSandboxConfig *config,
+		       struct workload_spec *spec, struct error *err)
+{
+	Aurae__Runtime__V0__PodNetwork *asked = arena_zalloc(a, 1, sizeof(*asked));
+	int r = sandbox_check_far(config, err);
+
+	if (r < 0)
+		return r;
+	if (!asked)
+		return error_set(err, -ENOMEM, "sandbox");
+	aurae__runtime__v0__pod_network__init(asked);
+	sandbox_names(config, asked);
+	spec->network = "pod";
+	spec->size = sandbox_size(config->linux ? config->linux->resources : NULL);
+	r = sandbox_ports(a, config, asked, err);
+	if (r == 0)
+		r = pod_network_take(a, "", asked, false, spec, err);
+	if (r < 0)
+		sandbox_blame(err);
+	return r;
+}
+
 int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
 		     const Runtime__V1__RunPodSandboxRequest *q, struct workload_spec *spec,
 		     struct error *err)
@@ -313,9 +391,9 @@ int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
 	r = sandbox_check_metadata(q->config->metadata, err);
 	if (r == 0)
 		r = cri_handler_find("runtime_handler", q->runtime_handler, &handler, err);
-	if (r == 0 && handler->kind != INSTANCE_CELL)
+	if (r == 0 && handler->kind == INSTANCE_VM)
 		r = error_field(err, ERROR_UNSUPPORTED, "runtime_handler",
-				"a sandbox is of kind cell as yet");
+				"a sandbox is of kind cell or ec2 as yet");
 	if (r == 0)
 		r = sandbox_check_log(q->config->log_directory, err);
 	if (r == 0)
@@ -326,9 +404,12 @@ int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
 	r = sandbox_linux(s, a, q->config, spec, err);
 	if (r < 0)
 		return r;
-	r = instances_choose(s->instances, NULL, INSTANCE_CELL, &spec->choice, err);
-	if (r == 0)
-		r = sandbox_network(s, a, q->config, spec, err);
+	r = instances_choose(s->instances, NULL, handler->kind, &spec->choice, err);
+	if (r < 0)
+		return handler->kind == INSTANCE_CELL ? r
+						      : error_wrap_field(err, r, "runtime_handler");
+	r = handler->kind == INSTANCE_CELL ? sandbox_network(s, a, q->config, spec, err)
+					   : sandbox_far(a, q->config, spec, err);
 	if (r < 0)
 		return r;
 	spec->settings = cri_record_sandbox(a, spec->settings, q);

@@ -10,7 +10,9 @@
 #include "cri/sandbox/resources.h"
 #include "cri/sandbox/sandbox_spec.h"
 #include "image/image.h"
+#include "isolate/cgroup/process.h"
 #include "network/attachment.h"
+#include "pod/storage/image_mounts.h"
 #include "pod/workload/stop_signal.h"
 #include "runtime/start/settings.h"
 
@@ -120,6 +122,10 @@ static Runtime__V1__PodSandboxNetworkStatus *status_network(struct arena *a,
 		arena_zalloc(a, (size_t)2 * NETWORK_OF_ONE_MAX, sizeof(*m->additional_ips));
 	if (!m->additional_ips)
 		return NULL;
+	if (w->instance && w->instance->address[0] && w->state == WORKLOAD_RUNNING) {
+		m->ip = arena_strdup(a, w->instance->address);
+		r = m->ip ? 0 : -ENOMEM;
+	}
 	for (const struct attachment *at = w->attachment; at && r == 0; at = at->next) {
 		if (at->is_half)
 			continue;
@@ -260,7 +266,67 @@ static Runtime__V1__Signal status_image_signal(const struct pod_container *c)
 	return cri_signal_of(stop_signal_parse(word));
 }
 
-Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, const struct pod_container *c,
+/* As they were asked for, and of images their ids. -ENOMEM. */
+static int status_mounts(struct arena *a, const struct pod_container *c,
+			 const Runtime__V1__ContainerConfig *config,
+			 Runtime__V1__ContainerStatus *to)
+{
+	Runtime__V1__Mount **mounts = arena_zalloc(a, config->n_mounts + 1, sizeof(*mounts));
+	size_t n_images = 0;
+
+	if (!mounts)
+		return -ENOMEM;
+	to->mounts = mounts;
+	to->n_mounts = config->n_mounts;
+	for (size_t i = 0; i < config->n_mounts; i++) {
+		Runtime__V1__Mount *m = mounts[i] = config->mounts[i];
+		const char *id;
+
+		if (!m->image || str_empty(m->image->image))
+			continue;
+		id = image_mounts_id(c, n_images++);
+		mounts[i] = arena_memdup(a, m, sizeof(*m));
+		if (!mounts[i])
+			return -ENOMEM;
+		mounts[i]->image = arena_memdup(a, m->image, sizeof(*m->image));
+		if (!mounts[i]->image)
+			return -ENOMEM;
+		mounts[i]->image->image_ref = status_str(id ? id : "");
+	}
+	return 0;
+}
+
+/* Whom it runs as: the groups with the primary one among them, as other runtimes tell it. */
+static int status_user(struct arena *a, struct pod_container *c, Runtime__V1__ContainerStatus *to)
+{
+	const struct process_identity *identity = pod_container_identity(c);
+	Runtime__V1__LinuxContainerUser *user;
+	bool has_own = false;
+
+	if (!identity)
+		return 0;
+	to->user = arena_zalloc(a, 1, sizeof(*to->user));
+	user = arena_zalloc(a, 1, sizeof(*user));
+	if (!to->user || !user)
+		return -ENOMEM;
+	runtime__v1__container_user__init(to->user);
+	runtime__v1__linux_container_user__init(user);
+	to->user->linux = user;
+	user->uid = identity->uid;
+	user->gid = identity->gid;
+	user->supplemental_groups = arena_zalloc(a, identity->n_groups + 1, sizeof(int64_t));
+	if (!user->supplemental_groups)
+		return -ENOMEM;
+	for (size_t i = 0; i < identity->n_groups; i++)
+		has_own = has_own || identity->groups[i] == identity->gid;
+	if (!has_own)
+		user->supplemental_groups[user->n_supplemental_groups++] = identity->gid;
+	for (size_t i = 0; i < identity->n_groups; i++)
+		user->supplemental_groups[user->n_supplemental_groups++] = identity->groups[i];
+	return 0;
+}
+
+Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, struct pod_container *c,
 						   const Runtime__V1__CreateContainerRequest *q)
 {
 	const Runtime__V1__RunPodSandboxRequest *pod = cri_record_of_sandbox(a, c->workload);
@@ -281,8 +347,8 @@ Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, const struct
 	m->image_id = status_image_ref(c);
 	m->reason = status_str(status_reason(c));
 	m->message = status_str(c->status.reason);
-	m->mounts = q->config->mounts;
-	m->n_mounts = q->config->n_mounts;
+	if (status_mounts(a, c, q->config, m) < 0 || status_user(a, c, m) < 0)
+		return NULL;
 	m->log_path = cri_container_log_path(a, pod->config, q->config);
 	m->resources = status_resources(a, c, q->config);
 	m->stop_signal = q->config->stop_signal ?: status_image_signal(c);

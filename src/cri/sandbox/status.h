@@ -21,7 +21,7 @@ Runtime__V1__PodSandboxStatus *cri_sandbox_status(struct arena *a, const struct 
 Runtime__V1__ContainerState cri_container_state(const struct pod_container *c);
 Runtime__V1__Container *cri_container_item(struct arena *a, const struct pod_container *c,
 					   const Runtime__V1__CreateContainerRequest *q);
-Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, const struct pod_container *c,
+Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, struct pod_container *c,
 						   const Runtime__V1__CreateContainerRequest *q);
 
 #endif

@@ -92,8 +92,8 @@ static int update_take(const struct cri_runtime_service *s, struct pod_container
 		copy = update_copy(a, asked);
 	if (!copy)
 		return update_no_memory(err);
-	r = cri_limits_take(a, copy, s->cgroup_fd, "linux", settings_resources(a, pc->settings),
-			    &limits, err);
+	r = cri_limits_take(a, copy, workload_is_remote(pc->workload) ? -1 : s->cgroup_fd, "linux",
+			    settings_resources(a, pc->settings), &limits, err);
 	wish->resources = limits.resources;
 	wish->more = limits.more;
 	wish->userdata = copy;

@@ -54,7 +54,7 @@ static int event_containers(struct arena *a, const struct workload *w, const str
 	if (!m->containers_statuses)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->n_containers; i++) {
-		const struct pod_container *c = w->containers[i];
+		struct pod_container *c = w->containers[i];
 		const Runtime__V1__CreateContainerRequest *q = cri_record_of_container(a, c);
 		Runtime__V1__ContainerStatus *status;
 

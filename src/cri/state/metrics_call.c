@@ -120,7 +120,8 @@ static int metrics_add_sandbox(struct metrics_call *c, struct workload *w)
 	struct metrics_entry *e;
 	int r = 0;
 
-	if (!w->lasts || w->state != WORKLOAD_RUNNING ||
+	/* The group of another kernel's is that of its gate. */
+	if (!w->lasts || w->state != WORKLOAD_RUNNING || workload_is_remote(w) ||
 	    group_of_workload(c->service->work, w, group) < 0)
 		return 0;
 	q = cri_record_of_sandbox(&c->arena, w);

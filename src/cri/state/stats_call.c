@@ -143,7 +143,11 @@ static int stats_add_sandbox(struct stats_call *c, const struct workload *w,
 	m->n_labels = item->n_labels;
 	m->annotations = (void *)item->annotations;
 	m->n_annotations = item->n_annotations;
-	e = stats_add(c, group_of_workload(c->service->work, w, group) == 0 ? group : NULL);
+	/* The group of another kernel's is that of its gate. */
+	e = stats_add(c,
+		      !workload_is_remote(w) && group_of_workload(c->service->work, w, group) == 0
+			      ? group
+			      : NULL);
 	if (!e)
 		return -ENOMEM;
 	e->sandbox = m;

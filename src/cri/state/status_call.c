@@ -72,7 +72,7 @@ static size_t status_handlers(const struct cri_runtime_service *s,
 			continue;
 		runtime__v1__runtime_handler__init(&list[n]);
 		runtime__v1__runtime_handler_features__init(&features[n]);
-		features[n].recursive_read_only_mounts = true;
+		features[n].recursive_read_only_mounts = cri_handlers[i].kind != INSTANCE_EC2;
 		features[n].user_namespaces =
 			cri_handlers[i].kind == INSTANCE_CELL && image_store_maps_ids(s->images);
 		list[n].name = status_text(cri_handlers[i].name);
@@ -144,6 +144,7 @@ void cri_status(struct rpc_call *call, const ProtobufCMessage *request, void *us
 	m.runtime_handlers = pointers;
 	m.n_runtime_handlers = status_handlers(s, handlers, handler_features, pointers);
 	features.mount_options = true;
+	features.supplemental_groups_policy = true;
 	features.user_namespaces_host_network = image_store_maps_ids(s->images);
 	m.features = &features;
 	if (q->verbose) {

@@ -12,6 +12,7 @@
  *                        looks at the blob
  *   nacre-fetch export   3: socket, 4: the directory of the blobs, 5: a pipe, for the archive
  *   nacre-fetch profile  3: socket, 4: a seccomp profile, 5: where the filter goes
+ *   nacre-fetch cdi      3: socket, 4: devices and files of vendors, 5: where the changes go
  *
  * What speaks to registries is another program (transfer.c): one of these starts for each layer,
  * and most libraries are for the network.
@@ -27,6 +28,7 @@
 #include "fetch/job/job.h"
 #include "fetch/job/oci.h"
 #include "fetch/job/sandbox.h"
+#include "fetch/unpack/cdi.h"
 #include "fetch/unpack/docker.h"
 #include "fetch/unpack/export.h"
 #include "fetch/unpack/profile.h"
@@ -138,12 +140,21 @@ static int main_run_profile(const struct fetchmsg *request, int to_fd, struct er
 	return r == 0 ? profile_run(&place, JOB_FROM_FD, to_fd, JOB_SOCK_FD, err) : r;
 }
 
+static int main_run_cdi(const struct fetchmsg *request, int to_fd, struct error *err)
+{
+	int r = sandbox_enter(SANDBOX_EXPORT, -1, JOB_FROM_FD, CDI_ANSWER_MAX, err);
+
+	(void)request;
+	return r == 0 ? cdi_run(JOB_FROM_FD, to_fd, JOB_SOCK_FD, err) : r;
+}
+
 static const struct job_command commands[] = {
 	{ "read", FETCHMSG_READ, main_run_read, false },
 	{ "unpack", FETCHMSG_UNPACK, main_run_unpack, false },
 	{ "unpack-apart", FETCHMSG_UNPACK, main_run_unpack_apart, false },
 	{ "export", FETCHMSG_EXPORT, main_run_export, true },
 	{ "profile", FETCHMSG_PROFILE, main_run_profile, true },
+	{ "cdi", FETCHMSG_CDI, main_run_cdi, true },
 };
 
 int main(int argc, char **argv)

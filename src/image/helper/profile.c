@@ -22,7 +22,10 @@ struct profile_job {
 	profile_fn done;
 	void *userdata;
 	int to_fd; /* what it writes */
-	uint32_t n_insns, flags;
+	enum fetchmsg_type answer;
+	bool answered;
+	size_t len;
+	unsigned flags;
 };
 
 struct profile_job *profile_job_free(struct profile_job *j)
@@ -39,28 +42,34 @@ static int profile_on_message(struct helper *h, const struct fetchmsg *m, struct
 {
 	struct profile_job *j = container_of(h, struct profile_job, helper);
 
-	if (m->type != FETCHMSG_FILTER || j->n_insns > 0)
+	if (m->type != j->answer || j->answered)
 		return error_refuse(err, ERROR_FAULT, "a helper said what does not belong here");
-	j->n_insns = m->filter.n_insns;
-	j->flags = m->filter.flags;
+	j->answered = true;
+	if (m->type == FETCHMSG_EDITS) {
+		j->len = m->edits.n_bytes;
+	} else {
+		j->len = m->filter.n_insns * sizeof(struct sock_filter);
+		j->flags = m->filter.flags;
+	}
 	return 0;
 }
 
 static int profile_read(const struct profile_job *j, struct buf *b, struct error *err)
 {
-	size_t len = j->n_insns * sizeof(struct sock_filter);
 	int r = 0;
 
-	if (j->n_insns == 0)
-		return error_refuse(err, ERROR_FAULT, "a helper ended without a filter");
+	if (!j->answered)
+		return error_refuse(err, ERROR_FAULT, "a helper ended without an answer");
 	/* The helper has moved the place of both. */
 	if (lseek(j->to_fd, 0, SEEK_SET) < 0)
 		r = -errno;
 	if (r == 0)
-		r = fd_read_all(j->to_fd, len, b);
+		r = fd_read_all(j->to_fd, j->len, b);
 	if (r < 0)
-		return error_set(err, r, "read a filter");
-	return b->len == len ? 0 : error_refuse(err, ERROR_FAULT, "a filter is cut off");
+		return error_set(err, r, "read the answer of a helper");
+	return b->len == j->len
+		       ? 0
+		       : error_refuse(err, ERROR_FAULT, "the answer of a helper is cut off");
 }
 
 static void profile_on_end(struct helper *h, const struct error *err)
@@ -85,10 +94,11 @@ static const struct helper_ops profile_helper_ops = {
 	.on_end = profile_on_end,
 };
 
-int profile_job_start(struct profile_job **ret, struct image_store *s, int json_fd, uint64_t caps,
-		      profile_fn done, void *userdata, struct error *err)
+static int profile_start(struct profile_job **ret, struct image_store *s, int from_fd,
+			 const char *command, const struct fetchmsg *request,
+			 enum fetchmsg_type answer, profile_fn done, void *userdata,
+			 struct error *err)
 {
-	const struct fetchmsg request = { .type = FETCHMSG_PROFILE, .profile = { .caps = caps } };
 	struct profile_job *j = malloc(sizeof(*j));
 	int r;
 
@@ -96,21 +106,22 @@ int profile_job_start(struct profile_job **ret, struct image_store *s, int json_
 		return error_set(err, -ENOMEM, "start a helper");
 	*j = (struct profile_job){ .done = done,
 				   .userdata = userdata,
-				   .to_fd = memfd_create("filter", MFD_CLOEXEC) };
+				   .answer = answer,
+				   .to_fd = memfd_create(command, MFD_CLOEXEC) };
 	if (j->to_fd < 0)
-		r = error_set(err, -errno, "make room for a filter");
+		r = error_set(err, -errno, "make room for the answer of a helper");
 	else
 		r = helper_start(&j->helper,
 				 &(struct helper_config){ .loop = s->config.loop,
 							  .path = s->fetch_path,
-							  .command = "profile",
+							  .command = command,
 							  .caps = PROFILE_CAPS,
-							  .from_fd = json_fd,
+							  .from_fd = from_fd,
 							  .to_fd = j->to_fd,
 							  .more_fd = -1,
 							  .net_ns_fd = -1,
 							  .mount_ns_fd = -1,
-							  .request = &request },
+							  .request = request },
 				 &profile_helper_ops, err);
 	if (r < 0) {
 		(void)profile_job_free(j);
@@ -118,4 +129,21 @@ int profile_job_start(struct profile_job **ret, struct image_store *s, int json_
 	}
 	*ret = j;
 	return 0;
+}
+
+int profile_job_start(struct profile_job **ret, struct image_store *s, int json_fd, uint64_t caps,
+		      profile_fn done, void *userdata, struct error *err)
+{
+	const struct fetchmsg request = { .type = FETCHMSG_PROFILE, .profile = { .caps = caps } };
+
+	return profile_start(ret, s, json_fd, "profile", &request, FETCHMSG_FILTER, done, userdata,
+			     err);
+}
+
+int profile_devices_start(struct profile_job **ret, struct image_store *s, int from_fd,
+			  profile_fn done, void *userdata, struct error *err)
+{
+	const struct fetchmsg request = { .type = FETCHMSG_CDI };
+
+	return profile_start(ret, s, from_fd, "cdi", &request, FETCHMSG_EDITS, done, userdata, err);
 }

@@ -24,6 +24,10 @@ typedef void (*profile_fn)(void *userdata, const void *insns, size_t len, unsign
  * container. done is called later and once. */
 int profile_job_start(struct profile_job **ret, struct image_store *s, int json_fd, uint64_t caps,
 		      profile_fn done, void *userdata, struct error *err);
+/* The same of devices by their names (CDI), and the files of their vendors: from_fd is what
+ * fetch/unpack/cdi.h takes, and `insns` the bytes of what that answers. */
+int profile_devices_start(struct profile_job **ret, struct image_store *s, int from_fd,
+			  profile_fn done, void *userdata, struct error *err);
 /* Without a word. NULL is fine; returns NULL. */
 struct profile_job *profile_job_free(struct profile_job *j);
 

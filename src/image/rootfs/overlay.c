@@ -18,9 +18,11 @@
 #include <linux/mount.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file/fd.h"
+#include "base/file/rootfd.h"
 #include "base/file/sysio.h"
 #include "base/log/log.h"
 #include "base/macros.h"
@@ -325,6 +327,48 @@ int overlay_mount(struct image_store *s, const struct image *image, const char *
 
 	return ids && isolate_ids_are_set(ids) ? overlay_mount_mapped(s, &form, ids, err)
 					       : overlay_mount_in(s, &form, s->layers_fd, err);
+}
+
+/* -EINVAL before Linux 6.15: the mount is attached nowhere. */
+static int overlay_copy_below(int fd, struct error *err)
+{
+	int copy_fd = sysio_open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+
+	return copy_fd < 0 ? error_set(err, -errno, "copy a mount of the image") : copy_fd;
+}
+
+static int overlay_copy_below_attached(struct image_store *s, int mount_fd, int fd,
+				       struct error *err)
+{
+	int r = overlay_take_place(s, overlay_places[0], mount_fd, err);
+
+	if (r == 0)
+		r = overlay_copy_below(fd, err);
+	overlay_leave_place(s, overlay_places[0]);
+	return r;
+}
+
+int overlay_below(struct image_store *s, int mount_fd, const char *path, struct error *err)
+{
+	_cleanup_fd_ int fd = rootfd_open(mount_fd, path, O_PATH | O_CLOEXEC, 0);
+	struct error own = ERROR_INIT;
+	struct stat st;
+	int r;
+
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+		return error_refuse(err, ERROR_NOT_FOUND, "there is no %.200s in the image", path);
+	if (fd < 0)
+		return error_set(err, fd, "open %.200s in the image", path);
+	if (fstat(fd, &st) < 0)
+		return error_set(err, -errno, "look at %.200s in the image", path);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%.200s in the image is neither a directory nor a regular file",
+				    path);
+	r = overlay_copy_below(fd, &own);
+	if (r == -EINVAL)
+		return overlay_copy_below_attached(s, mount_fd, fd, err);
+	return r < 0 ? error_copy(err, &own) : r;
 }
 
 /* An overlay of two directories that are always there, which nobody sees. */

@@ -17,5 +17,8 @@ struct isolate_ids;
  */
 int overlay_mount(struct image_store *s, const struct image *image, const char *id,
 		  const char *work, int lower_fd, const struct isolate_ids *ids, struct error *err);
+/* A directory or regular file of such a mount without a container, as a mount of its own
+ * (image_mount_open()). */
+int overlay_below(struct image_store *s, int mount_fd, const char *path, struct error *err);
 
 #endif

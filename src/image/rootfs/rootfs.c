@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/mount.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include "image/rootfs/limited.h"
 #include "image/rootfs/lower.h"
 #include "image/rootfs/overlay.h"
+#include "isolate/mount/mount.h"
 #include "store/root.h"
 
 #define ROOTFS_RETRY_FIRST (100 * NSEC_PER_MSEC)
@@ -243,6 +245,19 @@ int image_view_open(struct image_store *s, const struct image *image, const stru
 	int r = overlay_mount(s, image, NULL, NULL, -1, ids, err);
 
 	return r < 0 ? error_wrap(err, r, "read the files of the image") : r;
+}
+
+int image_mount_open(struct image_store *s, const struct image *image,
+		     const struct isolate_ids *ids, const char *sub_path, bool no_exec,
+		     struct error *err)
+{
+	const struct mount_attr attr = { .attr_clr = no_exec ? 0 : MOUNT_ATTR_NOEXEC };
+	_cleanup_fd_ int fd = image_view_open(s, image, ids, err);
+	int r = fd < 0 ? fd : mount_change(fd, &attr, false, err);
+
+	if (r < 0 || !sub_path)
+		return r < 0 ? r : TAKE_FD(fd);
+	return overlay_below(s, fd, sub_path, err);
 }
 
 /* An overlay that does not sync marks its working directory, and is not made with it again. */

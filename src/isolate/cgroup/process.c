@@ -109,6 +109,44 @@ static int process_read_status(int proc_fd, struct process *p)
 	return 0;
 }
 
+/* The effective one of four: real, effective, saved, of the file system. */
+static int process_effective(const char *text, const char *key, unsigned *ret)
+{
+	const char *line = text ? strstr(text, key) : NULL;
+	char *at;
+
+	if (!line)
+		return -ESRCH;
+	(void)strtoul(line + strlen(key), &at, 10);
+	*ret = (unsigned)strtoul(at, NULL, 10);
+	return 0;
+}
+
+int process_identity(pid_t pid, const char *group, struct process_identity *ret)
+{
+	_cleanup_fd_ int fd = process_open(pid, group);
+	_cleanup_str_ char *text = fd < 0 ? NULL : process_text(fd, "status", PROCESS_FILE_MAX);
+	const char *groups = text ? strstr(text, "\nGroups:") : NULL;
+
+	*ret = (struct process_identity){ .n_groups = 0 };
+	if (!groups || process_effective(text, "\nUid:", &ret->uid) < 0 ||
+	    process_effective(text, "\nGid:", &ret->gid) < 0)
+		return -ESRCH;
+	groups += strlen("\nGroups:");
+	for (groups += strspn(groups, "\t "); *groups && *groups != '\n';
+	     groups += strspn(groups, " ")) {
+		char *at;
+
+		if (ret->n_groups == PROCESS_GROUPS_MAX)
+			return -E2BIG;
+		ret->groups[ret->n_groups++] = (gid_t)strtoul(groups, &at, 10);
+		if (at == groups)
+			return -ESRCH;
+		groups = at;
+	}
+	return 0;
+}
+
 /* Arguments end with NUL each. What is no text becomes '?', so that it is a string of the API. */
 static void process_read_command(int proc_fd, struct process *p)
 {

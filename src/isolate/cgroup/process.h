@@ -38,6 +38,16 @@ void process_clean_command(struct process *p);
 /* A descriptor of /proc/PID, and with it the promise that the process lives in the group (or below
  * it) whose whole path is given; -ESRCH where it does not. */
 int process_open(pid_t pid, const char *group);
+/* Whom such a process runs as, with the numbers that this process has for them. -ESRCH, or -E2BIG
+ * where it has more groups. */
+#define PROCESS_GROUPS_MAX 256
+struct process_identity {
+	uid_t uid;
+	gid_t gid;
+	gid_t groups[PROCESS_GROUPS_MAX];
+	size_t n_groups;
+};
+int process_identity(pid_t pid, const char *group, struct process_identity *ret);
 /* O_PATH descriptor of the root directory of such a process. */
 int process_open_root(pid_t pid, const char *group);
 

@@ -43,11 +43,17 @@ struct log_pull {
 	uint64_t piece_end;      /* place behind the piece */
 	uint64_t lost;           /* that no mark in a file tells yet */
 	bool dropping, ended, dying;
+	bool switching; /* the thread has next_fd in hand; `due`: the piece follows behind that */
+	bool due;
+	uint64_t switch_at;
 	nsec_t delay, block_until;
 	struct pool_work work;
 	struct loop_timer retry;
 	struct loop_defer end;
 	struct error err;
+	int next_fd; /* the file that follows; -1: none */
+	void (*changed)(void *userdata, const struct error *err);
+	void *changed_userdata;
 	/* Of the thread. */
 	int result;
 	size_t n_written;
@@ -56,6 +62,8 @@ struct log_pull {
 static void log_pull_destroy(struct log_pull *p)
 {
 	log_file_done(&p->file);
+	(void)fd_close(p->next_fd);
+	(void)fd_close(p->config.own_fd);
 	buf_done(&p->piece);
 	free(p);
 }
@@ -68,9 +76,22 @@ static void log_pull_close(struct log_pull *p)
 		p->config.peer->ops->log_close(source);
 }
 
+static void log_pull_tell_changed(struct log_pull *p, const struct error *err)
+{
+	void (*changed)(void *userdata, const struct error *err) = p->changed;
+
+	p->changed = NULL;
+	if (changed)
+		changed(p->changed_userdata, err);
+}
+
 /* Also an end that is none: err without a code. */
 static void log_pull_finish(struct log_pull *p, const struct error *err)
 {
+	struct error over = ERROR_INIT;
+
+	(void)error_refuse(&over, ERROR_PRECONDITION, "nothing more is written to this log");
+	log_pull_tell_changed(p, &over);
 	log_pull_close(p);
 	p->err = *err;
 	p->ended = true;
@@ -120,7 +141,9 @@ static void log_pull_submit(struct log_pull *p)
 {
 	if (p->source)
 		p->config.peer->ops->log_pause(p->source, true);
-	pool_submit(p->config.pool, &p->work);
+	p->due = p->switching;
+	if (!p->due)
+		pool_submit(p->config.pool, &p->work);
 }
 
 static int log_pull_add_mark(struct log_pull *p)
@@ -227,19 +250,34 @@ static void log_pull_open(struct log_pull *p)
 
 static int log_pull_resume(struct log_pull *p)
 {
-	int dir_fd = sysio_openat(p->config.logs_fd, p->dir,
-				  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int dir_fd;
+
+	if (p->config.own_fd >= 0)
+		return log_file_take(&p->file, TAKE_FD(p->config.own_fd), &p->config.log,
+				     p->config.fresh, &p->at);
+	dir_fd = sysio_openat(p->config.logs_fd, p->dir,
+			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 
 	if (dir_fd < 0)
 		return -errno;
 	return log_file_resume(&p->file, dir_fd, p->name, &p->config.log, &p->at);
 }
 
+/* Between two pieces, so no line is torn. */
+static void log_pull_switch(struct log_pull *p)
+{
+	log_file_change(&p->file, TAKE_FD(p->next_fd));
+	p->result = log_file_mark(&p->file, p->switch_at);
+	p->n_written = 0;
+}
+
 static void log_pull_run(struct pool_work *work)
 {
 	struct log_pull *p = container_of(work, struct log_pull, work);
 
-	if (!p->resumed)
+	if (p->switching)
+		log_pull_switch(p);
+	else if (!p->resumed)
 		p->result = log_pull_resume(p);
 	else
 		p->result = log_file_write(&p->file, buf_data(&p->piece), p->piece.len,
@@ -277,6 +315,16 @@ static void log_pull_cannot_write(struct log_pull *p)
 	log_pull_again(p);
 }
 
+/* The file that follows is begun, once nothing waits to be written to this one. */
+static void log_pull_begin_switch(struct log_pull *p)
+{
+	if (p->next_fd < 0 || p->work.busy || !p->resumed || p->piece.len > 0)
+		return;
+	p->switching = true;
+	p->switch_at = p->at;
+	pool_submit(p->config.pool, &p->work);
+}
+
 static void log_pull_wrote(struct log_pull *p)
 {
 	struct error none = ERROR_INIT;
@@ -298,6 +346,26 @@ static void log_pull_wrote(struct log_pull *p)
 		p->config.peer->ops->log_pause(p->source, false);
 	else
 		log_pull_again(p);
+	log_pull_begin_switch(p);
+}
+
+/* A mark that could not be written is missed only by a daemon that comes later. */
+static void log_pull_switched(struct log_pull *p)
+{
+	struct error err = ERROR_INIT, none = ERROR_INIT;
+
+	p->switching = false;
+	if (p->result < 0)
+		(void)error_set(&err, p->result, "write the new log of %s", p->name);
+	log_pull_tell_changed(p, p->result < 0 ? &err : NULL);
+	if (p->due) {
+		p->due = false;
+		pool_submit(p->config.pool, &p->work);
+	} else if (p->ended) {
+		log_pull_finish(p, &none);
+	} else if (!p->source) {
+		log_pull_again(p);
+	}
 }
 
 static void log_pull_ran(struct pool_work *work)
@@ -307,6 +375,8 @@ static void log_pull_ran(struct pool_work *work)
 
 	if (p->dying) {
 		log_pull_destroy(p);
+	} else if (p->switching) {
+		log_pull_switched(p);
 	} else if (p->resumed) {
 		log_pull_wrote(p);
 	} else if (p->result < 0) {
@@ -315,6 +385,7 @@ static void log_pull_ran(struct pool_work *work)
 	} else {
 		p->resumed = true;
 		log_pull_open(p);
+		log_pull_begin_switch(p);
 	}
 }
 
@@ -332,6 +403,20 @@ static void log_pull_on_retry(struct loop_timer *t)
 
 /* ---- the object ---- */
 
+int log_pull_change(struct log_pull *p, int fd,
+		    void (*done)(void *userdata, const struct error *err), void *userdata)
+{
+	if (p->changed)
+		return -EBUSY;
+	if (p->ended)
+		return -EPIPE;
+	p->next_fd = fd;
+	p->changed = done;
+	p->changed_userdata = userdata;
+	log_pull_begin_switch(p);
+	return 0;
+}
+
 int log_pull_new(struct log_pull **ret, const struct log_pull_config *config)
 {
 	struct log_pull *p = calloc(1, sizeof(*p));
@@ -340,6 +425,7 @@ int log_pull_new(struct log_pull **ret, const struct log_pull_config *config)
 		return -ENOMEM;
 	*p = (struct log_pull){ .config = *config,
 				.file = LOG_FILE_NONE,
+				.next_fd = -1,
 				.work = { .run = log_pull_run, .done = log_pull_ran },
 				.err = ERROR_INIT };
 	(void)str_copy(p->dir, sizeof(p->dir), config->dir);
@@ -354,8 +440,12 @@ int log_pull_new(struct log_pull **ret, const struct log_pull_config *config)
 
 struct log_pull *log_pull_free(struct log_pull *p)
 {
+	struct error over = ERROR_INIT;
+
 	if (!p)
 		return NULL;
+	(void)error_refuse(&over, ERROR_PRECONDITION, "nothing more is written to this log");
+	log_pull_tell_changed(p, &over);
 	log_pull_close(p);
 	p->dying = true;
 	loop_timer_done(&p->retry);

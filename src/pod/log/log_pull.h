@@ -27,6 +27,10 @@ struct log_pull_config {
 	const char *dir;   /* the workload's, in there */
 	const char *id;    /* of the container */
 	const char *name;  /* the same, for its file */
+	/* In place of that file: one of somebody else's, to append to and to read, which is taken
+	 * over; -1: none. `fresh`: nothing of this log is in it yet. */
+	int own_fd;
+	bool fresh;
 	struct log_policy log;
 	/* Once: all that it wrote is in the files (err NULL), or they cannot be gone on with. The
 	 * pull is to be freed, here or later. */
@@ -39,6 +43,10 @@ struct log_pull_config {
 
 /* on_end is not called before this has returned. -ENOMEM. */
 int log_pull_new(struct log_pull **ret, const struct log_pull_config *config);
+/* What follows goes into this file, which is taken over, in place of another own_fd; done when
+ * nothing more is written to that one. One change at a time: -EBUSY. */
+int log_pull_change(struct log_pull *p, int fd,
+		    void (*done)(void *userdata, const struct error *err), void *userdata);
 /* Nobody is told any more. What a thread writes is written. */
 struct log_pull *log_pull_free(struct log_pull *p);
 

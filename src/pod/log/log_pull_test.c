@@ -124,9 +124,11 @@ static void on_end(void *userdata, const struct error *err)
 
 /* ---- the world ---- */
 
-static void pull(uint64_t max_bytes, bool drop)
+static void pull_into(int own_fd, bool fresh, uint64_t max_bytes, bool drop)
 {
 	struct log_pull_config config = {
+		.own_fd = own_fd,
+		.fresh = fresh,
 		.loop = s.loop,
 		.pool = s.pool,
 		.peer = &s.peer,
@@ -144,6 +146,11 @@ static void pull(uint64_t max_bytes, bool drop)
 
 	CHECK_INT(log_pull_new(&s.pull, &config), 0);
 	LOOP_WAIT(s.loop, s.log.ops != NULL || s.n_ends > 0);
+}
+
+static void pull(uint64_t max_bytes, bool drop)
+{
+	pull_into(-1, false, max_bytes, drop);
 }
 
 static void begin(void)
@@ -186,6 +193,22 @@ static void put(const char *name, const char *text)
 	(void)str_printf(path, sizeof(path), "w/%s", name);
 	fd = openat(s.fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 	CHECK(fd >= 0 && fd_write_full(fd, text, strlen(text)) == 0);
+}
+
+static int own_file(const char *name)
+{
+	char path[64];
+	int fd;
+
+	(void)str_printf(path, sizeof(path), "w/%s", name);
+	fd = openat(s.fd, path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static void on_changed(void *userdata, const struct error *err)
+{
+	*(int *)userdata = err ? -1 : 1;
 }
 
 /* ---- the tests ---- */
@@ -352,6 +375,48 @@ static void a_full_disk_is_the_policys_affair(void)
 	end();
 }
 
+/* Where it stands is found again in whichever file it was given last. */
+static void somebody_elses_files(void)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	int changed = 0;
+
+	begin();
+	pull_into(own_file("a"), true, 1, false);
+	CHECK_INT(s.from, 0);
+	tell(0, LINE("one"));
+	LOOP_WAIT(s.loop, s.taken == 4);
+	CHECK(holds("a", LINE("one")));
+	tell(4, LINE("two"));
+	CHECK_INT(log_pull_change(s.pull, own_file("b"), on_changed, &changed), 0);
+	CHECK_INT(log_pull_change(s.pull, -1, on_changed, &changed), -EBUSY);
+	LOOP_WAIT(s.loop, s.taken == 8 && changed);
+	CHECK_INT(changed, 1);
+	CHECK(holds("a", LINE("one") LINE("two")));
+	tell(8, LINE("three"));
+	LOOP_WAIT(s.loop, s.taken == 14);
+	CHECK(fd_read_file(s.fd, "w/b", 1 << 20, &b) >= 0 && buf_add(&b, "", 1) == 0);
+	CHECK(strstr((const char *)buf_data(&b), ":file=1:at=8 \n" LINE("three")) != NULL);
+	s.pull = log_pull_free(s.pull);
+	pull_into(own_file("b"), false, 1, false);
+	CHECK_INT(s.from, 14);
+	tell_end(14);
+	LOOP_WAIT(s.loop, s.n_ends == 1);
+	s.pull = log_pull_free(s.pull);
+	s.n_ends = 0;
+	/* What was in there before is not counted. */
+	put("c", LINE("of another"));
+	s.taken = 0;
+	pull_into(own_file("c"), true, 1, false);
+	CHECK_INT(s.from, 0);
+	tell(0, LINE("one"));
+	LOOP_WAIT(s.loop, s.taken == 4);
+	s.pull = log_pull_free(s.pull);
+	pull_into(own_file("c"), false, 1, false);
+	CHECK_INT(s.from, 4);
+	end();
+}
+
 UNIT_MAIN({ "lines are taken when they are written", lines_are_taken_when_they_are_written },
 	  { "a later one goes on where the files stand",
 	    a_later_one_goes_on_where_the_files_stand },
@@ -360,4 +425,5 @@ UNIT_MAIN({ "lines are taken when they are written", lines_are_taken_when_they_a
 	  { "a lost connection is waited for", a_lost_connection_is_waited_for },
 	  { "what is missing is marked", what_is_missing_is_marked },
 	  { "what is no log ends it", what_is_no_log_ends_it },
+	  { "somebody else's files", somebody_elses_files },
 	  { "a full disk is the policy's affair", a_full_disk_is_the_policys_affair })

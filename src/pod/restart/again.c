@@ -125,6 +125,8 @@ static void again_move_container(struct pod_container *to, struct pod_container 
 {
 	struct container_mount *mounts = to->mounts;
 	size_t n_mounts = to->n_mounts;
+	struct image_mount *image_mounts = to->image_mounts;
+	size_t n_image_mounts = to->n_image_mounts;
 	char *cwd = to->cwd;
 
 	container_fds_close(&to->fds);
@@ -134,6 +136,10 @@ static void again_move_container(struct pod_container *to, struct pod_container 
 	to->n_mounts = from->n_mounts;
 	from->mounts = mounts;
 	from->n_mounts = n_mounts;
+	to->image_mounts = from->image_mounts;
+	to->n_image_mounts = from->n_image_mounts;
+	from->image_mounts = image_mounts;
+	from->n_image_mounts = n_image_mounts;
 	to->cwd = from->cwd;
 	from->cwd = cwd;
 	again_swap_words(&to->argv, &from->argv);

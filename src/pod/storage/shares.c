@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/file/fd.h"
+#include "base/text/parse.h"
 #include "base/text/str.h"
 #include "pod/storage/mirror.h"
 #include "pod/storage/volume.h"
@@ -19,7 +20,8 @@ static struct pod_share *shares_find(const struct workload *w, const char *sourc
 	struct pod_share *s;
 
 	list_for_each (s, &w->shares, struct pod_share, link)
-		if (s->dev == st->st_dev && s->ino == st->st_ino && str_eq(s->source, source))
+		if ((s->again || (s->dev == st->st_dev && s->ino == st->st_ino)) &&
+		    str_eq(s->source, source))
 			return s;
 	return NULL;
 }
@@ -59,7 +61,7 @@ int shares_take(struct workload *w, const struct pod_mount_spec *from, struct co
 		s->ino = st.st_ino;
 	}
 	/* Of the mounts of one source, the one that can be written to is what all are given. */
-	if (s->fd < 0 || (s->read_only && !from->read_only)) {
+	if ((s->fd < 0 && !s->asked) || (s->read_only && !from->read_only)) {
 		fd = fd_copy(from->fd);
 		if (fd < 0)
 			return error_set(err, fd, "%s", from->field);
@@ -76,9 +78,14 @@ int shares_take(struct workload *w, const struct pod_mount_spec *from, struct co
 struct pod_share *shares_again(struct workload *w, const char *name, const char *source)
 {
 	struct pod_share *s = shares_add(w, source);
+	uint64_t number;
 
-	if (s)
-		(void)str_copy(s->name, sizeof(s->name), name);
+	if (!s)
+		return NULL;
+	(void)str_copy(s->name, sizeof(s->name), name);
+	if (parse_u64(name + 1, 0, UINT32_MAX, &number) == 0)
+		w->n_shares = MAX(w->n_shares, (size_t)number + 1);
+	s->again = s->asked = s->there = true;
 	return s;
 }
 

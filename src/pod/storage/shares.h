@@ -35,6 +35,9 @@ struct pod_share {
 	 * yet. */
 	struct mirror *mirror;
 	bool deciding; /* the mirror has not said whether it is one */
+	/* Of a sandbox: its instance was asked to have it, and has it. */
+	bool asked, there;
+	bool again; /* of an earlier life: dev and ino are not known */
 	const struct workloads_config *config;
 };
 

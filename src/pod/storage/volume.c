@@ -226,7 +226,7 @@ int volume_open_log(const char *field, const char *dir, const char *name, struct
 	if (dir_fd < 0)
 		return volume_failed(dir_fd, field, dir, err);
 	fd = rootfd_open(dir_fd, name,
-			 O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0640);
+			 O_RDWR | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return volume_failed(fd, field, name, err);
 	if (fstat(fd, &st) < 0)

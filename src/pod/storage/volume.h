@@ -14,7 +14,8 @@ struct secret_file;
 /* A mount; `field` is its source's name in the request, for errors. */
 struct pod_mount_spec {
 	const char *field;
-	const char *source; /* a path of the node; NULL: a new tmpfs */
+	const char *source; /* a path of the node; NULL: a new tmpfs, or an image: */
+	const char *image;  /* its reference (pod/storage/image_mounts.h); NULL: it is none */
 	int fd;             /* what volume_open() made of it; stays the caller's */
 	bool read_only, no_exec;
 	bool follow;   /* volume_open_through() */
@@ -25,8 +26,8 @@ struct pod_mount_spec {
 	bool is_volume, anonymous;
 	bool is_identity; /* the directory of the socket of the Workload API; `source` only says so
 			   */
-	bool no_copy;         /* of what the image has there, into an empty volume */
-	const char *sub_path; /* in the volume; NULL: all of it */
+	bool no_copy;     /* of what the image has there, into an empty volume */
+	const char *sub_path; /* in the volume or the image; NULL: all of it */
 	bool map_ids;         /* of a pod in a user namespace: those of its files */
 	bool chown;           /* to the user of the container */
 	/* `source` is the id of a set of secrets (volumes/secrets.h), which is made of these; 0: it
@@ -40,7 +41,7 @@ struct pod_mount_spec {
 /* Directories that are not given out, nor what holds them: -1 for none. */
 struct volume_guard {
 	int root_fd, run_fd;
-	int sets_fd; /* what lies in it is given out all the same: our own mounts (secrets) */
+	int sets_fd;     /* what lies in it is given out all the same: our own mounts (secrets) */
 	int identity_fd; /* what a mount with is_identity has; it is given out, and read-only */
 };
 
@@ -59,8 +60,8 @@ int volume_open(const struct volume_guard *guard, const struct pod_mount_spec *m
  * to is resolved through none. */
 int volume_open_through(const struct volume_guard *guard, const struct pod_mount_spec *m,
 			struct error *err);
-/* Waits likewise. A log file, made where it is missing, to append to: `name` below the directory
- * `dir`, neither of which leads out of it. ERROR_NOT_FOUND: there is no such directory;
+/* Waits likewise. A log file, made where it is missing, to append to and to read: `name` below the
+ * directory `dir`, neither of which leads out of it. ERROR_NOT_FOUND: there is no such directory;
  * ERROR_PRECONDITION for what is no regular file. */
 int volume_open_log(const char *field, const char *dir, const char *name, struct error *err);
 /* Whether an open regular file, as a disk or a kernel of a machine, may be given out: judged by

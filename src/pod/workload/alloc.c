@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file/fd.h"
 #include "base/text/str.h"
 #include "cell/start/mounts.h"
 #include "image/image.h"
@@ -12,6 +13,7 @@
 #include "network/namespace.h"
 #include "pod/networks/change.h"
 #include "pod/networks/etc_wish.h"
+#include "pod/storage/image_mounts.h"
 #include "pod/storage/shares.h"
 #include "pod/storage/volumes.h"
 #include "pod/workload/hosted.h"
@@ -20,7 +22,9 @@ static struct pod_container *pod_container_free(struct pod_container *c)
 {
 	if (c->image && c->has_rootfs == false)
 		c->image->n_users--;
+	image_mounts_drop(c);
 	container_fds_close(&c->fds);
+	(void)fd_close(c->log_fd);
 	c->mounts = mounts_free(c->mounts, c->n_mounts);
 	free(c->settings);
 	strv_free(c->volumes);
@@ -37,6 +41,7 @@ static struct pod_container *pod_container_free(struct pod_container *c)
 	free(c->user);
 	free(c->command);
 	free(c->failed);
+	free(c->identity);
 	free(c);
 	return NULL;
 }
@@ -80,6 +85,7 @@ struct pod_container *workload_add_container(struct workload *w)
 	c->workload = w;
 	c->position = w->n_ever++;
 	c->fds = (struct container_fds)CONTAINER_FDS_NONE;
+	c->log_fd = -1;
 	w->containers[w->n_containers++] = c;
 	return c;
 }

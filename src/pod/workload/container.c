@@ -173,10 +173,12 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 	/* Without one the keeper is not asked (client_check_features()). */
 	if (w->netns)
 		c->fds.network = fd_copy(network_namespace_fd(w->netns, NULL));
-	if (instance_is_remote(w->instance))
+	if (instance_is_remote(w->instance)) {
 		remote_fill(c, etc, &spec, &disk);
-	if (c->has_own_log)
+		c->log_fd = TAKE_FD(c->fds.log);
+	} else if (c->has_own_log) {
 		spec.log.max_bytes = 0;
+	}
 	(void)str_copy(spec.id, sizeof(spec.id), c->id);
 	c->phase = POD_CONTAINER_STARTED;
 	c->starting = true;

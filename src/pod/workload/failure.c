@@ -21,6 +21,12 @@ void failure_keep(struct workload *w, const struct error *err)
 		w->failed = failure_take(NULL, err);
 }
 
+void failure_keep_member(struct pod_container *c, const struct error *err)
+{
+	if (!c->failed)
+		c->failed = failure_take(NULL, err);
+}
+
 int failure_tell(const struct workload *w, struct error *err)
 {
 	(void)error_refuse(err, ERROR_UNAVAILABLE, "%s", w->reason);

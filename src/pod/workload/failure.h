@@ -13,6 +13,8 @@
 /* What it could not come to run for; the first counts. Without memory for it only the reason is
  * told. */
 void failure_keep(struct workload *w, const struct error *err);
+/* Why a container of a sandbox could not be made or started, likewise. */
+void failure_keep_member(struct pod_container *c, const struct error *err);
 /* For one that is FAILED, its reason: of the kind, and with the field, of what was kept, or of what
  * its instance could not be made for; else ERROR_UNAVAILABLE. Returns the error's code. */
 int failure_tell(const struct workload *w, struct error *err);

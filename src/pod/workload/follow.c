@@ -12,6 +12,7 @@
 #include "pod/networks/plug.h"
 #include "pod/restart/reboot.h"
 #include "pod/restart/sweep.h"
+#include "pod/storage/image_mounts.h"
 #include "pod/workload/container.h"
 #include "pod/workload/health.h"
 #include "pod/workload/hosted.h"
@@ -220,6 +221,7 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 	for (size_t i = 0; i < w->n_containers; i++) {
 		struct pod_container *c = w->containers[i];
 
+		image_mounts_adopt(c, all->config.images);
 		if (str_empty(c->image_id))
 			continue;
 		c->image = image_store_find(all->config.images, c->image_id, &err);

@@ -409,7 +409,7 @@ static void workload_on_started(void *userdata, const struct container_view *vie
 	struct pod_container *c = userdata;
 
 	if (!view && c->workload->lasts)
-		member_keep_failure(c, err);
+		failure_keep_member(c, err);
 	else if (!view)
 		failure_refuse_limit(c->workload, c, err);
 	if (view || err->kind != ERROR_UNAVAILABLE) {
@@ -681,7 +681,7 @@ static bool workload_gets_disks(struct workload *w)
 {
 	struct error err = ERROR_INIT;
 
-	if (!w->instance || w->has_disks || !instance_is_remote(w->instance))
+	if (w->has_disks || w->lasts || !workload_is_remote(w))
 		return false;
 	if (w->n_disks == 0 && remote_put_disks(&w->all->config, w, workload_on_disks, &err) < 0)
 		workload_fail(w, &err);

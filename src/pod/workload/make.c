@@ -20,6 +20,7 @@
 #include "isolate/mount/idmap.h"
 #include "isolate/spawn/spawn.h"
 #include "pod/networks/etc.h"
+#include "pod/storage/image_mounts.h"
 #include "pod/storage/shares.h"
 #include "pod/storage/volume.h"
 #include "pod/workload/alloc.h"
@@ -180,8 +181,23 @@ static int make_map_ids(const struct workload *w, const struct pod_mount_spec *m
 	return r < 0 ? error_wrap_field(err, r, m->field) : 0;
 }
 
+/* The descriptor of a mount of this host. */
+static int make_mount(struct pod_container *c, const struct pod_mount_spec *m,
+		      struct image_store *images, struct error *err)
+{
+	int r, fd;
+
+	if (m->image)
+		return image_mounts_open(c, images, m, err);
+	r = make_map_ids(c->workload, m, err);
+	if (r < 0)
+		return r;
+	fd = fd_copy(m->fd);
+	return fd < 0 ? error_set(err, fd, "%s", m->field) : fd;
+}
+
 static int make_mounts(struct pod_container *c, const struct pod_container_spec *spec, bool remote,
-		       struct error *err)
+		       struct image_store *images, struct error *err)
 {
 	if (spec->n_mounts == 0)
 		return 0;
@@ -200,19 +216,19 @@ static int make_mounts(struct pod_container *c, const struct pod_container_spec 
 		if (m->volume_id && (strv_add(&c->volumes, m->volume_id) < 0 ||
 				     (m->anonymous && strv_add(&c->own_volumes, m->volume_id) < 0)))
 			return error_set(err, -ENOMEM, "container %s", spec->name);
+		if (m->image && remote)
+			return error_field(err, ERROR_UNSUPPORTED, m->field,
+					   "an image cannot be mounted in an instance with a "
+					   "kernel of its own");
 		if (m->source && remote) {
 			int r = shares_take(c->workload, m, &c->mounts[i], err);
 
 			if (r < 0)
 				return r;
-		} else if (m->source) {
-			int r = make_map_ids(c->workload, m, err);
-
-			fd = r < 0 ? r : fd_copy(m->fd);
-			if (r < 0)
-				return r;
+		} else if (m->source || m->image) {
+			fd = make_mount(c, m, images, err);
 			if (fd < 0)
-				return error_set(err, fd, "%s", m->field);
+				return fd;
 		}
 		c->fds.mounts[c->fds.n_mounts++] = fd;
 	}
@@ -296,7 +312,7 @@ int pod_container_make(struct pod_container *c, const struct pod_container_spec 
 		r = make_disk(c, n, s, remote, config, err);
 	if (r == 0 && s->has_log)
 		r = make_log(c, s->log_fd, err);
-	return r < 0 ? r : make_mounts(c, s, remote, err);
+	return r < 0 ? r : make_mounts(c, s, remote, config->images, err);
 }
 
 static int make_container(struct workload *w, size_t n, const struct workload_spec *spec,
@@ -535,8 +551,12 @@ int pod_container_prepare(struct pod_container *c, struct image_store *images, i
 {
 	_cleanup_(etc_done) struct etc etc = ETC_INIT;
 	_cleanup_fd_ int dir_fd = -1;
-	int r = etc_make_for(&etc, c->workload, err);
+	int r;
 
+	/* As workload_prepare_all(): it has a disk. */
+	if (workload_is_remote(c->workload))
+		return 0;
+	r = etc_make_for(&etc, c->workload, err);
 	if (r < 0)
 		return r;
 	dir_fd = prepare_log_dir(c->workload, logs_fd, err);

@@ -2,7 +2,6 @@
 #include "pod/workload/member.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/fault/failpoint.h"
 #include "base/file/rootfd.h"
@@ -12,9 +11,11 @@
 #include "image/image.h"
 #include "pod/workload/alloc.h"
 #include "pod/workload/container.h"
+#include "pod/workload/failure.h"
 #include "pod/workload/health.h"
 #include "pod/workload/make.h"
 #include "pod/workload/publish.h"
+#include "pod/workload/remote.h"
 #include "pod/workload/waiter.h"
 #include "pod/workload/workloads.h"
 #include "store/store.h"
@@ -57,22 +58,13 @@ void member_end_by(struct pod_container *c, nsec_t stop_by)
 
 /* ---- its files ---- */
 
-void member_keep_failure(struct pod_container *c, const struct error *err)
-{
-	if (c->failed)
-		return;
-	c->failed = calloc(1, sizeof(*c->failed));
-	if (c->failed)
-		(void)error_copy(c->failed, err);
-}
-
 static void member_on_root(void *userdata, const struct error *err)
 {
 	struct pod_container *c = userdata;
 
 	c->phase = POD_CONTAINER_FILES;
 	if (err)
-		member_keep_failure(c, err);
+		failure_keep_member(c, err);
 	loop_defer_schedule(&c->workload->defer);
 }
 
@@ -81,6 +73,8 @@ int member_await_root(struct pod_container *c, struct error *err)
 	int r = 0;
 
 	c->phase = POD_CONTAINER_ROOT;
+	if (workload_is_remote(c->workload))
+		return remote_put_member(&c->workload->all->config, c, err);
 	if (c->image)
 		r = image_rootfs_await(c->workload->all->config.images, c->image, member_on_root, c,
 				       err);
@@ -99,7 +93,7 @@ static void member_make_files(struct pod_container *c)
 		return;
 	image_ballast_spend(config->images);
 	if (pod_container_prepare(c, config->images, config->logs_fd, &err) < 0)
-		member_keep_failure(c, &err);
+		failure_keep_member(c, &err);
 }
 
 /* ---- its removal ---- */
@@ -126,6 +120,8 @@ static void member_finish(struct pod_container *c, const struct error *why)
 	struct error err = ERROR_INIT;
 
 	FAILPOINT_BEFORE("member.files");
+	remote_drop_disk(c);
+	remote_close_log(c);
 	pod_container_drop_root(c);
 	member_drop_logs(c);
 	if (run_store_drop_container(w->all->config.store, c->id, &err) < 0)
@@ -168,7 +164,8 @@ static bool member_remove(struct pod_container *c)
 
 static bool member_may_go(const struct pod_container *c)
 {
-	return c->is_leaving && !c->starting && c->phase != POD_CONTAINER_REMOVING &&
+	return c->is_leaving && !c->starting && !c->awaits_disk &&
+	       c->phase != POD_CONTAINER_REMOVING &&
 	       (c->phase == POD_CONTAINER_CREATED || pod_container_has_ended(c));
 }
 
@@ -182,9 +179,11 @@ static void member_settle(struct pod_container *c)
 	}
 	if (w->state != WORKLOAD_RUNNING && pod_container_is_created(c))
 		pod_container_lose(c, "its pod ended before it was started");
+	if (c->phase == POD_CONTAINER_ROOT && workload_is_remote(w) && remote_has_member(c))
+		c->phase = POD_CONTAINER_FILES;
 	if (c->phase == POD_CONTAINER_FILES)
 		member_make_files(c);
-	if (c->failed && c->phase == POD_CONTAINER_CREATED) {
+	if (c->failed && c->phase == POD_CONTAINER_CREATED && !c->awaits_disk) {
 		struct error err = ERROR_INIT;
 
 		(void)error_copy(&err, c->failed);

@@ -14,8 +14,6 @@ void member_join(struct pod_container *c);
 void member_leave(struct pod_container *c);
 /* What its root file system lies upon is asked for. The image is held by c. */
 int member_await_root(struct pod_container *c, struct error *err);
-/* Why it could not be made or started, for whoever waits for that. */
-void member_keep_failure(struct pod_container *c, const struct error *err);
 /* It is to end by that time, and is killed then. */
 void member_end_by(struct pod_container *c, nsec_t stop_by);
 /* Makes true what is wanted of each container; some may be gone behind this. */

@@ -2,10 +2,12 @@
 #include "pod/workload/model.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "base/text/str.h"
 #include "instance/pids.h"
 #include "isolate/cgroup/cgroup_name.h"
+#include "isolate/cgroup/process.h"
 
 /* Of a group below that of its instance. */
 #define POD_GROUP_SIZE (2 * NAME_LABEL_MAX + 64)
@@ -210,4 +212,31 @@ char *pod_container_whole_group(const struct pod_container *c)
 	    pod_container_group(c, i->cgroup_fd, ".", group, sizeof(group)) < 0)
 		return NULL;
 	return str_format("%s%s", i->cgroup, group + 1);
+}
+
+/* As the user namespace has it. */
+static unsigned identity_inside(const struct isolate_ids *ids, unsigned first, unsigned id)
+{
+	return isolate_ids_are_set(ids) && id - first < ids->count ? id - first : id;
+}
+
+const struct process_identity *pod_container_identity(struct pod_container *c)
+{
+	pid_t pid = c->identity ? 0 : pod_container_pid(c);
+	_cleanup_str_ char *group = pid > 0 ? pod_container_whole_group(c) : NULL;
+	const struct isolate_ids *ids = &c->workload->ids;
+	struct process_identity *identity = group ? malloc(sizeof(*identity)) : NULL;
+
+	if (!identity)
+		return c->identity;
+	if (process_identity(pid, group, identity) < 0) {
+		free(identity);
+		return NULL;
+	}
+	identity->uid = identity_inside(ids, ids->uid, identity->uid);
+	identity->gid = identity_inside(ids, ids->gid, identity->gid);
+	for (size_t i = 0; i < identity->n_groups; i++)
+		identity->groups[i] = identity_inside(ids, ids->gid, identity->groups[i]);
+	c->identity = identity;
+	return identity;
 }

@@ -83,6 +83,7 @@ enum health_status {
 	HEALTH_STATUS_COUNT
 };
 
+struct pod_container;
 struct workload;
 struct workloads;
 struct attachment;
@@ -127,6 +128,10 @@ struct workloads_config {
 	void (*restart)(void *userdata, struct workload *w);
 	const struct health_ops *health; /* NULL: nothing is probed */
 	void *userdata;
+	/* Opens the log of a container that has_own_log and is in an instance with a kernel of its
+	 * own, for a daemon that comes later; sandbox_give_log() tells. NULL: nobody can. */
+	int (*open_log)(void *userdata, struct pod_container *c, struct error *err);
+	void *open_log_userdata;
 };
 
 /* What files take on the disk (pod/storage/disk_watch.h). */
@@ -183,6 +188,8 @@ struct pod_container {
 	size_t n_mounts;
 	char **volumes;     /* ids of the node's volumes that it has; NULL: none */
 	char **own_volumes; /* those of them that were made for it: anonymous ones; NULL: none */
+	struct image_mount *image_mounts; /* pod/storage/image_mounts.h */
+	size_t n_image_mounts;
 	bool read_only_root;
 	uint64_t disk; /* bytes that its layer may take, until it was started; 0: no limit */
 	char **limits; /* isolate/cgroup/limits_words.h, until it was started; NULL: none */
@@ -195,7 +202,8 @@ struct pod_container {
 	 * "": nothing that is not in the other members. */
 	char *settings;
 	struct container_status status;
-	pid_t host_pid; /* as the daemon sees it, once asked for */
+	pid_t host_pid;                    /* as the daemon sees it, once asked for */
+	struct process_identity *identity; /* likewise (pod_container_identity()); NULL: not yet */
 	bool has_rootfs;
 	struct disk_written written; /* its layer, with the files of its own in it */
 	bool paused;                 /* its processes are stopped (pod/workload/pause.h) */
@@ -213,6 +221,10 @@ struct pod_container {
 	/* In an instance with a kernel of its own (pod/workload/remote.h). */
 	char serial[INSTANCE_SERIAL_SIZE]; /* of the disk with its image */
 	bool has_disk;                     /* it is one of those who use it */
+	bool awaits_disk;                  /* of a sandbox: it is on its way */
+	int log_fd;                        /* of has_own_log, until it is taken; -1: none */
+	bool awaits_log;                   /* that is being opened */
+	bool log_begun;                    /* something of it may be in there */
 	struct log_pull *log;              /* that is being taken; NULL: it is not */
 	bool log_over;                     /* all of it was */
 	uint64_t log_dropped;              /* bytes of it that could not be written here; a part of
@@ -328,6 +340,12 @@ static inline bool workload_has_ended(const struct workload *w)
 	return w->state >= WORKLOAD_EXITED;
 }
 
+/* In an instance with a kernel of its own. */
+static inline bool workload_is_remote(const struct workload *w)
+{
+	return w->instance && instance_is_remote(w->instance);
+}
+
 /* It was not started yet. */
 static inline bool pod_container_is_created(const struct pod_container *c)
 {
@@ -363,6 +381,9 @@ pid_t pod_container_pid(struct pod_container *c);
 /* The same in the answer to its start: what the kernel says of the number that its keeper has told
  * a moment ago. Nothing is remembered. */
 pid_t pod_container_pid_told(struct pod_container *c);
+/* Whom its first process ran as when this was first asked for, with the numbers that it has itself;
+ * NULL: it did not run then, or could not be looked at. Of one that does not run again. */
+const struct process_identity *pod_container_identity(struct pod_container *c);
 
 /* The paths of the groups of a cell's workload and of a container below base_fd, where group is
  * that of the instance ("." : base_fd is it). -ENAMETOOLONG. */

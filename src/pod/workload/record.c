@@ -7,6 +7,7 @@
 
 #include "base/text/str.h"
 #include "pod/networks/plug.h"
+#include "pod/storage/image_mounts.h"
 #include "pod/workload/alloc.h"
 #include "store/store.h"
 
@@ -70,10 +71,13 @@ static char *record_volumes(const struct pod_container *c)
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 
 	for (char *const *v = c->volumes; v && *v; v++)
-		if (buf_addf(&b, "%s%s%s", v == c->volumes ? "" : " ",
-			     record_is_own(c, *v) ? "+" : "", *v) < 0)
+		if (buf_addf(&b, "%s%s%s", b.len ? " " : "", record_is_own(c, *v) ? "+" : "", *v) <
+		    0)
 			return NULL;
-	return c->volumes ? buf_take_str(&b) : strdup("");
+	for (size_t i = 0; i < c->n_image_mounts; i++)
+		if (buf_addf(&b, "%s@%s", b.len ? " " : "", c->image_mounts[i].id) < 0)
+			return NULL;
+	return b.len ? buf_take_str(&b) : strdup("");
 }
 
 /* volumes: record_volumes(). */
@@ -256,7 +260,8 @@ static int record_count(void *data, const struct run_container *r)
 	return 0;
 }
 
-/* Ids, joined by blanks, with a '+' in front of those that were made for it. */
+/* Ids, joined by blanks, with a '+' in front of those that were made for it, and a '@' in front of
+ * the images that it mounts. */
 static int record_read_volumes(struct pod_container *c, const char *ids)
 {
 	char id[ID_SIZE];
@@ -266,6 +271,11 @@ static int record_read_volumes(struct pod_container *c, const char *ids)
 		bool own = *ids == '+';
 		size_t n = strcspn(ids += own, " ");
 
+		if (*ids == '@') {
+			r = image_mounts_recall(c, ids + 1, n - 1);
+			ids += n + (ids[n] == ' ');
+			continue;
+		}
 		if (n != ID_LEN)
 			return -EBADMSG;
 		(void)str_printf(id, sizeof(id), "%.*s", (int)n, ids);
@@ -296,7 +306,7 @@ static int record_fill(void *data, const struct run_container *r)
 	c = walk->w->containers[walk->n++];
 	c->position = r->position;
 	c->created_at = r->created_at;
-	c->has_own_log = r->own_log;
+	c->has_own_log = c->log_begun = r->own_log;
 	c->health_status = record_health(r->health);
 	walk->w->n_ever = MAX(walk->w->n_ever, r->position + 1);
 	(void)str_copy(c->id, sizeof(c->id), r->id);

@@ -10,6 +10,7 @@
 #include "pod/log/log_pull.h"
 #include "pod/storage/mirror.h"
 #include "pod/storage/shares.h"
+#include "pod/workload/failure.h"
 #include "pod/workload/publish.h"
 #include "store/store.h"
 
@@ -34,17 +35,21 @@ void remote_claim_disks(struct workload *w)
 	}
 }
 
+void remote_drop_disk(struct pod_container *c)
+{
+	struct instance *i = c->workload->instance;
+
+	if (c->has_disk && i && !i->ended)
+		instance_drop_disk(i, c->image_id);
+	c->has_disk = false;
+}
+
 void remote_drop_disks(struct workload *w)
 {
 	struct pod_share *s;
 
-	for (size_t n = 0; n < w->n_containers; n++) {
-		struct pod_container *c = w->containers[n];
-
-		if (c->has_disk && w->instance && !w->instance->ended)
-			instance_drop_disk(w->instance, c->image_id);
-		c->has_disk = false;
-	}
+	for (size_t n = 0; n < w->n_containers; n++)
+		remote_drop_disk(w->containers[n]);
 	list_for_each (s, &w->shares, struct pod_share, link)
 		if (!s->deciding)
 			s->mirror = mirror_free(s->mirror);
@@ -55,17 +60,23 @@ static void remote_one_over(struct workload *w, const struct error *err)
 	if (err && !w->disk_error.code)
 		(void)error_copy(&w->disk_error, err);
 	w->n_disks--;
+	if (w->lasts)
+		loop_defer_schedule(&w->defer);
 	if (w->n_disks > 0)
 		return;
 	if (w->taken_down)
 		remote_drop_disks(w);
-	w->on_disks(w);
+	if (!w->lasts)
+		w->on_disks(w);
 }
 
 static void remote_disk_over(struct pod_container *c, const struct error *err)
 {
 	if (err)
 		c->has_disk = false;
+	if (err && c->workload->lasts)
+		failure_keep_member(c, err);
+	c->awaits_disk = false;
 	remote_one_over(c->workload, err);
 }
 
@@ -102,11 +113,37 @@ static void remote_on_image(void *userdata, int fd, const struct error *err)
 
 /* ---- volumes ---- */
 
+static bool remote_mounts(const struct pod_container *c, const struct pod_share *s)
+{
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (c->mounts[i].share && str_eq(c->mounts[i].share, s->name))
+			return true;
+	return false;
+}
+
+/* Those that wait for it fail; the next one that mounts it tries again. */
+static void remote_lose_share(struct pod_share *s, const struct error *err)
+{
+	struct workload *w = s->workload;
+
+	s->asked = false;
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (w->containers[i]->phase == POD_CONTAINER_ROOT &&
+		    remote_mounts(w->containers[i], s))
+			failure_keep_member(w->containers[i], err);
+}
+
+static void remote_share_over(struct pod_share *s, const struct error *err)
+{
+	s->there = !err;
+	if (err && s->workload->lasts)
+		remote_lose_share(s, err);
+	remote_one_over(s->workload, err);
+}
+
 static void remote_on_volume(void *userdata, const struct error *err)
 {
-	const struct pod_share *s = userdata;
-
-	remote_one_over(s->workload, err);
+	remote_share_over(userdata, err);
 }
 
 static int remote_put_volume(struct pod_share *s, struct error *err)
@@ -151,14 +188,14 @@ static void remote_on_mirror(void *userdata, const struct error *err)
 	if (!err) {
 		s->fd = fd_close(s->fd);
 		remote_record_mirror(s);
-		remote_one_over(s->workload, NULL);
+		remote_share_over(s, NULL);
 		return;
 	}
 	log_info("a volume does not change as a whole", LOG_STR("workload", s->workload->path),
 		 LOG_STR("source", s->source), LOG_ERR(err));
 	s->mirror = mirror_free(s->mirror);
 	if (remote_put_volume(s, &own) < 0)
-		remote_one_over(s->workload, &own);
+		remote_share_over(s, &own);
 }
 
 static void remote_on_kept(void *userdata, const struct error *err)
@@ -282,6 +319,43 @@ int remote_put_disks(const struct workloads_config *config, struct workload *w,
 	return 0;
 }
 
+int remote_put_member(const struct workloads_config *config, struct pod_container *c,
+		      struct error *err)
+{
+	struct workload *w = c->workload;
+	struct pod_share *s;
+	int r = image_erofs_open(config->images, c->image, remote_on_image, c, err);
+
+	if (r < 0)
+		return r;
+	c->awaits_disk = true;
+	w->n_disks++;
+	list_for_each (s, &w->shares, struct pod_share, link) {
+		struct error own = ERROR_INIT;
+
+		if (s->asked || !remote_mounts(c, s))
+			continue;
+		s->config = config;
+		s->asked = true;
+		w->n_disks++;
+		if (remote_put_share(s, &own) < 0)
+			remote_share_over(s, &own);
+	}
+	return 0;
+}
+
+bool remote_has_member(const struct pod_container *c)
+{
+	const struct pod_share *s;
+
+	if (c->awaits_disk)
+		return false;
+	list_for_each (s, &c->workload->shares, struct pod_share, link)
+		if (!c->failed && !s->there && remote_mounts(c, s))
+			return false;
+	return true;
+}
+
 void remote_fill(const struct pod_container *c, const struct etc *etc, struct container_spec *spec,
 		 struct container_disk *room)
 {
@@ -312,6 +386,27 @@ static void remote_on_log_lost(void *userdata, uint64_t n)
 	c->status.log_lost += n;
 }
 
+void remote_lose_log(struct pod_container *c, const struct error *err)
+{
+	remote_on_log_end(c, err);
+}
+
+/* A daemon before this one had it. */
+static void remote_open_log(const struct workloads_config *config, struct pod_container *c)
+{
+	struct error err = ERROR_INIT;
+
+	if (c->awaits_log)
+		return;
+	c->awaits_log = true;
+	if (!config->open_log)
+		(void)error_refuse(&err, ERROR_PRECONDITION, "nobody knows where it is");
+	else if (config->open_log(config->open_log_userdata, c, &err) == 0)
+		return;
+	c->awaits_log = false;
+	remote_lose_log(c, &err);
+}
+
 void remote_follow_log(const struct workloads_config *config, struct pod_container *c)
 {
 	const struct log_pull_config pull = {
@@ -322,6 +417,8 @@ void remote_follow_log(const struct workloads_config *config, struct pod_contain
 		.dir = c->workload->id,
 		.id = c->id,
 		.name = c->name,
+		.own_fd = c->log_fd,
+		.fresh = !c->log_begun,
 		.log = config->log,
 		.on_end = remote_on_log_end,
 		.on_lost = remote_on_log_lost,
@@ -330,12 +427,20 @@ void remote_follow_log(const struct workloads_config *config, struct pod_contain
 
 	if (c->log || c->log_over || !pull.peer || pod_container_has_ended(c))
 		return;
+	if (c->has_own_log && c->log_fd < 0) {
+		remote_open_log(config, c);
+		return;
+	}
 	if (log_pull_new(&c->log, &pull) < 0)
 		log_warn("a log cannot be taken: out of memory",
 			 LOG_STR("workload", c->workload->path));
+	else
+		c->log_fd = -1;
+	c->log_begun = c->has_own_log;
 }
 
 void remote_close_log(struct pod_container *c)
 {
 	c->log = log_pull_free(c->log);
+	c->log_fd = fd_close(c->log_fd);
 }

@@ -13,6 +13,7 @@
 #include "base/time/clock.h"
 #include "image/image.h"
 #include "isolate/cgroup/limits_words.h"
+#include "pod/log/log_pull.h"
 #include "pod/networks/etc.h"
 #include "pod/workload/alloc.h"
 #include "pod/workload/container.h"
@@ -21,6 +22,7 @@
 #include "pod/workload/pause.h"
 #include "pod/workload/publish.h"
 #include "pod/workload/record.h"
+#include "pod/workload/remote.h"
 #include "pod/workload/waiter.h"
 #include "store/store.h"
 
@@ -33,10 +35,6 @@ static int sandbox_check(const struct workload *w, const struct pod_container_sp
 	if (w->state != WORKLOAD_RUNNING)
 		return error_refuse(err, ERROR_PRECONDITION, "the sandbox %s is %s", w->path,
 				    workload_state_word(w->state));
-	if (w->instance && instance_is_remote(w->instance))
-		return error_refuse(
-			err, ERROR_UNSUPPORTED,
-			"the sandbox %s is of kind vm, whose containers all come with it", w->path);
 	if (w->n_containers >= WORKLOAD_CONTAINERS_MAX)
 		return error_refuse(err, ERROR_EXHAUSTED,
 				    "the sandbox %s has %d containers already, its limit", w->path,
@@ -70,7 +68,7 @@ static int sandbox_add(struct pod_container *c, const struct pod_container_spec 
 	struct workloads *all = w->all;
 	int r;
 
-	r = pod_container_make(c, spec, 0, false, &all->config, err);
+	r = pod_container_make(c, spec, 0, workload_is_remote(w), &all->config, err);
 	if (r < 0)
 		return r;
 	if (map_add(&all->containers, c->id, c) < 0 ||
@@ -188,6 +186,8 @@ int sandbox_start_container(struct pod_container *c, workload_fn done, void *use
 				    c->name);
 	if (!workload_peer(w))
 		return error_refuse(err, ERROR_UNAVAILABLE, "the instance of %s is gone", w->path);
+	if (workload_is_remote(w) && etc_make_for(&etc, w, err) < 0)
+		return err->code;
 	if (waiter_add(w, WAITER_STARTED, c, done, userdata) < 0)
 		return error_set(err, -ENOMEM, "start %s/%s", w->path, c->name);
 	workload_start_container(c, &etc);
@@ -224,13 +224,35 @@ int sandbox_change_log(struct pod_container *c, int fd,
 {
 	struct peer *peer = workload_peer(c->workload);
 	_cleanup_fd_ int own = fd;
+	int r;
 
 	if (c->status.state != CONTAINER_RUNNING || !c->has_own_log || !peer)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "%s/%s is %s, and has no log that can be changed",
 				    c->workload->path, c->name, pod_container_state_word(c));
-	peer->ops->change_log(peer, c->id, TAKE_FD(own), done, userdata);
+	if (!workload_is_remote(c->workload)) {
+		peer->ops->change_log(peer, c->id, TAKE_FD(own), done, userdata);
+		return 0;
+	}
+	r = c->log ? log_pull_change(c->log, own, done, userdata) : -ENOENT;
+	if (r < 0)
+		return error_refuse(err, ERROR_UNAVAILABLE,
+				    "the log of %s/%s cannot be changed now: try again",
+				    c->workload->path, c->name);
+	own = -1;
 	return 0;
+}
+
+void sandbox_give_log(struct pod_container *c, int fd, const struct error *err)
+{
+	c->awaits_log = false;
+	if (err) {
+		remote_lose_log(c, err);
+		return;
+	}
+	(void)fd_close(c->log_fd);
+	c->log_fd = fd;
+	remote_follow_log(&c->workload->all->config, c);
 }
 
 int sandbox_remove_container(struct pod_container *c, workload_fn done, void *userdata,

@@ -46,6 +46,9 @@ int sandbox_stop_container(struct pod_container *c, int sig, nsec_t grace, workl
 int sandbox_change_log(struct pod_container *c, int fd,
 		       void (*done)(void *userdata, const struct error *err), void *userdata,
 		       struct error *err);
+/* The answer to workloads_config.open_log(): the file, which is taken over, or (err) why there is
+ * none. */
+void sandbox_give_log(struct pod_container *c, int fd, const struct error *err);
 /* Kills it where it runs; done when nothing of it is left. -ENOMEM. */
 int sandbox_remove_container(struct pod_container *c, workload_fn done, void *userdata,
 			     struct error *err);

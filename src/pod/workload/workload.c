@@ -15,6 +15,7 @@
 #include "pod/restart/reboot.h"
 #include "pod/restart/restart.h"
 #include "pod/restart/sweep.h"
+#include "pod/storage/image_mounts.h"
 #include "pod/workload/find_keeper.h"
 #include "pod/workload/life.h"
 #include "pod/workload/pause.h"
@@ -304,8 +305,10 @@ struct workloads *workloads_free(struct workloads *all)
 	reboot_done(all);
 	list_for_each (w, &all->list, struct workload, link) {
 		/* What it holds of images lives on with its containers. */
-		for (size_t i = 0; i < w->n_containers; i++)
+		for (size_t i = 0; i < w->n_containers; i++) {
 			w->containers[i]->image = NULL;
+			image_mounts_forget(w->containers[i]);
+		}
 		instances_forget_waiter(all->config.instances, w);
 		workload_unregister(w);
 	}

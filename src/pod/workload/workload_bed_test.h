@@ -67,6 +67,12 @@ int log_pull_new(struct log_pull **ret, const struct log_pull_config *config)
 	return -ENOSYS;
 }
 
+int log_pull_change(struct log_pull *p, int fd,
+		    void (*done)(void *userdata, const struct error *err), void *userdata)
+{
+	return -EPIPE;
+}
+
 struct log_pull *log_pull_free(struct log_pull *p)
 {
 	return NULL;
@@ -252,6 +258,12 @@ int image_rootfs_open_changes(struct image_store *s, const char *container_id, s
 
 int image_view_open(struct image_store *s, const struct image *i, const struct isolate_ids *ids,
 		    struct error *err)
+{
+	return error_refuse(err, ERROR_PRECONDITION, "there is nothing here");
+}
+
+int image_mount_open(struct image_store *s, const struct image *i, const struct isolate_ids *ids,
+		     const char *sub_path, bool no_exec, struct error *err)
 {
 	return error_refuse(err, ERROR_PRECONDITION, "there is nothing here");
 }

@@ -37,6 +37,7 @@ static void cloud_show(const struct cloud_vm *vm, Nacre__V1__CloudVm *ret)
 	ret->reason = (char *)(uintptr_t)v.reason;
 	ret->created_at = v.created_at;
 	ret->ended_at = v.ended_at;
+	ret->lease_ends_at = v.lease * NSEC_PER_SEC;
 }
 
 /* ---- RunCloudVm ---- */
@@ -222,6 +223,8 @@ static void cloud_show_found(const struct cloud_found *f, Nacre__V1__CloudVm *re
 	ret->address = (char *)(uintptr_t)f->address;
 	ret->zone = (char *)(uintptr_t)f->zone;
 	ret->reason = (char *)(uintptr_t)f->reason;
+	ret->node = (char *)(uintptr_t)f->node;
+	ret->lease_ends_at = f->lease < UINT32_MAX ? f->lease * NSEC_PER_SEC : 0;
 }
 
 static void collect_done(void *userdata, const struct cloud_found *found, size_t n,
@@ -255,9 +258,12 @@ static void collect_cloud_vms(struct rpc_call *call, const ProtobufCMessage *req
 	const Nacre__V1__CollectCloudVmsRequest *q =
 		(const Nacre__V1__CollectCloudVmsRequest *)(const void *)request;
 	const struct cloud_service *s = userdata;
+	const struct cloud_collect_wish wish = { .node = q->node,
+						 .expired = q->expired,
+						 .dry_run = q->dry_run };
 	struct error err = ERROR_INIT;
 
-	if (clouds_collect(s->clouds, q->node, q->dry_run, collect_done, call, &err) < 0)
+	if (clouds_collect(s->clouds, &wish, collect_done, call, &err) < 0)
 		rpc_call_fail(call, &err);
 }
 

@@ -59,7 +59,7 @@ static int remote_check_far(const struct pod_container_spec *c, struct error *er
 {
 	for (size_t i = 0; i < c->n_mounts; i++)
 		if (c->mounts[i].source &&
-		    (!c->mounts[i].mount.read_only || c->mounts[i].source[0] != '/'))
+		    (!c->mounts[i].read_only || c->mounts[i].source[0] != '/'))
 			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
 					   "an instance of kind \"ec2\" takes of the node only "
 					   "directories that are mounted read-only, of at most 256 "

@@ -8,6 +8,8 @@
 #include "instance/choose.h"
 #include "instance/instance.h"
 #include "pod/restart/restart.h"
+#include "pod/storage/image_mounts.h"
+#include "pod/workload/model.h"
 #include "pod/workload/order.h"
 #include "runtime/core/check.h"
 #include "runtime/networks/nics.h"
@@ -361,6 +363,20 @@ struct run_request run_pod_request(const struct runtime_service *s,
 
 /* ---- the request of one that is there ---- */
 
+/* What has the name of an image that it mounts may be another one by now. */
+static void specify_image_mounts(const struct pod_container *c, Aurae__Runtime__V0__Mount **mounts,
+				 size_t n_mounts)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_mounts; i++) {
+		const char *id = str_empty(mounts[i]->image) ? NULL : image_mounts_id(c, n++);
+
+		if (id)
+			mounts[i]->image = (char *)(uintptr_t)id;
+	}
+}
+
 /* What was asked for, where that is what it has: its images by their ids, its limits as they were
  * changed since, its mounts with the volumes that it has. */
 static int specify_containers(struct arena *a, const struct workload *w, struct run_what *what,
@@ -381,6 +397,7 @@ static int specify_containers(struct arena *a, const struct workload *w, struct 
 			continue;
 		c->mounts = kept.mounts;
 		c->n_mounts = kept.n_mounts;
+		specify_image_mounts(w->containers[i], c->mounts, c->n_mounts);
 	}
 	return r;
 }

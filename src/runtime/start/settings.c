@@ -17,6 +17,7 @@
 #include "runtime/start/identity_mount.h"
 #include "runtime/start/resources.h"
 #include "runtime/start/secret_mount.h"
+#include "runtime/storage/image_mount.h"
 #include "volumes/volumes.h"
 
 #define SETTINGS_INIT "/dev/init"
@@ -155,7 +156,7 @@ static int mount_take_propagation(struct pod_mount_spec *to, const Aurae__Runtim
 		if (!str_eq(m->propagation, mount_propagations[i].word))
 			continue;
 		to->mount.propagation = mount_propagations[i].propagation;
-		if (to->mount.propagation != MOUNT_PRIVATE && (m->tmpfs || to->is_volume))
+		if (to->mount.propagation != MOUNT_PRIVATE && (!to->source || to->is_volume))
 			return mount_refuse(field, "propagation", "only of a path of the node",
 					    err);
 		return 0;
@@ -191,8 +192,8 @@ static int mount_take_manner(struct pod_mount_spec *to, const Aurae__Runtime__V0
 
 	if (m->no_copy && !to->is_volume)
 		return mount_refuse(field, "no_copy", "only of a volume", err);
-	if (!str_empty(m->sub_path) && !to->is_volume)
-		return mount_refuse(field, "sub_path", "only of a volume", err);
+	if (!str_empty(m->sub_path) && !to->is_volume && !to->image)
+		return mount_refuse(field, "sub_path", "only of a volume or an image", err);
 	if (!str_empty(m->sub_path) && m->sub_path[0] == '/')
 		return mount_refuse(field, "sub_path", "must be relative", err);
 	if (m->chown && (m->tmpfs || to->read_only))
@@ -244,13 +245,16 @@ static int mount_take(struct arena *a, struct pod_mount_spec *to,
 		return r;
 	(void)str_printf(name, sizeof(name), "%s.%s", field,
 			 m->identity             ? "identity"
+			 : !str_empty(m->image)  ? "image"
 			 : mount_is_of_volume(m) ? "volume"
 						 : "source");
 	*to = (struct pod_mount_spec){ .field = arena_strdup(a, name), .no_exec = m->no_exec };
 	if (!to->field)
 		return error_set(err, -ENOMEM, "mounts");
 	to->mount.target = m->target;
-	if (m->identity) {
+	if (!str_empty(m->image)) {
+		r = image_mount_take(to, m, field, err);
+	} else if (m->identity) {
 		r = identity_mount_take(to, m, field, err);
 	} else if (m->n_secrets) {
 		r = secret_mount_take(a, to, m, field, err);

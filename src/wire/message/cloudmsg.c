@@ -9,7 +9,7 @@ static const char *const cloudmsg_keys[] = {
 	"verb",    "number", "region", "endpoint",         "profile",  "token",    "image",
 	"type",    "subnet", "group",  "instance-profile", "key-name", "tag",      "user-data",
 	"dry-run", "id",     "state",  "address",          "zone",     "launched", "reason",
-	"kind",    "text",   "code",   "unknown",          "output",   "time",
+	"kind",    "text",   "code",   "unknown",          "output",   "time",     "now",
 };
 
 static const struct keyed_keys cloudmsg_table = { cloudmsg_keys, ARRAY_SIZE(cloudmsg_keys),

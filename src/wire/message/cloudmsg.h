@@ -23,12 +23,14 @@
  *   verb=list       tag, any number of times: machines that have them all
  *   verb=terminate  id
  *   verb=console    id
+ *   verb=tag        id, any number of times; tag ("KEY=VALUE"), which they all get
  *
  * The answer to list is any number of verb=vm (number, id, token, state, type, address, zone,
  * launched, reason, tag) in front of the last word, which each request gets once:
  *   verb=done       number; where it failed kind (enum error_kind), text, and code where the cloud
  *                   gave one; unknown=yes where the cloud may have done it all the same. create:
- * id, state, type, address, zone. console: output (base64), time.
+ * id, state, type, address, zone. console: output (base64), time. Each has `now` where the cloud
+ * has told the time with an answer: seconds since 1970.
  */
 
 #define CLOUDMSG_SIZE_MAX 131072

@@ -338,6 +338,8 @@ static const struct {
 			      { FIELD(filter.n_insns, FETCH_U32, FETCH_INSNS_MAX),
 				FIELD(filter.flags, FETCH_U32, UINT32_MAX) },
 			      fetch_filter_fits },
+	[FETCHMSG_CDI] = { "cdi", { { FETCH_END, 0, 0 } }, NULL },
+	[FETCHMSG_EDITS] = { "edits", { FIELD(edits.n_bytes, FETCH_U32, FETCH_EDITS_MAX) }, NULL },
 	[FETCHMSG_COPY] = { "copy",
 			    { FIELD(copy.reference, FETCH_CLEAN, REFERENCE_SIZE - 1),
 			      FIELD(copy.destination, FETCH_CLEAN, REFERENCE_SIZE - 1),

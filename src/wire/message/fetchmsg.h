@@ -32,7 +32,9 @@
  * into the pipe, and DONE when all of it is there.
  *
  * PROFILE has a seccomp profile as its source and a file for the filter that it becomes, which
- * FILTER tells the size of, once it is there.
+ * FILTER tells the size of, once it is there. CDI has the names of devices with the files of their
+ * vendors as its source (fetch/unpack/cdi.h), and a file for what a container gets with them, which
+ * EDITS tells the size of.
  *
  * Jobs with network. The core begins with one of PULL, PUSH, COPY, LIST and VERIFY, goes on with
  * any number of NETWORK (at most one), PROXY (at most one), POLICY (at most one), REGISTRY_DIR,
@@ -115,8 +117,9 @@
 #define FETCH_CONNECTIONS_MAX 64             /* at once */
 #define FETCH_TAGS_MAX 100000                /* of a list */
 #define FETCH_MILLISECONDS_MAX 3600000
-#define FETCH_INSNS_MAX 4096  /* of a filter for system calls; the kernel's limit */
-#define FETCH_NAMES_MAX 61440 /* bytes of the names of an image that is exported */
+#define FETCH_INSNS_MAX 4096       /* of a filter for system calls; the kernel's limit */
+#define FETCH_EDITS_MAX (1U << 20) /* bytes of what devices change in a container */
+#define FETCH_NAMES_MAX 61440      /* bytes of the names of an image that is exported */
 #define FETCH_SIGNERS_MAX 16
 #define FETCH_ANNOTATIONS_MAX 64 /* of a signature */
 #define FETCH_ANNOTATION_NAME_MAX 256
@@ -172,6 +175,8 @@ enum fetchmsg_type {
 	FETCHMSG_PROFILE,
 	FETCHMSG_FILTER,
 	FETCHMSG_LOGIN,
+	FETCHMSG_CDI,
+	FETCHMSG_EDITS,
 	FETCHMSG_TYPE_COUNT
 };
 
@@ -430,6 +435,9 @@ struct fetchmsg {
 			uint32_t n_insns; /* struct sock_filter each; at least one */
 			uint32_t flags;   /* SECCOMP_FILTER_FLAG_* */
 		} filter;
+		struct {
+			uint32_t n_bytes;
+		} edits;
 		struct {
 			const char *reference;    /* in full: tag, digest or both */
 			const char *destination;  /* in full; a digest is what it must have */

@@ -58,6 +58,8 @@ static const struct fetchmsg good[] = {
 	{ .type = FETCHMSG_EXPORT_IMAGE, .export_image = { DIGEST, DIGEST, "a.b/c:1 a.b/d:2" } },
 	{ .type = FETCHMSG_PROFILE, .profile = { UINT64_MAX } },
 	{ .type = FETCHMSG_FILTER, .filter = { FETCH_INSNS_MAX, 2 } },
+	{ .type = FETCHMSG_CDI },
+	{ .type = FETCHMSG_EDITS, .edits = { FETCH_EDITS_MAX } },
 	{ .type = FETCHMSG_COPY, .copy = { "a.b/c:1", "d.e/f@" DIGEST, "arm", "v7", 9 } },
 	{ .type = FETCHMSG_WANT, .want = { DIGEST, 5 } },
 	{ .type = FETCHMSG_MEMORY, .memory = { 5 } },
