@@ -142,7 +142,7 @@ install: all
 
 .PHONY: bench
 bench: all
-	$(PYTHON) bench/run; status=$$?; $(PYTHON) bench/images || status=$$?; $(PYTHON) bench/vm && exit $$status
+	$(PYTHON) bench/run; status=$$?; $(PYTHON) bench/network || status=$$?; $(PYTHON) bench/images || status=$$?; $(PYTHON) bench/vm && exit $$status
 
 .PHONY: lint
 lint: all clang

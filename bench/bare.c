@@ -5,7 +5,7 @@
  * starts a container can do without, and nothing else.
  *
  *   bare start --lower DIR --scratch DIR --cgroup DIR [--program PATH] [--n N] [--host-network]
- *              [--rest MS] [--whole]
+ *              [--rest MS] [--whole] [--network] [--ports N]
  *
  * clone3 into a cgroup with new pid, mount, net, ipc, uts and cgroup namespaces, an overlay mount
  * of DIR, pivot_root, exec of PATH in it. Timed: from the clone to the exec.
@@ -13,6 +13,9 @@
  * With --whole also what each container of ours has (bare_whole.c): the loopback device, /proc,
  * /dev and /sys with what hides and closes parts of them, a keyring, a session, limits,
  * capabilities and a filter. DIR then has directories /proc, /dev and /sys.
+ *
+ * With --network it is put on a network meanwhile (bare_network.c), beside N others, and executes
+ * PATH when it is on it.
  *
  *   bare exec (the same options)
  *
@@ -46,6 +49,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bare_network.h"
 #include "bare_whole.h"
 #include "base/process/thread.h"
 
@@ -57,6 +61,8 @@ struct bare {
 	unsigned rounds;
 	unsigned rest; /* ms */
 	bool whole;
+	bool network;
+	unsigned ports;
 	uint64_t net; /* CLONE_NEWNET or 0 */
 	int scratch_fd, cgroup_fd;
 	double times[BARE_ROUNDS_MAX];
@@ -185,9 +191,10 @@ static void bare_read_report(int fd)
 static int bare_start(unsigned i, bool pause_it, double *ret_time)
 {
 	char group[64];
-	int report[2];
+	int report[2], go[2];
 	int pidfd = -1, group_fd;
 	double begin;
+	char word;
 	pid_t pid;
 
 	bare_mkdir(i, "");
@@ -198,7 +205,7 @@ static int bare_start(unsigned i, bool pause_it, double *ret_time)
 	if (mkdirat(bare.cgroup_fd, group, 0755) < 0)
 		bare_die("make the cgroup %s", group);
 	group_fd = openat(bare.cgroup_fd, group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (group_fd < 0 || pipe2(report, O_CLOEXEC) < 0)
+	if (group_fd < 0 || pipe2(report, O_CLOEXEC) < 0 || pipe2(go, O_CLOEXEC) < 0)
 		bare_die("prepare a round");
 
 	begin = bare_now();
@@ -210,6 +217,8 @@ static int bare_start(unsigned i, bool pause_it, double *ret_time)
 
 		if (failed)
 			bare_fail(report[1], failed);
+		if (bare.network && read(go[0], &word, 1) != 1)
+			bare_fail(report[1], "wait for the network");
 		if (!pause_it)
 			bare_exec(report[1]);
 		(void)close(report[1]);
@@ -217,9 +226,18 @@ static int bare_start(unsigned i, bool pause_it, double *ret_time)
 			(void)pause();
 	}
 	(void)close(report[1]);
+	if (bare.network) {
+		bare_network_plug(pid);
+		if (write(go[1], "", 1) != 1)
+			bare_die("tell a process that it has a network");
+	}
 	bare_read_report(report[0]);
 	*ret_time = bare_now() - begin;
+	if (bare.network)
+		bare_network_unplug();
 	(void)close(report[0]);
+	(void)close(go[0]);
+	(void)close(go[1]);
 	(void)close(group_fd);
 	return pidfd;
 }
@@ -329,6 +347,8 @@ static void bare_options(int argc, char **argv)
 		{ "rest", required_argument, NULL, 'r' },
 		{ "host-network", no_argument, NULL, 'h' },
 		{ "whole", no_argument, NULL, 'w' },
+		{ "network", no_argument, NULL, 't' },
+		{ "ports", required_argument, NULL, 'o' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -351,6 +371,10 @@ static void bare_options(int argc, char **argv)
 			bare.net = 0;
 		else if (c == 'w')
 			bare.whole = true;
+		else if (c == 't')
+			bare.network = true;
+		else if (c == 'o')
+			bare.ports = (unsigned)strtoul(optarg, NULL, 10);
 		else
 			exit(2);
 	}
@@ -380,11 +404,13 @@ int main(int argc, char **argv)
 	    bare.rounds < 1 || bare.rounds > BARE_ROUNDS_MAX) {
 		(void)fputs("usage: bare start|exec --lower DIR --scratch DIR --cgroup DIR\n"
 			    "            [--program PATH] [--n N] [--host-network] [--rest MS] "
-			    "[--whole]\n",
+			    "[--whole] [--network] [--ports N]\n",
 			    stderr);
 		return 2;
 	}
 	bare_prepare();
+	if (bare.network)
+		bare_network_prepare(bare.ports);
 	/* As those that it is compared with. */
 	(void)thread_be_prompt();
 	if (starts)

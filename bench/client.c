@@ -5,6 +5,7 @@
  *
  *   client SOCKET [--rest MS] start IMAGE N
  *                                 RunPod with one container that sleeps
+ *   client SOCKET fill IMAGE N    the same, and the pods stay
  *   client SOCKET cell IMAGE N    RunCell with one, in the instance INSTANCE that runs already
  *   client SOCKET exec POD N      Exec of /bin/true until its exit code is told
  *   client SOCKET info - N        Info: nothing but the way there and back
@@ -91,16 +92,14 @@ static void sleeper_init(struct sleeper *s, char *image)
 	s->containers[0] = &s->container;
 }
 
-static int start_one(struct client *c, char *image, size_t i, struct error *err)
+static int start_named(struct client *c, char *image, char *name, size_t i, struct error *err)
 {
 	Aurae__Runtime__V0__RunPodRequest q = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_message_ Aurae__Runtime__V0__RunPodResponse *m = NULL;
 	struct sleeper sleeper;
-	char name[32];
 	nsec_t begin;
 
-	(void)snprintf(name, sizeof(name), "bench-%zu", i);
 	sleeper_init(&sleeper, image);
 	meta.name = name;
 	q.meta = &meta;
@@ -111,9 +110,25 @@ static int start_one(struct client *c, char *image, size_t i, struct error *err)
 	m = client_ask(c, "/aurae.runtime.v0.RuntimeService/RunPod", &q.base,
 		       &aurae__runtime__v0__run_pod_response__descriptor, err);
 	times[i] = (double)(clock_mono() - begin) / 1000;
-	if (!m || must_run(m->containers[0], err) < 0)
-		return err->code;
-	return remove_it(c, name, err);
+	return !m || must_run(m->containers[0], err) < 0 ? err->code : 0;
+}
+
+static int start_one(struct client *c, char *image, size_t i, struct error *err)
+{
+	char name[32];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "bench-%zu", i);
+	r = start_named(c, image, name, i, err);
+	return r < 0 ? r : remove_it(c, name, err);
+}
+
+static int fill_one(struct client *c, char *image, size_t i, struct error *err)
+{
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "fill-%zu", i);
+	return start_named(c, image, name, i, err);
 }
 
 static int cell_one(struct client *c, char *image, size_t i, struct error *err)
@@ -180,10 +195,8 @@ static const struct mode {
 	const char *name;
 	int (*one)(struct client *c, char *what, size_t i, struct error *err);
 } modes[] = {
-	{ "start", start_one },
-	{ "cell", cell_one },
-	{ "exec", exec_one },
-	{ "info", info_one },
+	{ "start", start_one }, { "fill", fill_one }, { "cell", cell_one },
+	{ "exec", exec_one },   { "info", info_one },
 };
 
 static const struct mode *mode_find(const char *name)
@@ -205,8 +218,10 @@ int main(int argc, char **argv)
 	size_t n;
 
 	if (!mode) {
-		(void)fprintf(stderr, "Usage: client SOCKET [--rest MS] "
-				      "start IMAGE N | cell IMAGE N | exec POD N | info - N\n");
+		(void)fprintf(
+			stderr,
+			"Usage: client SOCKET [--rest MS] "
+			"start IMAGE N | fill IMAGE N | cell IMAGE N | exec POD N | info - N\n");
 		return EXIT_FAILURE;
 	}
 	n = strtoul(args[2], NULL, 10);

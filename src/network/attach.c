@@ -12,6 +12,7 @@
 #include "base/text/str.h"
 #include "net/port/port.h"
 #include "net/range/address_pool.h"
+#include "network/driver.h"
 #include "network/networks.h"
 #include "network/plugin_part.h"
 #include "network/plugins.h"
@@ -37,7 +38,8 @@ static const struct attachment *network_who_has(const struct network *n,
 static int attachment_take(struct network *n, struct address_pool *pool, const char *field,
 			   const struct prefix *wish, struct prefix *ret, struct error *err)
 {
-	const struct prefix *of = wish->family == AF_INET ? &n->pool4 : &n->pool6;
+	const struct prefix *own4 = n->range4.family ? &n->range4 : &n->pool4;
+	const struct prefix *of = wish->family == AF_INET ? own4 : &n->pool6;
 	const struct attachment *other = network_who_has(n, wish);
 	char address[PREFIX_TEXT_MAX], subnet[PREFIX_TEXT_MAX];
 	int r;
@@ -61,7 +63,7 @@ static int attachment_take(struct network *n, struct address_pool *pool, const c
 				   "of %s",
 				   address, n->name, subnet);
 	*ret = *wish;
-	ret->length = of->length;
+	ret->length = wish->family == AF_INET ? n->pool4.length : n->pool6.length;
 	return 0;
 }
 
@@ -160,9 +162,24 @@ static int attachment_reserve_port(struct attachment *a, size_t i, struct error 
 	return 0;
 }
 
+static void attachment_choose_mac(struct attachment *a, const struct network_wish *wish)
+{
+	struct lan_home parent = a->home;
+
+	if (wish->has_mac)
+		memcpy(a->mac, wish->mac, sizeof(a->mac));
+	else if (a->network->driver == NETWORK_IPVLAN || a->network->driver == NETWORK_DEVICE)
+		/* Not there: zeroes, and it cannot be plugged in either. */
+		(void)(lan_look_home(a->network->parent, &parent, NULL) == 0 &&
+		       memcpy(a->mac, parent.mac, sizeof(a->mac)));
+	else
+		port_mac(&a->ip4, a->mac);
+}
+
 static void attachment_join(struct attachment *a)
 {
-	port_name(&a->ip4, a->device);
+	if (network_passes_node(a->network))
+		port_name(&a->ip4, a->device);
 	list_add_tail(&a->network->attachments, &a->link);
 	a->network->n_attached++;
 }
@@ -190,6 +207,9 @@ int network_attach(struct networks *all, const struct network_wish *wish, const 
 	a = attachment_new(n, owner, wish->n_publish);
 	if (!a)
 		return error_set(err, -ENOMEM, "put %s on the network %s", owner, n->name);
+	r = driver_take_wish(a, wish, err);
+	if (r < 0)
+		return r;
 	r = attachment_take_addresses(a, &wish->ip4, &wish->ip6, err);
 	if (r < 0)
 		return r;
@@ -202,10 +222,7 @@ int network_attach(struct networks *all, const struct network_wish *wish, const 
 	}
 	a->rate_to_pod = wish->rate_to_pod;
 	a->rate_from_pod = wish->rate_from_pod;
-	if (wish->has_mac)
-		memcpy(a->mac, wish->mac, sizeof(a->mac));
-	else
-		port_mac(&a->ip4, a->mac);
+	attachment_choose_mac(a, wish);
 	attachment_join(a);
 	*ret = TAKE_PTR(a);
 	return 0;
@@ -218,7 +235,8 @@ struct attachment_read {
 	char network[NETWORK_NAME_SIZE];
 	struct prefix ip4, ip6;
 	uint8_t mac[LINK_MAC_LEN];
-	uint64_t to, from, eth;
+	uint64_t to, from, eth, home_mtu, home_up;
+	struct lan_home home;
 	bool is_half;
 	size_t n_publish;
 	struct filter_publish *publish; /* NULL: they are only counted */
@@ -275,6 +293,12 @@ static int attachment_read_word(struct attachment_read *t, char *word)
 		return attachment_read_number(value, UINT64_MAX, &t->from);
 	if (str_eq(key, "eth"))
 		return attachment_read_number(value, NETWORK_OF_ONE_MAX - 1, &t->eth);
+	if (str_eq(key, "home_mac"))
+		return link_parse_mac(value, t->home.mac) < 0 ? -EBADMSG : 0;
+	if (str_eq(key, "home_mtu"))
+		return attachment_read_number(value, UINT32_MAX, &t->home_mtu);
+	if (str_eq(key, "home_up"))
+		return attachment_read_number(value, 1, &t->home_up);
 	if (str_eq(key, "half")) {
 		t->is_half = str_eq(value, "yes");
 		return t->is_half ? 0 : -EBADMSG;
@@ -332,6 +356,9 @@ static void attachment_fill(struct attachment *a, struct attachment_read *t, con
 	a->rate_to_pod = t->to;
 	a->rate_from_pod = t->from;
 	a->eth = (unsigned)t->eth;
+	a->home = t->home;
+	a->home.mtu = (uint32_t)t->home_mtu;
+	a->home.up = t->home_up != 0;
 	a->is_half = t->is_half;
 }
 

@@ -47,6 +47,7 @@ struct attachment *attachment_new(struct network *n, const char *owner, size_t n
 		return NULL;
 	list_init(&a->link);
 	a->network = n;
+	a->home_fd = -1;
 	a->owner = strdup(owner);
 	a->publish = calloc(n_publish + 1, sizeof(*a->publish));
 	a->sockets = calloc(n_publish + 1, sizeof(*a->sockets));
@@ -81,6 +82,11 @@ static void attachment_take_out(struct attachment *a)
 	a->at = NULL;
 }
 
+bool attachment_is_lent(const struct attachment *a)
+{
+	return a->network->driver == NETWORK_DEVICE;
+}
+
 struct attachment *attachment_on(struct attachment *first, const char *network)
 {
 	struct attachment *a = first;
@@ -108,6 +114,7 @@ struct attachment *attachment_free(struct attachment *a)
 		(void)address_pool_put(a->network->free6, &a->ip6, NULL);
 	for (size_t i = 0; i < a->n_publish; i++)
 		(void)fd_close(a->sockets[i]);
+	(void)fd_close(a->home_fd);
 	/* One that plugins make is its only attachment's. */
 	if (plugin_part_is_meant(a->network->name))
 		free(a->network);
@@ -122,6 +129,15 @@ struct attachment *attachment_free(struct attachment *a)
 static bool attachment_has_addresses(const struct attachment *a)
 {
 	return !a->part || a->state == ATTACHMENT_PLUGGED || a->state == ATTACHMENT_UNPLUGGING;
+}
+
+/* What a lent device is to be again. */
+static int attachment_print_home(const struct lan_home *home, struct buf *b)
+{
+	char mac[LINK_MAC_TEXT];
+
+	link_print_mac(home->mac, mac);
+	return buf_addf(b, " home_mac=%s home_mtu=%u home_up=%u", mac, home->mtu, home->up);
 }
 
 int attachment_print(const struct attachment *a, struct buf *b)
@@ -146,6 +162,8 @@ int attachment_print(const struct attachment *a, struct buf *b)
 			     (unsigned long long)a->rate_from_pod);
 	if (r == 0 && a->eth > 0)
 		r = buf_addf(b, " eth=%u", a->eth);
+	if (r == 0 && a->network->driver == NETWORK_DEVICE)
+		r = attachment_print_home(&a->home, b);
 	if (r == 0 && a->is_half)
 		r = buf_add_str(b, " half=yes");
 	for (size_t i = 0; i < a->n_publish && r == 0; i++) {

@@ -6,6 +6,7 @@
 
 #include "base/memory/buf.h"
 #include "base/memory/list.h"
+#include "net/port/lan.h"
 #include "network/wish.h"
 
 /*
@@ -39,7 +40,8 @@ struct attachment {
 	enum attachment_state state;
 	char *owner;              /* the workload's path */
 	char device[IF_NAMESIZE]; /* the node's end */
-	uint32_t index;           /* of that; 0: it is not there */
+	uint32_t index;           /* of that; 0: it is not there, or there is none */
+	uint32_t bridge;          /* the index of the bridge that it is a port of; or 0 */
 	unsigned eth;             /* the pod's end is ethN */
 	bool leads_out;           /* the pod's default routes are here */
 	/* It was begun, or is being ended, while the pod runs: a daemon that starts takes it out.
@@ -51,9 +53,13 @@ struct attachment {
 	struct filter_publish *publish;
 	size_t n_publish;
 	uint64_t rate_to_pod, rate_from_pod;
+	/* The network namespace of the pod that a device of the node is lent to, held so that it
+	 * comes back, whatever becomes of the pod; -1. */
+	int home_fd;
 
 	/* Private to this area. */
 	struct plugin_part *part; /* where plugins make its network, which is its own; or NULL */
+	struct lan_home home;     /* of a device that is lent: what it was */
 	int *sockets;   /* one for each of publish, which holds the host's port; -1: none does */
 	bool abandoned; /* nobody waits for what goes on with it */
 };
@@ -67,6 +73,8 @@ struct attachment *attachment_free(struct attachment *a);
 struct attachment *attachment_new(struct network *n, const char *owner, size_t n_publish);
 /* Puts it at the end of the list that begins with *first. */
 void attachment_append(struct attachment **first, struct attachment *a);
+/* Whether its device is one of the node's, lent. */
+bool attachment_is_lent(const struct attachment *a);
 /* Of the list; NULL: it is not on that network. */
 struct attachment *attachment_on(struct attachment *first, const char *network);
 

@@ -8,6 +8,7 @@
 
 #include "base/log/error.h"
 #include "base/memory/list.h"
+#include "net/port/lan.h"
 #include "network/wish.h"
 
 /*
@@ -20,6 +21,16 @@
 enum network_state { NETWORK_MAKING, NETWORK_READY, NETWORK_REMOVING, NETWORK_STATE_COUNT };
 
 #define NETWORKS_MAX 255
+
+/* What it is made of (network/driver.h). */
+enum network_driver {
+	NETWORK_ROUTED,
+	NETWORK_BRIDGE,
+	NETWORK_MACVLAN,
+	NETWORK_IPVLAN,
+	NETWORK_DEVICE,
+	NETWORK_DRIVER_COUNT
+};
 
 struct address_pool;
 struct loop;
@@ -48,13 +59,18 @@ struct network {
 	char name[NETWORK_NAME_SIZE];
 	uint32_t number; /* 1 to NETWORKS_MAX; the default network is 1 */
 	enum network_state state;
-	struct prefix pool4, pool6;       /* pool6: family 0 where there is no IPv6 */
-	struct prefix gateway4, gateway6; /* gateway6: fe80::1, or family 0 */
-	uint32_t mtu;                     /* as its pods have it */
-	bool asked_mtu;                   /* it was named, and does not follow the host's */
-	bool internal;                    /* no way out, no published ports */
-	bool node_open;                   /* services on the node's addresses can be reached */
-	uint64_t created_at;              /* clock_real() */
+	enum network_driver driver;
+	char parent[IF_NAMESIZE];   /* of macvlan, ipvlan and device; "" */
+	enum lan_kind kind;         /* of macvlan and ipvlan */
+	struct prefix pool4, pool6; /* pool6: family 0 where there is no IPv6 */
+	struct prefix range4;       /* of pool4, what pods get; family 0: all of it */
+	/* gateway6: fe80::1, or that of the parent's network; family 0: there is none. */
+	struct prefix gateway4, gateway6;
+	uint32_t mtu;        /* as its pods have it */
+	bool asked_mtu;      /* it was named, and does not follow the host's */
+	bool internal;       /* no way out, no published ports */
+	bool node_open;      /* services on the node's addresses can be reached */
+	uint64_t created_at; /* clock_real() */
 	size_t n_attached;
 
 	/* Private to this area. */

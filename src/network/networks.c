@@ -18,6 +18,7 @@
 #include "net/range/address_pool.h"
 #include "net/range/subnets.h"
 #include "network/attachment.h"
+#include "network/driver.h"
 #include "network/settle.h"
 #include "network/state.h"
 #include "store/root.h"
@@ -92,11 +93,13 @@ static int network_open(struct network *n, struct error *err)
 {
 	int r;
 
-	r = address_pool_new(&n->free4, &n->pool4);
-	if (r == 0)
+	r = address_pool_new(&n->free4, n->range4.family ? &n->range4 : &n->pool4);
+	if (r == 0 && prefix_has(n->range4.family ? &n->range4 : &n->pool4, &n->gateway4))
 		r = address_pool_take(n->free4, &n->gateway4, NULL);
 	if (r == 0 && n->pool6.family)
 		r = address_pool_new(&n->free6, &n->pool6);
+	if (r == 0 && n->pool6.family && prefix_has(&n->pool6, &n->gateway6))
+		r = address_pool_take(n->free6, &n->gateway6, NULL);
 	return r < 0 ? error_set(err, r, "the addresses of the network %s", n->name) : 0;
 }
 
@@ -157,6 +160,7 @@ static void network_on_dropped(void *userdata, const struct error *err)
 static int network_record(struct network *n, network_fn done, void *userdata, struct error *err)
 {
 	char pool4[PREFIX_TEXT_MAX], pool6[PREFIX_TEXT_MAX] = "", gateway4[PREFIX_TEXT_MAX];
+	char range4[PREFIX_TEXT_MAX] = "", gateway6[PREFIX_TEXT_MAX] = "";
 	struct root_network record = {
 		.name = n->name,
 		.number = n->number,
@@ -167,6 +171,11 @@ static int network_record(struct network *n, network_fn done, void *userdata, st
 		.internal = n->internal,
 		.node_open = n->node_open,
 		.created_at = n->created_at,
+		.driver = network_driver_word(n->driver),
+		.parent = n->parent,
+		.mode = network_mode_word(n),
+		.range4 = range4,
+		.gateway6 = gateway6,
 	};
 	int r;
 
@@ -176,10 +185,31 @@ static int network_record(struct network *n, network_fn done, void *userdata, st
 	if (n->pool6.family)
 		prefix_print(&n->pool6, pool6);
 	prefix_print(&n->gateway4, gateway4);
+	if (n->range4.family)
+		prefix_print(&n->range4, range4);
+	if (n->gateway6.family)
+		prefix_print(&n->gateway6, gateway6);
 	r = FAILPOINT("network.record");
 	if (r < 0)
 		return error_set(err, r, "record the network %s", n->name);
 	return root_store_put_network(n->all->config.store, &record, network_on_recorded, n, err);
+}
+
+/* The parts of a record that are texts: 0 or -EBADMSG. */
+static int network_read(struct network *n, const struct root_network *record)
+{
+	if (n->number == 0 || n->number > NETWORKS_MAX || !name_is_label(record->name) ||
+	    str_copy(n->name, sizeof(n->name), record->name) < 0 ||
+	    prefix_parse(record->pool4, &n->pool4) < 0 || n->pool4.family != AF_INET ||
+	    (*record->pool6 && prefix_parse(record->pool6, &n->pool6) < 0) ||
+	    prefix_parse(record->gateway4, &n->gateway4) < 0 ||
+	    (*record->range4 && prefix_parse(record->range4, &n->range4) < 0) ||
+	    (*record->gateway6 && prefix_parse(record->gateway6, &n->gateway6) < 0))
+		return -EBADMSG;
+	/* Of a record that is older than this column. */
+	if (n->pool6.family && !n->gateway6.family)
+		n->gateway6 = network_gateway6;
+	return driver_take_record(n, record->driver, record->parent, record->mode);
 }
 
 static int networks_load_one(void *data, const struct root_network *record)
@@ -197,18 +227,12 @@ static int networks_load_one(void *data, const struct root_network *record)
 	n->mtu = record->mtu;
 	n->asked_mtu = record->mtu != 0;
 	n->state = NETWORK_READY;
-	if (n->number == 0 || n->number > NETWORKS_MAX || !name_is_label(record->name) ||
-	    str_copy(n->name, sizeof(n->name), record->name) < 0 ||
-	    prefix_parse(record->pool4, &n->pool4) < 0 || n->pool4.family != AF_INET ||
-	    (*record->pool6 && prefix_parse(record->pool6, &n->pool6) < 0) ||
-	    prefix_parse(record->gateway4, &n->gateway4) < 0) {
+	if (network_read(n, record) < 0) {
 		log_error("the record of a network makes no sense, and is passed over",
 			  LOG_STR("network", record->name));
 		network_free(n);
 		return 0;
 	}
-	if (n->pool6.family)
-		n->gateway6 = network_gateway6;
 	if (network_open(n, &err) < 0) {
 		log_error("a network cannot be taken up", LOG_STR("network", n->name),
 			  LOG_ERR(&err));
@@ -279,6 +303,14 @@ static int network_choose6(struct network *n, struct error *err)
 	return 0;
 }
 
+/* The host has a route to where the parent of a network leads. */
+static int network_check_subnet(const struct network *n, const struct prefix *subnet,
+				const struct prefix *used, size_t n_used, struct error *err)
+{
+	return network_passes_node(n) ? subnets_check(subnet, used, n_used, err)
+				      : subnets_check_others(subnet, used, n_used, err);
+}
+
 static int network_choose(struct network *n, const struct network_spec *spec, struct error *err)
 {
 	struct prefix *used = NULL;
@@ -289,7 +321,7 @@ static int network_choose(struct network *n, const struct network_spec *spec, st
 	if (r < 0)
 		return error_set(err, r, "choose the subnets of the network %s", n->name);
 	if (spec->subnet4.family)
-		r = subnets_check(&spec->subnet4, used, n_used, err);
+		r = network_check_subnet(n, &spec->subnet4, used, n_used, err);
 	else
 		r = subnets_choose(n->number == NETWORK_DEFAULT_NUMBER ? NETWORK_DEFAULT_BITS
 								       : NETWORK_OTHER_BITS,
@@ -297,19 +329,38 @@ static int network_choose(struct network *n, const struct network_spec *spec, st
 	if (r == 0 && spec->subnet4.family)
 		n->pool4 = prefix_network(&spec->subnet4);
 	if (r == 0 && spec->subnet6.family) {
-		r = subnets_check(&spec->subnet6, used, n_used, err);
+		r = network_check_subnet(n, &spec->subnet6, used, n_used, err);
 		n->pool6 = prefix_network(&spec->subnet6);
-	} else if (r == 0 && n->all->has_ipv6 && !spec->no_ipv6) {
+	} else if (r == 0 && n->all->has_ipv6 && !spec->no_ipv6 && network_passes_node(n)) {
 		r = network_choose6(n, err);
 	}
 	free(used);
 	return r;
 }
 
+static uint32_t network_usual_mtu(const struct network *n)
+{
+	return network_passes_node(n) ? n->all->host_mtu : driver_mtu(n);
+}
+
 static void network_first_address(const struct prefix *network, struct prefix *ret)
 {
 	*ret = *network;
 	ret->bytes[prefix_size(ret) - 1] |= 1;
+}
+
+static void network_set_gateways(struct network *n, const struct network_spec *spec)
+{
+	n->gateway4 = spec->gateway4;
+	if (!n->gateway4.family)
+		network_first_address(&n->pool4, &n->gateway4);
+	n->gateway4.length = n->pool4.length;
+	if (!n->pool6.family)
+		return;
+	n->gateway6 = network_passes_node(n) ? network_gateway6 : spec->gateway6;
+	if (!n->gateway6.family)
+		network_first_address(&n->pool6, &n->gateway6);
+	n->gateway6.length = n->pool6.length;
 }
 
 /* A network that nobody knows yet, with everything that it needs. */
@@ -326,16 +377,14 @@ static int network_make(struct networks *all, const struct network_spec *spec, u
 	n->internal = spec->internal;
 	n->node_open = spec->node_open;
 	n->asked_mtu = spec->mtu != 0;
-	n->mtu = spec->mtu ? spec->mtu : all->host_mtu;
+	n->range4 = spec->range4;
 	n->created_at = clock_real();
-	r = network_choose(n, spec, err);
+	r = driver_take_spec(n, spec, err);
+	if (r == 0)
+		r = network_choose(n, spec, err);
 	if (r == 0) {
-		n->gateway4 = spec->gateway4;
-		if (!n->gateway4.family)
-			network_first_address(&n->pool4, &n->gateway4);
-		n->gateway4.length = n->pool4.length;
-		if (n->pool6.family)
-			n->gateway6 = network_gateway6;
+		n->mtu = spec->mtu ? spec->mtu : network_usual_mtu(n);
+		network_set_gateways(n, spec);
 		r = network_open(n, err);
 	}
 	if (r < 0) {
@@ -383,7 +432,7 @@ int networks_begin(struct networks *all, struct error *err)
 	all->host_mtu = MAX(subnets_default_mtu(), (uint32_t)NETWORK_MTU_MIN);
 	list_for_each (n, &all->list, struct network, link)
 		if (!n->asked_mtu)
-			n->mtu = all->host_mtu;
+			n->mtu = network_usual_mtu(n);
 	r = networks_make_default(all, err);
 	if (r == 0)
 		r = networks_load_forward(all, err);
@@ -420,8 +469,26 @@ static int network_check_gateway(const struct network_spec *spec, struct error *
 	return 0;
 }
 
+static int network_check_parts(const struct network_spec *spec, struct error *err)
+{
+	if (spec->range4.family &&
+	    (!spec->subnet4.family || spec->range4.family != AF_INET || spec->range4.length > 30 ||
+	     spec->range4.length < spec->subnet4.length ||
+	     !prefix_has(&spec->subnet4, &spec->range4)))
+		return error_field(err, ERROR_INVALID, "ip_range",
+				   "must be a part of the subnet of IPv4 that is named, of a "
+				   "length of at most 30");
+	if (spec->gateway6.family &&
+	    (!spec->subnet6.family || !prefix_has(&spec->subnet6, &spec->gateway6)))
+		return error_field(err, ERROR_INVALID, "gateway6",
+				   "must be an address of the subnet of IPv6 that is named");
+	return driver_check_spec(spec, err);
+}
+
 static int network_check_spec(const struct network_spec *spec, struct error *err)
 {
+	int r;
+
 	if (!name_is_label(spec->name) || str_eq(spec->name, "none") ||
 	    str_eq(spec->name, "host") || str_eq(spec->name, "pod") || str_eq(spec->name, "cni"))
 		return error_field(err, ERROR_INVALID, "name",
@@ -439,7 +506,8 @@ static int network_check_spec(const struct network_spec *spec, struct error *err
 	if (spec->mtu && (spec->mtu < NETWORK_MTU_MIN || spec->mtu > NETWORK_MTU_MAX))
 		return error_field(err, ERROR_INVALID, "mtu", "must be %d to %d", NETWORK_MTU_MIN,
 				   NETWORK_MTU_MAX);
-	return network_check_gateway(spec, err);
+	r = network_check_gateway(spec, err);
+	return r < 0 ? r : network_check_parts(spec, err);
 }
 
 int networks_create(struct networks *all, const struct network_spec *spec, network_fn done,

@@ -3,6 +3,7 @@
 #define NACRE_NETWORK_NETWORKS_H
 
 #include "network/model.h"
+#include "network/spec.h"
 
 /*
  * The networks of a node. A network is recorded in the root directory and lives until it is
@@ -31,18 +32,9 @@ struct networks *networks_free(struct networks *all);
  */
 int networks_begin(struct networks *all, struct error *err);
 
-struct network_spec {
-	const char *name;
-	struct prefix subnet4, subnet6; /* family 0: one that is free is chosen */
-	struct prefix gateway4;         /* family 0: the first address */
-	bool no_ipv6;
-	bool internal;
-	bool node_open;
-	uint32_t mtu; /* 0: that of the host's default route */
-};
-
 /*
- * ERROR_INVALID (naming the field: "name", "subnets", "gateway", "mtu"), ERROR_EXISTS,
+ * ERROR_INVALID (naming the field: "name", "subnets", "gateway", "mtu", "ip_range", and those of
+ * network/driver.h), ERROR_EXISTS,
  * ERROR_PRECONDITION (the subnet overlaps a route of the host or another network, or this host
  * cannot have networks: the error says why and what to do), ERROR_EXHAUSTED. Once this returns 0
  * done follows, when the record lies on the disk; where it cannot be written, the network is gone.

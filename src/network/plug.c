@@ -12,7 +12,7 @@
 #include "base/log/log.h"
 #include "base/text/str.h"
 #include "net/netlink/conntrack.h"
-#include "net/port/port.h"
+#include "network/driver.h"
 #include "network/plugins.h"
 #include "network/settle.h"
 #include "network/state.h"
@@ -21,24 +21,29 @@
 struct plug {
 	struct network_job job;
 	struct attachment *attachment;
-	struct port_plan heir; /* of who gets the default routes */
+	struct driver_plan plan;
+	struct driver_plan heir; /* of who gets the default routes */
 	bool has_heir;
 	bool with_device; /* which does not go with its pod */
 	int netns_fd;
 	plug_fn done;
 	void *userdata;
-	uint32_t index;
+	uint32_t index, bridge;
 	struct error err;
 };
 
-static void plug_filter_port(const struct attachment *a, uint32_t index, struct filter_port *ret)
+static void plug_filter_port(const struct plug *p, struct filter_port *ret)
 {
-	*ret = (struct filter_port){ .link = index,
+	const struct attachment *a = p->attachment;
+
+	*ret = (struct filter_port){ .link = p->index,
 				     .network = a->network->number,
 				     .ip4 = a->ip4,
 				     .ip6 = a->ip6,
 				     .publish = a->publish,
-				     .n_publish = a->n_publish };
+				     .n_publish = a->n_publish,
+				     .bridge = p->bridge };
+	memcpy(ret->mac, a->mac, sizeof(ret->mac));
 }
 
 static void plug_end(struct plug *p)
@@ -55,41 +60,6 @@ static void plug_end(struct plug *p)
 }
 
 /* ---- into the kernel ---- */
-
-/* Whether somebody of this host itself can reach a published port by a loopback address. */
-static bool plug_wants_loopback(const struct attachment *a)
-{
-	for (size_t i = 0; i < a->n_publish; i++) {
-		const struct prefix *host = &a->publish[i].host;
-
-		if (!host->family || host->bytes[0] == 127 || host->family == AF_INET6)
-			return true;
-	}
-	return false;
-}
-
-static void plug_plan(const struct attachment *a, struct port_plan *ret)
-{
-	const struct network *n = a->network;
-
-	*ret = (struct port_plan){
-		.alias = a->owner,
-		.group = PORT_GROUP + n->number,
-		.mtu = n->mtu,
-		.ip4 = a->ip4,
-		.ip6 = a->ip6,
-		.gateway4 = n->gateway4,
-		.is_default = a->leads_out,
-		.pool4 = n->pool4,
-		.pool6 = n->pool6,
-		.loopback = plug_wants_loopback(a),
-		.rate_to_pod = a->rate_to_pod,
-		.rate_from_pod = a->rate_from_pod,
-	};
-	(void)str_printf(ret->pod_name, sizeof(ret->pod_name), "eth%u", a->eth);
-	memcpy(ret->name, a->device, sizeof(ret->name));
-	memcpy(ret->mac, a->mac, sizeof(ret->mac));
-}
 
 /* Who sends to a port of a protocol without connections stays where he was led first. */
 static void plug_forget_connections(const struct attachment *a)
@@ -117,12 +87,30 @@ static void plug_forget_connections(const struct attachment *a)
 	free(stale);
 }
 
+/* Where an end of it is at the node, what the filter is to know of it. */
+static int plug_let_pass(struct plug *p)
+{
+	struct networks *all = p->job.all;
+	struct filter_port port;
+	int r;
+
+	if (!p->index)
+		return 0;
+	plug_filter_port(p, &port);
+	(void)pthread_mutex_lock(&all->filter_lock);
+	r = filter_add_port(all->filter, &port, &p->err);
+	(void)pthread_mutex_unlock(&all->filter_lock);
+	if (r < 0)
+		(void)driver_remove(&p->plan, p->netns_fd, NULL);
+	else
+		plug_forget_connections(p->attachment);
+	return r;
+}
+
 static int plug_make(struct plug *p)
 {
 	struct networks *all = p->job.all;
 	const struct attachment *a = p->attachment;
-	struct filter_port port;
-	struct port_plan plan;
 	int r;
 
 	if (all->unsettled.code)
@@ -130,32 +118,21 @@ static int plug_make(struct plug *p)
 				    "the network of pods cannot be set up on this host: %.300s; "
 				    "use --network none or host meanwhile",
 				    error_text(&all->unsettled));
-	plug_plan(a, &plan);
 	r = FAILPOINT("network.plug");
 	if (r < 0)
 		return error_set(&p->err, r, "make the port of %s", a->owner);
-	r = port_make(&plan, p->netns_fd, &p->index, &p->err);
+	r = driver_make(&p->plan, p->netns_fd, &p->index, &p->bridge, &p->err);
 	/* That of a pod which had this address before, and is held by its last connections. */
-	if (r == -EEXIST && port_remove(a->device, NULL) == 0) {
+	if (r == -EEXIST && a->device[0] && driver_remove(&p->plan, -1, NULL) == 0) {
 		p->err = (struct error)ERROR_INIT;
-		r = port_make(&plan, p->netns_fd, &p->index, &p->err);
+		r = driver_make(&p->plan, p->netns_fd, &p->index, &p->bridge, &p->err);
 	}
 	if (r == -EEXIST)
 		return error_refuse(&p->err, ERROR_PRECONDITION,
 				    "%s has a device of its own that is called %s, as that on the "
 				    "network %s would be; rename it",
-				    a->owner, plan.pod_name, a->network->name);
-	if (r < 0)
-		return r;
-	plug_filter_port(a, p->index, &port);
-	(void)pthread_mutex_lock(&all->filter_lock);
-	r = filter_add_port(all->filter, &port, &p->err);
-	(void)pthread_mutex_unlock(&all->filter_lock);
-	if (r < 0)
-		(void)port_remove(a->device, NULL);
-	else
-		plug_forget_connections(a);
-	return r;
+				    a->owner, p->plan.port.pod_name, a->network->name);
+	return r < 0 ? r : plug_let_pass(p);
 }
 
 static void plug_run(struct pool_work *work)
@@ -166,6 +143,19 @@ static void plug_run(struct pool_work *work)
 		FAILPOINT_AFTER("network.plug");
 }
 
+/* Others are in a bridge that is not there any more: this one was made in its place. */
+static void plug_look_at_bridge(const struct attachment *a)
+{
+	const struct attachment *other;
+
+	list_for_each (other, &a->network->attachments, struct attachment, link) {
+		if (!other->bridge || other->bridge == a->bridge)
+			continue;
+		networks_settle(a->network->all);
+		return;
+	}
+}
+
 static void plug_done(struct pool_work *work)
 {
 	struct plug *p = container_of(work, struct plug, job.work);
@@ -174,6 +164,12 @@ static void plug_done(struct pool_work *work)
 
 	a->state = p->err.code ? ATTACHMENT_RESERVED : ATTACHMENT_PLUGGED;
 	a->index = p->err.code ? 0 : p->index;
+	a->bridge = p->err.code ? 0 : p->bridge;
+	if (a->bridge)
+		plug_look_at_bridge(a);
+	/* Who lends a device sees to it that it comes back. */
+	if (a->network->driver == NETWORK_DEVICE && !p->err.code)
+		a->home_fd = TAKE_FD(p->netns_fd);
 	if (a->abandoned)
 		p->done = NULL;
 	plug_end(p);
@@ -214,6 +210,7 @@ int attachment_plug(struct attachment *a, int netns_fd, plug_fn done, void *user
 		return -ENOMEM;
 	}
 	p->netns_fd = netns_fd;
+	driver_plan(a, &p->plan);
 	p->job.work = (struct pool_work){ .run = plug_run, .done = plug_done };
 	a->state = ATTACHMENT_PLUGGING;
 	networks_submit(a->network->all, &p->job);
@@ -226,29 +223,39 @@ int attachment_plug(struct attachment *a, int netns_fd, plug_fn done, void *user
 static void unplug_device(struct plug *p)
 {
 	struct error err = ERROR_INIT;
-	int r = port_remove(p->attachment->device, &err);
+	int r = driver_remove(&p->plan, p->netns_fd, &err);
 
 	if (r == 0 && p->has_heir && p->netns_fd >= 0)
-		r = port_lead_out(&p->heir, p->netns_fd, &err);
+		r = driver_lead_out(&p->heir, p->netns_fd, &err);
 	if (r < 0)
 		log_warn("a pod that leaves a network is not as it should be",
+			 LOG_STR("workload", p->attachment->owner), LOG_ERR(&err));
+}
+
+static void unplug_rules(struct plug *p)
+{
+	struct networks *all = p->job.all;
+	struct error err = ERROR_INIT;
+	struct filter_port port;
+
+	/* A port that was not there when the table was written has no rules. */
+	if (!p->index)
+		return;
+	plug_filter_port(p, &port);
+	(void)pthread_mutex_lock(&all->filter_lock);
+	(void)filter_remove_port(all->filter, &port, &p->err);
+	(void)pthread_mutex_unlock(&all->filter_lock);
+	if (p->bridge && bridge_forget(p->bridge, &port.ip4, &port.ip6, &err) < 0)
+		log_warn("a route to a pod that is gone is left",
 			 LOG_STR("workload", p->attachment->owner), LOG_ERR(&err));
 }
 
 static void unplug_run(struct pool_work *work)
 {
 	struct plug *p = container_of(work, struct plug, job.work);
-	struct networks *all = p->job.all;
-	struct filter_port port;
 
 	FAILPOINT_BEFORE("network.unplug");
-	/* A port that was not there when the table was written has no rules. */
-	if (p->index) {
-		plug_filter_port(p->attachment, p->index, &port);
-		(void)pthread_mutex_lock(&all->filter_lock);
-		(void)filter_remove_port(all->filter, &port, &p->err);
-		(void)pthread_mutex_unlock(&all->filter_lock);
-	}
+	unplug_rules(p);
 	plug_forget_connections(p->attachment);
 	if (p->with_device)
 		unplug_device(p);
@@ -284,6 +291,16 @@ static bool plug_tells_plugins(struct attachment *a, plug_fn done, void *userdat
 static void unplug_begin(struct plug *p, struct attachment *a)
 {
 	p->index = a->index;
+	p->bridge = a->bridge;
+	driver_plan(a, &p->plan);
+	/* Its owner's, which may be gone by then. */
+	p->plan.port.alias = NULL;
+	if (a->network->driver == NETWORK_DEVICE) {
+		p->with_device = true;
+		if (a->home_fd >= 0)
+			(void)fd_close(p->netns_fd);
+		p->netns_fd = a->home_fd >= 0 ? TAKE_FD(a->home_fd) : p->netns_fd;
+	}
 	p->job.work = (struct pool_work){ .run = unplug_run, .done = unplug_done };
 	a->state = ATTACHMENT_UNPLUGGING;
 	networks_submit(a->network->all, &p->job);
@@ -326,9 +343,8 @@ int attachment_withdraw(struct attachment *a, struct attachment *heir, int netns
 	p->netns_fd = netns_fd;
 	p->has_heir = heir != NULL;
 	if (heir)
-		plug_plan(heir, &p->heir);
-	/* Its owner's, which may be gone by then. */
-	p->heir.alias = NULL;
+		driver_plan(heir, &p->heir);
+	p->heir.port.alias = NULL;
 	unplug_begin(p, a);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "net/port/port.h"
 #include "net/range/subnets.h"
 #include "network/attachment.h"
+#include "network/driver.h"
 #include "network/state.h"
 #include "store/store.h"
 
@@ -27,8 +28,13 @@ struct settling {
 	size_t n_networks;
 	struct filter_port *ports;       /* in this order in `seen` too */
 	char (*devices)[IF_NAMESIZE];    /* of each of ports */
+	uint32_t *masters;               /* the bridge that each of ports is in */
 	struct attachment **attachments; /* for the loop thread alone */
 	size_t n_ports, n_present;
+	struct bridge_plan *bridges; /* of the networks that are bridges */
+	uint32_t *bridge_networks;   /* the number of the network of each */
+	uint32_t *bridge_links;      /* and its index, once it is there */
+	size_t n_bridges;
 	size_t n_orphans;
 	struct forward forward;
 	struct error err;
@@ -41,7 +47,11 @@ static struct settling *settling_free(struct settling *s)
 	free(s->networks);
 	free(s->ports);
 	free(s->devices);
+	free(s->masters);
 	free(s->attachments);
+	free(s->bridges);
+	free(s->bridge_networks);
+	free(s->bridge_links);
 	free(s);
 	return NULL;
 }
@@ -55,6 +65,7 @@ static void settling_add_port(struct settling *s, struct attachment *a)
 					    .ip6 = a->ip6,
 					    .publish = a->publish,
 					    .n_publish = a->n_publish };
+	memcpy(s->ports[i].mac, a->mac, sizeof(s->ports[i].mac));
 	memcpy(s->devices[i], a->device, IF_NAMESIZE);
 	s->attachments[i] = a;
 }
@@ -65,8 +76,12 @@ static void settling_fill(struct settling *s, struct networks *all)
 	struct network *n;
 
 	list_for_each (n, &all->list, struct network, link) {
-		if (n->state == NETWORK_REMOVING)
+		if (n->state == NETWORK_REMOVING || !network_passes_node(n))
 			continue;
+		if (n->driver == NETWORK_BRIDGE) {
+			driver_plan_bridge(n, &s->bridges[s->n_bridges]);
+			s->bridge_networks[s->n_bridges++] = n->number;
+		}
 		s->networks[s->n_networks++] = (struct filter_network){ .number = n->number,
 									.pool4 = n->pool4,
 									.pool6 = n->pool6,
@@ -95,8 +110,13 @@ static struct settling *settling_new(struct networks *all)
 	s->networks = calloc(n_networks + 1, sizeof(*s->networks));
 	s->ports = calloc(n_ports + 1, sizeof(*s->ports));
 	s->devices = calloc(n_ports + 1, sizeof(*s->devices));
+	s->masters = calloc(n_ports + 1, sizeof(*s->masters));
 	s->attachments = calloc(n_ports + 1, sizeof(struct attachment *));
-	if (!s->networks || !s->ports || !s->devices || !s->attachments)
+	s->bridges = calloc(n_networks + 1, sizeof(*s->bridges));
+	s->bridge_networks = calloc(n_networks + 1, sizeof(*s->bridge_networks));
+	s->bridge_links = calloc(n_networks + 1, sizeof(*s->bridge_links));
+	if (!s->networks || !s->ports || !s->devices || !s->attachments || !s->bridges ||
+	    !s->masters || !s->bridge_networks || !s->bridge_links)
 		return settling_free(s);
 	settling_fill(s, all);
 	return s;
@@ -104,19 +124,93 @@ static struct settling *settling_new(struct networks *all)
 
 /* ---- on a thread ---- */
 
+/* ---- bridges ---- */
+
+static uint32_t settling_bridge_of(const struct settling *s, uint32_t network)
+{
+	for (size_t i = 0; i < s->n_bridges; i++)
+		if (s->bridge_networks[i] == network)
+			return s->bridge_links[i];
+	return 0;
+}
+
+static bool settling_is_bridge(const struct settling *s, const char *name)
+{
+	for (size_t i = 0; i < s->n_bridges; i++)
+		if (str_eq(s->bridges[i].name, name))
+			return true;
+	return false;
+}
+
+static int settling_bridges(struct settling *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->n_bridges && r == 0; i++)
+		r = bridge_make(&s->bridges[i], &s->bridge_links[i], &s->err);
+	for (size_t i = 0; i < s->n_ports; i++)
+		s->ports[i].bridge = settling_bridge_of(s, s->ports[i].network);
+	return r;
+}
+
+/* Somebody has removed the bridge that they were in, or taken them out of it. */
+static int settling_rejoin(struct settling *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->n_ports && r == 0; i++) {
+		const struct filter_port *p = &s->ports[i];
+		struct port_plan plan = { .ip4 = p->ip4,
+					  .ip6 = p->ip6,
+					  .loopback = p->n_publish > 0 };
+
+		if (!p->bridge || !p->link || s->masters[i] == p->bridge)
+			continue;
+		memcpy(plan.name, s->devices[i], sizeof(plan.name));
+		memcpy(plan.mac, p->mac, sizeof(plan.mac));
+		r = bridge_rejoin(&plan, p->bridge, p->n_publish > 0, p->link, &s->err);
+	}
+	return r;
+}
+
+/* Routes to pods that went while no daemon ran. */
+static int settling_hosts(struct settling *s)
+{
+	struct prefix *known = calloc(2 * s->n_ports + 1, sizeof(*known));
+	int r = known ? 0 : error_set(&s->err, -ENOMEM, "settle the bridges of networks");
+
+	for (size_t i = 0; i < s->n_bridges && r == 0; i++) {
+		size_t n = 0;
+
+		for (size_t k = 0; k < s->n_ports; k++) {
+			if (s->ports[k].network != s->bridge_networks[i])
+				continue;
+			known[n++] = s->ports[k].ip4;
+			if (s->ports[k].ip6.family)
+				known[n++] = s->ports[k].ip6;
+		}
+		r = bridge_forget_others(s->bridge_links[i], known, n, &s->err);
+	}
+	free(known);
+	return r;
+}
+
+/* ---- ports ---- */
+
 /* The index of each port that is there, and the end of those that are nobody's. */
 static int settling_match(struct settling *s, const struct port_seen *seen, size_t n_seen)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < n_seen && r == 0; i++) {
-		bool known = false;
+		bool known = settling_is_bridge(s, seen[i].name);
 
 		for (size_t k = 0; k < s->n_ports; k++) {
 			if (!str_eq(s->devices[k], seen[i].name))
 				continue;
 			known = true;
 			s->ports[k].link = seen[i].link;
+			s->masters[k] = seen[i].master;
 		}
 		if (known)
 			continue;
@@ -148,7 +242,8 @@ static int settling_filter(struct settling *s)
 				      .n_networks = s->n_networks,
 				      .ports = present,
 				      .drop_transit4 = s->forward.drop_transit4,
-				      .drop_transit6 = s->forward.drop_transit6 };
+				      .drop_transit6 = s->forward.drop_transit6,
+				      .has_bridges = s->n_bridges > 0 };
 	int r;
 
 	if (!present)
@@ -182,7 +277,13 @@ static void settling_run(struct pool_work *work)
 
 	r = forward_settle(&s->forward, &s->err);
 	if (r == 0)
+		r = settling_bridges(s);
+	if (r == 0)
 		r = settling_ports(s);
+	if (r == 0)
+		r = settling_hosts(s);
+	if (r == 0)
+		r = settling_rejoin(s);
 	if (r == 0)
 		r = settling_filter(s);
 	if (r == 0)
@@ -240,8 +341,10 @@ static void settling_done(struct pool_work *work)
 
 	all->settling = false;
 	all->settlement = NULL;
-	for (size_t i = 0; i < s->n_ports; i++)
+	for (size_t i = 0; i < s->n_ports; i++) {
 		s->attachments[i]->index = s->ports[i].link;
+		s->attachments[i]->bridge = s->ports[i].bridge;
+	}
 	if (s->err.code) {
 		log_error("the network of the pods cannot be settled, and is tried again",
 			  LOG_ERR(&s->err));
@@ -324,9 +427,16 @@ void networks_settle(struct networks *all)
 void networks_leave(struct networks *all)
 {
 	struct error err = ERROR_INIT;
+	struct bridge_plan bridge;
+	const struct network *n;
 
 	if (!all->begun || all->was_used || !forward_undo(&all->forward))
 		return;
+	list_for_each (n, &all->list, struct network, link) {
+		driver_plan_bridge(n, &bridge);
+		if (n->driver == NETWORK_BRIDGE && port_remove(bridge.name, &err) < 0)
+			log_warn("a bridge is left", LOG_ERR(&err));
+	}
 	if (filter_remove(all->filter, &err) < 0 || subnets_settle_routes(NULL, 0, &err) < 0)
 		log_warn("something of the pods' network is left", LOG_ERR(&err));
 }

@@ -60,6 +60,8 @@ struct root_network {
 	unsigned mtu; /* 0: that of the host */
 	bool internal, node_open;
 	uint64_t created_at;
+	const char *driver, *parent, *mode; /* words (network/driver.h) */
+	const char *range4, *gateway6;
 };
 
 /* A certificate that was issued for a user (gates/identities.h). */

@@ -39,6 +39,11 @@ static const struct sql_column network_columns[] = {
 	SQL_COLUMN(root_network, internal, SQL_BOOL),
 	SQL_COLUMN(root_network, node_open, SQL_BOOL),
 	SQL_COLUMN(root_network, created_at, SQL_U64),
+	SQL_COLUMN(root_network, driver, SQL_TEXT),
+	SQL_COLUMN(root_network, parent, SQL_TEXT),
+	SQL_COLUMN(root_network, mode, SQL_TEXT),
+	SQL_COLUMN(root_network, range4, SQL_TEXT),
+	SQL_COLUMN(root_network, gateway6, SQL_TEXT),
 };
 
 static const struct sql_column identity_columns[] = {

@@ -62,6 +62,11 @@ static const char *const root_migrations[] = {
 	" ended_at INTEGER NOT NULL)",
 	"CREATE TABLE kept(id TEXT PRIMARY KEY, text TEXT NOT NULL)",
 	"CREATE TABLE aurae_vm(id TEXT PRIMARY KEY, text TEXT NOT NULL)",
+	"ALTER TABLE network ADD COLUMN driver TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE network ADD COLUMN parent TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE network ADD COLUMN mode TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE network ADD COLUMN range4 TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE network ADD COLUMN gateway6 TEXT NOT NULL DEFAULT ''",
 };
 
 static const struct sql_schema root_schema = {

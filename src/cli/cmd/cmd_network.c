@@ -31,6 +31,11 @@ static void network_members(struct json *j, const Nacre__V1__Network *n)
 	json_put_bool(j, "node_open", n->node_open);
 	json_put_time(j, "created_at", n->created_at);
 	json_put_unsigned(j, "pods", n->pods);
+	json_put_string(j, "driver", n->driver);
+	json_put_word(j, "parent", n->parent);
+	json_put_word(j, "mode", n->mode);
+	json_put_word(j, "ip_range", n->ip_range);
+	json_put_word(j, "bridge", n->bridge);
 }
 
 static void network_json(struct json *j, const Nacre__V1__Network *n)
@@ -60,6 +65,57 @@ static int network_mtu(const char *option, const char *text, uint32_t *ret, stru
 	return error_refuse(err, ERROR_INVALID, "--%s: \"%s\" is no number of bytes", option, text);
 }
 
+/* What docker and podman call an option of a driver, and what it sets. */
+static int network_opt(char *word, Nacre__V1__CreateNetworkRequest *q, struct error *err)
+{
+	static const char *const dockers[] = { "com.docker.network.driver.", "macvlan_",
+					       "ipvlan_" };
+	const struct {
+		const char *name;
+		char **to;
+	} opts[] = { { "parent=", &q->parent }, { "mode=", &q->mode } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(dockers); i++)
+		if (str_has_prefix(word, dockers[i]))
+			word += strlen(dockers[i]);
+	if (str_has_prefix(word, "mtu="))
+		return network_mtu("opt", word + strlen("mtu="), &q->mtu, err);
+	for (size_t i = 0; i < ARRAY_SIZE(opts); i++) {
+		if (!str_has_prefix(word, opts[i].name))
+			continue;
+		spec_set(opts[i].to, word + strlen(opts[i].name));
+		return 0;
+	}
+	/* Networks are isolated from each other whatever is asked for. */
+	if (str_eq(word, "isolate=true"))
+		return 0;
+	return error_refuse(err, ERROR_INVALID,
+			    "--opt: \"%s\" is none of mtu=BYTES, parent=DEVICE, mode=MODE and "
+			    "isolate=true",
+			    word);
+}
+
+/* One of each family may be named. */
+static int network_gateways(const struct args *args, Nacre__V1__CreateNetworkRequest *q,
+			    struct error *err)
+{
+	size_t pos = 0;
+
+	for (;;) {
+		char *word = args_next(args, "gateway", &pos);
+		char **to;
+
+		if (!word)
+			return 0;
+		to = strchr(word, ':') ? &q->gateway6 : &q->gateway;
+		if (!str_empty(*to))
+			return error_refuse(err, ERROR_INVALID,
+					    "--gateway: \"%s\" is a second one of its family",
+					    word);
+		spec_set(to, word);
+	}
+}
+
 static int network_options(const struct args *args, Nacre__V1__CreateNetworkRequest *q,
 			   struct error *err)
 {
@@ -68,18 +124,14 @@ static int network_options(const struct args *args, Nacre__V1__CreateNetworkRequ
 	int r = network_mtu("mtu", args_value(args, "mtu"), &q->mtu, err);
 
 	while (r == 0) {
-		const char *word = args_next(args, "opt", &pos);
+		char *word = args_next(args, "opt", &pos);
 
 		if (!word)
 			break;
-		/* As docker calls it for a driver. */
-		if (str_has_prefix(word, "com.docker.network.driver.mtu="))
-			word += strlen("com.docker.network.driver.");
-		if (!str_has_prefix(word, "mtu="))
-			return error_refuse(err, ERROR_INVALID, "--opt: \"%s\" is no mtu=BYTES",
-					    word);
-		r = network_mtu("opt", word + strlen("mtu="), &q->mtu, err);
+		r = network_opt(word, q, err);
 	}
+	if (r == 0)
+		r = network_gateways(args, q, err);
 	if (r < 0)
 		return r;
 	q->no_ipv6 = ipv6 && str_eq(ipv6, "false");
@@ -88,7 +140,10 @@ static int network_options(const struct args *args, Nacre__V1__CreateNetworkRequ
 				    ipv6);
 	q->internal = args_flag(args, "internal");
 	q->node_open = args_flag(args, "node");
-	spec_set(&q->gateway, args_value(args, "gateway"));
+	spec_set(&q->driver, args_value(args, "driver"));
+	spec_set(&q->ip_range, args_value(args, "ip-range"));
+	if (args_value(args, "parent"))
+		spec_set(&q->parent, args_value(args, "parent"));
 	return 0;
 }
 
@@ -122,7 +177,8 @@ int cmd_network_create(const struct cli *cli, const struct args *args)
 
 static void network_table(const struct cli *cli, const Nacre__V1__ListNetworksResponse *list)
 {
-	static const char *const heads[] = { "NAME", "SUBNET", "IPV6", "MTU", "PODS", "KIND" };
+	static const char *const heads[] = { "NAME", "DRIVER", "SUBNET", "IPV6",
+					     "MTU",  "PODS",   "KIND" };
 	struct table t = TABLE_INIT(ARRAY_SIZE(heads));
 
 	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
@@ -132,11 +188,12 @@ static void network_table(const struct cli *cli, const Nacre__V1__ListNetworksRe
 		_cleanup_str_ char *mtu = xformat("%u", n->mtu), *pods = xformat("%u", n->pods);
 
 		table_add(&t, n->name);
+		table_add(&t, n->driver);
 		table_add(&t, n->n_subnets > 0 ? n->subnets[0] : "");
 		table_add(&t, n->n_subnets > 1 ? n->subnets[1] : "");
 		table_add(&t, mtu);
 		table_add(&t, pods);
-		table_add(&t, n->internal ? "internal" : "routed");
+		table_add(&t, n->internal ? "internal" : str_empty(n->parent) ? "" : n->parent);
 	}
 	table_write(&t, stdout, cli->color);
 	table_done(&t);

@@ -6,12 +6,15 @@
 
 static const struct arg_option options_create[] = {
 	{ "subnet", 0, "ADDRESS/LENGTH", "of its pods, else one that is free; also one of IPv6" },
-	{ "gateway", 0, "ADDRESS", "of the subnet of IPv4, else its first" },
+	{ "gateway", 0, "ADDRESS", "of the subnet that is named, else its first; or of IPv6" },
+	{ "ip-range", 0, "ADDRESS/LENGTH", "the part of the subnet that pods get addresses of" },
+	{ "driver", 'd', "DRIVER", "routed, bridge, macvlan, ipvlan or device" },
+	{ "parent", 0, "DEVICE", "of the host, for the last three drivers" },
 	{ "internal", 0, NULL, "nothing leads out of it, and nothing into it" },
 	{ "node", 0, NULL, "its pods reach services on the node's addresses" },
 	{ "ipv6", 0, "WHETHER", "false: no addresses of IPv6" },
 	{ "mtu", 0, "BYTES", "of a packet, else as the host's way out has it" },
-	{ "opt", 0, "NAME=VALUE", "mtu=BYTES, as docker has it" },
+	{ "opt", 0, "NAME=VALUE", "mtu, parent and mode, as docker and podman have them" },
 	OPTION_END,
 };
 
@@ -38,7 +41,20 @@ static const struct command network_commands[] = {
 			"of the host.\n"
 			"Prints its name.\n"
 			"\n"
+			"With the driver bridge pods share a bridge of the host and hear each "
+			"other's broadcasts.\n"
+			"With macvlan and ipvlan they are on the network of a device of the host, "
+			"past its packet\n"
+			"filter: nothing can be published, and host and pods do not reach each "
+			"other. With device\n"
+			"one pod has the device itself, until it ends.\n"
+			"\n"
 			"    nacre network create back --internal\n"
+			"    nacre network create --driver bridge lan\n"
+			"    nacre network create -d macvlan --parent eth0 --subnet 192.0.2.0/24 "
+			"out\n"
+			"    nacre network create -d device --parent eth1 --subnet 10.9.0.0/24 "
+			"uplink\n"
 			"    nacre network create shop --subnet 10.20.0.0/24\n"
 			"    nacre run -d --network shop --publish 8080:80 busybox httpd -f",
 		.options = options_create,

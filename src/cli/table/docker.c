@@ -155,7 +155,7 @@ static const struct docker_option docker_options[] = {
 	{ " stats ", "format", 0, true, NULL, "use -o json" },
 	{ " history ", "no-trunc", 0, false, "", NULL },
 	{ " network_ls ", "no-trunc", 0, false, "", NULL },
-	{ " network_create ", "driver", 'd', true, NULL, "networks are bridges of the node" },
+	{ " network_create ", "opt", 'o', true, "--opt", NULL },
 	{ " image_prune ", "force", 'f', false, "", NULL },
 	{ " image_prune ", "filter", 0, true, NULL, "use --older-than" },
 	{ " system_df ", "verbose", 'v', false, NULL, "`nacre image df` says more" },

@@ -65,6 +65,8 @@ static void lines(void)
 		{ "podman login --tls-verify=false h",
 		  "podman login: --tls-verify: hosts.toml says how a registry is reached" },
 		{ "podman logout -a", "logout --all" },
+		{ "docker network create -d macvlan -o parent=eth0 x",
+		  "network create --driver=macvlan --opt parent=eth0 x" },
 		{ "docker frobnicate -x", "frobnicate -x" },
 		{ "docker run --gpus all img",
 		  "docker run: --gpus: nacre passes no graphics processor on" },

@@ -31,6 +31,7 @@
 struct filter {
 	int fd;
 	uint32_t flags; /* of the table, as this kernel takes them */
+	bool bridges;   /* the table of bridges is there, or may be */
 };
 
 /* ---- elements ---- */
@@ -56,7 +57,8 @@ static void filter_elements_begin(struct filter_elements *e, enum filter_set set
 		return;
 	filter_elements_end(e);
 	e->set = set;
-	nft_message(e->b, e->verb, e->verb == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0, NFPROTO_INET);
+	nft_message(e->b, e->verb, e->verb == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0,
+		    filter_set_family(set));
 	nft_put_str(e->b, NFTA_SET_ELEM_LIST_TABLE, FILTER_TABLE);
 	nft_put_str(e->b, NFTA_SET_ELEM_LIST_SET, filter_set_name(set));
 	e->list = nft_open(e->b, NFTA_SET_ELEM_LIST_ELEMENTS);
@@ -155,9 +157,10 @@ static void filter_put_address(struct filter_elements *e, const struct filter_po
 			       const struct prefix *address, enum filter_set own,
 			       enum filter_set self)
 {
+	const uint32_t link = p->bridge ? p->bridge : p->link;
 	struct filter_bytes key = { .len = 0 }, twice = { .len = 0 };
 
-	filter_add_bytes(&key, &p->link, sizeof(p->link));
+	filter_add_bytes(&key, &link, sizeof(link));
 	filter_add_bytes(&key, address->bytes, prefix_size(address));
 	filter_put(e, own, &key, NULL, 0);
 	filter_add_bytes(&twice, address->bytes, prefix_size(address));
@@ -185,8 +188,48 @@ static void filter_put_publish(struct filter_elements *e, const struct filter_pu
 	filter_put(e, set, &key, &value, 0);
 }
 
+/* In a set whose key is a word and bytes. */
+static void filter_put_pair(struct filter_elements *e, enum filter_set set, uint32_t word,
+			    const void *bytes, size_t len)
+{
+	struct filter_bytes key = { .len = 0 };
+
+	filter_add_bytes(&key, &word, sizeof(word));
+	filter_add_bytes(&key, bytes, len);
+	filter_put(e, set, &key, NULL, 0);
+}
+
+static void filter_put_not6(struct filter_elements *e, const struct filter_publish *publish)
+{
+	const uint16_t port = htons(publish->host_port);
+	struct filter_bytes key = { .len = 0 };
+
+	if (publish->host.family)
+		return;
+	filter_add_bytes(&key, &publish->protocol, sizeof(publish->protocol));
+	filter_add_bytes(&key, &port, sizeof(port));
+	filter_put(e, FILTER_NOT6, &key, NULL, 0);
+}
+
+static void filter_put_bridged(struct filter_elements *e, const struct filter_port *p)
+{
+	const uint32_t group = PORT_GROUP + p->network;
+
+	filter_put_pair(e, FILTER_NEAR4, group, p->ip4.bytes, 4);
+	filter_put_pair(e, FILTER_LAN_MAC, p->link, p->mac, sizeof(p->mac));
+	filter_put_pair(e, FILTER_LAN4, p->link, p->ip4.bytes, 4);
+	if (!p->ip6.family)
+		return;
+	filter_put_pair(e, FILTER_NEAR6, group, p->ip6.bytes, 16);
+	filter_put_pair(e, FILTER_LAN6, p->link, p->ip6.bytes, 16);
+	for (size_t i = 0; i < p->n_publish; i++)
+		filter_put_not6(e, &p->publish[i]);
+}
+
 static void filter_put_port(struct filter_elements *e, const struct filter_port *p)
 {
+	if (p->bridge)
+		filter_put_bridged(e, p);
 	filter_put_address(e, p, &p->ip4, FILTER_ADDR4, FILTER_SELF4);
 	if (p->ip6.family)
 		filter_put_address(e, p, &p->ip6, FILTER_ADDR6, FILTER_SELF6);
@@ -220,12 +263,30 @@ int filter_remove_port(struct filter *f, const struct filter_port *p, struct err
 
 /* ---- the table ---- */
 
-static void filter_put_table(struct nft_batch *b, unsigned verb, uint32_t flags)
+static void filter_put_table_of(struct nft_batch *b, uint8_t family, unsigned verb, uint32_t flags)
 {
-	nft_message(b, verb, verb == NFT_MSG_NEWTABLE ? NLM_F_CREATE : 0, NFPROTO_INET);
+	nft_message(b, verb, verb == NFT_MSG_NEWTABLE ? NLM_F_CREATE : 0, family);
 	nft_put_str(b, NFTA_TABLE_NAME, FILTER_TABLE);
 	if (verb == NFT_MSG_NEWTABLE)
 		nft_put_u32(b, NFTA_TABLE_FLAGS, flags);
+}
+
+static void filter_put_table(struct nft_batch *b, unsigned verb, uint32_t flags)
+{
+	filter_put_table_of(b, NFPROTO_INET, verb, flags);
+}
+
+/* Anew, or away. Kernels without nf_tables for bridges are not asked where there are none. */
+static void filter_put_bridges(const struct filter *f, struct nft_batch *b, bool wanted)
+{
+	if (!f->bridges && !wanted)
+		return;
+	filter_put_table_of(b, NFPROTO_BRIDGE, NFT_MSG_NEWTABLE, f->flags);
+	filter_put_table_of(b, NFPROTO_BRIDGE, NFT_MSG_DELTABLE, 0);
+	if (!wanted)
+		return;
+	filter_put_table_of(b, NFPROTO_BRIDGE, NFT_MSG_NEWTABLE, f->flags);
+	filter_put_bridge_rules(b);
 }
 
 int filter_sync(struct filter *f, const struct filter_state *state, struct error *err)
@@ -239,12 +300,15 @@ int filter_sync(struct filter *f, const struct filter_state *state, struct error
 	filter_put_table(&b, NFT_MSG_DELTABLE, 0);
 	filter_put_table(&b, NFT_MSG_NEWTABLE, f->flags);
 	filter_put_rules(&b, state->drop_transit4, state->drop_transit6);
+	filter_put_bridges(f, &b, state->has_bridges);
 	for (size_t i = 0; i < state->n_networks; i++)
 		filter_put_network(&e, &state->networks[i]);
 	for (size_t i = 0; i < state->n_ports; i++)
 		filter_put_port(&e, &state->ports[i]);
 	filter_elements_end(&e);
 	r = nft_commit(&b, f->fd, "set the rules of the pods' network", err);
+	if (r == 0)
+		f->bridges = state->has_bridges;
 	/* What it lacks the kernel calls a file that is not there. */
 	return r == -ENOENT
 		       ? error_refuse(err, ERROR_PRECONDITION,
@@ -273,22 +337,22 @@ static int filter_read_owner(const struct netmsg_head *answer, void *arg)
 	return r;
 }
 
-/* 0: nobody, or it cannot be told. */
-static uint32_t filter_owner(void)
+/* Whether there is one of that family, and in *owner whose it is; 0: nobody's, or it cannot be
+ * told.
+ */
+static bool filter_look(uint8_t family, uint32_t *owner)
 {
-	const struct nfgenmsg info = { .nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0 };
+	const struct nfgenmsg info = { .nfgen_family = family, .version = NFNETLINK_V0 };
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
 	struct netmsg m;
-	uint32_t owner = 0;
 
+	*owner = 0;
 	if (netlink_open_for(&nl, NETLINK_NETFILTER, NULL) < 0)
-		return 0;
+		return false;
 	netmsg_begin(&m, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE, NLM_F_REQUEST | NLM_F_ACK,
 		     &info, sizeof(info));
 	netmsg_put_str(&m, NFTA_TABLE_NAME, FILTER_TABLE);
-	if (netlink_ask(&nl, &m, filter_read_owner, &owner, "look for a table", NULL) < 0)
-		return 0;
-	return owner;
+	return netlink_ask(&nl, &m, filter_read_owner, owner, "look for a table", NULL) == 0;
 }
 
 int filter_remove(struct filter *f, struct error *err)
@@ -296,6 +360,7 @@ int filter_remove(struct filter *f, struct error *err)
 	_cleanup_nft_batch_ struct nft_batch b = NFT_BATCH_INIT;
 
 	filter_put_table(&b, NFT_MSG_DELTABLE, 0);
+	filter_put_bridges(f, &b, false);
 	return nft_commit(&b, f->fd, "remove the table inet " FILTER_TABLE, err);
 }
 
@@ -309,8 +374,7 @@ static int filter_refuse(int r, struct error *err)
 				    "module nf_tables, or use --network none or host");
 	if (r != -EPERM)
 		return r;
-	owner = filter_owner();
-	if (owner != 0)
+	if (filter_look(NFPROTO_INET, &owner) && owner != 0)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "the table inet " FILTER_TABLE " of nf_tables belongs to the "
 				    "netlink socket %u, as a rule that of process %u; end that "
@@ -350,6 +414,7 @@ int filter_new(struct filter **ret, struct error *err)
 					  NFT_TABLE_F_OWNER, 0 };
 	struct error why = ERROR_INIT;
 	struct filter *f = calloc(1, sizeof(*f));
+	uint32_t owner;
 	int r = -EINVAL;
 
 	if (!f)
@@ -364,8 +429,31 @@ int filter_new(struct filter **ret, struct error *err)
 		(void)filter_refuse(r, &why);
 		return error_copy(err, &why);
 	}
+	f->bridges = filter_look(NFPROTO_BRIDGE, &owner);
 	*ret = f;
 	return 0;
+}
+
+int filter_has_bridges(struct error *err)
+{
+	_cleanup_nft_batch_ struct nft_batch b = NFT_BATCH_INIT;
+	_cleanup_fd_ int fd = nft_socket(err);
+	static const char name[] = FILTER_TABLE "-look";
+	static const unsigned verbs[] = { NFT_MSG_NEWTABLE, NFT_MSG_DELTABLE };
+	struct error why = ERROR_INIT;
+
+	if (fd < 0)
+		return fd;
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		nft_message(&b, verbs[i], i == 0 ? NLM_F_CREATE : 0, NFPROTO_BRIDGE);
+		nft_put_str(&b, NFTA_TABLE_NAME, name);
+	}
+	return nft_commit(&b, fd, "make a table of bridges", &why) == 0
+		       ? 0
+		       : error_refuse(err, ERROR_PRECONDITION,
+				      "this kernel has no nf_tables for bridges (%.200s); load the "
+				      "module nf_tables_bridge, or use --driver routed",
+				      error_text(&why));
 }
 
 struct filter *filter_free(struct filter *f)

@@ -23,6 +23,10 @@
  * The table belongs to the socket (NFT_TABLE_F_OWNER, Linux 5.12): nobody else can change or flush
  * it. Since 6.9 it stays when the daemon ends, and the next one takes it over.
  *
+ * Where a network is a bridge (net/port/bridge.h) there is a second table, `bridge nacre`: what a
+ * pod sends into it has the pod's own MAC and addresses, also where ARP and neighbour discovery
+ * speak of them, and nothing of it is a router's or a DHCP server's.
+ *
  * In the network namespace of the thread that made it. Calls take microseconds to milliseconds; not
  * for a loop thread. One at a time.
  */
@@ -47,6 +51,9 @@ struct filter_port {
 	struct prefix ip4, ip6; /* lengths do not count; ip6: family 0 for none */
 	const struct filter_publish *publish;
 	size_t n_publish;
+	/* Of a port of a bridge: the bridge's index, and the pod's MAC. */
+	uint32_t bridge;
+	uint8_t mac[6];
 };
 
 struct filter_state {
@@ -55,6 +62,7 @@ struct filter_state {
 	const struct filter_port *ports;
 	size_t n_ports;
 	bool drop_transit4, drop_transit6; /* net/filter/forward.h */
+	bool has_bridges;                  /* networks that are bridges */
 };
 
 struct filter;
@@ -72,6 +80,10 @@ int filter_remove(struct filter *f, struct error *err);
 /* One pod comes or goes. What fails changes nothing: filter_sync() puts it right. */
 int filter_add_port(struct filter *f, const struct filter_port *p, struct error *err) _must_check_;
 int filter_remove_port(struct filter *f, const struct filter_port *p, struct error *err);
+
+/* Whether this kernel has what bridges need: 0, or ERROR_PRECONDITION with the cure. In the calling
+ * thread's network namespace, some 100 us. */
+int filter_has_bridges(struct error *err) _must_check_;
 
 /* Whether nobody else can change the table. */
 bool filter_is_owned(const struct filter *f);

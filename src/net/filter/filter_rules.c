@@ -22,6 +22,7 @@
 
 #define SHOW_IP4 7U
 #define SHOW_IP6 8U
+#define SHOW_MAC 9U
 #define SHOW_PROTOCOL 12U
 #define SHOW_PORT 13U
 #define SHOW_LINK 20U
@@ -51,7 +52,13 @@ static const struct {
 			      12, SHOW_2(SHOW_IP4, SHOW_PORT), 8 },
 	[FILTER_PORT6_AT] = { "port6_at", NFT_SET_MAP, SHOW_3(SHOW_IP6, SHOW_PROTOCOL, SHOW_PORT),
 			      24, SHOW_2(SHOW_IP6, SHOW_PORT), 20 },
+	[FILTER_NEAR4] = { "near4", 0, SHOW_2(SHOW_GROUP, SHOW_IP4), 8, 0, 0 },
+	[FILTER_NEAR6] = { "near6", 0, SHOW_2(SHOW_GROUP, SHOW_IP6), 20, 0, 0 },
+	[FILTER_NOT6] = { "not6", 0, SHOW_2(SHOW_PROTOCOL, SHOW_PORT), 8, 0, 0 },
 	[FILTER_CONNECTIONS] = { "connections", NFT_SET_EVAL, SHOW_LINK, 4, 0, 0 },
+	[FILTER_LAN_MAC] = { "mac", 0, SHOW_2(SHOW_LINK, SHOW_MAC), 12, 0, 0 },
+	[FILTER_LAN4] = { "addr4", 0, SHOW_2(SHOW_LINK, SHOW_IP4), 8, 0, 0 },
+	[FILTER_LAN6] = { "addr6", 0, SHOW_2(SHOW_LINK, SHOW_IP6), 20, 0, 0 },
 };
 static_assert(ARRAY_SIZE(filter_sets) == FILTER_SET_COUNT, "a row for each set");
 
@@ -60,10 +67,17 @@ const char *filter_set_name(enum filter_set set)
 	return filter_sets[set].name;
 }
 
-static void filter_put_sets(struct nft_batch *b)
+uint8_t filter_set_family(enum filter_set set)
+{
+	return set >= FILTER_LAN_MAC ? NFPROTO_BRIDGE : NFPROTO_INET;
+}
+
+void filter_put_sets(struct nft_batch *b, uint8_t family)
 {
 	for (size_t i = 0; i < FILTER_SET_COUNT; i++) {
-		nft_message(b, NFT_MSG_NEWSET, NLM_F_CREATE, NFPROTO_INET);
+		if (filter_set_family((enum filter_set)i) != family)
+			continue;
+		nft_message(b, NFT_MSG_NEWSET, NLM_F_CREATE, family);
 		nft_put_str(b, NFTA_SET_TABLE, FILTER_TABLE);
 		nft_put_str(b, NFTA_SET_NAME, filter_sets[i].name);
 		nft_put_u32(b, NFTA_SET_FLAGS, filter_sets[i].flags);
@@ -96,11 +110,7 @@ enum filter_chain {
 	CHAIN_COUNT
 };
 
-static const struct {
-	const char *name;
-	const char *type; /* NULL: rules of others lead here */
-	int hook, priority;
-} filter_chains[] = {
+static const struct filter_chain_row filter_chains[] = {
 	[CHAIN_RAW] = { "raw", "filter", NF_INET_PRE_ROUTING, -300 },
 	[CHAIN_LIMIT] = { "limit", "filter", NF_INET_PRE_ROUTING, -150 },
 	[CHAIN_INPUT] = { "input", "filter", NF_INET_LOCAL_IN, 0 },
@@ -117,23 +127,21 @@ static const struct {
 };
 static_assert(ARRAY_SIZE(filter_chains) == CHAIN_COUNT, "a row for each chain");
 
-static void filter_put_chains(struct nft_batch *b)
+void filter_put_chain(struct nft_batch *b, uint8_t family, const struct filter_chain_row *row)
 {
-	for (size_t i = 0; i < CHAIN_COUNT; i++) {
-		size_t hook;
+	size_t hook;
 
-		nft_message(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE, NFPROTO_INET);
-		nft_put_str(b, NFTA_CHAIN_TABLE, FILTER_TABLE);
-		nft_put_str(b, NFTA_CHAIN_NAME, filter_chains[i].name);
-		if (!filter_chains[i].type)
-			continue;
-		hook = nft_open(b, NFTA_CHAIN_HOOK);
-		nft_put_u32(b, NFTA_HOOK_HOOKNUM, (uint32_t)filter_chains[i].hook);
-		nft_put_u32(b, NFTA_HOOK_PRIORITY, (uint32_t)filter_chains[i].priority);
-		nft_close(b, hook);
-		nft_put_u32(b, NFTA_CHAIN_POLICY, NF_ACCEPT);
-		nft_put_str(b, NFTA_CHAIN_TYPE, filter_chains[i].type);
-	}
+	nft_message(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE, family);
+	nft_put_str(b, NFTA_CHAIN_TABLE, FILTER_TABLE);
+	nft_put_str(b, NFTA_CHAIN_NAME, row->name);
+	if (!row->type)
+		return;
+	hook = nft_open(b, NFTA_CHAIN_HOOK);
+	nft_put_u32(b, NFTA_HOOK_HOOKNUM, (uint32_t)row->hook);
+	nft_put_u32(b, NFTA_HOOK_PRIORITY, (uint32_t)row->priority);
+	nft_close(b, hook);
+	nft_put_u32(b, NFTA_CHAIN_POLICY, NF_ACCEPT);
+	nft_put_str(b, NFTA_CHAIN_TYPE, row->type);
 }
 
 /* ---- what a rule asks of a packet; each uses registers from 0 on ---- */
@@ -149,7 +157,7 @@ static void filter_match_u32(struct nft_batch *b, bool differs, uint32_t value)
 	nft_expr_cmp(b, 0, differs, &value, sizeof(value));
 }
 
-static void filter_match_group(struct nft_batch *b, unsigned key, bool differs)
+void filter_match_group(struct nft_batch *b, unsigned key, bool differs)
 {
 	const uint32_t mask = 0xffff0000U;
 
@@ -184,7 +192,7 @@ static void from_loopback(struct nft_batch *b)
 	filter_match_u32(b, false, 1);
 }
 
-static void filter_match_u8(struct nft_batch *b, unsigned key, uint8_t value)
+void filter_match_u8(struct nft_batch *b, unsigned key, uint8_t value)
 {
 	nft_expr_meta(b, key, 0);
 	nft_expr_cmp(b, 0, false, &value, sizeof(value));
@@ -223,6 +231,13 @@ static void from_loopback6(struct nft_batch *b)
 	static const uint8_t loopback[16] = { [15] = 1 };
 
 	filter_match_address(b, IP6_SOURCE, loopback, sizeof(loopback));
+}
+
+static void to_loopback6(struct nft_batch *b)
+{
+	static const uint8_t loopback[16] = { [15] = 1 };
+
+	filter_match_address(b, IP6_DESTINATION, loopback, sizeof(loopback));
 }
 
 static void to_metadata4(struct nft_batch *b)
@@ -282,7 +297,7 @@ static void is_tcp(struct nft_batch *b)
 }
 
 /* An ICMP message of that type. */
-static void filter_match_icmp(struct nft_batch *b, uint8_t protocol, uint8_t type)
+void filter_match_icmp(struct nft_batch *b, uint8_t protocol, uint8_t type)
 {
 	filter_match_u8(b, NFT_META_L4PROTO, protocol);
 	nft_expr_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1, 0);
@@ -380,6 +395,21 @@ static void to_host(struct nft_batch *b)
 	filter_match_u32(b, false, RTN_LOCAL);
 }
 
+/* Back to the bridge that it came from: the answer would not pass the node. */
+static void to_own_bridge4(struct nft_batch *b)
+{
+	nft_expr_meta(b, NFT_META_OIFGROUP, 0);
+	nft_expr_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IP4_SOURCE, 4, 1);
+	nft_expr_lookup(b, filter_set_name(FILTER_NEAR4), 0);
+}
+
+static void to_own_bridge6(struct nft_batch *b)
+{
+	nft_expr_meta(b, NFT_META_OIFGROUP, 0);
+	nft_expr_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IP6_SOURCE, 16, 1);
+	nft_expr_lookup(b, filter_set_name(FILTER_NEAR6), 0);
+}
+
 static void to_itself4(struct nft_batch *b)
 {
 	nft_expr_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IP4_SOURCE, 4, 0);
@@ -404,6 +434,15 @@ static void accept_it(struct nft_batch *b)
 static void drop_it(struct nft_batch *b)
 {
 	nft_expr_verdict(b, NF_DROP, NULL);
+}
+
+/* To ::1 a bridge cannot answer (net/port/bridge.h): the socket that holds the port refuses. */
+static void leave_if_not6(struct nft_batch *b)
+{
+	nft_expr_meta(b, NFT_META_L4PROTO, 0);
+	nft_expr_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, PORT_DESTINATION, 2, 1);
+	nft_expr_lookup(b, filter_set_name(FILTER_NOT6), 0);
+	nft_expr_verdict(b, NFT_RETURN, NULL);
 }
 
 /* Protocol and port into two registers, the map's value into the first ones. */
@@ -439,10 +478,6 @@ static void publish6(struct nft_batch *b)
 }
 
 /* ---- the rules ---- */
-
-typedef void (*filter_part)(struct nft_batch *b);
-
-#define FILTER_PARTS 4
 
 static const struct filter_rule {
 	enum filter_chain chain;
@@ -493,6 +528,7 @@ static const struct filter_rule {
 	{ CHAIN_NAT_OWN, { to_host }, CHAIN_PUBLISHED },
 	{ CHAIN_PUBLISHED, { is_ip4, publish4_at }, 0 },
 	{ CHAIN_PUBLISHED, { is_ip4, publish4 }, 0 },
+	{ CHAIN_PUBLISHED, { is_ip6, to_loopback6, leave_if_not6 }, 0 },
 	{ CHAIN_PUBLISHED, { is_ip6, publish6_at }, 0 },
 	{ CHAIN_PUBLISHED, { is_ip6, publish6 }, 0 },
 
@@ -503,6 +539,8 @@ static const struct filter_rule {
 	{ CHAIN_TO_POD, { is_ip6, from_loopback6, nft_expr_masquerade }, 0 },
 	{ CHAIN_TO_POD, { is_ip4, to_itself4, nft_expr_masquerade }, 0 },
 	{ CHAIN_TO_POD, { is_ip6, to_itself6, nft_expr_masquerade }, 0 },
+	{ CHAIN_TO_POD, { is_ip4, is_published, to_own_bridge4, nft_expr_masquerade }, 0 },
+	{ CHAIN_TO_POD, { is_ip6, is_published, to_own_bridge6, nft_expr_masquerade }, 0 },
 	{ CHAIN_TO_POD, { accept_it }, 0 },
 };
 
@@ -514,29 +552,37 @@ static const struct filter_rule filter_transit6 = {
 	CHAIN_FORWARD, { is_ip6, from_elsewhere, to_elsewhere, drop_it }, 0
 };
 
-static void filter_put_rule(struct nft_batch *b, const struct filter_rule *rule)
+void filter_put_rule(struct nft_batch *b, uint8_t family, const char *chain,
+		     const filter_part parts[FILTER_PARTS], const char *jump)
 {
 	size_t expressions;
 
-	nft_message(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, NFPROTO_INET);
+	nft_message(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, family);
 	nft_put_str(b, NFTA_RULE_TABLE, FILTER_TABLE);
-	nft_put_str(b, NFTA_RULE_CHAIN, filter_chains[rule->chain].name);
+	nft_put_str(b, NFTA_RULE_CHAIN, chain);
 	expressions = nft_open(b, NFTA_RULE_EXPRESSIONS);
-	for (size_t i = 0; i < FILTER_PARTS && rule->parts[i]; i++)
-		rule->parts[i](b);
-	if (rule->jump)
-		nft_expr_verdict(b, NFT_JUMP, filter_chains[rule->jump].name);
+	for (size_t i = 0; i < FILTER_PARTS && parts[i]; i++)
+		parts[i](b);
+	if (jump)
+		nft_expr_verdict(b, NFT_JUMP, jump);
 	nft_close(b, expressions);
+}
+
+static void filter_put_row(struct nft_batch *b, const struct filter_rule *rule)
+{
+	filter_put_rule(b, NFPROTO_INET, filter_chains[rule->chain].name, rule->parts,
+			rule->jump ? filter_chains[rule->jump].name : NULL);
 }
 
 void filter_put_rules(struct nft_batch *b, bool drop_transit4, bool drop_transit6)
 {
-	filter_put_sets(b);
-	filter_put_chains(b);
+	filter_put_sets(b, NFPROTO_INET);
+	for (size_t i = 0; i < CHAIN_COUNT; i++)
+		filter_put_chain(b, NFPROTO_INET, &filter_chains[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(filter_rules); i++)
-		filter_put_rule(b, &filter_rules[i]);
+		filter_put_row(b, &filter_rules[i]);
 	if (drop_transit4)
-		filter_put_rule(b, &filter_transit4);
+		filter_put_row(b, &filter_transit4);
 	if (drop_transit6)
-		filter_put_rule(b, &filter_transit6);
+		filter_put_row(b, &filter_transit6);
 }

@@ -18,6 +18,7 @@
 #include "net/netlink/address.h"
 #include "net/netlink/netlink.h"
 #include "net/port/inside.h"
+#include "net/port/port_parts.h"
 #include "net/port/sysctl.h"
 
 #define PORT_WHAT 96
@@ -28,10 +29,10 @@
 #define PORT_BURST_HZ 250
 #define PORT_LATENCY_MS 50
 
-static const uint8_t port_node_mac[LINK_MAC_LEN] = { 0x02, 0x6e, 0, 0, 0, 0x01 };
-static const struct prefix port_gateway6 = { .family = AF_INET6,
-					     .length = 64,
-					     .bytes = { 0xfe, 0x80, [15] = 1 } };
+const uint8_t port_node_mac[LINK_MAC_LEN] = { 0x02, 0x6e, 0, 0, 0, 0x01 };
+const struct prefix port_gateway6 = { .family = AF_INET6,
+				      .length = 64,
+				      .bytes = { 0xfe, 0x80, [15] = 1 } };
 static const struct prefix port_loopback6 = { .family = AF_INET6,
 					      .length = 128,
 					      .bytes = { [15] = 1 } };
@@ -51,7 +52,7 @@ void port_mac(const struct prefix *ip4, uint8_t ret[LINK_MAC_LEN])
 	memcpy(ret + 2, ip4->bytes, 4);
 }
 
-static struct prefix port_host(const struct prefix *p)
+struct prefix port_host(const struct prefix *p)
 {
 	struct prefix host = *p;
 
@@ -62,7 +63,7 @@ static struct prefix port_host(const struct prefix *p)
 /* ---- what both ends need ---- */
 
 /* A request about one link; what is said of it goes in behind. */
-static void port_begin_set(struct netmsg *m, uint32_t link, unsigned flags, unsigned change)
+void port_begin_set(struct netmsg *m, uint32_t link, unsigned flags, unsigned change)
 {
 	const struct ifinfomsg info = { .ifi_family = AF_UNSPEC,
 					.ifi_index = (int)link,
@@ -72,7 +73,7 @@ static void port_begin_set(struct netmsg *m, uint32_t link, unsigned flags, unsi
 	netmsg_begin(m, RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK, &info, sizeof(info));
 }
 
-static void port_put_gen_mode(struct netmsg *m)
+void port_put_gen_mode(struct netmsg *m)
 {
 	const size_t inet6 = netmsg_open(m, AF_INET6);
 
@@ -82,7 +83,7 @@ static void port_put_gen_mode(struct netmsg *m)
 
 /* A link without an address of IPv6 is to have none of the kernel's making. Where IPv6 is off there
  * is no such file. */
-static int port_close6(const char *name, struct error *err)
+int port_close6(const char *name, struct error *err)
 {
 	_cleanup_fd_ int proc_fd = sysctl_open(err);
 	struct error none = ERROR_INIT;
@@ -97,8 +98,8 @@ static int port_close6(const char *name, struct error *err)
 }
 
 /* To a pod (no gateway) only where nobody else leads elsewhere; a pod's own may be led anew. */
-static int port_add_route(struct netlink *nl, const struct prefix *to, const struct prefix *via,
-			  uint32_t link, struct error *err)
+int port_add_route(struct netlink *nl, const struct prefix *to, const struct prefix *via,
+		   uint32_t link, struct error *err)
 {
 	const uint16_t flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE;
 	const struct rtmsg info = {
@@ -126,7 +127,7 @@ static int port_add_route(struct netlink *nl, const struct prefix *to, const str
 }
 
 /* A token bucket for all that leaves by the link. */
-static int port_set_rate(struct netlink *nl, uint32_t link, uint64_t bits, struct error *err)
+int port_set_rate(struct netlink *nl, uint32_t link, uint64_t bits, struct error *err)
 {
 	const struct tcmsg info = { .tcm_family = AF_UNSPEC,
 				    .tcm_ifindex = (int)link,
@@ -195,7 +196,7 @@ static int port_make_pair(struct netlink *nl, const struct port_plan *plan, int 
 /* ---- the node's end ---- */
 
 /* All settings of IPv4 of a link go in one message. */
-static void port_put_settings4(struct netmsg *m, bool loopback)
+void port_put_settings4(struct netmsg *m, bool loopback)
 {
 	static const uint16_t zeroes[] = { IPV4_DEVCONF_ACCEPT_REDIRECTS,
 					   IPV4_DEVCONF_SEND_REDIRECTS };
@@ -259,7 +260,7 @@ static int port_add_loopback6(struct netlink *nl, uint32_t link, struct error *e
 
 /* What the kernel takes from a file alone. force_forwarding is of Linux 6.17; before, all links
  * forward or none does (net/filter/forward.h). */
-static int port_set_files6(const struct port_plan *plan, struct error *err)
+int port_set_files6(const char *port, struct error *err)
 {
 	_cleanup_fd_ int proc_fd = sysctl_open(err);
 	struct error none = ERROR_INIT;
@@ -268,11 +269,11 @@ static int port_set_files6(const struct port_plan *plan, struct error *err)
 
 	if (proc_fd < 0)
 		return proc_fd;
-	(void)str_printf(name, sizeof(name), "ipv6/conf/%s/accept_ra", plan->name);
+	(void)str_printf(name, sizeof(name), "ipv6/conf/%s/accept_ra", port);
 	r = sysctl_write(proc_fd, name, "0", err);
 	if (r < 0)
 		return r;
-	(void)str_printf(name, sizeof(name), "ipv6/conf/%s/force_forwarding", plan->name);
+	(void)str_printf(name, sizeof(name), "ipv6/conf/%s/force_forwarding", port);
 	r = sysctl_write(proc_fd, name, "1", &none);
 	return r < 0 && r != -ENOENT ? error_copy(err, &none) : 0;
 }
@@ -283,7 +284,7 @@ static int port_address_node6(struct netlink *nl, const struct port_plan *plan, 
 	const struct prefix host = port_host(&plan->ip6);
 	int r;
 
-	r = port_set_files6(plan, err);
+	r = port_set_files6(plan->name, err);
 	if (r == 0)
 		r = address_add(nl, link, &port_gateway6, err);
 	if (r == 0)
@@ -323,7 +324,7 @@ struct port_pod {
 };
 
 /* As in other engines: programs without privilege may have any port, and may ping. */
-static void port_set_pod_files(void)
+void port_set_pod_files(void)
 {
 	static const char *const settings[][2] = {
 		{ "ipv4/ip_unprivileged_port_start", "0" },
@@ -336,18 +337,19 @@ static void port_set_pod_files(void)
 			return;
 }
 
-static int port_power_pod(struct netlink *nl, const struct port_pod *pod, struct error *err)
+int port_power_pod(struct netlink *nl, uint32_t link, const char *name, bool has_ip6,
+		   struct error *err)
 {
 	struct netmsg m;
 	size_t spec;
 	int r;
 
-	if (!pod->plan->ip6.family) {
-		r = port_close6(pod->plan->pod_name, err);
+	if (!has_ip6) {
+		r = port_close6(name, err);
 		if (r < 0)
 			return r;
 	} else { /* By itself, since the kernel sets flags before it looks at this one. */
-		port_begin_set(&m, pod->link, 0, 0);
+		port_begin_set(&m, link, 0, 0);
 		spec = netmsg_open(&m, IFLA_AF_SPEC);
 		port_put_gen_mode(&m);
 		netmsg_close(&m, spec);
@@ -355,7 +357,7 @@ static int port_power_pod(struct netlink *nl, const struct port_pod *pod, struct
 		if (r < 0)
 			return r;
 	}
-	port_begin_set(&m, pod->link, IFF_UP, IFF_UP);
+	port_begin_set(&m, link, IFF_UP, IFF_UP);
 	r = netlink_ask(nl, &m, NULL, NULL, "start a pod's device", err);
 	if (r < 0)
 		return r;
@@ -386,7 +388,7 @@ static int port_open_pod(void *arg, struct error *err)
 
 	r = netlink_open(&nl, err);
 	if (r == 0)
-		r = port_power_pod(&nl, pod, err);
+		r = port_power_pod(&nl, pod->link, plan->pod_name, plan->ip6.family != 0, err);
 	if (r == 0)
 		r = address_add(&nl, pod->link, &ip4, err);
 	if (r == 0)
@@ -491,8 +493,9 @@ int port_list(struct port_seen **ret, size_t *ret_n, struct error *err)
 	for (size_t i = 0; seen && i < n_links; i++) {
 		if (links[i].group <= PORT_GROUP || links[i].group - PORT_GROUP > PORT_NETWORKS_MAX)
 			continue;
-		seen[*ret_n] =
-			(struct port_seen){ .link = links[i].index, .group = links[i].group };
+		seen[*ret_n] = (struct port_seen){ .link = links[i].index,
+						   .group = links[i].group,
+						   .master = links[i].master };
 		memcpy(seen[(*ret_n)++].name, links[i].name, IF_NAMESIZE);
 	}
 	free(links);

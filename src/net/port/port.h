@@ -60,6 +60,7 @@ int port_remove(const char *name, struct error *err);
 struct port_seen {
 	uint32_t link;
 	uint32_t group;
+	uint32_t master; /* the bridge that it is in; or 0 */
 	char name[IF_NAMESIZE];
 };
 

@@ -112,10 +112,33 @@ int subnets_choose(unsigned length, const struct prefix *used, size_t n_used, st
 			    "one (nacre network create --subnet)");
 }
 
+static int subnets_blame(const struct prefix *subnet, const struct prefix *other, bool is_route,
+			 struct error *err)
+{
+	char text[PREFIX_TEXT_MAX], of[PREFIX_TEXT_MAX];
+
+	if (!other)
+		return 0;
+	prefix_print(subnet, text);
+	prefix_print(other, of);
+	return error_field(err, ERROR_PRECONDITION, "subnets",
+			   "%s overlaps %s, %s; name another subnet, or none", text, of,
+			   is_route ? "to which this host has a route"
+				    : "the subnet of another network");
+}
+
+int subnets_check_others(const struct prefix *subnet, const struct prefix *used, size_t n_used,
+			 struct error *err)
+{
+	bool is_route = false;
+
+	return subnets_blame(subnet, subnets_other(subnet, used, n_used, NULL, 0, &is_route), false,
+			     err);
+}
+
 int subnets_check(const struct prefix *subnet, const struct prefix *used, size_t n_used,
 		  struct error *err)
 {
-	char text[PREFIX_TEXT_MAX], of[PREFIX_TEXT_MAX];
 	const struct prefix *other;
 	struct route *routes = NULL;
 	size_t n_routes = 0;
@@ -126,14 +149,7 @@ int subnets_check(const struct prefix *subnet, const struct prefix *used, size_t
 	if (r < 0)
 		return r;
 	other = subnets_other(subnet, used, n_used, routes, n_routes, &is_route);
-	if (other) {
-		prefix_print(subnet, text);
-		prefix_print(other, of);
-		r = error_field(err, ERROR_PRECONDITION, "subnets",
-				"%s overlaps %s, %s; name another subnet, or none", text, of,
-				is_route ? "to which this host has a route"
-					 : "the subnet of another network");
-	}
+	r = subnets_blame(subnet, other, is_route, err);
 	free(routes);
 	return r;
 }

@@ -22,6 +22,10 @@ int subnets_choose(unsigned length, const struct prefix *used, size_t n_used, st
 int subnets_check(const struct prefix *subnet, const struct prefix *used, size_t n_used,
 		  struct error *err) _must_check_;
 
+/* The same, where a route of the host is no reason against it. */
+int subnets_check_others(const struct prefix *subnet, const struct prefix *used, size_t n_used,
+			 struct error *err) _must_check_;
+
 /* A /48 of IPv6 for this node, of random bits, and the /64 of that number in it. */
 int subnets_draw_site(struct prefix *ret, struct error *err) _must_check_;
 struct prefix subnets_of_site(const struct prefix *site, uint16_t number);

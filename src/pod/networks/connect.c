@@ -53,6 +53,11 @@ static void change_end(struct plug_change *c, const char *note, const struct err
 		done(userdata, w, err);
 }
 
+void workloads_await_names(struct workloads *all, struct names_wait *wait)
+{
+	names_await(&all->names, wait);
+}
+
 /* ---- what cannot be ---- */
 
 static int change_check(const struct workload *w, struct error *err)

@@ -29,4 +29,9 @@ int workload_connect(struct workload *w, const struct network_wish *wish, const 
 int workload_disconnect(struct workload *w, const char *network, bool force, const char *settings,
 			workload_fn done, void *userdata, struct error *err);
 
+struct names_wait;
+
+/* What /etc/hosts of the pods says of it follows at once (names_await()). */
+void workloads_await_names(struct workloads *all, struct names_wait *wait);
+
 #endif

@@ -327,6 +327,24 @@ static bool names_take(struct names *n, const struct names_target *t)
 	return again;
 }
 
+/* Those whose turn is over; all: there is none. */
+static void names_tell(struct names *n, bool all)
+{
+	struct names_wait *wait;
+	bool more = false;
+
+	list_for_each (wait, &n->waits, struct names_wait, link) {
+		if (!wait->begun && !all) {
+			more = true;
+			continue;
+		}
+		list_remove(&wait->link);
+		wait->done(wait->userdata);
+	}
+	if (more)
+		names_set(n, 0);
+}
+
 static void names_on_done(struct pool_work *work)
 {
 	struct names_job *j = container_of(work, struct names_job, work);
@@ -339,15 +357,19 @@ static void names_on_done(struct pool_work *work)
 	for (size_t i = 0; i < j->n_targets; i++)
 		again = names_take(n, &j->targets[i]) || again;
 	(void)names_job_free(j);
-	if (more)
+	if (more) {
 		names_set(n, 0);
-	else if (again)
+		return;
+	}
+	if (again)
 		names_set(n, NAMES_AGAIN);
+	names_tell(n, false);
 }
 
 static int names_begin(struct names *n)
 {
 	struct names_job *j = calloc(1, sizeof(*j));
+	struct names_wait *wait;
 	int r;
 
 	if (!j)
@@ -363,6 +385,8 @@ static int names_begin(struct names *n)
 		return r;
 	}
 	n->job = j;
+	list_for_each (wait, &n->waits, struct names_wait, link)
+		wait->begun = true;
 	pool_submit(n->pool, &j->work);
 	return 0;
 }
@@ -370,13 +394,20 @@ static int names_begin(struct names *n)
 static void names_on_timer(struct loop_timer *t)
 {
 	struct names *n = container_of(t, struct names, timer);
+	int r;
 
 	n->due = 0;
 	/* Once more when that is done. */
-	if (n->job)
+	if (n->job) {
 		names_set(n, NAMES_SETTLE);
-	else if (names_begin(n) < 0)
+		return;
+	}
+	r = names_begin(n);
+	if (r < 0)
 		names_set(n, NAMES_AGAIN);
+	/* Nothing is to be written, or nothing can be for now. */
+	if (!n->job)
+		names_tell(n, true);
 }
 
 void names_look(struct names *n)
@@ -384,10 +415,21 @@ void names_look(struct names *n)
 	names_set(n, NAMES_SETTLE);
 }
 
+void names_await(struct names *n, struct names_wait *wait)
+{
+	wait->begun = false;
+	list_init(&wait->link);
+	list_add_tail(&n->waits, &wait->link);
+	/* Behind what is being written, which may be older. */
+	if (!n->job)
+		names_set(n, 0);
+}
+
 void names_init(struct names *n, struct loop *l, const struct list *workloads,
 		const struct map *containers)
 {
 	*n = (struct names){ .loop = l, .workloads = workloads, .containers = containers };
+	list_init(&n->waits);
 	loop_timer_init(&n->timer, l, names_on_timer);
 }
 

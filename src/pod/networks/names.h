@@ -26,6 +26,14 @@ struct map;
 struct pool;
 struct names_job;
 
+/* Who waits for the files to be as the networks are: a value inside its owner. */
+struct names_wait {
+	struct list link;
+	bool begun; /* what is written now is what it waits for */
+	void (*done)(void *userdata);
+	void *userdata;
+};
+
 /* A value: all of a daemon. */
 struct names {
 	struct loop *loop;
@@ -35,6 +43,7 @@ struct names {
 	nsec_t due;            /* clock_mono() of the timer; 0: it is not set */
 	struct pool *pool;     /* one thread, for one job: it changes its root */
 	struct names_job *job; /* what that is at; NULL: nothing */
+	struct list waits;     /* struct names_wait */
 };
 
 void names_init(struct names *n, struct loop *l, const struct list *workloads,
@@ -44,6 +53,10 @@ void names_done(struct names *n);
 
 /* Somebody came to a network or left one, or a container began to run. */
 void names_look(struct names *n);
+
+/* The same at once: done is called, later, when all files that can be written are. Not where the
+ * daemon ends before. */
+void names_await(struct names *n, struct names_wait *wait);
 
 /* The block of the networks that a workload is on, with all workloads that are on them, and
  * what stands for the block in pod_container.names. Nothing for one that gets no names: 0 and no

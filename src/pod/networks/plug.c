@@ -13,6 +13,7 @@
 #include "base/text/str.h"
 #include "isolate/cgroup/process.h"
 #include "network/attach.h"
+#include "network/driver.h"
 #include "network/model.h"
 #include "network/namespace.h"
 #include "network/plug.h"
@@ -295,9 +296,22 @@ int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_
 	heir = hands_on ? w->attachment : NULL;
 	while (heir && !heir->leads_out)
 		heir = heir->next;
-	if (heir && heir->state == ATTACHMENT_PLUGGED && w->instance && !w->instance->ended)
+	if (heir && heir->state != ATTACHMENT_PLUGGED)
+		heir = NULL;
+	/* A device that has no end here is removed there. */
+	if ((heir || !network_passes_node(a->network)) && w->instance && !w->instance->ended)
 		fd = plug_open_netns(w, NULL);
 	return attachment_withdraw(a, fd >= 0 ? heir : NULL, fd, done, userdata);
+}
+
+/* One that an earlier life of the daemon lent: with its namespace in hand it comes back, whatever
+ * becomes of the pod. */
+static void plug_hold_devices(struct workload *w)
+{
+	for (struct attachment *a = w->attachment; a; a = a->next)
+		if (a->state == ATTACHMENT_PLUGGED && attachment_is_lent(a) && a->home_fd < 0 &&
+		    (w->kind == WORKLOAD_CELL || w->instance))
+			a->home_fd = plug_open_netns(w, NULL);
 }
 
 /* What a change was at when the daemon ended, or could not undo. */
@@ -343,6 +357,8 @@ int plug_is_awaited(struct workload *w, struct error *err)
 	bool waits = false;
 	int made;
 
+	if (w->state == WORKLOAD_RUNNING)
+		plug_hold_devices(w);
 	plug_take_halves_out(w);
 	if (w->state != WORKLOAD_STARTING)
 		w->netns = network_namespace_free(w->netns);

@@ -8,7 +8,8 @@
 #include "instance/tally.h"
 #include "isolate/cgroup/cgroup_name.h"
 #include "network/attachment.h"
-#include "network/model.h"
+#include "network/driver.h"
+#include "network/networks.h"
 #include "pod/workload/life.h"
 #include "store/store.h"
 
@@ -112,10 +113,30 @@ static void tally_ports(const struct workload *w, struct tally *t)
 
 	for (const struct attachment *a = w->attachment; a && w->state == WORKLOAD_RUNNING;
 	     a = a->next) {
-		if (a->state != ATTACHMENT_PLUGGED || a->is_half || a->network->plugins)
+		/* Some devices have no end here. */
+		if (a->state != ATTACHMENT_PLUGGED || a->is_half || a->network->plugins ||
+		    !a->device[0])
 			continue;
 		(void)str_printf(thing, sizeof(thing), "ports/%s", a->device);
 		tally_must(t, "port", thing, w->id, w->path);
+	}
+}
+
+/* A bridge is there once somebody is on a network, and stays. */
+static void tally_bridges(const struct workloads *all, struct tally *t)
+{
+	char thing[IF_NAMESIZE + 8];
+	struct bridge_plan bridge;
+	const struct network *n;
+
+	list_for_each (n, networks_list(all->config.networks), struct network, link) {
+		if (n->driver != NETWORK_BRIDGE)
+			continue;
+		driver_plan_bridge(n, &bridge);
+		(void)str_printf(thing, sizeof(thing), "ports/%s", bridge.name);
+		tally_may(t, "port", thing);
+		if (n->n_attached > 0)
+			tally_must(t, "port", thing, n->name, n->name);
 	}
 }
 
@@ -215,6 +236,7 @@ int workloads_tally(struct workloads *all, struct tally *t, struct error *err)
 		for (size_t n = 0; n < w->n_containers; n++)
 			tally_record(t, "container", w->containers[n]->id, w->path, tally_must);
 	}
+	tally_bridges(all, t);
 	list_for_each (i, instances_list(all->config.instances), struct instance, link)
 		if (i->state != INSTANCE_GONE)
 			tally_record(t, "instance", i->id, i->path, tally_must);

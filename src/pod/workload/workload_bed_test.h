@@ -232,6 +232,11 @@ void names_done(struct names *n)
 	CHECK(n->loop != NULL);
 }
 
+void names_await(struct names *n, struct names_wait *wait)
+{
+	CHECK(n->loop != NULL && wait->done != NULL);
+}
+
 void names_look(struct names *n)
 {
 	CHECK(n->loop != NULL);

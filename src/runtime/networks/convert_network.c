@@ -5,6 +5,7 @@
 
 #include "base/text/str.h"
 #include "network/attachment.h"
+#include "network/driver.h"
 #include "network/networks.h"
 #include "pod/workload/model.h"
 #include "runtime/start/settings.h"
@@ -43,6 +44,19 @@ static char *convert_subnet(struct arena *a, const struct prefix *p)
 	return arena_strdup(a, text);
 }
 
+static int convert_driver(struct arena *a, const struct network *n, Nacre__V1__Network *m)
+{
+	struct bridge_plan bridge;
+
+	driver_plan_bridge(n, &bridge);
+	m->driver = convert_str(network_driver_word(n->driver));
+	m->parent = convert_str(n->parent);
+	m->mode = convert_str(network_mode_word(n));
+	m->ip_range = n->range4.family ? convert_subnet(a, &n->range4) : convert_str("");
+	m->bridge = arena_strdup(a, n->driver == NETWORK_BRIDGE ? bridge.name : "");
+	return m->ip_range && m->bridge ? 0 : -ENOMEM;
+}
+
 Nacre__V1__Network *convert_network(struct arena *a, const struct network *n)
 {
 	static const char *const states[NETWORK_STATE_COUNT] = {
@@ -70,6 +84,8 @@ Nacre__V1__Network *convert_network(struct arena *a, const struct network *n)
 	m->node_open = n->node_open;
 	m->created_at = n->created_at;
 	m->pods = (uint32_t)n->n_attached;
+	if (convert_driver(a, n, m) < 0)
+		return NULL;
 	return m->subnets[m->n_subnets - 1] && m->subnets[0] && m->gateway && m->gateway6 ? m
 											  : NULL;
 }

@@ -7,8 +7,10 @@
 #include "base/text/parse.h"
 #include "base/text/str.h"
 #include "network/attachment.h"
+#include "network/driver.h"
 #include "network/networks.h"
 #include "pod/networks/connect.h"
+#include "pod/networks/names.h"
 #include "pod/workload/workload.h"
 #include "rpc/server/server.h"
 #include "runtime/core/check.h"
@@ -74,6 +76,32 @@ static int network_take_gateway(const char *text, struct network_spec *spec, str
 	return 0;
 }
 
+static int network_take_address(const char *field, const char *text, struct prefix *ret,
+				struct error *err)
+{
+	if (str_empty(text))
+		return 0;
+	return prefix_parse(text, ret) < 0
+		       ? error_field(err, ERROR_INVALID, field, "\"%.64s\" is none", text)
+		       : 0;
+}
+
+static int network_take_driver(const Nacre__V1__CreateNetworkRequest *q, struct network_spec *spec,
+			       struct error *err)
+{
+	int r;
+
+	spec->parent = q->parent;
+	spec->mode = q->mode;
+	if (network_driver_of(q->driver, &spec->driver) < 0)
+		return error_field(err, ERROR_INVALID, "driver",
+				   "\"%.32s\" is none of routed, bridge, macvlan, ipvlan and "
+				   "device",
+				   q->driver);
+	r = network_take_address("ip_range", q->ip_range, &spec->range4, err);
+	return r < 0 ? r : network_take_address("gateway6", q->gateway6, &spec->gateway6, err);
+}
+
 static int network_take(const Nacre__V1__CreateNetworkRequest *q, struct network_spec *spec,
 			struct error *err)
 {
@@ -92,7 +120,9 @@ static int network_take(const Nacre__V1__CreateNetworkRequest *q, struct network
 					q->name);
 	for (size_t i = 0; i < q->n_subnets && r == 0; i++)
 		r = network_take_subnet(q->subnets[i], i, spec, err);
-	return r < 0 ? r : network_take_gateway(q->gateway, spec, err);
+	if (r == 0)
+		r = network_take_gateway(q->gateway, spec, err);
+	return r < 0 ? r : network_take_driver(q, spec, err);
 }
 
 static void network_created(void *userdata, struct network *n, const struct error *err)
@@ -323,16 +353,50 @@ static const char *network_settings_without(struct arena *a, const struct worklo
 	return settings_with_network(a, w->settings, kept);
 }
 
-/* The call, and the network that it is about; in its arena. */
+/* The call, the network that it is about, and its answer; in its arena. */
 struct network_change {
 	struct rpc_call *call;
 	const char *name;
+	struct workloads *workloads;
+	Nacre__V1__ConnectNetworkResponse connected;
+	Nacre__V1__DisconnectNetworkResponse disconnected;
+	const ProtobufCMessage *answer;
+	struct names_wait wait;
 };
+
+static struct network_change *network_change_new(struct rpc_call *call, const char *name,
+						 const struct network_service *s)
+{
+	struct network_change *c = arena_zalloc(rpc_call_arena(call), 1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->call = call;
+	c->name = name;
+	c->workloads = s->workloads;
+	nacre__v1__connect_network_response__init(&c->connected);
+	nacre__v1__disconnect_network_response__init(&c->disconnected);
+	return c;
+}
+
+static void network_changed(void *userdata)
+{
+	const struct network_change *c = userdata;
+
+	rpc_call_reply(c->call, c->answer);
+}
+
+/* Who is told that it is done finds the names that go with it. */
+static void network_answer(struct network_change *c, const ProtobufCMessage *answer)
+{
+	c->answer = answer;
+	c->wait = (struct names_wait){ .done = network_changed, .userdata = c };
+	workloads_await_names(c->workloads, &c->wait);
+}
 
 static void network_connected(void *userdata, struct workload *w, const struct error *err)
 {
-	Nacre__V1__ConnectNetworkResponse m = NACRE__V1__CONNECT_NETWORK_RESPONSE__INIT;
-	const struct network_change *c = userdata;
+	struct network_change *c = userdata;
 	const struct attachment *on;
 
 	if (err) {
@@ -340,9 +404,9 @@ static void network_connected(void *userdata, struct workload *w, const struct e
 		return;
 	}
 	on = attachment_on(w->attachment, c->name);
-	m.attachment = on ? convert_attached(rpc_call_arena(c->call), on) : NULL;
-	if (m.attachment)
-		rpc_call_reply(c->call, &m.base);
+	c->connected.attachment = on ? convert_attached(rpc_call_arena(c->call), on) : NULL;
+	if (c->connected.attachment)
+		network_answer(c, &c->connected.base);
 	else
 		network_no_memory(c->call);
 }
@@ -375,8 +439,8 @@ static void network_connect(struct rpc_call *call, const ProtobufCMessage *reque
 	const Nacre__V1__ConnectNetworkRequest *q =
 		(const Nacre__V1__ConnectNetworkRequest *)(const void *)request;
 	struct arena *a = rpc_call_arena(call);
-	struct network_change *c = arena_zalloc(a, 1, sizeof(*c));
 	const struct network_service *s = userdata;
+	struct network_change *c = network_change_new(call, q->name, s);
 	Aurae__Runtime__V0__FurtherNetwork one;
 	const char *settings = NULL;
 	struct error err = ERROR_INIT;
@@ -389,7 +453,6 @@ static void network_connect(struct rpc_call *call, const ProtobufCMessage *reque
 	if (r == 0 && (!c || !settings))
 		r = error_set(&err, -ENOMEM, "connect %s to a network", w->path);
 	if (r == 0) {
-		*c = (struct network_change){ call, q->name };
 		r = workload_connect(w, &wish, settings, network_connected, c, &err);
 		if (str_eq(err.field, "network"))
 			error_rename_field(&err, "name");
@@ -400,14 +463,13 @@ static void network_connect(struct rpc_call *call, const ProtobufCMessage *reque
 
 static void network_disconnected(void *userdata, struct workload *w, const struct error *err)
 {
-	Nacre__V1__DisconnectNetworkResponse m = NACRE__V1__DISCONNECT_NETWORK_RESPONSE__INIT;
-	struct rpc_call *call = userdata;
+	struct network_change *c = userdata;
 
 	(void)w;
 	if (err)
-		rpc_call_fail(call, err);
+		rpc_call_fail(c->call, err);
 	else
-		rpc_call_reply(call, &m.base);
+		network_answer(c, &c->disconnected.base);
 }
 
 static void network_disconnect(struct rpc_call *call, const ProtobufCMessage *request,
@@ -416,6 +478,7 @@ static void network_disconnect(struct rpc_call *call, const ProtobufCMessage *re
 	const Nacre__V1__DisconnectNetworkRequest *q =
 		(const Nacre__V1__DisconnectNetworkRequest *)(const void *)request;
 	const struct network_service *s = userdata;
+	struct network_change *c = network_change_new(call, q->name, s);
 	const char *settings = NULL;
 	struct error err = ERROR_INIT;
 	struct workload *w = NULL;
@@ -425,11 +488,11 @@ static void network_disconnect(struct rpc_call *call, const ProtobufCMessage *re
 		r = network_find_pod(s, q->target, &w, &err);
 	if (r == 0) {
 		settings = network_settings_without(rpc_call_arena(call), w, q->name);
-		if (!settings)
+		if (!settings || !c)
 			r = error_set(&err, -ENOMEM, "disconnect %s from a network", w->path);
 	}
 	if (r == 0)
-		r = workload_disconnect(w, q->name, q->force, settings, network_disconnected, call,
+		r = workload_disconnect(w, q->name, q->force, settings, network_disconnected, c,
 					&err);
 	if (r < 0)
 		rpc_call_fail(call, &err);
