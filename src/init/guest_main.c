@@ -49,6 +49,7 @@
 #define GUEST_KEEPER_ENDS_WITHIN (10 * NSEC_PER_SEC)
 #define GUEST_PORT_AGAIN (NSEC_PER_SEC)
 #define GUEST_FILES_MAX 1048576
+#define GUEST_NODE_DEVICE "nacre0"
 #define GUEST_SPOKEN_TO_WITHIN (100 * NSEC_PER_MSEC)
 /* What klogctl() calls setting the level of the console, and all but what is for debugging. */
 #define GUEST_CONSOLE_LEVEL 8
@@ -64,8 +65,11 @@ struct guest {
 	struct isolate_child keeper, gate;
 	bool ending;  /* asked to */
 	bool has_way; /* out, by its second network device */
-	bool far;     /* in a cloud (guest_cloud.h): it has no boot port */
-	int device;   /* of the network there */
+	/* What the device of the node's network is called: eth0 is that of a pod's network, where
+	 * it is on one. */
+	const char *node_device;
+	bool far;   /* in a cloud (guest_cloud.h): it has no boot port */
+	int device; /* of the network there */
 	struct loop_signal signals;
 	struct loop_fd port_source, button_source;
 	struct loop_timer port_again, end_timer;
@@ -289,7 +293,7 @@ static int guest_start(struct guest *g, const struct bootmsg_boot *boot,
 	r = guest_self_assume(boot, err);
 	if (r < 0)
 		return r;
-	b.device = g->far ? g->device : guest_net_up(boot, !g->has_way, err);
+	b.device = g->far ? g->device : guest_net_up(boot, !g->has_way, g->node_device, err);
 	if (b.device < 0)
 		return b.device;
 	r = guest_start_keeper(&g->programs, &g->groups, boot->title, g->dir_fd, &g->keeper, err);
@@ -312,6 +316,19 @@ static int guest_hear_nic(struct guest *g, struct bootmsg *m, int n, struct erro
 	r = guest_net_nic(&m->nic, err);
 	if (r < 0)
 		return r;
+	buf_consume(&g->port.in, (size_t)n);
+	return guest_port_wait(&g->port, m, err);
+}
+
+/* The same of a pod's network. */
+static int guest_hear_link(struct guest *g, struct bootmsg *m, int n, struct error *err)
+{
+	int r = guest_net_link(&m->link, err);
+
+	if (r < 0)
+		return r;
+	g->has_way = true;
+	g->node_device = GUEST_NODE_DEVICE;
 	buf_consume(&g->port.in, (size_t)n);
 	return guest_port_wait(&g->port, m, err);
 }
@@ -373,6 +390,8 @@ static int guest_hear(struct guest *g, struct error *err)
 	n = guest_port_wait(&g->port, &m, err);
 	if (n > 0 && m.type == BOOTMSG_NIC)
 		n = guest_hear_nic(g, &m, n, err);
+	else if (n > 0 && m.type == BOOTMSG_LINK)
+		n = guest_hear_link(g, &m, n, err);
 	if (n < 0)
 		return n;
 	if (m.type == BOOTMSG_STOP)
@@ -442,6 +461,7 @@ void guest_main(void)
 		.programs = { .exe_fd = -1, .gate_fd = -1 },
 		.groups = { .layer_fd = -1, .gate_fd = -1 },
 		.dir_fd = -1,
+		.node_device = "eth0",
 		.keeper = ISOLATE_CHILD_INIT,
 		.gate = ISOLATE_CHILD_INIT,
 	};

@@ -6,9 +6,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text/str.h"
 #include "base/time/clock.h"
 #include "net/port/interface.h"
 #include "net/port/peer_port.h"
+#include "net/port/port.h"
 
 #define NET_APPEARS_WITHIN (10 * NSEC_PER_SEC)
 #define NET_PAUSE (2 * NSEC_PER_MSEC)
@@ -23,24 +25,26 @@ static struct prefix net_prefix(const uint8_t address[4], uint32_t length)
 	return p;
 }
 
-/* A device comes up on its own time, behind its driver. */
-static int net_up(const struct interface_plan *plan, struct error *err)
+/* A device comes up on its own time, behind its driver. device: the MAC that it has now; NULL:
+ * that of the plan, and it is brought up. */
+static int net_up(const uint8_t *device, const struct interface_plan *plan, struct error *err)
 {
 	const struct timespec pause = { .tv_nsec = (long)NET_PAUSE };
 	nsec_t began = clock_mono();
 	int r;
 
 	for (;;) {
-		r = interface_up(plan, err);
+		r = device ? interface_take(device, plan, err) : interface_up(plan, err);
 		if (r != -ENODEV || clock_mono() - began > NET_APPEARS_WITHIN)
 			return r;
 		(void)nanosleep(&pause, NULL);
 	}
 }
 
-int guest_net_up(const struct bootmsg_boot *boot, bool is_way, struct error *err)
+int guest_net_up(const struct bootmsg_boot *boot, bool is_way, const char *name, struct error *err)
 {
 	struct interface_plan plan = {
+		.name = name,
 		.mtu = boot->mtu,
 		.address = net_prefix(boot->address, boot->prefix),
 	};
@@ -48,7 +52,7 @@ int guest_net_up(const struct bootmsg_boot *boot, bool is_way, struct error *err
 	if (is_way)
 		plan.gateway = net_prefix(boot->gateway, 32);
 	memcpy(plan.mac, boot->mac, sizeof(plan.mac));
-	return net_up(&plan, err);
+	return net_up(NULL, &plan, err);
 }
 
 int guest_net_nic(const struct bootmsg_nic *nic, struct error *err)
@@ -60,8 +64,38 @@ int guest_net_nic(const struct bootmsg_nic *nic, struct error *err)
 	    (*nic->gateway && prefix_parse(nic->gateway, &plan.gateway) < 0))
 		return error_set(err, -EBADMSG, "the addresses of " NET_SECOND);
 	memcpy(plan.mac, nic->mac, sizeof(plan.mac));
-	r = net_up(&plan, err);
+	r = net_up(NULL, &plan, err);
 	return r < 0 ? r : 0;
+}
+
+static int net_take_addresses(const struct bootmsg_link *link, struct port_plan *ret)
+{
+	if (prefix_parse(link->address, &ret->ip4) < 0 ||
+	    prefix_parse(link->gateway, &ret->gateway4) < 0 || ret->ip4.family != AF_INET ||
+	    ret->gateway4.family != AF_INET)
+		return -EBADMSG;
+	if (*link->address6 &&
+	    (prefix_parse(link->address6, &ret->ip6) < 0 || ret->ip6.family != AF_INET6))
+		return -EBADMSG;
+	ret->pool4 = ret->ip4;
+	ret->pool6 = ret->ip6;
+	return 0;
+}
+
+int guest_net_link(const struct bootmsg_link *link, struct error *err)
+{
+	struct interface_plan device = { .name = link->name, .mtu = link->mtu };
+	struct port_plan plan = { .is_default = link->leads_out };
+	int r;
+
+	if (net_take_addresses(link, &plan) < 0 ||
+	    str_copy(plan.pod_name, sizeof(plan.pod_name), link->name) < 0)
+		return error_set(err, -EBADMSG, "the addresses of a pod");
+	memcpy(device.mac, link->mac, sizeof(device.mac));
+	r = net_up(link->device, &device, err);
+	if (r >= 0)
+		r = port_open_inside(&plan, (uint32_t)r, err);
+	return r < 0 ? error_wrap(err, r, "the network of a pod") : 0;
 }
 
 int guest_net_listen(const struct bootmsg_boot *boot, int device, uint16_t port, struct error *err)

@@ -15,11 +15,14 @@
 int guest_self_assume(const struct bootmsg_boot *boot, struct error *err);
 
 /* Brings up lo, and the interface of the node's network, with its address; with the way out, too,
- * where there is no other one. Returns the index of that interface. */
-int guest_net_up(const struct bootmsg_boot *boot, bool is_way, struct error *err);
+ * where there is no other one, and with that name. Returns the index of that interface. */
+int guest_net_up(const struct bootmsg_boot *boot, bool is_way, const char *name, struct error *err);
 
 /* The same for the second device, which is called "eth1" then. */
 int guest_net_nic(const struct bootmsg_nic *nic, struct error *err);
+
+/* The device of a pod's network, with all that it has there. */
+int guest_net_link(const struct bootmsg_link *link, struct error *err);
 
 /* A TCP socket that listens on the address of the guest, for the node alone: it hears what comes
  * through that interface from the node's address, and no process of the guest

@@ -227,6 +227,8 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 	i->choice = spec->choice;
 	if (spec->nic)
 		i->nic = *spec->nic;
+	if (spec->link)
+		i->pod_link = *spec->link;
 	if (instance_is_own(i) && !instance_is_node(i))
 		i->provider = i->all->config.providers[i->choice.kind];
 	i->size = spec->size;

@@ -50,6 +50,8 @@ struct instance_spec {
 	char *const *limits;
 	struct instance_choice choice;  /* instances_choose(), for this parent */
 	const struct instance_nic *nic; /* a second network device; NULL: none */
+	/* Of one of kind vm, without such a device: its pod's; NULL: none. */
+	const struct instance_link *link;
 };
 
 /*

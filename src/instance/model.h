@@ -95,8 +95,9 @@ struct instance {
 	bool host_network;
 	bool host_pids, host_ipc, host_uts; /* until it is made */
 	struct isolate_ids ids;             /* likewise */
-	bool volumes;            /* of the node are to be had in it: only while it is made */
-	struct instance_nic nic; /* until it is made */
+	bool volumes;                  /* of the node are to be had in it: only while it is made */
+	struct instance_nic nic;       /* until it is made */
+	struct instance_link pod_link; /* likewise */
 	char *settings; /* what else it was asked to be, in the words of whoever asked; NULL:
 			   nothing */
 	struct instance_size size; /* as it was asked for */

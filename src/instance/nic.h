@@ -3,6 +3,7 @@
 #define NACRE_INSTANCE_NIC_H
 
 #include <net/if.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define INSTANCE_ADDRESS_SIZE 64
@@ -16,6 +17,20 @@ struct instance_nic {
 	char address[INSTANCE_ADDRESS_SIZE]; /* "10.1.2.3/24"; "": it gets none */
 	char gateway[INSTANCE_ADDRESS_SIZE]; /* of the default route; "": there is none by it */
 	uint8_t mac[6];                      /* all zeroes: one is made up */
+};
+
+/*
+ * The network device of a pod in a machine, which the node's network leads to: what its guest is to
+ * make of it. The port of the node (net/port/port.h) is joined to it when the instance is READY.
+ */
+struct instance_link {
+	bool is_wanted;
+	bool leads_out; /* the guest's default routes are by it */
+	uint8_t mac[6];
+	uint32_t mtu;
+	char name[IF_NAMESIZE];
+	char address[INSTANCE_ADDRESS_SIZE], gateway[INSTANCE_ADDRESS_SIZE];
+	char address6[INSTANCE_ADDRESS_SIZE]; /* "": none */
 };
 
 #endif

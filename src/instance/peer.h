@@ -175,6 +175,12 @@ struct peer_ops {
 	bool (*takes_files)(struct peer *p);
 	void (*put_files)(struct peer *p, const char *volume, const struct tree_list *files,
 			  peer_done_fn done, void *userdata);
+	/* Whether it replaces the names of pods in /etc/hosts of a container that runs; then
+	 * put_hosts() has it do that (isolate/mount/hosts_block.h). ERROR_PRECONDITION where that
+	 * container's cannot be replaced. */
+	bool (*takes_hosts)(struct peer *p);
+	void (*put_hosts)(struct peer *p, const char *id, const char *block, peer_done_fn done,
+			  void *userdata);
 	/* A piece of a disk for the machine that it is in (1 MiB at most), in their order from the
 	 * first on: with its last byte it is there by this serial. ERROR_EXHAUSTED without room,
 	 * ERROR_PRECONDITION where it cannot take any, ERROR_EXISTS where it has that one. */

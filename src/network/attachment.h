@@ -47,6 +47,9 @@ struct attachment {
 	/* It was begun, or is being ended, while the pod runs: a daemon that starts takes it out.
 	 */
 	bool is_half;
+	/* Of a pod in a machine: its guest has the addresses. The workload's kind says it, and not
+	 * its text. */
+	bool of_machine;
 	struct prefix ip4, ip6; /* with the lengths of the network's; ip6: may be family 0 */
 	uint8_t mac[LINK_MAC_LEN];
 	/* As asked, host_port filled in where it was 0. */

@@ -11,6 +11,7 @@
 #include "net/filter/filter.h"
 #include "net/netlink/address.h"
 #include "net/netlink/netlink.h"
+#include "net/port/segment.h"
 #include "network/state.h"
 
 /* ---- words ---- */
@@ -279,10 +280,15 @@ int driver_take_wish(struct attachment *a, const struct network_wish *wish, stru
 	const struct network *n = a->network;
 	const char *word = network_driver_word(n->driver);
 
-	if (n->driver == NETWORK_BRIDGE)
-		return driver_check_bridged(n, wish, err);
 	if (n->driver == NETWORK_ROUTED)
 		return 0;
+	if (wish->of_machine)
+		return error_field(err, ERROR_UNSUPPORTED, "network",
+				   "the network %s is of driver %s, and a pod in a machine is on "
+				   "networks of driver routed alone",
+				   n->name, word);
+	if (n->driver == NETWORK_BRIDGE)
+		return driver_check_bridged(n, wish, err);
 	if (wish->n_publish > 0)
 		return error_field(err, ERROR_PRECONDITION, "publish[0]",
 				   "the network %s is of driver %s, whose pods are reached at "
@@ -355,6 +361,7 @@ void driver_plan(const struct attachment *a, struct driver_plan *ret)
 			.loopback = driver_wants_loopback(a),
 			.rate_to_pod = a->rate_to_pod,
 			.rate_from_pod = a->rate_from_pod,
+			.tap = a->of_machine ? SEGMENT_POD_TAP : NULL,
 		},
 	};
 	(void)str_copy(ret->network, sizeof(ret->network), n->name);

@@ -325,6 +325,8 @@ void attachment_unplug(struct attachment *a, plug_fn done, void *userdata)
 			done(userdata, NULL);
 		return;
 	}
+	/* Connections of the machine's gate hold its namespace for minutes. */
+	p->with_device = a->of_machine;
 	unplug_begin(p, a);
 }
 

@@ -32,6 +32,7 @@ struct network_wish {
 	const struct filter_publish *publish;
 	size_t n_publish;
 	uint64_t rate_to_pod, rate_from_pod; /* bits per second; 0: no limit */
+	bool of_machine;                     /* as attachment.of_machine */
 
 	/* What plugins are told of it; each may be NULL but the id. */
 	const char *id, *pod, *pod_namespace, *uid;

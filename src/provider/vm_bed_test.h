@@ -50,6 +50,9 @@ static struct {
 	issuer_done_fn bundle;
 	void *bundle_userdata;
 	struct segment_job *network;
+	unsigned n_links; /* messages about the device of a pod */
+	uint32_t link_mtu;
+	char link_address[INSTANCE_ADDRESS_SIZE];
 	segment_job_fn network_done;
 	struct gate_start started;
 	struct fake_gate *gate;
@@ -124,7 +127,8 @@ struct segment_plan segment_plan_usual(void)
 {
 	return (struct segment_plan){ .node = { AF_INET, 30, { 10, 0, 0, 1 } },
 				      .guest = { AF_INET, 30, { 10, 0, 0, 2 } },
-				      .guest_mac = { 2, 0, 0, 0, 0, 9 } };
+				      .guest_mac = { 2, 0, 0, 0, 0, 9 },
+				      .pod_mac = { 2, 0, 0, 0, 0, 10 } };
 }
 
 void segment_job_start(struct segment_job *job, struct pool *pool, const struct segment_plan *plan,
@@ -141,6 +145,7 @@ void segment_done(struct segment *s)
 {
 	s->ns_fd = fd_close(s->ns_fd);
 	s->tap_fd = fd_close(s->tap_fd);
+	s->pod_fd = fd_close(s->pod_fd);
 }
 
 /* No second network device in this bed. */
@@ -246,6 +251,17 @@ void gate_kill(struct gate *g)
 
 int gate_send(struct gate *g, const uint8_t *frame, size_t len)
 {
+	struct bootmsg m;
+
+	/* What follows it is BOOT. */
+	if (bootmsg_next(&m, frame, len, NULL) > 0 && m.type == BOOTMSG_LINK) {
+		CHECK_INT(m.link.device[5], 10);
+		bed.n_links++;
+		bed.link_mtu = m.link.mtu;
+		(void)str_copy(bed.link_address, sizeof(bed.link_address), m.link.address);
+		bed.frame_len = 0;
+		return 0;
+	}
 	memcpy(bed.frame, frame, len);
 	bed.frame_len = len;
 	return 0;
@@ -592,7 +608,8 @@ __attribute__((unused)) static void bed_network_comes(int r)
 	if (r < 0)
 		(void)error_set(&job->err, r, "make the network of a guest");
 	else
-		job->made = (struct segment){ eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC) };
+		job->made = (struct segment){ eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC),
+					      job->plan.has_pod ? eventfd(0, EFD_CLOEXEC) : -1 };
 	bed.network_done(job);
 }
 

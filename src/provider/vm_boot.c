@@ -72,6 +72,10 @@ int machine_tell(struct machine *m, struct error *err)
 	r = FAILPOINT("vm.tell");
 	if (r < 0)
 		return error_set(err, r, "tell a guest who it is");
+	if (m->instance->pod_link.is_wanted)
+		r = machine_link_tell(&m->instance->pod_link, m->gate, err);
+	if (r < 0)
+		return r;
 	r = buf_reserve(&frame, BOOTMSG_FRAME_MAX, &room);
 	if (r < 0)
 		return error_set(err, r, "what a guest is told");

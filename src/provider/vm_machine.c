@@ -267,6 +267,8 @@ int machine_begin(struct machine *m, struct error *err)
 	struct segment_plan plan = segment_plan_usual();
 	int r;
 
+	/* Also where no pod of it is on a network: so it can go on from a template. */
+	plan.has_pod = !m->instance || !m->instance->nic.bridge[0];
 	r = FAILPOINT("vm.network");
 	if (r == 0)
 		r = issuer_bundle(c->issuer, machine_on_bundle, m);

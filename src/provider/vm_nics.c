@@ -96,6 +96,22 @@ void machine_nic_start(struct machine_nic *nic, struct pool *pool, int ns_fd,
 	pool_submit(pool, &nic->work);
 }
 
+static int nic_say(const struct bootmsg *m, struct gate *gate, struct error *err)
+{
+	_cleanup_(buf_done) struct buf frame = BUF_INIT;
+	uint8_t *room;
+	int r;
+
+	r = buf_reserve(&frame, BOOTMSG_FRAME_MAX, &room);
+	if (r < 0)
+		return error_set(err, r, "what a guest is told of its network");
+	r = bootmsg_encode(m, room, err);
+	if (r < 0)
+		return r;
+	r = gate_send(gate, room, (size_t)r);
+	return r < 0 ? error_set(err, r, "tell a guest of its network") : 0;
+}
+
 int machine_nic_tell(const struct machine_nic *nic, struct gate *gate, struct error *err)
 {
 	struct bootmsg m = {
@@ -104,19 +120,28 @@ int machine_nic_tell(const struct machine_nic *nic, struct gate *gate, struct er
 			 .address = nic->wanted.address,
 			 .gateway = nic->wanted.gateway },
 	};
-	_cleanup_(buf_done) struct buf frame = BUF_INIT;
-	uint8_t *room;
-	int r;
 
 	memcpy(m.nic.mac, nic->mac, sizeof(m.nic.mac));
-	r = buf_reserve(&frame, BOOTMSG_FRAME_MAX, &room);
-	if (r < 0)
-		return error_set(err, r, "what a guest is told of its network");
-	r = bootmsg_encode(&m, room, err);
-	if (r < 0)
-		return r;
-	r = gate_send(gate, room, (size_t)r);
-	return r < 0 ? error_set(err, r, "tell a guest of its network") : 0;
+	return nic_say(&m, gate, err);
+}
+
+int machine_link_tell(const struct instance_link *link, struct gate *gate, struct error *err)
+{
+	const struct segment_plan usual = segment_plan_usual();
+	struct bootmsg m = {
+		.type = BOOTMSG_LINK,
+		.link = { .mtu = MAX(MIN(link->mtu, (uint32_t)UINT16_MAX),
+				     (uint32_t)BOOTMSG_MTU_MIN),
+			  .leads_out = link->leads_out,
+			  .name = link->name,
+			  .address = link->address,
+			  .gateway = link->gateway,
+			  .address6 = link->address6 },
+	};
+
+	memcpy(m.link.device, usual.pod_mac, sizeof(m.link.device));
+	memcpy(m.link.mac, link->mac, sizeof(m.link.mac));
+	return nic_say(&m, gate, err);
 }
 
 void machine_nic_done(struct machine_nic *nic)

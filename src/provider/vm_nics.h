@@ -35,6 +35,8 @@ void machine_nic_start(struct machine_nic *nic, struct pool *pool, int ns_fd,
 		       const struct instance_nic *wanted, const char *id);
 /* Says to the guest what it is to make of it, before BOOT. */
 int machine_nic_tell(const struct machine_nic *nic, struct gate *gate, struct error *err);
+/* The same of the device of its pod's network, which every machine without such a cable has. */
+int machine_link_tell(const struct instance_link *link, struct gate *gate, struct error *err);
 /* The machine has ended: takes the cable away, where there is one, on a thread of the pool. The
  * kernel would do it as soon as nothing of the machine's network is left, but connections of TCP
  * that its gate had hold that for minutes. */

@@ -79,7 +79,14 @@ static bool was_told(const struct instance *i)
 
 static void is_taken_by_the_next_instance(void)
 {
-	const struct instance_spec spec = { .name = "w", .choice = { .kind = INSTANCE_VM } };
+	const struct instance_link link = { .is_wanted = true,
+					    .name = "eth0",
+					    .mtu = 1400,
+					    .address = "192.0.2.5/24",
+					    .gateway = "192.0.2.1" };
+	const struct instance_spec spec = { .name = "w",
+					    .choice = { .kind = INSTANCE_VM },
+					    .link = &link };
 	struct bed_told told[2] = { { .n = 0 } };
 	char cgroup[64];
 	struct instance *i;
@@ -99,6 +106,10 @@ static void is_taken_by_the_next_instance(void)
 	CHECK_INT(i->machine.memory, 128 << 20);
 	CHECK_INT(bed.n_resumed, 1);
 	CHECK(was_told(i));
+	/* Its pod's network is no reason to boot. */
+	CHECK_INT(bed.n_links, 1);
+	CHECK_INT(bed.link_mtu, 1400);
+	CHECK_STR(bed.link_address, "192.0.2.5/24");
 	CHECK_INT(look().waiting, 0);
 	bed_guest_says(&(struct bootmsg){ .type = BOOTMSG_READY, .ready = { "1.0", "6.1.0-x" } });
 	fake_yes(i, FAKE_OPEN);

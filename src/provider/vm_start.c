@@ -86,20 +86,24 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	const struct machine_seat seat = machine_seat(m);
 	const struct vm_port port = { .name = BOOTMSG_PORT, .fd = lines->boot[1] };
 	const struct vm_share share = { .tag = SHARE_TAG, .fd = lines->share };
-	struct vm_nic nics[2] = { { .tap_fd = m->network.made.tap_fd },
-				  { .tap_fd = m->nic.tap_fd } };
+	const struct segment *net = &m->network.made;
+	struct vm_nic nics[2] = { { .tap_fd = net->tap_fd }, { .tap_fd = net->pod_fd } };
 	const char *words[VM_WORDS_MAX + 1];
 	struct vm_spec spec;
 	int r;
 
 	memcpy(nics[0].mac, m->network.plan.guest_mac, sizeof(nics[0].mac));
-	memcpy(nics[1].mac, m->nic.mac, sizeof(nics[1].mac));
+	memcpy(nics[1].mac, m->network.plan.pod_mac, sizeof(nics[1].mac));
+	if (m->nic.tap_fd >= 0) {
+		nics[1].tap_fd = m->nic.tap_fd;
+		memcpy(nics[1].mac, m->nic.mac, sizeof(nics[1].mac));
+	}
 	(void)vms_plain_spec(m->vms, set, words, &spec);
 	spec.title = seat.title;
 	spec.memory_mib = (unsigned)(size->memory >> 20);
 	spec.cpus = size->cpus;
 	spec.nics = nics;
-	spec.n_nics = m->nic.tap_fd >= 0 ? 2 : 1;
+	spec.n_nics = ARRAY_SIZE(nics);
 	spec.ports = &port;
 	spec.n_ports = 1;
 	spec.shares = &share;
@@ -107,7 +111,7 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	spec.console_fd = lines->console[1];
 	spec.dir_fd = seat.dir_fd;
 	spec.cgroup_fd = leaf_fd;
-	spec.net_ns_fd = m->network.made.ns_fd;
+	spec.net_ns_fd = net->ns_fd;
 	spec.uid = m->uid;
 	spec.gid = m->uid;
 	m->warm = !m->cold && templates_use(m->vms->templates, &spec);

@@ -101,6 +101,14 @@ static int form_of_file(int fd, uint64_t word[4])
 	return 0;
 }
 
+/* Whether it has the two devices that all have, and not that of a bridge of the node. */
+static bool form_has_nics(const struct vm_spec *s)
+{
+	const struct segment_plan plan = segment_plan_usual();
+
+	return s->n_nics == 2 && memcmp(s->nics[1].mac, plan.pod_mac, sizeof(plan.pod_mac)) == 0;
+}
+
 /* Of a machine with nothing but what all have. -ENOTSUP for another. */
 static int form_of(struct template_form *ret, const struct vms *v, const struct vm_spec *s)
 {
@@ -108,7 +116,7 @@ static int form_of(struct template_form *ret, const struct vms *v, const struct 
 
 	*ret = (struct template_form){ 0 };
 	if (!v->config.driver->snapshot || s->firmware != VM_FIRMWARE_NONE || s->n_shares ||
-	    s->n_disks || s->n_nics != 1 || s->n_ports != 1 || s->console_fd < 0 ||
+	    s->n_disks || !form_has_nics(s) || s->n_ports != 1 || s->console_fd < 0 ||
 	    s->initrd_fd < 0 || s->n_slots != MACHINE_SLOTS || s->writable_slots)
 		return -ENOTSUP;
 	r = form_of_file(s->kernel_fd, ret->word + FORM_KERNEL);
@@ -385,13 +393,15 @@ static int making_start(struct templates *t, struct guest_set *set, int boot_fd,
 {
 	struct making *m = &t->making;
 	const struct vm_port port = { .name = BOOTMSG_PORT, .fd = boot_fd };
-	struct vm_nic nic = { .tap_fd = m->network.made.tap_fd };
+	struct vm_nic nics[2] = { { .tap_fd = m->network.made.tap_fd },
+				  { .tap_fd = m->network.made.pod_fd } };
 	const char *words[VM_WORDS_MAX + 1];
 	struct vm_spec spec;
 	size_t n;
 	int r;
 
-	memcpy(nic.mac, m->network.plan.guest_mac, sizeof(nic.mac));
+	memcpy(nics[0].mac, m->network.plan.guest_mac, sizeof(nics[0].mac));
+	memcpy(nics[1].mac, m->network.plan.pod_mac, sizeof(nics[1].mac));
 	n = vms_plain_spec(t->vms, set, words, &spec);
 	if (n < VM_WORDS_MAX) {
 		words[n] = TEMPLATE_WORD;
@@ -399,8 +409,8 @@ static int making_start(struct templates *t, struct guest_set *set, int boot_fd,
 	}
 	spec.title = "template";
 	spec.fleeting = true;
-	spec.nics = &nic;
-	spec.n_nics = 1;
+	spec.nics = nics;
+	spec.n_nics = ARRAY_SIZE(nics);
 	spec.ports = &port;
 	spec.n_ports = 1;
 	spec.console_fd = console_fd;
@@ -466,7 +476,7 @@ static void templates_on_network(struct segment_job *job)
 static void templates_on_idle(struct loop_timer *timer)
 {
 	struct templates *t = container_of(timer, struct templates, idle);
-	const struct segment_plan plan = segment_plan_usual();
+	struct segment_plan plan = segment_plan_usual();
 	struct making *m = &t->making;
 
 	if (!t->wanted || m->busy)
@@ -474,6 +484,7 @@ static void templates_on_idle(struct loop_timer *timer)
 	t->wanted = false;
 	m->busy = true;
 	m->err = (struct error)ERROR_INIT;
+	plan.has_pod = true;
 	segment_job_start(&m->network, t->vms->config.pool, &plan, templates_on_network);
 }
 

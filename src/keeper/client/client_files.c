@@ -16,6 +16,24 @@ bool client_takes_files(struct peer *p)
 	return client_of(p)->files;
 }
 
+bool client_takes_hosts(struct peer *p)
+{
+	return client_of(p)->hosts;
+}
+
+void client_put_hosts(struct peer *p, const char *id, const char *block, peer_done_fn done,
+		      void *userdata)
+{
+	Nacre__Instance__V1__PutHostsRequest request;
+
+	nacre__instance__v1__put_hosts_request__init(&request);
+	request.id = convert_str(id);
+	request.block = convert_str(block);
+	client_call_plain(client_of(p), KEEPER_METHOD("PutHosts"), &request.base,
+			  &nacre__instance__v1__put_hosts_response__descriptor, PEER_FILES_TIMEOUT,
+			  done, userdata);
+}
+
 static void client_finish_files(struct client_call *call, const ProtobufCMessage *response,
 				const struct error *err)
 {

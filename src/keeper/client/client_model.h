@@ -92,6 +92,7 @@ struct keeper_client {
 	bool filters;      /* and filters of its own for a container */
 	bool changes_log;  /* and goes on in another file */
 	bool files;        /* and takes volumes as the files that are in them */
+	bool hosts;        /* and names of pods for containers that run */
 	bool stale;        /* says hello and watches again, as a part of `reopen` */
 	bool told;         /* of the gap */
 	struct peer_hello hello;

@@ -21,6 +21,7 @@
 #include "keeper/server/files.h"
 #include "keeper/server/given.h"
 #include "keeper/server/groups.h"
+#include "keeper/server/hosts.h"
 #include "keeper/server/late.h"
 #include "keeper/server/logs.h"
 #include "keeper/server/tokens.h"
@@ -52,6 +53,7 @@ struct keeper_server {
 	struct copying copying;
 	struct groups groups;
 	struct files files;
+	struct hosts hosts;
 	struct given given;
 	struct children children;
 	struct watchers watchers;
@@ -144,11 +146,11 @@ static int server_check_open(const struct keeper_server *s, struct error *err)
 static void server_hello(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
 	static const char *const features[] = {
-		"exec",         "stdin",   "spawn",    "mounts",      "limits",   "log-rotation",
-		"upgrade",      "attach",  "tty",      "stream-exec", "late-fds", "logs",
-		"disks",        "shares",  "copy",     "groups",      "files",    "log-change",
-		"security",     "devices", "visitors", "rlimits",     "filters",  "tmpfs-owner",
-		"cell-network", "put-disk"
+		"exec",         "stdin",    "spawn",    "mounts",      "limits",   "log-rotation",
+		"upgrade",      "attach",   "tty",      "stream-exec", "late-fds", "logs",
+		"disks",        "shares",   "copy",     "groups",      "files",    "log-change",
+		"security",     "devices",  "visitors", "rlimits",     "filters",  "tmpfs-owner",
+		"cell-network", "put-disk", "hosts"
 	};
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
@@ -486,19 +488,15 @@ static void server_logs(struct rpc_call *call, const ProtobufCMessage *message, 
 	logs_handle(s->keeper, call, (const void *)message);
 }
 
-static void server_put_files(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
-{
-	struct keeper_server *s = userdata;
-
-	files_put(&s->files, call, (const void *)message);
-}
-
-static void server_put_disk(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
-{
-	struct keeper_server *s = userdata;
-
-	given_put(&s->given, call, (const void *)message);
-}
+/* Calls that a part of the server takes over. */
+#define SERVER_GIVES(name, part, fn)                                                               \
+	static void server_##name(struct rpc_call *call, const ProtobufCMessage *m, void *s)       \
+	{                                                                                          \
+		fn(&((struct keeper_server *)s)->part, call, (const void *)m);                     \
+	}
+SERVER_GIVES(put_files, files, files_put)
+SERVER_GIVES(put_hosts, hosts, hosts_put)
+SERVER_GIVES(put_disk, given, given_put)
 
 static void server_write_stdin(struct rpc_call *call, const ProtobufCMessage *message,
 			       void *userdata)
@@ -672,6 +670,7 @@ static const struct rpc_method server_methods[] = {
 	  .client_streaming = true,
 	  .handle = server_copy_to },
 	METHOD("PutFiles", put_files, false, server_put_files),
+	METHOD("PutHosts", put_hosts, false, server_put_hosts),
 	METHOD("PutDisk", put_disk, false, server_put_disk),
 	METHOD("WriteStdin", write_stdin, false, server_write_stdin),
 	METHOD("Limit", limit, false, server_limit),
@@ -754,6 +753,7 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 		   server_started);
 	groups_init(&s->groups, config->loop, s->keeper, config->keeper.cgroup_fd);
 	files_init(&s->files, config->loop, config->keeper.shm_parent_fd);
+	hosts_init(&s->hosts, config->loop, s->keeper);
 	given_init(&s->given);
 	s->tokens.arrived = server_on_token;
 	r = server_new_rpc(s, TAKE_FD(rpc_fd));
@@ -778,6 +778,7 @@ struct keeper_server *keeper_server_free(struct keeper_server *s)
 		lates_done(&s->lates);
 	s->tokens.arrived = NULL;
 	files_done(&s->files);
+	hosts_done(&s->hosts);
 	given_done(&s->given);
 	/* The calls go first: those that are cancelled let go of what they hold in the keeper. */
 	if (s->rpc)

@@ -36,7 +36,8 @@ static const struct link *interface_choose(const struct link *list, size_t n, co
 	return n_of_ethernet == 1 ? only : NULL;
 }
 
-static int interface_find(struct netlink *nl, const uint8_t *mac, struct link *ret,
+/* exactly: the only one of another MAC will not do. */
+static int interface_find(struct netlink *nl, const uint8_t *mac, bool exactly, struct link *ret,
 			  struct error *err)
 {
 	const struct link *found;
@@ -49,6 +50,8 @@ static int interface_find(struct netlink *nl, const uint8_t *mac, struct link *r
 	if (r < 0)
 		return r;
 	found = interface_choose(list, n, mac);
+	if (found && exactly && memcmp(found->mac, mac, LINK_MAC_LEN) != 0)
+		found = NULL;
 	if (found)
 		*ret = *found;
 	free(list);
@@ -122,10 +125,28 @@ int interface_up(const struct interface_plan *plan, struct error *err)
 	if (r == 0)
 		r = interface_lo_up(&nl, err);
 	if (r == 0)
-		r = interface_find(&nl, plan->mac, &link, err);
+		r = interface_find(&nl, plan->mac, false, &link, err);
 	if (r == 0 && plan->name)
 		r = interface_name(&nl, &link, plan->name, err);
 	if (r == 0)
 		r = interface_set(&nl, &link, plan, err);
+	return r < 0 ? r : (int)link.index;
+}
+
+int interface_take(const uint8_t device[LINK_MAC_LEN], const struct interface_plan *plan,
+		   struct error *err)
+{
+	const struct link_change change = { .mac = plan->mac, .mtu = plan->mtu };
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	struct link link = { .index = 0 };
+	int r;
+
+	r = netlink_open(&nl, err);
+	if (r == 0)
+		r = interface_find(&nl, device, true, &link, err);
+	if (r == 0)
+		r = interface_name(&nl, &link, plan->name, err);
+	if (r == 0)
+		r = link_set(&nl, link.index, &change, err);
 	return r < 0 ? r : (int)link.index;
 }

@@ -29,5 +29,9 @@ struct interface_plan {
  * the old name of this; both have to be down. Returns the index of the device.
  */
 int interface_up(const struct interface_plan *plan, struct error *err) _must_check_;
+/* The device that has the MAC `device`, and no other one (-ENODEV), which is down: it gets the MAC,
+ * the name and the MTU of the plan, and nothing else of it. Returns its index. */
+int interface_take(const uint8_t device[LINK_MAC_LEN], const struct interface_plan *plan,
+		   struct error *err) _must_check_;
 
 #endif

@@ -143,6 +143,39 @@ static void named(struct interface_plan *plan)
 	}
 }
 
+/* It has the MAC of a template, and another one has the name. */
+static void taken(struct interface_plan *plan)
+{
+	_cleanup_fd_ int ns_fd = -1;
+	_cleanup_fd_ int second_fd = -1;
+	struct error err = ERROR_INIT;
+	int r;
+
+	plan->name = "eth0";
+	if (!device("eth0", node_mac, &ns_fd))
+		return;
+	/* The only one that there is will not do. */
+	r = interface_take(other, plan, &err);
+	CHECK(r == -ENODEV || r == -ENOMEM);
+	if (!device("eth1", other, &second_fd))
+		return;
+	r = interface_take(other, plan, &err);
+	CHECK(r > 0 || r == -ENOMEM);
+	if (r < 0)
+		return;
+	CHECK_INT(bed_link_number("eth0", "ifindex"), r);
+	CHECK_STR(bed_link("eth0", "address"), "02:6e:61:63:72:02");
+	CHECK_INT(bed_link_number("eth0", "mtu"), 1400);
+	CHECK_INT(bed_link_number("eth0", "flags") & IFF_UP, 0);
+	CHECK(!bed_proc_has("fib_trie", "169.254.74.2"));
+	CHECK_STR(bed_link("eth1", "address"), "02:6e:61:63:72:01");
+}
+
+static void by_its_mac(void)
+{
+	CHECK_INT(guest(taken), 0);
+}
+
 static void with_a_name(void)
 {
 	CHECK_INT(guest(named), 0);
@@ -186,4 +219,5 @@ static void no_way_out(void)
 }
 
 UNIT_MAIN({ "a_guest", a_guest }, { "a_copy", a_copy }, { "two_devices", two_devices },
-	  { "with_a_name", with_a_name }, { "no_way_out", no_way_out })
+	  { "with_a_name", with_a_name }, { "by_its_mac", by_its_mac },
+	  { "no_way_out", no_way_out })

@@ -18,6 +18,7 @@
 #include "net/netlink/address.h"
 #include "net/netlink/netlink.h"
 #include "net/port/inside.h"
+#include "net/port/join.h"
 #include "net/port/port_parts.h"
 #include "net/port/sysctl.h"
 
@@ -378,9 +379,8 @@ static int port_route_pod(struct netlink *nl, const struct port_pod *pod, const 
 	return port_add_route(nl, &to, gateway, pod->link, err);
 }
 
-static int port_open_pod(void *arg, struct error *err)
+static int port_address_pod(const struct port_pod *pod, struct error *err)
 {
-	const struct port_pod *pod = arg;
 	const struct port_plan *plan = pod->plan;
 	const struct prefix ip4 = port_host(&plan->ip4), ip6 = port_host(&plan->ip6);
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
@@ -402,6 +402,40 @@ static int port_open_pod(void *arg, struct error *err)
 	if (r == 0)
 		port_set_pod_files();
 	return r;
+}
+
+int port_open_inside(const struct port_plan *plan, uint32_t link, struct error *err)
+{
+	const struct port_pod pod = { .plan = plan, .link = link };
+
+	return port_address_pod(&pod, err);
+}
+
+/* A wire to the guest of a machine, which has the addresses. IPv6 is off in that namespace. */
+static int port_open_machine(const struct port_pod *pod, struct error *err)
+{
+	const struct link_change up = { .power = LINK_UP }, as_long = { .mtu = pod->plan->mtu };
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	struct link tap;
+	int r;
+
+	r = netlink_open(&nl, err);
+	if (r == 0)
+		r = link_find(&nl, pod->plan->tap, &tap, err);
+	if (r == 0)
+		r = link_set(&nl, tap.index, &as_long, err);
+	if (r == 0)
+		r = join_links(&nl, tap.index, pod->link, err);
+	if (r == 0)
+		r = port_set_rate(&nl, pod->link, pod->plan->rate_from_pod, err);
+	return r == 0 ? link_set(&nl, pod->link, &up, err) : r;
+}
+
+static int port_open_pod(void *arg, struct error *err)
+{
+	const struct port_pod *pod = arg;
+
+	return pod->plan->tap ? port_open_machine(pod, err) : port_address_pod(pod, err);
 }
 
 /* ---- all of it ---- */

@@ -40,6 +40,9 @@ struct port_plan {
 	bool is_default; /* the pod's default routes are here; else those to pool4 and pool6 */
 	struct prefix pool4, pool6;
 	bool loopback; /* the node's own loopback addresses lead to its published ports */
+	/* Of a machine: the pod's end is joined to this TAP device there, and has no addresses;
+	 * those are the guest's, whose kernel is told (port_open_inside()). NULL: a pod's. */
+	const char *tap;
 	uint64_t rate_to_pod, rate_from_pod; /* bits per second, by a token bucket; 0: no limit */
 };
 
@@ -51,6 +54,9 @@ void port_mac(const struct prefix *ip4, uint8_t ret[LINK_MAC_LEN]);
  * What fails leaves nothing. */
 int port_make(const struct port_plan *plan, int pod_ns_fd, uint32_t *ret,
 	      struct error *err) _must_check_;
+/* What a pod's end gets, in the namespace of the calling thread: addresses, routes, neighbours. For
+ * a guest, which has no other end: `link` is the device that the plan is for. */
+int port_open_inside(const struct port_plan *plan, uint32_t link, struct error *err) _must_check_;
 /* The default routes of a pod lead to this port of its own, which is there, from now on. */
 int port_lead_out(const struct port_plan *plan, int pod_ns_fd, struct error *err) _must_check_;
 /* One that is not there is none to be removed. The kernel takes tens of milliseconds for it: a

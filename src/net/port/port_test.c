@@ -13,6 +13,7 @@
 #include "net/netlink/bed_test.h"
 #include "net/port/inside.h"
 #include "net/port/sysctl.h"
+#include "net/port/tap.h"
 
 #define MANY 100
 #define GROUP (PORT_GROUP + 3)
@@ -567,6 +568,107 @@ static void talking(void)
 	CHECK_INT(port_remove(second.name, &err), 0);
 }
 
+/* ---- of a machine ---- */
+
+#define HEADER 10 /* of a TAP device's frames */
+
+/* As a guest, whose end is the descriptor: what the node sends to its address, and back. */
+static void check_wire(const struct port_plan *plan, int tap_fd)
+{
+	static const uint8_t node[LINK_MAC_LEN] = { 0x02, 0x6e, 0, 0, 0, 1 };
+	static const char *const to[] = { "10.99.0.7", "fd99::7" };
+	long before = bed_link_number(plan->name, "statistics/rx_packets");
+	struct pollfd p = { .fd = tap_fd, .events = POLLIN };
+	uint8_t frame[256] = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(to); i++) {
+		_cleanup_fd_ int fd = socket(i ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		socklen_t len;
+		const struct sockaddr_storage s = at(i ? AF_INET6 : AF_INET, to[i], 53, &len);
+
+		CHECK_INT(sendto(fd, "ping", 4, 0, (const struct sockaddr *)&s, len), 4);
+		CHECK_INT(poll(&p, 1, 5000), 1);
+		CHECK(read(tap_fd, frame, sizeof(frame)) > HEADER + 14 + 4);
+		CHECK(memcmp(frame + HEADER, plan->mac, LINK_MAC_LEN) == 0);
+		CHECK(memcmp(frame + HEADER + LINK_MAC_LEN, node, LINK_MAC_LEN) == 0);
+		CHECK_INT(frame[HEADER + 12] << 8 | frame[HEADER + 13], i ? 0x86dd : 0x0800);
+	}
+	memset(frame, 0, sizeof(frame));
+	memcpy(frame + HEADER, node, LINK_MAC_LEN);
+	memcpy(frame + HEADER + LINK_MAC_LEN, plan->mac, LINK_MAC_LEN);
+	/* Of a kind that is for trials. */
+	memcpy(frame + HEADER + 12, "\x88\xb5", 2);
+	CHECK_INT(write(tap_fd, frame, HEADER + 60), HEADER + 60);
+	CHECK_INT(bed_link_number(plan->name, "statistics/rx_packets"), before + 1);
+}
+
+static void of_a_machine(void)
+{
+	_cleanup_fd_ int machine_fd = new_pod(), tap_fd = -1;
+	const struct link_change up = { .power = LINK_UP };
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	const struct counts was = counted();
+	struct port_plan plan = plan_of(7);
+	struct error err = ERROR_INIT;
+	struct bucket b = { 0 };
+	struct link l = { 0 };
+	uint32_t index = 0;
+
+	plan.tap = "pod0";
+	/* Whose TAP device is not there. */
+	CHECK_INT(port_make(&plan, machine_fd, &index, &err), -ENODEV);
+	check_same(&was);
+	tap_fd = tap_open_in(machine_fd, plan.tap, &err);
+	CHECK(tap_fd >= 0);
+	CHECK_INT(inside_netlink(&nl, machine_fd, &err), 0);
+	CHECK_INT(link_find(&nl, plan.tap, &l, &err), 0);
+	CHECK_INT(link_set(&nl, l.index, &up, &err), 0);
+	plan.rate_from_pod = 8000000;
+	CHECK_INT(port_make(&plan, machine_fd, &index, &err), 0);
+	check_node(&plan, index);
+	CHECK_INT(link_find(&nl, plan.tap, &l, &err), 0);
+	CHECK_INT(l.mtu, 1400);
+	/* The addresses are the guest's; what it sends passes the limit of its rate. */
+	CHECK_INT(link_find(&nl, "eth0", &l, &err), 0);
+	CHECK(!has_address(&nl, l.index, "10.99.0.7/32") &&
+	      !has_address(&nl, l.index, "fd99::7/128"));
+	CHECK_INT(buckets(&nl, &b), 1);
+	CHECK(b.link == l.index && b.opt.rate.rate == 1000000);
+	check_wire(&plan, tap_fd);
+	CHECK_INT(port_remove(plan.name, &err), 0);
+	check_same(&was);
+}
+
+static int opens_inside(void *arg, struct error *err)
+{
+	const struct link_change up = { .mtu = 1400 };
+	struct port_plan *plan = arg;
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	struct link l = { 0 };
+
+	CHECK_INT(netlink_open(&nl, err), 0);
+	CHECK_INT(link_find(&nl, "eth0", &l, err), 0);
+	CHECK_INT(link_set(&nl, l.index, &up, err), 0);
+	return port_open_inside(plan, l.index, err);
+}
+
+/* What a guest makes of its device is what a pod has. */
+static void in_a_guest(void)
+{
+	_cleanup_fd_ int guest_fd = new_pod(), far_fd = new_pod();
+	struct port_plan plan = plan_of(7);
+	const struct link_veth veth = {
+		.name = "eth0", .peer = "far", .peer_ns_fd = far_fd, .mac = plan.mac
+	};
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	struct error err = ERROR_INIT;
+
+	CHECK_INT(inside_netlink(&nl, guest_fd, &err), 0);
+	CHECK_INT(link_add_veth(&nl, &veth, NULL, &err), 0);
+	CHECK_INT(inside_run(guest_fd, opens_inside, &plan, &err), 0);
+	check_pod(&plan, guest_fd);
+}
+
 /* ---- many ---- */
 
 /* Waits until none is left. What the kernel says of links only wakes this up: some of it is lost
@@ -629,4 +731,5 @@ static void many(void)
 
 UNIT_MAIN({ "own_namespace", own_namespace, true }, { "names", names }, { "made", made },
 	  { "without_ipv6", without_ipv6 }, { "limited", limited }, { "failing", failing },
-	  { "talking", talking }, { "many", many })
+	  { "of_a_machine", of_a_machine }, { "in_a_guest", in_a_guest }, { "talking", talking },
+	  { "many", many })

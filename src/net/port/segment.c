@@ -23,7 +23,7 @@ static int segment_lo_up(struct netlink *nl, struct error *err)
 	return r < 0 ? r : link_set(nl, lo.index, &up, err);
 }
 
-/* A device in the bridge: its descriptor. */
+/* A device in the bridge, or in none (0): its descriptor. */
 static int segment_tap(struct netlink *nl, const char *name, uint32_t bridge, uint32_t mtu,
 		       struct error *err)
 {
@@ -118,9 +118,13 @@ static int segment_build(void *arg, struct error *err)
 	/* So nobody has to be asked for it, and nobody else can answer. */
 	if (r == 0 && prefix_size(&plan->guest) > 0)
 		r = neighbour_set(&nl, bridge, &plan->guest, plan->guest_mac, err);
+	if (r == 0 && plan->has_pod) {
+		s.pod_fd = segment_tap(&nl, SEGMENT_POD_TAP, 0, plan->mtu, err);
+		r = MIN(s.pod_fd, 0);
+	}
 	if (r < 0)
 		return r;
-	*b->ret = (struct segment){ TAKE_FD(s.ns_fd), TAKE_FD(s.tap_fd) };
+	*b->ret = (struct segment){ TAKE_FD(s.ns_fd), TAKE_FD(s.tap_fd), TAKE_FD(s.pod_fd) };
 	return 0;
 }
 
@@ -136,6 +140,7 @@ int segment_make(struct segment *ret, const struct segment_plan *plan, struct er
 void segment_done(struct segment *s)
 {
 	s->tap_fd = fd_close(s->tap_fd);
+	s->pod_fd = fd_close(s->pod_fd);
 	s->ns_fd = fd_close(s->ns_fd);
 }
 
@@ -151,6 +156,8 @@ struct segment_plan segment_plan_usual(void)
 	r = link_parse_mac(SEGMENT_NODE_MAC, plan.node_mac);
 	assert(r == 0);
 	r = link_parse_mac(SEGMENT_GUEST_MAC, plan.guest_mac);
+	assert(r == 0);
+	r = link_parse_mac(SEGMENT_POD_MAC, plan.pod_mac);
 	assert(r == 0);
 	return plan;
 }

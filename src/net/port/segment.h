@@ -19,20 +19,25 @@
  * the namespace, too. Nothing leads out of it, so that every guest can have the same addresses, and
  * what one sends reaches nobody else.
  *
- * It consists of two descriptors. When the last copy of each is closed, and nobody stands in the
+ * Where the plan says so there is a further TAP device beside these, for the network of a pod in
+ * the guest: up, in no bridge, and led nowhere until it is joined to a port (net/port/port.h).
+ *
+ * It consists of descriptors. When the last copy of each is closed, and nobody stands in the
  * namespace any more, the kernel takes all of it away.
  */
 struct segment {
 	int ns_fd, tap_fd;
+	int pod_fd; /* -1: it has none */
 };
 
 #define SEGMENT_NONE                                                                               \
 	{                                                                                          \
-		.ns_fd = -1, .tap_fd = -1                                                          \
+		.ns_fd = -1, .tap_fd = -1, .pod_fd = -1                                            \
 	}
 
 #define SEGMENT_BRIDGE "nacre0"
 #define SEGMENT_TAP "tap0"
+#define SEGMENT_POD_TAP "pod0"
 
 /* Who has which address in it: the same for every guest, so that a copy of one has the right one.
  */
@@ -40,15 +45,19 @@ struct segment {
 #define SEGMENT_NODE_MAC "02:6e:61:63:72:01"
 #define SEGMENT_GUEST_ADDRESS "169.254.74.2/30"
 #define SEGMENT_GUEST_MAC "02:6e:61:63:72:02"
+/* Of the guest's device for its pod, until it has that of the pod. */
+#define SEGMENT_POD_MAC "02:6e:61:63:72:03"
 
 struct segment_plan {
 	struct prefix node, guest; /* addresses; that of the guest may be none */
 	uint8_t node_mac[LINK_MAC_LEN];
 	uint8_t guest_mac[LINK_MAC_LEN]; /* where its address is known */
 	uint32_t mtu;                    /* 0: the kernel's */
+	bool has_pod;
+	uint8_t pod_mac[LINK_MAC_LEN];
 };
 
-/* With the addresses above. */
+/* With the addresses above, and no device for a pod. */
 struct segment_plan segment_plan_usual(void);
 
 /*

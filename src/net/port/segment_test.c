@@ -156,6 +156,39 @@ static bool made(struct segment *s)
 	return r == 0;
 }
 
+/* Beside the bridge, and of no use to anybody who is not joined to it. */
+static int looks_at_pod(void *arg, struct error *err)
+{
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	struct link tap = { 0 };
+
+	(void)arg;
+	CHECK_INT(netlink_open(&nl, err), 0);
+	CHECK_INT(link_find(&nl, SEGMENT_POD_TAP, &tap, err), 0);
+	CHECK(tap.up && tap.running && tap.master == 0);
+	CHECK(!bed_proc_has("if_inet6", SEGMENT_POD_TAP));
+	return 0;
+}
+
+static void with_a_pod(void)
+{
+	struct segment_plan plan = segment_plan_usual();
+	int descriptors = bed_descriptors();
+	struct segment s = SEGMENT_NONE;
+	struct error err = ERROR_INIT;
+	int r;
+
+	plan.has_pod = true;
+	r = segment_make(&s, &plan, &err);
+	CHECK(r == 0 || (failmalloc_has_failed && failmalloc_has_failed()));
+	if (r < 0)
+		return;
+	CHECK(s.pod_fd >= 0 && fcntl(s.pod_fd, F_GETFD) & FD_CLOEXEC);
+	CHECK_INT(inside_run(s.ns_fd, looks_at_pod, NULL, &err), 0);
+	segment_done(&s);
+	CHECK_INT(bed_descriptors(), descriptors);
+}
+
 static int looks_at_segment(void *arg, struct error *err)
 {
 	struct prefix node = segment_plan_usual().node;
@@ -475,7 +508,7 @@ static void off_the_loop(void)
 }
 
 UNIT_MAIN({ "own_namespace", own_namespace, true }, { "inside", inside }, { "taps", taps },
-	  { "a_segment", a_segment }, { "frames_cross", frames_cross },
-	  { "no_router_is_believed", no_router_is_believed },
+	  { "a_segment", a_segment }, { "with_a_pod", with_a_pod },
+	  { "frames_cross", frames_cross }, { "no_router_is_believed", no_router_is_believed },
 	  { "nothing_is_left", nothing_is_left },
 	  { "a_device_that_cannot_be", a_device_that_cannot_be }, { "off_the_loop", off_the_loop })

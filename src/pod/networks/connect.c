@@ -69,7 +69,7 @@ static int change_check(const struct workload *w, struct error *err)
 				    w->path, workload_kind_word(w->kind));
 	if (instance_kind_is_remote(w->choice.kind))
 		return error_refuse(err, ERROR_UNSUPPORTED,
-				    "a pod of kind \"%s\" can be on no network of the node yet",
+				    "the networks of a pod of kind \"%s\" cannot be changed yet",
 				    instance_kind_word(w->choice.kind));
 	if (w->state != WORKLOAD_RUNNING)
 		return error_refuse(err, ERROR_PRECONDITION,

@@ -13,11 +13,11 @@
 #include "base/text/parse.h"
 #include "base/text/str.h"
 #include "isolate/cgroup/process.h"
+#include "isolate/mount/hosts_block.h"
 #include "isolate/mount/root_view.h"
 #include "loop/pool.h"
 #include "network/attachment.h"
 #include "network/model.h"
-#include "pod/networks/hosts_block.h"
 
 /* Containers of one turn of the thread. */
 #define NAMES_BATCH 64
@@ -261,8 +261,12 @@ static int names_add_target(struct names_job *j, struct pod_container *c)
 static bool names_are_wanted(const struct workload *w)
 {
 	return (w->kind == WORKLOAD_POD || w->kind == WORKLOAD_CELL) && w->has_names && !w->lasts &&
-	       !workload_has_ended(w) && w->instance && !w->instance->ended &&
-	       !instance_is_remote(w->instance);
+	       !workload_has_ended(w) && w->instance && !w->instance->ended;
+}
+
+static bool names_have_machine(const struct workload *w)
+{
+	return names_are_wanted(w) && instance_is_remote(w->instance);
 }
 
 /* Those that could not be written before, or the others. */
@@ -272,7 +276,7 @@ static int names_collect_some(struct names_job *j, bool have_failed)
 	int r = 0;
 
 	list_for_each (w, j->names->workloads, struct workload, link) {
-		if (!names_are_wanted(w))
+		if (!names_are_wanted(w) || instance_is_remote(w->instance))
 			continue;
 		for (size_t i = 0; i < w->n_containers && r == 0; i++) {
 			struct pod_container *c = w->containers[i];
@@ -294,7 +298,15 @@ static int names_collect(struct names_job *j)
 	return r < 0 ? r : names_collect_some(j, true);
 }
 
-/* ---- the turns ---- */
+/* ---- machines ---- */
+
+/* What a keeper was asked to write. It outlives `names` where an answer is still to come. */
+struct names_asking {
+	struct list link;    /* names.asked */
+	struct names *names; /* NULL: nobody wants to know any more */
+	char id[ID_SIZE];
+	uint64_t sum;
+};
 
 static void names_set(struct names *n, nsec_t delay)
 {
@@ -305,6 +317,98 @@ static void names_set(struct names *n, nsec_t delay)
 	n->due = due;
 	loop_timer_set(&n->timer, delay);
 }
+
+static void names_take_told(const struct names_asking *a, const struct error *err)
+{
+	struct pod_container *c = a->names ? map_get(a->names->containers, a->id) : NULL;
+
+	if (!c)
+		return;
+	/* A root that is read-only stays so. */
+	if (!err || err->kind == ERROR_PRECONDITION || err->kind == ERROR_NOT_FOUND) {
+		c->names = a->sum;
+		c->has_old_names = err != NULL;
+		/* What has come or gone meanwhile. */
+		names_set(a->names, NAMES_SETTLE);
+		return;
+	}
+	if (!c->has_old_names)
+		log_warn("a container does not see who is on its network",
+			 LOG_STR("container", c->id), LOG_ERR(err));
+	c->has_old_names = true;
+	names_set(a->names, NAMES_AGAIN);
+}
+
+static void names_on_told(void *userdata, const struct error *err)
+{
+	struct names_asking *a = userdata;
+
+	list_remove(&a->link);
+	names_take_told(a, err);
+	free(a);
+}
+
+static bool names_are_asked(const struct names *n, const struct pod_container *c)
+{
+	const struct names_asking *a;
+
+	list_for_each (a, &n->asked, struct names_asking, link)
+		if (str_eq(a->id, c->id))
+			return true;
+	return false;
+}
+
+/* -ENOMEM. */
+static int names_tell(struct names *n, struct pod_container *c, const char *block, uint64_t sum)
+{
+	struct peer *peer = workload_peer(c->workload);
+	struct names_asking *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	a->names = n;
+	a->sum = sum;
+	(void)str_copy(a->id, sizeof(a->id), c->id);
+	list_init(&a->link);
+	list_add_tail(&n->asked, &a->link);
+	peer->ops->put_hosts(peer, c->id, block, names_on_told, a);
+	return 0;
+}
+
+static int names_tell_workload(struct names *n, const struct workload *w)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	uint64_t sum;
+	int r = names_block(n->workloads, w, &b, &sum);
+
+	if (r == 0)
+		r = buf_add(&b, "", 1);
+	for (size_t i = 0; i < w->n_containers && r == 0; i++) {
+		struct pod_container *c = w->containers[i];
+
+		if (c->status.state == CONTAINER_RUNNING && c->names != sum &&
+		    !names_are_asked(n, c))
+			r = names_tell(n, c, (const char *)buf_data(&b), sum);
+	}
+	return r;
+}
+
+/* Their keepers write, each as soon as it can. -ENOMEM. */
+static int names_tell_machines(struct names *n)
+{
+	struct workload *w;
+	int r = 0;
+
+	list_for_each (w, n->workloads, struct workload, link) {
+		struct peer *peer = names_have_machine(w) ? workload_peer(w) : NULL;
+
+		if (peer && peer->ops->takes_hosts && peer->ops->takes_hosts(peer) && r == 0)
+			r = names_tell_workload(n, w);
+	}
+	return r;
+}
+
+/* ---- the turns ---- */
 
 /* Whether it is to be tried again. What has ended is nobody's affair any more. */
 static bool names_take(struct names *n, const struct names_target *t)
@@ -328,7 +432,7 @@ static bool names_take(struct names *n, const struct names_target *t)
 }
 
 /* Those whose turn is over; all: there is none. */
-static void names_tell(struct names *n, bool all)
+static void names_end_waits(struct names *n, bool all)
 {
 	struct names_wait *wait;
 	bool more = false;
@@ -363,7 +467,7 @@ static void names_on_done(struct pool_work *work)
 	}
 	if (again)
 		names_set(n, NAMES_AGAIN);
-	names_tell(n, false);
+	names_end_waits(n, false);
 }
 
 static int names_begin(struct names *n)
@@ -403,11 +507,13 @@ static void names_on_timer(struct loop_timer *t)
 		return;
 	}
 	r = names_begin(n);
+	if (r == 0)
+		r = names_tell_machines(n);
 	if (r < 0)
 		names_set(n, NAMES_AGAIN);
 	/* Nothing is to be written, or nothing can be for now. */
 	if (!n->job)
-		names_tell(n, true);
+		names_end_waits(n, true);
 }
 
 void names_look(struct names *n)
@@ -430,11 +536,13 @@ void names_init(struct names *n, struct loop *l, const struct list *workloads,
 {
 	*n = (struct names){ .loop = l, .workloads = workloads, .containers = containers };
 	list_init(&n->waits);
+	list_init(&n->asked);
 	loop_timer_init(&n->timer, l, names_on_timer);
 }
 
 void names_done(struct names *n)
 {
+	struct names_asking *a;
 	struct pool *pool;
 
 	/* Nothing is set any more. */
@@ -444,4 +552,8 @@ void names_done(struct names *n)
 	pool = TAKE_PTR(n->pool);
 	(void)pool_free(pool);
 	n->job = names_job_free(n->job);
+	list_for_each (a, &n->asked, struct names_asking, link) {
+		list_remove(&a->link);
+		a->names = NULL;
+	}
 }

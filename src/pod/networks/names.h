@@ -9,10 +9,10 @@
 
 /*
  * Pods and cells of one network find each other by name: /etc/hosts of each has a block
- * (pod/networks/hosts_block.h) with the addresses of all of them, by the name of the pod and by
+ * (isolate/mount/hosts_block.h) with the addresses of all of them, by the name of the pod and by
  * NAME.NETWORK, for each network that it is on. It is written with the file, and again when
- * somebody came or went, within a second: on a thread, in the containers that run. No resolver is
- * involved, and nothing parses what a pod sends.
+ * somebody came or went, within a second: on a thread, in the containers that run, or by the keeper
+ * of a machine. No resolver is involved, and nothing parses what a pod sends.
  *
  * Sandboxes of Kubernetes have no names here, and get none: their /etc/hosts is the kubelet's.
  */
@@ -44,6 +44,7 @@ struct names {
 	struct pool *pool;     /* one thread, for one job: it changes its root */
 	struct names_job *job; /* what that is at; NULL: nothing */
 	struct list waits;     /* struct names_wait */
+	struct list asked;     /* keepers of machines, that are writing */
 };
 
 void names_init(struct names *n, struct loop *l, const struct list *workloads,

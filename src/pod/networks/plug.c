@@ -33,6 +33,11 @@ void plug_choose_way_out(struct workload *w)
 	}
 }
 
+static bool plug_is_of_machine(const struct workload *w)
+{
+	return w->kind == WORKLOAD_POD && instance_kind_is_remote(w->choice.kind);
+}
+
 static unsigned plug_free_eth(const struct workload *w)
 {
 	uint32_t taken = 0;
@@ -54,6 +59,7 @@ int plug_reserve_one(struct workload *w, struct networks *networks, const struct
 	int r;
 
 	own.id = w->id;
+	own.of_machine = plug_is_of_machine(w);
 	own.pod = own.pod ? own.pod : w->path;
 	if (attachment_on(w->attachment, own.network))
 		return error_field(err, ERROR_EXISTS, "network", "%s is on the network %s already",
@@ -70,6 +76,7 @@ int plug_reserve_one(struct workload *w, struct networks *networks, const struct
 	if (r < 0)
 		return r;
 	(*ret)->eth = eth;
+	(*ret)->of_machine = plug_is_of_machine(w);
 	attachment_append(&w->attachment, *ret);
 	w->has_names = true;
 	return 0;
@@ -133,6 +140,7 @@ static int plug_adopt_one(struct workload *w, struct networks *networks, const c
 	r = network_adopt(networks, line, w->path, &a, err);
 	if (r < 0)
 		return r;
+	a->of_machine = plug_is_of_machine(w);
 	attachment_append(&w->attachment, a);
 	if (a->is_half)
 		loop_defer_schedule(&w->defer);
@@ -263,6 +271,23 @@ static void plug_on_plugged(void *userdata, const struct error *err)
 	loop_defer_schedule(&w->defer);
 }
 
+void plug_tell_guest(const struct workload *w, struct instance_link *ret)
+{
+	const struct attachment *a = w->attachment;
+
+	*ret = (struct instance_link){ .is_wanted = a && plug_is_of_machine(w) };
+	if (!ret->is_wanted)
+		return;
+	ret->leads_out = a->leads_out;
+	ret->mtu = a->network->mtu;
+	memcpy(ret->mac, a->mac, sizeof(ret->mac));
+	(void)str_printf(ret->name, sizeof(ret->name), "eth%u", a->eth);
+	prefix_print(&a->ip4, ret->address);
+	prefix_print_address(&a->network->gateway4, ret->gateway);
+	if (a->ip6.family)
+		prefix_print(&a->ip6, ret->address6);
+}
+
 static int plug_begin(struct workload *w, struct attachment *a, struct error *err)
 {
 	int fd = plug_open_netns(w, err), r;
@@ -342,14 +367,17 @@ bool plug_is_released(struct workload *w)
 /* ---- the turn of a workload ---- */
 
 /* Whether the network namespace that its ports are made in is there. A keeper is cloned into its
- * own, but enters that of a user namespace by itself: before that it stands in the node's. */
+ * own, but enters that of a user namespace by itself: before that it stands in the node's. That of
+ * a machine may be replaced by another machine's until its guest has answered. */
 static bool plug_has_place(const struct workload *w)
 {
 	const struct instance *i = w->instance;
 
 	if (w->kind == WORKLOAD_CELL)
 		return true;
-	return i && i->pid > 0 && (!isolate_ids_are_set(&w->ids) || i->state == INSTANCE_READY);
+	return i && i->pid > 0 &&
+	       ((!isolate_ids_are_set(&w->ids) && !plug_is_of_machine(w)) ||
+		i->state == INSTANCE_READY);
 }
 
 int plug_is_awaited(struct workload *w, struct error *err)

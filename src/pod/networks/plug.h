@@ -3,6 +3,7 @@
 #define NACRE_POD_PLUG_H
 
 #include "base/memory/buf.h"
+#include "instance/nic.h"
 #include "network/plug.h"
 #include "pod/workload/make.h"
 #include "pod/workload/model.h"
@@ -38,6 +39,8 @@ int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_
 int plug_print(const struct workload *w, struct buf *b);
 /* Those of an earlier life, from that text. */
 int plug_adopt(struct workload *w, struct networks *networks, const char *text, struct error *err);
+/* What the guest of a machine is to make of the device of its pod's network. */
+void plug_tell_guest(const struct workload *w, struct instance_link *ret);
 /* Begins, once the process is there whose network namespace it is. 1: it is not over yet, and the
  * workload's defer is scheduled when it is; 0; or why it failed. */
 int plug_is_awaited(struct workload *w, struct error *err);

@@ -2,6 +2,7 @@
 #include "pod/workload/find_keeper.h"
 
 #include "base/text/str.h"
+#include "pod/networks/plug.h"
 #include "pod/workload/life.h"
 
 int keeper_check_parent(const struct workloads *all, const struct workload_spec *spec,
@@ -20,12 +21,14 @@ int keeper_check_parent(const struct workloads *all, const struct workload_spec 
 
 int keeper_find(struct workload *w, const struct workload_spec *spec, struct error *err)
 {
+	struct instance_link link;
 	int r;
 
 	if (w->kind != WORKLOAD_POD) {
 		w->start_due = true;
 		return 0;
 	}
+	plug_tell_guest(w, &link);
 	r = instance_create(w->all->config.instances, spec->parent,
 			    &(struct instance_spec){ .name = name_last(w->path),
 						     .owner = w->id,
@@ -40,7 +43,8 @@ int keeper_find(struct workload *w, const struct workload_spec *spec, struct err
 						     .size = spec->size,
 						     .limits = spec->limits,
 						     .choice = w->choice,
-						     .nic = spec->nic },
+						     .nic = spec->nic,
+						     .link = &link },
 			    workload_on_instance_ready, w, &w->instance, err);
 	w->awaits_keeper = r == 0;
 	return r;

@@ -93,6 +93,16 @@ static const struct boot_field boot_types[][BOOTMSG_FIELDS_MAX + 1] = {
 		FIELD(nic.address, BOOT_TEXT, 0, BOOTMSG_ADDRESS_MAX),
 		FIELD(nic.gateway, BOOT_TEXT, 0, BOOTMSG_ADDRESS_MAX),
 	},
+	[BOOTMSG_LINK] = {
+		FIELD(link.device, BOOT_BYTES, 6, 6),
+		FIELD(link.mac, BOOT_BYTES, 6, 6),
+		FIELD(link.mtu, BOOT_U32, BOOTMSG_MTU_MIN, UINT16_MAX),
+		FIELD(link.leads_out, BOOT_U32, 0, 1),
+		TEXT(link.name, BOOTMSG_DEVICE_MAX, NULL),
+		TEXT(link.address, BOOTMSG_ADDRESS_MAX, NULL),
+		TEXT(link.gateway, BOOTMSG_ADDRESS_MAX, NULL),
+		FIELD(link.address6, BOOT_TEXT, 0, BOOTMSG_ADDRESS_MAX),
+	},
 };
 static_assert(ARRAY_SIZE(boot_types) == BOOTMSG_TYPE_COUNT, "a row for each type");
 

@@ -16,11 +16,11 @@
  * many. It is spoken before the guest has anything to encrypt with, and by both ends with a
  * stranger: the guest may be hostile, and what it says is checked here before anybody looks at it.
  *
- * The node begins with BOOT, once, or with a NIC and then BOOT. The guest answers READY when its
- * keeper serves, or FAILED; FAILED may also come later, and is the last word of a guest that cannot
- * go on. STOP asks the guest to end in order: workloads, then file systems, then the power. A guest
- * that a template is made of (provider/vm_template.h) is the first to speak: WAITING, when all that
- * it can do without BOOT is done.
+ * The node begins with BOOT, once, or with a NIC or a LINK and then BOOT. The guest answers READY
+ * when its keeper serves, or FAILED; FAILED may also come later, and is the last word of a guest
+ * that cannot go on. STOP asks the guest to end in order: workloads, then file systems, then the
+ * power. A guest that a template is made of (provider/vm_template.h) is the first to speak:
+ * WAITING, when all that it can do without BOOT is done.
  */
 
 #define BOOTMSG_PORT "org.nacre.boot"
@@ -38,6 +38,7 @@
 #define BOOTMSG_MTU_MIN 576
 #define BOOTMSG_WORD_MAX 128 /* bytes of a version, of a kernel's release */
 #define BOOTMSG_ADDRESS_MAX 64
+#define BOOTMSG_DEVICE_MAX 15 /* bytes of a device's name */
 /* How old BOOT may be for a machine in a cloud: so long its token enrols. */
 #define BOOTMSG_FAR_LIFE_NS (UINT64_C(900) * 1000000000)
 
@@ -48,6 +49,7 @@ enum bootmsg_type {
 	BOOTMSG_STOP,
 	BOOTMSG_WAITING,
 	BOOTMSG_NIC,
+	BOOTMSG_LINK,
 	BOOTMSG_TYPE_COUNT
 };
 
@@ -95,6 +97,18 @@ struct bootmsg {
 			const char *address; /* with its length; "": none */
 			const char *gateway; /* of everybody else; "": none */
 		} nic;
+		/* Of a pod on a network of the node: one device, as the pod of a port has it
+		 * (net/port/port.h). */
+		struct bootmsg_link {
+			uint8_t device[6];    /* the MAC that it has */
+			uint8_t mac[6];       /* that it gets */
+			uint32_t mtu;         /* BOOTMSG_MTU_MIN to 65535 */
+			uint32_t leads_out;   /* 1: the default routes are by it */
+			const char *name;     /* that it gets */
+			const char *address;  /* of IPv4, with the length of its network */
+			const char *gateway;  /* of IPv4 */
+			const char *address6; /* with the length of its network; "": none */
+		} link;
 	};
 };
 

@@ -86,6 +86,40 @@ static void a_nic_goes_and_comes(void)
 	CHECK_STR(err.text, "a frame of the boot port: nic.mtu is out of bounds");
 }
 
+static void a_link_goes_and_comes(void)
+{
+	struct bootmsg link = { .type = BOOTMSG_LINK,
+				.link = { .device = { 2, 0, 0, 0, 0, 3 },
+					  .mac = { 2, 0, 0, 0, 0, 7 },
+					  .mtu = 9000,
+					  .leads_out = 1,
+					  .name = "eth0",
+					  .address = "192.0.2.5/24",
+					  .gateway = "192.0.2.1",
+					  .address6 = "" } },
+		       m;
+	struct error err = ERROR_INIT;
+	int n = bootmsg_encode(&link, frame, &err);
+
+	CHECK(n > 0);
+	CHECK_INT(bootmsg_next(&m, frame, (size_t)n, &err), n);
+	CHECK_INT(m.type, BOOTMSG_LINK);
+	CHECK(memcmp(m.link.device, link.link.device, 6) == 0);
+	CHECK(memcmp(m.link.mac, link.link.mac, 6) == 0);
+	CHECK_INT(m.link.mtu, 9000);
+	CHECK_INT(m.link.leads_out, 1);
+	CHECK_STR(m.link.name, "eth0");
+	CHECK_STR(m.link.address, "192.0.2.5/24");
+	CHECK_STR(m.link.gateway, "192.0.2.1");
+	CHECK_STR(m.link.address6, "");
+	link.link.leads_out = 2;
+	CHECK(bootmsg_encode(&link, frame, &err) < 0);
+	link.link.leads_out = 0;
+	link.link.name = "a-name-of-16-byt";
+	CHECK(bootmsg_encode(&link, frame, &err) < 0);
+	CHECK_STR(err.text, "a frame of the boot port: link.name is out of bounds");
+}
+
 static void the_bytes_of_ready(void)
 {
 	static const uint8_t want[] = "\x18\0\0\0ncb\0\1\0\1\0"
@@ -242,6 +276,7 @@ static void refuses_hidden_text(void)
 
 UNIT_MAIN({ "a_boot_goes_and_comes", a_boot_goes_and_comes },
 	  { "a_nic_goes_and_comes", a_nic_goes_and_comes },
+	  { "a_link_goes_and_comes", a_link_goes_and_comes },
 	  { "the_bytes_of_ready", the_bytes_of_ready },
 	  { "frames_follow_each_other", frames_follow_each_other },
 	  { "waits_for_the_whole", waits_for_the_whole }, { "refuses_to_send", refuses_to_send },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pod/networks/hosts_block.h"
+#include "isolate/mount/hosts_block.h"
 
 #include <fcntl.h>
 #include <sched.h>

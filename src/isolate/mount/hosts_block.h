@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NACRE_POD_HOSTS_BLOCK_H
-#define NACRE_POD_HOSTS_BLOCK_H
+#ifndef NACRE_ISOLATE_HOSTS_BLOCK_H
+#define NACRE_ISOLATE_HOSTS_BLOCK_H
 
 #include "base/log/error.h"
 #include "base/memory/buf.h"
