@@ -117,7 +117,7 @@ $(BUILD)/coverage/build.ninja:
 # The generated header is for those who read the tests (make lint).
 .PHONY: clang
 clang: $(BUILD)/clang/build.ninja
-	ninja -C $(BUILD)/clang nacre nacre-oci $(addprefix libexec/nacre/nacre-,fetch transfer gate) src/rpc/rpc_test.pb-c.h
+	ninja -C $(BUILD)/clang nacre nacre-oci $(addprefix libexec/nacre/nacre-,fetch transfer gate svid) src/rpc/rpc_test.pb-c.h
 
 $(BUILD)/clang/build.ninja:
 	@tools/install --check build test

@@ -20,8 +20,8 @@ static void fuzz_answer(struct fuzz_input in)
 	const struct xml_node *set, *item;
 	struct error err = ERROR_INIT;
 	struct xml_node *root;
-	struct ec2_machine m;
-	struct ec2_fault f;
+	struct cloud_machine m;
+	struct cloud_fault f;
 	bool again;
 
 	if (xml_parse(&root, &arena, in.at, in.len, &err) == 0) {

@@ -130,7 +130,7 @@ static bool ec2_is_id(const char *id)
 	       strspn(id + 2, "0123456789abcdef") == n - 2;
 }
 
-static int ec2_read_tags(struct ec2_machine *m, const struct xml_node *item, struct arena *arena)
+static int ec2_read_tags(struct cloud_machine *m, const struct xml_node *item, struct arena *arena)
 {
 	const struct xml_node *set = xml_child(item, "tagSet"), *t;
 	size_t n = 0;
@@ -153,12 +153,12 @@ static int ec2_read_tags(struct ec2_machine *m, const struct xml_node *item, str
 	return 0;
 }
 
-int ec2_read_machine(struct ec2_machine *ret, const struct xml_node *item, struct arena *arena,
+int ec2_read_machine(struct cloud_machine *ret, const struct xml_node *item, struct arena *arena,
 		     struct error *err)
 {
 	const struct xml_node *state = xml_child(item, "instanceState");
 	const struct xml_node *why = xml_child(item, "stateReason");
-	struct ec2_machine m = {
+	struct cloud_machine m = {
 		.id = xml_text(item, "instanceId"),
 		.token = xml_text(item, "clientToken"),
 		.state = xml_text(state, "name"),
@@ -197,15 +197,16 @@ int ec2_read_machine(struct ec2_machine *ret, const struct xml_node *item, struc
 
 /* ---- calls ---- */
 
-int ec2_create(struct ec2 *e, const struct cloudmsg *q, struct arena *arena,
-	       struct ec2_machine *ret, struct ec2_fault *f, struct error *err)
+static int ec2_create(void *self, const struct cloudmsg *q, struct arena *arena,
+		      struct cloud_machine *ret, struct cloud_fault *f, struct error *err)
 {
+	struct ec2 *e = self;
 	_cleanup_(buf_done) struct buf form = BUF_INIT;
 	const struct xml_node *item;
 	struct xml_node *root;
 	int r = ec2_create_form(&form, q);
 
-	*ret = (struct ec2_machine){ .id = "" };
+	*ret = (struct cloud_machine){ .id = "" };
 	if (r < 0)
 		return error_set(err, r, "ask the cloud");
 	e->once = true;
@@ -247,11 +248,11 @@ static int ec2_list_form(struct buf *b, const struct cloudmsg *q, const char *ne
 	return r == 0 && *next ? ec2_put(b, "NextToken", next) : r;
 }
 
-static int ec2_each_machine(const struct xml_node *root, struct arena *arena, ec2_machine_fn fn,
+static int ec2_each_machine(const struct xml_node *root, struct arena *arena, cloud_machine_fn fn,
 			    void *userdata, struct error *err)
 {
 	const struct xml_node *set = xml_child(root, "reservationSet"), *i, *item;
-	struct ec2_machine m;
+	struct cloud_machine m;
 	int r = 0;
 
 	for (i = set ? set->first : NULL; i; i = i->next) {
@@ -266,14 +267,15 @@ static int ec2_each_machine(const struct xml_node *root, struct arena *arena, ec
 	return r;
 }
 
-int ec2_list(struct ec2 *e, const struct cloudmsg *q, ec2_machine_fn fn, void *userdata,
-	     struct ec2_fault *f, struct error *err)
+static int ec2_list(void *self, const struct cloudmsg *q, cloud_machine_fn fn, void *userdata,
+		    struct cloud_fault *f, struct error *err)
 {
+	struct ec2 *e = self;
 	_cleanup_str_ char *next = strdup("");
 	int r = next ? 0 : error_set(err, -ENOMEM, "ask the cloud");
 
 	for (unsigned page = 0; r == 0; page++) {
-		_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(EC2_ANSWER_MEMORY);
+		_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(CLOUD_ANSWER_MEMORY);
 		_cleanup_(buf_done) struct buf form = BUF_INIT;
 		struct xml_node *root;
 
@@ -298,7 +300,7 @@ int ec2_list(struct ec2 *e, const struct cloudmsg *q, ec2_machine_fn fn, void *u
 }
 
 static int ec2_ask_about(struct ec2 *e, const char *action, const char *field, const char *id,
-			 struct arena *arena, struct xml_node **ret, struct ec2_fault *f,
+			 struct arena *arena, struct xml_node **ret, struct cloud_fault *f,
 			 struct error *err)
 {
 	_cleanup_(buf_done) struct buf form = BUF_INIT;
@@ -311,9 +313,10 @@ static int ec2_ask_about(struct ec2 *e, const char *action, const char *field, c
 	return ec2_call(e, &form, arena, ret, f, err);
 }
 
-int ec2_terminate(struct ec2 *e, const char *id, struct arena *arena, const char **ret_state,
-		  struct ec2_fault *f, struct error *err)
+static int ec2_terminate(void *self, const char *id, struct arena *arena, const char **ret_state,
+			 struct cloud_fault *f, struct error *err)
 {
+	struct ec2 *e = self;
 	const struct xml_node *state;
 	struct xml_node *root;
 	int r = ec2_ask_about(e, "TerminateInstances", "InstanceId.1", id, arena, &root, f, err);
@@ -342,9 +345,10 @@ static int ec2_tag_form(struct buf *b, const struct cloudmsg *q)
 	return r < 0 ? r : ec2_put(b, "Tag.1.Value", equals ? equals + 1 : "");
 }
 
-int ec2_tag(struct ec2 *e, const struct cloudmsg *q, struct arena *arena, struct ec2_fault *f,
-	    struct error *err)
+static int ec2_tag(void *self, const struct cloudmsg *q, struct arena *arena, struct cloud_fault *f,
+		   struct error *err)
 {
+	struct ec2 *e = self;
 	_cleanup_(buf_done) struct buf form = BUF_INIT;
 	struct xml_node *root;
 	int r = ec2_tag_form(&form, q);
@@ -372,9 +376,10 @@ static int ec2_console_text(const char *text, struct arena *arena, const char **
 	return *ret ? 0 : -ENOMEM;
 }
 
-int ec2_console(struct ec2 *e, const char *id, struct arena *arena, const char **ret_base64,
-		const char **ret_time, struct ec2_fault *f, struct error *err)
+static int ec2_console(void *self, const char *id, struct arena *arena, const char **ret_base64,
+		       const char **ret_time, struct cloud_fault *f, struct error *err)
 {
+	struct ec2 *e = self;
 	struct xml_node *root;
 	int r = ec2_ask_about(e, "GetConsoleOutput", "InstanceId", id, arena, &root, f, err);
 
@@ -390,3 +395,50 @@ int ec2_console(struct ec2 *e, const char *id, struct arena *arena, const char *
 	       : r < 0      ? error_set(err, r, "read the console")
 			    : 0;
 }
+
+/* ---- the table ---- */
+
+static void ec2_close(void *account)
+{
+	ec2_account_close(account);
+	free(account);
+}
+
+static int ec2_open(void **ret, const struct cloudmsg *begin, struct error *err)
+{
+	struct ec2_account *a = calloc(1, sizeof(*a));
+	int r = a ? ec2_account_open(a, cloudmsg_get(begin, "region"),
+				     cloudmsg_get(begin, "endpoint"),
+				     cloudmsg_get(begin, "profile"), err)
+		  : error_set(err, -ENOMEM, "the cloud");
+
+	if (r < 0)
+		free(a);
+	else
+		*ret = a;
+	return r;
+}
+
+static int ec2_attach(void **ret, void *account, struct error *err)
+{
+	struct ec2 *e = calloc(1, sizeof(*e));
+	int r = e ? ec2_init(e, account, err) : error_set(err, -ENOMEM, "the cloud");
+
+	if (r < 0)
+		free(e);
+	else
+		*ret = e;
+	return r;
+}
+
+const struct cloud_provider ec2_provider = {
+	.name = "ec2",
+	.open = ec2_open,
+	.close = ec2_close,
+	.attach = ec2_attach,
+	.create = ec2_create,
+	.list = ec2_list,
+	.terminate = ec2_terminate,
+	.tag = ec2_tag,
+	.console = ec2_console,
+};

@@ -2,56 +2,26 @@
 #include "cloud/ec2_call.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "base/file/fd.h"
 #include "base/text/str.h"
 #include "cloud/sigv4.h"
 
 #define EC2_TIMEOUT_MS 20000L
-#define EC2_PAUSE_FIRST_MS 100
-#define EC2_PAUSE_MAX_MS 5000
 #define EC2_CONTENT "application/x-www-form-urlencoded; charset=utf-8"
-
-#define EC2_SYSTEM_AUTHORITIES "/etc/ssl/certs/ca-certificates.crt"
-#define EC2_AUTHORITIES_MAX (16 << 20)
 
 /* ---- the account ---- */
 
 static int ec2_open_endpoint(struct ec2_account *a, const char *endpoint, struct error *err)
 {
 	_cleanup_str_ char *text = NULL;
-	int r;
 
 	text = *endpoint ? strdup(endpoint)
 			 : str_format("https://ec2.%s.amazonaws.com%s", a->region,
 				      str_has_prefix(a->region, "cn-") ? ".cn" : "");
-	if (!text)
-		return error_set(err, -ENOMEM, "the endpoint of the cloud");
-	r = url_parse(&a->endpoint, text, err);
-	if (r < 0)
-		return error_wrap(err, r, "the endpoint of the cloud");
-	if (!a->endpoint.tls && url_reach(&a->endpoint) != URL_LOOPBACK)
-		return error_refuse(err, ERROR_INVALID,
-				    "the endpoint of the cloud, %.200s: keys are shown over https "
-				    "alone, and over http to a loopback address",
-				    text);
-	return 0;
-}
-
-static int ec2_open_authorities(struct ec2_account *a, struct error *err)
-{
-	const char *path = getenv("AWS_CA_BUNDLE");
-	int r;
-
-	if (str_empty(path))
-		path = EC2_SYSTEM_AUTHORITIES;
-	r = fd_read_file(AT_FDCWD, path, EC2_AUTHORITIES_MAX, &a->authorities);
-	return r < 0 && r != -ENOENT ? error_set(err, r, "read %s", path) : 0;
+	return text ? http_open_endpoint(&a->endpoint, text, err)
+		    : error_set(err, -ENOMEM, "the endpoint of the cloud");
 }
 
 int ec2_account_open(struct ec2_account *a, const char *region, const char *endpoint,
@@ -65,7 +35,7 @@ int ec2_account_open(struct ec2_account *a, const char *region, const char *endp
 		return error_refuse(err, ERROR_INVALID, "the region is too long");
 	r = ec2_open_endpoint(a, endpoint, err);
 	if (r == 0)
-		r = ec2_open_authorities(a, err);
+		r = http_open_authorities(&a->authorities, "AWS_CA_BUNDLE", err);
 	return r < 0 ? r : credentials_open(&a->credentials, profile, err);
 }
 
@@ -174,14 +144,14 @@ static const struct {
 	[EC2_STATE] = { ERROR_PRECONDITION, "" },
 };
 
-int ec2_judge(int status, const struct xml_node *root, struct ec2_fault *f, bool *ret_again,
+int ec2_judge(int status, const struct xml_node *root, struct cloud_fault *f, bool *ret_again,
 	      struct error *err)
 {
 	const struct xml_node *e = xml_find(root, "Errors/Error");
 	const char *code = xml_text(e, "Code");
 	enum ec2_meaning meaning;
 
-	*f = (struct ec2_fault){ .code = "" };
+	*f = (struct cloud_fault){ .code = "" };
 	*ret_again = false;
 	if (status == 200 && !e && root)
 		return 0;
@@ -267,8 +237,8 @@ static int ec2_send(struct ec2 *e, const struct buf *form, const struct credenti
 }
 
 static int ec2_try(struct ec2 *e, const struct buf *form, struct credentials *key,
-		   struct arena *arena, struct xml_node **ret, struct ec2_fault *f, bool *ret_again,
-		   struct error *err)
+		   struct arena *arena, struct xml_node **ret, struct cloud_fault *f,
+		   bool *ret_again, struct error *err)
 {
 	_cleanup_(buf_done) struct buf body = BUF_INIT;
 	struct error own = ERROR_INIT;
@@ -276,7 +246,7 @@ static int ec2_try(struct ec2 *e, const struct buf *form, struct credentials *ke
 	struct http_answer a;
 	int r = credentials_get(&e->account->credentials, key, err);
 
-	*f = (struct ec2_fault){ .code = "" };
+	*f = (struct cloud_fault){ .code = "" };
 	*ret_again = r < 0 && err->kind == ERROR_UNAVAILABLE;
 	if (r < 0)
 		return r;
@@ -286,13 +256,13 @@ static int ec2_try(struct ec2 *e, const struct buf *form, struct credentials *ke
 		f->unknown = true;
 		return r;
 	}
-	e->date = a.date;
 	if (xml_parse(&root, arena, body.len ? buf_data(&body) : (const uint8_t *)"", body.len,
 		      &own) == -ENOMEM) {
 		f->unknown = true;
 		return error_copy(err, &own);
 	}
 	r = ec2_judge(a.status, root, f, ret_again, err);
+	f->date = a.date;
 	if (r == 0)
 		*ret = root;
 	return r;
@@ -300,22 +270,12 @@ static int ec2_try(struct ec2 *e, const struct buf *form, struct credentials *ke
 
 /* ---- again and again ---- */
 
-/* At least half of the pause, so that those who were refused together do not come together. */
-static int ec2_jitter(int ms)
-{
-	uint32_t random;
-
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		random = (uint32_t)clock_mono();
-	return ms / 2 + (int)(random % (uint32_t)(ms / 2 + 1));
-}
-
 int ec2_call(struct ec2 *e, const struct buf *form, struct arena *arena, struct xml_node **ret,
-	     struct ec2_fault *f, struct error *err)
+	     struct cloud_fault *f, struct error *err)
 {
 	nsec_t until = clock_mono() + EC2_PATIENCE;
 	bool again, unknown = false, renewed = false;
-	int pause_ms = EC2_PAUSE_FIRST_MS;
+	int pause_ms = 0;
 
 	for (;;) {
 		struct credentials key = { .id = "" };
@@ -333,7 +293,6 @@ int ec2_call(struct ec2 *e, const struct buf *form, struct arena *arena, struct 
 		explicit_bzero(&key, sizeof(key));
 		if (r == 0 || !again || clock_mono() >= until)
 			return r;
-		(void)poll(NULL, 0, ec2_jitter(pause_ms));
-		pause_ms = MIN(pause_ms * 2, EC2_PAUSE_MAX_MS);
+		http_rest(&pause_ms);
 	}
 }

@@ -9,6 +9,7 @@
 #include "base/memory/buf.h"
 #include "cloud/credentials.h"
 #include "cloud/http.h"
+#include "cloud/provider.h"
 #include "cloud/xml.h"
 #include "registry/url.h"
 
@@ -19,7 +20,6 @@
  */
 
 #define EC2_ANSWER_MAX (8 << 20)
-#define EC2_ANSWER_MEMORY (64 << 20)
 #define EC2_PATIENCE (45 * NSEC_PER_SEC)
 
 /* What all threads share. */
@@ -33,15 +33,7 @@ struct ec2_account {
 struct ec2 {
 	struct ec2_account *account;
 	struct http http;
-	bool once;    /* the next call is one of which each try must be known */
-	int64_t date; /* of the cloud's last answer; 0: it told none */
-};
-
-/* How a call has failed, beside the error. */
-struct ec2_fault {
-	char code[64]; /* of the cloud, "InsufficientInstanceCapacity"; or "" */
-	bool unknown;  /* the cloud may have done it */
-	bool stale;    /* the key has ended, and only a new process finds another one */
+	bool once; /* the next call is one of which each try must be known */
 };
 
 /* endpoint "": that of the region. ERROR_INVALID names what is wrong with the endpoint: https, or
@@ -55,11 +47,11 @@ void ec2_done(struct ec2 *e);
 
 /* *ret: the root element of the answer, in the arena. */
 int ec2_call(struct ec2 *e, const struct buf *form, struct arena *arena, struct xml_node **ret,
-	     struct ec2_fault *f, struct error *err);
+	     struct cloud_fault *f, struct error *err);
 
 /* What an answer of this status and body means: 0, or the error; *ret_again where it is worth while
  * to ask again. */
-int ec2_judge(int status, const struct xml_node *root, struct ec2_fault *f, bool *ret_again,
+int ec2_judge(int status, const struct xml_node *root, struct cloud_fault *f, bool *ret_again,
 	      struct error *err);
 
 #endif

@@ -38,7 +38,7 @@ static void judge(int status, const char *code, enum error_kind kind, bool again
 	char text[512];
 	struct xml_node *root = NULL;
 	struct error err = ERROR_INIT;
-	struct ec2_fault f;
+	struct cloud_fault f;
 	bool got;
 
 	(void)str_printf(text, sizeof(text),
@@ -56,7 +56,7 @@ static void judge(int status, const char *code, enum error_kind kind, bool again
 static void what_errors_mean(void)
 {
 	struct error err = ERROR_INIT;
-	struct ec2_fault f;
+	struct cloud_fault f;
 	bool again;
 
 	judge(503, "RequestLimitExceeded", ERROR_UNAVAILABLE, true, false);
@@ -76,7 +76,7 @@ static void what_errors_mean(void)
 	CHECK(again && f.unknown);
 }
 
-static int machine(struct arena *a, const char *text, struct ec2_machine *ret, struct error *err)
+static int machine(struct arena *a, const char *text, struct cloud_machine *ret, struct error *err)
 {
 	struct xml_node *root = NULL;
 	int r = xml_parse(&root, a, text, strlen(text), err);
@@ -88,7 +88,7 @@ static void machines(void)
 {
 	_cleanup_(arena_done) struct arena a = ARENA_INIT;
 	struct error err = ERROR_INIT;
-	struct ec2_machine m;
+	struct cloud_machine m;
 
 	CHECK_INT(machine(&a,
 			  "<item><instanceId>i-0abc</instanceId><instanceState><code>16</code>"

@@ -3,11 +3,21 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/random.h>
 
+#include "base/file/fd.h"
 #include "base/text/str.h"
+#include "base/time/clock.h"
 
 #define HTTP_CONNECT_MS 10000L
 #define HTTP_HEAD_MAX (64 << 10)
+#define HTTP_PAUSE_FIRST_MS 100
+#define HTTP_PAUSE_MAX_MS 5000
+#define HTTP_AUTHORITIES "/etc/ssl/certs/ca-certificates.crt"
+#define HTTP_AUTHORITIES_MAX (16 << 20)
 
 struct http_transfer {
 	struct buf *body;
@@ -143,4 +153,39 @@ int http_ask(struct http *h, const struct http_request *q, struct http_answer *a
 				    *reason ? reason : curl_easy_strerror(code));
 	*a = (struct http_answer){ .status = (int)status, .date = http_date(h) };
 	return 0;
+}
+
+int http_open_endpoint(struct url *ret, const char *text, struct error *err)
+{
+	int r = url_parse(ret, text, err);
+
+	if (r < 0)
+		return error_wrap(err, r, "the endpoint of the cloud");
+	if (ret->tls || url_reach(ret) == URL_LOOPBACK)
+		return 0;
+	return error_refuse(err, ERROR_INVALID,
+			    "the endpoint of the cloud, %.200s: keys are shown over https alone, "
+			    "and over http to a loopback address",
+			    text);
+}
+
+int http_open_authorities(struct buf *ret, const char *variable, struct error *err)
+{
+	const char *path = getenv(variable);
+	int r;
+
+	if (str_empty(path))
+		path = HTTP_AUTHORITIES;
+	r = fd_read_file(AT_FDCWD, path, HTTP_AUTHORITIES_MAX, ret);
+	return r < 0 && r != -ENOENT ? error_set(err, r, "read %s", path) : 0;
+}
+
+void http_rest(int *ms)
+{
+	uint32_t random;
+
+	*ms = *ms ? MIN(*ms * 2, HTTP_PAUSE_MAX_MS) : HTTP_PAUSE_FIRST_MS;
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random = (uint32_t)clock_mono();
+	(void)poll(NULL, 0, *ms / 2 + (int)(random % (uint32_t)(*ms / 2 + 1)));
 }

@@ -8,6 +8,7 @@
 
 #include "base/log/error.h"
 #include "base/memory/buf.h"
+#include "registry/url.h"
 
 /*
  * One request at a time over HTTP, by libcurl, which keeps the connection for the next. For one
@@ -44,5 +45,14 @@ void http_done(struct http *h);
 /* The body goes into `body`. ERROR_UNAVAILABLE where there is no whole answer; *a is as it was. */
 int http_ask(struct http *h, const struct http_request *q, struct http_answer *a, struct buf *body,
 	     struct error *err);
+
+/* Where keys are shown: https, or http to a loopback address. ERROR_INVALID says which of both it
+ * is not. */
+int http_open_endpoint(struct url *ret, const char *text, struct error *err);
+/* The certificates in the file that the variable names, else those of the system, if any. */
+int http_open_authorities(struct buf *ret, const char *variable, struct error *err);
+/* A pause before the next try: from 0.1 s on (*ms 0), doubled to 5 s, with jitter, so that those
+ * who were refused together do not come together. */
+void http_rest(int *ms);
 
 #endif

@@ -21,8 +21,8 @@
 #include "base/file/fd.h"
 #include "base/log/log.h"
 #include "base/text/str.h"
-#include "cloud/ec2.h"
 #include "cloud/http.h"
+#include "cloud/provider.h"
 #include "cloud/service.h"
 #include "fetch/job/sandbox.h"
 
@@ -31,7 +31,8 @@
 #define CLOUD_STACK (512 << 10)
 
 struct program {
-	struct ec2_account account;
+	const struct cloud_provider *provider;
+	void *account;
 	pthread_t workers[CLOUD_THREADS];
 	size_t n_workers;
 };
@@ -62,8 +63,8 @@ static void *program_work(void *arg)
 	struct program *p = arg;
 	uint8_t *packet = malloc(CLOUDMSG_SIZE_MAX);
 	struct error err = ERROR_INIT;
-	struct ec2 e;
-	bool goes_on = packet && ec2_init(&e, &p->account, &err) == 0;
+	void *self = NULL;
+	bool goes_on = packet && p->provider->attach(&self, p->account, &err) == 0;
 
 	while (goes_on) {
 		struct cloudmsg q;
@@ -71,7 +72,7 @@ static void *program_work(void *arg)
 
 		goes_on = n > 0;
 		if (goes_on && cloudmsg_read(&q, packet, (size_t)n) == 0)
-			goes_on = service_serve(&e, &q, program_send);
+			goes_on = service_serve(p->provider, self, &q, program_send);
 	}
 	/* The daemon is gone, or its next helper finds another key. What other threads ask
 	 * meanwhile can be asked again. */
@@ -96,6 +97,17 @@ static int program_run(struct program *p, struct error *err)
 	return 0;
 }
 
+static int program_find(struct program *p, const char *name, struct error *err)
+{
+	static const struct cloud_provider *const all[] = { &ec2_provider, &gce_provider };
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (str_eq(all[i]->name, name))
+			p->provider = all[i];
+	return p->provider ? 0
+			   : error_refuse(err, ERROR_INVALID, "there is no cloud \"%.16s\"", name);
+}
+
 /* The daemon's first word, and what is read for it. */
 static int program_begin(struct program *p, struct error *err)
 {
@@ -109,9 +121,9 @@ static int program_begin(struct program *p, struct error *err)
 		return error_refuse(err, ERROR_INVALID, "the daemon has not said begin");
 	r = http_begin(err);
 	if (r == 0)
-		r = ec2_account_open(&p->account, cloudmsg_get(&q, "region"),
-				     cloudmsg_get(&q, "endpoint"), cloudmsg_get(&q, "profile"),
-				     err);
+		r = program_find(p, cloudmsg_get(&q, "provider"), err);
+	if (r == 0)
+		r = p->provider->open(&p->account, &q, err);
 	if (r == 0)
 		r = sandbox_enter(SANDBOX_NETWORK, -1, -1, 0, err);
 	return r;
@@ -153,6 +165,7 @@ int main(int argc, char **argv)
 		r = program_run(&p, &err);
 	if (r < 0)
 		program_refuse_all(&err);
-	ec2_account_close(&p.account);
+	if (p.account)
+		p.provider->close(p.account);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -4,17 +4,17 @@
 #include <errno.h>
 
 #include "base/text/str.h"
-#include "cloud/ec2_call.h"
 
 /* Of one machine; EC2 allows 50. */
 #define SERVICE_TAGS_MAX 64
 
 struct service_call {
-	struct ec2 *ec2;
+	const struct cloud_provider *provider;
+	void *self;
 	const struct cloudmsg *q;
 	service_send_fn send;
 	struct arena arena;
-	struct ec2_fault fault;
+	struct cloud_fault fault;
 };
 
 static int service_begin(struct buf *b, const struct cloudmsg *q, const char *verb)
@@ -24,7 +24,7 @@ static int service_begin(struct buf *b, const struct cloudmsg *q, const char *ve
 	return r < 0 ? r : cloudmsg_put(b, "number", "%s", cloudmsg_get(q, "number"));
 }
 
-static int service_put_machine(struct buf *b, const struct ec2_machine *m)
+static int service_put_machine(struct buf *b, const struct cloud_machine *m)
 {
 	const struct {
 		const char *key, *value;
@@ -42,7 +42,7 @@ static int service_put_machine(struct buf *b, const struct ec2_machine *m)
 	return r;
 }
 
-static int service_put_error(struct buf *b, const struct ec2_fault *f, const struct error *err)
+static int service_put_error(struct buf *b, const struct cloud_fault *f, const struct error *err)
 {
 	int r = cloudmsg_put(b, "kind", "%d", (int)err->kind);
 
@@ -57,15 +57,15 @@ static int service_put_error(struct buf *b, const struct ec2_fault *f, const str
 
 static int service_create(struct service_call *c, struct buf *b, struct error *err)
 {
-	struct ec2_machine m;
-	int r = ec2_create(c->ec2, c->q, &c->arena, &m, &c->fault, err);
+	struct cloud_machine m;
+	int r = c->provider->create(c->self, c->q, &c->arena, &m, &c->fault, err);
 
 	if (r == 0 && service_put_machine(b, &m) < 0)
 		r = error_set(err, -ENOMEM, "answer");
 	return r;
 }
 
-static int service_tell_machine(void *userdata, const struct ec2_machine *m)
+static int service_tell_machine(void *userdata, const struct cloud_machine *m)
 {
 	struct service_call *c = userdata;
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
@@ -78,7 +78,7 @@ static int service_tell_machine(void *userdata, const struct ec2_machine *m)
 
 static int service_list(struct service_call *c, struct buf *b, struct error *err)
 {
-	int r = ec2_list(c->ec2, c->q, service_tell_machine, c, &c->fault, err);
+	int r = c->provider->list(c->self, c->q, service_tell_machine, c, &c->fault, err);
 
 	(void)b;
 	return r < 0 && !err->code ? error_set(err, r, "answer") : r;
@@ -87,7 +87,8 @@ static int service_list(struct service_call *c, struct buf *b, struct error *err
 static int service_terminate(struct service_call *c, struct buf *b, struct error *err)
 {
 	const char *state;
-	int r = ec2_terminate(c->ec2, cloudmsg_get(c->q, "id"), &c->arena, &state, &c->fault, err);
+	int r = c->provider->terminate(c->self, cloudmsg_get(c->q, "id"), &c->arena, &state,
+				       &c->fault, err);
 
 	if (r == 0 && cloudmsg_put(b, "state", "%s", state) < 0)
 		r = error_set(err, -ENOMEM, "answer");
@@ -97,8 +98,8 @@ static int service_terminate(struct service_call *c, struct buf *b, struct error
 static int service_console(struct service_call *c, struct buf *b, struct error *err)
 {
 	const char *output, *time;
-	int r = ec2_console(c->ec2, cloudmsg_get(c->q, "id"), &c->arena, &output, &time, &c->fault,
-			    err);
+	int r = c->provider->console(c->self, cloudmsg_get(c->q, "id"), &c->arena, &output, &time,
+				     &c->fault, err);
 
 	if (r == 0 && (cloudmsg_put(b, "output", "%s", output) < 0 ||
 		       cloudmsg_put(b, "time", "%s", time) < 0))
@@ -109,7 +110,7 @@ static int service_console(struct service_call *c, struct buf *b, struct error *
 static int service_tag(struct service_call *c, struct buf *b, struct error *err)
 {
 	(void)b;
-	return ec2_tag(c->ec2, c->q, &c->arena, &c->fault, err);
+	return c->provider->tag(c->self, c->q, &c->arena, &c->fault, err);
 }
 
 static const struct {
@@ -133,14 +134,15 @@ static int service_run(struct service_call *c, struct buf *b, struct error *err)
 	return error_refuse(err, ERROR_UNSUPPORTED, "nacre-cloud knows no verb \"%.32s\"", verb);
 }
 
-static void service_answer(const struct cloudmsg *q, const struct buf *words, int64_t date,
-			   const struct ec2_fault *f, const struct error *err, service_send_fn send)
+static void service_answer(const struct cloudmsg *q, const struct buf *words,
+			   const struct cloud_fault *f, const struct error *err,
+			   service_send_fn send)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	int r = service_begin(&b, q, "done");
 
-	if (r == 0 && date > 0)
-		r = cloudmsg_put(&b, "now", "%lld", (long long)date);
+	if (r == 0 && f->date > 0)
+		r = cloudmsg_put(&b, "now", "%lld", (long long)f->date);
 	if (r == 0 && err)
 		r = service_put_error(&b, f, err);
 	else if (r == 0 && words->len)
@@ -152,19 +154,22 @@ static void service_answer(const struct cloudmsg *q, const struct buf *words, in
 
 void service_refuse(const struct cloudmsg *q, const struct error *err, service_send_fn send)
 {
-	service_answer(q, NULL, 0, &(struct ec2_fault){ .code = "" }, err, send);
+	service_answer(q, NULL, &(struct cloud_fault){ .code = "" }, err, send);
 }
 
-bool service_serve(struct ec2 *e, const struct cloudmsg *q, service_send_fn send)
+bool service_serve(const struct cloud_provider *provider, void *self, const struct cloudmsg *q,
+		   service_send_fn send)
 {
-	struct service_call c = {
-		.ec2 = e, .q = q, .send = send, .arena = ARENA_INIT_LIMIT(EC2_ANSWER_MEMORY)
-	};
+	struct service_call c = { .provider = provider,
+				  .self = self,
+				  .q = q,
+				  .send = send,
+				  .arena = ARENA_INIT_LIMIT(CLOUD_ANSWER_MEMORY) };
 	_cleanup_(buf_done) struct buf words = BUF_INIT;
 	struct error err = ERROR_INIT;
 	int r = service_run(&c, &words, &err);
 
-	service_answer(q, &words, e->date, &c.fault, r < 0 ? &err : NULL, send);
+	service_answer(q, &words, &c.fault, r < 0 ? &err : NULL, send);
 	arena_done(&c.arena);
 	return r == 0 || !c.fault.stale;
 }

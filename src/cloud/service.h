@@ -18,7 +18,8 @@ typedef bool (*service_send_fn)(const struct buf *packet);
 
 /* Answers q, by any number of packets. false: the key has ended, and this process cannot find
  * another one; it is to end. */
-bool service_serve(struct ec2 *e, const struct cloudmsg *q, service_send_fn send);
+bool service_serve(const struct cloud_provider *provider, void *self, const struct cloudmsg *q,
+		   service_send_fn send);
 /* The answer to a request that nobody can serve. */
 void service_refuse(const struct cloudmsg *q, const struct error *err, service_send_fn send);
 

@@ -86,8 +86,9 @@ int clouds_check(const struct clouds *all, struct error *err)
 	if (all->helper)
 		return 0;
 	return error_refuse(err, ERROR_PRECONDITION,
-			    "no cloud is configured on this node (cloud.ec2.region in its "
-			    "configuration names the region; doc/cloud.md says the rest)");
+			    "no cloud is configured on this node (cloud.ec2.region or "
+			    "cloud.gce.zone in its configuration says where; doc/cloud.md says the "
+			    "rest)");
 }
 
 /* The cloud bounds how often it is asked; the machines of this node are not to wait for users. */
@@ -129,6 +130,8 @@ static int clouds_put_words(struct clouds *all, const struct cloud_wish *wish, c
 	const struct {
 		const char *key, *value;
 	} words[] = { { "verb", "create" },
+		      { "provider", s->provider },
+		      { "project", s->project },
 		      { "region", s->region },
 		      { "token", token },
 		      { "image", wish->image },
@@ -169,7 +172,8 @@ static int clouds_prepare(struct clouds *all, const struct cloud_wish *wish, str
 
 	if (!cloud_word_is_valid(wish->image))
 		return error_field(err, ERROR_INVALID, "image",
-				   "required: an image as the cloud calls it, \"ami-…\"");
+				   "required: an image as the cloud calls it, \"ami-…\", "
+				   "\"projects/…/images/…\"");
 	if (*type_name && !cloud_word_is_valid(type_name))
 		return error_field(err, ERROR_INVALID, "type", "\"%.64s\" is no type of a machine",
 				   type_name);
@@ -316,7 +320,7 @@ static void collect_on_vm(void *userdata, const struct cloudmsg *m)
 		c->found = more;
 	}
 	f = &c->found[c->n_found++];
-	*f = (struct cloud_found){ .name = "" };
+	*f = (struct cloud_found){ .provider = clouds_provider(c->all) };
 	f->lease = cloud_lease_of(m);
 	(void)str_copy(f->instance, sizeof(f->instance), cloudmsg_get(m, "id"));
 	(void)str_copy(f->state, sizeof(f->state), state);

@@ -79,6 +79,7 @@ struct clouds *clouds_free(struct clouds *all);
 
 /* What is shown of one; lives until the loop turns. */
 struct cloud_view {
+	const char *provider; /* "ec2", "gce" */
 	const char *id, *name, *image, *type, *region, *instance, *address, *zone, *reason;
 	const char *owner; /* the instance of this node that it is; "": none */
 	enum cloud_state state;
@@ -144,6 +145,7 @@ int cloud_vm_console(struct cloud_vm *vm, cloud_console_fn done, void *userdata,
 /* A machine in the cloud with the tags of a node, and no record here. */
 struct cloud_found {
 	char instance[64], name[64], state[32], type[64], address[64], zone[64];
+	const char *provider;
 	char node[ID_SIZE]; /* whose it is, by its tags */
 	uint64_t lease;     /* when that ends, in seconds since 1970; 0: it has none */
 	char reason[256];   /* why it could not be ended; "": it was, or is to be */
@@ -161,5 +163,7 @@ int clouds_collect(struct clouds *all, const struct cloud_collect_wish *wish, cl
 		   void *userdata, struct error *err);
 /* What this node is called in the tags. */
 const char *clouds_node(const struct clouds *all);
+/* The cloud that is configured, "ec2" or "gce". */
+const char *clouds_provider(const struct clouds *all);
 
 #endif

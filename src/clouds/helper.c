@@ -35,7 +35,7 @@ struct cloud_question {
 
 struct cloud_helper {
 	struct loop *loop;
-	char *program, *region, *endpoint, *profile;
+	char *program, *provider, *project, *region, *endpoint, *profile;
 	bool running;
 	struct isolate_child child;
 	int sock_fd;
@@ -61,6 +61,9 @@ static const char *const helper_variables[] = {
 	"AWS_CA_BUNDLE",
 	"AWS_EC2_METADATA_DISABLED",
 	"AWS_EC2_METADATA_SERVICE_ENDPOINT",
+	"GOOGLE_APPLICATION_CREDENTIALS",
+	"GCE_METADATA_HOST",
+	"SSL_CERT_FILE",
 };
 
 /* ---- questions ---- */
@@ -339,14 +342,15 @@ static int helper_spawn(struct cloud_helper *h, int sock_fd, struct error *err)
 static int helper_begin(struct cloud_helper *h, int fd)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
-	int r = cloudmsg_put(&b, "verb", "begin");
+	const struct {
+		const char *key, *value;
+	} words[] = { { "verb", "begin" },         { "provider", h->provider },
+		      { "project", h->project },   { "region", h->region },
+		      { "endpoint", h->endpoint }, { "profile", h->profile } };
+	int r = 0;
 
-	if (r == 0)
-		r = cloudmsg_put(&b, "region", "%s", h->region);
-	if (r == 0)
-		r = cloudmsg_put(&b, "endpoint", "%s", h->endpoint);
-	if (r == 0)
-		r = cloudmsg_put(&b, "profile", "%s", h->profile);
+	for (size_t i = 0; i < ARRAY_SIZE(words) && r == 0; i++)
+		r = cloudmsg_put(&b, words[i].key, "%s", words[i].value);
 	if (r < 0)
 		return r;
 	return send(fd, buf_data(&b), b.len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
@@ -403,6 +407,8 @@ int cloud_helper_new(struct cloud_helper **ret, const struct cloud_helper_config
 		return error_set(err, -ENOMEM, "clouds");
 	*h = (struct cloud_helper){ .loop = config->loop,
 				    .program = strdup(config->program),
+				    .provider = strdup(config->provider),
+				    .project = strdup(config->project),
 				    .region = strdup(config->region),
 				    .endpoint = strdup(config->endpoint),
 				    .profile = strdup(config->profile),
@@ -412,7 +418,8 @@ int cloud_helper_new(struct cloud_helper **ret, const struct cloud_helper_config
 	list_init(&h->questions);
 	loop_timer_init(&h->again, h->loop, helper_on_again);
 	loop_defer_init(&h->lost, h->loop, helper_on_lost);
-	if (!h->program || !h->region || !h->endpoint || !h->profile) {
+	if (!h->program || !h->provider || !h->project || !h->region || !h->endpoint ||
+	    !h->profile) {
 		(void)cloud_helper_free(h);
 		return error_set(err, -ENOMEM, "clouds");
 	}
@@ -432,6 +439,8 @@ struct cloud_helper *cloud_helper_free(struct cloud_helper *h)
 	while (!list_empty(&h->questions))
 		(void)cloud_question_free(list_first(&h->questions, struct cloud_question, link));
 	free(h->program);
+	free(h->provider);
+	free(h->project);
 	free(h->region);
 	free(h->endpoint);
 	free(h->profile);

@@ -11,6 +11,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "base/log/log.h"
 #include "base/text/parse.h"
@@ -18,8 +19,10 @@
 #include "clouds/model.h"
 
 #define CLOUD_LEASE_PACE (60 * NSEC_PER_SEC)
-/* In one call: a packet has 256 words. */
+/* In one question: a packet has 256 words. Google changes the labels of one machine in a call,
+ * after another that reads them. */
 #define CLOUD_LEASE_MANY 200
+#define CLOUD_LEASE_MANY_GCE 8
 
 static uint64_t lease_length(const struct clouds *all)
 {
@@ -32,8 +35,7 @@ int clouds_put_lease(const struct clouds *all, struct buf *b)
 
 	if (!cloud_helper_time(all->helper, &now))
 		now = clock_real() / NSEC_PER_SEC;
-	return cloudmsg_put(b, "tag", CLOUD_TAG_LEASE "=%llu",
-			    (unsigned long long)(now + lease_length(all)));
+	return cloudmsg_put(b, "tag", CLOUD_TAG_LEASE "=%" PRIu64, now + lease_length(all));
 }
 
 uint64_t cloud_lease_of(const struct cloudmsg *m)
@@ -82,6 +84,8 @@ void clouds_renew(struct clouds *all)
 {
 	const nsec_t pace = MIN(CLOUD_LEASE_PACE, all->config.settings->lease / 4);
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
+	const size_t many =
+		str_eq(clouds_provider(all), "gce") ? CLOUD_LEASE_MANY_GCE : CLOUD_LEASE_MANY;
 	struct cloud_vm *vm;
 	uint64_t now;
 	size_t n = 0;
@@ -92,7 +96,7 @@ void clouds_renew(struct clouds *all)
 		return;
 	r = cloudmsg_put(&b, "verb", "tag");
 	for (vm = clouds_next(all, NULL); vm && r == 0; vm = clouds_next(all, vm)) {
-		if (n == CLOUD_LEASE_MANY || !lease_is_due(vm, now))
+		if (n == many || !lease_is_due(vm, now))
 			continue;
 		r = cloudmsg_put(&b, "id", "%s", vm->instance);
 		vm->renews = now + lease_length(all);

@@ -31,7 +31,10 @@ struct cloud_type {
 };
 
 struct cloud_settings {
-	char region[64]; /* "": there is no cloud */
+	const char *provider;  /* "ec2", "gce" (doc/cloud.md); static */
+	char region[64];       /* "": there is no cloud. Of gce the zone */
+	char project[64];      /* of gce */
+	bool has_ec2, has_gce; /* a key of it is there: only one of both */
 	char endpoint[256], profile[CLOUD_WORD_MAX + 1];
 	char cluster[64];
 	char subnet[CLOUD_WORD_MAX + 1], key_name[CLOUD_WORD_MAX + 1];

@@ -46,6 +46,11 @@ const char *clouds_node(const struct clouds *all)
 	return all->node;
 }
 
+const char *clouds_provider(const struct clouds *all)
+{
+	return all->config.settings->provider;
+}
+
 int clouds_put_tags(struct clouds *all, struct buf *b, const char *node)
 {
 	int r = cloudmsg_put(b, "tag", CLOUD_TAG_CLUSTER "=%s", all->config.settings->cluster);

@@ -140,9 +140,18 @@ struct cloud_vm *cloud_vm_free(struct cloud_vm *vm)
 	return NULL;
 }
 
+/* Records of before there were others name none. */
+static const char *cloud_vm_provider(const struct cloud_vm *vm)
+{
+	const char *provider = cloudmsg_get(&vm->request, "provider");
+
+	return *provider ? provider : "ec2";
+}
+
 void cloud_vm_view(const struct cloud_vm *vm, struct cloud_view *ret)
 {
-	*ret = (struct cloud_view){ .id = vm->id,
+	*ret = (struct cloud_view){ .provider = cloud_vm_provider(vm),
+				    .id = vm->id,
 				    .name = vm->name,
 				    .image = cloudmsg_get(&vm->request, "image"),
 				    .type = cloudmsg_get(&vm->request, "type"),
@@ -343,7 +352,7 @@ static int cloud_vm_fill(struct cloud_vm *vm, const struct root_cloud_vm *r)
 
 int cloud_vm_read(struct clouds *all, const struct root_cloud_vm *record, struct error *err)
 {
-	const char *region = all->config.settings->region;
+	const struct cloud_settings *s = all->config.settings;
 	_cleanup_(buf_done) struct buf words = BUF_INIT;
 	struct cloud_vm *vm;
 	int r = buf_add(&words, record->request, strlen(record->request) + 1);
@@ -366,7 +375,9 @@ int cloud_vm_read(struct clouds *all, const struct root_cloud_vm *record, struct
 	}
 	vm->recorded = true;
 	vm->tried = vm->state == CLOUD_CREATING;
-	vm->elsewhere = !str_eq(region, cloudmsg_get(&vm->request, "region"));
+	vm->elsewhere = !str_eq(s->region, cloudmsg_get(&vm->request, "region")) ||
+			!str_eq(s->project, cloudmsg_get(&vm->request, "project")) ||
+			!str_eq(s->provider, cloud_vm_provider(vm));
 	vm->doubt = vm->state == CLOUD_CREATING && clock_real() > vm->created_at + CLOUD_TOKEN_LIFE;
 	list_add_tail(&all->list, &vm->link);
 	all->n++;
@@ -703,20 +714,23 @@ struct cloud_vm *cloud_vm_new(struct clouds *all, struct buf *words)
 
 static int cloud_vm_check_reach(const struct cloud_vm *vm, struct error *err)
 {
-	const char *region = vm->all->config.settings->region;
+	const struct cloud_settings *s = vm->all->config.settings;
+	const char *region = cloudmsg_get(&vm->request, "region");
 
 	if (cloud_vm_has_ended(vm))
 		return 0;
-	if (!*region)
+	if (!*s->region)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "%s is a machine in a cloud, and none is configured any more "
-				    "(cloud.ec2.region, which was %s)",
-				    vm->name, cloudmsg_get(&vm->request, "region"));
+				    "(cloud.ec2.region or cloud.gce.zone; it is in %s of %s)",
+				    vm->name, region, cloud_vm_provider(vm));
 	if (vm->elsewhere)
 		return error_refuse(err, ERROR_PRECONDITION,
-				    "%s is in the region %s, and cloud.ec2.region of the "
+				    "%s is in the region %s, and cloud.%s of the "
 				    "configuration is %s",
-				    vm->name, cloudmsg_get(&vm->request, "region"), region);
+				    vm->name, region,
+				    str_eq(s->provider, "gce") ? "gce.zone" : "ec2.region",
+				    s->region);
 	return 0;
 }
 

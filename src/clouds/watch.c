@@ -169,6 +169,8 @@ int clouds_begin(struct clouds *all, struct error *err)
 	const struct cloud_settings *s = all->config.settings;
 	const struct cloud_helper_config c = { .loop = all->config.loop,
 					       .program = all->program,
+					       .provider = s->provider,
+					       .project = s->project,
 					       .region = s->region,
 					       .endpoint = s->endpoint,
 					       .profile = s->profile };

@@ -12,10 +12,11 @@
 
 static void cloud_on_state(void *userdata, const struct cloud_vm *vm, const char *state)
 {
-	struct event e = { .object = "cloud", .kind = "ec2", .state = state };
+	struct event e = { .object = "cloud", .state = state };
 	struct cloud_view v;
 
 	cloud_vm_view(vm, &v);
+	e.kind = v.provider;
 	e.id = v.id;
 	e.name = v.name;
 	e.reason = v.reason;

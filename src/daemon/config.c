@@ -10,6 +10,7 @@
 #include "base/memory/buf.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
+#include "daemon/config_cloud.h"
 #include "daemon/config_read.h"
 #include "gates/front.h"
 #include "gates/metrics_port.h"
@@ -291,98 +292,33 @@ static int set_vm_hardware(struct config *c, const char *value)
 
 /* ---- clouds ---- */
 
-static int set_cloud_word(char *to, size_t size, const char *value)
-{
-	return cloud_word_is_valid(value) ? str_copy(to, size, value) : -EINVAL;
-}
+/* The keys of daemon/config_cloud.h. */
+#define CLOUD_KEY(name)                                                                            \
+	static int set_##name(struct config *c, const char *value)                                 \
+	{                                                                                          \
+		return config_##name(&c->cloud, value);                                            \
+	}
 
-static int set_cloud_cluster(struct config *c, const char *value)
-{
-	return name_is_label(value) ? str_copy(c->cloud.cluster, sizeof(c->cloud.cluster), value)
-				    : -EINVAL;
-}
-
-static int set_cloud_duration(nsec_t *to, const char *value, nsec_t min, nsec_t max)
-{
-	nsec_t duration;
-
-	if (parse_duration(value, &duration) < 0 || duration < min || duration > max)
-		return -EINVAL;
-	*to = duration;
-	return 0;
-}
-
-static int set_cloud_poll(struct config *c, const char *value)
-{
-	return set_cloud_duration(&c->cloud.poll, value, CLOUD_POLL_MIN, CLOUD_POLL_MAX);
-}
-
-static int set_cloud_settle(struct config *c, const char *value)
-{
-	return set_cloud_duration(&c->cloud.settle, value, 0, CLOUD_SETTLE_MAX);
-}
-
-static int set_cloud_lease(struct config *c, const char *value)
-{
-	return set_cloud_duration(&c->cloud.lease, value, CLOUD_LEASE_MIN, CLOUD_LEASE_MAX);
-}
-
-static int set_ec2_region(struct config *c, const char *value)
-{
-	return name_is_label(value) ? str_copy(c->cloud.region, sizeof(c->cloud.region), value)
-				    : -EINVAL;
-}
-
-/* What else is wrong with it nacre-cloud says, which asks there. */
-static int set_ec2_endpoint(struct config *c, const char *value)
-{
-	if (!str_has_prefix(value, "https://") && !str_has_prefix(value, "http://"))
-		return -EINVAL;
-	return set_cloud_word(c->cloud.endpoint, sizeof(c->cloud.endpoint), value);
-}
-
-static int set_ec2_profile(struct config *c, const char *value)
-{
-	return set_cloud_word(c->cloud.profile, sizeof(c->cloud.profile), value);
-}
-
-static int set_ec2_subnet(struct config *c, const char *value)
-{
-	return set_cloud_word(c->cloud.subnet, sizeof(c->cloud.subnet), value);
-}
-
-static int set_ec2_key_name(struct config *c, const char *value)
-{
-	return set_cloud_word(c->cloud.key_name, sizeof(c->cloud.key_name), value);
-}
-
-static int set_ec2_instance_profile(struct config *c, const char *value)
-{
-	return set_cloud_word(c->cloud.instance_profile, sizeof(c->cloud.instance_profile), value);
-}
-
-static int set_ec2_agent(struct config *c, const char *value)
-{
-	return set_cloud_word(c->cloud.agent, sizeof(c->cloud.agent), value);
-}
-
-static int set_ec2_security_groups(struct config *c, const char *value)
-{
-	struct cloud_settings *s = &c->cloud;
-
-	if (s->n_groups == CLOUD_GROUPS_MAX)
-		return -EINVAL;
-	return set_cloud_word(s->groups[s->n_groups++], sizeof(s->groups[0]), value);
-}
-
-static int set_ec2_types(struct config *c, const char *value)
-{
-	struct cloud_settings *s = &c->cloud;
-
-	if (s->n_types == CLOUD_TYPES_MAX)
-		return -EINVAL;
-	return cloud_type_parse(value, &s->types[s->n_types++]);
-}
+CLOUD_KEY(cloud_cluster)
+CLOUD_KEY(cloud_poll)
+CLOUD_KEY(cloud_settle)
+CLOUD_KEY(cloud_lease)
+CLOUD_KEY(ec2_region)
+CLOUD_KEY(ec2_endpoint)
+CLOUD_KEY(ec2_profile)
+CLOUD_KEY(ec2_subnet)
+CLOUD_KEY(ec2_security_groups)
+CLOUD_KEY(ec2_key_name)
+CLOUD_KEY(ec2_instance_profile)
+CLOUD_KEY(ec2_agent)
+CLOUD_KEY(ec2_types)
+CLOUD_KEY(gce_project)
+CLOUD_KEY(gce_zone)
+CLOUD_KEY(gce_endpoint)
+CLOUD_KEY(gce_credentials)
+CLOUD_KEY(gce_subnet)
+CLOUD_KEY(gce_tags)
+CLOUD_KEY(gce_types)
 
 /* Absolute paths, parted by colons; each is set_absolute()'s. */
 static int set_directories(char *to, size_t size, const char *value)
@@ -571,6 +507,15 @@ static const struct config_key config_keys[] = {
 	{ "cloud.ec2.types", set_ec2_types,
 	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in t3.micro=2:1GiB:0.0104; at most 32",
 	  true },
+	{ "cloud.gce.project", set_gce_project, "the id of a project, as in my-project-7" },
+	{ "cloud.gce.zone", set_gce_zone, "the name of a zone, as in europe-west1-b" },
+	{ "cloud.gce.endpoint", set_gce_endpoint, "a URL of https, or of http on this host" },
+	{ "cloud.gce.credentials", set_gce_credentials, "the absolute path of a file" },
+	{ "cloud.gce.subnet", set_gce_subnet, "the name or the path of a subnetwork" },
+	{ "cloud.gce.tags", set_gce_tags, "a network tag, as in nacre; at most 8 of them", true },
+	{ "cloud.gce.types", set_gce_types,
+	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in e2-small=2:2GiB:0.0168; at most 32",
+	  true },
 	{ "identity.svid_life", set_svid_life, "a duration from 2s to 24h" },
 	{ "metrics.listen", set_metrics_listen,
 	  "an address of one interface with a port, \"127.0.0.1:9464\" or \"[::1]:9464\"" },
@@ -613,7 +558,8 @@ void config_init(struct config *c)
 		.network = { .by_default = true,
 			     .conf_dir = "/etc/cni/net.d",
 			     .bin_dirs = "/opt/cni/bin:/usr/lib/cni" },
-		.cloud = { .cluster = "nacre",
+		.cloud = { .provider = "ec2",
+			   .cluster = "nacre",
 			   .poll = 30 * NSEC_PER_SEC,
 			   .lease = 24 * 3600 * NSEC_PER_SEC,
 			   .settle = 300 * NSEC_PER_SEC },
@@ -632,12 +578,6 @@ void config_init(struct config *c)
 
 /* ---- the file ---- */
 
-static bool config_has_cloud(const struct cloud_settings *s)
-{
-	return *s->endpoint || *s->profile || *s->subnet || *s->key_name || *s->instance_profile ||
-	       *s->agent || s->n_groups > 0 || s->n_types > 0;
-}
-
 int config_load(struct config *c, const char *path, bool missing_ok, struct error *err)
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
@@ -654,10 +594,5 @@ int config_load(struct config *c, const char *path, bool missing_ok, struct erro
 				    "%s: vm.pool: machines of a pool go on from a template, and "
 				    "vm.templates says no",
 				    path);
-	if (r == 0 && !*c->cloud.region && config_has_cloud(&c->cloud))
-		return error_refuse(err, ERROR_INVALID,
-				    "%s: cloud.ec2.region: required beside the other keys of "
-				    "cloud.ec2",
-				    path);
-	return r;
+	return r < 0 ? r : config_cloud_check(&c->cloud, path, err);
 }

@@ -70,6 +70,15 @@
  *       instance_profile: NAME # what machines may do in the cloud
  *       agent_image: ami-…     # of machines of kind ec2; default: there are none
  *       types: [ "t3.micro=2:1GiB:0.0104" ]  # NAME=CPUS:MEMORY:PRICE, to choose from
+ *     lease: 24h               # a machine is the node's for so long, renewed at half of it
+ *     gce:                     # Google's, in place of ec2; project and zone switch it on
+ *       project: my-project
+ *       zone: europe-west1-b
+ *       endpoint: URL          # default: Google's
+ *       credentials: PATH      # key of a service account; default: the environment, else metadata
+ *       subnet: NAME           # of the zone's region; default: the network "default"
+ *       tags: [ nacre ]        # network tags, by which firewall rules choose machines
+ *       types: [ "e2-small=2:2GiB:0.0168" ]
  *   metrics:
  *     listen: 127.0.0.1:9464   # where Prometheus scrapes /metrics; default: nowhere
  *   storage:

@@ -89,6 +89,36 @@ static void reads_where_metrics_are(void)
 	}
 }
 
+/* A node has one, and what that needs must be there. */
+static void reads_which_cloud(void)
+{
+	static const char *const wrong[] = {
+		"cloud:\n  ec2:\n    subnet: s\n",
+		"cloud:\n  gce:\n    zone: z-a\n",
+		"cloud:\n  gce:\n    project: p\n",
+		"cloud:\n  gce:\n    project: p/q\n    zone: z-a\n",
+		"cloud:\n  gce:\n    credentials: a.json\n    project: p\n    zone: z-a\n",
+		"cloud:\n  ec2:\n    region: r\n  gce:\n    project: p\n    zone: z-a\n",
+		"cloud:\n  lease: 500ms\n",
+		"cloud:\n  lease: 800h\n",
+	};
+	struct error err;
+	struct config c;
+
+	CHECK_INT(load("cloud:\n  lease: 2h\n  gce:\n    project: p\n    zone: z-a\n    tags: [ t "
+		       "]\n",
+		       &c, NULL),
+		  0);
+	CHECK_STR(c.cloud.provider, "gce");
+	CHECK_STR(c.cloud.region, "z-a");
+	CHECK_STR(c.cloud.project, "p");
+	CHECK(c.cloud.n_groups == 1 && c.cloud.lease == 7200 * NSEC_PER_SEC);
+	CHECK_INT(load("cloud:\n  ec2:\n    region: r\n", &c, NULL), 0);
+	CHECK_STR(c.cloud.provider, "ec2");
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		CHECK(load(wrong[i], &c, &err) < 0);
+}
+
 static void reads_how_microvms_are_made(void)
 {
 	static const char *const wrong[] = {
@@ -260,7 +290,7 @@ static void a_missing_file_is_an_error_when_it_was_named(void)
 }
 
 UNIT_MAIN({ "reads where plugins are", reads_where_plugins_are },
-	  { "reads every key", reads_every_key },
+	  { "reads every key", reads_every_key }, { "reads which cloud", reads_which_cloud },
 	  { "reads how microVMs are made", reads_how_microvms_are_made },
 	  { "reads where metrics are", reads_where_metrics_are },
 	  { "reads the policy of logs", reads_the_policy_of_logs },

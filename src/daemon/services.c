@@ -92,6 +92,25 @@ static int daemon_add_cri(struct daemon *d)
 	return r < 0 ? r : rpc_server_add(d->server, &cri_image_service, &d->cri_image);
 }
 
+static void daemon_init_node(struct daemon *d)
+{
+	d->node = (struct node_service){ .loop = d->loop,
+					 .pool = d->pool,
+					 .workloads = d->workloads,
+					 .instances = d->instances,
+					 .images = d->images,
+					 .root_fd = d->place.root_fd,
+					 .run_fd = d->place.run_fd,
+					 .cgroup_fd = d->place.cgroup_fd,
+					 .checks = LIST_INIT(d->node.checks),
+					 .root = d->options.root,
+					 .run = d->options.run,
+					 .cgroup = d->place.cgroup,
+					 .started_at = clock_real(),
+					 .lacks = d->node.lacks,
+					 .n_lacks = d->node.n_lacks };
+}
+
 int daemon_add_services(struct daemon *d)
 {
 	const struct volume_guard guard = { d->place.root_fd, d->place.run_fd, -1, d->identity_fd };
@@ -154,21 +173,7 @@ int daemon_add_services(struct daemon *d)
 	d->cloud = (struct cloud_service){ .clouds = d->clouds };
 	d->network = (struct network_service){ .networks = d->networks, .workloads = d->workloads };
 	daemon_init_volume(d);
-	d->node = (struct node_service){ .loop = d->loop,
-					 .pool = d->pool,
-					 .workloads = d->workloads,
-					 .instances = d->instances,
-					 .images = d->images,
-					 .root_fd = d->place.root_fd,
-					 .run_fd = d->place.run_fd,
-					 .cgroup_fd = d->place.cgroup_fd,
-					 .checks = LIST_INIT(d->node.checks),
-					 .root = d->options.root,
-					 .run = d->options.run,
-					 .cgroup = d->place.cgroup,
-					 .started_at = clock_real(),
-					 .lacks = d->node.lacks,
-					 .n_lacks = d->node.n_lacks };
+	daemon_init_node(d);
 	for (size_t i = 0; i < ARRAY_SIZE(services) && r == 0; i++)
 		r = rpc_server_add(d->server, services[i].service, services[i].userdata);
 	if (r == 0)

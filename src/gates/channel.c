@@ -204,7 +204,7 @@ int channel_send_fd(struct channel *c, const struct gatemsg *m, int fd, struct e
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = { .bytes = { 0 } };
 	int len = gatemsg_encode(m, packet, err);
-	struct iovec iov = { .iov_base = packet, .iov_len = (size_t)MAX(len, 0) };
+	struct iovec iov = { .iov_base = packet };
 	struct msghdr h = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = control.bytes,
@@ -215,6 +215,7 @@ int channel_send_fd(struct channel *c, const struct gatemsg *m, int fd, struct e
 		return len;
 	if (c->fd < 0 || c->n_queued > 0)
 		return error_set(err, -EAGAIN, "tell nacre-gate");
+	iov.iov_len = (size_t)len;
 	*head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
 				  .cmsg_level = SOL_SOCKET,
 				  .cmsg_type = SCM_RIGHTS };

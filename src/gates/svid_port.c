@@ -18,6 +18,8 @@
 #include "loop/loop.h"
 #include "wire/message/gatemsg.h"
 
+#define SVID_TELL_AGAIN (10 * NSEC_PER_SEC)
+
 /* A connection that nacre-svid has. */
 struct svid_caller {
 	struct list siblings;
@@ -49,6 +51,7 @@ struct svid_port {
 	struct list callers, wishes;
 	size_t n_callers;
 	uint32_t last;
+	nsec_t told_at; /* clock_mono() of the last line of the log about a caller */
 };
 
 bool svid_port_is_possible(void)
@@ -283,6 +286,17 @@ static int svid_port_start(struct svid_port *p, struct error *err)
 
 /* ---- connections ---- */
 
+/* Callers decide how often there is something to tell. */
+static bool svid_port_may_tell(struct svid_port *p)
+{
+	nsec_t now = clock_mono();
+
+	if (p->told_at && now - p->told_at < SVID_TELL_AGAIN)
+		return false;
+	p->told_at = now;
+	return true;
+}
+
 static bool svid_port_has_room(struct svid_port *p, const struct svid_caller *for_whom)
 {
 	const struct svid_caller *c;
@@ -320,7 +334,7 @@ static int svid_port_take(struct svid_port *p, struct svid_caller *c, int fd, st
 		c->id[0] = c->instance_id[0] = '\0';
 		(void)error_refuse(&refusal, ERROR_DENIED, "its id would be too long");
 	}
-	if (!*c->id)
+	if (!*c->id && svid_port_may_tell(p))
 		log_info("a process was refused an identity", LOG_INT("pid", c->pid),
 			 LOG_ERR(&refusal));
 	if (!svid_port_has_room(p, c))
@@ -346,8 +360,9 @@ static void svid_port_accept(struct loop_fd *source, unsigned events)
 		return;
 	*c = (struct svid_caller){ .port = p, .pidfd = -1 };
 	if (svid_port_take(p, c, fd, &err) < 0) {
-		log_warn("a connection of a workload that asks for its identity is closed",
-			 LOG_ERR(&err));
+		if (svid_port_may_tell(p))
+			log_warn("a connection of a workload that asks for its identity is closed",
+				 LOG_ERR(&err));
 		(void)fd_close(c->pidfd);
 		free(c);
 		return;

@@ -440,6 +440,11 @@ static int ec2_plan(struct provider *p, struct error *err)
 	const struct ec2s_config *c = &ec2s_of(p)->config;
 	int r = clouds_check(c->clouds, err);
 
+	if (r == 0 && !str_eq(clouds_provider(c->clouds), "ec2"))
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the cloud of this node is %s (cloud.%s in the configuration), "
+				    "not ec2",
+				    clouds_provider(c->clouds), clouds_provider(c->clouds));
 	if (r == 0 && !*c->image)
 		r = error_refuse(err, ERROR_PRECONDITION,
 				 "cloud.ec2.agent_image in the configuration names no image for "

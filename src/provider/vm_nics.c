@@ -128,10 +128,10 @@ int machine_nic_tell(const struct machine_nic *nic, struct gate *gate, struct er
 int machine_link_tell(const struct instance_link *link, struct gate *gate, struct error *err)
 {
 	const struct segment_plan usual = segment_plan_usual();
+	const uint32_t mtu = MIN(link->mtu, (uint32_t)UINT16_MAX);
 	struct bootmsg m = {
 		.type = BOOTMSG_LINK,
-		.link = { .mtu = MAX(MIN(link->mtu, (uint32_t)UINT16_MAX),
-				     (uint32_t)BOOTMSG_MTU_MIN),
+		.link = { .mtu = mtu,
 			  .leads_out = link->leads_out,
 			  .name = link->name,
 			  .address = link->address,

@@ -17,13 +17,13 @@ from nacre_test import runtime_pb2
 LIBEXEC = os.path.join(nacre_test.BUILD, "libexec", "nacre")
 # The helpers, and what they may be linked with; whatever else appears was not thought about.
 LIBC = {"libc", "ld-linux-x86-64", "ld-linux-aarch64"}
-HELPERS = {"nacre-cloud": {"libcurl", "libexpat", "libnettle", "libseccomp", *LIBC},
+HELPERS = {"nacre-cloud": {"libcrypto", "libcurl", "libexpat", "libnettle", "libseccomp", *LIBC},
            "nacre-cni": LIBC,
            "nacre-fetch": {"libisal", *LIBC},
            "nacre-remote": LIBC,
            "nacre-transfer": {"libjansson", "libnettle", "libseccomp", "libcrypto", "libssl", "libcurl", "libzstd", "libisal", *LIBC}}
 # What is executed where there is nothing but itself: a guest, a container.
-STATIC = {"nacre-gate", "nacre-init"}
+STATIC = {"nacre-gate", "nacre-init", "nacre-svid"}
 # What gcc 12 knows of the reference's section 4.5; the rest of it is newer, or clang's alone.
 FLAGS = """
     -O2 -Wall -Wextra -Werror -Wformat=2 -Wconversion -Wimplicit-fallthrough -Wtrampolines -Wbidi-chars=any -Wshadow -Wlogical-op

@@ -13,6 +13,7 @@ import grpc
 
 import host
 import nacre_test
+import workload_api
 from nacre_test import runtime_pb2 as rt
 from nacre_test import until
 
@@ -97,13 +98,14 @@ class Svid(nacre_test.NodeTest):
         self.node.cli("cell", "--name", "has-not", "busybox", "sleep", "1000")
         path = f"/proc/{self.inspect('has')[1]['pid']}/root/run/spiffe/workload.sock"
 
-        def told(group):
-            out = subprocess.run([sys.executable, CLIENT, path, group, "svids", "bundles"], capture_output=True, check=True).stdout
-            return [t[0] for t in json.loads(out)]
-
-        # Another container that got hold of the socket, and a process of the node.
-        self.assertEqual(["PERMISSION_DENIED"] * 2, told(self.group(self.inspect("has-not")[1]["pid"])))
-        self.assertEqual(["PERMISSION_DENIED"] * 2, told(""))
+        # A process of the node, and another container that got hold of the socket.
+        with grpc.insecure_channel("unix:" + path) as channel:
+            self.assertEqual(["PERMISSION_DENIED"] * 2, [workload_api.step(channel, word)[0] for word in ("svids", "bundles")])
+        out = subprocess.run([sys.executable, CLIENT, path, self.group(self.inspect("has-not")[1]["pid"]), "svids", "bundles"],
+                             capture_output=True, check=True).stdout
+        self.assertEqual(["PERMISSION_DENIED"] * 2, [t[0] for t in json.loads(out)])
+        # One container takes at most 64 connections.
+        self.assertEqual(64, self.ask("has", "many", "80"))
         # A connection that was handed on ends with the process that has made it: its id may be another one's then.
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -111,7 +113,7 @@ class Svid(nacre_test.NodeTest):
             _, fds, _, _ = socket.recv_fds(ours, 1, 1)
             with socket.socket(fileno=fds[0]) as passed:
                 passed.settimeout(30 * nacre_test.SLOWNESS)
-                passed.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+                passed.sendall(workload_api.PREFACE)
                 self.assertTrue(passed.recv(9))
                 ours.send(b"x")
                 client.communicate(timeout=60)
@@ -121,9 +123,9 @@ class Svid(nacre_test.NodeTest):
         self.node.cli("run", "-d", "--name", "stays", "--identity", "busybox", "sleep", "1000")
         before = self.ask("stays", "svids")[0][0]
         self.node.restart()
-        after = self.ask("stays", "svids")[0][0]
-        self.assertEqual([s["id"] for s in before], [s["id"] for s in after])
-        # Started again it is the same workload, in another container.
+        # The container has the socket of the new daemon; started again it has it as well, and is the same workload.
+        with grpc.insecure_channel(f"unix:/proc/{self.inspect('stays')[1]['pid']}/root/run/spiffe/workload.sock") as channel:
+            self.assertEqual("PERMISSION_DENIED", workload_api.step(channel, "svids")[0])
         self.node.cli("restart", "-t", "0", "stays")
         again = self.ask("stays", "svids")[0][0]
         self.assertEqual(before[0]["id"], again[0]["id"])

@@ -8,6 +8,7 @@ import socket
 import sys
 
 SERVICE = "/SpiffeWorkloadAPI/"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 MARK = ("workload.spiffe.io", "true")
 
 
@@ -49,6 +50,21 @@ def step(channel, word):
     return call(channel, "FetchJWTSVID" if word == "jwt" else "FetchX509SVID", marks)
 
 
+def many(path, n):
+    """How many of n connections are served at once."""
+    served, all_of_them = 0, [socket.socket(socket.AF_UNIX) for _ in range(n)]
+    for s in all_of_them:
+        s.settimeout(60)
+        s.connect(path)
+    for s in all_of_them:
+        try:
+            s.sendall(PREFACE)
+            served += bool(s.recv(9))
+        except ConnectionError:
+            pass
+    return served
+
+
 def main():
     path, group, *steps = sys.argv[1:]
     if group:
@@ -60,6 +76,9 @@ def main():
             s.connect(path)
             socket.send_fds(to, [b"x"], [s.fileno()])
             to.recv(1)
+        return
+    if steps[0] == "many":
+        print(many(path, int(steps[1])))
         return
     import grpc
 

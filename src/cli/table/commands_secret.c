@@ -31,9 +31,10 @@ static const struct command secret_commands[] = {
 			"containers have them by `nacre run --secret`. Prints its id.\n"
 			"\n"
 			"With --replace containers that run have the new bytes at once in their "
-			"/run/secrets, each\n"
-			"file as a whole; variables and files elsewhere stay as they are until the "
-			"next start.\n"
+			"/run/secrets,\n"
+			"each file as a whole; variables and files elsewhere stay as they are "
+			"until\n"
+			"the next start.\n"
 			"\n"
 			"    nacre secret create db-password ./password\n"
 			"    pwgen 20 1 | nacre secret create --replace db-password -\n"
@@ -47,6 +48,7 @@ static const struct command secret_commands[] = {
 		.name = "secret ls",
 		.operands = "",
 		.summary = "list secrets",
+		.help = "Names, ids, sizes, and when each was made and last replaced.",
 		.options = options_ls,
 		.run = cmd_secret_ls,
 	},
@@ -54,6 +56,7 @@ static const struct command secret_commands[] = {
 		.name = "secret inspect",
 		.operands = "NAME…",
 		.summary = "tell all about secrets but their bytes, as JSON",
+		.help = "Names, ids, sizes, and when each was made and last replaced.",
 		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_secret_inspect,

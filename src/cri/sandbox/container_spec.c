@@ -387,14 +387,11 @@ static void spec_blame(struct error *err)
 	cri_limits_blame(err, "config.linux.resources");
 }
 
+/* In the words of the own API. */
 static int spec_make(int base_fd, struct arena *a, const Runtime__V1__PodSandboxConfig *sandbox,
-		     const cri_config *config, const struct isolate_ids *ids,
-		     const struct cdi_changes *changes, cri_own *own,
+		     const cri_config *config, const struct isolate_ids *ids, cri_own *own,
 		     struct pod_container_spec *spec, struct error *err)
 {
-	const struct settings_whole whole = { .base_fd = base_fd };
-	char *const *more;
-	size_t n_used = 0;
 	int r;
 
 	r = spec_words(a, config, own, err);
@@ -407,11 +404,17 @@ static int spec_make(int base_fd, struct arena *a, const Runtime__V1__PodSandbox
 				      &own->security, err);
 	if (r == 0 && config->linux)
 		r = spec_linux(base_fd, a, config->linux, own, spec, err);
-	if (r == 0 && changes)
-		r = cdi_changes_add(a, changes, own, err);
-	if (r < 0)
-		return r;
-	more = spec->limits;
+	return r;
+}
+
+static int spec_take(int base_fd, struct arena *a, const cri_own *own,
+		     struct pod_container_spec *spec, struct error *err)
+{
+	const struct settings_whole whole = { .base_fd = base_fd };
+	char *const *more = spec->limits;
+	size_t n_used = 0;
+	int r;
+
 	r = container_take(a, own, 0, 1, spec, err);
 	if (r == 0)
 		r = settings_take(a, spec, own, "containers[0]", &whole, &n_used, err);
@@ -510,6 +513,8 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 		       const struct cdi_changes *changes, struct pod_container_spec *spec,
 		       struct error *err)
 {
+	/* In a kernel of its own its keeper asks that. */
+	const int base_fd = workload_is_remote(w) ? -1 : s->cgroup_fd;
 	cri_own *own = arena_zalloc(a, 1, sizeof(*own));
 	int r = spec_check(q->config, err);
 
@@ -522,9 +527,11 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 	own->image = q->config->image->image;
 	if (!own->name)
 		return spec_no_memory(err);
-	/* In a kernel of its own its keeper asks that. */
-	r = spec_make(workload_is_remote(w) ? -1 : s->cgroup_fd, a, sandbox, q->config, &w->ids,
-		      changes, own, spec, err);
+	r = spec_make(base_fd, a, sandbox, q->config, &w->ids, own, spec, err);
+	if (r == 0 && changes)
+		r = cdi_changes_add(a, changes, own, err);
+	if (r == 0)
+		r = spec_take(base_fd, a, own, spec, err);
 	if (r < 0)
 		return r;
 	r = cri_security_take_walls(s, a, w, sandbox,

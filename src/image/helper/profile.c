@@ -95,10 +95,11 @@ static const struct helper_ops profile_helper_ops = {
 };
 
 static int profile_start(struct profile_job **ret, struct image_store *s, int from_fd,
-			 const char *command, const struct fetchmsg *request,
-			 enum fetchmsg_type answer, profile_fn done, void *userdata,
+			 const struct fetchmsg *request, profile_fn done, void *userdata,
 			 struct error *err)
 {
+	bool devices = request->type == FETCHMSG_CDI;
+	const char *command = devices ? "cdi" : "profile";
 	struct profile_job *j = malloc(sizeof(*j));
 	int r;
 
@@ -106,7 +107,7 @@ static int profile_start(struct profile_job **ret, struct image_store *s, int fr
 		return error_set(err, -ENOMEM, "start a helper");
 	*j = (struct profile_job){ .done = done,
 				   .userdata = userdata,
-				   .answer = answer,
+				   .answer = devices ? FETCHMSG_EDITS : FETCHMSG_FILTER,
 				   .to_fd = memfd_create(command, MFD_CLOEXEC) };
 	if (j->to_fd < 0)
 		r = error_set(err, -errno, "make room for the answer of a helper");
@@ -136,8 +137,7 @@ int profile_job_start(struct profile_job **ret, struct image_store *s, int json_
 {
 	const struct fetchmsg request = { .type = FETCHMSG_PROFILE, .profile = { .caps = caps } };
 
-	return profile_start(ret, s, json_fd, "profile", &request, FETCHMSG_FILTER, done, userdata,
-			     err);
+	return profile_start(ret, s, json_fd, &request, done, userdata, err);
 }
 
 int profile_devices_start(struct profile_job **ret, struct image_store *s, int from_fd,
@@ -145,5 +145,5 @@ int profile_devices_start(struct profile_job **ret, struct image_store *s, int f
 {
 	const struct fetchmsg request = { .type = FETCHMSG_CDI };
 
-	return profile_start(ret, s, from_fd, "cdi", &request, FETCHMSG_EDITS, done, userdata, err);
+	return profile_start(ret, s, from_fd, &request, done, userdata, err);
 }

@@ -225,7 +225,7 @@ static int lan_restore(const struct lan_home *home, struct error *err)
 	const struct link_change change = { .mac = home->mac, .mtu = home->mtu },
 				 up = { .power = LINK_UP };
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
-	struct link l;
+	struct link l = { .index = 0 };
 	int r;
 
 	r = netlink_open(&nl, err);
@@ -241,7 +241,7 @@ int lan_lend(const struct lan_plan *plan, const struct lan_home *home, int pod_n
 {
 	const struct link_change down = { .power = LINK_DOWN }, mtu = { .mtu = plan->mtu };
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
-	struct link l;
+	struct link l = { .index = 0 };
 	int r;
 
 	r = netlink_open(&nl, err);
@@ -301,7 +301,7 @@ static int lan_send_back(void *arg, struct error *err)
 	const struct link_change down = { .power = LINK_DOWN };
 	const struct lan_return *back = arg;
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
-	struct link l;
+	struct link l = { .index = 0 };
 	int r;
 
 	r = netlink_open(&nl, err);

@@ -30,7 +30,7 @@ void port_put_gen_mode(struct netmsg *m);
 /* Into IFLA_AF_SPEC: how the node's end of a pod's link forwards IPv4. */
 void port_put_settings4(struct netmsg *m, bool loopback);
 /* The same of IPv6, which the kernel takes from files. */
-int port_set_files6(const char *name, struct error *err) _must_check_;
+int port_set_files6(const char *port, struct error *err) _must_check_;
 /* No IPv6 on the link of that name. */
 int port_close6(const char *name, struct error *err) _must_check_;
 /* To a pod (no gateway) only where nobody else leads elsewhere; a pod's own may be led anew. */

@@ -8,8 +8,6 @@
 #include "runtime/services.h"
 #include "wire/format/base64.h"
 
-static const char provider[] = "ec2";
-
 static void cloud_no_memory(struct rpc_call *call)
 {
 	struct error err = ERROR_INIT;
@@ -27,7 +25,7 @@ static void cloud_show(const struct cloud_vm *vm, Nacre__V1__CloudVm *ret)
 	ret->id = (char *)(uintptr_t)v.id;
 	ret->name = (char *)(uintptr_t)v.name;
 	ret->state = (char *)(uintptr_t)cloud_state_word(v.state);
-	ret->provider = (char *)(uintptr_t)provider;
+	ret->provider = (char *)(uintptr_t)v.provider;
 	ret->region = (char *)(uintptr_t)v.region;
 	ret->instance = (char *)(uintptr_t)v.instance;
 	ret->image = (char *)(uintptr_t)v.image;
@@ -217,7 +215,7 @@ static void cloud_show_found(const struct cloud_found *f, Nacre__V1__CloudVm *re
 	nacre__v1__cloud_vm__init(ret);
 	ret->name = (char *)(uintptr_t)f->name;
 	ret->state = (char *)(uintptr_t)f->state;
-	ret->provider = (char *)(uintptr_t)provider;
+	ret->provider = (char *)(uintptr_t)f->provider;
 	ret->instance = (char *)(uintptr_t)f->instance;
 	ret->type = (char *)(uintptr_t)f->type;
 	ret->address = (char *)(uintptr_t)f->address;

@@ -57,3 +57,12 @@ int identity_mount_name(struct arena *a, struct pod_container_spec *to, const ch
 	to->env = env;
 	return 0;
 }
+
+int identity_mount_check(int dir_fd, const char *field, struct error *err)
+{
+	if (dir_fd >= 0)
+		return 0;
+	return error_field(err, ERROR_PRECONDITION, field,
+			   "this kernel cannot say which process has connected to a socket "
+			   "(SO_PEERPIDFD): Linux 6.5 or newer can");
+}

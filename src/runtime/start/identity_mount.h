@@ -17,4 +17,8 @@ int identity_mount_take(struct pod_mount_spec *to, const Aurae__Runtime__V0__Mou
 int identity_mount_name(struct arena *a, struct pod_container_spec *to, const char *field,
 			struct error *err);
 
+/* Whether the directory of the socket is there: 0, or ERROR_PRECONDITION on a kernel that cannot
+ * say who has connected. */
+int identity_mount_check(int dir_fd, const char *field, struct error *err);
+
 #endif

@@ -16,6 +16,7 @@
 #include "pod/storage/volumes.h"
 #include "pod/workload/make.h"
 #include "rpc/server/server.h"
+#include "runtime/start/identity_mount.h"
 #include "runtime/storage/profile_file.h"
 #include "runtime/storage/secret_item.h"
 #include "volumes/fill.h"
@@ -127,16 +128,6 @@ static int volumes_open_named(struct volumes_call *v, const struct volumes_item 
 	return below_fd < 0 ? below_fd : volumes_bind(item, below_fd, err);
 }
 
-static int volumes_open_identity(struct volumes_call *v, const struct volumes_item *item,
-				 struct error *err)
-{
-	if (v->guard.identity_fd < 0)
-		return error_field(err, ERROR_PRECONDITION, item->field,
-				   "this kernel cannot say which process has connected to a "
-				   "socket (SO_PEERPIDFD): Linux 6.5 or newer can");
-	return volumes_bind(item, v->guard.identity_fd, err);
-}
-
 /* Without the name of the secret's field, of which there are several. */
 static int volumes_open_secrets(struct volumes_call *v, struct volumes_item *item,
 				struct error *err)
@@ -147,7 +138,6 @@ static int volumes_open_secrets(struct volumes_call *v, struct volumes_item *ite
 
 	if (r == 0)
 		r = volumes_bind(item, fd, err);
-
 	return r < 0 ? error_wrap_field(err, r, item->field) : r;
 }
 
@@ -164,8 +154,9 @@ static int volumes_open_mount(struct volumes_call *v, struct volumes_item *item,
 			(void)error_wrap(err, fd, "the volume %s", item->path);
 		return fd < 0 ? error_wrap_field(err, fd, item->field) : fd;
 	}
+	fd = m.is_identity ? identity_mount_check(v->guard.identity_fd, item->field, err) : 0;
 	if (m.is_identity)
-		return volumes_open_identity(v, item, err);
+		return fd < 0 ? fd : volumes_bind(item, v->guard.identity_fd, err);
 	m.field = item->field;
 	m.source = item->path;
 	return m.follow ? volume_open_through(&v->guard, &m, err) : volume_open(&v->guard, &m, err);

@@ -1,0 +1,156 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Machines of Google's Compute Engine, made by a node in a cloud of the test's own (tests/lib/fake_gce.py). What a node does with the
+answers of a cloud is the same for all of them (test_ec2.py); this is what is said there, and what is heard."""
+import os
+import signal
+import threading
+import time
+import unittest
+
+import grpc
+
+import fake_gce
+import host
+import nacre_test
+
+Code = grpc.StatusCode
+pb2 = nacre_test.nacre_pb2
+IMAGE = "projects/debian-cloud/global/images/family/debian-12"
+
+
+class Gce(unittest.TestCase):
+    """One cloud and one node for the class; each test ends with no machine in the cloud and no record."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cloud = fake_gce.Cloud().__enter__()
+        cls.node = nacre_test.Node(config=cls.cloud.config(lease="2s"), env=cls.cloud.env())
+
+    @classmethod
+    def tearDownClass(cls):
+        said = cls.node.destroy()
+        cls.cloud.__exit__()
+        if said:
+            raise AssertionError(said)
+
+    def setUp(self):
+        self.cloud.reset()
+
+    def tearDown(self):
+        self.cloud.reset(machines=False)
+        for vm in self.vms():
+            self.remove(vm.name)
+        self.assertEqual(([], []), (self.vms(), self.cloud.alive()))
+
+    def vms(self):
+        return list(self.node.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).vms)
+
+    def run_vm(self, name="", image=IMAGE, **more):
+        return self.node.clouds.RunCloudVm(pb2.RunCloudVmRequest(name=name, image=image, **more), timeout=60 * nacre_test.SLOWNESS).vm
+
+    def remove(self, name):
+        self.node.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target=name, force=True), timeout=60 * nacre_test.SLOWNESS)
+
+    def wait_state(self, name, state):
+        return nacre_test.until(lambda: next((v for v in self.vms() if (v.name, v.state) == (name, state)), None), what=f"{name} is {state}")
+
+    def assertFails(self, code, call, *parts):
+        with self.assertRaises(grpc.RpcError) as caught:
+            call()
+        self.assertEqual(code, caught.exception.code(), caught.exception.details())
+        for part in parts:
+            self.assertIn(part, caught.exception.details())
+
+    def test_from_run_to_rm(self):
+        self.run_vm("web", cpus=3)
+        vm = self.wait_state("web", "running")
+        (machine,) = self.cloud.alive()
+        self.assertEqual(("gce", fake_gce.ZONE, fake_gce.ZONE, IMAGE, "big"), (vm.provider, vm.region, vm.zone, vm.image, vm.type))
+        self.assertEqual((machine.name, machine.address), (vm.instance, vm.address))
+        self.assertEqual({"items": ["web"]}, machine.body["tags"])
+        node = self.node.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).node
+        wanted = {"nacre-cluster": "nacre", "nacre-node": node, "nacre-vm": vm.id, "name": "web"}
+        self.assertEqual(wanted, {k: v for k, v in machine.labels.items() if k != "nacre-lease"})
+        # Its lease is renewed, and the other labels stay; one that somebody else changes meanwhile too.
+        first = int(machine.labels["nacre-lease"])
+        with self.cloud.lock:
+            machine.labels["theirs"] = "x"
+            machine.n_labels += 1
+        nacre_test.until(lambda: int(machine.labels["nacre-lease"]) > first, what="the lease is renewed")
+        self.assertEqual({**wanted, "theirs": "x"}, {k: v for k, v in machine.labels.items() if k != "nacre-lease"})
+        self.assertAlmostEqual(time.time(), int(machine.labels["nacre-lease"]), delta=60)
+        console = self.node.clouds.CloudVmConsole(pb2.CloudVmConsoleRequest(target="web"))
+        self.assertIn(f"{machine.name} login:".encode(), console.output)
+        self.assertEqual([vm.id, "web", "gce", "running"], self.node.cli("ps").stdout.splitlines()[-1].split()[:4])
+        # Somebody stops it there.
+        machine.stopped = True
+        self.wait_state("web", "stopped")
+        self.assertEqual("exited", self.node.clouds.StopCloudVm(pb2.StopCloudVmRequest(target="web")).vm.state)
+        self.assertEqual([], self.cloud.alive())
+
+    def test_what_is_refused(self):
+        self.assertFails(Code.INVALID_ARGUMENT, lambda: self.run_vm(image="nothing"), "notFound", "'nothing' was not found")
+        self.assertFails(Code.UNIMPLEMENTED, lambda: self.run_vm(dry_run=True), "dry_run")
+        self.cloud.fail["insert"] = [(403, "forbidden", "Required 'compute.instances.create' permission")]
+        self.assertFails(Code.FAILED_PRECONDITION, self.run_vm, "compute.instances.create", "doc/cloud.md")
+        # The answer to the call is good, and the operation is not.
+        self.cloud.broken = ("ZONE_RESOURCE_POOL_EXHAUSTED", "does not have enough resources available")
+        self.assertFails(Code.RESOURCE_EXHAUSTED, self.run_vm, "ZONE_RESOURCE_POOL_EXHAUSTED", "enough resources")
+        self.assertFails(Code.FAILED_PRECONDITION, lambda: self.node.runtime.RunPod(nacre_test.runtime_pb2.RunPodRequest(
+            kind="ec2", containers=[nacre_test.runtime_pb2.Container(image="busybox")])), "gce")
+        self.assertEqual(([], {}), (self.vms(), dict(self.cloud.machines)))
+
+    def test_what_goes_wrong(self):
+        """Lost answers, limits, faults of the server and of what is in front of it: one machine, and none left."""
+        for action in ("insert", "operation", "get", "list", "delete"):
+            self.cloud.drop[action] = 1
+        self.cloud.fail["insert"] = [(503, "backendError", "later"), (429, "rateLimitExceeded", "slower")]
+        self.cloud.throttle = 4
+        self.run_vm("vm")
+        self.wait_state("vm", "running")
+        self.assertEqual(1, len(self.cloud.machines))
+        self.remove("vm")
+        self.assertEqual([], self.cloud.alive())
+        # The id of the request is forgotten there, and the name is not.
+        self.cloud.reset()
+        self.cloud.drop["insert"] = 1
+        thread = threading.Thread(target=self.run_vm, args=("late",))
+        with self.cloud.lock:
+            thread.start()
+            nacre_test.until(lambda: self.vms())
+        nacre_test.until(lambda: self.cloud.machines)
+        self.cloud.requests.clear()
+        thread.join(60)
+        self.wait_state("late", "running")
+        self.assertEqual(1, len(self.cloud.machines))
+
+    def test_the_daemon_ends_while_it_is_made(self):
+        self.cloud.work = 1
+        thread = threading.Thread(target=lambda: self.assertRaises(grpc.RpcError, self.run_vm, "vm"))
+        thread.start()
+        nacre_test.until(lambda: self.cloud.machines)
+        os.kill(self.node.pid, signal.SIGKILL)
+        self.node.wait()
+        thread.join(60)
+        self.node.start()
+        self.wait_state("vm", "running")
+        self.assertEqual(1, len(self.cloud.machines))
+
+    def test_tokens(self):
+        """One that ends is replaced; a machine of Google's needs no key."""
+        claims = self.cloud.claims
+        with self.cloud.lock:
+            self.cloud.tokens.clear()
+        for name in ("a", "b", "c"):
+            self.run_vm(name)
+            self.wait_state(name, "running")
+        self.assertEqual(claims + 1, self.cloud.claims)
+        with nacre_test.Node(config=self.cloud.config(), env={"GOOGLE_APPLICATION_CREDENTIALS": "", **self.cloud.env(metadata=True)}) as other:
+            other.clouds.RunCloudVm(pb2.RunCloudVmRequest(name="vm", image=IMAGE))
+            self.assertEqual((4, claims + 1), (len(self.cloud.alive()), self.cloud.claims))
+            other.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm", force=True))
+
+
+if __name__ == "__main__":
+    unittest.main()
