@@ -36,9 +36,9 @@ struct log_cursor {
 	int next_fd;       /* owned: of the file that follows, once the one at hand is complete */
 	struct log_point next;
 	uint64_t next_position;
-	struct log_point from[CRILOG_STREAMS]; /* what is before that was not asked for */
+	struct log_point from[CRILOG_STREAMS]; /* lines before this were not asked for */
 	bool bounded;
-	struct log_point end; /* where bounded: what was there when it began */
+	struct log_point end; /* where bounded: the end of the log when reading began */
 };
 
 struct log_wish {

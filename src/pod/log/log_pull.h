@@ -43,11 +43,11 @@ struct log_pull_config {
 
 /* on_end is not called before this has returned. -ENOMEM. */
 int log_pull_new(struct log_pull **ret, const struct log_pull_config *config);
-/* What follows goes into this file, which is taken over, in place of another own_fd; done when
- * nothing more is written to that one. One change at a time: -EBUSY. */
+/* Replaces own_fd by this file, which is taken over: output that follows goes there. done is called
+ * when nothing more is written to the old file. One change at a time: -EBUSY. */
 int log_pull_change(struct log_pull *p, int fd,
 		    void (*done)(void *userdata, const struct error *err), void *userdata);
-/* Nobody is told any more. What a thread writes is written. */
+/* No callback comes any more. A write that a thread has begun is completed. */
 struct log_pull *log_pull_free(struct log_pull *p);
 
 #endif

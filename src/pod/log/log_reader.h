@@ -21,8 +21,8 @@ struct pool;
 struct log_readers;
 struct log_reader;
 
-/* What a node's readers share. Neither the pool nor logs_fd (of the directory of all logs) is taken
- * over. */
+/* The state that all readers of a node share. Neither the pool nor logs_fd (of the directory of all
+ * logs) is taken over. */
 int log_readers_new(struct log_readers **ret, struct loop *l, struct pool *pool, int logs_fd);
 /* After its readers and the pool. */
 struct log_readers *log_readers_free(struct log_readers *all);

@@ -31,7 +31,8 @@ int workload_disconnect(struct workload *w, const char *network, bool force, con
 
 struct names_wait;
 
-/* What /etc/hosts of the pods says of it follows at once (names_await()). */
+/* Waits for /etc/hosts of the pods to be updated, which begins without NAMES_SETTLE
+ * (names_await()). */
 void workloads_await_names(struct workloads *all, struct names_wait *wait);
 
 #endif

@@ -17,19 +17,19 @@
  * Sandboxes of Kubernetes have no names here, and get none: their /etc/hosts is the kubelet's.
  */
 
-/* What belongs together is one change. */
+/* Changes within this time are written as one. */
 #define NAMES_SETTLE (50 * NSEC_PER_MSEC)
-/* Where a file could not be written, though it might have been. */
+/* The delay before another attempt, where a file could not be written for now. */
 #define NAMES_AGAIN (5 * NSEC_PER_SEC)
 
 struct map;
 struct pool;
 struct names_job;
 
-/* Who waits for the files to be as the networks are: a value inside its owner. */
+/* A waiter for the files to match the networks: a value inside its owner. */
 struct names_wait {
 	struct list link;
-	bool begun; /* what is written now is what it waits for */
+	bool begun; /* the write that it waits for is under way */
 	void (*done)(void *userdata);
 	void *userdata;
 };
@@ -42,14 +42,14 @@ struct names {
 	struct loop_timer timer;
 	nsec_t due;            /* clock_mono() of the timer; 0: it is not set */
 	struct pool *pool;     /* one thread, for one job: it changes its root */
-	struct names_job *job; /* what that is at; NULL: nothing */
+	struct names_job *job; /* the job of that thread; NULL: none */
 	struct list waits;     /* struct names_wait */
 	struct list asked;     /* keepers of machines, that are writing */
 };
 
 void names_init(struct names *n, struct loop *l, const struct list *workloads,
 		const struct map *containers);
-/* Waits for what the thread is at. Before the workloads go. */
+/* Waits for the job of the thread. To be called before the workloads are freed. */
 void names_done(struct names *n);
 
 /* Somebody came to a network or left one, or a container began to run. */

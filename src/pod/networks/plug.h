@@ -39,7 +39,7 @@ int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_
 int plug_print(const struct workload *w, struct buf *b);
 /* Those of an earlier life, from that text. */
 int plug_adopt(struct workload *w, struct networks *networks, const char *text, struct error *err);
-/* What the guest of a machine is to make of the device of its pod's network. */
+/* The configuration that the guest of a machine is to give to the device of its pod's network. */
 void plug_tell_guest(const struct workload *w, struct instance_link *ret);
 /* Begins, once the process is there whose network namespace it is. 1: it is not over yet, and the
  * workload's defer is scheduled when it is; 0; or why it failed. */

@@ -17,11 +17,11 @@
  * container are what the disk has of them.
  */
 
-/* What belongs together is one change. */
+/* Changes within this time are written as one. */
 #define REBOOT_SETTLE (1 * NSEC_PER_SEC)
 
 void reboot_init(struct workloads *all);
-/* Hands on what is still due; before the workloads go. */
+/* Hands on the records that are still due; to be called before the workloads are freed. */
 void reboot_done(struct workloads *all);
 /* Its record has changed. */
 void reboot_touch(struct workload *w);

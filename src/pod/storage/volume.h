@@ -16,7 +16,7 @@ struct pod_mount_spec {
 	const char *field;
 	const char *source; /* a path of the node; NULL: a new tmpfs, or an image: */
 	const char *image;  /* its reference (pod/storage/image_mounts.h); NULL: it is none */
-	int fd;             /* what volume_open() made of it; stays the caller's */
+	int fd;             /* the result of volume_open(); stays the caller's */
 	bool read_only, no_exec;
 	bool follow;   /* volume_open_through() */
 	bool top_only; /* then read_only holds for the mount alone, not for those below it */
@@ -41,8 +41,8 @@ struct pod_mount_spec {
 /* Directories that are not given out, nor what holds them: -1 for none. */
 struct volume_guard {
 	int root_fd, run_fd;
-	int sets_fd;     /* what lies in it is given out all the same: our own mounts (secrets) */
-	int identity_fd; /* what a mount with is_identity has; it is given out, and read-only */
+	int sets_fd;     /* contents are given out all the same: our own mounts (secrets) */
+	int identity_fd; /* the source of a mount with is_identity; given out, and read-only */
 };
 
 /*

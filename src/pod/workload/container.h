@@ -24,7 +24,7 @@ void pod_container_launch(struct pod_container *c, const struct etc *etc, bool l
 void pod_container_end(struct pod_container *c, bool kill);
 /* Sends its first process a signal; 0: the one that its image wants to be stopped with. */
 void pod_container_signal(struct pod_container *c, int sig);
-/* What its keeper says of it. */
+/* Takes the status that its keeper has sent. */
 void pod_container_update(struct pod_container *c, const struct container_status *status);
 /* It was not started, and never will be: it has ended with 0, for this reason. */
 void pod_container_skip(struct pod_container *c, const char *reason);

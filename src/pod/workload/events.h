@@ -56,8 +56,8 @@ void events_publish(struct events *all, struct event *e);
  * yet to come. */
 const struct event *events_get(const struct events *all, uint64_t sequence);
 
-/* What names a place in the row for clients: behind the event `sequence`, in this life of the
- * daemon. */
+/* A token that names a position in the row of events for clients: behind the event `sequence`, in
+ * this life of the daemon. */
 #define EVENTS_TOKEN_SIZE 40
 void events_token(const struct events *all, uint64_t sequence, char ret[EVENTS_TOKEN_SIZE]);
 /* *ret: the number of the event that comes next. ERROR_INVALID: that is no token. ERROR_RANGE: it

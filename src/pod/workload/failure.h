@@ -10,13 +10,13 @@
  * workload is left when the call fails.
  */
 
-/* What it could not come to run for; the first counts. Without memory for it only the reason is
- * told. */
+/* Records the error that kept it from running; the first one counts. Without memory for it only the
+ * reason is told. */
 void failure_keep(struct workload *w, const struct error *err);
-/* Why a container of a sandbox could not be made or started, likewise. */
+/* The same for a container of a sandbox that could not be made or started. */
 void failure_keep_member(struct pod_container *c, const struct error *err);
-/* For one that is FAILED, its reason: of the kind, and with the field, of what was kept, or of what
- * its instance could not be made for; else ERROR_UNAVAILABLE. Returns the error's code. */
+/* The reason of one that is FAILED, with the kind, code and field of the error that was kept, or of
+ * the error that its instance failed with; else ERROR_UNAVAILABLE. Returns the error's code. */
 int failure_tell(const struct workload *w, struct error *err);
 
 /* The request cannot be met here: w->refused. Where there is no memory for it, false: it is told as

@@ -9,7 +9,7 @@
  * of an earlier life of the daemon.
  */
 
-/* What the instances tell (wired in the daemon). */
+/* Events of the instances (wired in the daemon). */
 void workloads_on_container(struct workloads *all, struct instance *i,
 			    const struct container_view *view);
 void workloads_on_instance(struct workloads *all, struct instance *i);

@@ -48,7 +48,7 @@ struct health {
 	struct pod_container *container;
 	struct health_rule rule;
 	unsigned streak; /* failures in a row that count */
-	bool acted;      /* what the rule says was done, since it is unhealthy */
+	bool acted;      /* the rule's action was taken since it became unhealthy */
 	struct health_result results[HEALTH_RESULTS]; /* the oldest first */
 	size_t n_results;
 	struct health_probe *probe; /* under way; NULL: none is */
@@ -57,7 +57,7 @@ struct health {
 	struct list waits;          /* struct health_wait, for the end of the one under way */
 };
 
-/* Who gives what is needed to probe. */
+/* The functions that probing needs, given by the runtime service. */
 struct health_ops {
 	/* 1: *ret is filled in, and owned by the caller; 0: it has no check. -ENOMEM. */
 	int (*rule)(void *userdata, const struct pod_container *c, struct health_rule *ret);

@@ -13,7 +13,7 @@
 
 #define HOSTED_CONTAINER "machine"
 
-/* What one is to be; who has it owns all descriptors and words in it. */
+/* The specification of a machine; its holder owns all descriptors and words in it. */
 struct hosted_wish {
 	struct foreign_spec spec;
 	struct vm_disk disks[VM_DISKS_MAX], bases[VM_DISKS_MAX];
@@ -27,7 +27,7 @@ struct hosted_wish *hosted_wish_free(struct hosted_wish *wish);
 
 /* Private to this area; w->kind is WORKLOAD_VM. */
 
-/* What becomes of its machine, for whoever moves the workload on (life.h). */
+/* The events of its machine, for the code that moves the workload on (life.h). */
 struct hosted_ops {
 	/* The answer to its start: a status, or view NULL and why there is none. */
 	void (*answer)(struct pod_container *c, const struct container_view *view,
@@ -48,7 +48,7 @@ void hosted_end(struct workload *w, bool kill);
 int hosted_take_down(struct workload *w);
 /* Lets go of it. */
 void hosted_leave(struct workload *w);
-/* What is there of machines that have no record. */
+/* Removes what is left of machines that have no record. */
 void hosted_sweep(struct workloads *all);
 
 #endif

@@ -39,14 +39,14 @@ int ids_space_read(struct ids_space *s);
 int ids_space_parse(struct ids_space *s, const char *text);
 void ids_space_done(struct ids_space *s);
 
-/* What is taken: the others' ranges, and those that are added. A value. */
+/* The ranges that are taken: the others', and those that are added. A value. */
 struct ids_taken {
 	uint32_t first, n;
 	uint8_t bits[POD_IDS_RANGES_MAX / 8];
 };
 void ids_taken_init(struct ids_taken *t, const struct ids_space *s);
 void ids_taken_add(struct ids_taken *t, const struct isolate_ids *ids);
-/* One that is not. ERROR_EXHAUSTED. */
+/* Chooses a range that is free. ERROR_EXHAUSTED. */
 int ids_choose(const struct ids_taken *t, struct isolate_ids *ret, struct error *err);
 
 #endif

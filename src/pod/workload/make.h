@@ -93,7 +93,7 @@ struct workload_spec {
 	struct restart_rule restart;
 	bool create_only; /* nothing of it is started: it is CREATED when its files are there */
 	const char
-		*wish; /* what it was asked to be, for whoever starts it again; NULL: nobody can */
+		*wish; /* the request, kept for a start again; NULL: it cannot be started again */
 	struct hosted_wish *machine; /* of a vm; workload_run() takes it over where it succeeds */
 };
 

@@ -12,7 +12,7 @@
 /* Arms its timer, and stops it; called for each container of any workload. */
 void member_join(struct pod_container *c);
 void member_leave(struct pod_container *c);
-/* What its root file system lies upon is asked for. The image is held by c. */
+/* Asks for the lower layers of its root file system. The image is held by c. */
 int member_await_root(struct pod_container *c, struct error *err);
 /* It is to end by that time, and is killed then. */
 void member_end_by(struct pod_container *c, nsec_t stop_by);

@@ -34,8 +34,8 @@
  * REMOVING  being removed; freed at the end of that.
  * CREATED   its files are there, and nothing else: it waits to be started (pod/restart/again.h).
  *
- * One that is EXITED, FAILED or CREATED can be started (again): STARTING, with the files that it
- * has.
+ * A workload that is EXITED, FAILED or CREATED can be started (again): STARTING, with the files
+ * that it has.
  */
 enum workload_state {
 	WORKLOAD_STARTING,
@@ -74,7 +74,7 @@ struct restart_rule {
 	unsigned max; /* restarts in a row of RESTART_ON_FAILURE; 0: any number */
 };
 
-/* What the probes of a container say (pod/workload/health.h). */
+/* The health of a container by its probes (pod/workload/health.h). */
 enum health_status {
 	HEALTH_NONE, /* it is not probed */
 	HEALTH_STARTING,
@@ -134,7 +134,7 @@ struct workloads_config {
 	void *open_log_userdata;
 };
 
-/* What files take on the disk (pod/storage/disk_watch.h). */
+/* The space that files take on the disk (pod/storage/disk_watch.h). */
 struct disk_written {
 	uint64_t bytes;
 	nsec_t at; /* clock_real() of when that was measured; 0: it was not yet */
@@ -160,13 +160,13 @@ enum pod_container_phase {
 	POD_CONTAINER_REMOVED,
 };
 
-/* A container as the node knows it. */
-/* What one container waits for of others, each a bit (1 << its index). */
+/* The events of other containers that one waits for: a bit for each container (1 << its index). */
 struct pod_requires {
 	uint64_t started, healthy, completed;
 };
 static_assert(WORKLOAD_CONTAINERS_MAX <= 64, "a bit for each container");
 
+/* A container as the node knows it. */
 struct pod_container {
 	struct workload *workload;
 	unsigned position; /* among those that its workload has ever had */
@@ -198,8 +198,8 @@ struct pod_container {
 	char **hidden, **read_only;         /* struct container_masks, likewise */
 	struct buf filter;                  /* struct container_filter, likewise */
 	unsigned filter_flags;
-	/* What else it was asked to be, in the words of whoever asked (runtime/start/settings.h);
-	 * "": nothing that is not in the other members. */
+	/* The rest of its request, in the words of the API that was called
+	 * (runtime/start/settings.h); "": nothing that is not in the other members. */
 	char *settings;
 	struct container_status status;
 	pid_t host_pid;                    /* as the daemon sees it, once asked for */
@@ -207,8 +207,9 @@ struct pod_container {
 	bool has_rootfs;
 	struct disk_written written; /* its layer, with the files of its own in it */
 	bool paused;                 /* its processes are stopped (pod/workload/pause.h) */
-	uint64_t names;     /* what its /etc/hosts has (pod/networks/names.h); 0: not known */
-	bool has_old_names; /* and what it should have could not be written */
+	uint64_t names; /* the checksum of its block in /etc/hosts (pod/networks/names.h); 0: not
+			   known */
+	bool has_old_names; /* its /etc/hosts is out of date, as it could not be written */
 	bool seen;          /* its keeper has spoken of it in this life of the daemon */
 	bool is_init;       /* it runs to its end before others begin (pod/workload/order.h) */
 	struct pod_requires requires;     /* likewise: of those that come before it */
@@ -243,7 +244,7 @@ struct workload {
 	struct workloads *all;
 	char id[ID_SIZE];
 	char path[NAME_PATH_MAX + 1];
-	/* What its keeper and its cgroups call it: the last label of the path that it was started
+	/* Its name for its keeper and its cgroups: the last label of the path that it was started
 	 * with, unless a workload that was renamed since has that (pod/workload/rename.h). */
 	char handle[NAME_LABEL_MAX + 1];
 	enum workload_kind kind;
@@ -294,14 +295,14 @@ struct workload {
 	char *settings; /* likewise */
 
 	/* Private to this area. */
-	struct error *failed; /* what it could not come to run for; NULL: nothing that is known */
+	struct error *failed; /* the error that kept it from running; NULL: none is known */
 	struct error
 		*refused;   /* why nothing like it can be here; NULL: nothing of it was refused */
 	size_t n_starting;  /* containers that are `starting` */
 	size_t n_removing;  /* containers that are POD_CONTAINER_REMOVING */
 	unsigned n_ever;    /* containers that it has ever had */
-	bool has_roots;     /* what their root file systems lie upon was asked for */
-	size_t n_roots;     /* and is not there yet, for so many of them */
+	bool has_roots;     /* the lower layers of their root file systems were asked for */
+	size_t n_roots;     /* containers whose lower layers are not there yet */
 	bool create_only;   /* it is CREATED when its files are there */
 	bool prepare_due;   /* its files are to be made when the loop turns */
 	bool late_due;      /* they are there, and are given once its network is there */
@@ -323,7 +324,7 @@ struct workload {
 	bool taking_down;
 	bool adopted;
 	struct foreign *machine;             /* of kind vm; NULL: it has not begun, or is gone */
-	struct hosted_wish *wish;            /* what it is to be, until it is up */
+	struct hosted_wish *wish;            /* its specification, until it is up */
 	const struct hosted_ops *hosted_ops; /* of kind vm (pod/workload/hosted.h) */
 	struct loop_timer timer;
 	struct loop_timer again;  /* until restart_at */

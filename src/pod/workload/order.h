@@ -13,9 +13,9 @@
 
 enum order_step {
 	ORDER_DONE,   /* none waits */
-	ORDER_WAIT,   /* what those that wait require has not come yet */
+	ORDER_WAIT,   /* the requirements of those that wait are not met yet */
 	ORDER_NEXT,   /* some are to be started */
-	ORDER_BROKEN, /* it never will: those that wait never are started */
+	ORDER_BROKEN, /* they never will be met: those that wait never are started */
 };
 
 /* All of them wait, where one is an init container or requires another; before any is started. */

@@ -21,7 +21,8 @@ int record_put_again(struct run_store *s, const struct workload *w, struct error
 /* All of it as one text (store/store.h, struct run_kept), to be freed by the caller. Errors of
  * record_wish(). */
 int record_keep(struct run_store *s, const struct workload *w, char **ret, struct error *err);
-/* What it was asked to be, to be freed by the caller. ERROR_PRECONDITION: that was not kept. */
+/* The request that it was made by, to be freed by the caller. ERROR_PRECONDITION: it was not kept.
+ */
 int record_wish(struct run_store *s, const struct workload *w, char **ret, struct error *err);
 
 /* Calls fn with each recorded workload, its containers filled in; fn owns it. instance_id: where it

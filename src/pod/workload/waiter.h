@@ -5,7 +5,7 @@
 #include "pod/workload/model.h"
 
 /*
- * Who waits for what of a workload. A waiter is told once, and never from within waiter_add().
+ * Waiters for an event of a workload. A waiter is told once, and never from within waiter_add().
  */
 enum waiter_kind {
 	WAITER_CREATED,   /* the files of the one container are there, or cannot be made */

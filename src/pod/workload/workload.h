@@ -10,7 +10,8 @@
  */
 
 int workloads_new(struct workloads **ret, const struct workloads_config *config);
-/* What runs goes on. Who still waits is told with an error. Before instances_free(). */
+/* Workloads that run go on. Waiters are told with an error. To be called before instances_free().
+ */
 struct workloads *workloads_free(struct workloads *all);
 const struct list *workloads_list(const struct workloads *all);
 /* By id or path; NULL where there is none. */
@@ -50,8 +51,8 @@ bool workload_is_leaving(const struct workload *w);
 /* Takes waiters of this userdata back. */
 void workload_forget_waiter(struct workload *w, void *userdata);
 
-/* What it, or one of its containers, was asked to be (struct pod_container), kept with its record.
- */
+/* Sets the settings (struct pod_container) of a workload, or of one of its containers, kept with
+ * its record. */
 int workload_set_settings(struct workload *w, struct pod_container *c, const char *settings,
 			  struct error *err);
 
@@ -63,9 +64,9 @@ int workload_remove(struct workload *w, bool force, workload_fn done, void *user
 /* The root file system of a container that does not run (any more), as a descriptor of the caller's
  * own; see image_rootfs_open(). ERROR_PRECONDITION where it has none. */
 int pod_container_open_root(const struct pod_container *c, struct error *err);
-/* What it has changed, and the tree of its image below that (*ret_image_fd), to be compared.
- * ERROR_PRECONDITION where it has none of its own, or they are on a file system of its own in use.
- */
+/* The files that it has changed, and the tree of its image below them (*ret_image_fd), to be
+ * compared. ERROR_PRECONDITION where it has none of its own, or they are on a file system of its
+ * own in use. */
 int pod_container_open_changes(const struct pod_container *c, int *ret_image_fd, struct error *err);
 
 #endif

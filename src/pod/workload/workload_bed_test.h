@@ -384,7 +384,7 @@ static void synced(struct instance *i)
 	fake_turns();
 }
 
-/* Who starts again what a policy wants. */
+/* The callback that restarts a workload whose policy asks for it. */
 static void (*restart_asked)(void *userdata, struct workload *w);
 
 static void open_daemon(void)
@@ -470,7 +470,7 @@ static void told_by(void *userdata, struct workload *w, const struct error *err)
 	}
 }
 
-/* What is run beside that. */
+/* Further members of the specification that run() uses. */
 static struct workload_spec run_more;
 
 static int run(enum workload_kind kind, const char *name, size_t n, struct told *told,

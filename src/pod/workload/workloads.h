@@ -22,10 +22,10 @@ struct workloads {
 	/* Of log directories that could not be removed at once (sweep.h). */
 	struct loop_timer sweep;
 	nsec_t sweep_delay;
-	/* What is kept over a reboot (reboot.h). */
+	/* The timer for writing the records that are kept over a reboot (reboot.h). */
 	struct loop_timer keep;
 	bool keep_set;
-	char **kept_ids; /* until reboot_sweep(): of what was kept when the daemon began */
+	char **kept_ids; /* until reboot_sweep(): of the records kept when the daemon began */
 	bool renamed;    /* one of them may have a handle that is not in its path */
 	bool resumed;    /* policies may start something */
 	struct mirrors mirrors;

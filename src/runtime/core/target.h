@@ -4,7 +4,7 @@
 
 #include "base/log/error.h"
 
-/* What the `target` of a request names: an id, or a path of names. */
+/* The object that the `target` of a request names, by an id or a path of names. */
 
 struct instance;
 struct pod_container;

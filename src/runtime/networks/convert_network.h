@@ -16,7 +16,7 @@ Nacre__V1__Network *convert_network(struct arena *a, const struct network *n);
 /* A workload that is on one. */
 Nacre__V1__NetworkPod *convert_network_pod(struct arena *a, const struct workload *w,
 					   const struct attachment *on);
-/* What it has of one. */
+/* Its attachment to a network. */
 Nacre__V1__WorkloadNetwork *convert_attached(struct arena *a, const struct attachment *from);
 /* Puts the networks of a workload into what is shown. 0 or -ENOMEM. */
 int convert_attachment(struct arena *a, const struct workload *w, Nacre__V1__Workload *m);

@@ -25,7 +25,7 @@ struct arena;
 #define POD_NETWORK_RATE_MIN UINT64_C(8000)
 #define POD_NETWORK_RATE_MAX UINT64_C(1000000000000)
 
-/* What spec->network is for such a field; ERROR_INVALID. */
+/* The value of spec->network for such a field; ERROR_INVALID. */
 int pod_network_word(const char *field, const char **ret, struct error *err);
 /* The same of a cell: "own" or "host". */
 int pod_network_cell_word(const char *field, const char **ret, struct error *err);

@@ -16,10 +16,10 @@
 struct feed;
 
 struct feed_ops {
-	/* What comes before the events, as long as the call is writable: 1 when all of it is sent,
-	 * 0 to go on later. May be NULL. */
+	/* Sends the messages that come before the events, as long as the call is writable: 1 when
+	 * all of them are sent, 0 to go on later. May be NULL. */
 	int (*begin)(struct feed *f, struct error *err);
-	/* Sends what the event means to this client, perhaps nothing. */
+	/* Sends the messages that this client gets for the event, perhaps none. */
 	int (*event)(struct feed *f, const struct event *e, struct error *err);
 	void (*free)(struct feed *f);
 };

@@ -34,7 +34,7 @@ struct metrics_config {
 /* Scrapes whose keepers have not answered yet: with more, none is asked. */
 #define METRICS_LATE_MAX 4
 
-/* What config points to must live until metrics_stop(). 0 or a negative errno. */
+/* The objects that config points to must live until metrics_stop(). 0 or a negative errno. */
 int metrics_new(struct metrics **ret, const struct metrics_config *config);
 /* No scrape is at work any more. NULL is fine. */
 void metrics_stop(struct metrics *m);

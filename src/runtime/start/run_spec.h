@@ -14,14 +14,14 @@
 struct arena;
 struct runtime_service;
 
-/* What RunCell and RunPod run. */
+/* The containers and common settings that RunCell and RunPod start. */
 struct run_what {
 	Aurae__Runtime__V0__Container **containers;
 	size_t n_containers;
 	struct settings_whole whole;
 };
 
-/* What their requests have in common. */
+/* The fields that their requests have in common. */
 struct run_request {
 	const ProtobufCMessage *message;
 	const Aurae__Runtime__V0__Meta *meta;
@@ -42,7 +42,7 @@ struct run_request {
 };
 
 const char *run_meta_name(const Aurae__Runtime__V0__Meta *meta);
-/* What a message says; `wish` is left out. */
+/* The fields of a message; `wish` is left out. */
 struct run_request run_cell_request(const struct runtime_service *s,
 				    const Aurae__Runtime__V0__RunCellRequest *q);
 struct run_request run_pod_request(const struct runtime_service *s,
@@ -62,7 +62,8 @@ int run_take_network(const struct run_request *q, struct workload_spec *spec, st
 int run_specify(const struct runtime_service *s, struct arena *a, const struct run_request *q,
 		struct workload_spec *spec, struct instance_nic *nic, struct error *err);
 
-/* What the request of a workload (workload_wish()) asks for now that it is to be started again. */
+/* The specification that the recorded request of a workload (workload_wish()) asks for, made anew
+ * because the workload is to be started again. */
 int run_specify_again(const struct runtime_service *s, struct arena *a, const struct workload *w,
 		      const char *wish, struct workload_spec *spec, struct instance_nic *nic,
 		      struct error *err);

@@ -17,7 +17,8 @@
 int security_take(struct arena *a, struct pod_container_spec *to,
 		  const Aurae__Runtime__V0__Security *from, const char *field, struct error *err);
 
-/* What of /proc and /sys each container has hidden, and read-only. Ends with NULL. */
+/* The paths of /proc and /sys that are hidden in each container, and those that are read-only. Each
+ * list ends with NULL. */
 extern const char *const security_hidden[], *const security_read_only[];
 
 /* Whether a container that sees all processes of its pod (host: of the node) could take over its

@@ -26,7 +26,7 @@ int settings_check_volumes(Aurae__Runtime__V0__Volume *const *volumes, size_t n,
 /* Whether something can be mounted there (cell/start/mounts.h). */
 int settings_check_target(const char *field, const char *target, struct error *err);
 
-/* What all containers of a workload have in common. */
+/* The settings that all containers of a workload have in common. */
 struct settings_whole {
 	Aurae__Runtime__V0__Volume *const *volumes;
 	size_t n_volumes;
@@ -55,11 +55,11 @@ char *settings_add(struct arena *a, const char *settings, const char *added);
 /* Puts labels into a text (NULL: none), in the arena; meta may be NULL. 0 or -ENOMEM with err. */
 int settings_add_labels(struct arena *a, const char **settings,
 			const Aurae__Runtime__V0__Meta *meta, struct error *err);
-/* What is kept of it; NULL for none. */
+/* The metadata that the text keeps; NULL for none. */
 Aurae__Runtime__V0__Meta *settings_meta(struct arena *a, const char *settings);
 
-/* A text (NULL: none) with what is kept of the network of a pod in place of what it says of that.
- * NULL without memory. */
+/* A text (NULL: none) with the network of a pod put in place of the one that it had. NULL without
+ * memory. */
 char *settings_with_network(struct arena *a, const char *settings,
 			    const Nacre__V1__WorkloadNetwork *network);
 /* NULL for none. */
@@ -77,9 +77,9 @@ void *settings_record(struct arena *a, const char *settings,
 char *settings_text(struct arena *a, const ProtobufCMessage *m);
 void *settings_message(struct arena *a, const ProtobufCMessageDescriptor *type, const char *text);
 
-/* What the text says, for a start from the record; zeroes where it says nothing. The mounts have
- * the names and paths that they stand for. An error where the text cannot be read: nothing is left
- * out then. */
+/* The settings in the text, for a start from the record; zeroes where it has none. The mounts have
+ * the names and paths that they stand for. An error where the text cannot be read: no setting is
+ * left out silently. */
 struct settings_kept {
 	Aurae__Runtime__V0__Resources *resources;
 	Aurae__Runtime__V0__Mount **mounts;
@@ -90,9 +90,9 @@ struct settings_kept {
 int settings_read(struct arena *a, const char *settings, struct settings_kept *ret,
 		  struct error *err);
 
-/* Puts what the text says into what is shown. */
+/* Puts the settings in the text into the container as it is shown. */
 void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settings);
-/* What its containers share of walls, of a pod; NULL for nothing. */
+/* The security settings that the containers of a pod share; NULL for none. */
 Aurae__Runtime__V0__PodSecurity *settings_security(struct arena *a, const char *settings);
 /* Its limits; NULL for none. */
 Aurae__Runtime__V0__Resources *settings_resources(struct arena *a, const char *settings);

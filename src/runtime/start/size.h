@@ -10,7 +10,8 @@
 
 /* Limits, as the size of a machine that they are to hold in. Pure. */
 
-/* What they ask for together; whole may be NULL. */
+/* The size that they need: the limits of the whole, which may be NULL, and the sums of those of the
+ * containers. */
 struct instance_size size_of(const Aurae__Runtime__V0__Resources *whole,
 			     Aurae__Runtime__V0__Container *const *containers, size_t n);
 

@@ -41,7 +41,7 @@ int cdi_calls_init(struct cdi_calls *all, struct loop *l, struct image_store *im
 /* Waits for no thread; before the images go. */
 void cdi_calls_done(struct cdi_calls *all);
 
-/* What a container gets, in the words of its own API. */
+/* The changes to a container that its CDI devices ask for, in the types of the own API. */
 struct cdi_changes {
 	char **env;
 	Aurae__Runtime__V0__Device **devices;

@@ -6,7 +6,7 @@
 
 #include "base/log/error.h"
 
-/* What a call that opens mounts (runtime/storage/volumes_call.h) has to do with secrets. */
+/* The part of a call that opens mounts (runtime/storage/volumes_call.h) that is about secrets. */
 
 struct pod_mount_spec;
 struct secret_file;

@@ -15,8 +15,8 @@
 struct arena;
 struct image_store;
 
-/* What is asked for of each container. remote: it will be in another kernel. The error names the
- * field. */
+/* Checks the health checks that are asked for, of each container. remote: it will be in another
+ * kernel. The error names the field. */
 int health_check_run(Aurae__Runtime__V0__Container *const *containers, size_t n,
 		     const struct workload_spec *spec, bool remote, struct image_store *images,
 		     struct error *err);

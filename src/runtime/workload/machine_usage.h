@@ -5,7 +5,8 @@
 #include "api/nacre.pb-c.h"
 #include "isolate/cgroup/usage.h"
 
-/* What a machine takes of the node: its VMM's and its gate's leaf, read on a thread. */
+/* The resources of the node that a machine uses: its VMM's and its gate's leaf, read on a thread.
+ */
 
 struct arena;
 struct instance;
