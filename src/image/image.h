@@ -47,7 +47,7 @@ struct image {
 	char **names;     /* "docker.io/library/busybox:latest", strv; may be empty */
 	uint64_t size;    /* bytes of the compressed layers and documents */
 	uint64_t created; /* wall clock, nanoseconds: when it was imported */
-	/* What registries have it as, "docker.io/library/busybox@sha256:...": the digest is that of
+	/* Its names in registries, "docker.io/library/busybox@sha256:...": the digest is that of
 	 * the index where it is one of several platforms. strv; may be empty. */
 	char **origins;
 	char **verdicts; /* of the policy, when it was pulled (image_verdicts()): a strv */
@@ -80,7 +80,7 @@ struct image_store_config {
 	unsigned parallel_unpacks; /* layers of an image at once; 0: a processor each, at most 4 */
 	uint64_t reserve;          /* bytes of the disk that images leave free, or as usual */
 	enum image_root root;
-	struct image_network network; /* what it points to must live as long as the store */
+	struct image_network network; /* all that it points to must live as long as the store */
 };
 
 /* Reads the records, removes what an import left half done (staging, layers without a record). To
@@ -92,7 +92,7 @@ struct image_store *image_store_free(struct image_store *s);
 
 struct arena;
 struct buf;
-/* What the policy said of each reference that the image was pulled by and still has, into the
+/* The verdict of the policy on each reference that the image was pulled by and still has, in the
  * arena; without annotations. -ENOMEM. */
 int image_verdicts(const struct image *image, struct arena *a, struct image_verdict **ret,
 		   size_t *ret_n);
@@ -123,7 +123,7 @@ struct image_import_what {
 	/* "", or JSON: `architecture`, `variant` and `config` as in OCI's image configuration, each
 	 * of which may be missing. */
 	const char *config;
-	const char *source; /* what to remember as its origin; "": "file:" and the path */
+	const char *source; /* to be recorded as its origin; "": "file:" and the path */
 	/* Of an archive with several images, the one that the archive names so, alone; "" all. */
 	const char *ref;
 };
@@ -236,7 +236,7 @@ struct image_usage {
 	/* All together, also what was left out of these lists. */
 	uint64_t layer_bytes, blob_bytes, erofs_bytes, container_bytes, partial_bytes,
 		staging_bytes, database_bytes;
-	uint64_t reclaimable; /* what pruning all would free (image_store_prune()) */
+	uint64_t reclaimable; /* bytes that pruning all would free (image_store_prune()) */
 	uint64_t free_bytes, reserve;
 	bool incomplete; /* something could not be read, or is beyond a limit (measure.h) */
 };
@@ -254,8 +254,8 @@ struct image_space_part {
 	uint64_t bytes, n_inodes;
 };
 struct image_space {
-	struct image_space_part images;     /* layers, blobs, EROFS files, what is being unpacked */
-	struct image_space_part containers; /* what they wrote */
+	struct image_space_part images;     /* layers, blobs, EROFS files, layers being unpacked */
+	struct image_space_part containers; /* files that they wrote */
 	uint64_t at;                        /* wall clock, nanoseconds: when it was counted */
 };
 typedef void (*image_space_fn)(void *userdata, const struct image_space *s,
@@ -278,7 +278,7 @@ struct image_pruned_item {
 	const char *kind; /* "image", "partial", "blob", "layer", "erofs", "container", "staging" */
 	const char *id;   /* of an image, or the name of the file */
 	char *const *names; /* of an image; else NULL */
-	uint64_t bytes;     /* what goes with it */
+	uint64_t bytes;     /* that are freed with it */
 	struct error err;   /* code 0: it is gone (or would go); bytes do not count otherwise */
 };
 struct image_pruned {

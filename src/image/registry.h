@@ -288,8 +288,8 @@ struct image_listing_ops {
 int image_tags_start(struct image_store *s, const char *repository, const struct image_auths *auths,
 		     const struct image_listing_ops *ops, void *userdata,
 		     struct image_listing **ret, struct error *err);
-/* What refers to an image of a registry, to the index where it has one: by the API of distribution
- * 1.1, or the tag that stands in for it. */
+/* The referrers of an image of a registry, or of its index where it has one: by the API of
+ * distribution 1.1, or by the tag that stands in for it. */
 int image_referrers_start(struct image_store *s, const char *image, const struct image_auths *auths,
 			  const struct image_listing_ops *ops, void *userdata,
 			  struct image_listing **ret, struct error *err);

@@ -91,13 +91,13 @@ static struct {
 	int connect_error;
 	unsigned n_refusals; /* calls of upgrade() that are refused at once */
 	char words[64];
-	/* What the callbacks saw. */
+	/* The calls that the callbacks have recorded. */
 	char states[512];
 	unsigned n_saved, n_forgotten, n_synced, n_noted;
 	char forgotten[ID_SIZE];
 } fake = { .peers = LIST_INIT(fake.peers), .dir_fd = -1, .cgroup_fd = -1 };
 
-/* What no test goes on without. */
+/* Aborts the test program where the condition does not hold: no test can go on without it. */
 static inline void fake_need(bool condition, const char *what)
 {
 	if (condition)

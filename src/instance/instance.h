@@ -29,12 +29,12 @@ struct instance *instances_find_id(struct instances *all, const char *id);
  * (instance_stop() tells); its record is dropped. */
 int instances_open_node(struct instances *all, struct error *err);
 
-/* What is copied; NULL where there is none. */
+/* The specification of an instance, all of it copied; NULL where there is none. */
 struct instance_spec {
 	const char *name;     /* below its parent */
 	const char *owner;    /* the workload that it is made for */
 	const char *request;  /* base/text/request.h */
-	const char *settings; /* what else it is asked to be, kept with its record */
+	const char *settings; /* the rest of its request, kept with its record */
 	bool host_network;
 	bool volumes; /* instance_put_volume() will be called */
 	/* Of one of kind cell below the node: the group that its own is made in, a path from the v2
@@ -79,7 +79,7 @@ int instance_put_volume(struct instance *i, const char *name, int mount_fd, bool
  * can be undone once. */
 int instance_reserve_rename(struct instance *i);
 void instance_rename(struct instance *i, const char *path);
-/* What it is recorded as. */
+/* Writes its record. */
 int instance_save(struct instance *i, struct error *err);
 /* In the place of those that it was made with. */
 int instance_set_settings(struct instance *i, const char *settings, struct error *err);

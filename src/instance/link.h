@@ -15,10 +15,11 @@ void instance_open_peer(struct instance *i);
 int instance_connect_own(struct instance *i, struct error *err);
 /* The same for one that was just made, and is recorded with its process before. */
 int instance_meet(struct instance *i, struct error *err);
-/* What create() of its provider could not do at once is done: it is met, or broken. */
+/* The work that create() of its provider could not do at once is done: the instance is met, or
+ * broken. */
 void instance_made(struct instance *i);
-/* What create() had made of one that is SPAWNING is no more, and is made anew: instance_made() or
- * instance_break() follow. Not from within an event of its peer. */
+/* The processes that create() had made of an instance that is SPAWNING are gone, and are made anew:
+ * instance_made() or instance_break() follow. Not from within an event of its peer. */
 void instance_unmade(struct instance *i);
 
 #endif

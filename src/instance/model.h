@@ -40,20 +40,20 @@ enum instance_state {
 	INSTANCE_STATE_COUNT
 };
 
-/* What it is walled by (instance/provider.h). */
+/* The kind of isolation of an instance (instance/provider.h). */
 enum instance_kind { INSTANCE_CELL, INSTANCE_VM, INSTANCE_EC2, INSTANCE_KIND_COUNT };
 
 #define INSTANCE_KIND_REASON_MAX 192
 
-/* What instances_choose() has chosen. */
+/* The choice that instances_choose() has made. */
 struct instance_choice {
 	enum instance_kind kind;
 	char reason[INSTANCE_KIND_REASON_MAX]; /* why, in a sentence */
 	bool cold; /* of kind vm: it boots, and does not go on from what others go on from */
 };
 
-/* What whoever asks wants to have room for in an instance with a kernel of its own; 0: as the
- * configuration has it. */
+/* The room that a request needs in an instance with a kernel of its own; 0: as the configuration
+ * has it. */
 struct instance_size {
 	uint64_t memory; /* bytes of a limit that is to hold in there */
 	unsigned cpus;
@@ -63,7 +63,7 @@ struct instance_size {
 	unsigned cpus_of_parts;
 };
 
-/* What its machine is; zeroes: it has none of its own, or was made before this was recorded. */
+/* The size of its machine; zeroes: it has none of its own, or was made before this was recorded. */
 struct instance_machine {
 	uint64_t memory; /* bytes of its RAM */
 	uint64_t room;   /* the highest limit of memory that fits beside its kernel and keeper */
@@ -85,7 +85,7 @@ struct instance {
 	char kernel[INSTANCE_KERNEL_MAX]; /* release of its own; "" : it has that of its parent */
 	char id[ID_SIZE];
 	char path[NAME_PATH_MAX + 1];
-	/* What the keeper above and the cgroups call it: the last label of the path that it was
+	/* Its name for the keeper above and the cgroups: the last label of the path that it was
 	 * made with, unless an instance that was renamed has that. */
 	char handle[NAME_LABEL_MAX + 1];
 	char owner[ID_SIZE]; /* the workload that it was made for, or "" */
@@ -98,8 +98,8 @@ struct instance {
 	bool volumes;                  /* of the node are to be had in it: only while it is made */
 	struct instance_nic nic;       /* until it is made */
 	struct instance_link pod_link; /* likewise */
-	char *settings; /* what else it was asked to be, in the words of whoever asked; NULL:
-			   nothing */
+	char *settings; /* the rest of its request, in the words of the API that was called; NULL:
+			   none */
 	struct instance_size size; /* as it was asked for */
 	struct instance_machine machine;
 	char address[46]; /* of its machine, on a network that is none of the node's; "" : none, or

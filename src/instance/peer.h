@@ -24,7 +24,7 @@
 struct peer;
 struct tree_list;
 
-/* What a keeper finds a disk by. */
+/* The size of the serial that a keeper finds a disk by. */
 #define INSTANCE_SERIAL_SIZE 21
 
 typedef void (*peer_done_fn)(void *userdata, const struct error *err);
@@ -33,7 +33,7 @@ typedef void (*peer_done_fn)(void *userdata, const struct error *err);
 typedef void (*peer_started_fn)(void *userdata, const struct container_view *view,
 				const struct error *err);
 
-/* What a peer tells on its own. */
+/* Events that a peer tells on its own. */
 struct peer_events {
 	/* A container's state. Before on_synced: what was there before. */
 	void (*on_container)(void *userdata, const struct container_view *view);
@@ -53,7 +53,7 @@ struct peer_events {
 	int (*connect)(void *userdata, int *ret_rpc_fd, int *ret_fd_fd, struct error *err);
 };
 
-/* What hello told. */
+/* The answer to hello. */
 struct peer_hello {
 	char build[65]; /* base/process/build_id.h; "" : unknown */
 	char version[32];
@@ -83,7 +83,8 @@ struct peer_upgrade {
 	const char *build;
 };
 
-/* What a keeper says of a group of its layer: with neither id nor cell, of that itself. */
+/* The usage of a group of a keeper's layer, as the keeper tells it; with neither id nor cell: of
+ * the layer itself. */
 struct peer_group {
 	const char *id, *cell;
 	struct usage usage;

@@ -33,8 +33,8 @@ struct provider_ahead {
 };
 
 struct provider_ops {
-	/* What runs in it are processes of another kernel: they have neither pids nor groups here,
-	 * and no descriptor reaches them. */
+	/* Its processes are of another kernel: they have neither pids nor groups here, and no
+	 * descriptor reaches them. */
 	bool remote;
 	nsec_t hello_limit; /* from create() to the answer to hello */
 	nsec_t stop_grace;  /* from the word that it shall end to kill() */
@@ -65,7 +65,7 @@ struct provider_ops {
 	/* The ids of those that were made ahead, whose directories and groups are named as those of
 	 * instance/spare.h; NULL behind the last. NULL: none, or spare.h has them. */
 	const char *(*ahead)(struct provider *p, size_t n);
-	/* What there is of those that are told to people. NULL: none are. */
+	/* Statistics of the warm pool, for display. NULL: none are told. */
 	void (*look)(struct provider *p, struct provider_ahead *ret);
 	/* Makes it, unless it was made ahead: directory, group and processes. Where that takes a
 	 * while it returns 1, and tells the end of it later: by instance_made() (link.h), or by

@@ -92,7 +92,7 @@ struct image_store {
 	unsigned n_verifies;
 	struct list errands; /* errand.h */
 	struct map flights;  /* by digest (flight.h) */
-	struct list trash;   /* what is being deleted */
+	struct list trash;   /* files that are being deleted */
 	uint64_t n_trash;    /* for names */
 	struct list erofs;   /* that are being made (erofs.h) */
 	uint64_t n_erofs;    /* for names */

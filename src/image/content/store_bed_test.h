@@ -35,7 +35,7 @@ struct stage {
 	size_t n_pruned;
 	struct image_space space;
 	bool full;        /* no file may grow once the database is open */
-	struct error err; /* what the last done() got */
+	struct error err; /* of the last done() */
 };
 
 static inline void disk_is_full(bool full)

@@ -8,7 +8,7 @@
 #include "image/content/model.h"
 #include "image/content/survey.h"
 
-/* Whose the bytes are that a survey found: of one image, of several, or of nobody. */
+/* Accounting of the bytes that a survey found: used by one image, by several, or by none. */
 
 /* Notes the bytes of each layer and blob in the model, and clears all marks. */
 void weigh_begin(const struct survey *s);
@@ -22,7 +22,7 @@ void weigh_split(struct image_store *s, const struct image_record *r, uint64_t *
 uint64_t weigh_freed(struct image_store *s, const struct image_record *r);
 /* Whether nothing keeps the image but itself. */
 bool weigh_is_unused(const struct image *i, bool all);
-/* What goes with all images that are unused, with all partial downloads that nobody holds, and with
+/* The bytes that are freed with all unused images, all partial downloads that nobody holds, and
  * garbage. */
 uint64_t weigh_reclaimable(const struct survey *s);
 

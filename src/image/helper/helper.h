@@ -46,7 +46,7 @@ struct helper_config {
 	struct loop *loop;
 	const char *path;    /* of the program */
 	const char *command; /* "read", "unpack", "pull", ... */
-	uint64_t caps;       /* what it needs until it has closed its sandbox */
+	uint64_t caps;       /* capabilities that it needs until it has closed its sandbox */
 	int from_fd;
 	int to_fd;
 	int more_fd;     /* a third descriptor, or -1 */

@@ -22,7 +22,7 @@ struct hush {
 
 /* Makes them where they are not there. */
 int hush_open(struct hush *h, struct error *err);
-/* Who is in them stays. */
+/* Closes the descriptors; processes in the namespaces stay there. */
 void hush_close(struct hush *h);
 
 #endif

@@ -13,8 +13,8 @@ struct tally;
 int64_t erofs_number(const struct image *image);
 /* The file where it is made already (O_RDONLY), or a negative errno. */
 int erofs_open_file(const struct image_store *s, const struct image *image);
-/* Who asked with this userdata (image_erofs_open()) is not told. What nobody waits for any more is
- * not made. Not from within one of its callbacks. */
+/* Cancels the requests with this userdata (image_erofs_open()), whose callbacks are not called. A
+ * file that nobody waits for any more is not made. Not from within one of its callbacks. */
 void erofs_forget(struct image_store *s, const void *userdata);
 
 /* Ends what is being made for image_erofs_open(), at the store's end; nobody is told. */

@@ -10,7 +10,7 @@
  * directory hides as any other would, those of the directory that it leads to inside of the image.
  */
 
-/* What there is to do; for the root alone `lower_fd` may be the highest layer below. */
+/* The repairs that a layer needs; for the root alone `lower_fd` may be the highest layer below. */
 enum mend_need { MEND_NOTHING, MEND_ROOT, MEND_MORE };
 enum mend_need mend_look(int layer_fd);
 /*

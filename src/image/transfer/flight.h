@@ -45,7 +45,7 @@ struct flight_want {
 	struct list link;
 	struct flight *flight;
 	const struct flight_ops *ops;
-	uint64_t size; /* what he was told the blob has */
+	uint64_t size; /* of the blob, as the waiter was told */
 };
 
 /* Joins the flight of this digest, or makes one. `from`: the registry that is asked; who comes when
@@ -65,7 +65,7 @@ int flight_take(struct flight_want *w, int *ret_fd, uint64_t *ret_from, struct e
 /* The following are for who has taken it. */
 void flight_progress(struct flight_want *w, uint64_t n_bytes);
 int flight_file(const struct flight_want *w);
-/* What was loaded is worthless. */
+/* Discards the bytes that were loaded. */
 int flight_restart(struct flight_want *w, struct error *err);
 /* The file has the size and the digest. */
 int flight_whole(struct flight_want *w, struct error *err);

@@ -29,7 +29,7 @@ struct incoming_layer;
 struct layering;
 struct layering_layer;
 
-/* What a layer is read from; both are the layering's from then on. */
+/* The descriptors that a layer is read from; both are the layering's from then on. */
 struct layer_source {
 	int blob_fd;
 	int follow_fd; /* -1: the blob is there as a whole */
