@@ -32,8 +32,9 @@ struct cell_spec {
 	/* Shares net, ipc and uts namespaces and /dev/shm with the keeper; else they are the cell's
 	 * own. */
 	bool shares_instance;
-	/* What the cell calls itself, 1 to 64 bytes. With shares_instance its keeper does so too
-	 * from then on. NULL or "": by its name; with shares_instance as its keeper does. */
+	/* The hostname of the cell, 1 to 64 bytes. With shares_instance it is that of its keeper
+	 * too from then on. NULL or "": the name of the cell; with shares_instance the hostname of
+	 * its keeper. */
 	const char *hostname;
 	/* Its containers are in a user namespace with these ids, which all that is its own belongs
 	 * to; with shares_instance that which the keeper's namespaces belong to. count 0: none. */
@@ -96,7 +97,7 @@ struct container_mount {
  */
 struct container_disk {
 	const char *serial;   /* that the machine says of it */
-	const char *fs;       /* what is on it: CONTAINER_DISK_FS */
+	const char *fs;       /* the file system on it: CONTAINER_DISK_FS */
 	uint64_t upper_bytes; /* of the layer; 0: half of the memory */
 };
 
@@ -164,7 +165,7 @@ enum container_kind {
 };
 #define CONTAINER_KIND_MAX CONTAINER_VISITOR
 
-/* Whose processes a container sees. */
+/* The processes that a container sees. */
 enum container_pids {
 	CONTAINER_PIDS_OWN,   /* its own; its program is number 1 */
 	CONTAINER_PIDS_LAYER, /* all that its keeper sees: of the pod, or of the host */
@@ -172,7 +173,7 @@ enum container_pids {
 	CONTAINER_PIDS_COUNT
 };
 
-/* What a container from an image may do that is not the default; zeroes: nothing. */
+/* The security settings of a container from an image that differ from the default; zeroes: none. */
 struct container_security {
 	bool has_caps;   /* `caps` are its capabilities, in place of isolate_caps_default */
 	uint64_t caps;   /* a bit for each number: bounding, and of root permitted and effective */
@@ -238,9 +239,9 @@ struct container_spec {
 	 * Only for CONTAINER_IMAGE. */
 	bool tty;
 	struct terminal_size terminal;
-	/* What it writes before the first keeper_attach() is kept: it blocks rather than have the
-	 * ring overflow, and its end is not told. Ends with that, or ATTACH_PATIENCE after the
-	 * start. */
+	/* Output before the first keeper_attach() is kept: the container blocks rather than have
+	 * the ring overflow, and its end is not told. Ends with that call, or ATTACH_PATIENCE after
+	 * the start. */
 	bool hold_output;
 	/* Descriptors as tokens of the channel beside the connection; 0: none. */
 	uint64_t rootfs_token, log_token, log_dir_token; /* see struct container_fds */

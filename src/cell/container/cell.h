@@ -40,7 +40,7 @@ struct cell {
 	enum cell_state state;
 	struct list link;       /* the keeper's */
 	struct list containers; /* struct container.link */
-	struct list removals;   /* who waits for its end: the keeper's */
+	struct list removals;   /* the waiters for its end: the keeper's */
 	int layer_fd;           /* directory of the layer's cgroup; not owned */
 	int cgroup_fd;          /* its own below that */
 	int ns_fd[ISOLATE_NS_COUNT];
@@ -56,9 +56,8 @@ struct standby_process;
  * process instead, which is taken from it, also on failure; NULL: none. */
 int cell_new(struct cell **ret, const struct cell_spec *spec, struct standby_process *ahead,
 	     int layer_fd, int shm_parent_fd, int shm_fd, struct error *err);
-/* One that another program is to fill (cell/layer/handover.h): without descriptors, in state BARE.
- * -ENOMEM.
- */
+/* Makes a cell that a handover is to fill (cell/layer/handover.h): without descriptors, in state
+ * BARE. -ENOMEM. */
 int cell_alloc(struct cell **ret, int layer_fd, int shm_parent_fd, int shm_fd);
 /* Closes and unmounts; the directory of the cgroup stays (cell_remove_cgroup()). */
 struct cell *cell_free(struct cell *c);

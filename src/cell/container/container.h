@@ -27,7 +27,7 @@ int container_new(struct container **ret, const struct container_host *host, str
 void container_stand_in(struct container *c);
 /* Instead of that: the process is not the container's any more. */
 void container_give_back(struct container *c, struct standby_process *ret);
-/* One that another program is to fill (cell/layer/handover.h), in no list. -ENOMEM. */
+/* Makes a container that a handover is to fill (cell/layer/handover.h), in no list. -ENOMEM. */
 int container_alloc(struct container **ret, const struct container_host *host, struct cell *cell);
 /* Why it cannot be handed over now, or NULL. */
 const char *container_busy(const struct container *c);

@@ -2,7 +2,7 @@
 #ifndef NACRE_CELL_CONTAINER_MODEL_H
 #define NACRE_CELL_CONTAINER_MODEL_H
 
-/* What a container is (container.h), for the units that are it together. */
+/* The members of a container (container.h), for the units that implement it. */
 
 #include <stdbool.h>
 
@@ -25,7 +25,7 @@ struct container;
 struct stock;
 struct users;
 
-/* What a container needs of its keeper; the same for all, and it outlives them. */
+/* The part of its keeper that a container needs; the same for all, and it outlives them. */
 struct container_host {
 	struct loop *loop;
 	struct pump_threads *threads;

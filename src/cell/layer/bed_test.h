@@ -39,8 +39,8 @@ void bed_open(struct bed *b);
 /* Frees the keeper and checks that its cgroup is left empty. */
 void bed_close(struct bed *b);
 
-/* What a test says of a container; the rest has defaults: cell "c", kind image, /bin/sh -c SCRIPT.
- */
+/* The part of a container's specification that a test sets; the rest has defaults: cell "c", kind
+ * image, /bin/sh -c SCRIPT. */
 struct bed_start {
 	const char *cell, *name, *script, *user, *cwd;
 	char *const *argv; /* instead of script */
@@ -68,12 +68,12 @@ void bed_turn(struct bed *b);
 const struct container_status *bed_wait(struct bed *b, int n);
 void bed_wait_running(struct bed *b, int n);
 
-/* What a stream of a container's log file holds, decoded. */
+/* The output of a stream in a container's log file, decoded. */
 void bed_log(struct bed *b, int n, int stream, struct buf *ret);
 /* The same, as a string in memory of the bed that lasts until the next call. */
 const char *bed_log_text(struct bed *b, int n, int stream);
 
-/* What lines of a log hold; how many bytes of output they stand for. */
+/* Decodes lines of a log into *ret. The number of bytes of output that they stand for. */
 uint64_t bed_decode(const void *lines, size_t len, struct buf *ret);
 
 /* A tmpfs of 64 KiB on a directory of base_fd; for the life of the process. */

@@ -26,7 +26,7 @@ struct keeper_attach;
 struct keeper_exec;
 struct keeper_log;
 
-/* What can be seen of a container; valid during a callback or until the loop turns. */
+/* The visible state of a container; valid during a callback or until the loop turns. */
 struct container_view {
 	const char *id;
 	const char *cell;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* What a keeper (keeper.h) is made with. */
+/* The configuration of a keeper (keeper.h). */
 
 struct container_view;
 struct loop;

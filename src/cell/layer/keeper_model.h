@@ -2,7 +2,7 @@
 #ifndef NACRE_CELL_KEEPER_MODEL_H
 #define NACRE_CELL_KEEPER_MODEL_H
 
-/* What a keeper is (keeper.h), for the units that are it together. */
+/* The members of a keeper (keeper.h), for the units that implement it. */
 
 #include "base/memory/list.h"
 #include "base/memory/map.h"
@@ -25,7 +25,7 @@ struct keeper {
 	struct map containers; /* by id */
 	struct list execs;     /* of containers that are forgotten */
 	struct list removals;  /* to be answered at once: of cells that there are none of */
-	struct list shutdowns; /* who waits for the end of all */
+	struct list shutdowns; /* the waiters for the end of all */
 	struct loop_defer sweep;
 	struct loop_timer retry;
 	nsec_t retry_delay;

@@ -4,7 +4,7 @@
 
 #include "base/memory/list.h"
 
-/* Who waits for the end of something: lists of who is to be called, in order. */
+/* Waiters for the end of an object: lists of callbacks, called in order. */
 
 /* done may be NULL. -ENOMEM. */
 int removal_add(struct list *to, void (*done)(void *userdata), void *userdata);

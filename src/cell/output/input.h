@@ -17,7 +17,7 @@
 
 typedef void (*input_done_fn)(void *userdata, const struct error *err);
 
-/* Who wants to write once the write in hand is done. */
+/* A writer that waits until the write in hand is done. */
 struct input_waiter {
 	struct list link;
 	void (*fn)(struct input_waiter *w);

@@ -36,11 +36,11 @@ void kept_drop(struct kept *k);
 int kept_open(struct kept *k, uint64_t from, bool over, const struct keeper_log_ops *ops,
 	      void *userdata, struct keeper_log **ret, struct error *err);
 
-/* What is before that place is forgotten. ERROR_INVALID where no line that was told ends there. */
+/* Forgets the lines before that place. ERROR_INVALID where no line that was told ends there. */
 int kept_take(struct keeper_log *g, uint64_t at, struct error *err);
 /* While paused nothing is told. */
 void kept_pause(struct keeper_log *g, bool paused);
-/* What was not taken stays. No callback comes any more. */
+/* Lines that were not taken stay. No callback comes any more. */
 void kept_close(struct keeper_log *g);
 
 #endif

@@ -52,7 +52,7 @@ int log_file_resume(struct log_file *f, int dir_fd, const char *name,
 int log_file_take(struct log_file *f, int fd, const struct log_policy *policy, bool fresh,
 		  uint64_t *ret_at);
 void log_file_done(struct log_file *f);
-/* What follows is written to this file, which is taken over; only where dir_fd is -1. */
+/* Takes this file over: output that follows is written to it. Only where dir_fd is -1. */
 void log_file_change(struct log_file *f, int fd);
 /* Says in the file, between two lines, where the output stands: log_file_take() finds it there. */
 int log_file_mark(struct log_file *f, uint64_t at);

@@ -72,8 +72,8 @@ struct pump {
 	struct pump_stream streams[2]; /* stdout, stderr */
 	struct log_file log;           /* with the thread, while work.busy */
 	struct log_policy policy;
-	int next_log;                /* what follows the log once nothing is written; -1: nothing */
-	void (*changed)(void *data); /* tells that it has */
+	int next_log;                /* the next log file, used once no write is busy; -1: none */
+	void (*changed)(void *data); /* tells that it is in use */
 	void *changed_data;
 	struct buf waiting;   /* encoded lines */
 	struct buf writing;   /* with the thread, while work.busy */
@@ -92,7 +92,7 @@ struct pump {
 	bool held;
 	pump_tee_fn tee;
 	void *tee_userdata;
-	bool dropping;      /* what is read is lost, until a write succeeds */
+	bool dropping;      /* output that is read is lost, until a write succeeds */
 	nsec_t block_until; /* of the failure at hand, or the last one; 0: none yet */
 	uint64_t unmarked;  /* lost bytes that no mark tells yet */
 	uint64_t marked;    /* that the mark in `writing` tells */

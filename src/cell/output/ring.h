@@ -37,8 +37,8 @@ void ring_done(struct ring *r);
 /* len is at most RING_PIECE_MAX. Without memory the ring stays as small as it is, and only the end
  * of a piece may be kept. */
 void ring_add(struct ring *r, int stream, const void *data, size_t len);
-/* What is at a place between head and tail: the stream and a run of bytes, behind the first `skip`
- * of the piece; 0 where there are none. At most two runs make a piece. */
+/* The stream and a run of bytes of the piece at a place between head and tail, behind the first
+ * `skip` bytes of it; 0 where there are none. At most two runs make a piece. */
 size_t ring_get(const struct ring *r, uint64_t place, size_t skip, int *ret_stream,
 		const uint8_t **ret_data);
 /* The place of the piece behind that one. */

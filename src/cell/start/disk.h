@@ -5,8 +5,8 @@
 #include "base/log/error.h"
 #include "cell/spec.h"
 
-/* What a keeper makes of its machine's devices for a container (struct container_disk), as a
- * request. */
+/* Checks of the parts of a request that name devices of the keeper's machine (struct
+ * container_disk). */
 
 /* The disk and the files of a spec, where it has them: ERROR_INVALID names `root_disk` or `files`.
  */

@@ -6,7 +6,7 @@
 #include "cell/spec.h"
 #include "isolate/plan/plan.h"
 
-/* What a container mounts in its root beside what each has. */
+/* The mounts in the root of a container beside those that each has. */
 
 /* Whether something may go to this target: a word about the name alone. ERROR_INVALID with the
  * field. */

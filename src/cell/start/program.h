@@ -37,7 +37,7 @@ int program_env_over(char ***ret, char *const *env, char *const *over);
  * isolate_plan_init() made them. */
 void program_plan(struct isolate_plan *plan, enum container_kind kind,
 		  const struct isolate_user *user);
-/* What is not the default of that, for a container from an image. */
+/* Applies the security settings that differ from that default, for a container from an image. */
 void program_secure(struct isolate_plan *plan, const struct container_security *security);
 /* Its groups, as `security` has them. */
 void program_add_groups(struct isolate_user *user, const struct container_security *security);

@@ -30,7 +30,7 @@ enum standby_state { STANDBY_NONE, STANDBY_WAITING, STANDBY_ENDING, STANDBY_STAT
 /* The group of the process, in that of the cell. */
 #define STANDBY_LEAF CGROUP_NUMBERED "1"
 
-/* What is taken: all of it is the caller's. */
+/* A process that was taken, all of it the caller's. */
 struct standby_process {
 	char dir[CGROUP_DIR_SIZE]; /* of the cell's group, below that of the layer */
 	int cell_fd, leaf_fd;
@@ -77,7 +77,7 @@ bool standby_lacks(const struct standby *s);
 void standby_make(struct standby *s, struct isolate_kit *kit);
 /* 0, or -ENOENT. */
 int standby_take(struct standby *s, struct standby_process *ret);
-/* What was taken is not needed: it is ended. */
+/* Ends a process that was taken and is not needed. */
 void standby_give_back(struct standby *s, struct standby_process *p);
 /* Ends what is there, and nothing is made until it is let go again. */
 void standby_hold(struct standby *s, bool held);

@@ -5,7 +5,7 @@
 #include "cell/spec.h"
 #include "isolate/spawn/kit.h"
 
-/* What is needed until the clone only. */
+/* The arguments of a start, needed until the clone only. */
 struct container_start {
 	char **argv;
 	struct container_fds fds;

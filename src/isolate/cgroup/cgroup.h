@@ -60,7 +60,7 @@ enum cgroup_controller {
 };
 
 #define CGROUP_CONTROLLERS_ALL ((1U << CGROUP_CONTROLLER_COUNT) - 1)
-/* What every workload is counted and limited by. */
+/* The controllers that account for every workload, and limit it. */
 #define CGROUP_CONTROLLERS_WORKLOAD                                                                \
 	(1U << CGROUP_CPUSET | 1U << CGROUP_CPU | 1U << CGROUP_IO | 1U << CGROUP_MEMORY |          \
 	 1U << CGROUP_PIDS)
@@ -78,7 +78,7 @@ int cgroup_refuse_controller(int dir_fd, enum cgroup_controller c, struct error 
 /* Hands controllers on to the groups below dir_fd (cgroup.subtree_control). What is on already
  * stays. ERROR_PRECONDITION where the group does not have one, or holds processes itself. */
 int cgroup_enable(int dir_fd, unsigned controllers, struct error *err);
-/* What workloads are counted and limited by, as far as it is there, for the groups below. */
+/* Enables CGROUP_CONTROLLERS_WORKLOAD, those that are there, for the groups below. */
 void cgroup_enable_workload(int dir_fd);
 /* cgroup_make() for a group that only holds groups: with cgroup_enable_workload(). */
 int cgroup_make_inner(int parent_fd, const char *name, struct error *err);

@@ -35,7 +35,8 @@ struct device_rule {
 	unsigned access; /* DEVICE_READ, ...; not 0 */
 };
 
-/* What every container gets: null, zero, full, random, urandom, tty, console, ptmx, pts. */
+/* The devices that every container gets: null, zero, full, random, urandom, tty, console, ptmx,
+ * pts. */
 extern const struct device_rule device_rules_default[];
 extern const size_t device_rules_default_count;
 

@@ -32,7 +32,8 @@ struct process {
 int processes_each(int cgroup_fd, const char *cgroup_path, const char *path,
 		   int (*fn)(void *userdata, const struct process *p), void *userdata);
 
-/* What no terminal should see of the command becomes '?'. */
+/* Replaces control characters in the command by '?', and all bytes above 0x7f where it is not
+ * UTF-8. */
 void process_clean_command(struct process *p);
 
 /* A descriptor of /proc/PID, and with it the promise that the process lives in the group (or below

@@ -53,7 +53,7 @@ struct usage_pressure {
 #define USAGE_DEVICES_MAX 64
 #define USAGE_HUGETLB_MAX 8
 
-/* What is asked for less often. */
+/* Statistics that are asked for less often. */
 struct usage_details {
 	struct usage_device devices[USAGE_DEVICES_MAX];
 	size_t n_devices;

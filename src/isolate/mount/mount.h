@@ -31,7 +31,8 @@ int mount_copy(int dir_fd, const char *name, struct error *err);
 int mount_restrict(int mount_fd, unsigned attrs, struct error *err);
 /* The same with what is mounted below. */
 int mount_copy_tree(int dir_fd, const char *name, struct error *err);
-/* What mount_setattr() takes; below: with all mounts below this one. Nothing to be done is 0. */
+/* Changes a mount by mount_setattr(); below: with all mounts below this one. 0 also where attr asks
+ * for no change. */
 int mount_change(int mount_fd, const struct mount_attr *attr, bool below, struct error *err);
 /*
  * A new instance of a file system with what a mount(8) would be told. source: NULL for none;

@@ -89,8 +89,8 @@ struct isolate_id_map {
 	uint32_t inside, outside, count;
 };
 
-/* What a clock of a new time namespace is ahead of the host's; nsec goes upward, also where sec is
- * negative. */
+/* The offset of a clock of a new time namespace from the host's; nsec counts upward, also where sec
+ * is negative. */
 struct isolate_time_offset {
 	int64_t sec;
 	uint32_t nsec;
@@ -224,7 +224,7 @@ extern const uint64_t isolate_caps_default;
 /* With this bit a set is of what the spawner has: "all", or all but some. */
 #define ISOLATE_CAPS_OF_SPAWNER (UINT64_C(1) << 63)
 
-/* What a plan's `at` gets. */
+/* The argument of a plan's `at`. */
 struct isolate_at {
 	enum isolate_point point;
 	int fd;     /* the plan's at_fd, wherever it is by now */

@@ -6,8 +6,8 @@
 
 #include "isolate/plan/plan.h"
 
-/* What a plan must be like, by parts of it; private to this area. Each list ends with a member that
- * is NULL. */
+/* Rules that a plan must obey, by parts of the plan; private to this area. Each list ends with a
+ * member that is NULL. */
 struct plan_rule {
 	const char *member;
 	bool (*is_wrong)(const struct isolate_plan *p);

@@ -25,7 +25,7 @@
  * because it cannot tell the daemon from a workload that tries what its kernel may have.
  */
 
-/* What the house does, and the capabilities that a container can have. */
+/* The capabilities that nacre itself needs, and those that a container can have. */
 extern const uint64_t confine_caps;
 
 /* Not dumpable, and no memory that is or was writable can become executable (since 6.3). Neither is

@@ -21,9 +21,9 @@ int give_open(int *ret_spawner_fd, int *ret_child_fd, struct error *err);
 /* Copies of the descriptors with the bytes of data (one at least), at once. -EPIPE where the child
  * is gone. */
 int give_send(int spawner_fd, const struct give *give, struct iovec *data, size_t n_data);
-/* What was given, the descriptors closed by an exec; waits for it. The number of bytes; -EPIPE
- * where it cannot come any more, -EBADMSG where it is not so many descriptors, or more than size.
- */
+/* Waits for the descriptors, which an exec closes, and the data. The number of bytes; -EPIPE where
+ * they cannot come any more, -EBADMSG where there are no descriptors or too many, or more bytes
+ * than size. */
 int give_receive(int child_fd, struct give *ret, void *data, size_t size);
 
 #endif

@@ -21,7 +21,7 @@ static inline bool isolate_ids_are_set(const struct isolate_ids *ids)
 	return ids->count > 0;
 }
 
-/* What an id inside is outside; UINT32_MAX where it is not mapped. */
+/* The id outside that an id inside is mapped to; UINT32_MAX where it is not mapped. */
 static inline uint32_t isolate_ids_outside(const struct isolate_ids *ids, uint32_t first,
 					   uint32_t id)
 {

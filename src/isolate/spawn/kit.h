@@ -31,7 +31,7 @@ struct isolate_kit {
 		.ns_fd = { -1, -1, -1, -1, -1, -1, -1, -1 }, .shm_fd = -1, .kit_ns_fd = -1         \
 	}
 
-/* What the kits of one keeper are made with. */
+/* The settings by which the kits of one keeper are made. */
 struct isolate_kit_maker {
 	int proc_fd; /* not owned: a /proc of the caller's pid namespace */
 	/* Not owned. For containers of a keeper's pod, which share net, ipc and uts with the

@@ -30,8 +30,8 @@ struct isolate_child {
 		.pid = -1, .pidfd = -1, .report_fd = -1, .give_fd = -1                             \
 	}
 
-/* What the first spawn finds out and opens for this process, ahead of it. What fails is tried
- * again there. */
+/* Does the work that the first spawn of a process would do, ahead of it. A failure is not told: the
+ * first spawn tries again. */
 void isolate_spawn_begin(void);
 
 /* The child is the caller's to reap, also where a step of it fails. The first spawn of a process

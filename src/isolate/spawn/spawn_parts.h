@@ -8,8 +8,8 @@
 #include "base/log/error.h"
 #include "isolate/steps/step.h"
 
-/* What the spawner does for particular plans, in its own view; private to this area. Each does
- * nothing for a plan that does not ask for it. */
+/* Parts of a spawn that only some plans need, done by the spawner in its own view; private to this
+ * area. Each does nothing for a plan that does not ask for it. */
 
 /* Detached mounts of all that a tree binds, with their attributes. What a failure leaves in s is
  * undone by spawn_tree_done(). */

@@ -51,10 +51,10 @@ struct isolate_steps {
 
 	/* Made by the child: the root as a mount in its own namespace. */
 	int root_fd;
-	int exit_hint; /* what a shell would say if the present step failed */
+	int exit_hint; /* the exit code of a shell if the present step failed */
 };
 
-/* What goes home over report_fd where a step has failed; small enough to be written at once. */
+/* The message on report_fd where a step has failed; small enough to be written at once. */
 struct isolate_report {
 	int exit_hint;
 	struct error error;

@@ -4,7 +4,7 @@
 
 #include "isolate/spawn/spawn_bed_test.h"
 
-/* What the field has in a container by default, and something to be bound. */
+/* The mounts that other runtimes make in a container by default, and sources to bind. */
 
 #define TEST_BASE 100000
 #define TEST_SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
@@ -15,7 +15,7 @@
 		.source_fd = -1, .idmap_fd = -1                                                    \
 	}
 
-/* What the field's configurations name by default. */
+/* The mounts in the default configurations of other runtimes. */
 static _unused_ const struct isolate_mount test_mounts[] = {
 	NEW("/proc", "proc", NULL, TEST_SAFE),
 	NEW("/dev", "tmpfs", "mode=755,size=65536k", MOUNT_ATTR_NOSUID | MOUNT_ATTR_STRICTATIME),

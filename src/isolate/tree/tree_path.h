@@ -12,8 +12,8 @@
 int tree_path_clean(char *to, size_t size, const char *path);
 /* Whether a path names the same as `known`, which is clean. */
 bool tree_path_is(const char *path, const char *known);
-/* What a clean path says below `base`, which need not be clean: "a/b", "" for the base itself; NULL
- * where the path does not lie there. */
+/* The part of a clean path below `base`, which need not be clean: "a/b", "" for the base itself;
+ * NULL where the path does not lie there. */
 const char *tree_path_below(const char *clean, const char *base);
 
 #endif

@@ -19,10 +19,10 @@ struct maps {
  * privilege, ERROR_INVALID for ranges that overlap or are too many for one write. */
 int maps_write(int proc_fd, pid_t pid, const struct maps *maps, struct error *err);
 
-/* What a user of the user namespace of a process is outside, as this process sees it. -ENOENT where
- * it is not mapped. */
+/* The uid outside that a uid of the user namespace of a process is mapped to, as this process sees
+ * it. -ENOENT where it is not mapped. */
 int maps_look(int proc_fd, pid_t pid, uint32_t uid, uint32_t *ret);
-/* What an id inside is outside; it must be mapped. */
+/* The id outside that an id inside is mapped to; it must be mapped. */
 uint32_t maps_outside(const struct isolate_id_map *map, size_t n, uint32_t inside);
 
 #endif

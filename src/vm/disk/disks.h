@@ -63,7 +63,7 @@ int disk_make_throw_away(int root_fd, const struct disk_base *base, uint64_t byt
  */
 int disk_open_kept(int root_fd, const char *name, const char *source, const struct disk_base *base,
 		   uint64_t bytes, struct error *err);
-/* What UEFI remembers, for the disk of that name, or "" for a throw-away one. */
+/* The file of the UEFI variables for the disk of that name, or "" for a throw-away one. */
 int disk_open_vars(int root_fd, const char *name, struct error *err);
 
 /* A file with these bytes, without a name, that nobody can write to. */

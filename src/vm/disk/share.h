@@ -87,7 +87,7 @@ struct share {
 	struct isolate_child child;
 	struct loop_fd report;
 	struct loop_child watch;
-	int says_fd; /* what it says; -1 after share_adopt() */
+	int says_fd; /* a file with its stdout and stderr; -1 after share_adopt() */
 	bool running, up, killed;
 	struct error err;
 };

@@ -47,7 +47,7 @@ struct vm;
 #define VM_WORDS_MAX 64          /* of the kernel's command line, beside the driver's own */
 #define VM_COMMAND_LINE_MAX 2047 /* bytes, of the kernel */
 
-/* What a machine boots by. */
+/* The firmware that a machine boots by. */
 enum vm_firmware {
 	VM_FIRMWARE_NONE, /* by its kernel, which the spec has: QEMU's `microvm` */
 	VM_FIRMWARE_BIOS, /* as a PC does, from its first disk: QEMU's `q35` with SeaBIOS */
@@ -71,7 +71,7 @@ struct vm_nic {
 
 /* A port of virtio-serial: a connected stream socket, whose other end is the host's. */
 struct vm_port {
-	const char *name; /* what the guest finds, "org.nacre.boot" */
+	const char *name; /* the name that the guest finds it by, "org.nacre.boot" */
 	int fd;
 };
 
@@ -104,7 +104,7 @@ struct vm_disk {
  * "disk0", ..., each slot "slot0", ....
  */
 struct vm_spec {
-	const char *title; /* what the process is called, "pod/web" */
+	const char *title; /* the name of the process, "pod/web" */
 	enum vm_accel accel;
 	unsigned memory_mib, cpus;
 	/* The guest may use hardware virtualization itself: it reaches code of the host's kernel
@@ -292,7 +292,7 @@ struct vm_driver {
 	struct vm *(*free)(struct vm *vm);
 };
 
-/* What stands at the beginning of each driver's own object. */
+/* The head of each driver's own object. */
 struct vm {
 	const struct vm_driver *driver;
 };

@@ -11,7 +11,7 @@
  */
 
 int firmware_open(enum vm_firmware firmware, struct error *err);
-/* What UEFI remembers, as it is before the first boot. At most FIRMWARE_VARS_MAX bytes. */
+/* The variables of UEFI as they are before the first boot. At most FIRMWARE_VARS_MAX bytes. */
 int firmware_open_vars(struct error *err);
 /* Whether a guest can boot so, before anything is made for it. 0 or ERROR_PRECONDITION. */
 int firmware_check(enum vm_firmware firmware, struct error *err);

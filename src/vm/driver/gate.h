@@ -34,7 +34,7 @@ struct gate_config {
 	nsec_t life;           /* of certificates */
 };
 
-/* What a gate is started with besides. No descriptor is taken over. */
+/* Further arguments of the start of a gate. No descriptor is taken over. */
 struct gate_start {
 	const char *program; /* path of nacre-gate */
 	const char *title;   /* of the instance, for ps */

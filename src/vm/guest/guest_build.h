@@ -19,7 +19,7 @@ struct guest_build {
 	bool keep_default; /* where there is one: it stays */
 	bool nested;       /* with what its guests need to have guests (vm/guest/guest_tools.h) */
 	bool cloud;        /* for machines in a cloud: with the drivers of their networks */
-	/* What a person may want to know and that is no failure. */
+	/* Gets notes for people that are no failures. */
 	void (*tell)(void *userdata, const char *text);
 	void *userdata;
 };

@@ -55,7 +55,7 @@ void guest_set_done(struct guest_set *s);
  * was made without; else as guest_set_open(). */
 int guest_set_open_tools(int root_fd, const char *name, struct error *err);
 
-/* What a set says of itself; -ENOENT where there is none that can be read. */
+/* The description of a set; -ENOENT where there is none that can be read. */
 int guest_set_look(int root_fd, const char *name, struct guest_set_info *ret);
 
 /* All sets, by name; the caller frees *ret. Directories without a readable description are left

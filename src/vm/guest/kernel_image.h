@@ -15,7 +15,7 @@
 
 #define KERNEL_IMAGE_MAX (UINT64_C(256) << 20) /* bytes, also of what is unpacked */
 #define KERNEL_IMAGE_HEAD 0x250
-#define KERNEL_RELEASE_MAX 64 /* what uname(2) has room for */
+#define KERNEL_RELEASE_MAX 64 /* the limit of uname(2) */
 
 struct kernel_image {
 	struct buf data;

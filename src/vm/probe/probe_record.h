@@ -30,9 +30,9 @@ struct probe_record {
  * PROBE_UNTRIED. Never written down: a device may come. */
 void probe_look(struct probe_record *ret);
 
-/* What is known of this host: what probe_look() says, or else the record in root_fd. Never fails:
- * what cannot be read, or is of another kernel, QEMU or guest, is PROBE_UNTRIED. of: the guest, by
- * a name; NULL: that of whichever guest was tried last. */
+/* The verdict about this host: that of probe_look(), or else the record in root_fd. Never fails: a
+ * record that cannot be read, or is of another kernel, QEMU or guest, is PROBE_UNTRIED. of: the
+ * guest, by a name; NULL: the guest that was tried last. */
 void probe_read(struct probe_record *ret, int root_fd, const char *of);
 /* Writes it down for this kernel, this QEMU and this guest. */
 int probe_write(const struct probe_record *record, int root_fd, const char *of, struct error *err);

@@ -30,12 +30,12 @@ struct trial_config {
 
 /* Starts nothing, takes away what one has left that did not come to its end. */
 int trial_new(struct trial **ret, const struct trial_config *config, struct error *err);
-/* One that is under way is ended; nothing is recorded. */
+/* Ends a trial that is under way, and records nothing of it. */
 struct trial *trial_free(struct trial *t);
 
-/* What is known now. Where that is nothing, a trial begins, unless something lacks for it or one is
- * under way: the verdict is PROBE_UNTRIED then, and its text says which. The disk is asked at most
- * once in TRIAL_LOOK. */
+/* The verdict that is known now. Where there is none, a trial begins, unless something is missing
+ * for it or one is under way: the verdict is PROBE_UNTRIED then, and its text says which. The disk
+ * is read at most once in TRIAL_LOOK. */
 #define TRIAL_LOOK (2 * NSEC_PER_SEC)
 const struct probe_record *trial_ask(struct trial *t);
 

@@ -18,7 +18,7 @@
 #define QEMU_PROGRAM "/usr/bin/qemu-system-x86_64"
 #define QEMU_FDS_MAX (7 + 2 * VM_DISKS_MAX + VM_NICS_MAX + VM_PORTS_MAX + VM_SHARES_MAX)
 
-/* What the driver adds to a specification. */
+/* The arguments that the driver adds to a specification. */
 struct qemu_place {
 	int qmp_fd;       /* a listening socket */
 	int firmware_fd;  /* vm/driver/firmware.h */

@@ -6,7 +6,7 @@
 
 #include "vm/driver/driver.h"
 
-/* What QEMU's event BLOCK_IO_ERROR tells of a disk, as qemu.c has named its node. */
+/* Decodes QEMU's event BLOCK_IO_ERROR, of a disk whose node was named by qemu.c. */
 
 struct json_value;
 

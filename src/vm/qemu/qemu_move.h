@@ -43,7 +43,7 @@ struct move {
  */
 int move_begin(struct move *m, struct qmp *qmp, enum move_kind kind, int state_fd, move_fn fn,
 	       void *data, struct error *err);
-/* What QEMU says with the event MIGRATION. */
+/* Takes the data of QEMU's event MIGRATION. */
 void move_take_event(struct move *m, const struct json_value *event);
 /* The conversation is over: calls fn, where that is still to come. */
 void move_break(struct move *m);

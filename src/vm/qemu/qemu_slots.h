@@ -23,7 +23,7 @@ struct slots_change {
 	struct slots *slots;
 	bool busy;
 	unsigned step;
-	bool filled; /* what is in there now: is there any, which set, which format */
+	bool filled; /* the medium in it now: whether there is one, its set, its format */
 	uint64_t set;
 	struct vm_disk disk;
 	char name[VM_DISK_NAME_MAX + 1];
@@ -52,10 +52,10 @@ void slots_done(struct slots *s);
 /* As vm_driver.put_disk; disk NULL: remove_disk. */
 int slots_change(struct slots *s, unsigned slot, const struct vm_disk *disk, vm_done_fn done,
 		 void *data, struct error *err);
-/* What QEMU says of its block devices (query-block): slots, and what is in them. -EPROTO where it
- * is no such answer. */
+/* Learns the slots and their media from QEMU's answer to query-block. -EPROTO where it is no such
+ * answer. */
 int slots_learn(struct slots *s, const struct json_value *answer, struct error *err);
-/* And of its descriptor sets (query-fdsets), behind that: the names of the disks. */
+/* Learns the names of the disks from its answer to query-fdsets, after slots_learn(). */
 int slots_learn_names(struct slots *s, const struct json_value *answer, struct error *err);
 
 #endif

@@ -47,8 +47,8 @@ typedef void (*qmp_fn)(const struct json_value *answer, const struct error *err,
 int qmp_new(struct qmp **ret, struct loop *l, int sock_fd, const struct qmp_events *events,
 	    void *owner, struct error *err);
 
-/* What is asked. put() writes the members of "arguments" and fills a JSON document that ends with
- * its stream: it need not look for errors. */
+/* A command. put() writes the members of "arguments" and fills a JSON document that ends with its
+ * stream: it need not look for errors. */
 struct qmp_command {
 	const char *name;
 	void (*put)(struct json *j, const void *what); /* NULL: no arguments */
