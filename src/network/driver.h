@@ -33,8 +33,8 @@ static inline bool network_passes_node(const struct network *n)
 
 /* ---- private to this area ---- */
 
-/* What is wrong with the driver's part of a spec, on this host as it is now: blames "driver",
- * "mode", "parent", "subnets", "gateway6", "internal" or "node_open". */
+/* Checks the driver's part of a spec, on this host as it is now: blames "driver", "mode", "parent",
+ * "subnets", "gateway6", "internal" or "node_open". */
 int driver_check_spec(const struct network_spec *spec, struct error *err);
 /* Takes that part over: driver, parent and mode. ERROR_PRECONDITION: the parent is not there, or
  * not fit for it, or lent already. */
@@ -44,10 +44,10 @@ int driver_take_record(struct network *n, const char *driver, const char *parent
 /* Bytes of a packet, where none were asked for: those of the parent, or 0. */
 uint32_t driver_mtu(const struct network *n);
 /* Whether the wish can be had: blames "publish[0]", "mac", "rate_to_pod", or "network" for a device
- * that somebody has, or that is not there. Notes what a lent device is. */
+ * that somebody has, or that is not there. Notes the state of a lent device. */
 int driver_take_wish(struct attachment *a, const struct network_wish *wish, struct error *err);
 
-/* What a thread knows of the device of an attachment. */
+/* The copy of an attachment's plan for its device that a thread works with. */
 struct driver_plan {
 	enum network_driver driver;
 	struct port_plan port;

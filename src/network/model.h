@@ -22,7 +22,7 @@ enum network_state { NETWORK_MAKING, NETWORK_READY, NETWORK_REMOVING, NETWORK_ST
 
 #define NETWORKS_MAX 255
 
-/* What it is made of (network/driver.h). */
+/* The kinds of devices that a network is made of (network/driver.h). */
 enum network_driver {
 	NETWORK_ROUTED,
 	NETWORK_BRIDGE,
@@ -76,7 +76,8 @@ struct network {
 	/* Private to this area. */
 	struct address_pool *free4, *free6;
 	struct list attachments;
-	/* Who waits for its record to be written or dropped; NULL: nobody. */
+	/* The callback of the caller that waits for its record to be written or dropped; NULL:
+	 * none. */
 	network_fn done;
 	void *userdata;
 };

@@ -32,7 +32,8 @@ typedef void (*plugins_fn)(void *userdata, const struct error *err);
 
 /* Starts the program, and tells it nothing yet. */
 int plugins_new(struct plugins **ret, const struct plugins_config *config, struct error *err);
-/* Who is on such a network now was adopted: all else that has a record is undone. Once. -ENOMEM. */
+/* All attachments to such networks are adopted by now: any other one that has a record is undone.
+ * Once. -ENOMEM. */
 int plugins_begin(struct plugins *p);
 /* Attachments that it was at are freed. NULL is fine. */
 struct plugins *plugins_free(struct plugins *p);
@@ -47,7 +48,8 @@ int plugins_attach(struct plugins *p, const struct network_wish *wish, const cha
 /* One with nothing but who it is and where it is to be. */
 int plugins_new_attachment(struct plugins *p, const struct network_wish *wish, const char *owner,
 			   struct attachment **ret, struct error *err);
-/* One that was read from its text: PLUGGED where it has an address, else RESERVED again. */
+/* Takes up an attachment that was read from its text: PLUGGED where it has an address, else
+ * RESERVED again. */
 void plugins_adopt(struct plugins *p, struct attachment *a);
 /* -ENOMEM at once, netns_fd is taken over. */
 int plugins_plug(struct attachment *a, int netns_fd, plugins_fn done, void *userdata);

@@ -27,7 +27,7 @@ int publish_reserve(struct filter_publish *p, bool with_ipv6);
 
 #define PUBLISH_OWNER_MAX 96
 
-/* Who has the port, for people: "nginx (pid 12)", or "another program". */
+/* The program that has the port, for display: "nginx (pid 12)", or "another program". */
 void publish_owner(const struct filter_publish *p, char ret[PUBLISH_OWNER_MAX]);
 
 #endif

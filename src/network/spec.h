@@ -4,7 +4,7 @@
 
 #include "network/model.h"
 
-/* What a network that is to be made is asked to be; texts belong to whoever asks. */
+/* The specification of a network that is to be made; texts stay the caller's. */
 struct network_spec {
 	const char *name;
 	struct prefix subnet4, subnet6; /* family 0: one that is free is chosen */

@@ -20,7 +20,7 @@
 #define NETWORK_PUBLISH_MAX 1024 /* ports of one workload; a range counts each */
 /* One workload is on at most so many networks at once, its devices eth0 to eth15. */
 #define NETWORK_OF_ONE_MAX 16
-/* What a workload is on that names none; exists always. */
+/* The network of a workload that names none; exists always. */
 #define NETWORK_DEFAULT "default"
 
 struct network_wish {
@@ -34,7 +34,7 @@ struct network_wish {
 	uint64_t rate_to_pod, rate_from_pod; /* bits per second; 0: no limit */
 	bool of_machine;                     /* as attachment.of_machine */
 
-	/* What plugins are told of it; each may be NULL but the id. */
+	/* The arguments of plugins; each may be NULL but the id. */
 	const char *id, *pod, *pod_namespace, *uid;
 	char *const *servers, *const *search, *const *options;
 };

@@ -67,7 +67,7 @@ typedef void (*filter_part)(struct nft_batch *b);
 void filter_put_rule(struct nft_batch *b, uint8_t family, const char *chain,
 		     const filter_part parts[FILTER_PARTS], const char *jump);
 
-/* What a rule asks of a packet, in both families. The group of a link is one of ports (differs: is
+/* Matches of a packet, for rules of both families. The group of a link is one of ports (differs: is
  * none). */
 void filter_match_group(struct nft_batch *b, unsigned key, bool differs);
 void filter_match_icmp(struct nft_batch *b, uint8_t protocol, uint8_t type);

@@ -37,7 +37,7 @@ struct route {
 	struct prefix to;  /* a network; length 0 of a family is the default route */
 	struct prefix via; /* the gateway; none where the network is on the link itself */
 	uint32_t link;     /* where it leaves; 0: where the gateway is */
-	bool forbidden;    /* what goes there is refused; of one that is added */
+	bool forbidden;    /* packets to it are refused; only of a route that is added */
 };
 
 int route_add(struct netlink *nl, const struct route *route, struct error *err) _must_check_;
@@ -53,7 +53,7 @@ int route_list(struct netlink *nl, struct route **ret, size_t *ret_n,
 int neighbour_set(struct netlink *nl, uint32_t link, const struct prefix *address,
 		  const uint8_t mac[LINK_MAC_LEN], struct error *err) _must_check_;
 
-/* What an answer says, without a socket: 1, 0 (of no interest), or -EBADMSG. */
+/* Decode an answer, without a socket: 1, 0 (of no interest), or -EBADMSG. */
 int address_read(const struct netmsg_head *answer, void *ret) _must_check_;
 int route_read(const struct netmsg_head *answer, void *ret) _must_check_;
 

@@ -80,7 +80,7 @@ int link_delete(struct netlink *nl, uint32_t index, struct error *err);
 
 enum link_power { LINK_AS_IT_IS, LINK_UP, LINK_DOWN };
 
-/* What is 0 or NULL stays as it is. */
+/* The changes to a link: a member that is 0 or NULL leaves its property as it is. */
 struct link_change {
 	const char *name;
 	const uint8_t *mac;
@@ -104,7 +104,7 @@ int link_parse_mac(const char *text, uint8_t ret[LINK_MAC_LEN]) _must_check_;
 #define LINK_MAC_TEXT 18
 void link_print_mac(const uint8_t mac[LINK_MAC_LEN], char ret[LINK_MAC_TEXT]);
 
-/* What an answer says, without a socket: 1, or -EBADMSG. The `read` of netlink_list(). */
+/* Decodes an answer, without a socket: 1, or -EBADMSG. The `read` of netlink_list(). */
 int link_read(const struct netmsg_head *answer, void *ret) _must_check_;
 
 #endif

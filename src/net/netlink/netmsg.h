@@ -33,10 +33,11 @@ void netmsg_put_u32(struct netmsg *m, uint16_t type, uint32_t value);
 void netmsg_put_str(struct netmsg *m, uint16_t type, const char *value);
 /* Bytes without a head, as some attributes begin with. */
 void netmsg_put_raw(struct netmsg *m, const void *data, size_t len);
-/* What is put between these is within an attribute of that type; open returns what close takes. */
+/* Open and close an attribute of that type: all that is put in between is nested in it. open
+ * returns the argument of close. */
 size_t netmsg_open(struct netmsg *m, uint16_t type);
 void netmsg_close(struct netmsg *m, size_t at);
-/* Who asks, and the number that the answer will carry. */
+/* Sets the sender's port, and the sequence number that the answer will carry. */
 void netmsg_stamp(struct netmsg *m, uint32_t seq, uint32_t port);
 
 /* ---- answers ---- */
@@ -72,11 +73,11 @@ int netattr_str(const struct netattr *a, char *ret, size_t size) _must_check_;
 
 #define NETMSG_TEXT_MAX 160
 
-/* What the kernel says to a request as a whole. */
+/* The kernel's verdict on a request as a whole. */
 struct netmsg_verdict {
 	int code;                   /* 0, or a negative errno */
-	char text[NETMSG_TEXT_MAX]; /* its words about it, or "" */
-	bool is_about_attr;         /* and where in the request the reason stands */
+	char text[NETMSG_TEXT_MAX]; /* the kernel's message about it, or "" */
+	bool is_about_attr;         /* `offset` is that of the faulty attribute in the request */
 	uint32_t offset;
 };
 

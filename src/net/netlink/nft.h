@@ -36,7 +36,7 @@ void nft_put(struct nft_batch *b, unsigned type, const void *data, size_t len);
 void nft_put_u32(struct nft_batch *b, unsigned type, uint32_t value); /* big-endian */
 void nft_put_u64(struct nft_batch *b, unsigned type, uint64_t value); /* likewise */
 void nft_put_str(struct nft_batch *b, unsigned type, const char *value);
-/* What is put between these is within that attribute, of at most 65,535 bytes. */
+/* Open and close an attribute of at most 65,535 bytes: all that is put in between is within it. */
 size_t nft_open(struct nft_batch *b, unsigned type);
 void nft_close(struct nft_batch *b, size_t at);
 

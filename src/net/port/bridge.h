@@ -48,7 +48,7 @@ int bridge_make_port(const struct port_plan *plan, uint32_t bridge, bool hairpin
  * addresses count. */
 int bridge_rejoin(const struct port_plan *plan, uint32_t bridge, bool hairpin, uint32_t link,
 		  struct error *err) _must_check_;
-/* What lan_lead_out() takes for the pod of such a port. */
+/* The plan that lan_lead_out() takes for the pod of such a port. */
 void bridge_lan_plan(const struct port_plan *plan, struct lan_plan *ret);
 
 /* The node routes those addresses to the bridge no more; ip6 may be of family 0. A port itself goes

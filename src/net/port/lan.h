@@ -53,10 +53,10 @@ int lan_lead_out(const struct lan_plan *plan, int pod_ns_fd, struct error *err) 
  * nothing. */
 int lan_make_child(const struct lan_plan *plan, enum lan_kind kind, const char *parent,
 		   int pod_ns_fd, struct error *err) _must_check_;
-/* One that is not there is none to be removed. */
+/* Removes the child; no error where it does not exist. */
 int lan_remove_child(const char *pod_name, int pod_ns_fd, struct error *err);
 
-/* What a lent device is to be again when it comes back. */
+/* The state of a lent device that is restored when it comes back. */
 struct lan_home {
 	char name[IF_NAMESIZE];
 	uint8_t mac[LINK_MAC_LEN];
@@ -64,7 +64,7 @@ struct lan_home {
 	bool up;
 };
 
-/* What the device of that name is now. -ENODEV. */
+/* The present state of the device of that name. -ENODEV. */
 int lan_look_home(const char *name, struct lan_home *ret, struct error *err) _must_check_;
 /* Lends the device to the pod, where it is open; its addresses and routes are lost. -ENODEV: it is
  * not there; -EEXIST as above; -EINVAL: the kernel moves no such device. What fails brings it back.

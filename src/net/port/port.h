@@ -46,7 +46,7 @@ struct port_plan {
 	uint64_t rate_to_pod, rate_from_pod; /* bits per second, by a token bucket; 0: no limit */
 };
 
-/* What a port with that address is called, and its pod's MAC: "02:6e" and the address. */
+/* The name of the port with that address, and the MAC of its pod: "02:6e" and the address. */
 void port_name(const struct prefix *ip4, char ret[IF_NAMESIZE]);
 void port_mac(const struct prefix *ip4, uint8_t ret[LINK_MAC_LEN]);
 
@@ -54,13 +54,13 @@ void port_mac(const struct prefix *ip4, uint8_t ret[LINK_MAC_LEN]);
  * What fails leaves nothing. */
 int port_make(const struct port_plan *plan, int pod_ns_fd, uint32_t *ret,
 	      struct error *err) _must_check_;
-/* What a pod's end gets, in the namespace of the calling thread: addresses, routes, neighbours. For
+/* Sets addresses, routes and neighbours of a pod's end, in the namespace of the calling thread. For
  * a guest, which has no other end: `link` is the device that the plan is for. */
 int port_open_inside(const struct port_plan *plan, uint32_t link, struct error *err) _must_check_;
 /* The default routes of a pod lead to this port of its own, which is there, from now on. */
 int port_lead_out(const struct port_plan *plan, int pod_ns_fd, struct error *err) _must_check_;
-/* One that is not there is none to be removed. The kernel takes tens of milliseconds for it: a
- * port goes with its pod's namespace by itself. */
+/* Removes a port; no error where it does not exist. The kernel takes tens of milliseconds for
+ * it: a port goes with its pod's namespace by itself. */
 int port_remove(const char *name, struct error *err);
 
 struct port_seen {

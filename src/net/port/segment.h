@@ -39,8 +39,7 @@ struct segment {
 #define SEGMENT_TAP "tap0"
 #define SEGMENT_POD_TAP "pod0"
 
-/* Who has which address in it: the same for every guest, so that a copy of one has the right one.
- */
+/* Its addresses: the same for every guest, so that a copy of a guest has the right one. */
 #define SEGMENT_NODE_ADDRESS "169.254.74.1/30"
 #define SEGMENT_NODE_MAC "02:6e:61:63:72:01"
 #define SEGMENT_GUEST_ADDRESS "169.254.74.2/30"
