@@ -41,7 +41,7 @@ typedef int (*cri_network_ready_fn)(void *userdata, const char **reason, struct 
 /* runtime.v1.RuntimeService; userdata: struct cri_runtime_service. */
 extern const struct rpc_service cri_runtime_service;
 struct cri_runtime_service {
-	struct image_store *images; /* what it can do for user namespaces */
+	struct image_store *images; /* tells whether user namespaces are supported */
 	struct instances *instances;
 	struct workloads *workloads;
 	struct volumes_calls *volumes;

@@ -4,7 +4,7 @@
 
 #include "base/time/clock.h"
 
-/* What machines of kind ec2 are made with. */
+/* The configuration of machines of kind ec2. */
 
 struct clouds;
 struct issuer;

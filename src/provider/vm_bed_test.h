@@ -46,7 +46,7 @@ struct fake_vm {
 
 static struct {
 	struct vms *vms;
-	/* What was asked for. */
+	/* The requests that have reached the fakes. */
 	issuer_done_fn bundle;
 	void *bundle_userdata;
 	struct segment_job *network;
@@ -253,7 +253,7 @@ int gate_send(struct gate *g, const uint8_t *frame, size_t len)
 {
 	struct bootmsg m;
 
-	/* What follows it is BOOT. */
+	/* The message behind it is BOOT. */
 	if (bootmsg_next(&m, frame, len, NULL) > 0 && m.type == BOOTMSG_LINK) {
 		CHECK_INT(m.link.device[5], 10);
 		bed.n_links++;

@@ -9,7 +9,7 @@
 #include "base/time/clock.h"
 #include "vm/driver/driver.h"
 
-/* What microVMs are made with, and of. */
+/* The configuration of microVMs. */
 
 struct issuer;
 struct loop;

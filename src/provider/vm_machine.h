@@ -62,8 +62,8 @@ struct machine_steps {
 	void (*on_patience)(struct loop_timer *t); /* the gate did not return the console */
 	void (*on_button)(struct loop_timer *t);   /* the keeper did not end the machine */
 	void (*on_volumes_lost)(struct vm_volumes *v, const char *reason);
-	const struct vm_events *vm_events;     /* what the driver tells */
-	const struct gate_events *gate_events; /* what the gate tells */
+	const struct vm_events *vm_events;     /* of the driver */
+	const struct gate_events *gate_events; /* of the gate */
 };
 
 struct machine {
@@ -126,7 +126,7 @@ struct vms {
 /* Users that nobody else has, two for each machine. */
 #define MACHINE_UID_FIRST 1879113728
 
-/* One that has nothing yet; i->own. i NULL: for the pool. NULL without memory. */
+/* Makes a machine without resources, as i->own. i NULL: for the pool. NULL without memory. */
 struct machine *machine_new(struct vms *v, struct instance *i);
 /* Begins: instance_made(), instance_break() or instance_fail() follow. */
 int machine_begin(struct machine *m, struct error *err);

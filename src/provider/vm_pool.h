@@ -49,7 +49,8 @@ struct vm_pool *vm_pool_free(struct vm_pool *p);
 
 /* Where they are made. */
 void vm_pool_open(struct vm_pool *p, const struct instances *all);
-/* What they are made from is there, or is another one: those that are there are of no use. */
+/* The template that they are made from has come, or has changed: the present machines are of no
+ * use, and are ended. */
 void vm_pool_renew(struct vm_pool *p);
 /* Nobody waits for a machine any more: those that are missing are made in a while, not before one
  * of `took` behind it may have been put to use, too. */

@@ -31,7 +31,7 @@ struct vms;
 #define TEMPLATE_UID 1879113724
 /* So long a guest may take to come up; then there is no template. */
 #define TEMPLATE_PATIENCE (180 * NSEC_PER_SEC)
-/* What it needs of processors behind its word that it waits: drivers that still look around. */
+/* The time that a guest still needs processors after it has said that it waits: drivers probe. */
 #define TEMPLATE_SETTLES (500 * NSEC_PER_MSEC)
 /* Behind the first machine's being ready, or the last one's that was cold. */
 #define TEMPLATE_IDLE (1 * NSEC_PER_SEC)

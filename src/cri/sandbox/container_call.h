@@ -4,8 +4,8 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-/* What makes, starts and ends containers. Members of a table of methods: userdata is the struct
- * cri_service. */
+/* Methods that make, start and end containers. Members of a table of methods: userdata is the
+ * struct cri_runtime_service. */
 
 struct rpc_call;
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What tells of sandboxes and containers, from memory. Members of a table of methods: userdata is
- * the struct cri_runtime_service. */
+/* Methods that list sandboxes and containers and tell their status, from memory. Members of a table
+ * of methods: userdata is the struct cri_runtime_service. */
 
 struct rpc_call;
 struct workload;

@@ -32,10 +32,11 @@ int cri_limits_take(struct arena *a, const Runtime__V1__LinuxContainerResources 
  * below `field` that it comes from; one about a file, "hugetlb.2MB.max", what had that file. */
 void cri_limits_blame(struct error *err, const char *field);
 
-/* What `with` says over what `to` says, as it is kept; all in the arena. -ENOMEM. */
+/* Merges the limits of `with` into those of `to`, as they are kept; all in the arena. -ENOMEM. */
 int cri_limits_merge(struct arena *a, Runtime__V1__LinuxContainerResources *to,
 		     const Runtime__V1__LinuxContainerResources *with);
-/* What holds now: what was asked for, with the values that `now` has. NULL without memory. */
+/* The limits in force: those that were asked for, with the values that `now` has. NULL without
+ * memory. */
 Runtime__V1__LinuxContainerResources *cri_limits_show(
 	struct arena *a, const Runtime__V1__LinuxContainerResources *asked,
 	const Aurae__Runtime__V0__Resources *now);

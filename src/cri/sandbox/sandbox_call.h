@@ -4,7 +4,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-/* What makes and ends sandboxes. Members of a table of methods: userdata is the struct
+/* Methods that make and end sandboxes. Members of a table of methods: userdata is the struct
  * cri_runtime_service. */
 
 struct rpc_call;

@@ -18,7 +18,7 @@ struct cri_runtime_service;
 int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
 		     const Runtime__V1__RunPodSandboxRequest *q, struct workload_spec *spec,
 		     struct error *err);
-/* What its containers get of it below /etc: spec->etc. */
+/* The files below /etc that its containers get by it: spec->etc. */
 int cri_sandbox_etc(struct arena *a, const Runtime__V1__PodSandboxConfig *config,
 		    struct workload_spec *spec, struct error *err);
 /* Whether it is in the node's network. */

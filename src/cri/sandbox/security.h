@@ -22,11 +22,12 @@ int cri_security_check_sandbox(const Runtime__V1__LinuxSandboxSecurityContext *s
 /* ERROR_INVALID for what is wrong whatever the host. */
 int cri_security_check_container(const Runtime__V1__LinuxContainerSecurityContext *s,
 				 struct error *err);
-/* What was checked (NULL: nothing was said), as the own API has it, in the arena. */
+/* The security context that was checked (NULL: there was none), as the own API has it, in the
+ * arena. */
 int cri_security_take(struct arena *a, const Runtime__V1__LinuxContainerSecurityContext *s,
 		      Aurae__Runtime__V0__Security **ret, struct error *err);
-/* What the own API does not have: whose processes it sees, and what of /proc and /sys is hidden.
- * spec->security has the rest already. */
+/* The settings that the own API does not have: the processes that it sees, the path of its seccomp
+ * profile, and the hidden paths of /proc and /sys. spec->security has the rest already. */
 int cri_security_take_walls(const struct cri_runtime_service *s, struct arena *a,
 			    const struct workload *w, const Runtime__V1__PodSandboxConfig *sandbox,
 			    const Runtime__V1__LinuxContainerSecurityContext *of,

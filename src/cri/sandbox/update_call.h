@@ -4,8 +4,8 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-/* What changes the limits of containers that are there (runtime/workload/update_call.h). Members of
- * a table of methods: userdata is the struct cri_runtime_service. */
+/* Methods that change the limits of existing containers (runtime/workload/update_call.h). Members
+ * of a table of methods: userdata is the struct cri_runtime_service. */
 
 struct rpc_call;
 

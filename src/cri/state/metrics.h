@@ -33,7 +33,7 @@ enum cri_traffic {
 	CRI_TRAFFIC_COUNT
 };
 
-/* Whose they are: the values of the labels that every metric has. */
+/* The owner of metrics: the values of the labels that every metric has. */
 struct cri_metrics_owner {
 	const char *container; /* its name for the kubelet; "": a sandbox */
 	const char *group;     /* of the hierarchy, without a '/' in front */
@@ -45,7 +45,7 @@ struct cri_metrics_owner {
 	uint64_t started_at;      /* nanoseconds */
 	struct disk_written files;
 	const char *root; /* the directory that its layer is in */
-	/* What it may use, as a kubelet counts; NULL: a sandbox. */
+	/* The limits, as a kubelet counts; NULL: a sandbox. */
 	const Runtime__V1__LinuxContainerResources *limits;
 	uint64_t reserved; /* memory.low */
 };

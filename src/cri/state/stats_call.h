@@ -4,7 +4,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-/* What tells how much sandboxes and containers use: read on a thread. Members of a table of
+/* Methods that tell how much sandboxes and containers use, read on a thread. Members of a table of
  * methods: userdata is the struct cri_runtime_service. */
 
 struct rpc_call;

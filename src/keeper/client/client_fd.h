@@ -11,7 +11,8 @@ int client_draw_token(uint64_t *ret);
 /* Sends one descriptor, which stays the caller's, ahead of the request that names its token. */
 int client_send_fd(const struct keeper_client *client, int fd, uint64_t *ret_token,
 		   struct error *err);
-/* What the failure of sending means. */
+/* Turns the failure of sending, a negative errno, into an error: ERROR_UNAVAILABLE where the keeper
+ * is gone or does not read. */
 void client_passing_error(int r, struct error *err);
 
 #endif

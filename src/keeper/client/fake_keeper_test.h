@@ -23,7 +23,7 @@ struct keeper_exec {
 	const struct keeper_exec_ops *ops;
 	void *userdata;
 	bool paused, cancelled;
-	/* What was typed; `done` of the write in hand. */
+	/* The bytes that were typed; `done` of the write in hand. */
 	char typed[64];
 	bool closed;
 	void (*done)(void *userdata, const struct error *err);

@@ -14,7 +14,7 @@
 
 struct arena;
 
-/* What Hello agrees on. */
+/* The version of the protocol that Hello agrees on. */
 #define KEEPER_PROTOCOL 1U
 
 /* The prefix of every method of the service. */

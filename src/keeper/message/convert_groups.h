@@ -4,8 +4,8 @@
 
 #include "api/instance.pb-c.h"
 
-/* What a keeper says of groups and processes, and what is made of it: the keeper may be a stranger
- * by now, so nothing of it is believed but for being shown. */
+/* A keeper's messages about groups and processes, and their conversion: the keeper may be
+ * compromised by now, so the values are used for display alone. */
 
 struct arena;
 struct process;

@@ -101,7 +101,8 @@ struct child_spec {
  * everything of it is cleaned up again; not where this fails. ERROR_EXHAUSTED: too deep. */
 int child_new(struct child **ret, const struct child_config *config, const struct child_spec *spec,
 	      child_spawned_fn done, void *userdata, struct error *err);
-/* One that is to be filled (keeper/nested/child_state.h): without a process, in no list. */
+/* Makes a child that is to be filled (keeper/nested/child_state.h): without a process, in no list.
+ */
 int child_alloc(struct child **ret, const struct child_config *config, const char *name,
 		struct error *err);
 /* Takes up what was filled: watches the process and connects to it again. */

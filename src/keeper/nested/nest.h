@@ -45,8 +45,8 @@ struct nest_spawn {
 /* ret_line_fd: the keeper's end. */
 int nest_spawn(const struct nest_spawn *spec, struct isolate_child *ret, int *ret_line_fd,
 	       struct error *err);
-/* What came over the line: the release, "" where it is not READY; -EAGAIN, or -EPIPE behind the
- * last. */
+/* Reads a message from the line: the release, "" where it is not READY; -EAGAIN, or -EPIPE behind
+ * the last one. */
 int nest_read(int line_fd, char *ret, size_t size);
 /* Asks it to end the machine in order. */
 void nest_end(int line_fd);

@@ -30,7 +30,7 @@ struct disks {
 	bool opened;          /* the places are those of the machine */
 	int shares_fd;        /* disk_mount_shares(); -1: nobody has asked for a share yet */
 	struct list starts;   /* struct disk_start, until their disk is free again */
-	struct list releases; /* who waits for that */
+	struct list releases; /* the waiters for that */
 	struct loop_defer turn;
 };
 

@@ -11,8 +11,8 @@
  * made when it is needed, writes them one after the other. A value.
  */
 
-/* What is not in force any more is there for so long at least, and at most twice that, for whoever
- * has just followed the link to it; less where there is no room. */
+/* The time that an old generation stays at least, and at most twice that, for a reader that has
+ * just followed the link to it; less where there is no room. */
 #define FILES_GRACE (2 * NSEC_PER_SEC)
 #define FILES_VOLUMES_MAX 64
 

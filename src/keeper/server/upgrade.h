@@ -54,7 +54,7 @@ struct upgrade {
 	struct loop_timer timer;
 	struct isolate_child trial;
 	struct loop_child watch;
-	int words_fd; /* what the trial has to say */
+	int words_fd; /* messages of the trial */
 };
 
 void upgrade_init(struct upgrade *u, const struct upgrade_config *config);
@@ -66,13 +66,13 @@ void upgrade_begin(struct upgrade *u, struct rpc_call *call, int exe_fd);
 /* Whether this child is the trial. */
 bool upgrade_owns(const struct upgrade *u, pid_t pid);
 
-/* What the next program begins with: reads the state into a new keeper and new children, and takes
- * it up. */
+/* The beginning of the next program: reads the state into a new keeper and new children, and
+ * resumes them. */
 int upgrade_resume(struct keeper *k, struct children *children, int state_fd, struct error *err);
 /* Only looks whether a state can be read. */
 int upgrade_try(int state_fd, struct error *err);
 
-/* What the trial finds open. */
+/* The descriptors that the trial finds open. */
 enum upgrade_fd { UPGRADE_FD_STATE = 3, UPGRADE_FD_WORDS };
 
 #endif
