@@ -7,8 +7,8 @@
 #include "base/log/error.h"
 #include "rpc/server/peer.h"
 
-/* What users from elsewhere may call, by the role that came with their certificate: "admin"
- * everything, "reader" what changes nothing and hands out no files of workloads. */
+/* The methods that remote users may call, by the role in their certificate: "admin" all, "reader"
+ * those that change nothing and hand out no files of workloads. */
 
 /* Whether the text is the pattern, or begins as one that ends with '*'. */
 bool access_matches(const char *pattern, const char *text);

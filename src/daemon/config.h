@@ -171,7 +171,7 @@ struct config {
 #define CONFIG_VM_POOL_MAX 64
 #define CONFIG_VM_HEARTBEAT_MIN (3 * NSEC_PER_SEC)
 
-/* What holds without a file. */
+/* Sets the defaults, which hold without a file. */
 void config_init(struct config *c);
 /* missing_ok: a file that is not there is an empty one. */
 int config_load(struct config *c, const char *path, bool missing_ok, struct error *err);

@@ -13,7 +13,7 @@ struct instances;
 struct run_store;
 
 int instance_record_save(struct run_store *s, const struct instance *i, struct error *err);
-/* What fails is logged. */
+/* Removes the record; a failure is logged. */
 void instance_record_drop(struct run_store *s, const struct instance *i);
 /* Takes up all that are recorded. */
 int instance_records_adopt(struct run_store *s, struct instances *instances, struct error *err);

@@ -2,7 +2,7 @@
 #ifndef NACRE_DAEMON_MODEL_H
 #define NACRE_DAEMON_MODEL_H
 
-/* What a daemon is, for the units that are it together. */
+/* The members of a daemon, for the units that implement it. */
 
 #include "aurae/services.h"
 #include "cri/services.h"
@@ -78,7 +78,7 @@ struct daemon {
 	bool serving;
 	bool draining;
 	int result;     /* exit status */
-	bool confined;  /* what is started from here on is so as well */
+	bool confined;  /* all processes that are started from here on are confined as well */
 	bool renewed;   /* the keeper of the node was ended for one with more privilege */
 	bool replacing; /* the last keeper of the node is being cleaned up behind */
 	bool trying;    /* a keeper of the node was made, and has not been ready yet */

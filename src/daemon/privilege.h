@@ -9,7 +9,7 @@
  * have all that it starts. false where that cannot be told. */
 bool privilege_is_less(pid_t pid);
 
-/* What NodeService.Info says of a node whose keeper is such a process. */
+/* The text that NodeService.Info has for a node whose keeper is such a process. */
 extern const char *const privilege_lacks[1];
 
 /* Each pod takes a handful of descriptors: as many as the host allows. */

@@ -2,7 +2,8 @@
 #ifndef NACRE_BASE_SYSIO_RAW_H
 #define NACRE_BASE_SYSIO_RAW_H
 
-/* What both forms of sysio need to name the calls of the kernel. Nobody else includes this. */
+/* The includes and definitions that both forms of sysio need for system calls. Nobody else includes
+ * this. */
 
 #include <fcntl.h>
 #include <linux/mount.h>

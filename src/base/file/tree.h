@@ -61,7 +61,7 @@ struct tree_source;
 
 #define TREE_FOLLOW 1U /* a link at the end of the path is followed */
 #define TREE_EXACT 2U  /* hard links and holes are told as such, else as files in full */
-/* What is mounted in the tree is an empty directory or file, where the kernel tells (5.8). */
+/* Mount points in the tree are empty directories or files, where the kernel tells (since 5.8). */
 #define TREE_ONE_MOUNT 4U
 
 /* The file, link or directory `path` in the root, with all that is in it. Links on the way are

@@ -37,7 +37,7 @@ enum error_kind {
 	ERROR_DEADLINE,
 	ERROR_ABORTED,         /* overtaken by something else, such as a removal */
 	ERROR_RANGE,           /* right in itself, but past what there is (any more) */
-	ERROR_UNAUTHENTICATED, /* who asks is not known where he asks, or not believed */
+	ERROR_UNAUTHENTICATED, /* credentials are missing, or were not accepted */
 	ERROR_UNKNOWN,         /* for a client that looks at the first word of the text alone */
 	ERROR_KIND_COUNT
 };

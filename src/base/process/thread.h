@@ -14,8 +14,8 @@
  */
 int thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg);
 
-/* What sched_getattr() and sched_setattr() take, without the clamps of utilisation. libc has no
- * name for it. */
+/* The argument of sched_getattr() and sched_setattr(), without the clamps of utilisation. libc has
+ * no type for it. */
 struct thread_sched {
 	uint32_t size; /* of this */
 	uint32_t policy;
@@ -26,7 +26,8 @@ struct thread_sched {
 };
 _Static_assert(sizeof(struct thread_sched) == 48, "SCHED_ATTR_SIZE_VER0 of the kernel");
 
-/* What thread_be_prompt() asks for: the least that the kernel gives (sched(7), sched_runtime). */
+/* The slice that thread_be_prompt() asks for: the least that the kernel gives (sched(7),
+ * sched_runtime). */
 #define THREAD_PROMPT_SLICE (100 * NSEC_PER_USEC)
 
 /*

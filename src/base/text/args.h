@@ -18,7 +18,7 @@
 struct arg_option {
 	const char *name;  /* without "--"; NULL ends a table */
 	char letter;       /* or 0 */
-	const char *value; /* what help calls its value; NULL: a flag */
+	const char *value; /* the word for its value in help; NULL: a flag */
 	const char *help;
 };
 

@@ -56,7 +56,7 @@ bool str_is_clean(const char *s);
  */
 size_t str_control_len(const char *s);
 
-/* What a terminal would obey becomes '?', byte by byte. */
+/* Replaces each byte of control characters (str_control_len()) by '?'. */
 void str_clean(char *s);
 
 size_t strv_len(char *const *v);

@@ -15,9 +15,10 @@ int channel_receive(int sock_fd, struct fetchmsg *ret, struct error *err);
 int channel_receive_fds(int sock_fd, struct fetchmsg *ret, int ret_fds[CHANNEL_FDS_MAX],
 			size_t *ret_n_fds, struct error *err);
 int channel_send(int sock_fd, const struct fetchmsg *m, struct error *err);
-/* Sends the error as the last word; bytes that no text may hold become '?'. */
-/* What a message can carry of a text: no control characters, and no half of a last one. */
+/* Makes a text fit for a message: control characters become '?', and an incomplete last character
+ * is cut off. */
 void channel_clean(char *text);
+/* Sends the error as the last message; bytes that no text may hold become '?'. */
 void channel_send_error(int sock_fd, const struct error *what);
 
 #endif

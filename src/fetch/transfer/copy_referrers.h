@@ -23,7 +23,7 @@ struct copy_referrers {
 	int (*take)(void *userdata, const struct descriptor *d, const char *tag, struct error *err);
 	void *userdata;
 	int depth;
-	const char *wanted, *subject; /* who is taken, and what it must refer to; NULL: anything */
+	const char *wanted, *subject; /* the digest being taken, its required subject; NULL: any */
 };
 
 void copy_referrers_init(struct copy_referrers *c, struct network *from,

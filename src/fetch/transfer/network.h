@@ -21,7 +21,7 @@
 #define NETWORK_MESSAGES_MAX 2048 /* before GO */
 #define NETWORK_MEMORY_MAX (16 << 20)
 
-/* What a push was handed. */
+/* A blob that a push was handed. */
 struct network_blob {
 	char digest[DIGEST_SIZE];
 	uint64_t size;
@@ -94,7 +94,7 @@ typedef int (*network_page_fn)(struct network *n, const struct network_document 
 int network_each_page(struct network *n, const struct network_question *q,
 		      struct network_document *page, network_page_fn fn, void *userdata,
 		      struct error *err);
-/* What is asked for where manifests are. */
+/* The header Accept of requests for manifests. */
 #define NETWORK_ACCEPT                                                                             \
 	"application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, "    \
 	"application/vnd.docker.distribution.manifest.list.v2+json, "                              \

@@ -40,7 +40,7 @@
 
 enum policy_kind { POLICY_ACCEPT, POLICY_REJECT, POLICY_SIGNED };
 
-/* What a signature must name, "signedIdentity". */
+/* The identity that a signature must name, "signedIdentity". */
 enum policy_identity {
 	POLICY_REPOSITORY_OR_EXACT, /* matchRepoDigestOrExact, the default: the same reference;
 				     * where a digest is asked for, the same repository */
@@ -90,7 +90,7 @@ static inline void policy_freep(struct policy **p)
 }
 #define _cleanup_policy_ _cleanup_(policy_freep)
 
-/* What counts for an image; never NULL. */
+/* The scope that applies to an image; never NULL. */
 const struct policy_scope *policy_find(const struct policy *p, const struct reference *ref);
 
 /* ERROR_PRECONDITION where a rule refuses it whatever is signed. */

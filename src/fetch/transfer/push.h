@@ -24,7 +24,7 @@ struct push {
 	struct list flights;
 	size_t n_flights;
 	size_t next; /* blob */
-	bool heard;  /* who we are is known there: many may ask at once */
+	bool heard;  /* the registry knows our credentials: requests may be parallel */
 	bool is_last;
 	char media_type[FETCH_TYPE_MAX + 1];
 	char origin[URL_SIZE];
@@ -35,7 +35,7 @@ struct push {
 /* ERROR_INVALID where the last of the blobs is no manifest. push_done() is due whatever comes back.
  */
 int push_init(struct push *p, struct network *n, struct error *err);
-/* What can go on without the network; *ret_more: the next step need not wait for it either. */
+/* Does the work that needs no wait for the network; *ret_more: the next step needs none either. */
 int push_step(struct push *p, bool *ret_more, struct error *err);
 bool push_is_over(const struct push *p);
 /* Tells the core that it is, once. */

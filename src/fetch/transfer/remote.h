@@ -15,14 +15,14 @@
 struct remote {
 	struct reading reading; /* its platform and on_layer are the owner's to set */
 	struct network *network;
-	struct network_document root; /* what the reference names */
-	bool named;                   /* the error that there was names the registry already */
+	struct network_document root; /* the document that the reference names */
+	bool named;                   /* the error that occurred names the registry already */
 };
 
 /* dir_fd: of staging, stays the caller's. max_bytes: of all documents together. */
 void remote_init(struct remote *m, struct network *n, int dir_fd, uint64_t max_bytes);
 void remote_done(struct remote *m);
-/* Asks what the reference names, and tells the core RESOLVED. Once, before anything is read. */
+/* Resolves the reference, and tells the core RESOLVED. Once, before anything is read. */
 int remote_resolve(struct remote *m, struct error *err);
 /* After that; its texts are m's. */
 struct descriptor remote_root(const struct remote *m);

@@ -28,7 +28,7 @@ struct signature {
 	const char *text; /* base64 */
 };
 
-/* Who has made one that a rule took. */
+/* The signer of a signature that a rule accepted. */
 struct signature_signer {
 	const struct policy_key *key;
 	const struct signature *signature;

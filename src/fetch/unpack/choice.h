@@ -19,7 +19,7 @@
 struct choice {
 	const char *ref;                    /* "" for all of them; not owned */
 	const char *repository;             /* for tags; "" for none; not owned */
-	char offers[CHOICE_OFFERS_MAX + 1]; /* what was not chosen, for the error */
+	char offers[CHOICE_OFFERS_MAX + 1]; /* the names that were not chosen, for the error */
 };
 
 #define CHOICE_INIT(which, name)                                                                   \

@@ -23,7 +23,7 @@ struct implied {
 	}
 void implied_done(struct implied *i);
 
-/* What makes it necessary; the mark says it. */
+/* The reason for making it, which the mark records. */
 enum implied_by { IMPLIED_BY_ENTRY, IMPLIED_BY_WHITEOUT };
 
 /* Makes the directory of an entry with all above it. ERROR_EXHAUSTED where there are too many. */

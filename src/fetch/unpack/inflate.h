@@ -41,7 +41,7 @@ struct inflate_config {
 	enum fetch_compression compression;
 	uint64_t max_out;                    /* bytes that may come out */
 	struct follow *follow;               /* says how far the file is good; NULL: it is whole */
-	struct memory *memory;               /* who is asked for a window; NULL: nobody */
+	struct memory *memory;               /* the budget for a window; NULL: no limit */
 	const struct inflate_pieces *pieces; /* NULL: one of its own */
 };
 
@@ -60,7 +60,7 @@ ssize_t inflate_read(struct inflate *i, void *to, size_t size, struct error *err
 uint64_t inflate_n_in(const struct inflate *i);
 uint64_t inflate_n_out(const struct inflate *i);
 
-/* What the first bytes of a file look like. */
+/* The compression that the first bytes of a file suggest. */
 enum fetch_compression inflate_guess(const uint8_t *data, size_t len);
 /* Compares the compression that the first INFLATE_HEAD bytes show with the one that was declared:
  * ERROR_UNSUPPORTED names xz and bzip2, ERROR_INVALID any other that differs. */

@@ -37,8 +37,8 @@ int place_look(int root_fd, const char *path, struct place *ret);
  * 0755), else they are -ENOENT without a text. */
 int place_find(int root_fd, const char *path, bool make, struct place *ret, struct error *err);
 
-/* What the kernel said about an entry: a fault of the archive (ERROR_INVALID) or of this machine.
- */
+/* Turns a negative errno about an entry into an error: a fault of the archive (ERROR_INVALID) or of
+ * this machine. */
 int place_fail(struct error *err, int r, const char *what, const char *path);
 
 #endif

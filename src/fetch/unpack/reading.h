@@ -11,7 +11,7 @@
 #include "fetch/unpack/choice.h"
 #include "wire/message/fetchmsg.h"
 
-/* What the readers of both kinds of archive share. */
+/* The code that the readers of both kinds of archive share. */
 
 #define READING_DOCUMENT_MAX (4 << 20)
 

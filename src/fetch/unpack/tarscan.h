@@ -48,7 +48,7 @@ struct tarscan_number {
 
 /* The record of a PAX header that is being read. */
 struct tarscan_record {
-	struct tarscan_number length; /* what is left of it, once it is known */
+	struct tarscan_number length; /* bytes that are left of it, once known */
 	uint64_t n_read;
 	char key[TARSCAN_KEY_MAX];
 	size_t key_len;
