@@ -46,8 +46,8 @@ struct foreigns *foreigns_free(struct foreigns *all);
 void foreigns_sweep(struct foreigns *all, bool (*knows_id)(void *userdata, const char *id),
 		    bool (*knows_name)(void *userdata, const char *name), void *userdata);
 
-/* What one shall be; all of it lives, and its descriptors stay open, until on_up, on_end or
- * foreign_free(). */
+/* The specification of a machine; all of it lives, and its descriptors stay open, until on_up,
+ * on_end or foreign_free(). */
 struct foreign_spec {
 	enum vm_firmware firmware;
 	unsigned memory_mib, cpus;

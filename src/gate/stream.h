@@ -33,7 +33,7 @@ struct stream {
 	struct tls *tls;     /* over link_fd */
 	struct buf up, down; /* plain to link, link to plain */
 	bool plain_eof, plain_ended, link_eof, link_ended;
-	bool checked; /* what comes from the link is held against h2frame */
+	bool checked; /* bytes from the link are checked by h2frame */
 	struct h2frame frames;
 };
 

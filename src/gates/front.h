@@ -64,8 +64,8 @@ int front_new(struct front **ret, const struct front_config *config);
 /* Ends the process, and with it each connection. */
 struct front *front_free(struct front *f);
 
-/* Whose certificates do not count any more, GATE_SERIAL_SIZE bytes each: all of them, each time.
- * The connections of those that are named end. 0 or -ENOMEM; then the process is ended and serves
+/* Sets the serials of all revoked certificates, GATE_SERIAL_SIZE bytes each; replaces the former
+ * list. The connections of their users end. 0 or -ENOMEM; then the process is ended and serves
  * again when the list is told. */
 int front_set_revoked(struct front *f, const uint8_t *serials, size_t len);
 bool front_is_listening(const struct front *f);

@@ -39,7 +39,7 @@ struct identity {
 struct identities_config {
 	struct root_store *store; /* both must outlive the identities */
 	struct issuer *issuer;
-	/* What identities_revoked() tells has changed. */
+	/* The list of identities_revoked() has changed. */
 	void (*on_revoked)(void *userdata);
 	void *userdata;
 };

@@ -42,7 +42,7 @@ struct issuer *issuer_free(struct issuer *i);
 
 /* Until all questions of userdata are answered it may not go; or it takes them back. */
 void issuer_forget(struct issuer *i, const void *userdata);
-/* What peers of this node trust. 0, or -ENOMEM. */
+/* Asks for the bundle that peers of this node trust. 0, or -ENOMEM. */
 int issuer_bundle(struct issuer *i, issuer_done_fn done, void *userdata);
 /* The same for the certificate of a user or of a listener, whose number comes with it. */
 typedef void (*issuer_signed_fn)(void *userdata, const struct gate_bytes *chain,
@@ -56,7 +56,7 @@ struct issuer_wish {
 /* All is copied. 0, ERROR_INVALID or -ENOMEM: 0 promises an answer. */
 int issuer_sign_wish(struct issuer *i, const struct issuer_wish *wish, issuer_signed_fn done,
 		     void *userdata);
-/* What the clock of a peer may be behind, in seconds. */
+/* The seconds that the clock of a peer may be behind. */
 #define ISSUER_BACKDATE_SECONDS 60
 
 /* A certificate from now on for `life`, at most a day. id: this node's, or below. */

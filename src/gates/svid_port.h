@@ -41,7 +41,8 @@ struct svid_port_config {
 	uid_t uid;
 	gid_t gid;
 	unsigned life; /* seconds of a certificate */
-	/* Who a process is that lives now: 0, or ERROR_DENIED with why it is nobody. */
+	/* The identity of a process that lives now: 0, or ERROR_DENIED with the reason why it has
+	 * none. */
 	int (*attest)(void *userdata, pid_t pid, struct svid_identity *ret, struct error *err);
 	void *userdata;
 };

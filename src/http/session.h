@@ -26,7 +26,7 @@ struct http_stream;
 
 enum http_side { HTTP_SERVER, HTTP_CLIENT };
 
-/* What a peer can make us hold; what it can make us do has its limits in http/guard.h. */
+/* Limits of the memory that a peer can make us hold; http/guard.h has those of the work. */
 #define HTTP_STREAMS_MAX 1000 /* open at once, that a client may have */
 #define HTTP_FIELDS_MAX                                                                            \
 	(64U * 1024)              /* bytes of the header fields of a stream, 32 more for each      \
@@ -38,7 +38,7 @@ enum http_side { HTTP_SERVER, HTTP_CLIENT };
 #define HTTP_ACKS_MAX 1000                 /* answers to PING and SETTINGS that wait to be sent */
 #define HTTP_RESETS_BURST 2000             /* RST_STREAM frames at once... */
 #define HTTP_RESETS_RATE 200               /* ...and each second after those */
-/* What our own side may queue. */
+/* Limits of the queues of our own side. */
 #define HTTP_QUEUE_HIGH (32U * 1024)        /* a stream is not writable from here on... */
 #define HTTP_QUEUE_LOW (8U * 1024)          /* ...until no more than this is left */
 #define HTTP_QUEUE_MAX (128U * 1024 * 1024) /* of all streams of a connection */

@@ -29,7 +29,7 @@ static inline void ca_freep(struct ca **ca)
 	*ca = ca_free(*ca);
 }
 
-/* What its peers trust. */
+/* The root certificate that its peers trust. */
 const struct cert *ca_root(const struct ca *ca);
 
 /* Signs for the ids of its own node alone, "spiffe://DOMAIN/node/NODE" and what is below, and for

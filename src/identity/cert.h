@@ -22,7 +22,7 @@
 /* Names of a listener. */
 #define CERT_NAMES_MAX 64
 #define CERT_NAME_MAX 253 /* bytes of a DNS name, in letters */
-/* What a leaf may live at most, and a CA lives. */
+/* The longest life of a leaf and of a user's certificate, and the life of a CA. */
 #define CERT_LEAF_SECONDS_MAX (24 * 3600)
 #define CERT_USER_SECONDS_MAX (366 * 86400LL)
 #define CERT_CA_SECONDS (10 * 365 * 86400LL)

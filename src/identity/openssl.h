@@ -15,7 +15,7 @@
 #include "base/macros.h"
 #include "wire/name/spiffe.h"
 
-/* What the units of this area share of OpenSSL; private to it, and to its tests. */
+/* Helpers for OpenSSL that the units of this area share; private to it, and to its tests. */
 
 #define OPENSSL_CLEANUP(type, fn)                                                                  \
 	static inline void fn##_p(typeof(type) **p)                                                \

@@ -45,7 +45,7 @@ struct tls_identity {
 	const struct key *key;
 	const uint8_t *chain; /* DER of the own certificate */
 	size_t chain_len;
-	const uint8_t *bundle; /* what the peer's is held against */
+	const uint8_t *bundle; /* that the peer's certificate is verified against */
 	size_t bundle_len;
 	const char *peer_id;
 };
@@ -96,7 +96,7 @@ struct tls *tls_free(struct tls *t);
 /* 1: the peer is who it must be; 0: wait (tls_wants_write()); ERROR_DENIED with why not, or a
  * negative errno of the connection. */
 int tls_handshake(struct tls *t, struct error *err);
-/* What was agreed upon, one of the protocols above. */
+/* The protocol that was agreed upon, one of those above. */
 const char *tls_alpn(const struct tls *t);
 
 /* Of a connection to a user, once it is open. */

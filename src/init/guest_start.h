@@ -9,7 +9,7 @@
 
 /* The two programs that pid 1 of a guest starts. */
 
-/* What their files are: held before the root changes. gate_fd is -1 where this guest has none. */
+/* Their files, opened before the root changes. gate_fd is -1 where this guest has none. */
 struct guest_programs {
 	int exe_fd;
 	int gate_fd;
@@ -25,7 +25,7 @@ int guest_programs_open(struct guest_programs *ret, struct error *err);
 int guest_start_keeper(const struct guest_programs *programs, const struct guest_groups *groups,
 		       const char *title, int dir_fd, struct isolate_child *ret, struct error *err);
 
-/* What the node has said, for the gate. */
+/* The boot message of the node, for the gate. */
 struct guest_boot {
 	const struct bootmsg_boot *boot;
 	const struct bootmsg_blob *frame; /* the same as it came */

@@ -51,8 +51,8 @@ struct criu_job {
 	size_t n_keep_fds;
 	bool has_streams; /* 0, 1 and 2 are the caller's; else nothing, and the caller's errors */
 	int group_fd;     /* criu's cgroup; -1: the caller's */
-	/* What criu tells on its way, with a descriptor that is the caller's again, or -1. An error
-	 * ends the work. */
+	/* Gets criu's notifications, each with a descriptor that is closed after the call, or -1.
+	 * An error ends the work. */
 	int (*notify)(void *data, const struct criu_answer *answer, int fd, struct error *err);
 	void *data;
 };

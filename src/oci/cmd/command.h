@@ -9,14 +9,14 @@
 #include "base/log/error.h"
 #include "base/text/args.h"
 
-/* What a command of the runtime is, and what it is told. The table of all is in commands.c. */
+/* A command of the runtime, and its arguments. The table of all is in commands.c. */
 
 #define OCI_ROOT_DEFAULT "/run/nacre/oci"
 #define OCI_OPERANDS_ANY ((size_t)-1)
 
 struct oci_table;
 
-/* What holds for the whole run. */
+/* The settings of the whole run. */
 struct oci {
 	const struct oci_table *table;
 	const char *root;

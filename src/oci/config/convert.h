@@ -57,7 +57,7 @@ int convert_seccomp(struct convert *c, struct error *err);
 const struct oci_mount *convert_named_mount(const struct oci_config *config);
 /* The tree: root, mounts, devices, masked paths. */
 int convert_tree(struct convert *c, const char *rootfs, struct error *err);
-/* What is for the whole container: names, sysctls, clocks, memory policy. */
+/* The settings of the whole container: names, sysctls, clocks, memory policy. */
 int convert_container(struct convert *c, struct error *err);
 /* Warns of what the kernel took only in part, once the process has got as far as its program. */
 void convert_report_notes(const struct convert *c);

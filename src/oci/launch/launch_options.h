@@ -26,8 +26,8 @@ struct launch_options {
  * call it before anything else is opened. */
 int launch_count_fds(struct launch_options *o, const char *preserve, struct error *err);
 
-/* What the options of `create`, `run` and `exec` mean for the plan of a process, and what is told
- * to the caller about it. Of the launch units only. */
+/* Functions of the launch units only: they apply the options of `create`, `run` and `exec` to the
+ * plan of a process, and tell the caller about the process. */
 
 int launch_plan_fds(struct isolate_plan *plan, const struct launch_options *o, struct arena *arena,
 		    struct error *err);

@@ -19,7 +19,7 @@
 
 struct relay_way {
 	char data[RELAY_SIZE];
-	size_t at, end; /* what is still to be written */
+	size_t at, end; /* the bytes of data that are still to be written */
 	bool ended;     /* nothing more is read */
 };
 
@@ -34,7 +34,7 @@ struct relay {
 };
 
 void relay_init(struct relay *r, int master_fd, int input_fd, int output_fd);
-/* What there is to wait for; a descriptor of -1 for nothing. */
+/* The descriptors and events to poll for; a descriptor of -1 for none. */
 void relay_polls(const struct relay *r, struct pollfd polls[RELAY_POLL_COUNT]);
 /* Does what polls says can be done now. With `unread` the owner closes the master, and calls
  * relay_stop(). */
