@@ -17,7 +17,7 @@
 int netns_bind(const char *dir, int ns_fd, char ret[NETNS_PATH_MAX], struct error *err);
 /* Whether there is a namespace of that name. */
 bool netns_is_there(const char *path);
-/* One that is gone is fine. */
+/* Removes the name; no error where it is gone. */
 void netns_unbind(const char *path);
 
 #endif

@@ -27,7 +27,7 @@ struct plugin_run {
 	nsec_t limit;
 	int cancel_fd; /* readable: kill it; -1: nobody cancels */
 
-	/* What came of it. */
+	/* The result. */
 	struct buf out, complaint; /* stdout, stderr */
 	int status;                /* its exit code, or -1: a signal ended it */
 	int signal;

@@ -30,8 +30,8 @@ int answer_tags(struct answer_tags *ret, struct arena *arena, const void *data, 
 
 #define ANSWER_REASON_SIZE 200
 
-/* What an error document says, as one clean line ("MANIFEST_UNKNOWN: manifest unknown"); "" where
- * it says nothing that can be read. */
+/* The message of an error document, as one clean line ("MANIFEST_UNKNOWN: manifest unknown"); ""
+ * where it has none that can be read. */
 void answer_reason(char ret[ANSWER_REASON_SIZE], const void *data, size_t len);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/log/error.h"
 
-/* What an answer of 401 asks for: the value of WWW-Authenticate (RFC 7235). */
+/* The challenge of an answer 401: the value of WWW-Authenticate (RFC 7235). */
 
 #define CHALLENGE_REALM_MAX 2047
 #define CHALLENGE_WORD_MAX 1023

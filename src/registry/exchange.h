@@ -44,7 +44,7 @@ struct exchange_request {
 	/* An answer that is no document of some seconds, but gets a connection for as long as it
 	 * goes on. */
 	bool is_long;
-	bool once; /* what fails is not tried again: the caller begins elsewhere */
+	bool once; /* a failed request is not tried again: the caller tries elsewhere */
 	bool has_body;
 	int body_fd;
 	uint64_t body_at;

@@ -2,7 +2,8 @@
 #ifndef NACRE_REGISTRY_LIMITS_H
 #define NACRE_REGISTRY_LIMITS_H
 
-/* What a registry can make us keep, follow or wait for. */
+/* Limits of the data that a registry can make us keep, of the links that we follow, and of the time
+ * that we wait. */
 
 #define REGISTRY_HEADERS_MAX (64 << 10) /* of one answer, all together */
 #define REGISTRY_TOKEN_MAX (16 << 10)   /* one token, and the answer that brings it twice that */

@@ -29,7 +29,7 @@ struct transfer_ops {
 	void (*on_end)(struct transfer *t, const struct error *err);
 };
 
-/* What of an answer's head is looked at. */
+/* The fields of an answer's head that are used. */
 struct transfer_head {
 	unsigned status;
 	bool has_length;
@@ -113,7 +113,7 @@ void transfers_done(struct transfers *all);
 int transfers_turn(struct transfers *all, int fd, int wait_ms, bool *ret_readable,
 		   struct error *err);
 
-/* What the request points to must live until on_end, but for URL and headers. */
+/* All that the request points to must live until on_end, but for URL and headers. */
 int transfer_start(struct transfer *t, struct transfers *all, const struct transfer_request *q,
 		   const struct transfer_ops *ops, struct error *err);
 /* Without a word; does nothing where none goes on. */

@@ -33,7 +33,7 @@ struct sockaddr;
 
 /* ERROR_INVALID. Without a path: "/". */
 int url_parse(struct url *ret, const char *text, struct error *err);
-/* What a Location or Link on an answer from `base` means. */
+/* Resolves a Location or Link of an answer from `base`. */
 int url_join(struct url *ret, const struct url *base, const char *text, struct error *err);
 /* Behind the host and port of a reference: "docker.io" is where Docker keeps it. */
 int url_of_host(struct url *ret, const char *host, bool tls, struct error *err);

@@ -46,8 +46,8 @@ struct root_image {
 	char *const *health;  /* its HEALTHCHECK (wire/message/fetchmsg.h) */
 	char *const *names;
 	char *const *blobs;    /* digests of all that the content store holds for it */
-	char *const *origins;  /* what registries have it as: "HOST/PATH@sha256:HEX" */
-	char *const *verdicts; /* what the policy said of it (image/transfer/verdict.h) */
+	char *const *origins;  /* its names in registries: "HOST/PATH@sha256:HEX" */
+	char *const *verdicts; /* of the policy about it (image/transfer/verdict.h) */
 	const int64_t *layers; /* numbers, lowest first */
 	size_t n_layers;
 };
@@ -86,7 +86,7 @@ struct root_cloud_vm {
 	const char *id, *name;
 	const char *request; /* the create call, as it was first sent: words, each with a newline */
 	const char *token;   /* of that call */
-	const char *instance; /* what the cloud calls it */
+	const char *instance; /* its id in the cloud */
 	const char *state, *wanted, *reason, *address, *zone;
 	uint64_t created_at, ended_at; /* nanoseconds since 1970; 0: not yet */
 };

@@ -80,7 +80,7 @@ struct run_workload {
 	unsigned ids_uid, ids_gid, ids_count;
 };
 
-/* What a workload was asked to be, to be asked for again. */
+/* The request that a workload was made by, kept to make it again. */
 struct run_wish {
 	const char *id; /* of the workload */
 	const char *text;
@@ -96,7 +96,7 @@ struct run_container {
 	const char *command;    /* for people: the words joined by blanks */
 	const char *user;
 	bool stdin_open, tty;
-	const char *settings; /* what else it was asked to be; not read here */
+	const char *settings; /* the rest of its request; not read here */
 	int state;
 	const char *state_word;
 	int64_t pid;

@@ -22,7 +22,7 @@
 struct dial;
 struct stream_session;
 
-/* What a connection is for. The functions get `userdata`; `gone` comes once and last, also where
+/* The purpose of a connection. The functions get `userdata`; `gone` comes once and last, also where
  * the URL was never used. */
 struct stream_command {
 	const char *kind; /* "exec", "attach", "portforward": the first part of the path */

@@ -43,7 +43,7 @@ struct forward_config {
 struct forward *forward_new(const struct forward_config *config);
 struct forward *forward_free(struct forward *f);
 
-/* What the client sends: SPDY_OPEN, SPDY_DATA, SPDY_RESET. */
+/* Takes an event of the client: SPDY_OPEN, SPDY_DATA, SPDY_RESET. */
 void forward_event(struct forward *f, const struct spdy_event *e);
 /* client.is_full() is false again. */
 void forward_room(struct forward *f);

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What both ends of SPDY/3 begin to compress headers with: a number that the format defines, byte
- * for byte. Lives for ever. */
+/* The initial dictionary for the compression of headers in SPDY/3, as the format defines it byte
+ * for byte. Never freed. */
 const uint8_t *spdy_dictionary(size_t *ret_len);
 
 #endif

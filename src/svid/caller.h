@@ -43,8 +43,8 @@ struct callers {
 
 void callers_init(struct callers *all, struct loop *loop,
 		  void (*wish)(void *userdata, const struct gatemsg *m), void *userdata);
-/* Whose certificates they are given, and what these are checked against: again where it changes. 0
- * or -ENOMEM. */
+/* Sets the trust domain of their certificates and the bundle that these are verified against, at
+ * first and whenever it changes. 0 or -ENOMEM. */
 int callers_know(struct callers *all, const char *domain, const struct gate_bytes *bundle);
 /* fd: of its connection, only to end it; taken over. 0 or -ENOMEM, or -ENOSPC past CALLERS_MAX. */
 int caller_new(struct callers *all, const struct gatemsg *m, int fd);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What server reflection answers with: workload.proto as it is written. */
+/* The descriptors of workload.proto as it is written, for server reflection. */
 extern const uint8_t workload_descriptors[];
 extern const size_t workload_descriptors_len;
 

@@ -37,7 +37,7 @@ struct secret_info {
 /* 1 to SECRET_NAME_MAX of A-Z, a-z, 0-9, ".", "_" and "-", the first a letter or digit.
  * ERROR_INVALID names the field. */
 int secret_check_name(const char *field, const char *name, struct error *err);
-/* What a file of a set may be called: one name. Likewise. */
+/* The name of a file of a set: one component of a path. Likewise. */
 int secret_check_file(const char *field, const char *file, struct error *err);
 
 /* The directory `secrets`, made where it is missing, without what a killed daemon left half done.

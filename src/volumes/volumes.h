@@ -17,9 +17,9 @@
  * record and removed behind it, so that one without a record is what a killed daemon left: it goes
  * at the next start.
  *
- * Who has a volume is not known here: whoever removes one sees to that
+ * The users of a volume are not known here: the code that removes one checks that it has none
  * (runtime/storage/volumes_call.h, pod/workload/workload.h). All of it belongs to the loop thread;
- * what is in the directories is read and written by others (volumes/fill.h).
+ * files in the directories are read and written by others (volumes/fill.h).
  */
 
 struct root_store;

@@ -19,8 +19,8 @@
  * has said waits here for whoever takes it slowly.
  */
 
-/* What the paused streams of a connection hold at most of a server that ends. Past that it waits
- * for their readers as ever. */
+/* The most bytes that the paused streams of a connection hold from a server that ends. Past that it
+ * waits for their readers as ever. */
 #define RPC_REST_MAX (16U * 1024 * 1024)
 /* Of a client that is retired, a stream ends where nothing of it was taken for so long. */
 #define RPC_REST_PATIENCE (10 * NSEC_PER_SEC)

@@ -19,8 +19,8 @@
  * together.
  */
 
-/* What the socket of a connection may hold, as the kernel counts, where its reader keeps up; the
- * kernel makes twice as much of it, within net.core.wmem_max. */
+/* The send buffer of a connection's socket (SO_SNDBUF) where its reader keeps up; the kernel
+ * doubles it, within net.core.wmem_max. */
 #define CONN_ROOM (512 * 1024)
 /* So many connections at once; the others have what the kernel gives to all. */
 #define CONN_ROOMY_MAX 32

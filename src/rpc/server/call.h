@@ -58,7 +58,7 @@ struct call_input {
 	void (*lost)(struct rpc_call *c);
 };
 
-/* What the calls of one server have in common; a value in the server. */
+/* The state that the calls of one server share; a value in the server. */
 struct call_host {
 	struct loop *loop;
 	struct list calls;
@@ -97,7 +97,7 @@ struct rpc_call {
 	bool timed;
 	unsigned n_marks;                   /* more than 1: it has none that is valid */
 	bool asked;                         /* its head is whole, and its host has looked at it */
-	const struct call_no_grpc *no_grpc; /* what the request is instead; NULL: it is gRPC */
+	const struct call_no_grpc *no_grpc; /* of a request that is not gRPC; NULL: it is gRPC */
 	const struct call_input *input;
 	const void *method; /* the input's own, as are input_data and userdata */
 	void *userdata;

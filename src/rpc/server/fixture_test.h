@@ -40,7 +40,7 @@ struct seen {
 	bool cancel_at_once;
 };
 
-/* What a fixture needs in order to be one. */
+/* Aborts where a condition of the fixture itself does not hold. */
 static _unused_ void must(bool held)
 {
 	if (!held)

@@ -28,7 +28,7 @@ struct rpc_measure {
 	const char *path;
 	uint64_t started;
 	uint64_t by_code[RPC_CODES];              /* that have ended */
-	bool is_timed;                            /* what follows means something */
+	bool is_timed;                            /* the members below are valid */
 	uint64_t buckets[RPC_MEASURE_BOUNDS + 1]; /* of those that have ended, each counted once */
 	nsec_t total;
 };

@@ -23,7 +23,7 @@ int rpc_remote_new(struct rpc_remote **ret, const char *id, const char *address)
 struct rpc_remote *rpc_remote_ref(struct rpc_remote *r);
 struct rpc_remote *rpc_remote_unref(struct rpc_remote *r);
 
-/* Who is at the other end: by the kernel's word, or a user from elsewhere. */
+/* The peer of a connection: a process, by its credentials from the kernel, or a remote user. */
 struct rpc_peer {
 	uid_t uid;
 	gid_t gid;

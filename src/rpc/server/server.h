@@ -85,7 +85,7 @@ struct rpc_server_config {
 	size_t descriptors_len;
 };
 
-/* What config points to must live as long as the server. 0 or -ENOMEM. */
+/* All that config points to must live as long as the server. 0 or -ENOMEM. */
 int rpc_server_new(struct rpc_server **ret, const struct rpc_server_config *config);
 /* Ends every call (on_cancel) and connection at once. */
 struct rpc_server *rpc_server_free(struct rpc_server *s);
@@ -119,13 +119,13 @@ void rpc_server_each_measure(const struct rpc_server *s,
 			     void (*fn)(void *userdata, const struct rpc_measure *m),
 			     void *userdata);
 
-/* What its clients hold now. */
+/* The resources that its clients hold now. */
 struct rpc_server_load {
 	size_t connections, calls, request_bytes;
 };
 struct rpc_server_load rpc_server_load(const struct rpc_server *s);
 
-/* What config.authorize allows has changed: connections from elsewhere with a call that it does not
+/* The verdicts of config.authorize have changed: remote connections with a call that it does not
  * allow any more are closed. */
 void rpc_server_recheck(struct rpc_server *s);
 

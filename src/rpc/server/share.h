@@ -33,7 +33,8 @@ struct share_pool {
 	struct list shares;
 };
 
-/* What one peer holds. Shared by its connections and calls; freed with the last of them. */
+/* The resources that one peer holds. Shared by its connections and calls; freed with the last of
+ * them. */
 struct share {
 	struct list member;
 	struct share_pool *pool;
@@ -46,7 +47,7 @@ void share_pool_init(struct share_pool *p);
 /* The share of the peer, with one reference more. 0 or -ENOMEM. */
 int share_new(struct share **ret, struct share_pool *p, const struct rpc_peer *peer);
 struct share *share_ref(struct share *s);
-/* What it holds was given back. NULL is taken. */
+/* Drops a reference; with the last one all must have been given back. NULL is fine. */
 struct share *share_unref(struct share *s);
 
 /* n more for the peer. False: it has its share, and nothing was taken. */

@@ -56,7 +56,7 @@ struct cni_request {
 	const char *attachments;           /* of GC: JSON, an array; NULL: none */
 };
 
-/* What that plugin reads. -ENOMEM. */
+/* Prints the input of that plugin. -ENOMEM. */
 int cni_request_print(struct buf *b, const struct cni_request *q) _must_check_;
 
 #endif

@@ -45,8 +45,8 @@ int cni_result_parse(struct cni_result *ret, struct arena *arena, const void *da
 
 #define CNI_ERROR_TEXT_MAX 320
 
-/* What a plugin has said of its failure: "code 7: msg; details", all of it fit for a terminal; and
- * the code. -EBADMSG: that is no error object. */
+/* The error of a plugin: "code 7: msg; details", all of it fit for a terminal; and the code.
+ * -EBADMSG: that is no error object. */
 int cni_error_parse(char text[CNI_ERROR_TEXT_MAX], unsigned *ret_code, const void *data,
 		    size_t len);
 

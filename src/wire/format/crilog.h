@@ -32,7 +32,7 @@ enum crilog_mark { CRILOG_NO_MARK, CRILOG_MARK_FILE, CRILOG_MARK_LOST };
 
 /* Longer pieces are split. */
 #define CRILOG_PIECE_MAX 16384
-/* What encoding adds to a piece at most: time, stream, tag, line feed. */
+/* The most bytes that encoding adds to a piece: time, stream, tag, line feed. */
 #define CRILOG_LINE_COST (CLOCK_TEXT_SIZE - 1 + sizeof(" stdout F \n") - 1)
 /* Of a mark. */
 #define CRILOG_MARK_MAX 128

@@ -23,7 +23,7 @@ struct http_text {
 bool http_text_is(struct http_text t, const char *word);
 /* Without blanks and tabs at both ends. */
 struct http_text http_text_trim(struct http_text t);
-/* What is before the next `c`; *rest begins behind that. */
+/* The text before the next `c`; *rest begins behind that. */
 struct http_text http_text_cut(struct http_text *rest, char c);
 /* 0, or -ENOSPC where it does not fit. */
 int http_text_keep(struct http_text t, char *to, size_t size);

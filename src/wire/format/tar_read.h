@@ -41,7 +41,7 @@ enum tar_read_state {
 	TAR_READ_END,     /* behind the two empty blocks: anything */
 };
 
-/* What a pax header says; later ones win. */
+/* The fields of pax headers; later ones win. */
 struct tar_pax {
 	bool has_path, has_target, has_size, has_uid, has_gid, has_mtime, has_real, has_name;
 	uint64_t size, uid, gid, mtime, real;

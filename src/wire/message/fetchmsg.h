@@ -208,12 +208,12 @@ enum fetch_export {
 #define FETCH_HOST_INSECURE 2U /* TLS without verifying the certificate */
 #define FETCH_HOST_FLAGS 3U
 
-/* What is wanted of a PULL. */
+/* Options of a PULL. */
 #define FETCH_PULL_COPY 1U
 #define FETCH_PULL_REFERRERS 2U
 #define FETCH_PULL_FLAGS 3U
 
-/* What an ENDPOINT is good for. */
+/* Capabilities of an ENDPOINT. */
 #define FETCH_CAN_PULL 1U    /* blobs, and manifests by digest */
 #define FETCH_CAN_RESOLVE 2U /* tags */
 #define FETCH_CAN_PUSH 4U
@@ -261,7 +261,7 @@ struct fetchmsg {
 			/* Of the images of an archive, the one that the archive names so; "": all.
 			 */
 			const char *ref;
-			/* What a name that is a tag alone stands behind; "": it is none. */
+			/* The repository for names that are a tag alone; "": there is none. */
 			const char *repository;
 		} read;
 		struct {

@@ -97,7 +97,7 @@ enum gate_state {
 	GATE_STATE_COUNT
 };
 
-/* Whose certificate. */
+/* The owner of a certificate. */
 enum gate_whose { GATE_NODE, GATE_GUEST, GATE_WHOSE_COUNT };
 
 /* Which of the ids of a caller. */

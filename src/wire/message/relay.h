@@ -2,7 +2,7 @@
 #ifndef NACRE_WIRE_RELAY_H
 #define NACRE_WIRE_RELAY_H
 
-/* What is said to `nacre-gate relay` and by it (gate/relay.h): single bytes. */
+/* Messages to `nacre-gate relay` and from it (gate/relay.h): single bytes. */
 
 #define RELAY_RING_MAX 65536
 
