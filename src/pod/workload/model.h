@@ -207,8 +207,7 @@ struct pod_container {
 	bool has_rootfs;
 	struct disk_written written; /* its layer, with the files of its own in it */
 	bool paused;                 /* its processes are stopped (pod/workload/pause.h) */
-	uint64_t names; /* the checksum of its block in /etc/hosts (pod/networks/names.h); 0: not
-			   known */
+	uint64_t names;     /* checksum of its block in /etc/hosts (pod/networks/names.h); or 0 */
 	bool has_old_names; /* its /etc/hosts is out of date, as it could not be written */
 	bool seen;          /* its keeper has spoken of it in this life of the daemon */
 	bool is_init;       /* it runs to its end before others begin (pod/workload/order.h) */
