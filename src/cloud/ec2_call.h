@@ -22,7 +22,7 @@
 #define EC2_ANSWER_MAX (8 << 20)
 #define EC2_PATIENCE (45 * NSEC_PER_SEC)
 
-/* What all threads share. */
+/* The state that all threads share. */
 struct ec2_account {
 	struct url endpoint;
 	char region[64];
@@ -49,8 +49,8 @@ void ec2_done(struct ec2 *e);
 int ec2_call(struct ec2 *e, const struct buf *form, struct arena *arena, struct xml_node **ret,
 	     struct cloud_fault *f, struct error *err);
 
-/* What an answer of this status and body means: 0, or the error; *ret_again where it is worth while
- * to ask again. */
+/* The result that an answer of this status and body stands for: 0, or the error; *ret_again where a
+ * retry makes sense. */
 int ec2_judge(int status, const struct xml_node *root, struct cloud_fault *f, bool *ret_again,
 	      struct error *err);
 

@@ -18,7 +18,7 @@
 #define GCE_ANSWER_MAX (8 << 20)
 #define GCE_PATIENCE (45 * NSEC_PER_SEC)
 
-/* What all threads share. */
+/* The state that all threads share. */
 struct gce_account {
 	struct url endpoint;
 	char project[64], zone[64];
@@ -42,8 +42,8 @@ int gce_call(struct gce *g, const char *method, const char *path, const char *bo
 int gce_wait(struct gce *g, const struct json_value *operation, struct arena *arena,
 	     struct cloud_fault *f, struct error *err);
 
-/* What an answer of this status and body (NULL: none that can be read) means: 0, or the error;
- * *ret_again where it is worth while to ask again. */
+/* The result that an answer of this status and body (NULL: none that can be read) stands for: 0, or
+ * the error; *ret_again where a retry makes sense. */
 int gce_judge(int status, const struct json_value *body, struct cloud_fault *f, bool *ret_again,
 	      struct error *err);
 /* The text of a member, "" where it has none. */

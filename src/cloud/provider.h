@@ -41,7 +41,7 @@ struct cloud_provider {
 	 * what was made is closed too. */
 	int (*open)(void **ret, const struct cloudmsg *begin, struct error *err);
 	void (*close)(void *account);
-	/* What one thread asks with; never freed. */
+	/* Makes the state of one thread that makes calls; never freed. */
 	int (*attach)(void **ret, void *account, struct error *err);
 	/* *ret is cleared for dry-run=yes. ERROR_INVALID, ERROR_EXHAUSTED, ERROR_PRECONDITION,
 	 * ERROR_UNAVAILABLE with what the cloud says. */

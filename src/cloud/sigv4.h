@@ -25,7 +25,7 @@ struct sigv4_request {
 	size_t n_headers;
 	const void *body;
 	size_t body_len;
-	char time[SIGV4_TIME_SIZE]; /* what the header x-amz-date says */
+	char time[SIGV4_TIME_SIZE]; /* the value of the header x-amz-date */
 	const char *region, *service;
 	const char *key_id, *secret;
 };

@@ -77,7 +77,7 @@ int clouds_begin(struct clouds *all, struct error *err);
  * NULL, returns NULL. */
 struct clouds *clouds_free(struct clouds *all);
 
-/* What is shown of one; lives until the loop turns. */
+/* A machine as it is shown; lives until the loop turns. */
 struct cloud_view {
 	const char *provider; /* "ec2", "gce" */
 	const char *id, *name, *image, *type, *region, *instance, *address, *zone, *reason;
@@ -136,7 +136,7 @@ int cloud_vm_stop(struct cloud_vm *vm, cloud_done_fn done, void *userdata, struc
 int cloud_vm_remove(struct cloud_vm *vm, bool force, cloud_done_fn done, void *userdata,
 		    struct error *err);
 
-/* What a machine's console has said, as base64 and with the time when the cloud has read it. */
+/* The output of a machine's console, as base64 and with the time at which the cloud has read it. */
 typedef void (*cloud_console_fn)(void *userdata, const char *base64, const char *time,
 				 const struct error *err);
 /* ERROR_PRECONDITION where the cloud has not made it yet. */
@@ -161,7 +161,7 @@ typedef void (*cloud_collect_fn)(void *userdata, const struct cloud_found *found
  * time. */
 int clouds_collect(struct clouds *all, const struct cloud_collect_wish *wish, cloud_collect_fn done,
 		   void *userdata, struct error *err);
-/* What this node is called in the tags. */
+/* The name of this node in the tags. */
 const char *clouds_node(const struct clouds *all);
 /* The cloud that is configured, "ec2" or "gce". */
 const char *clouds_provider(const struct clouds *all);

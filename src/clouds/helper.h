@@ -28,7 +28,7 @@ struct cloud_helper_config {
 	const char *provider, *project, *region, *endpoint, *profile;
 };
 
-/* What a question is answered with. Neither is called within the call that asks. */
+/* Callbacks for the answer to a question. Neither is called within the call that asks. */
 struct cloud_question_ops {
 	/* Each machine of a list; or NULL. */
 	void (*on_vm)(void *userdata, const struct cloudmsg *m);
@@ -52,7 +52,7 @@ struct cloud_question *cloud_question_forget(struct cloud_question *q);
 /* Whether the cloud may have done what failed. m as on_done has it. */
 bool cloud_answer_is_unknown(const struct cloudmsg *m);
 
-/* What time it is for the cloud, in seconds since 1970. false: it has not told yet. */
+/* The cloud's clock, in seconds since 1970. false: it has not told its time yet. */
 bool cloud_helper_time(const struct cloud_helper *h, uint64_t *ret);
 
 #endif

@@ -20,7 +20,7 @@
 
 enum cloud_wanted { CLOUD_WANT_RUN, CLOUD_WANT_STOP, CLOUD_WANT_REMOVE, CLOUD_WANTED_COUNT };
 
-/* What is learned of a machine. */
+/* Events of a machine. */
 enum cloud_event {
 	CLOUD_MADE,
 	CLOUD_REFUSED,
@@ -67,7 +67,7 @@ struct cloud_vm {
 	struct loop_defer step;
 
 	uint64_t lease;  /* its end, as the cloud has it: seconds; 0: none is known */
-	uint64_t renews; /* what that is to be when the call which renews it has come back */
+	uint64_t renews; /* its new end, once the call that renews it succeeds; 0: none is made */
 
 	nsec_t since;         /* by the monotonic clock: taken up, or made */
 	nsec_t terminated;    /* likewise: the cloud was told last; 0: not yet */
@@ -78,7 +78,7 @@ struct cloud_vm {
 	uint64_t born, round; /* of lists: made in, seen last in */
 	unsigned missed;      /* lists, one after the other, that did not have it */
 
-	/* Who has asked for it, until it is made. */
+	/* The callback of the caller that has asked for it, until it is made. */
 	cloud_done_fn run_done;
 	void *run_userdata;
 	struct error failure;
@@ -154,7 +154,7 @@ void cloud_vm_save(struct cloud_vm *vm);
 void cloud_vm_give_up(struct cloud_vm *vm, const struct error *err);
 /* The one writer of the state. */
 void cloud_vm_on(struct cloud_vm *vm, enum cloud_event e);
-/* What a list says of it. */
+/* Takes its entry in a list. */
 void cloud_vm_seen(struct cloud_vm *vm, const struct cloudmsg *m);
 /* A list that was begun after it was made does not have it. */
 void cloud_vm_missed(struct cloud_vm *vm);

@@ -7,7 +7,7 @@
 
 #include "base/time/clock.h"
 
-/* What `nacre doctor` looks at. Each check asks the kernel, or the daemon, and changes nothing. */
+/* The checks of `nacre doctor`. Each asks the kernel, or the daemon, and changes nothing. */
 
 struct cli;
 
@@ -22,7 +22,7 @@ struct check {
 	const char *cure;
 };
 
-/* What a kubelet asks of a node beyond that: --kubernetes. */
+/* Further checks, of a kubelet's requirements: --kubernetes. */
 extern const struct check doctor_kubernetes[];
 extern const size_t doctor_n_kubernetes;
 

@@ -2,7 +2,7 @@
 #ifndef NACRE_CLI_HANDLERS_H
 #define NACRE_CLI_HANDLERS_H
 
-/* What the table of commands points to; each file is named after its commands. */
+/* The functions of the table of commands; each file is named after its commands. */
 
 struct args;
 struct cli;

@@ -5,7 +5,7 @@
 #include "base/log/error.h"
 #include "base/text/args.h"
 
-/* What stands in front of a start, and behind it: --replace, and the file of an id. */
+/* Steps before and after a start: --replace, and the file for an id. */
 
 struct client;
 

@@ -21,8 +21,8 @@ struct copy_place {
 int copy_place_init(struct copy_place *p, const char *word, struct error *err);
 void copy_place_done(struct copy_place *p);
 
-/* What the tree is called where it comes from here: the last name of the path, or "." for what is
- * in a directory. */
+/* The name of the tree, where this side is the source: the last name of the path, or "." for the
+ * contents of a directory. */
 char *copy_place_name(const struct copy_place *p);
 
 #endif

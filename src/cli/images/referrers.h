@@ -6,7 +6,7 @@
 #include "base/text/json.h"
 #include "cli/remote/client.h"
 
-/* What refers to an image in its registry: SBOMs, provenance, signatures. A value. */
+/* A document that refers to an image in its registry: an SBOM, provenance, a signature. A value. */
 
 struct referrer {
 	char *digest, *media_type, *artifact_type;

@@ -6,7 +6,7 @@
 #include "base/log/error.h"
 #include "base/memory/arena.h"
 
-/* What the user has for the registry of an image, as the calls of the images want it. */
+/* The user's credentials for the registry of an image, as the calls of the images take them. */
 
 #define REGISTRY_AUTH_MEMORY_MAX ((size_t)4 << 20)
 

@@ -35,11 +35,11 @@ struct health_options {
 	Aurae__Runtime__V0__GrpcProbe grpc;
 };
 
-/* What these ask for, in the message of a container, which points into h. ERROR_INVALID names the
- * option. */
+/* Puts the values of these options into the message of a container, which points into h.
+ * ERROR_INVALID names the option. */
 int health_options_take(struct health_options *h, Aurae__Runtime__V0__Container *to,
 			const struct args *a, struct error *err);
-/* ERROR_INVALID: it asks for what cannot be where --rm removes it when it has ended. */
+/* ERROR_INVALID: --health-on-failure=restart was given, which excludes --rm. */
 int health_options_check_stays(const struct health_options *h, struct error *err);
 void health_options_done(struct health_options *h);
 

@@ -14,7 +14,7 @@
 struct mount_words {
 	Aurae__Runtime__V0__Mount *mounts, **list;
 	Aurae__Runtime__V0__Tmpfs *tmpfs;
-	char **words; /* what the messages point to */
+	char **words; /* texts that the messages point to */
 	size_t n, n_words;
 };
 

@@ -6,8 +6,7 @@
 #include "api/runtime.pb-c.h"
 #include "base/text/args.h"
 
-/* What the options of a pod's network ask for, as the message of the API; and its ports as words.
- */
+/* The options of a pod's network as the message of the API; and its ports as text. */
 
 /* Rows for the options of a command. */
 #define OPTIONS_NET                                                                                \
@@ -33,14 +32,14 @@ struct net_words {
 	Aurae__Runtime__V0__PublishedPort *ports;
 	Aurae__Runtime__V0__HostName *hosts;
 	Aurae__Runtime__V0__FurtherNetwork *networks, **further;
-	char **words; /* what the messages point to */
+	char **words; /* texts that the messages point to */
 	size_t n_words;
 };
 
 /* ret_message: NULL where no such option was given. ERROR_INVALID names the option. */
 int net_words_init(struct net_words *n, const struct args *a,
 		   Aurae__Runtime__V0__PodNetwork **ret_message, struct error *err);
-/* What --network asks for, into the request and its pod_network (behind net_words_init()). */
+/* Puts the values of --network into the request and its pod_network (behind net_words_init()). */
 int net_words_networks(struct net_words *n, const struct args *a,
 		       Aurae__Runtime__V0__RunPodRequest *q, struct error *err);
 void net_words_done(struct net_words *n);

@@ -16,7 +16,7 @@ struct args;
 			"unless-stopped"                                                           \
 	}
 
-/* What --restart asks for: *field of a request is `room`, or NULL where the option is not there.
+/* Reads --restart: *field of a request is `room`, or NULL where the option is not given.
  * ERROR_INVALID for other words, and beside --rm (remove). */
 int restart_option_read(Aurae__Runtime__V0__RestartPolicy **field,
 			Aurae__Runtime__V0__RestartPolicy *room, const struct args *args,

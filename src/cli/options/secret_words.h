@@ -14,7 +14,7 @@ struct secret_words {
 	Aurae__Runtime__V0__Mount *mounts;
 	Aurae__Runtime__V0__MountedSecret *files, **file_list;
 	Aurae__Runtime__V0__SecretVariable *variables, **variable_list;
-	char **words; /* what the messages point to */
+	char **words; /* texts that the messages point to */
 	size_t n_mounts, n_files, n_variables, n_words;
 };
 

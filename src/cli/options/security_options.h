@@ -7,10 +7,10 @@
 #include "base/memory/buf.h"
 #include "base/text/args.h"
 
-/* What a container may do: --cap-add, --cap-drop, --group-add, --security-opt, --security-profile,
- * --privileged, --device, --ulimit, --init, for its message; and what the containers of a pod
- * share:
- * --pid, --ipc, --uts, --sysctl, --cgroup-parent. */
+/* The options for the privilege of a container, for its message: --cap-add, --cap-drop,
+ * --group-add, --security-opt, --security-profile, --privileged, --device, --ulimit, --init; and
+ * those that the containers of a pod have in common: --pid, --ipc, --uts, --sysctl,
+ * --cgroup-parent. */
 
 struct security_options {
 	Aurae__Runtime__V0__Security message;
@@ -20,7 +20,7 @@ struct security_options {
 	struct buf profile;
 	Aurae__Runtime__V0__Ulimit *limits, **ulimits;
 	Aurae__Runtime__V0__Device *devices, **device_list;
-	char **words; /* what the messages point to; ends with NULL */
+	char **words; /* texts that the messages point to; ends with NULL */
 };
 
 #define SECURITY_OPTIONS_INIT                                                                      \

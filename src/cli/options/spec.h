@@ -17,7 +17,7 @@ struct spec_env {
 	size_t n;
 };
 
-/* What --env-file (has_files: the command has it) and --env ask for, in this order; NAME alone
+/* The variables of --env-file (has_files: the command has it) and --env, in this order; NAME alone
  * takes the value that it has here. ERROR_INVALID for another form. */
 int spec_env_init(struct spec_env *e, const struct args *a, bool has_files, struct error *err);
 void spec_env_done(struct spec_env *e);
@@ -40,7 +40,8 @@ void spec_container_done(struct spec_container *s);
 void spec_set(char **field, char *value);
 /* All values of an option for a repeated field of a message: the caller frees the list alone. */
 char **spec_values(const struct args *a, const char *name, size_t *ret_n);
-/* What --nic asks for; request fields, whose memory lasts as long as *n and the arguments. */
+/* The values of --nic as fields of a request, whose memory lasts as long as *n and the arguments.
+ */
 struct spec_nic {
 	Aurae__Runtime__V0__Nic message;
 	Aurae__Runtime__V0__Nic *list[1];

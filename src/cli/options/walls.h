@@ -9,8 +9,8 @@
 #include "cli/options/secret_words.h"
 #include "cli/options/security_options.h"
 
-/* What a container may reach, use and do: --volume, --tmpfs, --read-only, limits and privilege, for
- * its message. */
+/* The options for the mounts, limits and privilege of a container, for its message: --volume,
+ * --tmpfs, --read-only and others. */
 
 struct walls {
 	struct mount_words mounts;

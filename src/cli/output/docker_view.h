@@ -12,7 +12,7 @@
  * template that asks for it fails and says so.
  */
 
-/* What `docker ps --format` has of a workload. */
+/* A workload as `docker ps --format` has it. */
 struct docker_row {
 	const Nacre__V1__Workload *workload;
 	nsec_t now;
@@ -23,10 +23,10 @@ void docker_view_row(struct json *j, const void *what);
 /* The head of such a value: "CONTAINER ID" for "ID". */
 const char *docker_view_head(const char *member);
 
-/* What `docker inspect` has of a workload. */
+/* A workload as `docker inspect` has it. */
 void docker_view_workload(struct json *j, const void *what);
 
-/* What `docker images --format` has of an image under one of its names, NULL: it has none. */
+/* An image under one of its names (NULL: it has none) as `docker images --format` has it. */
 struct docker_image_row {
 	const Nacre__V1__Image *image;
 	const char *name;
@@ -38,7 +38,7 @@ struct docker_image_row {
 void docker_view_image_row(struct json *j, const void *what);
 const char *docker_view_image_head(const char *member);
 
-/* What `docker image inspect` has, with the image's configuration. */
+/* An image with its configuration as `docker image inspect` has it. */
 struct docker_image {
 	const Nacre__V1__Image *image;
 	const struct json_value *config;

@@ -20,7 +20,7 @@ int output_write(int fd, const void *data, size_t len);
 /* The same, but given up with -EINTR where wake_fd is readable and nobody takes the output for
  * another patience_ms. */
 int output_write_unless(int fd, const void *data, size_t len, int wake_fd, int patience_ms);
-/* What was buffered for standard output, now. As output_write(). */
+/* Writes all that is buffered for standard output. As output_write(). */
 int output_flush(void);
 /* The same at the end of a command. Returns the exit status: `status`, or CLI_FAILED with a
  * complaint where anything could not be written, now or before. A reader that has gone is no

@@ -28,7 +28,7 @@ struct progress_lines {
 struct progress_word {
 	uint32_t number, count;
 	const char *digest, *state;
-	const char *done; /* what has become of it ("pulled"); NULL: it goes on */
+	const char *done; /* its result ("pulled"); NULL: it goes on */
 	uint64_t n_bytes, size;
 };
 

@@ -34,7 +34,7 @@ void screen_done(struct screen *s);
 
 /* Columns that a frame may have; 0: any. */
 unsigned screen_width(const struct screen *s);
-/* What is written between the two is shown at once. */
+/* Begin and show a frame: all that is written to the stream in between is shown at once. */
 FILE *screen_begin(struct screen *s);
 void screen_show(struct screen *s);
 

@@ -28,7 +28,7 @@ char *view_ports(const Nacre__V1__Workload *w);
 /* "" where there is none. The caller frees it. */
 char *view_pid(int64_t pid);
 
-/* What was started, on standard output. */
+/* Prints the JSON for a workload that was started, to standard output. */
 void view_started(const char *id, const char *name, const char *kind, const char *kind_reason);
 void view_workload(struct json *j, const char *key, const Nacre__V1__Workload *w);
 /* One of the further networks of a pod. */

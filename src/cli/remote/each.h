@@ -22,7 +22,7 @@ struct each_call {
 	char **slot;
 	const ProtobufCMessageDescriptor *answer;
 	bool together;
-	bool missing_is_fine; /* what is not there is passed over */
+	bool missing_is_fine; /* operands that do not exist are skipped */
 };
 
 int each_operand(const struct cli *cli, const struct args *args, const struct each_call *call);

@@ -9,14 +9,14 @@
 #include "base/text/args.h"
 #include "cli/remote/target.h"
 
-/* What a command is, and what it is told. The table of all is in commands.c. */
+/* A command, and its arguments. The table of all is in commands.c. */
 
 struct command_table;
 
 #define CLI_FAILED 125
 #define CLI_OPERANDS_ANY ((size_t)-1)
 
-/* What holds for the whole run. */
+/* The settings of the whole run. */
 struct cli {
 	struct client_target daemon;
 	bool json;
@@ -47,7 +47,7 @@ struct command_group {
 struct command_table {
 	const struct command_group *const *groups;
 	size_t n;
-	/* What `nacre run` takes of its container alone, for each container of `nacre pod`. */
+	/* The options of `nacre run` for its container alone, for each container of `nacre pod`. */
 	const struct arg_option *container_options;
 };
 

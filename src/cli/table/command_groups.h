@@ -7,7 +7,7 @@
 /* The one table of commands (commands.c), and its parts; each stands in commands_GROUP.c. */
 extern const struct command_table command_table;
 
-extern const struct command_group command_group_work;    /* what runs, and is asked of it */
+extern const struct command_group command_group_work;    /* workloads, and their control */
 extern const struct command_group command_group_files;   /* files of containers */
 extern const struct command_group command_group_image;   /* images */
 extern const struct command_group command_group_machine; /* foreign systems, guest sets */
@@ -16,7 +16,7 @@ extern const struct command_group command_group_network; /* networks, and ports 
 extern const struct command_group command_group_system;  /* all of them together */
 extern const struct command_group command_group_volume;  /* volumes */
 extern const struct command_group command_group_secret;  /* secrets */
-extern const struct command_group command_group_health;  /* what is waited for, health checks */
+extern const struct command_group command_group_health;  /* waiting, health checks */
 extern const struct command_group command_group_node;    /* the node, and this program */
 
 extern const struct arg_option command_container_options[]; /* command_table.container_options */

@@ -10,7 +10,7 @@
 /* The command of ours that a first word of theirs stands for, operands and options alike ("image
  * rm" for "rmi"); or NULL. */
 const char *foreign_synonym(const char *word);
-/* What to say to the first word of a command line ("use `nacre image export`"); or NULL. */
+/* The advice for the first word of a command line ("use `nacre image export`"); or NULL. */
 const char *foreign_command(const char *word);
 /* The option of ours that does what `name` (up to '=') does elsewhere, and whether with the same
  * value; or NULL. */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What `nacre help` says, from the table of commands. */
+/* The text of `nacre help`, from the table of commands. */
 
 struct command;
 struct command_table;

@@ -4,7 +4,7 @@
 
 #include "base/text/args.h"
 
-/* What the table of commands says of `vm run`. */
+/* The texts and options of `vm run` for the table of commands. */
 extern const struct arg_option vm_run_options[];
 extern const char vm_run_help[];
 
