@@ -60,10 +60,10 @@ struct image {
 };
 
 /*
- * What the root file systems of containers lie upon: the directories of the layers; the EROFS file
- * of them all, which is made when it is first needed; or the file where there is one already (a
- * microVM has run the image) and the kernel can mount it (isolate/disk/erofs_file.h), and else the
- * directories.
+ * The lower layers of the root file systems of containers: the directories of the layers; the EROFS
+ * file of them all, which is made when it is first needed; or the file where there is one already
+ * (a microVM has run the image) and the kernel can mount it (isolate/disk/erofs_file.h), and else
+ * the directories.
  */
 enum image_root { IMAGE_ROOT_OVERLAY, IMAGE_ROOT_EROFS, IMAGE_ROOT_AUTO };
 
@@ -114,8 +114,8 @@ struct image *image_store_find(struct image_store *s, const char *reference, str
  * made. At the end: image is the (first) imported image, or NULL with err. Never calls back before
  * it has returned. Importing the same image twice is success and adds its names.
  *
- * What lies in a layout beside images (SBOMs, signatures) is passed over. An image whose name in
- * the archive is a tag alone has it behind the name of the file or directory, where `source` is "".
+ * Objects in a layout beside images (SBOMs, signatures) are skipped. An image whose name in the
+ * archive is a tag alone has it behind the name of the file or directory, where `source` is "".
  */
 struct image_import_what {
 	const char *path; /* absolute; opened with the daemon's rights */
@@ -213,9 +213,9 @@ void image_export_pause(struct image_export *x, bool paused);
 void image_export_cancel(struct image_export *x);
 
 /*
- * What the images take on the disk, as du(1) counts it. Lives until the callback returns. `own` of
- * an image is what no other image holds, `shared` the rest; both with layers, blobs and EROFS
- * files.
+ * The space that images take on the disk, as du(1) counts it. Lives until the callback returns.
+ * `own` of an image are the bytes that no other image holds, `shared` the rest; both with layers,
+ * blobs and EROFS files.
  */
 struct image_usage_image {
 	const struct image *image;
@@ -309,10 +309,10 @@ void image_rootfs_forget(struct image_store *s, void *userdata);
 int image_view_open(struct image_store *s, const struct image *image, const struct isolate_ids *ids,
 		    struct error *err);
 /*
- * What goes into a container of an image that it does not run: as image_view_open(), but its
- * programs can be executed, unless no_exec is set. sub_path: a directory or regular file in it,
- * relative, links in it stay in the image; NULL: all of it. ERROR_NOT_FOUND; ERROR_PRECONDITION for
- * what is neither. The image is held (n_users) by the caller for as long as the mount is there.
+ * A mount for a container of an image that it does not run: as image_view_open(), but its programs
+ * can be executed, unless no_exec is set. sub_path: a directory or regular file in it, relative,
+ * links in it stay in the image; NULL: all of it. ERROR_NOT_FOUND; ERROR_PRECONDITION for what is
+ * neither. The image is held (n_users) by the caller for as long as the mount is there.
  */
 int image_mount_open(struct image_store *s, const struct image *image,
 		     const struct isolate_ids *ids, const char *sub_path, bool no_exec,

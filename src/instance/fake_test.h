@@ -25,7 +25,7 @@
 #include "scratch.h"
 
 /*
- * What tests of this floor stand on: instances whose keepers are processes that sleep, whose
+ * The fakes for tests of this floor: instances whose keepers are processes that sleep, whose
  * cgroups are plain directories, and whose peers record what they are asked and answer when told.
  * To be included by one file of a test, which is linked with instance_fake_dep (meson.build):
  * timers run fifty times as fast, and calloc() fails when told.

@@ -5,7 +5,8 @@
 #include "instance/state.h"
 
 /*
- * What the peer of an instance tells; private to this area and to providers.
+ * The connection of an instance to its peer, and the peer's events; private to this area and to
+ * providers.
  */
 
 /* Says hello over i->peer, and listens from then on. */

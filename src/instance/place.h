@@ -5,9 +5,9 @@
 #include "instance/model.h"
 
 /*
- * What an instance has outside of memory: a directory for its keeper's sockets ("node", or "i/ID",
- * below the run directory; only where this daemon made the keeper), and a cgroup ("node", or
- * "inst.NAME" below that of its parent).
+ * The resources of an instance outside of memory: a directory for its keeper's sockets ("node", or
+ * "i/ID", below the run directory; only where this daemon made the keeper), and a cgroup ("node",
+ * or "inst.NAME" below that of its parent).
  */
 
 /* The last component of its cgroup. */

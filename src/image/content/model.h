@@ -17,9 +17,9 @@
 #include "wire/name/reference.h"
 
 /*
- * What this area keeps in memory: images with their names, and the content that they share,
- * counted. A layer or blob is held by each image that is made of it and by each import that uses
- * it; with the last hold its files go. Private to src/image.
+ * The state that this area keeps in memory: images with their names, and the content that they
+ * share, counted. A layer or blob is held by each image that is made of it and by each import that
+ * uses it; with the last hold its files go. Private to src/image.
  */
 
 struct image_import;

@@ -11,9 +11,10 @@
 #include "loop/pool.h"
 
 /*
- * What lies in the root directory of the images just now, found on the pool: a list of names, with
- * what each takes where that is wanted. Between the look and its end records may come and go; so
- * who takes something away asks survey_is_garbage() then, on the loop thread.
+ * The present contents of the root directory of the images, found on the pool: a list of names,
+ * each with its size where that is wanted. Records may come and go between the beginning and the
+ * end of a survey; so the code that removes an entry asks survey_is_garbage() then, on the loop
+ * thread.
  */
 
 struct image_store;

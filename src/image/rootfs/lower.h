@@ -5,10 +5,10 @@
 #include "base/memory/list.h"
 
 /*
- * What the root file systems of an image's containers lie upon where `images.root` wants EROFS: the
- * file of its layers (erofs.h), mounted once for all of them, detached, for as long as one of them
- * is there. Each overlay holds the mount for itself: a daemon that ends takes it from nobody, and
- * the next one mounts the file again for those that come then.
+ * The lower layer of the root file systems of an image's containers where `images.root` wants
+ * EROFS: the file of its layers (erofs.h), mounted once for all of them, detached, for as long as
+ * one of them is there. Each overlay holds the mount for itself: a daemon that ends takes it from
+ * nobody, and the next one mounts the file again for those that come then.
  */
 
 struct error;

@@ -14,8 +14,8 @@
 #include "wire/name/digest.h"
 
 /*
- * What the reading helper said of an archive, gathered message by message. Each message was checked
- * by itself (wire/message/fetchmsg.h); here their order and sense are: every image has its end, its
+ * The helper's description of an archive, gathered message by message. Each message was checked by
+ * itself (wire/message/fetchmsg.h); here their order and sense are: every image has its end, its
  * counts agree, and every blob that it names has come.
  */
 

@@ -73,7 +73,7 @@ struct layering {
 	bool ahead;                     /* the pool syncs while others are unpacked */
 	uint64_t n_unsynced;            /* bytes unpacked since the last time it began to */
 	bool syncing;                   /* for the last time */
-	struct layering_layer *mending; /* whose implied directories a thread sees to (mend.h) */
+	struct layering_layer *mending; /* its implied directories are on a thread (mend.h) */
 	struct pool_work mend;
 	int mend_fd, lower_fd;
 	struct error mend_err;

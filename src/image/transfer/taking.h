@@ -13,9 +13,9 @@
 #include "image/transfer/layering.h"
 
 /*
- * What an import and a pull have alike: images that come into the store through a directory of
- * their own in staging, are stored and recorded, and end by letting go of all that no record
- * holds. A value, part of its owner, which decides what comes when.
+ * The common part of an import and a pull: images that come into the store through a directory of
+ * their own in staging, are stored and recorded, and end by letting go of all that no record holds.
+ * A value, part of its owner, which decides what comes when.
  */
 
 struct taking;

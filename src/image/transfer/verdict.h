@@ -11,7 +11,7 @@
 #include "wire/name/digest.h"
 
 /*
- * What the policy says of an image: as nacre-transfer tells it, message by message, and as the
+ * The policy's verdict on an image: as nacre-transfer tells it, message by message, and as the
  * database keeps it, a line for each name of an image. A line has these, parted by newlines: the
  * reference, the digest, the word of its kind, when (nanoseconds since 1970), the scope, and for
  * each signer key, fingerprint and identity. Annotations are not kept.

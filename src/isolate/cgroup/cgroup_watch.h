@@ -7,10 +7,10 @@
 #include "base/log/error.h"
 
 /*
- * What happens to a cgroup, told by the kernel: cgroup.events ("populated", "frozen"),
- * memory.events ("oom_kill", ...), pids.events, as descriptors to wait for. A watch becomes
- * readable with each change of its file and until it is read, and so is a new one: for poll(),
- * epoll or a loop. It takes no inotify instance, of which a user has few.
+ * The kernel's notifications about a cgroup: cgroup.events ("populated", "frozen"), memory.events
+ * ("oom_kill", ...), pids.events, as descriptors to wait for. A watch becomes readable with each
+ * change of its file and until it is read, and so is a new one: for poll(), epoll or a loop. It
+ * takes no inotify instance, of which a user has few.
  */
 struct cgroup_watch {
 	int file_fd;

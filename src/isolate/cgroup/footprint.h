@@ -6,8 +6,9 @@
 #include <sys/types.h>
 
 /*
- * What a process takes of this machine's memory, with the RAM of a guest told apart from the rest:
- * by the mappings of /proc/PID/smaps, where what is shared counts for each by its part (Pss).
+ * The memory of this machine that a process uses, with the RAM of a guest told apart from the rest:
+ * by the mappings of /proc/PID/smaps, where each process of a shared page is charged with its part
+ * (Pss).
  */
 struct footprint {
 	uint64_t ram, other; /* bytes */

@@ -9,8 +9,8 @@
 #include "base/log/error.h"
 
 /*
- * What a cgroup may use, in the words of version 2: every value is what the kernel's file of that
- * name takes. A struct of zeroes limits nothing. Everything pointed to belongs to the caller.
+ * The limits of a cgroup, in the terms of cgroup v2: every value is as the kernel's file of that
+ * name takes it. A struct of zeroes limits nothing. Everything pointed to belongs to the caller.
  *
  * The rule of the house: what the host cannot enforce is refused, by the name of the file and the
  * controller that is missing. "No limit" (LIMIT_MAX) needs nobody to enforce it: it is passed over

@@ -39,7 +39,7 @@ void process_clean_command(struct process *p);
 /* A descriptor of /proc/PID, and with it the promise that the process lives in the group (or below
  * it) whose whole path is given; -ESRCH where it does not. */
 int process_open(pid_t pid, const char *group);
-/* Whom such a process runs as, with the numbers that this process has for them. -ESRCH, or -E2BIG
+/* The user and groups of such a process, as ids of this process's user namespace. -ESRCH, or -E2BIG
  * where it has more groups. */
 #define PROCESS_GROUPS_MAX 256
 struct process_identity {

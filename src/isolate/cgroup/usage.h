@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * What a cgroup has used, from its files. Every group tells its CPU time; the rest is there where
+ * The usage of a cgroup, from its files. Every group tells its CPU time; the rest is there where
  * its controller is on for the group. Reading may take a while (the kernel sums up all that is
  * below): not for a loop's thread.
  */

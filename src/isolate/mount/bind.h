@@ -7,8 +7,8 @@
 #include "base/log/error.h"
 
 /*
- * What of this process's own tree goes into a container: a detached copy of the mounts, with all
- * that is mounted below. Private, so that neither side sees what the other one mounts later;
+ * A part of this process's own tree that goes into a container: a detached copy of the mounts, with
+ * all that is mounted below. Private, so that neither side sees what the other one mounts later;
  * set-user-ID bits mean nothing there, and unless it is said otherwise, device nodes neither.
  * source_fd: the directory or file (O_PATH is enough). The descriptor of the copy.
  */

@@ -8,10 +8,10 @@
 #include "base/macros.h"
 
 /*
- * What the kernel took of a plan only in part: it set another value than the plan's, and the
- * program runs with that one. The notes are memory that the spawner shares with the child, so that
- * a step can say so and go on. They are complete when the program has been executed, or when the
- * child has reached ISOLATE_POINT_READY.
+ * The members of a plan that the kernel took only in part: it set another value than the plan's,
+ * and the program runs with that one. The notes are memory that the spawner shares with the child,
+ * so that a step can say so and go on. They are complete when the program has been executed, or
+ * when the child has reached ISOLATE_POINT_READY.
  */
 enum isolate_note {
 	ISOLATE_NOTE_NONE,

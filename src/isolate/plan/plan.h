@@ -13,7 +13,7 @@
 #include "isolate/spawn/ids.h"
 
 /*
- * What a process shall be walled off with, as plain data: made and checked before anything happens
+ * The plan for the isolation of a process, as plain data: made and checked before anything happens
  * on the machine (isolate_plan_check() is pure), then carried out by isolate_spawn(). Everything
  * that a plan points to belongs to the caller and must live until isolate_spawn() has returned.
  */
@@ -286,9 +286,9 @@ struct isolate_plan {
 	/*
 	 * Of a container: a user namespace with these ids, which its process enters once its root
 	 * is complete, with a copy of its mount namespace and a cgroup namespace that belong to it.
-	 * What it makes before is made with the ids of root in there, but with the spawner's
-	 * privilege: so it has all devices and file systems, and what is mounted cannot be taken
-	 * apart from inside. uid, gid and groups are ids inside. -1: none.
+	 * Objects that it makes before are made with the ids of root in there, but with the
+	 * spawner's privilege: so it has all devices and file systems, and what is mounted cannot
+	 * be taken apart from inside. uid, gid and groups are ids inside. -1: none.
 	 */
 	int user_fd;
 	struct isolate_ids ids;

@@ -10,9 +10,9 @@
 #include "isolate/plan/plan.h"
 
 /*
- * What a plan with rest_later leaves open, and what comes in one message when it is known: the
- * program with its user and streams, and the root. So a process can be cloned before anybody knows
- * what for, and has all of a container but this.
+ * The members that a plan with rest_later leaves open, and that come in one message when they are
+ * known: the program with its user and streams, and the root. So a process can be cloned before
+ * anybody knows what for, and has all of a container but this.
  *
  * The message is not a stranger's: the child reads what its own spawner wrote. It has bounds all
  * the same.

@@ -9,9 +9,9 @@
 #include "base/macros.h"
 
 /*
- * What our own processes give up once they have started. A seccomp filter and the bounding set are
- * inherited, so nothing below a process can have more than it; who shall have everything (the
- * keeper of the node, whose executables are processes of the host) is made before.
+ * The privilege that our own processes give up once they have started. A seccomp filter and the
+ * bounding set are inherited, so nothing below a process can have more than it; who shall have
+ * everything (the keeper of the node, whose executables are processes of the host) is made before.
  *
  *   what                           daemon    keeper of an instance   keeper of the node
  *   system calls: confine.rules    yes       inherited               no

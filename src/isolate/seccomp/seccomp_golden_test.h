@@ -3,8 +3,8 @@
 #define NACRE_ISOLATE_SECCOMP_GOLDEN_TEST_H
 
 /*
- * What the default filter of x86_64 answers to each system call when all its arguments are -1, for
- * each set of capabilities of seccomp_kernel_test.c: a(llowed), p (EPERM), n (ENOSYS). A number
+ * The verdict of the default filter of x86_64 on each system call when all its arguments are -1,
+ * for each set of capabilities of seccomp_kernel_test.c: a(llowed), p (EPERM), n (ENOSYS). A number
  * that is not here gets ENOSYS. SECCOMP_GOLDEN=1 makes the test print the rows, without names.
  */
 struct golden {

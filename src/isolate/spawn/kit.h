@@ -7,12 +7,12 @@
 #include "isolate/plan/plan.h"
 
 /*
- * What the first container of a group of its own needs and what can be made before anybody knows
- * what that container is: the namespaces net (its loopback device is up), ipc and uts, and a mount
- * namespace in which there is nothing but /dev (with pts, shm and mqueue), /sys (masked; without
- * the groups, which depend on the container's cgroup namespace) and, below them, one read-only file
- * system with empty directories for these and /proc. The kits of one maker have that one in common.
- * Most of the time of a start goes there.
+ * The resources that the first container of a group of its own needs, as far as they can be made
+ * before it is known which container that is: the namespaces net (its loopback device is up), ipc
+ * and uts, and a mount namespace in which there is nothing but /dev (with pts, shm and mqueue),
+ * /sys (masked; without the groups, which depend on the container's cgroup namespace) and, below
+ * them, one read-only file system with empty directories for these and /proc. The kits of one maker
+ * have that one in common. Most of the time of a start goes there.
  *
  * A kit is descriptors and nothing else: no process, no cgroup, nothing that is mounted anywhere
  * else. Whoever closes them, or dies, leaves nothing behind. What a container gets from a kit is
@@ -40,7 +40,7 @@ struct isolate_kit_maker {
 	 */
 	int shm_fd;
 	struct isolate_ids ids; /* of the containers that they are for */
-	struct hurry *hurry;    /* whom it lets go first between two steps; NULL: nobody */
+	struct hurry *hurry;    /* the work that goes first between two steps; NULL: none */
 	int mold_fd; /* owned: what kit_ns_fd is a copy of, made with the first kit; -1: not yet */
 };
 

@@ -6,8 +6,8 @@
 #include "isolate/plan/plan.h"
 
 /*
- * What the steps of a new process share; private to this area. The spawner fills it before the
- * clone, and the child, which has its own copy of the memory, works with it.
+ * The state that the steps of a new process share; private to this area. The spawner fills it
+ * before the clone, and the child, which has its own copy of the memory, works with it.
  *
  * A step runs in a child that may have been cloned from a process with threads: locks may be held
  * for ever, and libc believes that the threads are still there. So a step must not allocate, must

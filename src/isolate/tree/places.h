@@ -7,8 +7,8 @@
 #include "base/log/error.h"
 
 /*
- * What a container finds in /dev and /sys, mounted on a directory; private to this area. Made by
- * the container's own process, or ahead of it (isolate/spawn/kit.h): in the namespaces that they
+ * The contents of /dev and /sys of a container, mounted on a directory; private to this area. Made
+ * by the container's own process, or ahead of it (isolate/spawn/kit.h): in the namespaces that they
  * are to show, with umask 0. The working directory is another one afterwards.
  */
 

@@ -9,11 +9,11 @@
 #include "isolate/plan/plan.h"
 
 /*
- * Whom a container runs as: "", "user", "uid", "user:group", "uid:gid" against the passwd and group
- * files of its own root, read by our own parser through rooted descriptors (no NSS). Rules of
- * security.md A34, A35, A04: an all-digit string is a number and never a name; a number above
- * 2147483647 is refused; "" is 0:0; the primary group of a user and all groups that list it are
- * kept; an explicit group replaces the primary one.
+ * The user that a container runs as: "", "user", "uid", "user:group", "uid:gid" against the passwd
+ * and group files of its own root, read by our own parser through rooted descriptors (no NSS).
+ * Rules of security.md A34, A35, A04: an all-digit string is a number and never a name; a number
+ * above 2147483647 is refused; "" is 0:0; the primary group of a user and all groups that list it
+ * are kept; an explicit group replaces the primary one.
  */
 struct isolate_user {
 	uid_t uid;

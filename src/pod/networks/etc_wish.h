@@ -7,8 +7,8 @@
 #include "base/macros.h"
 
 /*
- * What somebody asks of the files below /etc (pod/networks/etc.h), and of the name that a workload
- * calls itself. The texts stand in the files as they are: whoever fills this in has checked them.
+ * The files below /etc (pod/networks/etc.h) and the hostname that a workload is to have. The texts
+ * stand in the files as they are: the code that fills this in has checked them.
  */
 
 #define ETC_SERVERS_MAX 3 /* resolv.conf(5): others are not asked */

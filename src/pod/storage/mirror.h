@@ -53,7 +53,7 @@ void mirrors_init(struct mirrors *all, struct loop *l, const struct volume_guard
 void mirrors_done(struct mirrors *all);
 
 struct mirror_ops {
-	/* Whom it is given to; NULL: nobody now. */
+	/* The peer that it is given to; NULL: none now. */
 	struct peer *(*peer)(void *userdata);
 	/* Once, of one that is new: the machine has it (err NULL), or will not, and that is over.
 	 * ERROR_PRECONDITION: it is not one of these volumes. */

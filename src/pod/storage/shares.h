@@ -8,10 +8,10 @@
 #include "base/memory/list.h"
 
 /*
- * What a pod with a kernel of its own mounts of the node: each directory or file once, however many
- * of its containers mount it, under a name that its keeper finds it by. It is read-only on the
- * node's side where every one of them mounts it so; else the guest's kernel sees to those that do.
- * Private to this area.
+ * The directories and files of the node that a pod with a kernel of its own mounts: each once,
+ * however many of its containers mount it, under a name that its keeper finds it by. It is
+ * read-only on the node's side where every one of them mounts it so; else the guest's kernel sees
+ * to those that do. Private to this area.
  */
 
 struct container_mount;

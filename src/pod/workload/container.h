@@ -5,8 +5,8 @@
 #include "pod/workload/model.h"
 
 /*
- * What is done with one container of a workload, and what its keeper says of it. Private to this
- * area.
+ * The operations on one container of a workload, and the status that its keeper tells. Private to
+ * this area.
  */
 
 struct container_view;

@@ -5,8 +5,8 @@
 #include "pod/workload/model.h"
 
 /*
- * What workloads learn from elsewhere: from the instances that they live in, and from the records
- * of an earlier life of the daemon.
+ * Sources of the state of workloads: the instances that they live in, and the records of an earlier
+ * life of the daemon.
  */
 
 /* Events of the instances (wired in the daemon). */

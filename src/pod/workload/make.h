@@ -105,9 +105,9 @@ int workload_make(const struct workload_spec *spec, const struct workloads_confi
 int workload_check_image(struct image_store *images, const char *image, size_t n,
 			 struct error *err);
 /*
- * What the root file systems of its containers lie upon, where that is still to be made: done is
- * called once for each of w->n_roots, with w, unless workload_forget_roots() is called before. An
- * error may leave some of them asked for.
+ * Asks for the lower layers of the root file systems of its containers, where these are still to be
+ * made: done is called once for each of w->n_roots, with w, unless workload_forget_roots() is
+ * called before. An error may leave some of them asked for.
  */
 int workload_await_roots(struct workload *w, struct image_store *images,
 			 void (*done)(void *w, const struct error *err), struct error *err);

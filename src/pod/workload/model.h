@@ -20,11 +20,10 @@
 #include "pod/workload/ids.h"
 
 /*
- * What a user runs: a pod (containers in an instance spawned for them), a cell (containers in an
- * instance that is there, or on the node), an executable (one plain process of the node) or a vm (a
- * machine with somebody's own system: pod/workload/hosted.h). Its
- * containers live in a keeper, which goes on while the daemon is away; what is here is the node's
- * record of them.
+ * A workload, the unit that a user runs: a pod (containers in an instance spawned for them), a cell
+ * (containers in an instance that is there, or on the node), an executable (one plain process of
+ * the node) or a vm (a machine with a system of the user's: pod/workload/hosted.h). Its containers
+ * live in a keeper, which goes on while the daemon is away; this is the node's record of them.
  *
  * STARTING  recorded; its instance, root file systems and processes are being made.
  * RUNNING   every container was started, at least one still runs.
@@ -381,8 +380,9 @@ pid_t pod_container_pid(struct pod_container *c);
 /* The same in the answer to its start: what the kernel says of the number that its keeper has told
  * a moment ago. Nothing is remembered. */
 pid_t pod_container_pid_told(struct pod_container *c);
-/* Whom its first process ran as when this was first asked for, with the numbers that it has itself;
- * NULL: it did not run then, or could not be looked at. Of one that does not run again. */
+/* The user and groups of its first process when this was first asked for, with the ids inside its
+ * own user namespace; NULL: it did not run then, or could not be read. Of a container that does not
+ * run again. */
 const struct process_identity *pod_container_identity(struct pod_container *c);
 
 /* The paths of the groups of a cell's workload and of a container below base_fd, where group is

@@ -6,8 +6,8 @@
 #include "pod/workload/model.h"
 
 /*
- * What containers get in an instance with a kernel of its own, to which no descriptor can be
- * passed: a disk with the image in the place of a root file system, and a log that their keeper
+ * The resources of containers in an instance with a kernel of its own, to which no descriptor can
+ * be passed: a disk with the image in the place of a root file system, and a log that their keeper
  * keeps and that is written here. Private to this area.
  */
 

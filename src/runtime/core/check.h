@@ -8,8 +8,8 @@
 #include "base/log/error.h"
 
 /*
- * What is wrong with a field, in one sentence that begins with its name. All return 0 or a negative
- * errno with err set (ERROR_INVALID unless said otherwise).
+ * Checks of the fields of requests. The error is one sentence that begins with the field's name.
+ * All return 0 or a negative errno with err set (ERROR_INVALID unless said otherwise).
  */
 
 /* A label; empty is fine. */

@@ -13,10 +13,10 @@
 #include "runtime/core/target.h"
 
 /*
- * What a node shows of itself, in one order: workloads, and instances (one that was spawned for a
+ * The objects that a node lists, in one order: workloads, and instances (one that was spawned for a
  * pod is shown as that pod). The order is that of creation, and where two were created in the same
- * instant that of their ids: it never changes, so that whoever has seen everything up to a place
- * can go on behind it, whatever has come and gone meanwhile.
+ * instant that of their ids: it never changes, so that a client that has seen everything up to a
+ * place can go on behind it, whatever has come and gone meanwhile.
  */
 
 struct workload_service;

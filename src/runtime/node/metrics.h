@@ -21,7 +21,7 @@ struct workload_service;
 
 struct metrics_config {
 	struct loop *loop;
-	struct pool *pool; /* whose load is told */
+	struct pool *pool; /* whose load is exported */
 	struct workload_service *work;
 	struct image_store *images;
 	struct rpc_server *server; /* that measures */

@@ -7,8 +7,8 @@
 #include "base/log/error.h"
 
 /*
- * What cannot be had yet in an instance with a kernel of its own, which the node's files and groups
- * do not reach. 0, or ERROR_UNSUPPORTED with the field.
+ * Checks for features that are not supported yet in an instance with a kernel of its own, which the
+ * node's files and groups do not reach. 0, or ERROR_UNSUPPORTED with the field.
  */
 
 struct instance;

@@ -8,7 +8,7 @@
 #include "pod/workload/make.h"
 
 /*
- * What a container may do and reach beside what each does: its mounts, its root, its limits. From
+ * The settings of a container beyond the defaults: its mounts, its root, its limits. They go from
  * the request to the specification, and to the text that the node keeps with the record and shows
  * as it was asked for. The text is a message KeptSettings in hexadecimal digits, with the labels
  * behind a ',', of a pod with what is kept of its network behind a '.', and what another family of

@@ -8,10 +8,10 @@
 #include "base/log/error.h"
 
 /*
- * What a request mounts without naming it: a volume without a name has an id from here on (in
- * Mount.volume, beside `anonymous`), and each path of an image's VOLUME that no mount has as its
- * target gets one. The request itself stays as it came: *containers is replaced by copies in the
- * arena, where there is anything to add.
+ * The volumes that a request mounts without a name: a volume without a name has an id from here on
+ * (in Mount.volume, beside `anonymous`), and each path of an image's VOLUME that no mount has as
+ * its target gets one. The request itself stays as it came: *containers is replaced by copies in
+ * the arena, where there is anything to add.
  */
 
 struct arena;

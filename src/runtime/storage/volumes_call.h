@@ -10,8 +10,8 @@
 #include "pod/storage/volume.h"
 
 /*
- * What a call mounts of the node, the volumes that it has (made where they are missing, filled by
- * the first who has them), and the logs and seccomp profiles that it names, opened on a thread: its
+ * The paths of the node that a call mounts, its volumes (made where they are missing, filled by
+ * their first user), and the logs and seccomp profiles that it names, all opened on a thread: its
  * paths are the client's, and may lead to a file system that does not answer. The call waits for
  * them so long; a thread that the kernel does not give back is left alone, and takes the place of
  * one that could look others up. Profiles then become filters, one after the other

@@ -5,9 +5,9 @@
 #include <protobuf-c/protobuf-c.h>
 
 /*
- * What reaches a program in a container: Exec, Attach, Signal, WriteStdin. The first message is
- * checked and translated for the keeper, which answers; everything behind it is passed on as it
- * comes. Members of a table of methods: userdata is the struct workload_service.
+ * The calls that reach a program in a container: Exec, Attach, Signal, WriteStdin. The first
+ * message is checked and translated for the keeper, which answers; everything behind it is passed
+ * on as it comes. Members of a table of methods: userdata is the struct workload_service.
  */
 
 struct rpc_call;
