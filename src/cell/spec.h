@@ -15,8 +15,8 @@
 #include "isolate/plan/plan.h"
 
 /*
- * What a keeper is asked to run, and what it says about it: the words that the node and its keepers
- * share, whatever kind of wall stands between them.
+ * The requests to a keeper, and its answers: the types that the node and its keepers share,
+ * whatever the kind of isolation between them.
  */
 
 /* Where the processes of a cell find their network. */

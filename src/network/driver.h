@@ -7,7 +7,7 @@
 #include "network/spec.h"
 
 /*
- * What a network is made of, and the device that a pod gets on it:
+ * The driver of a network, and the device that a pod gets on it:
  *
  * routed   a port without a bridge (net/port/port.h)
  * bridge   a port of a bridge of the node (net/port/bridge.h)

@@ -8,8 +8,8 @@
 #include "network/wish.h"
 
 /*
- * What an attachment has beyond the others where plugins of CNI make its network: who the pod is
- * for them. Private to this area.
+ * The further part of an attachment whose network is made by plugins of CNI: the identity of the
+ * pod for them. Private to this area.
  */
 
 #define PLUGIN_WORD_MAX 253 /* bytes of a pod's name, namespace and uid, as Kubernetes has them */

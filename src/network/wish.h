@@ -11,8 +11,8 @@
 #include "net/range/prefix.h"
 
 /*
- * What a workload asks of a network. Values without ownership: the names and lists belong to
- * whoever asks.
+ * A workload's request for an attachment to a network. Values without ownership: the names and
+ * lists stay the caller's.
  */
 
 /* A network's name is a label of DNS (base/text/parse.h). */

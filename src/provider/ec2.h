@@ -9,9 +9,9 @@
  * Kind ec2 of instance/provider.h: an instance in a virtual machine of Amazon's EC2
  * (doc/decisions/cloud-pods.md).
  *
- * What it consists of: a machine in the cloud with a record of its own (clouds/clouds.h), made from
- * the agent's image, in which this program is pid 1 and keeper; and a gate (vm/driver/gate.h) in
- * the network of the node, the only process here that speaks with it. The machine learns from its
+ * Its parts: a machine in the cloud with a record of its own (clouds/clouds.h), made from the
+ * agent's image, in which this program is pid 1 and keeper; and a gate (vm/driver/gate.h) in the
+ * network of the node, the only process here that speaks with it. The machine learns from its
  * user-data who it is, and enrols with the token in there. Images come to it over the gate, as
  * disks in its memory (peer_ops.put_disk).
  *

@@ -8,13 +8,13 @@
 /*
  * Kind vm of instance/provider.h: an instance with a kernel of its own, in a virtual machine.
  *
- * What it consists of: a network of its own (net/port/segment.h), a gate that stands in it and
- * reads every byte of the guest first (vm/driver/gate.h), and the machine (vm/driver/driver.h),
- * each of the two processes with a user and a leaf of the instance's group for itself. In the guest
- * the same program is pid 1 and keeper; it hears from the gate who it is (wire/message/bootmsg.h),
- * and is spoken to over rpc.sock, which the gate serves, as any keeper is. One that is made with
- * volumes has a third process beside these, which serves them (vm/disk/share.h), in a leaf of its
- * own; its end is that of the machine.
+ * Its parts: a network of its own (net/port/segment.h), a gate that stands in it and reads every
+ * byte of the guest first (vm/driver/gate.h), and the machine (vm/driver/driver.h), each of the two
+ * processes with a user and a leaf of the instance's group for itself. In the guest the same
+ * program is pid 1 and keeper; it hears from the gate who it is (wire/message/bootmsg.h), and is
+ * spoken to over rpc.sock, which the gate serves, as any keeper is. One that is made with volumes
+ * has a third process beside these, which serves them (vm/disk/share.h), in a leaf of its own; its
+ * end is that of the machine.
  *
  * The machine's end is the instance's. Its reason names the cause and ends with the end of the
  * console, as far as there is one.

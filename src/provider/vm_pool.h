@@ -14,11 +14,11 @@
  * each with its network, its gate, its jail, its users and its leaves. The next instance that wants
  * such a machine takes one: it is told who it is, and let go on.
  *
- * What is in its memory is what is in the template's: it has not run, so nothing was drawn in it,
- * and who it will be nobody has told it. Its network, its gate with key and certificate, the token
- * that its guest will enrol with and its id, which the SPIFFE id is made of, are its own, and
- * become those of the instance. So do its directory and its group, which have the names of
- * something made ahead (instance/spare.h), and the titles of its processes: "pool/ID".
+ * Its memory is that of the template: it has not run, so it has drawn no random bytes, and it has
+ * no identity yet. Its network, its gate with key and certificate, the token that its guest will
+ * enrol with and its id, which the SPIFFE id is made of, are its own, and become those of the
+ * instance. So do its directory and its group, which have the names of something made ahead
+ * (instance/spare.h), and the titles of its processes: "pool/ID".
  *
  * It has no record, and is no instance before it is taken. A daemon that ends takes them away, one
  * that finds those of an earlier life does (instances_sweep()). They go with the template, too.

@@ -7,10 +7,10 @@
 #include "vm/disk/share.h"
 
 /*
- * What serves the volumes of one machine (vm/disk/share.h), as a part of it; private to this area.
- * It is found again by its leaf of the instance's group, in which it is alone, so that no record
- * need name it. It ends when its machine does; where it ends before, the machine is of no use any
- * more.
+ * The process that serves the volumes of one machine (vm/disk/share.h), as a part of it; private to
+ * this area. It is found again by its leaf of the instance's group, in which it is alone, so that
+ * no record need name it. It ends when its machine does; where it ends before, the machine is of no
+ * use any more.
  */
 
 #define VM_VOLUMES_LEAF "share"

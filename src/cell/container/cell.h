@@ -13,8 +13,8 @@
 #include "isolate/spawn/kit.h"
 
 /*
- * What the containers of a cell have in common: a directory of cgroups, the namespaces net, ipc and
- * uts where they are the cell's own, and /dev/shm.
+ * The resources that the containers of a cell share: a directory of cgroups, the namespaces net,
+ * ipc and uts where they are the cell's own, and /dev/shm.
  *
  *   BARE      no namespaces of its own yet. The next container to start makes them, or they are
  * taken from a kit.

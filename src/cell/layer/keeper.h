@@ -53,8 +53,9 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell, const struct co
 		 struct error *err);
 
 /*
- * What a start with spec->late waits for: it goes on with these, which are taken over. Nothing
- * happens where it does not wait any more. What is wrong with them comes as state FAILED.
+ * Gives the descriptors that a start with spec->late waits for: it goes on with these, which are
+ * taken over. Nothing happens where it does not wait any more. A fault in them is told by state
+ * FAILED.
  */
 void keeper_supply(struct keeper *k, const char *id, struct container_fds *fds);
 /* They will not come: FAILED, err says why. */

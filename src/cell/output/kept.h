@@ -26,7 +26,7 @@ struct kept {
 };
 
 void kept_init(struct kept *k, struct loop *l, struct pump *pump);
-/* Whoever reads is told: the end (err NULL), or why no more. */
+/* Tells the reader the end (err NULL), or the error that ends it. */
 void kept_end(struct kept *k, const struct error *err);
 /* The container is removed: whoever reads is told so. Or it is freed, and nobody is told. */
 void kept_done(struct kept *k);

@@ -10,7 +10,7 @@
 #include "cell/start/start.h"
 
 /* The two sides of a container's standard streams while it is being started: pipes, or a terminal.
- * What is taken from it is set to -1 there. */
+ * A descriptor that is taken from it is set to -1 there. */
 struct streams {
 	int child[3]; /* -1 where there is none */
 	int ours[3];

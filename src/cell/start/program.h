@@ -10,9 +10,9 @@
 #include "isolate/user/user.h"
 
 /*
- * What is executed, as whom, with which environment and behind which walls: the part of a plan that
- * the first program of a container and an exec have in common. Touches nothing on the machine but
- * reads passwd and group of an image.
+ * The program, its user, its environment and its isolation: the part of a plan that the first
+ * program of a container and an exec have in common. Touches nothing on the machine but reads
+ * passwd and group of an image.
  */
 
 /* Everything that can be said about the words alone. ERROR_INVALID names the field. */

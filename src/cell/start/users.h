@@ -6,8 +6,9 @@
 #include "isolate/user/user.h"
 
 /*
- * Whom containers run as, with the last answer of an image kept: images of the same digest have the
- * same passwd and group files, and to look them up is a tenth of a start. Zeroed it is empty.
+ * The users that containers run as, with the last answer of an image kept: images of the same
+ * digest have the same passwd and group files, and to look them up is a tenth of a start. Zeroed it
+ * is empty.
  */
 struct users {
 	char image[SPEC_IMAGE_MAX + 1]; /* "": nothing is kept */

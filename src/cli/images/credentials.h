@@ -8,8 +8,8 @@
 #include "base/memory/arena.h"
 
 /*
- * What the user has for a registry, read with his own rights, from the first of these files that
- * has an entry for it, or names a helper (cli/images/credential_helper.h) that has:
+ * The user's credentials for a registry, read with the user's own rights, from the first of these
+ * files that has an entry for it, or names a helper (cli/images/credential_helper.h) that has:
  * $REGISTRY_AUTH_FILE, $DOCKER_CONFIG/config.json, $XDG_RUNTIME_DIR/containers/auth.json,
  * ~/.docker/config.json.
  */

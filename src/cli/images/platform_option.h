@@ -7,8 +7,8 @@
 #define PLATFORM_OPTION_MAX 32 /* of each word */
 
 /*
- * What --platform says: [linux/]ARCHITECTURE[/VARIANT], in OCI's words. What uname(1) and Debian
- * call an architecture is understood too ("x86_64", "armhf").
+ * The value of --platform: [linux/]ARCHITECTURE[/VARIANT], in OCI's words. The names of
+ * architectures of uname(1) and Debian are understood too ("x86_64", "armhf").
  */
 struct platform_option {
 	char architecture[PLATFORM_OPTION_MAX + 1]; /* "" where the option is not there */

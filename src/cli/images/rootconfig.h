@@ -6,8 +6,8 @@
 #include "base/text/args.h"
 
 /*
- * What `image import --root` says of the image that it makes of a tar: --cmd, --entrypoint, --env,
- * --workdir, --user, --label and --platform as the JSON that ImportRequest.config wants. NULL with
+ * The configuration for the image that `image import --root` makes of a tar: --cmd, --entrypoint,
+ * --env, --workdir, --user, --label and --platform as the JSON of ImportRequest.config. NULL with
  * err; freed by the caller.
  */
 char *rootconfig_new(const struct args *args, struct error *err);

@@ -7,9 +7,9 @@
 #include "base/text/args.h"
 
 /*
- * What a container mounts, by --volume, --mount, --tmpfs and --shm-size, as docker and podman write
- * it, and --identity. A source with a '/' in it is a path here, "." and ".." as well; any other is
- * the name of a volume of the node.
+ * The mounts of a container, by --volume, --mount, --tmpfs and --shm-size, as docker and podman
+ * write it, and --identity. A source with a '/' in it is a path here, "." and ".." as well; any
+ * other is the name of a volume of the node.
  */
 struct mount_words {
 	Aurae__Runtime__V0__Mount *mounts, **list;

@@ -7,7 +7,7 @@
 #include "base/text/args.h"
 
 /*
- * What a container has of the node's secrets, by --secret as podman writes it. Files without a
+ * The secrets of the node that a container gets, by --secret as podman writes it. Files without a
  * path are one directory, /run/secrets; one with a path is a mount of its own.
  */
 struct secret_words {

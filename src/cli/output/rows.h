@@ -6,9 +6,9 @@
 #include "cli/output/table.h"
 
 /*
- * What --format makes of objects, one after the other: lines of our own form (cli/output/format.h),
- * or of a template of docker's (cli/output/template.h), aligned where it begins with "table ". Each
- * form has a view of its own.
+ * The output of objects by --format, one after the other: lines of our own form
+ * (cli/output/format.h), or of a template of docker's (cli/output/template.h), aligned where it
+ * begins with "table ". Each form has a view of its own.
  */
 
 struct rows_view {

@@ -9,9 +9,9 @@
 #include "loop/loop.h"
 
 /*
- * What a command shows again and again. On a terminal each frame takes the place of the one before,
- * on a screen of its own that goes away with the command (also by SIGINT, SIGTERM and SIGHUP).
- * Anywhere else frames follow each other, parted by an empty line.
+ * The output of a command that is shown again and again. On a terminal each frame takes the place
+ * of the one before, on a screen of its own that goes away with the command (also by SIGINT,
+ * SIGTERM and SIGHUP). Anywhere else frames follow each other, parted by an empty line.
  */
 
 struct screen {

@@ -7,7 +7,7 @@
 #include "pod/workload/model.h"
 
 /*
- * What the kubelet said of a sandbox or a container and wants to hear again, kept with their
+ * The kubelet's data about a sandbox or a container that it wants to get back, kept with their
  * settings (runtime/start/settings.h). The environment of a container is not kept.
  */
 

@@ -12,8 +12,8 @@
 #include "pod/workload/model.h"
 
 /*
- * What a sandbox or a container uses, as it was read at one moment, and as messages. What this host
- * does not count is absent, and never told as 0; the time stands there all the same.
+ * The usage of a sandbox or a container, as it was read at one moment, and as messages. A value
+ * that this host does not count is absent, and never told as 0; the time is there all the same.
  */
 
 struct cri_usage {

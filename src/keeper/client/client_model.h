@@ -10,7 +10,7 @@
 #include "loop/loop.h"
 
 /*
- * What the units behind keeper/client/client.h have in common.
+ * The types that the units behind keeper/client/client.h share.
  *
  * A connection is shared by the peer of a direct child and by the peers for what is below that,
  * which differ in their target only; it lasts as long as the last of them.
@@ -24,16 +24,15 @@ struct rpc_stream;
  * (client_reopen.h). */
 struct reopen {
 	bool active;
-	bool asking; /* Upgrade is not answered: whom it is about waits */
-	bool all;    /* whoever loses his watch says hello anew, wherever he is */
-	char target[NAME_PATH_MAX +
-		    1];              /* whom it is about: peers at and below that say hello anew */
-	struct keeper_client *asked; /* NULL: it is gone */
+	bool asking;                    /* Upgrade is not answered: the peers concerned wait */
+	bool all;                       /* each peer that loses its watch says hello anew */
+	char target[NAME_PATH_MAX + 1]; /* peers at and below it say hello anew */
+	struct keeper_client *asked;    /* NULL: it is gone */
 	struct peer_upgrade how;
 	peer_done_fn done;
 	void *userdata;
 	struct unary unary;          /* Upgrade, then one Hello after the other */
-	struct keeper_client *hello; /* whose hello that is */
+	struct keeper_client *hello; /* the client of that hello */
 	struct keeper_client *tried; /* that has not answered: others have their turn first */
 	struct loop_timer timer;
 	nsec_t delay, deadline;

@@ -25,7 +25,7 @@
  * CLEANING  its process is no more; cgroup and sockets are being removed.
  * ENDED     only the record of why it ended is left.
  *
- * What asked for the end (End, or a Spawn that has failed) sets `unwanted`: then nothing stays
+ * A request for its end (End, or a Spawn that has failed) sets `unwanted`: then nothing stays
  * behind.
  */
 enum child_state {

@@ -8,9 +8,9 @@
 #include "loop/loop.h"
 
 /*
- * What a keeper does with the groups of its layer for a parent that has them not, since they are
- * another kernel's: Limit, Usage and Processes of nacre.instance.v1. The files are read and written
- * on a thread: the kernel may take its time for them.
+ * The calls about the groups of a keeper's layer, for a parent without access to them, since they
+ * are another kernel's: Limit, Usage and Processes of nacre.instance.v1. The files are read and
+ * written on a thread: the kernel may take its time for them.
  */
 
 #define GROUPS_PROCESSES_MAX ((size_t)10000)

@@ -10,9 +10,9 @@
 #include "cell/spec.h"
 
 /*
- * What the client of a call sends to a program: the messages behind the first one, one after the
- * other, each when the program has taken the one before it. A program that no longer reads is no
- * failure: what is typed to it is dropped. A value.
+ * The input that the client of a call sends to a program: the messages behind the first one, one
+ * after the other, each when the program has taken the one before it. A program that no longer
+ * reads is no failure: input for it is dropped. A value.
  */
 
 struct rpc_call;

@@ -15,7 +15,7 @@
  * stands in its sets, of which a pod that comes or goes changes a few elements. Chains of others
  * are not touched, and packets of others pass.
  *
- * What it does: a port's pod has its own addresses as source, and no others; it reaches pods of its
+ * Its effect: a port's pod has its own addresses as source, and no others; it reaches pods of its
  * network and the world, behind the node's address, but no other network, no service of the node,
  * and not the metadata service of a cloud (169.254.0.0/16, fd00:ec2::/32); from outside only
  * published ports lead to it.

@@ -8,7 +8,7 @@
 #include "net/netlink/nft.h"
 
 /*
- * What is always the same in the table `inet nacre`: its sets, chains and rules. Private to
+ * The constant part of the table `inet nacre`: its sets, chains and rules. Private to
  * net/filter/filter.h.
  */
 

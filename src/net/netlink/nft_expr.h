@@ -7,7 +7,7 @@
 #include "net/netlink/nft.h"
 
 /*
- * What rules consist of (nft(8), "EXPRESSIONS"), each one attribute of the list
+ * The expressions of rules (nft(8), "EXPRESSIONS"), each one attribute of the list
  * NFTA_RULE_EXPRESSIONS. Registers are counted in words of four bytes, 0 to 15; a value of several
  * words begins in one and takes the next ones along.
  */

@@ -6,9 +6,9 @@
 #include "net/netlink/netlink.h"
 
 /*
- * What has to be done by a thread that stands in another network namespace. The caller never goes
- * there: a thread is made for it, goes, and ends. What it opened there belongs to that namespace
- * for good, and any thread can use it: a socket, a device.
+ * Work that a thread must do in another network namespace. The caller never goes there: a thread is
+ * made for it, goes, and ends. A socket or device that it opened there belongs to that namespace
+ * for good, and any thread can use it.
  *
  * These calls wait for that thread: microseconds for a namespace that is there, some milliseconds
  * for a new one. They are not for a loop thread.

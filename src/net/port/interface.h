@@ -9,8 +9,8 @@
 #include "net/range/prefix.h"
 
 /*
- * What makes a machine or a namespace reachable: lo and one Ethernet device brought up, with an
- * address and a way to everybody else. For pid 1 of a guest, whose kernel does none of it.
+ * The set-up that makes a machine or a namespace reachable: lo and one Ethernet device brought up,
+ * with an address and a way to everybody else. For pid 1 of a guest, whose kernel does none of it.
  */
 struct interface_plan {
 	uint8_t mac[LINK_MAC_LEN];  /* zeroes: the only device of Ethernet there is, as it is */

@@ -7,7 +7,7 @@
 /*
  * Turns IPv6 off for all devices of the calling thread's network namespace, also for those that
  * come later: the kernel looks at no packet of it, and takes no address that a router advertises.
- * What a bridge passes on is not concerned. Nothing to do where the kernel has no IPv6.
+ * Frames that a bridge forwards are not affected. Nothing to do where the kernel has no IPv6.
  *
  * Should: be told to the kernel in a /proc of its own, which nobody can have mounted upon, and read
  * back. Must not: be called in the namespace of the host.

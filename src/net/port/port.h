@@ -30,7 +30,7 @@
 struct port_plan {
 	char name[IF_NAMESIZE];     /* of the node's end */
 	char pod_name[IF_NAMESIZE]; /* of the other one, "eth0" */
-	const char *alias;          /* whose it is, for people; cut to what the kernel takes */
+	const char *alias;          /* the owner, for display; cut to the kernel's limit */
 	uint32_t group;
 	uint32_t mtu; /* 0: the kernel's */
 	struct prefix ip4,
@@ -51,7 +51,7 @@ void port_name(const struct prefix *ip4, char ret[IF_NAMESIZE]);
 void port_mac(const struct prefix *ip4, uint8_t ret[LINK_MAC_LEN]);
 
 /* Both ends are up then, *ret is the index of the node's. -EEXIST: there is a port of that name.
- * What fails leaves nothing. */
+ * A failure leaves nothing. */
 int port_make(const struct port_plan *plan, int pod_ns_fd, uint32_t *ret,
 	      struct error *err) _must_check_;
 /* Sets addresses, routes and neighbours of a pod's end, in the namespace of the calling thread. For

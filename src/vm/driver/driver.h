@@ -99,9 +99,9 @@ struct vm_disk {
 };
 
 /*
- * What a machine shall be. All descriptors stay the caller's, all of it must live until the start
- * has returned. The order of devices is that of the guest's: disks, slots; each disk has the serial
- * "disk0", ..., each slot "slot0", ....
+ * The specification of a machine. All descriptors stay the caller's, all of it must live until the
+ * start has returned. The order of devices is that of the guest's: disks, slots; each disk has the
+ * serial "disk0", ..., each slot "slot0", ....
  */
 struct vm_spec {
 	const char *title; /* the name of the process, "pod/web" */

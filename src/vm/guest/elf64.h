@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * What a guest set needs to know of ELF files of 64 bits: programs, kernels, modules. Every offset
- * in a file is checked against its length.
+ * A reader of ELF files of 64 bits, as far as guest sets need it: programs, kernels, modules. Every
+ * offset in a file is checked against its length.
  */
 
 /* Whether it is such a file at all, with its tables within it. */

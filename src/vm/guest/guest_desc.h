@@ -11,7 +11,7 @@
 #include "vm/guest/kernel_image.h"
 
 /*
- * What a guest set says of itself, in its file "set": lines "KEY VALUE", all of these keys, in this
+ * The description of a guest set, in its file "set": lines "KEY VALUE", all of these keys, in this
  * order, each once.
  *
  *   format 1

@@ -9,17 +9,17 @@
 #include "vm/guest/guest_desc.h"
 
 /*
- * What virtual machines of this node are started from: a kernel, and an initramfs with a nacre to
- * be their pid 1. Sets stand beside each other in "guest" below the node's root directory, each a
- * directory that is never changed once it is there:
+ * The files that virtual machines of this node are started from: a kernel, and an initramfs with a
+ * nacre to be their pid 1. Sets stand beside each other in "guest" below the node's root directory,
+ * each a directory that is never changed once it is there:
  *
  *   guest/NAME/{kernel,initrd,set}     set: vm/guest/guest_desc.h
  *   guest/NAME/tools                   of one that was made with them: vm/guest/guest_tools.h
  *   guest/default                      a link: the name of the set to take where none is named
  *
  * A set is in use while anybody has its open kernel (struct guest_set), or a copy of that
- * descriptor, as a VMM has: whoever runs such a machine keeps the set from being removed, whatever
- * becomes of the daemon meanwhile.
+ * descriptor, as a VMM has: a running machine keeps the set from being removed, also while there is
+ * no daemon.
  */
 
 #define GUEST_SET_NAME_MAX 63

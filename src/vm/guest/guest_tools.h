@@ -5,10 +5,10 @@
 #include "base/log/error.h"
 
 /*
- * What a guest needs to have guests of its own, as one EROFS: a root directory for whoever makes
- * them there, with QEMU, its firmware and its libraries as this host has them, nacre-gate, and the
- * guest set itself, below the names that these have on a node. It is the file "tools" of a set
- * (vm/guest/guest_set.h), and goes with that.
+ * The files that a guest needs to have guests of its own, as one EROFS: a root directory for the
+ * process that makes them there, with QEMU, its firmware and its libraries as this host has them,
+ * nacre-gate, and the guest set itself, below the names that these have on a node. It is the file
+ * "tools" of a set (vm/guest/guest_set.h), and goes with that.
  */
 
 struct guest_tools {

@@ -66,8 +66,8 @@ int kmod_list_add(struct kmod_list *list, struct kmod_tree *t, const char *name,
 void kmod_list_done(struct kmod_list *list);
 
 /*
- * What the module in data depends on: calls fn with each name, until one fails. -EBADMSG where it
- * is no module.
+ * The dependencies of the module in data: calls fn with each name, until one fails. -EBADMSG where
+ * it is no module.
  */
 int kmod_each_needed(const uint8_t *data, size_t len,
 		     int (*fn)(void *userdata, const char *name, struct error *err), void *userdata,

@@ -5,7 +5,7 @@
 #include "base/log/error.h"
 
 /*
- * What hardware virtualization is worth on this host, as it was seen once (vm/probe/probe.h) and
+ * The verdict on hardware virtualization on this host, as it was tried once (vm/probe/probe.h) and
  * written to the root directory. It holds for one release of the host's kernel, one QEMU and one
  * guest: with another of either it has not been tried.
  */

@@ -9,10 +9,10 @@
 #include "vm/probe/probe_record.h"
 
 /*
- * What a node knows of hardware virtualization, and how it comes to know it: a guest of its own set
- * is booted once for each kernel of the host, each QEMU and each set, aside, and what was seen is
- * written to the root directory (vm/probe/probe_record.h). Whoever asks is told what is known by
- * then, and waits for nothing.
+ * The trial of hardware virtualization on a node: a guest of its own set is booted once for each
+ * kernel of the host, each QEMU and each set, in the background, and the verdict is written to the
+ * root directory (vm/probe/probe_record.h). A caller gets the verdict that is known by then, and
+ * never waits.
  */
 
 struct trial;

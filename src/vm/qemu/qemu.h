@@ -9,10 +9,10 @@
 #include "vm/driver/driver.h"
 
 /*
- * What QEMU is called with for a machine, and what it is told when a disk comes and goes: pure
- * functions of a specification. It gets every file and socket by descriptor. The kernel, its first
- * root and the firmware are the only ones that it opens by name, /proc/self/fd/N: it takes no
- * descriptor for those.
+ * The arguments of QEMU for a machine, and its commands to add and remove a disk: pure functions of
+ * a specification. It gets every file and socket by descriptor. The kernel, its first root and the
+ * firmware are the only ones that it opens by name, /proc/self/fd/N: it takes no descriptor for
+ * those.
  */
 
 #define QEMU_PROGRAM "/usr/bin/qemu-system-x86_64"
