@@ -11,8 +11,8 @@
 #include "wire/message/cloudmsg.h"
 
 /*
- * What a cloud can do for the daemon, in its words (wire/message/cloudmsg.h): one table for each.
- * All block, until the cloud has answered or the patience with it is over.
+ * The operations of a cloud for the daemon, in the words of wire/message/cloudmsg.h: one table for
+ * each cloud. All block, until the cloud has answered or the patience with it is over.
  */
 
 #define CLOUD_ANSWER_MEMORY (64 << 20)

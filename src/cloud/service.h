@@ -9,8 +9,8 @@
 #include "wire/message/cloudmsg.h"
 
 /*
- * What nacre-cloud does for the daemon (wire/message/cloudmsg.h): each request is one call of the
- * cloud.
+ * The requests of the daemon to nacre-cloud (wire/message/cloudmsg.h): each request is one call of
+ * the cloud.
  */
 
 /* Sends one packet to the daemon; false where it could not. */

@@ -35,7 +35,7 @@ struct root_store;
 #define CLOUD_FOUND_MAX 16384
 
 /*
- * What a machine can be, for this node:
+ * The states of a machine, for this node:
  *
  *   CREATING  the intent is recorded. The cloud is asked to make it until it answers.
  *   PENDING   the cloud has made it, and it has an id there.
@@ -146,7 +146,7 @@ int cloud_vm_console(struct cloud_vm *vm, cloud_console_fn done, void *userdata,
 struct cloud_found {
 	char instance[64], name[64], state[32], type[64], address[64], zone[64];
 	const char *provider;
-	char node[ID_SIZE]; /* whose it is, by its tags */
+	char node[ID_SIZE]; /* the node that owns it, by its tags */
 	uint64_t lease;     /* when that ends, in seconds since 1970; 0: it has none */
 	char reason[256];   /* why it could not be ended; "": it was, or is to be */
 };

@@ -10,7 +10,7 @@
 #include "base/time/clock.h"
 
 /*
- * What the configuration says of a cloud, and which type of machine is chosen from it. Pure.
+ * The configuration of a cloud, and the choice of a type of machine from it. Pure.
  */
 
 #define CLOUD_WORD_MAX 127 /* a name of the cloud's */

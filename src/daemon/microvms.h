@@ -5,8 +5,8 @@
 #include "base/log/error.h"
 
 /*
- * What instances of kind vm need of a node: its identity, whose keys are in "identity" of the root
- * directory, and their provider.
+ * The parts of a node that instances of kind vm need: its identity, whose keys are in "identity" of
+ * the root directory, and their provider.
  */
 
 struct config;

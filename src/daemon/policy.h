@@ -7,8 +7,8 @@
 #include "base/log/error.h"
 
 /*
- * What users from elsewhere may call, by a file that the administrator writes: a YAML mapping of
- * SPIFFE ids to what they may, a word or a list of words:
+ * The methods that remote users may call, by a file that the administrator writes: a YAML mapping
+ * of SPIFFE ids to permissions, a word or a list of words:
  *
  *   spiffe://nacre.local/user/alice: admin
  *   spiffe://nacre.local/user/ci-*: [ reader, /nacre.v1.ImageService/Pull ]

@@ -7,9 +7,9 @@
 #include "base/log/error.h"
 
 /*
- * What a gate gives up before it reads the first byte of a stranger, in the order of one table
- * (drop.c). Afterwards it has the descriptors that it had, and no way to a file, a program or
- * another process; how it may get more descriptors depends on its role.
+ * The privilege that a gate gives up before it reads the first byte of a stranger, in the order of
+ * one table (drop.c). Afterwards it has the descriptors that it had, and no way to a file, a
+ * program or another process; how it may get more descriptors depends on its role.
  */
 
 enum drop_role {

@@ -9,9 +9,9 @@
 #include "wire/message/gatemsg.h"
 
 /*
- * What a machine monitor hands out as sockets: the boot port, of which whole frames are taken and
- * kept for the daemon, and the console, of which the end is kept. A guest may write whatever it
- * wants to either: both stay within their bounds. Values inside their owner.
+ * The ports of a machine, which its monitor hands out as sockets: the boot port, of which whole
+ * frames are taken and kept for the daemon, and the console, of which the end is kept. A guest may
+ * write whatever it wants to either: both stay within their bounds. Values inside their owner.
  */
 
 /* Frames of a guest that are kept; a guest that says more is not listened to any more. */

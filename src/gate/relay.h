@@ -7,17 +7,17 @@
 #include "base/log/error.h"
 
 /*
- * `nacre-gate relay`: what stands between the daemon and a machine with somebody's own system in
+ * `nacre-gate relay`: the process between the daemon and a machine with a system of the user's in
  * it. It reads the console and the port of the guest agent; the daemon reads neither, it only
- * passes on what comes from here. It lives as long as its group, so that the end of a console
- * can be had when its machine has ended.
+ * passes on what comes from here. It lives as long as its group, so that the end of a console can
+ * be had when its machine has ended.
  *
- * console.sock: who connects says one byte, RELAY_REPLAY or RELAY_LIVE; then bytes go both ways.
- * What was written last, RELAY_RING_MAX bytes, is kept for RELAY_REPLAY; who reads more slowly than
- * the machine writes misses what is older. The end of the console is the end of the connection,
+ * console.sock: a client sends one byte, RELAY_REPLAY or RELAY_LIVE; then bytes go both ways. The
+ * last RELAY_RING_MAX bytes of output are kept for RELAY_REPLAY; a client that reads more slowly
+ * than the machine writes misses older ones. The end of the console is the end of the connection,
  * once all was read.
  *
- * agent.sock: who connects is answered by one byte of the table below: the guest was asked to power
+ * agent.sock: a client is answered by one byte of the table below: the guest was asked to power
  * off, or why not; a refusal is followed by the agent's words. One at a time, others wait.
  */
 

@@ -9,11 +9,11 @@
 #include "base/time/clock.h"
 
 /*
- * What a peer may do that nghttp2 would let pass: frames that cost us work and carry nothing, more
- * of them than anybody needs, and streams that are over. A value in each session.
+ * Limits of abuse by a peer that nghttp2 would let pass: frames that cost us work and carry
+ * nothing, more of them than anybody needs, and streams that are over. A value in each session.
  *
- * Each kind of frame has a bucket: so many at once, so many each second after those. What answers
- * to frames of ours (a reader gives windows back, measures its bandwidth with PING, and adapts its
+ * Each kind of frame has a bucket: so many at once, so many each second after those. An answer to
+ * frames of ours (a reader gives windows back, measures its bandwidth with PING, and adapts its
  * SETTINGS) is also allowed by each frame that we send, so a fast stream is no flood.
  */
 

@@ -10,9 +10,9 @@
 #include "base/memory/buf.h"
 
 /*
- * What is to be sent in one call of sendmsg(): bytes of its own (heads of frames, and what is so
- * short that a copy costs less than another part) and, between them, bytes that are lent, which lie
- * in memory of somebody else until the socket has them. A value for the time of one write.
+ * The bytes for one call of sendmsg(): bytes of its own (heads of frames, and parts so short that a
+ * copy costs less than another entry) and, between them, bytes that are lent, which lie in memory
+ * of another owner until the socket has them. A value for the time of one write.
  */
 
 /* Parts of one write. */

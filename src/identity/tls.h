@@ -27,7 +27,7 @@
  * host     its client: a user's certificate, and a server that is certified for the name by which
  *          it was called.
  *
- * What is spoken then is agreed upon by ALPN; a connection without it is refused.
+ * The protocol is agreed upon by ALPN; a connection without it is refused.
  */
 
 #define TLS_TOKEN_SIZE 32

@@ -8,9 +8,9 @@
 #include "wire/message/bootmsg.h"
 
 /*
- * What makes this machine another one than every other that began with the same memory (a template
- * is restored many times): to be done before anything secret is made. First random bytes, then
- * clock, host name and machine id.
+ * The identity that sets this machine apart from every other one that began with the same memory (a
+ * template is restored many times): to be set before anything secret is made. First random bytes,
+ * then clock, host name and machine id.
  */
 int guest_self_assume(const struct bootmsg_boot *boot, struct error *err);
 

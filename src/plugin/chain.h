@@ -29,7 +29,7 @@ struct chain {
 };
 
 /* Whether there is a program for each plugin: ERROR_PRECONDITION names the first that has none.
- * What is not begun need not be undone. */
+ * A chain that has not begun need not be undone. */
 int chain_is_complete(const struct chain *c, struct error *err);
 /* The result of the last one. Where it fails, chain_del() is what follows. */
 int chain_add(const struct chain *c, struct cni_result *ret, struct error *err);

@@ -9,10 +9,10 @@
 #include "wire/document/jsonread.h"
 
 /*
- * What is kept of a container on a network of plugins: what they were asked, with their
- * configuration as it was, and what they said. It is written before the first plugin runs, so that
- * whoever dies meanwhile leaves enough to undo it. A file CONTAINER.json in one directory; one that
- * is to be undone is called CONTAINER.gone.
+ * The record of a container on a network of plugins: the request to them, with their configuration
+ * as it was, and their answer. It is written before the first plugin runs, so that a program that
+ * dies meanwhile leaves enough to undo it. A file CONTAINER.json in one directory; one that is to
+ * be undone is called CONTAINER.gone.
  */
 
 #define RECORD_SIZE_MAX ((size_t)4 << 20)

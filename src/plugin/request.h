@@ -7,7 +7,7 @@
 #include "wire/message/cnimsg.h"
 
 /*
- * What the daemon asks for a pod, in the words of CNI.
+ * The request of the daemon for a pod, in the terms of CNI.
  */
 
 /* The arguments of the capabilities, as a JSON object of those that were asked for. ERROR_INVALID.

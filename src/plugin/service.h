@@ -11,9 +11,9 @@
 #include "wire/message/cnimsg.h"
 
 /*
- * What nacre-cni does for the daemon (wire/message/cnimsg.h): pods come onto networks of plugins
- * and leave them. All of it waits for plugins; several threads may be in it at once, for different
- * containers.
+ * The requests of the daemon to nacre-cni (wire/message/cnimsg.h): to attach pods to networks of
+ * plugins, and to detach them. All of it waits for plugins; several threads may be in it at once,
+ * for different containers.
  *
  * A container has a record (plugin/record.h) from before its first plugin runs until its last one
  * has undone what it did. What cannot be undone now is tried again by service_clean().

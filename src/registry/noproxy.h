@@ -7,8 +7,8 @@
 #include "registry/url.h"
 
 /*
- * Whom NO_PROXY says to ask directly. It is decided here and not by libcurl, so that it is known
- * before a connection is made whether its far end is a proxy or the host itself.
+ * The hosts that NO_PROXY says to ask directly. It is decided here and not by libcurl, so that it
+ * is known before a connection is made whether its far end is a proxy or the host itself.
  *
  * Entries are parted by commas or blanks: "*" is everybody; "a.example" and ".a.example" are that
  * host and all below it; an address is itself, with "/24" behind it a network; ":443" behind a name

@@ -59,7 +59,7 @@ struct transfer_request {
 	const char *method;
 	const struct url *url;
 	char *const *headers;            /* "Name: value" */
-	const struct endpoint *endpoint; /* whose certificates and time-outs count */
+	const struct endpoint *endpoint; /* its certificates and time-outs count */
 	const struct buf *system_ca;
 	bool stranger;     /* the URL came from an answer: nothing on this machine or link */
 	bool loopback_ok;  /* but loopback */

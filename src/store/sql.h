@@ -9,8 +9,8 @@
 #include "base/macros.h"
 
 /*
- * What both databases share: opening with a schema, and records that are described by tables of
- * columns, so that no statement is written twice. Private to src/store.
+ * The common part of both databases: opening with a schema, and records that are described by
+ * tables of columns, so that no statement is written twice. Private to src/store.
  */
 
 struct sqlite3;

@@ -11,7 +11,7 @@
 #include "base/text/parse.h"
 
 /*
- * What the node remembers, in two SQLite files (architecture 9.1): only this area writes them. This
+ * The records of the node, in two SQLite files (architecture 9.1): only this area writes them. This
  * header is run.db, store/root.h is root.db.
  *
  * run.db, in the run directory: what means nothing after a reboot. Written by the loop thread as

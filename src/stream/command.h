@@ -10,8 +10,8 @@
 #include "base/time/clock.h"
 
 /*
- * What the two ends of a connection of the streaming server (stream/server.h) know of each other:
- * the command behind it, and the session of its client (stream/session.c).
+ * The interface between the two ends of a connection of the streaming server (stream/server.h): the
+ * command behind it, and the session of its client (stream/session.c).
  */
 
 #define STREAM_PATIENCE (30 * NSEC_PER_SEC)

@@ -11,7 +11,7 @@
 #include "stream/upgrade.h"
 
 /*
- * What a client speaks once its connection is upgraded (enum upgrade_kind), as streams with
+ * The protocol of a client once its connection is upgraded (enum upgrade_kind), as streams with
  * numbers. A channel of a WebSocket is the stream of its number plus one; it is there from the
  * beginning, is not opened, and has no end but the one of the connection, save that version 5 can
  * end what a client sends. Pings are answered in here. A codec.

@@ -24,8 +24,8 @@ int fill_open(int dir_fd, const char *id, struct error *err);
 int fill_open_below(int data_fd, const char *path, struct error *err);
 
 /*
- * What the tree root_fd has at the path becomes the content of a volume that is empty and that
- * nobody has opened: with the owner and mode of that directory (isolate/tree/copy_up.h says what is
+ * Copies the directory at the path in the tree root_fd into a volume that is empty and that nobody
+ * has opened: with the owner and mode of that directory (isolate/tree/copy_up.h says what is
  * copied). It is on the disk when this returns. Of a volume that is not empty, and where there is
  * no directory at the path, nothing changes. Where it fails the volume is as empty as it was.
  */

@@ -52,7 +52,7 @@ struct volume {
 	 * opened it, and whether one of these fills it. */
 	unsigned n_held, n_opened;
 	bool filling;
-	bool unwanted; /* whoever holds it last removes it, unless a workload has it */
+	bool unwanted; /* the last holder removes it, unless a workload has it */
 
 	/* Private. */
 	bool doomed; /* to be removed as soon as it is recorded */

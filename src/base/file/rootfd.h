@@ -53,7 +53,7 @@ int rootfd_make_file(int root_fd, const char *path);
 int rootfd_make_dir_through(int root_fd, const char *path);
 int rootfd_make_file_through(int root_fd, const char *path);
 /* A directory with no link on the way to it nor at it: -ELOOP; -ENOTDIR for what is no directory.
- * What is missing is made (mode 0755). Each component is resolved once. */
+ * Missing directories are made (mode 0755). Each component is resolved once. */
 int rootfd_make_dir_plain(int root_fd, const char *path);
 
 /*

@@ -5,9 +5,8 @@
 #include "base/macros.h"
 
 /*
- * What went wrong, for a program (kind, code) and for a person (text). It lives in the caller's
- * frame: nothing to free, no allocation, so it works while memory is out, and it crosses sockets as
- * it is.
+ * An error, for a program (kind, code) and for a person (text). It lives in the caller's frame:
+ * nothing to free, no allocation, so it works while memory is out, and it crosses sockets as it is.
  *
  * The origin says what it tried and on what; callers that know more put it in front with
  * error_wrap(). Nobody logs an error that it also returns.
@@ -19,9 +18,9 @@
 #define ERROR_FIELD_MAX 64
 
 /*
- * What a caller can do about it. The kind, not the errno, becomes the gRPC status: an ENOENT of a
- * mount deep below is a fault of ours and not the client's NOT_FOUND. For ERROR_FAULT the errno
- * still tells exhaustion (ENOMEM, ENOSPC, EMFILE, ...) from other faults.
+ * The kind of an error, by which a caller can act. The kind, not the errno, becomes the gRPC
+ * status: an ENOENT of a mount deep below is a fault of ours and not the client's NOT_FOUND. For
+ * ERROR_FAULT the errno still tells exhaustion (ENOMEM, ENOSPC, EMFILE, ...) from other faults.
  */
 enum error_kind {
 	ERROR_FAULT,        /* ours, or the machine's: the default of error_set() */

@@ -54,9 +54,9 @@ struct tally_finding {
 };
 
 /*
- * What is there and may not be (only the topmost, where paths are below each other), what must be
- * there and is not, and the faults, each once. The strings live as long as the tally. fn returns
- * false to end the walk.
+ * The findings: entries that are there and may not be (only the topmost, where paths are below each
+ * other), entries that must be there and are not, and the faults, each once. The strings live as
+ * long as the tally. fn returns false to end the walk.
  */
 void tally_each(struct tally *t, bool (*fn)(void *userdata, const struct tally_finding *f),
 		void *userdata);

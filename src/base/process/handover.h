@@ -21,8 +21,8 @@
  * the table is refused by name and number: state is never dropped silently. Tags are never used
  * again for something else.
  *
- * What is read is checked like anything that comes from outside: lengths, ranges, and that each
- * descriptor was really left open, once.
+ * Input is checked like anything that comes from outside: lengths, ranges, and that each descriptor
+ * was really left open, once.
  */
 
 #define HANDOVER_VERSION 1U

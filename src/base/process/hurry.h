@@ -13,8 +13,8 @@
  * between its steps. The kernel cannot know this by itself: it need not interrupt a system call of
  * the one for the other, and what they share in it (RCU, the locks of mounts) knows no priorities.
  *
- * What stands still goes on after HURRY_MAX in any case: under a load that never ends it becomes
- * slower, and no more.
+ * A thread that stands still goes on after HURRY_MAX in any case: under a load that never ends it
+ * becomes slower, and no more.
  */
 #define HURRY_MAX NSEC_PER_MSEC
 

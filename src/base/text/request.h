@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * What makes a request the same as an earlier one: the id that its client has given to it, and a
- * hash of its bytes. Recorded with the object that was made for it, as one word: "ID HASH"; ""
- * stands for none.
+ * The key by which a request is recognised as an earlier one: the id that its client has given to
+ * it, and a hash of its bytes. Recorded with the object that was made for it, as one word: "ID
+ * HASH"; "" stands for none.
  */
 
 #define REQUEST_ID_MAX 64

@@ -9,9 +9,10 @@
 #include "wire/message/fetchmsg.h"
 
 /*
- * What both programs are: one job, named by a word, with descriptors at fixed numbers. The program
- * waits for its request (wire/message/fetchmsg.h), closes the sandbox around itself, answers, and
- * ends. What it says is checked by the core; what it needs of the machine is in those descriptors.
+ * The common frame of both programs: one job, named by a word, with descriptors at fixed numbers.
+ * The program waits for its request (wire/message/fetchmsg.h), closes the sandbox around itself,
+ * answers, and ends. The core checks its answers; all that it needs of the machine is in those
+ * descriptors.
  */
 
 enum { JOB_SOCK_FD = 3, JOB_FROM_FD = 4, JOB_TO_FD = 5, JOB_PIPE_FD = 6 };

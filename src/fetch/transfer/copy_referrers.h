@@ -6,9 +6,9 @@
 #include "fetch/transfer/network.h"
 
 /*
- * What refers to the manifests of a copy: signatures, SBOMs, provenance, and what refers to these
- * in turn. Found as the source has it: by the API of distribution 1.1, by the tag that stands in
- * for that, and behind the tags that cosign gives ("sha256-HEX.sig").
+ * The referrers of the manifests of a copy: signatures, SBOMs, provenance, and the referrers of
+ * these in turn. Found as the source has it: by the API of distribution 1.1, by the tag that stands
+ * in for that, and behind the tags that cosign gives ("sha256-HEX.sig").
  */
 
 #define COPY_REFERRERS_DEPTH 3 /* of what refers to what refers to... */

@@ -14,8 +14,8 @@
 #include "wire/message/fetchmsg.h"
 
 /*
- * What the jobs with a network share: their set-up, as far as the core tells it before GO, the
- * client of a registry, and documents.
+ * The common part of the jobs with a network: their set-up, as far as the core tells it before GO,
+ * the client of a registry, and documents.
  */
 
 #define NETWORK_MESSAGES_MAX 2048 /* before GO */

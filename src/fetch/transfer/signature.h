@@ -54,9 +54,9 @@ int signature_judge(const struct policy_scope *scope, const struct reference *re
 		    struct signature_signers *ret_signers, struct error *err);
 
 /*
- * What else was signed with it: the members of the payload's `optional`, a text as it is and any
- * other value as JSON. Those that fit no limit of wire/message/fetchmsg.h are left out. Only of a
- * signature that was taken. fn returns 0 to go on.
+ * The annotations that were signed with it: the members of the payload's `optional`, a text as it
+ * is and any other value as JSON. Those that fit no limit of wire/message/fetchmsg.h are left out.
+ * Only of a signature that was taken. fn returns 0 to go on.
  */
 typedef int (*signature_annotation_fn)(void *userdata, const char *name, const char *value,
 				       struct error *err);

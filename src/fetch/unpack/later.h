@@ -9,8 +9,8 @@
 #include "fetch/unpack/notes.h"
 
 /*
- * What directories get when everything in them is made: their times, which each new entry changes,
- * and their default access control lists, which each new entry would inherit.
+ * The attributes that directories get when everything in them is made: their times, which each new
+ * entry changes, and their default access control lists, which each new entry would inherit.
  */
 
 struct later {

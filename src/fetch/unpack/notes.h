@@ -9,9 +9,9 @@
 #include "base/memory/buf.h"
 
 /*
- * What is noted while a layer is unpacked, for when all its entries are made. A layer may have
- * millions of them: past NOTES_MEMORY bytes, notes go to a file without a name in the layer's own
- * root. A value.
+ * Notes that are taken while a layer is unpacked, for when all its entries are made. A layer may
+ * have millions of them: past NOTES_MEMORY bytes, notes go to a file without a name in the layer's
+ * own root. A value.
  */
 
 #define NOTES_MEMORY (1 << 20)

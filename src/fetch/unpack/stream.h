@@ -10,9 +10,9 @@
 #include "wire/name/digest.h"
 
 /*
- * What comes out of a blob, with the digests of both: one thread reads and decompresses
+ * The decompressed bytes of a blob, with the digests of both: one thread reads and decompresses
  * (inflate.h), a second one hashes what went in and what came out, and the caller takes it block by
- * block meanwhile. What is ahead of the caller is bounded, whatever the blob is.
+ * block meanwhile. The read-ahead is bounded, whatever the blob is.
  *
  * Decompressing takes longest with large files and the caller with small ones: the blocks are what
  * one may be ahead of the other, so that neither waits where they alternate.

@@ -10,7 +10,7 @@
 
 /*
  * The two directories that criu works in, and the options that `checkpoint` and `restore` share.
- * What stands in an image becomes a process with all privilege: a directory that anybody else than
+ * The contents of an image become a process with all privilege: a directory that anybody else than
  * its owner, who is the caller, can write to is refused, and what is made has mode 0700.
  */
 

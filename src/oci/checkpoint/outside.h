@@ -7,11 +7,11 @@
 #include "wire/message/criu_rpc.h"
 
 /*
- * What a container has that is not its own, by names under which criu leaves it out of an image and
- * finds it again when it restores: binds of the host's files, what hides masked files, the files
- * and pipes that are the first process's streams, network and pid namespaces that were joined.
- * `checkpoint` and `restore` agree on those names: that of a bind is its destination in
- * config.json, that of a stream goes through descriptors.json, beside criu's own images.
+ * The resources of a container that are not its own, by names under which criu leaves it out of an
+ * image and finds it again when it restores: binds of the host's files, the mounts that hide masked
+ * files, the files and pipes that are the first process's streams, network and pid namespaces that
+ * were joined. `checkpoint` and `restore` agree on those names: that of a bind is its destination
+ * in config.json, that of a stream goes through descriptors.json, beside criu's own images.
  */
 
 #define OUTSIDE_STREAMS 3

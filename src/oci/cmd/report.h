@@ -7,8 +7,8 @@
 #include "base/log/error.h"
 
 /*
- * What the runtime has to say to its caller: to standard error for people, and to the file of --log
- * for callers, who take the last line with the level "error" from it. A line is
+ * Messages of the runtime to its caller: to standard error for people, and to the file of --log for
+ * callers, who take the last line with the level "error" from it. A line is
  *
  *   {"level":"error","msg":"...","time":"2026-01-31T10:00:00Z"}
  *   time="2026-01-31T10:00:00Z" level=error msg="..."

@@ -11,7 +11,7 @@
 #include "wire/document/oci_config.h"
 
 /*
- * What is kept of a container between two commands: the directory ROOT/ID, mode 0700.
+ * The state of a container that is kept between two commands: the directory ROOT/ID, mode 0700.
  *
  *   config.json  as it was when the container was created
  *   cgroup       a link that is never followed: the path of its group below the hierarchy's root

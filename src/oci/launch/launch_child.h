@@ -6,9 +6,9 @@
 #include "oci/launch/container.h"
 
 /*
- * What the first process of a container does at the points of its way (a plan's `at`). It is a copy
- * of the runtime and stands in the container; all that it says and hears is single bytes, some with
- * descriptors.
+ * The work of the first process of a container at the points of its start (a plan's `at`). It is a
+ * copy of the runtime in the container; all its messages, in both directions, are single bytes,
+ * some with descriptors.
  */
 
 #define LAUNCH_MOUNTED 'M' /* process to runtime: all is mounted, I wait */

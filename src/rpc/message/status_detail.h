@@ -7,8 +7,8 @@
 #include "rpc/message/status.h"
 
 /*
- * What grpc-status-details-bin carries beside grpc-status and grpc-message: a google.rpc.Status
- * with
+ * The value of grpc-status-details-bin, which goes beside grpc-status and grpc-message: a
+ * google.rpc.Status with
  *   google.rpc.ErrorInfo   for every error: domain "nacre", a reason (a word for the kind of the
  *                          error, or the name of the errno of a fault), and metadata "field" where
  *                          a field of the request is to blame

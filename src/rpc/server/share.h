@@ -10,10 +10,10 @@
 #include "rpc/server/peer.h"
 
 /*
- * What the clients of one server hold of its connections, calls, and bytes of requests, and how
- * much of each a single peer may have. A peer is a user; of the user that the server itself runs as
- * it is a process, since that user's tools are many and must not wait for each other. From
- * elsewhere it is an id.
+ * Accounting of the connections, calls, and bytes of requests that the clients of one server hold,
+ * with the share of each that a single peer may have. A peer is a user; of the user that the server
+ * itself runs as it is a process, since that user's tools are many and must not wait for each
+ * other. A remote peer is an id.
  *
  * A peer may take no more than what would still be free for the others. One greedy peer gets half
  * of the whole, two get a third each, and in every case a peer that holds nothing is served.

@@ -10,7 +10,7 @@
 #include "wire/document/jsonread.h"
 
 /*
- * What a CNI plugin answers: a result (0.3.0 to 1.1.0), or an error.
+ * The answer of a CNI plugin: a result (0.3.0 to 1.1.0), or an error.
  */
 
 #define CNI_RESULT_MAX ((size_t)1 << 20) /* bytes of an answer */

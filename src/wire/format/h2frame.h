@@ -30,7 +30,7 @@ struct h2frame {
 	uint8_t head[H2FRAME_HEAD];
 	unsigned n_head;        /* bytes of it that are there */
 	uint32_t left;          /* bytes of the payload that are to come */
-	uint32_t block_stream;  /* whose block of headers is open; 0: none is */
+	uint32_t block_stream;  /* with an open block of headers; 0: none */
 	unsigned continuations; /* of that block */
 	bool begun;             /* the first frame has been seen */
 	bool from_client;

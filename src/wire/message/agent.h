@@ -8,9 +8,9 @@
 #include "base/log/error.h"
 
 /*
- * What is said to the guest agent of QEMU in a machine, and what it answers: lines of JSON. What an
- * agent says is a stranger's: a line of at most AGENT_LINE_MAX bytes, which costs at most
- * AGENT_COST_MAX while it is looked at. Pure.
+ * Messages to the guest agent of QEMU in a machine, and its answers: lines of JSON. The answers are
+ * not trusted: a line of at most AGENT_LINE_MAX bytes, which costs at most AGENT_COST_MAX while it
+ * is looked at. Pure.
  */
 
 #define AGENT_PORT "org.qemu.guest_agent.0"

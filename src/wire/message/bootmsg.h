@@ -11,7 +11,7 @@
 #include "base/text/parse.h"
 
 /*
- * What a node and the guest in one of its virtual machines tell each other on the boot port, the
+ * Messages between a node and the guest in one of its virtual machines on the boot port, the
  * virtio-serial port BOOTMSG_PORT: a stream of frames, each a length of four bytes and a body of so
  * many. It is spoken before the guest has anything to encrypt with, and by both ends with a
  * stranger: the guest may be hostile, and what it says is checked here before anybody looks at it.

@@ -10,7 +10,7 @@
 #include "wire/message/keyed.h"
 
 /*
- * What the daemon and nacre-cloud tell each other: packets of a SOCK_SEQPACKET socket, of words as
+ * Messages between the daemon and nacre-cloud: packets of a SOCK_SEQPACKET socket, of words as
  * keyed.h has them. The helper has read what strangers wrote, so the daemon checks its packets as
  * well.
  *

@@ -10,7 +10,7 @@
 #include "wire/message/keyed.h"
 
 /*
- * What the daemon and nacre-cni tell each other: packets of a SOCK_SEQPACKET socket, each a list of
+ * Messages between the daemon and nacre-cni: packets of a SOCK_SEQPACKET socket, each a list of
  * words "KEY=VALUE" with a NUL behind each. The keys are those of cnimsg_keys alone, a value has no
  * control characters and is valid UTF-8; the helper has read what strangers wrote, so the daemon
  * checks its packets as well.

@@ -12,8 +12,8 @@
 #include "base/memory/buf.h"
 
 /*
- * What is said to criu and what it says, one message of protobuf (proto2) in each packet: requests
- * as bytes, and bytes as answers. Only the fields that are used here; unknown ones of an answer are
+ * Requests to criu and its answers, one message of protobuf (proto2) in each packet: requests as
+ * bytes, and bytes as answers. Only the fields that are used here; unknown ones of an answer are
  * passed over, as protobuf wants. The numbers are those of criu's own rpc.proto.
  */
 

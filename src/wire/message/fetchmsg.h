@@ -9,7 +9,7 @@
 #include "wire/name/digest.h"
 
 /*
- * What nacre-fetch and the core tell each other: packets of a SOCK_SEQPACKET socket pair, each one
+ * Messages between nacre-fetch and the core: packets of a SOCK_SEQPACKET socket pair, each one
  * message of a fixed layout of at most FETCHMSG_SIZE_MAX bytes. The helper reads what strangers
  * wrote, so the core takes nothing from it on trust: every length, count, digest and text of a
  * message is checked here when it is decoded, and again for sense by src/image. In place of any

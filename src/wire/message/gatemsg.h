@@ -10,9 +10,9 @@
 #include "wire/name/spiffe.h"
 
 /*
- * What is said to nacre-gate and by it: messages of a fixed layout of at most GATEMSG_SIZE_MAX
- * bytes, each a packet of a SOCK_SEQPACKET socket; on an enrolment connection the same messages
- * follow each other in the stream. Both ends check every length, text and number.
+ * Messages to nacre-gate and from it: messages of a fixed layout of at most GATEMSG_SIZE_MAX bytes,
+ * each a packet of a SOCK_SEQPACKET socket; on an enrolment connection the same messages follow
+ * each other in the stream. Both ends check every length, text and number.
  *
  * The daemon and `nacre-gate ca`: CA, answered by CA_READY; then ISSUE as often as wanted, each
  * answered by ISSUED or DENIED with its request number. DENIED with number 0 is the answer to CA
@@ -114,7 +114,7 @@ struct gatemsg {
 	union {
 		struct {
 			const char *domain; /* the trust domain */
-			const char *node;   /* whose instances it signs for */
+			const char *node;   /* it signs for the instances of this node */
 		} ca;
 		struct {
 			struct gate_bytes bundle;

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 /*
- * What a health check says to a port of a pod over HTTP/1.1 or gRPC, and as much of the answer as
- * decides: the status line of the one; of the other the heads of HTTP/2 frames and one message of a
- * few bytes. No header is decoded (no HPACK), nothing is allocated, and nothing that a pod sends is
- * kept or handed on but a number. Bytes come in pieces of any size.
+ * The request of a health check to a port of a pod over HTTP/1.1 or gRPC, and as much of the answer
+ * as decides: the status line of the one; of the other the heads of HTTP/2 frames and one message
+ * of a few bytes. No header is decoded (no HPACK), nothing is allocated, and nothing that a pod
+ * sends is kept or handed on but a number. Bytes come in pieces of any size.
  */
 
 #define PROBE_PATH_MAX 1024
