@@ -32,8 +32,8 @@
  *   libexec: DIR         # where the helpers are
  *   spare: yes           # whether a keeper is made ahead of need, for the next pod
  *   trust_domain: nacre.local  # of the identities (SPIFFE) that this node gives to instances
- *   listen: [ "0.0.0.0:7443", "[::]:7443" ]  # where users from elsewhere come in, with
- * certificates listen_names: [ node1.example ]          # by which they call it, besides its own
+ *   listen: [ "0.0.0.0:7443", "[::]:7443" ]  # for remote users, who have certificates
+ *   listen_names: [ node1.example ]          # by which they call it, besides its own
  *   identity:
  *     svid_life: 1h      # of the certificates that workloads get; renewed at half of it
  *   policy: /etc/nacre/access.yaml   # what they may call; without it, as their certificates say

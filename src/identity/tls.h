@@ -20,8 +20,7 @@
  * mutual   both ends have a certificate, and each takes exactly one SPIFFE id of the other
  *          (identity/openssl.h, verify_run());
  * token    both ends know a secret of 32 bytes (an external PSK, with a key exchange beside it),
- * and neither shows a certificate: for enrolment alone.
- *
+ *          and neither shows a certificate: for enrolment alone;
  * users    a server that takes each user of its trust domain whose certificate is not revoked, and
  *          tells who it was (tls_peer());
  * host     its client: a user's certificate, and a server that is certified for the name by which

@@ -13,8 +13,9 @@
  * The parent binds the sockets in a directory that it keeps, outside of the keeper's mount
  * namespace, so it can connect again after it was restarted (architecture 9.3):
  *
- *   rpc.sock  gRPC    fd.sock  descriptors by token    end  the keeper's last words (text, one
- * line)
+ *   rpc.sock  gRPC
+ *   fd.sock   descriptors by token
+ *   end       the keeper's last message (text, one line)
  */
 
 /* The descriptors that a keeper finds open. */

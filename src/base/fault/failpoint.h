@@ -8,8 +8,8 @@
  * Named places where a test makes the program fail. In the product all of this is nothing; in a
  * build with -Dfaults=true it looks into the environment:
  *
- *   NACRE_FAILPOINT="NAME[+][@K]=ACTION[,...]"   ACTION: crash | abort | sleep:MS | error:NUMBER |
- * trace
+ *   NACRE_FAILPOINT="NAME[+][@K]=ACTION[,...]"
+ *   ACTION: crash | abort | sleep:MS | error:NUMBER | trace
  *
  * Without '+' it is meant in front of the step, with '+' behind it. With @K only the K-th time that
  * this process comes there counts (from 1), else every time. NAME "*" is all of them, with its '+'.

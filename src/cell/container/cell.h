@@ -17,11 +17,12 @@
  * ipc and uts where they are the cell's own, and /dev/shm.
  *
  *   BARE      no namespaces of its own yet. The next container to start makes them, or they are
- * taken from a kit.
- *   MAKING    a container that makes them is on its way. Others wait: until its steps are through,
- * the loopback device and the host name are not there, and if it fails, half a set is dropped. MADE
- * held by descriptors, so they outlive the container that made them; further ones join. A cell that
- * shares those of the instance begins here. REMOVING  nothing starts any more.
+ *             taken from a kit.
+ *   MAKING    a container is making them. Others wait: until its steps are through, the loopback
+ *             device and the host name are not there, and if it fails, half a set is dropped.
+ *   MADE      held by descriptors, so they outlive the container that made them; further ones
+ *             join. A cell that shares those of the instance begins here.
+ *   REMOVING  nothing starts any more.
  */
 enum cell_state { CELL_BARE, CELL_MAKING, CELL_MADE, CELL_REMOVING, CELL_STATE_COUNT };
 

@@ -7,7 +7,7 @@
 struct tally;
 
 /*
- * What the kernel has of a node: its half of the check. Reads directories, so it is called on a
+ * The kernel's objects of a node: its half of the check. Reads directories, so it is called on a
  * thread of the pool; the descriptors are only borrowed.
  *
  *   cgroup      every group below the base group, as a path
@@ -15,9 +15,9 @@ struct tally;
  *   directory   of keepers, below the run directory ("i/ID", "node")
  *   socket      in those
  *   log, rootfs, blob, layer, staging   entries of the directories of the root directory
- *   port        the node's ends of the links of pods, as "ports/NAME"; one that is nobody's any
- * more may be there, as long as its pod's last connections hold it mount       mount points of the
- * daemon's mount namespace inside of the node's own directories
+ *   port        the node's ends of the links of pods, as "ports/NAME"; one without an owner may be
+ *               there for as long as its pod's last connections hold it
+ *   mount       mount points of the daemon's mount namespace inside of the node's own directories
  */
 struct look {
 	int root_fd, run_fd, cgroup_fd;

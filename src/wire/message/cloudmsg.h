@@ -16,19 +16,22 @@
  *
  * The daemon says first, once:
  *   verb=begin      provider ("ec2", "gce"), region (of gce the zone), project (of gce); endpoint
- * and profile (of gce the file of a key), "" for the usual ones and then, each with a `number` that
- * the answer has again: verb=create     token, image, type; provider and project for the record
- * alone; subnet, key-name, instance-profile where there is one; user-data (base64) likewise; group
- * and tag ("KEY=VALUE") any number of times; dry-run=yes makes nothing verb=list       tag, any
- * number of times: machines that have them all verb=terminate  id verb=console    id verb=tag id,
- * any number of times; tag ("KEY=VALUE"), which they all get
+ *                   and profile (of gce the file of a key), "" for the usual ones
+ * and then, each with a `number` that the answer has again:
+ *   verb=create     token, image, type; provider and project for the record alone; subnet,
+ *                   key-name, instance-profile where there is one; user-data (base64) likewise;
+ *                   group and tag ("KEY=VALUE") any number of times; dry-run=yes makes nothing
+ *   verb=list       tag, any number of times: machines that have them all
+ *   verb=terminate  id
+ *   verb=console    id
+ *   verb=tag        id, any number of times; tag ("KEY=VALUE"), which they all get
  *
  * The answer to list is any number of verb=vm (number, id, token, state, type, address, zone,
- * launched, reason, tag) in front of the last word, which each request gets once:
+ * launched, reason, tag) in front of the last message, which each request gets once:
  *   verb=done       number; where it failed kind (enum error_kind), text, and code where the cloud
  *                   gave one; unknown=yes where the cloud may have done it all the same. create:
- * id, state, type, address, zone. console: output (base64), time. Each has `now` where the cloud
- * has told the time with an answer: seconds since 1970.
+ *                   id, state, type, address, zone. console: output (base64), time.
+ * Each has `now` where the cloud has told the time with an answer: seconds since 1970.
  */
 
 #define CLOUDMSG_SIZE_MAX 131072

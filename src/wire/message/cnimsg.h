@@ -18,12 +18,16 @@
  * The daemon says, each with a `number` that the answer has again:
  *   verb=add     container, pod (its name), namespace, uid; network where not the first
  *                one of the directory is meant; ip, mac, port (PROTOCOL,HOST,HOSTPORT,PORT),
- * rate-in, rate-out (bits per second), server, search, option: any number of those that may repeat.
- * The descriptor of the network namespace comes with it. verb=del     container verb=check
- * container verb=keep    once, first: all other containers that have a record are deleted;
- * container, any number of times. Answers: verb=done and number; where it failed kind (enum
- * error_kind) and text; for add: network, ip (with length), mac, mtu, route. At any time the helper
- * says verb=state with ready (yes or no), network and text.
+ *                rate-in, rate-out (bits per second), server, search, option: any number of
+ *                those that may repeat. The descriptor of the network namespace comes with it.
+ *   verb=del     container
+ *   verb=check   container
+ *   verb=keep    once, first: all other containers that have a record are deleted; container,
+ *                any number of times.
+ *
+ * Answers: verb=done and number; where it failed kind (enum error_kind) and text; for add:
+ * network, ip (with length), mac, mtu, route. At any time the helper says verb=state with ready
+ * (yes or no), network and text.
  */
 
 #define CNIMSG_SIZE_MAX 131072

@@ -43,26 +43,30 @@
  * or its client's, and trusted so far.
  *
  * PULL is answered, in this order, by
- *   RESOLVED            what the reference names, and where it was found: once;
- *   SIGNER, VERDICT     what the policy says of that, and whose signatures it took: never that it
- * is refused, which is an ERROR; BLOB                for each document, as READ does: indexes,
- * manifest, configuration; REFERRER            for each of them, where PULL has
- * FETCH_PULL_REFERRERS; then as READ does: IMAGE, WORDs, LAYERs, IMAGE_END, for the one image; or,
- * where PULL has FETCH_PULL_COPY, CONTENT for each blob that the documents name (each digest once)
- * and CONTENT_END: no image is made of it then, it may be an artifact, and of an index all
- * platforms are taken. The core answers each distinct digest of these LAYERs or CONTENTs once, at
- * any time from then on and in any order: with FETCH or with SKIP. The helper waits for as long as
- * it takes. FETCH carries one or two descriptors (SCM_RIGHTS, in this order): the blob's file, open
- * for reading and writing, and, where `follow` is 1, the write end of a pipe as UNPACK reads it.
- * `from` bytes of the file are kept from an earlier time; the helper reads them again for the
- * digest before it goes on behind them, or cuts the file where they are more than the blob has. It
- * tells the pipe first when these were read, then at least 64 KiB apart, and at the end; it closes
- * both descriptors when it is done with the blob. Meanwhile it says PROGRESS            at most ten
- * times a second for each digest, n_bytes that are in the file; NOTE                for people:
- * which mirror failed and why, what is tried again and when; BLOB                the whole is in
- * the file and has the digest; after the last PROGRESS; RESTART             the bytes of this blob
- * are worthless: nothing more is written to the file, and both descriptors are closed. The core
- * ends whoever reads that pipe, cuts the file to nothing, and answers with another FETCH or SKIP.
+ *   RESOLVED            the document that the reference names, and where it was found: once;
+ *   SIGNER, VERDICT     the policy's verdict on it, and the signers that it accepted: never a
+ *                       refusal, which is an ERROR;
+ *   BLOB                for each document, as READ does: indexes, manifest, configuration;
+ *   REFERRER            for each of them, where PULL has FETCH_PULL_REFERRERS;
+ * then as READ does: IMAGE, WORDs, LAYERs, IMAGE_END, for the one image; or, where PULL has
+ * FETCH_PULL_COPY, CONTENT for each blob that the documents name (each digest once) and
+ * CONTENT_END: no image is made of it then, it may be an artifact, and of an index all platforms
+ * are taken.
+ *
+ * The core answers each distinct digest of these LAYERs or CONTENTs once, at any time from then on
+ * and in any order: with FETCH or with SKIP. The helper waits for as long as it takes. FETCH
+ * carries one or two descriptors (SCM_RIGHTS, in this order): the blob's file, open for reading and
+ * writing, and, where `follow` is 1, the write end of a pipe as UNPACK reads it. `from` bytes of
+ * the file are kept from an earlier time; the helper reads them again for the digest before it goes
+ * on behind them, or truncates the file where they are more than the blob has. It tells the pipe
+ * first when these were read, then at least 64 KiB apart, and at the end; it closes both
+ * descriptors when it is done with the blob. Meanwhile it says
+ *   PROGRESS            at most ten times a second for each digest, n_bytes that are in the file;
+ *   NOTE                for people: which mirror failed and why, what is tried again and when;
+ *   BLOB                the whole is in the file and has the digest; after the last PROGRESS;
+ *   RESTART             the bytes of this blob are worthless: nothing more is written to the file,
+ *                       and both descriptors are closed. The core ends the reader of that pipe,
+ *                       truncates the file, and answers with another FETCH or SKIP.
  * When all were answered and all FETCHed ones are whole comes DONE with n_images (0 for a copy).
  *
  * PUSH: after the request, PUSH_BLOB for each blob and each manifest, the file as its one
