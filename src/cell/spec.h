@@ -121,7 +121,7 @@ struct container_file {
 #define VOLUME_FILES_MAX ((size_t)256)
 #define VOLUME_BYTES_MAX ((uint64_t)1 << 20)
 
-/* The descriptors of a container: -1 for none. Whoever takes them over leaves -1. */
+/* The descriptors of a container: -1 for none. A function that takes them over leaves -1. */
 struct container_fds {
 	int rootfs;  /* detached mount; of a CONTAINER_VISITOR its mount namespace */
 	int log;     /* NAME.log, to append CRI log lines to */

@@ -73,7 +73,7 @@ struct clouds_config {
 int clouds_new(struct clouds **ret, const struct clouds_config *config, struct error *err);
 /* Starts the helper where a cloud is configured, and goes on with what was begun. */
 int clouds_begin(struct clouds *all, struct error *err);
-/* Behind pool_free(), in front of root_store_close(). Who waits is told ERROR_UNAVAILABLE. Takes
+/* Behind pool_free(), in front of root_store_close(). Waiters are told ERROR_UNAVAILABLE. Takes
  * NULL, returns NULL. */
 struct clouds *clouds_free(struct clouds *all);
 

@@ -56,8 +56,8 @@ struct cloud_vm {
 	enum cloud_wanted wanted;
 	uint64_t created_at, ended_at;
 
-	/* The record: at most one write is on its way. What is to be done waits until the disk has
-	 * all of it. */
+	/* The record: at most one write is on its way. Further work waits until the disk has all of
+	 * it. */
 	bool recorded, writing, dirty, dropping;
 
 	struct cloud_question *question; /* about this machine, on its way */
@@ -141,7 +141,7 @@ uint64_t cloud_lease_of(const struct cloudmsg *m);
 /* Renews what is due, unless that was just done: after each list. */
 void clouds_renew(struct clouds *all);
 
-/* calls.c: who waits hears err. */
+/* calls.c: waiters are told err. */
 void clouds_end_calls(struct clouds *all, const struct error *err);
 
 /* vm.c */

@@ -60,8 +60,8 @@ struct cri_runtime_service {
 
 /*
  * workloads_config.open_log(), with the service as its userdata: for containers whose log an
- * earlier daemon has begun. What is asked for before the service is there is done by
- * cri_logs_begin(). Behind volumes_calls_done() cri_logs_end() frees what is still asked for.
+ * earlier daemon has begun. Requests from before the service is there are served by
+ * cri_logs_begin(). Behind volumes_calls_done() cri_logs_end() frees those that are left.
  */
 int cri_log_open(void *userdata, struct pod_container *c, struct error *err);
 void cri_logs_begin(struct cri_runtime_service *s);

@@ -10,14 +10,13 @@
 #include "vm/driver/driver.h"
 
 /*
- * A machine with somebody's own system in it. There is no nacre inside: no keeper, no gate, nothing
- * that is asked over RPC. What it consists of: the machine (vm/driver/driver.h), a process that
- * reads its console and its guest agent (vm/driver/relay.h), each with a user and a leaf of the
- * machine's group for itself, a directory "machines/ID" in the run directory with the sockets of
- * both, and, where it has a network, one of its own (net/port/segment.h), in which the node's end
- * has SEGMENT_NODE_ADDRESS.
+ * A machine with a system of the user's in it. There is no nacre inside: no keeper, no gate, no RPC
+ * server. Its parts: the machine (vm/driver/driver.h), a process that reads its console and its
+ * guest agent (vm/driver/relay.h), each with a user and a leaf of the machine's group for itself, a
+ * directory "machines/ID" in the run directory with the sockets of both, and, where it has a
+ * network, one of its own (net/port/segment.h), in which the node's end has SEGMENT_NODE_ADDRESS.
  *
- * Both processes outlive the daemon. Its disks are open files; who made them has forgotten them.
+ * Both processes outlive the daemon. Its disks are open files, which their maker has closed.
  */
 
 struct foreign;
@@ -67,7 +66,7 @@ struct foreign_events {
 	/* Its processors stand still (an error of a disk), or go on. */
 	void (*on_paused)(void *userdata, bool paused);
 	/* Its monitor could not read or write one of its disks: once for each of those and of the
-	 * two. What its guest was told is the guest's affair. */
+	 * two. What the guest reports is its own affair. */
 	void (*on_io_error)(void *userdata, const struct vm_io_error *e);
 	/* The machine is gone: the last event. console: the end of what it said, for a sentence. */
 	void (*on_end)(void *userdata, const struct vm_end *end, const char *console);

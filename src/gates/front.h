@@ -13,8 +13,8 @@
 
 /*
  * One address at which users from elsewhere reach this node: a listening socket, made here, and the
- * process of nacre-gate that serves it (gate/front.h), started again where it ends. What cannot be
- * had now (the address is in use, or is none of this host yet) is tried until it can.
+ * process of nacre-gate that serves it (gate/front.h), started again where it ends. An address that
+ * cannot be had now (it is in use, or is none of this host yet) is tried until it can.
  */
 
 struct front;

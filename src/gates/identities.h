@@ -11,10 +11,10 @@
 #include "wire/message/gatemsg.h"
 
 /*
- * The certificates that this node has issued for users, each with its number: who has it, with
- * which role, until when, and whether it is revoked. The records lie in root.db; a certificate is
- * handed out once its record lies on the disk, and a revocation holds at once. Records of
- * certificates that are over go when room is needed, those of revoked ones last.
+ * The certificates that this node has issued for users, each with its number: its user, its role,
+ * its end, and whether it is revoked. The records lie in root.db; a certificate is handed out once
+ * its record lies on the disk, and a revocation holds at once. Records of certificates that are
+ * over go when room is needed, those of revoked ones last.
  */
 
 struct identities;
@@ -47,7 +47,7 @@ struct identities_config {
 /* Reads all records: while the store is idle. */
 int identities_new(struct identities **ret, const struct identities_config *config,
 		   struct error *err);
-/* When nothing comes from the store any more. Who waits is told that the daemon ends. */
+/* When nothing comes from the store any more. Waiters are told that the daemon ends. */
 struct identities *identities_free(struct identities *all);
 
 struct identity_wish {

@@ -9,8 +9,8 @@
 
 /*
  * The address at which Prometheus scrapes this node: a listening socket, made here, and the process
- * of nacre-gate that serves it (gate/metrics.h), started again where it ends. What cannot be had
- * now (the address is in use, or is none of this host yet) is tried until it can.
+ * of nacre-gate that serves it (gate/metrics.h), started again where it ends. An address that
+ * cannot be had now (it is in use, or is none of this host yet) is tried until it can.
  */
 
 struct loop;

@@ -14,8 +14,8 @@
 struct ca;
 
 /*
- * Reads the file, or makes it where there is none. What is left of an attempt that was interrupted
- * ("ca.new") is taken away. ERROR_PRECONDITION for a file that is no CA's (cut short, changed, of
+ * Reads the file, or makes it where there is none. The file of an attempt that was interrupted
+ * ("ca.new") is removed. ERROR_PRECONDITION for a file that is no CA's (cut short, changed, of
  * another trust domain, expired), that is not a regular file, that another user owns, or that has
  * any permission for group or others: it is left as it is, since all that it has signed would be
  * lost with it. `now` in seconds since 1970; where the file is to be made and `now` is before 2024

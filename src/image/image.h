@@ -186,9 +186,9 @@ int image_lease_read(const struct image_lease *l, const char *digest, struct buf
 
 /*
  * Writes images as one archive, a tar: an OCI layout, or the same with the manifest.json of `docker
- * save`. An image that is named by a name has that one there, else all that it has. What the
- * archive consists of is held until the end, and its bytes are verified while they are read; that
- * they were wrong can come when most of them are out, so only an end without err makes an archive.
+ * save`. An image that is named by a name has that one there, else all that it has. The contents of
+ * the archive are held until the end, and its bytes are verified while they are read; that they
+ * were wrong can come when most of them are out, so only an end without err makes an archive.
  */
 enum image_export_form { IMAGE_EXPORT_OCI, IMAGE_EXPORT_DOCKER };
 
@@ -323,7 +323,7 @@ int image_mount_open(struct image_store *s, const struct image *image,
  * image_rootfs_remove()), as a detached mount. The caller owns the descriptor and holds the image
  * (n_users) until image_rootfs_remove().
  *
- * ids: of the user namespace that it is for; NULL or not set: none. What is on the disk has the ids
+ * ids: of the user namespace that it is for; NULL or not set: none. Files on the disk have the ids
  * that the container sees, whatever they are outside. ERROR_PRECONDITION where the kernel, or the
  * file system of the node's root directory, cannot map ids.
  *
@@ -338,7 +338,7 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
  */
 bool image_store_maps_ids(struct image_store *s);
 /* The root file system of a container that has one and does not run, to be run again: with the
- * files that it has, else as image_rootfs_make(). What fails leaves them as they are.
+ * files that it has, else as image_rootfs_make(). A failure leaves them as they are.
  * ERROR_PRECONDITION where they are gone, or its own file system is still in use. */
 int image_rootfs_again(struct image_store *s, struct image *image, const char *container_id,
 		       const struct isolate_ids *ids, struct error *err);

@@ -110,7 +110,7 @@ struct image_pull_request {
 int image_pull_start(struct image_store *s, const struct image_pull_request *q,
 		     const struct image_pull_ops *ops, void *userdata, struct image_pull **ret,
 		     struct error *err);
-/* on_done is not called. What was loaded stays in partial/ for the next pull. */
+/* on_done is not called. Loaded bytes stay in partial/ for the next pull. */
 void image_pull_cancel(struct image_pull *p);
 
 /* ---- the policy ---- */

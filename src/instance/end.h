@@ -17,8 +17,8 @@
 /* Arms what belongs to an instance for its whole life. */
 void instance_init_sources(struct instance *i);
 
-/* It has ended, or there never was one: what follows is done when the loop turns. Who waits for it
- * is told an error of the kind of `err`, with its field; with a mere reason: ERROR_UNAVAILABLE. */
+/* It has ended, or there never was one: what follows is done when the loop turns. Its waiters are
+ * told an error of the kind of `err`, with its field; with a mere reason: ERROR_UNAVAILABLE. */
 void instance_note_end(struct instance *i, const char *reason);
 void instance_note_failure(struct instance *i, const struct error *err);
 /* It is there but cannot be used: it is made to end, and has ended for this reason then, or with

@@ -17,7 +17,7 @@ void instances_rest(struct instances *all);
 /* No more: the one that waits is ended. */
 void instances_close_spare(struct instances *all);
 int instances_new(struct instances **ret, const struct instances_config *config, struct error *err);
-/* Closes connections; keepers go on. Who still waits is told with an error. */
+/* Closes connections; keepers go on. Waiters are told with an error. */
 struct instances *instances_free(struct instances *all);
 
 const struct list *instances_list(const struct instances *all);
@@ -105,7 +105,7 @@ void instances_forget_waiter(struct instances *all, const void *userdata);
 /* From a record of an earlier life of the daemon, parents first: connects again. A keeper that is
  * no longer there makes it FAILED. An instance that was SPAWNING or STOPPING then is ended: it
  * becomes GONE where it was SPAWNING and no workload owns it, so that its name is free for the same
- * call, else FAILED. What is left of one that was FAILED is cleaned up. An error is the machine's,
+ * call, else FAILED. The remains of one that was FAILED are cleaned up. An error is the machine's,
  * and nothing was ended. */
 struct instance_record {
 	const char *id, *path, *owner, *reason, *cgroup, *request, *settings, *kernel;

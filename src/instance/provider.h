@@ -89,7 +89,7 @@ struct provider_ops {
 			char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
 			struct error *err);
 	/* Likewise, and in the turn in which it was adopted: one user more of what was put in an
-	 * earlier life. What nobody claims is dropped. */
+	 * earlier life. One that nobody claims is dropped. */
 	int (*claim_disk)(struct instance *i, const char *name, struct error *err);
 	/* One user less of what was put, once that is done, or claimed. */
 	void (*drop_disk)(struct instance *i, const char *name);

@@ -8,11 +8,11 @@
 struct networks;
 
 /*
- * Reserves what the wish asks for. owner is its path. Blames a field of the
- * wish: "network" (ERROR_NOT_FOUND, ERROR_PRECONDITION: this host cannot have networks), "ip" and
- * "ip6" (ERROR_INVALID: not of the network; ERROR_EXISTS: who has it), "publish[N]" (ERROR_EXISTS:
- * who has the port; ERROR_PRECONDITION: the network is internal). ERROR_EXHAUSTED: no address is
- * left. Nothing is reserved then.
+ * Reserves what the wish asks for. owner is its path. Blames a field of the wish: "network"
+ * (ERROR_NOT_FOUND, ERROR_PRECONDITION: this host cannot have networks), "ip" and "ip6"
+ * (ERROR_INVALID: not of the network; ERROR_EXISTS: with its owner), "publish[N]" (ERROR_EXISTS:
+ * with the owner of the port; ERROR_PRECONDITION: the network is internal). ERROR_EXHAUSTED: no
+ * address is left. Nothing is reserved then.
  */
 int network_attach(struct networks *all, const struct network_wish *wish, const char *owner,
 		   struct attachment **ret, struct error *err);

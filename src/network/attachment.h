@@ -68,7 +68,7 @@ struct attachment {
 };
 
 /* Gives back what was reserved, and leaves the kernel as it is: of one that is RESERVED, or where
- * the daemon ends. What a thread is at goes with networks_free(), and nobody is told. NULL is fine.
+ * the daemon ends. Work of a thread goes with networks_free(), and no callback comes. NULL is fine.
  */
 struct attachment *attachment_free(struct attachment *a);
 

@@ -14,9 +14,8 @@
 /*
  * A network of the node, as everybody may read it.
  *
- * MAKING    its record is on its way to the disk; who is to be on it may be attached already
- * READY     recorded
- * REMOVING  nobody can be attached any more; freed when its record is gone
+ * MAKING    its record is on its way to the disk; workloads may be attached to it already READY
+ * recorded REMOVING  nobody can be attached any more; freed when its record is gone
  */
 enum network_state { NETWORK_MAKING, NETWORK_READY, NETWORK_REMOVING, NETWORK_STATE_COUNT };
 

@@ -7,7 +7,7 @@
 
 /*
  * The networks of a node. A network is recorded in the root directory and lives until it is
- * removed; who is on it is part of the workloads' records (network/attachment.h). The kernel's
+ * removed; its attachments are part of the workloads' records (network/attachment.h). The kernel's
  * state (ports, packet filter, forwarding) follows on the pool's threads (network/settle.h).
  *
  * One daemon has the networks of a network namespace: it claims them (an abstract unix socket)
@@ -18,11 +18,11 @@
 
 /* Reads the records; touches nothing of the host. */
 int networks_new(struct networks **ret, const struct networks_config *config, struct error *err);
-/* Nothing is begun any more: before the pool goes, and before those who are on a network do. NULL
+/* Nothing is begun any more: before the pool goes, and before the attachments do. NULL
  * is fine. */
 void networks_stop(struct networks *all);
-/* Once the pool is gone. What the kernel has of them stays as it is while anybody is on one; else
- * the host becomes what it was. */
+/* Once the pool is gone. The kernel's state stays as it is while a network has an attachment; else
+ * the host's former state is restored. */
 struct networks *networks_free(struct networks *all);
 
 /*

@@ -19,16 +19,17 @@ void networks_init_settle(struct networks *all);
 void networks_done_settle(struct networks *all);
 /* Reads what an earlier daemon has turned on at this host. */
 int networks_load_forward(struct networks *all, struct error *err);
-/* When what runs now has ended; several are one. What fails is logged and tried again. */
+/* Settles once the present run has ended; several calls are one. A failure is logged and tried
+ * again. */
 void networks_settle(struct networks *all);
-/* The same once the loop turns: who is taken up from an earlier life of the daemon until then keeps
- * what it has. */
+/* The same once the loop turns: an attachment that is adopted until then from an earlier life of
+ * the daemon keeps its state. */
 void networks_settle_soon(struct networks *all);
 /* At the end of a daemon, without threads: where nobody is on a network, the host becomes what it
  * was.
  */
 void networks_leave(struct networks *all);
-/* Watches what others do from now on; once. What cannot be watched is logged. */
+/* Watches for changes by other programs from now on; once. A watch that cannot be had is logged. */
 void networks_watch(struct networks *all);
 
 #endif

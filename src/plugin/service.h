@@ -16,7 +16,7 @@
  * for different containers.
  *
  * A container has a record (plugin/record.h) from before its first plugin runs until its last one
- * has undone what it did. What cannot be undone now is tried again by service_clean().
+ * has undone what it did. An undo that fails is tried again by service_clean().
  */
 
 #define SERVICE_INTERFACE "eth0" /* of a pod */

@@ -32,7 +32,7 @@ int ec2_disk_put(struct ec2_vm *m, const char *name, int fd, char ret_serial[INS
 		 peer_done_fn done, void *userdata, struct error *err);
 int ec2_disk_claim(struct ec2_vm *m, const char *name, struct error *err);
 void ec2_disk_drop(struct ec2_vm *m, const char *name);
-/* Its instance goes: who waits is told err; NULL: the daemon ends, and nobody is told. */
+/* Its instance goes: waiters are told err; NULL: the daemon ends, and none is told. */
 void ec2_disks_leave(struct ec2_vm *m, const struct error *err);
 
 struct ec2s {

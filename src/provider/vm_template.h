@@ -10,8 +10,8 @@
 /*
  * A guest that has come up as far as it can without knowing who it is, saved, for machines of the
  * plain form to go on from instead of booting: its pid 1 waits for BOOT (wire/message/bootmsg.h),
- * has drawn no random byte, and knows nothing of this node. What such a machine is to have to
- * itself is made behind BOOT, whose first part is random bytes of the node.
+ * has drawn no random byte, and knows nothing of this node. The state that is unique to such a
+ * machine is made behind BOOT, whose first part is random bytes of the node.
  *
  * There is one template, for the set, the size, the accelerator and the programs that a machine has
  * where nobody asks for others. It is two sealed files in memory, which are in no directory, so

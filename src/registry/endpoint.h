@@ -12,8 +12,8 @@
 
 /*
  * Where the content of one registry can be had: its mirrors, first those of our configuration and
- * then those of hosts.toml, and last the registry itself. What that needs of files is read here,
- * once, before the sandbox closes.
+ * then those of hosts.toml, and last the registry itself. The files for it are read here, once,
+ * before the sandbox closes.
  */
 
 struct endpoint {

@@ -12,7 +12,8 @@
  *
  * Entries are parted by commas or blanks: "*" is everybody; "a.example" and ".a.example" are that
  * host and all below it; an address is itself, with "/24" behind it a network; ":443" behind a name
- * or address of IPv4 (or "[...]") limits it to a port. What cannot be read matches nobody.
+ * or address of IPv4 (or "[...]") limits it to a port. An entry that cannot be read matches no
+ * host.
  */
 bool noproxy_has(const char *list, const struct url *u);
 

@@ -11,8 +11,8 @@
 /*
  * URLs of http and https as registries name them, taken apart strictly: no user, no fragment, no
  * byte that would have to be escaped, a host of letters, digits, '.', '-' and '_' or an IPv6
- * address in brackets. What is decided about a URL is decided on these parts, and curl gets what
- * url_format() makes of them: there is no second opinion about where its host ends.
+ * address in brackets. All decisions about a URL are made on these parts, and curl gets the result
+ * of url_format(): there is no second opinion about where its host ends.
  */
 
 #define URL_HOST_MAX 255

@@ -15,7 +15,7 @@
 #define FILL_DATA "data"
 #define FILL_NEW "new"
 
-/* ID and ID/data, owned by root, mode 0755. What fails leaves nothing. */
+/* ID and ID/data, owned by root, mode 0755. A failure leaves nothing. */
 int fill_make(int dir_fd, const char *id, struct error *err);
 /* ID/data, pointed at. ERROR_PRECONDITION where somebody has taken it away. */
 int fill_open(int dir_fd, const char *id, struct error *err);

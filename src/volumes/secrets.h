@@ -65,7 +65,7 @@ struct secret_file {
 };
 
 /* The set of this id, anew: pointed at its directory, or its only file. ERROR_NOT_FOUND for a
- * secret. What fails leaves nothing. */
+ * secret. A failure leaves nothing. */
 int secret_set_make(int dir_fd, int sets_fd, const char *id, const struct secret_file *files,
 		    size_t n, struct error *err);
 /* Nobody has it any more, or never had. In memory mostly: also for the loop. */

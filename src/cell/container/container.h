@@ -10,7 +10,7 @@
  *
  * An end comes in this order: the process is reaped; its cgroup is empty and removed, so nothing of
  * it lives; what its pipes hold by then is the rest of its output, and when that is in the log, and
- * who is attached has taken it, the last state is entered.
+ * attached clients have taken it, the last state is entered.
  */
 
 struct standby_process;
@@ -22,7 +22,7 @@ struct standby_process;
 int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
 		  const struct container_spec *spec, const struct isolate_user *user,
 		  struct container_fds *fds, struct standby_process *ahead, struct error *err);
-/* Listens to the process that waited, and makes cell and streams ready with what it has. What fails
+/* Listens to the process that waited, and makes cell and streams ready with what it has. A failure
  * comes back as state FAILED. */
 void container_stand_in(struct container *c);
 /* Instead of that: the process is not the container's any more. */
@@ -37,7 +37,7 @@ void container_resume(struct container *c);
 /* Neither kills nor waits. */
 struct container *container_free(struct container *c);
 
-/* Spawns it, now or when its cell is ready. What fails comes back as state FAILED, never from here.
+/* Spawns it, now or when its cell is ready. A failure comes back as state FAILED, never from here.
  */
 void container_launch(struct container *c);
 

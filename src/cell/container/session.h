@@ -9,8 +9,8 @@
 #define SESSION_GROUP "nacre.exec"
 
 /* SIGKILL to every process of a cgroup, and of SESSION_GROUP below it, that belongs to the session.
- * proc_fd: a /proc of the caller's own pid namespace, in which `session` counts. What forks
- * meanwhile is looked for again, a bounded number of times. */
+ * proc_fd: a /proc of the caller's own pid namespace, in which `session` counts. Processes that
+ * fork meanwhile are looked for again, a bounded number of times. */
 void session_kill(int proc_fd, int cgroup_fd, pid_t session);
 
 #endif

@@ -136,9 +136,9 @@ void keeper_exec_cancel(struct keeper_exec *x);
 
 /*
  * To the first program of a container: its output from now on (or with what the ring still has),
- * its input, its end. Also to one that has ended, for its replay. Who attaches is not overtaken:
- * rather the output waits for him, for ATTACH_PATIENCE at most. No callback before this has
- * returned. ERROR_NOT_FOUND; ERROR_PRECONDITION where it has not begun to run, or has no open
+ * its input, its end. Also to one that has ended, for its replay. An attached client is not
+ * overtaken: rather the output waits for it, for ATTACH_PATIENCE at most. No callback before this
+ * has returned. ERROR_NOT_FOUND; ERROR_PRECONDITION where it has not begun to run, or has no open
  * stdin.
  */
 int keeper_attach(struct keeper *k, const struct keeper_attach_spec *spec,

@@ -12,10 +12,10 @@
 #include "loop/loop.h"
 
 /*
- * Where those who look at a container's output meet it: its ring, and a place in that for each.
- * While one of them could be overtaken, or nobody has come and the output is kept for the first,
- * the pump is held; so nothing is lost on those who read, and nothing is stored for them. Who takes
- * nothing for ATTACH_PATIENCE while the container waits for him is put off.
+ * The clients attached to a container's output: its ring, and a position in that for each. While
+ * one of them could be overtaken, or none has come and the output is kept for the first, the pump
+ * is held; so a reader loses nothing, and nothing is stored for it. A client that takes nothing for
+ * ATTACH_PATIENCE while the container waits for it is ended with an error.
  */
 
 struct keeper_attach;

@@ -28,7 +28,7 @@ struct kept {
 void kept_init(struct kept *k, struct loop *l, struct pump *pump);
 /* Tells the reader the end (err NULL), or the error that ends it. */
 void kept_end(struct kept *k, const struct error *err);
-/* The container is removed: whoever reads is told so. Or it is freed, and nobody is told. */
+/* The container is removed: the reader is told so. Or it is freed, and the reader is not told. */
 void kept_done(struct kept *k);
 void kept_drop(struct kept *k);
 

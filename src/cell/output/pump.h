@@ -24,8 +24,8 @@
  * after the first is given no new time.
  *
  * A log that is kept (`keeps`, set before it is started) is no file: the lines stay in memory until
- * somebody has taken them, PUMP_WAITING_MAX bytes of them at most. Whoever takes none holds the
- * program up, as a disk that is full does.
+ * somebody has taken them, PUMP_WAITING_MAX bytes of them at most. A reader that takes none blocks
+ * the program, as a full disk does.
  */
 
 #define PUMP_WAITING_MAX ((size_t)1 << 20)

@@ -73,7 +73,7 @@ bool standby_fits(const struct cell_spec *cell, const struct container_spec *spe
 void standby_want(struct standby *s, bool wanted);
 /* Whether standby_make() would make one now. */
 bool standby_lacks(const struct standby *s);
-/* With a kit, which is used up. What fails leaves nothing; the kit is closed. */
+/* With a kit, which is used up. A failure leaves nothing; the kit is closed. */
 void standby_make(struct standby *s, struct isolate_kit *kit);
 /* 0, or -ENOENT. */
 int standby_take(struct standby *s, struct standby_process *ret);

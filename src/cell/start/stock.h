@@ -18,12 +18,10 @@
  *
  *   NONE     there is none, and none will be made: nobody has wanted one, or the last one was not
  *            taken for STOCK_LIFE, or cannot be made.
- *   WANTED   it is being made, after STOCK_PAUSE. Whoever waits for the answer is runnable then,
- *            and so is the container's program; a processor that makes a kit would keep one of
- *            them waiting.
- *   READY    made; let go of after STOCK_LIFE.
- *   HELD     there is none, and none is made whatever is wanted: the process is about to become
- *            another program, or was.
+ *   WANTED   it is being made, after STOCK_PAUSE. The client that waits for the answer is runnable
+ * then, and so is the container's program; a processor that makes a kit would keep one of them
+ * waiting. READY    made; let go of after STOCK_LIFE. HELD     there is none, and none is made
+ * whatever is wanted: the process is about to become another program, or was.
  */
 enum stock_state { STOCK_NONE, STOCK_WANTED, STOCK_READY, STOCK_HELD, STOCK_STATE_COUNT };
 

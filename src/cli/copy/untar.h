@@ -10,8 +10,8 @@
 
 /*
  * A tar archive from standard input, read by a process of its own that can do nothing but read and
- * write (isolate/seccomp/strict.h): whoever wrote the archive has got no more, should the reader be
- * broken. What it says is checked for its form here, and for its sense by whoever takes the
+ * write (isolate/seccomp/strict.h): the author of the archive gains no more, should the reader be
+ * exploited. Its output is checked for its form here, and for its sense by the code that takes the
  * entries.
  */
 

@@ -9,10 +9,10 @@
 
 /*
  * Programs that keep the user's credentials: `docker-credential-NAME get` (store, erase), found in
- * his PATH and run as his process. It is told the server on its standard input and answers on its
- * standard output; its standard error and terminal are the user's. What it answers stands in no
- * error and no argument. Where it is waited for no longer, or we are told to end, what it has
- * started ends with it, but for what has left its process group.
+ * the user's PATH and run as the user's process. It is told the server on its standard input and
+ * answers on its standard output; its standard error and terminal are the user's. Its answer
+ * appears in no error and no argument. Where the wait for it is over, or we are told to end, its
+ * children end with it, except those that have left its process group.
  */
 
 /* Of one run: for how long it is waited, as somebody may have to be asked, and how much is read. */

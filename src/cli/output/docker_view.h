@@ -8,8 +8,8 @@
 
 /*
  * The daemon's objects under the names that docker and podman give to them, for templates
- * (cli/output/template.h) and `inspect --docker`. What nacre does not know is left out, so that a
- * template that asks for it fails and says so.
+ * (cli/output/template.h) and `inspect --docker`. A value that nacre does not know is left out, so
+ * that a template that asks for it fails and says so.
  */
 
 /* A workload as `docker ps --format` has it. */

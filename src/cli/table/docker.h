@@ -9,8 +9,8 @@
 
 /*
  * This program under the name of docker or podman: a command line of theirs becomes one of ours, by
- * the tables in docker.c. What they have and nacre has not is refused, with the reason; whatever no
- * table has stays as it is, and is nacre's own.
+ * the tables in docker.c. A feature that nacre does not have is refused, with the reason; words
+ * that no table has stay as they are, and are nacre's own.
  */
 
 /* Whether that is the name of one of them ("/usr/local/bin/docker"). */

@@ -22,8 +22,8 @@ struct cri_limits {
  * The limits that `from` asks for, in the arena. base_fd: the node's group, whose controllers
  * count. field: "config.linux.resources". now: what holds already, for values that count together;
  * NULL where nothing does. ERROR_INVALID for what is wrong whatever the host, ERROR_PRECONDITION
- * for what this host cannot enforce; both name the field. What `resources` asks of the host is
- * checked by runtime/start/resources.h, whose errors cri_limits_blame() brings to this field.
+ * for what this host cannot enforce; both name the field. The host's part of `resources` is checked
+ * by runtime/start/resources.h, whose errors cri_limits_blame() brings to this field.
  */
 int cri_limits_take(struct arena *a, const Runtime__V1__LinuxContainerResources *from, int base_fd,
 		    const char *field, const Aurae__Runtime__V0__Resources *now,

@@ -10,8 +10,8 @@
 #include "pod/workload/make.h"
 
 /*
- * Security contexts. What would weaken or change the walls of a container and is not honoured is
- * refused by name (ERROR_UNSUPPORTED).
+ * Security contexts. A field that would weaken or change the isolation of a container and is not
+ * honoured is refused by name (ERROR_UNSUPPORTED).
  */
 
 struct cri_runtime_service;

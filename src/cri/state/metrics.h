@@ -13,7 +13,7 @@
 
 /*
  * Metrics with the names and labels that cAdvisor has given to them, as a kubelet hands them on to
- * Prometheus. What this host does not count is absent, and never told as 0.
+ * Prometheus. A value that this host does not count is absent, and never told as 0.
  */
 
 /* Processes whose descriptors are counted; of a group with more, none are. */

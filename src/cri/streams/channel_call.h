@@ -6,8 +6,8 @@
 
 /*
  * Exec and Attach: a URL of the streaming server (stream/server.h), where a client speaks with a
- * command in a container, or with its program. What a client leaves behind is ended: a command is
- * killed. Members of a table of methods: userdata is the struct cri_runtime_service.
+ * command in a container, or with its program. A command that a client leaves behind is killed.
+ * Members of a table of methods: userdata is the struct cri_runtime_service.
  */
 
 struct rpc_call;

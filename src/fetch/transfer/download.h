@@ -10,9 +10,9 @@
 #include "fetch/transfer/network.h"
 
 /*
- * Blobs on their way into files that the core handed in, some at once. What is in a file is hashed
- * again before more is put behind it; what came is told to the core, and to the reader of the pipe
- * where there is one.
+ * Blobs on their way into files that the core handed in, some at once. The bytes in a file are
+ * hashed again before more are put behind them; progress is told to the core, and to the reader of
+ * the pipe where there is one.
  */
 
 struct downloads {

@@ -8,11 +8,11 @@
 #include "base/memory/buf.h"
 
 /*
- * Container Device Interface: files of vendors, JSON or YAML, that say what a container gets with a
- * device: variables, device nodes, mounts, groups. What the core asks are words, each with a NUL
- * behind it: "device" NAME ("vendor.com/class=name"), in the order in which they are wanted; then
- * "file" DIRECTORY PATH LENGTH and so many bytes, where a file of a later directory counts more
- * than one of an earlier one. The answer are words, too:
+ * Container Device Interface: files of vendors, JSON or YAML, with the changes to a container that
+ * a device needs: variables, device nodes, mounts, groups. The core's requests are words, each with
+ * a NUL behind it: "device" NAME ("vendor.com/class=name"), in the order in which they are wanted;
+ * then "file" DIRECTORY PATH LENGTH and so many bytes, where a file of a later directory counts
+ * more than one of an earlier one. The answer are words, too:
  *
  *   "env" KEY=VALUE; "device" PATH HOST-PATH PERMISSIONS; "group" NUMBER;
  *   "mount" CONTAINER-PATH HOST-PATH PROPAGATION FLAGS, of "r" (read-only) and "x" (no program)

@@ -32,7 +32,7 @@ struct choice {
 bool choice_takes(struct choice *c, char *const *said);
 /* Where nothing was: ERROR_NOT_FOUND, with what there is. */
 int choice_fail(const struct choice *c, struct error *err);
-/* Adds the names of the image, in full. What is no reference, or has a digest, is left out.
+/* Adds the names of the image, in full. A name that is no reference, or has a digest, is left out.
  * may_be_tag: "1.27" is a tag alone, not a repository. */
 int choice_names(const struct choice *c, char *const *said, bool may_be_tag, char ***ret,
 		 struct error *err);

@@ -9,9 +9,9 @@
 
 /*
  * The changes that a container has made to its image: the upper directory of its overlay, compared
- * with the tree of the layers below. What lies in the upper directory is the container's, which may
- * write to it meanwhile: it is walked by descriptors, through no link, and told as it is met.
- * Blocks: for a thread of the pool.
+ * with the tree of the layers below. The upper directory belongs to the container, which may write
+ * to it meanwhile: it is walked by descriptors, through no link, and told as it is met. Blocks: for
+ * a thread of the pool.
  */
 
 #define CHANGES_MAX (1U << 17)       /* changes of one container */

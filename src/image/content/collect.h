@@ -9,9 +9,9 @@
 #include "image/content/survey.h"
 
 /*
- * The collector of garbage. What an image is made of goes with its last hold (model.h), at once; so
- * there is little to collect: what could not be deleted for lack of memory, what a person or a
- * crash of the machine left, and partial downloads that nobody went on with. The start looks
+ * The garbage collector. The parts of an image go with their last hold (model.h), at once; so there
+ * is little to collect: files that could not be deleted for lack of memory, files that a person or
+ * a crash of the machine left, and partial downloads that were abandoned. The start looks
  * (store.c), then this does each hour; `prune` does too.
  */
 

@@ -8,8 +8,8 @@
 /*
  * The space that a tree takes on its disk, as du(1) counts it: the blocks of every inode once,
  * directories with them. Goes by descriptor, follows no link, enters no other file system, and
- * needs two descriptors however deep the tree is. What changes meanwhile is counted as it is met.
- * Blocks: for a thread of the pool.
+ * needs two descriptors however deep the tree is. An entry that changes meanwhile is counted as it
+ * is met. Blocks: for a thread of the pool.
  */
 
 #define MEASURE_PENDING_MAX                                                                        \

@@ -159,8 +159,8 @@ int image_record_hold(struct image_store *s, const struct image_record *r);
 bool partial_is_held(const struct image_store *s, const char *name);
 
 /*
- * Lets go. What nobody holds leaves the model and its files are taken into the trash. `removal`
- * (may be NULL) is told when they are gone.
+ * Drops a hold. An object without holds leaves the model and its files are moved into the trash.
+ * `removal` (may be NULL) is told when they are gone.
  */
 struct trash_watch {
 	unsigned n_pending;
@@ -175,8 +175,8 @@ void image_record_release(struct image_store *s, const struct image_record *r,
 
 /*
  * Moves dir_fd/name out of sight at once, and deletes it on the pool; `watch` (may be NULL) is told
- * then. What cannot be moved or deleted is tried again and again, and nobody waits for that; what
- * lies neither in staging nor among blobs, layers or root file systems goes with what it lies in.
+ * then. A failure to move or delete is retried for ever, and nothing waits for that; an entry that
+ * lies neither in staging nor among blobs, layers or root file systems goes with its directory.
  * Without memory it stays until the next start.
  */
 void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash_watch *watch);

@@ -7,7 +7,7 @@ struct error;
 /*
  * Two namespaces with nothing in them, which the helpers that unpack are in together: one of the
  * network, and one of mounts, with an empty read-only root. To make and to end them costs more than
- * to unpack a small layer. What is unpacked has no way from one helper to another through them: a
+ * to unpack a small layer. Unpacked content has no way from one helper to another through them: a
  * helper can make no socket, can mount nothing, and names nothing by a path from the root
  * (fetch/job/sandbox.c); everything else that it has is its own.
  */

@@ -8,8 +8,8 @@
 
 /*
  * The memory that all helpers of a store may have together for what a stranger's layer asks for: a
- * window of zstd (fetchmsg.h: MEMORY). Who asks waits for his turn; nobody is passed over by one
- * who asked later and wants less.
+ * window of zstd (fetchmsg.h: MEMORY). Requests are served in order; a later and smaller one does
+ * not overtake.
  */
 
 struct ration {

@@ -7,9 +7,9 @@
 
 /*
  * Descriptors of detached mounts that are closed on the pool: the last one of a mount waits for a
- * grace period of RCU, and forgets all that was read of a file below it. Who hands a mount to a
- * helper keeps its own descriptor until the helper has ended: then the wait is in nobody's way, and
- * not a part of that end.
+ * grace period of RCU, and forgets all that was read of a file below it. The owner of a mount that
+ * is handed to a helper keeps its own descriptor until the helper has ended: so the wait does not
+ * delay that end.
  */
 
 /* Takes the descriptor; -1 is none. Without memory it is closed here. */

@@ -15,9 +15,9 @@
  * on behind what is there. The file survives a restart of the daemon, and a flight of later goes on
  * with it.
  *
- * Whoever wants it from another registry meanwhile has a flight of his own, in partial/HEX-N, which
- * goes with its flight: a digest is no secret, and a registry that sends it a byte at a time must
- * hold up nobody who does not ask it.
+ * A request for it from another registry has a flight of its own, in partial/HEX-N, which goes with
+ * its flight: a digest is no secret, and a registry that sends it a byte at a time must not delay
+ * requests to other registries.
  */
 
 struct flight;
@@ -48,12 +48,12 @@ struct flight_want {
 	uint64_t size; /* of the blob, as the waiter was told */
 };
 
-/* Joins the flight of this digest, or makes one. `from`: the registry that is asked; who comes when
- * it is whole need not ask. -ENOMEM. */
+/* Joins the flight of this digest, or makes one. `from`: the registry that is asked; one that joins
+ * when it is whole need not ask. -ENOMEM. */
 int flight_join(struct flight_want *w, struct image_store *s, const char *digest, uint64_t size,
 		const char *from, const struct flight_ops *ops);
-/* Lets go: who brings it leaves what he has to the others, or to the next one. The last takes the
- * flight along, and its hold of the blob. Does nothing for one that wants nothing. */
+/* Lets go: the one that loads it leaves its bytes to the others, or to the next one. The last takes
+ * the flight along, and its hold of the blob. Does nothing for one that wants nothing. */
 void flight_leave(struct flight_want *w);
 
 enum flight_state flight_state(const struct flight_want *w);
@@ -62,7 +62,7 @@ const struct error *flight_error(const struct flight_want *w);
 /* Of an idle one: from here on w brings it. The file, open for reading and writing, stays the
  * flight's; ret_from: bytes that it has already. */
 int flight_take(struct flight_want *w, int *ret_fd, uint64_t *ret_from, struct error *err);
-/* The following are for who has taken it. */
+/* The following are for the one that has taken it. */
 void flight_progress(struct flight_want *w, uint64_t n_bytes);
 int flight_file(const struct flight_want *w);
 /* Discards the bytes that were loaded. */

@@ -17,9 +17,9 @@
  * theirs. Two layerings that want the same chain of layers unpack each one once: the later waits
  * for the first, and goes on by itself where that one fails. It does not wait for a download from
  * another registry than its own, which may take as long as that one likes: then both unpack, and
- * who is later takes what the other has made. A blob that a layer which is there was not made of is
- * unpacked too, and thrown away when it was seen to hold the same. A value, inside its owner; it
- * must not move meanwhile.
+ * the later one takes the layer that the other has made. A blob that a layer which is there was not
+ * made of is unpacked too, and thrown away when it was seen to hold the same. A value, inside its
+ * owner; it must not move meanwhile.
  */
 
 struct image_store;
@@ -48,9 +48,8 @@ struct layering_ops {
 			 const struct incoming_layer *layer, bool fresh);
 	/*
 	 * The end, once: every layer of the images is held (incoming_layer.layer) and on the disk,
-	 * or err says why not. After layering_cancel() err is ERROR_CANCELLED. What was unpacked
-	 * and has no place lies in staging still. Never called from within a function of this
-	 * header.
+	 * or err says why not. After layering_cancel() err is ERROR_CANCELLED. An unpacked layer
+	 * without a place is still in staging. Never called from within a function of this header.
 	 */
 	void (*on_end)(struct layering *l, const struct error *err);
 };

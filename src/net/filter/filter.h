@@ -77,7 +77,7 @@ struct filter *filter_free(struct filter *f);
 int filter_sync(struct filter *f, const struct filter_state *state, struct error *err) _must_check_;
 /* Takes the table away: for a node without pods. */
 int filter_remove(struct filter *f, struct error *err);
-/* One pod comes or goes. What fails changes nothing: filter_sync() puts it right. */
+/* One pod comes or goes. A failure changes nothing: filter_sync() repairs it. */
 int filter_add_port(struct filter *f, const struct filter_port *p, struct error *err) _must_check_;
 int filter_remove_port(struct filter *f, const struct filter_port *p, struct error *err);
 

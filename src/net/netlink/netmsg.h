@@ -26,7 +26,7 @@ struct netmsg {
 
 /* Starts over: type RTM_*, flags NLM_F_*, and the fixed part that the type has. */
 void netmsg_begin(struct netmsg *m, uint16_t type, uint16_t flags, const void *body, size_t len);
-/* Attributes. What does not fit is left out, and marks the message as full. */
+/* Attributes. An attribute that does not fit is left out, and marks the message as full. */
 void netmsg_put(struct netmsg *m, uint16_t type, const void *data, size_t len);
 void netmsg_put_u8(struct netmsg *m, uint16_t type, uint8_t value);
 void netmsg_put_u32(struct netmsg *m, uint16_t type, uint32_t value);

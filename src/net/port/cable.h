@@ -21,7 +21,7 @@ struct cable_end {
 	const struct prefix *address; /* or NULL */
 };
 
-/* Both ends are up then. What fails leaves nothing. mtu 0 is the kernel's. Not for a loop thread
+/* Both ends are up then. A failure leaves nothing. mtu 0 is the kernel's. Not for a loop thread
  * (net/port/inside.h). */
 int cable_lay(const struct cable_end ends[2], uint32_t mtu, struct error *err) _must_check_;
 

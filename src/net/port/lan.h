@@ -41,7 +41,7 @@ enum lan_kind {
 	LAN_KIND_COUNT
 };
 
-/* Brings up the device of that name which stands in the pod's namespace. What fails leaves it as
+/* Brings up the device of that name which stands in the pod's namespace. A failure leaves it as
  * far as it came. */
 int lan_open(const struct lan_plan *plan, int pod_ns_fd, struct error *err) _must_check_;
 /* Its default routes lead to that device from now on. */
@@ -49,7 +49,7 @@ int lan_lead_out(const struct lan_plan *plan, int pod_ns_fd, struct error *err) 
 
 /* A child of the device `parent` in the pod's namespace, open. -ENODEV: there is no such parent;
  * -EEXIST: the pod has a device of that name; -EOPNOTSUPP: this kernel has no such kind of link;
- * -EBUSY: the parent has children of the other kind, or is part of something. What fails leaves
+ * -EBUSY: the parent has children of the other kind, or is part of something. A failure leaves
  * nothing. */
 int lan_make_child(const struct lan_plan *plan, enum lan_kind kind, const char *parent,
 		   int pod_ns_fd, struct error *err) _must_check_;
@@ -67,7 +67,7 @@ struct lan_home {
 /* The present state of the device of that name. -ENODEV. */
 int lan_look_home(const char *name, struct lan_home *ret, struct error *err) _must_check_;
 /* Lends the device to the pod, where it is open; its addresses and routes are lost. -ENODEV: it is
- * not there; -EEXIST as above; -EINVAL: the kernel moves no such device. What fails brings it back.
+ * not there; -EEXIST as above; -EINVAL: the kernel moves no such device. A failure brings it back.
  */
 int lan_lend(const struct lan_plan *plan, const struct lan_home *home, int pod_ns_fd,
 	     struct error *err) _must_check_;

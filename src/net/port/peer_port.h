@@ -14,7 +14,7 @@ struct peer_port_plan {
 	uint32_t device;    /* its index */
 	uint8_t address[4]; /* of IPv4, as all here */
 	uint16_t port;
-	uint8_t peer[4]; /* the only source that is heard; zeroes: whoever is at the other end */
+	uint8_t peer[4]; /* the only source that is heard; zeroes: any */
 	int backlog;
 };
 

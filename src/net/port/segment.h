@@ -15,9 +15,9 @@
 /*
  * The network between the node and one guest: a network namespace of its own, in which there are lo
  * (up), the bridge `nacre0`, which has the node's address, and in that the device `tap0`, whose
- * other end is a descriptor for the guest's machine monitor. Who speaks with the guest stands in
- * the namespace, too. Nothing leads out of it, so that every guest can have the same addresses, and
- * what one sends reaches nobody else.
+ * other end is a descriptor for the guest's machine monitor. The process that speaks with the guest
+ * is in the namespace, too. Nothing leads out of it, so that every guest can have the same
+ * addresses, and what one sends reaches nobody else.
  *
  * Where the plan says so there is a further TAP device beside these, for the network of a pod in
  * the guest: up, in no bridge, and led nowhere until it is joined to a port (net/port/port.h).

@@ -8,10 +8,10 @@
 #include "net/range/prefix.h"
 
 /*
- * The addresses of a network, each to be had by one. It hands out the next free one
- * behind the one that it handed out last, so that an address is not another one's at once: who
- * remembers it, as connection tracking does, has time to forget. It remembers nothing across a
- * restart: whoever comes up again takes those by name that are in use.
+ * The addresses of a network, each to be had by one. It hands out the next free one behind the one
+ * that it handed out last, so that an address is not reused at once: connection tracking, for one,
+ * has time to forget it. The pool remembers nothing across a restart: a daemon that starts again
+ * takes those by name that are in use.
  */
 struct address_pool;
 

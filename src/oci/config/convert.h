@@ -62,7 +62,7 @@ int convert_container(struct convert *c, struct error *err);
 /* Warns of what the kernel took only in part, once the process has got as far as its program. */
 void convert_report_notes(const struct convert *c);
 
-/* linux.resources in the words of cgroup v2. What v2 cannot do is refused by name. */
+/* linux.resources in the words of cgroup v2. A setting that v2 does not have is refused by name. */
 int convert_limits(struct isolate_limits *ret, struct arena *arena, const struct oci_resources *res,
 		   struct error *err);
 /* Takes out what a new group has anyway, and what therefore needs no controller. */

@@ -6,8 +6,8 @@
 
 /*
  * A mount namespace beside the caller's, for this process alone: a copy, from which nothing comes
- * back and to which nothing comes. What is mounted there is gone once this process, and those that
- * it started there, have left it or ended: also where they were killed.
+ * back and to which nothing comes. Mounts in it are gone once this process, and those that it
+ * started there, have left it or ended: also where they were killed.
  *
  * This process must have one thread.
  */

@@ -20,7 +20,7 @@
  *
  * They come in this order, and each before what it names is made, so that whatever a killed
  * `create` has left behind can be found and removed: `delete --force` needs no more than the
- * directory. Whoever makes a container holds a lock on it.
+ * directory. The process that makes a container holds a lock on it.
  */
 
 enum container_status {

@@ -5,8 +5,8 @@
 #include "base/log/error.h"
 
 /*
- * Processes of ours that those in a container can see show them this program: who opens
- * /proc/PID/exe of them could write to the runtime itself (security.md A01). So it executes itself
+ * Processes in a container that can see one of ours reach this program through it: one that opens
+ * its /proc/PID/exe could write to the runtime itself (security.md A01). So it executes itself
  * again out of a read-only mount that nobody else has.
  */
 

@@ -10,8 +10,8 @@
 /*
  * Both directions of a terminal: from its master to an output, from an input to its master. The
  * owner polls for what relay_polls() says and hands the answer to relay_step(); nothing here waits.
- * Input and output belong to others too, so they stay as they are, blocking or not. What a
- * direction has read it keeps until the other side takes it, and reads on only then.
+ * Input and output belong to others too, so they stay as they are, blocking or not. A direction
+ * keeps the bytes that it has read until the other side takes them, and reads on only then.
  */
 
 /* A pipe that polls writable takes so much without blocking. */

@@ -15,7 +15,7 @@
 struct log_watched;
 typedef void (*log_watched_fn)(struct log_watched *w);
 
-/* A value: whoever looks at one log. */
+/* A value: a watcher of one log. */
 struct log_watched {
 	struct list link; /* of those who look into the same directory */
 	struct log_dir *dir;

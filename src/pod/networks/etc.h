@@ -18,9 +18,9 @@
  * hosts     localhost, and the workload's name as 127.0.0.1, or as its addresses on a network
  * hostname  that name, or another one that was asked for (pod/networks/etc_wish.h)
  *
- * Both with a network of the host's, too; hosts then begins with that of the host. What was asked
- * for stands behind, and then the names of the network. What resolv.conf says depends on the
- * network, where nothing was asked for:
+ * Both with a network of the host's, too; hosts then begins with that of the host. Requested
+ * entries stand behind, and then the names of the network. The contents of resolv.conf depend on
+ * the network, where no name server was asked for:
  */
 enum etc_network {
 	/* Loopback alone: no name server (resolvers then ask 127.0.0.1, where a container of the
@@ -77,7 +77,7 @@ int etc_make_for(struct etc *etc, const struct workload *w, struct error *err);
 
 /*
  * Puts the files into a root, in the place of whatever is there (base/file/rootfd.h, rootfd_put()).
- * What a link at /etc names is in the root. Where /etc is no directory there are none.
+ * A link at /etc is resolved inside of the root. Where /etc is no directory there are none.
  * ERROR_PRECONDITION: one of them is a directory with something in it.
  */
 int etc_fill(int root_fd, const struct etc *etc, struct error *err);

@@ -8,8 +8,8 @@
 /*
  * Workloads that are started after their creation, and those that have ended and run again: same
  * id, name and files (the writable layers of their containers), a new instance and a new attachment
- * to their network. What they are to be is asked for anew, by whoever reads the request that was
- * kept (workload_wish()).
+ * to their network. Their specification is made anew from the request that was kept
+ * (workload_wish()).
  *
  * Pods and cells whose roots are directories of this host can be started again. A daemon that ends
  * in the middle leaves one that has ended.

@@ -9,15 +9,15 @@
 
 /*
  * Volumes that change as a whole in a machine of its own kernel: small directories that are only
- * read, as those of secrets. What is in one is read here, and given to the machine's keeper in one
- * call each time that it changes (peer_ops.put_files), so that who reads there finds all old or all
- * new files, where the machine's file system of volumes would show some of both, or none.
+ * read, as those of secrets. The contents of one are read here, and given to the machine's keeper
+ * in one call each time that they change (peer_ops.put_files), so that a reader there finds all old
+ * or all new files, where the machine's file system of volumes would show some of both, or none.
  *
  * A directory is one of these where it is mounted read-only, has at most VOLUME_FILES_MAX files and
  * VOLUME_BYTES_MAX bytes, and is on a tmpfs, or is one in which a link "..data" is swapped and all
- * names lead through that, as a kubelet makes them. What is neither a file nor a directory nor a
- * link is not in such a one, and a name that begins with ".." is its maker's. Owners, modes and
- * times are kept; attributes beyond those, and that two names are one file, are not.
+ * names lead through that, as a kubelet makes them. Entries of other types than files, directories
+ * and links are left out, and a name that begins with ".." is its maker's. Owners, modes and times
+ * are kept; attributes beyond those, and that two names are one file, are not.
  *
  * A change is read MIRROR_SETTLE after the last of what belongs to it, MIRROR_SETTLE_MAX after the
  * first at the latest, and given MIRROR_PAUSE after the one before at the earliest: within a second

@@ -9,10 +9,9 @@
 #include "base/text/id.h"
 
 /*
- * Changes of state, in order. The last EVENTS_KEPT of them are kept in memory. Whoever listens is
- * told of each, and reads it here whenever it has room for it: a listener has a place in the row
- * and no queue of its own, so a slow one costs nothing, and finds out by events_get() that it was
- * too slow.
+ * Changes of state, in order. The last EVENTS_KEPT of them are kept in memory. A listener is told
+ * of each, and reads it here whenever it has room for it: it has a place in the row and no queue of
+ * its own, so a slow one costs nothing, and finds out by events_get() that it was too slow.
  */
 
 #define EVENTS_KEPT 4096

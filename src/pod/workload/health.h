@@ -97,7 +97,7 @@ int health_compare(const struct workload *w, const struct pod_container *c,
 
 /* It runs: probes begin, where it has a check; also of one that was taken over. */
 void health_begin(struct pod_container *c);
-/* It does not any more. What was found out stays. */
+/* It does not any more. Its results stay. */
 void health_end(struct pod_container *c);
 /* All of it goes; there may be none. */
 void health_drop(struct pod_container *c);

@@ -24,8 +24,8 @@ enum workload_event {
 	WORKLOAD_EVENT_COUNT
 };
 
-/* Makes it known and arms its sources. ERROR_EXISTS: the path is taken. What was done of it where
- * it fails is undone by workload_unregister(). */
+/* Makes it known and arms its sources. ERROR_EXISTS: the path is taken. A failure half-way is
+ * undone by workload_unregister(). */
 int workload_register(struct workloads *all, struct workload *w, struct error *err);
 /* Frees it; waiters are not told. */
 void workload_unregister(struct workload *w);
@@ -39,10 +39,10 @@ void workload_kill(struct workload *w);
 /* It was asked to end, and is killed at that time (clock_mono()), also by a daemon that takes it
  * over. */
 void workload_end_by(struct workload *w, nsec_t stop_by);
-/* Whatever has not ended yet never will, or is not waited for: its keeper is gone, or was not
+/* All that has not ended yet never will, or is not waited for: its keeper is gone, or was not
  * asked. */
 void workload_lose(struct workload *w, const char *reason);
-/* The same, before it has come to run: whoever asked for it is told this error. */
+/* The same, before it has come to run: its waiters are told this error. */
 void workload_fail(struct workload *w, const struct error *err);
 /* The answer to the start of a container: a status, or view NULL and why there is none. */
 void workload_take_answer(struct pod_container *c, const struct container_view *view,

@@ -37,8 +37,8 @@ struct pod_container_spec {
 	struct container_security security;
 	struct container_masks masks;
 	bool new_proc; /* of an executable in an instance: container_spec.new_proc */
-	/* A seccomp profile as JSON: a text, or a file of the node. Whoever fills in `filter` and
-	 * security.own_filter turns it into that (runtime/storage/volumes_call.h). */
+	/* A seccomp profile as JSON: a text, or a file of the node. It is compiled into `filter`
+	 * and security.own_filter by runtime/storage/volumes_call.h. */
 	const char *profile_path, *profile_field; /* the field also for the text; NULL: none */
 	const void *profile;
 	size_t profile_len;
@@ -53,7 +53,7 @@ struct pod_container_spec {
 	 * itself. */
 	const char *init;
 	/* Variables whose values are secrets; the last n_secret_env of `env` are theirs, which
-	 * whoever reads them fills in (runtime/storage/volumes_call.h). The field of the first. */
+	 * runtime/storage/volumes_call.h fills in. The field of the first. */
 	const struct pod_secret_env *secret_env;
 	size_t n_secret_env;
 };

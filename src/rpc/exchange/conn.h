@@ -11,12 +11,12 @@
 #include "http/session.h"
 
 /*
- * A connected socket with an HTTP/2 session on it, either side. What its streams have to tell is
- * told outside of the session, one conn_item at a time, so whoever is told may do anything, also
- * free the connection.
+ * A connected socket with an HTTP/2 session on it, either side. Events of its streams are told
+ * outside of the session, one conn_item at a time, so the callback may do anything, also free the
+ * connection.
  *
- * Costs while idle: the session, no buffer. What is queued in one turn of the loop is written
- * together.
+ * Costs while idle: the session, no buffer. Output that is queued in one turn of the loop is
+ * written together.
  */
 
 /* The send buffer of a connection's socket (SO_SNDBUF) where its reader keeps up; the kernel

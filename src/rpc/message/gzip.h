@@ -11,11 +11,11 @@
  * The one compression of messages beside none: gzip, whole messages at a time, over zlib. Nothing
  * is held between two messages.
  *
- * Both run in the loop, where everybody waits meanwhile. What bounds that for one message, as
+ * Both run in the loop, which serves nothing else meanwhile. The bounds for one message, as
  * measured on a core of an ordinary server: GZIP_MAX makes at most 40 ms of deflate (noise; text
- * takes a third), and RPC_MESSAGE_MAX at most 70 ms of inflate, for who sends 16 MiB that are
- * nearly noise. A peer that does so again and again gets one message after the other served in a
- * turn of the loop, no more than have come within its stream's window.
+ * takes a third), and RPC_MESSAGE_MAX at most 70 ms of inflate, for a client that sends 16 MiB that
+ * are nearly noise. A peer that does so again and again gets one message after the other served in
+ * a turn of the loop, no more than have come within its stream's window.
  */
 
 /* A message shorter than this is sent as it is: its head alone would cost more than is won. */

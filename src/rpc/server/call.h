@@ -33,7 +33,7 @@ enum call_state {
 	CALL_NEW,  /* the head of the request is not complete; only the server knows the call */
 	CALL_OPEN, /* it has an input; nothing was sent */
 	CALL_ANSWERING, /* the head of the answer was sent, messages may follow */
-	CALL_GONE,      /* the client hears no more; whoever has the call still has to end it */
+	CALL_GONE,      /* the client hears no more; the holder of the call still has to end it */
 	CALL_ENDED,     /* no longer the server's; freed when no function of ours is in it */
 	CALL_STATE_COUNT
 };
@@ -135,7 +135,7 @@ void call_end(struct rpc_call *c, enum rpc_code code, const char *message);
 void call_end_error(struct rpc_call *c, enum rpc_code code, const struct error *err);
 void call_fail(struct rpc_call *c, const struct error *err);
 void call_fail_send(struct rpc_call *c, int r);
-/* The client hears no more than this; whoever has the call is told as of a lost client. */
+/* The client hears no more than this; the holder of the call is told as of a lost client. */
 void call_refuse(struct rpc_call *c, enum rpc_code code, const char *message);
 void call_refuse_error(struct rpc_call *c, const struct error *err);
 

@@ -147,9 +147,9 @@ void rpc_call_on_cancel(struct rpc_call *c, void (*fn)(struct rpc_call *c, void 
 /*
  * For a method with client_streaming: every message after the first one, checked and decoded, which
  * is freed when fn returns; then NULL, once, when the client has half-closed (not where the handler
- * was called with NULL, which said so). What came before fn was set waits, with the window closed;
- * fn is never called from within this function or the handler. A message that is refused ends the
- * call for the client with the reason, and for the handler as a cancellation.
+ * was called with NULL, which said so). Messages from before fn was set wait, with the window
+ * closed; fn is never called from within this function or the handler. A message that is refused
+ * ends the call for the client with the reason, and for the handler as a cancellation.
  */
 void rpc_call_on_message(struct rpc_call *c,
 			 void (*fn)(struct rpc_call *c, const ProtobufCMessage *message,

@@ -5,10 +5,10 @@
 #include "loop/loop.h"
 
 /*
- * Gives memory back to the kernel after a crowd has left. What a thousand calls have freed lies
- * scattered between what is still in use, where free() alone leaves it to the process for good.
- * Looking for it takes the loop's time, so it is done once: when TRIM_CALLS calls have ended, and
- * a TRIM_REST has gone by in which fewer than that did.
+ * Gives memory back to the kernel after many calls have ended. The memory that a thousand calls
+ * have freed lies scattered between memory in use, where free() alone leaves it to the process for
+ * good. Looking for it takes the loop's time, so it is done once: when TRIM_CALLS calls have ended,
+ * and a TRIM_REST has gone by in which fewer than that did.
  */
 
 #define TRIM_CALLS 256U

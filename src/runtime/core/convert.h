@@ -9,9 +9,9 @@
 #include "pod/workload/model.h"
 
 /*
- * The only place where a message of the API meets an object of the domain. What is made lives in
- * the arena (strings may point into the object: the message is serialised before the loop turns).
- * NULL without memory.
+ * The only place where a message of the API meets an object of the domain. The results live in the
+ * arena (strings may point into the object: the message is serialised before the loop turns). NULL
+ * without memory.
  */
 
 Nacre__V1__Workload *convert_workload(struct arena *a, struct workload *w);

@@ -41,8 +41,8 @@ void metrics_stop(struct metrics *m);
 /* Behind instances_free(). */
 struct metrics *metrics_free(struct metrics *m);
 
-/* Takes fd over, a stream socket. Whoever reads a page without its last line (EXPOSITION_END) has
- * none. */
+/* Takes fd over, a stream socket. A page without its last line (EXPOSITION_END) is incomplete and
+ * must not be used. */
 void metrics_scrape(struct metrics *m, int fd);
 
 #endif

@@ -16,7 +16,7 @@
 
 /*
  * The page of metrics of a node: what the loop has written down and a thread has read, as families
- * of Prometheus. What this host does not count is absent, and never told as 0. Pure.
+ * of Prometheus. A value that this host does not count is absent, and never told as 0. Pure.
  */
 
 /* Attachments of one workload that are told. */

@@ -16,7 +16,8 @@ struct instance_size size_of(const Aurae__Runtime__V0__Resources *whole,
 			     Aurae__Runtime__V0__Container *const *containers, size_t n);
 
 /* Whether limits for something in `in` (NULL: the node) are within its machine: ERROR_PRECONDITION
- * names the field below `field`, and both sizes. What is not limited is limited by the machine. */
+ * names the field below `field`, and both sizes. Anything without a limit is limited by the
+ * machine. */
 int size_check(const struct instance *in, const Aurae__Runtime__V0__Resources *limits,
 	       const char *field, struct error *err);
 

@@ -14,7 +14,8 @@
 /*
  * One look at what workloads and instances use. The loop writes down which groups to read, asks the
  * keepers that have groups of another kernel, and when all of them have answered, or could not, a
- * thread reads those that are here. What an entry says is copied: its workload may be gone by then.
+ * thread reads those that are here. The contents of an entry are copied: its workload may be gone
+ * by then.
  */
 
 struct instance;

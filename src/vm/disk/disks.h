@@ -10,11 +10,11 @@
 #include "vm/driver/driver.h"
 
 /*
- * Disks of machines with somebody's own system. What is brought, the base, is only read. What such
- * a machine writes goes to a qcow2 over it: a throw-away one has no name and is gone with its
- * machine; one that is kept has a name in "disks" of the root directory, and with it what its base
- * was: a base that has changed would show through in pieces, and is refused. Whose descriptor is
- * open for a machine is locked, for as long as that lives, whoever made it.
+ * Disks of machines with a system of the user's. The user's disk, the base, is only read. Writes of
+ * such a machine go to a qcow2 over it: a throw-away one has no name and is gone with its machine;
+ * one that is kept has a name in "disks" of the root directory, and with it what its base was: a
+ * base that has changed would show through in pieces, and is refused. A disk whose descriptor is
+ * open for a machine is locked for as long as that lives.
  *
  * All of it may block on the disk: not for a loop thread.
  */

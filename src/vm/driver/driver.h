@@ -85,8 +85,9 @@ struct vm_share {
 enum vm_disk_format { VM_DISK_RAW, VM_DISK_QCOW2 };
 
 /* A disk by an open file (O_RDONLY, or O_RDWR where writable). The format is told, never guessed,
- * and a qcow2 is opened without whatever other file it names. What shows through a qcow2 where it
- * has nothing of its own is `base`, or zeroes where that is NULL; a base is read only and has none.
+ * and a backing file that a qcow2 names is ignored. The backing file of a qcow2 is `base`; NULL:
+ * none, and clusters that it has not allocated read as zeroes. A base is read only and has no base
+ * itself.
  */
 struct vm_disk {
 	int fd;

@@ -56,10 +56,10 @@ struct kmod_list {
 
 /*
  * Puts a module behind all that it needs and that is not in the list yet; nothing where the kernel
- * has it built in. ERROR_NOT_FOUND where there is none of that name; where it is not a
- * must that is success, and *ret_missing (may be NULL) is set. Whoever can wait is added behind all
- * who cannot. The signature behind a module is left out: no guest has a key to check it with, and
- * to learn so costs it more than to load the module.
+ * has it built in. ERROR_NOT_FOUND where there is none of that name; where it is not a must that is
+ * success, and *ret_missing (may be NULL) is set. Modules that can wait are added behind all that
+ * cannot. The signature behind a module is left out: no guest has a key to check it with, and to
+ * find that out costs more than to load the module.
  */
 int kmod_list_add(struct kmod_list *list, struct kmod_tree *t, const char *name,
 		  enum kmod_want want, bool *ret_missing, struct error *err);

@@ -11,7 +11,7 @@
  * Whether a guest really comes up: one is started with a whole kernel, since where KVM is itself
  * emulated simple code may run and a kernel does not. It is up when its pid 1 says something: on
  * the port that the trial gives it, or a line with `marker` on its console; or powers off by
- * itself. Whoever has not come up within PROBE_WAIT does not.
+ * itself. A guest that is not up within PROBE_WAIT has failed.
  */
 
 #define PROBE_WAIT (20 * NSEC_PER_SEC)

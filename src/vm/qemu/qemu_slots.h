@@ -10,8 +10,8 @@
 
 /*
  * Which disk is in which slot of a machine, and the conversation that changes it (vm/qemu/qemu.h
- * has the words). A value. What a change leaves behind where it fails half-way is taken away again;
- * what QEMU refuses to take away stays in it, without a name that comes back.
+ * has the words). A value. A change that fails half-way is undone; an object that QEMU refuses to
+ * remove stays in it, with a name that is never used again.
  */
 
 /* Of a descriptor set: which slot it is for, and the how manieth. */
