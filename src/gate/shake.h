@@ -9,7 +9,7 @@
 
 /*
  * A TLS connection that comes to be: the connect and the handshake, with a bound on their time.
- * Then its descriptor goes on to whoever speaks over it. A value inside its owner.
+ * Then its descriptor goes on to the unit that speaks over it. A value inside its owner.
  */
 
 struct shake;

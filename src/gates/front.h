@@ -36,7 +36,7 @@ struct front_config {
 	const char *names;     /* by which it is reached besides, parted by commas; or "" */
 	uid_t uid;
 	gid_t gid;
-	/* A user has come, and what he says over HTTP/2 comes through fd, which is the callee's. */
+	/* A user has connected, and speaks HTTP/2 through fd, which is the callee's. */
 	void (*on_visitor)(void *userdata, int fd, const struct front_visitor *visitor);
 	void *userdata;
 };

@@ -13,8 +13,8 @@
  * reads what they say (svid/serve.h), started when the first one comes. Nothing of a stranger is
  * read here: the kernel says which process has connected (SO_PEERPIDFD, Linux 6.5), `attest` who
  * that is, and the connection goes on to nacre-svid with the answer. A connection ends with the
- * process that has made it, whoever has got it meanwhile. Each certificate is asked for here, and
- * `attest` is asked again before it is signed.
+ * process that has made it, even where another one holds it meanwhile. Each certificate is asked
+ * for here, and `attest` is asked again before it is signed.
  */
 
 #define SVID_SOCKET "workload.sock"

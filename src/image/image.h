@@ -355,7 +355,7 @@ int image_rootfs_open_changes(struct image_store *s, const char *container_id, s
  * may be NULL (a container of an earlier life of the daemon whose image is gone). */
 void image_rootfs_remove(struct image_store *s, struct image *image, const char *container_id);
 /*
- * The image as one read-only EROFS file, for who has a kernel of his own: made by Debian's
+ * The image as one read-only EROFS file, for an instance with a kernel of its own: made by Debian's
  * mkfs.erofs when it is first asked for, kept as long as its layers. done is called once, and not
  * before this has returned: with a descriptor (O_RDONLY), which is the callee's, or -1 and err:
  * ERROR_PRECONDITION where mkfs.erofs is missing. The caller holds the image (n_users) until then.
@@ -371,8 +371,8 @@ void image_rootfs_sweep(struct image_store *s);
 
 /*
  * The room on the disk of the root directory, as of now: one system call. `floor` is what
- * containers leave free: the reserve, and a part of it more, since whoever writes is stopped a
- * moment later than he is seen. Both are 0 where nothing is to stay free.
+ * containers leave free: the reserve, and a part of it more, since a writer is stopped a moment
+ * after it is seen. Both are 0 where nothing is to stay free.
  */
 struct image_room {
 	uint64_t free, reserve, floor;

@@ -28,8 +28,8 @@ bool guest_port_is_spoken_to(const struct guest_port *p, nsec_t within);
 
 /*
  * The next frame, where it is there whole: the bytes that it takes, which the caller drops by
- * buf_consume(&p->in) when he is done with *ret. 0: not yet. -EPIPE: nobody is at the other end
- * now. Errors of bootmsg_next(): nothing can be read from the port any more.
+ * buf_consume(&p->in) when it is done with *ret. 0: not yet. -EPIPE: the other end is closed now.
+ * Errors of bootmsg_next(): nothing can be read from the port any more.
  */
 int guest_port_read(struct guest_port *p, struct bootmsg *ret, struct error *err);
 /* The same, and waits as long as it takes, also for somebody at the other end. */

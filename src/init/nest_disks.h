@@ -7,9 +7,9 @@
 
 /*
  * The disks of a guest as those of a machine in it. Each slot of that machine shows the block
- * device of the same slot of this one, from its start to its end: so whoever puts an image into a
- * slot of the outer machine has put it into the inner one, by the same serial, and nothing needs to
- * be passed on. The disk in a slot may change; nothing of it is kept on the way (O_DIRECT).
+ * device of the same slot of this one, from its start to its end: so an image that is put into a
+ * slot of the outer machine is in the inner one too, by the same serial, and nothing needs to be
+ * passed on. The disk in a slot may change; nothing of it is kept on the way (O_DIRECT).
  */
 
 #define NEST_SLOTS 12

@@ -46,7 +46,7 @@ struct instance_spec {
 	bool host_pids, host_ipc, host_uts;
 	struct isolate_ids ids; /* likewise: struct instance_spawn */
 	struct instance_size size;
-	/* For one that is remote; of any other the group is there, and whoever asks sets them. */
+	/* For one that is remote; of any other the group is there, and the caller sets them. */
 	char *const *limits;
 	struct instance_choice choice;  /* instances_choose(), for this parent */
 	const struct instance_nic *nic; /* a second network device; NULL: none */

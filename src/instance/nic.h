@@ -10,7 +10,7 @@
 
 /*
  * A network device that is handed to an instance beside the one that it is reached by: a port of a
- * bridge of the node. Checked by whoever takes it from a request (runtime/networks/nics.h).
+ * bridge of the node. Checked where it is taken from a request (runtime/networks/nics.h).
  */
 struct instance_nic {
 	char bridge[IF_NAMESIZE];            /* "": there is none */

@@ -18,7 +18,7 @@ int place_name_cgroup(struct instance *i, struct error *err);
 int place_open_cgroup(struct instance *i, struct error *err);
 /* Takes that of one of our own away: 0 where none is left, -EBUSY while something lives there. */
 int place_remove_group(struct instance *i);
-/* Whether it hangs below a group that whoever asked for it has named (instance_spec.cgroup_parent),
+/* Whether it hangs below a group that its request has named (instance_spec.cgroup_parent),
  * and not below the node's base group. */
 bool place_is_elsewhere(const struct instance *i);
 /* Makes and opens the directory as i->dir_fd. */

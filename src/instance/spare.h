@@ -44,7 +44,7 @@ struct spare *spare_free(struct spare *s);
 
 /* Makes one in a while, where none waits yet; s may be NULL. It costs the loop, and the machine, as
  * much as a start does, so not while one is under way: spare_hurry() says that none is, and has an
- * ordered one made as soon as whoever waited for that has been told. */
+ * ordered one made as soon as the caller that waited for that start has been told. */
 void spare_order(struct spare *s);
 void spare_hurry(struct spare *s);
 /* False where none waits; another one is ordered in any case. s may be NULL. */

@@ -44,7 +44,7 @@ struct instance_spawn {
 	bool unnamed;      /* title is for now: hello brings another, of at most a label */
 	bool walled;       /* namespaces and a root of its own; false: the keeper of the node */
 	bool in_guest;     /* not walled, and not the node either: the walls are the machine's */
-	/* Only with walled: these namespaces are those of whoever makes it. */
+	/* Only with walled: these namespaces are those of its parent. */
 	bool host_network, host_pids, host_ipc, host_uts;
 	/* Likewise: "NAME=VALUE" each, of the namespaces that it gets; NULL: none. */
 	char *const *sysctls;

@@ -5,10 +5,10 @@
 #include "loop/loop.h"
 
 /*
- * A pause behind an answer, before what nobody waits for goes on: whoever waits for the answer is
- * runnable then, and so may be a program that was just started. It begins when everything else of
- * this turn of the loop is done, and it may be shorter than a millisecond, which a timer of the
- * loop cannot be. It has a descriptor of its own.
+ * A pause behind an answer, before work that nobody waits for goes on: the client that waits for
+ * the answer is runnable then, and so may be a program that was just started. It begins when
+ * everything else of this turn of the loop is done, and it may be shorter than a millisecond, which
+ * a timer of the loop cannot be. It has a descriptor of its own.
  */
 struct loop_pause;
 typedef void (*loop_pause_fn)(struct loop_pause *source);

@@ -5,8 +5,8 @@
 #include "base/log/error.h"
 
 /*
- * A connection to a port of a pod that was asked for: whoever can, makes its sockets in there. It
- * outlives the client that wanted it, so it is always answered, once.
+ * A request for a connection to a port of a pod: its sockets are made in the pod. It outlives the
+ * client that wanted it, so it is always answered, once.
  */
 
 enum { DIAL_IP4, DIAL_IP6, DIAL_COUNT };

@@ -48,8 +48,8 @@ struct volume {
 	bool anonymous;
 	uint64_t created_at; /* clock_real() */
 	enum volume_state state;
-	/* Of whoever starts containers with it: calls that will have it, those of them that have
-	 * opened it, and whether one of these fills it. */
+	/* Of the calls that start containers with it: those that will have it, those of them that
+	 * have opened it, and whether one of these fills it. */
 	unsigned n_held, n_opened;
 	bool filling;
 	bool unwanted; /* the last holder removes it, unless a workload has it */

@@ -11,10 +11,10 @@
 
 /*
  * A tree of files as a row of entries, for copying it across a wall: read by tree_source (what it
- * is made of), written by tree_sink. Neither leaves the root that it was given, whatever whoever
- * owns the files does meanwhile; neither ever opens a FIFO, a socket or a device, nor touches a
- * file system of the kernel (proc, sysfs, cgroup, ...). What they hold is bounded. Both block: they
- * are for a thread of the pool, or for a program of its own.
+ * is made of), written by tree_sink. Neither leaves the root that it was given, whatever the owner
+ * of the files does meanwhile; neither ever opens a FIFO, a socket or a device, nor touches a file
+ * system of the kernel (proc, sysfs, cgroup, ...). What they hold is bounded. Both block: they are
+ * for a thread of the pool, or for a program of its own.
  */
 
 enum tree_type {

@@ -2,8 +2,8 @@
 #ifndef NACRE_BASE_ID_H
 #define NACRE_BASE_ID_H
 
-/* Identifiers of objects: 64 random bits as 16 hexadecimal digits. Unique by chance; whoever makes
- * an object checks and draws again. */
+/* Identifiers of objects: 64 random bits as 16 hexadecimal digits. Unique by chance; the maker of
+ * an object checks, and draws again. */
 
 #define ID_LEN 16
 #define ID_SIZE (ID_LEN + 1)

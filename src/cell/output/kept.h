@@ -12,7 +12,7 @@
 
 /*
  * The reader of a log that a container's pump keeps: told of the lines once, in order, up to as
- * many as are kept; they stay until he has taken them. There is one, the last. A value in its
+ * many as are kept; they stay until it has taken them. There is one, the last. A value in its
  * container.
  */
 

@@ -16,9 +16,9 @@
  * followed by a new one, so each holds whole lines; all but the very first begin with a mark that
  * says which it is (wire/format/crilog.h), and have it before they have their name.
  *
- * The names are changed from the oldest on, and the new file takes its name last. So whoever reads
- * them from the newest to the oldest sees each file at least once, though perhaps twice, and
- * perhaps one name missing.
+ * The names are changed from the oldest on, and the new file takes its name last. So a reader from
+ * the newest to the oldest sees each file at least once, though perhaps twice, and perhaps one name
+ * missing.
  *
  * Used by one thread at a time.
  */

@@ -18,20 +18,20 @@ struct ration {
 	struct list waiting; /* in order */
 };
 
-/* Somebody's part of it. A value; zeroed: none. */
+/* The share of one holder. A value; zeroed: none. */
 struct ration_share {
 	struct list link; /* while it waits */
 	struct ration *ration;
 	uint64_t n_bytes;
-	/* It is his: within a call of this header, his own or that of another one. Must not call
-	 * one. */
+	/* It is granted: called within a function of this header, of this share or of another one.
+	 * Must not call one. */
 	void (*on_grant)(struct ration_share *share);
 };
 
 void ration_init(struct ration *r, uint64_t max);
-/* Gives back what he has, and asks for so many bytes, at most the ration's. on_grant is set. */
+/* Gives back the share, and asks for so many bytes, at most the ration's. on_grant is set. */
 void ration_ask(struct ration *r, struct ration_share *share, uint64_t n_bytes);
-/* Gives back what he has, or waits for. Does nothing where that is nothing. */
+/* Gives back the share, or stops waiting for one. Does nothing where there is neither. */
 void ration_leave(struct ration_share *share);
 
 #endif

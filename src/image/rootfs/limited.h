@@ -9,7 +9,7 @@
  * with an ext4 file system of that size (isolate/disk/ext4_file.h), whose blocks are allocated at
  * once. An overlay wants a path for its upper directory, so the file system is mounted on
  * containers/ID/fs until the overlay is there, which holds it from then on. A process that is
- * killed in between leaves the mount to limited_detach() of whoever removes the container. The
+ * killed in between leaves the mount to limited_detach(), which removal of the container calls. The
  * loop device and the blocks go with the last mount of the overlay and the file.
  */
 

@@ -5,7 +5,7 @@
 #include "base/log/error.h"
 
 /*
- * Limits as they travel to whoever has the group: a list of words, each the name of a file of
+ * Limits as they are sent to the owner of the group: a list of words, each the name of a file of
  * cgroup version 2, '=', and what is written to it ("memory.max=67108864"). Applied in their order,
  * as limits_apply() does it: all of them, or none and an error whose field is the file.
  */

@@ -9,9 +9,9 @@
 #include "base/log/error.h"
 
 /*
- * A block device as the root of a container, where no mount can be passed to whoever starts it: the
- * device is found by the serial that its machine gives it, its EROFS lies under a tmpfs, and both
- * live as long as the overlay that is made of them. All of this may block.
+ * A block device as the root of a container, where no mount can be passed to the keeper that starts
+ * it: the device is found by the serial that its machine gives it, its EROFS lies under a tmpfs,
+ * and both live as long as the overlay that is made of them. All of this may block.
  */
 
 #define DISK_NAME_MAX 31

@@ -6,8 +6,8 @@
 
 /*
  * peer_ops.upgrade: asks a keeper to go on as another program, and opens its peer again, and those
- * below it, which never see the gap: their calls wait, and their watches begin anew. Whoever else
- * is on the connection notices nothing.
+ * below it, which never see the gap: their calls wait, and their watches begin anew. Other users of
+ * the connection notice nothing.
  */
 
 void reopen_init(struct connection *c);

@@ -13,8 +13,8 @@
  */
 
 #define HELLO_TIMEOUT (5 * NSEC_PER_SEC)
-/* Of one that no descriptor reaches: its machine may have to start first. Whoever waits for that
- * has a limit of his own. */
+/* Of one that no descriptor reaches: its machine may have to start first. Its waiters have limits
+ * of their own. */
 #define HELLO_REMOTE_TIMEOUT (1800 * NSEC_PER_SEC)
 
 /* Fills the message; it points into the client. */

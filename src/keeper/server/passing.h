@@ -23,7 +23,7 @@ struct rpc_call;
 void passing_begin(struct peer *p, struct rpc_call *call, const char *method,
 		   const ProtobufCMessage *message);
 
-/* For whoever calls the keeper by himself (keeper_client_rpc()): a value inside its owner. */
+/* For a caller that calls the keeper itself (keeper_client_rpc()): a value inside its owner. */
 struct passing_turn {
 	struct list link; /* of the connection */
 	struct keeper_client *client;

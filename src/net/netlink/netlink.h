@@ -15,7 +15,7 @@
  * microseconds, since the kernel does the work while it is asked; only making and deleting links
  * may take milliseconds, so a loop thread leaves that to another one.
  *
- * A socket belongs to the namespace in which it was opened, whoever holds it: see
+ * A socket belongs to the namespace in which it was opened, whichever thread uses it: see
  * net/port/inside.h for one of a namespace elsewhere.
  */
 struct netlink {

@@ -10,8 +10,8 @@
 
 /*
  * A cable between two network namespaces: a pair of veth devices, of which each end is put into a
- * bridge, or gets an address, or is left to whoever is there. It goes with either namespace, and
- * with either end being deleted.
+ * bridge, or gets an address, or is left to the owner of the namespace. It goes with either
+ * namespace, and with either end being deleted.
  */
 struct cable_end {
 	int ns_fd;

@@ -10,7 +10,7 @@
  * other log has, ID/NAME.log and those beside it: the lines are taken from the keeper once they are
  * written. Where that stood is read from the files themselves, so that a daemon that comes later
  * goes on at the byte, whatever became of the one before. A connection that is lost is waited for.
- * The container has not ended before all is taken, so whoever reads its log after its end reads the
+ * The container has not ended before all is taken, so a reader of its log after its end reads the
  * whole.
  */
 

@@ -15,9 +15,9 @@
  *
  * A directory is one of these where it is mounted read-only, has at most VOLUME_FILES_MAX files and
  * VOLUME_BYTES_MAX bytes, and is on a tmpfs, or is one in which a link "..data" is swapped and all
- * names lead through that, as a kubelet makes them. Entries of other types than files, directories
- * and links are left out, and a name that begins with ".." is its maker's. Owners, modes and times
- * are kept; attributes beyond those, and that two names are one file, are not.
+ * names lead through that, as a kubelet makes them. It holds no entries but files, directories and
+ * links, and a name that begins with ".." is its maker's. Owners, modes and times are kept;
+ * attributes beyond those, and that two names are one file, are not.
  *
  * A change is read MIRROR_SETTLE after the last of what belongs to it, MIRROR_SETTLE_MAX after the
  * first at the latest, and given MIRROR_PAUSE after the one before at the earliest: within a second

@@ -5,7 +5,7 @@
 #include "pod/workload/model.h"
 
 /*
- * Why a workload could not come to run, for whoever asked for it. Most failures are its state: it
+ * The reason why a workload could not come to run, for its caller. Most failures are its state: it
  * is FAILED, with a reason, and so is the call. A refusal is that of the call alone: nothing of the
  * workload is left when the call fails.
  */

@@ -14,9 +14,9 @@
 /*
  * gRPC over HTTP/2, the calling side: one connection, many calls.
  *
- * A server that says goodbye (GOAWAY) has only to get rid of what it still holds: then the windows
- * of paused streams are given back too, up to RPC_REST_MAX, so that it can end at once and what it
- * has said waits here for whoever takes it slowly.
+ * A server that sends GOAWAY has only to deliver the data that it still holds: then the windows of
+ * paused streams are given back too, up to RPC_REST_MAX, so that it can end at once, and its data
+ * wait here for slow readers.
  */
 
 /* The most bytes that the paused streams of a connection hold from a server that ends. Past that it
@@ -38,9 +38,9 @@ int rpc_client_widen(struct rpc_client *c) _must_check_;
 /* Ends every call with UNAVAILABLE (their on_end is called), closes. */
 struct rpc_client *rpc_client_free(struct rpc_client *c);
 /*
- * For the owner the same, but calls that are still there outlive him: they go on to their end, or
- * to that of the connection, and are told all that the server has said before. Then the client
- * frees itself. on_close is not called. A call that takes nothing for RPC_REST_PATIENCE ends with
+ * For the owner the same, but calls that are still there outlive it: they go on to their end, or to
+ * that of the connection, and are told all that the server has said before. Then the client frees
+ * itself. on_close is not called. A call that takes nothing for RPC_REST_PATIENCE ends with
  * RESOURCE_EXHAUSTED, one that is told nothing for that long with UNAVAILABLE. There must be no
  * call left when the loop ends.
  */

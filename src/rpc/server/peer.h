@@ -7,8 +7,8 @@
 #define RPC_ROLE_MAX 32
 #define RPC_SERIAL_MAX 32
 
-/* A user from elsewhere, by the word of who has looked at his certificate. Shared by his connection
- * and its calls; not changed once calls are made. */
+/* A remote user, as the process that has verified the certificate tells it. Shared by the user's
+ * connection and its calls; not changed once calls are made. */
 struct rpc_remote {
 	unsigned refs;
 	char *id;                        /* SPIFFE id */

@@ -13,7 +13,7 @@ struct workload_service;
 
 /* A running container that was given an identity (Mount.identity), of this kernel. ERROR_DENIED:
  * the process is in none; says why. Reads /proc; the caller must know that pid is still the process
- * that he means, behind it too. */
+ * that it means, behind the call too. */
 int attest_process(const struct workload_service *s, pid_t pid, const struct pod_container **ret,
 		   struct error *err);
 

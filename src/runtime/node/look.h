@@ -26,8 +26,8 @@ struct look {
 /* A directory that is gone meanwhile, or was never made, is empty. */
 int look_take(const struct look *l, struct tally *t, struct error *err);
 
-/* Adds the mount points of `mountinfo` that lie deeper than directly inside `dir`: what somebody
- * mounted as "layers" or "containers" is his own affair. Destroys the text. */
+/* Adds the mount points of `mountinfo` that lie deeper than directly inside `dir`: a mount that the
+ * user made as "layers" or "containers" does not count. Destroys the text. */
 void look_mounts(struct tally *t, char *mountinfo, const char *dir);
 
 #endif

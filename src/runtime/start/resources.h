@@ -5,7 +5,7 @@
 #include "api/runtime.pb-c.h"
 #include "base/log/error.h"
 
-/* Limits as the API has them, and as whoever has the group takes them
+/* Limits as the API has them, and as the owner of the group takes them
  * (isolate/cgroup/limits_words.h). */
 
 struct arena;

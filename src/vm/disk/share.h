@@ -38,12 +38,13 @@
  * and virtiofsd has nothing of it open.
  *
  * How it differs from a bind mount in a cell:
- *   - names and attributes in a guest are at most SHARE_TIMEOUT seconds old, and so is what has
- * been read of a file that stays open. Writes of the guest are on the node when write() returns.
+ *   - names and attributes in a guest are at most SHARE_TIMEOUT seconds old, and so are bytes that
+ *     were read of a file that stays open. Writes of the guest are on the node when write()
+ *     returns.
  *   - a directory that is replaced by swapping a link to it is seen whole, the old one or the new
- *     one; but the link may be followed to where it pointed for SHARE_TIMEOUT, so that whoever
- * swaps must leave the old one for longer than that, or readers find nothing there for a moment.
- * So small directories that are only read go another way (pod/storage/mirror.h).
+ *     one; but the link may be followed to where it pointed for SHARE_TIMEOUT, so the program that
+ *     swaps must leave the old one for longer than that, or readers find nothing there for a
+ *     moment. So small directories that are only read go another way (pod/storage/mirror.h).
  *   - mapped pages of an open file are not renewed; inotify tells of the own guest's changes alone.
  *   - locks (flock, fcntl) hold within one guest, neither on the node nor between guests.
  *   - no nodes of devices can be made, nor file capabilities set; trusted.* and security.* are
