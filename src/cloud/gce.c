@@ -482,11 +482,23 @@ static int gce_tag(void *self, const struct cloudmsg *q, struct arena *arena, st
 		   struct error *err)
 {
 	const char *at = NULL, *id, *tag = cloudmsg_get(q, "tag");
-	int r = 0;
+	int first = 0;
 
-	while (r == 0 && (id = cloudmsg_next(q, "id", &at)) != NULL)
-		r = gce_label(self, id, tag, arena, f, err);
-	return r;
+	/* A machine that may not be changed is not in the way of those behind it. */
+	while ((id = cloudmsg_next(q, "id", &at)) != NULL) {
+		struct cloud_fault fault = *f;
+		struct error own = ERROR_INIT;
+		int r = gce_label(self, id, tag, arena, &fault, &own);
+
+		if (r == 0 || first < 0)
+			continue;
+		first = r;
+		*f = fault;
+		*err = own;
+		if (own.kind == ERROR_UNAVAILABLE)
+			break;
+	}
+	return first;
 }
 
 /* ---- the console ---- */

@@ -88,6 +88,7 @@ void clouds_renew(struct clouds *all)
 		str_eq(clouds_provider(all), "gce") ? CLOUD_LEASE_MANY_GCE : CLOUD_LEASE_MANY;
 	struct cloud_vm *vm;
 	uint64_t now;
+	bool more = false;
 	size_t n = 0;
 	int r;
 
@@ -96,8 +97,12 @@ void clouds_renew(struct clouds *all)
 		return;
 	r = cloudmsg_put(&b, "verb", "tag");
 	for (vm = clouds_next(all, NULL); vm && r == 0; vm = clouds_next(all, vm)) {
-		if (n == many || !lease_is_due(vm, now))
+		if (!lease_is_due(vm, now))
 			continue;
+		if (n == many) {
+			more = true;
+			continue;
+		}
 		r = cloudmsg_put(&b, "id", "%s", vm->instance);
 		vm->renews = now + lease_length(all);
 		n++;
@@ -112,4 +117,6 @@ void clouds_renew(struct clouds *all)
 		list_for_each (vm, &all->list, struct cloud_vm, link)
 			vm->renews = 0;
 	all->renewed = clock_mono();
+	if (more)
+		clouds_arm(all, pace);
 }

@@ -68,7 +68,8 @@ bool cloud_vm_is_watched(const struct cloud_vm *vm)
 
 nsec_t clouds_pause(const struct clouds *all)
 {
-	const nsec_t steady = all->config.settings->poll;
+	/* A look is also what leases are renewed by. */
+	const nsec_t steady = MIN(all->config.settings->poll, all->config.settings->lease / 8);
 	const nsec_t moving = MIN(steady, CLOUD_LOOK_SOON);
 	nsec_t pause = NSEC_NEVER;
 	struct cloud_vm *vm;

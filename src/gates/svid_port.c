@@ -19,6 +19,9 @@
 #include "wire/message/gatemsg.h"
 
 #define SVID_TELL_AGAIN (10 * NSEC_PER_SEC)
+/* Certificates that are being made at once: half of what the issuer takes. */
+#define SVID_WISHES_MAX 512
+#define SVID_BACKOFF (100 * NSEC_PER_MSEC)
 
 /* A connection that nacre-svid has. */
 struct svid_caller {
@@ -49,7 +52,8 @@ struct svid_port {
 	struct channel channel;
 	bool running, waits_for_bundle;
 	struct list callers, wishes;
-	size_t n_callers;
+	size_t n_callers, n_wishes;
+	struct loop_timer backoff; /* until connections are accepted again */
 	uint32_t last;
 	nsec_t told_at; /* clock_mono() of the last line of the log about a caller */
 };
@@ -125,6 +129,7 @@ static void svid_port_release(struct svid_port *p)
 	list_for_each (w, &p->wishes, struct svid_wish, siblings) {
 		issuer_forget(p->config.issuer, w);
 		list_remove(&w->siblings);
+		p->n_wishes--;
 		free(w);
 	}
 	issuer_forget(p->config.issuer, p);
@@ -191,6 +196,7 @@ static void svid_port_signed(void *userdata, const struct gate_bytes *chain,
 		memcpy(m.signed_.serial, serial, GATE_SERIAL_SIZE);
 	}
 	list_remove(&w->siblings);
+	p->n_wishes--;
 	free(w);
 	if (p->channel.fd >= 0)
 		(void)channel_send(&p->channel, &m, NULL);
@@ -217,6 +223,10 @@ static int svid_port_sign(struct svid_port *p, const struct gatemsg *m, struct e
 	if (!str_eq(who.id, c->id) || !str_eq(who.instance_id, c->instance_id))
 		return error_refuse(err, ERROR_DENIED, "the caller is another one by now");
 	wish.id = m->wish.whose == GATE_SVID_STABLE ? c->id : c->instance_id;
+	/* Those of machines stand in the same queue. */
+	if (p->n_wishes >= SVID_WISHES_MAX)
+		return error_refuse(err, ERROR_UNAVAILABLE,
+				    "%d certificates are being made: try again", SVID_WISHES_MAX);
 	w = malloc(sizeof(*w));
 	if (!w)
 		return error_set(err, -ENOMEM, "sign");
@@ -228,6 +238,7 @@ static int svid_port_sign(struct svid_port *p, const struct gatemsg *m, struct e
 		return error_set(err, r, "sign");
 	}
 	list_add_tail(&p->wishes, &w->siblings);
+	p->n_wishes++;
 	return 0;
 }
 
@@ -348,14 +359,25 @@ static int svid_port_take(struct svid_port *p, struct svid_caller *c, int fd, st
 	return svid_port_hand_over(p, c, fd, &refusal, err);
 }
 
+static void svid_port_backoff_over(struct loop_timer *t)
+{
+	loop_fd_set(&container_of(t, struct svid_port, backoff)->listener, LOOP_READ);
+}
+
 static void svid_port_accept(struct loop_fd *source, unsigned events)
 {
 	struct svid_port *p = container_of(source, struct svid_port, listener);
 	_cleanup_fd_ int fd = accept4(p->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	bool full = fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
 	struct svid_caller *c = fd < 0 ? NULL : malloc(sizeof(*c));
 	struct error err = ERROR_INIT;
 
 	(void)events;
+	/* No descriptor is left: who waits would be told of again and again. */
+	if (full) {
+		loop_fd_set(&p->listener, 0);
+		loop_timer_set(&p->backoff, SVID_BACKOFF);
+	}
 	if (!c)
 		return;
 	*c = (struct svid_caller){ .port = p, .pidfd = -1 };
@@ -398,6 +420,7 @@ int svid_port_new(struct svid_port **ret, const struct svid_port_config *config,
 		return r;
 	}
 	loop_fd_init(&p->listener, config->loop, p->listen_fd, LOOP_READ, svid_port_accept);
+	loop_timer_init(&p->backoff, config->loop, svid_port_backoff_over);
 	*ret = p;
 	return 0;
 }
@@ -407,6 +430,7 @@ struct svid_port *svid_port_free(struct svid_port *p)
 	if (!p)
 		return NULL;
 	loop_fd_done(&p->listener);
+	loop_timer_done(&p->backoff);
 	if (p->running) {
 		(void)pidfd_kill(p->child.pidfd, SIGKILL);
 		svid_port_release(p);

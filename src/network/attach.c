@@ -295,6 +295,8 @@ static int attachment_read_word(struct attachment_read *t, char *word)
 		return attachment_read_number(value, NETWORK_OF_ONE_MAX - 1, &t->eth);
 	if (str_eq(key, "home_mac"))
 		return link_parse_mac(value, t->home.mac) < 0 ? -EBADMSG : 0;
+	if (str_eq(key, "home_kind"))
+		return str_copy(t->home.kind, sizeof(t->home.kind), value) < 0 ? -EBADMSG : 0;
 	if (str_eq(key, "home_mtu"))
 		return attachment_read_number(value, UINT32_MAX, &t->home_mtu);
 	if (str_eq(key, "home_up"))

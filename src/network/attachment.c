@@ -135,9 +135,11 @@ static bool attachment_has_addresses(const struct attachment *a)
 static int attachment_print_home(const struct lan_home *home, struct buf *b)
 {
 	char mac[LINK_MAC_TEXT];
+	int r;
 
 	link_print_mac(home->mac, mac);
-	return buf_addf(b, " home_mac=%s home_mtu=%u home_up=%u", mac, home->mtu, home->up);
+	r = buf_addf(b, " home_mac=%s home_mtu=%u home_up=%u", mac, home->mtu, home->up);
+	return r < 0 || !*home->kind ? r : buf_addf(b, " home_kind=%s", home->kind);
 }
 
 int attachment_print(const struct attachment *a, struct buf *b)

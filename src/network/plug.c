@@ -170,6 +170,9 @@ static void plug_done(struct pool_work *work)
 	/* Who lends a device sees to it that it comes back. */
 	if (a->network->driver == NETWORK_DEVICE && !p->err.code)
 		a->home_fd = TAKE_FD(p->netns_fd);
+	/* What it could not undo. */
+	if (p->err.code)
+		networks_settle(p->job.all);
 	if (a->abandoned)
 		p->done = NULL;
 	plug_end(p);
@@ -238,16 +241,19 @@ static void unplug_rules(struct plug *p)
 	struct error err = ERROR_INIT;
 	struct filter_port port;
 
-	/* A port that was not there when the table was written has no rules. */
-	if (!p->index)
-		return;
+	/* A table that was written meanwhile may have come to know it. */
+	p->index = p->attachment->index;
+	p->bridge = p->attachment->bridge;
 	plug_filter_port(p, &port);
-	(void)pthread_mutex_lock(&all->filter_lock);
-	(void)filter_remove_port(all->filter, &port, &p->err);
-	(void)pthread_mutex_unlock(&all->filter_lock);
 	if (p->bridge && bridge_forget(p->bridge, &port.ip4, &port.ip6, &err) < 0)
 		log_warn("a route to a pod that is gone is left",
 			 LOG_STR("workload", p->attachment->owner), LOG_ERR(&err));
+	/* A port that was not there when the table was written has no rules. */
+	if (!p->index)
+		return;
+	(void)pthread_mutex_lock(&all->filter_lock);
+	(void)filter_remove_port(all->filter, &port, &p->err);
+	(void)pthread_mutex_unlock(&all->filter_lock);
 }
 
 static void unplug_run(struct pool_work *work)

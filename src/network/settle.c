@@ -197,12 +197,20 @@ static int settling_hosts(struct settling *s)
 
 /* ---- ports ---- */
 
-/* The index of each port that is there, and the end of those that are nobody's. */
-static int settling_match(struct settling *s, const struct port_seen *seen, size_t n_seen)
+/* A device that cannot be removed, as one of hardware in the group of ours, stops nobody. */
+static void settling_remove(const char *name)
 {
-	int r = 0;
+	struct error err = ERROR_INIT;
 
-	for (size_t i = 0; i < n_seen && r == 0; i++) {
+	if (port_remove(name, &err) < 0)
+		log_warn("a device that is in the group of a network, and nobody's, is left",
+			 LOG_STR("device", name), LOG_ERR(&err));
+}
+
+/* The index of each port that is there, and the end of those that are nobody's. */
+static void settling_match(struct settling *s, const struct port_seen *seen, size_t n_seen)
+{
+	for (size_t i = 0; i < n_seen; i++) {
 		bool known = settling_is_bridge(s, seen[i].name);
 
 		for (size_t k = 0; k < s->n_ports; k++) {
@@ -215,9 +223,8 @@ static int settling_match(struct settling *s, const struct port_seen *seen, size
 		if (known)
 			continue;
 		s->n_orphans++;
-		r = port_remove(seen[i].name, &s->err);
+		settling_remove(seen[i].name);
 	}
-	return r;
 }
 
 static int settling_ports(struct settling *s)
@@ -228,7 +235,7 @@ static int settling_ports(struct settling *s)
 
 	r = port_list(&seen, &n_seen, &s->err);
 	if (r == 0)
-		r = settling_match(s, seen, n_seen);
+		settling_match(s, seen, n_seen);
 	free(seen);
 	return r;
 }

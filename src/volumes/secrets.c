@@ -35,6 +35,7 @@
 #define SET_MAP "map"
 #define SET_FILES "files"
 #define SET_NEW "new"
+#define SET_DROP_TRIES 8
 #define SET_MAP_MAX ((size_t)64 << 10)
 
 /* A change of a secret and the making of a set exclude each other: no set misses a change. */
@@ -297,7 +298,7 @@ static int set_fill(int dir_fd, int set_fd, const struct secret_file *files, siz
 	bool only = n == 1 && !*files->file;
 	int r;
 
-	if (sysio_mkdirat(set_fd, SET_FILES, 0755) < 0)
+	if (sysio_mkdirat(set_fd, SET_FILES, 0755) < 0 && errno != EEXIST)
 		return error_set(err, -errno, "make a directory for secrets");
 	files_fd = secrets_open_dir(set_fd, SET_FILES);
 	r = files_fd < 0 ? files_fd : fchmod(files_fd, 0755) < 0 ? -errno : 0;
@@ -329,29 +330,31 @@ int secret_set_make(int dir_fd, int sets_fd, const char *id, const struct secret
 		    size_t n, struct error *err)
 {
 	_cleanup_fd_ int set_fd = -1;
+	bool is_new;
 	int r;
 	SECRETS_LOCKED;
 
 	assert(n > 0);
-	r = rootfd_remove_tree(sets_fd, id);
-	if (r == 0 && sysio_mkdirat(sets_fd, id, 0700) < 0)
-		r = -errno;
-	if (r < 0)
-		return error_set(err, r, "make a directory for secrets");
+	is_new = sysio_mkdirat(sets_fd, id, 0700) == 0;
+	if (!is_new && errno != EEXIST)
+		return error_set(err, -errno, "make a directory for secrets");
 	set_fd = secrets_open_dir(sets_fd, id);
 	r = set_fd < 0 ? error_set(err, set_fd, "open a directory for secrets")
 		       : set_fill(dir_fd, set_fd, files, n, err);
 	if (r == 0)
 		r = set_point(set_fd, n == 1 && !*files->file, err);
-	if (r < 0)
+	/* One that was there may be mounted already, by another start of the same container. */
+	if (r < 0 && is_new)
 		(void)rootfd_remove_tree(sets_fd, id);
 	return r;
 }
 
 void secret_set_drop(int sets_fd, const char *id)
 {
-	if (sets_fd >= 0)
-		(void)rootfd_remove_tree(sets_fd, id);
+	/* A secret that changes meanwhile may put a file in once more. */
+	for (int i = 0; sets_fd >= 0 && i < SET_DROP_TRIES; i++)
+		if (rootfd_remove_tree(sets_fd, id) != -ENOTEMPTY)
+			return;
 }
 
 void secret_sets_collect(int sets_fd, bool (*is_wanted)(void *userdata, const char *id),

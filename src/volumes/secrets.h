@@ -64,8 +64,9 @@ struct secret_file {
 	mode_t mode;
 };
 
-/* The set of this id, anew: pointed at its directory, or its only file. ERROR_NOT_FOUND for a
- * secret. A failure leaves nothing. */
+/* The set of this id with present bytes, pointed at its directory, or its only file. The files of
+ * one that is there are replaced, since it may be mounted: an id always goes with the same list.
+ * ERROR_NOT_FOUND for a secret. A new set that fails leaves nothing. */
 int secret_set_make(int dir_fd, int sets_fd, const char *id, const struct secret_file *files,
 		    size_t n, struct error *err);
 /* Nobody has it any more, or never had. In memory mostly: also for the loop. */

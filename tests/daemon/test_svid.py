@@ -74,8 +74,12 @@ class Svid(nacre_test.NodeTest):
             self.assertIn(words, text)
 
     def test_who_gets_what(self):
-        self.node.cli("run", "-d", "--name", "web", "--identity", "busybox", "sleep", "1000")
-        self.assertEqual("unix:///run/spiffe/workload.sock\n", self.node.cli("exec", "web", "sh", "-c", "echo $SPIFFE_ENDPOINT_SOCKET").stdout)
+        self.node.cli("secret", "create", "key", os.path.join(self.node.dir, "config.yaml"))
+        self.addCleanup(self.node.cli, "secret", "rm", "key")
+        secrets = [w for name in "ABC" for w in ("--secret", f"key,type=env,target={name}")]
+        self.node.cli("run", "-d", "--name", "web", "--identity", *secrets, "busybox", "sleep", "1000")
+        self.assertEqual("unix:///run/spiffe/workload.sock yes\n",
+                         self.node.cli("exec", "web", "sh", "-c", 'echo $SPIFFE_ENDPOINT_SOCKET ${C:+yes}').stdout)
         self.assertNotEqual(0, self.node.cli("exec", "web", "touch", "/run/spiffe/x", check=False).returncode)
         renewed, bundles, none, twice, capital, jwt = self.ask("web", "svids2", "bundles", "none", "twice", "True", "jwt")
         self.assertEqual([INVALID] * 3, [none[0], twice[0], capital[0]])

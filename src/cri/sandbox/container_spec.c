@@ -482,7 +482,6 @@ static void spec_follow_vendor(const cri_own *own, const struct cdi_changes *cha
 		struct pod_mount_spec *m = &mounts[own->n_mounts - changes->n_mounts + i];
 
 		m->follow = true;
-		m->top_only = true;
 		m->map_ids = false;
 		m->field = CRI_FIELD_DEVICES;
 	}

@@ -292,6 +292,9 @@ static int cdi_put_edits(struct buf *to, const struct cdi_edits *e, struct error
 	for (size_t i = 0; i < e->n_mounts && r == 0; i++)
 		r = cdi_put_mount(to, &e->mounts[i], i, err);
 	for (size_t i = 0; i < e->n_groups && r == 0; i++) {
+		/* As the specification has it: nobody comes into that group by a device. */
+		if (e->groups[i] == 0)
+			continue;
 		(void)str_printf(number, sizeof(number), "%llu", (unsigned long long)e->groups[i]);
 		r = WORDS(to, err, "group", number);
 	}

@@ -55,7 +55,8 @@ static const struct {
 	[FILTER_NEAR4] = { "near4", 0, SHOW_2(SHOW_GROUP, SHOW_IP4), 8, 0, 0 },
 	[FILTER_NEAR6] = { "near6", 0, SHOW_2(SHOW_GROUP, SHOW_IP6), 20, 0, 0 },
 	[FILTER_NOT6] = { "not6", 0, SHOW_2(SHOW_PROTOCOL, SHOW_PORT), 8, 0, 0 },
-	[FILTER_CONNECTIONS] = { "connections", NFT_SET_EVAL, SHOW_LINK, 4, 0, 0 },
+	[FILTER_CONNECTIONS4] = { "connections4", NFT_SET_EVAL, SHOW_IP4, 4, 0, 0 },
+	[FILTER_CONNECTIONS6] = { "connections6", NFT_SET_EVAL, SHOW_IP6, 16, 0, 0 },
 	[FILTER_LAN_MAC] = { "mac", 0, SHOW_2(SHOW_LINK, SHOW_MAC), 12, 0, 0 },
 	[FILTER_LAN4] = { "addr4", 0, SHOW_2(SHOW_LINK, SHOW_IP4), 8, 0, 0 },
 	[FILTER_LAN6] = { "addr6", 0, SHOW_2(SHOW_LINK, SHOW_IP6), 20, 0, 0 },
@@ -363,10 +364,17 @@ static void is_published(struct nft_batch *b)
 	filter_match_ct(b, NFT_CT_STATUS, IPS_DST_NAT);
 }
 
-static void is_over_limit(struct nft_batch *b)
+/* By the source, which is the pod's own by then: pods on a bridge come in by one link. */
+static void is_over_limit4(struct nft_batch *b)
 {
-	nft_expr_meta(b, NFT_META_IIF, 0);
-	nft_expr_count_over(b, filter_set_name(FILTER_CONNECTIONS), 0, FILTER_CONNECTIONS_MAX);
+	nft_expr_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IP4_SOURCE, 4, 0);
+	nft_expr_count_over(b, filter_set_name(FILTER_CONNECTIONS4), 0, FILTER_CONNECTIONS_MAX);
+}
+
+static void is_over_limit6(struct nft_batch *b)
+{
+	nft_expr_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IP6_SOURCE, 16, 0);
+	nft_expr_count_over(b, filter_set_name(FILTER_CONNECTIONS6), 0, FILTER_CONNECTIONS_MAX);
 }
 
 static void is_of_one_network(struct nft_batch *b)
@@ -499,7 +507,8 @@ static const struct filter_rule {
 	{ CHAIN_FROM_POD, { is_ip6, has_own_address6, accept_it }, 0 },
 	{ CHAIN_FROM_POD, { drop_it }, 0 },
 
-	{ CHAIN_LIMIT, { from_port, is_new, is_over_limit, drop_it }, 0 },
+	{ CHAIN_LIMIT, { from_port, is_ip4, is_new, is_over_limit4, drop_it }, 0 },
+	{ CHAIN_LIMIT, { from_port, is_ip6, is_new, is_over_limit6, drop_it }, 0 },
 
 	{ CHAIN_INPUT, { from_port }, CHAIN_TO_NODE },
 	{ CHAIN_TO_NODE, { is_known, accept_it }, 0 },

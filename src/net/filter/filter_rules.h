@@ -33,8 +33,9 @@ enum filter_set {
 	FILTER_PORT6_AT,
 	FILTER_NEAR4, /* group . source, of a pod on a bridge */
 	FILTER_NEAR6,
-	FILTER_NOT6,        /* protocol . port, which ::1 does not lead to */
-	FILTER_CONNECTIONS, /* filled by packets: a port's link */
+	FILTER_NOT6,         /* protocol . port, which ::1 does not lead to */
+	FILTER_CONNECTIONS4, /* filled by packets: the source, a pod's */
+	FILTER_CONNECTIONS6,
 	/* Of the table of bridges: the link of a bridge's port with what is its pod's. */
 	FILTER_LAN_MAC,
 	FILTER_LAN4,
@@ -62,7 +63,7 @@ void filter_put_sets(struct nft_batch *b, uint8_t family);
 void filter_put_chain(struct nft_batch *b, uint8_t family, const struct filter_chain_row *row);
 
 typedef void (*filter_part)(struct nft_batch *b);
-#define FILTER_PARTS 4
+#define FILTER_PARTS 5
 /* jump: behind the parts, or NULL. */
 void filter_put_rule(struct nft_batch *b, uint8_t family, const char *chain,
 		     const filter_part parts[FILTER_PARTS], const char *jump);

@@ -368,6 +368,8 @@ int link_set(struct netlink *nl, uint32_t index, const struct link_change *chang
 	if (change->master > 0)
 		netmsg_put_u32(&m, IFLA_MASTER,
 			       change->master == LINK_NO_MASTER ? 0 : change->master);
+	if (change->no_group)
+		netmsg_put_u32(&m, IFLA_GROUP, 0);
 	return netlink_ask(nl, &m, NULL, NULL, what, err);
 }
 

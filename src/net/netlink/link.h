@@ -87,6 +87,7 @@ struct link_change {
 	uint32_t mtu;
 	uint32_t master; /* the bridge to be put into; LINK_NO_MASTER takes it out */
 	enum link_power power;
+	bool no_group; /* out of the group that it is in, into 0 */
 	/* No address of IPv6 of its own making: for ports, and for links to strangers. */
 	bool no_auto_ipv6;
 };

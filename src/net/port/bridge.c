@@ -201,18 +201,6 @@ static int bridge_start_port(struct netlink *nl, const struct port_plan *plan, u
 
 /* ---- what the node's own stack is told ---- */
 
-static int bridge_route(struct netlink *nl, const struct port_plan *plan, uint32_t bridge,
-			const struct prefix *address, struct error *err)
-{
-	const struct prefix host = port_host(address);
-	int r;
-
-	if (!address->family)
-		return 0;
-	r = port_add_route(nl, &host, NULL, bridge, err);
-	return r == 0 ? neighbour_set(nl, bridge, &host, plan->mac, err) : r;
-}
-
 static int bridge_unroute(struct netlink *nl, uint32_t bridge, const struct prefix *address,
 			  struct error *err)
 {
@@ -231,6 +219,21 @@ static int bridge_unroute(struct netlink *nl, uint32_t bridge, const struct pref
 	netmsg_put(&m, NDA_DST, address->bytes, prefix_size(address));
 	r = netlink_ask(nl, &m, NULL, NULL, "remove the neighbour of a bridge", &none);
 	return r < 0 && r != -ENOENT && r != -ENODEV ? error_copy(err, &none) : 0;
+}
+
+static int bridge_route(struct netlink *nl, const struct port_plan *plan, uint32_t bridge,
+			const struct prefix *address, struct error *err)
+{
+	const struct prefix host = port_host(address);
+	int r;
+
+	if (!address->family)
+		return 0;
+	/* One that a port left behind, which somebody took out of its bridge. */
+	r = bridge_unroute(nl, bridge, address, err);
+	if (r == 0)
+		r = port_add_route(nl, &host, NULL, bridge, err);
+	return r == 0 ? neighbour_set(nl, bridge, &host, plan->mac, err) : r;
 }
 
 /* For all of its ports, and for as long as the bridge is there. */

@@ -215,6 +215,7 @@ int lan_look_home(const char *name, struct lan_home *ret, struct error *err)
 		return r;
 	*ret = (struct lan_home){ .mtu = l.mtu, .up = l.up };
 	memcpy(ret->name, l.name, sizeof(ret->name));
+	memcpy(ret->kind, l.kind, sizeof(ret->kind));
 	memcpy(ret->mac, l.mac, sizeof(ret->mac));
 	return 0;
 }
@@ -270,7 +271,8 @@ struct lan_return {
 	int node_ns_fd;
 };
 
-/* Its MAC is looked for where the pod has given it another name. */
+/* Its MAC is looked for where the pod has given it another name. A pod with CAP_NET_ADMIN may have
+ * made a device in its place, such as one end of a pair: that of another kind is not it. */
 static int lan_find_lent(struct netlink *nl, const struct lan_return *back, struct link *ret,
 			 struct error *err)
 {
@@ -278,14 +280,15 @@ static int lan_find_lent(struct netlink *nl, const struct lan_return *back, stru
 	size_t n;
 	int r = link_find(nl, back->pod_name, ret, NULL);
 
-	if (r == 0)
+	if (r == 0 && str_eq(ret->kind, back->home->kind))
 		return 0;
 	r = link_list(nl, &links, &n, err);
 	if (r < 0)
 		return r;
 	r = -ENODEV;
 	for (size_t i = 0; i < n && r < 0; i++) {
-		if (!links[i].has_mac || memcmp(links[i].mac, back->home->mac, LINK_MAC_LEN) != 0)
+		if (!links[i].has_mac || !str_eq(links[i].kind, back->home->kind) ||
+		    memcmp(links[i].mac, back->home->mac, LINK_MAC_LEN) != 0)
 			continue;
 		*ret = links[i];
 		r = 0;
@@ -298,7 +301,7 @@ static int lan_find_lent(struct netlink *nl, const struct lan_return *back, stru
 
 static int lan_send_back(void *arg, struct error *err)
 {
-	const struct link_change down = { .power = LINK_DOWN };
+	const struct link_change home = { .power = LINK_DOWN, .no_group = true };
 	const struct lan_return *back = arg;
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
 	struct link l = { .index = 0 };
@@ -308,7 +311,7 @@ static int lan_send_back(void *arg, struct error *err)
 	if (r == 0)
 		r = lan_find_lent(&nl, back, &l, err);
 	if (r == 0)
-		r = link_set(&nl, l.index, &down, err);
+		r = link_set(&nl, l.index, &home, err);
 	return r == 0 ? link_move(&nl, l.index, back->node_ns_fd, back->home->name, err) : r;
 }
 

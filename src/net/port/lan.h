@@ -59,6 +59,7 @@ int lan_remove_child(const char *pod_name, int pod_ns_fd, struct error *err);
 /* The state of a lent device that is restored when it comes back. */
 struct lan_home {
 	char name[IF_NAMESIZE];
+	char kind[LINK_KIND_MAX]; /* "": it is no device of software */
 	uint8_t mac[LINK_MAC_LEN];
 	uint32_t mtu;
 	bool up;
@@ -71,8 +72,8 @@ int lan_look_home(const char *name, struct lan_home *ret, struct error *err) _mu
  */
 int lan_lend(const struct lan_plan *plan, const struct lan_home *home, int pod_ns_fd,
 	     struct error *err) _must_check_;
-/* Takes it back from the pod that has it: the device of that name there, or else the one with its
- * MAC. -ENODEV: the pod has neither. */
+/* Takes it back from the pod that has it, out of any group: the device of its kind with that name
+ * there, or else with its MAC. -ENODEV: the pod has neither. */
 int lan_take_back(const char *pod_name, const struct lan_home *home, int pod_ns_fd,
 		  struct error *err);
 

@@ -264,10 +264,19 @@ static int log_pull_resume(struct log_pull *p)
 }
 
 /* Between two pieces, so no line is torn. */
+/* To a file that cannot be written to nothing is switched: whoever gave it may put the old one back
+ * in its place. */
 static void log_pull_switch(struct log_pull *p)
 {
-	log_file_change(&p->file, TAKE_FD(p->next_fd));
+	int old = p->file.fd, fd = TAKE_FD(p->next_fd);
+
+	p->file.fd = fd;
 	p->result = log_file_mark(&p->file, p->switch_at);
+	p->file.fd = old;
+	if (p->result < 0)
+		(void)fd_close(fd);
+	else
+		log_file_change(&p->file, fd);
 	p->n_written = 0;
 }
 
@@ -307,7 +316,14 @@ static void log_pull_drop(struct log_pull *p)
 static void log_pull_cannot_write(struct log_pull *p)
 {
 	nsec_t limit = p->config.log.drop ? 0 : p->config.log.block_for, now = clock_mono();
+	struct error err = ERROR_INIT;
 
+	/* Nor is there a next file before the end of this one. */
+	if (p->next_fd >= 0) {
+		p->next_fd = fd_close(p->next_fd);
+		(void)error_set(&err, p->result, "write the log of %s", p->name);
+		log_pull_tell_changed(p, &err);
+	}
 	if (p->block_until == 0)
 		p->block_until = limit < NSEC_NEVER - now ? now + limit : NSEC_NEVER;
 	if (p->dropping || now >= p->block_until)

@@ -329,13 +329,22 @@ int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_
 	return attachment_withdraw(a, fd >= 0 ? heir : NULL, fd, done, userdata);
 }
 
+/* Whether its network namespace can be opened, and is not the node's, in which a keeper with a user
+ * namespace stands at first. */
+static bool plug_stands(const struct workload *w)
+{
+	return !workload_has_ended(w) &&
+	       (w->kind == WORKLOAD_CELL ||
+		(w->instance && w->instance->pid > 0 && w->instance->state == INSTANCE_READY));
+}
+
 /* One that an earlier life of the daemon lent: with its namespace in hand it comes back, whatever
  * becomes of the pod. */
 static void plug_hold_devices(struct workload *w)
 {
 	for (struct attachment *a = w->attachment; a; a = a->next)
 		if (a->state == ATTACHMENT_PLUGGED && attachment_is_lent(a) && a->home_fd < 0 &&
-		    (w->kind == WORKLOAD_CELL || w->instance))
+		    plug_stands(w))
 			a->home_fd = plug_open_netns(w, NULL);
 }
 
@@ -385,8 +394,7 @@ int plug_is_awaited(struct workload *w, struct error *err)
 	bool waits = false;
 	int made;
 
-	if (w->state == WORKLOAD_RUNNING)
-		plug_hold_devices(w);
+	plug_hold_devices(w);
 	plug_take_halves_out(w);
 	if (w->state != WORKLOAD_STARTING)
 		w->netns = network_namespace_free(w->netns);

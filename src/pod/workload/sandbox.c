@@ -234,6 +234,15 @@ int sandbox_change_log(struct pod_container *c, int fd,
 		peer->ops->change_log(peer, c->id, TAKE_FD(own), done, userdata);
 		return 0;
 	}
+	/* It could not be opened when the daemon began. */
+	if (!c->log && !c->awaits_log) {
+		(void)fd_close(c->log_fd);
+		c->log_fd = TAKE_FD(own);
+		c->log_over = false;
+		remote_follow_log(&c->workload->all->config, c);
+		done(userdata, NULL);
+		return 0;
+	}
 	r = c->log ? log_pull_change(c->log, own, done, userdata) : -ENOENT;
 	if (r < 0)
 		return error_refuse(err, ERROR_UNAVAILABLE,

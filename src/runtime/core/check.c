@@ -8,9 +8,6 @@
 
 #define CHECK_WORDS_MAX 4096
 #define CHECK_BYTES_MAX ((size_t)1024 * 1024)
-/* What execve() takes for one argument or variable (MAX_ARG_STRLEN with pages of 4 KiB), without
- * its NUL. */
-#define CHECK_WORD_MAX ((size_t)131071)
 #define CHECK_DIR_MAX 4095
 
 int check_name(const char *field, const char *name, struct error *err)

@@ -12,6 +12,10 @@
  * All return 0 or a negative errno with err set (ERROR_INVALID unless said otherwise).
  */
 
+/* What execve() takes for one argument or variable (MAX_ARG_STRLEN with pages of 4 KiB), without
+ * its NUL. */
+#define CHECK_WORD_MAX ((size_t)131071)
+
 /* A label; empty is fine. */
 int check_name(const char *field, const char *name, struct error *err);
 /* A path of labels; empty is fine. */

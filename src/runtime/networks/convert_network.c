@@ -127,13 +127,14 @@ static Aurae__Runtime__V0__PublishedPort *convert_port(struct arena *a,
 static int convert_live(struct arena *a, const struct attachment *from,
 			Nacre__V1__WorkloadNetwork *m)
 {
-	m->name = from->network->name;
+	/* The network may be gone when the answer is sent. */
+	m->name = arena_strdup(a, from->network->name);
 	m->ip = convert_address(a, &from->ip4);
 	m->ip6 = convert_address(a, &from->ip6);
 	m->mac = convert_mac(a, from->mac);
 	m->device = arena_printf(a, "eth%u", from->eth);
 	m->publish = arena_zalloc(a, from->n_publish + 1, sizeof(*m->publish));
-	if (!m->ip || !m->ip6 || !m->mac || !m->publish || !m->device)
+	if (!m->name || !m->ip || !m->ip6 || !m->mac || !m->publish || !m->device)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n_publish; i++) {
 		m->publish[i] = convert_port(a, &from->publish[i]);

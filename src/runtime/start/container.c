@@ -92,7 +92,7 @@ int container_take(struct arena *a, const Aurae__Runtime__V0__Container *from, s
 	if (r < 0)
 		return r;
 	*to = (struct pod_container_spec){
-		.name = str_empty(from->name) ? "main" : from->name,
+		.name = str_empty(from->name) ? RUN_CONTAINER_NAME : from->name,
 		.image = from->image,
 		.command = container_strv(a, from->command, from->n_command, 0),
 		.args = container_strv(a, from->args, from->n_args, 0),

@@ -7,6 +7,9 @@
 #include "base/memory/arena.h"
 #include "pod/workload/make.h"
 
+/* The name of a container that is given none. */
+#define RUN_CONTAINER_NAME "main"
+
 /*
  * A container as the API has it, checked, as the domain takes it: what each container does.
  * runtime/start/settings.h has the rest, what it may do and reach. It is containers[i] of n; errors

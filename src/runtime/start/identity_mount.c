@@ -47,7 +47,8 @@ int identity_mount_name(struct arena *a, struct pod_container_spec *to, const ch
 			return 0;
 	if (!m)
 		return 0;
-	env = arena_zalloc(a, n + 2, sizeof(*env));
+	/* With the room behind them that secrets have (container_take()). */
+	env = arena_zalloc(a, n + 2 + to->n_secret_env, sizeof(*env));
 	word = arena_printf(a, IDENTITY_VARIABLE "=unix://%s/" IDENTITY_SOCKET, m->mount.target);
 	if (!env || !word)
 		return error_set(err, -ENOMEM, "%s", field);

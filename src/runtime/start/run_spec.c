@@ -172,8 +172,12 @@ static size_t run_find_container(const struct run_what *what, const char *name)
 {
 	size_t i = 0;
 
-	while (i < what->n_containers && !str_eq(what->containers[i]->name, name))
-		i++;
+	for (; i < what->n_containers; i++) {
+		const char *own = what->containers[i]->name;
+
+		if (str_eq(str_empty(own) ? RUN_CONTAINER_NAME : own, name))
+			break;
+	}
 	return i;
 }
 

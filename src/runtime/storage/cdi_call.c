@@ -10,6 +10,7 @@
 
 #include "base/file/fd.h"
 #include "base/file/sysio.h"
+#include "base/macros.h"
 #include "base/memory/arena.h"
 #include "base/memory/buf.h"
 #include "base/text/str.h"
@@ -173,6 +174,7 @@ static int cdi_take_device(struct arena *a, struct cdi_words *w, struct cdi_chan
 	const char *path = cdi_next(w), *host_path = path ? cdi_next(w) : NULL;
 	const char *permissions = host_path ? cdi_next(w) : NULL;
 	Aurae__Runtime__V0__Device *d = arena_zalloc(a, 1, sizeof(*d));
+	size_t i = 0;
 
 	if (!permissions || !d)
 		return permissions ? -ENOMEM : -EBADMSG;
@@ -180,8 +182,14 @@ static int cdi_take_device(struct arena *a, struct cdi_words *w, struct cdi_chan
 	d->path = arena_strdup(a, path);
 	d->host_path = arena_strdup(a, host_path);
 	d->permissions = arena_strdup(a, permissions);
-	to->devices[to->n_devices++] = d;
-	return d->path && d->host_path && d->permissions ? 0 : -ENOMEM;
+	if (!d->path || !d->host_path || !d->permissions)
+		return -ENOMEM;
+	/* Of several that name one, as parts of one card do, the last counts. */
+	while (i < to->n_devices && !str_eq(to->devices[i]->path, d->path))
+		i++;
+	to->devices[i] = d;
+	to->n_devices = MAX(to->n_devices, i + 1);
+	return 0;
 }
 
 static int cdi_take_mount(struct arena *a, struct cdi_words *w, struct cdi_changes *to)
@@ -190,6 +198,7 @@ static int cdi_take_mount(struct arena *a, struct cdi_words *w, struct cdi_chang
 	const char *propagation = source ? cdi_next(w) : NULL;
 	const char *flags = propagation ? cdi_next(w) : NULL;
 	Aurae__Runtime__V0__Mount *m = arena_zalloc(a, 1, sizeof(*m));
+	size_t i = 0;
 
 	if (!flags || !m)
 		return flags ? -ENOMEM : -EBADMSG;
@@ -199,8 +208,13 @@ static int cdi_take_mount(struct arena *a, struct cdi_words *w, struct cdi_chang
 	m->propagation = arena_strdup(a, propagation);
 	m->read_only = strchr(flags, 'r') != NULL;
 	m->no_exec = strchr(flags, 'x') != NULL;
-	to->mounts[to->n_mounts++] = m;
-	return m->target && m->source && m->propagation ? 0 : -ENOMEM;
+	if (!m->target || !m->source || !m->propagation)
+		return -ENOMEM;
+	while (i < to->n_mounts && !str_eq(to->mounts[i]->target, m->target))
+		i++;
+	to->mounts[i] = m;
+	to->n_mounts = MAX(to->n_mounts, i + 1);
+	return 0;
 }
 
 static int cdi_take_one(struct arena *a, struct cdi_words *w, struct cdi_changes *to)

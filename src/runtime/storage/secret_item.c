@@ -10,6 +10,7 @@
 #include "base/memory/buf.h"
 #include "base/text/str.h"
 #include "pod/workload/make.h"
+#include "runtime/core/check.h"
 #include "volumes/secrets.h"
 
 static char *secret_item_put(char **at, const char *text)
@@ -71,6 +72,11 @@ int secret_item_read(int secrets_fd, const char *secret, const char *variable, c
 		r = error_refuse(err, ERROR_INVALID,
 				 "the secret %s has a NUL in it, which no variable can have",
 				 secret);
+	if (r == 0 && b.len > CHECK_WORD_MAX)
+		r = error_refuse(err, ERROR_INVALID,
+				 "the secret %s is too long for a variable: with its name at most "
+				 "%zu bytes",
+				 secret, CHECK_WORD_MAX);
 	*ret_len = b.len;
 	*ret_text = buf_take_str(&b);
 	if (r == 0 && !*ret_text)
