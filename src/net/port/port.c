@@ -459,6 +459,11 @@ int port_make(const struct port_plan *plan, int pod_ns_fd, uint32_t *ret, struct
 		pod.link = l.peer;
 		r = inside_run(pod_ns_fd, port_open_pod, &pod, err);
 	}
+	/* The carrier has come to this end, which the kernel acts upon in its own time: what is
+	 * sent before that is dropped. A question about the link has it done at once, since
+	 * Linux 6.2. */
+	if (r == 0)
+		r = link_get(&nl, l.index, &l, err);
 	if (r < 0) {
 		if (link_find(&nl, plan->name, &l, NULL) == 0)
 			(void)link_delete(&nl, l.index, NULL);
