@@ -482,7 +482,7 @@ static const struct config_key config_keys[] = {
 	{ "libexec", set_libexec, "an absolute path" },
 	{ "spare", set_spare, "yes or no" },
 	{ "trust_domain", set_trust_domain, "1 to 255 of a-z, 0-9, '.', '-' and '_'" },
-	{ "images.reserve", set_images_reserve, "a size up to 1048576GiB, or 0" },
+	{ "images.reserve", set_images_reserve, "a size such as 256MiB, up to 1048576GiB, or 0" },
 	{ "images.root", set_images_root, "overlay, erofs or auto" },
 	{ "network.cni.conf_dir", set_network_conf_dir, "an absolute path" },
 	{ "network.cni.bin_dirs", set_network_bin_dirs, "absolute paths, parted by ':'" },

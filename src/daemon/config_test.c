@@ -247,7 +247,7 @@ static void names_line_and_key(void)
 	} rows[] = {
 		{ "cgroup: ''\n", "cgroup: \"\" is not an absolute path" },
 		{ "images:\n  reserve: much\n",
-		  "images.reserve: \"much\" is not a size up to 1048576GiB, or 0" },
+		  "images.reserve: \"much\" is not a size such as 256MiB, up to 1048576GiB, or 0" },
 		{ "images:\n  root: EROFS\n",
 		  "images.root: \"EROFS\" is not overlay, erofs or auto" },
 		{ "cgroup: !/a\nspare: no\n", "cgroup: \"\" is not an absolute path" },
