@@ -283,7 +283,7 @@ int ec2_call(struct ec2 *e, const struct buf *form, struct arena *arena, struct 
 
 		*err = (struct error)ERROR_INIT;
 		r = ec2_try(e, form, &key, arena, ret, f, &again, err);
-		/* What was in doubt once stays so until the cloud says yes. */
+		/* A result stays unknown, once a try left it so, until a try succeeds. */
 		unknown = unknown || f->unknown;
 		f->unknown = r < 0 && unknown;
 		if (f->stale && !renewed && credentials_renew(&e->account->credentials, &key)) {

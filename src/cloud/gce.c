@@ -169,7 +169,7 @@ static const char *gce_last(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* One that it has no word for is as good as one that starts. */
+/* The state for a status of Compute Engine; an unknown status counts as "pending". */
 static const char *gce_state(const char *status)
 {
 	static const struct {
@@ -299,7 +299,7 @@ static int gce_insert(struct gce *g, const struct cloudmsg *q, struct arena *are
 	g->once = true;
 	r = gce_call(g, "POST", path, body, arena, &operation, f, err);
 	g->once = false;
-	/* What the image or the network is called is not there: the words are wrong. */
+	/* The request names an image or a network that does not exist. */
 	if (r < 0 && err->kind == ERROR_NOT_FOUND)
 		err->kind = ERROR_INVALID;
 	return r < 0 ? r : gce_wait(g, operation, arena, f, err);

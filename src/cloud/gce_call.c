@@ -222,7 +222,7 @@ int gce_call(struct gce *g, const char *method, const char *path, const char *bo
 		*err = (struct error)ERROR_INIT;
 		r = gce_try(g, &q, &token, arena, ret, f, &again, err);
 		explicit_bzero(&token, sizeof(token));
-		/* What was in doubt once stays so until the cloud says yes. */
+		/* A result stays unknown, once a try left it so, until a try succeeds. */
 		unknown = unknown || f->unknown;
 		f->unknown = r < 0 && unknown;
 		/* A token that is new and refused is so for good. */

@@ -104,6 +104,6 @@ void clouds_look(struct clouds *all, bool soon)
 		return;
 	}
 	pause = clouds_pause(all);
-	/* What has just been asked for is not visible in the same moment. */
+	/* The cloud shows the result of a request some time after its answer. */
 	clouds_arm(all, soon ? MIN(pause, CLOUD_LOOK_SOON / 8) : pause);
 }

@@ -55,7 +55,7 @@ static void login_done(struct login *l)
 	free(l->secret);
 }
 
-/* What the registry says of credentials. */
+/* Asks the registry whether it accepts the credentials. */
 static int login_ask(const struct login *l, const struct credentials *c, struct error *err)
 {
 	Nacre__V1__LoginRequest request = NACRE__V1__LOGIN_REQUEST__INIT;

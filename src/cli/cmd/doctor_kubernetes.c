@@ -57,7 +57,7 @@ static bool network(const struct cli *cli, char **ret_detail)
 	return kubernetes_condition(cli, "NetworkReady", ret_detail);
 }
 
-/* What a kubelet sets for its own groups, and for those of pods. */
+/* The kubelet limits these resources in its own cgroups and in those of pods. */
 static bool limits(const struct cli *cli, char **ret_detail)
 {
 	static const char *const wanted[] = { "cpu", "cpuset", "memory", "pids" };

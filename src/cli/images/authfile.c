@@ -21,7 +21,7 @@
 
 /* ---- the text ---- */
 
-/* What is named to people, and lies in the arena with the text. */
+/* Parses the text into *ret, which lies in the arena, and checks the form of "auths". */
 static int authfile_parse(struct json_value **ret, struct arena *arena, const char *text,
 			  size_t len, struct error *err)
 {
@@ -324,7 +324,7 @@ int authfile_keep(const char *path, const char *host, const char *user, const ch
 
 /* ---- forgetting ---- */
 
-/* What a helper has for a host: 1 where it had something. */
+/* Erases the credentials of a host from its helper. 1: the helper had some; 0: it had none. */
 static int authfile_forget_helper(struct authfile *f, const char *host, struct error *err)
 {
 	const char *helper, *user, *secret;

@@ -489,7 +489,7 @@ static void spec_follow_vendor(const cri_own *own, const struct cdi_changes *cha
 		mounts[spec->n_mounts - changes->n_devices + i].field = CRI_FIELD_DEVICES;
 }
 
-/* What a machine in a cloud cannot give a container. */
+/* Refuses the fields that a machine in a cloud cannot provide. */
 static int spec_check_far(const struct workload *w, const cri_config *config,
 			  const struct pod_container_spec *spec, struct error *err)
 {

@@ -53,8 +53,8 @@ static int remote_check_own(const struct pod_container_spec *c, size_t n, struct
 	return 0;
 }
 
-/* What a machine in a cloud cannot have: nothing of the node is mounted there, and what is small
- * and does not change is sent (pod/storage/mirror.h). */
+/* Refuses mounts that a machine in a cloud cannot provide: no directory of the node is mounted
+ * there; small read-only ones are sent (pod/storage/mirror.h). */
 static int remote_check_far(const struct pod_container_spec *c, struct error *err)
 {
 	for (size_t i = 0; i < c->n_mounts; i++)
