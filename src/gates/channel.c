@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file/fd.h"
+#include "base/text/str.h"
 
 #define CHANNEL_MESSAGES_PER_TURN 16
 #define CAP(name) (UINT64_C(1) << (name))
@@ -250,4 +251,23 @@ int channel_spawn(const struct channel_spawn *spec, struct isolate_child *ret, s
 		plan.keep_fds[i] = spec->fds[i];
 	plan.n_keep_fds = spec->n_fds;
 	return isolate_spawn(&plan, ret, err);
+}
+
+int channel_spawn_role(const char *program, const char *role, uid_t uid, gid_t gid, const int *fds,
+		       size_t n_fds, struct isolate_child *ret, struct error *err)
+{
+	char user[16], group[16];
+	char *argv[5] = { (char *)(uintptr_t)program };
+	const struct channel_spawn spec = {
+		.argv = argv, .net_fd = -1, .cgroup_fd = -1, .fds = fds, .n_fds = n_fds
+	};
+	size_t n = 1;
+
+	if (role)
+		argv[n++] = (char *)(uintptr_t)role;
+	argv[n++] = user;
+	argv[n] = group;
+	(void)str_printf(user, sizeof(user), "%u", uid);
+	(void)str_printf(group, sizeof(group), "%u", gid);
+	return channel_spawn(&spec, ret, err);
 }

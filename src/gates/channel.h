@@ -65,5 +65,9 @@ struct channel_spawn {
 /* Starts the program with no more privilege than its first steps need. The child is the caller's.
  */
 int channel_spawn(const struct channel_spawn *spec, struct isolate_child *ret, struct error *err);
+/* The same for a program of the daemon's own namespaces, which is told its role (NULL: it has one
+ * alone), and the user and group that it becomes. */
+int channel_spawn_role(const char *program, const char *role, uid_t uid, gid_t gid, const int *fds,
+		       size_t n_fds, struct isolate_child *ret, struct error *err);
 
 #endif

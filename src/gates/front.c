@@ -403,16 +403,10 @@ static int front_listen(struct front *f)
 
 static int front_spawn(struct front *f, int sock_fd, struct error *err)
 {
-	char uid[16], gid[16], role[] = "front";
-	char *const argv[] = { f->program, role, uid, gid, NULL };
 	const int fds[] = { sock_fd, f->listen_fd };
-	const struct channel_spawn spec = {
-		.argv = argv, .net_fd = -1, .cgroup_fd = -1, .fds = fds, .n_fds = ARRAY_SIZE(fds)
-	};
 
-	(void)str_printf(uid, sizeof(uid), "%u", f->config.uid);
-	(void)str_printf(gid, sizeof(gid), "%u", f->config.gid);
-	return channel_spawn(&spec, &f->child, err);
+	return channel_spawn_role(f->program, "front", f->config.uid, f->config.gid, fds,
+				  ARRAY_SIZE(fds), &f->child, err);
 }
 
 static int front_start(struct front *f, struct error *err)

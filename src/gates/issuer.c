@@ -197,16 +197,10 @@ static void issuer_channel_end(struct channel *c, const struct error *err)
 
 static int issuer_spawn(struct issuer *i, int sock_fd, struct error *err)
 {
-	char uid[16], gid[16], role[] = "ca";
-	char *const argv[] = { i->program, role, uid, gid, NULL };
 	const int fds[] = { sock_fd, i->dir_fd };
-	const struct channel_spawn spec = {
-		.argv = argv, .net_fd = -1, .cgroup_fd = -1, .fds = fds, .n_fds = ARRAY_SIZE(fds)
-	};
 
-	(void)str_printf(uid, sizeof(uid), "%u", i->uid);
-	(void)str_printf(gid, sizeof(gid), "%u", i->gid);
-	return channel_spawn(&spec, &i->child, err);
+	return channel_spawn_role(i->program, "ca", i->uid, i->gid, fds, ARRAY_SIZE(fds), &i->child,
+				  err);
 }
 
 static int issuer_start(struct issuer *i, struct error *err)

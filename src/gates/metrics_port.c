@@ -88,16 +88,10 @@ static void metrics_port_channel_end(struct channel *c, const struct error *err)
 
 static int metrics_port_spawn(struct metrics_port *p, int sock_fd, struct error *err)
 {
-	char uid[16], gid[16], role[] = "metrics";
-	char *const argv[] = { p->program, role, uid, gid, NULL };
 	const int fds[] = { sock_fd, p->listen_fd };
-	const struct channel_spawn spec = {
-		.argv = argv, .net_fd = -1, .cgroup_fd = -1, .fds = fds, .n_fds = ARRAY_SIZE(fds)
-	};
 
-	(void)str_printf(uid, sizeof(uid), "%u", p->config.uid);
-	(void)str_printf(gid, sizeof(gid), "%u", p->config.gid);
-	return channel_spawn(&spec, &p->child, err);
+	return channel_spawn_role(p->program, "metrics", p->config.uid, p->config.gid, fds,
+				  ARRAY_SIZE(fds), &p->child, err);
 }
 
 static int metrics_port_start(struct metrics_port *p, struct error *err)

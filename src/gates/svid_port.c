@@ -272,17 +272,11 @@ static int svid_port_start(struct svid_port *p, struct error *err)
 	static const struct channel_ops ops = { .on_message = svid_port_message,
 						.on_end = svid_port_channel_end };
 	_cleanup_fd_ int ours = -1, theirs = -1;
-	char uid[16], gid[16];
-	char *const argv[] = { p->program, uid, gid, NULL };
 	int r = channel_pair(&ours, &theirs, err);
-	const struct channel_spawn spec = {
-		.argv = argv, .net_fd = -1, .cgroup_fd = -1, .fds = &theirs, .n_fds = 1
-	};
 
-	(void)str_printf(uid, sizeof(uid), "%u", p->config.uid);
-	(void)str_printf(gid, sizeof(gid), "%u", p->config.gid);
 	if (r == 0)
-		r = channel_spawn(&spec, &p->child, err);
+		r = channel_spawn_role(p->program, NULL, p->config.uid, p->config.gid, &theirs, 1,
+				       &p->child, err);
 	if (r < 0)
 		return r;
 	p->running = true;
