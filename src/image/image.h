@@ -327,12 +327,19 @@ int image_mount_open(struct image_store *s, const struct image *image,
  * that the container sees, whatever they are outside. ERROR_PRECONDITION where the kernel, or the
  * file system of the node's root directory, cannot map ids.
  *
- * limit: bytes that the upper directory may take, or 0: all of the disk. With a limit the directory
- * lies on a file system of its own (image/rootfs/limited.h), whose blocks are allocated here.
- * ERROR_EXHAUSTED where the disk has no room for them and the reserve.
+ * limit: of what the upper directory may take; NULL or 0 bytes: all of the disk. It is a quota of a
+ * project, or the directory lies on a file system of its own (image/rootfs/limited.h), whose blocks
+ * are allocated here. ERROR_EXHAUSTED where the disk has no room for them and the reserve.
  */
+struct image_limit {
+	uint64_t bytes;
+	/* The container cannot give its files another project (isolate/disk/quota.h): a quota will
+	 * do, where the file system has them. */
+	bool by_project;
+};
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
-		      uint64_t limit, const struct isolate_ids *ids, struct error *err);
+		      const struct image_limit *limit, const struct isolate_ids *ids,
+		      struct error *err);
 /* Whether the kernel and the node's root directory can map ids: tried once in the life of the
  * store.
  */

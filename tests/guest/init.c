@@ -16,9 +16,9 @@
  *   @broken WHAT      the guest does not work: WHAT went wrong
  *
  * What programs find: /dev/guest/disk, and the parts of it: /dev/guest/swap (in use),
- * /dev/guest/raw (without anything on it), /dev/guest/root; 2 MiB huge pages and hugetlbfs on
- * /dev/hugepages, tmpfs on /tmp and /run, loopback up, securityfs or selinuxfs where they belong,
- * and policies for them below /labels.
+ * /dev/guest/raw (without anything on it), /dev/guest/quota (ext4 that can have project quotas),
+ * /dev/guest/root; 2 MiB huge pages and hugetlbfs on /dev/hugepages, tmpfs on /tmp and /run,
+ * loopback up, securityfs or selinuxfs where they belong, and policies for them below /labels.
  */
 
 #include <dirent.h>
@@ -225,9 +225,11 @@ static bool init_link_disks(void)
 {
 	static const struct {
 		const char *name, *node;
-	} links[] = {
-		{ "disk", "vda" }, { "root", "vda1" }, { "swap", "vda2" }, { "raw", "vda3" }
-	};
+	} links[] = { { "disk", "vda" },
+		      { "root", "vda1" },
+		      { "swap", "vda2" },
+		      { "raw", "vda3" },
+		      { "quota", "vda4" } };
 	char path[64], node[32];
 
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest's disk, a sparse file in three parts: its root with the programs under test, swap, and one without anything on it."""
+"""The guest's disk, a sparse file in four parts: its root with the programs under test, swap, one without anything, one with quotas."""
 import glob
 import gzip
 import os
@@ -11,8 +11,9 @@ import subprocess
 ROOT_BYTES = 1 << 30
 SWAP_BYTES = 128 << 20
 RAW_BYTES = 64 << 20
+QUOTA_BYTES = 256 << 20
 # In the order of their numbers: bytes, and the kind that a table of partitions has for it.
-PARTS = ((ROOT_BYTES, 0x83), (SWAP_BYTES, 0x82), (RAW_BYTES, 0x83))
+PARTS = ((ROOT_BYTES, 0x83), (SWAP_BYTES, 0x82), (RAW_BYTES, 0x83), (QUOTA_BYTES, 0x83))
 SECTOR = 512
 ALIGN = 1 << 20
 APPLETS = ("sh", "true", "sleep", "cat", "dd", "mount", "ls", "mkdir", "rmdir", "echo", "test", "tail")
@@ -76,6 +77,7 @@ def quietly(*command):
 def fill(tree, build, names):
     """The programs under test and the test programs; `names` are those of the latter."""
     tree.put(os.path.join(build, "nacre"), "bin/nacre")
+    tree.put(os.path.join(build, "tests", "guest", "project"), "bin/project")
     for helper in glob.glob(os.path.join(build, "libexec", "nacre", "nacre-*")):
         if os.path.isfile(helper):
             tree.put_program(helper, f"libexec/nacre/{os.path.basename(helper)}")
@@ -155,6 +157,8 @@ def make(place, tree):
         begin += size
     # What a crash would leave on it is nobody's business: the guest lives once.
     quietly("/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree.top, "-E", f"offset={begins[0]}", disk, f"{ROOT_BYTES >> 10}k")
+    quietly("/sbin/mke2fs", "-q", "-t", "ext4", "-O", "quota,project", "-E", f"quotatype=prjquota,offset={begins[3]}", disk,
+            f"{QUOTA_BYTES >> 10}k")
     swap = sparse(os.path.join(place, "swap.img"), SWAP_BYTES)
     os.chmod(swap, 0o600)
     quietly("/sbin/mkswap", "-q", swap)

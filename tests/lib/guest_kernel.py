@@ -8,7 +8,7 @@ import stat
 # What init.c needs before it has a root, and what a node needs of a kernel that has next to nothing built in.
 MODULES = ("virtio_mmio", "virtio_console", "virtio_blk", "virtio-rng", "bfq", "overlay", "loop", "veth", "bridge", "nf_tables", "nft_chain_nat",
            "nft_masq", "nft_ct", "tun", "dummy", "unix_diag", "tcp_diag", "udp_diag", "raw_diag", "af_packet_diag", "netlink_diag",
-           "nft_compat", "xt_mark", "nf_conntrack_netlink")
+           "nft_compat", "xt_mark", "nf_conntrack_netlink", "quota_v2")
 
 
 class Missing(Exception):

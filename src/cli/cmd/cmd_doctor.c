@@ -27,6 +27,7 @@
 #include "cli/table/command.h"
 #include "isolate/cgroup/cgroup.h"
 #include "isolate/disk/erofs_file.h"
+#include "isolate/disk/quota.h"
 #include "isolate/seccomp/confine.h"
 #include "net/filter/filter.h"
 #include "net/filter/policy.h"
@@ -377,28 +378,50 @@ static bool mkfs_erofs(const struct cli *cli, char **ret_detail)
 	return false;
 }
 
-/* In the root directory of the daemon, whose file system has a say in it; without a daemon where
- * there is most likely a disk as well. */
-static bool erofs_files(const struct cli *cli, char **ret_detail)
+/* The root directory of the daemon, whose file system has a say in some things; without a daemon
+ * where there is most likely a disk as well. -1 with *ret_detail. */
+static int doctor_open_root(const struct cli *cli, char **ret_name, char **ret_detail)
 {
 	Nacre__V1__InfoRequest request = NACRE__V1__INFO_REQUEST__INIT;
 	_cleanup_message_ Nacre__V1__InfoResponse *info = NULL;
-	_cleanup_fd_ int dir_fd = -1;
 	struct error err = ERROR_INIT;
-	const char *dir;
-	bool works;
+	int fd;
 
 	info = client_ask_once(&cli->daemon, "/nacre.v1.NodeService/Info", &request.base,
 			       &nacre__v1__info_response__descriptor, DOCTOR_TIMEOUT, &err);
-	dir = info ? info->root : "/var/tmp";
-	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir_fd < 0) {
-		*ret_detail = xformat("%s: %s", dir, strerror(errno));
+	*ret_name = xstrdup(info ? info->root : "/var/tmp");
+	fd = open(*ret_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		*ret_detail = xformat("%s: %s", *ret_name, strerror(errno));
+	return fd;
+}
+
+static bool erofs_files(const struct cli *cli, char **ret_detail)
+{
+	_cleanup_str_ char *dir = NULL;
+	_cleanup_fd_ int dir_fd = doctor_open_root(cli, &dir, ret_detail);
+	struct error err = ERROR_INIT;
+	bool works;
+
+	if (dir_fd < 0)
 		return false;
-	}
-	err = (struct error)ERROR_INIT;
 	works = erofs_file_try(dir_fd, &err) == 0;
 	*ret_detail = works ? xformat("works in %s", dir) : xstrdup(error_text(&err));
+	return works;
+}
+
+static bool project_quotas(const struct cli *cli, char **ret_detail)
+{
+	_cleanup_str_ char *dir = NULL;
+	_cleanup_fd_ int dir_fd = doctor_open_root(cli, &dir, ret_detail);
+	bool works;
+
+	if (dir_fd < 0)
+		return false;
+	works = quota_is_enforced(dir_fd);
+	*ret_detail = xformat(works ? "--disk is a quota of a project in %s"
+				    : "--disk is a file system in a file: no project quota in %s",
+			      dir);
 	return works;
 }
 
@@ -495,6 +518,10 @@ static const struct check checks[] = {
 	{ "EROFS files", false, erofs_files, "images.root: erofs is refused, auto means overlay",
 	  "run Linux 6.15 or newer with CONFIG_EROFS_FS_BACKED_BY_FILE; keep the root directory on "
 	  "a disk" },
+	{ "project quotas", false, project_quotas,
+	  "a limit of a container's files takes its size from the disk at once",
+	  "put the root directory on ext4 (mkfs.ext4 -O quota,project -E quotatype=prjquota) or "
+	  "XFS, mounted with prjquota, under Linux 5.14 or newer" },
 	{ "confinement", false, confinement,
 	  "the daemon and the instances below it can ask for more than they need",
 	  "start the daemon; where it runs, its log says what the kernel refused" },

@@ -110,6 +110,7 @@ static void stats_json_usage(struct json *j, const Nacre__V1__Usage *u)
 		json_put_object(j, "files");
 		json_put_unsigned(j, "bytes", u->files->bytes);
 		json_put_unsigned(j, "logs", u->files->logs);
+		json_put_unsigned(j, "limit", u->files->limit);
 		json_put_time(j, "time", u->files->time);
 		json_put_end(j);
 	}

@@ -404,7 +404,7 @@ static void roots_without_a_mount(void)
 	CHECK(image != NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		err = (struct error)ERROR_INIT;
-		CHECK(image_rootfs_make(s.images, image, bad[i], 0, NULL, &err) < 0);
+		CHECK(image_rootfs_make(s.images, image, bad[i], NULL, NULL, &err) < 0);
 		CHECK_INT(err.kind, ERROR_INVALID);
 		/* Nothing to adopt or remove either. */
 		image_rootfs_adopt(s.images, image, bad[i]);
@@ -415,12 +415,12 @@ static void roots_without_a_mount(void)
 	make(&s, "containers/old", true);
 	image_rootfs_adopt(s.images, image, "old");
 	CHECK_INT(image->n_users, 1);
-	CHECK(image_rootfs_make(s.images, image, "old", 0, NULL, &err) < 0);
+	CHECK(image_rootfs_make(s.images, image, "old", NULL, NULL, &err) < 0);
 	CHECK_INT(err.kind, ERROR_EXISTS);
 	/* The layer has gone: the sentence says so, and no directory stays. */
 	CHECK_INT(unlinkat(s.fd, "layers/1", AT_REMOVEDIR), 0);
 	err = (struct error)ERROR_INIT;
-	CHECK_INT(image_rootfs_make(s.images, image, "new", 0, NULL, &err), -ENOENT);
+	CHECK_INT(image_rootfs_make(s.images, image, "new", NULL, NULL, &err), -ENOENT);
 	CHECK_STR(error_text(&err),
 		  "root file system of container new: look at layer 1: No such file or directory");
 	CHECK_INT(image->n_users, 1);

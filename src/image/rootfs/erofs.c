@@ -314,7 +314,7 @@ static int erofs_start(struct erofs_job *j, struct error *err)
 	root_fd = erofs_make_place(j, err);
 	if (root_fd < 0)
 		return root_fd;
-	tree_fd = overlay_mount(j->store, j->image, NULL, NULL, -1, NULL, err);
+	tree_fd = overlay_mount(j->store, j->image, NULL, -1, NULL, err);
 	if (tree_fd < 0)
 		return tree_fd;
 	if (pipe2(words, O_CLOEXEC) < 0)

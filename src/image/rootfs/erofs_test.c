@@ -312,7 +312,7 @@ static void file_is_as_the_overlay(void)
 		end();
 		SKIP("no loop device");
 	}
-	overlay_fd = image_rootfs_make(s.images, image, "0123456789abcdef", 0, NULL, &err);
+	overlay_fd = image_rootfs_make(s.images, image, "0123456789abcdef", NULL, NULL, &err);
 	CHECK(overlay_fd >= 0);
 	places.dev_fd = open("/dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	places.own_fd = fd_copy(s.fd);
@@ -398,7 +398,7 @@ static bool is_on_a_file(int root_fd)
 static int make_root(struct image *image, const char *id)
 {
 	struct error err = ERROR_INIT;
-	int fd = image_rootfs_make(s.images, image, id, 0, NULL, &err);
+	int fd = image_rootfs_make(s.images, image, id, NULL, NULL, &err);
 
 	CHECK_STR(err.text, "");
 	CHECK(fd >= 0);
@@ -471,7 +471,7 @@ static void root_is_as_the_overlay(void)
 	CHECK(n_compared >= 40);
 	end_roots(image, roots);
 	/* The mount has gone with the last of them, and the file was taken away above. */
-	CHECK_INT(image_rootfs_make(s.images, image, "four", 0, NULL, &err), -ENOENT);
+	CHECK_INT(image_rootfs_make(s.images, image, "four", NULL, NULL, &err), -ENOENT);
 	CHECK_STR(err.text, "root file system of container four: images.root is erofs: open the "
 			    "file of its layers: No such file or directory");
 	CHECK_INT(image->n_users, 0);
@@ -598,7 +598,7 @@ static void root_is_refused(void)
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
 	CHECK(str_has_prefix(err.text, "images.root is erofs: the kernel "));
 	err = (struct error)ERROR_INIT;
-	CHECK(image_rootfs_make(s.images, image, "one", 0, NULL, &err) < 0);
+	CHECK(image_rootfs_make(s.images, image, "one", NULL, NULL, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
 	CHECK_INT(image->n_users, 0);
 	image = form(IMAGE_ROOT_AUTO);

@@ -29,6 +29,7 @@
 #include "base/text/str.h"
 #include "image/content/model.h"
 #include "isolate/disk/erofs_file.h"
+#include "isolate/disk/quota.h"
 #include "isolate/mount/idmap.h"
 
 #define OVERLAY_VALUE_MAX 255
@@ -101,6 +102,7 @@ struct overlay_form {
 	int lower_fd; /* -1: directories */
 	int upper_fd; /* a mount with the container's directories; -1: "../containers/ID" */
 	bool old;     /* for a kernel without lowerdir+ */
+	bool obeys;   /* struct overlay_upper */
 };
 
 static int overlay_set_upper(int fs_fd, const struct overlay_form *f, const char *key,
@@ -121,6 +123,21 @@ static int overlay_set_layers(int fs_fd, const struct overlay_form *f, struct er
 		return overlay_set_lower(fs_fd, f->lower_fd, err);
 	return (f->old ? overlay_set_layers_old : overlay_set_layers_new)(fs_fd, f->image, !f->id,
 									  err);
+}
+
+/* Writes are made with the capabilities that this thread has now. */
+static int overlay_create(int fs_fd, bool obeys, struct error *err)
+{
+	int had = 0;
+	int r = obeys ? quota_obey(&had) : 0;
+
+	if (r < 0)
+		return error_set(err, r, "give up CAP_SYS_RESOURCE for the overlay");
+	if (sysio_fsconfig(fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		r = error_set(err, -errno, "make the overlay");
+	if (obeys)
+		quota_ignore(had);
+	return r;
 }
 
 static int overlay_mount_form(const struct overlay_form *f, struct error *err)
@@ -145,10 +162,10 @@ static int overlay_mount_form(const struct overlay_form *f, struct error *err)
 		r = overlay_set(fs_fd, "userxattr", NULL, err);
 	if (r == 0 && id)
 		r = overlay_set(fs_fd, "volatile", NULL, err);
+	if (r == 0)
+		r = overlay_create(fs_fd, f->obeys, err);
 	if (r < 0)
 		return r;
-	if (sysio_fsconfig(fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return error_set(err, -errno, "make the overlay");
 	if (!id)
 		attrs |= MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 	fd = sysio_fsmount(fs_fd, FSMOUNT_CLOEXEC, attrs);
@@ -315,12 +332,14 @@ static int overlay_mount_mapped(struct image_store *s, struct overlay_form *form
 	return overlay_mount_attached(s, form, &base, ids, err);
 }
 
-int overlay_mount(struct image_store *s, const struct image *image, const char *id,
-		  const char *work, int lower_fd, const struct isolate_ids *ids, struct error *err)
+int overlay_mount(struct image_store *s, const struct image *image,
+		  const struct overlay_upper *upper, int lower_fd, const struct isolate_ids *ids,
+		  struct error *err)
 {
 	struct overlay_form form = { .image = image,
-				     .id = id,
-				     .work = work,
+				     .id = upper ? upper->place : NULL,
+				     .work = upper ? upper->work : NULL,
+				     .obeys = upper && upper->obeys,
 				     .lower_fd = lower_fd,
 				     .upper_fd = -1,
 				     .old = s->old_overlay };

@@ -22,6 +22,7 @@
 #include "image/rootfs/limited.h"
 #include "image/rootfs/lower.h"
 #include "image/rootfs/overlay.h"
+#include "isolate/disk/quota.h"
 #include "isolate/mount/mount.h"
 #include "store/root.h"
 
@@ -65,7 +66,7 @@ static void container_run(struct pool_work *work)
 	/* Of a daemon that was killed in the middle of image_rootfs_make(). */
 	limited_detach(c->store->containers_fd, c->id);
 	if (c->result == 0)
-		c->result = rootfd_remove_tree(c->store->containers_fd, c->id);
+		c->result = limited_remove(c->store->containers_fd, c->id);
 	FAILPOINT_AFTER("rootfs.remove");
 }
 
@@ -172,8 +173,15 @@ static int rootfs_make_upper(struct image_store *s, const struct image *image, i
 	return 0;
 }
 
+/* How the writable layer is limited (limited.h). */
+struct rootfs_limit {
+	bool own;     /* by a file system of its own */
+	bool project; /* by a quota */
+};
+
 static int rootfs_make_dirs(struct image_store *s, const struct image *image, const char *id,
-			    uint64_t limit, struct error *err)
+			    const struct image_limit *limit, struct rootfs_limit *ret,
+			    struct error *err)
 {
 	_cleanup_fd_ int dir_fd = -1, fs_fd = -1;
 
@@ -183,32 +191,37 @@ static int rootfs_make_dirs(struct image_store *s, const struct image *image, co
 			      0);
 	if (dir_fd < 0)
 		return error_set(err, -errno, "open its directory");
-	if (!limit)
+	if (!limit || !limit->bytes)
 		return rootfs_make_upper(s, image, dir_fd, err);
-	fs_fd = limited_make(s, dir_fd, limit, err);
+	fs_fd = limited_make(s, dir_fd, id, limit, &ret->own, err);
+	ret->project = !ret->own;
 	return fs_fd < 0 ? fs_fd : rootfs_make_upper(s, image, fs_fd, err);
 }
 
 /* ---- roots ---- */
 
-/* own: the directories are on containers/ID/fs, which is not mounted any more behind this. */
+/* The directories of one with a file system of its own are on containers/ID/fs, which is not
+ * mounted any more behind this. */
 static int rootfs_mount(struct image_store *s, const struct image *image, const char *id,
-			const char *work, bool own, const struct lower *lower,
-			const struct isolate_ids *ids, struct error *err)
+			const char *work, const struct rootfs_limit *limit,
+			const struct lower *lower, const struct isolate_ids *ids, struct error *err)
 {
 	char place[sizeof(((struct image_container *)NULL)->id) + sizeof("/fs")];
+	const struct overlay_upper upper = { place, work, limit->project };
 	int r;
 
-	(void)str_printf(place, sizeof(place), "%s%s", id, own ? "/fs" : "");
-	r = overlay_mount(s, image, place, work, lower ? lower_fd(lower) : -1, ids, err);
-	if (own)
+	(void)str_printf(place, sizeof(place), "%s%s", id, limit->own ? "/fs" : "");
+	r = overlay_mount(s, image, &upper, lower ? lower_fd(lower) : -1, ids, err);
+	if (limit->own)
 		limited_detach(s->containers_fd, id);
 	return r;
 }
 
 int image_rootfs_make(struct image_store *s, struct image *image, const char *container_id,
-		      uint64_t limit, const struct isolate_ids *ids, struct error *err)
+		      const struct image_limit *limit, const struct isolate_ids *ids,
+		      struct error *err)
 {
+	struct rootfs_limit how = { .own = false };
 	struct image_container *c;
 	int r;
 
@@ -225,11 +238,11 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 	if (r < 0)
 		(void)error_set(err, r, "make it");
 	else
-		r = rootfs_make_dirs(s, image, container_id, limit, err);
+		r = rootfs_make_dirs(s, image, container_id, limit, &how, err);
 	if (r == 0)
 		r = lower_take(s, image, &c->lower, err);
 	if (r == 0)
-		r = rootfs_mount(s, image, c->id, "work", limit > 0, c->lower, ids, err);
+		r = rootfs_mount(s, image, c->id, "work", &how, c->lower, ids, err);
 	if (r < 0) {
 		container_leave(c);
 		return error_wrap(err, r, "root file system of container %s", container_id);
@@ -242,7 +255,7 @@ int image_rootfs_make(struct image_store *s, struct image *image, const char *co
 int image_view_open(struct image_store *s, const struct image *image, const struct isolate_ids *ids,
 		    struct error *err)
 {
-	int r = overlay_mount(s, image, NULL, NULL, -1, ids, err);
+	int r = overlay_mount(s, image, NULL, -1, ids, err);
 
 	return r < 0 ? error_wrap(err, r, "read the files of the image") : r;
 }
@@ -270,8 +283,9 @@ static int rootfs_make_work(int dir_fd, const char *name, struct error *err)
 	return r < 0 ? error_set(err, r, "make a working directory for it") : 0;
 }
 
-/* Where its directories are: its own file system (ret_own), mounted for this, or its directory. */
-static int rootfs_open_dirs(struct image_store *s, const char *id, bool *ret_own, struct error *err)
+/* Where its directories are: its own file system, mounted for this, or its directory. */
+static int rootfs_open_dirs(struct image_store *s, const char *id, struct rootfs_limit *ret,
+			    struct error *err)
 {
 	_cleanup_fd_ int dir_fd = sysio_openat(s->containers_fd, id,
 					       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -280,7 +294,8 @@ static int rootfs_open_dirs(struct image_store *s, const char *id, bool *ret_own
 	if (dir_fd < 0)
 		return error_set(err, -errno, "open its directory");
 	r = limited_open(dir_fd, err);
-	*ret_own = r != -ENOENT;
+	ret->own = r != -ENOENT;
+	ret->project = !ret->own && quota_project(dir_fd);
 	return r == -ENOENT ? TAKE_FD(dir_fd) : r;
 }
 
@@ -290,22 +305,27 @@ static int rootfs_mount_again(struct image_store *s, const struct image *image, 
 			      struct error *err)
 {
 	const struct image_container *c = map_get(&s->containers, id);
+	struct rootfs_limit limit = { .own = false };
 	_cleanup_fd_ int dir_fd = -1;
-	bool own = false;
 	int r;
 
 	if (!c || c->leaving)
 		return error_refuse(err, ERROR_PRECONDITION, "its files are gone");
 	if (!image)
 		return error_refuse(err, ERROR_PRECONDITION, "its image is gone");
-	dir_fd = rootfs_open_dirs(s, id, &own, err);
+	dir_fd = rootfs_open_dirs(s, id, &limit, err);
 	r = dir_fd < 0 ? dir_fd : rootfs_make_work(dir_fd, work, err);
 	if (r == 0 && !*lower)
 		r = lower_take(s, image, lower, err);
+	/* An overlay makes directories of its own. */
+	if (r == 0 && limit.project)
+		(void)quota_stretch(dir_fd);
 	if (r == 0)
-		r = rootfs_mount(s, image, id, work, own, *lower, ids, err);
-	else if (own)
+		r = rootfs_mount(s, image, id, work, &limit, *lower, ids, err);
+	else if (limit.own)
 		limited_detach(s->containers_fd, id);
+	if (limit.project)
+		(void)quota_restore(dir_fd);
 	return r < 0 ? error_wrap(err, r, "root file system of container %s", id) : r;
 }
 
@@ -337,19 +357,19 @@ int image_rootfs_open(struct image_store *s, const struct image *image, const ch
 int image_rootfs_open_changes(struct image_store *s, const char *container_id, struct error *err)
 {
 	const struct image_container *c = map_get(&s->containers, container_id);
+	struct rootfs_limit limit = { .own = false };
 	_cleanup_fd_ int dir_fd = -1;
-	bool own = false;
 	int fd;
 
 	if (!c || c->leaving)
 		return error_refuse(err, ERROR_PRECONDITION, "its files are gone");
-	dir_fd = rootfs_open_dirs(s, container_id, &own, err);
+	dir_fd = rootfs_open_dirs(s, container_id, &limit, err);
 	if (dir_fd < 0)
 		return dir_fd;
 	fd = sysio_openat(dir_fd, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
 		(void)error_set(err, -errno, "open the directory of its changes");
-	if (own)
+	if (limit.own)
 		limited_detach(s->containers_fd, container_id);
 	return fd < 0 ? err->code : fd;
 }

@@ -315,7 +315,7 @@ static int run_rootfs(struct driver *d, char **args)
 	image = image_store_find(d->images, args[0], &err);
 	if (!image)
 		return driver_fail(d, &err);
-	fd = image_rootfs_make(d->images, image, args[1], 0, NULL, &err);
+	fd = image_rootfs_make(d->images, image, args[1], NULL, NULL, &err);
 	if (fd < 0)
 		return driver_fail(d, &err);
 	(void)mkdirat(d->root_fd, "mnt", 0755);

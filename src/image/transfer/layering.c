@@ -272,7 +272,7 @@ static int layering_open_lower(struct layering *l, enum mend_need need, int *ret
 	for (unsigned k = 0; k < l->n_settled; k++)
 		numbers[k] = l->layers[k].layer->layer->number;
 	if (need == MEND_MORE) {
-		*ret_fd = overlay_mount(l->store, &image, NULL, NULL, -1, NULL, err);
+		*ret_fd = overlay_mount(l->store, &image, NULL, -1, NULL, err);
 		return MIN(*ret_fd, 0);
 	}
 	(void)str_printf(name, sizeof(name), "%" PRId64, numbers[l->n_settled - 1]);

@@ -19,6 +19,7 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -49,6 +50,7 @@ enum gen_ending {
 	GEN_CLONE,
 	GEN_PERSONALITY,
 	GEN_SOCKET,
+	GEN_IOCTL,
 };
 
 struct gen_rule {
@@ -73,6 +75,7 @@ static const struct {
 	unsigned number;
 } gen_caps[] = {
 	{ "CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH },
+	{ "CAP_LINUX_IMMUTABLE", CAP_LINUX_IMMUTABLE },
 	{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN },
 	{ "CAP_SYS_BOOT", CAP_SYS_BOOT },
 	{ "CAP_SYS_CHROOT", CAP_SYS_CHROOT },
@@ -95,6 +98,7 @@ static const struct {
 	{ "clone", GEN_CLONE },
 	{ "personality", GEN_PERSONALITY },
 	{ "socket", GEN_SOCKET },
+	{ "ioctl", GEN_IOCTL },
 };
 
 __attribute__((format(printf, 1, 2), noreturn)) static void gen_die(const char *fmt, ...)
@@ -232,6 +236,19 @@ static unsigned gen_socket(void)
 	return gen_load_low(0);
 }
 
+/* An owner may change the project of its files, and so whose quota they count for
+ * (CAP_LINUX_IMMUTABLE is what most other flags of files need). */
+static unsigned gen_ioctl(void)
+{
+	static const uint32_t bad[] = { (uint32_t)FS_IOC_FSSETXATTR, (uint32_t)FS_IOC_SETFLAGS,
+					(uint32_t)FS_IOC32_SETFLAGS };
+	unsigned no = gen_refuse(EPERM), next = gen_permit();
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		next = seccomp_code_branch(&gen_code, BPF_JEQ, bad[i], no, next);
+	return gen_load_low(1);
+}
+
 static unsigned gen_personality(void)
 {
 	static const uint32_t good[] = { PER_LINUX, PER_LINUX32, UNAME26, UNAME26 | PER_LINUX32,
@@ -256,7 +273,7 @@ static unsigned gen_deny(void)
 static unsigned (*const gen_endings[])(void) = {
 	[GEN_UNKNOWN] = gen_unknown, [GEN_ALLOW] = gen_permit, [GEN_DENY] = gen_deny,
 	[GEN_ABSENT] = gen_unknown,  [GEN_CLONE] = gen_clone,  [GEN_PERSONALITY] = gen_personality,
-	[GEN_SOCKET] = gen_socket,
+	[GEN_SOCKET] = gen_socket,   [GEN_IOCTL] = gen_ioctl,
 };
 
 static bool gen_same(const struct gen_rule *a, const struct gen_rule *b)

@@ -3,9 +3,11 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -110,6 +112,35 @@ static void answers(void)
 	}
 }
 
+/* Whose quota a file counts for is not left to its owner. */
+static void projects(void)
+{
+	static const struct {
+		unsigned long command;
+		int answer;
+	} asks[] = { { FS_IOC_FSGETXATTR, 0 },
+		     { FS_IOC_GETFLAGS, 0 },
+		     { FIONREAD, 0 },
+		     { TIOCSWINSZ, 0 },
+		     { FS_IOC_FSSETXATTR, -EPERM },
+		     { FS_IOC_SETFLAGS, -EPERM },
+		     { FS_IOC32_SETFLAGS, -EPERM },
+		     { 1UL << 32 | FS_IOC_SETFLAGS, -EPERM } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(asks); i++) {
+		struct seccomp_data data = { .nr = SYS_ioctl,
+					     .arch = arch(),
+					     .args = { 0, asks[i].command } };
+		uint32_t plain = bpf_test_run(isolate_seccomp_default(isolate_caps_default), &data);
+		uint32_t admin = bpf_test_run(isolate_seccomp_default(CAP(CAP_SYS_ADMIN)), &data);
+
+		CHECK(plain == (asks[i].answer ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_ALLOW));
+		CHECK(admin == plain);
+		CHECK(bpf_test_run(isolate_seccomp_default(CAP(CAP_LINUX_IMMUTABLE)), &data) ==
+		      SECCOMP_RET_ALLOW);
+	}
+}
+
 static const struct {
 	int cap;
 	long number;
@@ -192,5 +223,5 @@ static void limit(void)
 }
 
 UNIT_MAIN({ "answers of the filter", answers }, { "capabilities unlock calls", capabilities },
-	  { "other ABIs are refused", other_abis }, { "every number has an answer", total },
-	  { "the limit of sets closes", limit })
+	  { "projects of files stay", projects }, { "other ABIs are refused", other_abis },
+	  { "every number has an answer", total }, { "the limit of sets closes", limit })

@@ -18,6 +18,7 @@
 #include "base/time/clock.h"
 #include "image/content/measure.h"
 #include "image/image.h"
+#include "image/rootfs/limited.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "pod/workload/workload.h"
@@ -37,6 +38,7 @@
 struct disk_item {
 	char workload[ID_SIZE];
 	char container[ID_SIZE];
+	uint64_t limit;
 	struct measure measure;
 };
 
@@ -112,11 +114,13 @@ static void disk_measure_run(struct pool_work *work)
 
 	for (size_t i = 0; i < d->n; i++) {
 		struct disk_item *item = &d->items[i];
-		bool own = item->container[0];
+		int r = item->container[0]
+				? limited_measure(&item->measure, d->containers_fd, item->container,
+						  &item->limit)
+				: measure_tree(&item->measure, d->config.logs_fd, item->workload);
 
 		/* One that has gone meanwhile has nothing. */
-		if (measure_tree(&item->measure, own ? d->containers_fd : d->config.logs_fd,
-				 own ? item->container : item->workload) < 0)
+		if (r < 0)
 			item->measure.incomplete = true;
 	}
 }
@@ -134,11 +138,13 @@ static void disk_measure(struct disk_watch *d, const struct image_room *room, bo
 }
 
 /* What was not measured before, by this daemon, has not grown as far as it is known. */
-static uint64_t disk_note(struct disk_written *written, uint64_t bytes, bool fresh)
+static uint64_t disk_note(struct disk_written *written, const struct disk_item *item, bool fresh)
 {
+	uint64_t bytes = item->measure.bytes;
 	uint64_t before = written->at || fresh ? written->bytes : bytes;
 
-	*written = (struct disk_written){ .bytes = bytes, .at = clock_real() };
+	*written =
+		(struct disk_written){ .limit = item->limit, .bytes = bytes, .at = clock_real() };
 	return bytes > before ? bytes - before : 0;
 }
 
@@ -149,13 +155,12 @@ static void disk_take(struct workloads *all, const struct disk_item *item)
 	if (!w || !disk_is_watched(w))
 		return;
 	if (!item->container[0]) {
-		w->grown = disk_note(&w->log_written, item->measure.bytes, !w->adopted);
+		w->grown = disk_note(&w->log_written, item, !w->adopted);
 		return;
 	}
 	for (size_t i = 0; i < w->n_containers; i++)
 		if (str_eq(w->containers[i]->id, item->container))
-			w->grown += disk_note(&w->containers[i]->written, item->measure.bytes,
-					      !w->adopted);
+			w->grown += disk_note(&w->containers[i]->written, item, !w->adopted);
 }
 
 /* ---- who it is ---- */

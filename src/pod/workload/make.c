@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -478,9 +479,29 @@ static int prepare_visitor(struct pod_container *c, struct error *err)
 				 : 0;
 }
 
+/*
+ * Whether the files that a container writes stay in its project (isolate/disk/quota.h): the kernel
+ * lets nobody in a user namespace change that, else our filter refuses it. Some capabilities reach
+ * around it.
+ */
+static bool container_keeps_project(const struct pod_container *c)
+{
+	static const unsigned around[] = { CAP_LINUX_IMMUTABLE, CAP_SYS_ADMIN, CAP_SYS_RAWIO,
+					   CAP_SYS_RESOURCE };
+	const struct container_security *s = &c->security;
+
+	if (isolate_ids_are_set(&c->workload->ids))
+		return true;
+	for (size_t i = 0; s->has_caps && i < ARRAY_SIZE(around); i++)
+		if (s->caps & 1ULL << around[i])
+			return false;
+	return !s->unfiltered && !s->own_filter && !s->all_devices;
+}
+
 static int prepare_container(struct pod_container *c, struct image_store *images, int dir_fd,
 			     const struct etc *etc, struct error *err)
 {
+	const struct image_limit limit = { c->disk, container_keeps_project(c) };
 	const struct isolate_ids *ids = &c->workload->ids;
 	int r = prepare_log(c, dir_fd, err);
 
@@ -490,7 +511,7 @@ static int prepare_container(struct pod_container *c, struct image_store *images
 	if (r < 0 || !c->image)
 		return r;
 	r = c->has_rootfs ? image_rootfs_again(images, c->image, c->id, ids, err)
-			  : image_rootfs_make(images, c->image, c->id, c->disk, ids, err);
+			  : image_rootfs_make(images, c->image, c->id, &limit, ids, err);
 	if (r < 0)
 		return r;
 	c->fds.rootfs = r;

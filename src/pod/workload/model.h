@@ -135,6 +135,7 @@ struct workloads_config {
 
 /* The space that files take on the disk (pod/storage/disk_watch.h). */
 struct disk_written {
+	uint64_t limit; /* 0: none */
 	uint64_t bytes;
 	nsec_t at; /* clock_real() of when that was measured; 0: it was not yet */
 };

@@ -105,7 +105,8 @@ void image_ballast_spend(const struct image_store *s)
 }
 
 int image_rootfs_make(struct image_store *s, struct image *i, const char *container_id,
-		      uint64_t limit, const struct isolate_ids *ids, struct error *err)
+		      const struct image_limit *limit, const struct isolate_ids *ids,
+		      struct error *err)
 {
 	if (fail_rootfs > 0 && --fail_rootfs == 0)
 		return error_set(err, -ENOSPC, "make a root file system");

@@ -8,6 +8,8 @@
 #include "base/memory/tally.h"
 #include "base/text/str.h"
 #include "image/content/tally.h"
+#include "image/image.h"
+#include "image/rootfs/limited.h"
 #include "instance/tally.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
@@ -177,6 +179,7 @@ static void check_run(struct pool_work *work)
 
 	(void)look_take(&look, &c->tally, &c->err);
 	check_disks(c);
+	limited_tally(image_containers_fd(s->images), &c->tally);
 }
 
 static void check_done(struct pool_work *work)

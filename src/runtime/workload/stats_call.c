@@ -84,6 +84,7 @@ static Nacre__V1__Usage *stats_usage(struct arena *a, const struct stats_entry *
 	m->files.bytes = e->files.bytes;
 	m->files.logs = e->logs;
 	m->files.time = e->files.at;
+	m->files.limit = e->files.limit;
 	m->usage.cpu = &m->cpu;
 	m->usage.memory = u->has_memory ? &m->memory : NULL;
 	m->usage.pids = u->has_pids ? &m->pids : NULL;

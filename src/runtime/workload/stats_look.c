@@ -131,6 +131,7 @@ static void stats_add_files(struct stats_look *l, const struct disk_written *fil
 
 	e->files.bytes += files->bytes;
 	e->files.at = MAX(e->files.at, files->at);
+	e->files.limit = files->limit;
 	e->logs += logs;
 }
 
@@ -151,6 +152,8 @@ int stats_look_add_workload(struct stats_look *l, struct workload_service *s, st
 				w->log_written.bytes);
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++)
 		stats_add_files(l, &w->containers[i]->written, 0);
+	/* A limit is one container's. */
+	l->entries[l->n - 1].files.limit = 0;
 	for (size_t i = 0; r == 0 && i < w->n_containers; i++) {
 		const struct pod_container *pc = w->containers[i];
 
